@@ -1,0 +1,230 @@
+# gpusim: NCCL you can run from a shell.        make help lists the targets
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      ?= cc
+PROTOC_C ?= protoc-c
+VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpusim.h)
+
+# What the house needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after.
+house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
+house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
+                  -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
+house_ldflags  := -pthread
+house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+ifdef SAN
+house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+house_ldflags  += -fsanitize=$(SAN)
+export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
+export UBSAN_OPTIONS := print_stacktrace=1
+export TSAN_OPTIONS := suppressions=$(CURDIR)/tests/tsan.supp
+endif
+comma := ,
+# One short line a file; V=1 shows the commands.
+ifdef V
+say = $(1)
+else
+say = @printf '  %-6s %s\n' $(2) '$(3)'; $(1)
+endif
+compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
+link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
+
+ROOMS    := base wire net mem coll xport dev coord client nn
+PROGRAMS := gpudev gpucoord gpuctl mnist-train
+
+lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
+gen_src  := $(BUILD)/gen/gpu_sim.pb-c.c
+lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gpu_sim.pb-c.o
+api_obj  := $(filter $(foreach r,base wire net client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
+program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
+bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
+unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
+examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(wildcard tests/e2e/*.c))
+fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
+man      := $(wildcard man/*.[1-9])
+
+.PHONY: all
+all: $(bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+
+# ---- generated code, objects, libraries, programs
+
+$(BUILD)/gen/gpu_sim.pb-c.c $(BUILD)/gen/gpu_sim.pb-c.h &: proto/gpu_sim.proto
+	@mkdir -p $(@D)
+	$(call say,$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/gen $<,PROTOC,$<)
+
+$(BUILD)/obj/gpu_sim.pb-c.o: $(gen_src)
+	@mkdir -p $(@D)
+	$(compile)
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/gpu_sim.pb-c.h
+	@mkdir -p $(@D)
+	$(compile)
+
+# The reduction and elementwise kernels are loops made for the vectoriser; no one reads errno in them.
+$(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno
+
+$(BUILD)/libhouse.a: $(lib_obj)
+	@rm -f $@
+	$(call say,$(AR) rcs $@ $^,AR,$@)
+
+# Programs outside see gpusim_* and nothing else of the house.
+$(BUILD)/libgpusim.a: $(api_obj)
+	@rm -f $@
+	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
+	@objcopy --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
+	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
+
+$(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
+	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.0 \
+	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(house_libs))
+
+$(BUILD)/bin/gpudev: extra_libs := -lopenblas
+.SECONDEXPANSION:
+$(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ $(extra_libs) $(house_libs))
+
+$(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
+	@mkdir -p $(@D)
+	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -o $@ $^ $(house_libs),CC,$<)
+
+# ---- tests
+
+$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas $(house_libs))
+
+.PHONY: unit e2e check check-unit check-bats
+unit: $(unit)
+
+check: check-unit check-bats
+
+check-unit: $(unit) $(bin)
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
+
+# What the end-to-end tests need beside the programs.
+e2e: $(e2e)
+
+$(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ $(house_libs))
+
+check-bats: all e2e
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' tests/bats/*.bats
+
+.PHONY: asan tsan
+asan:
+	$(MAKE) BUILD=$(BUILD)/asan SAN=address,undefined check
+
+tsan:
+	$(MAKE) BUILD=$(BUILD)/tsan SAN=thread check-unit
+
+# The fuzzers have objects of their own: clang, with coverage, and the sanitizers.
+FUZZ_CC  ?= clang
+fuzz_san := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+fuzz_obj := $(lib_obj:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
+
+$(BUILD)/fuzz/obj/%.o: override CC = $(FUZZ_CC)
+$(BUILD)/fuzz/obj/%.o: house_cflags += $(fuzz_san) -fsanitize=fuzzer-no-link
+
+$(BUILD)/fuzz/obj/gpu_sim.pb-c.o: $(gen_src)
+	@mkdir -p $(@D)
+	$(compile)
+
+$(BUILD)/fuzz/obj/%.o: %.c | $(BUILD)/gen/gpu_sim.pb-c.h
+	@mkdir -p $(@D)
+	$(compile)
+
+$(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
+	@rm -f $@
+	$(call say,$(AR) rcs $@ $^,AR,$@)
+
+$(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
+$(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
+	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas $(house_libs),LD,$@)
+
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz fuzzers
+fuzzers: $(fuzzers)
+
+fuzz: $(fuzzers)
+	tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+.PHONY: bench
+bench: all
+	BUILD=$(abspath $(BUILD)) bench/run
+
+# Release 14 lays the house out; others differ in details.
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
+c_files = $(shell find include lib cmd tests examples -name '*.[ch]')
+
+.PHONY: lint format
+lint:
+	tests/lint/layers
+	tests/lint/shell
+	mandoc -T lint -W warning $(man)
+	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
+
+format:
+	@$(CLANG_FORMAT) -i $(c_files)
+
+# ---- data and demo
+
+.PHONY: data data-fashion demo
+data:
+	examples/fetch-mnist data/mnist
+
+data-fashion:
+	examples/fetch-fashion data/fashion
+
+demo: all data
+	$(BUILD)/bin/mnist-train --devices 4 --data data/mnist
+
+# ---- install
+
+libdir := $(DESTDIR)$(PREFIX)/lib
+.PHONY: install uninstall
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install $(bin) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(BUILD)/libgpusim.a $(libdir)
+	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
+	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
+	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
+	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	install -D -m 644 cmd/gpuctl/completion.bash \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+
+uninstall:
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
+	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+
+.PHONY: clean help
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'all            programs in $(BUILD)/bin, libgpusim, examples'
+	@echo 'check          every test; check-unit and check-bats run one half'
+	@echo 'demo           fetch MNIST and train it on four devices'
+	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
+	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
+	@echo 'fuzz           run the fuzzers, FUZZ_SECONDS each'
+	@echo 'bench          speed, as ratios measured side by side'
+	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
+	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
+	@echo 'clean          remove $(BUILD)'
+	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
+
+-include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/fuzz/obj/tests/fuzz/*.d)

@@ -1,0 +1,175 @@
+#include "config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/option.h"
+#include "base/parse.h"
+
+#define FILE_MAX (4u << 20)
+
+struct reading {
+	struct config *c;
+	struct err *err;
+	char section[64];
+};
+
+/* The device a section is about; made when the section begins. NULL: too many, or no memory. */
+static struct config_device *
+section_device(struct reading *r, const char *section)
+{
+	struct config *c = r->c;
+	struct config_device *d;
+
+	if (c->ndevices && strcmp(r->section, section) == 0)
+		return &c->device[c->ndevices - 1];
+	if (c->ndevices == CONFIG_MAX_DEVICES) {
+		err_set(r->err, RC_BADDATA, "more than %d devices", CONFIG_MAX_DEVICES);
+		return NULL;
+	}
+	d = alloc_resize(c->device, c->ndevices + 1, sizeof *d);
+	if (!d) {
+		err_set(r->err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	c->device = d;
+	d = &c->device[c->ndevices++];
+	*d = (struct config_device){0};
+	snprintf(d->name, sizeof d->name, "%s", section + strlen("device"));
+	return d;
+}
+
+static enum rc
+set_device(struct reading *r, const char *section, const char *key, const char *value)
+{
+	struct config_device *d = section_device(r, section);
+
+	if (!d)
+		return r->err->rc;
+	if (strcmp(key, "id") == 0)
+		return parse_u64(value, 1, UINT64_MAX, &d->id, r->err);
+	if (strcmp(key, "address") != 0)
+		return err_set(r->err, RC_BADDATA, "a device has no '%s': id and address", key);
+	if (net_addr_check(value, NET_ANY_HOST, r->err) != RC_OK)
+		return r->err->rc;
+	return option_string(value, d->address, sizeof d->address, r->err);
+}
+
+static enum rc
+set_own(struct reading *r, const char *key, const char *value)
+{
+	struct config *c = r->c;
+
+	if (strcmp(key, "listen") == 0)
+		return option_string(value, c->listen, sizeof c->listen, r->err);
+	if (strcmp(key, "heartbeat") == 0)
+		return parse_duration(value, &c->heartbeat_ns, r->err);
+	if (strcmp(key, "lost-after") == 0)
+		return parse_duration(value, &c->lost_ns, r->err);
+	if (strcmp(key, "op-timeout") == 0)
+		return parse_duration(value, &c->op_timeout_ns, r->err);
+	return err_set(r->err, RC_BADDATA,
+		       "the coordinator has no '%s': listen, heartbeat, lost-after, op-timeout",
+		       key);
+}
+
+/* For inih: 1 goes on, 0 stops here. */
+static int
+on_pair(void *arg, const char *section, const char *key, const char *value)
+{
+	struct reading *r = arg;
+	enum rc rc;
+
+	if (strcmp(section, "coordinator") == 0)
+		rc = set_own(r, key, value);
+	else if (strcmp(section, "device") == 0 || strncmp(section, "device ", 7) == 0 ||
+		 strncmp(section, "device.", 7) == 0)
+		rc = set_device(r, section, key, value);
+	else
+		rc = err_set(r->err, RC_BADDATA, "no section [%s]: [coordinator], [device NAME]",
+			     section);
+	snprintf(r->section, sizeof r->section, "%s", section);
+	return rc == RC_OK;
+}
+
+static enum rc
+check(const struct config *c, const char *name, struct err *err)
+{
+	for (size_t i = 0; i < c->ndevices; i++) {
+		if (!c->device[i].address[0])
+			return err_set(err, RC_BADDATA, "%s: [device%s] has no address", name,
+				       c->device[i].name);
+		for (size_t j = 0; j < i; j++)
+			if ((c->device[i].id && c->device[i].id == c->device[j].id) ||
+			    strcmp(c->device[i].address, c->device[j].address) == 0)
+				return err_set(err, RC_BADDATA,
+					       "%s: [device%s] and [device%s] are the same device",
+					       name, c->device[j].name, c->device[i].name);
+	}
+	return RC_OK;
+}
+
+enum rc
+config_parse(const char *text, const char *name, struct config *out, struct err *err)
+{
+	struct config c = {0};
+	struct err why = {0};
+	struct reading r = {.c = &c, .err = &why};
+	int line = ini_parse_string(text, on_pair, &r);
+	enum rc rc = RC_OK;
+
+	if (line < 0)
+		rc = err_set(err, RC_NOMEM, "%s: out of memory", name);
+	else if (line > 0)
+		rc = err_set(err, RC_BADDATA, "%s:%d: %s", name, line,
+			     why.rc ? why.text : "neither [section] nor key = value");
+	else
+		rc = check(&c, name, err);
+	if (rc == RC_OK)
+		*out = c;
+	else
+		config_fini(&c);
+	return rc;
+}
+
+enum rc
+config_read(const char *path, struct config *out, struct err *err)
+{
+	FILE *f = fopen(path, "re");
+	struct buf text = {0};
+	size_t n;
+	enum rc rc = RC_OK;
+
+	if (!f)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	do {
+		if (!buf_reserve(&text, 65536)) {
+			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+			break;
+		}
+		n = fread(text.data + text.len, 1, 65535, f);
+		text.len += n;
+	} while (n > 0 && text.len <= FILE_MAX);
+	if (rc == RC_OK && ferror(f))
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	else if (rc == RC_OK && (text.len > FILE_MAX || memchr(text.data, 0, text.len)))
+		rc = err_set(err, RC_BADDATA, "%s: not a configuration file", path);
+	fclose(f);
+	if (rc == RC_OK) {
+		text.data[text.len] = '\0';
+		rc = config_parse(text.data, path, out, err);
+	}
+	buf_fini(&text);
+	return rc;
+}
+
+void
+config_fini(struct config *c)
+{
+	free(c->device);
+	*c = (struct config){0};
+}

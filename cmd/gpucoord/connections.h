@@ -1,0 +1,26 @@
+/*
+ * connections.h - the shell's connections to devices: one client an address, made when first
+ * called.
+ */
+#ifndef GPUCOORD_CONNECTIONS_H
+#define GPUCOORD_CONNECTIONS_H
+
+#include "coord/coord.h"
+#include "net/rpc_client.h"
+
+struct connections;
+
+struct connections *connections_new(void);
+
+/* Ends all calls; their callbacks run. */
+void connections_free(struct connections *d);
+
+/* The client for an address; RC_BUSY: too many addresses, RC_INVAL, RC_NOMEM. Valid until
+ * connections_tick. */
+enum rc connections_client(struct connections *d, const char *addr, uint64_t now_ns,
+			   struct rpc_client **out, struct err *err);
+
+/* Forget connections not used for a while. */
+void connections_tick(struct connections *d, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,186 @@
+/* gpucoord - coordinate simulated GPUs. See gpucoord(8). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/daemon.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/parse.h"
+#include "config.h"
+#include "shell.h"
+
+#define TICK_MS		 50
+#define STOP_WITHIN_SECS 5
+
+static const char usage_text[] =
+    "usage: gpucoord [options]\n"
+    "  --listen ADDR       address, ipc:///path or tcp://host:port\n"
+    "                      (default $GPUSIM_COORD, else ipc:///tmp/gpucoord-UID.sock)\n"
+    "  -c, --config FILE   read devices and settings from FILE\n"
+    "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
+    "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
+    "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
+    "  --insecure          listen beyond loopback without encryption\n"
+    "  -N FD               write a newline to FD when ready\n"
+    "  --lifeline FD       end when FD reads end-of-file\n"
+    "  -v                  say more on stderr\n"
+    "  -V                  print the version\n"
+    "  -h                  print this\n";
+
+struct options {
+	char listen[NET_ADDR_MAX];
+	const char *config;
+	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
+	enum net_reach reach;
+	int ready_fd, lifeline;
+	enum log_level level;
+};
+
+enum {
+	OPT_LISTEN = 256,
+	OPT_HEARTBEAT,
+	OPT_LOST_AFTER,
+	OPT_OP_TIMEOUT,
+	OPT_INSECURE,
+	OPT_LIFELINE,
+};
+
+static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
+					 {"config", 1, NULL, 'c'},
+					 {"heartbeat", 1, NULL, OPT_HEARTBEAT},
+					 {"lost-after", 1, NULL, OPT_LOST_AFTER},
+					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
+					 {"insecure", 0, NULL, OPT_INSECURE},
+					 {"lifeline", 1, NULL, OPT_LIFELINE},
+					 {"help", 0, NULL, 'h'},
+					 {"version", 0, NULL, 'V'},
+					 {NULL, 0, NULL, 0}};
+
+/* Apply one option; ends the program for -h and -V. */
+static enum rc
+apply(struct options *o, int opt, const char *arg, struct err *err)
+{
+	switch (opt) {
+	case OPT_LISTEN:
+		return option_string(arg, o->listen, sizeof o->listen, err);
+	case 'c':
+		o->config = arg;
+		return RC_OK;
+	case OPT_HEARTBEAT:
+		return parse_duration(arg, &o->heartbeat_ns, err);
+	case OPT_LOST_AFTER:
+		return parse_duration(arg, &o->lost_ns, err);
+	case OPT_OP_TIMEOUT:
+		return parse_duration(arg, &o->op_timeout_ns, err);
+	case OPT_INSECURE:
+		o->reach = NET_ANY_HOST;
+		return RC_OK;
+	case 'N':
+		return option_fd(arg, &o->ready_fd, err);
+	case OPT_LIFELINE:
+		return option_fd(arg, &o->lifeline, err);
+	case 'v':
+		o->level = o->level == LOG_WARN ? LOG_INFO : LOG_DEBUG;
+		return RC_OK;
+	case 'V':
+		printf("gpucoord %s\n", GPUSIM_VERSION);
+		exit(EXIT_OK);
+	default:
+		fputs(usage_text, stdout);
+		exit(EXIT_OK);
+	}
+}
+
+static enum rc
+parse_options(int argc, char **argv, struct options *o, struct err *err)
+{
+	enum rc rc = RC_OK;
+	int opt;
+
+	while ((opt = option_next(argc, argv, "c:N:vVh", longopts, err)) != -1) {
+		if (opt == '?')
+			return err->rc;
+		rc = apply(o, opt, optarg, err);
+		if (rc != RC_OK)
+			return option_err(longopts, opt, err);
+	}
+	if (optind < argc)
+		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	return rc;
+}
+
+/* The first that is set, in milliseconds. */
+static uint32_t
+choose_ms(uint64_t option_ns, uint64_t config_ns, uint32_t dflt_ms)
+{
+	uint64_t ns = option_ns ? option_ns : config_ns;
+	uint64_t ms = ns ? (ns + NS_PER_MS - 1) / NS_PER_MS : dflt_ms;
+
+	return ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+}
+
+/* Options win over the file, the file over the environment, that over the defaults. */
+static enum rc
+choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
+{
+	const char *env = getenv("GPUSIM_COORD");
+
+	if (!o->listen[0] && file->listen[0])
+		snprintf(o->listen, sizeof o->listen, "%s", file->listen);
+	else if (!o->listen[0] && env && *env)
+		snprintf(o->listen, sizeof o->listen, "%s", env);
+	else if (!o->listen[0])
+		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpucoord-%u.sock",
+			 (unsigned)getuid());
+	cfg->instance = net_random();
+	cfg->pid = (uint32_t)getpid();
+	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 1000);
+	cfg->lost_ms = choose_ms(o->lost_ns, file->lost_ns, 5000);
+	cfg->op_timeout_ms = choose_ms(o->op_timeout_ns, file->op_timeout_ns, 30000);
+	cfg->abort_grace_ms = 2000;
+	return net_addr_check(o->listen, o->reach, err);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {.ready_fd = -1, .lifeline = -1, .level = LOG_WARN};
+	struct coord_config cfg = {0};
+	struct config file = {0};
+	struct shell *shell = NULL;
+	struct daemon dm;
+	struct err err = {0};
+	enum rc rc;
+
+	log_open("gpucoord", LOG_WARN);
+	rc = parse_options(argc, argv, &o, &err);
+	log_open("gpucoord", o.level);
+	if (rc == RC_OK && o.config)
+		rc = config_read(o.config, &file, &err);
+	if (rc == RC_OK)
+		rc = choose(&o, &file, &cfg, &err);
+	if (rc == RC_OK)
+		rc = daemon_init(&dm, o.lifeline, &err);
+	if (rc == RC_OK)
+		rc = shell_new(o.listen, &cfg, &dm, &shell, &err);
+	for (size_t i = 0; rc == RC_OK && i < file.ndevices; i++)
+		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
+				      &err);
+	config_fini(&file);
+	if (rc == RC_OK) {
+		log_line(LOG_INFO, "ready at %s", cfg.address);
+		daemon_ready(o.ready_fd);
+		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
+			shell_step(shell);
+	}
+	/* Cleaning up must not take for ever, whatever state the peers are in. */
+	alarm(STOP_WITHIN_SECS);
+	shell_free(shell);
+	if (rc != RC_OK)
+		log_line(LOG_ERROR, "%s", err.text);
+	fflush(stdout);
+	_exit(rc_exit(rc));
+}

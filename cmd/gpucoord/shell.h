@@ -1,0 +1,26 @@
+/*
+ * shell.h - the world around the coordinator's state machine: a server, connections to devices, a
+ * clock.
+ */
+#ifndef GPUCOORD_SHELL_H
+#define GPUCOORD_SHELL_H
+
+#include "base/daemon.h"
+#include "coord/coord.h"
+
+struct shell;
+
+/* Serve at addr; dm is woken by whatever comes. The configuration's address is filled in. */
+enum rc shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct shell **out,
+		  struct err *err);
+
+/* The state machine, for adding devices before the loop starts. */
+struct coord *shell_coord(struct shell *s);
+
+/* Feed what has come, and a tick, to the state machine, and carry out what it wants. */
+void shell_step(struct shell *s);
+
+/* Answers nobody any more. NULL is legal. */
+void shell_free(struct shell *s);
+
+#endif

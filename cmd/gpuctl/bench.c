@@ -1,0 +1,364 @@
+/* gpuctl bench - how fast a collective is, and whether it is right. */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "coll/plan.h"
+#include "io.h"
+#include "mem/dtype.h"
+#include "operation.h"
+#include "coll/shape.h"
+
+#define TIMEOUT_MS 600000 /* of one call, unless --timeout: it may be a whole measurement */
+#define UNWRITTEN  0xff	  /* fills output beforehand: in no type a right result */
+
+/* ---- buffers */
+
+static void
+free_buffers(struct bench *b)
+{
+	for (int p = 0; p < BENCH_NPLACES; p++)
+		for (uint32_t r = 0; b->base[p] && r < b->comm.nranks; r++) {
+			if (b->base[p][r])
+				gpusim_free(b->cli->g, b->comm.device[r].id, b->base[p][r]);
+			b->base[p][r] = 0;
+		}
+}
+
+static enum rc
+make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (int p = 0; p < BENCH_NPLACES; p++)
+		for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
+			rc = api(gpusim_malloc(b->cli->g, b->comm.device[r].id, nbytes ? nbytes : 1,
+					       GPUSIM_LEASE, &b->base[p][r]),
+				 err);
+	if (rc != RC_OK)
+		free_buffers(b);
+	return rc;
+}
+
+/* As large as -e says; without it, as fits. */
+static enum rc
+fit_buffers(struct bench *b, struct err *err)
+{
+	uint64_t fits = b->max_bytes;
+	enum rc rc = make_buffers(b, fits, err);
+
+	while (rc == RC_NOMEM && !args_has(b->a, OPT(MAX_BYTES)) && fits / 2 >= b->min_bytes &&
+	       fits > 1) {
+		fits /= 2;
+		rc = make_buffers(b, fits, err);
+	}
+	if (rc == RC_OK) {
+		b->max_bytes = fits;
+		*err = (struct err){0};
+	}
+	return rc;
+}
+
+/* Where the operation at hand, in c->nelem elements, reads and writes. */
+static void
+place(struct bench *b, enum bench_place where)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+
+	for (uint32_t r = 0; r < b->comm.nranks; r++) {
+		struct shape s = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, r);
+		uint64_t send = b->base[0][r], recv = b->base[1][r];
+
+		if (where == BENCH_IN_PLACE) {
+			send = recv + s.in_at * size;
+			recv += s.out_at * size;
+		}
+		b->send[r] = s.in ? send : 0;
+		b->recv[r] = s.out ? recv : 0;
+	}
+	b->c.send = b->send;
+	b->c.recv = b->recv;
+}
+
+/* ---- right? */
+
+static enum rc
+give_input(struct bench *b, uint32_t rank, struct err *err)
+{
+	uint64_t total = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, rank).in;
+	uint64_t size = dtype_size(b->c.dtype), n;
+	enum rc rc = RC_OK;
+
+	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
+		n = total - done < b->data.most ? total - done : b->data.most;
+		rc = api(gpusim_memcpy_h2d(b->cli->g, b->comm.device[rank].id,
+					   b->send[rank] + done * size,
+					   bench_data_get(&b->data, rank, done, n), n * size),
+			 err);
+	}
+	return rc;
+}
+
+static uint64_t
+count_wrong(const char *got, const char *want, uint64_t nelem, size_t size)
+{
+	uint64_t n = 0;
+
+	if (memcmp(got, want, nelem * size) == 0)
+		return 0;
+	for (uint64_t i = 0; i < nelem; i++)
+		n += memcmp(got + i * size, want + i * size, size) != 0;
+	return n;
+}
+
+static enum rc
+check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, char *room,
+	      uint64_t *nwrong, struct err *err)
+{
+	size_t size = dtype_size(b->c.dtype);
+	enum rc rc = RC_OK;
+	uint64_t n;
+
+	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
+		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
+		rc = api(gpusim_memcpy_d2h(b->cli->g, room, b->comm.device[rank].id,
+					   b->recv[rank] + (s->at + done) * size, n * size),
+			 err);
+		if (rc == RC_OK)
+			*nwrong += count_wrong(
+			    room, bench_data_get(&b->data, s->which, s->from + done, n), n, size);
+	}
+	return rc;
+}
+
+/* Run once on known input and look at every element of every rank's output. */
+static enum rc
+check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+	struct bench_segment s;
+	char *room = malloc(IO_PIECE);
+	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (uint32_t r = 0; r < b->comm.nranks && rc == RC_OK; r++) {
+		uint64_t out = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, r).out;
+
+		if (where == BENCH_OUT_OF_PLACE && out)
+			rc = api(gpusim_memset(b->cli->g, b->comm.device[r].id, b->recv[r],
+					       UNWRITTEN, out * size),
+				 err);
+		if (rc == RC_OK)
+			rc = give_input(b, r, err);
+	}
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+	*nwrong = 0;
+	for (uint32_t r = 0; r < b->comm.nranks && rc == RC_OK; r++)
+		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
+		     i++)
+			rc = check_segment(b, r, &s, room, nwrong, err);
+	free(room);
+	return rc;
+}
+
+/* ---- fast? */
+
+static enum rc
+run_timed(struct bench *b, uint64_t graph, double *us, struct err *err)
+{
+	struct gpusim_times *times = alloc_zeroed(b->comm.nranks, sizeof *times);
+	uint64_t warmup = b->a->warmup, slowest = 0;
+	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK && warmup)
+		rc = api(
+		    gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, warmup, GPUSIM_WAIT, NULL),
+		    err);
+	if (rc == RC_OK)
+		rc = api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, warmup, b->a->iters,
+					     GPUSIM_WAIT, times),
+			 err);
+	for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
+		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
+	if (rc == RC_OK)
+		*us = (double)slowest / 1e3 / (double)b->a->iters;
+	free(times);
+	return rc;
+}
+
+static enum rc
+measure(struct bench *b, double *us, struct err *err)
+{
+	struct gpusim_ops *ops = gpusim_ops_new(b->comm.nranks);
+	uint64_t graph;
+	enum rc rc;
+
+	gpusim_ops_collective(ops, &b->c);
+	rc = api(gpusim_graph_create(b->cli->g, b->comm.id, ops, &graph), err);
+	gpusim_ops_free(ops);
+	if (rc != RC_OK)
+		return rc;
+	rc = run_timed(b, graph, us, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, graph), err);
+	return rc;
+}
+
+/* What nccl-tests divides by: how much of a rank's traffic an optimal algorithm would have. */
+static double
+bus_factor(enum gpusim_coll coll, uint32_t nranks)
+{
+	double n = nranks;
+
+	switch (coll) {
+	case GPUSIM_ALLREDUCE:
+		return 2 * (n - 1) / n;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_ALLTOALL:
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return (n - 1) / n;
+	default:
+		return 1;
+	}
+}
+
+static enum rc
+run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench_result *out,
+	  struct err *err)
+{
+	struct bench_result r = {.ran = true};
+	enum rc rc;
+
+	place(b, where);
+	rc = check(b, where, &r.nwrong, err);
+	if (rc == RC_OK)
+		rc = measure(b, &r.us, err);
+	if (rc != RC_OK)
+		return rc;
+	r.algbw = r.us > 0 ? (double)nbytes / 1e3 / r.us : 0;
+	r.busbw = r.algbw * bus_factor(b->c.coll, b->comm.nranks);
+	*out = r;
+	return RC_OK;
+}
+
+/* All of one size: the bytes of the whole vector, cut down to a whole number of parts. */
+static enum rc
+run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+	enum rc rc;
+
+	*row = (struct bench_row){.count = nbytes / size};
+	if (shape_counts_parts(b->c.coll))
+		row->count /= b->comm.nranks;
+	if (b->c.coll == GPUSIM_BARRIER)
+		row->count = 0;
+	rc = shape_nelem(b->c.coll, row->count, b->comm.nranks, &b->c.nelem, err);
+	row->nbytes = b->c.nelem * size;
+	for (int p = 0; p < BENCH_NPLACES && rc == RC_OK; p++)
+		if (p == BENCH_OUT_OF_PLACE || b->c.coll != GPUSIM_ALLTOALL)
+			rc = run_place(b, (enum bench_place)p, row->nbytes, &row->result[p], err);
+	return rc;
+}
+
+static enum rc
+run_sizes(struct bench *b, struct err *err)
+{
+	uint64_t nwrong = 0, nresults = 0;
+	double busbw = 0;
+	struct bench_row row;
+	bool first = true;
+	enum rc rc = RC_OK;
+
+	bench_print_head(b);
+	for (uint64_t nbytes = b->min_bytes; rc == RC_OK && nbytes <= b->max_bytes;) {
+		rc = run_size(b, nbytes, &row, err);
+		if (rc != RC_OK)
+			return rc;
+		bench_print_row(b, &row, first);
+		first = false;
+		for (int p = 0; p < BENCH_NPLACES; p++) {
+			nwrong += row.result[p].nwrong;
+			busbw += row.result[p].busbw;
+			nresults += row.result[p].ran;
+		}
+		if (b->c.coll == GPUSIM_BARRIER || nbytes > UINT64_MAX / b->a->factor)
+			break;
+		nbytes = nbytes ? nbytes * b->a->factor : 1;
+	}
+	bench_print_foot(b, nresults ? busbw / (double)nresults : 0, nwrong);
+	return nwrong ? err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", nwrong) : RC_OK;
+}
+
+static enum rc
+prepare(struct bench *b, struct err *err)
+{
+	const struct args *a = b->a;
+	const struct plan_algo *algo;
+	uint32_t n = a->nranks;
+	char what[32];
+	enum rc rc = cli_open(b->cli, err);
+
+	if (rc == RC_OK && !b->cli->timeout_ms)
+		gpusim_set_timeout_ms(b->cli->g, TIMEOUT_MS);
+	if (rc == RC_OK && !n)
+		rc = cli_free_devices(b->cli, &n, err);
+	if (rc == RC_OK && !n)
+		rc = err_set(err, RC_FAILED, "no device is free");
+	if (rc != RC_OK)
+		return rc;
+	rc = operation_common(b->c.coll, a, n, &b->c, err);
+	if (rc == RC_OK)
+		rc = plan_algo_find(b->c.coll, a->algo, &algo, err);
+	if (rc != RC_OK)
+		return rc;
+	b->algo = algo->name;
+	if (!args_has(a, OPT(TYPE)))
+		b->c.dtype = GPUSIM_F32;
+	snprintf(what, sizeof what, "%" PRIu32 " ranks", n);
+	rc = cli_lease_comm(b->cli, n, what, &b->comm, err);
+	if (rc != RC_OK)
+		return rc;
+	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);
+	b->base[1] = alloc_zeroed(n, sizeof *b->base[1]);
+	b->send = alloc_zeroed(n, sizeof *b->send);
+	b->recv = alloc_zeroed(n, sizeof *b->recv);
+	if (!b->base[0] || !b->base[1] || !b->send || !b->recv)
+		return err_set(err, RC_NOMEM, "out of memory");
+	b->data = (struct bench_data){b->c.coll, b->c.dtype, b->c.op, n, b->c.root, NULL, 0, 0, 0};
+	rc = bench_data_init(&b->data, err);
+	return rc == RC_OK ? fit_buffers(b, err) : rc;
+}
+
+enum rc
+run_bench(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct bench b = {.cli = cli, .a = a, .min_bytes = a->min_bytes, .max_bytes = a->max_bytes};
+	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &b.c.coll, err);
+
+	if (rc == RC_OK && coll_is_p2p(b.c.coll))
+		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
+	if (rc == RC_OK && a->min_bytes > a->max_bytes)
+		return err_set(err, RC_INVAL, "-b is more than -e");
+	if (rc == RC_OK)
+		rc = prepare(&b, err);
+	if (rc == RC_OK)
+		rc = run_sizes(&b, err);
+	if (rc == RC_OK || rc == RC_FAILED)
+		free_buffers(&b);
+	if (b.comm.id)
+		gpusim_comm_destroy(cli->g, b.comm.id);
+	gpusim_comm_fini(&b.comm);
+	bench_data_fini(&b.data);
+	free(b.base[0]);
+	free(b.base[1]);
+	free(b.send);
+	free(b.recv);
+	return rc;
+}

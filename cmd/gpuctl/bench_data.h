@@ -1,0 +1,47 @@
+/*
+ * bench_data.h - what ranks bring to a checked collective, and what must come out, to the bit.
+ *
+ * Elements are small whole numbers, of which every type holds every sum, product and average that
+ * can arise. They repeat after a prime number of elements, so that a part that lands at a wrong
+ * place does not look right, and that making them is mostly copying.
+ */
+#ifndef GPUCTL_BENCH_DATA_H
+#define GPUCTL_BENCH_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+/* Initialise with bench_data_init. */
+struct bench_data {
+	enum gpusim_coll coll;
+	enum gpusim_dtype dtype;
+	enum gpusim_op op;
+	uint32_t nranks, root;
+	char *room;	 /* elements of sequence `which` from 0 on */
+	uint32_t which;	 /* a rank's, or BENCH_REDUCED */
+	uint64_t filled; /* of them */
+	uint64_t most;	 /* elements that one request may be for */
+};
+
+#define BENCH_REDUCED UINT32_MAX /* the sequence that reducing all ranks' gives */
+
+/* Elements [at, at + nelem) of a rank's output are elements [from, ...) of sequence `which`. */
+struct bench_segment {
+	uint32_t which;
+	uint64_t at, from, nelem;
+};
+
+/* coll, dtype, op, nranks, root are set by the caller. RC_NOMEM. */
+enum rc bench_data_init(struct bench_data *d, struct err *err);
+void bench_data_fini(struct bench_data *d);
+
+/* nelem <= d->most elements of a sequence, from `from` on. Valid until the next call. */
+const char *bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nelem);
+
+/* The i-th segment of a rank's output when the whole vector has nelem elements; 0: no more. */
+int bench_segment(const struct bench_data *d, uint64_t nelem, uint32_t rank, uint32_t i,
+		  struct bench_segment *out);
+
+#endif

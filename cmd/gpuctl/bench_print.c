@@ -1,0 +1,127 @@
+/* The table of gpuctl bench has the columns of nccl-tests, so that its readers read it too. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bench.h"
+#include "coll/plan.h"
+#include "mem/dtype.h"
+#include "table.h"
+
+static const char *
+nccl_type(enum gpusim_dtype t)
+{
+	static const char *const names[GPUSIM_NDTYPES] = {
+	    [GPUSIM_F64] = "double",	[GPUSIM_F32] = "float",	 [GPUSIM_F16] = "half",
+	    [GPUSIM_BF16] = "bfloat16", [GPUSIM_I8] = "int8",	 [GPUSIM_U8] = "uint8",
+	    [GPUSIM_I32] = "int32",	[GPUSIM_U32] = "uint32", [GPUSIM_I64] = "int64",
+	    [GPUSIM_U64] = "uint64",
+	};
+
+	return names[t];
+}
+
+static const char *
+redop(const struct bench *b)
+{
+	return coll_reduces(b->c.coll) ? op_name(b->c.op) : "none";
+}
+
+static int64_t
+root(const struct bench *b)
+{
+	return coll_has_root(b->c.coll) ? (int64_t)b->c.root : -1;
+}
+
+static void
+print_head_json(const struct bench *b)
+{
+	printf("{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
+	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"iters\":%" PRIu64
+	       ",\"warmup\":%" PRIu64 ",\"rows\":[",
+	       coll_name(b->c.coll), b->algo, b->comm.nranks, dtype_name(b->c.dtype), redop(b),
+	       root(b), b->a->iters, b->a->warmup);
+}
+
+void
+bench_print_head(const struct bench *b)
+{
+	if (args_has(b->a, OPT(JSON))) {
+		print_head_json(b);
+		return;
+	}
+	printf("# %s algo %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64
+	       " step: %" PRIu64 "(factor) warmup iters: %" PRIu64 " iters: %" PRIu64
+	       " validation: 1 graph: 1\n",
+	       coll_name(b->c.coll), b->algo, b->comm.nranks, b->min_bytes, b->max_bytes,
+	       b->a->factor, b->a->warmup, b->a->iters);
+	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
+	       "no client round trips\n#\n# Using devices\n");
+	for (uint32_t r = 0; r < b->comm.nranks; r++)
+		printf("#  Rank %2" PRIu32 " Pid %6" PRIu32 " device %2" PRIu32 " [%016" PRIx64
+		       "] %s\n",
+		       r, b->comm.device[r].pid, b->comm.device[r].ordinal, b->comm.device[r].id,
+		       b->comm.device[r].address);
+	printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
+	       "in-place          \n",
+	       "", "", "", "", "");
+	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s\n", "size",
+	       "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
+	       "algbw", "busbw", "#wrong");
+	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s\n", "(B)",
+	       "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
+	       "");
+	fflush(stdout);
+}
+
+static void
+print_row_json(const struct bench_row *row, bool first)
+{
+	static const char *const name[] = {"out_of_place", "in_place"};
+
+	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64, first ? "" : ",", row->nbytes,
+	       row->count);
+	for (int p = 0; p < BENCH_NPLACES; p++) {
+		const struct bench_result *r = &row->result[p];
+
+		if (r->ran)
+			printf(",\"%s\":{\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"wrong\":"
+			       "%" PRIu64 "}",
+			       name[p], r->us, r->algbw, r->busbw, r->nwrong);
+		else
+			printf(",\"%s\":null", name[p]);
+	}
+	putchar('}');
+}
+
+void
+bench_print_row(const struct bench *b, const struct bench_row *row, bool first)
+{
+	if (args_has(b->a, OPT(JSON))) {
+		print_row_json(row, first);
+		return;
+	}
+	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, row->nbytes, row->count,
+	       nccl_type(b->c.dtype), redop(b), root(b));
+	for (int p = 0; p < BENCH_NPLACES; p++) {
+		const struct bench_result *r = &row->result[p];
+		int digits = r->us >= 10000 ? 0 : r->us >= 100 ? 1 : 2;
+
+		if (r->ran)
+			printf("  %7.*f  %6.2f  %6.2f  %5" PRIu64, digits, r->us, r->algbw,
+			       r->busbw, r->nwrong);
+		else
+			printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+void
+bench_print_foot(const struct bench *b, double avg_busbw, uint64_t nwrong)
+{
+	if (args_has(b->a, OPT(JSON)))
+		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", avg_busbw, nwrong);
+	else
+		printf("# Out of bounds values : %" PRIu64 " %s\n# Avg bus bandwidth    : %g\n#\n",
+		       nwrong, nwrong ? "FAILED" : "OK", avg_busbw);
+}

@@ -1,0 +1,219 @@
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+
+#define INDEX_END (1u << 20) /* numbers below are indices of devices */
+#define ID_DIGITS 16
+
+/* No socket may get the number of a standard stream that the caller closed: reading or writing
+ * that stream must go on failing. */
+static void
+guard_standard(void)
+{
+	static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
+
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) != fd)
+			return;
+}
+
+enum rc
+api(enum gpusim_rc rc, struct err *err)
+{
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
+enum rc
+cli_open(struct cli *cli, struct err *err)
+{
+	enum rc rc;
+
+	if (cli->g)
+		return RC_OK;
+	guard_standard();
+	rc = api(gpusim_open(cli->coordinator, &cli->g), err);
+	if (rc == RC_OK && cli->timeout_ms)
+		gpusim_set_timeout_ms(cli->g, cli->timeout_ms);
+	return rc;
+}
+
+static int
+close_stdout(void)
+{
+	int bad = fflush(stdout) != 0 || ferror(stdout);
+	int saved = errno;
+
+	if (close(STDOUT_FILENO) < 0 && errno != EBADF && !bad)
+		return errno;
+	return bad ? saved ? saved : EIO : 0;
+}
+
+void
+cli_end(struct cli *cli, struct err *err)
+{
+	const char *verb = cli->cmd ? cli->cmd->name : NULL;
+	int status = err->rc == RC_OK ? cli->status : rc_exit(err->rc);
+	int bad = close_stdout();
+	struct err full = {0};
+
+	if (err->rc == RC_OK && bad) {
+		err_set(&full, RC_FAILED, "standard output: %s", strerror(bad));
+		err = &full;
+		status = EXIT_FAILED;
+	}
+	for (char *p = strchr(err->text, '\n'); p; p = strchr(p, '\n'))
+		*p = ' ';
+	if (err->rc != RC_OK)
+		log_line(LOG_ERROR, "%s%s%s", verb ? verb : "", verb ? ": " : "", err->text);
+	gpusim_close(cli->g);
+	_exit(status);
+}
+
+int
+cli_is_device(const char *word, size_t len)
+{
+	size_t hex = 0, dec = 0;
+	int prefix = len > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X');
+
+	for (size_t i = prefix ? 2 : 0; i < len; i++) {
+		hex += isxdigit((unsigned char)word[i]) != 0;
+		dec += isdigit((unsigned char)word[i]) != 0;
+	}
+	if (prefix)
+		return hex == len - 2;
+	return len > 0 && (dec == len || (len == ID_DIGITS && hex == len));
+}
+
+/* The index-th of all devices. */
+static enum rc
+device_at(struct cli *cli, uint64_t index, uint64_t *id, struct err *err)
+{
+	struct gpusim_device *list;
+	size_t n;
+	enum rc rc = api(gpusim_devices(cli->g, &list, &n), err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (index < n)
+		*id = list[index].id;
+	else
+		rc =
+		    err_set(err, RC_NOTFOUND, "no device %" PRIu64 ": there %s %zu, counted from 0",
+			    index, n == 1 ? "is" : "are", n);
+	free(list);
+	return rc;
+}
+
+static enum rc
+device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, uint64_t *id, struct err *err)
+{
+	struct gpusim_comm c;
+	enum rc rc = api(gpusim_comm_open(cli->g, comm, &c), err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (rank < c.nranks)
+		*id = c.device[rank].id;
+	else
+		rc = err_set(err, RC_NOTFOUND,
+			     "communicator %" PRIu64 " has no rank %" PRIu64 ": it has %u", comm,
+			     rank, c.nranks);
+	gpusim_comm_fini(&c);
+	return rc;
+}
+
+enum rc
+cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id, struct err *err)
+{
+	size_t len = strlen(word);
+	uint64_t v;
+	enum rc rc;
+
+	if (!cli_is_device(word, len))
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is no device: an index in `gpuctl devices`, or an id as 16 "
+			       "hexadecimal digits",
+			       word);
+	if (args_has(a, OPT(COMM))) {
+		rc = parse_u64(word, 0, UINT32_MAX, &v, err);
+		if (rc == RC_OK)
+			rc = cli_open(cli, err);
+		return rc == RC_OK ? device_of_rank(cli, a->comm, v, id, err) : rc;
+	}
+	rc = cli_open(cli, err);
+	if (rc != RC_OK)
+		return rc;
+	if (len == ID_DIGITS || word[1] == 'x' || word[1] == 'X') {
+		char *end;
+
+		errno = 0;
+		v = strtoull(word, &end, 16);
+		if (errno == ERANGE)
+			return err_set(err, RC_INVAL, "'%.64s' is no device: more than 64 bits",
+				       word);
+		*id = v;
+		return RC_OK;
+	}
+	rc = parse_u64(word, 0, INDEX_END - 1, &v, err);
+	return rc == RC_OK ? device_at(cli, v, id, err) : rc;
+}
+
+enum rc
+cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
+{
+	struct args alone = {0};
+	enum rc rc;
+
+	if (a->device && args_has(a, OPT(RANK)))
+		return err_set(err, RC_INVAL, "--device and --rank both name the device");
+	if (a->device)
+		return cli_device(cli, &alone, a->device, id, err);
+	if (!args_has(a, OPT(COMM)) || !args_has(a, OPT(RANK)))
+		return err_set(err, RC_INVAL,
+			       "which device? --device DEVICE, or --comm ID --rank RANK");
+	rc = cli_open(cli, err);
+	return rc == RC_OK ? device_of_rank(cli, a->comm, a->rank, id, err) : rc;
+}
+
+enum rc
+cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
+{
+	struct gpusim_device *list;
+	size_t ndevices;
+	enum rc rc = cli_open(cli, err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_devices(cli->g, &list, &ndevices), err);
+	if (rc != RC_OK)
+		return rc;
+	*n = 0;
+	for (size_t i = 0; i < ndevices; i++)
+		*n += list[i].comm == 0 && !list[i].lost;
+	free(list);
+	return RC_OK;
+}
+
+enum rc
+cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm *out,
+	       struct err *err)
+{
+	uint32_t nfree;
+	enum rc rc = cli_free_devices(cli, &nfree, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (n > nfree)
+		return err_set(err, RC_FAILED, "%s, but only %u device%s free", what, nfree,
+			       nfree == 1 ? " is" : "s are");
+	return api(gpusim_comm_init(cli->g, n, NULL, GPUSIM_LEASE, out), err);
+}

@@ -1,0 +1,53 @@
+/*
+ * cli.h - what verbs do alike: connect, name a device, tell of failures, end.
+ */
+#ifndef GPUCTL_CLI_H
+#define GPUCTL_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "command.h"
+#include "gpusim.h"
+
+/* Connect to the coordinator, once; cli->g is then good until the program ends. */
+enum rc cli_open(struct cli *cli, struct err *err);
+
+/* What an API call came to, with its sentence; call it before the next API call. */
+enum rc api(enum gpusim_rc rc, struct err *err);
+
+/*
+ * Flush and close stdout, say err's one sentence (if it has one), disconnect, end the program. A
+ * full disk is a failure. stdout's reader gets its end of file before anything can delay it.
+ */
+void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
+
+/*
+ * cli_device - the id of the device a word means: an index in `gpuctl devices` (below 2^20) or an
+ * id (0x..., or 16 hex digits).
+ *
+ * With a->comm, the word is a rank of that communicator.
+ */
+enum rc cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id,
+		   struct err *err);
+
+/* Whether a word has the shape of a device's index or id. */
+int cli_is_device(const char *word, size_t len);
+
+/* The device that --device, or --comm and --rank, name. */
+enum rc cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err);
+
+/* How many devices are there and in no communicator. */
+enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
+
+/*
+ * cli_lease_comm - a communicator over n free devices that lives no longer than this program.
+ *
+ *	what	begins the sentence when they are too few: "5 vectors"
+ *
+ * Release with gpusim_comm_destroy and gpusim_comm_fini.
+ */
+enum rc cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm *out,
+		       struct err *err);
+
+#endif

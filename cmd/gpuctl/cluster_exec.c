@@ -1,0 +1,228 @@
+#include "cluster_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+
+enum { DAEMON_READY_FD = 3, DAEMON_LIFELINE_FD = 4, DAEMON_FIRST_CLOSED_FD = 5 };
+
+#define EXIT_NOT_EXECUTABLE 126 /* as env(1) */
+#define EXIT_NOT_FOUND	    127
+
+void
+release_stdio(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return;
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	close(null);
+}
+
+static int
+exec_failed(const char *name)
+{
+	int status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+
+	log_line(LOG_ERROR, "run: %s: %s", name, strerror(errno));
+	return status;
+}
+
+/* The guardian may have died between the fork and the prctl. */
+static void
+die_with_guardian(const struct cluster *c, int sig)
+{
+	if (prctl(PR_SET_PDEATHSIG, sig) < 0 || getppid() != c->guardian)
+		_exit(EXIT_INTERNAL);
+}
+
+static bool
+set_environment(const struct cluster *c)
+{
+	const char *path = getenv("PATH");
+	char text[CLUSTER_URL_MAX];
+	struct buf b = {0};
+	bool ok;
+
+	if (!path || !*path)
+		path = "/usr/bin:/bin";
+	snprintf(text, sizeof text, "ipc://%s/coord.sock", c->dir);
+	ok = setenv("GPUSIM_COORD", text, 1) == 0 && setenv("GPUSIM_DIR", c->dir, 1) == 0;
+	snprintf(text, sizeof text, "%d", c->cfg->ndevices);
+	ok = ok && setenv("GPUSIM_NDEVICES", text, 1) == 0;
+	if (ok && c->bindir[0])
+		ok = buf_addf(&b, "%s:%s", c->bindir, path) && setenv("PATH", b.data, 1) == 0;
+	buf_fini(&b);
+	return ok;
+}
+
+static void __attribute__((noreturn)) command_child(const struct cluster *c, int go)
+{
+	ssize_t n;
+	char byte;
+
+	die_with_guardian(c, SIGKILL);
+	close(c->front_fd);
+	close(c->done_fd);
+	sigprocmask(SIG_SETMASK, &c->mask, NULL);
+	do {
+		n = read(go, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(EXIT_FAILED);
+	if (!set_environment(c)) {
+		log_line(LOG_ERROR, "run: environment: %s", strerror(ENOMEM));
+		_exit(EXIT_NOT_EXECUTABLE);
+	}
+	execvp(c->cfg->argv[0], c->cfg->argv);
+	_exit(exec_failed(c->cfg->argv[0]));
+}
+
+pid_t
+exec_command(const struct cluster *c, int *go_fd)
+{
+	int go[2];
+	pid_t pid;
+
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		command_child(c, go[0]);
+	}
+	close(go[0]);
+	if (pid < 0)
+		close(go[1]);
+	else
+		*go_fd = go[1];
+	return pid;
+}
+
+/* stdin empty, stdout to stderr, the two pipes at their numbers, and nothing else. */
+static bool
+arrange_descriptors(int ready_fd, int lifeline_fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int ready = fcntl(ready_fd, F_DUPFD_CLOEXEC, DAEMON_FIRST_CLOSED_FD);
+	int lifeline = fcntl(lifeline_fd, F_DUPFD_CLOEXEC, DAEMON_FIRST_CLOSED_FD);
+
+	return null >= 0 && ready >= 0 && lifeline >= 0 && dup2(null, 0) == 0 && dup2(2, 1) == 1 &&
+	       fcntl(2, F_SETFD, 0) == 0 && dup2(ready, DAEMON_READY_FD) >= 0 &&
+	       dup2(lifeline, DAEMON_LIFELINE_FD) >= 0 &&
+	       close_range(DAEMON_FIRST_CLOSED_FD, ~0u, 0) == 0;
+}
+
+/* Nothing ignored, nothing blocked; but `stty tostop` must not stop a daemon that logs. */
+static void
+reset_signals(void)
+{
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	signal(SIGTTOU, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+add_device_args(const struct cluster *c, int ordinal, const char **argv, size_t *n, char *mem,
+		size_t mem_size, char *number, size_t number_size)
+{
+	snprintf(number, number_size, "%d", ordinal);
+	if (c->cfg->mem_file)
+		snprintf(mem, mem_size, "%s.%d", c->cfg->mem_file, ordinal);
+	else
+		snprintf(mem, mem_size, "%s%d", c->mem_base, ordinal);
+	argv[(*n)++] = "--ordinal";
+	argv[(*n)++] = number;
+	argv[(*n)++] = c->cfg->mem_file ? "--mem-file" : "--mem-scratch";
+	argv[(*n)++] = mem;
+	if (c->cfg->mem) {
+		argv[(*n)++] = "-m";
+		argv[(*n)++] = c->cfg->mem;
+	}
+}
+
+static int
+exec_program(const struct cluster *c, int ordinal)
+{
+	const struct cluster_config *cfg = c->cfg;
+	const char *name = ordinal < 0 ? "gpucoord" : "gpudev";
+	const char *const *extra = ordinal < 0 ? cfg->coord_args : cfg->dev_args;
+	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args, n = 0;
+	const char **argv = alloc_zeroed(nextra + 20, sizeof *argv);
+	char listen[CLUSTER_URL_MAX], coord[CLUSTER_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX],
+	    number[16];
+
+	if (!argv) {
+		errno = ENOMEM;
+		return exec_failed(name);
+	}
+	snprintf(coord, sizeof coord, "ipc://%s/coord.sock", c->dir);
+	snprintf(listen, sizeof listen, "ipc://%s/dev%d.sock", c->dir, ordinal);
+	argv[n++] = name;
+	argv[n++] = "--listen";
+	argv[n++] = ordinal < 0 ? coord : listen;
+	if (ordinal >= 0) {
+		argv[n++] = "--coordinator";
+		argv[n++] = coord;
+		add_device_args(c, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
+	}
+	argv[n++] = "-N";
+	argv[n++] = "3";
+	argv[n++] = "--lifeline";
+	argv[n++] = "4";
+	for (size_t i = 0; i < nextra; i++)
+		argv[n++] = extra[i];
+	snprintf(path, sizeof path, "%s/%s", c->bindir, name);
+	if (c->bindir[0])
+		execv(path, (char *const *)argv);
+	if (!c->bindir[0] || errno == ENOENT)
+		execvp(name, (char *const *)argv);
+	return exec_failed(name);
+}
+
+static void __attribute__((noreturn))
+daemon_child(const struct cluster *c, int ordinal, int ready_fd, int lifeline_fd)
+{
+	die_with_guardian(c, SIGTERM);
+	setpgid(0, 0);
+	if (!arrange_descriptors(ready_fd, lifeline_fd)) {
+		log_line(LOG_ERROR, "run: descriptors of a daemon: %s", strerror(errno));
+		_exit(EXIT_INTERNAL);
+	}
+	setrlimit(RLIMIT_NOFILE, &c->nofile);
+	reset_signals();
+	_exit(exec_program(c, ordinal));
+}
+
+pid_t
+exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int *ready_fd)
+{
+	int ready[2];
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		daemon_child(c, ordinal, ready[1], lifeline_fd);
+	close(ready[1]);
+	if (pid < 0)
+		close(ready[0]);
+	else
+		*ready_fd = ready[0];
+	return pid;
+}

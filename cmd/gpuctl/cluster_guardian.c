@@ -1,0 +1,385 @@
+/*
+ * The guardian: starts the daemons and the command, watches them, ends them. The design notes of
+ * the process tree are in cluster.c.
+ *
+ * One thread, one poll over a signalfd (SIGCHLD, SIGTERM), the pipe from the front and, during the
+ * start, one readiness pipe a daemon. Each event only records what happened; the phases decide.
+ */
+#include "cluster_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define DAEMON_TERM_MS 2000 /* from SIGTERM to SIGKILL */
+#define KILL_WAIT_MS   2000 /* for what SIGKILL was sent to */
+#define SPARE_FDS      32   /* descriptors beside the readiness pipes */
+
+enum { FD_SIGNAL, FD_FRONT, FD_READY }; /* places in guardian.fds; daemon i's is FD_READY + i */
+enum phase { PHASE_START, PHASE_RUN, PHASE_END };
+
+struct guardian {
+	const struct cluster *c;
+	enum phase phase;
+	uint64_t begun;	    /* when the start began */
+	int ndaemons;	    /* daemon 0 is gpucoord, daemon k + 1 is gpudev k */
+	pid_t *pids;	    /* 0: never started, or has ended and was waited for */
+	int *statuses;	    /* wait status of the ended */
+	struct pollfd *fds; /* FD_READY + ndaemons */
+	int nready;
+	int failed;	     /* the first daemon that did not start, or -1 */
+	pid_t command;	     /* 0: has ended */
+	int command_status;  /* wait status */
+	int go_fd, lifeline; /* write ends */
+	bool front_gone;
+	uint64_t kill_at; /* the command was asked to end; 0: it was not */
+};
+
+static const char *
+daemon_name(int i, char *text, size_t size)
+{
+	if (i == 0)
+		return "gpucoord";
+	snprintf(text, size, "gpudev %d", i - 1);
+	return text;
+}
+
+/* "exit 3" or "signal 9" */
+static const char *
+how_ended(int wait_status, char *text, size_t size)
+{
+	if (WIFSIGNALED(wait_status))
+		snprintf(text, size, "signal %d", WTERMSIG(wait_status));
+	else
+		snprintf(text, size, "exit %d", WEXITSTATUS(wait_status));
+	return text;
+}
+
+static void
+daemon_ended(struct guardian *g, int i, int status)
+{
+	char name[32];
+
+	if (g->phase == PHASE_START && g->failed < 0)
+		g->failed = i;
+	else if (g->phase == PHASE_RUN && WIFSIGNALED(status))
+		log_line(LOG_ERROR, "run: %s (pid %d) killed by signal %d",
+			 daemon_name(i, name, sizeof name), (int)g->pids[i], WTERMSIG(status));
+	else if (g->phase == PHASE_RUN)
+		log_line(LOG_ERROR, "run: %s (pid %d) ended with exit status %d",
+			 daemon_name(i, name, sizeof name), (int)g->pids[i], WEXITSTATUS(status));
+	g->pids[i] = 0;
+	g->statuses[i] = status;
+}
+
+/* Wait for all that have ended: daemons, the command, orphans of the command. */
+static void
+reap(void *arg)
+{
+	struct guardian *g = arg;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == g->command) {
+			g->command = 0;
+			g->command_status = status;
+		}
+		for (int i = 0; i < g->ndaemons; i++)
+			if (g->pids[i] == pid)
+				daemon_ended(g, i, status);
+	}
+}
+
+static void
+forward(struct guardian *g, int sig)
+{
+	if (g->command)
+		kill(g->command, sig);
+	if ((sig == SIGTERM || sig == SIGHUP) && !g->kill_at)
+		g->kill_at = deadline_in_ms(CLUSTER_GRACE_MS);
+}
+
+static void
+on_signal(struct guardian *g)
+{
+	struct signalfd_siginfo si;
+
+	if (read(g->fds[FD_SIGNAL].fd, &si, sizeof si) != (ssize_t)sizeof si)
+		return;
+	if (si.ssi_signo == SIGCHLD)
+		reap(g);
+	else if (getppid() != g->c->keeper)
+		g->front_gone = true;
+	else
+		forward(g, SIGTERM);
+}
+
+static void
+on_front(struct guardian *g)
+{
+	unsigned char sigs[64];
+	ssize_t n = read(g->fds[FD_FRONT].fd, sigs, sizeof sigs);
+
+	g->front_gone = g->front_gone || n == 0;
+	for (ssize_t i = 0; i < n; i++)
+		forward(g, sigs[i]);
+}
+
+static void
+on_ready(struct guardian *g, int i)
+{
+	struct pollfd *p = &g->fds[FD_READY + i];
+	char text[64];
+	ssize_t n = read(p->fd, text, sizeof text);
+
+	if (n > 0 && !memchr(text, '\n', (size_t)n))
+		return;
+	if (n > 0)
+		g->nready++;
+	else if (g->failed < 0)
+		g->failed = i;
+	close(p->fd);
+	p->fd = -1;
+}
+
+/* Take what has happened, or wait for it; a deadline of 0 is none. */
+static void
+turn(struct guardian *g, uint64_t deadline)
+{
+	int nfds = FD_READY + (g->phase == PHASE_START ? g->ndaemons : 0);
+
+	if (poll(g->fds, (nfds_t)nfds, deadline ? deadline_left_ms(deadline) : -1) <= 0)
+		return;
+	for (int i = 0; i < nfds - FD_READY; i++)
+		if (g->fds[FD_READY + i].revents)
+			on_ready(g, i);
+	if (g->fds[FD_FRONT].revents)
+		on_front(g);
+	if (g->fds[FD_SIGNAL].revents)
+		on_signal(g);
+}
+
+static uint64_t
+earlier(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* Has the command's time run out, or nobody is left to work for? */
+static bool
+must_kill(const struct guardian *g)
+{
+	return g->front_gone || (g->kill_at && clock_now_ns() >= g->kill_at);
+}
+
+/* One readiness pipe a daemon may be more than the soft limit allows. */
+static void
+raise_nofile(const struct guardian *g)
+{
+	struct rlimit r = g->c->nofile;
+	rlim_t want = (rlim_t)g->ndaemons + SPARE_FDS;
+
+	if (r.rlim_cur >= want)
+		return;
+	r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static bool
+start_daemons(struct guardian *g)
+{
+	char name[32];
+	int life[2];
+
+	if (pipe2(life, O_CLOEXEC) < 0)
+		return false;
+	g->lifeline = life[1];
+	for (int i = 0; i < g->ndaemons; i++) {
+		pid_t pid = exec_daemon(g->c, i - 1, life[0], &g->fds[FD_READY + i].fd);
+
+		if (pid < 0) {
+			log_line(LOG_ERROR, "run: %s: cannot start a process: %s",
+				 daemon_name(i, name, sizeof name), strerror(errno));
+			close(life[0]);
+			return false;
+		}
+		g->pids[i] = pid;
+		g->fds[FD_READY + i].events = POLLIN;
+	}
+	close(life[0]);
+	return true;
+}
+
+/* Say which daemon was first to fail and how it ended. */
+static int
+report_failed(struct guardian *g)
+{
+	uint64_t deadline = deadline_in_ms(KILL_WAIT_MS);
+	char name[32], how[32];
+	int i = g->failed;
+
+	reap(g);
+	while (g->pids[i] && clock_now_ns() < deadline) {
+		wait_child(deadline);
+		reap(g);
+	}
+	log_line(LOG_ERROR, "run: %s did not start (%s)", daemon_name(i, name, sizeof name),
+		 g->pids[i] ? "still running, never ready"
+			    : how_ended(g->statuses[i], how, sizeof how));
+	return EXIT_FAILED;
+}
+
+static int
+report_late(const struct guardian *g, uint64_t timeout_ms)
+{
+	int late = g->ndaemons - g->nready, i = 0;
+	char name[32], more[32] = "";
+
+	while (i < g->ndaemons - 1 && g->fds[FD_READY + i].fd < 0)
+		i++;
+	if (late > 1)
+		snprintf(more, sizeof more, " and %d more", late - 1);
+	log_line(LOG_ERROR, "run: %s%s: not ready within %.1f s", daemon_name(i, name, sizeof name),
+		 more, (double)timeout_ms / 1000);
+	return EXIT_TIMEOUT;
+}
+
+/* Until every daemon is ready. EXIT_OK, or the exit status; also ends when the command was killed.
+ */
+static int
+phase_start(struct guardian *g)
+{
+	uint64_t timeout_ms = g->c->cfg->start_timeout_ms, deadline;
+
+	if (!timeout_ms)
+		timeout_ms = CLUSTER_START_TIMEOUT_MS;
+	deadline = g->begun + timeout_ms * NS_PER_MS;
+	while (g->nready < g->ndaemons) {
+		turn(g, earlier(deadline, g->kill_at));
+		if (!g->command || must_kill(g))
+			return EXIT_OK;
+		if (g->failed >= 0)
+			return report_failed(g);
+		if (clock_now_ns() >= deadline && g->nready < g->ndaemons)
+			return report_late(g, timeout_ms);
+	}
+	log_line(LOG_INFO, "run: %d devices ready in %.1f ms at ipc://%s/coord.sock",
+		 g->ndaemons - 1, (double)(clock_now_ns() - g->begun) / (double)NS_PER_MS,
+		 g->c->dir);
+	return EXIT_OK;
+}
+
+static void
+phase_run(struct guardian *g)
+{
+	g->phase = PHASE_RUN;
+	if (g->command && !must_kill(g) && write(g->go_fd, "\n", 1) != 1)
+		return;
+	while (g->command && !must_kill(g))
+		turn(g, g->kill_at);
+}
+
+static bool
+any_daemon(struct guardian *g)
+{
+	for (int i = 0; i < g->ndaemons; i++)
+		if (g->pids[i])
+			return true;
+	return false;
+}
+
+static void
+end_daemons(struct guardian *g, int sig, uint64_t deadline)
+{
+	reap(g);
+	for (int i = 0; i < g->ndaemons; i++)
+		if (g->pids[i])
+			kill(g->pids[i], sig);
+	while (any_daemon(g) && clock_now_ns() < deadline) {
+		wait_child(deadline);
+		reap(g);
+	}
+}
+
+/* What the command left in the background is the user's, unless the job was ended before its time.
+ */
+static void
+phase_end(struct guardian *g, int status)
+{
+	g->phase = PHASE_END;
+	if (status || g->front_gone || g->kill_at)
+		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
+			       deadline_in_ms(KILL_WAIT_MS));
+	close(g->lifeline);
+	end_daemons(g, SIGTERM, deadline_in_ms(DAEMON_TERM_MS));
+	end_daemons(g, SIGKILL, deadline_in_ms(KILL_WAIT_MS));
+	sweep_files(g->c);
+}
+
+static bool
+guardian_init(struct guardian *g, const struct cluster *c)
+{
+	int n = c->cfg->ndevices + 1;
+	sigset_t set;
+
+	*g = (struct guardian){.c = c,
+			       .begun = clock_now_ns(),
+			       .ndaemons = n,
+			       .failed = -1,
+			       .go_fd = -1,
+			       .lifeline = -1};
+	g->pids = alloc_zeroed((size_t)n, sizeof *g->pids);
+	g->statuses = alloc_zeroed((size_t)n, sizeof *g->statuses);
+	g->fds = alloc_zeroed((size_t)n + FD_READY, sizeof *g->fds);
+	if (!g->pids || !g->statuses || !g->fds)
+		return false;
+	for (int i = 0; i < n + FD_READY; i++)
+		g->fds[i].fd = -1;
+	g->command = exec_command(c, &g->go_fd);
+	if (g->command < 0)
+		return false;
+	release_stdio();
+	raise_nofile(g);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	g->fds[FD_SIGNAL] = (struct pollfd){signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0};
+	g->fds[FD_FRONT] = (struct pollfd){c->front_fd, POLLIN, 0};
+	return g->fds[FD_SIGNAL].fd >= 0;
+}
+
+/* Its memory and descriptors go with the process. */
+int
+guardian_main(struct cluster *c)
+{
+	int status = EXIT_OK;
+	struct guardian g;
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "gpuctl");
+	c->guardian = getpid();
+	if (!guardian_init(&g, c)) {
+		log_line(LOG_ERROR, "run: cannot start a process: %s", strerror(errno));
+		sweep_files(c);
+		return EXIT_FAILED;
+	}
+	g.front_gone = getppid() != c->keeper;
+	status = start_daemons(&g) ? phase_start(&g) : EXIT_FAILED;
+	if (status == EXIT_OK)
+		phase_run(&g);
+	phase_end(&g, status);
+	return status ? status : status_exit(g.command_status);
+}

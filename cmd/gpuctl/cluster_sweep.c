@@ -1,0 +1,142 @@
+#include "cluster_impl.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define SWEEP_MAX_DEPTH 8 /* of folders inside the private directory */
+
+void
+wait_child(uint64_t deadline_ns)
+{
+	uint64_t now = clock_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+	struct timespec ts = {(time_t)(left / NS_PER_SEC), (long)(left % NS_PER_SEC)};
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigtimedwait(&chld, NULL, &ts);
+}
+
+/* The parent of pid, or -1. The name in /proc/PID/stat may hold any byte: count from its last ')'.
+ */
+static pid_t
+parent_of(const char *pid)
+{
+	char path[64], text[512], *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	return p && p[1] == ' ' && p[2] ? (pid_t)strtol(p + 3, NULL, 10) : -1;
+}
+
+static bool
+is_spared(pid_t pid, const pid_t *spare, size_t nspare)
+{
+	for (size_t i = 0; i < nspare; i++)
+		if (spare[i] == pid)
+			return true;
+	return false;
+}
+
+/* How many children there were to signal. None of them can be another's: they are not reaped yet.
+ */
+static size_t
+signal_children(const pid_t *spare, size_t nspare, int sig)
+{
+	pid_t self = getpid(), pid;
+	struct dirent *e;
+	size_t n = 0;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (e = readdir(proc))) {
+		if (!isdigit((unsigned char)e->d_name[0]) || parent_of(e->d_name) != self)
+			continue;
+		pid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (is_spared(pid, spare, nspare))
+			continue;
+		kill(pid, sig);
+		n++;
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+/* A child's own children become ours before its SIGCHLD arrives, so the last look sees all. */
+void
+sweep_children(const pid_t *spare, size_t nspare, int sig, void (*reap)(void *), void *arg,
+	       uint64_t deadline_ns)
+{
+	for (;;) {
+		reap(arg);
+		if (signal_children(spare, nspare, sig) == 0 || clock_now_ns() >= deadline_ns)
+			break;
+		wait_child(deadline_ns);
+	}
+}
+
+/* Empty the folder `name` of `at` without following a link. */
+static void
+empty_folder(int at, const char *name, int depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	struct stat st;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (!S_ISDIR(st.st_mode)) {
+			unlinkat(fd, e->d_name, 0);
+		} else if (depth < SWEEP_MAX_DEPTH) {
+			empty_folder(fd, e->d_name, depth + 1);
+			unlinkat(fd, e->d_name, AT_REMOVEDIR);
+		}
+	}
+	closedir(d);
+}
+
+void
+sweep_mem_files(const struct cluster *c)
+{
+	char path[CLUSTER_DIR_MAX + 32];
+
+	for (int k = 0; c->mem_base[0] && k < c->cfg->ndevices; k++) {
+		snprintf(path, sizeof path, "%s%d", c->mem_base, k);
+		unlink(path);
+	}
+}
+
+void
+sweep_files(const struct cluster *c)
+{
+	sweep_mem_files(c);
+	empty_folder(AT_FDCWD, c->dir, 0);
+	rmdir(c->dir);
+}

@@ -1,0 +1,71 @@
+/* gpuctl allreduce ... barrier - one verb a collective: on buffers that exist, or as a filter. */
+#include "cli.h"
+#include "coll/plan.h"
+#include "filter.h"
+#include "operation.h"
+
+/* Over all ranks of --comm, or of a communicator of the moment; moves nothing. */
+static enum rc
+barrier(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	struct operation o = {0};
+	enum rc rc = filter_comm(cli, a, args_has(a, OPT(RANKS)) ? a->nranks : 0, &comm, err);
+
+	if (rc == RC_OK)
+		rc = operation_make(GPUSIM_BARRIER, a, &comm, &o, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(cli->g, &comm, &o.c,
+					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+			 err);
+	operation_fini(&o);
+	if (comm.id && !args_has(a, OPT(COMM)))
+		gpusim_comm_destroy(cli->g, comm.id);
+	gpusim_comm_fini(&comm);
+	return rc;
+}
+
+static enum rc
+on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	struct operation o = {0};
+	enum rc rc;
+
+	if (!args_has(a, OPT(COMM)))
+		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
+	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS)))
+		return err_set(err, RC_INVAL,
+			       "--all, --raw and -n are for vectors on standard input, not for "
+			       "--addr, --send and --recv");
+	rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
+	if (rc == RC_OK)
+		rc = operation_make(coll, a, &comm, &o, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(cli->g, &comm, &o.c,
+					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+			 err);
+	operation_fini(&o);
+	gpusim_comm_fini(&comm);
+	return rc;
+}
+
+enum rc
+run_collective(struct cli *cli, const struct args *a, struct err *err)
+{
+	enum gpusim_coll coll;
+	enum rc rc = coll_parse(cli->cmd->name, &coll, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (coll == GPUSIM_BARRIER)
+		return barrier(cli, a, err);
+	if (args_has(a, OPT(ADDR) | OPT(SEND) | OPT(RECV)))
+		return on_buffers(cli, coll, a, err);
+	if (args_has(a, OPT(COUNT) | OPT(QUEUE)))
+		return err_set(err, RC_INVAL, "--%s goes with --addr, or --send and --recv",
+			       args_has(a, OPT(COUNT)) ? "count" : "queue");
+	return filter_run(cli, coll, a, err);
+}

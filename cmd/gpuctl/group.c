@@ -1,0 +1,175 @@
+/* gpuctl group - operations from stdin, one a line in the words of the verbs, run together. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "coll/plan.h"
+#include "io.h"
+#include "operation.h"
+
+#define MAX_WORDS 64 /* of one line */
+
+struct line {
+	struct operation op;
+	size_t number; /* counted from 1 */
+};
+
+/* Initialise with {0}. */
+struct lines {
+	struct line *v;
+	size_t n, cap;
+};
+
+static enum rc
+add(struct lines *l, size_t number, struct operation op, struct err *err)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap * 2 + 16;
+		struct line *v = alloc_resize(l->v, cap, sizeof *v);
+
+		if (!v)
+			return err_set(err, RC_NOMEM, "out of memory");
+		l->v = v;
+		l->cap = cap;
+	}
+	l->v[l->n++] = (struct line){op, number};
+	return RC_OK;
+}
+
+/* Cut a line into words at blanks, in place; NULL-terminated. */
+static enum rc
+cut(char *text, char *words[MAX_WORDS + 1], int *n, struct err *err)
+{
+	char *save;
+
+	*n = 0;
+	for (char *w = strtok_r(text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
+		if (*n == MAX_WORDS)
+			return err_set(err, RC_INVAL, "more than %d words", MAX_WORDS);
+		words[(*n)++] = w;
+	}
+	words[*n] = NULL;
+	return RC_OK;
+}
+
+/* The verb of a line, and the operation it names. */
+static enum rc
+find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, struct err *err)
+{
+	*cmd = command_find(name);
+	if (!*cmd || coll_parse(name, coll, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "'%.64s' is no collective, send or recv", name);
+	return RC_OK;
+}
+
+static enum rc
+parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, bool *empty,
+	   struct err *err)
+{
+	const uint64_t alien = OPT(QUEUE) | OPT(ALL) | OPT(RAW) | OPT(RANKS);
+	char *words[MAX_WORDS + 1];
+	const struct command *cmd;
+	enum gpusim_coll coll;
+	struct args a;
+	int n;
+	enum rc rc = cut(text, words, &n, err);
+
+	*empty = rc == RC_OK && (n == 0 || words[0][0] == '#');
+	if (rc != RC_OK || *empty)
+		return rc;
+	rc = find_verb(words[0], &cmd, &coll, err);
+	if (rc != RC_OK)
+		return rc;
+	switch (args_parse(cmd, n, words, OPT(COMM), &a, err)) {
+	case ARGS_HELP:
+		return err_set(err, RC_INVAL, "-h has no meaning here");
+	case ARGS_BAD:
+		return err->rc;
+	case ARGS_OK:
+		break;
+	}
+	if (args_has(&a, alien))
+		return err_set(err, RC_INVAL, "--queue, --all, --raw and -n have no meaning here");
+	if (args_has(&a, OPT(COMM)) && a.comm != comm->id)
+		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
+			       comm->id);
+	rc = operation_make(coll, &a, comm, op, err);
+	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
+}
+
+/* All lines of a text that ends with a NUL. */
+static enum rc
+parse(char *text, const struct gpusim_comm *comm, struct lines *l, struct err *err)
+{
+	struct operation op = {0};
+	size_t number = 1;
+	bool empty;
+	enum rc rc = RC_OK;
+
+	for (char *next; rc == RC_OK && text; text = next, number++) {
+		next = strchr(text, '\n');
+		if (next)
+			*next++ = '\0';
+		rc = parse_line(text, comm, &op, &empty, err);
+		if (rc == RC_OK && !empty) {
+			rc = add(l, number, op, err);
+			if (rc != RC_OK)
+				operation_fini(&op);
+		}
+		if (rc != RC_OK)
+			return err_prefix(err, "line %zu", number);
+	}
+	if (rc == RC_OK && l->n == 0)
+		rc = err_set(err, RC_BADDATA, "no operations on standard input");
+	return rc;
+}
+
+/* Submit all, then run them. What is refused leaves the group open and unrun: it ends with us. */
+static enum rc
+submit(struct cli *cli, const struct args *a, const struct gpusim_comm *comm, const struct lines *l,
+       struct err *err)
+{
+	enum rc rc = api(gpusim_group_start(cli->g, comm->id), err);
+
+	for (size_t i = 0; rc == RC_OK && i < l->n; i++) {
+		rc = api(gpusim_collective(cli->g, comm, &l->v[i].op.c, GPUSIM_QUEUE), err);
+		if (rc != RC_OK)
+			err_prefix(err, "line %zu", l->v[i].number);
+	}
+	if (rc == RC_OK)
+		rc = api(gpusim_group_end(cli->g, comm->id,
+					  args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+			 err);
+	return rc;
+}
+
+enum rc
+run_group(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	struct lines l = {0};
+	struct buf text = {0};
+	enum rc rc = io_read_all(STDIN_FILENO, "standard input", &text, err);
+
+	if (rc == RC_OK && !buf_add(&text, "", 1))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK && strlen(text.data) + 1 != text.len)
+		rc = err_set(err, RC_BADDATA, "a NUL byte on standard input");
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
+	if (rc == RC_OK)
+		rc = parse(text.data, &comm, &l, err);
+	if (rc == RC_OK)
+		rc = submit(cli, a, &comm, &l, err);
+	for (size_t i = 0; i < l.n; i++)
+		operation_fini(&l.v[i].op);
+	free(l.v);
+	buf_fini(&text);
+	gpusim_comm_fini(&comm);
+	return rc;
+}

@@ -1,0 +1,27 @@
+/*
+ * io.h - reading and writing whole streams with few system calls.
+ */
+#ifndef GPUCTL_IO_H
+#define GPUCTL_IO_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+#define IO_PIECE ((size_t)1 << 20) /* bytes moved at a time */
+
+/*
+ * io_read - fill dst, or as much of it as there is before the end.
+ *
+ *	name	of the stream, for errors
+ *	got	[out] bytes read; less than nbytes only at the end
+ */
+enum rc io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err);
+
+/* Append all that is left to *out; room beyond what was read is address space, not memory. */
+enum rc io_read_all(int fd, const char *name, struct buf *out, struct err *err);
+
+enum rc io_write(int fd, const char *name, const void *src, size_t nbytes, struct err *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* gpuctl launch - a kernel on a stream of one device. */
+#include <float.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli.h"
+#include "mem/dtype.h"
+
+#define MAX_ARGS   32
+#define MAX_STREAM 63
+
+/* A type's name stands for its number; whole numbers are u; anything else is real. */
+static enum rc
+parse_value(const char *text, struct gpusim_arg *arg, struct err *err)
+{
+	enum gpusim_dtype t;
+
+	if (dtype_parse(text, &t, NULL) == RC_OK) {
+		arg->u = t;
+		return RC_OK;
+	}
+	if (parse_u64(text, 0, UINT64_MAX, &arg->u, NULL) == RC_OK)
+		return RC_OK;
+	if (parse_double(text, -DBL_MAX, DBL_MAX, &arg->f, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "'%.64s' is neither a number nor a type", text);
+	arg->is_real = 1;
+	return RC_OK;
+}
+
+/* name=value; the name is cut off in place. */
+static enum rc
+parse_arg(char *word, struct gpusim_arg *arg, struct err *err)
+{
+	char *eq = strchr(word, '=');
+	enum rc rc;
+
+	*arg = (struct gpusim_arg){.name = word};
+	if (!eq || eq == word)
+		return err_set(err, RC_INVAL, "'%.64s' is not name=value", word);
+	*eq = '\0';
+	rc = parse_value(eq + 1, arg, err);
+	return rc == RC_OK ? rc : err_prefix(err, "%.64s", word);
+}
+
+enum rc
+run_launch(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_arg args[MAX_ARGS];
+	size_t nargs = (size_t)a->nrest - 1;
+	uint64_t device;
+	enum rc rc = RC_OK;
+
+	if (nargs > MAX_ARGS)
+		return err_set(err, RC_INVAL, "%zu arguments: at most %d", nargs, MAX_ARGS);
+	if (a->stream > MAX_STREAM)
+		return err_set(err, RC_INVAL, "--stream: not 0 to %d", MAX_STREAM);
+	for (size_t i = 0; i < nargs && rc == RC_OK; i++)
+		rc = parse_arg(a->rest[i + 1], &args[i], err);
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_launch(cli->g, device, (uint32_t)a->stream, a->rest[0], args, nargs,
+				       args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+			 err);
+	return rc;
+}

@@ -1,0 +1,257 @@
+/* gpuctl - operate simulated GPUs from a shell. See gpuctl(1). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/parse.h"
+#include "cli.h"
+
+#define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
+#define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
+#define BUFFERS	 (OPT(COMM) | OPT(ADDR) | OPT(SEND) | OPT(RECV) | OPT(COUNT) | OPT(TYPE))
+#define FILTER	 (OPT(RANKS) | OPT(RAW))
+#define MOVES	 (BUFFERS | FILTER | HOW)
+#define TRANSFER (OPT(COMM) | OPT(RANK) | OPT(PEER) | OPT(ADDR) | OPT(COUNT) | OPT(TYPE))
+
+/* run_help and run_completion are at the end of this file. */
+static enum rc run_help(struct cli *, const struct args *, struct err *);
+static enum rc run_completion(struct cli *, const struct args *, struct err *);
+
+#define ON_BUFFERS "[--comm ID {--addr A,... | --send A,... --recv A,...} --count N] [options]"
+
+/* clang-format off */
+static const struct command commands[] = {
+	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
+	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(THREADS) |
+	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
+	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
+	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
+
+	{"comm-init", "{-n N | DEVICE...}", "make a communicator and print its id", run_comm_init,
+	 OPT(RANKS), 0, 0, 65536},
+	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
+	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
+	 OPT(JSON), 0, 1, 1},
+	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, 0, 0, 1, 1},
+
+	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE, 0, 1, 1},
+	{"free", "--device DEVICE ADDR", "free memory", run_free, WHERE, 0, 1, 1},
+	{"memcpy", "SRC DST", "copy; each is -, a file, or DEVICE:ADDR[:NBYTES]", run_memcpy, OPT(COMM), 0, 2, 2},
+	{"memset", "--device DEVICE ADDR BYTE SIZE", "fill memory", run_memset, WHERE, 0, 3, 3},
+	{"launch", "--device DEVICE KERNEL [NAME=VALUE...]", "run a kernel; gpusim(7) lists them", run_launch,
+	 WHERE | OPT(STREAM) | OPT(QUEUE), 0, 1, 65536},
+	{"sync", "--device DEVICE [--stream STREAM]", "wait until a stream is idle", run_sync,
+	 WHERE | OPT(STREAM), 0, 0, 0},
+
+	{"allreduce", ON_BUFFERS, "reduce; every rank gets the result", run_collective,
+	 MOVES | OPT(OP) | OPT(ALL), 0, 0, 0},
+	{"broadcast", ON_BUFFERS, "the root's vector to every rank", run_collective,
+	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	{"reduce", ON_BUFFERS, "reduce; the root gets the result", run_collective,
+	 MOVES | OPT(OP) | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	{"allgather", ON_BUFFERS, "join all vectors; every rank gets the result", run_collective,
+	 MOVES | OPT(ALL), 0, 0, 0},
+	{"reduce-scatter", ON_BUFFERS, "reduce; each rank gets its part", run_collective,
+	 MOVES | OPT(OP) | OPT(ALL), 0, 0, 0},
+	{"alltoall", ON_BUFFERS, "each rank's parts to the ranks they are for", run_collective,
+	 MOVES | OPT(ALL), 0, 0, 0},
+	{"gather", ON_BUFFERS, "join all vectors; the root gets the result", run_collective,
+	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	{"scatter", ON_BUFFERS, "the root's vector in parts, each rank gets its own", run_collective,
+	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	{"barrier", "[--comm ID | -n N] [options]", "return when every rank is there", run_collective,
+	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE), 0, 0, 0},
+	{"send", "--comm ID --rank R --peer P --addr A --count N [options]", "send to a peer that receives",
+	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
+	{"recv", "--comm ID --rank R --peer P --addr A --count N [options]", "receive from a peer that sends",
+	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
+	{"group", "--comm ID [--queue] <OPERATIONS", "run operations together, one a line, as the verbs are spelled",
+	 run_group, OPT(COMM) | OPT(QUEUE), OPT(COMM), 0, 0},
+
+	{"begin-send", "--device DEVICE --peer RANK --addr A --bytes SIZE",
+	 "queue a transfer's sending end and print its stream", run_begin_send,
+	 WHERE | OPT(PEER) | OPT(ADDR) | OPT(BYTES), OPT(PEER) | OPT(ADDR) | OPT(BYTES), 0, 0},
+	{"begin-receive", "--device DEVICE --peer RANK --stream STREAM --addr A --bytes SIZE",
+	 "queue the receiving end", run_begin_receive,
+	 WHERE | OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES),
+	 OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES), 0, 0},
+	{"stream-status", "--device DEVICE --stream STREAM", "print success, in-progress, or failed and why",
+	 run_stream_status, WHERE | OPT(STREAM), 0, 0, 0},
+
+	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
+	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) | OPT(PEER) | OPT(LIST),
+	 0, 0, 1},
+	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
+	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
+	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(JSON), 0, 0, 1},
+	{"params", "", "print what is in force", run_params, 0, 0, 0, 0},
+	{"version", "", "print the version", run_version, 0, 0, 0, 0},
+	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},
+	{"completion", "[VERB]", NULL, run_completion, 0, 0, 0, 1},
+};
+/* clang-format on */
+
+#define NCOMMANDS (sizeof commands / sizeof *commands)
+
+static const struct option longopts[] = {{"coordinator", 1, NULL, 'c'},
+					 {"timeout", 1, NULL, 't'},
+					 {"help", 0, NULL, 'h'},
+					 {"version", 0, NULL, 'V'},
+					 {NULL, 0, NULL, 0}};
+
+const struct command *
+command_at(unsigned i)
+{
+	return i < NCOMMANDS ? &commands[i] : NULL;
+}
+
+const struct command *
+command_find(const char *name)
+{
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+void
+command_help(const struct command *cmd)
+{
+	printf("usage: gpuctl %s%s%s\n", cmd->name, *cmd->synopsis ? " " : "", cmd->synopsis);
+	if (cmd->summary)
+		printf("%s\n", cmd->summary);
+	args_help(cmd->options, stdout);
+}
+
+static void
+help_all(void)
+{
+	printf("usage: gpuctl [--coordinator ADDR] [--timeout TIME] VERB [ARG...]\n"
+	       "  --coordinator ADDR  where gpucoord is (default $GPUSIM_COORD)\n"
+	       "  --timeout TIME      longest wait of one call, such as 5s (default 60s)\n"
+	       "  -V                  print the version\n"
+	       "  -h                  print this; gpuctl help VERB: a verb's options\n\n");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (commands[i].summary)
+			printf("  %-14s  %s\n", commands[i].name, commands[i].summary);
+}
+
+static enum rc
+unknown(const char *name, struct err *err)
+{
+	return err_set(err, RC_INVAL, "unknown verb '%.64s'; gpuctl -h lists them", name);
+}
+
+static enum rc
+run_help(struct cli *cli, const struct args *a, struct err *err)
+{
+	const struct command *cmd = a->nrest ? command_find(a->rest[0]) : NULL;
+
+	(void)cli;
+	if (a->nrest && !cmd)
+		return unknown(a->rest[0], err);
+	if (cmd)
+		command_help(cmd);
+	else
+		help_all();
+	return RC_OK;
+}
+
+/* The verbs, or a verb's options, one a line. */
+static enum rc
+run_completion(struct cli *cli, const struct args *a, struct err *err)
+{
+	const struct command *cmd = a->nrest ? command_find(a->rest[0]) : NULL;
+
+	(void)cli;
+	if (a->nrest && !cmd)
+		return unknown(a->rest[0], err);
+	if (cmd)
+		args_words(cmd->options, stdout);
+	for (size_t i = 0; !cmd && i < NCOMMANDS; i++)
+		if (commands[i].summary)
+			puts(commands[i].name);
+	return RC_OK;
+}
+
+static enum rc
+set_timeout(struct cli *cli, const char *text, struct err *err)
+{
+	uint64_t ns, ms;
+	enum rc rc = parse_duration(text, &ns, err);
+
+	if (rc != RC_OK)
+		return rc;
+	ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+	if (ms == 0 || ms > INT32_MAX)
+		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", text);
+	cli->timeout_ms = (uint32_t)ms;
+	return RC_OK;
+}
+
+/* The options before the verb; ends the program for -h and -V. */
+static enum rc
+global_options(struct cli *cli, int argc, char **argv, struct err *err)
+{
+	const char *env = getenv("GPUSIM_TIMEOUT");
+	int opt;
+
+	if (env && *env && set_timeout(cli, env, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_TIMEOUT");
+	while ((opt = option_next(argc, argv, "+Vh", longopts, err)) != -1) {
+		switch (opt) {
+		case 'c':
+			cli->coordinator = optarg;
+			break;
+		case 't':
+			if (set_timeout(cli, optarg, err) != RC_OK)
+				return err_prefix(err, "--timeout");
+			break;
+		case 'V':
+			run_version(cli, NULL, err);
+			cli_end(cli, err);
+		case 'h':
+			help_all();
+			cli_end(cli, err);
+		default:
+			return err->rc;
+		}
+	}
+	if (optind >= argc)
+		return err_set(err, RC_INVAL, "no verb; gpuctl -h lists them");
+	return RC_OK;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct cli cli = {0};
+	struct err err = {0};
+	struct args a;
+
+	log_open("gpuctl", LOG_WARN);
+	if (global_options(&cli, argc, argv, &err) != RC_OK)
+		cli_end(&cli, &err);
+	argc -= optind;
+	argv += optind;
+	cli.cmd = command_find(argv[0]);
+	if (!cli.cmd) {
+		unknown(argv[0], &err);
+		cli_end(&cli, &err);
+	}
+	switch (args_parse(cli.cmd, argc, argv, 0, &a, &err)) {
+	case ARGS_OK:
+		if (cli.cmd->run(&cli, &a, &err) == RC_OK)
+			err = (struct err){0};
+		break;
+	case ARGS_HELP:
+		command_help(cli.cmd);
+		break;
+	case ARGS_BAD:
+		break;
+	}
+	cli_end(&cli, &err);
+}

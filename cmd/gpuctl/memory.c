@@ -1,0 +1,47 @@
+/* gpuctl malloc, free, memset - memory of one device. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "cli.h"
+
+enum rc
+run_malloc(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device, nbytes, addr;
+	enum rc rc = parse_size(a->rest[0], &nbytes, err);
+
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_malloc(cli->g, device, nbytes, GPUSIM_KEEP, &addr), err);
+	if (rc == RC_OK)
+		printf("0x%" PRIx64 "\n", addr);
+	return rc;
+}
+
+enum rc
+run_free(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device, addr;
+	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr, err);
+
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	return rc == RC_OK ? api(gpusim_free(cli->g, device, addr), err) : rc;
+}
+
+enum rc
+run_memset(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device, addr, value, nbytes;
+	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr, err);
+
+	if (rc == RC_OK)
+		rc = parse_u64(a->rest[1], 0, UINT8_MAX, &value, err);
+	if (rc == RC_OK)
+		rc = parse_size(a->rest[2], &nbytes, err);
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	return rc == RC_OK ? api(gpusim_memset(cli->g, device, addr, (int)value, nbytes), err) : rc;
+}

@@ -1,0 +1,167 @@
+#include "operation.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "coll/plan.h"
+#include "mem/dtype.h"
+#include "coll/shape.h"
+
+#define ADDR_CHARS 24 /* longest address, and its NUL */
+#define MAX_STREAM 63
+
+/* The algorithm exists; the caller names the collective. */
+static enum rc
+check_algo(enum gpusim_coll coll, const char *name, struct err *err)
+{
+	const struct plan_algo *algo;
+	size_t len = strlen(coll_name(coll));
+	enum rc rc = plan_algo_find(coll, name, &algo, err);
+
+	if (rc != RC_OK && strncmp(err->text, coll_name(coll), len) == 0 && err->text[len] == ':')
+		memmove(err->text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+	return rc;
+}
+
+static enum rc
+check_rank(const char *option, uint32_t rank, uint32_t nranks, struct err *err)
+{
+	if (rank < nranks)
+		return RC_OK;
+	return err_set(err, RC_INVAL, "--%s: no rank %" PRIu32 " in a communicator of %" PRIu32,
+		       option, rank, nranks);
+}
+
+enum rc
+operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
+		 struct gpusim_collective *c, struct err *err)
+{
+	enum rc rc = check_algo(coll, a->algo, err);
+
+	if (rc == RC_OK && coll_has_root(coll))
+		rc = check_rank("root", a->root, nranks, err);
+	if (rc == RC_OK && coll_is_p2p(coll))
+		rc = check_rank("rank", a->rank, nranks, err);
+	if (rc == RC_OK && coll_is_p2p(coll))
+		rc = check_rank("peer", a->peer, nranks, err);
+	if (rc != RC_OK)
+		return rc;
+	if (coll_is_p2p(coll) && a->rank == a->peer)
+		return err_set(err, RC_INVAL, "--peer: rank %" PRIu32 " is its own peer", a->peer);
+	if (a->stream > MAX_STREAM)
+		return err_set(err, RC_INVAL, "--stream: %" PRIu64 " is not 0 to %d", a->stream,
+			       MAX_STREAM);
+	*c = (struct gpusim_collective){.coll = coll,
+					.dtype = a->dtype,
+					.op = a->op,
+					.algo = a->algo,
+					.root = coll_is_p2p(coll) ? a->peer : a->root,
+					.rank = a->rank,
+					.stream = (uint32_t)a->stream,
+					.chunk_bytes = a->chunk};
+	return RC_OK;
+}
+
+/* n addresses with commas between. *out is the caller's to free. */
+static enum rc
+parse_addrs(const char *option, const char *text, uint32_t n, uint64_t **out, struct err *err)
+{
+	uint64_t *v = alloc_zeroed(n, sizeof *v);
+	char word[ADDR_CHARS];
+	uint32_t k = 0;
+	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (const char *p = text; rc == RC_OK && p; k++) {
+		size_t len = strcspn(p, ",");
+
+		snprintf(word, sizeof word, "%.*s", (int)(len < ADDR_CHARS ? len : ADDR_CHARS), p);
+		if (k < n)
+			rc = parse_u64(word, 0, UINT64_MAX, &v[k], err);
+		p = p[len] ? p + len + 1 : NULL;
+	}
+	if (rc == RC_OK && k != n)
+		rc = err_set(err, RC_INVAL, "%" PRIu32 " address%s for %" PRIu32 " rank%s", k,
+			     k == 1 ? "" : "es", n, n == 1 ? "" : "s");
+	if (rc == RC_OK) {
+		*out = v;
+		return rc;
+	}
+	free(v);
+	return err_prefix(err, "%s", option);
+}
+
+/* One buffer a rank, for its input and its output. */
+static enum rc
+place(struct operation *o, uint32_t nranks, struct err *err)
+{
+	uint64_t size = dtype_size(o->c.dtype);
+
+	if (o->c.coll == GPUSIM_ALLTOALL)
+		return err_set(err, RC_INVAL,
+			       "--addr: alltoall has no in-place form; give --send and --recv");
+	o->recv = alloc_zeroed(nranks, sizeof *o->recv);
+	if (!o->recv)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < nranks; r++) {
+		struct shape s = shape_of(o->c.coll, o->c.nelem, nranks, o->c.root, r);
+		uint64_t base = o->send[r];
+
+		o->send[r] = s.in && base ? base + s.in_at * size : 0;
+		o->recv[r] = s.out && base ? base + s.out_at * size : 0;
+	}
+	return RC_OK;
+}
+
+static enum rc
+addresses(struct operation *o, const struct args *a, uint32_t nranks, struct err *err)
+{
+	enum rc rc;
+
+	if (a->addr && (a->send || a->recv))
+		return err_set(err, RC_INVAL, "--addr is in place: not with --send or --recv");
+	if (a->addr) {
+		rc = parse_addrs("--addr", a->addr, nranks, &o->send, err);
+		return rc == RC_OK ? place(o, nranks, err) : rc;
+	}
+	if (!a->send || !a->recv)
+		return err_set(err, RC_INVAL, "which buffers? --addr, or --send and --recv");
+	rc = parse_addrs("--send", a->send, nranks, &o->send, err);
+	return rc == RC_OK ? parse_addrs("--recv", a->recv, nranks, &o->recv, err) : rc;
+}
+
+enum rc
+operation_make(enum gpusim_coll coll, const struct args *a, const struct gpusim_comm *comm,
+	       struct operation *out, struct err *err)
+{
+	struct operation o = {0};
+	enum rc rc = operation_common(coll, a, comm->nranks, &o.c, err);
+
+	if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_has(a, OPT(COUNT)))
+		rc = err_set(err, RC_INVAL, "--count N is missing");
+	if (rc == RC_OK && coll != GPUSIM_BARRIER)
+		rc = shape_nelem(coll, a->count, comm->nranks, &o.c.nelem, err);
+	if (rc == RC_OK && coll_is_p2p(coll))
+		rc =
+		    parse_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv, err);
+	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
+		rc = addresses(&o, a, comm->nranks, err);
+	if (rc != RC_OK) {
+		operation_fini(&o);
+		return rc;
+	}
+	o.c.send = o.send;
+	o.c.recv = o.recv;
+	*out = o;
+	return RC_OK;
+}
+
+void
+operation_fini(struct operation *o)
+{
+	free(o->send);
+	free(o->recv);
+	*o = (struct operation){0};
+}

@@ -1,0 +1,36 @@
+/*
+ * operation.h - a collective, send or recv on buffers that exist, from a verb's options.
+ */
+#ifndef GPUCTL_OPERATION_H
+#define GPUCTL_OPERATION_H
+
+#include "args.h"
+#include "base/rc.h"
+#include "gpusim.h"
+
+/* Initialise with {0}; operation_fini releases. c borrows from the arguments it was made of. */
+struct operation {
+	struct gpusim_collective c;
+	uint64_t *send, *recv;
+};
+
+/*
+ * operation_common - what needs no buffer: type, reduction, algorithm, root, stream, chunk.
+ *
+ * Checks them, so that a mistake is told before anything is moved.
+ */
+enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
+			 struct gpusim_collective *c, struct err *err);
+
+/*
+ * operation_make - the operation that a says on comm, checked as far as it can be without the
+ * devices.
+ *
+ * RC_INVAL: counts, addresses, root, peer, algorithm. *out is untouched on failure.
+ */
+enum rc operation_make(enum gpusim_coll coll, const struct args *a, const struct gpusim_comm *comm,
+		       struct operation *out, struct err *err);
+
+void operation_fini(struct operation *o);
+
+#endif

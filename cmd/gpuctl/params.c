@@ -1,0 +1,38 @@
+/* gpuctl params - what is in force, and what could be set. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+
+static const struct {
+	const char *name, *meaning;
+} variables[] = {
+    {"GPUSIM_COORD", "where the coordinator is; --coordinator wins"},
+    {"GPUSIM_TIMEOUT", "longest wait of one call; --timeout wins"},
+    {"GPUSIM_DEBUG", "what is said on stderr: error warn info debug"},
+    {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
+    {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
+};
+
+enum rc
+run_params(struct cli *cli, const struct args *a, struct err *err)
+{
+	const char *coordinator = cli->coordinator ? cli->coordinator : getenv("GPUSIM_COORD");
+
+	(void)a;
+	(void)err;
+	printf("version=%s  # of gpuctl\n", GPUSIM_VERSION);
+	printf("coordinator=%s  # asked for everything\n", coordinator ? coordinator : "");
+	if (cli->timeout_ms)
+		printf("timeout=%" PRIu32 "ms  # longest wait of one call\n", cli->timeout_ms);
+	else
+		printf("timeout=60s  # longest wait of one call; of bench: 600s\n");
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+		const char *value = getenv(variables[i].name);
+
+		printf("%s=%s  # %s\n", variables[i].name, value ? value : "",
+		       variables[i].meaning);
+	}
+	return RC_OK;
+}

@@ -1,0 +1,57 @@
+/* gpuctl run - a command with a machine full of devices; see cluster.h. */
+#include <stdio.h>
+
+#include "cli.h"
+#include "cluster.h"
+
+/* Most arguments that options add to one daemon's command line. */
+enum { MAX_EXTRA = 12 };
+
+struct extra {
+	const char *v[MAX_EXTRA];
+	size_t n;
+};
+
+static void
+add(struct extra *x, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	x->v[x->n++] = option;
+	x->v[x->n++] = value;
+}
+
+/* Verbose once or twice; more says nothing more. */
+static void
+add_verbose(struct extra *x, unsigned verbose)
+{
+	for (unsigned i = 0; i < verbose && i < 2; i++)
+		x->v[x->n++] = "-v";
+}
+
+enum rc
+run_run(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct extra dev = {0}, coord = {0};
+	struct cluster_config cfg = {.ndevices = (int)a->nranks,
+				     .mem = a->mem,
+				     .mem_file = a->mem_file,
+				     .dev_args = dev.v,
+				     .coord_args = coord.v,
+				     .argv = a->rest,
+				     .start_timeout_ms = a->start_timeout_ms};
+
+	if (a->nranks > CLUSTER_MAX_DEVICES)
+		return err_set(err, RC_INVAL, "-n: %u is not 1 to %d", a->nranks,
+			       CLUSTER_MAX_DEVICES);
+	add(&dev, "--latency", a->latency);
+	add(&dev, "--bandwidth", a->bandwidth);
+	add(&dev, "--threads", a->threads);
+	add(&coord, "--op-timeout", a->op_timeout);
+	add_verbose(&dev, a->verbose);
+	add_verbose(&coord, a->verbose);
+	cfg.ndev_args = dev.n;
+	cfg.ncoord_args = coord.n;
+	cli->status = cluster_run(&cfg, err);
+	return err->rc;
+}

@@ -1,0 +1,113 @@
+#include "table.h"
+
+#include <inttypes.h>
+
+static const char *
+device_state(const struct gpusim_device *d)
+{
+	return d->lost ? "lost" : d->comm ? "busy" : "free";
+}
+
+const char *
+state_name(int state)
+{
+	static const char *const names[] = {[GPUSIM_IN_PROGRESS] = "in-progress",
+					    [GPUSIM_SUCCESS] = "success",
+					    [GPUSIM_STATE_FAILED] = "failed"};
+
+	return state >= 0 && state <= GPUSIM_STATE_FAILED ? names[state] : "unknown";
+}
+
+/* "256M": exact in the largest unit that divides it, else rounded to a tenth. */
+static const char *
+size_text(uint64_t nbytes, char out[16])
+{
+	static const char units[] = "BKMGTPE";
+	double v = (double)nbytes;
+	int u = 0;
+
+	for (; v >= 1024 && units[u + 1]; u++)
+		v /= 1024;
+	snprintf(out, 16, v == (double)(uint64_t)v ? "%.0f%c" : "%.1f%c", v, units[u]);
+	return out;
+}
+
+void
+table_devices(const struct gpusim_device *d, size_t n, FILE *f)
+{
+	char memory[16], used[16], comm[24];
+
+	fprintf(f, "%5s  %-16s  %6s  %6s  %-5s  %4s  %7s  %s\n", "INDEX", "ID", "MEMORY", "USED",
+		"STATE", "COMM", "PID", "ADDRESS");
+	for (size_t i = 0; i < n; i++) {
+		snprintf(comm, sizeof comm, "%" PRIu64, d[i].comm);
+		fprintf(f, "%5zu  %016" PRIx64 "  %6s  %6s  %-5s  %4s  %7" PRIu32 "  %s\n", i,
+			d[i].id, size_text(d[i].max_addr - d[i].min_addr, memory),
+			size_text(d[i].used_bytes, used), device_state(&d[i]),
+			d[i].comm ? comm : "-", d[i].pid, d[i].address);
+	}
+}
+
+void
+table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
+{
+	fprintf(f, "%4s  %-11s  %5s  %5s  %7s  %10s  %s\n", "COMM", "STATE", "RANKS", "EPOCH",
+		"PENDING", "OPERATIONS", "REASON");
+	for (size_t i = 0; i < n; i++)
+		fprintf(f,
+			"%4" PRIu64 "  %-11s  %5" PRIu32 "  %5" PRIu32 "  %7" PRIu64 "  %10" PRIu64
+			"  %s\n",
+			c[i].id, state_name(c[i].state), c[i].nranks, c[i].epoch, c[i].pending,
+			c[i].operations, c[i].reason[0] ? c[i].reason : "-");
+}
+
+void
+json_string(const char *s, FILE *f)
+{
+	putc('"', f);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", c);
+		else if (c < ' ' || c > '~') /* other bytes: Latin-1, which is always valid */
+			fprintf(f, "\\u%04x", c);
+		else
+			putc(c, f);
+	}
+	putc('"', f);
+}
+
+void
+json_device(const struct gpusim_device *d, size_t index, FILE *f)
+{
+	fprintf(f,
+		"{\"index\":%zu,\"id\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32
+		",\"state\":\"%s\",\"comm\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"min_addr\":%" PRIu64
+		",\"max_addr\":%" PRIu64 ",\"used_bytes\":%" PRIu64,
+		index, d->id, d->ordinal, device_state(d), d->comm, d->pid, d->min_addr,
+		d->max_addr, d->used_bytes);
+	fputs(",\"address\":", f);
+	json_string(d->address, f);
+	fputs(",\"data_address\":", f);
+	json_string(d->data_address, f);
+	fputs(",\"mem_path\":", f);
+	json_string(d->mem_path, f);
+	fputs(",\"host\":", f);
+	json_string(d->host, f);
+	putc('}', f);
+}
+
+void
+json_comm(const struct gpusim_comm_info *c, FILE *f)
+{
+	fprintf(f,
+		"{\"id\":%" PRIu64 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nranks\":%" PRIu32
+		",\"pending\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"devices\":[",
+		c->id, state_name(c->state), c->epoch, c->nranks, c->pending, c->operations);
+	for (uint32_t r = 0; r < c->nranks; r++)
+		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->device_ids[r]);
+	fputs("],\"reason\":", f);
+	json_string(c->reason, f);
+	putc('}', f);
+}

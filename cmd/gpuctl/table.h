@@ -1,0 +1,25 @@
+/*
+ * table.h - devices and communicators as rows for people and as JSON for programs.
+ */
+#ifndef GPUCTL_TABLE_H
+#define GPUCTL_TABLE_H
+
+#include <stdio.h>
+
+#include "gpusim.h"
+
+/* "in-progress", "success", "failed": enum gpusim_state. Static storage. */
+const char *state_name(int state);
+
+/* A header and one row a device; the first column is the index that options take. */
+void table_devices(const struct gpusim_device *d, size_t n, FILE *f);
+void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
+
+/* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits. */
+void json_device(const struct gpusim_device *d, size_t index, FILE *f);
+void json_comm(const struct gpusim_comm_info *c, FILE *f);
+
+/* A string with its quotes. */
+void json_string(const char *s, FILE *f);
+
+#endif

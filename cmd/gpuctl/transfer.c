@@ -1,0 +1,75 @@
+/* gpuctl begin-send, begin-receive, stream-status, sync - streams, and the lab's transfers. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "cli.h"
+#include "table.h"
+
+static enum rc
+buffer(const struct args *a, uint64_t *addr, struct err *err)
+{
+	enum rc rc = parse_u64(a->addr, 0, UINT64_MAX, addr, err);
+
+	return rc == RC_OK ? rc : err_prefix(err, "--addr");
+}
+
+/* Prints the stream's id, which the other end wants to know. */
+enum rc
+run_begin_send(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device, addr, stream;
+	enum rc rc = buffer(a, &addr, err);
+
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	if (rc == RC_OK)
+		rc = api(
+		    gpusim_begin_send(cli->g, device, a->comm, addr, a->nbytes, a->peer, &stream),
+		    err);
+	if (rc == RC_OK)
+		printf("%" PRIu64 "\n", stream);
+	return rc;
+}
+
+enum rc
+run_begin_receive(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device, addr;
+	enum rc rc = buffer(a, &addr, err);
+
+	if (rc == RC_OK)
+		rc = cli_target(cli, a, &device, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_begin_receive(cli->g, device, a->comm, a->stream, addr, a->nbytes,
+					      a->peer),
+			 err);
+	return rc;
+}
+
+enum rc
+run_stream_status(struct cli *cli, const struct args *a, struct err *err)
+{
+	enum gpusim_state state;
+	uint64_t device;
+	enum rc rc = cli_target(cli, a, &device, err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_stream_status(cli->g, device, a->stream, &state), err);
+	if (rc != RC_OK)
+		return rc;
+	if (state == GPUSIM_STATE_FAILED)
+		printf("failed: %s\n", gpusim_error());
+	else
+		puts(state_name((int)state));
+	return RC_OK;
+}
+
+enum rc
+run_sync(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t device;
+	enum rc rc = cli_target(cli, a, &device, err);
+
+	return rc == RC_OK ? api(gpusim_stream_sync(cli->g, device, a->stream), err) : rc;
+}

@@ -1,0 +1,235 @@
+/* gpudev - serve one simulated GPU. See gpudev(8). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/daemon.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/parse.h"
+#include "dev/blas.h"
+#include "dev/device.h"
+#include "net/net.h"
+#include "register.h"
+
+#define TICK_MS		 100
+#define STOP_WITHIN_SECS 5
+
+static const char usage_text[] =
+    "usage: gpudev [options]\n"
+    "  --listen ADDR       control address, ipc:///path or tcp://host:port\n"
+    "                      (default ipc:///tmp/gpudev-PID.sock)\n"
+    "  --data ADDR         data address (default beside the control address)\n"
+    "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
+    "  --id ID             device id (default: the memory file's, else random)\n"
+    "  --ordinal N         place in lists of devices (default 0)\n"
+    "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
+    "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
+    "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
+    "  --threads N         BLAS threads (default 1)\n"
+    "  --latency TIME      delay of everything received, such as 5ms\n"
+    "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
+    "  --insecure          listen beyond loopback without encryption\n"
+    "  -N FD               write a newline to FD when ready\n"
+    "  --lifeline FD       end when FD reads end-of-file\n"
+    "  -v                  say more on stderr\n"
+    "  -V                  print the version\n"
+    "  -h                  print this\n";
+
+struct options {
+	struct device_config device;
+	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
+	const char *coordinator;
+	enum net_reach reach;
+	uint32_t threads;
+	int ready_fd, lifeline;
+	enum log_level level;
+};
+
+enum {
+	OPT_LISTEN = 256,
+	OPT_DATA,
+	OPT_COORDINATOR,
+	OPT_ID,
+	OPT_ORDINAL,
+	OPT_MEM_FILE,
+	OPT_MEM_SCRATCH,
+	OPT_THREADS,
+	OPT_LATENCY,
+	OPT_BANDWIDTH,
+	OPT_INSECURE,
+	OPT_LIFELINE,
+};
+
+static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
+					 {"data", 1, NULL, OPT_DATA},
+					 {"coordinator", 1, NULL, OPT_COORDINATOR},
+					 {"id", 1, NULL, OPT_ID},
+					 {"ordinal", 1, NULL, OPT_ORDINAL},
+					 {"mem", 1, NULL, 'm'},
+					 {"mem-file", 1, NULL, OPT_MEM_FILE},
+					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
+					 {"threads", 1, NULL, OPT_THREADS},
+					 {"latency", 1, NULL, OPT_LATENCY},
+					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
+					 {"insecure", 0, NULL, OPT_INSECURE},
+					 {"lifeline", 1, NULL, OPT_LIFELINE},
+					 {"help", 0, NULL, 'h'},
+					 {"version", 0, NULL, 'V'},
+					 {NULL, 0, NULL, 0}};
+
+/* Apply one option; ends the program for -h and -V. */
+static enum rc
+apply(struct options *o, int opt, const char *arg, struct err *err)
+{
+	switch (opt) {
+	case OPT_LISTEN:
+		return option_string(arg, o->listen, sizeof o->listen, err);
+	case OPT_DATA:
+		return option_string(arg, o->data, sizeof o->data, err);
+	case OPT_COORDINATOR:
+		o->coordinator = arg;
+		return RC_OK;
+	case OPT_ID:
+		return parse_u64(arg, 1, UINT64_MAX, &o->device.id, err);
+	case OPT_ORDINAL:
+		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
+	case 'm':
+		return parse_size(arg, &o->device.mem_bytes, err);
+	case OPT_MEM_FILE:
+	case OPT_MEM_SCRATCH:
+		o->device.mem_path = arg;
+		o->device.mem_keep = opt == OPT_MEM_FILE ? DEVMEM_KEEP_FILE : DEVMEM_UNLINK_FILE;
+		return RC_OK;
+	case OPT_THREADS:
+		return option_u32(arg, 1, 1024, &o->threads, err);
+	case OPT_LATENCY:
+		return parse_duration(arg, &o->device.latency_ns, err);
+	case OPT_BANDWIDTH:
+		return parse_rate(arg, &o->device.bits_per_s, err);
+	case OPT_INSECURE:
+		o->reach = NET_ANY_HOST;
+		return RC_OK;
+	case 'N':
+		return option_fd(arg, &o->ready_fd, err);
+	case OPT_LIFELINE:
+		return option_fd(arg, &o->lifeline, err);
+	case 'v':
+		o->level = o->level == LOG_WARN ? LOG_INFO : LOG_DEBUG;
+		return RC_OK;
+	case 'V':
+		printf("gpudev %s\n", GPUSIM_VERSION);
+		exit(EXIT_OK);
+	default:
+		fputs(usage_text, stdout);
+		exit(EXIT_OK);
+	}
+}
+
+static enum rc
+parse_options(int argc, char **argv, struct options *o, struct err *err)
+{
+	enum rc rc = RC_OK;
+	int opt;
+
+	while (rc == RC_OK && (opt = option_next(argc, argv, "m:N:vVh", longopts, err)) != -1) {
+		if (opt == '?')
+			return err->rc;
+		rc = apply(o, opt, optarg, err);
+		if (rc != RC_OK)
+			return option_err(longopts, opt, err);
+	}
+	if (rc == RC_OK && optind < argc)
+		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	if (rc == RC_OK && o->device.mem_bytes == 0)
+		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
+	if (rc == RC_OK && !o->listen[0])
+		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpudev-%d.sock", (int)getpid());
+	if (rc == RC_OK)
+		rc = net_addr_check(o->listen, o->reach, err);
+	if (rc == RC_OK && !o->data[0])
+		rc = net_addr_data(o->listen, o->data, err);
+	else if (rc == RC_OK)
+		rc = net_addr_check(o->data, o->reach, err);
+	if (o->coordinator && !*o->coordinator)
+		o->coordinator = NULL; /* an empty variable is none */
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
+	o->device.data_addr = o->data;
+	return rc;
+}
+
+/* Serve until told to end. */
+static enum rc
+serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
+      struct err *err)
+{
+	struct registration *reg = NULL;
+	bool ready = false;
+	enum rc rc = RC_OK;
+
+	if (o->coordinator)
+		rc = registration_new(o->coordinator, d, dm, &reg, err);
+	while (rc == RC_OK) {
+		if (reg)
+			rc = registration_step(reg, err);
+		if (rc == RC_OK && !ready && (!reg || registration_done(reg))) {
+			log_line(LOG_INFO, "device %016" PRIx64 " is ready at %s", device_id(d),
+				 addr);
+			daemon_ready(o->ready_fd);
+			ready = true;
+		}
+		if (rc == RC_OK && daemon_wait(dm, TICK_MS) == DAEMON_END)
+			break;
+		device_tick(d);
+	}
+	/* Cleaning up must not take for ever, whatever state the peers are in. */
+	alarm(STOP_WITHIN_SECS);
+	registration_free(reg);
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {.device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE},
+			    .coordinator = getenv("GPUSIM_COORD"),
+			    .threads = 1,
+			    .ready_fd = -1,
+			    .lifeline = -1,
+			    .level = LOG_WARN};
+	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
+	struct rpc_server *server = NULL;
+	struct device *d = NULL;
+	struct daemon dm;
+	struct err err = {0};
+	enum rc rc;
+
+	log_open("gpudev", LOG_WARN);
+	rc = parse_options(argc, argv, &o, &err);
+	log_open("gpudev", o.level);
+	if (rc == RC_OK)
+		rc = daemon_init(&dm, o.lifeline, &err);
+	if (rc == RC_OK) {
+		blas_set_threads(o.threads);
+		rc = device_new(&o.device, &d, &err);
+	}
+	if (rc == RC_OK) {
+		handler.arg = d;
+		rc = rpc_server_start(o.listen, &handler, &server, &err);
+	}
+	if (rc == RC_OK) {
+		device_set_address(d, rpc_server_address(server));
+		rc = serve(&dm, d, rpc_server_address(server), &o, &err);
+		device_stop(d);
+		rpc_server_stop(server);
+	}
+	device_free(d);
+	if (rc != RC_OK)
+		log_line(LOG_ERROR, "%s", err.text);
+	fflush(stdout);
+	_exit(rc_exit(rc));
+}

@@ -1,0 +1,155 @@
+/*
+ * Design notes. One call is under way at a time; its answer comes on a thread of nng, is left under
+ * the lock, and is read by the main thread, which it wakes.
+ */
+#include "register.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/rpc_client.h"
+
+#define CALL_MS	 2000
+#define RETRY_MS 50
+
+struct registration {
+	const char *addr;
+	struct device *device;
+	struct daemon *dm;
+	struct rpc_client *client;
+	uint64_t started_ns, next_ns;
+	bool done, away;
+	pthread_mutex_t lock;
+	bool calling, answered;
+	enum rc rc;
+	struct err err;
+	uint32_t heartbeat_ms;
+};
+
+enum rc
+registration_new(const char *coordinator, struct device *d, struct daemon *dm,
+		 struct registration **out, struct err *err)
+{
+	struct registration *r = calloc(1, sizeof *r);
+	enum rc rc = r ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		rc = rpc_client_open(coordinator, RPC_CONNECT_LATER, &r->client, err);
+	if (rc != RC_OK) {
+		free(r);
+		return rc;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	r->addr = coordinator;
+	r->device = d;
+	r->dm = dm;
+	r->started_ns = clock_now_ns();
+	*out = r;
+	return RC_OK;
+}
+
+void
+registration_free(struct registration *r)
+{
+	if (!r)
+		return;
+	rpc_client_close(r->client);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+bool
+registration_done(const struct registration *r)
+{
+	return r->done;
+}
+
+static void
+on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct registration *r = arg;
+
+	pthread_mutex_lock(&r->lock);
+	r->err = (struct err){0};
+	if (rc != RC_OK)
+		err_set(&r->err, rc, "coordinator %s", text);
+	else
+		rc = wire_reply_rc(reply, &r->err);
+	if (rc == RC_OK && reply->body_case != GPU_SIM__REPLY__BODY_REGISTER_DEVICE)
+		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: not an answer to register",
+			     r->addr);
+	if (rc == RC_OK)
+		r->heartbeat_ms = reply->registerdevice->heartbeatms;
+	r->rc = rc;
+	r->answered = true;
+	pthread_mutex_unlock(&r->lock);
+	wire_reply_free(reply);
+	daemon_wake(r->dm);
+}
+
+static enum rc
+call(struct registration *r, struct err *err)
+{
+	GpuSim__RegisterRequest m = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__DeviceMetadata meta;
+	struct device_room room;
+	enum rc rc;
+
+	device_metadata(r->device, &meta, &room);
+	m.metadata = &meta;
+	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
+	req.registerdevice = &m;
+	r->calling = true;
+	rc = rpc_call_start(r->client, &req, deadline_in_ms(CALL_MS), on_answer, r, err);
+	if (rc != RC_OK)
+		r->calling = false;
+	return rc;
+}
+
+/* What an answer means; RC_OK: go on. */
+static enum rc
+judge(struct registration *r, uint64_t now, struct err *err)
+{
+	if (r->rc == RC_OK) {
+		if (r->away)
+			log_line(LOG_WARN, "the coordinator is back");
+		r->away = false;
+		r->done = true;
+		r->next_ns = now + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
+		return RC_OK;
+	}
+	r->next_ns = now + RETRY_MS * NS_PER_MS;
+	/* Busy: our own past, under the same id, is not yet lost. */
+	if ((r->rc != RC_UNREACHABLE && r->rc != RC_TIMEOUT && r->rc != RC_BUSY) ||
+	    (!r->done && now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
+		*err = r->err;
+		return r->rc;
+	}
+	if (r->done && !r->away)
+		log_line(LOG_WARN, "%s", r->err.text);
+	r->away = r->done;
+	return RC_OK;
+}
+
+enum rc
+registration_step(struct registration *r, struct err *err)
+{
+	uint64_t now = clock_now_ns();
+	bool answered;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&r->lock);
+	answered = r->answered;
+	r->answered = false;
+	pthread_mutex_unlock(&r->lock);
+	if (answered) {
+		r->calling = false;
+		rc = judge(r, now, err);
+	}
+	if (rc == RC_OK && !r->calling && now >= r->next_ns)
+		rc = call(r, err);
+	return rc;
+}

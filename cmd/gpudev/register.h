@@ -1,0 +1,29 @@
+/*
+ * register.h - tell the coordinator that this device is there, and keep telling it.
+ */
+#ifndef GPUDEV_REGISTER_H
+#define GPUDEV_REGISTER_H
+
+#include <stdbool.h>
+
+#include "base/daemon.h"
+#include "dev/device.h"
+
+struct registration;
+
+/* d and dm outlive it; dm is woken by answers. */
+enum rc registration_new(const char *coordinator, struct device *d, struct daemon *dm,
+			 struct registration **out, struct err *err);
+void registration_free(struct registration *r);
+
+/*
+ * Register again when it is time; never waits. An error ends the device: the coordinator refused
+ * it, or did not appear within REGISTER_WITHIN_MS of the start. Later it may come and go.
+ */
+#define REGISTER_WITHIN_MS 10000
+enum rc registration_step(struct registration *r, struct err *err);
+
+/* Has the coordinator accepted the device? */
+bool registration_done(const struct registration *r);
+
+#endif

@@ -1,0 +1,201 @@
+/* mnist-train - data-parallel training on simulated GPUs. See mnist-train(1). */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "report.h"
+
+#define DEFAULT_DEVICES 4
+
+/* The folder of this program, for what lies beside it; empty when the system does not tell. */
+static void
+own_folder(char out[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+	char *slash;
+
+	out[n > 0 ? n : 0] = '\0';
+	slash = strrchr(out, '/');
+	if (slash)
+		*slash = '\0';
+}
+
+static bool
+has_data(const char *dir)
+{
+	static const char *const names[] = {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz",
+					    "train-images.idx3-ubyte",
+					    "train-images.idx3-ubyte.gz"};
+	char path[PATH_MAX + 64];
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Where MNIST is, when nobody says: $GPUSIM_DATA, here, beside the build, installed. */
+static enum rc
+find_data(char out[PATH_MAX], struct err *err)
+{
+	const char *env = getenv("GPUSIM_DATA");
+	char own[PATH_MAX], path[2][PATH_MAX + 32];
+
+	own_folder(own);
+	snprintf(path[0], sizeof path[0], "%s/../../data/mnist", own);
+	snprintf(path[1], sizeof path[1], "%s/../share/gpusim/mnist", own);
+	const char *const places[] = {env, "data/mnist", path[0], path[1]};
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+		if (places[i] && *places[i] && has_data(places[i])) {
+			snprintf(out, PATH_MAX, "%s", places[i]);
+			return RC_OK;
+		}
+	return err_set(err, RC_FAILED,
+		       "no MNIST in $GPUSIM_DATA, data/mnist or beside the program: "
+		       "'make data' or 'examples/fetch-mnist DIR' fetch it, --data DIR names it");
+}
+
+/* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
+static enum rc
+start_cluster(char **argv, const struct options *o, const struct dataset *data, struct err *err)
+{
+	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
+	/* Some room beyond the one allocation. */
+	uint64_t mem = trainer_bytes(o, data, n) + (16u << 20);
+	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
+	char *args[256];
+	size_t k = 0;
+
+	own_folder(own);
+	snprintf(gpuctl, sizeof gpuctl, "%s/gpuctl", own);
+	snprintf(self, sizeof self, "%s/mnist-train", own);
+	snprintf(devices, sizeof devices, "%u", n);
+	snprintf(bytes, sizeof bytes, "%" PRIu64, mem);
+	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes, "--", self};
+	for (; k < sizeof head / sizeof head[0]; k++)
+		args[k] = (char *)head[k];
+	for (argv++; *argv; argv++) {
+		if (k == sizeof args / sizeof args[0] - 1)
+			return err_set(err, RC_INVAL, "too many arguments");
+		args[k++] = *argv;
+	}
+	args[k] = NULL;
+	execv(gpuctl, args);
+	execvp("gpuctl", args);
+	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+}
+
+/* As many devices as were asked for, or all that are there. */
+static enum rc
+count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err *err)
+{
+	struct gpusim_device *list;
+	size_t ndevices, free_devices = 0;
+	enum rc rc;
+
+	*n = o->devices;
+	if (*n)
+		return RC_OK;
+	rc = (enum rc)gpusim_devices(g, &list, &ndevices);
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s", gpusim_error());
+	for (size_t i = 0; i < ndevices; i++)
+		free_devices += !list[i].lost && list[i].comm == 0;
+	free(list);
+	*n = (uint32_t)free_devices;
+	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%zu there)", ndevices);
+}
+
+static enum rc
+save(struct trainer *t, const struct options *o, struct err *err)
+{
+	struct npz_array arrays[2 * MODEL_MAX_SIZES];
+	float *params = malloc(o->model.nparams * sizeof *params);
+	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		rc = trainer_weights(t, params, err);
+	if (rc == RC_OK) {
+		model_arrays(&o->model, params, arrays);
+		rc = npz_write(o->save, arrays, 2 * o->model.nlayers, err);
+	}
+	free(params);
+	return rc;
+}
+
+static enum rc
+run(struct gpusim *g, const struct options *o, const struct dataset *data, struct err *err)
+{
+	struct trainer *t = NULL;
+	struct report report;
+	struct epoch e;
+	uint32_t n;
+	enum rc rc = report_open(&report, o, err), closed;
+	struct err close_err = {0};
+
+	if (rc != RC_OK)
+		return rc;
+	rc = count_devices(g, o, &n, err);
+	if (rc == RC_OK)
+		rc = trainer_new(g, o, data, n, &t, err);
+	if (rc == RC_OK)
+		printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
+		       data->train.nitems, data->test.nitems, o->model.nparams, n,
+		       n == 1 ? "" : "s");
+	for (uint32_t i = 0; i < o->epochs && rc == RC_OK; i++) {
+		rc = trainer_epoch(t, i, report.bar ? report_progress : NULL, &report, &e, err);
+		if (rc == RC_OK)
+			rc = report_epoch(&report, &e, err);
+	}
+	if (rc == RC_OK && o->save)
+		rc = save(t, o, err);
+	trainer_free(t);
+	closed = report_close(&report, &close_err);
+	if (rc == RC_OK && closed != RC_OK)
+		rc = err_set(err, closed, "%s", close_err.text);
+	return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o;
+	struct dataset data = {0};
+	struct gpusim *g = NULL;
+	char found[PATH_MAX];
+	const char *coord = getenv("GPUSIM_COORD");
+	struct err err = {0};
+	enum rc rc;
+
+	log_open("mnist-train", LOG_WARN);
+	rc = options_parse(argc, argv, &o, &err);
+	if (rc == RC_OK && !o.data) {
+		rc = find_data(found, &err);
+		o.data = found;
+	}
+	if (rc == RC_OK)
+		rc = dataset_open_dir(o.data, &data, &err);
+	if (rc == RC_OK)
+		rc = trainer_check(&o, &data, &err);
+	if (rc == RC_OK && (!coord || !*coord))
+		rc = start_cluster(argv, &o, &data, &err);
+	if (rc == RC_OK) {
+		rc = (enum rc)gpusim_open(NULL, &g);
+		if (rc != RC_OK)
+			err_set(&err, rc, "%s", gpusim_error());
+	}
+	if (rc == RC_OK)
+		rc = run(g, &o, &data, &err);
+	if (rc != RC_OK)
+		log_line(LOG_ERROR, "%s", err.text);
+	gpusim_close(g);
+	dataset_fini(&data);
+	_exit(rc_exit(rc));
+}

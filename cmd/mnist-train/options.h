@@ -1,0 +1,28 @@
+/*
+ * options.h - what mnist-train was asked to do.
+ */
+#ifndef MNIST_OPTIONS_H
+#define MNIST_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/rc.h"
+#include "nn/model.h"
+
+enum optimizer { OPTIMIZER_SGD, OPTIMIZER_ADAM };
+
+struct options {
+	struct model model;
+	uint32_t devices; /* 0: all there are, or 4 where a cluster is to be started */
+	uint32_t epochs, batch;
+	double lr; /* NAN: the optimizer's default */
+	double momentum, weight_decay;
+	enum optimizer optimizer;
+	uint64_t seed;
+	const char *algo, *data, *json, *save;
+};
+
+/* Parse; ends the program for -h and -V. */
+enum rc options_parse(int argc, char **argv, struct options *o, struct err *err);
+
+#endif

@@ -1,0 +1,63 @@
+#include "report.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BAR_WIDTH 40
+
+enum rc
+report_open(struct report *r, const struct options *o, struct err *err)
+{
+	*r = (struct report){.epochs = o->epochs, .epoch = 1, .bar = isatty(STDERR_FILENO)};
+	if (!o->json)
+		return RC_OK;
+	r->json = fopen(o->json, "we");
+	return r->json ? RC_OK : err_set(err, RC_FAILED, "%s: %s", o->json, strerror(errno));
+}
+
+void
+report_progress(void *report, double fraction)
+{
+	static const char full[] = "########################################";
+	struct report *r = report;
+	int n = (int)(fraction * BAR_WIDTH);
+
+	fprintf(stderr, "\repoch %u/%u [%-*.*s] %3.0f%%", r->epoch, r->epochs, BAR_WIDTH, n, full,
+		fraction * 100);
+}
+
+enum rc
+report_epoch(struct report *r, const struct epoch *e, struct err *err)
+{
+	if (r->bar)
+		fprintf(stderr, "\r\033[K");
+	printf("epoch %u/%u  loss %.4f  test accuracy %.2f %%  %.0f images/s  %.2f s "
+	       "(compute %.2f s, communication %.2f s)\n",
+	       r->epoch, r->epochs, e->loss, e->accuracy * 100, e->images_per_s, e->seconds,
+	       e->compute_s, e->comm_s);
+	fflush(stdout);
+	if (r->json) {
+		fprintf(r->json,
+			"{\"epoch\":%u,\"loss\":%.9g,\"test_accuracy\":%.9g,\"images_per_s\":%.9g,"
+			"\"seconds\":%.9g,\"compute_s\":%.9g,\"comm_s\":%.9g}\n",
+			r->epoch, e->loss, e->accuracy, e->images_per_s, e->seconds, e->compute_s,
+			e->comm_s);
+		if (fflush(r->json) != 0)
+			return err_set(err, RC_FAILED, "--json: %s", strerror(errno));
+	}
+	r->epoch++;
+	return RC_OK;
+}
+
+enum rc
+report_close(struct report *r, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (r->json && fclose(r->json) != 0)
+		rc = err_set(err, RC_FAILED, "--json: %s", strerror(errno));
+	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)
+		rc = err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	return rc;
+}

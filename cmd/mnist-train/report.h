@@ -1,0 +1,29 @@
+/*
+ * report.h - what training says: a line an epoch, a bar on a terminal, a JSON object an epoch.
+ */
+#ifndef MNIST_REPORT_H
+#define MNIST_REPORT_H
+
+#include <stdio.h>
+
+#include "trainer.h"
+
+struct report {
+	uint32_t epochs, epoch; /* the current one counts from 1 */
+	bool bar;		/* stderr is a terminal */
+	FILE *json;		/* or NULL */
+};
+
+/* Create the JSON file if one is wanted. RC_FAILED. */
+enum rc report_open(struct report *r, const struct options *o, struct err *err);
+
+/* A trainer_progress_fn; arg is the report. */
+void report_progress(void *report, double fraction);
+
+/* One epoch has ended. RC_FAILED: the JSON file is full. */
+enum rc report_epoch(struct report *r, const struct epoch *e, struct err *err);
+
+/* Close; RC_FAILED when something could not be written, stdout included. */
+enum rc report_close(struct report *r, struct err *err);
+
+#endif

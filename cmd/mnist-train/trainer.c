@@ -1,0 +1,461 @@
+#include "trainer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "nn/rng.h"
+#include "replica.h"
+
+#define TEST_BATCH	  256
+#define SLICES_AN_EPOCH	  50	  /* steps of the progress bar */
+#define LAUNCH_TIMEOUT_MS 3600000 /* devices that are stuck are found out long before */
+
+struct trainer {
+	struct gpusim *g;
+	const struct options *o;
+	const struct dataset *data;
+	struct shape shape;
+	struct gpusim_comm comm;
+	struct replica *replica;    /* by rank */
+	struct gpusim_times *times; /* by rank, of one launch */
+	uint64_t train, train_rest; /* graphs; 0: not needed */
+	uint64_t test, test_rest;
+	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
+	uint64_t full_tests;	   /* whole test batches of every device */
+	uint32_t *order;
+	uint8_t *staging;
+	float *losses;
+	uint64_t *right;
+};
+
+/* gpusim's rc and sentence as ours. */
+static enum rc
+check(enum gpusim_rc rc, struct err *err)
+{
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
+static uint64_t
+share(uint64_t n, uint32_t rank, uint32_t nranks)
+{
+	uint32_t begin, end;
+
+	dataset_share((uint32_t)n, rank, nranks, &begin, &end);
+	return end - begin;
+}
+
+static struct shape
+make_shape(const struct options *o, const struct dataset *data, uint32_t n)
+{
+	uint64_t global = (uint64_t)o->batch * n, items = data->train.nitems;
+	uint64_t steps = items / global, rest = items % global;
+	struct shape s = {.model = &o->model,
+			  .max_rows = o->batch > TEST_BATCH ? o->batch : TEST_BATCH,
+			  .train_items = steps * o->batch + (rest + n - 1) / n,
+			  .train_steps = steps + (rest > 0),
+			  .test_items = (data->test.nitems + n - 1) / n,
+			  .optimizer = o->optimizer};
+
+	/* Every device tests the same number of whole batches, then what is left of its share. */
+	s.test_steps = data->test.nitems / n / TEST_BATCH + 1;
+	return s;
+}
+
+uint64_t
+trainer_bytes(const struct options *o, const struct dataset *data, uint32_t ndevices)
+{
+	struct shape s = make_shape(o, data, ndevices);
+
+	return replica_bytes(&s);
+}
+
+enum rc
+trainer_check(const struct options *o, const struct dataset *data, struct err *err)
+{
+	uint64_t pixels = (uint64_t)data->rows * data->cols;
+
+	if (o->model.size[0] != pixels)
+		return err_set(err, RC_BADDATA,
+			       "the images have %ux%u = %" PRIu64
+			       " pixels, the model takes %" PRIu64,
+			       data->rows, data->cols, pixels, o->model.size[0]);
+	return dataset_check_labels(data, (uint32_t)o->model.size[o->model.nlayers], err);
+}
+
+/* Allocate and lay out every device's buffers; zero what must begin as zero. */
+static enum rc
+place_replicas(struct trainer *t, struct err *err)
+{
+	uint64_t bytes = replica_bytes(&t->shape), base;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		uint64_t device = t->comm.device[r].id;
+
+		rc = check(gpusim_malloc(t->g, device, bytes, GPUSIM_LEASE, &base), err);
+		if (rc != RC_OK)
+			return rc;
+		replica_place(&t->replica[r], &t->shape, device, base);
+		/* Parameters, gradients, optimizer state, step count: they lie together. */
+		rc = check(gpusim_memset(t->g, device, base, 0, t->replica[r].x - base), err);
+	}
+	return rc;
+}
+
+/* The weights go to rank 0, and from there to all. */
+static enum rc
+init_weights(struct trainer *t, struct err *err)
+{
+	const struct model *m = t->shape.model;
+	uint32_t n = t->comm.nranks;
+	float *params = alloc_zeroed(m->nparams, sizeof *params);
+	uint64_t *addrs = alloc_zeroed(n, sizeof *addrs);
+	struct gpusim_collective c = {.coll = GPUSIM_BROADCAST,
+				      .dtype = GPUSIM_F32,
+				      .nelem = m->nparams,
+				      .send = addrs,
+				      .recv = addrs};
+	enum rc rc = params && addrs ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK) {
+		model_init(m, t->o->seed, params);
+		for (uint32_t r = 0; r < n; r++)
+			addrs[r] = t->replica[r].params;
+		rc = check(gpusim_memcpy_h2d(t->g, t->replica[0].device, addrs[0], params,
+					     m->nparams * sizeof *params),
+			   err);
+	}
+	if (rc == RC_OK)
+		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
+	free(addrs);
+	free(params);
+	return rc;
+}
+
+/* Each device gets its share of the test images once. */
+static enum rc
+upload_tests(struct trainer *t, struct err *err)
+{
+	const struct dataset_part *test = &t->data->test;
+	uint64_t pixels = t->shape.model->size[0];
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		const struct replica *rep = &t->replica[r];
+		uint32_t begin, end;
+
+		dataset_share(test->nitems, r, t->comm.nranks, &begin, &end);
+		rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_images,
+					     test->images + begin * pixels, (end - begin) * pixels),
+			   err);
+		if (rc == RC_OK)
+			rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_labels,
+						     test->labels + begin, end - begin),
+				   err);
+	}
+	return rc;
+}
+
+static enum rc
+make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err *err)
+{
+	enum rc rc = check(gpusim_graph_create(t->g, t->comm.id, o, graph), err);
+
+	gpusim_ops_free(o);
+	return rc;
+}
+
+/* A training step: `rows` images of the global batch, moving or the rest at the end of an epoch. */
+static enum rc
+record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	uint64_t global = moving ? (uint64_t)t->o->batch * n : t->rest;
+	struct gpusim_ops *o = gpusim_ops_new(n);
+	uint64_t *grads = alloc_zeroed(n, sizeof *grads);
+	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_F32,
+				      .op = GPUSIM_AVG,
+				      .algo = t->o->algo,
+				      .nelem = t->shape.model->nparams,
+				      .send = grads,
+				      .recv = grads};
+	enum rc rc;
+
+	if (!grads) {
+		gpusim_ops_free(o);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	for (uint32_t r = 0; r < n; r++) {
+		struct batch b = {.first = moving ? 0 : t->full_steps * t->o->batch,
+				  .rows = moving ? t->o->batch : share(t->rest, r, n),
+				  .step = moving ? 0 : t->full_steps,
+				  .moving = moving};
+
+		grads[r] = t->replica[r].grads;
+		/* The average over n devices of n/global times their sums is the mean over the
+		 * batch. */
+		replica_train(o, r, &t->replica[r], &t->shape, &b, (double)n / (double)global);
+	}
+	gpusim_ops_collective(o, &c);
+	for (uint32_t r = 0; r < n; r++)
+		replica_update(o, r, &t->replica[r], &t->shape, t->o);
+	rc = make_graph(t, o, graph, err);
+	free(grads);
+	return rc;
+}
+
+static enum rc
+record_test(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	struct gpusim_ops *o = gpusim_ops_new(n);
+	uint64_t done = t->full_tests * TEST_BATCH;
+
+	for (uint32_t r = 0; r < n; r++) {
+		struct batch b = {.first = moving ? 0 : done,
+				  .rows = moving ? TEST_BATCH
+						 : share(t->data->test.nitems, r, n) - done,
+				  .step = moving ? 0 : t->full_tests,
+				  .moving = moving};
+
+		replica_test(o, r, &t->replica[r], &t->shape, &b);
+	}
+	return make_graph(t, o, graph, err);
+}
+
+static enum rc
+record_graphs(struct trainer *t, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (t->full_steps)
+		rc = record_train(t, true, &t->train, err);
+	if (rc == RC_OK && t->rest)
+		rc = record_train(t, false, &t->train_rest, err);
+	if (rc == RC_OK && t->full_tests)
+		rc = record_test(t, true, &t->test, err);
+	if (rc == RC_OK)
+		rc = record_test(t, false, &t->test_rest, err);
+	return rc;
+}
+
+static bool
+alloc_host(struct trainer *t)
+{
+	const struct shape *s = &t->shape;
+
+	t->replica = alloc_zeroed(t->comm.nranks, sizeof *t->replica);
+	t->times = alloc_zeroed(t->comm.nranks, sizeof *t->times);
+	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
+	t->staging = alloc_zeroed(s->train_items, s->model->size[0] + 1);
+	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
+	t->right = alloc_zeroed(s->test_steps, sizeof *t->right);
+	return t->replica && t->times && t->order && t->staging && t->losses && t->right;
+}
+
+enum rc
+trainer_new(struct gpusim *g, const struct options *o, const struct dataset *data,
+	    uint32_t ndevices, struct trainer **out, struct err *err)
+{
+	struct trainer *t = calloc(1, sizeof *t);
+	enum rc rc = t ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK)
+		return rc;
+	t->g = g;
+	t->o = o;
+	t->data = data;
+	t->shape = make_shape(o, data, ndevices);
+	t->full_steps = data->train.nitems / ((uint64_t)o->batch * ndevices);
+	t->rest = data->train.nitems % ((uint64_t)o->batch * ndevices);
+	t->full_tests = data->test.nitems / ndevices / TEST_BATCH;
+	gpusim_set_timeout_ms(g, LAUNCH_TIMEOUT_MS);
+	rc = check(gpusim_comm_init(g, ndevices, NULL, GPUSIM_LEASE, &t->comm), err);
+	if (rc == RC_OK && !alloc_host(t))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = place_replicas(t, err);
+	if (rc == RC_OK)
+		rc = init_weights(t, err);
+	if (rc == RC_OK)
+		rc = upload_tests(t, err);
+	if (rc == RC_OK)
+		rc = record_graphs(t, err);
+	if (rc != RC_OK)
+		trainer_free(t);
+	else
+		*out = t;
+	return rc;
+}
+
+void
+trainer_free(struct trainer *t)
+{
+	if (!t)
+		return;
+	/* What cannot be given back now goes with the lease. */
+	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
+		if (t->replica[r].base)
+			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
+	if (t->comm.id)
+		gpusim_comm_destroy(t->g, t->comm.id);
+	gpusim_comm_fini(&t->comm);
+	free(t->replica);
+	free(t->times);
+	free(t->order);
+	free(t->staging);
+	free(t->losses);
+	free(t->right);
+	free(t);
+}
+
+/* The images and labels of one device's part of every batch, in the order of use. */
+static enum rc
+feed_device(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct dataset_part *train = &t->data->train;
+	uint32_t n = t->comm.nranks, batch = t->o->batch;
+	uint64_t pixels = t->shape.model->size[0], k = 0;
+	uint8_t *labels = t->staging + t->shape.train_items * pixels;
+	const struct replica *r = &t->replica[rank];
+	enum rc rc;
+
+	for (uint64_t s = 0; s < t->shape.train_steps; s++) {
+		uint64_t first = s * batch * n;
+		uint32_t begin = rank * batch, end = begin + batch;
+
+		if (s == t->full_steps)
+			dataset_share((uint32_t)t->rest, rank, n, &begin, &end);
+		for (uint32_t i = begin; i < end; i++, k++) {
+			uint32_t item = t->order[first + i];
+
+			memcpy(t->staging + k * pixels, train->images + item * pixels, pixels);
+			labels[k] = train->labels[item];
+		}
+	}
+	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->images, t->staging, k * pixels), err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, labels, k), err);
+	return rc;
+}
+
+static enum rc
+feed(struct trainer *t, uint32_t epoch, struct err *err)
+{
+	struct rng rng;
+	enum rc rc = RC_OK;
+
+	/* Far from the seeds of weights, which are the plain seed. */
+	rng_init(&rng, t->o->seed + 0x9e3779b97f4a7c15u * (epoch + 1ull));
+	rng_permutation(&rng, t->data->train.nitems, t->order);
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		rc = feed_device(t, r, err);
+	return rc;
+}
+
+/* Run a graph and add its times to *e. */
+static enum rc
+launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, struct epoch *e,
+       struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	enum rc rc = check(
+	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_WAIT, t->times),
+	    err);
+
+	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
+		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
+		e->comm_s += (double)t->times[r].comm_ns / 1e9 / n;
+	}
+	return rc;
+}
+
+static enum rc
+train(struct trainer *t, trainer_progress_fn progress, void *arg, struct epoch *e, struct err *err)
+{
+	uint64_t slice = progress ? t->full_steps / SLICES_AN_EPOCH + 1 : t->full_steps;
+	enum rc rc = RC_OK;
+
+	for (uint64_t s = 0, n; s < t->full_steps && rc == RC_OK; s += n) {
+		n = t->full_steps - s < slice ? t->full_steps - s : slice;
+		rc = launch(t, t->train, s, n, e, err);
+		if (progress)
+			progress(arg, (double)(s + n) / (double)t->full_steps);
+	}
+	if (rc == RC_OK && t->rest)
+		rc = launch(t, t->train_rest, 0, 1, e, err);
+	return rc;
+}
+
+/* The mean loss over the epoch's images. */
+static enum rc
+read_loss(struct trainer *t, struct epoch *e, struct err *err)
+{
+	double sum = 0;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		rc = check(gpusim_memcpy_d2h(t->g, t->losses, t->replica[r].device,
+					     t->replica[r].losses,
+					     t->shape.train_steps * sizeof *t->losses),
+			   err);
+		for (uint64_t s = 0; s < t->shape.train_steps; s++)
+			sum += t->losses[s];
+	}
+	e->loss = sum / t->data->train.nitems;
+	return rc;
+}
+
+static enum rc
+test(struct trainer *t, struct epoch *e, struct err *err)
+{
+	uint64_t right = 0, steps = t->full_tests + 1;
+	enum rc rc = RC_OK;
+
+	if (t->full_tests)
+		rc = launch(t, t->test, 0, t->full_tests, NULL, err);
+	if (rc == RC_OK)
+		rc = launch(t, t->test_rest, 0, 1, NULL, err);
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		rc = check(gpusim_memcpy_d2h(t->g, t->right, t->replica[r].device,
+					     t->replica[r].right, steps * sizeof *t->right),
+			   err);
+		for (uint64_t s = 0; s < steps; s++)
+			right += t->right[s];
+	}
+	e->accuracy = (double)right / t->data->test.nitems;
+	return rc;
+}
+
+enum rc
+trainer_epoch(struct trainer *t, uint32_t epoch, trainer_progress_fn progress, void *arg,
+	      struct epoch *out, struct err *err)
+{
+	struct epoch e = {0};
+	uint64_t began = clock_now_ns();
+	enum rc rc = feed(t, epoch, err);
+
+	if (rc == RC_OK)
+		rc = train(t, progress, arg, &e, err);
+	e.seconds = (double)(clock_now_ns() - began) / 1e9;
+	e.images_per_s = t->data->train.nitems / e.seconds;
+	if (rc == RC_OK)
+		rc = read_loss(t, &e, err);
+	if (rc == RC_OK)
+		rc = test(t, &e, err);
+	if (rc == RC_OK)
+		*out = e;
+	return rc;
+}
+
+enum rc
+trainer_weights(struct trainer *t, float *params, struct err *err)
+{
+	return check(gpusim_memcpy_d2h(t->g, params, t->replica[0].device, t->replica[0].params,
+				       t->shape.model->nparams * sizeof *params),
+		     err);
+}

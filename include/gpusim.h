@@ -1,0 +1,299 @@
+/*
+ * gpusim.h - the public C API of gpusim, "NCCL you can run from a shell".
+ *
+ * One process (a script, a trainer) drives a machine full of simulated GPUs: it asks the
+ * coordinator (gpucoord) for devices and communicators, and moves data to and from the devices
+ * (gpudev) directly. Link with `pkg-config --cflags --libs gpusim`.
+ *
+ * Conventions
+ *	- Every call that can fail returns enum gpusim_rc; outputs are untouched on failure and
+ *	  gpusim_error() gives the sentence that names the thing and the reason.
+ *	- A handle may be used by several threads; gpusim_error() answers for its thread.
+ *	- counts are elements, sizes are bytes, times are milliseconds, addresses are device
+ *	  addresses (never host pointers).
+ *	- Nothing waits for ever: calls end within the handle's timeout (gpusim_set_timeout_ms).
+ */
+#ifndef GPUSIM_H
+#define GPUSIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GPUSIM_VERSION "0.1.0"
+
+/* What a call came to. The programs exit with gpusim_rc_exit(rc). The wire carries these numbers.
+ */
+enum gpusim_rc {
+	GPUSIM_OK = 0,
+	GPUSIM_FAILED = 1,	/* the operation failed */
+	GPUSIM_INVAL = 2,	/* an argument is wrong */
+	GPUSIM_UNREACHABLE = 3, /* nobody answers at the address */
+	GPUSIM_TIMEOUT = 4,	/* the deadline passed */
+	GPUSIM_BADDATA = 5,	/* bytes that do not parse or do not check */
+	GPUSIM_INTERNAL = 6,	/* a broken promise of gpusim itself */
+	GPUSIM_NOMEM = 7,	/* host or device memory is exhausted */
+	GPUSIM_NOTFOUND = 8,	/* no such device, communicator, stream, kernel, graph */
+	GPUSIM_BUSY = 9,	/* in use, or a limit is reached; try again later */
+	GPUSIM_ABORTED = 10,	/* ended early because a peer failed */
+};
+
+/* Element types. The wire carries these numbers; 0 is the lab's type. */
+enum gpusim_dtype {
+	GPUSIM_F64 = 0,
+	GPUSIM_F32 = 1,
+	GPUSIM_F16 = 2,
+	GPUSIM_BF16 = 3,
+	GPUSIM_I8 = 4,
+	GPUSIM_U8 = 5,
+	GPUSIM_I32 = 6,
+	GPUSIM_U32 = 7,
+	GPUSIM_I64 = 8,
+	GPUSIM_U64 = 9,
+	GPUSIM_NDTYPES = 10,
+};
+
+/* Reduction operations. Integer sums and products wrap; avg of integers truncates toward zero. */
+enum gpusim_op {
+	GPUSIM_SUM = 0,
+	GPUSIM_PROD = 1,
+	GPUSIM_MIN = 2,
+	GPUSIM_MAX = 3,
+	GPUSIM_AVG = 4,
+	GPUSIM_NOPS = 5,
+};
+
+/* Collectives and point-to-point operations. */
+enum gpusim_coll {
+	GPUSIM_ALLREDUCE = 0,
+	GPUSIM_BROADCAST = 1,
+	GPUSIM_REDUCE = 2,
+	GPUSIM_ALLGATHER = 3,
+	GPUSIM_REDUCESCATTER = 4,
+	GPUSIM_ALLTOALL = 5,
+	GPUSIM_GATHER = 6,
+	GPUSIM_SCATTER = 7,
+	GPUSIM_BARRIER = 8,
+	GPUSIM_SEND = 9,
+	GPUSIM_RECV = 10,
+	GPUSIM_NCOLLS = 11,
+};
+
+/* The exit code a program ends with for a result: the table in gpusim(7). */
+int gpusim_rc_exit(enum gpusim_rc rc);
+
+/* The sentence of this thread's last failure. Valid until the thread's next failure. */
+const char *gpusim_error(void);
+
+/* ------------------------------------------------------------------ the machine */
+
+struct gpusim; /* a connection to a coordinator, and to devices as they are needed */
+
+/* Connect. coordinator NULL: $GPUSIM_COORD. */
+enum gpusim_rc gpusim_open(const char *coordinator, struct gpusim **out);
+
+/* Close; what is leased (GPUSIM_LEASE) goes a moment later. NULL is legal. */
+void gpusim_close(struct gpusim *g);
+
+/* How long any one call may take; 60 s at first. */
+void gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms);
+
+#define GPUSIM_TEXT 256 /* bytes of an address or path, with its NUL */
+
+struct gpusim_device {
+	uint64_t id;
+	uint64_t min_addr, max_addr; /* device addresses [min, max) */
+	uint64_t used_bytes;	     /* in allocations */
+	uint64_t comm;		     /* a communicator it is in, or 0 */
+	uint32_t ordinal, pid;
+	int lost; /* not heard from for a while */
+	char address[GPUSIM_TEXT], data_address[GPUSIM_TEXT], mem_path[GPUSIM_TEXT];
+	char host[GPUSIM_TEXT]; /* boot id */
+};
+
+/* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
+enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices);
+
+struct gpusim_comm_info {
+	uint64_t id, pending, operations;
+	uint32_t epoch, nranks;
+	int state;	      /* enum gpusim_state */
+	uint64_t *device_ids; /* by rank */
+	char reason[512];     /* when it failed */
+};
+
+struct gpusim_status {
+	uint64_t instance, uptime_ms;
+	uint32_t pid;
+	char version[GPUSIM_TEXT], address[GPUSIM_TEXT];
+	struct gpusim_device *devices;
+	struct gpusim_comm_info *comms;
+	size_t ndevices, ncomms;
+};
+
+/* What the coordinator knows. Release with gpusim_status_fini. */
+enum gpusim_rc gpusim_status(struct gpusim *g, struct gpusim_status *out);
+void gpusim_status_fini(struct gpusim_status *s);
+
+/* ------------------------------------------------------------------ memory of one device */
+
+enum gpusim_life {
+	GPUSIM_KEEP,  /* until it is freed or destroyed */
+	GPUSIM_LEASE, /* at most until this handle is closed or its process dies */
+};
+
+enum gpusim_rc gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes,
+			     enum gpusim_life life, uint64_t *addr);
+enum gpusim_rc gpusim_free(struct gpusim *g, uint64_t device, uint64_t addr);
+
+/* Copy host to device, device to host, device to device (the same or another). Any size; not
+ * ordered with what is queued on streams. */
+enum gpusim_rc gpusim_memcpy_h2d(struct gpusim *g, uint64_t device, uint64_t addr, const void *src,
+				 uint64_t nbytes);
+enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr,
+				 uint64_t nbytes);
+enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr,
+				 uint64_t src_device, uint64_t src_addr, uint64_t nbytes);
+enum gpusim_rc gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, int value,
+			     uint64_t nbytes);
+
+/* ------------------------------------------------------------------ streams of one device */
+
+enum gpusim_wait {
+	GPUSIM_QUEUE, /* return when the work is queued; its failure is the stream's or
+			 communicator's */
+	GPUSIM_WAIT,  /* return when it has ended, with its result */
+};
+
+/* An argument of a kernel, by name; gpusim(7) lists kernels and arguments. */
+struct gpusim_arg {
+	const char *name;
+	int is_real; /* f holds, else u */
+	uint64_t u;  /* address, count, enum gpusim_dtype, flag */
+	double f;
+	uint64_t step; /* in a graph: added to u once per iteration */
+};
+
+/* Streams are 0..63. */
+enum gpusim_rc gpusim_launch(struct gpusim *g, uint64_t device, uint32_t stream, const char *kernel,
+			     const struct gpusim_arg *args, size_t nargs, enum gpusim_wait wait);
+enum gpusim_rc gpusim_event_record(struct gpusim *g, uint64_t device, uint32_t stream,
+				   uint64_t event);
+enum gpusim_rc gpusim_event_wait(struct gpusim *g, uint64_t device, uint32_t stream,
+				 uint64_t event);
+
+enum gpusim_state { GPUSIM_IN_PROGRESS = 0, GPUSIM_SUCCESS = 1, GPUSIM_STATE_FAILED = 2 };
+
+/* Wait until a stream is idle, and return the failure of what was queued, if any. */
+enum gpusim_rc gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream);
+
+/* The lab's transfers: queue one end each on two devices of a communicator (0: their only one). The
+ * stream id that begin_send returns names the transfer to begin_receive; each end's outcome is its
+ * stream's. */
+enum gpusim_rc gpusim_begin_send(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t addr,
+				 uint64_t nbytes, uint32_t dst_rank, uint64_t *stream);
+enum gpusim_rc gpusim_begin_receive(struct gpusim *g, uint64_t device, uint64_t comm,
+				    uint64_t stream, uint64_t addr, uint64_t nbytes,
+				    uint32_t src_rank);
+enum gpusim_rc gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t stream,
+				    enum gpusim_state *state);
+
+/* ------------------------------------------------------------------ communicators */
+
+struct gpusim_comm {
+	uint64_t id;
+	uint32_t nranks;
+	struct gpusim_device *device; /* by rank */
+};
+
+/* Over n devices that are in no communicator (device_ids NULL), or over the n named, rank by rank.
+ * Release *out with gpusim_comm_fini; that does not destroy the communicator. */
+enum gpusim_rc gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+				enum gpusim_life life, struct gpusim_comm *out);
+
+/* A communicator that exists. */
+enum gpusim_rc gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out);
+void gpusim_comm_fini(struct gpusim_comm *c);
+enum gpusim_rc gpusim_comm_destroy(struct gpusim *g, uint64_t id);
+
+/* Its state; with GPUSIM_WAIT once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
+ * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
+enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
+				  enum gpusim_state *state);
+
+/* What is submitted between start and end is checked at once and runs together at the end. */
+enum gpusim_rc gpusim_group_start(struct gpusim *g, uint64_t comm);
+enum gpusim_rc gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait);
+
+/* One collective over all ranks, or a send or recv of one. */
+struct gpusim_collective {
+	enum gpusim_coll coll;
+	enum gpusim_dtype dtype;
+	enum gpusim_op op;
+	const char *algo; /* NULL: the default; gpuctl plan lists them */
+	/*
+	 * Elements of the whole vector: of the buffer for allreduce, broadcast, reduce, send, recv;
+	 * of all ranks' parts together for allgather, gather, reducescatter, scatter, alltoall.
+	 * Rank r's part is [r*nelem/n, (r+1)*nelem/n), so it may be uneven (but for alltoall).
+	 * NCCL's count is nelem / n there.
+	 */
+	uint64_t nelem;
+	uint32_t root;	      /* send, recv: the peer */
+	uint32_t rank;	      /* send, recv: who does it */
+	const uint64_t *send; /* addresses by rank (send: [0]); 0 where a rank has none */
+	const uint64_t *recv; /* addresses by rank (recv: [0]); equal to send means in place */
+	uint32_t stream;
+	uint64_t chunk_bytes; /* largest message; 0: default */
+};
+
+enum gpusim_rc gpusim_collective(struct gpusim *g, const struct gpusim_comm *comm,
+				 const struct gpusim_collective *c, enum gpusim_wait wait);
+
+/* As in the lab: in place, by the ring, queued; gpusim_comm_status tells the outcome. */
+enum gpusim_rc gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm,
+				     uint64_t count, enum gpusim_dtype dtype, enum gpusim_op op,
+				     const uint64_t *addrs);
+
+/* ------------------------------------------------------------------ lists of operations, graphs */
+
+/* What each rank does, in order. Adding can run out of memory only, and then submitting says so. */
+struct gpusim_ops;
+
+struct gpusim_ops *gpusim_ops_new(uint32_t nranks);
+void gpusim_ops_free(struct gpusim_ops *o);
+void gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, uint32_t stream, const char *kernel,
+		       const struct gpusim_arg *args, size_t nargs);
+void gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t addr,
+		       int value, uint64_t nbytes);
+void gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t dst,
+		     uint64_t src, uint64_t nbytes);
+void gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event);
+void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event);
+void gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c);
+
+/* Where a rank's time went. */
+struct gpusim_times {
+	uint64_t compute_ns; /* kernels, memset, copy */
+	uint64_t comm_ns;    /* collectives, waiting for peers included */
+};
+
+/* Run once. times: nranks entries, or NULL; filled only with GPUSIM_WAIT. */
+enum gpusim_rc gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
+			     enum gpusim_wait wait, struct gpusim_times *times);
+
+/* Record once, run often: one request for all iterations, first .. first + iterations - 1 as kernel
+ * arguments with a step count them. */
+enum gpusim_rc gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
+				   uint64_t *graph);
+enum gpusim_rc gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t graph, uint64_t first,
+				   uint64_t iterations, enum gpusim_wait wait,
+				   struct gpusim_times *times);
+enum gpusim_rc gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *
+alloc_zeroed(size_t n, size_t size)
+{
+	size_t nbytes;
+
+	if (__builtin_mul_overflow(n, size, &nbytes))
+		return NULL;
+	return calloc(1, nbytes ? nbytes : 1);
+}
+
+void *
+alloc_resize(void *p, size_t n, size_t size)
+{
+	size_t nbytes;
+
+	if (__builtin_mul_overflow(n, size, &nbytes))
+		return NULL;
+	return realloc(p, nbytes ? nbytes : 1);
+}
+
+bool
+buf_reserve(struct buf *b, size_t more)
+{
+	size_t want, cap = b->cap;
+	char *p;
+
+	if (more > SIZE_MAX / 2 - b->len)
+		return false;
+	want = b->len + more;
+	if (want <= cap)
+		return true;
+	cap = cap ? cap : 256;
+	while (cap < want)
+		cap += cap / 2;
+	p = realloc(b->data, cap);
+	if (!p)
+		return false;
+	b->data = p;
+	b->cap = cap;
+	return true;
+}
+
+bool
+buf_add(struct buf *b, const void *src, size_t nbytes)
+{
+	if (!buf_reserve(b, nbytes))
+		return false;
+	if (nbytes)
+		memcpy(b->data + b->len, src, nbytes);
+	b->len += nbytes;
+	return true;
+}
+
+bool
+buf_addf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0 || !buf_reserve(b, (size_t)n + 1))
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	b->len += (size_t)n;
+	return true;
+}
+
+void
+buf_fini(struct buf *b)
+{
+	free(b->data);
+	*b = (struct buf){0};
+}

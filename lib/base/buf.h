@@ -1,0 +1,30 @@
+/*
+ * buf.h - a growable byte buffer, and overflow-checked allocation.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Initialise with {0}; buf_fini releases. data is NULL while cap is 0. */
+struct buf {
+	char *data;
+	size_t len, cap;
+};
+
+/* Make room for `more` bytes beyond len. False: out of memory, the buffer is as it was. */
+bool buf_reserve(struct buf *b, size_t more);
+
+/* Append; false: out of memory, nothing appended. */
+bool buf_add(struct buf *b, const void *src, size_t nbytes);
+bool buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Release the memory and make it {0}. */
+void buf_fini(struct buf *b);
+
+/* calloc / realloc of n things of size bytes; NULL when n * size overflows or memory ends. */
+void *alloc_zeroed(size_t n, size_t size);
+void *alloc_resize(void *p, size_t n, size_t size);
+
+#endif

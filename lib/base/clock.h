@@ -1,0 +1,25 @@
+/*
+ * clock.h - monotonic time and absolute deadlines, in nanoseconds.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_MS  1000000ull
+#define NS_PER_SEC 1000000000ull
+
+/* Now on CLOCK_MONOTONIC. */
+uint64_t clock_now_ns(void);
+
+/* now + timeout_ms, saturating. */
+uint64_t deadline_in_ms(uint64_t timeout_ms);
+
+/* Milliseconds left until deadline_ns, rounded up; 0 when it has passed; at most INT32_MAX. */
+int32_t deadline_left_ms(uint64_t deadline_ns);
+
+/* deadline_ns as the absolute timespec that pthread_cond_clockwait wants. */
+struct timespec deadline_timespec(uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,87 @@
+#include "base/daemon.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/*
+ * Design notes. A handler and not a blocked signal with signalfd: OpenBLAS starts threads when it
+ * is loaded, before main, and a signal would find one of them with nothing blocked. The handler
+ * runs on any thread and only writes; there is one daemon a process.
+ */
+static volatile sig_atomic_t caught;
+static int caught_wake = -1;
+
+static void
+on_signal(int signo)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	caught = signo;
+	if (write(caught_wake, &one, sizeof one) < 0)
+		saved = errno; /* full: it is readable, which is all that is wanted */
+	errno = saved;
+}
+
+enum rc
+daemon_init(struct daemon *d, int lifeline, struct err *err)
+{
+	struct sigaction on = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct rlimit files;
+
+	*d = (struct daemon){.lifeline = lifeline, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	if (d->wake < 0)
+		return err_set(err, RC_FAILED, "cannot make an eventfd: %s", strerror(errno));
+	caught_wake = d->wake;
+	sigaction(SIGTERM, &on, NULL);
+	sigaction(SIGINT, &on, NULL);
+	sigaction(SIGHUP, &on, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error code, not the end */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	return RC_OK;
+}
+
+void
+daemon_ready(int fd)
+{
+	if (fd < 0)
+		return;
+	if (write(fd, "\n", 1) < 0) {
+		/* Whoever wanted to know has gone. */
+	}
+	close(fd);
+}
+
+enum daemon_event
+daemon_wait(struct daemon *d, int timeout_ms)
+{
+	struct pollfd fds[2] = {{d->wake, POLLIN, 0}, {d->lifeline, POLLIN, 0}};
+	char byte;
+	eventfd_t n;
+
+	if (caught)
+		return DAEMON_END;
+	if (poll(fds, d->lifeline >= 0 ? 2 : 1, timeout_ms) <= 0)
+		return caught ? DAEMON_END : DAEMON_TIMER;
+	if (fds[0].revents)
+		eventfd_read(d->wake, &n);
+	if (caught || (d->lifeline >= 0 && fds[1].revents && read(d->lifeline, &byte, 1) == 0))
+		return DAEMON_END;
+	return DAEMON_WOKEN;
+}
+
+void
+daemon_wake(struct daemon *d)
+{
+	eventfd_write(d->wake, 1);
+}

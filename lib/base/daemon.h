@@ -1,0 +1,34 @@
+/*
+ * daemon.h - what a long-running program owes whoever started it: readiness, a clean end, no
+ * waiting.
+ */
+#ifndef BASE_DAEMON_H
+#define BASE_DAEMON_H
+
+#include "base/rc.h"
+
+struct daemon {
+	int lifeline; /* -1, or a pipe whose end means: end */
+	int wake;     /* eventfd, see daemon_wake */
+};
+
+/*
+ * Catch SIGTERM, SIGINT and SIGHUP, ignore SIGPIPE and SIGXFSZ, and raise the limit of open files
+ *to what is allowed. Once a process, from its main thread.
+ *
+ *	lifeline	a descriptor from --lifeline, or -1
+ */
+enum rc daemon_init(struct daemon *d, int lifeline, struct err *err);
+
+/* Write a newline to `fd` and close it, as s6 wants it; -1: nobody asked. */
+void daemon_ready(int fd);
+
+enum daemon_event { DAEMON_TIMER, DAEMON_WOKEN, DAEMON_END };
+
+/* Wait for the end, a wake, or timeout_ms. */
+enum daemon_event daemon_wait(struct daemon *d, int timeout_ms);
+
+/* End a daemon_wait from another thread. */
+void daemon_wake(struct daemon *d);
+
+#endif

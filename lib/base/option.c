@@ -1,0 +1,89 @@
+#include "base/option.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+/* Whether getopt_long refused `word` for the value it gives to an option that takes none. */
+static bool
+given_value(const char *word, const struct option *longs)
+{
+	if (strncmp(word, "--", 2) != 0 || !strchr(word, '='))
+		return false;
+	for (; longs->name; longs++)
+		if (longs->val == optopt && longs->has_arg == no_argument)
+			return true;
+	return false;
+}
+
+int
+option_next(int argc, char **argv, const char *shorts, const struct option *longs, struct err *err)
+{
+	char spec[128];
+	bool plus = shorts[0] == '+';
+	int opt;
+
+	/* A colon first: tell a missing value from an unknown option. */
+	snprintf(spec, sizeof spec, "%s:%s", plus ? "+" : "", shorts + plus);
+	opterr = 0;
+	opt = getopt_long(argc, argv, spec, longs, NULL);
+	if (opt != '?' && opt != ':')
+		return opt;
+	if (opt == ':')
+		err_set(err, RC_INVAL, "%.64s needs a value", argv[optind - 1]);
+	else if (optopt && given_value(argv[optind - 1], longs))
+		err_set(err, RC_INVAL, "%.64s: the option takes no value", argv[optind - 1]);
+	else if (optopt > 0 && optopt < 256 && isprint(optopt))
+		err_set(err, RC_INVAL, "unknown option '-%c'; -h lists them", optopt);
+	else if (optopt && optopt < 256)
+		err_set(err, RC_INVAL, "unknown option '-\\x%02x'; -h lists them",
+			(unsigned)optopt & 0xffu);
+	else
+		err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", argv[optind - 1]);
+	return '?';
+}
+
+enum rc
+option_err(const struct option *longs, int opt, struct err *err)
+{
+	for (; longs->name; longs++)
+		if (longs->val == opt)
+			return err_prefix(err, "--%s", longs->name);
+	return err_prefix(err, "-%c", opt);
+}
+
+enum rc
+option_u32(const char *arg, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err)
+{
+	uint64_t v;
+	enum rc rc = parse_u64(arg, lo, hi, &v, err);
+
+	if (rc == RC_OK)
+		*out = (uint32_t)v;
+	return rc;
+}
+
+enum rc
+option_fd(const char *arg, int *fd, struct err *err)
+{
+	uint32_t v;
+	enum rc rc = option_u32(arg, 0, INT32_MAX, &v, err);
+
+	if (rc == RC_OK && fcntl((int)v, F_GETFD) < 0)
+		rc = err_set(err, RC_INVAL, "file descriptor %u is not open", v);
+	if (rc == RC_OK)
+		*fd = (int)v;
+	return rc;
+}
+
+enum rc
+option_string(const char *arg, char *out, size_t size, struct err *err)
+{
+	if (strlen(arg) >= size)
+		return err_set(err, RC_INVAL, "longer than %zu bytes", size - 1);
+	memcpy(out, arg, strlen(arg) + 1);
+	return RC_OK;
+}

@@ -1,0 +1,101 @@
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum rc
+parse_u64(const char *s, uint64_t lo, uint64_t hi, uint64_t *out, struct err *err)
+{
+	char *end;
+	unsigned long long v;
+	int base = s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? 16 : 10;
+
+	errno = 0;
+	v = strtoull(s, &end, base);
+	if (!isdigit((unsigned char)s[0]) || *end || errno == ERANGE)
+		return err_set(err, RC_INVAL, "'%.64s' is not a whole number", s);
+	if (v < lo || v > hi)
+		return err_set(err, RC_INVAL, "%.64s is out of range (%llu to %llu)", s,
+			       (unsigned long long)lo, (unsigned long long)hi);
+	*out = v;
+	return RC_OK;
+}
+
+enum rc
+parse_double(const char *s, double lo, double hi, double *out, struct err *err)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (!*s || isspace((unsigned char)*s) || *end || !isfinite(v))
+		return err_set(err, RC_INVAL, "'%.64s' is not a number", s);
+	if (v < lo || v > hi)
+		return err_set(err, RC_INVAL, "%.64s is out of range (%g to %g)", s, lo, hi);
+	*out = v;
+	return RC_OK;
+}
+
+struct unit {
+	const char *suffix;
+	double factor;
+};
+
+/* A non-negative number and one of the units (ignoring case), as a whole number below 2^63. */
+static enum rc
+parse_scaled(const char *s, const struct unit *units, const char *what, uint64_t *out,
+	     struct err *err)
+{
+	char *end;
+	long double v; /* a double would round what lies above 2^53 */
+
+	if (!isdigit((unsigned char)*s) && *s != '.')
+		return err_set(err, RC_INVAL, "'%.64s' is not %s", s, what);
+	v = strtold(s, &end);
+	for (; units->suffix; units++)
+		if (strcasecmp(end, units->suffix) == 0)
+			break;
+	if (end == s || !units->suffix || !isfinite(v))
+		return err_set(err, RC_INVAL, "'%.64s' is not %s", s, what);
+	v *= units->factor;
+	v = roundl(v);
+	if (v >= 0x1p63)
+		return err_set(err, RC_INVAL, "'%.64s' is too large", s);
+	*out = (uint64_t)v;
+	return RC_OK;
+}
+
+enum rc
+parse_size(const char *s, uint64_t *nbytes, struct err *err)
+{
+	static const struct unit units[] = {
+	    {"", 1},	     {"B", 1},	     {"K", 0x1p10},   {"KB", 0x1p10},  {"KiB", 0x1p10},
+	    {"M", 0x1p20},   {"MB", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"GB", 0x1p30},
+	    {"GiB", 0x1p30}, {"T", 0x1p40},  {"TB", 0x1p40},  {"TiB", 0x1p40}, {NULL, 0}};
+
+	return parse_scaled(s, units, "a size (such as 64K, 256M, 1G)", nbytes, err);
+}
+
+enum rc
+parse_duration(const char *s, uint64_t *ns, struct err *err)
+{
+	static const struct unit units[] = {{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
+					    {"ns", 1}, {"m", 60e9}, {"h", 3600e9}, {NULL, 0}};
+
+	return parse_scaled(s, units, "a duration (such as 500ms, 5s, 2m)", ns, err);
+}
+
+enum rc
+parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
+{
+	static const struct unit units[] = {
+	    {"", 1},	   {"b", 1},	  {"kb", 1e3}, {"Mb", 1e6}, {"Gb", 1e9},
+	    {"Tb", 1e12},  {"k", 1e3},	  {"M", 1e6},  {"G", 1e9},  {"kbit", 1e3},
+	    {"Mbit", 1e6}, {"Gbit", 1e9}, {NULL, 0}};
+
+	return parse_scaled(s, units, "a rate in bits a second (such as 100Mb, 1Gb)", bits_per_s,
+			    err);
+}

@@ -1,0 +1,29 @@
+/*
+ * parse.h - what people type: whole numbers, sizes, durations, rates.
+ *
+ * Each takes the whole string (no leading or trailing rubbish) and returns RC_INVAL with a
+ * sentence in *err that quotes it. *out is untouched on failure.
+ */
+#ifndef BASE_PARSE_H
+#define BASE_PARSE_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+
+/* Decimal, or 0x hexadecimal; lo <= value <= hi. */
+enum rc parse_u64(const char *s, uint64_t lo, uint64_t hi, uint64_t *out, struct err *err);
+
+/* Bytes: "4096", "64K", "1.5G"; K M G T are powers of 1024. */
+enum rc parse_size(const char *s, uint64_t *nbytes, struct err *err);
+
+/* "500ms", "5s", "2m", "10us"; a bare number is seconds. Result in nanoseconds. */
+enum rc parse_duration(const char *s, uint64_t *ns, struct err *err);
+
+/* Bits a second: "1Gb", "100Mb", "56kb" (powers of 1000); a bare number is bits. */
+enum rc parse_rate(const char *s, uint64_t *bits_per_s, struct err *err);
+
+/* A finite double, lo <= value <= hi. */
+enum rc parse_double(const char *s, double lo, double hi, double *out, struct err *err);
+
+#endif

@@ -1,0 +1,228 @@
+/* The handle: opening, closing, calling, errors. */
+#include "client/client_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#define TIMEOUT_MS 60000
+
+static _Thread_local struct err last;
+
+struct err *
+client_err(void)
+{
+	return &last;
+}
+
+const char *
+gpusim_error(void)
+{
+	return last.text;
+}
+
+int
+gpusim_rc_exit(enum gpusim_rc rc)
+{
+	return rc_exit((enum rc)rc);
+}
+
+enum gpusim_rc
+gpusim_open(const char *coordinator, struct gpusim **out)
+{
+	struct gpusim *g;
+	enum rc rc;
+
+	if (!coordinator)
+		coordinator = getenv("GPUSIM_COORD");
+	if (!coordinator || !*coordinator)
+		return client_rc(
+		    err_set(&last, RC_INVAL,
+			    "no coordinator: set GPUSIM_COORD, or work under 'gpuctl run'"));
+	g = calloc(1, sizeof *g);
+	if (!g)
+		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
+	g->timeout_ms = TIMEOUT_MS;
+	pthread_mutex_init(&g->lock, NULL);
+	rc = rpc_client_open(coordinator, RPC_CONNECT_NOW, &g->coord, &last);
+	if (rc != RC_OK) {
+		pthread_mutex_destroy(&g->lock);
+		free(g);
+		err_prefix(&last, "coordinator");
+		return client_rc(rc);
+	}
+	*out = g;
+	return GPUSIM_OK;
+}
+
+void
+gpusim_close(struct gpusim *g)
+{
+	struct known_device *d;
+
+	if (!g)
+		return;
+	while ((d = g->devices)) {
+		g->devices = d->next;
+		rpc_client_close(d->client);
+		free(d);
+	}
+	rpc_client_close(g->coord);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+void
+gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms)
+{
+	g->timeout_ms = timeout_ms;
+}
+
+uint64_t
+client_deadline(const struct gpusim *g)
+{
+	return deadline_in_ms(g->timeout_ms);
+}
+
+/* The answer must be of the expected kind. */
+static enum rc
+expect(GpuSim__Reply *reply, int want, GpuSim__Reply **out)
+{
+	if ((int)reply->body_case != want) {
+		wire_reply_free(reply);
+		return err_set(&last, RC_BADDATA, "an answer of the wrong kind");
+	}
+	if (out)
+		*out = reply;
+	else
+		wire_reply_free(reply);
+	return RC_OK;
+}
+
+enum rc
+client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuSim__Reply **out)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = rpc_call(g->coord, req, client_deadline(g), &reply, &last);
+
+	return rc == RC_OK ? expect(reply, want, out) : rc;
+}
+
+enum rc
+client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,
+		   GpuSim__Reply **out)
+{
+	struct rpc_client *client;
+	GpuSim__Reply *reply;
+	enum rc rc = client_device(g, id, &client);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = rpc_call(client, req, client_deadline(g), &reply, &last);
+	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
+		err_prefix(&last, "device %016" PRIx64, id);
+	return rc == RC_OK ? expect(reply, want, out) : rc;
+}
+
+/* The address of a device, from the coordinator's list. */
+static enum rc
+ask_address(struct gpusim *g, uint64_t id, char out[GPUSIM_TEXT])
+{
+	struct gpusim_device *list;
+	size_t n;
+	enum rc rc = (enum rc)gpusim_devices(g, &list, &n);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = RC_NOTFOUND;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].id == id) {
+			snprintf(out, GPUSIM_TEXT, "%s", list[i].address);
+			rc = RC_OK;
+		}
+	free(list);
+	return rc == RC_OK ? rc : err_set(&last, rc, "no device %016" PRIx64, id);
+}
+
+/* Lock held. */
+static struct rpc_client *
+find(struct gpusim *g, uint64_t id)
+{
+	for (struct known_device *d = g->devices; d; d = d->next)
+		if (d->id == id)
+			return d->client;
+	return NULL;
+}
+
+enum rc
+client_device(struct gpusim *g, uint64_t id, struct rpc_client **out)
+{
+	struct known_device *d;
+	char addr[GPUSIM_TEXT];
+	enum rc rc;
+
+	pthread_mutex_lock(&g->lock);
+	*out = find(g, id);
+	pthread_mutex_unlock(&g->lock);
+	if (*out)
+		return RC_OK;
+	rc = ask_address(g, id, addr);
+	if (rc != RC_OK)
+		return rc;
+	d = calloc(1, sizeof *d);
+	if (!d)
+		return err_set(&last, RC_NOMEM, "out of memory");
+	rc = rpc_client_open(addr, RPC_CONNECT_NOW, &d->client, &last);
+	if (rc != RC_OK) {
+		free(d);
+		return err_prefix(&last, "device %016" PRIx64, id);
+	}
+	d->id = id;
+	pthread_mutex_lock(&g->lock);
+	*out = find(g, id);
+	if (!*out) {
+		*out = d->client;
+		d->next = g->devices;
+		g->devices = d;
+		d = NULL;
+	}
+	pthread_mutex_unlock(&g->lock);
+	if (d) { /* another thread was faster */
+		rpc_client_close(d->client);
+		free(d);
+	}
+	return RC_OK;
+}
+
+void
+client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
+{
+	*to = (struct gpusim_device){.id = from->deviceid ? from->deviceid->value : 0,
+				     .min_addr = from->minmemaddr ? from->minmemaddr->value : 0,
+				     .max_addr = from->maxmemaddr ? from->maxmemaddr->value : 0,
+				     .used_bytes = from->usedbytes,
+				     .comm = from->commid,
+				     .ordinal = from->ordinal,
+				     .pid = from->pid,
+				     .lost = from->state != 0};
+	snprintf(to->address, sizeof to->address, "%s", from->address);
+	snprintf(to->data_address, sizeof to->data_address, "%s", from->dataaddress);
+	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);
+	snprintf(to->host, sizeof to->host, "%s", from->host);
+}
+
+enum rc
+client_copy_devices(struct gpusim_device **to, GpuSim__DeviceMetadata *const *from, size_t n)
+{
+	struct gpusim_device *list = alloc_zeroed(n, sizeof *list);
+
+	if (!list)
+		return err_set(&last, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++)
+		client_copy_device(&list[i], from[i]);
+	*to = list;
+	return RC_OK;
+}

@@ -1,0 +1,168 @@
+/* Communicators, groups, and the lab's ring. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "client/client_impl.h"
+
+static enum rc
+fill(struct gpusim_comm *out, uint64_t id, GpuSim__DeviceMetadata *const *devices, size_t n)
+{
+	struct gpusim_comm c = {.id = id, .nranks = (uint32_t)n};
+	enum rc rc = client_copy_devices(&c.device, devices, n);
+
+	if (rc == RC_OK)
+		*out = c;
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids, enum gpusim_life life,
+		 struct gpusim_comm *out)
+{
+	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	if (device_ids) {
+		m.deviceids = (uint64_t *)device_ids;
+		m.n_deviceids = n;
+	}
+	m.numdevices = n;
+	m.lease = life == GPUSIM_LEASE;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
+	req.comminit = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_COMM_INIT, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = fill(out, reply->comminit->commid, reply->comminit->devices,
+		  reply->comminit->n_devices);
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+/* Ask for a communicator's status. */
+static enum rc
+ask_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, GpuSim__Reply **out)
+{
+	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = id;
+	m.wait = wait == GPUSIM_WAIT;
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
+	req.getcommstatus = &m;
+	return client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, out);
+}
+
+enum gpusim_rc
+gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = ask_status(g, id, GPUSIM_QUEUE, &reply);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = fill(out, id, reply->getcommstatus->devices, reply->getcommstatus->n_devices);
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+void
+gpusim_comm_fini(struct gpusim_comm *c)
+{
+	free(c->device);
+	*c = (struct gpusim_comm){0};
+}
+
+enum gpusim_rc
+gpusim_comm_destroy(struct gpusim *g, uint64_t id)
+{
+	GpuSim__CommDestroyRequest m = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = id;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_DESTROY;
+	req.commdestroy = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_COMM_DESTROY, NULL));
+}
+
+enum gpusim_rc
+gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, enum gpusim_state *state)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = ask_status(g, id, wait, &reply);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = client_state(reply->getcommstatus->status, reply->getcommstatus->code,
+			  reply->getcommstatus->reason, wait, state);
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_group_start(struct gpusim *g, uint64_t comm)
+{
+	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = comm;
+	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_START;
+	req.groupstart = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_START, NULL));
+}
+
+enum gpusim_rc
+gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
+{
+	GpuSim__GroupEndRequest m = GPU_SIM__GROUP_END_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = comm;
+	m.wait = wait == GPUSIM_WAIT;
+	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
+	req.groupend = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_END, NULL));
+}
+
+enum gpusim_rc
+gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count,
+		      enum gpusim_dtype dtype, enum gpusim_op op, const uint64_t *addrs)
+{
+	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	uint32_t n = comm->nranks;
+	struct {
+		GpuSim__MemAddr addr;
+		GpuSim__AllReduceRingRequest__MemAddrsEntry entry;
+	} *v = alloc_zeroed(n, sizeof *v);
+	enum rc rc;
+
+	m.memaddrs = alloc_zeroed(n, sizeof *m.memaddrs);
+	if (!v || !m.memaddrs) {
+		rc = err_set(client_err(), RC_NOMEM, "out of memory");
+		goto out;
+	}
+	for (uint32_t r = 0; r < n; r++) {
+		v[r].addr = (GpuSim__MemAddr)GPU_SIM__MEM_ADDR__INIT;
+		v[r].addr.value = addrs[r];
+		v[r].entry = (GpuSim__AllReduceRingRequest__MemAddrsEntry)
+		    GPU_SIM__ALL_REDUCE_RING_REQUEST__MEM_ADDRS_ENTRY__INIT;
+		v[r].entry.key = r;
+		v[r].entry.value = &v[r].addr;
+		m.memaddrs[r] = &v[r].entry;
+	}
+	m.n_memaddrs = n;
+	m.commid = comm->id;
+	m.count = count;
+	m.dtype = (GpuSim__DataType)dtype;
+	m.op = (GpuSim__ReduceOp)op;
+	req.body_case = GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING;
+	req.allreducering = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);
+out:
+	free(m.memaddrs);
+	free(v);
+	return client_rc(rc);
+}

@@ -1,0 +1,222 @@
+/*
+ * Memory of a device. Copies go in pieces of WIRE_BULK_MAX, PIECES_UNDER_WAY at a time.
+ *
+ * Design notes. A copy's pieces are calls whose callbacks (on nng's threads) take the data over and
+ * count down under the copy's lock; the caller waits for room and for the end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client_impl.h"
+
+#define PIECES_UNDER_WAY 4
+
+enum gpusim_rc
+gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes, enum gpusim_life life,
+	      uint64_t *addr)
+{
+	GpuSim__MallocRequest m = GPU_SIM__MALLOC_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.nbytes = nbytes;
+	m.lease = life == GPUSIM_LEASE;
+	req.body_case = GPU_SIM__REQUEST__BODY_MALLOC;
+	req.malloc = &m;
+	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_MALLOC, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	*addr = reply->malloc->addr;
+	wire_reply_free(reply);
+	return GPUSIM_OK;
+}
+
+enum gpusim_rc
+gpusim_free(struct gpusim *g, uint64_t device, uint64_t addr)
+{
+	GpuSim__FreeRequest m = GPU_SIM__FREE_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.addr = addr;
+	req.body_case = GPU_SIM__REQUEST__BODY_FREE;
+	req.free = &m;
+	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+}
+
+struct copy {
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	unsigned under_way;
+	struct err err;
+};
+
+struct piece {
+	struct copy *copy;
+	void *dst; /* d2h: where the data go */
+	size_t nbytes;
+};
+
+static void
+on_piece(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct piece *p = arg;
+	struct copy *c = p->copy;
+	struct err err = {0};
+
+	if (rc != RC_OK)
+		err_set(&err, rc, "%s", text);
+	else if (wire_reply_rc(reply, &err) == RC_OK && p->dst) {
+		if (reply->body_case == GPU_SIM__REPLY__BODY_READ &&
+		    reply->read->data.len == p->nbytes)
+			memcpy(p->dst, reply->read->data.data, p->nbytes);
+		else
+			err_set(&err, RC_BADDATA, "an answer of the wrong size");
+	}
+	wire_reply_free(reply);
+	free(p);
+	pthread_mutex_lock(&c->lock);
+	if (c->err.rc == RC_OK)
+		c->err = err;
+	c->under_way--;
+	pthread_cond_signal(&c->moved);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Lock held. Wait until at most `most` pieces are under way; calls end by their deadline. */
+static void
+wait_pieces(struct copy *c, unsigned most)
+{
+	while (c->under_way > most)
+		pthread_cond_wait(&c->moved, &c->lock);
+}
+
+/* Start one piece, to or from the device. */
+static enum rc
+start_piece(struct gpusim *g, struct rpc_client *client, struct copy *c, uint64_t addr,
+	    const void *src, void *dst, size_t n, struct err *err)
+{
+	GpuSim__WriteRequest w = GPU_SIM__WRITE_REQUEST__INIT;
+	GpuSim__ReadRequest r = GPU_SIM__READ_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct piece *p = malloc(sizeof *p);
+	enum rc rc;
+
+	if (!p)
+		return err_set(err, RC_NOMEM, "out of memory");
+	*p = (struct piece){c, dst, n};
+	if (src) {
+		w.addr = addr;
+		w.data.data = (uint8_t *)src;
+		w.data.len = n;
+		req.body_case = GPU_SIM__REQUEST__BODY_WRITE;
+		req.write = &w;
+	} else {
+		r.addr = addr;
+		r.nbytes = n;
+		req.body_case = GPU_SIM__REQUEST__BODY_READ;
+		req.read = &r;
+	}
+	rc = rpc_call_start(client, &req, client_deadline(g), on_piece, p, err);
+	if (rc != RC_OK)
+		free(p);
+	return rc;
+}
+
+/* One of src and dst is the host's; the other is NULL. */
+static enum rc
+copy(struct gpusim *g, uint64_t device, uint64_t addr, const unsigned char *src, unsigned char *dst,
+     uint64_t nbytes)
+{
+	struct copy c = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
+	struct rpc_client *client;
+	uint64_t done = 0;
+	enum rc rc = client_device(g, device, &client);
+
+	if (rc != RC_OK || nbytes == 0)
+		return rc;
+	pthread_mutex_lock(&c.lock);
+	while (done < nbytes && c.err.rc == RC_OK) {
+		size_t n = nbytes - done < WIRE_BULK_MAX ? nbytes - done : WIRE_BULK_MAX;
+		struct err err = {0};
+
+		c.under_way++;
+		pthread_mutex_unlock(&c.lock);
+		rc = start_piece(g, client, &c, addr + done, src ? src + done : NULL,
+				 dst ? dst + done : NULL, n, &err);
+		pthread_mutex_lock(&c.lock);
+		if (rc != RC_OK) {
+			c.under_way--;
+			c.err = err;
+		}
+		done += n;
+		wait_pieces(&c, PIECES_UNDER_WAY - 1);
+	}
+	wait_pieces(&c, 0);
+	pthread_mutex_unlock(&c.lock);
+	if (c.err.rc == RC_UNREACHABLE || c.err.rc == RC_TIMEOUT)
+		err_prefix(&c.err, "device %016" PRIx64, device);
+	return c.err.rc == RC_OK ? RC_OK : err_set(client_err(), c.err.rc, "%s", c.err.text);
+}
+
+enum gpusim_rc
+gpusim_memcpy_h2d(struct gpusim *g, uint64_t device, uint64_t addr, const void *src,
+		  uint64_t nbytes)
+{
+	return client_rc(copy(g, device, addr, src, NULL, nbytes));
+}
+
+enum gpusim_rc
+gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr, uint64_t nbytes)
+{
+	return client_rc(copy(g, device, addr, NULL, dst, nbytes));
+}
+
+/* Through the host, a few pieces at a time. */
+static enum rc
+copy_across(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t src_device,
+	    uint64_t src_addr, uint64_t nbytes)
+{
+	uint64_t most = PIECES_UNDER_WAY * (uint64_t)WIRE_BULK_MAX;
+	unsigned char *room = malloc(nbytes < most ? nbytes + 1 : most);
+	enum rc rc = room ? RC_OK : err_set(client_err(), RC_NOMEM, "out of memory");
+
+	for (uint64_t done = 0, n; done < nbytes && rc == RC_OK; done += n) {
+		n = nbytes - done < most ? nbytes - done : most;
+		rc = copy(g, src_device, src_addr + done, NULL, room, n);
+		if (rc == RC_OK)
+			rc = copy(g, dst_device, dst_addr + done, room, NULL, n);
+	}
+	free(room);
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_memcpy_d2d(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t src_device,
+		  uint64_t src_addr, uint64_t nbytes)
+{
+	struct gpusim_ops *o;
+	enum rc rc;
+
+	if (dst_device != src_device)
+		return client_rc(
+		    copy_across(g, dst_device, dst_addr, src_device, src_addr, nbytes));
+	o = gpusim_ops_new(1);
+	gpusim_ops_copy(o, 0, 0, dst_addr, src_addr, nbytes);
+	rc = client_run_device(g, dst_device, o, GPUSIM_WAIT);
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, int value, uint64_t nbytes)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc;
+
+	gpusim_ops_memset(o, 0, 0, addr, value, nbytes);
+	rc = client_run_device(g, device, o, GPUSIM_WAIT);
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}

@@ -1,0 +1,221 @@
+/* Building lists of operations: the one way in which work reaches devices. */
+#include "client/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+struct gpusim_ops *
+gpusim_ops_new(uint32_t nranks)
+{
+	struct gpusim_ops *o = calloc(1, sizeof *o);
+
+	if (!o)
+		return NULL;
+	o->nranks = nranks;
+	o->rank = alloc_zeroed(nranks, sizeof *o->rank);
+	o->ranks = alloc_zeroed(nranks, sizeof(GpuSim__RankOps *));
+	if (!o->rank || !o->ranks) {
+		gpusim_ops_free(o);
+		return NULL;
+	}
+	for (uint32_t r = 0; r < nranks; r++) {
+		o->rank[r].msg = (GpuSim__RankOps)GPU_SIM__RANK_OPS__INIT;
+		o->rank[r].msg.rank = r;
+	}
+	return o;
+}
+
+void
+gpusim_ops_free(struct gpusim_ops *o)
+{
+	if (!o)
+		return;
+	for (uint32_t r = 0; o->rank && r < o->nranks; r++) {
+		for (size_t i = 0; i < o->rank[r].msg.n_ops; i++)
+			gpu_sim__op__free_unpacked(o->rank[r].msg.ops[i], NULL);
+		free(o->rank[r].msg.ops);
+	}
+	free(o->rank);
+	free(o->ranks);
+	free(o);
+}
+
+/* Append a copy of op, made by packing and unpacking it. */
+static void
+add(struct gpusim_ops *o, uint32_t rank, const GpuSim__Op *op)
+{
+	struct rank_list *l;
+	struct buf b = {0};
+	GpuSim__Op *copy;
+	size_t n;
+
+	if (!o || o->err.rc != RC_OK)
+		return;
+	if (rank >= o->nranks) {
+		err_set(&o->err, RC_INVAL, "rank %u of %u", rank, o->nranks);
+		return;
+	}
+	l = &o->rank[rank];
+	if (l->msg.n_ops == l->cap) {
+		GpuSim__Op **v = alloc_resize(l->msg.ops, l->cap * 2 + 8, sizeof *v);
+
+		if (!v)
+			goto nomem;
+		l->msg.ops = v;
+		l->cap = l->cap * 2 + 8;
+	}
+	n = gpu_sim__op__get_packed_size(op);
+	if (!buf_reserve(&b, n + 1))
+		goto nomem;
+	gpu_sim__op__pack(op, (uint8_t *)b.data);
+	copy = gpu_sim__op__unpack(NULL, n, (uint8_t *)b.data);
+	buf_fini(&b);
+	if (!copy)
+		goto nomem;
+	l->msg.ops[l->msg.n_ops++] = copy;
+	return;
+nomem:
+	err_set(&o->err, RC_NOMEM, "out of memory");
+}
+
+enum rc
+ops_ranks(const struct gpusim_ops *o, GpuSim__RankOps ***out, size_t *n)
+{
+	if (!o)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
+	if (o->err.rc != RC_OK)
+		return err_set(client_err(), o->err.rc, "%s", o->err.text);
+	*n = 0;
+	*out = o->ranks;
+	for (uint32_t r = 0; r < o->nranks; r++)
+		if (o->rank[r].msg.n_ops)
+			o->ranks[(*n)++] = &o->rank[r].msg;
+	return RC_OK;
+}
+
+void
+gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, uint32_t stream, const char *kernel,
+		  const struct gpusim_arg *args, size_t nargs)
+{
+	GpuSim__KernelArg arg[WIRE_MAX_ARGS], *argp[WIRE_MAX_ARGS];
+	GpuSim__Launch l = GPU_SIM__LAUNCH__INIT;
+	GpuSim__Op op = GPU_SIM__OP__INIT;
+
+	if (nargs > WIRE_MAX_ARGS || strlen(kernel) >= WIRE_NAME_MAX) {
+		if (o)
+			err_set(&o->err, RC_INVAL, "kernel %.64s: too many arguments, or too long",
+				kernel);
+		return;
+	}
+	for (size_t i = 0; i < nargs; i++) {
+		arg[i] = (GpuSim__KernelArg)GPU_SIM__KERNEL_ARG__INIT;
+		arg[i].name = (char *)args[i].name;
+		arg[i].step = args[i].step;
+		if (args[i].is_real) {
+			arg[i].value_case = GPU_SIM__KERNEL_ARG__VALUE_F;
+			arg[i].f = args[i].f;
+		} else {
+			arg[i].value_case = GPU_SIM__KERNEL_ARG__VALUE_U;
+			arg[i].u = args[i].u;
+		}
+		argp[i] = &arg[i];
+	}
+	l.kernel = (char *)kernel;
+	l.args = argp;
+	l.n_args = nargs;
+	op.stream = stream;
+	op.kind_case = GPU_SIM__OP__KIND_LAUNCH;
+	op.launch = &l;
+	add(o, rank, &op);
+}
+
+void
+gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t addr, int value,
+		  uint64_t nbytes)
+{
+	GpuSim__Memset m = GPU_SIM__MEMSET__INIT;
+	GpuSim__Op op = GPU_SIM__OP__INIT;
+
+	m.addr = addr;
+	m.nbytes = nbytes;
+	m.value = (uint32_t)(value & 0xff);
+	op.stream = stream;
+	op.kind_case = GPU_SIM__OP__KIND_MEMSET;
+	op.memset = &m;
+	add(o, rank, &op);
+}
+
+void
+gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t dst, uint64_t src,
+		uint64_t nbytes)
+{
+	GpuSim__Copy m = GPU_SIM__COPY__INIT;
+	GpuSim__Op op = GPU_SIM__OP__INIT;
+
+	m.dst = dst;
+	m.src = src;
+	m.nbytes = nbytes;
+	op.stream = stream;
+	op.kind_case = GPU_SIM__OP__KIND_COPY;
+	op.copy = &m;
+	add(o, rank, &op);
+}
+
+static void
+add_event(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event,
+	  GpuSim__Op__KindCase kind)
+{
+	GpuSim__Event m = GPU_SIM__EVENT__INIT;
+	GpuSim__Op op = GPU_SIM__OP__INIT;
+
+	m.id = event;
+	op.stream = stream;
+	op.kind_case = kind;
+	op.record = &m; /* record and wait share the place */
+	add(o, rank, &op);
+}
+
+void
+gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event)
+{
+	add_event(o, rank, stream, event, GPU_SIM__OP__KIND_RECORD);
+}
+
+void
+gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event)
+{
+	add_event(o, rank, stream, event, GPU_SIM__OP__KIND_WAIT);
+}
+
+void
+gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
+{
+	GpuSim__Coll m = GPU_SIM__COLL__INIT;
+	GpuSim__Op op = GPU_SIM__OP__INIT;
+
+	if (!o)
+		return;
+	m.coll = (GpuSim__Collective)c->coll;
+	m.algo = (char *)(c->algo ? c->algo : "");
+	m.dtype = (GpuSim__DataType)c->dtype;
+	m.op = (GpuSim__ReduceOp)c->op;
+	m.nelem = c->nelem;
+	m.root = c->root;
+	m.chunkbytes = c->chunk_bytes;
+	op.stream = c->stream;
+	op.kind_case = GPU_SIM__OP__KIND_COLL;
+	op.coll = &m;
+	if (c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV) {
+		m.sendaddr = c->send ? c->send[0] : 0;
+		m.recvaddr = c->recv ? c->recv[0] : 0;
+		add(o, c->rank, &op);
+		return;
+	}
+	for (uint32_t r = 0; r < o->nranks; r++) {
+		m.sendaddr = c->send ? c->send[r] : 0;
+		m.recvaddr = c->recv ? c->recv[r] : 0;
+		add(o, r, &op);
+	}
+}

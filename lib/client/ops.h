@@ -1,0 +1,26 @@
+/*
+ * ops.h - lists of operations, inside the client.
+ */
+#ifndef CLIENT_OPS_H
+#define CLIENT_OPS_H
+
+#include <stdbool.h>
+
+#include "client/client_impl.h"
+
+struct rank_list {
+	GpuSim__RankOps msg; /* msg.ops grows */
+	size_t cap;
+};
+
+struct gpusim_ops {
+	uint32_t nranks;
+	struct rank_list *rank;
+	GpuSim__RankOps **ranks; /* those that have operations; made by ops_ranks */
+	struct err err;		 /* the first thing that went wrong while adding */
+};
+
+/* The messages for the ranks that have any; NULL list: the error is in client_err. */
+enum rc ops_ranks(const struct gpusim_ops *o, GpuSim__RankOps ***out, size_t *n);
+
+#endif

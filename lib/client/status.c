@@ -1,0 +1,99 @@
+/* What there is: devices, and the coordinator's view of everything. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "client/client_impl.h"
+
+enum gpusim_rc
+gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices)
+{
+	GpuSim__ListDevicesRequest m = GPU_SIM__LIST_DEVICES_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_LIST_DEVICES;
+	req.listdevices = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_LIST_DEVICES, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = client_copy_devices(out, reply->listdevices->devices, reply->listdevices->n_devices);
+	if (rc == RC_OK)
+		*ndevices = reply->listdevices->n_devices;
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+static enum rc
+copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
+{
+	to->id = from->commid;
+	to->pending = from->pending;
+	to->operations = from->operations;
+	to->epoch = from->epoch;
+	to->nranks = (uint32_t)from->n_deviceids;
+	to->state = (int)from->status;
+	snprintf(to->reason, sizeof to->reason, "%s", from->reason);
+	to->device_ids = alloc_zeroed(from->n_deviceids, sizeof *to->device_ids);
+	if (!to->device_ids)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
+	for (size_t r = 0; r < from->n_deviceids; r++)
+		to->device_ids[r] = from->deviceids[r];
+	return RC_OK;
+}
+
+static enum rc
+copy_status(struct gpusim_status *to, const GpuSim__StatusResponse *from)
+{
+	enum rc rc;
+
+	to->instance = from->instance;
+	to->uptime_ms = from->uptimems;
+	to->pid = from->pid;
+	snprintf(to->version, sizeof to->version, "%s", from->version);
+	snprintf(to->address, sizeof to->address, "%s", from->address);
+	rc = client_copy_devices(&to->devices, from->devices, from->n_devices);
+	if (rc != RC_OK)
+		return rc;
+	to->ndevices = from->n_devices;
+	to->comms = alloc_zeroed(from->n_comms, sizeof *to->comms);
+	if (!to->comms)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
+	for (; to->ncomms < from->n_comms && rc == RC_OK; to->ncomms++)
+		rc = copy_comm(&to->comms[to->ncomms], from->comms[to->ncomms]);
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_status(struct gpusim *g, struct gpusim_status *out)
+{
+	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct gpusim_status s = {0};
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_STATUS, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = copy_status(&s, reply->status);
+	wire_reply_free(reply);
+	if (rc == RC_OK)
+		*out = s;
+	else
+		gpusim_status_fini(&s);
+	return client_rc(rc);
+}
+
+void
+gpusim_status_fini(struct gpusim_status *s)
+{
+	for (size_t i = 0; i < s->ncomms; i++)
+		free(s->comms[i].device_ids);
+	free(s->comms);
+	free(s->devices);
+	*s = (struct gpusim_status){0};
+}

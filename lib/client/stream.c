@@ -1,0 +1,110 @@
+/* Streams of a device: their state, and the lab's transfers. */
+#include "client/client_impl.h"
+
+enum rc
+client_state(GpuSim__Status status, uint32_t code, const char *reason, enum gpusim_wait wait,
+	     enum gpusim_state *state)
+{
+	if (status == GPU_SIM__STATUS__IN_PROGRESS && wait == GPUSIM_WAIT)
+		return err_set(client_err(), RC_TIMEOUT, "still in progress");
+	if (status == GPU_SIM__STATUS__FAILED)
+		err_set(client_err(),
+			code != RC_OK && code <= RC_ABORTED ? (enum rc)code : RC_FAILED, "%s",
+			reason && *reason ? reason : "no reason given");
+	*state = status == GPU_SIM__STATUS__FAILED    ? GPUSIM_STATE_FAILED
+		 : status == GPU_SIM__STATUS__SUCCESS ? GPUSIM_SUCCESS
+						      : GPUSIM_IN_PROGRESS;
+	return RC_OK;
+}
+
+static enum rc
+ask_stream(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_wait wait,
+	   enum gpusim_state *state)
+{
+	GpuSim__GetStreamStatusRequest m = GPU_SIM__GET_STREAM_STATUS_REQUEST__INIT;
+	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	id.value = stream;
+	m.streamid = &id;
+	m.wait = wait == GPUSIM_WAIT;
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
+	req.getstreamstatus = &m;
+	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_GET_STREAM_STATUS, &reply);
+	if (rc != RC_OK)
+		return rc;
+	rc = client_state(reply->getstreamstatus->status, reply->getstreamstatus->code,
+			  reply->getstreamstatus->reason, wait, state);
+	wire_reply_free(reply);
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream)
+{
+	enum gpusim_state state;
+	enum rc rc = ask_stream(g, device, stream, GPUSIM_WAIT, &state);
+
+	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
+		rc = client_err()->rc;
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_state *state)
+{
+	return client_rc(ask_stream(g, device, stream, GPUSIM_QUEUE, state));
+}
+
+enum gpusim_rc
+gpusim_begin_send(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t addr, uint64_t nbytes,
+		  uint32_t dst_rank, uint64_t *stream)
+{
+	GpuSim__BeginSendRequest m = GPU_SIM__BEGIN_SEND_REQUEST__INIT;
+	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
+	GpuSim__Rank r = GPU_SIM__RANK__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	a.value = addr;
+	r.value = dst_rank;
+	m.sendbuffaddr = &a;
+	m.dstrank = &r;
+	m.numbytes = nbytes;
+	m.commid = comm;
+	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_SEND;
+	req.beginsend = &m;
+	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_SEND, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	*stream = reply->beginsend->streamid ? reply->beginsend->streamid->value : 0;
+	wire_reply_free(reply);
+	return GPUSIM_OK;
+}
+
+enum gpusim_rc
+gpusim_begin_receive(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t stream,
+		     uint64_t addr, uint64_t nbytes, uint32_t src_rank)
+{
+	GpuSim__BeginReceiveRequest m = GPU_SIM__BEGIN_RECEIVE_REQUEST__INIT;
+	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
+	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
+	GpuSim__Rank r = GPU_SIM__RANK__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	id.value = stream;
+	a.value = addr;
+	r.value = src_rank;
+	m.streamid = &id;
+	m.recvbuffaddr = &a;
+	m.srcrank = &r;
+	m.numbytes = nbytes;
+	m.commid = comm;
+	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE;
+	req.beginreceive = &m;
+	return client_rc(
+	    client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_RECEIVE, NULL));
+}

@@ -1,0 +1,163 @@
+/* Sending lists of operations where they run: to one device, to a communicator, into graphs. */
+#include <string.h>
+
+#include "client/ops.h"
+
+enum rc
+client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,
+		  enum gpusim_wait wait)
+{
+	GpuSim__RunRequest m = GPU_SIM__RUN_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__RankOps **ranks;
+	size_t n;
+	enum rc rc = ops_ranks(o, &ranks, &n);
+
+	if (rc != RC_OK)
+		return rc;
+	m.iterations = 1;
+	m.queued = wait == GPUSIM_QUEUE;
+	if (n) {
+		m.ops = ranks[0]->ops;
+		m.n_ops = ranks[0]->n_ops;
+	}
+	req.body_case = GPU_SIM__REQUEST__BODY_RUN;
+	req.run = &m;
+	return client_call_device(
+	    g, device, &req, m.queued ? GPU_SIM__REPLY__BODY_DONE : GPU_SIM__REPLY__BODY_RUN, NULL);
+}
+
+enum gpusim_rc
+gpusim_launch(struct gpusim *g, uint64_t device, uint32_t stream, const char *kernel,
+	      const struct gpusim_arg *args, size_t nargs, enum gpusim_wait wait)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc;
+
+	gpusim_ops_launch(o, 0, stream, kernel, args, nargs);
+	rc = client_run_device(g, device, o, wait);
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_event_record(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t event)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc;
+
+	gpusim_ops_record(o, 0, stream, event);
+	rc = client_run_device(g, device, o, GPUSIM_QUEUE);
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_event_wait(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t event)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc;
+
+	gpusim_ops_wait(o, 0, stream, event);
+	rc = client_run_device(g, device, o, GPUSIM_QUEUE);
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}
+
+/* Call for a SubmitResponse and hand out the times, by rank as they come. */
+static enum rc
+call_submit(struct gpusim *g, const GpuSim__Request *req, struct gpusim_times *times,
+	    uint32_t ntimes)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = client_call(g, req, GPU_SIM__REPLY__BODY_SUBMIT, &reply);
+
+	if (rc != RC_OK)
+		return rc;
+	for (size_t r = 0; times && r < reply->submit->n_ranks && r < ntimes; r++)
+		times[r] = (struct gpusim_times){reply->submit->ranks[r]->computens,
+						 reply->submit->ranks[r]->commns};
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+enum gpusim_rc
+gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, enum gpusim_wait wait,
+	      struct gpusim_times *times)
+{
+	GpuSim__SubmitRequest m = GPU_SIM__SUBMIT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	m.commid = comm;
+	m.wait = wait == GPUSIM_WAIT;
+	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
+	req.submit = &m;
+	return client_rc(call_submit(g, &req, m.wait ? times : NULL, o->nranks));
+}
+
+enum gpusim_rc
+gpusim_collective(struct gpusim *g, const struct gpusim_comm *comm,
+		  const struct gpusim_collective *c, enum gpusim_wait wait)
+{
+	struct gpusim_ops *o = gpusim_ops_new(comm->nranks);
+	enum gpusim_rc rc;
+
+	gpusim_ops_collective(o, c);
+	rc = gpusim_submit(g, comm->id, o, wait, NULL);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, uint64_t *graph)
+{
+	GpuSim__GraphCreateRequest m = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	m.commid = comm;
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_CREATE;
+	req.graphcreate = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	*graph = reply->graphcreate->graphid;
+	wire_reply_free(reply);
+	return GPUSIM_OK;
+}
+
+enum gpusim_rc
+gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t graph, uint64_t first,
+		    uint64_t iterations, enum gpusim_wait wait, struct gpusim_times *times)
+{
+	GpuSim__GraphLaunchRequest m = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = comm;
+	m.graphid = graph;
+	m.firstiteration = first;
+	m.iterations = iterations;
+	m.wait = wait == GPUSIM_WAIT;
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH;
+	req.graphlaunch = &m;
+	return client_rc(call_submit(g, &req, m.wait ? times : NULL, WIRE_MAX_RANKS));
+}
+
+enum gpusim_rc
+gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph)
+{
+	GpuSim__GraphDestroyRequest m = GPU_SIM__GRAPH_DESTROY_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = comm;
+	m.graphid = graph;
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DESTROY;
+	req.graphdestroy = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+}

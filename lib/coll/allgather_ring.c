@@ -1,0 +1,53 @@
+/*
+ * allgather_ring.c - ring allgather.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_allgather_ring - append one rank's steps of a ring allgather.
+ *
+ *	a	in[part(rank)] -> out[n]; no scratch
+ *	out	[out] appended to
+ *
+ * Round t: rank r sends part r-t (its own straight from IN) and receives part r-t-1. The copy
+ * of the own part comes last: nobody waits for it.
+ * Cost of rank r: n - |part r+1| elements, each part in m messages of at most `chunk`: p-1
+ * messages and n(p-1)/p elements when p divides n and chunk is 0. All ranks together: n(p-1)
+ * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
+ * Checked by: tests/unit/t_coll_ring.c
+ */
+enum rc
+plan_allgather_ring(const struct plan_args *a, struct plan *out)
+{
+	struct span own = part_of(a, a->rank);
+	enum rc rc = RC_OK;
+
+	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
+		struct span gone = part_of(a, rank_before(a, t));
+		struct span come = part_of(a, rank_before(a, t + 1));
+
+		rc = plan_exchange(a, out,
+				   (struct plan_step){.kind = STEP_SEND,
+						      .src = t ? PLAN_OUT : PLAN_IN,
+						      .peer = rank_after(a, 1),
+						      .round = t,
+						      .src_off = t ? gone.off : 0,
+						      .count = gone.count},
+				   (struct plan_step){.kind = STEP_RECV,
+						      .dst = PLAN_OUT,
+						      .peer = rank_before(a, 1),
+						      .round = t,
+						      .dst_off = come.off,
+						      .count = come.count});
+	}
+	if (rc)
+		return rc;
+	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
+						  .src = PLAN_IN,
+						  .dst = PLAN_OUT,
+						  .round = a->nranks - 2,
+						  .dst_off = own.off,
+						  .count = own.count});
+}

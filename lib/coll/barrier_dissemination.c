@@ -1,0 +1,35 @@
+/*
+ * barrier_dissemination.c - barrier by empty messages over doubling distances.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_barrier_dissemination - append one rank's steps of a dissemination barrier.
+ *
+ *	a	no buffers
+ *	out	[out] appended to
+ *
+ * Round k: rank r sends an empty message to rank r + 2^k and receives one from r - 2^k; after
+ * it, r has heard, directly or not, of 2^(k+1) - 1 others.
+ * Cost per rank: ceil(log2 p) messages, no elements. Rounds: ceil(log2 p).
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Hensgen, Finkel & Manber, IJPP 17(1), 1988, doi:10.1007/BF01379320
+ * Checked by: tests/unit/t_coll_misc.c
+ */
+enum rc
+plan_barrier_dissemination(const struct plan_args *a, struct plan *out)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t k = 0; 1u << k < a->nranks && !rc; k++) {
+		rc = plan_append(out, (struct plan_step){.kind = STEP_SEND,
+							 .peer = rank_after(a, 1u << k),
+							 .round = k});
+		if (!rc)
+			rc = plan_append(out, (struct plan_step){.kind = STEP_RECV,
+								 .dst = PLAN_OUT,
+								 .peer = rank_before(a, 1u << k),
+								 .round = k});
+	}
+	return rc;
+}

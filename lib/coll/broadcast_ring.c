@@ -1,0 +1,48 @@
+/*
+ * broadcast_ring.c - broadcast down a chain.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_broadcast_ring - append one rank's steps of a pipelined chain broadcast.
+ *
+ *	a	in[n] at the root -> out[n]; no scratch
+ *	out	[out] appended to
+ *
+ * The chain is root, root+1, ... root+p-1. The rank d places down receives message c in round
+ * d-1+c and sends it on in round d+c. The root's own copy comes last: nobody waits for it.
+ * Cost of each rank but the last of the chain: n elements in m = ceil(n / chunk) messages (1
+ * when chunk is 0); the last sends nothing. Rounds: p-2 + m.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007, doi:10.1002/cpe.1206
+ * Checked by: tests/unit/t_coll_ring.c
+ */
+enum rc
+plan_broadcast_ring(const struct plan_args *a, struct plan *out)
+{
+	uint32_t d = rank_distance(a, a->root);
+	struct plan_step send = {.kind = STEP_SEND,
+				 .src = d ? PLAN_OUT : PLAN_IN,
+				 .peer = rank_after(a, 1),
+				 .round = d,
+				 .count = a->nelem};
+	struct plan_step recv = {.kind = STEP_RECV,
+				 .dst = PLAN_OUT,
+				 .peer = rank_before(a, 1),
+				 .round = d - 1,
+				 .count = a->nelem};
+	enum rc rc;
+
+	if (d == a->nranks - 1)
+		return plan_pipe(a, out, recv);
+	if (d)
+		return plan_forward(a, out, recv, send);
+	rc = plan_pipe(a, out, send);
+	if (rc)
+		return rc;
+	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
+						  .src = PLAN_IN,
+						  .dst = PLAN_OUT,
+						  .round = out->step[out->nstep - 1].round,
+						  .count = a->nelem});
+}

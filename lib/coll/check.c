@@ -1,0 +1,222 @@
+/*
+ * check.c - what each collective should do, against what its plans do on the machine.
+ */
+#include "coll/check.h"
+
+#include <stdlib.h>
+
+#include "coll/algo.h"
+#include "coll/shape.h"
+#include "coll/machine.h"
+
+static uint32_t
+p2p_sender(const struct plan_args *a)
+{
+	return a->coll == GPUSIM_SEND ? a->rank : a->root;
+}
+
+static uint32_t
+p2p_receiver(const struct plan_args *a)
+{
+	return a->coll == GPUSIM_SEND ? a->root : a->rank;
+}
+
+/* How many elements rank r has of input and of output. */
+static void
+buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nout)
+{
+	enum gpusim_coll coll = a->coll;
+	struct shape s;
+
+	/* A pair's two halves are built for one half's arguments. */
+	if (coll_is_p2p(coll))
+		coll = r == p2p_sender(a)     ? GPUSIM_SEND
+		       : r == p2p_receiver(a) ? GPUSIM_RECV
+					      : GPUSIM_BARRIER;
+	s = shape_of(coll, a->nelem, a->nranks, a->root, r);
+	*nin = s.in;
+	*nout = s.out;
+}
+
+/* Lay the rank's buffers out: one after the other, or IN and OUT shared as plan.h says. */
+static void
+lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const struct plan *plan,
+	struct machine_rank *rank)
+{
+	struct span part = part_of(a, r);
+	bool in_is_part = a->coll == GPUSIM_ALLGATHER || a->coll == GPUSIM_GATHER;
+	bool out_is_part = a->coll == GPUSIM_REDUCESCATTER || a->coll == GPUSIM_SCATTER;
+	uint64_t nin, nout;
+
+	buffer_sizes(a, r, &nin, &nout);
+	*rank = (struct machine_rank){.plan = plan, .first = in_is_part ? part.off : 0};
+	rank->buf[PLAN_IN].len = nin;
+	rank->buf[PLAN_OUT].len = nout;
+	rank->buf[PLAN_TMP].len = plan->ntmp;
+	if (place == PLAN_OUT_OF_PLACE || !nin || !nout) {
+		rank->buf[PLAN_OUT].base = nin;
+		rank->buf[PLAN_TMP].base = nin + nout;
+		return;
+	}
+	if (in_is_part)
+		rank->buf[PLAN_IN].base = part.off;
+	if (out_is_part)
+		rank->buf[PLAN_OUT].base = part.off;
+	rank->buf[PLAN_TMP].base = nin > nout ? nin : nout;
+}
+
+/* The rank whose part input element i is in. */
+static uint32_t
+owner_of(const struct plan_args *a, uint64_t i)
+{
+	return (uint32_t)(((i + 1) * a->nranks - 1) / a->nelem);
+}
+
+/* OUT[i] of rank r should be input element *elem of rank *from. */
+static void
+expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
+{
+	uint64_t block = a->nelem / a->nranks;
+
+	*elem = i;
+	*from = MACHINE_ALL;
+	switch (a->coll) {
+	case GPUSIM_ALLREDUCE:
+	case GPUSIM_REDUCE:
+	case GPUSIM_BARRIER:
+	case GPUSIM_NCOLLS:
+		break;
+	case GPUSIM_REDUCESCATTER:
+		*elem = part_of(a, r).off + i;
+		break;
+	case GPUSIM_BROADCAST:
+		*from = a->root;
+		break;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_GATHER:
+		*from = owner_of(a, i);
+		break;
+	case GPUSIM_SCATTER:
+		*elem = part_of(a, r).off + i;
+		*from = a->root;
+		break;
+	case GPUSIM_ALLTOALL:
+		*elem = r * block + i % block;
+		*from = (uint32_t)(i / block);
+		break;
+	case GPUSIM_SEND:
+	case GPUSIM_RECV:
+		*from = p2p_sender(a);
+		break;
+	}
+}
+
+static enum rc
+check_outputs(const struct plan_args *a, const struct machine *m, const struct machine_rank *rank,
+	      struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < a->nranks && !rc; r++) {
+		for (uint64_t i = 0; i < rank[r].buf[PLAN_OUT].len && !rc; i++) {
+			uint64_t elem;
+			uint32_t from;
+
+			expected(a, r, i, &elem, &from);
+			rc = machine_expect(m, r, i, elem, from, err);
+		}
+	}
+	if (!rc && a->coll == GPUSIM_BARRIER)
+		rc = machine_expect_barrier(m, err);
+	return rc;
+}
+
+void
+plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *counts)
+{
+	struct plan_counts c = {0};
+
+	for (uint32_t r = 0; r < nranks; r++) {
+		uint64_t messages = 0, elements = 0, received = 0;
+
+		for (size_t i = 0; i < plans[r].nstep; i++) {
+			const struct plan_step *s = &plans[r].step[i];
+
+			if (s->kind > STEP_RECV_REDUCE)
+				continue;
+			if (s->kind == STEP_SEND) {
+				messages++;
+				elements += s->count;
+			} else {
+				received += s->count;
+			}
+			if (c.rounds <= s->round)
+				c.rounds = s->round + 1;
+		}
+		c.total_messages += messages;
+		c.total_elements += elements;
+		if (c.max_messages < messages)
+			c.max_messages = messages;
+		if (c.max_elements < elements)
+			c.max_elements = elements;
+		if (c.max_recv_elements < received)
+			c.max_recv_elements = received;
+	}
+	*counts = c;
+}
+
+enum rc
+plan_check_plans(const struct plan_args *a, enum plan_place place, const struct plan *plans,
+		 struct plan_counts *counts, struct err *err)
+{
+	struct plan_args first = *a;
+	struct machine_rank *rank;
+	struct machine *m = NULL;
+	enum rc rc;
+
+	if (!coll_is_p2p(a->coll))
+		first.rank = 0;
+	rc = plan_args_check(&first, err);
+	if (rc)
+		return rc;
+	if (a->coll == GPUSIM_ALLTOALL && place == PLAN_IN_PLACE)
+		return err_set(err, RC_INVAL, "%s: has no in-place form", coll_name(a->coll));
+	rank = alloc_zeroed(a->nranks, sizeof *rank);
+	if (!rank)
+		return err_set(err, RC_NOMEM, "no memory to check %u ranks", a->nranks);
+	for (uint32_t r = 0; r < a->nranks; r++)
+		lay_out(a, r, place, &plans[r], &rank[r]);
+	if (machine_bytes(a, rank) > (double)CHECK_MAX_BYTES) {
+		rc = err_set(err, RC_INVAL, "%s: %u ranks of %llu elements: too large to check",
+			     coll_name(a->coll), a->nranks, (unsigned long long)a->nelem);
+		goto out;
+	}
+	m = machine_new(a, rank, coll_reduces(a->coll));
+	if (!m) {
+		rc = err_set(err, RC_NOMEM, "no memory to check %u ranks", a->nranks);
+		goto out;
+	}
+	rc = machine_run(m, err);
+	if (!rc)
+		rc = check_outputs(a, m, rank, err);
+	if (!rc && counts)
+		plan_count(plans, a->nranks, counts);
+out:
+	machine_free(m);
+	free(rank);
+	return rc;
+}
+
+enum rc
+plan_check(const struct plan_args *a, const char *algo, enum plan_place place,
+	   struct plan_counts *counts, struct err *err)
+{
+	struct plan *plans;
+	enum rc rc = plan_build_all(a, algo, &plans, err);
+
+	if (rc)
+		return rc;
+	rc = plan_check_plans(a, place, plans, counts, err);
+	plan_free_all(plans, a->nranks);
+	return rc;
+}

@@ -1,0 +1,329 @@
+/*
+ * machine_step.c - what each kind of step does to the machine, and what it may not do.
+ *
+ * Each rank has a vector clock: how many steps of every rank are known to be done. A message
+ * carries its sender's, so a rank may write to a range it posted only once its clock covers the
+ * peer's receive.
+ */
+#include "coll/machine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"send", "receive", "recv-reduce", "copy", "finish"};
+static const char *const buf_names[] = {"in", "out", "tmp"};
+
+enum progress
+machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fmt, ...)
+{
+	const struct plan_step *s = &m->info[r].plan->step[m->run[r].pc];
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	err_set(err, RC_FAILED, "%s: rank %u step %zu (%s, round %u): %s", coll_name(m->a->coll), r,
+		m->run[r].pc, s->kind <= STEP_FINISH ? kind_names[s->kind] : "unknown kind",
+		s->round, text);
+	return FAILED;
+}
+
+static enum progress
+no_memory(struct err *err)
+{
+	err_set(err, RC_NOMEM, "no memory to run the plans");
+	return FAILED;
+}
+
+/* The range of memory that the step reads or writes. */
+static bool
+find_range(const struct machine *m, uint32_t r, unsigned buf, uint64_t off, bool write,
+	   uint64_t *lo, struct err *err)
+{
+	uint64_t count = m->info[r].plan->step[m->run[r].pc].count, len;
+
+	if (buf > PLAN_TMP) {
+		machine_bad(m, r, err, "no buffer %u", buf);
+		return false;
+	}
+	if (write && buf == PLAN_IN) {
+		machine_bad(m, r, err, "writes to in, element %llu", (unsigned long long)off);
+		return false;
+	}
+	len = m->info[r].buf[buf].len;
+	if (off > len || count > len - off) {
+		machine_bad(m, r, err, "elements %llu..+%llu of %s, which has %llu",
+			    (unsigned long long)off, (unsigned long long)count, buf_names[buf],
+			    (unsigned long long)len);
+		return false;
+	}
+	*lo = m->info[r].buf[buf].base + off;
+	return true;
+}
+
+static bool
+all_defined(const struct machine *m, uint32_t r, uint64_t lo, uint64_t off, uint64_t count,
+	    struct err *err)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (machine_at(m, r, lo + i)[W_ELEM] == MACHINE_UNDEFINED) {
+			machine_bad(m, r, err, "reads element %llu, which nothing wrote",
+				    (unsigned long long)(off + i));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* No chunk that the rank posted out of [lo, +count) may still have to be read. */
+static bool
+may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err)
+{
+	struct runner *run = &m->run[r];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < run->npost; i++) {
+		struct message *msg = run->post[i];
+
+		if (msg->received && run->clock[msg->peer] >= msg->received)
+			machine_message_free(msg);
+		else
+			run->post[kept++] = msg;
+	}
+	run->npost = kept;
+	for (size_t i = 0; i < kept; i++) {
+		const struct message *msg = run->post[i];
+
+		if (msg->lo < lo + count && lo < msg->lo + msg->count) {
+			machine_bad(
+			    m, r, err,
+			    "overwrites what step %zu posted to rank %u, perhaps not read yet",
+			    msg->step, msg->peer);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool
+overlap_partly(uint64_t x, uint64_t y, uint64_t count)
+{
+	return x != y && (x < y ? y - x : x - y) < count;
+}
+
+/* ---- the steps */
+
+static enum progress
+do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	struct runner *run = &m->run[r];
+	struct channel *ch;
+	struct message *msg;
+	uint64_t lo;
+
+	if (!find_range(m, r, s->src, s->src_off, false, &lo, err))
+		return FAILED;
+	if (m->a->chunk && s->count > m->a->chunk)
+		return machine_bad(m, r, err,
+				   "%llu elements in a message, more than the chunk %llu",
+				   (unsigned long long)s->count, (unsigned long long)m->a->chunk);
+	ch = &m->channel[(size_t)r * m->a->nranks + s->peer];
+	if (ch->n >= PLAN_WINDOW)
+		return BLOCKED;
+	if (!all_defined(m, r, lo, s->src_off, s->count, err))
+		return FAILED;
+	if (run->npost == run->cap) {
+		size_t cap = run->cap ? 2 * run->cap : 16;
+		struct message **post = alloc_resize(run->post, cap, sizeof *post);
+
+		if (!post)
+			return no_memory(err);
+		run->post = post;
+		run->cap = cap;
+	}
+	msg = alloc_zeroed(1, sizeof *msg);
+	if (!msg)
+		return no_memory(err);
+	run->post[run->npost++] = msg;
+	msg->peer = s->peer;
+	msg->step = run->pc;
+	msg->lo = lo;
+	msg->count = s->count;
+	msg->value = alloc_zeroed(s->count, m->words * sizeof *msg->value);
+	msg->clock = alloc_zeroed(m->a->nranks, sizeof *msg->clock);
+	if (!msg->value || !msg->clock)
+		return no_memory(err);
+	memcpy(msg->value, machine_at(m, r, lo), s->count * m->words * sizeof *msg->value);
+	memcpy(msg->clock, run->clock, m->a->nranks * sizeof *msg->clock);
+	msg->clock[r] = (uint32_t)run->pc + 1;
+	if (ch->tail)
+		ch->tail->next = msg;
+	else
+		ch->head = msg;
+	ch->tail = msg;
+	ch->n++;
+	return MOVED;
+}
+
+/* Add a message's element to the history of own input, which may be dst itself. */
+static bool
+reduce_element(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
+	       const uint64_t *in, uint64_t *dst, struct err *err)
+{
+	unsigned long long n = i;
+
+	if (src[W_ELEM] != in[W_ELEM]) {
+		machine_bad(m, r, err,
+			    "element %llu of the message is input element %llu, reduced with %llu",
+			    n, (unsigned long long)in[W_ELEM], (unsigned long long)src[W_ELEM]);
+		return false;
+	}
+	if (src[W_FINISHED] || in[W_FINISHED]) {
+		machine_bad(m, r, err, "reduces element %llu of the message after it was finished",
+			    n);
+		return false;
+	}
+	for (size_t w = W_RANKS; w < m->words; w++) {
+		if (src[w] & in[w]) {
+			int bit = __builtin_ctzll(src[w] & in[w]);
+
+			machine_bad(m, r, err,
+				    "counts rank %u twice in element %llu of the message",
+				    (unsigned)(w - W_RANKS) * 64 + (unsigned)bit, n);
+			return false;
+		}
+	}
+	dst[W_ELEM] = src[W_ELEM];
+	dst[W_FINISHED] = 0;
+	for (size_t w = W_RANKS; w < m->words; w++)
+		dst[w] = src[w] | in[w];
+	return true;
+}
+
+static enum progress
+do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	struct channel *ch;
+	struct runner *run = &m->run[r];
+	struct message *msg;
+	bool reduce = s->kind == STEP_RECV_REDUCE;
+	uint64_t src = 0, dst;
+
+	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+	    (reduce && !find_range(m, r, s->src, s->src_off, false, &src, err)))
+		return FAILED;
+	ch = &m->channel[(size_t)s->peer * m->a->nranks + r];
+	msg = ch->head;
+	if (!msg)
+		return BLOCKED;
+	if (msg->count != s->count)
+		return machine_bad(m, r, err, "wants %llu elements, step %zu of rank %u sends %llu",
+				   (unsigned long long)s->count, msg->step, s->peer,
+				   (unsigned long long)msg->count);
+	if (reduce && overlap_partly(src, dst, s->count))
+		return machine_bad(m, r, err, "source and destination overlap in part");
+	if (reduce && !all_defined(m, r, src, s->src_off, s->count, err))
+		return FAILED;
+	for (uint32_t q = 0; q < m->a->nranks; q++) {
+		if (run->clock[q] < msg->clock[q])
+			run->clock[q] = msg->clock[q];
+	}
+	if (!may_write(m, r, dst, s->count, err))
+		return FAILED;
+	for (uint64_t i = 0; i < s->count; i++) {
+		const uint64_t *in = msg->value + i * m->words;
+
+		if (!reduce)
+			memcpy(machine_at(m, r, dst + i), in, m->words * sizeof *in);
+		else if (!reduce_element(m, r, i, machine_at(m, r, src + i), in,
+					 machine_at(m, r, dst + i), err))
+			return FAILED;
+	}
+	ch->head = msg->next;
+	if (!ch->head)
+		ch->tail = NULL;
+	ch->n--;
+	msg->received = run->pc + 1;
+	free(msg->value);
+	free(msg->clock);
+	msg->value = NULL;
+	msg->clock = NULL;
+	return MOVED;
+}
+
+static enum progress
+do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	uint64_t src, dst;
+
+	if (!find_range(m, r, s->src, s->src_off, false, &src, err) ||
+	    !find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+	    !all_defined(m, r, src, s->src_off, s->count, err))
+		return FAILED;
+	if (src == dst)
+		return MOVED;
+	if (overlap_partly(src, dst, s->count))
+		return machine_bad(m, r, err, "source and destination overlap in part");
+	if (!may_write(m, r, dst, s->count, err))
+		return FAILED;
+	memcpy(machine_at(m, r, dst), machine_at(m, r, src),
+	       s->count * m->words * sizeof(uint64_t));
+	return MOVED;
+}
+
+static enum progress
+do_finish(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	uint64_t dst;
+
+	if (!m->reduces)
+		return machine_bad(m, r, err, "nothing to finish: the collective does not reduce");
+	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+	    !all_defined(m, r, dst, s->dst_off, s->count, err) ||
+	    !may_write(m, r, dst, s->count, err))
+		return FAILED;
+	for (uint64_t i = 0; i < s->count; i++) {
+		uint64_t *v = machine_at(m, r, dst + i);
+		unsigned long long n = s->dst_off + i;
+
+		if (v[W_FINISHED])
+			return machine_bad(m, r, err, "finishes element %llu twice", n);
+		for (uint32_t q = 0; q < m->a->nranks; q++) {
+			if (!machine_has(v, q))
+				return machine_bad(m, r, err,
+						   "finishes element %llu without rank %u", n, q);
+		}
+		v[W_FINISHED] = 1;
+	}
+	return MOVED;
+}
+
+enum progress
+machine_step(struct machine *m, uint32_t r, struct err *err)
+{
+	size_t pc = m->run[r].pc;
+	const struct plan_step *s = &m->info[r].plan->step[pc];
+	bool message = s->kind <= STEP_RECV_REDUCE;
+
+	if (pc && s->round < s[-1].round)
+		return machine_bad(m, r, err, "comes after round %u", s[-1].round);
+	if (message && (s->peer >= m->a->nranks || s->peer == r))
+		return machine_bad(m, r, err, "peer %u of %u ranks", s->peer, m->a->nranks);
+	if (message && !s->count && m->a->coll != GPUSIM_BARRIER)
+		return machine_bad(m, r, err, "an empty message");
+	switch (s->kind) {
+	case STEP_SEND:
+		return do_send(m, r, s, err);
+	case STEP_RECV:
+	case STEP_RECV_REDUCE:
+		return do_receive(m, r, s, err);
+	case STEP_COPY:
+		return do_copy(m, r, s, err);
+	case STEP_FINISH:
+		return do_finish(m, r, s, err);
+	}
+	return machine_bad(m, r, err, "kind %u", s->kind);
+}

@@ -1,0 +1,270 @@
+/*
+ * plan.c - names, the table of algorithms, argument checks, and building.
+ */
+#include "coll/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/algo.h"
+
+#define PLAN_ALGO_ROW(coll, name, build, summary) {GPUSIM_##coll, name, summary, build},
+const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
+#undef PLAN_ALGO_ROW
+
+static const struct {
+	const char *name, *alias; /* alias: the other spelling, or the same */
+} colls[GPUSIM_NCOLLS] = {
+    [GPUSIM_ALLREDUCE] = {"allreduce", "all-reduce"},
+    [GPUSIM_BROADCAST] = {"broadcast", "broadcast"},
+    [GPUSIM_REDUCE] = {"reduce", "reduce"},
+    [GPUSIM_ALLGATHER] = {"allgather", "all-gather"},
+    [GPUSIM_REDUCESCATTER] = {"reduce-scatter", "reducescatter"},
+    [GPUSIM_ALLTOALL] = {"alltoall", "all-to-all"},
+    [GPUSIM_GATHER] = {"gather", "gather"},
+    [GPUSIM_SCATTER] = {"scatter", "scatter"},
+    [GPUSIM_BARRIER] = {"barrier", "barrier"},
+    [GPUSIM_SEND] = {"send", "send"},
+    [GPUSIM_RECV] = {"recv", "recv"},
+};
+
+/* The value may come from a peer, so it may be no member of the enum. */
+static bool
+coll_known(enum gpusim_coll coll)
+{
+	return (unsigned)coll < GPUSIM_NCOLLS;
+}
+
+const char *
+coll_name(enum gpusim_coll coll)
+{
+	return coll_known(coll) ? colls[coll].name : "unknown collective";
+}
+
+enum rc
+coll_parse(const char *name, enum gpusim_coll *out, struct err *err)
+{
+	struct buf known = {0};
+
+	for (int i = 0; i < GPUSIM_NCOLLS; i++) {
+		if (!strcmp(name, colls[i].name) || !strcmp(name, colls[i].alias)) {
+			*out = (enum gpusim_coll)i;
+			return RC_OK;
+		}
+	}
+	for (int i = 0; i < GPUSIM_NCOLLS; i++)
+		buf_addf(&known, "%s%s", i ? ", " : "", colls[i].name);
+	err_set(err, RC_INVAL, "unknown collective '%s': not one of %s", name,
+		known.data ? known.data : "the collectives");
+	buf_fini(&known);
+	return RC_INVAL;
+}
+
+/* The names of a collective's algorithms, ", " before each. */
+static void
+list_algos(enum gpusim_coll coll, struct buf *b)
+{
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (row->coll == coll)
+			buf_addf(b, ", %s", row->name);
+	}
+}
+
+enum rc
+plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
+	       struct err *err)
+{
+	bool any = !name || !*name || !strcmp(name, "auto");
+	struct buf known = {0};
+
+	if (!coll_known(coll))
+		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)coll);
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (row->coll == coll && (any || !strcmp(name, row->name))) {
+			*out = row;
+			return RC_OK;
+		}
+	}
+	list_algos(coll, &known);
+	err_set(err, RC_INVAL, "%s: unknown algorithm '%s': not one of auto%s", coll_name(coll),
+		name, known.data ? known.data : "");
+	buf_fini(&known);
+	return RC_INVAL;
+}
+
+void
+plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count)
+{
+	/* floor(r * nelem / p) = r * (nelem / p) + floor(r * (nelem % p) / p), exactly */
+	uint64_t each = nelem / nranks, rest = nelem % nranks;
+	uint64_t lo = r * each + r * rest / nranks;
+	uint64_t hi = (r + 1ull) * each + (r + 1ull) * rest / nranks;
+
+	*off = lo;
+	*count = hi - lo;
+}
+
+enum rc
+plan_append(struct plan *plan, struct plan_step s)
+{
+	if (plan->nstep >= PLAN_MAX_STEPS)
+		return RC_INVAL;
+	if (plan->nstep == plan->cap) {
+		size_t cap = plan->cap ? 2 * plan->cap : 16;
+		struct plan_step *step = alloc_resize(plan->step, cap, sizeof *step);
+
+		if (!step)
+			return RC_NOMEM;
+		plan->step = step;
+		plan->cap = cap;
+	}
+	plan->step[plan->nstep++] = s;
+	return RC_OK;
+}
+
+void
+plan_fini(struct plan *plan)
+{
+	free(plan->step);
+	*plan = (struct plan){0};
+}
+
+bool
+coll_has_root(enum gpusim_coll coll)
+{
+	return coll == GPUSIM_BROADCAST || coll == GPUSIM_REDUCE || coll == GPUSIM_GATHER ||
+	       coll == GPUSIM_SCATTER;
+}
+
+bool
+coll_is_p2p(enum gpusim_coll coll)
+{
+	return coll == GPUSIM_SEND || coll == GPUSIM_RECV;
+}
+
+bool
+coll_reduces(enum gpusim_coll coll)
+{
+	return coll == GPUSIM_ALLREDUCE || coll == GPUSIM_REDUCE || coll == GPUSIM_REDUCESCATTER;
+}
+
+enum rc
+plan_args_check(const struct plan_args *a, struct err *err)
+{
+	const char *name = coll_name(a->coll);
+
+	if (!coll_known(a->coll))
+		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)a->coll);
+	if (a->nranks < 1 || a->nranks > PLAN_MAX_RANKS)
+		return err_set(err, RC_INVAL, "%s: %u ranks: not 1..%u", name, a->nranks,
+			       PLAN_MAX_RANKS);
+	if (a->rank >= a->nranks)
+		return err_set(err, RC_INVAL, "%s: no rank %u in %u ranks", name, a->rank,
+			       a->nranks);
+	if ((coll_has_root(a->coll) || coll_is_p2p(a->coll)) && a->root >= a->nranks)
+		return err_set(err, RC_INVAL, "%s: no %s rank %u in %u ranks", name,
+			       coll_is_p2p(a->coll) ? "peer" : "root", a->root, a->nranks);
+	if (coll_is_p2p(a->coll) && a->root == a->rank)
+		return err_set(err, RC_INVAL, "%s: rank %u is its own peer", name, a->rank);
+	if (a->coll == GPUSIM_ALLTOALL && a->nelem % a->nranks)
+		return err_set(err, RC_INVAL, "%s: %llu elements do not divide by %u ranks", name,
+			       (unsigned long long)a->nelem, a->nranks);
+	if (a->coll == GPUSIM_BARRIER && a->nelem)
+		return err_set(err, RC_INVAL, "%s: takes no elements, got %llu", name,
+			       (unsigned long long)a->nelem);
+	return RC_OK;
+}
+
+/* One rank alone: its output is its input. */
+static enum rc
+build_single(const struct plan_args *a, struct plan *out)
+{
+	enum rc rc = plan_local(
+	    out, (struct plan_step){
+		     .kind = STEP_COPY, .src = PLAN_IN, .dst = PLAN_OUT, .count = a->nelem});
+
+	if (!rc && coll_reduces(a->coll))
+		rc = plan_local(out, (struct plan_step){
+					 .kind = STEP_FINISH, .dst = PLAN_OUT, .count = a->nelem});
+	return rc;
+}
+
+enum rc
+plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struct err *err)
+{
+	const struct plan_algo *row;
+	size_t nstep = plan->nstep;
+	uint64_t ntmp = plan->ntmp;
+	enum rc rc = plan_args_check(a, err);
+
+	if (!rc)
+		rc = plan_algo_find(a->coll, algo, &row, err);
+	if (rc)
+		return rc;
+	if (a->nranks == 1)
+		rc = build_single(a, plan);
+	else if (a->nelem || a->coll == GPUSIM_BARRIER)
+		rc = row->build(a, plan);
+	if (!rc)
+		return RC_OK;
+	plan->nstep = nstep;
+	plan->ntmp = ntmp;
+	if (rc == RC_INVAL)
+		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
+			       coll_name(a->coll), row->name, PLAN_MAX_STEPS, a->rank);
+	return err_set(err, rc, "%s %s: no memory for the plan of rank %u", coll_name(a->coll),
+		       row->name, a->rank);
+}
+
+/* What rank r does in the operation that *a describes; false: nothing. */
+static bool
+args_of_rank(const struct plan_args *a, uint32_t r, struct plan_args *out)
+{
+	*out = *a;
+	out->rank = r;
+	if (!coll_is_p2p(a->coll) || r == a->rank)
+		return true;
+	out->coll = a->coll == GPUSIM_SEND ? GPUSIM_RECV : GPUSIM_SEND;
+	out->root = a->rank;
+	return r == a->root;
+}
+
+enum rc
+plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans, struct err *err)
+{
+	struct plan_args first = *a, mine;
+	struct plan *all;
+	size_t total = 0;
+	enum rc rc;
+
+	if (!coll_is_p2p(a->coll))
+		first.rank = 0;
+	rc = plan_args_check(&first, err);
+	if (rc)
+		return rc;
+	all = alloc_zeroed(a->nranks, sizeof *all);
+	if (!all)
+		return err_set(err, RC_NOMEM, "%s: no memory for the plans of %u ranks",
+			       coll_name(a->coll), a->nranks);
+	for (uint32_t r = 0; r < a->nranks && !rc; r++) {
+		if (args_of_rank(&first, r, &mine))
+			rc = plan_build(&mine, algo, &all[r], err);
+		total += all[r].nstep;
+		if (!rc && total > PLAN_MAX_STEPS)
+			rc = err_set(err, RC_INVAL, "%s: more than %u steps in all %u ranks",
+				     coll_name(a->coll), PLAN_MAX_STEPS, a->nranks);
+	}
+	if (rc)
+		plan_free_all(all, a->nranks);
+	else
+		*plans = all;
+	return rc;
+}
+
+void
+plan_free_all(struct plan *plans, uint32_t nranks)
+{
+	for (uint32_t r = 0; plans && r < nranks; r++)
+		plan_fini(&plans[r]);
+	free(plans);
+}

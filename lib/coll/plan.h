@@ -1,0 +1,157 @@
+/*
+ * plan.h - a collective as a schedule: what one rank does, step by step. Pure.
+ *
+ * A plan is generated from (collective, algorithm, rank, nranks, nelem, chunk) with no socket,
+ * thread or clock. The same plan is run by a device (lib/dev), checked and simulated (check.h),
+ * and shown.
+ *
+ * How steps are run. A rank does its steps in order. A send posts the range and goes on (it may
+ * wait while PLAN_WINDOW earlier chunks to that peer are unconsumed); a receive waits for the
+ * next chunk from that peer. Chunks between two ranks arrive in order, so the k-th send of a to
+ * b meets the k-th receive of b from a, and their counts are equal. Before the operation ends
+ * every sent chunk has been consumed. The receiver may read a posted range straight from the
+ * sender's memory, as late as its receive, so a plan never writes to a range that it posted
+ * until a message that it received since proves the chunk consumed: a transport needs no copy
+ * on the way out.
+ *
+ * Buffers. Counts are in elements of the operation's vector, which has `nelem` elements;
+ * offsets are in elements from the start of the buffer named (offset 0 of allgather's in is the
+ * first element of the rank's part):
+ *	allreduce, broadcast, reduce	in[nelem] -> out[nelem]
+ *	allgather, gather		in[part(rank)] -> out[nelem]
+ *	reducescatter, scatter		in[nelem] -> out[part(rank)]
+ *	alltoall			in[nelem] -> out[nelem]; nelem is a multiple of nranks
+ *	send, recv			in[nelem] / out[nelem], one peer
+ *	barrier				nothing; nelem is 0
+ * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty. PLAN_IN is
+ * the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements. In place
+ * means that IN and OUT are the same memory for allreduce, broadcast, reduce; that in is out's
+ * part(rank) for allgather and gather; that out is in's part(rank) for reducescatter and
+ * scatter; alltoall has no in-place form. Every plan is right in both cases. No step writes to
+ * PLAN_IN. Ranks other than the root have no output in reduce and gather (they may not touch
+ * PLAN_OUT) and no input in broadcast and scatter. A range of no elements is neither sent nor
+ * received, on both sides; barrier alone is made of empty messages.
+ */
+#ifndef COLL_PLAN_H
+#define COLL_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+#define PLAN_MAX_RANKS 65536u
+#define PLAN_MAX_STEPS (1u << 22) /* of one plan, and of all ranks' plans built together */
+#define PLAN_WINDOW    1 /* chunks in flight between two ranks that suffice; more do no harm */
+
+enum plan_step_kind {
+	STEP_SEND,	  /* post src[src_off, +count) to peer */
+	STEP_RECV,	  /* dst[dst_off, +count) = the next chunk from peer */
+	STEP_RECV_REDUCE, /* dst[dst_off, +count) = src[src_off, +count) op the chunk from peer */
+	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
+	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it when op is avg;
+			   * in allreduce, reduce, reducescatter only, once for each element */
+};
+
+enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP };
+
+struct plan_step {
+	uint8_t kind;	  /* enum plan_step_kind */
+	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
+	uint32_t peer;	  /* rank; unused by copy and finish */
+	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
+	uint64_t src_off, dst_off, count; /* elements */
+};
+
+/* One rank's steps. Initialise with {0}; plan_fini releases. */
+struct plan {
+	struct plan_step *step;
+	size_t nstep, cap;
+	uint64_t ntmp; /* elements of scratch */
+};
+
+/* What to plan. */
+struct plan_args {
+	enum gpusim_coll coll;
+	uint32_t rank, nranks;
+	uint32_t root;	/* broadcast, reduce, gather, scatter: the root; send, recv: the peer */
+	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
+	uint64_t chunk; /* most elements in one message; 0: no limit */
+};
+
+/* Whether the arguments are legal; plan_build asks it first. RC_INVAL with a sentence. */
+enum rc plan_args_check(const struct plan_args *a, struct err *err);
+
+/* One algorithm of one collective. An algorithm is one file and one row in algo.h. */
+struct plan_algo {
+	enum gpusim_coll coll;
+	const char *name;    /* "ring" */
+	const char *summary; /* one line for people */
+	/* Appends; sees only valid arguments with nranks > 1, and nelem > 0 but for barrier.
+	 * RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. */
+	enum rc (*build)(const struct plan_args *a, struct plan *out);
+};
+
+/* The rows, NULL-name terminated. The first row of a collective is its default ("auto"). */
+extern const struct plan_algo plan_algos[];
+
+/* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */
+enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
+		       struct err *err);
+
+/*
+ * plan_build - validate the arguments and append one rank's steps.
+ *
+ * Errors: RC_INVAL bad collective, rank, root, nranks or nelem, unknown algorithm, more than
+ * PLAN_MAX_STEPS steps; RC_NOMEM. The plan is unchanged on error. nranks 1 is legal everywhere (a
+ * copy) but for send and recv, whose peer is another rank. nelem 0 gives no step but for barrier.
+ */
+enum rc plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struct err *err);
+
+/*
+ * plan_build_all - every rank's plan.
+ *
+ *	a	rank is ignored, but for send and recv: the rank does that, its peer (root) the
+ *		other half, and the rest nothing
+ *	plans	[out] array of nranks plans, the caller's to release with plan_free_all
+ *
+ * Errors: as plan_build; PLAN_MAX_STEPS bounds all of them together.
+ */
+enum rc plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans,
+		       struct err *err);
+
+/* Release the array and its nranks plans; NULL is legal. */
+void plan_free_all(struct plan *plans, uint32_t nranks);
+
+/* Append one step; RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Zero-count sends and receives are not
+ * dropped: barrier is made of them. */
+enum rc plan_append(struct plan *plan, struct plan_step s);
+
+/* Release the steps and make it {0}. */
+void plan_fini(struct plan *plan);
+
+/* The elements [*off, *off + *count) of rank r's part: r*nelem/p without overflow. */
+void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count);
+
+/* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse
+ * takes them with or without the dash: "all-reduce", "reducescatter". */
+const char *coll_name(enum gpusim_coll coll);
+enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
+
+/* What kind it is: takes an op and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+bool coll_reduces(enum gpusim_coll coll);
+bool coll_has_root(enum gpusim_coll coll);
+bool coll_is_p2p(enum gpusim_coll coll);
+
+/*
+ * plan_show - append every rank's plan as text, one line a step, one block a rank, with the
+ * totals: messages and elements sent per rank, rounds.
+ *
+ *	a	as for plan_build_all
+ *	out	unchanged on error
+ */
+enum rc plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * reducescatter_ring.c - ring reduce-scatter.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_reducescatter_ring - append one rank's steps of a ring reduce-scatter.
+ *
+ *	a	in[n] -> out[part(rank)]; scratch n when p > 2
+ *	out	[out] appended to
+ *
+ * Round t: rank r sends part r-t-1 (the first from IN) and reduces IN + message, part r-t-2, to
+ * scratch; the last round's part is r's own and goes to OUT. Each part has its own place in the
+ * scratch: a rank learns nothing of what its successor has consumed before the last round, so
+ * none can be used twice. The own part of IN is never posted and is read only by the step that
+ * writes OUT, so in place is safe.
+ * Cost of rank r: n - |part r| elements, each part in m messages of at most `chunk`: p-1
+ * messages and n(p-1)/p elements when p divides n and chunk is 0. All ranks together: n(p-1)
+ * elements, p-1 messages for each message that a part is cut in. Rounds: p-1.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Patarasuk & Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (its first phase)
+ * Checked by: tests/unit/t_coll_ring.c
+ */
+enum rc
+plan_reducescatter_ring(const struct plan_args *a, struct plan *out)
+{
+	enum rc rc = RC_OK;
+
+	if (a->nranks > 2)
+		plan_scratch(out, a->nelem);
+	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
+		bool last = t + 2 == a->nranks;
+		struct span gone = part_of(a, rank_before(a, t + 1));
+		struct span come = part_of(a, rank_before(a, t + 2));
+
+		rc = plan_exchange(a, out,
+				   (struct plan_step){.kind = STEP_SEND,
+						      .src = t ? PLAN_TMP : PLAN_IN,
+						      .peer = rank_after(a, 1),
+						      .round = t,
+						      .src_off = gone.off,
+						      .count = gone.count},
+				   (struct plan_step){.kind = STEP_RECV_REDUCE,
+						      .src = PLAN_IN,
+						      .dst = last ? PLAN_OUT : PLAN_TMP,
+						      .peer = rank_before(a, 1),
+						      .round = t,
+						      .src_off = come.off,
+						      .dst_off = last ? 0 : come.off,
+						      .count = come.count});
+	}
+	if (rc)
+		return rc;
+	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
+						  .dst = PLAN_OUT,
+						  .round = a->nranks - 2,
+						  .count = part_of(a, a->rank).count});
+}

@@ -1,0 +1,37 @@
+/*
+ * shape.h - how much of a collective's vector each rank reads and writes, and where, when both are
+ * in one buffer. Elements; lib/coll/plan.h says what the collectives mean.
+ */
+#ifndef COLL_SHAPE_H
+#define COLL_SHAPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+struct shape {
+	uint64_t in, out;	/* elements the rank reads, writes */
+	uint64_t whole;		/* elements of one buffer for both */
+	uint64_t in_at, out_at; /* where in it they are */
+};
+
+/* nelem is the whole vector's; root is the peer for send and recv. */
+struct shape shape_of(enum gpusim_coll coll, uint64_t nelem, uint32_t nranks, uint32_t root,
+		      uint32_t rank);
+
+/*
+ * shape_place - may the rank's buffers begin at these addresses (bytes)?
+ *
+ * They must be apart, or in place: both where `whole` has them. RC_INVAL.
+ */
+enum rc shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struct err *err);
+
+/* Whether NCCL counts a rank's part: nelem is then count * nranks. */
+int shape_counts_parts(enum gpusim_coll coll);
+
+/* nelem of an operation of `count`; RC_INVAL when it overflows. */
+enum rc shape_nelem(enum gpusim_coll coll, uint64_t count, uint32_t nranks, uint64_t *nelem,
+		    struct err *err);
+
+#endif

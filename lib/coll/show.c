@@ -1,0 +1,106 @@
+/*
+ * show.c - every rank's plan as text for people.
+ */
+#include <inttypes.h>
+
+#include "coll/check.h"
+#include "coll/plan.h"
+
+static const char *const buf_names[] = {"in", "out", "tmp"};
+
+static bool
+show_range(struct buf *out, unsigned buf, uint64_t off, uint64_t count)
+{
+	return buf_addf(out, "[%" PRIu64 ",%" PRIu64 ") of %s", off, off + count, buf_names[buf]);
+}
+
+static bool
+show_step(struct buf *out, const struct plan_step *s)
+{
+	static const char *const kinds[] = {"send", "recv", "recv-reduce", "copy", "finish"};
+
+	if (!buf_addf(out, "  round %-3" PRIu32 " %-11s  ", s->round, kinds[s->kind]))
+		return false;
+	switch ((enum plan_step_kind)s->kind) {
+	case STEP_SEND:
+		return show_range(out, s->src, s->src_off, s->count) &&
+		       buf_addf(out, " -> rank %" PRIu32 "\n", s->peer);
+	case STEP_RECV:
+		return buf_addf(out, "rank %" PRIu32 " -> ", s->peer) &&
+		       show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
+	case STEP_RECV_REDUCE:
+		return buf_addf(out, "rank %" PRIu32 " + ", s->peer) &&
+		       show_range(out, s->src, s->src_off, s->count) && buf_addf(out, " -> ") &&
+		       show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
+	case STEP_COPY:
+		return show_range(out, s->src, s->src_off, s->count) && buf_addf(out, " -> ") &&
+		       show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
+	case STEP_FINISH:
+		return show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
+	}
+	return false;
+}
+
+static bool
+show_rank(struct buf *out, uint32_t r, const struct plan *plan)
+{
+	struct plan_counts c;
+
+	plan_count(plan, 1, &c);
+	if (!buf_addf(out, "\nrank %" PRIu32 ": sends %" PRIu64 " messages, %" PRIu64 " elements",
+		      r, c.total_messages, c.total_elements))
+		return false;
+	if (plan->ntmp && !buf_addf(out, "; scratch %" PRIu64, plan->ntmp))
+		return false;
+	if (!buf_addf(out, "\n"))
+		return false;
+	for (size_t i = 0; i < plan->nstep; i++) {
+		if (!show_step(out, &plan->step[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+show_header(struct buf *out, const struct plan_args *a, const struct plan_algo *row,
+	    const struct plan *plans)
+{
+	struct plan_counts c;
+
+	plan_count(plans, a->nranks, &c);
+	if (!buf_addf(out, "%s %s: %s\n", coll_name(a->coll), row->name, row->summary) ||
+	    !buf_addf(out, "ranks %" PRIu32 ", elements %" PRIu64, a->nranks, a->nelem))
+		return false;
+	if (a->chunk && !buf_addf(out, ", at most %" PRIu64 " in a message", a->chunk))
+		return false;
+	return buf_addf(out, "\nrounds %" PRIu32 "\n", c.rounds) &&
+	       buf_addf(out,
+			"a rank sends at most %" PRIu64 " messages, %" PRIu64
+			" elements; receives at most %" PRIu64 " elements\n",
+			c.max_messages, c.max_elements, c.max_recv_elements) &&
+	       buf_addf(out, "all ranks send %" PRIu64 " messages, %" PRIu64 " elements\n",
+			c.total_messages, c.total_elements);
+}
+
+enum rc
+plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err)
+{
+	const struct plan_algo *row;
+	struct plan *plans;
+	size_t len = out->len;
+	bool good;
+	enum rc rc = plan_build_all(a, algo, &plans, err);
+
+	if (rc)
+		return rc;
+	rc = plan_algo_find(a->coll, algo, &row, err);
+	good = !rc && show_header(out, a, row, plans);
+	for (uint32_t r = 0; r < a->nranks && good; r++)
+		good = show_rank(out, r, &plans[r]);
+	plan_free_all(plans, a->nranks);
+	if (good)
+		return RC_OK;
+	out->len = len;
+	return rc ? rc
+		  : err_set(err, RC_NOMEM, "no memory to show the plans of %u ranks", a->nranks);
+}

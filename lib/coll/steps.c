@@ -1,0 +1,113 @@
+/*
+ * steps.c - what algorithms are built with: parts, ring neighbours, messages of bounded size.
+ */
+#include "coll/algo.h"
+
+struct span
+part_of(const struct plan_args *a, uint32_t r)
+{
+	struct span s;
+
+	plan_part(a->nelem, a->nranks, r, &s.off, &s.count);
+	return s;
+}
+
+uint32_t
+rank_after(const struct plan_args *a, uint32_t d)
+{
+	return (a->rank + d) % a->nranks;
+}
+
+uint32_t
+rank_before(const struct plan_args *a, uint32_t d)
+{
+	return (a->rank + a->nranks - d) % a->nranks;
+}
+
+uint32_t
+rank_distance(const struct plan_args *a, uint32_t first)
+{
+	return (a->rank + a->nranks - first) % a->nranks;
+}
+
+uint64_t
+plan_nmessages(uint64_t count, uint64_t chunk)
+{
+	if (!chunk)
+		return count > 0;
+	return count / chunk + (count % chunk > 0);
+}
+
+void
+plan_scratch(struct plan *out, uint64_t ntmp)
+{
+	if (out->ntmp < ntmp)
+		out->ntmp = ntmp;
+}
+
+/* Append message c of those that s is cut in; nothing when there is none. */
+static enum rc
+append_message(struct plan *out, struct plan_step s, uint64_t chunk, uint64_t c)
+{
+	if (c >= plan_nmessages(s.count, chunk))
+		return RC_OK;
+	if (chunk) {
+		uint64_t done = c * chunk, left = s.count - done;
+
+		s.src_off += done;
+		s.dst_off += done;
+		s.count = left < chunk ? left : chunk;
+	}
+	return plan_append(out, s);
+}
+
+/* Interleave the messages of two steps, message c `pace * c` rounds later; second may be empty. */
+static enum rc
+interleave(const struct plan_args *a, struct plan *out, struct plan_step first,
+	   struct plan_step second, uint32_t pace)
+{
+	uint64_t m = plan_nmessages(first.count, a->chunk);
+	uint64_t n = plan_nmessages(second.count, a->chunk);
+	enum rc rc = RC_OK;
+
+	for (uint64_t c = 0; (c < m || c < n) && !rc; c++) {
+		rc = append_message(out, first, a->chunk, c);
+		if (!rc)
+			rc = append_message(out, second, a->chunk, c);
+		first.round += pace;
+		second.round += pace;
+	}
+	return rc;
+}
+
+enum rc
+plan_message(const struct plan_args *a, struct plan *out, struct plan_step s)
+{
+	return interleave(a, out, s, (struct plan_step){0}, 0);
+}
+
+enum rc
+plan_exchange(const struct plan_args *a, struct plan *out, struct plan_step send,
+	      struct plan_step recv)
+{
+	return interleave(a, out, send, recv, 0);
+}
+
+enum rc
+plan_forward(const struct plan_args *a, struct plan *out, struct plan_step recv,
+	     struct plan_step send)
+{
+	return interleave(a, out, recv, send, 1);
+}
+
+enum rc
+plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s)
+{
+	return interleave(a, out, s, (struct plan_step){0}, 1);
+}
+
+enum rc
+plan_local(struct plan *out, struct plan_step s)
+{
+	return s.count ? plan_append(out, s) : RC_OK;
+}

@@ -1,0 +1,303 @@
+/*
+ * comm.c - communicators: found, failed as a whole, detached, told about.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct comm *
+comm_find(struct coord *c, uint64_t id)
+{
+	struct comm *comm = c->comms;
+
+	while (comm && comm->id != id)
+		comm = comm->next;
+	return comm && comm->state == COMM_LIVE ? comm : NULL;
+}
+
+enum rc
+comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
+{
+	struct comm *comm = comm_find(c, id);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm->failed.rc != RC_OK)
+		return err_set(err, RC_FAILED, "comm %" PRIu64 " failed earlier: %s; destroy it",
+			       id, comm->failed.text);
+	*out = comm;
+	return RC_OK;
+}
+
+bool
+member_there(const struct member *m)
+{
+	return m->dev->incarnation == m->incarnation;
+}
+
+struct pair_count *
+comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
+{
+	struct pair_count *p;
+	size_t i;
+
+	if (pairs_index(&comm->pairs, src, dst, &i) != RC_OK)
+		return NULL;
+	p = pairs_beside(&comm->pairs, i, comm->pair, &comm->pair_cap, sizeof *p);
+	if (!p)
+		return NULL;
+	comm->pair = p;
+	return &p[i];
+}
+
+/* ---- failing and ending one */
+
+/* Tell every rank to end what runs. Nobody waits for the answers: the runs' own calls tell. */
+static void
+send_abort(struct coord *c, struct comm *comm, const char *reason)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.reason = (char *)reason;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		if (member_there(m) &&
+		    pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body))
+			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
+	}
+}
+
+void
+comm_fail(struct coord *c, struct comm *comm, const struct err *why)
+{
+	if (comm->failed.rc == RC_OK) {
+		comm->failed = *why;
+		act_log(c, "%s", why->text);
+		send_abort(c, comm, why->text);
+		runs_comm_failed(c, comm);
+	} else if (comm->failed.rc == RC_ABORTED && why->rc != RC_ABORTED) {
+		comm->failed = *why;
+	}
+}
+
+void
+comms_device_restarted(struct coord *c, const struct device *d)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
+			if (comm->rank[r].dev == d && !member_there(&comm->rank[r])) {
+				struct err err;
+
+				err_set(&err, RC_FAILED,
+					"comm %" PRIu64 " rank %u (device %016" PRIx64
+					") restarted",
+					comm->id, r, d->id);
+				comm_fail(c, comm, &err);
+			}
+}
+
+static void
+comm_detached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+	struct err err;
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc == RC_OK)
+		return;
+	call_blame(comm, call, why, &err);
+	act_log(c, "detach: %s", err.text);
+}
+
+void
+comm_detach(struct coord *c, struct comm *comm)
+{
+	GpuSim__CommDetachRequest q = GPU_SIM__COMM_DETACH_REQUEST__INIT;
+
+	comm->state = COMM_DETACHING;
+	comm->detach_ms = c->now_ms + c->cfg.abort_grace_ms;
+	q.commid = comm->id;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		if (!m->attached || !member_there(m))
+			continue;
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_DETACH, &q.base, NULL, &body);
+		if (m->dev->lost && body.data) {
+			/* It may be only slow; told without waiting for it. */
+			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
+			continue;
+		}
+		m->call.done = comm_detached;
+		comm->waiting++;
+		call_start(c, &m->call, m->dev, m->dev->address, c->cfg.abort_grace_ms, &body);
+	}
+}
+
+void
+comm_destroy(struct coord *c, struct comm *comm)
+{
+	struct err err;
+
+	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->started) {
+			send_abort(c, comm, err.text);
+			break;
+		}
+	/* Detaching from here on: nothing that ends below may start anything new. */
+	comm->state = COMM_DETACHING;
+	runs_end_all(c, comm, &err);
+	while (comm->groups)
+		group_free(c, comm, comm->groups);
+	while (comm->graphs) {
+		waiters_fail(c, WAIT_GRAPH, comm->graphs->id, &err);
+		graph_free(c, comm->graphs);
+	}
+	waiters_fail(c, WAIT_IDLE, comm->id, &err);
+	comm_detach(c, comm);
+}
+
+void
+comm_free(struct coord *c, struct comm *comm)
+{
+	struct comm **p = &c->comms;
+
+	while (*p != comm)
+		p = &(*p)->next;
+	*p = comm->next;
+	if (!comm->next)
+		c->comms_tail = p;
+	c->ncomms--;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		call_cancel(c, &comm->rank[r].call);
+		comm->rank[r].dev->ncomms--;
+	}
+	pairs_fini(&comm->pairs);
+	free(comm->pair);
+	free(comm->rank);
+	free(comm);
+}
+
+static void
+detach_ended(struct coord *c, struct comm *comm)
+{
+	uint64_t id = comm->id;
+	struct err failed = comm->failed;
+	struct waiter *w;
+
+	comm_free(c, comm);
+	while ((w = waiter_find(c, WAIT_DETACH, id))) {
+		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
+
+		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT) {
+			answer_failure(c, w, &failed);
+			continue;
+		}
+		r.success = true;
+		reply.body_case = GPU_SIM__REPLY__BODY_COMM_DESTROY;
+		reply.commdestroy = &r;
+		answer(c, w, &reply);
+	}
+}
+
+void
+comms_reap(struct coord *c)
+{
+	struct comm *next;
+
+	for (struct comm *comm = c->comms; comm; comm = next) {
+		next = comm->next;
+		graphs_reap(c, comm);
+		if (comm->state == COMM_ATTACHING && comm->waiting == 0)
+			comm_attach_ended(c, comm);
+		if (comm->state == COMM_DETACHING &&
+		    (comm->waiting == 0 || c->now_ms >= comm->detach_ms))
+			detach_ended(c, comm);
+	}
+}
+
+void
+comms_tick(struct coord *c)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next)
+		runs_tick(c, comm);
+}
+
+enum rc
+on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	uint64_t id = req->commdestroy->commid;
+	struct comm *comm = c->comms;
+
+	while (comm && comm->id != id)
+		comm = comm->next;
+	if (!comm || comm->state == COMM_ATTACHING)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm->state == COMM_LIVE)
+		comm_destroy(c, comm);
+	waiter_set(w, WAIT_DETACH, id);
+	return RC_OK;
+}
+
+/* ---- telling of one */
+
+void
+comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
+	struct device_msgs msgs;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs)) {
+		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		answer_failure(c, w, &err);
+		return;
+	}
+	r.status = comm->failed.rc != RC_OK ? GPU_SIM__STATUS__FAILED
+		   : comm->nruns	    ? GPU_SIM__STATUS__IN_PROGRESS
+					    : GPU_SIM__STATUS__SUCCESS;
+	r.reason = comm->failed.text;
+	r.code = comm->failed.rc;
+	r.pending = comm->nruns;
+	r.epoch = comm->epoch;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
+	reply.getcommstatus = &r;
+	answer(c, w, &reply);
+	device_msgs_fini(&msgs);
+}
+
+void
+comm_idle(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while (comm->nruns == 0 && (w = waiter_find(c, WAIT_IDLE, comm->id)))
+		comm_status_answer(c, comm, w);
+}
+
+enum rc
+on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	struct comm *comm = comm_find(c, req->getcommstatus->commid);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
+			       req->getcommstatus->commid);
+	if (req->getcommstatus->wait && comm->nruns)
+		waiter_set(w, WAIT_IDLE, comm->id);
+	else
+		comm_status_answer(c, comm, w);
+	return RC_OK;
+}

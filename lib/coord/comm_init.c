@@ -1,0 +1,233 @@
+/*
+ * comm_init.c - making a communicator: devices are chosen, reserved, and attached in parallel. If
+ * one refuses, all are detached before the client hears of it, so that it can try again at once.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static enum rc
+check_size(const GpuSim__CommInitRequest *q, uint32_t *nranks, struct err *err)
+{
+	uint64_t n = q->n_deviceids ? q->n_deviceids : q->numdevices;
+
+	if (q->n_deviceids && q->numdevices && q->numdevices != q->n_deviceids)
+		return err_set(err, RC_INVAL, "%u devices wanted, but %zu named", q->numdevices,
+			       q->n_deviceids);
+	if (n == 0)
+		return err_set(err, RC_INVAL, "0 devices wanted; a communicator has at least one");
+	if (n > WIRE_MAX_RANKS)
+		return err_set(err, RC_INVAL,
+			       "%" PRIu64 " devices wanted; a communicator has at most %u", n,
+			       WIRE_MAX_RANKS);
+	*nranks = (uint32_t)n;
+	return RC_OK;
+}
+
+static enum rc
+choose_named(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
+	     struct err *err)
+{
+	for (size_t r = 0; r < q->n_deviceids; r++) {
+		struct err why;
+
+		for (size_t k = 0; k < r; k++)
+			if (q->deviceids[k] == q->deviceids[r])
+				return err_set(err, RC_INVAL,
+					       "device %016" PRIx64
+					       " is named twice, as rank %zu and rank %zu",
+					       q->deviceids[r], k, r);
+		dev[r] = device_find(c, q->deviceids[r]);
+		if (!dev[r])
+			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, q->deviceids[r]);
+		if (dev[r]->lost) {
+			device_lost(c, dev[r], &why);
+			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
+				       why.text);
+		}
+	}
+	return RC_OK;
+}
+
+static enum rc
+choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err)
+{
+	uint32_t nfree = 0;
+
+	for (size_t i = 0; i < c->ndevices; i++)
+		if (device_free(c->device[i])) {
+			if (nfree < want)
+				dev[nfree] = c->device[i];
+			nfree++;
+		}
+	if (nfree < want)
+		return err_set(err, c->ndevices < want ? RC_NOTFOUND : RC_BUSY,
+			       "%u device%s wanted, %u free of %zu", want, want == 1 ? "" : "s",
+			       nfree, c->ndevices);
+	return RC_OK;
+}
+
+static void
+comm_attached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+	struct err err;
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc == RC_OK)
+		return;
+	/* One that refused has nothing to detach. */
+	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
+		comm->rank[call->rank].attached = false;
+	call_blame(NULL, call, why, &err);
+	if (comm->failed.rc == RC_OK)
+		comm->failed = err;
+	act_log(c, "comm %" PRIu64 ": attach: %s", comm->id, err.text);
+}
+
+/* Pack rank 0's attach to see whether it fits a control message: all are of one size. */
+static enum rc
+attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struct err *err)
+{
+	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	size_t n;
+
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.rank = comm->nranks;
+	q.optimeoutms = comm->op_timeout_ms;
+	q.instance = c->cfg.instance;
+	q.n_ranks = msgs->n;
+	q.ranks = msgs->p;
+	for (size_t r = 0; r < msgs->n; r++)
+		msgs->v[r].m.usedbytes = 0;
+	n = gpu_sim__comm_attach_request__get_packed_size(&q);
+	if (n > WIRE_CONTROL_MAX - 1024)
+		return err_set(err, RC_INVAL,
+			       "the addresses of %u devices take %zu bytes, at most %u",
+			       comm->nranks, n, WIRE_CONTROL_MAX - 1024);
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		q.rank = r;
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, NULL, &body);
+		m->call.owner = comm;
+		m->call.rank = r;
+		m->call.done = comm_attached;
+		m->attached = true;
+		comm->waiting++;
+		call_start(c, &m->call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+	}
+	return RC_OK;
+}
+
+/* A communicator of the devices, not yet attached and not in c->comms. */
+static struct comm *
+comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks)
+{
+	struct comm *comm = alloc_zeroed(1, sizeof *comm);
+	struct member *rank = alloc_zeroed(nranks, sizeof *rank);
+
+	if (!comm || !rank) {
+		free(comm);
+		free(rank);
+		return NULL;
+	}
+	comm->epoch = 1;
+	comm->nranks = nranks;
+	comm->rank = rank;
+	comm->lease = q->lease;
+	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
+	comm->runs_tail = &comm->runs;
+	for (uint32_t r = 0; r < nranks; r++) {
+		rank[r].dev = dev[r];
+		rank[r].incarnation = dev[r]->incarnation;
+	}
+	return comm;
+}
+
+enum rc
+on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommInitRequest *q = req->comminit;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct device_msgs msgs;
+	struct comm *comm;
+	uint32_t nranks = 0;
+	enum rc rc = check_size(q, &nranks, err);
+
+	if (rc == RC_OK)
+		rc = q->n_deviceids ? choose_named(c, q, dev, err)
+				    : choose_free(c, nranks, dev, err);
+	if (rc != RC_OK)
+		return rc;
+	if (c->ncomms == COORD_MAX_COMMS)
+		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
+			       COORD_MAX_COMMS);
+	comm = comm_new(c, q, dev, nranks);
+	if (!comm || !device_msgs_of_comm(c, comm, &msgs)) {
+		if (comm)
+			free(comm->rank);
+		free(comm);
+		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",
+			       nranks);
+	}
+	comm->id = c->last_comm + 1;
+	comm->client_id = w->client_id;
+	rc = attach_start(c, comm, &msgs, err);
+	device_msgs_fini(&msgs);
+	if (rc != RC_OK) {
+		free(comm->rank);
+		free(comm);
+		return rc;
+	}
+	c->last_comm++;
+	for (uint32_t r = 0; r < nranks; r++)
+		dev[r]->ncomms++;
+	*c->comms_tail = comm;
+	c->comms_tail = &comm->next;
+	c->ncomms++;
+	waiter_set(w, WAIT_ATTACH, comm->id);
+	return RC_OK;
+}
+
+static void
+answer_init(struct coord *c, struct comm *comm, struct waiter *w)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
+	struct device_msgs msgs;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs)) {
+		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		answer_failure(c, w, &err);
+		return;
+	}
+	r.success = true;
+	r.commid = comm->id;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
+	reply.comminit = &r;
+	answer(c, w, &reply);
+	device_msgs_fini(&msgs);
+}
+
+void
+comm_attach_ended(struct coord *c, struct comm *comm)
+{
+	struct waiter *w = waiter_find(c, WAIT_ATTACH, comm->id);
+
+	if (w && comm->failed.rc == RC_OK) {
+		comm->state = COMM_LIVE;
+		answer_init(c, comm, w);
+		return;
+	}
+	if (w)
+		waiter_set(w, WAIT_DETACH, comm->id);
+	comm_detach(c, comm);
+}

@@ -1,0 +1,149 @@
+/*
+ * coord.c - one event in, its actions out.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum rc
+coord_new(const struct coord_config *cfg, struct coord **out, struct err *err)
+{
+	struct coord *c;
+
+	if (cfg->heartbeat_ms == 0 || cfg->heartbeat_ms >= cfg->lost_ms ||
+	    cfg->lost_ms >= cfg->op_timeout_ms)
+		return err_set(
+		    err, RC_INVAL,
+		    "the timeouts must grow: heartbeat %u ms < lost %u ms < operation %u ms",
+		    cfg->heartbeat_ms, cfg->lost_ms, cfg->op_timeout_ms);
+	if (cfg->abort_grace_ms == 0)
+		return err_set(err, RC_INVAL, "the abort grace period is 0 ms");
+	c = alloc_zeroed(1, sizeof *c);
+	if (!c)
+		return err_set(err, RC_NOMEM, "out of memory");
+	c->cfg = *cfg;
+	c->comms_tail = &c->comms;
+	*out = c;
+	return RC_OK;
+}
+
+void
+coord_free(struct coord *c)
+{
+	struct coord_actions none = {0};
+
+	if (!c)
+		return;
+	/* What ends below has nobody to tell; the actions are thrown away. */
+	c->out = &none;
+	while (c->waiters)
+		waiter_free(c, c->waiters);
+	while (c->comms) {
+		if (c->comms->state == COMM_LIVE)
+			comm_destroy(c, c->comms);
+		comm_free(c, c->comms);
+	}
+	for (size_t i = 0; i < c->ndevices; i++)
+		free(c->device[i]);
+	free(c->config);
+	free(c);
+	coord_actions_fini(&none);
+}
+
+static const struct {
+	GpuSim__Request__BodyCase kind;
+	handler *handle;
+} handlers[] = {
+    {GPU_SIM__REQUEST__BODY_REGISTER_DEVICE, on_register},
+    {GPU_SIM__REQUEST__BODY_LIST_DEVICES, on_list_devices},
+    {GPU_SIM__REQUEST__BODY_STATUS, on_status},
+    {GPU_SIM__REQUEST__BODY_COMM_INIT, on_comm_init},
+    {GPU_SIM__REQUEST__BODY_COMM_DESTROY, on_comm_destroy},
+    {GPU_SIM__REQUEST__BODY_GET_COMM_STATUS, on_comm_status},
+    {GPU_SIM__REQUEST__BODY_SUBMIT, on_submit},
+    {GPU_SIM__REQUEST__BODY_GROUP_START, on_group_start},
+    {GPU_SIM__REQUEST__BODY_GROUP_END, on_group_end},
+    {GPU_SIM__REQUEST__BODY_GRAPH_CREATE, on_graph_create},
+    {GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH, on_graph_launch},
+    {GPU_SIM__REQUEST__BODY_GRAPH_DESTROY, on_graph_destroy},
+    {GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING, on_all_reduce_ring},
+    {GPU_SIM__REQUEST__BODY_MEMCPY, on_memcpy},
+};
+
+static enum rc
+dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	if (c->nwaiters > COORD_MAX_WAITERS)
+		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
+			       COORD_MAX_WAITERS);
+	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+		if (handlers[i].kind == req->body_case)
+			return handlers[i].handle(c, w, req, err);
+	return err_set(err, RC_INVAL, "%s is for a device, not the coordinator",
+		       wire_request_name(req));
+}
+
+static enum rc
+request(struct coord *c, const struct coord_event *ev)
+{
+	struct waiter *w = waiter_new(c, ev);
+	struct err err = {0};
+
+	if (!w)
+		return RC_NOMEM;
+	client_seen(c, ev->client_id);
+	if (dispatch(c, w, ev->request, &err) != RC_OK)
+		answer_failure(c, w, &err);
+	return RC_OK;
+}
+
+static void
+tick(struct coord *c)
+{
+	devices_tick(c);
+	calls_tick(c);
+	calls_settle(c);
+	comms_tick(c);
+	comms_reap(c);
+	leases_tick(c);
+	polls_tick(c);
+	waiters_tick(c);
+}
+
+enum rc
+coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
+	   struct coord_actions *out)
+{
+	enum rc rc = RC_OK;
+
+	c->out = out;
+	if (!c->started) {
+		c->started = true;
+		c->start_ms = now_ms;
+	}
+	if (now_ms > c->now_ms)
+		c->now_ms = now_ms;
+	switch (ev->kind) {
+	case COORD_REQUEST:
+		rc = request(c, ev);
+		break;
+	case COORD_RESULT:
+		calls_result(c, ev);
+		break;
+	case COORD_GONE:
+		client_gone(c, ev->client_id);
+		break;
+	case COORD_TICK:
+		tick(c);
+		break;
+	}
+	/* Reaping may start calls that fail at once, and their end may be what reaping waits for.
+	 */
+	do {
+		calls_settle(c);
+		comms_reap(c);
+	} while (c->dead.first);
+	c->out = NULL;
+	return rc;
+}

@@ -1,0 +1,99 @@
+/*
+ * coord.h - the coordinator as a pure state machine: step(state, event, now) -> actions.
+ *
+ * No socket, thread, clock or randomness inside: the shell (cmd/gpucoord) feeds it requests,
+ * replies of devices, departures and ticks, and carries out the actions. The same events give the
+ * same actions.
+ */
+#ifndef COORD_COORD_H
+#define COORD_COORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "gpu_sim.pb-c.h"
+
+/* The ladder of timeouts; coord_new refuses one without 0 < heartbeat < lost < operation. */
+struct coord_config {
+	uint64_t instance;	 /* random, names this coordinator process */
+	uint32_t pid;		 /* for status */
+	char address[256];	 /* own address, for status */
+	uint32_t heartbeat_ms;	 /* how often devices register again */
+	uint32_t lost_ms;	 /* a device not heard from for so long is lost */
+	uint32_t op_timeout_ms;	 /* default longest wait without progress inside an operation */
+	uint32_t abort_grace_ms; /* after a failure, how long survivors have to answer */
+};
+
+enum coord_event_kind {
+	COORD_REQUEST, /* a client or device calls */
+	COORD_RESULT,  /* a call that an action started has ended */
+	COORD_GONE,    /* a client's last connection closed */
+	COORD_TICK,    /* time passed; at least every 100 ms */
+};
+
+struct coord_event {
+	enum coord_event_kind kind;
+	uint64_t token;	    /* request: names the caller for the answer; result: the call */
+	uint64_t client_id; /* request, gone */
+	const GpuSim__Request *request; /* request: borrowed for the step */
+	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
+	enum rc rc;		    /* result: why there is no reply */
+	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
+	const char *text;	    /* result: why, when there is no reply */
+};
+
+enum coord_action_kind {
+	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
+	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
+		       * is 0 when nobody waits for it */
+	COORD_LOG,    /* body is a NUL-terminated line for the log */
+};
+
+struct coord_action {
+	enum coord_action_kind kind;
+	uint64_t token;
+	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
+	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
+	char address[256];   /* call */
+	struct buf body;     /* packed, without the envelope's fields: the net room adds those */
+};
+
+struct coord_actions {
+	struct coord_action *v;
+	size_t n, cap;
+};
+
+struct coord;
+
+/* *out is the caller's; release with coord_free (NULL is legal). */
+enum rc coord_new(const struct coord_config *cfg, struct coord **out, struct err *err);
+void coord_free(struct coord *c);
+
+/*
+ * coord_add_device - a device that the configuration names. id 0: any.
+ *
+ * It is asked for its metadata every heartbeat unless it comes by itself. Before the first step.
+ * Errors: RC_INVAL, RC_BUSY too many, RC_NOMEM.
+ */
+enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err);
+
+/*
+ * coord_step - feed one event; actions are appended to *out, to be carried out in order.
+ *
+ *	now_ms	monotonic; any origin, the same in all events
+ *
+ * Every request is answered exactly once, at the latest a little before its deadline (so that the
+ * answer still arrives): with RC_TIMEOUT and what it waited for. What was started goes on.
+ * Errors: RC_NOMEM, the request had no effect and gets no answer. When memory ends later than that,
+ * the answer is RC_NOMEM.
+ */
+enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
+		   struct coord_actions *out);
+
+/* Free the bodies and forget the actions; keeps the array. coord_actions_fini also frees that. */
+void coord_actions_clear(struct coord_actions *a);
+void coord_actions_fini(struct coord_actions *a);
+
+#endif

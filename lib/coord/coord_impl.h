@@ -1,0 +1,440 @@
+/*
+ * coord_impl.h - what the files of this room share. Nobody outside includes it.
+ *
+ * Ownership: struct coord owns everything. A call lives inside the thing that waits for it (a rank
+ * of a run, a member of a communicator, a waiter ...), so starting one needs no memory and freeing
+ * its owner cancels it. A result that comes for a call nobody waits for is ignored.
+ *
+ * What completes exactly once: a waiter, by answer() or answer_failure(), which free it. Nothing
+ * else holds a pointer to a waiter: who ends a thing looks for the waiters that name it.
+ *
+ * No recursion: a call that fails where it starts (lost device, no memory) is put on the list
+ * `dead` and handed to its owner at the end of the step, in order.
+ */
+#ifndef COORD_COORD_IMPL_H
+#define COORD_COORD_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "coord/coord.h"
+#include "coll/plan.h"
+#include "gpu_sim.pb-c.h"
+#include "wire/wire.h"
+
+/* Bounds. Lists in a reply hold at most WIRE_MAX_RANKS entries, which bounds devices and comms. */
+#define COORD_MAX_DEVICES WIRE_MAX_RANKS
+#define COORD_MAX_COMMS	  WIRE_MAX_RANKS
+#define COORD_MAX_RUNS	  1024 /* not yet ended, per communicator */
+#define COORD_MAX_GROUPS  64   /* open, per communicator */
+#define COORD_MAX_GRAPHS  256  /* per communicator */
+#define COORD_MAX_WAITERS 4096
+#define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
+#define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
+
+#define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
+#define COORD_RUN_MS	     86400000 /* a run's call: devices bound each operation, this a graph */
+#define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
+#define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
+#define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
+
+struct device {
+	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
+	uint32_t pid, ordinal;
+	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
+	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
+	uint64_t heard_ms;	/* last word from it */
+	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	bool lost;
+	bool configured; /* named by the configuration: never forgotten */
+	uint32_t ncomms; /* communicators it is in or reserved for */
+};
+
+enum call_state {
+	CALL_IDLE, /* not started, ended, or cancelled */
+	CALL_LIVE, /* the shell owes a result */
+	CALL_LOST, /* the rest are failures on their way to the owner */
+	CALL_RESTARTED,
+	CALL_OVERDUE,
+	CALL_NOMEM,
+};
+
+struct call;
+/* err->rc is RC_OK and reply the device's answer; or err says why not and reply is NULL. */
+typedef void call_done(struct coord *c, struct call *call, const struct err *err,
+		       const GpuSim__Reply *reply);
+
+struct call {
+	struct call *next, *prev; /* in coord.live or coord.dead */
+	struct call *chain;	  /* in coord.by_token */
+	enum call_state state;
+	enum call_state end; /* in done(): how it ended, CALL_IDLE for a result */
+	uint64_t token, since_ms, overdue_ms;
+	struct device *dev; /* NULL: an address nobody answered from yet */
+	call_done *done;
+	void *owner;
+	uint32_t rank;
+};
+
+struct call_list {
+	struct call *first, *last;
+};
+
+#define CALL_BUCKETS 1024
+
+enum waiting {
+	WAIT_NOT,
+	WAIT_ATTACH, /* id: communicator */
+	WAIT_DETACH, /* id: communicator */
+	WAIT_IDLE,   /* id: communicator */
+	WAIT_RUN,    /* id: run */
+	WAIT_GRAPH,  /* id: graph */
+	WAIT_CALL,   /* its own call */
+	WAIT_MEMORY, /* for room to be answered RC_NOMEM */
+};
+
+/* A caller to be answered. */
+struct waiter {
+	struct waiter *next, *prev;
+	uint64_t token, client_id, asked_ms, due_ms;
+	GpuSim__Request__BodyCase kind;
+	const char *name; /* of the request */
+	enum waiting on;
+	uint64_t id;
+	struct call call;
+};
+
+/* A growing set of (src, dst) rank pairs, numbered 0, 1, 2 ... in order of coming. {0} is empty. */
+struct pairs {
+	uint64_t *key;
+	size_t n, cap;
+	uint32_t *slot; /* open addressing: index + 1, or 0 */
+	size_t nslot;
+};
+
+enum p2p_dir { P2P_SEND, P2P_RECV };
+
+struct pair_count {
+	uint64_t n[2]; /* sends, receives */
+};
+
+struct member {
+	struct device *dev;
+	uint64_t incarnation;
+	bool attached; /* or may be */
+	struct call call;
+};
+
+enum comm_state { COMM_ATTACHING, COMM_LIVE, COMM_DETACHING };
+
+struct comm {
+	struct comm *next;
+	uint64_t id;
+	uint32_t epoch, nranks, op_timeout_ms;
+	struct member *rank;
+	enum comm_state state;
+	uint32_t waiting;   /* attach or detach calls under way */
+	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
+	bool lease, gone;
+	uint64_t client_id, gone_ms;
+	struct err failed; /* rc is RC_OK while all is well */
+	uint64_t next_op;  /* = collectives so far */
+	struct pairs pairs;
+	struct pair_count *pair; /* send/recv that met nobody in their own submit */
+	size_t pair_cap;
+	struct run *runs, **runs_tail; /* in order of submission */
+	uint32_t nruns;
+	struct group *groups;
+	uint32_t ngroups;
+	struct graph *graphs;
+	uint32_t ngraphs;
+};
+
+struct run_rank {
+	struct buf body; /* packed Request{run} until started; no data: nothing to do */
+	struct call call;
+	uint64_t compute_ns, comm_ns;
+};
+
+struct run {
+	struct run *next;
+	struct comm *comm;
+	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
+	struct graph *graph;	     /* or NULL */
+	uint64_t first_iteration;    /* of a graph */
+	bool serial;		     /* waits its turn; else send/recv only, starts at once */
+	bool started;
+	uint32_t waiting;  /* ranks that have not answered */
+	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
+	uint64_t grace_ms; /* when to stop waiting; 0: not failed */
+	size_t held;
+	struct run_rank rank[]; /* comm->nranks */
+};
+
+/* The operations of a submit, group or graph while they are gathered, matched and numbered. */
+struct batch_pair {
+	uint64_t *nbytes[2]; /* of each send, receive, in order */
+	size_t n[2], cap[2];
+	size_t seen[2];	  /* by batch_encode */
+	uint64_t *number; /* operation + 1 of the k-th met pair; 0: not yet */
+};
+
+struct batch {
+	struct comm *comm;
+	size_t nops;
+	uint64_t ncoll;
+	struct {
+		size_t nops, nbytes;
+	} * rank; /* comm->nranks */
+	struct pairs pairs;
+	struct batch_pair *pair;
+	size_t pair_cap;
+	uint64_t next; /* by batch_encode: next operation number */
+};
+
+struct group_part {
+	struct group_part *next;
+	struct buf packed; /* SubmitRequest */
+};
+
+struct group {
+	struct group *next;
+	uint64_t client_id;
+	bool gone;
+	uint64_t gone_ms;
+	struct batch batch;
+	struct group_part *parts, **parts_tail;
+	size_t held;
+};
+
+enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
+
+struct graph {
+	struct graph *next;
+	struct comm *comm;
+	uint64_t id, nops; /* nops: numbered operations of one iteration */
+	enum graph_state state;
+	uint32_t nruns, waiting;
+	struct err failed; /* of the definition */
+	size_t held;
+	struct {
+		bool has_ops;
+		struct call call;
+	} rank[]; /* comm->nranks */
+};
+
+struct config_device {
+	uint64_t id; /* 0: any */
+	char address[WIRE_NAME_MAX];
+	uint64_t next_ms;
+	bool said_wrong, said_silent;
+	struct call call;
+};
+
+struct coord {
+	struct coord_config cfg;
+	bool started;
+	uint64_t start_ms, now_ms;
+	struct device *device[COORD_MAX_DEVICES]; /* sorted by (ordinal, id) */
+	size_t ndevices;
+	struct config_device *config;
+	size_t nconfig;
+	struct comm *comms, **comms_tail;
+	uint32_t ncomms;
+	uint64_t last_comm, last_run, last_graph, last_token;
+	struct call_list live, dead;
+	struct call *by_token[CALL_BUCKETS];
+	struct waiter *waiters, *waiters_last;
+	uint32_t nwaiters;
+	size_t held;
+	struct coord_actions *out; /* of the current step */
+};
+
+/* ---- action.c: what goes out */
+
+/* Append the packed message; false: out of memory, *b as it was. */
+bool buf_pack(struct buf *b, const ProtobufCMessage *m);
+/* Append the message as field number `field` of the message that *b is the encoding of. */
+bool buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m);
+/* *body = the encoding of a Request whose field `field` is head with `tail` (more of its fields,
+ * encoded) after it. False: out of memory. */
+bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail,
+		  struct buf *body);
+void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Append a call; takes the body. token 0: nobody waits for the result. */
+bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
+	      uint64_t timeout_ms, struct buf *body);
+/* Answer and free the waiter; without memory it stays, to be answered RC_NOMEM later. */
+void answer(struct coord *c, struct waiter *w, GpuSim__Reply *reply);
+void answer_failure(struct coord *c, struct waiter *w, const struct err *err);
+void answer_done(struct coord *c, struct waiter *w);
+
+/* ---- waiter.c */
+
+struct waiter *waiter_new(struct coord *c, const struct coord_event *ev);
+void waiter_free(struct coord *c, struct waiter *w);
+void waiter_set(struct waiter *w, enum waiting on, uint64_t id);
+struct waiter *waiter_find(struct coord *c, enum waiting on, uint64_t id);
+void waiters_fail(struct coord *c, enum waiting on, uint64_t id, const struct err *err);
+void waiters_tick(struct coord *c);
+
+/* ---- call.c */
+
+/* Start a call; takes the body. A NULL-data body stands for one that could not be made. */
+void call_start(struct coord *c, struct call *call, struct device *dev, const char *address,
+		uint64_t timeout_ms, struct buf *body);
+/* Forget it: its owner will not hear of it. Legal in every state. */
+void call_cancel(struct coord *c, struct call *call);
+void calls_fail_device(struct coord *c, const struct device *dev, enum call_state why);
+void calls_result(struct coord *c, const struct coord_event *ev);
+void calls_tick(struct coord *c);
+void calls_settle(struct coord *c);
+/* "comm 3 rank 2 (device 00..7f): why", or, of a device that is gone, "... lost: why". comm may be
+ * NULL. */
+enum rc call_blame(const struct comm *comm, const struct call *call, const struct err *why,
+		   struct err *out);
+/* How long a control call to a device may take. */
+uint64_t call_timeout_ms(const struct coord *c);
+
+/* ---- registry.c */
+
+struct device_msg {
+	GpuSim__DeviceMetadata m;
+	GpuSim__DeviceId id;
+	GpuSim__MemAddr min, max;
+};
+
+/* Metadata messages that borrow from the devices; valid until the next event. */
+struct device_msgs {
+	struct device_msg *v;
+	GpuSim__DeviceMetadata **p;
+	size_t n;
+};
+
+bool device_msgs_init(struct coord *c, struct device *const *dev, size_t n,
+		      struct device_msgs *out);
+bool device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out);
+void device_msgs_fini(struct device_msgs *m);
+struct device *device_find(struct coord *c, uint64_t id);
+bool device_free(const struct device *d);
+/* Why the device is lost, in *err. */
+enum rc device_lost(const struct coord *c, const struct device *d, struct err *err);
+/* Its metadata came, from the device itself or in answer to a poll of fallback_address. */
+enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
+		     struct device **out, struct err *err);
+void device_alive(struct coord *c, struct device *d);
+void devices_tick(struct coord *c);
+
+/* ---- poll.c */
+void polls_tick(struct coord *c);
+
+/* ---- comm.c, comm_init.c, lease.c */
+
+struct comm *comm_find(struct coord *c, uint64_t id);
+/* One that can take work: RC_NOTFOUND, RC_FAILED with the sentence. */
+enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
+bool member_there(const struct member *m); /* the device has not restarted since */
+void comm_fail(struct coord *c, struct comm *comm, const struct err *why);
+void comm_destroy(struct coord *c, struct comm *comm);
+void comm_free(struct coord *c, struct comm *comm);
+/* Start the detach; comms_reap frees it when that has ended. */
+void comm_detach(struct coord *c, struct comm *comm);
+/* All attaches have ended: live, or detached again. */
+void comm_attach_ended(struct coord *c, struct comm *comm);
+void comms_device_restarted(struct coord *c, const struct device *d);
+void comms_reap(struct coord *c);
+void comms_tick(struct coord *c);
+void comm_idle(struct coord *c, struct comm *comm);
+void comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w);
+struct pair_count *comm_pair(struct comm *comm, uint32_t src, uint32_t dst);
+void client_gone(struct coord *c, uint64_t client_id);
+void client_seen(struct coord *c, uint64_t client_id);
+void leases_tick(struct coord *c);
+
+/* ---- pairs.c */
+
+/* The pair's number, added if new; the caller keeps arrays beside it. RC_NOMEM. */
+enum rc pairs_index(struct pairs *p, uint32_t src, uint32_t dst, size_t *idx);
+void pairs_fini(struct pairs *p);
+/* v, an array of *vcap things of `size` bytes, zero-extended to p->cap of them if it does not reach
+ * idx. NULL: out of memory, v as it was. */
+void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
+
+/* ---- validate.c */
+
+size_t elem_size(uint32_t dtype); /* 0: no such type */
+bool is_p2p(const GpuSim__Coll *k);
+/* Every rank and operation of one submit by itself, and its collectives against each other. */
+enum rc submit_check(const struct coord *c, const struct comm *comm, const GpuSim__SubmitRequest *s,
+		     size_t *ncoll, struct err *err);
+
+/* ---- batch.c */
+
+enum rc batch_init(struct batch *b, struct comm *comm, struct err *err);
+void batch_fini(struct batch *b);
+/* Check and take in one submit; the batch is unchanged on error. */
+enum rc batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s,
+		  struct err *err);
+uint64_t batch_numbered(const struct batch *b); /* collectives, and send/recv pairs that met */
+uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
+/* The loose operation to name in an error; false: none. */
+bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_dir *dir);
+/* Forget the numbers given so far. */
+void batch_rewind(struct batch *b);
+/* Number the operations of one submit that was added (in the order of adding) and append them, as
+ * field `field`, to ops[rank]. RC_NOMEM. */
+enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
+		     struct buf *ops, struct err *err);
+/* The loose operations have been submitted: count them. After encoding; cannot fail. */
+void batch_commit(const struct batch *b);
+
+/* ---- run.c */
+
+bool held_take(struct coord *c, size_t nbytes, struct err *err);
+void held_drop(struct coord *c, size_t nbytes);
+/* Submit the operations of a batch whose parts are the submits (or packed submits of a group). With
+ * wait the waiter hears of the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
+enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
+		   struct err *err);
+enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
+		  struct waiter *w, uint64_t *operation, struct err *err);
+/* Submit, or append to the client's open group. With wait the waiter may wait afterwards (w->on),
+ * else it is to be answered with the first operation's number. */
+enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
+		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+/* All of a communicator's runs end now with *why. */
+void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
+/* The communicator has failed: end what has not started, give the rest the grace period. */
+void runs_comm_failed(struct coord *c, struct comm *comm);
+void runs_tick(struct coord *c, struct comm *comm);
+struct run *run_find(struct coord *c, uint64_t id);
+/* What a run still waits for, as a sentence. */
+void run_describe(const struct coord *c, const struct run *run, struct err *err);
+
+/* ---- group.c, graph.c */
+
+struct group *group_find(struct comm *comm, uint64_t client_id);
+enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s,
+		     struct err *err);
+void group_free(struct coord *c, struct comm *comm, struct group *g);
+void graph_free(struct coord *c, struct graph *g);
+void graphs_reap(struct coord *c, struct comm *comm);
+
+/* ---- the requests: RC_OK when the waiter is answered or waits for something; else the failure to
+ * answer is in *err */
+typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request *req,
+			struct err *err);
+
+handler on_register, on_list_devices;			    /* registry.c, status.c */
+handler on_status;					    /* status.c */
+handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
+handler on_submit;					    /* run.c */
+handler on_group_start, on_group_end;			    /* group.c */
+handler on_graph_create, on_graph_launch, on_graph_destroy; /* graph.c */
+handler on_all_reduce_ring, on_memcpy;			    /* lab.c */
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * lab.c - the lab's AllReduceRing and Memcpy, in terms of what the rest of gpusim does.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- AllReduceRing: a submit of one operation for each rank */
+
+struct ring_rank {
+	GpuSim__Coll coll;
+	GpuSim__Op op, *ops[1];
+	GpuSim__RankOps ranks;
+};
+
+static enum rc
+ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
+	       struct ring_rank *rank, struct err *err)
+{
+	for (size_t i = 0; i < q->n_memaddrs; i++) {
+		const GpuSim__AllReduceRingRequest__MemAddrsEntry *e = q->memaddrs[i];
+
+		if (e->key >= comm->nranks)
+			return err_set(err, RC_INVAL,
+				       "memAddrs names rank %u of communicator %" PRIu64
+				       ", which has %u",
+				       e->key, comm->id, comm->nranks);
+		rank[e->key].coll.sendaddr = e->value ? e->value->value : 0;
+		rank[e->key].coll.recvaddr = rank[e->key].coll.sendaddr;
+	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (rank[r].coll.sendaddr == 0)
+			return err_set(err, RC_INVAL, "memAddrs has no address for rank %u", r);
+	return RC_OK;
+}
+
+static enum rc
+ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingRequest *q,
+	    struct ring_rank *rank, GpuSim__RankOps **list, struct waiter *w, struct err *err)
+{
+	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
+	char algo[] = "ring";
+	uint64_t operation;
+	enum rc rc;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct ring_rank *rr = &rank[r];
+
+		gpu_sim__coll__init(&rr->coll);
+		gpu_sim__op__init(&rr->op);
+		gpu_sim__rank_ops__init(&rr->ranks);
+		rr->coll.algo = algo;
+		rr->coll.dtype = q->dtype;
+		rr->coll.op = q->op;
+		rr->coll.nelem = q->count;
+		rr->op.kind_case = GPU_SIM__OP__KIND_COLL;
+		rr->op.coll = &rr->coll;
+		rr->ops[0] = &rr->op;
+		rr->ranks.rank = r;
+		rr->ranks.n_ops = 1;
+		rr->ranks.ops = rr->ops;
+		list[r] = &rr->ranks;
+	}
+	rc = ring_addresses(comm, q, rank, err);
+	s.commid = comm->id;
+	s.n_ranks = comm->nranks;
+	s.ranks = list;
+	return rc == RC_OK ? comm_submit(c, comm, &s, w, false, &operation, err) : rc;
+}
+
+enum rc
+on_all_reduce_ring(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__AllReduceRingResponse r = GPU_SIM__ALL_REDUCE_RING_RESPONSE__INIT;
+	GpuSim__RankOps **list;
+	struct ring_rank *rank;
+	struct comm *comm;
+	enum rc rc = comm_usable(c, req->allreducering->commid, &comm, err);
+
+	if (rc != RC_OK)
+		return rc;
+	rank = alloc_zeroed(comm->nranks, sizeof *rank);
+	list = alloc_zeroed(comm->nranks, sizeof(void *));
+	if (rank && list)
+		rc = ring_submit(c, comm, req->allreducering, rank, list, w, err);
+	else
+		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+	free(rank);
+	free(list);
+	if (rc != RC_OK)
+		return rc;
+	r.success = true;
+	reply.body_case = GPU_SIM__REPLY__BODY_ALL_REDUCE_RING;
+	reply.allreducering = &r;
+	answer(c, w, &reply);
+	return RC_OK;
+}
+
+/* ---- Memcpy: passed on to the device */
+
+static void
+answer_copied(struct coord *c, struct waiter *w, const GpuSim__Reply *from)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__MemcpyResponse r = GPU_SIM__MEMCPY_RESPONSE__INIT;
+	GpuSim__MemcpyHostToDeviceResponse in = GPU_SIM__MEMCPY_HOST_TO_DEVICE_RESPONSE__INIT;
+	GpuSim__MemcpyDeviceToHostResponse out = GPU_SIM__MEMCPY_DEVICE_TO_HOST_RESPONSE__INIT;
+
+	if (from->body_case == GPU_SIM__REPLY__BODY_READ) {
+		out.dstdata = from->read->data;
+		r.either_case = GPU_SIM__MEMCPY_RESPONSE__EITHER_DEVICE_TO_HOST;
+		r.devicetohost = &out;
+	} else {
+		in.success = true;
+		r.either_case = GPU_SIM__MEMCPY_RESPONSE__EITHER_HOST_TO_DEVICE;
+		r.hosttodevice = &in;
+	}
+	reply.body_case = GPU_SIM__REPLY__BODY_MEMCPY;
+	reply.memcpy = &r;
+	answer(c, w, &reply);
+}
+
+static void
+copied(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct waiter *w = call->owner;
+	bool gone = call->end == CALL_LOST || call->end == CALL_RESTARTED;
+	struct err err;
+
+	if (why->rc == RC_OK) {
+		answer_copied(c, w, reply);
+		return;
+	}
+	err_set(&err, why->rc, "device %016" PRIx64 "%s %s", call->dev->id, gone ? "" : ":",
+		why->text);
+	answer_failure(c, w, &err);
+}
+
+static enum rc
+copy_start(struct coord *c, struct waiter *w, const GpuSim__DeviceId *id, uint64_t nbytes,
+	   uint32_t field, const ProtobufCMessage *q, struct err *err)
+{
+	struct device *d = id ? device_find(c, id->value) : NULL;
+	struct buf body = {0};
+
+	if (!id)
+		return err_set(err, RC_INVAL, "memcpy: no device is named");
+	if (!d)
+		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, id->value);
+	if (nbytes > WIRE_BULK_MAX)
+		return err_set(err, RC_INVAL,
+			       "memcpy of %" PRIu64 " bytes through the coordinator, at most %u; "
+			       "gpusim_memcpy and gpuctl memcpy copy any size",
+			       nbytes, WIRE_BULK_MAX);
+	pack_request(field, q, NULL, &body);
+	w->call.owner = w;
+	w->call.done = copied;
+	waiter_set(w, WAIT_CALL, 0);
+	call_start(c, &w->call, d, d->address, w->due_ms - c->now_ms, &body);
+	return RC_OK;
+}
+
+enum rc
+on_memcpy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__WriteRequest in = GPU_SIM__WRITE_REQUEST__INIT;
+	GpuSim__ReadRequest out = GPU_SIM__READ_REQUEST__INIT;
+	const GpuSim__MemcpyHostToDeviceRequest *h2d;
+	const GpuSim__MemcpyDeviceToHostRequest *d2h;
+
+	switch (req->memcpy->either_case) {
+	case GPU_SIM__MEMCPY_REQUEST__EITHER_HOST_TO_DEVICE:
+		h2d = req->memcpy->hosttodevice;
+		in.addr = h2d->dstmemaddr ? h2d->dstmemaddr->value : 0;
+		in.data = h2d->hostsrcdata;
+		return copy_start(c, w, h2d->dstdeviceid, in.data.len, GPU_SIM__REQUEST__BODY_WRITE,
+				  &in.base, err);
+	case GPU_SIM__MEMCPY_REQUEST__EITHER_DEVICE_TO_HOST:
+		d2h = req->memcpy->devicetohost;
+		out.addr = d2h->srcmemaddr ? d2h->srcmemaddr->value : 0;
+		out.nbytes = d2h->numbytes;
+		return copy_start(c, w, d2h->srcdeviceid, out.nbytes, GPU_SIM__REQUEST__BODY_READ,
+				  &out.base, err);
+	default:
+		return err_set(err, RC_INVAL, "memcpy: no direction is given");
+	}
+}

@@ -1,0 +1,62 @@
+/*
+ * lease.c - what belongs to a client ends when it has been away too long: leased communicators,
+ * open groups.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+
+static void
+mark(struct coord *c, uint64_t client_id, bool gone)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next) {
+		if (comm->client_id == client_id) {
+			comm->gone = gone;
+			comm->gone_ms = c->now_ms;
+		}
+		for (struct group *g = comm->groups; g; g = g->next)
+			if (g->client_id == client_id) {
+				g->gone = gone;
+				g->gone_ms = c->now_ms;
+			}
+	}
+}
+
+void
+client_gone(struct coord *c, uint64_t client_id)
+{
+	mark(c, client_id, true);
+}
+
+void
+client_seen(struct coord *c, uint64_t client_id)
+{
+	mark(c, client_id, false);
+}
+
+static bool
+over(const struct coord *c, bool gone, uint64_t gone_ms)
+{
+	return gone && c->now_ms - gone_ms >= COORD_LEASE_MS;
+}
+
+void
+leases_tick(struct coord *c)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next) {
+		struct group *next;
+
+		if (comm->state != COMM_LIVE)
+			continue;
+		if (comm->lease && over(c, comm->gone, comm->gone_ms)) {
+			act_log(c, "comm %" PRIu64 ": its client is gone", comm->id);
+			comm_destroy(c, comm);
+			continue;
+		}
+		for (struct group *g = comm->groups; g; g = next) {
+			next = g->next;
+			if (over(c, g->gone, g->gone_ms))
+				group_free(c, comm, g);
+		}
+	}
+}

@@ -1,0 +1,246 @@
+/*
+ * registry.c - the devices: who is there, since when, and who was not heard from.
+ *
+ * A device is known by its id; the incarnation tells a process from its predecessor under that id.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct device *
+device_find(struct coord *c, uint64_t id)
+{
+	for (size_t i = 0; i < c->ndevices; i++)
+		if (c->device[i]->id == id)
+			return c->device[i];
+	return NULL;
+}
+
+bool
+device_free(const struct device *d)
+{
+	return !d->lost && d->ncomms == 0;
+}
+
+enum rc
+device_lost(const struct coord *c, const struct device *d, struct err *err)
+{
+	return err_set(err, RC_UNREACHABLE, "lost: no word from it for %.1fs",
+		       (double)(c->now_ms - d->heard_ms) / 1e3);
+}
+
+static void
+device_lose(struct coord *c, struct device *d, const char *why)
+{
+	d->lost = true;
+	calls_fail_device(c, d, CALL_LOST);
+	act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address, why);
+}
+
+void
+device_alive(struct coord *c, struct device *d)
+{
+	d->heard_ms = c->now_ms;
+	if (d->lost) {
+		d->lost = false;
+		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
+	}
+}
+
+static bool
+comes_before(const struct device *a, const struct device *b)
+{
+	return a->ordinal != b->ordinal ? a->ordinal < b->ordinal : a->id < b->id;
+}
+
+/* Move device i to where it belongs; the others are sorted. */
+static void
+resort(struct coord *c, size_t i)
+{
+	struct device **v = c->device, *d = v[i];
+
+	for (; i > 0 && comes_before(d, v[i - 1]); i--)
+		v[i] = v[i - 1];
+	for (; i + 1 < c->ndevices && comes_before(v[i + 1], d); i++)
+		v[i] = v[i + 1];
+	v[i] = d;
+}
+
+static void
+forget(struct coord *c, size_t i)
+{
+	free(c->device[i]);
+	c->ndevices--;
+	memmove(&c->device[i], &c->device[i + 1], (c->ndevices - i) * sizeof *c->device);
+}
+
+/* Make room in a full registry: the free device lost longest goes. */
+static bool
+evict(struct coord *c)
+{
+	size_t old = c->ndevices;
+
+	for (size_t i = 0; i < c->ndevices; i++) {
+		const struct device *d = c->device[i];
+
+		if (d->lost && d->ncomms == 0 && !d->configured &&
+		    (old == c->ndevices || d->heard_ms < c->device[old]->heard_ms))
+			old = i;
+	}
+	if (old == c->ndevices)
+		return false;
+	forget(c, old);
+	return true;
+}
+
+static enum rc
+device_add(struct coord *c, uint64_t id, struct device **out, struct err *err)
+{
+	struct device *d;
+
+	if (c->ndevices == COORD_MAX_DEVICES && !evict(c))
+		return err_set(err, RC_BUSY,
+			       "device %016" PRIx64 ": %u devices are known, which is the limit",
+			       id, COORD_MAX_DEVICES);
+	d = alloc_zeroed(1, sizeof *d);
+	if (!d)
+		return err_set(err, RC_NOMEM, "device %016" PRIx64 ": out of memory", id);
+	d->id = id;
+	d->ordinal = UINT32_MAX;
+	c->device[c->ndevices++] = d;
+	*out = d;
+	return RC_OK;
+}
+
+static enum rc
+check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err *err)
+{
+	if (!m || !m->deviceid || m->deviceid->value == 0)
+		return err_set(err, RC_INVAL, "a device without an id");
+	if (!address || !*address)
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no address",
+			       m->deviceid->value);
+	if (!m->minmemaddr || !m->maxmemaddr || m->minmemaddr->value == 0 ||
+	    m->minmemaddr->value >= m->maxmemaddr->value)
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no memory range",
+			       m->deviceid->value);
+	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
+	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX)
+		return err_set(err, RC_INVAL,
+			       "device %016" PRIx64 " gives a name of more than %d bytes",
+			       m->deviceid->value, WIRE_NAME_MAX - 1);
+	return RC_OK;
+}
+
+static void
+copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *address)
+{
+	d->incarnation = m->incarnation;
+	d->min_addr = m->minmemaddr->value;
+	d->max_addr = m->maxmemaddr->value;
+	d->used_bytes = m->usedbytes;
+	d->pid = m->pid;
+	d->ordinal = m->ordinal;
+	snprintf(d->address, sizeof d->address, "%s", address);
+	snprintf(d->data_address, sizeof d->data_address, "%s", m->dataaddress);
+	snprintf(d->mem_path, sizeof d->mem_path, "%s", m->mempath);
+	snprintf(d->host, sizeof d->host, "%s", m->host);
+}
+
+/* Another device's old address: the other cannot be there any more. */
+static void
+take_address(struct coord *c, const struct device *d)
+{
+	for (size_t i = 0; i < c->ndevices; i++) {
+		struct device *other = c->device[i];
+
+		if (other != d && !other->lost && strcmp(other->address, d->address) == 0)
+			device_lose(c, other, "lost: another device has its address now");
+	}
+}
+
+enum rc
+device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
+	     struct device **out, struct err *err)
+{
+	const char *address = m && m->address && *m->address ? m->address : fallback_address;
+	struct device *d;
+	enum rc rc = check_metadata(m, address, err);
+	bool fresh = false, restarted = false;
+	size_t i = 0;
+
+	if (rc != RC_OK)
+		return rc;
+	d = device_find(c, m->deviceid->value);
+	if (!d) {
+		rc = device_add(c, m->deviceid->value, &d, err);
+		if (rc != RC_OK)
+			return rc;
+		fresh = true;
+	} else if (d->incarnation != m->incarnation) {
+		if (!d->lost && strcmp(d->address, address) != 0)
+			return err_set(err, RC_BUSY,
+				       "device %016" PRIx64
+				       " is alive at %s; another at %s claims its id",
+				       d->id, d->address, address);
+		restarted = true;
+	}
+	copy_metadata(d, m, address);
+	while (c->device[i] != d)
+		i++;
+	resort(c, i);
+	if (restarted) {
+		calls_fail_device(c, d, CALL_RESTARTED);
+		comms_device_restarted(c, d);
+	}
+	device_alive(c, d);
+	if (fresh || restarted) {
+		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
+			fresh ? "is there" : "restarted");
+		take_address(c, d);
+	}
+	*out = d;
+	return RC_OK;
+}
+
+void
+devices_tick(struct coord *c)
+{
+	uint64_t forget_ms = (uint64_t)c->cfg.lost_ms * COORD_FORGET_PERIODS;
+
+	for (size_t i = c->ndevices; i-- > 0;) {
+		struct device *d = c->device[i];
+		uint64_t silent_ms = c->now_ms - d->heard_ms;
+
+		if (!d->lost && silent_ms >= c->cfg.lost_ms) {
+			struct err why;
+
+			device_lost(c, d, &why);
+			device_lose(c, d, why.text);
+		} else if (d->lost && silent_ms >= forget_ms && d->ncomms == 0 && !d->configured) {
+			forget(c, i);
+		}
+	}
+}
+
+enum rc
+on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__RegisterResponse r = GPU_SIM__REGISTER_RESPONSE__INIT;
+	struct device *d;
+	enum rc rc = device_heard(c, req->registerdevice->metadata, NULL, &d, err);
+
+	if (rc != RC_OK)
+		return rc;
+	d->registered_ms = c->now_ms;
+	r.instance = c->cfg.instance;
+	r.heartbeatms = c->cfg.heartbeat_ms;
+	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
+	reply.registerdevice = &r;
+	answer(c, w, &reply);
+	return RC_OK;
+}

@@ -1,0 +1,200 @@
+/*
+ * status.c - what the coordinator tells about itself, its devices and communicators.
+ */
+#include "coord/coord_impl.h"
+
+#include <stdlib.h>
+
+/* A communicator that the device is in, or 0. */
+static uint64_t
+comm_of(const struct coord *c, const struct device *d)
+{
+	if (d->ncomms == 0)
+		return 0;
+	for (const struct comm *comm = c->comms; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			if (comm->rank[r].dev == d)
+				return comm->id;
+	return 0;
+}
+
+static void
+device_show(const struct coord *c, struct device *d, struct device_msg *out)
+{
+	*out = (struct device_msg){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
+				   GPU_SIM__MEM_ADDR__INIT, GPU_SIM__MEM_ADDR__INIT};
+	out->id.value = d->id;
+	out->min.value = d->min_addr;
+	out->max.value = d->max_addr;
+	out->m.deviceid = &out->id;
+	out->m.minmemaddr = &out->min;
+	out->m.maxmemaddr = &out->max;
+	out->m.address = d->address;
+	out->m.dataaddress = d->data_address;
+	out->m.mempath = d->mem_path;
+	out->m.host = d->host;
+	out->m.pid = d->pid;
+	out->m.ordinal = d->ordinal;
+	out->m.incarnation = d->incarnation;
+	out->m.usedbytes = d->used_bytes;
+	out->m.state = d->lost;
+	out->m.commid = comm_of(c, d);
+}
+
+bool
+device_msgs_init(struct coord *c, struct device *const *dev, size_t n, struct device_msgs *out)
+{
+	*out = (struct device_msgs){alloc_zeroed(n, sizeof *out->v),
+				    alloc_zeroed(n, sizeof *out->p), n};
+	if (!out->v || !out->p) {
+		device_msgs_fini(out);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		device_show(c, dev[i], &out->v[i]);
+		out->p[i] = &out->v[i].m;
+	}
+	return true;
+}
+
+bool
+device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out)
+{
+	struct device *dev[WIRE_MAX_RANKS];
+
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		dev[r] = comm->rank[r].dev;
+	return device_msgs_init(c, dev, comm->nranks, out);
+}
+
+void
+device_msgs_fini(struct device_msgs *m)
+{
+	free(m->v);
+	free(m->p);
+	*m = (struct device_msgs){0};
+}
+
+enum rc
+on_list_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__ListDevicesResponse r = GPU_SIM__LIST_DEVICES_RESPONSE__INIT;
+	struct device_msgs msgs;
+
+	(void)req;
+	if (!device_msgs_init(c, c->device, c->ndevices, &msgs))
+		return err_set(err, RC_NOMEM, "list of devices: out of memory");
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_LIST_DEVICES;
+	reply.listdevices = &r;
+	answer(c, w, &reply);
+	device_msgs_fini(&msgs);
+	return RC_OK;
+}
+
+static void
+comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
+{
+	gpu_sim__comm_summary__init(out);
+	out->commid = comm->id;
+	out->epoch = comm->epoch;
+	out->status = comm->failed.rc != RC_OK			? GPU_SIM__STATUS__FAILED
+		      : comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
+								: GPU_SIM__STATUS__SUCCESS;
+	out->reason = (char *)comm->failed.text;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		ids[r] = comm->rank[r].dev->id;
+	out->deviceids = ids;
+	out->n_deviceids = comm->nranks;
+	out->pending = comm->nruns;
+	out->operations = comm->next_op;
+}
+
+struct summaries {
+	GpuSim__CommSummary *v, **p;
+	uint64_t *ids;
+	size_t n;
+};
+
+static void
+summaries_fini(struct summaries *s)
+{
+	free(s->v);
+	free(s->p);
+	free(s->ids);
+}
+
+static bool
+summaries_init(const struct coord *c, struct summaries *out)
+{
+	size_t nids = 0;
+
+	for (const struct comm *comm = c->comms; comm; comm = comm->next)
+		nids += comm->nranks;
+	*out = (struct summaries){alloc_zeroed(c->ncomms, sizeof *out->v),
+				  alloc_zeroed(c->ncomms, sizeof(void *)),
+				  alloc_zeroed(nids, sizeof *out->ids), 0};
+	if (!out->v || !out->p || !out->ids) {
+		summaries_fini(out);
+		return false;
+	}
+	nids = 0;
+	for (const struct comm *comm = c->comms; comm; comm = comm->next) {
+		comm_show(comm, out->ids + nids, &out->v[out->n]);
+		nids += comm->nranks;
+		out->p[out->n] = &out->v[out->n];
+		out->n++;
+	}
+	return true;
+}
+
+/* What a control message can hold: the lists of devices of the comms go first, then the reasons. */
+static void
+trim(GpuSim__Reply *reply)
+{
+	GpuSim__StatusResponse *r = reply->status;
+	size_t max = WIRE_CONTROL_MAX - 1024;
+
+	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
+		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
+			r->comms[k]->n_deviceids = 0;
+	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
+		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
+			r->comms[k]->reason = (char *)protobuf_c_empty_string;
+}
+
+enum rc
+on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__StatusResponse r = GPU_SIM__STATUS_RESPONSE__INIT;
+	struct device_msgs devices;
+	struct summaries comms;
+	char version[] = GPUSIM_VERSION;
+
+	(void)req;
+	if (!device_msgs_init(c, c->device, c->ndevices, &devices))
+		return err_set(err, RC_NOMEM, "status: out of memory");
+	if (!summaries_init(c, &comms)) {
+		device_msgs_fini(&devices);
+		return err_set(err, RC_NOMEM, "status: out of memory");
+	}
+	r.instance = c->cfg.instance;
+	r.pid = c->cfg.pid;
+	r.uptimems = c->now_ms - c->start_ms;
+	r.version = version;
+	r.address = c->cfg.address;
+	r.n_devices = devices.n;
+	r.devices = devices.p;
+	r.n_comms = comms.n;
+	r.comms = comms.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_STATUS;
+	reply.status = &r;
+	trim(&reply);
+	answer(c, w, &reply);
+	summaries_fini(&comms);
+	device_msgs_fini(&devices);
+	return RC_OK;
+}

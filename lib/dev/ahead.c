@@ -1,0 +1,39 @@
+#include "dev/ahead.h"
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+/* Does step w write what send s reads? */
+static bool
+feeds(const struct plan_step *w, const struct plan_step *s, unsigned char *const base[3],
+      size_t elem)
+{
+	const unsigned char *written, *sent;
+
+	if (w->kind == STEP_SEND || w->count == 0 || s->count == 0)
+		return false;
+	written = base[w->dst] + w->dst_off * elem;
+	sent = base[s->src] + s->src_off * elem;
+	return written < sent + s->count * elem && sent < written + w->count * elem;
+}
+
+uint32_t *
+ahead_compute(const struct plan *plan, unsigned char *const base[3], size_t elem)
+{
+	uint32_t *after = alloc_zeroed(plan->nstep, sizeof *after);
+	size_t back = AHEAD_LOOKBACK;
+
+	if (plan->nstep > AHEAD_WORK / AHEAD_LOOKBACK)
+		back = AHEAD_WORK / plan->nstep;
+	for (size_t j = 0; after && j < plan->nstep; j++) {
+		size_t lowest = j > back ? j - back : 0, k = j;
+
+		if (plan->step[j].kind != STEP_SEND)
+			continue;
+		while (k > lowest && !feeds(&plan->step[k - 1], &plan->step[j], base, elem))
+			k--;
+		after[j] = (uint32_t)k;
+	}
+	return after;
+}

@@ -1,0 +1,16 @@
+/*
+ * collective_impl.h - what collectives and pairs share: running one step of a plan.
+ */
+#ifndef DEV_COLLECTIVE_IMPL_H
+#define DEV_COLLECTIVE_IMPL_H
+
+#include "dev/collective.h"
+
+/* Do one step of a plan, waiting for the peer if need be. */
+enum rc collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
+			uint32_t nranks, struct err *err);
+
+/* Those whom the steps from number `from` on would meet shall hear that it is given up. */
+void collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from);
+
+#endif

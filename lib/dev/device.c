@@ -1,0 +1,202 @@
+/*
+ * Design notes. Requests come on the server's one thread and are answered there, but for runs and
+ * waits, which streams answer. Memory is written and read by requests while kernels run, as host
+ * copies and kernels of a GPU do: ordering them is the client's business.
+ */
+#include "dev/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "dev/device_impl.h"
+
+/* The boot id tells machines apart, and containers of one machine not. */
+static void
+read_host(char *out, size_t n)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f || !fgets(out, (int)n, f))
+		snprintf(out, n, "unknown");
+	out[strcspn(out, "\n")] = '\0';
+	if (f)
+		fclose(f);
+}
+
+enum rc
+device_new(const struct device_config *cfg, struct device **out, struct err *err)
+{
+	struct device *d = calloc(1, sizeof *d);
+	struct xport_config xc = {.data_addr = cfg->data_addr,
+				  .latency_ns = cfg->latency_ns,
+				  .bits_per_s = cfg->bits_per_s};
+	enum rc rc;
+
+	if (!d)
+		return err_set(err, RC_NOMEM, "out of memory");
+	pthread_mutex_init(&d->lock, NULL);
+	d->id = cfg->id;
+	if (d->id == 0 && cfg->mem_path)
+		d->id = devmem_file_id(cfg->mem_path); /* whose memory it was, it is again */
+	if (d->id == 0)
+		d->id = net_random();
+	xc.device_id = d->id;
+	d->incarnation = net_random();
+	d->ordinal = cfg->ordinal;
+	d->keep = cfg->mem_keep;
+	read_host(d->host, sizeof d->host);
+	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
+	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK && !(d->env.events = event_table_new()))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = xport_new(&xc, &d->xport, err);
+	if (rc == RC_OK) {
+		d->env.mem = d->mem;
+		d->env.xport = d->xport;
+		d->env.held = &d->held;
+		rc = streams_new(&d->env, &d->streams, err);
+	}
+	if (rc != RC_OK)
+		device_free(d);
+	else
+		*out = d;
+	return rc;
+}
+
+void
+device_stop(struct device *d)
+{
+	xport_abort_all(d->xport, "the device is shutting down");
+	streams_stop(d->streams);
+}
+
+void
+device_free(struct device *d)
+{
+	if (!d)
+		return;
+	while (d->ngraphs)
+		streams_drop(d->streams, d->graph[--d->ngraphs].program);
+	streams_free(d->streams);
+	xport_free(d->xport);
+	event_table_free(d->env.events);
+	leases_free(d->leases);
+	devmem_close(d->mem, d->keep);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+uint64_t
+device_id(const struct device *d)
+{
+	return d->id;
+}
+
+void
+device_set_address(struct device *d, const char *addr)
+{
+	pthread_mutex_lock(&d->lock);
+	snprintf(d->address, sizeof d->address, "%s", addr);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void
+device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room)
+{
+	*m = (GpuSim__DeviceMetadata)GPU_SIM__DEVICE_METADATA__INIT;
+	room->id = (GpuSim__DeviceId)GPU_SIM__DEVICE_ID__INIT;
+	room->min = room->max = (GpuSim__MemAddr)GPU_SIM__MEM_ADDR__INIT;
+	room->id.value = d->id;
+	room->min.value = devmem_min(d->mem);
+	room->max.value = devmem_max(d->mem);
+	m->deviceid = &room->id;
+	m->minmemaddr = &room->min;
+	m->maxmemaddr = &room->max;
+	pthread_mutex_lock(&d->lock);
+	snprintf(room->address, sizeof room->address, "%s", d->address);
+	pthread_mutex_unlock(&d->lock);
+	m->address = room->address;
+	m->dataaddress = (char *)xport_address(d->xport);
+	m->mempath = (char *)devmem_path(d->mem);
+	m->host = d->host;
+	m->pid = (uint32_t)getpid();
+	m->ordinal = d->ordinal;
+	m->incarnation = d->incarnation;
+	m->usedbytes = devmem_used(d->mem, NULL);
+}
+
+void
+device_tick(struct device *d)
+{
+	leases_tick(d->leases, clock_now_ns());
+	streams_tick(d->streams);
+}
+
+void
+device_gone(void *device, uint64_t client_id)
+{
+	struct device *d = device;
+
+	lease_client_gone(d->leases, client_id, clock_now_ns());
+}
+
+static void
+serve_metadata(struct device *d, struct rpc_call *call)
+{
+	GpuSim__GetDeviceMetadataResponse r = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__DeviceMetadata m;
+	struct device_room room;
+
+	device_metadata(d, &m, &room);
+	r.metadata = &m;
+	reply.body_case = GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA;
+	reply.getdevicemetadata = &r;
+	rpc_reply(call, &reply);
+}
+
+void
+device_call(void *device, struct rpc_call *call)
+{
+	struct device *d = device;
+	const GpuSim__Request *req = rpc_request(call);
+	struct err err;
+
+	lease_client_here(d->leases, req->clientid);
+	switch (req->body_case) {
+	case GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA:
+		serve_metadata(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_MALLOC:
+	case GPU_SIM__REQUEST__BODY_FREE:
+	case GPU_SIM__REQUEST__BODY_WRITE:
+	case GPU_SIM__REQUEST__BODY_READ:
+		serve_memory(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
+	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
+	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
+		serve_comm(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_RUN:
+	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
+	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
+		serve_run(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
+	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:
+	case GPU_SIM__REQUEST__BODY_STREAM_SEND:
+	case GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS:
+		serve_transfer(d, call);
+		break;
+	default:
+		err_set(&err, RC_INVAL, "%s is for the coordinator, not a device",
+			wire_request_name(req));
+		rpc_reply_err(call, &err);
+	}
+}

@@ -1,0 +1,54 @@
+/*
+ * device.h - one simulated GPU: memory, streams, kernels, peers, and the service that offers them.
+ */
+#ifndef DEV_DEVICE_H
+#define DEV_DEVICE_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "mem/devmem.h"
+#include "net/net.h"
+#include "net/rpc_server.h"
+
+struct device;
+
+struct device_config {
+	uint64_t id; /* 0: that of an existing memory file, else random */
+	uint64_t mem_bytes;
+	const char *mem_path; /* NULL: under /dev/shm */
+	enum devmem_keep mem_keep;
+	const char *data_addr;
+	uint32_t ordinal;
+	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
+};
+
+enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);
+
+/* End what runs, with RC_ABORTED for who waits for it; to be done before the server is stopped. */
+void device_stop(struct device *d);
+
+/* The device is stopped and nobody calls it any more. NULL is legal. */
+void device_free(struct device *d);
+
+/* Serve a request; for struct rpc_handler, arg is the device. */
+void device_call(void *device, struct rpc_call *call);
+void device_gone(void *device, uint64_t client_id);
+
+/* To be called every 100 ms or so: leases and waiters. */
+void device_tick(struct device *d);
+
+/* Where its control address is, for the metadata. */
+void device_set_address(struct device *d, const char *addr);
+
+/* The device's description; what it points to lives in *room, or as long as the device. */
+struct device_room {
+	GpuSim__DeviceId id;
+	GpuSim__MemAddr min, max;
+	char address[NET_ADDR_MAX];
+};
+void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
+
+uint64_t device_id(const struct device *d);
+
+#endif

@@ -1,0 +1,106 @@
+#include "dev/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "dev/collective.h"
+
+/* What is waited for has been queued and ends by itself, be it a long graph: this is for bugs. */
+#define EVENT_WAIT_MS 86400000
+
+static enum rc
+run_kernel(const struct execution *x, const struct inst_kernel *k, uint64_t iteration,
+	   struct err *err)
+{
+	union kernel_value v[KERNEL_MAX_PARAMS];
+
+	iteration += x->first_iteration;
+	if (!k->stepped || iteration == 0)
+		return k->kernel->run(x->mem, k->v, err);
+	memcpy(v, k->v, sizeof v);
+	for (unsigned i = 0; i < KERNEL_MAX_PARAMS; i++)
+		if (k->step[i])
+			v[i].u += k->step[i] * iteration;
+	return k->kernel->run(x->mem, v, err);
+}
+
+static uint64_t
+operation_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration)
+{
+	return c->fixed_op ? c->fixed_op : x->first_op + iteration * x->stride + c->op_offset;
+}
+
+/* The sends and receives at the head of the list, together. */
+static enum rc
+run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
+	  size_t *ndone, struct err *err)
+{
+	struct pair one, *q = &one;
+	size_t k = 1;
+	enum rc rc;
+
+	while (k < n && x->program->inst[at[k]].kind == INST_P2P)
+		k++;
+	if (k > 1 && !(q = alloc_zeroed(k, sizeof *q)))
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < k; i++) {
+		const struct inst_coll *c = &x->program->inst[at[i]].coll;
+
+		q[i] = (struct pair){.c = c, .op = operation_number(x, c, iteration)};
+	}
+	*ndone = k;
+	rc = pairs_run(x->xport, x->program, q, k, err);
+	if (q != &one)
+		free(q);
+	return rc;
+}
+
+static enum rc
+run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *err)
+{
+	const struct inst *i = &x->program->inst[at];
+	const struct event_number *e = &x->event[at];
+
+	switch (i->kind) {
+	case INST_KERNEL:
+		return run_kernel(x, &i->kernel, iteration, err);
+	case INST_MEMSET:
+		if (i->bytes.nbytes)
+			memset(i->bytes.dst, i->bytes.value, i->bytes.nbytes);
+		return RC_OK;
+	case INST_COPY:
+		if (i->bytes.nbytes)
+			memmove(i->bytes.dst, i->bytes.src, i->bytes.nbytes);
+		return RC_OK;
+	case INST_RECORD:
+		event_record(i->event.event, e->first + iteration * e->step);
+		return RC_OK;
+	case INST_WAIT:
+		return event_wait(i->event.event, e->first + iteration * e->step,
+				  deadline_in_ms(EVENT_WAIT_MS), err);
+	case INST_COLL:
+		return collective_run(x->xport, x->program, &i->coll,
+				      operation_number(x, &i->coll, iteration), err);
+	case INST_P2P:
+		break;
+	}
+	return err_set(err, RC_INTERNAL, "unknown instruction");
+}
+
+enum rc
+execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n, size_t *ndone,
+	struct err *err)
+{
+	const struct inst *i = &x->program->inst[at[0]];
+	enum rc rc;
+
+	*ndone = 1;
+	if (i->kind == INST_P2P)
+		return run_pairs(x, iteration, at, n, ndone, err);
+	rc = run_one(x, iteration, at[0], err);
+	if (rc != RC_OK)
+		err_prefix(err, "%s", inst_name(i));
+	return rc;
+}

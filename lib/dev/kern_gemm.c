@@ -1,0 +1,87 @@
+/*
+ * kern_gemm.c - matrix products, by the BLAS.
+ */
+#include "dev/kern_impl.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+enum { M, N, K, A, B, C, ALPHA, BETA, TA, TB, DTYPE };
+
+/* c *= beta, all that is left of a product with k = 0. */
+static void
+scale_matrix(void *c, size_t n, size_t size, double beta)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		kern_put(c, i, size,
+			 size == sizeof(float) ? (float)beta * kern_get(c, i, size)
+					       : beta * kern_get(c, i, size));
+}
+
+static enum rc
+gemm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_gemm, .mem = mem, .v = v, .err = err};
+	uint64_t m = v[M].u, n = v[N].u, k = v[K].u;
+	size_t size = kern_float(&call, DTYPE);
+	CBLAS_TRANSPOSE ta = v[TA].u ? CblasTrans : CblasNoTrans;
+	CBLAS_TRANSPOSE tb = v[TB].u ? CblasTrans : CblasNoTrans;
+	void *a, *b, *c;
+	int lda, ldb;
+
+	if (m > INT_MAX || n > INT_MAX || k > INT_MAX)
+		kern_fail(&call, RC_INVAL, "m, n and k are at most %d", INT_MAX);
+	a = kern_at(&call, A, m, k, size);
+	b = kern_at(&call, B, k, n, size);
+	c = kern_at(&call, C, m, n, size);
+	kern_apart(&call, A, C);
+	kern_apart(&call, B, C);
+	if (call.rc != RC_OK || m == 0 || n == 0)
+		return call.rc;
+
+	/* Some versions of OpenBLAS multiply c by a zero beta, and keep its NaNs. */
+	if (v[BETA].f == 0)
+		memset(c, 0, m * n * size);
+	if (k == 0) {
+		scale_matrix(c, m * n, size, v[BETA].f);
+		return RC_OK;
+	}
+	lda = (int)(v[TA].u ? m : k);
+	ldb = (int)(v[TB].u ? k : n);
+	if (size == sizeof(float))
+		cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, (float)v[ALPHA].f, a,
+			    lda, b, ldb, (float)v[BETA].f, c, (int)n);
+	else
+		cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, v[ALPHA].f, a, lda, b,
+			    ldb, v[BETA].f, c, (int)n);
+	return RC_OK;
+}
+
+/*
+ * gemm - c[m,n] = alpha op(a) op(b) + beta c, where op(a) is [m,k] and op(b) is [k,n].
+ *
+ * c overlaps neither a nor b. beta 0 does not read c, alpha 0 does not read a or b.
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_gemm.c
+ */
+const struct kernel kernel_gemm = {
+    .name = "gemm",
+    .summary = "matrix product c = alpha op(a) op(b) + beta c",
+    .params =
+	{
+	    [M] = {"m", KP_COUNT, false, 0, "rows of c and op(a)"},
+	    [N] = {"n", KP_COUNT, false, 0, "columns of c and op(b)"},
+	    [K] = {"k", KP_COUNT, false, 0, "columns of op(a), rows of op(b)"},
+	    [A] = {"a", KP_ADDR, false, 0, "[m,k], or [k,m] with ta"},
+	    [B] = {"b", KP_ADDR, false, 0, "[k,n], or [n,k] with tb"},
+	    [C] = {"c", KP_ADDR, false, 0, "[m,n], in and out"},
+	    [ALPHA] = {"alpha", KP_REAL, true, 1, "factor of the product"},
+	    [BETA] = {"beta", KP_REAL, true, 0, "factor of the old c"},
+	    [TA] = {"ta", KP_FLAG, true, 0, "transpose a"},
+	    [TB] = {"tb", KP_FLAG, true, 0, "transpose b"},
+	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = gemm_run,
+};

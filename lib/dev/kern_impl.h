@@ -1,0 +1,71 @@
+/*
+ * kern_impl.h - what the kernels share: the table's entries, and how arguments become host
+ * pointers.
+ *
+ * A kernel asks for everything it needs through one struct kern_call, then looks at call.rc once,
+ * and only then touches memory: after the first failure the other requests do nothing.
+ */
+#ifndef DEV_KERN_IMPL_H
+#define DEV_KERN_IMPL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dev/kernel.h"
+#include "mem/dtype.h"
+
+extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather, kernel_axpy,
+    kernel_scale, kernel_gemm, kernel_bias_add, kernel_bias_grad, kernel_relu, kernel_relu_grad,
+    kernel_softmax_xent, kernel_argmax, kernel_accuracy, kernel_sgd, kernel_adam;
+
+/* One run of a kernel; the caller sets the first four. */
+struct kern_call {
+	const struct kernel *k;
+	const struct devmem *mem;
+	const union kernel_value *v;
+	struct err *err;
+	enum rc rc; /* the first failure, already told in *err */
+	struct {
+		unsigned char *p;
+		size_t nbytes;
+	} area[KERNEL_MAX_PARAMS]; /* by parameter: what kern_at gave */
+};
+
+/* The size of the type in parameter `param`; fails when it is no type. */
+size_t kern_type(struct kern_call *c, unsigned param);
+
+/* Likewise, but f32 and f64 only. */
+size_t kern_float(struct kern_call *c, unsigned param);
+
+/* The host pointer of rows x cols elements of `size` bytes at the address in parameter `param`;
+ * fails when a byte is outside memory or the address is no multiple of size. NULL on failure. */
+void *kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols, size_t size);
+
+/* Fails when the areas of two parameters share a byte; kern_inplace lets them be the very same. */
+void kern_apart(struct kern_call *c, unsigned p, unsigned q);
+void kern_inplace(struct kern_call *c, unsigned p, unsigned q);
+
+/* Records the first failure, after the kernel's name; returns c->rc. */
+enum rc kern_fail(struct kern_call *c, enum rc rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* n doubles to elements of type t, rounded to nearest even. Integers saturate and NaN becomes 0. */
+void kern_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n);
+
+/* Element i of a vector of float (size 4) or double (size 8). */
+static inline double
+kern_get(const void *p, size_t i, size_t size)
+{
+	return size == sizeof(double) ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static inline void
+kern_put(void *p, size_t i, size_t size, double value)
+{
+	if (size == sizeof(double))
+		((double *)p)[i] = value;
+	else
+		((float *)p)[i] = (float)value;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * kern_nn.c - what lies between the matrix products of a network: biases and rectifiers.
+ */
+#include "dev/kern_impl.h"
+
+#include "mem/clones.h"
+
+#define BLOCK 256
+
+/* ---- bias_add */
+
+enum { BADD_X, BADD_BIAS, BADD_ROWS, BADD_COLS, BADD_DTYPE };
+
+#define BIAS_ADD_LOOP(type)                                                            \
+	HOT_CLONES static void bias_add_##type(type *x, const type *bias, size_t rows, \
+					       size_t cols)                            \
+	{                                                                              \
+		size_t i;                                                              \
+                                                                                       \
+		for (; rows > 0; rows--, x += cols) {                                  \
+			HOT_LOOP                                                       \
+			for (i = 0; i < cols; i++)                                     \
+				x[i] += bias[i];                                       \
+		}                                                                      \
+	}
+BIAS_ADD_LOOP(float)
+BIAS_ADD_LOOP(double)
+
+static enum rc
+bias_add_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_bias_add, .mem = mem, .v = v, .err = err};
+	uint64_t rows = v[BADD_ROWS].u, cols = v[BADD_COLS].u;
+	size_t size = kern_float(&call, BADD_DTYPE);
+	void *x = kern_at(&call, BADD_X, rows, cols, size);
+	const void *bias = kern_at(&call, BADD_BIAS, cols, 1, size);
+
+	kern_apart(&call, BADD_X, BADD_BIAS);
+	if (call.rc != RC_OK || cols == 0)
+		return call.rc;
+	if (size == sizeof(float))
+		bias_add_float(x, bias, rows, cols);
+	else
+		bias_add_double(x, bias, rows, cols);
+	return RC_OK;
+}
+
+/*
+ * bias_add - x[r,c] += bias[c]. The areas do not overlap.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_bias_add = {
+    .name = "bias_add",
+    .summary = "add a vector to each row",
+    .params =
+	{
+	    [BADD_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},
+	    [BADD_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},
+	    [BADD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
+	    [BADD_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
+	    [BADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = bias_add_run,
+};
+
+/* ---- bias_grad */
+
+enum { BGRAD_DB, BGRAD_DY, BGRAD_ROWS, BGRAD_COLS, BGRAD_DTYPE };
+
+/* Sums in double, a block of columns at a time, so that memory is read along the rows. */
+#define BIAS_GRAD_LOOP(type)                                                           \
+	HOT_CLONES static void bias_grad_##type(type *db, const type *dy, size_t rows, \
+						size_t cols)                           \
+	{                                                                              \
+		size_t at, r, i, n;                                                    \
+		double sum[BLOCK];                                                     \
+                                                                                       \
+		for (at = 0; at < cols; at += n) {                                     \
+			n = cols - at < BLOCK ? cols - at : BLOCK;                     \
+			for (i = 0; i < n; i++)                                        \
+				sum[i] = 0;                                            \
+			for (r = 0; r < rows; r++) {                                   \
+				for (i = 0; i < n; i++)                                \
+					sum[i] += (double)dy[r * cols + at + i];       \
+			}                                                              \
+			for (i = 0; i < n; i++)                                        \
+				db[at + i] = (type)sum[i];                             \
+		}                                                                      \
+	}
+BIAS_GRAD_LOOP(float)
+BIAS_GRAD_LOOP(double)
+
+static enum rc
+bias_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_bias_grad, .mem = mem, .v = v, .err = err};
+	uint64_t rows = v[BGRAD_ROWS].u, cols = v[BGRAD_COLS].u;
+	size_t size = kern_float(&call, BGRAD_DTYPE);
+	void *db = kern_at(&call, BGRAD_DB, cols, 1, size);
+	const void *dy = kern_at(&call, BGRAD_DY, rows, cols, size);
+
+	kern_apart(&call, BGRAD_DB, BGRAD_DY);
+	if (call.rc != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		bias_grad_float(db, dy, rows, cols);
+	else
+		bias_grad_double(db, dy, rows, cols);
+	return RC_OK;
+}
+
+/*
+ * bias_grad - db[c] = sum over r of dy[r,c], summed in double. The areas do not overlap.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_bias_grad = {
+    .name = "bias_grad",
+    .summary = "sum the rows: the gradient of bias_add",
+    .params =
+	{
+	    [BGRAD_DB] = {"db", KP_ADDR, false, 0, "[cols] out"},
+	    [BGRAD_DY] = {"dy", KP_ADDR, false, 0, "[rows,cols] in"},
+	    [BGRAD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of dy"},
+	    [BGRAD_COLS] = {"cols", KP_COUNT, false, 0, "columns of dy"},
+	    [BGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = bias_grad_run,
+};
+
+/* ---- relu */
+
+enum { RELU_Y, RELU_X, RELU_N, RELU_DTYPE };
+
+/* Written so that NaN, which is not <= 0, stays. */
+#define RELU_LOOP(type)                                                      \
+	HOT_CLONES static void relu_##type(type *y, const type *x, size_t n) \
+	{                                                                    \
+		size_t i;                                                    \
+                                                                             \
+		HOT_LOOP                                                     \
+		for (i = 0; i < n; i++)                                      \
+			y[i] = x[i] <= 0 ? 0 : x[i];                         \
+	}
+RELU_LOOP(float)
+RELU_LOOP(double)
+
+static enum rc
+relu_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_relu, .mem = mem, .v = v, .err = err};
+	size_t size = kern_float(&call, RELU_DTYPE), n = v[RELU_N].u;
+	void *y = kern_at(&call, RELU_Y, n, 1, size);
+	const void *x = kern_at(&call, RELU_X, n, 1, size);
+
+	kern_inplace(&call, RELU_Y, RELU_X);
+	if (call.rc != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		relu_float(y, x, n);
+	else
+		relu_double(y, x, n);
+	return RC_OK;
+}
+
+/*
+ * relu - y[i] = max(x[i], 0); NaN stays NaN. y may be x.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_relu = {
+    .name = "relu",
+    .summary = "rectify: y = max(x, 0)",
+    .params =
+	{
+	    [RELU_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
+	    [RELU_X] = {"x", KP_ADDR, false, 0, "[n] in"},
+	    [RELU_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [RELU_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = relu_run,
+};
+
+/* ---- relu_grad */
+
+enum { RGRAD_DX, RGRAD_DY, RGRAD_X, RGRAD_N, RGRAD_DTYPE };
+
+#define RELU_GRAD_LOOP(type)                                                                       \
+	HOT_CLONES static void relu_grad_##type(type *dx, const type *dy, const type *x, size_t n) \
+	{                                                                                          \
+		size_t i;                                                                          \
+		type d;                                                                            \
+                                                                                                   \
+		HOT_LOOP                                                                           \
+		for (i = 0; i < n; i++) {                                                          \
+			d = dy[i];                                                                 \
+			dx[i] = x[i] > 0 ? d : 0;                                                  \
+		}                                                                                  \
+	}
+RELU_GRAD_LOOP(float)
+RELU_GRAD_LOOP(double)
+
+static enum rc
+relu_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_relu_grad, .mem = mem, .v = v, .err = err};
+	size_t size = kern_float(&call, RGRAD_DTYPE), n = v[RGRAD_N].u;
+	void *dx = kern_at(&call, RGRAD_DX, n, 1, size);
+	const void *dy = kern_at(&call, RGRAD_DY, n, 1, size);
+	const void *x = kern_at(&call, RGRAD_X, n, 1, size);
+
+	kern_inplace(&call, RGRAD_DX, RGRAD_DY);
+	kern_inplace(&call, RGRAD_DX, RGRAD_X);
+	if (call.rc != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		relu_grad_float(dx, dy, x, n);
+	else
+		relu_grad_double(dx, dy, x, n);
+	return RC_OK;
+}
+
+/*
+ * relu_grad - dx[i] = dy[i] where x[i] > 0, else 0. dx may be dy or x.
+ *
+ * relu's output serves as x too: it is positive where the input was.
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_relu_grad = {
+    .name = "relu_grad",
+    .summary = "gradient of relu",
+    .params =
+	{
+	    [RGRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or x"},
+	    [RGRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
+	    [RGRAD_X] = {"x", KP_ADDR, false, 0, "[n] relu's input or output"},
+	    [RGRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [RGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = relu_grad_run,
+};

@@ -1,0 +1,217 @@
+/*
+ * kern_opt.c - optimiser steps: what PyTorch's SGD, Adam and AdamW do to one flat vector of
+ * weights.
+ */
+#include "dev/kern_impl.h"
+
+#include <math.h>
+
+#include "mem/clones.h"
+
+/* ---- sgd */
+
+enum {
+	SGD_W,
+	SGD_GRAD,
+	SGD_V,
+	SGD_N,
+	SGD_LR,
+	SGD_MOMENTUM,
+	SGD_DECAY,
+	SGD_NESTEROV,
+	SGD_DTYPE,
+};
+
+#define SGD_LOOPS(type)                                                                       \
+	HOT_CLONES static void sgd_##type(type *w, const type *g, type *v, size_t n, type lr, \
+					  type mu, type decay, bool nesterov)                 \
+	{                                                                                     \
+		size_t i;                                                                     \
+		type d;                                                                       \
+                                                                                              \
+		if (v == NULL) {                                                              \
+			HOT_LOOP                                                              \
+			for (i = 0; i < n; i++)                                               \
+				w[i] -= lr * (g[i] + decay * w[i]);                           \
+		} else if (nesterov) {                                                        \
+			HOT_LOOP                                                              \
+			for (i = 0; i < n; i++) {                                             \
+				d = g[i] + decay * w[i];                                      \
+				v[i] = mu * v[i] + d;                                         \
+				w[i] -= lr * (d + mu * v[i]);                                 \
+			}                                                                     \
+		} else {                                                                      \
+			HOT_LOOP                                                              \
+			for (i = 0; i < n; i++) {                                             \
+				v[i] = mu * v[i] + (g[i] + decay * w[i]);                     \
+				w[i] -= lr * v[i];                                            \
+			}                                                                     \
+		}                                                                             \
+	}
+SGD_LOOPS(float)
+SGD_LOOPS(double)
+
+static enum rc
+sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_sgd, .mem = mem, .v = v, .err = err};
+	uint64_t n = v[SGD_N].u;
+	size_t size = kern_float(&call, SGD_DTYPE);
+	double lr = v[SGD_LR].f, mu = v[SGD_MOMENTUM].f, decay = v[SGD_DECAY].f;
+	bool nesterov = v[SGD_NESTEROV].u != 0;
+	void *w = kern_at(&call, SGD_W, n, 1, size), *g = kern_at(&call, SGD_GRAD, n, 1, size);
+	void *velocity = NULL;
+
+	if (mu != 0) {
+		velocity = kern_at(&call, SGD_V, n, 1, size);
+		kern_apart(&call, SGD_W, SGD_V);
+		kern_apart(&call, SGD_GRAD, SGD_V);
+	} else if (nesterov) {
+		kern_fail(&call, RC_INVAL, "nesterov wants a momentum");
+	}
+	kern_apart(&call, SGD_W, SGD_GRAD);
+	if (call.rc != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		sgd_float(w, g, velocity, n, (float)lr, (float)mu, (float)decay, nesterov);
+	else
+		sgd_double(w, g, velocity, n, lr, mu, decay, nesterov);
+	return RC_OK;
+}
+
+/*
+ * sgd - one step of stochastic gradient descent.
+ *
+ *	d = grad + weight_decay w; v = momentum v + d; w -= lr v (nesterov: lr (d + momentum v))
+ *
+ * v begins as zeros; with momentum 0 it is neither needed nor touched. No areas overlap.
+ * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/t_kern_opt.c
+ */
+const struct kernel kernel_sgd = {
+    .name = "sgd",
+    .summary = "gradient descent step with momentum and weight decay",
+    .params =
+	{
+	    [SGD_W] = {"w", KP_ADDR, false, 0, "[n] weights, in and out"},
+	    [SGD_GRAD] = {"grad", KP_ADDR, false, 0, "[n] gradient"},
+	    [SGD_V] = {"v", KP_ADDR, true, 0, "[n] velocity, in and out; for momentum only"},
+	    [SGD_N] = {"n", KP_COUNT, false, 0, "number of weights"},
+	    [SGD_LR] = {"lr", KP_REAL, false, 0, "learning rate"},
+	    [SGD_MOMENTUM] = {"momentum", KP_REAL, true, 0, "factor of the old velocity"},
+	    [SGD_DECAY] = {"weight_decay", KP_REAL, true, 0, "added to grad, times w"},
+	    [SGD_NESTEROV] = {"nesterov", KP_FLAG, true, 0, "look ahead along the velocity"},
+	    [SGD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = sgd_run,
+};
+
+/* ---- adam */
+
+enum {
+	ADAM_W,
+	ADAM_GRAD,
+	ADAM_M,
+	ADAM_V,
+	ADAM_T,
+	ADAM_N,
+	ADAM_LR,
+	ADAM_BETA1,
+	ADAM_BETA2,
+	ADAM_EPS,
+	ADAM_DECAY,
+	ADAM_DECOUPLED,
+	ADAM_DTYPE,
+};
+
+/* keep: what decoupled decay leaves of w. l2: what the coupled one adds to the gradient, times w.
+ */
+#define ADAM_LOOP(type, sqrt)                                                                     \
+	HOT_CLONES static void adam_##type(type *w, const type *grad, type *m, type *v, size_t n, \
+					   type step, type b1, type c1, type b2, type c2,         \
+					   type root_bias2, type eps, type keep, type l2)         \
+	{                                                                                         \
+		size_t i;                                                                         \
+		type g, old;                                                                      \
+                                                                                                  \
+		HOT_LOOP                                                                          \
+		for (i = 0; i < n; i++) {                                                         \
+			old = w[i] * keep;                                                        \
+			g = grad[i] + l2 * w[i];                                                  \
+			m[i] = b1 * m[i] + c1 * g;                                                \
+			v[i] = b2 * v[i] + c2 * g * g;                                            \
+			w[i] = old - step * m[i] / (sqrt(v[i]) / root_bias2 + eps);               \
+		}                                                                                 \
+	}
+ADAM_LOOP(float, sqrtf)
+ADAM_LOOP(double, sqrt)
+
+static enum rc
+adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
+{
+	static const unsigned areas[] = {ADAM_W, ADAM_GRAD, ADAM_M, ADAM_V, ADAM_T};
+	struct kern_call call = {.k = &kernel_adam, .mem = mem, .v = a, .err = err};
+	uint64_t n = a[ADAM_N].u, *t, now;
+	size_t size = kern_float(&call, ADAM_DTYPE), i, j;
+	double lr = a[ADAM_LR].f, b1 = a[ADAM_BETA1].f, b2 = a[ADAM_BETA2].f, eps = a[ADAM_EPS].f;
+	double decay = a[ADAM_DECAY].f, keep = 1, l2 = 0, step, root;
+	void *w, *g, *m, *v;
+
+	w = kern_at(&call, ADAM_W, n, 1, size);
+	g = kern_at(&call, ADAM_GRAD, n, 1, size);
+	m = kern_at(&call, ADAM_M, n, 1, size);
+	v = kern_at(&call, ADAM_V, n, 1, size);
+	t = kern_at(&call, ADAM_T, 1, 1, sizeof *t);
+	for (i = 0; i < sizeof areas / sizeof areas[0]; i++) {
+		for (j = 0; j < i; j++)
+			kern_apart(&call, areas[j], areas[i]);
+	}
+	if (!(b1 >= 0 && b1 < 1 && b2 >= 0 && b2 < 1))
+		kern_fail(&call, RC_INVAL, "beta1 %g and beta2 %g are not in [0, 1)", b1, b2);
+	if (call.rc != RC_OK)
+		return call.rc;
+
+	now = *t == UINT64_MAX ? *t : *t + 1;
+	step = lr / (1 - pow(b1, (double)now));
+	root = sqrt(1 - pow(b2, (double)now));
+	if (a[ADAM_DECOUPLED].u)
+		keep = 1 - lr * decay;
+	else
+		l2 = decay;
+	if (size == sizeof(float))
+		adam_float(w, g, m, v, n, (float)step, (float)b1, (float)(1 - b1), (float)b2,
+			   (float)(1 - b2), (float)root, (float)eps, (float)keep, (float)l2);
+	else
+		adam_double(w, g, m, v, n, step, b1, 1 - b1, b2, 1 - b2, root, eps, keep, l2);
+	*t = now;
+	return RC_OK;
+}
+
+/*
+ * adam - one step of Adam, or of AdamW with `decoupled`.
+ *
+ * m, v and t begin as zeros. t counts the steps in device memory, so that a replayed graph needs no
+ * new argument; each launch in a step wants a counter of its own. No areas overlap.
+ * Errors: RC_INVAL. Source: Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101;
+ * torch.optim.Adam and AdamW. Checked by: tests/unit/t_kern_opt.c
+ */
+const struct kernel kernel_adam = {
+    .name = "adam",
+    .summary = "Adam step, or AdamW",
+    .params =
+	{
+	    [ADAM_W] = {"w", KP_ADDR, false, 0, "[n] weights, in and out"},
+	    [ADAM_GRAD] = {"grad", KP_ADDR, false, 0, "[n] gradient"},
+	    [ADAM_M] = {"m", KP_ADDR, false, 0, "[n] first moment, in and out"},
+	    [ADAM_V] = {"v", KP_ADDR, false, 0, "[n] second moment, in and out"},
+	    [ADAM_T] = {"t", KP_ADDR, false, 0, "u64[1] steps done, in and out"},
+	    [ADAM_N] = {"n", KP_COUNT, false, 0, "number of weights"},
+	    [ADAM_LR] = {"lr", KP_REAL, true, 1e-3, "learning rate"},
+	    [ADAM_BETA1] = {"beta1", KP_REAL, true, 0.9, "decay of the first moment"},
+	    [ADAM_BETA2] = {"beta2", KP_REAL, true, 0.999, "decay of the second moment"},
+	    [ADAM_EPS] = {"eps", KP_REAL, true, 1e-8, "added to the divisor"},
+	    [ADAM_DECAY] = {"weight_decay", KP_REAL, true, 0, "pull of w towards 0"},
+	    [ADAM_DECOUPLED] = {"decoupled", KP_FLAG, true, 0, "decay as AdamW, not as L2"},
+	    [ADAM_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = adam_run,
+};

@@ -1,0 +1,126 @@
+/*
+ * kernel.c - the table of kernels, and the binding of named arguments to one.
+ */
+#include "dev/kernel.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "dev/kern_impl.h"
+
+/* The order is the order of the help. */
+static const struct kernel *const kernels[] = {
+    &kernel_fill,      &kernel_copy,	 &kernel_cast,	    &kernel_gather,
+    &kernel_axpy,      &kernel_scale,	 &kernel_gemm,	    &kernel_bias_add,
+    &kernel_bias_grad, &kernel_relu,	 &kernel_relu_grad, &kernel_softmax_xent,
+    &kernel_argmax,    &kernel_accuracy, &kernel_sgd,	    &kernel_adam,
+};
+
+const struct kernel *
+kernel_at(unsigned i)
+{
+	return i < sizeof kernels / sizeof kernels[0] ? kernels[i] : NULL;
+}
+
+const struct kernel *
+kernel_find(const char *name)
+{
+	const struct kernel *k;
+	unsigned i;
+
+	for (i = 0; (k = kernel_at(i)) != NULL; i++) {
+		if (strcmp(k->name, name) == 0)
+			return k;
+	}
+	return NULL;
+}
+
+/* The index of a parameter, or the number of parameters when there is no such. */
+static unsigned
+param_find(const struct kernel *k, const char *name)
+{
+	unsigned i;
+
+	for (i = 0; k->params[i].kind != KP_END; i++) {
+		if (strcmp(k->params[i].name, name) == 0)
+			break;
+	}
+	return i;
+}
+
+/* One value as its parameter wants it. */
+static enum rc
+arg_check(const struct kernel *k, const struct kernel_param *p, const struct kernel_arg *arg,
+	  union kernel_value *out, struct err *err)
+{
+	uint64_t u = arg->value.u;
+
+	if (p->kind != KP_ADDR && p->kind != KP_COUNT && arg->step != 0)
+		return err_set(err, RC_INVAL, "%s: %s cannot have a step", k->name, p->name);
+	if (p->kind == KP_REAL) {
+		if (arg->is_real) {
+			out->f = arg->value.f;
+			return RC_OK;
+		}
+		/* Up to 2^53 every whole number is a double. */
+		if (u > UINT64_C(1) << 53)
+			return err_set(err, RC_INVAL, "%s: %s: %" PRIu64 " is too large for a real",
+				       k->name, p->name, u);
+		out->f = (double)u;
+		return RC_OK;
+	}
+	if (arg->is_real)
+		return err_set(err, RC_INVAL, "%s: %s: %g is not a whole number", k->name, p->name,
+			       arg->value.f);
+	if (p->kind == KP_DTYPE && u >= GPUSIM_NDTYPES)
+		return err_set(err, RC_INVAL, "%s: %s: %" PRIu64 " is not a type", k->name, p->name,
+			       u);
+	if (p->kind == KP_FLAG && u > 1)
+		return err_set(err, RC_INVAL, "%s: %s: %" PRIu64 " is not 0 or 1", k->name, p->name,
+			       u);
+	out->u = u;
+	return RC_OK;
+}
+
+enum rc
+kernel_bind(const struct kernel *k, const struct kernel_arg *args, size_t nargs,
+	    union kernel_value *v, uint64_t *step, struct err *err)
+{
+	union kernel_value bound[KERNEL_MAX_PARAMS] = {{0}};
+	uint64_t steps[KERNEL_MAX_PARAMS] = {0};
+	bool given[KERNEL_MAX_PARAMS] = {false};
+	const struct kernel_param *p;
+	enum rc rc;
+	unsigned i;
+	size_t a;
+
+	for (a = 0; a < nargs; a++) {
+		i = param_find(k, args[a].name);
+		p = &k->params[i];
+		if (p->kind == KP_END)
+			return err_set(err, RC_INVAL, "%s: no argument is named '%.64s'", k->name,
+				       args[a].name);
+		if (given[i])
+			return err_set(err, RC_INVAL, "%s: %s is given twice", k->name, p->name);
+		rc = arg_check(k, p, &args[a], &bound[i], err);
+		if (rc != RC_OK)
+			return rc;
+		steps[i] = args[a].step;
+		given[i] = true;
+	}
+	for (i = 0; k->params[i].kind != KP_END; i++) {
+		p = &k->params[i];
+		if (given[i])
+			continue;
+		if (!p->optional)
+			return err_set(err, RC_INVAL, "%s: %s is missing (%s)", k->name, p->name,
+				       p->help);
+		if (p->kind == KP_REAL)
+			bound[i].f = p->dflt;
+		else
+			bound[i].u = (uint64_t)p->dflt;
+	}
+	memcpy(v, bound, sizeof bound);
+	memcpy(step, steps, sizeof steps);
+	return RC_OK;
+}

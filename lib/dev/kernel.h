@@ -1,0 +1,74 @@
+/*
+ * kernel.h - the kernels a device can launch by name: one table for lookup, checking and help.
+ *
+ * Matrices are row-major and dense. Counts are elements. Every address range a kernel touches is
+ * checked against the device's memory before the first element is touched; a wrong argument leaves
+ * memory as it was. Kernels of one device may run concurrently on several streams.
+ */
+#ifndef DEV_KERNEL_H
+#define DEV_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "mem/devmem.h"
+
+#define KERNEL_MAX_PARAMS 16
+
+enum kernel_param_kind {
+	KP_END = 0, /* ends a parameter list */
+	KP_ADDR,    /* device address */
+	KP_COUNT,   /* elements, rows ... */
+	KP_DTYPE,   /* enum gpusim_dtype */
+	KP_FLAG,    /* 0 or 1 */
+	KP_REAL,    /* double */
+};
+
+struct kernel_param {
+	const char *name;
+	enum kernel_param_kind kind;
+	bool optional; /* then `dflt` holds when it is not given (0 for an address: absent) */
+	double dflt;
+	const char *help; /* a few words: shape and unit */
+};
+
+union kernel_value {
+	uint64_t u; /* all kinds but KP_REAL */
+	double f;   /* KP_REAL */
+};
+
+struct kernel {
+	const char *name, *summary;
+	struct kernel_param params[KERNEL_MAX_PARAMS + 1];
+	/* v[i] belongs to params[i]; all are present (given or default). */
+	enum rc (*run)(const struct devmem *mem, const union kernel_value *v, struct err *err);
+};
+
+/* By name; NULL when there is none. */
+const struct kernel *kernel_find(const char *name);
+
+/* The i-th of all kernels, in the order of the table; NULL past the end. */
+const struct kernel *kernel_at(unsigned i);
+
+/* One argument as it comes from the wire. */
+struct kernel_arg {
+	const char *name;
+	bool is_real; /* f holds, else u. A real parameter takes a whole number too. */
+	union kernel_value value;
+	uint64_t step; /* added to u once per graph iteration */
+};
+
+/*
+ * kernel_bind - order and check arguments by name, once, before (repeated) running.
+ *
+ *	v	[out] KERNEL_MAX_PARAMS values in parameter order, defaults filled in
+ *	step	[out] likewise: what each iteration adds (0 where nothing)
+ *
+ * RC_INVAL names the kernel and the argument: unknown, missing, given twice, of the wrong kind.
+ */
+enum rc kernel_bind(const struct kernel *k, const struct kernel_arg *args, size_t nargs,
+		    union kernel_value *v, uint64_t *step, struct err *err);
+
+#endif

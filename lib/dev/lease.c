@@ -1,0 +1,175 @@
+/* Design notes. One lock guards everything; memory is freed under it, so that an address which is
+ * given out again cannot be taken for the one that ran out. */
+#include "dev/lease.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+/* What one client holds; there is none for a client that holds nothing. */
+struct holder {
+	struct holder *next;
+	uint64_t client;
+	uint64_t until_ns; /* 0: the client is there */
+	uint64_t *addr;
+	size_t n, cap;
+};
+
+struct leases {
+	struct devmem *mem;
+	pthread_mutex_t lock;
+	struct holder *holders;
+};
+
+struct leases *
+leases_new(struct devmem *mem)
+{
+	struct leases *l = calloc(1, sizeof *l);
+
+	if (l) {
+		l->mem = mem;
+		pthread_mutex_init(&l->lock, NULL);
+	}
+	return l;
+}
+
+/* Lock held. */
+static void
+drop(struct holder **at)
+{
+	struct holder *h = *at;
+
+	*at = h->next;
+	free(h->addr);
+	free(h);
+}
+
+void
+leases_free(struct leases *l)
+{
+	if (!l)
+		return;
+	while (l->holders)
+		drop(&l->holders);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+/* Lock held. NULL: it holds nothing. */
+static struct holder *
+find(struct leases *l, uint64_t client)
+{
+	struct holder *h = l->holders;
+
+	while (h && h->client != client)
+		h = h->next;
+	return h;
+}
+
+static bool
+add(struct leases *l, uint64_t client, uint64_t addr)
+{
+	struct holder *h = find(l, client);
+	uint64_t *v;
+
+	if (!h) {
+		h = calloc(1, sizeof *h);
+		if (!h)
+			return false;
+		h->client = client;
+		h->next = l->holders;
+		l->holders = h;
+	}
+	if (h->n == h->cap) {
+		v = alloc_resize(h->addr, h->cap * 2 + 16, sizeof *v);
+		if (!v)
+			return false;
+		h->addr = v;
+		h->cap = h->cap * 2 + 16;
+	}
+	h->addr[h->n++] = addr;
+	return true;
+}
+
+enum rc
+lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err)
+{
+	bool good;
+
+	pthread_mutex_lock(&l->lock);
+	good = add(l, client, addr);
+	pthread_mutex_unlock(&l->lock);
+	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* Lock held. The newest first: they are the likeliest to be freed. */
+static bool
+end(struct holder **at, uint64_t addr)
+{
+	struct holder *h = *at;
+
+	for (size_t i = h->n; i-- > 0;)
+		if (h->addr[i] == addr) {
+			h->addr[i] = h->addr[--h->n];
+			if (h->n == 0)
+				drop(at);
+			return true;
+		}
+	return false;
+}
+
+void
+lease_end(struct leases *l, uint64_t addr)
+{
+	struct holder **at = &l->holders;
+
+	pthread_mutex_lock(&l->lock);
+	while (*at && !end(at, addr))
+		at = &(*at)->next;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void
+set_until(struct leases *l, uint64_t client, uint64_t until_ns)
+{
+	struct holder *h;
+
+	pthread_mutex_lock(&l->lock);
+	h = find(l, client);
+	if (h)
+		h->until_ns = until_ns;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void
+lease_client_gone(struct leases *l, uint64_t client, uint64_t now_ns)
+{
+	set_until(l, client, now_ns + LEASE_GRACE_MS * NS_PER_MS);
+}
+
+void
+lease_client_here(struct leases *l, uint64_t client)
+{
+	set_until(l, client, 0);
+}
+
+void
+leases_tick(struct leases *l, uint64_t now_ns)
+{
+	struct holder **at = &l->holders, *h;
+
+	pthread_mutex_lock(&l->lock);
+	while ((h = *at)) {
+		if (h->until_ns == 0 || now_ns < h->until_ns) {
+			at = &h->next;
+			continue;
+		}
+		for (size_t i = 0; i < h->n; i++)
+			devmem_free(l->mem, h->addr[i], NULL);
+		drop(at);
+	}
+	pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,36 @@
+/*
+ * lease.h - allocations that are freed when their client has gone.
+ *
+ * A client is gone when its last connection has been closed for LEASE_GRACE_MS without a new
+ * request. Thread-safe.
+ */
+#ifndef DEV_LEASE_H
+#define DEV_LEASE_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "mem/devmem.h"
+
+#define LEASE_GRACE_MS 2000
+
+struct leases;
+
+/* mem outlives the leases. NULL: out of memory. */
+struct leases *leases_new(struct devmem *mem);
+void leases_free(struct leases *l);
+
+/* addr belongs to client. RC_NOMEM. */
+enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err);
+
+/* addr has been freed. */
+void lease_end(struct leases *l, uint64_t addr);
+
+/* A client has gone, or has shown up (cheap when it has no lease). */
+void lease_client_gone(struct leases *l, uint64_t client, uint64_t now_ns);
+void lease_client_here(struct leases *l, uint64_t client);
+
+/* Free what has run out. */
+void leases_tick(struct leases *l, uint64_t now_ns);
+
+#endif

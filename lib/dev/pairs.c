@@ -1,0 +1,146 @@
+/* Sends and receives that run together, on one thread. */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "dev/collective_impl.h"
+
+static bool
+steps_left(const struct pair *q)
+{
+	return q->next < q->c->plan.nstep;
+}
+
+/* The peer and what the pair waits for next from it. Both kinds have one peer in all steps; a pair
+ * without steps never waits. */
+static uint32_t
+waits_for(const struct pair *q, enum xport_way *way)
+{
+	const struct plan *plan = &q->c->plan;
+
+	*way = q->c->coll == GPUSIM_RECV ? XPORT_RECV : steps_left(q) ? XPORT_SEND : XPORT_TAKEN;
+	return plan->step[steps_left(q) ? q->next : plan->nstep - 1].peer;
+}
+
+/* End a pair that has not failed yet, or has: then with *err, which keeps its text. */
+static enum rc
+end_pair(struct pair *q, enum xport_ending how, struct err *err)
+{
+	struct xport_op *o = q->o;
+
+	if (how == XPORT_GIVE_UP && steps_left(q))
+		collective_involve(o, q->c, q->next);
+	q->o = NULL;
+	return xport_end(o, how, err);
+}
+
+/* The sentence of a failure, with the word for what failed. */
+static enum rc
+blame(const struct pair *q, struct err *err)
+{
+	return err_prefix(err, "%s", coll_name(q->c->coll));
+}
+
+/* Do the steps that can be done without waiting, and end the pair when it can; *moved is set when
+ * anything was done. */
+static enum rc
+advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
+{
+	enum xport_way way;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && steps_left(q)) {
+		uint32_t peer = waits_for(q, &way);
+
+		if (!xport_ready(q->o, peer, way))
+			return RC_OK;
+		rc = collective_step(q->o, q->c, &q->c->plan.step[q->next], p->nranks, err);
+		q->next += rc == RC_OK;
+		*moved = true;
+	}
+	if (rc != RC_OK)
+		return rc;
+	/* A receive ends as soon as it is done, so that its sender hears of it. */
+	if (q->next > 0 && q->c->coll == GPUSIM_SEND) {
+		uint32_t peer = waits_for(q, &way);
+
+		if (!xport_ready(q->o, peer, way))
+			return RC_OK;
+	}
+	*moved = true;
+	return end_pair(q, XPORT_COMPLETE, err);
+}
+
+/* Go round once. *stuck is the first pair that has not ended, or NULL. */
+static enum rc
+go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck, bool *moved,
+	 struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	*stuck = NULL;
+	*moved = false;
+	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+		if (!q[i].o)
+			continue;
+		rc = advance(&q[i], p, moved, err);
+		if (rc != RC_OK)
+			return blame(&q[i], err);
+		if (q[i].o && !*stuck)
+			*stuck = &q[i];
+	}
+	return rc;
+}
+
+static enum rc
+drive(const struct program *p, struct pair *q, size_t n, struct err *err)
+{
+	uint64_t deadline = xport_deadline(q[0].o), seen = 0;
+	struct pair *stuck;
+	bool moved;
+	enum rc rc;
+
+	while ((rc = go_round(p, q, n, &stuck, &moved, err)) == RC_OK && stuck) {
+		enum xport_way way;
+		uint32_t peer;
+
+		/* What comes after this reading ends the wait; so go round once more before
+		 * waiting. */
+		if (moved || seen != xport_moves(stuck->o)) {
+			seen = xport_moves(stuck->o);
+			deadline = moved ? xport_deadline(stuck->o) : deadline;
+			continue;
+		}
+		peer = waits_for(stuck, &way);
+		rc = xport_wait(stuck->o, peer, way, seen, deadline, err);
+		if (rc != RC_OK)
+			return blame(stuck, err);
+		for (size_t i = 0; i < n && rc == RC_OK; i++)
+			if (q[i].o)
+				rc = xport_tend(q[i].o, err);
+		if (rc != RC_OK)
+			return rc;
+	}
+	return rc;
+}
+
+enum rc
+pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n, struct err *err)
+{
+	uint64_t nbytes = 0;
+	enum rc rc = RC_OK;
+
+	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+		rc = xport_begin(x, p->comm, p->epoch, q[i].op, &q[i].o, err);
+		if (rc != RC_OK)
+			blame(&q[i], err);
+		nbytes += q[i].c->nelem * q[i].c->elem;
+	}
+	for (size_t i = 0; i < n && rc == RC_OK; i++)
+		xport_allow(q[i].o, nbytes);
+	if (rc == RC_OK)
+		rc = drive(p, q, n, err);
+	for (size_t i = 0; i < n; i++)
+		if (q[i].o)
+			end_pair(&q[i], XPORT_GIVE_UP, err);
+	return rc;
+}

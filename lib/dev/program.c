@@ -1,0 +1,438 @@
+#include "dev/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/shape.h"
+#include "dev/ahead.h"
+#include "mem/dtype.h"
+#include "wire/frame.h"
+#include "wire/wire.h"
+
+#define CHUNK_DEFAULT (256u << 10) /* bytes */
+
+const char *
+inst_name(const struct inst *i)
+{
+	switch (i->kind) {
+	case INST_KERNEL:
+		return i->kernel.kernel->name;
+	case INST_MEMSET:
+		return "memset";
+	case INST_COPY:
+		return "copy";
+	case INST_RECORD:
+		return "record";
+	case INST_WAIT:
+		return "wait";
+	case INST_COLL:
+	case INST_P2P:
+		return coll_name(i->coll.coll);
+	}
+	return "?";
+}
+
+/* The host pointer of a range; nothing of nothing may be anywhere. */
+static enum rc
+resolve(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes, void **out,
+	struct err *err)
+{
+	*out = NULL;
+	return nbytes == 0 ? RC_OK : devmem_range(mem, what, addr, nbytes, out, err);
+}
+
+static enum rc
+build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
+{
+	struct kernel_arg args[WIRE_MAX_ARGS];
+	struct inst_kernel *k = &i->kernel;
+	enum rc rc;
+
+	i->kind = INST_KERNEL;
+	if (l->n_args > WIRE_MAX_ARGS)
+		return err_set(err, RC_INVAL, "%zu arguments, at most %d", l->n_args,
+			       WIRE_MAX_ARGS);
+	k->kernel = kernel_find(l->kernel);
+	if (!k->kernel)
+		return err_set(err, RC_NOTFOUND, "no kernel '%s'", l->kernel);
+	for (size_t a = 0; a < l->n_args; a++) {
+		const GpuSim__KernelArg *from = l->args[a];
+
+		args[a].name = from->name;
+		args[a].is_real = from->value_case == GPU_SIM__KERNEL_ARG__VALUE_F;
+		if (args[a].is_real)
+			args[a].value.f = from->f;
+		else
+			args[a].value.u =
+			    from->value_case == GPU_SIM__KERNEL_ARG__VALUE_U ? from->u : 0;
+		args[a].step = from->step;
+	}
+	rc = kernel_bind(k->kernel, args, l->n_args, k->v, k->step, err);
+	for (unsigned p = 0; rc == RC_OK && p < KERNEL_MAX_PARAMS; p++)
+		k->stepped |= k->step[p] != 0;
+	return rc;
+}
+
+/* The plan and its buffers; `c` has coll, dtype and op already. */
+static enum rc
+build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
+	   uint64_t recv, uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
+{
+	const struct plan_algo *row;
+	struct shape shape;
+	void *p;
+	enum rc rc = plan_algo_find(a->coll, algo, &row, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (chunk_bytes > FRAME_PAYLOAD_MAX)
+		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", chunk_bytes,
+			       FRAME_PAYLOAD_MAX);
+	c->algo = row->name;
+	c->elem = dtype_size(c->dtype);
+	if (c->elem == 0 || (unsigned)c->op >= GPUSIM_NOPS)
+		return err_set(err, RC_INVAL, "unknown type %d or operation %d", (int)c->dtype,
+			       (int)c->op);
+	if (a->nelem > UINT64_MAX / c->elem)
+		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
+			       a->nelem);
+	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / c->elem;
+	if (a->chunk == 0)
+		a->chunk = 1;
+	shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
+	rc = resolve(env->mem, "send buffer", send, shape.in * c->elem, &p, err);
+	if (rc != RC_OK)
+		return rc;
+	c->base[PLAN_IN] = p;
+	rc = resolve(env->mem, "receive buffer", recv, shape.out * c->elem, &p, err);
+	if (rc != RC_OK)
+		return rc;
+	c->base[PLAN_OUT] = p;
+	rc = shape_place(&shape, send, recv, c->elem, err);
+	if (rc != RC_OK)
+		return rc;
+	c->nelem = a->nelem;
+	return plan_build(a, algo, &c->plan, err);
+}
+
+static enum rc
+build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll *m, struct inst *i,
+	   struct err *err)
+{
+	struct plan_args a = {.coll = (enum gpusim_coll)m->coll,
+			      .rank = p->rank,
+			      .nranks = p->nranks,
+			      .root = m->root,
+			      .nelem = m->nelem};
+	struct inst_coll *c = &i->coll;
+	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
+	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
+
+	i->kind = send || recv ? INST_P2P : INST_COLL;
+	if (p->comm == 0)
+		return err_set(err, RC_INVAL, "a collective needs a communicator");
+	c->coll = (enum gpusim_coll)m->coll;
+	c->dtype = (enum gpusim_dtype)m->dtype;
+	c->op = (enum gpusim_op)m->op;
+	c->op_offset = m->opoffset;
+	if (m->opoffset >= FRAME_OP_MAX)
+		return err_set(err, RC_INVAL, "bad operation number");
+	if (m->opoffset >= p->op_offsets)
+		p->op_offsets = m->opoffset + 1;
+	if (m->p2p >= FRAME_P2P_MAX || (m->p2p && i->kind != INST_P2P))
+		return err_set(err, RC_INVAL, "bad pair number");
+	if (m->p2p)
+		c->fixed_op = send ? FRAME_OP_P2P(p->rank, m->root, m->p2p)
+				   : FRAME_OP_P2P(m->root, p->rank, m->p2p);
+	return build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
+}
+
+static enum rc
+build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *op, struct inst *i,
+	   struct err *err)
+{
+	void *dst, *src;
+	enum rc rc;
+
+	i->stream = op->stream;
+	if (op->stream >= STREAM_MAX)
+		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", op->stream,
+			       STREAM_MAX - 1);
+	switch (op->kind_case) {
+	case GPU_SIM__OP__KIND_COLL:
+		return build_coll(env, p, op->coll, i, err);
+	case GPU_SIM__OP__KIND_LAUNCH:
+		return build_kernel(op->launch, i, err);
+	case GPU_SIM__OP__KIND_MEMSET:
+		i->kind = INST_MEMSET;
+		rc = resolve(env->mem, "address", op->memset->addr, op->memset->nbytes, &dst, err);
+		if (rc != RC_OK)
+			return rc;
+		i->bytes = (struct inst_bytes){.dst = dst,
+					       .nbytes = op->memset->nbytes,
+					       .value = (int)(op->memset->value & 0xff)};
+		return RC_OK;
+	case GPU_SIM__OP__KIND_COPY:
+		i->kind = INST_COPY;
+		rc = resolve(env->mem, "destination", op->copy->dst, op->copy->nbytes, &dst, err);
+		if (rc == RC_OK)
+			rc =
+			    resolve(env->mem, "source", op->copy->src, op->copy->nbytes, &src, err);
+		if (rc != RC_OK)
+			return rc;
+		i->bytes = (struct inst_bytes){.dst = dst, .src = src, .nbytes = op->copy->nbytes};
+		return RC_OK;
+	case GPU_SIM__OP__KIND_RECORD:
+		i->kind = INST_RECORD;
+		return event_get(env->events, op->record->id, &i->event.event, err);
+	case GPU_SIM__OP__KIND_WAIT:
+		i->kind = INST_WAIT;
+		return event_get(env->events, op->wait->id, &i->event.event, err);
+	default:
+		return err_set(err, RC_INVAL, "an operation of no known kind");
+	}
+}
+
+static const char *
+op_word(const GpuSim__Op *op)
+{
+	switch (op->kind_case) {
+	case GPU_SIM__OP__KIND_COLL:
+		return coll_name((enum gpusim_coll)op->coll->coll);
+	case GPU_SIM__OP__KIND_LAUNCH:
+		return op->launch->kernel;
+	case GPU_SIM__OP__KIND_MEMSET:
+		return "memset";
+	case GPU_SIM__OP__KIND_COPY:
+		return "copy";
+	default:
+		return "event";
+	}
+}
+
+static enum rc
+program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct program **out,
+	    struct err *err)
+{
+	struct program *p = calloc(1, sizeof *p);
+	struct xport_membership m = {0};
+	enum rc rc = RC_OK;
+
+	if (!p || !(p->inst = calloc(ninst ? ninst : 1, sizeof *p->inst))) {
+		free(p);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	p->refs = 1;
+	if (comm)
+		rc = xport_member(env->xport, comm, &m, err);
+	p->comm = m.comm;
+	p->epoch = m.epoch;
+	p->rank = m.rank;
+	p->nranks = m.nranks;
+	if (rc != RC_OK)
+		program_free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+/* One recording of an event a program, so that iterations can be told apart. Tells waits which
+ * instruction they are for. */
+static enum rc
+match_events(struct program *p, struct err *err)
+{
+	for (size_t i = 0; i < p->ninst; i++)
+		if (p->inst[i].kind == INST_RECORD || p->inst[i].kind == INST_WAIT)
+			p->inst[i].event.record = INST_NONE;
+	for (size_t i = 0; i < p->ninst; i++) {
+		if (p->inst[i].kind != INST_RECORD)
+			continue;
+		for (size_t j = 0; j < p->ninst; j++) {
+			struct inst *in = &p->inst[j];
+
+			if ((in->kind != INST_RECORD && in->kind != INST_WAIT) ||
+			    in->event.event != p->inst[i].event.event || j == i)
+				continue;
+			if (in->kind == INST_RECORD)
+				return err_set(err, RC_INVAL,
+					       "ops %zu and %zu record the same event", i, j);
+			in->event.record = i;
+		}
+	}
+	return RC_OK;
+}
+
+static bool
+is_coll(const struct inst *i)
+{
+	return i->kind == INST_COLL || i->kind == INST_P2P;
+}
+
+/* Scratch for each stream: its collectives run one after the other. */
+static enum rc
+make_scratch(struct program *p, struct err *err)
+{
+	uint64_t most[STREAM_MAX] = {0};
+
+	for (size_t i = 0; i < p->ninst; i++) {
+		const struct inst *in = &p->inst[i];
+		uint64_t n = is_coll(in) ? in->coll.plan.ntmp * in->coll.elem : 0;
+
+		if (n > most[in->stream])
+			most[in->stream] = n;
+	}
+	for (unsigned s = 0; s < STREAM_MAX; s++)
+		if (most[s] && !(p->scratch[s] = malloc(most[s])))
+			return err_set(err, RC_NOMEM, "no memory for %" PRIu64 " bytes of scratch",
+				       most[s]);
+	for (size_t i = 0; i < p->ninst; i++)
+		if (is_coll(&p->inst[i]))
+			p->inst[i].coll.base[PLAN_TMP] = p->scratch[p->inst[i].stream];
+	return RC_OK;
+}
+
+/* With all buffers known: which sends may go ahead. */
+static enum rc
+look_ahead(struct program *p, struct err *err)
+{
+	for (size_t i = 0; i < p->ninst; i++) {
+		struct inst_coll *c = &p->inst[i].coll;
+
+		if (p->inst[i].kind != INST_COLL)
+			continue;
+		c->after = ahead_compute(&c->plan, c->base, c->elem);
+		if (!c->after)
+			return err_set(err, RC_NOMEM, "out of memory");
+	}
+	return RC_OK;
+}
+
+/* Enter what the program takes in the device's account. */
+static enum rc
+account(struct program *p, atomic_size_t *held, struct err *err)
+{
+	size_t n = sizeof *p + p->ninst * sizeof *p->inst;
+
+	for (size_t i = 0; i < p->ninst; i++)
+		if (is_coll(&p->inst[i]))
+			n += p->inst[i].coll.plan.cap * sizeof(struct plan_step) +
+			     p->inst[i].coll.plan.nstep * sizeof(uint32_t);
+	if (!held)
+		return RC_OK;
+	if (atomic_fetch_add(held, n) > PROGRAMS_MAX_HELD - n) {
+		atomic_fetch_sub(held, n);
+		return err_set(err, RC_BUSY,
+			       "the device holds %d MiB of operations already, run or drop some",
+			       PROGRAMS_MAX_HELD >> 20);
+	}
+	p->held = held;
+	p->nbytes = n;
+	return RC_OK;
+}
+
+static enum rc
+finish(const struct program_env *env, struct program *p, struct err *err)
+{
+	enum rc rc = match_events(p, err);
+
+	if (rc == RC_OK)
+		rc = account(p, env->held, err);
+	if (rc == RC_OK)
+		rc = make_scratch(p, err);
+	return rc == RC_OK ? look_ahead(p, err) : rc;
+}
+
+enum rc
+program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *const *ops, size_t nops,
+	      struct program **out, struct err *err)
+{
+	struct program *p;
+	size_t nstep = 0;
+	enum rc rc = program_new(env, comm, nops, &p, err);
+
+	if (rc != RC_OK)
+		return rc;
+	for (size_t k = 0; k < nops && rc == RC_OK; k++) {
+		p->ninst = k + 1;
+		rc = build_inst(env, p, ops[k], &p->inst[k], err);
+		if (rc == RC_OK && is_coll(&p->inst[k])) {
+			nstep += p->inst[k].coll.plan.nstep;
+			if (nstep > PROGRAM_MAX_STEPS)
+				rc = err_set(err, RC_INVAL,
+					     "more than %u messages in one list of operations",
+					     PROGRAM_MAX_STEPS);
+		}
+		if (rc != RC_OK && err)
+			err_prefix(err, "op %zu (%s)", k, op_word(ops[k]));
+	}
+	if (rc == RC_OK)
+		rc = finish(env, p, err);
+	if (rc != RC_OK)
+		program_free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+enum rc
+program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,
+		      uint64_t iterations, struct err *err)
+{
+	uint64_t last = p->op_offsets;
+
+	if (p->op_offsets == 0)
+		return RC_OK;
+	if (first_op >= FRAME_OP_MAX ||
+	    (stride && iterations - 1 > (FRAME_OP_MAX - first_op) / stride))
+		last = UINT64_MAX;
+	else
+		last += first_op + (iterations - 1) * stride;
+	return last <= FRAME_OP_MAX ? RC_OK
+				    : err_set(err, RC_INVAL, "operation numbers out of range");
+}
+
+enum rc
+program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_recv, uint64_t comm,
+		       uint32_t peer, uint64_t addr, uint64_t nbytes, uint64_t op,
+		       struct program **out, struct err *err)
+{
+	struct plan_args a = {.coll = send_or_recv, .root = peer, .nelem = nbytes};
+	struct program *p;
+	enum rc rc = program_new(env, comm, 1, &p, err);
+
+	if (rc != RC_OK)
+		return rc;
+	p->ninst = 1;
+	p->inst[0].kind = INST_P2P;
+	p->inst[0].coll = (struct inst_coll){
+	    .coll = send_or_recv, .dtype = GPUSIM_U8, .op = GPUSIM_SUM, .fixed_op = op};
+	a.rank = p->rank;
+	a.nranks = p->nranks;
+	rc = build_plan(env, &a, NULL, addr, addr, 0, &p->inst[0].coll, err);
+	if (rc == RC_OK)
+		rc = finish(env, p, err);
+	if (rc != RC_OK)
+		program_free(p);
+	else
+		*out = p;
+	return rc;
+}
+
+void
+program_free(struct program *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->ninst; i++)
+		if (is_coll(&p->inst[i])) {
+			plan_fini(&p->inst[i].coll.plan);
+			free(p->inst[i].coll.after);
+		}
+	for (unsigned s = 0; s < STREAM_MAX; s++)
+		free(p->scratch[s]);
+	if (p->held)
+		atomic_fetch_sub(p->held, p->nbytes);
+	free(p->inst);
+	free(p);
+}

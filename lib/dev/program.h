@@ -1,0 +1,119 @@
+/*
+ * program.h - a list of operations as a device runs it: checked and resolved once, run often.
+ *
+ * Kernels have their arguments bound, collectives their plan, addresses are host pointers. Running
+ * a program allocates nothing.
+ */
+#ifndef DEV_PROGRAM_H
+#define DEV_PROGRAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "coll/plan.h"
+#include "dev/event.h"
+#include "dev/kernel.h"
+#include "gpu_sim.pb-c.h"
+#include "mem/devmem.h"
+#include "xport/xport.h"
+
+#define STREAM_MAX	  64	     /* numbered streams of a device */
+#define PROGRAM_MAX_STEPS (1u << 22) /* of all plans of a program */
+#define PROGRAMS_MAX_HELD \
+	(256u << 20) /* bytes of all programs of a device, without their scratch */
+#define INST_NONE SIZE_MAX
+
+enum inst_kind { INST_KERNEL, INST_MEMSET, INST_COPY, INST_RECORD, INST_WAIT, INST_COLL, INST_P2P };
+
+struct inst_kernel {
+	const struct kernel *kernel;
+	union kernel_value v[KERNEL_MAX_PARAMS];
+	uint64_t step[KERNEL_MAX_PARAMS];
+	bool stepped; /* any step is not 0 */
+};
+
+struct inst_bytes { /* memset, copy */
+	void *dst;
+	const void *src;
+	size_t nbytes;
+	int value;
+};
+
+struct inst_event {
+	struct event *event;
+	size_t record; /* the instruction of this program that records the event, or INST_NONE */
+};
+
+/* A collective, or one end of a send/recv pair: a plan over buffers. */
+struct inst_coll {
+	enum gpusim_coll coll;
+	enum gpusim_dtype dtype;
+	enum gpusim_op op;
+	const char *algo;
+	struct plan plan;
+	uint32_t *after;	/* by step, see ahead.h; NULL for pairs */
+	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
+	uint64_t nelem;
+	size_t elem;	    /* bytes */
+	uint64_t op_offset; /* see proto Coll */
+	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */
+};
+
+struct inst {
+	enum inst_kind kind;
+	uint32_t stream;
+	union {
+		struct inst_kernel kernel;
+		struct inst_bytes bytes;
+		struct inst_event event;
+		struct inst_coll coll;
+	};
+};
+
+struct program {
+	struct inst *inst;
+	size_t ninst;
+	uint64_t comm; /* 0: no communicator */
+	uint32_t epoch, rank, nranks;
+	int refs;		   /* holders; guarded by their lock */
+	uint64_t op_offsets;	   /* all collectives' op_offset are below */
+	void *scratch[STREAM_MAX]; /* or NULL */
+	atomic_size_t *held;	   /* where nbytes are counted, or NULL */
+	size_t nbytes;
+};
+
+/* Where a program's operations happen. */
+struct program_env {
+	const struct devmem *mem;
+	struct xport *xport;
+	struct event_table *events;
+	atomic_size_t *held; /* bytes of all programs, or NULL: nobody counts */
+};
+
+/*
+ * program_build - check and resolve.
+ *
+ *	comm	0: collectives are refused; else this device's communicator (RC_NOTFOUND)
+ *
+ * Errors name the operation: "op 3 (gemm): ...". RC_INVAL, RC_NOTFOUND, RC_NOMEM, RC_BUSY too much
+ * is held already.
+ */
+enum rc program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *const *ops,
+		      size_t nops, struct program **out, struct err *err);
+
+/* One send or receive of nbytes bytes under an operation number of its own: the lab's transfers. */
+enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_recv,
+			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
+			       uint64_t op, struct program **out, struct err *err);
+
+/* RC_INVAL: the operations of so many iterations would be numbered past FRAME_OP_MAX. */
+enum rc program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,
+			      uint64_t iterations, struct err *err);
+
+/* NULL is legal. */
+void program_free(struct program *p);
+
+/* A word for one instruction, for errors: "allreduce", "gemm". Static storage. */
+const char *inst_name(const struct inst *i);
+
+#endif

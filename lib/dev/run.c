@@ -1,0 +1,201 @@
+/* A run: the segments it is cut in, the numbers of its events, and how a segment runs. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "dev/execute.h"
+#include "dev/stream_impl.h"
+
+void
+segment_free(struct segment *g)
+{
+	if (!g)
+		return;
+	free(g->at);
+	free(g);
+}
+
+void
+run_free(struct run *r)
+{
+	free(r->event);
+	free(r);
+}
+
+static struct segment *
+segment_new(struct run *r, size_t n)
+{
+	struct segment *g = calloc(1, sizeof *g);
+
+	if (!g)
+		return NULL;
+	g->run = r;
+	g->at = alloc_zeroed(n, sizeof *g->at);
+	if (!g->at) {
+		free(g);
+		return NULL;
+	}
+	return g;
+}
+
+/* One segment for each stream that has instructions. */
+static bool
+make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
+{
+	const struct program *p = r->spec.program;
+	size_t n[STREAM_MAX] = {0};
+
+	for (size_t i = 0; i < p->ninst; i++)
+		n[p->inst[i].stream]++;
+	for (unsigned s = 0; s < STREAM_MAX; s++) {
+		if (n[s] && !(by_stream[s] = segment_new(r, n[s])))
+			return false;
+		r->segments += n[s] != 0;
+	}
+	for (size_t i = 0; i < p->ninst; i++) {
+		struct segment *g = by_stream[p->inst[i].stream];
+
+		g->at[g->n++] = (uint32_t)i;
+	}
+	return true;
+}
+
+struct run *
+run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX])
+{
+	struct run *r = calloc(1, sizeof *r);
+
+	for (unsigned s = 0; s < STREAM_MAX; s++)
+		by_stream[s] = NULL;
+	if (!r)
+		return NULL;
+	r->spec = *spec;
+	r->event = alloc_zeroed(spec->program->ninst + 1, sizeof *r->event);
+	if (!r->event || !make_segments(r, by_stream)) {
+		for (unsigned s = 0; s < STREAM_MAX; s++) {
+			segment_free(by_stream[s]);
+			by_stream[s] = NULL;
+		}
+		run_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+/* Nobody will reach the recordings of a run's instructions [0, n). */
+static void
+pass_all(const struct run *r, size_t n)
+{
+	const struct inst *in = r->spec.program->inst;
+
+	for (size_t i = 0; i < n; i++)
+		if (in[i].kind == INST_RECORD)
+			event_record(in[i].event.event, r->event[i].first + r->spec.iterations - 1);
+}
+
+/*
+ * A wait is for the recording queued before it. When this program records the event itself, that is
+ * the one of its own iteration if it stands before, and of the iteration before if it stands
+ * behind.
+ */
+bool
+run_number_events(struct run *r)
+{
+	const struct program *p = r->spec.program;
+
+	for (size_t i = 0; i < p->ninst; i++)
+		if (p->inst[i].kind == INST_WAIT && p->inst[i].event.record == INST_NONE)
+			r->event[i].first = event_queued(p->inst[i].event.event);
+	for (size_t i = 0; i < p->ninst; i++)
+		if (p->inst[i].kind == INST_RECORD) {
+			uint64_t first = event_queue(p->inst[i].event.event, r->spec.iterations);
+
+			if (first == 0) {
+				pass_all(r, i);
+				return false;
+			}
+			r->event[i] = (struct event_number){first, 1};
+		}
+	for (size_t i = 0; i < p->ninst; i++) {
+		size_t rec = p->inst[i].event.record;
+
+		if (p->inst[i].kind == INST_WAIT && rec != INST_NONE)
+			r->event[i] = (struct event_number){r->event[rec].first - (i < rec), 1};
+	}
+	return true;
+}
+
+/* A segment that failed will not reach its recordings; nobody shall wait for them. */
+static void
+pass_events(const struct segment *g)
+{
+	const struct run *r = g->run;
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct inst *in = &r->spec.program->inst[g->at[i]];
+
+		if (in->kind == INST_RECORD)
+			event_record(in->event.event,
+				     r->event[g->at[i]].first + r->spec.iterations - 1);
+	}
+}
+
+/* Add the time since *t to what it was spent on; waiting for events is neither. */
+static void
+count_time(struct run_result *sum, enum inst_kind kind, uint64_t *t)
+{
+	uint64_t now = clock_now_ns();
+
+	if (kind == INST_COLL || kind == INST_P2P)
+		sum->comm_ns += now - *t;
+	else if (kind != INST_RECORD && kind != INST_WAIT)
+		sum->compute_ns += now - *t;
+	*t = now;
+}
+
+/* Run the instructions; sum->err is the first failure. True: to the end. */
+static bool
+run_all(struct streams *s, const struct segment *g, struct run_result *sum)
+{
+	struct run *r = g->run;
+	struct execution x = {.xport = s->env.xport,
+			      .mem = s->env.mem,
+			      .program = r->spec.program,
+			      .first_iteration = r->spec.first_iteration,
+			      .first_op = r->spec.first_op,
+			      .stride = r->spec.stride,
+			      .event = r->event};
+	uint64_t t = clock_now_ns();
+
+	for (uint64_t it = 0; it < r->spec.iterations; it++)
+		for (size_t i = 0, n; i < g->n; i += n) {
+			if (atomic_load(&r->over) || atomic_load(&s->stop))
+				return false;
+			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
+				return false;
+			count_time(sum, x.program->inst[g->at[i]].kind, &t);
+		}
+	return true;
+}
+
+void
+segment_run(struct streams *s, struct segment *g)
+{
+	struct run *r = g->run;
+	struct run_result sum = {0};
+
+	pthread_mutex_unlock(&s->lock);
+	g->failed = !run_all(s, g, &sum);
+	pthread_mutex_lock(&s->lock);
+	if (g->failed && sum.err.rc == RC_OK)
+		err_set(&sum.err, RC_ABORTED, "the device is shutting down");
+	if (g->failed && r->result.err.rc == RC_OK)
+		r->result.err = sum.err;
+	r->result.compute_ns += sum.compute_ns;
+	r->result.comm_ns += sum.comm_ns;
+	/* In this order: who waited for this segment's events shall not go on in the same run. */
+	if (g->failed) {
+		atomic_store(&r->over, true);
+		pass_events(g);
+	}
+}

@@ -1,0 +1,91 @@
+/* Malloc, Free, Write, Read. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "dev/device_impl.h"
+
+static enum rc
+find_range(struct device *d, uint64_t addr, uint64_t nbytes, void **out, struct err *err)
+{
+	if (nbytes > WIRE_BULK_MAX)
+		return err_set(err, RC_INVAL, "%" PRIu64 " bytes in one message, at most %u",
+			       nbytes, WIRE_BULK_MAX);
+	if (devmem_range(d->mem, "range", addr, nbytes, out, err) != RC_OK)
+		return err_prefix(err, "device %016" PRIx64, d->id);
+	return RC_OK;
+}
+
+static void
+serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req)
+{
+	GpuSim__MallocResponse r = GPU_SIM__MALLOC_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+	enum rc rc = devmem_alloc(d->mem, req->malloc->nbytes, &r.addr, &err);
+
+	if (rc == RC_OK && req->malloc->lease) {
+		rc = lease_add(d->leases, req->clientid, r.addr, &err);
+		if (rc != RC_OK)
+			devmem_free(d->mem, r.addr, NULL);
+	}
+	if (rc != RC_OK) {
+		err_prefix(&err, "device %016" PRIx64, d->id);
+		rpc_reply_err(call, &err);
+		return;
+	}
+	reply.body_case = GPU_SIM__REPLY__BODY_MALLOC;
+	reply.malloc = &r;
+	rpc_reply(call, &reply);
+}
+
+static void
+serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m)
+{
+	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+	void *p;
+
+	if (find_range(d, m->addr, m->nbytes, &p, &err) != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.data.data = p;
+	r.data.len = m->nbytes;
+	reply.body_case = GPU_SIM__REPLY__BODY_READ;
+	reply.read = &r;
+	rpc_reply(call, &reply);
+}
+
+void
+serve_memory(struct device *d, struct rpc_call *call)
+{
+	const GpuSim__Request *req = rpc_request(call);
+	struct err err = {0};
+	enum rc rc = RC_OK;
+	void *p;
+
+	switch (req->body_case) {
+	case GPU_SIM__REQUEST__BODY_MALLOC:
+		serve_malloc(d, call, req);
+		return;
+	case GPU_SIM__REQUEST__BODY_READ:
+		serve_read(d, call, req->read);
+		return;
+	case GPU_SIM__REQUEST__BODY_FREE:
+		rc = devmem_free(d->mem, req->free->addr, &err);
+		if (rc == RC_OK)
+			lease_end(d->leases, req->free->addr);
+		else
+			err_prefix(&err, "device %016" PRIx64, d->id);
+		break;
+	default:
+		rc = find_range(d, req->write->addr, req->write->data.len, &p, &err);
+		if (rc == RC_OK && req->write->data.len)
+			memcpy(p, req->write->data.data, req->write->data.len);
+	}
+	if (rc == RC_OK)
+		rpc_reply_done(call);
+	else
+		rpc_reply_err(call, &err);
+}

@@ -1,0 +1,165 @@
+/* The lab's BeginSend, BeginReceive, StreamSend; and the status of any stream. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "dev/device_impl.h"
+#include "wire/frame.h"
+
+/* Queue one end of a transfer on the stream that names it. */
+static enum rc
+begin(struct device *d, enum gpusim_coll way, uint64_t comm, const GpuSim__Rank *peer,
+      const GpuSim__MemAddr *addr, uint64_t nbytes, uint64_t stream, struct err *err)
+{
+	struct xport_membership me;
+	struct program *p;
+	enum rc rc;
+
+	if (!peer || !addr)
+		return err_set(err, RC_INVAL, "a rank and a buffer address are due");
+	if (stream < STREAM_MAX || stream >= FRAME_OP_MAX)
+		return err_set(err, RC_INVAL, "%" PRIu64 " is no stream id of a transfer", stream);
+	rc = xport_member(d->xport, comm, &me, err);
+	if (rc == RC_OK)
+		rc = program_build_transfer(&d->env, way, me.comm, peer->value, addr->value, nbytes,
+					    FRAME_OP_LAB(stream), &p, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = streams_transfer(d->streams, stream, p, err);
+	streams_drop(d->streams, p);
+	return rc;
+}
+
+static void
+begin_send(struct device *d, struct rpc_call *call, const GpuSim__BeginSendRequest *m)
+{
+	GpuSim__BeginSendResponse r = GPU_SIM__BEGIN_SEND_RESPONSE__INIT;
+	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+
+	/* Below 2^53, so that every language can print it. */
+	id.value = (net_random() >> 11) | STREAM_MAX;
+	if (begin(d, GPUSIM_SEND, m->commid, m->dstrank, m->sendbuffaddr, m->numbytes, id.value,
+		  &err) != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.initiated = true;
+	r.streamid = &id;
+	reply.body_case = GPU_SIM__REPLY__BODY_BEGIN_SEND;
+	reply.beginsend = &r;
+	rpc_reply(call, &reply);
+}
+
+static void
+begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiveRequest *m)
+{
+	GpuSim__BeginReceiveResponse r = GPU_SIM__BEGIN_RECEIVE_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+
+	if (begin(d, GPUSIM_RECV, m->commid, m->srcrank, m->recvbuffaddr, m->numbytes,
+		  m->streamid ? m->streamid->value : 0, &err) != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.initiated = true;
+	reply.body_case = GPU_SIM__REPLY__BODY_BEGIN_RECEIVE;
+	reply.beginreceive = &r;
+	rpc_reply(call, &reply);
+}
+
+static void
+stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
+{
+	GpuSim__StreamSendResponse r = GPU_SIM__STREAM_SEND_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct xport_membership me;
+	struct err err = {0};
+	enum rc rc = xport_member(d->xport, m->commid, &me, &err);
+
+	if (rc == RC_OK)
+		rc = xport_inject(d->xport, me.comm, FRAME_OP_LAB(m->streamid), m->srcrank, m->seq,
+				  m->data.data, m->data.len, &err);
+	if (rc != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.success = true;
+	reply.body_case = GPU_SIM__REPLY__BODY_STREAM_SEND;
+	reply.streamsend = &r;
+	rpc_reply(call, &reply);
+}
+
+/* A caller who asked for a stream's status. */
+struct asking {
+	struct device *device;
+	struct rpc_call *call;
+};
+
+static void
+answer_status(void *arg)
+{
+	struct asking *a = arg;
+	const GpuSim__GetStreamStatusRequest *m = rpc_request(a->call)->getstreamstatus;
+	GpuSim__GetStreamStatusResponse r = GPU_SIM__GET_STREAM_STATUS_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	enum stream_state state = STREAM_IDLE;
+	struct err why = {0}, err = {0};
+
+	if (streams_status(a->device->streams, m->streamid ? m->streamid->value : 0, &state, &why,
+			   &err) != RC_OK) {
+		rpc_reply_err(a->call, &err);
+	} else {
+		r.status = state == STREAM_WORKING  ? GPU_SIM__STATUS__IN_PROGRESS
+			   : state == STREAM_FAILED ? GPU_SIM__STATUS__FAILED
+						    : GPU_SIM__STATUS__SUCCESS;
+		if (state == STREAM_FAILED) {
+			r.reason = why.text;
+			r.code = why.rc;
+		}
+		reply.body_case = GPU_SIM__REPLY__BODY_GET_STREAM_STATUS;
+		reply.getstreamstatus = &r;
+		rpc_reply(a->call, &reply);
+	}
+	free(a);
+}
+
+static void
+stream_status(struct device *d, struct rpc_call *call, const GpuSim__GetStreamStatusRequest *m)
+{
+	struct asking *a = malloc(sizeof *a);
+	struct err err = {RC_NOMEM, "out of memory"};
+
+	if (a)
+		*a = (struct asking){d, call};
+	if (a && !m->wait) {
+		answer_status(a);
+		return;
+	}
+	if (a && streams_when_idle(d->streams, m->streamid ? m->streamid->value : 0,
+				   rpc_deadline_ns(call), answer_status, a, &err) == RC_OK)
+		return;
+	free(a);
+	rpc_reply_err(call, &err);
+}
+
+void
+serve_transfer(struct device *d, struct rpc_call *call)
+{
+	const GpuSim__Request *req = rpc_request(call);
+
+	switch (req->body_case) {
+	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
+		begin_send(d, call, req->beginsend);
+		break;
+	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:
+		begin_receive(d, call, req->beginreceive);
+		break;
+	case GPU_SIM__REQUEST__BODY_STREAM_SEND:
+		stream_send(d, call, req->streamsend);
+		break;
+	default:
+		stream_status(d, call, req->getstreamstatus);
+	}
+}

@@ -1,0 +1,84 @@
+/*
+ * stream.h - in-order queues of operations, each with its thread, and the runs that go through
+ * them.
+ *
+ * A run is a program executed a number of times. Its operations are queued on their streams
+ * together; the run ends when each of its streams is through, and its result is told once. The
+ * first failure ends the run; what is queued behind it goes on.
+ */
+#ifndef DEV_STREAM_H
+#define DEV_STREAM_H
+
+#include <stdint.h>
+
+#include "dev/program.h"
+
+#define STREAM_MAX_QUEUED   4096 /* runs waiting on one stream */
+#define STREAM_MAX_TRANSFER 64	 /* the lab's transfers at work at a time */
+#define RUN_MAX_ITERATIONS  (1ull << 40)
+
+struct streams;
+
+/* What a run came to; err.rc is RC_OK on success. */
+struct run_result {
+	struct err err;
+	uint64_t compute_ns; /* in kernels, memset, copy */
+	uint64_t comm_ns;    /* in collectives and pairs */
+};
+
+/* Told once, on a thread of the streams; must not block. */
+typedef void (*run_done_fn)(void *arg, const struct run_result *result);
+
+struct run_spec {
+	struct program *program; /* a reference is taken until the run has ended */
+	uint64_t iterations;	 /* at least 1 */
+	uint64_t first_iteration;
+	uint64_t first_op, stride;
+	run_done_fn done; /* or NULL: the streams keep the result */
+	void *arg;
+};
+
+/* What env names outlives the streams. */
+enum rc streams_new(const struct program_env *env, struct streams **out, struct err *err);
+
+/* End what runs (abort the communicators first), tell everybody, take nothing new. */
+void streams_stop(struct streams *s);
+
+/* Stops too. NULL is legal. */
+void streams_free(struct streams *s);
+
+/* Hold and let go of a program that runs may use. The last one frees it. */
+void streams_hold(struct streams *s, struct program *p);
+void streams_drop(struct streams *s, struct program *p);
+
+/* Queue a run. RC_INVAL: bad iterations or operation numbers; RC_BUSY: a queue is full; RC_NOMEM,
+ * RC_ABORTED when stopped. On an error `done` is not called. */
+enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *err);
+
+/*
+ * Queue a one-operation program on a stream of its own, named by `id` (not below STREAM_MAX), whose
+ * status is kept for a while after it has ended. RC_BUSY: too many, or the id is taken.
+ */
+enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err);
+
+enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
+
+/*
+ * What a stream is doing. A failure that nobody was told of (run_spec.done NULL, transfers) stays
+ * with each stream that did not get to the run's end, the first one, until it is asked for; for
+ * numbered streams asking clears it. *why is set when the state is
+ * STREAM_FAILED. RC_NOTFOUND: no such stream (numbered ones always are).
+ */
+enum rc streams_status(struct streams *s, uint64_t id, enum stream_state *state, struct err *why,
+		       struct err *err);
+
+/* Call fn(arg) once: when the stream has nothing more to do, or from streams_tick past the
+ * deadline. */
+typedef void (*stream_idle_fn)(void *arg);
+enum rc streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_idle_fn fn,
+			  void *arg, struct err *err);
+
+/* To be called every 100 ms or so. */
+void streams_tick(struct streams *s);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * stream_impl.h - what the files of the streams share.
+ *
+ * Design notes. Each stream has one thread, started with the stream's first work; a transfer's
+ * thread ends with it (transfer.c). One lock guards all queues, runs and counts; instructions run
+ * without it. A run is shared by its segments, one a stream (run.c); the thread that ends the last
+ * segment tells the result. Waiters are told by the thread that emptied the stream, or by the
+ * ticker (waiting.c), without the lock. Threads are detached and counted; streams_stop waits for
+ * the count.
+ */
+#ifndef DEV_STREAM_IMPL_H
+#define DEV_STREAM_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "dev/stream.h"
+
+#define FINISHED_TRANSFERS 1024 /* whose status is remembered */
+
+struct run {
+	struct run_spec spec;
+	struct run_result result;
+	struct event_number *event; /* by instruction */
+	unsigned segments;	    /* not yet ended */
+	atomic_bool over;	    /* a segment has failed: the others need not go on */
+};
+
+/* The instructions of a run on one stream. */
+struct segment {
+	struct segment *next;
+	struct run *run;
+	uint32_t *at;
+	size_t n;
+	bool failed; /* it did not get to its end */
+};
+
+struct waiter {
+	struct waiter *next;
+	stream_idle_fn fn;
+	void *arg;
+	uint64_t deadline_ns;
+};
+
+struct stream {
+	struct streams *all;
+	struct stream *next; /* transfers */
+	uint64_t id;
+	pthread_cond_t work;
+	struct segment *head, **tail;
+	unsigned queued; /* segments, with the one that runs */
+	bool started, transfer;
+	struct err why; /* the failure nobody was told of */
+	struct waiter *waiters;
+};
+
+/* What became of a transfer. */
+struct finished {
+	uint64_t id;
+	struct err why;
+};
+
+struct streams {
+	struct program_env env;
+	pthread_mutex_t lock;
+	pthread_cond_t ended; /* a thread has ended */
+	unsigned threads, ntransfers, nwaiters;
+	atomic_bool stop;
+	struct stream numbered[STREAM_MAX];
+	struct stream *transfers;
+	struct finished finished[FINISHED_TRANSFERS];
+	unsigned nfinished;
+};
+
+/* ---- run.c: neither wants the lock but where it is said */
+
+/* A run and its segments by stream; NULL: out of memory. */
+struct run *run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX]);
+
+/* Of a run that was never queued, or has ended. */
+void run_free(struct run *r);
+void segment_free(struct segment *g);
+
+/* Lock held. Number the recordings and what waits are for. False: out of memory, nothing is
+ * numbered. */
+bool run_number_events(struct run *r);
+
+/* Lock held; given up while instructions run. */
+void segment_run(struct streams *s, struct segment *g);
+
+/* ---- stream.c */
+
+void stream_init(struct stream *st, struct streams *all, uint64_t id);
+
+/* Lock held. See that the stream has its thread; RC_ABORTED when the streams are stopped. */
+enum rc stream_start(struct stream *st, struct err *err);
+
+/* Lock held. */
+void stream_enqueue(struct stream *st, struct segment *g);
+
+/* ---- transfer.c: lock held */
+
+/* By number or transfer; NULL: no transfer of that id is at work. */
+struct stream *transfer_find(struct streams *s, uint64_t id);
+const struct finished *transfer_find_finished(const struct streams *s, uint64_t id);
+
+/* A transfer is over: remember how, forget and free the rest. */
+void transfer_retire(struct stream *st, const struct err *why);
+
+/* ---- waiting.c */
+
+/* Lock held. Take the waiters of a stream that has nothing more to do. */
+struct waiter *waiters_take(struct stream *st);
+
+/* Without the lock. */
+void waiters_tell(struct waiter *w);
+
+#endif

@@ -1,0 +1,128 @@
+/* Waiting for streams, and asking what became of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "dev/stream_impl.h"
+
+#define MAX_WAITERS 1024
+
+struct waiter *
+waiters_take(struct stream *st)
+{
+	struct waiter *w = st->waiters;
+
+	st->waiters = NULL;
+	for (struct waiter *i = w; i; i = i->next)
+		st->all->nwaiters--;
+	return w;
+}
+
+void
+waiters_tell(struct waiter *w)
+{
+	struct waiter *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		w->fn(w->arg);
+		free(w);
+	}
+}
+
+static struct stream *
+find(struct streams *s, uint64_t id)
+{
+	return id < STREAM_MAX ? &s->numbered[id] : transfer_find(s, id);
+}
+
+enum rc
+streams_status(struct streams *s, uint64_t id, enum stream_state *state, struct err *why,
+	       struct err *err)
+{
+	struct stream *st;
+	const struct finished *f;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&s->lock);
+	st = find(s, id);
+	f = st ? NULL : transfer_find_finished(s, id);
+	if (st && st->queued) {
+		*state = STREAM_WORKING;
+	} else if (st) {
+		*state = st->why.rc == RC_OK ? STREAM_IDLE : STREAM_FAILED;
+		*why = st->why;
+		st->why = (struct err){0};
+	} else if (f) {
+		*state = f->why.rc == RC_OK ? STREAM_IDLE : STREAM_FAILED;
+		*why = f->why;
+	} else {
+		rc = err_set(err, RC_NOTFOUND, "no stream %" PRIu64 " here", id);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+enum rc
+streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_idle_fn fn,
+		  void *arg, struct err *err)
+{
+	struct waiter *w = calloc(1, sizeof *w);
+	struct stream *st;
+	bool now = false;
+	enum rc rc = w ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK)
+		return rc;
+	*w = (struct waiter){.fn = fn, .arg = arg, .deadline_ns = deadline_ns};
+	pthread_mutex_lock(&s->lock);
+	st = find(s, id);
+	if (!st || !st->queued) {
+		now = true; /* streams_status knows the rest */
+	} else if (s->nwaiters == MAX_WAITERS) {
+		rc = err_set(err, RC_BUSY, "%d callers wait for streams already", MAX_WAITERS);
+	} else {
+		w->next = st->waiters;
+		st->waiters = w;
+		s->nwaiters++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (now)
+		fn(arg);
+	if (now || rc != RC_OK)
+		free(w);
+	return rc;
+}
+
+/* Lock held. Move the waiters past their deadline to *late. */
+static void
+take_late(struct stream *st, uint64_t now, struct waiter **late)
+{
+	struct waiter **at = &st->waiters, *w;
+
+	while ((w = *at)) {
+		if (now < w->deadline_ns) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		st->all->nwaiters--;
+		w->next = *late;
+		*late = w;
+	}
+}
+
+void
+streams_tick(struct streams *s)
+{
+	uint64_t now = clock_now_ns();
+	struct waiter *late = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	for (unsigned i = 0; i < STREAM_MAX; i++)
+		take_late(&s->numbered[i], now, &late);
+	for (struct stream *st = s->transfers; st; st = st->next)
+		take_late(st, now, &late);
+	pthread_mutex_unlock(&s->lock);
+	waiters_tell(late);
+}

@@ -1,0 +1,118 @@
+/*
+ * half.h - binary16 and bfloat16 as inline, branch-free arithmetic that a vectoriser can widen.
+ *
+ * dtype.h has the same four conversions as functions; only hot loops need this header. A NaN keeps
+ * the top of its payload and becomes quiet, as the F16C instructions do.
+ *
+ * Source: F. Giesen, "half <-> float conversions", https://gist.github.com/rygorous/2156668
+ */
+#ifndef MEM_HALF_H
+#define MEM_HALF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t
+f32_bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof u);
+	return u;
+}
+
+static inline float
+f32_of_bits(uint32_t u)
+{
+	float f;
+
+	memcpy(&f, &u, sizeof f);
+	return f;
+}
+
+static inline uint64_t
+f64_bits(double f)
+{
+	uint64_t u;
+
+	memcpy(&u, &f, sizeof u);
+	return u;
+}
+
+static inline double
+f64_of_bits(uint64_t u)
+{
+	double f;
+
+	memcpy(&f, &u, sizeof f);
+	return f;
+}
+
+/*
+ * yes where cond, else no. In masks, because a compiler that minds floating-point traps turns ?:
+ * into a branch when an arm was computed in floating point, and then vectorises nothing.
+ */
+static inline uint32_t
+pick32(bool cond, uint32_t yes, uint32_t no)
+{
+	uint32_t m = 0u - (uint32_t)cond;
+
+	return (yes & m) | (no & ~m);
+}
+
+static inline uint64_t
+pick64(bool cond, uint64_t yes, uint64_t no)
+{
+	uint64_t m = 0u - (uint64_t)cond;
+
+	return (yes & m) | (no & ~m);
+}
+
+static inline float
+half_widen(uint16_t h)
+{
+	uint32_t sign = (h & 0x8000u) << 16, mag = (h & 0x7fffu) << 13;
+	uint32_t normal = mag + ((127u - 15) << 23);
+	uint32_t special = mag | 0x7f800000u;
+	/* 2^-14 (1 + m) - 2^-14 normalises the subnormal 2^-14 m without a loop. */
+	uint32_t subnormal = f32_bits(f32_of_bits(mag + (113u << 23)) - 0x1p-14f);
+	uint32_t r = pick32(mag < (1u << 23), subnormal, normal);
+
+	r = pick32(mag >= (31u << 23), special, r);
+	return f32_of_bits(r | sign);
+}
+
+static inline uint16_t
+half_narrow(float f)
+{
+	uint32_t u = f32_bits(f), mag = u & 0x7fffffffu;
+	/* The carry of the rounding may run into the exponent, and from 65504 into infinity. */
+	uint32_t normal = (mag - ((127u - 15) << 23) + 0xfff + ((mag >> 13) & 1)) >> 13;
+	/* Adding 0.5 makes the adder round the significand at 2^-24, the subnormal's last place. */
+	uint32_t subnormal = f32_bits(f32_of_bits(mag) + 0.5f) - f32_bits(0.5f);
+	uint32_t nan = 0x7e00 | ((mag >> 13) & 0x3ff);
+	uint32_t r = pick32(mag < (113u << 23), subnormal, normal);
+
+	r = pick32(mag >= (143u << 23), 0x7c00, r);
+	r = pick32(mag > 0x7f800000u, nan, r);
+	return (uint16_t)(r | (u >> 16 & 0x8000));
+}
+
+static inline float
+bf16_widen(uint16_t h)
+{
+	return f32_of_bits((uint32_t)h << 16);
+}
+
+static inline uint16_t
+bf16_narrow(float f)
+{
+	uint32_t u = f32_bits(f);
+	uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+	uint32_t nan = (u >> 16) | 0x40;
+
+	return (uint16_t)pick32((u & 0x7fffffffu) > 0x7f800000u, nan, rounded);
+}
+
+#endif

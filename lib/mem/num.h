@@ -1,0 +1,47 @@
+/*
+ * num.h - one element as text, in any type, whatever the locale.
+ */
+#ifndef MEM_NUM_H
+#define MEM_NUM_H
+
+#include <stddef.h>
+
+#include "gpusim.h"
+
+#define NUM_MAX_CHARS 32 /* no formatted element is longer */
+
+enum num_status {
+	NUM_OK,
+	NUM_SYNTAX, /* not a number of this type */
+	NUM_RANGE,  /* a number, but none that the type holds */
+	NUM_NOMEM,
+};
+
+/*
+ * num_parse - the element that text[0..len) spells.
+ *
+ *	out	[out] one element, at any alignment; untouched on failure
+ *
+ * Integers: an optional sign and decimal digits. Floats: what strtod takes in the C locale
+ * (decimal, hexadecimal, inf, nan), rounded once to nearest even; one that rounds to infinity
+ * without saying inf is NUM_RANGE. The whole text must be the number: no blanks around it. len is
+ * exact; no terminator is read.
+ */
+enum num_status num_parse(enum gpusim_dtype t, const char *text, size_t len, void *out);
+
+/*
+ * num_format - the shortest decimal that num_parse reads back as the same element.
+ *
+ *	src	one element, at any alignment
+ *	dst	room for NUM_MAX_CHARS; not terminated
+ *
+ * Returns the length. Integral floats below 1e15 look like integers; other magnitudes from 1e-5 to
+ * 1e15 have a point, and the rest an exponent. "nan", "inf", "-inf", "-0". 0 for a number that is
+ * no type.
+ */
+size_t num_format(enum gpusim_dtype t, const void *src, char *dst);
+
+/* What the type holds, for messages: "0 to 255", "at most 65504". Static storage. */
+const char *num_range(enum gpusim_dtype t);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * reduce.h - elementwise reduction of whole vectors, all types and operations.
+ */
+#ifndef MEM_REDUCE_H
+#define MEM_REDUCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpusim.h"
+
+/*
+ * reduce_apply - dst[i] = a[i] op b[i], i < nelem.
+ *
+ *	dst	may be a or b exactly; no other overlap. All three at any alignment
+ *	op	avg adds, as sum; reduce_finish divides at the end
+ *
+ * f16 and bf16 are computed in f32 and rounded once per call. Integer sum and prod wrap modulo
+ * 2^bits. min and max are IEEE 754-2019 minimum and maximum: NaN when either is NaN, and -0 < +0.
+ * A number that is no type or operation does nothing, here and below.
+ */
+void reduce_apply(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *a, const void *b,
+		  size_t nelem);
+
+/* reduce_finish - for avg, divide each element by nranks (integers truncate toward zero); else
+ * nothing. */
+void reduce_finish(enum gpusim_dtype t, enum gpusim_op op, void *buf, size_t nelem,
+		   uint32_t nranks);
+
+/* reduce_identity - fill with the element that changes nothing: 0 for sum and avg, 1 for prod,
+ * the largest for min, the smallest for max. */
+void reduce_identity(enum gpusim_dtype t, enum gpusim_op op, void *buf, size_t nelem);
+
+#endif

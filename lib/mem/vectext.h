@@ -1,0 +1,50 @@
+/*
+ * vectext.h - vectors as text: one line is one vector, one vector is one rank's.
+ *
+ * Elements are separated by blanks (space, tab), by one comma, or by a comma among blanks; blanks
+ * around a line mean nothing. Lines end in \n or \r\n; the last may lack it. Every line has the
+ * same number of elements, so blank lines are vectors of no elements, and stand only among their
+ * like.
+ */
+#ifndef MEM_VECTEXT_H
+#define MEM_VECTEXT_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+/* nvec vectors of nelem elements, one after the other. Initialise with {0}; vectext_fini releases.
+ */
+struct vectext {
+	void *data; /* malloc'd, aligned for any type; not NULL after vectext_parse */
+	size_t nvec, nelem;
+};
+
+/*
+ * vectext_parse - all lines of text[0..nbytes).
+ *
+ *	t	element type; see num.h for what spells an element
+ *	text	no terminator is read; a NUL is just no part of a number
+ *	out	[out] the caller's, to vectext_fini; untouched on failure
+ *
+ * Takes time linear in nbytes and memory for the elements alone. Errors: RC_BADDATA with line and
+ * element counted from 1, RC_NOMEM, RC_INVAL (t is no type).
+ */
+enum rc vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, struct vectext *out,
+		      struct err *err);
+
+void vectext_fini(struct vectext *v);
+
+/*
+ * vectext_format - append one vector as one line: shortest decimals that read back as the same
+ * elements, single spaces between, \n at the end.
+ *
+ *	data	nelem elements at any alignment
+ *
+ * Errors: RC_NOMEM (nothing is appended), RC_INVAL (t is no type).
+ */
+enum rc vectext_format(enum gpusim_dtype t, const void *data, size_t nelem, struct buf *out,
+		       struct err *err);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * channel.h - one-way streams of data frames between devices: PULL at the receiver, a PUSH per
+ * peer.
+ *
+ * The channel may lose frames when a connection breaks and says so (net_push_generation); whoever
+ * needs all of them sends again what is not acknowledged.
+ */
+#ifndef NET_CHANNEL_H
+#define NET_CHANNEL_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "wire/frame.h"
+
+/* A received frame, checked. The payload lives until net_frame_free. */
+struct net_frame {
+	struct frame head;
+	const unsigned char *payload;
+	void *msg; /* of this room */
+};
+
+void net_frame_free(struct net_frame *f);
+
+/* A frame as if received: f->head is given, the payload of head.nbytes bytes is copied. RC_NOMEM.
+ */
+enum rc net_frame_copy(struct net_frame *f, const void *payload, struct err *err);
+
+struct net_pull;
+
+/* Takes the frame over; on the channel's one thread: do not block. */
+typedef void (*net_frame_fn)(void *arg, struct net_frame *f);
+
+enum rc net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **out,
+		       struct err *err);
+const char *net_pull_address(const struct net_pull *p);
+
+/* Messages that were no proper frames, and how often the listener was revived. */
+uint64_t net_pull_refused(struct net_pull *p);
+unsigned net_pull_revivals(struct net_pull *p);
+
+/* After this fn does not run any more. NULL is legal. */
+void net_pull_stop(struct net_pull *p);
+
+struct net_push;
+
+/* Connects in the background. */
+enum rc net_push_open(const char *addr, struct net_push **out, struct err *err);
+
+/* How often a connection has been made; 0: never yet. Frames sent before a change may be lost. */
+unsigned net_push_generation(const struct net_push *p);
+
+/*
+ * Queue one frame: the payload is copied. Waits for room at most timeout_ms.
+ *
+ * RC_TIMEOUT: no room (nothing was queued); RC_NOMEM.
+ */
+enum rc net_push_send(struct net_push *p, const struct frame *head, const void *payload,
+		      int timeout_ms);
+
+/* What is queued still leaves, if it does so within a second. NULL is legal. */
+void net_push_close(struct net_push *p);
+
+#endif

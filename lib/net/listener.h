@@ -1,0 +1,61 @@
+/*
+ * listener.h - a listening nng socket that stays alive. Inside lib/net only.
+ *
+ * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake, and a second
+ * process on the same ipc path takes the path from the first. So: a lock file beside an ipc path,
+ * held as long as we listen; and a guard that connects to ourselves, and listens again when nobody
+ * lets it in.
+ */
+#ifndef NET_LISTENER_H
+#define NET_LISTENER_H
+
+#include <nng/nng.h>
+#include <stdbool.h>
+
+#include "base/rc.h"
+
+enum listener_kind { LISTENER_REP, LISTENER_PULL };
+
+enum listener_event {
+	LISTENER_CAME, /* before the first message of the connection */
+	LISTENER_GONE, /* after which the number means nothing */
+};
+
+struct listener;
+
+/* Told of each connection, on a thread of nng: do not wait in it. */
+typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
+
+/*
+ * listener_open - set limits on sock, listen on addr, start the guard.
+ *
+ *	sock	REP or PULL, open; stays the caller's, who closes it on failure too
+ *	max	bytes of the largest message taken
+ *	fn	or NULL
+ *
+ * RC_BUSY: somebody listens there already. RC_FAILED: the system's or nng's reason.
+ */
+enum rc listener_open(nng_socket sock, enum listener_kind kind, const char *addr, size_t max,
+		      listener_fn fn, void *arg, struct listener **out, struct err *err);
+
+/* The address with the port that was really taken. */
+const char *listener_address(const struct listener *l);
+
+/* How often it had to listen again. */
+unsigned listener_revivals(struct listener *l);
+
+/*
+ * The receiver calls this before each receive: it waits while the listener is being revived, for
+ * nng may hang when a connection closes in the middle of a message, and a connection is quiet once
+ * nobody receives. False: the end has come, receive no more.
+ */
+bool listener_gate(struct listener *l);
+
+/*
+ * The end goes in this order: listener_stop (no guard, nobody listens, socket and lock file
+ * removed), nng_close(sock) (until then fn may run), listener_free.
+ */
+void listener_stop(struct listener *l);
+void listener_free(struct listener *l);
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * Design notes. One nng_ctx a call; calls are kept and used again, because nng may hang when a
+ * context closes while an answer arrives. A call has one aio, whose callback (on nng's threads)
+ * walks it through send, receive, done; REQ's own resending is off, and a call whose connection
+ * breaks is sent again by us under the same sequence number until its deadline, or until the peer
+ * has been away for NET_CONNECT_MS. An operation is started under the client's lock, so that
+ * closing finds it to abort or it finds the closing. The callback of the caller runs without the
+ * lock, exactly once.
+ */
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/rpc_client_impl.h"
+
+#define GRACE_MS      (3 * RECONNECT_MAX_MS) /* a peer that has just come back is found */
+#define ENVELOPE_ROOM 64 /* the envelope's own fields, packed, and nng's header */
+
+static void step_send(struct call *call);
+
+/* When a call that finds no connection gives up; UINT64_MAX: there is one. */
+static uint64_t
+away_until(const struct call *call)
+{
+	struct rpc_client *c = call->client;
+	uint64_t t;
+
+	pthread_mutex_lock(&c->lock);
+	t = c->pipe ? UINT64_MAX : c->away_since + NET_CONNECT_MS * NS_PER_MS;
+	pthread_mutex_unlock(&c->lock);
+	return t > call->grace_ns ? t : call->grace_ns;
+}
+
+/* Hand the call back to its owner and keep its context for the next one. */
+static void
+finish(struct call *call, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct rpc_client *c = call->client;
+	struct call **at;
+
+	call->done(call->arg, rc, reply, text);
+	pthread_mutex_lock(&c->lock);
+	for (at = &c->running; *at != call; at = &(*at)->next)
+		;
+	*at = call->next;
+	call->next = c->free;
+	c->free = call;
+	if (!c->running)
+		pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void
+fail(struct call *call, enum rc rc)
+{
+	char text[NET_ADDR_MAX + 64];
+
+	snprintf(text, sizeof text, "%s: %s", call->client->addr,
+		 rc == RC_UNREACHABLE ? "nobody answers there"
+		 : rc == RC_TIMEOUT   ? "no answer in time"
+		 : rc == RC_NOMEM     ? "out of memory"
+				      : "closed");
+	finish(call, rc, NULL, text);
+}
+
+/* The call was sent and ends without its answer, which may yet come. */
+static void
+abandon(const struct call *call)
+{
+	struct rpc_client *c = call->client;
+
+	pthread_mutex_lock(&c->lock);
+	c->pipe_owing = c->pipe;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* nng said rv: try again, or give up with the right reason. */
+static void
+again_or_fail(struct call *call, int rv)
+{
+	uint64_t now = clock_now_ns(), until = away_until(call);
+
+	if (rv == NNG_ECLOSED || rv == NNG_ECANCELED)
+		fail(call, RC_ABORTED);
+	else if (rv == NNG_ENOMEM)
+		fail(call, RC_NOMEM);
+	else if (now >= until)
+		fail(call, RC_UNREACHABLE);
+	else if (now >= call->deadline_ns)
+		fail(call, until == UINT64_MAX ? RC_TIMEOUT : RC_UNREACHABLE);
+	else
+		step_send(call);
+}
+
+/* Start the aio for a phase, unless the client is closing: then nobody would abort it. */
+static bool
+begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
+{
+	struct rpc_client *c = call->client;
+	bool closing;
+
+	pthread_mutex_lock(&c->lock);
+	closing = c->closing;
+	if (!closing) {
+		call->phase = phase;
+		call->pipe = phase == CALL_RECEIVING ? c->pipe : 0;
+		nng_aio_set_msg(call->aio, msg);
+		nng_aio_set_timeout(call->aio, deadline_left_ms(until));
+		if (phase == CALL_SENDING)
+			nng_ctx_send(call->ctx, call->aio);
+		else
+			nng_ctx_recv(call->ctx, call->aio);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (closing) {
+		if (phase == CALL_RECEIVING)
+			abandon(call);
+		fail(call, RC_ABORTED);
+	}
+	return !closing;
+}
+
+static void
+step_done(struct call *call)
+{
+	nng_msg *msg = nng_aio_get_msg(call->aio);
+	GpuSim__Reply *reply = NULL;
+	struct err err = {0};
+	enum rc rc;
+
+	rc = wire_reply_unpack(nng_msg_body(msg), nng_msg_len(msg), &reply, &err);
+	nng_msg_free(msg);
+	if (rc != RC_OK)
+		err_prefix(&err, "%s", call->client->addr);
+	finish(call, rc, reply, err.text);
+}
+
+static void
+on_aio(void *arg)
+{
+	struct call *call = arg;
+	int rv = nng_aio_result(call->aio);
+
+	if (call->phase == CALL_SENDING && rv != 0) {
+		/* The message is still ours when sending fails. */
+		nng_msg_free(nng_aio_get_msg(call->aio));
+		nng_aio_set_msg(call->aio, NULL);
+	}
+	if (rv == NNG_ECONNRESET)
+		client_lost(call->client, call->pipe);
+	else if (rv != 0 && call->phase == CALL_RECEIVING)
+		abandon(call);
+	if (rv != 0)
+		again_or_fail(call, rv);
+	else if (call->phase == CALL_SENDING)
+		begin(call, CALL_RECEIVING, call->deadline_ns, NULL);
+	else
+		step_done(call);
+}
+
+/* The envelope's own fields, behind the packed body. */
+static bool
+add_envelope(struct buf *b, const struct call *call, uint64_t seq)
+{
+	GpuSim__Request env = GPU_SIM__REQUEST__INIT;
+	unsigned char out[ENVELOPE_ROOM];
+
+	env.clientid = call->client->client_id;
+	env.seq = seq;
+	env.timeoutms = (uint32_t)deadline_left_ms(call->deadline_ns);
+	env.version = WIRE_VERSION;
+	return buf_add(b, out, gpu_sim__request__pack(&env, out));
+}
+
+static void
+step_send(struct call *call)
+{
+	uint64_t until = away_until(call);
+	nng_msg *msg;
+	int rv = nng_msg_alloc(&msg, 0);
+
+	client_redial(call->client);
+	if (rv == 0 && (rv = nng_msg_append(msg, call->body.data, call->body.len)) != 0)
+		nng_msg_free(msg);
+	if (rv != 0) {
+		fail(call, RC_NOMEM);
+		return;
+	}
+	/* Sending waits only for a connection, so it waits no longer than a peer may be away. */
+	if (until == UINT64_MAX)
+		until = deadline_in_ms(NET_CONNECT_MS);
+	if (!begin(call, CALL_SENDING, until < call->deadline_ns ? until : call->deadline_ns, msg))
+		nng_msg_free(msg);
+}
+
+static struct call *
+call_new(struct rpc_client *c)
+{
+	struct call *call = calloc(1, sizeof *call);
+
+	if (!call)
+		return NULL;
+	call->client = c;
+	if (nng_ctx_open(&call->ctx, c->sock) != 0) {
+		free(call);
+		return NULL;
+	}
+	if (nng_aio_alloc(&call->aio, on_aio, call) != 0) {
+		nng_ctx_close(call->ctx);
+		free(call);
+		return NULL;
+	}
+	nng_ctx_setopt_ms(call->ctx, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
+	return call;
+}
+
+void
+call_free(struct call *call)
+{
+	nng_aio_free(call->aio);
+	buf_fini(&call->body);
+	free(call);
+}
+
+enum rc
+rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t deadline_ns,
+		rpc_done_fn done, void *arg, struct err *err)
+{
+	struct call *call;
+	uint64_t seq;
+	bool good;
+
+	if (nbytes > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
+		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", nbytes,
+			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
+	pthread_mutex_lock(&c->lock);
+	call = c->free;
+	if (call)
+		c->free = call->next;
+	seq = ++c->seq;
+	pthread_mutex_unlock(&c->lock);
+	if (!call)
+		call = call_new(c);
+	if (!call)
+		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
+	call->deadline_ns = deadline_ns;
+	call->grace_ns = deadline_in_ms(GRACE_MS);
+	call->done = done;
+	call->arg = arg;
+	call->body.len = 0;
+	good = buf_reserve(&call->body, nbytes + ENVELOPE_ROOM) &&
+	       buf_add(&call->body, body, nbytes) && add_envelope(&call->body, call, seq);
+	pthread_mutex_lock(&c->lock);
+	call->next = good ? c->running : c->free;
+	*(good ? &c->running : &c->free) = call;
+	pthread_mutex_unlock(&c->lock);
+	if (!good)
+		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
+	step_send(call);
+	return RC_OK;
+}
+
+enum rc
+rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
+	       rpc_done_fn done, void *arg, struct err *err)
+{
+	GpuSim__Request bare = *req;
+	struct buf b = {0};
+	size_t n;
+	enum rc rc;
+
+	bare.clientid = bare.seq = 0;
+	bare.timeoutms = bare.version = 0;
+	n = gpu_sim__request__get_packed_size(&bare);
+	if (!buf_reserve(&b, n))
+		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
+	gpu_sim__request__pack(&bare, (uint8_t *)b.data);
+	rc = rpc_call_packed(c, b.data, n, deadline_ns, done, arg, err);
+	buf_fini(&b);
+	return rc;
+}
+
+struct waiting {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool ended;
+	GpuSim__Reply *reply;
+	struct err err;
+};
+
+static void
+wake(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct waiting *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->reply = reply;
+	if (rc != RC_OK)
+		err_set(&w->err, rc, "%s", text);
+	else
+		wire_reply_rc(reply, &w->err);
+	w->ended = true;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+enum rc
+rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
+	 GpuSim__Reply **out, struct err *err)
+{
+	struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	enum rc rc = rpc_call_start(c, req, deadline_ns, wake, &w, err);
+
+	if (rc != RC_OK)
+		return rc;
+	pthread_mutex_lock(&w.lock);
+	while (!w.ended) /* the call ends by its deadline */
+		pthread_cond_wait(&w.cond, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	if (w.err.rc != RC_OK) {
+		wire_reply_free(w.reply);
+		return err_set(err, w.err.rc, "%s", w.err.text);
+	}
+	*out = w.reply;
+	return RC_OK;
+}

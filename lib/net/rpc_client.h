@@ -1,0 +1,56 @@
+/*
+ * rpc_client.h - call a server: with a deadline, repeated safely, many at once.
+ */
+#ifndef NET_RPC_CLIENT_H
+#define NET_RPC_CLIENT_H
+
+#include "base/rc.h"
+#include "wire/wire.h"
+
+struct rpc_client;
+
+enum rpc_connect {
+	RPC_CONNECT_NOW,   /* the first connection is made before open returns, or open fails */
+	RPC_CONNECT_LATER, /* in the background; calls wait for it up to NET_CONNECT_MS */
+};
+
+/* Connect to a server. RC_UNREACHABLE: nobody listens there, or does not answer in NET_CONNECT_MS.
+ */
+enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
+			struct err *err);
+
+/* Ends all calls (their callbacks run, with RC_ABORTED) and closes. NULL is legal. */
+void rpc_client_close(struct rpc_client *c);
+
+/*
+ * What a call came to; runs exactly once, on a thread of nng: do not block in it.
+ *
+ *	rc	RC_OK: reply is what the server said, success or not (see wire_reply_rc). Else reply
+ *		is NULL and text says why: RC_TIMEOUT, RC_UNREACHABLE, RC_ABORTED, RC_BADDATA,
+ *		RC_NOMEM.
+ *	reply	the callback's to free with wire_reply_free
+ */
+typedef void (*rpc_done_fn)(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text);
+
+/*
+ * Start a call. `body` is a packed Request without clientId, seq, timeoutMs and version (they are
+ * added here) and is copied. The connection may break and come back: the call is then repeated
+ * under the same number, so it takes effect once.
+ *
+ * Errors (the callback does not run): RC_NOMEM, RC_INVAL larger than WIRE_CONTROL_MAX.
+ */
+enum rc rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t deadline_ns,
+			rpc_done_fn done, void *arg, struct err *err);
+
+/* The same with a Request to pack; its four own fields are ignored. */
+enum rc rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
+		       rpc_done_fn done, void *arg, struct err *err);
+
+/*
+ * Call and wait. On RC_OK *out is a successful reply, the caller's to free; a failure that the
+ * server answered comes back as its code with its sentence.
+ */
+enum rc rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
+		 GpuSim__Reply **out, struct err *err);
+
+#endif

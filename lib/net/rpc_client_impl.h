@@ -1,0 +1,62 @@
+/*
+ * rpc_client_impl.h - what rpc_client.c (the connection) and rpc_call.c (the calls) share.
+ */
+#ifndef NET_RPC_CLIENT_IMPL_H
+#define NET_RPC_CLIENT_IMPL_H
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "net/net.h"
+#include "net/rpc_client.h"
+
+#define RECONNECT_MAX_MS 100
+
+enum call_phase { CALL_SENDING, CALL_RECEIVING };
+
+struct call {
+	struct rpc_client *client;
+	struct call *next; /* in the free list, or in the list of running calls */
+	nng_ctx ctx;
+	nng_aio *aio;
+#define RECONNECT_MAX_MS 100
+
+	enum call_phase phase;
+	int pipe; /* the connection it was sent through, or 0 */
+	struct buf body;
+	uint64_t deadline_ns;
+	uint64_t grace_ns; /* until then it waits for a connection, however long there was none */
+	rpc_done_fn done;
+	void *arg;
+};
+
+struct rpc_client {
+	nng_socket sock;
+	nng_dialer dialer;
+	char addr[NET_ADDR_MAX];
+	uint64_t client_id;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* the last running call has ended, or the connection has */
+	struct call *free, *running;
+	uint64_t seq;
+	uint64_t away_since; /* meaningful while pipe is 0 */
+	int pipe;	     /* the connection, or 0 */
+	int pipe_gone;	     /* the last one that closed */
+	int pipe_owing;	     /* the one through which an answer may come that nobody waits for */
+	bool dialing;	     /* there is a dialer */
+	bool closing;
+};
+
+/* The connection `pipe` has closed, says nng or a call: make a new one. Any thread, no lock held.
+ */
+void client_lost(struct rpc_client *c, int pipe);
+
+/* Try again where that failed. */
+void client_redial(struct rpc_client *c);
+
+/* Free a call that does not run; its context is left to the closing of the socket. */
+void call_free(struct call *call);
+
+#endif

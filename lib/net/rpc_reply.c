@@ -1,0 +1,115 @@
+/*
+ * Answers; see rpc_server.c.
+ */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "net/rpc_server_impl.h"
+
+#define SEQ_ROOM  16 /* Reply.seq, packed */
+#define REPLY_MAX (WIRE_CONTROL_MAX - 64)
+
+const GpuSim__Request *
+rpc_request(const struct rpc_call *call)
+{
+	return call->req;
+}
+
+uint64_t
+rpc_deadline_ns(const struct rpc_call *call)
+{
+	return call->deadline_ns;
+}
+
+void
+rpc_call_free(struct rpc_call *call)
+{
+	wire_request_free(call->req);
+	free(call);
+}
+
+/* Reply.seq = 1 as a varint field: a packed message may be followed by further fields of it. */
+static size_t
+pack_seq(uint64_t seq, unsigned char out[SEQ_ROOM])
+{
+	GpuSim__Reply r = GPU_SIM__REPLY__INIT;
+
+	r.seq = seq;
+	return gpu_sim__reply__pack(&r, out);
+}
+
+void
+rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes)
+{
+	struct rpc_server *s = call->server;
+	struct buf out = {0};
+	unsigned char seq[SEQ_ROOM];
+	size_t nseq = pack_seq(call->req->seq, seq);
+	bool good, last;
+
+	if (nbytes > REPLY_MAX) {
+		struct err err = {0};
+
+		err_set(&err, RC_INTERNAL, "the answer of %zu bytes is too large for a message",
+			nbytes);
+		rpc_reply_err(call, &err);
+		return;
+	}
+	/* Without memory for the answer the call is forgotten: a repetition runs it again. */
+	good = buf_reserve(&out, nbytes + nseq) && buf_add(&out, body, nbytes) &&
+	       buf_add(&out, seq, nseq);
+	pthread_mutex_lock(&s->lock);
+	replycache_done(s->cache, call->req->clientid, call->req->seq, out.data,
+			good ? out.len : REPLYCACHE_ANSWER + 1);
+	pthread_mutex_unlock(&s->lock);
+	/* The slot is ours alone now: the cache no longer leads to the call. */
+	if (good)
+		slot_send(call->slot, out.data, out.len);
+	else
+		slot_release(call->slot);
+	rpc_call_free(call);
+	buf_fini(&out);
+	pthread_mutex_lock(&s->lock);
+	last = --s->ncalls == 0 && s->closed;
+	pthread_mutex_unlock(&s->lock);
+	if (last)
+		rpc_server_free(s);
+}
+
+void
+rpc_reply(struct rpc_call *call, const GpuSim__Reply *reply)
+{
+	size_t n = gpu_sim__reply__get_packed_size(reply);
+	unsigned char small[512], *body = n <= sizeof small ? small : malloc(n);
+	const struct err nomem = {RC_NOMEM, "out of memory"};
+
+	if (!body) {
+		rpc_reply_err(call, &nomem);
+		return;
+	}
+	gpu_sim__reply__pack(reply, body);
+	rpc_reply_packed(call, body, n);
+	if (body != small)
+		free(body);
+}
+
+void
+rpc_reply_err(struct rpc_call *call, const struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	unsigned char body[1024];
+
+	wire_reply_failure(&reply, err);
+	rpc_reply_packed(call, body, gpu_sim__reply__pack(&reply, body));
+}
+
+void
+rpc_reply_done(struct rpc_call *call)
+{
+	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
+	reply.done = &done;
+	rpc_reply(call, &reply);
+}

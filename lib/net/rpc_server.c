@@ -1,0 +1,300 @@
+/*
+ * Design notes. nng's REP with one context (a "slot") for each request that is received, being run,
+ * or being answered: unlike raw REP, which drops answers beyond 64 that a connection has not yet
+ * taken, a context waits its turn. One thread receives, unpacks, asks the reply cache and calls the
+ * handler; answers are sent from whatever thread answers, without waiting. A slot belongs to one
+ * of: the free list, the receiving thread, a call, the sending aio (whose callback frees it). A
+ * repeated request that is still running hands its slot to the call and takes the call's: the
+ * answer goes to the connection that asked last.
+ *
+ * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with
+ * it held. A call is answered exactly once, by its holder; the server lives until it is stopped and
+ * all calls are answered.
+ */
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/closing.h"
+#include "net/listener.h"
+#include "net/net.h"
+#include "net/replycache.h"
+#include "net/rpc_server_impl.h"
+
+const char *
+rpc_server_address(const struct rpc_server *s)
+{
+	return listener_address(s->listener);
+}
+
+unsigned
+rpc_server_revivals(struct rpc_server *s)
+{
+	return listener_revivals(s->listener);
+}
+
+/* Lock held, so that nobody is told any more once stopping has begun. client_id may be 0: nobody.
+ */
+static void
+tell_gone(struct rpc_server *s, uint64_t client_id)
+{
+	if (client_id && s->handler.gone && !s->stopping)
+		s->handler.gone(s->handler.arg, client_id);
+}
+
+static void
+on_peer(void *arg, int pipe, enum listener_event event)
+{
+	struct rpc_server *s = arg;
+	uint64_t lost = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (event == LISTENER_CAME)
+		peer_add(s, pipe);
+	else
+		lost = peer_remove(s, pipe);
+	tell_gone(s, lost);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The answer to something that never became a call. */
+static void
+refuse(struct slot *slot, const struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	unsigned char out[1024];
+
+	wire_reply_failure(&reply, err);
+	slot_send(slot, out, gpu_sim__reply__pack(&reply, out));
+}
+
+/* Ask the cache what a request is; lock held. *again: the packed answer of a request that has run.
+ */
+static struct err
+judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *again)
+{
+	struct err err = {0};
+	void *known = call;
+	const void *answer;
+	size_t nbytes;
+	struct slot *asked = call->slot;
+
+	switch (replycache_ask(s->cache, call->req->clientid, call->req->seq, &known, &answer,
+			       &nbytes)) {
+	case REPLYCACHE_NEW:
+		s->ncalls++;
+		*is_new = true;
+		break;
+	case REPLYCACHE_RUNNING:
+		call->slot = ((struct rpc_call *)known)->slot;
+		((struct rpc_call *)known)->slot = asked;
+		break;
+	case REPLYCACHE_DONE:
+		if (!buf_add(again, answer, nbytes))
+			err_set(&err, RC_NOMEM, "out of memory");
+		break;
+	case REPLYCACHE_STALE:
+		err_set(&err, RC_BADDATA,
+			"request %llu comes too late to be told from a repetition",
+			(unsigned long long)call->req->seq);
+		break;
+	case REPLYCACHE_FULL:
+		err_set(&err, RC_BUSY, "too many requests wait for their answers");
+		break;
+	}
+	return err;
+}
+
+/* Deal with one message: it becomes a call, or is answered at once. */
+static void
+take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
+{
+	struct rpc_call *call = calloc(1, sizeof *call);
+	struct buf again = {0};
+	struct err err = {0};
+	bool is_new = false;
+	uint64_t lost = 0;
+	struct peer *p;
+
+	slot->pipe = nng_pipe_id(nng_msg_get_pipe(msg));
+	if (nng_msg_len(msg) == 0) { /* the client's goodbye: it will say no more */
+		nng_pipe_close(nng_msg_get_pipe(msg));
+		nng_msg_free(msg);
+		free(call);
+		slot_release(slot);
+		return;
+	}
+	if (!call)
+		err_set(&err, RC_NOMEM, "out of memory");
+	else
+		wire_request_unpack(nng_msg_body(msg), nng_msg_len(msg), &call->req, &err);
+	nng_msg_free(msg);
+	if (err.rc != RC_OK) {
+		free(call);
+		refuse(slot, &err);
+		return;
+	}
+	call->server = s;
+	call->slot = slot;
+	call->deadline_ns = deadline_in_ms(call->req->timeoutms);
+	pthread_mutex_lock(&s->lock);
+	p = peer_find(s, slot->pipe);
+	if (p)
+		p->client_id = call->req->clientid;
+	else if (!client_connected(s, call->req->clientid))
+		lost = call->req->clientid; /* gone before we knew who it was */
+	err = judge(s, call, &is_new, &again);
+	pthread_mutex_unlock(&s->lock);
+	if (is_new) {
+		s->handler.call(s->handler.arg, call);
+	} else {
+		if (err.rc != RC_OK)
+			refuse(call->slot, &err);
+		else if (again.len)
+			slot_send(call->slot, again.data, again.len);
+		else
+			slot_release(call->slot);
+		rpc_call_free(call);
+	}
+	buf_fini(&again);
+	pthread_mutex_lock(&s->lock);
+	tell_gone(s, lost);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Enter which slot is being received with, so that stopping can end that; false: stopping. */
+static bool
+receiving(struct rpc_server *s, struct slot *slot)
+{
+	bool go;
+
+	pthread_mutex_lock(&s->lock);
+	go = !s->stopping;
+	s->receiving = slot;
+	pthread_mutex_unlock(&s->lock);
+	return go;
+}
+
+/* Receive one message and deal with it; false: the end. */
+static bool
+serve_one(struct rpc_server *s, struct slot *slot)
+{
+	int rv = NNG_ECANCELED;
+
+	if (receiving(s, slot)) {
+		nng_ctx_recv(slot->ctx, slot->aio);
+		nng_aio_wait(slot->aio);
+		rv = nng_aio_result(slot->aio);
+	}
+	receiving(s, NULL);
+	if (rv == 0)
+		take_message(s, slot, nng_aio_get_msg(slot->aio));
+	else
+		slot_release(slot);
+	return rv != NNG_ECLOSED && rv != NNG_ECANCELED;
+}
+
+static void *
+serve(void *arg)
+{
+	const struct timespec pause = {.tv_nsec = 10 * NS_PER_MS};
+	struct rpc_server *s = arg;
+	bool go = true;
+
+	while (go && listener_gate(s->listener)) {
+		struct slot *slot = slot_take(s);
+
+		if (slot)
+			go = serve_one(s, slot);
+		else
+			nanosleep(&pause, NULL); /* for memory */
+	}
+	return NULL;
+}
+
+void
+rpc_server_free(struct rpc_server *s)
+{
+	slots_free(s);
+	replycache_free(s->cache);
+	free(s->peers);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+enum rc
+rpc_server_start(const char *addr, const struct rpc_handler *h, struct rpc_server **out,
+		 struct err *err)
+{
+	struct rpc_server *s = calloc(1, sizeof *s);
+	enum rc rc;
+	int rv;
+
+	if (!s || !(s->cache = replycache_new())) {
+		free(s);
+		return err_set(err, RC_NOMEM, "%s: out of memory", addr);
+	}
+	s->handler = *h;
+	pthread_mutex_init(&s->lock, NULL);
+	rv = nng_rep0_open(&s->sock);
+	if (rv != 0) {
+		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
+		goto out;
+	}
+	rc = listener_open(s->sock, LISTENER_REP, addr, WIRE_CONTROL_MAX, on_peer, s, &s->listener,
+			   err);
+	if (rc != RC_OK)
+		goto close;
+	rv = pthread_create(&s->thread, NULL, serve, s);
+	if (rv != 0) {
+		rc = err_set(err, RC_FAILED, "%s: %s", addr, strerror(rv));
+		listener_stop(s->listener);
+		goto close;
+	}
+	*out = s;
+	return RC_OK;
+close:
+	nng_close(s->sock);
+	listener_free(s->listener);
+out:
+	rpc_server_free(s);
+	return rc;
+}
+
+/* nng has let go of the socket: no callback runs any more. */
+static void
+closed(void *arg)
+{
+	struct rpc_server *s = arg;
+	bool last;
+
+	listener_free(s->listener);
+	pthread_mutex_lock(&s->lock);
+	s->closed = true;
+	last = s->ncalls == 0;
+	pthread_mutex_unlock(&s->lock);
+	if (last)
+		rpc_server_free(s);
+}
+
+void
+rpc_server_stop(struct rpc_server *s)
+{
+	struct slot *slot;
+
+	if (!s)
+		return;
+	listener_stop(s->listener);
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	slot = s->receiving;
+	pthread_mutex_unlock(&s->lock);
+	if (slot)
+		nng_aio_stop(slot->aio);
+	pthread_join(s->thread, NULL);
+	closing_start(s->sock, NULL, closed, s, CLOSING_WAIT_MS);
+}

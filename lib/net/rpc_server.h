@@ -1,0 +1,55 @@
+/*
+ * rpc_server.h - answer requests, each once, from any thread, in any order.
+ */
+#ifndef NET_RPC_SERVER_H
+#define NET_RPC_SERVER_H
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "wire/wire.h"
+
+struct rpc_server;
+struct rpc_call;
+
+struct rpc_handler {
+	/* A new request, on the server's one thread: do not block. The call is the handler's until
+	 * it is answered, which it must be, once. */
+	void (*call)(void *arg, struct rpc_call *call);
+	/* A client's last connection closed (it may come back). On a thread of nng, under the
+	 * server's lock: only take note, call nothing of the server. Not after rpc_server_stop.
+	 * NULL: nobody asks. */
+	void (*gone)(void *arg, uint64_t client_id);
+	void *arg;
+};
+
+/* Listen and serve. RC_BUSY: the address is taken. */
+enum rc rpc_server_start(const char *addr, const struct rpc_handler *h, struct rpc_server **out,
+			 struct err *err);
+
+/* The address with the real port; lives as long as the server. */
+const char *rpc_server_address(const struct rpc_server *s);
+
+/* How often the listener had gone deaf and was revived. */
+unsigned rpc_server_revivals(struct rpc_server *s);
+
+/* Stop serving: no handler runs any more. Calls not yet answered stay valid until they are, into
+ * the void. */
+void rpc_server_stop(struct rpc_server *s);
+
+/* What is asked; lives until the answer. */
+const GpuSim__Request *rpc_request(const struct rpc_call *call);
+
+/* When the client stops waiting, on our clock. */
+uint64_t rpc_deadline_ns(const struct rpc_call *call);
+
+/* Answer and release the call. The reply is borrowed. */
+void rpc_reply(struct rpc_call *call, const GpuSim__Reply *reply);
+
+/* Answer with a failure, or with plain success. */
+void rpc_reply_err(struct rpc_call *call, const struct err *err);
+void rpc_reply_done(struct rpc_call *call);
+
+/* Answer with an already packed Reply that has no seq of its own. */
+void rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes);
+
+#endif

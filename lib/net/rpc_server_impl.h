@@ -1,0 +1,83 @@
+/*
+ * rpc_server_impl.h - what the parts of the server share: rpc_server.c (its life, and what comes
+ * in), rpc_slot.c (peers and slots), rpc_reply.c (what goes out). The design notes are in
+ * rpc_server.c.
+ */
+#ifndef NET_RPC_SERVER_IMPL_H
+#define NET_RPC_SERVER_IMPL_H
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/listener.h"
+#include "net/replycache.h"
+#include "net/rpc_server.h"
+
+struct slot {
+	struct rpc_server *server;
+	struct slot *next, *next_free;
+	nng_ctx ctx;
+	nng_aio *aio;
+	int pipe; /* whose request it holds */
+	bool sending;
+	size_t nbytes; /* being sent */
+};
+
+struct rpc_call {
+	struct rpc_server *server;
+	GpuSim__Request *req;
+	uint64_t deadline_ns;
+	struct slot *slot;
+};
+
+struct peer {
+	int pipe;
+	uint64_t client_id; /* who spoke last through it; 0: nobody yet */
+	uint64_t unsent;
+};
+
+struct rpc_server {
+	nng_socket sock;
+	struct listener *listener;
+	struct rpc_handler handler;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	struct replycache *cache;
+	struct slot *slots, *free;
+	struct peer *peers;
+	size_t npeers, peers_cap;
+	size_t ncalls; /* not yet answered */
+	struct slot *receiving;
+	bool stopping;
+	bool closed; /* nng has let go of the socket */
+};
+
+/* Peers; all with the lock held. peer_remove: the client that has now no connection left, or 0. */
+struct peer *peer_find(struct rpc_server *s, int pipe);
+void peer_add(struct rpc_server *s, int pipe);
+uint64_t peer_remove(struct rpc_server *s, int pipe);
+bool client_connected(const struct rpc_server *s, uint64_t client_id);
+
+/* A slot to receive with; NULL: out of memory. */
+struct slot *slot_take(struct rpc_server *s);
+
+/* Give a slot back that is not sending. */
+void slot_release(struct slot *slot);
+
+/*
+ * Send the answer and give the slot back when it is on its way. A peer that has gone is nobody's
+ * trouble, it will ask again; one that lets too many answers lie gets no more.
+ */
+void slot_send(struct slot *slot, const void *body, size_t nbytes);
+
+/* Free all slots; waits for what is being sent. The socket is closed. */
+void slots_free(struct rpc_server *s);
+
+/* Free everything: stopped, and no call is left. */
+void rpc_server_free(struct rpc_server *s);
+
+void rpc_call_free(struct rpc_call *call);
+
+#endif

@@ -1,0 +1,125 @@
+#include "nn/input.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Make avail non-zero, unless the stored bytes have ended. */
+static enum rc
+input_fill(struct input *in, struct err *err)
+{
+	ssize_t n;
+
+	if (in->avail > 0 || in->fd < 0)
+		return RC_OK;
+	do
+		n = read(in->fd, in->chunk, sizeof in->chunk);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return err_set(err, RC_FAILED, "%s: %s", in->name, strerror(errno));
+	in->next = in->chunk;
+	in->avail = (size_t)n;
+	return RC_OK;
+}
+
+enum rc
+input_begin(struct input *in, struct err *err)
+{
+	enum rc rc = input_fill(in, err);
+
+	if (rc != RC_OK)
+		return rc;
+	in->gzip = in->avail >= 2 && in->next[0] == 0x1f && in->next[1] == 0x8b;
+	if (in->gzip && inflateInit2(&in->z, 15 + 16) != Z_OK)
+		return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
+	in->member_open = in->gzip;
+	return RC_OK;
+}
+
+void
+input_end(struct input *in)
+{
+	if (in->gzip)
+		inflateEnd(&in->z);
+}
+
+static enum rc
+get_raw(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+{
+	enum rc rc;
+	size_t n;
+
+	for (*got = 0; *got < want; *got += n) {
+		rc = input_fill(in, err);
+		if (rc != RC_OK)
+			return rc;
+		n = in->avail < want - *got ? in->avail : want - *got;
+		if (n == 0)
+			break;
+		memcpy(dst + *got, in->next, n);
+		in->next += n;
+		in->avail -= n;
+	}
+	return RC_OK;
+}
+
+/* One member has ended: another begins, or the bytes end, or rubbish follows. */
+static enum rc
+next_member(struct input *in, struct err *err)
+{
+	enum rc rc = input_fill(in, err);
+
+	in->member_open = false;
+	if (rc != RC_OK || in->avail == 0)
+		return rc;
+	if (in->next[0] != 0x1f)
+		return err_set(err, RC_BADDATA, "%s: trailing bytes after the gzip data", in->name);
+	if (inflateReset(&in->z) != Z_OK)
+		return err_set(err, RC_INTERNAL, "%s: zlib cannot start again", in->name);
+	in->member_open = true;
+	return RC_OK;
+}
+
+static enum rc
+get_gzip(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+{
+	enum rc rc;
+	int z;
+
+	for (*got = 0; *got < want && in->member_open;) {
+		rc = input_fill(in, err);
+		if (rc != RC_OK)
+			return rc;
+		if (in->avail == 0)
+			return err_set(err, RC_BADDATA,
+				       "%s: the gzip data end early, after %" PRIu64
+				       " stored bytes",
+				       in->name, in->nstored);
+		in->z.next_in = (Bytef *)(uintptr_t)in->next;
+		in->z.avail_in = in->avail < INPUT_CHUNK ? (uInt)in->avail : INPUT_CHUNK;
+		in->z.next_out = dst + *got;
+		in->z.avail_out = want - *got < INPUT_CHUNK ? (uInt)(want - *got) : INPUT_CHUNK;
+		z = inflate(&in->z, Z_NO_FLUSH);
+		in->avail -= (size_t)(in->z.next_in - in->next);
+		in->next = in->z.next_in;
+		*got = (size_t)(in->z.next_out - dst);
+		if (z == Z_STREAM_END) {
+			rc = next_member(in, err);
+			if (rc != RC_OK)
+				return rc;
+		} else if (z == Z_MEM_ERROR) {
+			return err_set(err, RC_NOMEM, "%s: out of memory", in->name);
+		} else if (z != Z_OK && z != Z_BUF_ERROR) {
+			return err_set(err, RC_BADDATA, "%s: corrupted gzip: %s", in->name,
+				       in->z.msg ? in->z.msg : zError(z));
+		}
+	}
+	return RC_OK;
+}
+
+enum rc
+input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+{
+	return (in->gzip ? get_gzip : get_raw)(in, dst, want, got, err);
+}

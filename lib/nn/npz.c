@@ -1,0 +1,213 @@
+#include "nn/npz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "nn/npz_format.h"
+
+enum { TEMP_TRIES = 100 };
+
+/* zlib's crc32 counts in unsigned int. */
+static uint32_t
+crc_add(uint32_t crc, const void *bytes, size_t nbytes)
+{
+	const uint8_t *p = bytes;
+
+	for (size_t n; nbytes > 0; p += n, nbytes -= n) {
+		n = nbytes < (1u << 30) ? nbytes : 1u << 30;
+		crc = (uint32_t)crc32(crc, p, (uInt)n);
+	}
+	return crc;
+}
+
+/* False with errno. */
+static bool
+write_all(int fd, const void *bytes, size_t nbytes)
+{
+	const uint8_t *p = bytes;
+	ssize_t n;
+
+	for (; nbytes > 0; p += n, nbytes -= (size_t)n) {
+		n = write(fd, p, nbytes);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		if (n < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Check every array and lay the entries out; nothing has been opened yet. */
+static enum rc
+plan_entries(const char *path, const struct npz_array *array, size_t narrays,
+	     struct zip_entry *entry, uint64_t *central_offset, struct err *err)
+{
+	uint64_t at = 0, data, central = 0;
+	char header[NPY_HEADER_MAX];
+
+	for (size_t i = 0; i < narrays; i++) {
+		const struct npz_array *a = &array[i];
+		struct zip_entry *e = &entry[i];
+		size_t n;
+
+		if (!npz_name_good(a->name))
+			return err_set(err, RC_INVAL, "%s: array %zu: \"%.*s\" cannot be a name",
+				       path, i, NPZ_MAX_NAME, a->name);
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(array[j].name, a->name) == 0)
+				return err_set(err, RC_INVAL, "%s: two arrays are called %s", path,
+					       a->name);
+		if (a->ndim > NPZ_MAX_DIMS || (a->type != NPZ_F32 && a->type != NPZ_I64) ||
+		    !npz_data_nbytes(a, &data) || (data > 0 && !a->data))
+			return err_set(err, RC_INVAL,
+				       "%s: array %s: unknown type, more than %d dimensions, no "
+				       "data or more than 4 GiB",
+				       path, a->name, NPZ_MAX_DIMS);
+		n = npy_header(a, header);
+		e->offset = (uint32_t)at;
+		e->nbytes = (uint32_t)(n + data);
+		snprintf(e->name, sizeof e->name, "%s.npy", a->name);
+		e->crc = crc_add(crc_add(0, header, n), a->data, data);
+		at += ZIP_LOCAL_NBYTES + strlen(e->name) + n + data;
+		central += ZIP_CENTRAL_NBYTES + strlen(e->name);
+		if (at + central + ZIP_END_NBYTES >= UINT32_MAX)
+			return err_set(err, RC_INVAL, "%s: more than 4 GiB", path);
+	}
+	*central_offset = at;
+	return RC_OK;
+}
+
+/* False with errno. */
+static bool
+write_zip(int fd, const struct npz_array *array, const struct zip_entry *entry, size_t narrays,
+	  uint32_t central_offset)
+{
+	uint8_t h[ZIP_CENTRAL_NBYTES + ZIP_NAME_MAX];
+	char header[NPY_HEADER_MAX];
+	uint32_t central = 0;
+	size_t n;
+
+	for (size_t i = 0; i < narrays; i++) {
+		if (!write_all(fd, h, zip_local(&entry[i], h)))
+			return false;
+		n = npy_header(&array[i], header);
+		if (!write_all(fd, header, n) || !write_all(fd, array[i].data, entry[i].nbytes - n))
+			return false;
+	}
+	for (size_t i = 0; i < narrays; i++) {
+		n = zip_central(&entry[i], h);
+		central += (uint32_t)n;
+		if (!write_all(fd, h, n))
+			return false;
+	}
+	return write_all(fd, h, zip_end(narrays, central_offset, central, h));
+}
+
+/* The path to rename to, malloc'ed: links followed, as the rename would replace the link. */
+static enum rc
+resolve(const char *path, char **target, struct err *err)
+{
+	struct stat st;
+	char *p;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, RC_FAILED, "%s: not a regular file", path);
+	p = realpath(path, NULL);
+	if (!p && errno == ENOENT)
+		p = strdup(path);
+	if (!p)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	*target = p;
+	return RC_OK;
+}
+
+/* A new file beside target; *temp is malloc'ed. A name that a killed process left is passed over.
+ */
+static enum rc
+open_temp(const char *target, char **temp, int *fd, struct err *err)
+{
+	char *p;
+	int new;
+
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		if (asprintf(&p, "%s.%ld-%d.tmp", target, (long)getpid(), i) < 0)
+			return err_set(err, RC_NOMEM, "%s: out of memory", target);
+		new = open(p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (new >= 0) {
+			*temp = p;
+			*fd = new;
+			return RC_OK;
+		}
+		free(p);
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(err, RC_FAILED, "%s: cannot make a file beside it: %s", target,
+		       strerror(errno));
+}
+
+/* The new name is made durable as well; a file system that cannot do that loses nothing. */
+static void
+sync_folder(char *file)
+{
+	char *slash = strrchr(file, '/');
+	int fd;
+
+	if (slash)
+		slash[slash == file] = '\0';
+	fd = open(slash ? file : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)fsync(fd);
+		close(fd);
+	}
+}
+
+enum rc
+npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err)
+{
+	struct zip_entry *entry = NULL;
+	char *target = NULL, *temp = NULL;
+	uint64_t central_offset = 0;
+	int fd = -1, errnum = 0;
+	enum rc rc;
+
+	if (narrays > NPZ_MAX_ARRAYS)
+		return err_set(err, RC_INVAL, "%s: %zu arrays, at most %d are written", path,
+			       narrays, NPZ_MAX_ARRAYS);
+	entry = alloc_zeroed(narrays, sizeof *entry);
+	if (!entry)
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	rc = plan_entries(path, array, narrays, entry, &central_offset, err);
+	if (rc == RC_OK)
+		rc = resolve(path, &target, err);
+	if (rc != RC_OK)
+		goto out;
+	rc = open_temp(target, &temp, &fd, err);
+	if (rc != RC_OK)
+		goto out;
+	if (!write_zip(fd, array, entry, narrays, (uint32_t)central_offset) || fsync(fd) != 0)
+		errnum = errno;
+	if (close(fd) != 0 && errnum == 0)
+		errnum = errno;
+	if (errnum == 0 && rename(temp, target) != 0)
+		errnum = errno;
+	if (errnum != 0) {
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errnum));
+		unlink(temp);
+		goto out;
+	}
+	sync_folder(target);
+out:
+	free(entry);
+	free(target);
+	free(temp);
+	return rc;
+}

@@ -1,0 +1,69 @@
+/*
+ * npz.h - named arrays in a .npz file: a zip of .npy files, as numpy.savez writes them.
+ *
+ * Written: zip entries stored (weights do not compress), dated 1980-01-01 so that the same
+ * arrays give the same bytes; .npy format 1.0, C order, little-endian. Below 4 GiB, no zip64.
+ * Source: numpy.lib.format; PKWARE APPNOTE 6.3, sections 4.3 and 4.4.
+ */
+#ifndef NN_NPZ_H
+#define NN_NPZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+#define NPZ_MAX_DIMS   4
+#define NPZ_MAX_ARRAYS 1024
+#define NPZ_MAX_NAME   63 /* bytes, without .npy */
+
+enum npz_type { NPZ_F32 = 0, NPZ_I64 = 1 };
+
+/* ndim 0 is a scalar. data holds the product of dim elements, row-major, and is only read. */
+struct npz_array {
+	char name[NPZ_MAX_NAME + 1];
+	enum npz_type type;
+	uint32_t ndim;
+	uint64_t dim[NPZ_MAX_DIMS];
+	const void *data;
+};
+
+/* What npz_read found; array and every array[i].data belong to it. */
+struct npz {
+	struct npz_array *array;
+	size_t narrays;
+};
+
+/*
+ * npz_write - make or replace a .npz file, all of it or nothing.
+ *
+ *	path		a symbolic link is followed; anything but a regular file is refused
+ *	array, narrays	at most NPZ_MAX_ARRAYS; names are 1..NPZ_MAX_NAME bytes of
+ *			[A-Za-z0-9_.-], each once; stay the caller's
+ *
+ * Written to PATH.PID-N.tmp, synced, renamed: whatever fails, the old file stays and no other is
+ * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason.
+ * Checked by: tests/unit/t_npz.c
+ */
+enum rc npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err);
+
+/*
+ * npz_read - read a file that npz_write made.   npz_parse - the same of bytes in memory.
+ *
+ *	npz		[out] the caller owns it and releases it with npz_fini; untouched on
+ *			error
+ *
+ * Strict: every byte is accounted for, every checksum compared; a .npz of another maker may be
+ * refused. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason, RC_NOMEM.
+ */
+enum rc npz_read(const char *path, struct npz *npz, struct err *err);
+enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz,
+		  struct err *err);
+
+/* The array of that name, owned by npz, or NULL. */
+const struct npz_array *npz_find(const struct npz *npz, const char *name);
+
+/* Release everything and make it {0}. */
+void npz_fini(struct npz *npz);
+
+#endif

@@ -1,0 +1,103 @@
+#include "wire/frame.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "wire/crc32c.h"
+
+#define FRAME_VERSION 1
+
+static const unsigned char magic[4] = {'g', 'S', 'I', 'M'};
+
+static void
+put32(unsigned char *p, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(p, &v, 4);
+}
+
+static void
+put64(unsigned char *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, 8);
+}
+
+static uint32_t
+get32(const unsigned char *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return le32toh(v);
+}
+
+static uint64_t
+get64(const unsigned char *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return le64toh(v);
+}
+
+uint32_t
+frame_crc(const void *data, size_t nbytes)
+{
+	return crc32c(data, nbytes);
+}
+
+void
+frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER])
+{
+	memset(out, 0, FRAME_HEADER);
+	memcpy(out, magic, 4);
+	out[4] = FRAME_VERSION;
+	out[5] = (unsigned char)f->kind;
+	put64(out + 8, f->comm);
+	put64(out + 16, f->device);
+	put64(out + 24, f->op);
+	put32(out + 32, f->seq);
+	put32(out + 36, f->epoch);
+	put32(out + 40, f->dst);
+	put32(out + 44, f->src);
+	put32(out + 48, f->nbytes);
+	put32(out + 52, f->crc);
+	put32(out + 56, frame_crc(out, 56));
+}
+
+enum rc
+frame_unpack(const void *data, size_t nbytes, struct frame *out, struct err *err)
+{
+	const unsigned char *p = data;
+	struct frame f;
+
+	if (nbytes < FRAME_HEADER || memcmp(p, magic, 4) != 0)
+		return err_set(err, RC_BADDATA, "%zu bytes that are no data frame", nbytes);
+	if (p[4] != FRAME_VERSION)
+		return err_set(err, RC_BADDATA, "data frame of version %u, this is %u", p[4],
+			       FRAME_VERSION);
+	if (get32(p + 56) != frame_crc(p, 56) || get32(p + 60) != 0 || p[6] != 0 || p[7] != 0)
+		return err_set(err, RC_BADDATA, "data frame with a damaged header");
+	f = (struct frame){.kind = (enum frame_kind)p[5],
+			   .comm = get64(p + 8),
+			   .device = get64(p + 16),
+			   .op = get64(p + 24),
+			   .seq = get32(p + 32),
+			   .epoch = get32(p + 36),
+			   .dst = get32(p + 40),
+			   .src = get32(p + 44),
+			   .nbytes = get32(p + 48),
+			   .crc = get32(p + 52)};
+	if (f.kind < FRAME_DATA || f.kind > FRAME_REFUSE)
+		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
+	if (f.nbytes > FRAME_PAYLOAD_MAX || f.nbytes != nbytes - FRAME_HEADER)
+		return err_set(err, RC_BADDATA, "data frame that claims %u bytes and holds %zu",
+			       f.nbytes, nbytes - FRAME_HEADER);
+	if (f.crc != frame_crc(p + FRAME_HEADER, f.nbytes))
+		return err_set(err, RC_BADDATA,
+			       "chunk %u of operation %llu from rank %u is damaged (crc)", f.seq,
+			       (unsigned long long)f.op, f.src);
+	*out = f;
+	return RC_OK;
+}

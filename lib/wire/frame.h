@@ -1,0 +1,59 @@
+/*
+ * frame.h - the header of a data frame: what travels between two devices over PUSH/PULL.
+ *
+ * A message is FRAME_HEADER bytes of header, little-endian, and then `nbytes` of payload:
+ *
+ *	0  magic "gSIM"		24 operation	44 src rank
+ *	4  version, kind, 2 zero	32 seq		48 nbytes
+ *	8  communicator		36 epoch	52 crc of the payload
+ *	16 sender's device id	40 dst rank	56 crc of bytes 0..55, then 4 zero bytes
+ *
+ * Chunks of one (communicator, epoch, operation, src, dst) are numbered 0, 1, 2 ... in seq. An ack
+ * travels the other way with the same names and seq = how many chunks have been consumed.
+ */
+#ifndef WIRE_FRAME_H
+#define WIRE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+#define FRAME_HEADER	  64u
+#define FRAME_PAYLOAD_MAX (1u << 20)
+
+/*
+ * Operation numbers. A communicator's collectives count up from 0. Pairs that send and receive
+ * outside of them have their own numbering, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and
+ * BeginReceive meet under their stream id, which is below 2^62.
+ */
+#define FRAME_OP_P2P(src, dst, n) (1ull << 63 | (uint64_t)(src) << 50 | (uint64_t)(dst) << 40 | (n))
+#define FRAME_OP_LAB(stream)	  (1ull << 62 | (stream))
+#define FRAME_OP_MAX		  (1ull << 62) /* the communicator's own are below */
+#define FRAME_P2P_MAX		  (1ull << 40) /* n is below */
+
+enum frame_kind {
+	FRAME_DATA = 1,	  /* one chunk */
+	FRAME_ACK = 2,	  /* the receiver has consumed the chunks before seq */
+	FRAME_REFUSE = 3, /* the receiver will not take this operation's chunks: payload says why */
+};
+
+struct frame {
+	enum frame_kind kind;
+	uint64_t comm, device, op;
+	uint32_t seq, epoch, dst, src;
+	uint32_t nbytes;
+	uint32_t crc;
+};
+
+/* The checksum of a payload: crc32c. */
+uint32_t frame_crc(const void *data, size_t nbytes);
+
+/* Write the header; f->crc is taken as given. */
+void frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER]);
+
+/* Read and check a whole message: magic, version, kind, lengths, both crcs. RC_BADDATA says what.
+ * The payload is at data + FRAME_HEADER. */
+enum rc frame_unpack(const void *data, size_t nbytes, struct frame *out, struct err *err);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * wire.h - control messages: pack, unpack, check, limits, version.
+ *
+ * A message from a peer is unpacked with a cap on memory (protobuf-c would make 92 MiB of a hostile
+ * 1 MiB) and checked for the bounds below before anybody sees it.
+ */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "gpu_sim.pb-c.h"
+
+#define WIRE_VERSION	 1u
+#define WIRE_CONTROL_MAX (1u << 20)   /* bytes of one control message */
+#define WIRE_UNPACK_MAX	 (16u << 20)  /* bytes of memory one unpacked message may take */
+#define WIRE_BULK_MAX	 (512u << 10) /* bytes of memory content in one Write or Read */
+#define WIRE_NAME_MAX	 256	      /* bytes of any string that names something */
+#define WIRE_MAX_RANKS	 1024	      /* ranks of one communicator */
+#define WIRE_MAX_OPS	 4096	      /* operations in one Run, Submit or graph, per rank */
+#define WIRE_MAX_ARGS	 32	      /* arguments of one kernel launch */
+
+/* Unpack and check. *out is the caller's; release with wire_request_free. RC_BADDATA, RC_NOMEM. */
+enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **out,
+			    struct err *err);
+enum rc wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err);
+
+/* Free what unpack made; NULL is legal. */
+void wire_request_free(GpuSim__Request *req);
+void wire_reply_free(GpuSim__Reply *reply);
+
+/* "allreduce"-like word for a request's kind, for logs and errors. Static storage. */
+const char *wire_request_name(const GpuSim__Request *req);
+
+/* Turn *err into a failure reply that borrows err->text; err must outlive the packing. */
+void wire_reply_failure(GpuSim__Reply *reply, const struct err *err);
+
+/* The rc of a reply, with its sentence in *err when it is a failure. A code nobody knows is
+ * RC_INTERNAL. */
+enum rc wire_reply_rc(const GpuSim__Reply *reply, struct err *err);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * A frame has come: whose is it, may it come now, and where does it wait. On the channel's thread.
+ *
+ * A chunk that cannot be kept now (early beyond the limits, not the next of its flow, no memory) is
+ * dropped without a word: it is not acknowledged, so it comes again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "xport/xport_impl.h"
+
+/* Forget the oldest operation that is not begun here and never will be of use: a peer gave it up.
+ */
+static bool
+evict_early(struct comm *c)
+{
+	struct xport_op *oldest = NULL;
+
+	for (struct xport_op *o = c->ops; o; o = o->next)
+		if (!o->begun && o->refused[0])
+			oldest = o;
+	if (!oldest)
+		return false;
+	memcpy(c->gave_up, oldest->refused, sizeof c->gave_up);
+	xport_drop_op(oldest, OP_GAVE_UP);
+	return true;
+}
+
+/* The operation a frame belongs to; made when the frame comes before the operation is begun. NULL:
+ * not now. */
+static struct xport_op *
+find_or_make(struct comm *c, uint64_t op)
+{
+	struct xport_op *o = xport_find_op(c, op);
+
+	if (o)
+		return o;
+	if (c->nearly >= XPORT_EARLY_OPS && !evict_early(c))
+		return NULL;
+	return xport_make_op(c, op);
+}
+
+/* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends
+ * more than was due. */
+static void
+answer_late(struct comm *c, const struct frame *h, const struct finished *done)
+{
+	char text[REASON_MAX];
+
+	if (done->gave_up) {
+		xport_refuse(c, h->src, c->epoch, h->op, c->gave_up, 0);
+	} else if (h->seq < done->consumed) {
+		xport_ack(c, h->src, h->op, done->consumed, 0);
+	} else {
+		snprintf(text, sizeof text,
+			 "rank %u (device %016" PRIx64
+			 ") has received all that is due: the ranks disagree on the operation",
+			 c->rank, c->peer[c->rank].device_id);
+		xport_refuse(c, h->src, c->epoch, h->op, text, 0);
+	}
+}
+
+/* Returns true when the chunk was kept. */
+static bool
+file_chunk(struct comm *c, struct net_frame *f)
+{
+	const struct frame *h = &f->head;
+	struct xport *x = c->x;
+	struct xport_op *o = xport_find_op(c, h->op);
+	const struct finished *done = o ? NULL : xport_finished(c, h->op);
+	struct flow *flow;
+	struct arrived *slot;
+
+	if (done) {
+		answer_late(c, h, done);
+		return false;
+	}
+	/* Only a first chunk can begin something. */
+	if (!o && (h->seq != 0 || !(o = find_or_make(c, h->op))))
+		return false;
+	if (!o->begun && (o->refused[0] || x->early_bytes + h->nbytes > XPORT_EARLY_MAX))
+		return false;
+	flow = xport_flow(o, h->src);
+	if (!flow)
+		return false;
+	if (h->seq < flow->rx_consumed) {
+		/* A repetition: our ack was lost. */
+		xport_ack(c, h->src, h->op, flow->rx_consumed, 0);
+		return false;
+	}
+	if (h->seq != flow->rx_next || flow->rx_next - flow->rx_consumed >= XPORT_WINDOW)
+		return false;
+	slot = &flow->rx[flow->rx_next++ % XPORT_WINDOW];
+	slot->frame = *f;
+	slot->visible_ns = shaper_in(&x->shaper, clock_now_ns(), h->nbytes);
+	if (!o->begun)
+		x->early_bytes += h->nbytes;
+	xport_signal(o);
+	return true;
+}
+
+static void
+note_ack(struct comm *c, const struct frame *h)
+{
+	struct xport_op *o = xport_find_op(c, h->op);
+	struct flow *flow = o ? o->flow[h->src] : NULL;
+	uint32_t seq = h->seq;
+
+	if (!flow)
+		return;
+	/* The ack of an ended operation may name more than this peer sent. */
+	if (seq > flow->tx_next)
+		seq = flow->tx_next;
+	if (seq <= flow->tx_acked)
+		return;
+	flow->tx_acked = seq;
+	flow->tx_repeats = 0;
+	flow->tx_moved_ns = clock_now_ns();
+	xport_signal(o);
+}
+
+/* A peer gave an operation up. The first reason is kept. */
+static void
+note_refusal(struct comm *c, const struct net_frame *f)
+{
+	struct xport_op *o = NULL;
+	size_t n = f->head.nbytes < REASON_MAX ? f->head.nbytes : REASON_MAX - 1;
+
+	if (!xport_finished(c, f->head.op))
+		o = find_or_make(c, f->head.op);
+	if (!o || o->refused[0])
+		return;
+	memcpy(o->refused, f->payload, n);
+	o->refused[n] = '\0';
+	for (char *p = o->refused; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	if (!o->refused[0])
+		snprintf(o->refused, sizeof o->refused, "rank %u gave up, no reason given",
+			 f->head.src);
+	xport_drop_early(o);
+	xport_signal(o);
+}
+
+/* A chunk of an older epoch: its sender does not know yet. One of a newer epoch comes again, when
+ * we know it too. */
+static void
+refuse_old(struct comm *c, const struct frame *h)
+{
+	char text[REASON_MAX];
+
+	if (h->kind != FRAME_DATA || h->epoch > c->epoch)
+		return;
+	snprintf(text, sizeof text, "rank %u (device %016" PRIx64 ") is at epoch %u", c->rank,
+		 c->peer[c->rank].device_id, c->epoch);
+	xport_refuse(c, h->src, h->epoch, h->op, text, 0);
+}
+
+void
+xport_arrive(void *arg, struct net_frame *f)
+{
+	struct xport *x = arg;
+	const struct frame *h = &f->head;
+	struct comm *c;
+	bool kept = false;
+
+	pthread_mutex_lock(&x->lock);
+	c = xport_find_comm(x, h->comm);
+	if (!c || h->dst != c->rank || h->src >= c->nranks || h->src == c->rank ||
+	    h->device != c->peer[h->src].device_id) {
+		x->foreign++;
+	} else if (h->epoch != c->epoch) {
+		x->foreign++;
+		refuse_old(c, h);
+	} else if (c->aborted[0]) {
+		if (h->kind == FRAME_DATA)
+			xport_refuse(c, h->src, c->epoch, h->op, c->aborted, 0);
+	} else if (h->kind == FRAME_DATA) {
+		kept = file_chunk(c, f);
+	} else if (h->kind == FRAME_ACK) {
+		note_ack(c, h);
+	} else {
+		note_refusal(c, f);
+	}
+	pthread_mutex_unlock(&x->lock);
+	if (!kept)
+		net_frame_free(f);
+}
+
+enum rc
+xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t seq,
+	     const void *data, size_t nbytes, struct err *err)
+{
+	struct net_frame f;
+	struct comm *c;
+	struct xport_op *o;
+	enum rc rc;
+
+	if (nbytes > FRAME_PAYLOAD_MAX)
+		return err_set(err, RC_INVAL, "a chunk of %zu bytes, at most %u", nbytes,
+			       FRAME_PAYLOAD_MAX);
+	pthread_mutex_lock(&x->lock);
+	c = xport_find_comm(x, comm);
+	o = c ? xport_find_op(c, op) : NULL;
+	if (!o || !o->begun)
+		rc = err_set(err, RC_NOTFOUND, "no BeginReceive waits for this stream");
+	else if (src >= c->nranks || src == c->rank)
+		rc = err_set(err, RC_INVAL, "no peer of rank %u", src);
+	else
+		rc = xport_verdict(o, err);
+	if (rc == RC_OK) {
+		f.head = (struct frame){.kind = FRAME_DATA,
+					.comm = comm,
+					.device = c->peer[src].device_id,
+					.op = op,
+					.seq = seq,
+					.epoch = c->epoch,
+					.dst = c->rank,
+					.src = src,
+					.nbytes = (uint32_t)nbytes};
+		rc = net_frame_copy(&f, data, err);
+	}
+	if (rc == RC_OK && !file_chunk(c, &f)) {
+		net_frame_free(&f);
+		rc = err_set(err, RC_BUSY, "chunk %u does not come next, or the window is full",
+			     seq);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}

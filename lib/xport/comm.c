@@ -1,0 +1,241 @@
+/* Communicators: attaching, leaving, aborting. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "xport/xport_impl.h"
+
+void
+xport_forget_comm(struct comm *c)
+{
+	struct xport_op *o, *next;
+
+	if (c->attached)
+		return;
+	for (o = c->ops; o; o = next) {
+		next = o->next;
+		if (!o->begun)
+			xport_drop_op(o, OP_GAVE_UP);
+	}
+	if (c->ops)
+		return;
+	while ((o = c->spare)) {
+		c->spare = o->next;
+		for (uint32_t r = 0; r < c->nranks; r++)
+			free(o->flow[r]);
+		free(o->flow);
+		pthread_cond_destroy(&o->changed);
+		free(o);
+	}
+	pthread_cond_destroy(&c->any);
+	free(c->finished);
+	free(c->peer);
+	free(c);
+}
+
+void
+xport_abort_comm(struct comm *c, const char *reason)
+{
+	if (!c->aborted[0])
+		snprintf(c->aborted, sizeof c->aborted, "%s",
+			 *reason ? reason : "aborted, no reason given");
+	for (struct xport_op *o = c->ops; o; o = o->next) {
+		xport_drop_early(o);
+		xport_signal(o);
+	}
+}
+
+void
+xport_unlink_comm(struct xport *x, struct comm *c, const char *reason)
+{
+	struct comm **at = &x->comms;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	x->ncomms--;
+	c->attached = false;
+	xport_abort_comm(c, reason);
+	xport_forget_comm(c);
+}
+
+static bool
+same_comm(const struct comm *c, const struct xport_membership *m, const struct xport_peer *peers)
+{
+	if (c->epoch != m->epoch || c->rank != m->rank || c->nranks != m->nranks)
+		return false;
+	for (uint32_t r = 0; r < m->nranks; r++)
+		if (c->peer[r].device_id != peers[r].device_id ||
+		    strcmp(c->peer[r].addr, peers[r].data_addr) != 0)
+			return false;
+	return true;
+}
+
+static struct comm *
+make_comm(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers)
+{
+	struct comm *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->peer = alloc_zeroed(m->nranks, sizeof *c->peer);
+	c->finished = alloc_zeroed(FINISHED_OPS, sizeof *c->finished);
+	if (!c->peer || !c->finished) {
+		free(c->peer);
+		free(c->finished);
+		free(c);
+		return NULL;
+	}
+	pthread_cond_init(&c->any, NULL);
+	c->x = x;
+	c->id = m->comm;
+	c->coordinator = m->coordinator;
+	c->epoch = m->epoch;
+	c->rank = m->rank;
+	c->nranks = m->nranks;
+	c->op_timeout_ns = m->op_timeout_ms * NS_PER_MS;
+	c->attached = true;
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		c->peer[r].device_id = peers[r].device_id;
+		snprintf(c->peer[r].addr, sizeof c->peer[r].addr, "%s", peers[r].data_addr);
+	}
+	return c;
+}
+
+static enum rc
+check_membership(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers,
+		 struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (m->comm == 0 || m->nranks == 0 || m->rank >= m->nranks || m->op_timeout_ms == 0)
+		return err_set(err, RC_INVAL, "communicator %" PRIu64 " of %u ranks has no rank %u",
+			       m->comm, m->nranks, m->rank);
+	if (peers[m->rank].device_id != x->device_id)
+		return err_set(err, RC_INVAL, "rank %u is device %016" PRIx64 ", not this one",
+			       m->rank, peers[m->rank].device_id);
+	for (uint32_t r = 0; r < m->nranks && rc == RC_OK; r++)
+		if (r != m->rank)
+			rc = net_addr_check(peers[r].data_addr, NET_ANY_HOST, err);
+	return rc;
+}
+
+/* Lock held. */
+static void
+leave_other_coordinators(struct xport *x, uint64_t coordinator)
+{
+	struct comm *c, *next;
+
+	for (c = x->comms; c; c = next) {
+		next = c->next;
+		if (c->coordinator != coordinator)
+			xport_unlink_comm(x, c, "another coordinator took over");
+	}
+}
+
+enum rc
+xport_attach(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers,
+	     struct err *err)
+{
+	struct comm *old, *c;
+	enum rc rc = check_membership(x, m, peers, err);
+
+	if (rc != RC_OK)
+		return rc;
+	pthread_mutex_lock(&x->lock);
+	leave_other_coordinators(x, m->coordinator);
+	old = xport_find_comm(x, m->comm);
+	if (old && same_comm(old, m, peers))
+		goto out;
+	if (old && old->epoch >= m->epoch) {
+		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " is at epoch %u already",
+			     m->comm, old->epoch);
+		goto out;
+	}
+	if (!old && x->ncomms == XPORT_MAX_COMMS) {
+		rc = err_set(err, RC_BUSY, "a device takes part in at most %d communicators",
+			     XPORT_MAX_COMMS);
+		goto out;
+	}
+	c = make_comm(x, m, peers);
+	if (!c) {
+		rc = err_set(err, RC_NOMEM, "out of memory");
+		goto out;
+	}
+	if (old)
+		xport_unlink_comm(x, old, "the communicator changed");
+	c->next = x->comms;
+	x->comms = c;
+	x->ncomms++;
+out:
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+enum rc
+xport_detach(struct xport *x, uint64_t comm, struct err *err)
+{
+	struct comm *c;
+
+	pthread_mutex_lock(&x->lock);
+	c = xport_find_comm(x, comm);
+	if (c)
+		xport_unlink_comm(x, c, "the communicator was destroyed");
+	pthread_mutex_unlock(&x->lock);
+	return c ? RC_OK : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " here", comm);
+}
+
+enum rc
+xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason, struct err *err)
+{
+	struct comm *c;
+
+	pthread_mutex_lock(&x->lock);
+	c = xport_find_comm(x, comm);
+	if (c && c->epoch != epoch)
+		c = NULL;
+	if (c)
+		xport_abort_comm(c, reason);
+	pthread_mutex_unlock(&x->lock);
+	return c ? RC_OK
+		 : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
+			   epoch);
+}
+
+void
+xport_abort_all(struct xport *x, const char *reason)
+{
+	pthread_mutex_lock(&x->lock);
+	for (struct comm *c = x->comms; c; c = c->next)
+		xport_abort_comm(c, reason);
+	pthread_mutex_unlock(&x->lock);
+}
+
+enum rc
+xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err)
+{
+	struct comm *c;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&x->lock);
+	c = comm ? xport_find_comm(x, comm) : x->comms;
+	if (!c)
+		rc = comm ? err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " here", comm)
+			  : err_set(err, RC_NOTFOUND, "this device is in no communicator");
+	else if (comm == 0 && c->next)
+		rc = err_set(err, RC_INVAL, "this device is in %u communicators: name one",
+			     x->ncomms);
+	else
+		*out = (struct xport_membership){.comm = c->id,
+						 .coordinator = c->coordinator,
+						 .epoch = c->epoch,
+						 .rank = c->rank,
+						 .nranks = c->nranks,
+						 .op_timeout_ms =
+						     (uint32_t)(c->op_timeout_ns / NS_PER_MS)};
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}

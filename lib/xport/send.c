@@ -1,0 +1,207 @@
+/* Sending: chunks, their repetition, acknowledgements, refusals. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "xport/xport_impl.h"
+
+#define TEND_MS	       200 /* how often an operation is looked after */
+#define PATIENCE_MS    1000
+#define REPEATS_SLOWER 3 /* each repetition in vain doubles the patience, so often */
+
+static struct frame
+make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op, uint32_t seq)
+{
+	return (struct frame){.kind = kind,
+			      .comm = c->id,
+			      .device = c->peer[c->rank].device_id,
+			      .op = op,
+			      .seq = seq,
+			      .epoch = c->epoch,
+			      .dst = peer,
+			      .src = c->rank};
+}
+
+/* Send a frame to a peer; the lock is given up if that may take time. */
+static enum rc
+push_frame(struct comm *c, uint32_t peer, struct frame *head, const void *payload, int timeout_ms)
+{
+	struct net_push *push = xport_push(c, peer);
+	enum rc rc;
+
+	if (!push)
+		return RC_NOMEM;
+	if (timeout_ms > 0)
+		pthread_mutex_unlock(&c->x->lock);
+	head->crc = frame_crc(payload, head->nbytes);
+	rc = net_push_send(push, head, payload, timeout_ms);
+	if (timeout_ms > 0)
+		pthread_mutex_lock(&c->x->lock);
+	return rc;
+}
+
+bool
+xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_ms)
+{
+	struct frame head = make_head(c, peer, FRAME_ACK, op, seq);
+
+	return push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
+}
+
+bool
+xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const char *text,
+	     int timeout_ms)
+{
+	struct frame head = make_head(c, peer, FRAME_REFUSE, op, 0);
+
+	head.epoch = epoch;
+	head.nbytes = (uint32_t)strlen(text);
+	return push_frame(c, peer, &head, text, timeout_ms) == RC_OK;
+}
+
+/*
+ * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is made each time:
+ * what is repeated may have been consumed and overwritten since, and must still be a proper frame
+ * for the peer to answer.
+ */
+static enum rc
+transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
+{
+	struct flow *f = o->flow[peer];
+	struct posted p = f->tx[seq % XPORT_WINDOW];
+	struct frame head = make_head(o->comm, peer, FRAME_DATA, o->id, seq);
+	struct net_push *push = xport_push(o->comm, peer);
+
+	if (!push)
+		return RC_NOMEM;
+	head.nbytes = p.nbytes;
+	f->tx_generation = net_push_generation(push);
+	f->tx_moved_ns = clock_now_ns();
+	return push_frame(o->comm, peer, &head, p.data, timeout_ms);
+}
+
+/* After so long without an acknowledgement a chunk may be lost; in any case well before the
+ * operation is late. */
+static uint64_t
+patience_ns(const struct xport_op *o, const struct flow *f)
+{
+	const struct comm *c = o->comm;
+	uint64_t t = PATIENCE_MS * NS_PER_MS;
+	unsigned slower = f->tx_repeats < REPEATS_SLOWER ? f->tx_repeats : REPEATS_SLOWER;
+
+	if (t > c->op_timeout_ns / 4)
+		t = c->op_timeout_ns / 4;
+	return (t + 4 * shaper_transit_ns(&c->x->shaper, XPORT_WINDOW * FRAME_PAYLOAD_MAX))
+	       << slower;
+}
+
+/* Repeat what a broken connection may have lost, and what nobody has acknowledged for long. */
+static enum rc
+repeat_flow(struct xport_op *o, uint32_t peer)
+{
+	struct flow *f = o->flow[peer];
+	struct net_push *push = xport_push(o->comm, peer);
+	unsigned generation;
+	bool anew;
+	enum rc rc = RC_OK;
+
+	if (!push)
+		return RC_NOMEM;
+	generation = net_push_generation(push);
+	/* A first connection carries what was queued before it. */
+	anew = generation != f->tx_generation && !(f->tx_generation == 0 && generation == 1);
+	if (!anew && clock_now_ns() - f->tx_moved_ns < patience_ns(o, f))
+		return RC_OK;
+	f->tx_repeats += !anew;
+	for (uint32_t s = f->tx_acked; s != f->tx_next && rc == RC_OK; s++)
+		rc = transmit(o, peer, s, 0);
+	return rc == RC_NOMEM ? rc : RC_OK; /* no room now: later */
+}
+
+enum rc
+xport_tend_op(struct xport_op *o, struct err *err)
+{
+	struct comm *c = o->comm;
+	uint64_t now = clock_now_ns();
+	enum rc rc = RC_OK;
+
+	if (now < o->tend_ns)
+		return RC_OK;
+	o->tend_ns = now + TEND_MS * NS_PER_MS;
+	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++) {
+		struct flow *f = o->flow[r];
+
+		if (f && f->rx_consumed != f->rx_acked && xport_ack(c, r, o->id, f->rx_consumed, 0))
+			f->rx_acked = f->rx_consumed;
+		if (f && f->tx_acked != f->tx_next)
+			rc = repeat_flow(o, r);
+	}
+	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
+}
+
+enum rc
+xport_tend(struct xport_op *o, struct err *err)
+{
+	enum rc rc;
+
+	pthread_mutex_lock(&o->comm->x->lock);
+	rc = xport_tend_op(o, err);
+	pthread_mutex_unlock(&o->comm->x->lock);
+	return rc;
+}
+
+/* The sender's own link is busy with the chunk until then. */
+static enum rc
+pace(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && clock_now_ns() < until_ns)
+		rc = xport_await(o, &o->changed, peer, until_ns, UINT64_MAX, "sending to", err);
+	return rc;
+}
+
+/* Send the chunk posted last, as soon as there is room for it. */
+static enum rc
+send_posted(struct xport_op *o, uint32_t peer, struct err *err)
+{
+	uint64_t late = xport_late_ns(o);
+	uint32_t seq = o->flow[peer]->tx_next++;
+	enum rc rc;
+
+	while ((rc = transmit(o, peer, seq, TEND_MS)) == RC_TIMEOUT) {
+		rc = xport_verdict(o, err);
+		if (rc == RC_OK && clock_now_ns() >= late)
+			rc = err_set(err, RC_TIMEOUT,
+				     "no room for chunks to rank %u (device %016" PRIx64 ")", peer,
+				     o->comm->peer[peer].device_id);
+		if (rc != RC_OK)
+			return rc;
+	}
+	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
+}
+
+enum rc
+xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+{
+	struct xport *x = o->comm->x;
+	struct flow *f;
+	enum rc rc;
+
+	if (nbytes > FRAME_PAYLOAD_MAX)
+		return err_set(err, RC_INVAL, "a chunk of %zu bytes, at most %u", nbytes,
+			       FRAME_PAYLOAD_MAX);
+	pthread_mutex_lock(&x->lock);
+	f = xport_flow(o, peer);
+	rc = f ? xport_verdict(o, err) : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = xport_await_acks(o, peer, XPORT_WINDOW - 1, err);
+	if (rc == RC_OK) {
+		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
+		rc = pace(o, peer, shaper_out(&x->shaper, clock_now_ns(), nbytes), err);
+	}
+	if (rc == RC_OK)
+		rc = send_posted(o, peer, err);
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}

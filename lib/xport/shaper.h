@@ -1,0 +1,29 @@
+/*
+ * shaper.h - a network's latency and bandwidth on a machine that has neither. Pure arithmetic on
+ * times.
+ *
+ * Each device has one full-duplex link: what it sends goes out one chunk after another at the rate,
+ * and what it receives comes in at the rate whoever sends it; each chunk takes the latency on top.
+ * So p-1 senders to one root wait for the root's link, as on a real switch.
+ */
+#ifndef XPORT_SHAPER_H
+#define XPORT_SHAPER_H
+
+#include <stdint.h>
+
+struct shaper {
+	uint64_t latency_ns;
+	uint64_t bits_per_s;		  /* 0: no limit */
+	uint64_t out_free_ns, in_free_ns; /* when the link is free again */
+};
+
+/* A chunk leaves: the time until which the sender's link is busy with it (0: not shaped). */
+uint64_t shaper_out(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
+
+/* A chunk arrived: the time at which the receiver may see it (0: at once). */
+uint64_t shaper_in(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
+
+/* How long so many bytes are under way on an idle link. */
+uint64_t shaper_transit_ns(const struct shaper *s, uint64_t nbytes);
+
+#endif

@@ -1,0 +1,225 @@
+/* An xport, and what its operations are made of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "xport/xport_impl.h"
+
+enum rc
+xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
+{
+	struct xport *x = calloc(1, sizeof *x);
+	enum rc rc;
+
+	if (!x)
+		return err_set(err, RC_NOMEM, "out of memory");
+	pthread_mutex_init(&x->lock, NULL);
+	x->device_id = cfg->device_id;
+	x->shaper.latency_ns = cfg->latency_ns;
+	x->shaper.bits_per_s = cfg->bits_per_s;
+	rc = net_pull_start(cfg->data_addr, xport_arrive, x, &x->pull, err);
+	if (rc != RC_OK) {
+		pthread_mutex_destroy(&x->lock);
+		free(x);
+		return rc;
+	}
+	*out = x;
+	return RC_OK;
+}
+
+void
+xport_free(struct xport *x)
+{
+	struct push *p;
+
+	if (!x)
+		return;
+	net_pull_stop(x->pull);
+	pthread_mutex_lock(&x->lock);
+	while (x->comms) {
+		struct comm *c = x->comms;
+
+		x->comms = c->next;
+		c->attached = false;
+		xport_forget_comm(c);
+	}
+	pthread_mutex_unlock(&x->lock);
+	while ((p = x->pushes)) {
+		x->pushes = p->next;
+		net_push_close(p->push);
+		free(p);
+	}
+	pthread_mutex_destroy(&x->lock);
+	free(x);
+}
+
+const char *
+xport_address(const struct xport *x)
+{
+	return net_pull_address(x->pull);
+}
+
+uint64_t
+xport_refused(struct xport *x)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&x->lock);
+	n = x->foreign;
+	pthread_mutex_unlock(&x->lock);
+	return n + net_pull_refused(x->pull);
+}
+
+struct comm *
+xport_find_comm(struct xport *x, uint64_t id)
+{
+	struct comm *c = x->comms;
+
+	while (c && c->id != id)
+		c = c->next;
+	return c;
+}
+
+struct xport_op *
+xport_find_op(struct comm *c, uint64_t id)
+{
+	struct xport_op *o = c->ops;
+
+	while (o && o->id != id)
+		o = o->next;
+	return o;
+}
+
+struct xport_op *
+xport_make_op(struct comm *c, uint64_t id)
+{
+	struct xport_op *o = c->spare;
+
+	if (o) {
+		c->spare = o->next;
+	} else {
+		o = calloc(1, sizeof *o);
+		if (!o)
+			return NULL;
+		o->flow = alloc_zeroed(c->nranks, sizeof(struct flow *));
+		if (!o->flow) {
+			free(o);
+			return NULL;
+		}
+		pthread_cond_init(&o->changed, NULL);
+		o->comm = c;
+	}
+	o->id = id;
+	o->begun = false;
+	o->allow_ns = o->tend_ns = 0;
+	o->refused[0] = '\0';
+	o->next = c->ops;
+	c->ops = o;
+	c->nearly++;
+	return o;
+}
+
+struct flow *
+xport_flow(struct xport_op *o, uint32_t peer)
+{
+	if (!o->flow[peer])
+		o->flow[peer] = calloc(1, sizeof(struct flow));
+	if (o->flow[peer])
+		o->flow[peer]->used = true;
+	return o->flow[peer];
+}
+
+void
+xport_signal(struct xport_op *o)
+{
+	o->comm->moves++;
+	pthread_cond_broadcast(&o->changed);
+	pthread_cond_broadcast(&o->comm->any);
+}
+
+struct net_push *
+xport_push(struct comm *c, uint32_t peer)
+{
+	struct peer *to = &c->peer[peer];
+	struct xport *x = c->x;
+	struct push *p;
+
+	if (to->push)
+		return to->push;
+	for (p = x->pushes; p && strcmp(p->addr, to->addr) != 0; p = p->next)
+		;
+	if (!p) {
+		p = calloc(1, sizeof *p);
+		if (!p || net_push_open(to->addr, &p->push, NULL) != RC_OK) {
+			free(p);
+			return NULL;
+		}
+		snprintf(p->addr, sizeof p->addr, "%s", to->addr);
+		p->next = x->pushes;
+		x->pushes = p;
+	}
+	return to->push = p->push;
+}
+
+const struct finished *
+xport_finished(const struct comm *c, uint64_t op)
+{
+	uint64_t n = c->nfinished < FINISHED_OPS ? c->nfinished : FINISHED_OPS;
+
+	for (uint64_t i = 0; i < n; i++)
+		if (c->finished[i].op == op)
+			return &c->finished[i];
+	return NULL;
+}
+
+/* Free what has not been consumed. */
+static void
+drop_chunks(struct xport_op *o)
+{
+	struct xport *x = o->comm->x;
+
+	for (uint32_t r = 0; r < o->comm->nranks; r++) {
+		struct flow *f = o->flow[r];
+
+		for (; f && f->rx_consumed != f->rx_next; f->rx_next--) {
+			struct arrived *a = &f->rx[(f->rx_next - 1) % XPORT_WINDOW];
+
+			if (!o->begun)
+				x->early_bytes -= a->frame.head.nbytes;
+			net_frame_free(&a->frame);
+		}
+	}
+}
+
+void
+xport_drop_early(struct xport_op *o)
+{
+	if (!o->begun)
+		drop_chunks(o);
+}
+
+void
+xport_drop_op(struct xport_op *o, enum op_outcome how)
+{
+	struct comm *c = o->comm;
+	struct xport_op **at = &c->ops;
+	struct finished *done = &c->finished[c->nfinished++ % FINISHED_OPS];
+
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+	drop_chunks(o);
+	if (!o->begun)
+		c->nearly--;
+	*done = (struct finished){.op = o->id, .gave_up = how == OP_GAVE_UP};
+	for (uint32_t r = 0; r < c->nranks; r++)
+		if (o->flow[r]) {
+			if (o->flow[r]->rx_consumed > done->consumed)
+				done->consumed = o->flow[r]->rx_consumed;
+			memset(o->flow[r], 0, sizeof *o->flow[r]);
+		}
+	o->next = c->spare;
+	c->spare = o;
+}

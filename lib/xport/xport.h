@@ -1,0 +1,151 @@
+/*
+ * xport.h - chunks between the ranks of a communicator: a device's end of every link.
+ *
+ * An operation (one collective, one send/recv pair) is opened on each of its ranks under the same
+ * number. Chunks from one rank to another within an operation arrive once, in order, uncorrupted,
+ * or the operation fails with a reason; at most XPORT_WINDOW of them are under way at a time, so a
+ * fast rank cannot flood a slow one. Chunks lost with a connection are sent again.
+ *
+ * Every wait ends: with success, when nothing has moved for the communicator's timeout, when the
+ * communicator is aborted, or when the peer gave up.
+ */
+#ifndef XPORT_XPORT_H
+#define XPORT_XPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "net/channel.h"
+
+#define XPORT_WINDOW	8	    /* chunks */
+#define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
+#define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
+#define XPORT_MAX_COMMS 256
+
+struct xport;
+struct xport_op;
+
+struct xport_config {
+	uint64_t device_id;
+	const char *data_addr; /* where to listen */
+	uint64_t latency_ns;   /* shaping of this device's link, see shaper.h */
+	uint64_t bits_per_s;
+};
+
+struct xport_peer {
+	uint64_t device_id;
+	const char *data_addr;
+};
+
+enum rc xport_new(const struct xport_config *cfg, struct xport **out, struct err *err);
+
+/* All operations must have ended. NULL is legal. */
+void xport_free(struct xport *x);
+
+/* The data address with its real port; and damaged or foreign messages seen so far. */
+const char *xport_address(const struct xport *x);
+uint64_t xport_refused(struct xport *x);
+
+/* A device's part of a communicator. */
+struct xport_membership {
+	uint64_t comm;
+	uint64_t coordinator; /* which process made it */
+	uint32_t epoch, rank, nranks;
+	uint32_t op_timeout_ms; /* longest wait without progress */
+};
+
+/*
+ * Take part in a communicator. One that is known is replaced when the epoch is newer (its
+ * operations end with RC_ABORTED), accepted as it is when all is equal, else refused. Those of
+ * another coordinator are left: it is gone.
+ *
+ *	peers	m->nranks of them, by rank; copied
+ */
+enum rc xport_attach(struct xport *x, const struct xport_membership *m,
+		     const struct xport_peer *peers, struct err *err);
+
+/* Leave; running operations end with RC_ABORTED. RC_NOTFOUND. */
+enum rc xport_detach(struct xport *x, uint64_t comm, struct err *err);
+
+/* End what runs and refuse what comes, with a reason. RC_NOTFOUND: no such communicator and epoch.
+ */
+enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
+		    struct err *err);
+
+/* The same for every communicator. */
+void xport_abort_all(struct xport *x, const char *reason);
+
+/* What this device is in a communicator; comm 0 means its only one. */
+enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err);
+
+/*
+ * Open an operation; end it with xport_end. One thread works on it. A number is used once in an
+ * epoch: late chunks of its first use could not be told from those of a second.
+ *
+ * Errors: RC_NOTFOUND no such communicator and epoch, RC_ABORTED, RC_INVAL the number is or was in
+ * use, RC_NOMEM.
+ */
+enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
+		    struct xport_op **out, struct err *err);
+
+/* The operation moves at most so many bytes through one link: while that takes a shaped link longer
+ * than the communicator's timeout, waiting for one's turn is no failure. */
+void xport_allow(struct xport_op *o, uint64_t nbytes);
+
+/* The peer shall hear of it when this operation is given up, even if nothing has been exchanged
+ * with it yet. Those who have sent or been sent to hear in any case. */
+void xport_involve(struct xport_op *o, uint32_t peer);
+
+/*
+ * Post nbytes (at most FRAME_PAYLOAD_MAX) to a peer. They may be read again until the chunk has
+ * been consumed: a schedule does not overwrite them before that is certain, and xport_end waits for
+ * it.
+ */
+enum rc xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
+		   struct err *err);
+
+/* The next chunk from a peer, in place; give it back with xport_release before asking for another.
+ */
+enum rc xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
+		   struct err *err);
+void xport_release(struct xport_op *o, uint32_t peer);
+
+/* For driving several operations of a communicator by one thread: can the next call for this peer
+ * go on without waiting (also: to report a failure)? */
+enum xport_way {
+	XPORT_SEND,
+	XPORT_RECV,
+	XPORT_TAKEN, /* the peer has consumed all that was sent: xport_end will not wait */
+};
+bool xport_ready(struct xport_op *o, uint32_t peer, enum xport_way way);
+
+/* Wait until anything of the communicator has moved since xport_moves said `seen`, or for a moment;
+ * RC_TIMEOUT past the deadline, with a sentence about this operation and peer. */
+uint64_t xport_moves(struct xport_op *o);
+enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
+		   uint64_t deadline_ns, struct err *err);
+
+/* Repeat what may have been lost; to be called for each operation of a set now and then. */
+enum rc xport_tend(struct xport_op *o, struct err *err);
+
+/* The deadline for an operation that has moved just now. */
+uint64_t xport_deadline(struct xport_op *o);
+
+enum xport_ending {
+	XPORT_COMPLETE, /* wait until the peers have consumed everything */
+	XPORT_GIVE_UP,	/* tell the peers that this rank will not go on: err->text is the reason */
+};
+
+/*
+ * End an operation, whatever comes of it; o is gone afterwards. XPORT_COMPLETE fails with
+ * RC_BADDATA when a peer has sent more than was received: the ranks disagree on the operation.
+ */
+enum rc xport_end(struct xport_op *o, enum xport_ending how, struct err *err);
+
+/* A chunk that came by another way (the lab's StreamSend): as if received from rank `src`. */
+enum rc xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t seq,
+		     const void *data, size_t nbytes, struct err *err);
+
+#endif

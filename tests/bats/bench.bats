@@ -1,0 +1,80 @@
+# gpuctl bench: nccl-tests' table, with every element checked.
+# shellcheck disable=SC2016
+load helper
+
+bench() { bounded gpuctl run -n "$1" -- gpuctl bench "${@:2}"; }
+
+@test "the columns are those of nccl-tests" {
+	run bench 4 -b 8 -e 64K -f 16 --iters 3 --warmup 1
+	assert_status 0
+	assert_match '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong'$'\n'
+	assert_match $'\n''#        \(B\)    \(elements\)                               \(us\)  \(GB/s\)  \(GB/s\)            \(us\)  \(GB/s\)  \(GB/s\)       '$'\n'
+	rows=$(grep -v '^#' <<<"$output")
+	assert_equal "$(awk '{ print $1, $2, $3, $4, $5, $9, $13, NF }' <<<"$rows")" "8 2 float sum -1 0 0 13
+128 32 float sum -1 0 0 13
+2048 512 float sum -1 0 0 13
+32768 8192 float sum -1 0 0 13"
+	assert_match $'\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : [0-9.e-]+\n#$'
+	assert_equal "$(grep -c '^#  Rank' <<<"$output")" 4
+}
+
+@test "busbw is algbw by the factor of nccl-tests, algbw is size by time" {
+	run bounded gpuctl run -n 4 -- bash -c 'for c in allreduce broadcast reduce allgather \
+		reduce-scatter alltoall gather scatter; do echo "$c $(gpuctl bench $c -b 4M -e 4M --iters 2 \
+		--warmup 0 --json)"; done'
+	assert_status 0
+	perl -MJSON::PP -e 'my %f = (allreduce => 1.5, broadcast => 1, reduce => 1);
+		while (<>) {
+			my ($c, $j) = split / /, $_, 2;
+			my $d = decode_json($j);
+			my $r = $d->{rows}[0];
+			die "$c: wrong\n" if $d->{wrong} || $r->{size} != 4 << 20 || $d->{nranks} != 4;
+			die "$c: in place\n" if ($c eq "alltoall") != !defined $r->{in_place};
+			for my $p (grep { defined } @$r{"out_of_place", "in_place"}) {
+				my $f = $f{$c} // 0.75;
+				die "$c: busbw\n" if abs($p->{busbw} / $p->{algbw} - $f) > 1e-3;
+				die "$c: algbw\n" if abs($r->{size} / 1e3 / $p->{time_us} / $p->{algbw} - 1) > 1e-3;
+			}
+		}' <<<"$output"
+}
+
+@test "count and size of collectives with parts: nccl-tests' meaning" {
+	run bench 3 allgather -b 1000 -e 1000 --type double --iters 1
+	assert_status 0
+	assert_equal "$(grep -v '^#' <<<"$output" | awk '{ print $1, $2, $3, $4, $5 }')" '984 41 double none -1'
+	run bench 3 reduce -b 1000 -e 1000 --type i8 --op max --root 2 --iters 1
+	assert_equal "$(grep -v '^#' <<<"$output" | awk '{ print $1, $2, $3, $4, $5 }')" '1000 1000 int8 max 2'
+	run bench 2 barrier --iters 1
+	assert_equal "$(grep -v '^#' <<<"$output" | awk '{ print $1, $2 }')" '0 0'
+}
+
+@test "every collective, type and op gives no wrong element" {
+	LIMIT=50 run bounded gpuctl run -n 3 -- bash -c '
+		b() { gpuctl bench "$@" -b 1 -e 40K -f 200 --iters 1 --warmup 0 >out || echo "failed: $*"; }
+		for t in i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64; do
+			for op in sum prod min max avg; do b allreduce --type $t --op $op; done
+			b alltoall --type $t
+		done
+		for c in reduce reduce-scatter; do for op in sum avg; do b $c --op $op --type bf16; done; done
+		for c in broadcast allgather gather scatter reduce; do b $c --type i8; done
+		for c in broadcast gather scatter reduce; do b $c --root 2 --type f16; done
+		b allreduce --algo naive --type i8; b allgather --algo naive; b allreduce --chunk 64'
+	assert_status 0
+	assert_output ''
+}
+
+@test "without -e, the largest size is what fits" {
+	run bounded gpuctl run -n 2 --mem 1M -- gpuctl bench -b 256K --iters 1 --warmup 0
+	assert_status 0
+	assert_equal "$(grep -v '^#' <<<"$output" | awk '{ print $1 }')" $'262144\n524288'
+	run bounded gpuctl run -n 2 --mem 1M -- gpuctl bench -b 1M -e 1M
+	assert_status 1
+	assert_match '^gpuctl: bench: device [0-9a-f]{16}: no room for 1048576 bytes'
+}
+
+@test "all free devices, or -n; too many is exit 1" {
+	run bounded gpuctl run -n 3 -- bash -c 'gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"
+		gpuctl bench -n 2 -e 8 --iters 1 | grep -c "^#  Rank"; gpuctl bench -n 4 -e 8; echo $?
+		gpuctl comm-init -n 3; gpuctl bench; echo $?; gpuctl comm-status 3'
+	assert_match $'^3\n2\ngpuctl: bench: 4 ranks, but only 3 devices are free\n1\n3\ngpuctl: bench: no device is free\n1\nsuccess$'
+}

@@ -1,0 +1,173 @@
+# What people read is true: the examples of README.md and the man pages run as written and print
+# what they show; tables and lists in the man pages are those of the sources.
+#
+# An example is a ```console block of README.md, or a literal display in EXAMPLES of a man page.
+# Lines that begin with "$ " are commands, "> " goes on with one, and what follows is what it
+# prints; a command without any may print what it likes. Each must succeed.
+# shellcheck disable=SC2016,SC2154
+load helper
+
+setup() {
+	house_setup
+	export GPUSIM_DATA=$ROOT/tests/data
+}
+
+teardown() {
+	if [[ -n $GROUP ]]; then # daemons remove their memory when told to end, not when killed
+		if kill -TERM -- "-$GROUP" 2>/dev/null; then
+			wait_until 5 not pgrep -g "$GROUP" || true
+		fi
+		kill -KILL -- "-$GROUP" 2>/dev/null || true
+	fi
+	house_teardown
+}
+
+# blocks FILE - its examples, in files block.1, block.2 ...
+blocks() {
+	rm -f block.*
+	case $1 in
+	*.md) awk '/^```/ { on = $0 == "```console"; n += on; next } on { print >("block." n) }' "$1" ;;
+	*) awk '/^\.Sh/ { examples = $2 == "EXAMPLES" }
+		!examples { next }
+		/^\.Ed/ { on = 0 }
+		on { gsub(/\\\(aq/, "\047"); gsub(/\\e/, "\\"); print >("block." n) }
+		/^\.Bd -literal/ { on = 1; n++ }' "$1" ;;
+	esac
+}
+
+# run_block BLOCK - run it, in a folder of its own, and compare
+run_block() {
+	local i=0 status=0 got
+	rm -rf work expect.* && mkdir work
+	awk '/^\$ / { n++; print "printf \"\\036\""; print substr($0, 3); next }
+		/^> / { print substr($0, 3); next }
+		{ print >("expect." n) }' "$1" >script
+	(cd work && exec env --default-signal setsid timeout -k 2 "${LIMIT:-40}" \
+		bash -e -o pipefail ../script) >out 2>&1 </dev/null 3>&- &
+	GROUP=$!
+	wait "$GROUP" || status=$?
+	((status == 0)) || fail "exit status $status of: $(cat "$1")"$'\n'"which printed: $(tr '\036' '\n' <out)"
+	mapfile -d $'\036' got <out
+	for ((i = 1; i < ${#got[@]}; i++)); do
+		[[ ! -e expect.$i ]] || assert_equal "${got[i]%$'\036'}" "$(cat "expect.$i")"$'\n'
+	done
+	[[ ! -e expect. ]] || fail "prints before its first command: $1"
+}
+
+# run_examples FILE LEAST
+run_examples() {
+	local b
+	blocks "$1"
+	[[ $(echo block.* | wc -w) -ge $2 ]] || fail "$1 has fewer than $2 examples"
+	grep -q '^[$>].* | ' block.* || fail "$1 has no pipeline among its examples"
+	for b in block.*; do run_block "$b"; done
+	assert_nothing_left
+}
+
+@test "README.md: every example runs and prints what it shows" { run_examples "$ROOT/README.md" 1; }
+@test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
+@test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
+@test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
+@test "gpucoord(8): the same" { run_examples "$ROOT/man/gpucoord.8" 3; }
+@test "gpudev(8): the same" { run_examples "$ROOT/man/gpudev.8" 3; }
+
+@test "README.md: the C example compiles, and computes what it says" {
+	awk '/^```/ { on = $0 == "```c"; next } on' "$ROOT/README.md" >body
+	{
+		echo '#include <gpusim.h>'
+		echo '#include <stdio.h>'
+		echo 'int main(void) {'
+		cat body
+		echo '}'
+	} >example.c
+	san=$(nm "$BUILD/libgpusim.a" | grep -q __asan && echo -fsanitize=address,undefined || true)
+	# shellcheck disable=SC2086
+	${CC:-cc} -Wall -Werror -I"$ROOT/include" $san -o example example.c "$BUILD/libgpusim.a" \
+		-lnng -lprotobuf-c -lz -lm -pthread
+	run bounded gpuctl run -n 4 -- ./example
+	assert_status 0
+	assert_output "$(sed -n 's|.*printf.*/\* \(.*\) \*/|\1|p' body)"
+}
+
+@test "README.md: every file it points to is there" {
+	grep -o '](\([^)#]*\))' "$ROOT/README.md" | tr -d '()]' | while read -r path; do
+		case $path in http*) ;; *) assert_file "$ROOT/$path" ;; esac
+	done
+}
+
+@test "lib/README.md: what each room knows is what tests/lint/layers allows" {
+	sed -nE 's/^\tmay\["lib\/(.*)"\] *= "(.*)"$/\1 \2/p' "$ROOT/tests/lint/layers" |
+		sed -E 's/ (public|generated|<[^>]*>)//g' >sources
+	sed -nE 's/^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$/\1 \2/p' "$ROOT/lib/README.md" | sed 's/ libc$//' >page
+	diff sources page
+}
+
+@test "the table of exit codes is one: in the header and in every man page" {
+	sed -n 's/.*EXIT_[A-Z]* = \([0-9]*\),.*/\1/p' "$ROOT/lib/base/rc.h" >codes
+	for page in "$ROOT"/man/*.[1-9]; do
+		sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "$page" >table
+		[[ -e first ]] || cp table first
+		cmp first table || fail "$page has another table"
+		assert_equal "$(sed -n 's/^\.It //p' table)" "$(cat codes)"
+	done
+}
+
+# described PAGE WORD... - the page has each option (-x, --xyz) as a Fl
+described() {
+	local word
+	for word in "${@:2}"; do
+		grep -qE "(^\.|[. ])Fl ${word#-}( |\$)" "$ROOT/man/$1" ||
+			fail "$1 does not describe $word"
+	done
+}
+
+@test "man pages describe every option and every verb" {
+	for program in gpudev.8 gpucoord.8 mnist-train.1; do
+		# shellcheck disable=SC2046
+		described "$program" $("${program%.*}" -h | grep -oE '^  -.*' | grep -oE '^  (-[A-Za-z])?(, )?(--[a-z-]+)?' | tr -d ,)
+	done
+	for verb in $(gpuctl completion); do
+		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
+			fail "gpuctl.1 does not describe $verb"
+		# shellcheck disable=SC2046
+		described gpuctl.1 $(gpuctl completion "$verb")
+	done
+}
+
+@test "gpusim(7) names every variable of the environment that is read" {
+	grep -rhoE 'getenv\("GPUSIM_[A-Z_]*"\)' "$ROOT/lib" "$ROOT/cmd" | grep -o 'GPUSIM_[A-Z_]*' |
+		sort -u | while read -r name; do
+		grep -qE "^\.It Ev .*$name" "$ROOT/man/gpusim.7" || fail "gpusim.7 does not name $name"
+	done
+}
+
+@test "gpusim(7) lists the kernels and their arguments as the sources do" {
+	# "name argument argument ..." a line, of all kernels
+	cat "$ROOT"/lib/dev/kern_*.c |
+		awk '/^    \.name = / { gsub(/[",]/, ""); k = $3 }
+			/\] = \{"[a-z0-9_]+", KP_/ { split($0, w, "\""); a[k] = a[k] " " w[2] }
+			END { for (k in a) print k a[k] }' | sort >sources
+	awk '/^\.Sh/ { on = $0 == ".Sh KERNELS" }
+		!on { next }
+		/^\.It Ic/ { k = $3 }
+		/^\.It Cm/ { a[k] = a[k] " " $3 }
+		END { for (k in a) print k a[k] }' "$ROOT/man/gpusim.7" | sort >page
+	[[ $(wc -l <sources) -ge 16 ]]
+	diff sources page
+}
+
+@test "gpusim(7) lists the algorithms as gpuctl plan --list does" {
+	gpuctl plan --list | awk '{ print $1, $2 }' >sources
+	awk '/^\.Bl -column "reduce-scatter" "dissemination"/ { on = 1 }
+		/^\.El/ { on = 0 }
+		on && /^\.It/ { if ($2 == "Ic") c = $3; sub(/.*Cm /, ""); print c, $1 }' \
+		"$ROOT/man/gpusim.7" >page
+	diff sources page
+}
+
+@test "man pages: mandoc has no warning" {
+	command -v mandoc >/dev/null || skip "no mandoc"
+	run mandoc -T lint -W warning "$ROOT"/man/*.[1-9]
+	assert_status 0
+	assert_output ''
+}

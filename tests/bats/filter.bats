@@ -1,0 +1,287 @@
+# Collectives as filters: vectors in on stdin, vectors out on stdout, nothing left on the devices.
+# shellcheck disable=SC2016,SC2030,SC2031
+load helper
+
+# machine N [OPTION...] SCRIPT - run a bash script with N devices
+machine() { bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c "${*: -1}"; }
+
+# Within a machine: every device is free and has no memory in use.
+UNUSED='unused() { gpuctl status --json | grep -q "\"comms\":\[\]" &&
+	! gpuctl devices --json | grep -q "\"used_bytes\":[1-9]"; }; '
+
+@test "three lines are three ranks' vectors" {
+	printf '1 2 3\n4 5 6\n7 8 9\n' >in
+	run gpuctl run -n 3 -- gpuctl allreduce <in
+	assert_status 0
+	assert_output '12 15 18'
+}
+
+@test "every collective's output, and with --all" {
+	run machine 4 'two() { printf "1 2 3 4\n5 6 7 8\n"; }
+		for c in allreduce reduce allgather gather reduce-scatter alltoall; do
+			echo "$c"; two | gpuctl $c; echo all; two | gpuctl $c --all
+		done
+		for c in broadcast scatter; do
+			echo "$c"; echo 1 2 3 4 | gpuctl $c -n 2; echo all
+			echo 1 2 3 4 | gpuctl $c -n 2 --all
+		done
+		echo barrier; gpuctl barrier'
+	assert_status 0
+	assert_output 'allreduce
+6 8 10 12
+all
+6 8 10 12
+6 8 10 12
+reduce
+6 8 10 12
+all
+6 8 10 12
+allgather
+1 2 3 4 5 6 7 8
+all
+1 2 3 4 5 6 7 8
+1 2 3 4 5 6 7 8
+gather
+1 2 3 4 5 6 7 8
+all
+1 2 3 4 5 6 7 8
+reduce-scatter
+6 8
+10 12
+all
+6 8
+10 12
+alltoall
+1 2 5 6
+3 4 7 8
+all
+1 2 5 6
+3 4 7 8
+broadcast
+1 2 3 4
+all
+1 2 3 4
+1 2 3 4
+scatter
+1 2
+3 4
+all
+1 2
+3 4
+barrier'
+}
+
+@test "root, reduction, type and algorithm are as said" {
+	run machine 3 'v() { printf "1 9\n-7 2\n3 -4\n"; }
+		for op in sum prod min max avg; do v | gpuctl allreduce --op $op; done
+		v | gpuctl reduce --root 2 --op max --type i8
+		v | gpuctl gather --root 1 --type bf16
+		v | gpuctl allreduce --algo naive --chunk 4 --stream 5
+		echo 1 2 3 | gpuctl scatter --root 1'
+	assert_status 0
+	assert_output '-3 7
+-21 -72
+-7 -4
+3 9
+-1 2.3333333333333335
+3 9
+1 9 -7 2 3 -4
+-3 7
+1
+2
+3'
+}
+
+@test "counts that do not divide, fewer elements than ranks, none at all" {
+	run machine 3 'printf "1 2 3 4 5\n1 2 3 4 5\n" | gpuctl reduce-scatter
+		echo; echo 7 8 | gpuctl scatter
+		echo; printf "5\n6\n7\n" | gpuctl allreduce
+		printf "\n\n\n" | gpuctl allreduce --all | tr "\n" .
+		printf "\n\n" | gpuctl allgather | tr "\n" ,
+		echo 3 | gpuctl allreduce --op avg'
+	assert_status 0
+	assert_output '2 4
+6 8 10
+
+
+7
+8
+
+18
+...,3'
+}
+
+@test "floats come back exactly as they were" {
+	echo '0.1 1e-310 1.7976931348623157e308 -0 0.30000000000000004 123456789012345680' >in
+	run machine 2 'gpuctl broadcast <in; gpuctl broadcast --type f32 <<<"0.1 16777217 1e-45"'
+	assert_status 0
+	assert_output '0.1 1e-310 1.7976931348623157e308 -0 0.30000000000000004 1.2345678901234568e17
+0.1 16777216 1e-45'
+}
+
+@test "NaN and infinity go through the arithmetic of IEEE 754" {
+	run machine 2 'printf "nan 1 inf inf\n2 nan 1 -inf\n" | gpuctl allreduce
+		printf "nan 1\n2 nan\n" | gpuctl allreduce --op max --type f16'
+	assert_status 0
+	assert_output $'nan nan inf nan\nnan nan'
+}
+
+@test "commas, tabs, CRLF, and a last line without its newline" {
+	run machine 2 'printf "1, 2\t3\r\n4,5,6" | gpuctl allreduce'
+	assert_status 0
+	assert_output '5 7 9'
+}
+
+@test "a communicator that exists, which stays" {
+	run machine 4 "$UNUSED"'C=$(gpuctl comm-init 3 1)
+		printf "1\n2\n" | gpuctl allreduce --comm $C; echo 5 | gpuctl broadcast --comm $C --all
+		printf "1\n2\n3\n" | gpuctl allreduce --comm $C; echo $?; gpuctl comm-status $C'
+	assert_status 0
+	assert_output '3
+5
+5
+gpuctl: allreduce: 3 vectors, but communicator 1 has 2 ranks
+5
+success'
+}
+
+@test "what cannot be read as vectors: one line that says where, exit 5" {
+	run machine 4 'try() { gpuctl "$@"; echo "$?"; }
+		printf "1 2\n3 4x 5\n" | try allreduce
+		printf "1 2\n3\n" | try allreduce
+		printf "1 300\n" | try allreduce --type u8
+		printf "" | try allreduce
+		printf "" | try allreduce --raw f32
+		printf "1 2 3\n4 5 6\n" | try alltoall
+		printf "1\n2\n" | try broadcast
+		printf "1\n2\n" | try allreduce -n 3
+		printf abcde | try allreduce --raw f32 -n 2
+		printf abcde | try broadcast --raw f16'
+	assert_status 0
+	assert_output "gpuctl: allreduce: line 2, element 2: '4x' is not a f64 number
+5
+gpuctl: allreduce: line 2 has 1 element, line 1 has 2
+5
+gpuctl: allreduce: line 1, element 2: '300' is out of range for u8 (0 to 255)
+5
+gpuctl: allreduce: no vectors on standard input
+5
+gpuctl: allreduce: no vectors on standard input
+5
+gpuctl: alltoall: 3 elements a vector do not divide by 2 ranks
+5
+gpuctl: broadcast: takes one vector, the root's; standard input has 2
+5
+gpuctl: allreduce: 2 vectors, but -n 3
+5
+gpuctl: allreduce: 5 bytes on standard input are no whole number of f32 elements for each of 2 ranks: not a multiple of 8
+5
+gpuctl: broadcast: 5 bytes on standard input are no whole number of f16 elements for each of 1 rank: not a multiple of 2
+5"
+}
+
+@test "more vectors than free devices: both numbers, exit 1" {
+	run machine 4 'printf "1\n2\n3\n4\n5\n" | gpuctl allreduce; echo $?
+		gpuctl comm-init 0 1 2 >/dev/null; printf "1\n2\n" | gpuctl allreduce; echo $?
+		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?'
+	assert_output 'gpuctl: allreduce: 5 vectors, but only 4 devices are free
+1
+gpuctl: allreduce: 2 vectors, but only 1 device is free
+1
+gpuctl: broadcast: no device is free
+1'
+}
+
+@test "a wrong option is told without waiting for stdin: exit 2" {
+	run machine 1 'for o in "--algo tree" "--type f31" "--op mean" "--count 3" --queue; do
+			gpuctl reduce $o <> <(:); echo $?
+		done 2>&1'
+	assert_output "gpuctl: reduce: unknown algorithm 'tree': not one of auto, ring, naive
+2
+gpuctl: reduce: --type: 'f31' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)
+2
+gpuctl: reduce: --op: 'mean' is not an operation (sum prod min max avg)
+2
+gpuctl: reduce: --count goes with --addr, or --send and --recv
+2
+gpuctl: reduce: --queue goes with --addr, or --send and --recv
+2"
+}
+
+@test "a vector that does not fit in a device's memory: exit 1, devices unharmed" {
+	run machine 2 --mem 1M "$UNUSED"'head -c 4M /dev/zero | gpuctl allreduce --raw f32; echo $?
+		printf "1\n2\n" | gpuctl allreduce'
+	assert_match 'gpuctl: allreduce: device [0-9a-f]{16}: no room for 2097152 bytes'
+	assert_match $'\n1\n3$'
+}
+
+@test "a full disk is an error; a closed stdout too" {
+	run machine 2 'printf "1\n2\n" | gpuctl allreduce >/dev/full; echo $?
+		printf "1\n2\n" | gpuctl allreduce --raw i8 >/dev/full; echo $?
+		printf "1\n2\n" | gpuctl allreduce >&-; echo $?; gpuctl allreduce <&-; echo $?'
+	assert_output 'gpuctl: allreduce: standard output: No space left on device
+1
+gpuctl: allreduce: standard output: No space left on device
+1
+gpuctl: allreduce: standard output: Bad file descriptor
+1
+gpuctl: allreduce: standard input: Bad file descriptor
+1'
+}
+
+@test "nothing stays on the devices: after success, failure, a closed pipe, kill -9" {
+	run machine 2 "$UNUSED"'exec 2>/dev/null; mkfifo hold; seq -s " " 100000 >line
+		wait_unused() { for ((i = 0; i < 200; i++)); do unused && return; read -rt 0.05 <> <(:); done
+			gpuctl status; return 1; }
+		cat line line | gpuctl allreduce >/dev/null; wait_unused && echo success
+		cat line line | gpuctl allreduce >/dev/full; wait_unused && echo failure
+		cat line line | gpuctl allreduce --all | head -c 1; wait_unused && echo pipe
+		cat line line | gpuctl allreduce --all >hold & exec 8<hold
+		until gpuctl status --json | grep -q "\"operations\":1"; do :; done
+		kill -9 $!; exec 8<&-; wait_unused && echo killed'
+	assert_output $'success\nfailure\n2pipe\nkilled'
+}
+
+@test "--raw reads and writes the same elements, ranks one after the other" {
+	run machine 2 'printf "\1\2\3\4" | gpuctl allreduce --raw u8 | od -An -tu1
+		printf "\1\2\3\4" | gpuctl allreduce --raw u8 --all | od -An -tu1
+		printf "\1\2\3\4" | gpuctl alltoall --raw u8 | od -An -tu1
+		printf "\1\2\3\4" | gpuctl gather --raw u8 --root 1 | od -An -tu1
+		printf "\1\2\3" | gpuctl scatter --raw u8 | od -An -tu1
+		printf "\0\0\200\77\0\0\0\100" | gpuctl allreduce --raw f32 | od -An -tf4'
+	assert_status 0
+	assert_equal "$(tr -s ' ' <<<"$output")" ' 4 6
+ 4 6 4 6
+ 1 3 2 4
+ 1 2 3 4
+ 1 2 3
+ 3'
+}
+
+@test "64 MB of --raw f32 in one pipe: at most twice that in memory" {
+	not grep -q __asan_init "$BUILD/bin/gpuctl" || skip 'a sanitizer needs memory of its own'
+	head -c 64M /dev/urandom >in
+	mkfifo out
+	run machine 4 'cat in | { exec gpuctl allgather --raw f32 >out; } & exec 8<out
+		head -c 1 <&8 >got; sed -n "s/^VmHWM:\s*\([0-9]*\) kB/\1/p" /proc/$!/status
+		cat <&8 >>got; cmp in got'
+	assert_status 0
+	((output > 65536 && output < 2 * 65536)) || fail "$output KiB resident for 65536 KiB of vectors"
+}
+
+@test "millions of elements as text" {
+	seq -s ' ' 1 2000000 >one
+	seq -s ' ' 1999999 -1 0 >two
+	run machine 2 'cat one two | gpuctl allreduce --type i32 >out; wc -lw <out
+		tr " " "\n" <out | sort -u'
+	assert_status 0
+	assert_equal "$(tr -s ' ' <<<"$output")" ' 1 2000000
+2000000'
+}
+
+@test "a pipeline of filters" {
+	run machine 4 'printf "1 2 3 4\n5 6 7 8\n" | gpuctl reduce-scatter | gpuctl allgather |
+		gpuctl broadcast --all | gpuctl allreduce'
+	assert_status 0
+	assert_output '24 32 40 48'
+}

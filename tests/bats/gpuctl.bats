@@ -1,0 +1,423 @@
+# gpuctl's verbs, end to end.
+# shellcheck disable=SC2001,SC2016,SC2030,SC2031
+load helper
+
+# machine N [OPTION...] SCRIPT - run a bash script with N devices. In it:
+#	try CMD...	run it, then print its exit status
+#	f32 DEVICE:ADDR:BYTES	print memory as floats
+machine() {
+	bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
+		try() { "$@"; echo "$?"; }
+		f32() { gpuctl memcpy "$1" - | od -An -v -tf4 | xargs; }
+		'"${*: -1}"
+}
+
+is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
+
+@test "help, version and completion come from one table" {
+	run gpuctl -h
+	assert_status 0
+	listed=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' <<<"$output")
+	run gpuctl completion
+	assert_output "$listed"
+	[[ $(wc -w <<<"$output") -gt 30 && ! $output =~ completion ]]
+	for verb in $listed; do
+		run gpuctl help "$verb"
+		assert_status 0
+		assert_match "^usage: gpuctl $verb"
+		assert_equal "$(gpuctl "$verb" -h)" "$output"
+		for option in $(gpuctl completion "$verb"); do
+			assert_match $'\n'"  $option "
+		done
+	done
+	run gpuctl -V
+	assert_match '^gpuctl [0-9]+\.[0-9]+\.[0-9]+$'
+	assert_equal "$(gpuctl version)" "$output"
+}
+
+@test "wrong usage: one line, exit 2" {
+	while read -r line; do
+		run bash -c "gpuctl $line </dev/null"
+		assert_status 2
+		assert_equal "$(wc -l <<<"$output")" 1
+		assert_match '^gpuctl: '
+	done <<'END'
+
+frob
+-x
+--timeout 0 devices
+--timeout soon devices
+--coordinator nowhere devices
+run true
+run -n 0 true
+run -n 1
+run -n 1 --mem lots true
+run -n 1 --bandwidth fast true
+devices
+devices too many
+malloc --device 0
+malloc 4K
+malloc --device one 4K
+malloc --device 0 --rank 1 4K
+memset --device 0 0x10000 256 1
+memcpy only
+memcpy neither nor
+comm-init
+comm-init -n 2 0 1
+comm-destroy
+comm-status x
+wait
+send --comm 1
+group
+plan
+plan allreduce
+plan nothing -n 4
+plan allreduce -n 4 --algo nothing
+plan broadcast -n 4 --root 4
+bench send
+bench allreduce -b 1M -e 1K
+allreduce --addr 0x10000 --count 1
+allreduce --type f31
+help frob
+END
+}
+
+@test "nobody at the coordinator's address: exit 3" {
+	run gpuctl --coordinator "ipc://$T/none.sock" devices
+	assert_status 3
+	assert_match "^gpuctl: devices: coordinator: ipc://$T/none.sock: [^"$'\n'"]*$"
+}
+
+@test "devices and status, as text and JSON" {
+	run machine 3 'gpuctl devices; gpuctl comm-init 2 0; gpuctl status
+		gpuctl devices --json >d.json; gpuctl status --json >s.json; gpuctl comm-status 1 --json >c.json
+		try gpuctl comm-status 2 --json'
+	assert_status 0
+	assert_match '^INDEX  ID .*'$'\n''    0  [0-9a-f]{16}    256M      0B  free      -  +[0-9]+  ipc://'
+	assert_match $'\n1\ngpucoord '
+	assert_match $'\n3 devices, 1 communicator\n'
+	assert_match $'\n   1  success          2      1        0           0  -\n'
+	assert_match $'\n''gpuctl: comm-status: no communicator 2'$'\n1$'
+	for f in d s c; do is_json <$f.json; done
+	mapfile -t ids < <(grep -o '"id":"[0-9a-f]*"' d.json | grep -o '[0-9a-f]\{16\}')
+	grep -q "\"devices\":\\[\"${ids[2]}\",\"${ids[0]}\"\\]" c.json
+	grep -q '"comms":\[{"id":1,' s.json
+}
+
+@test "a device is named by index, by id, or as a rank" {
+	run machine 3 'id=$(gpuctl devices | awk "\$1 == 2 { print \$2 }")
+		C=$(gpuctl comm-init "$id" 1)
+		A=$(gpuctl malloc --device 2 64); gpuctl memset --device "$id" "$A" 65 2
+		gpuctl memset --comm "$C" --rank 0 "$((A + 2))" 66 1
+		gpuctl memcpy "2:$A:3" -; gpuctl memcpy "0x$id:$A:3" -; gpuctl memcpy --comm "$C" "0:$A:3" -
+		echo; try gpuctl malloc --device 3 1; try gpuctl malloc --comm "$C" --rank 2 1
+		try gpuctl malloc --device 00000000000000aa 1'
+	assert_status 0
+	assert_output 'AABAABAAB
+gpuctl: malloc: no device 3: there are 3, counted from 0
+1
+gpuctl: malloc: communicator 1 has no rank 2: it has 2
+1
+gpuctl: malloc: no device 00000000000000aa
+1'
+}
+
+@test "memory: allocate, copy from and to files and pipes, between devices, free" {
+	head -c 3000000 /dev/urandom >in
+	run machine 2 'A=$(gpuctl malloc --device 0 4M); B=$(gpuctl malloc --device 1 4M)
+		echo "$A"; gpuctl memcpy in "0:$A"; gpuctl memcpy "0:$A:3000000" "1:$B"
+		gpuctl memcpy "1:$B:3000000" out; cmp in out
+		cat in | gpuctl memcpy - "1:$B"; gpuctl memcpy "1:$B:3000000" - | cmp in -
+		gpuctl memcpy "1:$B:10" "1:$((B + 10))"; gpuctl memcpy "1:$((B + 10)):10" - | cmp -n 10 in -
+		gpuctl memcpy "0:$A" "1:$((B + 5)):0"; : >empty; gpuctl memcpy empty "0:$A"
+		gpuctl memcpy "0:$A:0" zero; wc -c <zero
+		gpuctl free --device 0 "$A"; try gpuctl free --device 0 "$A"'
+	assert_status 0
+	assert_match '^0x[0-9a-f]+'$'\n0\n''gpuctl: free: device [0-9a-f]{16}: 0x[0-9a-f]+ is not the start of an allocation'$'\n2$'
+}
+
+@test "memcpy that cannot be: nothing is written" {
+	echo hello >in
+	run machine 1 'try gpuctl memcpy 0:0x10000:1T out; ls out
+		try gpuctl memcpy 0:0x10000 out; try gpuctl memcpy none 0:0x10000
+		try gpuctl memcpy in 0:0x10000:7; try gpuctl memcpy in 0:0x10
+		try gpuctl memcpy 0:0x10000:4 none/out; try gpuctl memcpy 0:0x10000:4 /dev/full
+		try gpuctl memcpy 0:0x10000:4 0:0x10004:5' 
+	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/' <<<"$output")" "gpuctl: memcpy: device ID: 0x10000, 1099511627776 bytes: outside its memory 0x10000..0x10010000
+2
+ls: cannot access 'out': No such file or directory
+gpuctl: memcpy: how many bytes? SRC is DEVICE:ADDR:NBYTES
+2
+gpuctl: memcpy: none: No such file or directory
+1
+gpuctl: memcpy: in has 6 bytes, 7 are due
+5
+gpuctl: memcpy: device ID: 0x10, 0 bytes: outside its memory 0x10000..0x10010000
+2
+gpuctl: memcpy: none/out: No such file or directory
+1
+gpuctl: memcpy: /dev/full: No space left on device
+1
+gpuctl: memcpy: SRC names 4 bytes and DST 5
+2"
+}
+
+@test "kernels by name, waited for or queued" {
+	run machine 1 'A=$(gpuctl malloc --device 0 64)
+		gpuctl launch fill --device 0 dst="$A" n=4 dtype=f32 value=1.5; f32 "0:$A:16"
+		gpuctl launch fill dst="$A" n=2 dtype=f32 value=-2e0 --device 0 --stream 7 --queue
+		gpuctl sync --device 0 --stream 7; f32 "0:$A:16"
+		try gpuctl launch flll --device 0; try gpuctl launch fill --device 0 dst=here
+		try gpuctl launch fill --device 0 n; try gpuctl launch fill --device 0 bad=1
+		try gpuctl launch fill --device 0 --stream 64 n=1'
+	assert_status 0
+	assert_output "1.5 1.5 1.5 1.5
+-2 -2 1.5 1.5
+gpuctl: launch: op 0 (flll): no kernel 'flll'
+1
+gpuctl: launch: dst: 'here' is neither a number nor a type
+2
+gpuctl: launch: 'n' is not name=value
+2
+gpuctl: launch: op 0 (fill): fill: no argument is named 'bad'
+2
+gpuctl: launch: --stream: not 0 to 63
+2"
+}
+
+# Three devices with a communicator $C over them and 64 bytes at $A, $B and $D, filled with 1, 2, 3.
+THREE='C=$(gpuctl comm-init -n 3)
+	A=$(gpuctl malloc --device 0 4K); B=$(gpuctl malloc --device 1 4K); D=$(gpuctl malloc --device 2 4K)
+	n=0; for x in $A $B $D; do
+		gpuctl launch fill --device $n dst=$x n=16 dtype=f32 value=$((++n)); done
+	'
+
+@test "collectives on buffers: in place, out of place, queued" {
+	run machine 3 "$THREE"'
+		gpuctl allreduce --comm $C --addr $A,$B,$D --count 2 --type f32; f32 1:$B:12
+		gpuctl allreduce --comm $C --send $A,$B,$D --recv $((A + 32)),$((B + 32)),$((D + 32)) \
+			--count 4 --type f32 --op max --algo naive --chunk 8; f32 2:$((D + 32)):16
+		gpuctl broadcast --comm $C --addr $A,$B,$D --count 1 --type f32 --root 2 --queue
+		gpuctl wait $C; f32 0:$A:12; gpuctl comm-status $C
+		gpuctl barrier --comm $C
+		gpuctl reduce --comm $C --send $A,$B,$D --recv 0,$B,0 --root 1 --count 4 --type f32
+		f32 1:$B:16'
+	assert_status 0
+	assert_output '6 6 2
+6 6 3 3
+6 6 1
+success
+18 18 6 6'
+}
+
+@test "counts are NCCL's: of a part where a vector has parts" {
+	run machine 3 "$THREE"'
+		gpuctl allgather --comm $C --send $A,$B,$D --recv $((A+64)),$((B+64)),$((D+64)) --count 2 --type f32
+		f32 0:$((A+64)):28
+		gpuctl reduce-scatter --comm $C --send $((A+64)),$((B+64)),$((D+64)) --recv $A,$B,$D --count 2 --type f32
+		f32 0:$A:12; f32 2:$D:12
+		gpuctl allgather --comm $C --addr $A,$B,$D --count 1 --type f32 # in place: rank r has its part
+		f32 1:$B:16
+		gpuctl alltoall --comm $C --send $A,$B,$D --recv $((A+128)),$((B+128)),$((D+128)) --count 1 --type f32
+		f32 2:$((D+128)):16
+		gpuctl gather --comm $C --addr $A,$B,$D --root 2 --count 1 --type f32; f32 2:$D:12
+		gpuctl scatter --comm $C --addr $A,$B,$D --root 2 --count 1 --type f32; f32 1:$B:4'
+	assert_status 0
+	assert_output '1 1 2 2 3 3 0
+3 3 1
+9 9 3
+3 6 3 2
+3 3 3 0
+3 3 3
+3'
+}
+
+@test "wrong buffers are told at once" {
+	run machine 3 "$THREE"'
+		try gpuctl allreduce --comm $C --addr $A,$B --count 1
+		try gpuctl allreduce --comm $C --addr $A,$B,x --count 1
+		try gpuctl allreduce --comm $C --addr $A,$B,$D
+		try gpuctl allreduce --comm $C --send $A,$B,$D --count 1
+		try gpuctl alltoall --comm $C --addr $A,$B,$D --count 1
+		try gpuctl allreduce --comm $C --addr $A,$B,$D --count 99999999999999999999
+		try gpuctl broadcast --comm $C --addr $A,$B,$D --count 1 --root 3
+		try gpuctl allreduce --comm $C --addr $A,$B,$D --count 1 --all
+		try gpuctl allreduce --comm 9 --addr $A,$B,$D --count 1
+		try gpuctl allreduce --comm $C --addr $A,$B,7 --count 1; gpuctl comm-status $C'
+	assert_status 0
+	assert_output "gpuctl: allreduce: --addr: 2 addresses for 3 ranks
+2
+gpuctl: allreduce: --addr: 'x' is not a whole number
+2
+gpuctl: allreduce: --count N is missing
+2
+gpuctl: allreduce: which buffers? --addr, or --send and --recv
+2
+gpuctl: alltoall: --addr: alltoall has no in-place form; give --send and --recv
+2
+gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
+2
+gpuctl: broadcast: --root: no rank 3 in a communicator of 3
+2
+gpuctl: allreduce: --all, --raw and -n are for vectors on standard input, not for --addr, --send and --recv
+2
+gpuctl: allreduce: no communicator 9
+1
+gpuctl: allreduce: rank 2 operation 0: allreduce: sendAddr 0x7, 1 elements of 8 bytes: outside the device's memory 0x10000..0x10010000
+2
+success"
+}
+
+@test "send meets recv, whichever comes first" {
+	run machine 3 "$THREE"'
+		gpuctl send --comm $C --rank 0 --peer 2 --addr $A --count 2 --type f32 &
+		gpuctl recv --comm $C --rank 2 --peer 0 --addr $D --count 2 --type f32; wait $!; f32 2:$D:12
+		gpuctl recv --comm $C --rank 0 --peer 1 --addr $A --count 1 --type f32 --queue
+		gpuctl send --comm $C --rank 1 --peer 0 --addr $B --count 1 --type f32
+		gpuctl wait $C; f32 0:$A:8
+		try gpuctl send --comm $C --rank 1 --peer 1 --addr $B --count 1'
+	assert_status 0
+	assert_output '1 1 3
+2 1
+gpuctl: send: --peer: rank 1 is its own peer
+2'
+}
+
+@test "what does not end in time: exit 4, and who is waited for" {
+	run machine 2 'C=$(gpuctl comm-init -n 2)
+		try gpuctl --timeout 200ms recv --comm $C --rank 1 --peer 0 --addr 0x10000 --count 1
+		export GPUSIM_TIMEOUT=100ms; try gpuctl wait $C; gpuctl comm-status $C
+		try gpuctl comm-destroy $C'
+	assert_match '^gpuctl: recv: comm 1: [^'$'\n'']*rank 1[^'$'\n'']*'$'\n4\n''gpuctl: wait: [^'$'\n'']*'$'\n4\nin-progress\n0$'
+}
+
+@test "a group runs together; a mistake is told with its line and nothing runs" {
+	run machine 3 "$THREE"'
+		group() { try gpuctl group --comm $C; }
+		group <<END
+# two things at once
+allreduce --addr $A,$B,$D --count 1 --type f32
+
+send --rank 0 --peer 1 --addr $((A + 4)) --count 1 --type f32
+recv --rank 1 --peer 0 --addr $((B + 4)) --count 1 --type f32
+recv --rank 0 --peer 1 --addr $((A + 8)) --count 1 --type f32
+send --rank 1 --peer 0 --addr $((B + 8)) --count 1 --type f32
+END
+		f32 0:$A:16; f32 1:$B:16
+		good="allreduce --addr $A,$B,$D --count 4 --type f32"
+		for bad in frob "launch fill" "allreduce --count x" "broadcast --addr $A,$B,$D" \
+			"$good --comm 7" "$good --all" "send --rank 0 --peer 0 --addr 1 --count 1" \
+			"allreduce --addr $A,$B,3 --count 4"; do
+			printf "%s\n\n%s\n" "$good" "$bad" | group
+		done
+		printf "# nothing\n" | group; f32 0:$A:16; gpuctl comm-status $C'
+	assert_status 0
+	assert_output "0
+6 1 2 1
+6 1 2 2
+gpuctl: group: line 3: 'frob' is no collective, send or recv
+2
+gpuctl: group: line 3: 'launch' is no collective, send or recv
+2
+gpuctl: group: line 3: --count: 'x' is not a whole number
+2
+gpuctl: group: line 3: broadcast: --count N is missing
+2
+gpuctl: group: line 3: --comm: the group is on communicator 1
+2
+gpuctl: group: line 3: --queue, --all, --raw and -n have no meaning here
+2
+gpuctl: group: line 3: send: --peer: rank 0 is its own peer
+2
+gpuctl: group: line 3: rank 2 operation 0: allreduce: sendAddr 0x3, 4 elements of 8 bytes: outside the device's memory 0x10000..0x10010000
+2
+gpuctl: group: no operations on standard input
+5
+6 1 2 1
+success"
+}
+
+@test "the lab's transfer: begin both ends, poll, wait" {
+	run machine 3 "$THREE"'
+		S=$(gpuctl begin-send --device 0 --comm $C --peer 2 --addr $A --bytes 8)
+		gpuctl stream-status --device 0 --stream $S
+		gpuctl begin-receive --comm $C --rank 2 --peer 0 --stream $S --addr $D --bytes 8
+		gpuctl sync --device 2 --stream $S; gpuctl sync --device 0 --stream $S
+		gpuctl stream-status --device 0 --stream $S; f32 2:$D:12
+		try gpuctl begin-send --device 0 --peer 9 --addr $A --bytes 8 | tail -1'
+	assert_status 0
+	assert_match '^in-progress'$'\n''success'$'\n''1 1 3'$'\n'
+	assert_match $'\n2$'
+}
+
+@test "a communicator ends when it is destroyed, not with the process that made it" {
+	run machine 2 'C=$(gpuctl comm-init -n 2); gpuctl comm-status $C
+		try gpuctl comm-init -n 1; gpuctl comm-destroy $C; try gpuctl comm-status $C
+		try gpuctl comm-init 0 0; gpuctl comm-init -n 1'
+	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/' <<<"$output")" 'success
+gpuctl: comm-init: 1 device wanted, 0 free of 2
+1
+gpuctl: comm-status: no communicator 1
+1
+gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
+2
+2'
+}
+
+@test "plan shows a schedule without any devices" {
+	run gpuctl plan allreduce --algo ring -n 4
+	assert_status 0
+	assert_match '^allreduce ring: '
+	assert_match 'a rank sends at most 6 messages, 6 elements'
+	assert_match $'\nrank 3: '
+	run gpuctl plan --list
+	assert_status 0
+	assert_match '(^|'$'\n'')allreduce +ring +[^'$'\n'']*\(default\)'
+	while read -r coll algo _; do
+		peer=()
+		case $coll in send | recv) peer=(--rank 1 --peer 0) ;; esac
+		gpuctl plan "$coll" --algo "$algo" -n 3 "${peer[@]}" >shown
+		grep -q "^$coll $algo" shown
+	done <<<"$output"
+}
+
+@test "params says what is in force" {
+	GPUSIM_COORD=ipc:///x run gpuctl --timeout 5s params
+	assert_status 0
+	assert_match '^version=[0-9.]+  # '
+	assert_match $'\ncoordinator=ipc:///x  # '
+	assert_match $'\ntimeout=5000ms  # '
+	not grep -qv '^[A-Za-z_]*=.*  # ' <<<"$output"
+}
+
+@test "a full disk is an error for every verb that prints" {
+	run machine 1 'for v in devices status params version help "plan allreduce -n 2" "malloc --device 0 1"; do
+			gpuctl $v >/dev/full; echo $?; done'
+	for v in devices status params version help plan malloc; do
+		assert_equal "$(head -2 <<<"$output")" "gpuctl: $v: standard output: No space left on device"$'\n1'
+		output=$(tail -n +3 <<<"$output")
+	done
+}
+
+@test "memory options of run reach the devices" {
+	run machine 2 --mem 1M --mem-file "$T/mem" 'gpuctl devices'
+	assert_status 0
+	assert_match '  1M '
+	assert_equal "$(stat -c %s mem.0 mem.1 | sort -u | wc -l)" 1
+}
+
+@test "completion offers verbs, options, types and algorithms" {
+	complete() { # WORDS... - what completing the last one gives
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+		_gpuctl
+		echo "${COMPREPLY[*]}"
+	}
+	source "$ROOT/cmd/gpuctl/completion.bash"
+	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status'
+	assert_equal "$(complete gpuctl --timeout 5s all)" 'allreduce allgather alltoall'
+	assert_equal "$(complete gpuctl allreduce --a)" '--addr --algo --all'
+	assert_equal "$(complete gpuctl allreduce --type f)" 'f16 f32 f64'
+	assert_equal "$(complete gpuctl reduce --op m)" 'min max'
+	assert_equal "$(complete gpuctl plan allr)" allreduce
+	[[ " $(complete gpuctl plan allreduce --algo '') " == *' ring '* ]]
+}

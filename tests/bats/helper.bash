@@ -1,0 +1,106 @@
+# helper.bash - what every .bats file loads:   load helper
+#
+# Each test gets its own folder $T (also its working directory and TMPDIR), the programs of $BUILD
+# (default: build) in front of PATH, and a teardown that kills what `background` started and removes
+# $T. A file with a setup of its own calls house_setup first; the same for teardown.
+# shellcheck shell=bash disable=SC2154
+
+bats_require_minimum_version 1.5.0
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60} # seconds a test, where bats knows it
+
+house_setup() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	BUILD=${BUILD:-build}
+	case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
+	T=$(mktemp -d /tmp/gs.XXXXXX) # short: socket paths end at 107 bytes
+	BACKGROUND=()
+	exec {TICK}<> <(:) # a descriptor that never has anything to read
+	export ROOT BUILD T
+	export PATH=$BUILD/bin:$PATH TMPDIR=$T
+	unset XDG_RUNTIME_DIR GPUSIM_COORD GPUSIM_NDEVICES GPUSIM_DIR GPUSIM_DEBUG
+	cd "$T" || return
+}
+
+house_teardown() {
+	local pid
+	for pid in "${BACKGROUND[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	exec {TICK}>&-
+	cd / && rm -rf "$T"
+}
+
+setup() { house_setup; }
+teardown() { house_teardown; }
+
+# bounded CMD... - run for at most $LIMIT seconds (default 20); 124 when that was not enough.
+# Like the daemons it must not hold the descriptors bats itself waits on.
+bounded() { timeout -k 2 "${LIMIT:-20}" "$@" 3>&-; }
+
+# background CMD... - start CMD, as a shell's & does but with default signals, and in a session and
+# process group of its own so that `kill -- -$PID` hits it alone. Sets PID; ended at teardown.
+background() {
+	env --default-signal setsid "$@" <&0 3>&- & # without <&0 the shell gives it /dev/null
+	PID=$!
+	BACKGROUND+=("$PID")
+}
+
+# wait_until SECONDS CMD... - repeat CMD until it succeeds; fails after SECONDS.
+wait_until() {
+	local _ end=$((SECONDS + $1 + 1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		if ((SECONDS >= end)); then
+			echo "waited in vain for: $*" >&2
+			return 1
+		fi
+		read -r -t 0.02 -u "$TICK" _ || true
+	done
+}
+
+# gone PID... - none of them exists (a zombie does not count)
+gone() {
+	local pid
+	for pid; do
+		case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) return 1 ;; esac
+	done
+}
+
+not() { ! "$@"; }
+
+# Assertions. They say what was expected and what was there.
+fail() {
+	echo "$*" >&2
+	return 1
+}
+
+# after `run`: assert_status N; assert_output TEXT (all of it); assert_match REGEX (a part of it)
+assert_status() {
+	((status == $1)) || fail "expected exit status $1, got $status; output: $output"
+}
+
+assert_output() {
+	[[ $output == "$1" ]] || fail "expected output: $1"$'\n'"got: $output"
+}
+
+assert_match() {
+	[[ $output =~ $1 ]] || fail "expected output to match: $1"$'\n'"got: $output"
+}
+
+assert_equal() {
+	[[ $1 == "$2" ]] || fail "expected: $2"$'\n'"got: $1"
+}
+
+assert_file() {
+	[[ -e $1 ]] || fail "expected to exist: $1"
+}
+
+refute_file() {
+	[[ ! -e $1 ]] || fail "expected not to exist: $1 ($(ls -ld "$1"))"
+}
+
+# No process whose arguments name a file of this test, no private folder of a launcher.
+assert_nothing_left() {
+	wait_until 5 not pgrep -f "$T/" || fail "still running: $(pgrep -af "$T/")"
+	refute_file "$(echo "$T"/gpusim.*)"
+}

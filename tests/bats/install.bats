@@ -1,0 +1,100 @@
+# make install and uninstall, and a program outside the tree against what was installed.
+load helper
+
+setup() {
+	house_setup
+	DEST=$T/dest PREFIX=/opt/gpusim
+	INSTALLED=$DEST$PREFIX
+	# A sanitized library needs the sanitizers' run-time in whatever links it.
+	SANITIZE=()
+	local symbols
+	symbols=$(nm "$BUILD/libgpusim.a")
+	[[ $symbols != *__asan_* ]] || SANITIZE+=('-fsanitize=address,undefined')
+	[[ $symbols != *__tsan_* ]] || SANITIZE+=(-fsanitize=thread)
+}
+
+# Without the options of the make that runs these tests.
+house_make() {
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
+		make -s -C "$ROOT" BUILD="$BUILD" DESTDIR="$DEST" PREFIX="$PREFIX" "$@"
+}
+
+outside_pkg_config() {
+	PKG_CONFIG_SYSROOT_DIR=$DEST PKG_CONFIG_LIBDIR=$INSTALLED/lib/pkgconfig pkg-config "$@" gpusim
+}
+
+write_program() {
+	cat >program.c <<'END'
+#include <gpusim.h>
+#include <stdio.h>
+
+int
+main(void)
+{
+	struct gpusim *g;
+	struct gpusim_comm comm;
+
+	if (gpusim_open(NULL, &g) || gpusim_comm_init(g, 2, NULL, GPUSIM_LEASE, &comm)) {
+		fprintf(stderr, "program: %s\n", gpusim_error());
+		return 1;
+	}
+	printf("gpusim %s, %u ranks\n", GPUSIM_VERSION, comm.nranks);
+	gpusim_comm_fini(&comm);
+	gpusim_close(g);
+	return 0;
+}
+END
+}
+
+@test "install puts everything under DESTDIR and PREFIX, uninstall leaves nothing" {
+	house_make install
+	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim.h lib/libgpusim.a \
+		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/bash-completion/completions/gpuctl; do
+		assert_file "$INSTALLED/$file"
+	done
+	for page in "$ROOT"/man/*.[1-9]; do
+		assert_file "$INSTALLED/share/man/man${page##*.}/${page##*/}"
+	done
+	assert_equal "$(find "$DEST" ! -type d ! -path "$INSTALLED/*")" ''
+	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$INSTALLED")" ''
+	house_make uninstall
+	assert_equal "$(find "$DEST" ! -type d)" ''
+}
+
+@test "a program outside, linked statically and shared, runs under the installed gpuctl" {
+	house_make install
+	write_program
+	read -ra cflags < <(outside_pkg_config --cflags)
+	read -ra shared < <(outside_pkg_config --libs)
+	read -ra static < <(outside_pkg_config --static --libs)
+	static=("${static[@]/#-lgpusim/-l:libgpusim.a}")
+	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-so program.c "${shared[@]}"
+	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-a program.c "${static[@]}"
+	version=$("$INSTALLED/bin/gpuctl" version)
+
+	PATH=/usr/bin:/bin run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./with-a
+	assert_status 0
+	assert_output "gpusim ${version#gpuctl }, 2 ranks"
+	LD_LIBRARY_PATH=$INSTALLED/lib PATH=/usr/bin:/bin \
+		run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./with-so
+	assert_status 0
+	assert_output "gpusim ${version#gpuctl }, 2 ranks"
+	assert_equal "$(outside_pkg_config --modversion)" "${version#gpuctl }"
+	assert_nothing_left
+}
+
+@test "the libraries show gpusim_* and nothing else of the house" {
+	run bash -c "nm -D --defined-only '$BUILD/libgpusim.so' | awk '{ print \$NF }' |
+		grep -v -e '^gpusim_' -e '^__[a-z]*san'"
+	assert_output ''
+	run bash -c "nm -g --defined-only '$BUILD/libgpusim.a' | awk 'NF == 3 { print \$3 }' |
+		grep -v -e '^gpusim_' -e '^__[a-z]*san'"
+	assert_output ''
+}
+
+@test "the installed header is C11 and C++ without warnings" {
+	echo '#include <gpusim.h>' >header.c
+	"${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$ROOT/include" header.c
+	command -v c++ >/dev/null || skip 'no C++ compiler'
+	c++ -Wall -Wextra -Werror -fsyntax-only -x c++ -I"$ROOT/include" header.c
+}

@@ -1,0 +1,83 @@
+# The checks of `make lint` that are ours: they pass on this tree and fail where they should.
+load helper
+
+# offends FILE INCLUDE - a tree with that one line in it is refused, by file and line
+offends() {
+	rm -rf tree
+	mkdir -p "tree/$(dirname "$1")"
+	printf '%s\n' '#include <stdio.h>' "#include $2" >"tree/$1"
+	run "$ROOT/tests/lint/layers" tree
+	assert_status 1
+	assert_match "^$1:2: .* may not include "
+}
+
+allows() {
+	rm -rf tree
+	mkdir -p "tree/$(dirname "$1")"
+	printf '%s\n' '#include <stdio.h>' "#include $2" >"tree/$1"
+	run "$ROOT/tests/lint/layers" tree
+	assert_status 0
+	assert_output ''
+}
+
+@test "layers: this tree keeps to the rooms" {
+	run "$ROOT/tests/lint/layers"
+	assert_status 0
+	assert_output ''
+}
+
+@test "layers: a higher room, another room's library, a way round are refused" {
+	offends lib/base/x.c '"net/net.h"'
+	offends lib/base/x.h '"wire/wire.h"'
+	offends lib/wire/x.c '"net/net.h"'
+	offends lib/coll/x.c '"mem/dtype.h"'
+	offends lib/coord/x.c '"dev/device.h"'
+	offends lib/client/x.c '"coll/plan.h"'
+	offends lib/nn/x.c '"gpusim.h"'
+	offends lib/dev/x.c '<nng/nng.h>'
+	offends lib/mem/x.c '<cblas.h>'
+	offends lib/net/x.c '"../dev/device.h"'
+	offends lib/net/x.c '"nng/nng.h"'
+	offends lib/nn/x.c '"gpu_sim.pb-c.h"'
+	offends cmd/gpuctl/x.c '"net/rpc_client.h"'
+	offends cmd/gpuctl/x.c '"client/client_impl.h"'
+	offends cmd/mnist-train/x.c '"dev/kernel.h"'
+	offends cmd/gpudev/x.c '"coord/coord.h"'
+	offends cmd/gpucoord/x.c '"dev/device.h"'
+	offends examples/x.c '"base/rc.h"'
+	offends include/x.h '"base/rc.h"'
+}
+
+@test "layers: what is below is allowed" {
+	allows lib/net/x.c '<nng/nng.h>'
+	allows lib/dev/x.c '<cblas.h>'
+	allows lib/dev/x.c '"xport/xport.h"'
+	allows lib/net/x.c '"net/listener.h"'
+	allows cmd/gpuctl/x.c '"mem/vectext.h"'
+	allows examples/x.c '<gpusim.h>'
+}
+
+@test "layers: a room that nobody placed is refused, and so is a tree without sources" {
+	mkdir -p tree/lib/cellar
+	echo 'int x;' >tree/lib/cellar/x.c
+	run "$ROOT/tests/lint/layers" tree
+	assert_status 1
+	assert_match 'lib/cellar is not in the table'
+	mkdir empty
+	run "$ROOT/tests/lint/layers" empty
+	assert_status 1
+}
+
+@test "shell: finds what shellcheck finds, and looks at the bats files" {
+	command -v shellcheck >/dev/null || skip 'shellcheck is not installed (./setup --dev)'
+	printf '%s\n' '#!/usr/bin/env bash' 'rm $1' >bad.sh
+	run "$ROOT/tests/lint/shell" "$T/bad.sh"
+	assert_status 1
+	assert_match 'SC2086'
+	printf '%s\n' '@test "x" {' $'\trm $1' '}' >bad.bats
+	run "$ROOT/tests/lint/shell" "$T/bad.bats"
+	assert_status 1
+	printf '%s\n' '#!/bin/sh' 'rm -- "$1"' >good
+	run "$ROOT/tests/lint/shell" "$T/good"
+	assert_status 0
+}

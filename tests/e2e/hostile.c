@@ -1,0 +1,295 @@
+/*
+ * hostile - throw bytes at a daemon's socket, as no honest peer would.
+ *
+ *	hostile ADDR rep|pull SEED COUNT
+ *
+ * Each attack is one connection to an ipc or tcp address. The same seed makes the same bytes. Exits
+ *0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
+ *caller to ask.
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "gpu_sim.pb-c.h"
+#include "nn/rng.h"
+#include "wire/frame.h"
+#include "wire/wire.h"
+
+#define HELD 64 /* connections left open in the middle of something */
+
+static struct rng rng;
+static bool ipc, pull;
+
+static uint64_t
+below(uint64_t n)
+{
+	return rng_below(&rng, n);
+}
+
+/* A number that programs get wrong. */
+static uint64_t
+nasty(void)
+{
+	static const uint64_t v[] = {0,
+				     1,
+				     2,
+				     7,
+				     63,
+				     64,
+				     255,
+				     4096,
+				     65535,
+				     65536,
+				     INT32_MAX,
+				     UINT32_MAX,
+				     1ull << 32,
+				     1ull << 62,
+				     1ull << 63,
+				     UINT64_MAX,
+				     UINT64_MAX - 40};
+
+	return below(3) ? v[below(sizeof v / sizeof v[0])] : rng_next(&rng);
+}
+
+static int
+connect_to(const char *addr)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	int fd = socket(ipc ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rv;
+
+	if (ipc) {
+		snprintf(un.sun_path, sizeof un.sun_path, "%s", addr + 6);
+		rv = connect(fd, (struct sockaddr *)&un, sizeof un);
+	} else {
+		in.sin_port = htons((uint16_t)atoi(strrchr(addr, ':') + 1));
+		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		rv = connect(fd, (struct sockaddr *)&in, sizeof in);
+	}
+	if (rv == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Send what the other side takes; it may have closed already. */
+static void
+put(int fd, const void *data, size_t n)
+{
+	struct pollfd p = {fd, POLLOUT, 0};
+	const char *at = data;
+
+	while (n > 0 && poll(&p, 1, 200) > 0) {
+		ssize_t k = send(fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (k <= 0)
+			return;
+		at += k;
+		n -= (size_t)k;
+	}
+}
+
+static void
+put_noise(int fd, size_t n)
+{
+	unsigned char b[4096];
+
+	for (size_t i = 0; i < sizeof b; i++)
+		b[i] = (unsigned char)rng_next(&rng);
+	put(fd, b, n < sizeof b ? n : sizeof b);
+}
+
+/* The greeting of the protocol that the daemon expects: REQ 0x30, PUSH 0x50. */
+static void
+put_greeting(int fd)
+{
+	unsigned char g[8] = {0, 'S', 'P', 0, 0, pull ? 0x50 : 0x30, 0, 0};
+
+	if (below(16) == 0)
+		g[5] = (unsigned char)rng_next(&rng);
+	put(fd, g, sizeof g);
+}
+
+static void
+put_length(int fd, uint64_t n)
+{
+	unsigned char b[9] = {1};
+
+	n = htobe64(n);
+	memcpy(b + 1, &n, 8);
+	put(fd, ipc ? b : b + 1, ipc ? 9 : 8);
+}
+
+static void
+put_message(int fd, const void *data, size_t n)
+{
+	put_length(fd, n);
+	put(fd, data, n);
+}
+
+/* Random fields as protobuf would write them, nested now and then. */
+static size_t
+random_fields(unsigned char *out, size_t room, unsigned depth)
+{
+	size_t n = 0;
+
+	for (uint64_t k = below(6); k > 0 && n + 32 < room; k--) {
+		unsigned field = (unsigned)below(24), type = below(2) ? 0 : 2;
+		uint64_t v;
+
+		out[n++] = (unsigned char)((field << 3 | type) & 0x7f);
+		if (type == 0) {
+			for (v = nasty(); v > 0x7f; v >>= 7)
+				out[n++] = (unsigned char)(v | 0x80);
+			out[n++] = (unsigned char)v;
+		} else {
+			size_t body = depth < 6 ? random_fields(out + n + 1, 100, depth + 1) : 0;
+
+			out[n] = (unsigned char)(below(20) ? body : nasty());
+			n += 1 + body;
+		}
+	}
+	return n;
+}
+
+/* A request with a good envelope and any body, sometimes damaged. */
+static void
+attack_request(int fd)
+{
+	GpuSim__Request env = GPU_SIM__REQUEST__INIT;
+	unsigned char b[8192];
+	size_t n = 4, body;
+	unsigned field = 16 + (unsigned)below(48);
+
+	memcpy(b, "\x80\0\0\1", 4);
+	env.clientid = below(8) ? 1 + below(4) : nasty();
+	env.seq = below(8) ? 1 + below(1000000) : nasty();
+	env.timeoutms = (uint32_t)nasty();
+	env.version = below(16) ? WIRE_VERSION : (uint32_t)nasty();
+	n += gpu_sim__request__pack(&env, b + n);
+	b[n++] = (unsigned char)((field << 3 | 2) | 0x80);
+	b[n++] = (unsigned char)(field >> 4);
+	body = random_fields(b + n + 1, 120, 0);
+	b[n] = (unsigned char)body;
+	n += 1 + body;
+	if (below(4) == 0)
+		b[below(n)] = (unsigned char)rng_next(&rng);
+	if (below(8) == 0)
+		n = below(n);
+	put_message(fd, b, n);
+}
+
+/* A data frame with a good header and any content. */
+static void
+attack_frame(int fd)
+{
+	unsigned char b[FRAME_HEADER + 256];
+	size_t n = below(257);
+	struct frame f = {.kind = (enum frame_kind)(1 + below(3)),
+			  .comm = below(2) ? 1 + below(4) : nasty(),
+			  .device = nasty(),
+			  .op = below(2) ? below(10) : nasty(),
+			  .seq = (uint32_t)nasty(),
+			  .epoch = below(2) ? 1 : (uint32_t)nasty(),
+			  .dst = (uint32_t)below(4),
+			  .src = below(2) ? (uint32_t)below(4) : (uint32_t)nasty(),
+			  .nbytes = (uint32_t)(below(8) ? n : nasty())};
+
+	for (size_t i = 0; i < n; i++)
+		b[FRAME_HEADER + i] = (unsigned char)rng_next(&rng);
+	f.crc = frame_crc(b + FRAME_HEADER, n);
+	frame_pack(&f, b);
+	if (below(8) == 0)
+		b[below(FRAME_HEADER)] ^= (unsigned char)(1 << below(8));
+	put_message(fd, b, FRAME_HEADER + n);
+}
+
+/* One connection's worth. True: leave it open. */
+static bool
+attack(int fd)
+{
+	switch (below(10)) {
+	case 0: /* gone in the handshake */
+		return false;
+	case 1:
+		put_noise(fd, 1 + below(64));
+		return below(4) == 0;
+	case 2:
+		put(fd, "\0SP", below(4));
+		return below(2);
+	case 3:
+		put_greeting(fd);
+		put_noise(fd, below(4096));
+		return false;
+	case 4: /* a length that lies */
+		put_greeting(fd);
+		put_length(fd, nasty());
+		put_noise(fd, below(256));
+		return below(4) == 0;
+	case 5:
+		put_greeting(fd);
+		put_message(fd, NULL, 0);
+		return false;
+	default:
+		put_greeting(fd);
+		for (uint64_t k = 1 + below(20); k > 0; k--)
+			(pull ? attack_frame : attack_request)(fd);
+		return below(8) == 0;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	int held[HELD], fd;
+	unsigned long count, nheld = 0, refused = 0;
+
+	if (argc != 5) {
+		fputs("usage: hostile ADDR rep|pull SEED COUNT\n", stderr);
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	ipc = strncmp(argv[1], "ipc://", 6) == 0;
+	pull = strcmp(argv[2], "pull") == 0;
+	rng_init(&rng, strtoull(argv[3], NULL, 0));
+	count = strtoul(argv[4], NULL, 0);
+	for (unsigned long i = 0; i < count; i++) {
+		fd = connect_to(argv[1]);
+		if (fd < 0) {
+			/* A listener is being revived now and then: that may take a moment, not for
+			 * ever. */
+			if (++refused > 1000) {
+				fprintf(stderr, "hostile: %s: %s after %lu attacks\n", argv[1],
+					strerror(errno), i);
+				return 1;
+			}
+			poll(NULL, 0, 10);
+			continue;
+		}
+		refused = 0;
+		if (!attack(fd)) {
+			close(fd);
+			continue;
+		}
+		if (nheld == HELD) {
+			unsigned long k = below(HELD);
+
+			close(held[k]);
+			held[k] = fd;
+		} else {
+			held[nheld++] = fd;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,370 @@
+/*
+ * sweep - random collectives through the public API, each against an exact reference.
+ *
+ *	usage: sweep [CASES [SEED]]		under gpuctl run -n 8
+ *
+ * Case i is made from SEED + i alone, and a case that fails is printed with its seed: `sweep 1
+ *SEED` runs it again. Values are small integers, so that every type holds every result exactly.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpusim.h"
+
+#define RANKS_MAX 8
+#define GUARD	  64 /* bytes behind each buffer that nobody may touch */
+
+static const struct algo {
+	enum gpusim_coll coll;
+	const char *coll_name, *name;
+} algos[] = {
+    {GPUSIM_ALLREDUCE, "allreduce", "ring"},
+    {GPUSIM_ALLREDUCE, "allreduce", "naive"},
+    {GPUSIM_BROADCAST, "broadcast", "ring"},
+    {GPUSIM_BROADCAST, "broadcast", "naive"},
+    {GPUSIM_REDUCE, "reduce", "ring"},
+    {GPUSIM_REDUCE, "reduce", "naive"},
+    {GPUSIM_ALLGATHER, "allgather", "ring"},
+    {GPUSIM_ALLGATHER, "allgather", "naive"},
+    {GPUSIM_REDUCESCATTER, "reduce-scatter", "ring"},
+    {GPUSIM_REDUCESCATTER, "reduce-scatter", "naive"},
+    {GPUSIM_ALLTOALL, "alltoall", "auto"},
+    {GPUSIM_GATHER, "gather", "auto"},
+    {GPUSIM_SCATTER, "scatter", "auto"},
+    {GPUSIM_BARRIER, "barrier", "auto"},
+};
+#define NALGOS (sizeof algos / sizeof algos[0])
+
+static const struct {
+	const char *name;
+	size_t size;
+} types[GPUSIM_NDTYPES] = {
+    [GPUSIM_F64] = {"f64", 8},	 [GPUSIM_F32] = {"f32", 4}, [GPUSIM_F16] = {"f16", 2},
+    [GPUSIM_BF16] = {"bf16", 2}, [GPUSIM_I8] = {"i8", 1},   [GPUSIM_U8] = {"u8", 1},
+    [GPUSIM_I32] = {"i32", 4},	 [GPUSIM_U32] = {"u32", 4}, [GPUSIM_I64] = {"i64", 8},
+    [GPUSIM_U64] = {"u64", 8},
+};
+static const char *const op_names[GPUSIM_NOPS] = {"sum", "prod", "min", "max", "avg"};
+
+struct sweep_case {
+	uint64_t seed;
+	const struct algo *algo;
+	enum gpusim_dtype dtype;
+	enum gpusim_op op;
+	uint32_t nranks, root, stream;
+	uint64_t nelem, chunk_bytes;
+	bool in_place;
+};
+
+/* One rank's memory: both buffers in one allocation. Counts are elements. */
+struct rank {
+	uint64_t addr;
+	size_t in, out; /* bytes from there */
+	uint64_t nin, nout;
+	unsigned char *data, *expect;
+};
+
+static uint64_t rng;
+
+static uint64_t
+pick(uint64_t n)
+{
+	uint64_t z = rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return (z ^ z >> 31) % n;
+}
+
+static void
+part_of(const struct sweep_case *c, uint32_t r, uint64_t *off, uint64_t *count)
+{
+	*off = r * c->nelem / c->nranks;
+	*count = (r + 1ull) * c->nelem / c->nranks - *off;
+}
+
+/* A small integer in a type; f16 and bf16 from the bits of the float, which has them all. */
+static void
+put(enum gpusim_dtype t, unsigned char *p, int64_t v)
+{
+	double f64 = (double)v;
+	float f32 = (float)v;
+	uint64_t whole = (uint64_t)v; /* the low bytes of a little-endian integer */
+	uint32_t bits;
+	uint16_t half;
+
+	memcpy(&bits, &f32, 4);
+	switch (t) {
+	case GPUSIM_F64:
+		memcpy(p, &f64, 8);
+		break;
+	case GPUSIM_F32:
+		memcpy(p, &f32, 4);
+		break;
+	case GPUSIM_F16: /* exponents are 127 and 15 too large; v is 0 or a normal number in both */
+		half = (uint16_t)(v ? (bits >> 16 & 0x8000) |
+					  (((bits >> 23 & 0xff) - 112) << 10 | (bits >> 13 & 0x3ff))
+				    : 0);
+		memcpy(p, &half, 2);
+		break;
+	case GPUSIM_BF16:
+		half = (uint16_t)(bits >> 16);
+		memcpy(p, &half, 2);
+		break;
+	default:
+		memcpy(p, &whole, types[t].size);
+	}
+}
+
+static int64_t
+input_value(const struct sweep_case *c)
+{
+	if (c->op == GPUSIM_PROD)
+		return 1 + (int64_t)pick(2);
+	if (c->op == GPUSIM_AVG)
+		return (int64_t)(pick(2) * c->nranks);
+	return (int64_t)pick(16);
+}
+
+static int64_t
+reduced(const struct sweep_case *c, const int64_t *value, uint64_t i)
+{
+	int64_t acc = value[i];
+
+	for (uint32_t r = 1; r < c->nranks; r++) {
+		int64_t v = value[r * c->nelem + i];
+
+		if (c->op == GPUSIM_PROD)
+			acc *= v;
+		else if (c->op == GPUSIM_MIN)
+			acc = v < acc ? v : acc;
+		else if (c->op == GPUSIM_MAX)
+			acc = v > acc ? v : acc;
+		else
+			acc += v;
+	}
+	return c->op == GPUSIM_AVG ? acc / c->nranks : acc;
+}
+
+/* Element i of rank r's output. */
+static int64_t
+expected(const struct sweep_case *c, const int64_t *value, uint32_t r, uint64_t i)
+{
+	uint64_t off, count, block = c->nelem / c->nranks;
+	uint32_t q = 0;
+
+	part_of(c, r, &off, &count);
+	switch (c->algo->coll) {
+	case GPUSIM_ALLREDUCE:
+	case GPUSIM_REDUCE:
+		return reduced(c, value, i);
+	case GPUSIM_REDUCESCATTER:
+		return reduced(c, value, off + i);
+	case GPUSIM_BROADCAST:
+		return value[c->root * c->nelem + i];
+	case GPUSIM_SCATTER:
+		return value[c->root * c->nelem + off + i];
+	case GPUSIM_ALLTOALL:
+		return value[i / block * c->nelem + r * block + i % block];
+	default: /* the gathers: from the owner of the part, in which it is element i - off */
+		for (part_of(c, q, &off, &count); i >= off + count; part_of(c, q, &off, &count))
+			q++;
+		return value[q * c->nelem + i - off];
+	}
+}
+
+/* Who has which buffer, and where in place puts it. */
+static void
+lay_out(const struct sweep_case *c, uint32_t r, struct rank *k)
+{
+	enum gpusim_coll coll = c->algo->coll;
+	size_t elem = types[c->dtype].size;
+	bool root = r == c->root;
+	uint64_t off, part;
+
+	part_of(c, r, &off, &part);
+	k->nin = coll == GPUSIM_ALLGATHER || coll == GPUSIM_GATHER ? part : c->nelem;
+	k->nout = coll == GPUSIM_REDUCESCATTER || coll == GPUSIM_SCATTER ? part : c->nelem;
+	if (!root && (coll == GPUSIM_BROADCAST || coll == GPUSIM_SCATTER))
+		k->nin = 0;
+	if (!root && (coll == GPUSIM_REDUCE || coll == GPUSIM_GATHER))
+		k->nout = 0;
+	k->in = 0;
+	k->out = c->nelem * elem + GUARD;
+	if (!c->in_place || k->nin == 0 || k->nout == 0)
+		return;
+	if (coll == GPUSIM_ALLGATHER || coll == GPUSIM_GATHER)
+		k->in = k->out + off * elem;
+	else if (coll == GPUSIM_REDUCESCATTER || coll == GPUSIM_SCATTER)
+		k->out = k->in + off * elem;
+	else
+		k->out = k->in;
+}
+
+static size_t
+nbytes_of(const struct sweep_case *c)
+{
+	return 2 * (c->nelem * types[c->dtype].size + GUARD);
+}
+
+static void
+make_case(uint64_t seed, struct sweep_case *c)
+{
+	static const uint64_t counts[] = {0, 1, 2, 3, 7, 63, 1000, 4099, 70001, 300007};
+
+	rng = seed;
+	*c = (struct sweep_case){.seed = seed, .algo = &algos[pick(NALGOS)]};
+	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
+	c->op = (enum gpusim_op)pick(GPUSIM_NOPS);
+	c->nranks = 1 + (uint32_t)pick(RANKS_MAX);
+	c->root = (uint32_t)pick(c->nranks);
+	c->stream = (uint32_t)pick(64);
+	c->nelem = counts[pick(sizeof counts / sizeof counts[0])];
+	if (c->algo->coll == GPUSIM_ALLTOALL)
+		c->nelem -= c->nelem % c->nranks;
+	if (c->algo->coll == GPUSIM_BARRIER)
+		c->nelem = 0;
+	/* Down to one element a message, where that makes no more than some dozens. */
+	if (pick(2)) {
+		c->chunk_bytes = (c->nelem / (1 + pick(40)) + 1) * types[c->dtype].size;
+		if (c->chunk_bytes > 1u << 20)
+			c->chunk_bytes = 1u << 20;
+	}
+	c->in_place = c->algo->coll != GPUSIM_ALLTOALL && pick(2);
+}
+
+static void
+describe(const struct sweep_case *c)
+{
+	printf("seed %" PRIu64 ": %s %s %s %s, %u ranks, %" PRIu64
+	       " elements, root %u, chunk %" PRIu64 ", stream %u, %s\n",
+	       c->seed, c->algo->coll_name, c->algo->name, types[c->dtype].name, op_names[c->op],
+	       c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
+	       c->in_place ? "in place" : "out of place");
+}
+
+/* The inputs on the devices and what must be there afterwards. False: gpusim_error says why. */
+static bool
+upload(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c,
+       struct rank *rank)
+{
+	size_t n = nbytes_of(c), elem = types[c->dtype].size;
+	int64_t *value = calloc(c->nranks * c->nelem + 1, sizeof *value);
+	bool good = true;
+
+	for (uint64_t i = 0; i < c->nranks * c->nelem; i++)
+		value[i] = input_value(c);
+	for (uint32_t r = 0; r < c->nranks && good; r++) {
+		struct rank *k = &rank[r];
+
+		lay_out(c, r, k);
+		k->data = malloc(n);
+		k->expect = malloc(n);
+		memset(k->data, 0xa5, n);
+		for (uint64_t i = 0; i < k->nin; i++)
+			put(c->dtype, k->data + k->in + i * elem, value[r * c->nelem + i]);
+		memcpy(k->expect, k->data, n);
+		for (uint64_t i = 0; i < k->nout; i++)
+			put(c->dtype, k->expect + k->out + i * elem, expected(c, value, r, i));
+		good = gpusim_malloc(g, comm->device[r].id, n, GPUSIM_LEASE, &k->addr) == 0 &&
+		       gpusim_memcpy_h2d(g, comm->device[r].id, k->addr, k->data, n) == 0;
+	}
+	free(value);
+	return good;
+}
+
+static bool
+download(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c,
+	 struct rank *rank)
+{
+	size_t n = nbytes_of(c), at = 0;
+
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		struct rank *k = &rank[r];
+
+		if (gpusim_memcpy_d2h(g, k->data, comm->device[r].id, k->addr, n) != 0)
+			return false;
+		if (!memcmp(k->data, k->expect, n))
+			continue;
+		while (k->data[at] == k->expect[at])
+			at++;
+		printf("rank %u: byte %zu is %02x, not %02x (in at %zu, out at %zu)\n", r, at,
+		       k->data[at], k->expect[at], k->in, k->out);
+		return false;
+	}
+	return true;
+}
+
+static bool
+run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c)
+{
+	struct rank rank[RANKS_MAX] = {{0}};
+	uint64_t send[RANKS_MAX], recv[RANKS_MAX];
+	struct gpusim_collective op = {.coll = c->algo->coll,
+				       .dtype = c->dtype,
+				       .op = c->op,
+				       .algo = c->algo->name,
+				       .nelem = c->nelem,
+				       .root = c->root,
+				       .send = send,
+				       .recv = recv,
+				       .stream = c->stream,
+				       .chunk_bytes = c->chunk_bytes};
+	bool good = upload(g, comm, c, rank);
+
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		send[r] = rank[r].nin ? rank[r].addr + rank[r].in : 0;
+		recv[r] = rank[r].nout ? rank[r].addr + rank[r].out : 0;
+	}
+	good =
+	    good && gpusim_collective(g, comm, &op, GPUSIM_WAIT) == 0 && download(g, comm, c, rank);
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		if (rank[r].addr && gpusim_free(g, comm->device[r].id, rank[r].addr) != 0)
+			good = false;
+		free(rank[r].data);
+		free(rank[r].expect);
+	}
+	if (!good) {
+		describe(c);
+		printf("%s\n", gpusim_error());
+	}
+	return good;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned long n = argc > 1 ? strtoul(argv[1], NULL, 0) : 200, failed = 0;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	struct gpusim_comm comm = {0};
+	struct gpusim *g;
+
+	if (gpusim_open(NULL, &g) != 0) {
+		fprintf(stderr, "sweep: %s\n", gpusim_error());
+		return 1;
+	}
+	for (unsigned long i = 0; i < n && failed < 3; i++) {
+		struct sweep_case c;
+
+		make_case(seed + i, &c);
+		if (comm.nranks != c.nranks) {
+			if (comm.id)
+				gpusim_comm_destroy(g, comm.id);
+			gpusim_comm_fini(&comm);
+			if (gpusim_comm_init(g, c.nranks, NULL, GPUSIM_LEASE, &comm) != 0) {
+				fprintf(stderr, "sweep: seed %" PRIu64 ": %s\n", c.seed,
+					gpusim_error());
+				return 1;
+			}
+		}
+		failed += !run_case(g, &comm, &c);
+	}
+	gpusim_comm_fini(&comm);
+	gpusim_close(g);
+	if (failed == 0)
+		printf("%lu cases from seed %" PRIu64 " are right\n", n, seed);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,549 @@
+/*
+ * coord_harness.h - drives coord_step and plays the devices and clients around it.
+ *
+ * Time is a number. Devices 1 .. ndev answer when a test says so (serve, reply_*). Every answer is
+ * kept by token, and counted, so that a second one shows.
+ */
+#ifndef COORD_HARNESS_H
+#define COORD_HARNESS_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coord/coord.h"
+#include "tap.h"
+#include "wire/wire.h"
+
+#define H_MIN	     0x10000u
+#define H_MAX	     0x90000u
+#define H_MAX_DEV    64
+#define H_GRACE_MS   1000u
+#define H_LOST_MS    5000u
+#define H_BEAT_MS    1000u
+#define H_TIMEOUT_MS 60000u
+
+struct h_call {
+	uint64_t token, device_id, timeout_ms, since_ms;
+	char address[256];
+	GpuSim__Request *req;
+};
+
+struct h_answer {
+	uint64_t token;
+	unsigned count;
+	GpuSim__Reply *reply;
+};
+
+struct harness {
+	struct coord *c;
+	struct coord_actions out;
+	uint64_t now;
+	uint64_t last_token;
+	uint32_t timeout_ms; /* of requests */
+	struct h_call *call; /* not answered yet, in order */
+	size_t ncall;
+	struct h_answer *answer; /* [token - 1] */
+	bool alive[H_MAX_DEV + 1];
+	uint64_t incarnation[H_MAX_DEV + 1];
+	struct buf log;
+	uint64_t hash; /* of all actions */
+	unsigned bad;  /* actions that no shell could carry out */
+};
+
+static inline void
+h_hash(struct harness *h, const void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h->hash = (h->hash ^ ((const unsigned char *)p)[i]) * 0x100000001b3ull;
+}
+
+static inline void
+h_take_answer(struct harness *h, const struct coord_action *a)
+{
+	struct h_answer *slot;
+
+	if (a->token == 0 || a->token > h->last_token) {
+		h->bad++;
+		return;
+	}
+	slot = &h->answer[a->token - 1];
+	if (slot->count++)
+		return;
+	if (wire_reply_unpack(a->body.data, a->body.len, &slot->reply, NULL) != RC_OK)
+		h->bad++;
+}
+
+static inline void
+h_take_call(struct harness *h, const struct coord_action *a)
+{
+	struct h_call k = {a->token, a->device_id, a->timeout_ms, h->now, "", NULL};
+
+	snprintf(k.address, sizeof k.address, "%s", a->address);
+	k.req = gpu_sim__request__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	if (!k.req || a->body.len > WIRE_CONTROL_MAX || k.timeout_ms == 0) {
+		h->bad++;
+		wire_request_free(k.req);
+		return;
+	}
+	h->call = realloc(h->call, (h->ncall + 1) * sizeof *h->call);
+	h->call[h->ncall++] = k;
+}
+
+static inline void
+h_step(struct harness *h, const struct coord_event *ev)
+{
+	coord_step(h->c, ev, h->now, &h->out);
+	for (size_t i = 0; i < h->out.n; i++) {
+		const struct coord_action *a = &h->out.v[i];
+
+		h_hash(h, &a->kind, sizeof a->kind);
+		h_hash(h, &a->token, sizeof a->token);
+		h_hash(h, a->address, strlen(a->address));
+		h_hash(h, a->body.data, a->body.len);
+		if (a->kind == COORD_ANSWER)
+			h_take_answer(h, a);
+		else if (a->kind == COORD_CALL)
+			h_take_call(h, a);
+		else
+			buf_addf(&h->log, "%s\n", a->body.data);
+	}
+	coord_actions_clear(&h->out);
+}
+
+static inline void
+h_init(struct harness *h)
+{
+	struct coord_config cfg = {.instance = 77,
+				   .pid = 1234,
+				   .address = "ipc:///coord",
+				   .heartbeat_ms = H_BEAT_MS,
+				   .lost_ms = H_LOST_MS,
+				   .op_timeout_ms = 10000,
+				   .abort_grace_ms = H_GRACE_MS};
+
+	*h = (struct harness){
+	    .now = 1000, .timeout_ms = H_TIMEOUT_MS, .hash = 14695981039346656037ull};
+	if (coord_new(&cfg, &h->c, NULL) != RC_OK)
+		abort();
+}
+
+static inline void
+h_drop_call(struct harness *h, size_t i)
+{
+	wire_request_free(h->call[i].req);
+	h->ncall--;
+	memmove(&h->call[i], &h->call[i + 1], (h->ncall - i) * sizeof *h->call);
+}
+
+static inline void
+h_fini(struct harness *h)
+{
+	coord_free(h->c);
+	while (h->ncall)
+		h_drop_call(h, 0);
+	for (uint64_t i = 0; i < h->last_token; i++)
+		wire_reply_free(h->answer[i].reply);
+	free(h->call);
+	free(h->answer);
+	buf_fini(&h->log);
+	coord_actions_fini(&h->out);
+}
+
+/* ---- requests */
+
+static inline uint64_t
+h_send(struct harness *h, uint64_t client, GpuSim__Request *req)
+{
+	struct coord_event ev = {.kind = COORD_REQUEST,
+				 .client_id = client,
+				 .request = req,
+				 .deadline_ms = h->now + h->timeout_ms};
+
+	req->clientid = client;
+	ev.token = ++h->last_token;
+	h->answer = realloc(h->answer, h->last_token * sizeof *h->answer);
+	h->answer[ev.token - 1] = (struct h_answer){ev.token, 0, NULL};
+	h_step(h, &ev);
+	return ev.token;
+}
+
+/* Send a request with one body: h_ask(h, 9, COMM_DESTROY, commdestroy, &q) */
+#define h_ask(h, client, CASE, member, q)                        \
+	({                                                       \
+		GpuSim__Request h_req = GPU_SIM__REQUEST__INIT;  \
+		h_req.body_case = GPU_SIM__REQUEST__BODY_##CASE; \
+		h_req.member = (q);                              \
+		h_send(h, client, &h_req);                       \
+	})
+
+/* The answer, or NULL while there is none. */
+static inline GpuSim__Reply *
+h_reply(struct harness *h, uint64_t token)
+{
+	return h->answer[token - 1].count == 1 ? h->answer[token - 1].reply : NULL;
+}
+
+/* What a request came to: RC_OK, its failure, or -1 for none (or two) yet. */
+static inline int
+h_code(struct harness *h, uint64_t token)
+{
+	GpuSim__Reply *r = h_reply(h, token);
+
+	return r ? (int)r->code : -1;
+}
+
+static inline const char *
+h_text(struct harness *h, uint64_t token)
+{
+	GpuSim__Reply *r = h_reply(h, token);
+
+	return r ? r->message : "(no answer)";
+}
+
+/* One check: the request failed with this code and exactly this sentence. */
+static inline bool
+h_failed(struct harness *h, uint64_t token, int code, const char *text)
+{
+	bool good = h_code(h, token) == code && strcmp(h_text(h, token), text) == 0;
+
+	if (!good)
+		printf("# got %d '%s'\n# for %d '%s'\n", h_code(h, token), h_text(h, token), code,
+		       text);
+	return good;
+}
+
+/* ---- devices */
+
+struct h_metadata {
+	GpuSim__DeviceMetadata m;
+	GpuSim__DeviceId id;
+	GpuSim__MemAddr min, max;
+	char address[64];
+};
+
+static inline void
+h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
+{
+	*out = (struct h_metadata){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
+				   GPU_SIM__MEM_ADDR__INIT, GPU_SIM__MEM_ADDR__INIT, ""};
+	snprintf(out->address, sizeof out->address, "ipc:///dev%" PRIu64, id);
+	out->id.value = id;
+	out->min.value = H_MIN;
+	out->max.value = H_MAX;
+	out->m.deviceid = &out->id;
+	out->m.minmemaddr = &out->min;
+	out->m.maxmemaddr = &out->max;
+	out->m.address = out->address;
+	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
+}
+
+static inline uint64_t
+h_register(struct harness *h, uint64_t id)
+{
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	struct h_metadata m;
+
+	h_metadata(h, id, &m);
+	q.metadata = &m.m;
+	return h_ask(h, 1000 + id, REGISTER_DEVICE, registerdevice, &q);
+}
+
+static inline void
+h_devices(struct harness *h, uint64_t n)
+{
+	for (uint64_t id = 1; id <= n; id++) {
+		h->alive[id] = true;
+		h->incarnation[id] = 500 + id;
+		h_register(h, id);
+	}
+}
+
+/* Time passes; live devices send their heartbeats. */
+static inline void
+h_advance(struct harness *h, uint64_t ms)
+{
+	struct coord_event tick = {.kind = COORD_TICK};
+
+	for (uint64_t end = h->now + ms; h->now < end;) {
+		h->now += 100;
+		for (uint64_t id = 1; id <= H_MAX_DEV && h->now % H_BEAT_MS == 0; id++)
+			if (h->alive[id])
+				h_register(h, id);
+		h_step(h, &tick);
+	}
+}
+
+/* Answer call i with the reply, or (NULL) end it with rc and text. */
+static inline void
+h_end_call(struct harness *h, size_t i, GpuSim__Reply *reply, enum rc rc, const char *text)
+{
+	struct coord_event ev = {.kind = COORD_RESULT,
+				 .token = h->call[i].token,
+				 .rc = rc,
+				 .reply = reply,
+				 .text = text};
+	struct h_call k = h->call[i];
+
+	h->ncall--;
+	memmove(&h->call[i], &h->call[i + 1], (h->ncall - i) * sizeof *h->call);
+	h_step(h, &ev);
+	wire_request_free(k.req);
+}
+
+static inline void
+h_refuse(struct harness *h, size_t i, enum rc rc, const char *text)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	reply.code = rc;
+	reply.message = (char *)text;
+	h_end_call(h, i, &reply, RC_OK, NULL);
+}
+
+/* The device does as told. A run's times name its device; a read gives bytes of 'x'. */
+static inline void
+h_accept(struct harness *h, size_t i)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
+	GpuSim__RunResponse run = GPU_SIM__RUN_RESPONSE__INIT;
+	GpuSim__ReadResponse rd = GPU_SIM__READ_RESPONSE__INIT;
+	GpuSim__GetDeviceMetadataResponse md = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
+	struct h_metadata m;
+	uint8_t bytes[16];
+
+	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
+	reply.done = &done;
+	switch (h->call[i].req->body_case) {
+	case GPU_SIM__REQUEST__BODY_RUN:
+		run.computens = h->call[i].device_id;
+		reply.body_case = GPU_SIM__REPLY__BODY_RUN;
+		reply.run = &run;
+		break;
+	case GPU_SIM__REQUEST__BODY_READ:
+		memset(bytes, 'x', sizeof bytes);
+		rd.data.data = bytes;
+		rd.data.len = sizeof bytes;
+		reply.body_case = GPU_SIM__REPLY__BODY_READ;
+		reply.read = &rd;
+		break;
+	case GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA:
+		h_metadata(h, strtoull(h->call[i].address + strlen("ipc:///dev"), NULL, 10), &m);
+		md.metadata = &m.m;
+		reply.body_case = GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA;
+		reply.getdevicemetadata = &md;
+		break;
+	default:
+		break;
+	}
+	h_end_call(h, i, &reply, RC_OK, NULL);
+}
+
+/* Accept everything until nothing is asked any more. */
+static inline void
+h_serve(struct harness *h)
+{
+	while (h->ncall)
+		h_accept(h, 0);
+}
+
+/* The first open call of this kind to this device (0: any); -1: none. */
+static inline long
+h_find(const struct harness *h, GpuSim__Request__BodyCase kind, uint64_t device_id)
+{
+	for (size_t i = 0; i < h->ncall; i++)
+		if (h->call[i].req->body_case == kind &&
+		    (!device_id || h->call[i].device_id == device_id))
+			return (long)i;
+	return -1;
+}
+
+static inline size_t
+h_count(const struct harness *h, GpuSim__Request__BodyCase kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->ncall; i++)
+		n += h->call[i].req->body_case == kind;
+	return n;
+}
+
+#define H_RUN	 GPU_SIM__REQUEST__BODY_RUN
+#define H_ABORT	 GPU_SIM__REQUEST__BODY_COMM_ABORT
+#define H_ATTACH GPU_SIM__REQUEST__BODY_COMM_ATTACH
+#define H_DETACH GPU_SIM__REQUEST__BODY_COMM_DETACH
+#define H_DEFINE GPU_SIM__REQUEST__BODY_GRAPH_DEFINE
+#define H_DROP	 GPU_SIM__REQUEST__BODY_GRAPH_DROP
+
+/* ---- common requests */
+
+static inline uint64_t
+h_comm_init(struct harness *h, uint64_t client, uint32_t n, bool lease)
+{
+	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
+
+	q.numdevices = n;
+	q.lease = lease;
+	return h_ask(h, client, COMM_INIT, comminit, &q);
+}
+
+/* A communicator over n free devices that all accept; its id. */
+static inline uint64_t
+h_comm(struct harness *h, uint64_t client, uint32_t n)
+{
+	uint64_t t = h_comm_init(h, client, n, false);
+
+	h_serve(h);
+	return h_code(h, t) == 0 ? h_reply(h, t)->comminit->commid : 0;
+}
+
+static inline uint64_t
+h_status(struct harness *h, uint64_t client, uint64_t comm, bool wait)
+{
+	GpuSim__GetCommStatusRequest q = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+
+	q.commid = comm;
+	q.wait = wait;
+	return h_ask(h, client, GET_COMM_STATUS, getcommstatus, &q);
+}
+
+static inline uint64_t
+h_destroy(struct harness *h, uint64_t client, uint64_t comm)
+{
+	GpuSim__CommDestroyRequest q = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
+
+	q.commid = comm;
+	return h_ask(h, client, COMM_DESTROY, commdestroy, &q);
+}
+
+/* ---- operations: a submit that is built rank by rank */
+
+#define H_MAX_RANKS 64
+#define H_MAX_OPS   16
+
+struct h_ops {
+	GpuSim__Coll coll[H_MAX_RANKS][H_MAX_OPS];
+	GpuSim__Launch launch[H_MAX_RANKS][H_MAX_OPS];
+	GpuSim__Op op[H_MAX_RANKS][H_MAX_OPS], *opp[H_MAX_RANKS][H_MAX_OPS];
+	GpuSim__RankOps rank[H_MAX_RANKS], *rankp[H_MAX_RANKS];
+	uint32_t nranks;
+};
+
+static inline void
+h_ops_init(struct h_ops *o, uint32_t nranks)
+{
+	memset(o, 0, sizeof *o);
+	o->nranks = nranks;
+	for (uint32_t r = 0; r < nranks; r++) {
+		gpu_sim__rank_ops__init(&o->rank[r]);
+		o->rank[r].rank = r;
+		o->rank[r].ops = o->opp[r];
+		o->rankp[r] = &o->rank[r];
+	}
+}
+
+static inline GpuSim__Op *
+h_op(struct h_ops *o, uint32_t r)
+{
+	size_t i = o->rank[r].n_ops++;
+	GpuSim__Op *op = &o->op[r][i];
+
+	gpu_sim__op__init(op);
+	o->opp[r][i] = op;
+	return op;
+}
+
+/* One more collective (or send, recv) for rank r; a 4-byte type, buffers at H_MIN. */
+static inline GpuSim__Coll *
+h_coll(struct h_ops *o, uint32_t r, enum gpusim_coll coll, uint64_t nelem, uint32_t root)
+{
+	GpuSim__Coll *k = &o->coll[r][o->rank[r].n_ops];
+	GpuSim__Op *op = h_op(o, r);
+
+	gpu_sim__coll__init(k);
+	k->coll = (GpuSim__Collective)coll;
+	k->dtype = GPU_SIM__DATA_TYPE__F32;
+	k->nelem = nelem;
+	k->root = root;
+	k->sendaddr = H_MIN;
+	k->recvaddr = H_MIN + (H_MAX - H_MIN) / 2; /* apart: right for every collective */
+	op->kind_case = GPU_SIM__OP__KIND_COLL;
+	op->coll = k;
+	return k;
+}
+
+static inline void
+h_launch(struct h_ops *o, uint32_t r)
+{
+	GpuSim__Launch *l = &o->launch[r][o->rank[r].n_ops];
+	GpuSim__Op *op = h_op(o, r);
+
+	gpu_sim__launch__init(l);
+	l->kernel = (char *)"fill";
+	op->kind_case = GPU_SIM__OP__KIND_LAUNCH;
+	op->launch = l;
+}
+
+static inline void
+h_allreduce(struct h_ops *o, uint32_t nranks, uint64_t nelem)
+{
+	h_ops_init(o, nranks);
+	for (uint32_t r = 0; r < nranks; r++)
+		h_coll(o, r, GPUSIM_ALLREDUCE, nelem, 0);
+}
+
+static inline uint64_t
+h_submit(struct harness *h, uint64_t client, uint64_t comm, struct h_ops *o, bool wait)
+{
+	GpuSim__SubmitRequest q = GPU_SIM__SUBMIT_REQUEST__INIT;
+
+	q.commid = comm;
+	q.n_ranks = o->nranks;
+	q.ranks = o->rankp;
+	q.wait = wait;
+	return h_ask(h, client, SUBMIT, submit, &q);
+}
+
+static inline uint64_t
+h_group_start(struct harness *h, uint64_t client, uint64_t comm)
+{
+	GpuSim__GroupStartRequest q = GPU_SIM__GROUP_START_REQUEST__INIT;
+
+	q.commid = comm;
+	return h_ask(h, client, GROUP_START, groupstart, &q);
+}
+
+static inline uint64_t
+h_group_end(struct harness *h, uint64_t client, uint64_t comm, bool wait)
+{
+	GpuSim__GroupEndRequest q = GPU_SIM__GROUP_END_REQUEST__INIT;
+
+	q.commid = comm;
+	q.wait = wait;
+	return h_ask(h, client, GROUP_END, groupend, &q);
+}
+
+static inline void
+h_gone(struct harness *h, uint64_t client)
+{
+	struct coord_event ev = {.kind = COORD_GONE, .client_id = client};
+
+	h_step(h, &ev);
+}
+
+/* No bad action and no second answer so far. */
+static inline bool
+h_clean(const struct harness *h)
+{
+	for (uint64_t i = 0; i < h->last_token; i++)
+		if (h->answer[i].count > 1) {
+			printf("# request %" PRIu64 " was answered %u times\n", i + 1,
+			       h->answer[i].count);
+			return false;
+		}
+	return h->bad == 0;
+}
+
+#endif

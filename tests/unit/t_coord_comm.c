@@ -1,0 +1,276 @@
+/* Communicators: made, told about, leased, destroyed; and what goes wrong meanwhile. */
+#include "coord_harness.h"
+
+static uint64_t
+init_named(struct harness *h, const uint64_t *ids, size_t n)
+{
+	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
+
+	q.deviceids = (uint64_t *)ids;
+	q.n_deviceids = n;
+	return h_ask(h, 9, COMM_INIT, comminit, &q);
+}
+
+static void
+t_init(void)
+{
+	struct harness h;
+	GpuSim__CommAttachRequest *a;
+	GpuSim__CommInitResponse *r;
+	uint64_t t, u;
+
+	h_init(&h);
+	h_devices(&h, 4);
+	t = h_comm_init(&h, 9, 3, false);
+	ok(h.ncall == 3 && h_count(&h, H_ATTACH) == 3 && h_code(&h, t) == -1,
+	   "every device is attached at once");
+	a = h.call[2].req->commattach;
+	ok(a->commid == 1 && a->epoch == 1 && a->rank == 2 && a->n_ranks == 3 &&
+	       a->ranks[1]->deviceid->value == 2 && !strcmp(a->ranks[1]->address, "ipc:///dev2") &&
+	       a->optimeoutms == 10000,
+	   "an attach says who is who");
+	u = h_comm_init(&h, 10, 2, false);
+	ok(h_failed(&h, u, RC_BUSY, "2 devices wanted, 1 free of 4"),
+	   "devices being attached are not free");
+	h_serve(&h);
+	r = h_code(&h, t) == 0 ? h_reply(&h, t)->comminit : NULL;
+	ok(r && r->success && r->commid == 1 && r->n_devices == 3 &&
+	       r->devices[2]->deviceid->value == 3 && r->devices[2]->commid == 1,
+	   "the answer has the ranks in order");
+	ok(h_comm(&h, 9, 1) == 2, "the next communicator has the next number");
+	ok(h_failed(&h, h_comm_init(&h, 9, 0, false), RC_INVAL,
+		    "0 devices wanted; a communicator has at least one"),
+	   "no devices are refused");
+	ok(h_failed(&h, h_comm_init(&h, 9, 2000, false), RC_INVAL,
+		    "2000 devices wanted; a communicator has at most 1024"),
+	   "too many are refused");
+	ok(h_failed(&h, h_comm_init(&h, 9, 6, false), RC_NOTFOUND, "6 devices wanted, 0 free of 4"),
+	   "more than there are are refused");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_named(void)
+{
+	struct harness h;
+	static const uint64_t ids[] = {4, 2}, twice[] = {1, 2, 1}, none[] = {1, 99};
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 5);
+	h_comm(&h, 9, 3);
+	t = init_named(&h, ids, 2);
+	h_serve(&h);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->devices[0]->deviceid->value == 4,
+	   "named devices come in the order named, also when in another communicator");
+	ok(h_failed(&h, init_named(&h, twice, 3), RC_INVAL,
+		    "device 0000000000000001 is named twice, as rank 0 and rank 2"),
+	   "a device named twice is refused");
+	ok(h_failed(&h, init_named(&h, none, 2), RC_NOTFOUND, "no device 0000000000000063"),
+	   "an unknown one is refused");
+	h.alive[2] = false;
+	h_advance(&h, H_LOST_MS);
+	ok(h_failed(&h, init_named(&h, ids, 2), RC_UNREACHABLE,
+		    "device 0000000000000002 lost: no word from it for 5.0s"),
+	   "a lost one is refused");
+	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY, "2 devices wanted, 1 free of 5"),
+	   "devices of two communicators are not free");
+	h_fini(&h);
+}
+
+static void
+t_attach_fails(void)
+{
+	struct harness h;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	t = h_comm_init(&h, 9, 3, false);
+	h_accept(&h, 0);
+	h_refuse(&h, 0, RC_BUSY, "attach: 64 communicators already");
+	h_accept(&h, 0);
+	ok(h_count(&h, H_DETACH) == 2 && h_find(&h, H_DETACH, 2) == -1 && h_code(&h, t) == -1,
+	   "when one refuses, the others are detached");
+	h_serve(&h);
+	ok(h_failed(&h, t, RC_BUSY,
+		    "rank 1 (device 0000000000000002): attach: 64 communicators already"),
+	   "the answer names rank and device");
+	ok(h_comm(&h, 9, 3) == 2, "the devices are free again, the number is not used again");
+	h_destroy(&h, 9, 2);
+	h_serve(&h);
+	t = h_comm_init(&h, 9, 3, false);
+	h.alive[1] = false;
+	h_advance(&h, H_LOST_MS);
+	h_serve(&h);
+	ok(h_failed(&h, t, RC_UNREACHABLE,
+		    "rank 0 (device 0000000000000001) lost: no word from it for 5.0s"),
+	   "a device lost while attaching fails it");
+	h.timeout_ms = 2000;
+	t = h_comm_init(&h, 9, 1, false);
+	h_advance(&h, 2000);
+	ok(h_failed(&h, t, RC_TIMEOUT,
+		    "comm 4: rank 0 (device 0000000000000002) has not answered its attach"),
+	   "the client's deadline is kept");
+	h_serve(&h);
+	ok(h_comm(&h, 9, 2) == 5, "what nobody waits for is detached again");
+	h_destroy(&h, 9, 5);
+	h_serve(&h);
+	h.timeout_ms = H_TIMEOUT_MS;
+	t = h_comm_init(&h, 9, 1, false);
+	h_advance(&h, 2 * H_LOST_MS + 1000 + H_GRACE_MS);
+	ok(h_failed(&h, t, RC_TIMEOUT, "rank 0 (device 0000000000000002): no answer for 11.0s"),
+	   "a call whose result never comes is given up");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_status(void)
+{
+	struct harness h;
+	GpuSim__GetCommStatusResponse *s;
+	struct h_ops o;
+	uint64_t t, u;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	s = h_reply(&h, h_status(&h, 9, 1, true))->getcommstatus;
+	ok(s->status == GPU_SIM__STATUS__SUCCESS && s->epoch == 1 && s->n_devices == 2,
+	   "an idle communicator is well, at once also with wait");
+	h_allreduce(&o, 2, 10);
+	h_submit(&h, 9, 1, &o, false);
+	s = h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus;
+	ok(s->status == GPU_SIM__STATUS__IN_PROGRESS && s->pending == 1,
+	   "one at work is in progress");
+	t = h_status(&h, 9, 1, true);
+	h.timeout_ms = 1000;
+	u = h_status(&h, 9, 1, true);
+	h_advance(&h, 1000);
+	ok(h_code(&h, t) == -1 && h_code(&h, u) == 0 &&
+	       h_reply(&h, u)->getcommstatus->status == GPU_SIM__STATUS__IN_PROGRESS,
+	   "with wait, the deadline brings IN_PROGRESS");
+	h_serve(&h);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->getcommstatus->status == GPU_SIM__STATUS__SUCCESS,
+	   "with wait, the end brings SUCCESS");
+	ok(h_failed(&h, h_status(&h, 9, 7, false), RC_NOTFOUND, "no communicator 7"),
+	   "an unknown communicator is named");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_destroy(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, u, v, w, x;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	u = h_submit(&h, 9, 1, &o, true);
+	v = h_status(&h, 9, 1, true);
+	w = h_destroy(&h, 9, 1);
+	x = h_destroy(&h, 8, 1);
+	ok(h_failed(&h, t, RC_ABORTED, "communicator 1 destroyed") &&
+	       h_failed(&h, u, RC_ABORTED, "communicator 1 destroyed") &&
+	       h_failed(&h, v, RC_ABORTED, "communicator 1 destroyed"),
+	   "destroying ends what waits");
+	ok(h_count(&h, H_ABORT) == 2 && h_count(&h, H_DETACH) == 2 && h_code(&h, w) == -1,
+	   "the devices are told");
+	ok(h_code(&h, h_status(&h, 9, 1, false)) == RC_NOTFOUND, "the communicator is gone");
+	h_serve(&h);
+	ok(h_code(&h, w) == 0 && h_reply(&h, w)->commdestroy->success && h_code(&h, x) == 0,
+	   "the answer comes when all have detached, to everybody");
+	ok(h_comm(&h, 9, 2) == 2, "the devices are free");
+	t = h_destroy(&h, 9, 2);
+	h_advance(&h, H_GRACE_MS);
+	ok(h_code(&h, t) == 0, "a device that does not answer is not waited for long");
+	ok(h_comm_init(&h, 9, 2, false) && h_count(&h, H_ATTACH) == 2, "and is free too");
+	ok(h_failed(&h, h_destroy(&h, 9, 12), RC_NOTFOUND, "no communicator 12"),
+	   "an unknown communicator is named");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_lease(void)
+{
+	struct harness h;
+	uint64_t t, kept, leased;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	kept = h_comm(&h, 9, 1);
+	t = h_comm_init(&h, 9, 1, true);
+	h_serve(&h);
+	leased = h_reply(&h, t)->comminit->commid;
+	h_gone(&h, 9);
+	h_advance(&h, 1900);
+	h_status(&h, 9, kept, false);
+	h_advance(&h, 3000);
+	ok(h_code(&h, h_status(&h, 8, leased, false)) == 0,
+	   "a client that returns keeps its lease");
+	h_gone(&h, 9);
+	h_advance(&h, 1900);
+	ok(h_code(&h, h_status(&h, 8, leased, false)) == 0, "a lease lasts two seconds");
+	h_advance(&h, 200);
+	h_serve(&h);
+	ok(h_code(&h, h_status(&h, 8, leased, false)) == RC_NOTFOUND, "and then ends");
+	ok(h_code(&h, h_status(&h, 8, kept, false)) == 0, "what is not leased stays");
+	h_fini(&h);
+}
+
+static void
+t_restart(void)
+{
+	struct harness h;
+	struct h_ops o;
+	GpuSim__GetCommStatusResponse *s;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	h.incarnation[2]++;
+	h_register(&h, 2);
+	h_serve(&h);
+	ok(h_failed(&h, t, RC_FAILED,
+		    "comm 1 rank 1 (device 0000000000000002) restarted: its part "
+		    "of the communicator is gone"),
+	   "a restarted device fails what it was part of");
+	s = h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus;
+	ok(s->status == GPU_SIM__STATUS__FAILED && s->code == RC_FAILED &&
+	       !strcmp(s->reason, "comm 1 rank 1 (device 0000000000000002) restarted"),
+	   "and the communicator");
+	t = h_submit(&h, 9, 1, &o, true);
+	ok(h_failed(&h, t, RC_FAILED,
+		    "comm 1 failed earlier: comm 1 rank 1 (device 0000000000000002) restarted; "
+		    "destroy it"),
+	   "which takes no more work");
+	h_destroy(&h, 9, 1);
+	ok(h_count(&h, H_DETACH) == 1, "only those who know of it are detached");
+	h_serve(&h);
+	ok(h_comm(&h, 9, 2) == 2, "the devices can be used again");
+	h_fini(&h);
+}
+
+int
+main(void)
+{
+	t_init();
+	t_named();
+	t_attach_fails();
+	t_status();
+	t_destroy();
+	t_lease();
+	t_restart();
+	return tap_done();
+}

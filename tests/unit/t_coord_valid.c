@@ -1,0 +1,236 @@
+/* The argument checks of a submit: one wrong thing each, and the sentence that names it. */
+#include "coord_harness.h"
+
+#define P "rank 1 operation 0: "
+
+static const struct {
+	const char *text; /* NULL: right */
+	enum gpusim_coll coll;
+	uint64_t nelem;
+	uint32_t root;
+	enum {
+		NONE,
+		DTYPE,
+		OP,
+		ALGO,
+		STREAM,
+		SEND0,
+		RECV0,
+		LOW,
+		HIGH,
+		CHUNK,
+		KIND,
+		PLACE,
+		NEAR,
+		HUGE
+	} wrong;
+} cases[] = {
+    {NULL, GPUSIM_ALLREDUCE, 10, 0, NONE},
+    {NULL, GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4, 0, PLACE},
+    {P "allreduce: the receive buffer overlaps the send buffer, and not as in place",
+     GPUSIM_ALLREDUCE, 10, 0, NEAR},
+    {P "alltoall: the receive buffer overlaps the send buffer, and not as in place",
+     GPUSIM_ALLTOALL, 9, 0, PLACE},
+    {P "allreduce: chunk of 1048577 bytes, at most 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
+    {P "allreduce: sendAddr 0x10000, 131073 elements of 4 bytes: outside the device's memory "
+       "0x10000..0x90000",
+     GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4 + 1, 0, NONE},
+    {P "allreduce: sendAddr 0x10000, 4611686018427387904 elements of 4 bytes: outside the "
+       "device's memory 0x10000..0x90000",
+     GPUSIM_ALLREDUCE, 1ull << 62, 0, NONE},
+    {P "allreduce: sendAddr 0xffff, 1 elements of 4 bytes: outside the device's memory "
+       "0x10000..0x90000",
+     GPUSIM_ALLREDUCE, 1, 0, LOW},
+    {P "allreduce: recvAddr 0x8fffd, 1 elements of 4 bytes: outside the device's memory "
+       "0x10000..0x90000",
+     GPUSIM_ALLREDUCE, 1, 0, HIGH},
+    {P "allreduce: sendAddr is not given", GPUSIM_ALLREDUCE, 1, 0, SEND0},
+    {P "allreduce: recvAddr is not given", GPUSIM_ALLREDUCE, 1, 0, RECV0},
+    {NULL, GPUSIM_ALLREDUCE, 0, 0, SEND0},
+    {NULL, GPUSIM_BROADCAST, 10, 0, SEND0},
+    {P "broadcast: sendAddr is not given", GPUSIM_BROADCAST, 10, 1, SEND0},
+    {P "broadcast: recvAddr is not given", GPUSIM_BROADCAST, 10, 0, RECV0},
+    {NULL, GPUSIM_REDUCE, 10, 0, RECV0},
+    {P "reduce: recvAddr is not given", GPUSIM_REDUCE, 10, 1, RECV0},
+    {NULL, GPUSIM_GATHER, 10, 2, RECV0},
+    {NULL, GPUSIM_SCATTER, 10, 2, SEND0},
+    {P "scatter: recvAddr is not given", GPUSIM_SCATTER, 10, 2, RECV0},
+    {NULL, GPUSIM_REDUCESCATTER, 10, 0, NONE},
+    {P "reduce-scatter: recvAddr is not given", GPUSIM_REDUCESCATTER, 10, 0, RECV0},
+    {P "broadcast: root 3 of a communicator of 3", GPUSIM_BROADCAST, 10, 3, NONE},
+    {NULL, GPUSIM_ALLTOALL, 9, 0, NONE},
+    {P "alltoall: nelem 10 is not a multiple of 3 ranks", GPUSIM_ALLTOALL, 10, 0, NONE},
+    {NULL, GPUSIM_BARRIER, 0, 0, SEND0},
+    {P "barrier: nelem is 1, a barrier has none", GPUSIM_BARRIER, 1, 0, NONE},
+    {P "collective number 11, there are 11", GPUSIM_NCOLLS, 10, 0, NONE},
+    {P "data type number 10, there are 10", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
+    {P "reduction number 5, there are 5", GPUSIM_ALLREDUCE, 10, 0, OP},
+    {P "stream 64, the last is 63", GPUSIM_ALLREDUCE, 10, 0, STREAM},
+    {P "an operation of a kind this version does not know", GPUSIM_ALLREDUCE, 10, 0, KIND},
+    {"collective 0 (allreduce): chunkBytes is 0 on rank 0 and 64 on rank 1", GPUSIM_ALLREDUCE, 10,
+     0, CHUNK},
+};
+
+/* All three ranks do the same; rank 0 and 2 rightly so. Only rank 1 is wrong, if one is. */
+static void
+build(size_t i, struct h_ops *o)
+{
+	h_ops_init(o, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		h_coll(o, r, cases[i].coll, cases[i].nelem, cases[i].root);
+	/* So that the check reaches rank 1 first. */
+	o->rankp[0] = &o->rank[cases[i].wrong == CHUNK ? 0 : 1];
+	o->rankp[1] = &o->rank[cases[i].wrong == CHUNK ? 1 : 0];
+	switch (cases[i].wrong) {
+	case DTYPE:
+		o->coll[1][0].dtype = (GpuSim__DataType)GPUSIM_NDTYPES;
+		break;
+	case OP:
+		o->coll[1][0].op = (GpuSim__ReduceOp)GPUSIM_NOPS;
+		break;
+	case STREAM:
+		o->op[1][0].stream = 64;
+		break;
+	case SEND0:
+		o->coll[1][0].sendaddr = 0;
+		break;
+	case RECV0:
+		o->coll[1][0].recvaddr = 0;
+		break;
+	case LOW:
+		o->coll[1][0].sendaddr = H_MIN - 1;
+		break;
+	case HIGH:
+		o->coll[1][0].recvaddr = H_MAX - 3;
+		break;
+	case CHUNK:
+		o->coll[1][0].chunkbytes = 64;
+		break;
+	case HUGE:
+		for (uint32_t r = 0; r < 3; r++)
+			o->coll[r][0].chunkbytes = (1 << 20) + 1;
+		break;
+	case PLACE:
+		for (uint32_t r = 0; r < 3; r++)
+			o->coll[r][0].recvaddr = o->coll[r][0].sendaddr;
+		break;
+	case NEAR:
+		o->coll[1][0].recvaddr = o->coll[1][0].sendaddr + 4;
+		break;
+	case KIND:
+		o->op[1][0].kind_case = GPU_SIM__OP__KIND__NOT_SET;
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+t_cases(struct harness *h)
+{
+	bool good = true;
+	struct h_ops o;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		bool right;
+		uint64_t t;
+
+		build(i, &o);
+		t = h_submit(h, 9, 1, &o, false);
+		right = cases[i].text ? h_failed(h, t, RC_INVAL, cases[i].text) && h->ncall == 0
+				      : h_failed(h, t, RC_OK, "");
+		if (!right)
+			printf("# case %zu\n", i);
+		good = good && right;
+		h_serve(h);
+	}
+	ok(good, "%zu single operations, right and wrong", sizeof cases / sizeof *cases);
+}
+
+static void
+t_ranks(struct harness *h)
+{
+	struct h_ops o;
+
+	h_allreduce(&o, 3, 10);
+	o.rank[1].rank = 3;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 3 of communicator 1, which has 3"),
+	   "a rank out of range");
+	o.rank[1].rank = 2;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL, "rank 2 is named twice"),
+	   "a rank named twice");
+	h_allreduce(&o, 3, 10);
+	o.nranks = 2;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 2 does not take part; a collective names every rank"),
+	   "a rank left out");
+	o.nranks = 3;
+	h_coll(&o, 1, GPUSIM_BARRIER, 0, 0);
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "rank 0 names 1 collectives and rank 1 2"),
+	   "unequal numbers of collectives");
+}
+
+static void
+t_differ(struct harness *h)
+{
+	struct h_ops o;
+	char auto_[] = "auto", naive[] = "naive", nothing[] = "nothing";
+
+	h_allreduce(&o, 3, 10);
+	h_coll(&o, 0, GPUSIM_BROADCAST, 8, 0);
+	h_coll(&o, 1, GPUSIM_BROADCAST, 8, 0);
+	h_coll(&o, 2, GPUSIM_BROADCAST, 8, 0);
+	o.coll[2][1].root = 1;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "collective 1 (broadcast): root is 0 on rank 0 and 1 on rank 2"),
+	   "a root that differs");
+	o.coll[2][1].root = 0;
+	o.coll[1][0].dtype = GPU_SIM__DATA_TYPE__I32;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "collective 0 (allreduce): dtype is 1 on rank 0 and 6 on rank 1"),
+	   "a type that differs");
+	o.coll[1][0].dtype = GPU_SIM__DATA_TYPE__F32;
+	o.coll[1][0].coll = GPU_SIM__COLLECTIVE__ALLTOALL;
+	o.coll[1][0].nelem = 9;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "collective 0 is allreduce on rank 0 and alltoall on rank 1"),
+	   "a collective that differs");
+	h_allreduce(&o, 3, 10);
+	o.coll[1][0].algo = naive;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    "collective 0 (allreduce): algo is '' on rank 0 and 'naive' on rank 1"),
+	   "an algorithm that differs");
+	o.coll[1][0].algo = auto_;
+	ok(h_code(h, h_submit(h, 9, 1, &o, false)) == 0, "one that only has another name");
+	o.coll[1][0].algo = nothing;
+	ok(h_code(h, h_submit(h, 9, 1, &o, false)) == RC_INVAL, "one that does not exist");
+	h_ops_init(&o, 3);
+	h_coll(&o, 1, GPUSIM_SEND, 4, 1);
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    P "send: the peer is the rank itself"),
+	   "a send to itself");
+	o.coll[1][0].root = 3;
+	ok(h_failed(h, h_submit(h, 9, 1, &o, false), RC_INVAL,
+		    P "send: peer 3 of a communicator of 3"),
+	   "a send to nobody");
+	ok(h_failed(h, h_submit(h, 9, 4, &o, false), RC_NOTFOUND, "no communicator 4"),
+	   "an unknown communicator");
+}
+
+int
+main(void)
+{
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	h_comm(&h, 9, 3);
+	t_cases(&h);
+	t_ranks(&h);
+	t_differ(&h);
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+	return tap_done();
+}

@@ -1,0 +1,132 @@
+/* Data frames: what is packed comes back, what is damaged does not; and their checksum. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tap.h"
+#include "wire/crc32c.h"
+#include "wire/frame.h"
+
+#define PAYLOAD 37
+
+static const struct frame sample = {.kind = FRAME_DATA,
+				    .comm = 0x0102030405060708u,
+				    .device = 0xf1f2f3f4f5f6f7f8u,
+				    .op = FRAME_OP_P2P(1023, 2, 7),
+				    .seq = 0xdeadbeefu,
+				    .epoch = 3,
+				    .dst = 4,
+				    .src = 5,
+				    .nbytes = PAYLOAD};
+
+static size_t
+make(unsigned char *out)
+{
+	struct frame f = sample;
+
+	for (int i = 0; i < PAYLOAD; i++)
+		out[FRAME_HEADER + i] = (unsigned char)(i * 7);
+	f.crc = frame_crc(out + FRAME_HEADER, PAYLOAD);
+	frame_pack(&f, out);
+	return FRAME_HEADER + PAYLOAD;
+}
+
+static void
+test_round_trip(void)
+{
+	unsigned char m[FRAME_HEADER + PAYLOAD];
+	struct frame f = {0};
+	size_t n = make(m);
+
+	ok(frame_unpack(m, n, &f, NULL) == RC_OK && f.kind == sample.kind &&
+	       f.comm == sample.comm && f.device == sample.device && f.op == sample.op &&
+	       f.seq == sample.seq && f.epoch == sample.epoch && f.dst == sample.dst &&
+	       f.src == sample.src && f.nbytes == PAYLOAD,
+	   "a frame comes back as it was");
+}
+
+static void
+test_damage(void)
+{
+	unsigned char m[FRAME_HEADER + PAYLOAD];
+	struct frame f = {0};
+	struct err err;
+	size_t n = make(m), taken = 0;
+
+	for (size_t bit = 0; bit < n * 8; bit++) {
+		m[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		taken += frame_unpack(m, n, &f, &err) == RC_OK;
+		m[bit / 8] ^= (unsigned char)(1 << bit % 8);
+	}
+	ok(taken == 0, "every single flipped bit is found");
+	taken = 0;
+	for (size_t k = 0; k < n; k++)
+		taken += frame_unpack(m, k, &f, &err) == RC_OK;
+	ok(taken == 0, "every cut frame is refused");
+	ok(f.kind == 0, "nothing is given out on failure");
+}
+
+/* A header that checks, over a payload that is not so long. */
+static void
+test_lies(void)
+{
+	static const uint32_t lengths[] = {
+	    0, PAYLOAD - 1, PAYLOAD + 1, FRAME_PAYLOAD_MAX + 1, INT32_MAX, UINT32_MAX};
+	unsigned char m[FRAME_HEADER + PAYLOAD];
+	struct frame f = sample, got;
+	struct err err;
+	size_t n = make(m), taken = 0;
+
+	f.crc = frame_crc(m + FRAME_HEADER, PAYLOAD);
+	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+		f.nbytes = lengths[i];
+		frame_pack(&f, m);
+		taken += frame_unpack(m, n, &got, &err) == RC_OK;
+	}
+	ok(taken == 0, "a length that lies is refused: %s", err.text);
+	f.nbytes = PAYLOAD;
+	taken = 0;
+	for (int kind = 0; kind < 256; kind++) {
+		f.kind = (enum frame_kind)kind;
+		frame_pack(&f, m);
+		taken += frame_unpack(m, n, &got, &err) == RC_OK;
+	}
+	ok(taken == 3, "there are three kinds");
+}
+
+static void
+test_operations(void)
+{
+	ok(FRAME_OP_P2P(0, 0, 1) >= FRAME_OP_MAX && FRAME_OP_LAB(64) >= FRAME_OP_MAX &&
+	       FRAME_OP_P2P(1023, 1023, FRAME_P2P_MAX - 1) !=
+		   FRAME_OP_P2P(1023, 1022, FRAME_P2P_MAX - 1),
+	   "the three numberings do not meet");
+}
+
+static void
+test_crc(void)
+{
+	unsigned char *b = malloc(4096 + 64);
+	bool same = true;
+
+	ok(crc32c("123456789", 9) == 0xe3069283u && crc32c_portable("123456789", 9) == 0xe3069283u,
+	   "the check value of RFC 3720");
+	for (size_t i = 0; i < 4096 + 64; i++)
+		b[i] = (unsigned char)(i * i >> 3 ^ i);
+	for (size_t off = 0; off < 9; off++)
+		for (size_t n = 0; n < 300; n++)
+			same &= crc32c(b + off, n) == crc32c_portable(b + off, n);
+	ok(same && crc32c(b, 4096) == crc32c_portable(b, 4096) && crc32c(b, 0) == 0,
+	   "with and without the instruction, at every alignment and length");
+	free(b);
+}
+
+int
+main(void)
+{
+	test_round_trip();
+	test_damage();
+	test_lies();
+	test_operations();
+	test_crc();
+	return tap_done();
+}

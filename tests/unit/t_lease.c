@@ -1,0 +1,129 @@
+/* dev/lease: memory that goes with its client. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "dev/lease.h"
+#include "tap.h"
+
+#define GRACE (LEASE_GRACE_MS * NS_PER_MS)
+
+static struct devmem *mem;
+
+static uint64_t
+leased(struct leases *l, uint64_t client)
+{
+	uint64_t addr = 0;
+
+	if (devmem_alloc(mem, 1000, &addr, NULL) != RC_OK ||
+	    (client && lease_add(l, client, addr, NULL) != RC_OK))
+		return 0;
+	return addr;
+}
+
+static uint64_t
+nalloc(void)
+{
+	uint64_t n;
+
+	devmem_used(mem, &n);
+	return n;
+}
+
+static void
+test_gone(struct leases *l)
+{
+	leased(l, 1);
+	leased(l, 1);
+	leased(l, 2);
+	leased(l, 0);
+	leases_tick(l, 100 * GRACE);
+	ok(nalloc() == 4, "while the clients are there nothing goes");
+	lease_client_gone(l, 1, GRACE);
+	leases_tick(l, 2 * GRACE - 1);
+	ok(nalloc() == 4, "nor within the grace");
+	leases_tick(l, 2 * GRACE);
+	ok(nalloc() == 2, "then the client's goes, and what is another's or no one's stays");
+	lease_client_gone(l, 1, GRACE);
+	lease_client_gone(l, 99, GRACE);
+	leases_tick(l, 9 * GRACE);
+	ok(nalloc() == 2, "a client that holds nothing may go as often as it likes");
+	lease_client_gone(l, 2, 0);
+	leases_tick(l, GRACE);
+	ok(nalloc() == 1, "the last lease goes");
+}
+
+static void
+test_back(struct leases *l)
+{
+	leased(l, 3);
+	lease_client_gone(l, 3, 0);
+	lease_client_here(l, 3);
+	leases_tick(l, 9 * GRACE);
+	ok(nalloc() == 2, "a client that comes back within the grace keeps its memory");
+	lease_client_gone(l, 3, 10 * GRACE);
+	leased(l, 3);
+	leases_tick(l, 11 * GRACE);
+	ok(nalloc() == 1, "what it took just before it went goes too");
+}
+
+static void
+test_ended(struct leases *l)
+{
+	uint64_t addr = leased(l, 4), other = leased(l, 4), again;
+
+	devmem_free(mem, addr, NULL);
+	lease_end(l, addr);
+	again = leased(l, 0);
+	ok(again == addr, "a freed address is given to somebody else");
+	lease_end(l, 12345);
+	lease_client_gone(l, 4, 0);
+	leases_tick(l, GRACE);
+	ok(nalloc() == 2 && devmem_free(mem, again, NULL) == RC_OK,
+	   "and does not go with the one who freed it");
+	ok(devmem_free(mem, other, NULL) != RC_OK, "who loses what it had left");
+}
+
+static void
+test_many(struct leases *l)
+{
+	enum { N = 2000 };
+	uint64_t addr[N], before = nalloc();
+	bool good = true;
+
+	for (unsigned i = 0; i < N; i++)
+		good &= (addr[i] = leased(l, 10 + i % 3)) != 0;
+	for (unsigned i = 0; i < N; i += 2) {
+		devmem_free(mem, addr[i], NULL);
+		lease_end(l, addr[i]);
+	}
+	for (unsigned c = 10; c < 13; c++)
+		lease_client_gone(l, c, 0);
+	leases_tick(l, GRACE);
+	ok(good && nalloc() == before, "thousands of leases, half of them ended, all go");
+}
+
+int
+main(void)
+{
+	char path[] = "/tmp/t_lease.XXXXXX";
+	int fd = mkstemp(path);
+	struct leases *l;
+	struct err err = {0};
+
+	if (fd < 0 || devmem_open(path, 42, 4u << 20, &mem, &err) != RC_OK) {
+		printf("Bail out! %s\n", err.text);
+		return 1;
+	}
+	close(fd);
+	l = leases_new(mem);
+	test_gone(l);
+	test_back(l);
+	test_ended(l);
+	test_many(l);
+	leased(l, 77);
+	leases_free(l);
+	leases_free(NULL);
+	devmem_close(mem, DEVMEM_UNLINK_FILE);
+	return tap_done();
+}

@@ -1,0 +1,423 @@
+/*
+ * Calls between a client and a server, in one process and between several: answers, deadlines, and
+ * what a peer that is not there, is killed, or does not behave comes to.
+ */
+#include "net_test.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/stat.h>
+
+#define MANY 300 /* more than the 64 answers that nng's raw REP keeps for a connection */
+
+static void
+test_echo(struct rpc_client *c, const char *name)
+{
+	struct err err = {0};
+	bool good = true;
+
+	for (uint64_t i = 0; i < 100 && good; i++)
+		good = call_echo(c, i << 20, LONG_MS, &err) == RC_OK;
+	ok(good, "%s: 100 calls are answered, each with its own answer", name);
+	if (!good)
+		printf("# %s\n", err.text);
+}
+
+struct many {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned ended, right;
+};
+
+static void
+on_many(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct many *m = arg;
+
+	(void)text;
+	pthread_mutex_lock(&m->lock);
+	m->ended++;
+	m->right += rc == RC_OK && reply->code == RC_OK;
+	pthread_cond_signal(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	wire_reply_free(reply);
+}
+
+/* Start MANY calls that the server holds; wait until it has them all. */
+static bool
+start_many(struct rpc_client *c, struct echo *e, struct many *m, unsigned timeout_ms)
+{
+	struct err err = {0};
+	bool good = true;
+
+	for (unsigned i = 0; i < MANY && good; i++) {
+		GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+		GpuSim__GraphDropRequest g = GPU_SIM__GRAPH_DROP_REQUEST__INIT;
+
+		g.graphid = i;
+		req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DROP;
+		req.graphdrop = &g;
+		good =
+		    rpc_call_start(c, &req, deadline_in_ms(timeout_ms), on_many, m, &err) == RC_OK;
+	}
+	if (good)
+		echo_wait(e, &e->nheld, MANY);
+	return good;
+}
+
+static void
+test_many(struct rpc_client *c, struct echo *e, const char *name)
+{
+	struct many m = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+	e->nheld = 0;
+	if (!ok(start_many(c, e, &m, LONG_MS), "%s: %d calls wait at the server", name, MANY))
+		return;
+	for (unsigned i = 0; i < MANY; i++)
+		echo_answer(e->held[(i * 7 + 3) % MANY]);
+	e->nheld = 0;
+	pthread_mutex_lock(&m.lock);
+	while (m.ended < MANY)
+		pthread_cond_wait(&m.changed, &m.lock);
+	pthread_mutex_unlock(&m.lock);
+	ok(m.right == MANY, "%s: answered at once and out of order, all arrive", name);
+	if (m.right != MANY)
+		printf("# %u of %d\n", m.right, MANY);
+}
+
+static void
+test_one_address(const char *addr, const char *name)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, addr, &err);
+	struct rpc_client *c = NULL;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__StatusRequest st = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__Reply *reply = NULL;
+
+	if (!ok(s != NULL, "%s: a server starts", name))
+		return;
+	if (strncmp(addr, "tcp", 3) == 0)
+		ok(!strstr(rpc_server_address(s), ":0") ||
+		       strstr(rpc_server_address(s), ":0") > strrchr(rpc_server_address(s), ':'),
+		   "%s: port 0 became a port", name);
+	ok(rpc_client_open(rpc_server_address(s), RPC_CONNECT_NOW, &c, &err) == RC_OK,
+	   "%s: a client connects", name);
+	test_echo(c, name);
+	test_many(c, &e, name);
+	ok(call_held(c, 20, &err) == RC_TIMEOUT && strstr(err.text, rpc_server_address(s)),
+	   "%s: a call that is not answered ends at its deadline, and names the peer", name);
+	echo_wait(&e, &e.nheld, 1);
+	echo_answer(e.held[0]);
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &st;
+	ok(rpc_call(c, &req, deadline_in_ms(LONG_MS), &reply, &err) == RC_NOTFOUND &&
+	       strcmp(err.text, "comm 7 rank 3: nothing of the kind") == 0 && !reply,
+	   "%s: a failure comes back as its code and its sentence", name);
+	ok(call_echo(c, 5, LONG_MS, &err) == RC_OK, "%s: and the client goes on", name);
+	rpc_client_close(c);
+	echo_wait(&e, &e.ngone, 1);
+	ok(e.ngone == 1 && e.gone_client != 0, "%s: the server hears of the client's end, once",
+	   name);
+	rpc_server_stop(s);
+}
+
+static void
+test_nobody(void)
+{
+	struct child gone = child_start("echo", "tcp://127.0.0.1:0");
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	const char *addr[] = {net_ipc("nobody"), gone.addr};
+
+	child_kill(&gone);
+	for (int i = 0; i < 2; i++) {
+		ok(rpc_client_open(addr[i], RPC_CONNECT_NOW, &c, &err) == RC_UNREACHABLE &&
+		       strstr(err.text, addr[i]),
+		   "%.3s: nobody there: open fails and names the address", addr[i]);
+		ok(call_once(addr[i], WATCHDOG_S * 2000, &err) == RC_UNREACHABLE,
+		   "%.3s: connecting later, the call fails long before its deadline", addr[i]);
+	}
+}
+
+/* A peer that takes connections and says nothing. */
+static void
+test_silent(void)
+{
+	const char *addr = net_ipc("silent");
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	int fd = raw_listen(addr);
+
+	ok(fd >= 0 && rpc_client_open(addr, RPC_CONNECT_NOW, &c, &err) == RC_UNREACHABLE,
+	   "a peer that does not finish the handshake is unreachable");
+	close(fd);
+	unlink(addr + 6);
+}
+
+struct one {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool ended;
+	struct err err;
+};
+
+static void
+on_one(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct one *o = arg;
+
+	pthread_mutex_lock(&o->lock);
+	err_set(&o->err, rc, "%s", text);
+	o->ended = true;
+	pthread_cond_signal(&o->changed);
+	pthread_mutex_unlock(&o->lock);
+	wire_reply_free(reply);
+}
+
+static void
+test_killed(const char *addr, const char *name)
+{
+	struct child srv = child_start("echo", addr), again;
+	struct one o = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__GraphDropRequest g = GPU_SIM__GRAPH_DROP_REQUEST__INIT;
+
+	if (!ok(rpc_client_open(srv.addr, RPC_CONNECT_NOW, &c, &err) == RC_OK,
+		"%s: connected to another process", name))
+		return;
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DROP;
+	req.graphdrop = &g;
+	rpc_call_start(c, &req, deadline_in_ms(WATCHDOG_S * 2000), on_one, &o, &err);
+	/* One connection: the answer to a second call says that the server has the first too. */
+	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: it answers", name);
+	child_kill(&srv);
+	pthread_mutex_lock(&o.lock);
+	while (!o.ended)
+		pthread_cond_wait(&o.changed, &o.lock);
+	pthread_mutex_unlock(&o.lock);
+	ok(o.err.rc == RC_UNREACHABLE,
+	   "%s: killed in mid-call: unreachable, long before the deadline", name);
+	printf("# %s\n", o.err.text);
+	again = child_start("echo", srv.addr);
+	ok(call_echo(c, 10, LONG_MS, &err) == RC_OK, "%s: the same client calls its successor",
+	   name);
+	rpc_client_close(c);
+	child_kill(&again);
+	clear_ipc(addr);
+}
+
+static void
+test_close(void)
+{
+	struct many m = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("close"), &err);
+	struct rpc_client *c = NULL;
+
+	rpc_client_open(rpc_server_address(s), RPC_CONNECT_NOW, &c, &err);
+	ok(start_many(c, &e, &m, LONG_MS), "%d calls wait", MANY);
+	rpc_client_close(c);
+	ok(m.ended == MANY && m.right == 0, "closing the client ends each of them once");
+	rpc_server_stop(s);
+	for (unsigned i = 0; i < MANY; i++)
+		echo_answer(e.held[i]);
+	ok(true, "calls may be answered after the server has stopped");
+}
+
+static void
+echo_count(struct echo *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->ncalls++;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static size_t
+bytes_in_use(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static void
+big_call(void *arg, struct rpc_call *call)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
+
+	echo_count(arg);
+	r.data.len = rpc_request(call)->read->nbytes;
+	r.data.data = calloc(1, r.data.len);
+	reply.body_case = GPU_SIM__REPLY__BODY_READ;
+	reply.read = &r;
+	rpc_reply(call, &reply);
+	free(r.data.data);
+}
+
+/* Packed Read of nbytes. */
+static size_t
+pack_read(uint64_t nbytes, uint64_t client_id, uint64_t seq, unsigned char out[64])
+{
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__ReadRequest r = GPU_SIM__READ_REQUEST__INIT;
+
+	req.clientid = client_id;
+	req.seq = seq;
+	req.version = WIRE_VERSION;
+	req.timeoutms = LONG_MS;
+	r.nbytes = nbytes;
+	req.body_case = GPU_SIM__REQUEST__BODY_READ;
+	req.read = &r;
+	return gpu_sim__request__pack(&req, out);
+}
+
+static void
+test_limits(void)
+{
+	struct echo e = ECHO_INIT;
+	struct rpc_handler h = {.call = big_call, .arg = &e};
+	struct rpc_server *s = NULL;
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__ReadRequest r = GPU_SIM__READ_REQUEST__INIT;
+	GpuSim__Reply *reply = NULL;
+	unsigned char *big = calloc(1, WIRE_CONTROL_MAX), msg[4 + 64] = {0x80, 0, 0, 1};
+	bool good = true;
+	size_t n, before;
+	int fd;
+
+	rpc_server_start(net_ipc("limits"), &h, &s, &err);
+	rpc_client_open(rpc_server_address(s), RPC_CONNECT_NOW, &c, &err);
+	ok(rpc_call_packed(c, big, WIRE_CONTROL_MAX, deadline_in_ms(LONG_MS), on_many, NULL,
+			   &err) == RC_INVAL,
+	   "a request too large for a message is refused at once");
+	req.body_case = GPU_SIM__REQUEST__BODY_READ;
+	req.read = &r;
+	r.nbytes = WIRE_BULK_MAX;
+	ok(rpc_call(c, &req, deadline_in_ms(LONG_MS), &reply, &err) == RC_OK &&
+	       reply->read->data.len == WIRE_BULK_MAX,
+	   "the largest answer arrives");
+	wire_reply_free(reply);
+	r.nbytes = WIRE_CONTROL_MAX;
+	ok(rpc_call(c, &req, deadline_in_ms(LONG_MS), &reply, &err) == RC_INTERNAL,
+	   "an answer too large for a message becomes a failure that says so");
+	printf("# %s\n", err.text);
+	/* Ask for 512 KiB a thousand times, and read none of it. */
+	fd = raw_connect(rpc_server_address(s));
+	raw_handshake(fd, SP_REQ);
+	before = bytes_in_use();
+	for (uint64_t i = 1; i <= 1000 && good; i++) {
+		n = pack_read(WIRE_BULK_MAX, 77, i, msg + 4);
+		good = raw_head(fd, true, 4 + n) && raw_write(fd, msg, 4 + n);
+	}
+	echo_wait(&e, &e.ncalls, 1002);
+	n = bytes_in_use() - before;
+	ok(good && n < (100u << 20),
+	   "a peer that takes none of its answers does not fill the memory");
+	printf("# %zu MiB\n", n >> 20);
+	close(fd);
+	ok(rpc_call(c, &req, deadline_in_ms(LONG_MS), &reply, &err) == RC_INTERNAL,
+	   "and others are served");
+	rpc_client_close(c);
+	rpc_server_stop(s);
+	free(big);
+}
+
+static void
+test_file_in_the_way(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_handler h = {.call = echo_call, .arg = &e};
+	struct rpc_server *s = NULL;
+	const char *addr = net_ipc("file");
+	struct stat st;
+	int fd = open(addr + 6, O_CREAT | O_WRONLY, 0600);
+
+	ok(write(fd, "precious", 8) == 8 && rpc_server_start(addr, &h, &s, &err) == RC_INVAL &&
+	       stat(addr + 6, &st) == 0 && st.st_size == 8,
+	   "a path where a file is that is no socket is refused, and the file kept");
+	close(fd);
+	unlink(addr + 6);
+	ok(rpc_server_start("ipc:///nowhere/at/all", &h, &s, &err) == RC_FAILED,
+	   "a directory that is not there is an error with a reason");
+	printf("# %s\n", err.text);
+}
+
+static void
+test_addresses(void)
+{
+	static const char *const good[] = {"ipc:///tmp/x", "tcp://127.0.0.1:0",
+					   "tcp://localhost:80", "tcp://[::1]:80"};
+	static const char *const bad[] = {"",
+					  "ipc://@name",
+					  "ipc://relative",
+					  "inproc://x",
+					  "tcp://",
+					  "tcp://:80",
+					  "tcp://127.0.0.1",
+					  "tcp://h:65536",
+					  "tcp://h:-1",
+					  "tcp://h:8 ",
+					  "ipc:///a\nb",
+					  "/tmp/x",
+					  "tcp://h:80/x",
+					  "tcp://127.0.0.1:"};
+	static const char *const far[] = {"tcp://10.0.0.1:80",		 "tcp://0.0.0.0:80",
+					  "tcp://127.evil.example:80",	 "tcp://[::]:80",
+					  "tcp://127.0.0.1@10.0.0.1:80", "tcp://*:80"};
+	char longpath[200] = "ipc:///", out[NET_ADDR_MAX];
+	struct err err = {0};
+	const char *wrong = NULL;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		if (net_addr_check(good[i], NET_LOOPBACK, &err) != RC_OK)
+			wrong = good[i];
+	ok(!wrong, "good addresses are taken%s%s", wrong ? ": " : "", wrong ? wrong : "");
+	wrong = NULL;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (net_addr_check(bad[i], NET_ANY_HOST, &err) != RC_INVAL)
+			wrong = bad[i];
+	ok(!wrong, "bad addresses are refused%s%s", wrong ? ": " : "", wrong ? wrong : "");
+	wrong = NULL;
+	for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+		if (net_addr_check(far[i], NET_LOOPBACK, &err) != RC_INVAL)
+			wrong = far[i];
+	ok(!wrong, "what is beyond loopback must be asked for%s%s", wrong ? ": " : "",
+	   wrong ? wrong : "");
+	memset(longpath + 7, 'a', sizeof longpath - 8);
+	ok(net_addr_check(longpath, NET_LOOPBACK, &err) == RC_INVAL,
+	   "a path too long for a socket is refused");
+	ok(net_addr_data("ipc:///tmp/x", out, &err) == RC_OK &&
+	       strcmp(out, "ipc:///tmp/x.data") == 0 &&
+	       net_addr_data("tcp://[::1]:80", out, &err) == RC_OK &&
+	       strcmp(out, "tcp://[::1]:0") == 0,
+	   "data addresses follow from control addresses");
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "echo") == 0)
+		return echo_child(argv[2]);
+	net_begin();
+	test_addresses();
+	test_one_address(net_ipc("a"), "ipc");
+	test_one_address("tcp://127.0.0.1:0", "tcp");
+	test_nobody();
+	test_silent();
+	test_killed(net_ipc("k"), "ipc");
+	test_killed("tcp://127.0.0.1:0", "tcp");
+	test_close();
+	test_limits();
+	test_file_in_the_way();
+	return net_end();
+}

@@ -1,0 +1,44 @@
+/*
+ * tap.h - the whole test harness: TAP lines on stdout, which prove(1) reads.
+ *
+ * A test program is a main() of checks that ends with `return tap_done();`.
+ */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static int tap_count, tap_failures;
+
+/* One check and its name; says where it failed. Returns what it was given. */
+__attribute__((format(printf, 4, 5))) static inline bool
+tap_check(bool good, const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%s %d - ", good ? "ok" : "not ok", ++tap_count);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	if (!good) {
+		tap_failures++;
+		printf("#   at %s:%d\n", file, line);
+	}
+	fflush(stdout);
+	return good;
+}
+
+#define ok(good, ...) tap_check((good), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Print the plan; the program's exit status. */
+static inline int
+tap_done(void)
+{
+	printf("1..%d\n", tap_count);
+	return tap_failures ? 1 : 0;
+}
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * xport_test.h - several devices' ends of the transport in one process, and a puppet: a rank made
+ * of bare sockets, that sends what the test says and keeps what it is sent.
+ */
+#ifndef XPORT_TEST_H
+#define XPORT_TEST_H
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/net.h"
+#include "tap.h"
+#include "xport/xport.h"
+
+#define WORLD_MAX  8
+#define WORLD_COMM 7ull
+#define PATIENCE_S 20 /* a condition that has not come by then never will */
+
+/* One communicator over n ranks; x[r] is NULL for a puppet. */
+struct world {
+	uint32_t n;
+	uint32_t epoch;
+	char dir[64];
+	struct xport *x[WORLD_MAX];
+	struct xport_peer peer[WORLD_MAX];
+	char addr[WORLD_MAX][NET_ADDR_MAX];
+};
+
+/* Spin, giving others the processor, until cond holds; false: it never did. */
+#define EVENTUALLY(cond)                                                    \
+	({                                                                  \
+		uint64_t until_ = clock_now_ns() + PATIENCE_S * NS_PER_SEC; \
+		bool good_;                                                 \
+		while (!(good_ = (cond)) && clock_now_ns() < until_)        \
+			sched_yield();                                      \
+		good_;                                                      \
+	})
+
+/* The test cannot go on. */
+static inline void
+must(enum rc rc, const struct err *err)
+{
+	if (rc == RC_OK)
+		return;
+	printf("Bail out! %s\n", err->text);
+	exit(1);
+}
+
+static inline void
+world_attach(struct world *w, uint32_t epoch, uint32_t timeout_ms)
+{
+	struct err err = {0};
+
+	w->epoch = epoch;
+	for (uint32_t r = 0; r < w->n; r++) {
+		struct xport_membership m = {.comm = WORLD_COMM,
+					     .coordinator = 1,
+					     .epoch = epoch,
+					     .rank = r,
+					     .nranks = w->n,
+					     .op_timeout_ms = timeout_ms};
+		if (w->x[r])
+			must(xport_attach(w->x[r], &m, w->peer, &err), &err);
+	}
+}
+
+/* puppets: a bit per rank. cfg gives the shaping, or NULL. */
+static inline void
+world_open(struct world *w, uint32_t n, unsigned puppets, const struct xport_config *cfg)
+{
+	struct err err = {0};
+
+	*w = (struct world){.n = n};
+	snprintf(w->dir, sizeof w->dir, "/tmp/gsx.XXXXXX");
+	if (!mkdtemp(w->dir))
+		must(RC_FAILED, &(struct err){RC_FAILED, "mkdtemp"});
+	for (uint32_t r = 0; r < n; r++) {
+		struct xport_config c = cfg ? *cfg : (struct xport_config){0};
+
+		snprintf(w->addr[r], NET_ADDR_MAX, "ipc://%s/%u", w->dir, r);
+		w->peer[r] = (struct xport_peer){0xd0 + r, w->addr[r]};
+		c.device_id = 0xd0 + r;
+		c.data_addr = w->addr[r];
+		if (!(puppets & 1u << r))
+			must(xport_new(&c, &w->x[r], &err), &err);
+	}
+}
+
+static inline void
+world_close(struct world *w)
+{
+	for (uint32_t r = 0; r < w->n; r++)
+		xport_free(w->x[r]);
+	rmdir(w->dir);
+}
+
+static inline struct xport_op *
+op_begin(struct world *w, uint32_t r, uint64_t op)
+{
+	struct xport_op *o = NULL;
+	struct err err = {0};
+
+	must(xport_begin(w->x[r], WORLD_COMM, w->epoch, op, &o, &err), &err);
+	return o;
+}
+
+/* What a puppet was sent, in order. */
+#define PUPPET_FRAMES 4096
+struct puppet {
+	struct world *w;
+	uint32_t rank;
+	struct net_pull *pull;
+	struct net_push *push;
+	pthread_mutex_t lock;
+	struct frame got[PUPPET_FRAMES];
+	char text[PUPPET_FRAMES][64]; /* the head of the payload */
+	unsigned ngot;
+	/* Runs for each frame, on the channel's thread. NULL: nothing. */
+	void (*react)(struct puppet *p, const struct net_frame *f);
+	uint32_t next; /* of react */
+	unsigned count;
+};
+
+static inline void
+puppet_on_frame(void *arg, struct net_frame *f)
+{
+	struct puppet *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->ngot < PUPPET_FRAMES) {
+		uint32_t n = f->head.nbytes < 63 ? f->head.nbytes : 63;
+
+		p->got[p->ngot] = f->head;
+		if (n)
+			memcpy(p->text[p->ngot], f->payload, n);
+		p->text[p->ngot][n] = '\0';
+		p->ngot++;
+	}
+	if (p->react)
+		p->react(p, f);
+	pthread_mutex_unlock(&p->lock);
+	net_frame_free(f);
+}
+
+static inline void
+puppet_listen(struct puppet *p)
+{
+	struct err err = {0};
+
+	must(net_pull_start(p->w->addr[p->rank], puppet_on_frame, p, &p->pull, &err), &err);
+}
+
+/* A puppet for rank r that talks to rank `to`. */
+static inline struct puppet *
+puppet_new(struct world *w, uint32_t r, uint32_t to)
+{
+	struct puppet *p = calloc(1, sizeof *p);
+	struct err err = {0};
+
+	p->w = w;
+	p->rank = r;
+	pthread_mutex_init(&p->lock, NULL);
+	puppet_listen(p);
+	must(net_push_open(w->addr[to], &p->push, &err), &err);
+	return p;
+}
+
+static inline void
+puppet_free(struct puppet *p)
+{
+	net_push_close(p->push);
+	net_pull_stop(p->pull);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* A frame as the puppet's rank would send it to rank `to`. */
+static inline struct frame
+puppet_frame(const struct puppet *p, uint32_t to, enum frame_kind kind, uint64_t op, uint32_t seq)
+{
+	return (struct frame){.kind = kind,
+			      .comm = WORLD_COMM,
+			      .device = p->w->peer[p->rank].device_id,
+			      .op = op,
+			      .seq = seq,
+			      .epoch = p->w->epoch,
+			      .dst = to,
+			      .src = p->rank};
+}
+
+static inline void
+puppet_send(struct puppet *p, struct frame f, const void *payload, size_t n)
+{
+	f.nbytes = (uint32_t)n;
+	f.crc = frame_crc(payload, n);
+	while (net_push_send(p->push, &f, payload, 1000) == RC_TIMEOUT)
+		;
+}
+
+/* How many frames of a kind about an operation have come; *last is the newest of them. */
+static inline unsigned
+puppet_count(struct puppet *p, enum frame_kind kind, uint64_t op, struct frame *last, char *text)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->ngot; i++)
+		if (p->got[i].kind == kind && p->got[i].op == op) {
+			n++;
+			if (last)
+				*last = p->got[i];
+			if (text)
+				strcpy(text, p->text[i]);
+		}
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+#endif
