@@ -256,7 +256,7 @@ while :; do read -r -t 1 _ <> <(:); done
 END
 	mkfifo keys
 	exec 9<>keys
-	background script -qec "gpuctl run -n 1 -- bash '$T/catcher'" log <keys >/dev/null
+	background script -qec "exec gpuctl run -n 1 -- bash '$T/catcher'" log <keys >/dev/null
 	wait_until 15 test -s where
 	read -r DIR COMMAND GUARDIAN <where
 	KEEPER=$(ps -o ppid= -p "$GUARDIAN" | tr -d ' ')
