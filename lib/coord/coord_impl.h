@@ -136,6 +136,7 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
+	bool p2p;	    /* every rank has mapped every other's memory */
 	uint32_t waiting;   /* attach or detach calls under way */
 	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
