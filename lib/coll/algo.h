@@ -13,6 +13,8 @@
 #define PLAN_ALGOS(ROW)                                                                            \
 	ROW(ALLREDUCE, "ring", plan_allreduce_ring, "reduce-scatter, then allgather, on a ring")   \
 	ROW(ALLREDUCE, "naive", plan_allreduce_naive, "vectors to rank 0, the result back")        \
+	ROW(ALLREDUCE, "direct", plan_allreduce_direct, "each rank reduces its part for all; p2p") \
+	ROW(ALLREDUCE, "oneshot", plan_allreduce_oneshot, "all ranks reduce all of it; p2p")       \
 	ROW(BROADCAST, "ring", plan_broadcast_ring, "a pipelined chain from the root")             \
 	ROW(BROADCAST, "naive", plan_broadcast_naive, "the root sends to each rank in turn")       \
 	ROW(REDUCE, "ring", plan_reduce_ring, "a pipelined chain to the root")                     \

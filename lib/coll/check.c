@@ -131,6 +131,33 @@ check_outputs(const struct plan_args *a, const struct machine *m, const struct m
 	return rc;
 }
 
+/* Count one rank's one-sided steps. */
+static void
+count_shared(const struct plan *plan, uint32_t nranks, struct plan_counts *c)
+{
+	uint64_t read = 0, written = 0;
+	uint32_t syncs = 0;
+
+	for (size_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *s = &plan->step[i];
+
+		syncs += s->kind == STEP_SYNC || s->kind == STEP_SHARE;
+		if (s->kind == STEP_SHARE) {
+			read += s->count;
+			written += s->count;
+		} else if (s->kind == STEP_REDUCE_ALL) {
+			read += s->count * nranks;
+			written += s->count * (s->peer == PLAN_EVERY ? nranks : 1);
+		}
+	}
+	if (c->syncs < syncs)
+		c->syncs = syncs;
+	if (c->max_read < read)
+		c->max_read = read;
+	if (c->max_written < written)
+		c->max_written = written;
+}
+
 void
 plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *counts)
 {
@@ -153,6 +180,7 @@ plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *counts
 			if (c.rounds <= s->round)
 				c.rounds = s->round + 1;
 		}
+		count_shared(&plans[r], nranks, &c);
 		c.total_messages += messages;
 		c.total_elements += elements;
 		if (c.max_messages < messages)

@@ -83,6 +83,8 @@ machine_new(const struct plan_args *a, const struct machine_rank *rank, bool red
 	m->info = rank;
 	m->reduces = reduces;
 	m->words = words_of(a);
+	for (uint32_t r = 0; r < a->nranks; r++)
+		m->mapped |= rank[r].plan->mapped;
 	m->run = alloc_zeroed(a->nranks, sizeof *m->run);
 	m->channel = alloc_zeroed((size_t)a->nranks * a->nranks, sizeof *m->channel);
 	good = m->run && m->channel;
@@ -112,6 +114,11 @@ machine_free(struct machine *m)
 	for (uint32_t r = 0; m->run && r < m->a->nranks; r++) {
 		for (size_t i = 0; i < m->run[r].npost; i++)
 			machine_message_free(m->run[r].post[i]);
+		for (int k = 0; k < 2; k++) {
+			free(m->run[r].arrival[k].clock);
+			free(m->run[r].arrival[k].value);
+		}
+		free(m->run[r].touched.v);
 		free(m->run[r].post);
 		free(m->run[r].mem);
 		free(m->run[r].clock);
@@ -152,8 +159,11 @@ at_rest(const struct machine *m, struct err *err)
 		if (run[r].pc < plan->nstep) {
 			const struct plan_step *s = &plan->step[run[r].pc];
 
-			machine_bad(m, r, err, "deadlock: waits for rank %u to %s", s->peer,
-				    s->kind == STEP_SEND ? "receive" : "send");
+			if (run[r].waiting)
+				machine_bad(m, r, err, "deadlock: not every rank comes to it");
+			else
+				machine_bad(m, r, err, "deadlock: waits for rank %u to %s", s->peer,
+					    s->kind == STEP_SEND ? "receive" : "send");
 			return RC_FAILED;
 		}
 	}
@@ -166,6 +176,9 @@ at_rest(const struct machine *m, struct err *err)
 					       run[r].post[i]->peer);
 		}
 	}
+	for (uint32_t r = 0; r < m->a->nranks; r++)
+		if (machine_left(m, r, err))
+			return RC_FAILED;
 	return RC_OK;
 }
 

@@ -48,6 +48,26 @@ struct channel {
 	uint32_t n;
 };
 
+/* What a rank left for the others with its last two one-sided steps, by their number modulo 2. */
+struct arrival {
+	uint32_t *clock; /* its own when it came */
+	uint64_t *value; /* of STEP_SHARE, or NULL */
+	uint64_t count;
+};
+
+/* A touch of a rank's memory, by it or by another. Kept when there are one-sided steps. */
+struct touch {
+	uint32_t rank; /* who */
+	uint32_t step; /* its steps done once it was over */
+	bool write;
+	uint64_t lo, count;
+};
+
+struct touches {
+	struct touch *v;
+	size_t n, cap;
+};
+
 /* One rank as it runs. */
 struct runner {
 	size_t pc;	 /* the step it is at */
@@ -55,12 +75,16 @@ struct runner {
 	uint32_t *clock; /* by rank: how many of its steps are known to be done */
 	struct message **post;
 	size_t npost, cap;
+	uint32_t syncs; /* that it has come to */
+	bool waiting;	/* in the last of them */
+	struct arrival arrival[2];
+	struct touches touched; /* its memory */
 };
 
 struct machine {
 	const struct plan_args *a;
 	const struct machine_rank *info;
-	bool reduces;
+	bool reduces, mapped; /* mapped: some plan has one-sided steps */
 	size_t words; /* of one element */
 	struct runner *run;
 	struct channel *channel; /* [from * nranks + to] */
@@ -102,6 +126,39 @@ enum progress machine_step(struct machine *m, uint32_t r, struct err *err);
 /* Fill *err with a sentence that names the rank and its step; returns FAILED. */
 enum progress machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fmt,
 			  ...) __attribute__((format(printf, 4, 5)));
+
+/* Do a one-sided step. */
+enum progress machine_sync(struct machine *m, uint32_t r, const struct plan_step *s,
+			   struct err *err);
+enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct plan_step *s,
+				 struct err *err);
+
+/* Rank r touches rank q's memory: nobody else may touch it at the same time, but two may read. */
+bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
+		   bool write, struct err *err);
+
+/* Rank q has ended: it must know that nobody touches its memory any more. RC_FAILED with a sentence.
+ */
+enum rc machine_left(const struct machine *m, uint32_t q, struct err *err);
+
+/* The range [off, +count) of a buffer of rank q, which rank r touches. */
+bool machine_range(struct machine *m, uint32_t r, uint32_t q, unsigned buf, uint64_t off,
+		   bool write, uint64_t *lo, struct err *err);
+
+/* No element of rank q's [lo, +count), which is [off, ...) of a buffer, may be undefined. */
+bool machine_defined(const struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t off,
+		     uint64_t count, struct err *err);
+
+/* No chunk that the rank posted out of [lo, +count) may still have to be read. */
+bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count,
+		       struct err *err);
+
+/* dst = src with the contributions of in added, which must stand for the same element and have none
+ * in common. */
+bool machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
+		    const uint64_t *in, uint64_t *dst, struct err *err);
+
+enum progress machine_no_memory(struct err *err);
 
 /* Element i of a rank's memory, and whether rank q's input is in an element. */
 uint64_t *machine_at(const struct machine *m, uint32_t r, uint64_t i);

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"send", "receive", "recv-reduce", "copy", "finish"};
+static const char *const kind_names[] = {"send",   "receive", "recv-reduce", "copy",
+					 "finish", "sync",    "share",	     "reduce-all"};
 static const char *const buf_names[] = {"in", "out", "tmp"};
 
 enum progress
@@ -26,22 +27,21 @@ machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fm
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	err_set(err, RC_FAILED, "%s: rank %u step %zu (%s, round %u): %s", coll_name(m->a->coll), r,
-		m->run[r].pc, s->kind <= STEP_FINISH ? kind_names[s->kind] : "unknown kind",
+		m->run[r].pc, s->kind <= STEP_REDUCE_ALL ? kind_names[s->kind] : "unknown kind",
 		s->round, text);
 	return FAILED;
 }
 
-static enum progress
-no_memory(struct err *err)
+enum progress
+machine_no_memory(struct err *err)
 {
 	err_set(err, RC_NOMEM, "no memory to run the plans");
 	return FAILED;
 }
 
-/* The range of memory that the step reads or writes. */
-static bool
-find_range(const struct machine *m, uint32_t r, unsigned buf, uint64_t off, bool write,
-	   uint64_t *lo, struct err *err)
+bool
+machine_range(struct machine *m, uint32_t r, uint32_t q, unsigned buf, uint64_t off, bool write,
+	      uint64_t *lo, struct err *err)
 {
 	uint64_t count = m->info[r].plan->step[m->run[r].pc].count, len;
 
@@ -53,23 +53,31 @@ find_range(const struct machine *m, uint32_t r, unsigned buf, uint64_t off, bool
 		machine_bad(m, r, err, "writes to in, element %llu", (unsigned long long)off);
 		return false;
 	}
-	len = m->info[r].buf[buf].len;
+	len = m->info[q].buf[buf].len;
 	if (off > len || count > len - off) {
 		machine_bad(m, r, err, "elements %llu..+%llu of %s, which has %llu",
 			    (unsigned long long)off, (unsigned long long)count, buf_names[buf],
 			    (unsigned long long)len);
 		return false;
 	}
-	*lo = m->info[r].buf[buf].base + off;
-	return true;
+	*lo = m->info[q].buf[buf].base + off;
+	return machine_touch(m, r, q, *lo, count, write, err);
 }
 
+/* The range of the rank's own memory that the step reads or writes. */
 static bool
-all_defined(const struct machine *m, uint32_t r, uint64_t lo, uint64_t off, uint64_t count,
-	    struct err *err)
+find_range(struct machine *m, uint32_t r, unsigned buf, uint64_t off, bool write, uint64_t *lo,
+	   struct err *err)
+{
+	return machine_range(m, r, r, buf, off, write, lo, err);
+}
+
+bool
+machine_defined(const struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t off,
+		uint64_t count, struct err *err)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		if (machine_at(m, r, lo + i)[W_ELEM] == MACHINE_UNDEFINED) {
+		if (machine_at(m, q, lo + i)[W_ELEM] == MACHINE_UNDEFINED) {
 			machine_bad(m, r, err, "reads element %llu, which nothing wrote",
 				    (unsigned long long)(off + i));
 			return false;
@@ -78,9 +86,15 @@ all_defined(const struct machine *m, uint32_t r, uint64_t lo, uint64_t off, uint
 	return true;
 }
 
-/* No chunk that the rank posted out of [lo, +count) may still have to be read. */
 static bool
-may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err)
+all_defined(const struct machine *m, uint32_t r, uint64_t lo, uint64_t off, uint64_t count,
+	    struct err *err)
+{
+	return machine_defined(m, r, r, lo, off, count, err);
+}
+
+bool
+machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err)
 {
 	struct runner *run = &m->run[r];
 	size_t kept = 0;
@@ -140,13 +154,13 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 		struct message **post = alloc_resize(run->post, cap, sizeof *post);
 
 		if (!post)
-			return no_memory(err);
+			return machine_no_memory(err);
 		run->post = post;
 		run->cap = cap;
 	}
 	msg = alloc_zeroed(1, sizeof *msg);
 	if (!msg)
-		return no_memory(err);
+		return machine_no_memory(err);
 	run->post[run->npost++] = msg;
 	msg->peer = s->peer;
 	msg->step = run->pc;
@@ -155,7 +169,7 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	msg->value = alloc_zeroed(s->count, m->words * sizeof *msg->value);
 	msg->clock = alloc_zeroed(m->a->nranks, sizeof *msg->clock);
 	if (!msg->value || !msg->clock)
-		return no_memory(err);
+		return machine_no_memory(err);
 	memcpy(msg->value, machine_at(m, r, lo), s->count * m->words * sizeof *msg->value);
 	memcpy(msg->clock, run->clock, m->a->nranks * sizeof *msg->clock);
 	msg->clock[r] = (uint32_t)run->pc + 1;
@@ -168,9 +182,8 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	return MOVED;
 }
 
-/* Add a message's element to the history of own input, which may be dst itself. */
-static bool
-reduce_element(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
+bool
+machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
 	       const uint64_t *in, uint64_t *dst, struct err *err)
 {
 	unsigned long long n = i;
@@ -231,14 +244,14 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 		if (run->clock[q] < msg->clock[q])
 			run->clock[q] = msg->clock[q];
 	}
-	if (!may_write(m, r, dst, s->count, err))
+	if (!machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
 	for (uint64_t i = 0; i < s->count; i++) {
 		const uint64_t *in = msg->value + i * m->words;
 
 		if (!reduce)
 			memcpy(machine_at(m, r, dst + i), in, m->words * sizeof *in);
-		else if (!reduce_element(m, r, i, machine_at(m, r, src + i), in,
+		else if (!machine_reduce(m, r, i, machine_at(m, r, src + i), in,
 					 machine_at(m, r, dst + i), err))
 			return FAILED;
 	}
@@ -267,7 +280,7 @@ do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 		return MOVED;
 	if (overlap_partly(src, dst, s->count))
 		return machine_bad(m, r, err, "source and destination overlap in part");
-	if (!may_write(m, r, dst, s->count, err))
+	if (!machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
 	memcpy(machine_at(m, r, dst), machine_at(m, r, src),
 	       s->count * m->words * sizeof(uint64_t));
@@ -283,7 +296,7 @@ do_finish(struct machine *m, uint32_t r, const struct plan_step *s, struct err *
 		return machine_bad(m, r, err, "nothing to finish: the collective does not reduce");
 	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
 	    !all_defined(m, r, dst, s->dst_off, s->count, err) ||
-	    !may_write(m, r, dst, s->count, err))
+	    !machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
 	for (uint64_t i = 0; i < s->count; i++) {
 		uint64_t *v = machine_at(m, r, dst + i);
@@ -324,6 +337,11 @@ machine_step(struct machine *m, uint32_t r, struct err *err)
 		return do_copy(m, r, s, err);
 	case STEP_FINISH:
 		return do_finish(m, r, s, err);
+	case STEP_SYNC:
+	case STEP_SHARE:
+		return machine_sync(m, r, s, err);
+	case STEP_REDUCE_ALL:
+		return machine_reduce_all(m, r, s, err);
 	}
 	return machine_bad(m, r, err, "kind %u", s->kind);
 }

@@ -119,6 +119,7 @@ plan_append(struct plan *plan, struct plan_step s)
 		plan->cap = cap;
 	}
 	plan->step[plan->nstep++] = s;
+	plan->mapped |= s.kind >= STEP_SYNC;
 	return RC_OK;
 }
 
@@ -195,6 +196,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	const struct plan_algo *row;
 	size_t nstep = plan->nstep;
 	uint64_t ntmp = plan->ntmp;
+	bool mapped = plan->mapped;
 	enum rc rc = plan_args_check(a, err);
 
 	if (!rc)
@@ -209,6 +211,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		return RC_OK;
 	plan->nstep = nstep;
 	plan->ntmp = ntmp;
+	plan->mapped = mapped;
 	if (rc == RC_INVAL)
 		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
 			       coll_name(a->coll), row->name, PLAN_MAX_STEPS, a->rank);

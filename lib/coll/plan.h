@@ -14,6 +14,14 @@
  * until a message that it received since proves the chunk consumed: a transport needs no copy
  * on the way out.
  *
+ * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and write
+ * it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what a rank
+ * did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every rank and
+ * writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range that
+ * another rank writes, nor write what another reads, without a sync between. What STEP_SHARE leaves
+ * is a copy: its range may be written at once, and the copy is readable until the rank's next
+ * one-sided step but one.
+ *
  * Buffers. Counts are in elements of the operation's vector, which has `nelem` elements;
  * offsets are in elements from the start of the buffer named (offset 0 of allgather's in is the
  * first element of the rank's part):
@@ -53,14 +61,22 @@ enum plan_step_kind {
 	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
 	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it when op is avg;
 			   * in allreduce, reduce, reducescatter only, once for each element */
+	STEP_SYNC,	  /* wait until every rank has come to this step */
+	STEP_SHARE,	  /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
+	STEP_REDUCE_ALL,  /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
+			   * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
+			   * rank itself; src may be PLAN_SHARED */
 };
 
-enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP };
+/* PLAN_SHARED: what the ranks left with their last STEP_SHARE; offset 0 is its first element. */
+enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_SHARED };
+
+#define PLAN_EVERY UINT32_MAX
 
 struct plan_step {
 	uint8_t kind;	  /* enum plan_step_kind */
 	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
-	uint32_t peer;	  /* rank; unused by copy and finish */
+	uint32_t peer;	  /* rank; unused by copy, finish, sync and share */
 	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
 	uint64_t src_off, dst_off, count; /* elements */
 };
@@ -70,6 +86,7 @@ struct plan {
 	struct plan_step *step;
 	size_t nstep, cap;
 	uint64_t ntmp; /* elements of scratch */
+	bool mapped;   /* it has one-sided steps */
 };
 
 /* What to plan. */
@@ -79,6 +96,7 @@ struct plan_args {
 	uint32_t root;	/* broadcast, reduce, gather, scatter: the root; send, recv: the peer */
 	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
 	uint64_t chunk; /* most elements in one message; 0: no limit */
+	uint64_t share; /* most elements in one STEP_SHARE; 0: no limit */
 };
 
 /* Whether the arguments are legal; plan_build asks it first. RC_INVAL with a sentence. */

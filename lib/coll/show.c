@@ -6,7 +6,7 @@
 #include "coll/check.h"
 #include "coll/plan.h"
 
-static const char *const buf_names[] = {"in", "out", "tmp"};
+static const char *const buf_names[] = {"in", "out", "tmp", "shared"};
 
 static bool
 show_range(struct buf *out, unsigned buf, uint64_t off, uint64_t count)
@@ -17,7 +17,8 @@ show_range(struct buf *out, unsigned buf, uint64_t off, uint64_t count)
 static bool
 show_step(struct buf *out, const struct plan_step *s)
 {
-	static const char *const kinds[] = {"send", "recv", "recv-reduce", "copy", "finish"};
+	static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
+					    "finish", "sync", "share",	     "reduce-all"};
 
 	if (!buf_addf(out, "  round %-3" PRIu32 " %-11s  ", s->round, kinds[s->kind]))
 		return false;
@@ -37,6 +38,16 @@ show_step(struct buf *out, const struct plan_step *s)
 		       show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
 	case STEP_FINISH:
 		return show_range(out, s->dst, s->dst_off, s->count) && buf_addf(out, "\n");
+	case STEP_SYNC:
+		return buf_addf(out, "all ranks\n");
+	case STEP_SHARE:
+		return show_range(out, s->src, s->src_off, s->count) &&
+		       buf_addf(out, " with all ranks\n");
+	case STEP_REDUCE_ALL:
+		return show_range(out, s->src, s->src_off, s->count) &&
+		       buf_addf(out, " of all ranks -> ") &&
+		       show_range(out, s->dst, s->dst_off, s->count) &&
+		       buf_addf(out, s->peer == PLAN_EVERY ? " of all ranks\n" : "\n");
 	}
 	return false;
 }

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "mem/reduce.h"
+#include "mem/reduce_many.h"
+
+#define STREAM_BYTES (8u << 20) /* of a destination: from here on past the caches */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *
@@ -12,13 +15,44 @@ at(const struct inst_coll *c, uint8_t buf, uint64_t off)
 	return c->base[buf] ? c->base[buf] + off * c->elem : NULL;
 }
 
+static bool
+by_lane(const struct route *route, uint32_t peer)
+{
+	return route->p2p && p2p_reaches(route->p2p->lane, peer);
+}
+
+static enum rc
+send_to(const struct route *route, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+{
+	return by_lane(route, peer) ? p2p_send(route->p2p, peer, data, nbytes, err)
+				    : xport_send(route->net, peer, data, nbytes, err);
+}
+
+static bool
+can_send(const struct route *route, uint32_t peer)
+{
+	return by_lane(route, peer) ? p2p_room(route->p2p, peer)
+				    : xport_ready(route->net, peer, XPORT_SEND);
+}
+
+static void
+release(const struct route *route, uint32_t peer)
+{
+	if (by_lane(route, peer))
+		p2p_release(route->p2p, peer);
+	else
+		xport_release(route->net, peer);
+}
+
 /* A chunk of the length the plan says, from a peer. */
 static enum rc
-receive(struct xport_op *o, const struct plan_step *s, size_t elem, const void **data,
+receive(const struct route *route, const struct plan_step *s, size_t elem, const void **data,
 	struct err *err)
 {
-	size_t nbytes;
-	enum rc rc = xport_recv(o, s->peer, data, &nbytes, err);
+	size_t nbytes = 0;
+	enum rc rc = by_lane(route, s->peer)
+			 ? p2p_recv(route->p2p, s->peer, data, &nbytes, err)
+			 : xport_recv(route->net, s->peer, data, &nbytes, err);
 
 	if (rc == RC_OK && nbytes != s->count * elem)
 		rc = err_set(
@@ -28,8 +62,31 @@ receive(struct xport_op *o, const struct plan_step *s, size_t elem, const void *
 	return rc;
 }
 
+/* One range of every rank into one of every rank, or of this one. */
+static enum rc
+reduce_all(const struct route *route, const struct inst_coll *c, const struct plan_step *s,
+	   uint32_t nranks, struct err *err)
+{
+	size_t nbytes = s->count * c->elem;
+	void *own = at(c, s->dst, s->dst_off);
+	void *const *dst = &own;
+	const void *const *src;
+	enum rc rc;
+
+	if (s->src == PLAN_SHARED)
+		rc = p2p_shared(route->p2p, &src, err);
+	else
+		rc = p2p_ins(route->p2p, s->src_off * c->elem, nbytes, &src, err);
+	if (rc == RC_OK && s->peer == PLAN_EVERY)
+		rc = p2p_outs(route->p2p, s->dst_off * c->elem, nbytes, &dst, err);
+	if (rc == RC_OK)
+		reduce_many(c->dtype, c->op, dst, s->peer == PLAN_EVERY ? nranks : 1, src, nranks,
+			    s->count, nbytes >= STREAM_BYTES ? REDUCE_STREAM : 0);
+	return rc;
+}
+
 enum rc
-collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
+collective_step(const struct route *route, const struct inst_coll *c, const struct plan_step *s,
 		uint32_t nranks, struct err *err)
 {
 	const void *data;
@@ -37,22 +94,22 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 
 	switch ((enum plan_step_kind)s->kind) {
 	case STEP_SEND:
-		return xport_send(o, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
+		return send_to(route, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_RECV:
-		rc = receive(o, s, c->elem, &data, err);
+		rc = receive(route, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		if (s->count)
 			memcpy(at(c, s->dst, s->dst_off), data, s->count * c->elem);
-		xport_release(o, s->peer);
+		release(route, s->peer);
 		return RC_OK;
 	case STEP_RECV_REDUCE:
-		rc = receive(o, s, c->elem, &data, err);
+		rc = receive(route, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		reduce_apply(c->dtype, c->op, at(c, s->dst, s->dst_off), at(c, s->src, s->src_off),
 			     data, s->count);
-		xport_release(o, s->peer);
+		release(route, s->peer);
 		return RC_OK;
 	case STEP_COPY:
 		if (s->count && at(c, s->dst, s->dst_off) != at(c, s->src, s->src_off))
@@ -62,6 +119,12 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	case STEP_FINISH:
 		reduce_finish(c->dtype, c->op, at(c, s->dst, s->dst_off), s->count, nranks);
 		return RC_OK;
+	case STEP_SYNC:
+		return p2p_sync(route->p2p, err);
+	case STEP_SHARE:
+		return p2p_share(route->p2p, at(c, s->src, s->src_off), s->count * c->elem, err);
+	case STEP_REDUCE_ALL:
+		return reduce_all(route, c, s, nranks, err);
 	}
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
@@ -71,7 +134,7 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
  * wait, and meanwhile chunks are under way. *k is where it stopped.
  */
 static enum rc
-run_steps(struct xport_op *o, const struct inst_coll *c, uint32_t nranks, size_t *k,
+run_steps(const struct route *route, const struct inst_coll *c, uint32_t nranks, size_t *k,
 	  struct err *err)
 {
 	const struct plan *plan = &c->plan;
@@ -85,12 +148,12 @@ run_steps(struct xport_op *o, const struct inst_coll *c, uint32_t nranks, size_t
 			if (s->kind != STEP_SEND)
 				continue;
 			if (posted > *k &&
-			    (c->after[posted] > *k || !xport_ready(o, s->peer, XPORT_SEND)))
+			    (c->after[posted] > *k || !can_send(route, s->peer)))
 				break;
-			rc = collective_step(o, c, s, nranks, err);
+			rc = collective_step(route, c, s, nranks, err);
 		}
 		if (rc == RC_OK && plan->step[*k].kind != STEP_SEND)
-			rc = collective_step(o, c, &plan->step[*k], nranks, err);
+			rc = collective_step(route, c, &plan->step[*k], nranks, err);
 	}
 	return rc;
 }
@@ -113,22 +176,54 @@ most_bytes(const struct program *p, const struct inst_coll *c)
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }
 
-enum rc
-collective_run(struct xport *x, const struct program *p, const struct inst_coll *c, uint64_t op,
-	       struct err *err)
+/* The peers by sockets want to be looked after while this rank waits for one by the lane. */
+static void
+tend(void *net)
 {
-	struct err local = {0};
-	struct xport_op *o;
-	size_t k = 0;
-	enum rc rc = xport_begin(x, p->comm, p->epoch, op, &o, err);
+	(void)xport_tend(net, NULL);
+}
 
-	if (rc != RC_OK)
-		return rc;
-	xport_allow(o, most_bytes(p, c));
-	rc = run_steps(o, c, p->nranks, &k, &local);
-	if (rc != RC_OK)
-		collective_involve(o, c, k - 1);
-	rc = xport_end(o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &local);
+/* End the ways of an operation that failed, or came to its end, with rc in err; both get to know. */
+static enum rc
+end(const struct route *route, enum rc rc, struct err *err)
+{
+	if (route->p2p)
+		rc = p2p_end(route->p2p, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
+	if (route->net)
+		rc = xport_end(route->net, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
+	return rc;
+}
+
+enum rc
+collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const struct program *p,
+	       const struct inst_coll *c, uint64_t op, struct err *err)
+{
+	struct p2p_op lane_op = {.lane = lane,
+				 .turn = turn,
+				 .kind = c->kind,
+				 .in = c->base[PLAN_IN],
+				 .out = c->base[PLAN_OUT]};
+	struct route route = {.p2p = lane ? &lane_op : NULL};
+	struct err local = {0};
+	size_t k = 0;
+	enum rc rc = RC_OK;
+
+	if (!p2p_whole(lane)) {
+		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, err);
+		if (rc != RC_OK)
+			return rc;
+		xport_allow(route.net, most_bytes(p, c));
+		lane_op.idle = tend;
+		lane_op.idle_arg = route.net;
+	}
+	if (lane)
+		rc = p2p_begin(&lane_op, &local);
+	if (rc == RC_OK) {
+		rc = run_steps(&route, c, p->nranks, &k, &local);
+		if (rc != RC_OK && route.net)
+			collective_involve(route.net, c, k - 1);
+	}
+	rc = end(&route, rc, &local);
 	if (rc != RC_OK && rc != RC_ABORTED)
 		return err_set(err, rc, "operation %llu, %s, step %zu of %zu: %s",
 			       (unsigned long long)op, c->algo, k, c->plan.nstep, local.text);

@@ -6,10 +6,13 @@
 
 #include "dev/program.h"
 
-/* Run one collective as operation `op` of the program's communicator. The error names step and
- * peer. */
-enum rc collective_run(struct xport *x, const struct program *p, const struct inst_coll *c,
-		       uint64_t op, struct err *err);
+/*
+ * Run one collective as operation `op` of the program's communicator, which is turn `turn` of its
+ * lane (NULL: it has none). The error names step and peer.
+ */
+enum rc collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn,
+		       const struct program *p, const struct inst_coll *c, uint64_t op,
+		       struct err *err);
 
 /* A send or receive as its own operation. The caller sets the first two. */
 struct pair {

@@ -14,6 +14,8 @@ struct event_number {
 /* How one run uses a program. */
 struct execution {
 	struct xport *xport;
+	struct p2p_lane *lane; /* or NULL */
+	uint64_t first_turn;   /* of the lane */
 	const struct devmem *mem;
 	const struct program *program;
 	uint64_t first_iteration; /* as kernel arguments with a step count */

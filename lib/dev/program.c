@@ -74,6 +74,20 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
+/* FNV-1a of what the ranks have to agree on. */
+static uint32_t
+kind_of(const struct plan_args *a, const struct inst_coll *c)
+{
+	const uint64_t of[] = {a->coll, c->dtype, c->op, a->root, a->nelem, a->chunk};
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+		h = (h ^ of[i]) * 0x100000001b3u;
+	for (const char *s = c->algo; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	return (uint32_t)(h ^ h >> 32);
+}
+
 /* The plan and its buffers; `c` has coll, dtype and op already. */
 static enum rc
 build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
@@ -100,6 +114,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / c->elem;
 	if (a->chunk == 0)
 		a->chunk = 1;
+	a->share = P2P_SHARE_MAX / c->elem;
 	shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
 	rc = resolve(env->mem, "send buffer", send, shape.in * c->elem, &p, err);
 	if (rc != RC_OK)
@@ -113,6 +128,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	if (rc != RC_OK)
 		return rc;
 	c->nelem = a->nelem;
+	c->kind = kind_of(a, c);
 	return plan_build(a, algo, &c->plan, err);
 }
 
@@ -145,6 +161,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	if (m->p2p)
 		c->fixed_op = send ? FRAME_OP_P2P(p->rank, m->root, m->p2p)
 				   : FRAME_OP_P2P(m->root, p->rank, m->p2p);
+	c->turn = i->kind == INST_COLL ? p->ncoll++ : 0;
 	return build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
 }
 
@@ -224,6 +241,7 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	p->refs = 1;
+	p->mem = env->mem;
 	if (comm)
 		rc = xport_member(env->xport, comm, &m, err);
 	p->comm = m.comm;
@@ -283,9 +301,8 @@ make_scratch(struct program *p, struct err *err)
 			most[in->stream] = n;
 	}
 	for (unsigned s = 0; s < STREAM_MAX; s++)
-		if (most[s] && !(p->scratch[s] = malloc(most[s])))
-			return err_set(err, RC_NOMEM, "no memory for %" PRIu64 " bytes of scratch",
-				       most[s]);
+		if (most[s] && devmem_own_alloc(p->mem, most[s], &p->scratch[s], err) != RC_OK)
+			return err_prefix(err, "scratch");
 	for (size_t i = 0; i < p->ninst; i++)
 		if (is_coll(&p->inst[i]))
 			p->inst[i].coll.base[PLAN_TMP] = p->scratch[p->inst[i].stream];
@@ -430,7 +447,7 @@ program_free(struct program *p)
 			free(p->inst[i].coll.after);
 		}
 	for (unsigned s = 0; s < STREAM_MAX; s++)
-		free(p->scratch[s]);
+		devmem_own_free(p->mem, p->scratch[s]);
 	if (p->held)
 		atomic_fetch_sub(p->held, p->nbytes);
 	free(p->inst);

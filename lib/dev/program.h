@@ -15,7 +15,7 @@
 #include "dev/kernel.h"
 #include "gpu_sim.pb-c.h"
 #include "mem/devmem.h"
-#include "xport/xport.h"
+#include "xport/p2p.h"
 
 #define STREAM_MAX	  64	     /* numbered streams of a device */
 #define PROGRAM_MAX_STEPS (1u << 22) /* of all plans of a program */
@@ -57,6 +57,8 @@ struct inst_coll {
 	size_t elem;	    /* bytes */
 	uint64_t op_offset; /* see proto Coll */
 	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */
+	uint64_t turn;	    /* how many collectives of the program stand before it */
+	uint32_t kind;	    /* of what it does; equal on all its ranks */
 };
 
 struct inst {
@@ -77,14 +79,16 @@ struct program {
 	uint32_t epoch, rank, nranks;
 	int refs;		   /* holders; guarded by their lock */
 	uint64_t op_offsets;	   /* all collectives' op_offset are below */
-	void *scratch[STREAM_MAX]; /* or NULL */
+	uint64_t ncoll;		   /* collectives, without sends and receives */
+	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
+	struct devmem *mem;
 	atomic_size_t *held;	   /* where nbytes are counted, or NULL */
 	size_t nbytes;
 };
 
 /* Where a program's operations happen. */
 struct program_env {
-	const struct devmem *mem;
+	struct devmem *mem;
 	struct xport *xport;
 	struct event_table *events;
 	atomic_size_t *held; /* bytes of all programs, or NULL: nobody counts */

@@ -18,6 +18,7 @@ segment_free(struct segment *g)
 void
 run_free(struct run *r)
 {
+	p2p_let_go(r->lane);
 	free(r->event);
 	free(r);
 }
@@ -159,6 +160,8 @@ run_all(struct streams *s, const struct segment *g, struct run_result *sum)
 {
 	struct run *r = g->run;
 	struct execution x = {.xport = s->env.xport,
+			      .lane = r->lane,
+			      .first_turn = r->first_turn,
 			      .mem = s->env.mem,
 			      .program = r->spec.program,
 			      .first_iteration = r->spec.first_iteration,

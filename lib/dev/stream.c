@@ -215,8 +215,13 @@ streams_run(struct streams *s, const struct run_spec *spec, struct err *err)
 		run_free(r);
 		return RC_OK;
 	}
+	if (spec->program->ncoll)
+		rc = p2p_hold(s->env.xport, spec->program->comm, spec->program->epoch,
+			      spec->program->ncoll * spec->iterations, &r->lane, &r->first_turn,
+			      err);
 	pthread_mutex_lock(&s->lock);
-	rc = enqueue_all(s, r, g, err);
+	if (rc == RC_OK)
+		rc = enqueue_all(s, r, g, err);
 	pthread_mutex_unlock(&s->lock);
 	if (rc == RC_OK)
 		return RC_OK;

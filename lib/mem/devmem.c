@@ -1,5 +1,6 @@
 /*
- * Design notes. The file is DEVMEM_PAGE bytes of struct header, then the memory. Whoever holds the
+ * Design notes. The file is DEVMEM_PAGE bytes of struct header, then the memory, then room for what
+ * the device itself keeps (devmem_own_*), at the addresses above the memory. Whoever holds the
  * flock of the file at the path owns it; the lock is taken first and dropped last, and a file is
  * only written or unlinked under it. The header says READY once the file has its size, so a
  * device killed while it was creating the file leaves one that the next device of the same id
@@ -33,6 +34,7 @@
 
 #define DEVMEM_PAGE  4096u
 #define BLOCK	     (UINT64_C(1) << 20)
+#define OWN_LEAST    (UINT64_C(64) << 20)
 #define DEVMEM_FIRST 0x10000u /* the lowest address; small numbers are mistakes */
 #define DEVMEM_MOST                                                                  \
 	(UINT64_C(1) << 46) /* bytes; what user space can map, and far from overflow \
@@ -48,17 +50,30 @@ struct header {
 
 enum header_state { HEADER_CREATING = 1, HEADER_READY = 2 };
 
-static const char magic[8] = "gpusimM1";
+static const char magic[8] = "gpusimM2";
 
 struct devmem {
 	char *path;
 	int fd;
-	unsigned char *map; /* header page and memory */
-	uint64_t nbytes;
+	unsigned char *map; /* the whole file */
+	uint64_t nbytes, own;
 	pthread_mutex_t lock;
-	struct arena arena;	/* under lock */
-	atomic_uchar *reserved; /* by BLOCK of the memory */
+	struct arena arena, own_arena; /* under lock */
+	atomic_uchar *reserved;	       /* by BLOCK of what is behind the header */
 };
+
+/* As much again as the memory, so that no scratch fails before the memory does. Sparse. */
+static uint64_t
+own_bytes(uint64_t nbytes)
+{
+	return nbytes > OWN_LEAST ? nbytes : OWN_LEAST;
+}
+
+static uint64_t
+file_bytes(uint64_t nbytes)
+{
+	return DEVMEM_PAGE + nbytes + own_bytes(nbytes);
+}
 
 /* Whether path still names the file behind fd. */
 static bool
@@ -141,9 +156,9 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 			       "%s: holds %" PRIu64 " bytes of device memory, not %" PRIu64, path,
 			       h.nbytes, nbytes);
 	*ready = h.state == HEADER_READY;
-	if (*ready && (uint64_t)st.st_size != DEVMEM_PAGE + nbytes)
+	if (*ready && (uint64_t)st.st_size != file_bytes(nbytes))
 		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes long, not %" PRIu64, path,
-			       (uint64_t)st.st_size, DEVMEM_PAGE + nbytes);
+			       (uint64_t)st.st_size, file_bytes(nbytes));
 	return RC_OK;
 }
 
@@ -180,7 +195,7 @@ prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, struct er
 		if (rc)
 			goto out;
 	}
-	if (!ready && ftruncate(fd, (off_t)(DEVMEM_PAGE + nbytes)) != 0) {
+	if (!ready && ftruncate(fd, (off_t)file_bytes(nbytes)) != 0) {
 		rc = err_set(err, RC_NOMEM, "%s: cannot have %" PRIu64 " bytes: %s", path, nbytes,
 			     strerror(errno));
 		goto out;
@@ -241,6 +256,7 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 		return err_set(err, RC_NOMEM, "out of memory");
 	m->fd = -1;
 	m->nbytes = nbytes;
+	m->own = own_bytes(nbytes);
 	pthread_mutex_init(&m->lock, NULL);
 	m->path = path_of(path, device_id);
 	if (!m->path) {
@@ -253,19 +269,23 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	rc = prepare(m->path, m->fd, device_id, nbytes, err);
 	if (rc)
 		goto out;
-	map = mmap(NULL, DEVMEM_PAGE + nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	map = mmap(NULL, file_bytes(nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (map == MAP_FAILED) {
-		rc = err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path, nbytes,
+		rc = err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path,
+			     file_bytes(nbytes),
 			     strerror(errno));
 		goto out;
 	}
 	m->map = map;
-	m->reserved = alloc_zeroed((nbytes + BLOCK - 1) / BLOCK, sizeof *m->reserved);
+	m->reserved = alloc_zeroed((nbytes + m->own + BLOCK - 1) / BLOCK, sizeof *m->reserved);
 	if (!m->reserved) {
 		rc = err_set(err, RC_NOMEM, "out of memory");
 		goto out;
 	}
 	rc = arena_init(&m->arena, devmem_min(m), devmem_max(m), DEVMEM_ALIGN, err);
+	if (rc == RC_OK)
+		rc = arena_init(&m->own_arena, devmem_max(m), devmem_max(m) + m->own, DEVMEM_PAGE,
+				err);
 out:
 	if (rc) {
 		devmem_close(m, created ? DEVMEM_UNLINK_FILE : DEVMEM_KEEP_FILE);
@@ -281,13 +301,14 @@ devmem_close(struct devmem *m, enum devmem_keep keep)
 	if (!m)
 		return;
 	if (m->map)
-		munmap(m->map, DEVMEM_PAGE + m->nbytes);
+		munmap(m->map, file_bytes(m->nbytes));
 	if (m->fd >= 0) {
 		if (keep == DEVMEM_UNLINK_FILE && same_file(m->path, m->fd))
 			unlink(m->path);
 		close(m->fd);
 	}
 	arena_fini(&m->arena);
+	arena_fini(&m->own_arena);
 	free(m->reserved);
 	pthread_mutex_destroy(&m->lock);
 	free(m->path);
@@ -344,7 +365,9 @@ reserve_locked(const struct devmem *m, uint64_t off, uint64_t nbytes)
 
 	if (nbytes == 0 || is_reserved(m, first, last))
 		return 0;
-	end = (last + 1) * BLOCK < m->nbytes ? (last + 1) * BLOCK : m->nbytes;
+	end = (last + 1) * BLOCK;
+	if (end > m->nbytes + m->own)
+		end = m->nbytes + m->own;
 	do
 		e = posix_fallocate(m->fd, (off_t)(DEVMEM_PAGE + first * BLOCK),
 				    (off_t)(end - first * BLOCK));
@@ -402,19 +425,20 @@ devmem_at(const struct devmem *m, uint64_t addr, uint64_t nbytes)
 	return devmem_range(m, "", addr, nbytes, &p, NULL) == RC_OK ? p : NULL;
 }
 
-enum rc
-devmem_alloc(struct devmem *m, uint64_t nbytes, uint64_t *addr, struct err *err)
+/* Take from one of the arenas, with the file's blocks. */
+static enum rc
+take(struct devmem *m, struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err)
 {
 	uint64_t got;
 	enum rc rc;
 	int e;
 
 	pthread_mutex_lock(&m->lock);
-	rc = arena_take(&m->arena, nbytes, &got, err);
+	rc = arena_take(a, nbytes, &got, err);
 	if (rc == RC_OK) {
 		e = reserve_locked(m, got - devmem_min(m), nbytes);
 		if (e) {
-			arena_give(&m->arena, got, NULL);
+			arena_give(a, got, NULL);
 			rc = err_set(err, RC_NOMEM, "%s has no room for %" PRIu64 " bytes: %s",
 				     m->path, nbytes, strerror(e));
 		}
@@ -425,13 +449,140 @@ devmem_alloc(struct devmem *m, uint64_t nbytes, uint64_t *addr, struct err *err)
 	return rc;
 }
 
-enum rc
-devmem_free(struct devmem *m, uint64_t addr, struct err *err)
+static enum rc
+give(struct devmem *m, struct arena *a, uint64_t addr, struct err *err)
 {
 	enum rc rc;
 
 	pthread_mutex_lock(&m->lock);
-	rc = arena_give(&m->arena, addr, err);
+	rc = arena_give(a, addr, err);
 	pthread_mutex_unlock(&m->lock);
 	return rc;
+}
+
+enum rc
+devmem_alloc(struct devmem *m, uint64_t nbytes, uint64_t *addr, struct err *err)
+{
+	return take(m, &m->arena, nbytes, addr, err);
+}
+
+enum rc
+devmem_free(struct devmem *m, uint64_t addr, struct err *err)
+{
+	return give(m, &m->arena, addr, err);
+}
+
+enum rc
+devmem_own_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err)
+{
+	uint64_t addr;
+	enum rc rc = take(m, &m->own_arena, nbytes, &addr, err);
+
+	if (rc == RC_OK)
+		*out = m->map + DEVMEM_PAGE + (addr - devmem_min(m));
+	return rc;
+}
+
+void
+devmem_own_free(struct devmem *m, void *p)
+{
+	if (p)
+		give(m, &m->own_arena, devmem_min(m) + devmem_offset(m, p) - DEVMEM_PAGE, NULL);
+}
+
+uint64_t
+devmem_offset(const struct devmem *m, const void *p)
+{
+	const unsigned char *at = p;
+
+	return at >= m->map && at < m->map + file_bytes(m->nbytes) ? (uint64_t)(at - m->map) : 0;
+}
+
+void
+devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode)
+{
+	struct stat st = {0};
+
+	fstat(m->fd, &st);
+	*dev = st.st_dev;
+	*inode = st.st_ino;
+}
+
+/* ---- another device's */
+
+struct peermem {
+	unsigned char *map;
+	uint64_t nbytes;
+};
+
+/* Whether the file is a device's memory, and as large as it says; *size of the file. */
+static enum rc
+check_peer(const struct peermem_id *id, int fd, uint64_t *size, struct err *err)
+{
+	struct header h;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return err_set(err, RC_FAILED, "%s: %s", id->path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_dev != id->dev || st.st_ino != id->inode)
+		return err_set(err, RC_BADDATA, "%s: not the same file here", id->path);
+	if (st.st_uid != geteuid())
+		return err_set(err, RC_BADDATA, "%s: belongs to user %u", id->path,
+			       (unsigned)st.st_uid);
+	if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
+	    memcmp(h.magic, magic, sizeof magic) != 0 || h.state != HEADER_READY ||
+	    h.device_id != id->device_id || h.nbytes == 0 || h.nbytes > DEVMEM_MOST ||
+	    (uint64_t)st.st_size != file_bytes(h.nbytes))
+		return err_set(err, RC_BADDATA, "%s: not the memory of device %016" PRIx64,
+			       id->path, id->device_id);
+	*size = file_bytes(h.nbytes);
+	return RC_OK;
+}
+
+enum rc
+peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err)
+{
+	int fd = open(id->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	struct peermem *p = alloc_zeroed(1, sizeof *p);
+	void *map = MAP_FAILED;
+	enum rc rc;
+
+	if (!p)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	else if (fd < 0)
+		rc = err_set(err, RC_NOTFOUND, "%s: %s", id->path, strerror(errno));
+	else
+		rc = check_peer(id, fd, &p->nbytes, err);
+	if (rc == RC_OK) {
+		map = mmap(NULL, p->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			rc = err_set(err, RC_NOMEM, "%s: cannot map it: %s", id->path,
+				     strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
+	if (rc != RC_OK) {
+		free(p);
+		return rc;
+	}
+	p->map = map;
+	*out = p;
+	return RC_OK;
+}
+
+void
+peermem_close(struct peermem *p)
+{
+	if (!p)
+		return;
+	munmap(p->map, p->nbytes);
+	free(p);
+}
+
+void *
+peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes)
+{
+	if (offset < DEVMEM_PAGE || offset > p->nbytes || nbytes > p->nbytes - offset)
+		return NULL;
+	return p->map + offset;
 }

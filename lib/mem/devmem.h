@@ -73,4 +73,35 @@ enum rc devmem_alloc(struct devmem *m, uint64_t nbytes, uint64_t *addr, struct e
 /* RC_INVAL: addr is not the start of an allocation (also: freed twice). */
 enum rc devmem_free(struct devmem *m, uint64_t addr, struct err *err);
 
+/*
+ * What the device keeps for itself in the same file, out of the users' reach: scratch, and what it
+ * shares with its peers. Page-aligned, not cleared. RC_NOMEM.
+ */
+enum rc devmem_own_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err);
+void devmem_own_free(struct devmem *m, void *p); /* NULL is legal */
+
+/* Where in the file a pointer into the memory points; 0: it does not. */
+uint64_t devmem_offset(const struct devmem *m, const void *p);
+
+/* Which file it is: together with the host, no two are alike. */
+void devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode);
+
+/*
+ * Another device's memory file, mapped. It stays mapped when that device ends and removes the file.
+ */
+struct peermem;
+
+struct peermem_id {
+	const char *path;
+	uint64_t dev, inode; /* as devmem_inode said there */
+	uint64_t device_id;
+};
+
+/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, or no such memory. */
+enum rc peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err);
+void peermem_close(struct peermem *p); /* NULL is legal */
+
+/* A range of the file behind its header; NULL: it has none such. */
+void *peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes);
+
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "xport/xport_impl.h"
+#include "xport/p2p_impl.h"
 
 void
 xport_forget_comm(struct comm *c)
@@ -20,7 +20,7 @@ xport_forget_comm(struct comm *c)
 		if (!o->begun)
 			xport_drop_op(o, OP_GAVE_UP);
 	}
-	if (c->ops)
+	if (c->ops || (c->lane && c->lane->holds))
 		return;
 	while ((o = c->spare)) {
 		c->spare = o->next;
@@ -30,6 +30,7 @@ xport_forget_comm(struct comm *c)
 		pthread_cond_destroy(&o->changed);
 		free(o);
 	}
+	p2p_lane_free(c->lane);
 	pthread_cond_destroy(&c->any);
 	free(c->finished);
 	free(c->peer);
@@ -42,6 +43,8 @@ xport_abort_comm(struct comm *c, const char *reason)
 	if (!c->aborted[0])
 		snprintf(c->aborted, sizeof c->aborted, "%s",
 			 *reason ? reason : "aborted, no reason given");
+	if (c->lane)
+		atomic_store(&c->lane->aborted, true);
 	for (struct xport_op *o = c->ops; o; o = o->next) {
 		xport_drop_early(o);
 		xport_signal(o);
@@ -102,6 +105,7 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 		c->peer[r].device_id = peers[r].device_id;
 		snprintf(c->peer[r].addr, sizeof c->peer[r].addr, "%s", peers[r].data_addr);
 	}
+	c->lane = p2p_lane_new(c, peers);
 	return c;
 }
 

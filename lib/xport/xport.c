@@ -17,6 +17,7 @@ xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_init(&x->lock, NULL);
 	x->device_id = cfg->device_id;
+	x->mem = cfg->mem;
 	x->shaper.latency_ns = cfg->latency_ns;
 	x->shaper.bits_per_s = cfg->bits_per_s;
 	rc = net_pull_start(cfg->data_addr, xport_arrive, x, &x->pull, err);

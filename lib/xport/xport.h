@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "mem/devmem.h"
 #include "net/channel.h"
 
 #define XPORT_WINDOW	8	    /* chunks */
@@ -32,11 +33,14 @@ struct xport_config {
 	const char *data_addr; /* where to listen */
 	uint64_t latency_ns;   /* shaping of this device's link, see shaper.h */
 	uint64_t bits_per_s;
+	struct devmem *mem; /* the device's; NULL: peers are reached by sockets alone */
 };
 
 struct xport_peer {
 	uint64_t device_id;
 	const char *data_addr;
+	struct peermem_id mem; /* path NULL: not to be mapped */
+	int pid;	       /* of a process that may be looked for, or 0 */
 };
 
 enum rc xport_new(const struct xport_config *cfg, struct xport **out, struct err *err);
@@ -65,6 +69,23 @@ struct xport_membership {
  */
 enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
+
+/*
+ * Ranks that have mapped each other's memory reach each other by it (p2p.h). Each rank offers, and
+ * when all have, each joins with the others that it is to reach so.
+ *
+ *	block	where in the rank's memory file its control block is; 0: none
+ *	mapped	[out] by rank, whose memory this rank has mapped
+ *
+ * RC_NOTFOUND: no such communicator and epoch.
+ */
+enum rc xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
+		    struct err *err);
+
+/* block: by rank, 0: by sockets. Twice is once. RC_NOTFOUND; RC_INVAL: nothing was offered here;
+ * RC_BADDATA: a peer's is not there. */
+enum rc xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block,
+		   uint32_t nblocks, struct err *err);
 
 /* Leave; running operations end with RC_ABORTED. RC_NOTFOUND. */
 enum rc xport_detach(struct xport *x, uint64_t comm, struct err *err);

@@ -72,6 +72,8 @@ struct finished {
 	bool gave_up;
 };
 
+struct p2p_lane;
+
 struct comm {
 	struct xport *x;
 	struct comm *next;
@@ -88,6 +90,7 @@ struct comm {
 	unsigned nearly;	   /* operations that are not begun here */
 	struct finished *finished; /* FINISHED_OPS, a ring */
 	uint64_t nfinished;
+	struct p2p_lane *lane; /* or NULL */
 };
 
 struct push {
@@ -99,6 +102,7 @@ struct push {
 struct xport {
 	pthread_mutex_t lock;
 	uint64_t device_id;
+	struct devmem *mem; /* or NULL */
 	struct shaper shaper;
 	struct net_pull *pull;
 	struct comm *comms;

@@ -52,16 +52,18 @@ same_counts(const struct plan_counts *x, const struct plan_counts *y)
 	return x->max_messages == y->max_messages && x->max_elements == y->max_elements &&
 	       x->max_recv_elements == y->max_recv_elements &&
 	       x->total_messages == y->total_messages && x->total_elements == y->total_elements &&
-	       x->rounds == y->rounds;
+	       x->rounds == y->rounds && x->syncs == y->syncs && x->max_read == y->max_read &&
+	       x->max_written == y->max_written;
 }
 
 static inline void
 print_counts(const char *what, const struct plan_counts *c)
 {
 	printf("#   %s: rank %" PRIu64 " messages %" PRIu64 " elements %" PRIu64
-	       " received, all %" PRIu64 " messages %" PRIu64 " elements, %" PRIu32 " rounds\n",
+	       " received, all %" PRIu64 " messages %" PRIu64 " elements, %" PRIu32 " rounds, %" PRIu32
+	       " syncs %" PRIu64 " read %" PRIu64 " written\n",
 	       what, c->max_messages, c->max_elements, c->max_recv_elements, c->total_messages,
-	       c->total_elements, c->rounds);
+	       c->total_elements, c->rounds, c->syncs, c->max_read, c->max_written);
 }
 
 static inline void
@@ -133,7 +135,8 @@ sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, sweep_cost
 					      .nranks = p,
 					      .root = root,
 					      .nelem = nelem[j / nroots % n],
-					      .chunk = chunks[j / nroots / n]};
+					      .chunk = chunks[j / nroots / n],
+					      .share = chunks[j / nroots / n]};
 
 			if (p > SWEEP_MAX_RANKS && (a.chunk != 3 || a.nelem != p + 1))
 				continue;
@@ -173,6 +176,7 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 {
 	struct plan_step *s = &plan->step[i], copy = *s;
 	bool message = s->kind <= STEP_RECV_REDUCE;
+	bool writes = s->kind != STEP_SEND && s->kind != STEP_SYNC && s->kind != STEP_SHARE;
 
 	switch (how) {
 	case DROP:
@@ -180,20 +184,21 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 		plan->nstep--;
 		return true;
 	case REPEAT:
-		if (s->kind == STEP_COPY || plan_append(plan, copy))
+		if (s->kind == STEP_COPY || s->kind == STEP_REDUCE_ALL || plan_append(plan, copy))
 			return false;
 		s = &plan->step[i];
 		memmove(s + 1, s, (plan->nstep - i - 1) * sizeof *s);
 		return true;
 	case SRC_OFF:
 		s->src_off++;
-		return s->kind == STEP_SEND || s->kind == STEP_RECV_REDUCE || s->kind == STEP_COPY;
+		return s->kind == STEP_SEND || s->kind == STEP_RECV_REDUCE ||
+		       s->kind == STEP_COPY || s->kind == STEP_SHARE || s->kind == STEP_REDUCE_ALL;
 	case DST_OFF:
 		s->dst_off++;
-		return s->kind != STEP_SEND;
+		return writes;
 	case LONGER:
 		s->count++;
-		return true;
+		return s->kind != STEP_SYNC;
 	case SHORTER:
 		return s->count-- > 0;
 	case PEER:
@@ -204,7 +209,7 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 		return copy.kind == STEP_RECV_REDUCE;
 	case TO_INPUT:
 		s->dst = PLAN_IN;
-		return s->kind != STEP_SEND;
+		return writes;
 	case LATE_ROUND:
 		s->round += 1000;
 		return i + 1 < plan->nstep;
@@ -261,7 +266,8 @@ static inline void
 check_algo(enum gpusim_coll coll, const char *algo, sweep_cost *cost)
 {
 	struct plan_args a = {
-	    .coll = coll, .rank = 1, .nranks = 4, .root = 2, .nelem = 12, .chunk = 2};
+	    .coll = coll, .rank = 1, .nranks = 4, .root = 2, .nelem = 12, .chunk = 2,
+	    .share = 2};
 	const char *name = coll_name(coll);
 
 	if (coll == GPUSIM_BARRIER)

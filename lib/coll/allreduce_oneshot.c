@@ -1,0 +1,46 @@
+/*
+ * allreduce_oneshot.c - allreduce over mapped memory with one sync: every rank reduces everything.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_allreduce_oneshot - append one rank's steps of a one-shot allreduce.
+ *
+ *	a	in[n] -> out[n]; no scratch; chunk is not used
+ *	out	[out] appended to; plan->mapped is set
+ *
+ * Every rank leaves a copy of its input for all, waits until all have, and reduces all copies into
+ * its own output, in the order of ranks, so that every rank gets the same bits. As what is read are
+ * copies, no second sync is needed: the least latency there is. More than `share` elements go in so
+ * many slices.
+ * Cost of rank r: writes 2n, reads (p+1) n elements. No messages. Rounds: one sync a slice.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: the one-shot allreduce over peer-mapped memory of GPU inference engines
+ * Checked by: tests/unit/t_coll_direct.c
+ */
+enum rc
+plan_allreduce_oneshot(const struct plan_args *a, struct plan *out)
+{
+	uint64_t most = a->share ? a->share : a->nelem;
+	uint32_t round = 0;
+	enum rc rc = RC_OK;
+
+	for (uint64_t off = 0; off < a->nelem && !rc; off += most, round++) {
+		uint64_t count = a->nelem - off < most ? a->nelem - off : most;
+
+		rc = plan_append(out, (struct plan_step){.kind = STEP_SHARE,
+							 .src = PLAN_IN,
+							 .round = round,
+							 .src_off = off,
+							 .count = count});
+		if (!rc)
+			rc = plan_append(out, (struct plan_step){.kind = STEP_REDUCE_ALL,
+								 .src = PLAN_SHARED,
+								 .dst = PLAN_OUT,
+								 .peer = a->rank,
+								 .round = round,
+								 .dst_off = off,
+								 .count = count});
+	}
+	return rc;
+}

@@ -1,0 +1,132 @@
+/*
+ * p2p_impl.h - what lies in the page that a rank shares with its peers, and what the files of the
+ * lane share.
+ *
+ * Design notes. Each rank has one block in its memory file for each communicator, which it alone
+ * writes, but for `sleepers`. In it are counters that only grow: whoever waits, waits for a counter
+ * of a peer to reach a number, so nothing has to be taken back and no message is lost. A counter is
+ * also the futex word of those who wait for it: its writer wakes them when `sleepers` says that
+ * there are any.
+ *
+ * A block has P2P_CHANNELS channels, used by turns in rotation, so that so many collectives on
+ * different streams may run at a time; a turn of a channel begins on a rank when the one before has
+ * ended there.
+ *
+ * Messages. From each rank to each other goes a ring of P2P_WINDOW slots; slot s % P2P_WINDOW holds
+ * message s, published by its number, seq = s + 1. It says where in the sender's file the bytes are,
+ * or has them if they are few. The receiver counts what it has `taken` in its own block.
+ *
+ * Syncs. A rank's n-th arrival in a channel is published in arrival[n % 2], seq = n, with where its
+ * buffers are, or with what it shares. No rank can be more than one arrival ahead of any other, so
+ * two places suffice: whoever writes n + 2 has seen everybody's n + 1, so all are through with n.
+ */
+#ifndef XPORT_P2P_IMPL_H
+#define XPORT_P2P_IMPL_H
+
+#include <stdatomic.h>
+
+#include "mem/devmem.h"
+#include "xport/p2p.h"
+#include "xport/xport_impl.h"
+
+#define P2P_CHANNELS 4
+#define P2P_WINDOW   8
+#define P2P_INLINE   32u /* bytes */
+#define P2P_LINE     64	 /* bytes of a cache line */
+#define P2P_MAGIC    0x6770753270326c31ull
+
+struct p2p_slot {
+	_Alignas(P2P_LINE) _Atomic uint64_t seq;
+	uint64_t offset; /* in the sender's file; 0: the bytes are here */
+	uint32_t nbytes;
+	uint32_t kind;
+	unsigned char bytes[P2P_INLINE];
+};
+
+struct p2p_arrival {
+	_Alignas(P2P_LINE) _Atomic uint64_t seq;
+	uint64_t in, out; /* in the rank's file; 0: none */
+	uint32_t nbytes;  /* shared */
+	uint32_t kind;
+	unsigned char bytes[P2P_INLINE];
+};
+
+struct p2p_count {
+	_Alignas(P2P_LINE) _Atomic uint64_t n;
+};
+
+/* One channel in the block; the rings follow the struct. */
+struct p2p_page {
+	struct p2p_arrival arrival[2];
+	_Alignas(P2P_LINE) unsigned char share[2][P2P_SHARE_MAX];
+	/* struct p2p_count taken[nranks]; struct p2p_slot slot[nranks][P2P_WINDOW]; */
+};
+
+/* P2P_GAVE_UP: the reason is complete. */
+enum p2p_end_state { P2P_GOES_ON, P2P_WRITES, P2P_GAVE_UP };
+
+struct p2p_block {
+	_Alignas(P2P_LINE) uint64_t magic, comm, coordinator;
+	uint32_t epoch, rank, nranks;
+	_Alignas(P2P_LINE) atomic_uint sleepers; /* the one thing that peers write */
+	_Alignas(P2P_LINE) atomic_uint gave_up;	 /* enum p2p_end_state */
+	char reason[REASON_MAX];
+	/* struct p2p_page and its rings, P2P_CHANNELS times */
+};
+
+/* A rank's channel, as seen from here. */
+struct p2p_view {
+	struct p2p_page *page;
+	struct p2p_count *taken; /* by the peer that sent */
+	struct p2p_slot *slot;	 /* by the peer it goes to, P2P_WINDOW each */
+};
+
+struct p2p_peer {
+	struct peermem *mem; /* NULL: this rank's own, or not reached */
+	uint64_t device_id;
+	int pid; /* 0: not seen from here */
+	bool reached;
+	struct p2p_block *block; /* its own block too */
+	struct p2p_view view[P2P_CHANNELS];
+};
+
+/* What this rank knows of one channel; one thread at a time works on it. */
+struct p2p_channel {
+	_Atomic uint64_t turn; /* that may begin */
+	uint64_t arrivals;
+	uint64_t *sent, *received, *lent; /* messages by peer; lent: the last that was not copied, + 1 */
+	void **at;			  /* by rank, for p2p_shared and its like */
+};
+
+struct p2p_lane {
+	struct comm *comm;
+	struct devmem *mem;
+	struct p2p_block *block;
+	uint32_t rank, nranks;
+	bool joined, whole;
+	unsigned spins;
+	atomic_bool aborted;
+	uint64_t turns; /* given away; under the xport's lock */
+	unsigned holds; /* the same */
+	struct p2p_peer *peer;
+	struct p2p_channel channel[P2P_CHANNELS];
+};
+
+/* Make the lane of a communicator that is being attached: its block, and the peers' memory as far as
+ * it can be mapped. NULL: no lane, for whatever reason, or out of memory. */
+struct p2p_lane *p2p_lane_new(struct comm *c, const struct xport_peer *peers);
+void p2p_lane_free(struct p2p_lane *l);
+
+/* The peers' blocks, by rank; 0: not reached. RC_BADDATA when one is not what it should be. */
+enum rc p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err);
+
+/*
+ * Wait until a counter of a peer's block is at least n. what: "nothing from".
+ */
+enum rc p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+		  const char *what, struct err *err);
+
+/* Publish: the counter of the own block is n now. */
+void p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n);
+
+#endif

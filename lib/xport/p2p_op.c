@@ -1,0 +1,302 @@
+/* A collective over a lane: chunks, syncs, what the ranks share. */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "xport/p2p_impl.h"
+
+#define TURN_YIELDS 1000 /* between looks at the clock */
+
+static unsigned
+channel_number(const struct p2p_op *o)
+{
+	return (unsigned)(o->turn % P2P_CHANNELS);
+}
+
+static struct p2p_view *
+view(const struct p2p_op *o, uint32_t r)
+{
+	return &o->lane->peer[r].view[channel_number(o)];
+}
+
+static enum rc
+disagree(const struct p2p_op *o, uint32_t r, struct err *err)
+{
+	return err_set(err, RC_BADDATA,
+		       "rank %u (device %016" PRIx64
+		       ") runs something else: the ranks disagree on the operation",
+		       r, o->lane->peer[r].device_id);
+}
+
+/* Why no operation can begin any more, if so. */
+static enum rc
+verdict(const struct p2p_lane *l, struct err *err)
+{
+	struct comm *c = l->comm;
+
+	if (atomic_load(&l->block->gave_up) == P2P_GAVE_UP)
+		return err_set(err, RC_ABORTED, "%s", l->block->reason);
+	if (!atomic_load(&l->aborted))
+		return RC_OK;
+	pthread_mutex_lock(&c->x->lock);
+	err_set(err, RC_ABORTED, "%s", c->aborted);
+	pthread_mutex_unlock(&c->x->lock);
+	return RC_ABORTED;
+}
+
+enum rc
+p2p_begin(struct p2p_op *o, struct err *err)
+{
+	struct p2p_lane *l = o->lane;
+	uint64_t deadline = 0;
+	enum rc rc = verdict(l, err);
+
+	o->channel = &l->channel[channel_number(o)];
+	/* The turn before on this channel: another stream of this device has it. */
+	for (unsigned i = 1; rc == RC_OK && atomic_load(&o->channel->turn) != o->turn; i++) {
+		sched_yield();
+		if (i % TURN_YIELDS)
+			continue;
+		if (!deadline)
+			deadline = clock_now_ns() + l->comm->op_timeout_ns;
+		rc = verdict(l, err);
+		if (rc == RC_OK && clock_now_ns() >= deadline)
+			rc = err_set(err, RC_TIMEOUT,
+				     "waits for a collective of this communicator that is queued "
+				     "before it on another stream");
+	}
+	return rc;
+}
+
+/* ---- chunks */
+
+bool
+p2p_room(const struct p2p_op *o, uint32_t peer)
+{
+	const struct p2p_lane *l = o->lane;
+
+	return o->channel->sent[peer] - atomic_load(&view(o, peer)->taken[l->rank].n) < P2P_WINDOW;
+}
+
+enum rc
+p2p_send(struct p2p_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+{
+	struct p2p_lane *l = o->lane;
+	struct p2p_channel *ch = o->channel;
+	uint64_t s = ch->sent[peer];
+	struct p2p_slot *slot = &view(o, l->rank)->slot[peer * P2P_WINDOW + s % P2P_WINDOW];
+	enum rc rc = RC_OK;
+
+	if (s >= P2P_WINDOW)
+		rc = p2p_await(o, peer, &view(o, peer)->taken[l->rank].n, s + 1 - P2P_WINDOW,
+			       "chunks not taken by", err);
+	if (rc != RC_OK)
+		return rc;
+	slot->nbytes = (uint32_t)nbytes;
+	slot->kind = o->kind;
+	slot->offset = nbytes > P2P_INLINE ? devmem_offset(l->mem, data) : 0;
+	if (nbytes <= P2P_INLINE)
+		memcpy(slot->bytes, data ? data : "", data ? nbytes : 0);
+	else if (slot->offset == 0)
+		return err_set(err, RC_INTERNAL, "what is sent is not in the device's memory");
+	else
+		ch->lent[peer] = s + 1;
+	ch->sent[peer] = s + 1;
+	p2p_publish(l, &slot->seq, s + 1);
+	return RC_OK;
+}
+
+enum rc
+p2p_recv(struct p2p_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
+{
+	const struct p2p_lane *l = o->lane;
+	uint64_t s = o->channel->received[peer];
+	struct p2p_slot *slot = &view(o, peer)->slot[l->rank * P2P_WINDOW + s % P2P_WINDOW];
+	enum rc rc = p2p_await(o, peer, &slot->seq, s + 1, "nothing from", err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (slot->kind != o->kind)
+		return disagree(o, peer, err);
+	*nbytes = slot->nbytes;
+	*data = slot->bytes;
+	if (*nbytes > P2P_INLINE)
+		*data = peermem_at(l->peer[peer].mem, slot->offset, *nbytes);
+	return *data ? RC_OK : disagree(o, peer, err);
+}
+
+void
+p2p_release(struct p2p_op *o, uint32_t peer)
+{
+	p2p_publish(o->lane, &view(o, o->lane->rank)->taken[peer].n,
+		    ++o->channel->received[peer]);
+}
+
+/* ---- syncs */
+
+static struct p2p_arrival *
+arrival(const struct p2p_op *o, uint32_t r)
+{
+	return &view(o, r)->page->arrival[o->channel->arrivals % 2];
+}
+
+/* Publish this rank's arrival, which is filled in, and wait for all. */
+static enum rc
+meet(struct p2p_op *o, struct err *err)
+{
+	struct p2p_lane *l = o->lane;
+	uint64_t n = o->channel->arrivals;
+	struct p2p_arrival *own = arrival(o, l->rank);
+	enum rc rc = RC_OK;
+
+	own->kind = o->kind;
+	p2p_publish(l, &own->seq, n);
+	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
+		struct p2p_arrival *a = arrival(o, r);
+
+		if (r == l->rank)
+			continue;
+		rc = p2p_await(o, r, &a->seq, n, "nothing from", err);
+		if (rc == RC_OK && (a->kind != own->kind || a->nbytes != own->nbytes))
+			rc = disagree(o, r, err);
+	}
+	return rc;
+}
+
+enum rc
+p2p_sync(struct p2p_op *o, struct err *err)
+{
+	const struct p2p_lane *l = o->lane;
+	struct p2p_arrival *own;
+
+	o->channel->arrivals++;
+	own = arrival(o, l->rank);
+	own->in = o->in ? devmem_offset(l->mem, o->in) : 0;
+	own->out = o->out ? devmem_offset(l->mem, o->out) : 0;
+	own->nbytes = 0;
+	return meet(o, err);
+}
+
+enum rc
+p2p_share(struct p2p_op *o, const void *data, size_t nbytes, struct err *err)
+{
+	const struct p2p_lane *l = o->lane;
+	struct p2p_arrival *own;
+
+	if (nbytes > P2P_SHARE_MAX)
+		return err_set(err, RC_INTERNAL, "%zu bytes shared, at most %u", nbytes,
+			       P2P_SHARE_MAX);
+	o->channel->arrivals++;
+	own = arrival(o, l->rank);
+	own->nbytes = (uint32_t)nbytes;
+	memcpy(nbytes <= P2P_INLINE ? own->bytes
+				    : view(o, l->rank)->page->share[o->channel->arrivals % 2],
+	       data, nbytes);
+	return meet(o, err);
+}
+
+enum rc
+p2p_shared(struct p2p_op *o, const void *const **by_rank, struct err *err)
+{
+	const struct p2p_lane *l = o->lane;
+	void **at = o->channel->at;
+
+	(void)err;
+	for (uint32_t r = 0; r < l->nranks; r++) {
+		struct p2p_arrival *a = arrival(o, r);
+
+		at[r] = a->nbytes <= P2P_INLINE
+			    ? a->bytes
+			    : view(o, r)->page->share[o->channel->arrivals % 2];
+	}
+	*by_rank = (const void *const *)at;
+	return RC_OK;
+}
+
+/* A range of what a rank has shown; NULL: it is not in its memory. */
+static void *
+shown(const struct p2p_op *o, uint32_t r, void *own, uint64_t offset, uint64_t from,
+      uint64_t nbytes)
+{
+	if (r == o->lane->rank)
+		return own ? (unsigned char *)own + from : NULL;
+	if (offset == 0 || from > UINT64_MAX - offset)
+		return NULL;
+	return peermem_at(o->lane->peer[r].mem, offset + from, nbytes);
+}
+
+enum rc
+p2p_ins(struct p2p_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
+	struct err *err)
+{
+	void **at = o->channel->at;
+
+	for (uint32_t r = 0; r < o->lane->nranks; r++) {
+		at[r] = shown(o, r, (void *)o->in, arrival(o, r)->in, from, nbytes);
+		if (!at[r])
+			return disagree(o, r, err);
+	}
+	*by_rank = (const void *const *)at;
+	return RC_OK;
+}
+
+enum rc
+p2p_outs(struct p2p_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank, struct err *err)
+{
+	void **at = o->channel->at + o->lane->nranks;
+
+	for (uint32_t r = 0; r < o->lane->nranks; r++) {
+		at[r] = shown(o, r, o->out, arrival(o, r)->out, from, nbytes);
+		if (!at[r])
+			return disagree(o, r, err);
+	}
+	*by_rank = at;
+	return RC_OK;
+}
+
+/* ---- the end */
+
+static void
+give_up(struct p2p_lane *l, const struct err *err)
+{
+	struct p2p_block *b = l->block;
+	bool passed_on = err->rc == RC_ABORTED;
+
+	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){P2P_GOES_ON}, P2P_WRITES))
+		return;
+	if (passed_on)
+		snprintf(b->reason, sizeof b->reason, "%.*s", (int)sizeof b->reason - 1, err->text);
+	else
+		snprintf(b->reason, sizeof b->reason,
+			 "rank %u (device %016" PRIx64 ") gave up: %.300s", l->rank,
+			 l->comm->x->device_id, err->text);
+	atomic_store_explicit(&b->gave_up, P2P_GAVE_UP, memory_order_release);
+}
+
+/* Until the peers have read all that they were lent. */
+static enum rc
+settle(struct p2p_op *o, struct err *err)
+{
+	struct p2p_lane *l = o->lane;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++)
+		if (o->channel->lent[r])
+			rc = p2p_await(o, r, &view(o, r)->taken[l->rank].n, o->channel->lent[r],
+				       "chunks not taken by", err);
+	return rc;
+}
+
+enum rc
+p2p_end(struct p2p_op *o, enum xport_ending how, struct err *err)
+{
+	enum rc rc = how == XPORT_COMPLETE ? settle(o, err) : err->rc;
+
+	if (rc != RC_OK)
+		give_up(o->lane, err);
+	else
+		atomic_store(&o->channel->turn, o->turn + P2P_CHANNELS);
+	return rc;
+}

@@ -1,0 +1,157 @@
+/*
+ * Waiting for a peer's counter: spinning while that is likely to be short, then giving the core
+ * away, then sleeping. Where ranks have to share cores there is no spinning: whoever is waited for
+ * may need this very core.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "xport/p2p_impl.h"
+
+#define YIELDS	     1000 /* before sleeping */
+#define YIELDS_CHECK 32	  /* between looking whether to go on */
+#define SLEEP_NS     (1 * NS_PER_MS)
+#define SLEEP_MOST   (20 * NS_PER_MS)
+
+static void
+pause_core(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* The half of a counter that changes: a futex is 32 bits. */
+static uint32_t *
+futex_word(_Atomic uint64_t *word)
+{
+	uint32_t *half = (uint32_t *)(void *)word;
+
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? half : half + 1;
+}
+
+static void
+futex_sleep(_Atomic uint64_t *word, uint64_t seen, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_SEC),
+			      .tv_nsec = (long)(ns % NS_PER_SEC)};
+
+	syscall(SYS_futex, futex_word(word), FUTEX_WAIT, (uint32_t)seen, &ts, NULL, 0);
+}
+
+void
+p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n)
+{
+	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
+	atomic_store(word, n);
+	if (atomic_load(&l->block->sleepers))
+		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Whether the operation can go on at all. */
+static enum rc
+verdict(const struct p2p_op *o, struct err *err)
+{
+	const struct p2p_lane *l = o->lane;
+
+	if (atomic_load_explicit(&l->aborted, memory_order_relaxed)) {
+		struct comm *c = l->comm;
+
+		pthread_mutex_lock(&c->x->lock);
+		err_set(err, RC_ABORTED, "%s", c->aborted);
+		pthread_mutex_unlock(&c->x->lock);
+		return RC_ABORTED;
+	}
+	for (uint32_t r = 0; r < l->nranks; r++) {
+		const struct p2p_peer *p = &l->peer[r];
+
+		if (p->reached && atomic_load_explicit(&p->block->gave_up, memory_order_acquire) ==
+				      P2P_GAVE_UP)
+			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof p->block->reason - 1,
+				       p->block->reason);
+	}
+	return RC_OK;
+}
+
+/* A process that has ended will not publish anything more. */
+static enum rc
+still_there(const struct p2p_op *o, uint32_t peer, struct err *err)
+{
+	const struct p2p_peer *p = &o->lane->peer[peer];
+
+	if (!p->pid || kill(p->pid, 0) == 0 || errno != ESRCH)
+		return RC_OK;
+	return err_set(err, RC_UNREACHABLE,
+		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", peer,
+		       p->device_id, p->pid);
+}
+
+static enum rc
+sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+	  uint64_t deadline, const char *what, struct err *err)
+{
+	uint64_t ns = SLEEP_NS, seen;
+
+	while ((seen = atomic_load(word)) < n) {
+		enum rc rc = verdict(o, err);
+
+		if (rc == RC_OK)
+			rc = still_there(o, peer, err);
+		/* What it published before it ended counts. */
+		if (rc == RC_UNREACHABLE && atomic_load(word) >= n)
+			return RC_OK;
+		if (rc == RC_OK && clock_now_ns() >= deadline)
+			rc = err_set(
+			    err, RC_TIMEOUT,
+			    "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
+			    (double)(o->lane->comm->op_timeout_ns + o->late_ns) / 1e9, what, peer,
+			    o->lane->peer[peer].device_id);
+		if (rc != RC_OK)
+			return rc;
+		if (o->idle)
+			o->idle(o->idle_arg);
+		futex_sleep(word, seen, ns);
+		if (ns < SLEEP_MOST)
+			ns *= 2;
+	}
+	return RC_OK;
+}
+
+enum rc
+p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+	  const char *what, struct err *err)
+{
+	struct p2p_block *b = o->lane->peer[peer].block;
+	uint64_t deadline;
+	enum rc rc;
+
+	if (atomic_load_explicit(word, memory_order_acquire) >= n)
+		return RC_OK;
+	for (unsigned i = 0; i < o->lane->spins; i++) {
+		pause_core();
+		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+			return RC_OK;
+	}
+	for (unsigned i = 1; i <= YIELDS; i++) {
+		sched_yield();
+		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+			return RC_OK;
+		if (i % YIELDS_CHECK == 0 && (rc = verdict(o, err)) != RC_OK)
+			return rc;
+	}
+	deadline = clock_now_ns() + o->lane->comm->op_timeout_ns + o->late_ns;
+	atomic_fetch_add(&b->sleepers, 1);
+	rc = sleep_for(o, peer, word, n, deadline, what, err);
+	atomic_fetch_sub(&b->sleepers, 1);
+	return rc;
+}
