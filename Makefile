@@ -65,8 +65,10 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/gpu_sim.pb-c.h
 	@mkdir -p $(@D)
 	$(compile)
 
-# The reduction and elementwise kernels are loops made for the vectoriser; no one reads errno in them.
-$(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno
+# The reduction and elementwise kernels are loops made for the vectoriser; no one reads errno in
+# them, and no compiler may make an FMA of two operations: results are the same on every processor.
+$(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno \
+    -ffp-contract=off
 
 $(BUILD)/libhouse.a: $(lib_obj)
 	@rm -f $@

@@ -80,6 +80,7 @@ half_widen(uint16_t h)
 	uint32_t r = pick32(mag < (1u << 23), subnormal, normal);
 
 	r = pick32(mag >= (31u << 23), special, r);
+	r = pick32(mag > (31u << 23), special | 0x400000u, r);
 	return f32_of_bits(r | sign);
 }
 

@@ -1,0 +1,56 @@
+/*
+ * reduce_isa.h - the innermost loops of the reductions, once for each instruction set.
+ *
+ * Inside of the room: reduce.c, reduce_many.c and halfvec.c build on them, and a test asks each set
+ * the processor has for the same bits. Unlike the clones of clones.h the sets are chosen by a call,
+ * so they can be named, and are there under the sanitizers.
+ *
+ * The results do not depend on the set: an element's operations are the same IEEE 754 operations in
+ * the same order, as the loops are compiled from one text (reduce_loops.inc), a vector lane holds
+ * one element, no element is reassociated with another, and nothing is contracted to an FMA
+ * (-ffp-contract=off in the Makefile). Only the payload and sign of a NaN that arithmetic made or
+ * passed on are open, as in IEEE 754.
+ */
+#ifndef MEM_REDUCE_ISA_H
+#define MEM_REDUCE_ISA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpusim.h"
+
+#define REDUCE_FOLD_MAX 4 /* sources of one fold */
+
+/* All at any alignment. */
+struct reduce_isa {
+	const char *name;
+
+	/* dst[i] = src[0][i] op ... op src[nsrc-1][i], from the left; 2 <= nsrc <= REDUCE_FOLD_MAX.
+	 * dst may be one of the sources exactly. avg is sum. Not f16, bf16. */
+	void (*fold)(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const src[],
+		     unsigned nsrc, size_t nelem);
+
+	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not f16, bf16. */
+	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);
+
+	/* f16 and bf16, bit for bit as dtype.h's conversions. No overlap. */
+	void (*widen)(enum gpusim_dtype t, float *dst, const void *src, size_t nelem);
+	void (*narrow)(enum gpusim_dtype t, void *dst, const float *src, size_t nelem);
+
+	/* Copy past the caches. No overlap. Others see it in order after reduce_isa_fence. */
+	void (*stream)(void *dst, const void *src, size_t nbytes);
+};
+
+/* The i-th instruction set of this processor, the best first and the portable one last; then NULL.
+ * They live for ever. */
+const struct reduce_isa *reduce_isa_at(unsigned i);
+
+/* Order what `stream` stored before the stores that follow. */
+void reduce_isa_fence(void);
+
+/* reduce_many on one instruction set, which the processor must have. */
+void reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op op,
+		    void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
+		    size_t nelem, unsigned flags);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * Design notes. The vectors are taken in blocks that stay in the first-level cache: all sources of
+ * a block are folded, up to REDUCE_FOLD_MAX at a time, the last fold writes the block's result, and
+ * from there it is copied to the other destinations. A block's destinations are written after its
+ * sources were read, so a destination may be any source. Only f16 and bf16, which are folded in
+ * f32, and folds that go on need a buffer.
+ */
+#include "mem/reduce_many.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "mem/dtype.h"
+#include "mem/reduce_isa.h"
+
+#define BLOCK_BYTES 4096
+#define LINE	    64	 /* bytes of a cache line */
+#define BLOCK_HALF  1024 /* elements of f16 and bf16 */
+#define ALIAS_MAX   64	 /* sources among which a destination is looked for */
+
+struct many {
+	const struct reduce_isa *isa;
+	enum gpusim_dtype t;
+	enum gpusim_op op;
+	void *const *dst;
+	const void *const *src;
+	unsigned ndst, nsrc;
+	bool stream;
+	size_t size; /* bytes of an element */
+};
+
+static bool
+is_half(enum gpusim_dtype t)
+{
+	return t == GPUSIM_F16 || t == GPUSIM_BF16;
+}
+
+static const void *
+src_at(const struct many *m, unsigned k, size_t off)
+{
+	return (const unsigned char *)m->src[k] + off;
+}
+
+static void *
+dst_at(const struct many *m, unsigned j, size_t off)
+{
+	return (unsigned char *)m->dst[j] + off;
+}
+
+/* Some n of the elements, off bytes on: reduced into out, which may be a destination. */
+static void
+fold_block(const struct many *m, void *out, size_t off, size_t n)
+{
+	_Alignas(64) unsigned char acc[BLOCK_BYTES];
+	const void *group[REDUCE_FOLD_MAX];
+	unsigned taken = 0, g = 0;
+	bool last;
+
+	do {
+		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
+			group[g++] = src_at(m, taken++, off);
+		last = taken == m->nsrc;
+		m->isa->fold(m->t, m->op, last ? out : acc, group, g, n);
+		group[0] = acc;
+		g = 1;
+	} while (!last);
+	if (m->op == GPUSIM_AVG)
+		m->isa->divide(m->t, out, n, m->nsrc);
+}
+
+static void
+fold_half_block(const struct many *m, void *out, size_t off, size_t n)
+{
+	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF];
+	const void *group[REDUCE_FOLD_MAX] = {wide[0], wide[1], wide[2], wide[3]};
+	unsigned taken = 0, g = 0;
+
+	while (taken < m->nsrc) {
+		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
+			m->isa->widen(m->t, wide[g++], src_at(m, taken++, off), n);
+		m->isa->fold(GPUSIM_F32, m->op, wide[0], group, g, n);
+		g = 1;
+	}
+	if (m->op == GPUSIM_AVG)
+		m->isa->divide(GPUSIM_F32, wide[0], n, m->nsrc);
+	m->isa->narrow(m->t, out, wide[0], n);
+}
+
+/* A destination that was just read is in the cache, and storing past it gains nothing. */
+static bool
+is_source(const struct many *m, const void *dst)
+{
+	unsigned k;
+
+	for (k = 0; k < m->nsrc && k < ALIAS_MAX; k++) {
+		if (m->src[k] == dst)
+			return true;
+	}
+	return false;
+}
+
+static void
+put_block(const struct many *m, unsigned j, size_t off, const void *block, size_t nbytes)
+{
+	if (m->stream && !is_source(m, m->dst[j]))
+		m->isa->stream(dst_at(m, j, off), block, nbytes);
+	else
+		memcpy(dst_at(m, j, off), block, nbytes);
+}
+
+static void
+reduce_block(const struct many *m, size_t off, size_t n)
+{
+	_Alignas(64) unsigned char staged[BLOCK_BYTES];
+	void *out = m->stream ? staged : dst_at(m, 0, off);
+	unsigned j;
+
+	if (is_half(m->t))
+		fold_half_block(m, out, off, n);
+	else
+		fold_block(m, out, off, n);
+	for (j = m->stream ? 0 : 1; j < m->ndst; j++)
+		put_block(m, j, off, out, n * m->size);
+}
+
+/* One source, which folds to itself. */
+static void
+copy_block(const struct many *m, size_t off, size_t n)
+{
+	const void *from = src_at(m, 0, off);
+	unsigned j;
+
+	for (j = 0; j < m->ndst; j++) {
+		if (m->dst[j] != m->src[0])
+			put_block(m, j, off, from, n * m->size);
+	}
+}
+
+/* One source, or few for one destination, go straight from place to place. */
+static bool
+is_straight(const struct many *m)
+{
+	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && m->op != GPUSIM_AVG &&
+	       !is_half(m->t);
+}
+
+void
+reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op op,
+	       void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
+	       size_t nelem, unsigned flags)
+{
+	struct many m = {isa, t, op, dst, src, ndst, nsrc, (flags & REDUCE_STREAM) != 0, 0};
+	size_t block, n, i, end;
+
+	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)op >= GPUSIM_NOPS || !ndst || !nsrc)
+		return;
+	m.size = dtype_size(t);
+	block = is_half(t) ? BLOCK_HALF : BLOCK_BYTES / m.size;
+	/* The first block ends where a line of the first destination does. */
+	end = is_straight(&m) ? nelem : block - -(uintptr_t)dst[0] % LINE / m.size;
+	for (i = 0; i < nelem; i += n, end = block) {
+		n = nelem - i < end ? nelem - i : end;
+		if (nsrc == 1)
+			copy_block(&m, i * m.size, n);
+		else
+			reduce_block(&m, i * m.size, n);
+	}
+	if (m.stream)
+		reduce_isa_fence();
+}
+
+void
+reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
+	    const void *const src[], unsigned nsrc, size_t nelem, unsigned flags)
+{
+	reduce_many_on(reduce_isa_at(0), t, op, dst, ndst, src, nsrc, nelem, flags);
+}
+
+void
+mem_stream_copy(void *dst, const void *src, size_t nbytes)
+{
+	reduce_isa_at(0)->stream(dst, src, nbytes);
+	reduce_isa_fence();
+}

@@ -1,0 +1,37 @@
+/*
+ * reduce_many.h - elementwise reduction of many whole vectors into many, in one pass over memory.
+ */
+#ifndef MEM_REDUCE_MANY_H
+#define MEM_REDUCE_MANY_H
+
+#include <stddef.h>
+
+#include "gpusim.h"
+
+enum reduce_flags {
+	REDUCE_STREAM = 1, /* the destinations are larger than the caches: store past them */
+};
+
+/*
+ * reduce_many - dst[j][i] = src[0][i] op src[1][i] op ... op src[nsrc-1][i], j < ndst, i < nelem.
+ *
+ *	dst	ndst >= 1 vectors. Each may be one of the sources exactly; no other overlap
+ *	src	nsrc >= 1 vectors, all at any alignment
+ *	op	avg adds, and divides by nsrc at the end (integers truncate toward zero)
+ *	flags	of enum reduce_flags. With REDUCE_STREAM everything is stored, as seen by other
+ *		threads and processes, in order before whatever the caller stores next
+ *
+ * Reduced from the left in the order of sources, each element by itself, so whoever reduces the
+ * same sources gets the same bits, on every instruction set and however the vector is cut (but for
+ * the payload and sign of NaNs; see reduce_isa.h for why). f16 and bf16 accumulate in f32 over all
+ * sources, avg divides there, and the result is rounded once. One source is copied as it is. Else
+ *as reduce_apply.
+ */
+void reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
+		 const void *const src[], unsigned nsrc, size_t nelem, unsigned flags);
+
+/* mem_stream_copy - memcpy that leaves the destination out of the caches, and is stored in order
+ * before whatever the caller stores next. For copies larger than the caches. */
+void mem_stream_copy(void *dst, const void *src, size_t nbytes);
+
+#endif

@@ -1,0 +1,325 @@
+/* Every instruction set of this processor against one element at a time: each type and operation,
+ * at awkward counts, addresses, numbers of vectors, in place and past the caches. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem/dtype.h"
+#include "mem/reduce_isa.h"
+#include "mem/reduce_many.h"
+
+#include "reduce_ref.h"
+#include "tap.h"
+
+#define MAX_VECTORS 9
+#define MAX_NELEM   2500 /* more than two blocks of the narrowest but i8 */
+#define ROOM	    (8 * MAX_NELEM + 128)
+
+static unsigned char source[MAX_VECTORS][ROOM], place[2 * MAX_VECTORS][ROOM], want[8 * MAX_NELEM];
+
+static bool
+is_half(enum gpusim_dtype t)
+{
+	return t == GPUSIM_F16 || t == GPUSIM_BF16;
+}
+
+#define REF_DIVIDE(type)                 \
+	do {                             \
+		type v;                  \
+		memcpy(&v, p, sizeof v); \
+		v = (type)(v / (type)n); \
+		memcpy(p, &v, sizeof v); \
+	} while (0)
+
+static void
+ref_divide(enum gpusim_dtype t, void *p, unsigned n)
+{
+	switch (t) {
+	case GPUSIM_F64:
+		REF_DIVIDE(double);
+		break;
+	case GPUSIM_F32:
+		REF_DIVIDE(float);
+		break;
+	case GPUSIM_I8:
+		REF_DIVIDE(int8_t);
+		break;
+	case GPUSIM_U8:
+		REF_DIVIDE(uint8_t);
+		break;
+	case GPUSIM_I32:
+		REF_DIVIDE(int32_t);
+		break;
+	case GPUSIM_U32:
+		REF_DIVIDE(uint32_t);
+		break;
+	case GPUSIM_I64:
+		REF_DIVIDE(int64_t);
+		break;
+	default:
+		REF_DIVIDE(uint64_t);
+		break;
+	}
+}
+
+static void
+to_f32(enum gpusim_dtype t, void *p)
+{
+	uint16_t h;
+	float f;
+
+	memcpy(&h, p, 2);
+	f = t == GPUSIM_F16 ? half_to_f32(h) : bf16_to_f32(h);
+	memcpy(p, &f, 4);
+}
+
+static void
+from_f32(enum gpusim_dtype t, void *p)
+{
+	uint16_t h;
+	float f;
+
+	memcpy(&f, p, 4);
+	h = t == GPUSIM_F16 ? half_from_f32(f) : bf16_from_f32(f);
+	memcpy(p, &h, 2);
+}
+
+/* One element of nsrc vectors, as the header says. */
+static void
+ref_many(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const src[], unsigned nsrc,
+	 size_t i)
+{
+	enum gpusim_dtype in = is_half(t) ? GPUSIM_F32 : t;
+	size_t size = dtype_size(t);
+	unsigned char acc[8], x[8];
+	unsigned k;
+
+	memcpy(acc, (const unsigned char *)src[0] + i * size, size);
+	if (nsrc > 1 && is_half(t))
+		to_f32(t, acc);
+	for (k = 1; k < nsrc; k++) {
+		memcpy(x, (const unsigned char *)src[k] + i * size, size);
+		if (is_half(t))
+			to_f32(t, x);
+		ref_one(in, op, acc, acc, x);
+	}
+	if (nsrc > 1 && op == GPUSIM_AVG)
+		ref_divide(in, acc, nsrc);
+	if (nsrc > 1 && is_half(t))
+		from_f32(t, acc);
+	memcpy((unsigned char *)dst + i * size, acc, size);
+}
+
+struct trial {
+	enum gpusim_dtype t;
+	enum gpusim_op op;
+	unsigned nsrc, ndst,
+	    inplace;  /* the first so many destinations are sources, the last first */
+	unsigned off; /* how far from aligned, a different way for each vector */
+	unsigned flags;
+	size_t nelem;
+};
+
+/* The vectors of a trial, the sources' contents in their places. */
+static void
+lay_out(const struct trial *c, void *dst[], const void *src[])
+{
+	size_t nbytes = c->nelem * dtype_size(c->t);
+	unsigned k;
+
+	for (k = 0; k < c->nsrc; k++) {
+		src[k] = place[k] + 16 + (c->off * (k + 1)) % 64;
+		memcpy((void *)src[k], source[k], nbytes);
+	}
+	for (k = 0; k < c->ndst; k++) {
+		dst[k] = place[MAX_VECTORS + k] + 16 + (c->off + c->off / 2 * k) % 64;
+		if (k < c->inplace)
+			dst[k] = (void *)src[c->nsrc - 1 - k];
+		((unsigned char *)dst[k])[-1] = 0x5a;
+		((unsigned char *)dst[k])[nbytes] = 0x5a;
+	}
+}
+
+/* The first wrong element of any destination, or -1; nelem for a byte beside it. */
+static long
+wrong_at(const struct trial *c, void *const dst[])
+{
+	size_t size = dtype_size(c->t), i;
+	const unsigned char *d;
+	unsigned k;
+
+	for (k = 0; k < c->ndst; k++) {
+		d = dst[k];
+		if (d[-1] != 0x5a || d[c->nelem * size] != 0x5a)
+			return (long)c->nelem;
+		if (k && memcmp(d, dst[0], c->nelem * size) != 0)
+			return 0;
+		if (memcmp(d, want, c->nelem * size) == 0)
+			continue;
+		for (i = 0; i < c->nelem; i++) {
+			if (!same(c->t, want + i * size, d + i * size))
+				return (long)i;
+		}
+	}
+	return -1;
+}
+
+static bool
+try_all(const struct trial *c)
+{
+	const void *src[MAX_VECTORS];
+	const struct reduce_isa *isa;
+	void *dst[MAX_VECTORS];
+	unsigned i;
+	long bad;
+
+	for (i = 0; i < c->nsrc; i++) {
+		fill(c->t, source[i], c->nelem);
+		src[i] = source[i];
+	}
+	for (i = 0; i < c->nelem; i++)
+		ref_many(c->t, c->op, want, src, c->nsrc, i);
+	for (i = 0; (isa = reduce_isa_at(i)); i++) {
+		lay_out(c, dst, src);
+		reduce_many_on(isa, c->t, c->op, dst, c->ndst, src, c->nsrc, c->nelem, c->flags);
+		bad = wrong_at(c, dst);
+		if (bad < 0)
+			continue;
+		printf("# %s: element %ld of %zu, %u sources, %u destinations, %u in place, "
+		       "offset %u, flags %u\n",
+		       isa->name, bad, c->nelem, c->nsrc, c->ndst, c->inplace, c->off, c->flags);
+		return false;
+	}
+	return true;
+}
+
+static void
+test_many(enum gpusim_dtype t, enum gpusim_op op)
+{
+	static const size_t counts[] = {0,  1,	2,  3,	7,   8,	  15,  16,   17,
+					31, 33, 63, 65, 127, 257, 513, 1025, MAX_NELEM};
+	struct trial c = {.t = t, .op = op};
+	bool good = true;
+	unsigned k;
+	size_t n;
+
+	for (n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+		c.nelem = counts[n];
+		for (c.nsrc = 1; c.nsrc <= MAX_VECTORS; c.nsrc++) {
+			for (k = 0; k < 4; k++) {
+				c.ndst = 1 + (unsigned)(rnd() % 4);
+				c.inplace = (unsigned)(rnd() % 3);
+				if (c.inplace > c.ndst || c.inplace > c.nsrc)
+					c.inplace = 0;
+				c.off = rnd() % 4 ? (unsigned)(rnd() % 64) : 0;
+				c.flags = k % 2 ? REDUCE_STREAM : 0;
+				good = good && try_all(&c);
+			}
+		}
+	}
+	ok(good, "%s %s", dtype_name(t), op_name(op));
+}
+
+/* Numbers of vectors that no array here has room for: the same few, many times. */
+static void
+test_crowd(unsigned nsrc, unsigned ndst)
+{
+	const void **src = malloc(nsrc * sizeof *src);
+	unsigned char *room = malloc(3u * ndst);
+	void **dst = malloc(ndst * sizeof *dst);
+	bool good = src && dst && room;
+	static unsigned char one[3] = {1, 2, 3};
+	unsigned k;
+
+	for (k = 0; good && k < nsrc; k++)
+		src[k] = one;
+	for (k = 0; good && k < ndst; k++)
+		dst[k] = room + 3 * (size_t)k;
+	if (good)
+		reduce_many(GPUSIM_U8, GPUSIM_SUM, dst, ndst, src, nsrc, 3, REDUCE_STREAM);
+	for (k = 0; good && k < 3 * ndst; k++)
+		good = room[k] == (unsigned char)(nsrc * (k % 3 + 1));
+	ok(good, "%u sources, %u destinations", nsrc, ndst);
+	free(src);
+	free(dst);
+	free(room);
+}
+
+static void
+test_stream_copy(void)
+{
+	size_t from, to, n;
+	bool good = true;
+
+	for (n = 0; n < 200; n += n < 70 ? 1 : 17) {
+		for (from = 1; from < 65; from += 9) {
+			for (to = 1; to <= 65; to++) {
+				fill(GPUSIM_U8, source[0], n + from);
+				memset(place[0], 0x5a, n + to + 1);
+				mem_stream_copy(place[0] + to, source[0] + from, n);
+				good = good && place[0][to - 1] == 0x5a &&
+				       place[0][to + n] == 0x5a &&
+				       memcmp(place[0] + to, source[0] + from, n) == 0;
+			}
+		}
+	}
+	ok(good, "mem_stream_copy copies so many bytes, between any addresses");
+}
+
+/* The conversions and the division, which no vector of floats may get wrong: all 2^16 halves. */
+static void
+test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
+{
+	static uint16_t h[65536 + 5], back[65536 + 5];
+	static float f[65536 + 5], g;
+	unsigned i, n = 65536 + 5, bad = 0;
+	uint16_t w;
+
+	for (i = 0; i < n; i++)
+		h[i] = (uint16_t)i;
+	isa->widen(t, f, h, n);
+	isa->narrow(t, back, f, n);
+	for (i = 0; i < n; i++) {
+		g = t == GPUSIM_F16 ? half_to_f32(h[i]) : bf16_to_f32(h[i]);
+		w = t == GPUSIM_F16 ? half_from_f32(g) : bf16_from_f32(g);
+		bad += memcmp(&g, &f[i], 4) != 0 || w != back[i];
+	}
+	for (i = 0; i < n; i++) { /* between halves, to round */
+		uint32_t u = (uint32_t)rnd();
+		memcpy(&f[i], &u, 4);
+		if (i % 2)
+			f[i] = (float)(int32_t)u * 0x1p-46f * (float)(1u << i % 32);
+	}
+	isa->narrow(t, back, f, n);
+	for (i = 0; i < n; i++)
+		bad += back[i] != (t == GPUSIM_F16 ? half_from_f32(f[i]) : bf16_from_f32(f[i]));
+	ok(bad == 0, "%s: %s to and from f32, NaNs too", isa->name, dtype_name(t));
+}
+
+int
+main(void)
+{
+	const struct reduce_isa *isa;
+	unsigned char one = 1;
+	const void *src = &one;
+	void *dst = &one;
+	unsigned i;
+	int t, op;
+
+	for (t = 0; t < GPUSIM_NDTYPES; t++) {
+		for (op = 0; op < GPUSIM_NOPS; op++)
+			test_many((enum gpusim_dtype)t, (enum gpusim_op)op);
+	}
+	for (i = 0; (isa = reduce_isa_at(i)); i++) {
+		printf("# %s\n", isa->name);
+		test_halves(isa, GPUSIM_F16);
+		test_halves(isa, GPUSIM_BF16);
+	}
+	test_crowd(65535, 2);
+	test_crowd(3, 65535);
+	test_stream_copy();
+	reduce_many((enum gpusim_dtype)99, GPUSIM_SUM, &dst, 1, &src, 1, 1, 0);
+	reduce_many(GPUSIM_U8, (enum gpusim_op)99, &dst, 1, &src, 1, 1, 0);
+	ok(one == 1, "a number that is no type or operation touches nothing");
+	return tap_done();
+}
