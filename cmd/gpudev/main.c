@@ -129,6 +129,27 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	}
 }
 
+/* NCCL's two variables: whether peers may map the memory. */
+static enum rc
+apply_p2p(struct options *o, struct err *err)
+{
+	const char *disable = getenv("GPUSIM_P2P_DISABLE"), *level = getenv("GPUSIM_P2P_LEVEL");
+
+	if (disable && *disable && strcmp(disable, "0") != 0) {
+		if (strcmp(disable, "1") != 0)
+			return err_set(err, RC_INVAL, "GPUSIM_P2P_DISABLE: '%s' is not 0 or 1",
+				       disable);
+		o->device.mem_private = "GPUSIM_P2P_DISABLE=1";
+	}
+	if (level && *level && strcmp(level, "SYS") != 0) {
+		if (strcmp(level, "LOC") != 0)
+			return err_set(err, RC_INVAL, "GPUSIM_P2P_LEVEL: '%s' is not LOC or SYS",
+				       level);
+		o->device.mem_private = "GPUSIM_P2P_LEVEL=LOC";
+	}
+	return RC_OK;
+}
+
 static enum rc
 parse_options(int argc, char **argv, struct options *o, struct err *err)
 {
@@ -159,7 +180,7 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	if (rc == RC_OK && o->coordinator)
 		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
 	o->device.data_addr = o->data;
-	return rc;
+	return rc == RC_OK ? apply_p2p(o, err) : rc;
 }
 
 /* Serve until told to end. */

@@ -178,6 +178,7 @@ comm_free(struct coord *c, struct comm *comm)
 	c->ncomms--;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		call_cancel(c, &comm->rank[r].call);
+		free(comm->rank[r].mapped);
 		comm->rank[r].dev->ncomms--;
 	}
 	pairs_fini(&comm->pairs);
@@ -217,7 +218,8 @@ comms_reap(struct coord *c)
 	for (struct comm *comm = c->comms; comm; comm = next) {
 		next = comm->next;
 		graphs_reap(c, comm);
-		if (comm->state == COMM_ATTACHING && comm->waiting == 0)
+		if ((comm->state == COMM_ATTACHING || comm->state == COMM_JOINING) &&
+		    comm->waiting == 0)
 			comm_attach_ended(c, comm);
 		if (comm->state == COMM_DETACHING &&
 		    (comm->waiting == 0 || c->now_ms >= comm->detach_ms))
@@ -240,7 +242,7 @@ on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 
 	while (comm && comm->id != id)
 		comm = comm->next;
-	if (!comm || comm->state == COMM_ATTACHING)
+	if (!comm || comm->state == COMM_ATTACHING || comm->state == COMM_JOINING)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
 	if (comm->state == COMM_LIVE)
 		comm_destroy(c, comm);

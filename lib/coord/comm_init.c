@@ -1,6 +1,7 @@
 /*
- * comm_init.c - making a communicator: devices are chosen, reserved, and attached in parallel. If
- * one refuses, all are detached before the client hears of it, so that it can try again at once.
+ * comm_init.c - making a communicator: devices are chosen, reserved, and attached in parallel. Each
+ * says whose memory it could map; who has mapped each other is then told to use it (join). If one
+ * refuses, all are detached before the client hears of it, so that it can try again at once.
  */
 #include "coord/coord_impl.h"
 
@@ -68,16 +69,42 @@ choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err
 	return RC_OK;
 }
 
+/* What the rank offers. Without memory for it, it is reached by sockets. */
+static void
+take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offer)
+{
+	struct member *m = &comm->rank[r];
+
+	if (!offer->block || offer->n_mapped != comm->nranks)
+		return;
+	m->mapped = alloc_zeroed(comm->nranks, sizeof *m->mapped);
+	if (!m->mapped)
+		return;
+	m->block = offer->block;
+	for (uint32_t q = 0; q < comm->nranks; q++)
+		m->mapped[q] = offer->mapped[q];
+}
+
+bool
+comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
+{
+	const struct member *m = &comm->rank[r], *n = &comm->rank[q];
+
+	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
+}
+
 static void
 comm_attached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
 {
 	struct comm *comm = call->owner;
 	struct err err;
 
-	(void)reply;
 	comm->waiting--;
-	if (why->rc == RC_OK)
+	if (why->rc == RC_OK) {
+		if (reply->body_case == GPU_SIM__REPLY__BODY_COMM_ATTACH)
+			take_offer(comm, call->rank, reply->commattach);
 		return;
+	}
 	/* One that refused has nothing to detach. */
 	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
 		comm->rank[call->rank].attached = false;
@@ -217,11 +244,78 @@ answer_init(struct coord *c, struct comm *comm, struct waiter *w)
 	device_msgs_fini(&msgs);
 }
 
+static void
+comm_joined(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+	struct err err;
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc == RC_OK)
+		return;
+	call_blame(NULL, call, why, &err);
+	if (comm->failed.rc == RC_OK)
+		comm->failed = err;
+	act_log(c, "comm %" PRIu64 ": join: %s", comm->id, err.text);
+}
+
+/* Tell one rank whom it reaches by memory; false: nobody. */
+static bool
+join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
+{
+	GpuSim__CommJoinRequest q = GPU_SIM__COMM_JOIN_REQUEST__INIT;
+	struct member *m = &comm->rank[r];
+	struct buf body = {0};
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < comm->nranks; k++) {
+		block[k] = comm_reaches(comm, r, k) ? comm->rank[k].block : 0;
+		n += block[k] != 0;
+	}
+	if (n + 1 < comm->nranks)
+		comm->p2p = false;
+	if (n == 0)
+		return false;
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.n_block = comm->nranks;
+	q.block = block;
+	pack_request(GPU_SIM__REQUEST__BODY_COMM_JOIN, &q.base, NULL, &body);
+	m->call.done = comm_joined;
+	comm->waiting++;
+	call_start(c, &m->call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+	return true;
+}
+
+/* All ranks are attached: let those join that can. False: none can. */
+static bool
+join(struct coord *c, struct comm *comm)
+{
+	uint64_t *block = alloc_zeroed(comm->nranks, sizeof *block);
+	bool any = false;
+
+	comm->p2p = block && comm->nranks > 1;
+	for (uint32_t r = 0; block && r < comm->nranks; r++)
+		any |= join_rank(c, comm, r, block);
+	free(block);
+	if (comm->nranks > 1)
+		act_log(c, "comm %" PRIu64 ": %u ranks, %s", comm->id, comm->nranks,
+			comm->p2p ? "all by memory"
+			: any	  ? "some by memory, some by sockets"
+				  : "all by sockets");
+	return any;
+}
+
 void
 comm_attach_ended(struct coord *c, struct comm *comm)
 {
 	struct waiter *w = waiter_find(c, WAIT_ATTACH, comm->id);
 
+	if (w && comm->failed.rc == RC_OK && comm->state == COMM_ATTACHING && join(c, comm)) {
+		comm->state = COMM_JOINING;
+		return;
+	}
 	if (w && comm->failed.rc == RC_OK) {
 		comm->state = COMM_LIVE;
 		answer_init(c, comm, w);

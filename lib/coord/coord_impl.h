@@ -46,6 +46,8 @@ struct device {
 	uint32_t pid, ordinal;
 	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
 	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
+	char mem_private[WIRE_NAME_MAX];
+	uint64_t mem_dev, mem_inode;
 	uint64_t heard_ms;	/* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	bool lost;
@@ -125,10 +127,12 @@ struct member {
 	struct device *dev;
 	uint64_t incarnation;
 	bool attached; /* or may be */
+	uint64_t block; /* where its control block is; 0: it shares no memory */
+	bool *mapped;	/* by rank; NULL: nobody's memory */
 	struct call call;
 };
 
-enum comm_state { COMM_ATTACHING, COMM_LIVE, COMM_DETACHING };
+enum comm_state { COMM_ATTACHING, COMM_JOINING, COMM_LIVE, COMM_DETACHING };
 
 struct comm {
 	struct comm *next;
@@ -137,7 +141,7 @@ struct comm {
 	struct member *rank;
 	enum comm_state state;
 	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach or detach calls under way */
+	uint32_t waiting;   /* attach, join or detach calls under way */
 	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
@@ -343,8 +347,10 @@ void comm_destroy(struct coord *c, struct comm *comm);
 void comm_free(struct coord *c, struct comm *comm);
 /* Start the detach; comms_reap frees it when that has ended. */
 void comm_detach(struct coord *c, struct comm *comm);
-/* All attaches have ended: live, or detached again. */
+/* All attaches, or joins, have ended: joining, live, or detached again. */
 void comm_attach_ended(struct coord *c, struct comm *comm);
+/* Whether two ranks reach each other by memory. */
+bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
 void comms_device_restarted(struct coord *c, const struct device *d);
 void comms_reap(struct coord *c);
 void comms_tick(struct coord *c);

@@ -128,7 +128,8 @@ check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err 
 		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no memory range",
 			       m->deviceid->value);
 	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
-	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX)
+	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX ||
+	    strlen(m->memprivate) >= WIRE_NAME_MAX)
 		return err_set(err, RC_INVAL,
 			       "device %016" PRIx64 " gives a name of more than %d bytes",
 			       m->deviceid->value, WIRE_NAME_MAX - 1);
@@ -148,6 +149,9 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	snprintf(d->data_address, sizeof d->data_address, "%s", m->dataaddress);
 	snprintf(d->mem_path, sizeof d->mem_path, "%s", m->mempath);
 	snprintf(d->host, sizeof d->host, "%s", m->host);
+	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
+	d->mem_dev = m->memdev;
+	d->mem_inode = m->meminode;
 }
 
 /* Another device's old address: the other cannot be there any more. */

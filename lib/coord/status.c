@@ -33,6 +33,9 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.dataaddress = d->data_address;
 	out->m.mempath = d->mem_path;
 	out->m.host = d->host;
+	out->m.memprivate = d->mem_private;
+	out->m.memdev = d->mem_dev;
+	out->m.meminode = d->mem_inode;
 	out->m.pid = d->pid;
 	out->m.ordinal = d->ordinal;
 	out->m.incarnation = d->incarnation;

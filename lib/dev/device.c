@@ -47,12 +47,15 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->incarnation = net_random();
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
+	/* A shaped link is a network's: who could see through it would not be behind it. */
+	d->mem_private = cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	read_host(d->host, sizeof d->host);
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
+	xc.mem = d->mem_private ? NULL : d->mem;
 	if (rc == RC_OK)
 		rc = xport_new(&xc, &d->xport, err);
 	if (rc == RC_OK) {
@@ -123,6 +126,8 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->address = room->address;
 	m->dataaddress = (char *)xport_address(d->xport);
 	m->mempath = (char *)devmem_path(d->mem);
+	devmem_inode(d->mem, &m->memdev, &m->meminode);
+	m->memprivate = (char *)(d->mem_private ? d->mem_private : "");
 	m->host = d->host;
 	m->pid = (uint32_t)getpid();
 	m->ordinal = d->ordinal;
@@ -179,6 +184,7 @@ device_call(void *device, struct rpc_call *call)
 		serve_memory(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
+	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
 	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
 	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
 		serve_comm(d, call);

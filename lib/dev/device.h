@@ -21,6 +21,7 @@ struct device_config {
 	const char *data_addr;
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
+	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
 };
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);

@@ -25,6 +25,7 @@ struct device {
 	char address[NET_ADDR_MAX];
 	char host[64];
 	enum devmem_keep keep;
+	const char *mem_private; /* static, or NULL */
 	struct devmem *mem;
 	struct xport *xport;
 	struct program_env env;

@@ -1,9 +1,24 @@
-/* CommAttach, CommDetach, CommAbort. */
+/* CommAttach, CommJoin, CommDetach, CommAbort. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "dev/device_impl.h"
+
+/* What of a peer's memory can be mapped here, by what it says of itself. */
+static void
+describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, struct xport_peer *out)
+{
+	if (strcmp(meta->host, d->host) != 0 || *meta->memprivate || !*meta->mempath)
+		return;
+	out->mem = (struct peermem_id){.path = meta->mempath,
+				       .dev = meta->memdev,
+				       .inode = meta->meminode,
+				       .device_id = out->device_id};
+	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
+}
 
 static enum rc
 attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
@@ -22,6 +37,7 @@ attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 
 		peers[r].device_id = meta->deviceid ? meta->deviceid->value : 0;
 		peers[r].data_addr = meta->dataaddress;
+		describe_memory(d, meta, &peers[r]);
 		for (size_t q = 0; q < r && rc == RC_OK; q++)
 			if (peers[q].device_id == peers[r].device_id)
 				rc = err_set(err, RC_INVAL, "ranks %zu and %zu are one device", q,
@@ -31,6 +47,29 @@ attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 		rc = xport_attach(d->xport, &me, peers, err);
 	free(peers);
 	return rc;
+}
+
+/* Answer an attach that has succeeded with what this rank offers. */
+static void
+answer_attach(struct device *d, struct rpc_call *call, const GpuSim__CommAttachRequest *m)
+{
+	GpuSim__CommAttachResponse r = GPU_SIM__COMM_ATTACH_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	bool *mapped = alloc_zeroed(m->n_ranks, sizeof *mapped);
+	protobuf_c_boolean *list = alloc_zeroed(m->n_ranks, sizeof *list);
+
+	if (mapped && list && xport_offer(d->xport, m->commid, m->epoch, &r.block, mapped, NULL) == RC_OK &&
+	    r.block) {
+		for (size_t i = 0; i < m->n_ranks; i++)
+			list[i] = mapped[i];
+		r.n_mapped = m->n_ranks;
+		r.mapped = list;
+	}
+	reply.body_case = GPU_SIM__REPLY__BODY_COMM_ATTACH;
+	reply.commattach = &r;
+	rpc_reply(call, &reply);
+	free(mapped);
+	free(list);
 }
 
 void
@@ -43,8 +82,14 @@ serve_comm(struct device *d, struct rpc_call *call)
 	switch (req->body_case) {
 	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
 		rc = attach(d, req->commattach, &err);
-		if (rc == RC_OK)
-			device_drop_graphs(d, req->commattach->commid);
+		if (rc != RC_OK)
+			break;
+		device_drop_graphs(d, req->commattach->commid);
+		answer_attach(d, call, req->commattach);
+		return;
+	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
+		rc = xport_join(d->xport, req->commjoin->commid, req->commjoin->epoch,
+				req->commjoin->block, (uint32_t)req->commjoin->n_block, &err);
 		break;
 	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
 		rc = xport_detach(d->xport, req->commdetach->commid, &err);

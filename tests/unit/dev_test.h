@@ -97,7 +97,8 @@ nodes_attach(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n, uint32_
 	struct err err = {0};
 
 	for (uint32_t r = 0; r < n; r++)
-		peer[r] = (struct xport_peer){0xd0 + r, v->node[r].addr};
+		peer[r] = (struct xport_peer){.device_id = 0xd0 + r,
+					      .data_addr = v->node[r].addr};
 	for (uint32_t r = 0; r < n; r++) {
 		struct xport_membership m = {.comm = comm,
 					     .coordinator = 1,
