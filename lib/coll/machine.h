@@ -85,7 +85,7 @@ struct machine {
 	const struct plan_args *a;
 	const struct machine_rank *info;
 	bool reduces, mapped; /* mapped: some plan has one-sided steps */
-	size_t words; /* of one element */
+	size_t words;	      /* of one element */
 	struct runner *run;
 	struct channel *channel; /* [from * nranks + to] */
 };
@@ -137,7 +137,8 @@ enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct pla
 bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
 		   bool write, struct err *err);
 
-/* Rank q has ended: it must know that nobody touches its memory any more. RC_FAILED with a sentence.
+/* Rank q has ended: it must know that nobody touches its memory any more. RC_FAILED with a
+ * sentence.
  */
 enum rc machine_left(const struct machine *m, uint32_t q, struct err *err);
 
@@ -150,8 +151,7 @@ bool machine_defined(const struct machine *m, uint32_t r, uint32_t q, uint64_t l
 		     uint64_t count, struct err *err);
 
 /* No chunk that the rank posted out of [lo, +count) may still have to be read. */
-bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count,
-		       struct err *err);
+bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t count, struct err *err);
 
 /* dst = src with the contributions of in added, which must stand for the same element and have none
  * in common. */

@@ -176,6 +176,19 @@ plan_args_check(const struct plan_args *a, struct err *err)
 	return RC_OK;
 }
 
+bool
+plan_algo_mapped(const struct plan_algo *row)
+{
+	struct plan_args a = {.coll = row->coll, .nranks = 2, .root = coll_is_p2p(row->coll)};
+	struct plan p = {0};
+	bool mapped;
+
+	a.nelem = row->coll == GPUSIM_BARRIER ? 0 : 2;
+	mapped = row->build(&a, &p) == RC_OK && p.mapped;
+	plan_fini(&p);
+	return mapped;
+}
+
 /* One rank alone: its output is its input. */
 static enum rc
 build_single(const struct plan_args *a, struct plan *out)

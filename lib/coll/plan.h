@@ -14,10 +14,10 @@
  * until a message that it received since proves the chunk consumed: a transport needs no copy
  * on the way out.
  *
- * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and write
- * it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what a rank
- * did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every rank and
- * writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range that
+ * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and
+ *write it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what a
+ *rank did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every rank
+ *and writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range that
  * another rank writes, nor write what another reads, without a sync between. What STEP_SHARE leaves
  * is a copy: its range may be written at once, and the copy is readable until the rank's next
  * one-sided step but one.
@@ -62,10 +62,10 @@ enum plan_step_kind {
 	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it when op is avg;
 			   * in allreduce, reduce, reducescatter only, once for each element */
 	STEP_SYNC,	  /* wait until every rank has come to this step */
-	STEP_SHARE,	  /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
-	STEP_REDUCE_ALL,  /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
-			   * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
-			   * rank itself; src may be PLAN_SHARED */
+	STEP_SHARE, /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
+	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
+			  * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
+			  * rank itself; src may be PLAN_SHARED */
 };
 
 /* PLAN_SHARED: what the ranks left with their last STEP_SHARE; offset 0 is its first element. */
@@ -118,6 +118,9 @@ extern const struct plan_algo plan_algos[];
 /* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */
 enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 		       struct err *err);
+
+/* Whether its plans have one-sided steps (plan.mapped) when there is more than one rank. */
+bool plan_algo_mapped(const struct plan_algo *row);
 
 /*
  * plan_build - validate the arguments and append one rank's steps.

@@ -126,7 +126,7 @@ struct pair_count {
 struct member {
 	struct device *dev;
 	uint64_t incarnation;
-	bool attached; /* or may be */
+	bool attached;	/* or may be */
 	uint64_t block; /* where its control block is; 0: it shares no memory */
 	bool *mapped;	/* by rank; NULL: nobody's memory */
 	struct call call;

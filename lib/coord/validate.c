@@ -85,6 +85,11 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 		return err_set(err, RC_INVAL, "reduction number %u, there are %u", (uint32_t)k->op,
 			       GPUSIM_NOPS);
 	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
+	if (rc == RC_OK && comm->nranks > 1 && !comm->p2p && plan_algo_mapped(algo))
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s needs every rank's memory mapped, and some ranks of "
+			     "comm %" PRIu64 " are reached by sockets",
+			     algo->name, comm->id);
 	if (rc != RC_OK)
 		return rc;
 	rc = check_shape(k, comm->nranks, rank, err);

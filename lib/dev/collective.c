@@ -50,9 +50,8 @@ receive(const struct route *route, const struct plan_step *s, size_t elem, const
 	struct err *err)
 {
 	size_t nbytes = 0;
-	enum rc rc = by_lane(route, s->peer)
-			 ? p2p_recv(route->p2p, s->peer, data, &nbytes, err)
-			 : xport_recv(route->net, s->peer, data, &nbytes, err);
+	enum rc rc = by_lane(route, s->peer) ? p2p_recv(route->p2p, s->peer, data, &nbytes, err)
+					     : xport_recv(route->net, s->peer, data, &nbytes, err);
 
 	if (rc == RC_OK && nbytes != s->count * elem)
 		rc = err_set(
@@ -147,8 +146,7 @@ run_steps(const struct route *route, const struct inst_coll *c, uint32_t nranks,
 
 			if (s->kind != STEP_SEND)
 				continue;
-			if (posted > *k &&
-			    (c->after[posted] > *k || !can_send(route, s->peer)))
+			if (posted > *k && (c->after[posted] > *k || !can_send(route, s->peer)))
 				break;
 			rc = collective_step(route, c, s, nranks, err);
 		}
@@ -183,7 +181,8 @@ tend(void *net)
 	(void)xport_tend(net, NULL);
 }
 
-/* End the ways of an operation that failed, or came to its end, with rc in err; both get to know. */
+/* End the ways of an operation that failed, or came to its end, with rc in err; both get to know.
+ */
 static enum rc
 end(const struct route *route, enum rc rc, struct err *err)
 {
@@ -208,6 +207,11 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 	size_t k = 0;
 	enum rc rc = RC_OK;
 
+	if (c->plan.mapped && !p2p_whole(lane))
+		return err_set(err, RC_INVAL,
+			       "algorithm %s needs every rank's memory, and some are reached by "
+			       "sockets",
+			       c->algo);
 	if (!p2p_whole(lane)) {
 		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, err);
 		if (rc != RC_OK)

@@ -48,7 +48,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
 	/* A shaped link is a network's: who could see through it would not be behind it. */
-	d->mem_private = cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
+	d->mem_private =
+	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	read_host(d->host, sizeof d->host);
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))

@@ -81,10 +81,9 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 		return event_wait(i->event.event, e->first + iteration * e->step,
 				  deadline_in_ms(EVENT_WAIT_MS), err);
 	case INST_COLL:
-		return collective_run(x->xport, x->lane,
-				      x->first_turn + iteration * x->program->ncoll + i->coll.turn,
-				      x->program, &i->coll,
-				      operation_number(x, &i->coll, iteration), err);
+		return collective_run(
+		    x->xport, x->lane, x->first_turn + iteration * x->program->ncoll + i->coll.turn,
+		    x->program, &i->coll, operation_number(x, &i->coll, iteration), err);
 	case INST_P2P:
 		break;
 	}

@@ -53,7 +53,8 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 
 		if (!xport_ready(q->o, peer, way))
 			return RC_OK;
-		rc = collective_step(&(struct route){.net = q->o}, q->c, &q->c->plan.step[q->next], p->nranks, err);
+		rc = collective_step(&(struct route){.net = q->o}, q->c, &q->c->plan.step[q->next],
+				     p->nranks, err);
 		q->next += rc == RC_OK;
 		*moved = true;
 	}

@@ -82,7 +82,7 @@ struct program {
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
 	struct devmem *mem;
-	atomic_size_t *held;	   /* where nbytes are counted, or NULL */
+	atomic_size_t *held; /* where nbytes are counted, or NULL */
 	size_t nbytes;
 };
 

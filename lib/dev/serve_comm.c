@@ -58,7 +58,8 @@ answer_attach(struct device *d, struct rpc_call *call, const GpuSim__CommAttachR
 	bool *mapped = alloc_zeroed(m->n_ranks, sizeof *mapped);
 	protobuf_c_boolean *list = alloc_zeroed(m->n_ranks, sizeof *list);
 
-	if (mapped && list && xport_offer(d->xport, m->commid, m->epoch, &r.block, mapped, NULL) == RC_OK &&
+	if (mapped && list &&
+	    xport_offer(d->xport, m->commid, m->epoch, &r.block, mapped, NULL) == RC_OK &&
 	    r.block) {
 		for (size_t i = 0; i < m->n_ranks; i++)
 			list[i] = mapped[i];

@@ -25,8 +25,8 @@ struct run {
 	struct event_number *event; /* by instruction */
 	struct p2p_lane *lane;	    /* held for its collectives; or NULL */
 	uint64_t first_turn;
-	unsigned segments;	    /* not yet ended */
-	atomic_bool over;	    /* a segment has failed: the others need not go on */
+	unsigned segments; /* not yet ended */
+	atomic_bool over;  /* a segment has failed: the others need not go on */
 };
 
 /* The instructions of a run on one stream. */

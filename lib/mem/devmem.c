@@ -272,8 +272,7 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	map = mmap(NULL, file_bytes(nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (map == MAP_FAILED) {
 		rc = err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path,
-			     file_bytes(nbytes),
-			     strerror(errno));
+			     file_bytes(nbytes), strerror(errno));
 		goto out;
 	}
 	m->map = map;

@@ -13,8 +13,8 @@
  * ended there.
  *
  * Messages. From each rank to each other goes a ring of P2P_WINDOW slots; slot s % P2P_WINDOW holds
- * message s, published by its number, seq = s + 1. It says where in the sender's file the bytes are,
- * or has them if they are few. The receiver counts what it has `taken` in its own block.
+ * message s, published by its number, seq = s + 1. It says where in the sender's file the bytes
+ * are, or has them if they are few. The receiver counts what it has `taken` in its own block.
  *
  * Syncs. A rank's n-th arrival in a channel is published in arrival[n % 2], seq = n, with where its
  * buffers are, or with what it shares. No rank can be more than one arrival ahead of any other, so
@@ -94,8 +94,9 @@ struct p2p_peer {
 struct p2p_channel {
 	_Atomic uint64_t turn; /* that may begin */
 	uint64_t arrivals;
-	uint64_t *sent, *received, *lent; /* messages by peer; lent: the last that was not copied, + 1 */
-	void **at;			  /* by rank, for p2p_shared and its like */
+	uint64_t *sent, *received,
+	    *lent; /* messages by peer; lent: the last that was not copied, + 1 */
+	void **at; /* by rank, for p2p_shared and its like */
 };
 
 struct p2p_lane {
@@ -112,8 +113,8 @@ struct p2p_lane {
 	struct p2p_channel channel[P2P_CHANNELS];
 };
 
-/* Make the lane of a communicator that is being attached: its block, and the peers' memory as far as
- * it can be mapped. NULL: no lane, for whatever reason, or out of memory. */
+/* Make the lane of a communicator that is being attached: its block, and the peers' memory as far
+ * as it can be mapped. NULL: no lane, for whatever reason, or out of memory. */
 struct p2p_lane *p2p_lane_new(struct comm *c, const struct xport_peer *peers);
 void p2p_lane_free(struct p2p_lane *l);
 

@@ -130,8 +130,7 @@ p2p_recv(struct p2p_op *o, uint32_t peer, const void **data, size_t *nbytes, str
 void
 p2p_release(struct p2p_op *o, uint32_t peer)
 {
-	p2p_publish(o->lane, &view(o, o->lane->rank)->taken[peer].n,
-		    ++o->channel->received[peer]);
+	p2p_publish(o->lane, &view(o, o->lane->rank)->taken[peer].n, ++o->channel->received[peer]);
 }
 
 /* ---- syncs */
@@ -207,9 +206,8 @@ p2p_shared(struct p2p_op *o, const void *const **by_rank, struct err *err)
 	for (uint32_t r = 0; r < l->nranks; r++) {
 		struct p2p_arrival *a = arrival(o, r);
 
-		at[r] = a->nbytes <= P2P_INLINE
-			    ? a->bytes
-			    : view(o, r)->page->share[o->channel->arrivals % 2];
+		at[r] = a->nbytes <= P2P_INLINE ? a->bytes
+						: view(o, r)->page->share[o->channel->arrivals % 2];
 	}
 	*by_rank = (const void *const *)at;
 	return RC_OK;

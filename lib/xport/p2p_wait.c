@@ -75,8 +75,8 @@ verdict(const struct p2p_op *o, struct err *err)
 	for (uint32_t r = 0; r < l->nranks; r++) {
 		const struct p2p_peer *p = &l->peer[r];
 
-		if (p->reached && atomic_load_explicit(&p->block->gave_up, memory_order_acquire) ==
-				      P2P_GAVE_UP)
+		if (p->reached &&
+		    atomic_load_explicit(&p->block->gave_up, memory_order_acquire) == P2P_GAVE_UP)
 			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof p->block->reason - 1,
 				       p->block->reason);
 	}
@@ -111,11 +111,10 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 		if (rc == RC_UNREACHABLE && atomic_load(word) >= n)
 			return RC_OK;
 		if (rc == RC_OK && clock_now_ns() >= deadline)
-			rc = err_set(
-			    err, RC_TIMEOUT,
-			    "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
-			    (double)(o->lane->comm->op_timeout_ns + o->late_ns) / 1e9, what, peer,
-			    o->lane->peer[peer].device_id);
+			rc = err_set(err, RC_TIMEOUT,
+				     "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
+				     (double)(o->lane->comm->op_timeout_ns + o->late_ns) / 1e9,
+				     what, peer, o->lane->peer[peer].device_id);
 		if (rc != RC_OK)
 			return rc;
 		if (o->idle)

@@ -60,8 +60,8 @@ static inline void
 print_counts(const char *what, const struct plan_counts *c)
 {
 	printf("#   %s: rank %" PRIu64 " messages %" PRIu64 " elements %" PRIu64
-	       " received, all %" PRIu64 " messages %" PRIu64 " elements, %" PRIu32 " rounds, %" PRIu32
-	       " syncs %" PRIu64 " read %" PRIu64 " written\n",
+	       " received, all %" PRIu64 " messages %" PRIu64 " elements, %" PRIu32
+	       " rounds, %" PRIu32 " syncs %" PRIu64 " read %" PRIu64 " written\n",
 	       what, c->max_messages, c->max_elements, c->max_recv_elements, c->total_messages,
 	       c->total_elements, c->rounds, c->syncs, c->max_read, c->max_written);
 }
@@ -266,8 +266,7 @@ static inline void
 check_algo(enum gpusim_coll coll, const char *algo, sweep_cost *cost)
 {
 	struct plan_args a = {
-	    .coll = coll, .rank = 1, .nranks = 4, .root = 2, .nelem = 12, .chunk = 2,
-	    .share = 2};
+	    .coll = coll, .rank = 1, .nranks = 4, .root = 2, .nelem = 12, .chunk = 2, .share = 2};
 	const char *name = coll_name(coll);
 
 	if (coll == GPUSIM_BARRIER)

@@ -30,8 +30,13 @@ struct node {
 	char mem_path[NET_ADDR_MAX], addr[NET_ADDR_MAX];
 };
 
+enum nodes_way { NODES_BY_SOCKETS, NODES_BY_MEMORY };
+
 struct nodes {
 	uint32_t n;
+	enum nodes_way way;
+	int pid[NODES_MAX]; /* said to be theirs; 0: nothing is said */
+	uint64_t dev_off;   /* added to the number of the device that the files are on */
 	char dir[64];
 	struct node node[NODES_MAX];
 };
@@ -46,12 +51,13 @@ must(enum rc rc, const struct err *err)
 }
 
 static inline void
-nodes_open(struct nodes *v, uint32_t n, uint64_t mem_bytes)
+nodes_open_by(struct nodes *v, uint32_t n, uint64_t mem_bytes, enum nodes_way way)
 {
 	struct err err = {0};
 
 	memset(v, 0, sizeof *v);
 	v->n = n;
+	v->way = way;
 	snprintf(v->dir, sizeof v->dir, "/tmp/gsd.XXXXXX");
 	if (!mkdtemp(v->dir))
 		must(RC_FAILED, &(struct err){RC_FAILED, "mkdtemp"});
@@ -62,11 +68,18 @@ nodes_open(struct nodes *v, uint32_t n, uint64_t mem_bytes)
 		snprintf(d->mem_path, sizeof d->mem_path, "%s/mem%u", v->dir, r);
 		snprintf(d->addr, sizeof d->addr, "ipc://%s/%u", v->dir, r);
 		must(devmem_open(d->mem_path, 0xd0 + r, mem_bytes, &d->mem, &err), &err);
+		cfg.mem = way == NODES_BY_MEMORY ? d->mem : NULL;
 		must(xport_new(&cfg, &d->xport, &err), &err);
 		d->events = event_table_new();
 		d->env = (struct program_env){d->mem, d->xport, d->events, &d->held};
 		must(streams_new(&d->env, &d->streams, &err), &err);
 	}
+}
+
+static inline void
+nodes_open(struct nodes *v, uint32_t n, uint64_t mem_bytes)
+{
+	nodes_open_by(v, n, mem_bytes, NODES_BY_SOCKETS);
 }
 
 /* True when no program is left anywhere. */
@@ -89,16 +102,42 @@ nodes_close(struct nodes *v)
 	return empty;
 }
 
-/* A communicator of the first n devices. */
+/* The ranks exchange what they offer, as the coordinator has them do. */
 static inline void
-nodes_attach(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n, uint32_t timeout_ms)
+nodes_join(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n)
+{
+	uint64_t block[NODES_MAX];
+	bool mapped[NODES_MAX];
+	struct err err = {0};
+
+	for (uint32_t r = 0; r < n; r++)
+		must(xport_offer(v->node[r].xport, comm, epoch, &block[r], mapped, &err), &err);
+	for (uint32_t r = 0; r < n && n > 1; r++) {
+		uint64_t others[NODES_MAX];
+
+		memcpy(others, block, sizeof others);
+		others[r] = 0;
+		must(xport_join(v->node[r].xport, comm, epoch, others, n, &err), &err);
+	}
+}
+
+/* A communicator of the first n devices; without joining. */
+static inline void
+nodes_attach_only(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n, uint32_t timeout_ms)
 {
 	struct xport_peer peer[NODES_MAX];
 	struct err err = {0};
 
-	for (uint32_t r = 0; r < n; r++)
-		peer[r] = (struct xport_peer){.device_id = 0xd0 + r,
-					      .data_addr = v->node[r].addr};
+	for (uint32_t r = 0; r < n; r++) {
+		peer[r] = (struct xport_peer){.device_id = 0xd0 + r, .data_addr = v->node[r].addr};
+		if (v->way == NODES_BY_MEMORY) {
+			peer[r].mem =
+			    (struct peermem_id){.path = v->node[r].mem_path, .device_id = 0xd0 + r};
+			devmem_inode(v->node[r].mem, &peer[r].mem.dev, &peer[r].mem.inode);
+			peer[r].mem.dev += v->dev_off;
+			peer[r].pid = v->pid[r];
+		}
+	}
 	for (uint32_t r = 0; r < n; r++) {
 		struct xport_membership m = {.comm = comm,
 					     .coordinator = 1,
@@ -108,6 +147,14 @@ nodes_attach(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n, uint32_
 					     .op_timeout_ms = timeout_ms};
 		must(xport_attach(v->node[r].xport, &m, peer, &err), &err);
 	}
+}
+
+static inline void
+nodes_attach(struct nodes *v, uint64_t comm, uint32_t epoch, uint32_t n, uint32_t timeout_ms)
+{
+	nodes_attach_only(v, comm, epoch, n, timeout_ms);
+	if (v->way == NODES_BY_MEMORY)
+		nodes_join(v, comm, epoch, n);
 }
 
 static inline uint64_t

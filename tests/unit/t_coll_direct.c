@@ -95,8 +95,7 @@ main(void)
 	ok(changed(too_early, PLAN_IN_PLACE, &err) == RC_FAILED &&
 	       strstr(err.text, "not have begun"),
 	   "reading before the sync: %s", err.text);
-	ok(changed(too_late, PLAN_OUT_OF_PLACE, &err) == RC_FAILED &&
-	       strstr(err.text, "leaves"),
+	ok(changed(too_late, PLAN_OUT_OF_PLACE, &err) == RC_FAILED && strstr(err.text, "leaves"),
 	   "writing behind the last sync: %s", err.text);
 	ok(changed(to_one_other, PLAN_OUT_OF_PLACE, &err) == RC_FAILED &&
 	       strstr(err.text, "rank 0 alone"),

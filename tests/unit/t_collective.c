@@ -1,5 +1,5 @@
 /*
- * dev/collective: every collective over real transports, against a naive exact reference.
+ * dev/collective: every collective over both transports, against a naive exact reference.
  *
  * Each algorithm runs at every rank count with sampled types, operations, counts, roots, places,
  * chunks and streams; GPUSIM_SWEEP=N takes N samples of each instead.
@@ -40,6 +40,7 @@ static unsigned char *arena[NODES_MAX], *expect[NODES_MAX];
 static uint64_t arena_addr[NODES_MAX];
 static size_t arena_bytes;
 static int64_t *value; /* of the sample's inputs: [rank][element] */
+static uint64_t next_op[NODES_MAX + 1];
 
 static int64_t
 get(enum gpusim_dtype t, const unsigned char *p)
@@ -250,7 +251,6 @@ compare(const struct sample *s)
 static bool
 run_sample(struct nodes *v, const struct sample *s)
 {
-	static uint64_t next_op[NODES_MAX + 1];
 	static struct list l[NODES_MAX];
 	struct ending e[NODES_MAX];
 	bool good = true;
@@ -306,26 +306,24 @@ make_sample(const struct plan_algo *algo, uint32_t nranks)
 	return s;
 }
 
-int
-main(void)
+/* Every algorithm that the transport can run, 1 to NODES_MAX ranks. */
+static void
+sweep(enum nodes_way way, unsigned samples)
 {
 	static struct nodes v;
-	const char *more = getenv("GPUSIM_SWEEP");
-	unsigned samples = more ? (unsigned)strtoul(more, NULL, 10) : SAMPLES;
+	const char *by = way == NODES_BY_MEMORY ? "memory" : "sockets";
 
-	arena_bytes = 3 * GUARD + 2 * NELEM_MAX * 8;
-	nodes_open(&v, NODES_MAX, 2 * arena_bytes);
-	value = calloc(NODES_MAX * NELEM_MAX, sizeof *value);
+	memset(next_op, 0, sizeof next_op);
+	nodes_open_by(&v, NODES_MAX, 2 * arena_bytes, way);
 	for (uint32_t r = 0; r < NODES_MAX; r++) {
 		nodes_attach(&v, r + 1, 1, r + 1, 20000);
 		arena_addr[r] = node_alloc(&v.node[r], arena_bytes);
 		arena[r] = devmem_at(v.node[r].mem, arena_addr[r], arena_bytes);
-		expect[r] = malloc(arena_bytes);
 	}
 	for (const struct plan_algo *a = plan_algos; a->name; a++) {
 		bool good = true;
 
-		if (coll_is_p2p(a->coll))
+		if (coll_is_p2p(a->coll) || (way == NODES_BY_SOCKETS && plan_algo_mapped(a)))
 			continue;
 		for (uint32_t p = 1; p <= NODES_MAX && good; p++)
 			for (unsigned k = 0; k < samples && good; k++) {
@@ -333,11 +331,25 @@ main(void)
 
 				good = run_sample(&v, &s);
 			}
-		ok(good, "%s, %s: 1 to %d ranks", coll_name(a->coll), a->name, NODES_MAX);
+		ok(good, "%s, %s: 1 to %d ranks by %s", coll_name(a->coll), a->name, NODES_MAX, by);
 	}
+	ok(nodes_close(&v), "no program is left");
+}
+
+int
+main(void)
+{
+	const char *more = getenv("GPUSIM_SWEEP");
+	unsigned samples = more ? (unsigned)strtoul(more, NULL, 10) : SAMPLES;
+
+	arena_bytes = 3 * GUARD + 2 * NELEM_MAX * 8;
+	value = calloc(NODES_MAX * NELEM_MAX, sizeof *value);
+	for (uint32_t r = 0; r < NODES_MAX; r++)
+		expect[r] = malloc(arena_bytes);
+	sweep(NODES_BY_SOCKETS, samples);
+	sweep(NODES_BY_MEMORY, samples);
 	for (uint32_t r = 0; r < NODES_MAX; r++)
 		free(expect[r]);
 	free(value);
-	ok(nodes_close(&v), "no program is left");
 	return tap_done();
 }

@@ -184,14 +184,15 @@ test_unfinished(void)
 	struct {
 		char magic[8];
 		uint64_t id, nbytes, state;
-	} h = {{'g', 'p', 'u', 's', 'i', 'm', 'M', '1'}, ID, 8192, 1};
+	} h = {{'g', 'p', 'u', 's', 'i', 'm', 'M', '2'}, ID, 8192, 1};
 	struct devmem *m = NULL;
 	struct err err = {0};
 	FILE *f = fopen(path, "w");
 
 	fwrite(&h, sizeof h, 1, f);
 	fclose(f);
-	ok(devmem_open(path, ID, 8192, &m, &err) == RC_OK && file_size() == 8192 + 4096,
+	ok(devmem_open(path, ID, 8192, &m, &err) == RC_OK &&
+	       file_size() == 8192 + 4096 + (64 << 20),
 	   "a half-created file is completed");
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }

@@ -1,0 +1,423 @@
+/* xport/p2p: ranks that have mapped each other's memory; what they see of each other, and how every
+ * wait ends. */
+#include "dev_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "xport/p2p_impl.h"
+
+#define COMM	 5
+#define PATIENCE 20000 /* ms; nothing that works takes so long */
+
+/* Two ranks by memory, each with its lane held. */
+struct two {
+	struct nodes v;
+	struct p2p_lane *lane[2];
+	uint64_t first;
+};
+
+static void
+two_hold(struct two *t)
+{
+	struct err err = {0};
+
+	for (int r = 0; r < 2; r++)
+		must(p2p_hold(t->v.node[r].xport, COMM, 1, 1000, &t->lane[r], &t->first, &err),
+		     &err);
+}
+
+static void
+two_open(struct two *t, uint32_t timeout_ms)
+{
+	nodes_open_by(&t->v, 2, 1 << 20, NODES_BY_MEMORY);
+	nodes_attach(&t->v, COMM, 1, 2, timeout_ms);
+	two_hold(t);
+}
+
+static void
+two_close(struct two *t)
+{
+	p2p_let_go(t->lane[0]);
+	p2p_let_go(t->lane[1]);
+	nodes_close(&t->v);
+}
+
+static enum rc
+begin(struct two *t, int rank, uint64_t turn, uint32_t kind, struct p2p_op *o, struct err *err)
+{
+	*o = (struct p2p_op){.lane = t->lane[rank], .turn = turn, .kind = kind};
+	return p2p_begin(o, err);
+}
+
+/* One rank's part of a test, on a thread of its own. */
+struct part {
+	struct two *t;
+	int rank;
+	uint64_t turn;
+	uint32_t kind;
+	enum rc rc;
+	struct err err;
+	unsigned bad;
+	pthread_t thread;
+};
+
+static void
+parts_run(struct two *t, void *(*main)(void *), struct part part[2])
+{
+	for (int r = 0; r < 2; r++) {
+		part[r].t = t;
+		part[r].rank = r;
+		pthread_create(&part[r].thread, NULL, main, &part[r]);
+	}
+	for (int r = 0; r < 2; r++) {
+		pthread_join(part[r].thread, NULL);
+		if (part[r].rc != RC_OK)
+			printf("# rank %d: %s\n", r, part[r].err.text);
+	}
+}
+
+static unsigned char
+byte_of(int rank, unsigned round, size_t i)
+{
+	return (unsigned char)(rank * 101 + round * 7 + i * 3 + (i >> 8));
+}
+
+/* ---- what goes well */
+
+static void *
+share_rounds(void *arg)
+{
+	static const size_t sizes[] = {1, P2P_INLINE, P2P_INLINE + 1, P2P_SHARE_MAX};
+	struct part *p = arg;
+	unsigned char *own = malloc(P2P_SHARE_MAX);
+	const void *const *all;
+	struct p2p_op o;
+
+	p->rc = begin(p->t, p->rank, 0, 1, &o, &p->err);
+	for (unsigned k = 0; k < 4000 && p->rc == RC_OK; k++) {
+		size_t n = sizes[k % 4];
+
+		for (size_t i = 0; i < n; i++)
+			own[i] = byte_of(p->rank, k, i);
+		p->rc = p2p_share(&o, own, n, &p->err);
+		if (p->rc == RC_OK)
+			p->rc = p2p_shared(&o, &all, &p->err);
+		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
+			for (size_t i = 0; i < n; i++)
+				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);
+		if (k % 5 == 4 && p->rc == RC_OK)
+			p->rc = p2p_sync(&o, &p->err);
+	}
+	free(own);
+	p->rc = p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	return NULL;
+}
+
+/* Both send k-th messages of many sizes, out of a place each slot of the window has for itself, and
+ * receive the other's. */
+static void *
+exchange(void *arg)
+{
+	struct part *p = arg;
+	struct node *n = &p->t->v.node[p->rank];
+	unsigned char *room = devmem_at(n->mem, devmem_min(n->mem), 1 << 20);
+	uint32_t peer = !p->rank;
+	struct p2p_op o;
+
+	p->rc = begin(p->t, p->rank, 1, 1, &o, &p->err);
+	for (unsigned k = 0; k < 3000 && p->rc == RC_OK; k++) {
+		size_t size = k * 131 % 5000, got;
+		unsigned char *at = room + (size_t)(k % (P2P_WINDOW + 1)) * 5000;
+		const void *data;
+
+		for (size_t i = 0; i < size; i++)
+			at[i] = byte_of(p->rank, k, i);
+		p->rc = p2p_send(&o, peer, at, size, &p->err);
+		if (p->rc == RC_OK)
+			p->rc = p2p_recv(&o, peer, &data, &got, &p->err);
+		if (p->rc != RC_OK)
+			break;
+		p->bad += got != size;
+		for (size_t i = 0; i < size; i++)
+			p->bad += ((const unsigned char *)data)[i] != byte_of((int)peer, k, i);
+		p2p_release(&o, peer);
+	}
+	p->rc = p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	return NULL;
+}
+
+static void
+test_moves(void)
+{
+	struct part share[2] = {0}, chunks[2] = {0};
+	struct two t;
+
+	two_open(&t, PATIENCE);
+	ok(t.lane[0] && t.lane[1] && t.first == 0 && p2p_whole(t.lane[0]) &&
+	       p2p_reaches(t.lane[0], 1) && !p2p_reaches(t.lane[0], 0) && !p2p_whole(NULL),
+	   "both ranks have a lane that reaches the other");
+	parts_run(&t, share_rounds, share);
+	ok(share[0].rc == RC_OK && share[1].rc == RC_OK && share[0].bad + share[1].bad == 0,
+	   "what is shared is what all see, 4000 times");
+	parts_run(&t, exchange, chunks);
+	ok(chunks[0].rc == RC_OK && chunks[1].rc == RC_OK && chunks[0].bad + chunks[1].bad == 0,
+	   "3000 messages each way, in order and whole");
+	two_close(&t);
+}
+
+/* The window: so many messages, and no more, go without a receiver. */
+static void
+test_window(void)
+{
+	struct err err = {0};
+	struct p2p_op o, q;
+	const void *data;
+	size_t n;
+	struct two t;
+	unsigned k;
+
+	two_open(&t, PATIENCE);
+	must(begin(&t, 0, 0, 1, &o, &err), &err);
+	must(begin(&t, 1, 0, 1, &q, &err), &err);
+	for (k = 0; k < 100 && p2p_room(&o, 1); k++)
+		must(p2p_send(&o, 1, "x", 1, &err), &err);
+	ok(k == P2P_WINDOW, "%u messages go without a receiver", k);
+	must(p2p_recv(&q, 0, &data, &n, &err), &err);
+	ok(n == 1 && !memcmp(data, "x", 1) && !p2p_room(&o, 1), "receiving alone makes no room");
+	p2p_release(&q, 0);
+	ok(p2p_room(&o, 1), "giving back does");
+	two_close(&t);
+}
+
+static void *
+second_turn(void *arg)
+{
+	struct part *p = arg;
+	struct p2p_op o;
+
+	p->rc = begin(p->t, 0, P2P_CHANNELS, 1, &o, &p->err);
+	return NULL;
+}
+
+static void
+test_turns(void)
+{
+	struct part p = {0};
+	struct err err = {0};
+	struct p2p_op o, other;
+	struct two t;
+
+	two_open(&t, PATIENCE);
+	p.t = &t;
+	must(begin(&t, 0, 0, 1, &o, &err), &err);
+	must(begin(&t, 0, 1, 1, &other, &err), &err);
+	pthread_create(&p.thread, NULL, second_turn, &p);
+	ok(p2p_end(&o, XPORT_COMPLETE, &err) == RC_OK, "two turns run at a time");
+	pthread_join(p.thread, NULL);
+	ok(p.rc == RC_OK, "and the next of a channel when the one before has ended");
+	two_close(&t);
+	two_open(&t, 50);
+	must(begin(&t, 0, 0, 1, &o, &err), &err);
+	ok(begin(&t, 0, P2P_CHANNELS, 1, &other, &err) == RC_TIMEOUT &&
+	       strstr(err.text, "another stream"),
+	   "if it never does: %s", err.text);
+	two_close(&t);
+}
+
+/* ---- how waits end */
+
+static void *
+receive_one(void *arg)
+{
+	struct part *p = arg;
+	const void *data;
+	struct p2p_op o;
+	size_t n;
+
+	p->rc = begin(p->t, p->rank, p->turn, p->kind, &o, &p->err);
+	if (p->rc == RC_OK)
+		p->rc = p2p_recv(&o, (uint32_t)!p->rank, &data, &n, &p->err);
+	p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	return NULL;
+}
+
+static void
+waits(struct part *p, struct two *t)
+{
+	*p = (struct part){.t = t, .kind = 1};
+	pthread_create(&p->thread, NULL, receive_one, p);
+	/* It sleeps: that is the longest way. */
+	while (!atomic_load(&t->lane[1]->block->sleepers))
+		sched_yield();
+}
+
+static void
+test_ends(void)
+{
+	struct part p = {0};
+	struct err err = {0};
+	struct p2p_op o;
+	struct two t;
+
+	two_open(&t, PATIENCE);
+	waits(&p, &t);
+	must(xport_abort(t.v.node[0].xport, COMM, 1, "because", &err), &err);
+	pthread_join(p.thread, NULL);
+	ok(p.rc == RC_ABORTED && !strcmp(p.err.text, "because"), "aborted: %s", p.err.text);
+	ok(begin(&t, 0, 1, 1, &o, &err) == RC_ABORTED, "nothing begins afterwards");
+	two_close(&t);
+
+	two_open(&t, PATIENCE);
+	waits(&p, &t);
+	must(begin(&t, 1, 0, 1, &o, &err), &err);
+	err_set(&err, RC_FAILED, "no paper");
+	ok(p2p_end(&o, XPORT_GIVE_UP, &err) == RC_FAILED, "giving up keeps the reason");
+	pthread_join(p.thread, NULL);
+	ok(p.rc == RC_ABORTED &&
+	       !strcmp(p.err.text, "rank 1 (device 00000000000000d1) gave up: no paper"),
+	   "the peer hears of it: %s", p.err.text);
+	two_close(&t);
+
+	two_open(&t, 100);
+	waits(&p, &t);
+	pthread_join(p.thread, NULL);
+	ok(p.rc == RC_TIMEOUT &&
+	       !strcmp(p.err.text,
+		       "no progress for 0.1s: nothing from rank 1 (device 00000000000000d1)"),
+	   "no word: %s", p.err.text);
+	two_close(&t);
+}
+
+/* A peer whose process ends while it is waited for. */
+static void
+test_gone(void)
+{
+	struct part p = {0};
+	struct two t;
+	int hold[2];
+	pid_t pid;
+
+	nodes_open_by(&t.v, 2, 1 << 20, NODES_BY_MEMORY);
+	if (pipe(hold) != 0)
+		must(RC_FAILED, &(struct err){RC_FAILED, "pipe"});
+	pid = fork();
+	if (pid == 0) {
+		char c;
+
+		close(hold[1]);
+		_exit(read(hold[0], &c, 1) < 0);
+	}
+	close(hold[0]);
+	t.v.pid[1] = (int)pid;
+	nodes_attach(&t.v, COMM, 1, 2, PATIENCE);
+	two_hold(&t);
+	waits(&p, &t);
+	close(hold[1]);
+	waitpid(pid, NULL, 0);
+	pthread_join(p.thread, NULL);
+	ok(p.rc == RC_UNREACHABLE && strstr(p.err.text, "rank 1 (device 00000000000000d1) is gone"),
+	   "a process that ends: %s", p.err.text);
+	two_close(&t);
+}
+
+static void *
+sync_once(void *arg)
+{
+	struct part *p = arg;
+	struct p2p_op o;
+
+	p->rc = begin(p->t, p->rank, 0, p->kind, &o, &p->err);
+	if (p->rc == RC_OK)
+		p->rc = p2p_sync(&o, &p->err);
+	return NULL;
+}
+
+static void
+test_disagree(void)
+{
+	struct part p[2] = {{.kind = 1}, {.kind = 2}};
+	struct err err = {0};
+	struct p2p_op o;
+	struct two t;
+
+	two_open(&t, PATIENCE);
+	parts_run(&t, sync_once, p);
+	ok(p[0].rc == RC_BADDATA && p[1].rc == RC_BADDATA, "two operations at one sync: %s",
+	   p[0].err.text);
+	two_close(&t);
+
+	two_open(&t, PATIENCE);
+	waits(&p[0], &t);
+	must(begin(&t, 1, 0, 2, &o, &err), &err);
+	must(p2p_send(&o, 0, "x", 1, &err), &err);
+	pthread_join(p[0].thread, NULL);
+	ok(p[0].rc == RC_BADDATA, "a message of another: %s", p[0].err.text);
+	two_close(&t);
+
+	/* A peer whose block is nonsense. */
+	two_open(&t, PATIENCE);
+	must(begin(&t, 1, 0, 1, &o, &err), &err);
+	must(p2p_send(&o, 0, devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100), 100,
+		      &err),
+	     &err);
+	t.lane[1]->peer[1].view[0].slot[0].offset = UINT64_MAX - 10;
+	p[0] = (struct part){.t = &t, .kind = 1};
+	receive_one(&p[0]);
+	ok(p[0].rc == RC_BADDATA, "an offset out of the file: %s", p[0].err.text);
+	two_close(&t);
+}
+
+/* ---- who is reached */
+
+static void
+test_offers(void)
+{
+	struct err err = {0};
+	struct p2p_lane *lane;
+	uint64_t block[2] = {0}, first;
+	bool mapped[2];
+	struct nodes v;
+
+	nodes_open_by(&v, 2, 1 << 20, NODES_BY_MEMORY);
+	v.way = NODES_BY_SOCKETS; /* nobody says where its memory is */
+	nodes_attach(&v, COMM, 1, 2, PATIENCE);
+	ok(xport_offer(v.node[0].xport, COMM, 1, &block[0], mapped, &err) == RC_OK &&
+	       block[0] == 0 && !mapped[1],
+	   "without the peer's memory nothing is offered");
+	ok(xport_join(v.node[0].xport, COMM, 1, block, 2, &err) == RC_INVAL, "nor joined: %s",
+	   err.text);
+	ok(p2p_hold(v.node[0].xport, COMM, 1, 1, &lane, &first, &err) == RC_OK && !lane,
+	   "and there is no lane");
+	v.way = NODES_BY_MEMORY;
+	nodes_attach(&v, COMM + 1, 1, 2, PATIENCE);
+	ok(xport_offer(v.node[0].xport, COMM + 1, 2, &block[0], mapped, &err) == RC_NOTFOUND,
+	   "another epoch: %s", err.text);
+	nodes_attach_only(&v, COMM + 2, 1, 2, PATIENCE);
+	ok(xport_join(v.node[0].xport, COMM + 2, 1, (uint64_t[]){0, 64}, 2, &err) == RC_BADDATA,
+	   "no control block where it should be: %s", err.text);
+	ok(xport_join(v.node[0].xport, COMM + 2, 1, (uint64_t[]){0, 1u << 30}, 2, &err) ==
+	       RC_BADDATA,
+	   "nor outside of the file");
+	ok(xport_join(v.node[0].xport, COMM + 2, 1, block, 1, &err) == RC_INVAL,
+	   "as many as there are ranks");
+	v.dev_off = 1;
+	nodes_attach_only(&v, COMM + 3, 1, 2, PATIENCE);
+	ok(xport_offer(v.node[0].xport, COMM + 3, 1, &block[0], mapped, &err) == RC_OK &&
+	       block[0] == 0 && !mapped[1],
+	   "another file at the path is not mapped");
+	nodes_close(&v);
+}
+
+int
+main(void)
+{
+	test_moves();
+	test_window();
+	test_turns();
+	test_ends();
+	test_gone();
+	test_disagree();
+	test_offers();
+	return tap_done();
+}
