@@ -71,7 +71,8 @@ fold_block(const struct many *m, void *out, size_t off, size_t n)
 static void
 fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 {
-	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF];
+	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF + 144];
 	const void *group[REDUCE_FOLD_MAX] = {wide[0], wide[1], wide[2], wide[3]};
 	unsigned taken = 0, g = 0;
 
