@@ -5,7 +5,6 @@
  */
 #include "mem/reduce_isa.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "mem/clones.h"

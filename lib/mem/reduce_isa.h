@@ -14,12 +14,14 @@
 #ifndef MEM_REDUCE_ISA_H
 #define MEM_REDUCE_ISA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "gpusim.h"
 
-#define REDUCE_FOLD_MAX 4 /* sources of one fold */
+#define REDUCE_FOLD_MAX 4  /* sources of one fold */
+#define REDUCE_LINE	64 /* bytes of a cache line; streaming stores fill whole ones */
 
 /* All at any alignment. */
 struct reduce_isa {
@@ -39,6 +41,15 @@ struct reduce_isa {
 
 	/* Copy past the caches. No overlap. Others see it in order after reduce_isa_fence. */
 	void (*stream)(void *dst, const void *src, size_t nbytes);
+
+	/*
+	 * dst[j][i] = src[0][i] + ... + src[nsrc-1][i], from the left, for nbytes off bytes on, all
+	 * past the caches; with avg divided by nsrc. nbytes and dst[j] + off are multiples of
+	 * REDUCE_LINE; no destination is a source. Not f16, bf16, nor avg of integers. NULL where
+	 * the processor cannot.
+	 */
+	void (*stream_sum)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,
+			   const void *const src[], unsigned nsrc, size_t off, size_t nbytes);
 };
 
 /* The i-th instruction set of this processor, the best first and the portable one last; then NULL.

@@ -13,10 +13,10 @@
 #include "mem/dtype.h"
 #include "mem/reduce_isa.h"
 
-#define BLOCK_BYTES 4096
-#define LINE	    64	 /* bytes of a cache line */
+#define BLOCK_BYTES 2048
 #define BLOCK_HALF  1024 /* elements of f16 and bf16 */
 #define ALIAS_MAX   64	 /* sources among which a destination is looked for */
+#define SUM_MAX	    8	 /* vectors on each side of a sum that goes past the caches */
 
 struct many {
 	const struct reduce_isa *isa;
@@ -71,7 +71,8 @@ fold_block(const struct many *m, void *out, size_t off, size_t n)
 static void
 fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 {
-	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF];
+	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	_Alignas(64) float wide[REDUCE_FOLD_MAX][BLOCK_HALF + 144];
 	const void *group[REDUCE_FOLD_MAX] = {wide[0], wide[1], wide[2], wide[3]};
 	unsigned taken = 0, g = 0;
 
@@ -144,27 +145,76 @@ is_straight(const struct many *m)
 	       !is_half(m->t);
 }
 
+/* Elements [i, end), in blocks. */
+static void
+reduce_range(const struct many *m, size_t i, size_t end)
+{
+	size_t block = is_half(m->t) ? BLOCK_HALF : BLOCK_BYTES / m->size, n;
+
+	if (is_straight(m))
+		block = end - i;
+	for (; i < end; i += n) {
+		n = end - i < block ? end - i : block;
+		if (m->nsrc == 1)
+			copy_block(m, i * m->size, n);
+		else
+			reduce_block(m, i * m->size, n);
+	}
+}
+
+/* Does it pay to store past the caches? */
+static bool
+wants_stream(const struct many *m, unsigned flags)
+{
+	unsigned j;
+
+	for (j = 0; j < m->ndst && (flags & REDUCE_STREAM); j++) {
+		if (!is_source(m, m->dst[j]))
+			return true;
+	}
+	return false;
+}
+
+/* A sum that no destination is a source of, all destinations equally far from a line's begin. */
+static bool
+is_stream_sum(const struct many *m, size_t head)
+{
+	bool is_float = m->t == GPUSIM_F32 || m->t == GPUSIM_F64;
+	unsigned j;
+
+	if (!m->stream || !m->isa->stream_sum || is_half(m->t) || head % m->size != 0 ||
+	    !(m->op == GPUSIM_SUM || (m->op == GPUSIM_AVG && is_float)) || m->nsrc > SUM_MAX ||
+	    m->ndst > SUM_MAX)
+		return false;
+	for (j = 0; j < m->ndst; j++) {
+		if (-(uintptr_t)m->dst[j] % REDUCE_LINE != head || is_source(m, m->dst[j]))
+			return false;
+	}
+	return true;
+}
+
 void
 reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op op,
 	       void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
 	       size_t nelem, unsigned flags)
 {
-	struct many m = {isa, t, op, dst, src, ndst, nsrc, (flags & REDUCE_STREAM) != 0, 0};
-	size_t block, n, i, end;
+	struct many m = {isa, t, op, dst, src, ndst, nsrc, false, 0};
+	size_t head, first, lines = 0;
 
 	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)op >= GPUSIM_NOPS || !ndst || !nsrc)
 		return;
 	m.size = dtype_size(t);
-	block = is_half(t) ? BLOCK_HALF : BLOCK_BYTES / m.size;
-	/* The first block ends where a line of the first destination does. */
-	end = is_straight(&m) ? nelem : block - -(uintptr_t)dst[0] % LINE / m.size;
-	for (i = 0; i < nelem; i += n, end = block) {
-		n = nelem - i < end ? nelem - i : end;
-		if (nsrc == 1)
-			copy_block(&m, i * m.size, n);
-		else
-			reduce_block(&m, i * m.size, n);
+	m.stream = wants_stream(&m, flags);
+	/* What follows begins where a line of the first destination does. */
+	head = -(uintptr_t)dst[0] % REDUCE_LINE;
+	first = m.stream && head / m.size < nelem ? head / m.size : 0;
+	reduce_range(&m, 0, first);
+	if (is_stream_sum(&m, head)) {
+		lines = (nelem - first) * m.size / REDUCE_LINE;
+		isa->stream_sum(t, op == GPUSIM_AVG, dst, ndst, src, nsrc, first * m.size,
+				lines * REDUCE_LINE);
 	}
+	reduce_range(&m, first + lines * (REDUCE_LINE / m.size), nelem);
 	if (m.stream)
 		reduce_isa_fence();
 }

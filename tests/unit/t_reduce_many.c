@@ -23,41 +23,41 @@ is_half(enum gpusim_dtype t)
 	return t == GPUSIM_F16 || t == GPUSIM_BF16;
 }
 
-#define REF_DIVIDE(type)                 \
+#define REF_DIVIDE(type, divisor)        \
 	do {                             \
 		type v;                  \
 		memcpy(&v, p, sizeof v); \
-		v = (type)(v / (type)n); \
+		v = (type)(v / divisor); \
 		memcpy(p, &v, sizeof v); \
 	} while (0)
 
 static void
-ref_divide(enum gpusim_dtype t, void *p, unsigned n)
+ref_divide(enum gpusim_dtype t, void *p, uint32_t n)
 {
 	switch (t) {
 	case GPUSIM_F64:
-		REF_DIVIDE(double);
+		REF_DIVIDE(double, (double)n);
 		break;
 	case GPUSIM_F32:
-		REF_DIVIDE(float);
+		REF_DIVIDE(float, (float)n);
 		break;
 	case GPUSIM_I8:
-		REF_DIVIDE(int8_t);
+		REF_DIVIDE(int8_t, (int64_t)n);
 		break;
 	case GPUSIM_U8:
-		REF_DIVIDE(uint8_t);
+		REF_DIVIDE(uint8_t, n);
 		break;
 	case GPUSIM_I32:
-		REF_DIVIDE(int32_t);
+		REF_DIVIDE(int32_t, (int64_t)n);
 		break;
 	case GPUSIM_U32:
-		REF_DIVIDE(uint32_t);
+		REF_DIVIDE(uint32_t, n);
 		break;
 	case GPUSIM_I64:
-		REF_DIVIDE(int64_t);
+		REF_DIVIDE(int64_t, (int64_t)n);
 		break;
 	default:
-		REF_DIVIDE(uint64_t);
+		REF_DIVIDE(uint64_t, n);
 		break;
 	}
 }
@@ -266,14 +266,15 @@ test_stream_copy(void)
 	ok(good, "mem_stream_copy copies so many bytes, between any addresses");
 }
 
-/* The conversions and the division, which no vector of floats may get wrong: all 2^16 halves. */
+/* The conversions: all 2^16 halves there and back, and what lies between them to halves. */
 static void
 test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
 {
 	static uint16_t h[65536 + 5], back[65536 + 5];
-	static float f[65536 + 5], g;
+	static float f[65536 + 5];
 	unsigned i, n = 65536 + 5, bad = 0;
 	uint16_t w;
+	float g;
 
 	for (i = 0; i < n; i++)
 		h[i] = (uint16_t)i;
@@ -296,6 +297,38 @@ test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
 	ok(bad == 0, "%s: %s to and from f32, NaNs too", isa->name, dtype_name(t));
 }
 
+/* Integers about the multiples of the divisor, where a quotient that is rounded would show. */
+static void
+test_divide(const struct reduce_isa *isa, enum gpusim_dtype t)
+{
+	static const uint32_t odd[] = {1,	   2,	      3,	  7,	      10,
+				       127,	   128,	      255,	  256,	      65535,
+				       16777215,   16777217,  0x7fffffff, 0x80000000, 0x80000001,
+				       0xfffffffe, 0xffffffff};
+	const size_t size = dtype_size(t), nelem = MAX_NELEM;
+	uint64_t v, most = size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1;
+	unsigned bad = 0, d, n;
+	size_t i;
+
+	for (d = 0; d < 400; d++) {
+		n = d < sizeof odd / sizeof odd[0] ? odd[d]
+						   : 1 + (uint32_t)(rnd() % (1u << d % 31));
+		for (i = 0; i < nelem; i++) {
+			v = (rnd() >> 1) % (most / n + (n > 1)) * n + rnd() % 3 - 1;
+			if (i % 4 == 3)
+				v = 0 - v;
+			if (i < 512)
+				v = i < 256 ? i : most / 2 - 128 + i - 256;
+			memcpy(want + i * size, &v, size);
+			memcpy(place[0] + 1 + i * size, &v, size);
+			ref_divide(t, want + i * size, n);
+		}
+		isa->divide(t, place[0] + 1, nelem, n);
+		bad += memcmp(want, place[0] + 1, nelem * size) != 0;
+	}
+	ok(bad == 0, "%s: %s divides and truncates", isa->name, dtype_name(t));
+}
+
 int
 main(void)
 {
@@ -314,6 +347,10 @@ main(void)
 		printf("# %s\n", isa->name);
 		test_halves(isa, GPUSIM_F16);
 		test_halves(isa, GPUSIM_BF16);
+		for (t = GPUSIM_F64; t < GPUSIM_NDTYPES; t++) {
+			if (!dtype_is_float((enum gpusim_dtype)t))
+				test_divide(isa, (enum gpusim_dtype)t);
+		}
 	}
 	test_crowd(65535, 2);
 	test_crowd(3, 65535);
