@@ -3,7 +3,8 @@
  * a block are folded, up to REDUCE_FOLD_MAX at a time, the last fold writes the block's result, and
  * from there it is copied to the other destinations. A block's destinations are written after its
  * sources were read, so a destination may be any source. Only f16 and bf16, which are folded in
- * f32, and folds that go on need a buffer.
+ * f32, and folds that go on need a buffer. Past the caches a result is staged, but for sums, which
+ * go from registers to all destinations: reading and storing overlap better.
  */
 #include "mem/reduce_many.h"
 
@@ -14,9 +15,9 @@
 #include "mem/reduce_isa.h"
 
 #define BLOCK_BYTES 2048
-#define BLOCK_HALF  1024 /* elements of f16 and bf16 */
-#define ALIAS_MAX   64	 /* sources among which a destination is looked for */
-#define SUM_MAX	    8	 /* vectors on each side of a sum that goes past the caches */
+#define BLOCK_HALF  (BLOCK_BYTES / 2) /* elements of f16 and bf16 */
+#define ALIAS_MAX   64		      /* sources among which a destination is looked for */
+#define SUM_MAX	    8		      /* vectors on each side of a sum that goes past the caches */
 
 struct many {
 	const struct reduce_isa *isa;

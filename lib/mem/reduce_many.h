@@ -9,7 +9,7 @@
 #include "gpusim.h"
 
 enum reduce_flags {
-	REDUCE_STREAM = 1, /* the destinations are larger than the caches: store past them */
+	REDUCE_STREAM = 1, /* the vectors are larger than the second-level cache: store past it */
 };
 
 /*
