@@ -6,7 +6,7 @@
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
-#define STREAM_BYTES (8u << 20) /* of a destination: from here on past the caches */
+#define CACHE_BYTES (2u << 20) /* of a core: what does not fit goes past it */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *
@@ -70,6 +70,8 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	void *own = at(c, s->dst, s->dst_off);
 	void *const *dst = &own;
 	const void *const *src;
+	uint32_t ndst = s->peer == PLAN_EVERY ? nranks : 1;
+	bool large = (uint64_t)nbytes * (nranks + ndst) > CACHE_BYTES;
 	enum rc rc;
 
 	if (s->src == PLAN_SHARED)
@@ -79,8 +81,8 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
 		rc = p2p_outs(route->p2p, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
-		reduce_many(c->dtype, c->op, dst, s->peer == PLAN_EVERY ? nranks : 1, src, nranks,
-			    s->count, nbytes >= STREAM_BYTES ? REDUCE_STREAM : 0);
+		reduce_many(c->dtype, c->op, dst, ndst, src, nranks, s->count,
+			    large ? REDUCE_STREAM : 0);
 	return rc;
 }
 
