@@ -1,11 +1,8 @@
 #include "dev/execute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "dev/collective.h"
 
 /* What is waited for has been queued and ends by itself, be it a long graph: this is for bugs. */
 #define EVENT_WAIT_MS 86400000
@@ -37,24 +34,17 @@ static enum rc
 run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n,
 	  size_t *ndone, struct err *err)
 {
-	struct pair one, *q = &one;
 	size_t k = 1;
-	enum rc rc;
 
 	while (k < n && x->program->inst[at[k]].kind == INST_P2P)
 		k++;
-	if (k > 1 && !(q = alloc_zeroed(k, sizeof *q)))
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (size_t i = 0; i < k; i++) {
 		const struct inst_coll *c = &x->program->inst[at[i]].coll;
 
-		q[i] = (struct pair){.c = c, .op = operation_number(x, c, iteration)};
+		x->pair[i] = (struct pair){.c = c, .op = operation_number(x, c, iteration)};
 	}
 	*ndone = k;
-	rc = pairs_run(x->xport, x->program, q, k, err);
-	if (q != &one)
-		free(q);
-	return rc;
+	return pairs_run(x->xport, x->program, x->pair, k, err);
 }
 
 static enum rc

@@ -4,7 +4,7 @@
 #ifndef DEV_EXECUTE_H
 #define DEV_EXECUTE_H
 
-#include "dev/program.h"
+#include "dev/collective.h"
 
 /* The recording that a record or wait is about, in iteration i: first + i * step. */
 struct event_number {
@@ -21,6 +21,7 @@ struct execution {
 	uint64_t first_iteration; /* as kernel arguments with a step count */
 	uint64_t first_op, stride;
 	const struct event_number *event; /* by instruction */
+	struct pair *pair; /* room for as many as stand together in at[] of execute */
 };
 
 /*

@@ -12,6 +12,7 @@ segment_free(struct segment *g)
 	if (!g)
 		return;
 	free(g->at);
+	free(g->pair);
 	free(g);
 }
 
@@ -39,6 +40,22 @@ segment_new(struct run *r, size_t n)
 	return g;
 }
 
+/* Room for the longest row of sends and receives, so that running needs no memory. */
+static bool
+make_pairs(struct segment *g)
+{
+	const struct inst *in = g->run->spec.program->inst;
+	size_t row = 0, most = 0;
+
+	for (size_t i = 0; i < g->n; i++) {
+		row = in[g->at[i]].kind == INST_P2P ? row + 1 : 0;
+		if (row > most)
+			most = row;
+	}
+	g->pair = most ? alloc_zeroed(most, sizeof *g->pair) : NULL;
+	return most == 0 || g->pair;
+}
+
 /* One segment for each stream that has instructions. */
 static bool
 make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
@@ -58,6 +75,9 @@ make_segments(struct run *r, struct segment *by_stream[STREAM_MAX])
 
 		g->at[g->n++] = (uint32_t)i;
 	}
+	for (unsigned s = 0; s < STREAM_MAX; s++)
+		if (by_stream[s] && !make_pairs(by_stream[s]))
+			return false;
 	return true;
 }
 
@@ -167,7 +187,8 @@ run_all(struct streams *s, const struct segment *g, struct run_result *sum)
 			      .first_iteration = r->spec.first_iteration,
 			      .first_op = r->spec.first_op,
 			      .stride = r->spec.stride,
-			      .event = r->event};
+			      .event = r->event,
+			      .pair = g->pair};
 	uint64_t t = clock_now_ns();
 
 	for (uint64_t it = 0; it < r->spec.iterations; it++)

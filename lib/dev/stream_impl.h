@@ -35,6 +35,7 @@ struct segment {
 	struct run *run;
 	uint32_t *at;
 	size_t n;
+	struct pair *pair; /* room for those that run together, or NULL */
 	bool failed; /* it did not get to its end */
 };
 
