@@ -301,12 +301,17 @@ any_daemon(struct guardian *g)
 }
 
 static void
-end_daemons(struct guardian *g, int sig, uint64_t deadline)
+signal_daemons(struct guardian *g, int sig)
 {
 	reap(g);
 	for (int i = 0; i < g->ndaemons; i++)
 		if (g->pids[i])
 			kill(g->pids[i], sig);
+}
+
+static void
+wait_daemons(struct guardian *g, uint64_t deadline)
+{
 	while (any_daemon(g) && clock_now_ns() < deadline) {
 		wait_child(deadline);
 		reap(g);
@@ -322,9 +327,11 @@ phase_end(struct guardian *g, int status)
 	if (status || g->front_gone || g->kill_at)
 		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
 			       deadline_in_ms(KILL_WAIT_MS));
-	close(g->lifeline);
-	end_daemons(g, SIGTERM, deadline_in_ms(DAEMON_TERM_MS));
-	end_daemons(g, SIGKILL, deadline_in_ms(KILL_WAIT_MS));
+	signal_daemons(g, SIGTERM);
+	close(g->lifeline); /* for one that is deaf to signals; after them, so that they come first */
+	wait_daemons(g, deadline_in_ms(DAEMON_TERM_MS));
+	signal_daemons(g, SIGKILL);
+	wait_daemons(g, deadline_in_ms(KILL_WAIT_MS));
 	sweep_files(g->c);
 }
 
