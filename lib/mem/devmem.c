@@ -1,7 +1,8 @@
 /*
- * Design notes. The file is DEVMEM_PAGE bytes of struct header, then the memory. Whoever holds the
- * flock of the file at the path owns it; the lock is taken first and dropped last, and a file is
- * only written or unlinked under it. The header says READY once the file has its size, so a
+ * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory. Whoever
+ * holds the lock of the file at the path owns it; the lock is taken first and dropped last, and a
+ * file is only written or unlinked under it. It is one of an open file description, because others
+ * can ask whether it is held without trying to take it (memfile.h). The header says READY once the file has its size, so a
  * device killed while it was creating the file leaves one that the next device of the same id
  * completes.
  *
@@ -23,32 +24,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "mem/arena.h"
+#include "mem/devmem_file.h"
 
-#define DEVMEM_PAGE  4096u
 #define BLOCK	     (UINT64_C(1) << 20)
 #define DEVMEM_FIRST 0x10000u /* the lowest address; small numbers are mistakes */
 #define DEVMEM_MOST                                                                  \
 	(UINT64_C(1) << 46) /* bytes; what user space can map, and far from overflow \
 			     */
-
-/* In the byte order of the host: the file does not travel. */
-struct header {
-	char magic[8];
-	uint64_t device_id;
-	uint64_t nbytes; /* without the header's page */
-	uint64_t state;
-};
-
-enum header_state { HEADER_CREATING = 1, HEADER_READY = 2 };
-
-static const char magic[8] = "gpusimM1";
 
 struct devmem {
 	char *path;
@@ -78,6 +66,7 @@ static enum rc
 open_locked(const char *path, bool shared, int *fd_out, bool *created, struct err *err)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (shared ? O_NOFOLLOW : 0);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	struct stat st;
 	int fd, tries;
 
@@ -101,7 +90,7 @@ open_locked(const char *path, bool shared, int *fd_out, bool *created, struct er
 			return err_set(err, RC_BADDATA, "%s: belongs to user %u", path,
 				       (unsigned)st.st_uid);
 		}
-		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
 			close(fd);
 			return err_set(err, RC_BUSY, "%s: in use by another device", path);
 		}
@@ -119,7 +108,7 @@ static enum rc
 check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool *empty,
 	     bool *ready, struct err *err)
 {
-	struct header h;
+	struct devmem_header h;
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
@@ -129,8 +118,8 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 	if (*empty)
 		return RC_OK;
 	if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
-	    memcmp(h.magic, magic, sizeof magic) != 0 ||
-	    (h.state != HEADER_CREATING && h.state != HEADER_READY))
+	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) != 0 ||
+	    (h.state != DEVMEM_CREATING && h.state != DEVMEM_READY))
 		return err_set(err, RC_BADDATA, "%s: not a device memory file", path);
 	if (h.device_id != device_id)
 		return err_set(err, RC_BADDATA,
@@ -140,7 +129,7 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 		return err_set(err, RC_BADDATA,
 			       "%s: holds %" PRIu64 " bytes of device memory, not %" PRIu64, path,
 			       h.nbytes, nbytes);
-	*ready = h.state == HEADER_READY;
+	*ready = h.state == DEVMEM_READY;
 	if (*ready && (uint64_t)st.st_size != DEVMEM_PAGE + nbytes)
 		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes long, not %" PRIu64, path,
 			       (uint64_t)st.st_size, DEVMEM_PAGE + nbytes);
@@ -148,13 +137,13 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 }
 
 static enum rc
-write_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, enum header_state state,
+write_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, enum devmem_state state,
 	     struct err *err)
 {
-	struct header h = {.device_id = device_id, .nbytes = nbytes, .state = state};
+	struct devmem_header h = {.device_id = device_id, .nbytes = nbytes, .state = state};
 	ssize_t n;
 
-	memcpy(h.magic, magic, sizeof magic);
+	memcpy(h.magic, DEVMEM_MAGIC, sizeof h.magic);
 	n = pwrite(fd, &h, sizeof h, 0);
 	if (n == (ssize_t)sizeof h)
 		return RC_OK;
@@ -176,7 +165,7 @@ prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, struct er
 	if (rc)
 		return rc;
 	if (empty) {
-		rc = write_header(path, fd, device_id, nbytes, HEADER_CREATING, err);
+		rc = write_header(path, fd, device_id, nbytes, DEVMEM_CREATING, err);
 		if (rc)
 			goto out;
 	}
@@ -186,7 +175,7 @@ prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, struct er
 		goto out;
 	}
 	if (!ready)
-		rc = write_header(path, fd, device_id, nbytes, HEADER_READY, err);
+		rc = write_header(path, fd, device_id, nbytes, DEVMEM_READY, err);
 out:
 	if (rc && empty && ftruncate(fd, 0) != 0)
 		rc = err_set(err, rc, "%s: cannot have %" PRIu64 " bytes, nor empty it again: %s",
@@ -198,13 +187,13 @@ uint64_t
 devmem_file_id(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct header h;
+	struct devmem_header h;
 	uint64_t id = 0;
 
 	if (fd < 0)
 		return 0;
 	if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
-	    memcmp(h.magic, magic, sizeof magic) == 0)
+	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) == 0)
 		id = h.device_id;
 	close(fd);
 	return id;

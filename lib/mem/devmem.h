@@ -26,7 +26,7 @@ struct devmem;
  *	nbytes	usable memory, at least 1; rounded up to 4096
  *
  * An existing file of the same id and size is taken over: its contents survive, its allocations
- * do not. A foreign one is refused (RC_BADDATA), one in use (flock) is refused (RC_BUSY), and
+ * do not. A foreign one is refused (RC_BADDATA), one in use (locked) is refused (RC_BUSY), and
  * either is left as it was. An empty file counts as new.
  *
  * The file's blocks are reserved (posix_fallocate) when a range is first allocated or asked for, so
