@@ -1,11 +1,14 @@
 /* A device's memory file as others see it: whom it trusts, when its device ends, a full disk. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mem/devmem.h"
@@ -204,6 +207,56 @@ test_full(void)
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
 
+/* In a tmpfs that is smaller than the device: copied once, copied again, mapped, nothing but RC_NOMEM. */
+static bool
+full_disk(void)
+{
+	static char bytes[NBYTES];
+	struct devmem *m = device(path, ID);
+	struct devmem *n = device(other, ID + 1);
+	struct memfile *f = NULL, *g = NULL;
+	struct err err = {0};
+	bool good = memfile_open(path, ID, NBYTES, &f, &err) == RC_OK &&
+		    memfile_open(other, ID + 1, NBYTES, &g, &err) == RC_OK &&
+		    memfile_write(g, 0, bytes, 1 << 18, &err) == RC_OK;
+
+	for (int i = 0; i < 3; i++)
+		good = good && memfile_write(f, 0, bytes, NBYTES, &err) == RC_NOMEM &&
+		       memfile_read(f, bytes, 0, NBYTES, &err) == RC_OK &&
+		       memfile_copy(g, NBYTES / 2, f, 0, NBYTES / 2, &err) == RC_NOMEM &&
+		       memfile_write(f, 0, bytes, 1 << 16, &err) == RC_OK;
+	memfile_close(f);
+	memfile_close(g);
+	devmem_close(m, DEVMEM_UNLINK_FILE);
+	devmem_close(n, DEVMEM_UNLINK_FILE);
+	return good;
+}
+
+static void
+test_full_disk(void)
+{
+	enum { NO_MOUNT = 77 };
+	int status = 0;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		    mount("none", dir, "tmpfs", 0, "size=1m,mode=0700") != 0)
+			_exit(NO_MOUNT);
+		_exit(full_disk() ? 0 : 1);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		continue;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_MOUNT)
+		ok(1, "a full disk # SKIP nothing can be mounted here");
+	else
+		ok(pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		   "a full disk is an error, each time and by each way (status %d)", status);
+}
+
 int
 main(void)
 {
@@ -217,6 +270,7 @@ main(void)
 	test_asking();
 	test_limit();
 	test_full();
+	test_full_disk();
 	ok(rmdir(dir) == 0, "no file is left");
 	return tap_done();
 }
