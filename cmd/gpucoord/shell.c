@@ -1,10 +1,10 @@
 /*
- * Design notes. What comes is appended to a queue under the lock, and whoever brings something works
- * the queue off, unless another thread is at it: the state machine runs on one thread at a time, the
- * `running` one, without the lock, and a request is on its way to the devices without a change of
- * threads. That may be the server's thread or one of nng's, so nothing may block there. The main
- * thread comes for the timer: a running thread makes way for it after what it has in hand. Who has
- * gone is told under the server's lock, so that waits for the main thread. Before the first
+ * Design notes. What comes is appended to a queue under the lock, and whoever brings something
+ * works the queue off, unless another thread is at it: the state machine runs on one thread at a
+ * time, the `running` one, without the lock, and a request is on its way to the devices without a
+ * change of threads. That may be the server's thread or one of nng's, so nothing may block there.
+ * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
+ * Who has gone is told under the server's lock, so that waits for the main thread. Before the first
  * shell_step and after shell_free has begun, things are only queued.
  *
  * A request's token is its call's address; it is answered exactly once, then gone.
@@ -42,8 +42,8 @@ struct shell {
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
 	struct item *head, **tail;
-	bool open;	/* the queue is worked off by who fills it */
-	bool running;	/* a thread is in the state machine */
+	bool open;	 /* the queue is worked off by who fills it */
+	bool running;	 /* a thread is in the state machine */
 	bool main_waits; /* to be the running one */
 };
 

@@ -179,7 +179,6 @@ direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr
 
 	if (rc == RC_OK)
 		rc = find(g, dst, dst_addr, nbytes, &d, &to);
-	*done =
-	    rc == RC_OK && s && d && memfile_copy(d, to, s, from, nbytes, NULL) == RC_OK;
+	*done = rc == RC_OK && s && d && memfile_copy(d, to, s, from, nbytes, NULL) == RC_OK;
 	return rc;
 }

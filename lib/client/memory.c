@@ -1,6 +1,6 @@
 /*
- * Memory of a device. Copies go straight to its file if they can (direct.c); else in calls, pieces of
- * WIRE_BULK_MAX, PIECES_UNDER_WAY at a time. The calls also say what is wrong with a range.
+ * Memory of a device. Copies go straight to its file if they can (direct.c); else in calls, pieces
+ * of WIRE_BULK_MAX, PIECES_UNDER_WAY at a time. The calls also say what is wrong with a range.
  *
  * Design notes. A copy's pieces are calls whose callbacks (on nng's threads) take the data over and
  * count down under the copy's lock; the caller waits for room and for the end.

@@ -2,9 +2,9 @@
  * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory. Whoever
  * holds the lock of the file at the path owns it; the lock is taken first and dropped last, and a
  * file is only written or unlinked under it. It is one of an open file description, because others
- * can ask whether it is held without trying to take it (memfile.h). The header says READY once the file has its size, so a
- * device killed while it was creating the file leaves one that the next device of the same id
- * completes.
+ * can ask whether it is held without trying to take it (memfile.h). The header says READY once the
+ * file has its size, so a device killed while it was creating the file leaves one that the next
+ * device of the same id completes.
  *
  * Blocks of the file are reserved when a range is first asked for, BLOCK bytes at a time, so that a
  * device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[] only

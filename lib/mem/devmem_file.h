@@ -1,6 +1,6 @@
 /*
- * devmem_file.h - what a device's memory file looks like, for its owner (devmem.c) and for those who
- * open it beside the owner (memfile.c).
+ * devmem_file.h - what a device's memory file looks like, for its owner (devmem.c) and for those
+ * who open it beside the owner (memfile.c).
  *
  * A page of header, then the memory. While a device lives it holds a write lock of its open file
  * description (F_OFD_SETLK) on the whole file.

@@ -22,8 +22,8 @@ struct memfile;
  *	out	[out] the caller's, to memfile_close
  *
  * RC_NOTFOUND: cannot be opened. RC_BADDATA: not a regular file, not this user's, not the memory of
- * that device in that size. RC_FAILED: no device lives in it (see memfile_lives), or this process may
- * not write files that long (RLIMIT_FSIZE, which would be a signal). RC_NOMEM.
+ * that device in that size. RC_FAILED: no device lives in it (see memfile_lives), or this process
+ *may not write files that long (RLIMIT_FSIZE, which would be a signal). RC_NOMEM.
  */
 enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, struct memfile **out,
 		     struct err *err);
@@ -32,16 +32,17 @@ enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, stru
 void memfile_close(struct memfile *f);
 
 /*
- * Whether a device still has this very file for its memory: false once it has ended, however it did,
- * also when another one has since begun at the same path with a new file. One system call.
+ * Whether a device still has this very file for its memory: false once it has ended, however it
+ * did, also when another one has since begun at the same path with a new file. One system call.
  */
 bool memfile_lives(const struct memfile *f);
 
 uint64_t memfile_nbytes(const struct memfile *f);
 
 /*
- * Copy [off, off + nbytes), which must lie inside. Blocks that the file lacks are made, or the write
- * fails: a full disk is RC_NOMEM, never a SIGBUS. After a failure part of it may have been copied.
+ * Copy [off, off + nbytes), which must lie inside. Blocks that the file lacks are made, or the
+ * write fails: a full disk is RC_NOMEM, never a SIGBUS. After a failure part of it may have been
+ * copied.
  */
 enum rc memfile_write(struct memfile *f, uint64_t off, const void *src, uint64_t nbytes,
 		      struct err *err);

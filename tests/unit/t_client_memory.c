@@ -1,6 +1,6 @@
 /*
- * Copies of libgpusim, by the device's file or by calls: one server plays the coordinator and its two
- * devices, and counts what it is asked to read and write.
+ * Copies of libgpusim, by the device's file or by calls: one server plays the coordinator and its
+ * two devices, and counts what it is asked to read and write.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 static struct fake {
 	struct devmem *mem[N];
 	char path[N][96], addr[N + 1][96], host[64];
-	uint64_t nbytes;       /* as it tells */
+	uint64_t nbytes; /* as it tells */
 	atomic_uint nmetadata, ncopies;
 } fake;
 

@@ -89,7 +89,8 @@ same(const unsigned char *a, const unsigned char *b, size_t n)
 	return memcmp(a, b, n) == 0;
 }
 
-/* Each way into the file in turn: fresh, copied again, mapped; across granules, to the last byte. */
+/* Each way into the file in turn: fresh, copied again, mapped; across granules, to the last byte.
+ */
 static void
 test_copies(void)
 {
@@ -110,9 +111,8 @@ test_copies(void)
 		for (size_t i = 0; i < NBYTES; i++)
 			in[i] = (unsigned char)(i * 7 + i / 4096 + round);
 		good = good && memfile_write(f, at, in, len, &err) == RC_OK &&
-		       same(host + at, in, len) &&
-		       memfile_read(f, out, at, len, &err) == RC_OK && same(out, in, len) &&
-		       memfile_copy(g, 3, f, at, len - 3, &err) == RC_OK &&
+		       same(host + at, in, len) && memfile_read(f, out, at, len, &err) == RC_OK &&
+		       same(out, in, len) && memfile_copy(g, 3, f, at, len - 3, &err) == RC_OK &&
 		       same(devmem_at(n, devmem_min(n) + 3, len - 3), in, len - 3) &&
 		       memfile_write(f, NBYTES, in, 0, &err) == RC_OK;
 	}
@@ -207,7 +207,8 @@ test_full(void)
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
 
-/* In a tmpfs that is smaller than the device: copied once, copied again, mapped, nothing but RC_NOMEM. */
+/* In a tmpfs that is smaller than the device: copied once, copied again, mapped, nothing but
+ * RC_NOMEM. */
 static bool
 full_disk(void)
 {
