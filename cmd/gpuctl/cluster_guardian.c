@@ -307,6 +307,9 @@ end_daemons(struct guardian *g, int sig, uint64_t deadline)
 	for (int i = 0; i < g->ndaemons; i++)
 		if (g->pids[i])
 			kill(g->pids[i], sig);
+	if (g->lifeline >= 0)
+		close(g->lifeline);
+	g->lifeline = -1;
 	while (any_daemon(g) && clock_now_ns() < deadline) {
 		wait_child(deadline);
 		reap(g);
@@ -322,7 +325,6 @@ phase_end(struct guardian *g, int status)
 	if (status || g->front_gone || g->kill_at)
 		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
 			       deadline_in_ms(KILL_WAIT_MS));
-	close(g->lifeline);
 	end_daemons(g, SIGTERM, deadline_in_ms(DAEMON_TERM_MS));
 	end_daemons(g, SIGKILL, deadline_in_ms(KILL_WAIT_MS));
 	sweep_files(g->c);
