@@ -5,7 +5,8 @@
  * change of threads. That may be the server's thread or one of nng's, so nothing may block there.
  * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
  * Who has gone is told under the server's lock, so that waits for the main thread. Before the first
- * shell_step and after shell_free has begun, things are only queued.
+ * shell_step, for which the main thread is woken, and after shell_free has begun, things are only
+ * queued.
  *
  * A request's token is its call's address; it is answered exactly once, then gone.
  */
@@ -221,12 +222,17 @@ work_off(struct shell *s)
 static void
 work(struct shell *s)
 {
+	bool open;
+
 	pthread_mutex_lock(&s->lock);
-	if (s->open && !s->running) {
+	open = s->open;
+	if (open && !s->running) {
 		s->running = true;
 		work_off(s);
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (!open)
+		daemon_wake(s->dm);
 }
 
 /* Lock held. Wait for the thread that is running, if one is: it makes way. */
