@@ -39,7 +39,7 @@ PROGRAMS := gpudev gpucoord gpuctl mnist-train
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
 gen_src  := $(BUILD)/gen/gpu_sim.pb-c.c
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gpu_sim.pb-c.o
-api_obj  := $(filter $(foreach r,base wire net client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
+api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))

@@ -150,7 +150,9 @@ enum gpusim_rc gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes,
 enum gpusim_rc gpusim_free(struct gpusim *g, uint64_t device, uint64_t addr);
 
 /* Copy host to device, device to host, device to device (the same or another). Any size; not
- * ordered with what is queued on streams. */
+ * ordered with what is queued on streams. The memory of a device of this host and user is a file,
+ * which is then read and written without the device's process, unless GPUSIM_P2P_DISABLE=1 was in
+ * the environment of gpusim_open. */
 enum gpusim_rc gpusim_memcpy_h2d(struct gpusim *g, uint64_t device, uint64_t addr, const void *src,
 				 uint64_t nbytes);
 enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr,

@@ -1,8 +1,14 @@
 /*
- * Design notes. The state machine runs on the main thread alone. The server's thread and nng's
- * threads only append to a queue under the lock and wake the main thread; requests are answered,
- * and devices called, from the main thread. A request's token is its call's address; it is answered
- * exactly once, then gone.
+ * Design notes. What comes is appended to a queue under the lock, and whoever brings something
+ * works the queue off, unless another thread is at it: the state machine runs on one thread at a
+ * time, the `running` one, without the lock, and a request is on its way to the devices without a
+ * change of threads. That may be the server's thread or one of nng's, so nothing may block there.
+ * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
+ * Who has gone is told under the server's lock, so that waits for the main thread. Before the first
+ * shell_step, for which the main thread is woken, and after shell_free has begun, things are only
+ * queued.
+ *
+ * A request's token is its call's address; it is answered exactly once, then gone.
  */
 #include "shell.h"
 
@@ -35,22 +41,23 @@ struct shell {
 	struct daemon *dm;
 	struct coord_actions actions;
 	pthread_mutex_t lock;
+	pthread_cond_t stopped; /* running has become false */
 	struct item *head, **tail;
+	bool open;	 /* the queue is worked off by who fills it */
+	bool running;	 /* a thread is in the state machine */
+	bool main_waits; /* to be the running one */
 };
+
+static void work(struct shell *s);
 
 static void
 push(struct shell *s, struct item *i)
 {
-	bool first;
-
 	i->next = NULL;
 	pthread_mutex_lock(&s->lock);
-	first = !s->head;
 	*s->tail = i;
 	s->tail = &i->next;
 	pthread_mutex_unlock(&s->lock);
-	if (first)
-		daemon_wake(s->dm);
 }
 
 static void
@@ -66,18 +73,21 @@ on_call(void *arg, struct rpc_call *call)
 	i->kind = COORD_REQUEST;
 	i->call = call;
 	push(arg, i);
+	work(arg);
 }
 
 static void
 on_gone(void *arg, uint64_t client_id)
 {
+	struct shell *s = arg;
 	struct item *i = calloc(1, sizeof *i);
 
 	if (!i)
 		return;
 	i->kind = COORD_GONE;
 	i->client_id = client_id;
-	push(arg, i);
+	push(s, i);
+	daemon_wake(s->dm);
 }
 
 /* A device's answer; arg is the item that waited for it. */
@@ -85,6 +95,7 @@ static void
 on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
 	struct item *i = arg;
+	struct shell *s = i->shell;
 
 	if (i->token == 0) { /* nobody wants to know */
 		wire_reply_free(reply);
@@ -96,7 +107,8 @@ on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		err_set(&i->err, rc, "%s", text);
 	else
 		wire_reply_rc(reply, &i->err);
-	push(i->shell, i);
+	push(s, i);
+	work(s);
 }
 
 static void
@@ -176,34 +188,77 @@ feed_item(struct shell *s, const struct item *i)
 	feed(s, &ev);
 }
 
-/* What has come, in order; the caller's to free. */
+/* Lock held. What has come, in order; the caller's to free. */
 static struct item *
 take_all(struct shell *s)
 {
-	struct item *i;
+	struct item *i = s->head;
 
-	pthread_mutex_lock(&s->lock);
-	i = s->head;
 	s->head = NULL;
 	s->tail = &s->head;
-	pthread_mutex_unlock(&s->lock);
 	return i;
+}
+
+/* Lock held, running. Feed what is there and comes meanwhile. */
+static void
+work_off(struct shell *s)
+{
+	struct item *i, *next;
+
+	while (!s->main_waits && (i = take_all(s))) {
+		pthread_mutex_unlock(&s->lock);
+		for (; i; i = next) {
+			next = i->next;
+			feed_item(s, i);
+			wire_reply_free(i->reply);
+			free(i);
+		}
+		pthread_mutex_lock(&s->lock);
+	}
+	s->running = false;
+	pthread_cond_signal(&s->stopped);
+}
+
+static void
+work(struct shell *s)
+{
+	bool open;
+
+	pthread_mutex_lock(&s->lock);
+	open = s->open;
+	if (open && !s->running) {
+		s->running = true;
+		work_off(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!open)
+		daemon_wake(s->dm);
+}
+
+/* Lock held. Wait for the thread that is running, if one is: it makes way. */
+static void
+take_over(struct shell *s)
+{
+	s->main_waits = true;
+	while (s->running)
+		pthread_cond_wait(&s->stopped, &s->lock);
+	s->main_waits = false;
 }
 
 void
 shell_step(struct shell *s)
 {
 	struct coord_event tick = {.kind = COORD_TICK};
-	struct item *next;
 
-	for (struct item *i = take_all(s); i; i = next) {
-		next = i->next;
-		feed_item(s, i);
-		wire_reply_free(i->reply);
-		free(i);
-	}
+	pthread_mutex_lock(&s->lock);
+	take_over(s);
+	s->open = s->running = true;
+	pthread_mutex_unlock(&s->lock);
 	feed(s, &tick);
 	connections_tick(s->connections, clock_now_ns());
+	pthread_mutex_lock(&s->lock);
+	work_off(s);
+	pthread_mutex_unlock(&s->lock);
 }
 
 struct coord *
@@ -225,6 +280,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->stopped, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
 	handler.arg = s;
@@ -245,9 +301,12 @@ static void
 drain(struct shell *s)
 {
 	const struct err end = {RC_ABORTED, "the coordinator is shutting down"};
-	struct item *next;
+	struct item *i, *next;
 
-	for (struct item *i = take_all(s); i; i = next) {
+	pthread_mutex_lock(&s->lock);
+	i = take_all(s);
+	pthread_mutex_unlock(&s->lock);
+	for (; i; i = next) {
 		next = i->next;
 		if (i->call)
 			rpc_reply_err(i->call, &end);
@@ -261,12 +320,17 @@ shell_free(struct shell *s)
 {
 	if (!s)
 		return;
+	pthread_mutex_lock(&s->lock);
+	s->open = false;
+	take_over(s);
+	pthread_mutex_unlock(&s->lock);
 	connections_free(s->connections);
 	drain(s);
 	rpc_server_stop(s->server);
 	drain(s); /* what came in between, into the void */
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
+	pthread_cond_destroy(&s->stopped);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -45,6 +45,10 @@ static const struct {
     [OPT_FACTOR] = {NULL, 'f', "N", "from size to size (default 2)"},
     [OPT_ITERS] = {"iters", 0, "N", "timed operations a size (default 20)"},
     [OPT_WARMUP] = {"warmup", 0, "N", "operations before them (default 5)"},
+    [OPT_REWRITE] = {"rewrite", 0, NULL, "write the inputs anew before each, which is not timed"},
+    [OPT_BASELINE] = {"baseline", 0, "FILE", "compare with what --json printed before"},
+    [OPT_MAX_SLOWDOWN] = {"max-slowdown", 0, "X",
+			  "exit 7 if a time is over X times the baseline's"},
     [OPT_MEM] = {"mem", 0, "SIZE", "memory of a device (default 256M)"},
     [OPT_MEM_FILE] = {"mem-file", 0, "BASE", "keep the memory of device K in the file BASE.K"},
     [OPT_LATENCY] = {"latency", 0, "TIME", "delay of messages between devices, such as 5ms"},
@@ -181,7 +185,13 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_ALL:
 	case OPT_JSON:
 	case OPT_LIST:
+	case OPT_REWRITE:
 		return RC_OK;
+	case OPT_BASELINE:
+		a->baseline = arg;
+		return RC_OK;
+	case OPT_MAX_SLOWDOWN:
+		return parse_double(arg, 0.001, 1e6, &a->max_slowdown, err);
 	case OPT_MEM:
 	case OPT_LATENCY:
 	case OPT_BANDWIDTH:

@@ -39,6 +39,9 @@ enum opt_id {
 	OPT_FACTOR,
 	OPT_ITERS,
 	OPT_WARMUP,
+	OPT_REWRITE,
+	OPT_BASELINE,
+	OPT_MAX_SLOWDOWN,
 	OPT_MEM,
 	OPT_MEM_FILE,
 	OPT_LATENCY,
@@ -64,6 +67,8 @@ struct args {
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
 	enum gpusim_op op;	 /* sum */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
+	const char *baseline;
+	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *threads, *op_timeout;
 	uint64_t start_timeout_ms;
 	unsigned verbose;

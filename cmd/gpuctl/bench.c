@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "coll/plan.h"
 #include "io.h"
 #include "mem/dtype.h"
@@ -165,48 +166,7 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	return rc;
 }
 
-/* ---- fast? */
-
-static enum rc
-run_timed(struct bench *b, uint64_t graph, double *us, struct err *err)
-{
-	struct gpusim_times *times = alloc_zeroed(b->comm.nranks, sizeof *times);
-	uint64_t warmup = b->a->warmup, slowest = 0;
-	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-
-	if (rc == RC_OK && warmup)
-		rc = api(
-		    gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, warmup, GPUSIM_WAIT, NULL),
-		    err);
-	if (rc == RC_OK)
-		rc = api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, warmup, b->a->iters,
-					     GPUSIM_WAIT, times),
-			 err);
-	for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
-		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
-	if (rc == RC_OK)
-		*us = (double)slowest / 1e3 / (double)b->a->iters;
-	free(times);
-	return rc;
-}
-
-static enum rc
-measure(struct bench *b, double *us, struct err *err)
-{
-	struct gpusim_ops *ops = gpusim_ops_new(b->comm.nranks);
-	uint64_t graph;
-	enum rc rc;
-
-	gpusim_ops_collective(ops, &b->c);
-	rc = api(gpusim_graph_create(b->cli->g, b->comm.id, ops, &graph), err);
-	gpusim_ops_free(ops);
-	if (rc != RC_OK)
-		return rc;
-	rc = run_timed(b, graph, us, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, graph), err);
-	return rc;
-}
+/* ---- fast? (bench_time.c) */
 
 /* What nccl-tests divides by: how much of a rank's traffic an optimal algorithm would have. */
 static double
@@ -238,10 +198,13 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	place(b, where);
 	rc = check(b, where, &r.nwrong, err);
 	if (rc == RC_OK)
-		rc = measure(b, &r.us, err);
+		rc = bench_time(b, &r.time, err);
+	if (rc == RC_OK && where == BENCH_OUT_OF_PLACE)
+		rc = bench_latency(b, &r.client, err);
 	if (rc != RC_OK)
 		return rc;
-	r.algbw = r.us > 0 ? (double)nbytes / 1e3 / r.us : 0;
+	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;
+	r.ratio = baseline_ratio(&b->baseline, nbytes, where, r.time.p50_us);
 	r.busbw = r.algbw * bus_factor(b->c.coll, b->comm.nranks);
 	*out = r;
 	return RC_OK;
@@ -282,18 +245,31 @@ run_sizes(struct bench *b, struct err *err)
 		if (rc != RC_OK)
 			return rc;
 		bench_print_row(b, &row, first);
+		if (first)
+			b->client = row.result[BENCH_OUT_OF_PLACE].client;
+		if (first)
+			b->client_nbytes = row.nbytes;
 		first = false;
 		for (int p = 0; p < BENCH_NPLACES; p++) {
 			nwrong += row.result[p].nwrong;
 			busbw += row.result[p].busbw;
 			nresults += row.result[p].ran;
+			if (row.result[p].ratio > b->worst)
+				b->worst = row.result[p].ratio;
 		}
 		if (b->c.coll == GPUSIM_BARRIER || nbytes > UINT64_MAX / b->a->factor)
 			break;
 		nbytes = nbytes ? nbytes * b->a->factor : 1;
 	}
 	bench_print_foot(b, nresults ? busbw / (double)nresults : 0, nwrong);
-	return nwrong ? err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", nwrong) : RC_OK;
+	if (nwrong)
+		return err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", nwrong);
+	if (args_has(b->a, OPT(MAX_SLOWDOWN)) && b->worst > b->a->max_slowdown) {
+		log_line(LOG_ERROR, "bench: %.3g times as long as in %.200s, at most %.3g",
+			 b->worst, b->a->baseline, b->a->max_slowdown);
+		b->cli->status = BENCH_EXIT_SLOWER;
+	}
+	return RC_OK;
 }
 
 static enum rc
@@ -346,6 +322,10 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b is more than -e");
+	if (rc == RC_OK && args_has(a, OPT(MAX_SLOWDOWN)) && !a->baseline)
+		return err_set(err, RC_INVAL, "--max-slowdown needs --baseline");
+	if (rc == RC_OK && a->baseline)
+		rc = baseline_read(a->baseline, &b.baseline, err);
 	if (rc == RC_OK)
 		rc = prepare(&b, err);
 	if (rc == RC_OK)
@@ -356,6 +336,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 		gpusim_comm_destroy(cli->g, b.comm.id);
 	gpusim_comm_fini(&b.comm);
 	bench_data_fini(&b.data);
+	baseline_fini(&b.baseline);
 	free(b.base[0]);
 	free(b.base[1]);
 	free(b.send);

@@ -7,10 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench_baseline.h"
 #include "bench_data.h"
 #include "cli.h"
 
-enum bench_place { BENCH_OUT_OF_PLACE, BENCH_IN_PLACE, BENCH_NPLACES };
+#define BENCH_EXIT_SLOWER 7 /* exit status: --max-slowdown is exceeded */
+
+/* Of several measurements. */
+struct bench_time {
+	double p50_us, min_us;
+};
 
 struct bench {
 	struct cli *cli;
@@ -22,11 +28,18 @@ struct bench {
 	uint64_t *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
 	uint64_t *send, *recv;	       /* addresses of the operation at hand */
 	uint64_t min_bytes, max_bytes;
+	struct baseline baseline;
+	double worst;		  /* ratio to the baseline so far; 0: none */
+	struct bench_time client; /* of the first size, client_nbytes */
+	uint64_t client_nbytes;
 };
 
 struct bench_result {
-	bool ran;		 /* alltoall has no in-place form */
-	double us, algbw, busbw; /* GB/s, as nccl-tests defines them */
+	bool ran;		  /* alltoall has no in-place form */
+	struct bench_time time;	  /* of an operation, in the devices */
+	struct bench_time client; /* of one call, out of place only */
+	double algbw, busbw;	  /* GB/s, as nccl-tests defines them */
+	double ratio;		  /* time to the baseline's; 0: it has none */
 	uint64_t nwrong;
 };
 
@@ -34,6 +47,20 @@ struct bench_row {
 	uint64_t nbytes, count;
 	struct bench_result result[BENCH_NPLACES];
 };
+
+/*
+ * bench_time - the operation b->c in the devices, of the slowest rank.
+ *
+ * A graph repeats it --iters times, in up to BENCH_BATCHES runs. With --rewrite each repetition
+ * fills the input first and meets the other ranks in a barrier; what that takes without the
+ * operation is measured the same way and subtracted. What ranks wait for each other at the
+ * operation itself is part of its time.
+ */
+#define BENCH_BATCHES 5
+enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);
+
+/* bench_latency - one call of it, from the client: to the coordinator, the devices and back. */
+enum rc bench_latency(struct bench *b, struct bench_time *out, struct err *err);
 
 /* As nccl-tests: a table whose rows come as they are measured; or with --json one object. */
 void bench_print_head(const struct bench *b);

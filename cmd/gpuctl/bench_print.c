@@ -37,9 +37,9 @@ print_head_json(const struct bench *b)
 {
 	printf("{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
 	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"iters\":%" PRIu64
-	       ",\"warmup\":%" PRIu64 ",\"rows\":[",
+	       ",\"warmup\":%" PRIu64 ",\"rewrite\":%s,\"rows\":[",
 	       coll_name(b->c.coll), b->algo, b->comm.nranks, dtype_name(b->c.dtype), redop(b),
-	       root(b), b->a->iters, b->a->warmup);
+	       root(b), b->a->iters, b->a->warmup, args_has(b->a, OPT(REWRITE)) ? "true" : "false");
 }
 
 void
@@ -55,7 +55,8 @@ bench_print_head(const struct bench *b)
 	       coll_name(b->c.coll), b->algo, b->comm.nranks, b->min_bytes, b->max_bytes,
 	       b->a->factor, b->a->warmup, b->a->iters);
 	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
-	       "no client round trips\n#\n# Using devices\n");
+	       "no client round trips%s\n#\n# Using devices\n",
+	       args_has(b->a, OPT(REWRITE)) ? ", nor the rewriting of inputs" : "");
 	for (uint32_t r = 0; r < b->comm.nranks; r++)
 		printf("#  Rank %2" PRIu32 " Pid %6" PRIu32 " device %2" PRIu32 " [%016" PRIx64
 		       "] %s\n",
@@ -74,45 +75,73 @@ bench_print_head(const struct bench *b)
 }
 
 static void
-print_row_json(const struct bench_row *row, bool first)
+print_row_json(const struct bench *b, const struct bench_row *row, bool first)
 {
 	static const char *const name[] = {"out_of_place", "in_place"};
 
-	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64, first ? "" : ",", row->nbytes,
-	       row->count);
+	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
+	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64,
+	       first ? "" : ",", row->nbytes, row->count, dtype_name(b->c.dtype), redop(b),
+	       root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
 
-		if (r->ran)
-			printf(",\"%s\":{\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"wrong\":"
-			       "%" PRIu64 "}",
-			       name[p], r->us, r->algbw, r->busbw, r->nwrong);
-		else
+		if (!r->ran) {
 			printf(",\"%s\":null", name[p]);
+			continue;
+		}
+		printf(",\"%s\":{\"time_us\":%.6g,\"min_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,"
+		       "\"wrong\":%" PRIu64,
+		       name[p], r->time.p50_us, r->time.min_us, r->algbw, r->busbw, r->nwrong);
+		if (r->ratio > 0)
+			printf(",\"ratio\":%.4g", r->ratio);
+		putchar('}');
 	}
-	putchar('}');
+	printf(",\"client\":{\"p50_us\":%.6g,\"min_us\":%.6g}}",
+	       row->result[BENCH_OUT_OF_PLACE].client.p50_us,
+	       row->result[BENCH_OUT_OF_PLACE].client.min_us);
+}
+
+/* How the times compare with the baseline's: a comment, as readers of the table skip it. */
+static void
+print_ratios(const struct bench *b, const struct bench_row *row)
+{
+	const struct bench_result *r = row->result;
+
+	if (!b->a->baseline)
+		return;
+	printf("# %10" PRIu64 "  times the baseline:", row->nbytes);
+	for (int p = 0; p < BENCH_NPLACES; p++)
+		if (r[p].ratio > 0)
+			printf("  %s %.3f", p == BENCH_IN_PLACE ? "in-place" : "out-of-place",
+			       r[p].ratio);
+		else
+			printf("  %s N/A", p == BENCH_IN_PLACE ? "in-place" : "out-of-place");
+	putchar('\n');
 }
 
 void
 bench_print_row(const struct bench *b, const struct bench_row *row, bool first)
 {
 	if (args_has(b->a, OPT(JSON))) {
-		print_row_json(row, first);
+		print_row_json(b, row, first);
 		return;
 	}
 	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, row->nbytes, row->count,
 	       nccl_type(b->c.dtype), redop(b), root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
-		int digits = r->us >= 10000 ? 0 : r->us >= 100 ? 1 : 2;
+		double us = r->time.p50_us;
+		int digits = us >= 10000 ? 0 : us >= 100 ? 1 : 2;
 
 		if (r->ran)
-			printf("  %7.*f  %6.2f  %6.2f  %5" PRIu64, digits, r->us, r->algbw,
-			       r->busbw, r->nwrong);
+			printf("  %7.*f  %6.2f  %6.2f  %5" PRIu64, digits, us, r->algbw, r->busbw,
+			       r->nwrong);
 		else
 			printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
 	}
 	putchar('\n');
+	print_ratios(b, row);
 	fflush(stdout);
 }
 
@@ -122,6 +151,9 @@ bench_print_foot(const struct bench *b, double avg_busbw, uint64_t nwrong)
 	if (args_has(b->a, OPT(JSON)))
 		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", avg_busbw, nwrong);
 	else
-		printf("# Out of bounds values : %" PRIu64 " %s\n# Avg bus bandwidth    : %g\n#\n",
-		       nwrong, nwrong ? "FAILED" : "OK", avg_busbw);
+		printf("# client-side latency: one call of %" PRIu64
+		       " bytes: p50 %.1f us, min %.1f us\n"
+		       "# Out of bounds values : %" PRIu64 " %s\n# Avg bus bandwidth    : %g\n#\n",
+		       b->client_nbytes, b->client.p50_us, b->client.min_us, nwrong,
+		       nwrong ? "FAILED" : "OK", avg_busbw);
 }

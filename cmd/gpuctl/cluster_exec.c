@@ -180,6 +180,9 @@ exec_program(const struct cluster *c, int ordinal)
 		argv[n++] = coord;
 		add_device_args(c, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
 	}
+	/* At load OpenBLAS would start a thread a processor, which spin for a while; --threads says
+	 * later how many there are to be. */
+	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	argv[n++] = "-N";
 	argv[n++] = "3";
 	argv[n++] = "--lifeline";

@@ -328,7 +328,8 @@ phase_end(struct guardian *g, int status)
 		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
 			       deadline_in_ms(KILL_WAIT_MS));
 	signal_daemons(g, SIGTERM);
-	close(g->lifeline); /* for one that is deaf to signals; after them, so that they come first */
+	close(
+	    g->lifeline); /* for one that is deaf to signals; after them, so that they come first */
 	wait_daemons(g, deadline_in_ms(DAEMON_TERM_MS));
 	signal_daemons(g, SIGKILL);
 	wait_daemons(g, deadline_in_ms(KILL_WAIT_MS));

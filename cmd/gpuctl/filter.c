@@ -278,6 +278,8 @@ print_results(struct filter *f, struct err *err)
 	void *room = malloc(IO_PIECE);
 	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
+	if (f->nelem * f->size >= IO_PIECE)
+		io_widen(STDOUT_FILENO);
 	for (uint32_t r = 0; r < f->comm.nranks && rc == RC_OK; r++)
 		if (prints(f, r))
 			rc = print_rank(f, r, room, &line, err);

@@ -1,7 +1,10 @@
 #include "io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static enum rc
@@ -28,20 +31,41 @@ io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct 
 	return RC_OK;
 }
 
+void
+io_widen(int fd)
+{
+	fcntl(fd, F_SETPIPE_SZ, (int)IO_PIECE);
+}
+
+/* What is left of a file, of other streams a piece. */
+static size_t
+first_room(int fd)
+{
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (at < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= at ||
+	    (uintmax_t)(st.st_size - at) > SIZE_MAX / 4)
+		return IO_PIECE;
+	return (size_t)(st.st_size - at) + 1; /* one more finds the end */
+}
+
 enum rc
 io_read_all(int fd, const char *name, struct buf *out, struct err *err)
 {
-	size_t room, got;
+	size_t room, got, more = first_room(fd);
 	enum rc rc;
 
+	io_widen(fd);
 	do {
-		if (!buf_reserve(out, IO_PIECE))
+		if (!buf_reserve(out, more))
 			return err_set(err, RC_NOMEM, "%s: out of memory after %zu bytes", name,
 				       out->len);
 		room = out->cap - out->len;
 		rc = io_read(fd, name, out->data + out->len, room, &got, err);
 		if (rc == RC_OK)
 			out->len += got;
+		more = IO_PIECE;
 	} while (rc == RC_OK && got == room);
 	return rc;
 }

@@ -12,6 +12,12 @@
 #define IO_PIECE ((size_t)1 << 20) /* bytes moved at a time */
 
 /*
+ * io_widen - for large transfers: a pipe gets room for a piece, so that its two ends take turns
+ * once a piece and not once in 64 KiB. What is no pipe, or may not grow, stays as it is.
+ */
+void io_widen(int fd);
+
+/*
  * io_read - fill dst, or as much of it as there is before the end.
  *
  *	name	of the stream, for errors

@@ -86,7 +86,8 @@ static const struct command commands[] = {
 	 0, 0, 1},
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
 	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
-	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(JSON), 0, 0, 1},
+	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
+	 OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
 	{"params", "", "print what is in force", run_params, 0, 0, 0, 0},
 	{"version", "", "print the version", run_version, 0, 0, 0, 0},
 	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},

@@ -102,6 +102,8 @@ host_to_device(struct cli *cli, const struct end *src, const struct end *dst, st
 	enum rc rc = room ? open_end(src, O_RDONLY, STDIN_FILENO, &name, &fd, err)
 			  : err_set(err, RC_NOMEM, "out of memory");
 
+	if (rc == RC_OK)
+		io_widen(fd);
 	while (rc == RC_OK) {
 		left = dst->has_nbytes ? dst->nbytes - done : IO_PIECE;
 		want = left < IO_PIECE ? (size_t)left : IO_PIECE;
@@ -142,6 +144,8 @@ device_to_host(struct cli *cli, const struct end *src, const struct end *dst, st
 		if (rc == RC_OK && fd < 0)
 			rc = open_end(dst, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO, &name, &fd,
 				      err);
+		if (rc == RC_OK && done == 0 && n == IO_PIECE)
+			io_widen(fd);
 		if (rc == RC_OK)
 			rc = io_write(fd, name, room, n, err);
 		done += n;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -30,6 +31,15 @@ gpusim_rc_exit(enum gpusim_rc rc)
 	return rc_exit((enum rc)rc);
 }
 
+/* As NCCL reads its variables: 0 is as good as none. */
+static bool
+is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0") != 0;
+}
+
 enum gpusim_rc
 gpusim_open(const char *coordinator, struct gpusim **out)
 {
@@ -46,6 +56,7 @@ gpusim_open(const char *coordinator, struct gpusim **out)
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
 	g->timeout_ms = TIMEOUT_MS;
+	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
 	pthread_mutex_init(&g->lock, NULL);
 	rc = rpc_client_open(coordinator, RPC_CONNECT_NOW, &g->coord, &last);
 	if (rc != RC_OK) {
@@ -68,8 +79,10 @@ gpusim_close(struct gpusim *g)
 	while ((d = g->devices)) {
 		g->devices = d->next;
 		rpc_client_close(d->client);
+		direct_close(d->file);
 		free(d);
 	}
+	direct_close(g->former);
 	rpc_client_close(g->coord);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
@@ -115,13 +128,13 @@ enum rc
 client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,
 		   GpuSim__Reply **out)
 {
-	struct rpc_client *client;
+	struct known_device *d;
 	GpuSim__Reply *reply;
-	enum rc rc = client_device(g, id, &client);
+	enum rc rc = client_device(g, id, &d);
 
 	if (rc != RC_OK)
 		return rc;
-	rc = rpc_call(client, req, client_deadline(g), &reply, &last);
+	rc = rpc_call(d->client, req, client_deadline(g), &reply, &last);
 	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
 		err_prefix(&last, "device %016" PRIx64, id);
 	return rc == RC_OK ? expect(reply, want, out) : rc;
@@ -148,17 +161,17 @@ ask_address(struct gpusim *g, uint64_t id, char out[GPUSIM_TEXT])
 }
 
 /* Lock held. */
-static struct rpc_client *
+static struct known_device *
 find(struct gpusim *g, uint64_t id)
 {
 	for (struct known_device *d = g->devices; d; d = d->next)
 		if (d->id == id)
-			return d->client;
+			return d;
 	return NULL;
 }
 
 enum rc
-client_device(struct gpusim *g, uint64_t id, struct rpc_client **out)
+client_device(struct gpusim *g, uint64_t id, struct known_device **out)
 {
 	struct known_device *d;
 	char addr[GPUSIM_TEXT];
@@ -184,7 +197,7 @@ client_device(struct gpusim *g, uint64_t id, struct rpc_client **out)
 	pthread_mutex_lock(&g->lock);
 	*out = find(g, id);
 	if (!*out) {
-		*out = d->client;
+		*out = d;
 		d->next = g->devices;
 		g->devices = d;
 		d = NULL;

@@ -3,27 +3,44 @@
  *
  * Design notes. A handle's lock guards its table of devices; connections are made when first needed
  * and live as long as the handle. Calls wait on their own; the handle itself is never locked while
- * one waits.
+ * one waits. A device's memory file may be in use by several threads, so one whose device has ended
+ * is only put aside, and closed with the handle.
  */
 #ifndef CLIENT_IMPL_H
 #define CLIENT_IMPL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/rc.h"
+#include "mem/memfile.h"
 #include "net/rpc_client.h"
+
+/* The memory of a device of this host. */
+struct device_file {
+	struct device_file *next; /* of those put aside */
+	struct memfile *file;
+	uint64_t min_addr;
+};
+
+/* Whether copies can bypass the device's process. */
+enum direct { DIRECT_UNKNOWN, DIRECT_YES, DIRECT_NO };
 
 struct known_device {
 	struct known_device *next;
 	uint64_t id;
 	struct rpc_client *client;
+	enum direct direct;	  /* lock held */
+	struct device_file *file; /* of DIRECT_YES; lock held, what it points to lives on */
 };
 
 struct gpusim {
 	struct rpc_client *coord;
 	pthread_mutex_t lock;
 	struct known_device *devices;
+	struct device_file *former; /* of devices that have ended */
+	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
 	atomic_uint timeout_ms;
 };
 
@@ -46,8 +63,26 @@ enum rc client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuS
 enum rc client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,
 			   GpuSim__Reply **out);
 
-/* The connection to a device; RC_NOTFOUND. */
-enum rc client_device(struct gpusim *g, uint64_t id, struct rpc_client **out);
+/* The device, connected to; it lives as long as the handle. RC_NOTFOUND. */
+enum rc client_device(struct gpusim *g, uint64_t id, struct known_device **out);
+
+/*
+ * Copies without the device's process, where its memory is a file of this host and user (direct.c).
+ * One of src and dst is the host's, the other is NULL.
+ *
+ *	done	[out] false with RC_OK: to be done by calls, which also say what is wrong with a
+ *		range; part may have been copied
+ *
+ * Errors: the device does not answer.
+ */
+enum rc direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void *src,
+		    void *dst, uint64_t nbytes, bool *done);
+enum rc direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr,
+			   struct known_device *src, uint64_t src_addr, uint64_t nbytes,
+			   bool *done);
+
+/* Close the file of a device, and those after it; NULL is legal. */
+void direct_close(struct device_file *f);
 
 /* Run a list of one rank on a device, outside any communicator. */
 enum rc client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,

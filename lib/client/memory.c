@@ -1,5 +1,6 @@
 /*
- * Memory of a device. Copies go in pieces of WIRE_BULK_MAX, PIECES_UNDER_WAY at a time.
+ * Memory of a device. Copies go straight to its file if they can (direct.c); else in calls, pieces
+ * of WIRE_BULK_MAX, PIECES_UNDER_WAY at a time. The calls also say what is wrong with a range.
  *
  * Design notes. A copy's pieces are calls whose callbacks (on nng's threads) take the data over and
  * count down under the copy's lock; the caller waits for room and for the end.
@@ -126,16 +127,13 @@ start_piece(struct gpusim *g, struct rpc_client *client, struct copy *c, uint64_
 
 /* One of src and dst is the host's; the other is NULL. */
 static enum rc
-copy(struct gpusim *g, uint64_t device, uint64_t addr, const unsigned char *src, unsigned char *dst,
-     uint64_t nbytes)
+copy_by_calls(struct gpusim *g, struct known_device *d, uint64_t addr, const unsigned char *src,
+	      unsigned char *dst, uint64_t nbytes)
 {
 	struct copy c = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
-	struct rpc_client *client;
 	uint64_t done = 0;
-	enum rc rc = client_device(g, device, &client);
+	enum rc rc;
 
-	if (rc != RC_OK || nbytes == 0)
-		return rc;
 	pthread_mutex_lock(&c.lock);
 	while (done < nbytes && c.err.rc == RC_OK) {
 		size_t n = nbytes - done < WIRE_BULK_MAX ? nbytes - done : WIRE_BULK_MAX;
@@ -143,7 +141,7 @@ copy(struct gpusim *g, uint64_t device, uint64_t addr, const unsigned char *src,
 
 		c.under_way++;
 		pthread_mutex_unlock(&c.lock);
-		rc = start_piece(g, client, &c, addr + done, src ? src + done : NULL,
+		rc = start_piece(g, d->client, &c, addr + done, src ? src + done : NULL,
 				 dst ? dst + done : NULL, n, &err);
 		pthread_mutex_lock(&c.lock);
 		if (rc != RC_OK) {
@@ -156,8 +154,22 @@ copy(struct gpusim *g, uint64_t device, uint64_t addr, const unsigned char *src,
 	wait_pieces(&c, 0);
 	pthread_mutex_unlock(&c.lock);
 	if (c.err.rc == RC_UNREACHABLE || c.err.rc == RC_TIMEOUT)
-		err_prefix(&c.err, "device %016" PRIx64, device);
+		err_prefix(&c.err, "device %016" PRIx64, d->id);
 	return c.err.rc == RC_OK ? RC_OK : err_set(client_err(), c.err.rc, "%s", c.err.text);
+}
+
+static enum rc
+copy(struct gpusim *g, uint64_t device, uint64_t addr, const void *src, void *dst, uint64_t nbytes)
+{
+	struct known_device *d;
+	bool done = true;
+	enum rc rc = client_device(g, device, &d);
+
+	if (rc == RC_OK && nbytes)
+		rc = direct_copy(g, d, addr, src, dst, nbytes, &done);
+	if (rc != RC_OK || done)
+		return rc;
+	return copy_by_calls(g, d, addr, src, dst, nbytes);
 }
 
 enum gpusim_rc
@@ -173,20 +185,32 @@ gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr, u
 	return client_rc(copy(g, device, addr, NULL, dst, nbytes));
 }
 
-/* Through the host, a few pieces at a time. */
+/* From one device to another; through the host, a few pieces at a time, if it must be. */
 static enum rc
 copy_across(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t src_device,
 	    uint64_t src_addr, uint64_t nbytes)
 {
 	uint64_t most = PIECES_UNDER_WAY * (uint64_t)WIRE_BULK_MAX;
-	unsigned char *room = malloc(nbytes < most ? nbytes + 1 : most);
-	enum rc rc = room ? RC_OK : err_set(client_err(), RC_NOMEM, "out of memory");
+	struct known_device *src, *dst;
+	unsigned char *room;
+	bool direct = true;
+	enum rc rc = client_device(g, src_device, &src);
+
+	if (rc == RC_OK)
+		rc = client_device(g, dst_device, &dst);
+	if (rc == RC_OK && nbytes)
+		rc = direct_copy_across(g, dst, dst_addr, src, src_addr, nbytes, &direct);
+	if (rc != RC_OK || direct)
+		return rc;
+	room = malloc(nbytes < most ? nbytes : most);
+	if (!room)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
 
 	for (uint64_t done = 0, n; done < nbytes && rc == RC_OK; done += n) {
 		n = nbytes - done < most ? nbytes - done : most;
-		rc = copy(g, src_device, src_addr + done, NULL, room, n);
+		rc = copy_by_calls(g, src, src_addr + done, NULL, room, n);
 		if (rc == RC_OK)
-			rc = copy(g, dst_device, dst_addr + done, room, NULL, n);
+			rc = copy_by_calls(g, dst, dst_addr + done, room, NULL, n);
 	}
 	free(room);
 	return rc;

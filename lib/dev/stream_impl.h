@@ -36,7 +36,7 @@ struct segment {
 	uint32_t *at;
 	size_t n;
 	struct pair *pair; /* room for those that run together, or NULL */
-	bool failed; /* it did not get to its end */
+	bool failed;	   /* it did not get to its end */
 };
 
 struct waiter {

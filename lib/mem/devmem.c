@@ -1,10 +1,11 @@
 /*
- * Design notes. The file is DEVMEM_PAGE bytes of struct header, then the memory, then room for what
- * the device itself keeps (devmem_own_*), at the addresses above the memory. Whoever holds the
- * flock of the file at the path owns it; the lock is taken first and dropped last, and a file is
- * only written or unlinked under it. The header says READY once the file has its size, so a
- * device killed while it was creating the file leaves one that the next device of the same id
- * completes.
+ * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory, then room
+ * for what the device itself keeps (devmem_own_*), at the addresses above the memory. Whoever holds
+ * the lock of the file at the path owns it; the lock is taken first and dropped last, and a file is
+ * only written or unlinked under it. It is one of an open file description, because others can ask
+ * whether it is held without trying to take it (devmem_file.h). The header says READY once the file
+ * has its size, so a device killed while it was creating the file leaves one that the next device
+ * of the same id completes.
  *
  * Blocks of the file are reserved when a range is first asked for, BLOCK bytes at a time, so that a
  * device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[] only
@@ -24,33 +25,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "mem/arena.h"
+#include "mem/devmem_file.h"
 
-#define DEVMEM_PAGE  4096u
 #define BLOCK	     (UINT64_C(1) << 20)
-#define OWN_LEAST    (UINT64_C(64) << 20)
 #define DEVMEM_FIRST 0x10000u /* the lowest address; small numbers are mistakes */
-#define DEVMEM_MOST                                                                  \
-	(UINT64_C(1) << 46) /* bytes; what user space can map, and far from overflow \
-			     */
-
-/* In the byte order of the host: the file does not travel. */
-struct header {
-	char magic[8];
-	uint64_t device_id;
-	uint64_t nbytes; /* without the header's page */
-	uint64_t state;
-};
-
-enum header_state { HEADER_CREATING = 1, HEADER_READY = 2 };
-
-static const char magic[8] = "gpusimM2";
 
 struct devmem {
 	char *path;
@@ -61,19 +45,6 @@ struct devmem {
 	struct arena arena, own_arena; /* under lock */
 	atomic_uchar *reserved;	       /* by BLOCK of what is behind the header */
 };
-
-/* As much again as the memory, so that no scratch fails before the memory does. Sparse. */
-static uint64_t
-own_bytes(uint64_t nbytes)
-{
-	return nbytes > OWN_LEAST ? nbytes : OWN_LEAST;
-}
-
-static uint64_t
-file_bytes(uint64_t nbytes)
-{
-	return DEVMEM_PAGE + nbytes + own_bytes(nbytes);
-}
 
 /* Whether path still names the file behind fd. */
 static bool
@@ -93,6 +64,7 @@ static enum rc
 open_locked(const char *path, bool shared, int *fd_out, bool *created, struct err *err)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (shared ? O_NOFOLLOW : 0);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	struct stat st;
 	int fd, tries;
 
@@ -116,7 +88,7 @@ open_locked(const char *path, bool shared, int *fd_out, bool *created, struct er
 			return err_set(err, RC_BADDATA, "%s: belongs to user %u", path,
 				       (unsigned)st.st_uid);
 		}
-		if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
 			close(fd);
 			return err_set(err, RC_BUSY, "%s: in use by another device", path);
 		}
@@ -134,7 +106,7 @@ static enum rc
 check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool *empty,
 	     bool *ready, struct err *err)
 {
-	struct header h;
+	struct devmem_header h;
 	struct stat st;
 
 	if (fstat(fd, &st) != 0)
@@ -144,8 +116,8 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 	if (*empty)
 		return RC_OK;
 	if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
-	    memcmp(h.magic, magic, sizeof magic) != 0 ||
-	    (h.state != HEADER_CREATING && h.state != HEADER_READY))
+	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) != 0 ||
+	    (h.state != DEVMEM_CREATING && h.state != DEVMEM_READY))
 		return err_set(err, RC_BADDATA, "%s: not a device memory file", path);
 	if (h.device_id != device_id)
 		return err_set(err, RC_BADDATA,
@@ -155,21 +127,21 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 		return err_set(err, RC_BADDATA,
 			       "%s: holds %" PRIu64 " bytes of device memory, not %" PRIu64, path,
 			       h.nbytes, nbytes);
-	*ready = h.state == HEADER_READY;
-	if (*ready && (uint64_t)st.st_size != file_bytes(nbytes))
+	*ready = h.state == DEVMEM_READY;
+	if (*ready && (uint64_t)st.st_size != devmem_file_bytes(nbytes))
 		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes long, not %" PRIu64, path,
-			       (uint64_t)st.st_size, file_bytes(nbytes));
+			       (uint64_t)st.st_size, devmem_file_bytes(nbytes));
 	return RC_OK;
 }
 
 static enum rc
-write_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, enum header_state state,
+write_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, enum devmem_state state,
 	     struct err *err)
 {
-	struct header h = {.device_id = device_id, .nbytes = nbytes, .state = state};
+	struct devmem_header h = {.device_id = device_id, .nbytes = nbytes, .state = state};
 	ssize_t n;
 
-	memcpy(h.magic, magic, sizeof magic);
+	memcpy(h.magic, DEVMEM_MAGIC, sizeof h.magic);
 	n = pwrite(fd, &h, sizeof h, 0);
 	if (n == (ssize_t)sizeof h)
 		return RC_OK;
@@ -191,17 +163,17 @@ prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, struct er
 	if (rc)
 		return rc;
 	if (empty) {
-		rc = write_header(path, fd, device_id, nbytes, HEADER_CREATING, err);
+		rc = write_header(path, fd, device_id, nbytes, DEVMEM_CREATING, err);
 		if (rc)
 			goto out;
 	}
-	if (!ready && ftruncate(fd, (off_t)file_bytes(nbytes)) != 0) {
+	if (!ready && ftruncate(fd, (off_t)devmem_file_bytes(nbytes)) != 0) {
 		rc = err_set(err, RC_NOMEM, "%s: cannot have %" PRIu64 " bytes: %s", path, nbytes,
 			     strerror(errno));
 		goto out;
 	}
 	if (!ready)
-		rc = write_header(path, fd, device_id, nbytes, HEADER_READY, err);
+		rc = write_header(path, fd, device_id, nbytes, DEVMEM_READY, err);
 out:
 	if (rc && empty && ftruncate(fd, 0) != 0)
 		rc = err_set(err, rc, "%s: cannot have %" PRIu64 " bytes, nor empty it again: %s",
@@ -213,13 +185,13 @@ uint64_t
 devmem_file_id(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct header h;
+	struct devmem_header h;
 	uint64_t id = 0;
 
 	if (fd < 0)
 		return 0;
 	if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
-	    memcmp(h.magic, magic, sizeof magic) == 0)
+	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) == 0)
 		id = h.device_id;
 	close(fd);
 	return id;
@@ -256,7 +228,7 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 		return err_set(err, RC_NOMEM, "out of memory");
 	m->fd = -1;
 	m->nbytes = nbytes;
-	m->own = own_bytes(nbytes);
+	m->own = devmem_own_bytes(nbytes);
 	pthread_mutex_init(&m->lock, NULL);
 	m->path = path_of(path, device_id);
 	if (!m->path) {
@@ -269,10 +241,10 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	rc = prepare(m->path, m->fd, device_id, nbytes, err);
 	if (rc)
 		goto out;
-	map = mmap(NULL, file_bytes(nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	map = mmap(NULL, devmem_file_bytes(nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 	if (map == MAP_FAILED) {
 		rc = err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path,
-			     file_bytes(nbytes), strerror(errno));
+			     devmem_file_bytes(nbytes), strerror(errno));
 		goto out;
 	}
 	m->map = map;
@@ -300,7 +272,7 @@ devmem_close(struct devmem *m, enum devmem_keep keep)
 	if (!m)
 		return;
 	if (m->map)
-		munmap(m->map, file_bytes(m->nbytes));
+		munmap(m->map, devmem_file_bytes(m->nbytes));
 	if (m->fd >= 0) {
 		if (keep == DEVMEM_UNLINK_FILE && same_file(m->path, m->fd))
 			unlink(m->path);
@@ -494,7 +466,8 @@ devmem_offset(const struct devmem *m, const void *p)
 {
 	const unsigned char *at = p;
 
-	return at >= m->map && at < m->map + file_bytes(m->nbytes) ? (uint64_t)(at - m->map) : 0;
+	return at >= m->map && at < m->map + devmem_file_bytes(m->nbytes) ? (uint64_t)(at - m->map)
+									  : 0;
 }
 
 void
@@ -505,83 +478,4 @@ devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode)
 	fstat(m->fd, &st);
 	*dev = st.st_dev;
 	*inode = st.st_ino;
-}
-
-/* ---- another device's */
-
-struct peermem {
-	unsigned char *map;
-	uint64_t nbytes;
-};
-
-/* Whether the file is a device's memory, and as large as it says; *size of the file. */
-static enum rc
-check_peer(const struct peermem_id *id, int fd, uint64_t *size, struct err *err)
-{
-	struct header h;
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return err_set(err, RC_FAILED, "%s: %s", id->path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_dev != id->dev || st.st_ino != id->inode)
-		return err_set(err, RC_BADDATA, "%s: not the same file here", id->path);
-	if (st.st_uid != geteuid())
-		return err_set(err, RC_BADDATA, "%s: belongs to user %u", id->path,
-			       (unsigned)st.st_uid);
-	if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
-	    memcmp(h.magic, magic, sizeof magic) != 0 || h.state != HEADER_READY ||
-	    h.device_id != id->device_id || h.nbytes == 0 || h.nbytes > DEVMEM_MOST ||
-	    (uint64_t)st.st_size != file_bytes(h.nbytes))
-		return err_set(err, RC_BADDATA, "%s: not the memory of device %016" PRIx64,
-			       id->path, id->device_id);
-	*size = file_bytes(h.nbytes);
-	return RC_OK;
-}
-
-enum rc
-peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err)
-{
-	int fd = open(id->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	struct peermem *p = alloc_zeroed(1, sizeof *p);
-	void *map = MAP_FAILED;
-	enum rc rc;
-
-	if (!p)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else if (fd < 0)
-		rc = err_set(err, RC_NOTFOUND, "%s: %s", id->path, strerror(errno));
-	else
-		rc = check_peer(id, fd, &p->nbytes, err);
-	if (rc == RC_OK) {
-		map = mmap(NULL, p->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED)
-			rc = err_set(err, RC_NOMEM, "%s: cannot map it: %s", id->path,
-				     strerror(errno));
-	}
-	if (fd >= 0)
-		close(fd);
-	if (rc != RC_OK) {
-		free(p);
-		return rc;
-	}
-	p->map = map;
-	*out = p;
-	return RC_OK;
-}
-
-void
-peermem_close(struct peermem *p)
-{
-	if (!p)
-		return;
-	munmap(p->map, p->nbytes);
-	free(p);
-}
-
-void *
-peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes)
-{
-	if (offset < DEVMEM_PAGE || offset > p->nbytes || nbytes > p->nbytes - offset)
-		return NULL;
-	return p->map + offset;
 }

@@ -26,7 +26,7 @@ struct devmem;
  *	nbytes	usable memory, at least 1; rounded up to 4096
  *
  * An existing file of the same id and size is taken over: its contents survive, its allocations
- * do not. A foreign one is refused (RC_BADDATA), one in use (flock) is refused (RC_BUSY), and
+ * do not. A foreign one is refused (RC_BADDATA), one in use (locked) is refused (RC_BUSY), and
  * either is left as it was. An empty file counts as new.
  *
  * The file's blocks are reserved (posix_fallocate) when a range is first allocated or asked for, so
@@ -85,23 +85,5 @@ uint64_t devmem_offset(const struct devmem *m, const void *p);
 
 /* Which file it is: together with the host, no two are alike. */
 void devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode);
-
-/*
- * Another device's memory file, mapped. It stays mapped when that device ends and removes the file.
- */
-struct peermem;
-
-struct peermem_id {
-	const char *path;
-	uint64_t dev, inode; /* as devmem_inode said there */
-	uint64_t device_id;
-};
-
-/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, or no such memory. */
-enum rc peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err);
-void peermem_close(struct peermem *p); /* NULL is legal */
-
-/* A range of the file behind its header; NULL: it has none such. */
-void *peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes);
 
 #endif

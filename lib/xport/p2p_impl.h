@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 
 #include "mem/devmem.h"
+#include "mem/peermem.h"
 #include "xport/p2p.h"
 #include "xport/xport_impl.h"
 

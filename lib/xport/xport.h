@@ -18,6 +18,7 @@
 
 #include "base/rc.h"
 #include "mem/devmem.h"
+#include "mem/peermem.h"
 #include "net/channel.h"
 
 #define XPORT_WINDOW	8	    /* chunks */

@@ -84,7 +84,7 @@ world_open(struct world *w, uint32_t n, unsigned puppets, const struct xport_con
 		struct xport_config c = cfg ? *cfg : (struct xport_config){0};
 
 		snprintf(w->addr[r], NET_ADDR_MAX, "ipc://%s/%u", w->dir, r);
-		w->peer[r] = (struct xport_peer){0xd0 + r, w->addr[r]};
+		w->peer[r] = (struct xport_peer){.device_id = 0xd0 + r, .data_addr = w->addr[r]};
 		c.device_id = 0xd0 + r;
 		c.data_addr = w->addr[r];
 		if (!(puppets & 1u << r))

@@ -1,0 +1,196 @@
+#include "bench_baseline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "io.h"
+
+#define MAX_DEPTH 8
+#define KEY_MAX	  32
+
+/* JSON, of which the numbers matter and under which names they stand. */
+struct reader {
+	const char *p; /* ends with a NUL */
+	struct baseline *out;
+	bool no_memory;
+};
+
+static void
+blanks(struct reader *r)
+{
+	r->p += strspn(r->p, " \t\r\n");
+}
+
+/* A character, after blanks. */
+static bool
+accept(struct reader *r, char c)
+{
+	blanks(r);
+	if (*r->p != c)
+		return false;
+	r->p++;
+	return true;
+}
+
+/* A string; its beginning goes to out, escapes as they are written. */
+static bool
+read_string(struct reader *r, char out[KEY_MAX])
+{
+	size_t n = 0;
+
+	if (!accept(r, '"'))
+		return false;
+	for (; *r->p && *r->p != '"'; r->p++) {
+		if (*r->p == '\\' && !*++r->p)
+			return false;
+		if (n < KEY_MAX - 1)
+			out[n++] = *r->p;
+	}
+	out[n] = '\0';
+	return accept(r, '"');
+}
+
+static bool
+add_row(struct reader *r, uint64_t nbytes)
+{
+	struct baseline *b = r->out;
+
+	if (b->n == b->cap) {
+		struct baseline_row *row = alloc_resize(b->row, b->cap * 2 + 16, sizeof *row);
+
+		if (!row) {
+			r->no_memory = true;
+			return false;
+		}
+		b->row = row;
+		b->cap = b->cap * 2 + 16;
+	}
+	b->row[b->n++] = (struct baseline_row){.nbytes = nbytes};
+	return true;
+}
+
+/* A row begins with its size. */
+static bool
+take_number(struct reader *r, const char *parent, const char *key, double v)
+{
+	struct baseline *b = r->out;
+
+	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0)
+		return v >= 0 && v < 0x1p63 && add_row(r, (uint64_t)v);
+	if (b->n == 0 || strcmp(key, "time_us") != 0)
+		return true;
+	if (strcmp(parent, "out_of_place") == 0)
+		b->row[b->n - 1].us[BENCH_OUT_OF_PLACE] = v;
+	else if (strcmp(parent, "in_place") == 0)
+		b->row[b->n - 1].us[BENCH_IN_PLACE] = v;
+	return true;
+}
+
+static bool
+read_word(struct reader *r, const char *parent, const char *key)
+{
+	static const char *const words[] = {"null", "true", "false"};
+	char *end;
+	double v;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strncmp(r->p, words[i], strlen(words[i])) == 0) {
+			r->p += strlen(words[i]);
+			return true;
+		}
+	v = strtod(r->p, &end);
+	if (end == r->p)
+		return false;
+	r->p = end;
+	return take_number(r, parent, key, v);
+}
+
+/* A value. key: what it, or the list it is in, is called; parent: the object's that holds that. */
+static bool
+read_value(struct reader *r, const char *parent, const char *key, int depth)
+{
+	char name[KEY_MAX];
+
+	if (depth == MAX_DEPTH)
+		return false;
+	if (accept(r, '{')) {
+		if (accept(r, '}'))
+			return true;
+		do {
+			if (!read_string(r, name) || !accept(r, ':') ||
+			    !read_value(r, key, name, depth + 1))
+				return false;
+		} while (accept(r, ','));
+		return accept(r, '}');
+	}
+	if (accept(r, '[')) {
+		if (accept(r, ']'))
+			return true;
+		do {
+			if (!read_value(r, parent, key, depth + 1))
+				return false;
+		} while (accept(r, ','));
+		return accept(r, ']');
+	}
+	blanks(r);
+	return *r->p == '"' ? read_string(r, name) : read_word(r, parent, key);
+}
+
+static enum rc
+read_text(const char *path, struct buf *text, struct err *err)
+{
+	bool dash = strcmp(path, "-") == 0;
+	int fd = dash ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	enum rc rc;
+
+	if (fd < 0)
+		return err_set(err, RC_FAILED, "%.200s: %s", path, strerror(errno));
+	rc = io_read_all(fd, path, text, err);
+	if (!dash)
+		close(fd);
+	if (rc == RC_OK && !buf_add(text, "", 1))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	return rc;
+}
+
+enum rc
+baseline_read(const char *path, struct baseline *out, struct err *err)
+{
+	struct baseline b = {0};
+	struct reader r = {.out = &b};
+	struct buf text = {0};
+	enum rc rc = read_text(path, &text, err);
+
+	r.p = text.data;
+	if (rc == RC_OK && (!read_value(&r, "", "", 0) || (blanks(&r), *r.p) || b.n == 0))
+		rc = r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
+				 : err_set(err, RC_BADDATA,
+					   "%.200s: not what gpuctl bench --json prints", path);
+	buf_fini(&text);
+	if (rc == RC_OK)
+		*out = b;
+	else
+		baseline_fini(&b);
+	return rc;
+}
+
+void
+baseline_fini(struct baseline *b)
+{
+	free(b->row);
+	*b = (struct baseline){0};
+}
+
+double
+baseline_ratio(const struct baseline *b, uint64_t nbytes, enum bench_place where, double us)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->row[i].nbytes == nbytes && b->row[i].us[where] > 0)
+			return us / b->row[i].us[where];
+	return 0;
+}

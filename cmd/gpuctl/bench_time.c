@@ -1,0 +1,163 @@
+/* The measuring of gpuctl bench. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "bench.h"
+#include "coll/shape.h"
+#include "mem/dtype.h"
+
+#define ENOUGH	(100 * NS_PER_MS) /* no further run, or call, when those before took so long */
+#define CALLS	15
+#define PATTERN 0x3c /* what --rewrite fills input with: in each type a small finite number */
+
+/* What is repeated, and with --rewrite what comes before it alone. */
+struct graphs {
+	uint64_t all, before; /* before: 0, there is none */
+};
+
+static int
+compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct bench_time
+summary(double *us, size_t n)
+{
+	qsort(us, n, sizeof *us, compare);
+	return (struct bench_time){.p50_us = us[(n - 1) / 2], .min_us = us[0]};
+}
+
+/* Fill the input of each rank, and wait until all have. */
+static void
+add_rewrite(struct bench *b, struct gpusim_ops *ops)
+{
+	struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER, .stream = b->c.stream};
+	uint32_t n = b->comm.nranks;
+
+	for (uint32_t r = 0; r < n; r++) {
+		uint64_t in = shape_of(b->c.coll, b->c.nelem, n, b->c.root, r).in;
+
+		if (in)
+			gpusim_ops_memset(ops, r, b->c.stream, b->send[r], PATTERN,
+					  in * dtype_size(b->c.dtype));
+	}
+	gpusim_ops_collective(ops, &barrier);
+}
+
+enum part { PART_ALL, PART_BEFORE };
+
+static enum rc
+make_graph(struct bench *b, enum part part, uint64_t *graph, struct err *err)
+{
+	struct gpusim_ops *ops = gpusim_ops_new(b->comm.nranks);
+	enum rc rc;
+
+	if (args_has(b->a, OPT(REWRITE)))
+		add_rewrite(b, ops);
+	if (part == PART_ALL)
+		gpusim_ops_collective(ops, &b->c);
+	rc = api(gpusim_graph_create(b->cli->g, b->comm.id, ops, graph), err);
+	gpusim_ops_free(ops);
+	return rc;
+}
+
+static enum rc
+launch(struct bench *b, uint64_t graph, uint64_t n, struct gpusim_times *times, struct err *err)
+{
+	return api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, n, GPUSIM_WAIT, times),
+		   err);
+}
+
+/* One run of a graph: the time of a repetition at the slowest rank. */
+static enum rc
+run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *us, struct err *err)
+{
+	uint64_t slowest = 0;
+	enum rc rc = launch(b, graph, b->a->iters, times, err);
+
+	for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
+		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
+	*us = (double)slowest / 1e3 / (double)b->a->iters;
+	return rc;
+}
+
+/* What is left of a time without another; noise must not make it less than nothing. */
+static double
+less(double us, double other)
+{
+	return us > other ? us - other : 0;
+}
+
+static enum rc
+run_batches(struct bench *b, const struct graphs *g, struct bench_time *out, struct err *err)
+{
+	struct gpusim_times *times = alloc_zeroed(b->comm.nranks, sizeof *times);
+	double all[BENCH_BATCHES], before[BENCH_BATCHES] = {0};
+	uint64_t warmup = b->a->warmup, start;
+	struct bench_time sum, part;
+	size_t n = 0;
+	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK && warmup && g->before)
+		rc = launch(b, g->before, warmup, NULL, err);
+	if (rc == RC_OK && warmup)
+		rc = launch(b, g->all, warmup, NULL, err);
+	start = clock_now_ns();
+	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH)) {
+		if (g->before)
+			rc = run_batch(b, g->before, times, &before[n], err);
+		if (rc == RC_OK)
+			rc = run_batch(b, g->all, times, &all[n], err);
+		n++;
+	}
+	free(times);
+	if (rc != RC_OK)
+		return rc;
+	sum = summary(all, n);
+	part = summary(before, n);
+	out->p50_us = less(sum.p50_us, part.p50_us);
+	out->min_us = less(sum.min_us, part.min_us);
+	if (out->min_us > out->p50_us) /* of differences that can be */
+		out->min_us = out->p50_us;
+	return RC_OK;
+}
+
+enum rc
+bench_time(struct bench *b, struct bench_time *out, struct err *err)
+{
+	struct graphs g = {0};
+	enum rc rc = make_graph(b, PART_ALL, &g.all, err);
+
+	if (rc == RC_OK && args_has(b->a, OPT(REWRITE)))
+		rc = make_graph(b, PART_BEFORE, &g.before, err);
+	if (rc == RC_OK)
+		rc = run_batches(b, &g, out, err);
+	if (rc == RC_OK && g.before)
+		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, g.before), err);
+	if (rc == RC_OK)
+		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, g.all), err);
+	return rc;
+}
+
+enum rc
+bench_latency(struct bench *b, struct bench_time *out, struct err *err)
+{
+	uint64_t begin = clock_now_ns(), t = begin, now;
+	double us[CALLS];
+	size_t n = 0;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && n < CALLS && (n == 0 || t - begin < ENOUGH)) {
+		rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+		now = clock_now_ns();
+		us[n++] = (double)(now - t) / 1e3;
+		t = now;
+	}
+	if (rc == RC_OK)
+		*out = summary(us, n);
+	return rc;
+}

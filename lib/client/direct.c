@@ -1,0 +1,184 @@
+/*
+ * Copies through a device's memory file.
+ *
+ * Design notes. The device itself is asked once where its memory is, and the file is checked and
+ * opened then. Before each copy one system call tells whether the device still has that file; if
+ * not, the copy at hand goes by calls, which find out what became of the device, and the next copy
+ * asks again. A device that has been started anew in its old file, with its old id, is written to,
+ * as it is by calls.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/client_impl.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static bool
+is_this_host(const char *host)
+{
+	FILE *f = fopen(BOOT_ID, "re");
+	char line[64] = "";
+	bool same;
+
+	if (!f)
+		return false;
+	same = fgets(line, sizeof line, f) != NULL;
+	fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	return same && *line && strcmp(line, host) == 0;
+}
+
+void
+direct_close(struct device_file *f)
+{
+	struct device_file *next;
+
+	for (; f; f = next) {
+		next = f->next;
+		memfile_close(f->file);
+		free(f);
+	}
+}
+
+/* Open what the device says is its memory; NULL: not here, or not to be trusted. */
+static struct device_file *
+open_file(uint64_t id, const GpuSim__DeviceMetadata *m)
+{
+	struct device_file *f;
+
+	if (!m || !m->deviceid || !m->minmemaddr || !m->maxmemaddr || m->deviceid->value != id ||
+	    m->minmemaddr->value >= m->maxmemaddr->value || !is_this_host(m->host))
+		return NULL;
+	f = calloc(1, sizeof *f);
+	if (!f)
+		return NULL;
+	f->min_addr = m->minmemaddr->value;
+	if (memfile_open(m->mempath, id, m->maxmemaddr->value - f->min_addr, &f->file, NULL) ==
+	    RC_OK)
+		return f;
+	free(f);
+	return NULL;
+}
+
+/* Ask the device for its memory. */
+static enum rc
+ask(struct gpusim *g, struct known_device *d, struct device_file **out)
+{
+	GpuSim__GetDeviceMetadataRequest m = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA;
+	req.getdevicemetadata = &m;
+	rc = client_call_device(g, d->id, &req, GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
+	if (rc != RC_OK)
+		return rc;
+	*out = open_file(d->id, reply->getdevicemetadata->metadata);
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+static enum direct
+known(struct gpusim *g, struct known_device *d, struct device_file **f)
+{
+	enum direct now;
+
+	pthread_mutex_lock(&g->lock);
+	now = d->direct;
+	*f = d->file;
+	pthread_mutex_unlock(&g->lock);
+	return now;
+}
+
+/* Enter what the device says; what another thread has entered meanwhile stays. */
+static enum rc
+learn(struct gpusim *g, struct known_device *d, struct device_file **f)
+{
+	struct device_file *new = NULL;
+	enum rc rc = ask(g, d, &new);
+
+	if (rc != RC_OK)
+		return rc;
+	pthread_mutex_lock(&g->lock);
+	if (d->direct == DIRECT_UNKNOWN) {
+		d->direct = new ? DIRECT_YES : DIRECT_NO;
+		d->file = new;
+		new = NULL;
+	}
+	*f = d->file;
+	pthread_mutex_unlock(&g->lock);
+	direct_close(new);
+	return RC_OK;
+}
+
+/* Its device has ended: the next copy asks anew. */
+static void
+put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
+{
+	pthread_mutex_lock(&g->lock);
+	if (d->file == f) {
+		d->direct = DIRECT_UNKNOWN;
+		d->file = NULL;
+		f->next = g->former;
+		g->former = f;
+	}
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* The file that holds [addr, addr + nbytes) of a device that lives, and where; NULL: by calls. */
+static enum rc
+find(struct gpusim *g, struct known_device *d, uint64_t addr, uint64_t nbytes, struct memfile **out,
+     uint64_t *off)
+{
+	struct device_file *f = NULL;
+	enum rc rc = RC_OK;
+
+	*out = NULL;
+	if (g->no_direct)
+		return RC_OK;
+	if (known(g, d, &f) == DIRECT_UNKNOWN)
+		rc = learn(g, d, &f);
+	if (rc != RC_OK || !f)
+		return rc;
+	if (!memfile_lives(f->file)) {
+		put_aside(g, d, f);
+		return RC_OK;
+	}
+	*off = addr - f->min_addr;
+	if (addr >= f->min_addr && *off <= memfile_nbytes(f->file) &&
+	    nbytes <= memfile_nbytes(f->file) - *off)
+		*out = f->file;
+	return RC_OK;
+}
+
+enum rc
+direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void *src, void *dst,
+	    uint64_t nbytes, bool *done)
+{
+	struct memfile *f;
+	uint64_t off;
+	enum rc rc = find(g, d, addr, nbytes, &f, &off);
+
+	*done = rc == RC_OK && f &&
+		(src ? memfile_write(f, off, src, nbytes, NULL)
+		     : memfile_read(f, dst, off, nbytes, NULL)) == RC_OK;
+	return rc;
+}
+
+enum rc
+direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr,
+		   struct known_device *src, uint64_t src_addr, uint64_t nbytes, bool *done)
+{
+	struct memfile *d, *s = NULL;
+	uint64_t to, from;
+	enum rc rc = find(g, src, src_addr, nbytes, &s, &from);
+
+	if (rc == RC_OK)
+		rc = find(g, dst, dst_addr, nbytes, &d, &to);
+	*done = rc == RC_OK && s && d && memfile_copy(d, to, s, from, nbytes, NULL) == RC_OK;
+	return rc;
+}

@@ -1,0 +1,239 @@
+/*
+ * Design notes. Two ways into the file, by GRANULE. What is copied for the first time goes by pread
+ * and pwrite: that needs no page tables, and a page that is overwritten whole is not zeroed before.
+ * What is copied again is mapped, which is twice as fast from then on. Touching a mapped page whose
+ * block cannot be had would be a SIGBUS, so a granule is touched only after MADV_POPULATE_WRITE has
+ * made its pages, or said that it cannot; they stay, because a device's file never gets shorter or
+ * gets holes. Where the kernel lacks that call (before 5.14), pread and pwrite do it all.
+ *
+ * use[] only goes up, so it needs no lock: two threads that populate a granule both succeed.
+ */
+#include "mem/memfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "mem/devmem_file.h"
+
+#define GRANULE (UINT64_C(256) << 10)
+
+#ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum use { USE_NEW, USE_COPIED, USE_MAPPED };
+
+struct memfile {
+	int fd;
+	unsigned char *map; /* NULL: cannot be mapped */
+	uint64_t nbytes;
+	atomic_uchar *use; /* enum use by granule */
+};
+
+bool
+memfile_lives(const struct memfile *f)
+{
+	return devmem_file_lives(f->fd);
+}
+
+static enum rc
+check_file(const struct memfile *f, const char *path, uint64_t device_id, struct err *err)
+{
+	struct devmem_header h;
+	struct rlimit most;
+	enum rc rc = devmem_file_check(path, f->fd, device_id, &h, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (h.nbytes != f->nbytes)
+		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes, not %" PRIu64, path,
+			       h.nbytes, f->nbytes);
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < DEVMEM_PAGE + f->nbytes)
+		return err_set(err, RC_FAILED, "%s: longer than RLIMIT_FSIZE", path);
+	return RC_OK;
+}
+
+enum rc
+memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, struct memfile **out,
+	     struct err *err)
+{
+	struct memfile *f = alloc_zeroed(1, sizeof *f);
+	enum rc rc;
+	void *map;
+
+	if (!f)
+		return err_set(err, RC_NOMEM, "out of memory");
+	f->nbytes = nbytes;
+	f->fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	rc = f->fd < 0 ? err_set(err, RC_NOTFOUND, "%s: %s", path, strerror(errno))
+		       : check_file(f, path, device_id, err);
+	if (rc == RC_OK &&
+	    !(f->use = alloc_zeroed((nbytes + GRANULE - 1) / GRANULE, sizeof *f->use)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc != RC_OK) {
+		memfile_close(f);
+		return rc;
+	}
+	map = mmap(NULL, DEVMEM_PAGE + nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+	f->map = map == MAP_FAILED ? NULL : map;
+	*out = f;
+	return RC_OK;
+}
+
+void
+memfile_close(struct memfile *f)
+{
+	if (!f)
+		return;
+	if (f->map)
+		munmap(f->map, DEVMEM_PAGE + f->nbytes);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->use);
+	free(f);
+}
+
+uint64_t
+memfile_nbytes(const struct memfile *f)
+{
+	return f->nbytes;
+}
+
+/* Make the pages of a granule. */
+static bool
+populate(struct memfile *f, uint64_t granule)
+{
+	uint64_t at = granule * GRANULE;
+	uint64_t n = f->nbytes - at < GRANULE ? f->nbytes - at : GRANULE;
+
+	if (!f->map || madvise(f->map + DEVMEM_PAGE + at, n, MADV_POPULATE_WRITE) != 0)
+		return false;
+	atomic_store_explicit(&f->use[granule], USE_MAPPED, memory_order_release);
+	return true;
+}
+
+enum want { WANT_IF_USED, WANT_NOW };
+
+/* Where [off, ..) of one granule is mapped; NULL: it goes by pread and pwrite. */
+static unsigned char *
+mapped(struct memfile *f, uint64_t off, enum want want)
+{
+	uint64_t granule = off / GRANULE;
+	unsigned char use = atomic_load_explicit(&f->use[granule], memory_order_acquire);
+
+	if (use == USE_NEW && want == WANT_IF_USED) {
+		/* Only from NEW: another thread may have mapped it. */
+		atomic_compare_exchange_strong(&f->use[granule], &use, USE_COPIED);
+		return NULL;
+	}
+	return use == USE_MAPPED || populate(f, granule) ? f->map + DEVMEM_PAGE + off : NULL;
+}
+
+/* How much of nbytes from off on is in one granule. */
+static uint64_t
+piece(uint64_t off, uint64_t nbytes)
+{
+	uint64_t n = GRANULE - off % GRANULE;
+
+	return n < nbytes ? n : nbytes;
+}
+
+static enum rc
+failed(const char *what, uint64_t off, struct err *err)
+{
+	return err_set(err, errno == ENOSPC || errno == EDQUOT ? RC_NOMEM : RC_FAILED,
+		       "device memory at offset %" PRIu64 ": cannot %s: %s", off, what,
+		       strerror(errno));
+}
+
+static enum rc
+write_piece(struct memfile *f, uint64_t off, const unsigned char *src, uint64_t n, struct err *err)
+{
+	unsigned char *to = mapped(f, off, WANT_IF_USED);
+	ssize_t k;
+
+	if (to) {
+		memcpy(to, src, n);
+		return RC_OK;
+	}
+	for (; n; off += (uint64_t)k, src += k, n -= (uint64_t)k) {
+		k = pwrite(f->fd, src, n, (off_t)(DEVMEM_PAGE + off));
+		if (k < 0 && errno != EINTR)
+			return failed("write", off, err);
+		k = k < 0 ? 0 : k;
+	}
+	return RC_OK;
+}
+
+static enum rc
+read_piece(struct memfile *f, unsigned char *dst, uint64_t off, uint64_t n, struct err *err)
+{
+	const unsigned char *from = mapped(f, off, WANT_IF_USED);
+	ssize_t k;
+
+	if (from) {
+		memcpy(dst, from, n);
+		return RC_OK;
+	}
+	for (; n; off += (uint64_t)k, dst += k, n -= (uint64_t)k) {
+		k = pread(f->fd, dst, n, (off_t)(DEVMEM_PAGE + off));
+		if (k == 0)
+			errno = EIO; /* it has got shorter */
+		if (k == 0 || (k < 0 && errno != EINTR))
+			return failed("read", off, err);
+		k = k < 0 ? 0 : k;
+	}
+	return RC_OK;
+}
+
+enum rc
+memfile_write(struct memfile *f, uint64_t off, const void *src, uint64_t nbytes, struct err *err)
+{
+	const unsigned char *from = src;
+	enum rc rc = RC_OK;
+
+	for (uint64_t n; nbytes && rc == RC_OK; off += n, from += n, nbytes -= n) {
+		n = piece(off, nbytes);
+		rc = write_piece(f, off, from, n, err);
+	}
+	return rc;
+}
+
+enum rc
+memfile_read(struct memfile *f, void *dst, uint64_t off, uint64_t nbytes, struct err *err)
+{
+	unsigned char *to = dst;
+	enum rc rc = RC_OK;
+
+	for (uint64_t n; nbytes && rc == RC_OK; off += n, to += n, nbytes -= n) {
+		n = piece(off, nbytes);
+		rc = read_piece(f, to, off, n, err);
+	}
+	return rc;
+}
+
+enum rc
+memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src, uint64_t src_off,
+	     uint64_t nbytes, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint64_t n; nbytes && rc == RC_OK; dst_off += n, src_off += n, nbytes -= n) {
+		const unsigned char *from = mapped(src, src_off, WANT_NOW);
+
+		if (!from)
+			return failed("map", src_off, err);
+		n = piece(dst_off, piece(src_off, nbytes));
+		rc = write_piece(dst, dst_off, from, n, err);
+	}
+	return rc;
+}

@@ -1,0 +1,27 @@
+/*
+ * peermem.h - another device's memory file, mapped, for the transport between devices. It stays
+ * mapped when that device ends and removes the file.
+ */
+#ifndef MEM_PEERMEM_H
+#define MEM_PEERMEM_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+
+struct peermem;
+
+struct peermem_id {
+	const char *path;
+	uint64_t dev, inode; /* as devmem_inode said there */
+	uint64_t device_id;
+};
+
+/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, or no such memory. */
+enum rc peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err);
+void peermem_close(struct peermem *p); /* NULL is legal */
+
+/* A range of the file behind its header; NULL: it has none such. */
+void *peermem_at(const struct peermem *p, uint64_t offset, uint64_t nbytes);
+
+#endif
