@@ -276,6 +276,10 @@ void gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uin
 void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event);
 void gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c);
 
+/* Whether what is added from here on counts in struct gpusim_times; at first it does. */
+enum gpusim_timing { GPUSIM_TIMED, GPUSIM_UNTIMED };
+void gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing);
+
 /* Where a rank's time went. */
 struct gpusim_times {
 	uint64_t compute_ns; /* kernels, memset, copy */

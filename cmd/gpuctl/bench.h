@@ -52,9 +52,8 @@ struct bench_row {
  * bench_time - the operation b->c in the devices, of the slowest rank.
  *
  * A graph repeats it --iters times, in up to BENCH_BATCHES runs. With --rewrite each repetition
- * fills the input first and meets the other ranks in a barrier; what that takes without the
- * operation is measured the same way and subtracted. What ranks wait for each other at the
- * operation itself is part of its time.
+ * fills the input first and meets the other ranks in a barrier, untimed. What ranks wait for each
+ * other at the operation itself is part of its time.
  */
 #define BENCH_BATCHES 5
 enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);

@@ -11,11 +11,6 @@
 #define CALLS	15
 #define PATTERN 0x3c /* what --rewrite fills input with: in each type a small finite number */
 
-/* What is repeated, and with --rewrite what comes before it alone. */
-struct graphs {
-	uint64_t all, before; /* before: 0, there is none */
-};
-
 static int
 compare(const void *a, const void *b)
 {
@@ -31,13 +26,14 @@ summary(double *us, size_t n)
 	return (struct bench_time){.p50_us = us[(n - 1) / 2], .min_us = us[0]};
 }
 
-/* Fill the input of each rank, and wait until all have. */
+/* Fill the input of each rank, and wait until all have; the clock stands still meanwhile. */
 static void
 add_rewrite(struct bench *b, struct gpusim_ops *ops)
 {
 	struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER, .stream = b->c.stream};
 	uint32_t n = b->comm.nranks;
 
+	gpusim_ops_timing(ops, GPUSIM_UNTIMED);
 	for (uint32_t r = 0; r < n; r++) {
 		uint64_t in = shape_of(b->c.coll, b->c.nelem, n, b->c.root, r).in;
 
@@ -46,20 +42,18 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 					  in * dtype_size(b->c.dtype));
 	}
 	gpusim_ops_collective(ops, &barrier);
+	gpusim_ops_timing(ops, GPUSIM_TIMED);
 }
 
-enum part { PART_ALL, PART_BEFORE };
-
 static enum rc
-make_graph(struct bench *b, enum part part, uint64_t *graph, struct err *err)
+make_graph(struct bench *b, uint64_t *graph, struct err *err)
 {
 	struct gpusim_ops *ops = gpusim_ops_new(b->comm.nranks);
 	enum rc rc;
 
 	if (args_has(b->a, OPT(REWRITE)))
 		add_rewrite(b, ops);
-	if (part == PART_ALL)
-		gpusim_ops_collective(ops, &b->c);
+	gpusim_ops_collective(ops, &b->c);
 	rc = api(gpusim_graph_create(b->cli->g, b->comm.id, ops, graph), err);
 	gpusim_ops_free(ops);
 	return rc;
@@ -85,61 +79,37 @@ run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *u
 	return rc;
 }
 
-/* What is left of a time without another; noise must not make it less than nothing. */
-static double
-less(double us, double other)
-{
-	return us > other ? us - other : 0;
-}
-
 static enum rc
-run_batches(struct bench *b, const struct graphs *g, struct bench_time *out, struct err *err)
+run_batches(struct bench *b, uint64_t graph, struct bench_time *out, struct err *err)
 {
 	struct gpusim_times *times = alloc_zeroed(b->comm.nranks, sizeof *times);
-	double all[BENCH_BATCHES], before[BENCH_BATCHES] = {0};
-	uint64_t warmup = b->a->warmup, start;
-	struct bench_time sum, part;
+	double us[BENCH_BATCHES];
+	uint64_t start;
 	size_t n = 0;
 	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	if (rc == RC_OK && warmup && g->before)
-		rc = launch(b, g->before, warmup, NULL, err);
-	if (rc == RC_OK && warmup)
-		rc = launch(b, g->all, warmup, NULL, err);
+	if (rc == RC_OK && b->a->warmup)
+		rc = launch(b, graph, b->a->warmup, NULL, err);
 	start = clock_now_ns();
-	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH)) {
-		if (g->before)
-			rc = run_batch(b, g->before, times, &before[n], err);
-		if (rc == RC_OK)
-			rc = run_batch(b, g->all, times, &all[n], err);
-		n++;
-	}
+	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH))
+		rc = run_batch(b, graph, times, &us[n++], err);
 	free(times);
-	if (rc != RC_OK)
-		return rc;
-	sum = summary(all, n);
-	part = summary(before, n);
-	out->p50_us = less(sum.p50_us, part.p50_us);
-	out->min_us = less(sum.min_us, part.min_us);
-	if (out->min_us > out->p50_us) /* of differences that can be */
-		out->min_us = out->p50_us;
-	return RC_OK;
+	if (rc == RC_OK)
+		*out = summary(us, n);
+	return rc;
 }
 
 enum rc
 bench_time(struct bench *b, struct bench_time *out, struct err *err)
 {
-	struct graphs g = {0};
-	enum rc rc = make_graph(b, PART_ALL, &g.all, err);
+	uint64_t graph;
+	enum rc rc = make_graph(b, &graph, err);
 
-	if (rc == RC_OK && args_has(b->a, OPT(REWRITE)))
-		rc = make_graph(b, PART_BEFORE, &g.before, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = run_batches(b, graph, out, err);
 	if (rc == RC_OK)
-		rc = run_batches(b, &g, out, err);
-	if (rc == RC_OK && g.before)
-		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, g.before), err);
-	if (rc == RC_OK)
-		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, g.all), err);
+		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, graph), err);
 	return rc;
 }
 

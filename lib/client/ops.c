@@ -44,7 +44,7 @@ gpusim_ops_free(struct gpusim_ops *o)
 
 /* Append a copy of op, made by packing and unpacking it. */
 static void
-add(struct gpusim_ops *o, uint32_t rank, const GpuSim__Op *op)
+add(struct gpusim_ops *o, uint32_t rank, GpuSim__Op *op)
 {
 	struct rank_list *l;
 	struct buf b = {0};
@@ -53,6 +53,7 @@ add(struct gpusim_ops *o, uint32_t rank, const GpuSim__Op *op)
 
 	if (!o || o->err.rc != RC_OK)
 		return;
+	op->untimed = o->untimed;
 	if (rank >= o->nranks) {
 		err_set(&o->err, RC_INVAL, "rank %u of %u", rank, o->nranks);
 		return;
@@ -93,6 +94,13 @@ ops_ranks(const struct gpusim_ops *o, GpuSim__RankOps ***out, size_t *n)
 		if (o->rank[r].msg.n_ops)
 			o->ranks[(*n)++] = &o->rank[r].msg;
 	return RC_OK;
+}
+
+void
+gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing)
+{
+	if (o)
+		o->untimed = timing == GPUSIM_UNTIMED;
 }
 
 void

@@ -17,6 +17,7 @@ struct gpusim_ops {
 	uint32_t nranks;
 	struct rank_list *rank;
 	GpuSim__RankOps **ranks; /* those that have operations; made by ops_ranks */
+	bool untimed;		 /* what is added now */
 	struct err err;		 /* the first thing that went wrong while adding */
 };
 

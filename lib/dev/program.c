@@ -173,6 +173,7 @@ build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *o
 	enum rc rc;
 
 	i->stream = op->stream;
+	i->untimed = op->untimed;
 	if (op->stream >= STREAM_MAX)
 		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", op->stream,
 			       STREAM_MAX - 1);

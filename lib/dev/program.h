@@ -63,6 +63,7 @@ struct inst_coll {
 
 struct inst {
 	enum inst_kind kind;
+	bool untimed;
 	uint32_t stream;
 	union {
 		struct inst_kernel kernel;
