@@ -30,7 +30,7 @@ want() {
 build_programs() {
 	local c=(-std=c11 -D_GNU_SOURCE) nng=(-lnng -lprotobuf-c -lz -linih -lm -pthread) f
 	mkdir -p "$programs"
-	want call './setup' call.c cc "${c[@]}" "$build/libgpusim.a" "${nng[@]}"
+	want call 'a build without sanitizers' call.c cc "${c[@]}" "$build/libgpusim.a" "${nng[@]}"
 	want roundtrip 'libnng-dev' peers/roundtrip.c cc "${c[@]}" -lnng -pthread
 	want memory 'a C compiler' peers/memory.c cc "${c[@]}" -march=native -pthread
 	want pipe_sum 'a C compiler' peers/pipe_sum.c cc "${c[@]}" -march=native

@@ -134,7 +134,8 @@ main(int argc, char **argv)
 {
 	const char *const names[] = {"new",   "new_ring",     "new_bcube",	 "ring",
 				     "bcube", "ring_chunked", "halving_doubling"};
-	char meet[] = "/tmp/gloo.XXXXXX";
+	const char *tmp = getenv("TMPDIR");
+	std::string meet = std::string(tmp ? tmp : "/tmp") + "/gloo.XXXXXX";
 	struct measure m = {};
 	peer p;
 	bool known = false;
@@ -150,7 +151,7 @@ main(int argc, char **argv)
 	m.nranks = atoi(argv[1]);
 	m.in_place = p.name.compare(0, 3, "new") != 0;
 	p.ranks = ranks_new(m.nranks);
-	if (!mkdtemp(meet)) {
+	if (!mkdtemp(&meet[0])) {
 		perror("gloo_allreduce: mkdtemp");
 		return 2;
 	}
