@@ -8,7 +8,7 @@ missing=()
 
 # ---- programs
 
-have() { [ -x "$programs/$1" ]; }
+have() { [ -e "$programs/$1" ]; }
 
 # want NAME PACKAGES SOURCE COMPILER [ARG...] - build $programs/NAME unless it is newer than all of
 # bench/. What does not build is missing; its packages are said at the end.

@@ -20,7 +20,7 @@ must(int rv, const char *what)
 	}
 }
 
-/* Answer what comes, until nothing has come for a while. */
+/* Answer what comes, until told to end or nothing has come for a while. */
 static void
 serve(nng_socket s, const char *url)
 {
@@ -70,11 +70,12 @@ int
 main(int argc, char **argv)
 {
 	int ncalls = argc > 1 ? atoi(argv[1]) : 2000, status;
-	char url[64];
+	const char *tmp = getenv("TMPDIR");
+	char url[108]; /* what a socket's path may have */
 	nng_socket s;
 	int rank;
 
-	snprintf(url, sizeof url, "ipc:///tmp/roundtrip.%d", (int)getpid());
+	snprintf(url, sizeof url, "ipc://%s/roundtrip.%d", tmp ? tmp : "/tmp", (int)getpid());
 	rank = ranks_fork(2, &status);
 	if (rank < 0) {
 		unlink(url + strlen("ipc://"));
