@@ -1,6 +1,7 @@
 # gpusim.bash - gpusim's side of the measurements, and what is timed around it. Sourced by run.
 # shellcheck shell=bash disable=SC2154 # of run
 
+# shellcheck disable=SC2034 # for run: images
 # All of MNIST where it has been fetched, else the shipped sample, whose epochs are short.
 data=$here/../data/mnist images='60000 images' epochs=3
 [ -e "$data" ] || data=$here/../tests/data images='512 images' epochs=20

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # of run
 
 report_machine() {
-	printf '%s, %s cores, Linux %s; %s. Medians of %s' \
+	printf '%s, %s cores, Linux %s; %s. ROUNDS=%s' \
 		"$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -r)" \
 		"$(versions)" "$rounds"
 	printf ', load %s at the start.\n' "$(cut -d ' ' -f 1 /proc/loadavg)"
