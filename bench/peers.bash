@@ -75,15 +75,15 @@ shm|mpich|default|2 3 4 8|
 shm|mpich|no smp|2|MPIR_CVAR_ENABLE_SMP_ALLREDUCE=0
 shm|mpich|recursive doubling|2|$algorithm=recursive_doubling
 shm|mpich|rabenseifner|2 3 4 8|$algorithm=reduce_scatter_allgather
-shm|mpich|release gather|3|MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM=release_gather
-shm|mpich|polls 1||$polls=1
-shm|mpich|ucx shm||MPIR_CVAR_NOLOCAL=1 UCX_TLS=posix,cma,self
+shm|mpich|release gather||MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM=release_gather
+shm|mpich|polls 1|2|$polls=1
+shm|mpich|ucx shm|3 8|MPIR_CVAR_NOLOCAL=1 UCX_TLS=posix,cma,self
 tcp|ompi|default|2 4|
 tcp|ompi|rabenseifner|2 4|$dynamic 6
 tcp|ompi|recursive doubling|2|$dynamic 3
 tcp|ompi|ring|4|$dynamic 4
 tcp|ompi|ring 1M||$dynamic 5 --mca coll_tuned_allreduce_algorithm_segmentsize 1048576
-tcp|ompi|eager 1M||--mca btl_tcp_eager_limit 1048576 --mca btl_tcp_rndv_eager_limit 1048576
+tcp|ompi|eager 1M|2 4|--mca btl_tcp_eager_limit 1048576 --mca btl_tcp_rndv_eager_limit 1048576
 tcp|ompi|buffers 4M||--mca btl_tcp_sndbuf 4194304 --mca btl_tcp_rcvbuf 4194304
 tcp|ompi|two links||--mca btl_tcp_links 2
 tcp|ompi|yield||--mca mpi_yield_when_idle 1
@@ -96,9 +96,10 @@ tcp|gloo|new bcube||new_bcube async
 tcp|gloo|ring||ring async
 tcp|gloo|ring_chunked|4|ring_chunked async
 tcp|gloo|ring_chunked sync||ring_chunked sync
+tcp|gloo|ring sync||ring sync
 tcp|gloo|halving_doubling||halving_doubling async
 tcp|gloo|halving_doubling sync|2 4|halving_doubling sync
-tcp|gloo|halving_doubling poll|2|halving_doubling poll
+tcp|gloo|halving_doubling poll|2 4|halving_doubling poll
 tcp|gloo|bcube|4|bcube async
 tcp|gloo|bcube sync|2 4|bcube sync
 tcp|gloo|bcube poll|2|bcube poll
