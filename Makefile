@@ -222,7 +222,7 @@ help:
 	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
 	@echo 'fuzz           run the fuzzers, FUZZ_SECONDS each'
-	@echo 'bench          speed, as ratios measured side by side'
+	@echo 'bench          speed beside peers that are installed, as ratios; bench/README.md'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'

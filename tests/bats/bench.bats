@@ -1,4 +1,4 @@
-# gpuctl bench: nccl-tests' table, with every element checked.
+# gpuctl bench: nccl-tests' table, with every element checked; and bench/run, for its sums alone.
 # shellcheck disable=SC2016
 load helper
 
@@ -77,4 +77,26 @@ bench() { bounded gpuctl run -n "$1" -- gpuctl bench "${@:2}"; }
 		gpuctl bench -n 2 -e 8 --iters 1 | grep -c "^#  Rank"; gpuctl bench -n 4 -e 8; echo $?
 		gpuctl comm-init -n 3; gpuctl bench; echo $?; gpuctl comm-status 3'
 	assert_match $'^3\n2\ngpuctl: bench: 4 ranks, but only 3 devices are free\n1\n3\ngpuctl: bench: no device is free\n1\nsuccess$'
+}
+
+@test "bench/run, short: gpusim and what peers there are sum right, in one table a case" {
+	LIMIT=55 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
+	assert_status 0
+	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' \
+		'Cold start of 4' 'MNIST 784-128-10'; do
+		assert_match "### $title"
+	done
+	assert_equal "$(grep -cE '^\| (8 B|4 KiB) \| [0-9.]+ \|' <<<"$output")" 4
+}
+
+@test "bench/run: a peer that sums wrong ends it, so does a case nobody knows" {
+	mkdir -p b/bench
+	ln -s "$BUILD/bin" "$BUILD/libgpusim.a" b/
+	printf '%s\n' '#!/bin/sh' 'echo 8 1.0 0' 'echo 4096 1.0 1' >b/bench/gloo
+	chmod +x b/bench/gloo
+	LIMIT=55 run bounded env SHORT=1 BUILD="$T/b" "$ROOT/bench/run" tcp
+	assert_status 1
+	assert_match 'bench/run: gloo \(bcube sync\) over tcp, n=2: wrong sums$'
+	run bounded "$ROOT/bench/run" nonsense
+	assert_status 2
 }
