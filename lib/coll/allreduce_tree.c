@@ -7,6 +7,7 @@
 #define NONE UINT32_MAX
 struct node {
 	uint32_t parent, child[2];
+	uint32_t up, down; /* rounds after message c's own, c, in which it passes here */
 	struct span half;
 };
 
@@ -37,6 +38,28 @@ find_neighbours(uint32_t p, uint32_t x, struct node *n)
 		n->child[1] = x + b;
 }
 
+/*
+ * When messages pass. The tree has height H = ceil(log2 p). On the way up a rank at depth d does
+ * message c in round c + H-1-d, one after its children, but a leaf in the round of its parent; so
+ * no rank has to be ahead of another by more than one message, which a window of 1 allows. On the
+ * way down it does it in round c + d, a leaf again in that of its parent.
+ */
+static void
+find_rounds(uint32_t p, uint32_t x, struct node *n)
+{
+	uint32_t height = 0, depth = 0;
+	struct node at;
+
+	while (1u << height < p)
+		height++;
+	for (; x; x = at.parent, depth++)
+		find_neighbours(p, x, &at);
+	if (n->child[0] == NONE)
+		depth--;
+	n->up = height - 1 - depth;
+	n->down = depth;
+}
+
 /* The rank at a place of tree t: the second tree is the first in reverse, or, when p is odd, one
  * place on. The same the other way round when p is even. */
 static uint32_t
@@ -56,6 +79,7 @@ node_init(const struct plan_args *a, int t, struct node *n)
 	if (t)
 		place = p % 2 ? (a->rank + p - 1) % p : p - 1 - a->rank;
 	find_neighbours(p, place, n);
+	find_rounds(p, place, n);
 	n->parent = rank_at(p, t, n->parent);
 	n->child[0] = rank_at(p, t, n->child[0]);
 	n->child[1] = rank_at(p, t, n->child[1]);
@@ -68,15 +92,17 @@ is_leaf(const struct node *n)
 	return n->child[0] == NONE;
 }
 
-/* Message c of the half, from the children and to the parent. */
+/* What a rank does in a tree in this round of the way up: from the children and to the parent. */
 static enum rc
-up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t c)
+up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t round)
 {
 	struct plan_step s = {
-	    .round = c, .src_off = n->half.off, .dst_off = n->half.off, .count = n->half.count};
+	    .round = round, .src_off = n->half.off, .dst_off = n->half.off, .count = n->half.count};
 	enum rc rc = RC_OK;
 
-	plan_nth(&s, a->chunk, c);
+	if (round < n->up)
+		return RC_OK;
+	plan_nth(&s, a->chunk, round - n->up);
 	for (int i = 0; i < 2 && !rc; i++) {
 		if (n->child[i] == NONE)
 			continue;
@@ -93,21 +119,24 @@ up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t c
 	return rc ? rc : plan_local(out, s);
 }
 
-/* Message c of the half, from the parent and to the children. */
+/* The same of the way down, which begins in round `begin`: from the parent and to the children. */
 static enum rc
-down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t c, uint32_t round)
+down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t begin,
+     uint32_t round)
 {
 	struct plan_step s = {.kind = STEP_RECV,
 			      .src = PLAN_OUT,
 			      .dst = PLAN_OUT,
 			      .peer = n->parent,
-			      .round = round + c,
+			      .round = begin + round,
 			      .src_off = n->half.off,
 			      .dst_off = n->half.off,
 			      .count = n->half.count};
 	enum rc rc = RC_OK;
 
-	plan_nth(&s, a->chunk, c);
+	if (round < n->down)
+		return RC_OK;
+	plan_nth(&s, a->chunk, round - n->down);
 	if (n->parent != NONE)
 		rc = plan_local(out, s);
 	s.kind = STEP_SEND;
@@ -128,38 +157,41 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * Two binary trees of height about log2 p over all ranks; the leaves of one are inside the other
  * (but for rank 0 when p is odd, which is inside both), so each rank's link is used both ways. The
  * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one
- * behind the other: up to the root with what each rank adds, then down again. In the first phase a
- * rank sends as a leaf first, in the second it receives as one last; so nothing waits in a circle.
- * What comes down to a range has passed the parent, to which it was posted.
- * Cost of a rank: as a leaf its half up; inside, the other half up and down to each child, so 2n
- * elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of each
- * half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2 max(m), one a message and phase.
- * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
- * Source: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001
- * Checked by: tests/unit/t_coll_tree.c
+ * behind the other: up to the root with what each rank adds, then down again. In a round of the
+ * first phase a rank sends as a leaf first, in one of the second it receives as one last; so
+ * nothing waits in a circle. What comes down to a range has passed the parent, to which it was
+ *posted. Cost of a rank: as a leaf its half up; inside, the other half up and down to each child,
+ *so 2n elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of
+ *each half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the
+ *larger half's m. Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Source: Sanders, Speck & Traeff,
+ *Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001 Checked by:
+ *tests/unit/t_coll_tree.c
  */
 enum rc
 plan_allreduce_tree(const struct plan_args *a, struct plan *out)
 {
 	struct node tree[2];
 	uint64_t m = plan_nmessages(a->nelem - a->nelem / 2, a->chunk);
+	uint32_t rounds;
 	enum rc rc = RC_OK;
 	int first;
 
 	if (m > PLAN_MAX_STEPS)
 		return RC_INVAL;
+	for (rounds = (uint32_t)m - 1; 1u << (rounds + 1 - m) < a->nranks; rounds++)
+		continue;
 	node_init(a, 0, &tree[0]);
 	node_init(a, 1, &tree[1]);
-	first = !is_leaf(&tree[0]);
-	for (uint32_t c = 0; c < m && !rc; c++) {
-		rc = up(a, &tree[first], out, c);
+	first = is_leaf(&tree[1]);
+	for (uint32_t t = 0; t < rounds && !rc; t++) {
+		rc = up(a, &tree[first], out, t);
 		if (!rc)
-			rc = up(a, &tree[!first], out, c);
+			rc = up(a, &tree[!first], out, t);
 	}
-	for (uint32_t c = 0; c < m && !rc; c++) {
-		rc = down(a, &tree[!first], out, c, (uint32_t)m);
+	for (uint32_t t = 0; t < rounds && !rc; t++) {
+		rc = down(a, &tree[!first], out, rounds, t);
 		if (!rc)
-			rc = down(a, &tree[first], out, c, (uint32_t)m);
+			rc = down(a, &tree[first], out, rounds, t);
 	}
 	return rc;
 }

@@ -101,7 +101,7 @@ allgather(const struct plan_args *a, const struct binomial *t, struct plan *out)
  * copy comes last.
  * Cost: a place receives n elements, its subtree's down the tree and the others on the ring; the
  * root sends n less its block down the tree, and on the ring what its neighbour lacks: 2n(p-1)/p
- * for p a power of two that divides n. Rounds: D+p-1 when n >= p and p > 2 (p = 2: 1).
+ * for p a power of two that divides n. Rounds: D+p-1 when n >= p.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Barnett, Gupta, Payne, Shuler, van de Geijn & Watts, SHPCC 1994,
  *	doi:10.1109/SHPCC.1994.296665

@@ -157,12 +157,11 @@ bruck_cost(const struct plan_args *a)
 
 	for (uint32_t d = 1, k = 0; d < p; d *= 2, k++) {
 		for (uint32_t r = 0; r < p; r++) {
-			uint64_t n[2] = {0}; /* up to the vector's end, and past it */
+			uint64_t n = 0;
 
 			for (uint32_t j = r; j < r + d && j < r + p - d; j++)
-				n[j >= p] += part_size(a, j);
-			send_to(a, &t, r, (r + p - d) % p, n[0], k);
-			send_to(a, &t, r, (r + p - d) % p, n[1], k);
+				n += part_size(a, j);
+			send_to(a, &t, r, (r + p - d) % p, n, k);
 		}
 	}
 	return counts_of(a, &t);
@@ -179,7 +178,7 @@ textbook(enum gpusim_coll coll, const char *algo, uint64_t rounds, uint64_t elem
 		uint32_t d = (uint32_t)__builtin_ctz(p);
 
 		if (plan_check(&a, algo, PLAN_IN_PLACE, &c, &err) || c.rounds != rounds * d ||
-		    c.max_messages < rounds * d ||
+		    c.max_messages != rounds * d ||
 		    c.max_elements != (elements ? elements * 5 * (p - 1) : 5ull * p * d)) {
 			printf("#   p %u: %s\n", p, err.text);
 			return false;

@@ -160,7 +160,7 @@ double_tree_cost(const struct plan_args *a)
 	uint32_t p = a->nranks;
 	uint64_t half[2] = {a->nelem / 2, a->nelem - a->nelem / 2};
 	uint64_t messages[RANKS] = {0}, elements[RANKS] = {0};
-	struct plan_counts c = {.rounds = 2 * (uint32_t)nmessages(a, half[1])};
+	struct plan_counts c = {.rounds = 2 * (uint32_t)(nmessages(a, half[1]) + depth_of(p) - 1)};
 
 	for (int t = 0; t < 2; t++) {
 		for (uint32_t x = 1; x < p; x++) {
