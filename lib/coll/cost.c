@@ -200,6 +200,8 @@ reduce_tree(const struct cost_args *a, const struct cost_model *m)
 	double n = pieces(a, a->nbytes), c = a->nbytes / n;
 	double t = m->alpha_us + m->beta_us * c, g = m->gamma_us * c;
 
+	if (a->nranks == 2)
+		return stream(a, m, a->nbytes, 1);
 	return log2_up(a->nranks) * (t + g + (n - 1) * (g > t ? g + t / 2 : t));
 }
 
