@@ -1,16 +1,14 @@
 #include "config.h"
 
-#include <errno.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/option.h"
 #include "base/parse.h"
-
-#define FILE_MAX (4u << 20)
 
 struct reading {
 	struct config *c;
@@ -139,30 +137,11 @@ config_parse(const char *text, const char *name, struct config *out, struct err 
 enum rc
 config_read(const char *path, struct config *out, struct err *err)
 {
-	FILE *f = fopen(path, "re");
 	struct buf text = {0};
-	size_t n;
-	enum rc rc = RC_OK;
+	enum rc rc = file_text(path, "a configuration file", &text, err);
 
-	if (!f)
-		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	do {
-		if (!buf_reserve(&text, 65536)) {
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
-			break;
-		}
-		n = fread(text.data + text.len, 1, 65535, f);
-		text.len += n;
-	} while (n > 0 && text.len <= FILE_MAX);
-	if (rc == RC_OK && ferror(f))
-		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	else if (rc == RC_OK && (text.len > FILE_MAX || memchr(text.data, 0, text.len)))
-		rc = err_set(err, RC_BADDATA, "%s: not a configuration file", path);
-	fclose(f);
-	if (rc == RC_OK) {
-		text.data[text.len] = '\0';
+	if (rc == RC_OK)
 		rc = config_parse(text.data, path, out, err);
-	}
 	buf_fini(&text);
 	return rc;
 }

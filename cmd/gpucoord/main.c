@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "config.h"
 #include "shell.h"
+#include "tuning.h"
 
 #define TICK_MS		 50
 #define STOP_WITHIN_SECS 5
@@ -23,6 +24,9 @@ static const char usage_text[] =
     "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
     "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
+    "  --tuner FILE        which algorithm when callers leave it open\n"
+    "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
+    "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  -N FD               write a newline to FD when ready\n"
     "  --lifeline FD       end when FD reads end-of-file\n"
@@ -32,7 +36,8 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config;
+	const char *config, *tuner;
+	bool calibrate;
 	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
 	enum net_reach reach;
 	int ready_fd, lifeline;
@@ -44,6 +49,8 @@ enum {
 	OPT_HEARTBEAT,
 	OPT_LOST_AFTER,
 	OPT_OP_TIMEOUT,
+	OPT_TUNER,
+	OPT_CALIBRATE,
 	OPT_INSECURE,
 	OPT_LIFELINE,
 };
@@ -53,6 +60,8 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"heartbeat", 1, NULL, OPT_HEARTBEAT},
 					 {"lost-after", 1, NULL, OPT_LOST_AFTER},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
+					 {"tuner", 1, NULL, OPT_TUNER},
+					 {"calibrate", 0, NULL, OPT_CALIBRATE},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"lifeline", 1, NULL, OPT_LIFELINE},
 					 {"help", 0, NULL, 'h'},
@@ -75,6 +84,12 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->lost_ns, err);
 	case OPT_OP_TIMEOUT:
 		return parse_duration(arg, &o->op_timeout_ns, err);
+	case OPT_TUNER:
+		o->tuner = arg;
+		return RC_OK;
+	case OPT_CALIBRATE:
+		o->calibrate = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -150,6 +165,7 @@ main(int argc, char **argv)
 	struct options o = {.ready_fd = -1, .lifeline = -1, .level = LOG_WARN};
 	struct coord_config cfg = {0};
 	struct config file = {0};
+	struct tuner tuner = {0};
 	struct shell *shell = NULL;
 	struct daemon dm;
 	struct err err = {0};
@@ -162,6 +178,9 @@ main(int argc, char **argv)
 		rc = config_read(o.config, &file, &err);
 	if (rc == RC_OK)
 		rc = choose(&o, &file, &cfg, &err);
+	if (rc == RC_OK)
+		rc = tuning_init(o.tuner, o.calibrate, &tuner, &err);
+	cfg.tuner = &tuner;
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
@@ -179,6 +198,7 @@ main(int argc, char **argv)
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
 	shell_free(shell);
+	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	fflush(stdout);

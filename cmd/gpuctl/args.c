@@ -40,6 +40,7 @@ static const struct {
     [OPT_ALL] = {"all", 0, NULL, "print every rank's result"},
     [OPT_JSON] = {"json", 0, NULL, "print one JSON object"},
     [OPT_LIST] = {"list", 0, NULL, "list collectives and algorithms"},
+    [OPT_SIMULATE] = {"simulate", 0, NULL, "how long each algorithm would take, in virtual time"},
     [OPT_MIN_BYTES] = {NULL, 'b', "SIZE", "smallest size (default 8)"},
     [OPT_MAX_BYTES] = {NULL, 'e', "SIZE", "largest size (default 128M, or what fits)"},
     [OPT_FACTOR] = {NULL, 'f', "N", "from size to size (default 2)"},
@@ -186,6 +187,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_JSON:
 	case OPT_LIST:
 	case OPT_REWRITE:
+	case OPT_SIMULATE:
 		return RC_OK;
 	case OPT_BASELINE:
 		a->baseline = arg;

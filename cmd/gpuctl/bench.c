@@ -211,8 +211,8 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 }
 
 /* All of one size: the bytes of the whole vector, cut down to a whole number of parts. */
-static enum rc
-run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
+enum rc
+bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
 {
 	uint64_t size = dtype_size(b->c.dtype);
 	enum rc rc;
@@ -241,7 +241,7 @@ run_sizes(struct bench *b, struct err *err)
 
 	bench_print_head(b);
 	for (uint64_t nbytes = b->min_bytes; rc == RC_OK && nbytes <= b->max_bytes;) {
-		rc = run_size(b, nbytes, &row, err);
+		rc = bench_size(b, nbytes, &row, err);
 		if (rc != RC_OK)
 			return rc;
 		bench_print_row(b, &row, first);
@@ -272,11 +272,10 @@ run_sizes(struct bench *b, struct err *err)
 	return RC_OK;
 }
 
-static enum rc
-prepare(struct bench *b, struct err *err)
+enum rc
+bench_open(struct bench *b, struct err *err)
 {
 	const struct args *a = b->a;
-	const struct plan_algo *algo;
 	uint32_t n = a->nranks;
 	char what[32];
 	enum rc rc = cli_open(b->cli, err);
@@ -290,11 +289,9 @@ prepare(struct bench *b, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	rc = operation_common(b->c.coll, a, n, &b->c, err);
-	if (rc == RC_OK)
-		rc = plan_algo_find(b->c.coll, a->algo, &algo, err);
 	if (rc != RC_OK)
 		return rc;
-	b->algo = algo->name;
+	b->algo = a->algo && *a->algo ? a->algo : "auto";
 	if (!args_has(a, OPT(TYPE)))
 		b->c.dtype = GPUSIM_F32;
 	snprintf(what, sizeof what, "%" PRIu32 " ranks", n);
@@ -312,6 +309,21 @@ prepare(struct bench *b, struct err *err)
 	return rc == RC_OK ? fit_buffers(b, err) : rc;
 }
 
+void
+bench_close(struct bench *b, enum rc rc)
+{
+	if (rc == RC_OK || rc == RC_FAILED)
+		free_buffers(b);
+	if (b->comm.id)
+		gpusim_comm_destroy(b->cli->g, b->comm.id);
+	gpusim_comm_fini(&b->comm);
+	bench_data_fini(&b->data);
+	free(b->base[0]);
+	free(b->base[1]);
+	free(b->send);
+	free(b->recv);
+}
+
 enum rc
 run_bench(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -327,19 +339,10 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK && a->baseline)
 		rc = baseline_read(a->baseline, &b.baseline, err);
 	if (rc == RC_OK)
-		rc = prepare(&b, err);
+		rc = bench_open(&b, err);
 	if (rc == RC_OK)
 		rc = run_sizes(&b, err);
-	if (rc == RC_OK || rc == RC_FAILED)
-		free_buffers(&b);
-	if (b.comm.id)
-		gpusim_comm_destroy(cli->g, b.comm.id);
-	gpusim_comm_fini(&b.comm);
-	bench_data_fini(&b.data);
+	bench_close(&b, rc);
 	baseline_fini(&b.baseline);
-	free(b.base[0]);
-	free(b.base[1]);
-	free(b.send);
-	free(b.recv);
 	return rc;
 }

@@ -21,7 +21,7 @@ struct bench_time {
 struct bench {
 	struct cli *cli;
 	const struct args *a;
-	const char *algo; /* its name, also of the default */
+	const char *algo; /* its name, or "auto" */
 	struct gpusim_comm comm;
 	struct gpusim_collective c; /* all but sizes and addresses */
 	struct bench_data data;
@@ -60,6 +60,13 @@ enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);
 
 /* bench_latency - one call of it, from the client: to the coordinator, the devices and back. */
 enum rc bench_latency(struct bench *b, struct bench_time *out, struct err *err);
+/* The collective b->c.coll on devices of its own, with buffers of at most b->max_bytes; what else
+ * is in b->a. Release with bench_close, also after a failure, whose result it is told. */
+enum rc bench_open(struct bench *b, struct err *err);
+void bench_close(struct bench *b, enum rc rc);
+
+/* All of one size: check and time the algorithm b->c.algo. */
+enum rc bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err);
 
 /* As nccl-tests: a table whose rows come as they are measured; or with --json one object. */
 void bench_print_head(const struct bench *b);

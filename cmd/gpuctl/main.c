@@ -82,12 +82,15 @@ static const struct command commands[] = {
 	 run_stream_status, WHERE | OPT(STREAM), 0, 0, 0},
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
-	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) | OPT(PEER) | OPT(LIST),
-	 0, 0, 1},
+	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
+	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST), 0, 0, 1},
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
 	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
 	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
 	 OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
+	{"tune", "[COLLECTIVE...] [options]", "measure which algorithms are fastest, as a file for gpucoord --tuner",
+	 run_tune, OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(ITERS) |
+	 OPT(WARMUP), 0, 0, GPUSIM_NCOLLS},
 	{"params", "", "print what is in force", run_params, 0, 0, 0, 0},
 	{"version", "", "print the version", run_version, 0, 0, 0, 0},
 	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},

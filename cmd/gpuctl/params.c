@@ -10,6 +10,8 @@ static const struct {
 } variables[] = {
     {"GPUSIM_COORD", "where the coordinator is; --coordinator wins"},
     {"GPUSIM_TIMEOUT", "longest wait of one call; --timeout wins"},
+    {"GPUSIM_ALGO", "which algorithms gpucoord may choose; read when it starts"},
+    {"GPUSIM_TUNER_CONFIG_FILE", "gpucoord's tuner file; its --tuner wins"},
     {"GPUSIM_DEBUG", "what is said on stderr: error warn info debug"},
     {"GPUSIM_P2P_DISABLE", "1: copies are calls, not through the devices' memory files"},
     {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},

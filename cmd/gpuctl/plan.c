@@ -1,31 +1,43 @@
-/* gpuctl plan - a collective's schedule, as text. Needs no devices. */
+/* gpuctl plan - a collective's schedule, as text, or what it would cost. Needs no devices. */
 #include "coll/plan.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "cli.h"
+#include "coll/check.h"
 #include "coll/shape.h"
+#include "coll/tune.h"
+#include "mem/dtype.h"
 
 static enum rc
 list(void)
 {
-	for (const struct plan_algo *row = plan_algos; row->name; row++) {
-		bool first = row == plan_algos || row[-1].coll != row->coll;
-
-		printf("%-14s  %-13s  %s%s\n", coll_name(row->coll), row->name, row->summary,
-		       first ? " (default)" : "");
-	}
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
 	return RC_OK;
 }
 
-/* Without --count: one element in each rank's part. */
+/* Without --count or --bytes: one element in each rank's part. */
 static enum rc
 plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct err *err)
 {
 	uint64_t count = shape_counts_parts(coll) ? 1 : a->nranks;
 
+	if (args_has(a, OPT(BYTES)) && args_has(a, OPT(COUNT)))
+		return err_set(err, RC_INVAL, "--bytes and --count say the same; give one");
+	if (args_has(a, OPT(BYTES))) {
+		*nelem = a->nbytes / dtype_size(a->dtype);
+		if (coll == GPUSIM_ALLTOALL)
+			*nelem -= *nelem % a->nranks;
+		return RC_OK;
+	}
 	if (args_has(a, OPT(COUNT)))
 		count = a->count;
 	else if (coll == GPUSIM_BARRIER)
@@ -33,11 +45,120 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 	return shape_nelem(coll, count, a->nranks, nelem, err);
 }
 
+/* As a coordinator that starts in this environment, over sockets. */
+static enum rc
+tuner_here(struct tuner *t, struct err *err)
+{
+	const char *algo = getenv("GPUSIM_ALGO"), *file = getenv("GPUSIM_TUNER_CONFIG_FILE");
+	struct buf text = {0};
+	enum rc rc = RC_OK;
+
+	if (algo && tuner_select(t, algo, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ALGO");
+	if (file && *file) {
+		rc = file_text(file, "a tuner file", &text, err);
+		if (rc == RC_OK)
+			rc = tuner_rules(t, text.data, file, err);
+		buf_fini(&text);
+	}
+	return rc;
+}
+
+static enum rc
+choose(const struct tuner *t, const struct plan_args *p, const struct args *a, const char *algo,
+       struct tune_answer *out, struct err *err)
+{
+	uint64_t size = dtype_size(a->dtype);
+	struct tune_ask ask = {.coll = p->coll,
+			       .nranks = p->nranks,
+			       .nbytes = p->nelem * size,
+			       .algo = algo,
+			       .chunk_bytes = p->chunk * size};
+
+	return tuner_choose(t, &ask, out, err);
+}
+
+/* The steps, after a line that says what was taken where that was open. */
+static enum rc
+show(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
+     struct err *err)
+{
+	static const char *const by[] = {"said so", "the tuner file", "the model", "GPUSIM_ALGO"};
+	struct tune_answer answer;
+	enum rc rc;
+
+	if (a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
+		return plan_show(p, a->algo, text, err);
+	rc = choose(t, p, a, NULL, &answer, err);
+	if (rc != RC_OK)
+		return rc;
+	buf_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
+		 answer.algo->name, answer.chunk_bytes, by[answer.by]);
+	p->chunk = answer.chunk_bytes / dtype_size(a->dtype);
+	return plan_show(p, answer.algo->name, text, err);
+}
+
+/* One line of the table. */
+static enum rc
+simulate(const struct tuner *t, struct plan_args p, const struct args *a,
+	 const struct plan_algo *row, bool taken, struct buf *text, struct err *err)
+{
+	struct tune_answer answer;
+	struct plan_counts counts;
+	struct plan *plans;
+	double us = 0;
+	enum rc rc = choose(t, &p, a, row->name, &answer, err);
+
+	if (rc != RC_OK)
+		return rc;
+	p.chunk = answer.chunk_bytes / dtype_size(a->dtype);
+	rc = plan_build_all(&p, row->name, &plans, err);
+	if (rc != RC_OK)
+		return rc;
+	plan_count(plans, p.nranks, &counts);
+	rc = plan_simulate(plans, p.nranks, dtype_size(a->dtype), &t->model[TUNE_NET], &us, err);
+	plan_free_all(plans, p.nranks);
+	if (rc == RC_OK)
+		buf_addf(
+		    text, "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s\n",
+		    row->name, us, isnan(answer.us) ? us : answer.us, counts.rounds,
+		    counts.max_messages, p.chunk * dtype_size(a->dtype), taken ? "  auto" : "");
+	return rc;
+}
+
+static enum rc
+simulate_all(const struct tuner *t, const struct plan_args *p, const struct args *a,
+	     struct buf *text, struct err *err)
+{
+	const struct cost_model *m = &t->model[TUNE_NET];
+	const struct plan_algo *only = NULL;
+	struct tune_answer answer;
+	enum rc rc = choose(t, p, a, NULL, &answer, err);
+
+	if (rc == RC_OK && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
+		rc = plan_algo_find(p->coll, a->algo, &only, err);
+	buf_addf(text,
+		 "%s, ranks %" PRIu32 ", bytes %" PRIu64
+		 "; a message %g us, a byte %g us, a byte reduced %g us\n"
+		 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
+		 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
+		 m->beta_us, m->gamma_us, "algorithm", "simulated us", "formula us", "rounds",
+		 "messages", "chunk");
+	for (const struct plan_algo *row = plan_algos; row->name && rc == RC_OK; row++) {
+		const struct cost_algo *cost = cost_find(p->coll, row->name);
+
+		if (row->coll == p->coll && (!only || row == only) && !(cost && cost->shared))
+			rc = simulate(t, *p, a, row, row == answer.algo, text, err);
+	}
+	return rc;
+}
+
 enum rc
 run_plan(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct plan_args p = {.rank = a->rank, .nranks = a->nranks, .chunk = a->chunk};
 	struct buf text = {0};
+	struct tuner t;
 	enum rc rc;
 
 	(void)cli;
@@ -47,14 +168,19 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "which collective? --list lists them");
 	if (!args_has(a, OPT(RANKS)))
 		return err_set(err, RC_INVAL, "how many ranks? -n N");
+	tuner_init(&t);
 	rc = coll_parse(a->rest[0], &p.coll, err);
 	if (rc == RC_OK)
 		rc = plan_size(p.coll, a, &p.nelem, err);
+	if (rc == RC_OK)
+		rc = tuner_here(&t, err);
 	p.root = rc == RC_OK && coll_is_p2p(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
-		rc = plan_show(&p, a->algo, &text, err);
+		rc = args_has(a, OPT(SIMULATE)) ? simulate_all(&t, &p, a, &text, err)
+						: show(&t, &p, a, &text, err);
 	if (rc == RC_OK)
 		fwrite(text.data, 1, text.len, stdout);
 	buf_fini(&text);
+	tuner_fini(&t);
 	return rc;
 }

@@ -15,17 +15,35 @@
 	ROW(ALLREDUCE, "naive", plan_allreduce_naive, "vectors to rank 0, the result back")        \
 	ROW(ALLREDUCE, "direct", plan_allreduce_direct, "each rank reduces its part for all; p2p") \
 	ROW(ALLREDUCE, "oneshot", plan_allreduce_oneshot, "all ranks reduce all of it; p2p")       \
+	ROW(ALLREDUCE, "halving-doubling", plan_allreduce_halving_doubling,                        \
+	    "halves exchanged and reduced, then gathered")                                         \
+	ROW(ALLREDUCE, "recursive-doubling", plan_allreduce_recursive_doubling,                    \
+	    "whole vectors over doubling distances")                                               \
+	ROW(ALLREDUCE, "ring-chunked", plan_allreduce_ring_chunked, "the ring, slice by slice")    \
+	ROW(ALLREDUCE, "tree", plan_allreduce_tree, "half up and down each of two binary trees")   \
 	ROW(BROADCAST, "ring", plan_broadcast_ring, "a pipelined chain from the root")             \
 	ROW(BROADCAST, "naive", plan_broadcast_naive, "the root sends to each rank in turn")       \
+	ROW(BROADCAST, "scatter-allgather", plan_broadcast_scatter_allgather,                      \
+	    "parts down a tree, then gathered on a ring")                                          \
+	ROW(BROADCAST, "tree", plan_broadcast_tree, "down a binomial tree")                        \
 	ROW(REDUCE, "ring", plan_reduce_ring, "a pipelined chain to the root")                     \
 	ROW(REDUCE, "naive", plan_reduce_naive, "the root receives from each rank in turn")        \
+	ROW(REDUCE, "tree", plan_reduce_tree, "up a binomial tree")                                \
 	ROW(ALLGATHER, "ring", plan_allgather_ring, "every part goes once round the ring")         \
 	ROW(ALLGATHER, "naive", plan_allgather_naive, "parts to rank 0, the vector back")          \
+	ROW(ALLGATHER, "bruck", plan_allgather_bruck, "parts over doubling distances, any ranks")  \
+	ROW(ALLGATHER, "recursive-doubling", plan_allgather_recursive_doubling,                    \
+	    "what two ranks have, over doubling distances")                                        \
 	ROW(REDUCESCATTER, "ring", plan_reducescatter_ring, "partial sums go once round the ring") \
 	ROW(REDUCESCATTER, "naive", plan_reducescatter_naive, "vectors to rank 0, the parts back") \
+	ROW(REDUCESCATTER, "halving", plan_reducescatter_halving, "halves exchanged and reduced")  \
+	ROW(REDUCESCATTER, "pairwise", plan_reducescatter_pairwise, "each part to its rank")       \
 	ROW(ALLTOALL, "pairwise", plan_alltoall_pairwise, "a block out and a block in each round") \
+	ROW(ALLTOALL, "bruck", plan_alltoall_bruck, "blocks over doubling distances")              \
 	ROW(GATHER, "linear", plan_gather_linear, "the root receives from each rank in turn")      \
+	ROW(GATHER, "tree", plan_gather_tree, "up a binomial tree")                                \
 	ROW(SCATTER, "linear", plan_scatter_linear, "the root sends to each rank in turn")         \
+	ROW(SCATTER, "tree", plan_scatter_tree, "down a binomial tree")                            \
 	ROW(BARRIER, "dissemination", plan_barrier_dissemination, "empty messages, doubling reach")\
 	ROW(SEND, "direct", plan_send_direct, "the vector to one peer")                            \
 	ROW(RECV, "direct", plan_recv_direct, "the vector from one peer")
@@ -44,6 +62,13 @@ struct span {
 /* Rank r's part of the vector. */
 struct span part_of(const struct plan_args *a, uint32_t r);
 
+/* The parts of ranks first..end-1, first < end <= nranks. */
+struct span parts_of(const struct plan_args *a, uint32_t first, uint32_t end);
+
+/* Those of n <= nranks ranks from `first` on, past the last to rank 0: as two spans, either may be
+ * empty. */
+void parts_around(const struct plan_args *a, uint32_t first, uint32_t n, struct span out[2]);
+
 /* The rank d places after or before this one on the ring; d <= nranks. */
 uint32_t rank_after(const struct plan_args *a, uint32_t d);
 uint32_t rank_before(const struct plan_args *a, uint32_t d);
@@ -53,6 +78,9 @@ uint32_t rank_distance(const struct plan_args *a, uint32_t first);
 
 /* Messages of at most chunk elements (0: no limit) that carry count; none when count is 0. */
 uint64_t plan_nmessages(uint64_t count, uint64_t chunk);
+
+/* Cut *s down to message c of those that it is cut in; count 0 when there is none. */
+void plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c);
 
 /* The plan needs scratch of at least ntmp elements. */
 void plan_scratch(struct plan *out, uint64_t ntmp);
@@ -77,5 +105,44 @@ enum rc plan_forward(const struct plan_args *a, struct plan *out, struct plan_st
 		     struct plan_step send);
 enum rc plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
 enum rc plan_local(struct plan *out, struct plan_step s);
+
+/* One slice of the vector once round the ring: allreduce_ring.c, in 2(p-1) rounds from `round`. */
+enum rc plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice,
+			uint32_t round);
+
+/*
+ * A power of two of the ranks. Of p = size + extra ranks, the even ones of the first 2 extra are
+ * idle: the odd rank after each takes its place with it ("folded"). Places are in order of ranks.
+ */
+struct fold {
+	uint32_t size, log2; /* size = 2^log2 <= nranks < 2 size */
+	uint32_t extra;
+	uint32_t place; /* this rank's, or that of the rank it is folded into */
+	bool folded, idle;
+};
+
+struct fold fold_of(const struct plan_args *a);
+uint32_t fold_rank(const struct fold *f, uint32_t place); /* who is at a place */
+/* The parts of the ranks at places first..end-1, folded ones included. */
+struct span fold_parts(const struct plan_args *a, const struct fold *f, uint32_t first,
+		       uint32_t end);
+/* An idle rank's steps: `give` elements of IN to its partner in round 0, then `get` to OUT. */
+enum rc fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get,
+		  uint32_t last_round);
+
+/*
+ * A binomial tree over the ranks: rank root+d has place d, its parent is d without its lowest bit,
+ * and its children are d + 1, d + 2, d + 4 ... below d + reach.
+ */
+struct binomial {
+	uint32_t place;
+	uint32_t reach; /* the place's lowest bit; at the root 2^depth */
+	uint32_t depth; /* ceil(log2 nranks) */
+};
+
+struct binomial binomial_of(const struct plan_args *a);
+uint32_t binomial_rank(const struct plan_args *a, uint32_t place);
+/* Places from `place` on that its subtree of the given reach has. */
+uint32_t binomial_size(const struct plan_args *a, uint32_t place, uint32_t reach);
 
 #endif

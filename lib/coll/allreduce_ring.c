@@ -3,28 +3,39 @@
  */
 #include "coll/algo.h"
 
+/* Rank r's part of the slice. */
+static struct span
+slice_part(const struct plan_args *a, struct span slice, uint32_t r)
+{
+	struct span s;
+
+	plan_part(slice.count, a->nranks, r, &s.off, &s.count);
+	s.off += slice.off;
+	return s;
+}
+
 /* Rounds 0..p-2: partial sums go round; this rank ends with the whole sum of its own part. */
 static enum rc
-reduce_scatter(const struct plan_args *a, struct plan *out)
+reduce_scatter(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
 {
 	enum rc rc = RC_OK;
 
 	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
-		struct span gone = part_of(a, rank_before(a, t + 1));
-		struct span come = part_of(a, rank_before(a, t + 2));
+		struct span gone = slice_part(a, slice, rank_before(a, t + 1));
+		struct span come = slice_part(a, slice, rank_before(a, t + 2));
 
 		rc = plan_exchange(a, out,
 				   (struct plan_step){.kind = STEP_SEND,
 						      .src = t ? PLAN_OUT : PLAN_IN,
 						      .peer = rank_after(a, 1),
-						      .round = t,
+						      .round = round + t,
 						      .src_off = gone.off,
 						      .count = gone.count},
 				   (struct plan_step){.kind = STEP_RECV_REDUCE,
 						      .src = PLAN_IN,
 						      .dst = PLAN_OUT,
 						      .peer = rank_before(a, 1),
-						      .round = t,
+						      .round = round + t,
 						      .src_off = come.off,
 						      .dst_off = come.off,
 						      .count = come.count});
@@ -34,29 +45,44 @@ reduce_scatter(const struct plan_args *a, struct plan *out)
 
 /* Rounds p-1..2p-3: the finished parts go round. */
 static enum rc
-allgather(const struct plan_args *a, struct plan *out)
+allgather(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
 {
 	enum rc rc = RC_OK;
 
 	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
-		struct span gone = part_of(a, rank_before(a, t));
-		struct span come = part_of(a, rank_before(a, t + 1));
+		struct span gone = slice_part(a, slice, rank_before(a, t));
+		struct span come = slice_part(a, slice, rank_before(a, t + 1));
 
 		rc = plan_exchange(a, out,
 				   (struct plan_step){.kind = STEP_SEND,
 						      .src = PLAN_OUT,
 						      .peer = rank_after(a, 1),
-						      .round = a->nranks - 1 + t,
+						      .round = round + a->nranks - 1 + t,
 						      .src_off = gone.off,
 						      .count = gone.count},
 				   (struct plan_step){.kind = STEP_RECV,
 						      .dst = PLAN_OUT,
 						      .peer = rank_before(a, 1),
-						      .round = a->nranks - 1 + t,
+						      .round = round + a->nranks - 1 + t,
 						      .dst_off = come.off,
 						      .count = come.count});
 	}
 	return rc;
+}
+
+enum rc
+plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
+{
+	struct span own = slice_part(a, slice, a->rank);
+	enum rc rc = reduce_scatter(a, out, slice, round);
+
+	if (!rc)
+		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
+							.dst = PLAN_OUT,
+							.round = round + a->nranks - 2,
+							.dst_off = own.off,
+							.count = own.count});
+	return rc ? rc : allgather(a, out, slice, round);
 }
 
 /*
@@ -81,14 +107,5 @@ allgather(const struct plan_args *a, struct plan *out)
 enum rc
 plan_allreduce_ring(const struct plan_args *a, struct plan *out)
 {
-	struct span own = part_of(a, a->rank);
-	enum rc rc = reduce_scatter(a, out);
-
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_OUT,
-							.round = a->nranks - 2,
-							.dst_off = own.off,
-							.count = own.count});
-	return rc ? rc : allgather(a, out);
+	return plan_ring_slice(a, out, (struct span){0, a->nelem}, 0);
 }

@@ -12,6 +12,23 @@ part_of(const struct plan_args *a, uint32_t r)
 	return s;
 }
 
+struct span
+parts_of(const struct plan_args *a, uint32_t first, uint32_t end)
+{
+	struct span x = part_of(a, first), y = part_of(a, end - 1);
+
+	return (struct span){x.off, y.off + y.count - x.off};
+}
+
+void
+parts_around(const struct plan_args *a, uint32_t first, uint32_t n, struct span out[2])
+{
+	uint32_t p = a->nranks, upto = n < p - first ? first + n : p;
+
+	out[0] = n ? parts_of(a, first, upto) : (struct span){0};
+	out[1] = first + n > upto && n ? parts_of(a, 0, first + n - p) : (struct span){0};
+}
+
 uint32_t
 rank_after(const struct plan_args *a, uint32_t d)
 {
@@ -45,20 +62,26 @@ plan_scratch(struct plan *out, uint64_t ntmp)
 		out->ntmp = ntmp;
 }
 
+void
+plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c)
+{
+	uint64_t done = c * chunk, left = s->count - done;
+
+	if (c >= plan_nmessages(s->count, chunk)) {
+		s->count = 0;
+	} else if (chunk) {
+		s->src_off += done;
+		s->dst_off += done;
+		s->count = left < chunk ? left : chunk;
+	}
+}
+
 /* Append message c of those that s is cut in; nothing when there is none. */
 static enum rc
 append_message(struct plan *out, struct plan_step s, uint64_t chunk, uint64_t c)
 {
-	if (c >= plan_nmessages(s.count, chunk))
-		return RC_OK;
-	if (chunk) {
-		uint64_t done = c * chunk, left = s.count - done;
-
-		s.src_off += done;
-		s.dst_off += done;
-		s.count = left < chunk ? left : chunk;
-	}
-	return plan_append(out, s);
+	plan_nth(&s, chunk, c);
+	return plan_local(out, s);
 }
 
 /* Interleave the messages of two steps, message c `pace * c` rounds later; second may be empty. */

@@ -16,9 +16,11 @@
 #define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
 
 enum rc
-batch_init(struct batch *b, struct comm *comm, struct err *err)
+batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err)
 {
-	*b = (struct batch){.comm = comm, .rank = alloc_zeroed(comm->nranks, sizeof *b->rank)};
+	*b = (struct batch){.tuner = c->cfg.tuner,
+			    .comm = comm,
+			    .rank = alloc_zeroed(comm->nranks, sizeof *b->rank)};
 	return b->rank ? RC_OK
 		       : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 }
@@ -190,14 +192,14 @@ take_all_p2p(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 	return rc;
 }
 
-/* Bytes of a rank's operations once numbered, or more. */
+/* Bytes of a rank's operations once numbered and with algorithm and chunk chosen, or more. */
 static size_t
 packed_bound(const GpuSim__RankOps *r)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_ops; i++)
-		n += gpu_sim__op__get_packed_size(r->ops[i]) + 32;
+		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64;
 	return n;
 }
 
@@ -278,6 +280,25 @@ number_p2p(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	return RC_OK;
 }
 
+/* Algorithm and size of messages, where the caller left them open: they follow from what all ranks
+ * say alike, so all get the same. Both are valid, since submit_check has seen them. */
+static void
+choose(const struct batch *b, GpuSim__Coll *k)
+{
+	struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
+			       .transport = b->comm->p2p ? TUNE_P2P : TUNE_NET,
+			       .nranks = b->comm->nranks,
+			       .nbytes = k->nelem * elem_size((uint32_t)k->dtype),
+			       .algo = k->algo,
+			       .chunk_bytes = k->chunkbytes};
+	struct tune_answer answer;
+
+	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
+		return;
+	k->algo = (char *)answer.algo->name;
+	k->chunkbytes = answer.chunk_bytes;
+}
+
 /* One rank's operations. coll[i] is the number + 1 of the submit's i-th collective, 0 when no rank
  * before had it. */
 static enum rc
@@ -294,6 +315,7 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			k = *op.coll;
 			op.coll = &k;
 			k.opoffset = k.p2p = 0;
+			choose(b, &k);
 			if (is_p2p(&k)) {
 				if (number_p2p(b, r->rank, &k) != RC_OK)
 					return RC_NOMEM;

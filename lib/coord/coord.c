@@ -23,6 +23,9 @@ coord_new(const struct coord_config *cfg, struct coord **out, struct err *err)
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
 	c->cfg = *cfg;
+	tuner_init(&c->model);
+	if (!c->cfg.tuner)
+		c->cfg.tuner = &c->model;
 	c->comms_tail = &c->comms;
 	*out = c;
 	return RC_OK;
@@ -46,6 +49,7 @@ coord_free(struct coord *c)
 	}
 	for (size_t i = 0; i < c->ndevices; i++)
 		free(c->device[i]);
+	tuner_fini(&c->model);
 	free(c->config);
 	free(c);
 	coord_actions_fini(&none);

@@ -13,17 +13,20 @@
 
 #include "base/buf.h"
 #include "base/rc.h"
+#include "coll/tune.h"
 #include "gpu_sim.pb-c.h"
 
 /* The ladder of timeouts; coord_new refuses one without 0 < heartbeat < lost < operation. */
 struct coord_config {
-	uint64_t instance;	 /* random, names this coordinator process */
-	uint32_t pid;		 /* for status */
-	char address[256];	 /* own address, for status */
-	uint32_t heartbeat_ms;	 /* how often devices register again */
-	uint32_t lost_ms;	 /* a device not heard from for so long is lost */
-	uint32_t op_timeout_ms;	 /* default longest wait without progress inside an operation */
-	uint32_t abort_grace_ms; /* after a failure, how long survivors have to answer */
+	uint64_t instance;	   /* random, names this coordinator process */
+	uint32_t pid;		   /* for status */
+	char address[256];	   /* own address, for status */
+	uint32_t heartbeat_ms;	   /* how often devices register again */
+	uint32_t lost_ms;	   /* a device not heard from for so long is lost */
+	uint32_t op_timeout_ms;	   /* default longest wait without progress inside an operation */
+	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
+	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
+				    * as long as the coordinator lives. NULL: the model's choice */
 };
 
 enum coord_event_kind {

@@ -188,6 +188,7 @@ struct batch_pair {
 };
 
 struct batch {
+	const struct tuner *tuner;
 	struct comm *comm;
 	size_t nops;
 	uint64_t ncoll;
@@ -241,6 +242,7 @@ struct config_device {
 
 struct coord {
 	struct coord_config cfg;
+	struct tuner model; /* when none was given */
 	bool started;
 	uint64_t start_ms, now_ms;
 	struct device *device[COORD_MAX_DEVICES]; /* sorted by (ordinal, id) */
@@ -380,7 +382,7 @@ enum rc submit_check(const struct coord *c, const struct comm *comm, const GpuSi
 
 /* ---- batch.c */
 
-enum rc batch_init(struct batch *b, struct comm *comm, struct err *err);
+enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err);
 void batch_fini(struct batch *b);
 /* Check and take in one submit; the batch is unchanged on error. */
 enum rc batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s,
@@ -391,8 +393,8 @@ uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
 bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_dir *dir);
 /* Forget the numbers given so far. */
 void batch_rewind(struct batch *b);
-/* Number the operations of one submit that was added (in the order of adding) and append them, as
- * field `field`, to ops[rank]. RC_NOMEM. */
+/* Number the operations of one submit that was added (in the order of adding), choose what callers
+ * left open of their algorithms, and append them, as field `field`, to ops[rank]. RC_NOMEM. */
 enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
 		     struct buf *ops, struct err *err);
 /* The loose operations have been submitted: count them. After encoding; cannot fail. */

@@ -187,7 +187,7 @@ on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 	enum rc rc = comm_usable(c, req->graphcreate->commid, &comm, err);
 
 	if (rc == RC_OK)
-		rc = batch_init(&b, comm, err);
+		rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
 		return rc;
 	s.commid = comm->id;

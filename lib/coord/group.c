@@ -73,7 +73,7 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 	if (!held_take(c, held, err))
 		return NULL;
 	g = alloc_zeroed(1, sizeof *g);
-	if (!g || batch_init(&g->batch, comm, err) != RC_OK) {
+	if (!g || batch_init(c, &g->batch, comm, err) != RC_OK) {
 		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 		free(g);
 		held_drop(c, held);

@@ -170,16 +170,17 @@ count_colls(const GpuSim__RankOps *r)
 	return n;
 }
 
+/* Not given, or left open in so many words. */
+static bool
+open_algo(const GpuSim__Coll *k)
+{
+	return !*k->algo || strcmp(k->algo, "auto") == 0;
+}
+
 static bool
 same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
 {
-	const struct plan_algo *pa = NULL, *pb = NULL;
-
-	if (strcmp(a->algo, b->algo) == 0)
-		return true;
-	plan_algo_find((enum gpusim_coll)a->coll, a->algo, &pa, NULL);
-	plan_algo_find((enum gpusim_coll)b->coll, b->algo, &pb, NULL);
-	return pa == pb;
+	return strcmp(a->algo, b->algo) == 0 || (open_algo(a) && open_algo(b));
 }
 
 /* One collective as two ranks describe it. */

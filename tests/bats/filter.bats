@@ -193,10 +193,10 @@ gpuctl: broadcast: no device is free
 }
 
 @test "a wrong option is told without waiting for stdin: exit 2" {
-	run machine 1 'for o in "--algo tree" "--type f31" "--op mean" "--count 3" --queue; do
+	run machine 1 'for o in "--algo bruck" "--type f31" "--op mean" "--count 3" --queue; do
 			gpuctl reduce $o <> <(:); echo $?
 		done 2>&1'
-	assert_output "gpuctl: reduce: unknown algorithm 'tree': not one of auto, ring, naive
+	assert_output "gpuctl: reduce: unknown algorithm 'bruck': not one of auto, ring, naive, tree
 2
 gpuctl: reduce: --type: 'f31' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)
 2

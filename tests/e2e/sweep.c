@@ -12,31 +12,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/plan.h"
 #include "gpusim.h"
 
 #define RANKS_MAX 8
 #define GUARD	  64 /* bytes behind each buffer that nobody may touch */
 
-static const struct algo {
+/* Every algorithm that there is, and "auto" of every collective. */
+struct algo {
 	enum gpusim_coll coll;
-	const char *coll_name, *name;
-} algos[] = {
-    {GPUSIM_ALLREDUCE, "allreduce", "ring"},
-    {GPUSIM_ALLREDUCE, "allreduce", "naive"},
-    {GPUSIM_BROADCAST, "broadcast", "ring"},
-    {GPUSIM_BROADCAST, "broadcast", "naive"},
-    {GPUSIM_REDUCE, "reduce", "ring"},
-    {GPUSIM_REDUCE, "reduce", "naive"},
-    {GPUSIM_ALLGATHER, "allgather", "ring"},
-    {GPUSIM_ALLGATHER, "allgather", "naive"},
-    {GPUSIM_REDUCESCATTER, "reduce-scatter", "ring"},
-    {GPUSIM_REDUCESCATTER, "reduce-scatter", "naive"},
-    {GPUSIM_ALLTOALL, "alltoall", "auto"},
-    {GPUSIM_GATHER, "gather", "auto"},
-    {GPUSIM_SCATTER, "scatter", "auto"},
-    {GPUSIM_BARRIER, "barrier", "auto"},
+	const char *name;
 };
-#define NALGOS (sizeof algos / sizeof algos[0])
+
+static struct algo algos[128];
+static size_t nalgos;
+
+static void
+add_algo(enum gpusim_coll coll, const char *name)
+{
+	if (nalgos < sizeof algos / sizeof algos[0])
+		algos[nalgos++] = (struct algo){coll, name};
+}
+
+static void
+find_algos(void)
+{
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (!coll_is_p2p(row->coll))
+			add_algo(row->coll, row->name);
+	for (int c = 0; c < GPUSIM_NCOLLS; c++)
+		if (!coll_is_p2p((enum gpusim_coll)c))
+			add_algo((enum gpusim_coll)c, "auto");
+}
 
 static const struct {
 	const char *name;
@@ -216,7 +223,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 	static const uint64_t counts[] = {0, 1, 2, 3, 7, 63, 1000, 4099, 70001, 300007};
 
 	rng = seed;
-	*c = (struct sweep_case){.seed = seed, .algo = &algos[pick(NALGOS)]};
+	*c = (struct sweep_case){.seed = seed, .algo = &algos[pick(nalgos)]};
 	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
 	c->op = (enum gpusim_op)pick(GPUSIM_NOPS);
 	c->nranks = 1 + (uint32_t)pick(RANKS_MAX);
@@ -241,8 +248,8 @@ describe(const struct sweep_case *c)
 {
 	printf("seed %" PRIu64 ": %s %s %s %s, %u ranks, %" PRIu64
 	       " elements, root %u, chunk %" PRIu64 ", stream %u, %s\n",
-	       c->seed, c->algo->coll_name, c->algo->name, types[c->dtype].name, op_names[c->op],
-	       c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
+	       c->seed, coll_name(c->algo->coll), c->algo->name, types[c->dtype].name,
+	       op_names[c->op], c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
 	       c->in_place ? "in place" : "out of place");
 }
 
@@ -342,6 +349,7 @@ main(int argc, char **argv)
 	struct gpusim_comm comm = {0};
 	struct gpusim *g;
 
+	find_algos();
 	if (gpusim_open(NULL, &g) != 0) {
 		fprintf(stderr, "sweep: %s\n", gpusim_error());
 		return 1;

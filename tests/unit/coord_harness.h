@@ -113,7 +113,7 @@ h_step(struct harness *h, const struct coord_event *ev)
 }
 
 static inline void
-h_init(struct harness *h)
+h_init_with(struct harness *h, const struct tuner *tuner)
 {
 	struct coord_config cfg = {.instance = 77,
 				   .pid = 1234,
@@ -121,12 +121,19 @@ h_init(struct harness *h)
 				   .heartbeat_ms = H_BEAT_MS,
 				   .lost_ms = H_LOST_MS,
 				   .op_timeout_ms = 10000,
-				   .abort_grace_ms = H_GRACE_MS};
+				   .abort_grace_ms = H_GRACE_MS,
+				   .tuner = tuner};
 
 	*h = (struct harness){
 	    .now = 1000, .timeout_ms = H_TIMEOUT_MS, .hash = 14695981039346656037ull};
 	if (coord_new(&cfg, &h->c, NULL) != RC_OK)
 		abort();
+}
+
+static inline void
+h_init(struct harness *h)
+{
+	h_init_with(h, NULL);
 }
 
 static inline void

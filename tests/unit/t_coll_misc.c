@@ -1,4 +1,5 @@
-/* Alltoall, gather, scatter, barrier, send and recv: right for every shape, at their stated cost.
+/* Alltoall, pairwise, gather, scatter, barrier, send and recv: right for every shape, at their
+ * stated cost.
  */
 #include "coll_sweep.h"
 
@@ -10,6 +11,44 @@ alltoall_cost(const struct plan_args *a)
 
 	for (uint32_t r = 0; r < a->nranks; r++)
 		add_rank(&c, others * nmessages(a, block), others * block, others * block);
+	return c;
+}
+
+static struct plan_counts
+alltoall_bruck_cost(const struct plan_args *a)
+{
+	struct plan_counts c = {0};
+	uint64_t block = a->nelem / a->nranks, messages = 0, blocks = 0;
+
+	for (; 1u << c.rounds < a->nranks; c.rounds++) {
+		uint64_t n = 0;
+
+		for (uint32_t j = 0; j < a->nranks; j++)
+			n += j >> c.rounds & 1;
+		messages += nmessages(a, n * block);
+		blocks += n;
+	}
+	for (uint32_t r = 0; r < a->nranks; r++)
+		add_rank(&c, messages, blocks * block, blocks * block);
+	return c;
+}
+
+static struct plan_counts
+reducescatter_pairwise_cost(const struct plan_args *a)
+{
+	struct plan_counts c = {0};
+
+	for (uint32_t r = 0; r < a->nranks; r++) {
+		uint64_t messages = 0;
+
+		for (uint32_t t = 1; t < a->nranks; t++) {
+			messages += nmessages(a, part_size(a, r + t));
+			if (part_size(a, r + t) && c.rounds < t)
+				c.rounds = t;
+		}
+		add_rank(&c, messages, a->nelem - part_size(a, r),
+			 (a->nranks - 1) * part_size(a, r));
+	}
 	return c;
 }
 
@@ -85,6 +124,8 @@ int
 main(void)
 {
 	check_algo(GPUSIM_ALLTOALL, "pairwise", alltoall_cost);
+	check_algo(GPUSIM_ALLTOALL, "bruck", alltoall_bruck_cost);
+	check_algo(GPUSIM_REDUCESCATTER, "pairwise", reducescatter_pairwise_cost);
 	check_algo(GPUSIM_GATHER, "linear", gather_cost);
 	check_algo(GPUSIM_SCATTER, "linear", scatter_cost);
 	check_algo(GPUSIM_BARRIER, "dissemination", barrier_cost);

@@ -25,6 +25,45 @@ allreduce_cost(const struct plan_args *a)
 	return c;
 }
 
+/* The ring's, for each slice; a slice is the whole vector when nothing is cut. */
+static struct plan_counts
+chunked_cost(const struct plan_args *a)
+{
+	uint64_t most = a->chunk ? a->chunk * a->nranks : a->nelem;
+	uint64_t k = (a->nelem + most - 1) / most;
+	struct plan_counts c = {.rounds = (uint32_t)k * 2 * (a->nranks - 1)};
+	uint64_t messages[130] = {0}, elements[130] = {0}, received[130] = {0};
+
+	for (uint64_t s = 0; s < k; s++) {
+		struct plan_args slice = *a;
+
+		slice.chunk = 0;
+		slice.nelem = (s + 1) * a->nelem / k - s * a->nelem / k;
+		for (uint32_t r = 0; r < a->nranks; r++) {
+			messages[r] += messages_but(&slice, r) + messages_but(&slice, r + 1);
+			elements[r] +=
+			    2 * slice.nelem - part_size(&slice, r) - part_size(&slice, r + 1);
+			received[r] += 2 * slice.nelem - part_size(&slice, r) -
+				       part_size(&slice, r + a->nranks - 1);
+		}
+	}
+	for (uint32_t r = 0; r < a->nranks; r++)
+		add_rank(&c, messages[r], elements[r], received[r]);
+	return c;
+}
+
+/* However long the vector, a message is at most a chunk and slices differ by one element. */
+static bool
+slices_are_even(void)
+{
+	struct plan_args a = {.nranks = 4, .nelem = 4 * 10 * 3 + 1, .chunk = 10};
+	struct plan_counts c;
+	struct err err = {0};
+
+	return !plan_check(&a, "ring-chunked", PLAN_IN_PLACE, &c, &err) && c.rounds == 4 * 6 &&
+	       c.max_messages == 4 * 6;
+}
+
 static struct plan_counts
 allgather_cost(const struct plan_args *a)
 {
@@ -84,6 +123,8 @@ int
 main(void)
 {
 	check_algo(GPUSIM_ALLREDUCE, "ring", allreduce_cost);
+	check_algo(GPUSIM_ALLREDUCE, "ring-chunked", chunked_cost);
+	ok(slices_are_even(), "ring-chunked: a vector of a little more than 3 slices goes in 4");
 	check_algo(GPUSIM_ALLGATHER, "ring", allgather_cost);
 	check_algo(GPUSIM_REDUCESCATTER, "ring", reducescatter_cost);
 	check_algo(GPUSIM_BROADCAST, "ring", chain_cost);

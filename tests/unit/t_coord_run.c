@@ -54,6 +54,55 @@ t_submit(void)
 	h_fini(&h);
 }
 
+/* Both ranks are told the same algorithm and size of messages; returns its name. */
+static const char *
+told(struct harness *h, struct h_ops *o)
+{
+	const GpuSim__Coll *a, *b;
+	static char name[64];
+
+	h_submit(h, 9, 1, o, false);
+	a = h->ncall == 2 ? h->call[0].req->run->ops[0]->coll : NULL;
+	b = h->ncall == 2 ? h->call[1].req->run->ops[0]->coll : NULL;
+	if (!a || !b || strcmp(a->algo, b->algo) != 0 || a->chunkbytes != b->chunkbytes ||
+	    !a->chunkbytes)
+		return "";
+	snprintf(name, sizeof name, "%s %" PRIu64, a->algo, a->chunkbytes);
+	h_accept(h, 0);
+	h_accept(h, 0);
+	return name;
+}
+
+static void
+t_algorithm(void)
+{
+	static char auto_[] = "auto", naive[] = "naive";
+	struct harness h;
+	struct h_ops o;
+	struct tuner tuner;
+	struct err err = {0};
+
+	tuner_init(&tuner);
+	if (tuner_rules(&tuner, "allreduce,0,100,tree,net,-1,-1,2", "f", &err) != RC_OK)
+		printf("# %s\n", err.text);
+	h_init_with(&h, &tuner);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	o.coll[1][0].algo = auto_;
+	ok(!strcmp(told(&h, &o), "tree 262144"),
+	   "an algorithm left open is the tuner's, the same for all ranks");
+	o.coll[0][0].chunkbytes = o.coll[1][0].chunkbytes = 4096;
+	ok(!strcmp(told(&h, &o), "tree 4096"), "the size of messages stays the caller's");
+	o.coll[0][0].algo = o.coll[1][0].algo = naive;
+	ok(!strcmp(told(&h, &o), "naive 4096"), "and so does the algorithm");
+	h_allreduce(&o, 2, 1000);
+	ok(!strcmp(told(&h, &o), "recursive-doubling 262144"), "another size, another algorithm");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+	tuner_fini(&tuner);
+}
+
 static void
 t_order(void)
 {
@@ -351,6 +400,7 @@ int
 main(void)
 {
 	t_submit();
+	t_algorithm();
 	t_order();
 	t_p2p();
 	t_failure();

@@ -131,10 +131,9 @@ test_algos(void)
 	       finds(GPUSIM_BARRIER, NULL, "dissemination") && finds(GPUSIM_SEND, NULL, "direct") &&
 	       finds(GPUSIM_RECV, NULL, "direct"),
 	   "every other collective has its default");
-	ok(plan_algo_find(GPUSIM_ALLREDUCE, "nosuch", &row, &err) == RC_INVAL && !row &&
+	ok(plan_algo_find(GPUSIM_ALLTOALL, "ring", &row, &err) == RC_INVAL && !row &&
 	       !strcmp(err.text,
-		       "allreduce: unknown algorithm 'nosuch': not one of auto, ring, naive, "
-		       "direct, oneshot"),
+		       "alltoall: unknown algorithm 'ring': not one of auto, pairwise, bruck"),
 	   "an unknown algorithm is refused with the list");
 	ok(plan_algo_find(GPUSIM_NCOLLS, NULL, &row, &err) == RC_INVAL && !row,
 	   "so is an unknown collective");

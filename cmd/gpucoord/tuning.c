@@ -1,0 +1,79 @@
+#include "tuning.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define SAMPLE	256000 /* floats: larger than a core's own caches, and quick */
+#define REPEATS 8
+
+/* Microseconds a byte of copying, or of adding, one buffer to another: the best of some. */
+static double
+byte_us(float *to, const float *from, bool add)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int k = 0; k < REPEATS; k++) {
+		uint64_t begin = clock_now_ns(), took;
+
+		for (size_t i = 0; add && i < SAMPLE; i++)
+			to[i] += from[i];
+		if (!add)
+			memcpy(to, from, SAMPLE * sizeof *to);
+		__asm__ volatile("" : : "r"(to) : "memory");
+		took = clock_now_ns() - begin;
+		best = took < best ? took : best;
+	}
+	return (double)best / 1e3 / (double)(SAMPLE * sizeof *to);
+}
+
+/* Bytes cost what this machine takes for them; a socket stays as many times dearer than a copy as
+ * built in. Messages cost what is built in: to measure them takes two devices. */
+static void
+measure(struct tuner *t)
+{
+	float *a = calloc(SAMPLE, sizeof *a), *b = calloc(SAMPLE, sizeof *b);
+	double socket = t->model[TUNE_NET].beta_us / t->model[TUNE_P2P].beta_us;
+
+	if (a && b) {
+		double copy, add;
+
+		memset(b, 1, SAMPLE * sizeof *b); /* memory of its own, not the kernel's zeros */
+		copy = fmax(byte_us(a, b, false), 1e-6), add = fmax(byte_us(a, b, true), 1e-6);
+
+		t->model[TUNE_P2P].beta_us = copy;
+		t->model[TUNE_NET].beta_us = socket * copy;
+		t->model[TUNE_P2P].gamma_us = t->model[TUNE_NET].gamma_us = add;
+		log_line(LOG_INFO, "copies %.2f GB/s, adds %.2f GB/s", 1e-3 / copy, 1e-3 / add);
+	}
+	free(a);
+	free(b);
+}
+
+enum rc
+tuning_init(const char *file, bool calibrate, struct tuner *out, struct err *err)
+{
+	const char *algo = getenv("GPUSIM_ALGO");
+	struct buf text = {0};
+	enum rc rc = RC_OK;
+
+	tuner_init(out);
+	if (!file)
+		file = getenv("GPUSIM_TUNER_CONFIG_FILE");
+	if (algo && tuner_select(out, algo, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ALGO");
+	if (file && *file) {
+		rc = file_text(file, "a tuner file", &text, err);
+		if (rc == RC_OK)
+			rc = tuner_rules(out, text.data, file, err);
+		buf_fini(&text);
+	}
+	if (rc == RC_OK && calibrate)
+		measure(out);
+	return rc;
+}

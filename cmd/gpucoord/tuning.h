@@ -1,0 +1,23 @@
+/*
+ * tuning.h - what the coordinator's tuner is told at start: environment, file, the machine itself.
+ */
+#ifndef GPUCOORD_TUNING_H
+#define GPUCOORD_TUNING_H
+
+#include <stdbool.h>
+
+#include "base/rc.h"
+#include "coll/tune.h"
+
+/*
+ * tuning_init - a tuner for this process; release with tuner_fini.
+ *
+ *	file		of --tuner; NULL: $GPUSIM_TUNER_CONFIG_FILE, and without that none
+ *	calibrate	measure for about 3 ms what a byte costs; else the built-in costs hold
+ *
+ * RC_INVAL GPUSIM_ALGO is wrong; RC_FAILED, RC_BADDATA, RC_NOMEM the file. *out is usable, and to
+ * be released, in any case.
+ */
+enum rc tuning_init(const char *file, bool calibrate, struct tuner *out, struct err *err);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * allreduce_halving_doubling.c - reduce-scatter by recursive halving, allgather by doubling.
+ */
+#include "coll/algo.h"
+
+/* Segments first..end-1 of the places' equal shares of the vector. */
+static struct span
+segments(const struct plan_args *a, const struct fold *f, uint32_t first, uint32_t end)
+{
+	struct span x, y;
+
+	plan_part(a->nelem, f->size, first, &x.off, &x.count);
+	plan_part(a->nelem, f->size, end - 1, &y.off, &y.count);
+	return (struct span){x.off, y.off + y.count - x.off};
+}
+
+/* Between a rank and the one `distance` places away: which segments are the rank's, the peer's. */
+struct halves {
+	uint32_t peer;
+	struct span mine, theirs;
+};
+
+static struct halves
+halve(const struct plan_args *a, const struct fold *f, uint32_t distance)
+{
+	uint32_t mine = f->place & ~(distance - 1), theirs = mine ^ distance;
+
+	return (struct halves){.peer = fold_rank(f, f->place ^ distance),
+			       .mine = segments(a, f, mine, mine + distance),
+			       .theirs = segments(a, f, theirs, theirs + distance)};
+}
+
+/* Rounds of distance size/2 .. 1: the peer's half goes, with what comes the own half is reduced. */
+static enum rc
+reduce_scatter(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t round)
+{
+	uint8_t src = f->folded ? PLAN_OUT : PLAN_IN;
+	enum rc rc = RC_OK;
+
+	for (uint32_t d = f->size / 2; d && !rc; d /= 2, round++, src = PLAN_OUT) {
+		struct halves h = halve(a, f, d);
+
+		rc = plan_exchange(a, out,
+				   (struct plan_step){.kind = STEP_SEND,
+						      .src = src,
+						      .peer = h.peer,
+						      .round = round,
+						      .src_off = h.theirs.off,
+						      .count = h.theirs.count},
+				   (struct plan_step){.kind = STEP_RECV_REDUCE,
+						      .src = src,
+						      .dst = PLAN_OUT,
+						      .peer = h.peer,
+						      .round = round,
+						      .src_off = h.mine.off,
+						      .dst_off = h.mine.off,
+						      .count = h.mine.count});
+	}
+	return rc;
+}
+
+/* Rounds of distance 1 .. size/2: what is finished here goes, as much comes. */
+static enum rc
+allgather(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t round)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t d = 1; d < f->size && !rc; d *= 2, round++) {
+		struct halves h = halve(a, f, d);
+
+		rc = plan_exchange(a, out,
+				   (struct plan_step){.kind = STEP_SEND,
+						      .src = PLAN_OUT,
+						      .peer = h.peer,
+						      .round = round,
+						      .src_off = h.mine.off,
+						      .count = h.mine.count},
+				   (struct plan_step){.kind = STEP_RECV,
+						      .dst = PLAN_OUT,
+						      .peer = h.peer,
+						      .round = round,
+						      .dst_off = h.theirs.off,
+						      .count = h.theirs.count});
+	}
+	return rc;
+}
+
+/*
+ * plan_allreduce_halving_doubling - append one rank's steps of Rabenseifner's allreduce.
+ *
+ *	a	in[n] -> out[n]; no scratch
+ *	out	[out] appended to
+ *
+ * Of p = 2^d + e ranks, the even ones of the first 2e give their vector to the odd one after them
+ * in a round before, and get the result from it in a round after. The 2^d others have places
+ * 0..2^d-1, and segment i is plan_part(n, 2^d, i). In round k of d the rank exchanges halves of
+ * what it has with the rank 2^(d-1-k) places away and keeps the half with its own segment; then
+ * the same peers in reverse exchange what is finished. What comes back from a peer is the half
+ * that was posted to it, which it has reduced by then.
+ * Cost with e = 0: 2n(p-1)/p elements when p divides n, in 2d messages when chunk is 0. In
+ * general 2(n - |segment|) elements; an odd rank of the first 2e n more, an even one n in all.
+ * Rounds: 2d, and 2 more if e > 0.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
+ * Checked by: tests/unit/t_coll_doubling.c
+ */
+enum rc
+plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)
+{
+	struct fold f = fold_of(a);
+	uint32_t first = f.extra > 0, last = 2 * f.log2 + 1;
+	struct span own = segments(a, &f, f.place, f.place + 1);
+	enum rc rc = RC_OK;
+
+	if (f.idle)
+		return fold_idle(a, out, a->nelem, a->nelem, last);
+	if (f.folded)
+		rc = plan_message(a, out,
+				  (struct plan_step){.kind = STEP_RECV_REDUCE,
+						     .src = PLAN_IN,
+						     .dst = PLAN_OUT,
+						     .peer = a->rank - 1,
+						     .count = a->nelem});
+	if (!rc)
+		rc = reduce_scatter(a, &f, out, first);
+	if (!rc)
+		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
+							.dst = PLAN_OUT,
+							.round = first + f.log2 - 1,
+							.dst_off = own.off,
+							.count = own.count});
+	if (!rc)
+		rc = allgather(a, &f, out, first + f.log2);
+	if (rc || !f.folded)
+		return rc;
+	return plan_message(a, out,
+			    (struct plan_step){.kind = STEP_SEND,
+					       .src = PLAN_OUT,
+					       .peer = a->rank - 1,
+					       .round = last,
+					       .count = a->nelem});
+}

@@ -1,0 +1,197 @@
+/*
+ * allreduce_tree.c - two binary trees, each of which carries half of the vector.
+ */
+#include "coll/algo.h"
+
+/* A rank's neighbours in one tree; NONE: it has no such. */
+#define NONE UINT32_MAX
+struct node {
+	uint32_t parent, child[2];
+	uint32_t up, down; /* rounds after message c's own, c, in which it passes here */
+	struct span half;
+};
+
+/*
+ * The tree over places 0..p-1 in order: place x with lowest bit b has the parent x-b+2b (with its
+ * bit 2b set), or x-b when that is beyond the last; children x-b/2 and the nearest of x+b/2, x+b/4
+ * ... that exists. Place 0 is the root, over the largest power of two. Odd places are leaves.
+ */
+static void
+find_neighbours(uint32_t p, uint32_t x, struct node *n)
+{
+	uint32_t b = x & -x, up;
+
+	n->parent = n->child[0] = n->child[1] = NONE;
+	if (!x) {
+		for (b = 1; b < p; b *= 2)
+			n->child[0] = b;
+		return;
+	}
+	up = (x - b) | 2 * b;
+	n->parent = up < p ? up : x - b;
+	if (b == 1)
+		return;
+	n->child[0] = x - b / 2;
+	for (b /= 2; b && x + b >= p; b /= 2)
+		continue;
+	if (b)
+		n->child[1] = x + b;
+}
+
+/*
+ * When messages pass. The tree has height H = ceil(log2 p). On the way up a rank at depth d does
+ * message c in round c + H-1-d, one after its children, but a leaf in the round of its parent; so
+ * no rank has to be ahead of another by more than one message, which a window of 1 allows. On the
+ * way down it does it in round c + d, a leaf again in that of its parent.
+ */
+static void
+find_rounds(uint32_t p, uint32_t x, struct node *n)
+{
+	uint32_t height = 0, depth = 0;
+	struct node at;
+
+	while (1u << height < p)
+		height++;
+	for (; x; x = at.parent, depth++)
+		find_neighbours(p, x, &at);
+	if (n->child[0] == NONE)
+		depth--;
+	n->up = height - 1 - depth;
+	n->down = depth;
+}
+
+/* The rank at a place of tree t: the second tree is the first in reverse, or, when p is odd, one
+ * place on. The same the other way round when p is even. */
+static uint32_t
+rank_at(uint32_t p, int t, uint32_t place)
+{
+	if (t == 0 || place == NONE)
+		return place;
+	return p % 2 ? (place + 1) % p : p - 1 - place;
+}
+
+static void
+node_init(const struct plan_args *a, int t, struct node *n)
+{
+	uint32_t p = a->nranks, place = a->rank;
+	struct span first = {0, a->nelem / 2};
+
+	if (t)
+		place = p % 2 ? (a->rank + p - 1) % p : p - 1 - a->rank;
+	find_neighbours(p, place, n);
+	find_rounds(p, place, n);
+	n->parent = rank_at(p, t, n->parent);
+	n->child[0] = rank_at(p, t, n->child[0]);
+	n->child[1] = rank_at(p, t, n->child[1]);
+	n->half = t ? (struct span){first.count, a->nelem - first.count} : first;
+}
+
+static bool
+is_leaf(const struct node *n)
+{
+	return n->child[0] == NONE;
+}
+
+/* What a rank does in a tree in this round of the way up: from the children and to the parent. */
+static enum rc
+up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t round)
+{
+	struct plan_step s = {
+	    .round = round, .src_off = n->half.off, .dst_off = n->half.off, .count = n->half.count};
+	enum rc rc = RC_OK;
+
+	if (round < n->up)
+		return RC_OK;
+	plan_nth(&s, a->chunk, round - n->up);
+	for (int i = 0; i < 2 && !rc; i++) {
+		if (n->child[i] == NONE)
+			continue;
+		s.kind = STEP_RECV_REDUCE;
+		s.src = i ? PLAN_OUT : PLAN_IN;
+		s.dst = PLAN_OUT;
+		s.peer = n->child[i];
+		rc = plan_local(out, s);
+	}
+	s.kind = n->parent == NONE ? STEP_FINISH : STEP_SEND;
+	s.src = is_leaf(n) ? PLAN_IN : PLAN_OUT;
+	s.dst = PLAN_OUT;
+	s.peer = n->parent;
+	return rc ? rc : plan_local(out, s);
+}
+
+/* The same of the way down, which begins in round `begin`: from the parent and to the children. */
+static enum rc
+down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t begin,
+     uint32_t round)
+{
+	struct plan_step s = {.kind = STEP_RECV,
+			      .src = PLAN_OUT,
+			      .dst = PLAN_OUT,
+			      .peer = n->parent,
+			      .round = begin + round,
+			      .src_off = n->half.off,
+			      .dst_off = n->half.off,
+			      .count = n->half.count};
+	enum rc rc = RC_OK;
+
+	if (round < n->down)
+		return RC_OK;
+	plan_nth(&s, a->chunk, round - n->down);
+	if (n->parent != NONE)
+		rc = plan_local(out, s);
+	s.kind = STEP_SEND;
+	for (int i = 0; i < 2 && !rc; i++) {
+		s.peer = n->child[i];
+		if (s.peer != NONE)
+			rc = plan_local(out, s);
+	}
+	return rc;
+}
+
+/*
+ * plan_allreduce_tree - append one rank's steps of a double binary tree allreduce.
+ *
+ *	a	in[n] -> out[n]; no scratch
+ *	out	[out] appended to
+ *
+ * Two binary trees of height about log2 p over all ranks; the leaves of one are inside the other
+ * (but for rank 0 when p is odd, which is inside both), so each rank's link is used both ways. The
+ * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one
+ * behind the other: up to the root with what each rank adds, then down again. In a round of the
+ * first phase a rank sends as a leaf first, in one of the second it receives as one last; so
+ * nothing waits in a circle. What comes down to a range has passed the parent, to which it was
+ *posted. Cost of a rank: as a leaf its half up; inside, the other half up and down to each child,
+ *so 2n elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of
+ *each half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the
+ *larger half's m. Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Source: Sanders, Speck & Traeff,
+ *Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001 Checked by:
+ *tests/unit/t_coll_tree.c
+ */
+enum rc
+plan_allreduce_tree(const struct plan_args *a, struct plan *out)
+{
+	struct node tree[2];
+	uint64_t m = plan_nmessages(a->nelem - a->nelem / 2, a->chunk);
+	uint32_t rounds;
+	enum rc rc = RC_OK;
+	int first;
+
+	if (m > PLAN_MAX_STEPS)
+		return RC_INVAL;
+	for (rounds = (uint32_t)m - 1; 1u << (rounds + 1 - m) < a->nranks; rounds++)
+		continue;
+	node_init(a, 0, &tree[0]);
+	node_init(a, 1, &tree[1]);
+	first = is_leaf(&tree[1]);
+	for (uint32_t t = 0; t < rounds && !rc; t++) {
+		rc = up(a, &tree[first], out, t);
+		if (!rc)
+			rc = up(a, &tree[!first], out, t);
+	}
+	for (uint32_t t = 0; t < rounds && !rc; t++) {
+		rc = down(a, &tree[!first], out, rounds, t);
+		if (!rc)
+			rc = down(a, &tree[first], out, rounds, t);
+	}
+	return rc;
+}

@@ -1,0 +1,100 @@
+/*
+ * alltoall_bruck.c - alltoall over doubling distances: few messages, for small blocks.
+ */
+#include "coll/algo.h"
+
+#include <stdlib.h>
+
+/* Where the block for the rank j places on is now. */
+struct place {
+	uint8_t buf;
+	uint64_t off;
+};
+
+/* Round k: pack the blocks with bit k, send them 2^k places on; *tmp is the scratch used so far. */
+static enum rc
+exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t k, uint64_t *tmp)
+{
+	uint64_t block = a->nelem / a->nranks, n = 0, packed = *tmp, come;
+	uint32_t d = 1u << k;
+	enum rc rc = RC_OK;
+
+	for (uint32_t j = d; j < a->nranks && !rc; j++) {
+		if (!(j & d))
+			continue;
+		rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
+							.src = at[j].buf,
+							.dst = PLAN_TMP,
+							.round = k,
+							.src_off = at[j].off,
+							.dst_off = packed + n,
+							.count = block});
+		n += block;
+	}
+	come = packed + n;
+	*tmp = come + n;
+	if (!rc)
+		rc = plan_exchange(a, out,
+				   (struct plan_step){.kind = STEP_SEND,
+						      .src = PLAN_TMP,
+						      .peer = rank_after(a, d),
+						      .round = k,
+						      .src_off = packed,
+						      .count = n},
+				   (struct plan_step){.kind = STEP_RECV,
+						      .dst = PLAN_TMP,
+						      .peer = rank_before(a, d),
+						      .round = k,
+						      .dst_off = come,
+						      .count = n});
+	for (uint32_t j = d; j < a->nranks; j++) {
+		if (!(j & d))
+			continue;
+		at[j] = (struct place){PLAN_TMP, come};
+		come += block;
+	}
+	return rc;
+}
+
+/*
+ * plan_alltoall_bruck - append one rank's steps of Bruck's alltoall.
+ *
+ *	a	in[p blocks of n/p] -> out[p blocks of n/p]; scratch for each block sent and
+ *received out	[out] appended to
+ *
+ * The block for the rank j places on travels by the bits of j: in round k all blocks with bit k are
+ * packed and sent 2^k places on, and as many come. After the last round block j is that of the rank
+ * j places before. Nothing tells a rank that what it packed was consumed, so no scratch is used
+ * twice: up to 2 ceil(log2 p) n/2 in all.
+ * Cost per rank: in round k the blocks whose number has bit k, in one message when chunk is 0: at
+ * most n/2 elements. Rounds: ceil(log2 p).
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
+ * Checked by: tests/unit/t_coll_misc.c
+ */
+enum rc
+plan_alltoall_bruck(const struct plan_args *a, struct plan *out)
+{
+	uint64_t block = a->nelem / a->nranks, tmp = 0;
+	struct place *at = alloc_zeroed(a->nranks, sizeof *at);
+	uint32_t k = 0;
+	enum rc rc = at ? RC_OK : RC_NOMEM;
+
+	if (a->nelem > UINT64_MAX / 32)
+		rc = RC_NOMEM;
+	for (uint32_t j = 0; j < a->nranks && !rc; j++)
+		at[j] = (struct place){PLAN_IN, rank_after(a, j) * block};
+	for (; 1u << k < a->nranks && !rc; k++)
+		rc = exchange(a, out, at, k, &tmp);
+	for (uint32_t j = 0; j < a->nranks && !rc; j++)
+		rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
+							.src = at[j].buf,
+							.dst = PLAN_OUT,
+							.round = k - 1,
+							.src_off = at[j].off,
+							.dst_off = rank_before(a, j) * block,
+							.count = block});
+	plan_scratch(out, tmp);
+	free(at);
+	return rc;
+}

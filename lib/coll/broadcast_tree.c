@@ -1,0 +1,58 @@
+/*
+ * broadcast_tree.c - broadcast down a binomial tree.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_broadcast_tree - append one rank's steps of a binomial tree broadcast.
+ *
+ *	a	in[n] at the root -> out[n]; no scratch
+ *	out	[out] appended to
+ *
+ * Rank root+d has place d. With D = ceil(log2 p), the places that are multiples of 2^(D-k) send to
+ * the one 2^(D-1-k) places on in step k, the largest subtree first. Each message of at most `chunk`
+ * takes that way by itself: message c in rounds cD .. cD+D-1. The root's own copy comes last.
+ * Cost of a rank with k children: k n elements in k m messages, m = ceil(n / chunk) (1 when chunk
+ * is 0); the root has D. Rounds: m D.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
+ * Checked by: tests/unit/t_coll_tree.c
+ */
+enum rc
+plan_broadcast_tree(const struct plan_args *a, struct plan *out)
+{
+	struct binomial t = binomial_of(a);
+	uint64_t m = plan_nmessages(a->nelem, a->chunk);
+	enum rc rc = RC_OK;
+
+	if (m > PLAN_MAX_STEPS)
+		return RC_INVAL;
+	for (uint32_t c = 0; c < m && !rc; c++) {
+		struct plan_step s = {.count = a->nelem};
+
+		plan_nth(&s, a->chunk, c);
+		if (t.place) {
+			s.kind = STEP_RECV;
+			s.dst = PLAN_OUT;
+			s.peer = binomial_rank(a, t.place - t.reach);
+			s.round = c * t.depth + t.depth - 1 - (uint32_t)__builtin_ctz(t.reach);
+			rc = plan_local(out, s);
+		}
+		for (uint32_t d = t.reach / 2; d && !rc; d /= 2) {
+			if (t.place + d >= a->nranks)
+				continue;
+			s.kind = STEP_SEND;
+			s.src = t.place ? PLAN_OUT : PLAN_IN;
+			s.peer = binomial_rank(a, t.place + d);
+			s.round = c * t.depth + t.depth - 1 - (uint32_t)__builtin_ctz(d);
+			rc = plan_local(out, s);
+		}
+	}
+	if (rc || t.place)
+		return rc;
+	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
+						  .src = PLAN_IN,
+						  .dst = PLAN_OUT,
+						  .round = out->step[out->nstep - 1].round,
+						  .count = a->nelem});
+}

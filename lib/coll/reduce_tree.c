@@ -1,0 +1,59 @@
+/*
+ * reduce_tree.c - reduce up a binomial tree.
+ */
+#include "coll/algo.h"
+
+/*
+ * plan_reduce_tree - append one rank's steps of a binomial tree reduce.
+ *
+ *	a	in[n] -> out[n] at the root; scratch n at the ranks inside the tree
+ *	out	[out] appended to
+ *
+ * Rank root+d has place d. In step k the places whose lowest bit is 2^k send to the one 2^k places
+ * before, which adds it to what it has: children in order of their distance. Each message of at
+ * most `chunk` takes that way by itself: message c in rounds cD .. cD+D-1, D = ceil(log2 p). A rank
+ * inside has no OUT, and nobody tells it what was consumed, so its sums lie in scratch.
+ * Cost of each rank but the root: n elements in m = ceil(n / chunk) messages (1 when chunk is 0);
+ * the root receives D n. Rounds: m D.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
+ * Checked by: tests/unit/t_coll_tree.c
+ */
+enum rc
+plan_reduce_tree(const struct plan_args *a, struct plan *out)
+{
+	struct binomial t = binomial_of(a);
+	uint64_t m = plan_nmessages(a->nelem, a->chunk);
+	uint8_t sum = t.place ? PLAN_TMP : PLAN_OUT;
+	bool inside = t.reach > 1 && t.place + 1 < a->nranks;
+	enum rc rc = RC_OK;
+
+	if (m > PLAN_MAX_STEPS)
+		return RC_INVAL;
+	if (t.place && inside)
+		plan_scratch(out, a->nelem);
+	for (uint32_t c = 0; c < m && !rc; c++) {
+		struct plan_step s = {.kind = STEP_RECV_REDUCE, .dst = sum, .count = a->nelem};
+
+		plan_nth(&s, a->chunk, c);
+		for (uint32_t d = 1; d < t.reach && t.place + d < a->nranks && !rc; d *= 2) {
+			s.src = d > 1 ? sum : PLAN_IN;
+			s.peer = binomial_rank(a, t.place + d);
+			s.round = c * t.depth + (uint32_t)__builtin_ctz(d);
+			rc = plan_local(out, s);
+		}
+		if (rc || !t.place)
+			continue;
+		s.kind = STEP_SEND;
+		s.src = inside ? PLAN_TMP : PLAN_IN;
+		s.peer = binomial_rank(a, t.place - t.reach);
+		s.round = c * t.depth + (uint32_t)__builtin_ctz(t.reach);
+		rc = plan_local(out, s);
+	}
+	if (rc || t.place)
+		return rc;
+	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
+						  .dst = PLAN_OUT,
+						  .round = out->step[out->nstep - 1].round,
+						  .count = a->nelem});
+}

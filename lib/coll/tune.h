@@ -1,0 +1,95 @@
+/*
+ * tune.h - which algorithm, and in which messages, when the caller leaves it open. Pure.
+ *
+ * What decides, the first that does: the call's own algorithm; GPUSIM_ALGO (struct tune_select);
+ * the first line of a tuner file that fits (struct tune_rule); the model (cost.h). GPUSIM_ALGO only
+ * narrows what the file and the model may choose from.
+ */
+#ifndef COLL_TUNE_H
+#define COLL_TUNE_H
+
+#include "coll/cost.h"
+
+#define TUNE_CHUNK_BYTES     262144 /* largest message when nothing is said */
+#define TUNE_MIN_CHUNK_BYTES 16384  /* the smallest that the model considers */
+#define TUNE_MAX_RULES	     65536
+
+/* How a communicator's ranks reach each other. */
+enum tune_transport {
+	TUNE_NET, /* messages through sockets */
+	TUNE_P2P, /* every rank has mapped every other's memory */
+	TUNE_NTRANSPORTS,
+};
+
+/* One line of a tuner file. */
+struct tune_rule {
+	enum gpusim_coll coll;
+	uint64_t min_bytes, max_bytes; /* of the whole vector, both included */
+	const struct plan_algo *algo;
+	int transport;	 /* enum tune_transport; -1: any */
+	uint32_t nranks; /* 0: any */
+};
+
+/* What GPUSIM_ALGO says of one collective. */
+struct tune_select {
+	uint64_t allowed; /* bit i: row i of plan_algos */
+	bool named;	  /* the allowed ones were listed, so the slow ones count too */
+};
+
+/* Initialise with tuner_init; tuner_fini releases. */
+struct tuner {
+	struct cost_model model[TUNE_NTRANSPORTS];
+	struct tune_select select[GPUSIM_NCOLLS];
+	struct tune_rule *rule;
+	size_t nrules;
+};
+
+/* Built-in costs, every algorithm allowed, no rules. */
+void tuner_init(struct tuner *t);
+void tuner_fini(struct tuner *t);
+
+/*
+ * tuner_select - take in GPUSIM_ALGO, which is spelled as NCCL_ALGO is.
+ *
+ * Lists with ';' between: "[COLLECTIVE:][^]ALGO[,ALGO...]". A list names what is allowed, with ^
+ * what is not; without a collective it is for all that have one of its algorithms. A later list of
+ * a collective replaces an earlier one. "" changes nothing. RC_INVAL quotes the word: no such
+ * collective or algorithm, or nothing is left; *t is then as it was.
+ */
+enum rc tuner_select(struct tuner *t, const char *text, struct err *err);
+
+/*
+ * tuner_rules - take in a tuner file's text, with the columns of NCCL's tuner plugin:
+ *
+ *	collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
+ *
+ * Columns after the algorithm may be left out at the end; -1 is any. protocol is net or p2p.
+ * channels, numPipeOps and regBuff mean nothing here, and a line for a number of nodes other than
+ * 1 and -1 fits nothing. Lines that begin with # and blank ones are skipped. RC_BADDATA
+ * "NAME:LINE: reason", RC_NOMEM; *t is then as it was.
+ */
+enum rc tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err);
+
+struct tune_ask {
+	enum gpusim_coll coll;
+	enum tune_transport transport;
+	uint32_t nranks;
+	uint64_t nbytes;      /* of the whole vector */
+	const char *algo;     /* the call's; NULL, "" and "auto": open */
+	uint64_t chunk_bytes; /* the call's; 0: open */
+};
+
+enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };
+
+struct tune_answer {
+	const struct plan_algo *algo;
+	uint64_t chunk_bytes; /* never 0 */
+	double us;	      /* what the model says of it; NAN: nothing */
+	enum tune_by by;      /* what decided; by name: GPUSIM_ALGO left no choice */
+};
+
+/* Same question, same answer. RC_INVAL: no such algorithm. */
+enum rc tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
+		     struct err *err);
+
+#endif

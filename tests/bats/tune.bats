@@ -1,0 +1,90 @@
+# What decides when an algorithm is left open: the model, GPUSIM_ALGO, tuner files; and what measures.
+# shellcheck disable=SC2016
+load helper
+
+# taken [ARGS...] - the algorithm that plan says is taken for 1 MiB over 8 ranks
+taken() { gpuctl plan allreduce -n 8 --bytes 1M --type f32 "$@" | sed -n '1s/^auto: \([a-z-]*\) .*/\1/p'; }
+
+@test "plan says what auto is, and who decided" {
+	run gpuctl plan allreduce -n 8 --bytes 1M --type f32
+	assert_status 0
+	assert_match '^auto: halving-doubling in messages of at most 262144 bytes, by the model'$'\n''allreduce halving-doubling: '
+	run gpuctl plan allreduce -n 8
+	assert_match '^auto: recursive-doubling '
+	assert_equal "$(GPUSIM_ALGO=ring taken)" ring
+	assert_equal "$(GPUSIM_ALGO='tree;allreduce:^halving-doubling' taken)" ring-chunked
+	echo 'allreduce,0,2M,tree,net,-1,-1,8' >rules.csv
+	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv taken --algo auto)" tree
+	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv GPUSIM_ALGO=^tree taken)" halving-doubling
+	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv taken --algo ring)" ''
+}
+
+@test "plan --simulate compares the algorithms in virtual time" {
+	run gpuctl plan allreduce -n 8 --bytes 1M --type f32 --simulate
+	assert_status 0
+	assert_match '^allreduce, ranks 8, bytes 1048576; a message 40 us, a byte 0.001 us, a byte reduced 0.0002 us'$'\n'
+	# 2(p-1) alpha + 2n(p-1)/p beta + n(p-1)/p gamma
+	assert_equal "$(awk '$1 == "ring" { print $2, $3, $4, $5 }' <<<"$output")" '2578.5 2578.5 14 14'
+	assert_equal "$(awk '$NF == "auto" { print $1 }' <<<"$output")" halving-doubling
+	run gpuctl plan broadcast -n 2048 --bytes 4K --algo tree --simulate
+	assert_status 0
+	assert_equal "$(awk 'NR > 2 { print $1, $5 }' <<<"$output")" 'tree 11'
+}
+
+@test "gpucoord refuses a wrong GPUSIM_ALGO and a wrong tuner file, in one line" {
+	GPUSIM_ALGO=allreduce:rign run bounded gpucoord --listen "ipc://$T/c.sock"
+	assert_status 2
+	assert_output "gpucoord: GPUSIM_ALGO: allreduce: no algorithm 'rign'"
+	GPUSIM_ALGO='ring;barrier:^dissemination' run bounded gpucoord --listen "ipc://$T/c.sock"
+	assert_status 2
+	assert_output "gpucoord: GPUSIM_ALGO: barrier is left without any algorithm"
+	printf '# mine\nallreduce,0,-1\n' >rules.csv
+	run bounded gpucoord --listen "ipc://$T/c.sock" --tuner rules.csv
+	assert_status 5
+	assert_output "gpucoord: rules.csv:2: algorithm is missing"
+	GPUSIM_TUNER_CONFIG_FILE=none run bounded gpucoord --listen "ipc://$T/c.sock"
+	assert_status 1
+	assert_output "gpucoord: none: No such file or directory"
+	GPUSIM_ALGO=rign run gpuctl plan allreduce -n 2
+	assert_status 2
+	assert_output "gpuctl: plan: GPUSIM_ALGO: no algorithm 'rign'"
+}
+
+# The order of a float sum shows the algorithm: to 10**16 a 1 is lost, a 2 is not.
+@test "what the environment says holds for operations that leave the algorithm open" {
+	v() { printf '%s\n' 1e16 1 1 1; }
+	run bash -c "$(declare -f v)"'; v | gpuctl run -n 4 -- gpuctl allreduce
+	for a in naive recursive-doubling; do
+		v | GPUSIM_ALGO=$a gpuctl run -n 4 -- gpuctl allreduce
+		echo "allreduce,-1,-1,$a" >rules.csv
+		v | GPUSIM_TUNER_CONFIG_FILE=rules.csv gpuctl run -n 4 -- gpuctl allreduce
+		v | GPUSIM_ALGO=ring gpuctl run -n 4 -- gpuctl allreduce --algo $a
+	done'
+	assert_status 0
+	two=1.0000000000000002e16
+	assert_equal "$(xargs <<<"$output")" "$two 1e16 1e16 1e16 $two $two $two"
+}
+
+@test "tune writes a file that gpucoord reads" {
+	LIMIT=50 run bounded gpuctl run -n 3 -- gpuctl tune -n 3 -b 64 -e 4K --iters 2 --warmup 1
+	assert_status 0
+	assert_match '^# collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff'$'\n''allreduce,0,'
+	echo "$output" >rules.csv
+	for c in allreduce broadcast reduce allgather reduce-scatter alltoall gather scatter; do
+		# from 0 up to any size, without a gap
+		awk -F, -v c=$c '$1 == c { if ($2 != next_one + 0 || $8 != 3) exit 1; next_one = $3 + 1; last = $3 }
+			END { exit last != -1 }' rules.csv || fail "$c: $(grep "^$c" rules.csv)"
+	done
+	GPUSIM_TUNER_CONFIG_FILE=$T/rules.csv run bounded gpuctl run -n 3 -- bash -c 'seq 3 | gpuctl allreduce'
+	assert_status 0
+	assert_output 6
+	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv gpuctl plan scatter -n 3 | head -1 | grep -o 'by the tuner file')" 'by the tuner file'
+}
+
+@test "gpucoord --calibrate measures, and serves" {
+	background gpucoord --listen "ipc://$T/c.sock" --calibrate -v 2>said
+	wait_until 10 grep -q 'ready at' said
+	grep -qE '^gpucoord: copies [0-9.]+ GB/s, adds [0-9.]+ GB/s$' said
+	run bounded gpuctl --coordinator "ipc://$T/c.sock" devices
+	assert_status 0
+}

@@ -1,0 +1,158 @@
+/* The simulator against the textbook, and the closed forms against the simulator. */
+#include <math.h>
+#include <string.h>
+
+#include "coll/cost.h"
+#include "tap.h"
+
+static const struct cost_model model = {.alpha_us = 20, .beta_us = 0.0004, .gamma_us = 0.0001};
+
+/* An algorithm's time as simulated; NAN, and a line: it could not be. */
+static double
+simulated(enum gpusim_coll coll, const char *algo, uint32_t p, uint64_t nbytes, uint64_t chunk,
+	  const struct cost_model *m)
+{
+	struct plan_args a = {.coll = coll, .nranks = p, .nelem = nbytes / 4, .chunk = chunk / 4};
+	struct plan *plans;
+	struct err err = {0};
+	double us = NAN;
+
+	a.root = coll_is_p2p(coll);
+	if (plan_build_all(&a, algo, &plans, &err) != RC_OK) {
+		printf("# %s\n", err.text);
+		return us;
+	}
+	if (plan_simulate(plans, p, 4, m, &us, &err) != RC_OK)
+		printf("# %s\n", err.text);
+	plan_free_all(plans, p);
+	return us;
+}
+
+static bool
+about(double got, double want, double within)
+{
+	if (fabs(got - want) <= within * want)
+		return true;
+	printf("#   got %.3f us, want %.3f\n", got, want);
+	return false;
+}
+
+/* Written out from the papers, with p = 8, n = 1 MiB, nothing cut. */
+static void
+test_textbook(void)
+{
+	double n = 1 << 20, p = 8, alpha = model.alpha_us, beta = model.beta_us,
+	       gamma = model.gamma_us;
+
+	ok(about(simulated(GPUSIM_ALLREDUCE, "ring", 8, 1 << 20, 0, &model),
+		 2 * (p - 1) * alpha + 2 * (p - 1) / p * n * beta + (p - 1) / p * n * gamma, 1e-9),
+	   "ring: 2(p-1) alpha + 2n(p-1)/p beta + n(p-1)/p gamma");
+	ok(about(simulated(GPUSIM_ALLREDUCE, "halving-doubling", 8, 1 << 20, 0, &model),
+		 2 * 3 * alpha + 2 * (p - 1) / p * n * beta + (p - 1) / p * n * gamma, 1e-9),
+	   "halving-doubling: 2 log p alpha + 2n(p-1)/p beta + n(p-1)/p gamma");
+	ok(about(simulated(GPUSIM_ALLREDUCE, "recursive-doubling", 8, 1 << 20, 0, &model),
+		 3 * (alpha + n * (beta + gamma)) + n * gamma, 1e-9),
+	   "recursive doubling: log p (alpha + n (beta + gamma)), and a copy");
+	ok(about(simulated(GPUSIM_ALLREDUCE, "naive", 8, 1 << 20, 0, &model),
+		 2 * (p - 1) * (alpha + n * beta) + n * gamma, 1e-9),
+	   "naive: the root's link, in and out, and the last vector added");
+	ok(about(simulated(GPUSIM_BARRIER, "dissemination", 8, 0, 0, &model), 3 * alpha, 1e-9),
+	   "barrier: log p alpha");
+	ok(about(simulated(GPUSIM_BROADCAST, "ring", 8, 1 << 20, 1 << 16, &model),
+		 (p - 2 + 16) * (alpha + 65536 * beta), 1e-9),
+	   "a chain: p-2 messages to fill it, 16 to empty it");
+	ok(isfinite(simulated(GPUSIM_ALLREDUCE, "halving-doubling", 16384, 65536, 0, &model)),
+	   "16384 ranks");
+}
+
+/* A message waits for its sender's way out, and for its receiver's way in. */
+static void
+test_links(void)
+{
+	struct plan plan[3] = {{0}};
+	struct err err = {0};
+	double us = 0;
+
+	for (uint32_t r = 0; r < 2; r++) {
+		plan_append(&plan[r],
+			    (struct plan_step){.kind = STEP_SEND, .peer = 2, .count = 10});
+		plan_append(&plan[2],
+			    (struct plan_step){.kind = STEP_RECV, .peer = r, .count = 10});
+	}
+	ok(!plan_simulate(plan, 3, 100, &(struct cost_model){5, 0.01, 0}, &us, &err) &&
+	       about(us, 2 * (5 + 10), 1e-9),
+	   "two senders to one rank: one after the other");
+	plan[0].step[0].peer = 1;
+	ok(plan_simulate(plan, 3, 100, &model, &us, &err) == RC_FAILED && about(us, 30, 1e-9) &&
+	       strstr(err.text, "do not meet"),
+	   "sends and receives that do not meet are refused, the output as it was");
+	for (int r = 0; r < 3; r++)
+		plan_fini(&plan[r]);
+	for (uint32_t r = 0; r < 2; r++) {
+		plan_append(&plan[r],
+			    (struct plan_step){.kind = STEP_RECV, .peer = !r, .count = 1});
+		plan_append(&plan[r],
+			    (struct plan_step){.kind = STEP_SEND, .peer = !r, .count = 1});
+	}
+	ok(plan_simulate(plan, 2, 4, &model, &us, &err) == RC_FAILED &&
+	       !strcmp(err.text, "rank 0 waits for ever in step 0"),
+	   "a circle of waiting ends, and is named");
+	plan_fini(&plan[0]);
+	plan_fini(&plan[1]);
+}
+
+/* The closed form over p = 2..33, sizes and chunks; with gamma below and above beta. */
+static bool
+fits(const struct cost_algo *row, double power_of_two, double other)
+{
+	static const struct cost_model models[] = {{20, 0.0004, 0.0001}, {2, 0.0002, 0.0003}};
+	static const uint64_t sizes[] = {1024, 65536, 1 << 20, 8 << 20};
+	static const uint64_t chunks[] = {65536, 1 << 30};
+
+	for (uint32_t i = 0; i < 2 * 4 * 2 * 32; i++) {
+		const struct cost_model *m = &models[i % 2];
+		uint32_t p = 2 + i / 16;
+		uint64_t nbytes = row->coll == GPUSIM_BARRIER ? 0 : sizes[i / 2 % 4];
+		struct cost_args c = {.nranks = p, .chunk_bytes = (double)chunks[i / 8 % 2]};
+		double got;
+
+		nbytes -= nbytes % (4 * p);
+		c.nbytes = (double)nbytes;
+		got = simulated(row->coll, row->name, p, nbytes, chunks[i / 8 % 2], m);
+		if (!about(row->us(&c, m), got, p & (p - 1) ? other : power_of_two)) {
+			printf("#   p %u, %.0f bytes, chunk %.0f, model %u\n", p, c.nbytes,
+			       c.chunk_bytes, i % 2);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void
+test_closed_forms(void)
+{
+	for (const struct plan_algo *algo = plan_algos; algo->name; algo++)
+		if (!cost_find(algo->coll, algo->name))
+			ok(false, "%s %s has a closed form", coll_name(algo->coll), algo->name);
+	ok(true, "every algorithm has a closed form");
+	for (const struct cost_algo *row = cost_algos; row->name; row++) {
+		const struct plan_algo *algo;
+		bool tree = strcmp(row->name, "tree") == 0;
+
+		if (row->shared || row->slow ||
+		    plan_algo_find(row->coll, row->name, &algo, NULL) != RC_OK)
+			continue;
+		ok(fits(row, tree ? 0.3 : 0.001, tree ? 0.5 : 0.25),
+		   "%s %s: the closed form is within %s of the simulation (p no power of two: %s)",
+		   coll_name(row->coll), row->name, tree ? "30%" : "0.1%", tree ? "50%" : "25%");
+	}
+}
+
+int
+main(void)
+{
+	test_textbook();
+	test_links();
+	test_closed_forms();
+	return tap_done();
+}

@@ -1,0 +1,247 @@
+/* What auto becomes: the model, GPUSIM_ALGO, a tuner file, and which of them wins. */
+#include <math.h>
+#include <string.h>
+
+#include "coll/tune.h"
+#include "tap.h"
+
+static struct tune_answer
+choose(const struct tuner *t, enum gpusim_coll coll, uint32_t nranks, uint64_t nbytes,
+       const char *algo)
+{
+	struct tune_ask ask = {.coll = coll, .nranks = nranks, .nbytes = nbytes, .algo = algo};
+	struct tune_answer out = {0};
+	struct err err = {0};
+
+	if (tuner_choose(t, &ask, &out, &err) != RC_OK)
+		printf("# %s\n", err.text);
+	return out;
+}
+
+static bool
+chooses(const struct tuner *t, enum gpusim_coll coll, uint64_t nbytes, const char *want)
+{
+	const char *got = choose(t, coll, 8, nbytes, "auto").algo->name;
+
+	if (strcmp(got, want) == 0)
+		return true;
+	printf("#   %s of %llu bytes: %s, not %s\n", coll_name(coll), (unsigned long long)nbytes,
+	       got, want);
+	return false;
+}
+
+static void
+test_model(void)
+{
+	struct tuner t;
+	struct tune_answer a, b;
+	uint64_t rows = 0;
+	bool good = true;
+
+	tuner_init(&t);
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 8, "recursive-doubling") &&
+	       chooses(&t, GPUSIM_ALLREDUCE, 1 << 20, "halving-doubling") &&
+	       chooses(&t, GPUSIM_BROADCAST, 8, "tree") &&
+	       chooses(&t, GPUSIM_BROADCAST, 64 << 20, "ring") &&
+	       chooses(&t, GPUSIM_ALLTOALL, 64, "bruck") &&
+	       chooses(&t, GPUSIM_ALLTOALL, 8 << 20, "pairwise"),
+	   "few messages for small vectors, few bytes for large ones");
+	for (uint32_t p = 1; p <= 70; p++)
+		for (uint64_t n = 0; n < 1ull << 34 && good; n = n * 4 + 4)
+			for (int c = 0; c < GPUSIM_NCOLLS && good; c++) {
+				a = choose(&t, (enum gpusim_coll)c, p, n, NULL);
+				b = choose(&t, (enum gpusim_coll)c, p, n, "auto");
+				good = a.algo && a.algo == b.algo && (int)a.algo->coll == c &&
+				       a.chunk_bytes == b.chunk_bytes &&
+				       a.chunk_bytes >= TUNE_MIN_CHUNK_BYTES &&
+				       a.chunk_bytes <= TUNE_CHUNK_BYTES &&
+				       strcmp(a.algo->name, "naive") != 0;
+			}
+	ok(good, "always an algorithm of the collective, never the naive one, in messages of 16 to "
+		 "256 KiB");
+	a = choose(&t, GPUSIM_BROADCAST, 64, 1 << 20, "ring");
+	b = choose(&t, GPUSIM_BROADCAST, 64, 1 << 20, "tree");
+	ok(a.by == TUNE_BY_CALL && a.chunk_bytes < TUNE_CHUNK_BYTES &&
+	       b.chunk_bytes == TUNE_CHUNK_BYTES,
+	   "a pipeline gets small messages, what gains nothing by them does not");
+	good = chooses(&t, GPUSIM_ALLREDUCE, 128 << 10, "halving-doubling");
+	t.model[TUNE_NET].alpha_us = 1e6;
+	ok(good && chooses(&t, GPUSIM_ALLREDUCE, 128 << 10, "recursive-doubling"),
+	   "the costs are the caller's: where messages are dear, few");
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		rows++;
+	ok(rows <= 64, "tune_select has a bit for each algorithm");
+	tuner_fini(&t);
+}
+
+/* Where ranks share memory and have the algorithms for that, these; else as without. */
+static void
+test_shared(void)
+{
+	struct tuner t;
+	struct tune_ask ask = {.transport = TUNE_P2P, .nranks = 4, .nbytes = 1024};
+	struct tune_answer small, large;
+	const struct plan_algo *row;
+	bool there;
+
+	tuner_init(&t);
+	there = !plan_algo_find(GPUSIM_ALLREDUCE, "oneshot", &row, NULL) &&
+		!plan_algo_find(GPUSIM_ALLREDUCE, "direct", &row, NULL);
+	tuner_choose(&t, &ask, &small, NULL);
+	ask.nbytes = 16 << 20;
+	tuner_choose(&t, &ask, &large, NULL);
+	ok(small.algo && large.algo &&
+	       (!there ||
+		(!strcmp(small.algo->name, "oneshot") && !strcmp(large.algo->name, "direct"))),
+	   "shared memory: oneshot for small vectors, direct for large, where they exist");
+	ask.transport = TUNE_NET;
+	tuner_choose(&t, &ask, &large, NULL);
+	ok(strcmp(large.algo->name, "direct") != 0, "never through sockets");
+	tuner_fini(&t);
+}
+
+static bool
+selects(const char *text, enum gpusim_coll coll, const char *want)
+{
+	struct tuner t;
+	struct err err = {0};
+	bool good;
+
+	tuner_init(&t);
+	good = tuner_select(&t, text, &err) == RC_OK && chooses(&t, coll, 1 << 20, want);
+	if (!good)
+		printf("#   '%s': %s\n", text, err.text);
+	tuner_fini(&t);
+	return good;
+}
+
+static bool
+select_refuses(const char *text, const char *says)
+{
+	struct tuner t;
+	struct err err = {0};
+	bool good;
+
+	tuner_init(&t);
+	good = tuner_select(&t, text, &err) == RC_INVAL && !strcmp(err.text, says) &&
+	       chooses(&t, GPUSIM_ALLREDUCE, 1 << 20, "halving-doubling");
+	if (!good)
+		printf("#   '%s': %s\n", text, err.text);
+	tuner_fini(&t);
+	return good;
+}
+
+static void
+test_select(void)
+{
+	ok(selects("", GPUSIM_ALLREDUCE, "halving-doubling"), "nothing said: the model's");
+	ok(selects("ring", GPUSIM_ALLREDUCE, "ring") &&
+	       selects("ring", GPUSIM_BARRIER, "dissemination") &&
+	       selects("ring", GPUSIM_ALLTOALL, "pairwise"),
+	   "a list for all collectives that have one of it");
+	ok(selects("^halving-doubling", GPUSIM_ALLREDUCE, "ring-chunked"), "all but");
+	ok(selects("ring;allreduce:^ring", GPUSIM_ALLREDUCE, "halving-doubling") &&
+	       selects("ring;allreduce:^ring", GPUSIM_BROADCAST, "ring"),
+	   "one collective otherwise");
+	ok(selects("allreduce:tree,naive;all-gather:ring", GPUSIM_ALLREDUCE, "tree") &&
+	       selects("allreduce:tree,naive;all-gather:ring", GPUSIM_ALLGATHER, "ring") &&
+	       selects("allreduce:naive", GPUSIM_ALLREDUCE, "naive"),
+	   "lists of several, and of the slow one alone");
+	ok(select_refuses("rign", "no algorithm 'rign'") &&
+	       select_refuses("allreduce:ring,bruck", "allreduce: no algorithm 'bruck'") &&
+	       select_refuses("ring,", "no algorithm ''") &&
+	       select_refuses("^", "no algorithm ''") &&
+	       select_refuses("tree;barrier:^dissemination",
+			      "barrier is left without any algorithm"),
+	   "a wrong word is quoted, and nothing of the text holds");
+	ok(select_refuses(
+	       "everything:ring",
+	       "unknown collective 'everything': not one of allreduce, broadcast, reduce, "
+	       "allgather, reduce-scatter, alltoall, gather, scatter, barrier, send, recv"),
+	   "so is a wrong collective");
+}
+
+static const char file[] = "# written by hand\n"
+			   "\n"
+			   "allreduce,0,1000,tree\n"
+			   " allreduce , 1001 , 64K , ring , net , 2 , 1 , 8 , -1 , -1\r\n"
+			   "allreduce,1001,65536,naive,p2p\n"
+			   "allreduce,65537,-1,naive,-1,-1,2,-1\n"
+			   "broadcast,-1,-1,naive,-1,-1,-1,9";
+
+static void
+test_file(void)
+{
+	struct tuner t;
+	struct err err = {0};
+	struct tune_answer a;
+
+	tuner_init(&t);
+	ok(!tuner_rules(&t, file, "f", &err) && t.nrules == 4,
+	   "lines, comments, blanks; what is for two nodes fits nothing");
+	a = choose(&t, GPUSIM_ALLREDUCE, 8, 1000, NULL);
+	ok(!strcmp(a.algo->name, "tree") && a.by == TUNE_BY_FILE, "a line wins over the model");
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 1001, "ring") &&
+	       chooses(&t, GPUSIM_ALLREDUCE, 65536, "ring"),
+	   "the first that fits, bounds included");
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 65537, "halving-doubling") &&
+	       chooses(&t, GPUSIM_BROADCAST, 1000, "tree"),
+	   "where none fits, the model");
+	a = choose(&t, GPUSIM_ALLREDUCE, 8, 1000, "ring");
+	ok(!strcmp(a.algo->name, "ring") && a.by == TUNE_BY_CALL, "the call wins over the file");
+	tuner_select(&t, "allreduce:^tree", &err);
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 1000, "recursive-doubling"),
+	   "GPUSIM_ALGO wins over the file");
+	tuner_fini(&t);
+}
+
+static bool
+file_refuses(const char *text, const char *says)
+{
+	struct tuner t;
+	struct err err = {0};
+	bool good;
+
+	tuner_init(&t);
+	tuner_rules(&t, "allreduce,0,-1,tree", "first", &err);
+	good = tuner_rules(&t, text, "conf", &err) == RC_BADDATA && strstr(err.text, says) &&
+	       t.nrules == 1;
+	if (!good)
+		printf("#   want: %s\n#   got: %s\n", says, err.text);
+	tuner_fini(&t);
+	return good;
+}
+
+static void
+test_bad_file(void)
+{
+	ok(file_refuses("#\nallreduce,0,1\n", "conf:2: algorithm is missing") &&
+	       file_refuses("allreduce,0,1,ring\nallredcue,0,1,ring\n",
+			    "conf:2: collType: unknown collective 'allredcue'") &&
+	       file_refuses("allreduce,0,x,ring", "conf:1: maxBytes: 'x'") &&
+	       file_refuses("allreduce,0,1,bruck",
+			    "conf:1: algorithm: allreduce: unknown algorithm") &&
+	       file_refuses("allreduce,0,1,auto", "conf:1: algorithm: no algorithm 'auto'") &&
+	       file_refuses("allreduce,0,1,ring,simple",
+			    "conf:1: protocol: 'simple' is not net, p2p or -1") &&
+	       file_refuses("allreduce,0,1,ring,-1,-1,-1,0",
+			    "conf:1: nRanks: '0' is not 1..65536 or -1") &&
+	       file_refuses("allreduce,2,1,ring", "conf:1: minBytes is more than maxBytes") &&
+	       file_refuses("allreduce,0,1,ring,-1,-1,-1,-1,-1,-1,7",
+			    "conf:1: more than 10 columns") &&
+	       file_refuses("allreduce,0,1,"
+			    "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr",
+			    "conf:1: algorithm: longer than any value"),
+	   "what is wrong is told with file and line, and the rules are as they were");
+}
+
+int
+main(void)
+{
+	test_model();
+	test_shared();
+	test_select();
+	test_file();
+	test_bad_file();
+	return tap_done();
+}
