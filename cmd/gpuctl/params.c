@@ -11,6 +11,8 @@ static const struct {
     {"GPUSIM_COORD", "where the coordinator is; --coordinator wins"},
     {"GPUSIM_TIMEOUT", "longest wait of one call; --timeout wins"},
     {"GPUSIM_DEBUG", "what is said on stderr: error warn info debug"},
+    {"GPUSIM_P2P_DISABLE", "1: devices that `gpuctl run` starts share no memory"},
+    {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
     {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
     {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
 };
