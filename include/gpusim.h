@@ -111,7 +111,9 @@ struct gpusim_device {
 	uint32_t ordinal, pid;
 	int lost; /* not heard from for a while */
 	char address[GPUSIM_TEXT], data_address[GPUSIM_TEXT], mem_path[GPUSIM_TEXT];
-	char host[GPUSIM_TEXT]; /* boot id */
+	char host[GPUSIM_TEXT];	       /* boot id */
+	char mem_private[GPUSIM_TEXT]; /* why no other device maps its memory; "": those may that
+					  are on its host */
 };
 
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
@@ -225,6 +227,16 @@ enum gpusim_rc gpusim_comm_destroy(struct gpusim *g, uint64_t id);
  * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
 enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
 				  enum gpusim_state *state);
+
+/* How chunks get from one rank to another. */
+enum gpusim_path {
+	GPUSIM_PATH_NET = 0, /* sockets */
+	GPUSIM_PATH_P2P = 1, /* each maps the other's memory */
+};
+
+/* The path from rank r to rank q is path[r * nranks + q], an enum gpusim_path; to itself it is
+ * GPUSIM_PATH_P2P. path: nranks * nranks bytes. GPUSIM_INVAL for more than 512 ranks. */
+enum gpusim_rc gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *path);
 
 /* What is submitted between start and end is checked at once and runs together at the end. */
 enum gpusim_rc gpusim_group_start(struct gpusim *g, uint64_t comm);

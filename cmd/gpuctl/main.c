@@ -29,6 +29,8 @@ static const struct command commands[] = {
 	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
+	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
+	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 
 	{"comm-init", "{-n N | DEVICE...}", "make a communicator and print its id", run_comm_init,
 	 OPT(RANKS), 0, 0, 65536},

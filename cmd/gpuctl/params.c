@@ -13,7 +13,8 @@ static const struct {
     {"GPUSIM_ALGO", "which algorithms gpucoord may choose; read when it starts"},
     {"GPUSIM_TUNER_CONFIG_FILE", "gpucoord's tuner file; its --tuner wins"},
     {"GPUSIM_DEBUG", "what is said on stderr: error warn info debug"},
-    {"GPUSIM_P2P_DISABLE", "1: copies are calls, not through the devices' memory files"},
+    {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies are calls"},
+    {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
     {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
     {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
 };

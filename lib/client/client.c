@@ -225,6 +225,7 @@ client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
 	snprintf(to->data_address, sizeof to->data_address, "%s", from->dataaddress);
 	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);
 	snprintf(to->host, sizeof to->host, "%s", from->host);
+	snprintf(to->mem_private, sizeof to->mem_private, "%s", from->memprivate);
 }
 
 enum rc

@@ -1,5 +1,7 @@
 /* Communicators, groups, and the lab's ring. */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "client/client_impl.h"
@@ -41,18 +43,25 @@ gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids, enum 
 	return client_rc(rc);
 }
 
+static enum rc
+call_status(struct gpusim *g, GpuSim__GetCommStatusRequest *m, GpuSim__Reply **out)
+{
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
+	req.getcommstatus = m;
+	return client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, out);
+}
+
 /* Ask for a communicator's status. */
 static enum rc
 ask_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, GpuSim__Reply **out)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
 	m.commid = id;
 	m.wait = wait == GPUSIM_WAIT;
-	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
-	req.getcommstatus = &m;
-	return client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, out);
+	return call_status(g, &m, out);
 }
 
 enum gpusim_rc
@@ -97,6 +106,29 @@ gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, enum gp
 		return client_rc(rc);
 	rc = client_state(reply->getcommstatus->status, reply->getcommstatus->code,
 			  reply->getcommstatus->reason, wait, state);
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *path)
+{
+	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	size_t n = (size_t)comm->nranks * comm->nranks;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.commid = comm->id;
+	m.paths = true;
+	rc = call_status(g, &m, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	if (reply->getcommstatus->paths.len == n)
+		memcpy(path, reply->getcommstatus->paths.data, n);
+	else
+		rc = err_set(client_err(), RC_BADDATA,
+			     "comm %" PRIu64 ": %zu paths told of %" PRIu32 " ranks", comm->id,
+			     reply->getcommstatus->paths.len, comm->nranks);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }

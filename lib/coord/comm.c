@@ -252,15 +252,30 @@ on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 
 /* ---- telling of one */
 
+static bool
+show_paths(const struct comm *comm, ProtobufCBinaryData *out)
+{
+	uint32_t n = comm->nranks;
+	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
+
+	for (uint32_t r = 0; path && r < n; r++)
+		for (uint32_t q = 0; q < n; q++)
+			path[r * n + q] =
+			    r == q || comm_reaches(comm, r, q) ? GPUSIM_PATH_P2P : GPUSIM_PATH_NET;
+	*out = (ProtobufCBinaryData){path ? (size_t)n * n : 0, path};
+	return path != NULL;
+}
+
 void
 comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
-	struct device_msgs msgs;
+	struct device_msgs msgs = {0};
 	struct err err;
 
-	if (!device_msgs_of_comm(c, comm, &msgs)) {
+	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths))) {
+		device_msgs_fini(&msgs);
 		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 		answer_failure(c, w, &err);
 		return;
@@ -277,6 +292,7 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
 	reply.getcommstatus = &r;
 	answer(c, w, &reply);
+	free(r.paths.data);
 	device_msgs_fini(&msgs);
 }
 
@@ -297,6 +313,11 @@ on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
 			       req->getcommstatus->commid);
+	w->paths = req->getcommstatus->paths;
+	if (w->paths && comm->nranks > WIRE_MAX_PATHS)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
+			       comm->id, comm->nranks, WIRE_MAX_PATHS);
 	if (req->getcommstatus->wait && comm->nruns)
 		waiter_set(w, WAIT_IDLE, comm->id);
 	else

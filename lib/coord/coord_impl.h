@@ -106,6 +106,7 @@ struct waiter {
 	const char *name; /* of the request */
 	enum waiting on;
 	uint64_t id;
+	bool paths; /* a status with paths */
 	struct call call;
 };
 

@@ -154,6 +154,8 @@ copy_start(struct coord *c, struct waiter *w, const GpuSim__DeviceId *id, uint64
 			       "memcpy of %" PRIu64 " bytes through the coordinator, at most %u; "
 			       "gpusim_memcpy and gpuctl memcpy copy any size",
 			       nbytes, WIRE_BULK_MAX);
+	if (w->due_ms <= c->now_ms)
+		return err_set(err, RC_TIMEOUT, "memcpy: the client does not wait for it");
 	pack_request(field, q, NULL, &body);
 	w->call.owner = w;
 	w->call.done = copied;

@@ -87,7 +87,9 @@ describe_comm(struct coord *c, const struct waiter *w, struct err *err)
 				"comm %" PRIu64 ": rank %u (device %016" PRIx64
 				") has not answered its %s",
 				comm->id, r, comm->rank[r].dev->id,
-				w->on == WAIT_ATTACH ? "attach" : "detach");
+				comm->state == COMM_ATTACHING ? "attach"
+				: comm->state == COMM_JOINING ? "join"
+							      : "detach");
 			return;
 		}
 }

@@ -19,6 +19,7 @@
 #define WIRE_BULK_MAX	 (512u << 10) /* bytes of memory content in one Write or Read */
 #define WIRE_NAME_MAX	 256	      /* bytes of any string that names something */
 #define WIRE_MAX_RANKS	 1024	      /* ranks of one communicator */
+#define WIRE_MAX_PATHS	 512	      /* ranks of one communicator whose paths one message tells */
 #define WIRE_MAX_OPS	 4096	      /* operations in one Run, Submit or graph, per rank */
 #define WIRE_MAX_ARGS	 32	      /* arguments of one kernel launch */
 

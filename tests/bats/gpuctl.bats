@@ -55,6 +55,8 @@ run -n 1 --mem lots true
 run -n 1 --bandwidth fast true
 devices
 devices too many
+topo 1
+topo --comm first
 malloc --device 0
 malloc 4K
 malloc --device one 4K
@@ -393,9 +395,9 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 }
 
 @test "a full disk is an error for every verb that prints" {
-	run machine 1 'for v in devices status params version help "plan allreduce -n 2" "malloc --device 0 1"; do
+	run machine 1 'for v in devices status topo params version help "plan allreduce -n 2" "malloc --device 0 1"; do
 			gpuctl $v >/dev/full; echo $?; done'
-	for v in devices status params version help plan malloc; do
+	for v in devices status topo params version help plan malloc; do
 		assert_equal "$(head -2 <<<"$output")" "gpuctl: $v: standard output: No space left on device"$'\n1'
 		output=$(tail -n +3 <<<"$output")
 	done
@@ -417,6 +419,8 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 	source "$ROOT/cmd/gpuctl/completion.bash"
 	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status'
 	assert_equal "$(complete gpuctl --timeout 5s all)" 'allreduce allgather alltoall'
+	assert_equal "$(complete gpuctl to)" topo
+	assert_equal "$(complete gpuctl topo --)" '--comm --json'
 	assert_equal "$(complete gpuctl allreduce --a)" '--addr --algo --all'
 	assert_equal "$(complete gpuctl allreduce --type f)" 'f16 f32 f64'
 	assert_equal "$(complete gpuctl reduce --op m)" 'min max'

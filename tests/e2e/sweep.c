@@ -1,10 +1,12 @@
 /*
  * sweep - random collectives through the public API, each against an exact reference.
  *
- *	usage: sweep [CASES [SEED]]		under gpuctl run -n 8
+ *	usage: sweep [--no-mapped] [CASES [SEED]]	under gpuctl run -n 8
  *
- * Case i is made from SEED + i alone, and a case that fails is printed with its seed: `sweep 1
- *SEED` runs it again. Values are small integers, so that every type holds every result exactly.
+ * Every row of the table of algorithms is swept, but for send and recv, and with --no-mapped for
+ * those that need mapped memory. Case i is made from SEED + i alone, and a case that fails is
+ * printed with its seed: `sweep 1 SEED` runs it again. Values are small integers, so that every
+ * type holds every result exactly.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,33 +19,6 @@
 
 #define RANKS_MAX 8
 #define GUARD	  64 /* bytes behind each buffer that nobody may touch */
-
-/* Every algorithm that there is, and "auto" of every collective. */
-struct algo {
-	enum gpusim_coll coll;
-	const char *name;
-};
-
-static struct algo algos[128];
-static size_t nalgos;
-
-static void
-add_algo(enum gpusim_coll coll, const char *name)
-{
-	if (nalgos < sizeof algos / sizeof algos[0])
-		algos[nalgos++] = (struct algo){coll, name};
-}
-
-static void
-find_algos(void)
-{
-	for (const struct plan_algo *row = plan_algos; row->name; row++)
-		if (!coll_is_p2p(row->coll))
-			add_algo(row->coll, row->name);
-	for (int c = 0; c < GPUSIM_NCOLLS; c++)
-		if (!coll_is_p2p((enum gpusim_coll)c))
-			add_algo((enum gpusim_coll)c, "auto");
-}
 
 static const struct {
 	const char *name;
@@ -58,7 +33,8 @@ static const char *const op_names[GPUSIM_NOPS] = {"sum", "prod", "min", "max", "
 
 struct sweep_case {
 	uint64_t seed;
-	const struct algo *algo;
+	const struct plan_algo *algo;
+	bool choose; /* leave the choice of the algorithm to the coordinator */
 	enum gpusim_dtype dtype;
 	enum gpusim_op op;
 	uint32_t nranks, root, stream;
@@ -74,6 +50,7 @@ struct rank {
 	unsigned char *data, *expect;
 };
 
+static bool no_mapped; /* leave out algorithms that need mapped memory */
 static uint64_t rng;
 
 static uint64_t
@@ -84,6 +61,33 @@ pick(uint64_t n)
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
 	return (z ^ z >> 31) % n;
+}
+
+static bool
+is_swept(const struct plan_algo *row)
+{
+	return !coll_is_p2p(row->coll) && !(no_mapped && plan_algo_mapped(row));
+}
+
+/* In turn, so that as many cases as there are rows sweep them all. */
+static const struct plan_algo *
+algo_of(uint64_t seed)
+{
+	const struct plan_algo *row;
+	uint64_t n = 0, k;
+
+	for (row = plan_algos; row->name; row++)
+		n += is_swept(row);
+	k = seed % n;
+	for (row = plan_algos; !is_swept(row) || k-- > 0; row++)
+		continue;
+	return row;
+}
+
+static const char *
+name_of(const struct sweep_case *c)
+{
+	return c->choose ? "auto" : c->algo->name;
 }
 
 static void
@@ -223,7 +227,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 	static const uint64_t counts[] = {0, 1, 2, 3, 7, 63, 1000, 4099, 70001, 300007};
 
 	rng = seed;
-	*c = (struct sweep_case){.seed = seed, .algo = &algos[pick(nalgos)]};
+	*c = (struct sweep_case){.seed = seed, .algo = algo_of(seed)};
 	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
 	c->op = (enum gpusim_op)pick(GPUSIM_NOPS);
 	c->nranks = 1 + (uint32_t)pick(RANKS_MAX);
@@ -241,6 +245,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 			c->chunk_bytes = 1u << 20;
 	}
 	c->in_place = c->algo->coll != GPUSIM_ALLTOALL && pick(2);
+	c->choose = pick(4) == 0;
 }
 
 static void
@@ -248,8 +253,8 @@ describe(const struct sweep_case *c)
 {
 	printf("seed %" PRIu64 ": %s %s %s %s, %u ranks, %" PRIu64
 	       " elements, root %u, chunk %" PRIu64 ", stream %u, %s\n",
-	       c->seed, coll_name(c->algo->coll), c->algo->name, types[c->dtype].name,
-	       op_names[c->op], c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
+	       c->seed, coll_name(c->algo->coll), name_of(c), types[c->dtype].name, op_names[c->op],
+	       c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
 	       c->in_place ? "in place" : "out of place");
 }
 
@@ -313,7 +318,7 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 	struct gpusim_collective op = {.coll = c->algo->coll,
 				       .dtype = c->dtype,
 				       .op = c->op,
-				       .algo = c->algo->name,
+				       .algo = name_of(c),
 				       .nelem = c->nelem,
 				       .root = c->root,
 				       .send = send,
@@ -341,15 +346,36 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 	return good;
 }
 
+/* Run the case on a communicator of its size: *comm, or a new one in its place. */
+static bool
+run_on(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
+{
+	if (comm->nranks != c->nranks) {
+		if (comm->id)
+			gpusim_comm_destroy(g, comm->id);
+		gpusim_comm_fini(comm);
+		if (gpusim_comm_init(g, c->nranks, NULL, GPUSIM_LEASE, comm) != 0) {
+			describe(c);
+			printf("%s\n", gpusim_error());
+			return false;
+		}
+	}
+	return run_case(g, comm, c);
+}
+
 int
 main(int argc, char **argv)
 {
-	unsigned long n = argc > 1 ? strtoul(argv[1], NULL, 0) : 200, failed = 0;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+	unsigned long n, failed = 0;
 	struct gpusim_comm comm = {0};
 	struct gpusim *g;
+	uint64_t seed;
 
-	find_algos();
+	no_mapped = argc > 1 && strcmp(argv[1], "--no-mapped") == 0;
+	argc -= no_mapped;
+	argv += no_mapped;
+	n = argc > 1 ? strtoul(argv[1], NULL, 0) : 200;
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	if (gpusim_open(NULL, &g) != 0) {
 		fprintf(stderr, "sweep: %s\n", gpusim_error());
 		return 1;
@@ -358,17 +384,7 @@ main(int argc, char **argv)
 		struct sweep_case c;
 
 		make_case(seed + i, &c);
-		if (comm.nranks != c.nranks) {
-			if (comm.id)
-				gpusim_comm_destroy(g, comm.id);
-			gpusim_comm_fini(&comm);
-			if (gpusim_comm_init(g, c.nranks, NULL, GPUSIM_LEASE, &comm) != 0) {
-				fprintf(stderr, "sweep: seed %" PRIu64 ": %s\n", c.seed,
-					gpusim_error());
-				return 1;
-			}
-		}
-		failed += !run_case(g, &comm, &c);
+		failed += !run_on(g, &comm, &c);
 	}
 	gpusim_comm_fini(&comm);
 	gpusim_close(g);

@@ -36,6 +36,13 @@ struct h_answer {
 	GpuSim__Reply *reply;
 };
 
+/* How a device answers an attach. */
+struct h_offer {
+	uint64_t block;	 /* of its control block; 0: it shares no memory and answers "done" */
+	uint64_t unseen; /* bit id % 64: the device whose memory it does not map */
+	size_t entries;	 /* in its list, wrongly; 0: one a rank */
+};
+
 struct harness {
 	struct coord *c;
 	struct coord_actions out;
@@ -47,6 +54,7 @@ struct harness {
 	struct h_answer *answer; /* [token - 1] */
 	bool alive[H_MAX_DEV + 1];
 	uint64_t incarnation[H_MAX_DEV + 1];
+	struct h_offer offer[H_MAX_DEV + 1];
 	struct buf log;
 	uint64_t hash; /* of all actions */
 	unsigned bad;  /* actions that no shell could carry out */
@@ -309,6 +317,19 @@ h_refuse(struct harness *h, size_t i, enum rc rc, const char *text)
 	h_end_call(h, i, &reply, RC_OK, NULL);
 }
 
+/* What a device that shares memory says of the others'. */
+static inline void
+h_mapped(const struct h_offer *o, const GpuSim__CommAttachRequest *q, protobuf_c_boolean *mapped,
+	 GpuSim__CommAttachResponse *out)
+{
+	out->block = o->block;
+	out->mapped = mapped;
+	out->n_mapped = o->entries ? o->entries : q->n_ranks;
+	for (size_t r = 0; r < out->n_mapped; r++)
+		mapped[r] = r >= q->n_ranks ||
+			    (r != q->rank && !(o->unseen >> q->ranks[r]->deviceid->value % 64 & 1));
+}
+
 /* The device does as told. A run's times name its device; a read gives bytes of 'x'. */
 static inline void
 h_accept(struct harness *h, size_t i)
@@ -318,6 +339,8 @@ h_accept(struct harness *h, size_t i)
 	GpuSim__RunResponse run = GPU_SIM__RUN_RESPONSE__INIT;
 	GpuSim__ReadResponse rd = GPU_SIM__READ_RESPONSE__INIT;
 	GpuSim__GetDeviceMetadataResponse md = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
+	GpuSim__CommAttachResponse at = GPU_SIM__COMM_ATTACH_RESPONSE__INIT;
+	protobuf_c_boolean mapped[2 * H_MAX_DEV];
 	struct h_metadata m;
 	uint8_t bytes[16];
 
@@ -341,6 +364,13 @@ h_accept(struct harness *h, size_t i)
 		md.metadata = &m.m;
 		reply.body_case = GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA;
 		reply.getdevicemetadata = &md;
+		break;
+	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
+		if (h->call[i].device_id > H_MAX_DEV || !h->offer[h->call[i].device_id].block)
+			break;
+		h_mapped(&h->offer[h->call[i].device_id], h->call[i].req->commattach, mapped, &at);
+		reply.body_case = GPU_SIM__REPLY__BODY_COMM_ATTACH;
+		reply.commattach = &at;
 		break;
 	default:
 		break;
@@ -380,6 +410,7 @@ h_count(const struct harness *h, GpuSim__Request__BodyCase kind)
 #define H_RUN	 GPU_SIM__REQUEST__BODY_RUN
 #define H_ABORT	 GPU_SIM__REQUEST__BODY_COMM_ABORT
 #define H_ATTACH GPU_SIM__REQUEST__BODY_COMM_ATTACH
+#define H_JOIN	 GPU_SIM__REQUEST__BODY_COMM_JOIN
 #define H_DETACH GPU_SIM__REQUEST__BODY_COMM_DETACH
 #define H_DEFINE GPU_SIM__REQUEST__BODY_GRAPH_DEFINE
 #define H_DROP	 GPU_SIM__REQUEST__BODY_GRAPH_DROP
@@ -414,6 +445,21 @@ h_status(struct harness *h, uint64_t client, uint64_t comm, bool wait)
 	q.commid = comm;
 	q.wait = wait;
 	return h_ask(h, client, GET_COMM_STATUS, getcommstatus, &q);
+}
+
+/* A communicator's paths, or NULL. */
+static inline const uint8_t *
+h_paths(struct harness *h, uint64_t comm)
+{
+	GpuSim__GetCommStatusRequest q = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	const GpuSim__GetCommStatusResponse *r;
+	uint64_t t;
+
+	q.commid = comm;
+	q.paths = true;
+	t = h_ask(h, 9, GET_COMM_STATUS, getcommstatus, &q);
+	r = h_code(h, t) == 0 ? h_reply(h, t)->getcommstatus : NULL;
+	return r && r->paths.len == r->n_devices * r->n_devices ? r->paths.data : NULL;
 }
 
 static inline uint64_t

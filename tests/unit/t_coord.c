@@ -216,6 +216,11 @@ t_memcpy(void)
 	ok(h_code(&h, t) == RC_TIMEOUT &&
 	       !strncmp(h_text(&h, t), "device 0000000000000002 has not answered for 59.", 48),
 	   "the deadline is kept");
+	h_serve(&h);
+	h.timeout_ms = 0;
+	t = read_from(&h, 2, 16);
+	ok(h.ncall == 0 && h_failed(&h, t, RC_TIMEOUT, "memcpy: the client does not wait for it"),
+	   "a client that does not wait costs no call");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 }

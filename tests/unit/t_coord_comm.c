@@ -126,6 +126,208 @@ t_attach_fails(void)
 	h_fini(&h);
 }
 
+/* Devices 1 .. n share their memory, at 64, 128, ... of their files. */
+static void
+share(struct harness *h, uint64_t n)
+{
+	for (uint64_t id = 1; id <= n; id++)
+		h->offer[id] = (struct h_offer){.block = 64 * id};
+}
+
+static bool
+joins(const struct harness *h, uint64_t id, uint64_t a, uint64_t b, uint64_t c)
+{
+	long i = h_find(h, H_JOIN, id);
+	const GpuSim__CommJoinRequest *q = i < 0 ? NULL : h->call[i].req->commjoin;
+
+	return q && q->commid == 1 && q->epoch == 1 && q->n_block == 3 && q->block[0] == a &&
+	       q->block[1] == b && q->block[2] == c;
+}
+
+/* What a one-sided algorithm comes to on a communicator. */
+static uint64_t
+submit_direct(struct harness *h, uint64_t comm, uint32_t nranks)
+{
+	struct h_ops o;
+
+	h_allreduce(&o, nranks, 10);
+	for (uint32_t r = 0; r < nranks; r++)
+		o.coll[r][0].algo = (char *)"direct";
+	return h_submit(h, 9, comm, &o, true);
+}
+
+static bool
+same_paths(const uint8_t *path, const char *want)
+{
+	for (size_t i = 0; path && want[i]; i++)
+		if (path[i] != (want[i] == '1' ? GPUSIM_PATH_P2P : GPUSIM_PATH_NET))
+			return false;
+	return path != NULL;
+}
+
+static void
+t_join(void)
+{
+	struct harness h;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 4);
+	share(&h, 3);
+	t = h_comm_init(&h, 9, 3, false);
+	h_accept(&h, 0);
+	h_accept(&h, 0);
+	ok(h_count(&h, H_JOIN) == 0, "nobody joins before all have attached");
+	h_accept(&h, 0);
+	ok(h_count(&h, H_JOIN) == 3 && joins(&h, 1, 0, 128, 192) && joins(&h, 2, 64, 0, 192) &&
+	       joins(&h, 3, 64, 128, 0),
+	   "then each is told where the others' blocks are");
+	ok(h_code(&h, t) == -1 && h_code(&h, h_status(&h, 9, 1, false)) == RC_NOTFOUND &&
+	       h_code(&h, h_destroy(&h, 9, 1)) == RC_NOTFOUND,
+	   "there is no communicator before all have joined");
+	h_accept(&h, 0);
+	h_accept(&h, 0);
+	ok(h_code(&h, t) == -1, "all of them");
+	h_accept(&h, 0);
+	ok(h_code(&h, t) == 0, "then there is");
+	ok(same_paths(h_paths(&h, 1), "111111111"), "every path is by memory");
+	ok(h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus->paths.len == 0,
+	   "paths are told when asked for");
+	t = submit_direct(&h, 1, 3);
+	h_serve(&h);
+	ok(h_code(&h, t) == 0, "one-sided algorithms run");
+	t = h_comm_init(&h, 9, 1, false);
+	h_accept(&h, 0);
+	ok(h_code(&h, t) == 0 && h.ncall == 0, "one rank alone joins nobody");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+/* Ranks of which some cannot be reached by memory. */
+static void
+t_join_some(void)
+{
+	struct harness h;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	share(&h, 3);
+	h.offer[2].unseen = UINT64_MAX;
+	t = h_comm_init(&h, 9, 3, false);
+	for (int i = 0; i < 3; i++)
+		h_accept(&h, 0);
+	ok(h_count(&h, H_JOIN) == 2 && joins(&h, 1, 0, 0, 192) && joins(&h, 3, 64, 0, 0),
+	   "who maps nobody is left out, though the others mapped it");
+	h_serve(&h);
+	ok(h_code(&h, t) == 0 && same_paths(h_paths(&h, 1), "101010101"),
+	   "its paths are by sockets, the others' by memory");
+	ok(h_failed(&h, submit_direct(&h, 1, 3), RC_INVAL,
+		    "rank 0 operation 0: algorithm direct needs every rank's memory "
+		    "mapped, and some ranks of comm 1 are reached by sockets"),
+	   "one-sided algorithms are refused");
+	h_destroy(&h, 9, 1);
+	h_serve(&h);
+	h.offer[2] = (struct h_offer){0};
+	t = h_comm_init(&h, 9, 2, false);
+	h_accept(&h, 0);
+	h_accept(&h, 0);
+	ok(h_code(&h, t) == 0 && h.ncall == 0 && same_paths(h_paths(&h, 2), "1001"),
+	   "with one that shares nothing there is no second round");
+	h_destroy(&h, 9, 2);
+	h_serve(&h);
+	share(&h, 3);
+	h.offer[1].unseen = 1 << 2;
+	h_comm(&h, 9, 3);
+	ok(same_paths(h_paths(&h, 3), "101011111"), "both must have mapped each other");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+/* What no right device offers: lists of other sizes than there are ranks. */
+static void
+t_join_nonsense(void)
+{
+	static const size_t entries[] = {1, 2, 4, 2 * H_MAX_DEV};
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	share(&h, 3);
+	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+		uint64_t comm;
+
+		h.offer[3].entries = entries[i];
+		comm = h_comm(&h, 9, 3);
+		ok(same_paths(h_paths(&h, comm), "110110001"),
+		   "a list of %zu entries of 3 ranks counts for nothing", entries[i]);
+		h_destroy(&h, 9, comm);
+		h_serve(&h);
+	}
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_join_fails(void)
+{
+	struct harness h;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	share(&h, 3);
+	t = h_comm_init(&h, 9, 3, false);
+	for (int i = 0; i < 3; i++)
+		h_accept(&h, 0);
+	h_accept(&h, 0);
+	h_refuse(&h, 0, RC_BADDATA, "rank 2 shows no control block");
+	h_accept(&h, 0);
+	ok(h_count(&h, H_DETACH) == 3 && h_code(&h, t) == -1,
+	   "when one cannot join, all are detached");
+	h_serve(&h);
+	ok(h_failed(&h, t, RC_BADDATA,
+		    "rank 1 (device 0000000000000002): rank 2 shows no control block"),
+	   "the answer names rank and device");
+	ok(h_comm(&h, 9, 3) == 2, "the devices are free again");
+	h_destroy(&h, 9, 2);
+	h_serve(&h);
+	h.timeout_ms = 2000;
+	t = h_comm_init(&h, 9, 3, false);
+	for (int i = 0; i < 4; i++)
+		h_accept(&h, 0);
+	h_advance(&h, 2000);
+	ok(h_failed(&h, t, RC_TIMEOUT,
+		    "comm 3: rank 1 (device 0000000000000002) has not answered its join"),
+	   "the client's deadline is kept");
+	h_serve(&h);
+	ok(h_comm(&h, 9, 3) == 4, "what nobody waits for is detached again");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+t_paths_limit(void)
+{
+	static struct harness h;
+	GpuSim__GetCommStatusRequest q = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+
+	h_init(&h);
+	for (uint64_t id = 1; id <= WIRE_MAX_PATHS + 1; id++)
+		h_register(&h, id);
+	q.commid = h_comm(&h, 9, WIRE_MAX_PATHS + 1);
+	q.paths = true;
+	ok(h_failed(&h, h_ask(&h, 9, GET_COMM_STATUS, getcommstatus, &q), RC_INVAL,
+		    "comm 1 has 513 ranks; paths are told of at most 512"),
+	   "of more ranks than fit no paths are told");
+	h_destroy(&h, 9, 1);
+	h_serve(&h);
+	h_comm(&h, 9, WIRE_MAX_PATHS);
+	ok(h_paths(&h, 2) != NULL, "of so many they are");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 static void
 t_status(void)
 {
@@ -268,6 +470,11 @@ main(void)
 	t_init();
 	t_named();
 	t_attach_fails();
+	t_join();
+	t_join_some();
+	t_join_nonsense();
+	t_join_fails();
+	t_paths_limit();
 	t_status();
 	t_destroy();
 	t_lease();

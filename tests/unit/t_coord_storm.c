@@ -116,7 +116,10 @@ random_request(struct storm *s)
 		h_destroy(h, client, comm);
 		break;
 	case 4:
-		h_status(h, client, comm, roll(s, 2));
+		if (roll(s, 2))
+			h_status(h, client, comm, roll(s, 2));
+		else
+			h_paths(h, comm);
 		break;
 	case 5:
 		h_group_start(h, client, comm);
@@ -272,6 +275,10 @@ storm(struct storm *s, uint64_t seed)
 	h_init(&s->h);
 	coord_add_device(s->h.c, 0, "ipc:///dev2", NULL);
 	h_devices(&s->h, NDEV);
+	for (int id = 1; id <= NDEV; id++)
+		if (roll(s, 4))
+			s->h.offer[id] = (struct h_offer){.block = 64 * (uint64_t)id,
+							  .unseen = roll(s, 4) ? 0 : roll(s, 128)};
 	h_comm(&s->h, 1, 2);
 	h_comm(&s->h, 2, 3);
 	for (int i = 0; i < EVENTS; i++)

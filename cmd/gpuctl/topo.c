@@ -1,0 +1,350 @@
+/*
+ * gpuctl topo - how each pair of devices reaches each other, in the manner of nvidia-smi topo -m.
+ *
+ * What is shown is what communicators have, not what they might: with --comm that one's paths, else
+ * those of all there are, and of one of the moment over the devices that are free.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "table.h"
+
+enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
+
+#define NOTE_MAX  (GPUSIM_TEXT + 64)
+#define LABEL_MAX 24
+
+struct topo {
+	struct gpusim_device *device;
+	size_t *index; /* of each, in `gpuctl devices` */
+	uint8_t *cell; /* [n * n], enum cell */
+	size_t n;
+};
+
+static enum cell
+cell_at(const struct topo *t, size_t i, size_t j)
+{
+	return (enum cell)t->cell[i * t->n + j];
+}
+
+/* Where a device is in a list of n; n: nowhere. */
+static size_t
+place_of(const struct gpusim_device *list, size_t n, uint64_t id)
+{
+	size_t i = 0;
+
+	while (i < n && list[i].id != id)
+		i++;
+	return i;
+}
+
+/* Room for t->n devices, whose pairs are not known yet. */
+static enum rc
+topo_room(struct topo *t, struct err *err)
+{
+	t->index = alloc_zeroed(t->n, sizeof *t->index);
+	t->cell = alloc_zeroed(t->n * t->n, sizeof *t->cell);
+	if (!t->index || !t->cell)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < t->n; i++) {
+		t->index[i] = i;
+		t->cell[i * t->n + i] = CELL_SELF;
+	}
+	return RC_OK;
+}
+
+static void
+topo_fini(struct topo *t)
+{
+	free(t->device);
+	free(t->index);
+	free(t->cell);
+}
+
+/* Take over what a communicator knows; devices that came after the list are not in it. */
+static enum rc
+learn(struct cli *cli, struct topo *t, const struct gpusim_comm *comm, struct err *err)
+{
+	uint32_t n = comm->nranks;
+	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
+	size_t *at = alloc_zeroed(n, sizeof *at);
+	enum rc rc = path && at ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_paths(cli->g, comm, path), err);
+	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
+		at[r] = place_of(t->device, t->n, comm->device[r].id);
+	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
+		for (uint32_t q = 0; q < n; q++)
+			if (r != q && at[r] < t->n && at[q] < t->n)
+				t->cell[at[r] * t->n + at[q]] =
+				    path[r * n + q] == GPUSIM_PATH_P2P ? CELL_P2P : CELL_NET;
+	free(path);
+	free(at);
+	return rc;
+}
+
+/* A communicator that exists; one that is being made, or is gone, has nothing to tell. */
+static enum rc
+learn_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	enum rc rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+
+	if (rc == RC_OK)
+		rc = learn(cli, t, &comm, err);
+	gpusim_comm_fini(&comm);
+	return rc == RC_NOTFOUND ? RC_OK : rc;
+}
+
+static enum rc
+learn_busy(struct cli *cli, struct topo *t, struct err *err)
+{
+	struct gpusim_status s;
+	enum rc rc = api(gpusim_status(cli->g, &s), err);
+
+	if (rc != RC_OK)
+		return rc;
+	for (size_t i = 0; i < s.ncomms && rc == RC_OK; i++)
+		rc = learn_comm(cli, t, s.comms[i].id, err);
+	gpusim_status_fini(&s);
+	return rc;
+}
+
+static enum rc
+learn_free(struct cli *cli, struct topo *t, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	uint32_t n;
+	enum rc rc = cli_free_devices(cli, &n, err);
+
+	if (rc != RC_OK || n < 2)
+		return rc;
+	rc = cli_lease_comm(cli, n, "a communicator over all free devices", &comm, err);
+	if (rc == RC_OK)
+		rc = learn(cli, t, &comm, err);
+	if (comm.id)
+		gpusim_comm_destroy(cli->g, comm.id);
+	gpusim_comm_fini(&comm);
+	return rc;
+}
+
+static enum rc
+topo_all(struct cli *cli, struct topo *t, struct err *err)
+{
+	enum rc rc = api(gpusim_devices(cli->g, &t->device, &t->n), err);
+
+	if (rc == RC_OK)
+		rc = topo_room(t, err);
+	if (rc == RC_OK)
+		rc = learn_busy(cli, t, err);
+	return rc == RC_OK ? learn_free(cli, t, err) : rc;
+}
+
+/* Rows in the order of ranks. */
+static enum rc
+topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	struct gpusim_device *all = NULL;
+	size_t nall = 0;
+	enum rc rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_devices(cli->g, &all, &nall), err);
+	t->device = comm.device;
+	t->n = comm.nranks;
+	if (rc == RC_OK)
+		rc = topo_room(t, err);
+	for (size_t i = 0; rc == RC_OK && i < t->n; i++)
+		t->index[i] = place_of(all, nall, t->device[i].id);
+	if (rc == RC_OK)
+		rc = learn(cli, t, &comm, err);
+	free(all);
+	return rc;
+}
+
+/* ---- why a device is not mapped, or not known */
+
+static bool
+why_by_sockets(const struct topo *t, size_t i, char note[NOTE_MAX])
+{
+	const struct gpusim_device *d = &t->device[i], *e;
+	size_t other = t->n, strange = t->n;
+
+	for (size_t j = t->n; j-- > 0;) {
+		e = &t->device[j];
+		if (cell_at(t, i, j) != CELL_NET)
+			continue;
+		other = j;
+		if (j < i && !*e->mem_private)
+			strange = j;
+	}
+	if (other == t->n)
+		return false;
+	if (*d->mem_private) {
+		snprintf(note, NOTE_MAX, "shares no memory: %.*s", GPUSIM_TEXT, d->mem_private);
+		return true;
+	}
+	if (strange == t->n)
+		return false; /* the others have the reason */
+	e = &t->device[strange];
+	snprintf(note, NOTE_MAX,
+		 strcmp(d->host, e->host) != 0
+		     ? "on another host than dev%zu"
+		     : "of it and dev%zu, one could not map the other's memory file",
+		 t->index[strange]);
+	return true;
+}
+
+static bool
+why_unknown(const struct topo *t, size_t i, char note[NOTE_MAX])
+{
+	const struct gpusim_device *d = &t->device[i];
+	size_t j = 0;
+
+	while (j < t->n && cell_at(t, i, j) != CELL_UNKNOWN)
+		j++;
+	if (j == t->n || (!d->lost && !d->comm))
+		return false;
+	if (d->lost)
+		snprintf(note, NOTE_MAX, "lost, not heard from for a while");
+	else
+		snprintf(note, NOTE_MAX, "busy in communicator %" PRIu64, d->comm);
+	return true;
+}
+
+typedef bool note_maker(const struct topo *t, size_t i, char note[NOTE_MAX]);
+
+static note_maker *const makers[] = {why_by_sockets, why_unknown};
+
+#define NMAKERS (sizeof makers / sizeof *makers)
+
+/* ---- printing */
+
+static const char *const cell_text[] = {
+    [CELL_UNKNOWN] = "-", [CELL_NET] = "NET", [CELL_P2P] = "P2P", [CELL_SELF] = "X"};
+
+/* One line: what stands in front, and a word for each device, in columns. */
+static void
+print_row(const struct topo *t, int width, const char *first, const char *const *word)
+{
+	printf("%-*s", width, first);
+	for (size_t j = 0; j < t->n; j++)
+		printf("  %-*s", j + 1 < t->n ? width : 0, word[j]);
+	putchar('\n');
+}
+
+static enum rc
+print_matrix(const struct topo *t, struct err *err)
+{
+	const char **word = alloc_zeroed(t->n, sizeof *word);
+	char(*name)[LABEL_MAX] = alloc_zeroed(t->n, sizeof *name);
+	enum rc rc = RC_OK;
+	int width = 0;
+
+	for (size_t i = 0; name && word && i < t->n; i++) {
+		int n = snprintf(name[i], LABEL_MAX, "dev%zu", t->index[i]);
+
+		width = n > width ? n : width;
+		word[i] = name[i];
+	}
+	if (name && word)
+		print_row(t, width, "", word);
+	for (size_t i = 0; name && word && i < t->n; i++) {
+		for (size_t j = 0; j < t->n; j++)
+			word[j] = cell_text[cell_at(t, i, j)];
+		print_row(t, width, name[i], word);
+	}
+	if (!name || !word)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	free(word);
+	free(name);
+	return rc;
+}
+
+static enum rc
+print_text(const struct topo *t, struct err *err)
+{
+	const char *lead = "\n";
+	char note[NOTE_MAX];
+	enum rc rc = print_matrix(t, err);
+
+	if (rc != RC_OK)
+		return rc;
+	printf("\nX    itself\n"
+	       "P2P  by memory: each has mapped the other's\n"
+	       "NET  by sockets\n"
+	       "-    not known: no communicator has them both\n");
+	for (size_t i = 0; i < t->n; i++)
+		for (size_t k = 0; k < NMAKERS; k++)
+			if (makers[k](t, i, note)) {
+				printf("%sdev%zu: %s\n", lead, t->index[i], note);
+				lead = "";
+			}
+	return RC_OK;
+}
+
+static void
+json_notes(const struct topo *t)
+{
+	const char *lead = "";
+	char note[NOTE_MAX];
+
+	for (size_t i = 0; i < t->n; i++)
+		for (size_t k = 0; k < NMAKERS; k++)
+			if (makers[k](t, i, note)) {
+				printf("%s{\"index\":%zu,\"note\":", lead, t->index[i]);
+				json_string(note, stdout);
+				putchar('}');
+				lead = ",";
+			}
+}
+
+static void
+print_json(const struct topo *t)
+{
+	printf("{\"devices\":[");
+	for (size_t i = 0; i < t->n; i++) {
+		fputs(i ? "," : "", stdout);
+		json_device(&t->device[i], t->index[i], stdout);
+	}
+	printf("],\"paths\":[");
+	for (size_t i = 0; i < t->n; i++) {
+		fputs(i ? ",[" : "[", stdout);
+		for (size_t j = 0; j < t->n; j++) {
+			enum cell c = cell_at(t, i, j);
+
+			fputs(j ? "," : "", stdout);
+			if (c == CELL_UNKNOWN)
+				fputs("null", stdout);
+			else
+				json_string(cell_text[c], stdout);
+		}
+		putchar(']');
+	}
+	printf("],\"notes\":[");
+	json_notes(t);
+	puts("]}");
+}
+
+enum rc
+run_topo(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct topo t = {0};
+	enum rc rc = cli_open(cli, err);
+
+	if (rc == RC_OK)
+		rc = args_has(a, OPT(COMM)) ? topo_comm(cli, &t, a->comm, err)
+					    : topo_all(cli, &t, err);
+	if (rc == RC_OK && args_has(a, OPT(JSON)))
+		print_json(&t);
+	else if (rc == RC_OK)
+		rc = print_text(&t, err);
+	topo_fini(&t);
+	return rc;
+}
