@@ -18,8 +18,8 @@ void blas_set_threads(unsigned n);
 const char *blas_better_core(void);
 
 /*
- * How many columns of c [m,n] to ask for at a time in an f32 product: n, or fewer where small
- * products take less time than one large one.
+ * How many columns of c [m,n] = op(a) [m,k] op(b) [k,n] to ask for at a time in f32: n, or fewer
+ * where several small products take less time than a large one.
  */
 size_t blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k);
 
