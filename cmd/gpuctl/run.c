@@ -1,5 +1,7 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "cluster.h"
@@ -29,6 +31,24 @@ add_verbose(struct extra *x, unsigned verbose)
 		x->v[x->n++] = "-v";
 }
 
+/*
+ * Whether each device gets a CPU of its own: when there are enough of them, and this cluster takes
+ * more than half, so that another one, which would pin its devices to the same, has no better ones.
+ */
+static bool
+has_cpus(const struct args *a)
+{
+	cpu_set_t set;
+	int ncpus;
+
+	if ((a->pin && strcmp(a->pin, "none") == 0) || (a->threads && strcmp(a->threads, "1") != 0))
+		return false;
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return false;
+	ncpus = CPU_COUNT(&set);
+	return a->nranks <= (unsigned)ncpus && 2 * a->nranks > (unsigned)ncpus;
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -47,6 +67,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
 	add(&dev, "--threads", a->threads);
+	add(&dev, "--pin", has_cpus(a) ? "auto" : "none");
 	add(&coord, "--op-timeout", a->op_timeout);
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);
