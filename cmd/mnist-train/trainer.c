@@ -9,10 +9,11 @@
 #include "nn/rng.h"
 #include "replica.h"
 
-#define TEST_BATCH	  256
-#define SLICES_AN_EPOCH	  50	       /* steps of the progress bar */
-#define RESIDENT_MAX	  (1ull << 30) /* bytes of training images on all devices, if each has all */
-#define LAUNCH_TIMEOUT_MS 3600000      /* devices that are stuck are found out long before */
+#define TEST_BATCH	256
+#define SLICES_AN_EPOCH 50	     /* steps of the progress bar */
+#define RESIDENT_MAX	(1ull << 30) /* bytes: then devices of our own all have all training images \
+				      */
+#define LAUNCH_TIMEOUT_MS 3600000    /* devices that are stuck are found out long before */
 
 struct trainer {
 	struct gpusim *g;
@@ -27,11 +28,10 @@ struct trainer {
 	uint64_t test, test_rest;
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t full_tests;	   /* whole test batches of every device */
-	bool resident;		   /* every device has all training images */
 	uint32_t *order;
 	uint32_t *mine;	  /* of one device: which of its images, in the order of use */
 	uint8_t *labels;  /* theirs */
-	uint8_t *staging; /* and the images themselves, if they are not resident */
+	uint8_t *staging; /* and the images themselves, if they are not resident; else NULL */
 	float *losses;
 	uint64_t *right;
 };
@@ -52,14 +52,8 @@ share(uint64_t n, uint32_t rank, uint32_t nranks)
 	return end - begin;
 }
 
-static bool
-is_resident(const struct options *o, const struct dataset *data, uint32_t n)
-{
-	return (uint64_t)n * data->train.nitems * o->model.size[0] <= RESIDENT_MAX;
-}
-
 static struct shape
-make_shape(const struct options *o, const struct dataset *data, uint32_t n)
+make_shape(const struct options *o, const struct dataset *data, uint32_t n, bool resident)
 {
 	uint64_t global = (uint64_t)o->batch * n, items = data->train.nitems;
 	uint64_t steps = items / global, rest = items % global;
@@ -71,7 +65,7 @@ make_shape(const struct options *o, const struct dataset *data, uint32_t n)
 			  .optimizer = o->optimizer};
 
 	/* Every device tests the same number of whole batches, then what is left of its share. */
-	s.held = is_resident(o, data, n) ? items : s.train_items;
+	s.held = resident ? items : s.train_items;
 	s.test_steps = data->test.nitems / n / TEST_BATCH + 1;
 	return s;
 }
@@ -79,7 +73,8 @@ make_shape(const struct options *o, const struct dataset *data, uint32_t n)
 uint64_t
 trainer_bytes(const struct options *o, const struct dataset *data, uint32_t ndevices)
 {
-	struct shape s = make_shape(o, data, ndevices);
+	uint64_t images = (uint64_t)data->train.nitems * o->model.size[0];
+	struct shape s = make_shape(o, data, ndevices, images <= RESIDENT_MAX / ndevices);
 
 	return replica_bytes(&s);
 }
@@ -95,6 +90,23 @@ trainer_check(const struct options *o, const struct dataset *data, struct err *e
 			       " pixels, the model takes %" PRIu64,
 			       data->rows, data->cols, pixels, o->model.size[0]);
 	return dataset_check_labels(data, (uint32_t)o->model.size[o->model.nlayers], err);
+}
+
+/* Whether every device has all training images, or gets those of an epoch with their order. */
+static bool
+resident(const struct trainer *t)
+{
+	return t->shape.held == t->data->train.nitems;
+}
+
+static void
+give_back(struct trainer *t)
+{
+	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++) {
+		if (t->replica[r].base)
+			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
+		t->replica[r].base = 0;
+	}
 }
 
 /* Allocate and lay out every device's buffers; zero what must begin as zero. */
@@ -114,6 +126,23 @@ place_replicas(struct trainer *t, struct err *err)
 		/* Parameters, gradients, optimizer state, step count: they lie together. */
 		rc = check(gpusim_memset(t->g, device, base, 0, t->replica[r].x - base), err);
 	}
+	return rc;
+}
+
+/* With all training images, or where there is no memory for them with those of an epoch. */
+static enum rc
+place(struct trainer *t, struct err *err)
+{
+	enum rc rc = place_replicas(t, err);
+
+	if (rc == RC_NOMEM && t->comm.nranks > 1) {
+		give_back(t);
+		t->shape = make_shape(t->o, t->data, t->comm.nranks, false);
+		rc = place_replicas(t, err);
+	}
+	if (rc == RC_OK && !resident(t) &&
+	    !(t->staging = alloc_zeroed(t->shape.train_items, t->shape.model->size[0])))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	return rc;
 }
 
@@ -144,17 +173,14 @@ init_weights(struct trainer *t, struct err *err)
 	return rc;
 }
 
-/*
- * Where it fits, each device gets all training images once, and every epoch only their order; else
- * every epoch its images.
- */
+/* Once, if they are resident. */
 static enum rc
 upload_images(struct trainer *t, struct err *err)
 {
 	const struct dataset_part *train = &t->data->train;
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; t->resident && r < t->comm.nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; resident(t) && r < t->comm.nranks && rc == RC_OK; r++)
 		rc =
 		    check(gpusim_memcpy_h2d(t->g, t->replica[r].device, t->replica[r].images,
 					    train->images, train->nitems * t->shape.model->size[0]),
@@ -325,11 +351,10 @@ alloc_host(struct trainer *t)
 	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
 	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
 	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
-	t->staging = alloc_zeroed(t->resident ? 0 : s->train_items, s->model->size[0]);
 	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
 	t->right = alloc_zeroed(s->test_steps, sizeof *t->right);
 	return t->replica && t->addrs && t->times && t->order && t->mine && t->labels &&
-	       t->staging && t->losses && t->right;
+	       t->losses && t->right;
 }
 
 enum rc
@@ -344,8 +369,7 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	t->g = g;
 	t->o = o;
 	t->data = data;
-	t->shape = make_shape(o, data, ndevices);
-	t->resident = is_resident(o, data, ndevices);
+	t->shape = make_shape(o, data, ndevices, true);
 	t->full_steps = data->train.nitems / ((uint64_t)o->batch * ndevices);
 	t->rest = data->train.nitems % ((uint64_t)o->batch * ndevices);
 	t->full_tests = data->test.nitems / ndevices / TEST_BATCH;
@@ -354,7 +378,7 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	if (rc == RC_OK && !alloc_host(t))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = place_replicas(t, err);
+		rc = place(t, err);
 	if (rc == RC_OK)
 		rc = init_weights(t, err);
 	if (rc == RC_OK)
@@ -376,9 +400,7 @@ trainer_free(struct trainer *t)
 	if (!t)
 		return;
 	/* What cannot be given back now goes with the lease. */
-	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
-		if (t->replica[r].base)
-			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
+	give_back(t);
 	if (t->comm.id)
 		gpusim_comm_destroy(t->g, t->comm.id);
 	gpusim_comm_fini(&t->comm);
@@ -435,7 +457,7 @@ feed_device(struct trainer *t, uint32_t rank, struct err *err)
 {
 	const struct replica *r = &t->replica[rank];
 	uint64_t n = deal(t, rank);
-	enum rc rc = t->resident ? RC_OK : feed_images(t, r, n, err);
+	enum rc rc = resident(t) ? RC_OK : feed_images(t, r, n, err);
 
 	if (rc == RC_OK)
 		rc = check(
