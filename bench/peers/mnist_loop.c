@@ -33,7 +33,8 @@ static float params[NPARAMS], grads[NPARAMS], velocity[NPARAMS];
 #define W2(p) (B1(p) + HID)
 #define B2(p) (W2(p) + OUT * HID)
 
-static float *x, *h, *dh, *y; /* [batch,IN], [batch,HID] twice, [batch,OUT]: logits, then their gradient */
+static float *x, *h, *dh,
+    *y; /* [batch,IN], [batch,HID] twice, [batch,OUT]: logits, then their gradient */
 
 /* The bytes of an IDX file behind its header, which names *n items. Raw or gzipped. */
 static uint8_t *
@@ -212,7 +213,8 @@ now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Flush subnormals; make OpenBLAS use what the processor has, for which it must be started again. */
+/* Flush subnormals; make OpenBLAS use what the processor has, for which it must be started again.
+ */
 static void
 tune(char **argv)
 {
@@ -223,7 +225,7 @@ tune(char **argv)
 	__builtin_cpu_init();
 	setenv("OPENBLAS_CORETYPE",
 	       __builtin_cpu_supports("avx512vl") ? "SkylakeX"
-	       : __builtin_cpu_supports("avx2")   ? "Haswell"
+	       : __builtin_cpu_supports("avx2")	  ? "Haswell"
 						  : "Prescott",
 	       1);
 	execv("/proc/self/exe", argv);

@@ -9,11 +9,10 @@
 #include "nn/rng.h"
 #include "replica.h"
 
-#define TEST_BATCH	256
-#define SLICES_AN_EPOCH 50	     /* steps of the progress bar */
-#define RESIDENT_MAX	(1ull << 30) /* bytes: then devices of our own all have all training images \
-				      */
-#define LAUNCH_TIMEOUT_MS 3600000    /* devices that are stuck are found out long before */
+#define TEST_BATCH	  256
+#define SLICES_AN_EPOCH	  50	       /* steps of the progress bar */
+#define RESIDENT_MAX	  (1ull << 30) /* bytes of images on all devices of a cluster of our own */
+#define LAUNCH_TIMEOUT_MS 3600000      /* devices that are stuck are found out long before */
 
 struct trainer {
 	struct gpusim *g;

@@ -62,7 +62,7 @@ refused() {
 }
 
 @test "--bucket-bytes: gradients summed during backward, in buckets, are the same sums" {
-	deep=(--data data --epochs 2 --layers 784,64,48,32,10)
+	deep=(--data data --epochs 2 --layers "784,64,48,32,10")
 	for size in 0 1 10000 1G; do
 		bounded mnist-train "${deep[@]}" --devices 2 --bucket-bytes $size --json two.$size >/dev/null
 		assert_equal "$(losses two.$size)" "$(losses two.0)"
