@@ -11,6 +11,9 @@
 
 #define BLOCK 256
 
+/* Into the clones, or it is compiled for the plain processor. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* Volatile: somebody may write the labels meanwhile, and what was checked must be what is used. */
 typedef const volatile uint8_t label;
 
@@ -50,7 +53,7 @@ enum {
  *
  * x = k ln 2 + r with |r| <= ln 2 / 2: e^r by its series, times 2^k put together from its bits.
  */
-static inline double
+static ALWAYS_INLINE double
 exp_negative(double x)
 {
 	static const double coefficient[] = {1 / 6227020800.,
@@ -86,7 +89,7 @@ exp_negative(double x)
  *
  * Shifted by the largest logit, every exponential is at most 1 and one of them is 1.
  */
-static inline double
+static ALWAYS_INLINE double
 xent_row(void *grad, const void *logits, size_t classes, size_t size, unsigned l, double grad_scale)
 {
 	double top = kern_get(logits, 0, size), right = kern_get(logits, l, size), sum = 0;
@@ -114,7 +117,7 @@ xent_row(void *grad, const void *logits, size_t classes, size_t size, unsigned l
 }
 
 /* Sum of the losses in *sum. False: a label has changed since it was checked. */
-static inline bool
+static ALWAYS_INLINE bool
 xent_rows(unsigned char *grad, const unsigned char *logits, label *labels, size_t rows,
 	  size_t classes, size_t size, double grad_scale, double *sum)
 {
