@@ -31,22 +31,16 @@ add_verbose(struct extra *x, unsigned verbose)
 		x->v[x->n++] = "-v";
 }
 
-/*
- * Whether each device gets a CPU of its own: when there are enough of them, and this cluster takes
- * more than half, so that another one, which would pin its devices to the same, has no better ones.
- */
+/* Whether each device gets a CPU of its own, as was asked for: when there are enough of them. */
 static bool
-has_cpus(const struct args *a)
+is_pinned(const struct args *a)
 {
 	cpu_set_t set;
-	int ncpus;
 
-	if ((a->pin && strcmp(a->pin, "none") == 0) || (a->threads && strcmp(a->threads, "1") != 0))
+	if (!a->pin || strcmp(a->pin, "auto") != 0 || (a->threads && strcmp(a->threads, "1") != 0))
 		return false;
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
-		return false;
-	ncpus = CPU_COUNT(&set);
-	return a->nranks <= (unsigned)ncpus && 2 * a->nranks > (unsigned)ncpus;
+	return sched_getaffinity(0, sizeof set, &set) == 0 &&
+	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
 enum rc
@@ -67,7 +61,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
 	add(&dev, "--threads", a->threads);
-	add(&dev, "--pin", has_cpus(a) ? "auto" : "none");
+	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);

@@ -149,12 +149,12 @@ assert_no_memory() {
 
 @test "daemons are told their addresses, memory and extra arguments" {
 	fake_daemons
-	run gpurun -n 2 --mem 64M --pin none -- sh -c 'echo $GPUSIM_DIR'
+	run gpurun -n 2 --mem 64M -- sh -c 'echo $GPUSIM_DIR'
 	assert_status 0
 	assert_equal "$(cat seen/gpucoord.args)" "--listen ipc://$output/coord.sock -N 3 --lifeline 4"
 	got=$(sed 's/-[0-9]*-1 /-KEEPER-1 /' seen/gpudev1.args)
 	assert_equal "$got" "--listen ipc://$output/dev1.sock --coordinator ipc://$output/coord.sock \
---ordinal 1 --mem-scratch /dev/shm/gpusim-$(id -u)-KEEPER-1 -m 64M -N 3 --lifeline 4 --pin none"
+--ordinal 1 --mem-scratch /dev/shm/gpusim-$(id -u)-KEEPER-1 -m 64M -N 3 --lifeline 4"
 }
 
 @test "signals a caller ignores stay ignored, others are default" {
@@ -374,7 +374,7 @@ cpus_of() {
 		sed -n "s/^Cpus_allowed_list:\s*//p" /proc/$pid/status; done'
 }
 
-@test "--pin: a CPU for each device where there are just enough; none, or too many: the caller's" {
+@test "--pin auto: a CPU for each device where there are enough; else, and with none, the caller's" {
 	all=$(taskset -pc $$ | sed 's/.*: //')
 	cpus=$(awk -v l="$all" 'BEGIN { n = split(l, r, ","); for (i = 1; i <= n; i++) {
 		split(r[i] "-" r[i], e, "-"); for (c = e[1]; c <= e[2]; c++) print c } }' | head -2)
@@ -382,11 +382,12 @@ cpus_of() {
 	pair=$(paste -sd, <<<"$cpus") first=$(head -1 <<<"$cpus")
 	taskset -pc "$pair" $BASHPID >/dev/null
 	both=$(sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status)
-	assert_equal "$(cpus_of -n 2)" "$cpus"
+	assert_equal "$(cpus_of -n 2 --pin auto)" "$cpus"
+	assert_equal "$(cpus_of -n 1 --pin auto)" "$first"
 	assert_equal "$(cpus_of -n 2 --pin none)" "$both"$'\n'"$both"
-	assert_equal "$(cpus_of -n 2 --threads 2)" "$both"$'\n'"$both"
 	assert_equal "$(cpus_of -n 1)" "$both"
-	assert_equal "$(cpus_of -n 3)" "$both"$'\n'"$both"$'\n'"$both"
+	assert_equal "$(cpus_of -n 2 --pin auto --threads 2)" "$both"$'\n'"$both"
+	assert_equal "$(cpus_of -n 3 --pin auto)" "$both"$'\n'"$both"$'\n'"$both"
 	background gpudev -m 1M --listen "ipc://$T/dev" --pin "$first" -N 4 4>ready
 	wait_until 10 test -s ready
 	assert_equal "$(sed -n 's/^Cpus_allowed_list:\s*//p' "/proc/$PID/status")" "$first"
