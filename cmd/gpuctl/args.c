@@ -55,6 +55,7 @@ static const struct {
     [OPT_LATENCY] = {"latency", 0, "TIME", "delay of messages between devices, such as 5ms"},
     [OPT_BANDWIDTH] = {"bandwidth", 0, "RATE", "bits a second in and out of a device, such as 1Gb"},
     [OPT_THREADS] = {"threads", 0, "N", "BLAS threads of a device (default 1)"},
+    [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
     [OPT_VERBOSE] = {NULL, 'v', NULL, "daemons say more on stderr; twice: still more"},
@@ -104,6 +105,11 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_BANDWIDTH:
 		a->bandwidth = arg;
 		return parse_rate(arg, &unused, err);
+	case OPT_PIN:
+		a->pin = arg;
+		return strcmp(arg, "auto") == 0 || strcmp(arg, "none") == 0
+			   ? RC_OK
+			   : err_set(err, RC_INVAL, "'%.64s' is neither auto nor none", arg);
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
 		return parse_duration(arg, &unused, err);
@@ -199,6 +205,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_BANDWIDTH:
 	case OPT_OP_TIMEOUT:
 	case OPT_THREADS:
+	case OPT_PIN:
 		return set_checked(id, arg, a, err);
 	default:
 		return set_number(id, arg, a, err);

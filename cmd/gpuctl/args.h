@@ -48,6 +48,7 @@ enum opt_id {
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_THREADS,
+	OPT_PIN,
 	OPT_OP_TIMEOUT,
 	OPT_START_TIMEOUT,
 	OPT_VERBOSE,
@@ -70,7 +71,7 @@ struct args {
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
 	double max_slowdown;
-	const char *mem, *mem_file, *latency, *bandwidth, *threads, *op_timeout;
+	const char *mem, *mem_file, *latency, *bandwidth, *threads, *pin, *op_timeout;
 	uint64_t start_timeout_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */

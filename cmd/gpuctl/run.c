@@ -1,5 +1,7 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "cluster.h"
@@ -29,6 +31,18 @@ add_verbose(struct extra *x, unsigned verbose)
 		x->v[x->n++] = "-v";
 }
 
+/* Whether each device gets a CPU of its own, as was asked for: when there are enough of them. */
+static bool
+is_pinned(const struct args *a)
+{
+	cpu_set_t set;
+
+	if (!a->pin || strcmp(a->pin, "auto") != 0 || (a->threads && strcmp(a->threads, "1") != 0))
+		return false;
+	return sched_getaffinity(0, sizeof set, &set) == 0 &&
+	       a->nranks <= (unsigned)CPU_COUNT(&set);
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -47,6 +61,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
 	add(&dev, "--threads", a->threads);
+	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);

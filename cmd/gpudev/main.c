@@ -1,5 +1,6 @@
 /* gpudev - serve one simulated GPU. See gpudev(8). */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "dev/blas.h"
 #include "dev/device.h"
 #include "net/net.h"
+#include "pin.h"
 #include "register.h"
 
 #define TICK_MS		 100
@@ -30,6 +32,7 @@ static const char usage_text[] =
     "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
+    "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --insecure          listen beyond loopback without encryption\n"
@@ -45,6 +48,7 @@ struct options {
 	const char *coordinator;
 	enum net_reach reach;
 	uint32_t threads;
+	int pin;
 	int ready_fd, lifeline;
 	enum log_level level;
 };
@@ -58,6 +62,7 @@ enum {
 	OPT_MEM_FILE,
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
+	OPT_PIN,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_INSECURE,
@@ -73,6 +78,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"mem-file", 1, NULL, OPT_MEM_FILE},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
+					 {"pin", 1, NULL, OPT_PIN},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"insecure", 0, NULL, OPT_INSECURE},
@@ -106,6 +112,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_THREADS:
 		return option_u32(arg, 1, 1024, &o->threads, err);
+	case OPT_PIN:
+		return pin_parse(arg, &o->pin, err);
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
@@ -183,6 +191,21 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc == RC_OK ? apply_p2p(o, err) : rc;
 }
 
+/* When OpenBLAS has not recognised the processor: this program again, with the hint it wants. It
+ * reads it only when it is loaded. */
+static void
+reload_blas(char **argv)
+{
+	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
+	char self[PATH_MAX];
+	ssize_t n = core ? readlink("/proc/self/exe", self, sizeof self - 1) : 0;
+
+	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
+		return;
+	self[n] = '\0';
+	execv(self, argv); /* if not, gemm is slow, no more */
+}
+
 /* Serve until told to end. */
 static enum rc
 serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
@@ -219,6 +242,7 @@ main(int argc, char **argv)
 	struct options o = {.device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE},
 			    .coordinator = getenv("GPUSIM_COORD"),
 			    .threads = 1,
+			    .pin = PIN_NONE,
 			    .ready_fd = -1,
 			    .lifeline = -1,
 			    .level = LOG_WARN};
@@ -229,11 +253,14 @@ main(int argc, char **argv)
 	struct err err = {0};
 	enum rc rc;
 
+	reload_blas(argv);
 	log_open("gpudev", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
 	log_open("gpudev", o.level);
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
+	if (rc == RC_OK)
+		rc = pin_apply(o.pin, o.device.ordinal, &err);
 	if (rc == RC_OK) {
 		blas_set_threads(o.threads);
 		rc = device_new(&o.device, &d, &err);

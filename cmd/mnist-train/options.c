@@ -23,6 +23,8 @@ static const char usage_text[] =
     "  --weight-decay X      (default 0)\n"
     "  --seed N              of weights and order (default 1)\n"
     "  --algo NAME           of the gradients' all-reduce (default auto)\n"
+    "  --bucket-bytes SIZE   reduce gradients during backward, so much at a time (default 0:\n"
+    "                        all together, behind it)\n"
     "  --json FILE           write one JSON object a line an epoch\n"
     "  --save FILE           save the model as .npz\n"
     "  -V                    print the version\n"
@@ -40,6 +42,7 @@ enum {
 	OPT_WEIGHT_DECAY,
 	OPT_SEED,
 	OPT_ALGO,
+	OPT_BUCKET_BYTES,
 	OPT_JSON,
 	OPT_SAVE,
 };
@@ -55,6 +58,7 @@ static const struct option longopts[] = {{"devices", 1, NULL, OPT_DEVICES},
 					 {"weight-decay", 1, NULL, OPT_WEIGHT_DECAY},
 					 {"seed", 1, NULL, OPT_SEED},
 					 {"algo", 1, NULL, OPT_ALGO},
+					 {"bucket-bytes", 1, NULL, OPT_BUCKET_BYTES},
 					 {"json", 1, NULL, OPT_JSON},
 					 {"save", 1, NULL, OPT_SAVE},
 					 {"help", 0, NULL, 'h'},
@@ -103,6 +107,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_ALGO:
 		o->algo = arg;
 		return plan_algo_find(GPUSIM_ALLREDUCE, arg, &algo, err);
+	case OPT_BUCKET_BYTES:
+		return parse_size(arg, &o->bucket_bytes, err);
 	case OPT_JSON:
 		o->json = arg;
 		return RC_OK;

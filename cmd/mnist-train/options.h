@@ -19,6 +19,7 @@ struct options {
 	double momentum, weight_decay;
 	enum optimizer optimizer;
 	uint64_t seed;
+	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
 	const char *algo, *data, *json, *save;
 };
 

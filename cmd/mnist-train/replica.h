@@ -1,8 +1,12 @@
 /*
  * replica.h - one device's copy of the model: its buffers, and the operations that use them.
  *
- * All buffers of a replica are one allocation. Batches lie one behind the other in the order of
- * use, so that a replayed graph finds the next one by adding a step to the address.
+ * All buffers of a replica are one allocation. What a batch wants lies one behind the other in the
+ * order of use, so that a replayed graph finds the next one by adding a step to the address:
+ * numbers of images, labels, losses.
+ *
+ * Kernels run on COMPUTE. The gradients' sums may run beside them on COMM, and events say when
+ * gradients are there and when sums are.
  */
 #ifndef MNIST_REPLICA_H
 #define MNIST_REPLICA_H
@@ -14,6 +18,7 @@
 struct shape {
 	const struct model *model;
 	uint64_t max_rows;    /* of any batch */
+	uint64_t held;	      /* training images on the device: all, or those of one epoch */
 	uint64_t train_items; /* images of one epoch on one device, at most */
 	uint64_t train_steps; /* batches of one epoch */
 	uint64_t test_items, test_steps;
@@ -27,7 +32,8 @@ struct replica {
 	uint64_t x;		      /* f32[max_rows, size[0]] */
 	uint64_t y[MODEL_MAX_SIZES];  /* f32[max_rows, size[l+1]], layer l's output */
 	uint64_t dy[MODEL_MAX_SIZES]; /* its gradient */
-	uint64_t images, labels;      /* u8[train_items, size[0]], u8[train_items] */
+	uint64_t images;	      /* u8[held, size[0]] */
+	uint64_t order, labels;	      /* u32[train_items] which images; u8[train_items] */
 	uint64_t test_images, test_labels;
 	uint64_t losses; /* f32[train_steps]: sums over the batch */
 	uint64_t right;	 /* u64[test_steps]: images told right */
@@ -47,10 +53,23 @@ struct batch {
 	bool moving;	/* next iteration: the next `rows` images, the next entry */
 };
 
-/* Append forward, loss and backward of a training batch; grads become grad_scale * the sum over the
- * rows. */
-void replica_train(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		   const struct shape *s, const struct batch *b, double grad_scale);
+enum { STREAM_COMPUTE, STREAM_COMM };
+
+/* Append forward and loss of a training batch; the last layer's output gets grad_scale times the
+ * gradient of the sum over the rows. */
+void replica_forward(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
+		     const struct shape *s, const struct batch *b, double grad_scale);
+
+/* Append a layer's part of backward, which begins with the last: gradients makes those of its
+ * parameters, propagate then hands on to the layer below, which must be there. */
+void replica_gradients(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
+		       const struct shape *s, const struct batch *b, unsigned layer);
+void replica_propagate(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
+		       const struct shape *s, const struct batch *b, unsigned layer);
+
+/* Append: stream `to` goes on when what is on stream `from` so far is done. Each number is used
+ * once in a list. */
+void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to);
 
 /* Append the optimizer's step. */
 void replica_update(struct gpusim_ops *o, uint32_t rank, const struct replica *r,

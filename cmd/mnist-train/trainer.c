@@ -10,8 +10,9 @@
 #include "replica.h"
 
 #define TEST_BATCH	  256
-#define SLICES_AN_EPOCH	  50	  /* steps of the progress bar */
-#define LAUNCH_TIMEOUT_MS 3600000 /* devices that are stuck are found out long before */
+#define SLICES_AN_EPOCH	  50	       /* steps of the progress bar */
+#define RESIDENT_MAX	  (1ull << 30) /* bytes of images on all devices of a cluster of our own */
+#define LAUNCH_TIMEOUT_MS 3600000      /* devices that are stuck are found out long before */
 
 struct trainer {
 	struct gpusim *g;
@@ -20,13 +21,16 @@ struct trainer {
 	struct shape shape;
 	struct gpusim_comm comm;
 	struct replica *replica;    /* by rank */
+	uint64_t *addrs;	    /* by rank, of one collective */
 	struct gpusim_times *times; /* by rank, of one launch */
 	uint64_t train, train_rest; /* graphs; 0: not needed */
 	uint64_t test, test_rest;
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t full_tests;	   /* whole test batches of every device */
 	uint32_t *order;
-	uint8_t *staging;
+	uint32_t *mine;	  /* of one device: which of its images, in the order of use */
+	uint8_t *labels;  /* theirs */
+	uint8_t *staging; /* and the images themselves, if they are not resident; else NULL */
 	float *losses;
 	uint64_t *right;
 };
@@ -48,7 +52,7 @@ share(uint64_t n, uint32_t rank, uint32_t nranks)
 }
 
 static struct shape
-make_shape(const struct options *o, const struct dataset *data, uint32_t n)
+make_shape(const struct options *o, const struct dataset *data, uint32_t n, bool resident)
 {
 	uint64_t global = (uint64_t)o->batch * n, items = data->train.nitems;
 	uint64_t steps = items / global, rest = items % global;
@@ -60,6 +64,7 @@ make_shape(const struct options *o, const struct dataset *data, uint32_t n)
 			  .optimizer = o->optimizer};
 
 	/* Every device tests the same number of whole batches, then what is left of its share. */
+	s.held = resident ? items : s.train_items;
 	s.test_steps = data->test.nitems / n / TEST_BATCH + 1;
 	return s;
 }
@@ -67,7 +72,8 @@ make_shape(const struct options *o, const struct dataset *data, uint32_t n)
 uint64_t
 trainer_bytes(const struct options *o, const struct dataset *data, uint32_t ndevices)
 {
-	struct shape s = make_shape(o, data, ndevices);
+	uint64_t images = (uint64_t)data->train.nitems * o->model.size[0];
+	struct shape s = make_shape(o, data, ndevices, images <= RESIDENT_MAX / ndevices);
 
 	return replica_bytes(&s);
 }
@@ -83,6 +89,23 @@ trainer_check(const struct options *o, const struct dataset *data, struct err *e
 			       " pixels, the model takes %" PRIu64,
 			       data->rows, data->cols, pixels, o->model.size[0]);
 	return dataset_check_labels(data, (uint32_t)o->model.size[o->model.nlayers], err);
+}
+
+/* Whether every device has all training images, or gets those of an epoch with their order. */
+static bool
+resident(const struct trainer *t)
+{
+	return t->shape.held == t->data->train.nitems;
+}
+
+static void
+give_back(struct trainer *t)
+{
+	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++) {
+		if (t->replica[r].base)
+			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
+		t->replica[r].base = 0;
+	}
 }
 
 /* Allocate and lay out every device's buffers; zero what must begin as zero. */
@@ -105,33 +128,62 @@ place_replicas(struct trainer *t, struct err *err)
 	return rc;
 }
 
+/* With all training images, or where there is no memory for them with those of an epoch. */
+static enum rc
+place(struct trainer *t, struct err *err)
+{
+	enum rc rc = place_replicas(t, err);
+
+	if (rc == RC_NOMEM && t->comm.nranks > 1) {
+		give_back(t);
+		t->shape = make_shape(t->o, t->data, t->comm.nranks, false);
+		rc = place_replicas(t, err);
+	}
+	if (rc == RC_OK && !resident(t) &&
+	    !(t->staging = alloc_zeroed(t->shape.train_items, t->shape.model->size[0])))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	return rc;
+}
+
 /* The weights go to rank 0, and from there to all. */
 static enum rc
 init_weights(struct trainer *t, struct err *err)
 {
 	const struct model *m = t->shape.model;
-	uint32_t n = t->comm.nranks;
 	float *params = alloc_zeroed(m->nparams, sizeof *params);
-	uint64_t *addrs = alloc_zeroed(n, sizeof *addrs);
 	struct gpusim_collective c = {.coll = GPUSIM_BROADCAST,
 				      .dtype = GPUSIM_F32,
 				      .nelem = m->nparams,
-				      .send = addrs,
-				      .recv = addrs};
-	enum rc rc = params && addrs ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+				      .send = t->addrs,
+				      .recv = t->addrs};
+	enum rc rc;
 
-	if (rc == RC_OK) {
-		model_init(m, t->o->seed, params);
-		for (uint32_t r = 0; r < n; r++)
-			addrs[r] = t->replica[r].params;
-		rc = check(gpusim_memcpy_h2d(t->g, t->replica[0].device, addrs[0], params,
-					     m->nparams * sizeof *params),
-			   err);
-	}
+	if (!params)
+		return err_set(err, RC_NOMEM, "out of memory");
+	model_init(m, t->o->seed, params);
+	for (uint32_t r = 0; r < t->comm.nranks; r++)
+		t->addrs[r] = t->replica[r].params;
+	rc = check(gpusim_memcpy_h2d(t->g, t->replica[0].device, t->addrs[0], params,
+				     m->nparams * sizeof *params),
+		   err);
 	if (rc == RC_OK)
 		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
-	free(addrs);
 	free(params);
+	return rc;
+}
+
+/* Once, if they are resident. */
+static enum rc
+upload_images(struct trainer *t, struct err *err)
+{
+	const struct dataset_part *train = &t->data->train;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; resident(t) && r < t->comm.nranks && rc == RC_OK; r++)
+		rc =
+		    check(gpusim_memcpy_h2d(t->g, t->replica[r].device, t->replica[r].images,
+					    train->images, train->nitems * t->shape.model->size[0]),
+			  err);
 	return rc;
 }
 
@@ -168,44 +220,88 @@ make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err 
 	return rc;
 }
 
-/* A training step: `rows` images of the global batch, moving or the rest at the end of an epoch. */
+/* What a rank has of a global batch: a whole part, moving, or of the rest at the end of an epoch.
+ */
+static struct batch
+train_batch(const struct trainer *t, bool moving, uint32_t rank)
+{
+	return (struct batch){.first = moving ? 0 : t->full_steps * t->o->batch,
+			      .rows = moving ? t->o->batch : share(t->rest, rank, t->comm.nranks),
+			      .step = moving ? 0 : t->full_steps,
+			      .moving = moving};
+}
+
+/*
+ * Sum a bucket's gradients over the ranks. All sums of a list are on one stream, and so in one
+ * order on every device: behind backward, or beside it when there are several buckets.
+ */
+static void
+reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct model_bucket *bucket,
+	      unsigned number, uint32_t stream)
+{
+	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_F32,
+				      .op = GPUSIM_SUM,
+				      .algo = t->o->algo,
+				      .nelem = bucket->count,
+				      .send = t->addrs,
+				      .recv = t->addrs,
+				      .stream = stream};
+
+	for (uint32_t r = 0; r < t->comm.nranks; r++) {
+		t->addrs[r] = t->replica[r].grads + bucket->first * sizeof(float);
+		if (stream != STREAM_COMPUTE)
+			replica_join(o, r, number, STREAM_COMPUTE, stream);
+	}
+	gpusim_ops_collective(o, &c);
+}
+
+/* Append backward with the sums of the gradients. */
+static void
+backward(struct trainer *t, struct gpusim_ops *o, bool moving)
+{
+	struct model_bucket bucket[MODEL_MAX_SIZES];
+	unsigned n = model_buckets(t->shape.model, t->o->bucket_bytes, bucket), b = 0;
+	uint32_t stream = n > 1 ? STREAM_COMM : STREAM_COMPUTE;
+
+	for (unsigned l = t->shape.model->nlayers; l-- > 0;) {
+		for (uint32_t r = 0; r < t->comm.nranks; r++) {
+			struct batch of_rank = train_batch(t, moving, r);
+
+			replica_gradients(o, r, &t->replica[r], &t->shape, &of_rank, l);
+		}
+		if (bucket[b].layer == l) {
+			reduce_bucket(t, o, &bucket[b], b, stream);
+			b++;
+		}
+		for (uint32_t r = 0; l > 0 && r < t->comm.nranks; r++) {
+			struct batch of_rank = train_batch(t, moving, r);
+
+			replica_propagate(o, r, &t->replica[r], &t->shape, &of_rank, l);
+		}
+	}
+	for (uint32_t r = 0; stream != STREAM_COMPUTE && r < t->comm.nranks; r++)
+		replica_join(o, r, n, stream, STREAM_COMPUTE);
+}
+
+/* A training step: a whole global batch, moving, or the rest at the end of an epoch. */
 static enum rc
 record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
 {
 	uint32_t n = t->comm.nranks;
 	uint64_t global = moving ? (uint64_t)t->o->batch * n : t->rest;
 	struct gpusim_ops *o = gpusim_ops_new(n);
-	uint64_t *grads = alloc_zeroed(n, sizeof *grads);
-	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
-				      .dtype = GPUSIM_F32,
-				      .op = GPUSIM_AVG,
-				      .algo = t->o->algo,
-				      .nelem = t->shape.model->nparams,
-				      .send = grads,
-				      .recv = grads};
-	enum rc rc;
 
-	if (!grads) {
-		gpusim_ops_free(o);
-		return err_set(err, RC_NOMEM, "out of memory");
-	}
 	for (uint32_t r = 0; r < n; r++) {
-		struct batch b = {.first = moving ? 0 : t->full_steps * t->o->batch,
-				  .rows = moving ? t->o->batch : share(t->rest, r, n),
-				  .step = moving ? 0 : t->full_steps,
-				  .moving = moving};
+		struct batch b = train_batch(t, moving, r);
 
-		grads[r] = t->replica[r].grads;
-		/* The average over n devices of n/global times their sums is the mean over the
-		 * batch. */
-		replica_train(o, r, &t->replica[r], &t->shape, &b, (double)n / (double)global);
+		/* The sum over the devices is the mean over the batch. */
+		replica_forward(o, r, &t->replica[r], &t->shape, &b, 1 / (double)global);
 	}
-	gpusim_ops_collective(o, &c);
+	backward(t, o, moving);
 	for (uint32_t r = 0; r < n; r++)
 		replica_update(o, r, &t->replica[r], &t->shape, t->o);
-	rc = make_graph(t, o, graph, err);
-	free(grads);
-	return rc;
+	return make_graph(t, o, graph, err);
 }
 
 static enum rc
@@ -249,12 +345,15 @@ alloc_host(struct trainer *t)
 	const struct shape *s = &t->shape;
 
 	t->replica = alloc_zeroed(t->comm.nranks, sizeof *t->replica);
+	t->addrs = alloc_zeroed(t->comm.nranks, sizeof *t->addrs);
 	t->times = alloc_zeroed(t->comm.nranks, sizeof *t->times);
 	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
-	t->staging = alloc_zeroed(s->train_items, s->model->size[0] + 1);
+	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
+	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
 	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
 	t->right = alloc_zeroed(s->test_steps, sizeof *t->right);
-	return t->replica && t->times && t->order && t->staging && t->losses && t->right;
+	return t->replica && t->addrs && t->times && t->order && t->mine && t->labels &&
+	       t->losses && t->right;
 }
 
 enum rc
@@ -269,7 +368,7 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	t->g = g;
 	t->o = o;
 	t->data = data;
-	t->shape = make_shape(o, data, ndevices);
+	t->shape = make_shape(o, data, ndevices, true);
 	t->full_steps = data->train.nitems / ((uint64_t)o->batch * ndevices);
 	t->rest = data->train.nitems % ((uint64_t)o->batch * ndevices);
 	t->full_tests = data->test.nitems / ndevices / TEST_BATCH;
@@ -278,9 +377,11 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	if (rc == RC_OK && !alloc_host(t))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = place_replicas(t, err);
+		rc = place(t, err);
 	if (rc == RC_OK)
 		rc = init_weights(t, err);
+	if (rc == RC_OK)
+		rc = upload_images(t, err);
 	if (rc == RC_OK)
 		rc = upload_tests(t, err);
 	if (rc == RC_OK)
@@ -298,31 +399,28 @@ trainer_free(struct trainer *t)
 	if (!t)
 		return;
 	/* What cannot be given back now goes with the lease. */
-	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
-		if (t->replica[r].base)
-			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
+	give_back(t);
 	if (t->comm.id)
 		gpusim_comm_destroy(t->g, t->comm.id);
 	gpusim_comm_fini(&t->comm);
 	free(t->replica);
+	free(t->addrs);
 	free(t->times);
 	free(t->order);
+	free(t->mine);
+	free(t->labels);
 	free(t->staging);
 	free(t->losses);
 	free(t->right);
 	free(t);
 }
 
-/* The images and labels of one device's part of every batch, in the order of use. */
-static enum rc
-feed_device(struct trainer *t, uint32_t rank, struct err *err)
+/* Which images one device uses, batch after batch, and their labels. Returns how many. */
+static uint64_t
+deal(struct trainer *t, uint32_t rank)
 {
-	const struct dataset_part *train = &t->data->train;
 	uint32_t n = t->comm.nranks, batch = t->o->batch;
-	uint64_t pixels = t->shape.model->size[0], k = 0;
-	uint8_t *labels = t->staging + t->shape.train_items * pixels;
-	const struct replica *r = &t->replica[rank];
-	enum rc rc;
+	uint64_t k = 0;
 
 	for (uint64_t s = 0; s < t->shape.train_steps; s++) {
 		uint64_t first = s * batch * n;
@@ -331,15 +429,41 @@ feed_device(struct trainer *t, uint32_t rank, struct err *err)
 		if (s == t->full_steps)
 			dataset_share((uint32_t)t->rest, rank, n, &begin, &end);
 		for (uint32_t i = begin; i < end; i++, k++) {
-			uint32_t item = t->order[first + i];
-
-			memcpy(t->staging + k * pixels, train->images + item * pixels, pixels);
-			labels[k] = train->labels[item];
+			t->mine[k] = t->order[first + i];
+			t->labels[k] = t->data->train.labels[t->mine[k]];
 		}
 	}
-	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->images, t->staging, k * pixels), err);
+	return k;
+}
+
+/* The images in the order of use, for a device that has not all of them; then that is their order.
+ */
+static enum rc
+feed_images(struct trainer *t, const struct replica *r, uint64_t n, struct err *err)
+{
+	uint64_t pixels = t->shape.model->size[0];
+
+	for (uint64_t k = 0; k < n; k++) {
+		memcpy(t->staging + k * pixels, t->data->train.images + t->mine[k] * pixels,
+		       pixels);
+		t->mine[k] = (uint32_t)k;
+	}
+	return check(gpusim_memcpy_h2d(t->g, r->device, r->images, t->staging, n * pixels), err);
+}
+
+static enum rc
+feed_device(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct replica *r = &t->replica[rank];
+	uint64_t n = deal(t, rank);
+	enum rc rc = resident(t) ? RC_OK : feed_images(t, r, n, err);
+
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, labels, k), err);
+		rc = check(
+		    gpusim_memcpy_h2d(t->g, r->device, r->order, t->mine, n * sizeof *t->mine),
+		    err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, t->labels, n), err);
 	return rc;
 }
 

@@ -1,9 +1,72 @@
 #include "dev/blas.h"
 
 #include <cblas.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* OpenBLAS's own bound: products with m n k up to it go to kernels that do not pack. */
+#define SMALL_PRODUCT 1000000
 
 void
 blas_set_threads(unsigned n)
 {
 	openblas_set_num_threads((int)n);
+}
+
+const char *
+blas_better_core(void)
+{
+#ifdef __x86_64__
+	static const char *const fallbacks[] = {"Prescott", "Core2", "Penryn", "Dunnington",
+						"Generic"};
+	const char *core = openblas_get_corename();
+	bool fallen = false;
+
+	for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++)
+		fallen |= strcmp(core, fallbacks[i]) == 0;
+	__builtin_cpu_init();
+	if (!fallen || !__builtin_cpu_supports("fma"))
+		return NULL;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+	    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+		return "SkylakeX";
+	return __builtin_cpu_supports("avx2") ? "Haswell" : NULL;
+#else
+	return NULL;
+#endif
+}
+
+/* Whether single precision has small kernels with 512-bit vectors. */
+static bool
+has_small_kernels(void)
+{
+	static const char *const cores[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+	const char *core = openblas_get_corename();
+
+	for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
+		if (strcmp(core, cores[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A large product packs both matrices first, which pays when each element is used often. For the
+ * few rows of a batch it takes a quarter of the time, and the small kernels, which read the
+ * matrices in place, are as fast as the processor. How wide a strip they like was measured: rows of
+ * b that lie in memory as columns of the product cost them more, and must be whole vectors.
+ */
+size_t
+blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
+{
+	static const size_t wide[] = {64, 32};
+
+	if (m > SMALL_PRODUCT || k > SMALL_PRODUCT || n > SMALL_PRODUCT ||
+	    m * k > SMALL_PRODUCT / 16 || m * k * n <= SMALL_PRODUCT || !has_small_kernels())
+		return n;
+	if (tb)
+		return !ta && m <= 64 && m % 16 == 0 && k % 16 == 0 ? 16 : n;
+	for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+		if (m * k <= SMALL_PRODUCT / wide[i])
+			return wide[i];
+	return n;
 }

@@ -1,9 +1,26 @@
 /*
- * blas.h - how many threads gemm may use. The default of OpenBLAS is all cores, in every device.
+ * blas.h - OpenBLAS as a device wants it.
  */
 #ifndef DEV_BLAS_H
 #define DEV_BLAS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How many threads gemm may use. The default of OpenBLAS is all cores, in every device. */
 void blas_set_threads(unsigned n);
+
+/*
+ * OpenBLAS chooses its kernels by the processor's model when it is loaded, and takes the oldest for
+ * a model that is newer than itself: gemm is then four times as slow. Returns the
+ * OPENBLAS_CORETYPE to load it with instead, NULL when its choice is as good as the processor.
+ */
+const char *blas_better_core(void);
+
+/*
+ * How many columns of c [m,n] = op(a) [m,k] op(b) [k,n] to ask for at a time in f32: n, or fewer
+ * where several small products take less time than a large one.
+ */
+size_t blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k);
 
 #endif

@@ -7,18 +7,58 @@
 #include <limits.h>
 #include <string.h>
 
+#include "dev/blas.h"
+
 enum { M, N, K, A, B, C, ALPHA, BETA, TA, TB, DTYPE };
 
-/* c *= beta, all that is left of a product with k = 0. */
+/* c = beta c, all that is left of a product with k = 0. A zero beta does not read c. */
 static void
 scale_matrix(void *c, size_t n, size_t size, double beta)
 {
 	size_t i;
 
-	for (i = 0; i < n; i++)
+	if (beta == 0)
+		memset(c, 0, n * size);
+	for (i = 0; beta != 0 && i < n; i++)
 		kern_put(c, i, size,
 			 size == sizeof(float) ? (float)beta * kern_get(c, i, size)
 					       : beta * kern_get(c, i, size));
+}
+
+/* Products of a row or a column may become those of a vector, which in some versions of OpenBLAS
+ * multiply c by a zero beta and keep its NaNs. */
+static void
+clear_vector(const union kernel_value *v, void *c, size_t size)
+{
+	if (v[BETA].f == 0 && (v[M].u == 1 || v[N].u == 1))
+		memset(c, 0, v[M].u * v[N].u * size);
+}
+
+static void
+multiply_float(const union kernel_value *v, const float *a, const float *b, float *c)
+{
+	bool ta = v[TA].u, tb = v[TB].u;
+	size_t m = v[M].u, n = v[N].u, k = v[K].u, strip = blas_strip(ta, tb, m, n, k), at, count;
+
+	clear_vector(v, c, sizeof *c);
+	for (at = 0; at < n; at += count) {
+		count = n - at < strip ? n - at : strip;
+		cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+			    tb ? CblasTrans : CblasNoTrans, (int)m, (int)count, (int)k,
+			    (float)v[ALPHA].f, a, (int)(ta ? m : k), b + (tb ? at * k : at),
+			    (int)(tb ? k : n), (float)v[BETA].f, c + at, (int)n);
+	}
+}
+
+static void
+multiply_double(const union kernel_value *v, const double *a, const double *b, double *c)
+{
+	bool ta = v[TA].u, tb = v[TB].u;
+	int m = (int)v[M].u, n = (int)v[N].u, k = (int)v[K].u;
+
+	clear_vector(v, c, sizeof *c);
+	cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+		    m, n, k, v[ALPHA].f, a, ta ? m : k, b, tb ? k : n, v[BETA].f, c, n);
 }
 
 static enum rc
@@ -27,10 +67,7 @@ gemm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 	struct kern_call call = {.k = &kernel_gemm, .mem = mem, .v = v, .err = err};
 	uint64_t m = v[M].u, n = v[N].u, k = v[K].u;
 	size_t size = kern_float(&call, DTYPE);
-	CBLAS_TRANSPOSE ta = v[TA].u ? CblasTrans : CblasNoTrans;
-	CBLAS_TRANSPOSE tb = v[TB].u ? CblasTrans : CblasNoTrans;
 	void *a, *b, *c;
-	int lda, ldb;
 
 	if (m > INT_MAX || n > INT_MAX || k > INT_MAX)
 		kern_fail(&call, RC_INVAL, "m, n and k are at most %d", INT_MAX);
@@ -42,21 +79,12 @@ gemm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 	if (call.rc != RC_OK || m == 0 || n == 0)
 		return call.rc;
 
-	/* Some versions of OpenBLAS multiply c by a zero beta, and keep its NaNs. */
-	if (v[BETA].f == 0)
-		memset(c, 0, m * n * size);
-	if (k == 0) {
+	if (k == 0)
 		scale_matrix(c, m * n, size, v[BETA].f);
-		return RC_OK;
-	}
-	lda = (int)(v[TA].u ? m : k);
-	ldb = (int)(v[TB].u ? k : n);
-	if (size == sizeof(float))
-		cblas_sgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, (float)v[ALPHA].f, a,
-			    lda, b, ldb, (float)v[BETA].f, c, (int)n);
+	else if (size == sizeof(float))
+		multiply_float(v, a, b, c);
 	else
-		cblas_dgemm(CblasRowMajor, ta, tb, (int)m, (int)n, (int)k, v[ALPHA].f, a, lda, b,
-			    ldb, v[BETA].f, c, (int)n);
+		multiply_double(v, a, b, c);
 	return RC_OK;
 }
 

@@ -15,8 +15,9 @@
 #include "mem/dtype.h"
 
 extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather, kernel_axpy,
-    kernel_scale, kernel_gemm, kernel_bias_add, kernel_bias_grad, kernel_relu, kernel_relu_grad,
-    kernel_softmax_xent, kernel_argmax, kernel_accuracy, kernel_sgd, kernel_adam;
+    kernel_scale, kernel_gemm, kernel_bias_add, kernel_bias_relu, kernel_bias_grad,
+    kernel_bias_relu_grad, kernel_relu, kernel_relu_grad, kernel_softmax_xent, kernel_argmax,
+    kernel_accuracy, kernel_sgd, kernel_adam;
 
 /* One run of a kernel; the caller sets the first four. */
 struct kern_call {
@@ -51,6 +52,20 @@ enum rc kern_fail(struct kern_call *c, enum rc rc, const char *fmt, ...)
 
 /* n doubles to elements of type t, rounded to nearest even. Integers saturate and NaN becomes 0. */
 void kern_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n);
+
+/* A conversion between two types, made ready once and used on as many vectors as one likes. */
+struct kern_cast {
+	enum gpusim_dtype to, from;
+	double scale;
+	bool parts;   /* u8 to f32, and the scale in two parts rounds as the whole one does */
+	float hi, lo; /* then those */
+};
+
+void kern_cast_init(struct kern_cast *c, enum gpusim_dtype to, enum gpusim_dtype from,
+		    double scale);
+
+/* dst[i] = scale src[i], as the kernel cast says; the vectors do not overlap. */
+void kern_cast(const struct kern_cast *c, void *dst, const void *src, size_t n);
 
 /* Element i of a vector of float (size 4) or double (size 8). */
 static inline double

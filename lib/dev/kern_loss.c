@@ -5,6 +5,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
+
+#include "mem/clones.h"
+
+#define BLOCK 256
+
+/* Into the clones, or it is compiled for the plain processor. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Volatile: somebody may write the labels meanwhile, and what was checked must be what is used. */
 typedef const volatile uint8_t label;
@@ -40,35 +48,76 @@ enum {
 };
 
 /*
+ * e^x for x <= 0, within an ulp or so; 0 below -708, where results become subnormal. A function
+ * that the vectoriser can have as often as it likes.
+ *
+ * x = k ln 2 + r with |r| <= ln 2 / 2: e^r by its series, times 2^k put together from its bits.
+ */
+static ALWAYS_INLINE double
+exp_negative(double x)
+{
+	static const double coefficient[] = {1 / 6227020800.,
+					     1 / 479001600.,
+					     1 / 39916800.,
+					     1 / 3628800.,
+					     1 / 362880.,
+					     1 / 40320.,
+					     1 / 5040.,
+					     1 / 720.,
+					     1 / 120.,
+					     1 / 24.,
+					     1 / 6.,
+					     1 / 2.,
+					     1.,
+					     1.};
+	const double shift = 0x1.8p52; /* beyond it a double has no fraction */
+	double k = x * 0x1.71547652b82fep0 + shift, r, e = 0, power;
+	uint64_t bits;
+
+	memcpy(&bits, &k, sizeof bits);
+	bits = (bits + 1023) << 52;
+	memcpy(&power, &bits, sizeof power);
+	k -= shift;
+	r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+	for (size_t i = 0; i < sizeof coefficient / sizeof coefficient[0]; i++)
+		e = e * r + coefficient[i];
+	return x < -708 ? 0 : e * power;
+}
+
+/*
  * The loss of one row; grad (or NULL) may be the logits. `l` < classes.
  *
  * Shifted by the largest logit, every exponential is at most 1 and one of them is 1.
  */
-static inline double
+static ALWAYS_INLINE double
 xent_row(void *grad, const void *logits, size_t classes, size_t size, unsigned l, double grad_scale)
 {
-	double top = kern_get(logits, 0, size), right = kern_get(logits, l, size), sum = 0, e;
-	size_t i;
+	double top = kern_get(logits, 0, size), right = kern_get(logits, l, size), sum = 0;
+	double e[BLOCK], factor;
+	size_t at, i, n;
 
 	for (i = 1; i < classes; i++)
 		top = kern_get(logits, i, size) > top ? kern_get(logits, i, size) : top;
-	for (i = 0; i < classes; i++) {
-		e = exp(kern_get(logits, i, size) - top);
-		sum += e;
-		if (grad != NULL)
-			kern_put(grad, i, size, e);
+	for (at = 0; at < classes; at += n) {
+		n = classes - at < BLOCK ? classes - at : BLOCK;
+		for (i = 0; i < n; i++)
+			e[i] = exp_negative(kern_get(logits, at + i, size) - top);
+		for (i = 0; i < n; i++)
+			sum += e[i];
+		for (i = 0; grad != NULL && i < n; i++)
+			kern_put(grad, at + i, size, e[i]);
 	}
 	if (grad != NULL) {
-		for (i = 0; i < classes; i++) {
-			e = kern_get(grad, i, size) / sum;
-			kern_put(grad, i, size, grad_scale * (i == l ? e - 1 : e));
-		}
+		factor = grad_scale / sum;
+		for (i = 0; i < classes; i++)
+			kern_put(grad, i, size, kern_get(grad, i, size) * factor);
+		kern_put(grad, l, size, grad_scale * (exp_negative(right - top) / sum - 1));
 	}
 	return log(sum) - (right - top);
 }
 
 /* Sum of the losses in *sum. False: a label has changed since it was checked. */
-static inline bool
+static ALWAYS_INLINE bool
 xent_rows(unsigned char *grad, const unsigned char *logits, label *labels, size_t rows,
 	  size_t classes, size_t size, double grad_scale, double *sum)
 {
@@ -84,6 +133,17 @@ xent_rows(unsigned char *grad, const unsigned char *logits, label *labels, size_
 	}
 	return true;
 }
+
+#define XENT_ROWS(type)                                                                         \
+	HOT_CLONES static bool xent_rows_##type(type *grad, const type *logits, label *labels,  \
+						size_t rows, size_t classes, double grad_scale, \
+						double *sum)                                    \
+	{                                                                                       \
+		return xent_rows((unsigned char *)grad, (const unsigned char *)logits, labels,  \
+				 rows, classes, sizeof(type), grad_scale, sum);                 \
+	}
+XENT_ROWS(float)
+XENT_ROWS(double)
 
 static enum rc
 softmax_xent_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
@@ -109,13 +169,10 @@ softmax_xent_run(const struct devmem *mem, const union kernel_value *v, struct e
 		return call.rc;
 	if (isnan(grad_scale))
 		grad_scale = scale;
-	/* Two calls with a constant size: the compiler makes a loop for each type. */
 	if (size == sizeof(float))
-		steady =
-		    xent_rows(grad, logits, labels, rows, classes, sizeof(float), grad_scale, &sum);
+		steady = xent_rows_float(grad, logits, labels, rows, classes, grad_scale, &sum);
 	else
-		steady = xent_rows(grad, logits, labels, rows, classes, sizeof(double), grad_scale,
-				   &sum);
+		steady = xent_rows_double(grad, logits, labels, rows, classes, grad_scale, &sum);
 	if (!steady)
 		return kern_fail(&call, RC_BADDATA, "labels have changed meanwhile");
 	kern_put(loss, 0, size, scale * sum);

@@ -64,6 +64,67 @@ const struct kernel kernel_bias_add = {
     .run = bias_add_run,
 };
 
+/* ---- bias_relu */
+
+enum { BRELU_X, BRELU_BIAS, BRELU_ROWS, BRELU_COLS, BRELU_DTYPE };
+
+/* NaN, which is not <= 0, stays. */
+#define BIAS_RELU_LOOP(type)                                                            \
+	HOT_CLONES static void bias_relu_##type(type *x, const type *bias, size_t rows, \
+						size_t cols)                            \
+	{                                                                               \
+		size_t i;                                                               \
+		type y;                                                                 \
+                                                                                        \
+		for (; rows > 0; rows--, x += cols) {                                   \
+			HOT_LOOP                                                        \
+			for (i = 0; i < cols; i++) {                                    \
+				y = x[i] + bias[i];                                     \
+				x[i] = y <= 0 ? 0 : y;                                  \
+			}                                                               \
+		}                                                                       \
+	}
+BIAS_RELU_LOOP(float)
+BIAS_RELU_LOOP(double)
+
+static enum rc
+bias_relu_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_bias_relu, .mem = mem, .v = v, .err = err};
+	uint64_t rows = v[BRELU_ROWS].u, cols = v[BRELU_COLS].u;
+	size_t size = kern_float(&call, BRELU_DTYPE);
+	void *x = kern_at(&call, BRELU_X, rows, cols, size);
+	const void *bias = kern_at(&call, BRELU_BIAS, cols, 1, size);
+
+	kern_apart(&call, BRELU_X, BRELU_BIAS);
+	if (call.rc != RC_OK || cols == 0)
+		return call.rc;
+	if (size == sizeof(float))
+		bias_relu_float(x, bias, rows, cols);
+	else
+		bias_relu_double(x, bias, rows, cols);
+	return RC_OK;
+}
+
+/*
+ * bias_relu - x[r,c] = max(x[r,c] + bias[c], 0); NaN stays NaN. The areas do not overlap.
+ *
+ * bias_add and relu in one pass. Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_bias_relu = {
+    .name = "bias_relu",
+    .summary = "add a vector to each row, then rectify",
+    .params =
+	{
+	    [BRELU_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},
+	    [BRELU_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},
+	    [BRELU_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
+	    [BRELU_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
+	    [BRELU_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = bias_relu_run,
+};
+
 /* ---- bias_grad */
 
 enum { BGRAD_DB, BGRAD_DY, BGRAD_ROWS, BGRAD_COLS, BGRAD_DTYPE };
@@ -239,4 +300,85 @@ const struct kernel kernel_relu_grad = {
 	    [RGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = relu_grad_run,
+};
+
+/* ---- bias_relu_grad */
+
+enum { BRGRAD_DX, BRGRAD_DB, BRGRAD_DY, BRGRAD_Y, BRGRAD_ROWS, BRGRAD_COLS, BRGRAD_DTYPE };
+
+/* As bias_grad, each row while relu_grad has just written it. */
+#define BIAS_RELU_GRAD_LOOP(type)                                                             \
+	HOT_CLONES static void bias_relu_grad_##type(type *dx, type *db, const type *dy,      \
+						     const type *y, size_t rows, size_t cols) \
+	{                                                                                     \
+		size_t at, r, i, n, first;                                                    \
+		double sum[BLOCK];                                                            \
+		type d;                                                                       \
+                                                                                              \
+		for (at = 0; at < cols; at += n) {                                            \
+			n = cols - at < BLOCK ? cols - at : BLOCK;                            \
+			for (i = 0; i < n; i++)                                               \
+				sum[i] = 0;                                                   \
+			for (r = 0; r < rows; r++) {                                          \
+				first = r * cols + at;                                        \
+				HOT_LOOP                                                      \
+				for (i = 0; i < n; i++) {                                     \
+					d = dy[first + i];                                    \
+					dx[first + i] = y[first + i] > 0 ? d : 0;             \
+				}                                                             \
+				for (i = 0; i < n; i++)                                       \
+					sum[i] += (double)dx[first + i];                      \
+			}                                                                     \
+			for (i = 0; i < n; i++)                                               \
+				db[at + i] = (type)sum[i];                                    \
+		}                                                                             \
+	}
+BIAS_RELU_GRAD_LOOP(float)
+BIAS_RELU_GRAD_LOOP(double)
+
+static enum rc
+bias_relu_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_bias_relu_grad, .mem = mem, .v = v, .err = err};
+	uint64_t rows = v[BRGRAD_ROWS].u, cols = v[BRGRAD_COLS].u;
+	size_t size = kern_float(&call, BRGRAD_DTYPE);
+	void *dx = kern_at(&call, BRGRAD_DX, rows, cols, size);
+	void *db = kern_at(&call, BRGRAD_DB, cols, 1, size);
+	const void *dy = kern_at(&call, BRGRAD_DY, rows, cols, size);
+	const void *y = kern_at(&call, BRGRAD_Y, rows, cols, size);
+
+	kern_inplace(&call, BRGRAD_DX, BRGRAD_DY);
+	kern_inplace(&call, BRGRAD_DX, BRGRAD_Y);
+	kern_apart(&call, BRGRAD_DB, BRGRAD_DX);
+	kern_apart(&call, BRGRAD_DB, BRGRAD_DY);
+	kern_apart(&call, BRGRAD_DB, BRGRAD_Y);
+	if (call.rc != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		bias_relu_grad_float(dx, db, dy, y, rows, cols);
+	else
+		bias_relu_grad_double(dx, db, dy, y, rows, cols);
+	return RC_OK;
+}
+
+/*
+ * bias_relu_grad - dx[r,c] = dy[r,c] where y[r,c] > 0, else 0; db[c] = sum over r of dx[r,c],
+ * summed in double. dx may be dy or y; db overlaps nothing.
+ *
+ * relu_grad and bias_grad in one pass. Errors: RC_INVAL. Checked by: tests/unit/t_kern_nn.c
+ */
+const struct kernel kernel_bias_relu_grad = {
+    .name = "bias_relu_grad",
+    .summary = "gradients of bias_relu",
+    .params =
+	{
+	    [BRGRAD_DX] = {"dx", KP_ADDR, false, 0, "[rows,cols] out; may be dy or y"},
+	    [BRGRAD_DB] = {"db", KP_ADDR, false, 0, "[cols] out"},
+	    [BRGRAD_DY] = {"dy", KP_ADDR, false, 0, "[rows,cols] gradient of the output"},
+	    [BRGRAD_Y] = {"y", KP_ADDR, false, 0, "[rows,cols] bias_relu's output"},
+	    [BRGRAD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of dy"},
+	    [BRGRAD_COLS] = {"cols", KP_COUNT, false, 0, "columns of dy"},
+	    [BRGRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = bias_relu_grad_run,
 };

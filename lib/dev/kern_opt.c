@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "dev/kern_flush.h"
 #include "mem/clones.h"
 
 /* ---- sgd */
@@ -59,6 +60,7 @@ sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 	size_t size = kern_float(&call, SGD_DTYPE);
 	double lr = v[SGD_LR].f, mu = v[SGD_MOMENTUM].f, decay = v[SGD_DECAY].f;
 	bool nesterov = v[SGD_NESTEROV].u != 0;
+	flush_state before;
 	void *w = kern_at(&call, SGD_W, n, 1, size), *g = kern_at(&call, SGD_GRAD, n, 1, size);
 	void *velocity = NULL;
 
@@ -72,10 +74,12 @@ sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 	kern_apart(&call, SGD_W, SGD_GRAD);
 	if (call.rc != RC_OK)
 		return call.rc;
+	before = flush_begin();
 	if (size == sizeof(float))
 		sgd_float(w, g, velocity, n, (float)lr, (float)mu, (float)decay, nesterov);
 	else
 		sgd_double(w, g, velocity, n, lr, mu, decay, nesterov);
+	flush_end(before);
 	return RC_OK;
 }
 
@@ -84,7 +88,8 @@ sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
  *
  *	d = grad + weight_decay w; v = momentum v + d; w -= lr v (nesterov: lr (d + momentum v))
  *
- * v begins as zeros; with momentum 0 it is neither needed nor touched. No areas overlap.
+ * v begins as zeros; with momentum 0 it is neither needed nor touched. Subnormals count as 0. No
+ * areas overlap.
  * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/t_kern_opt.c
  */
 const struct kernel kernel_sgd = {
@@ -154,6 +159,7 @@ adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
 	size_t size = kern_float(&call, ADAM_DTYPE), i, j;
 	double lr = a[ADAM_LR].f, b1 = a[ADAM_BETA1].f, b2 = a[ADAM_BETA2].f, eps = a[ADAM_EPS].f;
 	double decay = a[ADAM_DECAY].f, keep = 1, l2 = 0, step, root;
+	flush_state before;
 	void *w, *g, *m, *v;
 
 	w = kern_at(&call, ADAM_W, n, 1, size);
@@ -177,11 +183,13 @@ adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
 		keep = 1 - lr * decay;
 	else
 		l2 = decay;
+	before = flush_begin();
 	if (size == sizeof(float))
 		adam_float(w, g, m, v, n, (float)step, (float)b1, (float)(1 - b1), (float)b2,
 			   (float)(1 - b2), (float)root, (float)eps, (float)keep, (float)l2);
 	else
 		adam_double(w, g, m, v, n, step, b1, 1 - b1, b2, 1 - b2, root, eps, keep, l2);
+	flush_end(before);
 	*t = now;
 	return RC_OK;
 }
@@ -190,9 +198,9 @@ adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
  * adam - one step of Adam, or of AdamW with `decoupled`.
  *
  * m, v and t begin as zeros. t counts the steps in device memory, so that a replayed graph needs no
- * new argument; each launch in a step wants a counter of its own. No areas overlap.
- * Errors: RC_INVAL. Source: Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101;
- * torch.optim.Adam and AdamW. Checked by: tests/unit/t_kern_opt.c
+ * new argument; each launch in a step wants a counter of its own. Subnormals count as 0. No areas
+ * overlap. Errors: RC_INVAL. Source: Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter,
+ * arXiv:1711.05101; torch.optim.Adam and AdamW. Checked by: tests/unit/t_kern_opt.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",

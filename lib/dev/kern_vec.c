@@ -120,16 +120,40 @@ const struct kernel kernel_copy = {
 
 /* ---- gather */
 
-enum { GATHER_DST, GATHER_SRC, GATHER_INDEX, GATHER_N, GATHER_ROWS, GATHER_COLS, GATHER_DTYPE };
+enum {
+	GATHER_DST,
+	GATHER_SRC,
+	GATHER_INDEX,
+	GATHER_N,
+	GATHER_ROWS,
+	GATHER_COLS,
+	GATHER_DTYPE,
+	GATHER_TO,
+	GATHER_SCALE,
+};
+
+#define AHEAD	    3	 /* rows: so long as memory takes to answer */
+#define AHEAD_BYTES 4096 /* of each; the processor sees by itself where a long row goes on */
+
+/* Rows lie anywhere, so that the processor does not guess which one is next. */
+static void
+fetch_row(const unsigned char *row, size_t nbytes)
+{
+	for (size_t at = 0; at < nbytes && at < AHEAD_BYTES; at += 64)
+		__builtin_prefetch(row + at, 0, 1);
+}
 
 static enum rc
 gather_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_gather, .mem = mem, .v = v, .err = err};
 	uint64_t n = v[GATHER_N].u, rows = v[GATHER_ROWS].u, cols = v[GATHER_COLS].u, i, row;
-	size_t size = kern_type(&call, GATHER_DTYPE), nbytes;
-	unsigned char *dst = kern_at(&call, GATHER_DST, n, cols, size);
+	bool cast = v[GATHER_TO].u != GPUSIM_NDTYPES;
+	unsigned to = cast ? GATHER_TO : GATHER_DTYPE;
+	size_t size = kern_type(&call, GATHER_DTYPE), to_size = kern_type(&call, to);
+	unsigned char *dst = kern_at(&call, GATHER_DST, n, cols, to_size);
 	const unsigned char *src = kern_at(&call, GATHER_SRC, rows, cols, size);
+	struct kern_cast c;
 	/* Volatile: somebody may write it meanwhile, so what was checked must be what is used. */
 	const volatile uint32_t *index = kern_at(&call, GATHER_INDEX, n, 1, sizeof *index);
 
@@ -143,32 +167,39 @@ gather_run(const struct devmem *mem, const union kernel_value *v, struct err *er
 	}
 	if (call.rc != RC_OK)
 		return call.rc;
-	nbytes = cols * size;
+	kern_cast_init(&c, (enum gpusim_dtype)v[to].u, (enum gpusim_dtype)v[GATHER_DTYPE].u,
+		       v[GATHER_SCALE].f);
 	for (i = 0; i < n; i++) {
+		if (i + AHEAD < n && (row = index[i + AHEAD]) < rows)
+			fetch_row(src + row * cols * size, cols * size);
 		if ((row = index[i]) >= rows)
 			return kern_fail(&call, RC_BADDATA, "index[%" PRIu64 "] has changed", i);
-		memcpy(dst + i * nbytes, src + row * nbytes, nbytes);
+		kern_cast(&c, dst + i * cols * to_size, src + row * cols * size, cols);
 	}
 	return RC_OK;
 }
 
 /*
- * gather - dst[i,:] = src[index[i],:]. dst overlaps neither src nor index.
+ * gather - dst[i,:] = scale src[index[i],:], in another type if one is named. dst overlaps neither
+ * src nor index.
  *
+ * Converts as cast does, while a row is at hand.
  * Errors: RC_INVAL; RC_BADDATA an index past the rows. Checked by: tests/unit/t_kern_vec.c
  */
 const struct kernel kernel_gather = {
     .name = "gather",
-    .summary = "pick rows of a matrix by index",
+    .summary = "pick rows of a matrix by index, and convert them",
     .params =
 	{
-	    [GATHER_DST] = {"dst", KP_ADDR, false, 0, "[n,cols] out"},
+	    [GATHER_DST] = {"dst", KP_ADDR, false, 0, "[n,cols] of type to, out"},
 	    [GATHER_SRC] = {"src", KP_ADDR, false, 0, "[rows,cols] in"},
 	    [GATHER_INDEX] = {"index", KP_ADDR, false, 0, "u32[n] which rows"},
 	    [GATHER_N] = {"n", KP_COUNT, false, 0, "rows to pick"},
 	    [GATHER_ROWS] = {"rows", KP_COUNT, false, 0, "rows of src"},
 	    [GATHER_COLS] = {"cols", KP_COUNT, false, 0, "elements in a row"},
 	    [GATHER_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "any type"},
+	    [GATHER_TO] = {"to", KP_DTYPE, true, GPUSIM_NDTYPES, "type of dst; not given: dtype"},
+	    [GATHER_SCALE] = {"scale", KP_REAL, true, 1, "factor, e.g. 1/255 for pixels"},
 	},
     .run = gather_run,
 };

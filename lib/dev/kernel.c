@@ -10,10 +10,11 @@
 
 /* The order is the order of the help. */
 static const struct kernel *const kernels[] = {
-    &kernel_fill,      &kernel_copy,	 &kernel_cast,	    &kernel_gather,
-    &kernel_axpy,      &kernel_scale,	 &kernel_gemm,	    &kernel_bias_add,
-    &kernel_bias_grad, &kernel_relu,	 &kernel_relu_grad, &kernel_softmax_xent,
-    &kernel_argmax,    &kernel_accuracy, &kernel_sgd,	    &kernel_adam,
+    &kernel_fill,      &kernel_copy,	     &kernel_cast,	     &kernel_gather,
+    &kernel_axpy,      &kernel_scale,	     &kernel_gemm,	     &kernel_bias_add,
+    &kernel_bias_relu, &kernel_bias_grad,    &kernel_bias_relu_grad, &kernel_relu,
+    &kernel_relu_grad, &kernel_softmax_xent, &kernel_argmax,	     &kernel_accuracy,
+    &kernel_sgd,       &kernel_adam,
 };
 
 const struct kernel *

@@ -29,7 +29,9 @@ enum kernel_param_kind {
 struct kernel_param {
 	const char *name;
 	enum kernel_param_kind kind;
-	bool optional; /* then `dflt` holds when it is not given (0 for an address: absent) */
+	/* Then `dflt` holds when it is not given: 0 for an address, GPUSIM_NDTYPES for a type are
+	 * no such. */
+	bool optional;
 	double dflt;
 	const char *help; /* a few words: shape and unit */
 };

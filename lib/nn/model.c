@@ -61,6 +61,23 @@ model_init(const struct model *m, uint64_t seed, float *params)
 	}
 }
 
+unsigned
+model_buckets(const struct model *m, uint64_t nbytes, struct model_bucket out[MODEL_MAX_SIZES])
+{
+	uint64_t end = m->nparams;
+	unsigned n = 0;
+
+	for (unsigned l = m->nlayers; l-- > 0;) {
+		uint64_t count = end - m->weight[l];
+
+		if (l > 0 && (nbytes == 0 || count * sizeof(float) < nbytes))
+			continue;
+		out[n++] = (struct model_bucket){l, m->weight[l], count};
+		end = m->weight[l];
+	}
+	return n;
+}
+
 void
 model_arrays(const struct model *m, const float *params, struct npz_array out[2 * MODEL_MAX_SIZES])
 {

@@ -33,6 +33,21 @@ enum rc model_parse(const char *text, struct model *out, struct err *err);
  */
 void model_init(const struct model *m, uint64_t seed, float *params);
 
+/* A range of parameters whose gradients are reduced together: layers `layer` .. the one below the
+ * bucket before. */
+struct model_bucket {
+	unsigned layer; /* its lowest; when that layer's gradients are there, all are */
+	uint64_t first, count;
+};
+
+/*
+ * model_buckets - cut the parameters into buckets of whole layers, in the order in which backward
+ * makes their gradients: from the last layer down. A bucket is full with nbytes bytes of f32; 0 is
+ * one bucket of everything. Returns how many, nlayers at most.
+ */
+unsigned model_buckets(const struct model *m, uint64_t nbytes,
+		       struct model_bucket out[MODEL_MAX_SIZES]);
+
 /* The arrays "fc1.weight", "fc1.bias" ... that point into params: 2 * nlayers of them. */
 void model_arrays(const struct model *m, const float *params,
 		  struct npz_array out[2 * MODEL_MAX_SIZES]);

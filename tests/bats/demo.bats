@@ -61,6 +61,39 @@ refused() {
 	assert_all_gone
 }
 
+@test "--bucket-bytes: gradients summed during backward, in buckets, are the same sums" {
+	deep=(--data data --epochs 2 --layers "784,64,48,32,10")
+	for size in 0 1 10000 1G; do
+		bounded mnist-train "${deep[@]}" --devices 2 --bucket-bytes $size --json two.$size >/dev/null
+		assert_equal "$(losses two.$size)" "$(losses two.0)"
+		bounded mnist-train "${deep[@]}" --devices 3 --algo naive --bucket-bytes $size \
+			--json three.$size >/dev/null
+		assert_equal "$(losses three.$size)" "$(losses three.0)"
+	done
+	assert_equal "$(losses two.0 | wc -l)" 2
+	bounded mnist-train "${deep[@]}" --devices 3 --bucket-bytes 1 --optimizer adam --json ring.1 >/dev/null
+	bounded mnist-train "${deep[@]}" --devices 3 --optimizer adam --json ring.0 >/dev/null
+	paste -d ' ' <(losses ring.0) <(losses ring.1) | while read -r one other; do
+		close_to "$one" "$other" 1e-4
+	done
+	run bounded mnist-train --data data --devices 1 --bucket-bytes lots
+	assert_status 2
+	assert_match '^mnist-train: --bucket-bytes: .*lots'
+	assert_all_gone
+}
+
+@test "devices without memory for all images get those of each epoch; the losses are the same" {
+	bounded mnist-train --data data --devices 3 --epochs 2 --layers 784,10 --json all >/dev/null
+	for mem in 1400K 1200K; do # all take 1362K, those of an epoch 1096K
+		bounded gpuctl run -n 3 --mem $mem -- mnist-train --data data --epochs 2 --layers 784,10 \
+			--json few >/dev/null
+		assert_equal "$(losses few)" "$(losses all)"
+	done
+	run bounded gpuctl run -n 3 --mem 1M -- mnist-train --data data --epochs 1 --layers 784,10
+	assert_status 1
+	assert_match '^mnist-train: .*no room'
+}
+
 @test "--json: one valid object an epoch, with every field in its range" {
 	bounded mnist-train --data data --devices 2 --batch 32 --epochs 2 --json out >/dev/null
 	perl -MJSON::PP -ne '

@@ -367,3 +367,41 @@ END
 	wait_until 10 gone "$daemon"
 	assert_file seen/gpudev0.end
 }
+
+# cpus_of [run options] - the CPUs each device may use, a line each, in order of devices
+cpus_of() {
+	gpurun "$@" -- sh -c 'gpuctl devices | awk "NR > 1 { print \$(NF - 1) }" | while read -r pid; do
+		sed -n "s/^Cpus_allowed_list:\s*//p" /proc/$pid/status; done'
+}
+
+@test "--pin auto: a CPU for each device where there are enough; else, and with none, the caller's" {
+	all=$(taskset -pc $$ | sed 's/.*: //')
+	cpus=$(awk -v l="$all" 'BEGIN { n = split(l, r, ","); for (i = 1; i <= n; i++) {
+		split(r[i] "-" r[i], e, "-"); for (c = e[1]; c <= e[2]; c++) print c } }' | head -2)
+	[[ $(wc -l <<<"$cpus") == 2 ]] || skip 'one CPU'
+	pair=$(paste -sd, <<<"$cpus") first=$(head -1 <<<"$cpus")
+	taskset -pc "$pair" $BASHPID >/dev/null
+	both=$(sed -n 's/^Cpus_allowed_list:\s*//p' /proc/self/status)
+	assert_equal "$(cpus_of -n 2 --pin auto)" "$cpus"
+	assert_equal "$(cpus_of -n 1 --pin auto)" "$first"
+	assert_equal "$(cpus_of -n 2 --pin none)" "$both"$'\n'"$both"
+	assert_equal "$(cpus_of -n 1)" "$both"
+	assert_equal "$(cpus_of -n 2 --pin auto --threads 2)" "$both"$'\n'"$both"
+	assert_equal "$(cpus_of -n 3 --pin auto)" "$both"$'\n'"$both"$'\n'"$both"
+	background gpudev -m 1M --listen "ipc://$T/dev" --pin "$first" -N 4 4>ready
+	wait_until 10 test -s ready
+	assert_equal "$(sed -n 's/^Cpus_allowed_list:\s*//p' "/proc/$PID/status")" "$first"
+	kill "$PID"
+	wait_until 5 gone "$PID"
+	run --separate-stderr bounded gpudev -m 1M --pin 1023 -N 1 </dev/null
+	assert_status 1
+	[[ $stderr == 'gpudev: cannot pin to CPU 1023: '* ]] || fail "$stderr"
+	for bad in x -1 1024 ''; do
+		run --separate-stderr bounded gpudev -m 1M --pin "$bad" -N 1 </dev/null
+		assert_status 2
+		[[ $stderr == 'gpudev: --pin: '* ]] || fail "$stderr"
+	done
+	run --separate-stderr gpurun -n 1 --pin 0 -- true
+	assert_status 2
+	[[ $stderr == "gpuctl: run: --pin: '0' is neither auto nor none" ]] || fail "$stderr"
+}

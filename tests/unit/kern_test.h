@@ -17,7 +17,9 @@
 
 #include "tap.h"
 
+#ifndef KT_NBYTES
 #define KT_NBYTES 65536u
+#endif
 
 static struct devmem *kt_mem;
 static struct err kt_err;

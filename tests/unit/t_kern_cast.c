@@ -188,6 +188,40 @@ pair(enum gpusim_dtype from, enum gpusim_dtype to, uint64_t src, uint64_t dst)
 	return true;
 }
 
+/* Bytes to f32 have a way of their own: one rounding of the product in double, whatever the scale.
+ */
+static bool
+bytes(uint64_t src, uint64_t dst)
+{
+	static const double scales[] = {
+	    1,	   1.0 / 255, 1.0 / 256, 0.1, 1.0 / 3,	   -1.0 / 7,	 1e-40,
+	    1e-46, 3e38,      1e300,	 0.0, 1 + 0x1p-30, 0x1.000001p0, (double)INFINITY};
+	size_t s, i, at;
+	bool good = true;
+
+	for (s = 0; s < sizeof scales / sizeof *scales + 200; s++) {
+		double scale = s < sizeof scales / sizeof *scales ? scales[s] : kt_real();
+
+		for (i = 0; i < NELEM; i++)
+			((uint8_t *)kt_at(src))[i] = (uint8_t)(i * 5 + s);
+		at = s % 3;
+		good = kt_run("cast", ARGS(U("src", src + at), U("dst", dst), U("n", NELEM - 2),
+					   U("from", GPUSIM_U8), U("to", GPUSIM_F32),
+					   R("scale", scale))) == RC_OK &&
+		       good;
+		for (i = 0; good && i < NELEM - 2; i++) {
+			uint8_t b = ((uint8_t *)kt_at(src))[at + i];
+			float want = (float)((double)b * scale), got = ((float *)kt_at(dst))[i];
+
+			good = same(got, want);
+			if (!good)
+				printf("# %u * %.17g became %.9g, not %.9g\n", b, scale,
+				       (double)got, (double)want);
+		}
+	}
+	return good;
+}
+
 int
 main(void)
 {
@@ -216,6 +250,8 @@ main(void)
 		good = good &&
 		       kt_near("pixel", i, kt_get(dst, i, 4), (double)(float)(i / 255.0), 0x1p-24);
 	ok(good && kt_get(dst, 255, 4) == 1 && kt_get(dst, 0, 4) == 0, "cast: pixels to [0, 1]");
+
+	ok(bytes(src, dst), "cast: bytes times any scale to f32 round once");
 
 	for (k = 0; k < 8; k++)
 		((int64_t *)kt_at(src))[k] = k - 4;

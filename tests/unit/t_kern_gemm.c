@@ -1,7 +1,10 @@
 /* gemm against three loops in double. */
+#define KT_NBYTES (2u << 20)
 #include "kern_test.h"
 
 #include <limits.h>
+
+#include "dev/blas.h"
 
 static const struct {
 	unsigned m, n, k;
@@ -74,6 +77,57 @@ shape(const struct matrices *x, unsigned m, unsigned n, unsigned k)
 	return true;
 }
 
+/* Beyond what OpenBLAS calls small; most are cut into strips in one way or another. Integers up to
+ * 8 in absolute value, so that every sum is exact in whatever order. */
+static void
+large(void)
+{
+	static const unsigned sizes[][3] = {{64, 128, 784}, {32, 130, 400}, {16, 700, 112},
+					    {65, 128, 784}, {128, 784, 64}, {250, 130, 100}};
+	uint64_t a = kt_alloc(65 * 784 * 4), b = kt_alloc(128 * 784 * 4),
+		 c = kt_alloc(128 * 784 * 4);
+	float *pa = kt_at(a), *pb = kt_at(b), *pc = kt_at(c), sum;
+	bool good = true;
+	unsigned s, i, j, l, how;
+
+	for (i = 0; i < 65 * 784; i++)
+		pa[i] = (float)(kt_rnd() % 17) - 8;
+	for (i = 0; i < 128 * 784; i++)
+		pb[i] = (float)(kt_rnd() % 17) - 8;
+	for (s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		unsigned m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+
+		for (how = 0; how < 8; how++) {
+			unsigned ta = how & 1, tb = how >> 1 & 1, beta = how >> 2;
+
+			for (i = 0; i < m * n; i++)
+				pc[i] = beta ? (float)(i % 7) : NAN;
+			good = kt_run("gemm", ARGS(U("m", m), U("n", n), U("k", k), U("a", a),
+						   U("b", b), U("c", c), U("ta", ta), U("tb", tb),
+						   R("alpha", 0.5), R("beta", beta))) == RC_OK &&
+			       good;
+			for (i = 0; good && i < m; i++)
+				for (j = 0; good && j < n; j++) {
+					for (sum = 0, l = 0; l < k; l++)
+						sum += pa[ta ? l * m + i : i * k + l] *
+						       pb[tb ? j * k + l : l * n + j];
+					sum = sum / 2 + (beta ? (float)((i * n + j) % 7) : 0);
+					good = kt_near("c", i * n + j, pc[i * n + j], sum, 0);
+				}
+		}
+	}
+	ok(good, "gemm f32: large products, exact on whole numbers; beta 0 does not read c");
+	ok(blas_strip(false, true, 64, 10, 784) == 10 &&
+	       blas_strip(true, true, 64, 128, 784) == 128 &&
+	       blas_strip(false, true, 61, 128, 784) == 128 &&
+	       blas_strip(false, true, 64, 128, 783) == 128 &&
+	       blas_strip(false, false, 64, 128, 784) == 128 &&
+	       blas_strip(true, false, 512, 784, 64) == 784 &&
+	       blas_strip(false, true, 64, 4096, 65536) == 4096 &&
+	       blas_strip(true, false, SIZE_MAX / 2, 4096, 4) == 4096,
+	   "gemm f32: whole products where strips do not pay");
+}
+
 static void
 type(enum gpusim_dtype t)
 {
@@ -131,11 +185,28 @@ type(enum gpusim_dtype t)
 	   "gemm %s: refuses bad arguments", name);
 }
 
+/* With the kernels that a device uses on this processor. */
+static void
+reload_blas(char **argv)
+{
+	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
+
+	if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
+		execv("/proc/self/exe", argv);
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	uint64_t a;
 
+	(void)argc;
+	reload_blas(argv);
+	ok(getenv("OPENBLAS_CORETYPE") != NULL || blas_better_core() == NULL,
+	   "OpenBLAS uses what the processor has");
+	kt_open();
+	large();
+	kt_close();
 	kt_open();
 	type(GPUSIM_F32);
 	kt_close();

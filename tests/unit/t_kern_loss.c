@@ -154,6 +154,41 @@ xent(const struct net *x)
 	   "softmax_xent %s: refuses bad arguments", name);
 }
 
+/* One row of many classes, whose exponentials go from 1 down to nothing. */
+static void
+wide(enum gpusim_dtype t)
+{
+	enum { WIDE = 777 };
+	size_t size = dtype_size(t), j;
+	uint64_t logits = kt_alloc(WIDE * size), grad = kt_alloc(WIDE * size), label = kt_alloc(1),
+		 loss = kt_alloc(8);
+	double sum = 0, want, got, eps = size == 4 ? 0x1p-23 : 0x1p-51;
+	bool good;
+
+	*(uint8_t *)kt_at(label) = 200;
+	for (j = 0; j < WIDE; j++) {
+		kt_put(logits, j, size, -(double)(j * 613 % WIDE) * 1.37 + 5);
+		sum += exp(kt_get(logits, j, size) - 5);
+	}
+	kt_put(logits, 776, size, (double)-INFINITY);
+	sum -= exp(-(double)(776 * 613 % WIDE) * 1.37);
+	good = kt_run("softmax_xent",
+		      ARGS(U("logits", logits), U("labels", label), U("loss", loss), U("rows", 1),
+			   U("classes", WIDE), U("grad", grad), U("dtype", t))) == RC_OK;
+	for (j = 0; j < WIDE; j++) {
+		want = exp(kt_get(logits, j, size) - 5) / sum - (j == 200);
+		got = kt_get(grad, j, size);
+		if (fabs(want) < (size == 4 ? 1e-37 : 1e-300)) /* subnormals are not kept */
+			good = good && kt_near("grad", j, got, want, 1e-37);
+		else
+			good = good && kt_near("grad", j, got, want, 4 * eps * fabs(want));
+	}
+	want = log(sum) + 5 - kt_get(logits, 200, size);
+	good = good && kt_near("loss", 0, kt_get(loss, 0, size), want, 4 * eps * want);
+	ok(good && kt_get(grad, 776, size) == 0,
+	   "softmax_xent %s: %d classes, to a relative error of a few ulps", dtype_name(t), WIDE);
+}
+
 static void
 labels(const struct net *x)
 {
@@ -247,6 +282,9 @@ main(void)
 		xent(&x);
 		labels(&x);
 		argmax(&x);
+		kt_close();
+		kt_open();
+		wide(types[i]);
 		kt_close();
 	}
 	return tap_done();

@@ -1,4 +1,6 @@
-/* bias_add, bias_grad, relu, relu_grad against one element at a time. */
+/* bias_add, bias_grad, relu, relu_grad against one element at a time; the fused ones against these.
+ */
+#define KT_NBYTES (128u << 10)
 #include "kern_test.h"
 
 static const struct {
@@ -144,9 +146,107 @@ relu(enum gpusim_dtype t)
 	   "relu, relu_grad %s: refuse bad arguments", name);
 }
 
+/* y = x, a vector of n. */
+static void
+copy_vector(uint64_t y, uint64_t x, size_t n, size_t size)
+{
+	memcpy(kt_at(y), kt_at(x), n * size);
+}
+
+static void
+bias_relu(enum gpusim_dtype t)
+{
+	size_t size = dtype_size(t), s, rows, cols;
+	uint64_t x = kt_vector(1801, size), b = kt_vector(601, size), want = kt_alloc(1801 * size);
+	const char *name = dtype_name(t);
+	bool good = true;
+
+	kt_put(x, 1, size, (double)NAN);
+	for (s = 0; s < NSHAPES; s++) {
+		rows = shapes[s].rows;
+		cols = shapes[s].cols;
+		kt_put(x, 0, size, -kt_get(b, 0, size));
+		copy_vector(want, x, 1801, size);
+		good = kt_run("bias_add", ARGS(U("x", want), U("bias", b), U("rows", rows),
+					       U("cols", cols), U("dtype", t))) == RC_OK &&
+		       relu_call(want, want, rows * cols, t) &&
+		       kt_run("bias_relu", ARGS(U("x", x), U("bias", b), U("rows", rows),
+						U("cols", cols), U("dtype", t))) == RC_OK &&
+		       memcmp(kt_at(x), kt_at(want), 1801 * size) == 0 && good;
+	}
+	ok(good && isnan(kt_get(x, 1, size)), "bias_relu %s: bias_add, then relu; NaN stays", name);
+	ok(kt_run("bias_relu",
+		  ARGS(U("x", x), U("bias", b), U("rows", UINT64_MAX), U("cols", 0))) == RC_OK,
+	   "bias_relu %s: any number of empty rows takes no time", name);
+	ok(kt_refuses(
+	       RC_INVAL, "bias_relu",
+	       ARGS(U("x", x), U("bias", x + size), U("rows", 2), U("cols", 2), U("dtype", t))),
+	   "bias_relu %s: refuses an overlap", name);
+	ok(kt_sweep("bias_relu", NULL,
+		    ARGS(U("x", x), U("bias", b), U("rows", 3), U("cols", 4), U("dtype", t))),
+	   "bias_relu %s: refuses bad arguments", name);
+}
+
+#define FUSED(dx_, db_, dy_, y_)                                                    \
+	ARGS(U("dx", dx_), U("db", db_), U("dy", dy_), U("y", y_), U("rows", rows), \
+	     U("cols", cols), U("dtype", t))
+
+static void
+bias_relu_grad(enum gpusim_dtype t)
+{
+	size_t size = dtype_size(t), s, rows, cols;
+	uint64_t y = kt_vector(1801, size), dy = kt_vector(1801, size), dx = kt_vector(1801, size),
+		 db = kt_vector(601, size), want = kt_alloc(1801 * size),
+		 want_db = kt_alloc(601 * size);
+	const char *name = dtype_name(t);
+	bool good = true, over = true;
+
+	kt_put(y, 1, size, (double)NAN);
+	kt_put(y, 2, size, 0);
+	for (s = 0; s < NSHAPES; s++) {
+		rows = shapes[s].rows;
+		cols = shapes[s].cols;
+		copy_vector(want, dx, 1801, size);
+		copy_vector(want_db, db, 601, size);
+		good = grad_call(want, dy, y, rows * cols, t) &&
+		       kt_run("bias_grad", ARGS(U("db", want_db), U("dy", want), U("rows", rows),
+						U("cols", cols), U("dtype", t))) == RC_OK &&
+		       kt_run("bias_relu_grad", FUSED(dx, db, dy, y)) == RC_OK &&
+		       memcmp(kt_at(dx), kt_at(want), 1801 * size) == 0 &&
+		       memcmp(kt_at(db), kt_at(want_db), 601 * size) == 0 && good;
+	}
+	ok(good, "bias_relu_grad %s: relu_grad, then bias_grad", name);
+	copy_vector(dx, dy, 1801, size);
+	over = kt_run("bias_relu_grad", FUSED(dx, db, dx, y)) == RC_OK &&
+	       memcmp(kt_at(dx), kt_at(want), rows * cols * size) == 0;
+	over = over && kt_run("bias_relu_grad", FUSED(y, db, dy, y)) == RC_OK &&
+	       memcmp(kt_at(y), kt_at(want), rows * cols * size) == 0;
+	ok(over, "bias_relu_grad %s: in place of dy, and of y", name);
+	rows = 3;
+	cols = 4;
+	ok(kt_refuses(RC_INVAL, "bias_relu_grad", FUSED(dy + size, db, dy, y)) &&
+	       kt_refuses(RC_INVAL, "bias_relu_grad", FUSED(y + size, db, dy, y)) &&
+	       kt_refuses(RC_INVAL, "bias_relu_grad", FUSED(dx, dx, dy, y)) &&
+	       kt_refuses(RC_INVAL, "bias_relu_grad", FUSED(dx, dy, dy, y)) &&
+	       kt_refuses(RC_INVAL, "bias_relu_grad", FUSED(dx, y, dy, y)),
+	   "bias_relu_grad %s: refuses other overlaps", name);
+	ok(kt_sweep("bias_relu_grad", NULL, FUSED(dx, db, dy, y)),
+	   "bias_relu_grad %s: refuses bad arguments", name);
+}
+
 int
 main(void)
 {
+	kt_open();
+	bias_relu(GPUSIM_F32);
+	bias_relu_grad(GPUSIM_F32);
+	kt_close();
+	kt_open();
+	bias_relu(GPUSIM_F64);
+	kt_close();
+	kt_open();
+	bias_relu_grad(GPUSIM_F64);
+	kt_close();
 	kt_open();
 	bias(GPUSIM_F32);
 	bias(GPUSIM_F64);

@@ -156,6 +156,30 @@ sgd_by_hand(void)
 	ok(good, "sgd: three steps by hand, with and without nesterov");
 }
 
+/* A velocity that fades: slow as long as it is subnormal, so it is not; the caller's arithmetic is
+ * left as it was. */
+static void
+subnormals(enum gpusim_dtype type)
+{
+	struct state s = state_new(type);
+	double tiny = type == GPUSIM_F32 ? 1e-40 : 1e-310, w = kt_get(s.w, 0, s.size);
+	volatile double small = 0x1p-1022;
+	bool flushes = false;
+
+#if defined(__SSE2__) || defined(__aarch64__)
+	flushes = true;
+#endif
+	memset(kt_at(s.grad), 0, N * s.size);
+	kt_put(s.v, 0, s.size, tiny);
+	ok(kt_run("sgd", ARGS(SGD(&s), U("v", s.v), R("momentum", 0.9))) == RC_OK &&
+	       (kt_get(s.v, 0, s.size) == 0) == flushes && kt_get(s.w, 0, s.size) == w,
+	   "sgd %s: a subnormal velocity is 0", dtype_name(type));
+	ok(kt_run("adam", ARGS(U("w", s.w), U("grad", s.grad), U("m", s.v), U("v", s.m),
+			       U("t", s.t), U("n", 1), U("dtype", type))) == RC_OK &&
+	       small / 4 > 0,
+	   "sgd, adam %s: elsewhere subnormals stay", dtype_name(type));
+}
+
 #define ADAM(s)                                                                               \
 	U("w", (s)->w), U("grad", (s)->grad), U("m", (s)->m), U("v", (s)->v), U("t", (s)->t), \
 	    U("n", N), U("dtype", (s)->type)
@@ -252,6 +276,8 @@ main(void)
 	sgd_by_hand();
 	sgd(GPUSIM_F32);
 	sgd(GPUSIM_F64);
+	subnormals(GPUSIM_F32);
+	subnormals(GPUSIM_F64);
 	kt_close();
 	kt_open();
 	adam(GPUSIM_F32);

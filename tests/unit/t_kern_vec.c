@@ -120,6 +120,48 @@ copy(void)
 	   "copy: refuses bad arguments");
 }
 
+/* gather to every type is gather, then cast. */
+static void
+gather_cast(uint64_t index, size_t n, size_t rows)
+{
+	const size_t cols = 100;
+	const double scales[] = {1, 1.0 / 255, 0.1, -3};
+	uint64_t src = kt_alloc(rows * cols), mid = kt_alloc(n * cols),
+		 got = kt_alloc(n * cols * 8), want = kt_alloc(n * cols * 8);
+	bool good = true;
+	unsigned to, s;
+
+	for (to = 0; to < GPUSIM_NDTYPES; to++) {
+		for (s = 0; s < sizeof scales / sizeof *scales; s++)
+			good =
+			    kt_run("gather",
+				   ARGS(U("dst", got), U("src", src), U("index", index), U("n", n),
+					U("rows", rows), U("cols", cols), U("dtype", GPUSIM_U8),
+					U("to", to), R("scale", scales[s]))) == RC_OK &&
+			    kt_run("gather", ARGS(U("dst", mid), U("src", src), U("index", index),
+						  U("n", n), U("rows", rows), U("cols", cols),
+						  U("dtype", GPUSIM_U8))) == RC_OK &&
+			    kt_run("cast", ARGS(U("dst", want), U("src", mid), U("n", n * cols),
+						U("from", GPUSIM_U8), U("to", to),
+						R("scale", scales[s]))) == RC_OK &&
+			    memcmp(kt_at(got), kt_at(want), n * cols * dtype_size(to)) == 0 && good;
+	}
+	ok(good, "gather: to every type, as cast does it");
+	ok(kt_refuses(RC_INVAL, "gather",
+		      ARGS(U("dst", got), U("src", src), U("index", index), U("n", n),
+			   U("rows", rows), U("cols", 1 + (devmem_max(kt_mem) - got) / n / 8),
+			   U("dtype", GPUSIM_U8), U("to", GPUSIM_F64))) &&
+	       kt_refuses(RC_INVAL, "gather",
+			  ARGS(U("dst", got + 1), U("src", src), U("index", index), U("n", n),
+			       U("rows", rows), U("cols", 1), U("dtype", GPUSIM_U8),
+			       U("to", GPUSIM_F32))),
+	   "gather: dst has the size of its own type");
+	devmem_free(kt_mem, src, NULL);
+	devmem_free(kt_mem, mid, NULL);
+	devmem_free(kt_mem, got, NULL);
+	devmem_free(kt_mem, want, NULL);
+}
+
 static void
 gather(void)
 {
@@ -150,11 +192,13 @@ gather(void)
 		}
 	}
 	ok(good, "gather: rows of every type");
+	gather_cast(index, n, rows);
 	src = kt_alloc(rows * 4 * 4);
 	dst = kt_alloc(n * 4 * 4);
 #define GATHER \
 	U("dst", dst), U("src", src), U("index", index), U("n", n), U("rows", rows), U("cols", 4)
-	ok(kt_sweep("gather", NULL, ARGS(GATHER, U("dtype", GPUSIM_F32))),
+	ok(kt_sweep("gather", NULL, ARGS(GATHER, U("dtype", GPUSIM_F32))) &&
+	       kt_sweep("gather", NULL, ARGS(GATHER, U("dtype", GPUSIM_F32), U("to", GPUSIM_I32))),
 	   "gather: refuses bad arguments");
 	ok(kt_refuses(RC_INVAL, "gather",
 		      ARGS(U("dst", src + 16), U("src", src), U("index", index), U("n", 2),

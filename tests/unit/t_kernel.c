@@ -16,7 +16,7 @@ sane(const struct kernel *k)
 			return false;
 		if (p->kind != KP_REAL && (p->dflt < 0 || p->dflt != floor(p->dflt)))
 			return false;
-		if (p->kind == KP_DTYPE && p->dflt >= GPUSIM_NDTYPES)
+		if (p->kind == KP_DTYPE && p->dflt > GPUSIM_NDTYPES)
 			return false;
 		for (j = 0; j < i; j++) {
 			if (strcmp(p->name, k->params[j].name) == 0)
@@ -29,10 +29,10 @@ sane(const struct kernel *k)
 static void
 table(void)
 {
-	static const char *const names[] = {"fill",	 "copy",     "cast",	  "gather",
-					    "axpy",	 "scale",    "gemm",	  "bias_add",
-					    "bias_grad", "relu",     "relu_grad", "softmax_xent",
-					    "argmax",	 "accuracy", "sgd",	  "adam"};
+	static const char *const names[] = {
+	    "fill",	 "copy",	 "cast",      "gather",		"axpy",	     "scale",
+	    "gemm",	 "bias_add",	 "bias_relu", "bias_relu_grad", "bias_grad", "relu",
+	    "relu_grad", "softmax_xent", "argmax",    "accuracy",	"sgd",	     "adam"};
 	const size_t nnames = sizeof names / sizeof *names;
 	const struct kernel *k;
 	bool good = true, found = true;
