@@ -112,7 +112,8 @@ struct plan_algo {
 	enum rc (*build)(const struct plan_args *a, struct plan *out);
 };
 
-/* The rows, NULL-name terminated. The first row of a collective is its default ("auto"). */
+/* The rows, NULL-name terminated. The first row of a collective is its default: what "auto" is to
+ * who has no tuner (tune.h). */
 extern const struct plan_algo plan_algos[];
 
 /* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */

@@ -371,15 +371,23 @@ best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer
 	}
 }
 
+/* Allowed, and possible with this transport? */
+static bool
+usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo *algo)
+{
+	const struct cost_algo *row = cost_find(algo->coll, algo->name);
+
+	return algo->coll == ask->coll && allows(t, algo) &&
+	       (!row || !row->shared || ask->transport == TUNE_P2P);
+}
+
 /* May the model take it? */
 static bool
 eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
 	 const struct plan_algo **algo)
 {
-	if (row->coll != ask->coll || (row->shared && ask->transport != TUNE_P2P) ||
-	    plan_algo_find(row->coll, row->name, algo, NULL) != RC_OK || !allows(t, *algo))
-		return false;
-	return !row->slow || t->select[row->coll].named;
+	return row->coll == ask->coll && (!row->slow || t->select[row->coll].named) &&
+	       plan_algo_find(row->coll, row->name, algo, NULL) == RC_OK && usable(t, ask, *algo);
 }
 
 static const struct tune_rule *
@@ -389,7 +397,7 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 		const struct tune_rule *r = &t->rule[i];
 
 		if (r->coll == ask->coll && ask->nbytes >= r->min_bytes &&
-		    ask->nbytes <= r->max_bytes && allows(t, r->algo) &&
+		    ask->nbytes <= r->max_bytes && usable(t, ask, r->algo) &&
 		    (r->transport < 0 || r->transport == (int)ask->transport) &&
 		    (!r->nranks || r->nranks == ask->nranks))
 			return r;
@@ -397,30 +405,39 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 	return NULL;
 }
 
-/* The cheapest; of equals the first of cost_algos. What has no closed form only if nothing else is
- * allowed. */
+/* The cheapest; of equals the first of cost_algos. algo is NULL: the model may take none. */
 static void
 by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
 {
-	struct tune_answer best = {.us = INFINITY, .by = TUNE_BY_MODEL};
-
+	*out = (struct tune_answer){.us = INFINITY};
 	for (const struct cost_algo *row = cost_algos; row->name; row++) {
 		struct tune_answer a = {.by = TUNE_BY_MODEL};
 
 		if (!eligible(t, ask, row, &a.algo))
 			continue;
 		best_chunk(t, ask, &a);
-		if (!best.algo || a.us < 0.98 * best.us)
-			best = a;
+		if (!out->algo || a.us < 0.98 * out->us)
+			*out = a;
 	}
-	for (const struct plan_algo *row = plan_algos; !best.algo && row->name; row++) {
-		if (!of_coll(row, ask->coll) || !allows(t, row))
+}
+
+/* GPUSIM_ALGO has left only what the model does not take by itself: the first of that. Or only what
+ * this transport cannot do: as if it had said nothing. */
+static void
+by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
+{
+	struct tuner all;
+
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (!usable(t, ask, row))
 			continue;
-		best.algo = row;
-		best.by = TUNE_BY_NAME;
-		best_chunk(t, ask, &best);
+		*out = (struct tune_answer){.algo = row, .by = TUNE_BY_NAME};
+		best_chunk(t, ask, out);
+		return;
 	}
-	*out = best;
+	tuner_init(&all);
+	memcpy(all.model, t->model, sizeof all.model);
+	by_model(&all, ask, out);
 }
 
 enum rc
@@ -439,10 +456,12 @@ tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answ
 		a.algo = rule->algo;
 		a.by = TUNE_BY_FILE;
 	}
-	if (open && !rule)
-		by_model(t, ask, &a);
-	else
+	if (!open || rule)
 		best_chunk(t, ask, &a);
+	else
+		by_model(t, ask, &a);
+	if (!a.algo)
+		by_name(t, ask, &a);
 	*out = a;
 	return RC_OK;
 }

@@ -3,7 +3,8 @@
  *
  * What decides, the first that does: the call's own algorithm; GPUSIM_ALGO (struct tune_select);
  * the first line of a tuner file that fits (struct tune_rule); the model (cost.h). GPUSIM_ALGO only
- * narrows what the file and the model may choose from.
+ * narrows what the file and the model may choose from, and only as far as the transport can do any
+ * of it.
  */
 #ifndef COLL_TUNE_H
 #define COLL_TUNE_H
