@@ -9,7 +9,9 @@
 #include "base/buf.h"
 #include "xport/p2p_impl.h"
 
-#define SPINS 400 /* of a pause, about 10 us: when each rank has a core to itself */
+#define SPINS                                                                                  \
+	30 /* of a pause, 1 us or so: when each rank has a core to itself. Yielding costs less \
+	    * than that when nobody else wants the core, and everything when somebody does */
 
 static size_t
 page_bytes(uint32_t nranks)
