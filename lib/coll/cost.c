@@ -3,7 +3,8 @@
  *
  * tests/unit/t_simulate.c holds them against plan_simulate. Exact where p is a power of two that
  * divides n; else close. The two for shared memory have no messages: reading a peer's memory costs
- * beta a byte and reducing from it gamma, a point where all wait for all alpha for each of them.
+ * beta a byte and reducing from it gamma; a point where all wait for all costs a quarter of a message
+ * for each of them.
  */
 #include "coll/cost.h"
 
@@ -128,15 +129,21 @@ allreduce_tree(const struct cost_args *a, const struct cost_model *m)
 }
 
 static double
+sync_all(const struct cost_args *a, const struct cost_model *m)
+{
+	return a->nranks * m->alpha_us / 4;
+}
+
+static double
 allreduce_oneshot(const struct cost_args *a, const struct cost_model *m)
 {
-	return a->nranks * (m->alpha_us + m->gamma_us * a->nbytes);
+	return sync_all(a, m) + a->nranks * m->gamma_us * a->nbytes;
 }
 
 static double
 allreduce_direct(const struct cost_args *a, const struct cost_model *m)
 {
-	return 2 * a->nranks * m->alpha_us + (a->nranks - 1) * (m->gamma_us + m->beta_us) * part(a);
+	return 2 * sync_all(a, m) + (a->nranks - 1) * (m->gamma_us + m->beta_us) * part(a);
 }
 
 /* ---- broadcast, reduce */

@@ -14,7 +14,7 @@
  */
 static const struct cost_model defaults[TUNE_NTRANSPORTS] = {
     [TUNE_NET] = {.alpha_us = 40, .beta_us = 0.001, .gamma_us = 0.0002},
-    [TUNE_P2P] = {.alpha_us = 0.36, .beta_us = 0.0001, .gamma_us = 0.0002},
+    [TUNE_P2P] = {.alpha_us = 1.4, .beta_us = 0.0001, .gamma_us = 0.0002},
 };
 
 static bool
