@@ -49,6 +49,7 @@ static const struct {
     [OPT_MEM_FILE] = {"mem-file", 0, "BASE", "keep the memory of device K in the file BASE.K"},
     [OPT_LATENCY] = {"latency", 0, "TIME", "delay of messages between devices, such as 5ms"},
     [OPT_BANDWIDTH] = {"bandwidth", 0, "RATE", "bits a second in and out of a device, such as 1Gb"},
+    [OPT_TRANSPORT] = {"transport", 0, "KIND", "sockets between devices: ipc (the default) or tcp"},
     [OPT_THREADS] = {"threads", 0, "N", "BLAS threads of a device (default 1)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
@@ -99,6 +100,11 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_BANDWIDTH:
 		a->bandwidth = arg;
 		return parse_rate(arg, &unused, err);
+	case OPT_TRANSPORT:
+		a->transport = arg;
+		if (strcmp(arg, "ipc") != 0 && strcmp(arg, "tcp") != 0)
+			return err_set(err, RC_INVAL, "'%s' is neither ipc nor tcp", arg);
+		return RC_OK;
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
 		return parse_duration(arg, &unused, err);
@@ -183,6 +189,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_LIST:
 		return RC_OK;
 	case OPT_MEM:
+	case OPT_TRANSPORT:
 	case OPT_LATENCY:
 	case OPT_BANDWIDTH:
 	case OPT_OP_TIMEOUT:

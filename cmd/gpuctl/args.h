@@ -43,6 +43,7 @@ enum opt_id {
 	OPT_MEM_FILE,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
+	OPT_TRANSPORT,
 	OPT_THREADS,
 	OPT_OP_TIMEOUT,
 	OPT_START_TIMEOUT,
@@ -64,7 +65,7 @@ struct args {
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
 	enum gpusim_op op;	 /* sum */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
-	const char *mem, *mem_file, *latency, *bandwidth, *threads, *op_timeout;
+	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *op_timeout;
 	uint64_t start_timeout_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */

@@ -1,5 +1,6 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "cluster.h"
@@ -46,6 +47,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 			       CLUSTER_MAX_DEVICES);
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
+	if (a->transport && strcmp(a->transport, "tcp") == 0)
+		add(&dev, "--data", "tcp://127.0.0.1:0");
 	add(&dev, "--threads", a->threads);
 	add(&coord, "--op-timeout", a->op_timeout);
 	add_verbose(&dev, a->verbose);

@@ -30,6 +30,9 @@ enum rc net_addr_check(const char *addr, enum net_reach reach, struct err *err);
  */
 enum rc net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err);
 
+/* Write the port of tcp://host:port; there is room. Other addresses have none. */
+void net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port);
+
 /* 64 random bits, never 0. */
 uint64_t net_random(void);
 

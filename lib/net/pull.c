@@ -1,0 +1,398 @@
+/*
+ * The receiving end of a channel.
+ *
+ * Design notes. A connection is read by nng's threads until its first header has come and is one;
+ * then by a thread of its own, which waits for each read itself and hands the frames on: what must
+ * be copied out of the socket is copied once, straight to where the frame will be, and nothing is
+ * handed over between threads but the frame. Who connects and says nothing, or nonsense, gets no
+ * thread. Connections are bounded: for one too many, the one heard last is closed.
+ *
+ * `lock` guards the list of connections and `stopping`. A connection is freed by whoever read it
+ * last; net_pull_stop closes them and waits until all have gone.
+ */
+#include <arpa/inet.h>
+#include <nng/nng.h>
+#include <nng/supplemental/util/platform.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/channel.h"
+#include "net/framemem.h"
+#include "net/ipcpath.h"
+#include "net/net.h"
+
+#define AHEAD	    4096u /* bytes that one read takes beyond a frame */
+#define ACCEPT_MS   50	  /* pause after an accept that failed, such as for want of descriptors */
+#define STACK_BYTES (128u << 10)
+
+struct conn {
+	struct net_pull *pull;
+	struct conn *next;
+	nng_stream *stream;
+	nng_aio *first; /* reads the first header */
+	nng_aio *aio;
+	atomic_uint_fast64_t heard_ns;
+	bool evicted;
+	size_t nahead; /* bytes of the stream that wait in: */
+	unsigned char ahead[AHEAD];
+};
+
+struct net_pull {
+	char addr[NET_ADDR_MAX];
+	struct ipcpath path;
+	net_frame_fn fn;
+	void *arg;
+	nng_stream_listener *listener;
+	nng_aio *accept, *pause;
+	pthread_attr_t attr;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct conn *conns;
+	unsigned nconns;
+	bool stopping;
+	atomic_uint_fast64_t refused;
+};
+
+/* Its last reader lets go of it. From the callback of `first`, too. */
+static void
+conn_free(struct conn *c)
+{
+	struct net_pull *p = c->pull;
+	struct conn **at;
+
+	pthread_mutex_lock(&p->lock);
+	for (at = &p->conns; *at != c; at = &(*at)->next)
+		;
+	*at = c->next;
+	p->nconns--;
+	nng_stream_free(c->stream);
+	nng_aio_reap(c->first);
+	nng_aio_free(c->aio);
+	free(c);
+	/* The last: net_pull_stop waits for it. */
+	pthread_cond_signal(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* One read: to `mem` as far as it goes, the rest to c->ahead. The bytes to mem, or -1: the end. */
+static ssize_t
+read_some(struct conn *c, void *mem, size_t nbytes)
+{
+	nng_iov iov[2] = {{c->ahead + c->nahead, AHEAD - c->nahead}, {0}};
+	size_t got;
+
+	if (nbytes) {
+		iov[1] = iov[0];
+		iov[0] = (nng_iov){mem, nbytes};
+	}
+	nng_aio_set_iov(c->aio, nbytes ? 2 : 1, iov);
+	nng_stream_recv(c->stream, c->aio);
+	nng_aio_wait(c->aio);
+	if (nng_aio_result(c->aio) != 0)
+		return -1;
+	got = nng_aio_count(c->aio);
+	if (got <= nbytes)
+		return (ssize_t)got;
+	c->nahead += got - nbytes;
+	return (ssize_t)nbytes;
+}
+
+/* Take up to nbytes of what has been read ahead; how many. */
+static size_t
+take_ahead(struct conn *c, void *to, size_t nbytes)
+{
+	size_t n = nbytes < c->nahead ? nbytes : c->nahead;
+
+	if (n == 0)
+		return 0;
+	memcpy(to, c->ahead, n);
+	c->nahead -= n;
+	memmove(c->ahead, c->ahead + n, c->nahead);
+	return n;
+}
+
+static bool
+read_payload(struct conn *c, unsigned char *to, size_t nbytes)
+{
+	size_t n = take_ahead(c, to, nbytes);
+
+	while (n < nbytes) {
+		ssize_t k = read_some(c, to + n, nbytes - n);
+
+		if (k < 0)
+			return false;
+		n += (size_t)k;
+	}
+	return true;
+}
+
+/* Read a frame and hand it on. False: the connection is at its end. */
+static bool
+take_frame(struct conn *c)
+{
+	unsigned char header[FRAME_HEADER];
+	struct net_frame f = {0};
+
+	while (c->nahead < FRAME_HEADER)
+		if (read_some(c, NULL, 0) < 0)
+			return false;
+	take_ahead(c, header, sizeof header);
+	if (frame_unpack(header, &f.head, NULL) != RC_OK) {
+		atomic_fetch_add(&c->pull->refused, 1);
+		return false;
+	}
+	f.mem = framemem_take(f.head.nbytes);
+	if (!f.mem)
+		return false;
+	f.payload = f.mem;
+	if (!read_payload(c, f.mem, f.head.nbytes)) {
+		net_frame_free(&f);
+		return false;
+	}
+	atomic_store(&c->heard_ns, clock_now_ns());
+	if (frame_check(&f.head, f.payload, NULL) == RC_OK) {
+		c->pull->fn(c->pull->arg, &f);
+	} else {
+		atomic_fetch_add(&c->pull->refused, 1);
+		net_frame_free(&f);
+	}
+	return true;
+}
+
+static void *
+conn_main(void *arg)
+{
+	struct conn *c = arg;
+
+	while (take_frame(c))
+		;
+	conn_free(c);
+	return NULL;
+}
+
+/* A thread for the connection, that takes no signals of the program's. */
+static bool
+start_reader(struct conn *c)
+{
+	sigset_t all, old;
+	pthread_t t;
+	bool good;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	good = pthread_create(&t, &c->pull->attr, conn_main, c) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return good;
+}
+
+static void
+read_first(struct conn *c)
+{
+	nng_iov iov = {c->ahead + c->nahead, AHEAD - c->nahead};
+
+	nng_aio_set_iov(c->first, 1, &iov);
+	nng_stream_recv(c->stream, c->first);
+}
+
+static void
+on_first(void *arg)
+{
+	struct conn *c = arg;
+	struct frame f;
+
+	if (nng_aio_result(c->first) != 0) {
+		conn_free(c);
+		return;
+	}
+	c->nahead += nng_aio_count(c->first);
+	if (c->nahead < FRAME_HEADER) {
+		read_first(c);
+		return;
+	}
+	if (frame_unpack(c->ahead, &f, NULL) != RC_OK) {
+		atomic_fetch_add(&c->pull->refused, 1);
+		conn_free(c);
+	} else if (!start_reader(c)) {
+		conn_free(c);
+	}
+}
+
+/* Lock held. Close the connection that has been quiet longest, if there are too many. */
+static void
+evict(struct net_pull *p)
+{
+	struct conn *quiet = NULL;
+
+	if (p->nconns < NET_MAX_PEERS)
+		return;
+	for (struct conn *c = p->conns; c; c = c->next)
+		if (!c->evicted && (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
+			quiet = c;
+	if (!quiet)
+		return;
+	quiet->evicted = true;
+	nng_stream_close(quiet->stream);
+}
+
+static void
+add_conn(struct net_pull *p, nng_stream *stream)
+{
+	struct conn *c = calloc(1, sizeof *c);
+
+	if (c) {
+		*c = (struct conn){.pull = p, .stream = stream};
+		atomic_init(&c->heard_ns, clock_now_ns());
+	}
+	if (!c || nng_aio_alloc(&c->first, on_first, c) != 0 ||
+	    nng_aio_alloc(&c->aio, NULL, NULL) != 0) {
+		if (c && c->first)
+			nng_aio_free(c->first);
+		free(c);
+		nng_stream_free(stream);
+		return;
+	}
+	nng_aio_set_timeout(c->aio, NNG_DURATION_INFINITE);
+	pthread_mutex_lock(&p->lock);
+	evict(p);
+	c->next = p->conns;
+	p->conns = c;
+	p->nconns++;
+	if (p->stopping)
+		nng_stream_close(stream);
+	pthread_mutex_unlock(&p->lock);
+	read_first(c);
+}
+
+static void
+accept_next(struct net_pull *p, bool failed)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!p->stopping && failed)
+		nng_sleep_aio(ACCEPT_MS, p->pause);
+	else if (!p->stopping)
+		nng_stream_listener_accept(p->listener, p->accept);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void
+on_accept(void *arg)
+{
+	struct net_pull *p = arg;
+	bool failed = nng_aio_result(p->accept) != 0;
+
+	if (!failed)
+		add_conn(p, nng_aio_get_output(p->accept, 0));
+	accept_next(p, failed);
+}
+
+static void
+on_pause(void *arg)
+{
+	accept_next(arg, false);
+}
+
+/* Listen, and learn the port that port 0 became. */
+static int
+listen_at(struct net_pull *p)
+{
+	nng_sockaddr sa;
+	int rv = nng_stream_listener_alloc(&p->listener, p->addr);
+
+	if (rv == 0 && p->path.fd >= 0)
+		rv = nng_stream_listener_set_int(p->listener, NNG_OPT_IPC_PERMISSIONS, 0600);
+	if (rv == 0) {
+		nng_stream_listener_set_bool(p->listener, NNG_OPT_TCP_KEEPALIVE, true);
+		rv = nng_stream_listener_listen(p->listener);
+	}
+	if (rv == 0 && p->path.fd < 0 &&
+	    (rv = nng_stream_listener_get_addr(p->listener, NNG_OPT_LOCADDR, &sa)) == 0)
+		net_addr_set_port(p->addr, ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port
+									     : sa.s_in.sa_port));
+	return rv;
+}
+
+static void
+free_pull(struct net_pull *p)
+{
+	if (p->accept)
+		nng_aio_free(p->accept);
+	if (p->pause)
+		nng_aio_free(p->pause);
+	if (p->listener)
+		nng_stream_listener_free(p->listener);
+	ipcpath_unlock(&p->path, p->addr);
+	pthread_attr_destroy(&p->attr);
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+enum rc
+net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **out, struct err *err)
+{
+	struct net_pull *p = calloc(1, sizeof *p);
+	enum rc rc;
+	int rv = 0;
+
+	if (!p)
+		return err_set(err, RC_NOMEM, "%s: out of memory", addr);
+	p->fn = fn;
+	p->arg = arg;
+	snprintf(p->addr, sizeof p->addr, "%s", addr);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->changed, NULL);
+	pthread_attr_init(&p->attr);
+	pthread_attr_setdetachstate(&p->attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&p->attr, STACK_BYTES);
+	rc = ipcpath_lock(&p->path, addr, err);
+	if (rc == RC_OK && ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
+			    (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 ||
+			    (rv = listen_at(p)) != 0))
+		rc = err_set(err, rv == NNG_EADDRINUSE ? RC_BUSY : RC_FAILED, "%s: %s", addr,
+			     nng_strerror(rv));
+	if (rc != RC_OK) {
+		free_pull(p);
+		return rc;
+	}
+	accept_next(p, false);
+	*out = p;
+	return RC_OK;
+}
+
+const char *
+net_pull_address(const struct net_pull *p)
+{
+	return p->addr;
+}
+
+uint64_t
+net_pull_refused(struct net_pull *p)
+{
+	return atomic_load(&p->refused);
+}
+
+void
+net_pull_stop(struct net_pull *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_mutex_unlock(&p->lock);
+	nng_stream_listener_close(p->listener);
+	nng_aio_stop(p->pause);
+	nng_aio_stop(p->accept);
+	pthread_mutex_lock(&p->lock);
+	for (struct conn *c = p->conns; c; c = c->next)
+		nng_stream_close(c->stream);
+	while (p->nconns > 0)
+		pthread_cond_wait(&p->changed, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+	free_pull(p);
+}
