@@ -41,10 +41,35 @@ uint64_t net_pull_refused(struct net_pull *p);
 /* After this fn does not run any more. NULL is legal. */
 void net_pull_stop(struct net_pull *p);
 
+/*
+ * A thread that waits for a frame may read it itself, which saves waking it.
+ *
+ * net_pull_take	the connection of the device whose first frame named it; NULL: there is none,
+ *			or another thread is reading. What has come until now has been handed on.
+ * net_pull_read	wait for a frame and hand it on, on this thread; or return without one, when
+ *			nudged, after a while, or at the end of the connection
+ * net_pull_give	give it back. Nobody may read it for a tenth of a second: take it again, or
+ * net_pull_resume	have the connections read by their own threads for a while: for somebody who
+ *			waits for he does not know whom, or whose peers wait for him
+ * net_pull_nudge	end the read of who has taken it. What is done in the moment before the read is
+ *			seen after it, a tenth of a second late.
+ */
+struct net_conn;
+
+struct net_conn *net_pull_take(struct net_pull *p, uint64_t device);
+void net_pull_read(struct net_conn *c);
+void net_pull_give(struct net_conn *c);
+void net_pull_nudge(struct net_conn *c);
+void net_pull_resume(struct net_pull *p);
+
 struct net_push;
 
 /* Connects in the background, and again when the connection breaks. */
 enum rc net_push_open(const char *addr, struct net_push **out, struct err *err);
+
+/* Tell fn, before a send waits, that the peer takes bytes more slowly than they come. Before the
+ * first send. */
+void net_push_when_full(struct net_push *p, void (*fn)(void *), void *arg);
 
 /* How often a connection has been made; 0: never yet. Frames sent before a change may be lost. */
 unsigned net_push_generation(const struct net_push *p);

@@ -7,8 +7,16 @@
  * handed over between threads but the frame. Who connects and says nothing, or nonsense, gets no
  * thread. Connections are bounded: for one too many, the one heard last is closed.
  *
- * `lock` guards the list of connections and `stopping`. A connection is freed by whoever read it
- * last; net_pull_stop closes them and waits until all have gone.
+ * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that
+ * saves waking one more thread. The connection's own thread parks meanwhile, and for a while after,
+ * since who waited once will wait again; a ticker brings it back when nobody has read for long, and
+ * aborts the read of a waiting thread now and then so that it can look at its clock. Reading passes
+ * over between frames only: the own thread posts the read that begins a frame under the lock
+ * (`between`), so that an abort cannot miss it.
+ *
+ * `lock` guards the list of connections and who reads them, but not the reading. A connection is
+ * freed by its own thread, or by nng's while there is none; net_pull_stop closes them and waits
+ * until all have gone.
  */
 #include <arpa/inet.h>
 #include <nng/nng.h>
@@ -30,15 +38,27 @@
 #define AHEAD	    4096u /* bytes that one read takes beyond a frame */
 #define ACCEPT_MS   50	  /* pause after an accept that failed, such as for want of descriptors */
 #define STACK_BYTES (128u << 10)
+#define TICK_MS	    50
+#define PARKED_MS   50	/* without a reader, until the own thread comes back */
+#define TAKEN_MS    100 /* the longest read of a thread that has taken a connection */
+#define ALOOF_MS    300 /* after net_pull_resume nobody takes a connection for so long */
 
-struct conn {
+struct net_conn {
 	struct net_pull *pull;
-	struct conn *next;
+	struct net_conn *next;
 	nng_stream *stream;
 	nng_aio *first; /* reads the first header */
 	nng_aio *aio;
-	atomic_uint_fast64_t heard_ns;
+	uint64_t device; /* that sent its first frame; 0: none yet */
 	bool evicted;
+	bool between; /* the own thread waits for the beginning of a frame */
+	bool wanted;  /* the own thread shall park */
+	bool parked;  /* it has */
+	bool taken;   /* another thread reads */
+	bool ended;   /* there is no more to read */
+	uint64_t since_ns; /* taken or given back */
+	pthread_cond_t resume;
+	atomic_uint_fast64_t heard_ns;
 	size_t nahead; /* bytes of the stream that wait in: */
 	unsigned char ahead[AHEAD];
 };
@@ -49,22 +69,23 @@ struct net_pull {
 	net_frame_fn fn;
 	void *arg;
 	nng_stream_listener *listener;
-	nng_aio *accept, *pause;
+	nng_aio *accept, *pause, *tick;
 	pthread_attr_t attr;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct conn *conns;
-	unsigned nconns;
-	bool stopping;
+	struct net_conn *conns;
+	unsigned nconns, nparked;
+	uint64_t aloof_ns; /* until then nobody takes a connection */
+	bool stopping, ticking;
 	atomic_uint_fast64_t refused;
 };
 
 /* Its last reader lets go of it. From the callback of `first`, too. */
 static void
-conn_free(struct conn *c)
+conn_free(struct net_conn *c)
 {
 	struct net_pull *p = c->pull;
-	struct conn **at;
+	struct net_conn **at;
 
 	pthread_mutex_lock(&p->lock);
 	for (at = &p->conns; *at != c; at = &(*at)->next)
@@ -74,18 +95,37 @@ conn_free(struct conn *c)
 	nng_stream_free(c->stream);
 	nng_aio_reap(c->first);
 	nng_aio_free(c->aio);
+	pthread_cond_destroy(&c->resume);
 	free(c);
 	/* The last: net_pull_stop waits for it. */
 	pthread_cond_signal(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* One read: to `mem` as far as it goes, the rest to c->ahead. The bytes to mem, or -1: the end. */
-static ssize_t
-read_some(struct conn *c, void *mem, size_t nbytes)
+enum progress { CAME, INTERRUPTED, ENDED };
+
+/* What has come of a read: *got bytes of `nbytes`; what is beyond has been read ahead. */
+static enum progress
+end_read(struct net_conn *c, size_t nbytes, size_t *got)
+{
+	size_t n;
+	int rv;
+
+	nng_aio_wait(c->aio);
+	rv = nng_aio_result(c->aio);
+	if (rv != 0)
+		return rv == NNG_EINTR ? INTERRUPTED : ENDED;
+	n = nng_aio_count(c->aio);
+	*got = n < nbytes ? n : nbytes;
+	c->nahead += n - *got;
+	return CAME;
+}
+
+/* Post a read: to `mem` as far as it goes, the rest to c->ahead. */
+static void
+begin_read(struct net_conn *c, void *mem, size_t nbytes)
 {
 	nng_iov iov[2] = {{c->ahead + c->nahead, AHEAD - c->nahead}, {0}};
-	size_t got;
 
 	if (nbytes) {
 		iov[1] = iov[0];
@@ -93,19 +133,11 @@ read_some(struct conn *c, void *mem, size_t nbytes)
 	}
 	nng_aio_set_iov(c->aio, nbytes ? 2 : 1, iov);
 	nng_stream_recv(c->stream, c->aio);
-	nng_aio_wait(c->aio);
-	if (nng_aio_result(c->aio) != 0)
-		return -1;
-	got = nng_aio_count(c->aio);
-	if (got <= nbytes)
-		return (ssize_t)got;
-	c->nahead += got - nbytes;
-	return (ssize_t)nbytes;
 }
 
 /* Take up to nbytes of what has been read ahead; how many. */
 static size_t
-take_ahead(struct conn *c, void *to, size_t nbytes)
+take_ahead(struct net_conn *c, void *to, size_t nbytes)
 {
 	size_t n = nbytes < c->nahead ? nbytes : c->nahead;
 
@@ -118,42 +150,38 @@ take_ahead(struct conn *c, void *to, size_t nbytes)
 }
 
 static bool
-read_payload(struct conn *c, unsigned char *to, size_t nbytes)
+read_payload(struct net_conn *c, unsigned char *to, size_t nbytes)
 {
-	size_t n = take_ahead(c, to, nbytes);
+	size_t n = take_ahead(c, to, nbytes), got = 0;
 
-	while (n < nbytes) {
-		ssize_t k = read_some(c, to + n, nbytes - n);
-
-		if (k < 0)
+	for (; n < nbytes; n += got) {
+		begin_read(c, to + n, nbytes - n);
+		got = 0;
+		if (end_read(c, nbytes - n, &got) == ENDED)
 			return false;
-		n += (size_t)k;
 	}
 	return true;
 }
 
-/* Read a frame and hand it on. False: the connection is at its end. */
-static bool
-take_frame(struct conn *c)
+/* A header has been read ahead: read its frame, and hand it on. */
+static enum progress
+take_frame(struct net_conn *c)
 {
 	unsigned char header[FRAME_HEADER];
 	struct net_frame f = {0};
 
-	while (c->nahead < FRAME_HEADER)
-		if (read_some(c, NULL, 0) < 0)
-			return false;
 	take_ahead(c, header, sizeof header);
 	if (frame_unpack(header, &f.head, NULL) != RC_OK) {
 		atomic_fetch_add(&c->pull->refused, 1);
-		return false;
+		return ENDED;
 	}
 	f.mem = framemem_take(f.head.nbytes);
 	if (!f.mem)
-		return false;
+		return ENDED;
 	f.payload = f.mem;
 	if (!read_payload(c, f.mem, f.head.nbytes)) {
 		net_frame_free(&f);
-		return false;
+		return ENDED;
 	}
 	atomic_store(&c->heard_ns, clock_now_ns());
 	if (frame_check(&f.head, f.payload, NULL) == RC_OK) {
@@ -162,23 +190,188 @@ take_frame(struct conn *c)
 		atomic_fetch_add(&c->pull->refused, 1);
 		net_frame_free(&f);
 	}
-	return true;
+	return CAME;
+}
+
+/* Lock held. The ticker runs while anybody is parked. */
+static void
+start_tick(struct net_pull *p)
+{
+	if (p->ticking || p->stopping)
+		return;
+	p->ticking = true;
+	nng_sleep_aio(TICK_MS, p->tick);
+}
+
+/* Lock held. Leave the reading to others. */
+static void
+park(struct net_conn *c)
+{
+	struct net_pull *p = c->pull;
+
+	c->parked = true;
+	p->nparked++;
+	start_tick(p);
+	pthread_cond_broadcast(&p->changed);
+	while (c->wanted && !c->ended)
+		pthread_cond_wait(&c->resume, &p->lock);
+	c->parked = false;
+	p->nparked--;
+}
+
+/* Wait until a header has been read ahead, by the own thread. */
+static enum progress
+await_header(struct net_conn *c)
+{
+	struct net_pull *p = c->pull;
+	enum progress got = CAME;
+	size_t none;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		if (c->wanted)
+			park(c);
+		if (got == ENDED || c->ended || c->nahead >= FRAME_HEADER)
+			break;
+		c->between = true;
+		begin_read(c, NULL, 0);
+		pthread_mutex_unlock(&p->lock);
+		got = end_read(c, 0, &none);
+		pthread_mutex_lock(&p->lock);
+		c->between = false;
+	}
+	if (c->ended)
+		got = ENDED;
+	/* Whoever comes to take it now shall know that it is gone. */
+	c->ended = got == ENDED;
+	pthread_mutex_unlock(&p->lock);
+	return c->ended ? ENDED : CAME;
 }
 
 static void *
 conn_main(void *arg)
 {
-	struct conn *c = arg;
+	struct net_conn *c = arg;
+	struct net_pull *p = c->pull;
 
-	while (take_frame(c))
+	pthread_setname_np(pthread_self(), "gpusim:frames");
+	while (await_header(c) == CAME && take_frame(c) == CAME)
 		;
+	pthread_mutex_lock(&p->lock);
+	c->ended = true;
+	while (c->taken)
+		pthread_cond_wait(&c->resume, &p->lock);
+	pthread_mutex_unlock(&p->lock);
 	conn_free(c);
 	return NULL;
 }
 
+/* Lock held. */
+static void
+call_back(struct net_conn *c)
+{
+	c->wanted = false;
+	pthread_cond_signal(&c->resume);
+}
+
+static void
+on_tick(void *arg)
+{
+	struct net_pull *p = arg;
+	uint64_t now = clock_now_ns();
+
+	pthread_mutex_lock(&p->lock);
+	for (struct net_conn *c = p->conns; c; c = c->next) {
+		if (c->taken && now - c->since_ns >= TAKEN_MS * NS_PER_MS)
+			nng_aio_abort(c->aio, NNG_EINTR);
+		else if (c->parked && !c->taken && now - c->since_ns >= PARKED_MS * NS_PER_MS)
+			call_back(c);
+	}
+	p->ticking = false;
+	if (p->nparked > 0)
+		start_tick(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+struct net_conn *
+net_pull_take(struct net_pull *p, uint64_t device)
+{
+	struct net_conn *c;
+
+	pthread_mutex_lock(&p->lock);
+	for (c = p->conns; c && (c->device != device || c->ended || c->evicted); c = c->next)
+		;
+	if (!c || p->stopping || (p->aloof_ns && clock_now_ns() < p->aloof_ns)) {
+		c = NULL;
+	} else if (c->taken) {
+		/* Two that wait for one connection: its own thread serves both better. */
+		p->aloof_ns = deadline_in_ms(ALOOF_MS);
+		c->wanted = false;
+		c = NULL;
+	} else if (!c->parked && !c->between) {
+		c = NULL;
+	} else {
+		c->taken = c->wanted = true;
+		c->since_ns = clock_now_ns();
+		if (!c->parked)
+			nng_aio_abort(c->aio, NNG_EINTR);
+		while (!c->parked && !c->ended)
+			pthread_cond_wait(&p->changed, &p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return c;
+}
+
+void
+net_pull_read(struct net_conn *c)
+{
+	enum progress got = CAME;
+	size_t none;
+
+	if (c->nahead < FRAME_HEADER) {
+		begin_read(c, NULL, 0);
+		got = end_read(c, 0, &none);
+	}
+	if (got == CAME && c->nahead >= FRAME_HEADER)
+		got = take_frame(c);
+	if (got != ENDED)
+		return;
+	pthread_mutex_lock(&c->pull->lock);
+	c->ended = true;
+	pthread_mutex_unlock(&c->pull->lock);
+}
+
+void
+net_pull_give(struct net_conn *c)
+{
+	pthread_mutex_lock(&c->pull->lock);
+	c->taken = false;
+	c->since_ns = clock_now_ns();
+	if (c->ended || !c->wanted)
+		pthread_cond_signal(&c->resume);
+	pthread_mutex_unlock(&c->pull->lock);
+}
+
+void
+net_pull_nudge(struct net_conn *c)
+{
+	nng_aio_abort(c->aio, NNG_EINTR);
+}
+
+void
+net_pull_resume(struct net_pull *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->aloof_ns = deadline_in_ms(ALOOF_MS);
+	for (struct net_conn *c = p->nparked ? p->conns : NULL; c; c = c->next)
+		if (c->parked && !c->taken)
+			call_back(c);
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* A thread for the connection, that takes no signals of the program's. */
 static bool
-start_reader(struct conn *c)
+start_reader(struct net_conn *c)
 {
 	sigset_t all, old;
 	pthread_t t;
@@ -192,7 +385,7 @@ start_reader(struct conn *c)
 }
 
 static void
-read_first(struct conn *c)
+read_first(struct net_conn *c)
 {
 	nng_iov iov = {c->ahead + c->nahead, AHEAD - c->nahead};
 
@@ -203,7 +396,7 @@ read_first(struct conn *c)
 static void
 on_first(void *arg)
 {
-	struct conn *c = arg;
+	struct net_conn *c = arg;
 	struct frame f;
 
 	if (nng_aio_result(c->first) != 0) {
@@ -218,20 +411,24 @@ on_first(void *arg)
 	if (frame_unpack(c->ahead, &f, NULL) != RC_OK) {
 		atomic_fetch_add(&c->pull->refused, 1);
 		conn_free(c);
-	} else if (!start_reader(c)) {
-		conn_free(c);
+		return;
 	}
+	pthread_mutex_lock(&c->pull->lock);
+	c->device = f.device;
+	pthread_mutex_unlock(&c->pull->lock);
+	if (!start_reader(c))
+		conn_free(c);
 }
 
 /* Lock held. Close the connection that has been quiet longest, if there are too many. */
 static void
 evict(struct net_pull *p)
 {
-	struct conn *quiet = NULL;
+	struct net_conn *quiet = NULL;
 
 	if (p->nconns < NET_MAX_PEERS)
 		return;
-	for (struct conn *c = p->conns; c; c = c->next)
+	for (struct net_conn *c = p->conns; c; c = c->next)
 		if (!c->evicted && (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
 			quiet = c;
 	if (!quiet)
@@ -243,10 +440,11 @@ evict(struct net_pull *p)
 static void
 add_conn(struct net_pull *p, nng_stream *stream)
 {
-	struct conn *c = calloc(1, sizeof *c);
+	struct net_conn *c = calloc(1, sizeof *c);
 
 	if (c) {
-		*c = (struct conn){.pull = p, .stream = stream};
+		*c = (struct net_conn){.pull = p, .stream = stream};
+		pthread_cond_init(&c->resume, NULL);
 		atomic_init(&c->heard_ns, clock_now_ns());
 	}
 	if (!c || nng_aio_alloc(&c->first, on_first, c) != 0 ||
@@ -324,6 +522,8 @@ free_pull(struct net_pull *p)
 		nng_aio_free(p->accept);
 	if (p->pause)
 		nng_aio_free(p->pause);
+	if (p->tick)
+		nng_aio_free(p->tick);
 	if (p->listener)
 		nng_stream_listener_free(p->listener);
 	ipcpath_unlock(&p->path, p->addr);
@@ -353,6 +553,7 @@ net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **o
 	rc = ipcpath_lock(&p->path, addr, err);
 	if (rc == RC_OK && ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
 			    (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 ||
+			    (rv = nng_aio_alloc(&p->tick, on_tick, p)) != 0 ||
 			    (rv = listen_at(p)) != 0))
 		rc = err_set(err, rv == NNG_EADDRINUSE ? RC_BUSY : RC_FAILED, "%s: %s", addr,
 			     nng_strerror(rv));
@@ -389,10 +590,13 @@ net_pull_stop(struct net_pull *p)
 	nng_aio_stop(p->pause);
 	nng_aio_stop(p->accept);
 	pthread_mutex_lock(&p->lock);
-	for (struct conn *c = p->conns; c; c = c->next)
+	for (struct net_conn *c = p->conns; c; c = c->next) {
 		nng_stream_close(c->stream);
+		call_back(c);
+	}
 	while (p->nconns > 0)
 		pthread_cond_wait(&p->changed, &p->lock);
 	pthread_mutex_unlock(&p->lock);
+	nng_aio_stop(p->tick);
 	free_pull(p);
 }

@@ -30,7 +30,7 @@
 #define QUEUE_MAX    (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
 #define QUEUE_KEPT   (64u << 10) /* bytes of an empty queue */
 #define LINGER_MS    1000
-#define TICK_MS	     50
+#define TICK_MS	     200
 #define RECONNECT_MS 10 /* doubles up to */
 #define RECONNECT_MAX_MS 100
 
@@ -45,6 +45,9 @@ struct net_push {
 	bool writing;	     /* somebody writes to the stream */
 	bool closing;	     /* nothing is begun any more */
 	bool ticking, wrote; /* the ticker runs; something was written since it last did */
+	bool full;	     /* a write was cut short since it last did; the writer's */
+	void (*full_fn)(void *);
+	void *full_arg;
 	unsigned char spare; /* what `watch` reads into */
 	uint64_t write_deadline_ns; /* of the thread that writes; 0: none waits */
 	int retry_ms;
@@ -281,6 +284,13 @@ net_push_open(const char *addr, struct net_push **out, struct err *err)
 	return RC_OK;
 }
 
+void
+net_push_when_full(struct net_push *p, void (*fn)(void *), void *arg)
+{
+	p->full_fn = fn;
+	p->full_arg = arg;
+}
+
 unsigned
 net_push_generation(const struct net_push *p)
 {
@@ -297,6 +307,8 @@ begin_writing(struct net_push *p, uint64_t deadline_ns)
 		if (pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &ts) != 0)
 			return RC_TIMEOUT;
 	p->writing = true;
+	if (!p->wrote)
+		p->full = false;
 	p->wrote = true;
 	p->write_deadline_ns = deadline_ns;
 	if (!p->ticking) {
@@ -328,12 +340,15 @@ write_out(struct net_push *p, nng_iov iov[2])
 	while (rv == 0 && iov[0].iov_len + iov[1].iov_len > 0) {
 		bool head = iov[0].iov_len > 0;
 
+		if (p->full && p->full_fn)
+			p->full_fn(p->full_arg);
 		nng_aio_set_iov(p->write, head ? 2 : 1, head ? iov : iov + 1);
 		nng_stream_send(p->stream, p->write);
 		nng_aio_wait(p->write);
 		rv = nng_aio_result(p->write);
 		if (rv == 0)
 			advance(iov, nng_aio_count(p->write));
+		p->full |= iov[0].iov_len + iov[1].iov_len > 0;
 	}
 	return rv;
 }

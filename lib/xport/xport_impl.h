@@ -57,6 +57,8 @@ struct xport_op {
 	uint64_t tend_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty */
 	pthread_cond_t changed;
+	struct net_conn *taken;	  /* what its thread, `reader`, reads itself; or NULL */
+	pthread_t reader;
 	struct flow **flow; /* by peer rank; made when first needed, kept for reuse */
 };
 
