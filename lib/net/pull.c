@@ -22,6 +22,7 @@
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,6 +38,7 @@
 
 #define AHEAD	    4096u /* bytes that one read takes beyond a frame */
 #define ACCEPT_MS   50	  /* pause after an accept that failed, such as for want of descriptors */
+#define YIELD_BYTES (64u << 10)
 #define STACK_BYTES (128u << 10)
 #define TICK_MS	    50
 #define PARKED_MS   50	/* without a reader, until the own thread comes back */
@@ -50,7 +52,7 @@ struct net_conn {
 	nng_aio *first; /* reads the first header */
 	nng_aio *aio;
 	uint64_t device; /* that sent its first frame; 0: none yet */
-	bool evicted;
+	bool closed;
 	bool between; /* the own thread waits for the beginning of a frame */
 	bool wanted;  /* the own thread shall park */
 	bool parked;  /* it has */
@@ -59,6 +61,7 @@ struct net_conn {
 	uint64_t since_ns; /* taken or given back */
 	pthread_cond_t resume;
 	atomic_uint_fast64_t heard_ns;
+	uint32_t last; /* bytes of the last payload */
 	size_t nahead; /* bytes of the stream that wait in: */
 	unsigned char ahead[AHEAD];
 };
@@ -184,6 +187,7 @@ take_frame(struct net_conn *c)
 		return ENDED;
 	}
 	atomic_store(&c->heard_ns, clock_now_ns());
+	c->last = f.head.nbytes;
 	if (frame_check(&f.head, f.payload, NULL) == RC_OK) {
 		c->pull->fn(c->pull->arg, &f);
 	} else {
@@ -299,7 +303,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 	struct net_conn *c;
 
 	pthread_mutex_lock(&p->lock);
-	for (c = p->conns; c && (c->device != device || c->ended || c->evicted); c = c->next)
+	for (c = p->conns; c && (c->device != device || c->ended || c->closed); c = c->next)
 		;
 	if (!c || p->stopping || (p->aloof_ns && clock_now_ns() < p->aloof_ns)) {
 		c = NULL;
@@ -329,6 +333,10 @@ net_pull_read(struct net_conn *c)
 	size_t none;
 
 	if (c->nahead < FRAME_HEADER) {
+		/* Who sends little sends soon, and may wait for this processor: what comes while it
+		 * has it costs no waking. */
+		if (c->last <= YIELD_BYTES)
+			sched_yield();
 		begin_read(c, NULL, 0);
 		got = end_read(c, 0, &none);
 	}
@@ -384,13 +392,31 @@ start_reader(struct net_conn *c)
 	return good;
 }
 
+/* Lock held. nng never ends a read that is posted on a closed stream: post none after this, and none
+ * with `aio`, which does not take any more. */
 static void
+close_conn(struct net_conn *c)
+{
+	c->closed = true;
+	nng_stream_close(c->stream);
+	nng_aio_stop(c->aio);
+}
+
+/* False: it has been closed. */
+static bool
 read_first(struct net_conn *c)
 {
 	nng_iov iov = {c->ahead + c->nahead, AHEAD - c->nahead};
+	bool open;
 
-	nng_aio_set_iov(c->first, 1, &iov);
-	nng_stream_recv(c->stream, c->first);
+	pthread_mutex_lock(&c->pull->lock);
+	open = !c->closed;
+	if (open) {
+		nng_aio_set_iov(c->first, 1, &iov);
+		nng_stream_recv(c->stream, c->first);
+	}
+	pthread_mutex_unlock(&c->pull->lock);
+	return open;
 }
 
 static void
@@ -405,7 +431,8 @@ on_first(void *arg)
 	}
 	c->nahead += nng_aio_count(c->first);
 	if (c->nahead < FRAME_HEADER) {
-		read_first(c);
+		if (!read_first(c))
+			conn_free(c);
 		return;
 	}
 	if (frame_unpack(c->ahead, &f, NULL) != RC_OK) {
@@ -420,21 +447,17 @@ on_first(void *arg)
 		conn_free(c);
 }
 
-/* Lock held. Close the connection that has been quiet longest, if there are too many. */
+/* Lock held. Close the connection that has been quiet longest. */
 static void
 evict(struct net_pull *p)
 {
 	struct net_conn *quiet = NULL;
 
-	if (p->nconns < NET_MAX_PEERS)
-		return;
 	for (struct net_conn *c = p->conns; c; c = c->next)
-		if (!c->evicted && (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
+		if (!c->closed && (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
 			quiet = c;
-	if (!quiet)
-		return;
-	quiet->evicted = true;
-	nng_stream_close(quiet->stream);
+	if (quiet)
+		close_conn(quiet);
 }
 
 static void
@@ -457,12 +480,11 @@ add_conn(struct net_pull *p, nng_stream *stream)
 	}
 	nng_aio_set_timeout(c->aio, NNG_DURATION_INFINITE);
 	pthread_mutex_lock(&p->lock);
-	evict(p);
+	if (p->nconns >= NET_MAX_PEERS)
+		evict(p);
 	c->next = p->conns;
 	p->conns = c;
 	p->nconns++;
-	if (p->stopping)
-		nng_stream_close(stream);
 	pthread_mutex_unlock(&p->lock);
 	read_first(c);
 }
@@ -471,10 +493,13 @@ static void
 accept_next(struct net_pull *p, bool failed)
 {
 	pthread_mutex_lock(&p->lock);
-	if (!p->stopping && failed)
+	if (!p->stopping && failed) {
+		/* No descriptors: somebody holds them who says nothing. */
+		evict(p);
 		nng_sleep_aio(ACCEPT_MS, p->pause);
-	else if (!p->stopping)
+	} else if (!p->stopping) {
 		nng_stream_listener_accept(p->listener, p->accept);
+	}
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -591,7 +616,7 @@ net_pull_stop(struct net_pull *p)
 	nng_aio_stop(p->accept);
 	pthread_mutex_lock(&p->lock);
 	for (struct net_conn *c = p->conns; c; c = c->next) {
-		nng_stream_close(c->stream);
+		close_conn(c);
 		call_back(c);
 	}
 	while (p->nconns > 0)

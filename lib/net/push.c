@@ -41,7 +41,8 @@ struct net_push {
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *retry, *watch, *write, *flush, *tick;
 	nng_stream *stream;  /* NULL: no connection */
-	bool gone;	     /* the stream has ended */
+	bool closed;	     /* the stream is of no use any more; nng never ends a write to it */
+	bool gone;	     /* and the read that watches it has ended */
 	bool writing;	     /* somebody writes to the stream */
 	bool closing;	     /* nothing is begun any more */
 	bool ticking, wrote; /* the ticker runs; something was written since it last did */
@@ -89,13 +90,20 @@ start_flush(struct net_push *p)
 	nng_stream_send(p->stream, p->flush);
 }
 
+static void
+close_stream(struct net_push *p)
+{
+	p->closed = true;
+	nng_stream_close(p->stream);
+}
+
 /* Free a connection that has ended and is not used, and make a new one. */
 static void
 replace_stream(struct net_push *p)
 {
 	nng_stream_free(p->stream);
 	p->stream = NULL;
-	p->gone = false;
+	p->closed = p->gone = false;
 	/* A frame half written cannot be ended on another connection; its sender repeats it. */
 	p->leaving.len = p->leaving_at = 0;
 	start_dial(p);
@@ -108,10 +116,10 @@ end_writing(struct net_push *p)
 	p->writing = false;
 	if (p->gone) {
 		replace_stream(p);
-	} else if (queued(p) > 0) {
+	} else if (queued(p) > 0 && !p->closed) {
 		start_flush(p);
 		return;
-	} else {
+	} else if (!p->closed) {
 		p->leaving.len = p->leaving_at = 0;
 		if (p->leaving.cap > QUEUE_KEPT)
 			buf_fini(&p->leaving);
@@ -160,7 +168,7 @@ on_watched(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	p->gone = true;
-	nng_stream_close(p->stream);
+	close_stream(p);
 	if (!p->writing)
 		replace_stream(p);
 	pthread_cond_broadcast(&p->changed);
@@ -176,11 +184,8 @@ on_flushed(void *arg)
 	if (nng_aio_result(p->flush) == 0)
 		p->leaving_at += nng_aio_count(p->flush);
 	else
-		nng_stream_close(p->stream);
-	if (nng_aio_result(p->flush) == 0 && queued(p) > 0)
-		start_flush(p);
-	else
-		end_writing(p);
+		close_stream(p);
+	end_writing(p);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -228,7 +233,7 @@ free_push(struct net_push *p)
 		if (i == 3) {
 			pthread_mutex_lock(&p->lock);
 			if (p->stream)
-				nng_stream_close(p->stream);
+				close_stream(p);
 			pthread_mutex_unlock(&p->lock);
 		}
 		if (aio[i])
@@ -303,7 +308,7 @@ begin_writing(struct net_push *p, uint64_t deadline_ns)
 {
 	struct timespec ts = deadline_timespec(deadline_ns);
 
-	while (!p->stream || p->gone || p->writing)
+	while (!p->stream || p->closed || p->writing)
 		if (pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &ts) != 0)
 			return RC_TIMEOUT;
 	p->writing = true;
@@ -342,8 +347,15 @@ write_out(struct net_push *p, nng_iov iov[2])
 
 		if (p->full && p->full_fn)
 			p->full_fn(p->full_arg);
-		nng_aio_set_iov(p->write, head ? 2 : 1, head ? iov : iov + 1);
-		nng_stream_send(p->stream, p->write);
+		pthread_mutex_lock(&p->lock);
+		rv = p->closed ? NNG_ECLOSED : 0;
+		if (rv == 0) {
+			nng_aio_set_iov(p->write, head ? 2 : 1, head ? iov : iov + 1);
+			nng_stream_send(p->stream, p->write);
+		}
+		pthread_mutex_unlock(&p->lock);
+		if (rv != 0)
+			break;
 		nng_aio_wait(p->write);
 		rv = nng_aio_result(p->write);
 		if (rv == 0)
@@ -369,7 +381,7 @@ send_now(struct net_push *p, nng_iov iov[2], int timeout_ms)
 	if (rv == NNG_ETIMEDOUT && append(p, &p->leaving, iov) == RC_OK)
 		rv = 0;
 	if (rv != 0)
-		nng_stream_close(p->stream);
+		close_stream(p);
 	end_writing(p);
 	return RC_OK;
 }
@@ -380,7 +392,7 @@ send_later(struct net_push *p, const nng_iov iov[2])
 {
 	enum rc rc = append(p, &p->queue, iov);
 
-	if (rc == RC_OK && p->stream && !p->gone && !p->writing)
+	if (rc == RC_OK && p->stream && !p->closed && !p->writing)
 		start_flush(p);
 	return rc;
 }
