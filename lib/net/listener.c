@@ -279,7 +279,7 @@ set_limits(struct listener *l, size_t max)
 
 enum rc
 listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
-	       struct listener **out, struct err *err)
+	      struct listener **out, struct err *err)
 {
 	struct listener *l = calloc(1, sizeof *l);
 	enum rc rc;

@@ -1,8 +1,8 @@
 /*
  * listener.h - a listening nng socket that stays alive. Inside lib/net only.
  *
- * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake. So a guard connects
- * to ourselves, and listens again when nobody lets it in.
+ * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake. So a guard
+ * connects to ourselves, and listens again when nobody lets it in.
  */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
@@ -32,7 +32,7 @@ typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
  * RC_BUSY: somebody listens there already. RC_FAILED: the system's or nng's reason.
  */
 enum rc listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
-		       struct listener **out, struct err *err);
+		      struct listener **out, struct err *err);
 
 /* The address with the port that was really taken. */
 const char *listener_address(const struct listener *l);

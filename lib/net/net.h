@@ -2,8 +2,8 @@
  * net.h - nng, and nothing of nng outside this room.
  *
  * Three things: a server that answers each request once (rpc_server), a client that calls with a
- * deadline (rpc_client), and one-way channels of data frames (channel.h). README.md beside this
- * file lists the traps of nng 1.5.2 and where each is met.
+ * deadline (rpc_client), and one-way channels of data frames over byte streams (channel.h).
+ * README.md beside this file lists the traps of nng 1.5.2 and where each is met.
  *
  * Addresses are "ipc:///path", "ipc://@name" is refused; "tcp://host:port". A server on tcp takes
  * port 0 for any free one. Listening beyond loopback must be asked for (NET_ANY_HOST).
@@ -19,7 +19,7 @@
 
 #define NET_ADDR_MAX   256
 #define NET_CONNECT_MS 2000 /* without a connection for so long, a peer is unreachable */
-#define NET_MAX_PEERS  4096 /* connections one listener holds; more are closed at once */
+#define NET_MAX_PEERS  4096 /* connections one listener holds */
 
 enum net_reach { NET_LOOPBACK, NET_ANY_HOST };
 

@@ -53,11 +53,11 @@ struct net_conn {
 	nng_aio *aio;
 	uint64_t device; /* that sent its first frame; 0: none yet */
 	bool closed;
-	bool between; /* the own thread waits for the beginning of a frame */
-	bool wanted;  /* the own thread shall park */
-	bool parked;  /* it has */
-	bool taken;   /* another thread reads */
-	bool ended;   /* there is no more to read */
+	bool between;	   /* the own thread waits for the beginning of a frame */
+	bool wanted;	   /* the own thread shall park */
+	bool parked;	   /* it has */
+	bool taken;	   /* another thread reads */
+	bool ended;	   /* there is no more to read */
 	uint64_t since_ns; /* taken or given back */
 	pthread_cond_t resume;
 	atomic_uint_fast64_t heard_ns;
@@ -392,8 +392,8 @@ start_reader(struct net_conn *c)
 	return good;
 }
 
-/* Lock held. nng never ends a read that is posted on a closed stream: post none after this, and none
- * with `aio`, which does not take any more. */
+/* Lock held. nng never ends a read that is posted on a closed stream: post none after this, and
+ * none with `aio`, which does not take any more. */
 static void
 close_conn(struct net_conn *c)
 {
@@ -454,7 +454,8 @@ evict(struct net_pull *p)
 	struct net_conn *quiet = NULL;
 
 	for (struct net_conn *c = p->conns; c; c = c->next)
-		if (!c->closed && (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
+		if (!c->closed &&
+		    (!quiet || atomic_load(&c->heard_ns) <= atomic_load(&quiet->heard_ns)))
 			quiet = c;
 	if (quiet)
 		close_conn(quiet);
@@ -576,10 +577,10 @@ net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **o
 	pthread_attr_setdetachstate(&p->attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&p->attr, STACK_BYTES);
 	rc = ipcpath_lock(&p->path, addr, err);
-	if (rc == RC_OK && ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
-			    (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 ||
-			    (rv = nng_aio_alloc(&p->tick, on_tick, p)) != 0 ||
-			    (rv = listen_at(p)) != 0))
+	if (rc == RC_OK &&
+	    ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
+	     (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 ||
+	     (rv = nng_aio_alloc(&p->tick, on_tick, p)) != 0 || (rv = listen_at(p)) != 0))
 		rc = err_set(err, rv == NNG_EADDRINUSE ? RC_BUSY : RC_FAILED, "%s: %s", addr,
 			     nng_strerror(rv));
 	if (rc != RC_OK) {

@@ -27,11 +27,11 @@
 #include "net/channel.h"
 #include "net/net.h"
 
-#define QUEUE_MAX    (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
-#define QUEUE_KEPT   (64u << 10) /* bytes of an empty queue */
-#define LINGER_MS    1000
-#define TICK_MS	     200
-#define RECONNECT_MS 10 /* doubles up to */
+#define QUEUE_MAX	 (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
+#define QUEUE_KEPT	 (64u << 10) /* bytes of an empty queue */
+#define LINGER_MS	 1000
+#define TICK_MS		 200
+#define RECONNECT_MS	 10 /* doubles up to */
 #define RECONNECT_MAX_MS 100
 
 struct net_push {
@@ -49,7 +49,7 @@ struct net_push {
 	bool full;	     /* a write was cut short since it last did; the writer's */
 	void (*full_fn)(void *);
 	void *full_arg;
-	unsigned char spare; /* what `watch` reads into */
+	unsigned char spare;	    /* what `watch` reads into */
 	uint64_t write_deadline_ns; /* of the thread that writes; 0: none waits */
 	int retry_ms;
 	struct buf queue;   /* whole frames */
@@ -146,7 +146,8 @@ on_dialed(void *arg)
 			pthread_cond_broadcast(&p->changed);
 	} else if (!p->closing) {
 		nng_sleep_aio(p->retry_ms, p->retry);
-		p->retry_ms = p->retry_ms * 2 < RECONNECT_MAX_MS ? p->retry_ms * 2 : RECONNECT_MAX_MS;
+		p->retry_ms =
+		    p->retry_ms * 2 < RECONNECT_MAX_MS ? p->retry_ms * 2 : RECONNECT_MAX_MS;
 	}
 	pthread_mutex_unlock(&p->lock);
 }
@@ -277,7 +278,8 @@ net_push_open(const char *addr, struct net_push **out, struct err *err)
 		free_push(p);
 		return err_set(err, RC_UNREACHABLE, "%s: %s", addr, nng_strerror(rv));
 	}
-	/* Neither is there on ipc. Without the first, TCP holds an acknowledgement back for 40 ms. */
+	/* Neither is there on ipc. Without the first, TCP holds an acknowledgement back for 40 ms.
+	 */
 	nng_stream_dialer_set_bool(p->dialer, NNG_OPT_TCP_NODELAY, true);
 	nng_stream_dialer_set_bool(p->dialer, NNG_OPT_TCP_KEEPALIVE, true);
 	nng_aio_set_timeout(p->dial, NET_CONNECT_MS);

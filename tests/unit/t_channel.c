@@ -1,6 +1,6 @@
 /*
- * Frames from a push to a pull: content and order, what is no frame, what can be known of a loss, and
- * peers that are slow, silent or many.
+ * Frames from a push to a pull: content and order, what is no frame, what can be known of a loss,
+ * and peers that are slow, silent or many.
  */
 #include "net_test.h"
 

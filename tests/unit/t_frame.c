@@ -51,10 +51,10 @@ test_round_trip(void)
 	struct frame f = {0};
 	size_t n = make(m);
 
-	ok(taken(m, n, &f) && f.kind == sample.kind &&
-	       f.comm == sample.comm && f.device == sample.device && f.op == sample.op &&
-	       f.seq == sample.seq && f.epoch == sample.epoch && f.dst == sample.dst &&
-	       f.src == sample.src && f.nbytes == PAYLOAD,
+	ok(taken(m, n, &f) && f.kind == sample.kind && f.comm == sample.comm &&
+	       f.device == sample.device && f.op == sample.op && f.seq == sample.seq &&
+	       f.epoch == sample.epoch && f.dst == sample.dst && f.src == sample.src &&
+	       f.nbytes == PAYLOAD,
 	   "a frame comes back as it was");
 }
 
