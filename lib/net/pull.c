@@ -39,6 +39,7 @@
 #define AHEAD	    4096u /* bytes that one read takes beyond a frame */
 #define ACCEPT_MS   50	  /* pause after an accept that failed, such as for want of descriptors */
 #define YIELD_BYTES (64u << 10)
+#define FITS_BYTES  (16u << 10) /* a window of frames up to this fits in any socket */
 #define STACK_BYTES (128u << 10)
 #define TICK_MS	    50
 #define PARKED_MS   50	/* without a reader, until the own thread comes back */
@@ -297,6 +298,16 @@ on_tick(void *arg)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Lock held. Who waits for one peer leaves the others: those that send much, and so wait when
+ * nobody reads, have their own threads again. */
+static void
+leave_others(struct net_pull *p, const struct net_conn *taken)
+{
+	for (struct net_conn *c = p->conns; c; c = c->next)
+		if (c != taken && c->parked && !c->taken && c->last > FITS_BYTES)
+			call_back(c);
+}
+
 struct net_conn *
 net_pull_take(struct net_pull *p, uint64_t device)
 {
@@ -321,6 +332,8 @@ net_pull_take(struct net_pull *p, uint64_t device)
 			nng_aio_abort(c->aio, NNG_EINTR);
 		while (!c->parked && !c->ended)
 			pthread_cond_wait(&p->changed, &p->lock);
+		if (p->nparked > 1)
+			leave_others(p, c);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return c;
