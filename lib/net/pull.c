@@ -41,8 +41,9 @@
 #define YIELD_BYTES (64u << 10)
 #define FITS_BYTES  (16u << 10) /* a window of frames up to this fits in any socket */
 #define STACK_BYTES (128u << 10)
-#define TICK_MS	    50
-#define PARKED_MS   50	/* without a reader, until the own thread comes back */
+#define TICK_MS	    5
+#define PARKED_MS   50	/* without a reader, until the own thread comes back; */
+#define BUSY_MS	    5	/* where much comes, and who sends may be waiting */
 #define TAKEN_MS    100 /* the longest read of a thread that has taken a connection */
 #define ALOOF_MS    300 /* after net_pull_resume nobody takes a connection for so long */
 
@@ -287,25 +288,19 @@ on_tick(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	for (struct net_conn *c = p->conns; c; c = c->next) {
-		if (c->taken && now - c->since_ns >= TAKEN_MS * NS_PER_MS)
+		uint64_t ago = now - c->since_ns;
+
+		if (c->taken && ago >= TAKEN_MS * NS_PER_MS)
 			nng_aio_abort(c->aio, NNG_EINTR);
-		else if (c->parked && !c->taken && now - c->since_ns >= PARKED_MS * NS_PER_MS)
+		/* Parked and not taken, nobody writes to c->last. */
+		else if (c->parked && !c->taken &&
+			 ago >= (c->last > FITS_BYTES ? BUSY_MS : PARKED_MS) * NS_PER_MS)
 			call_back(c);
 	}
 	p->ticking = false;
 	if (p->nparked > 0)
 		start_tick(p);
 	pthread_mutex_unlock(&p->lock);
-}
-
-/* Lock held. Who waits for one peer leaves the others: those that send much, and so wait when
- * nobody reads, have their own threads again. */
-static void
-leave_others(struct net_pull *p, const struct net_conn *taken)
-{
-	for (struct net_conn *c = p->conns; c; c = c->next)
-		if (c != taken && c->parked && !c->taken && c->last > FITS_BYTES)
-			call_back(c);
 }
 
 struct net_conn *
@@ -332,8 +327,6 @@ net_pull_take(struct net_pull *p, uint64_t device)
 			nng_aio_abort(c->aio, NNG_EINTR);
 		while (!c->parked && !c->ended)
 			pthread_cond_wait(&p->changed, &p->lock);
-		if (p->nparked > 1)
-			leave_others(p, c);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return c;
