@@ -74,14 +74,16 @@ struct net_pull {
 	net_frame_fn fn;
 	void *arg;
 	nng_stream_listener *listener;
-	nng_aio *accept, *pause, *tick;
+	nng_aio *accept, *pause;
+	pthread_t ticker;
+	pthread_cond_t tick; /* the first has parked */
 	pthread_attr_t attr;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct net_conn *conns;
 	unsigned nconns, nparked;
 	uint64_t aloof_ns; /* until then nobody takes a connection */
-	bool stopping, ticking;
+	bool stopping;
 	atomic_uint_fast64_t refused;
 };
 
@@ -199,16 +201,6 @@ take_frame(struct net_conn *c)
 	return CAME;
 }
 
-/* Lock held. The ticker runs while anybody is parked. */
-static void
-start_tick(struct net_pull *p)
-{
-	if (p->ticking || p->stopping)
-		return;
-	p->ticking = true;
-	nng_sleep_aio(TICK_MS, p->tick);
-}
-
 /* Lock held. Leave the reading to others. */
 static void
 park(struct net_conn *c)
@@ -216,8 +208,8 @@ park(struct net_conn *c)
 	struct net_pull *p = c->pull;
 
 	c->parked = true;
-	p->nparked++;
-	start_tick(p);
+	if (p->nparked++ == 0)
+		pthread_cond_signal(&p->tick);
 	pthread_cond_broadcast(&p->changed);
 	while (c->wanted && !c->ended)
 		pthread_cond_wait(&c->resume, &p->lock);
@@ -280,27 +272,40 @@ call_back(struct net_conn *c)
 	pthread_cond_signal(&c->resume);
 }
 
+/* Lock held. */
 static void
-on_tick(void *arg)
+look_after(struct net_conn *c, uint64_t now)
+{
+	uint64_t ago = now - c->since_ns;
+
+	if (c->taken && ago >= TAKEN_MS * NS_PER_MS)
+		nng_aio_abort(c->aio, NNG_EINTR);
+	/* Parked and not taken, nobody writes to c->last. */
+	else if (c->parked && !c->taken &&
+		 ago >= (c->last > FITS_BYTES ? BUSY_MS : PARKED_MS) * NS_PER_MS)
+		call_back(c);
+}
+
+/* The ticker. Not a timer of nng's: that spins for the last millisecond before each. */
+static void *
+tick_main(void *arg)
 {
 	struct net_pull *p = arg;
-	uint64_t now = clock_now_ns();
 
+	pthread_setname_np(pthread_self(), "gpusim:ticker");
 	pthread_mutex_lock(&p->lock);
-	for (struct net_conn *c = p->conns; c; c = c->next) {
-		uint64_t ago = now - c->since_ns;
+	while (!p->stopping) {
+		struct timespec ts = deadline_timespec(deadline_in_ms(TICK_MS));
 
-		if (c->taken && ago >= TAKEN_MS * NS_PER_MS)
-			nng_aio_abort(c->aio, NNG_EINTR);
-		/* Parked and not taken, nobody writes to c->last. */
-		else if (c->parked && !c->taken &&
-			 ago >= (c->last > FITS_BYTES ? BUSY_MS : PARKED_MS) * NS_PER_MS)
-			call_back(c);
+		if (p->nparked == 0)
+			pthread_cond_wait(&p->tick, &p->lock);
+		else
+			pthread_cond_clockwait(&p->tick, &p->lock, CLOCK_MONOTONIC, &ts);
+		for (struct net_conn *c = p->nparked ? p->conns : NULL; c; c = c->next)
+			look_after(c, clock_now_ns());
 	}
-	p->ticking = false;
-	if (p->nparked > 0)
-		start_tick(p);
 	pthread_mutex_unlock(&p->lock);
+	return NULL;
 }
 
 struct net_conn *
@@ -554,12 +559,11 @@ free_pull(struct net_pull *p)
 		nng_aio_free(p->accept);
 	if (p->pause)
 		nng_aio_free(p->pause);
-	if (p->tick)
-		nng_aio_free(p->tick);
 	if (p->listener)
 		nng_stream_listener_free(p->listener);
 	ipcpath_unlock(&p->path, p->addr);
 	pthread_attr_destroy(&p->attr);
+	pthread_cond_destroy(&p->tick);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -579,16 +583,18 @@ net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **o
 	snprintf(p->addr, sizeof p->addr, "%s", addr);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
+	pthread_cond_init(&p->tick, NULL);
 	pthread_attr_init(&p->attr);
 	pthread_attr_setdetachstate(&p->attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&p->attr, STACK_BYTES);
 	rc = ipcpath_lock(&p->path, addr, err);
 	if (rc == RC_OK &&
 	    ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
-	     (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 ||
-	     (rv = nng_aio_alloc(&p->tick, on_tick, p)) != 0 || (rv = listen_at(p)) != 0))
+	     (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 || (rv = listen_at(p)) != 0))
 		rc = err_set(err, rv == NNG_EADDRINUSE ? RC_BUSY : RC_FAILED, "%s: %s", addr,
 			     nng_strerror(rv));
+	if (rc == RC_OK && pthread_create(&p->ticker, NULL, tick_main, p) != 0)
+		rc = err_set(err, RC_FAILED, "%s: no thread", addr);
 	if (rc != RC_OK) {
 		free_pull(p);
 		return rc;
@@ -617,6 +623,7 @@ net_pull_stop(struct net_pull *p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
+	pthread_cond_signal(&p->tick);
 	pthread_mutex_unlock(&p->lock);
 	nng_stream_listener_close(p->listener);
 	nng_aio_stop(p->pause);
@@ -629,6 +636,6 @@ net_pull_stop(struct net_pull *p)
 	while (p->nconns > 0)
 		pthread_cond_wait(&p->changed, &p->lock);
 	pthread_mutex_unlock(&p->lock);
-	nng_aio_stop(p->tick);
+	pthread_join(p->ticker, NULL);
 	free_pull(p);
 }
