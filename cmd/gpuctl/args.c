@@ -54,6 +54,8 @@ static const struct {
     [OPT_MEM_FILE] = {"mem-file", 0, "BASE", "keep the memory of device K in the file BASE.K"},
     [OPT_LATENCY] = {"latency", 0, "TIME", "delay of messages between devices, such as 5ms"},
     [OPT_BANDWIDTH] = {"bandwidth", 0, "RATE", "bits a second in and out of a device, such as 1Gb"},
+    [OPT_TRANSPORT] = {"transport", 0, "KIND",
+		       "ipc or tcp: data go through sockets, not through shared memory"},
     [OPT_THREADS] = {"threads", 0, "N", "BLAS threads of a device (default 1)"},
     [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
@@ -110,6 +112,11 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return strcmp(arg, "auto") == 0 || strcmp(arg, "none") == 0
 			   ? RC_OK
 			   : err_set(err, RC_INVAL, "'%.64s' is neither auto nor none", arg);
+	case OPT_TRANSPORT:
+		a->transport = arg;
+		if (strcmp(arg, "ipc") != 0 && strcmp(arg, "tcp") != 0)
+			return err_set(err, RC_INVAL, "'%s' is neither ipc nor tcp", arg);
+		return RC_OK;
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
 		return parse_duration(arg, &unused, err);
@@ -201,6 +208,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_MAX_SLOWDOWN:
 		return parse_double(arg, 0.001, 1e6, &a->max_slowdown, err);
 	case OPT_MEM:
+	case OPT_TRANSPORT:
 	case OPT_LATENCY:
 	case OPT_BANDWIDTH:
 	case OPT_OP_TIMEOUT:

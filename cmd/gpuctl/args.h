@@ -47,6 +47,7 @@ enum opt_id {
 	OPT_MEM_FILE,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
+	OPT_TRANSPORT,
 	OPT_THREADS,
 	OPT_PIN,
 	OPT_OP_TIMEOUT,
@@ -71,7 +72,7 @@ struct args {
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
 	double max_slowdown;
-	const char *mem, *mem_file, *latency, *bandwidth, *threads, *pin, *op_timeout;
+	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout;
 	uint64_t start_timeout_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */

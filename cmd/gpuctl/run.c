@@ -1,6 +1,7 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -60,6 +61,10 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 			       CLUSTER_MAX_DEVICES);
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
+	if (a->transport)
+		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */
+	if (a->transport && strcmp(a->transport, "tcp") == 0)
+		add(&dev, "--data", "tcp://127.0.0.1:0");
 	add(&dev, "--threads", a->threads);
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);

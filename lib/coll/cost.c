@@ -3,8 +3,8 @@
  *
  * tests/unit/t_simulate.c holds them against plan_simulate. Exact where p is a power of two that
  * divides n; else close. The two for shared memory have no messages: reading a peer's memory costs
- * beta a byte and reducing from it gamma; a point where all wait for all costs a quarter of a message
- * for each of them.
+ * beta a byte and reducing from it gamma; a point where all wait for all costs a quarter of a
+ * message for each of them.
  */
 #include "coll/cost.h"
 

@@ -72,6 +72,15 @@ net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err)
 	return RC_OK;
 }
 
+void
+net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port)
+{
+	char *colon = strncmp(addr, "tcp://", 6) == 0 ? strrchr(addr, ':') : NULL;
+
+	if (colon)
+		snprintf(colon, (size_t)(addr + NET_ADDR_MAX - colon), ":%u", port);
+}
+
 uint64_t
 net_random(void)
 {

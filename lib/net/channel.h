@@ -1,6 +1,6 @@
 /*
- * channel.h - one-way streams of data frames between devices: PULL at the receiver, a PUSH per
- * peer.
+ * channel.h - one-way streams of data frames between devices: a pull at the receiver, a push per
+ * peer. Underneath are nng's byte streams.
  *
  * The channel may lose frames when a connection breaks and says so (net_push_generation); whoever
  * needs all of them sends again what is not acknowledged.
@@ -17,7 +17,7 @@
 struct net_frame {
 	struct frame head;
 	const unsigned char *payload;
-	void *msg; /* of this room */
+	void *mem; /* of this room */
 };
 
 void net_frame_free(struct net_frame *f);
@@ -28,37 +28,66 @@ enum rc net_frame_copy(struct net_frame *f, const void *payload, struct err *err
 
 struct net_pull;
 
-/* Takes the frame over; on the channel's one thread: do not block. */
+/* Takes the frame over; on the thread of its connection: what it waits for, the peer waits for. */
 typedef void (*net_frame_fn)(void *arg, struct net_frame *f);
 
 enum rc net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **out,
 		       struct err *err);
 const char *net_pull_address(const struct net_pull *p);
 
-/* Messages that were no proper frames, and how often the listener was revived. */
+/* What came that was no proper frame. All but a wrong payload end their connection. */
 uint64_t net_pull_refused(struct net_pull *p);
-unsigned net_pull_revivals(struct net_pull *p);
 
 /* After this fn does not run any more. NULL is legal. */
 void net_pull_stop(struct net_pull *p);
 
+/*
+ * A thread that waits for a frame may read it itself, which saves waking it.
+ *
+ * net_pull_take	the connection of the device whose first frame named it; NULL: there is
+ *none, or another thread is reading. What has come until now has been handed on. net_pull_read wait
+ *for a frame and hand it on, on this thread; or return without one, when nudged, after a while, or
+ *at the end of the connection net_pull_give	give it back. Nobody may read it for a tenth of a
+ *second: take it again, or net_pull_resume	have the connections read by their own threads for a
+ *while: for somebody who waits for he does not know whom, or whose peers wait for him
+ * net_pull_nudge	end the read of who has taken it. What is done in the moment before the read
+ *is seen after it, a tenth of a second late.
+ */
+struct net_conn;
+
+struct net_conn *net_pull_take(struct net_pull *p, uint64_t device);
+void net_pull_read(struct net_conn *c);
+void net_pull_give(struct net_conn *c);
+void net_pull_nudge(struct net_conn *c);
+void net_pull_resume(struct net_pull *p);
+
 struct net_push;
 
-/* Connects in the background. */
+/* Connects in the background, and again when the connection breaks. */
 enum rc net_push_open(const char *addr, struct net_push **out, struct err *err);
+
+/* Tell fn, before a send waits, that the peer takes bytes more slowly than they come. Before the
+ * first send. */
+void net_push_when_full(struct net_push *p, void (*fn)(void *), void *arg);
 
 /* How often a connection has been made; 0: never yet. Frames sent before a change may be lost. */
 unsigned net_push_generation(const struct net_push *p);
 
 /*
- * Queue one frame: the payload is copied. Waits for room at most timeout_ms.
+ * Send one frame. The payload is borrowed until this returns.
  *
- * RC_TIMEOUT: no room (nothing was queued); RC_NOMEM.
+ *	timeout_ms	0: queue a copy, do not wait. Else: wait so long for the connection, and for
+ *			others who send; then write the frame straight from the payload, and what
+ *			the peer has not taken after so long is queued as a copy.
+ *
+ * Several threads may send; each frame stays whole. RC_OK: it leaves, unless the connection breaks.
+ * RC_TIMEOUT: no connection or no room, nothing of it leaves. RC_NOMEM.
  */
 enum rc net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 		      int timeout_ms);
 
-/* What is queued still leaves, if it does so within a second. NULL is legal. */
+/* What is queued still leaves, if it does so within a second. No send is under way. NULL is legal.
+ */
 void net_push_close(struct net_push *p);
 
 #endif

@@ -12,20 +12,15 @@
 #include "net/listener.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <nng/protocol/pipeline0/push.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "net/ipcpath.h"
 #include "net/leftover.h"
 #include "net/net.h"
 
@@ -41,8 +36,7 @@ struct listener {
 	nng_listener nl;
 	char addr[NET_ADDR_MAX];
 	char dial[NET_ADDR_MAX]; /* how we reach ourselves */
-	char lockpath[NET_ADDR_MAX];
-	int lockfd;
+	struct ipcpath path;
 	pthread_t guard;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -105,57 +99,6 @@ on_probe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Remove the socket of a process that is no more, and nothing else that may be there. */
-static enum rc
-clear_path(const struct listener *l, struct err *err)
-{
-	struct stat st;
-
-	if (lstat(l->addr + 6, &st) != 0)
-		return RC_OK;
-	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, RC_INVAL, "%s: there is a file that is no socket", l->addr);
-	unlink(l->addr + 6);
-	return RC_OK;
-}
-
-/* The flock says who owns an ipc path; nng itself would let a second process take it over. */
-static enum rc
-lock_path(struct listener *l, struct err *err)
-{
-	struct stat mine, there;
-
-	if (strncmp(l->addr, "ipc://", 6) != 0)
-		return RC_OK;
-	snprintf(l->lockpath, sizeof l->lockpath, "%s.lock", l->addr + 6);
-	for (;;) {
-		l->lockfd = open(l->lockpath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (l->lockfd < 0)
-			return err_set(err, RC_FAILED, "%s: %s", l->lockpath, strerror(errno));
-		if (flock(l->lockfd, LOCK_EX | LOCK_NB) != 0) {
-			close(l->lockfd);
-			l->lockfd = -1;
-			return err_set(err, RC_BUSY, "%s: another process listens there", l->addr);
-		}
-		/* The last owner may have removed the file between our open and our lock. */
-		if (fstat(l->lockfd, &mine) == 0 && lstat(l->lockpath, &there) == 0 &&
-		    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
-			break;
-		close(l->lockfd);
-	}
-	return clear_path(l, err);
-}
-
-static void
-unlock_path(struct listener *l)
-{
-	if (l->lockfd < 0)
-		return;
-	unlink(l->lockpath);
-	close(l->lockfd);
-	l->lockfd = -1;
-}
-
 static int
 listen_now(struct listener *l)
 {
@@ -163,7 +106,7 @@ listen_now(struct listener *l)
 
 	if (rv != 0)
 		return rv;
-	if (l->lockfd >= 0)
+	if (l->path.fd >= 0)
 		nng_listener_setopt_int(l->nl, NNG_OPT_IPC_PERMISSIONS, 0600);
 	rv = nng_listener_start(l->nl, 0);
 	if (rv != 0)
@@ -178,13 +121,9 @@ learn_address(struct listener *l)
 	nng_sockaddr sa;
 	char *colon;
 
-	if (strncmp(l->addr, "tcp://", 6) == 0 &&
-	    nng_listener_getopt_sockaddr(l->nl, NNG_OPT_LOCADDR, &sa) == 0) {
-		unsigned port =
-		    ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port : sa.s_in.sa_port);
-		colon = strrchr(l->addr, ':');
-		snprintf(colon, (size_t)(l->addr + sizeof l->addr - colon), ":%u", port);
-	}
+	if (nng_listener_getopt_sockaddr(l->nl, NNG_OPT_LOCADDR, &sa) == 0)
+		net_addr_set_port(l->addr, ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port
+									     : sa.s_in.sa_port));
 	snprintf(l->dial, sizeof l->dial, "%s", l->addr);
 	colon = strrchr(l->addr, ':');
 	if (strncmp(l->addr, "tcp://0.0.0.0:", 14) == 0)
@@ -264,7 +203,7 @@ revive(struct listener *l)
 	quiet_down(l);
 	nng_listener_close(l->nl);
 	leftovers_note(&l->leftovers, l->addr, clock_now_ns());
-	while (clear_path(l, NULL) != RC_OK || listen_now(l) != 0)
+	while ((l->path.fd >= 0 && ipcpath_clear(l->addr, NULL) != RC_OK) || listen_now(l) != 0)
 		if (wait_for(l, UINT64_MAX, UINT64_MAX, RELISTEN_MS))
 			return;
 	pthread_mutex_lock(&l->lock);
@@ -307,9 +246,9 @@ end_guard(struct listener *l)
 
 /* The guard is there before anybody can connect, so that nothing can fail once they do. */
 static enum rc
-start_guard(struct listener *l, enum listener_kind kind, struct err *err)
+start_guard(struct listener *l, struct err *err)
 {
-	int rv = kind == LISTENER_REP ? nng_req0_open(&l->probe) : nng_push0_open(&l->probe);
+	int rv = nng_req0_open(&l->probe);
 
 	if (rv == 0 && ((rv = nng_setopt_size(l->probe, NNG_OPT_RECVMAXSZ, 1)) != 0 ||
 			(rv = nng_pipe_notify(l->probe, NNG_PIPE_EV_ADD_POST, on_probe, l)) != 0))
@@ -339,8 +278,8 @@ set_limits(struct listener *l, size_t max)
 }
 
 enum rc
-listener_open(nng_socket sock, enum listener_kind kind, const char *addr, size_t max,
-	      listener_fn fn, void *arg, struct listener **out, struct err *err)
+listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
+	      struct listener **out, struct err *err)
 {
 	struct listener *l = calloc(1, sizeof *l);
 	enum rc rc;
@@ -351,13 +290,12 @@ listener_open(nng_socket sock, enum listener_kind kind, const char *addr, size_t
 	l->sock = sock;
 	l->fn = fn;
 	l->arg = arg;
-	l->lockfd = -1;
 	snprintf(l->addr, sizeof l->addr, "%s", addr);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->wake, NULL);
-	rc = lock_path(l, err);
+	rc = ipcpath_lock(&l->path, addr, err);
 	if (rc == RC_OK)
-		rc = start_guard(l, kind, err);
+		rc = start_guard(l, err);
 	if (rc != RC_OK)
 		goto out;
 	rv = set_limits(l, max);
@@ -377,7 +315,7 @@ listener_open(nng_socket sock, enum listener_kind kind, const char *addr, size_t
 	*out = l;
 	return RC_OK;
 out:
-	unlock_path(l);
+	ipcpath_unlock(&l->path, addr);
 	listener_free(l);
 	return rc;
 }
@@ -388,9 +326,7 @@ listener_stop(struct listener *l)
 	end_guard(l);
 	quiet_down(l);
 	nng_listener_close(l->nl);
-	if (l->lockfd >= 0)
-		unlink(l->addr + 6);
-	unlock_path(l);
+	ipcpath_unlock(&l->path, l->addr);
 }
 
 void

@@ -1,10 +1,8 @@
 /*
  * listener.h - a listening nng socket that stays alive. Inside lib/net only.
  *
- * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake, and a second
- * process on the same ipc path takes the path from the first. So: a lock file beside an ipc path,
- * held as long as we listen; and a guard that connects to ourselves, and listens again when nobody
- * lets it in.
+ * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake. So a guard
+ * connects to ourselves, and listens again when nobody lets it in.
  */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
@@ -13,8 +11,6 @@
 #include <stdbool.h>
 
 #include "base/rc.h"
-
-enum listener_kind { LISTENER_REP, LISTENER_PULL };
 
 enum listener_event {
 	LISTENER_CAME, /* before the first message of the connection */
@@ -29,14 +25,14 @@ typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 /*
  * listener_open - set limits on sock, listen on addr, start the guard.
  *
- *	sock	REP or PULL, open; stays the caller's, who closes it on failure too
+ *	sock	REP, open; stays the caller's, who closes it on failure too
  *	max	bytes of the largest message taken
  *	fn	or NULL
  *
  * RC_BUSY: somebody listens there already. RC_FAILED: the system's or nng's reason.
  */
-enum rc listener_open(nng_socket sock, enum listener_kind kind, const char *addr, size_t max,
-		      listener_fn fn, void *arg, struct listener **out, struct err *err);
+enum rc listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
+		      struct listener **out, struct err *err);
 
 /* The address with the port that was really taken. */
 const char *listener_address(const struct listener *l);

@@ -245,8 +245,7 @@ rpc_server_start(const char *addr, const struct rpc_handler *h, struct rpc_serve
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
 		goto out;
 	}
-	rc = listener_open(s->sock, LISTENER_REP, addr, WIRE_CONTROL_MAX, on_peer, s, &s->listener,
-			   err);
+	rc = listener_open(s->sock, addr, WIRE_CONTROL_MAX, on_peer, s, &s->listener, err);
 	if (rc != RC_OK)
 		goto close;
 	rv = pthread_create(&s->thread, NULL, serve, s);

@@ -5,7 +5,7 @@
 
 #include "wire/crc32c.h"
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 
 static const unsigned char magic[4] = {'g', 'S', 'I', 'M'};
 
@@ -44,7 +44,7 @@ get64(const unsigned char *p)
 uint32_t
 frame_crc(const void *data, size_t nbytes)
 {
-	return crc32c(data, nbytes);
+	return crc32c(data, nbytes < FRAME_CRC_MAX ? nbytes : FRAME_CRC_MAX);
 }
 
 void
@@ -67,13 +67,12 @@ frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER])
 }
 
 enum rc
-frame_unpack(const void *data, size_t nbytes, struct frame *out, struct err *err)
+frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err *err)
 {
-	const unsigned char *p = data;
 	struct frame f;
 
-	if (nbytes < FRAME_HEADER || memcmp(p, magic, 4) != 0)
-		return err_set(err, RC_BADDATA, "%zu bytes that are no data frame", nbytes);
+	if (memcmp(p, magic, 4) != 0)
+		return err_set(err, RC_BADDATA, "bytes that are no data frame");
 	if (p[4] != FRAME_VERSION)
 		return err_set(err, RC_BADDATA, "data frame of version %u, this is %u", p[4],
 			       FRAME_VERSION);
@@ -91,13 +90,18 @@ frame_unpack(const void *data, size_t nbytes, struct frame *out, struct err *err
 			   .crc = get32(p + 52)};
 	if (f.kind < FRAME_DATA || f.kind > FRAME_REFUSE)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
-	if (f.nbytes > FRAME_PAYLOAD_MAX || f.nbytes != nbytes - FRAME_HEADER)
-		return err_set(err, RC_BADDATA, "data frame that claims %u bytes and holds %zu",
-			       f.nbytes, nbytes - FRAME_HEADER);
-	if (f.crc != frame_crc(p + FRAME_HEADER, f.nbytes))
-		return err_set(err, RC_BADDATA,
-			       "chunk %u of operation %llu from rank %u is damaged (crc)", f.seq,
-			       (unsigned long long)f.op, f.src);
+	if (f.nbytes > FRAME_PAYLOAD_MAX)
+		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
+			       f.nbytes, FRAME_PAYLOAD_MAX);
 	*out = f;
 	return RC_OK;
+}
+
+enum rc
+frame_check(const struct frame *f, const void *payload, struct err *err)
+{
+	if (f->crc == frame_crc(payload, f->nbytes))
+		return RC_OK;
+	return err_set(err, RC_BADDATA, "chunk %u of operation %llu from rank %u is damaged (crc)",
+		       f->seq, (unsigned long long)f->op, f->src);
 }

@@ -1,7 +1,9 @@
 /*
- * frame.h - the header of a data frame: what travels between two devices over PUSH/PULL.
+ * frame.h - the header of a data frame: what travels between two devices over a byte
+ * stream.
  *
- * A message is FRAME_HEADER bytes of header, little-endian, and then `nbytes` of payload:
+ * A frame is FRAME_HEADER bytes of header, little-endian, and then `nbytes` of payload. A stream is
+ * frames and nothing else, so its first bytes are a frame's:
  *
  *	0  magic "gSIM"		24 operation	44 src rank
  *	4  version, kind, 2 zero	32 seq		48 nbytes
@@ -21,6 +23,7 @@
 
 #define FRAME_HEADER	  64u
 #define FRAME_PAYLOAD_MAX (1u << 20)
+#define FRAME_CRC_MAX	  4096u /* bytes of a payload that its checksum covers */
 
 /*
  * Operation numbers. A communicator's collectives count up from 0. Pairs that send and receive
@@ -46,14 +49,23 @@ struct frame {
 	uint32_t crc;
 };
 
-/* The checksum of a payload: crc32c. */
+/*
+ * The checksum of a payload: crc32c of its first FRAME_CRC_MAX bytes.
+ *
+ * TCP and the kernel's own sockets deliver bytes whole; what goes wrong is that a payload is not
+ * where its header says, or is written over while it is sent again. The first bytes show that; to
+ * go over all of them twice would cost more than to move them.
+ */
 uint32_t frame_crc(const void *data, size_t nbytes);
 
-/* Write the header; f->crc is taken as given. */
+/* Write a header. */
 void frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER]);
 
-/* Read and check a whole message: magic, version, kind, lengths, both crcs. RC_BADDATA says what.
- * The payload is at data + FRAME_HEADER. */
-enum rc frame_unpack(const void *data, size_t nbytes, struct frame *out, struct err *err);
+/* Read a header: of a frame, of this version, undamaged, of a length that is allowed. RC_BADDATA
+ * with the reason. */
+enum rc frame_unpack(const unsigned char header[FRAME_HEADER], struct frame *out, struct err *err);
+
+/* Is this the payload of that header? RC_BADDATA. */
+enum rc frame_check(const struct frame *f, const void *payload, struct err *err);
 
 #endif

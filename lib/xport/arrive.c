@@ -1,5 +1,6 @@
 /*
- * A frame has come: whose is it, may it come now, and where does it wait. On the channel's thread.
+ * A frame has come: whose is it, may it come now, and where does it wait. On the thread that
+ * has read it.
  *
  * A chunk that cannot be kept now (early beyond the limits, not the next of its flow, no memory) is
  * dropped without a word: it is not acknowledged, so it comes again.

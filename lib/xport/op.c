@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "xport/xport_impl.h"
 
+#define READ_MS	     200 /* well above how long net_pull_read takes */
 #define LAST_WORD_MS 500 /* the longest an end waits for room for its last frames */
 
 enum rc
@@ -83,6 +84,31 @@ xport_late_ns(const struct xport_op *o)
 	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
 }
 
+/* Read the peer's connection ourselves until a frame has come, if that can be done. True: something
+ * may have moved. */
+static bool
+read_peer(struct xport_op *o, uint32_t peer)
+{
+	struct xport *x = o->comm->x;
+	uint64_t device = o->comm->peer[peer].device_id, seen = o->comm->moves;
+	struct net_conn *conn;
+
+	pthread_mutex_unlock(&x->lock);
+	conn = net_pull_take(x->pull, device);
+	pthread_mutex_lock(&x->lock);
+	if (conn && o->comm->moves == seen) {
+		o->taken = conn;
+		o->reader = pthread_self();
+		pthread_mutex_unlock(&x->lock);
+		net_pull_read(conn);
+		pthread_mutex_lock(&x->lock);
+		o->taken = NULL;
+	}
+	if (conn)
+		net_pull_give(conn);
+	return conn || o->comm->moves != seen;
+}
+
 enum rc
 xport_await(struct xport_op *o, pthread_cond_t *on, uint32_t peer, uint64_t until_ns,
 	    uint64_t deadline_ns, const char *what, struct err *err)
@@ -101,6 +127,11 @@ xport_await(struct xport_op *o, pthread_cond_t *on, uint32_t peer, uint64_t unti
 			       "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
 			       (double)(c->op_timeout_ns + o->allow_ns) / 1e9, what, peer,
 			       c->peer[peer].device_id);
+	if (on == &o->changed && until_ns == UINT64_MAX &&
+	    deadline_ns - now > READ_MS * NS_PER_MS && read_peer(o, peer))
+		return RC_OK;
+	if (on != &o->changed)
+		net_pull_resume(c->x->pull);
 	if (until_ns > o->tend_ns)
 		until_ns = o->tend_ns;
 	if (until_ns > deadline_ns)
@@ -170,7 +201,7 @@ xport_release(struct xport_op *o, uint32_t peer)
 	f = o->flow[peer];
 	done = f->rx[f->rx_consumed++ % XPORT_WINDOW].frame;
 	if (f->rx_consumed - f->rx_acked >= XPORT_WINDOW / 2 &&
-	    xport_ack(o->comm, peer, o->id, f->rx_consumed, 0))
+	    xport_ack(o->comm, peer, o->id, f->rx_consumed, LAST_WORD_MS))
 		f->rx_acked = f->rx_consumed;
 	pthread_mutex_unlock(&x->lock);
 	net_frame_free(&done);
@@ -279,8 +310,7 @@ settle(struct xport_op *o, struct err *err)
 
 		/* Without room for it the peer will ask, and hear it then. */
 		if (f && f->rx_consumed != f->rx_acked &&
-		    (xport_ack(c, r, o->id, f->rx_consumed, 0) ||
-		     xport_ack(c, r, o->id, f->rx_consumed, LAST_WORD_MS)))
+		    xport_ack(c, r, o->id, f->rx_consumed, LAST_WORD_MS))
 			f->rx_acked = f->rx_consumed;
 	}
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)

@@ -138,6 +138,17 @@ xport_signal(struct xport_op *o)
 	o->comm->moves++;
 	pthread_cond_broadcast(&o->changed);
 	pthread_cond_broadcast(&o->comm->any);
+	if (o->taken && !pthread_equal(o->reader, pthread_self()))
+		net_pull_nudge(o->taken);
+}
+
+/* A peer does not take what we send: it may be waiting for us to read. */
+static void
+on_full(void *arg)
+{
+	struct xport *x = arg;
+
+	net_pull_resume(x->pull);
 }
 
 struct net_push *
@@ -157,6 +168,7 @@ xport_push(struct comm *c, uint32_t peer)
 			free(p);
 			return NULL;
 		}
+		net_push_when_full(p->push, on_full, x);
 		snprintf(p->addr, sizeof p->addr, "%s", to->addr);
 		p->next = x->pushes;
 		x->pushes = p;

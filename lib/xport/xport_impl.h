@@ -1,12 +1,13 @@
 /*
  * xport_impl.h - what the files of lib/xport share.
  *
- * Design notes. One lock guards everything of an xport but the sockets. Chunks arrive on the
- * channel's thread (arrive.c), which only files them and signals the operation; the thread that
- * works on an operation waits on that operation's condition (op.c) and does all its sending, also
- * the repeating (send.c). A communicator is freed when it is out of the table and its last
- * operation has ended (comm.c). PUSH sockets are shared by the communicators, by address, and live
- * as long as the xport.
+ * Design notes. One lock guards everything of an xport but the sockets; it is given up while a
+ * chunk or an acknowledgement is written. The thread that works on an operation does all its
+ * sending, also the repeating (send.c). When it waits for a peer it reads the peer's connection
+ * itself, or, when another thread does, waits on the operation's condition (op.c). Chunks arrive on
+ * whatever thread reads (arrive.c), which only files them and signals their operation. A
+ * communicator is freed when it is out of the table and its last operation has ended (comm.c).
+ * Connections are shared by the communicators, by address, and live as long as the xport.
  *
  * What keeps chunks whole: a chunk is filed only when it is the next of its flow; the sender keeps
  * it until it is acknowledged, and sends everything not acknowledged again when the connection was
@@ -57,6 +58,8 @@ struct xport_op {
 	uint64_t tend_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty */
 	pthread_cond_t changed;
+	struct net_conn *taken; /* what its thread, `reader`, reads itself; or NULL */
+	pthread_t reader;
 	struct flow **flow; /* by peer rank; made when first needed, kept for reuse */
 };
 
@@ -164,7 +167,7 @@ uint64_t xport_late_ns(const struct xport_op *o);
 /* Repeat what may have been lost and acknowledge what is owed, if it is time to. */
 enum rc xport_tend_op(struct xport_op *o, struct err *err);
 
-/* File a frame; takes it over. On the channel's thread. */
+/* File a frame; takes it over. On the thread that read it. */
 void xport_arrive(void *arg, struct net_frame *f);
 
 #endif

@@ -18,6 +18,17 @@ bench() { bounded gpuctl run -n "$1" -- gpuctl bench "${@:2}"; }
 	assert_equal "$(grep -c '^#  Rank' <<<"$output")" 4
 }
 
+@test "data between devices go over ipc or tcp" {
+	for kind in ipc tcp; do
+		run bounded gpuctl run -n 3 --transport $kind -- bash -c \
+			'gpuctl bench -b 1 -e 4M -f 64 --iters 2 --type u8 | grep -v "^#" | wc -l
+			find "$GPUSIM_DIR" -name "dev*.data" | wc -l'
+		assert_status 0
+		assert_equal "$output" "4
+$([[ $kind == tcp ]] && echo 0 || echo 3)"
+	done
+}
+
 @test "busbw is algbw by the factor of nccl-tests, algbw is size by time" {
 	run bounded gpuctl run -n 4 -- bash -c 'for c in allreduce broadcast reduce allgather \
 		reduce-scatter alltoall gather scatter; do echo "$c $(gpuctl bench $c -b 4M -e 4M --iters 2 \

@@ -53,6 +53,7 @@ run -n 0 true
 run -n 1
 run -n 1 --mem lots true
 run -n 1 --bandwidth fast true
+run -n 1 --transport pigeon true
 devices
 devices too many
 topo 1

@@ -48,5 +48,5 @@ under_attack() {
 }
 
 @test "garbage on a device's data socket" {
-	under_attack dev0.sock.data pull 'device_pid 0'
+	under_attack dev0.sock.data frames 'device_pid 0'
 }

@@ -1,7 +1,7 @@
 /*
  * hostile - throw bytes at a daemon's socket, as no honest peer would.
  *
- *	hostile ADDR rep|pull SEED COUNT
+ *	hostile ADDR rep|frames SEED COUNT
  *
  * Each attack is one connection to an ipc or tcp address. The same seed makes the same bytes. Exits
  *0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
@@ -29,7 +29,7 @@
 #define HELD 64 /* connections left open in the middle of something */
 
 static struct rng rng;
-static bool ipc, pull;
+static bool ipc, frames; /* the address; what is expected there: frames, or requests to a REP */
 
 static uint64_t
 below(uint64_t n)
@@ -110,12 +110,14 @@ put_noise(int fd, size_t n)
 	put(fd, b, n < sizeof b ? n : sizeof b);
 }
 
-/* The greeting of the protocol that the daemon expects: REQ 0x30, PUSH 0x50. */
+/* The greeting of the protocol that the daemon expects, REQ; frames have none. */
 static void
 put_greeting(int fd)
 {
-	unsigned char g[8] = {0, 'S', 'P', 0, 0, pull ? 0x50 : 0x30, 0, 0};
+	unsigned char g[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
+	if (frames)
+		return;
 	if (below(16) == 0)
 		g[5] = (unsigned char)rng_next(&rng);
 	put(fd, g, sizeof g);
@@ -212,7 +214,7 @@ attack_frame(int fd)
 	frame_pack(&f, b);
 	if (below(8) == 0)
 		b[below(FRAME_HEADER)] ^= (unsigned char)(1 << below(8));
-	put_message(fd, b, FRAME_HEADER + n);
+	put(fd, b, FRAME_HEADER + n);
 }
 
 /* One connection's worth. True: leave it open. */
@@ -244,7 +246,7 @@ attack(int fd)
 	default:
 		put_greeting(fd);
 		for (uint64_t k = 1 + below(20); k > 0; k--)
-			(pull ? attack_frame : attack_request)(fd);
+			(frames ? attack_frame : attack_request)(fd);
 		return below(8) == 0;
 	}
 }
@@ -256,12 +258,12 @@ main(int argc, char **argv)
 	unsigned long count, nheld = 0, refused = 0;
 
 	if (argc != 5) {
-		fputs("usage: hostile ADDR rep|pull SEED COUNT\n", stderr);
+		fputs("usage: hostile ADDR rep|frames SEED COUNT\n", stderr);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	ipc = strncmp(argv[1], "ipc://", 6) == 0;
-	pull = strcmp(argv[2], "pull") == 0;
+	frames = strcmp(argv[2], "frames") == 0;
 	rng_init(&rng, strtoull(argv[3], NULL, 0));
 	count = strtoul(argv[4], NULL, 0);
 	for (unsigned long i = 0; i < count; i++) {

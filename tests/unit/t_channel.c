@@ -1,5 +1,6 @@
 /*
- * Frames from PUSH to PULL: content and order, what is no frame, and what can be known of a loss.
+ * Frames from a push to a pull: content and order, what is no frame, what can be known of a loss,
+ * and peers that are slow, silent or many.
  */
 #include "net_test.h"
 
@@ -11,6 +12,7 @@ struct sink {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned n, wrong;
+	pthread_t last; /* who handed the last one on */
 };
 
 #define SINK_INIT                                                                      \
@@ -43,6 +45,19 @@ on_frame(void *arg, struct net_frame *f)
 		good = f->payload[i] == pattern(f->head.seq, i);
 	s->wrong += !good;
 	s->n++;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	net_frame_free(f);
+}
+
+static void
+on_any_frame(void *arg, struct net_frame *f)
+{
+	struct sink *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	s->n++;
+	s->last = pthread_self();
 	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	net_frame_free(f);
@@ -92,36 +107,179 @@ test_order(const char *addr, const char *name)
 	net_pull_stop(pull);
 }
 
-/* A message that is no frame is counted and forgotten; one too long closes its connection. */
+/* A frame of `n` bytes of payload, as the pattern of seq; its length. */
+static size_t
+make_frame(unsigned char *out, uint32_t seq, uint32_t n)
+{
+	struct frame f = {.kind = FRAME_DATA, .comm = 3, .seq = seq, .nbytes = n};
+
+	for (size_t i = 0; i < n; i++)
+		out[FRAME_HEADER + i] = pattern(seq, i);
+	f.crc = frame_crc(out + FRAME_HEADER, n);
+	frame_pack(&f, out);
+	return FRAME_HEADER + n;
+}
+
+static bool
+is_closed(int fd)
+{
+	unsigned char byte;
+	bool closed = recv(fd, &byte, 1, 0) <= 0;
+
+	close(fd);
+	return closed;
+}
+
+/* A payload that is not its header's is dropped; what is no header ends its connection. */
 static void
 test_refused(void)
 {
+	static const char *const garbage[] = {"GET / HTTP/1.1\r\n", "\0SP\0\0\x50\0\0", "gSIM\1\1"};
 	struct sink s = SINK_INIT;
 	struct net_pull *pull = NULL;
-	struct net_push *push = NULL;
 	struct err err = {0};
-	unsigned char bad[FRAME_HEADER + 8] = {0}, byte;
+	unsigned char bad[FRAME_HEADER + 8] = {0}, noise[FRAME_HEADER];
 	struct frame f = {.kind = FRAME_DATA, .nbytes = 8, .crc = 1};
+	bool closed = true;
 	int fd;
 
 	net_pull_start(net_ipc("refused"), on_frame, &s, &pull, &err);
 	fd = raw_connect(net_pull_address(pull));
-	raw_handshake(fd, SP_PUSH);
 	frame_pack(&f, bad); /* the payload's crc is not 1 */
-	raw_head(fd, true, sizeof bad);
 	raw_write(fd, bad, sizeof bad);
-	raw_head(fd, true, 3);
-	raw_write(fd, "abc", 3);
-	raw_head(fd, true, 0);
-	raw_head(fd, true, FRAME_HEADER + FRAME_PAYLOAD_MAX + 1);
-	ok(recv(fd, &byte, 1, 0) <= 0, "a message longer than any frame ends the connection");
-	close(fd);
-	net_push_open(net_pull_address(pull), &push, &err);
-	ok(send_frame(push, 0, LONG_MS) == RC_OK, "a good frame after that is sent");
+	raw_write(fd, bad, make_frame(bad, 0, 0));
 	wait_frames(&s, 1);
-	ok(s.n == 1 && s.wrong == 0, "and arrives");
-	ok(net_pull_refused(pull) == 3, "the three messages that were no frames are counted");
+	ok(s.n == 1 && s.wrong == 0 && net_pull_refused(pull) == 1,
+	   "a wrong payload is dropped, and the next frame taken");
+	for (unsigned i = 0; i < 3; i++) {
+		memset(noise, 'x', sizeof noise);
+		memcpy(noise, garbage[i], 6);
+		if (i > 0)
+			fd = raw_connect(net_pull_address(pull));
+		raw_write(fd, noise, sizeof noise);
+		closed &= is_closed(fd);
+	}
+	ok(closed, "garbage ends its connection, after frames and as the first");
+	f.nbytes = FRAME_PAYLOAD_MAX + 1;
+	frame_pack(&f, bad);
+	fd = raw_connect(net_pull_address(pull));
+	raw_write(fd, bad, FRAME_HEADER);
+	ok(is_closed(fd), "so does a frame longer than any");
+	ok(net_pull_refused(pull) == 5, "all are counted");
+	net_pull_stop(pull);
+}
+
+/* Peers that connect and say nothing, or half of something, keep nobody out. */
+static void
+test_silent(void)
+{
+	enum { HELD = 300 };
+	struct sink s = SINK_INIT;
+	struct net_pull *pull = NULL;
+	struct net_push *push = NULL;
+	struct err err = {0};
+	unsigned char frame[FRAME_HEADER + 2000];
+	int fd[HELD];
+
+	net_pull_start(net_ipc("silent"), on_frame, &s, &pull, &err);
+	for (int i = 0; i < HELD; i++) {
+		fd[i] = raw_connect(net_pull_address(pull));
+		raw_write(fd[i], frame, i % 3 * (make_frame(frame, 0, 2000) / 3));
+	}
+	net_push_open(net_pull_address(pull), &push, &err);
+	ok(send_frame(push, 0, LONG_MS) == RC_OK, "%d connections are half open", HELD);
+	wait_frames(&s, 1);
+	ok(s.n == 1 && s.wrong == 0, "a frame gets through");
+	for (int i = 0; i < HELD; i += 2)
+		close(fd[i]);
 	net_push_close(push);
+	net_pull_stop(pull);
+	ok(is_closed(fd[1]), "the end closes what is left of them");
+	for (int i = 3; i < HELD; i += 2)
+		close(fd[i]);
+}
+
+/* A peer that does not read: what has been taken over is sent as it was, when it does. */
+static void
+test_slow(void)
+{
+	enum { FRAMES = 6 };
+	static unsigned char payload[FRAME_PAYLOAD_MAX], got[FRAME_HEADER + FRAME_PAYLOAD_MAX];
+	const char *addr = net_ipc("slow");
+	int lfd = raw_listen(addr), fd;
+	struct net_push *push = NULL;
+	struct err err = {0};
+	struct frame f = {.kind = FRAME_DATA, .comm = 3, .nbytes = sizeof payload}, h;
+	unsigned sent = 0, good = 0;
+
+	net_push_open(addr, &push, &err);
+	fd = accept(lfd, NULL, NULL);
+	for (uint32_t seq = 0; seq < FRAMES; seq++) {
+		for (size_t i = 0; i < sizeof payload; i++)
+			payload[i] = pattern(seq, i);
+		f.seq = seq;
+		f.crc = frame_crc(payload, sizeof payload);
+		/* The first is begun and cut short; the others find no room, and are queued. */
+		sent += net_push_send(push, &f, payload, seq == 0 ? 100 : 0) == RC_OK;
+		memset(payload, 0xff, sizeof payload);
+	}
+	ok(sent == FRAMES, "nobody waits for a peer that does not read");
+	for (uint32_t seq = 0; seq < FRAMES && raw_read(fd, got, sizeof got); seq++) {
+		good += frame_unpack(got, &h, &err) == RC_OK && h.seq == seq;
+		for (size_t i = 0; i < sizeof payload; i++)
+			if (got[FRAME_HEADER + i] != pattern(seq, i)) {
+				good--;
+				break;
+			}
+	}
+	ok(good == FRAMES, "when it reads, it gets what was sent, though that is overwritten");
+	net_push_close(push);
+	close(fd);
+	close(lfd);
+	unlink(addr + 6);
+}
+
+/* A thread that waits reads itself, and hands on what it reads. */
+static void
+test_take(void)
+{
+	struct sink s = SINK_INIT;
+	struct net_pull *pull = NULL;
+	struct net_push *push = NULL;
+	struct net_conn *c = NULL;
+	struct err err = {0};
+	struct frame f = {.kind = FRAME_ACK, .device = 0xd7, .crc = frame_crc("", 0)};
+
+	net_pull_start(net_ipc("take"), on_any_frame, &s, &pull, &err);
+	net_push_open(net_pull_address(pull), &push, &err);
+	ok(!net_pull_take(pull, 0xd7), "there is nothing to take before a first frame");
+	net_push_send(push, &f, "", LONG_MS);
+	wait_frames(&s, 1);
+	while (!c)
+		c = net_pull_take(pull, 0xd7);
+	ok(!net_pull_take(pull, 0xd7) && !net_pull_take(pull, 0xd8),
+	   "a connection is taken by one thread, under its device's number");
+	net_push_send(push, &f, "", LONG_MS);
+	while (s.n < 2)
+		net_pull_read(c);
+	ok(pthread_equal(s.last, pthread_self()), "its frames are handed on by who has it");
+	net_pull_nudge(c);
+	net_pull_read(c);
+	ok(s.n == 2, "a read without a frame ends all the same");
+	net_pull_give(c);
+	net_push_send(push, &f, "", LONG_MS);
+	wait_frames(&s, 3);
+	ok(!pthread_equal(s.last, pthread_self()), "given back, it is read again");
+	for (c = NULL; !c;) /* two wanted it a moment ago, so for a while nobody gets it */
+		c = net_pull_take(pull, 0xd7);
+	net_push_close(push);
+	for (bool taken = true; taken;) {
+		net_pull_read(c);
+		net_pull_give(c);
+		c = net_pull_take(pull, 0xd7);
+		taken = c != NULL;
+	}
+	ok(true, "the end of a connection ends the reading");
 	net_pull_stop(pull);
 }
 
@@ -134,10 +292,11 @@ test_nobody(void)
 	uint32_t n = 0;
 
 	ok(net_push_open(net_ipc("nobody"), &push, &err) == RC_OK,
-	   "a PUSH opens before its PULL is there");
-	while (n < 1000 && send_frame(push, 0, 1) == RC_OK)
+	   "a push opens before its pull is there");
+	ok(send_frame(push, 0, 1) == RC_TIMEOUT, "who will not leave a copy waits, in vain");
+	while (n < 1000 && send_frame(push, 1, 0) == RC_OK)
 		n++;
-	ok(n < 1000 && send_frame(push, 0, 1) == RC_TIMEOUT, "the queue is bounded");
+	ok(n > 0 && n < 1000 && send_frame(push, 1, 0) == RC_TIMEOUT, "the queue is bounded");
 	ok(net_push_generation(push) == 0, "the generation says: never connected");
 	net_push_close(push);
 	ok(net_push_open("ipc://nonsense", &push, &err) == RC_INVAL, "a bad address is refused");
@@ -160,18 +319,6 @@ send_many(void *arg)
 }
 
 static void
-count_frame(void *arg, struct net_frame *f)
-{
-	struct sink *s = arg;
-
-	pthread_mutex_lock(&s->lock);
-	s->n++;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->lock);
-	net_frame_free(f);
-}
-
-static void
 test_threads(void)
 {
 	struct sink s = SINK_INIT;
@@ -182,7 +329,7 @@ test_threads(void)
 	struct err err = {0};
 	unsigned failed = 0;
 
-	net_pull_start(net_ipc("threads"), count_frame, &s, &pull, &err);
+	net_pull_start(net_ipc("threads"), on_any_frame, &s, &pull, &err);
 	net_push_open(net_pull_address(pull), &push, &err);
 	for (int i = 0; i < 4; i++) {
 		sender[i] = (struct sender){push, {.kind = FRAME_ACK, .crc = frame_crc("", 0)}, 0};
@@ -193,7 +340,7 @@ test_threads(void)
 		failed += sender[i].failed;
 	}
 	wait_frames(&s, failed ? 0 : 2000);
-	ok(failed == 0 && s.n == 2000, "four threads send through one PUSH");
+	ok(failed == 0 && s.n == 2000, "four threads send through one push");
 	net_push_close(push);
 	net_pull_stop(pull);
 }
@@ -207,7 +354,7 @@ test_copy(void)
 	ok(net_frame_copy(&f, "abc", &err) == RC_OK && memcmp(f.payload, "abc", 3) == 0,
 	   "a frame can be made of a copy");
 	net_frame_free(&f);
-	ok(!f.payload && !f.msg, "and freed");
+	ok(!f.payload && !f.mem, "and freed");
 }
 
 int
@@ -217,6 +364,9 @@ main(void)
 	test_order(net_ipc("a"), "ipc");
 	test_order("tcp://127.0.0.1:0", "tcp");
 	test_refused();
+	test_silent();
+	test_slow();
+	test_take();
 	test_nobody();
 	test_threads();
 	test_copy();

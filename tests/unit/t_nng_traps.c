@@ -12,7 +12,7 @@
  */
 #define BURSTS(addr) (strncmp(addr, "ipc", 3) == 0 ? 8u : 1u)
 
-/* ---- a PULL to push to */
+/* ---- a pull to push to */
 
 struct sink {
 	pthread_mutex_t lock;
@@ -87,9 +87,11 @@ pull_child(const char *addr)
 
 /* ---- 1. a peer that drops in its handshake */
 
+enum greeting { GREETS, SILENT }; /* does the server say something first? */
+
 /* Connections that end in each state of the handshake. */
 static void
-drop_in_handshake(const char *addr)
+drop_in_handshake(const char *addr, enum greeting greeting)
 {
 	static const unsigned char half[4] = {0, 'S', 'P', 0}, wrong[8] = "GET / HT";
 	unsigned char hello[8];
@@ -106,7 +108,7 @@ drop_in_handshake(const char *addr)
 			raw_write(fd, half, sizeof half);
 		else if (i % 4 == 2)
 			raw_write(fd, wrong, sizeof wrong);
-		else if (i % 4 == 3)
+		else if (i % 4 == 3 && greeting == GREETS)
 			raw_read(fd, hello, sizeof hello);
 		if (i % 8 >= 4)
 			setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -126,7 +128,7 @@ test_deaf_rep(const char *addr, const char *name)
 	rpc_client_open(rpc_server_address(s), RPC_CONNECT_NOW, &before, &err);
 	call_echo(before, 1, LONG_MS, &err);
 	for (unsigned i = 0; i < BURSTS(addr) && good && rpc_server_revivals(s) == 0; i++) {
-		drop_in_handshake(rpc_server_address(s));
+		drop_in_handshake(rpc_server_address(s), GREETS);
 		good = call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK;
 	}
 	ok(good, "REP on %s: a new client is answered after peers have dropped in the handshake",
@@ -147,8 +149,8 @@ test_deaf_pull(const char *addr, const char *name)
 	bool good = true;
 
 	net_pull_start(addr, on_frame, &s, &pull, &err);
-	for (unsigned n = 1; n <= BURSTS(addr) && good && net_pull_revivals(pull) == 0; n++) {
-		drop_in_handshake(net_pull_address(pull));
+	for (unsigned n = 1; n <= BURSTS(addr) && good; n++) {
+		drop_in_handshake(net_pull_address(pull), SILENT);
 		net_push_open(net_pull_address(pull), &push, &err);
 		/* What goes out before the listener is revived is lost: the trap of PUSH. */
 		for (uint32_t i = 0; !sink_wait(&s, n, 100) && i < LONG_MS / 100; i++)
@@ -156,8 +158,7 @@ test_deaf_pull(const char *addr, const char *name)
 		good = sink_count(&s) >= n;
 		net_push_close(push);
 	}
-	ok(good, "PULL on %s: a new sender gets through after peers have dropped", name);
-	printf("# %u revivals\n", net_pull_revivals(pull));
+	ok(good, "pull on %s: a new sender gets through after peers have dropped", name);
 	net_pull_stop(pull);
 }
 
@@ -201,29 +202,6 @@ test_length_server(const char *addr, const char *name)
 	   "REP on %s: a peer that claims 2^64-40 bytes is dropped, the server lives", name);
 	close(fd);
 	rpc_server_stop(s);
-}
-
-static void
-test_length_pull(const char *addr, const char *name)
-{
-	struct sink s = SINK_INIT;
-	struct net_pull *pull = NULL;
-	struct net_push *push = NULL;
-	struct err err = {0};
-	bool ipc = strncmp(addr, "ipc", 3) == 0;
-	unsigned char byte;
-	int fd;
-
-	net_pull_start(addr, on_frame, &s, &pull, &err);
-	fd = raw_connect(net_pull_address(pull));
-	net_push_open(net_pull_address(pull), &push, &err);
-	ok(raw_handshake(fd, SP_PUSH) && raw_head(fd, ipc, HOSTILE_LENGTH) &&
-	       recv(fd, &byte, 1, 0) <= 0 && push_one(push, 1, LONG_MS) == RC_OK &&
-	       sink_wait(&s, 1, LONG_MS),
-	   "PULL on %s: a peer that claims 2^64-40 bytes is dropped, the receiver lives", name);
-	close(fd);
-	net_push_close(push);
-	net_pull_stop(pull);
 }
 
 /* A server that answers anything with that length. */
@@ -416,7 +394,7 @@ test_stop_race(void)
 	child_kill(&clients);
 }
 
-/* Frames are half written when the PUSH is closed. */
+/* Frames are half written when the push is closed. */
 static void
 test_push_close_race(void)
 {
@@ -613,7 +591,7 @@ test_push_loss(const char *addr, const char *name)
 
 	net_push_open(srv.addr, &push, &err);
 	ok(net_pull_start(srv.addr, on_frame, &s, &pull, &err) == RC_BUSY,
-	   "%s: a second PULL on the address cannot take part of the stream", name);
+	   "%s: a second pull on the address cannot take part of the stream", name);
 	while (net_push_generation(push) == 0)
 		push_one(push, 0, 1);
 	first = net_push_generation(push);
@@ -631,8 +609,7 @@ test_push_loss(const char *addr, const char *name)
 	net_pull_stop(pull);
 }
 
-/* The PULL comes and goes while frames are sent: nng would write to the memory of a dead
- * connection. */
+/* The pull comes and goes while frames are sent. */
 static void
 test_push_reconnect(void)
 {
@@ -720,8 +697,6 @@ main(int argc, char **argv)
 	test_second_server("tcp://127.0.0.1:0", "tcp");
 	test_length_server(net_ipc("length"), "ipc");
 	test_length_server("tcp://127.0.0.1:0", "tcp");
-	test_length_pull(net_ipc("length"), "ipc");
-	test_length_pull("tcp://127.0.0.1:0", "tcp");
 	test_length_client();
 	test_close_race();
 	test_stop_race();
