@@ -328,9 +328,9 @@ enum { SHARED = 1, PIPELINED = 2, SLOW = 4 };
 const struct cost_algo cost_algos[] = {
 	ROW(ALLREDUCE, "direct", allreduce_direct, SHARED),
 	ROW(ALLREDUCE, "oneshot", allreduce_oneshot, SHARED),
+	ROW(ALLREDUCE, "halving-doubling", allreduce_halving_doubling, 0),
 	ROW(ALLREDUCE, "ring-chunked", allreduce_ring_chunked, 0),
 	ROW(ALLREDUCE, "ring", allreduce_ring, 0),
-	ROW(ALLREDUCE, "halving-doubling", allreduce_halving_doubling, 0),
 	ROW(ALLREDUCE, "recursive-doubling", allreduce_recursive_doubling, 0),
 	ROW(ALLREDUCE, "tree", allreduce_tree, PIPELINED),
 	ROW(ALLREDUCE, "naive", allreduce_naive, SLOW),

@@ -13,7 +13,7 @@
  * Shared memory: a point where all wait for all, a byte copied, a byte added.
  */
 static const struct cost_model defaults[TUNE_NTRANSPORTS] = {
-    [TUNE_NET] = {.alpha_us = 40, .beta_us = 0.001, .gamma_us = 0.0002},
+    [TUNE_NET] = {.alpha_us = 40, .beta_us = 0.001, .gamma_us = 0.00004},
     [TUNE_P2P] = {.alpha_us = 1.4, .beta_us = 0.0001, .gamma_us = 0.0002},
 };
 
@@ -351,17 +351,25 @@ cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *
 	return row->us(&a, &t->model[ask->transport]);
 }
 
+/* What is under way to a peer through sockets shall stay in a core's cache, once there is much. */
+static uint64_t
+largest_chunk(const struct tune_ask *ask)
+{
+	return ask->transport == TUNE_NET && ask->nbytes > TUNE_LARGE_BYTES ? TUNE_LARGE_CHUNK_BYTES
+									    : TUNE_CHUNK_BYTES;
+}
+
 /* The algorithm's best size of messages: a smaller one must gain something. */
 static void
 best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
 {
 	const struct cost_algo *row = cost_find(ask->coll, a->algo->name);
 
-	a->chunk_bytes = ask->chunk_bytes ? ask->chunk_bytes : TUNE_CHUNK_BYTES;
+	a->chunk_bytes = ask->chunk_bytes ? ask->chunk_bytes : largest_chunk(ask);
 	a->us = cost(t, ask, row, a->chunk_bytes);
 	if (ask->chunk_bytes || !row || !row->pipelined)
 		return;
-	for (uint64_t c = TUNE_CHUNK_BYTES / 2; c >= TUNE_MIN_CHUNK_BYTES; c /= 2) {
+	for (uint64_t c = largest_chunk(ask) / 2; c >= TUNE_MIN_CHUNK_BYTES; c /= 2) {
 		double us = cost(t, ask, row, c);
 
 		if (us < 0.98 * a->us) {

@@ -11,9 +11,11 @@
 
 #include "coll/cost.h"
 
-#define TUNE_CHUNK_BYTES     262144 /* largest message when nothing is said */
-#define TUNE_MIN_CHUNK_BYTES 16384  /* the smallest that the model considers */
-#define TUNE_MAX_RULES	     65536
+#define TUNE_CHUNK_BYTES       262144	  /* largest message when nothing is said */
+#define TUNE_LARGE_BYTES       (2u << 20) /* vectors of more than this go through sockets in */
+#define TUNE_LARGE_CHUNK_BYTES 98304
+#define TUNE_MIN_CHUNK_BYTES   16384 /* the smallest that the model considers */
+#define TUNE_MAX_RULES	       65536
 
 /* How a communicator's ranks reach each other. */
 enum tune_transport {

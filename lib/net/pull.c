@@ -41,6 +41,7 @@
 #define YIELD_BYTES (64u << 10)
 #define FITS_BYTES  (16u << 10) /* a window of frames up to this fits in any socket */
 #define STACK_BYTES (128u << 10)
+#define AWAKE_NS    50000 /* longer than a message is on its way */
 #define TICK_MS	    5
 #define PARKED_MS   50	/* without a reader, until the own thread comes back; */
 #define BUSY_MS	    5	/* where much comes, and who sends may be waiting */
@@ -156,6 +157,21 @@ take_ahead(struct net_conn *c, void *to, size_t nbytes)
 	return n;
 }
 
+/*
+ * Give the processor to others for a while, until the read has ended: nng's thread that reads the
+ * socket is woken at once on a processor that does not sleep, and late on one that does. A read
+ * that has brought something has a count; one that has failed has none, which costs the whole
+ * while.
+ */
+static void
+stay_awake(nng_aio *aio)
+{
+	uint64_t until = clock_now_ns() + AWAKE_NS;
+
+	while (nng_aio_count(aio) == 0 && clock_now_ns() < until)
+		sched_yield();
+}
+
 static bool
 read_payload(struct net_conn *c, unsigned char *to, size_t nbytes)
 {
@@ -163,6 +179,7 @@ read_payload(struct net_conn *c, unsigned char *to, size_t nbytes)
 
 	for (; n < nbytes; n += got) {
 		begin_read(c, to + n, nbytes - n);
+		stay_awake(c->aio);
 		got = 0;
 		if (end_read(c, nbytes - n, &got) == ENDED)
 			return false;
@@ -349,6 +366,7 @@ net_pull_read(struct net_conn *c)
 		if (c->last <= YIELD_BYTES)
 			sched_yield();
 		begin_read(c, NULL, 0);
+		stay_awake(c->aio);
 		got = end_read(c, 0, &none);
 	}
 	if (got == CAME && c->nahead >= FRAME_HEADER)

@@ -188,7 +188,7 @@ test_file(void)
 	ok(chooses(&t, GPUSIM_ALLREDUCE, 1001, "ring") &&
 	       chooses(&t, GPUSIM_ALLREDUCE, 65536, "ring"),
 	   "the first that fits, bounds included");
-	ok(chooses(&t, GPUSIM_ALLREDUCE, 65537, "halving-doubling") &&
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 65537, "recursive-doubling") &&
 	       chooses(&t, GPUSIM_BROADCAST, 1000, "tree"),
 	   "where none fits, the model");
 	a = choose(&t, GPUSIM_ALLREDUCE, 8, 1000, "ring");
