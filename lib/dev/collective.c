@@ -130,30 +130,97 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
-/*
- * All steps in order, but sends as early as ahead.h allows and the window has room: step k may
- * wait, and meanwhile chunks are under way. *k is where it stopped.
+/* Steps as they are run. */
+struct progress {
+	const struct route *route;
+	const struct inst_coll *c;
+	uint32_t nranks;
+	size_t k;      /* the step at hand */
+	size_t posted; /* all sends before this step are */
+};
+
+static bool
+may_post(const struct progress *g, const struct plan_step *s)
+{
+	return g->posted == g->k || (g->c->after[g->posted] <= g->k && can_send(g->route, s->peer));
+}
+
+/* Post the sends whose data are there, as far as the windows have room; the one at hand may wait.
  */
 static enum rc
-run_steps(const struct route *route, const struct inst_coll *c, uint32_t nranks, size_t *k,
-	  struct err *err)
+post_sends(struct progress *g, struct err *err)
 {
-	const struct plan *plan = &c->plan;
-	size_t posted = 0; /* all sends before this step are */
+	const struct plan *plan = &g->c->plan;
 	enum rc rc = RC_OK;
 
-	for (*k = 0; *k < plan->nstep && rc == RC_OK; ++*k) {
-		for (; posted < plan->nstep && rc == RC_OK; posted++) {
-			const struct plan_step *s = &plan->step[posted];
+	for (; g->posted < plan->nstep && rc == RC_OK; g->posted++) {
+		const struct plan_step *s = &plan->step[g->posted];
 
-			if (s->kind != STEP_SEND)
-				continue;
-			if (posted > *k && (c->after[posted] > *k || !can_send(route, s->peer)))
-				break;
-			rc = collective_step(route, c, s, nranks, err);
+		if (s->kind != STEP_SEND)
+			continue;
+		if (!may_post(g, s))
+			break;
+		rc = collective_step(g->route, g->c, s, g->nranks, err);
+	}
+	return rc;
+}
+
+/* Does the next send wait for nothing but room, at a peer by sockets? */
+static bool
+wants_room(const struct progress *g)
+{
+	return g->posted < g->c->plan.nstep && g->c->after[g->posted] <= g->k &&
+	       !by_lane(g->route, g->c->plan.step[g->posted].peer);
+}
+
+/* Before the chunk of the step at hand is there, whose peer is reached by sockets, room may come
+ * for sends: else a window would stand empty until it does. */
+static enum rc
+send_meanwhile(struct progress *g, struct err *err)
+{
+	struct xport_op *o = g->route->net;
+	uint32_t peer = g->c->plan.step[g->k].peer;
+	uint64_t deadline = xport_deadline(o), seen = xport_moves(o);
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && wants_room(g) && !xport_ready(o, peer, XPORT_RECV)) {
+		size_t posted = g->posted;
+
+		rc = post_sends(g, err);
+		if (rc == RC_OK && g->posted != posted) {
+			deadline = xport_deadline(o);
+			seen = xport_moves(o);
+			continue;
 		}
-		if (rc == RC_OK && plan->step[*k].kind != STEP_SEND)
-			rc = collective_step(route, c, &plan->step[*k], nranks, err);
+		if (rc == RC_OK)
+			rc = xport_wait(o, peer, XPORT_RECV, seen, deadline, err);
+		if (rc == RC_OK)
+			rc = xport_tend(o, err);
+		seen = xport_moves(o);
+	}
+	return rc;
+}
+
+/*
+ * All steps in order, but sends as early as ahead.h allows and the window has room: step k may
+ * wait, and meanwhile chunks are under way.
+ */
+static enum rc
+run_steps(struct progress *g, struct err *err)
+{
+	const struct plan *plan = &g->c->plan;
+	enum rc rc = RC_OK;
+
+	for (g->k = 0; g->k < plan->nstep && rc == RC_OK; g->k++) {
+		const struct plan_step *s = &plan->step[g->k];
+		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
+
+		rc = post_sends(g, err);
+		if (rc == RC_OK && receives && !by_lane(g->route, s->peer) &&
+		    xport_is_slow(g->route->net) && wants_room(g))
+			rc = send_meanwhile(g, err);
+		if (rc == RC_OK && s->kind != STEP_SEND)
+			rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
 	return rc;
 }
@@ -205,8 +272,8 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 				 .in = c->base[PLAN_IN],
 				 .out = c->base[PLAN_OUT]};
 	struct route route = {.p2p = lane ? &lane_op : NULL};
+	struct progress g = {.route = &route, .c = c, .nranks = p->nranks};
 	struct err local = {0};
-	size_t k = 0;
 	enum rc rc = RC_OK;
 
 	if (c->plan.mapped && !p2p_whole(lane))
@@ -225,13 +292,13 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 	if (lane)
 		rc = p2p_begin(&lane_op, &local);
 	if (rc == RC_OK) {
-		rc = run_steps(&route, c, p->nranks, &k, &local);
+		rc = run_steps(&g, &local);
 		if (rc != RC_OK && route.net)
-			collective_involve(route.net, c, k - 1);
+			collective_involve(route.net, c, g.k - 1);
 	}
 	rc = end(&route, rc, &local);
 	if (rc != RC_OK && rc != RC_ABORTED)
 		return err_set(err, rc, "operation %llu, %s, step %zu of %zu: %s",
-			       (unsigned long long)op, c->algo, k, c->plan.nstep, local.text);
+			       (unsigned long long)op, c->algo, g.k, c->plan.nstep, local.text);
 	return rc == RC_OK ? rc : err_set(err, rc, "%s", local.text);
 }

@@ -56,6 +56,14 @@ xport_allow(struct xport_op *o, uint64_t nbytes)
 	pthread_mutex_unlock(&x->lock);
 }
 
+bool
+xport_is_slow(const struct xport_op *o)
+{
+	const struct shaper *s = &o->comm->x->shaper; /* these two never change */
+
+	return s->latency_ns || s->bits_per_s;
+}
+
 void
 xport_involve(struct xport_op *o, uint32_t peer)
 {

@@ -116,6 +116,10 @@ enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
  * than the communicator's timeout, waiting for one's turn is no failure. */
 void xport_allow(struct xport_op *o, uint64_t nbytes);
 
+/* Chunks are under way for long on this device's link, which is shaped: longer than it takes to
+ * wake a thread. */
+bool xport_is_slow(const struct xport_op *o);
+
 /* The peer shall hear of it when this operation is given up, even if nothing has been exchanged
  * with it yet. Those who have sent or been sent to hear in any case. */
 void xport_involve(struct xport_op *o, uint32_t peer);
