@@ -6,7 +6,7 @@
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
-#define CACHE_BYTES (2u << 20) /* of a core: what does not fit goes past it */
+#define CACHE_BYTES (1u << 20) /* half of a core's: what does not fit is stored past it */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *

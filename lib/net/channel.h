@@ -44,14 +44,15 @@ void net_pull_stop(struct net_pull *p);
 /*
  * A thread that waits for a frame may read it itself, which saves waking it.
  *
- * net_pull_take	the connection of the device whose first frame named it; NULL: there is
- *none, or another thread is reading. What has come until now has been handed on. net_pull_read wait
- *for a frame and hand it on, on this thread; or return without one, when nudged, after a while, or
- *at the end of the connection net_pull_give	give it back. Nobody may read it for a tenth of a
- *second: take it again, or net_pull_resume	have the connections read by their own threads for a
- *while: for somebody who waits for he does not know whom, or whose peers wait for him
- * net_pull_nudge	end the read of who has taken it. What is done in the moment before the read
- *is seen after it, a tenth of a second late.
+ * net_pull_take: the connection of the device whose first frame named it; NULL: there is none, or
+ * another thread is reading. What has come until now has been handed on.
+ * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
+ * nudged, after a while, or at the end of the connection.
+ * net_pull_give: give it back. Nobody may read it for a tenth of a second: take it again, or
+ * net_pull_resume: have the connections read by their own threads for a while, for somebody who
+ * waits for he does not know whom, or whose peers wait for him.
+ * net_pull_nudge: end the read of who has taken it. What is done in the moment before the read is
+ * seen after it, a tenth of a second late.
  */
 struct net_conn;
 
