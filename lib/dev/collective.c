@@ -6,6 +6,7 @@
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
+#define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
 #define CACHE_BYTES (1u << 20) /* half of a core's: what does not fit is stored past it */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
@@ -97,10 +98,13 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 	case STEP_SEND:
 		return send_to(route, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_RECV:
+		if (!by_lane(route, s->peer) && s->count * c->elem >= EXPECT_BYTES)
+			xport_expect(route->net, s->peer, at(c, s->dst, s->dst_off),
+				     s->count * c->elem);
 		rc = receive(route, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
-		if (s->count)
+		if (s->count && data != at(c, s->dst, s->dst_off))
 			memcpy(at(c, s->dst, s->dst_off), data, s->count * c->elem);
 		release(route, s->peer);
 		return RC_OK;

@@ -100,6 +100,7 @@ read_peer(struct xport_op *o, uint32_t peer)
 {
 	struct xport *x = o->comm->x;
 	uint64_t device = o->comm->peer[peer].device_id, seen = o->comm->moves;
+	const struct net_into *into = o->expected.payload ? &o->expected : NULL;
 	struct net_conn *conn;
 
 	pthread_mutex_unlock(&x->lock);
@@ -109,7 +110,7 @@ read_peer(struct xport_op *o, uint32_t peer)
 		o->taken = conn;
 		o->reader = pthread_self();
 		pthread_mutex_unlock(&x->lock);
-		net_pull_read(conn);
+		net_pull_read(conn, into);
 		pthread_mutex_lock(&x->lock);
 		o->taken = NULL;
 	}
@@ -190,6 +191,28 @@ find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const v
 			       peer, o->comm->peer[peer].device_id);
 }
 
+void
+xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes)
+{
+	struct comm *c = o->comm;
+	struct flow *f;
+
+	pthread_mutex_lock(&c->x->lock);
+	f = xport_flow(o, peer);
+	if (f && f->rx_next == f->rx_consumed)
+		o->expected = (struct net_into){.payload = room,
+						.head = {.kind = FRAME_DATA,
+							 .comm = c->id,
+							 .device = c->peer[peer].device_id,
+							 .op = o->id,
+							 .seq = f->rx_next,
+							 .epoch = c->epoch,
+							 .dst = c->rank,
+							 .src = peer,
+							 .nbytes = (uint32_t)nbytes}};
+	pthread_mutex_unlock(&c->x->lock);
+}
+
 enum rc
 xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
 {
@@ -214,6 +237,7 @@ xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
 		if (rc == RC_OK)
 			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
 	}
+	o->expected.payload = NULL;
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
