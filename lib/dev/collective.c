@@ -7,7 +7,7 @@
 #include "mem/reduce_many.h"
 
 #define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
-#define CACHE_BYTES (1u << 20) /* half of a core's: what does not fit is stored past it */
+#define CACHE_BYTES  (1u << 20)	 /* half of a core's: what does not fit is stored past it */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *

@@ -61,7 +61,7 @@ struct xport_op {
 	struct net_conn *taken; /* what its thread, `reader`, reads itself; or NULL */
 	pthread_t reader;
 	struct net_into expected; /* payload NULL: nothing */
-	struct flow **flow; /* by peer rank; made when first needed, kept for reuse */
+	struct flow **flow;	  /* by peer rank; made when first needed, kept for reuse */
 };
 
 struct peer {
