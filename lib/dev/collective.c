@@ -73,10 +73,10 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	const void *const *src;
 	uint32_t ndst = s->peer == PLAN_EVERY ? nranks : 1;
 	bool large = (uint64_t)nbytes * (nranks + ndst) > CACHE_BYTES;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
-		rc = p2p_shared(route->p2p, &src, err);
+		src = p2p_shared(route->p2p);
 	else
 		rc = p2p_ins(route->p2p, s->src_off * c->elem, nbytes, &src, err);
 	if (rc == RC_OK && s->peer == PLAN_EVERY)

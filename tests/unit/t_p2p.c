@@ -102,8 +102,7 @@ share_rounds(void *arg)
 		for (size_t i = 0; i < n; i++)
 			own[i] = byte_of(p->rank, k, i);
 		p->rc = p2p_share(&o, own, n, &p->err);
-		if (p->rc == RC_OK)
-			p->rc = p2p_shared(&o, &all, &p->err);
+		all = p2p_shared(&o);
 		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
 			for (size_t i = 0; i < n; i++)
 				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);
