@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "xport/p2p_impl.h"
 
-#define TURN_YIELDS   1000 /* between naps, and looks at the clock */
+#define TURN_YIELDS   1000 /* before naps, with a look at the clock after each */
 #define TURN_SLEEP_NS 200000
 
 static unsigned
@@ -58,9 +58,10 @@ p2p_begin(struct p2p_op *o, struct err *err)
 	o->channel = &l->channel[channel_number(o)];
 	/* The turn before on this channel: another stream of this device has it. */
 	for (unsigned i = 1; rc == RC_OK && atomic_load(&o->channel->turn) != o->turn; i++) {
-		sched_yield();
-		if (i % TURN_YIELDS)
+		if (i < TURN_YIELDS) {
+			sched_yield();
 			continue;
+		}
 		nanosleep(&(struct timespec){.tv_nsec = TURN_SLEEP_NS}, NULL);
 		if (!deadline)
 			deadline = clock_now_ns() + l->comm->op_timeout_ns;
