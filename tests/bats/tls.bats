@@ -37,8 +37,8 @@ cluster() {
 	GPUSIM_COORD=$(grep -o 'tls+tcp://[0-9.:]*' coord.log | head -n 1)
 	export GPUSIM_COORD
 	# shellcheck disable=SC2046
-	start_daemon dev0 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 0 -m 32M $(files)
-	us start_daemon dev1 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 1 -m 32M
+	start_daemon dev0 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 0 -m 32M --mem-scratch "$T/mem0" $(files)
+	us start_daemon dev1 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 1 -m 32M --mem-scratch "$T/mem1"
 }
 
 @test "requests and frames go over TLS" {
