@@ -13,21 +13,24 @@ gpuctl_has() { [[ $(gpuctl "$1" -h) == *" $2 "* ]]; }
 # What carries messages between devices in the tcp case.
 gpusim_sockets() { if gpuctl_has run --transport; then echo TCP; else echo 'sockets (gpusim: ipc)'; fi; }
 
-# Operations a run: a tenth of a second or so.
+# iters SIZE TRANSPORT - operations a run: a tenth of a second or so
 iters() {
+	local small=500
+	[ "$2" = tcp ] || small=10000
 	if [ -n "$short" ]; then
 		echo 2
 	else
-		awk -v size="$1" 'BEGIN { print (size > 2^25 ? 2 : size > 2^22 ? 8 : size >= 2^20 ? 40 : 500) }'
+		awk -v size="$1" -v small=$small \
+			'BEGIN { print (size > 2^25 ? 2 : size > 2^22 ? 8 : size >= 2^20 ? 40 : small) }'
 	fi
 }
 
-# gpuctl_bench SIZE - the row of that size as BYTES MICROSECONDS WRONG, out of place, by the names in
+# gpuctl_bench TRANSPORT SIZE - the row of that size as BYTES MICROSECONDS WRONG, out of place, by the names in
 # the table's head
 gpuctl_bench() {
-	local options=(-b "$1" -e "$1" --iters "$(iters "$1")" --warmup 2)
-	[ "$1" -lt 1048576 ] || ! gpuctl_has bench --rewrite || options+=(--rewrite)
-	gpuctl bench "${options[@]}" "${@:2}" | awk '
+	local options=(-b "$2" -e "$2" --iters "$(iters "$2" "$1")" --warmup 2)
+	[ "$2" -lt 1048576 ] || ! gpuctl_has bench --rewrite || options+=(--rewrite)
+	gpuctl bench "${options[@]}" "${@:3}" | awk '
 		/^# +size / { for (i = 2; i <= NF; i++) if (!($i in at)) at[$i] = i - 1 }
 		!/^#/ && NF { print $at["size"], $at["time"], $at["#wrong"] }'
 }
@@ -43,7 +46,7 @@ gpusim() {
 	export -f gpuctl_bench gpuctl_has iters
 	# shellcheck disable=SC2016 # for the inner shell
 	gpuctl run -n "$2" "${options[@]}" -- bash -c 'set -e -o pipefail
-		for size; do gpuctl_bench "$size"; done' bash "${sizes[@]}"
+		for size in "${@:2}"; do gpuctl_bench "$1" "$size"; done' bash "$1" "${sizes[@]}"
 	unset GPUSIM_P2P_DISABLE
 }
 

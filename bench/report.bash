@@ -8,11 +8,12 @@ report_machine() {
 	printf ', load %s at the start.\n' "$(cut -d ' ' -f 1 /proc/loadavg)"
 }
 
-# report_sizes TITLE < N|PEER|SETTING|BYTES|MICROSECONDS lines: a row a size. Of each peer the best
+# report_sizes TITLE BARS < N|PEER|SETTING|BYTES|MICROSECONDS lines: a row a size. Of each peer the best
 # setting is taken, size by size, by the medians.
+# BARS: "BYTES:RATIO ...", none for a size that is not named.
 report_sizes() {
 	printf '\n### %s: microseconds\n\n' "$1"
-	sort -t '|' -k 2,2 -k 3,3 -k 4,4n -k 5,5g | awk -F '|' -v bar="$bar_peer" -v far="$bar_memory" \
+	sort -t '|' -k 2,2 -k 3,3 -k 4,4n -k 5,5g | awk -F '|' -v bars="$2" -v far="$bar_memory" \
 		-v sizes="${sizes[*]}" '
 	function flush_series() {
 		if (!n) return
@@ -40,6 +41,8 @@ report_sizes() {
 		head = head " gpusim : best | bar |"; rule = rule "---:|---:|"
 		if ("memory" in seen) { head = head " memory | gpusim : memory | bar |"; rule = rule "---:|---:|---:|" }
 		print head; print rule
+		nb = split(bars, pair, " ")
+		for (i = 1; i <= nb; i++) { split(pair[i], p, ":"); bar[p[1]] = p[2] }
 		ns = split(sizes, s, " ")
 		for (k = 1; k <= ns; k++) {
 			b = s[k]; least = 0
@@ -53,7 +56,7 @@ report_sizes() {
 				printf " %s (%s) |", us(x), how[peers[i], b]
 				if (!least || x < least) least = x
 			}
-			if (least) printf " %.2f | %.2f |", ours / least, bar
+			if (least) printf " %.2f | %s |", ours / least, b in bar ? bar[b] : "-"
 			else printf " - | - |"
 			if ("memory" in seen) {
 				x = best["memory", b]

@@ -1,12 +1,12 @@
 /*
  * gloo_allreduce NRANKS ALGORITHM MODE SIZE[:MOST] ... - gloo over TCP on the loopback, as
- *measure.h measures; it starts its ranks itself.
+ * measure.h measures; it starts its ranks itself.
  *
  *	ALGORITHM	new, new_ring, new_bcube: gloo::allreduce, out of place;
  *			ring, ring_chunked, halving_doubling, bcube: the classes of that name, which
  *			work in place only and are timed without a copy
  *	MODE		async, sync (calls wait in recv), poll (calls read without waiting): the
- *classes only, gloo::allreduce knows async alone
+ *			classes only, gloo::allreduce knows async alone
  */
 #include <dirent.h>
 

@@ -1,6 +1,5 @@
 /*
- * config.h - gpucoord.conf: the devices that are known beforehand, and the coordinator's own
- *settings.
+ * config.h - gpucoord.conf: the devices that are known beforehand, and the coordinator's settings.
  *
  *	[coordinator]
  *	listen = ipc:///run/gpusim/coord.sock

@@ -13,10 +13,12 @@
  *
  *	front      the guardian reads EOF from the pipe, kills the command and its descendants.
  *	keeper     the guardian gets PDEATHSIG and does the same; the front waits for it, then
- *removes the files once more. guardian   the kernel ends the command (PDEATHSIG) and the daemons
- *(PDEATHSIG, and EOF of the lifeline only the guardian could write); all orphans become the
- *keeper's children, which ends what is left and removes the files. any two    of the three: the
- *third cleans up. All three: the daemons and the command still end.
+ *		   removes the files once more.
+ *	guardian   the kernel ends the command (PDEATHSIG) and the daemons (PDEATHSIG, and EOF of
+ *		   the lifeline only the guardian could write); all orphans become the keeper's
+ *		   children, which ends what is left and removes the files.
+ *	any two    of the three: the third cleans up. All three: the daemons and the command still
+ *		   end.
  *
  * The guardian and the keeper are subreapers, so no descendant of the command escapes by double
  * forking. Both block every signal and take what they need by signalfd and sigtimedwait. The keeper

@@ -13,7 +13,7 @@
 
 #include "cluster.h"
 
-#define CLUSTER_DIR_MAX                                                           \
+#define CLUSTER_DIR_MAX \
 	80 /* leaves room for "/dev1023.sock" in the 108 bytes of a socket's path \
 	    */
 #define CLUSTER_URL_MAX (CLUSTER_DIR_MAX + 32)

@@ -139,11 +139,11 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
 	buf_addf(text,
 		 "%s, ranks %" PRIu32 ", bytes %" PRIu64
-		 "; a message %g us, a byte %g us, a byte reduced %g us\n"
+		 "; a message %g us, a byte %g ns, a byte reduced %g ns\n"
 		 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
 		 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
-		 m->beta_us, m->gamma_us, "algorithm", "simulated us", "formula us", "rounds",
-		 "messages", "chunk");
+		 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm", "simulated us", "formula us",
+		 "rounds", "messages", "chunk");
 	for (const struct plan_algo *row = plan_algos; row->name && rc == RC_OK; row++) {
 		const struct cost_algo *cost = cost_find(p->coll, row->name);
 

@@ -42,12 +42,14 @@ unroll(const struct plan_args *a, struct plan *out, uint32_t round)
  *	out	[out] appended to
  *
  * Before round k rank r has in scratch the parts of ranks r, r+1, ... r+2^k-1, one behind the
- *other; it sends the first min(2^k, p-2^k) of them to rank r-2^k and receives as many from rank
- *r+2^k behind its own. In the end they are copied to their places. Cost of rank r: in round k the
- *parts r .. r+min(2^k, p-2^k)-1 in one message (or more of at most `chunk`): n(p-1)/p elements in
- *ceil(log2 p) messages when p divides n and chunk is 0. Rounds: ceil(log2 p). Errors: RC_NOMEM,
- *RC_INVAL past PLAN_MAX_STEPS. Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11),
- *1997, doi:10.1109/71.642949 Checked by: tests/unit/t_coll_doubling.c
+ * other; it sends the first min(2^k, p-2^k) of them to rank r-2^k and receives as many from rank
+ * r+2^k behind its own. In the end they are copied to their places.
+ * Cost of rank r: in round k the parts r .. r+min(2^k, p-2^k)-1 in one message (or more of at most
+ * `chunk`): n(p-1)/p elements in ceil(log2 p) messages when p divides n and chunk is 0. Rounds:
+ * ceil(log2 p).
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
+ * Checked by: tests/unit/t_coll_doubling.c
  */
 enum rc
 plan_allgather_bruck(const struct plan_args *a, struct plan *out)

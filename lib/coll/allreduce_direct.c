@@ -9,13 +9,15 @@
  *	a	in[n] -> out[n]; part i is plan_part(n, p, i); no scratch; chunk is not used
  *	out	[out] appended to; plan->mapped is set
  *
- * Sync, so that every input is there; rank r reads part r of all inputs and writes the sum to
- * part r of all outputs; sync, so that every output is. In place, part r is touched by rank r
- *alone. Every rank gets the same bits, reduced in the order of ranks. Cost of rank r: reads p |part
- *r|, writes p |part r| elements: n and n when p divides n. No messages. Rounds: 2 syncs. Errors:
- *RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Source: the two-shot allreduce over peer-mapped memory of
- *GPU inference engines; Rabenseifner's reduce-scatter and allgather (ICCS 2004) with loads and
- *stores for messages Checked by: tests/unit/t_coll_direct.c
+ * Sync, so that every input is there; rank r reads part r of all inputs and writes the sum to part
+ * r of all outputs; sync, so that every output is. In place, part r is touched by rank r alone.
+ * Every rank gets the same bits, reduced in the order of ranks.
+ * Cost of rank r: reads p |part r|, writes p |part r| elements: n and n when p divides n. No
+ * messages. Rounds: 2 syncs.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: the two-shot allreduce over peer-mapped memory of GPU inference engines; Rabenseifner's
+ * reduce-scatter and allgather (ICCS 2004) with loads and stores for messages
+ * Checked by: tests/unit/t_coll_direct.c
  */
 enum rc
 plan_allreduce_direct(const struct plan_args *a, struct plan *out)

@@ -10,13 +10,16 @@
  *	out	[out] appended to
  *
  * The vector is cut in k = ceil(n / (p chunk)) slices, as even as parts are (1 when chunk is 0),
- *and each goes round the ring as a whole before the next: a part of a slice is one message, and
- *what is worked on at a time is a slice, which a cache can hold. A device posts the first message
- *of the next slice while the last of this one are on their way, so the links do not fall idle. Cost
- *of rank r: over all slices s, 2|s| - |part r of s| - |part r+1 of s| elements, one message for
- *each part that is not empty: 2k(p-1) messages and 2n(p-1)/p elements when kp divides n. Rounds:
- *2k(p-1). Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Source: the loop of NCCL's ring
- *all-reduce over a channel's buffer; each slice as above Checked by: tests/unit/t_coll_ring.c
+ * and each goes round the ring as a whole before the next: a part of a slice is one message, and
+ * what is worked on at a time is a slice, which a cache can hold. A device posts the first message
+ * of the next slice while the last of this one are on their way, so the links do not fall idle.
+ * Cost of rank r: over all slices s, 2|s| - |part r of s| - |part r+1 of s| elements, one message
+ * for each part that is not empty: 2k(p-1) messages and 2n(p-1)/p elements when kp divides n.
+ * Rounds: 2k(p-1).
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: the loop of NCCL's ring all-reduce over a channel's buffer; each slice as in
+ * allreduce_ring.c
+ * Checked by: tests/unit/t_coll_ring.c
  */
 enum rc
 plan_allreduce_ring_chunked(const struct plan_args *a, struct plan *out)

@@ -160,12 +160,14 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * behind the other: up to the root with what each rank adds, then down again. In a round of the
  * first phase a rank sends as a leaf first, in one of the second it receives as one last; so
  * nothing waits in a circle. What comes down to a range has passed the parent, to which it was
- *posted. Cost of a rank: as a leaf its half up; inside, the other half up and down to each child,
- *so 2n elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of
- *each half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the
- *larger half's m. Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. Source: Sanders, Speck & Traeff,
- *Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001 Checked by:
- *tests/unit/t_coll_tree.c
+ * posted.
+ * Cost of a rank: as a leaf its half up; inside, the other half up and down to each child, so 2n
+ * elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of each
+ * half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the larger
+ * half's m.
+ * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
+ * Source: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001
+ * Checked by: tests/unit/t_coll_tree.c
  */
 enum rc
 plan_allreduce_tree(const struct plan_args *a, struct plan *out)

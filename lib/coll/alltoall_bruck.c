@@ -60,7 +60,8 @@ exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t
  * plan_alltoall_bruck - append one rank's steps of Bruck's alltoall.
  *
  *	a	in[p blocks of n/p] -> out[p blocks of n/p]; scratch for each block sent and
- *received out	[out] appended to
+ *		received
+ *	out	[out] appended to
  *
  * The block for the rank j places on travels by the bits of j: in round k all blocks with bit k are
  * packed and sent 2^k places on, and as many come. After the last round block j is that of the rank

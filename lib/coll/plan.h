@@ -15,12 +15,12 @@
  * on the way out.
  *
  * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and
- *write it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what a
- *rank did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every rank
- *and writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range that
- * another rank writes, nor write what another reads, without a sync between. What STEP_SHARE leaves
- * is a copy: its range may be written at once, and the copy is readable until the rank's next
- * one-sided step but one.
+ * write it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what
+ * a rank did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every
+ * rank and writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range
+ * that another rank writes, nor write what another reads, without a sync between. What STEP_SHARE
+ * leaves is a copy: its range may be written at once, and the copy is readable until the rank's
+ * next one-sided step but one.
  *
  * Buffers. Counts are in elements of the operation's vector, which has `nelem` elements;
  * offsets are in elements from the start of the buffer named (offset 0 of allgather's in is the

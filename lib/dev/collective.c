@@ -6,7 +6,8 @@
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
-#define CACHE_BYTES (2u << 20) /* of a core: what does not fit goes past it */
+#define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
+#define CACHE_BYTES  (1u << 20)	 /* half of a core's: what does not fit is stored past it */
 
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *
@@ -72,10 +73,10 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	const void *const *src;
 	uint32_t ndst = s->peer == PLAN_EVERY ? nranks : 1;
 	bool large = (uint64_t)nbytes * (nranks + ndst) > CACHE_BYTES;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
-		rc = p2p_shared(route->p2p, &src, err);
+		src = p2p_shared(route->p2p);
 	else
 		rc = p2p_ins(route->p2p, s->src_off * c->elem, nbytes, &src, err);
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
@@ -97,10 +98,13 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 	case STEP_SEND:
 		return send_to(route, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_RECV:
+		if (!by_lane(route, s->peer) && s->count * c->elem >= EXPECT_BYTES)
+			xport_expect(route->net, s->peer, at(c, s->dst, s->dst_off),
+				     s->count * c->elem);
 		rc = receive(route, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
-		if (s->count)
+		if (s->count && data != at(c, s->dst, s->dst_off))
 			memcpy(at(c, s->dst, s->dst_off), data, s->count * c->elem);
 		release(route, s->peer);
 		return RC_OK;

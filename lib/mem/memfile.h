@@ -23,7 +23,7 @@ struct memfile;
  *
  * RC_NOTFOUND: cannot be opened. RC_BADDATA: not a regular file, not this user's, not the memory of
  * that device in that size. RC_FAILED: no device lives in it (see memfile_lives), or this process
- *may not write files that long (RLIMIT_FSIZE, which would be a signal). RC_NOMEM.
+ * may not write files that long (RLIMIT_FSIZE, which would be a signal). RC_NOMEM.
  */
 enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, struct memfile **out,
 		     struct err *err);

@@ -24,8 +24,8 @@ enum reduce_flags {
  * Reduced from the left in the order of sources, each element by itself, so whoever reduces the
  * same sources gets the same bits, on every instruction set and however the vector is cut (but for
  * the payload and sign of NaNs; see reduce_isa.h for why). f16 and bf16 accumulate in f32 over all
- * sources, avg divides there, and the result is rounded once. One source is copied as it is. Else
- *as reduce_apply.
+ * sources, avg divides there, and the result is rounded once. One source is copied as it is. The
+ * rest is as with reduce_apply.
  */
 void reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
 		 const void *const src[], unsigned nsrc, size_t nelem, unsigned flags);

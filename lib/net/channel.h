@@ -44,19 +44,27 @@ void net_pull_stop(struct net_pull *p);
 /*
  * A thread that waits for a frame may read it itself, which saves waking it.
  *
- * net_pull_take	the connection of the device whose first frame named it; NULL: there is
- *none, or another thread is reading. What has come until now has been handed on. net_pull_read wait
- *for a frame and hand it on, on this thread; or return without one, when nudged, after a while, or
- *at the end of the connection net_pull_give	give it back. Nobody may read it for a tenth of a
- *second: take it again, or net_pull_resume	have the connections read by their own threads for a
- *while: for somebody who waits for he does not know whom, or whose peers wait for him
- * net_pull_nudge	end the read of who has taken it. What is done in the moment before the read
- *is seen after it, a tenth of a second late.
+ * net_pull_take: the connection of the device whose first frame named it; NULL: there is none, or
+ * another thread is reading. What has come until now has been handed on.
+ * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
+ * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
+ * describes, its payload is put there, also when it turns out wrong.
+ * net_pull_give: give it back. Nobody may read it for a tenth of a second: take it again, or
+ * net_pull_resume: have the connections read by their own threads for a while, for somebody who
+ * waits for he does not know whom, or whose peers wait for him.
+ * net_pull_nudge: end the read of who has taken it. What is done in the moment before the read is
+ * seen after it, a tenth of a second late.
  */
 struct net_conn;
 
+/* A frame that is waited for: all of head but the crc; and room for its payload. */
+struct net_into {
+	struct frame head;
+	void *payload;
+};
+
 struct net_conn *net_pull_take(struct net_pull *p, uint64_t device);
-void net_pull_read(struct net_conn *c);
+void net_pull_read(struct net_conn *c, const struct net_into *into);
 void net_pull_give(struct net_conn *c);
 void net_pull_nudge(struct net_conn *c);
 void net_pull_resume(struct net_pull *p);

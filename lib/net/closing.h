@@ -18,8 +18,9 @@
  * closing_start - close a socket on a thread of its own.
  *
  *	quiet	run first there, or NULL: makes the connections quiet. False: leave the socket open
- *for ever after	run last, when nng has let go of the socket; never, if it does not wait_ms
- *how long to wait for all that
+ *		for ever
+ *	after	run last, when nng has let go of the socket; never, if it does not
+ *	wait_ms	how long to wait for all that
  *
  * True: it is done.
  */

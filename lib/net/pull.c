@@ -190,23 +190,37 @@ read_payload(struct net_conn *c, unsigned char *to, size_t nbytes)
 	return true;
 }
 
+static bool
+is_wanted(const struct net_into *into, const struct frame *h)
+{
+	const struct frame *w = &into->head;
+
+	return w->kind == h->kind && w->comm == h->comm && w->device == h->device &&
+	       w->op == h->op && w->seq == h->seq && w->epoch == h->epoch && w->dst == h->dst &&
+	       w->src == h->src && w->nbytes == h->nbytes;
+}
+
 /* A header has been read ahead: read its frame, and hand it on. */
 static enum progress
-take_frame(struct net_conn *c)
+take_frame(struct net_conn *c, const struct net_into *into)
 {
 	unsigned char header[FRAME_HEADER];
 	struct net_frame f = {0};
+	unsigned char *payload;
 
 	take_ahead(c, header, sizeof header);
 	if (frame_unpack(header, &f.head, NULL) != RC_OK) {
 		atomic_fetch_add(&c->pull->refused, 1);
 		return ENDED;
 	}
-	f.mem = framemem_take(f.head.nbytes);
-	if (!f.mem)
+	if (into && is_wanted(into, &f.head))
+		payload = into->payload;
+	else
+		payload = f.mem = framemem_take(f.head.nbytes);
+	if (!payload)
 		return ENDED;
-	f.payload = f.mem;
-	if (!read_payload(c, f.mem, f.head.nbytes)) {
+	f.payload = payload;
+	if (!read_payload(c, payload, f.head.nbytes)) {
 		net_frame_free(&f);
 		return ENDED;
 	}
@@ -273,7 +287,7 @@ conn_main(void *arg)
 	struct net_pull *p = c->pull;
 
 	pthread_setname_np(pthread_self(), "gpusim:frames");
-	while (await_header(c) == CAME && take_frame(c) == CAME)
+	while (await_header(c) == CAME && take_frame(c, NULL) == CAME)
 		;
 	pthread_mutex_lock(&p->lock);
 	c->ended = true;
@@ -360,7 +374,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 }
 
 void
-net_pull_read(struct net_conn *c)
+net_pull_read(struct net_conn *c, const struct net_into *into)
 {
 	enum progress got = CAME;
 	size_t none;
@@ -375,7 +389,7 @@ net_pull_read(struct net_conn *c)
 		got = end_read(c, 0, &none);
 	}
 	if (got == CAME && c->nahead >= FRAME_HEADER)
-		got = take_frame(c);
+		got = take_frame(c, into);
 	if (got != ENDED)
 		return;
 	pthread_mutex_lock(&c->pull->lock);

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "net/rpc_server_impl.h"
 
-#define UNSENT_MAX                                                                        \
+#define UNSENT_MAX \
 	(64ull << 20)	/* bytes of answers a peer may leave lying before it gets no more \
 			 */
 #define UNSENT_MIN 1024 /* what the smallest answer counts for */

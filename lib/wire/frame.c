@@ -88,11 +88,13 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 			   .src = get32(p + 44),
 			   .nbytes = get32(p + 48),
 			   .crc = get32(p + 52)};
-	if (f.kind < FRAME_DATA || f.kind > FRAME_REFUSE)
+	if (f.kind < FRAME_DATA || f.kind > FRAME_LOAN)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
 	if (f.nbytes > FRAME_PAYLOAD_MAX)
 		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
 			       f.nbytes, FRAME_PAYLOAD_MAX);
+	if (f.kind == FRAME_LOAN && f.nbytes != sizeof(struct frame_loan))
+		return err_set(err, RC_BADDATA, "data frame of a loan with %u bytes", f.nbytes);
 	*out = f;
 	return RC_OK;
 }

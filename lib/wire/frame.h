@@ -39,6 +39,12 @@ enum frame_kind {
 	FRAME_DATA = 1,	  /* one chunk */
 	FRAME_ACK = 2,	  /* the receiver has consumed the chunks before seq */
 	FRAME_REFUSE = 3, /* the receiver will not take this operation's chunks: payload says why */
+	FRAME_LOAN = 4,	  /* one chunk that lies in the sender's memory file: payload says where */
+};
+
+/* The payload of a FRAME_LOAN: two numbers, little-endian. */
+struct frame_loan {
+	uint64_t offset, nbytes; /* in the file */
 };
 
 struct frame {

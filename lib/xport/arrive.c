@@ -145,6 +145,12 @@ note_refusal(struct comm *c, const struct net_frame *f)
 	xport_signal(o);
 }
 
+static bool
+is_chunk(const struct frame *h)
+{
+	return h->kind == FRAME_DATA || h->kind == FRAME_LOAN;
+}
+
 /* A chunk of an older epoch: its sender does not know yet. One of a newer epoch comes again, when
  * we know it too. */
 static void
@@ -152,7 +158,7 @@ refuse_old(struct comm *c, const struct frame *h)
 {
 	char text[REASON_MAX];
 
-	if (h->kind != FRAME_DATA || h->epoch > c->epoch)
+	if (!is_chunk(h) || h->epoch > c->epoch)
 		return;
 	snprintf(text, sizeof text, "rank %u (device %016" PRIx64 ") is at epoch %u", c->rank,
 		 c->peer[c->rank].device_id, c->epoch);
@@ -176,9 +182,9 @@ xport_arrive(void *arg, struct net_frame *f)
 		x->foreign++;
 		refuse_old(c, h);
 	} else if (c->aborted[0]) {
-		if (h->kind == FRAME_DATA)
+		if (is_chunk(h))
 			xport_refuse(c, h->src, c->epoch, h->op, c->aborted, 0);
-	} else if (h->kind == FRAME_DATA) {
+	} else if (is_chunk(h)) {
 		kept = file_chunk(c, f);
 	} else if (h->kind == FRAME_ACK) {
 		note_ack(c, h);

@@ -1,11 +1,12 @@
 /* The working side of an operation: receiving, waiting, ending. */
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "xport/xport_impl.h"
+#include "xport/p2p_impl.h"
 
 #define READ_MS	     200 /* well above how long net_pull_read takes */
 #define LAST_WORD_MS 500 /* the longest an end waits for room for its last frames */
@@ -99,6 +100,7 @@ read_peer(struct xport_op *o, uint32_t peer)
 {
 	struct xport *x = o->comm->x;
 	uint64_t device = o->comm->peer[peer].device_id, seen = o->comm->moves;
+	const struct net_into *into = o->expected.payload ? &o->expected : NULL;
 	struct net_conn *conn;
 
 	pthread_mutex_unlock(&x->lock);
@@ -108,7 +110,7 @@ read_peer(struct xport_op *o, uint32_t peer)
 		o->taken = conn;
 		o->reader = pthread_self();
 		pthread_mutex_unlock(&x->lock);
-		net_pull_read(conn);
+		net_pull_read(conn, into);
 		pthread_mutex_lock(&x->lock);
 		o->taken = NULL;
 	}
@@ -168,6 +170,49 @@ xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *e
 	return rc;
 }
 
+/* Where the bytes of a chunk are. */
+static enum rc
+find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
+	   size_t *nbytes, struct err *err)
+{
+	struct frame_loan loan;
+
+	*data = f->payload;
+	*nbytes = f->head.nbytes;
+	if (f->head.kind != FRAME_LOAN)
+		return RC_OK;
+	memcpy(&loan, f->payload, sizeof loan);
+	*nbytes = le64toh(loan.nbytes);
+	*data = p2p_borrow(o->comm->lane, peer, le64toh(loan.offset), *nbytes);
+	return *data ? RC_OK
+		     : err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64
+			       ") names a chunk that is not in its memory",
+			       peer, o->comm->peer[peer].device_id);
+}
+
+void
+xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes)
+{
+	struct comm *c = o->comm;
+	struct flow *f;
+
+	pthread_mutex_lock(&c->x->lock);
+	f = xport_flow(o, peer);
+	if (f && f->rx_next == f->rx_consumed)
+		o->expected = (struct net_into){.payload = room,
+						.head = {.kind = FRAME_DATA,
+							 .comm = c->id,
+							 .device = c->peer[peer].device_id,
+							 .op = o->id,
+							 .seq = f->rx_next,
+							 .epoch = c->epoch,
+							 .dst = c->rank,
+							 .src = peer,
+							 .nbytes = (uint32_t)nbytes}};
+	pthread_mutex_unlock(&c->x->lock);
+}
+
 enum rc
 xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
 {
@@ -189,11 +234,10 @@ xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
 		while (rc == RC_OK && clock_now_ns() < a->visible_ns)
 			rc = xport_await(o, &o->changed, peer, a->visible_ns, UINT64_MAX,
 					 "waiting for", err);
-		if (rc == RC_OK) {
-			*data = a->frame.payload;
-			*nbytes = a->frame.head.nbytes;
-		}
+		if (rc == RC_OK)
+			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
 	}
+	o->expected.payload = NULL;
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }

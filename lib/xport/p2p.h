@@ -57,7 +57,7 @@ enum rc p2p_share(struct p2p_op *o, const void *data, size_t nbytes, struct err 
 
 /* After p2p_share: what each rank left. After p2p_sync: each rank's in and out, from so many bytes
  * on. Arrays by rank, good until asked again. RC_BADDATA: a peer's is not in its memory. */
-enum rc p2p_shared(struct p2p_op *o, const void *const **by_rank, struct err *err);
+const void *const *p2p_shared(struct p2p_op *o);
 enum rc p2p_ins(struct p2p_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
 		struct err *err);
 enum rc p2p_outs(struct p2p_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,

@@ -122,6 +122,13 @@ void p2p_lane_free(struct p2p_lane *l);
 /* The peers' blocks, by rank; 0: not reached. RC_BADDATA when one is not what it should be. */
 enum rc p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err);
 
+/* A chunk of a send or receive, whose frame says where it lies: the offset in this rank's file, 0 when
+ * the peer cannot read there; and at the peer, NULL when it is not in the sender's file. lane may be
+ * NULL. */
+uint64_t p2p_lend(const struct p2p_lane *lane, uint32_t peer, const void *data);
+const void *p2p_borrow(const struct p2p_lane *lane, uint32_t peer, uint64_t offset,
+		       uint64_t nbytes);
+
 /*
  * Wait until a counter of a peer's block is at least n. what: "nothing from".
  */

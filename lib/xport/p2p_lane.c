@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "xport/p2p_impl.h"
 
-#define SPINS                                                                                  \
+#define SPINS \
 	30 /* of a pause, 1 us or so: when each rank has a core to itself. Yielding costs less \
 	    * than that when nobody else wants the core, and everything when somebody does */
 
@@ -255,4 +255,16 @@ bool
 p2p_reaches(const struct p2p_lane *l, uint32_t peer)
 {
 	return l && l->peer[peer].reached;
+}
+
+uint64_t
+p2p_lend(const struct p2p_lane *l, uint32_t peer, const void *data)
+{
+	return p2p_reaches(l, peer) ? devmem_offset(l->mem, data) : 0;
+}
+
+const void *
+p2p_borrow(const struct p2p_lane *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
+{
+	return p2p_reaches(l, peer) ? peermem_at(l->peer[peer].mem, offset, nbytes) : NULL;
 }

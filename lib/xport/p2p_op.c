@@ -3,11 +3,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "xport/p2p_impl.h"
 
-#define TURN_YIELDS 1000 /* between looks at the clock */
+#define TURN_YIELDS   1000 /* before naps, with a look at the clock after each */
+#define TURN_SLEEP_NS 200000
 
 static unsigned
 channel_number(const struct p2p_op *o)
@@ -56,9 +58,11 @@ p2p_begin(struct p2p_op *o, struct err *err)
 	o->channel = &l->channel[channel_number(o)];
 	/* The turn before on this channel: another stream of this device has it. */
 	for (unsigned i = 1; rc == RC_OK && atomic_load(&o->channel->turn) != o->turn; i++) {
-		sched_yield();
-		if (i % TURN_YIELDS)
+		if (i < TURN_YIELDS) {
+			sched_yield();
 			continue;
+		}
+		nanosleep(&(struct timespec){.tv_nsec = TURN_SLEEP_NS}, NULL);
 		if (!deadline)
 			deadline = clock_now_ns() + l->comm->op_timeout_ns;
 		rc = verdict(l, err);
@@ -196,21 +200,18 @@ p2p_share(struct p2p_op *o, const void *data, size_t nbytes, struct err *err)
 	return meet(o, err);
 }
 
-enum rc
-p2p_shared(struct p2p_op *o, const void *const **by_rank, struct err *err)
+const void *const *
+p2p_shared(struct p2p_op *o)
 {
-	const struct p2p_lane *l = o->lane;
 	void **at = o->channel->at;
 
-	(void)err;
-	for (uint32_t r = 0; r < l->nranks; r++) {
+	for (uint32_t r = 0; r < o->lane->nranks; r++) {
 		struct p2p_arrival *a = arrival(o, r);
 
 		at[r] = a->nbytes <= P2P_INLINE ? a->bytes
 						: view(o, r)->page->share[o->channel->arrivals % 2];
 	}
-	*by_rank = (const void *const *)at;
-	return RC_OK;
+	return (const void *const *)at;
 }
 
 /* A range of what a rank has shown; NULL: it is not in its memory. */

@@ -1,13 +1,15 @@
 /* Sending: chunks, their repetition, acknowledgements, refusals. */
+#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "xport/xport_impl.h"
+#include "xport/p2p_impl.h"
 
 #define TEND_MS	       200 /* how often an operation is looked after */
 #define PATIENCE_MS    1000
-#define REPEATS_SLOWER 3 /* each repetition in vain doubles the patience, so often */
+#define LEND_BYTES     4096 /* from here on it costs less to say where a chunk is */
+#define REPEATS_SLOWER 3    /* each repetition in vain doubles the patience, so often */
 
 static struct frame
 make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op, uint32_t seq)
@@ -62,7 +64,7 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
 /*
  * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is made each time:
  * what is repeated may have been consumed and overwritten since, and must still be a proper frame
- * for the peer to answer.
+ * for the peer to answer. A peer that has mapped this device's memory is told where the chunk lies.
  */
 static enum rc
 transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
@@ -71,12 +73,20 @@ transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
 	struct posted p = f->tx[seq % XPORT_WINDOW];
 	struct frame head = make_head(o->comm, peer, FRAME_DATA, o->id, seq);
 	struct net_push *push = xport_push(o->comm, peer);
+	struct frame_loan loan = {.nbytes = htole64(p.nbytes)};
 
 	if (!push)
 		return RC_NOMEM;
-	head.nbytes = p.nbytes;
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
+	if (p.nbytes >= LEND_BYTES)
+		loan.offset = htole64(p2p_lend(o->comm->lane, peer, p.data));
+	if (loan.offset) {
+		head.kind = FRAME_LOAN;
+		head.nbytes = sizeof loan;
+		return push_frame(o->comm, peer, &head, &loan, timeout_ms);
+	}
+	head.nbytes = p.nbytes;
 	return push_frame(o->comm, peer, &head, p.data, timeout_ms);
 }
 

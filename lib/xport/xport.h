@@ -138,6 +138,10 @@ enum rc xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t 
 		   struct err *err);
 void xport_release(struct xport_op *o, uint32_t peer);
 
+/* The next chunk asked for, if it has nbytes bytes, may be put there instead of where it would lie:
+ * xport_recv says where it is. */
+void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
+
 /* For driving several operations of a communicator by one thread: can the next call for this peer
  * go on without waiting (also: to report a failure)? */
 enum xport_way {

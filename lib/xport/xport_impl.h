@@ -60,7 +60,8 @@ struct xport_op {
 	pthread_cond_t changed;
 	struct net_conn *taken; /* what its thread, `reader`, reads itself; or NULL */
 	pthread_t reader;
-	struct flow **flow; /* by peer rank; made when first needed, kept for reuse */
+	struct net_into expected; /* payload NULL: nothing */
+	struct flow **flow;	  /* by peer rank; made when first needed, kept for reuse */
 };
 
 struct peer {

@@ -4,8 +4,8 @@
  *	hostile ADDR rep|frames SEED COUNT
  *
  * Each attack is one connection to an ipc or tcp address. The same seed makes the same bytes. Exits
- *0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
- *caller to ask.
+ * 0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
+ * caller to ask.
  */
 #include <arpa/inet.h>
 #include <endian.h>

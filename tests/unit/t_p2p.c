@@ -2,6 +2,7 @@
  * wait ends. */
 #include "dev_test.h"
 
+#include <endian.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -101,8 +102,7 @@ share_rounds(void *arg)
 		for (size_t i = 0; i < n; i++)
 			own[i] = byte_of(p->rank, k, i);
 		p->rc = p2p_share(&o, own, n, &p->err);
-		if (p->rc == RC_OK)
-			p->rc = p2p_shared(&o, &all, &p->err);
+		all = p2p_shared(&o);
 		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
 			for (size_t i = 0; i < n; i++)
 				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);
@@ -368,6 +368,50 @@ test_disagree(void)
 	two_close(&t);
 }
 
+/* ---- sends and receives, whose frames go through sockets and name chunks in memory */
+
+static void
+test_loans(void)
+{
+	struct frame_loan bad = {.offset = htole64(UINT64_MAX - 3), .nbytes = htole64(100)};
+	struct net_frame f = {.head = {.kind = FRAME_LOAN,
+				       .comm = COMM,
+				       .device = 0xd1,
+				       .op = 9,
+				       .epoch = 1,
+				       .src = 1,
+				       .nbytes = sizeof bad}};
+	struct err err = {0};
+	struct xport_op *from, *to;
+	unsigned char *mem;
+	const void *data;
+	struct two t;
+	size_t n;
+
+	two_open(&t, PATIENCE);
+	mem = devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 10000);
+	memset(mem, 7, 10000);
+	must(xport_begin(t.v.node[0].xport, COMM, 1, 7, &to, &err), &err);
+	must(xport_begin(t.v.node[1].xport, COMM, 1, 7, &from, &err), &err);
+	must(xport_send(from, 0, mem, 10000, &err), &err);
+	must(xport_recv(to, 1, &data, &n, &err), &err);
+	ok(n == 10000 && !memcmp(data, mem, n), "a large chunk comes");
+	mem[5000] = 9;
+	ok(((const volatile unsigned char *)data)[5000] == 9, "out of the sender's own memory");
+	xport_release(to, 1);
+	ok(xport_end(to, XPORT_COMPLETE, &err) == RC_OK &&
+	       xport_end(from, XPORT_COMPLETE, &err) == RC_OK,
+	   "and both end");
+
+	must(xport_begin(t.v.node[0].xport, COMM, 1, 9, &to, &err), &err);
+	must(net_frame_copy(&f, &bad, &err), &err);
+	xport_arrive(t.v.node[0].xport, &f);
+	ok(xport_recv(to, 1, &data, &n, &err) == RC_BADDATA, "one outside of it is refused: %s",
+	   err.text);
+	xport_end(to, XPORT_GIVE_UP, &err);
+	two_close(&t);
+}
+
 /* ---- who is reached */
 
 static void
@@ -418,6 +462,7 @@ main(void)
 	test_ends();
 	test_gone();
 	test_disagree();
+	test_loans();
 	test_offers();
 	return tap_done();
 }

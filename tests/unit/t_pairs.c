@@ -206,10 +206,10 @@ test_failures(void)
 	   "who comes after that hears it: %s", b.result.err.text);
 }
 
-int
-main(void)
+static void
+test_all(enum nodes_way way)
 {
-	nodes_open(&v, 2, 64u << 20);
+	nodes_open_by(&v, 2, 64u << 20, way);
 	nodes_attach(&v, 1, 1, 2, 20000);
 	test_exchange();
 	test_order("two hundred transfers, each side in an order of its own", 200, 3000, 1000);
@@ -218,5 +218,12 @@ main(void)
 	test_late_receiver();
 	test_failures();
 	ok(nodes_close(&v), "no program is left");
+}
+
+int
+main(void)
+{
+	test_all(NODES_BY_SOCKETS);
+	test_all(NODES_BY_MEMORY);
 	return tap_done();
 }
