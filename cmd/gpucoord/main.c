@@ -18,7 +18,7 @@
 
 static const char usage_text[] =
     "usage: gpucoord [options]\n"
-    "  --listen ADDR       address, ipc:///path or tcp://host:port\n"
+    "  --listen ADDR       address, ipc:///path, tcp://host:port or tls+tcp://host:port\n"
     "                      (default $GPUSIM_COORD, else ipc:///tmp/gpucoord-UID.sock)\n"
     "  -c, --config FILE   read devices and settings from FILE\n"
     "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
@@ -28,6 +28,9 @@ static const char usage_text[] =
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
     "  --insecure          listen beyond loopback without encryption\n"
+    "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
+    "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
+    "  --tls-ca FILE       who signs peers' certificates (default $GPUSIM_TLS_CA)\n"
     "  -N FD               write a newline to FD when ready\n"
     "  --lifeline FD       end when FD reads end-of-file\n"
     "  -v                  say more on stderr\n"
@@ -40,6 +43,7 @@ struct options {
 	bool calibrate;
 	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
 	enum net_reach reach;
+	struct net_tls_files tls;
 	int ready_fd, lifeline;
 	enum log_level level;
 };
@@ -52,6 +56,9 @@ enum {
 	OPT_TUNER,
 	OPT_CALIBRATE,
 	OPT_INSECURE,
+	OPT_TLS_CERT,
+	OPT_TLS_KEY,
+	OPT_TLS_CA,
 	OPT_LIFELINE,
 };
 
@@ -63,6 +70,9 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
 					 {"insecure", 0, NULL, OPT_INSECURE},
+					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
+					 {"tls-key", 1, NULL, OPT_TLS_KEY},
+					 {"tls-ca", 1, NULL, OPT_TLS_CA},
 					 {"lifeline", 1, NULL, OPT_LIFELINE},
 					 {"help", 0, NULL, 'h'},
 					 {"version", 0, NULL, 'V'},
@@ -92,6 +102,15 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
+		return RC_OK;
+	case OPT_TLS_CERT:
+		o->tls.cert = arg;
+		return RC_OK;
+	case OPT_TLS_KEY:
+		o->tls.key = arg;
+		return RC_OK;
+	case OPT_TLS_CA:
+		o->tls.ca = arg;
 		return RC_OK;
 	case 'N':
 		return option_fd(arg, &o->ready_fd, err);
@@ -124,6 +143,7 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	}
 	if (optind < argc)
 		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	net_tls_use(&o->tls);
 	return rc;
 }
 

@@ -22,8 +22,8 @@
 
 static const char usage_text[] =
     "usage: gpudev [options]\n"
-    "  --listen ADDR       control address, ipc:///path or tcp://host:port\n"
-    "                      (default ipc:///tmp/gpudev-PID.sock)\n"
+    "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
+    "                      tls+tcp://host:port (default ipc:///tmp/gpudev-PID.sock)\n"
     "  --data ADDR         data address (default beside the control address)\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
@@ -36,6 +36,9 @@ static const char usage_text[] =
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --insecure          listen beyond loopback without encryption\n"
+    "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
+    "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
+    "  --tls-ca FILE       who signs peers' certificates (default $GPUSIM_TLS_CA)\n"
     "  -N FD               write a newline to FD when ready\n"
     "  --lifeline FD       end when FD reads end-of-file\n"
     "  -v                  say more on stderr\n"
@@ -47,6 +50,7 @@ struct options {
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
 	const char *coordinator;
 	enum net_reach reach;
+	struct net_tls_files tls;
 	uint32_t threads;
 	int pin;
 	int ready_fd, lifeline;
@@ -66,6 +70,9 @@ enum {
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_INSECURE,
+	OPT_TLS_CERT,
+	OPT_TLS_KEY,
+	OPT_TLS_CA,
 	OPT_LIFELINE,
 };
 
@@ -82,6 +89,9 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"insecure", 0, NULL, OPT_INSECURE},
+					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
+					 {"tls-key", 1, NULL, OPT_TLS_KEY},
+					 {"tls-ca", 1, NULL, OPT_TLS_CA},
 					 {"lifeline", 1, NULL, OPT_LIFELINE},
 					 {"help", 0, NULL, 'h'},
 					 {"version", 0, NULL, 'V'},
@@ -120,6 +130,15 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_rate(arg, &o->device.bits_per_s, err);
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
+		return RC_OK;
+	case OPT_TLS_CERT:
+		o->tls.cert = arg;
+		return RC_OK;
+	case OPT_TLS_KEY:
+		o->tls.key = arg;
+		return RC_OK;
+	case OPT_TLS_CA:
+		o->tls.ca = arg;
 		return RC_OK;
 	case 'N':
 		return option_fd(arg, &o->ready_fd, err);
@@ -173,6 +192,7 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	}
 	if (rc == RC_OK && optind < argc)
 		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	net_tls_use(&o->tls);
 	if (rc == RC_OK && o->device.mem_bytes == 0)
 		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
 	if (rc == RC_OK && !o->listen[0])

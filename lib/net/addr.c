@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "base/parse.h"
+#include "net/tls.h"
 
 static bool
 is_loopback(const char *host, size_t n)
@@ -18,17 +19,30 @@ is_loopback(const char *host, size_t n)
 static enum rc
 check_tcp(const char *addr, enum net_reach reach, struct err *err)
 {
-	const char *host = addr + 6, *colon = strrchr(host, ':');
+	const char *host = net_addr_host(addr), *colon = strrchr(host, ':');
 	uint64_t port;
 
 	if (!colon || colon == host || parse_u64(colon + 1, 0, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "'%s' is not tcp://host:port", addr);
-	if (reach == NET_LOOPBACK && !is_loopback(host, (size_t)(colon - host)))
+		return err_set(err, RC_INVAL, "'%s' is not %.*shost:port", addr, (int)(host - addr),
+			       addr);
+	if (reach == NET_LOOPBACK && !tls_address(addr) &&
+	    !is_loopback(host, (size_t)(colon - host)))
 		return err_set(err, RC_INVAL,
 			       "%s can be reached from other hosts, unencrypted and unchecked; "
-			       "--insecure allows that",
+			       "--insecure allows that, tls+tcp:// is better",
 			       addr);
-	return RC_OK;
+	return tls_ready(addr, err);
+}
+
+const char *
+net_addr_host(const char *addr)
+{
+	static const char *const scheme[] = {"tcp://", "tls+tcp://"};
+
+	for (size_t i = 0; i < sizeof scheme / sizeof scheme[0]; i++)
+		if (strncmp(addr, scheme[i], strlen(scheme[i])) == 0)
+			return addr + strlen(scheme[i]);
+	return NULL;
 }
 
 enum rc
@@ -42,10 +56,12 @@ net_addr_check(const char *addr, enum net_reach reach, struct err *err)
 	for (const char *p = addr; *p; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f)
 			return err_set(err, RC_INVAL, "address holds a blank or control character");
-	if (strncmp(addr, "tcp://", 6) == 0)
+	if (net_addr_host(addr))
 		return check_tcp(addr, reach, err);
 	if (strncmp(addr, "ipc:///", 7) != 0)
-		return err_set(err, RC_INVAL, "'%s' is neither ipc:///path nor tcp://host:port",
+		return err_set(err, RC_INVAL,
+			       "'%s' is none of ipc:///path, tcp://host:port and "
+			       "tls+tcp://host:port",
 			       addr);
 	if (strlen(addr + 6) > path_max)
 		return err_set(err, RC_INVAL, "%s: socket path is longer than %zu bytes", addr,
@@ -75,7 +91,7 @@ net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err)
 void
 net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port)
 {
-	char *colon = strncmp(addr, "tcp://", 6) == 0 ? strrchr(addr, ':') : NULL;
+	char *colon = net_addr_host(addr) ? strrchr(addr, ':') : NULL;
 
 	if (colon)
 		snprintf(colon, (size_t)(addr + NET_ADDR_MAX - colon), ":%u", port);

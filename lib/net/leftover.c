@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "net/net.h"
 
 union name {
 	struct sockaddr any;
@@ -28,7 +29,7 @@ is_name(const union name *sa, const char *addr)
 
 	if (sa->any.sa_family == AF_UNIX)
 		return strncmp(addr, "ipc://", 6) == 0 && strcmp(sa->un.sun_path, addr + 6) == 0;
-	if (strncmp(addr, "tcp://", 6) != 0 || !port)
+	if (!net_addr_host(addr) || !port)
 		return false;
 	return (sa->any.sa_family == AF_INET && ntohs(sa->in.sin_port) == atoi(port + 1)) ||
 	       (sa->any.sa_family == AF_INET6 && ntohs(sa->in6.sin6_port) == atoi(port + 1));

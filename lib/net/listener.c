@@ -23,6 +23,7 @@
 #include "net/ipcpath.h"
 #include "net/leftover.h"
 #include "net/net.h"
+#include "net/tls.h"
 
 #define GUARD_EVERY_MS	 500
 #define GUARD_TIMEOUT_MS 1500
@@ -108,7 +109,9 @@ listen_now(struct listener *l)
 		return rv;
 	if (l->path.fd >= 0)
 		nng_listener_setopt_int(l->nl, NNG_OPT_IPC_PERMISSIONS, 0600);
-	rv = nng_listener_start(l->nl, 0);
+	rv = tls_listener(l->nl, l->addr);
+	if (rv == 0)
+		rv = nng_listener_start(l->nl, 0);
 	if (rv != 0)
 		nng_listener_close(l->nl);
 	return rv;
@@ -119,17 +122,22 @@ static void
 learn_address(struct listener *l)
 {
 	nng_sockaddr sa;
-	char *colon;
+	const char *host, *colon;
+	int scheme;
 
 	if (nng_listener_getopt_sockaddr(l->nl, NNG_OPT_LOCADDR, &sa) == 0)
 		net_addr_set_port(l->addr, ntohs(sa.s_family == NNG_AF_INET6 ? sa.s_in6.sa_port
 									     : sa.s_in.sa_port));
 	snprintf(l->dial, sizeof l->dial, "%s", l->addr);
+	host = net_addr_host(l->addr);
+	if (!host)
+		return;
+	scheme = (int)(host - l->addr);
 	colon = strrchr(l->addr, ':');
-	if (strncmp(l->addr, "tcp://0.0.0.0:", 14) == 0)
-		snprintf(l->dial, sizeof l->dial, "tcp://127.0.0.1%s", colon);
-	else if (strncmp(l->addr, "tcp://[::]:", 11) == 0)
-		snprintf(l->dial, sizeof l->dial, "tcp://[::1]%s", colon);
+	if (strncmp(host, "0.0.0.0:", 8) == 0)
+		snprintf(l->dial, sizeof l->dial, "%.*s127.0.0.1%s", scheme, l->addr, colon);
+	else if (strncmp(host, "[::]:", 5) == 0)
+		snprintf(l->dial, sizeof l->dial, "%.*s[::1]%s", scheme, l->addr, colon);
 }
 
 /* Wait until more than `accepted` have been let in and more than `connected` of our own are
@@ -164,7 +172,7 @@ probe(struct listener *l)
 	if (nng_dialer_create(&d, l->probe, l->dial) != 0)
 		return true; /* no memory to ask with: judge later */
 	/* Both ends: nng forgets a connection that is closed between its two halves. */
-	good = nng_dialer_start(d, NNG_FLAG_NONBLOCK) != 0 ||
+	good = tls_dialer(d, l->dial) != 0 || nng_dialer_start(d, NNG_FLAG_NONBLOCK) != 0 ||
 	       wait_for(l, accepted, connected, GUARD_TIMEOUT_MS);
 	nng_dialer_close(d);
 	return good;
@@ -294,6 +302,8 @@ listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, voi
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->wake, NULL);
 	rc = ipcpath_lock(&l->path, addr, err);
+	if (rc == RC_OK)
+		rc = tls_ready(addr, err);
 	if (rc == RC_OK)
 		rc = start_guard(l, err);
 	if (rc != RC_OK)

@@ -5,8 +5,9 @@
  * deadline (rpc_client), and one-way channels of data frames over byte streams (channel.h).
  * README.md beside this file lists the traps of nng 1.5.2 and where each is met.
  *
- * Addresses are "ipc:///path", "ipc://@name" is refused; "tcp://host:port". A server on tcp takes
- * port 0 for any free one. Listening beyond loopback must be asked for (NET_ANY_HOST).
+ * Addresses are "ipc:///path", "ipc://@name" is refused; "tcp://host:port", "tls+tcp://host:port".
+ * A server on the latter two takes port 0 for any free one. Listening beyond loopback must be asked
+ * for (NET_ANY_HOST), but on tls+tcp, where both ends show certificates.
  */
 #ifndef NET_NET_H
 #define NET_NET_H
@@ -23,14 +24,27 @@
 
 enum net_reach { NET_LOOPBACK, NET_ANY_HOST };
 
-/* Is this an address we can use? RC_INVAL with the reason. */
+/* The files in PEM that tls+tcp wants, and the authority that signed the certificates of all. */
+struct net_tls_files {
+	const char *cert, *key, *ca;
+};
+
+/* Name them, before any address of tls+tcp is used. The strings are borrowed for ever. What is NULL
+ * comes from the environment: GPUSIM_TLS_CERT, GPUSIM_TLS_KEY, GPUSIM_TLS_CA. */
+void net_tls_use(const struct net_tls_files *files);
+
+/* Is this an address we can use? RC_INVAL with the reason. RC_BADDATA: of tls+tcp, with files that
+ * do not hold what they should (net/tls.h). */
 enum rc net_addr_check(const char *addr, enum net_reach reach, struct err *err);
 
-/* The data address that goes with a control address: ipc gets ".data" appended, tcp any free port.
- */
+/* "host:port" of an address of tcp or tls+tcp; NULL: another. */
+const char *net_addr_host(const char *addr);
+
+/* The data address that goes with a control address: ipc gets ".data" appended, others any free
+ * port. */
 enum rc net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err);
 
-/* Write the port of tcp://host:port; there is room. Other addresses have none. */
+/* Write the port, for which there is room, of an address that has one. */
 void net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port);
 
 /* 64 random bits, never 0. */

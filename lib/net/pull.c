@@ -12,7 +12,8 @@
  * since who waited once will wait again; a ticker brings it back when nobody has read for long, and
  * aborts the read of a waiting thread now and then so that it can look at its clock. Reading passes
  * over between frames only: the own thread posts the read that begins a frame under the lock
- * (`between`), so that an abort cannot miss it.
+ * (`between`), so that an abort cannot miss it. On TLS, where nng ends the connection with an
+ * aborted read, nobody takes one.
  *
  * `lock` guards the list of connections and who reads them, but not the reading. A connection is
  * freed by its own thread, or by nng's while there is none; net_pull_stop closes them and waits
@@ -35,6 +36,7 @@
 #include "net/framemem.h"
 #include "net/ipcpath.h"
 #include "net/net.h"
+#include "net/tls.h"
 
 #define AHEAD	    4096u /* bytes that one read takes beyond a frame */
 #define ACCEPT_MS   50	  /* pause after an accept that failed, such as for want of descriptors */
@@ -71,6 +73,7 @@ struct net_conn {
 
 struct net_pull {
 	char addr[NET_ADDR_MAX];
+	bool tls;
 	struct ipcpath path;
 	net_frame_fn fn;
 	void *arg;
@@ -344,6 +347,8 @@ net_pull_take(struct net_pull *p, uint64_t device)
 {
 	struct net_conn *c;
 
+	if (p->tls)
+		return NULL;
 	pthread_mutex_lock(&p->lock);
 	for (c = p->conns; c && (c->device != device || c->ended || c->closed); c = c->next)
 		;
@@ -573,6 +578,8 @@ listen_at(struct net_pull *p)
 
 	if (rv == 0 && p->path.fd >= 0)
 		rv = nng_stream_listener_set_int(p->listener, NNG_OPT_IPC_PERMISSIONS, 0600);
+	if (rv == 0)
+		rv = tls_stream_listener(p->listener, p->addr);
 	if (rv == 0) {
 		nng_stream_listener_set_bool(p->listener, NNG_OPT_TCP_KEEPALIVE, true);
 		rv = nng_stream_listener_listen(p->listener);
@@ -613,6 +620,7 @@ net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **o
 	p->fn = fn;
 	p->arg = arg;
 	snprintf(p->addr, sizeof p->addr, "%s", addr);
+	p->tls = tls_address(addr);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
 	pthread_cond_init(&p->tick, NULL);
@@ -620,6 +628,8 @@ net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **o
 	pthread_attr_setdetachstate(&p->attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&p->attr, STACK_BYTES);
 	rc = ipcpath_lock(&p->path, addr, err);
+	if (rc == RC_OK)
+		rc = tls_ready(addr, err);
 	if (rc == RC_OK &&
 	    ((rv = nng_aio_alloc(&p->accept, on_accept, p)) != 0 ||
 	     (rv = nng_aio_alloc(&p->pause, on_pause, p)) != 0 || (rv = listen_at(p)) != 0))

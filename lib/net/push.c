@@ -10,6 +10,9 @@
  * says anything). Whoever then is last of that read and the writer frees it and connects anew. A
  * writer who meets an error closes the connection, which ends the read.
  *
+ * On TLS nng ends the connection with an aborted write, so none is posted that might have to be:
+ * everything goes by the queue, a copy that is nothing beside the encryption.
+ *
  * No write has a timeout of nng's, which costs a wake-up each: a ticker that runs only while there
  * is something to time aborts a write that has waited too long.
  */
@@ -26,6 +29,7 @@
 #include "base/clock.h"
 #include "net/channel.h"
 #include "net/net.h"
+#include "net/tls.h"
 
 #define QUEUE_MAX	 (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
 #define QUEUE_KEPT	 (64u << 10) /* bytes of an empty queue */
@@ -40,11 +44,12 @@ struct net_push {
 	pthread_cond_t changed;
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *retry, *watch, *write, *flush, *tick;
-	nng_stream *stream;  /* NULL: no connection */
-	bool closed;	     /* the stream is of no use any more; nng never ends a write to it */
-	bool gone;	     /* and the read that watches it has ended */
-	bool writing;	     /* somebody writes to the stream */
-	bool closing;	     /* nothing is begun any more */
+	nng_stream *stream; /* NULL: no connection */
+	bool closed;	    /* the stream is of no use any more; nng never ends a write to it */
+	bool gone;	    /* and the read that watches it has ended */
+	bool writing;	    /* somebody writes to the stream */
+	bool closing;	    /* nothing is begun any more */
+	bool tls;
 	bool ticking, wrote; /* the ticker runs; something was written since it last did */
 	bool full;	     /* a write was cut short since it last did; the writer's */
 	void (*full_fn)(void *);
@@ -106,7 +111,11 @@ replace_stream(struct net_push *p)
 	p->closed = p->gone = false;
 	/* A frame half written cannot be ended on another connection; its sender repeats it. */
 	p->leaving.len = p->leaving_at = 0;
-	start_dial(p);
+	/* On TLS a connection may be made and end with the handshake, again and again. */
+	if (p->tls && !p->closing)
+		nng_sleep_aio(RECONNECT_MAX_MS, p->retry);
+	else
+		start_dial(p);
 }
 
 /* Let go of the role of the writer. */
@@ -268,13 +277,15 @@ net_push_open(const char *addr, struct net_push **out, struct err *err)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
 	p->retry_ms = RECONNECT_MS;
+	p->tls = tls_address(addr);
 	if ((rv = nng_aio_alloc(&p->dial, on_dialed, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->retry, on_retry, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->watch, on_watched, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->flush, on_flushed, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->tick, on_tick, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->write, NULL, NULL)) != 0 ||
-	    (rv = nng_stream_dialer_alloc(&p->dialer, addr)) != 0) {
+	    (rv = nng_stream_dialer_alloc(&p->dialer, addr)) != 0 ||
+	    (rv = tls_stream_dialer(p->dialer, addr)) != 0) {
 		free_push(p);
 		return err_set(err, RC_UNREACHABLE, "%s: %s", addr, nng_strerror(rv));
 	}
@@ -304,15 +315,24 @@ net_push_generation(const struct net_push *p)
 	return atomic_load(&p->generation);
 }
 
-/* Wait for a connection and the role of the writer; nothing is queued then. */
+/* Wait for a connection that nobody writes to; nothing is queued then. */
 static enum rc
-begin_writing(struct net_push *p, uint64_t deadline_ns)
+await_turn(struct net_push *p, uint64_t deadline_ns)
 {
 	struct timespec ts = deadline_timespec(deadline_ns);
 
 	while (!p->stream || p->closed || p->writing)
 		if (pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &ts) != 0)
 			return RC_TIMEOUT;
+	return RC_OK;
+}
+
+/* In turn, take the role of the writer. */
+static enum rc
+begin_writing(struct net_push *p, uint64_t deadline_ns)
+{
+	if (await_turn(p, deadline_ns) != RC_OK)
+		return RC_TIMEOUT;
 	p->writing = true;
 	if (!p->wrote)
 		p->full = false;
@@ -404,11 +424,14 @@ net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 {
 	unsigned char packed[FRAME_HEADER];
 	nng_iov iov[2] = {{packed, sizeof packed}, {(void *)payload, head->nbytes}};
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	frame_pack(head, packed);
 	pthread_mutex_lock(&p->lock);
-	rc = timeout_ms > 0 ? send_now(p, iov, timeout_ms) : send_later(p, iov);
+	if (timeout_ms > 0 && p->tls)
+		rc = await_turn(p, deadline_in_ms((uint64_t)timeout_ms));
+	if (rc == RC_OK)
+		rc = timeout_ms > 0 && !p->tls ? send_now(p, iov, timeout_ms) : send_later(p, iov);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

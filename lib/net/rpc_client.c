@@ -17,13 +17,24 @@
 #include "base/clock.h"
 #include "net/closing.h"
 #include "net/rpc_client_impl.h"
+#include "net/tls.h"
+
+static int
+make_dialer(struct rpc_client *c, nng_dialer *out)
+{
+	int rv = nng_dialer_create(out, c->sock, c->addr);
+
+	if (rv == 0 && (rv = tls_dialer(*out, c->addr)) != 0)
+		nng_dialer_close(*out);
+	return rv;
+}
 
 /* A dialer that keeps trying; lock not held, dialing claimed by the caller. */
 static void
 start_dialing(struct rpc_client *c)
 {
 	nng_dialer d;
-	int rv = nng_dialer_create(&d, c->sock, c->addr);
+	int rv = make_dialer(c, &d);
 
 	pthread_mutex_lock(&c->lock);
 	c->dialing = rv == 0;
@@ -163,7 +174,7 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	}
 	rv = set_options(c);
 	if (rv == 0)
-		rv = nng_dialer_create(&c->dialer, c->sock, addr);
+		rv = make_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
 	if (rv != 0) {
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));

@@ -370,6 +370,8 @@ test_addresses(void)
 					  "ipc:///a\nb",
 					  "/tmp/x",
 					  "tcp://h:80/x",
+					  "tls+tcp://h",
+					  "tls+ipc:///tmp/x",
 					  "tcp://127.0.0.1:"};
 	static const char *const far[] = {"tcp://10.0.0.1:80",		 "tcp://0.0.0.0:80",
 					  "tcp://127.evil.example:80",	 "tcp://[::]:80",
@@ -399,7 +401,9 @@ test_addresses(void)
 	ok(net_addr_data("ipc:///tmp/x", out, &err) == RC_OK &&
 	       strcmp(out, "ipc:///tmp/x.data") == 0 &&
 	       net_addr_data("tcp://[::1]:80", out, &err) == RC_OK &&
-	       strcmp(out, "tcp://[::1]:0") == 0,
+	       strcmp(out, "tcp://[::1]:0") == 0 &&
+	       net_addr_data("tls+tcp://h:80", out, &err) == RC_OK &&
+	       strcmp(out, "tls+tcp://h:0") == 0,
 	   "data addresses follow from control addresses");
 }
 
