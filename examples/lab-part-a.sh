@@ -26,13 +26,11 @@ for rank in 0 1 2; do
 	echo "rank $rank has ${vectors[rank]}"
 done
 
-# GroupStart, AllReduceRing, GroupEnd: queued. Then the status until it is no longer in progress.
+# GroupStart, AllReduceRing, GroupEnd: queued. Then wait until it is no longer in progress.
 addr_list=$(IFS=, && echo "${addrs[*]}")
 echo "allreduce --addr $addr_list --count $count --type f64 --algo ring" |
 	gpuctl group --comm "$comm" --queue
-while [ "$(gpuctl comm-status "$comm")" = in-progress ]; do
-	sleep 0.01
-done
+gpuctl wait "$comm" >/dev/null
 echo "allreduce: $(gpuctl comm-status "$comm")"
 
 # Memcpy, device to host; verify; CommDestroy.

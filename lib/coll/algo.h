@@ -129,6 +129,9 @@ struct span fold_parts(const struct plan_args *a, const struct fold *f, uint32_t
 /* An idle rank's steps: `give` elements of IN to its partner in round 0, then `get` to OUT. */
 enum rc fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get,
 		  uint32_t last_round);
+/* A rank's last step: all of OUT to the idle one whose place it took, if it did. */
+enum rc fold_give(const struct plan_args *a, const struct fold *f, struct plan *out,
+		  uint32_t last_round);
 
 /*
  * A binomial tree over the ranks: rank root+d has place d, its parent is d without its lowest bit,

@@ -61,12 +61,5 @@ plan_allgather_recursive_doubling(const struct plan_args *a, struct plan *out)
 						      .dst_off = come.off,
 						      .count = come.count});
 	}
-	if (rc || !f.folded)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_SEND,
-					       .src = PLAN_OUT,
-					       .peer = a->rank - 1,
-					       .round = f.log2 + 1,
-					       .count = a->nelem});
+	return rc ? rc : fold_give(a, &f, out, f.log2 + 1);
 }

@@ -131,12 +131,5 @@ plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)
 							.count = own.count});
 	if (!rc)
 		rc = allgather(a, &f, out, first + f.log2);
-	if (rc || !f.folded)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_SEND,
-					       .src = PLAN_OUT,
-					       .peer = a->rank - 1,
-					       .round = last,
-					       .count = a->nelem});
+	return rc ? rc : fold_give(a, &f, out, last);
 }

@@ -88,12 +88,5 @@ plan_allreduce_recursive_doubling(const struct plan_args *a, struct plan *out)
 							.dst = PLAN_OUT,
 							.round = f.log2 - (f.extra == 0),
 							.count = a->nelem});
-	if (rc || !f.folded)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_SEND,
-					       .src = PLAN_OUT,
-					       .peer = a->rank - 1,
-					       .round = f.log2 + 1,
-					       .count = a->nelem});
+	return rc ? rc : fold_give(a, &f, out, f.log2 + 1);
 }

@@ -55,3 +55,16 @@ fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t g
 						    .round = last_round,
 						    .count = get});
 }
+
+enum rc
+fold_give(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t last_round)
+{
+	if (!f->folded)
+		return RC_OK;
+	return plan_message(a, out,
+			    (struct plan_step){.kind = STEP_SEND,
+					       .src = PLAN_OUT,
+					       .peer = a->rank - 1,
+					       .round = last_round,
+					       .count = a->nelem});
+}

@@ -93,11 +93,23 @@ comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
 	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
 }
 
+/* A rank did not do its part: the first one's reason is the communicator's. */
+static void
+init_failed(struct coord *c, struct comm *comm, const struct call *call, const struct err *why,
+	    const char *part)
+{
+	struct err err;
+
+	call_blame(NULL, call, why, &err);
+	if (comm->failed.rc == RC_OK)
+		comm->failed = err;
+	act_log(c, "comm %" PRIu64 ": %s: %s", comm->id, part, err.text);
+}
+
 static void
 comm_attached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
 {
 	struct comm *comm = call->owner;
-	struct err err;
 
 	comm->waiting--;
 	if (why->rc == RC_OK) {
@@ -108,10 +120,7 @@ comm_attached(struct coord *c, struct call *call, const struct err *why, const G
 	/* One that refused has nothing to detach. */
 	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
 		comm->rank[call->rank].attached = false;
-	call_blame(NULL, call, why, &err);
-	if (comm->failed.rc == RC_OK)
-		comm->failed = err;
-	act_log(c, "comm %" PRIu64 ": attach: %s", comm->id, err.text);
+	init_failed(c, comm, call, why, "attach");
 }
 
 /* Pack rank 0's attach to see whether it fits a control message: all are of one size. */
@@ -248,16 +257,11 @@ static void
 comm_joined(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
 {
 	struct comm *comm = call->owner;
-	struct err err;
 
 	(void)reply;
 	comm->waiting--;
-	if (why->rc == RC_OK)
-		return;
-	call_blame(NULL, call, why, &err);
-	if (comm->failed.rc == RC_OK)
-		comm->failed = err;
-	act_log(c, "comm %" PRIu64 ": join: %s", comm->id, err.text);
+	if (why->rc != RC_OK)
+		init_failed(c, comm, call, why, "join");
 }
 
 /* Tell one rank whom it reaches by memory; false: nobody. */

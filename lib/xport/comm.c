@@ -196,17 +196,14 @@ enum rc
 xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason, struct err *err)
 {
 	struct comm *c;
+	enum rc rc;
 
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, comm);
-	if (c && c->epoch != epoch)
-		c = NULL;
-	if (c)
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK)
 		xport_abort_comm(c, reason);
 	pthread_mutex_unlock(&x->lock);
-	return c ? RC_OK
-		 : err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
-			   epoch);
+	return rc;
 }
 
 void

@@ -11,30 +11,42 @@
 #define READ_MS	     200 /* well above how long net_pull_read takes */
 #define LAST_WORD_MS 500 /* the longest an end waits for room for its last frames */
 
+/* The operation of that number, if it may begin: the one that early chunks have made, or a new one.
+ */
+static enum rc
+claim(struct comm *c, uint64_t op, struct xport_op **out, struct err *err)
+{
+	const struct finished *before;
+	struct xport_op *o;
+
+	if (c->aborted[0])
+		return err_set(err, RC_ABORTED, "%s", c->aborted);
+	o = xport_find_op(c, op);
+	if (o && o->begun)
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " runs already", op);
+	before = o ? NULL : xport_finished(c, op);
+	if (before && before->gave_up)
+		return err_set(err, RC_ABORTED, "%s", c->gave_up);
+	if (before)
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", op);
+	if (!o && !(o = xport_make_op(c, op)))
+		return err_set(err, RC_NOMEM, "out of memory");
+	*out = o;
+	return RC_OK;
+}
+
 enum rc
 xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op, struct xport_op **out,
 	    struct err *err)
 {
-	struct comm *c;
 	struct xport_op *o = NULL;
-	const struct finished *before;
-	enum rc rc = RC_OK;
+	struct comm *c = NULL;
+	enum rc rc;
 
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, comm);
-	if (!c || c->epoch != epoch)
-		rc = err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
-			     epoch);
-	else if (c->aborted[0])
-		rc = err_set(err, RC_ABORTED, "%s", c->aborted);
-	else if ((o = xport_find_op(c, op)) && o->begun)
-		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " runs already", op);
-	else if (!o && (before = xport_finished(c, op)) && before->gave_up)
-		rc = err_set(err, RC_ABORTED, "%s", c->gave_up);
-	else if (!o && before)
-		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", op);
-	else if (!o && !(o = xport_make_op(c, op)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK)
+		rc = claim(c, op, &o, err);
 	if (rc == RC_OK) {
 		for (uint32_t r = 0; r < c->nranks; r++)
 			for (uint32_t s = 0; o->flow[r] && s != o->flow[r]->rx_next; s++)

@@ -27,7 +27,6 @@ struct p2p_op {
 	uint32_t kind;	/* the same on every rank, or the ranks disagree */
 	const void *in; /* what STEP_SYNC shows to the peers */
 	void *out;
-	uint64_t late_ns;     /* added to the timeout */
 	void (*idle)(void *); /* called now and then while waiting, or NULL */
 	void *idle_arg;
 };

@@ -95,9 +95,9 @@ struct p2p_peer {
 struct p2p_channel {
 	_Atomic uint64_t turn; /* that may begin */
 	uint64_t arrivals;
-	uint64_t *sent, *received,
-	    *lent; /* messages by peer; lent: the last that was not copied, + 1 */
-	void **at; /* by rank, for p2p_shared and its like */
+	uint64_t *sent, *received; /* messages by peer */
+	uint64_t *lent;		   /* the last that was not copied, + 1; by peer */
+	void **at;		   /* by rank, for p2p_shared and its like */
 };
 
 struct p2p_lane {
@@ -134,6 +134,9 @@ const void *p2p_borrow(const struct p2p_lane *lane, uint32_t peer, uint64_t offs
  */
 enum rc p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 		  const char *what, struct err *err);
+
+/* Whether the communicator is aborted: then with the reason. */
+enum rc p2p_aborted(const struct p2p_lane *lane, struct err *err);
 
 /* Publish: the counter of the own block is n now. */
 void p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n);

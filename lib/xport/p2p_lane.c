@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "xport/p2p_impl.h"
 
-#define SPINS \
-	30 /* of a pause, 1 us or so: when each rank has a core to itself. Yielding costs less \
-	    * than that when nobody else wants the core, and everything when somebody does */
+/* Pauses, 1 us or so, when each rank has a core to itself: yielding costs less than that when nobody
+ * else wants the core, and spinning everything when somebody does. */
+#define SPINS 30
 
 static size_t
 page_bytes(uint32_t nranks)
@@ -171,15 +171,12 @@ enum rc
 xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,
 	    struct err *err)
 {
-	const struct comm *c;
-	enum rc rc = RC_OK;
+	struct comm *c;
+	enum rc rc;
 
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, comm);
-	if (!c || c->epoch != epoch) {
-		rc = err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
-			     epoch);
-	} else {
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK) {
 		*block = c->lane ? devmem_offset(c->lane->mem, c->lane->block) : 0;
 		for (uint32_t r = 0; r < c->nranks; r++)
 			mapped[r] = c->lane && c->lane->peer[r].mem;
@@ -193,16 +190,13 @@ xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block
 	   struct err *err)
 {
 	struct comm *c;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, comm);
-	if (!c || c->epoch != epoch)
-		rc = err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
-			     epoch);
-	else if (nblocks != c->nranks || !c->lane)
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK && (nblocks != c->nranks || !c->lane))
 		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " shares no memory here", comm);
-	else
+	if (rc == RC_OK)
 		rc = p2p_lane_join(c->lane, block, err);
 	pthread_mutex_unlock(&x->lock);
 	return rc;
@@ -213,15 +207,12 @@ p2p_hold(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct p2p_
 	 uint64_t *first, struct err *err)
 {
 	struct comm *c;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	*lane = NULL;
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, comm);
-	if (!c || c->epoch != epoch) {
-		rc = err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", comm,
-			     epoch);
-	} else if (c->lane && c->lane->joined) {
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK && c->lane && c->lane->joined) {
 		*lane = c->lane;
 		*first = c->lane->turns;
 		c->lane->turns += n;

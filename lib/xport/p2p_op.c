@@ -36,16 +36,9 @@ disagree(const struct p2p_op *o, uint32_t r, struct err *err)
 static enum rc
 verdict(const struct p2p_lane *l, struct err *err)
 {
-	struct comm *c = l->comm;
-
 	if (atomic_load(&l->block->gave_up) == P2P_GAVE_UP)
 		return err_set(err, RC_ABORTED, "%s", l->block->reason);
-	if (!atomic_load(&l->aborted))
-		return RC_OK;
-	pthread_mutex_lock(&c->x->lock);
-	err_set(err, RC_ABORTED, "%s", c->aborted);
-	pthread_mutex_unlock(&c->x->lock);
-	return RC_ABORTED;
+	return p2p_aborted(l, err);
 }
 
 enum rc

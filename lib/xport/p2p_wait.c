@@ -58,20 +58,27 @@ p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n)
 		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+enum rc
+p2p_aborted(const struct p2p_lane *l, struct err *err)
+{
+	struct comm *c = l->comm;
+
+	if (!atomic_load_explicit(&l->aborted, memory_order_relaxed))
+		return RC_OK;
+	pthread_mutex_lock(&c->x->lock);
+	err_set(err, RC_ABORTED, "%s", c->aborted);
+	pthread_mutex_unlock(&c->x->lock);
+	return RC_ABORTED;
+}
+
 /* Whether the operation can go on at all. */
 static enum rc
 verdict(const struct p2p_op *o, struct err *err)
 {
 	const struct p2p_lane *l = o->lane;
 
-	if (atomic_load_explicit(&l->aborted, memory_order_relaxed)) {
-		struct comm *c = l->comm;
-
-		pthread_mutex_lock(&c->x->lock);
-		err_set(err, RC_ABORTED, "%s", c->aborted);
-		pthread_mutex_unlock(&c->x->lock);
+	if (p2p_aborted(l, err) != RC_OK)
 		return RC_ABORTED;
-	}
 	for (uint32_t r = 0; r < l->nranks; r++) {
 		const struct p2p_peer *p = &l->peer[r];
 
@@ -113,8 +120,8 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 		if (rc == RC_OK && clock_now_ns() >= deadline)
 			rc = err_set(err, RC_TIMEOUT,
 				     "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
-				     (double)(o->lane->comm->op_timeout_ns + o->late_ns) / 1e9,
-				     what, peer, o->lane->peer[peer].device_id);
+				     (double)o->lane->comm->op_timeout_ns / 1e9, what, peer,
+				     o->lane->peer[peer].device_id);
 		if (rc != RC_OK)
 			return rc;
 		if (o->idle)
@@ -148,7 +155,7 @@ p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 		if (i % YIELDS_CHECK == 0 && (rc = verdict(o, err)) != RC_OK)
 			return rc;
 	}
-	deadline = clock_now_ns() + o->lane->comm->op_timeout_ns + o->late_ns;
+	deadline = clock_now_ns() + o->lane->comm->op_timeout_ns;
 	atomic_fetch_add(&b->sleepers, 1);
 	rc = sleep_for(o, peer, word, n, deadline, what, err);
 	atomic_fetch_sub(&b->sleepers, 1);

@@ -1,4 +1,5 @@
 /* An xport, and what its operations are made of. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,18 @@ xport_find_comm(struct xport *x, uint64_t id)
 	while (c && c->id != id)
 		c = c->next;
 	return c;
+}
+
+enum rc
+xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct comm **out, struct err *err)
+{
+	struct comm *c = xport_find_comm(x, id);
+
+	if (!c || c->epoch != epoch)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64 " of epoch %u here", id,
+			       epoch);
+	*out = c;
+	return RC_OK;
 }
 
 struct xport_op *

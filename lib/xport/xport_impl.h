@@ -118,6 +118,9 @@ struct xport {
 
 /* All of these want the lock held. */
 struct comm *xport_find_comm(struct xport *x, uint64_t id);
+/* RC_NOTFOUND with a sentence: none of that number and epoch. */
+enum rc xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct comm **out,
+			 struct err *err);
 struct xport_op *xport_find_op(struct comm *c, uint64_t id);
 struct xport_op *xport_make_op(struct comm *c, uint64_t id); /* not begun. NULL: out of memory */
 struct flow *xport_flow(struct xport_op *o, uint32_t peer);  /* NULL: out of memory */
