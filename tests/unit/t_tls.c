@@ -181,7 +181,7 @@ test_frames(void)
 
 /* Who shows no certificate, by nng without this room. What comes of writing a byte, then reading.
  */
-__attribute__((noinline)) static int /* named in tests/tsan.supp */
+static int
 come_without_certificate(const char *addr)
 {
 	nng_tls_config *cfg = NULL;
