@@ -75,6 +75,7 @@ main(int argc, char **argv)
 				      .nelem = COUNT,
 				      .send = in,
 				      .recv = out};
+	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
 	struct gpusim_comm comm;
 	struct gpusim *g;
 	double *t;
@@ -84,7 +85,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	must(gpusim_open(NULL, &g));
-	must(gpusim_comm_init(g, NRANKS, NULL, GPUSIM_LEASE, &comm));
+	must(gpusim_comm_init(g, NRANKS, NULL, &lease, &comm));
 	give_input(g, &comm, in, out);
 	for (int i = -ncalls / 10; i < ncalls; i++) { /* the first ones warm up */
 		double begin = now_us();

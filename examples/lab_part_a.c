@@ -87,6 +87,7 @@ main(int argc, char **argv)
 	uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000, nwrong = 0;
 	struct gpusim *g = NULL;
+	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
 	struct gpusim_comm comm = {0};
 	double *vec = NULL;
 	enum gpusim_rc rc;
@@ -102,7 +103,7 @@ main(int argc, char **argv)
 	}
 	rc = gpusim_open(NULL, &g);
 	if (rc == GPUSIM_OK)
-		rc = gpusim_comm_init(g, n, NULL, GPUSIM_LEASE, &comm);
+		rc = gpusim_comm_init(g, n, NULL, &lease, &comm);
 	if (rc == GPUSIM_OK)
 		rc = upload(g, &comm, vec, count);
 	if (rc == GPUSIM_OK)

@@ -39,6 +39,8 @@ enum gpusim_rc {
 	GPUSIM_NOTFOUND = 8,	/* no such device, communicator, stream, kernel, graph */
 	GPUSIM_BUSY = 9,	/* in use, or a limit is reached; try again later */
 	GPUSIM_ABORTED = 10,	/* ended early because a peer failed */
+	GPUSIM_RECOVERED = 11,	/* a rank was lost; the communicator has recovered, but what ran was not
+				 * run again: begin it again from your own copy */
 };
 
 /* Element types. The wire carries these numbers; 0 is the lab's type. */
@@ -122,6 +124,8 @@ enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size
 struct gpusim_comm_info {
 	uint64_t id, pending, operations;
 	uint32_t epoch, nranks;
+	uint32_t recoveries;  /* so often it went on without, or with another, rank */
+	int on_failure;	      /* enum gpusim_on_failure */
 	int state;	      /* enum gpusim_state */
 	uint64_t *device_ids; /* by rank */
 	char reason[512];     /* when it failed */
@@ -209,19 +213,54 @@ enum gpusim_rc gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t 
 
 struct gpusim_comm {
 	uint64_t id;
+	uint32_t epoch; /* grows with each change of its ranks */
 	uint32_t nranks;
 	struct gpusim_device *device; /* by rank */
 };
 
+/* What becomes of a communicator that lost a rank; gpusim(7) has the whole story. */
+enum gpusim_on_failure {
+	GPUSIM_ON_FAILURE_ABORT = 0,   /* it fails, and says why */
+	GPUSIM_ON_FAILURE_SHRINK = 1,  /* it goes on with the ranks that are left */
+	GPUSIM_ON_FAILURE_RESPAWN = 2, /* the device is started again on its memory file */
+	GPUSIM_ON_FAILURE_SPARE = 3,   /* a spare device takes the rank, with the lost one's memory */
+};
+
+struct gpusim_comm_config {
+	enum gpusim_life life;
+	enum gpusim_on_failure on_failure;
+	uint32_t op_timeout_ms; /* longest wait without progress; 0: the coordinator's default */
+};
+
 /* Over n devices that are in no communicator (device_ids NULL), or over the n named, rank by rank.
- * Release *out with gpusim_comm_fini; that does not destroy the communicator. */
+ * config NULL: all zero. Release *out with gpusim_comm_fini; that does not destroy the communicator.
+ *
+ * With on_failure other than abort, a rank lost in mid operation costs time, not the result: what was
+ * submitted of collectives alone is run again from its inputs, which the devices keep, and succeeds;
+ * gpusim_note() says what happened. Anything else that ran (kernels, graphs) ends with
+ * GPUSIM_RECOVERED and the communicator is usable; gpusim_comm_open says who is in it now. */
 enum gpusim_rc gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
-				enum gpusim_life life, struct gpusim_comm *out);
+				const struct gpusim_comm_config *config, struct gpusim_comm *out);
 
 /* A communicator that exists. */
 enum gpusim_rc gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out);
 void gpusim_comm_fini(struct gpusim_comm *c);
 enum gpusim_rc gpusim_comm_destroy(struct gpusim *g, uint64_t id);
+
+/* End what runs, with a reason (NULL: none given); the communicator has failed. */
+enum gpusim_rc gpusim_comm_abort(struct gpusim *g, uint64_t id, const char *reason);
+
+/* Leave ranks out (nranks 0: those whose devices are lost); the others keep their order. Nothing may be
+ * in progress. A communicator that failed is usable again. *out as from gpusim_comm_init, may be NULL. */
+enum gpusim_rc gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t *ranks,
+				  size_t nranks, struct gpusim_comm *out);
+
+/* Take in n free devices (device_ids NULL), or the n named, as the last ranks. As above. */
+enum gpusim_rc gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n,
+				const uint64_t *device_ids, struct gpusim_comm *out);
+
+/* What had to be recovered from in this thread's last call that succeeded: a sentence, or "". */
+const char *gpusim_note(void);
 
 /* Its state; with GPUSIM_WAIT once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
  * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */

@@ -207,6 +207,7 @@ enum rc
 cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm *out,
 	       struct err *err)
 {
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
 	uint32_t nfree;
 	enum rc rc = cli_free_devices(cli, &nfree, err);
 
@@ -215,5 +216,5 @@ cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm
 	if (n > nfree)
 		return err_set(err, RC_FAILED, "%s, but only %u device%s free", what, nfree,
 			       nfree == 1 ? " is" : "s are");
-	return api(gpusim_comm_init(cli->g, n, NULL, GPUSIM_LEASE, out), err);
+	return api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
 }

@@ -21,6 +21,7 @@ enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
 	uint32_t n = args_has(a, OPT(RANKS)) ? a->nranks : (uint32_t)a->nrest;
+	const struct gpusim_comm_config config = {0};
 	struct gpusim_comm comm = {0};
 	uint64_t *ids;
 	enum rc rc;
@@ -34,7 +35,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 	for (int i = 0; i < a->nrest && rc == RC_OK; i++)
 		rc = cli_device(cli, a, a->rest[i], &ids[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, GPUSIM_KEEP, &comm),
+		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm),
 			 err);
 	if (rc == RC_OK)
 		printf("%" PRIu64 "\n", comm.id);

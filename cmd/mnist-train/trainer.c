@@ -360,6 +360,7 @@ enum rc
 trainer_new(struct gpusim *g, const struct options *o, const struct dataset *data,
 	    uint32_t ndevices, struct trainer **out, struct err *err)
 {
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
 	struct trainer *t = calloc(1, sizeof *t);
 	enum rc rc = t ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
@@ -373,7 +374,7 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	t->rest = data->train.nitems % ((uint64_t)o->batch * ndevices);
 	t->full_tests = data->test.nitems / ndevices / TEST_BATCH;
 	gpusim_set_timeout_ms(g, LAUNCH_TIMEOUT_MS);
-	rc = check(gpusim_comm_init(g, ndevices, NULL, GPUSIM_LEASE, &t->comm), err);
+	rc = check(gpusim_comm_init(g, ndevices, NULL, &config, &t->comm), err);
 	if (rc == RC_OK && !alloc_host(t))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)

@@ -19,6 +19,7 @@ static const struct {
     [RC_NOTFOUND] = {EXIT_FAILED, "not found"},
     [RC_BUSY] = {EXIT_FAILED, "busy"},
     [RC_ABORTED] = {EXIT_FAILED, "aborted"},
+    [RC_RECOVERED] = {EXIT_FAILED, "recovered"},
 };
 
 #define NTABLE (sizeof table / sizeof table[0])

@@ -18,6 +18,7 @@ enum rc {
 	RC_NOTFOUND = GPUSIM_NOTFOUND,
 	RC_BUSY = GPUSIM_BUSY,
 	RC_ABORTED = GPUSIM_ABORTED,
+	RC_RECOVERED = GPUSIM_RECOVERED,
 };
 
 /* The exit codes of every program; the one table, repeated in each man page. */

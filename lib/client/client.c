@@ -12,6 +12,7 @@
 #define TIMEOUT_MS 60000
 
 static _Thread_local struct err last;
+static _Thread_local char note[sizeof last.text];
 
 struct err *
 client_err(void)
@@ -23,6 +24,18 @@ const char *
 gpusim_error(void)
 {
 	return last.text;
+}
+
+void
+client_note(const char *text)
+{
+	snprintf(note, sizeof note, "%s", text);
+}
+
+const char *
+gpusim_note(void)
+{
+	return note;
 }
 
 int
@@ -121,6 +134,7 @@ client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuSim__Repl
 	GpuSim__Reply *reply;
 	enum rc rc = rpc_call(g->coord, req, client_deadline(g), &reply, &last);
 
+	note[0] = '\0';
 	return rc == RC_OK ? expect(reply, want, out) : rc;
 }
 

@@ -47,6 +47,9 @@ struct gpusim {
 /* This thread's error, to be filled by whatever fails. */
 struct err *client_err(void);
 
+/* What this thread's gpusim_note() is from now on. */
+void client_note(const char *text);
+
 /* rc as the public enum; they are the same numbers. */
 static inline enum gpusim_rc
 client_rc(enum rc rc)

@@ -7,9 +7,10 @@
 #include "client/client_impl.h"
 
 static enum rc
-fill(struct gpusim_comm *out, uint64_t id, GpuSim__DeviceMetadata *const *devices, size_t n)
+fill(struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
+     size_t n)
 {
-	struct gpusim_comm c = {.id = id, .nranks = (uint32_t)n};
+	struct gpusim_comm c = {.id = id, .epoch = epoch, .nranks = (uint32_t)n};
 	enum rc rc = client_copy_devices(&c.device, devices, n);
 
 	if (rc == RC_OK)
@@ -17,30 +18,85 @@ fill(struct gpusim_comm *out, uint64_t id, GpuSim__DeviceMetadata *const *device
 	return rc;
 }
 
-enum gpusim_rc
-gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids, enum gpusim_life life,
-		 struct gpusim_comm *out)
+/* Call for a CommInitResponse; out may be NULL. */
+static enum gpusim_rc
+call_init(struct gpusim *g, const GpuSim__Request *req, struct gpusim_comm *out)
 {
+	GpuSim__Reply *reply;
+	enum rc rc = client_call(g, req, GPU_SIM__REPLY__BODY_COMM_INIT, &reply);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	if (out)
+		rc = fill(out, reply->comminit->commid, reply->comminit->epoch,
+			  reply->comminit->devices, reply->comminit->n_devices);
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+		 const struct gpusim_comm_config *config, struct gpusim_comm *out)
+{
+	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	GpuSim__Reply *reply;
-	enum rc rc;
 
 	if (device_ids) {
 		m.deviceids = (uint64_t *)device_ids;
 		m.n_deviceids = n;
 	}
 	m.numdevices = n;
-	m.lease = life == GPUSIM_LEASE;
+	m.lease = cfg->life == GPUSIM_LEASE;
+	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
+	m.optimeoutms = cfg->op_timeout_ms;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_COMM_INIT, &reply);
-	if (rc != RC_OK)
-		return client_rc(rc);
-	rc = fill(out, reply->comminit->commid, reply->comminit->devices,
-		  reply->comminit->n_devices);
-	wire_reply_free(reply);
-	return client_rc(rc);
+	return call_init(g, &req, out);
+}
+
+enum gpusim_rc
+gpusim_comm_abort(struct gpusim *g, uint64_t id, const char *reason)
+{
+	GpuSim__CommAbortRequest m = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = id;
+	m.reason = (char *)(reason ? reason : "aborted by a client");
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_ABORT;
+	req.commabort = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+}
+
+enum gpusim_rc
+gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t *ranks, size_t nranks,
+		   struct gpusim_comm *out)
+{
+	GpuSim__CommShrinkRequest m = GPU_SIM__COMM_SHRINK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = id;
+	m.n_ranks = nranks;
+	m.ranks = (uint32_t *)ranks;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK;
+	req.commshrink = &m;
+	return call_init(g, &req, out);
+}
+
+enum gpusim_rc
+gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n, const uint64_t *device_ids,
+		 struct gpusim_comm *out)
+{
+	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = id;
+	m.numdevices = n;
+	m.n_deviceids = device_ids ? n : 0;
+	m.deviceids = (uint64_t *)device_ids;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
+	req.commgrow = &m;
+	return call_init(g, &req, out);
 }
 
 static enum rc
@@ -72,7 +128,8 @@ gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out)
 
 	if (rc != RC_OK)
 		return client_rc(rc);
-	rc = fill(out, id, reply->getcommstatus->devices, reply->getcommstatus->n_devices);
+	rc = fill(out, id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
+		  reply->getcommstatus->n_devices);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
@@ -150,12 +207,19 @@ gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
 {
 	GpuSim__GroupEndRequest m = GPU_SIM__GROUP_END_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
 
 	m.commid = comm;
 	m.wait = wait == GPUSIM_WAIT;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
 	req.groupend = &m;
-	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_END, NULL));
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);
+	if (rc == RC_OK) {
+		client_note(reply->groupend->note);
+		wire_reply_free(reply);
+	}
+	return client_rc(rc);
 }
 
 enum gpusim_rc

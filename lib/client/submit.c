@@ -77,6 +77,7 @@ call_submit(struct gpusim *g, const GpuSim__Request *req, struct gpusim_times *t
 	for (size_t r = 0; times && r < reply->submit->n_ranks && r < ntimes; r++)
 		times[r] = (struct gpusim_times){reply->submit->ranks[r]->computens,
 						 reply->submit->ranks[r]->commns};
+	client_note(reply->submit->note);
 	wire_reply_free(reply);
 	return RC_OK;
 }

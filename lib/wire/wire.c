@@ -38,7 +38,8 @@ static enum rc
 check_string(const char *s, const ProtobufCFieldDescriptor *f, struct err *err)
 {
 	/* Sentences may be as long as struct err holds; names are short. */
-	size_t max = strcmp(f->name, "message") == 0 || strcmp(f->name, "reason") == 0
+	size_t max = strcmp(f->name, "message") == 0 || strcmp(f->name, "reason") == 0 ||
+			     strcmp(f->name, "note") == 0 || strcmp(f->name, "recovered") == 0
 			 ? sizeof err->text
 			 : WIRE_NAME_MAX;
 	size_t n = strnlen(s, max);
@@ -214,6 +215,6 @@ wire_reply_rc(const GpuSim__Reply *reply, struct err *err)
 {
 	if (reply->code == RC_OK)
 		return RC_OK;
-	return err_set(err, reply->code <= RC_ABORTED ? (enum rc)reply->code : RC_INTERNAL, "%s",
+	return err_set(err, reply->code <= RC_RECOVERED ? (enum rc)reply->code : RC_INTERNAL, "%s",
 		       reply->message && *reply->message ? reply->message : "no reason given");
 }

@@ -350,11 +350,13 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 static bool
 run_on(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 {
+	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
+
 	if (comm->nranks != c->nranks) {
 		if (comm->id)
 			gpusim_comm_destroy(g, comm->id);
 		gpusim_comm_fini(comm);
-		if (gpusim_comm_init(g, c->nranks, NULL, GPUSIM_LEASE, comm) != 0) {
+		if (gpusim_comm_init(g, c->nranks, NULL, &lease, comm) != 0) {
 			describe(c);
 			printf("%s\n", gpusim_error());
 			return false;
