@@ -228,6 +228,8 @@ batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s
 		b->rank[r->rank].nops += r->n_ops;
 		b->rank[r->rank].nbytes += packed_bound(r);
 		b->nops += r->n_ops;
+		for (size_t k = 0; k < r->n_ops; k++)
+			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
 	}
 	if (rc == RC_OK)
 		b->ncoll += ncoll;
