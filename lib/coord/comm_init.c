@@ -57,7 +57,7 @@ choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err
 	uint32_t nfree = 0;
 
 	for (size_t i = 0; i < c->ndevices; i++)
-		if (device_free(c->device[i])) {
+		if (device_free(c->device[i]) && !c->device[i]->spare) {
 			if (nfree < want)
 				dev[nfree] = c->device[i];
 			nfree++;
