@@ -49,6 +49,11 @@ struct device {
 	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
 	char mem_private[WIRE_NAME_MAX];
 	uint64_t mem_dev, mem_inode;
+	uint32_t threads; /* with what follows: how to start it again */
+	uint64_t latency_ns, bits_per_s;
+	bool mem_kept;
+	bool spare; /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;  /* offers itself to communicators that grow */
 	uint64_t heard_ms;	/* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	bool lost;

@@ -153,6 +153,12 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
 	d->mem_dev = m->memdev;
 	d->mem_inode = m->meminode;
+	d->threads = m->threads;
+	d->latency_ns = m->latencyns;
+	d->bits_per_s = m->bitspers;
+	d->mem_kept = m->memkept;
+	d->spare = m->spare;
+	d->join = m->join;
 }
 
 /* Another device's old address: the other cannot be there any more. */

@@ -42,6 +42,12 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.usedbytes = d->used_bytes;
 	out->m.state = d->lost;
 	out->m.commid = comm_of(c, d);
+	out->m.spare = d->spare;
+	out->m.join = d->join;
+	out->m.threads = d->threads;
+	out->m.latencyns = d->latency_ns;
+	out->m.bitspers = d->bits_per_s;
+	out->m.memkept = d->mem_kept;
 }
 
 bool
