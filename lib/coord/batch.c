@@ -292,7 +292,8 @@ choose(const struct batch *b, GpuSim__Coll *k)
 			       .nranks = b->comm->nranks,
 			       .nbytes = k->nelem * elem_size((uint32_t)k->dtype),
 			       .algo = k->algo,
-			       .chunk_bytes = k->chunkbytes};
+			       .chunk_bytes = k->chunkbytes,
+			       .no_stores = comm_recovers(b->comm)};
 	struct tune_answer answer;
 
 	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)

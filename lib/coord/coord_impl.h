@@ -58,7 +58,6 @@ struct device {
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	bool lost;
 	bool configured; /* named by the configuration: never forgotten */
-	bool spare;	 /* taken when named, or when a rank is lost */
 	bool unfit;	 /* as a spare: it was tried */
 	uint32_t ncomms; /* communicators it is in or reserved for */
 };

@@ -388,7 +388,7 @@ check_there(const struct coord *c, const struct graph *g, struct err *err)
 		const struct device *d = g->comm->rank[r].dev;
 		struct err why;
 
-		if (!g->rank[r].has_ops || !d->lost)
+		if (!g->rank[r].has_ops || !d->lost || comm_recovers(g->comm))
 			continue;
 		device_lost(c, d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
