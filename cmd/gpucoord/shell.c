@@ -141,8 +141,8 @@ call_device(struct shell *s, const struct coord_action *a)
 static void
 start_device(struct shell *s, const struct coord_action *a)
 {
-	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(
-	    NULL, a->body.len, (const uint8_t *)a->body.data);
+	GpuSim__DeviceMetadata *m =
+	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
 	struct err err = {0};
 
 	if (!m)

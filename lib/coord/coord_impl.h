@@ -52,9 +52,9 @@ struct device {
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
 	bool mem_kept;
-	bool spare; /* taken for a communicator only by name, or in a lost rank's place */
-	bool join;  /* offers itself to communicators that grow */
-	uint64_t heard_ms;	/* last word from it */
+	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;	   /* offers itself to communicators that grow */
+	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	bool lost;
 	bool configured; /* named by the configuration: never forgotten */
@@ -165,16 +165,16 @@ enum comm_state {
 
 /* What is known of a failure until it is over. */
 struct recovery {
-	struct err cause;	/* the first that is not only a consequence; RC_OK: none is under way */
-	bool final;		/* somebody wants it to fail */
-	bool blank;		/* a rank's memory is lost with it */
-	unsigned rounds;	/* failures in a row, since it was last live */
-	uint64_t began_ms;	/* of the first of them */
+	struct err cause;  /* the first that is not only a consequence; RC_OK: none is under way */
+	bool final;	   /* somebody wants it to fail */
+	bool blank;	   /* a rank's memory is lost with it */
+	unsigned rounds;   /* failures in a row, since it was last live */
+	uint64_t began_ms; /* of the first of them */
 	uint64_t drained_ms, replaced_ms;
-	uint64_t until_ms;	/* when to stop waiting for what the state waits for */
-	char where[128];	/* "allreduce #7 (ring) step 3 of 6", or "" */
-	uint64_t idle_ms;	/* since it had last moved */
-	char who[200];		/* "rank 2 (device ..) is lost: why" */
+	uint64_t until_ms; /* when to stop waiting for what the state waits for */
+	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
+	uint64_t idle_ms;  /* since it had last moved */
+	char who[200];	   /* "rank 2 (device ..) is lost: why" */
 };
 
 struct comm {
@@ -183,14 +183,14 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
-	bool made;	    /* it has been live */
-	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach, join, adopt or detach calls under way */
+	bool made;	  /* it has been live */
+	bool p2p;	  /* every rank has mapped every other's memory */
+	uint32_t waiting; /* attach, join, adopt or detach calls under way */
 	enum gpusim_on_failure on_failure;
 	struct recovery rec;
 	uint32_t recoveries;
 	struct err recovered; /* the last one's sentence */
-	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
+	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
 	struct err failed; /* rc is RC_OK while all is well */
@@ -221,13 +221,13 @@ struct run {
 	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;		   /* of collectives alone: it may be run again */
-	bool hopeless;		   /* it would fail again */
-	unsigned tries;		   /* that failed */
-	uint32_t recoveries;	   /* of the communicator when it was submitted */
-	struct group_part *parts;  /* what was submitted, to be run again; or NULL */
-	uint32_t waiting;  /* ranks that have not answered */
-	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
+	bool pure;		  /* of collectives alone: it may be run again */
+	bool hopeless;		  /* it would fail again */
+	unsigned tries;		  /* that failed */
+	uint32_t recoveries;	  /* of the communicator when it was submitted */
+	struct group_part *parts; /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	  /* ranks that have not answered */
+	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms;
 	size_t held;
 	struct run_rank rank[]; /* comm->nranks, or more */

@@ -500,7 +500,8 @@ replace_step(struct coord *c, struct comm *comm)
 	if (c->now_ms < comm->rec.until_ms)
 		return;
 	snprintf(why, sizeof why,
-		 respawns ? "it did not come back within %.1fs" : "no spare device came within %.1fs",
+		 respawns ? "it did not come back within %.1fs"
+			  : "no spare device came within %.1fs",
 		 (double)(c->now_ms - comm->rec.drained_ms) / 1e3);
 	cannot(c, comm, why);
 }
@@ -598,11 +599,11 @@ tell(struct coord *c, struct comm *comm)
 	if (rec->where[0])
 		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
 	err_set(&comm->recovered, RC_OK,
-		 "%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
-		 rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
-		 comm->nranks == 1 ? "" : "s", comm->epoch,
-		 rec->blank ? ", a rank's memory is lost" : "", found,
-		 rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
+		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
+		rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
+		comm->nranks == 1 ? "" : "s", comm->epoch,
+		rec->blank ? ", a rank's memory is lost" : "", found,
+		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
 	comm->recoveries++;
 }

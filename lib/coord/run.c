@@ -391,9 +391,8 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 {
 	uint32_t nranks = run->comm->nranks;
 	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
-	enum rc rc = ops ? RC_OK
-			 : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",
-				   run->comm->id);
+	enum rc rc =
+	    ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
 
 	batch_rewind(b);
 	if (rc == RC_OK)
