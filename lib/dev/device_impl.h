@@ -50,17 +50,17 @@ void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four,
 
 /* ---- what the protocol's actions come to. serve_comm.c */
 
-void comm_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err);
-void comm_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err);
+void carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err);
+void carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err);
 /* Answer an attach that has succeeded with what this rank offers. */
 void answer_attach(struct device *d, struct rpc_call *call);
 
 /* ---- serve_run.c */
 
-void graph_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph,
+void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph,
 		  struct err *err);
 /* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
-enum rc run_start(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
+enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
 
 #endif

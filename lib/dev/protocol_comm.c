@@ -242,6 +242,8 @@ proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m)
 
 	if (!c)
 		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", m->commid);
+	if (m->epoch && m->epoch < c->epoch)
+		return is_over(p, m->epoch, m->commid, c->epoch);
 	comm_drop(p, c, &destroyed);
 	return &proto_fine;
 }

@@ -375,7 +375,8 @@ proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
 	struct prun *r;
 
 	if (m->commid && !(c = proto_comm_at(p, m->commid, m->epoch, &why)))
-		return why;
+		/* Whoever asks takes this device for a rank: it has lost its part. */
+		return why->rc == RC_NOTFOUND ? proto_say(p, RC_FAILED, "%s", why->text) : why;
 	r = c && m->run ? run_find(c, m->run, m->epoch) : NULL;
 	if (r)
 		return run_again(p, r, caller);

@@ -20,7 +20,7 @@ describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, stru
 }
 
 void
-comm_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
+carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 {
 	struct xport_peer *peers = alloc_zeroed(m->n_ranks, sizeof *peers);
 	struct xport_membership me = {.comm = m->commid,
@@ -46,7 +46,7 @@ comm_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *er
 }
 
 void
-comm_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err)
+carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err)
 {
 	xport_join(d->xport, m->commid, m->epoch, m->block, (uint32_t)m->n_block, err);
 }

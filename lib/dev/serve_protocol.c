@@ -95,7 +95,7 @@ start(struct device *d, const struct protocol_action *a)
 	k->ended.event = (struct protocol_event){
 	    .kind = PROTOCOL_ENDED, .start = a->start, .result = &k->result};
 	/* Once it is started it may end at any time. */
-	if (run_start(d, m, a, tell_end, k, &now.err) != RC_OK || m->queued)
+	if (carry_run(d, m, a, tell_end, k, &now.err) != RC_OK || m->queued)
 		tell_end(k, &now);
 }
 
@@ -130,13 +130,13 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		d->graph[a->graph] = NULL;
 		return;
 	case PROTOCOL_ATTACH:
-		comm_attach(d, rpc_request(k->call)->commattach, err);
+		carry_attach(d, rpc_request(k->call)->commattach, err);
 		break;
 	case PROTOCOL_JOIN:
-		comm_join(d, rpc_request(k->call)->commjoin, err);
+		carry_join(d, rpc_request(k->call)->commjoin, err);
 		break;
 	case PROTOCOL_DEFINE:
-		graph_define(d, rpc_request(k->call)->graphdefine, a->graph, err);
+		carry_define(d, rpc_request(k->call)->graphdefine, a->graph, err);
 		break;
 	}
 	*due = (struct protocol_event){.kind = PROTOCOL_RESULT, .caller = a->caller, .err = err};

@@ -2,7 +2,7 @@
 #include "dev/device_impl.h"
 
 void
-graph_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph, struct err *err)
+carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph, struct err *err)
 {
 	program_build(&d->env, m->commid, m->ops, m->n_ops, &d->graph[graph], err);
 }
@@ -36,7 +36,7 @@ keep_inputs(struct device *d, const struct program *p, const struct protocol_act
 }
 
 enum rc
-run_start(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
+carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 	  run_done_fn done, void *arg, struct err *err)
 {
 	struct run_spec spec = {.iterations = m->iterations,

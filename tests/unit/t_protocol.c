@@ -169,12 +169,19 @@ abort_comm(struct world *w, uint64_t caller, uint64_t comm, uint32_t epoch, cons
 }
 
 static const char *
-detach(struct world *w, uint64_t caller, uint64_t comm)
+detach_at(struct world *w, uint64_t caller, uint64_t comm, uint32_t epoch)
 {
 	GpuSim__CommDetachRequest q = GPU_SIM__COMM_DETACH_REQUEST__INIT;
 
 	q.commid = comm;
+	q.epoch = epoch;
 	return ask(w, caller, REQUEST(COMM_DETACH, commdetach, &q));
+}
+
+static const char *
+detach(struct world *w, uint64_t caller, uint64_t comm)
+{
+	return detach_at(w, caller, comm, 0);
 }
 
 /* A graph of so many barriers. */
@@ -375,6 +382,9 @@ test_join_abort_detach(void)
 	is(attach(&w, 1, 9, 3), "answer 1: aborted, rank 0 died; ",
 	   "an aborted epoch is not attached again");
 	is(attach(&w, 1, 9, 4), "attach; answer 1: ok; ", "a newer is");
+	is(detach_at(&w, 1, 9, 3),
+	   "answer 1: aborted, epoch 3 is over, communicator 9 is at epoch 4; ",
+	   "detach from an older epoch does not end the newer");
 	is(detach(&w, 1, 9), "abort 9/4 (the communicator was destroyed); detach 9; answer 1: ok; ",
 	   "detach");
 	is(detach(&w, 1, 9), "answer 1: not found, no communicator 9 here; ", "detach again");
@@ -434,12 +444,11 @@ test_once(void)
 	uint64_t first;
 
 	attach(&w, 1, 9, 3);
-	is(run(&w, 1, 8, 3, 1), "answer 1: not found, no communicator 8 here; ", "of none here");
+	is(run(&w, 1, 8, 3, 1), "answer 1: failed, no communicator 8 here; ", "of none here");
 	is(run(&w, 1, 9, 2, 1),
 	   "answer 1: aborted, epoch 2 is over, communicator 9 is at epoch 3; ",
 	   "of an epoch that is over");
-	is(run(&w, 1, 9, 4, 1),
-	   "answer 1: not found, no epoch 4 here, communicator 9 is at epoch 3; ",
+	is(run(&w, 1, 9, 4, 1), "answer 1: failed, no epoch 4 here, communicator 9 is at epoch 3; ",
 	   "of one that is not there yet");
 	is(run(&w, 1, 9, 3, 5), "start for 1 keep; ", "a run");
 	first = w.start;
