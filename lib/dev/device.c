@@ -44,7 +44,6 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (d->id == 0)
 		d->id = net_random();
 	xc.device_id = d->id;
-	d->incarnation = net_random();
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
 	/* A shaped link is a network's: who could see through it would not be behind it. */
@@ -54,6 +53,10 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK) {
+		d->incarnation = devmem_incarnation(d->mem);
+		rc = leases_inherit(d->leases, clock_now_ns(), err);
+	}
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;

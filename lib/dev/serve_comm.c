@@ -16,7 +16,8 @@ describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, stru
 	out->mem = (struct peermem_id){.path = meta->mempath,
 				       .dev = meta->memdev,
 				       .inode = meta->meminode,
-				       .device_id = out->device_id};
+				       .device_id = out->device_id,
+				       .incarnation = meta->incarnation};
 	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
 }
 
