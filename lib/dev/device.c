@@ -57,6 +57,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->incarnation = devmem_incarnation(d->mem);
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
+	if (rc == RC_OK)
+		rc = keeps_new(d->mem, &d->keeps, err);
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;
@@ -92,6 +94,7 @@ device_free(struct device *d)
 	streams_free(d->streams);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
+	keeps_free(d->keeps);
 	leases_free(d->leases);
 	devmem_close(d->mem, d->keep);
 	pthread_mutex_destroy(&d->lock);

@@ -31,6 +31,7 @@ struct device {
 	struct program_env env;
 	struct streams *streams;
 	struct leases *leases;
+	struct keeps *keeps;
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* graphs, address */
 	struct graph graph[MAX_GRAPHS];
@@ -45,5 +46,8 @@ void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four,
 
 /* The graphs of a communicator that begins or ends go, and those of any that is no more. */
 void device_drop_graphs(struct device *d, uint64_t comm);
+
+/* What a run is asked to keep and restore of its inputs. */
+void device_keep_spec(struct device *d, const GpuSim__RunRequest *m, struct run_spec *spec);
 
 #endif

@@ -87,6 +87,7 @@ serve_comm(struct device *d, struct rpc_call *call)
 		if (rc != RC_OK)
 			break;
 		device_drop_graphs(d, req->commattach->commid);
+		keep_drop_others(d->keeps, req->commattach->instance);
 		answer_attach(d, call, req->commattach);
 		return;
 	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
@@ -96,6 +97,7 @@ serve_comm(struct device *d, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
 		rc = xport_detach(d->xport, req->commdetach->commid, &err);
 		device_drop_graphs(d, req->commdetach->commid);
+		keep_drop(d->keeps, req->commdetach->commid);
 		break;
 	default:
 		rc = xport_abort(d->xport, req->commabort->commid, req->commabort->epoch,

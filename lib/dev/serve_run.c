@@ -130,6 +130,7 @@ run(struct device *d, struct rpc_call *call, const GpuSim__RunRequest *m)
 	struct err err = {0};
 	enum rc rc;
 
+	device_keep_spec(d, m, &spec);
 	rc = find_program(d, m, &spec.program, &err);
 	if (rc == RC_OK) {
 		struct program *p = spec.program;
