@@ -1,7 +1,9 @@
 /* Run, GraphDefine, GraphDrop. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "dev/device_impl.h"
 
 /* Lock held. */
@@ -99,6 +101,25 @@ find_program(struct device *d, const GpuSim__RunRequest *m, struct program **out
 	return rc;
 }
 
+static void
+answer_failure(struct rpc_call *call, const struct run_result *res)
+{
+	const struct failure *f = &res->failure;
+	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
+	uint32_t missing[METER_MISSING_MAX];
+
+	memcpy(missing, f->missing, sizeof missing);
+	m.operation = f->op;
+	m.collective = (char *)f->coll;
+	m.algo = (char *)f->algo;
+	m.step = f->step;
+	m.steps = f->steps;
+	m.n_missing = f->nmissing;
+	m.missing = missing;
+	m.idlems = f->idle_ns / NS_PER_MS;
+	rpc_reply_failure(call, &res->err, f->coll ? &m : NULL);
+}
+
 /* Answer when the run is over; arg is the call. */
 static void
 answer(void *arg, const struct run_result *res)
@@ -107,9 +128,13 @@ answer(void *arg, const struct run_result *res)
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 
 	if (res->err.rc != RC_OK) {
-		rpc_reply_err(arg, &res->err);
+		answer_failure(arg, res);
 		return;
 	}
+	for (uint32_t q = 0; q < res->nranks; q++)
+		if (res->waited_ns[q])
+			r.n_waitedns = res->nranks; /* else there is nothing to tell */
+	r.waitedns = (uint64_t *)res->waited_ns;
 	r.computens = res->compute_ns;
 	r.commns = res->comm_ns;
 	reply.body_case = GPU_SIM__REPLY__BODY_RUN;
