@@ -53,6 +53,7 @@ enum opt_id {
 	OPT_OP_TIMEOUT,
 	OPT_START_TIMEOUT,
 	OPT_VERBOSE,
+	OPT_ALLOW_INJECT,
 	OPT_NUMBER, /* how many there are */
 };
 

@@ -35,8 +35,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 	for (int i = 0; i < a->nrest && rc == RC_OK; i++)
 		rc = cli_device(cli, a, a->rest[i], &ids[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm),
-			 err);
+		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm), err);
 	if (rc == RC_OK)
 		printf("%" PRIu64 "\n", comm.id);
 	gpusim_comm_fini(&comm);

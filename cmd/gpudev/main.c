@@ -35,6 +35,7 @@ static const char usage_text[] =
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -69,6 +70,7 @@ enum {
 	OPT_PIN,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -88,6 +90,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"pin", 1, NULL, OPT_PIN},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -128,6 +131,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
 		return parse_rate(arg, &o->device.bits_per_s, err);
+	case OPT_ALLOW_INJECT:
+		o->device.allow_inject = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -154,6 +160,13 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		fputs(usage_text, stdout);
 		exit(EXIT_OK);
 	}
+}
+
+/* What the device wants somebody to read. */
+static void
+say(const char *line)
+{
+	log_line(LOG_WARN, "%s", line);
 }
 
 /* NCCL's two variables: whether peers may map the memory. */
@@ -259,13 +272,14 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE},
-			    .coordinator = getenv("GPUSIM_COORD"),
-			    .threads = 1,
-			    .pin = PIN_NONE,
-			    .ready_fd = -1,
-			    .lifeline = -1,
-			    .level = LOG_WARN};
+	struct options o = {
+	    .device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE, .say = say},
+	    .coordinator = getenv("GPUSIM_COORD"),
+	    .threads = 1,
+	    .pin = PIN_NONE,
+	    .ready_fd = -1,
+	    .lifeline = -1,
+	    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

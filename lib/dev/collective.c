@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/injector.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
@@ -137,7 +138,9 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 /* Steps as they are run. */
 struct progress {
 	const struct route *route;
+	const struct program *p;
 	const struct inst_coll *c;
+	uint64_t op;
 	uint32_t nranks;
 	size_t k;      /* the step at hand */
 	size_t posted; /* all sends before this step are */
@@ -164,6 +167,7 @@ post_sends(struct progress *g, struct err *err)
 			continue;
 		if (!may_post(g, s))
 			break;
+		inject_step(g->p, g->c, g->op, g->posted);
 		rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
 	return rc;
@@ -224,6 +228,8 @@ run_steps(struct progress *g, struct err *err)
 		    xport_is_slow(g->route->net) && wants_room(g))
 			rc = send_meanwhile(g, err);
 		if (rc == RC_OK && s->kind != STEP_SEND)
+			inject_step(g->p, g->c, g->op, g->k);
+		if (rc == RC_OK && s->kind != STEP_SEND)
 			rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
 	return rc;
@@ -276,7 +282,7 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 				 .in = c->base[PLAN_IN],
 				 .out = c->base[PLAN_OUT]};
 	struct route route = {.p2p = lane ? &lane_op : NULL};
-	struct progress g = {.route = &route, .c = c, .nranks = p->nranks};
+	struct progress g = {.route = &route, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
 	enum rc rc = RC_OK;
 

@@ -4,6 +4,7 @@
 #ifndef DEV_DEVICE_H
 #define DEV_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -22,6 +23,8 @@ struct device_config {
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
 	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
+	bool allow_inject;	 /* faults may be injected, see injector.h */
+	void (*say)(const char *line); /* what somebody should read, on any thread; or NULL */
 };
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);

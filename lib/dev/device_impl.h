@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "dev/device.h"
+#include "dev/injector.h"
 #include "dev/lease.h"
 #include "dev/program.h"
 #include "dev/stream.h"
@@ -35,6 +36,7 @@ struct device {
 	pthread_mutex_t lock; /* graphs, address */
 	struct graph graph[MAX_GRAPHS];
 	unsigned ngraphs;
+	struct injector *inject; /* NULL: nothing may be injected */
 };
 
 /* The services, one family a file. Each answers the call. */
@@ -42,6 +44,8 @@ void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free wri
 void serve_comm(struct device *d, struct rpc_call *call);     /* attach detach abort */
 void serve_run(struct device *d, struct rpc_call *call);      /* run, graph define and drop */
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
+
+void serve_inject(struct device *d, struct rpc_call *call); /* inject */
 
 /* The graphs of a communicator that begins or ends go, and those of any that is no more. */
 void device_drop_graphs(struct device *d, uint64_t comm);
