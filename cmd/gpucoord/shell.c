@@ -156,7 +156,8 @@ start_device(struct shell *s, const struct coord_action *a)
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, &err);
+		spawn_device(m, s->address, s->dm->lifeline,
+			     atomic_load(&s->faults.allowed), &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);

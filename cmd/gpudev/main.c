@@ -35,9 +35,9 @@ static const char usage_text[] =
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
-    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --spare             wait to take a lost device's place\n"
     "  --join              offer it to communicators that grow\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -71,9 +71,9 @@ enum {
 	OPT_PIN,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
-	OPT_ALLOW_INJECT,
 	OPT_SPARE,
 	OPT_JOIN,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -93,9 +93,9 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"pin", 1, NULL, OPT_PIN},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
-					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"spare", 0, NULL, OPT_SPARE},
 					 {"join", 0, NULL, OPT_JOIN},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -136,14 +136,14 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
 		return parse_rate(arg, &o->device.bits_per_s, err);
-	case OPT_ALLOW_INJECT:
-		o->device.allow_inject = true;
-		return RC_OK;
 	case OPT_SPARE:
 		o->device.spare = true;
 		return RC_OK;
 	case OPT_JOIN:
 		o->device.join = true;
+		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->device.allow_inject = true;
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
@@ -283,15 +283,16 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20,
-				       .mem_keep = DEVMEM_UNLINK_FILE,
-				       .threads = 1,
-				       .say = say},
-			    .coordinator = getenv("GPUSIM_COORD"),
-			    .pin = PIN_NONE,
-			    .ready_fd = -1,
-			    .lifeline = -1,
-			    .level = LOG_WARN};
+	struct options o = {
+	    .device = {.mem_bytes = 256u << 20,
+		       .mem_keep = DEVMEM_UNLINK_FILE,
+		       .threads = 1,
+		       .say = say},
+	    .coordinator = getenv("GPUSIM_COORD"),
+	    .pin = PIN_NONE,
+	    .ready_fd = -1,
+	    .lifeline = -1,
+	    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

@@ -454,6 +454,17 @@ void comm_attach_failed(struct coord *c, struct comm *comm);
 /* All ranks are attached and joined. */
 void comm_joined_all(struct coord *c, struct comm *comm);
 
+/* Why it cannot go on, after the line: it fails. */
+void comm_cannot(struct coord *c, struct comm *comm, const char *why);
+void comm_attach_again(struct coord *c, struct comm *comm);
+
+/* ---- replace.c */
+
+/* Ranks that are `gone` are to be replaced, each by its own device or another. */
+void replace_start(struct coord *c, struct comm *comm);
+/* Go on with it; in the end all are attached again, or the communicator fails. */
+void replace_step(struct coord *c, struct comm *comm);
+
 /* ---- members.c */
 
 /* Leave out those ranks whose bit is set in lost, and rewrite what was submitted for those left. */
@@ -526,6 +537,18 @@ enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchReq
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
+		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
+		   struct err *err);
+/* The same of a graph's run. */
+enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
+void run_start(struct coord *c, struct run *run);
+/* Start the first of those that wait for their turn, if none of them is under way. */
+void runs_start_next(struct coord *c, struct comm *comm);
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
 /* The same, each with its own first failure if it has one. */
@@ -534,6 +557,9 @@ void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
 /* The rank owes the end of a run. */
 bool runs_wait_for(const struct comm *comm, uint32_t rank);
+
+/* ---- rerun.c */
+
 /* Nobody waits for the ranks any more; what had started has had a try. */
 void runs_stop(struct coord *c, struct comm *comm);
 /* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
@@ -547,6 +573,9 @@ struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, str
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
+/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
+enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
 
