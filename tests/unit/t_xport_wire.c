@@ -339,6 +339,45 @@ test_faults(void)
 	world_close(&w);
 }
 
+/* What becomes of each of 64 frames, as bits: lost or not. */
+static uint64_t
+fates(struct world *w, uint64_t seed)
+{
+	struct gpusim_fault f = {.kind = GPUSIM_FAULT_DROP, .p = 0.25, .seed = seed};
+	struct frame head = {.kind = DATA, .nbytes = 100};
+	struct err err = {0};
+	uint64_t lost = 0;
+	size_t byte;
+
+	must(xport_fault_set(w->x[1], &f, &err), &err);
+	pthread_mutex_lock(&w->x[1]->lock);
+	for (unsigned i = 0; i < 64; i++)
+		lost = lost << 1 |
+		       (faults_of_frame(&w->x[1]->faults, xport_find_comm(w->x[1], WORLD_COMM), 0,
+					&head, &byte) == FRAME_IS_LOST);
+	pthread_mutex_unlock(&w->x[1]->lock);
+	xport_fault_clear(w->x[1]);
+	return lost;
+}
+
+static void
+test_seeds(void)
+{
+	struct world w;
+	uint64_t a, b, c;
+
+	world_open(&w, 2, 0, NULL);
+	world_attach(&w, 1, 20000);
+	a = fates(&w, 1);
+	b = fates(&w, 1);
+	c = fates(&w, 2);
+	ok(a == b && a != c, "one seed, one fate; another, another");
+	ok(__builtin_popcountll(a | c) > 8 && __builtin_popcountll(a & c) < 16,
+	   "about as often as was said: %d and %d of 64", __builtin_popcountll(a),
+	   __builtin_popcountll(c));
+	world_close(&w);
+}
+
 static void
 test_acks(void)
 {
@@ -591,6 +630,7 @@ main(void)
 	test_damaged();
 	test_again();
 	test_faults();
+	test_seeds();
 	test_acks();
 	test_bounds();
 	test_reconnect();
