@@ -32,10 +32,11 @@ struct coord_config {
 };
 
 enum coord_event_kind {
-	COORD_REQUEST, /* a client or device calls */
-	COORD_RESULT,  /* a call that an action started has ended */
-	COORD_GONE,    /* a client's last connection closed */
-	COORD_TICK,    /* time passed; at least every 100 ms */
+	COORD_REQUEST,	   /* a client or device calls */
+	COORD_RESULT,	   /* a call that an action started has ended */
+	COORD_GONE,	   /* a client's last connection closed */
+	COORD_TICK,	   /* time passed; at least every 100 ms */
+	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 };
 
 struct coord_event {
@@ -46,7 +47,9 @@ struct coord_event {
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	enum rc rc;		    /* result: why there is no reply */
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
-	const char *text;	    /* result: why, when there is no reply */
+	const char *text;	    /* result: why, when there is no reply; unreachable: the address
+				     * that was called */
+	uint64_t device_id;	    /* unreachable */
 };
 
 enum coord_action_kind {

@@ -56,10 +56,12 @@ struct device {
 	bool join;	   /* offers itself to communicators that grow */
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	uint64_t client_id;	/* it registers as; 0: it has not */
 	bool lost;
-	bool configured; /* named by the configuration: never forgotten */
-	bool unfit;	 /* as a spare: it was tried */
-	uint32_t ncomms; /* communicators it is in or reserved for */
+	bool unreachable; /* lost, because nobody listens at its address */
+	bool configured;  /* named by the configuration: never forgotten */
+	bool unfit;	  /* as a spare: it was tried */
+	uint32_t ncomms;  /* communicators it is in or reserved for */
 };
 
 enum call_state {
@@ -393,6 +395,10 @@ enum rc device_lost(const struct coord *c, const struct device *d, struct err *e
 enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
 		     struct device **out, struct err *err);
 void device_alive(struct coord *c, struct device *d);
+/* Nobody listens any more at the address where it was called. */
+void device_unreachable(struct coord *c, uint64_t id, const char *address);
+/* The client that a device registers as has closed its last connection: see whether it is there. */
+void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
 
 /* ---- poll.c */
