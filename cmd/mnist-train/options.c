@@ -25,6 +25,9 @@ static const char usage_text[] =
     "  --algo NAME           of the gradients' all-reduce (default auto)\n"
     "  --bucket-bytes SIZE   reduce gradients during backward, so much at a time (default 0:\n"
     "                        all together, behind it)\n"
+    "  --checkpoint DIR      leave in DIR what training can go on from\n"
+    "  --checkpoint-every N  every N steps (default 0: at the end of each epoch)\n"
+    "  --resume              go on from the newest checkpoint of DIR\n"
     "  --json FILE           write one JSON object a line an epoch\n"
     "  --save FILE           save the model as .npz\n"
     "  -V                    print the version\n"
@@ -43,6 +46,9 @@ enum {
 	OPT_SEED,
 	OPT_ALGO,
 	OPT_BUCKET_BYTES,
+	OPT_CHECKPOINT,
+	OPT_CHECKPOINT_EVERY,
+	OPT_RESUME,
 	OPT_JSON,
 	OPT_SAVE,
 };
@@ -59,6 +65,9 @@ static const struct option longopts[] = {{"devices", 1, NULL, OPT_DEVICES},
 					 {"seed", 1, NULL, OPT_SEED},
 					 {"algo", 1, NULL, OPT_ALGO},
 					 {"bucket-bytes", 1, NULL, OPT_BUCKET_BYTES},
+					 {"checkpoint", 1, NULL, OPT_CHECKPOINT},
+					 {"checkpoint-every", 1, NULL, OPT_CHECKPOINT_EVERY},
+					 {"resume", 0, NULL, OPT_RESUME},
 					 {"json", 1, NULL, OPT_JSON},
 					 {"save", 1, NULL, OPT_SAVE},
 					 {"help", 0, NULL, 'h'},
@@ -109,6 +118,14 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return plan_algo_find(GPUSIM_ALLREDUCE, arg, &algo, err);
 	case OPT_BUCKET_BYTES:
 		return parse_size(arg, &o->bucket_bytes, err);
+	case OPT_CHECKPOINT:
+		o->checkpoint = arg;
+		return *arg ? RC_OK : err_set(err, RC_INVAL, "'' is not a folder");
+	case OPT_CHECKPOINT_EVERY:
+		return parse_u64(arg, 0, 1000000000, &o->checkpoint_every, err);
+	case OPT_RESUME:
+		o->resume = true;
+		return RC_OK;
 	case OPT_JSON:
 		o->json = arg;
 		return RC_OK;
@@ -142,6 +159,9 @@ options_parse(int argc, char **argv, struct options *o, struct err *err)
 	}
 	if (rc == RC_OK && optind < argc)
 		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	if (rc == RC_OK && !o->checkpoint && (o->resume || o->checkpoint_every))
+		rc = err_set(err, RC_INVAL, "%s: needs --checkpoint DIR",
+			     o->resume ? "--resume" : "--checkpoint-every");
 	if (isnan(o->lr))
 		o->lr = o->optimizer == OPTIMIZER_ADAM ? 0.001 : 0.1;
 	return rc;

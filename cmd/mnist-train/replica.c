@@ -20,10 +20,11 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 	uint64_t at = base, nparams = m->nparams * sizeof(float);
 
 	r->params = take(&at, nparams);
-	r->grads = take(&at, nparams);
 	r->state[0] = take(&at, nparams);
 	r->state[1] = s->optimizer == OPTIMIZER_ADAM ? take(&at, nparams) : 0;
 	r->adam_step = take(&at, sizeof(uint64_t));
+	r->live_bytes = at - r->params;
+	r->grads = take(&at, nparams);
 	r->x = take(&at, s->max_rows * m->size[0] * sizeof(float));
 	for (unsigned l = 0; l < m->nlayers; l++) {
 		r->y[l] = take(&at, s->max_rows * m->size[l + 1] * sizeof(float));

@@ -28,7 +28,10 @@ struct shape {
 /* Device addresses. */
 struct replica {
 	uint64_t device, base;
-	uint64_t params, grads, state[2], adam_step;
+	/* What training changes, one behind the other: live_bytes from params on. */
+	uint64_t params, state[2], adam_step;
+	uint64_t live_bytes;
+	uint64_t grads;
 	uint64_t x;		      /* f32[max_rows, size[0]] */
 	uint64_t y[MODEL_MAX_SIZES];  /* f32[max_rows, size[l+1]], layer l's output */
 	uint64_t dy[MODEL_MAX_SIZES]; /* its gradient */
