@@ -66,5 +66,7 @@ feed(struct trainer *t, struct err *err)
 	rng_permutation(&rng, t->data->train.nitems, t->order);
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
 		rc = feed_device(t, r, err);
+	if (rc == RC_OK)
+		t->fed = t->at.epoch + 1ull;
 	return rc;
 }

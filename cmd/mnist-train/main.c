@@ -150,6 +150,12 @@ on_checkpoint(void *arg, struct trainer *t)
 }
 
 static void
+on_event(void *arg, const char *text)
+{
+	report_event(&((struct session *)arg)->report, text);
+}
+
+static void
 say_start(const struct options *o, const struct dataset *data, uint32_t ndevices,
 	  const struct checkpoint *from)
 {
@@ -195,6 +201,7 @@ run(struct gpusim *g, const struct options *o, const struct dataset *data,
 
 	if (rc != RC_OK)
 		return rc;
+	hooks.event = on_event;
 	hooks.progress = s.report.bar ? on_progress : NULL;
 	hooks.checkpoint = o->checkpoint ? on_checkpoint : NULL;
 	rc = saver_open(&s.saver, o, terms, err);

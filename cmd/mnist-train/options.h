@@ -24,6 +24,7 @@ struct options {
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
 	bool resume;
+	enum gpusim_on_failure on_failure;
 	const char *algo, *data, *json, *save;
 };
 

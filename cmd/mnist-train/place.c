@@ -1,6 +1,7 @@
-/* The devices' memory, and what is put there before training: images, and what it goes on from. */
+/* The devices' memory: what a replica takes there, and the images that stay. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "trainer_impl.h"
@@ -18,7 +19,8 @@ make_shape(const struct options *o, const struct dataset *data, uint64_t global,
 			  .train_items = steps * rows + (rest + n - 1) / n,
 			  .train_steps = steps + (rest > 0),
 			  .test_items = (data->test.nitems + n - 1) / n,
-			  .optimizer = o->optimizer};
+			  .optimizer = o->optimizer,
+			  .kept = o->on_failure != GPUSIM_ON_FAILURE_ABORT};
 
 	/* Every device tests the same number of whole batches, then what is left of its share. */
 	s.held = resident ? items : s.train_items;
@@ -26,135 +28,146 @@ make_shape(const struct options *o, const struct dataset *data, uint64_t global,
 	return s;
 }
 
+/* So few devices may be left of n. */
+static uint32_t
+fewest(const struct options *o, uint32_t n)
+{
+	return o->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
+}
+
 uint64_t
 trainer_bytes(const struct options *o, const struct dataset *data, uint32_t n)
 {
 	uint64_t images = (uint64_t)data->train.nitems * o->model.size[0];
 	uint64_t global = o->global ? o->global : (uint64_t)o->batch * n;
-	struct shape s = make_shape(o, data, global, n, images <= RESIDENT_MAX / n);
+	struct shape s = make_shape(o, data, global, fewest(o, n), images <= RESIDENT_MAX / n);
 
 	return replica_bytes(&s);
 }
 
-void
-give_back(struct trainer *t)
+bool
+shape_fits(const struct trainer *t)
 {
-	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++) {
-		if (t->replica[r].base)
-			gpusim_free(t->g, t->replica[r].device, t->replica[r].base);
-		t->replica[r].base = 0;
-	}
+	const struct shape *s = &t->shape;
+	struct shape now = make_shape(t->o, t->data, t->global, t->comm.nranks, resident(t));
+
+	return now.max_rows <= s->max_rows && now.train_items <= s->train_items &&
+	       now.held <= s->held && now.test_items <= s->test_items &&
+	       now.test_steps <= s->test_steps;
 }
 
-/* Allocate and lay out every device's buffers; zero what must begin as zero. */
-static enum rc
-place_replicas(struct trainer *t, struct err *err)
+void
+give_back(struct trainer *t, uint32_t rank)
 {
-	uint64_t bytes = replica_bytes(&t->shape), base;
+	struct replica *r = &t->replica[rank];
+
+	if (r->owned)
+		gpusim_free(t->g, r->device, r->base);
+	*r = (struct replica){.device = r->device};
+}
+
+/* Allocate and lay out a device's buffers; zero what must begin as zero. */
+static enum rc
+place_rank(struct trainer *t, uint32_t rank, struct err *err)
+{
+	struct replica *r = &t->replica[rank];
+	uint64_t base;
+	enum rc rc = check(
+	    gpusim_malloc(t->g, r->device, replica_bytes(&t->shape), GPUSIM_LEASE, &base), err);
+
+	if (rc != RC_OK)
+		return rc;
+	replica_place(r, &t->shape, r->device, base);
+	/* Parameters, optimizer state, step count, gradients: they lie together. */
+	return check(gpusim_memset(t->g, r->device, base, 0, r->x - base), err);
+}
+
+static bool
+alloc_host(struct trainer *t)
+{
+	const struct shape *s = &t->shape;
+
+	free_host(t);
+	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
+	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
+	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
+	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
+	t->right = alloc_zeroed(s->test_steps, sizeof *t->right);
+	if (!resident(t))
+		t->staging = alloc_zeroed(s->train_items, s->model->size[0]);
+	return t->mine && t->labels && t->losses && t->sums && t->right &&
+	       (resident(t) || t->staging);
+}
+
+void
+free_host(struct trainer *t)
+{
+	free(t->mine);
+	free(t->labels);
+	free(t->losses);
+	free(t->sums);
+	free(t->right);
+	free(t->staging);
+	t->mine = NULL;
+	t->labels = t->staging = NULL;
+	t->losses = NULL;
+	t->sums = NULL;
+	t->right = NULL;
+}
+
+static enum rc
+place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
+{
 	enum rc rc = RC_OK;
 
+	t->shape = make_shape(t->o, t->data, t->global, n, all_images);
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
-		uint64_t device = t->comm.device[r].id;
-
-		rc = check(gpusim_malloc(t->g, device, bytes, GPUSIM_LEASE, &base), err);
-		if (rc != RC_OK)
-			return rc;
-		replica_place(&t->replica[r], &t->shape, device, base);
-		/* Parameters, optimizer state, step count, gradients: they lie together. */
-		rc = check(gpusim_memset(t->g, device, base, 0, t->replica[r].x - base), err);
+		give_back(t, r);
+		rc = place_rank(t, r, err);
 	}
 	return rc;
 }
 
-/* With all training images, or where there is no memory for them with those of an epoch. */
 enum rc
-place(struct trainer *t, struct err *err)
+place_all(struct trainer *t, struct err *err)
 {
-	uint32_t n = t->comm.nranks;
-	enum rc rc;
+	uint32_t n = t->comm.nranks, least = fewest(t->o, n);
+	enum rc rc = place_shape(t, least, true, err);
 
-	t->shape = make_shape(t->o, t->data, t->global, n, true);
-	rc = place_replicas(t, err);
-	if (rc == RC_NOMEM && n > 1) {
-		give_back(t);
-		t->shape = make_shape(t->o, t->data, t->global, n, false);
-		rc = place_replicas(t, err);
-	}
-	if (rc == RC_OK && !resident(t) &&
-	    !(t->staging = alloc_zeroed(t->shape.train_items, t->shape.model->size[0])))
+	if (rc == RC_NOMEM && least < n)
+		rc = place_shape(t, n, true, err);
+	if (rc == RC_NOMEM && n > 1)
+		rc = place_shape(t, n, false, err);
+	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
+		rc = upload_images(t, r, err);
+	if (rc == RC_OK && !alloc_host(t))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	return rc;
 }
 
-/* Rank 0's bytes from its address on, to all. */
-static enum rc
-broadcast(struct trainer *t, uint64_t nbytes, struct err *err)
-{
-	const struct gpusim_collective c = {.coll = GPUSIM_BROADCAST,
-					    .dtype = GPUSIM_U8,
-					    .nelem = nbytes,
-					    .send = t->addrs,
-					    .recv = t->addrs};
-
-	for (uint32_t r = 0; r < t->comm.nranks; r++)
-		t->addrs[r] = t->replica[r].params;
-	return check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
-}
-
 enum rc
-init_weights(struct trainer *t, struct err *err)
+place_one(struct trainer *t, uint32_t rank, struct err *err)
 {
-	const struct model *m = t->shape.model;
-	uint64_t nbytes = m->nparams * sizeof(float);
-	float *params = alloc_zeroed(m->nparams, sizeof *params);
 	enum rc rc;
 
-	if (!params)
-		return err_set(err, RC_NOMEM, "out of memory");
-	model_init(m, t->o->seed, params);
-	rc = check(
-	    gpusim_memcpy_h2d(t->g, t->replica[0].device, t->replica[0].params, params, nbytes),
-	    err);
-	if (rc == RC_OK)
-		rc = broadcast(t, nbytes, err);
-	free(params);
-	return rc;
+	give_back(t, rank);
+	rc = place_rank(t, rank, err);
+	return rc == RC_OK ? upload_images(t, rank, err) : rc;
 }
 
 enum rc
-load_weights(struct trainer *t, const struct checkpoint *c, struct err *err)
-{
-	const struct replica *r = &t->replica[0];
-	uint64_t nbytes = c->nparams * sizeof(float);
-	enum rc rc = check(gpusim_memcpy_h2d(t->g, r->device, r->params, c->params, nbytes), err);
-
-	for (unsigned i = 0; i < c->nstate && rc == RC_OK; i++)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->state[i], c->state[i], nbytes),
-			   err);
-	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->adam_step, &c->optimizer_steps,
-					     sizeof c->optimizer_steps),
-			   err);
-	return rc == RC_OK ? broadcast(t, r->live_bytes, err) : rc;
-}
-
-/* Once, if they are resident. */
-static enum rc
-upload_images(struct trainer *t, struct err *err)
+upload_images(struct trainer *t, uint32_t rank, struct err *err)
 {
 	const struct dataset_part *train = &t->data->train;
-	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; resident(t) && r < t->comm.nranks && rc == RC_OK; r++)
-		rc =
-		    check(gpusim_memcpy_h2d(t->g, t->replica[r].device, t->replica[r].images,
-					    train->images, train->nitems * t->shape.model->size[0]),
-			  err);
-	return rc;
+	if (!resident(t))
+		return RC_OK;
+	return check(gpusim_memcpy_h2d(t->g, t->replica[rank].device, t->replica[rank].images,
+				       train->images, train->nitems * t->shape.model->size[0]),
+		     err);
 }
 
-/* Each device gets its share of the test images once. */
-static enum rc
+enum rc
 upload_tests(struct trainer *t, struct err *err)
 {
 	const struct dataset_part *test = &t->data->test;
@@ -175,12 +188,4 @@ upload_tests(struct trainer *t, struct err *err)
 				   err);
 	}
 	return rc;
-}
-
-enum rc
-upload_data(struct trainer *t, struct err *err)
-{
-	enum rc rc = upload_images(t, err);
-
-	return rc == RC_OK ? upload_tests(t, err) : rc;
 }

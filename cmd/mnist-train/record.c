@@ -130,3 +130,15 @@ record_graphs(struct trainer *t, struct err *err)
 		rc = record_test(t, false, &t->test_rest, err);
 	return rc;
 }
+
+void
+forget_graphs(struct trainer *t)
+{
+	uint64_t *const graphs[] = {&t->train, &t->train_rest, &t->test, &t->test_rest};
+
+	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+		if (*graphs[i])
+			(void)gpusim_graph_destroy(t->g, t->comm.id, *graphs[i]);
+		*graphs[i] = 0;
+	}
+}

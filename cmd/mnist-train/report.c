@@ -27,6 +27,15 @@ report_progress(const struct report *r, double fraction)
 		fraction * 100);
 }
 
+void
+report_event(const struct report *r, const char *text)
+{
+	if (r->bar)
+		fprintf(stderr, "\r\033[K");
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
 enum rc
 report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {

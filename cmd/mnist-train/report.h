@@ -21,6 +21,9 @@ enum rc report_open(struct report *r, const struct options *o, uint32_t done, st
 /* So much of the epoch's steps is done. */
 void report_progress(const struct report *r, double fraction);
 
+/* Something worth a line has happened within it. */
+void report_event(const struct report *r, const char *text);
+
 /* One epoch has ended. RC_FAILED: the JSON file is full. */
 enum rc report_epoch(struct report *r, const struct epoch *e, struct err *err);
 

@@ -9,7 +9,8 @@
  *
  * A position is a number of epochs done and of steps of the one begun. Training is cut into units:
  * some steps, in one launch; or, when all are done, the test. Between two units the devices agree,
- * and weights, optimizer state and position are all there is to go on from.
+ * and weights, optimizer state and position are all there is to go on from: that is what checkpoints
+ * hold, and what devices keep beside it when training is to go on after a device is lost.
  */
 #ifndef MNIST_TRAINER_H
 #define MNIST_TRAINER_H
@@ -35,6 +36,7 @@ struct trainer_hooks {
 	void *arg;
 	void (*progress)(void *arg, double fraction);	  /* of the epoch's steps */
 	void (*checkpoint)(void *arg, struct trainer *t); /* one is due */
+	void (*event)(void *arg, const char *text);	  /* a device was lost, or came: a line */
 };
 
 /*
