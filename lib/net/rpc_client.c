@@ -91,6 +91,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	if (ev == NNG_PIPE_EV_REM_POST)
 		client_lost(c, id);
 	pthread_mutex_lock(&c->lock);
+	c->ncame += ev == NNG_PIPE_EV_ADD_POST;
 	if (ev == NNG_PIPE_EV_REM_POST)
 		c->pipe_gone = id;
 	else if (id != c->pipe_gone)
