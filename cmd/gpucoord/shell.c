@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
 
