@@ -12,6 +12,7 @@
  */
 #include "shell.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "net/net.h"
 #include "net/rpc_server.h"
+#include "spawn.h"
 
 /* One thing that came, in order. */
 struct item {
@@ -28,9 +31,10 @@ struct item {
 	struct shell *shell;
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
+	uint64_t device_id;    /* unreachable */
 	uint64_t client_id;    /* gone */
 	uint64_t token;	       /* result */
-	struct err err;	       /* result */
+	struct err err;	       /* result, unreachable */
 	GpuSim__Reply *reply;  /* result */
 };
 
@@ -40,6 +44,7 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
 	struct item *head, **tail;
@@ -90,6 +95,21 @@ on_gone(void *arg, uint64_t client_id)
 	daemon_wake(s->dm);
 }
 
+static void
+on_lost(void *arg, uint64_t id, const char *addr)
+{
+	struct shell *s = arg;
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* its heartbeats are missed */
+	i->kind = COORD_UNREACHABLE;
+	i->device_id = id;
+	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
+	push(s, i);
+	work(s);
+}
+
 /* A device's answer; arg is the item that waited for it. */
 static void
 on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
@@ -126,12 +146,31 @@ call_device(struct shell *s, const struct coord_action *a)
 	i->kind = COORD_RESULT;
 	i->shell = s;
 	i->token = a->token;
-	rc = connections_client(s->connections, a->address, clock_now_ns(), &client, &err);
+	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
+				&err);
 	if (rc == RC_OK)
 		rc = rpc_call_packed(client, a->body.data, a->body.len,
 				     deadline_in_ms(a->timeout_ms), on_result, i, &err);
 	if (rc != RC_OK)
 		on_result(i, rc, NULL, err.text);
+}
+
+static void
+start_device(struct shell *s, const struct coord_action *a)
+{
+	GpuSim__DeviceMetadata *m =
+	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	struct err err = {0};
+
+	if (!m)
+		err_set(&err, RC_NOMEM, "out of memory");
+	else
+		spawn_device(m, s->address, s->dm->lifeline, &err);
+	if (err.rc != RC_OK)
+		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
+			 a->device_id, err.text);
+	if (m)
+		gpu_sim__device_metadata__free_unpacked(m, NULL);
 }
 
 static void
@@ -147,6 +186,9 @@ carry_out(struct shell *s)
 			break;
 		case COORD_CALL:
 			call_device(s, a);
+			break;
+		case COORD_SPAWN:
+			start_device(s, a);
 			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
@@ -173,7 +215,10 @@ feed(struct shell *s, const struct coord_event *ev)
 static void
 feed_item(struct shell *s, const struct item *i)
 {
-	struct coord_event ev = {.kind = i->kind, .token = i->token, .client_id = i->client_id};
+	struct coord_event ev = {.kind = i->kind,
+				 .token = i->token,
+				 .client_id = i->client_id,
+				 .device_id = i->device_id};
 
 	if (i->kind == COORD_REQUEST) {
 		ev.token = (uint64_t)(uintptr_t)i->call;
@@ -183,6 +228,8 @@ feed_item(struct shell *s, const struct item *i)
 	} else if (i->kind == COORD_RESULT) {
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
+		ev.text = i->err.text;
+	} else if (i->kind == COORD_UNREACHABLE) {
 		ev.text = i->err.text;
 	}
 	feed(s, &ev);
@@ -275,7 +322,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	struct shell *s = calloc(1, sizeof *s);
 	enum rc rc = RC_OK;
 
-	if (!s || !(s->connections = connections_new())) {
+	if (!s || !(s->connections = connections_new(on_lost, s))) {
 		free(s);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -287,6 +334,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	rc = rpc_server_start(addr, &handler, &s->server, err);
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
+		snprintf(s->address, sizeof s->address, "%s", cfg->address);
 		rc = coord_new(cfg, &s->coord, err);
 	}
 	if (rc != RC_OK)

@@ -81,6 +81,39 @@ t_register(void)
 }
 
 static void
+t_spare(void)
+{
+	struct harness h;
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__CommInitRequest init = GPU_SIM__COMM_INIT_REQUEST__INIT;
+	const GpuSim__DeviceMetadata *d;
+	struct h_metadata m;
+	uint64_t t, id = 1;
+
+	h_init(&h);
+	h_metadata(&h, id, &m);
+	m.m.spare = m.m.join = m.m.memkept = true;
+	m.m.threads = 3;
+	m.m.latencyns = 4000;
+	m.m.bitspers = 5000;
+	q.metadata = &m.m;
+	h_ask(&h, 1, REGISTER_DEVICE, registerdevice, &q);
+	h_register(&h, 2);
+	d = list(&h)->devices[0];
+	ok(d->spare && d->join && d->memkept && d->threads == 3 && d->latencyns == 4000 &&
+	       d->bitspers == 5000,
+	   "what a device says of how to start it again is listed");
+	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY, "2 devices wanted, 1 free of 2"),
+	   "a spare is not taken as any free device");
+	init.deviceids = &id;
+	init.n_deviceids = 1;
+	t = h_ask(&h, 9, COMM_INIT, comminit, &init);
+	h_serve(&h);
+	ok(h_code(&h, t) == 0, "but by name");
+	h_fini(&h);
+}
+
+static void
 t_full(void)
 {
 	struct harness h;
@@ -137,6 +170,53 @@ t_poll(void)
 	h_advance(&h, 2 * H_BEAT_MS);
 	ok(h.ncall == 1 && !strcmp(h.call[0].address, "ipc:///dev4") && list(&h)->n_devices == 2,
 	   "devices that come by themselves are not polled, and are the same devices");
+	h_fini(&h);
+}
+
+static void
+unreachable(struct harness *h, uint64_t id, const char *address)
+{
+	struct coord_event ev = {.kind = COORD_UNREACHABLE, .device_id = id, .text = address};
+
+	h_step(h, &ev);
+}
+
+static void
+t_unreachable(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	unreachable(&h, 2, "ipc:///elsewhere");
+	unreachable(&h, 7, "ipc:///dev7");
+	ok(h_code(&h, t) == -1 && list(&h)->devices[1]->state == 0,
+	   "an address that a device has left, and a device nobody knows, are nothing");
+	unreachable(&h, 2, "ipc:///dev2");
+	ok(list(&h)->devices[1]->state == 1 && h_count(&h, H_ABORT) == 2,
+	   "a device that nobody listens for any more is lost at once, and its run aborted");
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_ABORTED, "aborted");
+	h_advance(&h, H_GRACE_MS);
+	ok(h_failed(&h, t, RC_UNREACHABLE,
+		    "comm 1 rank 1 (device 0000000000000002) lost: its connection broke and nobody "
+		    "listens at ipc:///dev2"),
+	   "the run ends with that reason");
+	h_register(&h, 2);
+	ok(list(&h)->devices[1]->state == 0, "when it registers again, it is back");
+	h_serve(&h);
+	h_gone(&h, 1002);
+	ok(h.ncall == 1 && h.call[0].device_id == 2 && h.call[0].token == 0 &&
+	       h.call[0].req->body_case == GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA,
+	   "a device that hangs up is called, to see whether it is there");
+	h_drop_call(&h, 0);
+	h_gone(&h, 9);
+	ok(h.ncall == 0, "another client that hangs up is not");
+	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 }
 
@@ -276,8 +356,10 @@ main(void)
 {
 	t_config();
 	t_register();
+	t_spare();
 	t_full();
 	t_poll();
+	t_unreachable();
 	t_memcpy();
 	t_refused();
 	t_status();
