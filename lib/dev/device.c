@@ -90,6 +90,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 void
 device_stop(struct device *d)
 {
+	atomic_store(&d->adopt.stop, true);
 	xport_abort_all(d->xport, "the device is shutting down");
 	streams_stop(d->streams);
 }
@@ -99,6 +100,8 @@ device_free(struct device *d)
 {
 	if (!d)
 		return;
+	atomic_store(&d->adopt.stop, true);
+	device_join_adopt(d);
 	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
 		if (d->graph[i])
 			streams_drop(d->streams, d->graph[i]);
@@ -217,6 +220,9 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
 		serve_protocol(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_ADOPT:
+		serve_adopt(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
 	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:
