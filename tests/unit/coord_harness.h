@@ -127,7 +127,8 @@ h_init_with(struct harness *h, const struct tuner *tuner)
 				   .pid = 1234,
 				   .address = "ipc:///coord",
 				   .heartbeat_ms = H_BEAT_MS,
-				   .lost_ms = H_LOST_MS,
+				   .missed = H_LOST_MS / H_BEAT_MS,
+				   .of = H_LOST_MS / H_BEAT_MS + 2,
 				   .op_timeout_ms = 10000,
 				   .abort_grace_ms = H_GRACE_MS,
 				   .tuner = tuner};
