@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "config.h"
 #include "shell.h"
+#include "spawn.h"
 #include "tuning.h"
 
 #define TICK_MS		 50
@@ -192,6 +193,7 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 	cfg->comm_timeout_ms = choose_ms(o->comm_timeout_ns, file->comm_timeout_ns, 0);
 	cfg->job_timeout_ms = choose_ms(o->job_timeout_ns, file->job_timeout_ns, 0);
 	cfg->abort_grace_ms = 2000;
+	spawn_host(cfg->host, sizeof cfg->host);
 	return net_addr_check(o->listen, o->reach, err);
 }
 

@@ -32,6 +32,8 @@ struct coord_config {
 				    * first failure on; 0: 5 min, or 10 times op_timeout_ms */
 	uint32_t job_timeout_ms;   /* longest a run may take; 0: a day, or 10 times that */
 	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
+	uint32_t respawn_ms;	   /* how long a device that is started again has to come; 0: 10 s */
+	char host[64];		   /* boot id of its machine: where it can start devices; or "" */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
@@ -63,7 +65,9 @@ enum coord_action_kind {
 	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
-	COORD_LOG,    /* body is a NUL-terminated line for the log */
+	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
+		       * process still is there, end that first */
+	COORD_LOG,   /* body is a NUL-terminated line for the log */
 };
 
 struct coord_action {

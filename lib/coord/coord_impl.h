@@ -42,6 +42,7 @@
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
+#define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
 
 enum lost_why {
 	LOST_SILENT,
@@ -69,6 +70,7 @@ struct device {
 	bool lost;
 	enum lost_why why; /* when lost */
 	bool configured;   /* named by the configuration: never forgotten */
+	bool unfit;	   /* as a spare: it was tried */
 	uint32_t ncomms;   /* communicators it is in or reserved for */
 };
 
@@ -91,6 +93,7 @@ struct call {
 	struct call *chain;	  /* in coord.by_token */
 	enum call_state state;
 	enum call_state end; /* in done(): how it ended, CALL_IDLE for a result */
+	bool answered;	     /* in done(): by the device itself, be it with a failure */
 	uint64_t token, since_ms, overdue_ms;
 	struct device *dev; /* NULL: an address nobody answered from yet */
 	call_done *done;
@@ -107,6 +110,7 @@ struct call_list {
 enum waiting {
 	WAIT_NOT,
 	WAIT_ATTACH, /* id: communicator */
+	WAIT_ABORT,  /* id: communicator */
 	WAIT_DETACH, /* id: communicator */
 	WAIT_IDLE,   /* id: communicator */
 	WAIT_RUN,    /* id: run */
@@ -148,9 +152,42 @@ struct member {
 	uint64_t block; /* where its control block is; 0: it shares no memory */
 	bool *mapped;	/* by rank; NULL: nobody's memory */
 	struct call call;
+	/* While a failure is looked into, and after it: */
+	bool heard;	     /* it has answered since */
+	bool gone;	     /* it will not: `why` */
+	bool accused;	     /* a peer waited for it in vain */
+	struct device *from; /* whose memory it is to adopt; still counted in its ncomms */
+	char why[160];
 };
 
-enum comm_state { COMM_ATTACHING, COMM_JOINING, COMM_LIVE, COMM_DETACHING };
+/*
+ * A new communicator is attaching, joining, live. One that failed is draining until all ranks that
+ * still can have answered; then it has `failed` for good, and is live in that state, or recovers:
+ * replacing lost ranks, attaching and joining under the next epoch, defining its graphs, live.
+ */
+enum comm_state {
+	COMM_ATTACHING,
+	COMM_JOINING,
+	COMM_DEFINING,
+	COMM_LIVE,
+	COMM_DRAINING,
+	COMM_REPLACING,
+	COMM_DETACHING,
+};
+
+/* What is known of a failure until it is over. */
+struct recovery {
+	struct err cause;  /* the first that is not only a consequence; RC_OK: none is under way */
+	bool final;	   /* somebody wants it to fail */
+	bool blank;	   /* a rank's memory is lost with it */
+	unsigned rounds;   /* failures in a row, since it was last live */
+	uint64_t began_ms; /* of the first of them */
+	uint64_t drained_ms, replaced_ms;
+	uint64_t until_ms; /* when to stop waiting for what the state waits for */
+	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
+	uint64_t idle_ms;  /* since it had last moved */
+	char who[200];	   /* "rank 2 (device ..) is lost: why" */
+};
 
 struct comm {
 	struct comm *next;
@@ -158,9 +195,14 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
-	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach, join or detach calls under way */
-	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
+	bool made;	  /* it has been live */
+	bool p2p;	  /* every rank has mapped every other's memory */
+	uint32_t waiting; /* attach, join, adopt or detach calls under way */
+	enum gpusim_on_failure on_failure;
+	struct recovery rec;
+	uint32_t recoveries;
+	struct err recovered; /* the last one's sentence */
+	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
 	struct err failed; /* rc is RC_OK while all is well */
@@ -188,13 +230,19 @@ struct run {
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
+	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	uint32_t waiting;  /* ranks that have not answered */
-	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
-	uint64_t grace_ms; /* when to stop waiting; 0: not failed */
+	bool pure;		  /* of collectives alone: it may be run again */
+	bool hopeless;		  /* it would fail again */
+	unsigned tries;		  /* that failed */
+	uint32_t recoveries;	  /* of the communicator when it was submitted */
+	struct group_part *parts; /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	  /* ranks that have not answered */
+	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
+	uint64_t started_ms;
 	size_t held;
-	struct run_rank rank[]; /* comm->nranks */
+	struct run_rank rank[]; /* comm->nranks, or more */
 };
 
 /* The operations of a submit, group or graph while they are gathered, matched and numbered. */
@@ -209,6 +257,7 @@ struct batch {
 	const struct tuner *tuner;
 	struct comm *comm;
 	size_t nops;
+	size_t npure; /* of them, collectives, sends and receives */
 	uint64_t ncoll;
 	struct {
 		size_t nops, nbytes;
@@ -222,6 +271,7 @@ struct batch {
 struct group_part {
 	struct group_part *next;
 	struct buf packed; /* SubmitRequest */
+	size_t held;
 };
 
 struct group {
@@ -241,6 +291,7 @@ struct graph {
 	struct comm *comm;
 	uint64_t id, nops; /* nops: numbered operations of one iteration */
 	enum graph_state state;
+	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
 	struct err failed; /* of the definition */
 	size_t held;
@@ -276,7 +327,8 @@ struct coord {
 	struct waiter *waiters, *waiters_last;
 	uint32_t nwaiters;
 	size_t held;
-	struct coord_actions *out; /* of the current step */
+	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
+	struct coord_actions *out;	/* of the current step */
 };
 
 /* ---- action.c: what goes out */
@@ -289,6 +341,8 @@ bool buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m);
  * encoded) after it. False: out of memory. */
 bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail,
 		  struct buf *body);
+/* Append any action; takes its body, also when it fails. */
+bool act(struct coord *c, struct coord_action *a);
 void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Append a call; takes the body. token 0: nobody waits for the result. */
 bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
@@ -367,7 +421,8 @@ struct comm *comm_find(struct coord *c, uint64_t id);
 /* One that can take work: RC_NOTFOUND, RC_FAILED with the sentence. */
 enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
 bool member_there(const struct member *m); /* the device has not restarted since */
-void comm_fail(struct coord *c, struct comm *comm, const struct err *why);
+/* All its ranks again, under the next epoch. */
+enum rc comm_attach(struct coord *c, struct comm *comm, struct err *err);
 void comm_destroy(struct coord *c, struct comm *comm);
 void comm_free(struct coord *c, struct comm *comm);
 /* Start the detach; comms_reap frees it when that has ended. */
@@ -376,15 +431,76 @@ void comm_detach(struct coord *c, struct comm *comm);
 void comm_attach_ended(struct coord *c, struct comm *comm);
 /* Whether two ranks reach each other by memory. */
 bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
-void comms_device_restarted(struct coord *c, const struct device *d);
 void comms_reap(struct coord *c);
-void comms_tick(struct coord *c);
 void comm_idle(struct coord *c, struct comm *comm);
+/* Its failure, rc RC_OK while it has none that lasts; and how it is, in a word. */
+const struct err *comm_failure(const struct comm *comm);
+GpuSim__Status comm_state(const struct comm *comm);
 void comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w);
 struct pair_count *comm_pair(struct comm *comm, uint32_t src, uint32_t dst);
 void client_gone(struct coord *c, uint64_t client_id);
 void client_seen(struct coord *c, uint64_t client_id);
 void leases_tick(struct coord *c);
+
+/* How many ranks are wanted; named: so many are named. RC_INVAL. */
+enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
+/* So many free devices, or those named: into dev. */
+enum rc choose_devices(struct coord *c, uint32_t n, const uint64_t *ids, struct device **dev,
+		       struct err *err);
+void answer_init(struct coord *c, struct comm *comm, struct waiter *w);
+
+/* ---- recover.c */
+
+/* A rank, or an operation, has failed. */
+void comm_fail(struct coord *c, struct comm *comm, const struct err *why);
+/* It fails for good, because somebody says so. */
+void comm_abort(struct coord *c, struct comm *comm, const struct err *why);
+/* Its ranks have changed, or it had failed: attach all, and go on. Nothing runs. */
+void comm_renew(struct coord *c, struct comm *comm);
+/* What a failed call says of its rank. */
+void comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why);
+void comms_device_restarted(struct coord *c, const struct device *d);
+void comms_device_lost(struct coord *c, const struct device *d);
+bool comm_recovers(const struct comm *comm); /* its policy is not to fail */
+/* The failure, or a change somebody asked for, is being dealt with. */
+bool comm_busy(const struct comm *comm);
+/* What the state waits for has come, or the time is up: go on. */
+void comm_recover_step(struct coord *c, struct comm *comm);
+/* Attaching has ended badly: try again without those who did not answer. */
+void comm_attach_failed(struct coord *c, struct comm *comm);
+/* All ranks are attached and joined. */
+void comm_joined_all(struct coord *c, struct comm *comm);
+
+/* Why it cannot go on, after the line: it fails. */
+void comm_cannot(struct coord *c, struct comm *comm, const char *why);
+void comm_attach_again(struct coord *c, struct comm *comm);
+
+/* ---- replace.c */
+
+/* Ranks that are `gone` are to be replaced, each by its own device or another. */
+void replace_start(struct coord *c, struct comm *comm);
+/* Go on with it; in the end all are attached again, or the communicator fails. */
+void replace_step(struct coord *c, struct comm *comm);
+
+/* ---- members.c */
+
+/* Leave out those ranks whose bit is set in lost, and rewrite what was submitted for those left. */
+void members_leave(struct coord *c, struct comm *comm, const bool *lost);
+/* Take in the devices as the last ranks. RC_NOMEM. */
+enum rc members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint32_t n,
+		     struct err *err);
+
+/* ---- remap.c */
+
+#define REMAP_LOST UINT32_MAX
+
+/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r. RC_RECOVERED: it has no
+ * meaning without those who are lost; *s may be half rewritten. */
+enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
+		     struct err *err);
+/* The same of parts as they are kept. RC_NOMEM. */
+enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
+		    struct err *err);
 
 /* ---- pairs.c */
 
@@ -438,14 +554,45 @@ enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchReq
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
+		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
+		   struct err *err);
+/* The same of a graph's run. */
+enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
+void run_start(struct coord *c, struct run *run);
+/* Start the first of those that wait for their turn, if none of them is under way. */
+void runs_start_next(struct coord *c, struct comm *comm);
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
-/* The communicator has failed: end what has not started, give the rest the grace period. */
-void runs_comm_failed(struct coord *c, struct comm *comm);
-void runs_tick(struct coord *c, struct comm *comm);
+/* The same, each with its own first failure if it has one. */
+void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
+/* Those that have not started end now. */
+void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
+/* The rank owes the end of a run. */
+bool runs_wait_for(const struct comm *comm, uint32_t rank);
+
+/* ---- rerun.c */
+
+/* Nobody waits for the ranks any more; what had started has had a try. */
+void runs_stop(struct coord *c, struct comm *comm);
+/* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
+void runs_resume(struct coord *c, struct comm *comm);
+/* Its runs have lost it, and cannot run. */
+void runs_forget_graph(struct comm *comm, struct graph *g);
+/* Parts that were kept. */
+void parts_free(struct coord *c, struct group_part *parts);
+/* A copy of what is submitted, to be kept. NULL: *err. */
+struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
+/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
+enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
 
@@ -454,6 +601,12 @@ enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitReque
 		     struct err *err);
 void group_free(struct coord *c, struct comm *comm, struct group *g);
 void graph_free(struct coord *c, struct graph *g);
+/* The devices have lost them: define them again, which comm->waiting counts. Then drop those that could not
+ * be. */
+void graphs_define_again(struct coord *c, struct comm *comm);
+void graphs_drop_failed(struct coord *c, struct comm *comm);
+/* Of a failure: definitions and drops under way end here. */
+void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
 
 /* ---- the requests: RC_OK when the waiter is answered or waits for something; else the failure to
@@ -464,6 +617,7 @@ typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request
 handler on_register, on_list_devices;			    /* registry.c, status.c */
 handler on_status;					    /* status.c */
 handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
+handler on_comm_abort, on_comm_shrink, on_comm_grow;	    /* change.c */
 handler on_submit;					    /* run.c */
 handler on_group_start, on_group_end;			    /* group.c */
 handler on_graph_create, on_graph_launch, on_graph_destroy; /* graph.c */

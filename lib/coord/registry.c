@@ -45,6 +45,7 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->lost = true;
 	calls_fail_device(c, d, CALL_LOST);
 	act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address, why);
+	comms_device_lost(c, d);
 }
 
 /* A word from it: what it owed by now is settled. Whoever is half a heartbeat late is in time. */
@@ -274,6 +275,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 				       " is alive at %s; another at %s claims its id",
 				       d->id, d->address, address);
 		restarted = true;
+		d->unfit = false;
 	}
 	copy_metadata(d, m, address);
 	while (c->device[i] != d)

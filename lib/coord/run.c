@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool
 held_take(struct coord *c, size_t nbytes, struct err *err)
@@ -74,7 +75,11 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 	GpuSim__GroupEndResponse group = GPU_SIM__GROUP_END_RESPONSE__INIT;
 	GpuSim__RunResponse *v = alloc_zeroed(nranks, sizeof *v);
 	GpuSim__RunResponse **p = alloc_zeroed(nranks, sizeof *p);
+	struct err note = {0};
 
+	if (run->recoveries != run->comm->recoveries)
+		err_set(&note, RC_OK, "%s, redo %" PRIu64 " ms", run->comm->recovered.text,
+			c->now_ms - run->started_ms);
 	for (uint32_t r = 0; v && p && r < nranks; r++) {
 		gpu_sim__run_response__init(&v[r]);
 		v[r].computens = run->rank[r].compute_ns;
@@ -83,6 +88,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 	}
 	if (w->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
 		group.success = true;
+		group.note = note.text;
 		reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
 		reply.groupend = &group;
 		answer(c, w, &reply);
@@ -90,6 +96,8 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 		submit.operation = run->first_op;
 		submit.n_ranks = nranks;
 		submit.ranks = p;
+		submit.nranks = nranks;
+		submit.note = note.text;
 		reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
 		reply.submit = &submit;
 		answer(c, w, &reply);
@@ -109,15 +117,15 @@ run_free(struct coord *c, struct run *run)
 	}
 	if (run->graph)
 		run->graph->nruns--;
+	parts_free(c, run->parts);
 	held_drop(c, run->held);
 	free(run);
 }
 
-static void start_next(struct coord *c, struct comm *comm);
-
-/* The run is over: with *why if that is a failure, else with its own result. */
-static void
-run_end(struct coord *c, struct run *run, const struct err *why)
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void
+run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
 	struct comm *comm = run->comm;
 	struct run **p = &comm->runs;
@@ -143,8 +151,16 @@ run_end(struct coord *c, struct run *run, const struct err *why)
 			answer_failure(c, w, &result);
 	}
 	run_free(c, run);
+}
+
+static void
+run_end(struct coord *c, struct run *run, const struct err *why)
+{
+	struct comm *comm = run->comm;
+
+	run_end_quietly(c, run, why);
 	if (comm->state == COMM_LIVE) {
-		start_next(c, comm);
+		runs_start_next(c, comm);
 		comm_idle(c, comm);
 	}
 }
@@ -157,29 +173,45 @@ runs_end_all(struct coord *c, struct comm *comm, const struct err *why)
 }
 
 void
-runs_comm_failed(struct coord *c, struct comm *comm)
+runs_end_failed(struct coord *c, struct comm *comm, const struct err *why)
 {
-	struct run *next;
+	while (comm->runs) {
+		const struct err *own = &comm->runs->cause;
+		bool same = strcmp(own->text, comm->rec.cause.text) == 0;
 
-	for (struct run *run = comm->runs; run; run = next) {
-		next = run->next;
-		if (run->started)
-			run->grace_ms = c->now_ms + c->cfg.abort_grace_ms;
-		else
-			run_end(c, run, &comm->failed);
+		if (same)
+			comm->runs->cause = *why;
+		run_end(c, comm->runs, own->rc == RC_OK || own->rc == RC_ABORTED ? why : NULL);
 	}
 }
 
 void
-runs_tick(struct coord *c, struct comm *comm)
+runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct run *next;
 
 	for (struct run *run = comm->runs; run; run = next) {
 		next = run->next;
-		if (run->grace_ms && c->now_ms >= run->grace_ms)
-			run_end(c, run, NULL);
+		if (!run->started)
+			run_end(c, run, why);
 	}
+}
+
+bool
+runs_wait_for(const struct comm *comm, uint32_t rank)
+{
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->started && run->rank[rank].call.state != CALL_IDLE)
+			return true;
+	return false;
+}
+
+/* A failure that has nothing to do with who takes part. */
+static bool
+is_hopeless(enum rc rc)
+{
+	return rc == RC_INVAL || rc == RC_NOTFOUND || rc == RC_NOMEM || rc == RC_BUSY ||
+	       rc == RC_INTERNAL;
 }
 
 static void
@@ -200,20 +232,24 @@ run_rank_ended(struct coord *c, struct call *call, const struct err *why,
 		call_blame(run->comm, call, &err, &text);
 		if (run->cause.rc == RC_OK || (run->cause.rc == RC_ABORTED && err.rc != RC_ABORTED))
 			run->cause = text;
+		run->hopeless |= call->answered && is_hopeless(err.rc);
+		comm_blame(c, run->comm, call, &err);
 		comm_fail(c, run->comm, &text);
 	}
-	if (run->waiting == 0)
+	/* One that failed is ended, or run again, when all is known of the failure. */
+	if (run->waiting == 0 && run->cause.rc == RC_OK)
 		run_end(c, run, NULL);
 }
 
 /* ---- starting */
 
-static void
+void
 run_start(struct coord *c, struct run *run)
 {
 	struct comm *comm = run->comm;
 
 	run->started = true;
+	run->started_ms = c->now_ms;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct run_rank *rr = &run->rank[r];
 		size_t n = rr->body.len;
@@ -232,10 +268,10 @@ run_start(struct coord *c, struct run *run)
 }
 
 /* Start the first of those that wait for their turn, if none of them is under way. */
-static void
-start_next(struct coord *c, struct comm *comm)
+void
+runs_start_next(struct coord *c, struct comm *comm)
 {
-	for (struct run *run = comm->runs; run; run = run->next)
+	for (struct run *run = comm->runs; run && comm->state == COMM_LIVE; run = run->next)
 		if (run->serial) {
 			if (!run->started && comm->failed.rc == RC_OK)
 				run_start(c, run);
@@ -268,9 +304,11 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	run->comm = comm;
+	run->id = c->last_run + 1;
 	run->held = size;
 	run->nops = nops;
 	run->first_op = comm->next_op;
+	run->recoveries = comm->recoveries;
 	return run;
 }
 
@@ -290,6 +328,9 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 	q.stride = run->nops / iterations;
 	q.firstiteration = run->first_iteration;
 	q.graphid = run->graph ? run->graph->id : 0;
+	q.run = run->id;
+	q.keep = run->pure && run->serial && comm_recovers(run->comm);
+	q.restore = q.keep && run->tries > 0;
 	packed = pack_request(GPU_SIM__REQUEST__BODY_RUN, &q.base, ops, &body);
 	buf_fini(ops);
 	if (!packed)
@@ -309,7 +350,7 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 {
 	struct comm *comm = run->comm;
 
-	run->id = ++c->last_run;
+	c->last_run = run->id;
 	comm->next_op += run->nops;
 	*comm->runs_tail = run;
 	comm->runs_tail = &run->next;
@@ -317,8 +358,8 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 	if (wait)
 		waiter_set(w, WAIT_RUN, run->id);
 	if (run->serial)
-		start_next(c, comm);
-	else
+		runs_start_next(c, comm);
+	else if (comm->state == COMM_LIVE)
 		run_start(c, run);
 }
 
@@ -341,6 +382,30 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc
+run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
+	   const struct group_part *parts, struct err *err)
+{
+	uint32_t nranks = run->comm->nranks;
+	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
+	enum rc rc =
+	    ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
+
+	batch_rewind(b);
+	if (rc == RC_OK)
+		rc = encode_all(b, one, parts, ops, err);
+	for (uint32_t r = 0; rc == RC_OK && r < nranks; r++)
+		if (ops[r].data)
+			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
+	for (uint32_t r = 0; ops && r < nranks; r++)
+		buf_fini(&ops[r]);
+	free(ops);
+	if (rc == RC_OK)
+		batch_commit(b);
+	return rc;
+}
+
 enum rc
 run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
@@ -348,31 +413,38 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 {
 	struct comm *comm = b->comm;
 	struct run *run = run_new(c, comm, batch_numbered(b), err);
-	struct buf *ops = NULL;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (!run)
 		return err->rc;
 	run->serial = run->nops > 0 || batch_loose(b) == 0;
-	ops = alloc_zeroed(comm->nranks, sizeof *ops);
-	rc = ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
-	batch_rewind(b);
+	run->pure = b->npure == b->nops;
+	if (comm_recovers(comm))
+		rc = parts_keep(c, one, parts, &run->parts, err);
 	if (rc == RC_OK)
-		rc = encode_all(b, one, parts, ops, err);
-	for (uint32_t r = 0; rc == RC_OK && r < comm->nranks; r++)
-		if (ops[r].data)
-			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
-	for (uint32_t r = 0; ops && r < comm->nranks; r++)
-		buf_fini(&ops[r]);
-	free(ops);
+		rc = run_encode(c, run, b, one, parts, err);
 	if (rc != RC_OK) {
 		run_free(c, run);
 		return rc;
 	}
-	batch_commit(b);
 	*operation = run->first_op;
 	run_queue(c, run, w, wait);
 	return RC_OK;
+}
+
+/* A graph's run: what each rank is to be sent. */
+enum rc
+run_encode_graph(struct coord *c, struct run *run, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; rc == RC_OK && r < run->comm->nranks; r++)
+		if (run->graph->rank[r].has_ops) {
+			struct buf none = {0};
+
+			rc = run_pack_rank(c, run, r, run->iterations, &none, err);
+		}
+	return rc;
 }
 
 enum rc
@@ -382,7 +454,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	struct comm *comm = g->comm;
 	uint64_t iterations = q->iterations;
 	struct run *run;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (g->nops && iterations > COORD_MAX_OP / g->nops)
 		return err_set(err, RC_INVAL,
@@ -394,13 +466,9 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	run->serial = true;
 	run->graph = g;
 	run->first_iteration = q->firstiteration;
+	run->iterations = iterations;
 	g->nruns++;
-	for (uint32_t r = 0; rc == RC_OK && r < comm->nranks; r++)
-		if (g->rank[r].has_ops) {
-			struct buf none = {0};
-
-			rc = run_pack_rank(c, run, r, iterations, &none, err);
-		}
+	rc = run_encode_graph(c, run, err);
 	if (rc != RC_OK) {
 		run_free(c, run);
 		return rc;
@@ -409,6 +477,8 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	run_queue(c, run, w, q->wait);
 	return RC_OK;
 }
+
+/* ---- submitting */
 
 static void
 answer_submitted(struct coord *c, struct waiter *w, uint64_t operation)

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "dev/keep.h"
 #include "dev/collective.h"
 
 #define STREAM_MAX_QUEUED   4096 /* runs waiting on one stream */
@@ -38,7 +39,10 @@ struct run_spec {
 	uint64_t iterations;	 /* at least 1 */
 	uint64_t first_iteration;
 	uint64_t first_op, stride;
-	run_done_fn done; /* or NULL: the streams keep the result */
+	struct keeps *keeps; /* or NULL: nothing is kept, nor restored */
+	struct keep_id keep_id;
+	bool restore, keep; /* before the first instruction, in this order */
+	run_done_fn done;   /* or NULL: the streams keep the result */
 	void *arg;
 };
 
