@@ -36,11 +36,19 @@
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
-#define COORD_RUN_MS	     86400000 /* a run's call: devices bound each operation, this a graph */
+#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	     86400000 /* the same */
+#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
 #define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
+
+enum lost_why {
+	LOST_SILENT,
+	LOST_SPARSE,	  /* too few heartbeats */
+	LOST_UNREACHABLE, /* nobody listens at its address */
+};
 
 struct device {
 	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
@@ -57,11 +65,13 @@ struct device {
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	uint64_t client_id;	/* it registers as; 0: it has not */
+	uint64_t beat_ms;	/* when heartbeats were counted last */
+	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
 	bool lost;
-	bool unreachable; /* lost, because nobody listens at its address */
-	bool configured;  /* named by the configuration: never forgotten */
-	bool unfit;	  /* as a spare: it was tried */
-	uint32_t ncomms;  /* communicators it is in or reserved for */
+	enum lost_why why; /* when lost */
+	bool configured;   /* named by the configuration: never forgotten */
+	bool unfit;	   /* as a spare: it was tried */
+	uint32_t ncomms;   /* communicators it is in or reserved for */
 };
 
 enum call_state {
@@ -301,6 +311,7 @@ struct config_device {
 
 struct coord {
 	struct coord_config cfg;
+	uint32_t lost_ms;   /* of silence */
 	struct tuner model; /* when none was given */
 	bool started;
 	uint64_t start_ms, now_ms;

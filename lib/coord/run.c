@@ -263,7 +263,7 @@ run_start(struct coord *c, struct run *run)
 		held_drop(c, n);
 		run->held -= n;
 		call_start(c, &rr->call, comm->rank[r].dev, comm->rank[r].dev->address,
-			   COORD_RUN_MS, &rr->body);
+			   c->cfg.job_timeout_ms, &rr->body);
 	}
 }
 
