@@ -134,6 +134,8 @@ dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct e
 	if (c->nwaiters > COORD_MAX_WAITERS)
 		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
 			       COORD_MAX_WAITERS);
+	if (limit_check(c, NULL, LIMIT_REQUESTS, 1, err) != RC_OK)
+		return err->rc;
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
@@ -150,8 +152,10 @@ request(struct coord *c, const struct coord_event *ev)
 	if (!w)
 		return RC_NOMEM;
 	client_seen(c, ev->client_id);
+	c->client_id = ev->client_id;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
 		answer_failure(c, w, &err);
+	c->client_id = 0;
 	return RC_OK;
 }
 

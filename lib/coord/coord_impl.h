@@ -35,6 +35,13 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
+/* What one client may have of that; see limits.c. A device holds 256 communicators. */
+#define COORD_CLIENT_COMMS   128
+#define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_HELD    (64u << 20)
+#define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
+#define COORD_GUEST_GRAPHS   64
+
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
 #define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
 #define COORD_JOB_MS	     86400000 /* the same */
@@ -227,6 +234,7 @@ struct run_rank {
 struct run {
 	struct run *next;
 	struct comm *comm;
+	uint64_t client_id; /* who submitted it */
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
@@ -289,6 +297,7 @@ enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
 struct graph {
 	struct graph *next;
 	struct comm *comm;
+	uint64_t client_id; /* who made it */
 	uint64_t id, nops; /* nops: numbered operations of one iteration */
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
@@ -321,6 +330,7 @@ struct coord {
 	size_t nconfig;
 	struct comm *comms, **comms_tail;
 	uint32_t ncomms;
+	uint64_t client_id; /* whose request is at work; 0: nobody's */
 	uint64_t last_comm, last_run, last_graph, last_token;
 	struct call_list live, dead;
 	struct call *by_token[CALL_BUCKETS];
@@ -500,6 +510,15 @@ enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from
 		     struct err *err);
 /* The same of parts as they are kept. RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
+		    struct err *err);
+
+/* ---- limits.c */
+
+enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
+
+/* May the client whose request is at work have one more, or `more` bytes held? comm: of runs and
+ * graphs, the communicator. RC_BUSY with the sentence. */
+enum rc limit_check(const struct coord *c, const struct comm *comm, enum limit what, size_t more,
 		    struct err *err);
 
 /* ---- pairs.c */
