@@ -378,7 +378,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 		try gpuctl comm-split 9 0; try gpuctl comm-split $C 0,0,0,0 --on-failure maybe'
 	assert_status 0
 	assert_match '^0 2'$'\n''7 3'$'\n'
-	ids=($(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4))
+	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
 	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
 	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
 	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
