@@ -101,7 +101,8 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 	json_string(d->host, f);
 	fputs(",\"mem_private\":", f);
 	json_string(d->mem_private, f);
-	putc('}', f);
+	fprintf(f, ",\"spare\":%s,\"join\":%s}", d->spare ? "true" : "false",
+		d->join ? "true" : "false");
 }
 
 void
