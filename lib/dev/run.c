@@ -206,12 +206,47 @@ run_all(struct streams *s, const struct segment *g, struct run_result *sum)
 	return true;
 }
 
+static enum rc
+restore_and_keep(const struct run_spec *spec, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (spec->restore)
+		rc = keep_restore(spec->keeps, &spec->keep_id, spec->program, err);
+	if (rc == RC_OK && spec->keep)
+		rc = keep_take(spec->keeps, &spec->keep_id, spec->program, err);
+	return rc;
+}
+
+/* Lock held; given up meanwhile. A failure is the run's, and no segment goes on then. */
+static void
+start(struct streams *s, struct run *r)
+{
+	struct err err = {0};
+
+	while (r->start == RUN_STARTING)
+		pthread_cond_wait(&s->started, &s->lock);
+	if (!r->spec.keeps || r->start == RUN_STARTED)
+		return;
+	r->start = RUN_STARTING;
+	pthread_mutex_unlock(&s->lock);
+	restore_and_keep(&r->spec, &err);
+	pthread_mutex_lock(&s->lock);
+	r->start = RUN_STARTED;
+	if (err.rc != RC_OK) {
+		r->result.err = err;
+		atomic_store(&r->over, true);
+	}
+	pthread_cond_broadcast(&s->started);
+}
+
 void
 segment_run(struct streams *s, struct segment *g)
 {
 	struct run *r = g->run;
 	struct run_result sum = {0};
 
+	start(s, r);
 	pthread_mutex_unlock(&s->lock);
 	g->failed = !run_all(s, g, &sum);
 	pthread_mutex_lock(&s->lock);

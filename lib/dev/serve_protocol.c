@@ -123,7 +123,7 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
-		/* keep: keep_drop(d->mem, a->comm) belongs here. */
+		keep_drop(d->keeps, a->comm);
 		return;
 	case PROTOCOL_DROP:
 		streams_drop(d->streams, d->graph[a->graph]);

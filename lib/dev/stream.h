@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "dev/program.h"
+#include "dev/keep.h"
 
 #define STREAM_MAX_QUEUED   4096 /* runs waiting on one stream */
 #define STREAM_MAX_TRANSFER 64	 /* the lab's transfers at work at a time */
@@ -34,7 +34,10 @@ struct run_spec {
 	uint64_t iterations;	 /* at least 1 */
 	uint64_t first_iteration;
 	uint64_t first_op, stride;
-	run_done_fn done; /* or NULL: the streams keep the result */
+	struct keeps *keeps; /* or NULL: nothing is kept, nor restored */
+	struct keep_id keep_id;
+	bool restore, keep; /* before the first instruction, in this order */
+	run_done_fn done;   /* or NULL: the streams keep the result */
 	void *arg;
 };
 

@@ -19,6 +19,9 @@
 
 #define FINISHED_TRANSFERS 1024 /* whose status is remembered */
 
+/* Inputs are restored and kept by the first segment that gets to run; the others wait for that. */
+enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
+
 struct run {
 	struct run_spec spec;
 	struct run_result result;
@@ -27,6 +30,7 @@ struct run {
 	uint64_t first_turn;
 	unsigned segments; /* not yet ended */
 	atomic_bool over;  /* a segment has failed: the others need not go on */
+	enum run_start start;
 };
 
 /* The instructions of a run on one stream. */
@@ -67,7 +71,8 @@ struct finished {
 struct streams {
 	struct program_env env;
 	pthread_mutex_t lock;
-	pthread_cond_t ended; /* a thread has ended */
+	pthread_cond_t ended;	/* a thread has ended */
+	pthread_cond_t started; /* a run has */
 	unsigned threads, ntransfers, nwaiters;
 	atomic_bool stop;
 	struct stream numbered[STREAM_MAX];
