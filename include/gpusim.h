@@ -111,7 +111,9 @@ struct gpusim_device {
 	uint64_t used_bytes;	     /* in allocations */
 	uint64_t comm;		     /* a communicator it is in, or 0 */
 	uint32_t ordinal, pid;
-	int lost; /* not heard from for a while */
+	int lost;  /* not heard from for a while */
+	int spare; /* taken for a communicator only when named, or in a lost rank's place */
+	int join;  /* offers itself to communicators that grow */
 	char address[GPUSIM_TEXT], data_address[GPUSIM_TEXT], mem_path[GPUSIM_TEXT];
 	char host[GPUSIM_TEXT];	       /* boot id */
 	char mem_private[GPUSIM_TEXT]; /* why no other device maps its memory; "": those may that

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "config.h"
 #include "shell.h"
+#include "spawn.h"
 #include "tuning.h"
 
 #define TICK_MS		 50
@@ -176,6 +177,7 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 	cfg->lost_ms = choose_ms(o->lost_ns, file->lost_ns, 5000);
 	cfg->op_timeout_ms = choose_ms(o->op_timeout_ns, file->op_timeout_ns, 30000);
 	cfg->abort_grace_ms = 2000;
+	spawn_host(cfg->host, sizeof cfg->host);
 	return net_addr_check(o->listen, o->reach, err);
 }
 

@@ -12,6 +12,7 @@
  */
 #include "shell.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "connections.h"
 #include "net/rpc_server.h"
+#include "spawn.h"
 
 /* One thing that came, in order. */
 struct item {
@@ -40,6 +42,7 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
 	struct item *head, **tail;
@@ -135,6 +138,24 @@ call_device(struct shell *s, const struct coord_action *a)
 }
 
 static void
+start_device(struct shell *s, const struct coord_action *a)
+{
+	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(
+	    NULL, a->body.len, (const uint8_t *)a->body.data);
+	struct err err = {0};
+
+	if (!m)
+		err_set(&err, RC_NOMEM, "out of memory");
+	else
+		spawn_device(m, s->address, s->dm->lifeline, &err);
+	if (err.rc != RC_OK)
+		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
+			 a->device_id, err.text);
+	if (m)
+		gpu_sim__device_metadata__free_unpacked(m, NULL);
+}
+
+static void
 carry_out(struct shell *s)
 {
 	for (size_t k = 0; k < s->actions.n; k++) {
@@ -147,6 +168,9 @@ carry_out(struct shell *s)
 			break;
 		case COORD_CALL:
 			call_device(s, a);
+			break;
+		case COORD_SPAWN:
+			start_device(s, a);
 			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
@@ -287,6 +311,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	rc = rpc_server_start(addr, &handler, &s->server, err);
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
+		snprintf(s->address, sizeof s->address, "%s", cfg->address);
 		rc = coord_new(cfg, &s->coord, err);
 	}
 	if (rc != RC_OK)

@@ -198,7 +198,7 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 		return rc;
 	*n = 0;
 	for (size_t i = 0; i < ndevices; i++)
-		*n += list[i].comm == 0 && !list[i].lost;
+		*n += list[i].comm == 0 && !list[i].lost && !list[i].spare;
 	free(list);
 	return RC_OK;
 }

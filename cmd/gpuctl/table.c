@@ -5,7 +5,7 @@
 static const char *
 device_state(const struct gpusim_device *d)
 {
-	return d->lost ? "lost" : d->comm ? "busy" : "free";
+	return d->lost ? "lost" : d->comm ? "busy" : d->spare ? "spare" : "free";
 }
 
 const char *
@@ -97,7 +97,8 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 	json_string(d->host, f);
 	fputs(",\"mem_private\":", f);
 	json_string(d->mem_private, f);
-	putc('}', f);
+	fprintf(f, ",\"spare\":%s,\"join\":%s}", d->spare ? "true" : "false",
+		d->join ? "true" : "false");
 }
 
 void

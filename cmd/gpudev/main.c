@@ -35,6 +35,8 @@ static const char usage_text[] =
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
+    "  --spare             wait to take a lost device's place\n"
+    "  --join              offer it to communicators that grow\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -51,7 +53,6 @@ struct options {
 	const char *coordinator;
 	enum net_reach reach;
 	struct net_tls_files tls;
-	uint32_t threads;
 	int pin;
 	int ready_fd, lifeline;
 	enum log_level level;
@@ -69,6 +70,8 @@ enum {
 	OPT_PIN,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
+	OPT_SPARE,
+	OPT_JOIN,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -88,6 +91,8 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"pin", 1, NULL, OPT_PIN},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
+					 {"spare", 0, NULL, OPT_SPARE},
+					 {"join", 0, NULL, OPT_JOIN},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -121,13 +126,19 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		o->device.mem_keep = opt == OPT_MEM_FILE ? DEVMEM_KEEP_FILE : DEVMEM_UNLINK_FILE;
 		return RC_OK;
 	case OPT_THREADS:
-		return option_u32(arg, 1, 1024, &o->threads, err);
+		return option_u32(arg, 1, 1024, &o->device.threads, err);
 	case OPT_PIN:
 		return pin_parse(arg, &o->pin, err);
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
 		return parse_rate(arg, &o->device.bits_per_s, err);
+	case OPT_SPARE:
+		o->device.spare = true;
+		return RC_OK;
+	case OPT_JOIN:
+		o->device.join = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -259,9 +270,10 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE},
+	struct options o = {.device = {.mem_bytes = 256u << 20,
+				       .mem_keep = DEVMEM_UNLINK_FILE,
+				       .threads = 1},
 			    .coordinator = getenv("GPUSIM_COORD"),
-			    .threads = 1,
 			    .pin = PIN_NONE,
 			    .ready_fd = -1,
 			    .lifeline = -1,
@@ -282,7 +294,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = pin_apply(o.pin, o.device.ordinal, &err);
 	if (rc == RC_OK) {
-		blas_set_threads(o.threads);
+		blas_set_threads(o.device.threads);
 		rc = device_new(&o.device, &d, &err);
 	}
 	if (rc == RC_OK) {

@@ -107,7 +107,7 @@ count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());
 	for (size_t i = 0; i < ndevices; i++)
-		free_devices += !list[i].lost && list[i].comm == 0;
+		free_devices += !list[i].lost && !list[i].spare && list[i].comm == 0;
 	free(list);
 	*n = (uint32_t)free_devices;
 	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%zu there)", ndevices);

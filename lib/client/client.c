@@ -234,7 +234,9 @@ client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
 				     .comm = from->commid,
 				     .ordinal = from->ordinal,
 				     .pid = from->pid,
-				     .lost = from->state != 0};
+				     .lost = from->state != 0,
+				     .spare = from->spare,
+				     .join = from->join};
 	snprintf(to->address, sizeof to->address, "%s", from->address);
 	snprintf(to->data_address, sizeof to->data_address, "%s", from->dataaddress);
 	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);

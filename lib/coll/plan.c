@@ -120,6 +120,7 @@ plan_append(struct plan *plan, struct plan_step s)
 	}
 	plan->step[plan->nstep++] = s;
 	plan->mapped |= s.kind >= STEP_SYNC;
+	plan->stores |= s.kind == STEP_REDUCE_ALL && s.peer == PLAN_EVERY;
 	return RC_OK;
 }
 
@@ -176,17 +177,37 @@ plan_args_check(const struct plan_args *a, struct err *err)
 	return RC_OK;
 }
 
-bool
-plan_algo_mapped(const struct plan_algo *row)
+/* What kind of steps an algorithm's smallest plan has. */
+static void
+sample(const struct plan_algo *row, bool *mapped, bool *stores)
 {
 	struct plan_args a = {.coll = row->coll, .nranks = 2, .root = coll_is_p2p(row->coll)};
 	struct plan p = {0};
-	bool mapped;
+	bool built;
 
 	a.nelem = row->coll == GPUSIM_BARRIER ? 0 : 2;
-	mapped = row->build(&a, &p) == RC_OK && p.mapped;
+	built = row->build(&a, &p) == RC_OK;
+	*mapped = built && p.mapped;
+	*stores = built && p.stores;
 	plan_fini(&p);
+}
+
+bool
+plan_algo_mapped(const struct plan_algo *row)
+{
+	bool mapped, stores;
+
+	sample(row, &mapped, &stores);
 	return mapped;
+}
+
+bool
+plan_algo_stores(const struct plan_algo *row)
+{
+	bool mapped, stores;
+
+	sample(row, &mapped, &stores);
+	return stores;
 }
 
 /* One rank alone: its output is its input. */
@@ -209,7 +230,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	const struct plan_algo *row;
 	size_t nstep = plan->nstep;
 	uint64_t ntmp = plan->ntmp;
-	bool mapped = plan->mapped;
+	bool mapped = plan->mapped, stores = plan->stores;
 	enum rc rc = plan_args_check(a, err);
 
 	if (!rc)
@@ -225,6 +246,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	plan->nstep = nstep;
 	plan->ntmp = ntmp;
 	plan->mapped = mapped;
+	plan->stores = stores;
 	if (rc == RC_INVAL)
 		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
 			       coll_name(a->coll), row->name, PLAN_MAX_STEPS, a->rank);

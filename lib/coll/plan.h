@@ -87,6 +87,7 @@ struct plan {
 	size_t nstep, cap;
 	uint64_t ntmp; /* elements of scratch */
 	bool mapped;   /* it has one-sided steps */
+	bool stores;   /* some of them write to other ranks' memory */
 };
 
 /* What to plan. */
@@ -122,6 +123,10 @@ enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct pla
 
 /* Whether its plans have one-sided steps (plan.mapped) when there is more than one rank. */
 bool plan_algo_mapped(const struct plan_algo *row);
+
+/* Whether its plans write to other ranks' memory (plan.stores): a rank that was frozen in mid-step
+ * and resumes then does so long after the others have gone on. */
+bool plan_algo_stores(const struct plan_algo *row);
 
 /*
  * plan_build - validate the arguments and append one rank's steps.

@@ -379,6 +379,13 @@ best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer
 	}
 }
 
+/* A rank alone writes to nobody. */
+static bool
+is_barred(const struct tune_ask *ask, const struct plan_algo *algo)
+{
+	return ask->no_stores && ask->nranks > 1 && plan_algo_stores(algo);
+}
+
 /* Allowed, and possible with this transport? */
 static bool
 usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo *algo)
@@ -386,7 +393,7 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 	const struct cost_algo *row = cost_find(algo->coll, algo->name);
 
 	return algo->coll == ask->coll && allows(t, algo) &&
-	       (!row || !row->shared || ask->transport == TUNE_P2P);
+	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
 }
 
 /* May the model take it? */
@@ -459,6 +466,11 @@ tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answ
 
 	if (rc != RC_OK)
 		return rc;
+	if (!open && is_barred(ask, a.algo))
+		return err_set(err, RC_INVAL,
+			       "%s %s writes to other ranks' memory, which a communicator that "
+			       "recovers from failures does not allow",
+			       coll_name(ask->coll), a.algo->name);
 	rule = open ? find_rule(t, ask) : NULL;
 	if (rule) {
 		a.algo = rule->algo;

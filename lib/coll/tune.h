@@ -80,6 +80,7 @@ struct tune_ask {
 	uint64_t nbytes;      /* of the whole vector */
 	const char *algo;     /* the call's; NULL, "" and "auto": open */
 	uint64_t chunk_bytes; /* the call's; 0: open */
+	bool no_stores;	      /* nothing that writes to other ranks' memory (plan.h) */
 };
 
 enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };
@@ -91,7 +92,7 @@ struct tune_answer {
 	enum tune_by by;      /* what decided; by name: GPUSIM_ALGO left no choice */
 };
 
-/* Same question, same answer. RC_INVAL: no such algorithm. */
+/* Same question, same answer. RC_INVAL: no such algorithm; or it is the call's, and stores. */
 enum rc tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
 		     struct err *err);
 

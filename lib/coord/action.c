@@ -8,8 +8,7 @@
 /* Room in a control message for what the shell adds around a body. */
 #define ENVELOPE 64
 
-/* Takes the body of *a, also when it fails. */
-static bool
+bool
 act(struct coord *c, struct coord_action *a)
 {
 	struct coord_actions *out = c->out;

@@ -228,6 +228,8 @@ batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s
 		b->rank[r->rank].nops += r->n_ops;
 		b->rank[r->rank].nbytes += packed_bound(r);
 		b->nops += r->n_ops;
+		for (size_t k = 0; k < r->n_ops; k++)
+			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
 	}
 	if (rc == RC_OK)
 		b->ncoll += ncoll;
@@ -290,7 +292,8 @@ choose(const struct batch *b, GpuSim__Coll *k)
 			       .nranks = b->comm->nranks,
 			       .nbytes = k->nelem * elem_size((uint32_t)k->dtype),
 			       .algo = k->algo,
-			       .chunk_bytes = k->chunkbytes};
+			       .chunk_bytes = k->chunkbytes,
+			       .no_stores = comm_recovers(b->comm)};
 	struct tune_answer answer;
 
 	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)

@@ -128,7 +128,10 @@ calls_result(struct coord *c, const struct coord_event *ev)
 		device_alive(c, call->dev);
 	call_cancel(c, call);
 	call->end = CALL_IDLE;
+	call->answered = ev->reply != NULL;
+	c->failure = ev->reply ? ev->reply->failure : NULL;
 	call->done(c, call, &err, err.rc == RC_OK ? ev->reply : NULL);
+	c->failure = NULL;
 }
 
 void
@@ -174,6 +177,7 @@ calls_settle(struct coord *c)
 		list_remove(&c->dead, call);
 		call->end = call->state;
 		call->state = CALL_IDLE;
+		call->answered = false;
 		call->done(c, call, &err, NULL);
 	}
 }

@@ -13,7 +13,7 @@ comm_find(struct coord *c, uint64_t id)
 
 	while (comm && comm->id != id)
 		comm = comm->next;
-	return comm && comm->state == COMM_LIVE ? comm : NULL;
+	return comm && comm->made && comm->state != COMM_DETACHING ? comm : NULL;
 }
 
 enum rc
@@ -24,7 +24,7 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
 	if (comm->failed.rc != RC_OK)
-		return err_set(err, RC_FAILED, "comm %" PRIu64 " failed earlier: %s; destroy it",
+		return err_set(err, RC_FAILED, "comm %" PRIu64 " failed earlier: %s; shrink or destroy it",
 			       id, comm->failed.text);
 	*out = comm;
 	return RC_OK;
@@ -51,9 +51,9 @@ comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
 	return &p[i];
 }
 
-/* ---- failing and ending one */
+/* ---- ending one */
 
-/* Tell every rank to end what runs. Nobody waits for the answers: the runs' own calls tell. */
+/* Nobody waits for the answers: the detach that follows tells. */
 static void
 send_abort(struct coord *c, struct comm *comm, const char *reason)
 {
@@ -70,35 +70,6 @@ send_abort(struct coord *c, struct comm *comm, const char *reason)
 		    pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body))
 			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
 	}
-}
-
-void
-comm_fail(struct coord *c, struct comm *comm, const struct err *why)
-{
-	if (comm->failed.rc == RC_OK) {
-		comm->failed = *why;
-		act_log(c, "%s", why->text);
-		send_abort(c, comm, why->text);
-		runs_comm_failed(c, comm);
-	} else if (comm->failed.rc == RC_ABORTED && why->rc != RC_ABORTED) {
-		comm->failed = *why;
-	}
-}
-
-void
-comms_device_restarted(struct coord *c, const struct device *d)
-{
-	for (struct comm *comm = c->comms; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d && !member_there(&comm->rank[r])) {
-				struct err err;
-
-				err_set(&err, RC_FAILED,
-					"comm %" PRIu64 " rank %u (device %016" PRIx64
-					") restarted",
-					comm->id, r, d->id);
-				comm_fail(c, comm, &err);
-			}
 }
 
 static void
@@ -120,9 +91,13 @@ comm_detach(struct coord *c, struct comm *comm)
 {
 	GpuSim__CommDetachRequest q = GPU_SIM__COMM_DETACH_REQUEST__INIT;
 
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		call_cancel(c, &comm->rank[r].call);
+	comm->waiting = 0;
 	comm->state = COMM_DETACHING;
 	comm->detach_ms = c->now_ms + c->cfg.abort_grace_ms;
 	q.commid = comm->id;
+	q.epoch = comm->epoch;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
@@ -135,6 +110,8 @@ comm_detach(struct coord *c, struct comm *comm)
 			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
 			continue;
 		}
+		m->call.owner = comm;
+		m->call.rank = r;
 		m->call.done = comm_detached;
 		comm->waiting++;
 		call_start(c, &m->call, m->dev, m->dev->address, c->cfg.abort_grace_ms, &body);
@@ -162,6 +139,8 @@ comm_destroy(struct coord *c, struct comm *comm)
 		graph_free(c, comm->graphs);
 	}
 	waiters_fail(c, WAIT_IDLE, comm->id, &err);
+	waiters_fail(c, WAIT_ATTACH, comm->id, &err);
+	waiters_fail(c, WAIT_ABORT, comm->id, &err);
 	comm_detach(c, comm);
 }
 
@@ -180,6 +159,8 @@ comm_free(struct coord *c, struct comm *comm)
 		call_cancel(c, &comm->rank[r].call);
 		free(comm->rank[r].mapped);
 		comm->rank[r].dev->ncomms--;
+		if (comm->rank[r].from)
+			comm->rank[r].from->ncomms--;
 	}
 	pairs_fini(&comm->pairs);
 	free(comm->pair);
@@ -218,6 +199,7 @@ comms_reap(struct coord *c)
 	for (struct comm *comm = c->comms; comm; comm = next) {
 		next = comm->next;
 		graphs_reap(c, comm);
+		comm_recover_step(c, comm);
 		if ((comm->state == COMM_ATTACHING || comm->state == COMM_JOINING) &&
 		    comm->waiting == 0)
 			comm_attach_ended(c, comm);
@@ -225,13 +207,6 @@ comms_reap(struct coord *c)
 		    (comm->waiting == 0 || c->now_ms >= comm->detach_ms))
 			detach_ended(c, comm);
 	}
-}
-
-void
-comms_tick(struct coord *c)
-{
-	for (struct comm *comm = c->comms; comm; comm = comm->next)
-		runs_tick(c, comm);
 }
 
 enum rc
@@ -242,9 +217,9 @@ on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 
 	while (comm && comm->id != id)
 		comm = comm->next;
-	if (!comm || comm->state == COMM_ATTACHING || comm->state == COMM_JOINING)
+	if (!comm || (!comm->made && comm->state != COMM_DETACHING))
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
-	if (comm->state == COMM_LIVE)
+	if (comm->state != COMM_DETACHING)
 		comm_destroy(c, comm);
 	waiter_set(w, WAIT_DETACH, id);
 	return RC_OK;
@@ -266,12 +241,30 @@ show_paths(const struct comm *comm, ProtobufCBinaryData *out)
 	return path != NULL;
 }
 
+/* Its failure, if it is one for good. */
+const struct err *
+comm_failure(const struct comm *comm)
+{
+	return comm->state == COMM_DRAINING && !comm_recovers(comm) ? &comm->rec.cause
+								    : &comm->failed;
+}
+
+GpuSim__Status
+comm_state(const struct comm *comm)
+{
+	if (comm_failure(comm)->rc != RC_OK)
+		return GPU_SIM__STATUS__FAILED;
+	return comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
+					      : GPU_SIM__STATUS__SUCCESS;
+}
+
 void
 comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
 	struct device_msgs msgs = {0};
+	const struct err *why;
 	struct err err;
 
 	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths))) {
@@ -280,13 +273,15 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 		answer_failure(c, w, &err);
 		return;
 	}
-	r.status = comm->failed.rc != RC_OK ? GPU_SIM__STATUS__FAILED
-		   : comm->nruns	    ? GPU_SIM__STATUS__IN_PROGRESS
-					    : GPU_SIM__STATUS__SUCCESS;
-	r.reason = comm->failed.text;
-	r.code = comm->failed.rc;
+	why = comm_failure(comm);
+	r.status = comm_state(comm);
+	r.reason = (char *)why->text;
+	r.code = why->rc;
 	r.pending = comm->nruns;
 	r.epoch = comm->epoch;
+	r.onfailure = (GpuSim__OnFailure)comm->on_failure;
+	r.recoveries = comm->recoveries;
+	r.recovered = comm->recovered.text;
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
 	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
@@ -301,7 +296,7 @@ comm_idle(struct coord *c, struct comm *comm)
 {
 	struct waiter *w;
 
-	while (comm->nruns == 0 && (w = waiter_find(c, WAIT_IDLE, comm->id)))
+	while (comm->nruns == 0 && !comm_busy(comm) && (w = waiter_find(c, WAIT_IDLE, comm->id)))
 		comm_status_answer(c, comm, w);
 }
 
@@ -318,7 +313,7 @@ on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 		return err_set(err, RC_INVAL,
 			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
 			       comm->id, comm->nranks, WIRE_MAX_PATHS);
-	if (req->getcommstatus->wait && comm->nruns)
+	if (req->getcommstatus->wait && (comm->nruns || comm_busy(comm)))
 		waiter_set(w, WAIT_IDLE, comm->id);
 	else
 		comm_status_answer(c, comm, w);

@@ -6,16 +6,16 @@
 #include "coord/coord_impl.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static enum rc
-check_size(const GpuSim__CommInitRequest *q, uint32_t *nranks, struct err *err)
+enum rc
+check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 {
-	uint64_t n = q->n_deviceids ? q->n_deviceids : q->numdevices;
+	uint64_t n = named ? named : wanted;
 
-	if (q->n_deviceids && q->numdevices && q->numdevices != q->n_deviceids)
-		return err_set(err, RC_INVAL, "%u devices wanted, but %zu named", q->numdevices,
-			       q->n_deviceids);
+	if (named && wanted && wanted != named)
+		return err_set(err, RC_INVAL, "%u devices wanted, but %zu named", wanted, named);
 	if (n == 0)
 		return err_set(err, RC_INVAL, "0 devices wanted; a communicator has at least one");
 	if (n > WIRE_MAX_RANKS)
@@ -27,21 +27,20 @@ check_size(const GpuSim__CommInitRequest *q, uint32_t *nranks, struct err *err)
 }
 
 static enum rc
-choose_named(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
-	     struct err *err)
+choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev, struct err *err)
 {
-	for (size_t r = 0; r < q->n_deviceids; r++) {
+	for (size_t r = 0; r < n; r++) {
 		struct err why;
 
 		for (size_t k = 0; k < r; k++)
-			if (q->deviceids[k] == q->deviceids[r])
+			if (ids[k] == ids[r])
 				return err_set(err, RC_INVAL,
 					       "device %016" PRIx64
 					       " is named twice, as rank %zu and rank %zu",
-					       q->deviceids[r], k, r);
-		dev[r] = device_find(c, q->deviceids[r]);
+					       ids[r], k, r);
+		dev[r] = device_find(c, ids[r]);
 		if (!dev[r])
-			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, q->deviceids[r]);
+			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, ids[r]);
 		if (dev[r]->lost) {
 			device_lost(c, dev[r], &why);
 			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
@@ -57,7 +56,7 @@ choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err
 	uint32_t nfree = 0;
 
 	for (size_t i = 0; i < c->ndevices; i++)
-		if (device_free(c->device[i])) {
+		if (device_free(c->device[i]) && !c->device[i]->spare) {
 			if (nfree < want)
 				dev[nfree] = c->device[i];
 			nfree++;
@@ -67,6 +66,13 @@ choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err
 			       "%u device%s wanted, %u free of %zu", want, want == 1 ? "" : "s",
 			       nfree, c->ndevices);
 	return RC_OK;
+}
+
+enum rc
+choose_devices(struct coord *c, uint32_t n, const uint64_t *ids, struct device **dev,
+	       struct err *err)
+{
+	return ids ? choose_named(c, ids, n, dev, err) : choose_free(c, n, dev, err);
 }
 
 /* What the rank offers. Without memory for it, it is reached by sockets. */
@@ -101,6 +107,13 @@ init_failed(struct coord *c, struct comm *comm, const struct call *call, const s
 	struct err err;
 
 	call_blame(NULL, call, why, &err);
+	if (comm->made) {
+		comm_blame(c, comm, call, why);
+		comm->rank[call->rank].gone = true;
+		if (!comm->rank[call->rank].why[0])
+			snprintf(comm->rank[call->rank].why, sizeof comm->rank[0].why, "%.*s",
+				 (int)sizeof comm->rank[0].why - 1, why->text);
+	}
 	if (comm->failed.rc == RC_OK)
 		comm->failed = err;
 	act_log(c, "comm %" PRIu64 ": %s: %s", comm->id, part, err.text);
@@ -160,6 +173,19 @@ attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struc
 	return RC_OK;
 }
 
+enum rc
+comm_attach(struct coord *c, struct comm *comm, struct err *err)
+{
+	struct device_msgs msgs;
+	enum rc rc;
+
+	if (!device_msgs_of_comm(c, comm, &msgs))
+		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+	rc = attach_start(c, comm, &msgs, err);
+	device_msgs_fini(&msgs);
+	return rc;
+}
+
 /* A communicator of the devices, not yet attached and not in c->comms. */
 static struct comm *
 comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks)
@@ -176,6 +202,7 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	comm->nranks = nranks;
 	comm->rank = rank;
 	comm->lease = q->lease;
+	comm->on_failure = (enum gpusim_on_failure)q->onfailure;
 	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
 	comm->runs_tail = &comm->runs;
 	for (uint32_t r = 0; r < nranks; r++) {
@@ -190,31 +217,27 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 {
 	const GpuSim__CommInitRequest *q = req->comminit;
 	struct device *dev[WIRE_MAX_RANKS];
-	struct device_msgs msgs;
 	struct comm *comm;
 	uint32_t nranks = 0;
-	enum rc rc = check_size(q, &nranks, err);
+	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
 
+	if (rc == RC_OK && (uint32_t)q->onfailure > GPUSIM_ON_FAILURE_SPARE)
+		rc = err_set(err, RC_INVAL, "policy on failure number %u, there are %u",
+			     (uint32_t)q->onfailure, GPUSIM_ON_FAILURE_SPARE + 1);
 	if (rc == RC_OK)
-		rc = q->n_deviceids ? choose_named(c, q, dev, err)
-				    : choose_free(c, nranks, dev, err);
+		rc = choose_devices(c, nranks, q->n_deviceids ? q->deviceids : NULL, dev, err);
 	if (rc != RC_OK)
 		return rc;
 	if (c->ncomms == COORD_MAX_COMMS)
 		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
 			       COORD_MAX_COMMS);
 	comm = comm_new(c, q, dev, nranks);
-	if (!comm || !device_msgs_of_comm(c, comm, &msgs)) {
-		if (comm)
-			free(comm->rank);
-		free(comm);
+	if (!comm)
 		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",
 			       nranks);
-	}
 	comm->id = c->last_comm + 1;
 	comm->client_id = w->client_id;
-	rc = attach_start(c, comm, &msgs, err);
-	device_msgs_fini(&msgs);
+	rc = comm_attach(c, comm, err);
 	if (rc != RC_OK) {
 		free(comm->rank);
 		free(comm);
@@ -230,7 +253,7 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	return RC_OK;
 }
 
-static void
+void
 answer_init(struct coord *c, struct comm *comm, struct waiter *w)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
@@ -245,6 +268,7 @@ answer_init(struct coord *c, struct comm *comm, struct waiter *w)
 	}
 	r.success = true;
 	r.commid = comm->id;
+	r.epoch = comm->epoch;
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
 	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
@@ -315,17 +339,21 @@ void
 comm_attach_ended(struct coord *c, struct comm *comm)
 {
 	struct waiter *w = waiter_find(c, WAIT_ATTACH, comm->id);
+	bool good = comm->failed.rc == RC_OK && (w || comm->made);
 
-	if (w && comm->failed.rc == RC_OK && comm->state == COMM_ATTACHING && join(c, comm)) {
+	if (good && comm->state == COMM_ATTACHING && join(c, comm)) {
 		comm->state = COMM_JOINING;
-		return;
-	}
-	if (w && comm->failed.rc == RC_OK) {
+	} else if (good && comm->made) {
+		comm_joined_all(c, comm);
+	} else if (good) {
 		comm->state = COMM_LIVE;
+		comm->made = true;
 		answer_init(c, comm, w);
-		return;
+	} else if (comm->made) {
+		comm_attach_failed(c, comm);
+	} else {
+		if (w)
+			waiter_set(w, WAIT_DETACH, comm->id);
+		comm_detach(c, comm);
 	}
-	if (w)
-		waiter_set(w, WAIT_DETACH, comm->id);
-	comm_detach(c, comm);
 }

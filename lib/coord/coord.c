@@ -43,7 +43,7 @@ coord_free(struct coord *c)
 	while (c->waiters)
 		waiter_free(c, c->waiters);
 	while (c->comms) {
-		if (c->comms->state == COMM_LIVE)
+		if (c->comms->made && c->comms->state != COMM_DETACHING)
 			comm_destroy(c, c->comms);
 		comm_free(c, c->comms);
 	}
@@ -65,6 +65,9 @@ static const struct {
     {GPU_SIM__REQUEST__BODY_COMM_INIT, on_comm_init},
     {GPU_SIM__REQUEST__BODY_COMM_DESTROY, on_comm_destroy},
     {GPU_SIM__REQUEST__BODY_GET_COMM_STATUS, on_comm_status},
+    {GPU_SIM__REQUEST__BODY_COMM_ABORT, on_comm_abort},
+    {GPU_SIM__REQUEST__BODY_COMM_SHRINK, on_comm_shrink},
+    {GPU_SIM__REQUEST__BODY_COMM_GROW, on_comm_grow},
     {GPU_SIM__REQUEST__BODY_SUBMIT, on_submit},
     {GPU_SIM__REQUEST__BODY_GROUP_START, on_group_start},
     {GPU_SIM__REQUEST__BODY_GROUP_END, on_group_end},
@@ -108,7 +111,6 @@ tick(struct coord *c)
 	devices_tick(c);
 	calls_tick(c);
 	calls_settle(c);
-	comms_tick(c);
 	comms_reap(c);
 	leases_tick(c);
 	polls_tick(c);

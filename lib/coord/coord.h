@@ -25,6 +25,8 @@ struct coord_config {
 	uint32_t lost_ms;	   /* a device not heard from for so long is lost */
 	uint32_t op_timeout_ms;	   /* default longest wait without progress inside an operation */
 	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
+	uint32_t respawn_ms;	   /* how long a device that is started again has to come; 0: 10 s */
+	char host[64];		   /* boot id of its machine: where it can start devices; or "" */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
@@ -51,6 +53,8 @@ enum coord_action_kind {
 	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
+	COORD_SPAWN,  /* start device_id again, on this host: body is its packed DeviceMetadata; if its
+		       * process still is there, end that first */
 	COORD_LOG,    /* body is a NUL-terminated line for the log */
 };
 

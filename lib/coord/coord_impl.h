@@ -40,6 +40,7 @@
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
+#define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
 
 struct device {
 	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
@@ -48,10 +49,16 @@ struct device {
 	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
 	char mem_private[WIRE_NAME_MAX];
 	uint64_t mem_dev, mem_inode;
+	uint32_t threads; /* with what follows: how to start it again */
+	uint64_t latency_ns, bits_per_s;
+	bool mem_kept;
+	bool spare; /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;  /* offers itself to communicators that grow */
 	uint64_t heard_ms;	/* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	bool lost;
 	bool configured; /* named by the configuration: never forgotten */
+	bool unfit;	 /* as a spare: it was tried */
 	uint32_t ncomms; /* communicators it is in or reserved for */
 };
 
@@ -74,6 +81,7 @@ struct call {
 	struct call *chain;	  /* in coord.by_token */
 	enum call_state state;
 	enum call_state end; /* in done(): how it ended, CALL_IDLE for a result */
+	bool answered;	     /* in done(): by the device itself, be it with a failure */
 	uint64_t token, since_ms, overdue_ms;
 	struct device *dev; /* NULL: an address nobody answered from yet */
 	call_done *done;
@@ -90,6 +98,7 @@ struct call_list {
 enum waiting {
 	WAIT_NOT,
 	WAIT_ATTACH, /* id: communicator */
+	WAIT_ABORT,  /* id: communicator */
 	WAIT_DETACH, /* id: communicator */
 	WAIT_IDLE,   /* id: communicator */
 	WAIT_RUN,    /* id: run */
@@ -131,9 +140,42 @@ struct member {
 	uint64_t block; /* where its control block is; 0: it shares no memory */
 	bool *mapped;	/* by rank; NULL: nobody's memory */
 	struct call call;
+	/* While a failure is looked into, and after it: */
+	bool heard;	     /* it has answered since */
+	bool gone;	     /* it will not: `why` */
+	bool accused;	     /* a peer waited for it in vain */
+	struct device *from; /* whose memory it is to adopt; still counted in its ncomms */
+	char why[160];
 };
 
-enum comm_state { COMM_ATTACHING, COMM_JOINING, COMM_LIVE, COMM_DETACHING };
+/*
+ * A new communicator is attaching, joining, live. One that failed is draining until all ranks that
+ * still can have answered; then it has `failed` for good, and is live in that state, or recovers:
+ * replacing lost ranks, attaching and joining under the next epoch, defining its graphs, live.
+ */
+enum comm_state {
+	COMM_ATTACHING,
+	COMM_JOINING,
+	COMM_DEFINING,
+	COMM_LIVE,
+	COMM_DRAINING,
+	COMM_REPLACING,
+	COMM_DETACHING,
+};
+
+/* What is known of a failure until it is over. */
+struct recovery {
+	struct err cause;	/* the first that is not only a consequence; RC_OK: none is under way */
+	bool final;		/* somebody wants it to fail */
+	bool blank;		/* a rank's memory is lost with it */
+	unsigned rounds;	/* failures in a row, since it was last live */
+	uint64_t began_ms;	/* of the first of them */
+	uint64_t drained_ms, replaced_ms;
+	uint64_t until_ms;	/* when to stop waiting for what the state waits for */
+	char where[128];	/* "allreduce #7 (ring) step 3 of 6", or "" */
+	uint64_t idle_ms;	/* since it had last moved */
+	char who[200];		/* "rank 2 (device ..) is lost: why" */
+};
 
 struct comm {
 	struct comm *next;
@@ -141,8 +183,13 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
+	bool made;	    /* it has been live */
 	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach, join or detach calls under way */
+	uint32_t waiting;   /* attach, join, adopt or detach calls under way */
+	enum gpusim_on_failure on_failure;
+	struct recovery rec;
+	uint32_t recoveries;
+	struct err recovered; /* the last one's sentence */
 	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
@@ -171,13 +218,19 @@ struct run {
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
+	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
+	bool pure;		   /* of collectives alone: it may be run again */
+	bool hopeless;		   /* it would fail again */
+	unsigned tries;		   /* that failed */
+	uint32_t recoveries;	   /* of the communicator when it was submitted */
+	struct group_part *parts;  /* what was submitted, to be run again; or NULL */
 	uint32_t waiting;  /* ranks that have not answered */
 	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
-	uint64_t grace_ms; /* when to stop waiting; 0: not failed */
+	uint64_t started_ms;
 	size_t held;
-	struct run_rank rank[]; /* comm->nranks */
+	struct run_rank rank[]; /* comm->nranks, or more */
 };
 
 /* The operations of a submit, group or graph while they are gathered, matched and numbered. */
@@ -192,6 +245,7 @@ struct batch {
 	const struct tuner *tuner;
 	struct comm *comm;
 	size_t nops;
+	size_t npure; /* of them, collectives, sends and receives */
 	uint64_t ncoll;
 	struct {
 		size_t nops, nbytes;
@@ -205,6 +259,7 @@ struct batch {
 struct group_part {
 	struct group_part *next;
 	struct buf packed; /* SubmitRequest */
+	size_t held;
 };
 
 struct group {
@@ -224,6 +279,7 @@ struct graph {
 	struct comm *comm;
 	uint64_t id, nops; /* nops: numbered operations of one iteration */
 	enum graph_state state;
+	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
 	struct err failed; /* of the definition */
 	size_t held;
@@ -258,7 +314,8 @@ struct coord {
 	struct waiter *waiters, *waiters_last;
 	uint32_t nwaiters;
 	size_t held;
-	struct coord_actions *out; /* of the current step */
+	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
+	struct coord_actions *out;	/* of the current step */
 };
 
 /* ---- action.c: what goes out */
@@ -271,6 +328,8 @@ bool buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m);
  * encoded) after it. False: out of memory. */
 bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail,
 		  struct buf *body);
+/* Append any action; takes its body, also when it fails. */
+bool act(struct coord *c, struct coord_action *a);
 void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Append a call; takes the body. token 0: nobody waits for the result. */
 bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
@@ -345,7 +404,8 @@ struct comm *comm_find(struct coord *c, uint64_t id);
 /* One that can take work: RC_NOTFOUND, RC_FAILED with the sentence. */
 enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
 bool member_there(const struct member *m); /* the device has not restarted since */
-void comm_fail(struct coord *c, struct comm *comm, const struct err *why);
+/* All its ranks again, under the next epoch. */
+enum rc comm_attach(struct coord *c, struct comm *comm, struct err *err);
 void comm_destroy(struct coord *c, struct comm *comm);
 void comm_free(struct coord *c, struct comm *comm);
 /* Start the detach; comms_reap frees it when that has ended. */
@@ -354,15 +414,65 @@ void comm_detach(struct coord *c, struct comm *comm);
 void comm_attach_ended(struct coord *c, struct comm *comm);
 /* Whether two ranks reach each other by memory. */
 bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
-void comms_device_restarted(struct coord *c, const struct device *d);
 void comms_reap(struct coord *c);
-void comms_tick(struct coord *c);
 void comm_idle(struct coord *c, struct comm *comm);
+/* Its failure, rc RC_OK while it has none that lasts; and how it is, in a word. */
+const struct err *comm_failure(const struct comm *comm);
+GpuSim__Status comm_state(const struct comm *comm);
 void comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w);
 struct pair_count *comm_pair(struct comm *comm, uint32_t src, uint32_t dst);
 void client_gone(struct coord *c, uint64_t client_id);
 void client_seen(struct coord *c, uint64_t client_id);
 void leases_tick(struct coord *c);
+
+/* How many ranks are wanted; named: so many are named. RC_INVAL. */
+enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
+/* So many free devices, or those named: into dev. */
+enum rc choose_devices(struct coord *c, uint32_t n, const uint64_t *ids, struct device **dev,
+		       struct err *err);
+void answer_init(struct coord *c, struct comm *comm, struct waiter *w);
+
+/* ---- recover.c */
+
+/* A rank, or an operation, has failed. */
+void comm_fail(struct coord *c, struct comm *comm, const struct err *why);
+/* It fails for good, because somebody says so. */
+void comm_abort(struct coord *c, struct comm *comm, const struct err *why);
+/* Its ranks have changed, or it had failed: attach all, and go on. Nothing runs. */
+void comm_renew(struct coord *c, struct comm *comm);
+/* What a failed call says of its rank. */
+void comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why);
+void comms_device_restarted(struct coord *c, const struct device *d);
+void comms_device_lost(struct coord *c, const struct device *d);
+bool comm_recovers(const struct comm *comm); /* its policy is not to fail */
+/* The failure, or a change somebody asked for, is being dealt with. */
+bool comm_busy(const struct comm *comm);
+/* What the state waits for has come, or the time is up: go on. */
+void comm_recover_step(struct coord *c, struct comm *comm);
+/* Attaching has ended badly: try again without those who did not answer. */
+void comm_attach_failed(struct coord *c, struct comm *comm);
+/* All ranks are attached and joined. */
+void comm_joined_all(struct coord *c, struct comm *comm);
+
+/* ---- members.c */
+
+/* Leave out those ranks whose bit is set in lost, and rewrite what was submitted for those left. */
+void members_leave(struct coord *c, struct comm *comm, const bool *lost);
+/* Take in the devices as the last ranks. RC_NOMEM. */
+enum rc members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint32_t n,
+		     struct err *err);
+
+/* ---- remap.c */
+
+#define REMAP_LOST UINT32_MAX
+
+/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r. RC_RECOVERED: it has no
+ * meaning without those who are lost; *s may be half rewritten. */
+enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
+		     struct err *err);
+/* The same of parts as they are kept. RC_NOMEM. */
+enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
+		    struct err *err);
 
 /* ---- pairs.c */
 
@@ -418,9 +528,22 @@ enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequ
 		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
-/* The communicator has failed: end what has not started, give the rest the grace period. */
-void runs_comm_failed(struct coord *c, struct comm *comm);
-void runs_tick(struct coord *c, struct comm *comm);
+/* The same, each with its own first failure if it has one. */
+void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
+/* Those that have not started end now. */
+void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
+/* The rank owes the end of a run. */
+bool runs_wait_for(const struct comm *comm, uint32_t rank);
+/* Nobody waits for the ranks any more; what had started has had a try. */
+void runs_stop(struct coord *c, struct comm *comm);
+/* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
+void runs_resume(struct coord *c, struct comm *comm);
+/* Its runs have lost it, and cannot run. */
+void runs_forget_graph(struct comm *comm, struct graph *g);
+/* Parts that were kept. */
+void parts_free(struct coord *c, struct group_part *parts);
+/* A copy of what is submitted, to be kept. NULL: *err. */
+struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
@@ -432,6 +555,12 @@ enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitReque
 		     struct err *err);
 void group_free(struct coord *c, struct comm *comm, struct group *g);
 void graph_free(struct coord *c, struct graph *g);
+/* The devices have lost them: define them again, which comm->waiting counts. Then drop those that could not
+ * be. */
+void graphs_define_again(struct coord *c, struct comm *comm);
+void graphs_drop_failed(struct coord *c, struct comm *comm);
+/* Of a failure: definitions and drops under way end here. */
+void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
 
 /* ---- the requests: RC_OK when the waiter is answered or waits for something; else the failure to
@@ -442,6 +571,7 @@ typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request
 handler on_register, on_list_devices;			    /* registry.c, status.c */
 handler on_status;					    /* status.c */
 handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
+handler on_comm_abort, on_comm_shrink, on_comm_grow;	    /* change.c */
 handler on_submit;					    /* run.c */
 handler on_group_start, on_group_end;			    /* group.c */
 handler on_graph_create, on_graph_launch, on_graph_destroy; /* graph.c */

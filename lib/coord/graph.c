@@ -27,6 +27,7 @@ graph_free(struct coord *c, struct graph *g)
 	g->comm->ngraphs--;
 	for (uint32_t r = 0; r < g->comm->nranks; r++)
 		call_cancel(c, &g->rank[r].call);
+	parts_free(c, g->part);
 	held_drop(c, g->held);
 	free(g);
 }
@@ -111,7 +112,7 @@ graph_defined(struct coord *c, struct call *call, const struct err *why, const G
 }
 
 static void
-define_start(struct coord *c, struct graph *g, struct buf *ops)
+define_start(struct coord *c, struct graph *g, struct buf *ops, call_done *done)
 {
 	GpuSim__GraphDefineRequest q = GPU_SIM__GRAPH_DEFINE_REQUEST__INIT;
 
@@ -124,7 +125,8 @@ define_start(struct coord *c, struct graph *g, struct buf *ops)
 
 		call->owner = g;
 		call->rank = r;
-		call->done = graph_defined;
+		call->done = done;
+		g->rank[r].has_ops = false;
 		if (!ops[r].data)
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DEFINE, &q.base, &ops[r], &body);
@@ -164,9 +166,11 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	g->next = comm->graphs;
 	comm->graphs = g;
 	comm->ngraphs++;
+	if (rc == RC_OK && comm_recovers(comm) && !(g->part = part_new(c, s, err)))
+		rc = err->rc;
 	if (rc == RC_OK) {
 		g->id = ++c->last_graph;
-		define_start(c, g, ops);
+		define_start(c, g, ops, graph_defined);
 		*out = g;
 	} else {
 		graph_free(c, g);
@@ -256,6 +260,111 @@ graphs_reap(struct coord *c, struct comm *comm)
 	}
 }
 
+/* ---- after a recovery */
+
+void
+graphs_settle(struct coord *c, struct comm *comm)
+{
+	struct graph *next;
+	struct err err;
+
+	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " lost a rank meanwhile: %s", comm->id,
+		comm->rec.cause.text);
+	for (struct graph *g = comm->graphs; g; g = next) {
+		bool defining = g->state == GRAPH_DEFINING;
+		struct waiter *w;
+		uint64_t id = g->id;
+
+		next = g->next;
+		if (g->state == GRAPH_READY)
+			continue;
+		/* A device that has it still drops it with the epoch, or with the communicator. */
+		graph_free(c, g);
+		while ((w = waiter_find(c, WAIT_GRAPH, id))) {
+			if (defining)
+				answer_failure(c, w, &err);
+			else
+				answer_done(c, w);
+		}
+	}
+}
+
+static void
+defined_again(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct graph *g = call->owner;
+	struct err err;
+
+	(void)reply;
+	g->comm->waiting--;
+	g->waiting--;
+	if (why->rc == RC_OK)
+		return;
+	call_blame(g->comm, call, why, &err);
+	act_log(c, "graph %" PRIu64 ": define again: %s", g->id, err.text);
+	if (g->failed.rc == RC_OK)
+		g->failed = err;
+	comm_blame(c, g->comm, call, why);
+}
+
+static enum rc
+define_again(struct coord *c, struct graph *g, struct err *err)
+{
+	struct comm *comm = g->comm;
+	GpuSim__SubmitRequest *s =
+	    g->part ? gpu_sim__submit_request__unpack(NULL, g->part->packed.len,
+						      (const uint8_t *)g->part->packed.data)
+		    : NULL;
+	struct buf *ops = alloc_zeroed(comm->nranks, sizeof *ops);
+	struct batch b;
+	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
+			      : err_set(err, RC_RECOVERED, "it is not kept");
+
+	if (rc == RC_OK) {
+		rc = batch_add(c, &b, s, err);
+		g->nops = batch_numbered(&b);
+		batch_rewind(&b);
+		if (rc == RC_OK)
+			rc = batch_encode(&b, s, 3, ops, err);
+		batch_fini(&b);
+	}
+	if (rc == RC_OK) {
+		define_start(c, g, ops, defined_again);
+		comm->waiting += g->waiting;
+	}
+	for (uint32_t r = 0; ops && r < comm->nranks; r++)
+		buf_fini(&ops[r]);
+	free(ops);
+	if (s)
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	return rc;
+}
+
+void
+graphs_define_again(struct coord *c, struct comm *comm)
+{
+	for (struct graph *g = comm->graphs; g; g = g->next) {
+		g->waiting = 0;
+		g->failed = (struct err){0};
+		define_again(c, g, &g->failed);
+	}
+}
+
+void
+graphs_drop_failed(struct coord *c, struct comm *comm)
+{
+	struct graph *next;
+
+	for (struct graph *g = comm->graphs; g; g = next) {
+		next = g->next;
+		if (g->failed.rc == RC_OK)
+			continue;
+		act_log(c, "graph %" PRIu64 " is gone: %s", g->id, g->failed.text);
+		runs_forget_graph(comm, g);
+		graph_free(c, g);
+	}
+}
+
 /* ---- using */
 
 static enum rc
@@ -279,7 +388,7 @@ check_there(const struct coord *c, const struct graph *g, struct err *err)
 		const struct device *d = g->comm->rank[r].dev;
 		struct err why;
 
-		if (!g->rank[r].has_ops || !d->lost)
+		if (!g->rank[r].has_ops || !d->lost || comm_recovers(g->comm))
 			continue;
 		device_lost(c, d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",

@@ -20,17 +20,12 @@ void
 group_free(struct coord *c, struct comm *comm, struct group *g)
 {
 	struct group **p = &comm->groups;
-	struct group_part *part;
 
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
 	comm->ngroups--;
-	while ((part = g->parts)) {
-		g->parts = part->next;
-		buf_fini(&part->packed);
-		free(part);
-	}
+	parts_free(c, g->parts);
 	batch_fini(&g->batch);
 	held_drop(c, g->held);
 	free(g);
@@ -39,28 +34,24 @@ group_free(struct coord *c, struct comm *comm, struct group *g)
 enum rc
 group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s, struct err *err)
 {
+	struct group_part *part = part_new(c, s, err);
 	/* The batch's notes on a part take about as much as the part. */
-	size_t held = 2 * gpu_sim__submit_request__get_packed_size(s) + sizeof(struct group_part);
-	struct group_part *part = NULL;
+	size_t held = part ? part->held : 0;
 	enum rc rc;
 
-	if (!held_take(c, held, err))
+	if (!part)
 		return err->rc;
-	part = alloc_zeroed(1, sizeof *part);
-	if (!part || !buf_pack(&part->packed, &s->base))
-		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", g->batch.comm->id);
-	else
+	rc = held_take(c, held, err) ? RC_OK : err->rc;
+	if (rc == RC_OK) {
+		part->held += held;
 		rc = batch_add(c, &g->batch, s, err);
+	}
 	if (rc != RC_OK) {
-		if (part)
-			buf_fini(&part->packed);
-		free(part);
-		held_drop(c, held);
+		parts_free(c, part);
 		return rc;
 	}
 	*g->parts_tail = part;
 	g->parts_tail = &part->next;
-	g->held += held;
 	return RC_OK;
 }
 

@@ -46,7 +46,7 @@ leases_tick(struct coord *c)
 	for (struct comm *comm = c->comms; comm; comm = comm->next) {
 		struct group *next;
 
-		if (comm->state != COMM_LIVE)
+		if (!comm->made || comm->state == COMM_DETACHING)
 			continue;
 		if (comm->lease && over(c, comm->gone, comm->gone_ms)) {
 			act_log(c, "comm %" PRIu64 ": its client is gone", comm->id);

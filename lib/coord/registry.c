@@ -38,6 +38,7 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->lost = true;
 	calls_fail_device(c, d, CALL_LOST);
 	act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address, why);
+	comms_device_lost(c, d);
 }
 
 void
@@ -152,6 +153,12 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
 	d->mem_dev = m->memdev;
 	d->mem_inode = m->meminode;
+	d->threads = m->threads;
+	d->latency_ns = m->latencyns;
+	d->bits_per_s = m->bitspers;
+	d->mem_kept = m->memkept;
+	d->spare = m->spare;
+	d->join = m->join;
 }
 
 /* Another device's old address: the other cannot be there any more. */
@@ -191,6 +198,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 				       " is alive at %s; another at %s claims its id",
 				       d->id, d->address, address);
 		restarted = true;
+		d->unfit = false;
 	}
 	copy_metadata(d, m, address);
 	while (c->device[i] != d)

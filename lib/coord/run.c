@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool
 held_take(struct coord *c, size_t nbytes, struct err *err)
@@ -74,7 +75,11 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 	GpuSim__GroupEndResponse group = GPU_SIM__GROUP_END_RESPONSE__INIT;
 	GpuSim__RunResponse *v = alloc_zeroed(nranks, sizeof *v);
 	GpuSim__RunResponse **p = alloc_zeroed(nranks, sizeof *p);
+	struct err note = {0};
 
+	if (run->recoveries != run->comm->recoveries)
+		err_set(&note, RC_OK, "%s, redo %" PRIu64 " ms", run->comm->recovered.text,
+			c->now_ms - run->started_ms);
 	for (uint32_t r = 0; v && p && r < nranks; r++) {
 		gpu_sim__run_response__init(&v[r]);
 		v[r].computens = run->rank[r].compute_ns;
@@ -83,6 +88,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 	}
 	if (w->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
 		group.success = true;
+		group.note = note.text;
 		reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
 		reply.groupend = &group;
 		answer(c, w, &reply);
@@ -90,6 +96,8 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 		submit.operation = run->first_op;
 		submit.n_ranks = nranks;
 		submit.ranks = p;
+		submit.nranks = nranks;
+		submit.note = note.text;
 		reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
 		reply.submit = &submit;
 		answer(c, w, &reply);
@@ -109,15 +117,17 @@ run_free(struct coord *c, struct run *run)
 	}
 	if (run->graph)
 		run->graph->nruns--;
+	parts_free(c, run->parts);
 	held_drop(c, run->held);
 	free(run);
 }
 
 static void start_next(struct coord *c, struct comm *comm);
 
-/* The run is over: with *why if that is a failure, else with its own result. */
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
 static void
-run_end(struct coord *c, struct run *run, const struct err *why)
+run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
 	struct comm *comm = run->comm;
 	struct run **p = &comm->runs;
@@ -143,6 +153,14 @@ run_end(struct coord *c, struct run *run, const struct err *why)
 			answer_failure(c, w, &result);
 	}
 	run_free(c, run);
+}
+
+static void
+run_end(struct coord *c, struct run *run, const struct err *why)
+{
+	struct comm *comm = run->comm;
+
+	run_end_quietly(c, run, why);
 	if (comm->state == COMM_LIVE) {
 		start_next(c, comm);
 		comm_idle(c, comm);
@@ -157,29 +175,45 @@ runs_end_all(struct coord *c, struct comm *comm, const struct err *why)
 }
 
 void
-runs_comm_failed(struct coord *c, struct comm *comm)
+runs_end_failed(struct coord *c, struct comm *comm, const struct err *why)
 {
-	struct run *next;
+	while (comm->runs) {
+		const struct err *own = &comm->runs->cause;
+		bool same = strcmp(own->text, comm->rec.cause.text) == 0;
 
-	for (struct run *run = comm->runs; run; run = next) {
-		next = run->next;
-		if (run->started)
-			run->grace_ms = c->now_ms + c->cfg.abort_grace_ms;
-		else
-			run_end(c, run, &comm->failed);
+		if (same)
+			comm->runs->cause = *why;
+		run_end(c, comm->runs, own->rc == RC_OK || own->rc == RC_ABORTED ? why : NULL);
 	}
 }
 
 void
-runs_tick(struct coord *c, struct comm *comm)
+runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct run *next;
 
 	for (struct run *run = comm->runs; run; run = next) {
 		next = run->next;
-		if (run->grace_ms && c->now_ms >= run->grace_ms)
-			run_end(c, run, NULL);
+		if (!run->started)
+			run_end(c, run, why);
 	}
+}
+
+bool
+runs_wait_for(const struct comm *comm, uint32_t rank)
+{
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->started && run->rank[rank].call.state != CALL_IDLE)
+			return true;
+	return false;
+}
+
+/* A failure that has nothing to do with who takes part. */
+static bool
+is_hopeless(enum rc rc)
+{
+	return rc == RC_INVAL || rc == RC_NOTFOUND || rc == RC_NOMEM || rc == RC_BUSY ||
+	       rc == RC_INTERNAL;
 }
 
 static void
@@ -200,9 +234,12 @@ run_rank_ended(struct coord *c, struct call *call, const struct err *why,
 		call_blame(run->comm, call, &err, &text);
 		if (run->cause.rc == RC_OK || (run->cause.rc == RC_ABORTED && err.rc != RC_ABORTED))
 			run->cause = text;
+		run->hopeless |= call->answered && is_hopeless(err.rc);
+		comm_blame(c, run->comm, call, &err);
 		comm_fail(c, run->comm, &text);
 	}
-	if (run->waiting == 0)
+	/* One that failed is ended, or run again, when all is known of the failure. */
+	if (run->waiting == 0 && run->cause.rc == RC_OK)
 		run_end(c, run, NULL);
 }
 
@@ -214,6 +251,7 @@ run_start(struct coord *c, struct run *run)
 	struct comm *comm = run->comm;
 
 	run->started = true;
+	run->started_ms = c->now_ms;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct run_rank *rr = &run->rank[r];
 		size_t n = rr->body.len;
@@ -235,7 +273,7 @@ run_start(struct coord *c, struct run *run)
 static void
 start_next(struct coord *c, struct comm *comm)
 {
-	for (struct run *run = comm->runs; run; run = run->next)
+	for (struct run *run = comm->runs; run && comm->state == COMM_LIVE; run = run->next)
 		if (run->serial) {
 			if (!run->started && comm->failed.rc == RC_OK)
 				run_start(c, run);
@@ -268,9 +306,11 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	run->comm = comm;
+	run->id = c->last_run + 1;
 	run->held = size;
 	run->nops = nops;
 	run->first_op = comm->next_op;
+	run->recoveries = comm->recoveries;
 	return run;
 }
 
@@ -290,6 +330,9 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 	q.stride = run->nops / iterations;
 	q.firstiteration = run->first_iteration;
 	q.graphid = run->graph ? run->graph->id : 0;
+	q.run = run->id;
+	q.keep = run->pure && run->serial && comm_recovers(run->comm);
+	q.restore = q.keep && run->tries > 0;
 	packed = pack_request(GPU_SIM__REQUEST__BODY_RUN, &q.base, ops, &body);
 	buf_fini(ops);
 	if (!packed)
@@ -309,7 +352,7 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 {
 	struct comm *comm = run->comm;
 
-	run->id = ++c->last_run;
+	c->last_run = run->id;
 	comm->next_op += run->nops;
 	*comm->runs_tail = run;
 	comm->runs_tail = &run->next;
@@ -318,7 +361,7 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 		waiter_set(w, WAIT_RUN, run->id);
 	if (run->serial)
 		start_next(c, comm);
-	else
+	else if (comm->state == COMM_LIVE)
 		run_start(c, run);
 }
 
@@ -341,6 +384,88 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+static enum rc
+run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
+	   const struct group_part *parts, struct err *err)
+{
+	uint32_t nranks = run->comm->nranks;
+	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
+	enum rc rc = ops ? RC_OK
+			 : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",
+				   run->comm->id);
+
+	batch_rewind(b);
+	if (rc == RC_OK)
+		rc = encode_all(b, one, parts, ops, err);
+	for (uint32_t r = 0; rc == RC_OK && r < nranks; r++)
+		if (ops[r].data)
+			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
+	for (uint32_t r = 0; ops && r < nranks; r++)
+		buf_fini(&ops[r]);
+	free(ops);
+	if (rc == RC_OK)
+		batch_commit(b);
+	return rc;
+}
+
+/* ---- what is kept to be run again */
+
+void
+parts_free(struct coord *c, struct group_part *parts)
+{
+	struct group_part *next;
+
+	for (; parts; parts = next) {
+		next = parts->next;
+		held_drop(c, parts->held);
+		buf_fini(&parts->packed);
+		free(parts);
+	}
+}
+
+struct group_part *
+part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	size_t held = gpu_sim__submit_request__get_packed_size(s) + sizeof(struct group_part);
+	struct group_part *part;
+
+	if (!held_take(c, held, err))
+		return NULL;
+	part = alloc_zeroed(1, sizeof *part);
+	if (!part || !buf_pack(&part->packed, &s->base)) {
+		free(part);
+		held_drop(c, held);
+		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", s->commid);
+		return NULL;
+	}
+	part->held = held;
+	return part;
+}
+
+/* Of a communicator that recovers, in order; *out is the first. */
+static enum rc
+keep_parts(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
+	   struct group_part **out, struct err *err)
+{
+	struct group_part **tail = out;
+
+	if (one)
+		return (*out = part_new(c, one, err)) ? RC_OK : err->rc;
+	for (; parts; parts = parts->next, tail = &(*tail)->next) {
+		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
+		    NULL, parts->packed.len, (const uint8_t *)parts->packed.data);
+
+		if (!s)
+			return err_set(err, RC_NOMEM, "out of memory");
+		*tail = part_new(c, s, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+		if (!*tail)
+			return err->rc;
+	}
+	return RC_OK;
+}
+
 enum rc
 run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
@@ -348,31 +473,38 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 {
 	struct comm *comm = b->comm;
 	struct run *run = run_new(c, comm, batch_numbered(b), err);
-	struct buf *ops = NULL;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (!run)
 		return err->rc;
 	run->serial = run->nops > 0 || batch_loose(b) == 0;
-	ops = alloc_zeroed(comm->nranks, sizeof *ops);
-	rc = ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
-	batch_rewind(b);
+	run->pure = b->npure == b->nops;
+	if (comm_recovers(comm))
+		rc = keep_parts(c, one, parts, &run->parts, err);
 	if (rc == RC_OK)
-		rc = encode_all(b, one, parts, ops, err);
-	for (uint32_t r = 0; rc == RC_OK && r < comm->nranks; r++)
-		if (ops[r].data)
-			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
-	for (uint32_t r = 0; ops && r < comm->nranks; r++)
-		buf_fini(&ops[r]);
-	free(ops);
+		rc = run_encode(c, run, b, one, parts, err);
 	if (rc != RC_OK) {
 		run_free(c, run);
 		return rc;
 	}
-	batch_commit(b);
 	*operation = run->first_op;
 	run_queue(c, run, w, wait);
 	return RC_OK;
+}
+
+/* A graph's run: what each rank is to be sent. */
+static enum rc
+run_encode_graph(struct coord *c, struct run *run, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; rc == RC_OK && r < run->comm->nranks; r++)
+		if (run->graph->rank[r].has_ops) {
+			struct buf none = {0};
+
+			rc = run_pack_rank(c, run, r, run->iterations, &none, err);
+		}
+	return rc;
 }
 
 enum rc
@@ -382,7 +514,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	struct comm *comm = g->comm;
 	uint64_t iterations = q->iterations;
 	struct run *run;
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	if (g->nops && iterations > COORD_MAX_OP / g->nops)
 		return err_set(err, RC_INVAL,
@@ -394,13 +526,9 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	run->serial = true;
 	run->graph = g;
 	run->first_iteration = q->firstiteration;
+	run->iterations = iterations;
 	g->nruns++;
-	for (uint32_t r = 0; rc == RC_OK && r < comm->nranks; r++)
-		if (g->rank[r].has_ops) {
-			struct buf none = {0};
-
-			rc = run_pack_rank(c, run, r, iterations, &none, err);
-		}
+	rc = run_encode_graph(c, run, err);
 	if (rc != RC_OK) {
 		run_free(c, run);
 		return rc;
@@ -408,6 +536,120 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	*operation = run->first_op;
 	run_queue(c, run, w, q->wait);
 	return RC_OK;
+}
+
+/* ---- after a recovery */
+
+void
+runs_stop(struct coord *c, struct comm *comm)
+{
+	for (struct run *run = comm->runs; run; run = run->next) {
+		for (uint32_t r = 0; r < comm->nranks; r++) {
+			call_cancel(c, &run->rank[r].call);
+			held_drop(c, run->rank[r].body.len);
+			run->held -= run->rank[r].body.len;
+			buf_fini(&run->rank[r].body);
+		}
+		run->waiting = 0;
+		run->tries += run->started;
+	}
+}
+
+void
+runs_forget_graph(struct comm *comm, struct graph *g)
+{
+	for (struct run *run = comm->runs; run; run = run->next)
+		if (run->graph == g) {
+			run->graph = NULL;
+			g->nruns--;
+		}
+}
+
+/* Why a run cannot be run again; RC_OK: it can. `after` is the first that could not. */
+static enum rc
+check_again(const struct run *run, const struct err *after, struct err *err)
+{
+	const struct comm *comm = run->comm;
+	const struct err *cause = run->cause.rc ? &run->cause : &comm->rec.cause;
+
+	if (run->hopeless)
+		return (*err = run->cause).rc;
+	if (run->tries >= COORD_MAX_TRIES)
+		return err_set(err, cause->rc, "%s; it was tried %u times", cause->text,
+			       run->tries);
+	if (after->rc != RC_OK)
+		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
+	if (run->tries && (!run->pure || comm->rec.blank))
+		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered (%s); %s",
+			       comm->id, comm->recovered.text,
+			       run->pure ? "the lost memory has to be filled again"
+					 : "what ran was not of collectives alone: run it again");
+	if (!run->graph && !run->parts)
+		return err_set(err, RC_RECOVERED,
+			       "comm %" PRIu64 " has recovered (%s); the operation has no meaning "
+			       "without the rank",
+			       comm->id, comm->recovered.text);
+	return RC_OK;
+}
+
+/* Number and encode it for the ranks of now. */
+static enum rc
+run_renew(struct coord *c, struct run *run, struct err *err)
+{
+	struct comm *comm = run->comm;
+	struct batch b;
+	enum rc rc;
+
+	run->started = false;
+	run->cause = (struct err){0};
+	run->first_op = comm->next_op;
+	if (run->graph) {
+		run->nops = run->graph->nops * run->iterations;
+		rc = run_encode_graph(c, run, err);
+		comm->next_op += run->nops;
+		return rc;
+	}
+	rc = batch_init(c, &b, comm, err);
+	if (rc != RC_OK)
+		return rc;
+	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
+		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
+		    NULL, p->packed.len, (const uint8_t *)p->packed.data);
+
+		rc = s ? batch_add(c, &b, s, err) : err_set(err, RC_NOMEM, "out of memory");
+		if (s)
+			gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
+	run->nops = batch_numbered(&b);
+	if (rc == RC_OK)
+		rc = run_encode(c, run, &b, NULL, run->parts, err);
+	comm->next_op += run->nops;
+	batch_fini(&b);
+	return rc;
+}
+
+void
+runs_resume(struct coord *c, struct comm *comm)
+{
+	struct err after = {0};
+	struct run *next;
+
+	for (struct run *run = comm->runs; run; run = next) {
+		struct err err = {0};
+
+		next = run->next;
+		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK)
+			continue;
+		if (after.rc == RC_OK)
+			after = err;
+		run->cause = (struct err){0};
+		run->started = false;
+		run_end_quietly(c, run, &err);
+	}
+	for (struct run *run = comm->runs; run; run = run->next)
+		if (!run->serial)
+			run_start(c, run);
+	start_next(c, comm);
 }
 
 static void

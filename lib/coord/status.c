@@ -42,6 +42,12 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.usedbytes = d->used_bytes;
 	out->m.state = d->lost;
 	out->m.commid = comm_of(c, d);
+	out->m.spare = d->spare;
+	out->m.join = d->join;
+	out->m.threads = d->threads;
+	out->m.latencyns = d->latency_ns;
+	out->m.bitspers = d->bits_per_s;
+	out->m.memkept = d->mem_kept;
 }
 
 bool
@@ -103,10 +109,10 @@ comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	gpu_sim__comm_summary__init(out);
 	out->commid = comm->id;
 	out->epoch = comm->epoch;
-	out->status = comm->failed.rc != RC_OK			? GPU_SIM__STATUS__FAILED
-		      : comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
-								: GPU_SIM__STATUS__SUCCESS;
-	out->reason = (char *)comm->failed.text;
+	out->status = comm_state(comm);
+	out->reason = (char *)comm_failure(comm)->text;
+	out->onfailure = (GpuSim__OnFailure)comm->on_failure;
+	out->recoveries = comm->recoveries;
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		ids[r] = comm->rank[r].dev->id;
 	out->deviceids = ids;

@@ -90,6 +90,11 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 			     "algorithm %s needs every rank's memory mapped, and some ranks of "
 			     "comm %" PRIu64 " are reached by sockets",
 			     algo->name, comm->id);
+	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s writes to peers' memory, where comm %" PRIu64
+			     " could not stop a rank that it has lost",
+			     algo->name, comm->id);
 	if (rc != RC_OK)
 		return rc;
 	rc = check_shape(k, comm->nranks, rank, err);
@@ -137,7 +142,7 @@ check_rank(const struct coord *c, const struct comm *comm, const GpuSim__RankOps
 		if (check_op(comm, r->rank, r->ops[i], err) != RC_OK)
 			return err_prefix(err, "rank %u operation %zu", r->rank, i);
 	d = comm->rank[r->rank].dev;
-	if (r->n_ops && d->lost) {
+	if (r->n_ops && d->lost && !comm_recovers(comm)) {
 		struct err why;
 
 		device_lost(c, d, &why);

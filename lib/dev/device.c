@@ -47,6 +47,11 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->incarnation = net_random();
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
+	d->latency_ns = cfg->latency_ns;
+	d->bits_per_s = cfg->bits_per_s;
+	d->threads = cfg->threads;
+	d->spare = cfg->spare;
+	d->join = cfg->join;
 	/* A shaped link is a network's: who could see through it would not be behind it. */
 	d->mem_private =
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
@@ -134,6 +139,12 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->ordinal = d->ordinal;
 	m->incarnation = d->incarnation;
 	m->usedbytes = devmem_used(d->mem, NULL);
+	m->spare = d->spare;
+	m->join = d->join;
+	m->threads = d->threads;
+	m->latencyns = d->latency_ns;
+	m->bitspers = d->bits_per_s;
+	m->memkept = d->keep == DEVMEM_KEEP_FILE;
 }
 
 void

@@ -25,6 +25,9 @@ struct device {
 	char address[NET_ADDR_MAX];
 	char host[64];
 	enum devmem_keep keep;
+	uint64_t latency_ns, bits_per_s;
+	uint32_t threads;
+	bool spare, join;
 	const char *mem_private; /* static, or NULL */
 	struct devmem *mem;
 	struct xport *xport;

@@ -81,6 +81,39 @@ t_register(void)
 }
 
 static void
+t_spare(void)
+{
+	struct harness h;
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__CommInitRequest init = GPU_SIM__COMM_INIT_REQUEST__INIT;
+	const GpuSim__DeviceMetadata *d;
+	struct h_metadata m;
+	uint64_t t, id = 1;
+
+	h_init(&h);
+	h_metadata(&h, id, &m);
+	m.m.spare = m.m.join = m.m.memkept = true;
+	m.m.threads = 3;
+	m.m.latencyns = 4000;
+	m.m.bitspers = 5000;
+	q.metadata = &m.m;
+	h_ask(&h, 1, REGISTER_DEVICE, registerdevice, &q);
+	h_register(&h, 2);
+	d = list(&h)->devices[0];
+	ok(d->spare && d->join && d->memkept && d->threads == 3 && d->latencyns == 4000 &&
+	       d->bitspers == 5000,
+	   "what a device says of how to start it again is listed");
+	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY, "2 devices wanted, 1 free of 2"),
+	   "a spare is not taken as any free device");
+	init.deviceids = &id;
+	init.n_deviceids = 1;
+	t = h_ask(&h, 9, COMM_INIT, comminit, &init);
+	h_serve(&h);
+	ok(h_code(&h, t) == 0, "but by name");
+	h_fini(&h);
+}
+
+static void
 t_full(void)
 {
 	struct harness h;
@@ -276,6 +309,7 @@ main(void)
 {
 	t_config();
 	t_register();
+	t_spare();
 	t_full();
 	t_poll();
 	t_memcpy();

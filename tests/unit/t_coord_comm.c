@@ -455,7 +455,7 @@ t_restart(void)
 	t = h_submit(&h, 9, 1, &o, true);
 	ok(h_failed(&h, t, RC_FAILED,
 		    "comm 1 failed earlier: comm 1 rank 1 (device 0000000000000002) restarted; "
-		    "destroy it"),
+		    "shrink or destroy it"),
 	   "which takes no more work");
 	h_destroy(&h, 9, 1);
 	ok(h_count(&h, H_DETACH) == 1, "only those who know of it are detached");

@@ -103,6 +103,46 @@ test_shared(void)
 	tuner_fini(&t);
 }
 
+/* A communicator that recovers: what writes to other ranks' memory is never taken, and refused. */
+static void
+test_stores(void)
+{
+	struct tuner t;
+	struct tune_ask ask = {.transport = TUNE_P2P, .nranks = 4, .no_stores = true};
+	struct tune_answer a = {0};
+	struct err err = {0};
+	unsigned nstoring = 0;
+	bool good = true;
+
+	tuner_init(&t);
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		nstoring += plan_algo_stores(row);
+	for (uint64_t n = 1; n < 1ull << 32; n *= 4)
+		for (int c = 0; c < GPUSIM_NCOLLS; c++) {
+			ask.coll = (enum gpusim_coll)c;
+			ask.nbytes = n;
+			good = good && tuner_choose(&t, &ask, &a, NULL) == RC_OK &&
+			       !plan_algo_stores(a.algo);
+		}
+	ok(good && nstoring == 1, "auto takes none that stores, of which there is one");
+	ask.coll = GPUSIM_ALLREDUCE;
+	ask.algo = "direct";
+	ok(tuner_choose(&t, &ask, &a, &err) == RC_INVAL &&
+	       strstr(err.text, "allreduce direct writes to other ranks' memory"),
+	   "asked for by name it is refused: %s", err.text);
+	ask.nranks = 1;
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "a rank alone writes to nobody");
+	ask.nranks = 4;
+	ask.algo = "oneshot";
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "oneshot writes to its own memory alone");
+	ask.algo = NULL;
+	tuner_select(&t, "allreduce:direct", NULL);
+	tuner_rules(&t, "allreduce,0,-1,direct,p2p\n", "conf", NULL);
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK && !plan_algo_stores(a.algo),
+	   "whatever GPUSIM_ALGO and the tuner file say");
+	tuner_fini(&t);
+}
+
 static bool
 selects(const char *text, enum gpusim_coll coll, const char *want)
 {
@@ -244,6 +284,7 @@ main(void)
 {
 	test_model();
 	test_shared();
+	test_stores();
 	test_select();
 	test_file();
 	test_bad_file();

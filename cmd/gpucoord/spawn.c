@@ -1,0 +1,160 @@
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_ARGS 40
+
+struct command {
+	char *argv[MAX_ARGS];
+	int n;
+	char text[MAX_ARGS][24]; /* numbers */
+	int ntext;
+};
+
+void
+spawn_host(char *out, size_t n)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f || !fgets(out, (int)n, f))
+		out[0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	if (f)
+		fclose(f);
+}
+
+/* Whether the process has the file mapped: then it is the device, and not one that has its number now. */
+static bool
+has_mapped(uint32_t pid, const char *path)
+{
+	char maps[64], *line = NULL;
+	size_t cap = 0;
+	bool found = false;
+	FILE *f;
+
+	snprintf(maps, sizeof maps, "/proc/%" PRIu32 "/maps", pid);
+	f = fopen(maps, "re");
+	while (f && !found && getline(&line, &cap, f) > 0)
+		found = strstr(line, path) != NULL;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void
+add(struct command *c, const char *option, const char *value)
+{
+	c->argv[c->n++] = (char *)option;
+	if (value)
+		c->argv[c->n++] = (char *)value;
+}
+
+static void
+add_number(struct command *c, const char *option, uint64_t value, const char *unit)
+{
+	char *text = c->text[c->ntext++];
+
+	snprintf(text, sizeof c->text[0], "%" PRIu64 "%s", value, unit);
+	add(c, option, text);
+}
+
+static void
+make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
+	     struct command *c)
+{
+	add(c, "gpudev", NULL);
+	add(c, "--listen", m->address);
+	if (*m->dataaddress)
+		add(c, "--data", m->dataaddress);
+	add(c, "--coordinator", coordinator);
+	add_number(c, "--id", m->deviceid->value, "");
+	add_number(c, "--ordinal", m->ordinal, "");
+	add_number(c, "--mem", m->maxmemaddr->value - m->minmemaddr->value, "");
+	add(c, m->memkept ? "--mem-file" : "--mem-scratch", m->mempath);
+	if (m->threads)
+		add_number(c, "--threads", m->threads, "");
+	if (m->latencyns)
+		add_number(c, "--latency", m->latencyns, "ns");
+	if (m->bitspers)
+		add_number(c, "--bandwidth", m->bitspers, "b");
+	if (m->spare)
+		add(c, "--spare", NULL);
+	if (m->join)
+		add(c, "--join", NULL);
+	if (lifeline >= 0)
+		add_number(c, "--lifeline", (uint64_t)lifeline, "");
+	c->argv[c->n] = NULL;
+}
+
+/* gpudev beside this program. */
+static bool
+find_gpudev(char *out, size_t n)
+{
+	ssize_t len = readlink("/proc/self/exe", out, n - 1);
+	char *slash;
+
+	out[len > 0 ? len : 0] = '\0';
+	slash = strrchr(out, '/');
+	if (!slash || (size_t)(slash + 1 - out) + sizeof "gpudev" > n)
+		return false;
+	memcpy(slash + 1, "gpudev", sizeof "gpudev");
+	return true;
+}
+
+/* In a child of a child, which is nobody's to wait for. */
+static void
+become(const char *path, const struct command *c, int lifeline)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	if (lifeline >= 0)
+		fcntl(lifeline, F_SETFD, 0);
+	execv(path, c->argv);
+	_exit(127);
+}
+
+enum rc
+spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
+	     struct err *err)
+{
+	struct command c = {.n = 0};
+	char path[PATH_MAX];
+	pid_t pid;
+	int status;
+
+	if (!find_gpudev(path, sizeof path) || access(path, X_OK) != 0)
+		return err_set(err, RC_FAILED, "no gpudev beside this program");
+	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
+		kill((pid_t)m->pid, SIGKILL);
+	make_command(m, coordinator, lifeline, &c);
+	pid = fork();
+	if (pid < 0)
+		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));
+	if (pid == 0) {
+		if (fork() == 0)
+			become(path, &c, lifeline);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return RC_OK;
+}

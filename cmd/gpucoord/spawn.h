@@ -1,0 +1,26 @@
+/*
+ * spawn.h - starting a device of this host again, on the memory file that its process left.
+ */
+#ifndef GPUCOORD_SPAWN_H
+#define GPUCOORD_SPAWN_H
+
+#include "base/rc.h"
+#include "gpu_sim.pb-c.h"
+
+/* The boot id of this machine, as devices tell theirs. */
+void spawn_host(char *out, size_t n);
+
+/*
+ * spawn_device - end what is left of the process, and start gpudev with what the device said of itself.
+ *
+ *	m		as it registered
+ *	coordinator	where it shall register
+ *	lifeline	descriptor that it shall have as its own lifeline, or -1
+ *
+ * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one is not waited for: it tells
+ * of itself when it registers. RC_FAILED: it cannot be started.
+ */
+enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
+		     struct err *err);
+
+#endif

@@ -1,0 +1,666 @@
+/*
+ * recover.c - a communicator that failed: who is lost, and how it goes on.
+ *
+ * Draining. The epoch is aborted at every rank, so all that can still answer do so at once. Who does
+ * not is lost, at the latest when the grace period is over. Replacing: with the policy shrink the lost
+ * leave; with respawn their devices are started again; with spare other devices take their place and
+ * memory. Then all ranks are attached under the next epoch, as when the communicator was made, and what
+ * was under way is run again (runs_resume). A failure on the way starts over, a bounded number of times.
+ */
+#include "coord/coord_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESPAWN_MS 10000
+#define ADOPT_MS   10000
+
+bool
+comm_recovers(const struct comm *comm)
+{
+	return comm->on_failure != GPUSIM_ON_FAILURE_ABORT && !comm->rec.final;
+}
+
+bool
+comm_busy(const struct comm *comm)
+{
+	return comm->made && comm->state != COMM_LIVE && comm->state != COMM_DETACHING;
+}
+
+static const char *
+policy_name(const struct comm *comm)
+{
+	static const char *const name[] = {"abort", "shrink", "respawn", "spare"};
+
+	return name[comm->on_failure];
+}
+
+/* ---- what went wrong */
+
+/* Where the first rank to complain stood, and for whom it waited. */
+static void
+take_failure(struct comm *comm, const GpuSim__Failure *f)
+{
+	struct recovery *rec = &comm->rec;
+
+	for (size_t i = 0; i < f->n_missing; i++)
+		if (f->missing[i] < comm->nranks)
+			comm->rank[f->missing[i]].accused = true;
+	if (rec->where[0])
+		return;
+	snprintf(rec->where, sizeof rec->where, "%s #%" PRIu64 " (%s), step %u of %u",
+		 f->collective, f->operation, f->algo, f->step, f->steps);
+	rec->idle_ms = f->idlems;
+}
+
+void
+comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why)
+{
+	struct member *m = &comm->rank[call->rank];
+
+	if (call->answered || call->end == CALL_NOMEM) {
+		m->heard = true;
+	} else if (!m->gone) {
+		m->gone = true;
+		snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1, why->text);
+	}
+	if (c->failure)
+		take_failure(comm, c->failure);
+}
+
+/* It takes no part any more, whatever the reason. */
+static bool
+is_lost(const struct member *m)
+{
+	return m->gone || m->dev->lost || !member_there(m);
+}
+
+/* Nothing more is to be heard of the rank before it is decided what becomes of it. */
+static bool
+is_settled(const struct comm *comm, uint32_t r)
+{
+	const struct member *m = &comm->rank[r];
+
+	if (is_lost(m))
+		return true;
+	return !runs_wait_for(comm, r) && (m->heard || !comm_recovers(comm));
+}
+
+static bool
+is_drained(const struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (!is_settled(comm, r))
+			return false;
+	return true;
+}
+
+/* ---- draining */
+
+static void
+abort_ended(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+
+	(void)reply;
+	comm->waiting--;
+	comm_blame(c, comm, call, why);
+}
+
+/* Tell every rank that is there to end what runs. */
+static void
+send_aborts(struct coord *c, struct comm *comm)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.reason = comm->rec.cause.text;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		if (is_lost(m))
+			continue;
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
+		m->call.owner = comm;
+		m->call.rank = r;
+		m->call.done = abort_ended;
+		comm->waiting++;
+		call_start(c, &m->call, m->dev, m->dev->address, c->cfg.abort_grace_ms, &body);
+	}
+}
+
+static void
+drain(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+
+	comm->state = COMM_DRAINING;
+	rec->began_ms = c->now_ms;
+	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
+	act_log(c, "%s", rec->cause.text);
+	send_aborts(c, comm);
+	if (!comm_recovers(comm))
+		runs_end_unstarted(c, comm, &rec->cause);
+}
+
+void
+comm_fail(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct err *cause = &comm->rec.cause;
+
+	if (!comm->made || comm->state == COMM_DETACHING || comm->failed.rc != RC_OK)
+		return;
+	if (cause->rc == RC_OK ||
+	    (cause->rc == RC_ABORTED && why->rc != RC_ABORTED && !comm->rec.final))
+		*cause = *why;
+	if (comm->state == COMM_LIVE)
+		drain(c, comm);
+}
+
+void
+comms_device_restarted(struct coord *c, const struct device *d)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
+			if (comm->rank[r].dev == d && !member_there(&comm->rank[r])) {
+				struct err err;
+
+				err_set(&err, RC_FAILED,
+					"comm %" PRIu64 " rank %u (device %016" PRIx64
+					") restarted",
+					comm->id, r, d->id);
+				comm_fail(c, comm, &err);
+			}
+}
+
+void
+comms_device_lost(struct coord *c, const struct device *d)
+{
+	for (struct comm *comm = c->comms; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
+			if (comm->rank[r].dev == d && comm_recovers(comm)) {
+				struct err why, err;
+
+				device_lost(c, d, &why);
+				err_set(&err, why.rc,
+					"comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
+					comm->id, r, d->id, why.text);
+				comm_fail(c, comm, &err);
+			}
+}
+
+/* ---- the end of a failure */
+
+static void
+forget_failure(struct comm *comm)
+{
+	comm->rec = (struct recovery){0};
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		m->heard = m->accused = false;
+		if (comm->failed.rc == RC_OK)
+			m->gone = false;
+	}
+}
+
+/* It stays failed. */
+static void
+give_up(struct coord *c, struct comm *comm, const struct err *line)
+{
+	struct waiter *w;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		call_cancel(c, &m->call);
+		if (m->from)
+			m->from->ncomms--;
+		m->from = NULL;
+	}
+	comm->waiting = 0;
+	comm->failed = *line;
+	comm->state = COMM_LIVE;
+	if (strcmp(line->text, comm->rec.cause.text) != 0)
+		act_log(c, "%s", line->text);
+	runs_end_failed(c, comm, line);
+	graphs_settle(c, comm);
+	forget_failure(comm);
+	waiters_fail(c, WAIT_ATTACH, comm->id, line);
+	while ((w = waiter_find(c, WAIT_ABORT, comm->id)))
+		answer_done(c, w);
+	comm_idle(c, comm);
+}
+
+/* "rank 2 (device ..) lost: why, rank 3 ..", as far as there is room. */
+static void
+name_lost(struct coord *c, struct comm *comm, const bool *lost)
+{
+	char *who = comm->rec.who;
+	size_t room = sizeof comm->rec.who, n = 0;
+
+	who[0] = '\0';
+	for (uint32_t r = 0; r < comm->nranks && n < room; r++) {
+		const struct member *m = &comm->rank[r];
+		struct err why;
+
+		if (!lost[r])
+			continue;
+		if (m->why[0])
+			err_set(&why, RC_FAILED, "lost: %s", m->why);
+		else if (!member_there(m))
+			err_set(&why, RC_FAILED, "restarted");
+		else if (m->dev->lost)
+			device_lost(c, m->dev, &why);
+		else
+			err_set(&why, RC_FAILED, "lost: it is stuck and does not answer");
+		n += (size_t)snprintf(who + n, room - n, "%srank %u (device %016" PRIx64 ") %s",
+				      n ? ", " : "", r, m->dev->id, why.text);
+	}
+}
+
+/* The line that clients get. */
+static void
+describe(const struct comm *comm, struct err *line)
+{
+	const struct recovery *rec = &comm->rec;
+
+	*line = rec->cause;
+	if (rec->where[0] && rec->who[0])
+		err_set(line, rec->cause.rc, "comm %" PRIu64 ": %s: %s; last progress %.1fs ago",
+			comm->id, rec->where, rec->who, (double)rec->idle_ms / 1e3);
+}
+
+/* Why it cannot go on, after the line. */
+static void
+cannot(struct coord *c, struct comm *comm, const char *why)
+{
+	struct err line, err;
+
+	describe(comm, &line);
+	err_set(&err, RC_FAILED, "%s; %s", line.text, why);
+	give_up(c, comm, &err);
+}
+
+/* ---- attaching again */
+
+static void
+attach_again(struct coord *c, struct comm *comm)
+{
+	struct err err;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		if (m->from)
+			m->from->ncomms--;
+		free(m->mapped);
+		m->mapped = NULL;
+		m->block = 0;
+		m->from = NULL;
+		m->gone = m->heard = m->accused = false;
+		m->why[0] = '\0';
+	}
+	comm->rec.replaced_ms = c->now_ms;
+	comm->epoch++;
+	comm->state = COMM_ATTACHING;
+	if (comm_attach(c, comm, &err) != RC_OK)
+		give_up(c, comm, &err);
+}
+
+void
+comm_renew(struct coord *c, struct comm *comm)
+{
+	comm->failed = (struct err){0};
+	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
+	graphs_settle(c, comm);
+	attach_again(c, comm);
+}
+
+void
+comm_abort(struct coord *c, struct comm *comm, const struct err *why)
+{
+	comm->rec.final = true;
+	if (comm->state == COMM_LIVE) {
+		comm_fail(c, comm, why);
+	} else {
+		comm->rec.cause = *why;
+		if (comm->state != COMM_DRAINING)
+			give_up(c, comm, why);
+	}
+}
+
+/* ---- replacing: respawn */
+
+static void
+spawn(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_SPAWN, .device_id = d->id};
+	struct device_msgs msgs;
+
+	if (!device_msgs_init(c, &d, 1, &msgs))
+		return; /* it will be missed */
+	if (buf_pack(&a.body, &msgs.p[0]->base))
+		act(c, &a);
+	device_msgs_fini(&msgs);
+}
+
+static bool
+can_spawn(const struct coord *c, const struct device *d)
+{
+	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
+}
+
+/* The rank's device has come back with its memory. */
+static bool
+has_returned(const struct coord *c, const struct comm *comm, const struct member *m)
+{
+	if (m->dev->lost)
+		return false;
+	if (!member_there(m))
+		return true;
+	return !can_spawn(c, m->dev) && m->dev->heard_ms > comm->rec.drained_ms;
+}
+
+static void
+respawn(struct coord *c, struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		if (m->gone && !has_returned(c, comm, m) && can_spawn(c, m->dev))
+			spawn(c, m->dev);
+	}
+}
+
+/* True: none is missing any more. */
+static bool
+respawned(struct coord *c, struct comm *comm)
+{
+	bool all = true;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		if (m->gone && has_returned(c, comm, m)) {
+			m->incarnation = m->dev->incarnation;
+			m->gone = false;
+		}
+		all &= !m->gone;
+	}
+	return all;
+}
+
+/* ---- replacing: spare */
+
+/* The best device for a lost one's rank: a spare before any other, one that can reach its memory
+ * before one that cannot. NULL: none is free. */
+static struct device *
+find_spare(struct coord *c, const struct device *lost)
+{
+	struct device *best = NULL;
+	int best_points = -1;
+
+	for (size_t i = 0; i < c->ndevices; i++) {
+		struct device *d = c->device[i];
+		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
+
+		if (!device_free(d) || d->unfit || d == lost ||
+		    d->max_addr - d->min_addr < lost->max_addr - lost->min_addr)
+			continue;
+		if (points > best_points) {
+			best = d;
+			best_points = points;
+		}
+	}
+	return best;
+}
+
+static void
+adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+	struct member *m = &comm->rank[call->rank];
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc == RC_OK) {
+		m->gone = false;
+		return;
+	}
+	act_log(c, "comm %" PRIu64 " rank %u: spare device %016" PRIx64 ": %s", comm->id,
+		call->rank, m->dev->id, why->text);
+	m->dev->unfit = true;
+	m->dev->ncomms--;
+	m->dev = m->from;
+	m->from = NULL;
+	comm->rec.rounds++;
+}
+
+/* Give the rank to the device; it fetches the memory of the one before, where it can. */
+static void
+take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
+{
+	GpuSim__AdoptRequest q = GPU_SIM__ADOPT_REQUEST__INIT;
+	struct member *m = &comm->rank[r];
+	struct buf body = {0};
+
+	m->from = m->dev;
+	m->dev = d;
+	m->incarnation = d->incarnation;
+	d->ncomms++;
+	if (strcmp(d->host, m->from->host) != 0 || !m->from->mem_path[0]) {
+		comm->rec.blank = true;
+		m->gone = false;
+		return;
+	}
+	q.deviceid = m->from->id;
+	q.path = m->from->mem_path;
+	q.dev = m->from->mem_dev;
+	q.inode = m->from->mem_inode;
+	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, &body);
+	m->call.owner = comm;
+	m->call.rank = r;
+	m->call.done = adopted;
+	comm->waiting++;
+	call_start(c, &m->call, d, d->address, ADOPT_MS, &body);
+}
+
+/* True: every rank has a device. */
+static bool
+spared(struct coord *c, struct comm *comm)
+{
+	bool all = true;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+		struct device *d;
+
+		if (m->gone && !m->from && (d = find_spare(c, m->dev)))
+			take_place(c, comm, r, d);
+		all &= !m->gone;
+	}
+	return all && comm->waiting == 0;
+}
+
+static void
+replace_step(struct coord *c, struct comm *comm)
+{
+	bool respawns = comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
+	char why[96];
+
+	if (respawns ? respawned(c, comm) : spared(c, comm)) {
+		attach_again(c, comm);
+		return;
+	}
+	if (c->now_ms < comm->rec.until_ms)
+		return;
+	snprintf(why, sizeof why,
+		 respawns ? "it did not come back within %.1fs" : "no spare device came within %.1fs",
+		 (double)(c->now_ms - comm->rec.drained_ms) / 1e3);
+	cannot(c, comm, why);
+}
+
+/* ---- deciding */
+
+/* All answered, and yet it failed, again: the rank that others waited for. */
+static uint32_t
+find_lost(struct comm *comm, bool *lost)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		lost[r] = is_lost(&comm->rank[r]) || !is_settled(comm, r);
+		n += lost[r];
+	}
+	for (uint32_t r = 0; n == 0 && comm->rec.rounds > 1 && r < comm->nranks; r++)
+		if (comm->rank[r].accused) {
+			lost[r] = true;
+			snprintf(comm->rank[r].why, sizeof comm->rank[r].why,
+				 "its peers wait for it in vain");
+			n++;
+		}
+	return n;
+}
+
+static void
+go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlost)
+{
+	comm->rec.until_ms = c->now_ms + (c->cfg.respawn_ms ? c->cfg.respawn_ms : RESPAWN_MS);
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].gone = lost[r];
+	if (nlost && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK) {
+		members_leave(c, comm, lost);
+	} else if (nlost) {
+		comm->state = COMM_REPLACING;
+		if (comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN)
+			respawn(c, comm);
+		return;
+	}
+	attach_again(c, comm);
+}
+
+static void
+decide(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+	bool lost[WIRE_MAX_RANKS];
+	uint32_t nlost = find_lost(comm, lost);
+	struct err line;
+
+	name_lost(c, comm, lost);
+	rec->drained_ms = c->now_ms;
+	rec->rounds++;
+	describe(comm, &line);
+	if (!comm_recovers(comm)) {
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			comm->rank[r].gone = lost[r];
+		give_up(c, comm, &line);
+		return;
+	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		call_cancel(c, &comm->rank[r].call);
+	comm->waiting = 0;
+	runs_stop(c, comm);
+	graphs_settle(c, comm);
+	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
+		cannot(c, comm, "no rank is left");
+	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
+		cannot(c, comm, "it fails again and again");
+	else
+		go_on_without(c, comm, lost, nlost);
+}
+
+void
+comm_attach_failed(struct coord *c, struct comm *comm)
+{
+	if (comm->failed.rc != RC_OK) {
+		comm->rec.cause = comm->failed;
+		comm->failed = (struct err){0};
+	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].heard = true;
+	decide(c, comm);
+}
+
+/* ---- live again */
+
+static void
+tell(struct coord *c, struct comm *comm)
+{
+	const struct recovery *rec = &comm->rec;
+	char found[48] = "";
+
+	if (rec->where[0])
+		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
+	err_set(&comm->recovered, RC_OK,
+		 "%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
+		 rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
+		 comm->nranks == 1 ? "" : "s", comm->epoch,
+		 rec->blank ? ", a rank's memory is lost" : "", found,
+		 rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
+	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
+	comm->recoveries++;
+}
+
+static void
+go_live(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	comm->state = COMM_LIVE;
+	pairs_fini(&comm->pairs);
+	free(comm->pair);
+	comm->pair = NULL;
+	comm->pair_cap = 0;
+	graphs_drop_failed(c, comm);
+	if (comm->rec.cause.rc != RC_OK)
+		tell(c, comm);
+	runs_resume(c, comm);
+	forget_failure(comm);
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		answer_init(c, comm, w);
+	comm_idle(c, comm);
+}
+
+void
+comm_joined_all(struct coord *c, struct comm *comm)
+{
+	comm->state = COMM_DEFINING;
+	graphs_define_again(c, comm);
+}
+
+static void
+defined(struct coord *c, struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].gone) {
+			comm_attach_failed(c, comm);
+			return;
+		}
+	go_live(c, comm);
+}
+
+void
+comm_recover_step(struct coord *c, struct comm *comm)
+{
+	switch (comm->state) {
+	case COMM_DRAINING:
+		if (is_drained(comm) || c->now_ms >= comm->rec.until_ms)
+			decide(c, comm);
+		break;
+	case COMM_REPLACING:
+		replace_step(c, comm);
+		break;
+	case COMM_DEFINING:
+		if (comm->waiting == 0)
+			defined(c, comm);
+		break;
+	default:
+		break;
+	}
+}
