@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
 
@@ -30,9 +31,10 @@ struct item {
 	struct shell *shell;
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
+	uint64_t device_id;    /* unreachable */
 	uint64_t client_id;    /* gone */
 	uint64_t token;	       /* result */
-	struct err err;	       /* result */
+	struct err err;	       /* result, unreachable */
 	GpuSim__Reply *reply;  /* result */
 };
 
@@ -93,6 +95,21 @@ on_gone(void *arg, uint64_t client_id)
 	daemon_wake(s->dm);
 }
 
+static void
+on_lost(void *arg, uint64_t id, const char *addr)
+{
+	struct shell *s = arg;
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* its heartbeats are missed */
+	i->kind = COORD_UNREACHABLE;
+	i->device_id = id;
+	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
+	push(s, i);
+	work(s);
+}
+
 /* A device's answer; arg is the item that waited for it. */
 static void
 on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
@@ -129,7 +146,8 @@ call_device(struct shell *s, const struct coord_action *a)
 	i->kind = COORD_RESULT;
 	i->shell = s;
 	i->token = a->token;
-	rc = connections_client(s->connections, a->address, clock_now_ns(), &client, &err);
+	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
+				&err);
 	if (rc == RC_OK)
 		rc = rpc_call_packed(client, a->body.data, a->body.len,
 				     deadline_in_ms(a->timeout_ms), on_result, i, &err);
@@ -140,8 +158,8 @@ call_device(struct shell *s, const struct coord_action *a)
 static void
 start_device(struct shell *s, const struct coord_action *a)
 {
-	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(
-	    NULL, a->body.len, (const uint8_t *)a->body.data);
+	GpuSim__DeviceMetadata *m =
+	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
 	struct err err = {0};
 
 	if (!m)
@@ -197,7 +215,10 @@ feed(struct shell *s, const struct coord_event *ev)
 static void
 feed_item(struct shell *s, const struct item *i)
 {
-	struct coord_event ev = {.kind = i->kind, .token = i->token, .client_id = i->client_id};
+	struct coord_event ev = {.kind = i->kind,
+				 .token = i->token,
+				 .client_id = i->client_id,
+				 .device_id = i->device_id};
 
 	if (i->kind == COORD_REQUEST) {
 		ev.token = (uint64_t)(uintptr_t)i->call;
@@ -207,6 +228,8 @@ feed_item(struct shell *s, const struct item *i)
 	} else if (i->kind == COORD_RESULT) {
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
+		ev.text = i->err.text;
+	} else if (i->kind == COORD_UNREACHABLE) {
 		ev.text = i->err.text;
 	}
 	feed(s, &ev);
@@ -299,7 +322,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	struct shell *s = calloc(1, sizeof *s);
 	enum rc rc = RC_OK;
 
-	if (!s || !(s->connections = connections_new())) {
+	if (!s || !(s->connections = connections_new(on_lost, s))) {
 		free(s);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}

@@ -114,8 +114,9 @@ find_gpudev(char *out, size_t n)
 
 /* In a child of a child, which is nobody's to wait for. */
 static void
-become(const char *path, const struct command *c, int lifeline)
+become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
 {
+	static char disable[] = "GPUSIM_P2P_DISABLE=1", local[] = "GPUSIM_P2P_LEVEL=LOC";
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
@@ -126,6 +127,10 @@ become(const char *path, const struct command *c, int lifeline)
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 	}
+	if (strcmp(m->memprivate, disable) == 0)
+		putenv(disable);
+	else if (strcmp(m->memprivate, local) == 0)
+		putenv(local);
 	if (lifeline >= 0)
 		fcntl(lifeline, F_SETFD, 0);
 	execv(path, c->argv);
@@ -151,7 +156,7 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));
 	if (pid == 0) {
 		if (fork() == 0)
-			become(path, &c, lifeline);
+			become(path, &c, m, lifeline);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

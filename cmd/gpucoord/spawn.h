@@ -5,7 +5,7 @@
 #define GPUCOORD_SPAWN_H
 
 #include "base/rc.h"
-#include "gpu_sim.pb-c.h"
+#include "wire/wire.h"
 
 /* The boot id of this machine, as devices tell theirs. */
 void spawn_host(char *out, size_t n);

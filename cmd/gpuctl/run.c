@@ -49,6 +49,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
 	struct cluster_config cfg = {.ndevices = (int)a->nranks,
+				     .nspares = (int)a->spares,
 				     .mem = a->mem,
 				     .mem_file = a->mem_file,
 				     .dev_args = dev.v,
@@ -61,6 +62,11 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 			       CLUSTER_MAX_DEVICES);
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
+	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
+		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
+			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
+	if (args_has(a, OPT(ON_FAILURE)))
+		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
 	if (a->transport)
 		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */
 	if (a->transport && strcmp(a->transport, "tcp") == 0)

@@ -270,14 +270,13 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20,
-				       .mem_keep = DEVMEM_UNLINK_FILE,
-				       .threads = 1},
-			    .coordinator = getenv("GPUSIM_COORD"),
-			    .pin = PIN_NONE,
-			    .ready_fd = -1,
-			    .lifeline = -1,
-			    .level = LOG_WARN};
+	struct options o = {
+	    .device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE, .threads = 1},
+	    .coordinator = getenv("GPUSIM_COORD"),
+	    .pin = PIN_NONE,
+	    .ready_fd = -1,
+	    .lifeline = -1,
+	    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

@@ -139,9 +139,13 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_GONE:
 		client_gone(c, ev->client_id);
+		device_hung_up(c, ev->client_id);
 		break;
 	case COORD_TICK:
 		tick(c);
+		break;
+	case COORD_UNREACHABLE:
+		device_unreachable(c, ev->device_id, ev->text);
 		break;
 	}
 	/* Reaping may start calls that fail at once, and their end may be what reaping waits for.

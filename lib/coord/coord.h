@@ -18,24 +18,25 @@
 
 /* The ladder of timeouts; coord_new refuses one without 0 < heartbeat < lost < operation. */
 struct coord_config {
-	uint64_t instance;	   /* random, names this coordinator process */
-	uint32_t pid;		   /* for status */
-	char address[256];	   /* own address, for status */
-	uint32_t heartbeat_ms;	   /* how often devices register again */
-	uint32_t lost_ms;	   /* a device not heard from for so long is lost */
-	uint32_t op_timeout_ms;	   /* default longest wait without progress inside an operation */
-	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
-	uint32_t respawn_ms;	   /* how long a device that is started again has to come; 0: 10 s */
-	char host[64];		   /* boot id of its machine: where it can start devices; or "" */
+	uint64_t instance;	 /* random, names this coordinator process */
+	uint32_t pid;		 /* for status */
+	char address[256];	 /* own address, for status */
+	uint32_t heartbeat_ms;	 /* how often devices register again */
+	uint32_t lost_ms;	 /* a device not heard from for so long is lost */
+	uint32_t op_timeout_ms;	 /* default longest wait without progress inside an operation */
+	uint32_t abort_grace_ms; /* after a failure, how long survivors have to answer */
+	uint32_t respawn_ms;	 /* how long a device that is started again has to come; 0: 10 s */
+	char host[64];		 /* boot id of its machine: where it can start devices; or "" */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
 
 enum coord_event_kind {
-	COORD_REQUEST, /* a client or device calls */
-	COORD_RESULT,  /* a call that an action started has ended */
-	COORD_GONE,    /* a client's last connection closed */
-	COORD_TICK,    /* time passed; at least every 100 ms */
+	COORD_REQUEST,	   /* a client or device calls */
+	COORD_RESULT,	   /* a call that an action started has ended */
+	COORD_GONE,	   /* a client's last connection closed */
+	COORD_TICK,	   /* time passed; at least every 100 ms */
+	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 };
 
 struct coord_event {
@@ -46,16 +47,18 @@ struct coord_event {
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	enum rc rc;		    /* result: why there is no reply */
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
-	const char *text;	    /* result: why, when there is no reply */
+	const char *text;	    /* result: why, when there is no reply; unreachable: the address
+				     * that was called */
+	uint64_t device_id;	    /* unreachable */
 };
 
 enum coord_action_kind {
 	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
-	COORD_SPAWN,  /* start device_id again, on this host: body is its packed DeviceMetadata; if its
+	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
 		       * process still is there, end that first */
-	COORD_LOG,    /* body is a NUL-terminated line for the log */
+	COORD_LOG,   /* body is a NUL-terminated line for the log */
 };
 
 struct coord_action {

@@ -52,14 +52,16 @@ struct device {
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
 	bool mem_kept;
-	bool spare; /* taken for a communicator only by name, or in a lost rank's place */
-	bool join;  /* offers itself to communicators that grow */
-	uint64_t heard_ms;	/* last word from it */
+	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;	   /* offers itself to communicators that grow */
+	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	uint64_t client_id;	/* it registers as; 0: it has not */
 	bool lost;
-	bool configured; /* named by the configuration: never forgotten */
-	bool unfit;	 /* as a spare: it was tried */
-	uint32_t ncomms; /* communicators it is in or reserved for */
+	bool unreachable; /* lost, because nobody listens at its address */
+	bool configured;  /* named by the configuration: never forgotten */
+	bool unfit;	  /* as a spare: it was tried */
+	uint32_t ncomms;  /* communicators it is in or reserved for */
 };
 
 enum call_state {
@@ -165,16 +167,16 @@ enum comm_state {
 
 /* What is known of a failure until it is over. */
 struct recovery {
-	struct err cause;	/* the first that is not only a consequence; RC_OK: none is under way */
-	bool final;		/* somebody wants it to fail */
-	bool blank;		/* a rank's memory is lost with it */
-	unsigned rounds;	/* failures in a row, since it was last live */
-	uint64_t began_ms;	/* of the first of them */
+	struct err cause;  /* the first that is not only a consequence; RC_OK: none is under way */
+	bool final;	   /* somebody wants it to fail */
+	bool blank;	   /* a rank's memory is lost with it */
+	unsigned rounds;   /* failures in a row, since it was last live */
+	uint64_t began_ms; /* of the first of them */
 	uint64_t drained_ms, replaced_ms;
-	uint64_t until_ms;	/* when to stop waiting for what the state waits for */
-	char where[128];	/* "allreduce #7 (ring) step 3 of 6", or "" */
-	uint64_t idle_ms;	/* since it had last moved */
-	char who[200];		/* "rank 2 (device ..) is lost: why" */
+	uint64_t until_ms; /* when to stop waiting for what the state waits for */
+	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
+	uint64_t idle_ms;  /* since it had last moved */
+	char who[200];	   /* "rank 2 (device ..) is lost: why" */
 };
 
 struct comm {
@@ -183,14 +185,14 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
-	bool made;	    /* it has been live */
-	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach, join, adopt or detach calls under way */
+	bool made;	  /* it has been live */
+	bool p2p;	  /* every rank has mapped every other's memory */
+	uint32_t waiting; /* attach, join, adopt or detach calls under way */
 	enum gpusim_on_failure on_failure;
 	struct recovery rec;
 	uint32_t recoveries;
 	struct err recovered; /* the last one's sentence */
-	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
+	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
 	struct err failed; /* rc is RC_OK while all is well */
@@ -221,13 +223,13 @@ struct run {
 	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;		   /* of collectives alone: it may be run again */
-	bool hopeless;		   /* it would fail again */
-	unsigned tries;		   /* that failed */
-	uint32_t recoveries;	   /* of the communicator when it was submitted */
-	struct group_part *parts;  /* what was submitted, to be run again; or NULL */
-	uint32_t waiting;  /* ranks that have not answered */
-	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
+	bool pure;		  /* of collectives alone: it may be run again */
+	bool hopeless;		  /* it would fail again */
+	unsigned tries;		  /* that failed */
+	uint32_t recoveries;	  /* of the communicator when it was submitted */
+	struct group_part *parts; /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	  /* ranks that have not answered */
+	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms;
 	size_t held;
 	struct run_rank rank[]; /* comm->nranks, or more */
@@ -393,6 +395,10 @@ enum rc device_lost(const struct coord *c, const struct device *d, struct err *e
 enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
 		     struct device **out, struct err *err);
 void device_alive(struct coord *c, struct device *d);
+/* Nobody listens any more at the address where it was called. */
+void device_unreachable(struct coord *c, uint64_t id, const char *address);
+/* The client that a device registers as has closed its last connection: see whether it is there. */
+void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
 
 /* ---- poll.c */
@@ -453,6 +459,17 @@ void comm_recover_step(struct coord *c, struct comm *comm);
 void comm_attach_failed(struct coord *c, struct comm *comm);
 /* All ranks are attached and joined. */
 void comm_joined_all(struct coord *c, struct comm *comm);
+
+/* Why it cannot go on, after the line: it fails. */
+void comm_cannot(struct coord *c, struct comm *comm, const char *why);
+void comm_attach_again(struct coord *c, struct comm *comm);
+
+/* ---- replace.c */
+
+/* Ranks that are `gone` are to be replaced, each by its own device or another. */
+void replace_start(struct coord *c, struct comm *comm);
+/* Go on with it; in the end all are attached again, or the communicator fails. */
+void replace_step(struct coord *c, struct comm *comm);
 
 /* ---- members.c */
 
@@ -526,6 +543,18 @@ enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchReq
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
+		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
+		   struct err *err);
+/* The same of a graph's run. */
+enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
+void run_start(struct coord *c, struct run *run);
+/* Start the first of those that wait for their turn, if none of them is under way. */
+void runs_start_next(struct coord *c, struct comm *comm);
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
 /* The same, each with its own first failure if it has one. */
@@ -534,6 +563,9 @@ void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
 /* The rank owes the end of a run. */
 bool runs_wait_for(const struct comm *comm, uint32_t rank);
+
+/* ---- rerun.c */
+
 /* Nobody waits for the ranks any more; what had started has had a try. */
 void runs_stop(struct coord *c, struct comm *comm);
 /* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
@@ -547,6 +579,9 @@ struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, str
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
+/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
+enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
 

@@ -317,8 +317,8 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 		    : NULL;
 	struct buf *ops = alloc_zeroed(comm->nranks, sizeof *ops);
 	struct batch b;
-	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
-			      : err_set(err, RC_RECOVERED, "it is not kept");
+	enum rc rc =
+	    s && ops ? batch_init(c, &b, comm, err) : err_set(err, RC_RECOVERED, "it is not kept");
 
 	if (rc == RC_OK) {
 		rc = batch_add(c, &b, s, err);

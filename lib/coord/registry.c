@@ -28,6 +28,9 @@ device_free(const struct device *d)
 enum rc
 device_lost(const struct coord *c, const struct device *d, struct err *err)
 {
+	if (d->unreachable)
+		return err_set(err, RC_UNREACHABLE,
+			       "lost: its connection broke and nobody listens at %s", d->address);
 	return err_set(err, RC_UNREACHABLE, "lost: no word from it for %.1fs",
 		       (double)(c->now_ms - d->heard_ms) / 1e3);
 }
@@ -46,8 +49,39 @@ device_alive(struct coord *c, struct device *d)
 {
 	d->heard_ms = c->now_ms;
 	if (d->lost) {
-		d->lost = false;
+		d->lost = d->unreachable = false;
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
+	}
+}
+
+void
+device_unreachable(struct coord *c, uint64_t id, const char *address)
+{
+	struct device *d = device_find(c, id);
+	struct err why;
+
+	/* It may have come back elsewhere meanwhile. */
+	if (!d || d->lost || strcmp(d->address, address) != 0)
+		return;
+	d->unreachable = true;
+	device_lost(c, d, &why);
+	device_lose(c, d, why.text);
+}
+
+void
+device_hung_up(struct coord *c, uint64_t client_id)
+{
+	GpuSim__GetDeviceMetadataRequest q = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+
+	for (size_t i = 0; i < c->ndevices; i++) {
+		struct device *d = c->device[i];
+		struct buf body = {0};
+
+		if (d->client_id != client_id || d->lost)
+			continue;
+		/* Nobody waits for the answer: when nobody is there, that is told as such. */
+		if (pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &q.base, NULL, &body))
+			act_call(c, 0, d->id, d->address, call_timeout_ms(c), &body);
 	}
 }
 
@@ -249,6 +283,7 @@ on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struc
 	if (rc != RC_OK)
 		return rc;
 	d->registered_ms = c->now_ms;
+	d->client_id = w->client_id;
 	r.instance = c->cfg.instance;
 	r.heartbeatms = c->cfg.heartbeat_ms;
 	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;

@@ -1,6 +1,7 @@
 /*
  * Design notes. Requests come on the server's one thread and are answered there, but for runs and
- * waits, which streams answer. Memory is written and read by requests while kernels run, as host
+ * waits, which streams answer. What concerns communicators, graphs and runs is decided by the
+ * protocol (serve_protocol.c). Memory is written and read by requests while kernels run, as host
  * copies and kernels of a GPU do: ordering them is the client's business.
  */
 #include "dev/device.h"
@@ -38,6 +39,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (!d)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->feed_lock, NULL);
+	d->feed_tail = &d->feed_head;
 	d->id = cfg->id;
 	if (d->id == 0 && cfg->mem_path)
 		d->id = devmem_file_id(cfg->mem_path); /* whose memory it was, it is again */
@@ -58,6 +61,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	read_host(d->host, sizeof d->host);
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
@@ -89,13 +94,16 @@ device_free(struct device *d)
 {
 	if (!d)
 		return;
-	while (d->ngraphs)
-		streams_drop(d->streams, d->graph[--d->ngraphs].program);
+	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
+		if (d->graph[i])
+			streams_drop(d->streams, d->graph[i]);
 	streams_free(d->streams);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
 	leases_free(d->leases);
 	devmem_close(d->mem, d->keep);
+	protocol_free(d->protocol);
+	pthread_mutex_destroy(&d->feed_lock);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -199,12 +207,10 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
 	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
 	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
-		serve_comm(d, call);
-		break;
 	case GPU_SIM__REQUEST__BODY_RUN:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
-		serve_run(d, call);
+		serve_protocol(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
 	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:

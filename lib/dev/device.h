@@ -23,9 +23,9 @@ struct device_config {
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
 	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
-	uint32_t threads;	 /* of a matrix product; with what follows, for the metadata alone */
-	bool spare;		 /* waits to take a lost rank's place */
-	bool join;		 /* offers itself to communicators that grow */
+	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
+	bool spare;	  /* waits to take a lost rank's place */
+	bool join;	  /* offers itself to communicators that grow */
 };
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);

@@ -24,7 +24,6 @@
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
 #define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
-#define XPORT_MAX_COMMS 256
 
 struct xport;
 struct xport_op;
@@ -62,11 +61,12 @@ struct xport_membership {
 };
 
 /*
- * Take part in a communicator. One that is known is replaced when the epoch is newer (its
- * operations end with RC_ABORTED), accepted as it is when all is equal, else refused. Those of
- * another coordinator are left: it is gone.
+ * Take part in a communicator, in the place of one of that number: its operations end with
+ * RC_ABORTED. Whether that is right, and that this device has the rank, the caller knows.
  *
  *	peers	m->nranks of them, by rank; copied
+ *
+ * RC_INVAL: a bad address; RC_NOMEM. The old one stays then.
  */
 enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);

@@ -265,7 +265,7 @@ gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
 2
 gpuctl: broadcast: --root: no rank 3 in a communicator of 3
 2
-gpuctl: allreduce: --all, --raw and -n are for vectors on standard input, not for --addr, --send and --recv
+gpuctl: allreduce: --all, --raw, -n and --on-failure are for vectors on standard input, not for --addr, --send and --recv
 2
 gpuctl: allreduce: no communicator 9
 1
@@ -331,7 +331,7 @@ gpuctl: group: line 3: broadcast: --count N is missing
 2
 gpuctl: group: line 3: --comm: the group is on communicator 1
 2
-gpuctl: group: line 3: --queue, --all, --raw and -n have no meaning here
+gpuctl: group: line 3: --queue, --all, --raw, -n and --on-failure have no meaning here
 2
 gpuctl: group: line 3: send: --peer: rank 0 is its own peer
 2
@@ -418,7 +418,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 		echo "${COMPREPLY[*]}"
 	}
 	source "$ROOT/cmd/gpuctl/completion.bash"
-	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status'
+	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status comm-abort comm-shrink comm-grow comm-split'
 	assert_equal "$(complete gpuctl --timeout 5s all)" 'allreduce allgather alltoall'
 	assert_equal "$(complete gpuctl to)" topo
 	assert_equal "$(complete gpuctl topo --)" '--comm --json'

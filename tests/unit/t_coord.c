@@ -173,6 +173,53 @@ t_poll(void)
 	h_fini(&h);
 }
 
+static void
+unreachable(struct harness *h, uint64_t id, const char *address)
+{
+	struct coord_event ev = {.kind = COORD_UNREACHABLE, .device_id = id, .text = address};
+
+	h_step(h, &ev);
+}
+
+static void
+t_unreachable(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	unreachable(&h, 2, "ipc:///elsewhere");
+	unreachable(&h, 7, "ipc:///dev7");
+	ok(h_code(&h, t) == -1 && list(&h)->devices[1]->state == 0,
+	   "an address that a device has left, and a device nobody knows, are nothing");
+	unreachable(&h, 2, "ipc:///dev2");
+	ok(list(&h)->devices[1]->state == 1 && h_count(&h, H_ABORT) == 2,
+	   "a device that nobody listens for any more is lost at once, and its run aborted");
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_ABORTED, "aborted");
+	h_advance(&h, H_GRACE_MS);
+	ok(h_failed(&h, t, RC_UNREACHABLE,
+		    "comm 1 rank 1 (device 0000000000000002) lost: its connection broke and nobody "
+		    "listens at ipc:///dev2"),
+	   "the run ends with that reason");
+	h_register(&h, 2);
+	ok(list(&h)->devices[1]->state == 0, "when it registers again, it is back");
+	h_serve(&h);
+	h_gone(&h, 1002);
+	ok(h.ncall == 1 && h.call[0].device_id == 2 && h.call[0].token == 0 &&
+	       h.call[0].req->body_case == GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA,
+	   "a device that hangs up is called, to see whether it is there");
+	h_drop_call(&h, 0);
+	h_gone(&h, 9);
+	ok(h.ncall == 0, "another client that hangs up is not");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 static uint64_t
 write_to(struct harness *h, uint64_t id, size_t nbytes)
 {
@@ -312,6 +359,7 @@ main(void)
 	t_spare();
 	t_full();
 	t_poll();
+	t_unreachable();
 	t_memcpy();
 	t_refused();
 	t_status();
