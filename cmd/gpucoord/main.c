@@ -25,6 +25,9 @@ static const char usage_text[] =
     "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
     "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
+    "  --state WHERE       what a restart goes on from: a directory, etcd://host:port[/prefix] or\n"
+    "                      none (default: beside the socket; of tcp addresses in\n"
+    "                      ~/.local/state/gpusim)\n"
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
@@ -40,7 +43,7 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner;
+	const char *config, *tuner, *state;
 	bool calibrate;
 	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
 	enum net_reach reach;
@@ -54,6 +57,7 @@ enum {
 	OPT_HEARTBEAT,
 	OPT_LOST_AFTER,
 	OPT_OP_TIMEOUT,
+	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
 	OPT_INSECURE,
@@ -68,6 +72,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"heartbeat", 1, NULL, OPT_HEARTBEAT},
 					 {"lost-after", 1, NULL, OPT_LOST_AFTER},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
+					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
 					 {"insecure", 0, NULL, OPT_INSECURE},
@@ -95,6 +100,11 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->lost_ns, err);
 	case OPT_OP_TIMEOUT:
 		return parse_duration(arg, &o->op_timeout_ns, err);
+	case OPT_STATE:
+		if (!*arg)
+			return err_set(err, RC_INVAL, "'' is no directory");
+		o->state = arg;
+		return RC_OK;
 	case OPT_TUNER:
 		o->tuner = arg;
 		return RC_OK;
@@ -206,7 +216,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, &cfg, &dm, &shell, &err);
+		rc = shell_new(o.listen, o.state, &cfg, &dm, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < file.ndevices; i++)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
@@ -219,7 +229,7 @@ main(int argc, char **argv)
 	}
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
-	shell_free(shell);
+	shell_free(shell, rc == RC_OK);
 	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

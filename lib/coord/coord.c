@@ -47,6 +47,7 @@ coord_free(struct coord *c)
 			comm_destroy(c, c->comms);
 		comm_free(c, c->comms);
 	}
+	keep_fini(c);
 	for (size_t i = 0; i < c->ndevices; i++)
 		free(c->device[i]);
 	tuner_fini(&c->model);
@@ -84,6 +85,8 @@ dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct e
 	if (c->nwaiters > COORD_MAX_WAITERS)
 		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
 			       COORD_MAX_WAITERS);
+	if (keep_check(c, w, err) != RC_OK)
+		return err->rc;
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
@@ -100,6 +103,8 @@ request(struct coord *c, const struct coord_event *ev)
 	if (!w)
 		return RC_NOMEM;
 	client_seen(c, ev->client_id);
+	if (keep_asked_before(c, w))
+		return RC_OK;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
 		answer_failure(c, w, &err);
 	return RC_OK;
@@ -113,6 +118,7 @@ tick(struct coord *c)
 	calls_settle(c);
 	comms_reap(c);
 	leases_tick(c);
+	keep_tick(c);
 	polls_tick(c);
 	waiters_tick(c);
 }
@@ -130,6 +136,8 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	}
 	if (now_ms > c->now_ms)
 		c->now_ms = now_ms;
+	if (c->keep.resumes)
+		resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);
@@ -154,6 +162,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		calls_settle(c);
 		comms_reap(c);
 	} while (c->dead.first);
+	keep_step(c);
 	c->out = NULL;
 	return rc;
 }
