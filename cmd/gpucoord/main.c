@@ -31,6 +31,7 @@ static const char usage_text[] =
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -44,7 +45,7 @@ static const char usage_text[] =
 struct options {
 	char listen[NET_ADDR_MAX];
 	const char *config, *tuner, *state;
-	bool calibrate;
+	bool calibrate, allow_inject;
 	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
 	enum net_reach reach;
 	struct net_tls_files tls;
@@ -60,6 +61,7 @@ enum {
 	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -75,6 +77,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -110,6 +113,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_CALIBRATE:
 		o->calibrate = true;
+		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->allow_inject = true;
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
@@ -221,6 +227,8 @@ main(int argc, char **argv)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK && o.allow_inject)
+		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
 		daemon_ready(o.ready_fd);

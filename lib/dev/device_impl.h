@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "dev/device.h"
+#include "dev/injector.h"
 #include "dev/lease.h"
 #include "dev/program.h"
 #include "dev/protocol.h"
@@ -34,19 +35,22 @@ struct device {
 	struct program_env env;
 	struct streams *streams;
 	struct leases *leases;
+	struct keeps *keeps;
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* address */
 	struct protocol *protocol;
 	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's number of it, or NULL */
 	pthread_mutex_t feed_lock;		    /* what follows: see serve_protocol.c */
 	struct fed *feed_head, **feed_tail;
-	bool feeding; /* a thread is at it */
+	bool feeding;		 /* a thread is at it */
+	struct injector *inject; /* NULL: nothing may be injected */
 };
 
 /* The services, one family a file. Each answers the call. */
 void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free write read */
 void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
+void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 
 /* ---- what the protocol's actions come to. serve_comm.c */
 
@@ -62,5 +66,8 @@ void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_
 /* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
 enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
+
+/* What a run is asked to keep and restore of its inputs. */
+void device_keep_spec(struct device *d, const GpuSim__RunRequest *m, struct run_spec *spec);
 
 #endif
