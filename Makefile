@@ -33,7 +33,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net mem coll xport dev coord client nn
+ROOMS    := base wire net store mem coll xport dev coord client nn
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -86,6 +86,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(house_libs))
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
+$(BUILD)/bin/gpucoord: extra_libs := -lcjson
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -100,7 +101,7 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas $(house_libs))
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
@@ -159,7 +160,7 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas $(house_libs),LD,$@)
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
