@@ -154,9 +154,9 @@ take_comm(struct comm *comm, const GpuSim__KeptComm *k)
 	set_err(&comm->failed, k->failedcode, k->failed);
 	set_err(&comm->rec.cause, k->causecode, k->cause);
 	comm->next_op = comm->keep.next_op = k->nextop;
-	comm->made = k->state == GPU_SIM__KEPT_STATE__LIVE ||
-		     k->state == GPU_SIM__KEPT_STATE__RECOVERING;
-	comm->state = k->state == GPU_SIM__KEPT_STATE__LIVE	? COMM_LIVE
+	comm->made =
+	    k->state == GPU_SIM__KEPT_STATE__LIVE || k->state == GPU_SIM__KEPT_STATE__RECOVERING;
+	comm->state = k->state == GPU_SIM__KEPT_STATE__LIVE	 ? COMM_LIVE
 		      : k->state == GPU_SIM__KEPT_STATE__LEAVING ? COMM_DETACHING
 		      : k->state == GPU_SIM__KEPT_STATE__MAKING	 ? COMM_ATTACHING
 								 : COMM_DRAINING;
@@ -187,7 +187,7 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 	if (comm->lease && keep_client(c, comm->client_id, true))
 		keep_client_is(c, comm->client_id, true);
 	return absent(c, key, k->askclient, k->askseq, k->askkind,
-		      k->state == GPU_SIM__KEPT_STATE__LEAVING ? WAIT_DETACH
+		      k->state == GPU_SIM__KEPT_STATE__LEAVING		? WAIT_DETACH
 		      : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? WAIT_ABORT
 									: WAIT_ATTACH,
 		      comm->id, err);
@@ -434,7 +434,7 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 		const char *prefix;
 		restore_fn *fn;
 	} kinds[] = {
-	    {"0/meta", restore_meta},	{"1/device/", restore_device}, {"2/comm/", restore_comm},
+	    {"0/meta", restore_meta},	 {"1/device/", restore_device}, {"2/comm/", restore_comm},
 	    {"2/pairs/", restore_pairs}, {"3/graph/", restore_graph},	{"4/run/", restore_run},
 	    {"5/reply/", restore_reply},
 	};
