@@ -66,7 +66,9 @@ coll_arrive(struct world *w, uint32_t d, struct drun *r, const GpuSim__Coll *k, 
 	r->instance = m->instance;
 	r->rank = m->rank;
 	if (c->nranks != m->nranks || c->buffer != buffer || c->dev[m->rank] != NONE) {
-		wrong(w, "comm %" PRIu64 " epoch %u operation %" PRIu64 ": the ranks disagree, or rank %u comes twice",
+		wrong(w,
+		      "comm %" PRIu64 " epoch %u operation %" PRIu64
+		      ": the ranks disagree, or rank %u comes twice",
 		      r->comm, r->epoch, op, m->rank);
 		return;
 	}
@@ -151,7 +153,8 @@ coll_leave(struct world *w, uint32_t d, struct drun *r)
 		struct event *e;
 
 		if (peer == NONE || (c->gone | c->finished) & 1u << q ||
-		    !reaches(w, node_of_device(d), node_of_device(peer)) || (!c->stuck && c->moving))
+		    !reaches(w, node_of_device(d), node_of_device(peer)) ||
+		    (!c->stuck && c->moving))
 			continue;
 		e = post(w, w->now + between(w, 20, dies ? 500 * MS : 20 * MS), EV_REFUSED,
 			 node_of_device(peer));

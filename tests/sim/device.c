@@ -224,8 +224,8 @@ start(struct world *w, uint32_t d, const struct protocol_action *a)
 		r->nops = r->def->n_ops;
 	}
 	keep(w, d, a, m->run, r);
-	trace(w, "device %u starts run %" PRIu64 " of comm %" PRIu64 " epoch %u", d, m->run, a->comm,
-	      a->epoch);
+	trace(w, "device %u starts run %" PRIu64 " of comm %" PRIu64 " epoch %u", d, m->run,
+	      a->comm, a->epoch);
 	e = post(w, w->now + between(w, 10, 2 * MS), EV_RUN, node_of_device(d));
 	e->b = r->start;
 	e->c = r->generation;
@@ -298,8 +298,7 @@ run_end(struct world *w, uint32_t d, struct drun *r, const struct err *err,
 {
 	struct sim_device *dev = dev_of(w, d);
 	struct run_result result = {.err = *err};
-	struct protocol_event ev = {
-	    .kind = PROTOCOL_ENDED, .start = r->start, .result = &result};
+	struct protocol_event ev = {.kind = PROTOCOL_ENDED, .start = r->start, .result = &result};
 
 	trace(w, "device %u ends run %" PRIu64 " of comm %" PRIu64 " epoch %u: %s %s", d,
 	      r->req->run, r->comm, r->epoch, rc_name(err->rc), err->text);
@@ -322,7 +321,9 @@ launch(struct world *w, uint32_t d, const GpuSim__Launch *l)
 		return;
 	}
 	if (++dev_of(w, d)->mem.count[tag] > w->tag_max[tag])
-		wrong(w, "device %u has executed kernel %" PRIu64 " %u times, at most %u were asked for",
+		wrong(w,
+		      "device %u has executed kernel %" PRIu64
+		      " %u times, at most %u were asked for",
 		      d, tag, dev_of(w, d)->mem.count[tag], w->tag_max[tag]);
 }
 

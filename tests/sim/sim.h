@@ -45,7 +45,7 @@ struct node {
 	enum node_kind kind;
 	uint32_t index; /* among its kind */
 	bool alive;
-	uint32_t life;	      /* counts its processes */
+	uint32_t life;	       /* counts its processes */
 	uint64_t frozen_until; /* 0: not */
 	uint64_t died;
 	uint32_t side; /* of a partition: sides do not reach each other */
@@ -55,8 +55,8 @@ struct node {
 /* ---- calls: a request, repeated under its number until it is answered or too late */
 
 enum call_kind {
-	CALL_OF_COORD,	/* arg: the coordinator's token */
-	CALL_REGISTER,	/* of a device */
+	CALL_OF_COORD, /* arg: the coordinator's token */
+	CALL_REGISTER, /* of a device */
 	CALL_OF_CLIENT,
 };
 
@@ -73,7 +73,7 @@ struct served {
 	uint32_t call, node, life;
 	uint64_t client_id, seq;
 	GpuSim__Request *req; /* NULL: answered */
-	uint64_t answer_by;   /* coordinator: when the world expects an answer at last */
+	uint64_t until;	      /* its caller is thought to wait */
 };
 
 /* ---- devices */
@@ -96,7 +96,7 @@ struct drun { /* a run as a device executes it */
 	GpuSim__Op **ops;
 	size_t nops, op;
 	uint64_t iteration;
-	bool waits; /* in a collective: */
+	bool waits;  /* in a collective: */
 	uint64_t at; /* number */
 };
 
@@ -128,9 +128,9 @@ struct sim_device {
 struct coll {
 	uint64_t comm, instance, op;
 	uint32_t epoch, nranks;
-	uint32_t dev[MAX_DEVICES];			    /* by rank: who has come, or NONE */
+	uint32_t dev[MAX_DEVICES];			      /* by rank: who has come, or NONE */
 	uint64_t start[MAX_DEVICES], generation[MAX_DEVICES]; /* its run */
-	uint32_t gone, finished;			    /* bits of ranks */
+	uint32_t gone, finished;			      /* bits of ranks */
 	uint64_t result[WORDS];
 	uint32_t buffer;
 	bool moving; /* inputs are all read */
@@ -144,10 +144,10 @@ struct sim_client {
 	uint32_t call; /* under way, or NONE */
 	uint64_t comm; /* 0: none */
 	uint32_t policy, nranks, epoch, recoveries;
-	uint32_t dev[MAX_DEVICES]; /* by rank, as told last */
-	bool known;		   /* that is sure, and nothing is in progress */
-	bool failed;		   /* the communicator has */
-	unsigned what;		   /* it is doing */
+	uint32_t dev[MAX_DEVICES];		  /* by rank, as told last */
+	bool known;				  /* that is sure, and nothing is in progress */
+	bool failed;				  /* the communicator has */
+	unsigned what;				  /* it is doing */
 	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
 	uint32_t filled_recoveries;		  /* of the communicator then */
 	bool filled, shared;			  /* inputs are there; or `expect` everywhere */
@@ -157,28 +157,28 @@ struct sim_client {
 	uint32_t tag, times; /* kernel of the operation, or NONE; all-reduces in it */
 	uint64_t graph;	     /* 0: none */
 	uint32_t graph_tag;
-	unsigned ops;		/* 0: it has nothing more to do */
+	unsigned ops;	       /* 0: it has nothing more to do */
 	bool last, known_good; /* the last check: under way, passed */
 };
 
 /* ---- the world */
 
 enum event_kind {
-	EV_REQUEST,  /* a: call, at its server */
-	EV_REPLY,    /* a: call, at its caller; body */
-	EV_RETRY,    /* a: call */
-	EV_TICK,     /* coordinator */
-	EV_REGISTER, /* device */
-	EV_RUN,	     /* device: run b of generation c goes on */
-	EV_ABORTED,  /* device: run b of generation c has seen that it is aborted */
-	EV_REFUSED,  /* device: run b of generation c: a peer gave up */
-	EV_COLL,     /* device: run b of generation c has its collective's result */
-	EV_COLL_LATE, /* device: run b of generation c has waited for too long in operation d */
-	EV_COLL_TRY, /* a: collective (none of a node) */
-	EV_CLIENT,   /* client: its next step */
-	EV_FAULT,    /* the weather */
-	EV_START,    /* start node a */
-	EV_MEND,     /* partitions end */
+	EV_REQUEST,	/* a: call, at its server */
+	EV_REPLY,	/* a: call, at its caller; body */
+	EV_RETRY,	/* a: call */
+	EV_TICK,	/* coordinator */
+	EV_REGISTER,	/* device */
+	EV_RUN,		/* device: run b of generation c goes on */
+	EV_ABORTED,	/* device: run b of generation c has seen that it is aborted */
+	EV_REFUSED,	/* device: run b of generation c: a peer gave up */
+	EV_COLL,	/* device: run b of generation c has its collective's result */
+	EV_COLL_LATE,	/* device: run b of generation c has waited for too long in operation d */
+	EV_COLL_TRY,	/* a: collective (none of a node) */
+	EV_CLIENT,	/* client: its next step */
+	EV_FAULT,	/* the weather */
+	EV_START,	/* start node a */
+	EV_MEND,	/* partitions end */
 	EV_UNREACHABLE, /* coordinator: device b's connection broke; life c of it */
 	EV_GONE,	/* coordinator: client id b has gone */
 };
@@ -261,12 +261,12 @@ void rpc_answer(struct world *w, uint32_t served, const GpuSim__Reply *reply);
 void rpc_answer_packed(struct world *w, uint32_t served, const void *body, size_t nbytes);
 void rpc_answer_err(struct world *w, uint32_t served, const struct err *err);
 /* A request of the world's own, packed for rpc_start. */
-#define PACK(w, CASE, member, q)                                      \
-	({                                                            \
-		GpuSim__Request pack_ = GPU_SIM__REQUEST__INIT;       \
-		pack_.body_case = GPU_SIM__REQUEST__BODY_##CASE;      \
-		pack_.member = (q);                                   \
-		pack_message(&pack_.base);                            \
+#define PACK(w, CASE, member, q)                                 \
+	({                                                       \
+		GpuSim__Request pack_ = GPU_SIM__REQUEST__INIT;  \
+		pack_.body_case = GPU_SIM__REQUEST__BODY_##CASE; \
+		pack_.member = (q);                              \
+		pack_message(&pack_.base);                       \
 	})
 struct buf pack_message(const ProtobufCMessage *m);
 
