@@ -318,6 +318,7 @@ struct graph {
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
+	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
 	struct err failed; /* of the definition */
 	size_t held;
 	uint64_t kept; /* mark of what is stored; 0: nothing */
