@@ -154,9 +154,9 @@ take_comm(struct comm *comm, const GpuSim__KeptComm *k)
 	set_err(&comm->failed, k->failedcode, k->failed);
 	set_err(&comm->rec.cause, k->causecode, k->cause);
 	comm->next_op = comm->keep.next_op = k->nextop;
-	comm->made = k->state == GPU_SIM__KEPT_STATE__LIVE ||
-		     k->state == GPU_SIM__KEPT_STATE__RECOVERING;
-	comm->state = k->state == GPU_SIM__KEPT_STATE__LIVE	? COMM_LIVE
+	comm->made =
+	    k->state == GPU_SIM__KEPT_STATE__LIVE || k->state == GPU_SIM__KEPT_STATE__RECOVERING;
+	comm->state = k->state == GPU_SIM__KEPT_STATE__LIVE	 ? COMM_LIVE
 		      : k->state == GPU_SIM__KEPT_STATE__LEAVING ? COMM_DETACHING
 		      : k->state == GPU_SIM__KEPT_STATE__MAKING	 ? COMM_ATTACHING
 								 : COMM_DRAINING;
@@ -187,7 +187,7 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 	if (comm->lease && keep_client(c, comm->client_id, true))
 		keep_client_is(c, comm->client_id, true);
 	return absent(c, key, k->askclient, k->askseq, k->askkind,
-		      k->state == GPU_SIM__KEPT_STATE__LEAVING ? WAIT_DETACH
+		      k->state == GPU_SIM__KEPT_STATE__LEAVING		? WAIT_DETACH
 		      : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? WAIT_ABORT
 									: WAIT_ATTACH,
 		      comm->id, err);
@@ -290,8 +290,8 @@ restore_graph(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 	enum rc rc;
 
 	/* One that was stored for ranks of before was to be defined again for those of now. */
-	if (comm && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid && k->graphid <= c->last_graph &&
-	    (k->n_hasops == comm->nranks || k->submit.len)) {
+	if (comm && comm->made && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
+	    k->graphid <= c->last_graph && (k->n_hasops == comm->nranks || k->submit.len)) {
 		protobuf_c_boolean *has = k->hasops;
 		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
 
@@ -395,7 +395,7 @@ restore_run(struct coord *c, const char *key, const uint8_t *value, size_t n, st
 	struct comm *comm = k ? find(c, k->commid) : NULL;
 	enum rc rc;
 
-	if (comm && comm->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_run &&
+	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_run &&
 	    k->firstop <= COORD_MAX_OP && k->nops <= COORD_MAX_OP - k->firstop)
 		rc = add_run(c, key, comm, k, err);
 	else
@@ -434,17 +434,19 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 		const char *prefix;
 		restore_fn *fn;
 	} kinds[] = {
-	    {"0/meta", restore_meta},	{"1/device/", restore_device}, {"2/comm/", restore_comm},
+	    {"0/meta", restore_meta},	 {"1/device/", restore_device}, {"2/comm/", restore_comm},
 	    {"2/pairs/", restore_pairs}, {"3/graph/", restore_graph},	{"4/run/", restore_run},
 	    {"5/reply/", restore_reply},
 	};
 	struct coord_actions none = {0};
-	enum rc rc = nonsense(key, err);
+	const size_t nkinds = sizeof kinds / sizeof kinds[0];
+	size_t i = 0;
+	enum rc rc;
 
 	c->out = &none;
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
-			rc = kinds[i].fn(c, key, value, nbytes, err);
+	while (i < nkinds && strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) != 0)
+		i++;
+	rc = i < nkinds ? kinds[i].fn(c, key, value, nbytes, err) : nonsense(key, err);
 	c->out = NULL;
 	coord_actions_fini(&none);
 	c->keep.resumes = c->keep.restored = true;
