@@ -95,9 +95,16 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 	return n;
 }
 
+/* Its last report is too old to say anything: it may be frozen. */
+static bool
+is_silent(const struct coord *c, const struct device *d)
+{
+	return c->now_ms - d->heard_ms >= 2 * c->cfg.heartbeat_ms;
+}
+
 /* What is known of each rank. */
 static struct blame_rank *
-gather(const struct comm *comm)
+gather(const struct coord *c, const struct comm *comm)
 {
 	struct blame_rank *v = alloc_zeroed(comm->nranks, sizeof *v);
 
@@ -108,7 +115,7 @@ gather(const struct comm *comm)
 		if (p) {
 			v[r].op = p->op;
 			v[r].step = p->step;
-			v[r].waits_for = p->waits_for;
+			v[r].waits_for = is_silent(c, comm->rank[r].dev) ? 0 : p->waits_for;
 		}
 	}
 	return v;
@@ -127,6 +134,11 @@ blame_text(const struct coord *c, const struct comm *comm, uint32_t r, enum blam
 				"%016" PRIx64 ") for %.1fs",
 				r, id, p->waits_for - 1, comm->rank[p->waits_for - 1].dev->id,
 				(double)(c->now_ms - p->moved_ms) / 1e3);
+	if (why == BLAME_STUCK && is_silent(c, comm->rank[r].dev))
+		return snprintf(text, room,
+				"rank %u (device %016" PRIx64
+				") is stuck: no word from it for %.1fs",
+				r, id, (double)(c->now_ms - comm->rank[r].dev->heard_ms) / 1e3);
 	if (why == BLAME_STUCK && p)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64
@@ -169,7 +181,7 @@ bool
 progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
 	       size_t room)
 {
-	struct blame_rank *v = gather(comm);
+	struct blame_rank *v = gather(c, comm);
 	enum blame *why = alloc_zeroed(comm->nranks, sizeof *why);
 	uint32_t n = 0;
 	size_t len = 0;
