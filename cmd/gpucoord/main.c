@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "config.h"
 #include "shell.h"
 #include "spawn.h"
@@ -20,7 +21,8 @@
 static const char usage_text[] =
     "usage: gpucoord [options]\n"
     "  --listen ADDR       address, ipc:///path, tcp://host:port or tls+tcp://host:port\n"
-    "                      (default $GPUSIM_COORD, else ipc:///tmp/gpucoord-UID.sock)\n"
+    "                      (default $GPUSIM_COORD, else gpucoord.sock in the\n"
+    "                      private directory, see gpusim(7))\n"
     "  -c, --config FILE   read devices and settings from FILE\n"
     "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
     "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
@@ -169,14 +171,16 @@ static enum rc
 choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
 {
 	const char *env = getenv("GPUSIM_COORD");
+	char dir[RUNDIR_MAX];
 
 	if (!o->listen[0] && file->listen[0])
 		snprintf(o->listen, sizeof o->listen, "%s", file->listen);
 	else if (!o->listen[0] && env && *env)
 		snprintf(o->listen, sizeof o->listen, "%s", env);
+	else if (!o->listen[0] && rundir_make(dir, err) == RC_OK)
+		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpucoord.sock", dir);
 	else if (!o->listen[0])
-		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpucoord-%u.sock",
-			 (unsigned)getuid());
+		return err->rc;
 	cfg->instance = net_random();
 	cfg->pid = (uint32_t)getpid();
 	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 1000);

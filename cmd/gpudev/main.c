@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
 #include "net/net.h"
@@ -23,7 +24,8 @@
 static const char usage_text[] =
     "usage: gpudev [options]\n"
     "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
-    "                      tls+tcp://host:port (default ipc:///tmp/gpudev-PID.sock)\n"
+    "                      tls+tcp://host:port (default gpudev-PID.sock in the\n"
+    "                      private directory, see gpusim(7))\n"
     "  --data ADDR         data address (default beside the control address)\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
@@ -201,6 +203,19 @@ apply_p2p(struct options *o, struct err *err)
 	return RC_OK;
 }
 
+/* Where to listen when that is not said: in the private directory. */
+static enum rc
+default_address(struct options *o, struct err *err)
+{
+	char dir[RUNDIR_MAX];
+	enum rc rc = rundir_make(dir, err);
+
+	if (rc == RC_OK)
+		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpudev-%d.sock", dir,
+			 (int)getpid());
+	return rc;
+}
+
 static enum rc
 parse_options(int argc, char **argv, struct options *o, struct err *err)
 {
@@ -220,7 +235,7 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	if (rc == RC_OK && o->device.mem_bytes == 0)
 		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
 	if (rc == RC_OK && !o->listen[0])
-		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpudev-%d.sock", (int)getpid());
+		rc = default_address(o, err);
 	if (rc == RC_OK)
 		rc = net_addr_check(o->listen, o->reach, err);
 	if (rc == RC_OK && !o->data[0])

@@ -49,7 +49,6 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (d->id == 0)
 		d->id = net_random();
 	xc.device_id = d->id;
-	d->incarnation = net_random();
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
 	d->latency_ns = cfg->latency_ns;
@@ -66,6 +65,12 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK) {
+		d->incarnation = devmem_incarnation(d->mem);
+		rc = leases_inherit(d->leases, clock_now_ns(), err);
+	}
+	if (rc == RC_OK)
+		rc = keeps_new(d->mem, &d->keeps, err);
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;
@@ -106,6 +111,7 @@ device_free(struct device *d)
 	injector_free(d->inject);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
+	keeps_free(d->keeps);
 	leases_free(d->leases);
 	devmem_close(d->mem, d->keep);
 	protocol_free(d->protocol);

@@ -35,6 +35,7 @@ struct device {
 	struct program_env env;
 	struct streams *streams;
 	struct leases *leases;
+	struct keeps *keeps;
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* address */
 	struct protocol *protocol;
@@ -65,5 +66,8 @@ void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_
 /* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
 enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
+
+/* What a run is asked to keep and restore of its inputs. */
+void device_keep_spec(struct device *d, const GpuSim__RunRequest *m, struct run_spec *spec);
 
 #endif

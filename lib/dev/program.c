@@ -128,6 +128,8 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	if (rc != RC_OK)
 		return rc;
 	c->nelem = a->nelem;
+	c->nin = shape.in;
+	c->nout = shape.out;
 	c->kind = kind_of(a, c);
 	return plan_build(a, algo, &c->plan, err);
 }

@@ -54,6 +54,7 @@ struct inst_coll {
 	uint32_t *after;	/* by step, see ahead.h; NULL for pairs */
 	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
 	uint64_t nelem;
+	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */
 	size_t elem;	    /* bytes */
 	uint64_t op_offset; /* see proto Coll */
 	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */

@@ -221,8 +221,10 @@ send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 			rc = err_set(err, RC_TIMEOUT,
 				     "no room for chunks to rank %u (device %016" PRIx64 ")", peer,
 				     o->comm->peer[peer].device_id);
-		if (rc != RC_OK)
+		if (rc != RC_OK) {
+			meter_missing(o->meter, peer);
 			return rc;
+		}
 	}
 	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
 }

@@ -20,6 +20,7 @@
 #include "mem/devmem.h"
 #include "mem/peermem.h"
 #include "net/channel.h"
+#include "xport/meter.h"
 
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
@@ -119,6 +120,9 @@ enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *ou
  */
 enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
 		    struct xport_op **out, struct err *err);
+
+/* What waits in the operation is told to m from now on (NULL: to nobody); m outlives it. */
+void xport_meter(struct xport_op *o, struct meter *m);
 
 /* The operation moves at most so many bytes through one link: while that takes a shaped link longer
  * than the communicator's timeout, waiting for one's turn is no failure. */

@@ -56,6 +56,7 @@ struct xport_op {
 	struct xport_op *next;
 	uint64_t id;
 	bool begun;
+	struct meter *meter;	  /* or NULL */
 	uint64_t allow_ns;	  /* added to the communicator's timeout */
 	uint64_t tend_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty */

@@ -270,14 +270,12 @@ struct ending {
 	pthread_cond_t cond;
 	unsigned told;
 	struct run_result result;
+	uint64_t waited_ns[NODES_MAX]; /* of the result, which does not last */
 };
 
-#define ENDING                                                          \
-	{                                                               \
-		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, \
-		{                                                       \
-			{0}, 0, 0                                       \
-		}                                                       \
+#define ENDING                                                                      \
+	{                                                                           \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER \
 	}
 
 static inline void
@@ -288,6 +286,8 @@ ending_tell(void *arg, const struct run_result *r)
 	pthread_mutex_lock(&e->lock);
 	e->told++;
 	e->result = *r;
+	for (uint32_t q = 0; q < r->nranks && q < NODES_MAX; q++)
+		e->waited_ns[q] = r->waited_ns[q];
 	pthread_cond_signal(&e->cond);
 	pthread_mutex_unlock(&e->lock);
 }
