@@ -57,21 +57,13 @@ find_victim(struct chaos *c, const struct chaos_fault *f, uint64_t *device)
 	return found;
 }
 
-/* Two devices must be left, where nobody starts them again. */
+/* Two devices must be left, where nobody starts them again; also of those that a fault waits for. */
 static bool
-is_too_many(struct chaos *c, const struct chaos_fault *f)
+is_too_many(const struct chaos *c, const struct chaos_fault *f)
 {
-	struct gpusim_device *list;
-	size_t n, left = 0;
-
-	if (f->f.kind != GPUSIM_FAULT_KILL || c->config.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
-		return false;
-	if (gpusim_devices(c->side, &list, &n) != GPUSIM_OK)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		left += !list[i].lost;
-	free(list);
-	return left <= 2;
+	return f->f.kind == GPUSIM_FAULT_KILL &&
+	       c->config.on_failure != GPUSIM_ON_FAILURE_RESPAWN &&
+	       c->did[GPUSIM_FAULT_KILL] + 2 >= c->ndevices;
 }
 
 /* Inject fault number c->nfaults, which is *f. */
@@ -417,40 +409,61 @@ run(struct chaos *c, struct err *err)
 	return rc;
 }
 
-/* Coordinator and devices, as they are now; *n of them. */
+/* Coordinator and devices, as they are now. */
+struct daemons {
+	struct chaos_usage *v;
+	size_t n;
+};
+
 static enum rc
-look(struct chaos *c, struct chaos_usage **out, size_t *n, struct err *err)
+look(struct chaos *c, struct daemons *out, struct err *err)
 {
 	struct gpusim_status s;
 	enum rc rc = api(gpusim_status(c->side, &s), err);
 
 	if (rc != RC_OK)
 		return rc;
-	*n = s.ndevices + 1;
-	*out = alloc_zeroed(*n, sizeof **out);
-	if (*out)
-		chaos_usage(s.pid, *out);
-	for (size_t i = 0; *out && i < s.ndevices; i++)
-		chaos_usage(s.devices[i].pid, *out + i + 1);
+	out->v = alloc_zeroed(s.ndevices + 1, sizeof *out->v);
+	if (out->v) {
+		out->n = s.ndevices + 1;
+		chaos_usage(s.pid, out->v);
+		for (size_t i = 0; i < s.ndevices; i++) {
+			if (!s.devices[i].lost)
+				chaos_usage(s.devices[i].pid, &out->v[i + 1]);
+			out->v[i + 1].device = s.devices[i].id;
+		}
+	}
 	gpusim_status_fini(&s);
-	return *out ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return out->v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* What a daemon of before is now; all zero when it is no more. */
+static struct chaos_usage
+find_daemon(const struct daemons *d, uint64_t device)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (d->v[i].device == device)
+			return d->v[i];
+	return (struct chaos_usage){0};
 }
 
 static void
-print_usage(const struct chaos_usage *before, size_t nbefore, const struct chaos_usage *now,
-	    size_t n)
+print_usage(const struct daemons *before, const struct daemons *now)
 {
-	printf("%-12s %8s %13s %13s %17s\n", "daemon", "pid", "descriptors", "threads",
+	printf("%-16s %8s %13s %13s %17s\n", "daemon", "pid", "descriptors", "threads",
 	       "memory (KiB)");
-	for (size_t i = 0; i < n; i++) {
-		struct chaos_usage b = i < nbefore ? before[i] : (struct chaos_usage){0};
-		char name[32] = "coordinator";
+	for (size_t i = 0; i < before->n; i++) {
+		const struct chaos_usage *b = &before->v[i];
+		struct chaos_usage u = find_daemon(now, b->device);
+		char name[24] = "coordinator";
 
-		if (i)
-			snprintf(name, sizeof name, "device %zu", i - 1);
-		printf("%-12s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, now[i].pid,
-		       b.fds, now[i].fds, b.threads, now[i].threads, b.kib, now[i].kib,
-		       b.pid != now[i].pid ? "  another process" : "");
+		if (b->device)
+			snprintf(name, sizeof name, "%016" PRIx64, b->device);
+		printf("%-16s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, b->pid,
+		       b->fds, u.fds, b->threads, u.threads, b->kib, u.kib,
+		       u.pid == 0	 ? "  gone"
+		       : b->pid != u.pid ? "  started again"
+					 : "");
 	}
 }
 
@@ -471,8 +484,7 @@ print_text(const struct chaos *c)
 }
 
 static void
-print_json(const struct chaos *c, const struct chaos_usage *before, size_t nbefore,
-	   const struct chaos_usage *now, size_t n)
+print_json(const struct chaos *c, const struct daemons *before, const struct daemons *now)
 {
 	printf("{\"seed\":%" PRIu64 ",\"on_failure\":\"%s\",\"operations\":%" PRIu64
 	       ",\"right\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"wrong\":%" PRIu64
@@ -486,13 +498,15 @@ print_json(const struct chaos *c, const struct chaos_usage *before, size_t nbefo
 	       ",\"communicators\":%" PRIu64 ",\"slowest_ms\":%" PRIu64 ",\"daemons\":[",
 	       c->missed, c->skipped, c->recovered, c->comms,
 	       (uint64_t)(c->slowest_ns / NS_PER_MS));
-	for (size_t i = 0; i < n; i++) {
-		struct chaos_usage b = i < nbefore ? before[i] : (struct chaos_usage){0};
+	for (size_t i = 0; i < before->n; i++) {
+		const struct chaos_usage *b = &before->v[i];
+		struct chaos_usage u = find_daemon(now, b->device);
 
-		printf("%s{\"pid\":[%u,%u],\"fds\":[%u,%u],\"threads\":[%u,%u],\"kib\":[%" PRIu64
+		printf("%s{\"device\":\"%016" PRIx64
+		       "\",\"pid\":[%u,%u],\"fds\":[%u,%u],\"threads\":[%u,%u],\"kib\":[%" PRIu64
 		       ",%" PRIu64 "]}",
-		       i ? "," : "", b.pid, now[i].pid, b.fds, now[i].fds, b.threads,
-		       now[i].threads, b.kib, now[i].kib);
+		       i ? "," : "", b->device, b->pid, u.pid, b->fds, u.fds, b->threads, u.threads,
+		       b->kib, u.kib);
 	}
 	printf("]}\n");
 }
@@ -568,9 +582,9 @@ prepare(struct chaos *c, struct args *a, struct err *err)
 		return rc;
 	gpusim_set_timeout_ms(c->side, SIDE_TIMEOUT_MS);
 	rc = api(gpusim_inject(c->side, 0, 1, NULL, 0, NULL), err);
-	c->want = a->nranks;
-	if (rc == RC_OK && !args_has(a, OPT(RANKS)))
-		rc = cli_free_devices(c->cli, &c->want, err);
+	if (rc == RC_OK)
+		rc = cli_free_devices(c->cli, &c->ndevices, err);
+	c->want = args_has(a, OPT(RANKS)) ? a->nranks : c->ndevices;
 	if (rc == RC_OK && c->want > CHAOS_MAX_RANKS)
 		c->want = CHAOS_MAX_RANKS;
 	if (rc == RC_OK && c->want < 2)
@@ -587,8 +601,7 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 {
 	struct args a = *given;
 	struct chaos c = {.cli = cli, .a = &a};
-	struct chaos_usage *before = NULL, *now = NULL;
-	size_t nbefore = 0, n = 0;
+	struct daemons before = {0}, now = {0};
 	enum rc rc;
 
 	pthread_mutex_init(&c.lock, NULL);
@@ -597,17 +610,16 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 	if (rc == RC_OK)
 		rc = chaos_settle(&c, err);
 	if (rc == RC_OK)
-		rc = look(&c, &before, &nbefore, err);
+		rc = look(&c, &before, err);
 	if (rc == RC_OK) {
 		rc = run(&c, err);
 		clear_faults(&c);
-		if (look(&c, &now, &n, rc == RC_OK ? err : NULL) != RC_OK)
-			n = 0;
+		(void)look(&c, &now, NULL);
 		if (args_has(&a, OPT(JSON))) {
-			print_json(&c, before, nbefore, now, n);
+			print_json(&c, &before, &now);
 		} else {
 			print_text(&c);
-			print_usage(before, nbefore, now, n);
+			print_usage(&before, &now);
 		}
 		chaos_drop(&c);
 	}
@@ -617,8 +629,8 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 			     c.stuck);
 	gpusim_comm_fini(&c.comm);
 	gpusim_close(c.side);
-	free(before);
-	free(now);
+	free(before.v);
+	free(now.v);
 	free(c.room);
 	return rc;
 }

@@ -78,7 +78,8 @@ struct chaos {
 	struct gpusim *side; /* faults and memory: whose calls end soon */
 	struct gpusim_comm_config config;
 	unsigned kinds;
-	uint32_t want; /* ranks */
+	uint32_t want;	   /* ranks */
+	uint32_t ndevices; /* free at the beginning, spares aside */
 	uint64_t bound_ns;
 	pthread_mutex_t lock; /* comm, live: written by the main thread alone; counts of faults */
 	pthread_cond_t ended;
@@ -113,6 +114,7 @@ struct chaos_slot *chaos_slot_of(struct chaos *c, uint64_t device);
 /* ---- chaos_watch.c: what a daemon of this host holds */
 
 struct chaos_usage {
+	uint64_t device; /* 0: the coordinator */
 	uint32_t pid;
 	unsigned fds, threads;
 	uint64_t kib; /* private memory */

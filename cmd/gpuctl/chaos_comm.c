@@ -105,7 +105,9 @@ chaos_mend(struct chaos *c)
 	enum gpusim_state state;
 	struct err err;
 
-	if (gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state) != GPUSIM_OK ||
+	/* Without recovery the loss of a rank is not noticed before the next operation. */
+	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT ||
+	    gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state) != GPUSIM_OK ||
 	    state == GPUSIM_STATE_FAILED || chaos_refresh(c, &err) != RC_OK || c->comm.nranks < 2)
 		chaos_drop(c);
 }
@@ -168,6 +170,8 @@ chaos_settle(struct chaos *c, struct err *err)
 
 	if (c->live && c->comm.nranks < c->want && find_free(c, ids, &n, err) == RC_OK && n > 0)
 		chaos_drop(c); /* somebody has come back */
+	if (c->live && c->comm.nranks < 2)
+		chaos_drop(c);
 	if (c->live)
 		return RC_OK;
 	for (;;) {

@@ -74,6 +74,8 @@ chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided, struct
 	out->dtype = types[between(&state, 0, 5)];
 	out->op = (enum gpusim_op)between(&state, 0, GPUSIM_NOPS - 1);
 	out->root = (uint32_t)(draw(&state) % nranks);
+	if (!coll_has_root(out->coll))
+		out->root = 0;
 	size = dtype_size(out->dtype);
 	/* As many of a few elements as of many. */
 	out->nelem = (uint64_t)exp(unit(&state) * log((double)(CHAOS_BYTES / size)));
