@@ -24,6 +24,7 @@ graph_free(struct coord *c, struct graph *g)
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
+	keep_graph_gone(c, g);
 	g->comm->ngraphs--;
 	for (uint32_t r = 0; r < g->comm->nranks; r++)
 		call_cancel(c, &g->rank[r].call);
@@ -43,7 +44,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, COORD_MAX_GRAPHS);
 		return NULL;
 	}
-	if (!held_take(c, size, err))
+	if (limit_check(c, comm, LIMIT_GRAPHS, 1, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	g = alloc_zeroed(1, size);
 	if (!g) {
@@ -52,6 +53,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	g->comm = comm;
+	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
 	return g;

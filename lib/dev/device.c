@@ -63,14 +63,14 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->incarnation = devmem_incarnation(d->mem);
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
 	if (rc == RC_OK)
 		rc = keeps_new(d->mem, &d->keeps, err);
+	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;
@@ -95,6 +95,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 void
 device_stop(struct device *d)
 {
+	atomic_store(&d->adopt.stop, true);
 	xport_abort_all(d->xport, "the device is shutting down");
 	streams_stop(d->streams);
 }
@@ -104,6 +105,8 @@ device_free(struct device *d)
 {
 	if (!d)
 		return;
+	atomic_store(&d->adopt.stop, true);
+	device_join_adopt(d);
 	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
 		if (d->graph[i])
 			streams_drop(d->streams, d->graph[i]);
@@ -224,6 +227,9 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
 		serve_protocol(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_ADOPT:
+		serve_adopt(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
 	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:

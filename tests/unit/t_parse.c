@@ -197,7 +197,7 @@ test_double(void)
 static void
 test_rc(void)
 {
-	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 1, 1};
+	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1};
 	unsigned bad = 0;
 
 	ok(COUNT(exits) == RC_RECOVERED + 1, "the table of this test has every rc");
