@@ -31,6 +31,7 @@ static const char usage_text[] =
     "  --id ID             device id (default: the memory file's, else random)\n"
     "  --ordinal N         place in lists of devices (default 0)\n"
     "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
+    "  --client-mem SIZE   what one client may lease of it (default all)\n"
     "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
@@ -66,6 +67,7 @@ enum {
 	OPT_COORDINATOR,
 	OPT_ID,
 	OPT_ORDINAL,
+	OPT_CLIENT_MEM,
 	OPT_MEM_FILE,
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
@@ -87,6 +89,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"id", 1, NULL, OPT_ID},
 					 {"ordinal", 1, NULL, OPT_ORDINAL},
 					 {"mem", 1, NULL, 'm'},
+					 {"client-mem", 1, NULL, OPT_CLIENT_MEM},
 					 {"mem-file", 1, NULL, OPT_MEM_FILE},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
@@ -122,6 +125,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
 	case 'm':
 		return parse_size(arg, &o->device.mem_bytes, err);
+	case OPT_CLIENT_MEM:
+		return parse_size(arg, &o->device.client_bytes, err);
 	case OPT_MEM_FILE:
 	case OPT_MEM_SCRATCH:
 		o->device.mem_path = arg;
@@ -285,14 +290,13 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20,
-				       .mem_keep = DEVMEM_UNLINK_FILE,
-				       .threads = 1},
-			    .coordinator = getenv("GPUSIM_COORD"),
-			    .pin = PIN_NONE,
-			    .ready_fd = -1,
-			    .lifeline = -1,
-			    .level = LOG_WARN};
+	struct options o = {
+	    .device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE, .threads = 1},
+	    .coordinator = getenv("GPUSIM_COORD"),
+	    .pin = PIN_NONE,
+	    .ready_fd = -1,
+	    .lifeline = -1,
+	    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

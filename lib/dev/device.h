@@ -17,15 +17,16 @@ struct device;
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
 	uint64_t mem_bytes;
-	const char *mem_path; /* NULL: under /dev/shm */
+	uint64_t client_bytes; /* what one client may lease; 0: all of it */
+	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_keep mem_keep;
 	const char *data_addr;
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
 	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
-	uint32_t threads;	 /* of a matrix product; with what follows, for the metadata alone */
-	bool spare;		 /* waits to take a lost rank's place */
-	bool join;		 /* offers itself to communicators that grow */
+	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
+	bool spare;	  /* waits to take a lost rank's place */
+	bool join;	  /* offers itself to communicators that grow */
 };
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);

@@ -12,10 +12,11 @@
 #include "dev/stream.h"
 #include "net/net.h"
 
-#define MAX_GRAPHS 1024
+#define MAX_GRAPHS	  1024
+#define MAX_CLIENT_GRAPHS 768 /* of one client; the coordinator is one */
 
 struct graph {
-	uint64_t id;
+	uint64_t id, client;
 	struct program *program;
 };
 

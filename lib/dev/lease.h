@@ -13,15 +13,17 @@
 #include "mem/devmem.h"
 
 #define LEASE_GRACE_MS 2000
+#define LEASE_MAX      4096 /* allocations that one client leases */
 
 struct leases;
 
-/* mem outlives the leases. NULL: out of memory. */
-struct leases *leases_new(struct devmem *mem);
+/* mem outlives the leases; max_bytes: what one client may lease. NULL: out of memory. */
+struct leases *leases_new(struct devmem *mem, uint64_t max_bytes);
 void leases_free(struct leases *l);
 
-/* addr belongs to client. RC_NOMEM. */
-enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err);
+/* The nbytes at addr belong to client. RC_BUSY it has as much as one may have; RC_NOMEM. */
+enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes,
+		  struct err *err);
 
 /* addr has been freed. */
 void lease_end(struct leases *l, uint64_t addr);

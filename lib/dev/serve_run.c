@@ -14,8 +14,24 @@ find_graph(struct device *d, uint64_t id)
 	return NULL;
 }
 
+/* Lock held. */
 static enum rc
-define(struct device *d, const GpuSim__GraphDefineRequest *m, struct err *err)
+check_room(const struct device *d, uint64_t client, struct err *err)
+{
+	unsigned n = 0;
+
+	if (d->ngraphs == MAX_GRAPHS)
+		return err_set(err, RC_BUSY, "a device keeps at most %d graphs", MAX_GRAPHS);
+	for (unsigned i = 0; i < d->ngraphs; i++)
+		n += d->graph[i].client == client;
+	if (n >= MAX_CLIENT_GRAPHS)
+		return err_set(err, RC_BUSY, "%d graphs are this client's, which is its limit",
+			       MAX_CLIENT_GRAPHS);
+	return RC_OK;
+}
+
+static enum rc
+define(struct device *d, const GpuSim__GraphDefineRequest *m, uint64_t client, struct err *err)
 {
 	struct program *p;
 	enum rc rc;
@@ -28,10 +44,10 @@ define(struct device *d, const GpuSim__GraphDefineRequest *m, struct err *err)
 	pthread_mutex_lock(&d->lock);
 	if (find_graph(d, m->graphid))
 		rc = err_set(err, RC_INVAL, "graph %" PRIu64 " is defined already", m->graphid);
-	else if (d->ngraphs == MAX_GRAPHS)
-		rc = err_set(err, RC_BUSY, "a device keeps at most %d graphs", MAX_GRAPHS);
 	else
-		d->graph[d->ngraphs++] = (struct graph){m->graphid, p};
+		rc = check_room(d, client, err);
+	if (rc == RC_OK)
+		d->graph[d->ngraphs++] = (struct graph){m->graphid, client, p};
 	pthread_mutex_unlock(&d->lock);
 	if (rc != RC_OK)
 		program_free(p);
@@ -166,7 +182,7 @@ serve_run(struct device *d, struct rpc_call *call)
 		return;
 	}
 	if (req->body_case == GPU_SIM__REQUEST__BODY_GRAPH_DEFINE)
-		rc = define(d, req->graphdefine, &err);
+		rc = define(d, req->graphdefine, req->clientid, &err);
 	else
 		rc = drop(d, req->graphdrop->graphid, &err);
 	if (rc == RC_OK)

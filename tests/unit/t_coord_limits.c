@@ -107,9 +107,10 @@ t_guests(void)
 	good = 0;
 	for (int i = 0; i < 256; i++)
 		good += h_code(&h, h_submit(&h, HOG, 1, &o, false)) == 0;
-	ok(good == 256 && h_failed(&h, h_submit(&h, HOG, 1, &o, false), RC_BUSY,
-				   "comm 1: 256 runs of this client are pending, which is its limit "
-				   "on another's communicator"),
+	ok(good == 256 &&
+	       h_failed(&h, h_submit(&h, HOG, 1, &o, false), RC_BUSY,
+			"comm 1: 256 runs of this client are pending, which is its limit "
+			"on another's communicator"),
 	   "a client has at most 256 runs pending there");
 	good = 0;
 	for (int i = 0; i < 700; i++)
@@ -160,7 +161,8 @@ t_held(void)
 	while (h_code(&h, t = submit_large(&h, HOG)) == 0 && good < 1000)
 		good++;
 	ok(good > 80 && good < 96 && h_code(&h, t) == RC_BUSY &&
-	       strstr(h_text(&h, t), "MiB of this client's operations, at most 64; try again later"),
+	       strstr(h_text(&h, t),
+		      "MiB of this client's operations, at most 64; try again later"),
 	   "a client has at most 64 MiB of operations waiting");
 	printf("# %u submits: %s\n", good, h_text(&h, t));
 	ok(h_code(&h, submit_large(&h, OTHER)) == 0, "others get theirs in");
