@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "config.h"
 #include "shell.h"
 #include "spawn.h"
@@ -20,7 +21,8 @@
 static const char usage_text[] =
     "usage: gpucoord [options]\n"
     "  --listen ADDR       address, ipc:///path, tcp://host:port or tls+tcp://host:port\n"
-    "                      (default $GPUSIM_COORD, else ipc:///tmp/gpucoord-UID.sock)\n"
+    "                      (default $GPUSIM_COORD, else gpucoord.sock in the\n"
+    "                      private directory, see gpusim(7))\n"
     "  -c, --config FILE   read devices and settings from FILE\n"
     "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
     "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
@@ -28,6 +30,7 @@ static const char usage_text[] =
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -41,7 +44,7 @@ static const char usage_text[] =
 struct options {
 	char listen[NET_ADDR_MAX];
 	const char *config, *tuner;
-	bool calibrate;
+	bool calibrate, allow_inject;
 	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
 	enum net_reach reach;
 	struct net_tls_files tls;
@@ -56,6 +59,7 @@ enum {
 	OPT_OP_TIMEOUT,
 	OPT_TUNER,
 	OPT_CALIBRATE,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -70,6 +74,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -100,6 +105,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_CALIBRATE:
 		o->calibrate = true;
+		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->allow_inject = true;
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
@@ -163,14 +171,16 @@ static enum rc
 choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
 {
 	const char *env = getenv("GPUSIM_COORD");
+	char dir[RUNDIR_MAX];
 
 	if (!o->listen[0] && file->listen[0])
 		snprintf(o->listen, sizeof o->listen, "%s", file->listen);
 	else if (!o->listen[0] && env && *env)
 		snprintf(o->listen, sizeof o->listen, "%s", env);
+	else if (!o->listen[0] && rundir_make(dir, err) == RC_OK)
+		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpucoord.sock", dir);
 	else if (!o->listen[0])
-		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpucoord-%u.sock",
-			 (unsigned)getuid());
+		return err->rc;
 	cfg->instance = net_random();
 	cfg->pid = (uint32_t)getpid();
 	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 1000);
@@ -211,6 +221,8 @@ main(int argc, char **argv)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK && o.allow_inject)
+		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
 		daemon_ready(o.ready_fd);

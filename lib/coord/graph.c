@@ -268,14 +268,17 @@ graphs_settle(struct coord *c, struct comm *comm)
 	struct graph *next;
 	struct err err;
 
-	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " lost a rank meanwhile: %s", comm->id,
-		comm->rec.cause.text);
+	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm->id,
+		comm->rec.cause.rc ? ": " : "", comm->rec.cause.text);
 	for (struct graph *g = comm->graphs; g; g = next) {
 		bool defining = g->state == GRAPH_DEFINING;
 		struct waiter *w;
 		uint64_t id = g->id;
 
 		next = g->next;
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			call_cancel(c, &g->rank[r].call);
+		g->waiting = 0;
 		if (g->state == GRAPH_READY)
 			continue;
 		/* A device that has it still drops it with the epoch, or with the communicator. */

@@ -78,15 +78,15 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	if (!v)
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 	comm->rank = v;
+	/* They name every rank, but not these. */
+	while (comm->graphs)
+		graph_free(c, comm->graphs);
+	while (comm->groups)
+		group_free(c, comm, comm->groups);
 	for (uint32_t k = 0; k < n; k++) {
 		comm->rank[comm->nranks++] =
 		    (struct member){.dev = dev[k], .incarnation = dev[k]->incarnation};
 		dev[k]->ncomms++;
 	}
-	/* Graphs name every rank, but not these. */
-	while (comm->graphs)
-		graph_free(c, comm->graphs);
-	while (comm->groups)
-		group_free(c, comm, comm->groups);
 	return RC_OK;
 }

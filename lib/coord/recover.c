@@ -322,7 +322,6 @@ comm_renew(struct coord *c, struct comm *comm)
 {
 	comm->failed = (struct err){0};
 	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
-	graphs_settle(c, comm);
 	comm_attach_again(c, comm);
 }
 
@@ -372,6 +371,7 @@ go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlo
 	} else if (nlost) {
 		comm->state = COMM_REPLACING;
 		replace_start(c, comm);
+		replace_step(c, comm);
 		return;
 	}
 	comm_attach_again(c, comm);
@@ -465,6 +465,7 @@ comm_joined_all(struct coord *c, struct comm *comm)
 {
 	comm->state = COMM_DEFINING;
 	graphs_define_again(c, comm);
+	comm_recover_step(c, comm);
 }
 
 static void

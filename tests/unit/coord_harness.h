@@ -23,6 +23,8 @@
 #define H_LOST_MS    5000u
 #define H_BEAT_MS    1000u
 #define H_TIMEOUT_MS 60000u
+#define H_RESPAWN_MS 3000u
+#define H_HOST	     "this-host"
 
 struct h_call {
 	uint64_t token, device_id, timeout_ms, since_ms;
@@ -55,6 +57,8 @@ struct harness {
 	bool alive[H_MAX_DEV + 1];
 	uint64_t incarnation[H_MAX_DEV + 1];
 	struct h_offer offer[H_MAX_DEV + 1];
+	unsigned spawned[H_MAX_DEV + 1]; /* times it was to be started again */
+	enum gpusim_on_failure policy;	 /* of communicators to be made */
 	struct buf log;
 	uint64_t hash; /* of all actions */
 	unsigned bad;  /* actions that no shell could carry out */
@@ -114,6 +118,8 @@ h_step(struct harness *h, const struct coord_event *ev)
 			h_take_answer(h, a);
 		else if (a->kind == COORD_CALL)
 			h_take_call(h, a);
+		else if (a->kind == COORD_SPAWN)
+			h->spawned[a->device_id % (H_MAX_DEV + 1)]++;
 		else
 			buf_addf(&h->log, "%s\n", a->body.data);
 	}
@@ -130,6 +136,8 @@ h_init_with(struct harness *h, const struct tuner *tuner)
 				   .lost_ms = H_LOST_MS,
 				   .op_timeout_ms = 10000,
 				   .abort_grace_ms = H_GRACE_MS,
+				   .respawn_ms = H_RESPAWN_MS,
+				   .host = H_HOST,
 				   .tuner = tuner};
 
 	*h = (struct harness){
@@ -251,6 +259,8 @@ h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 	out->m.minmemaddr = &out->min;
 	out->m.maxmemaddr = &out->max;
 	out->m.address = out->address;
+	out->m.host = (char *)H_HOST;
+	out->m.mempath = (char *)"/dev/shm/memory";
 	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
 }
 
@@ -414,6 +424,7 @@ h_count(const struct harness *h, GpuSim__Request__BodyCase kind)
 #define H_DETACH GPU_SIM__REQUEST__BODY_COMM_DETACH
 #define H_DEFINE GPU_SIM__REQUEST__BODY_GRAPH_DEFINE
 #define H_DROP	 GPU_SIM__REQUEST__BODY_GRAPH_DROP
+#define H_ADOPT	 GPU_SIM__REQUEST__BODY_ADOPT
 
 /* ---- common requests */
 
@@ -424,6 +435,7 @@ h_comm_init(struct harness *h, uint64_t client, uint32_t n, bool lease)
 
 	q.numdevices = n;
 	q.lease = lease;
+	q.onfailure = (GpuSim__OnFailure)h->policy;
 	return h_ask(h, client, COMM_INIT, comminit, &q);
 }
 
@@ -460,6 +472,37 @@ h_paths(struct harness *h, uint64_t comm)
 	t = h_ask(h, 9, GET_COMM_STATUS, getcommstatus, &q);
 	r = h_code(h, t) == 0 ? h_reply(h, t)->getcommstatus : NULL;
 	return r && r->paths.len == r->n_devices * r->n_devices ? r->paths.data : NULL;
+}
+
+static inline uint64_t
+h_shrink(struct harness *h, uint64_t client, uint64_t comm, const uint32_t *ranks, size_t n)
+{
+	GpuSim__CommShrinkRequest q = GPU_SIM__COMM_SHRINK_REQUEST__INIT;
+
+	q.commid = comm;
+	q.ranks = (uint32_t *)ranks;
+	q.n_ranks = n;
+	return h_ask(h, client, COMM_SHRINK, commshrink, &q);
+}
+
+static inline uint64_t
+h_grow(struct harness *h, uint64_t client, uint64_t comm, uint32_t n)
+{
+	GpuSim__CommGrowRequest q = GPU_SIM__COMM_GROW_REQUEST__INIT;
+
+	q.commid = comm;
+	q.numdevices = n;
+	return h_ask(h, client, COMM_GROW, commgrow, &q);
+}
+
+static inline uint64_t
+h_comm_abort(struct harness *h, uint64_t client, uint64_t comm, const char *reason)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm;
+	q.reason = (char *)reason;
+	return h_ask(h, client, COMM_ABORT, commabort, &q);
 }
 
 static inline uint64_t
