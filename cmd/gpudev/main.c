@@ -285,7 +285,8 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 			daemon_ready(o->ready_fd);
 			ready = true;
 		}
-		if (rc == RC_OK && daemon_wait(dm, TICK_MS) == DAEMON_END)
+		if (rc == RC_OK && daemon_wait(dm, reg ? registration_wait_ms(reg, TICK_MS)
+						       : TICK_MS) == DAEMON_END)
 			break;
 		device_tick(d);
 	}

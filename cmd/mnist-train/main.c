@@ -79,9 +79,16 @@ start_cluster(char **argv, const struct options *o, const struct dataset *data, 
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	snprintf(devices, sizeof devices, "%u", n);
 	snprintf(bytes, sizeof bytes, "%" PRIu64, mem);
-	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes, "--", self};
+	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes};
+	const char *const spare[] = {"--spares", "1"};
+
 	for (; k < sizeof head / sizeof head[0]; k++)
 		args[k] = (char *)head[k];
+	if (o->on_failure == GPUSIM_ON_FAILURE_SPARE)
+		for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++)
+			args[k++] = (char *)spare[i];
+	args[k++] = (char *)"--";
+	args[k++] = self;
 	for (argv++; *argv; argv++) {
 		if (k == sizeof args / sizeof args[0] - 1)
 			return err_set(err, RC_INVAL, "too many arguments");

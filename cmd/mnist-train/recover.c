@@ -368,7 +368,7 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 		rc = adopt_members(t, err);
 	if (rc == RC_OK && (t->comm.epoch == epoch || !trouble->what[0]))
 		snprintf(trouble->what, sizeof trouble->what, "%s", why.text);
-	gpusim_set_timeout_ms(t->g, CALL_TIMEOUT_MS);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc == RC_OK)
 		rc = rebuild(t, scratch, err);
 	trouble->rebuilt_ns = clock_now_ns();

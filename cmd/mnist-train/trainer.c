@@ -99,7 +99,7 @@ trainer_new(struct gpusim *g, const struct options *o, const struct dataset *dat
 	if (from)
 		t->at = (struct position){(uint32_t)from->epoch, from->step, from->loss_sum};
 	t->shape = make_shape(o, data, t->global, ndevices, true);
-	gpusim_set_timeout_ms(g, CALL_TIMEOUT_MS);
+	gpusim_set_timeout_ms(g, call_timeout_ms(t));
 	rc = start(t, ndevices, from, err);
 	if (rc != RC_OK)
 		trainer_free(t);

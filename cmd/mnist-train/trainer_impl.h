@@ -7,9 +7,8 @@
 #include "replica.h"
 #include "trainer.h"
 
-#define TEST_BATCH	256
-#define CALL_TIMEOUT_MS 3600000 /* devices that are stuck are found out long before */
-#define MAX_TRIES	5	/* of a unit */
+#define TEST_BATCH 256
+#define MAX_TRIES  5 /* of a unit */
 
 /* Where training is, between two units. */
 struct position {
@@ -98,6 +97,14 @@ static inline bool
 recovers(const struct trainer *t)
 {
 	return t->o->on_failure != GPUSIM_ON_FAILURE_ABORT;
+}
+
+/* For any one call. An epoch may be one, and devices that are stuck are found out long before; a unit
+ * that may be lost is short. */
+static inline uint32_t
+call_timeout_ms(const struct trainer *t)
+{
+	return recovers(t) ? 120000 : 3600000;
 }
 
 /* ---- place.c */

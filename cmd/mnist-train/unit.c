@@ -86,7 +86,7 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
 		rc = add_losses(t, n, err);
-	gpusim_set_timeout_ms(t->g, CALL_TIMEOUT_MS);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc == RC_OK)
 		t->at.step += n;
 	return rc;
@@ -124,7 +124,7 @@ test_unit(struct trainer *t, struct epoch *e, struct err *err)
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
 		rc = count_right(t, &right, err);
-	gpusim_set_timeout_ms(t->g, CALL_TIMEOUT_MS);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc != RC_OK)
 		return rc;
 	e->accuracy = (double)right / t->data->test.nitems;

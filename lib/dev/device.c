@@ -63,14 +63,14 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->incarnation = devmem_incarnation(d->mem);
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
 	if (rc == RC_OK)
 		rc = keeps_new(d->mem, &d->keeps, err);
+	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;

@@ -58,7 +58,7 @@ struct device {
 /* The services, one family a file. Each answers the call. */
 void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free write read */
 void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */
-void serve_adopt(struct device *d, struct rpc_call *call);    /* adopt */
+void serve_adopt(struct device *d, struct rpc_call *call);
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
 void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 
@@ -79,8 +79,5 @@ void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_
 /* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
 enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
-
-/* What a run is asked to keep and restore of its inputs. */
-void device_keep_spec(struct device *d, const GpuSim__RunRequest *m, struct run_spec *spec);
 
 #endif

@@ -485,7 +485,8 @@ drop_requests(void *arg)
 	int fd;
 
 	d->quiet = true;
-	while (d->n < sizeof d->seen / sizeof d->seen[0] && (fd = accept(d->lfd, NULL, NULL)) >= 0) {
+	while (d->n < sizeof d->seen / sizeof d->seen[0] &&
+	       (fd = accept(d->lfd, NULL, NULL)) >= 0) {
 		struct seen *seen = &d->seen[d->n];
 
 		if (raw_handshake(fd, SP_REP) && read_request(fd, seen) && ++d->n > DROPS) {
