@@ -44,7 +44,7 @@ program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(wildcard tests/e2e/*.c))
+e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
 
@@ -111,8 +111,8 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol reduce% shaper \
-        simulate tune vectext wire
+pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol \
+        reduce% shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)
@@ -121,9 +121,10 @@ check-threads: $(threaded) $(bin)
 # What the end-to-end tests need beside the programs.
 e2e: $(e2e)
 
+$(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus_*.c))
 $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ $(house_libs))
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
 
 check-bats: all e2e
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' tests/bats/*.bats

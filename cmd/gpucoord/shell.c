@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "faults.h"
 #include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
@@ -44,6 +45,7 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	struct faults faults;
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -69,16 +71,22 @@ static void
 on_call(void *arg, struct rpc_call *call)
 {
 	const struct err nomem = {RC_NOMEM, "the coordinator is out of memory"};
-	struct item *i = calloc(1, sizeof *i);
+	struct shell *s = arg;
+	struct item *i;
 
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_INJECT) {
+		faults_call(&s->faults, call);
+		return;
+	}
+	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
 		return;
 	}
 	i->kind = COORD_REQUEST;
 	i->call = call;
-	push(arg, i);
-	work(arg);
+	push(s, i);
+	work(s);
 }
 
 static void
@@ -165,7 +173,7 @@ start_device(struct shell *s, const struct coord_action *a)
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, &err);
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);
@@ -221,6 +229,7 @@ feed_item(struct shell *s, const struct item *i)
 				 .device_id = i->device_id};
 
 	if (i->kind == COORD_REQUEST) {
+		faults_delay(&s->faults);
 		ev.token = (uint64_t)(uintptr_t)i->call;
 		ev.request = rpc_request(i->call);
 		ev.client_id = ev.request->clientid;
@@ -297,6 +306,7 @@ shell_step(struct shell *s)
 {
 	struct coord_event tick = {.kind = COORD_TICK};
 
+	faults_tick(&s->faults);
 	pthread_mutex_lock(&s->lock);
 	take_over(s);
 	s->open = s->running = true;
@@ -306,6 +316,12 @@ shell_step(struct shell *s)
 	pthread_mutex_lock(&s->lock);
 	work_off(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void
+shell_allow_inject(struct shell *s)
+{
+	atomic_store(&s->faults.allowed, true);
 }
 
 struct coord *
@@ -328,6 +344,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->stopped, NULL);
+	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
 	handler.arg = s;
@@ -379,6 +396,7 @@ shell_free(struct shell *s)
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
 	pthread_cond_destroy(&s->stopped);
+	pthread_mutex_destroy(&s->faults.lock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -17,6 +17,9 @@ enum rc shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm,
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);
 
+/* Let faults be injected into the coordinator. */
+void shell_allow_inject(struct shell *s);
+
 /* Feed what has come, and a tick, to the state machine, and carry out what it wants. */
 void shell_step(struct shell *s);
 

@@ -35,12 +35,27 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
+/* What one client may have of that; see limits.c. A device holds 256 communicators. */
+#define COORD_CLIENT_COMMS   128
+#define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_HELD    (64u << 20)
+#define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
+#define COORD_GUEST_GRAPHS   64
+
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
-#define COORD_RUN_MS	     86400000 /* a run's call: devices bound each operation, this a graph */
+#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	     86400000 /* the same */
+#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
 #define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
+
+enum lost_why {
+	LOST_SILENT,
+	LOST_SPARSE,	  /* too few heartbeats */
+	LOST_UNREACHABLE, /* nobody listens at its address */
+};
 
 struct device {
 	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
@@ -57,11 +72,13 @@ struct device {
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	uint64_t client_id;	/* it registers as; 0: it has not */
+	uint64_t beat_ms;	/* when heartbeats were counted last */
+	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
 	bool lost;
-	bool unreachable; /* lost, because nobody listens at its address */
-	bool configured;  /* named by the configuration: never forgotten */
-	bool unfit;	  /* as a spare: it was tried */
-	uint32_t ncomms;  /* communicators it is in or reserved for */
+	enum lost_why why; /* when lost */
+	bool configured;   /* named by the configuration: never forgotten */
+	bool unfit;	   /* as a spare: it was tried */
+	uint32_t ncomms;   /* communicators it is in or reserved for */
 };
 
 enum call_state {
@@ -217,6 +234,7 @@ struct run_rank {
 struct run {
 	struct run *next;
 	struct comm *comm;
+	uint64_t client_id; /* who submitted it */
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
@@ -279,6 +297,7 @@ enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
 struct graph {
 	struct graph *next;
 	struct comm *comm;
+	uint64_t client_id; /* who made it */
 	uint64_t id, nops; /* nops: numbered operations of one iteration */
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
@@ -301,6 +320,7 @@ struct config_device {
 
 struct coord {
 	struct coord_config cfg;
+	uint32_t lost_ms;   /* of silence */
 	struct tuner model; /* when none was given */
 	bool started;
 	uint64_t start_ms, now_ms;
@@ -310,6 +330,7 @@ struct coord {
 	size_t nconfig;
 	struct comm *comms, **comms_tail;
 	uint32_t ncomms;
+	uint64_t client_id; /* whose request is at work; 0: nobody's */
 	uint64_t last_comm, last_run, last_graph, last_token;
 	struct call_list live, dead;
 	struct call *by_token[CALL_BUCKETS];
@@ -489,6 +510,15 @@ enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from
 		     struct err *err);
 /* The same of parts as they are kept. RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
+		    struct err *err);
+
+/* ---- limits.c */
+
+enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
+
+/* May the client whose request is at work have one more, or `more` bytes held? comm: of runs and
+ * graphs, the communicator. RC_BUSY with the sentence. */
+enum rc limit_check(const struct coord *c, const struct comm *comm, enum limit what, size_t more,
 		    struct err *err);
 
 /* ---- pairs.c */

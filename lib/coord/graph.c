@@ -43,7 +43,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, COORD_MAX_GRAPHS);
 		return NULL;
 	}
-	if (!held_take(c, size, err))
+	if (limit_check(c, comm, LIMIT_GRAPHS, 1, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	g = alloc_zeroed(1, size);
 	if (!g) {
@@ -52,6 +52,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	g->comm = comm;
+	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
 	return g;

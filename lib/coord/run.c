@@ -15,6 +15,8 @@
 bool
 held_take(struct coord *c, size_t nbytes, struct err *err)
 {
+	if (limit_check(c, NULL, LIMIT_HELD, nbytes, err) != RC_OK)
+		return false;
 	if (nbytes > COORD_MAX_HELD - c->held) {
 		err_set(err, RC_BUSY,
 			"the coordinator holds %zu MiB of operations, at most %u; try again later",
@@ -263,7 +265,7 @@ run_start(struct coord *c, struct run *run)
 		held_drop(c, n);
 		run->held -= n;
 		call_start(c, &rr->call, comm->rank[r].dev, comm->rank[r].dev->address,
-			   COORD_RUN_MS, &rr->body);
+			   c->cfg.job_timeout_ms, &rr->body);
 	}
 }
 
@@ -295,7 +297,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, nops);
 		return NULL;
 	}
-	if (!held_take(c, size, err))
+	if (limit_check(c, comm, LIMIT_RUNS, 1, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	run = alloc_zeroed(1, size);
 	if (!run) {
@@ -304,6 +306,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	run->comm = comm;
+	run->client_id = c->client_id;
 	run->id = c->last_run + 1;
 	run->held = size;
 	run->nops = nops;

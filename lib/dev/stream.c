@@ -101,7 +101,7 @@ stream_main(void *arg)
 		st->head = g->next;
 		if (!st->head)
 			st->tail = &st->head;
-		segment_run(s, g);
+		segment_run(st, g);
 		end_segment(st, g);
 		over = transfer;
 	}

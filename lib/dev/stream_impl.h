@@ -28,8 +28,9 @@ struct run {
 	struct event_number *event; /* by instruction */
 	struct p2p_lane *lane;	    /* held for its collectives; or NULL */
 	uint64_t first_turn;
-	unsigned segments; /* not yet ended */
-	atomic_bool over;  /* a segment has failed: the others need not go on */
+	uint64_t *waited_ns; /* by rank, of all segments; or NULL */
+	unsigned segments;   /* not yet ended */
+	atomic_bool over;    /* a segment has failed: the others need not go on */
 	enum run_start start;
 };
 
@@ -39,8 +40,9 @@ struct segment {
 	struct run *run;
 	uint32_t *at;
 	size_t n;
-	struct pair *pair; /* room for those that run together, or NULL */
-	bool failed;	   /* it did not get to its end */
+	struct pair *pair;   /* room for those that run together, or NULL */
+	uint64_t *waited_ns; /* by rank, or NULL */
+	bool failed;	     /* it did not get to its end */
 };
 
 struct waiter {
@@ -59,6 +61,7 @@ struct stream {
 	unsigned queued; /* segments, with the one that runs */
 	bool started, transfer;
 	struct err why; /* the failure nobody was told of */
+	struct meter meter;
 	struct waiter *waiters;
 };
 
@@ -94,8 +97,8 @@ void segment_free(struct segment *g);
  * numbered. */
 bool run_number_events(struct run *r);
 
-/* Lock held; given up while instructions run. */
-void segment_run(struct streams *s, struct segment *g);
+/* Lock held; given up while instructions run, on the stream's thread. */
+void segment_run(struct stream *st, struct segment *g);
 
 /* ---- stream.c */
 
