@@ -29,6 +29,9 @@ static const char usage_text[] =
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
     "  --comm-timeout TIME longest an operation takes with its recoveries (default 5m)\n"
     "  --job-timeout TIME  longest a run takes (default 24h)\n"
+    "  --state WHERE       what a restart goes on from: a directory, etcd://host:port[/prefix] or\n"
+    "                      none (default: beside the socket; of tcp addresses in\n"
+    "                      ~/.local/state/gpusim)\n"
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
@@ -45,7 +48,7 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner;
+	const char *config, *tuner, *state;
 	bool calibrate, allow_inject;
 	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
 	struct config_missed missed;
@@ -62,6 +65,7 @@ enum {
 	OPT_OP_TIMEOUT,
 	OPT_COMM_TIMEOUT,
 	OPT_JOB_TIMEOUT,
+	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
 	OPT_ALLOW_INJECT,
@@ -79,6 +83,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
 					 {"comm-timeout", 1, NULL, OPT_COMM_TIMEOUT},
 					 {"job-timeout", 1, NULL, OPT_JOB_TIMEOUT},
+					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
 					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
@@ -111,6 +116,11 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->comm_timeout_ns, err);
 	case OPT_JOB_TIMEOUT:
 		return parse_duration(arg, &o->job_timeout_ns, err);
+	case OPT_STATE:
+		if (!*arg)
+			return err_set(err, RC_INVAL, "'' is no directory");
+		o->state = arg;
+		return RC_OK;
 	case OPT_TUNER:
 		o->tuner = arg;
 		return RC_OK;
@@ -232,7 +242,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, &cfg, &dm, &shell, &err);
+		rc = shell_new(o.listen, o.state, &cfg, &dm, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < file.ndevices; i++)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
@@ -247,7 +257,7 @@ main(int argc, char **argv)
 	}
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
-	shell_free(shell);
+	shell_free(shell, rc == RC_OK);
 	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

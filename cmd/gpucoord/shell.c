@@ -25,6 +25,7 @@
 #include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
+#include "state.h"
 
 /* One thing that came, in order. */
 struct item {
@@ -45,6 +46,7 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	struct state *state; /* NULL: nothing is stored */
 	struct faults faults;
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
@@ -198,6 +200,8 @@ carry_out(struct shell *s)
 		case COORD_SPAWN:
 			start_device(s, a);
 			break;
+		case COORD_STORE: /* is committed already, or will be */
+			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
 			break;
@@ -217,6 +221,7 @@ feed(struct shell *s, const struct coord_event *ev)
 			rpc_reply_err((struct rpc_call *)(uintptr_t)ev->token, &nomem);
 		return;
 	}
+	state_commit(s->state, s->coord, &s->actions);
 	carry_out(s);
 }
 
@@ -311,6 +316,7 @@ shell_step(struct shell *s)
 	take_over(s);
 	s->open = s->running = true;
 	pthread_mutex_unlock(&s->lock);
+	state_tick(s->state, s->coord);
 	feed(s, &tick);
 	connections_tick(s->connections, clock_now_ns());
 	pthread_mutex_lock(&s->lock);
@@ -331,8 +337,8 @@ shell_coord(struct shell *s)
 }
 
 enum rc
-shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct shell **out,
-	  struct err *err)
+shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
+	  struct shell **out, struct err *err)
 {
 	struct rpc_handler handler = {.call = on_call, .gone = on_gone};
 	struct shell *s = calloc(1, sizeof *s);
@@ -352,10 +358,13 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
+		cfg->keeps = state_wanted(state, addr);
 		rc = coord_new(cfg, &s->coord, err);
 	}
+	if (rc == RC_OK)
+		rc = state_open(state, addr, s->coord, &s->state, err);
 	if (rc != RC_OK)
-		shell_free(s);
+		shell_free(s, false);
 	else
 		*out = s;
 	return rc;
@@ -381,7 +390,7 @@ drain(struct shell *s)
 }
 
 void
-shell_free(struct shell *s)
+shell_free(struct shell *s, bool clean)
 {
 	if (!s)
 		return;
@@ -389,6 +398,9 @@ shell_free(struct shell *s)
 	s->open = false;
 	take_over(s);
 	pthread_mutex_unlock(&s->lock);
+	/* Before the address is free: who takes that wants the state too. */
+	state_close(s->state, clean);
+	s->state = NULL;
 	connections_free(s->connections);
 	drain(s);
 	rpc_server_stop(s->server);

@@ -24,6 +24,7 @@ graph_free(struct coord *c, struct graph *g)
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
+	keep_graph_gone(c, g);
 	g->comm->ngraphs--;
 	for (uint32_t r = 0; r < g->comm->nranks; r++)
 		call_cancel(c, &g->rank[r].call);

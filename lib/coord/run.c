@@ -113,6 +113,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 static void
 run_free(struct coord *c, struct run *run)
 {
+	keep_run_gone(c, run);
 	for (uint32_t r = 0; r < run->comm->nranks; r++) {
 		call_cancel(c, &run->rank[r].call);
 		buf_fini(&run->rank[r].body);
@@ -360,6 +361,7 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 	comm->nruns++;
 	if (wait)
 		waiter_set(w, WAIT_RUN, run->id);
+	keep_run(c, run);
 	if (run->serial)
 		runs_start_next(c, comm);
 	else if (comm->state == COMM_LIVE)
