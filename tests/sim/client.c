@@ -441,6 +441,26 @@ took_init(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply)
 	forget_data(c);
 }
 
+static GpuSim__Reply__BodyCase
+reply_kind(GpuSim__Request__BodyCase what)
+{
+	switch (what) {
+	case GPU_SIM__REQUEST__BODY_GET_COMM_STATUS:
+		return GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
+	case GPU_SIM__REQUEST__BODY_SUBMIT:
+	case GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH:
+		return GPU_SIM__REPLY__BODY_SUBMIT;
+	case GPU_SIM__REQUEST__BODY_GRAPH_CREATE:
+		return GPU_SIM__REPLY__BODY_GRAPH_CREATE;
+	case GPU_SIM__REQUEST__BODY_COMM_DESTROY:
+		return GPU_SIM__REPLY__BODY_COMM_DESTROY;
+	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
+		return GPU_SIM__REPLY__BODY_DONE;
+	default: /* made, shrunk, grown */
+		return GPU_SIM__REPLY__BODY_COMM_INIT;
+	}
+}
+
 void
 client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum rc rc,
 	      const GpuSim__Reply *reply, const char *text)
@@ -452,6 +472,10 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 	if (reply) {
 		rc = wire_reply_rc(reply, &err);
 		text = err.text;
+	}
+	if (reply && rc == RC_OK && reply->body_case != reply_kind(what)) {
+		wrong(w, "client %u: %s is answered with something else", k, word[c->what]);
+		return;
 	}
 	trace(w, "client %u: %s: %s %s", k, word[c->what], rc_name(rc), rc == RC_OK ? "" : text);
 	w->succeeded += rc == RC_OK;
@@ -584,16 +608,22 @@ client_start(struct world *w, uint32_t k)
 	struct sim_client *c = client_of(w, k);
 
 	*c = (struct sim_client){.client_id = roll64(w) | 1, .call = NONE, .ops = 1};
-	later(w, k, between(w, 100 * MS, 600 * MS));
+	if (!w->calm || w->now == w->calm_at)
+		later(w, k, between(w, 100 * MS, 600 * MS));
 }
 
 void
 clients_last_check(struct world *w)
 {
-	struct sim_client *c = client_of(w, 0);
+	/* Whoever goes leaves nothing behind; by then who was frozen is awake, and known to be. */
+	uint64_t rest = w->calm_at + 9000 * MS, us = 4000 * MS;
 
 	trace(w, "the last check");
-	c->last = true;
-	c->ops = 1;
-	later(w, 0, 3000 * MS);
+	for (uint32_t k = 0; k < w->nclients; k++) {
+		node_kill(w, node_of(w, k), "the last check");
+		node_start(w, node_of(w, k));
+		w->client[k].ops = k == 0;
+		w->client[k].last = true;
+	}
+	later(w, 0, w->now < rest ? rest - w->now + us : us);
 }

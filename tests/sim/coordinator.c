@@ -92,16 +92,12 @@ coordinator_event(struct world *w, const struct coord_event *ev)
 void
 coordinator_serve(struct world *w, uint32_t s)
 {
-	const struct sim_call *c = &w->call[w->served[s].call];
 	struct coord_event ev = {.kind = COORD_REQUEST,
 				 .token = s + 1ull,
 				 .client_id = w->served[s].client_id,
 				 .request = w->served[s].req};
 
-	ev.deadline_ms = c->deadline / MS;
-	if (ev.deadline_ms < w->now / MS)
-		ev.deadline_ms = w->now / MS;
-	w->served[s].answer_by = ev.deadline_ms * MS + LATE_MS * MS;
+	ev.deadline_ms = w->served[s].until / MS;
 	coordinator_event(w, &ev);
 }
 
@@ -124,10 +120,10 @@ coordinator_tick(struct world *w)
 	for (size_t i = w->nserved; i-- > 0 && i + 512 > w->nserved;) {
 		const struct served *v = &w->served[i];
 
-		if (v->node == 0 && v->req && v->life == w->node[0].life && w->now > v->answer_by)
+		if (v->node == 0 && v->req && v->life == w->node[0].life &&
+		    w->now > v->until + LATE_MS * MS)
 			wrong(w, "the coordinator has not answered %s, %.1fs past its deadline",
-			      wire_request_name(v->req),
-			      (double)(w->now - v->answer_by) / 1e6 + LATE_MS / 1e3);
+			      wire_request_name(v->req), (double)(w->now - v->until) / 1e6);
 	}
 	post(w, w->now + 100 * MS, EV_TICK, 0);
 }

@@ -7,6 +7,7 @@
  * happens. Exit: 0 all is well, 1 not, 2 usage.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,32 @@ struct totals {
 	uint64_t worlds, bad, events, checked, succeeded, failed, recovered;
 };
 
+static volatile uint64_t playing; /* seed */
+static const char *program;
+
+/* A machine has crashed: which seed it was is what matters. */
+static void
+on_crash(int sig)
+{
+	char line[256];
+	int n =
+	    snprintf(line, sizeof line,
+		     "# seed %" PRIu64 ": crashed by signal %d\n#   again: %s -s %" PRIu64 " -v\n",
+		     playing, sig, program, playing);
+
+	if (n > 0 && write(STDOUT_FILENO, line, (size_t)n) == n)
+		_exit(1);
+	_exit(1);
+}
+
 static void
 play(uint64_t seed, int verbose, const char *self, struct totals *t)
 {
 	static struct world w;
-	bool good = world_play(&w, seed, verbose);
+	bool good;
+
+	playing = seed;
+	good = world_play(&w, seed, verbose);
 
 	t->worlds++;
 	t->events += w.events;
@@ -139,6 +161,10 @@ main(int argc, char **argv)
 			fprintf(stderr, "usage: sim [-n SEEDS] [-s FIRST] [-j JOBS] [-v]\n");
 			return 2;
 		}
+	program = argv[0];
+	signal(SIGSEGV, on_crash);
+	signal(SIGABRT, on_crash);
+	signal(SIGBUS, on_crash);
 	if (verbose) {
 		play(first, 1, argv[0], &sum);
 		whole = true;

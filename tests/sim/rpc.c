@@ -51,8 +51,12 @@ send_request(struct world *w, uint32_t i)
 
 	if (!reaches(w, c->from, c->to) || !w->node[c->to].alive || chance(w, w->weather.lose))
 		return;
-	while (copies--)
-		post(w, w->now + latency(w), EV_REQUEST, c->to)->a = i;
+	while (copies--) {
+		struct event *e = post(w, w->now + latency(w), EV_REQUEST, c->to);
+
+		e->a = i;
+		e->b = c->deadline - w->now; /* how much longer its caller waits */
+	}
 }
 
 static void
@@ -186,6 +190,7 @@ rpc_request_arrives(struct world *w, const struct event *e)
 		return;
 	}
 	s = served_new(w, e->a);
+	w->served[s].until = w->now + e->b;
 	if (wire_request_unpack(c->body.data, c->body.len, &w->served[s].req, &err) != RC_OK) {
 		wrong(w, "a request cannot be unpacked: %s", err.text);
 		return;

@@ -73,7 +73,7 @@ struct served {
 	uint32_t call, node, life;
 	uint64_t client_id, seq;
 	GpuSim__Request *req; /* NULL: answered */
-	uint64_t answer_by;   /* coordinator: when the world expects an answer at last */
+	uint64_t until;	      /* its caller is thought to wait */
 };
 
 /* ---- devices */
