@@ -106,7 +106,7 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
 
-check: check-unit check-bats
+check: check-unit check-sim check-bats
 
 check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
@@ -118,6 +118,20 @@ threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(threaded)
+
+# Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
+SEEDS ?= 10000
+SEED  ?= 1
+.PHONY: sim check-sim
+sim: $(BUILD)/sim/sim
+	$< -n $(SEEDS) -s $(SEED)
+
+check-sim: $(BUILD)/sim/sim
+	SIM_SEEDS=$(SEEDS) prove --timer $(PROVE_FLAGS) $<
+
+$(BUILD)/sim/sim: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ $(house_libs))
 
 # What the end-to-end tests need beside the programs.
 e2e: $(e2e)
@@ -228,6 +242,7 @@ clean:
 help:
 	@echo 'all            programs in $(BUILD)/bin, libgpusim, examples'
 	@echo 'check          every test; check-unit and check-bats run one half'
+	@echo 'sim            play SEEDS=10000 simulated worlds, from SEED=1 on; part of check'
 	@echo 'demo           fetch MNIST and train it on four devices'
 	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
@@ -239,4 +254,5 @@ help:
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/fuzz/obj/tests/fuzz/*.d)
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/obj/tests/sim/*.d \
+    $(BUILD)/fuzz/obj/tests/fuzz/*.d)

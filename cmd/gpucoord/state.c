@@ -177,8 +177,7 @@ gather(struct state *st, struct coord_actions *a)
 		key = strdup(from->address);
 		if (!key)
 			return false;
-		st->late[st->nlate++] =
-		    (struct store_change){key, from->body.data, from->body.len};
+		st->late[st->nlate++] = (struct store_change){key, from->body.data, from->body.len};
 		st->promise |= from->promise;
 		from->body = (struct buf){0};
 	}

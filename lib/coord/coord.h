@@ -23,19 +23,19 @@
  * missing: of one that falls silent, missed * heartbeat_ms after its last word.
  */
 struct coord_config {
-	uint64_t instance;	   /* random, names this coordinator process */
-	uint32_t pid;		   /* for status */
-	char address[256];	   /* own address, for status */
-	uint32_t heartbeat_ms;	   /* how often devices register again */
-	uint32_t missed, of;	   /* 1 .. of, of at most COORD_MAX_BEATS */
-	uint32_t op_timeout_ms;	   /* default longest wait without progress inside an operation */
-	uint32_t comm_timeout_ms;  /* longest an operation may take with all recoveries, from its
+	uint64_t instance;	  /* random, names this coordinator process */
+	uint32_t pid;		  /* for status */
+	char address[256];	  /* own address, for status */
+	uint32_t heartbeat_ms;	  /* how often devices register again */
+	uint32_t missed, of;	  /* 1 .. of, of at most COORD_MAX_BEATS */
+	uint32_t op_timeout_ms;	  /* default longest wait without progress inside an operation */
+	uint32_t comm_timeout_ms; /* longest an operation may take with all recoveries, from its
 				    * first failure on; 0: 5 min, or 10 times op_timeout_ms */
-	uint32_t job_timeout_ms;   /* longest a run may take; 0: a day, or 10 times that */
-	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
-	uint32_t respawn_ms;	   /* how long a device that is started again has to come; 0: 10 s */
-	char host[64];		   /* boot id of its machine: where it can start devices; or "" */
-	bool keeps;		   /* it emits COORD_STORE */
+	uint32_t job_timeout_ms;  /* longest a run may take; 0: a day, or 10 times that */
+	uint32_t abort_grace_ms;  /* after a failure, how long survivors have to answer */
+	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
+	char host[64];		  /* boot id of its machine: where it can start devices; or "" */
+	bool keeps;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };

@@ -52,7 +52,7 @@
 #define COORD_KEEP_REPLIES   32	      /* answers stored of a client */
 #define COORD_KEEP_MS	     60000    /* so long, when it has gone */
 #define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
-#define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
+#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
 
 enum lost_why {
 	LOST_SILENT,
@@ -232,11 +232,11 @@ struct comm {
 	struct graph *graphs;
 	uint32_t ngraphs;
 	struct {
-		uint64_t mark;		/* of what is stored; 0: nothing */
-		uint64_t next_op;	/* reserved */
-		bool pairs;		/* those are stored */
-		bool pairs_new;		/* they have changed since */
-		bool resumes;		/* restored, and has not gone on yet */
+		uint64_t mark;	  /* of what is stored; 0: nothing */
+		uint64_t next_op; /* reserved */
+		bool pairs;	  /* those are stored */
+		bool pairs_new;	  /* they have changed since */
+		bool resumes;	  /* restored, and has not gone on yet */
 	} keep;
 };
 
@@ -249,7 +249,7 @@ struct run_rank {
 struct run {
 	struct run *next;
 	struct comm *comm;
-	uint64_t client_id; /* who submitted it */
+	uint64_t client_id;	     /* who submitted it */
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
@@ -314,10 +314,11 @@ struct graph {
 	struct graph *next;
 	struct comm *comm;
 	uint64_t client_id; /* who made it */
-	uint64_t id, nops; /* nops: numbered operations of one iteration */
+	uint64_t id, nops;  /* nops: numbered operations of one iteration */
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
+	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
 	struct err failed; /* of the definition */
 	size_t held;
 	uint64_t kept; /* mark of what is stored; 0: nothing */
@@ -354,7 +355,7 @@ struct keep {
 	uint64_t meta;		       /* mark of what is stored; 0: nothing */
 	uint64_t last_run, last_graph; /* reserved */
 	bool devices_new;
-	bool resumes;	   /* it was restored, and the first step is to come */
+	bool resumes; /* it was restored, and the first step is to come */
 	bool restored;
 	uint32_t nabsent;  /* waiters without a token */
 	struct err refuse; /* RC_OK, or why nothing can be stored now */

@@ -161,8 +161,8 @@ keep_comm_mark(const struct comm *comm)
 static const struct waiter *
 asking(struct coord *c, const struct comm *comm)
 {
-	const struct waiter *w = waiter_find(
-	    c, comm->state == COMM_DETACHING ? WAIT_DETACH : WAIT_ATTACH, comm->id);
+	const struct waiter *w =
+	    waiter_find(c, comm->state == COMM_DETACHING ? WAIT_DETACH : WAIT_ATTACH, comm->id);
 
 	return w ? w : waiter_find(c, WAIT_ABORT, comm->id);
 }
@@ -312,8 +312,8 @@ keep_graph(struct coord *c, const struct graph *g)
 	k.n_hasops = g->comm->nranks;
 	k.hasops = has;
 	if (g->part)
-		k.submit = (ProtobufCBinaryData){g->part->packed.len,
-						 (uint8_t *)g->part->packed.data};
+		k.submit =
+		    (ProtobufCBinaryData){g->part->packed.len, (uint8_t *)g->part->packed.data};
 	key_of_graph(key, g);
 	keep_put(c, key, &k.base, true);
 }

@@ -200,8 +200,8 @@ keep_check(const struct coord *c, const struct waiter *w, struct err *err)
 {
 	if (c->keep.refuse.rc == RC_OK || !has_effect(w->kind))
 		return RC_OK;
-	return err_set(err, RC_FAILED, "%s: the coordinator cannot store its state now: %s", w->name,
-		       c->keep.refuse.text);
+	return err_set(err, RC_FAILED, "%s: the coordinator cannot store its state now: %s",
+		       w->name, c->keep.refuse.text);
 }
 
 /* Take the records out. */

@@ -53,7 +53,8 @@ check_runs(const struct coord *c, const struct comm *comm, struct err *err)
 	if (n < COORD_GUEST_RUNS)
 		return RC_OK;
 	return err_set(err, RC_BUSY,
-		       "comm %" PRIu64 ": %u runs of this client are pending, which is its limit on "
+		       "comm %" PRIu64
+		       ": %u runs of this client are pending, which is its limit on "
 		       "another's communicator",
 		       comm->id, COORD_GUEST_RUNS);
 }
@@ -92,10 +93,11 @@ check_held(const struct coord *c, size_t more, struct err *err)
 	}
 	if (held <= COORD_CLIENT_HELD)
 		return RC_OK;
-	return err_set(err, RC_BUSY,
-		       "the coordinator would hold %zu MiB of this client's operations, at most %u; "
-		       "try again later",
-		       held >> 20, COORD_CLIENT_HELD >> 20);
+	return err_set(
+	    err, RC_BUSY,
+	    "the coordinator would hold %zu MiB of this client's operations, at most %u; "
+	    "try again later",
+	    held >> 20, COORD_CLIENT_HELD >> 20);
 }
 
 enum rc

@@ -340,12 +340,8 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 				 .out = c->base[PLAN_OUT],
 				 .meter = meter};
 	struct route route = {.p2p = lane ? &lane_op : NULL};
-	struct progress g = {.route = &route,
-			     .meter = meter,
-			     .p = p,
-			     .c = c,
-			     .op = op,
-			     .nranks = p->nranks};
+	struct progress g = {
+	    .route = &route, .meter = meter, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
 	enum rc rc = RC_OK;
 

@@ -82,7 +82,8 @@ refused() {
 
 @test "beyond loopback only with TLS, or when asked for" {
 	for host in 0.0.0.0 '[::]' 192.0.2.1 example.org '*' 127.0.0.1.example.org localhost.example.org '[::2]'; do
-		pattern=$(sed 's/[][*.]/\\&/g' <<<"tcp://$host:0")
+		pattern=tcp://${host//./\\.}:0
+		pattern=${pattern//'*'/\\*} pattern=${pattern//'['/\\[} pattern=${pattern//']'/\\]}
 		refused "$pattern" gpucoord --listen "tcp://$host:0"
 		refused "$pattern" gpudev --listen "tcp://$host:0"
 		refused "$pattern" gpudev --listen "ipc://$T/d" --data "tcp://$host:0"

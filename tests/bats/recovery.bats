@@ -89,7 +89,7 @@ killed_in_mid() {
 # sum_is VALUE - what ./out has
 sum_is() {
 	assert_status 0
-	cmp out <(fill "$1" $NELEM)
+	cmp out <(fill "$1" "$NELEM")
 	told "gpuctl: note: .*rank $VICTIM .*device [0-9a-f]{16}"
 }
 
@@ -175,7 +175,7 @@ in_memory() {
 	cluster 4 --transport ipc --bandwidth 25Mb --on-failure shrink -- \
 		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait %1'
 	assert_status 0
-	cmp out <(fill $((15 - (1 << VICTIM) - (1 << SECOND))) $NELEM)
+	cmp out <(fill $((15 - (1 << VICTIM) - (1 << SECOND))) "$NELEM")
 	told "gpuctl: note: .*rank"
 }
 
@@ -186,7 +186,7 @@ in_memory() {
 	told 'gpuctl: allreduce: comm 1.* no rank is left'
 	cluster 2 --transport ipc --bandwidth 25Mb --on-failure respawn -- 'allreduce; strike 0 1; wait $!'
 	assert_status 0
-	cmp out <(fill 3 $NELEM)
+	cmp out <(fill 3 "$NELEM")
 }
 
 @test "comm-shrink makes a communicator usable that lost a rank; comm-grow takes in another device" {
@@ -254,7 +254,7 @@ frozen() {
 
 @test "shrink goes on without a frozen device, which is welcome when it goes on" {
 	frozen shrink
-	cmp out <(fill $((15 - (1 << VICTIM))) $NELEM)
+	cmp out <(fill $((15 - (1 << VICTIM))) "$NELEM")
 	grep "^gpuctl: note: .*rank $VICTIM " said
 	kill -CONT "${DEV[VICTIM]}"
 	wait_until 10 eval '[ "$(gpuctl devices | grep -c free)" = 4 ]'
@@ -263,7 +263,7 @@ frozen() {
 
 @test "respawn puts a device in a frozen one's place" {
 	frozen respawn
-	cmp out <(fill 15 $NELEM)
+	cmp out <(fill 15 "$NELEM")
 	grep "^gpuctl: note: .*rank $VICTIM " said
 	wait_until 5 gone "${DEV[VICTIM]}"
 	assert_equal "$(seq 4 | gpuctl allreduce --type i32)" 10
