@@ -124,6 +124,15 @@ struct gpusim_device {
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
 enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices);
 
+/* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
+struct gpusim_progress {
+	uint64_t device, operation;
+	uint64_t idle_ms;     /* since it last moved */
+	uint32_t rank;
+	uint32_t step, steps; /* of its plan, from 1 */
+	int32_t waits_for;    /* a rank; -1: nobody */
+};
+
 struct gpusim_comm_info {
 	uint64_t id, pending, operations;
 	uint32_t epoch, nranks;
@@ -132,6 +141,8 @@ struct gpusim_comm_info {
 	int state;	      /* enum gpusim_state */
 	uint64_t *device_ids; /* by rank */
 	char reason[512];     /* when it failed */
+	struct gpusim_progress *progress; /* of the ranks that are in an operation */
+	size_t nprogress;
 };
 
 struct gpusim_status {
