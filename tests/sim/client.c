@@ -249,6 +249,11 @@ fill(struct world *w, uint32_t k)
 		c->filled_by[r] = c->dev[r];
 	}
 	c->nfilled = c->nranks;
+	/* What is written into a device's memory after another has taken its place is lost, and the
+	 * writer cannot tell; nobody promises anything then. */
+	c->in_vain = false;
+	for (uint32_t r = 0; r < c->nranks; r++)
+		c->in_vain |= w->dev[c->dev[r]].adopted > c->told_at;
 	c->filled = true;
 	c->shared = false;
 }
@@ -359,16 +364,6 @@ check_result(struct world *w, uint32_t k)
 			forget_data(c);
 }
 
-/* What is written into a device's memory while another takes its place is lost, and nobody can tell:
- * so with spares, and when the communicator has recovered since, there is no saying. */
-static bool
-can_check(const struct sim_client *c, uint32_t recoveries)
-{
-	if (c->policy != GPUSIM_ON_FAILURE_SPARE || c->filled_recoveries == recoveries)
-		return true;
-	return c->note && c->filled_recoveries + 1 == recoveries;
-}
-
 /* ---- answers */
 
 static void
@@ -383,10 +378,11 @@ took_status(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply)
 		forget_comm(c);
 	} else if (r && r->status == GPU_SIM__STATUS__SUCCESS) {
 		take_members(w, c, r->devices, r->n_devices);
-		if (check && can_check(c, r->recoveries))
+		if (check && !c->in_vain)
 			check_result(w, k);
 		else if (check)
 			forget_data(c);
+		c->told_at = w->now;
 		c->known = true;
 		c->epoch = r->epoch;
 		c->recoveries = r->recoveries;
@@ -509,7 +505,7 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 		wrong(w, "client %u: in a calm world an all-reduce fails: %s", k, text);
 	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK)
 		wrong(w, "client %u: in a calm world no communicator can be made: %s", k, text);
-	later(w, k, between(w, MS, 300 * MS));
+	later(w, k, between(w, MS, 150 * MS));
 }
 
 /* ---- what next */
@@ -522,7 +518,6 @@ run_something(struct world *w, uint32_t k)
 
 	if (!c->shared || roll(w, 3) == 0)
 		fill(w, k);
-	c->filled_recoveries = c->recoveries;
 	c->nfilled = c->shared ? c->nfilled : c->nranks;
 	c->times = 1;
 	c->tag = NONE;

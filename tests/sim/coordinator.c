@@ -66,7 +66,7 @@ carry_out(struct world *w, struct coord_action *a)
 	case COORD_SPAWN:
 		trace(w, "coordinator: start device %" PRIu64 " again", a->device_id - 1);
 		node_kill(w, (uint32_t)a->device_id, "to be started again");
-		if (roll(w, 10))
+		if (w->calm || roll(w, 10))
 			post(w, w->now + between(w, 50 * MS, 500 * MS), EV_START, NONE)->a =
 			    (uint32_t)a->device_id;
 		break;

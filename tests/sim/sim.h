@@ -115,6 +115,7 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
+	uint64_t adopted; /* when another took its memory over */
 	struct memory mem;
 	struct dcomm comm[32];
 	unsigned ncomms;
@@ -149,7 +150,8 @@ struct sim_client {
 	bool failed;				  /* the communicator has */
 	unsigned what;				  /* it is doing */
 	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
-	uint32_t filled_recoveries;		  /* of the communicator then */
+	bool in_vain;				  /* some inputs went to who was no rank any more */
+	uint64_t told_at;			  /* dev */
 	bool filled, shared;			  /* inputs are there; or `expect` everywhere */
 	uint64_t expect[WORDS];
 	uint32_t told;	     /* ranks that took part, by an answer that is to be checked */
@@ -195,7 +197,7 @@ struct event {
 
 struct profile { /* how foul the weather is; of 1000 */
 	uint32_t lose, repeat, crash, freeze, split, coord_crash, coord_freeze, client_dies;
-	uint32_t latency_us;
+	uint32_t latency_us, slow_us; /* of a message; of a collective, at most */
 };
 
 struct record {

@@ -212,12 +212,13 @@ make_weather(struct world *w)
 {
 	w->weather = (struct profile){.lose = strength(w, 10, 100),
 				      .repeat = strength(w, 10, 150),
-				      .crash = strength(w, 10, 40),
-				      .freeze = strength(w, 10, 40),
-				      .split = strength(w, 5, 30),
-				      .coord_freeze = strength(w, 3, 15),
-				      .coord_crash = strength(w, 3, 15),
-				      .client_dies = strength(w, 2, 10),
+				      .crash = strength(w, 20, 120),
+				      .freeze = strength(w, 20, 100),
+				      .split = strength(w, 5, 40),
+				      .coord_freeze = strength(w, 3, 20),
+				      .coord_crash = strength(w, 5, 30),
+				      .client_dies = strength(w, 2, 15),
+				      .slow_us = roll(w, 2) ? 400 * MS : 2500 * MS,
 				      .latency_us = roll(w, 2) ? 2000 : 20000};
 }
 
