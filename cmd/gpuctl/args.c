@@ -60,6 +60,7 @@ static const struct {
     [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
+    [OPT_ALLOW_INJECT] = {"allow-inject", 0, NULL, "faults may be injected; see `gpuctl inject`"},
     [OPT_VERBOSE] = {NULL, 'v', NULL, "daemons say more on stderr; twice: still more"},
     [OPT_ON_FAILURE] = {"on-failure", 0, "HOW",
 			"when a rank is lost: abort (the default) shrink respawn spare"},
@@ -220,6 +221,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_JSON:
 	case OPT_LIST:
 	case OPT_REWRITE:
+	case OPT_ALLOW_INJECT:
 	case OPT_SIMULATE:
 		return RC_OK;
 	case OPT_BASELINE:

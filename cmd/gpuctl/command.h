@@ -55,6 +55,7 @@ enum rc run_comm_status(struct cli *, const struct args *, struct err *);
 enum rc run_devices(struct cli *, const struct args *, struct err *);
 enum rc run_free(struct cli *, const struct args *, struct err *);
 enum rc run_group(struct cli *, const struct args *, struct err *);
+enum rc run_inject(struct cli *, const struct args *, struct err *);
 enum rc run_launch(struct cli *, const struct args *, struct err *);
 enum rc run_malloc(struct cli *, const struct args *, struct err *);
 enum rc run_memcpy(struct cli *, const struct args *, struct err *);

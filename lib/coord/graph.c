@@ -33,6 +33,7 @@ graph_free(struct coord *c, struct graph *g)
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
+	keep_graph_gone(c, g);
 	g->comm->ngraphs--;
 	graph_cancel(c, g);
 	parts_free(c, g->part);
@@ -51,7 +52,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, COORD_MAX_GRAPHS);
 		return NULL;
 	}
-	if (!held_take(c, size, err))
+	if (limit_check(c, comm, LIMIT_GRAPHS, 1, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	g = alloc_zeroed(1, size);
 	if (!g) {
@@ -61,6 +62,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	}
 	g->comm = comm;
 	g->nranks = comm->nranks;
+	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
 	return g;
@@ -288,8 +290,8 @@ graphs_settle(struct coord *c, struct comm *comm)
 	struct graph *next;
 	struct err err;
 
-	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " lost a rank meanwhile: %s", comm->id,
-		comm->rec.cause.text);
+	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm->id,
+		comm->rec.cause.rc ? ": " : "", comm->rec.cause.text);
 	for (struct graph *g = comm->graphs; g; g = next) {
 		/* One whose definition has failed is being dropped. */
 		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
@@ -297,10 +299,9 @@ graphs_settle(struct coord *c, struct comm *comm)
 		uint64_t id = g->id;
 
 		next = g->next;
-		if (g->state == GRAPH_READY) {
-			graph_cancel(c, g); /* it was being defined again */
+		graph_cancel(c, g);
+		if (g->state == GRAPH_READY)
 			continue;
-		}
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
 		while ((w = waiter_find(c, WAIT_GRAPH, id))) {

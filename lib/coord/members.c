@@ -61,6 +61,10 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		m->dev->ncomms--;
 	}
 	comm->nranks = left;
+	for (struct run *run = comm->runs; run; run = run->next)
+		keep_run(c, run);
+	for (struct graph *g = comm->graphs; g; g = g->next)
+		keep_graph(c, g);
 	/* What a group has gathered was checked against the ranks of then. */
 	while (comm->groups)
 		group_free(c, comm, comm->groups);
@@ -78,7 +82,7 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	if (!v)
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 	comm->rank = v;
-	/* Graphs name every rank, but not those that come; they have room for those of before. */
+	/* They name every rank, but not these. */
 	while (comm->graphs)
 		graph_free(c, comm->graphs);
 	while (comm->groups)

@@ -108,7 +108,7 @@ abort_ended(struct coord *c, struct call *call, const struct err *why, const Gpu
 	comm_blame(c, comm, call, why);
 }
 
-/* Tell every rank that is there to end what runs. */
+/* Tell every rank to end what runs. */
 static void
 send_aborts(struct coord *c, struct comm *comm)
 {
@@ -121,9 +121,14 @@ send_aborts(struct coord *c, struct comm *comm)
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
-		if (is_lost(m))
+		if (!member_there(m))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
+		if (is_lost(m) && body.data) {
+			/* It may be frozen, and read it later. */
+			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
+			continue;
+		}
 		m->call.owner = comm;
 		m->call.rank = r;
 		m->call.done = abort_ended;
@@ -250,7 +255,8 @@ name_lost(struct coord *c, struct comm *comm, const bool *lost)
 		if (!lost[r])
 			continue;
 		if (m->why[0])
-			err_set(&why, RC_FAILED, "lost: %s", m->why);
+			err_set(&why, RC_FAILED, "%s%s",
+				strncmp(m->why, "lost", 4) == 0 ? "" : "lost: ", m->why);
 		else if (!member_there(m))
 			err_set(&why, RC_FAILED, "restarted");
 		else if (m->dev->lost)
@@ -316,7 +322,6 @@ comm_renew(struct coord *c, struct comm *comm)
 {
 	comm->failed = (struct err){0};
 	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
-	graphs_settle(c, comm);
 	comm_attach_again(c, comm);
 }
 
@@ -366,6 +371,7 @@ go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlo
 	} else if (nlost) {
 		comm->state = COMM_REPLACING;
 		replace_start(c, comm);
+		replace_step(c, comm);
 		return;
 	}
 	comm_attach_again(c, comm);
@@ -444,6 +450,7 @@ go_live(struct coord *c, struct comm *comm)
 	free(comm->pair);
 	comm->pair = NULL;
 	comm->pair_cap = 0;
+	comm->keep.pairs_new = true;
 	graphs_drop_failed(c, comm);
 	if (comm->rec.cause.rc != RC_OK)
 		tell(c, comm);
@@ -459,6 +466,7 @@ comm_joined_all(struct coord *c, struct comm *comm)
 {
 	comm->state = COMM_DEFINING;
 	graphs_define_again(c, comm);
+	comm_recover_step(c, comm);
 }
 
 static void

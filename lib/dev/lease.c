@@ -105,6 +105,64 @@ lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err)
 	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
+struct inherited {
+	uint64_t (*v)[2]; /* address, client */
+	size_t n, cap;
+	bool full;
+};
+
+static void
+inherit(void *arg, uint64_t addr, uint64_t client)
+{
+	struct inherited *in = arg;
+	uint64_t(*v)[2] = in->v;
+
+	if (in->n == in->cap) {
+		v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *v);
+		if (!v) {
+			in->full = true;
+			return;
+		}
+		in->v = v;
+		in->cap = in->cap * 2 + 16;
+	}
+	v[in->n][0] = addr;
+	v[in->n++][1] = client;
+}
+
+/* Lock held. */
+static bool
+knows(struct leases *l, uint64_t client, uint64_t addr)
+{
+	const struct holder *h = find(l, client);
+
+	for (size_t i = 0; h && i < h->n; i++)
+		if (h->addr[i] == addr)
+			return true;
+	return false;
+}
+
+enum rc
+leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
+{
+	struct inherited in = {0};
+	enum rc rc = devmem_owners(l->mem, inherit, &in, err);
+
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
+		uint64_t addr = in.v[i][0], client = in.v[i][1];
+
+		if (knows(l, client, addr))
+			continue;
+		in.full |= !add(l, client, addr);
+		if (!in.full)
+			find(l, client)->until_ns = now_ns + LEASE_RESTART_MS * NS_PER_MS;
+	}
+	pthread_mutex_unlock(&l->lock);
+	free(in.v);
+	return rc == RC_OK && in.full ? err_set(err, RC_NOMEM, "out of memory") : rc;
+}
+
 /* Lock held. The newest first: they are the likeliest to be freed. */
 static bool
 end(struct holder **at, uint64_t addr)

@@ -12,7 +12,8 @@
 #include "base/rc.h"
 #include "mem/devmem.h"
 
-#define LEASE_GRACE_MS 2000
+#define LEASE_GRACE_MS	 2000
+#define LEASE_RESTART_MS 30000
 
 struct leases;
 
@@ -20,8 +21,15 @@ struct leases;
 struct leases *leases_new(struct devmem *mem);
 void leases_free(struct leases *l);
 
-/* addr belongs to client. RC_NOMEM. */
+/* addr, which the memory says is client's, belongs to it. RC_NOMEM. */
 enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err);
+
+/*
+ * Take over what the memory says is leased and this process does not know: from a device that was
+ * killed, or whose memory was adopted. Whether their clients are connected is not known, and who
+ * waits for a run sends nothing: each has LEASE_RESTART_MS to show up. RC_NOMEM, and as devmem_owners.
+ */
+enum rc leases_inherit(struct leases *l, uint64_t now_ns, struct err *err);
 
 /* addr has been freed. */
 void lease_end(struct leases *l, uint64_t addr);

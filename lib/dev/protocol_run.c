@@ -211,6 +211,7 @@ remember(struct protocol *p, struct prun *r, const struct run_result *result)
 			return;
 		}
 		*r->failure = *result;
+		r->failure->waited_ns = NULL; /* that was told once */
 	}
 	p->slot[r->start - 1] = NULL;
 	p->free_slot[p->nfree++] = r->start - 1;

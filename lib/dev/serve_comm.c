@@ -15,7 +15,8 @@ describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, stru
 	out->mem = (struct peermem_id){.path = meta->mempath,
 				       .dev = meta->memdev,
 				       .inode = meta->meminode,
-				       .device_id = out->device_id};
+				       .device_id = out->device_id,
+				       .incarnation = meta->incarnation};
 	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
 }
 
@@ -41,7 +42,8 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		peers[r].data_addr = meta->dataaddress;
 		describe_memory(d, meta, &peers[r]);
 	}
-	xport_attach(d->xport, &me, peers, err);
+	if (xport_attach(d->xport, &me, peers, err) == RC_OK)
+		keep_drop_others(d->keeps, m->instance);
 	free(peers);
 }
 

@@ -10,7 +10,10 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "dev/device_impl.h"
 
 struct asked {
@@ -18,6 +21,7 @@ struct asked {
 	struct rpc_call *call;
 	struct fed request, ended;
 	struct run_result result;
+	uint64_t *waited;   /* what result.waited_ns points to, or NULL */
 	struct asked *next; /* of those answered in a step */
 };
 
@@ -32,18 +36,41 @@ static void feed(struct device *d, struct fed *f);
 /* ---- answers */
 
 static void
+answer_failed_run(struct rpc_call *call, const struct run_result *res)
+{
+	const struct failure *f = &res->failure;
+	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
+	uint32_t missing[METER_MISSING_MAX];
+
+	memcpy(missing, f->missing, sizeof missing);
+	m.operation = f->op;
+	m.collective = (char *)f->coll;
+	m.algo = (char *)f->algo;
+	m.step = f->step;
+	m.steps = f->steps;
+	m.n_missing = f->nmissing;
+	m.missing = missing;
+	m.idlems = f->idle_ns / NS_PER_MS;
+	rpc_reply_failure(call, &res->err, f->coll ? &m : NULL);
+}
+
+static void
 answer_run(struct rpc_call *call, const struct run_result *res)
 {
 	GpuSim__RunResponse r = GPU_SIM__RUN_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 
 	if (res->err.rc != RC_OK) {
-		rpc_reply_err(call, &res->err);
+		answer_failed_run(call, res);
 		return;
 	}
 	if (rpc_request(call)->run->queued) {
 		rpc_reply_done(call);
 		return;
+	}
+	if (res->waited_ns) {
+		r.n_waitedns = res->nranks;
+		r.waitedns = (uint64_t *)res->waited_ns;
 	}
 	r.computens = res->compute_ns;
 	r.commns = res->comm_ns;
@@ -75,6 +102,20 @@ answer_other(struct device *d, struct rpc_call *call, const struct err *why)
 
 /* ---- actions */
 
+/* How long the rank waited for each other, the caller's to free; NULL: not at all, or out of memory. */
+static uint64_t *
+copy_waited(const struct run_result *result)
+{
+	uint64_t *v = NULL;
+
+	for (uint32_t r = 0; result->waited_ns && r < result->nranks && !v; r++)
+		if (result->waited_ns[r] && !(v = alloc_zeroed(result->nranks, sizeof *v)))
+			return NULL;
+	if (v)
+		memcpy(v, result->waited_ns, result->nranks * sizeof *v);
+	return v;
+}
+
 /* A run has ended; arg is who asked for it. */
 static void
 tell_end(void *arg, const struct run_result *result)
@@ -82,6 +123,7 @@ tell_end(void *arg, const struct run_result *result)
 	struct asked *k = arg;
 
 	k->result = *result;
+	k->result.waited_ns = k->waited = copy_waited(result);
 	feed(k->device, &k->ended);
 }
 
@@ -123,7 +165,7 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
-		/* keep: keep_drop(d->mem, a->comm) belongs here. */
+		keep_drop(d->keeps, a->comm);
 		return;
 	case PROTOCOL_DROP:
 		streams_drop(d->streams, d->graph[a->graph]);
@@ -164,6 +206,7 @@ step(struct device *d, const struct protocol_event *ev)
 		struct asked *k = answered;
 
 		answered = k->next;
+		free(k->waited);
 		free(k);
 	}
 }
@@ -201,6 +244,7 @@ serve_protocol(struct device *d, struct rpc_call *call)
 	}
 	k->device = d;
 	k->call = call;
+	k->waited = NULL;
 	k->request.event = (struct protocol_event){
 	    .kind = PROTOCOL_REQUEST, .caller = (uintptr_t)k, .request = rpc_request(call)};
 	feed(d, &k->request);

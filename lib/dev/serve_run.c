@@ -19,20 +19,19 @@ find_program(struct device *d, const GpuSim__RunRequest *m, uint32_t graph, stru
 	return RC_OK;
 }
 
-/* Before a run whose inputs are to outlive a failure: what it overwrites of them is put back, when
- * it is run again, and copied aside, unless that was done for this run before. */
-static enum rc
+/* What the run's first thread is to restore and keep of its inputs. */
+static void
 keep_inputs(struct device *d, const struct program *p, const struct protocol_action *a,
-	    uint64_t run, struct err *err)
+	    uint64_t run, struct run_spec *spec)
 {
-	/* keep: keep_restore(d->mem, a->comm, run) if a->restore, then keep_take(d->mem, a->comm,
-	 * run, p) if a->keep and nothing is kept for this run yet, belong here. */
-	(void)d;
-	(void)p;
-	(void)a;
-	(void)run;
-	(void)err;
-	return RC_OK;
+	struct xport_membership of;
+
+	if ((!a->keep && !a->restore) || xport_member(d->xport, p->comm, &of, NULL) != RC_OK)
+		return; /* it has ended meanwhile, and so will the run */
+	spec->keeps = d->keeps;
+	spec->keep_id = (struct keep_id){of.coordinator, p->comm, run};
+	spec->keep = a->keep;
+	spec->restore = a->restore;
 }
 
 enum rc
@@ -51,9 +50,8 @@ carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_a
 	if (rc != RC_OK)
 		return rc;
 	spec.program = p;
-	rc = keep_inputs(d, p, a, m->run, err);
-	if (rc == RC_OK)
-		rc = streams_run(d->streams, &spec, err);
+	keep_inputs(d, p, a, m->run, &spec);
+	rc = streams_run(d->streams, &spec, err);
 	streams_drop(d->streams, p);
 	return rc;
 }

@@ -7,6 +7,61 @@
 
 #define LATE_MS 400 /* an answer may be so long past its deadline: ticks are 100 ms apart */
 
+/* ---- what is kept: records by key, of which each commit is whole */
+
+static size_t
+record_at(const struct world *w, const char *key)
+{
+	size_t i = 0;
+
+	while (i < w->nrecords && strcmp(w->record[i].key, key) < 0)
+		i++;
+	return i;
+}
+
+static void
+record_drop(struct world *w, size_t i)
+{
+	free(w->record[i].key);
+	buf_fini(&w->record[i].value);
+	w->nrecords--;
+	memmove(&w->record[i], &w->record[i + 1], (w->nrecords - i) * sizeof *w->record);
+}
+
+static void
+store(struct world *w, const struct coord_action *a)
+{
+	size_t i = record_at(w, a->address);
+	struct record *v;
+
+	if (i < w->nrecords && strcmp(w->record[i].key, a->address) == 0)
+		record_drop(w, i);
+	if (!a->body.data)
+		return;
+	v = alloc_resize(w->record, w->nrecords + 1, sizeof *v);
+	if (!v)
+		abort();
+	w->record = v;
+	memmove(&v[i + 1], &v[i], (w->nrecords - i) * sizeof *v);
+	w->nrecords++;
+	v[i] = (struct record){.key = strdup(a->address)};
+	if (!v[i].key || !buf_add(&v[i].value, a->body.data, a->body.len))
+		abort();
+}
+
+static void
+restore(struct world *w, struct coord *c)
+{
+	struct err err = {0};
+
+	for (size_t i = 0; i < w->nrecords; i++)
+		if (coord_restore(c, w->record[i].key, w->record[i].value.data,
+				  w->record[i].value.len, &err) != RC_OK)
+			wrong(w, "what the coordinator stored is refused: %s", err.text);
+}
+
+/* ---- the process */
+
 void
 coordinator_start(struct world *w)
 {
@@ -14,15 +69,19 @@ coordinator_start(struct world *w)
 				   .pid = 1,
 				   .address = "sim:coord",
 				   .heartbeat_ms = HEARTBEAT_MS,
-				   .lost_ms = LOST_MS,
+				   .missed = MISSED,
+				   .of = MISSED + 1,
 				   .op_timeout_ms = OP_TIMEOUT_MS,
 				   .abort_grace_ms = GRACE_MS,
 				   .respawn_ms = RESPAWN_MS,
-				   .host = "host"};
+				   .host = "host",
+				   .keeps = true};
 	struct err err = {0};
 
 	if (coord_new(&cfg, &w->coord, &err) != RC_OK)
 		wrong(w, "coord_new: %s", err.text);
+	else
+		restore(w, w->coord);
 	for (uint32_t d = 0; d < w->ndevices; d++) {
 		w->coord_client[d] = roll64(w) | 1;
 		w->coord_seq[d] = 0;
@@ -69,6 +128,9 @@ carry_out(struct world *w, struct coord_action *a)
 		if (w->calm || roll(w, 10))
 			post(w, w->now + between(w, 50 * MS, 500 * MS), EV_START, NONE)->a =
 			    (uint32_t)a->device_id;
+		break;
+	case COORD_STORE:
+		store(w, a);
 		break;
 	case COORD_LOG:
 		trace(w, "coordinator: %s", a->body.data);

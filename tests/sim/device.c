@@ -446,6 +446,11 @@ adopt(struct world *w, uint32_t d, uint32_t s)
 	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
 	struct err err;
 
+	if (m->incarnation != dev_of(w, d)->incarnation) {
+		err_set(&err, RC_ABORTED, "meant for another process");
+		rpc_answer_err(w, s, &err);
+		return;
+	}
 	if (m->deviceid == 0 || m->deviceid > w->ndevices) {
 		err_set(&err, RC_NOTFOUND, "no such memory file");
 		rpc_answer_err(w, s, &err);

@@ -31,7 +31,7 @@
 
 /* The coordinator's ladder here, and what a peer that cannot be reached costs. */
 #define HEARTBEAT_MS  1000u
-#define LOST_MS	      3000u
+#define MISSED	      3u
 #define OP_TIMEOUT_MS 4000u
 #define GRACE_MS      1000u
 #define RESPAWN_MS    4000u

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORES	   0	  /* a coordinator that is started again knows what it did */
 #define MAX_EVENTS 400000 /* a world that needs more does not end */
 
 /* ---- chance */
@@ -274,7 +273,7 @@ weather(struct world *w)
 		split(w);
 	if (chance(w, p->coord_freeze))
 		freeze(w, 0, between(w, 50 * MS, 2500 * MS));
-	if (STORES && chance(w, p->coord_crash))
+	if (chance(w, p->coord_crash))
 		crash(w, 0, 2000 * MS);
 	if (chance(w, p->client_dies))
 		crash(w, 1 + w->ndevices + roll(w, w->nclients), 500 * MS);
