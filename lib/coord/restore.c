@@ -550,6 +550,9 @@ resume(struct coord *c)
 	for (struct comm *comm = c->comms; comm; comm = next) {
 		next = comm->next;
 		comm->keep.resumes = false;
+		/* Its client may have gone while nobody listened. */
+		comm->gone = true;
+		comm->gone_ms = c->now_ms + COORD_RETURN_MS - COORD_LEASE_MS;
 		if (comm->state == COMM_DETACHING)
 			comm_detach(c, comm);
 		else if (!comm->made)

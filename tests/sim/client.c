@@ -503,9 +503,11 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 	}
 	if (c->last && what == GPU_SIM__REQUEST__BODY_SUBMIT && rc != RC_OK)
 		wrong(w, "client %u: in a calm world an all-reduce fails: %s", k, text);
-	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK)
+	/* What belonged to clients that left while there was no coordinator is free a bit later. */
+	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK &&
+	    w->now > w->calm_at + RETURN_MS * MS)
 		wrong(w, "client %u: in a calm world no communicator can be made: %s", k, text);
-	later(w, k, between(w, MS, 150 * MS));
+	later(w, k, c->last && rc != RC_OK ? 1000 * MS : between(w, MS, 150 * MS));
 }
 
 /* ---- what next */

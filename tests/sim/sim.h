@@ -35,6 +35,7 @@
 #define OP_TIMEOUT_MS 4000u
 #define GRACE_MS      1000u
 #define RESPAWN_MS    4000u
+#define RETURN_MS     35000u /* what nobody claims after the coordinator has been away is free */
 #define CONNECT_MS    2000u
 
 /* ---- processes. Node 0 is the coordinator, then devices, then clients. */
