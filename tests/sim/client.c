@@ -55,7 +55,7 @@ call(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, uint64_t timeo
 {
 	struct sim_client *c = client_of(w, k);
 
-	c->call = 0; /* it may end at once */
+	c->asked = w->now;
 	c->call = rpc_start(w, CALL_OF_CLIENT, node_of(w, k), 0, c->client_id, ++c->seq, what,
 			    timeout_us, &body);
 }
@@ -237,6 +237,24 @@ take_members(struct world *w, struct sim_client *c, GpuSim__DeviceMetadata *cons
 		c->dev[r] = (uint32_t)m[r]->deviceid->value - 1;
 }
 
+static void
+show(struct world *w, uint32_t k, const char *what)
+{
+	struct sim_client *c = client_of(w, k);
+	char line[400] = "";
+	size_t n = 0;
+
+	if (!w->verbose)
+		return;
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		n += (size_t)snprintf(line + n, sizeof line - n, " | %u:", c->dev[r]);
+		for (uint32_t i = 0; i < c->nfilled && n < sizeof line - 30; i++)
+			n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIu64,
+					      words(w, c->dev[r], k)[i]);
+	}
+	trace(w, "client %u %s:%s", k, what, line);
+}
+
 /* Fresh inputs in every rank's memory. */
 static void
 fill(struct world *w, uint32_t k)
@@ -256,6 +274,7 @@ fill(struct world *w, uint32_t k)
 		c->in_vain |= w->dev[c->dev[r]].adopted > c->told_at;
 	c->filled = true;
 	c->shared = false;
+	show(w, k, "fills");
 }
 
 static uint32_t
@@ -276,24 +295,6 @@ word_of(const struct sim_client *c, uint32_t r)
 		if (c->filled_by[i] == c->dev[r])
 			return i;
 	return NONE;
-}
-
-static void
-show(struct world *w, uint32_t k, const char *what)
-{
-	struct sim_client *c = client_of(w, k);
-	char line[400] = "";
-	size_t n = 0;
-
-	if (!w->verbose)
-		return;
-	for (uint32_t r = 0; r < c->nranks; r++) {
-		n += (size_t)snprintf(line + n, sizeof line - n, " | %u:", c->dev[r]);
-		for (uint32_t i = 0; i < c->nfilled && n < sizeof line - 30; i++)
-			n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIu64,
-					      words(w, c->dev[r], k)[i]);
-	}
-	trace(w, "client %u %s:%s", k, what, line);
 }
 
 /* `told` ranks took part in an operation on fresh inputs: the sum has that many, each once, and
@@ -382,7 +383,7 @@ took_status(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply)
 			check_result(w, k);
 		else if (check)
 			forget_data(c);
-		c->told_at = w->now;
+		c->told_at = c->asked; /* the answer may be that of long ago, said again */
 		c->known = true;
 		c->epoch = r->epoch;
 		c->recoveries = r->recoveries;

@@ -113,6 +113,8 @@ coll_try(struct world *w, uint32_t i)
 	for (uint32_t r = 0; r < c->nranks; r++)
 		for (unsigned k = 0; k < WORDS; k++)
 			c->result[k] += w->dev[c->dev[r]].mem.word[c->buffer][k];
+	trace(w, "comm %" PRIu64 " epoch %u operation %" PRIu64 " moves: %" PRIu64 " %" PRIu64,
+	      c->comm, c->epoch, c->op, c->result[0], c->result[1]);
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		struct event *e = post(
 		    w,

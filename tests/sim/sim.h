@@ -223,6 +223,8 @@ struct world {
 	struct coord *coord;
 	struct coord_actions actions;
 	uint64_t instance, coord_client[MAX_DEVICES], coord_seq[MAX_DEVICES];
+	struct buf told;       /* what the coordinator said of itself when it died */
+	struct buf *telling;   /* where its answer to the world itself goes */
 	struct record *record; /* sorted by key */
 	size_t nrecords;
 	struct sim_device *dev;

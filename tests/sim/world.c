@@ -181,7 +181,7 @@ node_kill(struct world *w, uint32_t n, const char *why)
 		if (w->node[0].alive && roll(w, 4))
 			post(w, w->now + between(w, MS, 200 * MS), EV_UNREACHABLE, 0)->b = p->index;
 	} else {
-		post(w, w->now + between(w, MS, 200 * MS), EV_GONE, 0)->b =
+		post(w, w->now + between(w, 25 * MS, 200 * MS), EV_GONE, 0)->b =
 		    w->client[p->index].client_id;
 	}
 	replycache_free(p->cache);
@@ -490,6 +490,7 @@ world_free(struct world *w)
 		free(w->record[i].key);
 		buf_fini(&w->record[i].value);
 	}
+	buf_fini(&w->told);
 	coord_actions_fini(&w->actions);
 	free(w->record);
 	free(w->heap);
