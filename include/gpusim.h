@@ -397,6 +397,56 @@ enum gpusim_rc gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t gra
 				   struct gpusim_times *times);
 enum gpusim_rc gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph);
 
+/* ------------------------------------------------------------------ rehearsing failure */
+
+enum gpusim_fault_kind {
+	GPUSIM_FAULT_KILL = 0,	  /* the process kills itself */
+	GPUSIM_FAULT_STOP = 1,	  /* it freezes */
+	GPUSIM_FAULT_SLOW = 2,	  /* each step of a collective waits first */
+	GPUSIM_FAULT_DROP = 3,	  /* frames to a peer are lost */
+	GPUSIM_FAULT_CORRUPT = 4, /* a byte of a chunk changes on its way to a peer */
+	GPUSIM_FAULT_CUT = 5,	  /* connections to peers close */
+	GPUSIM_NFAULTS = 6,
+};
+
+#define GPUSIM_FAULTS_MAX 64 /* armed at a time */
+
+struct gpusim_fault {
+	enum gpusim_fault_kind kind;
+	uint64_t comm;	 /* 0: any */
+	int at;		 /* at a point of a collective; else now */
+	int coll;	 /* enum gpusim_coll, or -1: any */
+	int next;	 /* whichever comes next, else: */
+	uint64_t op;	 /* the operation of this number */
+	uint32_t step;	 /* of its plan, from 1; 0: the first it does */
+	uint64_t for_ns; /* stop, slow, cut: how long; 0: stop for ever, cut only closes */
+	uint64_t by_ns;	 /* slow: how long each step waits */
+	uint64_t count;	 /* slow: steps, drop, corrupt: frames; 0: no limit */
+	double p;	 /* drop, corrupt: how likely each frame; 0: every one */
+	uint64_t seed;	 /* of that chance, and of which byte */
+	int to_peer;	 /* drop, corrupt, cut: of one peer only: */
+	uint32_t peer;
+};
+
+struct gpusim_injected {
+	char (*armed)[GPUSIM_TEXT]; /* a line each */
+	size_t narmed;
+	uint64_t fired;	  /* faults that took place */
+	uint64_t damaged; /* frames that came damaged, were named and asked for again */
+};
+
+/*
+ * Arm faults on a device, or with device 0 on the coordinator (kill, stop, slow; now). They must have
+ * been started with --allow-inject: else GPUSIM_INVAL.
+ *
+ *	clear	not 0: forget first what is armed
+ *	out	what is armed now, or NULL; release with gpusim_injected_fini
+ */
+enum gpusim_rc gpusim_inject(struct gpusim *g, uint64_t device, int clear,
+			     const struct gpusim_fault *faults, size_t nfaults,
+			     struct gpusim_injected *out);
+void gpusim_injected_fini(struct gpusim_injected *i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "config.h"
 #include "shell.h"
 #include "spawn.h"
@@ -20,16 +21,21 @@
 static const char usage_text[] =
     "usage: gpucoord [options]\n"
     "  --listen ADDR       address, ipc:///path, tcp://host:port or tls+tcp://host:port\n"
-    "                      (default $GPUSIM_COORD, else ipc:///tmp/gpucoord-UID.sock)\n"
+    "                      (default $GPUSIM_COORD, else gpucoord.sock in the\n"
+    "                      private directory, see gpusim(7))\n"
     "  -c, --config FILE   read devices and settings from FILE\n"
     "  --heartbeat TIME    how often devices say that they live (default 250ms)\n"
     "  --missed X/Y        a device is lost that missed X of its last Y (default 10/12)\n"
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
     "  --comm-timeout TIME longest an operation takes with its recoveries (default 5m)\n"
     "  --job-timeout TIME  longest a run takes (default 24h)\n"
+    "  --state WHERE       what a restart goes on from: a directory, etcd://host:port[/prefix] or\n"
+    "                      none (default: beside the socket; of tcp addresses in\n"
+    "                      ~/.local/state/gpusim)\n"
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -42,8 +48,8 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner;
-	bool calibrate;
+	const char *config, *tuner, *state;
+	bool calibrate, allow_inject;
 	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
 	struct config_missed missed;
 	enum net_reach reach;
@@ -59,8 +65,10 @@ enum {
 	OPT_OP_TIMEOUT,
 	OPT_COMM_TIMEOUT,
 	OPT_JOB_TIMEOUT,
+	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -75,8 +83,10 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
 					 {"comm-timeout", 1, NULL, OPT_COMM_TIMEOUT},
 					 {"job-timeout", 1, NULL, OPT_JOB_TIMEOUT},
+					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -106,11 +116,19 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return parse_duration(arg, &o->comm_timeout_ns, err);
 	case OPT_JOB_TIMEOUT:
 		return parse_duration(arg, &o->job_timeout_ns, err);
+	case OPT_STATE:
+		if (!*arg)
+			return err_set(err, RC_INVAL, "'' is no directory");
+		o->state = arg;
+		return RC_OK;
 	case OPT_TUNER:
 		o->tuner = arg;
 		return RC_OK;
 	case OPT_CALIBRATE:
 		o->calibrate = true;
+		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->allow_inject = true;
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
@@ -175,14 +193,16 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 {
 	const char *env = getenv("GPUSIM_COORD");
 	struct config_missed missed = {10, 12};
+	char dir[RUNDIR_MAX];
 
 	if (!o->listen[0] && file->listen[0])
 		snprintf(o->listen, sizeof o->listen, "%s", file->listen);
 	else if (!o->listen[0] && env && *env)
 		snprintf(o->listen, sizeof o->listen, "%s", env);
+	else if (!o->listen[0] && rundir_make(dir, err) == RC_OK)
+		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpucoord.sock", dir);
 	else if (!o->listen[0])
-		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpucoord-%u.sock",
-			 (unsigned)getuid());
+		return err->rc;
 	cfg->instance = net_random();
 	cfg->pid = (uint32_t)getpid();
 	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 250);
@@ -222,11 +242,13 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, &cfg, &dm, &shell, &err);
+		rc = shell_new(o.listen, o.state, &cfg, &dm, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < file.ndevices; i++)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK && o.allow_inject)
+		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
 		daemon_ready(o.ready_fd);
@@ -235,7 +257,7 @@ main(int argc, char **argv)
 	}
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
-	shell_free(shell);
+	shell_free(shell, rc == RC_OK);
 	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

@@ -21,9 +21,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "faults.h"
 #include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
+#include "state.h"
 
 /* One thing that came, in order. */
 struct item {
@@ -44,6 +46,8 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	struct state *state; /* NULL: nothing is stored */
+	struct faults faults;
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -69,16 +73,22 @@ static void
 on_call(void *arg, struct rpc_call *call)
 {
 	const struct err nomem = {RC_NOMEM, "the coordinator is out of memory"};
-	struct item *i = calloc(1, sizeof *i);
+	struct shell *s = arg;
+	struct item *i;
 
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_INJECT) {
+		faults_call(&s->faults, call);
+		return;
+	}
+	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
 		return;
 	}
 	i->kind = COORD_REQUEST;
 	i->call = call;
-	push(arg, i);
-	work(arg);
+	push(s, i);
+	work(s);
 }
 
 static void
@@ -165,7 +175,7 @@ start_device(struct shell *s, const struct coord_action *a)
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, &err);
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);
@@ -190,6 +200,8 @@ carry_out(struct shell *s)
 		case COORD_SPAWN:
 			start_device(s, a);
 			break;
+		case COORD_STORE: /* is committed already, or will be */
+			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
 			break;
@@ -209,6 +221,7 @@ feed(struct shell *s, const struct coord_event *ev)
 			rpc_reply_err((struct rpc_call *)(uintptr_t)ev->token, &nomem);
 		return;
 	}
+	state_commit(s->state, s->coord, &s->actions);
 	carry_out(s);
 }
 
@@ -221,6 +234,7 @@ feed_item(struct shell *s, const struct item *i)
 				 .device_id = i->device_id};
 
 	if (i->kind == COORD_REQUEST) {
+		faults_delay(&s->faults);
 		ev.token = (uint64_t)(uintptr_t)i->call;
 		ev.request = rpc_request(i->call);
 		ev.client_id = ev.request->clientid;
@@ -297,15 +311,23 @@ shell_step(struct shell *s)
 {
 	struct coord_event tick = {.kind = COORD_TICK};
 
+	faults_tick(&s->faults);
 	pthread_mutex_lock(&s->lock);
 	take_over(s);
 	s->open = s->running = true;
 	pthread_mutex_unlock(&s->lock);
+	state_tick(s->state, s->coord);
 	feed(s, &tick);
 	connections_tick(s->connections, clock_now_ns());
 	pthread_mutex_lock(&s->lock);
 	work_off(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void
+shell_allow_inject(struct shell *s)
+{
+	atomic_store(&s->faults.allowed, true);
 }
 
 struct coord *
@@ -315,8 +337,8 @@ shell_coord(struct shell *s)
 }
 
 enum rc
-shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct shell **out,
-	  struct err *err)
+shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
+	  struct shell **out, struct err *err)
 {
 	struct rpc_handler handler = {.call = on_call, .gone = on_gone};
 	struct shell *s = calloc(1, sizeof *s);
@@ -328,6 +350,7 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->stopped, NULL);
+	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
 	handler.arg = s;
@@ -335,10 +358,13 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
+		cfg->keeps = state_wanted(state, addr);
 		rc = coord_new(cfg, &s->coord, err);
 	}
+	if (rc == RC_OK)
+		rc = state_open(state, addr, s->coord, &s->state, err);
 	if (rc != RC_OK)
-		shell_free(s);
+		shell_free(s, false);
 	else
 		*out = s;
 	return rc;
@@ -364,7 +390,7 @@ drain(struct shell *s)
 }
 
 void
-shell_free(struct shell *s)
+shell_free(struct shell *s, bool clean)
 {
 	if (!s)
 		return;
@@ -372,6 +398,9 @@ shell_free(struct shell *s)
 	s->open = false;
 	take_over(s);
 	pthread_mutex_unlock(&s->lock);
+	/* Before the address is free: who takes that wants the state too. */
+	state_close(s->state, clean);
+	s->state = NULL;
 	connections_free(s->connections);
 	drain(s);
 	rpc_server_stop(s->server);
@@ -379,6 +408,7 @@ shell_free(struct shell *s)
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
 	pthread_cond_destroy(&s->stopped);
+	pthread_mutex_destroy(&s->faults.lock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -58,6 +58,7 @@ add(struct command *c, const char *option, const char *value)
 	c->argv[c->n++] = (char *)option;
 	if (value)
 		c->argv[c->n++] = (char *)value;
+	c->argv[c->n] = NULL;
 }
 
 static void
@@ -94,7 +95,6 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add(c, "--join", NULL);
 	if (lifeline >= 0)
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
-	c->argv[c->n] = NULL;
 }
 
 /* gpudev beside this program. */
@@ -139,7 +139,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 
 enum rc
 spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-	     struct err *err)
+	     bool allow_inject, struct err *err)
 {
 	struct command c = {.n = 0};
 	char path[PATH_MAX];
@@ -151,6 +151,8 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	make_command(m, coordinator, lifeline, &c);
+	if (allow_inject)
+		add(&c, "--allow-inject", NULL);
 	pid = fork();
 	if (pid < 0)
 		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));

@@ -26,7 +26,7 @@ static enum rc run_completion(struct cli *, const struct args *, struct err *);
 static const struct command commands[] = {
 	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
 	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(PIN) |
-	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
+	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
@@ -91,6 +91,13 @@ static const struct command commands[] = {
 	 OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES), 0, 0},
 	{"stream-status", "--device DEVICE --stream STREAM", "print success, in-progress, or failed and why",
 	 run_stream_status, WHERE | OPT(STREAM), 0, 0, 0},
+
+	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
+	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM), 0, 1, 1024},
+
+	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
+	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
+	 OPT(RANKS) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |

@@ -8,7 +8,7 @@
 #include "cluster.h"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 12 };
+enum { MAX_EXTRA = 13 };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -22,6 +22,12 @@ add(struct extra *x, const char *option, const char *value)
 		return;
 	x->v[x->n++] = option;
 	x->v[x->n++] = value;
+}
+
+static void
+add_flag(struct extra *x, const char *option)
+{
+	x->v[x->n++] = option;
 }
 
 /* Verbose once or twice; more says nothing more. */
@@ -74,6 +80,10 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--threads", a->threads);
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);
+	if (args_has(a, OPT(ALLOW_INJECT))) {
+		add_flag(&dev, "--allow-inject");
+		add_flag(&coord, "--allow-inject");
+	}
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;

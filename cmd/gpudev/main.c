@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
 #include "net/net.h"
@@ -23,7 +24,8 @@
 static const char usage_text[] =
     "usage: gpudev [options]\n"
     "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
-    "                      tls+tcp://host:port (default ipc:///tmp/gpudev-PID.sock)\n"
+    "                      tls+tcp://host:port (default gpudev-PID.sock in the\n"
+    "                      private directory, see gpusim(7))\n"
     "  --data ADDR         data address (default beside the control address)\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
@@ -37,6 +39,7 @@ static const char usage_text[] =
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
     "  --join              offer it to communicators that grow\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -72,6 +75,7 @@ enum {
 	OPT_BANDWIDTH,
 	OPT_SPARE,
 	OPT_JOIN,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -93,6 +97,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
 					 {"join", 0, NULL, OPT_JOIN},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -139,6 +144,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_JOIN:
 		o->device.join = true;
 		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->device.allow_inject = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -167,6 +175,13 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	}
 }
 
+/* What the device wants somebody to read. */
+static void
+say(const char *line)
+{
+	log_line(LOG_WARN, "%s", line);
+}
+
 /* NCCL's two variables: whether peers may map the memory. */
 static enum rc
 apply_p2p(struct options *o, struct err *err)
@@ -188,6 +203,19 @@ apply_p2p(struct options *o, struct err *err)
 	return RC_OK;
 }
 
+/* Where to listen when that is not said: in the private directory. */
+static enum rc
+default_address(struct options *o, struct err *err)
+{
+	char dir[RUNDIR_MAX];
+	enum rc rc = rundir_make(dir, err);
+
+	if (rc == RC_OK)
+		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpudev-%d.sock", dir,
+			 (int)getpid());
+	return rc;
+}
+
 static enum rc
 parse_options(int argc, char **argv, struct options *o, struct err *err)
 {
@@ -207,7 +235,7 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	if (rc == RC_OK && o->device.mem_bytes == 0)
 		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
 	if (rc == RC_OK && !o->listen[0])
-		snprintf(o->listen, sizeof o->listen, "ipc:///tmp/gpudev-%d.sock", (int)getpid());
+		rc = default_address(o, err);
 	if (rc == RC_OK)
 		rc = net_addr_check(o->listen, o->reach, err);
 	if (rc == RC_OK && !o->data[0])
@@ -271,13 +299,15 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {
-	    .device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE, .threads = 1},
-	    .coordinator = getenv("GPUSIM_COORD"),
-	    .pin = PIN_NONE,
-	    .ready_fd = -1,
-	    .lifeline = -1,
-	    .level = LOG_WARN};
+	struct options o = {.device = {.mem_bytes = 256u << 20,
+				       .mem_keep = DEVMEM_UNLINK_FILE,
+				       .threads = 1,
+				       .say = say},
+			    .coordinator = getenv("GPUSIM_COORD"),
+			    .pin = PIN_NONE,
+			    .ready_fd = -1,
+			    .lifeline = -1,
+			    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

@@ -156,6 +156,7 @@ comm_free(struct coord *c, struct comm *comm)
 	if (!comm->next)
 		c->comms_tail = p;
 	c->ncomms--;
+	keep_comm_gone(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		call_cancel(c, &comm->rank[r].call);
 		free(comm->rank[r].mapped);

@@ -231,6 +231,9 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	if (c->ncomms == COORD_MAX_COMMS)
 		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
 			       COORD_MAX_COMMS);
+	rc = limit_check(c, NULL, LIMIT_COMMS, 1, err);
+	if (rc != RC_OK)
+		return rc;
 	comm = comm_new(c, q, dev, nranks);
 	if (!comm)
 		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",

@@ -97,6 +97,7 @@ coord_free(struct coord *c)
 			comm_destroy(c, c->comms);
 		comm_free(c, c->comms);
 	}
+	keep_fini(c);
 	for (size_t i = 0; i < c->ndevices; i++)
 		free(c->device[i]);
 	tuner_fini(&c->model);
@@ -134,6 +135,10 @@ dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct e
 	if (c->nwaiters > COORD_MAX_WAITERS)
 		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
 			       COORD_MAX_WAITERS);
+	if (limit_check(c, NULL, LIMIT_REQUESTS, 1, err) != RC_OK)
+		return err->rc;
+	if (keep_check(c, w, err) != RC_OK)
+		return err->rc;
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
@@ -150,8 +155,12 @@ request(struct coord *c, const struct coord_event *ev)
 	if (!w)
 		return RC_NOMEM;
 	client_seen(c, ev->client_id);
+	if (keep_asked_before(c, w))
+		return RC_OK;
+	c->client_id = ev->client_id;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
 		answer_failure(c, w, &err);
+	c->client_id = 0;
 	return RC_OK;
 }
 
@@ -163,6 +172,7 @@ tick(struct coord *c)
 	calls_settle(c);
 	comms_reap(c);
 	leases_tick(c);
+	keep_tick(c);
 	polls_tick(c);
 	waiters_tick(c);
 }
@@ -180,6 +190,8 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	}
 	if (now_ms > c->now_ms)
 		c->now_ms = now_ms;
+	if (c->keep.resumes)
+		resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);
@@ -204,6 +216,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		calls_settle(c);
 		comms_reap(c);
 	} while (c->dead.first);
+	keep_step(c);
 	c->out = NULL;
 	return rc;
 }

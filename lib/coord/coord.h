@@ -8,6 +8,7 @@
 #ifndef COORD_COORD_H
 #define COORD_COORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct coord_config {
 	uint32_t abort_grace_ms;  /* after a failure, how long survivors have to answer */
 	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
 	char host[64];		  /* boot id of its machine: where it can start devices; or "" */
+	bool keeps;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
@@ -67,6 +69,9 @@ enum coord_action_kind {
 		       * is 0 when nobody waits for it */
 	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
 		       * process still is there, end that first */
+	COORD_STORE, /* keep body under the key in address, no data: drop that. All of a step come
+		      * first and belong together: committed, safely if one is a promise, before
+		      * what follows is carried out. See coord_uncommitted */
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
 };
 
@@ -75,7 +80,9 @@ struct coord_action {
 	uint64_t token;
 	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
-	char address[256];   /* call */
+	char address[256];   /* call; store: the key */
+	bool promise;	     /* store: it must survive the machine; answer: it tells of an effect */
+	uint64_t made;	     /* answer: the communicator that its client hears of, or 0 */
 	struct buf body;     /* packed, without the envelope's fields: the net room adds those */
 };
 
@@ -110,6 +117,28 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  */
 enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		   struct coord_actions *out);
+
+/*
+ * coord_restore - a record that another coordinator has stored, one after the other, in order of
+ * keys. Before the first step, which goes on where the other one was: communicators live, what was
+ * under way is asked for again, a request that is repeated gets the first one's answer.
+ *
+ * Errors: RC_BADDATA it makes no sense, with the key; RC_NOMEM. The coordinator is of no use then.
+ */
+enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
+		      struct err *err);
+
+/*
+ * coord_uncommitted - what the last step wanted to be stored could not be, *why says why.
+ *
+ * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in
+ * order, with what follows. Who was to hear of an effect hears of the failure. Until coord_committed
+ * no request with an effect is accepted. *out may have new COORD_STORE actions.
+ */
+void coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);
+
+/* All has been committed that was to be. */
+void coord_committed(struct coord *c);
 
 /* Free the bodies and forget the actions; keeps the array. coord_actions_fini also frees that. */
 void coord_actions_clear(struct coord_actions *a);

@@ -35,6 +35,13 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
+/* What one client may have of that; see limits.c. A device holds 256 communicators. */
+#define COORD_CLIENT_COMMS   128
+#define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_HELD    (64u << 20)
+#define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
+#define COORD_GUEST_GRAPHS   64
+
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
 #define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
 #define COORD_JOB_MS	     86400000 /* the same */
@@ -42,7 +49,10 @@
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
-#define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
+#define COORD_KEEP_REPLIES   32	      /* answers stored of a client */
+#define COORD_KEEP_MS	     60000    /* so long, when it has gone */
+#define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
 
 enum lost_why {
 	LOST_SILENT,
@@ -50,30 +60,7 @@ enum lost_why {
 	LOST_UNREACHABLE, /* nobody listens at its address */
 };
 
-struct device {
-	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
-	uint32_t pid, ordinal;
-	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
-	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
-	char mem_private[WIRE_NAME_MAX];
-	uint64_t mem_dev, mem_inode;
-	uint32_t threads; /* with what follows: how to start it again */
-	uint64_t latency_ns, bits_per_s;
-	bool mem_kept;
-	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
-	bool join;	   /* offers itself to communicators that grow */
-	uint64_t heard_ms; /* last word from it */
-	uint64_t registered_ms; /* last time it came by itself; 0: never */
-	uint64_t reports;	/* of progress that came; counts from 1 */
-	uint64_t client_id;	/* it registers as; 0: it has not */
-	uint64_t beat_ms;	/* when heartbeats were counted last */
-	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
-	bool lost;
-	enum lost_why why; /* when lost */
-	bool configured;   /* named by the configuration: never forgotten */
-	bool unfit;	   /* as a spare: it was tried */
-	uint32_t ncomms;   /* communicators it is in or reserved for */
-};
+struct device;
 
 enum call_state {
 	CALL_IDLE, /* not started, ended, or cancelled */
@@ -102,6 +89,33 @@ struct call {
 	uint32_t rank;
 };
 
+struct device {
+	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
+	uint32_t pid, ordinal;
+	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
+	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
+	char mem_private[WIRE_NAME_MAX];
+	uint64_t mem_dev, mem_inode;
+	uint32_t threads; /* with what follows: how to start it again */
+	uint64_t latency_ns, bits_per_s;
+	bool mem_kept;
+	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;	   /* offers itself to communicators that grow */
+	uint64_t heard_ms; /* last word from it */
+	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	uint64_t reports;	/* of progress that came; counts from 1 */
+	uint64_t client_id;	/* it registers as; 0: it has not */
+	uint64_t beat_ms;	/* when heartbeats were counted last */
+	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
+	bool lost;
+	enum lost_why why; /* when lost */
+	bool configured;   /* named by the configuration: never forgotten */
+	bool unfit;	   /* as a spare: it was tried */
+	uint32_t ncomms;   /* communicators it is in or reserved for */
+	bool kept;	   /* as it is now */
+	struct call ask;   /* who it is, after a restart of ours */
+};
+
 struct call_list {
 	struct call *first, *last;
 };
@@ -123,7 +137,8 @@ enum waiting {
 /* A caller to be answered. */
 struct waiter {
 	struct waiter *next, *prev;
-	uint64_t token, client_id, asked_ms, due_ms;
+	uint64_t token; /* 0: who asked has not come back after a restart of ours */
+	uint64_t client_id, seq, asked_ms, due_ms;
 	GpuSim__Request__BodyCase kind;
 	const char *name; /* of the request */
 	enum waiting on;
@@ -235,6 +250,13 @@ struct comm {
 	uint32_t ngroups;
 	struct graph *graphs;
 	uint32_t ngraphs;
+	struct {
+		uint64_t mark;	  /* of what is stored; 0: nothing */
+		uint64_t next_op; /* reserved */
+		bool pairs;	  /* those are stored */
+		bool pairs_new;	  /* they have changed since */
+		bool resumes;	  /* restored, and has not gone on yet */
+	} keep;
 };
 
 struct run_rank {
@@ -248,6 +270,7 @@ struct run_rank {
 struct run {
 	struct run *next;
 	struct comm *comm;
+	uint64_t client_id;	     /* who submitted it */
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
@@ -263,6 +286,7 @@ struct run {
 	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms;
 	size_t held;
+	bool kept;
 	struct run_rank rank[]; /* comm->nranks, or more */
 };
 
@@ -310,12 +334,15 @@ enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
 struct graph {
 	struct graph *next;
 	struct comm *comm;
-	uint64_t id, nops; /* nops: numbered operations of one iteration */
+	uint64_t client_id; /* who made it */
+	uint64_t id, nops;  /* nops: numbered operations of one iteration */
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
+	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
 	struct err failed; /* of the definition */
 	size_t held;
+	uint64_t kept; /* mark of what is stored; 0: nothing */
 	struct {
 		bool has_ops;
 		struct call call;
@@ -330,6 +357,31 @@ struct config_device {
 	struct call call;
 };
 
+/* Answers that are stored, of one client, the newest last. */
+struct keep_client {
+	struct keep_client *next;
+	uint64_t id, gone_ms;
+	bool gone;
+	uint32_t n;
+	struct {
+		uint64_t seq;
+		struct buf body; /* no data: the server's reply cache has it */
+	} reply[COORD_KEEP_REPLIES];
+};
+
+#define KEEP_BUCKETS 256
+
+struct keep {
+	struct keep_client *client[KEEP_BUCKETS];
+	uint64_t meta;		       /* mark of what is stored; 0: nothing */
+	uint64_t last_run, last_graph; /* reserved */
+	bool devices_new;
+	bool resumes; /* it was restored, and the first step is to come */
+	bool restored;
+	uint32_t nabsent;  /* waiters without a token */
+	struct err refuse; /* RC_OK, or why nothing can be stored now */
+};
+
 struct coord {
 	struct coord_config cfg;
 	uint32_t lost_ms;   /* of silence */
@@ -342,6 +394,7 @@ struct coord {
 	size_t nconfig;
 	struct comm *comms, **comms_tail;
 	uint32_t ncomms;
+	uint64_t client_id; /* whose request is at work; 0: nobody's */
 	uint64_t last_comm, last_run, last_graph, last_token;
 	struct call_list live, dead;
 	struct call *by_token[CALL_BUCKETS];
@@ -350,6 +403,7 @@ struct coord {
 	size_t held;
 	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
 	struct coord_actions *out;	/* of the current step */
+	struct keep keep;
 };
 
 /* ---- action.c: what goes out */
@@ -548,6 +602,15 @@ enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
 		    struct err *err);
 
+/* ---- limits.c */
+
+enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
+
+/* May the client whose request is at work have one more, or `more` bytes held? comm: of runs and
+ * graphs, the communicator. RC_BUSY with the sentence. */
+enum rc limit_check(const struct coord *c, const struct comm *comm, enum limit what, size_t more,
+		    struct err *err);
+
 /* ---- pairs.c */
 
 /* The pair's number, added if new; the caller keeps arrays beside it. RC_NOMEM. */
@@ -654,6 +717,44 @@ void graphs_drop_failed(struct coord *c, struct comm *comm);
 /* Of a failure: definitions and drops under way end here. */
 void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
+
+/* ---- keep.c, keep_reply.c: what is stored. A device is new, a run is queued with all its bodies,
+ * something goes. Communicators and graphs that change are seen by themselves. */
+
+void keep_device(struct coord *c, struct device *d);
+void keep_device_gone(struct coord *c, struct device *d);
+void keep_comm_gone(struct coord *c, struct comm *comm);
+/* What is kept of it has changed. */
+void keep_graph(struct coord *c, const struct graph *g);
+void keep_graph_gone(struct coord *c, struct graph *g);
+void keep_run(struct coord *c, struct run *run);
+void keep_run_gone(struct coord *c, struct run *run);
+/* Store the value, or (NULL) drop it. */
+void keep_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);
+void keep_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise);
+/* The end of a step: store what has changed, before everything else. */
+void keep_step(struct coord *c);
+/* What a stored record of it says, in short. */
+uint64_t keep_comm_mark(const struct comm *comm);
+uint64_t keep_graph_mark(const struct graph *g);
+GpuSim__KeptState keep_comm_state(const struct comm *comm);
+/* The waiter is being answered so: remember it, and note in the action what it tells. */
+void keep_reply(struct coord *c, const struct waiter *w, GpuSim__Reply *reply,
+		struct coord_action *a);
+/* What a restart has left of the same request: its answer, or what it waits for. True: done. */
+bool keep_asked_before(struct coord *c, struct waiter *w);
+/* RC_OK: the request may have effects now. */
+enum rc keep_check(const struct coord *c, const struct waiter *w, struct err *err);
+/* The answers of a client; with make, made if there are none. NULL: none, or out of memory. */
+struct keep_client *keep_client(struct coord *c, uint64_t id, bool make);
+void keep_client_is(struct coord *c, uint64_t client_id, bool gone);
+void keep_tick(struct coord *c);
+void keep_fini(struct coord *c);
+
+/* ---- restore.c */
+
+/* The first step: go on where the other one was. */
+void resume(struct coord *c);
 
 /* ---- the requests: RC_OK when the waiter is answered or waits for something; else the failure to
  * answer is in *err */

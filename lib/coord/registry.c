@@ -148,6 +148,8 @@ resort(struct coord *c, size_t i)
 static void
 forget(struct coord *c, size_t i)
 {
+	keep_device_gone(c, c->device[i]);
+	call_cancel(c, &c->device[i]->ask);
 	free(c->device[i]);
 	c->ndevices--;
 	memmove(&c->device[i], &c->device[i + 1], (c->ndevices - i) * sizeof *c->device);
@@ -287,6 +289,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	}
 	device_alive(c, d);
 	if (fresh || restarted) {
+		keep_device(c, d);
 		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
 			fresh ? "is there" : "restarted");
 		take_address(c, d);

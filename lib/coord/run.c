@@ -15,6 +15,8 @@
 bool
 held_take(struct coord *c, size_t nbytes, struct err *err)
 {
+	if (limit_check(c, NULL, LIMIT_HELD, nbytes, err) != RC_OK)
+		return false;
 	if (nbytes > COORD_MAX_HELD - c->held) {
 		err_set(err, RC_BUSY,
 			"the coordinator holds %zu MiB of operations, at most %u; try again later",
@@ -111,6 +113,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 static void
 run_free(struct coord *c, struct run *run)
 {
+	keep_run_gone(c, run);
 	for (uint32_t r = 0; r < run->comm->nranks; r++) {
 		call_cancel(c, &run->rank[r].call);
 		buf_fini(&run->rank[r].body);
@@ -299,7 +302,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, nops);
 		return NULL;
 	}
-	if (!held_take(c, size, err))
+	if (limit_check(c, comm, LIMIT_RUNS, 1, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	run = alloc_zeroed(1, size);
 	if (!run) {
@@ -308,6 +311,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	run->comm = comm;
+	run->client_id = c->client_id;
 	run->id = c->last_run + 1;
 	run->held = size;
 	run->nops = nops;
@@ -361,6 +365,7 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 	comm->nruns++;
 	if (wait)
 		waiter_set(w, WAIT_RUN, run->id);
+	keep_run(c, run);
 	if (run->serial)
 		runs_start_next(c, comm);
 	else if (comm->state == COMM_LIVE)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/injector.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
@@ -138,7 +139,9 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 struct progress {
 	const struct route *route;
 	struct meter *meter;
+	const struct program *p;
 	const struct inst_coll *c;
+	uint64_t op;
 	uint32_t nranks;
 	size_t k;      /* the step at hand */
 	size_t posted; /* all sends before this step are */
@@ -165,6 +168,7 @@ post_sends(struct progress *g, struct err *err)
 			continue;
 		if (!may_post(g, s))
 			break;
+		inject_step(g->p, g->c, g->op, g->posted);
 		rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
 	return rc;
@@ -225,6 +229,8 @@ run_steps(struct progress *g, struct err *err)
 		if (rc == RC_OK && receives && !by_lane(g->route, s->peer) &&
 		    xport_is_slow(g->route->net) && wants_room(g))
 			rc = send_meanwhile(g, err);
+		if (rc == RC_OK && s->kind != STEP_SEND)
+			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
@@ -334,7 +340,8 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 				 .out = c->base[PLAN_OUT],
 				 .meter = meter};
 	struct route route = {.p2p = lane ? &lane_op : NULL};
-	struct progress g = {.route = &route, .meter = meter, .c = c, .nranks = p->nranks};
+	struct progress g = {
+	    .route = &route, .meter = meter, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
 	enum rc rc = RC_OK;
 

@@ -33,7 +33,9 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	struct device *d = calloc(1, sizeof *d);
 	struct xport_config xc = {.data_addr = cfg->data_addr,
 				  .latency_ns = cfg->latency_ns,
-				  .bits_per_s = cfg->bits_per_s};
+				  .bits_per_s = cfg->bits_per_s,
+				  .check_all = cfg->allow_inject,
+				  .say = cfg->say};
 	enum rc rc;
 
 	if (!d)
@@ -61,23 +63,26 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
-		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->incarnation = devmem_incarnation(d->mem);
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
 	if (rc == RC_OK)
 		rc = keeps_new(d->mem, &d->keeps, err);
+	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;
 	if (rc == RC_OK)
 		rc = xport_new(&xc, &d->xport, err);
+	if (rc == RC_OK && cfg->allow_inject && !(d->inject = injector_new(d->xport, cfg->say)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->env.mem = d->mem;
 		d->env.xport = d->xport;
 		d->env.held = &d->held;
+		d->env.inject = d->inject;
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc != RC_OK)
@@ -90,6 +95,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 void
 device_stop(struct device *d)
 {
+	atomic_store(&d->adopt.stop, true);
 	xport_abort_all(d->xport, "the device is shutting down");
 	streams_stop(d->streams);
 }
@@ -99,10 +105,13 @@ device_free(struct device *d)
 {
 	if (!d)
 		return;
+	atomic_store(&d->adopt.stop, true);
+	device_join_adopt(d);
 	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
 		if (d->graph[i])
 			streams_drop(d->streams, d->graph[i]);
 	streams_free(d->streams);
+	injector_free(d->inject);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
 	keeps_free(d->keeps);
@@ -188,6 +197,7 @@ device_tick(struct device *d)
 {
 	leases_tick(d->leases, clock_now_ns());
 	streams_tick(d->streams);
+	injector_tick(d->inject);
 }
 
 void
@@ -240,11 +250,17 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
 		serve_protocol(d, call);
 		break;
+	case GPU_SIM__REQUEST__BODY_ADOPT:
+		serve_adopt(d, call);
+		break;
 	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
 	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:
 	case GPU_SIM__REQUEST__BODY_STREAM_SEND:
 	case GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS:
 		serve_transfer(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_INJECT:
+		serve_inject(d, call);
 		break;
 	default:
 		err_set(&err, RC_INVAL, "%s is for the coordinator, not a device",

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "dev/device.h"
+#include "dev/injector.h"
 #include "dev/lease.h"
 #include "dev/program.h"
 #include "dev/protocol.h"
@@ -17,6 +18,14 @@
 struct fed {
 	struct fed *next;
 	struct protocol_event event;
+};
+
+/* The thread that takes over another device's memory: see serve_adopt.c. */
+struct adopt {
+	pthread_t thread;
+	bool started;
+	struct rpc_call *call;
+	atomic_bool over, stop;
 };
 
 struct device {
@@ -35,19 +44,26 @@ struct device {
 	struct streams *streams;
 	struct leases *leases;
 	struct keeps *keeps;
+	struct adopt adopt;
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* address */
 	struct protocol *protocol;
 	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's number of it, or NULL */
 	pthread_mutex_t feed_lock;		    /* what follows: see serve_protocol.c */
 	struct fed *feed_head, **feed_tail;
-	bool feeding; /* a thread is at it */
+	bool feeding;		 /* a thread is at it */
+	struct injector *inject; /* NULL: nothing may be injected */
 };
 
 /* The services, one family a file. Each answers the call. */
 void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free write read */
 void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */
+void serve_adopt(struct device *d, struct rpc_call *call);
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
+void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
+
+/* Wait for the last one; the server is stopped, and so is the device. */
+void device_join_adopt(struct device *d);
 
 /* ---- what the protocol's actions come to. serve_comm.c */
 
@@ -63,8 +79,5 @@ void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_
 /* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
 enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 		  run_done_fn done, void *arg, struct err *err);
-
-/* What a run is asked to keep and restore of its inputs. */
-void device_keep_spec(struct device *d, const GpuSim__RunRequest *m, struct run_spec *spec);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "dev/collective_impl.h"
+#include "dev/injector.h"
 
 static bool
 steps_left(const struct pair *q)
@@ -53,6 +54,7 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 
 		if (!xport_ready(q->o, peer, way))
 			return RC_OK;
+		inject_step(p, q->c, q->op, q->next);
 		rc = collective_step(&(struct route){.net = q->o}, q->c, &q->c->plan.step[q->next],
 				     p->nranks, err);
 		q->next += rc == RC_OK;

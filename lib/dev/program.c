@@ -245,6 +245,7 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 	}
 	p->refs = 1;
 	p->mem = env->mem;
+	p->inject = env->inject;
 	if (comm)
 		rc = xport_member(env->xport, comm, &m, err);
 	p->comm = m.comm;

@@ -74,6 +74,8 @@ struct inst {
 	};
 };
 
+struct injector; /* injector.h */
+
 struct program {
 	struct inst *inst;
 	size_t ninst;
@@ -84,7 +86,8 @@ struct program {
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
 	struct devmem *mem;
-	atomic_size_t *held; /* where nbytes are counted, or NULL */
+	struct injector *inject; /* or NULL: nothing can be injected */
+	atomic_size_t *held;	 /* where nbytes are counted, or NULL */
 	size_t nbytes;
 };
 
@@ -93,7 +96,8 @@ struct program_env {
 	struct devmem *mem;
 	struct xport *xport;
 	struct event_table *events;
-	atomic_size_t *held; /* bytes of all programs, or NULL: nobody counts */
+	atomic_size_t *held;	 /* bytes of all programs, or NULL: nobody counts */
+	struct injector *inject; /* of faults, or NULL */
 };
 
 /*

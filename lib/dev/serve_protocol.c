@@ -21,7 +21,7 @@ struct asked {
 	struct rpc_call *call;
 	struct fed request, ended;
 	struct run_result result;
-	uint64_t *waited; /* what result.waited_ns points to, or NULL */
+	uint64_t *waited;   /* what result.waited_ns points to, or NULL */
 	struct asked *next; /* of those answered in a step */
 };
 

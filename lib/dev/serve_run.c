@@ -19,6 +19,21 @@ find_program(struct device *d, const GpuSim__RunRequest *m, uint32_t graph, stru
 	return RC_OK;
 }
 
+/* What the run's first thread is to restore and keep of its inputs. */
+static void
+keep_inputs(struct device *d, const struct program *p, const struct protocol_action *a,
+	    uint64_t run, struct run_spec *spec)
+{
+	struct xport_membership of;
+
+	if ((!a->keep && !a->restore) || xport_member(d->xport, p->comm, &of, NULL) != RC_OK)
+		return; /* it has ended meanwhile, and so will the run */
+	spec->keeps = d->keeps;
+	spec->keep_id = (struct keep_id){of.coordinator, p->comm, run};
+	spec->keep = a->keep;
+	spec->restore = a->restore;
+}
+
 enum rc
 carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
 	  run_done_fn done, void *arg, struct err *err)
@@ -35,7 +50,7 @@ carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_a
 	if (rc != RC_OK)
 		return rc;
 	spec.program = p;
-	device_keep_spec(d, m, &spec);
+	keep_inputs(d, p, a, m->run, &spec);
 	rc = streams_run(d->streams, &spec, err);
 	streams_drop(d->streams, p);
 	return rc;

@@ -516,6 +516,12 @@ devmem_put(struct devmem *m, const struct devmem_entry *e, struct err *err)
 	return rc;
 }
 
+void
+devmem_take_back(struct devmem *m, uint64_t addr)
+{
+	strike(m, &m->arena, addr, NULL);
+}
+
 struct owners {
 	struct devmem *m;
 	void (*fn)(void *arg, uint64_t addr, uint64_t owner);

@@ -46,7 +46,8 @@ bool devmem_same_file(const char *path, int fd);
  * its own are what outlives it. RC_BADDATA: they overlap, or the table is damaged. */
 enum rc devmem_load_table(struct devmem *m, struct err *err);
 
-/* Lock held. An allocation at this very address, entered in the table too. */
+/* Lock held. An allocation at this very address, entered in the table too; and undone. */
 enum rc devmem_put(struct devmem *m, const struct devmem_entry *e, struct err *err);
+void devmem_take_back(struct devmem *m, uint64_t addr);
 
 #endif

@@ -122,6 +122,24 @@ again_or_fail(struct call *call, int rv)
 		step_send(call);
 }
 
+/*
+ * Note which connection the call goes through; lock held. nng does not tell: it is the one there was
+ * when sending began, or the one that came since. When more came, it may be one that has gone: the
+ * call's end must not be blamed on its successor.
+ */
+static void
+note_pipe(struct call *call, enum call_phase phase)
+{
+	const struct rpc_client *c = call->client;
+
+	if (phase == CALL_SENDING) {
+		call->ncame0 = c->ncame;
+		call->pipe = c->pipe;
+	} else if (c->ncame != call->ncame0) {
+		call->pipe = call->pipe == 0 && c->ncame == call->ncame0 + 1 ? c->pipe : 0;
+	}
+}
+
 /* Start the aio for a phase, unless the client is closing: then nobody would abort it. */
 static bool
 begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
@@ -140,7 +158,7 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 		until = away;
 	if (!closing) {
 		call->phase = phase;
-		call->pipe = phase == CALL_RECEIVING ? c->pipe : 0;
+		note_pipe(call, phase);
 		nng_aio_set_msg(call->aio, msg);
 		nng_aio_set_timeout(call->aio, deadline_left_ms(until));
 		if (phase == CALL_SENDING)

@@ -114,6 +114,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
+	c->ncame++;
 	if (id != c->pipe_gone) {
 		c->pipe = id;
 		c->nobody = false;

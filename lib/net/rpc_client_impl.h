@@ -22,7 +22,8 @@ struct call {
 	nng_ctx ctx;
 	nng_aio *aio;
 	enum call_phase phase;
-	int pipe; /* the connection it was sent through, or 0 */
+	int pipe;	 /* the connection it was sent through, or 0: not known */
+	uint64_t ncame0; /* client.ncame when it was sent */
 	struct buf body;
 	uint64_t deadline_ns;
 	uint64_t grace_ns; /* until then it waits for a connection, however long there was none */
@@ -40,6 +41,7 @@ struct rpc_client {
 	struct call *free, *running;
 	uint64_t seq;
 	uint64_t away_since; /* meaningful while pipe is 0 */
+	uint64_t ncame;	     /* connections that came up so far */
 	int pipe;	     /* the connection, or 0 */
 	int pipe_gone;	     /* the last one that closed */
 	int pipe_owing;	     /* the one through which an answer may come that nobody waits for */

@@ -159,6 +159,18 @@ xport_abort_all(struct xport *x, const char *reason)
 	pthread_mutex_unlock(&x->lock);
 }
 
+bool
+xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch)
+{
+	struct comm *c;
+	bool live;
+
+	pthread_mutex_lock(&x->lock);
+	live = xport_find_epoch(x, comm, epoch, &c, NULL) == RC_OK && !c->aborted[0];
+	pthread_mutex_unlock(&x->lock);
+	return live;
+}
+
 enum rc
 xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err)
 {

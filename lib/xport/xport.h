@@ -35,6 +35,8 @@ struct xport_config {
 	uint64_t latency_ns;   /* shaping of this device's link, see shaper.h */
 	uint64_t bits_per_s;
 	struct devmem *mem; /* the device's; NULL: peers are reached by sockets alone */
+	bool check_all;	    /* checksums of what it sends cover every byte, see wire/frame.h */
+	void (*say)(const char *line); /* what somebody should read, on any thread; or NULL */
 };
 
 struct xport_peer {
@@ -52,6 +54,9 @@ void xport_free(struct xport *x);
 /* The data address with its real port; and damaged or foreign messages seen so far. */
 const char *xport_address(const struct xport *x);
 uint64_t xport_refused(struct xport *x);
+
+/* Chunks' frames that came damaged, were named and asked for again. */
+uint64_t xport_damaged(struct xport *x);
 
 /* A device's part of a communicator. */
 struct xport_membership {
@@ -99,6 +104,9 @@ enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *
 
 /* The same for every communicator. */
 void xport_abort_all(struct xport *x, const char *reason);
+
+/* Is there such a communicator, not aborted? */
+bool xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch);
 
 /* What this device is in a communicator; comm 0 means its only one. */
 enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err);

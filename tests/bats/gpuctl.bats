@@ -102,7 +102,7 @@ END
 	assert_match '^INDEX  ID .*'$'\n''    0  [0-9a-f]{16}    256M      0B  free      -  +[0-9]+  ipc://'
 	assert_match $'\n1\ngpucoord '
 	assert_match $'\n3 devices, 1 communicator\n'
-	assert_match $'\n   1  success          2      1        0           0  -\n'
+	assert_match $'\n   1  success          2      1  abort                0        0           0  -\n'
 	assert_match $'\n''gpuctl: comm-status: no communicator 2'$'\n1$'
 	for f in d s c; do is_json <$f.json; done
 	mapfile -t ids < <(grep -o '"id":"[0-9a-f]*"' d.json | grep -o '[0-9a-f]\{16\}')
@@ -368,6 +368,53 @@ gpuctl: comm-status: no communicator 1
 gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 2
 2'
+}
+
+@test "comm-split: a communicator for each color, in the order of keys, or none at all" {
+	run machine 4 'C=$(gpuctl comm-init -n 4); gpuctl comm-split $C 7,0,7,-; gpuctl comm-status 2 --json
+		gpuctl comm-split $C 1,1,1,1 --keys 3,1,1,0 --on-failure shrink; gpuctl comm-status 4 --json
+		gpuctl devices --json; gpuctl comm-split $C -- -,-,-,-; gpuctl devices | wc -l
+		try gpuctl comm-split $C 0,1,0; try gpuctl comm-split $C 0,x,0,0; try gpuctl comm-split $C 0,0,0,0 --keys 1,2
+		try gpuctl comm-split 9 0; try gpuctl comm-split $C 0,0,0,0 --on-failure maybe'
+	assert_status 0
+	assert_match '^0 2'$'\n''7 3'$'\n'
+	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
+	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
+	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
+	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
+	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
+	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
+	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
+}
+
+@test "comm-split: if one cannot be made, none is" {
+	run machine 2 'C=$(gpuctl comm-init -n 2); for i in $(seq 255); do gpuctl comm-init 1 >/dev/null; done
+		try gpuctl comm-split $C 0,1; gpuctl status | awk "/^COMM/ { on = 1; next } on" | wc -l'
+	assert_match '^gpuctl: comm-split: color 1: .*'$'\n1\n256$'
+}
+
+@test "the policy on failure: the option, else the variable, else abort" {
+	run machine 1 'gpuctl comm-status $(gpuctl comm-init 0 --on-failure shrink --op-timeout 2s)
+		export GPUSIM_ON_FAILURE=spare; gpuctl comm-status $(gpuctl comm-init 0)
+		gpuctl comm-status $(gpuctl comm-init 0 --on-failure abort)
+		export GPUSIM_ON_FAILURE=never; try gpuctl comm-init 0; echo 1 | try gpuctl allreduce --on-failure abort
+		echo 1 | try gpuctl allreduce; try gpuctl allreduce --comm 1 --on-failure spare <<<1'
+	assert_output "success
+epoch 1, 1 rank, on failure shrink, 0 recoveries
+success
+epoch 1, 1 rank, on failure spare, 0 recoveries
+success
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+2
+gpuctl: allreduce: 1 vector, but only 0 devices are free
+1
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+2
+gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --comm
+2"
+	run bounded gpuctl run -n 1 --on-failure respawn -- sh -c 'echo $GPUSIM_ON_FAILURE'
+	assert_output respawn
 }
 
 @test "plan shows a schedule without any devices" {

@@ -25,6 +25,44 @@ attack() { # SOCKET KIND PID ROUNDS
 fewer_descriptors() { (($(descriptors "$1") <= $2)); }
 export -f attack device_pid coord_pid descriptors fewer_descriptors wait_until
 
+# cluster - a coordinator and two devices with little patience, and communicator 1 of both
+cluster() {
+	local k
+	export GPUSIM_COORD=ipc://$T/coord
+	mkdir things things/dir
+	mkfifo things/fifo
+	ln -s /etc/passwd things/link
+	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 200ms --lost-after 1s --op-timeout 2s
+	PIDS=("$PID")
+	for k in 0 1; do
+		background gpudev --listen "ipc://$T/dev$k" --ordinal $k -m 32M --mem-scratch "$T/mem$k"
+		PIDS+=("$PID")
+	done
+	wait_until 20 two_devices
+	run bounded gpuctl comm-init -n 2
+	assert_output 1
+	DEVICE=$(gpuctl devices | awk 'NR == 3 { print $2 }')
+}
+two_devices() { [[ $(bounded gpuctl devices | wc -l) == 3 ]]; }
+
+# corpus ROLE SOCKET CONTROL PID - all of the corpus; says how much that was
+corpus() {
+	LIMIT=100 run bounded "$BUILD/e2e/corpus" "$1" "ipc://$T/$2" "ipc://$T/$3" "$4" 1 1 "$DEVICE" "$T/things"
+	assert_status 0
+	echo "# ${lines[-1]}" >&3
+}
+
+# The three live, and work.
+cluster_works() {
+	kill -0 "${PIDS[@]}"
+	local id # some of the corpus is in order, and makes communicators
+	for id in $(gpuctl status | awk '$1 == "COMM" { t = 1; next } t { print $1 }'); do
+		bounded gpuctl comm-destroy "$id"
+	done
+	wait_until 20 sums_up
+}
+sums_up() { [[ $(printf '1 2\n3 4\n' | bounded gpuctl --timeout 5s allreduce) == '4 6' ]]; }
+
 setup() {
 	house_setup
 	export TICK
@@ -49,4 +87,28 @@ under_attack() {
 
 @test "garbage on a device's data socket" {
 	under_attack dev0.sock.data frames 'device_pid 0'
+}
+
+@test "the corpus, at the coordinator" {
+	cluster
+	corpus coord coord coord "${PIDS[0]}"
+	cluster_works
+}
+
+@test "the corpus, at a device" {
+	cluster
+	corpus device dev0 dev0 "${PIDS[1]}"
+	cluster_works
+}
+
+@test "the corpus, at a device's data socket: ranks that map each other, and ranks that do not" {
+	cluster
+	corpus data dev0.data dev0 "${PIDS[1]}"
+	cluster_works
+	kill -KILL "${PIDS[@]}"
+	wait_until 10 gone "${PIDS[@]}"
+	rm -rf things
+	GPUSIM_P2P_DISABLE=1 cluster
+	corpus data dev0.data dev0 "${PIDS[1]}"
+	cluster_works
 }

@@ -7,22 +7,13 @@
  * 0 when all have been made, 1 when nobody listens any more; what became of the daemon is for the
  * caller to ask.
  */
-#include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "gpu_sim.pb-c.h"
 #include "nn/rng.h"
+#include "raw.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
 
@@ -62,44 +53,6 @@ nasty(void)
 	return below(3) ? v[below(sizeof v / sizeof v[0])] : rng_next(&rng);
 }
 
-static int
-connect_to(const char *addr)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	struct sockaddr_in in = {.sin_family = AF_INET};
-	int fd = socket(ipc ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rv;
-
-	if (ipc) {
-		snprintf(un.sun_path, sizeof un.sun_path, "%s", addr + 6);
-		rv = connect(fd, (struct sockaddr *)&un, sizeof un);
-	} else {
-		in.sin_port = htons((uint16_t)atoi(strrchr(addr, ':') + 1));
-		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		rv = connect(fd, (struct sockaddr *)&in, sizeof in);
-	}
-	if (rv == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* Send what the other side takes; it may have closed already. */
-static void
-put(int fd, const void *data, size_t n)
-{
-	struct pollfd p = {fd, POLLOUT, 0};
-	const char *at = data;
-
-	while (n > 0 && poll(&p, 1, 200) > 0) {
-		ssize_t k = send(fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (k <= 0)
-			return;
-		at += k;
-		n -= (size_t)k;
-	}
-}
-
 static void
 put_noise(int fd, size_t n)
 {
@@ -107,7 +60,7 @@ put_noise(int fd, size_t n)
 
 	for (size_t i = 0; i < sizeof b; i++)
 		b[i] = (unsigned char)rng_next(&rng);
-	put(fd, b, n < sizeof b ? n : sizeof b);
+	raw_put(fd, b, n < sizeof b ? n : sizeof b);
 }
 
 /* The greeting of the protocol that the daemon expects, REQ; frames have none. */
@@ -120,24 +73,14 @@ put_greeting(int fd)
 		return;
 	if (below(16) == 0)
 		g[5] = (unsigned char)rng_next(&rng);
-	put(fd, g, sizeof g);
-}
-
-static void
-put_length(int fd, uint64_t n)
-{
-	unsigned char b[9] = {1};
-
-	n = htobe64(n);
-	memcpy(b + 1, &n, 8);
-	put(fd, ipc ? b : b + 1, ipc ? 9 : 8);
+	raw_put(fd, g, sizeof g);
 }
 
 static void
 put_message(int fd, const void *data, size_t n)
 {
-	put_length(fd, n);
-	put(fd, data, n);
+	raw_put_length(fd, ipc, n);
+	raw_put(fd, data, n);
 }
 
 /* Random fields as protobuf would write them, nested now and then. */
@@ -214,7 +157,7 @@ attack_frame(int fd)
 	frame_pack(&f, b);
 	if (below(8) == 0)
 		b[below(FRAME_HEADER)] ^= (unsigned char)(1 << below(8));
-	put(fd, b, FRAME_HEADER + n);
+	raw_put(fd, b, FRAME_HEADER + n);
 }
 
 /* One connection's worth. True: leave it open. */
@@ -228,7 +171,7 @@ attack(int fd)
 		put_noise(fd, 1 + below(64));
 		return below(4) == 0;
 	case 2:
-		put(fd, "\0SP", below(4));
+		raw_put(fd, "\0SP", below(4));
 		return below(2);
 	case 3:
 		put_greeting(fd);
@@ -236,7 +179,7 @@ attack(int fd)
 		return false;
 	case 4: /* a length that lies */
 		put_greeting(fd);
-		put_length(fd, nasty());
+		raw_put_length(fd, ipc, nasty());
 		put_noise(fd, below(256));
 		return below(4) == 0;
 	case 5:
@@ -267,7 +210,7 @@ main(int argc, char **argv)
 	rng_init(&rng, strtoull(argv[3], NULL, 0));
 	count = strtoul(argv[4], NULL, 0);
 	for (unsigned long i = 0; i < count; i++) {
-		fd = connect_to(argv[1]);
+		fd = raw_connect(argv[1]);
 		if (fd < 0) {
 			/* A listener is being revived now and then: that may take a moment, not for
 			 * ever. */

@@ -71,7 +71,8 @@ nodes_open_by(struct nodes *v, uint32_t n, uint64_t mem_bytes, enum nodes_way wa
 		cfg.mem = way == NODES_BY_MEMORY ? d->mem : NULL;
 		must(xport_new(&cfg, &d->xport, &err), &err);
 		d->events = event_table_new();
-		d->env = (struct program_env){d->mem, d->xport, d->events, &d->held};
+		d->env = (struct program_env){
+		    .mem = d->mem, .xport = d->xport, .events = d->events, .held = &d->held};
 		must(streams_new(&d->env, &d->streams, &err), &err);
 	}
 }

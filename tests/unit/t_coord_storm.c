@@ -226,6 +226,19 @@ spawn(struct storm *s)
 	}
 }
 
+/* The coordinator is killed and started again; clients ask again, sooner or later. */
+static void
+crash(struct storm *s)
+{
+	h_crash(&s->h);
+	coord_add_device(s->h.c, 0, "ipc:///dev2", NULL);
+	if (roll(s, 4) == 0)
+		h_advance(&s->h, 100);
+	if (roll(s, 8) == 0)
+		h_crash(&s->h);
+	h_repeat_all(&s->h);
+}
+
 static void
 random_event(struct storm *s)
 {
@@ -248,7 +261,7 @@ random_event(struct storm *s)
 	} else if (what < 96)
 		h_gone(h, 1 + roll(s, 3));
 	else if (what < 97)
-		h_advance(h, 6000);
+		roll(s, 2) ? crash(s) : h_advance(h, 6000);
 	else
 		repeat_result(s);
 	spawn(s);

@@ -314,6 +314,46 @@ test_streams(struct nodes *v)
 	}
 }
 
+/* A spare that takes the memory over takes what is kept along. */
+static void
+test_adopted(struct nodes *v)
+{
+	struct node *d = &v->node[0], spare = {0};
+	struct devmem_source from = {.path = d->mem_path, .device_id = 0xd0};
+	uint64_t gap = node_alloc(d, 700), a = node_alloc(d, 90000);
+	struct program *p = one(d, GPUSIM_ALLREDUCE, a, a, 90000);
+	struct keeps *k = keeps(d->mem);
+	struct keep_id id = run_of(7, 9);
+	struct err err = {0};
+	atomic_bool stop = false;
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/spare", v->dir);
+	devmem_inode(d->mem, &from.dev, &from.inode);
+	fill(d, a, 90000, 4);
+	must(keep_take(k, &id, p, &err), &err);
+	memset(bytes(d, a, 90000), 0xdd, 90000);
+	keeps_free(k);
+	must(devmem_open(path, 99, 2 * MEM, &spare.mem, &err), &err);
+	k = keeps(spare.mem);
+	must(devmem_adopt(spare.mem, &from, &stop, &err), &err);
+	must(keeps_load(k, &err), &err);
+	ok(*bytes(&spare, a + 89999, 1) == 0xdd && keep_restore(k, &id, p, &err) == RC_OK &&
+	       holds(&spare, a, 90000, 4),
+	   "a device that adopts the memory puts the inputs back");
+	keep_drop_all(k);
+	keeps_free(k);
+	devmem_close(spare.mem, DEVMEM_UNLINK_FILE);
+	k = keeps(d->mem);
+	ok(keep_restore(k, &id, p, &err) == RC_OK && holds(d, a, 90000, 4),
+	   "and so can who had it");
+	keep_drop_all(k);
+	keeps_free(k);
+	program_free(p);
+	devmem_free(d->mem, gap, NULL);
+	devmem_free(d->mem, a, NULL);
+}
+
 /* ---- killed while it keeps */
 
 struct ledger {
@@ -434,6 +474,7 @@ main(void)
 	test_refusals(&v);
 	test_damaged(&v);
 	test_streams(&v);
+	test_adopted(&v);
 	test_killed(&v);
 	ok(nodes_close(&v), "nothing is left");
 	return tap_done();

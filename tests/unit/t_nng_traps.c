@@ -140,24 +140,22 @@ test_deaf_rep(const char *addr, const char *name)
 }
 
 static void
-test_deaf_pull(const char *addr, const char *name)
+test_dropped_pull(const char *addr, const char *name)
 {
 	struct sink s = SINK_INIT;
 	struct net_pull *pull = NULL;
 	struct net_push *push = NULL;
 	struct err err = {0};
-	bool good = true;
+	bool good;
 
 	net_pull_start(addr, on_frame, &s, &pull, &err);
-	for (unsigned n = 1; n <= BURSTS(addr) && good; n++) {
-		drop_in_handshake(net_pull_address(pull), SILENT);
-		net_push_open(net_pull_address(pull), &push, &err);
-		/* What goes out before the listener is revived is lost: the trap of PUSH. */
-		for (uint32_t i = 0; !sink_wait(&s, n, 100) && i < LONG_MS / 100; i++)
-			push_one(push, i, 0);
-		good = sink_count(&s) >= n;
-		net_push_close(push);
-	}
+	/* Once: byte streams have no handshake to go deaf in, and each connection costs nng time. */
+	drop_in_handshake(net_pull_address(pull), SILENT);
+	net_push_open(net_pull_address(pull), &push, &err);
+	for (uint32_t i = 0; !sink_wait(&s, 1, 100) && i < LONG_MS / 100; i++)
+		push_one(push, i, 0);
+	good = sink_count(&s) >= 1;
+	net_push_close(push);
 	ok(good, "pull on %s: a new sender gets through after peers have dropped", name);
 	net_pull_stop(pull);
 }
@@ -351,22 +349,24 @@ test_close_race(void)
 static void *
 call_on(void *arg)
 {
-	struct rpc_client *c;
 	struct err err;
 
-	if (rpc_client_open(arg, RPC_CONNECT_LATER, &c, &err) != RC_OK)
-		return NULL;
 	for (;;)
-		call_echo(c, 1, 1000, &err);
+		call_echo(arg, 1, 1000, &err);
+	return NULL;
 }
 
 static int
 busy_child(const char *addr)
 {
+	struct rpc_client *c;
+	struct err err;
 	pthread_t t;
 
+	/* Opened one after another: nng sets itself up in the first, unseen by the thread sanitizer. */
 	for (int i = 0; i < 4; i++)
-		pthread_create(&t, NULL, call_on, (void *)addr);
+		if (rpc_client_open(addr, RPC_CONNECT_LATER, &c, &err) == RC_OK)
+			pthread_create(&t, NULL, call_on, c);
 	child_serve(addr);
 }
 
@@ -445,43 +445,55 @@ read_request(int fd, struct seen *seen)
 	return true;
 }
 
+#define DROPS 2 /* requests whose connection breaks before an answer */
+
 struct dropper {
 	int lfd;
-	struct seen seen[3];
-	bool quiet; /* nothing but the request came through each connection */
+	unsigned n; /* requests seen */
+	struct seen seen[8];
+	bool quiet; /* no connection carried a second request */
 };
 
-/* Take a request and drop the connection, twice; answer the third. */
+/* Answer what was seen last, as Malloc at 42. */
+static void
+answer_seen(int fd, const struct seen *seen)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__MallocResponse m = GPU_SIM__MALLOC_RESPONSE__INIT;
+	unsigned char out[64];
+	uint32_t id = htonl(seen->nng_id);
+	size_t n;
+
+	m.addr = 42;
+	reply.body_case = GPU_SIM__REPLY__BODY_MALLOC;
+	reply.malloc = &m;
+	memcpy(out, &id, 4);
+	n = 4 + gpu_sim__reply__pack(&reply, out + 4);
+	raw_head(fd, true, n);
+	raw_write(fd, out, n);
+}
+
+/*
+ * Take a request and drop the connection, DROPS times; answer from then on. A connection may come
+ * without a request: nng's dialer has made one already when the client replaces the dialer.
+ */
 static void *
 drop_requests(void *arg)
 {
 	struct dropper *d = arg;
+	unsigned char byte;
+	int fd;
 
 	d->quiet = true;
-	for (int i = 0; i < 3; i++) {
-		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-		GpuSim__MallocResponse m = GPU_SIM__MALLOC_RESPONSE__INIT;
-		unsigned char out[64];
-		uint32_t id;
-		size_t n;
-		int fd = accept(d->lfd, NULL, NULL);
+	while (d->n < sizeof d->seen / sizeof d->seen[0] &&
+	       (fd = accept(d->lfd, NULL, NULL)) >= 0) {
+		struct seen *seen = &d->seen[d->n];
 
-		if (!raw_handshake(fd, SP_REP) || !read_request(fd, &d->seen[i]))
-			d->quiet = false;
-		if (i < 2) {
-			close(fd);
-			continue;
+		if (raw_handshake(fd, SP_REP) && read_request(fd, seen) && ++d->n > DROPS) {
+			answer_seen(fd, seen);
+			/* The client closes when it has its answer; until then it says no more. */
+			d->quiet &= recv(fd, &byte, 1, 0) <= 0;
 		}
-		m.addr = 42;
-		reply.body_case = GPU_SIM__REPLY__BODY_MALLOC;
-		reply.malloc = &m;
-		id = htonl(d->seen[i].nng_id);
-		memcpy(out, &id, 4);
-		n = 4 + gpu_sim__reply__pack(&reply, out + 4);
-		raw_head(fd, true, n);
-		raw_write(fd, out, n);
-		/* The client closes when it has its answer; until then it says nothing more. */
-		d->quiet &= recv(fd, out, 1, 0) <= 0;
 		close(fd);
 	}
 	return NULL;
@@ -493,18 +505,23 @@ test_resend(void)
 	const char *addr = net_ipc("drop");
 	struct dropper d = {.lfd = raw_listen(addr)};
 	const struct seen *s = d.seen;
+	bool same = true, ours = true;
 	struct err err = {0};
 	pthread_t t;
 
 	pthread_create(&t, NULL, drop_requests, &d);
 	ok(call_once(addr, LONG_MS, &err) == RC_OK,
 	   "a call survives two connections that break under it %s", err.text);
+	shutdown(d.lfd, SHUT_RDWR);
 	pthread_join(t, NULL);
-	ok(d.quiet && s[0].seq == s[1].seq && s[1].seq == s[2].seq && s[0].seq != 0 &&
-	       s[0].client_id == s[1].client_id && s[1].client_id == s[2].client_id,
+	for (unsigned i = 1; i < d.n; i++) {
+		same &= s[i].seq == s[0].seq && s[i].client_id == s[0].client_id;
+		ours &= s[i].nng_id != s[i - 1].nng_id;
+	}
+	ok(d.quiet && d.n > DROPS && same && s[0].seq != 0,
 	   "the server sees it once a connection, under one number");
-	ok(s[0].nng_id != s[1].nng_id && s[1].nng_id != s[2].nng_id,
-	   "the repetitions are ours, not nng's");
+	printf("# %u times\n", d.n);
+	ok(d.n > DROPS && ours, "the repetitions are ours, not nng's");
 	close(d.lfd);
 	unlink(addr + 6);
 }
@@ -691,8 +708,8 @@ main(int argc, char **argv)
 	net_begin();
 	test_deaf_rep(net_ipc("deaf"), "ipc");
 	test_deaf_rep("tcp://127.0.0.1:0", "tcp");
-	test_deaf_pull(net_ipc("deaf"), "ipc");
-	test_deaf_pull("tcp://127.0.0.1:0", "tcp");
+	test_dropped_pull(net_ipc("deaf"), "ipc");
+	test_dropped_pull("tcp://127.0.0.1:0", "tcp");
 	test_second_server(net_ipc("second"), "ipc");
 	test_second_server("tcp://127.0.0.1:0", "tcp");
 	test_length_server(net_ipc("length"), "ipc");

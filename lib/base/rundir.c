@@ -1,0 +1,56 @@
+#include "base/rundir.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool
+is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Links are not followed: who may write to /tmp could have put one there. */
+static enum rc
+check_private(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, RC_INVAL, "%s: not a directory, so no place for sockets", path);
+	if (st.st_uid != geteuid())
+		return err_set(err, RC_INVAL, "%s: belongs to user %u, so no place for sockets",
+			       path, (unsigned)st.st_uid);
+	if (st.st_mode & 077)
+		return err_set(err, RC_INVAL,
+			       "%s: open to others (mode %04o), so no place for sockets: chmod 700",
+			       path, (unsigned)st.st_mode & 07777);
+	return RC_OK;
+}
+
+enum rc
+rundir_make(char out[RUNDIR_MAX], struct err *err)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+	char path[RUNDIR_MAX];
+	enum rc rc;
+
+	if (!base || base[0] != '/' || !is_directory(base) ||
+	    snprintf(path, sizeof path, "%s/gpusim", base) >= (int)sizeof path)
+		snprintf(path, sizeof path, "/tmp/gpusim-%u", (unsigned)geteuid());
+	/* The mode is less than 0700 under an odd umask, never more. */
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	rc = check_private(path, err);
+	if (rc == RC_OK)
+		memcpy(out, path, sizeof path);
+	return rc;
+}

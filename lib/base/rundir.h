@@ -1,0 +1,22 @@
+/*
+ * rundir.h - the private directory of this user's daemons that were not told where to listen.
+ */
+#ifndef BASE_RUNDIR_H
+#define BASE_RUNDIR_H
+
+#include "base/rc.h"
+
+#define RUNDIR_MAX 64 /* with the NUL: a socket's name has room behind it */
+
+/*
+ * rundir_make - $XDG_RUNTIME_DIR/gpusim, or /tmp/gpusim-UID, made with mode 0700 if it is not there.
+ *
+ *	out	[out] its path, without a slash at the end
+ *
+ * The second is taken when the variable is not set, not absolute, too long, or names no directory.
+ * Errors: RC_INVAL it is there and no directory, somebody else's, or open to others; RC_FAILED it
+ * cannot be made.
+ */
+enum rc rundir_make(char out[RUNDIR_MAX], struct err *err);
+
+#endif
