@@ -47,7 +47,6 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		kill -KILL "$PID" "${DAEMONS[@]}"
 		wait_until 5 gone "$PID" "${DAEMONS[@]}"
 		past 1900 && fail 'it was too fast to be killed'
-		rm -f ./*.sock* mem*
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0
@@ -57,7 +56,7 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		kill -TERM "${DAEMONS[@]}"
 		wait_until 5 gone "${DAEMONS[@]}"
 		unset GPUSIM_COORD
-		rm -r ck
+		rm -rf ck coord.sock*
 	done
 }
 
