@@ -582,9 +582,9 @@ prepare(struct chaos *c, struct args *a, struct err *err)
 		return rc;
 	gpusim_set_timeout_ms(c->side, SIDE_TIMEOUT_MS);
 	rc = api(gpusim_inject(c->side, 0, 1, NULL, 0, NULL), err);
-	if (rc == RC_OK)
-		rc = cli_free_devices(c->cli, &c->ndevices, err);
-	c->want = args_has(a, OPT(RANKS)) ? a->nranks : c->ndevices;
+	c->want = a->nranks;
+	if (rc == RC_OK && !args_has(a, OPT(RANKS)))
+		rc = cli_free_devices(c->cli, &c->want, err);
 	if (rc == RC_OK && c->want > CHAOS_MAX_RANKS)
 		c->want = CHAOS_MAX_RANKS;
 	if (rc == RC_OK && c->want < 2)
@@ -611,6 +611,7 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 		rc = chaos_settle(&c, err);
 	if (rc == RC_OK)
 		rc = look(&c, &before, err);
+	c.ndevices = (uint32_t)(before.n ? before.n - 1 : 0);
 	if (rc == RC_OK) {
 		rc = run(&c, err);
 		clear_faults(&c);

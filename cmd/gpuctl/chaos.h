@@ -79,7 +79,7 @@ struct chaos {
 	struct gpusim_comm_config config;
 	unsigned kinds;
 	uint32_t want;	   /* ranks */
-	uint32_t ndevices; /* free at the beginning, spares aside */
+	uint32_t ndevices; /* all there are at the beginning */
 	uint64_t bound_ns;
 	pthread_mutex_t lock; /* comm, live: written by the main thread alone; counts of faults */
 	pthread_cond_t ended;

@@ -1,4 +1,6 @@
 /* The communicator that chaos works with, and its devices' memory. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,17 +101,33 @@ chaos_drop(struct chaos *c)
 		c->slot[i].stale = true;
 }
 
+/* Does it go on? Without recovery the loss of a rank is not noticed before the next operation. */
+static bool
+goes_on(struct chaos *c, struct err *err)
+{
+	enum gpusim_state state;
+
+	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT)
+		return false;
+	if (api(gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state), err) != RC_OK)
+		return false;
+	if (state == GPUSIM_STATE_FAILED) {
+		err_set(err, RC_FAILED, "%s", gpusim_error());
+		return false;
+	}
+	return chaos_refresh(c, err) == RC_OK && c->comm.nranks >= 2;
+}
+
 void
 chaos_mend(struct chaos *c)
 {
-	enum gpusim_state state;
-	struct err err;
+	struct err err = {0};
 
-	/* Without recovery the loss of a rank is not noticed before the next operation. */
-	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT ||
-	    gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state) != GPUSIM_OK ||
-	    state == GPUSIM_STATE_FAILED || chaos_refresh(c, &err) != RC_OK || c->comm.nranks < 2)
-		chaos_drop(c);
+	if (goes_on(c, &err))
+		return;
+	if (c->a->verbose > 1 && err.text[0])
+		fprintf(stderr, "communicator %" PRIu64 " is given up: %s\n", c->comm.id, err.text);
+	chaos_drop(c);
 }
 
 /* The devices that are free now, at most c->want; *n how many, ids the caller's room. */
@@ -161,10 +179,19 @@ make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
 	return RC_OK;
 }
 
+/* What came of the last try, if there was one. */
+static enum rc
+no_more(const struct err *last, struct err *err)
+{
+	return err_set(err, RC_FAILED, "no two devices can work together any more%s%s",
+		       last->rc == RC_OK ? "" : ": ", last->text);
+}
+
 enum rc
 chaos_settle(struct chaos *c, struct err *err)
 {
 	uint64_t ids[CHAOS_MAX_RANKS], began = clock_now_ns(), now;
+	struct err last = {0};
 	uint32_t n;
 	enum rc rc;
 
@@ -176,15 +203,12 @@ chaos_settle(struct chaos *c, struct err *err)
 		return RC_OK;
 	for (;;) {
 		now = clock_now_ns();
-		*err = (struct err){0};
-		rc = find_free(c, ids, &n, err);
+		rc = find_free(c, ids, &n, &last);
 		if (rc == RC_OK && (n == c->want || (n >= 2 && now - began > PATIENCE_NS)) &&
-		    make(c, ids, n, err) == RC_OK)
+		    make(c, ids, n, &last) == RC_OK)
 			return RC_OK;
 		if (now - began > c->bound_ns)
-			return err_set(err, RC_FAILED,
-				       "no two devices can work together any more%s%s",
-				       err->text[0] ? ": " : "", err->text);
+			return no_more(&last, err);
 		pause_ms(POLL_MS);
 	}
 }

@@ -14,7 +14,7 @@
 #include "saver.h"
 
 #define DEFAULT_DEVICES 4
-#define LEASES_MS	5000 /* they end 2 s after their holder */
+#define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
 
 /* The folder of this program, for what lies beside it; empty when the system does not tell. */
 static void
@@ -129,6 +129,8 @@ count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err
 	size_t all = 0;
 	enum rc rc = count_free(g, &found, &all, err);
 
+	if (rc == RC_OK && found < wanted && o->resume)
+		log_line(LOG_WARN, "waits for devices: %u of %u are free", found, wanted);
 	while (rc == RC_OK && found < wanted && deadline_left_ms(patience) > 0) {
 		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
 		rc = count_free(g, &found, &all, err);

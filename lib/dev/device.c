@@ -61,7 +61,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	read_host(d->host, sizeof d->host);
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
+	if (rc == RC_OK &&
+	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->incarnation = devmem_incarnation(d->mem);

@@ -17,7 +17,8 @@ struct device;
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
 	uint64_t mem_bytes;
-	const char *mem_path; /* NULL: under /dev/shm */
+	uint64_t client_bytes; /* what one client may lease; 0: all of it */
+	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_keep mem_keep;
 	const char *data_addr;
 	uint32_t ordinal;

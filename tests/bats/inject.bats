@@ -30,7 +30,7 @@ rehearse() {
 @test "a device is killed at a step, and the line says which" {
 	run rehearse 4 'sum; gpuctl inject kill rank=2 at=allreduce#1.step3; sum; try sum'
 	assert_match 'gpudev: inject: kill at allreduce#1\.step3, ring, communicator 1, rank 2'
-	assert_match 'allreduce: .*operation 1, .*rank 2 \(device [0-9a-f]{16}\)'
+	assert_match 'allreduce: .*(operation |#)1.*rank 2 \(device [0-9a-f]{16}\)'
 	assert_match 'exit [1-9]'
 }
 
