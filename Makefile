@@ -33,7 +33,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net mem coll xport dev coord client nn
+ROOMS    := base wire net store mem coll xport dev coord client nn
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -86,6 +86,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(house_libs))
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
+$(BUILD)/bin/gpucoord: extra_libs := -lcjson
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -100,23 +101,37 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas $(house_libs))
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
 
-check: check-unit check-bats
+check: check-unit check-sim check-bats
 
 check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := coll_% coord% dataset dtype frame idx kern_% model npz num parse plan reduce% shaper simulate \
-        tune vectext wire
+pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol \
+        reduce% shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(threaded)
+
+# Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
+SEEDS ?= 10000
+SEED  ?= 1
+.PHONY: sim check-sim
+sim: $(BUILD)/sim/sim
+	$< -n $(SEEDS) -s $(SEED)
+
+check-sim: $(BUILD)/sim/sim
+	SIM_SEEDS=$(SEEDS) prove --timer $(PROVE_FLAGS) $<
+
+$(BUILD)/sim/sim: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ $(house_libs))
 
 # What the end-to-end tests need beside the programs.
 e2e: $(e2e)
@@ -159,7 +174,7 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas $(house_libs),LD,$@)
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
@@ -227,6 +242,7 @@ clean:
 help:
 	@echo 'all            programs in $(BUILD)/bin, libgpusim, examples'
 	@echo 'check          every test; check-unit and check-bats run one half'
+	@echo 'sim            play SEEDS=10000 simulated worlds, from SEED=1 on; part of check'
 	@echo 'demo           fetch MNIST and train it on four devices'
 	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
@@ -238,4 +254,5 @@ help:
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/fuzz/obj/tests/fuzz/*.d)
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/obj/tests/sim/*.d \
+    $(BUILD)/fuzz/obj/tests/fuzz/*.d)

@@ -39,7 +39,8 @@ enum gpusim_rc {
 	GPUSIM_NOTFOUND = 8,	/* no such device, communicator, stream, kernel, graph */
 	GPUSIM_BUSY = 9,	/* in use, or a limit is reached; try again later */
 	GPUSIM_ABORTED = 10,	/* ended early because a peer failed */
-	GPUSIM_RECOVERED = 11,	/* a rank was lost; the communicator has recovered, but what ran was not
+	GPUSIM_RECOVERED =
+	    11, /* a rank was lost; the communicator has recovered, but what ran was not
 				 * run again: begin it again from your own copy */
 };
 
@@ -225,8 +226,12 @@ enum gpusim_on_failure {
 	GPUSIM_ON_FAILURE_ABORT = 0,   /* it fails, and says why */
 	GPUSIM_ON_FAILURE_SHRINK = 1,  /* it goes on with the ranks that are left */
 	GPUSIM_ON_FAILURE_RESPAWN = 2, /* the device is started again on its memory file */
-	GPUSIM_ON_FAILURE_SPARE = 3,   /* a spare device takes the rank, with the lost one's memory */
+	GPUSIM_ON_FAILURE_SPARE = 3, /* a spare device takes the rank, with the lost one's memory */
 };
+
+/* "abort", "shrink", "respawn", "spare", and back. GPUSIM_INVAL: it is none of them. */
+const char *gpusim_on_failure_name(int on_failure);
+enum gpusim_rc gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out);
 
 struct gpusim_comm_config {
 	enum gpusim_life life;
@@ -261,7 +266,23 @@ enum gpusim_rc gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t 
 enum gpusim_rc gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n,
 				const uint64_t *device_ids, struct gpusim_comm *out);
 
-/* What had to be recovered from in this thread's last call that succeeded: a sentence, or "". */
+/* One color's communicator. */
+struct gpusim_split {
+	int color;
+	struct gpusim_comm comm;
+};
+
+/* Make a communicator of the ranks of each color, ordered by key, then rank: ncclCommSplit, for all
+ * ranks at once. color and key: by rank; a color below 0 takes no part, key NULL is all 0. comm stays.
+ * All or nothing: if one cannot be made, those made before are destroyed. *out: one a color, in
+ * ascending order, released with gpusim_split_free, which does not destroy the communicators. */
+enum gpusim_rc gpusim_comm_split(struct gpusim *g, const struct gpusim_comm *comm, const int *color,
+				 const int *key, const struct gpusim_comm_config *config,
+				 struct gpusim_split **out, size_t *nout);
+void gpusim_split_free(struct gpusim_split *s, size_t n);
+
+/* What had to be recovered from in this thread's last call that succeeded: a sentence, or "". After
+ * gpusim_comm_status: the communicator's latest recovery. */
 const char *gpusim_note(void);
 
 /* Its state; with GPUSIM_WAIT once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
@@ -351,6 +372,56 @@ enum gpusim_rc gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t gra
 				   uint64_t iterations, enum gpusim_wait wait,
 				   struct gpusim_times *times);
 enum gpusim_rc gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph);
+
+/* ------------------------------------------------------------------ rehearsing failure */
+
+enum gpusim_fault_kind {
+	GPUSIM_FAULT_KILL = 0,	  /* the process kills itself */
+	GPUSIM_FAULT_STOP = 1,	  /* it freezes */
+	GPUSIM_FAULT_SLOW = 2,	  /* each step of a collective waits first */
+	GPUSIM_FAULT_DROP = 3,	  /* frames to a peer are lost */
+	GPUSIM_FAULT_CORRUPT = 4, /* a byte of a chunk changes on its way to a peer */
+	GPUSIM_FAULT_CUT = 5,	  /* connections to peers close */
+	GPUSIM_NFAULTS = 6,
+};
+
+#define GPUSIM_FAULTS_MAX 64 /* armed at a time */
+
+struct gpusim_fault {
+	enum gpusim_fault_kind kind;
+	uint64_t comm;	 /* 0: any */
+	int at;		 /* at a point of a collective; else now */
+	int coll;	 /* enum gpusim_coll, or -1: any */
+	int next;	 /* whichever comes next, else: */
+	uint64_t op;	 /* the operation of this number */
+	uint32_t step;	 /* of its plan, from 1; 0: the first it does */
+	uint64_t for_ns; /* stop, slow, cut: how long; 0: stop for ever, cut only closes */
+	uint64_t by_ns;	 /* slow: how long each step waits */
+	uint64_t count;	 /* slow: steps, drop, corrupt: frames; 0: no limit */
+	double p;	 /* drop, corrupt: how likely each frame; 0: every one */
+	uint64_t seed;	 /* of that chance, and of which byte */
+	int to_peer;	 /* drop, corrupt, cut: of one peer only: */
+	uint32_t peer;
+};
+
+struct gpusim_injected {
+	char (*armed)[GPUSIM_TEXT]; /* a line each */
+	size_t narmed;
+	uint64_t fired;	  /* faults that took place */
+	uint64_t damaged; /* frames that came damaged, were named and asked for again */
+};
+
+/*
+ * Arm faults on a device, or with device 0 on the coordinator (kill, stop, slow; now). They must have
+ * been started with --allow-inject: else GPUSIM_INVAL.
+ *
+ *	clear	not 0: forget first what is armed
+ *	out	what is armed now, or NULL; release with gpusim_injected_fini
+ */
+enum gpusim_rc gpusim_inject(struct gpusim *g, uint64_t device, int clear,
+			     const struct gpusim_fault *faults, size_t nfaults,
+			     struct gpusim_injected *out);
+void gpusim_injected_fini(struct gpusim_injected *i);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "coord/coord.h"
 
 struct reading {
 	struct config *c;
@@ -57,6 +58,29 @@ set_device(struct reading *r, const char *section, const char *key, const char *
 	return option_string(value, d->address, sizeof d->address, r->err);
 }
 
+enum rc
+config_missed(const char *text, struct config_missed *out, struct err *err)
+{
+	char n[8] = "";
+	size_t len = strcspn(text, "/");
+	struct config_missed m;
+	enum rc rc = RC_INVAL;
+
+	if (text[len] && len < sizeof n) {
+		memcpy(n, text, len);
+		rc = option_u32(n, 1, COORD_MAX_BEATS, &m.n, err);
+		if (rc == RC_OK)
+			rc = option_u32(text + len + 1, m.n, COORD_MAX_BEATS, &m.of, err);
+	}
+	if (rc != RC_OK)
+		return err_set(
+		    err, RC_INVAL,
+		    "'%s' is not how many of the last how many, such as 8/10, at most %d", text,
+		    COORD_MAX_BEATS);
+	*out = m;
+	return RC_OK;
+}
+
 static enum rc
 set_own(struct reading *r, const char *key, const char *value)
 {
@@ -66,12 +90,17 @@ set_own(struct reading *r, const char *key, const char *value)
 		return option_string(value, c->listen, sizeof c->listen, r->err);
 	if (strcmp(key, "heartbeat") == 0)
 		return parse_duration(value, &c->heartbeat_ns, r->err);
-	if (strcmp(key, "lost-after") == 0)
-		return parse_duration(value, &c->lost_ns, r->err);
+	if (strcmp(key, "missed") == 0)
+		return config_missed(value, &c->missed, r->err);
+	if (strcmp(key, "comm-timeout") == 0)
+		return parse_duration(value, &c->comm_timeout_ns, r->err);
+	if (strcmp(key, "job-timeout") == 0)
+		return parse_duration(value, &c->job_timeout_ns, r->err);
 	if (strcmp(key, "op-timeout") == 0)
 		return parse_duration(value, &c->op_timeout_ns, r->err);
 	return err_set(r->err, RC_BADDATA,
-		       "the coordinator has no '%s': listen, heartbeat, lost-after, op-timeout",
+		       "the coordinator has no '%s': listen, heartbeat, missed, op-timeout, "
+		       "comm-timeout, job-timeout",
 		       key);
 }
 

@@ -4,8 +4,10 @@
  *	[coordinator]
  *	listen = ipc:///run/gpusim/coord.sock
  *	heartbeat = 1s
- *	lost-after = 5s
+ *	missed = 10/12
  *	op-timeout = 30s
+ *	comm-timeout = 5m
+ *	job-timeout = 24h
  *
  *	[device left]		; the name is for people
  *	id = 0x7f3a
@@ -28,9 +30,17 @@ struct config_device {
 	char address[NET_ADDR_MAX];
 };
 
+struct config_missed {
+	uint32_t n, of;
+};
+
+/* "8/10": 8 of the last 10. RC_INVAL. */
+enum rc config_missed(const char *text, struct config_missed *out, struct err *err);
+
 struct config {
-	char listen[NET_ADDR_MAX];		       /* empty: not set */
-	uint64_t heartbeat_ns, lost_ns, op_timeout_ns; /* 0: not set */
+	char listen[NET_ADDR_MAX];					       /* empty: not set */
+	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns; /* 0: not set */
+	struct config_missed missed;					       /* of 0: not set */
 	struct config_device *device;
 	size_t ndevices;
 };

@@ -1,5 +1,6 @@
 #include "connections.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 struct connection {
 	struct connection *next;
+	struct connections *all;
+	_Atomic uint64_t device_id; /* called there last */
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
@@ -20,12 +23,28 @@ struct connection {
 struct connections {
 	struct connection *list;
 	unsigned n;
+	connections_lost_fn fn;
+	void *arg;
 };
 
 struct connections *
-connections_new(void)
+connections_new(connections_lost_fn fn, void *arg)
 {
-	return calloc(1, sizeof(struct connections));
+	struct connections *d = calloc(1, sizeof *d);
+
+	if (d)
+		*d = (struct connections){.fn = fn, .arg = arg};
+	return d;
+}
+
+static void
+on_nobody(void *arg)
+{
+	struct connection *c = arg;
+	uint64_t id = atomic_load(&c->device_id);
+
+	if (id)
+		c->all->fn(c->all->arg, id, c->addr);
 }
 
 static void
@@ -48,7 +67,7 @@ connections_free(struct connections *d)
 }
 
 enum rc
-connections_client(struct connections *d, const char *addr, uint64_t now_ns,
+connections_client(struct connections *d, const char *addr, uint64_t id, uint64_t now_ns,
 		   struct rpc_client **out, struct err *err)
 {
 	struct connection *c;
@@ -62,16 +81,20 @@ connections_client(struct connections *d, const char *addr, uint64_t now_ns,
 		c = calloc(1, sizeof *c);
 		if (!c)
 			return err_set(err, RC_NOMEM, "out of memory");
-		rc = rpc_client_open(addr, RPC_CONNECT_LATER, &c->client, err);
+		c->all = d;
+		snprintf(c->addr, sizeof c->addr, "%s", addr);
+		atomic_store(&c->device_id, id);
+		rc = rpc_client_watch(addr, on_nobody, c, &c->client, err);
 		if (rc != RC_OK) {
 			free(c);
 			return rc;
 		}
-		snprintf(c->addr, sizeof c->addr, "%s", addr);
 		c->next = d->list;
 		d->list = c;
 		d->n++;
 	}
+	if (id)
+		atomic_store(&c->device_id, id);
 	c->used_ns = now_ns;
 	*out = c->client;
 	return RC_OK;

@@ -24,12 +24,18 @@ static const char usage_text[] =
     "                      (default $GPUSIM_COORD, else gpucoord.sock in the\n"
     "                      private directory, see gpusim(7))\n"
     "  -c, --config FILE   read devices and settings from FILE\n"
-    "  --heartbeat TIME    how often devices say that they live (default 1s)\n"
-    "  --lost-after TIME   a device silent for so long is lost (default 5s)\n"
+    "  --heartbeat TIME    how often devices say that they live (default 250ms)\n"
+    "  --missed X/Y        a device is lost that missed X of its last Y (default 10/12)\n"
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
+    "  --comm-timeout TIME longest an operation takes with its recoveries (default 5m)\n"
+    "  --job-timeout TIME  longest a run takes (default 24h)\n"
+    "  --state WHERE       what a restart goes on from: a directory, etcd://host:port[/prefix] or\n"
+    "                      none (default: beside the socket; of tcp addresses in\n"
+    "                      ~/.local/state/gpusim)\n"
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -42,9 +48,10 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner;
-	bool calibrate;
-	uint64_t heartbeat_ns, lost_ns, op_timeout_ns;
+	const char *config, *tuner, *state;
+	bool calibrate, allow_inject;
+	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
+	struct config_missed missed;
 	enum net_reach reach;
 	struct net_tls_files tls;
 	int ready_fd, lifeline;
@@ -54,10 +61,14 @@ struct options {
 enum {
 	OPT_LISTEN = 256,
 	OPT_HEARTBEAT,
-	OPT_LOST_AFTER,
+	OPT_MISSED,
 	OPT_OP_TIMEOUT,
+	OPT_COMM_TIMEOUT,
+	OPT_JOB_TIMEOUT,
+	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -68,10 +79,14 @@ enum {
 static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"config", 1, NULL, 'c'},
 					 {"heartbeat", 1, NULL, OPT_HEARTBEAT},
-					 {"lost-after", 1, NULL, OPT_LOST_AFTER},
+					 {"missed", 1, NULL, OPT_MISSED},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
+					 {"comm-timeout", 1, NULL, OPT_COMM_TIMEOUT},
+					 {"job-timeout", 1, NULL, OPT_JOB_TIMEOUT},
+					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -93,15 +108,27 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_HEARTBEAT:
 		return parse_duration(arg, &o->heartbeat_ns, err);
-	case OPT_LOST_AFTER:
-		return parse_duration(arg, &o->lost_ns, err);
+	case OPT_MISSED:
+		return config_missed(arg, &o->missed, err);
 	case OPT_OP_TIMEOUT:
 		return parse_duration(arg, &o->op_timeout_ns, err);
+	case OPT_COMM_TIMEOUT:
+		return parse_duration(arg, &o->comm_timeout_ns, err);
+	case OPT_JOB_TIMEOUT:
+		return parse_duration(arg, &o->job_timeout_ns, err);
+	case OPT_STATE:
+		if (!*arg)
+			return err_set(err, RC_INVAL, "'' is no directory");
+		o->state = arg;
+		return RC_OK;
 	case OPT_TUNER:
 		o->tuner = arg;
 		return RC_OK;
 	case OPT_CALIBRATE:
 		o->calibrate = true;
+		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->allow_inject = true;
 		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
@@ -165,6 +192,7 @@ static enum rc
 choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
 {
 	const char *env = getenv("GPUSIM_COORD");
+	struct config_missed missed = {10, 12};
 	char dir[RUNDIR_MAX];
 
 	if (!o->listen[0] && file->listen[0])
@@ -177,9 +205,13 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 		return err->rc;
 	cfg->instance = net_random();
 	cfg->pid = (uint32_t)getpid();
-	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 1000);
-	cfg->lost_ms = choose_ms(o->lost_ns, file->lost_ns, 5000);
+	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 250);
+	missed = o->missed.of ? o->missed : file->missed.of ? file->missed : missed;
+	cfg->missed = missed.n;
+	cfg->of = missed.of;
 	cfg->op_timeout_ms = choose_ms(o->op_timeout_ns, file->op_timeout_ns, 30000);
+	cfg->comm_timeout_ms = choose_ms(o->comm_timeout_ns, file->comm_timeout_ns, 0);
+	cfg->job_timeout_ms = choose_ms(o->job_timeout_ns, file->job_timeout_ns, 0);
 	cfg->abort_grace_ms = 2000;
 	spawn_host(cfg->host, sizeof cfg->host);
 	return net_addr_check(o->listen, o->reach, err);
@@ -210,11 +242,13 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, &cfg, &dm, &shell, &err);
+		rc = shell_new(o.listen, o.state, &cfg, &dm, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < file.ndevices; i++)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK && o.allow_inject)
+		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
 		daemon_ready(o.ready_fd);
@@ -223,7 +257,7 @@ main(int argc, char **argv)
 	}
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
-	shell_free(shell);
+	shell_free(shell, rc == RC_OK);
 	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

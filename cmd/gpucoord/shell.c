@@ -21,9 +21,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "faults.h"
 #include "net/net.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
+#include "state.h"
 
 /* One thing that came, in order. */
 struct item {
@@ -31,9 +33,10 @@ struct item {
 	struct shell *shell;
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
+	uint64_t device_id;    /* unreachable */
 	uint64_t client_id;    /* gone */
 	uint64_t token;	       /* result */
-	struct err err;	       /* result */
+	struct err err;	       /* result, unreachable */
 	GpuSim__Reply *reply;  /* result */
 };
 
@@ -43,6 +46,8 @@ struct shell {
 	struct connections *connections;
 	struct daemon *dm;
 	struct coord_actions actions;
+	struct state *state; /* NULL: nothing is stored */
+	struct faults faults;
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -68,16 +73,22 @@ static void
 on_call(void *arg, struct rpc_call *call)
 {
 	const struct err nomem = {RC_NOMEM, "the coordinator is out of memory"};
-	struct item *i = calloc(1, sizeof *i);
+	struct shell *s = arg;
+	struct item *i;
 
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_INJECT) {
+		faults_call(&s->faults, call);
+		return;
+	}
+	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
 		return;
 	}
 	i->kind = COORD_REQUEST;
 	i->call = call;
-	push(arg, i);
-	work(arg);
+	push(s, i);
+	work(s);
 }
 
 static void
@@ -92,6 +103,21 @@ on_gone(void *arg, uint64_t client_id)
 	i->client_id = client_id;
 	push(s, i);
 	daemon_wake(s->dm);
+}
+
+static void
+on_lost(void *arg, uint64_t id, const char *addr)
+{
+	struct shell *s = arg;
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* its heartbeats are missed */
+	i->kind = COORD_UNREACHABLE;
+	i->device_id = id;
+	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
+	push(s, i);
+	work(s);
 }
 
 /* A device's answer; arg is the item that waited for it. */
@@ -130,7 +156,8 @@ call_device(struct shell *s, const struct coord_action *a)
 	i->kind = COORD_RESULT;
 	i->shell = s;
 	i->token = a->token;
-	rc = connections_client(s->connections, a->address, clock_now_ns(), &client, &err);
+	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
+				&err);
 	if (rc == RC_OK)
 		rc = rpc_call_packed(client, a->body.data, a->body.len,
 				     deadline_in_ms(a->timeout_ms), on_result, i, &err);
@@ -141,14 +168,14 @@ call_device(struct shell *s, const struct coord_action *a)
 static void
 start_device(struct shell *s, const struct coord_action *a)
 {
-	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(
-	    NULL, a->body.len, (const uint8_t *)a->body.data);
+	GpuSim__DeviceMetadata *m =
+	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
 	struct err err = {0};
 
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, &err);
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);
@@ -173,6 +200,8 @@ carry_out(struct shell *s)
 		case COORD_SPAWN:
 			start_device(s, a);
 			break;
+		case COORD_STORE: /* is committed already, or will be */
+			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
 			break;
@@ -192,15 +221,20 @@ feed(struct shell *s, const struct coord_event *ev)
 			rpc_reply_err((struct rpc_call *)(uintptr_t)ev->token, &nomem);
 		return;
 	}
+	state_commit(s->state, s->coord, &s->actions);
 	carry_out(s);
 }
 
 static void
 feed_item(struct shell *s, const struct item *i)
 {
-	struct coord_event ev = {.kind = i->kind, .token = i->token, .client_id = i->client_id};
+	struct coord_event ev = {.kind = i->kind,
+				 .token = i->token,
+				 .client_id = i->client_id,
+				 .device_id = i->device_id};
 
 	if (i->kind == COORD_REQUEST) {
+		faults_delay(&s->faults);
 		ev.token = (uint64_t)(uintptr_t)i->call;
 		ev.request = rpc_request(i->call);
 		ev.client_id = ev.request->clientid;
@@ -208,6 +242,8 @@ feed_item(struct shell *s, const struct item *i)
 	} else if (i->kind == COORD_RESULT) {
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
+		ev.text = i->err.text;
+	} else if (i->kind == COORD_UNREACHABLE) {
 		ev.text = i->err.text;
 	}
 	feed(s, &ev);
@@ -275,15 +311,23 @@ shell_step(struct shell *s)
 {
 	struct coord_event tick = {.kind = COORD_TICK};
 
+	faults_tick(&s->faults);
 	pthread_mutex_lock(&s->lock);
 	take_over(s);
 	s->open = s->running = true;
 	pthread_mutex_unlock(&s->lock);
+	state_tick(s->state, s->coord);
 	feed(s, &tick);
 	connections_tick(s->connections, clock_now_ns());
 	pthread_mutex_lock(&s->lock);
 	work_off(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void
+shell_allow_inject(struct shell *s)
+{
+	atomic_store(&s->faults.allowed, true);
 }
 
 struct coord *
@@ -293,19 +337,20 @@ shell_coord(struct shell *s)
 }
 
 enum rc
-shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct shell **out,
-	  struct err *err)
+shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
+	  struct shell **out, struct err *err)
 {
 	struct rpc_handler handler = {.call = on_call, .gone = on_gone};
 	struct shell *s = calloc(1, sizeof *s);
 	enum rc rc = RC_OK;
 
-	if (!s || !(s->connections = connections_new())) {
+	if (!s || !(s->connections = connections_new(on_lost, s))) {
 		free(s);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->stopped, NULL);
+	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
 	handler.arg = s;
@@ -313,10 +358,13 @@ shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct 
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
+		cfg->keeps = state_wanted(state, addr);
 		rc = coord_new(cfg, &s->coord, err);
 	}
+	if (rc == RC_OK)
+		rc = state_open(state, addr, s->coord, &s->state, err);
 	if (rc != RC_OK)
-		shell_free(s);
+		shell_free(s, false);
 	else
 		*out = s;
 	return rc;
@@ -342,7 +390,7 @@ drain(struct shell *s)
 }
 
 void
-shell_free(struct shell *s)
+shell_free(struct shell *s, bool clean)
 {
 	if (!s)
 		return;
@@ -350,6 +398,9 @@ shell_free(struct shell *s)
 	s->open = false;
 	take_over(s);
 	pthread_mutex_unlock(&s->lock);
+	/* Before the address is free: who takes that wants the state too. */
+	state_close(s->state, clean);
+	s->state = NULL;
 	connections_free(s->connections);
 	drain(s);
 	rpc_server_stop(s->server);
@@ -357,6 +408,7 @@ shell_free(struct shell *s)
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
 	pthread_cond_destroy(&s->stopped);
+	pthread_mutex_destroy(&s->faults.lock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -10,17 +10,21 @@
 
 struct shell;
 
-/* Serve at addr; dm is woken by whatever comes. The configuration's address is filled in. */
-enum rc shell_new(const char *addr, struct coord_config *cfg, struct daemon *dm, struct shell **out,
-		  struct err *err);
+/* Serve at addr and go on from the state (state_open); dm is woken by whatever comes. What the
+ * configuration says of address and state is filled in. */
+enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
+		  struct shell **out, struct err *err);
 
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);
 
+/* Let faults be injected into the coordinator. */
+void shell_allow_inject(struct shell *s);
+
 /* Feed what has come, and a tick, to the state machine, and carry out what it wants. */
 void shell_step(struct shell *s);
 
-/* Answers nobody any more. NULL is legal. */
-void shell_free(struct shell *s);
+/* Answers nobody any more. NULL is legal. clean: what was stored goes, too. */
+void shell_free(struct shell *s, bool clean);
 
 #endif

@@ -58,6 +58,7 @@ add(struct command *c, const char *option, const char *value)
 	c->argv[c->n++] = (char *)option;
 	if (value)
 		c->argv[c->n++] = (char *)value;
+	c->argv[c->n] = NULL;
 }
 
 static void
@@ -94,7 +95,6 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add(c, "--join", NULL);
 	if (lifeline >= 0)
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
-	c->argv[c->n] = NULL;
 }
 
 /* gpudev beside this program. */
@@ -114,8 +114,9 @@ find_gpudev(char *out, size_t n)
 
 /* In a child of a child, which is nobody's to wait for. */
 static void
-become(const char *path, const struct command *c, int lifeline)
+become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
 {
+	static char disable[] = "GPUSIM_P2P_DISABLE=1", local[] = "GPUSIM_P2P_LEVEL=LOC";
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
@@ -126,6 +127,10 @@ become(const char *path, const struct command *c, int lifeline)
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 	}
+	if (strcmp(m->memprivate, disable) == 0)
+		putenv(disable);
+	else if (strcmp(m->memprivate, local) == 0)
+		putenv(local);
 	if (lifeline >= 0)
 		fcntl(lifeline, F_SETFD, 0);
 	execv(path, c->argv);
@@ -134,7 +139,7 @@ become(const char *path, const struct command *c, int lifeline)
 
 enum rc
 spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-	     struct err *err)
+	     bool allow_inject, struct err *err)
 {
 	struct command c = {.n = 0};
 	char path[PATH_MAX];
@@ -146,12 +151,14 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	make_command(m, coordinator, lifeline, &c);
+	if (allow_inject)
+		add(&c, "--allow-inject", NULL);
 	pid = fork();
 	if (pid < 0)
 		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));
 	if (pid == 0) {
 		if (fork() == 0)
-			become(path, &c, lifeline);
+			become(path, &c, m, lifeline);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -4,8 +4,10 @@
 #ifndef GPUCOORD_SPAWN_H
 #define GPUCOORD_SPAWN_H
 
+#include <stdbool.h>
+
 #include "base/rc.h"
-#include "gpu_sim.pb-c.h"
+#include "wire/wire.h"
 
 /* The boot id of this machine, as devices tell theirs. */
 void spawn_host(char *out, size_t n);
@@ -16,11 +18,12 @@ void spawn_host(char *out, size_t n);
  *	m		as it registered
  *	coordinator	where it shall register
  *	lifeline	descriptor that it shall have as its own lifeline, or -1
+ *	allow_inject	whether faults may be injected into it, as into the coordinator
  *
  * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one is not waited for: it tells
  * of itself when it registers. RC_FAILED: it cannot be started.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-		     struct err *err);
+		     bool allow_inject, struct err *err);
 
 #endif

@@ -60,7 +60,12 @@ static const struct {
     [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
+    [OPT_ALLOW_INJECT] = {"allow-inject", 0, NULL, "faults may be injected; see `gpuctl inject`"},
     [OPT_VERBOSE] = {NULL, 'v', NULL, "daemons say more on stderr; twice: still more"},
+    [OPT_ON_FAILURE] = {"on-failure", 0, "HOW",
+			"when a rank is lost: abort (the default) shrink respawn spare"},
+    [OPT_SPARES] = {"spares", 0, "K", "so many devices more, to take the place of lost ones"},
+    [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
 };
 
 static enum rc
@@ -72,6 +77,15 @@ set_ms(const char *arg, uint64_t *out, struct err *err)
 	if (rc == RC_OK)
 		*out = (ns + NS_PER_MS - 1) / NS_PER_MS;
 	return rc;
+}
+
+/* Of an option's argument, or $GPUSIM_ON_FAILURE's value. */
+enum rc
+on_failure_parse(const char *text, enum gpusim_on_failure *out, struct err *err)
+{
+	enum gpusim_rc rc = gpusim_on_failure_parse(text, out);
+
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
 }
 
 /* --raw and --type name one type. */
@@ -119,7 +133,7 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return RC_OK;
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
-		return parse_duration(arg, &unused, err);
+		return set_ms(arg, &a->op_timeout_ms, err);
 	default:
 		a->threads = arg;
 		return option_u32(arg, 1, 1024, &n, err);
@@ -138,6 +152,8 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return option_u32(arg, 0, UINT32_MAX, &a->peer, err);
 	case OPT_ROOT:
 		return option_u32(arg, 0, UINT32_MAX, &a->root, err);
+	case OPT_SPARES:
+		return option_u32(arg, 0, UINT32_MAX, &a->spares, err);
 	case OPT_RANKS:
 		return option_u32(arg, 1, UINT32_MAX, &a->nranks, err);
 	case OPT_COUNT:
@@ -188,6 +204,11 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_TYPE:
 	case OPT_RAW:
 		return set_type(id, arg, a, err);
+	case OPT_ON_FAILURE:
+		return on_failure_parse(arg, &a->on_failure, err);
+	case OPT_KEYS:
+		a->keys = arg;
+		return RC_OK;
 	case OPT_OP:
 		return op_parse(arg, &a->op, err);
 	case OPT_START_TIMEOUT:
@@ -200,6 +221,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_JSON:
 	case OPT_LIST:
 	case OPT_REWRITE:
+	case OPT_ALLOW_INJECT:
 	case OPT_SIMULATE:
 		return RC_OK;
 	case OPT_BASELINE:

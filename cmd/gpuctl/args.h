@@ -53,6 +53,10 @@ enum opt_id {
 	OPT_OP_TIMEOUT,
 	OPT_START_TIMEOUT,
 	OPT_VERBOSE,
+	OPT_ALLOW_INJECT,
+	OPT_ON_FAILURE,
+	OPT_SPARES,
+	OPT_KEYS,
 	OPT_NUMBER, /* how many there are */
 };
 
@@ -73,7 +77,10 @@ struct args {
 	const char *baseline;
 	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout;
-	uint64_t start_timeout_ms;
+	uint64_t start_timeout_ms, op_timeout_ms;
+	enum gpusim_on_failure on_failure; /* see cli_config */
+	uint32_t spares;
+	const char *keys;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;
@@ -100,6 +107,9 @@ enum args_result { ARGS_OK, ARGS_HELP, ARGS_BAD };
  */
 enum args_result args_parse(const struct command *cmd, int argc, char **argv, uint64_t without,
 			    struct args *out, struct err *err);
+
+/* The name of a policy; RC_INVAL. */
+enum rc on_failure_parse(const char *text, enum gpusim_on_failure *out, struct err *err);
 
 /* One line an option: what it is and means, to f. */
 void args_help(uint64_t options, FILE *f);

@@ -12,6 +12,7 @@
 #include "io.h"
 #include "mem/dtype.h"
 #include "operation.h"
+#include "recover.h"
 #include "coll/shape.h"
 
 #define TIMEOUT_MS 600000 /* of one call, unless --timeout: it may be a whole measurement */
@@ -136,6 +137,17 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 	return rc;
 }
 
+/* One whose ranks were others at its end than at its begin has not measured anything. */
+enum rc
+bench_collective(struct bench *b, struct err *err)
+{
+	enum rc rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+
+	if (rc == RC_OK && *gpusim_note())
+		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
+	return rc;
+}
+
 /* Run once on known input and look at every element of every rank's output. */
 static enum rc
 check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
@@ -156,7 +168,7 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 			rc = give_input(b, r, err);
 	}
 	if (rc == RC_OK)
-		rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+		rc = bench_collective(b, err);
 	*nwrong = 0;
 	for (uint32_t r = 0; r < b->comm.nranks && rc == RC_OK; r++)
 		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
@@ -230,6 +242,47 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 	return rc;
 }
 
+/* A rank was lost: may the size at hand begin again, with the ranks and the buffers there are now? */
+static enum rc
+go_on(struct bench *b, enum rc rc, struct err *err)
+{
+	uint32_t *was = alloc_zeroed(b->comm.nranks, sizeof *was);
+
+	if (was && b->recoveries < RECOVER_MOST &&
+	    recover(b->cli, &b->comm, was, rc, err) == RC_OK) {
+		rc = RC_OK;
+		b->recoveries++;
+		for (uint32_t r = 0; r < b->comm.nranks; r++)
+			for (int p = 0; p < BENCH_NPLACES; p++)
+				b->base[p][r] = b->base[p][was[r]];
+		if (coll_has_root(b->c.coll) && b->c.root >= b->comm.nranks)
+			rc = err_set(err, RC_ABORTED, "no rank %" PRIu32 " is left to be the root",
+				     b->c.root);
+	}
+	if (rc == RC_OK && b->data.nranks != b->comm.nranks) {
+		bench_data_fini(&b->data);
+		b->data.nranks = b->comm.nranks;
+		b->data.filled = 0;
+		rc = bench_data_init(&b->data, err);
+	}
+	free(was);
+	return rc;
+}
+
+/* One size, until no rank is lost meanwhile. */
+static enum rc
+run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
+{
+	enum rc rc = bench_size(b, nbytes, row, err);
+
+	while (rc != RC_OK) {
+		if (go_on(b, rc, err) != RC_OK)
+			return err->rc;
+		rc = bench_size(b, nbytes, row, err);
+	}
+	return rc;
+}
+
 static enum rc
 run_sizes(struct bench *b, struct err *err)
 {
@@ -241,7 +294,7 @@ run_sizes(struct bench *b, struct err *err)
 
 	bench_print_head(b);
 	for (uint64_t nbytes = b->min_bytes; rc == RC_OK && nbytes <= b->max_bytes;) {
-		rc = bench_size(b, nbytes, &row, err);
+		rc = run_size(b, nbytes, &row, err);
 		if (rc != RC_OK)
 			return rc;
 		bench_print_row(b, &row, first);
@@ -295,7 +348,7 @@ bench_open(struct bench *b, struct err *err)
 	if (!args_has(a, OPT(TYPE)))
 		b->c.dtype = GPUSIM_F32;
 	snprintf(what, sizeof what, "%" PRIu32 " ranks", n);
-	rc = cli_lease_comm(b->cli, n, what, &b->comm, err);
+	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);
 	if (rc != RC_OK)
 		return rc;
 	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);

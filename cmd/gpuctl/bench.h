@@ -32,6 +32,7 @@ struct bench {
 	double worst;		  /* ratio to the baseline so far; 0: none */
 	struct bench_time client; /* of the first size, client_nbytes */
 	uint64_t client_nbytes;
+	int recoveries; /* so often a size began again */
 };
 
 struct bench_result {
@@ -57,6 +58,9 @@ struct bench_row {
  */
 #define BENCH_BATCHES 5
 enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);
+
+/* bench_collective - b->c, once. RC_RECOVERED: it took a recovery. */
+enum rc bench_collective(struct bench *b, struct err *err);
 
 /* bench_latency - one call of it, from the client: to the coordinator, the devices and back. */
 enum rc bench_latency(struct bench *b, struct bench_time *out, struct err *err);

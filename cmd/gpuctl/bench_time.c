@@ -122,7 +122,7 @@ bench_latency(struct bench *b, struct bench_time *out, struct err *err)
 	enum rc rc = RC_OK;
 
 	while (rc == RC_OK && n < CALLS && (n == 0 || t - begin < ENOUGH)) {
-		rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+		rc = bench_collective(b, err);
 		now = clock_now_ns();
 		us[n++] = (double)(now - t) / 1e3;
 		t = now;

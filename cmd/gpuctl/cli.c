@@ -204,13 +204,42 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 }
 
 enum rc
-cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm *out,
-	       struct err *err)
+cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_config *out,
+	   struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
-	uint32_t nfree;
-	enum rc rc = cli_free_devices(cli, &nfree, err);
+	const char *env = getenv("GPUSIM_ON_FAILURE");
+	struct gpusim_comm_config c = {.life = life, .on_failure = a->on_failure};
 
+	if (!args_has(a, OPT(ON_FAILURE)) && env && *env &&
+	    on_failure_parse(env, &c.on_failure, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ON_FAILURE");
+	if (a->op_timeout_ms > INT32_MAX)
+		return err_set(err, RC_INVAL, "--op-timeout: '%.64s' is more than 24 days",
+			       a->op_timeout);
+	c.op_timeout_ms = (uint32_t)a->op_timeout_ms;
+	*out = c;
+	return RC_OK;
+}
+
+void
+cli_note(void)
+{
+	const char *note = gpusim_note();
+
+	if (*note)
+		log_line(LOG_ERROR, "note: %s", note);
+}
+
+enum rc
+cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
+	       struct gpusim_comm *out, struct err *err)
+{
+	struct gpusim_comm_config config;
+	uint32_t nfree;
+	enum rc rc = cli_config(a, GPUSIM_LEASE, &config, err);
+
+	if (rc == RC_OK)
+		rc = cli_free_devices(cli, &nfree, err);
 	if (rc != RC_OK)
 		return rc;
 	if (n > nfree)

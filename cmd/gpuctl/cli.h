@@ -31,6 +31,9 @@ void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
 enum rc cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id,
 		   struct err *err);
 
+/* The id of the communicator a word means; RC_INVAL. */
+enum rc comm_id(const char *word, uint64_t *id, struct err *err);
+
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);
 
@@ -41,13 +44,27 @@ enum rc cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct e
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
 
 /*
+ * cli_config - how a communicator that a verb makes is to be: --on-failure, else
+ * $GPUSIM_ON_FAILURE, else abort; --op-timeout.
+ *
+ * RC_INVAL: what the variable names is no policy.
+ */
+enum rc cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_config *out,
+		   struct err *err);
+
+/* Tell of what the last call to the coordinator had to recover from, on stderr; at most once each
+ * time. Call it after a success, before the next call. */
+void cli_note(void);
+
+/*
  * cli_lease_comm - a communicator over n free devices that lives no longer than this program.
  *
+ *	a	its policy on failure, and longest wait
  *	what	begins the sentence when they are too few: "5 vectors"
  *
  * Release with gpusim_comm_destroy and gpusim_comm_fini.
  */
-enum rc cli_lease_comm(struct cli *cli, uint32_t n, const char *what, struct gpusim_comm *out,
-		       struct err *err);
+enum rc cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
+		       struct gpusim_comm *out, struct err *err);
 
 #endif

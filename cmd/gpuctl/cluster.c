@@ -21,7 +21,9 @@
  *		   end.
  *
  * The guardian and the keeper are subreapers, so no descendant of the command escapes by double
- * forking. Both block every signal and take what they need by signalfd and sigtimedwait. The keeper
+ * forking. Devices that the coordinator starts again are its children, in their own process groups
+ * like the others; with its end they become the guardian's, who knows them by their sockets in the
+ * private folder, and waits for them too. They have the same lifeline. Both block every signal and take what they need by signalfd and sigtimedwait. The keeper
  * has another process name, so that `killall -9 gpuctl` leaves it alive to clean up.
  */
 #include "cluster.h"
@@ -258,9 +260,10 @@ cluster_run(const struct cluster_config *cfg, struct err *err)
 	sigset_t forward;
 	int status;
 
-	if (cfg->ndevices < 1 || cfg->ndevices > CLUSTER_MAX_DEVICES)
-		return rc_exit(err_set(err, RC_INVAL, "%d devices: must be 1 to %d", cfg->ndevices,
-				       CLUSTER_MAX_DEVICES));
+	if (cfg->ndevices < 1 || cfg->nspares < 0 ||
+	    cfg->ndevices > CLUSTER_MAX_DEVICES - cfg->nspares)
+		return rc_exit(err_set(err, RC_INVAL, "%d devices and %d spares: must be 1 to %d",
+				       cfg->ndevices, cfg->nspares, CLUSTER_MAX_DEVICES));
 	c = (struct cluster){.cfg = cfg};
 	if (!fill_standard() || getrlimit(RLIMIT_NOFILE, &c.nofile) < 0)
 		return rc_exit(err_set(err, RC_FAILED, "%s", strerror(errno)));

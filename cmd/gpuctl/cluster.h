@@ -19,9 +19,10 @@
 /* Borrowed from the caller until cluster_run returns. */
 struct cluster_config {
 	int ndevices;	      /* 1..CLUSTER_MAX_DEVICES */
+	int nspares;	      /* so many more, with gpudev --spare; together at most that many */
 	const char *mem;      /* gpudev -m, as typed; NULL: gpudev's default */
-	const char *mem_file; /* device K keeps its memory in MEM_FILE.K, which is never removed;
-			       * NULL: a file under /dev/shm, removed at the end */
+	const char *mem_file; /* device K keeps its memory in MEM_FILE.K, which is never removed
+			       * (spares come after the others); NULL: a file under /dev/shm, removed at the end */
 	const char *const *dev_args; /* more arguments for each gpudev; may be NULL when 0 */
 	size_t ndev_args;
 	const char *const *coord_args; /* more arguments for gpucoord; may be NULL when 0 */

@@ -153,6 +153,8 @@ add_device_args(const struct cluster *c, int ordinal, const char **argv, size_t 
 		argv[(*n)++] = "-m";
 		argv[(*n)++] = c->cfg->mem;
 	}
+	if (ordinal >= c->cfg->ndevices)
+		argv[(*n)++] = "--spare";
 }
 
 static int
@@ -162,7 +164,7 @@ exec_program(const struct cluster *c, int ordinal)
 	const char *name = ordinal < 0 ? "gpucoord" : "gpudev";
 	const char *const *extra = ordinal < 0 ? cfg->coord_args : cfg->dev_args;
 	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args, n = 0;
-	const char **argv = alloc_zeroed(nextra + 20, sizeof *argv);
+	const char **argv = alloc_zeroed(nextra + 24, sizeof *argv);
 	char listen[CLUSTER_URL_MAX], coord[CLUSTER_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX],
 	    number[16];
 

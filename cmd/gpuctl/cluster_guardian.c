@@ -333,13 +333,16 @@ phase_end(struct guardian *g, int status)
 	wait_daemons(g, deadline_in_ms(DAEMON_TERM_MS));
 	signal_daemons(g, SIGKILL);
 	wait_daemons(g, deadline_in_ms(KILL_WAIT_MS));
+	/* What the coordinator started again is ours now that it has ended. */
+	sweep_devices(g->c, SIGTERM, reap, g, deadline_in_ms(DAEMON_TERM_MS));
+	sweep_devices(g->c, SIGKILL, reap, g, deadline_in_ms(KILL_WAIT_MS));
 	sweep_files(g->c);
 }
 
 static bool
 guardian_init(struct guardian *g, const struct cluster *c)
 {
-	int n = c->cfg->ndevices + 1;
+	int n = c->cfg->ndevices + c->cfg->nspares + 1;
 	sigset_t set;
 
 	*g = (struct guardian){.c = c,

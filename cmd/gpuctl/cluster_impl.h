@@ -72,6 +72,10 @@ void wait_child(uint64_t deadline_ns);
 void sweep_children(const pid_t *spare, size_t nspare, int sig, void (*reap)(void *), void *arg,
 		    uint64_t deadline_ns);
 
+/* The same to the daemons of c among them alone: to devices that the coordinator started, too. */
+void sweep_devices(const struct cluster *c, int sig, void (*reap)(void *), void *arg,
+		   uint64_t deadline_ns);
+
 /* Remove the private directory and the memory files. What is gone already is no error. */
 void sweep_files(const struct cluster *c);
 

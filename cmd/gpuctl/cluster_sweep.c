@@ -57,10 +57,37 @@ is_spared(pid_t pid, const pid_t *spare, size_t nspare)
 	return false;
 }
 
-/* How many children there were to signal. None of them can be another's: they are not reaped yet.
+/* Whether pid is one of our daemons, whoever started it: it has a socket in the private folder. */
+static bool
+is_daemon(const struct cluster *c, const char *pid)
+{
+	char path[64], args[4096], dir[CLUSTER_DIR_MAX + 2];
+	const char *name, *slash;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, args, sizeof args - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	args[n] = '\0';
+	slash = strrchr(args, '/');
+	name = slash ? slash + 1 : args;
+	snprintf(dir, sizeof dir, "%s/", c->dir);
+	return (strcmp(name, "gpudev") == 0 || strcmp(name, "gpucoord") == 0) &&
+	       memmem(args, (size_t)n, dir, strlen(dir));
+}
+
+/*
+ * How many children there were to signal: all but the spared, or, with c, the daemons. None of them
+ * can be another's: they are not reaped yet.
  */
 static size_t
-signal_children(const pid_t *spare, size_t nspare, int sig)
+signal_children(const struct cluster *c, const pid_t *spare, size_t nspare, int sig)
 {
 	pid_t self = getpid(), pid;
 	struct dirent *e;
@@ -71,7 +98,7 @@ signal_children(const pid_t *spare, size_t nspare, int sig)
 		if (!isdigit((unsigned char)e->d_name[0]) || parent_of(e->d_name) != self)
 			continue;
 		pid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (is_spared(pid, spare, nspare))
+		if (c ? !is_daemon(c, e->d_name) : is_spared(pid, spare, nspare))
 			continue;
 		kill(pid, sig);
 		n++;
@@ -82,16 +109,30 @@ signal_children(const pid_t *spare, size_t nspare, int sig)
 }
 
 /* A child's own children become ours before its SIGCHLD arrives, so the last look sees all. */
+static void
+sweep(const struct cluster *c, const pid_t *spare, size_t nspare, int sig, void (*reap)(void *),
+      void *arg, uint64_t deadline_ns)
+{
+	for (;;) {
+		reap(arg);
+		if (signal_children(c, spare, nspare, sig) == 0 || clock_now_ns() >= deadline_ns)
+			break;
+		wait_child(deadline_ns);
+	}
+}
+
 void
 sweep_children(const pid_t *spare, size_t nspare, int sig, void (*reap)(void *), void *arg,
 	       uint64_t deadline_ns)
 {
-	for (;;) {
-		reap(arg);
-		if (signal_children(spare, nspare, sig) == 0 || clock_now_ns() >= deadline_ns)
-			break;
-		wait_child(deadline_ns);
-	}
+	sweep(NULL, spare, nspare, sig, reap, arg, deadline_ns);
+}
+
+void
+sweep_devices(const struct cluster *c, int sig, void (*reap)(void *), void *arg,
+	      uint64_t deadline_ns)
+{
+	sweep(c, NULL, 0, sig, reap, arg, deadline_ns);
 }
 
 /* Empty the folder `name` of `at` without following a link. */
@@ -127,7 +168,7 @@ sweep_mem_files(const struct cluster *c)
 {
 	char path[CLUSTER_DIR_MAX + 32];
 
-	for (int k = 0; c->mem_base[0] && k < c->cfg->ndevices; k++) {
+	for (int k = 0; c->mem_base[0] && k < c->cfg->ndevices + c->cfg->nspares; k++) {
 		snprintf(path, sizeof path, "%s%d", c->mem_base, k);
 		unlink(path);
 	}

@@ -18,6 +18,8 @@ barrier(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_collective(cli->g, &comm, &o.c,
 					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
 			 err);
+	if (rc == RC_OK)
+		cli_note();
 	operation_fini(&o);
 	if (comm.id && !args_has(a, OPT(COMM)))
 		gpusim_comm_destroy(cli->g, comm.id);
@@ -34,10 +36,11 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 
 	if (!args_has(a, OPT(COMM)))
 		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
-	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS)))
-		return err_set(err, RC_INVAL,
-			       "--all, --raw and -n are for vectors on standard input, not for "
-			       "--addr, --send and --recv");
+	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE)))
+		return err_set(
+		    err, RC_INVAL,
+		    "--all, --raw, -n and --on-failure are for vectors on standard input, "
+		    "not for --addr, --send and --recv");
 	rc = cli_open(cli, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
@@ -47,6 +50,8 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 		rc = api(gpusim_collective(cli->g, &comm, &o.c,
 					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
 			 err);
+	if (rc == RC_OK)
+		cli_note();
 	operation_fini(&o);
 	gpusim_comm_fini(&comm);
 	return rc;

@@ -1,5 +1,7 @@
-/* gpuctl comm-init, comm-destroy, comm-status, wait - communicators by their ids. */
+/* gpuctl comm-init, comm-destroy, comm-status, comm-abort, comm-shrink, comm-grow, wait -
+ * communicators by their ids. comm-split is in split.c. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +10,7 @@
 #include "cli.h"
 #include "table.h"
 
-static enum rc
+enum rc
 comm_id(const char *word, uint64_t *id, struct err *err)
 {
 	enum rc rc = parse_u64(word, 1, UINT64_MAX, id, err);
@@ -16,29 +18,123 @@ comm_id(const char *word, uint64_t *id, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "communicator");
 }
 
+/* The devices that the operands from `first` on name. *ids is the caller's to free. */
+static enum rc
+named_devices(struct cli *cli, const struct args *a, int first, uint64_t **ids, struct err *err)
+{
+	const struct args alone = {0};
+	uint64_t *v = alloc_zeroed((size_t)(a->nrest - first), sizeof *v);
+	enum rc rc = v ? cli_open(cli, err) : err_set(err, RC_NOMEM, "out of memory");
+
+	for (int i = first; i < a->nrest && rc == RC_OK; i++)
+		rc = cli_device(cli, &alone, a->rest[i], &v[i - first], err);
+	if (rc == RC_OK)
+		*ids = v;
+	else
+		free(v);
+	return rc;
+}
+
+/* How many devices, by -n or by the operands from `first` on: one of the two. */
+static enum rc
+how_many(const struct args *a, int first, uint32_t *n, struct err *err)
+{
+	bool named = a->nrest > first;
+
+	if (named && args_has(a, OPT(RANKS)))
+		return err_set(err, RC_INVAL, "-n N or named devices, not both");
+	*n = args_has(a, OPT(RANKS)) ? a->nranks : (uint32_t)(a->nrest - first);
+	return *n ? RC_OK : err_set(err, RC_INVAL, "which devices? -n N, or name them");
+}
+
 /* Over -n free devices, or over those named, rank by rank. */
 enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint32_t n = args_has(a, OPT(RANKS)) ? a->nranks : (uint32_t)a->nrest;
-	const struct gpusim_comm_config config = {0};
+	struct gpusim_comm_config config;
 	struct gpusim_comm comm = {0};
-	uint64_t *ids;
-	enum rc rc;
+	uint64_t *ids = NULL;
+	uint32_t n;
+	enum rc rc = how_many(a, 0, &n, err);
 
-	if (a->nrest && args_has(a, OPT(RANKS)))
-		return err_set(err, RC_INVAL, "-n N or named devices, not both");
-	if (n == 0)
-		return err_set(err, RC_INVAL, "which devices? -n N, or name them");
-	ids = alloc_zeroed((size_t)a->nrest, sizeof *ids);
-	rc = ids ? cli_open(cli, err) : err_set(err, RC_NOMEM, "out of memory");
-	for (int i = 0; i < a->nrest && rc == RC_OK; i++)
-		rc = cli_device(cli, a, a->rest[i], &ids[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm),
-			 err);
+		rc = cli_config(a, GPUSIM_KEEP, &config, err);
+	if (rc == RC_OK)
+		rc = named_devices(cli, a, 0, &ids, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm), err);
 	if (rc == RC_OK)
 		printf("%" PRIu64 "\n", comm.id);
+	gpusim_comm_fini(&comm);
+	free(ids);
+	return rc;
+}
+
+/* With the words that follow as its reason. */
+enum rc
+run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct buf reason = {0};
+	uint64_t id;
+	enum rc rc = comm_id(a->rest[0], &id, err);
+
+	for (int i = 1; i < a->nrest && rc == RC_OK; i++)
+		if (!buf_addf(&reason, "%s%s", i > 1 ? " " : "", a->rest[i]))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_abort(cli->g, id, reason.data), err);
+	buf_fini(&reason);
+	return rc;
+}
+
+/* Without the ranks named, or those whose devices are lost. Prints who is left. */
+enum rc
+run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
+{
+	size_t n = (size_t)(a->nrest - 1);
+	uint32_t *ranks = alloc_zeroed(n, sizeof *ranks);
+	struct gpusim_comm comm = {0};
+	uint64_t id, v;
+	enum rc rc =
+	    ranks ? comm_id(a->rest[0], &id, err) : err_set(err, RC_NOMEM, "out of memory");
+
+	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+		rc = parse_u64(a->rest[i + 1], 0, UINT32_MAX, &v, err);
+		if (rc != RC_OK)
+			err_prefix(err, "rank");
+		else
+			ranks[i] = (uint32_t)v;
+	}
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_shrink(cli->g, id, ranks, n, &comm), err);
+	if (rc == RC_OK)
+		printf("%" PRIu32 "\n", comm.nranks);
+	gpusim_comm_fini(&comm);
+	free(ranks);
+	return rc;
+}
+
+/* With -n free devices more, or with those named. Prints how many ranks there are now. */
+enum rc
+run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	uint64_t *ids = NULL, id;
+	uint32_t n;
+	enum rc rc = comm_id(a->rest[0], &id, err);
+
+	if (rc == RC_OK)
+		rc = how_many(a, 1, &n, err);
+	if (rc == RC_OK)
+		rc = named_devices(cli, a, 1, &ids, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_grow(cli->g, id, n, a->nrest > 1 ? ids : NULL, &comm), err);
+	if (rc == RC_OK)
+		printf("%" PRIu32 "\n", comm.nranks);
 	gpusim_comm_fini(&comm);
 	free(ids);
 	return rc;
@@ -55,47 +151,67 @@ run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 	return rc == RC_OK ? api(gpusim_comm_destroy(cli->g, id), err) : rc;
 }
 
+/* Of s, the communicator of an id. */
 static enum rc
-status_json(struct cli *cli, uint64_t id, struct err *err)
+find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_info **out,
+	  struct err *err)
 {
-	struct gpusim_status s;
 	size_t i = 0;
-	enum rc rc = api(gpusim_status(cli->g, &s), err);
 
-	if (rc != RC_OK)
-		return rc;
-	while (i < s.ncomms && s.comms[i].id != id)
+	while (i < s->ncomms && s->comms[i].id != id)
 		i++;
-	if (i < s.ncomms) {
-		json_comm(&s.comms[i], stdout);
-		putchar('\n');
-	} else {
-		rc = err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
-	}
-	gpusim_status_fini(&s);
-	return rc;
+	if (i == s->ncomms)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	*out = &s->comms[i];
+	return RC_OK;
+}
+
+/* What a communicator that may recover, or whose ranks have changed, has beside its state. */
+static void
+print_recovery(const struct gpusim_comm_info *c, const char *recovered)
+{
+	if (c->on_failure == GPUSIM_ON_FAILURE_ABORT && c->epoch <= 1 && !*recovered)
+		return;
+	printf("epoch %" PRIu32 ", %" PRIu32 " rank%s, on failure %s, %" PRIu32 " recover%s\n",
+	       c->epoch, c->nranks, c->nranks == 1 ? "" : "s",
+	       gpusim_on_failure_name(c->on_failure), c->recoveries,
+	       c->recoveries == 1 ? "y" : "ies");
+	if (*recovered)
+		printf("last: %s\n", recovered);
 }
 
 enum rc
 run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 {
+	const struct gpusim_comm_info *c = NULL;
+	char recovered[sizeof err->text];
+	struct gpusim_status s = {0};
 	enum gpusim_state state;
 	uint64_t id;
 	enum rc rc = comm_id(a->rest[0], &id, err);
 
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
-	if (rc == RC_OK && args_has(a, OPT(JSON)))
-		return status_json(cli, id, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_QUEUE, &state), err);
 	if (rc != RC_OK)
 		return rc;
-	if (state == GPUSIM_STATE_FAILED)
+	snprintf(recovered, sizeof recovered, "%s", gpusim_note());
+	if (!args_has(a, OPT(JSON)) && state == GPUSIM_STATE_FAILED)
 		printf("failed: %s\n", gpusim_error());
-	else
+	else if (!args_has(a, OPT(JSON)))
 		puts(state_name((int)state));
-	return RC_OK;
+	rc = api(gpusim_status(cli->g, &s), err);
+	if (rc == RC_OK)
+		rc = find_comm(&s, id, &c, err);
+	if (rc == RC_OK && args_has(a, OPT(JSON))) {
+		json_comm(c, recovered, stdout);
+		putchar('\n');
+	} else if (rc == RC_OK) {
+		print_recovery(c, recovered);
+	}
+	gpusim_status_fini(&s);
+	return rc;
 }
 
 /* Until nothing is in progress; a failure of what was queued is ours. */
@@ -112,5 +228,7 @@ run_wait(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_WAIT, &state), err);
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = err_set(err, RC_FAILED, "%s", gpusim_error());
+	else if (rc == RC_OK)
+		cli_note();
 	return rc;
 }

@@ -32,6 +32,10 @@ _gpuctl() {
 		mapfile -t COMPREPLY < <(compgen -W 'i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64' -- "$cur")
 		return
 		;;
+	--on-failure)
+		mapfile -t COMPREPLY < <(compgen -W 'abort shrink respawn spare' -- "$cur")
+		return
+		;;
 	--op)
 		mapfile -t COMPREPLY < <(compgen -W 'sum prod min max avg' -- "$cur")
 		return

@@ -7,17 +7,22 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "coll/plan.h"
 #include "io.h"
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 #include "operation.h"
+#include "recover.h"
 #include "coll/shape.h"
 
 #define STDIN_NAME  "standard input"
 #define STDOUT_NAME "standard output"
 
-/* One run of the filter. Host memory: the vectors, until they are on the devices; then a piece. */
+/*
+ * One run of the filter. Host memory: the vectors, until they are on the devices; then a piece. Where
+ * ranks may get lost the vectors stay, so that the rest can begin again.
+ */
 struct filter {
 	struct cli *cli;
 	const struct args *a;
@@ -27,6 +32,9 @@ struct filter {
 	struct vectext text; /* text: all of stdin */
 	uint64_t nelem;	     /* elements of one rank's input */
 	struct gpusim_comm comm;
+	bool recovers;		      /* a lost rank may not be the end */
+	bool printed;		      /* some of the output is out */
+	uint32_t *vector;	      /* by rank: which of the input's vectors it has */
 	uint64_t *base, *send, *recv; /* addresses by rank */
 	struct gpusim_collective c;
 };
@@ -88,6 +96,9 @@ filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusi
 
 	if (rc != RC_OK)
 		return rc;
+	if (args_has(a, OPT(COMM)) && args_has(a, OPT(ON_FAILURE)))
+		return err_set(err, RC_INVAL,
+			       "--on-failure is for a communicator of the moment, not for --comm");
 	if (args_has(a, OPT(COMM))) {
 		rc = api(gpusim_comm_open(cli->g, a->comm, out), err);
 		if (rc == RC_OK && nranks && nranks != out->nranks)
@@ -105,7 +116,7 @@ filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusi
 			return rc;
 	}
 	snprintf(what, sizeof what, "%" PRIu32 " ranks", nranks);
-	return cli_lease_comm(cli, nranks, what, out, err);
+	return cli_lease_comm(cli, a, nranks, what, out, err);
 }
 
 /* With as many ranks as there are vectors, where there is one a rank. */
@@ -122,7 +133,8 @@ comm_for_vectors(struct filter *f, struct err *err)
 		return err_set(err, RC_BADDATA, "%s, but -n %" PRIu32, what, a->nranks);
 	if (!args_has(a, OPT(COMM))) {
 		rc = cli_open(f->cli, err);
-		return rc == RC_OK ? cli_lease_comm(f->cli, (uint32_t)n, what, &f->comm, err) : rc;
+		return rc == RC_OK ? cli_lease_comm(f->cli, a, (uint32_t)n, what, &f->comm, err)
+				   : rc;
 	}
 	rc = filter_comm(f->cli, a, 0, &f->comm, err);
 	if (rc == RC_OK && n != f->comm.nranks)
@@ -155,6 +167,46 @@ make_comm(struct filter *f, struct err *err)
 	return RC_OK;
 }
 
+/* Room for what is kept by rank: there are never more ranks than now. */
+static enum rc
+make_room(struct filter *f, struct err *err)
+{
+	struct gpusim_comm_config config;
+	uint32_t n = f->comm.nranks;
+	enum rc rc = cli_config(f->a, GPUSIM_LEASE, &config, err);
+
+	if (rc != RC_OK)
+		return rc;
+	f->recovers = args_has(f->a, OPT(COMM)) || config.on_failure != GPUSIM_ON_FAILURE_ABORT;
+	f->vector = alloc_zeroed(n, sizeof *f->vector);
+	f->base = alloc_zeroed(n, sizeof *f->base);
+	f->send = alloc_zeroed(n, sizeof *f->send);
+	f->recv = alloc_zeroed(n, sizeof *f->recv);
+	if (!f->vector || !f->base || !f->send || !f->recv)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < n; r++)
+		f->vector[r] = r;
+	return RC_OK;
+}
+
+/* The rank that has the vector that --root means. */
+static enum rc
+find_root(struct filter *f, struct err *err)
+{
+	uint32_t r = 0;
+
+	if (!coll_has_root(f->coll))
+		return RC_OK;
+	while (r < f->comm.nranks && f->vector[r] != f->a->root)
+		r++;
+	if (r == f->comm.nranks)
+		return err_set(err, RC_ABORTED,
+			       "comm %" PRIu64 ": the root, rank %" PRIu32 ", was lost", f->comm.id,
+			       f->a->root);
+	f->c.root = r;
+	return RC_OK;
+}
+
 /* The operation's vector, and its buffers on the devices. */
 static enum rc
 make_buffers(struct filter *f, struct err *err)
@@ -162,7 +214,7 @@ make_buffers(struct filter *f, struct err *err)
 	const struct gpusim_comm *comm = &f->comm;
 	uint32_t n = comm->nranks;
 	bool parts = f->coll == GPUSIM_ALLGATHER || f->coll == GPUSIM_GATHER;
-	enum rc rc = operation_common(f->coll, f->a, n, &f->c, err);
+	enum rc rc = find_root(f, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -171,11 +223,6 @@ make_buffers(struct filter *f, struct err *err)
 		return err_set(err, RC_BADDATA,
 			       "%" PRIu64 " elements a vector do not divide by %" PRIu32 " ranks",
 			       f->nelem, n);
-	f->base = alloc_zeroed(n, sizeof *f->base);
-	f->send = alloc_zeroed(n, sizeof *f->send);
-	f->recv = alloc_zeroed(n, sizeof *f->recv);
-	if (!f->base || !f->send || !f->recv)
-		return err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t r = 0; r < n && rc == RC_OK; r++) {
 		struct shape s = shape_of(f->coll, f->c.nelem, n, f->c.root, r);
 
@@ -192,6 +239,16 @@ make_buffers(struct filter *f, struct err *err)
 	return rc;
 }
 
+static void
+free_buffers(struct filter *f)
+{
+	for (uint32_t r = 0; f->base && r < f->comm.nranks; r++) {
+		if (f->base[r])
+			gpusim_free(f->cli->g, f->comm.device[r].id, f->base[r]);
+		f->base[r] = f->send[r] = f->recv[r] = 0;
+	}
+}
+
 /* Give the devices their input, and the host its memory back. */
 static enum rc
 upload(struct filter *f, struct err *err)
@@ -201,13 +258,15 @@ upload(struct filter *f, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (uint32_t r = 0; r < f->comm.nranks && rc == RC_OK && nbytes; r++) {
-		if (!f->send[r])
-			continue;
-		rc = api(
-		    gpusim_memcpy_h2d(f->cli->g, f->comm.device[r].id, f->send[r], data, nbytes),
-		    err);
-		data += nbytes;
+		uint64_t at = takes_one(f->coll) ? 0 : f->vector[r] * nbytes;
+
+		if (f->send[r])
+			rc = api(gpusim_memcpy_h2d(f->cli->g, f->comm.device[r].id, f->send[r],
+						   data + at, nbytes),
+				 err);
 	}
+	if (f->recovers)
+		return rc;
 	buf_fini(&f->in);
 	vectext_fini(&f->text);
 	return rc;
@@ -233,7 +292,7 @@ print_piece(const struct filter *f, const void *data, uint64_t nelem, bool last,
 
 /* One rank's output, a piece at a time. */
 static enum rc
-print_rank(const struct filter *f, uint32_t rank, void *room, struct buf *line, struct err *err)
+print_rank(struct filter *f, uint32_t rank, void *room, struct buf *line, struct err *err)
 {
 	uint64_t total = shape_of(f->coll, f->c.nelem, f->comm.nranks, f->c.root, rank).out;
 	uint64_t most = IO_PIECE / f->size, done = 0, n;
@@ -246,6 +305,7 @@ print_rank(const struct filter *f, uint32_t rank, void *room, struct buf *line, 
 						   f->recv[rank] + done * f->size, n * f->size),
 				 err);
 		done += n;
+		f->printed = f->printed || rc == RC_OK;
 		if (rc == RC_OK)
 			rc = print_piece(f, room, n, done == total, line, err);
 	} while (rc == RC_OK && done < total);
@@ -293,19 +353,92 @@ print_results(struct filter *f, struct err *err)
 static void
 release(struct filter *f, enum rc rc)
 {
-	bool answers = rc != RC_UNREACHABLE && rc != RC_TIMEOUT && rc != RC_ABORTED;
-
-	for (uint32_t r = 0; f->base && r < f->comm.nranks && answers; r++)
-		if (f->base[r])
-			gpusim_free(f->cli->g, f->comm.device[r].id, f->base[r]);
+	if (rc != RC_UNREACHABLE && rc != RC_TIMEOUT && rc != RC_ABORTED)
+		free_buffers(f);
 	if (f->comm.id && !args_has(f->a, OPT(COMM)))
 		gpusim_comm_destroy(f->cli->g, f->comm.id);
 	gpusim_comm_fini(&f->comm);
+	free(f->vector);
 	free(f->base);
 	free(f->send);
 	free(f->recv);
 	buf_fini(&f->in);
 	vectext_fini(&f->text);
+}
+
+/* What is kept by rank, in the order of the ranks there are now. was[r] >= r, so nothing is lost on
+ * the way. */
+static void
+reorder(struct filter *f, const uint32_t *was)
+{
+	for (uint32_t r = 0; r < f->comm.nranks; r++) {
+		f->vector[r] = f->vector[was[r]];
+		f->base[r] = f->base[was[r]];
+		f->send[r] = f->send[was[r]];
+		f->recv[r] = f->recv[was[r]];
+	}
+}
+
+/*
+ * The collective has succeeded: where are the results, if that was with other devices? With fewer
+ * ranks the parts of a vector are others, in other places: RC_RECOVERED then, to begin again with
+ * the vectors that are left.
+ */
+static enum rc
+follow(struct filter *f, uint32_t *was, struct err *err)
+{
+	bool whole =
+	    f->coll == GPUSIM_ALLREDUCE || f->coll == GPUSIM_REDUCE || f->coll == GPUSIM_BROADCAST;
+	uint32_t before = f->comm.nranks;
+	char note[sizeof err->text];
+	enum rc rc;
+
+	snprintf(note, sizeof note, "%s", gpusim_note());
+	if (!*note)
+		return RC_OK;
+	rc = recover_refresh(f->cli, &f->comm, was, err);
+	if (rc != RC_OK)
+		return rc;
+	reorder(f, was);
+	if (f->comm.nranks != before && !whole)
+		return err_set(err, RC_RECOVERED, "%s", note);
+	log_line(LOG_ERROR, "note: %s", note);
+	return find_root(f, err);
+}
+
+static enum rc
+run_once(struct filter *f, uint32_t *was, struct err *err)
+{
+	enum rc rc = make_buffers(f, err);
+
+	if (rc == RC_OK)
+		rc = upload(f, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(f->cli->g, &f->comm, &f->c, GPUSIM_WAIT), err);
+	if (rc == RC_OK)
+		rc = follow(f, was, err);
+	return rc == RC_OK ? print_results(f, err) : rc;
+}
+
+/* Once, and again from the input when a rank was lost that the rest goes on without. */
+static enum rc
+run_all(struct filter *f, struct err *err)
+{
+	uint32_t *was = alloc_zeroed(f->comm.nranks, sizeof *was);
+	enum rc rc = was ? make_room(f, err) : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		rc = run_once(f, was, err);
+	for (int again = 0; rc != RC_OK && f->recovers && !f->printed && again < RECOVER_MOST;
+	     again++) {
+		if (recover(f->cli, &f->comm, was, rc, err) != RC_OK)
+			break;
+		reorder(f, was);
+		free_buffers(f);
+		rc = run_once(f, was, err);
+	}
+	free(was);
+	return rc;
 }
 
 enum rc
@@ -320,13 +453,9 @@ filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	if (rc == RC_OK)
 		rc = make_comm(&f, err);
 	if (rc == RC_OK)
-		rc = make_buffers(&f, err);
+		rc = operation_common(coll, a, f.comm.nranks, &f.c, err);
 	if (rc == RC_OK)
-		rc = upload(&f, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_collective(cli->g, &f.comm, &f.c, GPUSIM_WAIT), err);
-	if (rc == RC_OK)
-		rc = print_results(&f, err);
+		rc = run_all(&f, err);
 	release(&f, rc);
 	return rc;
 }

@@ -69,7 +69,7 @@ static enum rc
 parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, bool *empty,
 	   struct err *err)
 {
-	const uint64_t alien = OPT(QUEUE) | OPT(ALL) | OPT(RAW) | OPT(RANKS);
+	const uint64_t alien = OPT(QUEUE) | OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE);
 	char *words[MAX_WORDS + 1];
 	const struct command *cmd;
 	enum gpusim_coll coll;
@@ -92,7 +92,8 @@ parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, boo
 		break;
 	}
 	if (args_has(&a, alien))
-		return err_set(err, RC_INVAL, "--queue, --all, --raw and -n have no meaning here");
+		return err_set(err, RC_INVAL,
+			       "--queue, --all, --raw, -n and --on-failure have no meaning here");
 	if (args_has(&a, OPT(COMM)) && a.comm != comm->id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
 			       comm->id);
@@ -143,6 +144,8 @@ submit(struct cli *cli, const struct args *a, const struct gpusim_comm *comm, co
 		rc = api(gpusim_group_end(cli->g, comm->id,
 					  args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
 			 err);
+	if (rc == RC_OK)
+		cli_note();
 	return rc;
 }
 

@@ -12,7 +12,7 @@
 #define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
 #define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
 #define BUFFERS	 (OPT(COMM) | OPT(ADDR) | OPT(SEND) | OPT(RECV) | OPT(COUNT) | OPT(TYPE))
-#define FILTER	 (OPT(RANKS) | OPT(RAW))
+#define FILTER	 (OPT(RANKS) | OPT(RAW) | OPT(ON_FAILURE))
 #define MOVES	 (BUFFERS | FILTER | HOW)
 #define TRANSFER (OPT(COMM) | OPT(RANK) | OPT(PEER) | OPT(ADDR) | OPT(COUNT) | OPT(TYPE))
 
@@ -26,17 +26,24 @@ static enum rc run_completion(struct cli *, const struct args *, struct err *);
 static const struct command commands[] = {
 	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
 	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(PIN) |
-	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
+	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
 	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 
-	{"comm-init", "{-n N | DEVICE...}", "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS), 0, 0, 65536},
+	{"comm-init", "{-n N | DEVICE...} [options]", "make a communicator and print its id", run_comm_init,
+	 OPT(RANKS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},
+	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, 0, 0, 1, 65536},
+	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
+	 run_comm_shrink, 0, 0, 1, 65536},
+	{"comm-grow", "ID {-n N | DEVICE...}", "take in devices as the last ranks, and print how many there are",
+	 run_comm_grow, OPT(RANKS), 0, 1, 65536},
+	{"comm-split", "ID COLOR,COLOR,... [--keys K,...]", "a communicator for the ranks of each color",
+	 run_comm_split, OPT(KEYS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 2, 2},
 	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, 0, 0, 1, 1},
 
 	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE, 0, 1, 1},
@@ -65,7 +72,7 @@ static const struct command commands[] = {
 	{"scatter", ON_BUFFERS, "the root's vector in parts, each rank gets its own", run_collective,
 	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
 	{"barrier", "[--comm ID | -n N] [options]", "return when every rank is there", run_collective,
-	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE), 0, 0, 0},
+	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE) | OPT(ON_FAILURE), 0, 0, 0},
 	{"send", "--comm ID --rank R --peer P --addr A --count N [options]", "send to a peer that receives",
 	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
 	{"recv", "--comm ID --rank R --peer P --addr A --count N [options]", "receive from a peer that sends",
@@ -83,13 +90,16 @@ static const struct command commands[] = {
 	{"stream-status", "--device DEVICE --stream STREAM", "print success, in-progress, or failed and why",
 	 run_stream_status, WHERE | OPT(STREAM), 0, 0, 0},
 
+	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
+	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM), 0, 1, 1024},
+
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
 	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST), 0, 0, 1},
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
 	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
 	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
-	 OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
+	 OPT(ON_FAILURE) | OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
 	{"tune", "[COLLECTIVE...] [options]", "measure which algorithms are fastest, as a file for gpucoord --tuner",
 	 run_tune, OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(ITERS) |
 	 OPT(WARMUP), 0, 0, GPUSIM_NCOLLS},

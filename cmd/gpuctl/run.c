@@ -8,7 +8,7 @@
 #include "cluster.h"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 12 };
+enum { MAX_EXTRA = 13 };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -22,6 +22,12 @@ add(struct extra *x, const char *option, const char *value)
 		return;
 	x->v[x->n++] = option;
 	x->v[x->n++] = value;
+}
+
+static void
+add_flag(struct extra *x, const char *option)
+{
+	x->v[x->n++] = option;
 }
 
 /* Verbose once or twice; more says nothing more. */
@@ -49,6 +55,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
 	struct cluster_config cfg = {.ndevices = (int)a->nranks,
+				     .nspares = (int)a->spares,
 				     .mem = a->mem,
 				     .mem_file = a->mem_file,
 				     .dev_args = dev.v,
@@ -61,6 +68,11 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 			       CLUSTER_MAX_DEVICES);
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
+	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
+		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
+			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
+	if (args_has(a, OPT(ON_FAILURE)))
+		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
 	if (a->transport)
 		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */
 	if (a->transport && strcmp(a->transport, "tcp") == 0)
@@ -68,6 +80,10 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--threads", a->threads);
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);
+	if (args_has(a, OPT(ALLOW_INJECT))) {
+		add_flag(&dev, "--allow-inject");
+		add_flag(&coord, "--allow-inject");
+	}
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;

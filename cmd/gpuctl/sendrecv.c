@@ -21,6 +21,8 @@ run_send_recv(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_collective(cli->g, &comm, &o.c,
 					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
 			 err);
+	if (rc == RC_OK)
+		cli_note();
 	operation_fini(&o);
 	gpusim_comm_fini(&comm);
 	return rc;

@@ -22,7 +22,7 @@ print_json(const struct gpusim_status *s)
 	printf("],\"comms\":[");
 	for (size_t i = 0; i < s->ncomms; i++) {
 		fputs(i ? "," : "", stdout);
-		json_comm(&s->comms[i], stdout);
+		json_comm(&s->comms[i], NULL, stdout);
 	}
 	puts("]}");
 }

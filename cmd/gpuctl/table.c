@@ -5,7 +5,9 @@
 static const char *
 device_state(const struct gpusim_device *d)
 {
-	return d->lost ? "lost" : d->comm ? "busy" : d->spare ? "spare" : "free";
+	if (d->lost)
+		return "lost";
+	return d->comm ? "busy" : d->spare ? "spare" : d->join ? "join" : "free";
 }
 
 const char *
@@ -51,13 +53,14 @@ table_devices(const struct gpusim_device *d, size_t n, FILE *f)
 void
 table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 {
-	fprintf(f, "%4s  %-11s  %5s  %5s  %7s  %10s  %s\n", "COMM", "STATE", "RANKS", "EPOCH",
-		"PENDING", "OPERATIONS", "REASON");
+	fprintf(f, "%4s  %-11s  %5s  %5s  %-10s  %10s  %7s  %10s  %s\n", "COMM", "STATE", "RANKS",
+		"EPOCH", "ON FAILURE", "RECOVERIES", "PENDING", "OPERATIONS", "REASON");
 	for (size_t i = 0; i < n; i++)
 		fprintf(f,
-			"%4" PRIu64 "  %-11s  %5" PRIu32 "  %5" PRIu32 "  %7" PRIu64 "  %10" PRIu64
-			"  %s\n",
-			c[i].id, state_name(c[i].state), c[i].nranks, c[i].epoch, c[i].pending,
+			"%4" PRIu64 "  %-11s  %5" PRIu32 "  %5" PRIu32 "  %-10s  %10" PRIu32
+			"  %7" PRIu64 "  %10" PRIu64 "  %s\n",
+			c[i].id, state_name(c[i].state), c[i].nranks, c[i].epoch,
+			gpusim_on_failure_name(c[i].on_failure), c[i].recoveries, c[i].pending,
 			c[i].operations, c[i].reason[0] ? c[i].reason : "-");
 }
 
@@ -83,10 +86,11 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 {
 	fprintf(f,
 		"{\"index\":%zu,\"id\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32
-		",\"state\":\"%s\",\"comm\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"min_addr\":%" PRIu64
-		",\"max_addr\":%" PRIu64 ",\"used_bytes\":%" PRIu64,
-		index, d->id, d->ordinal, device_state(d), d->comm, d->pid, d->min_addr,
-		d->max_addr, d->used_bytes);
+		",\"state\":\"%s\",\"spare\":%s,\"join\":%s,\"comm\":%" PRIu64 ",\"pid\":%" PRIu32
+		",\"min_addr\":%" PRIu64 ",\"max_addr\":%" PRIu64 ",\"used_bytes\":%" PRIu64,
+		index, d->id, d->ordinal, device_state(d), d->spare ? "true" : "false",
+		d->join ? "true" : "false", d->comm, d->pid, d->min_addr, d->max_addr,
+		d->used_bytes);
 	fputs(",\"address\":", f);
 	json_string(d->address, f);
 	fputs(",\"data_address\":", f);
@@ -102,15 +106,21 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 }
 
 void
-json_comm(const struct gpusim_comm_info *c, FILE *f)
+json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 {
 	fprintf(f,
 		"{\"id\":%" PRIu64 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nranks\":%" PRIu32
-		",\"pending\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"devices\":[",
-		c->id, state_name(c->state), c->epoch, c->nranks, c->pending, c->operations);
+		",\"on_failure\":\"%s\",\"recoveries\":%" PRIu32 ",\"pending\":%" PRIu64
+		",\"operations\":%" PRIu64 ",\"devices\":[",
+		c->id, state_name(c->state), c->epoch, c->nranks,
+		gpusim_on_failure_name(c->on_failure), c->recoveries, c->pending, c->operations);
 	for (uint32_t r = 0; r < c->nranks; r++)
 		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->device_ids[r]);
 	fputs("],\"reason\":", f);
 	json_string(c->reason, f);
+	if (recovered) {
+		fputs(",\"recovered\":", f);
+		json_string(recovered, f);
+	}
 	putc('}', f);
 }

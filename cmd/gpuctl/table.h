@@ -15,9 +15,10 @@ const char *state_name(int state);
 void table_devices(const struct gpusim_device *d, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
-/* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits. */
+/* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits.
+ * recovered: what the communicator's latest recovery was; NULL leaves it out. */
 void json_device(const struct gpusim_device *d, size_t index, FILE *f);
-void json_comm(const struct gpusim_comm_info *c, FILE *f);
+void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
 /* A string with its quotes. */
 void json_string(const char *s, FILE *f);

@@ -118,13 +118,14 @@ learn_busy(struct cli *cli, struct topo *t, struct err *err)
 static enum rc
 learn_free(struct cli *cli, struct topo *t, struct err *err)
 {
+	const struct args none = {.given = OPT(ON_FAILURE)};
 	struct gpusim_comm comm = {0};
 	uint32_t n;
 	enum rc rc = cli_free_devices(cli, &n, err);
 
 	if (rc != RC_OK || n < 2)
 		return rc;
-	rc = cli_lease_comm(cli, n, "a communicator over all free devices", &comm, err);
+	rc = cli_lease_comm(cli, &none, n, "a communicator over all free devices", &comm, err);
 	if (rc == RC_OK)
 		rc = learn(cli, t, &comm, err);
 	if (comm.id)

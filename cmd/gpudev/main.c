@@ -40,6 +40,7 @@ static const char usage_text[] =
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
     "  --join              offer it to communicators that grow\n"
+    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
@@ -76,6 +77,7 @@ enum {
 	OPT_BANDWIDTH,
 	OPT_SPARE,
 	OPT_JOIN,
+	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
@@ -98,6 +100,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
 					 {"join", 0, NULL, OPT_JOIN},
+					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
@@ -146,6 +149,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_JOIN:
 		o->device.join = true;
 		return RC_OK;
+	case OPT_ALLOW_INJECT:
+		o->device.allow_inject = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -172,6 +178,13 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		fputs(usage_text, stdout);
 		exit(EXIT_OK);
 	}
+}
+
+/* What the device wants somebody to read. */
+static void
+say(const char *line)
+{
+	log_line(LOG_WARN, "%s", line);
 }
 
 /* NCCL's two variables: whether peers may map the memory. */
@@ -277,7 +290,8 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 			daemon_ready(o->ready_fd);
 			ready = true;
 		}
-		if (rc == RC_OK && daemon_wait(dm, TICK_MS) == DAEMON_END)
+		if (rc == RC_OK && daemon_wait(dm, reg ? registration_wait_ms(reg, TICK_MS)
+						       : TICK_MS) == DAEMON_END)
 			break;
 		device_tick(d);
 	}
@@ -290,13 +304,15 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 int
 main(int argc, char **argv)
 {
-	struct options o = {
-	    .device = {.mem_bytes = 256u << 20, .mem_keep = DEVMEM_UNLINK_FILE, .threads = 1},
-	    .coordinator = getenv("GPUSIM_COORD"),
-	    .pin = PIN_NONE,
-	    .ready_fd = -1,
-	    .lifeline = -1,
-	    .level = LOG_WARN};
+	struct options o = {.device = {.mem_bytes = 256u << 20,
+				       .mem_keep = DEVMEM_UNLINK_FILE,
+				       .threads = 1,
+				       .say = say},
+			    .coordinator = getenv("GPUSIM_COORD"),
+			    .pin = PIN_NONE,
+			    .ready_fd = -1,
+			    .lifeline = -1,
+			    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct device *d = NULL;

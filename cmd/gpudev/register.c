@@ -19,7 +19,7 @@ struct registration {
 	struct device *device;
 	struct daemon *dm;
 	struct rpc_client *client;
-	uint64_t started_ns, next_ns;
+	uint64_t started_ns, next_ns, called_ns;
 	bool done, away;
 	pthread_mutex_t lock;
 	bool calling, answered;
@@ -103,6 +103,7 @@ call(struct registration *r, struct err *err)
 	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
 	req.registerdevice = &m;
 	r->calling = true;
+	r->called_ns = clock_now_ns();
 	rc = rpc_call_start(r->client, &req, deadline_in_ms(CALL_MS), on_answer, r, err);
 	if (rc != RC_OK)
 		r->calling = false;
@@ -118,7 +119,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 			log_line(LOG_WARN, "the coordinator is back");
 		r->away = false;
 		r->done = true;
-		r->next_ns = now + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
+		r->next_ns = r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
 		return RC_OK;
 	}
 	r->next_ns = now + RETRY_MS * NS_PER_MS;
@@ -132,6 +133,14 @@ judge(struct registration *r, uint64_t now, struct err *err)
 		log_line(LOG_WARN, "%s", r->err.text);
 	r->away = r->done;
 	return RC_OK;
+}
+
+int
+registration_wait_ms(const struct registration *r, int most_ms)
+{
+	int ms = r->calling ? most_ms : deadline_left_ms(r->next_ns);
+
+	return ms < most_ms ? ms : most_ms;
 }
 
 enum rc

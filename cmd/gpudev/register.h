@@ -23,6 +23,9 @@ void registration_free(struct registration *r);
 #define REGISTER_WITHIN_MS 10000
 enum rc registration_step(struct registration *r, struct err *err);
 
+/* How long there is nothing to do for registration_step unless it is woken, at most most_ms. */
+int registration_wait_ms(const struct registration *r, int most_ms);
+
 /* Has the coordinator accepted the device? */
 bool registration_done(const struct registration *r);
 

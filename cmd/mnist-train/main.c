@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "report.h"
+#include "saver.h"
 
 #define DEFAULT_DEVICES 4
 
@@ -78,9 +79,16 @@ start_cluster(char **argv, const struct options *o, const struct dataset *data, 
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	snprintf(devices, sizeof devices, "%u", n);
 	snprintf(bytes, sizeof bytes, "%" PRIu64, mem);
-	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes, "--", self};
+	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes};
+	const char *const spare[] = {"--spares", "1"};
+
 	for (; k < sizeof head / sizeof head[0]; k++)
 		args[k] = (char *)head[k];
+	if (o->on_failure == GPUSIM_ON_FAILURE_SPARE)
+		for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++)
+			args[k++] = (char *)spare[i];
+	args[k++] = (char *)"--";
+	args[k++] = self;
 	for (argv++; *argv; argv++) {
 		if (k == sizeof args / sizeof args[0] - 1)
 			return err_set(err, RC_INVAL, "too many arguments");
@@ -130,36 +138,129 @@ save(struct trainer *t, const struct options *o, struct err *err)
 	return rc;
 }
 
-static enum rc
-run(struct gpusim *g, const struct options *o, const struct dataset *data, struct err *err)
-{
-	struct trainer *t = NULL;
+/* What goes with a training. */
+struct session {
 	struct report report;
+	struct saver saver;
+};
+
+static void
+on_progress(void *arg, double fraction)
+{
+	report_progress(&((struct session *)arg)->report, fraction);
+}
+
+static void
+on_checkpoint(void *arg, struct trainer *t)
+{
+	saver_checkpoint(&((struct session *)arg)->saver, t);
+}
+
+static void
+on_event(void *arg, const char *text)
+{
+	report_event(&((struct session *)arg)->report, text);
+}
+
+static void
+say_start(const struct options *o, const struct dataset *data, uint32_t ndevices,
+	  const struct checkpoint *from)
+{
+	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
+	       data->train.nitems, data->test.nitems, o->model.nparams, ndevices,
+	       ndevices == 1 ? "" : "s");
+	if (from)
+		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
+		       " steps done\n",
+		       o->checkpoint, from->epoch, from->epoch == 1 ? "" : "s", from->step,
+		       from->steps_an_epoch);
+	else if (o->resume)
+		printf("nothing to go on from in %s: begins anew\n", o->checkpoint);
+	fflush(stdout);
+}
+
+/* Every epoch that is left. */
+static enum rc
+train(struct session *s, struct trainer *t, const struct options *o, struct err *err)
+{
 	struct epoch e;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && trainer_epochs(t) < o->epochs) {
+		rc = trainer_epoch(t, &e, err);
+		if (rc == RC_OK)
+			rc = report_epoch(&s->report, &e, err);
+	}
+	return rc;
+}
+
+/* from: NULL, or the checkpoint to go on from. */
+static enum rc
+run(struct gpusim *g, const struct options *o, const struct dataset *data,
+    const struct checkpoint_terms *terms, const struct checkpoint *from, struct err *err)
+{
+	struct session s = {0};
+	struct trainer_hooks hooks = {.arg = &s};
+	struct trainer *t = NULL;
 	uint32_t n;
-	enum rc rc = report_open(&report, o, err), closed;
+	enum rc rc = report_open(&s.report, o, from ? (uint32_t)from->epoch : 0, err), closed;
 	struct err close_err = {0};
 
 	if (rc != RC_OK)
 		return rc;
-	rc = count_devices(g, o, &n, err);
+	hooks.event = on_event;
+	hooks.progress = s.report.bar ? on_progress : NULL;
+	hooks.checkpoint = o->checkpoint ? on_checkpoint : NULL;
+	rc = saver_open(&s.saver, o, terms, err);
 	if (rc == RC_OK)
-		rc = trainer_new(g, o, data, n, &t, err);
+		rc = count_devices(g, o, &n, err);
 	if (rc == RC_OK)
-		printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
-		       data->train.nitems, data->test.nitems, o->model.nparams, n,
-		       n == 1 ? "" : "s");
-	for (uint32_t i = 0; i < o->epochs && rc == RC_OK; i++) {
-		rc = trainer_epoch(t, i, report.bar ? report_progress : NULL, &report, &e, err);
-		if (rc == RC_OK)
-			rc = report_epoch(&report, &e, err);
+		rc = trainer_new(g, o, data, n, from, &hooks, &t, err);
+	if (rc == RC_OK) {
+		say_start(o, data, n, from);
+		rc = train(&s, t, o, err);
 	}
 	if (rc == RC_OK && o->save)
 		rc = save(t, o, err);
-	trainer_free(t);
-	closed = report_close(&report, &close_err);
+	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);
+	trainer_free(t);
+	closed = report_close(&s.report, &close_err);
+	if (rc == RC_OK && closed != RC_OK)
+		rc = err_set(err, closed, "%s", close_err.text);
+	return rc;
+}
+
+static void
+say_damaged(void *arg, const char *reason)
+{
+	(void)arg;
+	log_line(LOG_WARN, "%s: damaged, trying the one before", reason);
+}
+
+/* Who only starts a cluster leaves that to who trains. */
+static void
+say_nothing(void *arg, const char *reason)
+{
+	(void)arg;
+	(void)reason;
+}
+
+/* The data set, and what of a former training goes with it. */
+static enum rc
+prepare(struct options *o, checkpoint_damaged_fn damaged, struct dataset *data,
+	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
+{
+	enum rc rc = dataset_open_dir(o->data, data, err);
+
+	if (rc == RC_OK)
+		rc = trainer_check(o, data, err);
+	if (rc != RC_OK || !o->checkpoint)
+		return rc;
+	*terms = trainer_terms(o, data);
+	rc = saver_resume(o, terms, damaged, from, found, err);
+	o->global = rc == RC_OK && *found ? from->global_batch : 0;
 	return rc;
 }
 
@@ -168,6 +269,9 @@ main(int argc, char **argv)
 {
 	struct options o;
 	struct dataset data = {0};
+	struct checkpoint_terms terms = {0};
+	struct checkpoint from = {0};
+	bool resumes = false;
 	struct gpusim *g = NULL;
 	char found[PATH_MAX];
 	const char *coord = getenv("GPUSIM_COORD");
@@ -181,9 +285,8 @@ main(int argc, char **argv)
 		o.data = found;
 	}
 	if (rc == RC_OK)
-		rc = dataset_open_dir(o.data, &data, &err);
-	if (rc == RC_OK)
-		rc = trainer_check(&o, &data, &err);
+		rc = prepare(&o, coord && *coord ? say_damaged : say_nothing, &data, &terms, &from,
+			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
 		rc = start_cluster(argv, &o, &data, &err);
 	if (rc == RC_OK) {
@@ -192,10 +295,11 @@ main(int argc, char **argv)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
 	if (rc == RC_OK)
-		rc = run(g, &o, &data, &err);
+		rc = run(g, &o, &data, &terms, resumes ? &from : NULL, &err);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	gpusim_close(g);
+	checkpoint_fini(&from);
 	dataset_fini(&data);
 	_exit(rc_exit(rc));
 }

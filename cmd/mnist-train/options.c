@@ -25,6 +25,11 @@ static const char usage_text[] =
     "  --algo NAME           of the gradients' all-reduce (default auto)\n"
     "  --bucket-bytes SIZE   reduce gradients during backward, so much at a time (default 0:\n"
     "                        all together, behind it)\n"
+    "  --on-failure HOW      when a device is lost: abort, shrink, respawn or spare (default\n"
+    "                        $GPUSIM_ON_FAILURE, else abort)\n"
+    "  --checkpoint DIR      leave in DIR what training can go on from\n"
+    "  --checkpoint-every N  every N steps (default 0: at the end of each epoch)\n"
+    "  --resume              go on from the newest checkpoint of DIR\n"
     "  --json FILE           write one JSON object a line an epoch\n"
     "  --save FILE           save the model as .npz\n"
     "  -V                    print the version\n"
@@ -43,6 +48,10 @@ enum {
 	OPT_SEED,
 	OPT_ALGO,
 	OPT_BUCKET_BYTES,
+	OPT_ON_FAILURE,
+	OPT_CHECKPOINT,
+	OPT_CHECKPOINT_EVERY,
+	OPT_RESUME,
 	OPT_JSON,
 	OPT_SAVE,
 };
@@ -59,6 +68,10 @@ static const struct option longopts[] = {{"devices", 1, NULL, OPT_DEVICES},
 					 {"seed", 1, NULL, OPT_SEED},
 					 {"algo", 1, NULL, OPT_ALGO},
 					 {"bucket-bytes", 1, NULL, OPT_BUCKET_BYTES},
+					 {"on-failure", 1, NULL, OPT_ON_FAILURE},
+					 {"checkpoint", 1, NULL, OPT_CHECKPOINT},
+					 {"checkpoint-every", 1, NULL, OPT_CHECKPOINT_EVERY},
+					 {"resume", 0, NULL, OPT_RESUME},
 					 {"json", 1, NULL, OPT_JSON},
 					 {"save", 1, NULL, OPT_SAVE},
 					 {"help", 0, NULL, 'h'},
@@ -74,6 +87,25 @@ parse_optimizer(const char *arg, enum optimizer *out, struct err *err)
 		*out = OPTIMIZER_ADAM;
 	else
 		return err_set(err, RC_INVAL, "'%.64s' is neither sgd nor adam", arg);
+	return RC_OK;
+}
+
+static enum rc
+parse_on_failure(const char *arg, enum gpusim_on_failure *out, struct err *err)
+{
+	enum gpusim_rc rc = gpusim_on_failure_parse(arg, out);
+
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
+/* What holds unless an option says otherwise. */
+static enum rc
+apply_environment(struct options *o, struct err *err)
+{
+	const char *env = getenv("GPUSIM_ON_FAILURE");
+
+	if (env && *env && parse_on_failure(env, &o->on_failure, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ON_FAILURE");
 	return RC_OK;
 }
 
@@ -109,6 +141,16 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return plan_algo_find(GPUSIM_ALLREDUCE, arg, &algo, err);
 	case OPT_BUCKET_BYTES:
 		return parse_size(arg, &o->bucket_bytes, err);
+	case OPT_ON_FAILURE:
+		return parse_on_failure(arg, &o->on_failure, err);
+	case OPT_CHECKPOINT:
+		o->checkpoint = arg;
+		return *arg ? RC_OK : err_set(err, RC_INVAL, "'' is not a folder");
+	case OPT_CHECKPOINT_EVERY:
+		return parse_u64(arg, 0, 1000000000, &o->checkpoint_every, err);
+	case OPT_RESUME:
+		o->resume = true;
+		return RC_OK;
 	case OPT_JSON:
 		o->json = arg;
 		return RC_OK;
@@ -133,6 +175,8 @@ options_parse(int argc, char **argv, struct options *o, struct err *err)
 	*o = (struct options){
 	    .epochs = 5, .batch = 64, .lr = NAN, .momentum = 0.9, .seed = 1, .algo = "auto"};
 	rc = model_parse("784,128,10", &o->model, err);
+	if (rc == RC_OK)
+		rc = apply_environment(o, err);
 	while (rc == RC_OK && (opt = option_next(argc, argv, "hV", longopts, err)) != -1) {
 		if (opt == '?')
 			return err->rc;
@@ -142,6 +186,9 @@ options_parse(int argc, char **argv, struct options *o, struct err *err)
 	}
 	if (rc == RC_OK && optind < argc)
 		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	if (rc == RC_OK && !o->checkpoint && (o->resume || o->checkpoint_every))
+		rc = err_set(err, RC_INVAL, "%s: needs --checkpoint DIR",
+			     o->resume ? "--resume" : "--checkpoint-every");
 	if (isnan(o->lr))
 		o->lr = o->optimizer == OPTIMIZER_ADAM ? 0.001 : 0.1;
 	return rc;

@@ -20,6 +20,11 @@ struct options {
 	enum optimizer optimizer;
 	uint64_t seed;
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
+	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: batch * devices */
+	const char *checkpoint;	   /* folder; NULL: none */
+	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
+	bool resume;
+	enum gpusim_on_failure on_failure;
 	const char *algo, *data, *json, *save;
 };
 

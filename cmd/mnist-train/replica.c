@@ -19,11 +19,15 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 	const struct model *m = s->model;
 	uint64_t at = base, nparams = m->nparams * sizeof(float);
 
+	r->stamp = s->kept ? take(&at, sizeof(uint64_t)) : 0;
 	r->params = take(&at, nparams);
-	r->grads = take(&at, nparams);
 	r->state[0] = take(&at, nparams);
 	r->state[1] = s->optimizer == OPTIMIZER_ADAM ? take(&at, nparams) : 0;
 	r->adam_step = take(&at, sizeof(uint64_t));
+	r->live_bytes = at - r->params;
+	r->kept[0] = s->kept ? take(&at, r->live_bytes) : 0;
+	r->kept[1] = s->kept ? take(&at, r->live_bytes) : 0;
+	r->grads = take(&at, nparams);
 	r->x = take(&at, s->max_rows * m->size[0] * sizeof(float));
 	for (unsigned l = 0; l < m->nlayers; l++) {
 		r->y[l] = take(&at, s->max_rows * m->size[l + 1] * sizeof(float));
@@ -50,8 +54,20 @@ replica_bytes(const struct shape *s)
 void
 replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base)
 {
-	*r = (struct replica){.device = device, .base = base};
+	*r = (struct replica){.device = device, .base = base, .owned = true};
 	place(r, s, base);
+}
+
+void
+replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
+{
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->kept[which], r->params, r->live_bytes);
+}
+
+void
+replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
+{
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->params, r->kept[which], r->live_bytes);
 }
 
 /* Arguments of kernels: whole numbers and addresses, addresses that move, reals. */

@@ -23,12 +23,19 @@ struct shape {
 	uint64_t train_steps; /* batches of one epoch */
 	uint64_t test_items, test_steps;
 	enum optimizer optimizer;
+	bool kept; /* with two copies of what training changes */
 };
 
 /* Device addresses. */
 struct replica {
 	uint64_t device, base;
-	uint64_t params, grads, state[2], adam_step;
+	bool owned;	/* the allocation at base is known to be there and ours */
+	uint64_t stamp; /* u64: whose memory this is; with kept copies */
+	/* What training changes, one behind the other: live_bytes from params on. */
+	uint64_t params, state[2], adam_step;
+	uint64_t live_bytes;
+	uint64_t kept[2]; /* live_bytes each; 0: there are none */
+	uint64_t grads;
 	uint64_t x;		      /* f32[max_rows, size[0]] */
 	uint64_t y[MODEL_MAX_SIZES];  /* f32[max_rows, size[l+1]], layer l's output */
 	uint64_t dy[MODEL_MAX_SIZES]; /* its gradient */
@@ -54,6 +61,10 @@ struct batch {
 };
 
 enum { STREAM_COMPUTE, STREAM_COMM };
+
+/* Append: what training changes goes to a kept copy, or comes back. */
+void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
+void replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 
 /* Append forward and loss of a training batch; the last layer's output gets grad_scale times the
  * gradient of the sum over the rows. */

@@ -7,24 +7,33 @@
 #define BAR_WIDTH 40
 
 enum rc
-report_open(struct report *r, const struct options *o, struct err *err)
+report_open(struct report *r, const struct options *o, uint32_t done, struct err *err)
 {
-	*r = (struct report){.epochs = o->epochs, .epoch = 1, .bar = isatty(STDERR_FILENO)};
+	*r = (struct report){.epochs = o->epochs, .epoch = done + 1, .bar = isatty(STDERR_FILENO)};
 	if (!o->json)
 		return RC_OK;
-	r->json = fopen(o->json, "we");
+	/* Who goes on keeps the lines of the epochs before. */
+	r->json = fopen(o->json, o->resume ? "ae" : "we");
 	return r->json ? RC_OK : err_set(err, RC_FAILED, "%s: %s", o->json, strerror(errno));
 }
 
 void
-report_progress(void *report, double fraction)
+report_progress(const struct report *r, double fraction)
 {
 	static const char full[] = "########################################";
-	struct report *r = report;
 	int n = (int)(fraction * BAR_WIDTH);
 
 	fprintf(stderr, "\repoch %u/%u [%-*.*s] %3.0f%%", r->epoch, r->epochs, BAR_WIDTH, n, full,
 		fraction * 100);
+}
+
+void
+report_event(const struct report *r, const char *text)
+{
+	if (r->bar)
+		fprintf(stderr, "\r\033[K");
+	printf("%s\n", text);
+	fflush(stdout);
 }
 
 enum rc

@@ -14,11 +14,15 @@ struct report {
 	FILE *json;		/* or NULL */
 };
 
-/* Create the JSON file if one is wanted. RC_FAILED. */
-enum rc report_open(struct report *r, const struct options *o, struct err *err);
+/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
+ * RC_FAILED. */
+enum rc report_open(struct report *r, const struct options *o, uint32_t done, struct err *err);
 
-/* A trainer_progress_fn; arg is the report. */
-void report_progress(void *report, double fraction);
+/* So much of the epoch's steps is done. */
+void report_progress(const struct report *r, double fraction);
+
+/* Something worth a line has happened within it. */
+void report_event(const struct report *r, const char *text);
 
 /* One epoch has ended. RC_FAILED: the JSON file is full. */
 enum rc report_epoch(struct report *r, const struct epoch *e, struct err *err);

@@ -2,14 +2,21 @@
  * trainer.h - data-parallel training over the devices of one communicator.
  *
  * Every epoch has one order of the images, from the seed and the epoch alone; global batch s is
- * images [s*n*B, (s+1)*n*B) of it, of which rank r of n computes the r-th part. So what is learnt
- * does not depend on the number of devices where n*B is the same, but for rounding. A last, smaller
- * batch is shared out as evenly as it goes: no image is left out, none is used twice.
+ * images [s*G, (s+1)*G) of it, of which rank r of n computes the r-th part. G is --batch times the
+ * devices at the beginning, and stays when there are more or fewer. So what is learnt does not
+ * depend on the number of devices, but for rounding. A last, smaller batch is shared out as evenly
+ * as it goes: no image is left out, none is used twice.
+ *
+ * A position is a number of epochs done and of steps of the one begun. Training is cut into units:
+ * some steps, in one launch; or, when all are done, the test. Between two units the devices agree,
+ * and weights, optimizer state and position are all there is to go on from: that is what checkpoints
+ * hold, and what devices keep beside it when training is to go on after a device is lost.
  */
 #ifndef MNIST_TRAINER_H
 #define MNIST_TRAINER_H
 
 #include "gpusim.h"
+#include "nn/checkpoint.h"
 #include "nn/dataset.h"
 #include "options.h"
 
@@ -21,13 +28,34 @@ uint64_t trainer_bytes(const struct options *o, const struct dataset *data, uint
 /* Is the data set one for this model? RC_BADDATA. */
 enum rc trainer_check(const struct options *o, const struct dataset *data, struct err *err);
 
-/* Take devices, place buffers, initialise and broadcast the weights, record the graphs. All
- * arguments outlive the trainer. */
+/* What a checkpoint must agree with. */
+struct checkpoint_terms trainer_terms(const struct options *o, const struct dataset *data);
+
+/* What is called from within an epoch; each may be NULL. */
+struct trainer_hooks {
+	void *arg;
+	void (*progress)(void *arg, double fraction);	  /* of the epoch's steps */
+	void (*checkpoint)(void *arg, struct trainer *t); /* one is due */
+	void (*event)(void *arg, const char *text);	  /* a device was lost, or came: a line */
+};
+
+/*
+ * Take devices, place buffers, initialise and broadcast the weights, record the graphs.
+ *
+ *	from	the checkpoint to go on from, or NULL; not used after the call
+ *
+ * All other arguments outlive the trainer.
+ */
 enum rc trainer_new(struct gpusim *g, const struct options *o, const struct dataset *data,
-		    uint32_t ndevices, struct trainer **out, struct err *err);
+		    uint32_t ndevices, const struct checkpoint *from,
+		    const struct trainer_hooks *hooks, struct trainer **out, struct err *err);
 
 /* Give devices back. NULL is legal. */
 void trainer_free(struct trainer *t);
+
+/* Epochs that are done; steps since the beginning. */
+uint32_t trainer_epochs(const struct trainer *t);
+uint64_t trainer_steps(const struct trainer *t);
 
 struct epoch {
 	double loss;		  /* mean over the images, as they were when used */
@@ -37,14 +65,13 @@ struct epoch {
 	double images_per_s;
 };
 
-/* Called now and then within an epoch. */
-typedef void (*trainer_progress_fn)(void *arg, double fraction);
-
-/* Train one epoch and test. progress may be NULL. */
-enum rc trainer_epoch(struct trainer *t, uint32_t epoch, trainer_progress_fn progress, void *arg,
-		      struct epoch *out, struct err *err);
+/* Train one epoch, or what is left of it, and test. */
+enum rc trainer_epoch(struct trainer *t, struct epoch *out, struct err *err);
 
 /* Fetch the weights, model->nparams of them. */
 enum rc trainer_weights(struct trainer *t, float *params, struct err *err);
+
+/* Fetch all there is to go on from, between two units; *out is released with checkpoint_fini. */
+enum rc trainer_state(struct trainer *t, struct checkpoint *out, struct err *err);
 
 #endif

@@ -163,6 +163,8 @@ gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, enum gp
 		return client_rc(rc);
 	rc = client_state(reply->getcommstatus->status, reply->getcommstatus->code,
 			  reply->getcommstatus->reason, wait, state);
+	if (rc == RC_OK)
+		client_note(reply->getcommstatus->recovered);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }

@@ -34,6 +34,8 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 	to->epoch = from->epoch;
 	to->nranks = (uint32_t)from->n_deviceids;
 	to->state = (int)from->status;
+	to->on_failure = (int)from->onfailure;
+	to->recoveries = from->recoveries;
 	snprintf(to->reason, sizeof to->reason, "%s", from->reason);
 	to->device_ids = alloc_zeroed(from->n_deviceids, sizeof *to->device_ids);
 	if (!to->device_ids)

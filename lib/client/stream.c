@@ -9,7 +9,7 @@ client_state(GpuSim__Status status, uint32_t code, const char *reason, enum gpus
 		return err_set(client_err(), RC_TIMEOUT, "still in progress");
 	if (status == GPU_SIM__STATUS__FAILED)
 		err_set(client_err(),
-			code != RC_OK && code <= RC_ABORTED ? (enum rc)code : RC_FAILED, "%s",
+			code != RC_OK && code <= RC_RECOVERED ? (enum rc)code : RC_FAILED, "%s",
 			reason && *reason ? reason : "no reason given");
 	*state = status == GPU_SIM__STATUS__FAILED    ? GPUSIM_STATE_FAILED
 		 : status == GPU_SIM__STATUS__SUCCESS ? GPUSIM_SUCCESS

@@ -130,6 +130,11 @@ answer(struct coord *c, struct waiter *w, GpuSim__Reply *reply)
 		answer_failure(c, w, &err);
 		return;
 	}
+	keep_reply(c, w, reply, &a);
+	if (w->token == 0) {
+		waiter_free(c, w);
+		return;
+	}
 	if (buf_pack(&a.body, &reply->base)) {
 		if (act(c, &a)) {
 			waiter_free(c, w);

@@ -9,7 +9,9 @@
 uint64_t
 call_timeout_ms(const struct coord *c)
 {
-	return 2ull * c->cfg.lost_ms;
+	uint64_t ms = 2ull * c->lost_ms;
+
+	return ms > COORD_CALL_MS ? ms : COORD_CALL_MS;
 }
 
 static void

@@ -88,6 +88,7 @@ on_comm_shrink(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 		return RC_OK;
 	}
 	waiter_set(w, WAIT_ATTACH, comm->id);
+	graphs_settle(c, comm);
 	if (n)
 		members_leave(c, comm, lost);
 	comm_renew(c, comm);
@@ -128,6 +129,8 @@ on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 		rc = choose_devices(c, n, q->n_deviceids ? q->deviceids : NULL, dev, err);
 	if (rc == RC_OK)
 		rc = check_strangers(comm, dev, n, err);
+	if (rc == RC_OK)
+		graphs_settle(c, comm);
 	if (rc == RC_OK)
 		rc = members_come(c, comm, dev, n, err);
 	if (rc != RC_OK)

@@ -24,8 +24,9 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
 	if (comm->failed.rc != RC_OK)
-		return err_set(err, RC_FAILED, "comm %" PRIu64 " failed earlier: %s; shrink or destroy it",
-			       id, comm->failed.text);
+		return err_set(err, RC_FAILED,
+			       "comm %" PRIu64 " failed earlier: %s; shrink or destroy it", id,
+			       comm->failed.text);
 	*out = comm;
 	return RC_OK;
 }
@@ -155,6 +156,7 @@ comm_free(struct coord *c, struct comm *comm)
 	if (!comm->next)
 		c->comms_tail = p;
 	c->ncomms--;
+	keep_comm_gone(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		call_cancel(c, &comm->rank[r].call);
 		free(comm->rank[r].mapped);
@@ -255,7 +257,7 @@ comm_state(const struct comm *comm)
 	if (comm_failure(comm)->rc != RC_OK)
 		return GPU_SIM__STATUS__FAILED;
 	return comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
-					      : GPU_SIM__STATUS__SUCCESS;
+						       : GPU_SIM__STATUS__SUCCESS;
 }
 
 void

@@ -6,23 +6,73 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum rc
-coord_new(const struct coord_config *cfg, struct coord **out, struct err *err)
+static uint64_t
+ten_times(uint64_t ms)
 {
+	return ms > INT32_MAX / 10 ? INT32_MAX : ms * 10;
+}
+
+/* Fill in what was left to us. */
+static struct coord_config
+complete(const struct coord_config *cfg)
+{
+	struct coord_config c = *cfg;
+
+	if (c.comm_timeout_ms == 0)
+		c.comm_timeout_ms = c.op_timeout_ms > COORD_COMM_MS / 10
+					? (uint32_t)ten_times(c.op_timeout_ms)
+					: COORD_COMM_MS;
+	if (c.job_timeout_ms == 0)
+		c.job_timeout_ms = c.comm_timeout_ms > COORD_JOB_MS / 10
+				       ? (uint32_t)ten_times(c.comm_timeout_ms)
+				       : COORD_JOB_MS;
+	return c;
+}
+
+/* Each rung above the one below it. */
+static enum rc
+check_ladder(const struct coord_config *c, struct err *err)
+{
+	uint64_t lost_ms = (uint64_t)c->heartbeat_ms * c->missed;
+	const struct {
+		const char *name;
+		uint64_t ms;
+	} rung[] = {{"heartbeat", c->heartbeat_ms},
+		    {"lost (heartbeat * missed)", lost_ms},
+		    {"operation", c->op_timeout_ms},
+		    {"communicator", c->comm_timeout_ms},
+		    {"job", c->job_timeout_ms}};
+
+	if (c->heartbeat_ms == 0)
+		return err_set(err, RC_INVAL, "the heartbeat is 0 ms");
+	if (c->missed == 0 || c->missed > c->of || c->of > COORD_MAX_BEATS)
+		return err_set(err, RC_INVAL,
+			       "%u missed of the last %u heartbeats: not 1/1 to %d/%d", c->missed,
+			       c->of, COORD_MAX_BEATS, COORD_MAX_BEATS);
+	for (size_t i = 0; i + 1 < sizeof rung / sizeof *rung; i++)
+		if (rung[i].ms >= rung[i + 1].ms)
+			return err_set(err, RC_INVAL,
+				       "the timeouts must grow, but %s %" PRIu64
+				       " ms is not below %s %" PRIu64 " ms",
+				       rung[i].name, rung[i].ms, rung[i + 1].name, rung[i + 1].ms);
+	return RC_OK;
+}
+
+enum rc
+coord_new(const struct coord_config *config, struct coord **out, struct err *err)
+{
+	struct coord_config full = complete(config), *cfg = &full;
 	struct coord *c;
 
-	if (cfg->heartbeat_ms == 0 || cfg->heartbeat_ms >= cfg->lost_ms ||
-	    cfg->lost_ms >= cfg->op_timeout_ms)
-		return err_set(
-		    err, RC_INVAL,
-		    "the timeouts must grow: heartbeat %u ms < lost %u ms < operation %u ms",
-		    cfg->heartbeat_ms, cfg->lost_ms, cfg->op_timeout_ms);
+	if (check_ladder(cfg, err) != RC_OK)
+		return err->rc;
 	if (cfg->abort_grace_ms == 0)
 		return err_set(err, RC_INVAL, "the abort grace period is 0 ms");
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
 	c->cfg = *cfg;
+	c->lost_ms = cfg->heartbeat_ms * cfg->missed;
 	tuner_init(&c->model);
 	if (!c->cfg.tuner)
 		c->cfg.tuner = &c->model;
@@ -47,6 +97,7 @@ coord_free(struct coord *c)
 			comm_destroy(c, c->comms);
 		comm_free(c, c->comms);
 	}
+	keep_fini(c);
 	for (size_t i = 0; i < c->ndevices; i++)
 		free(c->device[i]);
 	tuner_fini(&c->model);
@@ -86,6 +137,8 @@ dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct e
 			       COORD_MAX_WAITERS);
 	if (limit_check(c, NULL, LIMIT_REQUESTS, 1, err) != RC_OK)
 		return err->rc;
+	if (keep_check(c, w, err) != RC_OK)
+		return err->rc;
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
@@ -102,6 +155,8 @@ request(struct coord *c, const struct coord_event *ev)
 	if (!w)
 		return RC_NOMEM;
 	client_seen(c, ev->client_id);
+	if (keep_asked_before(c, w))
+		return RC_OK;
 	c->client_id = ev->client_id;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
 		answer_failure(c, w, &err);
@@ -117,6 +172,7 @@ tick(struct coord *c)
 	calls_settle(c);
 	comms_reap(c);
 	leases_tick(c);
+	keep_tick(c);
 	polls_tick(c);
 	waiters_tick(c);
 }
@@ -134,6 +190,8 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	}
 	if (now_ms > c->now_ms)
 		c->now_ms = now_ms;
+	if (c->keep.resumes)
+		resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);
@@ -143,9 +201,13 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_GONE:
 		client_gone(c, ev->client_id);
+		device_hung_up(c, ev->client_id);
 		break;
 	case COORD_TICK:
 		tick(c);
+		break;
+	case COORD_UNREACHABLE:
+		device_unreachable(c, ev->device_id, ev->text);
 		break;
 	}
 	/* Reaping may start calls that fail at once, and their end may be what reaping waits for.
@@ -154,6 +216,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		calls_settle(c);
 		comms_reap(c);
 	} while (c->dead.first);
+	keep_step(c);
 	c->out = NULL;
 	return rc;
 }

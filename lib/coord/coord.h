@@ -8,6 +8,7 @@
 #ifndef COORD_COORD_H
 #define COORD_COORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,26 +17,37 @@
 #include "coll/tune.h"
 #include "gpu_sim.pb-c.h"
 
-/* The ladder of timeouts; coord_new refuses one without 0 < heartbeat < lost < operation. */
+/*
+ * The ladder of timeouts: heartbeat < lost < operation < communicator < job. coord_new refuses one
+ * that does not grow. A device is lost when `missed` of the last `of` heartbeats that it owed are
+ * missing: of one that falls silent, missed * heartbeat_ms after its last word.
+ */
 struct coord_config {
-	uint64_t instance;	   /* random, names this coordinator process */
-	uint32_t pid;		   /* for status */
-	char address[256];	   /* own address, for status */
-	uint32_t heartbeat_ms;	   /* how often devices register again */
-	uint32_t lost_ms;	   /* a device not heard from for so long is lost */
-	uint32_t op_timeout_ms;	   /* default longest wait without progress inside an operation */
-	uint32_t abort_grace_ms;   /* after a failure, how long survivors have to answer */
-	uint32_t respawn_ms;	   /* how long a device that is started again has to come; 0: 10 s */
-	char host[64];		   /* boot id of its machine: where it can start devices; or "" */
+	uint64_t instance;	  /* random, names this coordinator process */
+	uint32_t pid;		  /* for status */
+	char address[256];	  /* own address, for status */
+	uint32_t heartbeat_ms;	  /* how often devices register again */
+	uint32_t missed, of;	  /* 1 .. of, of at most COORD_MAX_BEATS */
+	uint32_t op_timeout_ms;	  /* default longest wait without progress inside an operation */
+	uint32_t comm_timeout_ms; /* longest an operation may take with all recoveries, from its
+				    * first failure on; 0: 5 min, or 10 times op_timeout_ms */
+	uint32_t job_timeout_ms;  /* longest a run may take; 0: a day, or 10 times that */
+	uint32_t abort_grace_ms;  /* after a failure, how long survivors have to answer */
+	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
+	char host[64];		  /* boot id of its machine: where it can start devices; or "" */
+	bool keeps;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
 
+#define COORD_MAX_BEATS 64
+
 enum coord_event_kind {
-	COORD_REQUEST, /* a client or device calls */
-	COORD_RESULT,  /* a call that an action started has ended */
-	COORD_GONE,    /* a client's last connection closed */
-	COORD_TICK,    /* time passed; at least every 100 ms */
+	COORD_REQUEST,	   /* a client or device calls */
+	COORD_RESULT,	   /* a call that an action started has ended */
+	COORD_GONE,	   /* a client's last connection closed */
+	COORD_TICK,	   /* time passed; at least every 100 ms */
+	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 };
 
 struct coord_event {
@@ -46,16 +58,21 @@ struct coord_event {
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	enum rc rc;		    /* result: why there is no reply */
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
-	const char *text;	    /* result: why, when there is no reply */
+	const char *text;	    /* result: why, when there is no reply; unreachable: the address
+				     * that was called */
+	uint64_t device_id;	    /* unreachable */
 };
 
 enum coord_action_kind {
 	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
-	COORD_SPAWN,  /* start device_id again, on this host: body is its packed DeviceMetadata; if its
+	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
 		       * process still is there, end that first */
-	COORD_LOG,    /* body is a NUL-terminated line for the log */
+	COORD_STORE, /* keep body under the key in address, no data: drop that. All of a step come
+		      * first and belong together: committed, safely if one is a promise, before
+		      * what follows is carried out. See coord_uncommitted */
+	COORD_LOG,   /* body is a NUL-terminated line for the log */
 };
 
 struct coord_action {
@@ -63,7 +80,9 @@ struct coord_action {
 	uint64_t token;
 	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
-	char address[256];   /* call */
+	char address[256];   /* call; store: the key */
+	bool promise;	     /* store: it must survive the machine; answer: it tells of an effect */
+	uint64_t made;	     /* answer: the communicator that its client hears of, or 0 */
 	struct buf body;     /* packed, without the envelope's fields: the net room adds those */
 };
 
@@ -98,6 +117,28 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  */
 enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		   struct coord_actions *out);
+
+/*
+ * coord_restore - a record that another coordinator has stored, one after the other, in order of
+ * keys. Before the first step, which goes on where the other one was: communicators live, what was
+ * under way is asked for again, a request that is repeated gets the first one's answer.
+ *
+ * Errors: RC_BADDATA it makes no sense, with the key; RC_NOMEM. The coordinator is of no use then.
+ */
+enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
+		      struct err *err);
+
+/*
+ * coord_uncommitted - what the last step wanted to be stored could not be, *why says why.
+ *
+ * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in
+ * order, with what follows. Who was to hear of an effect hears of the failure. Until coord_committed
+ * no request with an effect is accepted. *out may have new COORD_STORE actions.
+ */
+void coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);
+
+/* All has been committed that was to be. */
+void coord_committed(struct coord *c);
 
 /* Free the bodies and forget the actions; keeps the array. coord_actions_fini also frees that. */
 void coord_actions_clear(struct coord_actions *a);

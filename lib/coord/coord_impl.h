@@ -43,31 +43,24 @@
 #define COORD_GUEST_GRAPHS   64
 
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
-#define COORD_RUN_MS	     86400000 /* a run's call: devices bound each operation, this a graph */
+#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	     86400000 /* the same */
+#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
 #define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
-#define COORD_MAX_TRIES	     4	      /* of one run, before its failure is the answer */
+#define COORD_KEEP_REPLIES   32	      /* answers stored of a client */
+#define COORD_KEEP_MS	     60000    /* so long, when it has gone */
+#define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
 
-struct device {
-	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
-	uint32_t pid, ordinal;
-	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
-	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
-	char mem_private[WIRE_NAME_MAX];
-	uint64_t mem_dev, mem_inode;
-	uint32_t threads; /* with what follows: how to start it again */
-	uint64_t latency_ns, bits_per_s;
-	bool mem_kept;
-	bool spare; /* taken for a communicator only by name, or in a lost rank's place */
-	bool join;  /* offers itself to communicators that grow */
-	uint64_t heard_ms;	/* last word from it */
-	uint64_t registered_ms; /* last time it came by itself; 0: never */
-	bool lost;
-	bool configured; /* named by the configuration: never forgotten */
-	bool unfit;	 /* as a spare: it was tried */
-	uint32_t ncomms; /* communicators it is in or reserved for */
+enum lost_why {
+	LOST_SILENT,
+	LOST_SPARSE,	  /* too few heartbeats */
+	LOST_UNREACHABLE, /* nobody listens at its address */
 };
+
+struct device;
 
 enum call_state {
 	CALL_IDLE, /* not started, ended, or cancelled */
@@ -96,6 +89,32 @@ struct call {
 	uint32_t rank;
 };
 
+struct device {
+	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
+	uint32_t pid, ordinal;
+	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
+	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
+	char mem_private[WIRE_NAME_MAX];
+	uint64_t mem_dev, mem_inode;
+	uint32_t threads; /* with what follows: how to start it again */
+	uint64_t latency_ns, bits_per_s;
+	bool mem_kept;
+	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
+	bool join;	   /* offers itself to communicators that grow */
+	uint64_t heard_ms; /* last word from it */
+	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	uint64_t client_id;	/* it registers as; 0: it has not */
+	uint64_t beat_ms;	/* when heartbeats were counted last */
+	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
+	bool lost;
+	enum lost_why why; /* when lost */
+	bool configured;   /* named by the configuration: never forgotten */
+	bool unfit;	   /* as a spare: it was tried */
+	uint32_t ncomms;   /* communicators it is in or reserved for */
+	bool kept;	   /* as it is now */
+	struct call ask;   /* who it is, after a restart of ours */
+};
+
 struct call_list {
 	struct call *first, *last;
 };
@@ -117,7 +136,8 @@ enum waiting {
 /* A caller to be answered. */
 struct waiter {
 	struct waiter *next, *prev;
-	uint64_t token, client_id, asked_ms, due_ms;
+	uint64_t token; /* 0: who asked has not come back after a restart of ours */
+	uint64_t client_id, seq, asked_ms, due_ms;
 	GpuSim__Request__BodyCase kind;
 	const char *name; /* of the request */
 	enum waiting on;
@@ -172,16 +192,16 @@ enum comm_state {
 
 /* What is known of a failure until it is over. */
 struct recovery {
-	struct err cause;	/* the first that is not only a consequence; RC_OK: none is under way */
-	bool final;		/* somebody wants it to fail */
-	bool blank;		/* a rank's memory is lost with it */
-	unsigned rounds;	/* failures in a row, since it was last live */
-	uint64_t began_ms;	/* of the first of them */
+	struct err cause;  /* the first that is not only a consequence; RC_OK: none is under way */
+	bool final;	   /* somebody wants it to fail */
+	bool blank;	   /* a rank's memory is lost with it */
+	unsigned rounds;   /* failures in a row, since it was last live */
+	uint64_t began_ms; /* of the first of them */
 	uint64_t drained_ms, replaced_ms;
-	uint64_t until_ms;	/* when to stop waiting for what the state waits for */
-	char where[128];	/* "allreduce #7 (ring) step 3 of 6", or "" */
-	uint64_t idle_ms;	/* since it had last moved */
-	char who[200];		/* "rank 2 (device ..) is lost: why" */
+	uint64_t until_ms; /* when to stop waiting for what the state waits for */
+	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
+	uint64_t idle_ms;  /* since it had last moved */
+	char who[200];	   /* "rank 2 (device ..) is lost: why" */
 };
 
 struct comm {
@@ -190,14 +210,14 @@ struct comm {
 	uint32_t epoch, nranks, op_timeout_ms;
 	struct member *rank;
 	enum comm_state state;
-	bool made;	    /* it has been live */
-	bool p2p;	    /* every rank has mapped every other's memory */
-	uint32_t waiting;   /* attach, join, adopt or detach calls under way */
+	bool made;	  /* it has been live */
+	bool p2p;	  /* every rank has mapped every other's memory */
+	uint32_t waiting; /* attach, join, adopt or detach calls under way */
 	enum gpusim_on_failure on_failure;
 	struct recovery rec;
 	uint32_t recoveries;
 	struct err recovered; /* the last one's sentence */
-	uint64_t detach_ms; /* COMM_DETACHING: when to stop waiting */
+	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
 	struct err failed; /* rc is RC_OK while all is well */
@@ -211,6 +231,13 @@ struct comm {
 	uint32_t ngroups;
 	struct graph *graphs;
 	uint32_t ngraphs;
+	struct {
+		uint64_t mark;	  /* of what is stored; 0: nothing */
+		uint64_t next_op; /* reserved */
+		bool pairs;	  /* those are stored */
+		bool pairs_new;	  /* they have changed since */
+		bool resumes;	  /* restored, and has not gone on yet */
+	} keep;
 };
 
 struct run_rank {
@@ -222,22 +249,23 @@ struct run_rank {
 struct run {
 	struct run *next;
 	struct comm *comm;
-	uint64_t client_id; /* who submitted it */
+	uint64_t client_id;	     /* who submitted it */
 	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
 	struct graph *graph;	     /* or NULL */
 	uint64_t first_iteration;    /* of a graph */
 	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;		   /* of collectives alone: it may be run again */
-	bool hopeless;		   /* it would fail again */
-	unsigned tries;		   /* that failed */
-	uint32_t recoveries;	   /* of the communicator when it was submitted */
-	struct group_part *parts;  /* what was submitted, to be run again; or NULL */
-	uint32_t waiting;  /* ranks that have not answered */
-	struct err cause;  /* first failure, one that is not RC_ABORTED if there is */
+	bool pure;		  /* of collectives alone: it may be run again */
+	bool hopeless;		  /* it would fail again */
+	unsigned tries;		  /* that failed */
+	uint32_t recoveries;	  /* of the communicator when it was submitted */
+	struct group_part *parts; /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	  /* ranks that have not answered */
+	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms;
 	size_t held;
+	bool kept;
 	struct run_rank rank[]; /* comm->nranks, or more */
 };
 
@@ -286,12 +314,14 @@ struct graph {
 	struct graph *next;
 	struct comm *comm;
 	uint64_t client_id; /* who made it */
-	uint64_t id, nops; /* nops: numbered operations of one iteration */
+	uint64_t id, nops;  /* nops: numbered operations of one iteration */
 	enum graph_state state;
 	struct group_part *part; /* what was submitted, to be defined again; or NULL */
 	uint32_t nruns, waiting;
+	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
 	struct err failed; /* of the definition */
 	size_t held;
+	uint64_t kept; /* mark of what is stored; 0: nothing */
 	struct {
 		bool has_ops;
 		struct call call;
@@ -306,8 +336,34 @@ struct config_device {
 	struct call call;
 };
 
+/* Answers that are stored, of one client, the newest last. */
+struct keep_client {
+	struct keep_client *next;
+	uint64_t id, gone_ms;
+	bool gone;
+	uint32_t n;
+	struct {
+		uint64_t seq;
+		struct buf body; /* no data: the server's reply cache has it */
+	} reply[COORD_KEEP_REPLIES];
+};
+
+#define KEEP_BUCKETS 256
+
+struct keep {
+	struct keep_client *client[KEEP_BUCKETS];
+	uint64_t meta;		       /* mark of what is stored; 0: nothing */
+	uint64_t last_run, last_graph; /* reserved */
+	bool devices_new;
+	bool resumes; /* it was restored, and the first step is to come */
+	bool restored;
+	uint32_t nabsent;  /* waiters without a token */
+	struct err refuse; /* RC_OK, or why nothing can be stored now */
+};
+
 struct coord {
 	struct coord_config cfg;
+	uint32_t lost_ms;   /* of silence */
 	struct tuner model; /* when none was given */
 	bool started;
 	uint64_t start_ms, now_ms;
@@ -326,6 +382,7 @@ struct coord {
 	size_t held;
 	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
 	struct coord_actions *out;	/* of the current step */
+	struct keep keep;
 };
 
 /* ---- action.c: what goes out */
@@ -403,6 +460,10 @@ enum rc device_lost(const struct coord *c, const struct device *d, struct err *e
 enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
 		     struct device **out, struct err *err);
 void device_alive(struct coord *c, struct device *d);
+/* Nobody listens any more at the address where it was called. */
+void device_unreachable(struct coord *c, uint64_t id, const char *address);
+/* The client that a device registers as has closed its last connection: see whether it is there. */
+void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
 
 /* ---- poll.c */
@@ -463,6 +524,17 @@ void comm_recover_step(struct coord *c, struct comm *comm);
 void comm_attach_failed(struct coord *c, struct comm *comm);
 /* All ranks are attached and joined. */
 void comm_joined_all(struct coord *c, struct comm *comm);
+
+/* Why it cannot go on, after the line: it fails. */
+void comm_cannot(struct coord *c, struct comm *comm, const char *why);
+void comm_attach_again(struct coord *c, struct comm *comm);
+
+/* ---- replace.c */
+
+/* Ranks that are `gone` are to be replaced, each by its own device or another. */
+void replace_start(struct coord *c, struct comm *comm);
+/* Go on with it; in the end all are attached again, or the communicator fails. */
+void replace_step(struct coord *c, struct comm *comm);
 
 /* ---- members.c */
 
@@ -545,6 +617,18 @@ enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchReq
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
+		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
+		   struct err *err);
+/* The same of a graph's run. */
+enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
+void run_start(struct coord *c, struct run *run);
+/* Start the first of those that wait for their turn, if none of them is under way. */
+void runs_start_next(struct coord *c, struct comm *comm);
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
 /* The same, each with its own first failure if it has one. */
@@ -553,6 +637,9 @@ void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
 /* The rank owes the end of a run. */
 bool runs_wait_for(const struct comm *comm, uint32_t rank);
+
+/* ---- rerun.c */
+
 /* Nobody waits for the ranks any more; what had started has had a try. */
 void runs_stop(struct coord *c, struct comm *comm);
 /* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
@@ -566,6 +653,9 @@ struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, str
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
+/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
+enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
+		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
 
@@ -581,6 +671,44 @@ void graphs_drop_failed(struct coord *c, struct comm *comm);
 /* Of a failure: definitions and drops under way end here. */
 void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
+
+/* ---- keep.c, keep_reply.c: what is stored. A device is new, a run is queued with all its bodies,
+ * something goes. Communicators and graphs that change are seen by themselves. */
+
+void keep_device(struct coord *c, struct device *d);
+void keep_device_gone(struct coord *c, struct device *d);
+void keep_comm_gone(struct coord *c, struct comm *comm);
+/* What is kept of it has changed. */
+void keep_graph(struct coord *c, const struct graph *g);
+void keep_graph_gone(struct coord *c, struct graph *g);
+void keep_run(struct coord *c, struct run *run);
+void keep_run_gone(struct coord *c, struct run *run);
+/* Store the value, or (NULL) drop it. */
+void keep_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);
+void keep_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise);
+/* The end of a step: store what has changed, before everything else. */
+void keep_step(struct coord *c);
+/* What a stored record of it says, in short. */
+uint64_t keep_comm_mark(const struct comm *comm);
+uint64_t keep_graph_mark(const struct graph *g);
+GpuSim__KeptState keep_comm_state(const struct comm *comm);
+/* The waiter is being answered so: remember it, and note in the action what it tells. */
+void keep_reply(struct coord *c, const struct waiter *w, GpuSim__Reply *reply,
+		struct coord_action *a);
+/* What a restart has left of the same request: its answer, or what it waits for. True: done. */
+bool keep_asked_before(struct coord *c, struct waiter *w);
+/* RC_OK: the request may have effects now. */
+enum rc keep_check(const struct coord *c, const struct waiter *w, struct err *err);
+/* The answers of a client; with make, made if there are none. NULL: none, or out of memory. */
+struct keep_client *keep_client(struct coord *c, uint64_t id, bool make);
+void keep_client_is(struct coord *c, uint64_t client_id, bool gone);
+void keep_tick(struct coord *c);
+void keep_fini(struct coord *c);
+
+/* ---- restore.c */
+
+/* The first step: go on where the other one was. */
+void resume(struct coord *c);
 
 /* ---- the requests: RC_OK when the waiter is answered or waits for something; else the failure to
  * answer is in *err */

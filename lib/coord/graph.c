@@ -16,6 +16,15 @@ find_in(struct comm *comm, uint64_t id, enum graph_state state)
 	return g;
 }
 
+/* Nothing more is to be heard of it, also not from ranks that have left the communicator. */
+static void
+graph_cancel(struct coord *c, struct graph *g)
+{
+	for (uint32_t r = 0; r < g->nranks; r++)
+		call_cancel(c, &g->rank[r].call);
+	g->waiting = 0;
+}
+
 void
 graph_free(struct coord *c, struct graph *g)
 {
@@ -24,9 +33,9 @@ graph_free(struct coord *c, struct graph *g)
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
+	keep_graph_gone(c, g);
 	g->comm->ngraphs--;
-	for (uint32_t r = 0; r < g->comm->nranks; r++)
-		call_cancel(c, &g->rank[r].call);
+	graph_cancel(c, g);
 	parts_free(c, g->part);
 	held_drop(c, g->held);
 	free(g);
@@ -53,6 +62,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	}
 	g->comm = comm;
 	g->client_id = c->client_id;
+	g->nranks = comm->nranks;
 	g->held = size;
 	g->nops = nops;
 	return g;
@@ -182,6 +192,15 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	return rc;
 }
 
+/* What the devices are told of graphs now would get lost among the epochs. */
+static enum rc
+check_settled(const struct comm *comm, struct err *err)
+{
+	if (!comm_busy(comm))
+		return RC_OK;
+	return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", comm->id);
+}
+
 enum rc
 on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
 {
@@ -191,6 +210,8 @@ on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 	struct batch b;
 	enum rc rc = comm_usable(c, req->graphcreate->commid, &comm, err);
 
+	if (rc == RC_OK)
+		rc = check_settled(comm, err);
 	if (rc == RC_OK)
 		rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
@@ -269,21 +290,24 @@ graphs_settle(struct coord *c, struct comm *comm)
 	struct graph *next;
 	struct err err;
 
-	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " lost a rank meanwhile: %s", comm->id,
-		comm->rec.cause.text);
+	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm->id,
+		comm->rec.cause.rc ? ": " : "", comm->rec.cause.text);
 	for (struct graph *g = comm->graphs; g; g = next) {
-		bool defining = g->state == GRAPH_DEFINING;
+		/* One whose definition has failed is being dropped. */
+		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
 		struct waiter *w;
 		uint64_t id = g->id;
 
 		next = g->next;
-		if (g->state == GRAPH_READY)
+		if (g->state == GRAPH_READY) {
+			graph_cancel(c, g); /* it was being defined again */
 			continue;
+		}
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
 		while ((w = waiter_find(c, WAIT_GRAPH, id))) {
-			if (defining)
-				answer_failure(c, w, &err);
+			if (failed.rc != RC_OK)
+				answer_failure(c, w, &failed);
 			else
 				answer_done(c, w);
 		}
@@ -318,8 +342,8 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 		    : NULL;
 	struct buf *ops = alloc_zeroed(comm->nranks, sizeof *ops);
 	struct batch b;
-	enum rc rc = s && ops ? batch_init(c, &b, comm, err)
-			      : err_set(err, RC_RECOVERED, "it is not kept");
+	enum rc rc =
+	    s && ops ? batch_init(c, &b, comm, err) : err_set(err, RC_RECOVERED, "it is not kept");
 
 	if (rc == RC_OK) {
 		rc = batch_add(c, &b, s, err);
@@ -436,6 +460,8 @@ on_graph_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, 
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
 			       req->graphdestroy->commid);
+	if (check_settled(comm, err) != RC_OK)
+		return err->rc;
 	g = find_in(comm, req->graphdestroy->graphid, GRAPH_READY);
 	if (!g)
 		return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64, comm->id,

@@ -25,12 +25,14 @@ mark(struct coord *c, uint64_t client_id, bool gone)
 void
 client_gone(struct coord *c, uint64_t client_id)
 {
+	keep_client_is(c, client_id, true);
 	mark(c, client_id, true);
 }
 
 void
 client_seen(struct coord *c, uint64_t client_id)
 {
+	keep_client_is(c, client_id, false);
 	mark(c, client_id, false);
 }
 

@@ -61,6 +61,10 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		m->dev->ncomms--;
 	}
 	comm->nranks = left;
+	for (struct run *run = comm->runs; run; run = run->next)
+		keep_run(c, run);
+	for (struct graph *g = comm->graphs; g; g = g->next)
+		keep_graph(c, g);
 	/* What a group has gathered was checked against the ranks of then. */
 	while (comm->groups)
 		group_free(c, comm, comm->groups);
@@ -78,15 +82,15 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	if (!v)
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 	comm->rank = v;
+	/* They name every rank, but not these. */
+	while (comm->graphs)
+		graph_free(c, comm->graphs);
+	while (comm->groups)
+		group_free(c, comm, comm->groups);
 	for (uint32_t k = 0; k < n; k++) {
 		comm->rank[comm->nranks++] =
 		    (struct member){.dev = dev[k], .incarnation = dev[k]->incarnation};
 		dev[k]->ncomms++;
 	}
-	/* Graphs name every rank, but not these. */
-	while (comm->graphs)
-		graph_free(c, comm->graphs);
-	while (comm->groups)
-		group_free(c, comm, comm->groups);
 	return RC_OK;
 }

@@ -73,7 +73,7 @@ comes_itself(const struct coord *c, const struct config_device *cd)
 	for (size_t i = 0; i < c->ndevices; i++) {
 		const struct device *d = c->device[i];
 
-		if (d->registered_ms && c->now_ms - d->registered_ms < c->cfg.lost_ms &&
+		if (d->registered_ms && c->now_ms - d->registered_ms < c->lost_ms &&
 		    (cd->id ? cd->id == d->id : strcmp(d->address, cd->address) == 0))
 			return true;
 	}
@@ -95,6 +95,6 @@ polls_tick(struct coord *c)
 		cd->call.owner = cd;
 		cd->call.done = polled;
 		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
-		call_start(c, &cd->call, NULL, cd->address, c->cfg.lost_ms, &body);
+		call_start(c, &cd->call, NULL, cd->address, c->lost_ms, &body);
 	}
 }

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define RESPAWN_MS 10000
-#define ADOPT_MS   10000
 
 bool
 comm_recovers(const struct comm *comm)
@@ -109,7 +108,7 @@ abort_ended(struct coord *c, struct call *call, const struct err *why, const Gpu
 	comm_blame(c, comm, call, why);
 }
 
-/* Tell every rank that is there to end what runs. */
+/* Tell every rank to end what runs. */
 static void
 send_aborts(struct coord *c, struct comm *comm)
 {
@@ -122,9 +121,14 @@ send_aborts(struct coord *c, struct comm *comm)
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
-		if (is_lost(m))
+		if (!member_there(m))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
+		if (is_lost(m) && body.data) {
+			/* It may be frozen, and read it later. */
+			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
+			continue;
+		}
 		m->call.owner = comm;
 		m->call.rank = r;
 		m->call.done = abort_ended;
@@ -251,7 +255,8 @@ name_lost(struct coord *c, struct comm *comm, const bool *lost)
 		if (!lost[r])
 			continue;
 		if (m->why[0])
-			err_set(&why, RC_FAILED, "lost: %s", m->why);
+			err_set(&why, RC_FAILED, "%s%s",
+				strncmp(m->why, "lost", 4) == 0 ? "" : "lost: ", m->why);
 		else if (!member_there(m))
 			err_set(&why, RC_FAILED, "restarted");
 		else if (m->dev->lost)
@@ -276,8 +281,8 @@ describe(const struct comm *comm, struct err *line)
 }
 
 /* Why it cannot go on, after the line. */
-static void
-cannot(struct coord *c, struct comm *comm, const char *why)
+void
+comm_cannot(struct coord *c, struct comm *comm, const char *why)
 {
 	struct err line, err;
 
@@ -288,8 +293,8 @@ cannot(struct coord *c, struct comm *comm, const char *why)
 
 /* ---- attaching again */
 
-static void
-attach_again(struct coord *c, struct comm *comm)
+void
+comm_attach_again(struct coord *c, struct comm *comm)
 {
 	struct err err;
 
@@ -317,8 +322,7 @@ comm_renew(struct coord *c, struct comm *comm)
 {
 	comm->failed = (struct err){0};
 	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
-	graphs_settle(c, comm);
-	attach_again(c, comm);
+	comm_attach_again(c, comm);
 }
 
 void
@@ -332,177 +336,6 @@ comm_abort(struct coord *c, struct comm *comm, const struct err *why)
 		if (comm->state != COMM_DRAINING)
 			give_up(c, comm, why);
 	}
-}
-
-/* ---- replacing: respawn */
-
-static void
-spawn(struct coord *c, struct device *d)
-{
-	struct coord_action a = {.kind = COORD_SPAWN, .device_id = d->id};
-	struct device_msgs msgs;
-
-	if (!device_msgs_init(c, &d, 1, &msgs))
-		return; /* it will be missed */
-	if (buf_pack(&a.body, &msgs.p[0]->base))
-		act(c, &a);
-	device_msgs_fini(&msgs);
-}
-
-static bool
-can_spawn(const struct coord *c, const struct device *d)
-{
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
-}
-
-/* The rank's device has come back with its memory. */
-static bool
-has_returned(const struct coord *c, const struct comm *comm, const struct member *m)
-{
-	if (m->dev->lost)
-		return false;
-	if (!member_there(m))
-		return true;
-	return !can_spawn(c, m->dev) && m->dev->heard_ms > comm->rec.drained_ms;
-}
-
-static void
-respawn(struct coord *c, struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-
-		if (m->gone && !has_returned(c, comm, m) && can_spawn(c, m->dev))
-			spawn(c, m->dev);
-	}
-}
-
-/* True: none is missing any more. */
-static bool
-respawned(struct coord *c, struct comm *comm)
-{
-	bool all = true;
-
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-
-		if (m->gone && has_returned(c, comm, m)) {
-			m->incarnation = m->dev->incarnation;
-			m->gone = false;
-		}
-		all &= !m->gone;
-	}
-	return all;
-}
-
-/* ---- replacing: spare */
-
-/* The best device for a lost one's rank: a spare before any other, one that can reach its memory
- * before one that cannot. NULL: none is free. */
-static struct device *
-find_spare(struct coord *c, const struct device *lost)
-{
-	struct device *best = NULL;
-	int best_points = -1;
-
-	for (size_t i = 0; i < c->ndevices; i++) {
-		struct device *d = c->device[i];
-		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
-
-		if (!device_free(d) || d->unfit || d == lost ||
-		    d->max_addr - d->min_addr < lost->max_addr - lost->min_addr)
-			continue;
-		if (points > best_points) {
-			best = d;
-			best_points = points;
-		}
-	}
-	return best;
-}
-
-static void
-adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
-{
-	struct comm *comm = call->owner;
-	struct member *m = &comm->rank[call->rank];
-
-	(void)reply;
-	comm->waiting--;
-	if (why->rc == RC_OK) {
-		m->gone = false;
-		return;
-	}
-	act_log(c, "comm %" PRIu64 " rank %u: spare device %016" PRIx64 ": %s", comm->id,
-		call->rank, m->dev->id, why->text);
-	m->dev->unfit = true;
-	m->dev->ncomms--;
-	m->dev = m->from;
-	m->from = NULL;
-	comm->rec.rounds++;
-}
-
-/* Give the rank to the device; it fetches the memory of the one before, where it can. */
-static void
-take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
-{
-	GpuSim__AdoptRequest q = GPU_SIM__ADOPT_REQUEST__INIT;
-	struct member *m = &comm->rank[r];
-	struct buf body = {0};
-
-	m->from = m->dev;
-	m->dev = d;
-	m->incarnation = d->incarnation;
-	d->ncomms++;
-	if (strcmp(d->host, m->from->host) != 0 || !m->from->mem_path[0]) {
-		comm->rec.blank = true;
-		m->gone = false;
-		return;
-	}
-	q.deviceid = m->from->id;
-	q.path = m->from->mem_path;
-	q.dev = m->from->mem_dev;
-	q.inode = m->from->mem_inode;
-	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, &body);
-	m->call.owner = comm;
-	m->call.rank = r;
-	m->call.done = adopted;
-	comm->waiting++;
-	call_start(c, &m->call, d, d->address, ADOPT_MS, &body);
-}
-
-/* True: every rank has a device. */
-static bool
-spared(struct coord *c, struct comm *comm)
-{
-	bool all = true;
-
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-		struct device *d;
-
-		if (m->gone && !m->from && (d = find_spare(c, m->dev)))
-			take_place(c, comm, r, d);
-		all &= !m->gone;
-	}
-	return all && comm->waiting == 0;
-}
-
-static void
-replace_step(struct coord *c, struct comm *comm)
-{
-	bool respawns = comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
-	char why[96];
-
-	if (respawns ? respawned(c, comm) : spared(c, comm)) {
-		attach_again(c, comm);
-		return;
-	}
-	if (c->now_ms < comm->rec.until_ms)
-		return;
-	snprintf(why, sizeof why,
-		 respawns ? "it did not come back within %.1fs" : "no spare device came within %.1fs",
-		 (double)(c->now_ms - comm->rec.drained_ms) / 1e3);
-	cannot(c, comm, why);
 }
 
 /* ---- deciding */
@@ -537,11 +370,11 @@ go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlo
 		members_leave(c, comm, lost);
 	} else if (nlost) {
 		comm->state = COMM_REPLACING;
-		if (comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN)
-			respawn(c, comm);
+		replace_start(c, comm);
+		replace_step(c, comm);
 		return;
 	}
-	attach_again(c, comm);
+	comm_attach_again(c, comm);
 }
 
 static void
@@ -568,9 +401,9 @@ decide(struct coord *c, struct comm *comm)
 	runs_stop(c, comm);
 	graphs_settle(c, comm);
 	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
-		cannot(c, comm, "no rank is left");
+		comm_cannot(c, comm, "no rank is left");
 	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
-		cannot(c, comm, "it fails again and again");
+		comm_cannot(c, comm, "it fails again and again");
 	else
 		go_on_without(c, comm, lost, nlost);
 }
@@ -598,11 +431,11 @@ tell(struct coord *c, struct comm *comm)
 	if (rec->where[0])
 		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
 	err_set(&comm->recovered, RC_OK,
-		 "%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
-		 rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
-		 comm->nranks == 1 ? "" : "s", comm->epoch,
-		 rec->blank ? ", a rank's memory is lost" : "", found,
-		 rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
+		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
+		rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
+		comm->nranks == 1 ? "" : "s", comm->epoch,
+		rec->blank ? ", a rank's memory is lost" : "", found,
+		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
 	comm->recoveries++;
 }
@@ -617,6 +450,7 @@ go_live(struct coord *c, struct comm *comm)
 	free(comm->pair);
 	comm->pair = NULL;
 	comm->pair_cap = 0;
+	comm->keep.pairs_new = true;
 	graphs_drop_failed(c, comm);
 	if (comm->rec.cause.rc != RC_OK)
 		tell(c, comm);
@@ -632,6 +466,7 @@ comm_joined_all(struct coord *c, struct comm *comm)
 {
 	comm->state = COMM_DEFINING;
 	graphs_define_again(c, comm);
+	comm_recover_step(c, comm);
 }
 
 static void

@@ -28,6 +28,13 @@ device_free(const struct device *d)
 enum rc
 device_lost(const struct coord *c, const struct device *d, struct err *err)
 {
+	if (d->why == LOST_UNREACHABLE)
+		return err_set(err, RC_UNREACHABLE,
+			       "lost: its connection broke and nobody listens at %s", d->address);
+	if (d->why == LOST_SPARSE)
+		return err_set(err, RC_UNREACHABLE,
+			       "lost: %u of its last %u heartbeats are missing", c->cfg.missed,
+			       c->cfg.of);
 	return err_set(err, RC_UNREACHABLE, "lost: no word from it for %.1fs",
 		       (double)(c->now_ms - d->heard_ms) / 1e3);
 }
@@ -41,13 +48,81 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	comms_device_lost(c, d);
 }
 
+/* A word from it: what it owed by now is settled. Whoever is half a heartbeat late is in time. */
+static void
+count_beats(const struct coord *c, struct device *d)
+{
+	uint64_t beat = c->cfg.heartbeat_ms, gap = c->now_ms - d->heard_ms;
+	uint64_t owed = (c->now_ms - d->beat_ms + beat / 2) / beat;
+	uint64_t missed = gap > beat / 2 ? (gap - beat / 2) / beat : 0;
+
+	if (owed == 0)
+		return;
+	d->missing = owed < COORD_MAX_BEATS ? d->missing << owed : 0;
+	if (missed >= COORD_MAX_BEATS)
+		missed = COORD_MAX_BEATS - 1;
+	d->missing |= ((1ull << missed) - 1) << 1;
+	d->beat_ms = c->now_ms;
+}
+
+/* How many of the last heartbeats are missing, those of its present silence among them. */
+static unsigned
+beats_missing(const struct coord *c, const struct device *d)
+{
+	uint64_t silent = (c->now_ms - d->heard_ms) / c->cfg.heartbeat_ms;
+	uint64_t before = d->missing;
+
+	if (silent >= c->cfg.of)
+		return c->cfg.of;
+	if (c->cfg.of - silent < COORD_MAX_BEATS)
+		before &= (1ull << (c->cfg.of - silent)) - 1;
+	return (unsigned)silent + (unsigned)__builtin_popcountll(before);
+}
+
 void
 device_alive(struct coord *c, struct device *d)
 {
+	if (d->lost || d->heard_ms == 0) {
+		d->missing = 0;
+		d->beat_ms = c->now_ms;
+	} else {
+		count_beats(c, d);
+	}
 	d->heard_ms = c->now_ms;
 	if (d->lost) {
 		d->lost = false;
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
+	}
+}
+
+void
+device_unreachable(struct coord *c, uint64_t id, const char *address)
+{
+	struct device *d = device_find(c, id);
+	struct err why;
+
+	/* It may have come back elsewhere meanwhile. */
+	if (!d || d->lost || strcmp(d->address, address) != 0)
+		return;
+	d->why = LOST_UNREACHABLE;
+	device_lost(c, d, &why);
+	device_lose(c, d, why.text);
+}
+
+void
+device_hung_up(struct coord *c, uint64_t client_id)
+{
+	GpuSim__GetDeviceMetadataRequest q = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+
+	for (size_t i = 0; i < c->ndevices; i++) {
+		struct device *d = c->device[i];
+		struct buf body = {0};
+
+		if (d->client_id != client_id || d->lost)
+			continue;
+		/* Nobody waits for the answer: when nobody is there, that is told as such. */
+		if (pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &q.base, NULL, &body))
+			act_call(c, 0, d->id, d->address, call_timeout_ms(c), &body);
 	}
 }
 
@@ -73,6 +148,8 @@ resort(struct coord *c, size_t i)
 static void
 forget(struct coord *c, size_t i)
 {
+	keep_device_gone(c, c->device[i]);
+	call_cancel(c, &c->device[i]->ask);
 	free(c->device[i]);
 	c->ndevices--;
 	memmove(&c->device[i], &c->device[i + 1], (c->ndevices - i) * sizeof *c->device);
@@ -168,8 +245,10 @@ take_address(struct coord *c, const struct device *d)
 	for (size_t i = 0; i < c->ndevices; i++) {
 		struct device *other = c->device[i];
 
-		if (other != d && !other->lost && strcmp(other->address, d->address) == 0)
-			device_lose(c, other, "lost: another device has its address now");
+		if (other == d || other->lost || strcmp(other->address, d->address) != 0)
+			continue;
+		other->why = LOST_SILENT;
+		device_lose(c, other, "lost: another device has its address now");
 	}
 }
 
@@ -210,6 +289,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	}
 	device_alive(c, d);
 	if (fresh || restarted) {
+		keep_device(c, d);
 		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
 			fresh ? "is there" : "restarted");
 		take_address(c, d);
@@ -221,15 +301,16 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 void
 devices_tick(struct coord *c)
 {
-	uint64_t forget_ms = (uint64_t)c->cfg.lost_ms * COORD_FORGET_PERIODS;
+	uint64_t forget_ms = (uint64_t)c->lost_ms * COORD_FORGET_PERIODS;
 
 	for (size_t i = c->ndevices; i-- > 0;) {
 		struct device *d = c->device[i];
 		uint64_t silent_ms = c->now_ms - d->heard_ms;
 
-		if (!d->lost && silent_ms >= c->cfg.lost_ms) {
+		if (!d->lost && beats_missing(c, d) >= c->cfg.missed) {
 			struct err why;
 
+			d->why = silent_ms >= c->lost_ms ? LOST_SILENT : LOST_SPARSE;
 			device_lost(c, d, &why);
 			device_lose(c, d, why.text);
 		} else if (d->lost && silent_ms >= forget_ms && d->ncomms == 0 && !d->configured) {
@@ -249,6 +330,7 @@ on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struc
 	if (rc != RC_OK)
 		return rc;
 	d->registered_ms = c->now_ms;
+	d->client_id = w->client_id;
 	r.instance = c->cfg.instance;
 	r.heartbeatms = c->cfg.heartbeat_ms;
 	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;

@@ -113,6 +113,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 static void
 run_free(struct coord *c, struct run *run)
 {
+	keep_run_gone(c, run);
 	for (uint32_t r = 0; r < run->comm->nranks; r++) {
 		call_cancel(c, &run->rank[r].call);
 		buf_fini(&run->rank[r].body);
@@ -124,11 +125,9 @@ run_free(struct coord *c, struct run *run)
 	free(run);
 }
 
-static void start_next(struct coord *c, struct comm *comm);
-
 /* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
  * caller. */
-static void
+void
 run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
 	struct comm *comm = run->comm;
@@ -164,7 +163,7 @@ run_end(struct coord *c, struct run *run, const struct err *why)
 
 	run_end_quietly(c, run, why);
 	if (comm->state == COMM_LIVE) {
-		start_next(c, comm);
+		runs_start_next(c, comm);
 		comm_idle(c, comm);
 	}
 }
@@ -247,7 +246,7 @@ run_rank_ended(struct coord *c, struct call *call, const struct err *why,
 
 /* ---- starting */
 
-static void
+void
 run_start(struct coord *c, struct run *run)
 {
 	struct comm *comm = run->comm;
@@ -267,13 +266,13 @@ run_start(struct coord *c, struct run *run)
 		held_drop(c, n);
 		run->held -= n;
 		call_start(c, &rr->call, comm->rank[r].dev, comm->rank[r].dev->address,
-			   COORD_RUN_MS, &rr->body);
+			   c->cfg.job_timeout_ms, &rr->body);
 	}
 }
 
 /* Start the first of those that wait for their turn, if none of them is under way. */
-static void
-start_next(struct coord *c, struct comm *comm)
+void
+runs_start_next(struct coord *c, struct comm *comm)
 {
 	for (struct run *run = comm->runs; run && comm->state == COMM_LIVE; run = run->next)
 		if (run->serial) {
@@ -362,8 +361,9 @@ run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
 	comm->nruns++;
 	if (wait)
 		waiter_set(w, WAIT_RUN, run->id);
+	keep_run(c, run);
 	if (run->serial)
-		start_next(c, comm);
+		runs_start_next(c, comm);
 	else if (comm->state == COMM_LIVE)
 		run_start(c, run);
 }
@@ -388,15 +388,14 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 }
 
 /* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
-static enum rc
+enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
 {
 	uint32_t nranks = run->comm->nranks;
 	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
-	enum rc rc = ops ? RC_OK
-			 : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",
-				   run->comm->id);
+	enum rc rc =
+	    ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
 
 	batch_rewind(b);
 	if (rc == RC_OK)
@@ -410,63 +409,6 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 	if (rc == RC_OK)
 		batch_commit(b);
 	return rc;
-}
-
-/* ---- what is kept to be run again */
-
-void
-parts_free(struct coord *c, struct group_part *parts)
-{
-	struct group_part *next;
-
-	for (; parts; parts = next) {
-		next = parts->next;
-		held_drop(c, parts->held);
-		buf_fini(&parts->packed);
-		free(parts);
-	}
-}
-
-struct group_part *
-part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
-{
-	size_t held = gpu_sim__submit_request__get_packed_size(s) + sizeof(struct group_part);
-	struct group_part *part;
-
-	if (!held_take(c, held, err))
-		return NULL;
-	part = alloc_zeroed(1, sizeof *part);
-	if (!part || !buf_pack(&part->packed, &s->base)) {
-		free(part);
-		held_drop(c, held);
-		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", s->commid);
-		return NULL;
-	}
-	part->held = held;
-	return part;
-}
-
-/* Of a communicator that recovers, in order; *out is the first. */
-static enum rc
-keep_parts(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
-	   struct group_part **out, struct err *err)
-{
-	struct group_part **tail = out;
-
-	if (one)
-		return (*out = part_new(c, one, err)) ? RC_OK : err->rc;
-	for (; parts; parts = parts->next, tail = &(*tail)->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, parts->packed.len, (const uint8_t *)parts->packed.data);
-
-		if (!s)
-			return err_set(err, RC_NOMEM, "out of memory");
-		*tail = part_new(c, s, err);
-		gpu_sim__submit_request__free_unpacked(s, NULL);
-		if (!*tail)
-			return err->rc;
-	}
-	return RC_OK;
 }
 
 enum rc
@@ -483,7 +425,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 	run->serial = run->nops > 0 || batch_loose(b) == 0;
 	run->pure = b->npure == b->nops;
 	if (comm_recovers(comm))
-		rc = keep_parts(c, one, parts, &run->parts, err);
+		rc = parts_keep(c, one, parts, &run->parts, err);
 	if (rc == RC_OK)
 		rc = run_encode(c, run, b, one, parts, err);
 	if (rc != RC_OK) {
@@ -496,7 +438,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 }
 
 /* A graph's run: what each rank is to be sent. */
-static enum rc
+enum rc
 run_encode_graph(struct coord *c, struct run *run, struct err *err)
 {
 	enum rc rc = RC_OK;
@@ -541,119 +483,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 	return RC_OK;
 }
 
-/* ---- after a recovery */
-
-void
-runs_stop(struct coord *c, struct comm *comm)
-{
-	for (struct run *run = comm->runs; run; run = run->next) {
-		for (uint32_t r = 0; r < comm->nranks; r++) {
-			call_cancel(c, &run->rank[r].call);
-			held_drop(c, run->rank[r].body.len);
-			run->held -= run->rank[r].body.len;
-			buf_fini(&run->rank[r].body);
-		}
-		run->waiting = 0;
-		run->tries += run->started;
-	}
-}
-
-void
-runs_forget_graph(struct comm *comm, struct graph *g)
-{
-	for (struct run *run = comm->runs; run; run = run->next)
-		if (run->graph == g) {
-			run->graph = NULL;
-			g->nruns--;
-		}
-}
-
-/* Why a run cannot be run again; RC_OK: it can. `after` is the first that could not. */
-static enum rc
-check_again(const struct run *run, const struct err *after, struct err *err)
-{
-	const struct comm *comm = run->comm;
-	const struct err *cause = run->cause.rc ? &run->cause : &comm->rec.cause;
-
-	if (run->hopeless)
-		return (*err = run->cause).rc;
-	if (run->tries >= COORD_MAX_TRIES)
-		return err_set(err, cause->rc, "%s; it was tried %u times", cause->text,
-			       run->tries);
-	if (after->rc != RC_OK)
-		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
-	if (run->tries && (!run->pure || comm->rec.blank))
-		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered (%s); %s",
-			       comm->id, comm->recovered.text,
-			       run->pure ? "the lost memory has to be filled again"
-					 : "what ran was not of collectives alone: run it again");
-	if (!run->graph && !run->parts)
-		return err_set(err, RC_RECOVERED,
-			       "comm %" PRIu64 " has recovered (%s); the operation has no meaning "
-			       "without the rank",
-			       comm->id, comm->recovered.text);
-	return RC_OK;
-}
-
-/* Number and encode it for the ranks of now. */
-static enum rc
-run_renew(struct coord *c, struct run *run, struct err *err)
-{
-	struct comm *comm = run->comm;
-	struct batch b;
-	enum rc rc;
-
-	run->started = false;
-	run->cause = (struct err){0};
-	run->first_op = comm->next_op;
-	if (run->graph) {
-		run->nops = run->graph->nops * run->iterations;
-		rc = run_encode_graph(c, run, err);
-		comm->next_op += run->nops;
-		return rc;
-	}
-	rc = batch_init(c, &b, comm, err);
-	if (rc != RC_OK)
-		return rc;
-	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, p->packed.len, (const uint8_t *)p->packed.data);
-
-		rc = s ? batch_add(c, &b, s, err) : err_set(err, RC_NOMEM, "out of memory");
-		if (s)
-			gpu_sim__submit_request__free_unpacked(s, NULL);
-	}
-	run->nops = batch_numbered(&b);
-	if (rc == RC_OK)
-		rc = run_encode(c, run, &b, NULL, run->parts, err);
-	comm->next_op += run->nops;
-	batch_fini(&b);
-	return rc;
-}
-
-void
-runs_resume(struct coord *c, struct comm *comm)
-{
-	struct err after = {0};
-	struct run *next;
-
-	for (struct run *run = comm->runs; run; run = next) {
-		struct err err = {0};
-
-		next = run->next;
-		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK)
-			continue;
-		if (after.rc == RC_OK)
-			after = err;
-		run->cause = (struct err){0};
-		run->started = false;
-		run_end_quietly(c, run, &err);
-	}
-	for (struct run *run = comm->runs; run; run = run->next)
-		if (!run->serial)
-			run_start(c, run);
-	start_next(c, comm);
-}
+/* ---- submitting */
 
 static void
 answer_submitted(struct coord *c, struct waiter *w, uint64_t operation)

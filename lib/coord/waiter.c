@@ -16,6 +16,7 @@ waiter_new(struct coord *c, const struct coord_event *ev)
 		return NULL;
 	w->token = ev->token;
 	w->client_id = ev->client_id;
+	w->seq = ev->request->seq;
 	w->asked_ms = c->now_ms;
 	w->due_ms =
 	    c->now_ms + left - (left / 4 < COORD_ANSWER_MARGIN ? left / 4 : COORD_ANSWER_MARGIN);
@@ -44,6 +45,7 @@ waiter_free(struct coord *c, struct waiter *w)
 	else
 		c->waiters_last = w->prev;
 	c->nwaiters--;
+	c->keep.nabsent -= w->token == 0;
 	free(w);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/injector.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 
@@ -137,7 +138,10 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 /* Steps as they are run. */
 struct progress {
 	const struct route *route;
+	struct meter *meter;
+	const struct program *p;
 	const struct inst_coll *c;
+	uint64_t op;
 	uint32_t nranks;
 	size_t k;      /* the step at hand */
 	size_t posted; /* all sends before this step are */
@@ -164,6 +168,7 @@ post_sends(struct progress *g, struct err *err)
 			continue;
 		if (!may_post(g, s))
 			break;
+		inject_step(g->p, g->c, g->op, g->posted);
 		rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
 	return rc;
@@ -219,10 +224,13 @@ run_steps(struct progress *g, struct err *err)
 		const struct plan_step *s = &plan->step[g->k];
 		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 
+		meter_step(g->meter, g->k + 1);
 		rc = post_sends(g, err);
 		if (rc == RC_OK && receives && !by_lane(g->route, s->peer) &&
 		    xport_is_slow(g->route->net) && wants_room(g))
 			rc = send_meanwhile(g, err);
+		if (rc == RC_OK && s->kind != STEP_SEND)
+			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			rc = collective_step(g->route, g->c, s, g->nranks, err);
 	}
@@ -266,43 +274,96 @@ end(const struct route *route, enum rc rc, struct err *err)
 	return rc;
 }
 
+void
+collective_failure(struct meter *m, struct failure *out)
+{
+	*out = (struct failure){0};
+	if (METER_GET(m, comm) == 0)
+		return;
+	out->coll = m->coll;
+	out->algo = m->algo;
+	out->op = METER_GET(m, op);
+	out->step = METER_GET(m, step);
+	out->steps = METER_GET(m, steps);
+	out->idle_ns = m->idle_ns;
+	out->nmissing = m->nmissing;
+	memcpy(out->missing, m->missing, sizeof out->missing);
+	meter_end(m);
+}
+
+void
+collective_meter(struct meter *m, const struct program *p, const struct inst_coll *c, uint64_t op)
+{
+	if (!m)
+		return;
+	m->coll = coll_name(c->coll);
+	m->algo = c->algo;
+	meter_begin(m, p->comm, p->epoch, op, c->plan.nstep);
+}
+
+/* The sentence of a failure. One that was heard of elsewhere is a whole sentence already. */
+static enum rc
+say(const struct inst_coll *c, uint64_t op, size_t step, enum rc rc, const struct err *why,
+    struct err *err)
+{
+	if (rc == RC_ABORTED)
+		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
+	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
+		       (unsigned long long)op, c->algo, step ? step : 1, c->plan.nstep, why->text);
+}
+
+/* What collective_run does once it has a way to all ranks. */
+static enum rc
+run(struct progress *g, struct err *err)
+{
+	const struct route *route = g->route;
+	enum rc rc = RC_OK;
+
+	if (route->p2p)
+		rc = p2p_begin(route->p2p, err);
+	if (rc == RC_OK) {
+		rc = run_steps(g, err);
+		if (rc != RC_OK && route->net)
+			collective_involve(route->net, g->c, g->k - 1);
+	}
+	return end(route, rc, err);
+}
+
 enum rc
 collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const struct program *p,
-	       const struct inst_coll *c, uint64_t op, struct err *err)
+	       const struct inst_coll *c, uint64_t op, struct meter *meter, struct err *err)
 {
 	struct p2p_op lane_op = {.lane = lane,
 				 .turn = turn,
 				 .kind = c->kind,
 				 .in = c->base[PLAN_IN],
-				 .out = c->base[PLAN_OUT]};
+				 .out = c->base[PLAN_OUT],
+				 .meter = meter};
 	struct route route = {.p2p = lane ? &lane_op : NULL};
-	struct progress g = {.route = &route, .c = c, .nranks = p->nranks};
+	struct progress g = {
+	    .route = &route, .meter = meter, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
 	enum rc rc = RC_OK;
 
+	collective_meter(meter, p, c, op);
 	if (c->plan.mapped && !p2p_whole(lane))
-		return err_set(err, RC_INVAL,
-			       "algorithm %s needs every rank's memory, and some are reached by "
-			       "sockets",
-			       c->algo);
-	if (!p2p_whole(lane)) {
-		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, err);
-		if (rc != RC_OK)
-			return rc;
+		rc = err_set(&local, RC_INVAL,
+			     "algorithm %s needs every rank's memory, and some are reached by "
+			     "sockets",
+			     c->algo);
+	else if (!p2p_whole(lane))
+		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, &local);
+	if (rc == RC_OK && route.net) {
+		xport_meter(route.net, meter);
 		xport_allow(route.net, most_bytes(p, c));
 		lane_op.idle = tend;
 		lane_op.idle_arg = route.net;
 	}
-	if (lane)
-		rc = p2p_begin(&lane_op, &local);
-	if (rc == RC_OK) {
-		rc = run_steps(&g, &local);
-		if (rc != RC_OK && route.net)
-			collective_involve(route.net, c, g.k - 1);
-	}
-	rc = end(&route, rc, &local);
-	if (rc != RC_OK && rc != RC_ABORTED)
-		return err_set(err, rc, "operation %llu, %s, step %zu of %zu: %s",
-			       (unsigned long long)op, c->algo, g.k, c->plan.nstep, local.text);
-	return rc == RC_OK ? rc : err_set(err, rc, "%s", local.text);
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
+	rc = run(&g, &local);
+	if (rc != RC_OK)
+		return say(c, op, g.k, rc, &local, err);
+	meter_end(meter);
+	return RC_OK;
 }

@@ -16,6 +16,10 @@ struct route {
 enum rc collective_step(const struct route *route, const struct inst_coll *c,
 			const struct plan_step *s, uint32_t nranks, struct err *err);
 
+/* The operation begins. m may be NULL. */
+void collective_meter(struct meter *m, const struct program *p, const struct inst_coll *c,
+		      uint64_t op);
+
 /* Those whom the steps from number `from` on would meet shall hear that it is given up. */
 void collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from);
 

@@ -1,6 +1,7 @@
 /*
  * Design notes. Requests come on the server's one thread and are answered there, but for runs and
- * waits, which streams answer. Memory is written and read by requests while kernels run, as host
+ * waits, which streams answer. What concerns communicators, graphs and runs is decided by the
+ * protocol (serve_protocol.c). Memory is written and read by requests while kernels run, as host
  * copies and kernels of a GPU do: ordering them is the client's business.
  */
 #include "dev/device.h"
@@ -32,19 +33,22 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	struct device *d = calloc(1, sizeof *d);
 	struct xport_config xc = {.data_addr = cfg->data_addr,
 				  .latency_ns = cfg->latency_ns,
-				  .bits_per_s = cfg->bits_per_s};
+				  .bits_per_s = cfg->bits_per_s,
+				  .check_all = cfg->allow_inject,
+				  .say = cfg->say};
 	enum rc rc;
 
 	if (!d)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->feed_lock, NULL);
+	d->feed_tail = &d->feed_head;
 	d->id = cfg->id;
 	if (d->id == 0 && cfg->mem_path)
 		d->id = devmem_file_id(cfg->mem_path); /* whose memory it was, it is again */
 	if (d->id == 0)
 		d->id = net_random();
 	xc.device_id = d->id;
-	d->incarnation = net_random();
 	d->ordinal = cfg->ordinal;
 	d->keep = cfg->mem_keep;
 	d->latency_ns = cfg->latency_ns;
@@ -60,15 +64,26 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (rc == RC_OK &&
 	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK) {
+		d->incarnation = devmem_incarnation(d->mem);
+		rc = leases_inherit(d->leases, clock_now_ns(), err);
+	}
+	if (rc == RC_OK)
+		rc = keeps_new(d->mem, &d->keeps, err);
+	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	xc.mem = d->mem_private ? NULL : d->mem;
 	if (rc == RC_OK)
 		rc = xport_new(&xc, &d->xport, err);
+	if (rc == RC_OK && cfg->allow_inject && !(d->inject = injector_new(d->xport, cfg->say)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->env.mem = d->mem;
 		d->env.xport = d->xport;
 		d->env.held = &d->held;
+		d->env.inject = d->inject;
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc != RC_OK)
@@ -81,6 +96,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 void
 device_stop(struct device *d)
 {
+	atomic_store(&d->adopt.stop, true);
 	xport_abort_all(d->xport, "the device is shutting down");
 	streams_stop(d->streams);
 }
@@ -90,13 +106,20 @@ device_free(struct device *d)
 {
 	if (!d)
 		return;
-	while (d->ngraphs)
-		streams_drop(d->streams, d->graph[--d->ngraphs].program);
+	atomic_store(&d->adopt.stop, true);
+	device_join_adopt(d);
+	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
+		if (d->graph[i])
+			streams_drop(d->streams, d->graph[i]);
 	streams_free(d->streams);
+	injector_free(d->inject);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
+	keeps_free(d->keeps);
 	leases_free(d->leases);
 	devmem_close(d->mem, d->keep);
+	protocol_free(d->protocol);
+	pthread_mutex_destroy(&d->feed_lock);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -153,6 +176,7 @@ device_tick(struct device *d)
 {
 	leases_tick(d->leases, clock_now_ns());
 	streams_tick(d->streams);
+	injector_tick(d->inject);
 }
 
 void
@@ -200,18 +224,22 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
 	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
 	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
-		serve_comm(d, call);
-		break;
 	case GPU_SIM__REQUEST__BODY_RUN:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
-		serve_run(d, call);
+		serve_protocol(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_ADOPT:
+		serve_adopt(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_BEGIN_SEND:
 	case GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE:
 	case GPU_SIM__REQUEST__BODY_STREAM_SEND:
 	case GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS:
 		serve_transfer(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_INJECT:
+		serve_inject(d, call);
 		break;
 	default:
 		err_set(&err, RC_INVAL, "%s is for the coordinator, not a device",

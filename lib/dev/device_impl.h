@@ -7,17 +7,25 @@
 #include <pthread.h>
 
 #include "dev/device.h"
+#include "dev/injector.h"
 #include "dev/lease.h"
 #include "dev/program.h"
+#include "dev/protocol.h"
 #include "dev/stream.h"
 #include "net/net.h"
 
-#define MAX_GRAPHS	  1024
-#define MAX_CLIENT_GRAPHS 768 /* of one client; the coordinator is one */
+/* An event on its way to the protocol. */
+struct fed {
+	struct fed *next;
+	struct protocol_event event;
+};
 
-struct graph {
-	uint64_t id, client;
-	struct program *program;
+/* The thread that takes over another device's memory: see serve_adopt.c. */
+struct adopt {
+	pthread_t thread;
+	bool started;
+	struct rpc_call *call;
+	atomic_bool over, stop;
 };
 
 struct device {
@@ -35,19 +43,41 @@ struct device {
 	struct program_env env;
 	struct streams *streams;
 	struct leases *leases;
+	struct keeps *keeps;
+	struct adopt adopt;
 	atomic_size_t held;   /* bytes of programs */
-	pthread_mutex_t lock; /* graphs, address */
-	struct graph graph[MAX_GRAPHS];
-	unsigned ngraphs;
+	pthread_mutex_t lock; /* address */
+	struct protocol *protocol;
+	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's number of it, or NULL */
+	pthread_mutex_t feed_lock;		    /* what follows: see serve_protocol.c */
+	struct fed *feed_head, **feed_tail;
+	bool feeding;		 /* a thread is at it */
+	struct injector *inject; /* NULL: nothing may be injected */
 };
 
 /* The services, one family a file. Each answers the call. */
 void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free write read */
-void serve_comm(struct device *d, struct rpc_call *call);     /* attach detach abort */
-void serve_run(struct device *d, struct rpc_call *call);      /* run, graph define and drop */
+void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */
+void serve_adopt(struct device *d, struct rpc_call *call);
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
+void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 
-/* The graphs of a communicator that begins or ends go, and those of any that is no more. */
-void device_drop_graphs(struct device *d, uint64_t comm);
+/* Wait for the last one; the server is stopped, and so is the device. */
+void device_join_adopt(struct device *d);
+
+/* ---- what the protocol's actions come to. serve_comm.c */
+
+void carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err);
+void carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err);
+/* Answer an attach that has succeeded with what this rank offers. */
+void answer_attach(struct device *d, struct rpc_call *call);
+
+/* ---- serve_run.c */
+
+void carry_define(struct device *d, const GpuSim__GraphDefineRequest *m, uint32_t graph,
+		  struct err *err);
+/* Queue a run; unless it is a queued one, done(arg) will hear of its end. */
+enum rc carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_action *a,
+		  run_done_fn done, void *arg, struct err *err);
 
 #endif

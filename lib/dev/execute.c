@@ -44,7 +44,7 @@ run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, siz
 		x->pair[i] = (struct pair){.c = c, .op = operation_number(x, c, iteration)};
 	}
 	*ndone = k;
-	return pairs_run(x->xport, x->program, x->pair, k, err);
+	return pairs_run(x->xport, x->program, x->pair, k, x->meter, err);
 }
 
 static enum rc
@@ -73,7 +73,7 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	case INST_COLL:
 		return collective_run(
 		    x->xport, x->lane, x->first_turn + iteration * x->program->ncoll + i->coll.turn,
-		    x->program, &i->coll, operation_number(x, &i->coll, iteration), err);
+		    x->program, &i->coll, operation_number(x, &i->coll, iteration), x->meter, err);
 	case INST_P2P:
 		break;
 	}
@@ -91,7 +91,7 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	if (i->kind == INST_P2P)
 		return run_pairs(x, iteration, at, n, ndone, err);
 	rc = run_one(x, iteration, at[0], err);
-	if (rc != RC_OK)
+	if (rc != RC_OK && i->kind != INST_COLL)
 		err_prefix(err, "%s", inst_name(i));
 	return rc;
 }

@@ -21,6 +21,7 @@ struct execution {
 	uint64_t first_iteration; /* as kernel arguments with a step count */
 	uint64_t first_op, stride;
 	const struct event_number *event; /* by instruction */
+	struct meter *meter;		  /* or NULL */
 	struct pair *pair; /* room for as many as stand together in at[] of execute */
 };
 

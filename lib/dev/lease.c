@@ -108,28 +108,25 @@ check(const struct leases *l, const struct holder *h, uint64_t nbytes, struct er
 	return RC_OK;
 }
 
-/* Lock held. */
-static enum rc
-add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, struct err *err)
+/* Lock held. False: out of memory. */
+static bool
+add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
-	struct holder *h = find(l, client);
+	struct holder *h = find_or_make(l, client);
 	struct range *v;
 
-	if (check(l, h, nbytes, err) != RC_OK)
-		return err->rc;
-	h = find_or_make(l, client);
 	if (!h)
-		return err_set(err, RC_NOMEM, "out of memory");
+		return false;
 	if (h->n == h->cap) {
 		v = alloc_resize(h->v, h->cap * 2 + 16, sizeof *v);
 		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
+			return false;
 		h->v = v;
 		h->cap = h->cap * 2 + 16;
 	}
 	h->v[h->n++] = (struct range){addr, nbytes};
 	h->nbytes += nbytes;
-	return RC_OK;
+	return true;
 }
 
 enum rc
@@ -138,9 +135,69 @@ lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, str
 	enum rc rc;
 
 	pthread_mutex_lock(&l->lock);
-	rc = add(l, client, addr, nbytes, err);
+	rc = check(l, find(l, client), nbytes, err);
+	if (rc == RC_OK && !add(l, client, addr, nbytes))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_unlock(&l->lock);
 	return rc;
+}
+
+struct inherited {
+	uint64_t (*v)[2]; /* address, client */
+	size_t n, cap;
+	bool full;
+};
+
+static void
+inherit(void *arg, uint64_t addr, uint64_t client)
+{
+	struct inherited *in = arg;
+	uint64_t(*v)[2] = in->v;
+
+	if (in->n == in->cap) {
+		v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *v);
+		if (!v) {
+			in->full = true;
+			return;
+		}
+		in->v = v;
+		in->cap = in->cap * 2 + 16;
+	}
+	v[in->n][0] = addr;
+	v[in->n++][1] = client;
+}
+
+/* Lock held. */
+static bool
+knows(struct leases *l, uint64_t client, uint64_t addr)
+{
+	const struct holder *h = find(l, client);
+
+	for (size_t i = 0; h && i < h->n; i++)
+		if (h->v[i].addr == addr)
+			return true;
+	return false;
+}
+
+enum rc
+leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
+{
+	struct inherited in = {0};
+	enum rc rc = devmem_owners(l->mem, inherit, &in, err);
+
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
+		uint64_t addr = in.v[i][0], client = in.v[i][1];
+
+		if (knows(l, client, addr))
+			continue;
+		in.full |= !add(l, client, addr, 0); /* beyond all limits: it is there */
+		if (!in.full)
+			find(l, client)->until_ns = now_ns + LEASE_RESTART_MS * NS_PER_MS;
+	}
+	pthread_mutex_unlock(&l->lock);
+	free(in.v);
+	return rc == RC_OK && in.full ? err_set(err, RC_NOMEM, "out of memory") : rc;
 }
 
 /* Lock held. The newest first: they are the likeliest to be freed. */

@@ -12,8 +12,9 @@
 #include "base/rc.h"
 #include "mem/devmem.h"
 
-#define LEASE_GRACE_MS 2000
-#define LEASE_MAX      4096 /* allocations that one client leases */
+#define LEASE_GRACE_MS	 2000
+#define LEASE_RESTART_MS 30000
+#define LEASE_MAX	 4096 /* allocations that one client leases */
 
 struct leases;
 
@@ -21,9 +22,17 @@ struct leases;
 struct leases *leases_new(struct devmem *mem, uint64_t max_bytes);
 void leases_free(struct leases *l);
 
-/* The nbytes at addr belong to client. RC_BUSY it has as much as one may have; RC_NOMEM. */
+/* The nbytes at addr, which the memory says are client's, belong to it. RC_BUSY it has as much as one
+ * may have; RC_NOMEM. */
 enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes,
 		  struct err *err);
+
+/*
+ * Take over what the memory says is leased and this process does not know: from a device that was
+ * killed, or whose memory was adopted. Whether their clients are connected is not known, and who
+ * waits for a run sends nothing: each has LEASE_RESTART_MS to show up. RC_NOMEM, and as devmem_owners.
+ */
+enum rc leases_inherit(struct leases *l, uint64_t now_ns, struct err *err);
 
 /* addr has been freed. */
 void lease_end(struct leases *l, uint64_t addr);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "dev/collective_impl.h"
+#include "dev/injector.h"
 
 static bool
 steps_left(const struct pair *q)
@@ -53,6 +54,7 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 
 		if (!xport_ready(q->o, peer, way))
 			return RC_OK;
+		inject_step(p, q->c, q->op, q->next);
 		rc = collective_step(&(struct route){.net = q->o}, q->c, &q->c->plan.step[q->next],
 				     p->nranks, err);
 		q->next += rc == RC_OK;
@@ -93,7 +95,7 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 }
 
 static enum rc
-drive(const struct program *p, struct pair *q, size_t n, struct err *err)
+drive(const struct program *p, struct pair *q, size_t n, struct meter *meter, struct err *err)
 {
 	uint64_t deadline = xport_deadline(q[0].o), seen = 0;
 	struct pair *stuck;
@@ -112,6 +114,8 @@ drive(const struct program *p, struct pair *q, size_t n, struct err *err)
 			continue;
 		}
 		peer = waits_for(stuck, &way);
+		collective_meter(meter, p, stuck->c, stuck->op);
+		meter_step(meter, steps_left(stuck) ? stuck->next + 1 : stuck->next);
 		rc = xport_wait(stuck->o, peer, way, seen, deadline, err);
 		if (rc != RC_OK)
 			return blame(stuck, err);
@@ -125,21 +129,27 @@ drive(const struct program *p, struct pair *q, size_t n, struct err *err)
 }
 
 enum rc
-pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n, struct err *err)
+pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n, struct meter *meter,
+	  struct err *err)
 {
 	uint64_t nbytes = 0;
 	enum rc rc = RC_OK;
 
+	collective_meter(meter, p, q[0].c, q[0].op);
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
 		rc = xport_begin(x, p->comm, p->epoch, q[i].op, &q[i].o, err);
 		if (rc != RC_OK)
 			blame(&q[i], err);
 		nbytes += q[i].c->nelem * q[i].c->elem;
 	}
-	for (size_t i = 0; i < n && rc == RC_OK; i++)
+	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+		xport_meter(q[i].o, meter);
 		xport_allow(q[i].o, nbytes);
+	}
 	if (rc == RC_OK)
-		rc = drive(p, q, n, err);
+		rc = drive(p, q, n, meter, err);
+	if (rc == RC_OK)
+		meter_end(meter);
 	for (size_t i = 0; i < n; i++)
 		if (q[i].o)
 			end_pair(&q[i], XPORT_GIVE_UP, err);

@@ -128,6 +128,8 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	if (rc != RC_OK)
 		return rc;
 	c->nelem = a->nelem;
+	c->nin = shape.in;
+	c->nout = shape.out;
 	c->kind = kind_of(a, c);
 	return plan_build(a, algo, &c->plan, err);
 }
@@ -243,6 +245,7 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 	}
 	p->refs = 1;
 	p->mem = env->mem;
+	p->inject = env->inject;
 	if (comm)
 		rc = xport_member(env->xport, comm, &m, err);
 	p->comm = m.comm;

@@ -54,6 +54,7 @@ struct inst_coll {
 	uint32_t *after;	/* by step, see ahead.h; NULL for pairs */
 	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
 	uint64_t nelem;
+	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */
 	size_t elem;	    /* bytes */
 	uint64_t op_offset; /* see proto Coll */
 	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */
@@ -73,6 +74,8 @@ struct inst {
 	};
 };
 
+struct injector; /* injector.h */
+
 struct program {
 	struct inst *inst;
 	size_t ninst;
@@ -83,7 +86,8 @@ struct program {
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
 	struct devmem *mem;
-	atomic_size_t *held; /* where nbytes are counted, or NULL */
+	struct injector *inject; /* or NULL: nothing can be injected */
+	atomic_size_t *held;	 /* where nbytes are counted, or NULL */
 	size_t nbytes;
 };
 
@@ -92,7 +96,8 @@ struct program_env {
 	struct devmem *mem;
 	struct xport *xport;
 	struct event_table *events;
-	atomic_size_t *held; /* bytes of all programs, or NULL: nobody counts */
+	atomic_size_t *held;	 /* bytes of all programs, or NULL: nobody counts */
+	struct injector *inject; /* of faults, or NULL */
 };
 
 /*

@@ -13,6 +13,7 @@ segment_free(struct segment *g)
 		return;
 	free(g->at);
 	free(g->pair);
+	free(g->waited_ns);
 	free(g);
 }
 
@@ -21,6 +22,7 @@ run_free(struct run *r)
 {
 	p2p_let_go(r->lane);
 	free(r->event);
+	free(r->waited_ns);
 	free(r);
 }
 
@@ -33,8 +35,10 @@ segment_new(struct run *r, size_t n)
 		return NULL;
 	g->run = r;
 	g->at = alloc_zeroed(n, sizeof *g->at);
-	if (!g->at) {
-		free(g);
+	if (r->waited_ns)
+		g->waited_ns = alloc_zeroed(r->spec.program->nranks, sizeof *g->waited_ns);
+	if (!g->at || (r->waited_ns && !g->waited_ns)) {
+		segment_free(g);
 		return NULL;
 	}
 	return g;
@@ -92,7 +96,11 @@ run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX])
 		return NULL;
 	r->spec = *spec;
 	r->event = alloc_zeroed(spec->program->ninst + 1, sizeof *r->event);
-	if (!r->event || !make_segments(r, by_stream)) {
+	if (spec->program->comm)
+		r->waited_ns = alloc_zeroed(spec->program->nranks, sizeof *r->waited_ns);
+	r->result.waited_ns = r->waited_ns;
+	r->result.nranks = r->waited_ns ? spec->program->nranks : 0;
+	if (!r->event || (spec->program->comm && !r->waited_ns) || !make_segments(r, by_stream)) {
 		for (unsigned s = 0; s < STREAM_MAX; s++) {
 			segment_free(by_stream[s]);
 			by_stream[s] = NULL;
@@ -180,8 +188,9 @@ count_time(struct run_result *sum, const struct inst *in, uint64_t *t)
 
 /* Run the instructions; sum->err is the first failure. True: to the end. */
 static bool
-run_all(struct streams *s, const struct segment *g, struct run_result *sum)
+run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 {
+	struct streams *s = st->all;
 	struct run *r = g->run;
 	struct execution x = {.xport = s->env.xport,
 			      .lane = r->lane,
@@ -192,6 +201,7 @@ run_all(struct streams *s, const struct segment *g, struct run_result *sum)
 			      .first_op = r->spec.first_op,
 			      .stride = r->spec.stride,
 			      .event = r->event,
+			      .meter = &st->meter,
 			      .pair = g->pair};
 	uint64_t t = clock_now_ns();
 
@@ -206,19 +216,62 @@ run_all(struct streams *s, const struct segment *g, struct run_result *sum)
 	return true;
 }
 
-void
-segment_run(struct streams *s, struct segment *g)
+static enum rc
+restore_and_keep(const struct run_spec *spec, struct err *err)
 {
+	enum rc rc = RC_OK;
+
+	if (spec->restore)
+		rc = keep_restore(spec->keeps, &spec->keep_id, spec->program, err);
+	if (rc == RC_OK && spec->keep)
+		rc = keep_take(spec->keeps, &spec->keep_id, spec->program, err);
+	return rc;
+}
+
+/* Lock held; given up meanwhile. A failure is the run's, and no segment goes on then. */
+static void
+start(struct streams *s, struct run *r)
+{
+	struct err err = {0};
+
+	while (r->start == RUN_STARTING)
+		pthread_cond_wait(&s->started, &s->lock);
+	if (!r->spec.keeps || r->start == RUN_STARTED)
+		return;
+	r->start = RUN_STARTING;
+	pthread_mutex_unlock(&s->lock);
+	restore_and_keep(&r->spec, &err);
+	pthread_mutex_lock(&s->lock);
+	r->start = RUN_STARTED;
+	if (err.rc != RC_OK) {
+		r->result.err = err;
+		atomic_store(&r->over, true);
+	}
+	pthread_cond_broadcast(&s->started);
+}
+
+void
+segment_run(struct stream *st, struct segment *g)
+{
+	struct streams *s = st->all;
 	struct run *r = g->run;
 	struct run_result sum = {0};
 
+	start(s, r);
 	pthread_mutex_unlock(&s->lock);
-	g->failed = !run_all(s, g, &sum);
+	st->meter.waited_ns = g->waited_ns;
+	g->failed = !run_all(st, g, &sum);
+	collective_failure(&st->meter, &sum.failure);
+	st->meter.waited_ns = NULL;
 	pthread_mutex_lock(&s->lock);
 	if (g->failed && sum.err.rc == RC_OK)
 		err_set(&sum.err, RC_ABORTED, "the device is shutting down");
-	if (g->failed && r->result.err.rc == RC_OK)
+	if (g->failed && r->result.err.rc == RC_OK) {
 		r->result.err = sum.err;
+		r->result.failure = sum.failure;
+	}
+	for (uint32_t q = 0; q < r->result.nranks; q++)
+		r->waited_ns[q] += g->waited_ns[q];
 	r->result.compute_ns += sum.compute_ns;
 	r->result.comm_ns += sum.comm_ns;
 	/* In this order: who waited for this segment's events shall not go on in the same run. */

@@ -1,5 +1,4 @@
-/* CommAttach, CommJoin, CommDetach, CommAbort. */
-#include <inttypes.h>
+/* The transport's part of CommAttach and CommJoin. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +15,13 @@ describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, stru
 	out->mem = (struct peermem_id){.path = meta->mempath,
 				       .dev = meta->memdev,
 				       .inode = meta->meminode,
-				       .device_id = out->device_id};
+				       .device_id = out->device_id,
+				       .incarnation = meta->incarnation};
 	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
 }
 
-static enum rc
-attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
+void
+carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 {
 	struct xport_peer *peers = alloc_zeroed(m->n_ranks, sizeof *peers);
 	struct xport_membership me = {.comm = m->commid,
@@ -30,29 +30,33 @@ attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err)
 				      .rank = m->rank,
 				      .nranks = (uint32_t)m->n_ranks,
 				      .op_timeout_ms = m->optimeoutms};
-	enum rc rc = peers ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (size_t r = 0; r < m->n_ranks && rc == RC_OK; r++) {
+	if (!peers) {
+		err_set(err, RC_NOMEM, "out of memory");
+		return;
+	}
+	for (size_t r = 0; r < m->n_ranks; r++) {
 		const GpuSim__DeviceMetadata *meta = m->ranks[r];
 
 		peers[r].device_id = meta->deviceid ? meta->deviceid->value : 0;
 		peers[r].data_addr = meta->dataaddress;
 		describe_memory(d, meta, &peers[r]);
-		for (size_t q = 0; q < r && rc == RC_OK; q++)
-			if (peers[q].device_id == peers[r].device_id)
-				rc = err_set(err, RC_INVAL, "ranks %zu and %zu are one device", q,
-					     r);
 	}
-	if (rc == RC_OK)
-		rc = xport_attach(d->xport, &me, peers, err);
+	if (xport_attach(d->xport, &me, peers, err) == RC_OK)
+		keep_drop_others(d->keeps, m->instance);
 	free(peers);
-	return rc;
 }
 
-/* Answer an attach that has succeeded with what this rank offers. */
-static void
-answer_attach(struct device *d, struct rpc_call *call, const GpuSim__CommAttachRequest *m)
+void
+carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err)
 {
+	xport_join(d->xport, m->commid, m->epoch, m->block, (uint32_t)m->n_block, err);
+}
+
+void
+answer_attach(struct device *d, struct rpc_call *call)
+{
+	const GpuSim__CommAttachRequest *m = rpc_request(call)->commattach;
 	GpuSim__CommAttachResponse r = GPU_SIM__COMM_ATTACH_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	bool *mapped = alloc_zeroed(m->n_ranks, sizeof *mapped);
@@ -71,39 +75,4 @@ answer_attach(struct device *d, struct rpc_call *call, const GpuSim__CommAttachR
 	rpc_reply(call, &reply);
 	free(mapped);
 	free(list);
-}
-
-void
-serve_comm(struct device *d, struct rpc_call *call)
-{
-	const GpuSim__Request *req = rpc_request(call);
-	struct err err = {0};
-	enum rc rc;
-
-	switch (req->body_case) {
-	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
-		rc = attach(d, req->commattach, &err);
-		if (rc != RC_OK)
-			break;
-		device_drop_graphs(d, req->commattach->commid);
-		answer_attach(d, call, req->commattach);
-		return;
-	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
-		rc = xport_join(d->xport, req->commjoin->commid, req->commjoin->epoch,
-				req->commjoin->block, (uint32_t)req->commjoin->n_block, &err);
-		break;
-	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
-		rc = xport_detach(d->xport, req->commdetach->commid, &err);
-		device_drop_graphs(d, req->commdetach->commid);
-		break;
-	default:
-		rc = xport_abort(d->xport, req->commabort->commid, req->commabort->epoch,
-				 req->commabort->reason, &err);
-	}
-	if (rc == RC_OK) {
-		rpc_reply_done(call);
-		return;
-	}
-	err_prefix(&err, "device %016" PRIx64, d->id);
-	rpc_reply_err(call, &err);
 }

@@ -21,7 +21,8 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 	GpuSim__MallocResponse r = GPU_SIM__MALLOC_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	struct err err = {0};
-	enum rc rc = devmem_alloc(d->mem, req->malloc->nbytes, &r.addr, &err);
+	uint64_t owner = req->malloc->lease ? req->clientid : 0;
+	enum rc rc = devmem_alloc_for(d->mem, req->malloc->nbytes, owner, &r.addr, &err);
 
 	if (rc == RC_OK && req->malloc->lease) {
 		rc = lease_add(d->leases, req->clientid, r.addr, req->malloc->nbytes, &err);

@@ -25,6 +25,7 @@ streams_new(const struct program_env *env, struct streams **out, struct err *err
 	s->env = *env;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->ended, NULL);
+	pthread_cond_init(&s->started, NULL);
 	for (unsigned i = 0; i < STREAM_MAX; i++)
 		stream_init(&s->numbered[i], s, i);
 	*out = s;
@@ -100,7 +101,7 @@ stream_main(void *arg)
 		st->head = g->next;
 		if (!st->head)
 			st->tail = &st->head;
-		segment_run(s, g);
+		segment_run(st, g);
 		end_segment(st, g);
 		over = transfer;
 	}
@@ -154,6 +155,7 @@ streams_free(struct streams *s)
 	streams_stop(s);
 	for (unsigned i = 0; i < STREAM_MAX; i++)
 		pthread_cond_destroy(&s->numbered[i].work);
+	pthread_cond_destroy(&s->started);
 	pthread_cond_destroy(&s->ended);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

@@ -11,7 +11,8 @@
 
 #include <stdint.h>
 
-#include "dev/program.h"
+#include "dev/keep.h"
+#include "dev/collective.h"
 
 #define STREAM_MAX_QUEUED   4096 /* runs waiting on one stream */
 #define STREAM_MAX_TRANSFER 64	 /* the lab's transfers at work at a time */
@@ -22,8 +23,12 @@ struct streams;
 /* What a run came to; err.rc is RC_OK on success. */
 struct run_result {
 	struct err err;
-	uint64_t compute_ns; /* in kernels, memset, copy */
-	uint64_t comm_ns;    /* in collectives and pairs */
+	uint64_t compute_ns;	   /* in kernels, memset, copy */
+	uint64_t comm_ns;	   /* in collectives and pairs */
+	struct failure failure;	   /* of err, when an operation between ranks failed */
+	const uint64_t *waited_ns; /* by rank: how long this one waited for it; while it is told.
+				    * NULL: the program has no communicator */
+	uint32_t nranks;
 };
 
 /* Told once, on a thread of the streams; must not block. */
@@ -34,7 +39,10 @@ struct run_spec {
 	uint64_t iterations;	 /* at least 1 */
 	uint64_t first_iteration;
 	uint64_t first_op, stride;
-	run_done_fn done; /* or NULL: the streams keep the result */
+	struct keeps *keeps; /* or NULL: nothing is kept, nor restored */
+	struct keep_id keep_id;
+	bool restore, keep; /* before the first instruction, in this order */
+	run_done_fn done;   /* or NULL: the streams keep the result */
 	void *arg;
 };
 
@@ -62,6 +70,16 @@ enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *
 enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err);
 
 enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
+
+/* What the operation a stream is in tells of its progress. */
+struct stream_progress {
+	uint64_t comm, op, idle_ns; /* waiting for so long; 0: it does not wait */
+	uint32_t epoch, step, steps;
+	uint32_t waits_for; /* rank + 1; 0: nobody */
+};
+
+/* Of all streams that are in an operation, at most max; how many. */
+size_t streams_progress(struct streams *s, struct stream_progress *out, size_t max);
 
 /*
  * What a stream is doing. A failure that nobody was told of (run_spec.done NULL, transfers) stays

@@ -19,14 +19,19 @@
 
 #define FINISHED_TRANSFERS 1024 /* whose status is remembered */
 
+/* Inputs are restored and kept by the first segment that gets to run; the others wait for that. */
+enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
+
 struct run {
 	struct run_spec spec;
 	struct run_result result;
 	struct event_number *event; /* by instruction */
 	struct p2p_lane *lane;	    /* held for its collectives; or NULL */
 	uint64_t first_turn;
-	unsigned segments; /* not yet ended */
-	atomic_bool over;  /* a segment has failed: the others need not go on */
+	uint64_t *waited_ns; /* by rank, of all segments; or NULL */
+	unsigned segments;   /* not yet ended */
+	atomic_bool over;    /* a segment has failed: the others need not go on */
+	enum run_start start;
 };
 
 /* The instructions of a run on one stream. */
@@ -35,8 +40,9 @@ struct segment {
 	struct run *run;
 	uint32_t *at;
 	size_t n;
-	struct pair *pair; /* room for those that run together, or NULL */
-	bool failed;	   /* it did not get to its end */
+	struct pair *pair;   /* room for those that run together, or NULL */
+	uint64_t *waited_ns; /* by rank, or NULL */
+	bool failed;	     /* it did not get to its end */
 };
 
 struct waiter {
@@ -55,6 +61,7 @@ struct stream {
 	unsigned queued; /* segments, with the one that runs */
 	bool started, transfer;
 	struct err why; /* the failure nobody was told of */
+	struct meter meter;
 	struct waiter *waiters;
 };
 
@@ -67,7 +74,8 @@ struct finished {
 struct streams {
 	struct program_env env;
 	pthread_mutex_t lock;
-	pthread_cond_t ended; /* a thread has ended */
+	pthread_cond_t ended;	/* a thread has ended */
+	pthread_cond_t started; /* a run has */
 	unsigned threads, ntransfers, nwaiters;
 	atomic_bool stop;
 	struct stream numbered[STREAM_MAX];
@@ -89,8 +97,8 @@ void segment_free(struct segment *g);
  * numbered. */
 bool run_number_events(struct run *r);
 
-/* Lock held; given up while instructions run. */
-void segment_run(struct streams *s, struct segment *g);
+/* Lock held; given up while instructions run, on the stream's thread. */
+void segment_run(struct stream *st, struct segment *g);
 
 /* ---- stream.c */
 

@@ -238,3 +238,76 @@ arena_give(struct arena *a, uint64_t addr, struct err *err)
 	attach(a, b);
 	return RC_OK;
 }
+
+/* The block that addr is in; addr is inside. */
+static struct arena_block *
+block_at(const struct arena *a, uint64_t addr)
+{
+	struct arena_block *before, *after, *b = find(a, addr, &before, &after);
+
+	return b ? b : before;
+}
+
+enum rc
+arena_put(struct arena *a, uint64_t addr, uint64_t nbytes, struct err *err)
+{
+	struct arena_block *hole, *used = NULL, *rest = NULL;
+	uint64_t end;
+
+	if (addr < a->lo || addr >= a->hi || nbytes == 0 || nbytes > a->hi - addr ||
+	    (addr - a->lo) % a->unit || nbytes % a->unit)
+		return err_set(err, RC_INVAL, "no allocation can be at 0x%" PRIx64, addr);
+	hole = block_at(a, addr);
+	end = hole->addr + hole->nbytes;
+	if (hole->used || end - addr < nbytes)
+		return err_set(err, RC_INVAL, "0x%" PRIx64 " is allocated", addr);
+	if (addr > hole->addr)
+		used = block_new(addr, nbytes);
+	if (end > addr + nbytes)
+		rest = block_new(addr + nbytes, end - addr - nbytes);
+	if ((addr > hole->addr && !used) || (end > addr + nbytes && !rest)) {
+		free(used);
+		free(rest);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	hole = detach(a, hole->addr);
+	if (used) {
+		hole->nbytes = addr - hole->addr;
+		attach(a, hole);
+	} else {
+		used = hole;
+		used->nbytes = nbytes;
+	}
+	used->used = true;
+	attach(a, used);
+	if (rest)
+		attach(a, rest);
+	a->used += nbytes;
+	a->nallocs++;
+	return RC_OK;
+}
+
+uint64_t
+arena_size(const struct arena *a, uint64_t addr)
+{
+	struct arena_block *before, *after, *b = find(a, addr, &before, &after);
+
+	return b && b->used ? b->nbytes : 0;
+}
+
+bool
+arena_covers(const struct arena *a, uint64_t addr, uint64_t nbytes)
+{
+	const struct arena_block *b;
+
+	for (uint64_t n; nbytes; addr += n, nbytes -= n) {
+		if (addr < a->lo || addr >= a->hi)
+			return false;
+		b = block_at(a, addr);
+		if (!b->used)
+			return false;
+		n = b->addr + b->nbytes - addr;
+		n = n < nbytes ? n : nbytes;
+	}
+	return true;
+}

@@ -7,6 +7,7 @@
 #ifndef MEM_ARENA_H
 #define MEM_ARENA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -32,6 +33,15 @@ enum rc arena_take(struct arena *a, uint64_t nbytes, uint64_t *addr, struct err 
 
 /* RC_INVAL: addr is not the start of an allocation. Needs no memory. */
 enum rc arena_give(struct arena *a, uint64_t addr, struct err *err);
+
+/* An allocation at this very place, whole units. RC_INVAL: it is not free, or not inside. RC_NOMEM. */
+enum rc arena_put(struct arena *a, uint64_t addr, uint64_t nbytes, struct err *err);
+
+/* Bytes of the allocation that begins at addr; 0: none does. */
+uint64_t arena_size(const struct arena *a, uint64_t addr);
+
+/* Whether [addr, addr + nbytes) is all in allocations; nothing of nothing is. */
+bool arena_covers(const struct arena *a, uint64_t addr, uint64_t nbytes);
 
 /* Bytes in the largest hole. */
 uint64_t arena_largest(const struct arena *a);

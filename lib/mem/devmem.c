@@ -1,201 +1,35 @@
 /*
  * Design notes. The file is DEVMEM_PAGE bytes of struct devmem_header, then the memory, then room
- * for what the device itself keeps (devmem_own_*), at the addresses above the memory. Whoever holds
- * the lock of the file at the path owns it; the lock is taken first and dropped last, and a file is
- * only written or unlinked under it. It is one of an open file description, because others can ask
- * whether it is held without trying to take it (devmem_file.h). The header says READY once the file
- * has its size, so a device killed while it was creating the file leaves one that the next device
- * of the same id completes.
+ * for what the device itself keeps (devmem_own_*), at the addresses above the memory, then the table
+ * of allocations (devmem_file.h). Who may have the file: devmem_open.c.
  *
- * Blocks of the file are reserved when a range is first asked for, BLOCK bytes at a time, so that a
- * device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[] only
- * ever goes from 0 to 1: reading it needs no lock, setting it is done under one.
+ * Blocks of the file are reserved when a range is first asked for, DEVMEM_BLOCK bytes at a time, so
+ * that a device costs what it uses; a full disk is an error then, never a SIGBUS later. reserved[]
+ * only ever goes from 0 to 1: reading it needs no lock, setting it is done under one. The table is
+ * never mapped, so a full disk is an error there too.
  *
- * A taken-over file starts with every byte free: the contents survive, the allocations do not.
- * One mutex guards the arena; everything else is constant between open and close.
+ * An allocation is entered in the table before anybody hears of it, and struck out before its
+ * address can be given out again: the arenas, which a killed process loses, are made from the table
+ * by the next one. What the device has of its own is not entered, and is lost, but for kept areas.
+ *
+ * One mutex guards the arenas, the table and the list of kept areas; everything else is constant
+ * between open and close.
  */
 #include "mem/devmem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "mem/arena.h"
-#include "mem/devmem_file.h"
-
-#define BLOCK	     (UINT64_C(1) << 20)
-#define DEVMEM_FIRST 0x10000u /* the lowest address; small numbers are mistakes */
-
-struct devmem {
-	char *path;
-	int fd;
-	unsigned char *map; /* the whole file */
-	uint64_t nbytes, own;
-	pthread_mutex_t lock;
-	struct arena arena, own_arena; /* under lock */
-	atomic_uchar *reserved;	       /* by BLOCK of what is behind the header */
-};
-
-/* Whether path still names the file behind fd. */
-static bool
-same_file(const char *path, int fd)
-{
-	struct stat at_path, at_fd;
-
-	return stat(path, &at_path) == 0 && fstat(fd, &at_fd) == 0 &&
-	       at_path.st_dev == at_fd.st_dev && at_path.st_ino == at_fd.st_ino;
-}
-
-/*
- * Open or create the file and lock it. In a directory that everybody writes to (`shared`) a
- * symbolic link or somebody else's file is a trap. *created: this call made the file.
- */
-static enum rc
-open_locked(const char *path, bool shared, int *fd_out, bool *created, struct err *err)
-{
-	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (shared ? O_NOFOLLOW : 0);
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	struct stat st;
-	int fd, tries;
-
-	for (tries = 0; tries < 100; tries++) {
-		*created = true;
-		fd = open(path, flags | O_CREAT | O_EXCL, 0600);
-		if (fd < 0 && errno == EEXIST) {
-			*created = false;
-			fd = open(path, flags);
-			if (fd < 0 && errno == ENOENT)
-				continue;
-		}
-		if (fd < 0)
-			return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-		if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-			close(fd);
-			return err_set(err, RC_BADDATA, "%s: not a regular file", path);
-		}
-		if (shared && st.st_uid != geteuid()) {
-			close(fd);
-			return err_set(err, RC_BADDATA, "%s: belongs to user %u", path,
-				       (unsigned)st.st_uid);
-		}
-		if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
-			close(fd);
-			return err_set(err, RC_BUSY, "%s: in use by another device", path);
-		}
-		if (same_file(path, fd)) {
-			*fd_out = fd;
-			return RC_OK;
-		}
-		close(fd); /* its last owner unlinked it before we had the lock */
-	}
-	return err_set(err, RC_BUSY, "%s: a dangling link, or it keeps vanishing", path);
-}
-
-/* What is in the file: nothing, or a header of this id and size; *ready tells which stage. */
-static enum rc
-check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool *empty,
-	     bool *ready, struct err *err)
-{
-	struct devmem_header h;
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	*empty = st.st_size == 0;
-	*ready = false;
-	if (*empty)
-		return RC_OK;
-	if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h ||
-	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) != 0 ||
-	    (h.state != DEVMEM_CREATING && h.state != DEVMEM_READY))
-		return err_set(err, RC_BADDATA, "%s: not a device memory file", path);
-	if (h.device_id != device_id)
-		return err_set(err, RC_BADDATA,
-			       "%s: memory of device %016" PRIx64 ", not of %016" PRIx64, path,
-			       h.device_id, device_id);
-	if (h.nbytes != nbytes)
-		return err_set(err, RC_BADDATA,
-			       "%s: holds %" PRIu64 " bytes of device memory, not %" PRIu64, path,
-			       h.nbytes, nbytes);
-	*ready = h.state == DEVMEM_READY;
-	if (*ready && (uint64_t)st.st_size != devmem_file_bytes(nbytes))
-		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes long, not %" PRIu64, path,
-			       (uint64_t)st.st_size, devmem_file_bytes(nbytes));
-	return RC_OK;
-}
-
-static enum rc
-write_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, enum devmem_state state,
-	     struct err *err)
-{
-	struct devmem_header h = {.device_id = device_id, .nbytes = nbytes, .state = state};
-	ssize_t n;
-
-	memcpy(h.magic, DEVMEM_MAGIC, sizeof h.magic);
-	n = pwrite(fd, &h, sizeof h, 0);
-	if (n == (ssize_t)sizeof h)
-		return RC_OK;
-	if (n >= 0)
-		errno = ENOSPC;
-	return err_set(err,
-		       errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? RC_NOMEM : RC_FAILED,
-		       "%s: %s", path, strerror(errno));
-}
-
-/* Make the locked file a READY one of its full size. The file is as it was, or longer, on error. */
-static enum rc
-prepare(const char *path, int fd, uint64_t device_id, uint64_t nbytes, struct err *err)
-{
-	bool empty, ready;
-	enum rc rc;
-
-	rc = check_header(path, fd, device_id, nbytes, &empty, &ready, err);
-	if (rc)
-		return rc;
-	if (empty) {
-		rc = write_header(path, fd, device_id, nbytes, DEVMEM_CREATING, err);
-		if (rc)
-			goto out;
-	}
-	if (!ready && ftruncate(fd, (off_t)devmem_file_bytes(nbytes)) != 0) {
-		rc = err_set(err, RC_NOMEM, "%s: cannot have %" PRIu64 " bytes: %s", path, nbytes,
-			     strerror(errno));
-		goto out;
-	}
-	if (!ready)
-		rc = write_header(path, fd, device_id, nbytes, DEVMEM_READY, err);
-out:
-	if (rc && empty && ftruncate(fd, 0) != 0)
-		rc = err_set(err, rc, "%s: cannot have %" PRIu64 " bytes, nor empty it again: %s",
-			     path, nbytes, strerror(errno));
-	return rc;
-}
-
-uint64_t
-devmem_file_id(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct devmem_header h;
-	uint64_t id = 0;
-
-	if (fd < 0)
-		return 0;
-	if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
-	    memcmp(h.magic, DEVMEM_MAGIC, sizeof h.magic) == 0)
-		id = h.device_id;
-	close(fd);
-	return id;
-}
+#include "mem/devmem_impl.h"
 
 static char *
 path_of(const char *path, uint64_t device_id)
@@ -209,13 +43,44 @@ path_of(const char *path, uint64_t device_id)
 		   : p;
 }
 
+/* What a device needs beside its file. */
+static enum rc
+map_file(struct devmem *m, struct err *err)
+{
+	void *map =
+	    mmap(NULL, devmem_map_bytes(m->nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	enum rc rc;
+
+	if (map == MAP_FAILED)
+		return err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path,
+			       devmem_map_bytes(m->nbytes), strerror(errno));
+	m->map = map;
+	m->reserved = alloc_zeroed((m->nbytes + m->own + DEVMEM_BLOCK - 1) / DEVMEM_BLOCK,
+				   sizeof *m->reserved);
+	if (!m->reserved)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = arena_init(&m->arena, devmem_min(m), devmem_max(m), DEVMEM_ALIGN, err);
+	if (rc == RC_OK)
+		rc = arena_init(&m->own_arena, devmem_max(m), devmem_max(m) + m->own, DEVMEM_PAGE,
+				err);
+	return rc == RC_OK ? devmem_load_table(m, err) : rc;
+}
+
+static enum rc
+make_incarnation(struct devmem *m, struct err *err)
+{
+	if (getrandom(&m->incarnation, sizeof m->incarnation, 0) != (ssize_t)sizeof m->incarnation)
+		return err_set(err, RC_FAILED, "no random number: %s", strerror(errno));
+	m->incarnation |= 1;
+	return RC_OK;
+}
+
 enum rc
 devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem **out,
 	    struct err *err)
 {
 	struct devmem *m = NULL;
 	bool created = false;
-	void *map;
 	enum rc rc;
 
 	if (nbytes == 0 || nbytes > DEVMEM_MOST)
@@ -231,33 +96,16 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	m->own = devmem_own_bytes(nbytes);
 	pthread_mutex_init(&m->lock, NULL);
 	m->path = path_of(path, device_id);
-	if (!m->path) {
+	if (!m->path)
 		rc = err_set(err, RC_NOMEM, "out of memory");
-		goto out;
-	}
-	rc = open_locked(m->path, !path, &m->fd, &created, err);
-	if (rc)
-		goto out;
-	rc = prepare(m->path, m->fd, device_id, nbytes, err);
-	if (rc)
-		goto out;
-	map = mmap(NULL, devmem_file_bytes(nbytes), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
-	if (map == MAP_FAILED) {
-		rc = err_set(err, RC_NOMEM, "%s: cannot map %" PRIu64 " bytes: %s", m->path,
-			     devmem_file_bytes(nbytes), strerror(errno));
-		goto out;
-	}
-	m->map = map;
-	m->reserved = alloc_zeroed((nbytes + m->own + BLOCK - 1) / BLOCK, sizeof *m->reserved);
-	if (!m->reserved) {
-		rc = err_set(err, RC_NOMEM, "out of memory");
-		goto out;
-	}
-	rc = arena_init(&m->arena, devmem_min(m), devmem_max(m), DEVMEM_ALIGN, err);
+	else
+		rc = make_incarnation(m, err);
 	if (rc == RC_OK)
-		rc = arena_init(&m->own_arena, devmem_max(m), devmem_max(m) + m->own, DEVMEM_PAGE,
-				err);
-out:
+		rc = devmem_file_take(m->path, !path, device_id, nbytes, m->incarnation, &m->fd,
+				      &created, err);
+	m->table = (struct devmem_table){.path = m->path, .fd = m->fd, .nbytes = nbytes};
+	if (rc == RC_OK)
+		rc = map_file(m, err);
 	if (rc) {
 		devmem_close(m, created ? DEVMEM_UNLINK_FILE : DEVMEM_KEEP_FILE);
 		return rc;
@@ -269,17 +117,23 @@ out:
 void
 devmem_close(struct devmem *m, enum devmem_keep keep)
 {
+	struct devmem_kept *k;
+
 	if (!m)
 		return;
 	if (m->map)
-		munmap(m->map, devmem_file_bytes(m->nbytes));
+		munmap(m->map, devmem_map_bytes(m->nbytes));
 	if (m->fd >= 0) {
-		if (keep == DEVMEM_UNLINK_FILE && same_file(m->path, m->fd))
+		if (keep == DEVMEM_UNLINK_FILE && devmem_same_file(m->path, m->fd))
 			unlink(m->path);
 		close(m->fd);
 	}
 	arena_fini(&m->arena);
 	arena_fini(&m->own_arena);
+	while ((k = m->kept)) {
+		m->kept = k->next;
+		free(k);
+	}
 	free(m->reserved);
 	pthread_mutex_destroy(&m->lock);
 	free(m->path);
@@ -318,6 +172,12 @@ devmem_used(struct devmem *m, uint64_t *nallocs)
 	return used;
 }
 
+uint64_t
+devmem_incarnation(const struct devmem *m)
+{
+	return m->incarnation;
+}
+
 static bool
 is_reserved(const struct devmem *m, uint64_t first, uint64_t last)
 {
@@ -331,17 +191,18 @@ is_reserved(const struct devmem *m, uint64_t first, uint64_t last)
 static int
 reserve_locked(const struct devmem *m, uint64_t off, uint64_t nbytes)
 {
-	uint64_t first = off / BLOCK, last = nbytes ? (off + nbytes - 1) / BLOCK : first, end;
+	uint64_t first = off / DEVMEM_BLOCK,
+		 last = nbytes ? (off + nbytes - 1) / DEVMEM_BLOCK : first, end;
 	int e;
 
 	if (nbytes == 0 || is_reserved(m, first, last))
 		return 0;
-	end = (last + 1) * BLOCK;
+	end = (last + 1) * DEVMEM_BLOCK;
 	if (end > m->nbytes + m->own)
 		end = m->nbytes + m->own;
 	do
-		e = posix_fallocate(m->fd, (off_t)(DEVMEM_PAGE + first * BLOCK),
-				    (off_t)(end - first * BLOCK));
+		e = posix_fallocate(m->fd, (off_t)(DEVMEM_PAGE + first * DEVMEM_BLOCK),
+				    (off_t)(end - first * DEVMEM_BLOCK));
 	while (e == EINTR);
 	for (uint64_t b = first; e == 0 && b <= last; b++)
 		atomic_store_explicit(&m->reserved[b], 1, memory_order_release);
@@ -360,7 +221,7 @@ reserve(const struct devmem *m, uint64_t off, uint64_t nbytes)
 	pthread_mutex_t *lock = (pthread_mutex_t *)&m->lock;
 	int e;
 
-	if (nbytes == 0 || is_reserved(m, off / BLOCK, (off + nbytes - 1) / BLOCK))
+	if (nbytes == 0 || is_reserved(m, off / DEVMEM_BLOCK, (off + nbytes - 1) / DEVMEM_BLOCK))
 		return 0;
 	pthread_mutex_lock(lock);
 	e = reserve_locked(m, off, nbytes);
@@ -396,69 +257,300 @@ devmem_at(const struct devmem *m, uint64_t addr, uint64_t nbytes)
 	return devmem_range(m, "", addr, nbytes, &p, NULL) == RC_OK ? p : NULL;
 }
 
-/* Take from one of the arenas, with the file's blocks. */
+/* Lock held. Take from one of the arenas, with the file's blocks. */
 static enum rc
 take(struct devmem *m, struct arena *a, uint64_t nbytes, uint64_t *addr, struct err *err)
 {
 	uint64_t got;
-	enum rc rc;
+	enum rc rc = arena_take(a, nbytes, &got, err);
 	int e;
 
-	pthread_mutex_lock(&m->lock);
-	rc = arena_take(a, nbytes, &got, err);
-	if (rc == RC_OK) {
-		e = reserve_locked(m, got - devmem_min(m), nbytes);
-		if (e) {
-			arena_give(a, got, NULL);
-			rc = err_set(err, RC_NOMEM, "%s has no room for %" PRIu64 " bytes: %s",
-				     m->path, nbytes, strerror(e));
-		}
+	if (rc != RC_OK)
+		return rc;
+	e = reserve_locked(m, got - devmem_min(m), nbytes);
+	if (e) {
+		arena_give(a, got, NULL);
+		return err_set(err, RC_NOMEM, "%s has no room for %" PRIu64 " bytes: %s", m->path,
+			       nbytes, strerror(e));
 	}
+	*addr = got;
+	return RC_OK;
+}
+
+/* Lock held. Enter what was taken; else it is given back. */
+static enum rc
+enter(struct devmem *m, struct arena *a, uint64_t addr, uint64_t owner, struct err *err)
+{
+	struct devmem_entry e = {.addr = addr, .nbytes = arena_size(a, addr), .owner = owner};
+	enum rc rc = devmem_table_enter(&m->table, &e, err);
+
+	if (rc != RC_OK)
+		arena_give(a, addr, NULL);
+	return rc;
+}
+
+/* Lock held. */
+static enum rc
+may_alloc(const struct devmem *m, struct err *err)
+{
+	return m->adopting ? err_set(err, RC_BUSY, "it is taking over another device's memory")
+			   : RC_OK;
+}
+
+enum rc
+devmem_alloc_for(struct devmem *m, uint64_t nbytes, uint64_t owner, uint64_t *addr, struct err *err)
+{
+	uint64_t got = 0;
+	enum rc rc;
+
+	pthread_mutex_lock(&m->lock);
+	rc = may_alloc(m, err);
+	if (rc == RC_OK)
+		rc = take(m, &m->arena, nbytes, &got, err);
+	if (rc == RC_OK)
+		rc = enter(m, &m->arena, got, owner, err);
 	pthread_mutex_unlock(&m->lock);
 	if (rc == RC_OK)
 		*addr = got;
 	return rc;
 }
 
-static enum rc
-give(struct devmem *m, struct arena *a, uint64_t addr, struct err *err)
-{
-	enum rc rc;
-
-	pthread_mutex_lock(&m->lock);
-	rc = arena_give(a, addr, err);
-	pthread_mutex_unlock(&m->lock);
-	return rc;
-}
-
 enum rc
 devmem_alloc(struct devmem *m, uint64_t nbytes, uint64_t *addr, struct err *err)
 {
-	return take(m, &m->arena, nbytes, addr, err);
+	return devmem_alloc_for(m, nbytes, 0, addr, err);
+}
+
+/* Lock held. */
+static enum rc
+strike(struct devmem *m, struct arena *a, uint64_t addr, struct err *err)
+{
+	enum rc rc;
+
+	if (!arena_size(a, addr))
+		return arena_give(a, addr, err); /* it says what is wrong */
+	rc = devmem_table_strike(&m->table, addr, err);
+	return rc == RC_OK ? arena_give(a, addr, err) : rc;
 }
 
 enum rc
 devmem_free(struct devmem *m, uint64_t addr, struct err *err)
 {
-	return give(m, &m->arena, addr, err);
+	enum rc rc;
+
+	pthread_mutex_lock(&m->lock);
+	rc = strike(m, &m->arena, addr, err);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+bool
+devmem_is_allocated(struct devmem *m, uint64_t addr, uint64_t nbytes)
+{
+	bool yes;
+
+	pthread_mutex_lock(&m->lock);
+	yes = arena_covers(&m->arena, addr, nbytes);
+	pthread_mutex_unlock(&m->lock);
+	return yes;
 }
 
 enum rc
 devmem_own_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err)
 {
-	uint64_t addr;
-	enum rc rc = take(m, &m->own_arena, nbytes, &addr, err);
+	uint64_t addr = 0;
+	enum rc rc;
 
+	pthread_mutex_lock(&m->lock);
+	rc = take(m, &m->own_arena, nbytes, &addr, err);
+	pthread_mutex_unlock(&m->lock);
 	if (rc == RC_OK)
-		*out = m->map + DEVMEM_PAGE + (addr - devmem_min(m));
+		*out = m->map + devmem_file_offset(addr);
 	return rc;
 }
 
 void
 devmem_own_free(struct devmem *m, void *p)
 {
-	if (p)
-		give(m, &m->own_arena, devmem_min(m) + devmem_offset(m, p) - DEVMEM_PAGE, NULL);
+	if (!p)
+		return;
+	pthread_mutex_lock(&m->lock);
+	arena_give(&m->own_arena, devmem_addr(m, p), NULL);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- kept areas */
+
+enum rc
+devmem_kept_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err)
+{
+	struct devmem_kept *k = alloc_zeroed(1, sizeof *k);
+	enum rc rc;
+
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	pthread_mutex_lock(&m->lock);
+	rc = take(m, &m->own_arena, nbytes, &k->addr, err);
+	if (rc == RC_OK) {
+		/* What is there may look like what was kept before. */
+		memset(m->map + devmem_file_offset(k->addr), 0, DEVMEM_PAGE);
+		rc = enter(m, &m->own_arena, k->addr, 0, err);
+	}
+	if (rc == RC_OK) {
+		k->nbytes = arena_size(&m->own_arena, k->addr);
+		k->next = m->kept;
+		m->kept = k;
+		*out = m->map + devmem_file_offset(k->addr);
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (rc != RC_OK)
+		free(k);
+	return rc;
+}
+
+/* Lock held. */
+static struct devmem_kept **
+find_kept(struct devmem *m, const void *p)
+{
+	struct devmem_kept **at = &m->kept;
+
+	while (*at && (*at)->addr != devmem_addr(m, p))
+		at = &(*at)->next;
+	return at;
+}
+
+enum rc
+devmem_kept_free(struct devmem *m, void *p, struct err *err)
+{
+	struct devmem_kept **at, *k;
+	enum rc rc;
+
+	if (!p)
+		return RC_OK;
+	pthread_mutex_lock(&m->lock);
+	at = find_kept(m, p);
+	k = *at;
+	rc = k ? strike(m, &m->own_arena, k->addr, err)
+	       : err_set(err, RC_INVAL, "no kept area begins there");
+	if (rc == RC_OK) {
+		*at = k->next;
+		free(k);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+void *
+devmem_kept_next(struct devmem *m, const void *after, uint64_t *nbytes)
+{
+	struct devmem_kept *k;
+	void *p = NULL;
+
+	pthread_mutex_lock(&m->lock);
+	k = after ? *find_kept(m, after) : m->kept;
+	if (after && k)
+		k = k->next;
+	if (k && reserve_locked(m, k->addr - devmem_min(m), k->nbytes) == 0) {
+		*nbytes = k->nbytes;
+		p = m->map + devmem_file_offset(k->addr);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return p;
+}
+
+/* ---- the table, read back */
+
+/* Lock held. Note an allocation that the table has. */
+static enum rc
+note(struct devmem *m, const struct devmem_entry *e, struct err *err)
+{
+	struct devmem_kept *k;
+	enum rc rc;
+
+	if (e->addr < devmem_max(m))
+		return arena_put(&m->arena, e->addr, e->nbytes, err);
+	k = alloc_zeroed(1, sizeof *k);
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = arena_put(&m->own_arena, e->addr, e->nbytes, err);
+	if (rc != RC_OK) {
+		free(k);
+		return rc;
+	}
+	*k = (struct devmem_kept){.next = m->kept, .addr = e->addr, .nbytes = e->nbytes};
+	m->kept = k;
+	return RC_OK;
+}
+
+static enum rc
+load(void *arg, const struct devmem_entry *e, struct err *err)
+{
+	struct devmem *m = arg;
+	enum rc rc = note(m, e, err);
+
+	if (rc == RC_INVAL)
+		rc = err_set(err, RC_BADDATA,
+			     "%s: the table of allocations is damaged at 0x%" PRIx64
+			     ", two overlap: remove the file, which ends its allocations and "
+			     "contents",
+			     m->path, e->addr);
+	return rc;
+}
+
+enum rc
+devmem_load_table(struct devmem *m, struct err *err)
+{
+	return devmem_table_scan(&m->table, load, m, err);
+}
+
+enum rc
+devmem_put(struct devmem *m, const struct devmem_entry *e, struct err *err)
+{
+	enum rc rc = arena_put(&m->arena, e->addr, e->nbytes, err);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = devmem_table_enter(&m->table, e, err);
+	if (rc != RC_OK)
+		arena_give(&m->arena, e->addr, NULL);
+	return rc;
+}
+
+void
+devmem_take_back(struct devmem *m, uint64_t addr)
+{
+	strike(m, &m->arena, addr, NULL);
+}
+
+struct owners {
+	struct devmem *m;
+	void (*fn)(void *arg, uint64_t addr, uint64_t owner);
+	void *arg;
+};
+
+static enum rc
+tell_owner(void *arg, const struct devmem_entry *e, struct err *err)
+{
+	struct owners *o = arg;
+
+	(void)err;
+	if (e->owner && e->addr < devmem_max(o->m))
+		o->fn(o->arg, e->addr, e->owner);
+	return RC_OK;
+}
+
+enum rc
+devmem_owners(struct devmem *m, void (*fn)(void *arg, uint64_t addr, uint64_t owner), void *arg,
+	      struct err *err)
+{
+	struct owners o = {m, fn, arg};
+
+	enum rc rc;
+
+	pthread_mutex_lock(&m->lock);
+	rc = devmem_table_scan(&m->table, tell_owner, &o, err);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
 }
 
 uint64_t
@@ -466,8 +558,8 @@ devmem_offset(const struct devmem *m, const void *p)
 {
 	const unsigned char *at = p;
 
-	return at >= m->map && at < m->map + devmem_file_bytes(m->nbytes) ? (uint64_t)(at - m->map)
-									  : 0;
+	return at >= m->map && at < m->map + devmem_map_bytes(m->nbytes) ? (uint64_t)(at - m->map)
+									 : 0;
 }
 
 void
@@ -478,4 +570,10 @@ devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode)
 	fstat(m->fd, &st);
 	*dev = st.st_dev;
 	*inode = st.st_ino;
+}
+
+uint64_t
+devmem_addr(const struct devmem *m, const void *p)
+{
+	return DEVMEM_FIRST + (uint64_t)((const unsigned char *)p - m->map) - DEVMEM_PAGE;
 }

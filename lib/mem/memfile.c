@@ -35,18 +35,21 @@ enum use { USE_NEW, USE_COPIED, USE_MAPPED };
 struct memfile {
 	int fd;
 	unsigned char *map; /* NULL: cannot be mapped */
-	uint64_t nbytes;
+	uint64_t nbytes, incarnation;
 	atomic_uchar *use; /* enum use by granule */
 };
 
 bool
 memfile_lives(const struct memfile *f)
 {
-	return devmem_file_lives(f->fd);
+	struct devmem_header h;
+
+	return devmem_file_lives(f->fd) && pread(f->fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+	       h.incarnation == f->incarnation;
 }
 
 static enum rc
-check_file(const struct memfile *f, const char *path, uint64_t device_id, struct err *err)
+check_file(struct memfile *f, const char *path, uint64_t device_id, struct err *err)
 {
 	struct devmem_header h;
 	struct rlimit most;
@@ -59,6 +62,7 @@ check_file(const struct memfile *f, const char *path, uint64_t device_id, struct
 			       h.nbytes, f->nbytes);
 	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < DEVMEM_PAGE + f->nbytes)
 		return err_set(err, RC_FAILED, "%s: longer than RLIMIT_FSIZE", path);
+	f->incarnation = h.incarnation;
 	return RC_OK;
 }
 

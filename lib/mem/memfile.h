@@ -32,8 +32,9 @@ enum rc memfile_open(const char *path, uint64_t device_id, uint64_t nbytes, stru
 void memfile_close(struct memfile *f);
 
 /*
- * Whether a device still has this very file for its memory: false once it has ended, however it
- * did, also when another one has since begun at the same path with a new file. One system call.
+ * Whether the device that had this very file for its memory when it was opened has it still: false
+ * once it has ended, however it did, also when another one has since begun with the same file, or
+ * with a new one at the same path. Two system calls.
  */
 bool memfile_lives(const struct memfile *f);
 

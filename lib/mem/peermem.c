@@ -30,8 +30,10 @@ check(const struct peermem_id *id, int fd, uint64_t *nbytes, struct err *err)
 	if (st.st_dev != id->dev || st.st_ino != id->inode)
 		return err_set(err, RC_BADDATA, "%s: not the same file here", id->path);
 	rc = devmem_file_check(id->path, fd, id->device_id, &h, err);
+	if (rc == RC_OK && id->incarnation && id->incarnation != h.incarnation)
+		rc = err_set(err, RC_BADDATA, "%s: another process has it", id->path);
 	if (rc == RC_OK)
-		*nbytes = devmem_file_bytes(h.nbytes);
+		*nbytes = devmem_map_bytes(h.nbytes);
 	return rc;
 }
 

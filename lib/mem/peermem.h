@@ -15,9 +15,11 @@ struct peermem_id {
 	const char *path;
 	uint64_t dev, inode; /* as devmem_inode said there */
 	uint64_t device_id;
+	uint64_t incarnation; /* as devmem_incarnation said there; 0: any */
 };
 
-/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, or no such memory. */
+/* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, no such
+ * memory, or another process has it. */
 enum rc peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err);
 void peermem_close(struct peermem *p); /* NULL is legal */
 

@@ -38,6 +38,13 @@ const char *net_pull_address(const struct net_pull *p);
 /* What came that was no proper frame. All but a wrong payload end their connection. */
 uint64_t net_pull_refused(struct net_pull *p);
 
+/* Tell fn of frames whose payload is not what their header says: which it was. On the thread that
+ * read it, with the arg of net_pull_start. */
+void net_pull_when_damaged(struct net_pull *p, void (*fn)(void *arg, const struct frame *head));
+
+/* Close the connections of a device; it makes new ones. */
+void net_pull_break(struct net_pull *p, uint64_t device);
+
 /* After this fn does not run any more. NULL is legal. */
 void net_pull_stop(struct net_pull *p);
 
@@ -73,6 +80,9 @@ struct net_push;
 
 /* Connects in the background, and again when the connection breaks. */
 enum rc net_push_open(const char *addr, struct net_push **out, struct err *err);
+
+/* Close the connection and make a new one. */
+void net_push_break(struct net_push *p);
 
 /* Tell fn, before a send waits, that the peer takes bytes more slowly than they come. Before the
  * first send. */

@@ -21,6 +21,37 @@ ipcpath_clear(const char *addr, struct err *err)
 	return RC_OK;
 }
 
+/* The lock's inode in a line such as "3: FLOCK  ADVISORY  WRITE 4711 08:02:131090 0 EOF". */
+static bool
+names_inode(const char *line, ino_t inode)
+{
+	const char *at = strstr(line, " FLOCK ");
+	unsigned major, minor;
+	unsigned long long number;
+
+	return at && sscanf(at, " FLOCK %*s %*s %*d %x:%x:%llu", &major, &minor, &number) == 3 &&
+	       number == inode;
+}
+
+bool
+ipcpath_held(const char *addr)
+{
+	char lockpath[NET_ADDR_MAX + 8], line[256];
+	struct stat st;
+	bool held = false;
+	FILE *f;
+
+	if (strncmp(addr, "ipc://", 6) != 0)
+		return false;
+	snprintf(lockpath, sizeof lockpath, "%s.lock", addr + 6);
+	if (lstat(lockpath, &st) != 0 || !(f = fopen("/proc/locks", "re")))
+		return false;
+	while (!held && fgets(line, sizeof line, f))
+		held = names_inode(line, st.st_ino);
+	fclose(f);
+	return held;
+}
+
 enum rc
 ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err)
 {

@@ -77,6 +77,7 @@ struct net_pull {
 	struct ipcpath path;
 	net_frame_fn fn;
 	void *arg;
+	void (*_Atomic damaged)(void *arg, const struct frame *head); /* or NULL */
 	nng_stream_listener *listener;
 	nng_aio *accept, *pause;
 	pthread_t ticker;
@@ -229,7 +230,11 @@ take_frame(struct net_conn *c, const struct net_into *into)
 	if (frame_check(&f.head, f.payload, NULL) == RC_OK) {
 		c->pull->fn(c->pull->arg, &f);
 	} else {
+		void (*damaged)(void *, const struct frame *) = atomic_load(&c->pull->damaged);
+
 		atomic_fetch_add(&c->pull->refused, 1);
+		if (damaged)
+			damaged(c->pull->arg, &f.head);
 		net_frame_free(&f);
 	}
 	return CAME;
@@ -650,6 +655,22 @@ const char *
 net_pull_address(const struct net_pull *p)
 {
 	return p->addr;
+}
+
+void
+net_pull_when_damaged(struct net_pull *p, void (*fn)(void *arg, const struct frame *head))
+{
+	atomic_store(&p->damaged, fn);
+}
+
+void
+net_pull_break(struct net_pull *p, uint64_t device)
+{
+	pthread_mutex_lock(&p->lock);
+	for (struct net_conn *c = p->conns; c; c = c->next)
+		if (c->device == device && !c->closed)
+			close_conn(c);
+	pthread_mutex_unlock(&p->lock);
 }
 
 uint64_t

@@ -309,6 +309,15 @@ net_push_when_full(struct net_push *p, void (*fn)(void *), void *arg)
 	p->full_arg = arg;
 }
 
+void
+net_push_break(struct net_push *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->stream && !p->closed)
+		close_stream(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
 unsigned
 net_push_generation(const struct net_push *p)
 {

@@ -20,17 +20,37 @@
 
 static void step_send(struct call *call);
 
-/* When a call that finds no connection gives up; UINT64_MAX: there is one. */
+/* Lock held. When a call that finds no connection gives up; UINT64_MAX: there is one. */
+static uint64_t
+away_until_locked(const struct call *call)
+{
+	const struct rpc_client *c = call->client;
+	uint64_t t = c->away_since + NET_CONNECT_MS * NS_PER_MS;
+
+	if (c->pipe)
+		return UINT64_MAX;
+	return t > call->grace_ns && !c->nobody ? t : call->grace_ns;
+}
+
 static uint64_t
 away_until(const struct call *call)
 {
-	struct rpc_client *c = call->client;
 	uint64_t t;
 
-	pthread_mutex_lock(&c->lock);
-	t = c->pipe ? UINT64_MAX : c->away_since + NET_CONNECT_MS * NS_PER_MS;
-	pthread_mutex_unlock(&c->lock);
-	return t > call->grace_ns ? t : call->grace_ns;
+	pthread_mutex_lock(&call->client->lock);
+	t = away_until_locked(call);
+	pthread_mutex_unlock(&call->client->lock);
+	return t;
+}
+
+void
+client_end_waiting(struct rpc_client *c)
+{
+	for (struct call *call = c->running; call; call = call->next) {
+		call->grace_ns = 0;
+		if (call->phase == CALL_SENDING)
+			nng_aio_abort(call->aio, NNG_ECONNREFUSED);
+	}
 }
 
 /* Hand the call back to its owner and keep its context for the next one. */
@@ -55,13 +75,21 @@ finish(struct call *call, enum rc rc, GpuSim__Reply *reply, const char *text)
 static void
 fail(struct call *call, enum rc rc)
 {
+	struct rpc_client *c = call->client;
 	char text[NET_ADDR_MAX + 64];
+	bool nobody;
 
-	snprintf(text, sizeof text, "%s: %s", call->client->addr,
-		 rc == RC_UNREACHABLE ? "nobody answers there"
-		 : rc == RC_TIMEOUT   ? "no answer in time"
-		 : rc == RC_NOMEM     ? "out of memory"
-				      : "closed");
+	pthread_mutex_lock(&c->lock);
+	nobody = rc == RC_UNREACHABLE && c->nobody;
+	pthread_mutex_unlock(&c->lock);
+	if (nobody && c->tell)
+		c->tell(c->tell_arg);
+	snprintf(text, sizeof text, "%s: %s", c->addr,
+		 nobody			? "nobody listens there"
+		 : rc == RC_UNREACHABLE ? "nobody answers there"
+		 : rc == RC_TIMEOUT	? "no answer in time"
+		 : rc == RC_NOMEM	? "out of memory"
+					: "closed");
 	finish(call, rc, NULL, text);
 }
 
@@ -117,10 +145,17 @@ static bool
 begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 {
 	struct rpc_client *c = call->client;
+	uint64_t away;
 	bool closing;
 
 	pthread_mutex_lock(&c->lock);
 	closing = c->closing;
+	/* Sending waits only for a connection, so it waits no longer than a peer may be away. */
+	away = away_until_locked(call);
+	if (phase == CALL_SENDING && away == UINT64_MAX)
+		away = deadline_in_ms(NET_CONNECT_MS);
+	if (phase == CALL_SENDING && away < until)
+		until = away;
 	if (!closing) {
 		call->phase = phase;
 		note_pipe(call, phase);
@@ -195,7 +230,6 @@ add_envelope(struct buf *b, const struct call *call, uint64_t seq)
 static void
 step_send(struct call *call)
 {
-	uint64_t until = away_until(call);
 	nng_msg *msg;
 	int rv = nng_msg_alloc(&msg, 0);
 
@@ -206,10 +240,7 @@ step_send(struct call *call)
 		fail(call, RC_NOMEM);
 		return;
 	}
-	/* Sending waits only for a connection, so it waits no longer than a peer may be away. */
-	if (until == UINT64_MAX)
-		until = deadline_in_ms(NET_CONNECT_MS);
-	if (!begin(call, CALL_SENDING, until < call->deadline_ns ? until : call->deadline_ns, msg))
+	if (!begin(call, CALL_SENDING, call->deadline_ns, msg))
 		nng_msg_free(msg);
 }
 

@@ -3,7 +3,7 @@
  * calls and what is known of the connection. A connection that was up and closes is replaced by us,
  * with a new dialer, and not by nng: that would do it from the thread that clears connections away,
  * which may hang (closing.h). Its end is learnt from nng's event or from a call that it broke,
- * whichever comes first.
+ * whichever comes first. Of a client that watches the dialing is in redial.c.
  *
  * Closing: abort the calls; when answers are owed that may come at any moment, say goodbye (an
  * empty message) and let the server close the connection; then close the socket, on a thread of its
@@ -19,8 +19,8 @@
 #include "net/rpc_client_impl.h"
 #include "net/tls.h"
 
-static int
-make_dialer(struct rpc_client *c, nng_dialer *out)
+int
+client_dialer(struct rpc_client *c, nng_dialer *out)
 {
 	int rv = nng_dialer_create(out, c->sock, c->addr);
 
@@ -29,12 +29,11 @@ make_dialer(struct rpc_client *c, nng_dialer *out)
 	return rv;
 }
 
-/* A dialer that keeps trying; lock not held, dialing claimed by the caller. */
-static void
-start_dialing(struct rpc_client *c)
+void
+client_dial_later(struct rpc_client *c)
 {
 	nng_dialer d;
-	int rv = make_dialer(c, &d);
+	int rv = client_dialer(c, &d);
 
 	pthread_mutex_lock(&c->lock);
 	c->dialing = rv == 0;
@@ -54,26 +53,37 @@ client_redial(struct rpc_client *c)
 	missing = !c->dialing && !c->closing;
 	c->dialing |= missing;
 	pthread_mutex_unlock(&c->lock);
-	if (missing)
-		start_dialing(c);
+	if (missing && c->watches)
+		client_dial_watched(c);
+	else if (missing)
+		client_dial_later(c);
+}
+
+/* Lock held. The connection is gone, and its dialer is the caller's to close. */
+static nng_dialer
+forget_connection(struct rpc_client *c, int pipe)
+{
+	nng_dialer old = c->dialer;
+
+	c->pipe = 0;
+	c->pipe_gone = pipe;
+	c->dialer = (nng_dialer)NNG_DIALER_INITIALIZER;
+	c->away_since = clock_now_ns();
+	c->dialing = false;
+	pthread_cond_broadcast(&c->changed);
+	return old;
 }
 
 void
 client_lost(struct rpc_client *c, int pipe)
 {
-	nng_dialer old;
+	nng_dialer old = NNG_DIALER_INITIALIZER;
 	bool mine;
 
 	pthread_mutex_lock(&c->lock);
 	mine = pipe != 0 && c->pipe == pipe;
-	old = c->dialer;
-	if (mine) {
-		c->pipe = 0;
-		c->pipe_gone = pipe;
-		c->away_since = clock_now_ns();
-		c->dialing = false;
-		pthread_cond_broadcast(&c->changed);
-	}
+	if (mine)
+		old = forget_connection(c, pipe);
 	pthread_mutex_unlock(&c->lock);
 	if (!mine)
 		return;
@@ -81,21 +91,34 @@ client_lost(struct rpc_client *c, int pipe)
 	client_redial(c);
 }
 
-/* A connection's last event may overtake its first, so each is judged by the pipe's number. */
+/* A connection's last event may overtake its first: it is known by its dialer, too. */
+static void
+on_gone(struct rpc_client *c, int id, int dialer)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->pipe == 0 && dialer > 0 && dialer == nng_dialer_id(c->dialer))
+		c->pipe = id;
+	c->pipe_gone = id;
+	pthread_mutex_unlock(&c->lock);
+	client_lost(c, id);
+}
+
 static void
 on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 {
 	struct rpc_client *c = arg;
 	int id = nng_pipe_id(p);
 
-	if (ev == NNG_PIPE_EV_REM_POST)
-		client_lost(c, id);
+	if (ev == NNG_PIPE_EV_REM_POST) {
+		on_gone(c, id, nng_dialer_id(nng_pipe_dialer(p)));
+		return;
+	}
 	pthread_mutex_lock(&c->lock);
-	c->ncame += ev == NNG_PIPE_EV_ADD_POST;
-	if (ev == NNG_PIPE_EV_REM_POST)
-		c->pipe_gone = id;
-	else if (id != c->pipe_gone)
+	c->ncame++;
+	if (id != c->pipe_gone) {
 		c->pipe = id;
+		c->nobody = false;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -117,17 +140,17 @@ on_patience(void *arg)
 	nng_dialer_close(p->dialer);
 }
 
-/* Connect now, in bounded time: nng alone would wait for the kernel, or 10 s for a handshake. */
-static int
-dial(struct rpc_client *c)
+/* nng alone would wait for the kernel, or 10 s for a handshake. */
+int
+client_dial(nng_dialer d)
 {
-	struct patience p = {.dialer = c->dialer};
+	struct patience p = {.dialer = d};
 	int rv = nng_aio_alloc(&p.timer, on_patience, &p);
 
 	if (rv != 0)
 		return rv;
 	nng_sleep_aio(NET_CONNECT_MS, p.timer);
-	rv = nng_dialer_start(c->dialer, 0);
+	rv = nng_dialer_start(d, 0);
 	nng_aio_cancel(p.timer);
 	nng_aio_free(p.timer);
 	return p.over ? NNG_ETIMEDOUT : rv;
@@ -151,11 +174,22 @@ set_options(struct rpc_client *c)
 	return rv;
 }
 
-enum rc
-rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out, struct err *err)
+static void
+client_free(void *arg)
 {
-	struct rpc_client *c;
+	struct rpc_client *c = arg;
+
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* A client that does not dial yet. */
+static enum rc
+client_new(const char *addr, struct rpc_client **out, struct err *err)
+{
 	enum rc rc = net_addr_check(addr, NET_ANY_HOST, err);
+	struct rpc_client *c;
 	int rv;
 
 	if (rc != RC_OK)
@@ -169,19 +203,33 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	rv = nng_req0_open(&c->sock);
+	if (rv == 0 && (rv = set_options(c)) != 0)
+		nng_close(c->sock);
 	if (rv != 0) {
-		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
-		goto out;
+		client_free(c);
+		return err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
 	}
-	rv = set_options(c);
-	if (rv == 0)
-		rv = make_dialer(c, &c->dialer);
+	*out = c;
+	return RC_OK;
+}
+
+enum rc
+rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out, struct err *err)
+{
+	struct rpc_client *c;
+	enum rc rc = client_new(addr, &c, err);
+	int rv;
+
+	if (rc != RC_OK)
+		return rc;
+	rv = client_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
 	if (rv != 0) {
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
 		goto close;
 	}
-	rv = how == RPC_CONNECT_NOW ? dial(c) : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
+	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer)
+				    : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
 	if (rv != 0) {
 		rc = err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
 			     nng_strerror(rv));
@@ -191,11 +239,25 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	return RC_OK;
 close:
 	nng_close(c->sock);
-out:
-	pthread_cond_destroy(&c->changed);
-	pthread_mutex_destroy(&c->lock);
-	free(c);
+	client_free(c);
 	return rc;
+}
+
+enum rc
+rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
+		 struct err *err)
+{
+	struct rpc_client *c;
+	enum rc rc = client_new(addr, &c, err);
+
+	if (rc != RC_OK)
+		return rc;
+	c->watches = true;
+	c->tell = fn;
+	c->tell_arg = arg;
+	client_redial(c);
+	*out = c;
+	return RC_OK;
 }
 
 /*
@@ -232,16 +294,6 @@ quiet_down(void *arg)
 	return quiet;
 }
 
-static void
-client_free(void *arg)
-{
-	struct rpc_client *c = arg;
-
-	pthread_cond_destroy(&c->changed);
-	pthread_mutex_destroy(&c->lock);
-	free(c);
-}
-
 void
 rpc_client_close(struct rpc_client *c)
 {
@@ -254,7 +306,10 @@ rpc_client_close(struct rpc_client *c)
 	c->closing = true;
 	for (call = c->running; call; call = call->next)
 		nng_aio_abort(call->aio, NNG_ECANCELED);
-	while (c->running)
+	if (c->redialers && c->pipe == 0)
+		nng_dialer_close(c->dialer);
+	pthread_cond_broadcast(&c->changed);
+	while (c->running || c->redialers)
 		pthread_cond_wait(&c->changed, &c->lock);
 	owing = c->pipe != 0 && c->pipe == c->pipe_owing;
 	pthread_mutex_unlock(&c->lock);

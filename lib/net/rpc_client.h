@@ -19,6 +19,18 @@ enum rpc_connect {
 enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 			struct err *err);
 
+/*
+ * Connect in the background, and watch whether the server is there: when nobody listens at the
+ * address any more, which is known within a fifth of a second of its process's end (of a host that
+ * answers), what is called ends at once with RC_UNREACHABLE, and fn is told before the calls are. A
+ * server that only dropped the connection is connected to again, and calls are repeated.
+ *
+ *	fn	or NULL; told once each time, and again for each call that fails so later. On any
+ *		thread: it must not close the client
+ */
+enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
+			 struct err *err);
+
 /* Ends all calls (their callbacks run, with RC_ABORTED) and closes. NULL is legal. */
 void rpc_client_close(struct rpc_client *c);
 

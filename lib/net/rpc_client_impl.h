@@ -21,8 +21,6 @@ struct call {
 	struct call *next; /* in the free list, or in the list of running calls */
 	nng_ctx ctx;
 	nng_aio *aio;
-#define RECONNECT_MAX_MS 100
-
 	enum call_phase phase;
 	int pipe;	 /* the connection it was sent through, or 0: not known */
 	uint64_t ncame0; /* client.ncame when it was sent */
@@ -47,8 +45,14 @@ struct rpc_client {
 	int pipe;	     /* the connection, or 0 */
 	int pipe_gone;	     /* the last one that closed */
 	int pipe_owing;	     /* the one through which an answer may come that nobody waits for */
-	bool dialing;	     /* there is a dialer */
+	bool dialing;	     /* there is a dialer, or somebody sees to it */
 	bool closing;
+	/* of a client that watches (redial.c) */
+	bool watches;
+	bool nobody; /* listens there; until there is a connection */
+	void (*tell)(void *);
+	void *tell_arg;
+	unsigned redialers; /* threads */
 };
 
 /* The connection `pipe` has closed, says nng or a call: make a new one. Any thread, no lock held.
@@ -57,6 +61,21 @@ void client_lost(struct rpc_client *c, int pipe);
 
 /* Try again where that failed. */
 void client_redial(struct rpc_client *c);
+
+/* A dialer for the client's address, not started. */
+int client_dialer(struct rpc_client *c, nng_dialer *out);
+
+/* Connect by this dialer, in bounded time; it is closed when that was not enough. */
+int client_dial(nng_dialer d);
+
+/* A dialer that keeps trying; lock not held, dialing claimed by the caller. */
+void client_dial_later(struct rpc_client *c);
+
+/* The same, but find out first whether anybody listens there. */
+void client_dial_watched(struct rpc_client *c);
+
+/* Lock held. Nobody listens: calls that wait for a connection end. */
+void client_end_waiting(struct rpc_client *c);
 
 /* Free a call that does not run; its context is left to the closing of the socket. */
 void call_free(struct call *call);

@@ -95,6 +95,16 @@ rpc_reply(struct rpc_call *call, const GpuSim__Reply *reply)
 }
 
 void
+rpc_reply_failure(struct rpc_call *call, const struct err *err, GpuSim__Failure *f)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	wire_reply_failure(&reply, err);
+	reply.failure = f;
+	rpc_reply(call, &reply);
+}
+
+void
 rpc_reply_err(struct rpc_call *call, const struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;

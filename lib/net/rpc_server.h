@@ -49,6 +49,9 @@ void rpc_reply(struct rpc_call *call, const GpuSim__Reply *reply);
 void rpc_reply_err(struct rpc_call *call, const struct err *err);
 void rpc_reply_done(struct rpc_call *call);
 
+/* A failure that says where the operation stood; f is borrowed, NULL is legal. */
+void rpc_reply_failure(struct rpc_call *call, const struct err *err, GpuSim__Failure *f);
+
 /* Answer with an already packed Reply that has no seq of its own. */
 void rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes);
 

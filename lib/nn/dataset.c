@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "nn/idx.h"
 
@@ -145,6 +146,20 @@ dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *er
 					       parts[p]->labels_path, parts[p]->labels[i], i,
 					       nclasses);
 	return RC_OK;
+}
+
+uint32_t
+dataset_crc(const struct dataset *ds)
+{
+	const struct dataset_part *parts[] = {&ds->train, &ds->test};
+	size_t pixels = (size_t)ds->rows * ds->cols;
+	uLong crc = crc32(0, NULL, 0);
+
+	for (int p = 0; p < 2; p++) {
+		crc = crc32_z(crc, parts[p]->images, parts[p]->nitems * pixels);
+		crc = crc32_z(crc, parts[p]->labels, parts[p]->nitems);
+	}
+	return (uint32_t)crc;
 }
 
 static void

@@ -41,6 +41,9 @@ enum rc dataset_open_dir(const char *dir, struct dataset *ds, struct err *err);
 /* RC_BADDATA, naming file and item, when a label is not below nclasses, as a model has them. */
 enum rc dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *err);
 
+/* A checksum of all images and labels, to tell one data set from another. */
+uint32_t dataset_crc(const struct dataset *ds);
+
 /* Release everything and make it {0}. */
 void dataset_fini(struct dataset *ds);
 

@@ -65,7 +65,7 @@ plan_entries(const char *path, const struct npz_array *array, size_t narrays,
 			if (strcmp(array[j].name, a->name) == 0)
 				return err_set(err, RC_INVAL, "%s: two arrays are called %s", path,
 					       a->name);
-		if (a->ndim > NPZ_MAX_DIMS || (a->type != NPZ_F32 && a->type != NPZ_I64) ||
+		if (a->ndim > NPZ_MAX_DIMS || !npz_type_name(a->type) ||
 		    !npz_data_nbytes(a, &data) || (data > 0 && !a->data))
 			return err_set(err, RC_INVAL,
 				       "%s: array %s: unknown type, more than %d dimensions, no "

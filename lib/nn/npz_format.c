@@ -80,6 +80,14 @@ zip_end(size_t nentries, uint32_t central_offset, uint32_t central_nbytes,
 	return ZIP_END_NBYTES;
 }
 
+const char *
+npz_type_name(enum npz_type type)
+{
+	static const char *const name[] = {[NPZ_F32] = "<f4", [NPZ_I64] = "<i8", [NPZ_F64] = "<f8"};
+
+	return (size_t)type < sizeof name / sizeof name[0] ? name[type] : NULL;
+}
+
 size_t
 npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX])
 {
@@ -87,7 +95,7 @@ npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX])
 	size_t cap = NPY_HEADER_MAX - NPY_PREFIX, n, total;
 
 	n = (size_t)snprintf(text, cap, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-			     a->type == NPZ_I64 ? "<i8" : "<f4");
+			     npz_type_name(a->type));
 	for (uint32_t i = 0; i < a->ndim; i++)
 		n += (size_t)snprintf(text + n, cap - n, "%s%" PRIu64, i ? ", " : "", a->dim[i]);
 	n += (size_t)snprintf(text + n, cap - n, "%s), }", a->ndim == 1 ? "," : "");
@@ -102,7 +110,7 @@ npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX])
 bool
 npz_data_nbytes(const struct npz_array *a, uint64_t *nbytes)
 {
-	uint64_t n = a->type == NPZ_I64 ? 8 : 4;
+	uint64_t n = a->type == NPZ_F32 ? 4 : 8;
 
 	for (uint32_t i = 0; i < a->ndim; i++)
 		if (__builtin_mul_overflow(n, a->dim[i], &n))

@@ -43,6 +43,9 @@ size_t npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX]);
 /* The bytes of the data; false when that overflows or is 4 GiB or more. */
 bool npz_data_nbytes(const struct npz_array *a, uint64_t *nbytes);
 
+/* As numpy spells an element type, "<f4"; NULL: not one of ours. */
+const char *npz_type_name(enum npz_type type);
+
 /* 1..NPZ_MAX_NAME bytes of [A-Za-z0-9_.-]. */
 bool npz_name_good(const char *name);
 

@@ -61,7 +61,9 @@ parse_npy(const uint8_t *p, size_t nbytes, struct npz_array *a, size_t *header_n
 		return false;
 	memcpy(text, p, nbytes < NPY_HEADER_MAX ? nbytes : NPY_HEADER_MAX);
 	at = text + 10; /* magic, version, length: compared below */
-	a->type = strncmp(at, "{'descr': '<i8'", 15) == 0 ? NPZ_I64 : NPZ_F32;
+	a->type = strncmp(at, "{'descr': '<i8'", 15) == 0   ? NPZ_I64
+		  : strncmp(at, "{'descr': '<f8'", 15) == 0 ? NPZ_F64
+							    : NPZ_F32;
 	a->ndim = 0;
 	at = strchr(at, '(');
 	if (!at)
@@ -103,8 +105,9 @@ parse_entry(const uint8_t *bytes, uint64_t nbytes, const char *name, const struc
 	if (crc32_z(0, p, e->nbytes) != e->crc)
 		return err_set(err, RC_BADDATA, "%s: array %s: wrong checksum", name, a->name);
 	if (!parse_npy(p, e->nbytes, a, &header) || !npz_data_nbytes(a, &data_nbytes))
-		return err_set(err, RC_BADDATA, "%s: array %s: not a <f4 or <i8 array in C order",
-			       name, a->name);
+		return err_set(err, RC_BADDATA,
+			       "%s: array %s: not a <f4, <i8 or <f8 array in C order", name,
+			       a->name);
 	if (data_nbytes != e->nbytes - header)
 		return err_set(err, RC_BADDATA,
 			       "%s: array %s: its shape needs %" PRIu64

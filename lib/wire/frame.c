@@ -47,6 +47,12 @@ frame_crc(const void *data, size_t nbytes)
 	return crc32c(data, nbytes < FRAME_CRC_MAX ? nbytes : FRAME_CRC_MAX);
 }
 
+uint32_t
+frame_checksum(const struct frame *f, const void *payload)
+{
+	return f->whole ? crc32c(payload, f->nbytes) : frame_crc(payload, f->nbytes);
+}
+
 void
 frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER])
 {
@@ -54,6 +60,7 @@ frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER])
 	memcpy(out, magic, 4);
 	out[4] = FRAME_VERSION;
 	out[5] = (unsigned char)f->kind;
+	out[6] = f->whole;
 	put64(out + 8, f->comm);
 	put64(out + 16, f->device);
 	put64(out + 24, f->op);
@@ -76,7 +83,7 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 	if (p[4] != FRAME_VERSION)
 		return err_set(err, RC_BADDATA, "data frame of version %u, this is %u", p[4],
 			       FRAME_VERSION);
-	if (get32(p + 56) != frame_crc(p, 56) || get32(p + 60) != 0 || p[6] != 0 || p[7] != 0)
+	if (get32(p + 56) != frame_crc(p, 56) || get32(p + 60) != 0 || p[6] > 1 || p[7] != 0)
 		return err_set(err, RC_BADDATA, "data frame with a damaged header");
 	f = (struct frame){.kind = (enum frame_kind)p[5],
 			   .comm = get64(p + 8),
@@ -87,8 +94,9 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 			   .dst = get32(p + 40),
 			   .src = get32(p + 44),
 			   .nbytes = get32(p + 48),
-			   .crc = get32(p + 52)};
-	if (f.kind < FRAME_DATA || f.kind > FRAME_LOAN)
+			   .crc = get32(p + 52),
+			   .whole = p[6] == 1};
+	if (f.kind < FRAME_DATA || f.kind > FRAME_AGAIN)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
 	if (f.nbytes > FRAME_PAYLOAD_MAX)
 		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
@@ -102,7 +110,7 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 enum rc
 frame_check(const struct frame *f, const void *payload, struct err *err)
 {
-	if (f->crc == frame_crc(payload, f->nbytes))
+	if (f->crc == frame_checksum(f, payload))
 		return RC_OK;
 	return err_set(err, RC_BADDATA, "chunk %u of operation %llu from rank %u is damaged (crc)",
 		       f->seq, (unsigned long long)f->op, f->src);

@@ -6,7 +6,7 @@
  * frames and nothing else, so its first bytes are a frame's:
  *
  *	0  magic "gSIM"		24 operation	44 src rank
- *	4  version, kind, 2 zero	32 seq		48 nbytes
+ *	4  version, kind, whole, zero	32 seq		48 nbytes
  *	8  communicator		36 epoch	52 crc of the payload
  *	16 sender's device id	40 dst rank	56 crc of bytes 0..55, then 4 zero bytes
  *
@@ -16,6 +16,7 @@
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ enum frame_kind {
 	FRAME_ACK = 2,	  /* the receiver has consumed the chunks before seq */
 	FRAME_REFUSE = 3, /* the receiver will not take this operation's chunks: payload says why */
 	FRAME_LOAN = 4,	  /* one chunk that lies in the sender's memory file: payload says where */
+	FRAME_AGAIN = 5, /* a chunk came damaged: the receiver wants those from seq on again, now */
 };
 
 /* The payload of a FRAME_LOAN: two numbers, little-endian. */
@@ -53,16 +55,21 @@ struct frame {
 	uint32_t seq, epoch, dst, src;
 	uint32_t nbytes;
 	uint32_t crc;
+	bool whole; /* the checksum covers all of the payload */
 };
 
 /*
- * The checksum of a payload: crc32c of its first FRAME_CRC_MAX bytes.
+ * The checksum of a payload: crc32c of its first FRAME_CRC_MAX bytes; of a frame that says so, of all.
  *
  * TCP and the kernel's own sockets deliver bytes whole; what goes wrong is that a payload is not
  * where its header says, or is written over while it is sent again. The first bytes show that; to
- * go over all of them twice would cost more than to move them.
+ * go over all of them twice would cost more than to move them. Where bytes are damaged on purpose,
+ * frames have all of theirs covered.
  */
 uint32_t frame_crc(const void *data, size_t nbytes);
+
+/* The checksum that a frame with this header and payload carries. */
+uint32_t frame_checksum(const struct frame *f, const void *payload);
 
 /* Write a header. */
 void frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER]);

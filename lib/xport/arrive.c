@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "xport/xport_impl.h"
 
+#define DAMAGED_SAID 64
+
 /* Forget the oldest operation that is not begun here and never will be of use: a peer gave it up.
  */
 static bool
@@ -122,6 +124,21 @@ note_ack(struct comm *c, const struct frame *h)
 	xport_signal(o);
 }
 
+/* A chunk came damaged at the peer: the thread that works on the operation sends it again, and those
+ * after it, which the peer has not kept. */
+static void
+note_again(struct comm *c, const struct frame *h)
+{
+	struct xport_op *o = xport_find_op(c, h->op);
+	struct flow *flow = o ? o->flow[h->src] : NULL;
+
+	if (!flow || h->seq - flow->tx_acked >= flow->tx_next - flow->tx_acked)
+		return;
+	flow->tx_again = true;
+	o->tend_ns = 0;
+	xport_signal(o);
+}
+
 /* A peer gave an operation up. The first reason is kept. */
 static void
 note_refusal(struct comm *c, const struct net_frame *f)
@@ -165,6 +182,60 @@ refuse_old(struct comm *c, const struct frame *h)
 	xport_refuse(c, h->src, h->epoch, h->op, text, 0);
 }
 
+/* The communicator a frame is for, if it comes from the rank that it names. */
+static struct comm *
+whose(struct xport *x, const struct frame *h)
+{
+	struct comm *c = xport_find_comm(x, h->comm);
+
+	if (!c || h->dst != c->rank || h->src >= c->nranks || h->src == c->rank ||
+	    h->device != c->peer[h->src].device_id)
+		return NULL;
+	return c;
+}
+
+/* Lock held. Have the chunks from the next one on sent again, now. */
+static void
+ask_again(struct comm *c, const struct frame *h)
+{
+	struct xport_op *o = xport_find_op(c, h->op);
+	const struct finished *done = o ? NULL : xport_finished(c, h->op);
+
+	if (done)
+		answer_late(c, h, done);
+	else
+		xport_again(c, h->src, h->op, o && o->flow[h->src] ? o->flow[h->src]->rx_next : 0);
+}
+
+void
+xport_arrive_damaged(void *arg, const struct frame *h)
+{
+	struct xport *x = arg;
+	uint64_t n = 0;
+	struct comm *c;
+	char line[256];
+
+	pthread_mutex_lock(&x->lock);
+	c = whose(x, h);
+	if (!c || h->epoch != c->epoch || !is_chunk(h)) {
+		x->foreign++;
+	} else {
+		n = ++x->damaged;
+		if (!c->aborted[0])
+			ask_again(c, h);
+	}
+	pthread_mutex_unlock(&x->lock);
+	/* Each of the first, then ever fewer: a broken link must not fill a disk. */
+	if (!x->say || n == 0 || (n > DAMAGED_SAID && (n & (n - 1)) != 0))
+		return;
+	snprintf(line, sizeof line,
+		 "communicator %" PRIu64 ", operation %" PRIu64
+		 ": chunk %u from rank %u (device %016" PRIx64
+		 ") came damaged (crc), asked for again; %" PRIu64 " so far",
+		 h->comm, h->op, h->seq, h->src, h->device, n);
+	x->say(line);
+}
+
 void
 xport_arrive(void *arg, struct net_frame *f)
 {
@@ -174,10 +245,11 @@ xport_arrive(void *arg, struct net_frame *f)
 	bool kept = false;
 
 	pthread_mutex_lock(&x->lock);
-	c = xport_find_comm(x, h->comm);
-	if (!c || h->dst != c->rank || h->src >= c->nranks || h->src == c->rank ||
-	    h->device != c->peer[h->src].device_id) {
+	c = whose(x, h);
+	if (!c) {
 		x->foreign++;
+	} else if (faults_any(&x->faults) && faults_cut_off(&x->faults, c, h->src)) {
+		kept = false;
 	} else if (h->epoch != c->epoch) {
 		x->foreign++;
 		refuse_old(c, h);
@@ -188,6 +260,8 @@ xport_arrive(void *arg, struct net_frame *f)
 		kept = file_chunk(c, f);
 	} else if (h->kind == FRAME_ACK) {
 		note_ack(c, h);
+	} else if (h->kind == FRAME_AGAIN) {
+		note_again(c, h);
 	} else {
 		note_refusal(c, f);
 	}

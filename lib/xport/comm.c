@@ -65,18 +65,6 @@ xport_unlink_comm(struct xport *x, struct comm *c, const char *reason)
 	xport_forget_comm(c);
 }
 
-static bool
-same_comm(const struct comm *c, const struct xport_membership *m, const struct xport_peer *peers)
-{
-	if (c->epoch != m->epoch || c->rank != m->rank || c->nranks != m->nranks)
-		return false;
-	for (uint32_t r = 0; r < m->nranks; r++)
-		if (c->peer[r].device_id != peers[r].device_id ||
-		    strcmp(c->peer[r].addr, peers[r].data_addr) != 0)
-			return false;
-	return true;
-}
-
 static struct comm *
 make_comm(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers)
 {
@@ -109,74 +97,30 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 	return c;
 }
 
-static enum rc
-check_membership(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers,
-		 struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	if (m->comm == 0 || m->nranks == 0 || m->rank >= m->nranks || m->op_timeout_ms == 0)
-		return err_set(err, RC_INVAL, "communicator %" PRIu64 " of %u ranks has no rank %u",
-			       m->comm, m->nranks, m->rank);
-	if (peers[m->rank].device_id != x->device_id)
-		return err_set(err, RC_INVAL, "rank %u is device %016" PRIx64 ", not this one",
-			       m->rank, peers[m->rank].device_id);
-	for (uint32_t r = 0; r < m->nranks && rc == RC_OK; r++)
-		if (r != m->rank)
-			rc = net_addr_check(peers[r].data_addr, NET_ANY_HOST, err);
-	return rc;
-}
-
-/* Lock held. */
-static void
-leave_other_coordinators(struct xport *x, uint64_t coordinator)
-{
-	struct comm *c, *next;
-
-	for (c = x->comms; c; c = next) {
-		next = c->next;
-		if (c->coordinator != coordinator)
-			xport_unlink_comm(x, c, "another coordinator took over");
-	}
-}
-
 enum rc
 xport_attach(struct xport *x, const struct xport_membership *m, const struct xport_peer *peers,
 	     struct err *err)
 {
 	struct comm *old, *c;
-	enum rc rc = check_membership(x, m, peers, err);
+	enum rc rc = RC_OK;
 
+	for (uint32_t r = 0; r < m->nranks && rc == RC_OK; r++)
+		if (r != m->rank)
+			rc = net_addr_check(peers[r].data_addr, NET_ANY_HOST, err);
 	if (rc != RC_OK)
 		return rc;
 	pthread_mutex_lock(&x->lock);
-	leave_other_coordinators(x, m->coordinator);
-	old = xport_find_comm(x, m->comm);
-	if (old && same_comm(old, m, peers))
-		goto out;
-	if (old && old->epoch >= m->epoch) {
-		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " is at epoch %u already",
-			     m->comm, old->epoch);
-		goto out;
-	}
-	if (!old && x->ncomms == XPORT_MAX_COMMS) {
-		rc = err_set(err, RC_BUSY, "a device takes part in at most %d communicators",
-			     XPORT_MAX_COMMS);
-		goto out;
-	}
 	c = make_comm(x, m, peers);
-	if (!c) {
-		rc = err_set(err, RC_NOMEM, "out of memory");
-		goto out;
+	if (c) {
+		old = xport_find_comm(x, m->comm);
+		if (old)
+			xport_unlink_comm(x, old, "the communicator changed");
+		c->next = x->comms;
+		x->comms = c;
+		x->ncomms++;
 	}
-	if (old)
-		xport_unlink_comm(x, old, "the communicator changed");
-	c->next = x->comms;
-	x->comms = c;
-	x->ncomms++;
-out:
 	pthread_mutex_unlock(&x->lock);
-	return rc;
+	return c ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 enum rc
@@ -213,6 +157,18 @@ xport_abort_all(struct xport *x, const char *reason)
 	for (struct comm *c = x->comms; c; c = c->next)
 		xport_abort_comm(c, reason);
 	pthread_mutex_unlock(&x->lock);
+}
+
+bool
+xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch)
+{
+	struct comm *c;
+	bool live;
+
+	pthread_mutex_lock(&x->lock);
+	live = xport_find_epoch(x, comm, epoch, &c, NULL) == RC_OK && !c->aborted[0];
+	pthread_mutex_unlock(&x->lock);
+	return live;
 }
 
 enum rc

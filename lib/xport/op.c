@@ -53,10 +53,17 @@ xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op, struct 
 				x->early_bytes -= o->flow[r]->rx[s].frame.head.nbytes;
 		c->nearly--;
 		o->begun = true;
+		o->meter = NULL;
 		*out = o;
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
+}
+
+void
+xport_meter(struct xport_op *o, struct meter *m)
+{
+	o->meter = m; /* read by the operation's own thread alone */
 }
 
 void
@@ -171,6 +178,9 @@ xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *e
 	uint64_t deadline = xport_late_ns(o);
 	enum rc rc = RC_OK;
 
+	if (f->tx_next - f->tx_acked <= most)
+		return RC_OK;
+	meter_waits(o->meter, peer);
 	while (rc == RC_OK && f->tx_next - f->tx_acked > most) {
 		rc = xport_await(o, &o->changed, peer, UINT64_MAX, deadline, "chunks not taken by",
 				 err);
@@ -179,6 +189,7 @@ xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *e
 			deadline = xport_late_ns(o);
 		}
 	}
+	meter_goes_on(o->meter, rc != RC_OK);
 	return rc;
 }
 
@@ -238,8 +249,11 @@ xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
 	f = xport_flow(o, peer);
 	if (!f)
 		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK && f->rx_next == f->rx_consumed)
+		meter_waits(o->meter, peer);
 	while (rc == RC_OK && f->rx_next == f->rx_consumed)
 		rc = xport_await(o, &o->changed, peer, UINT64_MAX, deadline, "nothing from", err);
+	meter_goes_on(o->meter, rc != RC_OK);
 	if (rc == RC_OK) {
 		struct arrived *a = &f->rx[f->rx_consumed % XPORT_WINDOW];
 
@@ -334,9 +348,11 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&c->x->lock);
+	meter_waits(o->meter, peer);
 	if (c->moves == seen)
 		rc = xport_await(o, &c->any, peer, next_visible(c), deadline_ns,
 				 way == XPORT_RECV ? "nothing from" : "chunks not taken by", err);
+	meter_goes_on(o->meter, rc != RC_OK);
 	pthread_mutex_unlock(&c->x->lock);
 	return rc;
 }

@@ -27,6 +27,7 @@ struct p2p_op {
 	uint32_t kind;	/* the same on every rank, or the ranks disagree */
 	const void *in; /* what STEP_SYNC shows to the peers */
 	void *out;
+	struct meter *meter;  /* what waits is told, or NULL */
 	void (*idle)(void *); /* called now and then while waiting, or NULL */
 	void *idle_arg;
 };

@@ -138,6 +138,15 @@ arrival(const struct p2p_op *o, uint32_t r)
 	return &view(o, r)->page->arrival[o->channel->arrivals % 2];
 }
 
+/* All that have not arrived are missing, not only the first. */
+static void
+note_missing(const struct p2p_op *o, uint64_t n)
+{
+	for (uint32_t r = 0; r < o->lane->nranks; r++)
+		if (r != o->lane->rank && atomic_load(&arrival(o, r)->seq) < n)
+			meter_missing(o->meter, r);
+}
+
 /* Publish this rank's arrival, which is filled in, and wait for all. */
 static enum rc
 meet(struct p2p_op *o, struct err *err)
@@ -155,6 +164,8 @@ meet(struct p2p_op *o, struct err *err)
 		if (r == l->rank)
 			continue;
 		rc = p2p_await(o, r, &a->seq, n, "nothing from", err);
+		if (rc != RC_OK)
+			note_missing(o, n);
 		if (rc == RC_OK && (a->kind != own->kind || a->nbytes != own->nbytes))
 			rc = disagree(o, r, err);
 	}

@@ -133,21 +133,15 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 	return RC_OK;
 }
 
-enum rc
-p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+/* Give the core away for a while, then sleep. */
+static enum rc
+wait_long(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 	  const char *what, struct err *err)
 {
 	struct p2p_block *b = o->lane->peer[peer].block;
 	uint64_t deadline;
 	enum rc rc;
 
-	if (atomic_load_explicit(word, memory_order_acquire) >= n)
-		return RC_OK;
-	for (unsigned i = 0; i < o->lane->spins; i++) {
-		pause_core();
-		if (atomic_load_explicit(word, memory_order_acquire) >= n)
-			return RC_OK;
-	}
 	for (unsigned i = 1; i <= YIELDS; i++) {
 		sched_yield();
 		if (atomic_load_explicit(word, memory_order_acquire) >= n)
@@ -159,5 +153,24 @@ p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 	atomic_fetch_add(&b->sleepers, 1);
 	rc = sleep_for(o, peer, word, n, deadline, what, err);
 	atomic_fetch_sub(&b->sleepers, 1);
+	return rc;
+}
+
+enum rc
+p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+	  const char *what, struct err *err)
+{
+	enum rc rc;
+
+	if (atomic_load_explicit(word, memory_order_acquire) >= n)
+		return RC_OK;
+	for (unsigned i = 0; i < o->lane->spins; i++) {
+		pause_core();
+		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+			return RC_OK;
+	}
+	meter_waits(o->meter, peer);
+	rc = wait_long(o, peer, word, n, what, err);
+	meter_goes_on(o->meter, rc != RC_OK);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* Sending: chunks, their repetition, acknowledgements, refusals. */
 #include <endian.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,7 +22,25 @@ make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op
 			      .seq = seq,
 			      .epoch = c->epoch,
 			      .dst = peer,
-			      .src = c->rank};
+			      .src = c->rank,
+			      .whole = c->x->check_all};
+}
+
+/* Send a frame with one byte of its payload changed. */
+static enum rc
+push_damaged(struct net_push *push, const struct frame *head, const void *payload, size_t byte,
+	     int timeout_ms)
+{
+	unsigned char *copy = malloc(head->nbytes);
+	enum rc rc = RC_NOMEM;
+
+	if (copy) {
+		memcpy(copy, payload, head->nbytes);
+		copy[byte] ^= 0xff;
+		rc = net_push_send(push, head, copy, timeout_ms);
+	}
+	free(copy);
+	return rc;
 }
 
 /* Send a frame to a peer; the lock is given up if that may take time. */
@@ -29,14 +48,21 @@ static enum rc
 push_frame(struct comm *c, uint32_t peer, struct frame *head, const void *payload, int timeout_ms)
 {
 	struct net_push *push = xport_push(c, peer);
+	enum frame_fate fate = FRAME_GOES;
+	size_t byte = 0;
 	enum rc rc;
 
 	if (!push)
 		return RC_NOMEM;
+	if (faults_any(&c->x->faults))
+		fate = faults_of_frame(&c->x->faults, c, peer, head, &byte);
+	if (fate == FRAME_IS_LOST)
+		return RC_OK;
 	if (timeout_ms > 0)
 		pthread_mutex_unlock(&c->x->lock);
-	head->crc = frame_crc(payload, head->nbytes);
-	rc = net_push_send(push, head, payload, timeout_ms);
+	head->crc = frame_checksum(head, payload);
+	rc = fate == FRAME_IS_DAMAGED ? push_damaged(push, head, payload, byte, timeout_ms)
+				      : net_push_send(push, head, payload, timeout_ms);
 	if (timeout_ms > 0)
 		pthread_mutex_lock(&c->x->lock);
 	return rc;
@@ -48,6 +74,14 @@ xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_
 	struct frame head = make_head(c, peer, FRAME_ACK, op, seq);
 
 	return push_frame(c, peer, &head, NULL, timeout_ms) == RC_OK;
+}
+
+bool
+xport_again(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq)
+{
+	struct frame head = make_head(c, peer, FRAME_AGAIN, op, seq);
+
+	return push_frame(c, peer, &head, NULL, 0) == RC_OK;
 }
 
 bool
@@ -105,7 +139,8 @@ patience_ns(const struct xport_op *o, const struct flow *f)
 	       << slower;
 }
 
-/* Repeat what a broken connection may have lost, and what nobody has acknowledged for long. */
+/* Repeat what a broken connection may have lost, what came damaged, and what nobody has acknowledged
+ * for long. */
 static enum rc
 repeat_flow(struct xport_op *o, uint32_t peer)
 {
@@ -120,9 +155,10 @@ repeat_flow(struct xport_op *o, uint32_t peer)
 	generation = net_push_generation(push);
 	/* A first connection carries what was queued before it. */
 	anew = generation != f->tx_generation && !(f->tx_generation == 0 && generation == 1);
-	if (!anew && clock_now_ns() - f->tx_moved_ns < patience_ns(o, f))
+	if (!anew && !f->tx_again && clock_now_ns() - f->tx_moved_ns < patience_ns(o, f))
 		return RC_OK;
-	f->tx_repeats += !anew;
+	f->tx_repeats += !anew && !f->tx_again;
+	f->tx_again = false;
 	for (uint32_t s = f->tx_acked; s != f->tx_next && rc == RC_OK; s++)
 		rc = transmit(o, peer, s, 0);
 	return rc == RC_NOMEM ? rc : RC_OK; /* no room now: later */
@@ -185,8 +221,10 @@ send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 			rc = err_set(err, RC_TIMEOUT,
 				     "no room for chunks to rank %u (device %016" PRIx64 ")", peer,
 				     o->comm->peer[peer].device_id);
-		if (rc != RC_OK)
+		if (rc != RC_OK) {
+			meter_missing(o->meter, peer);
 			return rc;
+		}
 	}
 	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
 }

@@ -21,12 +21,15 @@ xport_new(const struct xport_config *cfg, struct xport **out, struct err *err)
 	x->mem = cfg->mem;
 	x->shaper.latency_ns = cfg->latency_ns;
 	x->shaper.bits_per_s = cfg->bits_per_s;
+	x->check_all = cfg->check_all;
+	x->say = cfg->say;
 	rc = net_pull_start(cfg->data_addr, xport_arrive, x, &x->pull, err);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&x->lock);
 		free(x);
 		return rc;
 	}
+	net_pull_when_damaged(x->pull, xport_arrive_damaged);
 	*out = x;
 	return RC_OK;
 }
@@ -72,6 +75,17 @@ xport_refused(struct xport *x)
 	n = x->foreign;
 	pthread_mutex_unlock(&x->lock);
 	return n + net_pull_refused(x->pull);
+}
+
+uint64_t
+xport_damaged(struct xport *x)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&x->lock);
+	n = x->damaged;
+	pthread_mutex_unlock(&x->lock);
+	return n;
 }
 
 struct comm *

@@ -20,11 +20,11 @@
 #include "mem/devmem.h"
 #include "mem/peermem.h"
 #include "net/channel.h"
+#include "xport/meter.h"
 
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
 #define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
-#define XPORT_MAX_COMMS 256
 
 struct xport;
 struct xport_op;
@@ -35,6 +35,8 @@ struct xport_config {
 	uint64_t latency_ns;   /* shaping of this device's link, see shaper.h */
 	uint64_t bits_per_s;
 	struct devmem *mem; /* the device's; NULL: peers are reached by sockets alone */
+	bool check_all;	    /* checksums of what it sends cover every byte, see wire/frame.h */
+	void (*say)(const char *line); /* what somebody should read, on any thread; or NULL */
 };
 
 struct xport_peer {
@@ -53,6 +55,9 @@ void xport_free(struct xport *x);
 const char *xport_address(const struct xport *x);
 uint64_t xport_refused(struct xport *x);
 
+/* Chunks' frames that came damaged, were named and asked for again. */
+uint64_t xport_damaged(struct xport *x);
+
 /* A device's part of a communicator. */
 struct xport_membership {
 	uint64_t comm;
@@ -62,11 +67,12 @@ struct xport_membership {
 };
 
 /*
- * Take part in a communicator. One that is known is replaced when the epoch is newer (its
- * operations end with RC_ABORTED), accepted as it is when all is equal, else refused. Those of
- * another coordinator are left: it is gone.
+ * Take part in a communicator, in the place of one of that number: its operations end with
+ * RC_ABORTED. Whether that is right, and that this device has the rank, the caller knows.
  *
  *	peers	m->nranks of them, by rank; copied
+ *
+ * RC_INVAL: a bad address; RC_NOMEM. The old one stays then.
  */
 enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
@@ -99,6 +105,9 @@ enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *
 /* The same for every communicator. */
 void xport_abort_all(struct xport *x, const char *reason);
 
+/* Is there such a communicator, not aborted? */
+bool xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch);
+
 /* What this device is in a communicator; comm 0 means its only one. */
 enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err);
 
@@ -111,6 +120,9 @@ enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *ou
  */
 enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
 		    struct xport_op **out, struct err *err);
+
+/* What waits in the operation is told to m from now on (NULL: to nobody); m outlives it. */
+void xport_meter(struct xport_op *o, struct meter *m);
 
 /* The operation moves at most so many bytes through one link: while that takes a shaped link longer
  * than the communicator's timeout, waiting for one's turn is no failure. */

@@ -11,7 +11,7 @@
  *
  * What keeps chunks whole: a chunk is filed only when it is the next of its flow; the sender keeps
  * it until it is acknowledged, and sends everything not acknowledged again when the connection was
- * made anew or nothing was heard for long. An operation that has ended is remembered, so that a
+ * made anew, when the receiver says that one came damaged, or nothing was heard for long. An operation that has ended is remembered, so that a
  * repetition is answered and not taken for the beginning of something new.
  */
 #ifndef XPORT_IMPL_H
@@ -21,6 +21,7 @@
 #include <stdbool.h>
 
 #include "net/net.h"
+#include "xport/fault_impl.h"
 #include "xport/shaper.h"
 #include "xport/xport.h"
 
@@ -46,6 +47,7 @@ struct flow {
 	uint32_t tx_next, tx_acked;
 	unsigned tx_generation; /* of the connection, when last sent */
 	unsigned tx_repeats;	/* since something was acknowledged */
+	bool tx_again;		/* the peer has asked for them again */
 	uint64_t tx_moved_ns;	/* when last sent or acknowledged */
 };
 
@@ -54,6 +56,7 @@ struct xport_op {
 	struct xport_op *next;
 	uint64_t id;
 	bool begun;
+	struct meter *meter;	  /* or NULL */
 	uint64_t allow_ns;	  /* added to the communicator's timeout */
 	uint64_t tend_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty */
@@ -114,6 +117,10 @@ struct xport {
 	struct push *pushes;
 	size_t early_bytes;
 	uint64_t foreign; /* proper frames that belong to nothing here */
+	uint64_t damaged; /* chunks' frames with a wrong checksum */
+	bool check_all;
+	void (*say)(const char *line);
+	struct xport_faults faults;
 };
 
 /* All of these want the lock held. */
@@ -155,6 +162,9 @@ bool xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int tim
 bool xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const char *text,
 		  int timeout_ms);
 
+/* Ask the peer for its chunks from seq on again. False: no room now. */
+bool xport_again(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq);
+
 /*
  * Wait on a condition until something changes, `until_ns`, or it is time to tend the operation;
  * RC_TIMEOUT at deadline_ns with a sentence about `what` and the peer.
@@ -173,5 +183,8 @@ enum rc xport_tend_op(struct xport_op *o, struct err *err);
 
 /* File a frame; takes it over. On the thread that read it. */
 void xport_arrive(void *arg, struct net_frame *f);
+
+/* A frame came whose payload is damaged; this is its header. */
+void xport_arrive_damaged(void *arg, const struct frame *head);
 
 #endif

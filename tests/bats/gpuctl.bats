@@ -102,7 +102,7 @@ END
 	assert_match '^INDEX  ID .*'$'\n''    0  [0-9a-f]{16}    256M      0B  free      -  +[0-9]+  ipc://'
 	assert_match $'\n1\ngpucoord '
 	assert_match $'\n3 devices, 1 communicator\n'
-	assert_match $'\n   1  success          2      1        0           0  -\n'
+	assert_match $'\n   1  success          2      1  abort                0        0           0  -\n'
 	assert_match $'\n''gpuctl: comm-status: no communicator 2'$'\n1$'
 	for f in d s c; do is_json <$f.json; done
 	mapfile -t ids < <(grep -o '"id":"[0-9a-f]*"' d.json | grep -o '[0-9a-f]\{16\}')
@@ -265,7 +265,7 @@ gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
 2
 gpuctl: broadcast: --root: no rank 3 in a communicator of 3
 2
-gpuctl: allreduce: --all, --raw and -n are for vectors on standard input, not for --addr, --send and --recv
+gpuctl: allreduce: --all, --raw, -n and --on-failure are for vectors on standard input, not for --addr, --send and --recv
 2
 gpuctl: allreduce: no communicator 9
 1
@@ -331,7 +331,7 @@ gpuctl: group: line 3: broadcast: --count N is missing
 2
 gpuctl: group: line 3: --comm: the group is on communicator 1
 2
-gpuctl: group: line 3: --queue, --all, --raw and -n have no meaning here
+gpuctl: group: line 3: --queue, --all, --raw, -n and --on-failure have no meaning here
 2
 gpuctl: group: line 3: send: --peer: rank 0 is its own peer
 2
@@ -368,6 +368,53 @@ gpuctl: comm-status: no communicator 1
 gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 2
 2'
+}
+
+@test "comm-split: a communicator for each color, in the order of keys, or none at all" {
+	run machine 4 'C=$(gpuctl comm-init -n 4); gpuctl comm-split $C 7,0,7,-; gpuctl comm-status 2 --json
+		gpuctl comm-split $C 1,1,1,1 --keys 3,1,1,0 --on-failure shrink; gpuctl comm-status 4 --json
+		gpuctl devices --json; gpuctl comm-split $C -- -,-,-,-; gpuctl devices | wc -l
+		try gpuctl comm-split $C 0,1,0; try gpuctl comm-split $C 0,x,0,0; try gpuctl comm-split $C 0,0,0,0 --keys 1,2
+		try gpuctl comm-split 9 0; try gpuctl comm-split $C 0,0,0,0 --on-failure maybe'
+	assert_status 0
+	assert_match '^0 2'$'\n''7 3'$'\n'
+	mapfile -t ids < <(sed -n 's/^\[//p' <<<"$output" | grep -o '"id":"[0-9a-f]*"' | cut -d'"' -f4)
+	assert_match '"id":2,"state":"success",[^}]*"on_failure":"abort",[^}]*"devices":\["'"${ids[1]}"'"\]'
+	assert_match '"id":4,"state":"success",[^}]*"on_failure":"[a-z]*",[^}]*"devices":\["'"${ids[3]}\",\"${ids[1]}\",\"${ids[2]}\",\"${ids[0]}"'"\]'
+	assert_match $'\n5\ngpuctl: comm-split: colors: 3 for 4 ranks\n2\n'
+	assert_match "gpuctl: comm-split: colors: 'x' is not a whole number"$'\n2\n'
+	assert_match $'gpuctl: comm-split: --keys: 2 for 4 ranks\n2\n'
+	assert_match $'gpuctl: comm-split: no communicator 9\n1\n'
+	assert_match "gpuctl: comm-split: --on-failure: 'maybe' is none of abort, shrink, respawn, spare"$'\n2'
+}
+
+@test "comm-split: if one cannot be made, none is" {
+	run machine 2 'C=$(gpuctl comm-init -n 2); for i in $(seq 255); do gpuctl comm-init 1 >/dev/null; done
+		try gpuctl comm-split $C 0,1; gpuctl status | awk "/^COMM/ { on = 1; next } on" | wc -l'
+	assert_match '^gpuctl: comm-split: color 1: .*'$'\n1\n256$'
+}
+
+@test "the policy on failure: the option, else the variable, else abort" {
+	run machine 1 'gpuctl comm-status $(gpuctl comm-init 0 --on-failure shrink --op-timeout 2s)
+		export GPUSIM_ON_FAILURE=spare; gpuctl comm-status $(gpuctl comm-init 0)
+		gpuctl comm-status $(gpuctl comm-init 0 --on-failure abort)
+		export GPUSIM_ON_FAILURE=never; try gpuctl comm-init 0; echo 1 | try gpuctl allreduce --on-failure abort
+		echo 1 | try gpuctl allreduce; try gpuctl allreduce --comm 1 --on-failure spare <<<1'
+	assert_output "success
+epoch 1, 1 rank, on failure shrink, 0 recoveries
+success
+epoch 1, 1 rank, on failure spare, 0 recoveries
+success
+gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+2
+gpuctl: allreduce: 1 vector, but only 0 devices are free
+1
+gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
+2
+gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --comm
+2"
+	run bounded gpuctl run -n 1 --on-failure respawn -- sh -c 'echo $GPUSIM_ON_FAILURE'
+	assert_output respawn
 }
 
 @test "plan shows a schedule without any devices" {
@@ -418,7 +465,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 		echo "${COMPREPLY[*]}"
 	}
 	source "$ROOT/cmd/gpuctl/completion.bash"
-	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status'
+	assert_equal "$(complete gpuctl comm-)" 'comm-init comm-destroy comm-status comm-abort comm-shrink comm-grow comm-split'
 	assert_equal "$(complete gpuctl --timeout 5s all)" 'allreduce allgather alltoall'
 	assert_equal "$(complete gpuctl to)" topo
 	assert_equal "$(complete gpuctl topo --)" '--comm --json'

@@ -405,3 +405,25 @@ cpus_of() {
 	assert_status 2
 	[[ $stderr == "gpuctl: run: --pin: '0' is neither auto nor none" ]] || fail "$stderr"
 }
+
+@test "--spares: devices more, which are no part of the number that the command is told" {
+	fake_daemons
+	run gpurun -n 2 --spares 1 -- sh -c 'echo $GPUSIM_NDEVICES'
+	assert_status 0
+	assert_output 2
+	grep -q -- '--ordinal 2 .*--spare' seen/gpudev2.args
+	not grep -q -- --spare seen/gpudev1.args
+	refute_file seen/gpudev3.args
+	run gpurun -n 1000 --spares 25 -- true
+	assert_status 2
+	assert_output 'gpuctl: run: --spares: 25 and 1000 devices are more than 1024'
+}
+
+@test "a device with its socket in the private folder ends with the others, whoever started it" {
+	[[ -x $BUILD/bin/gpudev ]]
+	run gpurun -n 1 -- sh -c 'setsid gpudev --listen ipc://$GPUSIM_DIR/dev9.sock --ordinal 9 -m 1M 3>&- &
+		until gpuctl devices | grep -q dev9; do :; done; pgrep -f dev9.sock >pid'
+	assert_status 0
+	gone "$(cat pid)"
+	assert_nothing_left
+}

@@ -23,6 +23,8 @@
 #define H_LOST_MS    5000u
 #define H_BEAT_MS    1000u
 #define H_TIMEOUT_MS 60000u
+#define H_RESPAWN_MS 3000u
+#define H_HOST	     "this-host"
 
 struct h_call {
 	uint64_t token, device_id, timeout_ms, since_ms;
@@ -34,6 +36,14 @@ struct h_answer {
 	uint64_t token;
 	unsigned count;
 	GpuSim__Reply *reply;
+	struct buf req; /* packed, to be repeated */
+	uint64_t deadline_ms;
+};
+
+/* What has been stored, in order of keys. */
+struct h_record {
+	char key[256];
+	struct buf value;
 };
 
 /* How a device answers an attach. */
@@ -55,9 +65,13 @@ struct harness {
 	bool alive[H_MAX_DEV + 1];
 	uint64_t incarnation[H_MAX_DEV + 1];
 	struct h_offer offer[H_MAX_DEV + 1];
+	unsigned spawned[H_MAX_DEV + 1]; /* times it was to be started again */
+	enum gpusim_on_failure policy;	 /* of communicators to be made */
 	struct buf log;
-	uint64_t hash; /* of all actions */
-	unsigned bad;  /* actions that no shell could carry out */
+	struct h_record *record;
+	size_t nrecord, nstored; /* records; and actions that stored */
+	uint64_t hash;		 /* of all actions */
+	unsigned bad;		 /* actions that no shell could carry out */
 };
 
 static inline void
@@ -99,10 +113,39 @@ h_take_call(struct harness *h, const struct coord_action *a)
 	h->call[h->ncall++] = k;
 }
 
+/* Keep it where it belongs, or drop it. All of them come before anything else. */
 static inline void
-h_step(struct harness *h, const struct coord_event *ev)
+h_take_store(struct harness *h, const struct coord_action *a, size_t i)
 {
-	coord_step(h->c, ev, h->now, &h->out);
+	size_t k = 0;
+	bool there;
+
+	h->nstored++;
+	h->bad += i > 0 && h->out.v[i - 1].kind != COORD_STORE;
+	while (k < h->nrecord && strcmp(h->record[k].key, a->address) < 0)
+		k++;
+	there = k < h->nrecord && strcmp(h->record[k].key, a->address) == 0;
+	if (there && !a->body.data) {
+		buf_fini(&h->record[k].value);
+		h->nrecord--;
+		memmove(&h->record[k], &h->record[k + 1], (h->nrecord - k) * sizeof *h->record);
+	}
+	if (!a->body.data)
+		return;
+	if (!there) {
+		h->record = realloc(h->record, (h->nrecord + 1) * sizeof *h->record);
+		memmove(&h->record[k + 1], &h->record[k], (h->nrecord - k) * sizeof *h->record);
+		h->nrecord++;
+		h->record[k].value = (struct buf){0};
+		snprintf(h->record[k].key, sizeof h->record[k].key, "%s", a->address);
+	}
+	h->record[k].value.len = 0;
+	buf_add(&h->record[k].value, a->body.data, a->body.len);
+}
+
+static inline void
+h_carry_out(struct harness *h)
+{
 	for (size_t i = 0; i < h->out.n; i++) {
 		const struct coord_action *a = &h->out.v[i];
 
@@ -114,6 +157,10 @@ h_step(struct harness *h, const struct coord_event *ev)
 			h_take_answer(h, a);
 		else if (a->kind == COORD_CALL)
 			h_take_call(h, a);
+		else if (a->kind == COORD_STORE)
+			h_take_store(h, a, i);
+		else if (a->kind == COORD_SPAWN)
+			h->spawned[a->device_id % (H_MAX_DEV + 1)]++;
 		else
 			buf_addf(&h->log, "%s\n", a->body.data);
 	}
@@ -121,21 +168,40 @@ h_step(struct harness *h, const struct coord_event *ev)
 }
 
 static inline void
-h_init_with(struct harness *h, const struct tuner *tuner)
+h_step(struct harness *h, const struct coord_event *ev)
 {
-	struct coord_config cfg = {.instance = 77,
+	coord_step(h->c, ev, h->now, &h->out);
+	h_carry_out(h);
+}
+
+static inline struct coord *
+h_coord(uint64_t instance, const struct tuner *tuner)
+{
+	struct coord_config cfg = {.instance = instance,
 				   .pid = 1234,
 				   .address = "ipc:///coord",
 				   .heartbeat_ms = H_BEAT_MS,
-				   .lost_ms = H_LOST_MS,
+				   .missed = H_LOST_MS / H_BEAT_MS,
+				   .of = H_LOST_MS / H_BEAT_MS + 2,
 				   .op_timeout_ms = 10000,
 				   .abort_grace_ms = H_GRACE_MS,
+				   .keeps = true,
+				   .respawn_ms = H_RESPAWN_MS,
+				   .host = H_HOST,
 				   .tuner = tuner};
+	struct coord *c;
 
+	if (coord_new(&cfg, &c, NULL) != RC_OK)
+		abort();
+	return c;
+}
+
+static inline void
+h_init_with(struct harness *h, const struct tuner *tuner)
+{
 	*h = (struct harness){
 	    .now = 1000, .timeout_ms = H_TIMEOUT_MS, .hash = 14695981039346656037ull};
-	if (coord_new(&cfg, &h->c, NULL) != RC_OK)
-		abort();
+	h->c = h_coord(77, tuner);
 }
 
 static inline void
@@ -160,6 +226,11 @@ h_fini(struct harness *h)
 		h_drop_call(h, 0);
 	for (uint64_t i = 0; i < h->last_token; i++)
 		wire_reply_free(h->answer[i].reply);
+	for (uint64_t i = 0; i < h->last_token; i++)
+		buf_fini(&h->answer[i].req);
+	while (h->nrecord)
+		buf_fini(&h->record[--h->nrecord].value);
+	free(h->record);
 	free(h->call);
 	free(h->answer);
 	buf_fini(&h->log);
@@ -177,11 +248,61 @@ h_send(struct harness *h, uint64_t client, GpuSim__Request *req)
 				 .deadline_ms = h->now + h->timeout_ms};
 
 	req->clientid = client;
-	ev.token = ++h->last_token;
+	req->seq = ev.token = ++h->last_token;
 	h->answer = realloc(h->answer, h->last_token * sizeof *h->answer);
-	h->answer[ev.token - 1] = (struct h_answer){ev.token, 0, NULL};
+	h->answer[ev.token - 1] =
+	    (struct h_answer){.token = ev.token, .deadline_ms = ev.deadline_ms};
+	buf_reserve(&h->answer[ev.token - 1].req, gpu_sim__request__get_packed_size(req) + 1);
+	h->answer[ev.token - 1].req.len =
+	    gpu_sim__request__pack(req, (uint8_t *)h->answer[ev.token - 1].req.data);
 	h_step(h, &ev);
 	return ev.token;
+}
+
+/* Ask again what was asked with this token; for the coordinator it is another caller. */
+static inline void
+h_repeat(struct harness *h, uint64_t token)
+{
+	struct h_answer *a = &h->answer[token - 1];
+	GpuSim__Request *req =
+	    gpu_sim__request__unpack(NULL, a->req.len, (const uint8_t *)a->req.data);
+	struct coord_event ev = {.kind = COORD_REQUEST,
+				 .token = token,
+				 .client_id = req->clientid,
+				 .request = req,
+				 .deadline_ms = a->deadline_ms};
+
+	h_step(h, &ev);
+	gpu_sim__request__free_unpacked(req, NULL);
+}
+
+/* kill -9, and another coordinator on the same records. What was asked of devices ends unheard. */
+static inline void
+h_crash(struct harness *h)
+{
+	struct coord *next = h_coord(78, NULL);
+	struct err err = {0};
+
+	for (size_t i = 0; i < h->nrecord; i++)
+		if (coord_restore(next, h->record[i].key, h->record[i].value.data,
+				  h->record[i].value.len, &err) != RC_OK ||
+		    err.rc != RC_OK) {
+			printf("# %s\n", err.text);
+			h->bad++;
+		}
+	coord_free(h->c);
+	h->c = next;
+	while (h->ncall)
+		h_drop_call(h, 0);
+}
+
+/* All clients that have no answer ask again. */
+static inline void
+h_repeat_all(struct harness *h)
+{
+	for (uint64_t i = 0; i < h->last_token; i++)
+		if (h->answer[i].count == 0)
+			h_repeat(h, i + 1);
 }
 
 /* Send a request with one body: h_ask(h, 9, COMM_DESTROY, commdestroy, &q) */
@@ -251,6 +372,8 @@ h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 	out->m.minmemaddr = &out->min;
 	out->m.maxmemaddr = &out->max;
 	out->m.address = out->address;
+	out->m.host = (char *)H_HOST;
+	out->m.mempath = (char *)"/dev/shm/memory";
 	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
 }
 
@@ -414,6 +537,7 @@ h_count(const struct harness *h, GpuSim__Request__BodyCase kind)
 #define H_DETACH GPU_SIM__REQUEST__BODY_COMM_DETACH
 #define H_DEFINE GPU_SIM__REQUEST__BODY_GRAPH_DEFINE
 #define H_DROP	 GPU_SIM__REQUEST__BODY_GRAPH_DROP
+#define H_ADOPT	 GPU_SIM__REQUEST__BODY_ADOPT
 
 /* ---- common requests */
 
@@ -424,6 +548,7 @@ h_comm_init(struct harness *h, uint64_t client, uint32_t n, bool lease)
 
 	q.numdevices = n;
 	q.lease = lease;
+	q.onfailure = (GpuSim__OnFailure)h->policy;
 	return h_ask(h, client, COMM_INIT, comminit, &q);
 }
 
@@ -460,6 +585,37 @@ h_paths(struct harness *h, uint64_t comm)
 	t = h_ask(h, 9, GET_COMM_STATUS, getcommstatus, &q);
 	r = h_code(h, t) == 0 ? h_reply(h, t)->getcommstatus : NULL;
 	return r && r->paths.len == r->n_devices * r->n_devices ? r->paths.data : NULL;
+}
+
+static inline uint64_t
+h_shrink(struct harness *h, uint64_t client, uint64_t comm, const uint32_t *ranks, size_t n)
+{
+	GpuSim__CommShrinkRequest q = GPU_SIM__COMM_SHRINK_REQUEST__INIT;
+
+	q.commid = comm;
+	q.ranks = (uint32_t *)ranks;
+	q.n_ranks = n;
+	return h_ask(h, client, COMM_SHRINK, commshrink, &q);
+}
+
+static inline uint64_t
+h_grow(struct harness *h, uint64_t client, uint64_t comm, uint32_t n)
+{
+	GpuSim__CommGrowRequest q = GPU_SIM__COMM_GROW_REQUEST__INIT;
+
+	q.commid = comm;
+	q.numdevices = n;
+	return h_ask(h, client, COMM_GROW, commgrow, &q);
+}
+
+static inline uint64_t
+h_comm_abort(struct harness *h, uint64_t client, uint64_t comm, const char *reason)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm;
+	q.reason = (char *)reason;
+	return h_ask(h, client, COMM_ABORT, commabort, &q);
 }
 
 static inline uint64_t

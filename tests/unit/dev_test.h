@@ -71,7 +71,8 @@ nodes_open_by(struct nodes *v, uint32_t n, uint64_t mem_bytes, enum nodes_way wa
 		cfg.mem = way == NODES_BY_MEMORY ? d->mem : NULL;
 		must(xport_new(&cfg, &d->xport, &err), &err);
 		d->events = event_table_new();
-		d->env = (struct program_env){d->mem, d->xport, d->events, &d->held};
+		d->env = (struct program_env){
+		    .mem = d->mem, .xport = d->xport, .events = d->events, .held = &d->held};
 		must(streams_new(&d->env, &d->streams, &err), &err);
 	}
 }
@@ -269,14 +270,12 @@ struct ending {
 	pthread_cond_t cond;
 	unsigned told;
 	struct run_result result;
+	uint64_t waited_ns[NODES_MAX]; /* of the result, which does not last */
 };
 
-#define ENDING                                                          \
-	{                                                               \
-		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, \
-		{                                                       \
-			{0}, 0, 0                                       \
-		}                                                       \
+#define ENDING                                                                      \
+	{                                                                           \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER \
 	}
 
 static inline void
@@ -287,6 +286,8 @@ ending_tell(void *arg, const struct run_result *r)
 	pthread_mutex_lock(&e->lock);
 	e->told++;
 	e->result = *r;
+	for (uint32_t q = 0; q < r->nranks && q < NODES_MAX; q++)
+		e->waited_ns[q] = r->waited_ns[q];
 	pthread_cond_signal(&e->cond);
 	pthread_mutex_unlock(&e->lock);
 }

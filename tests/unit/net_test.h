@@ -391,4 +391,87 @@ call_once(const char *addr, unsigned timeout_ms, struct err *err)
 	return rc;
 }
 
+/* A call started, and how it ended. */
+struct one {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool ended;
+	struct err err;
+};
+
+static inline void
+on_one(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct one *o = arg;
+
+	pthread_mutex_lock(&o->lock);
+	err_set(&o->err, rc, "%s", text);
+	o->ended = true;
+	pthread_cond_signal(&o->changed);
+	pthread_mutex_unlock(&o->lock);
+	wire_reply_free(reply);
+}
+
+/* How often a client was told that nobody listens. */
+struct told {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned n;
+};
+
+#define TOLD_INIT                                                                      \
+	{                                                                              \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+	}
+
+static inline void
+on_nobody(void *arg)
+{
+	struct told *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	t->n++;
+	pthread_cond_signal(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static inline void
+told_wait(struct told *t)
+{
+	pthread_mutex_lock(&t->lock);
+	while (t->n == 0)
+		pthread_cond_wait(&t->changed, &t->lock);
+	t->n = 0;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* A watched server is killed with a call in hand. */
+static inline void
+watch_killed(const char *addr, const char *name)
+{
+	struct child srv = child_start("echo", addr);
+	struct one o = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct told told = TOLD_INIT;
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__GraphDropRequest g = GPU_SIM__GRAPH_DROP_REQUEST__INIT;
+
+	rpc_client_watch(srv.addr, on_nobody, &told, &c, &err);
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DROP;
+	req.graphdrop = &g;
+	rpc_call_start(c, &req, deadline_in_ms(WATCHDOG_S * 2000), on_one, &o, &err);
+	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: the server has a call in hand", name);
+	child_kill(&srv);
+	pthread_mutex_lock(&o.lock);
+	while (!o.ended)
+		pthread_cond_wait(&o.changed, &o.lock);
+	pthread_mutex_unlock(&o.lock);
+	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nobody listens there") && told.n > 0,
+	   "%s: killed in a watched call: told first, then the call ends", name);
+	printf("# %s\n", o.err.text);
+	rpc_client_close(c);
+	clear_ipc(addr);
+}
+
 #endif

@@ -174,6 +174,50 @@ test_errors(void)
 	arena_fini(&a);
 }
 
+/* At given places, against a map of units. */
+static void
+test_put(void)
+{
+	enum { N = 64 };
+	struct arena a = {0};
+	struct err err = {0};
+	bool used[N] = {false};
+	unsigned bad = 0;
+	uint64_t s = 99;
+
+	arena_init(&a, LO, LO + N * UNIT, UNIT, NULL);
+	for (unsigned k = 0; k < 20000; k++) {
+		uint64_t i, n, taken = 0;
+
+		s = s * 6364136223846793005ull + 1442695040888963407ull;
+		i = s >> 58;
+		n = 1 + (s >> 40) % 5;
+		for (uint64_t j = i; j < i + n && j < N; j++)
+			taken += used[j];
+		bad += arena_covers(&a, LO + i * UNIT, n * UNIT) != (taken == n);
+		if (arena_size(&a, LO + i * UNIT)) {
+			n = arena_size(&a, LO + i * UNIT) / UNIT;
+			bad += arena_give(&a, LO + i * UNIT, NULL) != RC_OK;
+			memset(&used[i], 0, n);
+			continue;
+		}
+		bad += (arena_put(&a, LO + i * UNIT, n * UNIT, &err) == RC_OK) !=
+		       (taken == 0 && i + n <= N);
+		if (taken == 0 && i + n <= N)
+			memset(&used[i], 1, n);
+	}
+	for (uint64_t i = 0; i < N; i++)
+		bad += arena_covers(&a, LO + i * UNIT + 7, 1) != used[i];
+	ok(bad == 0, "allocations at given places, where all of it is free");
+	ok(arena_put(&a, LO + 1, UNIT, NULL) == RC_INVAL &&
+	       arena_put(&a, LO, 1, NULL) == RC_INVAL && arena_put(&a, LO, 0, NULL) == RC_INVAL &&
+	       arena_put(&a, LO - UNIT, UNIT, NULL) == RC_INVAL &&
+	       arena_put(&a, LO, UINT64_MAX - UNIT + 1, &err) == RC_INVAL &&
+	       !arena_covers(&a, UINT64_MAX, 2) && arena_covers(&a, 0, 0),
+	   "no parts of units, none outside: %s", err.text);
+	arena_fini(&a);
+}
+
 int
 main(void)
 {
@@ -181,5 +225,6 @@ main(void)
 	test_model(0x123456789);
 	test_many();
 	test_errors();
+	test_put();
 	return tap_done();
 }

@@ -226,8 +226,9 @@ test_restart(void)
 	   "started anew: the first copy is a call, the next finds the new file");
 	devmem_close(fake.mem[0], DEVMEM_KEEP_FILE);
 	device_open(0);
-	ok(both_ways(g, 0, 10) && fake.ncopies == 1, "started anew in its old file");
-	ok(unlink(fake.path[0]) == 0 && both_ways(g, 0, 11) && fake.ncopies == 1,
+	ok(both_ways(g, 0, 10) && fake.ncopies == 2 && fake.nmetadata == 3,
+	   "started anew in its old file: likewise");
+	ok(unlink(fake.path[0]) == 0 && both_ways(g, 0, 11) && fake.ncopies == 2,
 	   "a device whose file's name was removed still has it");
 	gpusim_close(g);
 	g = client();

@@ -1,19 +1,54 @@
 /* The coordinator's registry, polling, status, the lab's memcpy, and what it refuses. */
 #include "coord_harness.h"
 
-static void
-t_config(void)
+/* Whether coord_new refuses these times with exactly this sentence. */
+static bool
+refuses(const uint32_t t[6], const char *text)
 {
-	struct coord_config cfg = {
-	    .heartbeat_ms = 1000, .lost_ms = 1000, .op_timeout_ms = 5000, .abort_grace_ms = 1};
+	struct coord_config cfg = {.heartbeat_ms = t[0],
+				   .missed = t[1],
+				   .of = t[2],
+				   .op_timeout_ms = t[3],
+				   .comm_timeout_ms = t[4],
+				   .job_timeout_ms = t[5],
+				   .abort_grace_ms = 1};
 	struct coord *c = NULL;
 	struct err err = {0};
 	enum rc rc = coord_new(&cfg, &c, &err);
 
-	ok(rc == RC_INVAL && !c &&
-	       !strcmp(err.text, "the timeouts must grow: heartbeat 1000 ms < lost 1000 ms < "
-				 "operation 5000 ms"),
-	   "a ladder of timeouts that makes no sense is refused");
+	coord_free(c);
+	if (!text)
+		return rc != RC_OK;
+	if (strcmp(err.text, text) != 0)
+		printf("# %s\n", err.text);
+	return rc == RC_INVAL && !c && strcmp(err.text, text) == 0;
+}
+
+static void
+t_config(void)
+{
+	ok(!refuses((uint32_t[6]){100, 2, 3, 201, 202, 203}, NULL) &&
+	       !refuses((uint32_t[6]){100, 2, 3, 400000, 0, 0}, NULL) &&
+	       !refuses((uint32_t[6]){100, 2, 3, 201, INT32_MAX - 1, INT32_MAX}, NULL),
+	   "a ladder of timeouts that grows is taken");
+	ok(refuses((uint32_t[6]){100, 1, 3, 201, 202, 203},
+		   "the timeouts must grow, but heartbeat 100 ms is not below lost (heartbeat * "
+		   "missed) 100 ms") &&
+	       refuses((uint32_t[6]){100, 2, 3, 200, 202, 203},
+		       "the timeouts must grow, but lost (heartbeat * missed) 200 ms is not below "
+		       "operation 200 ms") &&
+	       refuses((uint32_t[6]){100, 2, 3, 300, 300, 303},
+		       "the timeouts must grow, but operation 300 ms is not below communicator 300 "
+		       "ms") &&
+	       refuses((uint32_t[6]){100, 2, 3, 300, 400, 400},
+		       "the timeouts must grow, but communicator 400 ms is not below job 400 ms"),
+	   "one that does not is refused, and the two rungs are named");
+	ok(refuses((uint32_t[6]){100, 4, 3, 500, 0, 0},
+		   "4 missed of the last 3 heartbeats: not 1/1 to 64/64") &&
+	       refuses((uint32_t[6]){100, 2, 65, 500, 0, 0},
+		       "2 missed of the last 65 heartbeats: not 1/1 to 64/64") &&
+	       refuses((uint32_t[6]){0, 2, 3, 500, 0, 0}, "the heartbeat is 0 ms"),
+	   "so are heartbeats that cannot be counted");
 	coord_free(NULL);
 }
 
@@ -132,6 +167,48 @@ t_full(void)
 	h_fini(&h);
 }
 
+/* One heartbeat of device 1 after so many periods, with ticks in between. */
+static void
+beat_after(struct harness *h, unsigned periods)
+{
+	h_advance(h, periods * H_BEAT_MS);
+	h_register(h, 1);
+}
+
+/* H_LOST_MS / H_BEAT_MS = 5 of the last 7. */
+static void
+t_beats(void)
+{
+	struct harness h;
+	bool good = true;
+
+	h_init(&h);
+	h_register(&h, 1);
+	for (int i = 0; i < 100; i++) {
+		h_advance(&h, H_BEAT_MS + (i % 3) * 100); /* up to 200 ms late */
+		h_register(&h, 1);
+		good = good && list(&h)->devices[0]->state == 0;
+	}
+	ok(good && !strstr(h.log.data, "lost"), "heartbeats that come a little late count");
+	for (int i = 0; i < 30; i++)
+		beat_after(&h, 2);
+	h_advance(&h, 3 * H_BEAT_MS - 100);
+	ok(good && !strstr(h.log.data, "lost"), "four of seven may be missing");
+	h_advance(&h, 100);
+	ok(list(&h)->devices[0]->state == 1 &&
+	       strstr(h.log.data, "lost: 5 of its last 7 heartbeats are missing\n"),
+	   "with five it is lost");
+	h_register(&h, 1);
+	h_advance(&h, H_BEAT_MS);
+	ok(list(&h)->devices[0]->state == 0, "with a word it is back, and begins anew");
+	h_register(&h, 1);
+	h_advance(&h, H_LOST_MS - 100);
+	ok(list(&h)->devices[0]->state == 0, "silence is no loss");
+	h_advance(&h, 100);
+	ok(list(&h)->devices[0]->state == 1, "until five in a row are missing");
+	h_fini(&h);
+}
+
 static void
 t_poll(void)
 {
@@ -170,6 +247,53 @@ t_poll(void)
 	h_advance(&h, 2 * H_BEAT_MS);
 	ok(h.ncall == 1 && !strcmp(h.call[0].address, "ipc:///dev4") && list(&h)->n_devices == 2,
 	   "devices that come by themselves are not polled, and are the same devices");
+	h_fini(&h);
+}
+
+static void
+unreachable(struct harness *h, uint64_t id, const char *address)
+{
+	struct coord_event ev = {.kind = COORD_UNREACHABLE, .device_id = id, .text = address};
+
+	h_step(h, &ev);
+}
+
+static void
+t_unreachable(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	unreachable(&h, 2, "ipc:///elsewhere");
+	unreachable(&h, 7, "ipc:///dev7");
+	ok(h_code(&h, t) == -1 && list(&h)->devices[1]->state == 0,
+	   "an address that a device has left, and a device nobody knows, are nothing");
+	unreachable(&h, 2, "ipc:///dev2");
+	ok(list(&h)->devices[1]->state == 1 && h_count(&h, H_ABORT) == 2,
+	   "a device that nobody listens for any more is lost at once, and its run aborted");
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_ABORTED, "aborted");
+	h_advance(&h, H_GRACE_MS);
+	ok(h_failed(&h, t, RC_UNREACHABLE,
+		    "comm 1 rank 1 (device 0000000000000002) lost: its connection broke and nobody "
+		    "listens at ipc:///dev2"),
+	   "the run ends with that reason");
+	h_register(&h, 2);
+	ok(list(&h)->devices[1]->state == 0, "when it registers again, it is back");
+	h_serve(&h);
+	h_gone(&h, 1002);
+	ok(h.ncall == 1 && h.call[0].device_id == 2 && h.call[0].token == 0 &&
+	       h.call[0].req->body_case == GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA,
+	   "a device that hangs up is called, to see whether it is there");
+	h_drop_call(&h, 0);
+	h_gone(&h, 9);
+	ok(h.ncall == 0, "another client that hangs up is not");
+	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 }
 
@@ -311,7 +435,9 @@ main(void)
 	t_register();
 	t_spare();
 	t_full();
+	t_beats();
 	t_poll();
+	t_unreachable();
 	t_memcpy();
 	t_refused();
 	t_status();

@@ -98,6 +98,23 @@ random_copy(struct storm *s, uint64_t client)
 }
 
 static void
+random_change(struct storm *s, uint64_t client, uint64_t comm)
+{
+	uint32_t rank = roll(s, 3);
+
+	switch (roll(s, 4)) {
+	case 0:
+		h_shrink(&s->h, client, comm, &rank, roll(s, 2));
+		break;
+	case 1:
+		h_comm_abort(&s->h, client, comm, "somebody wants it");
+		break;
+	default:
+		h_grow(&s->h, client, comm, roll(s, 3));
+	}
+}
+
+static void
 random_request(struct storm *s)
 {
 	struct harness *h = &s->h;
@@ -106,7 +123,8 @@ random_request(struct storm *s)
 	struct h_ops o;
 
 	h->timeout_ms = roll(s, 20000);
-	switch (roll(s, 16)) {
+	h->policy = (enum gpusim_on_failure)roll(s, 4);
+	switch (roll(s, 18)) {
 	case 0:
 	case 1:
 	case 2:
@@ -132,6 +150,9 @@ random_request(struct storm *s)
 		break;
 	case 8:
 		h_ask(h, client, STATUS, status, &status);
+		break;
+	case 16:
+		random_change(s, client, comm);
 		break;
 	case 9:
 	case 10:
@@ -187,6 +208,37 @@ repeat_result(struct storm *s)
 	h_step(&s->h, &ev);
 }
 
+/* Devices that were to be started again come back, most of them. */
+static void
+spawn(struct storm *s)
+{
+	struct harness *h = &s->h;
+
+	for (uint64_t id = 1; id <= NDEV; id++) {
+		if (!h->spawned[id])
+			continue;
+		h->spawned[id] = 0;
+		if (roll(s, 5) == 0)
+			continue;
+		h->incarnation[id] += 1000;
+		h->alive[id] = true;
+		h_register(h, id);
+	}
+}
+
+/* The coordinator is killed and started again; clients ask again, sooner or later. */
+static void
+crash(struct storm *s)
+{
+	h_crash(&s->h);
+	coord_add_device(s->h.c, 0, "ipc:///dev2", NULL);
+	if (roll(s, 4) == 0)
+		h_advance(&s->h, 100);
+	if (roll(s, 8) == 0)
+		h_crash(&s->h);
+	h_repeat_all(&s->h);
+}
+
 static void
 random_event(struct storm *s)
 {
@@ -209,9 +261,10 @@ random_event(struct storm *s)
 	} else if (what < 96)
 		h_gone(h, 1 + roll(s, 3));
 	else if (what < 97)
-		h_advance(h, 6000);
+		roll(s, 2) ? crash(s) : h_advance(h, 6000);
 	else
 		repeat_result(s);
+	spawn(s);
 }
 
 /* The living answer all they are asked; time passes until every deadline is over. */
@@ -225,6 +278,7 @@ calm(struct storm *s)
 			else
 				i++;
 		h_advance(&s->h, 1000);
+		spawn(s);
 	}
 }
 

@@ -6,12 +6,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mem/devmem.h"
+#include "mem/devmem_file.h"
 
 #include "tap.h"
 
@@ -137,7 +141,9 @@ test_take_over(void)
 	p = devmem_at(m, devmem_min(m), 8192);
 	for (i = 0; i < 8192; i++)
 		bad += p[i] != (unsigned char)(i * 7);
-	ok(bad == 0 && devmem_used(m, NULL) == 0, "with its contents, and all of it free");
+	ok(bad == 0 && devmem_used(m, NULL) == 5120 && devmem_is_allocated(m, addr, 5120) &&
+	       !devmem_is_allocated(m, addr, 5121),
+	   "with its contents and its allocations");
 	devmem_close(m, DEVMEM_KEEP_FILE);
 
 	second = NULL;
@@ -155,7 +161,8 @@ static void
 test_foreign(void)
 {
 	static const char *const texts[] = {"x", "my thesis, the only copy\n",
-					    "gpusimM1 and 24 bytes of other things"};
+					    "gpusimM1 and 24 bytes of other things",
+					    "gpusimM2, which had no table of allocations"};
 	struct devmem *m = NULL;
 	struct err err = {0};
 	size_t i;
@@ -183,8 +190,8 @@ test_unfinished(void)
 {
 	struct {
 		char magic[8];
-		uint64_t id, nbytes, state;
-	} h = {{'g', 'p', 'u', 's', 'i', 'm', 'M', '2'}, ID, 8192, 1};
+		uint64_t id, nbytes, state, incarnation;
+	} h = {{'g', 'p', 'u', 's', 'i', 'm', 'M', '3'}, ID, 8192, 1, 7};
 	struct devmem *m = NULL;
 	struct err err = {0};
 	FILE *f = fopen(path, "w");
@@ -192,7 +199,7 @@ test_unfinished(void)
 	fwrite(&h, sizeof h, 1, f);
 	fclose(f);
 	ok(devmem_open(path, ID, 8192, &m, &err) == RC_OK &&
-	       file_size() == 8192 + 4096 + (64 << 20),
+	       file_size() == 8192 + 4096 + (64 << 20) + (32 + (64 << 20) / 4096) * 16,
 	   "a half-created file is completed");
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
@@ -333,6 +340,231 @@ test_alloc(void)
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
 
+/* ---- what a killed device leaves */
+
+#define CRASH_BYTES (1u << 20)
+#define CRASH_HELD  64
+
+/* What the child had, as it told before and after each call; the parent's page. */
+struct ledger {
+	_Atomic uint64_t addr[CRASH_HELD], nbytes[CRASH_HELD]; /* 0: none */
+	_Atomic uint64_t doing;				       /* the slot that it is at, + 1 */
+	_Atomic uint64_t calls;
+};
+
+/* Allocate and free for ever; the parent ends it. */
+static void
+crash_child(struct ledger *l, unsigned seed)
+{
+	struct devmem *m = NULL;
+	uint64_t s = seed, addr;
+
+	if (devmem_open(path, ID, CRASH_BYTES, &m, NULL) != RC_OK)
+		_exit(1);
+	for (;; atomic_fetch_add(&l->calls, 1)) {
+		unsigned i;
+
+		s = s * 6364136223846793005ull + 1442695040888963407ull;
+		i = (unsigned)(s >> 40) % CRASH_HELD;
+		atomic_store(&l->doing, i + 1);
+		if (l->addr[i]) {
+			devmem_free(m, l->addr[i], NULL);
+			l->addr[i] = 0;
+		} else {
+			l->nbytes[i] = 1 + (s >> 50);
+			if (devmem_alloc_for(m, l->nbytes[i], s % 3, &addr, NULL) == RC_OK)
+				l->addr[i] = addr;
+		}
+		atomic_store(&l->doing, 0);
+	}
+}
+
+/* Is the memory as the child told, but for what it was doing? What it does not hold is freed. */
+static bool
+same_as_ledger(struct devmem *m, struct ledger *l)
+{
+	uint64_t n, want = 0, doing = l->doing;
+	bool good = true;
+
+	for (unsigned i = 0; i < CRASH_HELD; i++) {
+		if (i + 1 == doing) {
+			if (!l->addr[i] || devmem_is_allocated(m, l->addr[i], l->nbytes[i]))
+				continue;
+			l->addr[i] = 0;
+		}
+		if (!l->addr[i])
+			continue;
+		want++;
+		good = good && devmem_is_allocated(m, l->addr[i], l->nbytes[i]);
+	}
+	devmem_used(m, &n);
+	if (!good || n < want || n > want + (doing != 0))
+		printf("#   %" PRIu64 " allocations, %" PRIu64 " held, doing %" PRIu64 "\n", n,
+		       want, doing);
+	return good && n >= want && n <= want + (doing != 0);
+}
+
+/* Free all; then nothing may be left but what the child was at. */
+static bool
+frees_all(struct devmem *m, struct ledger *l)
+{
+	bool good = true;
+	uint64_t n;
+
+	for (unsigned i = 0; i < CRASH_HELD; i++)
+		if (l->addr[i] && i + 1 != l->doing)
+			good = devmem_free(m, l->addr[i], NULL) == RC_OK && good;
+	devmem_used(m, &n);
+	return good && n <= (l->doing != 0);
+}
+
+/* Killed while it allocates and frees, at whatever instruction. */
+static void
+test_killed(void)
+{
+	struct ledger *l =
+	    mmap(NULL, sizeof *l, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned rounds = 40, bad = 0, busy = 0;
+
+	for (unsigned k = 0; k < rounds && !bad; k++) {
+		struct devmem *m = NULL;
+		struct err err = {0};
+		uint64_t spin = k * 7919 % 20000;
+		pid_t pid;
+
+		memset(l, 0, sizeof *l);
+		fflush(stdout);
+		pid = fork();
+		if (pid == 0)
+			crash_child(l, k + 1);
+		while (atomic_load(&l->calls) < 50 + k * 13 && waitpid(pid, NULL, WNOHANG) == 0)
+			sched_yield();
+		while (spin--)
+			atomic_load(&l->calls);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		busy += l->doing != 0;
+		if (devmem_open(path, ID, CRASH_BYTES, &m, &err) != RC_OK) {
+			printf("#   %s\n", err.text);
+			bad++;
+			break;
+		}
+		bad += !same_as_ledger(m, l) || !frees_all(m, l);
+		devmem_close(m, DEVMEM_UNLINK_FILE);
+	}
+	ok(!bad, "killed %u times, %u in the middle of a call: each allocation is there or not",
+	   rounds, busy);
+	munmap(l, sizeof *l);
+}
+
+/* One byte of the table is something else. */
+static bool
+refuses_byte(off_t at, unsigned char flip)
+{
+	struct devmem *m = NULL;
+	struct err err = {0};
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	unsigned char was = 0, is;
+	enum rc rc;
+
+	if (fd < 0 || pread(fd, &was, 1, at) < 0)
+		return false;
+	is = was ^ flip;
+	if (pwrite(fd, &is, 1, at) != 1)
+		printf("#   cannot write\n");
+	rc = devmem_open(path, ID, 65536, &m, &err);
+	if (rc == RC_OK)
+		devmem_close(m, DEVMEM_KEEP_FILE);
+	if (pwrite(fd, &was, 1, at) != 1)
+		printf("#   cannot write\n");
+	close(fd);
+	if (rc != RC_BADDATA || !strstr(err.text, path) || !strstr(err.text, "damaged"))
+		printf("#   byte %lld: %s\n", (long long)at, rc ? err.text : "taken");
+	return rc == RC_BADDATA && strstr(err.text, path) && strstr(err.text, "damaged");
+}
+
+static void
+test_damaged(void)
+{
+	const off_t table = 4096 + 65536 + (64 << 20);
+	struct devmem *m = NULL;
+	struct err err = {0};
+	uint64_t addr[8], n = 0;
+	bool good = true;
+	int fd;
+
+	devmem_open(path, ID, 65536, &m, NULL);
+	for (unsigned i = 0; i < 8; i++)
+		devmem_alloc_for(m, 1000 * i, i, &addr[i], NULL);
+	devmem_close(m, DEVMEM_KEEP_FILE);
+	/* The first allocation's place, whole; a place in the middle; one of the device's own. */
+	for (unsigned i = 0; i < 16; i++)
+		for (unsigned flip = 1; flip < 256; flip <<= 1)
+			good = refuses_byte(table + i, (unsigned char)flip) && good;
+	good = refuses_byte(table + 16, 1) && refuses_byte(table + 16 * 200 + 8, 0x80) && good;
+	good = refuses_byte(table + 65536 / 256 * 16 + 3, 0x40) && good;
+	ok(good, "a table of allocations with one bit wrong is refused");
+	ok(devmem_open(path, ID, 65536, &m, &err) == RC_OK && (devmem_used(m, &n), n == 8),
+	   "and as it was it is taken: %s", err.text);
+	devmem_close(m, DEVMEM_KEEP_FILE);
+
+	/* Two places that are right each, and overlap: the first, of 256 bytes, as one of 1024. */
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		struct devmem_table t = {.path = path, .fd = fd, .nbytes = 65536};
+		struct devmem_entry e = {.addr = addr[0], .nbytes = 1024};
+
+		devmem_table_enter(&t, &e, NULL);
+		close(fd);
+	}
+	ok(devmem_open(path, ID, 65536, &m, &err) == RC_BADDATA && strstr(err.text, "overlap"),
+	   "allocations that overlap are refused: %s", err.text);
+	unlink(path);
+}
+
+/* What the device keeps for itself, and whose the allocations are. */
+static void
+note_owner(void *arg, uint64_t addr, uint64_t owner)
+{
+	uint64_t *sum = arg;
+
+	*sum += owner * (addr >> 8);
+}
+
+static void
+test_survivors(void)
+{
+	struct devmem *m = NULL;
+	uint64_t a = 0, b = 0, n = 0, owners = 0, first;
+	unsigned char *kept = NULL, *other = NULL;
+	void *own;
+
+	devmem_open(path, ID, 65536, &m, NULL);
+	first = devmem_incarnation(m);
+	devmem_alloc_for(m, 700, 11, &a, NULL);
+	devmem_alloc(m, 700, &b, NULL);
+	devmem_alloc_for(m, 700, 13, &b, NULL);
+	devmem_own_alloc(m, 100000, &own, NULL);
+	devmem_kept_alloc(m, 5000, (void **)&kept, NULL);
+	devmem_kept_alloc(m, 9000, (void **)&other, NULL);
+	memset(kept, 0x5a, 5000);
+	devmem_kept_free(m, other, NULL);
+	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_open(path, ID, 65536, &m, NULL);
+	kept = devmem_kept_next(m, NULL, &n);
+	ok(kept && n == 8192 && kept[0] == 0x5a && kept[4999] == 0x5a &&
+	       !devmem_kept_next(m, kept, &n),
+	   "kept areas outlive the process, until freed");
+	devmem_own_alloc(m, 100, &own, NULL);
+	devmem_owners(m, note_owner, &owners, NULL);
+	ok(owners == 11 * (a >> 8) + 13 * (b >> 8), "and whose each allocation is");
+	ok(devmem_kept_free(m, own, NULL) == RC_INVAL && devmem_kept_free(m, kept, NULL) == RC_OK &&
+	       !devmem_kept_next(m, NULL, &n),
+	   "what is not kept cannot be freed as such");
+	ok(devmem_incarnation(m) && devmem_incarnation(m) != first, "each has its own incarnation");
+	devmem_close(m, DEVMEM_UNLINK_FILE);
+}
+
 int
 main(void)
 {
@@ -347,6 +579,9 @@ main(void)
 	test_full();
 	test_bounds();
 	test_alloc();
+	test_killed();
+	test_damaged();
+	test_survivors();
 	ok(rmdir(dir) == 0, "no file is left behind");
 	return tap_done();
 }

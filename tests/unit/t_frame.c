@@ -108,7 +108,30 @@ test_lies(void)
 		frame_pack(&f, m);
 		good += frame_unpack(m, &got, &err) == RC_OK;
 	}
-	ok(good == 3, "there are three kinds");
+	ok(good == 4, "there are four kinds, beside the loan, which has a length of its own");
+}
+
+/* Payloads whose checksum covers all, and those of which it covers the beginning. */
+static void
+test_whole(void)
+{
+	static unsigned char payload[2 * FRAME_CRC_MAX], header[FRAME_HEADER];
+	struct frame f = sample, got;
+	struct err err = {0};
+	bool good = true;
+
+	f.nbytes = sizeof payload;
+	for (int whole = 0; whole < 2; whole++) {
+		f.whole = whole;
+		f.crc = frame_checksum(&f, payload);
+		frame_pack(&f, header);
+		good &= frame_unpack(header, &got, &err) == RC_OK && got.whole == f.whole &&
+			frame_check(&got, payload, &err) == RC_OK;
+		payload[sizeof payload - 1] ^= 1;
+		good &= frame_check(&got, payload, &err) == (whole ? RC_BADDATA : RC_OK);
+		payload[sizeof payload - 1] ^= 1;
+	}
+	ok(good, "a last byte that changed is found when all are covered: %s", err.text);
 }
 
 static void
@@ -144,6 +167,7 @@ main(void)
 	test_round_trip();
 	test_damage();
 	test_lies();
+	test_whole();
 	test_operations();
 	test_crc();
 	return tap_done();

@@ -129,6 +129,37 @@ test_many(struct leases *l)
 	ok(good && nalloc() == before, "thousands of leases, half of them ended, all go");
 }
 
+/* A device that was killed, and the next one on its file. */
+static struct leases *
+test_inherited(const char *path)
+{
+	const uint64_t later = LEASE_RESTART_MS * NS_PER_MS;
+	struct leases *l;
+	uint64_t addr, before = nalloc();
+
+	devmem_alloc_for(mem, 1000, 21, &addr, NULL);
+	devmem_alloc_for(mem, 1000, 22, &addr, NULL);
+	devmem_alloc_for(mem, 1000, 22, &addr, NULL);
+	devmem_close(mem, DEVMEM_KEEP_FILE);
+	if (devmem_open(path, 42, 4u << 20, &mem, NULL) != RC_OK) {
+		printf("Bail out! no memory\n");
+		exit(1);
+	}
+	l = leases_new(mem, MAX_BYTES);
+	ok(nalloc() == before + 3 && leases_inherit(l, GRACE, NULL) == RC_OK &&
+	       leases_inherit(l, GRACE, NULL) == RC_OK,
+	   "what was leased is there");
+	lease_client_here(l, 21);
+	leases_tick(l, GRACE + later - 1);
+	ok(nalloc() == before + 3, "its clients have time to come back");
+	leases_tick(l, GRACE + later);
+	ok(nalloc() == before + 1, "who does not, loses it, once");
+	lease_client_gone(l, 21, 9 * later);
+	leases_tick(l, 9 * later + GRACE);
+	ok(nalloc() == before, "who came back is a client as any other");
+	return l;
+}
+
 int
 main(void)
 {
@@ -148,6 +179,8 @@ main(void)
 	test_back(l);
 	test_ended(l);
 	test_many(l);
+	leases_free(l);
+	l = test_inherited(path);
 	leased(l, 77);
 	leases_free(l);
 	leases_free(NULL);

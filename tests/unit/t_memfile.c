@@ -138,7 +138,11 @@ test_life(void)
 	devmem_close(m, DEVMEM_KEEP_FILE);
 	ok(!memfile_lives(f), "its device has ended, the file is there");
 	m = device(path, ID);
-	ok(memfile_lives(f), "a device of the same id has taken the file over");
+	ok(!memfile_lives(f),
+	   "a device of the same id that has taken the file over is another one");
+	memfile_close(f);
+	ok(memfile_open(path, ID, NBYTES, &f, &err) == RC_OK && memfile_lives(f),
+	   "whose file can be opened");
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 	ok(!memfile_lives(f), "the file is gone with it");
 	m = device(path, ID);

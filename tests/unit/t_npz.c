@@ -17,13 +17,13 @@ static char dir[] = "/tmp/t_npz.XXXXXX", path[64];
 
 static const float weights[6] = {1, -2.5f, 3e-38f, 0, 1e30f, -0.0f};
 static const float bias[3] = {0.1f, 0.2f, 0.3f};
+static const double rate = 0.1;
 static const int64_t epoch = -INT64_C(1234567890123);
 
 static const struct npz_array model[] = {
-    {"w0", NPZ_F32, 2, {2, 3}, weights},
-    {"b0", NPZ_F32, 1, {3}, bias},
-    {"epoch", NPZ_I64, 0, {0}, &epoch},
-    {"none", NPZ_F32, 2, {0, 5}, NULL},
+    {"w0", NPZ_F32, 2, {2, 3}, weights}, {"b0", NPZ_F32, 1, {3}, bias},
+    {"epoch", NPZ_I64, 0, {0}, &epoch},	 {"none", NPZ_F32, 2, {0, 5}, NULL},
+    {"rate", NPZ_F64, 0, {0}, &rate},
 };
 enum { NMODEL = sizeof model / sizeof model[0] };
 
@@ -56,14 +56,15 @@ static bool
 is_model(const struct npz *npz)
 {
 	const struct npz_array *w = npz_find(npz, "w0"), *b = npz_find(npz, "b0"),
-			       *e = npz_find(npz, "epoch"), *none = npz_find(npz, "none");
+			       *e = npz_find(npz, "epoch"), *none = npz_find(npz, "none"),
+			       *r = npz_find(npz, "rate");
 
 	return npz->narrays == NMODEL && w && b && e && none && !npz_find(npz, "w") &&
 	       w->type == NPZ_F32 && w->ndim == 2 && w->dim[0] == 2 && w->dim[1] == 3 &&
 	       memcmp(w->data, weights, sizeof weights) == 0 && b->ndim == 1 && b->dim[0] == 3 &&
 	       memcmp(b->data, bias, sizeof bias) == 0 && e->type == NPZ_I64 && e->ndim == 0 &&
 	       memcmp(e->data, &epoch, 8) == 0 && none->ndim == 2 && none->dim[0] == 0 &&
-	       none->dim[1] == 5;
+	       none->dim[1] == 5 && r && r->type == NPZ_F64 && memcmp(r->data, &rate, 8) == 0;
 }
 
 static void
@@ -123,7 +124,7 @@ test_write_refusals(void)
 	    {"", NPZ_F32, 1, {3}, bias},
 	    {"../b", NPZ_F32, 1, {3}, bias},
 	    {"b", NPZ_F32, 5, {1, 1, 1, 1}, bias},
-	    {"b", (enum npz_type)2, 1, {3}, bias},
+	    {"b", (enum npz_type)3, 1, {3}, bias},
 	    {"b", NPZ_F32, 2, {UINT64_C(1) << 62, 8}, bias},
 	    {"b", NPZ_F32, 1, {1 << 30}, bias},
 	    {"b", NPZ_F32, 1, {3}, NULL},

@@ -197,10 +197,10 @@ test_double(void)
 static void
 test_rc(void)
 {
-	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 1, 1};
+	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1};
 	unsigned bad = 0;
 
-	ok(COUNT(exits) == RC_ABORTED + 1, "the table of this test has every rc");
+	ok(COUNT(exits) == RC_RECOVERED + 1, "the table of this test has every rc");
 	for (unsigned i = 0; i < COUNT(exits); i++) {
 		const char *name = rc_name((enum rc)i);
 
@@ -209,7 +209,7 @@ test_rc(void)
 			bad += strcmp(name, rc_name((enum rc)j)) == 0;
 	}
 	ok(bad == 0, "every rc has its exit code and a name of its own");
-	ok(rc_exit((enum rc)(RC_ABORTED + 1)) == EXIT_INTERNAL &&
+	ok(rc_exit((enum rc)(RC_RECOVERED + 1)) == EXIT_INTERNAL &&
 	       rc_exit((enum rc) - 1) == EXIT_INTERNAL && rc_name((enum rc) - 1) != NULL &&
 	       rc_name((enum rc)1000) != NULL,
 	   "a result nobody knows is an internal error");

@@ -156,26 +156,6 @@ test_silent(void)
 	unlink(addr + 6);
 }
 
-struct one {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool ended;
-	struct err err;
-};
-
-static void
-on_one(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
-{
-	struct one *o = arg;
-
-	pthread_mutex_lock(&o->lock);
-	err_set(&o->err, rc, "%s", text);
-	o->ended = true;
-	pthread_cond_signal(&o->changed);
-	pthread_mutex_unlock(&o->lock);
-	wire_reply_free(reply);
-}
-
 static void
 test_killed(const char *addr, const char *name)
 {
@@ -208,6 +188,135 @@ test_killed(const char *addr, const char *name)
 	rpc_client_close(c);
 	child_kill(&again);
 	clear_ipc(addr);
+}
+
+/* A watched server is killed: without a call, in a call, and before anybody connected. */
+static void
+test_watch(const char *addr, const char *name)
+{
+	struct child srv = child_start("echo", addr);
+	struct told told = TOLD_INIT;
+	struct rpc_client *c = NULL, *late = NULL;
+	struct err err = {0};
+
+	ok(rpc_client_watch(srv.addr, on_nobody, &told, &c, &err) == RC_OK &&
+	       call_echo(c, 9, LONG_MS, &err) == RC_OK && told.n == 0,
+	   "%s: a watched server is called", name);
+	child_kill(&srv);
+	told_wait(&told);
+	ok(call_echo(c, 9, WATCHDOG_S * 2000, &err) == RC_UNREACHABLE &&
+	       strstr(err.text, "nobody listens there"),
+	   "%s: who watches is told of its end without a call, and the next says so", name);
+	printf("# %s\n", err.text);
+	told_wait(&told);
+	ok(rpc_client_watch(srv.addr, on_nobody, &told, &late, &err) == RC_OK, "%s: nobody there",
+	   name);
+	told_wait(&told);
+	ok(true, "%s: that is told, too", name);
+	srv = child_start("echo", srv.addr);
+	ok(call_echo(c, 10, LONG_MS, &err) == RC_OK && call_echo(late, 11, LONG_MS, &err) == RC_OK,
+	   "%s: its successor is found", name);
+	rpc_client_close(late);
+	told.n = 0;
+	child_kill(&srv);
+	told_wait(&told);
+	ok(true, "%s: whose end is told again", name);
+	rpc_client_close(c);
+	clear_ipc(addr);
+}
+
+/* A server by hand, which drops the first connection with the request in it. */
+struct dropping {
+	int fd;
+	uint64_t seq[2];
+	bool good;
+};
+
+/* One connection up to its first request: the descriptor; the message, 4 bytes of id in front. */
+static int
+take_request(struct dropping *d, unsigned char *msg, uint64_t *n, uint64_t *seq)
+{
+	int fd = accept(d->fd, NULL, NULL);
+	GpuSim__Request *req = NULL;
+
+	d->good = d->good && fd >= 0 && raw_handshake(fd, SP_REP) && raw_read_head(fd, true, n) &&
+		  *n > 4 && *n < 512 && raw_read(fd, msg, *n) &&
+		  wire_request_unpack(msg + 4, *n - 4, &req, NULL) == RC_OK;
+	*seq = req ? req->seq : 0;
+	wire_request_free(req);
+	return fd;
+}
+
+static void *
+dropping_main(void *arg)
+{
+	struct dropping *d = arg;
+	unsigned char msg[512], out[64];
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
+	uint64_t n;
+	size_t len;
+	int fd;
+
+	d->good = true;
+	close(take_request(d, msg, &n, &d->seq[0]));
+	fd = take_request(d, msg, &n, &d->seq[1]);
+	reply.seq = d->seq[1];
+	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
+	reply.done = &done;
+	memcpy(out, msg, 4);
+	len = 4 + gpu_sim__reply__pack(&reply, out + 4);
+	d->good = d->good && raw_head(fd, true, len) && raw_write(fd, out, len);
+	while (recv(fd, msg, sizeof msg, 0) > 0)
+		;
+	close(fd);
+	return NULL;
+}
+
+static void
+test_watch_dropped(void)
+{
+	const char *addr = net_ipc("drop");
+	struct dropping d = {.fd = raw_listen(addr)};
+	struct told told = TOLD_INIT;
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	pthread_t thread;
+	enum rc rc;
+
+	pthread_create(&thread, NULL, dropping_main, &d);
+	rpc_client_watch(addr, on_nobody, &told, &c, &err);
+	rc = call_held(c, LONG_MS, &err);
+	rpc_client_close(c);
+	pthread_join(thread, NULL);
+	ok(d.good && rc == RC_OK && d.seq[0] == d.seq[1] && d.seq[0] != 0 && told.n == 0,
+	   "a server that only drops the connection gets the call again under its number");
+	if (rc != RC_OK)
+		printf("# %s\n", err.text);
+	close(d.fd);
+	unlink(addr + 6);
+}
+
+/* Closing while nobody answers, in whatever the watcher is at. */
+static void
+test_watch_closed(void)
+{
+	const char *addr = net_ipc("mute");
+	struct told told = TOLD_INIT;
+	struct rpc_client *c = NULL;
+	struct err err = {0};
+	int fd = raw_listen(addr), conn;
+
+	rpc_client_watch(addr, on_nobody, &told, &c, &err);
+	conn = accept(fd, NULL, NULL);
+	rpc_client_close(c);
+	ok(conn >= 0 && told.n == 0, "a client is closed while its server does not shake hands");
+	close(conn);
+	close(fd);
+	unlink(addr + 6);
+	rpc_client_watch(addr, on_nobody, &told, &c, &err);
+	rpc_client_close(c);
+	ok(true, "and while it finds out that nobody is there");
 }
 
 static void
@@ -495,6 +604,12 @@ main(int argc, char **argv)
 	test_silent();
 	test_killed(net_ipc("k"), "ipc");
 	test_killed("tcp://127.0.0.1:0", "tcp");
+	test_watch(net_ipc("w"), "ipc");
+	test_watch("tcp://127.0.0.1:0", "tcp");
+	watch_killed(net_ipc("wk"), "ipc");
+	watch_killed("tcp://127.0.0.1:0", "tcp");
+	test_watch_dropped();
+	test_watch_closed();
 	test_close();
 	test_limits();
 	test_pending();

@@ -283,7 +283,7 @@ test_queued_failure(void)
 static void
 on_idle(void *arg)
 {
-	struct run_result none = {{0}, 0, 0};
+	struct run_result none = {.comm_ns = 0};
 
 	ending_tell(arg, &none);
 }

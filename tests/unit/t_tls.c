@@ -329,6 +329,8 @@ main(int argc, char **argv)
 	test_files();
 	test_frames();
 	test_server();
+	set_environment(PEM("cert"), PEM("key"), PEM("ca"));
+	watch_killed(ANY_PORT, "tls");
 	test_other_server();
 	return net_end();
 }

@@ -566,7 +566,7 @@ test_failure(void)
 	reply.message = NULL;
 	ok(wire_reply_rc(&reply, &back) == RC_INTERNAL && strcmp(back.text, "no reason given") == 0,
 	   "a failure without a sentence gets one");
-	reply.code = RC_ABORTED + 1;
+	reply.code = RC_RECOVERED + 1;
 	bad = wire_reply_rc(&reply, &back) != RC_INTERNAL || back.rc != RC_INTERNAL;
 	reply.code = UINT32_MAX;
 	bad += wire_reply_rc(&reply, &back) != RC_INTERNAL;

@@ -87,6 +87,51 @@ receives(struct xport_op *o, const char *text)
 	return same;
 }
 
+/* One chunk from rank 1 to rank 0. */
+struct transfer {
+	struct world *w;
+	const void *data;
+	size_t nbytes;
+	struct xport_op *o;
+	bool same;
+};
+
+static void *
+take_chunk(void *arg)
+{
+	struct transfer *t = arg;
+	struct err err = {0};
+	const void *data;
+	size_t n;
+
+	if (xport_recv(t->o, 1, &data, &n, &err) == RC_OK) {
+		t->same = n == t->nbytes && memcmp(data, t->data, n) == 0;
+		xport_release(t->o, 1);
+		t->same &= xport_end(t->o, XPORT_COMPLETE, &err) == RC_OK;
+	} else {
+		printf("# %s\n", err.text);
+		xport_end(t->o, XPORT_GIVE_UP, &err);
+	}
+	return NULL;
+}
+
+static bool
+transfer(struct transfer *t, uint64_t op)
+{
+	struct xport_op *from = op_begin(t->w, 1, op);
+	struct err err = {0};
+	pthread_t thread;
+	enum rc rc;
+
+	t->o = op_begin(t->w, 0, op);
+	t->same = false;
+	pthread_create(&thread, NULL, take_chunk, t);
+	rc = xport_send(from, 0, t->data, t->nbytes, &err);
+	rc = xport_end(from, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &err);
+	pthread_join(thread, NULL);
+	return t->same && rc == RC_OK;
+}
+
 static void
 test_foreign(void)
 {
@@ -181,6 +226,156 @@ test_abort(void)
 	ok(EVENTUALLY(puppet_count(p, REFUSE, 1, NULL, text)) && !strcmp(text, "enough"),
 	   "later ones are refused with the reason");
 	close_world(&w, p);
+}
+
+/* A frame whose payload is not what its header says. */
+static void
+send_damaged(struct puppet *p, struct frame f)
+{
+	f.nbytes = 1;
+	f.crc = frame_crc("a", 1);
+	while (net_push_send(p->push, &f, "b", 1000) == RC_TIMEOUT)
+		;
+}
+
+static char said[256];
+
+static void
+say(const char *line)
+{
+	snprintf(said, sizeof said, "%s", line);
+}
+
+static void
+test_damaged(void)
+{
+	struct xport_config cfg = {.say = say};
+	struct world w;
+	struct puppet *p;
+	struct xport_op *o;
+	struct frame last;
+	struct err err = {0};
+
+	world_open(&w, 2, 1u << 0, &cfg);
+	world_attach(&w, 1, 20000);
+	p = puppet_new(&w, 0, 1);
+	puppet_send(p, puppet_frame(p, 1, DATA, 1, 0), "a", 1);
+	send_damaged(p, puppet_frame(p, 1, DATA, 1, 1));
+	ok(EVENTUALLY(puppet_count(p, FRAME_AGAIN, 1, &last, NULL) == 1) && last.seq == 1,
+	   "a chunk that came damaged is asked for again");
+	drain(&w, p);
+	ok(xport_damaged(w.x[1]) == 1 && filed(&w, 1) == 1, "counted and not kept");
+	ok(strstr(said, "operation 1: chunk 1 from rank 0 (device 00000000000000d0) came damaged"),
+	   "and named: %s", said);
+	puppet_send(p, puppet_frame(p, 1, DATA, 1, 1), "b", 1);
+	o = op_begin(&w, 1, 1);
+	ok(receives(o, "a") && receives(o, "b"), "the repetition is taken");
+	ok(xport_end(o, XPORT_COMPLETE, &err) == RC_OK, "and the operation ends well");
+	send_damaged(p, puppet_frame(p, 1, DATA, 1, 1));
+	ok(EVENTUALLY(puppet_count(p, ACK, 1, &last, NULL) > 1) && last.seq == 2,
+	   "one of an operation that has ended is answered as any late one");
+	send_damaged(p, puppet_frame(p, 0, DATA, 1, 1));
+	drain(&w, p);
+	ok(xport_damaged(w.x[1]) == 2, "one for another rank is foreign");
+	close_world(&w, p);
+}
+
+/* The sender's side: what is asked for again goes at once. */
+static void
+test_again(void)
+{
+	struct world w;
+	struct puppet *p = puppet_world(&w, 1, 20000);
+	struct xport_op *o = op_begin(&w, 1, 1);
+	struct err err = {0};
+	struct frame last;
+
+	for (unsigned i = 0; i < 3; i++)
+		xport_send(o, 0, "x", 1, &err);
+	puppet_send(p, puppet_frame(p, 1, ACK, 1, 1), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 1, 1), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 1, 9), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 77, 0), NULL, 0);
+	drain(&w, p);
+	xport_tend(o, &err);
+	ok(EVENTUALLY(puppet_count(p, DATA, 1, &last, NULL) == 5) && last.seq == 2,
+	   "the chunks that are not acknowledged are sent again, without waiting");
+	xport_tend(o, &err);
+	puppet_send(p, puppet_frame(p, 1, ACK, 1, 3), NULL, 0);
+	ok(xport_end(o, XPORT_COMPLETE, &err) == RC_OK && puppet_count(p, DATA, 1, NULL, NULL) == 5,
+	   "once");
+	close_world(&w, p);
+}
+
+/* Faults of frames, between two xports. */
+static void
+test_faults(void)
+{
+	struct gpusim_fault corrupt = {.kind = GPUSIM_FAULT_CORRUPT, .count = 2, .seed = 3};
+	struct gpusim_fault cut = {.kind = GPUSIM_FAULT_CUT}, listed[4];
+	struct xport_config cfg = {.check_all = true};
+	static unsigned char sent[20000];
+	struct transfer t = {.data = sent, .nbytes = sizeof sent};
+	struct err err = {0};
+	struct world w;
+
+	world_open(&w, 2, 0, &cfg);
+	world_attach(&w, 1, 20000);
+	t.w = &w;
+	for (size_t i = 0; i < sizeof sent; i++)
+		sent[i] = (unsigned char)(i * i >> 3);
+	ok(xport_fault_set(w.x[1], &corrupt, &err) == RC_OK &&
+	       xport_fault_list(w.x[1], listed, 4) == 1,
+	   "a fault is set");
+	ok(transfer(&t, 1) && xport_damaged(w.x[0]) == 2,
+	   "two damaged frames, and the right bytes");
+	ok(xport_fault_list(w.x[1], listed, 4) == 0, "then it is used up");
+	corrupt.to_peer = 1;
+	corrupt.peer = 7;
+	ok(xport_fault_set(w.x[1], &corrupt, &err) == RC_NOTFOUND, "no such peer: %s", err.text);
+	ok(xport_fault_set(w.x[1], &cut, &err) == RC_OK && transfer(&t, 2) &&
+	       xport_fault_list(w.x[1], listed, 4) == 0,
+	   "connections that are closed are made anew");
+	world_close(&w);
+}
+
+/* What becomes of each of 64 frames, as bits: lost or not. */
+static uint64_t
+fates(struct world *w, uint64_t seed)
+{
+	struct gpusim_fault f = {.kind = GPUSIM_FAULT_DROP, .p = 0.25, .seed = seed};
+	struct frame head = {.kind = DATA, .nbytes = 100};
+	struct err err = {0};
+	uint64_t lost = 0;
+	size_t byte;
+
+	must(xport_fault_set(w->x[1], &f, &err), &err);
+	pthread_mutex_lock(&w->x[1]->lock);
+	for (unsigned i = 0; i < 64; i++)
+		lost = lost << 1 |
+		       (faults_of_frame(&w->x[1]->faults, xport_find_comm(w->x[1], WORLD_COMM), 0,
+					&head, &byte) == FRAME_IS_LOST);
+	pthread_mutex_unlock(&w->x[1]->lock);
+	xport_fault_clear(w->x[1]);
+	return lost;
+}
+
+static void
+test_seeds(void)
+{
+	struct world w;
+	uint64_t a, b, c;
+
+	world_open(&w, 2, 0, NULL);
+	world_attach(&w, 1, 20000);
+	a = fates(&w, 1);
+	b = fates(&w, 1);
+	c = fates(&w, 2);
+	ok(a == b && a != c, "one seed, one fate; another, another");
+	ok(__builtin_popcountll(a | c) > 8 && __builtin_popcountll(a & c) < 16,
+	   "about as often as was said: %d and %d of 64", __builtin_popcountll(a),
+	   __builtin_popcountll(c));
+	world_close(&w);
 }
 
 static void
@@ -432,6 +627,10 @@ main(void)
 	test_foreign();
 	test_order();
 	test_abort();
+	test_damaged();
+	test_again();
+	test_faults();
+	test_seeds();
 	test_acks();
 	test_bounds();
 	test_reconnect();

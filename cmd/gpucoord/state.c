@@ -1,0 +1,274 @@
+/*
+ * state.c - where the state is, and what becomes of it while it cannot be stored.
+ *
+ * What could not be committed waits in `late`, in order, and is committed together with what comes
+ * later, so that the store never has a state that was not. Meanwhile the coordinator accepts nothing
+ * new that would have to be stored, so `late` stays small; tries are spaced by what they cost.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/net.h"
+#include "store/store.h"
+
+#define RETRY_NS (200 * NS_PER_MS)
+
+struct state {
+	struct store *store;
+	struct store_change *late;
+	size_t nlate, cap;
+	bool promise;	   /* among them */
+	bool failing;	   /* the last commit failed with *why */
+	uint64_t retry_ns; /* not before */
+	struct err why;
+};
+
+/* ---- where */
+
+/* Make a directory, and those above it. Whether it is there in the end shows when it is used. */
+static void
+make_path(char *path)
+{
+	for (char *p = path + 1; *p; p++)
+		if (*p == '/') {
+			*p = '\0';
+			mkdir(path, 0700);
+			*p = '/';
+		}
+	mkdir(path, 0700);
+}
+
+/* The directory that goes with the address; false: none does. One whose port is given by chance is
+ * not found again by anybody. */
+static bool
+default_where(const char *address, char *out, size_t n)
+{
+	const char *host = net_addr_host(address), *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	size_t len = strlen(address);
+	int k;
+
+	if (!host)
+		return strncmp(address, "ipc://", 6) == 0 &&
+		       snprintf(out, n, "%s.state", address + 6) < (int)n;
+	if (len > 2 && strcmp(address + len - 2, ":0") == 0)
+		return false;
+	if (state && *state == '/')
+		k = snprintf(out, n, "%s/gpusim", state);
+	else if (home && *home == '/')
+		k = snprintf(out, n, "%s/.local/state/gpusim", home);
+	else
+		return false;
+	if (k >= (int)n)
+		return false;
+	make_path(out);
+	return snprintf(out + k, n - (size_t)k, "/%s", host) < (int)n - k;
+}
+
+bool
+state_wanted(const char *where, const char *address)
+{
+	char path[1024];
+
+	return where ? strcmp(where, "none") != 0 : default_where(address, path, sizeof path);
+}
+
+/* ---- opening */
+
+struct taking {
+	struct coord *coord;
+	struct err err;
+};
+
+static void
+take(void *arg, const char *key, const void *value, size_t nbytes)
+{
+	struct taking *t = arg;
+
+	if (t->err.rc == RC_OK)
+		coord_restore(t->coord, key, value, nbytes, &t->err);
+}
+
+static enum rc
+open_store(const char *where, struct coord *c, struct state *st, struct err *err)
+{
+	struct taking t = {.coord = c};
+	enum rc rc = store_open(where, take, &t, &st->store, err);
+
+	if (rc == RC_OK && *store_note(st->store))
+		log_line(LOG_WARN, "%s", store_note(st->store));
+	if (rc == RC_OK && t.err.rc != RC_OK)
+		rc = err_set(err, t.err.rc, "%s: %s", where, t.err.text);
+	if (rc == RC_BADDATA) {
+		t.err = *err;
+		err_set(err, rc, "%s; move it away, or start with --state none", t.err.text);
+	}
+	return rc;
+}
+
+enum rc
+state_open(const char *where, const char *address, struct coord *c, struct state **out,
+	   struct err *err)
+{
+	bool given = where != NULL;
+	struct state *st;
+	char path[1024];
+	enum rc rc;
+
+	if (given ? strcmp(where, "none") == 0 : !default_where(address, path, sizeof path))
+		return RC_OK;
+	st = alloc_zeroed(1, sizeof *st);
+	if (!st)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = open_store(given ? where : path, c, st, err);
+	if (rc == RC_OK) {
+		*out = st;
+		return RC_OK;
+	}
+	state_close(st, false);
+	if (rc == RC_FAILED && !given) {
+		log_line(LOG_WARN, "%s; nothing is stored", err->text);
+		*err = (struct err){0};
+		return RC_OK;
+	}
+	return rc;
+}
+
+/* ---- committing */
+
+static void
+forget(struct state *st)
+{
+	for (size_t i = 0; i < st->nlate; i++) {
+		free((char *)st->late[i].key);
+		free((void *)st->late[i].value);
+	}
+	st->nlate = 0;
+	st->promise = false;
+}
+
+/* Take the records over. False: out of memory, some may be missing. */
+static bool
+gather(struct state *st, struct coord_actions *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		struct coord_action *from = &a->v[i];
+		char *key;
+
+		if (from->kind != COORD_STORE)
+			continue;
+		if (st->nlate == st->cap) {
+			size_t cap = st->cap ? st->cap * 2 : 16;
+			struct store_change *v = alloc_resize(st->late, cap, sizeof *v);
+
+			if (!v)
+				return false;
+			st->late = v;
+			st->cap = cap;
+		}
+		key = strdup(from->address);
+		if (!key)
+			return false;
+		st->late[st->nlate++] = (struct store_change){key, from->body.data, from->body.len};
+		st->promise |= from->promise;
+		from->body = (struct buf){0};
+	}
+	return true;
+}
+
+/* All at once, or, where that is too much, what of it is not too much by itself. *err says what is
+ * not stored. */
+static enum rc
+commit_late(struct state *st, struct err *err)
+{
+	enum store_durability how = st->promise ? STORE_SYNC : STORE_LAZY;
+	enum rc rc = store_commit(st->store, st->late, st->nlate, how, err);
+	struct err one;
+
+	if (rc != RC_INVAL)
+		return rc;
+	for (size_t i = 0; i < st->nlate; i++)
+		if (store_commit(st->store, &st->late[i], 1, how, &one) != RC_OK)
+			err_set(err, RC_INVAL, "%s: %s", st->late[i].key, one.text);
+	return RC_INVAL;
+}
+
+static enum rc
+commit(struct state *st)
+{
+	uint64_t began = clock_now_ns();
+	struct err err = {0};
+	enum rc rc = commit_late(st, &err);
+
+	if (rc == RC_OK || rc == RC_INVAL)
+		forget(st); /* what is too large stays so */
+	if (rc != RC_OK) {
+		if (!st->failing || strcmp(st->why.text, err.text) != 0)
+			log_line(LOG_ERROR, "the state cannot be stored: %s", err.text);
+		st->why = err;
+		st->retry_ns = clock_now_ns() + RETRY_NS + 2 * (clock_now_ns() - began);
+	} else if (st->failing) {
+		log_line(LOG_WARN, "the state is stored again");
+	}
+	st->failing = rc != RC_OK && rc != RC_INVAL;
+	return rc;
+}
+
+void
+state_commit(struct state *st, struct coord *c, struct coord_actions *actions)
+{
+	size_t before;
+	enum rc rc;
+
+	if (!st)
+		return;
+	before = st->nlate;
+	if (!gather(st, actions)) {
+		rc = err_set(&st->why, RC_NOMEM, "out of memory");
+	} else if (st->nlate == before) {
+		return;
+	} else {
+		rc = st->failing && clock_now_ns() < st->retry_ns ? st->why.rc : commit(st);
+	}
+	if (rc == RC_OK) {
+		coord_committed(c);
+		return;
+	}
+	coord_uncommitted(c, &st->why, actions);
+	if (!st->failing)
+		coord_committed(c);
+	gather(st, actions);
+}
+
+void
+state_tick(struct state *st, struct coord *c)
+{
+	if (!st || (!st->failing && st->nlate == 0) || clock_now_ns() < st->retry_ns)
+		return;
+	if (commit(st) == RC_OK)
+		coord_committed(c);
+}
+
+void
+state_close(struct state *st, bool remove)
+{
+	struct err err = {0};
+
+	if (!st)
+		return;
+	if (!remove && st->store && st->nlate)
+		commit(st);
+	if (store_close(st->store, remove ? STORE_REMOVE : STORE_KEEP, &err) != RC_OK)
+		log_line(LOG_WARN, "%s", err.text);
+	forget(st);
+	free(st->late);
+	free(st);
+}

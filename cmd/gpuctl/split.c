@@ -1,0 +1,87 @@
+/* gpuctl comm-split - a communicator for each color, as ncclCommSplit. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/parse.h"
+#include "cli.h"
+
+#define WORD_CHARS 16 /* longest number, and its NUL */
+
+/* n numbers with commas between; with `none`, "-" is none. *out is the caller's to free. */
+static enum rc
+parse_list(const char *text, const char *none, uint32_t n, int **out, struct err *err)
+{
+	int *v = alloc_zeroed(n, sizeof *v);
+	char word[WORD_CHARS];
+	uint64_t x;
+	uint32_t k = 0;
+	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (const char *p = text; rc == RC_OK && p; k++) {
+		size_t len = strcspn(p, ",");
+
+		snprintf(word, sizeof word, "%.*s", (int)(len < WORD_CHARS ? len : WORD_CHARS), p);
+		if (none && strcmp(word, none) == 0)
+			x = 0;
+		else
+			rc = parse_u64(word, 0, INT32_MAX, &x, err);
+		if (rc == RC_OK && k < n)
+			v[k] = none && strcmp(word, none) == 0 ? -1 : (int)x;
+		p = p[len] ? p + len + 1 : NULL;
+	}
+	if (rc == RC_OK && k != n)
+		rc = err_set(err, RC_INVAL, "%" PRIu32 " for %" PRIu32 " rank%s", k, n,
+			     n == 1 ? "" : "s");
+	if (rc == RC_OK)
+		*out = v;
+	else
+		free(v);
+	return rc;
+}
+
+static enum rc
+parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err *err)
+{
+	enum rc rc = parse_list(a->rest[1], "-", n, color, err);
+
+	if (rc != RC_OK)
+		return err_prefix(err, "colors");
+	if (!a->keys)
+		return rc;
+	rc = parse_list(a->keys, NULL, n, key, err);
+	return rc == RC_OK ? rc : err_prefix(err, "--keys");
+}
+
+/* One line a color: it, and its communicator. */
+enum rc
+run_comm_split(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_comm_config config;
+	struct gpusim_comm comm = {0};
+	struct gpusim_split *made = NULL;
+	int *color = NULL, *key = NULL;
+	size_t n = 0;
+	uint64_t id;
+	enum rc rc = comm_id(a->rest[0], &id, err);
+
+	if (rc == RC_OK)
+		rc = cli_config(a, GPUSIM_KEEP, &config, err);
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+	if (rc == RC_OK)
+		rc = parse_lists(a, comm.nranks, &color, &key, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_split(cli->g, &comm, color, key, &config, &made, &n), err);
+	for (size_t i = 0; i < n; i++)
+		printf("%d %" PRIu64 "\n", made[i].color, made[i].comm.id);
+	gpusim_split_free(made, n);
+	gpusim_comm_fini(&comm);
+	free(color);
+	free(key);
+	return rc;
+}

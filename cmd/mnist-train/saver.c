@@ -1,0 +1,94 @@
+#include "saver.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+
+/* A checkpoint that this very training could have left. */
+static enum rc
+check_found(const struct options *o, const struct checkpoint_terms *terms,
+	    const struct checkpoint *c, struct err *err)
+{
+	enum rc rc = checkpoint_agree(c, terms, o->checkpoint, err);
+	uint64_t steps = (terms->train_items + c->global_batch - 1) / c->global_batch;
+
+	if (rc == RC_OK && steps != c->steps_an_epoch)
+		rc =
+		    err_set(err, RC_BADDATA,
+			    "%s: %" PRIu64 " steps an epoch, with this data set there are %" PRIu64,
+			    o->checkpoint, c->steps_an_epoch, steps);
+	return rc;
+}
+
+enum rc
+saver_resume(const struct options *o, const struct checkpoint_terms *terms,
+	     checkpoint_damaged_fn damaged, struct checkpoint *from, bool *found, struct err *err)
+{
+	bool any = false;
+	enum rc rc;
+
+	*found = false;
+	if (!o->checkpoint)
+		return RC_OK;
+	if (!o->resume) {
+		rc = checkpoint_any(o->checkpoint, &any, err);
+		if (rc == RC_OK && any)
+			rc = err_set(err, RC_INVAL,
+				     "%s: holds checkpoints; --resume goes on from them",
+				     o->checkpoint);
+		return rc;
+	}
+	rc = checkpoint_newest(o->checkpoint, damaged, NULL, from, found, err);
+	if (rc == RC_OK && *found) {
+		rc = check_found(o, terms, from, err);
+		if (rc != RC_OK)
+			checkpoint_fini(from);
+	}
+	return rc;
+}
+
+enum rc
+saver_open(struct saver *s, const struct options *o, const struct checkpoint_terms *terms,
+	   struct err *err)
+{
+	*s = (struct saver){.terms = *terms};
+	return o->checkpoint ? checkpoint_dir_open(o->checkpoint, &s->dir, err) : RC_OK;
+}
+
+void
+saver_checkpoint(void *saver, struct trainer *t)
+{
+	struct saver *s = saver;
+	struct checkpoint c = {0};
+	struct err err = {0};
+	enum rc rc;
+
+	if (!s->dir)
+		return;
+	rc = trainer_state(t, &c, &err);
+	if (rc == RC_OK) {
+		c.terms = s->terms;
+		s->steps = checkpoint_steps(&c);
+		rc = checkpoint_write(s->dir, &c, &err);
+	}
+	checkpoint_fini(&c);
+	s->any = true;
+	s->failed = rc == RC_OK ? (struct err){0} : err;
+	if (rc != RC_OK)
+		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err.text);
+}
+
+enum rc
+saver_close(struct saver *s, struct trainer *t, struct err *err)
+{
+	enum rc rc;
+
+	if (!s->dir)
+		return RC_OK;
+	if (t && (!s->any || s->failed.rc != RC_OK || s->steps != trainer_steps(t)))
+		saver_checkpoint(s, t);
+	checkpoint_dir_close(s->dir);
+	s->dir = NULL;
+	rc = s->failed.rc;
+	return rc == RC_OK ? rc : err_set(err, rc, "the last checkpoint: %s", s->failed.text);
+}

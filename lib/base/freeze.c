@@ -1,0 +1,61 @@
+#include "base/freeze.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+void
+freeze_kill(void)
+{
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
+void
+freeze_sleep(uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_SEC),
+			      .tv_nsec = (long)(ns % NS_PER_SEC)};
+
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
+/* The helper: it holds nothing of its parent's, and continues nobody else when that has gone. */
+static void __attribute__((noreturn)) wake_parent(pid_t parent, uint64_t ns)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close_range(0, ~0u, 0);
+	freeze_sleep(ns);
+	if (getppid() == parent)
+		kill(parent, SIGCONT);
+	_exit(0);
+}
+
+void
+freeze_stop(uint64_t ns)
+{
+	pid_t self = getpid(), helper = -1;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (ns)
+		helper = _Fork(); /* no handlers of libraries run: they have threads and locks */
+	if (helper == 0)
+		wake_parent(self, ns);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	raise(SIGSTOP); /* to this thread: it does not get further before it has stopped */
+	if (helper > 0) {
+		/* Somebody else may have been faster. */
+		kill(helper, SIGKILL);
+		while (waitpid(helper, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+}

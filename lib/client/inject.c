@@ -1,0 +1,62 @@
+/* Rehearsing failure. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "client/client_impl.h"
+#include "wire/fault.h"
+
+static enum rc
+copy_answer(struct gpusim_injected *to, const GpuSim__InjectResponse *from)
+{
+	to->fired = from->fired;
+	to->damaged = from->damaged;
+	to->armed = alloc_zeroed(from->n_armed, sizeof *to->armed);
+	if (!to->armed)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
+	to->narmed = from->n_armed;
+	for (size_t i = 0; i < to->narmed; i++)
+		snprintf(to->armed[i], sizeof to->armed[i], "%s", from->armed[i]);
+	return RC_OK;
+}
+
+enum gpusim_rc
+gpusim_inject(struct gpusim *g, uint64_t device, int clear, const struct gpusim_fault *faults,
+	      size_t nfaults, struct gpusim_injected *out)
+{
+	GpuSim__InjectRequest m = GPU_SIM__INJECT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Fault message[GPUSIM_FAULTS_MAX], *list[GPUSIM_FAULTS_MAX];
+	struct gpusim_injected got = {0};
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	if (nfaults > GPUSIM_FAULTS_MAX)
+		return client_rc(err_set(client_err(), RC_INVAL, "%zu faults, at most %d", nfaults,
+					 GPUSIM_FAULTS_MAX));
+	for (size_t i = 0; i < nfaults; i++) {
+		fault_to_wire(&faults[i], &message[i]);
+		list[i] = &message[i];
+	}
+	m.clear = clear != 0;
+	m.n_faults = nfaults;
+	m.faults = list;
+	req.body_case = GPU_SIM__REQUEST__BODY_INJECT;
+	req.inject = &m;
+	rc = device ? client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_INJECT, &reply)
+		    : client_call(g, &req, GPU_SIM__REPLY__BODY_INJECT, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	rc = out ? copy_answer(&got, reply->inject) : RC_OK;
+	wire_reply_free(reply);
+	if (rc == RC_OK && out)
+		*out = got;
+	return client_rc(rc);
+}
+
+void
+gpusim_injected_fini(struct gpusim_injected *i)
+{
+	free(i->armed);
+	*i = (struct gpusim_injected){0};
+}

@@ -1,0 +1,131 @@
+/* Splitting a communicator, as ncclCommSplit does, and the names of policies on failure. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "client/client_impl.h"
+
+static const char *const policies[] = {[GPUSIM_ON_FAILURE_ABORT] = "abort",
+				       [GPUSIM_ON_FAILURE_SHRINK] = "shrink",
+				       [GPUSIM_ON_FAILURE_RESPAWN] = "respawn",
+				       [GPUSIM_ON_FAILURE_SPARE] = "spare"};
+
+#define NPOLICIES (int)(sizeof policies / sizeof *policies)
+
+const char *
+gpusim_on_failure_name(int on_failure)
+{
+	return on_failure >= 0 && on_failure < NPOLICIES ? policies[on_failure] : "unknown";
+}
+
+enum gpusim_rc
+gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out)
+{
+	for (int i = 0; i < NPOLICIES; i++)
+		if (strcmp(text, policies[i]) == 0) {
+			*out = (enum gpusim_on_failure)i;
+			return GPUSIM_OK;
+		}
+	return client_rc(err_set(client_err(), RC_INVAL,
+				 "'%.64s' is none of abort, shrink, respawn, spare", text));
+}
+
+/* A rank that takes part, with what it is sorted by. */
+struct member {
+	int color, key;
+	uint32_t rank;
+	uint64_t device;
+};
+
+static int
+order(const void *left, const void *right)
+{
+	const struct member *a = left, *b = right;
+
+	if (a->color != b->color)
+		return a->color < b->color ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* Those with a color, in the order of their new ranks, color after color. */
+static uint32_t
+sort_members(const struct gpusim_comm *comm, const int *color, const int *key, struct member *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (color[r] >= 0)
+			m[n++] = (struct member){color[r], key ? key[r] : 0, r, comm->device[r].id};
+	if (n)
+		qsort(m, n, sizeof *m, order);
+	return n;
+}
+
+void
+gpusim_split_free(struct gpusim_split *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		gpusim_comm_fini(&s[i].comm);
+	free(s);
+}
+
+/* Take back what was made before one of them failed; the failure stays this thread's error. */
+static void
+undo(struct gpusim *g, struct gpusim_split *s, size_t n)
+{
+	struct err why = *client_err();
+
+	while (n--)
+		gpusim_comm_destroy(g, s[n].comm.id);
+	*client_err() = why;
+}
+
+/* One communicator of the n members of a color. */
+static enum gpusim_rc
+init_color(struct gpusim *g, const struct member *m, uint32_t n,
+	   const struct gpusim_comm_config *config, uint64_t *ids, struct gpusim_split *out)
+{
+	enum gpusim_rc rc;
+
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = m[i].device;
+	out->color = m->color;
+	rc = gpusim_comm_init(g, n, ids, config, &out->comm);
+	return rc == GPUSIM_OK ? rc : client_rc(err_prefix(client_err(), "color %d", m->color));
+}
+
+enum gpusim_rc
+gpusim_comm_split(struct gpusim *g, const struct gpusim_comm *comm, const int *color,
+		  const int *key, const struct gpusim_comm_config *config,
+		  struct gpusim_split **out, size_t *nout)
+{
+	struct gpusim_split *s = alloc_zeroed(comm->nranks, sizeof *s);
+	struct member *m = alloc_zeroed(comm->nranks, sizeof *m);
+	uint64_t *ids = alloc_zeroed(comm->nranks, sizeof *ids);
+	enum gpusim_rc rc = GPUSIM_OK;
+	uint32_t n, many;
+	size_t made = 0;
+
+	if (!s || !m || !ids)
+		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	n = rc == GPUSIM_OK ? sort_members(comm, color, key, m) : 0;
+	for (uint32_t i = 0; i < n && rc == GPUSIM_OK; i += many) {
+		for (many = 1; i + many < n && m[i + many].color == m[i].color;)
+			many++;
+		rc = init_color(g, m + i, many, config, ids, &s[made]);
+		made += rc == GPUSIM_OK;
+	}
+	free(ids);
+	free(m);
+	if (rc != GPUSIM_OK) {
+		undo(g, s, made);
+		gpusim_split_free(s, made);
+		return rc;
+	}
+	*out = s;
+	*nout = made;
+	return GPUSIM_OK;
+}

@@ -1,0 +1,70 @@
+/*
+ * inject.h - faults that wait for a point of a collective, and those under way: a table that knows
+ * what is due, and does nothing itself.
+ *
+ * A fault at a point becomes due once. Slowness stays: from its point on, or from now, until its time
+ * or its steps are over; at a point with neither it stays for the rest of that operation.
+ *
+ * Threads: any. Nothing armed costs one relaxed load.
+ */
+#ifndef DEV_INJECT_H
+#define DEV_INJECT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/rc.h"
+
+struct inject_armed {
+	struct gpusim_fault f;
+	bool live;	   /* slow: it has begun, of operation f.op; */
+	uint64_t until_ns; /* it ends then; UINT64_MAX: not by the clock */
+};
+
+struct inject_table {
+	pthread_mutex_t lock;
+	atomic_uint n; /* changed with the lock held */
+	struct inject_armed armed[GPUSIM_FAULTS_MAX];
+	uint64_t fired;
+};
+
+/* A step that is about to be done. */
+struct inject_point {
+	uint64_t comm;
+	enum gpusim_coll coll;
+	uint64_t op;   /* its number; of a pair outside the count: the pair's */
+	uint32_t step; /* from 1 */
+};
+
+void inject_init(struct inject_table *t);
+void inject_fini(struct inject_table *t);
+
+/* Anything armed at all? */
+static inline bool
+inject_any(const struct inject_table *t)
+{
+	return t && atomic_load_explicit(&t->n, memory_order_relaxed) > 0;
+}
+
+/* A checked fault: one at a point, or slowness, which begins now if it has none. RC_BUSY: the table
+ * is full. */
+enum rc inject_arm(struct inject_table *t, const struct gpusim_fault *f, uint64_t now_ns,
+		   struct err *err);
+void inject_clear(struct inject_table *t);
+
+/* A fault took place that was never in the table. */
+void inject_fired(struct inject_table *t, uint64_t n);
+
+/* The next fault due at this point, which leaves the table; false: there is none. */
+bool inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_fault *out);
+
+/* How long this step is to wait; it counts as one step of each slowness. */
+uint64_t inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t now_ns);
+
+/* What is armed, at most max; and how many took place. Returns how many. */
+size_t inject_list(struct inject_table *t, uint64_t now_ns, struct gpusim_fault *out, size_t max,
+		   uint64_t *fired);
+
+#endif

@@ -1,0 +1,180 @@
+#include "dev/injector.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/freeze.h"
+#include "coll/fault.h"
+#include "wire/frame.h"
+#include "xport/fault.h"
+
+#define SLICE_NS (5 * NS_PER_MS) /* a step that waits looks up so often */
+
+struct injector *
+injector_new(struct xport *x, void (*say)(const char *line))
+{
+	struct injector *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return NULL;
+	inject_init(&i->table);
+	i->xport = x;
+	i->say = say;
+	return i;
+}
+
+void
+injector_free(struct injector *i)
+{
+	if (!i)
+		return;
+	inject_fini(&i->table);
+	free(i);
+}
+
+static void
+say(const struct injector *i, const char *line)
+{
+	if (i->say)
+		i->say(line);
+}
+
+static bool
+is_of_frames(const struct gpusim_fault *f)
+{
+	return f->kind == GPUSIM_FAULT_DROP || f->kind == GPUSIM_FAULT_CORRUPT ||
+	       f->kind == GPUSIM_FAULT_CUT;
+}
+
+/* Kill and stop wait until whoever asked has its answer. */
+static enum rc
+add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&i->table.lock);
+	if (i->nsoon == INJECT_SOON)
+		rc = err_set(err, RC_BUSY, "%d such faults wait already", INJECT_SOON);
+	else
+		i->soon[i->nsoon++] = *f;
+	pthread_mutex_unlock(&i->table.lock);
+	return rc;
+}
+
+enum rc
+injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
+{
+	char text[GPUSIM_TEXT], line[GPUSIM_TEXT + 32];
+	enum rc rc = fault_check(f, err);
+
+	if (rc == RC_OK && is_of_frames(f))
+		rc = xport_fault_check(i->xport, f, err);
+	if (rc != RC_OK)
+		return rc;
+	if (f->at || f->kind == GPUSIM_FAULT_SLOW)
+		return inject_arm(&i->table, f, clock_now_ns(), err);
+	if (!is_of_frames(f))
+		return add_soon(i, f, err);
+	fault_show(f, text, sizeof text);
+	rc = xport_fault_set(i->xport, f, err);
+	if (rc == RC_OK) {
+		inject_fired(&i->table, 1);
+		snprintf(line, sizeof line, "inject: %s", text);
+		say(i, line);
+	}
+	return rc;
+}
+
+void
+injector_clear(struct injector *i)
+{
+	inject_clear(&i->table);
+	xport_fault_clear(i->xport);
+}
+
+/* The process's own faults. */
+static void
+carry_out(const struct gpusim_fault *f)
+{
+	if (f->kind == GPUSIM_FAULT_KILL)
+		freeze_kill();
+	freeze_stop(f->for_ns);
+}
+
+void
+injector_tick(struct injector *i)
+{
+	struct gpusim_fault f = {0};
+	bool any = false;
+	char line[64];
+
+	if (!i)
+		return;
+	pthread_mutex_lock(&i->table.lock);
+	if (i->nsoon) {
+		any = true;
+		f = i->soon[0];
+		for (unsigned k = 1; k < i->nsoon; k++)
+			i->soon[k - 1] = i->soon[k];
+		i->nsoon--;
+		i->table.fired++;
+	}
+	pthread_mutex_unlock(&i->table.lock);
+	if (!any)
+		return;
+	snprintf(line, sizeof line, "inject: %s now", fault_name(f.kind));
+	say(i, line);
+	carry_out(&f);
+}
+
+/* A fault has come to its point. */
+static void
+take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
+	   const struct inject_point *at, const char *algo)
+{
+	char line[GPUSIM_TEXT + 512];
+	struct err err = {0};
+	int n = snprintf(
+	    line, sizeof line,
+	    "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
+	    fault_name(f->kind), coll_name(at->coll), at->op, at->step, algo, at->comm, p->rank);
+
+	f->comm = at->comm;
+	f->coll = (int)at->coll;
+	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK)
+		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);
+	say(i, line);
+	if (!is_of_frames(f))
+		carry_out(f);
+}
+
+/* Wait, but not longer than the communicator lives. */
+static void
+linger(struct xport *x, const struct program *p, uint64_t ns)
+{
+	uint64_t until = clock_now_ns() + ns, now;
+
+	while ((now = clock_now_ns()) < until && xport_is_live(x, p->comm, p->epoch))
+		freeze_sleep(until - now < SLICE_NS ? until - now : SLICE_NS);
+}
+
+void
+injector_step(struct injector *i, const struct program *p, const struct inst_coll *c, uint64_t op,
+	      size_t step)
+{
+	/* A pair's number holds its ranks too, unless it takes part in the count. */
+	struct inject_point at = {.comm = p->comm,
+				  .coll = c->coll,
+				  .op = op < FRAME_OP_MAX ? op : op & (FRAME_P2P_MAX - 1),
+				  .step = (uint32_t)step + 1};
+	struct gpusim_fault f;
+	uint64_t ns;
+
+	while (inject_due(&i->table, &at, &f))
+		take_place(i, &f, p, &at, c->algo);
+	ns = inject_slow_ns(&i->table, &at, clock_now_ns());
+	if (ns)
+		linger(i->xport, p, ns);
+}

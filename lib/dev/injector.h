@@ -1,0 +1,43 @@
+/*
+ * injector.h - carries out faults on this device: at once, or when a collective comes to their point.
+ */
+#ifndef DEV_INJECTOR_H
+#define DEV_INJECTOR_H
+
+#include "dev/inject.h"
+#include "dev/program.h"
+
+#define INJECT_SOON 8 /* faults of the process that wait for the answer to have left */
+
+struct injector {
+	struct inject_table table;
+	struct xport *xport;
+	void (*say)(const char *line);
+	struct gpusim_fault soon[INJECT_SOON]; /* lock: the table's */
+	unsigned nsoon;
+};
+
+/* The xport outlives it. NULL: out of memory. */
+struct injector *injector_new(struct xport *x, void (*say)(const char *line));
+void injector_free(struct injector *i); /* NULL is legal */
+
+/* A fault as it was asked for. RC_INVAL, RC_NOTFOUND, RC_BUSY. */
+enum rc injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err);
+void injector_clear(struct injector *i);
+
+/* Kill or stop now; called every 100 ms or so. NULL is legal. */
+void injector_tick(struct injector *i);
+
+/* A step is about to be done: what is due takes place. */
+void injector_step(struct injector *i, const struct program *p, const struct inst_coll *c,
+		   uint64_t op, size_t step);
+
+/* The same, at next to no cost when nothing is armed. */
+static inline void
+inject_step(const struct program *p, const struct inst_coll *c, uint64_t op, size_t step)
+{
+	if (p->inject && inject_any(&p->inject->table))
+		injector_step(p->inject, p, c, op, step);
+}
+
+#endif

@@ -1,0 +1,584 @@
+/*
+ * Design notes. A record is one kept area of the memory (devmem.h): a head, the ranges, and from
+ * DATA on the bytes, range after range. `complete` is written last, and taken back before anything
+ * else of the record changes; the rest is under a check.
+ *
+ * Bytes are copied on the threads of streams, without the lock: the record is `busy` meanwhile, and
+ * whoever else wants it waits for the end of a copy, but who drops it, which the server's thread
+ * does: it leaves that to who is busy.
+ */
+#include "dev/keep.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#define MAGIC	   UINT64_C(0x314b6d6973757067) /* "gpusimK1" */
+#define RANGES_MAX 65536u
+
+struct range {
+	uint64_t addr, nbytes; /* of the device */
+};
+
+/* In the file. */
+struct record {
+	uint64_t magic, coordinator, comm, run;
+	uint64_t nranges, nbytes; /* nbytes of all ranges together */
+	uint64_t check;		  /* of the above and the ranges */
+	_Atomic uint64_t complete;
+	struct range range[];
+};
+
+/* Sorted by address and apart once merged. */
+struct ranges {
+	struct range *v;
+	size_t n, cap;
+};
+
+struct keep {
+	struct keep *next;
+	uint64_t comm;
+	struct record *rec; /* NULL: none yet */
+	uint64_t room;	    /* bytes of its area */
+	bool busy, doomed;
+	struct ranges in, out, both; /* kept for their memory */
+};
+
+struct keeps {
+	struct devmem *mem;
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	struct keep *list;
+};
+
+/* ---- ranges */
+
+static bool
+ranges_add(struct ranges *s, uint64_t addr, uint64_t nbytes)
+{
+	struct range *v;
+
+	if (s->n == s->cap) {
+		v = alloc_resize(s->v, s->cap * 2 + 16, sizeof *v);
+		if (!v)
+			return false;
+		s->v = v;
+		s->cap = s->cap * 2 + 16;
+	}
+	s->v[s->n++] = (struct range){addr, nbytes};
+	return true;
+}
+
+static int
+by_addr(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* Sort, and make one of those that touch. */
+static void
+ranges_merge(struct ranges *s)
+{
+	size_t n = 0;
+
+	if (s->n > 1)
+		qsort(s->v, s->n, sizeof *s->v, by_addr);
+	for (size_t i = 0; i < s->n; i++) {
+		struct range *last = n ? &s->v[n - 1] : NULL, r = s->v[i];
+
+		if (last && r.addr <= last->addr + last->nbytes) {
+			if (r.addr + r.nbytes > last->addr + last->nbytes)
+				last->nbytes = r.addr + r.nbytes - last->addr;
+		} else {
+			s->v[n++] = r;
+		}
+	}
+	s->n = n;
+}
+
+/* What is in both; each is merged. */
+static bool
+ranges_common(const struct ranges *a, const struct ranges *b, struct ranges *out)
+{
+	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
+		const struct range *x = &a->v[i], *y = &b->v[j];
+		uint64_t xe = x->addr + x->nbytes, ye = y->addr + y->nbytes;
+		uint64_t lo = x->addr > y->addr ? x->addr : y->addr, hi = xe < ye ? xe : ye;
+
+		if (lo < hi && !ranges_add(out, lo, hi - lo))
+			return false;
+		if (xe < ye)
+			i++;
+		else
+			j++;
+	}
+	return true;
+}
+
+/* Of one buffer of a collective; what has no bytes is nowhere. */
+static bool
+add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf, uint64_t nelem,
+	   struct ranges *to)
+{
+	const void *base = c->base[buf];
+
+	return !base || nelem == 0 || ranges_add(to, devmem_addr(p->mem, base), nelem * c->elem);
+}
+
+/* What the program reads, and what it writes. */
+static enum rc
+find_ranges(const struct program *p, struct keep *e, struct err *err)
+{
+	bool good = true;
+
+	e->in.n = e->out.n = e->both.n = 0;
+	for (size_t i = 0; i < p->ninst && good; i++) {
+		const struct inst_coll *c = &p->inst[i].coll;
+
+		if (p->inst[i].kind != INST_COLL && p->inst[i].kind != INST_P2P)
+			return err_set(
+			    err, RC_INVAL,
+			    "a list with a %s cannot be done again: only collectives can",
+			    inst_name(&p->inst[i]));
+		good = add_buffer(p, c, PLAN_IN, c->nin, &e->in) &&
+		       add_buffer(p, c, PLAN_OUT, c->nout, &e->out);
+	}
+	ranges_merge(&e->in);
+	ranges_merge(&e->out);
+	good = good && ranges_common(&e->in, &e->out, &e->both);
+	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* ---- records */
+
+static uint64_t
+data_at(uint64_t nranges)
+{
+	uint64_t n = sizeof(struct record) + nranges * sizeof(struct range);
+
+	return (n + 63) / 64 * 64;
+}
+
+static uint64_t
+check_of(const struct record *rec)
+{
+	const uint64_t head[] = {rec->magic, rec->coordinator, rec->comm,
+				 rec->run,   rec->nranges,     rec->nbytes};
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+		h = (h ^ head[i]) * 0x100000001b3u;
+	for (uint64_t i = 0; i < rec->nranges; i++) {
+		h = (h ^ rec->range[i].addr) * 0x100000001b3u;
+		h = (h ^ rec->range[i].nbytes) * 0x100000001b3u;
+	}
+	return h ^ h >> 32;
+}
+
+/* Whether a record of the file, of so many bytes, is what was once written. */
+static bool
+is_sound(const struct record *rec, uint64_t room)
+{
+	uint64_t sum = 0;
+
+	if (rec->magic != MAGIC || rec->nranges > RANGES_MAX || data_at(rec->nranges) > room ||
+	    rec->check != check_of(rec) || rec->nbytes > room - data_at(rec->nranges))
+		return false;
+	for (uint64_t i = 0; i < rec->nranges; i++) {
+		if (rec->range[i].nbytes > rec->nbytes - sum)
+			return false;
+		sum += rec->range[i].nbytes;
+	}
+	return sum == rec->nbytes;
+}
+
+/* The record says nothing from here on. */
+static void
+forget(struct keep *e)
+{
+	if (e->rec) {
+		atomic_store(&e->rec->complete, 0);
+		e->rec->magic = 0;
+	}
+}
+
+/* ---- the list */
+
+static void
+free_keep(struct keeps *k, struct keep *e)
+{
+	forget(e);
+	devmem_kept_free(k->mem, e->rec, NULL);
+	free(e->in.v);
+	free(e->out.v);
+	free(e->both.v);
+	free(e);
+}
+
+/* Lock held. */
+static struct keep **
+find(struct keeps *k, uint64_t comm)
+{
+	struct keep **at = &k->list;
+
+	while (*at && (*at)->comm != comm)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Lock held. */
+static struct keep *
+add(struct keeps *k, uint64_t comm)
+{
+	struct keep *e = calloc(1, sizeof *e);
+
+	if (e) {
+		e->comm = comm;
+		e->next = k->list;
+		k->list = e;
+	}
+	return e;
+}
+
+/* The communicator's entry, for the caller alone until he is done. NULL: out of memory. */
+static struct keep *
+acquire(struct keeps *k, uint64_t comm)
+{
+	struct keep *e;
+
+	pthread_mutex_lock(&k->lock);
+	while ((e = *find(k, comm)) && e->busy)
+		pthread_cond_wait(&k->idle, &k->lock);
+	if (!e)
+		e = add(k, comm);
+	if (e)
+		e->busy = true;
+	pthread_mutex_unlock(&k->lock);
+	return e;
+}
+
+/* Lock held. */
+static void
+drop(struct keeps *k, struct keep **at)
+{
+	struct keep *e = *at;
+
+	if (e->busy) {
+		e->doomed = true;
+		return;
+	}
+	*at = e->next;
+	free_keep(k, e);
+}
+
+static void
+release(struct keeps *k, struct keep *e)
+{
+	pthread_mutex_lock(&k->lock);
+	e->busy = false;
+	if (e->doomed)
+		drop(k, find(k, e->comm));
+	pthread_cond_broadcast(&k->idle);
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* Lock held. Enter an area of the memory; one that says nothing is given back. */
+static enum rc
+enter(struct keeps *k, struct record *rec, uint64_t room, struct err *err)
+{
+	struct keep *e;
+
+	if (room < sizeof *rec || !rec->complete || !is_sound(rec, room) || *find(k, rec->comm)) {
+		devmem_kept_free(k->mem, rec, NULL);
+		return RC_OK;
+	}
+	e = add(k, rec->comm);
+	if (!e)
+		return err_set(err, RC_NOMEM, "out of memory");
+	e->rec = rec;
+	e->room = room;
+	return RC_OK;
+}
+
+/* Lock held. */
+static bool
+knows(const struct keeps *k, const void *area)
+{
+	const struct keep *e = k->list;
+
+	while (e && e->rec != area)
+		e = e->next;
+	return e != NULL;
+}
+
+enum rc
+keeps_load(struct keeps *k, struct err *err)
+{
+	uint64_t room = 0;
+	void *area, *next;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&k->lock);
+	for (area = devmem_kept_next(k->mem, NULL, &room); area && rc == RC_OK; area = next) {
+		uint64_t n = room;
+
+		next = devmem_kept_next(k->mem, area, &room);
+		if (!knows(k, area))
+			rc = enter(k, area, n, err);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return rc;
+}
+
+enum rc
+keeps_new(struct devmem *mem, struct keeps **out, struct err *err)
+{
+	struct keeps *k = calloc(1, sizeof *k);
+	enum rc rc;
+
+	if (!k)
+		return err_set(err, RC_NOMEM, "out of memory");
+	k->mem = mem;
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_cond_init(&k->idle, NULL);
+	rc = keeps_load(k, err);
+	if (rc != RC_OK)
+		keeps_free(k);
+	else
+		*out = k;
+	return rc;
+}
+
+void
+keeps_free(struct keeps *k)
+{
+	struct keep *e;
+
+	if (!k)
+		return;
+	while ((e = k->list)) {
+		k->list = e->next;
+		free(e->in.v);
+		free(e->out.v);
+		free(e->both.v);
+		free(e);
+	}
+	pthread_cond_destroy(&k->idle);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}
+
+/* Drop those of which this is true; all coordinators but one, one communicator, or all. */
+static void
+drop_if(struct keeps *k, bool (*fits)(const struct keep *e, uint64_t arg), uint64_t arg)
+{
+	struct keep **at = &k->list;
+
+	pthread_mutex_lock(&k->lock);
+	while (*at) {
+		struct keep *e = *at;
+
+		if (fits(e, arg))
+			drop(k, at);
+		if (*at == e)
+			at = &e->next;
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
+static bool
+is_comm(const struct keep *e, uint64_t comm)
+{
+	return e->comm == comm;
+}
+
+static bool
+is_of_another(const struct keep *e, uint64_t coordinator)
+{
+	return !e->busy && e->rec && e->rec->coordinator != coordinator;
+}
+
+static bool
+is_any(const struct keep *e, uint64_t unused)
+{
+	(void)e;
+	(void)unused;
+	return true;
+}
+
+void
+keep_drop(struct keeps *k, uint64_t comm)
+{
+	drop_if(k, is_comm, comm);
+}
+
+void
+keep_drop_others(struct keeps *k, uint64_t coordinator)
+{
+	drop_if(k, is_of_another, coordinator);
+}
+
+void
+keep_drop_all(struct keeps *k)
+{
+	drop_if(k, is_any, 0);
+}
+
+/* ---- taking and putting back */
+
+/* Is it what is kept of this coordinator's communicator? */
+static bool
+is_kept(const struct keep *e, const struct keep_id *id)
+{
+	return e->rec && e->rec->complete && e->rec->coordinator == id->coordinator;
+}
+
+/* Room for so many ranges and bytes, in which nothing is said. */
+static enum rc
+make_room(struct keeps *k, struct keep *e, uint64_t nranges, uint64_t nbytes, struct err *err)
+{
+	uint64_t need = data_at(nranges) + nbytes;
+	void *area = NULL;
+	enum rc rc;
+
+	forget(e);
+	if (e->rec && e->room >= need)
+		return RC_OK;
+	rc = devmem_kept_free(k->mem, e->rec, err);
+	if (rc != RC_OK)
+		return rc;
+	e->rec = NULL;
+	rc = devmem_kept_alloc(k->mem, need, &area, err);
+	if (rc == RC_NOMEM)
+		return err_set(err, rc,
+			       "no room to keep %" PRIu64
+			       " bytes of inputs that the run overwrites: "
+			       "give it outputs apart from its inputs, or the communicator "
+			       "--on-failure abort",
+			       nbytes);
+	if (rc != RC_OK)
+		return rc;
+	e->rec = area;
+	e->room = (need + DEVMEM_ALIGN - 1) / DEVMEM_ALIGN * DEVMEM_ALIGN;
+	return RC_OK;
+}
+
+static uint64_t
+total(const struct ranges *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		sum += s->v[i].nbytes;
+	return sum;
+}
+
+/* Copy between the ranges and the record's data, in the direction asked for. */
+static enum rc
+copy_all(struct keeps *k, struct record *rec, bool back, struct err *err)
+{
+	unsigned char *data = (unsigned char *)rec + data_at(rec->nranges);
+	void *p;
+
+	for (uint64_t i = 0; i < rec->nranges; i++) {
+		const struct range *r = &rec->range[i];
+		enum rc rc = devmem_range(k->mem, "kept input", r->addr, r->nbytes, &p, err);
+
+		if (rc != RC_OK)
+			return rc;
+		if (back)
+			memcpy(p, data, r->nbytes);
+		else
+			memcpy(data, p, r->nbytes);
+		data += r->nbytes;
+	}
+	return RC_OK;
+}
+
+static enum rc
+fill(struct keeps *k, struct keep *e, const struct keep_id *id, struct err *err)
+{
+	struct record *rec = e->rec;
+	enum rc rc;
+
+	rec->coordinator = id->coordinator;
+	rec->comm = id->comm;
+	rec->run = id->run;
+	rec->nranges = e->both.n;
+	rec->nbytes = total(&e->both);
+	if (e->both.n)
+		memcpy(rec->range, e->both.v, e->both.n * sizeof *e->both.v);
+	rc = copy_all(k, rec, false, err);
+	if (rc != RC_OK)
+		return rc;
+	rec->magic = MAGIC;
+	rec->check = check_of(rec);
+	atomic_store(&rec->complete, 1);
+	return RC_OK;
+}
+
+enum rc
+keep_take(struct keeps *k, const struct keep_id *id, const struct program *p, struct err *err)
+{
+	struct keep *e = acquire(k, id->comm);
+	enum rc rc;
+
+	if (!e)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = RC_OK;
+	if (is_kept(e, id) && e->rec->run == id->run)
+		goto out;
+	rc = find_ranges(p, e, err);
+	if (rc == RC_OK && e->both.n > RANGES_MAX)
+		rc = err_set(err, RC_INVAL, "more than %u ranges of inputs to keep", RANGES_MAX);
+	if (rc == RC_OK)
+		rc = make_room(k, e, e->both.n, total(&e->both), err);
+	if (rc == RC_OK)
+		rc = fill(k, e, id, err);
+out:
+	release(k, e);
+	return rc;
+}
+
+/* Nothing is kept of the run, so it has not begun here, if this is where its inputs are. */
+static enum rc
+has_inputs(struct keeps *k, struct keep *e, const struct keep_id *id, const struct program *p,
+	   struct err *err)
+{
+	enum rc rc = find_ranges(p, e, err);
+
+	for (size_t i = 0; i < e->in.n && rc == RC_OK; i++)
+		if (!devmem_is_allocated(k->mem, e->in.v[i].addr, e->in.v[i].nbytes))
+			rc =
+			    err_set(err, RC_NOTFOUND,
+				    "the inputs of run %" PRIu64 " of communicator %" PRIu64
+				    " are lost: nothing is kept of it, nor allocated at 0x%" PRIx64,
+				    id->run, id->comm, e->in.v[i].addr);
+	return rc;
+}
+
+enum rc
+keep_restore(struct keeps *k, const struct keep_id *id, const struct program *p, struct err *err)
+{
+	struct keep *e = acquire(k, id->comm);
+	enum rc rc;
+
+	if (!e)
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (!is_kept(e, id) || e->rec->run < id->run)
+		rc = has_inputs(k, e, id, p, err);
+	else if (e->rec->run == id->run)
+		rc = copy_all(k, e->rec, true, err);
+	else
+		rc = err_set(err, RC_NOTFOUND,
+			     "the inputs of run %" PRIu64 " of communicator %" PRIu64
+			     " are lost: what is kept is of run %" PRIu64,
+			     id->run, id->comm, e->rec->run);
+	release(k, e);
+	return rc;
+}

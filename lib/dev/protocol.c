@@ -1,0 +1,242 @@
+/* protocol.c - one event in, its actions out. */
+#include "dev/protocol_impl.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const struct err proto_fine;
+
+bool
+proto_owe(struct protocol *p, size_t more)
+{
+	size_t want = p->owed + more + 8;
+
+	if (want > p->out_cap) {
+		size_t cap = want + want / 2;
+		struct protocol_action *v = alloc_resize(p->out, cap, sizeof *v);
+
+		if (!v)
+			return false;
+		p->out = v;
+		p->out_cap = cap;
+	}
+	p->owed += more;
+	return true;
+}
+
+struct protocol_action *
+proto_act(struct protocol *p, enum protocol_action_kind kind, uint64_t caller)
+{
+	struct protocol_action *a = &p->out[p->nout++];
+
+	*a = (struct protocol_action){.kind = kind, .caller = caller, .graph = PROTOCOL_NO_GRAPH};
+	return a;
+}
+
+const struct err *
+proto_say(struct protocol *p, enum rc rc, const char *fmt, ...)
+{
+	struct err *err = &p->said[p->nsaid++ % SAID_MAX];
+	va_list ap;
+
+	err->rc = rc;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+void
+proto_answer(struct protocol *p, uint64_t caller, const struct err *err)
+{
+	proto_act(p, PROTOCOL_ANSWER, caller)->err = err;
+}
+
+const struct err *
+proto_no_memory(struct protocol *p)
+{
+	return proto_say(p, RC_NOMEM, "out of memory");
+}
+
+uint64_t
+proto_digest(uint64_t h, const void *data, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const unsigned char *)data)[i]) * 0x100000001b3ull;
+	return h;
+}
+
+struct due *
+proto_due_new(struct protocol *p, uint64_t caller, enum protocol_action_kind what)
+{
+	struct due *u = calloc(1, sizeof *u);
+
+	if (!u)
+		return NULL;
+	u->caller = caller;
+	u->what = what;
+	u->next = p->due;
+	p->due = u;
+	proto_act(p, what, caller);
+	return u;
+}
+
+/* ---- events */
+
+static void
+request(struct protocol *p, uint64_t caller, const GpuSim__Request *req)
+{
+	const struct err *err;
+
+	switch (req->body_case) {
+	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:
+		err = proto_attach(p, caller, req->commattach);
+		break;
+	case GPU_SIM__REQUEST__BODY_COMM_JOIN:
+		err = proto_join(p, caller, req->commjoin);
+		break;
+	case GPU_SIM__REQUEST__BODY_COMM_DETACH:
+		err = proto_detach(p, req->commdetach);
+		break;
+	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
+		err = proto_abort(p, req->commabort);
+		break;
+	case GPU_SIM__REQUEST__BODY_GRAPH_DEFINE:
+		err = proto_define(p, caller, req->graphdefine);
+		break;
+	case GPU_SIM__REQUEST__BODY_GRAPH_DROP:
+		err = proto_drop(p, req->graphdrop);
+		break;
+	case GPU_SIM__REQUEST__BODY_RUN:
+		err = proto_run(p, caller, req->run);
+		break;
+	default:
+		err = proto_say(p, RC_INTERNAL, "a request that is not the protocol's");
+	}
+	if (err)
+		proto_answer(p, caller, err);
+}
+
+/* An action that could fail has been carried out. */
+static void
+result(struct protocol *p, uint64_t caller, const struct err *err)
+{
+	struct due **at = &p->due, *u;
+	struct pcomm *c;
+
+	while (*at && (*at)->caller != caller)
+		at = &(*at)->next;
+	u = *at;
+	if (!u)
+		return;
+	*at = u->next;
+	if (u->what == PROTOCOL_ATTACH && err->rc == RC_OK) {
+		proto_attached(p, u->fresh);
+	} else if (u->what == PROTOCOL_ATTACH) {
+		p->owed -= 2;
+		free(u->fresh);
+	} else if (u->what == PROTOCOL_DEFINE) {
+		p->graph[u->graph].defined = err->rc == RC_OK;
+		if (err->rc != RC_OK)
+			proto_graph_drop(p, &p->graph[u->graph]);
+	} else if (err->rc == RC_OK) {
+		c = proto_comm_find(p, u->comm);
+		if (c && c->epoch == u->epoch)
+			c->joined = true;
+	}
+	proto_answer(p, caller, err);
+	free(u);
+}
+
+size_t
+protocol_step(struct protocol *p, const struct protocol_event *ev,
+	      const struct protocol_action **actions)
+{
+	p->nout = 0;
+	p->nsaid = 0;
+	switch (ev->kind) {
+	case PROTOCOL_REQUEST:
+		request(p, ev->caller, ev->request);
+		break;
+	case PROTOCOL_RESULT:
+		result(p, ev->caller, ev->err);
+		break;
+	case PROTOCOL_ENDED:
+		proto_ended(p, ev->start, ev->result);
+		break;
+	}
+	*actions = p->out;
+	return p->nout;
+}
+
+struct protocol *
+protocol_new(uint64_t device_id)
+{
+	struct protocol *p = calloc(1, sizeof *p);
+
+	if (!p || !proto_owe(p, 0)) {
+		free(p);
+		return NULL;
+	}
+	p->device_id = device_id;
+	for (uint32_t i = PROTOCOL_MAX_GRAPHS; i-- > 0;) {
+		p->graph[i].chain = p->free_graph;
+		p->free_graph = i + 1;
+	}
+	return p;
+}
+
+void
+protocol_free(struct protocol *p)
+{
+	struct due *u;
+
+	if (!p)
+		return;
+	while ((u = p->due)) {
+		p->due = u->next;
+		free(u->fresh);
+		free(u);
+	}
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (struct pcomm *c = p->comm[b], *next; c; c = next) {
+			next = c->chain;
+			proto_runs_orphan(p, c);
+			free(c);
+		}
+	for (size_t i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			proto_run_free(p, p->slot[i]);
+	free(p->slot);
+	free(p->free_slot);
+	free(p->out);
+	free(p);
+}
+
+bool
+protocol_dump(const struct protocol *p, struct buf *out)
+{
+	bool good = true;
+
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (const struct pcomm *c = p->comm[b]; c; c = c->chain)
+			good &= buf_addf(
+			    out,
+			    "comm %" PRIu64
+			    " epoch %u rank %u of %u%s%s%s, runs %u old %u held %u\n",
+			    c->id, c->epoch, c->rank, c->nranks, c->joined ? " joined" : "",
+			    c->aborted.rc != RC_OK ? " aborted: " : "", c->aborted.text,
+			    c->under_way[0], c->under_way[1], c->held.n);
+	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
+		if (p->graph[i].used)
+			good &= buf_addf(out, "graph %" PRIu64 " of comm %" PRIu64 "\n",
+					 p->graph[i].id, p->graph[i].comm);
+	for (size_t i = 0; i < p->nslot; i++)
+		if (p->slot[i])
+			good &= buf_addf(out, "run %" PRIu64 " epoch %u%s\n", p->slot[i]->number,
+					 p->slot[i]->epoch,
+					 p->slot[i]->state == RUN_HELD ? " held" : "");
+	return good;
+}

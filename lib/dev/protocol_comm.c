@@ -1,0 +1,249 @@
+/* protocol_comm.c - communicators: which epoch of which coordinator counts. */
+#include "dev/protocol_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pcomm *
+proto_comm_find(const struct protocol *p, uint64_t id)
+{
+	struct pcomm *c = p->comm[id % COMM_BUCKETS];
+
+	while (c && c->id != id)
+		c = c->chain;
+	return c;
+}
+
+static const struct err *
+is_over(struct protocol *p, uint32_t epoch, uint64_t comm, uint32_t now)
+{
+	return proto_say(p, RC_ABORTED, "epoch %u is over, communicator %" PRIu64 " is at epoch %u",
+			 epoch, comm, now);
+}
+
+struct pcomm *
+proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch, const struct err **why)
+{
+	struct pcomm *c = proto_comm_find(p, id);
+
+	if (!c)
+		*why = proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", id);
+	else if (epoch < c->epoch)
+		*why = is_over(p, epoch, id, c->epoch);
+	else if (epoch > c->epoch)
+		*why = proto_say(p, RC_NOTFOUND,
+				 "no epoch %u here, communicator %" PRIu64 " is at epoch %u", epoch,
+				 id, c->epoch);
+	else
+		return c;
+	return NULL;
+}
+
+static const struct err taken_over = {RC_ABORTED, "another coordinator took over"};
+static const struct err destroyed = {RC_ABORTED, "the communicator was destroyed"};
+
+/* Out of the table, with its graphs. */
+static void
+comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
+{
+	struct pcomm **at = &p->comm[c->id % COMM_BUCKETS];
+	struct protocol_action *a = proto_act(p, PROTOCOL_ABORT, 0);
+
+	a->comm = c->id;
+	a->epoch = c->epoch;
+	a->reason = why->text;
+	proto_act(p, PROTOCOL_DETACH, 0)->comm = c->id;
+	proto_graphs_drop_of(p, c->id);
+	proto_refuse_held(p, c, why);
+	proto_runs_orphan(p, c);
+	while (*at != c)
+		at = &(*at)->chain;
+	*at = c->chain;
+	p->ncomms--;
+	p->owed -= 2;
+	free(c);
+}
+
+static void
+leave_other_coordinators(struct protocol *p, uint64_t instance)
+{
+	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
+		struct pcomm *c, *next;
+
+		for (c = p->comm[b]; c; c = next) {
+			next = c->chain;
+			if (c->instance != instance)
+				comm_drop(p, c, &taken_over);
+		}
+	}
+}
+
+static const struct err *
+check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
+{
+	uint64_t me;
+
+	if (m->commid == 0 || m->rank >= m->n_ranks || m->optimeoutms == 0)
+		return proto_say(p, RC_INVAL,
+				 "communicator %" PRIu64 " of %zu ranks has no rank %u", m->commid,
+				 m->n_ranks, m->rank);
+	me = m->ranks[m->rank]->deviceid ? m->ranks[m->rank]->deviceid->value : 0;
+	if (me != p->device_id)
+		return proto_say(p, RC_INVAL, "rank %u is device %016" PRIx64 ", not this one",
+				 m->rank, me);
+	for (size_t r = 0; r < m->n_ranks; r++)
+		for (size_t q = 0; q < r; q++)
+			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
+			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
+				return proto_say(p, RC_INVAL, "ranks %zu and %zu are one device", q,
+						 r);
+	return NULL;
+}
+
+/* Who the ranks are: ids and data addresses. */
+static uint64_t
+digest_ranks(const GpuSim__CommAttachRequest *m)
+{
+	uint64_t h = proto_digest(DIGEST_START, &m->optimeoutms, sizeof m->optimeoutms);
+
+	for (size_t r = 0; r < m->n_ranks; r++) {
+		uint64_t id = m->ranks[r]->deviceid ? m->ranks[r]->deviceid->value : 0;
+
+		h = proto_digest(h, &id, sizeof id);
+		h = proto_digest(h, m->ranks[r]->dataaddress, strlen(m->ranks[r]->dataaddress) + 1);
+	}
+	return h;
+}
+
+const struct err *
+proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachRequest *m)
+{
+	const struct err *why = check_ranks(p, m);
+	struct pcomm fresh = {.id = m->commid,
+			      .instance = m->instance,
+			      .epoch = m->epoch,
+			      .rank = m->rank,
+			      .nranks = (uint32_t)m->n_ranks};
+	struct pcomm *old;
+	struct due *u;
+
+	if (why)
+		return why;
+	leave_other_coordinators(p, m->instance);
+	fresh.digest = digest_ranks(m);
+	old = proto_comm_find(p, m->commid);
+	if (old && m->epoch < old->epoch)
+		return is_over(p, m->epoch, m->commid, old->epoch);
+	if (old && m->epoch == old->epoch && old->aborted.rc != RC_OK)
+		return &old->aborted;
+	if (old && m->epoch == old->epoch)
+		return old->rank == fresh.rank && old->nranks == fresh.nranks &&
+			       old->digest == fresh.digest
+			   ? &proto_fine /* once more */
+			   : proto_say(p, RC_INVAL,
+				       "communicator %" PRIu64
+				       " is at epoch %u already, of other ranks",
+				       m->commid, old->epoch);
+	if (!old && p->ncomms >= PROTOCOL_MAX_COMMS)
+		return proto_say(p, RC_BUSY, "a device takes part in at most %d communicators",
+				 PROTOCOL_MAX_COMMS);
+	if (!proto_owe(p, 2))
+		return proto_no_memory(p);
+	u = proto_due_new(p, caller, PROTOCOL_ATTACH);
+	if (u)
+		u->fresh = malloc(sizeof *u->fresh);
+	if (!u || !u->fresh) {
+		p->owed -= 2;
+		if (u) {
+			p->due = u->next;
+			free(u);
+			p->nout--;
+		}
+		return proto_no_memory(p);
+	}
+	*u->fresh = fresh;
+	return NULL;
+}
+
+/* A newer epoch goes on in its predecessor's place, for runs of that may still be under way. */
+void
+proto_attached(struct protocol *p, struct pcomm *fresh)
+{
+	struct pcomm *old = proto_comm_find(p, fresh->id);
+
+	if (!old) {
+		proto_runs_init(fresh);
+		fresh->chain = p->comm[fresh->id % COMM_BUCKETS];
+		p->comm[fresh->id % COMM_BUCKETS] = fresh;
+		p->ncomms++;
+		return;
+	}
+	proto_graphs_drop_of(p, old->id);
+	if (old->held.n)
+		proto_refuse_held(p, old, is_over(p, old->epoch, old->id, fresh->epoch));
+	proto_runs_age(p, old);
+	old->epoch = fresh->epoch;
+	old->rank = fresh->rank;
+	old->nranks = fresh->nranks;
+	old->digest = fresh->digest;
+	old->joined = false;
+	old->aborted = proto_fine;
+	p->owed -= 2;
+	free(fresh);
+}
+
+const struct err *
+proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m)
+{
+	const struct err *why = NULL;
+	struct pcomm *c = proto_comm_at(p, m->commid, m->epoch, &why);
+	struct due *u;
+
+	if (!c)
+		return why;
+	if (c->aborted.rc != RC_OK)
+		return &c->aborted;
+	u = proto_due_new(p, caller, PROTOCOL_JOIN);
+	if (!u)
+		return proto_no_memory(p);
+	u->comm = m->commid;
+	u->epoch = m->epoch;
+	return NULL;
+}
+
+const struct err *
+proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m)
+{
+	const struct err *why = NULL;
+	struct pcomm *c = proto_comm_at(p, m->commid, m->epoch, &why);
+	struct protocol_action *a;
+
+	if (!c)
+		return why;
+	if (c->aborted.rc == RC_OK) {
+		c->aborted.rc = RC_ABORTED;
+		snprintf(c->aborted.text, sizeof c->aborted.text, "%s",
+			 *m->reason ? m->reason : "aborted, no reason given");
+	}
+	a = proto_act(p, PROTOCOL_ABORT, 0);
+	a->comm = c->id;
+	a->epoch = c->epoch;
+	a->reason = c->aborted.text;
+	proto_refuse_held(p, c, &c->aborted);
+	return &proto_fine;
+}
+
+const struct err *
+proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m)
+{
+	struct pcomm *c = proto_comm_find(p, m->commid);
+
+	if (!c)
+		return proto_say(p, RC_NOTFOUND, "no communicator %" PRIu64 " here", m->commid);
+	if (m->epoch && m->epoch < c->epoch)
+		return is_over(p, m->epoch, m->commid, c->epoch);
+	comm_drop(p, c, &destroyed);
+	return &proto_fine;
+}

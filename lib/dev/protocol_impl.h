@@ -1,0 +1,158 @@
+/*
+ * protocol_impl.h - what the files of the protocol share.
+ *
+ * Ownership: a protocol owns everything. A run under way is in slot[] under its start number, and,
+ * if it has a number, like one that has ended and is remembered, in a table of its communicator. A
+ * communicator that goes leaves its runs without one, and they are gone when they end.
+ *
+ * Memory for what a step may say is made before anything is changed, so that only a request can
+ * fail for want of it, and then has had no effect.
+ */
+#ifndef DEV_PROTOCOL_IMPL_H
+#define DEV_PROTOCOL_IMPL_H
+
+#include "dev/protocol.h"
+
+#define COMM_BUCKETS  256
+#define GRAPH_BUCKETS 1024
+#define RUN_BUCKETS   64 /* of a communicator */
+#define SAID_MAX      4	 /* sentences of one step */
+
+enum run_kind { IN_TURN, AT_ONCE, RUN_KINDS };
+
+struct caller {
+	struct caller *next;
+	uint64_t id;
+};
+
+/* A run: held back until those of older epochs have ended, under way, or remembered. */
+enum run_state { RUN_HELD, RUN_STARTED, RUN_ENDED };
+
+struct prun {
+	struct prun *chain; /* in comm.bucket, when it has a number */
+	struct prun *next;  /* held: in comm.held; ended: in comm.ended[kind] */
+	struct pcomm *comm; /* or NULL: of none, or of one that is gone */
+	uint64_t number, start;
+	uint32_t epoch;
+	enum run_kind kind;
+	enum run_state state;
+	struct caller first, *more; /* to be answered */
+	uint64_t graph;		    /* 0: none */
+	bool keep, restore;
+	struct run_result *failure; /* ended: what it came to, or NULL: */
+	uint64_t compute_ns, comm_ns;
+};
+
+struct run_list {
+	struct prun *head, **tail;
+	unsigned n;
+	uint64_t late; /* numbers up to this one that are not known are late */
+};
+
+struct pcomm {
+	struct pcomm *chain;
+	uint64_t id, instance;
+	uint32_t epoch, rank, nranks;
+	uint64_t digest; /* of who the ranks are */
+	bool joined;
+	struct err aborted;    /* rc is RC_OK while it is not */
+	unsigned under_way[2]; /* runs started: of this epoch, of older ones */
+	struct run_list ended[RUN_KINDS];
+	struct run_list held;
+	struct prun *bucket[RUN_BUCKETS];
+};
+
+struct pgraph {
+	uint32_t chain; /* slot + 1 of the next in its bucket; 0: none. Of a free one: the next */
+	bool used, defined;
+	uint64_t id, comm, digest;
+};
+
+/* An action whose result is due, and what it makes true. */
+struct due {
+	struct due *next;
+	uint64_t caller;
+	enum protocol_action_kind what;
+	struct pcomm *fresh; /* attach: what to take over or in */
+	uint64_t comm;	     /* join */
+	uint32_t epoch;
+	uint32_t graph; /* define */
+};
+
+struct protocol {
+	uint64_t device_id;
+	struct pcomm *comm[COMM_BUCKETS];
+	unsigned ncomms;
+	struct pgraph graph[PROTOCOL_MAX_GRAPHS];
+	uint32_t graph_bucket[GRAPH_BUCKETS]; /* slot + 1, or 0 */
+	uint32_t free_graph;		      /* slot + 1, or 0 */
+	unsigned ngraphs;
+	struct prun **slot; /* by start number, which is 1 and up */
+	size_t nslot, *free_slot, nfree;
+	struct due *due;
+	struct protocol_action *out;
+	size_t nout, out_cap, owed; /* owed: most that can come of what is known */
+	struct err said[SAID_MAX];
+	unsigned nsaid;
+	struct run_result answer; /* of a remembered run, to a request of this step */
+};
+
+/* ---- protocol.c */
+
+extern const struct err proto_fine; /* success */
+
+/* Make room for what may have to be said of `more` more things, beside a few. False: no memory. */
+bool proto_owe(struct protocol *p, size_t more);
+struct protocol_action *proto_act(struct protocol *p, enum protocol_action_kind kind,
+				  uint64_t caller);
+/* A sentence that lives as long as the step's actions; at most SAID_MAX of them. */
+const struct err *proto_say(struct protocol *p, enum rc rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const struct err *proto_no_memory(struct protocol *p);
+void proto_answer(struct protocol *p, uint64_t caller, const struct err *err);
+/* Append an action whose result is due; NULL: out of memory, nothing appended. */
+struct due *proto_due_new(struct protocol *p, uint64_t caller, enum protocol_action_kind what);
+/* FNV-1a */
+#define DIGEST_START 14695981039346656037ull
+uint64_t proto_digest(uint64_t h, const void *data, size_t n);
+
+/* What follows answers a request: with what is returned, or NULL: that comes later. */
+
+/* ---- protocol_comm.c */
+
+struct pcomm *proto_comm_find(const struct protocol *p, uint64_t id);
+/* The communicator at that epoch; else NULL and the refusal. */
+struct pcomm *proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch,
+			    const struct err **why);
+const struct err *proto_attach(struct protocol *p, uint64_t caller,
+			       const GpuSim__CommAttachRequest *m);
+/* The transport takes part: so does the protocol. Takes `fresh`. */
+void proto_attached(struct protocol *p, struct pcomm *fresh);
+const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);
+const struct err *proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m);
+const struct err *proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m);
+
+/* ---- protocol_graph.c */
+
+struct pgraph *proto_graph_find(struct protocol *p, uint64_t id);
+void proto_graph_drop(struct protocol *p, struct pgraph *g);
+void proto_graphs_drop_of(struct protocol *p, uint64_t comm);
+const struct err *proto_define(struct protocol *p, uint64_t caller,
+			       const GpuSim__GraphDefineRequest *m);
+const struct err *proto_drop(struct protocol *p, const GpuSim__GraphDropRequest *m);
+
+/* ---- protocol_run.c */
+
+void proto_runs_init(struct pcomm *c);
+const struct err *proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m);
+void proto_ended(struct protocol *p, uint64_t start, const struct run_result *result);
+/* Those that wait for runs of older epochs are refused. */
+void proto_refuse_held(struct protocol *p, struct pcomm *c, const struct err *why);
+/* The epoch is over: what has ended is forgotten, what is under way is of an older one. */
+void proto_runs_age(struct protocol *p, struct pcomm *c);
+/* The communicator goes: likewise, and what is under way loses it. */
+void proto_runs_orphan(struct protocol *p, struct pcomm *c);
+/* Of one that is in no list any more. */
+void proto_run_free(struct protocol *p, struct prun *r);
+
+#endif

@@ -1,0 +1,397 @@
+/*
+ * protocol_run.c - runs: each once, whoever asks how often.
+ *
+ * There are two kinds. Those that take a turn come in the order of their numbers: one that is lower
+ * than one that has ended, and is not remembered, is late. Sends and receives that met nobody in
+ * their own submit start at once and overtake the others; one of them is late when it is lower than
+ * one that has been forgotten.
+ */
+#include "dev/protocol_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static struct prun *
+run_find(const struct pcomm *c, uint64_t number, uint32_t epoch)
+{
+	struct prun *r = c->bucket[number % RUN_BUCKETS];
+
+	while (r && (r->number != number || r->epoch != epoch))
+		r = r->chain;
+	return r;
+}
+
+static void
+list_init(struct run_list *l)
+{
+	*l = (struct run_list){.tail = &l->head};
+}
+
+static void
+list_add(struct run_list *l, struct prun *r)
+{
+	r->next = NULL;
+	*l->tail = r;
+	l->tail = &r->next;
+	l->n++;
+}
+
+static struct prun *
+list_take(struct run_list *l)
+{
+	struct prun *r = l->head;
+
+	if (!r)
+		return NULL;
+	l->head = r->next;
+	if (!l->head)
+		l->tail = &l->head;
+	l->n--;
+	return r;
+}
+
+/* Out of the table of its communicator, which forgets it. */
+static void
+run_unlink(struct prun *r)
+{
+	struct prun **at;
+
+	if (!r->comm || !r->number)
+		return;
+	at = &r->comm->bucket[r->number % RUN_BUCKETS];
+	while (*at != r)
+		at = &(*at)->chain;
+	*at = r->chain;
+}
+
+static void
+callers_free(struct protocol *p, struct prun *r)
+{
+	struct caller *k;
+
+	while ((k = r->more)) {
+		r->more = k->next;
+		p->owed--;
+		free(k);
+	}
+}
+
+void
+proto_run_free(struct protocol *p, struct prun *r)
+{
+	callers_free(p, r);
+	if (r->state != RUN_ENDED)
+		p->owed -= 2;
+	if (r->start) {
+		p->slot[r->start - 1] = NULL;
+		p->free_slot[p->nfree++] = r->start - 1;
+	}
+	free(r->failure);
+	free(r);
+}
+
+static uint64_t
+slot_new(struct protocol *p)
+{
+	if (p->nfree == 0) {
+		size_t n = p->nslot ? 2 * p->nslot : 64;
+		struct prun **slot = alloc_resize(p->slot, n, sizeof *slot);
+		size_t *unused;
+
+		if (!slot)
+			return 0;
+		p->slot = slot;
+		unused = alloc_resize(p->free_slot, n, sizeof *unused);
+		if (!unused)
+			return 0;
+		p->free_slot = unused;
+		for (size_t i = n; i-- > p->nslot;) {
+			p->slot[i] = NULL;
+			p->free_slot[p->nfree++] = i;
+		}
+		p->nslot = n;
+	}
+	return p->free_slot[--p->nfree] + 1;
+}
+
+/* Tell all who asked for a run what it came to. */
+static void
+run_tell(struct protocol *p, struct prun *r, const struct run_result *result)
+{
+	proto_act(p, PROTOCOL_ANSWER, r->first.id)->result = result;
+	for (const struct caller *k = r->more; k; k = k->next)
+		proto_act(p, PROTOCOL_ANSWER, k->id)->result = result;
+	callers_free(p, r);
+}
+
+/* The same, of one that did not run. */
+static void
+run_refuse(struct protocol *p, struct prun *r, const struct err *why)
+{
+	proto_answer(p, r->first.id, why);
+	for (const struct caller *k = r->more; k; k = k->next)
+		proto_answer(p, k->id, why);
+	run_unlink(r);
+	proto_run_free(p, r);
+}
+
+void
+proto_refuse_held(struct protocol *p, struct pcomm *c, const struct err *why)
+{
+	struct prun *r;
+
+	while ((r = list_take(&c->held)))
+		run_refuse(p, r, why);
+}
+
+static void
+run_go(struct protocol *p, struct prun *r, uint32_t slot)
+{
+	struct protocol_action *a = proto_act(p, PROTOCOL_START, r->first.id);
+
+	r->state = RUN_STARTED;
+	if (r->comm)
+		r->comm->under_way[0]++;
+	a->start = r->start;
+	a->graph = slot;
+	a->keep = r->keep;
+	a->restore = r->restore;
+	a->comm = r->comm ? r->comm->id : 0;
+	a->epoch = r->epoch;
+}
+
+static const struct err no_graph = {RC_NOTFOUND, "the run's graph is here no more"};
+
+/* The last run of an older epoch has ended: on with those that waited for it. */
+static void
+run_held(struct protocol *p, struct pcomm *c)
+{
+	struct prun *r;
+
+	while ((r = list_take(&c->held))) {
+		struct pgraph *g = r->graph ? proto_graph_find(p, r->graph) : NULL;
+
+		if (r->graph && !g)
+			run_refuse(p, r, &no_graph);
+		else
+			run_go(p, r, g ? (uint32_t)(g - p->graph) : PROTOCOL_NO_GRAPH);
+	}
+}
+
+/* Forget the remembered runs of one kind but the last `most`. */
+static void
+forget(struct protocol *p, struct run_list *l, unsigned most)
+{
+	while (l->n > most) {
+		struct prun *r = list_take(l);
+
+		if (r->number > l->late)
+			l->late = r->number;
+		run_unlink(r);
+		proto_run_free(p, r);
+	}
+}
+
+/* Remember how a run of the current epoch ended. Without memory for a failure's sentence it is
+ * late if it comes again. */
+static void
+remember(struct protocol *p, struct prun *r, const struct run_result *result)
+{
+	struct run_list *l = &r->comm->ended[r->kind];
+
+	if (r->kind == IN_TURN && r->number > l->late)
+		l->late = r->number;
+	r->compute_ns = result->compute_ns;
+	r->comm_ns = result->comm_ns;
+	if (result->err.rc != RC_OK) {
+		r->failure = malloc(sizeof *r->failure);
+		if (!r->failure) {
+			run_unlink(r);
+			proto_run_free(p, r);
+			return;
+		}
+		*r->failure = *result;
+		r->failure->waited_ns = NULL; /* that was told once */
+	}
+	p->slot[r->start - 1] = NULL;
+	p->free_slot[p->nfree++] = r->start - 1;
+	r->start = 0;
+	r->state = RUN_ENDED;
+	p->owed -= 2; /* nothing more is said of it but in answer to a request */
+	list_add(l, r);
+	forget(p, l, PROTOCOL_REMEMBERED);
+}
+
+void
+proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
+{
+	struct prun *r = start && start <= p->nslot ? p->slot[start - 1] : NULL;
+	struct pcomm *c;
+	bool old;
+
+	if (!r || r->state != RUN_STARTED)
+		return;
+	run_tell(p, r, result);
+	c = r->comm;
+	old = c && r->epoch != c->epoch;
+	if (c)
+		c->under_way[old]--;
+	if (c && !old && r->number) {
+		remember(p, r, result);
+		return;
+	}
+	run_unlink(r);
+	proto_run_free(p, r);
+	if (old && c->under_way[1] == 0)
+		run_held(p, c);
+}
+
+void
+proto_runs_init(struct pcomm *c)
+{
+	for (int k = 0; k < RUN_KINDS; k++)
+		list_init(&c->ended[k]);
+	list_init(&c->held);
+}
+
+void
+proto_runs_age(struct protocol *p, struct pcomm *c)
+{
+	for (int k = 0; k < RUN_KINDS; k++) {
+		forget(p, &c->ended[k], 0);
+		c->ended[k].late = 0;
+	}
+	c->under_way[1] += c->under_way[0];
+	c->under_way[0] = 0;
+}
+
+void
+proto_runs_orphan(struct protocol *p, struct pcomm *c)
+{
+	proto_runs_age(p, c);
+	for (size_t i = 0; i < p->nslot; i++)
+		if (p->slot[i] && p->slot[i]->comm == c) {
+			run_unlink(p->slot[i]);
+			p->slot[i]->comm = NULL;
+		}
+}
+
+/* ---- a run is asked for */
+
+/* Sends and receives that met nobody in their own submit, and nothing that takes a turn? */
+static enum run_kind
+kind_of(const GpuSim__RunRequest *m)
+{
+	if (m->graphid || m->stride)
+		return IN_TURN;
+	for (size_t i = 0; i < m->n_ops; i++)
+		if (m->ops[i]->kind_case == GPU_SIM__OP__KIND_COLL && m->ops[i]->coll->p2p)
+			return AT_ONCE;
+	return IN_TURN;
+}
+
+/* It is known already: its answer, now or when there is one. */
+static const struct err *
+run_again(struct protocol *p, struct prun *r, uint64_t caller)
+{
+	struct caller *k;
+
+	if (r->state == RUN_ENDED) {
+		p->answer = (struct run_result){.compute_ns = r->compute_ns, .comm_ns = r->comm_ns};
+		proto_act(p, PROTOCOL_ANSWER, caller)->result =
+		    r->failure ? r->failure : &p->answer;
+		return NULL;
+	}
+	k = malloc(sizeof *k);
+	if (!k || !proto_owe(p, 1)) {
+		free(k);
+		return proto_no_memory(p);
+	}
+	*k = (struct caller){r->more, caller};
+	r->more = k;
+	return NULL;
+}
+
+static struct prun *
+run_new(struct protocol *p, struct pcomm *c, uint64_t caller, const GpuSim__RunRequest *m)
+{
+	struct prun *r, **at;
+
+	if (!proto_owe(p, 2))
+		return NULL;
+	r = malloc(sizeof *r);
+	if (!r || !(*r = (struct prun){.start = slot_new(p)}).start) {
+		p->owed -= 2;
+		free(r);
+		return NULL;
+	}
+	p->slot[r->start - 1] = r;
+	r->comm = c;
+	r->number = m->run;
+	r->epoch = m->epoch;
+	r->kind = kind_of(m);
+	r->first.id = caller;
+	r->graph = m->graphid;
+	r->keep = m->keep;
+	r->restore = m->restore;
+	if (c && r->number) {
+		at = &c->bucket[r->number % RUN_BUCKETS];
+		r->chain = *at;
+		*at = r;
+	}
+	return r;
+}
+
+/* Nothing is known of it: may it be run? The communicator, which is NULL for comm 0. */
+static const struct err *
+run_check(struct protocol *p, const struct pcomm *c, const GpuSim__RunRequest *m)
+{
+	struct pgraph *g;
+
+	if (c && c->aborted.rc != RC_OK)
+		return &c->aborted;
+	if (c && m->run && m->run <= c->ended[kind_of(m)].late)
+		return proto_say(p, RC_ABORTED,
+				 "run %" PRIu64 " of communicator %" PRIu64
+				 " is too old: run %" PRIu64 " has ended",
+				 m->run, c->id, c->ended[kind_of(m)].late);
+	if (m->graphid == 0)
+		return NULL;
+	g = proto_graph_find(p, m->graphid);
+	if (!g || !g->defined)
+		return proto_say(p, RC_NOTFOUND, "no graph %" PRIu64 " here", m->graphid);
+	if (g->comm != m->commid)
+		return proto_say(p, RC_INVAL,
+				 "graph %" PRIu64 " is of communicator %" PRIu64 ", not %" PRIu64,
+				 m->graphid, g->comm, m->commid);
+	return NULL;
+}
+
+const struct err *
+proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
+{
+	const struct err *why = NULL;
+	struct pcomm *c = NULL;
+	struct pgraph *g;
+	struct prun *r;
+
+	if (m->commid && !(c = proto_comm_at(p, m->commid, m->epoch, &why)))
+		/* Whoever asks takes this device for a rank: it has lost its part. */
+		return why->rc == RC_NOTFOUND ? proto_say(p, RC_FAILED, "%s", why->text) : why;
+	r = c && m->run ? run_find(c, m->run, m->epoch) : NULL;
+	if (r)
+		return run_again(p, r, caller);
+	why = run_check(p, c, m);
+	if (why)
+		return why;
+	r = run_new(p, c, caller, m);
+	if (!r)
+		return proto_no_memory(p);
+	if (c && c->under_way[1]) {
+		list_add(&c->held, r);
+		return NULL;
+	}
+	g = m->graphid ? proto_graph_find(p, m->graphid) : NULL;
+	run_go(p, r, g ? (uint32_t)(g - p->graph) : PROTOCOL_NO_GRAPH);
+	return NULL;
+}

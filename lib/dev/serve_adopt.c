@@ -1,0 +1,81 @@
+/*
+ * Adopt.
+ *
+ * Design notes. Copying another device's memory may take long, so a thread of its own does it and
+ * answers; there is at most one. Only the server's thread starts it, and joins the one before once
+ * `over` says that this will not wait; device_free joins the last.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "dev/device_impl.h"
+
+/* Contents and allocations, leases, and kept inputs. */
+static enum rc
+take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
+{
+	struct devmem_source from = {
+	    .path = m->path, .device_id = m->deviceid, .dev = m->dev, .inode = m->inode};
+	enum rc rc;
+
+	if (devmem_used(d->mem, NULL) == 0)
+		keep_drop_all(d->keeps); /* of communicators that this device has left */
+	rc = devmem_adopt(d->mem, &from, &d->adopt.stop, err);
+	if (rc == RC_OK)
+		rc = leases_inherit(d->leases, clock_now_ns(), err);
+	return rc == RC_OK ? keeps_load(d->keeps, err) : rc;
+}
+
+static void *
+adopt_main(void *arg)
+{
+	struct device *d = arg;
+	struct rpc_call *call = d->adopt.call;
+	struct err err = {0};
+	enum rc rc = take_over(d, rpc_request(call)->adopt, &err);
+
+	atomic_store(&d->adopt.over, true);
+	if (rc == RC_OK) {
+		rpc_reply_done(call);
+	} else {
+		err_prefix(&err,
+			   "device %016" PRIx64
+			   ": cannot take over the memory of device %016" PRIx64,
+			   d->id, rpc_request(call)->adopt->deviceid);
+		rpc_reply_err(call, &err);
+	}
+	return NULL;
+}
+
+void
+device_join_adopt(struct device *d)
+{
+	if (d->adopt.started)
+		pthread_join(d->adopt.thread, NULL);
+	d->adopt.started = false;
+}
+
+void
+serve_adopt(struct device *d, struct rpc_call *call)
+{
+	struct err err = {0};
+	int rv = 0;
+
+	if (d->adopt.started && !atomic_load(&d->adopt.over)) {
+		err_set(&err, RC_BUSY, "device %016" PRIx64 " takes over a memory already", d->id);
+		rpc_reply_err(call, &err);
+		return;
+	}
+	device_join_adopt(d);
+	d->adopt.call = call;
+	atomic_store(&d->adopt.over, false);
+	rv = pthread_create(&d->adopt.thread, NULL, adopt_main, d);
+	if (rv == 0) {
+		d->adopt.started = true;
+		return;
+	}
+	err_set(&err, RC_BUSY, "device %016" PRIx64 ": cannot start a thread: %s", d->id,
+		strerror(rv));
+	rpc_reply_err(call, &err);
+}

@@ -1,0 +1,444 @@
+#include "nn/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "nn/npz.h"
+
+#define NAME_FORMAT "ckpt-%012" PRIu64 ".npz"
+#define NAME_DIGITS 12
+#define MAX_STEPS   UINT64_C(999999999999) /* as many as a name has digits for */
+#define VERSION	    1
+
+struct checkpoint_dir {
+	char *path;
+	int fd; /* holds the lock */
+};
+
+/* ---- numbers: one scalar array each */
+
+struct field {
+	const char *name;
+	enum npz_type type; /* NPZ_I64: a uint64_t, at most INT64_MAX unless it is a seed */
+	size_t offset;
+};
+
+#define WHOLE(name, member)                                        \
+	{                                                          \
+		name, NPZ_I64, offsetof(struct checkpoint, member) \
+	}
+#define REAL(name, member)                                         \
+	{                                                          \
+		name, NPZ_F64, offsetof(struct checkpoint, member) \
+	}
+
+static const struct field fields[] = {
+    WHOLE("epoch", epoch),
+    WHOLE("step", step),
+    REAL("loss_sum", loss_sum),
+    WHOLE("steps_an_epoch", steps_an_epoch),
+    WHOLE("global_batch", global_batch),
+    WHOLE("optimizer_steps", optimizer_steps),
+    WHOLE("optimizer", terms.optimizer),
+    WHOLE("batch", terms.batch),
+    WHOLE("seed", terms.seed),
+    REAL("lr", terms.lr),
+    REAL("momentum", terms.momentum),
+    REAL("weight_decay", terms.weight_decay),
+    WHOLE("train_items", terms.train_items),
+    WHOLE("test_items", terms.test_items),
+    WHOLE("data_crc", terms.data_crc),
+};
+
+enum {
+	NFIELDS = sizeof fields / sizeof fields[0],
+	MAX_ARRAYS = NFIELDS + 3 + CHECKPOINT_MAX_STATE /* version, sizes, params */
+};
+
+static struct npz_array
+named(const char *name, enum npz_type type, uint32_t ndim, uint64_t dim, const void *data)
+{
+	struct npz_array a = {.type = type, .ndim = ndim, .dim = {dim}, .data = data};
+
+	snprintf(a.name, sizeof a.name, "%s", name);
+	return a;
+}
+
+/* ---- names */
+
+/* The steps in a checkpoint's name; false: it is not one. */
+static bool
+name_steps(const char *name, uint64_t *steps)
+{
+	char again[64];
+	uint64_t n;
+
+	if (strncmp(name, "ckpt-", 5) != 0 || strspn(name + 5, "0123456789") != NAME_DIGITS)
+		return false;
+	n = strtoull(name + 5, NULL, 10);
+	snprintf(again, sizeof again, NAME_FORMAT, n);
+	if (strcmp(name, again) != 0)
+		return false;
+	*steps = n;
+	return true;
+}
+
+/* What npz_write leaves when it is killed: ckpt-STEP.npz.PID-N.tmp. */
+static bool
+is_leftover(const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(name, "ckpt-", 5) == 0 && n > 9 && strcmp(name + n - 4, ".tmp") == 0 &&
+	       strstr(name, ".npz.") != NULL;
+}
+
+static int
+newest_first(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The steps of all that are there, as uint64_t in *out, newest first; the caller releases *out. A
+ * folder that is not there is empty. leftovers: remove those. */
+static enum rc
+list(const char *path, bool leftovers, struct buf *out, struct err *err)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	uint64_t steps;
+	enum rc rc = RC_OK;
+
+	if (!d)
+		return errno == ENOENT ? RC_OK
+				       : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	while (rc == RC_OK && (e = readdir(d))) {
+		if (leftovers && is_leftover(e->d_name))
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+		if (name_steps(e->d_name, &steps) && !buf_add(out, &steps, sizeof steps))
+			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+	}
+	closedir(d);
+	if (rc == RC_OK && out->len)
+		qsort(out->data, out->len / sizeof steps, sizeof steps, newest_first);
+	return rc;
+}
+
+/* ---- the folder */
+
+enum rc
+checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err)
+{
+	struct checkpoint_dir *d = calloc(1, sizeof *d);
+	struct buf names = {0};
+	enum rc rc = RC_OK;
+
+	if (!d || !(d->path = strdup(path))) {
+		free(d);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	if (mkdir(path, 0777) != 0 && errno != EEXIST)
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (rc == RC_OK && d->fd < 0)
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	if (rc == RC_OK && flock(d->fd, LOCK_EX | LOCK_NB) != 0)
+		rc = errno == EWOULDBLOCK
+			 ? err_set(err, RC_BUSY, "%s: another training keeps its checkpoints there",
+				   path)
+			 : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	if (rc == RC_OK)
+		rc = list(path, true, &names, err);
+	buf_fini(&names);
+	if (rc != RC_OK)
+		checkpoint_dir_close(d);
+	else
+		*out = d;
+	return rc;
+}
+
+void
+checkpoint_dir_close(struct checkpoint_dir *d)
+{
+	if (!d)
+		return;
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d->path);
+	free(d);
+}
+
+enum rc
+checkpoint_any(const char *path, bool *any, struct err *err)
+{
+	struct buf names = {0};
+	enum rc rc = list(path, false, &names, err);
+
+	if (rc == RC_OK)
+		*any = names.len > 0;
+	buf_fini(&names);
+	return rc;
+}
+
+/* Those beyond the newest CHECKPOINT_KEPT up to `steps`, and those after it. */
+static void
+remove_old(const struct checkpoint_dir *d, uint64_t steps)
+{
+	struct buf names = {0};
+	const uint64_t *at;
+	char name[64];
+	unsigned kept = 0;
+
+	if (list(d->path, false, &names, NULL) == RC_OK)
+		for (size_t i = 0; i < names.len / sizeof *at; i++) {
+			at = (const uint64_t *)(const void *)names.data + i;
+			if (*at <= steps && kept++ < CHECKPOINT_KEPT)
+				continue;
+			snprintf(name, sizeof name, NAME_FORMAT, *at);
+			(void)unlinkat(d->fd, name, 0);
+		}
+	buf_fini(&names);
+}
+
+/* ---- writing */
+
+uint64_t
+checkpoint_steps(const struct checkpoint *c)
+{
+	return c->epoch * c->steps_an_epoch + c->step;
+}
+
+enum rc
+checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct err *err)
+{
+	static const int64_t version = VERSION;
+	static const char *const state_name[CHECKPOINT_MAX_STATE] = {"state0", "state1"};
+	struct npz_array array[MAX_ARRAYS];
+	uint64_t steps = checkpoint_steps(c);
+	char path[PATH_MAX];
+	size_t n = 0;
+	enum rc rc;
+
+	if (snprintf(path, sizeof path, "%s/" NAME_FORMAT, d->path, steps) >= PATH_MAX)
+		return err_set(err, RC_FAILED, "%.64s...: %s", d->path, strerror(ENAMETOOLONG));
+	if (steps > MAX_STEPS)
+		return err_set(err, RC_FAILED, "%s: a step count of more than %d digits", d->path,
+			       NAME_DIGITS);
+	array[n++] = named("version", NPZ_I64, 0, 0, &version);
+	for (size_t i = 0; i < NFIELDS; i++)
+		array[n++] =
+		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
+	array[n++] = named("sizes", NPZ_I64, 1, c->terms.nsizes, c->terms.size);
+	array[n++] = named("params", NPZ_F32, 1, c->nparams, c->params);
+	for (unsigned i = 0; i < c->nstate; i++)
+		array[n++] = named(state_name[i], NPZ_F32, 1, c->nparams, c->state[i]);
+	rc = npz_write(path, array, n, err);
+	if (rc == RC_OK)
+		remove_old(d, steps);
+	return rc;
+}
+
+/* ---- reading */
+
+/* A scalar of the file; RC_BADDATA when it is not there as such. */
+static enum rc
+read_field(const struct npz *npz, const struct field *f, const char *path, void *out,
+	   struct err *err)
+{
+	const struct npz_array *a = npz_find(npz, f->name);
+
+	if (!a || a->type != f->type || a->ndim != 0)
+		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no number %s", path,
+			       f->name);
+	memcpy(out, a->data, 8);
+	return RC_OK;
+}
+
+/* A vector of the file as memory of its own; NULL *out: it has none of that name. */
+static enum rc
+read_vector(const struct npz *npz, const char *name, uint64_t n, const char *path, float **out,
+	    struct err *err)
+{
+	const struct npz_array *a = npz_find(npz, name);
+
+	if (!a)
+		return RC_OK;
+	if (a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
+		return err_set(err, RC_BADDATA, "%s: %s is not one of %" PRIu64 " parameters", path,
+			       name, n);
+	*out = alloc_zeroed(n, sizeof **out);
+	if (!*out)
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	memcpy(*out, a->data, n * sizeof **out);
+	return RC_OK;
+}
+
+/* Sizes of layers, and how many parameters those have. */
+static enum rc
+read_sizes(const struct npz *npz, const char *path, struct checkpoint *c, struct err *err)
+{
+	const struct npz_array *a = npz_find(npz, "sizes");
+	const uint64_t *size;
+
+	if (!a || a->type != NPZ_I64 || a->ndim != 1 || a->dim[0] < 2 ||
+	    a->dim[0] > MODEL_MAX_SIZES)
+		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no layer sizes", path);
+	size = a->data;
+	c->terms.nsizes = a->dim[0];
+	for (uint64_t i = 0; i < a->dim[0]; i++) {
+		if (size[i] < 1 || size[i] > MODEL_MAX_WIDTH)
+			return err_set(err, RC_BADDATA, "%s: a layer of %" PRIu64, path, size[i]);
+		c->terms.size[i] = size[i];
+		c->nparams += i ? (size[i - 1] + 1) * size[i] : 0;
+	}
+	return RC_OK;
+}
+
+/* Numbers that could be. */
+static enum rc
+check_position(const struct checkpoint *c, uint64_t steps, const char *path, struct err *err)
+{
+	if (c->global_batch < 1 || c->global_batch > UINT32_MAX || c->steps_an_epoch < 1 ||
+	    c->steps_an_epoch > UINT32_MAX || c->step >= c->steps_an_epoch ||
+	    c->epoch > UINT32_MAX || checkpoint_steps(c) != steps)
+		return err_set(err, RC_BADDATA,
+			       "%s: epoch %" PRIu64 ", step %" PRIu64 " of %" PRIu64 ", %" PRIu64
+			       " images a step: that cannot be",
+			       path, c->epoch, c->step, c->steps_an_epoch, c->global_batch);
+	return RC_OK;
+}
+
+static enum rc
+parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint *c,
+      struct err *err)
+{
+	static const struct field version_field = {"version", NPZ_I64, 0};
+	uint64_t version;
+	enum rc rc = read_field(npz, &version_field, path, &version, err);
+
+	if (rc == RC_OK && version != VERSION)
+		rc = err_set(err, RC_BADDATA, "%s: version %" PRIu64 ", this program reads %d",
+			     path, version, VERSION);
+	for (size_t i = 0; rc == RC_OK && i < NFIELDS; i++)
+		rc = read_field(npz, &fields[i], path, (char *)c + fields[i].offset, err);
+	if (rc == RC_OK)
+		rc = check_position(c, steps, path, err);
+	if (rc == RC_OK)
+		rc = read_sizes(npz, path, c, err);
+	if (rc == RC_OK)
+		rc = read_vector(npz, "params", c->nparams, path, &c->params, err);
+	if (rc == RC_OK && !c->params)
+		rc = err_set(err, RC_BADDATA, "%s: not a checkpoint: no params", path);
+	if (rc == RC_OK)
+		rc = read_vector(npz, "state0", c->nparams, path, &c->state[0], err);
+	if (rc == RC_OK && c->state[0])
+		rc = read_vector(npz, "state1", c->nparams, path, &c->state[1], err);
+	c->nstate = !c->state[0] ? 0 : !c->state[1] ? 1 : 2;
+	return rc;
+}
+
+static enum rc
+read_one(const char *dir, uint64_t steps, struct checkpoint *out, struct err *err)
+{
+	struct checkpoint c = {0};
+	struct npz npz = {0};
+	char path[PATH_MAX];
+	enum rc rc;
+
+	if (snprintf(path, sizeof path, "%s/" NAME_FORMAT, dir, steps) >= PATH_MAX)
+		return err_set(err, RC_FAILED, "%.64s...: %s", dir, strerror(ENAMETOOLONG));
+	rc = npz_read(path, &npz, err);
+	if (rc == RC_OK)
+		rc = parse(&npz, path, steps, &c, err);
+	npz_fini(&npz);
+	if (rc != RC_OK)
+		checkpoint_fini(&c);
+	else
+		*out = c;
+	return rc;
+}
+
+enum rc
+checkpoint_newest(const char *path, checkpoint_damaged_fn damaged, void *arg, struct checkpoint *c,
+		  bool *found, struct err *err)
+{
+	struct buf names = {0};
+	uint64_t steps;
+	enum rc rc = list(path, false, &names, err);
+	size_t n = names.len / sizeof steps, i;
+
+	*found = false;
+	for (i = 0; i < n && rc == RC_OK && !*found; i++) {
+		memcpy(&steps, names.data + i * sizeof steps, sizeof steps);
+		rc = read_one(path, steps, c, err);
+		*found = rc == RC_OK;
+		if (rc == RC_BADDATA || rc == RC_FAILED) {
+			damaged(arg, err->text);
+			rc = RC_OK;
+		}
+	}
+	if (rc == RC_OK && n > 0 && !*found)
+		rc = err_set(err, RC_BADDATA, "%s: none of its checkpoints can be read", path);
+	buf_fini(&names);
+	return rc;
+}
+
+void
+checkpoint_fini(struct checkpoint *c)
+{
+	free(c->params);
+	for (unsigned i = 0; i < CHECKPOINT_MAX_STATE; i++)
+		free(c->state[i]);
+	*c = (struct checkpoint){0};
+}
+
+/* ---- agreeing */
+
+static enum rc
+differs(const char *path, const char *what, double then, double now, struct err *err)
+{
+	return err_set(err, RC_INVAL, "%s: was made with %s %.9g, now it is %.9g", path, what, then,
+		       now);
+}
+
+enum rc
+checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now, const char *path,
+		 struct err *err)
+{
+	const struct checkpoint_terms *then = &c->terms;
+
+	if (then->nsizes != now->nsizes ||
+	    memcmp(then->size, now->size, now->nsizes * sizeof now->size[0]) != 0)
+		return err_set(err, RC_INVAL, "%s: was made with other --layers", path);
+	if (then->optimizer != now->optimizer)
+		return err_set(err, RC_INVAL, "%s: was made with another --optimizer", path);
+	if (then->batch != now->batch)
+		return differs(path, "--batch", (double)then->batch, (double)now->batch, err);
+	if (then->seed != now->seed)
+		return err_set(err, RC_INVAL,
+			       "%s: was made with --seed %" PRIu64 ", now it is %" PRIu64, path,
+			       then->seed, now->seed);
+	if (then->lr != now->lr)
+		return differs(path, "--lr", then->lr, now->lr, err);
+	if (then->momentum != now->momentum)
+		return differs(path, "--momentum", then->momentum, now->momentum, err);
+	if (then->weight_decay != now->weight_decay)
+		return differs(path, "--weight-decay", then->weight_decay, now->weight_decay, err);
+	if (then->train_items != now->train_items || then->test_items != now->test_items ||
+	    then->data_crc != now->data_crc)
+		return err_set(err, RC_INVAL, "%s: was made with other --data", path);
+	return RC_OK;
+}

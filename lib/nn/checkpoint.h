@@ -1,0 +1,84 @@
+/*
+ * checkpoint.h - a folder of checkpoints: what a training goes on from, whatever was killed.
+ *
+ * A checkpoint is one .npz file, ckpt-STEP.npz, where STEP counts the steps since the beginning. It
+ * is written to another name, synced and renamed (npz.h), so a crash leaves the ones before, or them
+ * and this one. The newest CHECKPOINT_KEPT stay. Each array has a checksum; one that is damaged is
+ * named, and the one before is used.
+ */
+#ifndef NN_CHECKPOINT_H
+#define NN_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "nn/model.h"
+
+#define CHECKPOINT_KEPT	     2
+#define CHECKPOINT_MAX_STATE 2 /* vectors of the optimizer: velocity; or mean and variance */
+
+/* What was asked for; who goes on must ask for the same. */
+struct checkpoint_terms {
+	uint64_t size[MODEL_MAX_SIZES], nsizes;
+	uint64_t optimizer; /* enum optimizer of the trainer */
+	uint64_t batch, seed;
+	double lr, momentum, weight_decay;
+	uint64_t train_items, test_items, data_crc;
+};
+
+struct checkpoint {
+	struct checkpoint_terms terms;
+	uint64_t global_batch;	  /* images of a step, on all devices together; at least 1 */
+	uint64_t steps_an_epoch;  /* the last, smaller batch is one; at least 1 */
+	uint64_t epoch, step;	  /* epochs done; steps done of this one, below steps_an_epoch */
+	double loss_sum;	  /* of the images of those steps */
+	uint64_t nparams;	  /* of each vector below */
+	uint64_t optimizer_steps; /* as the optimizer counts them, if it does */
+	unsigned nstate;	  /* at most CHECKPOINT_MAX_STATE */
+	float *params, *state[CHECKPOINT_MAX_STATE];
+};
+
+struct checkpoint_dir;
+
+/*
+ * checkpoint_dir_open - make the folder if it is not there, and hold it: nobody else writes there
+ * until it is closed or this process ends. What a killed process left half written is removed.
+ *
+ * Errors: RC_FAILED the system's reason, RC_BUSY another process holds it, RC_NOMEM.
+ */
+enum rc checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err);
+void checkpoint_dir_close(struct checkpoint_dir *d); /* NULL is legal */
+
+/* Is a checkpoint there, of whatever kind? A folder that is not there has none. */
+enum rc checkpoint_any(const char *path, bool *any, struct err *err);
+
+/* Write one; what it holds stays the caller's. Then remove those that are too old, and those that
+ * count more steps: they were damaged, or the training would have gone on from them. Errors as of
+ * npz_write; what was there before is still there. */
+enum rc checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct err *err);
+
+/* One that is there but cannot be used, and why. */
+typedef void (*checkpoint_damaged_fn)(void *arg, const char *reason);
+
+/*
+ * checkpoint_newest - read the newest one that is whole.
+ *
+ *	damaged		called for each newer one that is not
+ *	c		[out] released with checkpoint_fini; untouched on error
+ *	found		[out] false: there is none, and *c is untouched
+ *
+ * Errors: RC_BADDATA there are some and none is whole; RC_FAILED, RC_NOMEM.
+ */
+enum rc checkpoint_newest(const char *path, checkpoint_damaged_fn damaged, void *arg,
+			  struct checkpoint *c, bool *found, struct err *err);
+void checkpoint_fini(struct checkpoint *c);
+
+/* RC_INVAL, naming the first thing that differs, when `now` asks for something else. */
+enum rc checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
+			 const char *path, struct err *err);
+
+/* Steps since the beginning. */
+uint64_t checkpoint_steps(const struct checkpoint *c);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * dir.c - a store in a directory: a journal, written anew when most of it is history.
+ *
+ * The file only grows at its end. A batch that could not be written is cut off again. After a failed
+ * fsync nobody knows what the disk has (the kernel forgets the pages), so the file is written anew
+ * before the next commit, from memory. A new file is written beside the old one and takes its name
+ * when it is safe.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/journal.h"
+#include "store/store_impl.h"
+
+#define NAME_JOURNAL "gpusim.journal"
+#define NAME_NEW     "gpusim.journal.new"
+#define NAME_LOCK    "gpusim.lock"
+
+#define FLOOR	   (1u << 20) /* a journal up to this size is not worth writing anew */
+#define PIECE	   (1u << 20) /* bytes of one batch of a snapshot, about */
+#define PIECE_MAX  256	      /* changes of it */
+#define LOCK_TRIES 100
+
+struct dir {
+	char *path;    /* of the directory */
+	char *journal; /* path of the file, for sentences */
+	int fd, lock, file;
+	struct journal j;
+	size_t nbytes; /* of the file */
+	size_t retry;  /* a snapshot is not tried before the file has this size */
+	bool suspect;  /* the file may not hold what it should */
+	struct buf out;
+};
+
+static enum rc
+fail(struct err *err, const struct dir *d, const char *what)
+{
+	return err_set(err, RC_FAILED, "%s: %s: %s", d->path, what, strerror(errno));
+}
+
+static void
+dir_free(struct dir *d)
+{
+	if (d->file >= 0)
+		close(d->file);
+	if (d->lock >= 0)
+		close(d->lock);
+	if (d->fd >= 0)
+		close(d->fd);
+	buf_fini(&d->out);
+	free(d->path);
+	free(d->journal);
+	free(d);
+}
+
+static struct dir *
+dir_new(const char *path)
+{
+	struct dir *d = alloc_zeroed(1, sizeof *d);
+
+	if (!d)
+		return NULL;
+	d->fd = d->lock = d->file = -1;
+	d->path = strdup(path);
+	if (!d->path || asprintf(&d->journal, "%s/" NAME_JOURNAL, path) < 0) {
+		d->journal = NULL;
+		dir_free(d);
+		return NULL;
+	}
+	return d;
+}
+
+/* ---- the directory */
+
+static enum rc
+take_directory(struct dir *d, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(d->path, 0700) != 0 && errno != EEXIST)
+		return err_set(err, RC_FAILED, "%s: cannot make it: %s", d->path, strerror(errno));
+	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (d->fd < 0 || fstat(d->fd, &st) != 0)
+		return err_set(err, RC_FAILED, "%s: %s", d->path, strerror(errno));
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(err, RC_FAILED,
+			       "%s: others may write there; it has to be ours alone", d->path);
+	return RC_OK;
+}
+
+/* One process owns the directory. The last owner may remove the lock's file as we open it. */
+static enum rc
+take_lock(struct dir *d, struct err *err)
+{
+	struct stat mine, there;
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		d->lock = openat(d->fd, NAME_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (d->lock < 0)
+			return fail(err, d, NAME_LOCK);
+		if (flock(d->lock, LOCK_EX | LOCK_NB) != 0)
+			return err_set(err, RC_BUSY, "%s: another process uses it", d->path);
+		if (fstat(d->lock, &mine) == 0 && fstatat(d->fd, NAME_LOCK, &there, 0) == 0 &&
+		    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+			return RC_OK;
+		close(d->lock);
+		d->lock = -1;
+	}
+	return err_set(err, RC_BUSY, "%s: other processes come and go there", d->path);
+}
+
+/* The name of the directory itself is safe too. As far as its parent can be opened. */
+static void
+sync_parent(const struct dir *d)
+{
+	int up = openat(d->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (up < 0)
+		return;
+	fsync(up);
+	close(up);
+}
+
+/* ---- writing */
+
+static enum rc
+write_at(const struct dir *d, int fd, const void *data, size_t nbytes, size_t at, struct err *err)
+{
+	const char *p = data;
+	size_t done = 0;
+
+	while (done < nbytes) {
+		ssize_t n = pwrite(fd, p + done, nbytes - done, (off_t)(at + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ENOSPC;
+		if (n <= 0)
+			return err_set(err, RC_FAILED, "%s: %zu bytes cannot be written: %s",
+				       d->journal, nbytes, strerror(errno));
+		done += (size_t)n;
+	}
+	return RC_OK;
+}
+
+static enum rc
+sync_file(const struct dir *d, int fd, struct err *err)
+{
+	if (fdatasync(fd) == 0)
+		return RC_OK;
+	return err_set(err, RC_FAILED, "%s: cannot be made safe: %s", d->journal, strerror(errno));
+}
+
+/* Write n entries behind *at as one batch. */
+static enum rc
+write_piece(struct dir *d, int fd, struct journal *j, const struct entry **v, size_t n, size_t *at,
+	    struct err *err)
+{
+	struct store_change change[PIECE_MAX];
+	enum rc rc;
+
+	for (size_t i = 0; i < n; i++)
+		change[i] = (struct store_change){v[i]->key, v[i]->value, v[i]->nbytes};
+	d->out.len = 0;
+	rc = journal_batch(j, change, n, &d->out, err);
+	if (rc == RC_OK)
+		rc = write_at(d, fd, d->out.data, d->out.len, *at, err);
+	*at += d->out.len;
+	return rc;
+}
+
+/* All of the table, and then the header. */
+static enum rc
+write_all(struct dir *d, int fd, struct journal *j, const struct entry **v, struct err *err)
+{
+	unsigned char header[JOURNAL_HEADER];
+	size_t at = JOURNAL_HEADER;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && *v) {
+		size_t n = 0, nbytes = 0;
+
+		while (v[n] && n < PIECE_MAX && nbytes < PIECE)
+			nbytes += v[n++]->nbytes;
+		rc = write_piece(d, fd, j, v, n, &at, err);
+		v += n;
+	}
+	j->base = at;
+	journal_header(j, header);
+	if (rc == RC_OK)
+		rc = write_at(d, fd, header, sizeof header, 0, err);
+	return rc == RC_OK ? sync_file(d, fd, err) : rc;
+}
+
+/* Write the table to a new file, and take that instead. On failure all is as it was. */
+static enum rc
+rewrite(struct store *s, struct err *err)
+{
+	struct dir *d = s->own;
+	struct journal j = {0};
+	const struct entry **v = table_sorted(&s->table);
+	int fd = -1;
+	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", d->path);
+
+	if (rc == RC_OK && getrandom(&j.nonce, sizeof j.nonce, 0) != sizeof j.nonce)
+		rc = fail(err, d, "random numbers");
+	if (rc == RC_OK) {
+		unlinkat(d->fd, NAME_NEW, 0);
+		fd = openat(d->fd, NAME_NEW, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		rc = fd < 0 ? fail(err, d, NAME_NEW) : write_all(d, fd, &j, v, err);
+	}
+	if (rc == RC_OK && renameat(d->fd, NAME_NEW, d->fd, NAME_JOURNAL) != 0)
+		rc = fail(err, d, NAME_JOURNAL);
+	free(v);
+	if (rc != RC_OK) {
+		if (fd >= 0) {
+			close(fd);
+			unlinkat(d->fd, NAME_NEW, 0);
+		}
+		return rc;
+	}
+	if (d->file >= 0)
+		close(d->file);
+	d->file = fd;
+	d->j = j;
+	d->nbytes = j.base;
+	d->retry = 0;
+	/* Until its name is safe, a promise is none. */
+	d->suspect = fsync(d->fd) != 0;
+	return d->suspect ? fail(err, d, "cannot be made safe") : RC_OK;
+}
+
+/* ---- opening */
+
+static bool
+read_change(void *arg, const struct store_change *c)
+{
+	return store_apply(arg, c);
+}
+
+/* The bytes of the journal; false with errno: they could not be read. */
+static bool
+slurp(int fd, struct buf *out)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return false;
+	if (!buf_reserve(out, (size_t)st.st_size + 1)) {
+		errno = ENOMEM;
+		return false;
+	}
+	while (out->len < (size_t)st.st_size) {
+		ssize_t n = read(fd, out->data + out->len, (size_t)st.st_size - out->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		if (n == 0)
+			break;
+		out->len += (size_t)n;
+	}
+	return true;
+}
+
+/* Drop what a crash has left of a commit, so that the next one follows the last whole one. */
+static enum rc
+cut(struct store *s, size_t good, size_t nbytes, struct err *err)
+{
+	struct dir *d = s->own;
+
+	d->nbytes = good;
+	if (good == nbytes)
+		return RC_OK;
+	if (ftruncate(d->file, (off_t)good) != 0)
+		return fail(err, d, NAME_JOURNAL);
+	err_set(&s->note, RC_OK,
+		"%s: the last commit was cut off; its %zu bytes are dropped, nothing was promised",
+		d->journal, nbytes - good);
+	return RC_OK;
+}
+
+static enum rc
+read_file(struct store *s, struct err *err)
+{
+	struct dir *d = s->own;
+	struct buf data = {0};
+	size_t good = 0;
+	enum rc rc;
+
+	rc = slurp(d->file, &data) ? RC_OK : fail(err, d, NAME_JOURNAL);
+	if (rc == RC_OK)
+		rc = journal_read(data.data, data.len, d->journal, read_change, &s->table, &d->j,
+				  &good, err);
+	if (rc == RC_OK)
+		rc = cut(s, good, data.len, err);
+	buf_fini(&data);
+	return rc;
+}
+
+static enum rc
+take_journal(struct store *s, struct err *err)
+{
+	struct dir *d = s->own;
+
+	d->file = openat(d->fd, NAME_JOURNAL, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (d->file >= 0)
+		return read_file(s, err);
+	if (errno != ENOENT)
+		return fail(err, d, NAME_JOURNAL);
+	sync_parent(d);
+	return rewrite(s, err);
+}
+
+static enum rc
+dir_open(struct store *s, const char *where, struct err *err)
+{
+	struct dir *d;
+	enum rc rc;
+
+	if (!*where)
+		return err_set(err, RC_INVAL, "'' is no directory");
+	d = dir_new(where);
+	if (!d)
+		return err_set(err, RC_NOMEM, "%s: out of memory", where);
+	s->own = d;
+	rc = take_directory(d, err);
+	if (rc == RC_OK)
+		rc = take_lock(d, err);
+	if (rc == RC_OK)
+		rc = take_journal(s, err);
+	if (rc != RC_OK) {
+		dir_free(d);
+		s->own = NULL;
+	}
+	return rc;
+}
+
+/* ---- committing */
+
+/* Take back what was appended; where that fails, the file is not to be trusted. */
+static void
+take_back(struct dir *d, const struct journal *before)
+{
+	d->j = *before;
+	if (ftruncate(d->file, (off_t)d->nbytes) != 0)
+		d->suspect = true;
+}
+
+static enum rc
+dir_commit(struct store *s, const struct store_change *change, size_t n,
+	   enum store_durability durability, struct err *err)
+{
+	struct dir *d = s->own;
+	struct journal before;
+	enum rc rc = d->suspect ? rewrite(s, err) : RC_OK;
+
+	if (rc != RC_OK)
+		return rc;
+	before = d->j;
+	d->out.len = 0;
+	rc = journal_batch(&d->j, change, n, &d->out, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = write_at(d, d->file, d->out.data, d->out.len, d->nbytes, err);
+	if (rc == RC_OK && durability == STORE_SYNC) {
+		rc = sync_file(d, d->file, err);
+		d->suspect = rc != RC_OK;
+	}
+	if (rc == RC_OK)
+		d->nbytes += d->out.len;
+	else
+		take_back(d, &before);
+	return rc;
+}
+
+/* Most of the journal is history: write it anew. If that fails, it goes on as it is. */
+static void
+dir_committed(struct store *s)
+{
+	struct dir *d = s->own;
+	size_t live = s->table.nbytes + s->table.n * JOURNAL_CHANGE;
+
+	if (d->out.cap > 4 * PIECE)
+		buf_fini(&d->out);
+	if (d->nbytes < FLOOR + 2 * live || d->nbytes < d->retry)
+		return;
+	if (rewrite(s, NULL) != RC_OK)
+		d->retry = d->nbytes + FLOOR;
+}
+
+static enum rc
+dir_close(struct store *s, enum store_end end, struct err *err)
+{
+	struct dir *d = s->own;
+	enum rc rc = RC_OK;
+
+	if (end == STORE_KEEP) {
+		rc = d->suspect ? rewrite(s, err) : sync_file(d, d->file, err);
+	} else {
+		unlinkat(d->fd, NAME_NEW, 0);
+		if (unlinkat(d->fd, NAME_JOURNAL, 0) != 0 && errno != ENOENT)
+			rc = fail(err, d, NAME_JOURNAL);
+		unlinkat(d->fd, NAME_LOCK, 0);
+		/* Not empty: somebody else's things are there, and stay. */
+		if (rmdir(d->path) != 0 && errno != ENOTEMPTY && errno != ENOENT && rc == RC_OK)
+			rc = fail(err, d, "cannot remove it");
+	}
+	dir_free(d);
+	s->own = NULL;
+	return rc;
+}
+
+const struct medium store_dir = {dir_open, dir_commit, dir_committed, dir_close};

@@ -1,0 +1,125 @@
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_impl.h"
+
+int
+store_is_etcd(const char *where)
+{
+	return strncmp(where, "etcd://", 7) == 0;
+}
+
+bool
+store_apply(struct table *t, const struct store_change *c)
+{
+	struct entry *e;
+
+	if (!c->value) {
+		table_drop(t, c->key);
+		return true;
+	}
+	e = table_reserve(t) ? entry_new(c->key, c->value, c->nbytes) : NULL;
+	if (e)
+		table_put(t, e);
+	return e != NULL;
+}
+
+enum rc
+store_open(const char *where, store_fn *each, void *arg, struct store **out, struct err *err)
+{
+	struct store *s = alloc_zeroed(1, sizeof *s);
+	const struct entry **v = NULL;
+	enum rc rc;
+
+	if (!s)
+		return err_set(err, RC_NOMEM, "%s: out of memory", where);
+	s->medium = store_is_etcd(where) ? &store_etcd : &store_dir;
+	rc = s->medium->open(s, where, err);
+	if (rc == RC_OK && !(v = table_sorted(&s->table)))
+		rc = err_set(err, RC_NOMEM, "%s: out of memory", where);
+	if (rc != RC_OK) {
+		store_close(s, STORE_KEEP, NULL);
+		return rc;
+	}
+	for (size_t i = 0; v[i]; i++)
+		each(arg, v[i]->key, v[i]->value, v[i]->nbytes);
+	free(v);
+	*out = s;
+	return RC_OK;
+}
+
+const char *
+store_note(const struct store *s)
+{
+	return s->note.text;
+}
+
+static void
+free_entries(struct entry **v, size_t n)
+{
+	for (size_t i = 0; v && i < n; i++)
+		free(v[i]);
+	free(v);
+}
+
+/* The entries that the changes put, made before anything is written; NULL: out of memory. */
+static struct entry **
+prepare(struct store *s, const struct store_change *change, size_t n)
+{
+	struct entry **v = alloc_zeroed(n, sizeof *v);
+
+	for (size_t i = 0; v && i < n; i++) {
+		if (!change[i].value)
+			continue;
+		v[i] = entry_new(change[i].key, change[i].value, change[i].nbytes);
+		if (!v[i] || !table_reserve(&s->table)) {
+			free_entries(v, n);
+			return NULL;
+		}
+	}
+	return v;
+}
+
+enum rc
+store_commit(struct store *s, const struct store_change *change, size_t n,
+	     enum store_durability durability, struct err *err)
+{
+	struct entry **v;
+	enum rc rc;
+
+	if (n == 0)
+		return RC_OK;
+	v = prepare(s, change, n);
+	if (!v)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = s->medium->commit(s, change, n, durability, err);
+	if (rc != RC_OK) {
+		free_entries(v, n);
+		return rc;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (v[i])
+			table_put(&s->table, v[i]);
+		else
+			table_drop(&s->table, change[i].key);
+	free(v);
+	if (s->medium->committed)
+		s->medium->committed(s);
+	return RC_OK;
+}
+
+enum rc
+store_close(struct store *s, enum store_end end, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (!s)
+		return RC_OK;
+	if (s->own)
+		rc = s->medium->close(s, end, err);
+	table_fini(&s->table);
+	free(s);
+	return rc;
+}

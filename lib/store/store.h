@@ -1,0 +1,75 @@
+/*
+ * store.h - state that outlives its process: values under keys, changed all or nothing.
+ *
+ * It lies in a directory of this machine (a journal, see journal.h) or in etcd. One process owns it
+ * at a time, on one thread at a time. All of it is held in memory too.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stddef.h>
+
+#include "base/rc.h"
+
+#define STORE_KEY_MAX	  255	       /* bytes of a key, at least 1 */
+#define STORE_VALUE_MAX	  (4u << 20)   /* bytes of a value */
+#define STORE_BATCH_MAX	  (256u << 20) /* bytes of keys and values of one commit */
+#define STORE_DEADLINE_MS 2000	       /* an exchange with etcd takes no longer */
+
+struct store;
+
+/* One record; what it points to is the store's, for the call. */
+typedef void store_fn(void *arg, const char *key, const void *value, size_t nbytes);
+
+/* Does it name etcd, and not a directory? */
+int store_is_etcd(const char *where);
+
+/*
+ * store_open - take the state, and call each() for every record, in order of keys.
+ *
+ *	where	a directory, made (0700) when it is not there; or etcd://host:port[/prefix]
+ *	out	the caller's; ends with store_close
+ *
+ * A last commit that was cut off by a crash is dropped, it was not promised: store_note tells.
+ * Errors: RC_BUSY another process owns it. RC_BADDATA it is damaged, of another version, or
+ * something else. RC_FAILED it cannot be made or read, or is open to others. RC_INVAL where makes no
+ * sense. RC_UNREACHABLE, RC_TIMEOUT etcd does not answer. RC_NOMEM.
+ */
+enum rc store_open(const char *where, store_fn *each, void *arg, struct store **out,
+		   struct err *err);
+
+/* What had to be given up when it was opened, one sentence, or "". Lives as long as the store. */
+const char *store_note(const struct store *s);
+
+struct store_change {
+	const char *key;
+	const void *value; /* NULL: the key goes; that it was not there is no error */
+	size_t nbytes;
+};
+
+enum store_durability {
+	STORE_LAZY, /* survives the death of the process */
+	STORE_SYNC, /* survives that of the machine */
+};
+
+/*
+ * store_commit - make all changes, in order, or none.
+ *
+ * Errors: RC_FAILED the medium did not take it: no room, an error of the device. RC_UNREACHABLE,
+ * RC_TIMEOUT etcd did not answer. RC_BUSY another process has taken the state in etcd over.
+ * RC_INVAL a key or value is too long. RC_NOMEM. None of the changes is seen then, also by who opens
+ * it later, and the next commit may succeed. (What etcd did when its answer was lost is undone with
+ * the next commit.)
+ */
+enum rc store_commit(struct store *s, const struct store_change *change, size_t n,
+		     enum store_durability durability, struct err *err);
+
+enum store_end {
+	STORE_KEEP,   /* for the next who opens it */
+	STORE_REMOVE, /* nothing is left, but what others put there */
+};
+
+/* Let go of it and free. NULL is legal. RC_FAILED: it could not be made safe, or removed. */
+enum rc store_close(struct store *s, enum store_end end, struct err *err);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * store_impl.h - what a medium has to do, and what all of them share. Inside lib/store only.
+ */
+#ifndef STORE_STORE_IMPL_H
+#define STORE_STORE_IMPL_H
+
+#include "base/buf.h"
+#include "store/store.h"
+#include "store/table.h"
+
+struct medium;
+
+struct store {
+	const struct medium *medium;
+	void *own;	    /* the medium's */
+	struct table table; /* what has been committed */
+	struct err note;
+};
+
+struct medium {
+	/* Take the state and fill the table. On failure nothing is held and own is not set. */
+	enum rc (*open)(struct store *s, const char *where, struct err *err);
+	/* The table is as before the changes; it changes when this has succeeded. */
+	enum rc (*commit)(struct store *s, const struct store_change *change, size_t n,
+			  enum store_durability durability, struct err *err);
+	/* After the table has changed; may fail for itself alone. NULL: nothing to do. */
+	void (*committed)(struct store *s);
+	/* Free own. */
+	enum rc (*close)(struct store *s, enum store_end end, struct err *err);
+};
+
+extern const struct medium store_dir, store_etcd;
+
+/* Make one change in a table. False: out of memory. */
+bool store_apply(struct table *t, const struct store_change *c);
+
+#endif

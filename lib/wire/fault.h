@@ -1,0 +1,16 @@
+/*
+ * fault.h - faults to be injected, as messages.
+ */
+#ifndef WIRE_FAULT_H
+#define WIRE_FAULT_H
+
+#include "base/rc.h"
+#include "gpu_sim.pb-c.h"
+
+/* The message of a fault; it borrows nothing. */
+void fault_to_wire(const struct gpusim_fault *f, GpuSim__Fault *out);
+
+/* Of a request as it was unpacked; what it says is not checked. */
+void fault_from_wire(const GpuSim__Fault *m, struct gpusim_fault *out);
+
+#endif

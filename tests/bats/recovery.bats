@@ -1,0 +1,270 @@
+# A device is killed in the middle of an operation: what the communicator's policy promises, bit by bit.
+#
+# Rank r's vector is 2**r everywhere, so a sum says whose it is. Which device is killed is left to
+# chance; a failure says which one it was.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+load helper
+
+# fill VALUE COUNT - so many u64
+fill() { perl -e 'my $p = pack("Q<", $ARGV[0]) x 65536; my $n = $ARGV[1]; for (; $n > 65536; $n -= 65536) { print $p } print substr($p, 0, 8 * $n)' "$1" "$2"; }
+
+# The pid of the device at an index, in the cluster we run under.
+pid_of() { gpuctl devices | awk -v k="$1" '$1 == k { print $7 }'; }
+
+# under_way [EPOCH] - an operation is in progress, of a communicator at that epoch
+under_way() { gpuctl status | awk -v epoch="${1-}" '$2 == "in-progress" && (epoch == "" || $4 == epoch) { found = 1 } END { exit !found }'; }
+
+# strike INDEX... - once an operation is under way, kill -9 the devices at these indices, all at once
+strike() {
+	local pids=() i
+	for i; do pids+=("$(pid_of "$i")"); done
+	wait_until 20 under_way
+	kill -KILL "${pids[@]}"
+}
+
+# allreduce - of ./in to ./out, as a filter, in the background: its pid in $!
+allreduce() { gpuctl allreduce --raw u64 "$@" <in >out & }
+
+# buffers COMM N FILL... - a buffer of 2N elements a rank, of which the first half is 2**r. Sets A.
+buffers() {
+	A=()
+	local r
+	for ((r = 0; r < $2; r++)); do
+		A[r]=$(gpuctl malloc --comm "$1" --rank "$r" $((16 * $3)))
+		fill $((1 << r)) "$3" | gpuctl memcpy --comm "$1" - "$r:${A[r]}"
+	done
+}
+
+# many COUNT OPTION... - a group of so many all-reduces
+many() {
+	local i
+	for ((i = 0; i < $1; i++)); do echo "allreduce --type u64 ${*:2}"; done
+}
+
+# result COMM RANK ADDR VALUE N - the rank has N elements of that value there
+result() { gpuctl memcpy --comm "$1" "$2:$3:$((8 * $5))" - | cmp - <(fill "$4" "$5"); }
+
+export -f fill pid_of under_way strike allreduce buffers many result wait_until
+
+setup() {
+	house_setup
+	export TICK LIMIT=50
+	BATS_TEST_TIMEOUT=60
+	VICTIM=$((RANDOM % 4)) SECOND=$(((VICTIM + 1 + RANDOM % 3) % 4))
+	echo "victim $VICTIM, then $SECOND"
+	NELEM=200000
+	for r in 0 1 2 3; do fill $((1 << r)) $NELEM; done >in
+}
+
+teardown() {
+	local pid
+	for pid in $(pgrep -f "$T/"); do # also devices that were started again
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	house_teardown
+}
+
+# cluster N OPTION... -- SCRIPT - in it, as $V and $W, two devices to kill
+cluster() {
+	run --separate-stderr bounded gpuctl run -n "$1" "${@:2:$#-2}" bash -uc \
+		'exec {TICK}<> <(:); V='"$VICTIM W=$SECOND"'; gpuctl devices --json >devices.json
+		'"${*: -1}"
+	grep -o '"mem_path":"[^"]*"' devices.json | cut -d'"' -f4 | while read -r path; do
+		refute_file "$path"
+	done
+	assert_nothing_left
+}
+
+# told REGEX - on standard error
+told() {
+	[[ $stderr =~ $1 ]] || fail "expected on standard error: $1"$'\n'"got: $stderr"
+}
+
+# killed_in_mid POLICY TRANSPORT OPTION... - an all-reduce over shaped links, one of whose devices dies
+killed_in_mid() {
+	cluster 4 --transport "$2" --bandwidth 25Mb --on-failure "$1" "${@:3}" -- \
+		'allreduce; strike $V; wait $!'
+}
+
+# sum_is VALUE - what ./out has
+sum_is() {
+	assert_status 0
+	cmp out <(fill "$1" "$NELEM")
+	told "gpuctl: note: .*rank $VICTIM .*device [0-9a-f]{16}"
+}
+
+for_abort() {
+	killed_in_mid abort "$1"
+	[[ $status == 1 || $status == 3 ]] || fail "exit status $status"
+	told "gpuctl: allreduce: comm 1.* rank $VICTIM .*device [0-9a-f]{16}"
+	[[ ! -s out ]]
+}
+
+for_shrink() {
+	killed_in_mid shrink "$1"
+	sum_is $((15 - (1 << VICTIM)))
+}
+
+for_respawn() {
+	killed_in_mid respawn "$1"
+	sum_is 15
+}
+
+for_spare() {
+	killed_in_mid spare "$1" --spares 1
+	sum_is 15
+}
+
+@test "ipc, abort: one line that names the rank and its device" { for_abort ipc; }
+@test "ipc, shrink: the sum of those that are left" { for_shrink ipc; }
+@test "ipc, respawn: the whole sum" { for_respawn ipc; }
+@test "ipc, spare: the whole sum" { for_spare ipc; }
+@test "tcp, abort: one line that names the rank and its device" { for_abort tcp; }
+@test "tcp, shrink: the sum of those that are left" { for_shrink tcp; }
+@test "tcp, respawn: the whole sum" { for_respawn tcp; }
+@test "tcp, spare: the whole sum" { for_spare tcp; }
+
+# in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in mapped memory, one of whose devices dies.
+# PLACE is `in` or `out`; LEFT is how many ranks go on.
+in_memory() {
+	local n=1000000 times=40
+	cluster 4 "${@:4}" -- '
+		n='$n' times='$times'
+		C=$(gpuctl comm-init -n 4 --on-failure '"$1"')
+		buffers $C 4 $n
+		a=$(IFS=,; echo "${A[*]}") b=
+		for x in "${A[@]}"; do b+=,$((x + 8 * n)); done
+		if [ '"$2"' = in ]; then place="--addr $a" off=0; else place="--send $a --recv ${b#,}" off=$((8 * n)); fi
+		many $times $place --count $n | gpuctl group --comm $C &
+		strike $V; wait $! || exit
+		left='"$3"' sum=15
+		if ((left == 3)); then sum=$((15 - (1 << V))); unset "A[$V]"; A=("${A[@]}"); fi
+		if [ '"$2"' = in ]; then sum=$((sum * left ** (times - 1))); fi
+		for ((r = 0; r < left; r++)); do
+			result $C $r $((A[r] + off)) $sum $n || exit
+		done
+		gpuctl comm-status $C'
+}
+
+@test "memory, shrink, in place" {
+	in_memory shrink in 3
+	assert_status 0
+	assert_match '^success'$'\n''epoch 2, 3 ranks, on failure shrink, 1 recovery'$'\n'"last: rank $VICTIM "
+	told "gpuctl: note: .*rank $VICTIM .*device [0-9a-f]{16}"
+}
+
+@test "memory, respawn, in place" {
+	in_memory respawn in 4
+	assert_status 0
+	assert_match '^success'$'\n''epoch 2, 4 ranks, on failure respawn, 1 recovery'
+}
+
+@test "memory, spare, in place" {
+	in_memory spare in 4 --spares 1
+	assert_status 0
+	assert_match '^success'$'\n''epoch 2, 4 ranks, on failure spare, 1 recovery'
+}
+
+@test "memory, respawn, out of place" {
+	in_memory respawn out 4
+	assert_status 0
+	assert_match '^success'$'\n''epoch 2, 4 ranks, on failure respawn, 1 recovery'
+}
+
+@test "a second rank is lost while the first loss is made good" {
+	cluster 4 --transport ipc --bandwidth 25Mb --on-failure shrink -- \
+		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait %1'
+	assert_status 0
+	cmp out <(fill $((15 - (1 << VICTIM) - (1 << SECOND))) "$NELEM")
+	told "gpuctl: note: .*rank"
+}
+
+@test "all devices are lost: a line with shrink, the whole sum with respawn" {
+	head -c $((16 * NELEM)) in >two && mv two in
+	cluster 2 --transport ipc --bandwidth 25Mb --on-failure shrink -- 'allreduce; strike 0 1; wait $!'
+	assert_status 1
+	told 'gpuctl: allreduce: comm 1.* no rank is left'
+	cluster 2 --transport ipc --bandwidth 25Mb --on-failure respawn -- 'allreduce; strike 0 1; wait $!'
+	assert_status 0
+	cmp out <(fill 3 "$NELEM")
+}
+
+@test "comm-shrink makes a communicator usable that lost a rank; comm-grow takes in another device" {
+	cluster 4 --transport ipc --bandwidth 25Mb -- '
+		C=$(gpuctl comm-init -n 4); allreduce --comm $C; strike $V; wait $!; echo $?
+		gpuctl comm-status $C; gpuctl comm-shrink $C; seq 3 | gpuctl allreduce --comm $C
+		gpuctl wait $C; gpuctl comm-status $C
+		wait_until 10 eval "gpuctl comm-grow $C -n 1 || gpuctl comm-grow $C $V"
+		gpuctl comm-status $C'
+	assert_match '^1'$'\n'"failed: comm 1.* rank $VICTIM .*"$'\n3\n6\nsuccess\nepoch 2, 3 ranks, on failure abort, 0 recoveries'
+}
+
+@test "comm-abort ends what runs; the communicator is not usable until it is shrunk" {
+	cluster 4 --transport ipc --bandwidth 25Mb --on-failure shrink -- '
+		C=$(gpuctl comm-init -n 4); allreduce --comm $C; wait_until 20 under_way; gpuctl comm-abort $C not needed any more
+		wait $!; echo $?; seq 4 | gpuctl allreduce --comm $C; echo $?; gpuctl comm-status $C
+		gpuctl comm-shrink $C; seq 4 | gpuctl allreduce --comm $C; gpuctl comm-shrink $C 3 1; seq 2 | gpuctl allreduce --comm $C
+		gpuctl comm-shrink $C 2; gpuctl comm-shrink $C 0 1; gpuctl comm-abort 9'
+	assert_match $'^1\n1\nfailed: comm 1: not needed any more\n.*\n4\n10\n2\n3$'
+	told 'gpuctl: comm-shrink: rank 2 of comm 1, which has 2'
+	told 'gpuctl: comm-shrink: comm 1: no rank would be left'
+	told 'gpuctl: comm-abort: no communicator 9'
+	[[ ! -s out ]]
+}
+
+@test "the coordinator is killed: the command ends in a line, and nothing is left" {
+	cluster 4 --transport ipc --bandwidth 25Mb -- '
+		P=$(gpuctl status | sed -n "1s/.*pid \([0-9]*\),.*/\1/p"); allreduce; wait_until 20 under_way; kill -KILL $P; wait $!'
+	assert_status 3
+	told 'gpuctl: run: gpucoord \(pid [0-9]+\) killed by signal 9'
+	told 'gpuctl: allreduce: ipc://[^ ]*/coord.sock: .*'
+	[[ ! -s out ]]
+}
+
+# by_hand POLICY - a coordinator that soon misses its devices, and four of them on slow links. Sets DEV.
+by_hand() {
+	export GPUSIM_COORD=ipc://$T/c.sock GPUSIM_ON_FAILURE=$1 GPUSIM_P2P_LEVEL=LOC
+	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 100ms --lost-after 1s --op-timeout 3s
+	wait_until 10 gpuctl status
+	DEV=()
+	local k
+	for k in 0 1 2 3; do
+		background gpudev --listen "ipc://$T/d$k.sock" --ordinal $k -m 16M --mem-scratch "$T/m$k" --bandwidth 25Mb
+		DEV+=("$PID")
+	done
+	wait_until 10 eval '[ "$(gpuctl devices | grep -c free)" = 4 ]'
+}
+
+# frozen POLICY - an all-reduce one of whose devices is frozen; $? is the filter's
+frozen() {
+	by_hand "$1"
+	gpuctl allreduce --raw u64 <in >out 2>said 3>&- &
+	FILTER=$!
+	wait_until 20 under_way
+	kill -STOP "${DEV[VICTIM]}"
+	wait "$FILTER"
+}
+
+@test "a device that is frozen is named, and does no harm when it goes on" {
+	run frozen abort
+	assert_status 1
+	grep -E "^gpuctl: allreduce: comm 1.* rank $VICTIM .*device [0-9a-f]{16}" said || fail "$(cat said)"
+	[[ $(wc -l <said) == 1 ]]
+}
+
+@test "shrink goes on without a frozen device, which is welcome when it goes on" {
+	frozen shrink
+	cmp out <(fill $((15 - (1 << VICTIM))) "$NELEM")
+	grep "^gpuctl: note: .*rank $VICTIM " said
+	kill -CONT "${DEV[VICTIM]}"
+	wait_until 10 eval '[ "$(gpuctl devices | grep -c free)" = 4 ]'
+	assert_equal "$(seq 4 | gpuctl allreduce --type i32)" 10
+}
+
+@test "respawn puts a device in a frozen one's place" {
+	frozen respawn
+	cmp out <(fill 15 "$NELEM")
+	grep "^gpuctl: note: .*rank $VICTIM " said
+	wait_until 5 gone "${DEV[VICTIM]}"
+	assert_equal "$(seq 4 | gpuctl allreduce --type i32)" 10
+}

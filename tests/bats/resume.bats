@@ -1,0 +1,163 @@
+# Checkpoints: training that is killed at any moment goes on as if it had not been.
+load helper
+
+setup() {
+	house_setup
+	DATA=$ROOT/tests/data
+	TRAIN=(--data "$DATA" --layers "784,32,10" --batch 16)
+	DAEMONS=()
+}
+
+# daemon NAME CMD... - in the background, ready
+daemon() {
+	local ready
+	rm -f "$1.ready"
+	mkfifo "$1.ready"
+	exec {ready}<>"$1.ready"
+	background "${@:2}" -N 9 9>&"$ready" 2>>"$1.log"
+	DAEMONS+=("$PID")
+	read -r -t 20 -u "$ready" _ || fail "$1: $(cat "$1.log")"
+	exec {ready}>&-
+}
+
+# cluster N - a coordinator and N devices, each a process that can be killed
+cluster() {
+	DAEMONS=()
+	export GPUSIM_COORD=ipc://$T/coord.sock
+	daemon coord gpucoord --listen "$GPUSIM_COORD"
+	for ((d = 0; d < $1; d++)); do
+		daemon "dev$d" gpudev --listen "ipc://$T/dev$d.sock" --ordinal $d -m 64M --mem-scratch "$T/mem$d"
+	done
+}
+
+# checkpoints - those that are in ck, by number, newest last
+checkpoints() {
+	(cd ck && ls ckpt-*.npz) | tr -dc '0-9\n' | sed 's/^0*//'
+}
+
+past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
+
+@test "killed, all of it, in mid-training, and resumed: the same weights as undisturbed" {
+	for optimizer in sgd adam; do
+		all=("${TRAIN[@]}" --optimizer "$optimizer" --epochs 120)
+		bounded mnist-train "${all[@]}" --devices 2 --save whole.npz >whole
+		cluster 2
+		background mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 7 >first
+		wait_until 20 past 100
+		kill -KILL "$PID" "${DAEMONS[@]}"
+		wait_until 5 gone "$PID" "${DAEMONS[@]}"
+		past 1900 && fail 'it was too fast to be killed'
+		rm -f ./*.sock* mem*
+		cluster 2
+		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
+		assert_status 0
+		assert_match 'goes on from ck: [0-9]+ epochs and [0-9]+ of 16 steps done'
+		assert_equal "$(tail -n 1 <<<"$output" | grep -o 'loss.*%')" "$(tail -n 1 whole | grep -o 'loss.*%')"
+		cmp whole.npz again.npz
+		kill -TERM "${DAEMONS[@]}"
+		wait_until 5 gone "${DAEMONS[@]}"
+		unset GPUSIM_COORD
+		rm -r ck
+	done
+}
+
+@test "without --checkpoint-every there is one at each epoch's end; the newest two stay" {
+	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --checkpoint ck >/dev/null
+	assert_equal "$(checkpoints | xargs)" '32 48'
+	run bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 4 --checkpoint ck --resume
+	assert_status 0
+	assert_match '3 epochs and 0 of 16 steps done.*epoch 4/4 '
+	assert_equal "$(checkpoints | xargs)" '48 64'
+	run bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 4 --checkpoint ck --resume
+	assert_status 0
+	[[ $output != *epoch\ * ]]
+}
+
+@test "--resume with nothing there begins; --checkpoint-every leaves one at the end, too" {
+	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck --checkpoint-every 20 --resume
+	assert_status 0
+	assert_match 'nothing to go on from in ck: begins anew'
+	assert_equal "$(checkpoints | xargs)" '20 32'
+}
+
+@test "another number of devices goes on with the same global batch" {
+	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --json whole >/dev/null
+	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck --json parts >/dev/null
+	bounded mnist-train "${TRAIN[@]}" --devices 3 --epochs 2 --checkpoint ck --resume --json parts >/dev/null
+	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck --resume --json parts >/dev/null
+	assert_equal "$(wc -l <parts)" 3
+	paste <(sed 's/.*"loss":\([^,]*\).*/\1/' whole) <(sed 's/.*"loss":\([^,]*\).*/\1/' parts) |
+		awk '{ d = $1 - $2; if (d > 1e-4 || d < -1e-4) { print; bad = 1 } } END { exit bad }'
+}
+
+@test "a damaged checkpoint is named and the one before is used" {
+	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck --save whole.npz >/dev/null
+	printf x | dd of=ck/ckpt-000000000096.npz bs=1 seek=30000 conv=notrunc status=none
+	run --separate-stderr bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck \
+		--resume --save again.npz
+	assert_status 0
+	assert_match '2 epochs and 0 of 32 steps'
+	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: array params: wrong checksum: damaged, trying the one before'
+	cmp whole.npz again.npz
+	for file in ck/*; do
+		head -c 1000 "$file" >short
+		mv short "$file"
+	done
+	run --separate-stderr bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 3 --checkpoint ck --resume
+	assert_status 5
+	assert_equal "$(tail -n 1 <<<"$stderr")" 'mnist-train: ck: none of its checkpoints can be read'
+}
+
+# refused REGEX OPTION... - one line that matches, exit 2
+refused() {
+	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 2 "${@:2}"
+	assert_status 2
+	assert_equal "${#lines[@]}" 1
+	assert_match "^mnist-train: $1"
+}
+
+@test "what does not go together is refused in one line" {
+	bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 1 --checkpoint ck >/dev/null
+	refused 'ck: holds checkpoints; --resume' --checkpoint ck
+	refused 'ck: was made with --batch 16, now it is 8' --checkpoint ck --resume --batch 8
+	refused 'ck: was made with other --layers' --checkpoint ck --resume --layers "784,33,10"
+	refused 'ck: was made with another --optimizer' --checkpoint ck --resume --optimizer adam --lr 0.1
+	refused 'ck: was made with --seed 1, now it is 2' --checkpoint ck --resume --seed 2
+	refused 'ck: was made with --lr 0.1, now it is 0.2' --checkpoint ck --resume --lr 0.2
+	refused 'ck: was made with --momentum' --checkpoint ck --resume --momentum 0
+	refused 'ck: was made with --weight-decay' --checkpoint ck --resume --weight-decay 1e-3
+	refused '--resume: needs --checkpoint DIR' --resume
+	refused '--checkpoint-every: needs --checkpoint DIR' --checkpoint-every 3
+	cp -r "$DATA" data
+	gzip -d data/train-labels-idx1-ubyte.gz
+	printf '\3' | dd of=data/train-labels-idx1-ubyte bs=1 seek=100 conv=notrunc status=none
+	refused 'ck: was made with other --data' --checkpoint ck --resume --data data
+}
+
+@test "a folder that cannot be written to any more: said, training ends, exit 1, the old one stays" {
+	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 3 --save whole.npz >/dev/null
+	bounded mnist-train "${TRAIN[@]}" --devices 2 --epochs 1 --checkpoint ck >/dev/null
+	# A file of at most 40 KiB is what this process and those it starts may write: copies go by calls.
+	# shellcheck disable=SC2016
+	run bounded gpuctl run -n 2 -- bash -c '
+		trap "" XFSZ
+		export GPUSIM_P2P_DISABLE=1
+		ulimit -f 40
+		exec mnist-train "$@"' sh "${TRAIN[@]}" --epochs 3 --checkpoint ck --resume
+	assert_status 1
+	assert_match 'epoch 3/3 '
+	assert_equal "$(grep -c 'no checkpoint, training goes on: ck/ckpt-0000000000[34][28].npz: File too large' <<<"$output")" 3
+	assert_match 'mnist-train: the last checkpoint: ck/ckpt-000000000048.npz: File too large'
+	assert_equal "$(ls ck)" ckpt-000000000016.npz
+}
+
+@test "two trainings do not share a folder" {
+	background mnist-train "${TRAIN[@]}" --devices 1 --epochs 100000 --checkpoint ck >/dev/null
+	first=$PID
+	wait_until 20 past 32
+	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 100000 --checkpoint ck --resume
+	assert_status 1
+	assert_match 'ck: another training keeps its checkpoints there'
+	kill -TERM "$first"
+	wait_until 15 gone "$first"
+}

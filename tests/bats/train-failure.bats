@@ -1,0 +1,117 @@
+# Training goes on when devices are killed, and when others come.
+# shellcheck disable=SC2016
+load helper
+
+setup() {
+	house_setup
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --layers "784,32,10" --batch 16)
+	EPOCHS=60
+}
+
+# machine N OPTION... SCRIPT - run a bash script with N devices. In it:
+#	train OPTION...		start training; says on `out` what it does
+#	reached E		wait until epoch E is done
+#	members			the processes of devices that are in a communicator
+#	lose E			when epoch E is done kill one of them, and wait for the line about it
+machine() {
+	LIMIT=50 bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
+		exec {tick}<> <(:)
+		moment() { read -r -t 0.01 -u "$tick" || true; }
+		train() { "$@" >out 2>err & trainer=$!; }
+		alive() { kill -0 "$trainer" 2>/dev/null; }
+		reached() { until grep -q "^epoch $1/" out; do alive || return 1; moment; done; }
+		said() { until [ "$(grep -c "$1" out)" -ge "$2" ]; do alive || return 1; moment; done; }
+		members() { gpuctl devices | awk "\$5 == \"busy\" { print \$7 }"; }
+		lose() {
+			local before; before=$(grep -c "ms lost$" out)
+			reached "$1" || return
+			kill -KILL "$(members | sed -n "${2}p")"
+			said "ms lost$" $((before + 1))
+		}
+		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS"
+}
+
+loss() { sed -n "s/^epoch $EPOCHS\/$EPOCHS  loss \([0-9.]*\) .*/\1/p" "$1"; }
+
+# close_to A B - to 2e-4
+close_to() {
+	awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d <= 2e-4 && d >= -2e-4) }' ||
+		fail "losses $1 and $2 differ"
+}
+
+# undisturbed N POLICY - leaves whole and whole.npz
+undisturbed() {
+	bounded gpuctl run -n "$1" --on-failure "$2" -- "${TRAIN[@]}" --epochs "$EPOCHS" --save whole.npz >whole
+}
+
+@test "respawn: two killed, one after the other, and the weights are those of one undisturbed" {
+	undisturbed 3 respawn
+	run machine 3 --on-failure respawn 'train "$@" --save again.npz; lose 3 2; lose 10 1; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^epoch [0-9]*: rank [0-2] (device .*) .*respawn, 3 ranks.* restore [0-9]* ms, redo [0-9]* ms; [0-9]* ms lost$' out)" 2
+	cmp whole.npz again.npz
+	assert_equal "$(loss out)" "$(loss whole)"
+}
+
+@test "spare: one killed, a spare has its place and memory, and the weights are the same" {
+	undisturbed 3 spare
+	run machine 3 --on-failure spare --spares 1 'train "$@" --save again.npz; lose 3 2; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^epoch [0-9]*: rank [0-2] (device .*) .*spare, 3 ranks.* ms lost$' out)" 1
+	cmp whole.npz again.npz
+}
+
+@test "shrink: killed until one is left, which ends with the same loss but for rounding" {
+	undisturbed 3 shrink
+	run machine 3 --on-failure shrink 'train "$@"; lose 3 2; lose 10 1; wait $trainer'
+	assert_status 0
+	assert_equal "$(cat err)" ''
+	assert_equal "$(grep -o 'shrink, [12] rank' out | xargs)" 'shrink, 2 rank shrink, 1 rank'
+	close_to "$(loss out)" "$(loss whole)"
+}
+
+@test "shrink with nobody left, and abort with one lost, end with a line" {
+	run machine 1 --on-failure shrink 'train "$@"; reached 3; kill -KILL "$(members)"; wait $trainer'
+	assert_status 1
+	assert_equal "$(wc -l <err)" 1
+	grep -q '^mnist-train: .*no rank is left' err
+	run machine 2 'train "$@"; reached 3; kill -KILL "$(members | head -n 1)"; wait $trainer'
+	((status != 0))
+	assert_equal "$(wc -l <err)" 1
+	grep -q '^mnist-train: .*rank ' err
+}
+
+@test "a device that joins is taken in, and may be lost again" {
+	undisturbed 2 shrink
+	run machine 2 --on-failure shrink '
+		train "$@"
+		reached 3
+		gpudev --listen "ipc://$PWD/more.sock" --ordinal 7 --join -m 64M --mem-scratch "$PWD/more" 2>/dev/null &
+		more=$!
+		said "1 device joined, 3 now" 1
+		reached 10
+		kill -KILL $more
+		said "ms lost$" 1
+		wait $trainer'
+	assert_status 0
+	close_to "$(loss out)" "$(loss whole)"
+}
+
+@test "with checkpoints as well: what is left behind is whole, and resumed it ends the same" {
+	undisturbed 3 respawn
+	run machine 3 --on-failure respawn 'train "$@" --checkpoint ck --checkpoint-every 7; lose 3 2
+		reached 8; kill -KILL $trainer; wait $trainer'
+	assert_status 137
+	bounded gpuctl run -n 3 --on-failure respawn -- "${TRAIN[@]}" --epochs "$EPOCHS" --checkpoint ck --resume \
+		--save again.npz >/dev/null
+	cmp whole.npz again.npz
+}
+
+@test "--on-failure takes a policy" {
+	run bounded "${TRAIN[@]}" --on-failure maybe
+	assert_status 2
+	assert_match '^mnist-train: --on-failure: .*maybe'
+	GPUSIM_ON_FAILURE=never run bounded "${TRAIN[@]}"
+	assert_status 2
+	assert_match '^mnist-train: GPUSIM_ON_FAILURE: .*never'
+}

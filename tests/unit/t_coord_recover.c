@@ -1,0 +1,392 @@
+/*
+ * Communicators that lose ranks: drained, shrunk, respawned, given spares, changed by request; what ran
+ * is run again or said not to be.
+ */
+#include "coord_harness.h"
+
+/* Device `id` dies: what it was asked is answered by nobody. */
+static void
+die(struct harness *h, uint64_t id)
+{
+	long i;
+
+	h->alive[id] = false;
+	while ((i = h_find(h, GPU_SIM__REQUEST__BODY__NOT_SET, id)) >= 0 ||
+	       (i = h_find(h, H_RUN, id)) >= 0 || (i = h_find(h, H_ABORT, id)) >= 0 ||
+	       (i = h_find(h, H_ATTACH, id)) >= 0)
+		h_end_call(h, (size_t)i, NULL, RC_UNREACHABLE, "nobody listens there");
+}
+
+/* The living do as told, runs included or not, until nothing more is asked of them. */
+static void
+serve_living(struct harness *h, bool runs)
+{
+	for (bool any = true; any;) {
+		any = false;
+		for (size_t i = 0; i < h->ncall && !any; i++)
+			if (h->alive[h->call[i].device_id] &&
+			    (runs || h->call[i].req->body_case != H_RUN)) {
+				h_accept(h, i);
+				any = true;
+			}
+	}
+}
+
+/* What survivors make of an abort: their runs end. */
+static void
+runs_aborted(struct harness *h)
+{
+	long i;
+
+	while ((i = h_find(h, H_RUN, 0)) >= 0)
+		h_refuse(h, (size_t)i, RC_ABORTED, "told to");
+}
+
+static void
+come_back(struct harness *h, uint64_t id)
+{
+	h->incarnation[id] += 1000;
+	h->alive[id] = true;
+	h_register(h, id);
+}
+
+static const GpuSim__RunRequest *
+run_of(struct harness *h, uint64_t id)
+{
+	long i = h_find(h, H_RUN, id);
+
+	return i < 0 ? NULL : h->call[i].req->run;
+}
+
+static void
+begin(struct harness *h, uint64_t ndev, uint32_t n, enum gpusim_on_failure policy)
+{
+	h_init(h);
+	h->policy = policy;
+	h_devices(h, ndev);
+	h_comm(h, 9, n);
+}
+
+static void
+t_shrink(void)
+{
+	const GpuSim__GetCommStatusResponse *s;
+	const GpuSim__RunRequest *r;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, later;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	h_allreduce(&o, 3, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	r = run_of(&h, 3);
+	ok(r->keep && !r->restore && r->run == 1 && r->epoch == 1,
+	   "devices keep what a run overwrites");
+	later = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	ok(h_code(&h, t) == -1 && h_count(&h, H_ABORT) == 2, "the survivors are told");
+	runs_aborted(&h);
+	serve_living(&h, false);
+	r = run_of(&h, 3);
+	ok(r && r->epoch == 2 && r->run == 1 && r->keep && r->restore && !run_of(&h, 2),
+	   "then it is run again without the lost rank, from what was kept");
+	ok(r && r->n_ops == 1 && r->ops[0]->coll->nelem == 30, "all of its vector");
+	ok(h_code(&h, t) == -1, "and nobody is answered yet");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->nranks == 2 &&
+	       strstr(h_reply(&h, t)->submit->note,
+		      "rank 1 (device 0000000000000002) lost: nobody listens there; shrink, "
+		      "2 ranks at epoch 2"),
+	   "the answer says so");
+	ok(h_code(&h, later) == 0 && h_reply(&h, later)->submit->nranks == 2,
+	   "what was waiting behind it ran for the ranks of then");
+	s = h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus;
+	ok(s->status == GPU_SIM__STATUS__SUCCESS && s->epoch == 2 && s->n_devices == 2 &&
+	       s->recoveries == 1 && s->devices[1]->deviceid->value == 3,
+	   "and the status");
+	h_allreduce(&o, 2, 8);
+	t = h_submit(&h, 9, 1, &o, true);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && !*h_reply(&h, t)->submit->note, "then all is as before");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
+static void
+t_last_rank(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 2, 2, GPUSIM_ON_FAILURE_SHRINK);
+	h_allreduce(&o, 2, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 1);
+	die(&h, 2);
+	h_advance(&h, H_GRACE_MS);
+	ok(h_code(&h, t) > 0 && strstr(h_text(&h, t), "; no rank is left"),
+	   "without any rank left it fails: %s", h_text(&h, t));
+	ok(h_code(&h, h_submit(&h, 9, 1, &o, true)) == RC_FAILED, "and stays so");
+	h_fini(&h);
+}
+
+static void
+t_respawn(void)
+{
+	const GpuSim__RunRequest *r;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_RESPAWN);
+	h_allreduce(&o, 3, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	ok(h.spawned[2] == 1 && h_count(&h, H_ATTACH) == 0,
+	   "the lost device is started again, and waited for");
+	come_back(&h, 2);
+	serve_living(&h, false);
+	r = run_of(&h, 2);
+	ok(r && r->epoch == 2 && r->restore && h_count(&h, H_RUN) == 3,
+	   "it takes part in the next try");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->nranks == 3, "which succeeds");
+
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	die(&h, 3);
+	come_back(&h, 2);
+	serve_living(&h, false);
+	h_advance(&h, 6000);
+	serve_living(&h, false);
+	ok(h.spawned[2] == 2 && h.spawned[3] == 1 && h_code(&h, t) == -1,
+	   "one that is lost in mid recovery is started again too");
+	come_back(&h, 3);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and the operation succeeds");
+
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 1);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	h_advance(&h, H_RESPAWN_MS + 100);
+	ok(h_code(&h, t) == RC_FAILED && strstr(h_text(&h, t), "it did not come back within 3."),
+	   "who does not come back is named: %s", h_text(&h, t));
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
+static void
+t_spare(void)
+{
+	const GpuSim__AdoptRequest *a;
+	const GpuSim__GetCommStatusResponse *s;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+	long i;
+
+	begin(&h, 4, 2, GPUSIM_ON_FAILURE_SPARE);
+	h_allreduce(&o, 2, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	while ((i = h_find(&h, H_ABORT, 0)) >= 0)
+		h_accept(&h, (size_t)i);
+	i = h_find(&h, H_ADOPT, 3);
+	a = i < 0 ? NULL : h.call[i].req->adopt;
+	ok(a && a->deviceid == 2 && !strcmp(a->path, "/dev/shm/memory"),
+	   "a free device is told to take the lost one's memory");
+	h_refuse(&h, (size_t)i, RC_INVAL, "my own is in use");
+	i = h_find(&h, H_ADOPT, 4);
+	ok(i >= 0, "if it cannot, another is");
+	serve_living(&h, true);
+	s = h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus;
+	ok(h_code(&h, t) == 0 && s->n_devices == 2 && s->devices[1]->deviceid->value == 4,
+	   "which has the rank then");
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 4);
+	die(&h, 3);
+	h_advance(&h, 6000);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	h_advance(&h, H_RESPAWN_MS + 200);
+	ok(h_code(&h, t) == RC_FAILED && strstr(h_text(&h, t), "no spare device came within"),
+	   "without a spare it fails: %s", h_text(&h, t));
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
+static void
+t_not_again(void)
+{
+	GpuSim__GraphCreateRequest create = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
+	GpuSim__GraphLaunchRequest launch = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, g;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	h_allreduce(&o, 3, 30);
+	create.commid = launch.commid = 1;
+	create.n_ranks = 3;
+	create.ranks = o.rankp;
+	g = h_ask(&h, 9, GRAPH_CREATE, graphcreate, &create);
+	h_serve(&h);
+	launch.graphid = h_reply(&h, g)->graphcreate->graphid;
+	launch.iterations = 5;
+	launch.wait = true;
+	t = h_ask(&h, 9, GRAPH_LAUNCH, graphlaunch, &launch);
+	ok(!run_of(&h, 1)->keep, "a graph may hold kernels: nothing is kept");
+	die(&h, 3);
+	runs_aborted(&h);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_RECOVERED, "its run is not run again: %s", h_text(&h, t));
+	t = h_ask(&h, 9, GRAPH_LAUNCH, graphlaunch, &launch);
+	ok(h_count(&h, H_RUN) == 2, "but the graph is there, for the ranks that are left");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and runs");
+
+	h_ops_init(&o, 2);
+	for (uint32_t r = 0; r < 2; r++)
+		h_coll(&o, r, GPUSIM_BROADCAST, 8, 1);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_RECOVERED && strstr(h_text(&h, t), "no meaning"),
+	   "a broadcast from the lost rank has no meaning: %s", h_text(&h, t));
+	h_ops_init(&o, 1);
+	h_launch(&o, 0);
+	t = h_submit(&h, 9, 1, &o, true);
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_NOTFOUND, "no such kernel");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_NOTFOUND, "what fails for a reason of its own is not tried again");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
+static void
+t_parts(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 4, 4, GPUSIM_ON_FAILURE_SHRINK);
+	h_ops_init(&o, 4);
+	for (uint32_t r = 0; r < 4; r++)
+		h_coll(&o, r, GPUSIM_ALLGATHER, 40, 0);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 1);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	ok(run_of(&h, 2) && run_of(&h, 2)->ops[0]->coll->nelem == 30,
+	   "an all-gather has fewer parts, of the same size");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and succeeds");
+	h_ops_init(&o, 3);
+	for (uint32_t r = 0; r < 3; r++)
+		h_coll(&o, r, GPUSIM_REDUCESCATTER, 30, 0);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 3);
+	runs_aborted(&h);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_RECOVERED, "a reduce-scatter has a part for the lost rank: %s",
+	   h_text(&h, t));
+	h_fini(&h);
+}
+
+static void
+t_stuck(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	h_allreduce(&o, 3, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 1), RC_TIMEOUT, "nothing from rank 2");
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 2), RC_ABORTED, "told to");
+	for (long i; (i = h_find(&h, H_ABORT, 0)) >= 0;)
+		h_accept(&h, (size_t)i);
+	h_advance(&h, H_GRACE_MS);
+	serve_living(&h, false);
+	ok(h_count(&h, H_RUN) == 3 - 0 && h_find(&h, H_ATTACH, 0) < 0 && h_code(&h, t) == -1,
+	   "who acknowledges the abort but not the end of its run is left out");
+	ok(run_of(&h, 1) && run_of(&h, 1)->epoch == 2, "and the others go on");
+	h_fini(&h);
+}
+
+static void
+t_changes(void)
+{
+	const uint32_t rank = 0, wrong = 7;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, a;
+
+	begin(&h, 4, 3, GPUSIM_ON_FAILURE_ABORT);
+	h_allreduce(&o, 3, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	ok(h_failed(&h, h_grow(&h, 9, 1, 1), RC_BUSY, "comm 1: 1 runs are in progress"),
+	   "nothing changes while something runs");
+	a = h_comm_abort(&h, 9, 1, "enough");
+	runs_aborted(&h);
+	serve_living(&h, false);
+	ok(h_code(&h, a) == 0 && h_failed(&h, t, RC_ABORTED, "comm 1: enough"),
+	   "an abort ends what runs, with its reason");
+	ok(h_code(&h, h_comm_abort(&h, 9, 1, "again")) == 0, "twice is once");
+	t = h_shrink(&h, 9, 1, NULL, 0);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->n_devices == 3 &&
+	       h_reply(&h, t)->comminit->epoch == 2,
+	   "a shrink makes it usable again, with all who are there");
+	ok(h_code(&h, h_shrink(&h, 9, 1, &wrong, 1)) == RC_INVAL, "a rank that is none is refused");
+	t = h_shrink(&h, 9, 1, &rank, 1);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->n_devices == 2 &&
+	       h_reply(&h, t)->comminit->devices[0]->deviceid->value == 2,
+	   "ranks that are named leave");
+	t = h_grow(&h, 9, 1, 2);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->n_devices == 4 &&
+	       h_reply(&h, t)->comminit->devices[2]->deviceid->value == 1,
+	   "free devices come, as the last ranks");
+	ok(h_code(&h, h_grow(&h, 9, 1, 1)) == RC_BUSY, "if there are any");
+	h_allreduce(&o, 4, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 3);
+	runs_aborted(&h);
+	h_advance(&h, H_GRACE_MS);
+	ok(h_code(&h, t) == RC_UNREACHABLE, "with policy abort a lost rank is a failure: %s",
+	   h_text(&h, t));
+	t = h_shrink(&h, 9, 1, NULL, 0);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->n_devices == 3,
+	   "and a shrink leaves out who is lost: %d %s", h_code(&h, t), h_text(&h, t));
+	t = h_destroy(&h, 9, 1);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_clean(&h), "it can be destroyed");
+	h_fini(&h);
+}
+
+int
+main(void)
+{
+	t_shrink();
+	t_last_rank();
+	t_respawn();
+	t_spare();
+	t_not_again();
+	t_parts();
+	t_stuck();
+	t_changes();
+	return tap_done();
+}
