@@ -44,6 +44,7 @@ void command_help(const struct command *cmd);
 enum rc run_bench(struct cli *, const struct args *, struct err *);
 enum rc run_begin_receive(struct cli *, const struct args *, struct err *);
 enum rc run_begin_send(struct cli *, const struct args *, struct err *);
+enum rc run_chaos(struct cli *, const struct args *, struct err *);
 enum rc run_collective(struct cli *, const struct args *, struct err *);
 enum rc run_comm_abort(struct cli *, const struct args *, struct err *);
 enum rc run_comm_destroy(struct cli *, const struct args *, struct err *);

@@ -93,6 +93,10 @@ static const struct command commands[] = {
 	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
 	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM), 0, 1, 1024},
 
+	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
+	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
+	 OPT(RANKS) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
+
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
 	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST), 0, 0, 1},

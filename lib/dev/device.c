@@ -171,6 +171,28 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->memkept = d->keep == DEVMEM_KEEP_FILE;
 }
 
+size_t
+device_progress(struct device *d, struct device_progress *room)
+{
+	struct stream_progress v[DEVICE_PROGRESS_MAX];
+	size_t n = streams_progress(d->streams, v, DEVICE_PROGRESS_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		GpuSim__Progress *m = &room->v[i];
+
+		*m = (GpuSim__Progress)GPU_SIM__PROGRESS__INIT;
+		m->commid = v[i].comm;
+		m->epoch = v[i].epoch;
+		m->operation = v[i].op;
+		m->step = v[i].step;
+		m->steps = v[i].steps;
+		m->idlems = v[i].idle_ns / NS_PER_MS;
+		m->waitsfor = v[i].waits_for;
+		room->p[i] = m;
+	}
+	return n;
+}
+
 void
 device_tick(struct device *d)
 {

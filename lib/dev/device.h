@@ -57,6 +57,14 @@ struct device_room {
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
 
+/* What its streams tell of their progress: at most DEVICE_PROGRESS_MAX messages, which live in *room.
+ * How many. */
+#define DEVICE_PROGRESS_MAX 64
+struct device_progress {
+	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];
+};
+size_t device_progress(struct device *d, struct device_progress *room);
+
 uint64_t device_id(const struct device *d);
 
 #endif

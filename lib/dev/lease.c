@@ -110,7 +110,7 @@ check(const struct leases *l, const struct holder *h, uint64_t nbytes, struct er
 
 /* Lock held. False: out of memory. */
 static bool
-add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
+put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
 	struct holder *h = find_or_make(l, client);
 	struct range *v;
@@ -136,26 +136,28 @@ lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, str
 
 	pthread_mutex_lock(&l->lock);
 	rc = check(l, find(l, client), nbytes, err);
-	if (rc == RC_OK && !add(l, client, addr, nbytes))
+	if (rc == RC_OK && !put(l, client, addr, nbytes))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
 
 struct inherited {
-	uint64_t (*v)[2]; /* address, client */
+	struct {
+		uint64_t addr, nbytes, client;
+	} * v;
 	size_t n, cap;
 	bool full;
 };
 
 static void
-inherit(void *arg, uint64_t addr, uint64_t client)
+inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 {
 	struct inherited *in = arg;
-	uint64_t(*v)[2] = in->v;
 
 	if (in->n == in->cap) {
-		v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *v);
+		void *v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *in->v);
+
 		if (!v) {
 			in->full = true;
 			return;
@@ -163,8 +165,9 @@ inherit(void *arg, uint64_t addr, uint64_t client)
 		in->v = v;
 		in->cap = in->cap * 2 + 16;
 	}
-	v[in->n][0] = addr;
-	v[in->n++][1] = client;
+	in->v[in->n].addr = addr;
+	in->v[in->n].nbytes = nbytes;
+	in->v[in->n++].client = client;
 }
 
 /* Lock held. */
@@ -187,11 +190,11 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
-		uint64_t addr = in.v[i][0], client = in.v[i][1];
+		uint64_t client = in.v[i].client;
 
-		if (knows(l, client, addr))
+		if (knows(l, client, in.v[i].addr))
 			continue;
-		in.full |= !add(l, client, addr, 0); /* beyond all limits: it is there */
+		in.full |= !put(l, client, in.v[i].addr, in.v[i].nbytes);
 		if (!in.full)
 			find(l, client)->until_ns = now_ns + LEASE_RESTART_MS * NS_PER_MS;
 	}

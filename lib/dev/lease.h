@@ -22,8 +22,7 @@ struct leases;
 struct leases *leases_new(struct devmem *mem, uint64_t max_bytes);
 void leases_free(struct leases *l);
 
-/* The nbytes at addr, which the memory says are client's, belong to it. RC_BUSY it has as much as one
- * may have; RC_NOMEM. */
+/* The nbytes at addr belong to client. RC_BUSY it has as much as one may have; RC_NOMEM. */
 enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes,
 		  struct err *err);
 
