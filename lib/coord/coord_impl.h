@@ -43,6 +43,7 @@
 #define COORD_GUEST_GRAPHS   64
 
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
+#define COORD_RETURN_MS	     30000    /* who has leases has so long to be heard after a restart */
 #define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
 #define COORD_JOB_MS	     86400000 /* the same */
 #define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */

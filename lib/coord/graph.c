@@ -61,8 +61,8 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	g->comm = comm;
-	g->client_id = c->client_id;
 	g->nranks = comm->nranks;
+	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
 	return g;
@@ -299,10 +299,9 @@ graphs_settle(struct coord *c, struct comm *comm)
 		uint64_t id = g->id;
 
 		next = g->next;
-		if (g->state == GRAPH_READY) {
-			graph_cancel(c, g); /* it was being defined again */
+		graph_cancel(c, g);
+		if (g->state == GRAPH_READY)
 			continue;
-		}
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
 		while ((w = waiter_find(c, WAIT_GRAPH, id))) {

@@ -47,7 +47,7 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		kill -KILL "$PID" "${DAEMONS[@]}"
 		wait_until 5 gone "$PID" "${DAEMONS[@]}"
 		past 1900 && fail 'it was too fast to be killed'
-		rm -f ./*.sock* mem*
+		rm -f ./*.sock ./*.lock mem*
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0
