@@ -285,7 +285,7 @@ struct run {
 	struct group_part *parts; /* what was submitted, to be run again; or NULL */
 	uint32_t waiting;	  /* ranks that have not answered */
 	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
-	uint64_t started_ms;
+	uint64_t started_ms, failed_ms; /* failed: at first */
 	size_t held;
 	bool kept;
 	struct run_rank rank[]; /* comm->nranks, or more */
@@ -682,6 +682,8 @@ void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
 void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
 /* Those that have not started end now. */
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
+/* One that is to run again had its first failure too long ago. */
+bool runs_overdue(const struct coord *c, const struct comm *comm);
 /* The rank owes the end of a run. */
 bool runs_wait_for(const struct comm *comm, uint32_t rank);
 

@@ -425,6 +425,8 @@ decide(struct coord *c, struct comm *comm)
 		comm_cannot(c, comm, "no rank is left");
 	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
 		comm_cannot(c, comm, "it fails again and again");
+	else if (runs_overdue(c, comm))
+		comm_cannot(c, comm, "its time, with recoveries, is over");
 	else
 		go_on_without(c, comm, lost, nlost);
 }

@@ -47,10 +47,12 @@ remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, st
 	switch (k->coll) {
 	case GPU_SIM__COLLECTIVE__ALLREDUCE:
 	case GPU_SIM__COLLECTIVE__BARRIER:
+		k->root = 0; /* which means nothing here */
 		return RC_OK;
 	case GPU_SIM__COLLECTIVE__ALLGATHER:
 	case GPU_SIM__COLLECTIVE__REDUCESCATTER:
 	case GPU_SIM__COLLECTIVE__ALLTOALL:
+		k->root = 0;
 		return remap_parts_of_vector(k, from, left, err);
 	default:
 		break;

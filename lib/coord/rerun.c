@@ -85,7 +85,8 @@ runs_stop(struct coord *c, struct comm *comm)
 			call_cancel(c, &run->rank[r].call);
 		drop_bodies(c, run);
 		run->waiting = 0;
-		run->tries += run->started;
+		if (run->started && run->tries++ == 0)
+			run->failed_ms = c->now_ms;
 	}
 }
 

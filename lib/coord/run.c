@@ -203,6 +203,15 @@ runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
 }
 
 bool
+runs_overdue(const struct coord *c, const struct comm *comm)
+{
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->tries && c->now_ms - run->failed_ms >= c->cfg.comm_timeout_ms)
+			return true;
+	return false;
+}
+
+bool
 runs_wait_for(const struct comm *comm, uint32_t rank)
 {
 	for (const struct run *run = comm->runs; run; run = run->next)

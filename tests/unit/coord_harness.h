@@ -24,6 +24,7 @@
 #define H_BEAT_MS    1000u
 #define H_TIMEOUT_MS 60000u
 #define H_RESPAWN_MS 3000u
+#define H_COMM_MS    40000u
 #define H_HOST	     "this-host"
 
 struct h_call {
@@ -184,6 +185,7 @@ h_coord(uint64_t instance, const struct tuner *tuner)
 				   .missed = H_LOST_MS / H_BEAT_MS,
 				   .of = H_LOST_MS / H_BEAT_MS + 2,
 				   .op_timeout_ms = 10000,
+				   .comm_timeout_ms = H_COMM_MS,
 				   .abort_grace_ms = H_GRACE_MS,
 				   .keeps = true,
 				   .respawn_ms = H_RESPAWN_MS,

@@ -182,6 +182,32 @@ t_respawn(void)
 }
 
 static void
+t_overdue(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 2, 2, GPUSIM_ON_FAILURE_RESPAWN);
+	h.timeout_ms = 10 * H_COMM_MS;
+	h_allreduce(&o, 2, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	come_back(&h, 2);
+	serve_living(&h, false);
+	ok(run_of(&h, 2) && run_of(&h, 2)->restore, "a run is under way again");
+	h_advance(&h, H_COMM_MS);
+	die(&h, 2);
+	runs_aborted(&h);
+	h_advance(&h, H_GRACE_MS);
+	ok(h_code(&h, t) > 0 && strstr(h_text(&h, t), "its time, with recoveries, is over"),
+	   "recoveries do not go on for ever: %s", h_text(&h, t));
+	h_fini(&h);
+}
+
+static void
 t_spare(void)
 {
 	const GpuSim__AdoptRequest *a;
@@ -383,6 +409,7 @@ main(void)
 	t_shrink();
 	t_last_rank();
 	t_respawn();
+	t_overdue();
 	t_spare();
 	t_not_again();
 	t_parts();
