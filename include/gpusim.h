@@ -127,7 +127,7 @@ enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size
 /* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
 struct gpusim_progress {
 	uint64_t device, operation;
-	uint64_t idle_ms;     /* since it last moved */
+	uint64_t idle_ms; /* since it last moved */
 	uint32_t rank;
 	uint32_t step, steps; /* of its plan, from 1 */
 	int32_t waits_for;    /* a rank; -1: nobody */
@@ -136,11 +136,11 @@ struct gpusim_progress {
 struct gpusim_comm_info {
 	uint64_t id, pending, operations;
 	uint32_t epoch, nranks;
-	uint32_t recoveries;  /* so often it went on without, or with another, rank */
-	int on_failure;	      /* enum gpusim_on_failure */
-	int state;	      /* enum gpusim_state */
-	uint64_t *device_ids; /* by rank */
-	char reason[512];     /* when it failed */
+	uint32_t recoveries;		  /* so often it went on without, or with another, rank */
+	int on_failure;			  /* enum gpusim_on_failure */
+	int state;			  /* enum gpusim_state */
+	uint64_t *device_ids;		  /* by rank */
+	char reason[512];		  /* when it failed */
 	struct gpusim_progress *progress; /* of the ranks that are in an operation */
 	size_t nprogress;
 };

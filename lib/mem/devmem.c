@@ -540,8 +540,7 @@ tell_owner(void *arg, const struct devmem_entry *e, struct err *err)
 }
 
 enum rc
-devmem_owners(struct devmem *m, devmem_owner_fn *fn, void *arg,
-	      struct err *err)
+devmem_owners(struct devmem *m, devmem_owner_fn *fn, void *arg, struct err *err)
 {
 	struct owners o = {m, fn, arg};
 

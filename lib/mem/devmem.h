@@ -89,8 +89,7 @@ typedef void devmem_owner_fn(void *arg, uint64_t addr, uint64_t nbytes, uint64_t
 
 /* Tell of each allocation that has an owner; fn calls nothing of the memory. RC_FAILED, RC_BADDATA:
  * the file cannot be read back. */
-enum rc devmem_owners(struct devmem *m, devmem_owner_fn *fn,
-		      void *arg, struct err *err);
+enum rc devmem_owners(struct devmem *m, devmem_owner_fn *fn, void *arg, struct err *err);
 
 /*
  * What the device keeps for itself in the same file, out of the users' reach: scratch, and what it
