@@ -301,6 +301,19 @@ const char *gpusim_note(void);
 enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
 				  enum gpusim_state *state);
 
+/* By how much a rank held up the others: how long it was waited for, less what it waited itself, in
+ * each run of the communicator that succeeded. So the slow one stands out, and not its victims. */
+struct gpusim_lateness {
+	uint64_t device;
+	uint64_t operations; /* of those runs */
+	uint64_t sum_ns;
+	uint64_t max_ns; /* of one run */
+};
+
+/* By rank. *out is the caller's to free(3). */
+enum gpusim_rc gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out,
+				    uint32_t *nranks);
+
 /* How chunks get from one rank to another. */
 enum gpusim_path {
 	GPUSIM_PATH_NET = 0, /* sockets */

@@ -29,6 +29,8 @@
 #define SIDE_TIMEOUT_MS 3000
 #define RATE_SECOND	0.5
 #define RATE_OP		0.1
+#define WARMUP_OPS	48 /* before daemons are looked at: they keep memory for later */
+#define WARMUP_AT	(UINT64_C(1) << 40) /* their numbers, apart from the others */
 #define MAX_SUBSETS	10 /* ranks of which it is not known whether they took part */
 
 /* What is said on the way: beside the JSON object, not in it. */
@@ -382,6 +384,23 @@ is_over(const struct chaos *c)
 	return clock_now_ns() - c->start_ns >= c->a->for_ns;
 }
 
+/* Operations that nothing happens to; a wrong result counts, the others do not. */
+static enum rc
+warm_up(struct chaos *c, struct err *err)
+{
+	unsigned verbose = c->a->verbose;
+	enum rc rc = chaos_settle(c, err);
+
+	c->a->verbose = 0;
+	for (uint64_t i = 0; i < WARMUP_OPS && rc == RC_OK; i++) {
+		operate(c, WARMUP_AT + i);
+		rc = chaos_settle(c, err);
+	}
+	c->a->verbose = verbose;
+	c->ops = c->good = c->slowest_ns = 0;
+	return rc;
+}
+
 static enum rc
 run(struct chaos *c, struct err *err)
 {
@@ -608,7 +627,7 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 	pthread_cond_init(&c.ended, NULL);
 	rc = prepare(&c, &a, err);
 	if (rc == RC_OK)
-		rc = chaos_settle(&c, err);
+		rc = warm_up(&c, err);
 	if (rc == RC_OK)
 		rc = look(&c, &before, err);
 	c.ndevices = (uint32_t)(before.n ? before.n - 1 : 0);

@@ -74,7 +74,7 @@ struct chaos_slot {
 
 struct chaos {
 	struct cli *cli;
-	const struct args *a;
+	struct args *a;	     /* what was not said is filled in */
 	struct gpusim *side; /* faults and memory: whose calls end soon */
 	struct gpusim_comm_config config;
 	unsigned kinds;

@@ -68,6 +68,7 @@ enum rc run_send_recv(struct cli *, const struct args *, struct err *);
 enum rc run_status(struct cli *, const struct args *, struct err *);
 enum rc run_stream_status(struct cli *, const struct args *, struct err *);
 enum rc run_sync(struct cli *, const struct args *, struct err *);
+enum rc run_stragglers(struct cli *, const struct args *, struct err *);
 enum rc run_topo(struct cli *, const struct args *, struct err *);
 enum rc run_tune(struct cli *, const struct args *, struct err *);
 enum rc run_version(struct cli *, const struct args *, struct err *);

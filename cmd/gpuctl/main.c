@@ -37,6 +37,8 @@ static const struct command commands[] = {
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},
+	{"stragglers", "ID [--json]", "show by how much each rank held up the others", run_stragglers,
+	 OPT(JSON), 0, 1, 1},
 	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, 0, 0, 1, 65536},
 	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
 	 run_comm_shrink, 0, 0, 1, 65536},

@@ -43,6 +43,7 @@
 #define COORD_GUEST_GRAPHS   64
 
 #define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
+#define COORD_RETURN_MS	     30000    /* who has leases has so long to be heard after a restart */
 #define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
 #define COORD_JOB_MS	     86400000 /* the same */
 #define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
@@ -143,7 +144,8 @@ struct waiter {
 	const char *name; /* of the request */
 	enum waiting on;
 	uint64_t id;
-	bool paths; /* a status with paths */
+	bool paths;    /* a status with paths */
+	bool lateness; /* a status with that */
 	struct call call;
 };
 
@@ -170,8 +172,14 @@ struct progress {
 	uint32_t waits_for; /* rank + 1; 0: nobody */
 };
 
+/* By how much a rank held up the others, in the runs that have succeeded. */
+struct lateness {
+	uint64_t operations, sum_ns, max_ns;
+};
+
 struct member {
 	struct device *dev;
+	struct lateness late;
 	struct progress progress;
 	uint64_t incarnation;
 	bool attached;	/* or may be */
@@ -256,6 +264,8 @@ struct run_rank {
 	struct buf body; /* packed Request{run} until started; no data: nothing to do */
 	struct call call;
 	uint64_t compute_ns, comm_ns;
+	uint64_t held_ns;   /* the longest that another rank waited for it */
+	uint64_t waited_ns; /* it waited for others */
 };
 
 struct run {
@@ -493,6 +503,15 @@ size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Pro
  */
 bool progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
 		    size_t room);
+
+/* ---- lateness.c */
+
+/* A rank's part of a run begins; has ended well; all parts have. */
+void late_begin(struct run *run);
+void late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m);
+void late_count(const struct run *run);
+/* The messages, by rank: two arrays for free(3). False: out of memory. */
+bool late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p);
 
 /* ---- poll.c */
 void polls_tick(struct coord *c);

@@ -61,8 +61,8 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 		return NULL;
 	}
 	g->comm = comm;
-	g->client_id = c->client_id;
 	g->nranks = comm->nranks;
+	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
 	return g;
@@ -93,14 +93,18 @@ drop_start(struct coord *c, struct graph *g)
 	q.graphid = g->id;
 	for (uint32_t r = 0; r < g->comm->nranks; r++) {
 		const struct member *m = &g->comm->rank[r];
+		struct call *call = &g->rank[r].call;
 		struct buf body = {0};
 
 		if (!g->rank[r].has_ops || !member_there(m))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DROP, &q.base, NULL, &body);
-		g->rank[r].call.done = graph_dropped;
+		/* One that was read back from the journal has made no call yet. */
+		call->owner = g;
+		call->rank = r;
+		call->done = graph_dropped;
 		g->waiting++;
-		call_start(c, &g->rank[r].call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+		call_start(c, call, m->dev, m->dev->address, call_timeout_ms(c), &body);
 	}
 }
 
@@ -299,10 +303,9 @@ graphs_settle(struct coord *c, struct comm *comm)
 		uint64_t id = g->id;
 
 		next = g->next;
-		if (g->state == GRAPH_READY) {
-			graph_cancel(c, g); /* it was being defined again */
+		graph_cancel(c, g);
+		if (g->state == GRAPH_READY)
 			continue;
-		}
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
 		while ((w = waiter_find(c, WAIT_GRAPH, id))) {

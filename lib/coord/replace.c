@@ -139,6 +139,7 @@ take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 	q.path = m->from->mem_path;
 	q.dev = m->from->mem_dev;
 	q.inode = m->from->mem_inode;
+	q.incarnation = d->incarnation;
 	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, &body);
 	m->call.owner = comm;
 	m->call.rank = r;

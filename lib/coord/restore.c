@@ -267,6 +267,7 @@ add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__Kep
 		return no_memory(key, err);
 	}
 	g->comm = comm;
+	g->nranks = comm->nranks;
 	g->held = size;
 	g->id = k->graphid;
 	g->nops = k->nops;
@@ -551,6 +552,9 @@ resume(struct coord *c)
 	for (struct comm *comm = c->comms; comm; comm = next) {
 		next = comm->next;
 		comm->keep.resumes = false;
+		/* Its client may have gone while nobody listened. */
+		comm->gone = true;
+		comm->gone_ms = c->now_ms + COORD_RETURN_MS - COORD_LEASE_MS;
 		if (comm->state == COMM_DETACHING)
 			comm_detach(c, comm);
 		else if (!comm->made)

@@ -59,9 +59,17 @@ device_join_adopt(struct device *d)
 void
 serve_adopt(struct device *d, struct rpc_call *call)
 {
+	uint64_t meant = rpc_request(call)->adopt->incarnation;
 	struct err err = {0};
 	int rv = 0;
 
+	/* Asked of its predecessor, and late: whoever asked has found another by now, perhaps. */
+	if (meant && meant != d->incarnation) {
+		err_set(&err, RC_ABORTED, "device %016" PRIx64 " was started again meanwhile",
+			d->id);
+		rpc_reply_err(call, &err);
+		return;
+	}
 	if (d->adopt.started && !atomic_load(&d->adopt.over)) {
 		err_set(&err, RC_BUSY, "device %016" PRIx64 " takes over a memory already", d->id);
 		rpc_reply_err(call, &err);

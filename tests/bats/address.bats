@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # Where daemons listen, who may reach them there, and what they refuse.
 load helper
-# shellcheck disable=SC2030,SC2031 # a test is a shell of its own
 
 setup() {
 	house_setup

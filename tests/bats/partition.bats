@@ -88,9 +88,9 @@ bench_ends() {
 	cut "$HUB" 10.77.1.1 "$A" 10.77.1.2
 	run bench_ends
 	assert_match "rank 0 \(device 000000000000000a\) lost: no word from it for 1\.[0-2]s"
-	within "$HUB" gpuctl devices >devices
-	grep -q '000000000000000a .* lost ' devices
-	grep -q '000000000000000b .* free ' devices
+	within "$HUB" gpuctl devices >list
+	grep -q '000000000000000a .* lost ' list
+	grep -q '000000000000000b .* free ' list
 }
 
 @test "two devices cut off from each other, and not from the coordinator, are named" {
@@ -99,7 +99,7 @@ bench_ends() {
 	cut "$A" 10.77.3.1 "$B" 10.77.3.2
 	run bench_ends
 	assert_match "allreduce #[0-9]+ \(ring\), step [0-9]+ of [0-9]+: rank [01] \(device 000000000000000[ab]\) gets nothing from rank [01] \(device 000000000000000[ab]\) for [23]\.[0-9]s"
-	within "$HUB" gpuctl devices >devices
-	grep -q '000000000000000a .* free ' devices
-	grep -q '000000000000000b .* free ' devices
+	within "$HUB" gpuctl devices >list
+	grep -q '000000000000000a .* free ' list
+	grep -q '000000000000000b .* free ' list
 }

@@ -55,7 +55,7 @@ call(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, uint64_t timeo
 {
 	struct sim_client *c = client_of(w, k);
 
-	c->call = 0; /* it may end at once */
+	c->asked = w->now;
 	c->call = rpc_start(w, CALL_OF_CLIENT, node_of(w, k), 0, c->client_id, ++c->seq, what,
 			    timeout_us, &body);
 }
@@ -237,6 +237,24 @@ take_members(struct world *w, struct sim_client *c, GpuSim__DeviceMetadata *cons
 		c->dev[r] = (uint32_t)m[r]->deviceid->value - 1;
 }
 
+static void
+show(struct world *w, uint32_t k, const char *what)
+{
+	struct sim_client *c = client_of(w, k);
+	char line[400] = "";
+	size_t n = 0;
+
+	if (!w->verbose)
+		return;
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		n += (size_t)snprintf(line + n, sizeof line - n, " | %u:", c->dev[r]);
+		for (uint32_t i = 0; i < c->nfilled && n < sizeof line - 30; i++)
+			n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIu64,
+					      words(w, c->dev[r], k)[i]);
+	}
+	trace(w, "client %u %s:%s", k, what, line);
+}
+
 /* Fresh inputs in every rank's memory. */
 static void
 fill(struct world *w, uint32_t k)
@@ -249,8 +267,14 @@ fill(struct world *w, uint32_t k)
 		c->filled_by[r] = c->dev[r];
 	}
 	c->nfilled = c->nranks;
+	/* What is written into a device's memory after another has taken its place is lost, and the
+	 * writer cannot tell; nobody promises anything then. */
+	c->in_vain = false;
+	for (uint32_t r = 0; r < c->nranks; r++)
+		c->in_vain |= w->dev[c->dev[r]].adopted > c->told_at;
 	c->filled = true;
 	c->shared = false;
+	show(w, k, "fills");
 }
 
 static uint32_t
@@ -271,24 +295,6 @@ word_of(const struct sim_client *c, uint32_t r)
 		if (c->filled_by[i] == c->dev[r])
 			return i;
 	return NONE;
-}
-
-static void
-show(struct world *w, uint32_t k, const char *what)
-{
-	struct sim_client *c = client_of(w, k);
-	char line[400] = "";
-	size_t n = 0;
-
-	if (!w->verbose)
-		return;
-	for (uint32_t r = 0; r < c->nranks; r++) {
-		n += (size_t)snprintf(line + n, sizeof line - n, " | %u:", c->dev[r]);
-		for (uint32_t i = 0; i < c->nfilled && n < sizeof line - 30; i++)
-			n += (size_t)snprintf(line + n, sizeof line - n, " %" PRIu64,
-					      words(w, c->dev[r], k)[i]);
-	}
-	trace(w, "client %u %s:%s", k, what, line);
 }
 
 /* `told` ranks took part in an operation on fresh inputs: the sum has that many, each once, and
@@ -359,16 +365,6 @@ check_result(struct world *w, uint32_t k)
 			forget_data(c);
 }
 
-/* What is written into a device's memory while another takes its place is lost, and nobody can tell:
- * so with spares, and when the communicator has recovered since, there is no saying. */
-static bool
-can_check(const struct sim_client *c, uint32_t recoveries)
-{
-	if (c->policy != GPUSIM_ON_FAILURE_SPARE || c->filled_recoveries == recoveries)
-		return true;
-	return c->note && c->filled_recoveries + 1 == recoveries;
-}
-
 /* ---- answers */
 
 static void
@@ -383,10 +379,11 @@ took_status(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply)
 		forget_comm(c);
 	} else if (r && r->status == GPU_SIM__STATUS__SUCCESS) {
 		take_members(w, c, r->devices, r->n_devices);
-		if (check && can_check(c, r->recoveries))
+		if (check && !c->in_vain)
 			check_result(w, k);
 		else if (check)
 			forget_data(c);
+		c->told_at = c->asked; /* the answer may be that of long ago, said again */
 		c->known = true;
 		c->epoch = r->epoch;
 		c->recoveries = r->recoveries;
@@ -507,9 +504,11 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 	}
 	if (c->last && what == GPU_SIM__REQUEST__BODY_SUBMIT && rc != RC_OK)
 		wrong(w, "client %u: in a calm world an all-reduce fails: %s", k, text);
-	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK)
+	/* What belonged to clients that left while there was no coordinator is free a bit later. */
+	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK &&
+	    w->now > w->calm_at + RETURN_MS * MS)
 		wrong(w, "client %u: in a calm world no communicator can be made: %s", k, text);
-	later(w, k, between(w, MS, 300 * MS));
+	later(w, k, c->last && rc != RC_OK ? 1000 * MS : between(w, MS, 150 * MS));
 }
 
 /* ---- what next */
@@ -522,7 +521,6 @@ run_something(struct world *w, uint32_t k)
 
 	if (!c->shared || roll(w, 3) == 0)
 		fill(w, k);
-	c->filled_recoveries = c->recoveries;
 	c->nfilled = c->shared ? c->nfilled : c->nranks;
 	c->times = 1;
 	c->tag = NONE;

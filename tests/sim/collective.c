@@ -113,9 +113,13 @@ coll_try(struct world *w, uint32_t i)
 	for (uint32_t r = 0; r < c->nranks; r++)
 		for (unsigned k = 0; k < WORDS; k++)
 			c->result[k] += w->dev[c->dev[r]].mem.word[c->buffer][k];
+	trace(w, "comm %" PRIu64 " epoch %u operation %" PRIu64 " moves: %" PRIu64 " %" PRIu64,
+	      c->comm, c->epoch, c->op, c->result[0], c->result[1]);
 	for (uint32_t r = 0; r < c->nranks; r++) {
-		struct event *e = post(w, w->now + between(w, 100, roll(w, 4) ? 5 * MS : 400 * MS),
-				       EV_COLL, node_of_device(c->dev[r]));
+		struct event *e = post(
+		    w,
+		    w->now + between(w, 100, roll(w, 3) || w->calm ? 5 * MS : w->weather.slow_us),
+		    EV_COLL, node_of_device(c->dev[r]));
 
 		e->b = c->start[r];
 		e->c = c->generation[r];

@@ -5,36 +5,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LATE_MS 400 /* an answer may be so long past its deadline: ticks are 100 ms apart */
+#define ASKED_BY_WORLD UINT64_MAX
+#define LATE_MS	       400 /* an answer may be so long past its deadline: ticks are 100 ms apart */
 
-void
-coordinator_start(struct world *w)
+/* ---- what is kept: records by key, of which each commit is whole */
+
+static size_t
+record_at(const struct world *w, const char *key)
 {
-	struct coord_config cfg = {.instance = roll64(w) | 1,
-				   .pid = 1,
-				   .address = "sim:coord",
-				   .heartbeat_ms = HEARTBEAT_MS,
-				   .lost_ms = LOST_MS,
-				   .op_timeout_ms = OP_TIMEOUT_MS,
-				   .abort_grace_ms = GRACE_MS,
-				   .respawn_ms = RESPAWN_MS,
-				   .host = "host"};
-	struct err err = {0};
+	size_t i = 0;
 
-	if (coord_new(&cfg, &w->coord, &err) != RC_OK)
-		wrong(w, "coord_new: %s", err.text);
-	for (uint32_t d = 0; d < w->ndevices; d++) {
-		w->coord_client[d] = roll64(w) | 1;
-		w->coord_seq[d] = 0;
-	}
-	post(w, w->now + 100 * MS, EV_TICK, 0);
+	while (i < w->nrecords && strcmp(w->record[i].key, key) < 0)
+		i++;
+	return i;
 }
 
-void
-coordinator_kill(struct world *w)
+static void
+record_drop(struct world *w, size_t i)
 {
-	coord_free(w->coord);
-	w->coord = NULL;
+	free(w->record[i].key);
+	buf_fini(&w->record[i].value);
+	w->nrecords--;
+	memmove(&w->record[i], &w->record[i + 1], (w->nrecords - i) * sizeof *w->record);
+}
+
+static void
+store(struct world *w, const struct coord_action *a)
+{
+	size_t i = record_at(w, a->address);
+	struct record *v;
+
+	if (i < w->nrecords && strcmp(w->record[i].key, a->address) == 0)
+		record_drop(w, i);
+	if (!a->body.data)
+		return;
+	v = alloc_resize(w->record, w->nrecords + 1, sizeof *v);
+	if (!v)
+		abort();
+	w->record = v;
+	memmove(&v[i + 1], &v[i], (w->nrecords - i) * sizeof *v);
+	w->nrecords++;
+	v[i] = (struct record){.key = strdup(a->address)};
+	if (!v[i].key || !buf_add(&v[i].value, a->body.data, a->body.len))
+		abort();
+}
+
+static void
+restore(struct world *w, struct coord *c)
+{
+	struct err err = {0};
+
+	for (size_t i = 0; i < w->nrecords; i++)
+		if (coord_restore(c, w->record[i].key, w->record[i].value.data,
+				  w->record[i].value.len, &err) != RC_OK)
+			wrong(w, "what the coordinator stored is refused: %s", err.text);
 }
 
 static void
@@ -55,7 +79,9 @@ carry_out(struct world *w, struct coord_action *a)
 {
 	switch (a->kind) {
 	case COORD_ANSWER:
-		if (a->token == 0 || a->token > w->nserved)
+		if (a->token == ASKED_BY_WORLD)
+			buf_add(w->telling, a->body.data, a->body.len);
+		else if (a->token == 0 || a->token > w->nserved)
 			wrong(w, "an answer to nobody");
 		else
 			rpc_answer_packed(w, (uint32_t)a->token - 1, a->body.data, a->body.len);
@@ -66,9 +92,12 @@ carry_out(struct world *w, struct coord_action *a)
 	case COORD_SPAWN:
 		trace(w, "coordinator: start device %" PRIu64 " again", a->device_id - 1);
 		node_kill(w, (uint32_t)a->device_id, "to be started again");
-		if (roll(w, 10))
+		if (w->calm || roll(w, 10))
 			post(w, w->now + between(w, 50 * MS, 500 * MS), EV_START, NONE)->a =
 			    (uint32_t)a->device_id;
+		break;
+	case COORD_STORE:
+		store(w, a);
 		break;
 	case COORD_LOG:
 		trace(w, "coordinator: %s", a->body.data);
@@ -126,4 +155,122 @@ coordinator_tick(struct world *w)
 			      wire_request_name(v->req), (double)(w->now - v->until) / 1e6);
 	}
 	post(w, w->now + 100 * MS, EV_TICK, 0);
+}
+
+/* ---- the process */
+
+/* Its communicators, from itself. */
+static void
+ask_state(struct world *w, struct buf *out)
+{
+	GpuSim__StatusRequest q = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct coord_event ev = {.kind = COORD_REQUEST,
+				 .token = ASKED_BY_WORLD,
+				 .client_id = 1,
+				 .request = &req,
+				 .deadline_ms = w->now / MS + 1000};
+
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &q;
+	out->len = 0;
+	w->telling = out;
+	coordinator_event(w, &ev);
+	w->telling = NULL;
+}
+
+static const GpuSim__CommSummary *
+find_comm(const GpuSim__StatusResponse *r, uint64_t id)
+{
+	for (size_t i = 0; i < r->n_comms; i++)
+		if (r->comms[i]->commid == id)
+			return r->comms[i];
+	return NULL;
+}
+
+/* What a communicator was, it is. One that was changing may have got further, or start over. */
+static void
+check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSummary *is)
+{
+	bool settled = was->status != GPU_SIM__STATUS__IN_PROGRESS;
+
+	if (!is || is->onfailure != was->onfailure || is->epoch < was->epoch)
+		wrong(w, "comm %" PRIu64 " has not survived the coordinator", was->commid);
+	else if (settled && (is->epoch != was->epoch || is->n_deviceids != was->n_deviceids ||
+			     memcmp(is->deviceids, was->deviceids,
+				    was->n_deviceids * sizeof *was->deviceids) != 0))
+		wrong(w, "comm %" PRIu64 " has other ranks, or another epoch, after a restart",
+		      was->commid);
+	else if (settled && (was->status == GPU_SIM__STATUS__FAILED) !=
+				(is->status == GPU_SIM__STATUS__FAILED))
+		wrong(w, "comm %" PRIu64 " %s after a restart", was->commid,
+		      was->status == GPU_SIM__STATUS__FAILED ? "has not failed any more"
+							     : "has failed");
+	else if (settled && (is->pending != was->pending || is->recoveries != was->recoveries ||
+			     is->operations < was->operations))
+		wrong(w,
+		      "comm %" PRIu64 " has %" PRIu64 " runs and %" PRIu64
+		      " operations after a restart, before it %" PRIu64 " and %" PRIu64,
+		      was->commid, is->pending, is->operations, was->pending, was->operations);
+}
+
+/* The state after a restart is that before. */
+static void
+check_state(struct world *w)
+{
+	struct buf now = {0};
+	GpuSim__Reply *was = NULL, *is = NULL;
+
+	if (!w->told.len || w->wrong[0])
+		return;
+	ask_state(w, &now);
+	if (wire_reply_unpack(w->told.data, w->told.len, &was, NULL) != RC_OK ||
+	    wire_reply_unpack(now.data, now.len, &is, NULL) != RC_OK || !was->status || !is->status)
+		wrong(w, "the coordinator says nothing of itself");
+	for (size_t i = 0; !w->wrong[0] && i < was->status->n_comms; i++)
+		check_same(w, was->status->comms[i],
+			   find_comm(is->status, was->status->comms[i]->commid));
+	for (size_t i = 0; !w->wrong[0] && i < is->status->n_comms; i++)
+		if (!find_comm(was->status, is->status->comms[i]->commid))
+			wrong(w, "comm %" PRIu64 " has come by a restart",
+			      is->status->comms[i]->commid);
+	wire_reply_free(was);
+	wire_reply_free(is);
+	buf_fini(&now);
+}
+
+void
+coordinator_start(struct world *w)
+{
+	struct coord_config cfg = {.instance = roll64(w) | 1,
+				   .pid = 1,
+				   .address = "sim:coord",
+				   .heartbeat_ms = HEARTBEAT_MS,
+				   .missed = MISSED,
+				   .of = MISSED + 1,
+				   .op_timeout_ms = OP_TIMEOUT_MS,
+				   .abort_grace_ms = GRACE_MS,
+				   .respawn_ms = RESPAWN_MS,
+				   .host = "host",
+				   .keeps = true};
+	struct err err = {0};
+
+	if (coord_new(&cfg, &w->coord, &err) != RC_OK)
+		wrong(w, "coord_new: %s", err.text);
+	else
+		restore(w, w->coord);
+	for (uint32_t d = 0; d < w->ndevices; d++) {
+		w->coord_client[d] = roll64(w) | 1;
+		w->coord_seq[d] = 0;
+	}
+	post(w, w->now + 100 * MS, EV_TICK, 0);
+	check_state(w);
+}
+
+void
+coordinator_kill(struct world *w)
+{
+	ask_state(w, &w->told);
+	coord_free(w->coord);
+	w->coord = NULL;
 }

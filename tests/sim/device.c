@@ -446,6 +446,11 @@ adopt(struct world *w, uint32_t d, uint32_t s)
 	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
 	struct err err;
 
+	if (m->incarnation != dev_of(w, d)->incarnation) {
+		err_set(&err, RC_ABORTED, "meant for another process");
+		rpc_answer_err(w, s, &err);
+		return;
+	}
 	if (m->deviceid == 0 || m->deviceid > w->ndevices) {
 		err_set(&err, RC_NOTFOUND, "no such memory file");
 		rpc_answer_err(w, s, &err);
@@ -453,6 +458,7 @@ adopt(struct world *w, uint32_t d, uint32_t s)
 	}
 	trace(w, "device %u adopts the memory of device %" PRIu64, d, m->deviceid - 1);
 	dev_of(w, d)->mem = dev_of(w, (uint32_t)m->deviceid - 1)->mem;
+	dev_of(w, (uint32_t)m->deviceid - 1)->adopted = w->now;
 	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
 	reply.done = &done;
 	rpc_answer(w, s, &reply);

@@ -31,10 +31,11 @@
 
 /* The coordinator's ladder here, and what a peer that cannot be reached costs. */
 #define HEARTBEAT_MS  1000u
-#define LOST_MS	      3000u
+#define MISSED	      3u
 #define OP_TIMEOUT_MS 4000u
 #define GRACE_MS      1000u
 #define RESPAWN_MS    4000u
+#define RETURN_MS     35000u /* what nobody claims after the coordinator has been away is free */
 #define CONNECT_MS    2000u
 
 /* ---- processes. Node 0 is the coordinator, then devices, then clients. */
@@ -115,6 +116,7 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
+	uint64_t adopted; /* when another took its memory over */
 	struct memory mem;
 	struct dcomm comm[32];
 	unsigned ncomms;
@@ -149,7 +151,8 @@ struct sim_client {
 	bool failed;				  /* the communicator has */
 	unsigned what;				  /* it is doing */
 	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
-	uint32_t filled_recoveries;		  /* of the communicator then */
+	bool in_vain;				  /* some inputs went to who was no rank any more */
+	uint64_t told_at;			  /* dev */
 	bool filled, shared;			  /* inputs are there; or `expect` everywhere */
 	uint64_t expect[WORDS];
 	uint32_t told;	     /* ranks that took part, by an answer that is to be checked */
@@ -195,7 +198,7 @@ struct event {
 
 struct profile { /* how foul the weather is; of 1000 */
 	uint32_t lose, repeat, crash, freeze, split, coord_crash, coord_freeze, client_dies;
-	uint32_t latency_us;
+	uint32_t latency_us, slow_us; /* of a message; of a collective, at most */
 };
 
 struct record {
@@ -220,6 +223,8 @@ struct world {
 	struct coord *coord;
 	struct coord_actions actions;
 	uint64_t instance, coord_client[MAX_DEVICES], coord_seq[MAX_DEVICES];
+	struct buf told;       /* what the coordinator said of itself when it died */
+	struct buf *telling;   /* where its answer to the world itself goes */
 	struct record *record; /* sorted by key */
 	size_t nrecords;
 	struct sim_device *dev;

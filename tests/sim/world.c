@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORES	   0	  /* a coordinator that is started again knows what it did */
 #define MAX_EVENTS 400000 /* a world that needs more does not end */
 
 /* ---- chance */
@@ -182,7 +181,7 @@ node_kill(struct world *w, uint32_t n, const char *why)
 		if (w->node[0].alive && roll(w, 4))
 			post(w, w->now + between(w, MS, 200 * MS), EV_UNREACHABLE, 0)->b = p->index;
 	} else {
-		post(w, w->now + between(w, MS, 200 * MS), EV_GONE, 0)->b =
+		post(w, w->now + between(w, 25 * MS, 200 * MS), EV_GONE, 0)->b =
 		    w->client[p->index].client_id;
 	}
 	replycache_free(p->cache);
@@ -212,12 +211,13 @@ make_weather(struct world *w)
 {
 	w->weather = (struct profile){.lose = strength(w, 10, 100),
 				      .repeat = strength(w, 10, 150),
-				      .crash = strength(w, 10, 40),
-				      .freeze = strength(w, 10, 40),
-				      .split = strength(w, 5, 30),
-				      .coord_freeze = strength(w, 3, 15),
-				      .coord_crash = strength(w, 3, 15),
-				      .client_dies = strength(w, 2, 10),
+				      .crash = strength(w, 20, 120),
+				      .freeze = strength(w, 20, 100),
+				      .split = strength(w, 5, 40),
+				      .coord_freeze = strength(w, 3, 20),
+				      .coord_crash = strength(w, 5, 30),
+				      .client_dies = strength(w, 2, 15),
+				      .slow_us = roll(w, 2) ? 400 * MS : 2500 * MS,
 				      .latency_us = roll(w, 2) ? 2000 : 20000};
 }
 
@@ -273,7 +273,7 @@ weather(struct world *w)
 		split(w);
 	if (chance(w, p->coord_freeze))
 		freeze(w, 0, between(w, 50 * MS, 2500 * MS));
-	if (STORES && chance(w, p->coord_crash))
+	if (chance(w, p->coord_crash))
 		crash(w, 0, 2000 * MS);
 	if (chance(w, p->client_dies))
 		crash(w, 1 + w->ndevices + roll(w, w->nclients), 500 * MS);
@@ -490,6 +490,7 @@ world_free(struct world *w)
 		free(w->record[i].key);
 		buf_fini(&w->record[i].value);
 	}
+	buf_fini(&w->told);
 	coord_actions_fini(&w->actions);
 	free(w->record);
 	free(w->heap);

@@ -150,11 +150,73 @@ t_apart(void)
 	h_fini(&h);
 }
 
+/* The run of device `id` ends: so long it waited for each rank. */
+static void
+end_run(struct harness *h, uint64_t id, uint64_t w0, uint64_t w1, uint64_t w2)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__RunResponse run = GPU_SIM__RUN_RESPONSE__INIT;
+	uint64_t waited[3] = {w0, w1, w2};
+
+	run.waitedns = waited;
+	run.n_waitedns = 3;
+	reply.body_case = GPU_SIM__REPLY__BODY_RUN;
+	reply.run = &run;
+	h_end_call(h, (size_t)h_find(h, H_RUN, id), &reply, RC_OK, NULL);
+}
+
+static bool
+is_late(struct harness *h, uint32_t r, uint64_t operations, uint64_t sum, uint64_t max)
+{
+	GpuSim__GetCommStatusRequest q = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	const GpuSim__GetCommStatusResponse *s;
+	const GpuSim__Lateness *l;
+
+	q.commid = 1;
+	q.lateness = true;
+	s = h_reply(h, h_ask(h, 9, GET_COMM_STATUS, getcommstatus, &q))->getcommstatus;
+	l = s->n_lateness == 3 ? s->lateness[r] : NULL;
+	return l && l->rank == r && l->deviceid == r + 1 && l->operations == operations &&
+	       l->sumns == sum && l->maxns == max;
+}
+
+static void
+t_lateness(void)
+{
+	struct harness h;
+	struct h_ops o;
+
+	begin(&h, GPUSIM_ON_FAILURE_ABORT);
+	/* A ring: rank 0 is late by 500, its successor 1 passes that on, and 2 to 0, a little. */
+	end_run(&h, 1, 0, 0, 20);
+	end_run(&h, 2, 500, 0, 0);
+	end_run(&h, 3, 0, 490, 0);
+	ok(is_late(&h, 0, 1, 480, 480) && is_late(&h, 1, 1, 0, 0) && is_late(&h, 2, 1, 0, 0),
+	   "the rank that is late by itself is told, and not who waited for it");
+	h_allreduce(&o, 3, 30);
+	h_submit(&h, 9, 1, &o, true);
+	/* All meet: two wait for the third. */
+	end_run(&h, 1, 0, 100, 0);
+	end_run(&h, 2, 0, 0, 0);
+	end_run(&h, 3, 0, 90, 0);
+	ok(is_late(&h, 0, 2, 480, 480) && is_late(&h, 1, 2, 100, 100) && is_late(&h, 2, 2, 0, 0),
+	   "runs add up, and who was waited for by several is as late as the longest wait");
+	h_submit(&h, 9, 1, &o, true);
+	end_run(&h, 1, 0, 0, 7000);
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 2), RC_FAILED, "kaputt");
+	h_refuse(&h, (size_t)h_find(&h, H_RUN, 3), RC_ABORTED, "told to");
+	h_serve(&h);
+	ok(is_late(&h, 2, 2, 0, 0), "a run that fails does not count");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
 	t_listed();
 	t_stuck();
 	t_apart();
+	t_lateness();
 	return tap_done();
 }
