@@ -156,6 +156,10 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 		away = deadline_in_ms(NET_CONNECT_MS);
 	if (phase == CALL_SENDING && away < until)
 		until = away;
+	/* Now and then the dialer is looked after (client_redial). */
+	away = deadline_in_ms(client_stale_ms(c));
+	if (phase == CALL_SENDING && away < until)
+		until = away;
 	if (!closing) {
 		call->phase = phase;
 		note_pipe(call, phase);

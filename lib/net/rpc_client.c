@@ -13,6 +13,7 @@
 #include <nng/protocol/reqrep0/req.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "net/closing.h"
@@ -37,6 +38,7 @@ client_dial_later(struct rpc_client *c)
 
 	pthread_mutex_lock(&c->lock);
 	c->dialing = rv == 0;
+	c->later_since = clock_now_ns();
 	if (rv == 0)
 		c->dialer = d;
 	pthread_mutex_unlock(&c->lock);
@@ -44,16 +46,45 @@ client_dial_later(struct rpc_client *c)
 		nng_dialer_start(d, NNG_FLAG_NONBLOCK);
 }
 
+uint64_t
+client_stale_ms(const struct rpc_client *c)
+{
+	return strncmp(c->addr, "tls", 3) == 0 ? DIAL_STALE_TLS : DIAL_STALE_MS;
+}
+
+/*
+ * Lock held. A dialer of nng's that has had its time, or none. If it reached a process that was
+ * about to end, so that writing its handshake failed, nng counts it as closed, and it never tries
+ * again.
+ */
+static nng_dialer
+take_stale(struct rpc_client *c)
+{
+	nng_dialer none = NNG_DIALER_INITIALIZER, old = c->dialer;
+
+	if (c->closing || c->pipe || !c->later_since ||
+	    clock_now_ns() - c->later_since < client_stale_ms(c) * NS_PER_MS)
+		return none;
+	c->dialer = none;
+	c->later_since = 0;
+	c->dialing = false;
+	return old;
+}
+
 void
 client_redial(struct rpc_client *c)
 {
+	nng_dialer stale;
 	bool missing;
 
 	pthread_mutex_lock(&c->lock);
+	stale = take_stale(c);
 	missing = !c->dialing && !c->closing;
 	c->dialing |= missing;
 	pthread_mutex_unlock(&c->lock);
-	if (missing && c->watches)
+	if (nng_dialer_id(stale) > 0)
+		nng_dialer_close(stale);
+	if (missing && c->watches && nng_dialer_id(stale) <= 0)
 		client_dial_watched(c);
 	else if (missing)
 		client_dial_later(c);
@@ -69,6 +100,7 @@ forget_connection(struct rpc_client *c, int pipe)
 	c->pipe_gone = pipe;
 	c->dialer = (nng_dialer)NNG_DIALER_INITIALIZER;
 	c->away_since = clock_now_ns();
+	c->later_since = 0;
 	c->dialing = false;
 	pthread_cond_broadcast(&c->changed);
 	return old;
@@ -224,6 +256,7 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 		return rc;
 	rv = client_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
+	c->later_since = how == RPC_CONNECT_NOW ? 0 : clock_now_ns();
 	if (rv != 0) {
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
 		goto close;

@@ -13,6 +13,8 @@
 #include "net/rpc_client.h"
 
 #define RECONNECT_MAX_MS 100
+#define DIAL_STALE_MS	 300  /* a dialer that nng has not connected by then is replaced ... */
+#define DIAL_STALE_TLS	 1000 /* ... with the handshake of TLS */
 
 enum call_phase { CALL_SENDING, CALL_RECEIVING };
 
@@ -40,12 +42,13 @@ struct rpc_client {
 	pthread_cond_t changed; /* the last running call has ended, or the connection has */
 	struct call *free, *running;
 	uint64_t seq;
-	uint64_t away_since; /* meaningful while pipe is 0 */
-	uint64_t ncame;	     /* connections that came up so far */
-	int pipe;	     /* the connection, or 0 */
-	int pipe_gone;	     /* the last one that closed */
-	int pipe_owing;	     /* the one through which an answer may come that nobody waits for */
-	bool dialing;	     /* there is a dialer, or somebody sees to it */
+	uint64_t away_since;  /* meaningful while pipe is 0 */
+	uint64_t ncame;	      /* connections that came up so far */
+	int pipe;	      /* the connection, or 0 */
+	int pipe_gone;	      /* the last one that closed */
+	int pipe_owing;	      /* the one through which an answer may come that nobody waits for */
+	bool dialing;	      /* there is a dialer, or somebody sees to it */
+	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
 	bool closing;
 	/* of a client that watches (redial.c) */
 	bool watches;
@@ -61,6 +64,9 @@ void client_lost(struct rpc_client *c, int pipe);
 
 /* Try again where that failed. */
 void client_redial(struct rpc_client *c);
+
+/* How long nng may dial by itself before somebody looks after it. */
+uint64_t client_stale_ms(const struct rpc_client *c);
 
 /* A dialer for the client's address, not started. */
 int client_dialer(struct rpc_client *c, nng_dialer *out);
