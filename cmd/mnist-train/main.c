@@ -103,18 +103,26 @@ start_cluster(char **argv, const struct options *o, const struct dataset *data, 
 	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
 }
 
-/* Devices that a communicator may take; *all: how many there are. */
+/* Devices that are there, that a communicator may take, and that are in one. */
+struct census {
+	uint32_t all, free, busy;
+};
+
 static enum rc
-count_free(struct gpusim *g, uint32_t *n, size_t *all, struct err *err)
+count(struct gpusim *g, struct census *c, struct err *err)
 {
 	struct gpusim_device *list;
-	enum rc rc = (enum rc)gpusim_devices(g, &list, all);
+	size_t n;
+	enum rc rc = (enum rc)gpusim_devices(g, &list, &n);
 
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());
-	*n = 0;
-	for (size_t i = 0; i < *all; i++)
-		*n += !list[i].lost && !list[i].spare && list[i].comm == 0;
+	*c = (struct census){.all = (uint32_t)n};
+	for (size_t i = 0; i < n; i++)
+		if (!list[i].lost) {
+			c->busy += list[i].comm != 0;
+			c->free += list[i].comm == 0 && !list[i].spare;
+		}
 	free(list);
 	return RC_OK;
 }
@@ -124,21 +132,21 @@ count_free(struct gpusim *g, uint32_t *n, size_t *all, struct err *err)
 static enum rc
 count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err *err)
 {
-	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch), found = 0;
+	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
-	size_t all = 0;
-	enum rc rc = count_free(g, &found, &all, err);
+	struct census c = {0};
+	enum rc rc = count(g, &c, err);
 
-	if (rc == RC_OK && found < wanted && o->resume)
-		log_line(LOG_WARN, "waits for devices: %u of %u are free", found, wanted);
-	while (rc == RC_OK && found < wanted && deadline_left_ms(patience) > 0) {
+	if (rc == RC_OK && o->resume && c.free < wanted && c.busy)
+		log_line(LOG_WARN, "waits for devices: %u of %u are free", c.free, wanted);
+	while (rc == RC_OK && c.free < wanted && c.busy && deadline_left_ms(patience) > 0) {
 		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
-		rc = count_free(g, &found, &all, err);
+		rc = count(g, &c, err);
 	}
 	if (rc != RC_OK)
 		return rc;
-	*n = o->devices ? o->devices : found;
-	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%zu there)", all);
+	*n = o->devices ? o->devices : c.free;
+	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%u there)", c.all);
 }
 
 static enum rc

@@ -75,3 +75,15 @@ at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a >= b) }' || fa
 		fail "losses differ: $output"
 	assert_nothing_left
 }
+
+@test "failure-rehearsal.sh: as much is learnt as undisturbed, whatever is killed" {
+	LIMIT=50 run bounded "$EXAMPLES/failure-rehearsal.sh" -d "$ROOT/tests/data" -e 60 -n 2 shrink
+	assert_status 0
+	assert_equal "$(awk 'NR > 1 { print $1 }' <<<"$output" | xargs)" 'undisturbed shrink'
+	awk 'NR > 2 { d = $5; n++; if ($2 != 1 || d > 2 || d < -2) exit 1 } END { exit n != 1 }' <<<"$output" ||
+		fail "$output"
+	assert_nothing_left
+	run "$EXAMPLES/failure-rehearsal.sh" hope
+	assert_status 2
+	assert_match 'usage: failure-rehearsal.sh'
+}
