@@ -2,7 +2,8 @@
  * Design notes. What comes is appended to a queue under the lock, and whoever brings something
  * works the queue off, unless another thread is at it: the state machine runs on one thread at a
  * time, the `running` one, without the lock, and a request is on its way to the devices without a
- * change of threads. That may be the server's thread or one of nng's, so nothing may block there.
+ * change of threads. That may be the server's thread or one of nng's, so nothing may block there,
+ * but for what has to be stored first (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
  * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
  * Who has gone is told under the server's lock, so that waits for the main thread. Before the first
  * shell_step, for which the main thread is woken, and after shell_free has begun, things are only
