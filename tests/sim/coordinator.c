@@ -201,8 +201,7 @@ check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSu
 				    was->n_deviceids * sizeof *was->deviceids) != 0))
 		wrong(w,
 		      "comm %" PRIu64 " has other ranks, or another epoch, after a restart: %zu, "
-				      "epoch %u, first %" PRIu64
-		      "; before it %zu, epoch %u, first %" PRIu64,
+		      "epoch %u, first %" PRIu64 "; before it %zu, epoch %u, first %" PRIu64,
 		      was->commid, is->n_deviceids, is->epoch, is->deviceids[0], was->n_deviceids,
 		      was->epoch, was->deviceids[0]);
 	else if (settled && (was->status == GPU_SIM__STATUS__FAILED) !=

@@ -44,8 +44,9 @@ device_fail_runs(struct world *w, uint32_t d, uint64_t comm, uint32_t epoch_belo
 
 	for (unsigned i = 0; i < dev->nruns; i++)
 		if (dev->run[i].comm == comm && dev->run[i].epoch < epoch_below) {
-			struct event *e = post(w, w->now + between(w, 10, 30 * MS), EV_ABORTED,
-					       node_of_device(d));
+			struct event *e =
+			    post(w, w->now + between(w, 10, roll(w, 6) ? 30 * MS : 900 * MS),
+				 EV_ABORTED, node_of_device(d));
 
 			e->b = dev->run[i].start;
 			e->c = dev->run[i].generation;
