@@ -124,14 +124,25 @@ struct gpusim_device {
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
 enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices);
 
+/* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
+struct gpusim_progress {
+	uint64_t device, operation;
+	uint64_t idle_ms; /* since it last moved */
+	uint32_t rank;
+	uint32_t step, steps; /* of its plan, from 1 */
+	int32_t waits_for;    /* a rank; -1: nobody */
+};
+
 struct gpusim_comm_info {
 	uint64_t id, pending, operations;
 	uint32_t epoch, nranks;
-	uint32_t recoveries;  /* so often it went on without, or with another, rank */
-	int on_failure;	      /* enum gpusim_on_failure */
-	int state;	      /* enum gpusim_state */
-	uint64_t *device_ids; /* by rank */
-	char reason[512];     /* when it failed */
+	uint32_t recoveries;		  /* so often it went on without, or with another, rank */
+	int on_failure;			  /* enum gpusim_on_failure */
+	int state;			  /* enum gpusim_state */
+	uint64_t *device_ids;		  /* by rank */
+	char reason[512];		  /* when it failed */
+	struct gpusim_progress *progress; /* of the ranks that are in an operation */
+	size_t nprogress;
 };
 
 struct gpusim_status {
@@ -289,6 +300,19 @@ const char *gpusim_note(void);
  * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
 enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
 				  enum gpusim_state *state);
+
+/* By how much a rank held up the others: how long it was waited for, less what it waited itself, in
+ * each run of the communicator that succeeded. So the slow one stands out, and not its victims. */
+struct gpusim_lateness {
+	uint64_t device;
+	uint64_t operations; /* of those runs */
+	uint64_t sum_ns;
+	uint64_t max_ns; /* of one run */
+};
+
+/* By rank. *out is the caller's to free(3). */
+enum gpusim_rc gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out,
+				    uint32_t *nranks);
 
 /* How chunks get from one rank to another. */
 enum gpusim_path {

@@ -120,7 +120,8 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
-	setsid();
+	/* Not a session: the scheduler would weigh it against all other devices together. */
+	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (null >= 0) {

@@ -61,6 +61,11 @@ static const struct {
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
     [OPT_ALLOW_INJECT] = {"allow-inject", 0, NULL, "faults may be injected; see `gpuctl inject`"},
+    [OPT_SEED] = {"seed", 0, "N", "of what is drawn by chance (default 1)"},
+    [OPT_FOR] = {"for", 0, "TIME", "how long, such as 60s"},
+    [OPT_RATE] = {"rate", 0, "RATE", "faults: so many a second (0.5/s), or an operation (0.1/op)"},
+    [OPT_KINDS] = {"kinds", 0, "KIND,...", "kinds of faults (default all)"},
+    [OPT_OPS] = {"ops", 0, "N", "how many operations, instead of how long"},
     [OPT_VERBOSE] = {NULL, 'v', NULL, "daemons say more on stderr; twice: still more"},
     [OPT_ON_FAILURE] = {"on-failure", 0, "HOW",
 			"when a rank is lost: abort (the default) shrink respawn spare"},
@@ -140,6 +145,22 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	}
 }
 
+/* "0.5/s", "0.1/op"; a bare number is a second. */
+static enum rc
+set_rate(const char *arg, struct args *a, struct err *err)
+{
+	char number[32];
+	size_t n = strcspn(arg, "/");
+
+	if (n >= sizeof number ||
+	    (arg[n] && strcmp(arg + n, "/s") != 0 && strcmp(arg + n, "/op") != 0))
+		return err_set(err, RC_INVAL, "'%.64s' is no rate, such as 0.5/s or 0.1/op", arg);
+	memcpy(number, arg, n);
+	number[n] = '\0';
+	a->rate_by_op = strcmp(arg + n, "/op") == 0;
+	return parse_double(number, 0, 1000, &a->rate, err);
+}
+
 static enum rc
 set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 {
@@ -158,6 +179,14 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return option_u32(arg, 1, UINT32_MAX, &a->nranks, err);
 	case OPT_COUNT:
 		return parse_u64(arg, 0, UINT64_MAX, &a->count, err);
+	case OPT_SEED:
+		return parse_u64(arg, 0, UINT64_MAX, &a->seed, err);
+	case OPT_OPS:
+		return parse_u64(arg, 1, UINT32_MAX, &a->ops, err);
+	case OPT_FOR:
+		return parse_duration(arg, &a->for_ns, err);
+	case OPT_RATE:
+		return set_rate(arg, a, err);
 	case OPT_CHUNK_ELEMS:
 		return parse_u64(arg, 1, UINT64_MAX, &a->chunk, err);
 	case OPT_STREAM:
@@ -223,6 +252,9 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_REWRITE:
 	case OPT_ALLOW_INJECT:
 	case OPT_SIMULATE:
+		return RC_OK;
+	case OPT_KINDS:
+		a->kinds = arg;
 		return RC_OK;
 	case OPT_BASELINE:
 		a->baseline = arg;
@@ -311,8 +343,12 @@ enum args_result
 args_parse(const struct command *cmd, int argc, char **argv, uint64_t without, struct args *out,
 	   struct err *err)
 {
-	struct args a = {
-	    .min_bytes = 8, .max_bytes = 128u << 20, .factor = 2, .iters = 20, .warmup = 5};
+	struct args a = {.min_bytes = 8,
+			 .max_bytes = 128u << 20,
+			 .factor = 2,
+			 .iters = 20,
+			 .warmup = 5,
+			 .seed = 1};
 	struct option longs[OPT_NUMBER + 2];
 	char shorts[2 * OPT_NUMBER + 4];
 	enum opt_id id;

@@ -54,6 +54,11 @@ enum opt_id {
 	OPT_START_TIMEOUT,
 	OPT_VERBOSE,
 	OPT_ALLOW_INJECT,
+	OPT_SEED,
+	OPT_FOR,
+	OPT_RATE,
+	OPT_KINDS,
+	OPT_OPS,
 	OPT_ON_FAILURE,
 	OPT_SPARES,
 	OPT_KEYS,
@@ -75,6 +80,10 @@ struct args {
 	enum gpusim_op op;	 /* sum */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
+	const char *kinds; /* of faults, with commas */
+	uint64_t seed, for_ns, ops;
+	double rate;	 /* faults a second, or */
+	bool rate_by_op; /* an operation */
 	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout;
 	uint64_t start_timeout_ms, op_timeout_ms;

@@ -37,6 +37,8 @@ static const struct command commands[] = {
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},
+	{"stragglers", "ID [--json]", "show by how much each rank held up the others", run_stragglers,
+	 OPT(JSON), 0, 1, 1},
 	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, 0, 0, 1, 65536},
 	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
 	 run_comm_shrink, 0, 0, 1, 65536},
@@ -92,6 +94,10 @@ static const struct command commands[] = {
 
 	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
 	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM), 0, 1, 1024},
+
+	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
+	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
+	 OPT(RANKS) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |

@@ -1,6 +1,7 @@
 #include "recover.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 
 #include "base/log.h"
 
@@ -42,18 +43,23 @@ recover_refresh(struct cli *cli, struct gpusim_comm *comm, uint32_t *was, struct
 	return rc;
 }
 
-/* Somebody does not answer. A barrier finds out whether the communicator can do without. */
-static void
+/* Somebody does not answer. A barrier finds out whether the communicator can do without; true: that
+ * has been told of. */
+static bool
 meet(struct cli *cli, uint64_t id)
 {
 	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
 	struct gpusim_comm now;
+	bool told = false;
 
 	if (gpusim_comm_open(cli->g, id, &now) != GPUSIM_OK)
-		return;
-	if (gpusim_collective(cli->g, &now, &barrier, GPUSIM_WAIT) == GPUSIM_OK)
+		return false;
+	if (gpusim_collective(cli->g, &now, &barrier, GPUSIM_WAIT) == GPUSIM_OK) {
+		told = *gpusim_note();
 		cli_note();
+	}
 	gpusim_comm_fini(&now);
+	return told;
 }
 
 enum rc
@@ -61,13 +67,15 @@ recover(struct cli *cli, struct gpusim_comm *comm, uint32_t *was, enum rc rc, st
 {
 	uint32_t epoch = comm->epoch;
 	struct err late = {0};
+	bool told = false;
 
 	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
-		meet(cli, comm->id);
+		told = meet(cli, comm->id);
 	if (recover_refresh(cli, comm, was, &late) != RC_OK ||
 	    (rc != RC_RECOVERED && comm->epoch == epoch))
 		return rc;
-	log_line(LOG_ERROR, "note: %s", err->text);
+	if (!told)
+		log_line(LOG_ERROR, "note: %s", err->text);
 	*err = (struct err){0};
 	return RC_OK;
 }

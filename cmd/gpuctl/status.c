@@ -27,6 +27,17 @@ print_json(const struct gpusim_status *s)
 	puts("]}");
 }
 
+/* Some rank is in an operation. */
+static bool
+is_busy(const struct gpusim_status *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->ncomms; i++)
+		n += s->comms[i].nprogress;
+	return n > 0;
+}
+
 static void
 print_text(const struct gpusim_status *s)
 {
@@ -41,6 +52,10 @@ print_text(const struct gpusim_status *s)
 	if (s->ncomms) {
 		putchar('\n');
 		table_comms(s->comms, s->ncomms, stdout);
+	}
+	if (is_busy(s)) {
+		putchar('\n');
+		table_progress(s->comms, s->ncomms, stdout);
 	}
 }
 

@@ -101,8 +101,38 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 	json_string(d->host, f);
 	fputs(",\"mem_private\":", f);
 	json_string(d->mem_private, f);
-	fprintf(f, ",\"spare\":%s,\"join\":%s}", d->spare ? "true" : "false",
-		d->join ? "true" : "false");
+	putc('}', f);
+}
+
+void
+table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f)
+{
+	char waits[24];
+
+	fprintf(f, "%4s  %5s  %-16s  %10s  %13s  %8s  %s\n", "COMM", "RANK", "DEVICE", "OPERATION",
+		"STEP", "IDLE", "WAITS FOR");
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < c[i].nprogress; k++) {
+			const struct gpusim_progress *p = &c[i].progress[k];
+
+			snprintf(waits, sizeof waits, "rank %d", p->waits_for);
+			fprintf(f,
+				"%4" PRIu64 "  %5" PRIu32 "  %016" PRIx64 "  %10" PRIu64
+				"  %6" PRIu32 "/%-6" PRIu32 "  %7.1fs  %s\n",
+				c[i].id, p->rank, p->device, p->operation, p->step, p->steps,
+				(double)p->idle_ms / 1e3, p->waits_for < 0 ? "-" : waits);
+		}
+}
+
+static void
+json_progress(const struct gpusim_progress *p, size_t i, FILE *f)
+{
+	fprintf(f,
+		"%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64 "\",\"operation\":%" PRIu64
+		",\"step\":%" PRIu32 ",\"steps\":%" PRIu32 ",\"idle_ms\":%" PRIu64
+		",\"waits_for\":%d}",
+		i ? "," : "", p->rank, p->device, p->operation, p->step, p->steps, p->idle_ms,
+		p->waits_for);
 }
 
 void
@@ -121,6 +151,11 @@ json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 	if (recovered) {
 		fputs(",\"recovered\":", f);
 		json_string(recovered, f);
+	} else {
+		fputs(",\"progress\":[", f);
+		for (size_t i = 0; i < c->nprogress; i++)
+			json_progress(&c->progress[i], i, f);
+		putc(']', f);
 	}
 	putc('}', f);
 }

@@ -13,6 +13,8 @@ const char *state_name(int state);
 
 /* A header and one row a device; the first column is the index that options take. */
 void table_devices(const struct gpusim_device *d, size_t n, FILE *f);
+/* How far their ranks are, of those that are in an operation. */
+void table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
 /* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits.

@@ -31,6 +31,7 @@ static const char usage_text[] =
     "  --id ID             device id (default: the memory file's, else random)\n"
     "  --ordinal N         place in lists of devices (default 0)\n"
     "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
+    "  --client-mem SIZE   what one client may lease of it (default all)\n"
     "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
@@ -67,6 +68,7 @@ enum {
 	OPT_COORDINATOR,
 	OPT_ID,
 	OPT_ORDINAL,
+	OPT_CLIENT_MEM,
 	OPT_MEM_FILE,
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
@@ -89,6 +91,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"id", 1, NULL, OPT_ID},
 					 {"ordinal", 1, NULL, OPT_ORDINAL},
 					 {"mem", 1, NULL, 'm'},
+					 {"client-mem", 1, NULL, OPT_CLIENT_MEM},
 					 {"mem-file", 1, NULL, OPT_MEM_FILE},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
@@ -125,6 +128,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
 	case 'm':
 		return parse_size(arg, &o->device.mem_bytes, err);
+	case OPT_CLIENT_MEM:
+		return parse_size(arg, &o->device.client_bytes, err);
 	case OPT_MEM_FILE:
 	case OPT_MEM_SCRATCH:
 		o->device.mem_path = arg;

@@ -95,11 +95,14 @@ call(struct registration *r, struct err *err)
 	GpuSim__RegisterRequest m = GPU_SIM__REGISTER_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__DeviceMetadata meta;
+	struct device_progress progress;
 	struct device_room room;
 	enum rc rc;
 
 	device_metadata(r->device, &meta, &room);
 	m.metadata = &meta;
+	m.n_progress = device_progress(r->device, &progress);
+	m.progress = progress.p;
 	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
 	req.registerdevice = &m;
 	r->calling = true;

@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "report.h"
 #include "saver.h"
 
 #define DEFAULT_DEVICES 4
+#define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
 
 /* The folder of this program, for what lies beside it; empty when the system does not tell. */
 static void
@@ -100,25 +103,42 @@ start_cluster(char **argv, const struct options *o, const struct dataset *data, 
 	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
 }
 
-/* As many devices as were asked for, or all that are there. */
+/* Devices that a communicator may take; *all: how many there are. */
+static enum rc
+count_free(struct gpusim *g, uint32_t *n, size_t *all, struct err *err)
+{
+	struct gpusim_device *list;
+	enum rc rc = (enum rc)gpusim_devices(g, &list, all);
+
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s", gpusim_error());
+	*n = 0;
+	for (size_t i = 0; i < *all; i++)
+		*n += !list[i].lost && !list[i].spare && list[i].comm == 0;
+	free(list);
+	return RC_OK;
+}
+
+/* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
+ * who was killed: those devices are waited for. */
 static enum rc
 count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err *err)
 {
-	struct gpusim_device *list;
-	size_t ndevices, free_devices = 0;
-	enum rc rc;
+	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch), found = 0;
+	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
+	size_t all = 0;
+	enum rc rc = count_free(g, &found, &all, err);
 
-	*n = o->devices;
-	if (*n)
-		return RC_OK;
-	rc = (enum rc)gpusim_devices(g, &list, &ndevices);
+	if (rc == RC_OK && found < wanted && o->resume)
+		log_line(LOG_WARN, "waits for devices: %u of %u are free", found, wanted);
+	while (rc == RC_OK && found < wanted && deadline_left_ms(patience) > 0) {
+		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+		rc = count_free(g, &found, &all, err);
+	}
 	if (rc != RC_OK)
-		return err_set(err, rc, "%s", gpusim_error());
-	for (size_t i = 0; i < ndevices; i++)
-		free_devices += !list[i].lost && !list[i].spare && list[i].comm == 0;
-	free(list);
-	*n = (uint32_t)free_devices;
-	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%zu there)", ndevices);
+		return rc;
+	*n = o->devices ? o->devices : found;
+	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%zu there)", all);
 }
 
 static enum rc

@@ -57,19 +57,25 @@ until_checkpoint(const struct trainer *t)
 	return t->hooks.checkpoint && every ? every - trainer_steps(t) % every : UINT64_MAX;
 }
 
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* How many steps the next launch has; the last, smaller one is one of its own. */
 static uint64_t
 unit_steps(const struct trainer *t)
 {
-	uint64_t n = t->full_steps - t->at.step, due = until_checkpoint(t);
-	uint64_t slice = t->hooks.progress || recovers(t) ? t->full_steps / SLICES_AN_EPOCH + 1 : n;
+	uint64_t n = t->full_steps - t->at.step, slice = t->full_steps / SLICES_AN_EPOCH + 1;
 
 	if (t->at.step >= t->full_steps)
 		return 1;
-	if (recovers(t) && t->step_s > 0 && (double)slice * t->step_s > UNIT_S)
-		slice = UNIT_S > t->step_s ? (uint64_t)(UNIT_S / t->step_s) : 1;
-	n = n < slice ? n : slice;
-	return n < due ? n : due;
+	if (t->hooks.progress || (recovers(t) && t->step_s <= 0))
+		n = smaller(n, slice);
+	if (recovers(t) && t->step_s > 0 && (double)n * t->step_s > UNIT_S)
+		n = UNIT_S > t->step_s ? (uint64_t)(UNIT_S / t->step_s) : 1;
+	return smaller(n, until_checkpoint(t));
 }
 
 /* Some steps. */

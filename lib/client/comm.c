@@ -193,6 +193,38 @@ gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *pat
 }
 
 enum gpusim_rc
+gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out, uint32_t *nranks)
+{
+	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	struct gpusim_lateness *v = NULL;
+	GpuSim__Reply *reply;
+	size_t n;
+	enum rc rc;
+
+	m.commid = id;
+	m.lateness = true;
+	rc = call_status(g, &m, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	n = reply->getcommstatus->n_lateness;
+	v = alloc_zeroed(n, sizeof *v);
+	for (size_t r = 0; v && r < n; r++) {
+		const GpuSim__Lateness *from = reply->getcommstatus->lateness[r];
+
+		v[r] = (struct gpusim_lateness){.device = from->deviceid,
+						.operations = from->operations,
+						.sum_ns = from->sumns,
+						.max_ns = from->maxns};
+	}
+	wire_reply_free(reply);
+	if (!v)
+		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	*out = v;
+	*nranks = (uint32_t)n;
+	return client_rc(RC_OK);
+}
+
+enum gpusim_rc
 gpusim_group_start(struct gpusim *g, uint64_t comm)
 {
 	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;

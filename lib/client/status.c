@@ -25,6 +25,18 @@ gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices)
 	return client_rc(rc);
 }
 
+static void
+copy_progress(struct gpusim_progress *to, const GpuSim__Progress *from)
+{
+	*to = (struct gpusim_progress){.rank = from->rank,
+				       .device = from->deviceid,
+				       .operation = from->operation,
+				       .step = from->step,
+				       .steps = from->steps,
+				       .idle_ms = from->idlems,
+				       .waits_for = (int32_t)from->waitsfor - 1};
+}
+
 static enum rc
 copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 {
@@ -42,7 +54,20 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 		return err_set(client_err(), RC_NOMEM, "out of memory");
 	for (size_t r = 0; r < from->n_deviceids; r++)
 		to->device_ids[r] = from->deviceids[r];
+	to->progress = alloc_zeroed(from->n_progress, sizeof *to->progress);
+	if (!to->progress)
+		return err_set(client_err(), RC_NOMEM, "out of memory");
+	to->nprogress = from->n_progress;
+	for (size_t i = 0; i < from->n_progress; i++)
+		copy_progress(&to->progress[i], from->progress[i]);
 	return RC_OK;
+}
+
+static void
+comm_fini(struct gpusim_comm_info *c)
+{
+	free(c->device_ids);
+	free(c->progress);
 }
 
 static enum rc
@@ -94,7 +119,7 @@ void
 gpusim_status_fini(struct gpusim_status *s)
 {
 	for (size_t i = 0; i < s->ncomms; i++)
-		free(s->comms[i].device_ids);
+		comm_fini(&s->comms[i]);
 	free(s->comms);
 	free(s->devices);
 	*s = (struct gpusim_status){0};

@@ -269,10 +269,15 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
 	struct device_msgs msgs = {0};
+	GpuSim__Lateness *late = NULL;
 	const struct err *why;
 	struct err err;
 
-	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths))) {
+	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths)) ||
+	    (w->lateness && !late_show(comm, &late, &r.lateness))) {
+		free(late);
+		free(r.lateness);
+		free(r.paths.data);
 		device_msgs_fini(&msgs);
 		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
 		answer_failure(c, w, &err);
@@ -289,9 +294,12 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 	r.recovered = comm->recovered.text;
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
+	r.n_lateness = late ? comm->nranks : 0;
 	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
 	reply.getcommstatus = &r;
 	answer(c, w, &reply);
+	free(late);
+	free(r.lateness);
 	free(r.paths.data);
 	device_msgs_fini(&msgs);
 }
@@ -314,6 +322,7 @@ on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
 			       req->getcommstatus->commid);
 	w->paths = req->getcommstatus->paths;
+	w->lateness = req->getcommstatus->lateness;
 	if (w->paths && comm->nranks > WIRE_MAX_PATHS)
 		return err_set(err, RC_INVAL,
 			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",

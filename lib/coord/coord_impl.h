@@ -104,6 +104,7 @@ struct device {
 	bool join;	   /* offers itself to communicators that grow */
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
+	uint64_t reports;	/* of progress that came; counts from 1 */
 	uint64_t client_id;	/* it registers as; 0: it has not */
 	uint64_t beat_ms;	/* when heartbeats were counted last */
 	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
@@ -143,7 +144,8 @@ struct waiter {
 	const char *name; /* of the request */
 	enum waiting on;
 	uint64_t id;
-	bool paths; /* a status with paths */
+	bool paths;    /* a status with paths */
+	bool lateness; /* a status with that */
 	struct call call;
 };
 
@@ -161,8 +163,24 @@ struct pair_count {
 	uint64_t n[2]; /* sends, receives */
 };
 
+/* What a rank said last of the operation it is in. */
+struct progress {
+	uint64_t report;   /* which of its device's; 0: none. In none, unless it is the last */
+	uint64_t moved_ms; /* when it last moved */
+	uint64_t op;
+	uint32_t epoch, step, steps;
+	uint32_t waits_for; /* rank + 1; 0: nobody */
+};
+
+/* By how much a rank held up the others, in the runs that have succeeded. */
+struct lateness {
+	uint64_t operations, sum_ns, max_ns;
+};
+
 struct member {
 	struct device *dev;
+	struct lateness late;
+	struct progress progress;
 	uint64_t incarnation;
 	bool attached;	/* or may be */
 	uint64_t block; /* where its control block is; 0: it shares no memory */
@@ -203,6 +221,7 @@ struct recovery {
 	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
 	uint64_t idle_ms;  /* since it had last moved */
 	char who[200];	   /* "rank 2 (device ..) is lost: why" */
+	char stuck[200];   /* "rank 2 (device ..) is stuck: why", by the ranks' progress, or "" */
 };
 
 struct comm {
@@ -245,6 +264,8 @@ struct run_rank {
 	struct buf body; /* packed Request{run} until started; no data: nothing to do */
 	struct call call;
 	uint64_t compute_ns, comm_ns;
+	uint64_t held_ns;   /* the longest that another rank waited for it */
+	uint64_t waited_ns; /* it waited for others */
 };
 
 struct run {
@@ -466,6 +487,31 @@ void device_unreachable(struct coord *c, uint64_t id, const char *address);
 /* The client that a device registers as has closed its last connection: see whether it is there. */
 void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
+
+/* ---- progress.c */
+
+/* What a device that registers says of its progress. */
+void progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q);
+/* What rank r is in, or NULL. */
+const struct progress *progress_of(const struct comm *comm, uint32_t r);
+/* The messages of the ranks that are in an operation, at most `room` of them, into v; how many. */
+size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *v,
+		     size_t room);
+/*
+ * Who holds up a communicator, as far as its ranks' progress tells: "rank 2 (device ..) is stuck:
+ * ..", in text. by_rank, or NULL, is told each. False: nobody is known to.
+ */
+bool progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
+		    size_t room);
+
+/* ---- lateness.c */
+
+/* A rank's part of a run begins; has ended well; all parts have. */
+void late_begin(struct run *run);
+void late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m);
+void late_count(const struct run *run);
+/* The messages, by rank: two arrays for free(3). False: out of memory. */
+bool late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p);
 
 /* ---- poll.c */
 void polls_tick(struct coord *c);

@@ -93,14 +93,18 @@ drop_start(struct coord *c, struct graph *g)
 	q.graphid = g->id;
 	for (uint32_t r = 0; r < g->comm->nranks; r++) {
 		const struct member *m = &g->comm->rank[r];
+		struct call *call = &g->rank[r].call;
 		struct buf body = {0};
 
 		if (!g->rank[r].has_ops || !member_there(m))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DROP, &q.base, NULL, &body);
-		g->rank[r].call.done = graph_dropped;
+		/* One that was read back from the journal has made no call yet. */
+		call->owner = g;
+		call->rank = r;
+		call->done = graph_dropped;
 		g->waiting++;
-		call_start(c, &g->rank[r].call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+		call_start(c, call, m->dev, m->dev->address, call_timeout_ms(c), &body);
 	}
 }
 

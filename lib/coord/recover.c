@@ -44,7 +44,8 @@ take_failure(struct comm *comm, const GpuSim__Failure *f)
 {
 	struct recovery *rec = &comm->rec;
 
-	for (size_t i = 0; i < f->n_missing; i++)
+	/* Its progress says more than whom a peer waited for, who may have waited for a third. */
+	for (size_t i = 0; i < f->n_missing && !rec->stuck[0]; i++)
 		if (f->missing[i] < comm->nranks)
 			comm->rank[f->missing[i]].accused = true;
 	if (rec->where[0])
@@ -137,6 +138,20 @@ send_aborts(struct coord *c, struct comm *comm)
 	}
 }
 
+/* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
+static void
+accuse(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+	bool guilty[WIRE_MAX_RANKS];
+
+	if (rec->cause.rc != RC_TIMEOUT ||
+	    !progress_blame(c, comm, guilty, rec->stuck, sizeof rec->stuck))
+		return;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].accused = guilty[r];
+}
+
 static void
 drain(struct coord *c, struct comm *comm)
 {
@@ -145,6 +160,7 @@ drain(struct coord *c, struct comm *comm)
 	comm->state = COMM_DRAINING;
 	rec->began_ms = c->now_ms;
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
+	accuse(c, comm);
 	act_log(c, "%s", rec->cause.text);
 	send_aborts(c, comm);
 	if (!comm_recovers(comm))
@@ -274,10 +290,12 @@ describe(const struct comm *comm, struct err *line)
 {
 	const struct recovery *rec = &comm->rec;
 
+	const char *who = rec->who[0] ? rec->who : rec->stuck;
+
 	*line = rec->cause;
-	if (rec->where[0] && rec->who[0])
+	if (rec->where[0] && who[0])
 		err_set(line, rec->cause.rc, "comm %" PRIu64 ": %s: %s; last progress %.1fs ago",
-			comm->id, rec->where, rec->who, (double)rec->idle_ms / 1e3);
+			comm->id, rec->where, who, (double)rec->idle_ms / 1e3);
 }
 
 /* Why it cannot go on, after the line. */
@@ -340,7 +358,8 @@ comm_abort(struct coord *c, struct comm *comm, const struct err *why)
 
 /* ---- deciding */
 
-/* All answered, and yet it failed, again: the rank that others waited for. */
+/* All answered, and yet it failed: the rank that is known to be stuck; or when it failed again, that
+ * others waited for. */
 static uint32_t
 find_lost(struct comm *comm, bool *lost)
 {
@@ -350,7 +369,9 @@ find_lost(struct comm *comm, bool *lost)
 		lost[r] = is_lost(&comm->rank[r]) || !is_settled(comm, r);
 		n += lost[r];
 	}
-	for (uint32_t r = 0; n == 0 && comm->rec.rounds > 1 && r < comm->nranks; r++)
+	if (n || !comm_recovers(comm) || (!comm->rec.stuck[0] && comm->rec.rounds <= 1))
+		return n;
+	for (uint32_t r = 0; r < comm->nranks; r++)
 		if (comm->rank[r].accused) {
 			lost[r] = true;
 			snprintf(comm->rank[r].why, sizeof comm->rank[r].why,

@@ -331,6 +331,7 @@ on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struc
 		return rc;
 	d->registered_ms = c->now_ms;
 	d->client_id = w->client_id;
+	progress_heard(c, d, req->registerdevice);
 	r.instance = c->cfg.instance;
 	r.heartbeatms = c->cfg.heartbeat_ms;
 	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;

@@ -64,16 +64,26 @@ parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 
 /* ---- after a recovery */
 
+/* What was packed for its ranks and not sent. */
+static void
+drop_bodies(struct coord *c, struct run *run)
+{
+	for (uint32_t r = 0; r < run->comm->nranks; r++) {
+		struct buf *body = &run->rank[r].body;
+
+		held_drop(c, body->len);
+		run->held -= body->len;
+		buf_fini(body);
+	}
+}
+
 void
 runs_stop(struct coord *c, struct comm *comm)
 {
 	for (struct run *run = comm->runs; run; run = run->next) {
-		for (uint32_t r = 0; r < comm->nranks; r++) {
+		for (uint32_t r = 0; r < comm->nranks; r++)
 			call_cancel(c, &run->rank[r].call);
-			held_drop(c, run->rank[r].body.len);
-			run->held -= run->rank[r].body.len;
-			buf_fini(&run->rank[r].body);
-		}
+		drop_bodies(c, run);
 		run->waiting = 0;
 		run->tries += run->started;
 	}
@@ -124,6 +134,7 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	struct batch b;
 	enum rc rc;
 
+	drop_bodies(c, run); /* of one that came while the communicator was not live */
 	run->started = false;
 	run->cause = (struct err){0};
 	run->first_op = comm->next_op;

@@ -291,8 +291,8 @@ restore_graph(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 	enum rc rc;
 
 	/* One that was stored for ranks of before was to be defined again for those of now. */
-	if (comm && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid && k->graphid <= c->last_graph &&
-	    (k->n_hasops == comm->nranks || k->submit.len)) {
+	if (comm && comm->made && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
+	    k->graphid <= c->last_graph && (k->n_hasops == comm->nranks || k->submit.len)) {
 		protobuf_c_boolean *has = k->hasops;
 		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
 
@@ -396,7 +396,7 @@ restore_run(struct coord *c, const char *key, const uint8_t *value, size_t n, st
 	struct comm *comm = k ? find(c, k->commid) : NULL;
 	enum rc rc;
 
-	if (comm && comm->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_run &&
+	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_run &&
 	    k->firstop <= COORD_MAX_OP && k->nops <= COORD_MAX_OP - k->firstop)
 		rc = add_run(c, key, comm, k, err);
 	else
@@ -440,12 +440,14 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 	    {"5/reply/", restore_reply},
 	};
 	struct coord_actions none = {0};
-	enum rc rc = nonsense(key, err);
+	const size_t nkinds = sizeof kinds / sizeof kinds[0];
+	size_t i = 0;
+	enum rc rc;
 
 	c->out = &none;
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
-			rc = kinds[i].fn(c, key, value, nbytes, err);
+	while (i < nkinds && strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) != 0)
+		i++;
+	rc = i < nkinds ? kinds[i].fn(c, key, value, nbytes, err) : nonsense(key, err);
 	c->out = NULL;
 	coord_actions_fini(&none);
 	c->keep.resumes = c->keep.restored = true;

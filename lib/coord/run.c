@@ -147,6 +147,8 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 		else if ((result.rc == RC_ABORTED || run->waiting) && comm->failed.rc != RC_OK)
 			result = comm->failed;
 	}
+	if (result.rc == RC_OK)
+		late_count(run);
 	while ((w = waiter_find(c, WAIT_RUN, run->id))) {
 		if (result.rc == RC_OK)
 			answer_run(c, run, w);
@@ -228,6 +230,7 @@ run_rank_ended(struct coord *c, struct call *call, const struct err *why,
 	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_RUN) {
 		run->rank[call->rank].compute_ns = reply->run->computens;
 		run->rank[call->rank].comm_ns = reply->run->commns;
+		late_answer(run, call->rank, reply->run);
 	} else if (reply) {
 		err_set(&err, RC_BADDATA, "answered a run with something else");
 	}
@@ -253,6 +256,7 @@ run_start(struct coord *c, struct run *run)
 
 	run->started = true;
 	run->started_ms = c->now_ms;
+	late_begin(run);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct run_rank *rr = &run->rank[r];
 		size_t n = rr->body.len;

@@ -121,8 +121,11 @@ comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->operations = comm->next_op;
 }
 
+#define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */
+
 struct summaries {
 	GpuSim__CommSummary *v, **p;
+	GpuSim__Progress *progress, **progress_p;
 	uint64_t *ids;
 	size_t n;
 };
@@ -133,25 +136,43 @@ summaries_fini(struct summaries *s)
 	free(s->v);
 	free(s->p);
 	free(s->ids);
+	free(s->progress);
+	free(s->progress_p);
+}
+
+/* The progress of a communicator's ranks, behind the `used` that are there. */
+static size_t
+summary_progress(const struct coord *c, const struct comm *comm, struct summaries *s, size_t used)
+{
+	size_t n = progress_show(c, comm, s->progress + used, PROGRESS_MAX - used);
+
+	for (size_t i = 0; i < n; i++)
+		s->progress_p[used + i] = &s->progress[used + i];
+	s->v[s->n].n_progress = n;
+	s->v[s->n].progress = s->progress_p + used;
+	return used + n;
 }
 
 static bool
 summaries_init(const struct coord *c, struct summaries *out)
 {
-	size_t nids = 0;
+	size_t nids = 0, nprogress = 0;
 
 	for (const struct comm *comm = c->comms; comm; comm = comm->next)
 		nids += comm->nranks;
-	*out = (struct summaries){alloc_zeroed(c->ncomms, sizeof *out->v),
-				  alloc_zeroed(c->ncomms, sizeof(void *)),
-				  alloc_zeroed(nids, sizeof *out->ids), 0};
-	if (!out->v || !out->p || !out->ids) {
+	*out = (struct summaries){.v = alloc_zeroed(c->ncomms, sizeof *out->v),
+				  .p = alloc_zeroed(c->ncomms, sizeof(void *)),
+				  .ids = alloc_zeroed(nids, sizeof *out->ids),
+				  .progress = alloc_zeroed(PROGRESS_MAX, sizeof *out->progress),
+				  .progress_p = alloc_zeroed(PROGRESS_MAX, sizeof(void *))};
+	if (!out->v || !out->p || !out->ids || !out->progress || !out->progress_p) {
 		summaries_fini(out);
 		return false;
 	}
 	nids = 0;
 	for (const struct comm *comm = c->comms; comm; comm = comm->next) {
 		comm_show(comm, out->ids + nids, &out->v[out->n]);
+		nprogress = summary_progress(c, comm, out, nprogress);
 		nids += comm->nranks;
 		out->p[out->n] = &out->v[out->n];
 		out->n++;
@@ -159,7 +180,8 @@ summaries_init(const struct coord *c, struct summaries *out)
 	return true;
 }
 
-/* What a control message can hold: the lists of devices of the comms go first, then the reasons. */
+/* What a control message can hold: of the comms the progress and the lists of devices go first, then
+ * the reasons. */
 static void
 trim(GpuSim__Reply *reply)
 {
@@ -168,7 +190,7 @@ trim(GpuSim__Reply *reply)
 
 	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
 		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
-			r->comms[k]->n_deviceids = 0;
+			r->comms[k]->n_deviceids = r->comms[k]->n_progress = 0;
 	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
 		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
 			r->comms[k]->reason = (char *)protobuf_c_empty_string;

@@ -61,7 +61,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	read_host(d->host, sizeof d->host);
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	if (rc == RC_OK && !(d->leases = leases_new(d->mem)))
+	if (rc == RC_OK &&
+	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->incarnation = devmem_incarnation(d->mem);
@@ -168,6 +169,28 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->latencyns = d->latency_ns;
 	m->bitspers = d->bits_per_s;
 	m->memkept = d->keep == DEVMEM_KEEP_FILE;
+}
+
+size_t
+device_progress(struct device *d, struct device_progress *room)
+{
+	struct stream_progress v[DEVICE_PROGRESS_MAX];
+	size_t n = streams_progress(d->streams, v, DEVICE_PROGRESS_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		GpuSim__Progress *m = &room->v[i];
+
+		*m = (GpuSim__Progress)GPU_SIM__PROGRESS__INIT;
+		m->commid = v[i].comm;
+		m->epoch = v[i].epoch;
+		m->operation = v[i].op;
+		m->step = v[i].step;
+		m->steps = v[i].steps;
+		m->idlems = v[i].idle_ns / NS_PER_MS;
+		m->waitsfor = v[i].waits_for;
+		room->p[i] = m;
+	}
+	return n;
 }
 
 void

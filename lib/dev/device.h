@@ -17,7 +17,8 @@ struct device;
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
 	uint64_t mem_bytes;
-	const char *mem_path; /* NULL: under /dev/shm */
+	uint64_t client_bytes; /* what one client may lease; 0: all of it */
+	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_keep mem_keep;
 	const char *data_addr;
 	uint32_t ordinal;
@@ -55,6 +56,14 @@ struct device_room {
 	char address[NET_ADDR_MAX];
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
+
+/* What its streams tell of their progress: at most DEVICE_PROGRESS_MAX messages, which live in *room.
+ * How many. */
+#define DEVICE_PROGRESS_MAX 64
+struct device_progress {
+	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];
+};
+size_t device_progress(struct device *d, struct device_progress *room);
 
 uint64_t device_id(const struct device *d);
 

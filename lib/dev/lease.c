@@ -2,6 +2,7 @@
  * given out again cannot be taken for the one that ran out. */
 #include "dev/lease.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,23 +15,28 @@ struct holder {
 	struct holder *next;
 	uint64_t client;
 	uint64_t until_ns; /* 0: the client is there */
-	uint64_t *addr;
+	uint64_t nbytes;   /* of all */
+	struct range {
+		uint64_t addr, nbytes;
+	} * v;
 	size_t n, cap;
 };
 
 struct leases {
 	struct devmem *mem;
+	uint64_t max_bytes;
 	pthread_mutex_t lock;
 	struct holder *holders;
 };
 
 struct leases *
-leases_new(struct devmem *mem)
+leases_new(struct devmem *mem, uint64_t max_bytes)
 {
 	struct leases *l = calloc(1, sizeof *l);
 
 	if (l) {
 		l->mem = mem;
+		l->max_bytes = max_bytes;
 		pthread_mutex_init(&l->lock, NULL);
 	}
 	return l;
@@ -43,7 +49,7 @@ drop(struct holder **at)
 	struct holder *h = *at;
 
 	*at = h->next;
-	free(h->addr);
+	free(h->v);
 	free(h);
 }
 
@@ -69,56 +75,89 @@ find(struct leases *l, uint64_t client)
 	return h;
 }
 
-static bool
-add(struct leases *l, uint64_t client, uint64_t addr)
+/* What the client holds; NULL: out of memory. */
+static struct holder *
+find_or_make(struct leases *l, uint64_t client)
 {
 	struct holder *h = find(l, client);
-	uint64_t *v;
 
-	if (!h) {
-		h = calloc(1, sizeof *h);
-		if (!h)
-			return false;
-		h->client = client;
-		h->next = l->holders;
-		l->holders = h;
-	}
+	if (h)
+		return h;
+	h = calloc(1, sizeof *h);
+	if (!h)
+		return NULL;
+	h->client = client;
+	h->next = l->holders;
+	l->holders = h;
+	return h;
+}
+
+static enum rc
+check(const struct leases *l, const struct holder *h, uint64_t nbytes, struct err *err)
+{
+	uint64_t held = h ? h->nbytes : 0;
+
+	if (h && h->n >= LEASE_MAX)
+		return err_set(err, RC_BUSY,
+			       "this client leases %d allocations, which is its limit", LEASE_MAX);
+	if (nbytes > l->max_bytes || held > l->max_bytes - nbytes)
+		return err_set(err, RC_BUSY,
+			       "this client leases %" PRIu64 " bytes, and may %" PRIu64
+			       ": no room for %" PRIu64 " more",
+			       held, l->max_bytes, nbytes);
+	return RC_OK;
+}
+
+/* Lock held. False: out of memory. */
+static bool
+put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
+{
+	struct holder *h = find_or_make(l, client);
+	struct range *v;
+
+	if (!h)
+		return false;
 	if (h->n == h->cap) {
-		v = alloc_resize(h->addr, h->cap * 2 + 16, sizeof *v);
+		v = alloc_resize(h->v, h->cap * 2 + 16, sizeof *v);
 		if (!v)
 			return false;
-		h->addr = v;
+		h->v = v;
 		h->cap = h->cap * 2 + 16;
 	}
-	h->addr[h->n++] = addr;
+	h->v[h->n++] = (struct range){addr, nbytes};
+	h->nbytes += nbytes;
 	return true;
 }
 
 enum rc
-lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err)
+lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes, struct err *err)
 {
-	bool good;
+	enum rc rc;
 
 	pthread_mutex_lock(&l->lock);
-	good = add(l, client, addr);
+	rc = check(l, find(l, client), nbytes, err);
+	if (rc == RC_OK && !put(l, client, addr, nbytes))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	pthread_mutex_unlock(&l->lock);
-	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return rc;
 }
 
 struct inherited {
-	uint64_t (*v)[2]; /* address, client */
+	struct {
+		uint64_t addr, nbytes, client;
+	} * v;
 	size_t n, cap;
 	bool full;
 };
 
 static void
-inherit(void *arg, uint64_t addr, uint64_t client)
+inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 {
 	struct inherited *in = arg;
-	uint64_t(*v)[2] = in->v;
 
 	if (in->n == in->cap) {
-		v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *v);
+		void *v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *in->v);
+
 		if (!v) {
 			in->full = true;
 			return;
@@ -126,8 +165,9 @@ inherit(void *arg, uint64_t addr, uint64_t client)
 		in->v = v;
 		in->cap = in->cap * 2 + 16;
 	}
-	v[in->n][0] = addr;
-	v[in->n++][1] = client;
+	in->v[in->n].addr = addr;
+	in->v[in->n].nbytes = nbytes;
+	in->v[in->n++].client = client;
 }
 
 /* Lock held. */
@@ -137,7 +177,7 @@ knows(struct leases *l, uint64_t client, uint64_t addr)
 	const struct holder *h = find(l, client);
 
 	for (size_t i = 0; h && i < h->n; i++)
-		if (h->addr[i] == addr)
+		if (h->v[i].addr == addr)
 			return true;
 	return false;
 }
@@ -150,11 +190,11 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < in.n && rc == RC_OK; i++) {
-		uint64_t addr = in.v[i][0], client = in.v[i][1];
+		uint64_t client = in.v[i].client;
 
-		if (knows(l, client, addr))
+		if (knows(l, client, in.v[i].addr))
 			continue;
-		in.full |= !add(l, client, addr);
+		in.full |= !put(l, client, in.v[i].addr, in.v[i].nbytes);
 		if (!in.full)
 			find(l, client)->until_ns = now_ns + LEASE_RESTART_MS * NS_PER_MS;
 	}
@@ -170,8 +210,9 @@ end(struct holder **at, uint64_t addr)
 	struct holder *h = *at;
 
 	for (size_t i = h->n; i-- > 0;)
-		if (h->addr[i] == addr) {
-			h->addr[i] = h->addr[--h->n];
+		if (h->v[i].addr == addr) {
+			h->nbytes -= h->v[i].nbytes;
+			h->v[i] = h->v[--h->n];
 			if (h->n == 0)
 				drop(at);
 			return true;
@@ -226,7 +267,7 @@ leases_tick(struct leases *l, uint64_t now_ns)
 			continue;
 		}
 		for (size_t i = 0; i < h->n; i++)
-			devmem_free(l->mem, h->addr[i], NULL);
+			devmem_free(l->mem, h->v[i].addr, NULL);
 		drop(at);
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -14,15 +14,17 @@
 
 #define LEASE_GRACE_MS	 2000
 #define LEASE_RESTART_MS 30000
+#define LEASE_MAX	 4096 /* allocations that one client leases */
 
 struct leases;
 
-/* mem outlives the leases. NULL: out of memory. */
-struct leases *leases_new(struct devmem *mem);
+/* mem outlives the leases; max_bytes: what one client may lease. NULL: out of memory. */
+struct leases *leases_new(struct devmem *mem, uint64_t max_bytes);
 void leases_free(struct leases *l);
 
-/* addr, which the memory says is client's, belongs to it. RC_NOMEM. */
-enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, struct err *err);
+/* The nbytes at addr belong to client. RC_BUSY it has as much as one may have; RC_NOMEM. */
+enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes,
+		  struct err *err);
 
 /*
  * Take over what the memory says is leased and this process does not know: from a device that was

@@ -25,7 +25,7 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 	enum rc rc = devmem_alloc_for(d->mem, req->malloc->nbytes, owner, &r.addr, &err);
 
 	if (rc == RC_OK && req->malloc->lease) {
-		rc = lease_add(d->leases, req->clientid, r.addr, &err);
+		rc = lease_add(d->leases, req->clientid, r.addr, req->malloc->nbytes, &err);
 		if (rc != RC_OK)
 			devmem_free(d->mem, r.addr, NULL);
 	}

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "dev/stream_impl.h"
 
-#define MAX_WAITERS 1024
+#define MAX_WAITERS 4096 /* more than a client may have requests */
 
 struct waiter *
 waiters_take(struct stream *st)

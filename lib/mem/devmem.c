@@ -524,7 +524,7 @@ devmem_take_back(struct devmem *m, uint64_t addr)
 
 struct owners {
 	struct devmem *m;
-	void (*fn)(void *arg, uint64_t addr, uint64_t owner);
+	devmem_owner_fn *fn;
 	void *arg;
 };
 
@@ -535,13 +535,12 @@ tell_owner(void *arg, const struct devmem_entry *e, struct err *err)
 
 	(void)err;
 	if (e->owner && e->addr < devmem_max(o->m))
-		o->fn(o->arg, e->addr, e->owner);
+		o->fn(o->arg, e->addr, e->nbytes, e->owner);
 	return RC_OK;
 }
 
 enum rc
-devmem_owners(struct devmem *m, void (*fn)(void *arg, uint64_t addr, uint64_t owner), void *arg,
-	      struct err *err)
+devmem_owners(struct devmem *m, devmem_owner_fn *fn, void *arg, struct err *err)
 {
 	struct owners o = {m, fn, arg};
 

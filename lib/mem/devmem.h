@@ -85,10 +85,11 @@ enum rc devmem_free(struct devmem *m, uint64_t addr, struct err *err);
 /* Whether [addr, addr + nbytes) is all in allocations; nothing of nothing is. */
 bool devmem_is_allocated(struct devmem *m, uint64_t addr, uint64_t nbytes);
 
+typedef void devmem_owner_fn(void *arg, uint64_t addr, uint64_t nbytes, uint64_t owner);
+
 /* Tell of each allocation that has an owner; fn calls nothing of the memory. RC_FAILED, RC_BADDATA:
  * the file cannot be read back. */
-enum rc devmem_owners(struct devmem *m, void (*fn)(void *arg, uint64_t addr, uint64_t owner),
-		      void *arg, struct err *err);
+enum rc devmem_owners(struct devmem *m, devmem_owner_fn *fn, void *arg, struct err *err);
 
 /*
  * What the device keeps for itself in the same file, out of the users' reach: scratch, and what it

@@ -61,6 +61,7 @@ rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes)
 	pthread_mutex_lock(&s->lock);
 	replycache_done(s->cache, call->req->clientid, call->req->seq, out.data,
 			good ? out.len : REPLYCACHE_ANSWER + 1);
+	pending_drop(call);
 	pthread_mutex_unlock(&s->lock);
 	/* The slot is ours alone now: the cache no longer leads to the call. */
 	if (good)

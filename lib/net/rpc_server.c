@@ -83,10 +83,13 @@ judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *aga
 	size_t nbytes;
 	struct slot *asked = call->slot;
 
+	if (pending_check(call, &err) != RC_OK)
+		return err;
 	switch (replycache_ask(s->cache, call->req->clientid, call->req->seq, &known, &answer,
 			       &nbytes)) {
 	case REPLYCACHE_NEW:
 		s->ncalls++;
+		pending_add(call);
 		*is_new = true;
 		break;
 	case REPLYCACHE_RUNNING:
@@ -131,7 +134,8 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	if (!call)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		wire_request_unpack(nng_msg_body(msg), nng_msg_len(msg), &call->req, &err);
+		wire_request_unpack_sized(nng_msg_body(msg), nng_msg_len(msg), &call->req,
+					  &call->taken, &err);
 	nng_msg_free(msg);
 	if (err.rc != RC_OK) {
 		free(call);
@@ -140,6 +144,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	}
 	call->server = s;
 	call->slot = slot;
+	call->pipe = slot->pipe;
 	call->deadline_ns = deadline_in_ms(call->req->timeoutms);
 	pthread_mutex_lock(&s->lock);
 	p = peer_find(s, slot->pipe);

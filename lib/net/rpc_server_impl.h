@@ -30,12 +30,15 @@ struct rpc_call {
 	GpuSim__Request *req;
 	uint64_t deadline_ns;
 	struct slot *slot;
+	int pipe;     /* it came through */
+	size_t taken; /* memory of the request */
 };
 
 struct peer {
 	int pipe;
 	uint64_t client_id; /* who spoke last through it; 0: nobody yet */
 	uint64_t unsent;
+	size_t pending; /* memory of its requests that are not answered */
 };
 
 struct rpc_server {
@@ -48,7 +51,8 @@ struct rpc_server {
 	struct slot *slots, *free;
 	struct peer *peers;
 	size_t npeers, peers_cap;
-	size_t ncalls; /* not yet answered */
+	size_t ncalls;	/* not yet answered */
+	size_t pending; /* memory of their requests */
 	struct slot *receiving;
 	bool stopping;
 	bool closed; /* nng has let go of the socket */
@@ -74,6 +78,12 @@ void slot_send(struct slot *slot, const void *body, size_t nbytes);
 
 /* Free all slots; waits for what is being sent. The socket is closed. */
 void slots_free(struct rpc_server *s);
+
+/* Enter the memory of a call's request, or take it out; lock held. RC_BUSY with the sentence: those
+ * of its connection, or all, wait with too much. */
+enum rc pending_check(const struct rpc_call *call, struct err *err);
+void pending_add(const struct rpc_call *call);
+void pending_drop(const struct rpc_call *call);
 
 /* Free everything: stopped, and no call is left. */
 void rpc_server_free(struct rpc_server *s);

@@ -12,6 +12,9 @@
 			 */
 #define UNSENT_MIN 1024 /* what the smallest answer counts for */
 
+#define PENDING_PEER (128u << 20) /* memory of requests that wait: of one connection, */
+#define PENDING_ALL  (512u << 20) /* of all */
+
 struct peer *
 peer_find(struct rpc_server *s, int pipe)
 {
@@ -136,6 +139,44 @@ slot_take(struct rpc_server *s)
 		s->free = slot->next_free;
 	pthread_mutex_unlock(&s->lock);
 	return slot ? slot : slot_new(s);
+}
+
+enum rc
+pending_check(const struct rpc_call *call, struct err *err)
+{
+	const struct rpc_server *s = call->server;
+	const struct peer *p = peer_find(call->server, call->pipe);
+
+	if (p && p->pending + call->taken > PENDING_PEER)
+		return err_set(err, RC_BUSY,
+			       "requests of %zu MiB wait for their answers on this connection, at "
+			       "most %u",
+			       p->pending >> 20, PENDING_PEER >> 20);
+	if (s->pending + call->taken > PENDING_ALL)
+		return err_set(err, RC_BUSY,
+			       "requests of %zu MiB wait for their answers, at most %u",
+			       s->pending >> 20, PENDING_ALL >> 20);
+	return RC_OK;
+}
+
+void
+pending_add(const struct rpc_call *call)
+{
+	struct peer *p = peer_find(call->server, call->pipe);
+
+	call->server->pending += call->taken;
+	if (p)
+		p->pending += call->taken;
+}
+
+void
+pending_drop(const struct rpc_call *call)
+{
+	struct peer *p = peer_find(call->server, call->pipe);
+
+	call->server->pending -= call->taken;
+	if (p)
+		p->pending -= call->taken;
 }
 
 /* Enter nbytes as on their way to the slot's peer; false: it lets too many lie. */

@@ -23,7 +23,7 @@
 #define NAME_NEW     "gpusim.journal.new"
 #define NAME_LOCK    "gpusim.lock"
 
-#define FLOOR	   (1u << 20) /* a journal up to this size is not worth writing anew */
+#define FLOOR	   (4u << 20) /* a journal up to this size is not worth writing anew */
 #define PIECE	   (1u << 20) /* bytes of one batch of a snapshot, about */
 #define PIECE_MAX  256	      /* changes of it */
 #define LOCK_TRIES 100

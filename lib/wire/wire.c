@@ -121,7 +121,7 @@ check_message(const ProtobufCMessage *m, unsigned depth, struct err *err)
 /* Unpack any message of ours with the budget, and check it. */
 static enum rc
 unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes, ProtobufCMessage **out,
-       struct err *err)
+       size_t *taken, struct err *err)
 {
 	struct budget b = {WIRE_UNPACK_MAX};
 	ProtobufCAllocator a = {budget_alloc, budget_free, &b};
@@ -140,15 +140,25 @@ unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes, Pro
 		return rc;
 	}
 	*out = m;
+	*taken = WIRE_UNPACK_MAX - b.left;
 	return RC_OK;
 }
 
 enum rc
 wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **out, struct err *err)
 {
+	size_t taken;
+
+	return wire_request_unpack_sized(data, nbytes, out, &taken, err);
+}
+
+enum rc
+wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out, size_t *taken,
+			  struct err *err)
+{
 	ProtobufCMessage *m;
 	GpuSim__Request *req;
-	enum rc rc = unpack(&gpu_sim__request__descriptor, data, nbytes, &m, err);
+	enum rc rc = unpack(&gpu_sim__request__descriptor, data, nbytes, &m, taken, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -172,7 +182,8 @@ enum rc
 wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err)
 {
 	ProtobufCMessage *m;
-	enum rc rc = unpack(&gpu_sim__reply__descriptor, data, nbytes, &m, err);
+	size_t taken;
+	enum rc rc = unpack(&gpu_sim__reply__descriptor, data, nbytes, &m, &taken, err);
 
 	if (rc == RC_OK)
 		*out = (GpuSim__Reply *)m;

@@ -26,6 +26,9 @@
 /* Unpack and check. *out is the caller's; release with wire_request_free. RC_BADDATA, RC_NOMEM. */
 enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **out,
 			    struct err *err);
+/* The same; *taken is the memory that the request takes. */
+enum rc wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out,
+				  size_t *taken, struct err *err);
 enum rc wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err);
 
 /* Free what unpack made; NULL is legal. */

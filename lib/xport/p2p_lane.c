@@ -120,6 +120,8 @@ p2p_lane_free(struct p2p_lane *l)
 		free(l->channel[c].sent);
 		free(l->channel[c].at);
 	}
+	if (l->block)
+		l->block->magic = 0;
 	devmem_own_free(l->mem, l->block);
 	free(l->peer);
 	free(l);

@@ -133,6 +133,17 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 	return RC_OK;
 }
 
+/* Is it the block that it was? Who slept frozen, while the others went on without it, finds anything
+ * in its place, and must not write there. */
+static bool
+is_same_block(const struct p2p_op *o, const struct p2p_block *b)
+{
+	const struct comm *c = o->lane->comm;
+
+	return b->magic == P2P_MAGIC && b->comm == c->id && b->coordinator == c->coordinator &&
+	       b->epoch == c->epoch;
+}
+
 /* Give the core away for a while, then sleep. */
 static enum rc
 wait_long(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
@@ -152,7 +163,8 @@ wait_long(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 	deadline = clock_now_ns() + o->lane->comm->op_timeout_ns;
 	atomic_fetch_add(&b->sleepers, 1);
 	rc = sleep_for(o, peer, word, n, deadline, what, err);
-	atomic_fetch_sub(&b->sleepers, 1);
+	if (is_same_block(o, b))
+		atomic_fetch_sub(&b->sleepers, 1);
 	return rc;
 }
 

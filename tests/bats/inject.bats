@@ -30,7 +30,7 @@ rehearse() {
 @test "a device is killed at a step, and the line says which" {
 	run rehearse 4 'sum; gpuctl inject kill rank=2 at=allreduce#1.step3; sum; try sum'
 	assert_match 'gpudev: inject: kill at allreduce#1\.step3, ring, communicator 1, rank 2'
-	assert_match 'allreduce: .*operation 1, .*rank 2 \(device [0-9a-f]{16}\)'
+	assert_match 'allreduce: .*(operation |#)1.*rank 2 \(device [0-9a-f]{16}\)'
 	assert_match 'exit [1-9]'
 }
 
@@ -155,4 +155,49 @@ rehearse() {
 	assert_equal "$(grep -c '^gpuctl: inject: ' <<<"$output")" 11
 	assert_equal "$(grep -c '^exit 2$' <<<"$output")" 10
 	assert_match 'rank=: of which communicator\? There are 0'
+}
+
+@test "chaos: devices die and freeze, and every result is right" {
+	run bounded gpuctl run -n 3 --allow-inject -- \
+		gpuctl chaos --seed 7 --ops 120 --kinds kill,stop,slow --rate 0.05/op --on-failure respawn
+	assert_status 0
+	assert_match 'seed 7, on failure respawn: 120 operations, .* 0 wrong, 0 stuck'
+	assert_match 'faults: kill [1-9]'
+	assert_match 'recoveries: [1-9]'
+	assert_match $'\ncoordinator +[0-9]+ +[1-9][0-9]* +[1-9]'
+}
+
+@test "chaos: frames are lost and damaged on sockets" {
+	GPUSIM_P2P_DISABLE=1 run bounded gpuctl run -n 3 --allow-inject -- \
+		gpuctl chaos --seed 5 --ops 100 --kinds corrupt,drop,cut --rate 0.1/op --json
+	assert_status 0
+	assert_match '\{"seed":5,"on_failure":"abort","operations":100,"right":[0-9]+,"failed":[0-9]+,"wrong":0,"stuck":0,'
+	assert_match 'came damaged'
+	assert_match '"corrupt":[1-9]'
+	assert_match '"daemons":\[\{"device":"0000000000000000","pid":\[[0-9]+,[0-9]+\]'
+}
+
+@test "chaos: the seed says what happens" {
+	local i
+	for i in 1 2; do
+		bounded gpuctl run -n 2 --allow-inject -- gpuctl chaos --seed 3 --ops 40 -v \
+			--kinds slow,stop --rate 0.2/op 2>/dev/null | grep -E '^(operation|fault) [0-9]' >"plan.$i"
+	done
+	[[ $(grep -c ^operation plan.1) == 40 && $(grep -c ^fault plan.1) -ge 3 ]]
+	cmp plan.1 plan.2
+}
+
+@test "chaos: refused without --allow-inject, wrong options" {
+	run bounded gpuctl run -n 2 -- gpuctl chaos --ops 3
+	assert_status 2
+	assert_match 'chaos: the coordinator: takes no faults: it was started without --allow-inject'
+	run bounded gpuctl run -n 1 --allow-inject -- gpuctl chaos --ops 3
+	assert_status 1
+	assert_match 'chaos: only 1 device is free'
+	for words in '--rate x' '--rate 1/h' '--kinds bang' '--kinds ,' '--ops 3 --for 3s' '-n 1' '--ops 0'; do
+		# shellcheck disable=SC2086
+		run bounded gpuctl chaos $words
+		assert_status 2
+		((${#lines[@]} == 1)) || fail "$output"
+	done
 }

@@ -34,7 +34,7 @@ main(void)
 	struct gpusim *g;
 	struct gpusim_comm comm;
 
-	if (gpusim_open(NULL, &g) || gpusim_comm_init(g, 2, NULL, GPUSIM_LEASE, &comm)) {
+	if (gpusim_open(NULL, &g) || gpusim_comm_init(g, 2, NULL, NULL, &comm)) {
 		fprintf(stderr, "program: %s\n", gpusim_error());
 		return 1;
 	}

@@ -200,7 +200,7 @@ dev2  NET   NET   X
 			until gpuctl status --json | grep -q '\"pending\":[1-9]'; do :; done
 			memory >files; kill -9 \$(pids | sed -n 2p)
 			wait \$call; echo \$?; cat err"
-		assert_match $'(^|\n)3\ngpuctl: bench: comm 1 rank [02] .*: rank 1 \(device [0-9a-f]{16}\) is gone: its process [0-9]+ has ended'
+		assert_match $'(^|\n)3\ngpuctl: bench: comm 1: allreduce #[0-9]+ \('$a'\), step [0-9]+ of [0-9]+: rank 1 \(device [0-9a-f]{16}\) lost: '
 		assert_equal "$(wc -l <err)" 1
 		while read -r f; do refute_file "$f"; done <files
 		assert_equal "$(wc -l <files)" 3

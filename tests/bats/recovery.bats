@@ -12,7 +12,7 @@ fill() { perl -e 'my $p = pack("Q<", $ARGV[0]) x 65536; my $n = $ARGV[1]; for (;
 pid_of() { gpuctl devices | awk -v k="$1" '$1 == k { print $7 }'; }
 
 # under_way [EPOCH] - an operation is in progress, of a communicator at that epoch
-under_way() { gpuctl status | awk -v epoch="${1-}" '$2 == "in-progress" && (epoch == "" || $4 == epoch) { found = 1 } END { exit !found }'; }
+under_way() { gpuctl status | awk -v epoch="${1-}" '$2 == "in-progress" && $7 > 0 && (epoch == "" || $4 == epoch) { found = 1 } END { exit !found }'; }
 
 # strike INDEX... - once an operation is under way, kill -9 the devices at these indices, all at once
 strike() {
@@ -53,7 +53,7 @@ setup() {
 	VICTIM=$((RANDOM % 4)) SECOND=$(((VICTIM + 1 + RANDOM % 3) % 4))
 	echo "victim $VICTIM, then $SECOND"
 	NELEM=200000
-	for r in 0 1 2 3; do fill $((1 << r)) $NELEM; done >in
+	for r in 0 1 2 3; do fill $((1 << r)) "$NELEM"; done >in
 }
 
 teardown() {
@@ -69,6 +69,7 @@ cluster() {
 	run --separate-stderr bounded gpuctl run -n "$1" "${@:2:$#-2}" bash -uc \
 		'exec {TICK}<> <(:); V='"$VICTIM W=$SECOND"'; gpuctl devices --json >devices.json
 		'"${*: -1}"
+	echo "$stderr"
 	grep -o '"mem_path":"[^"]*"' devices.json | cut -d'"' -f4 | while read -r path; do
 		refute_file "$path"
 	done
@@ -127,7 +128,7 @@ for_spare() {
 # in_memory POLICY PLACE LEFT OPTION... - a group of all-reduces in mapped memory, one of whose devices dies.
 # PLACE is `in` or `out`; LEFT is how many ranks go on.
 in_memory() {
-	local n=1000000 times=40
+	local n=1500000 times=24 # 15 * 4**23 is still a number of 64 bits
 	cluster 4 "${@:4}" -- '
 		n='$n' times='$times'
 		C=$(gpuctl comm-init -n 4 --on-failure '"$1"')
@@ -190,13 +191,19 @@ in_memory() {
 }
 
 @test "comm-shrink makes a communicator usable that lost a rank; comm-grow takes in another device" {
-	cluster 4 --transport ipc --bandwidth 25Mb -- '
-		C=$(gpuctl comm-init -n 4); allreduce --comm $C; strike $V; wait $!; echo $?
+	cluster 4 --spares 1 --transport ipc --bandwidth 25Mb -- '
+		C=$(gpuctl comm-init -n 4); allreduce --comm $C; strike $V; wait $! && exit
 		gpuctl comm-status $C; gpuctl comm-shrink $C; seq 3 | gpuctl allreduce --comm $C
 		gpuctl wait $C; gpuctl comm-status $C
-		wait_until 10 eval "gpuctl comm-grow $C -n 1 || gpuctl comm-grow $C $V"
-		gpuctl comm-status $C'
-	assert_match '^1'$'\n'"failed: comm 1.* rank $VICTIM .*"$'\n3\n6\nsuccess\nepoch 2, 3 ranks, on failure abort, 0 recoveries'
+		gpuctl comm-grow $C -n 1; gpuctl comm-grow $C $V; gpuctl comm-grow $C $W; gpuctl comm-status $C
+		gpuctl comm-grow $C 4; seq 4 | gpuctl allreduce --comm $C; gpuctl comm-status $C'
+	assert_status 0
+	shrunk=$'success\nepoch 2, 3 ranks, on failure abort, 0 recoveries'
+	grown=$'success\nepoch 3, 4 ranks, on failure abort, 0 recoveries'
+	assert_match "^failed: comm 1.* rank $VICTIM .*"$'\n3\n6\n'"$shrunk"$'\n'"$shrunk"$'\n4\n10\n'"$grown\$"
+	told 'gpuctl: comm-grow: 1 device wanted, 0 free of 5'
+	told 'gpuctl: comm-grow: device [0-9a-f]{16} lost: '
+	told 'gpuctl: comm-grow: device [0-9a-f]{16} is rank [0-2] of comm 1 already'
 }
 
 @test "comm-abort ends what runs; the communicator is not usable until it is shrunk" {
@@ -222,9 +229,9 @@ in_memory() {
 }
 
 # by_hand POLICY - a coordinator that soon misses its devices, and four of them on slow links. Sets DEV.
-by_hand() {
+by_hand() { # what it starts must not hold the output of a `run`
 	export GPUSIM_COORD=ipc://$T/c.sock GPUSIM_ON_FAILURE=$1 GPUSIM_P2P_LEVEL=LOC
-	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 100ms --lost-after 1s --op-timeout 3s
+	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 100ms --missed 8/10 --op-timeout 3s
 	wait_until 10 gpuctl status
 	DEV=()
 	local k
@@ -246,8 +253,9 @@ frozen() {
 }
 
 @test "a device that is frozen is named, and does no harm when it goes on" {
-	run frozen abort
-	assert_status 1
+	local status=0
+	frozen abort || status=$?
+	[[ $status == 1 || $status == 3 ]] || fail "exit status $status"
 	grep -E "^gpuctl: allreduce: comm 1.* rank $VICTIM .*device [0-9a-f]{16}" said || fail "$(cat said)"
 	[[ $(wc -l <said) == 1 ]]
 }

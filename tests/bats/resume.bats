@@ -47,7 +47,7 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		kill -KILL "$PID" "${DAEMONS[@]}"
 		wait_until 5 gone "$PID" "${DAEMONS[@]}"
 		past 1900 && fail 'it was too fast to be killed'
-		rm -f ./*.sock* mem*
+		rm -f ./*.sock ./*.lock mem*
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0
@@ -57,8 +57,44 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 		kill -TERM "${DAEMONS[@]}"
 		wait_until 5 gone "${DAEMONS[@]}"
 		unset GPUSIM_COORD
-		rm -r ck
+		rm -rf ck coord.sock*
 	done
+}
+
+# again - start the coordinator that was killed again, with the same options
+again() {
+	wait_until 5 gone "${DAEMONS[0]}"
+	daemon coord gpucoord --listen "$GPUSIM_COORD"
+}
+
+@test "the coordinator killed, twice, and started again: training goes on to the same weights" {
+	cluster 2
+	all=("${TRAIN[@]}" --epochs 120 --on-failure respawn)
+	bounded mnist-train "${all[@]}" --save whole.npz >/dev/null
+	background mnist-train "${all[@]}" --save again.npz >out 2>err
+	trainer=$PID
+	for epoch in 3 20; do
+		wait_until 20 grep -q "^epoch $epoch/" out
+		kill -KILL "${DAEMONS[0]}"
+		again
+		DAEMONS[0]=$PID
+	done
+	wait_until 30 gone "$trainer"
+	assert_equal "$(cat err)" ''
+	cmp whole.npz again.npz
+}
+
+@test "the coordinator and a device killed together: started again, it trains on the one left" {
+	cluster 2
+	background mnist-train "${TRAIN[@]}" --epochs 120 --on-failure shrink >out 2>err
+	trainer=$PID
+	wait_until 20 grep -q '^epoch 3/' out
+	kill -KILL "${DAEMONS[0]}" "${DAEMONS[2]}"
+	again
+	wait_until 40 gone "$trainer"
+	assert_equal "$(cat err)" ''
+	grep -q 'shrink, 1 rank ' out
+	grep -q '^epoch 120/120 .* accuracy [89][0-9]' out
 }
 
 @test "without --checkpoint-every there is one at each epoch's end; the newest two stay" {

@@ -2,10 +2,10 @@
  * Requests made from the messages' own descriptors, so that a new field is attacked as soon as it
  * exists. A plausible message of each kind is built field by field; in each variant one field, the
  * `aim`-th that is met, takes the `how`-th nasty value of its type.
- *
- * Nothing is freed: the program is short.
+ * A message's parts are freed together, when it has been thrown.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +47,38 @@ static const size_t nasty_bytes[] = {0, 1, WIRE_BULK_MAX, WIRE_BULK_MAX + 1, 100
 
 #define COUNT(v) ((int)(sizeof(v) / sizeof *(v)))
 
+/* The parts of the message that is being made. */
+struct part {
+	struct part *next;
+	max_align_t room[];
+};
+
+static struct part *parts;
+
+/* nbytes that are 0, until parts_free. */
+static void *
+part(size_t nbytes)
+{
+	struct part *p = calloc(1, sizeof *p + nbytes);
+
+	if (!p)
+		abort();
+	p->next = parts;
+	parts = p;
+	return p->room;
+}
+
+static void
+parts_free(void)
+{
+	struct part *p;
+
+	while ((p = parts)) {
+		parts = p->next;
+		free(p);
+	}
+}
+
 /* Is the field that is met now the one to hit? Then `what` it becomes has a place in the name. */
 static bool
 aimed(struct making *m, int nvalues)
@@ -85,7 +117,7 @@ static char *
 make_string(struct making *m)
 {
 	int n = COUNT(nasty_string);
-	char *s = calloc(1, 200000);
+	char *s = part(200000);
 
 	strcpy(s, "fill");
 	if (!aimed(m, n + 2))
@@ -156,7 +188,7 @@ make_value(struct making *m, const ProtobufCFieldDescriptor *f, void *p, unsigne
 		break;
 	case PROTOBUF_C_TYPE_BYTES:
 		b->len = 64;
-		b->data = calloc(1, 1000000);
+		b->data = part(1000000);
 		if (aimed(m, COUNT(nasty_bytes))) {
 			b->len = nasty_bytes[m->how];
 			snprintf(m->what, sizeof m->what, "%zu bytes", b->len);
@@ -193,7 +225,7 @@ make_repeated(struct making *m, const ProtobufCFieldDescriptor *f, char *base, s
 	      unsigned depth)
 {
 	size_t size = value_size(f);
-	char *v = calloc(WIRE_MAX_OPS + 1, size);
+	char *v = part((WIRE_MAX_OPS + 1) * size);
 
 	*n = 1;
 	if (aimed(m, COUNT(nasty_count))) {
@@ -209,7 +241,7 @@ make_repeated(struct making *m, const ProtobufCFieldDescriptor *f, char *base, s
 static ProtobufCMessage *
 make(struct making *m, const ProtobufCMessageDescriptor *d, unsigned depth)
 {
-	ProtobufCMessage *msg = calloc(1, d->sizeof_message);
+	ProtobufCMessage *msg = part(d->sizeof_message);
 	size_t len = strlen(m->path);
 	unsigned noneof = 0, seen = 0;
 
@@ -263,6 +295,7 @@ static void throw(const struct corpus *c, const ProtobufCFieldDescriptor *f, Pro
 	snprintf(name, sizeof name, "%s%s: %s", f->name, path, what);
 	c->input(c->arg, INPUT_REQUEST, name, data, n);
 	free(data);
+	parts_free();
 }
 
 /* All that hits something, of one kind with one choice of oneofs; names met before are skipped by
@@ -279,8 +312,10 @@ throw_kind(const struct corpus *c, const ProtobufCFieldDescriptor *f, unsigned p
 			    .target = c->target, .pick = pick, .aim = aim, .how = how};
 			ProtobufCMessage *body = make(&v, f->descriptor, 0);
 
-			if (!v.hit)
+			if (!v.hit) {
+				parts_free();
 				break;
+			}
 			throw(c, f, body, v.path, v.what);
 		}
 }
@@ -310,8 +345,7 @@ corpus_requests(const struct corpus *c)
 
 		if (f->id < BODY_FIELDS_BELOW)
 			continue;
-		body =
-		    calloc(1, ((const ProtobufCMessageDescriptor *)f->descriptor)->sizeof_message);
+		body = part(((const ProtobufCMessageDescriptor *)f->descriptor)->sizeof_message);
 		protobuf_c_message_init(f->descriptor, body);
 		throw(c, f, body, "", "empty");
 	}

@@ -285,7 +285,8 @@ h_crash(struct harness *h)
 
 	for (size_t i = 0; i < h->nrecord; i++)
 		if (coord_restore(next, h->record[i].key, h->record[i].value.data,
-				  h->record[i].value.len, &err) != RC_OK) {
+				  h->record[i].value.len, &err) != RC_OK ||
+		    err.rc != RC_OK) {
 			printf("# %s\n", err.text);
 			h->bad++;
 		}

@@ -62,10 +62,11 @@ make_lost(uint64_t addr[3])
 }
 
 static void
-sum_owners(void *arg, uint64_t addr, uint64_t owner)
+sum_owners(void *arg, uint64_t addr, uint64_t nbytes, uint64_t owner)
 {
 	uint64_t *sum = arg;
 
+	(void)nbytes;
 	*sum += addr * owner;
 }
 

@@ -524,10 +524,11 @@ test_damaged(void)
 
 /* What the device keeps for itself, and whose the allocations are. */
 static void
-note_owner(void *arg, uint64_t addr, uint64_t owner)
+note_owner(void *arg, uint64_t addr, uint64_t nbytes, uint64_t owner)
 {
 	uint64_t *sum = arg;
 
+	(void)nbytes;
 	*sum += owner * (addr >> 8);
 }
 

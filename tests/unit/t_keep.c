@@ -9,7 +9,7 @@
 
 #define MEM	  (4u << 20)
 #define TIMEOUT	  20000
-#define CHILD_RUN 4096 /* bytes of each of the child's ranges */
+#define CHILD_RUN 200000 /* bytes of each of the child's ranges */
 
 static struct keep_id
 run_of(uint64_t comm, uint64_t run)
@@ -429,14 +429,14 @@ test_killed(struct nodes *v)
 	struct program *p = one(d, GPUSIM_ALLREDUCE, a, a, CHILD_RUN), moved;
 	struct inst inst = p->inst[0];
 	char path[128];
-	unsigned good = 0, rounds = 30;
+	unsigned good = 0, rounds = 60;
 	struct err err = {0};
 
 	snprintf(path, sizeof path, "%s/killed", v->dir);
 	moved = *p;
 	moved.inst = &inst;
 	for (unsigned i = 0; i < rounds; i++) {
-		uint64_t spin = i * 7919 % 30000;
+		uint64_t spin = i * 79190 % 700000;
 		pid_t pid;
 
 		memset(l, 0, sizeof *l);

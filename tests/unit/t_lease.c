@@ -6,7 +6,8 @@
 #include "dev/lease.h"
 #include "tap.h"
 
-#define GRACE (LEASE_GRACE_MS * NS_PER_MS)
+#define GRACE	  (LEASE_GRACE_MS * NS_PER_MS)
+#define MAX_BYTES (1000 * (uint64_t)LEASE_MAX + 500)
 
 static struct devmem *mem;
 
@@ -16,7 +17,7 @@ leased(struct leases *l, uint64_t client)
 	uint64_t addr = 0;
 
 	if (devmem_alloc(mem, 1000, &addr, NULL) != RC_OK ||
-	    (client && lease_add(l, client, addr, NULL) != RC_OK))
+	    (client && lease_add(l, client, addr, 1000, NULL) != RC_OK))
 		return 0;
 	return addr;
 }
@@ -51,6 +52,31 @@ test_gone(struct leases *l)
 	lease_client_gone(l, 2, 0);
 	leases_tick(l, GRACE);
 	ok(nalloc() == 1, "the last lease goes");
+}
+
+/* Addresses that nothing was allocated at: only the counts matter. */
+static void
+test_limits(struct leases *l)
+{
+	const uint64_t base = 1ull << 40;
+	struct err err = {0};
+	unsigned good = 0;
+
+	ok(lease_add(l, 5, base, MAX_BYTES + 1, &err) == RC_BUSY &&
+	       lease_add(l, 5, base, UINT64_MAX, &err) == RC_BUSY,
+	   "one allocation too large to lease: %s", err.text);
+	for (unsigned i = 0; i < LEASE_MAX; i++)
+		good += lease_add(l, 5, base + i, 1000, NULL) == RC_OK;
+	ok(good == LEASE_MAX && lease_add(l, 5, base + good, 1, &err) == RC_BUSY,
+	   "one too many: %s", err.text);
+	lease_end(l, base);
+	ok(lease_add(l, 5, base, 1501, &err) == RC_BUSY &&
+	       lease_add(l, 5, base, UINT64_MAX, &err) == RC_BUSY,
+	   "one byte too many: %s", err.text);
+	ok(lease_add(l, 6, base + good, 1500, NULL) == RC_OK, "another client leases");
+	ok(lease_add(l, 5, base, 1500, NULL) == RC_OK, "what was freed may be leased again");
+	for (unsigned i = 0; i <= LEASE_MAX; i++)
+		lease_end(l, base + i);
 }
 
 static void
@@ -119,7 +145,7 @@ test_inherited(const char *path)
 		printf("Bail out! no memory\n");
 		exit(1);
 	}
-	l = leases_new(mem);
+	l = leases_new(mem, MAX_BYTES);
 	ok(nalloc() == before + 3 && leases_inherit(l, GRACE, NULL) == RC_OK &&
 	       leases_inherit(l, GRACE, NULL) == RC_OK,
 	   "what was leased is there");
@@ -147,8 +173,9 @@ main(void)
 		return 1;
 	}
 	close(fd);
-	l = leases_new(mem);
+	l = leases_new(mem, MAX_BYTES);
 	test_gone(l);
+	test_limits(l);
 	test_back(l);
 	test_ended(l);
 	test_many(l);

@@ -387,6 +387,81 @@ pack_read(uint64_t nbytes, uint64_t client_id, uint64_t seq, unsigned char out[6
 	return gpu_sim__request__pack(&req, out);
 }
 
+/* GraphDrop, which the echo server holds, with fields that nobody knows: 100 KiB that take megabytes.
+ */
+static size_t
+pack_large_held(uint64_t client, uint64_t seq, unsigned char *out)
+{
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__GraphDropRequest g = GPU_SIM__GRAPH_DROP_REQUEST__INIT;
+	size_t n;
+
+	req.clientid = client;
+	req.seq = seq;
+	req.timeoutms = LONG_MS;
+	req.version = WIRE_VERSION;
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DROP;
+	req.graphdrop = &g;
+	memcpy(out, "\x80\0\0\1", 4);
+	n = 4 + gpu_sim__request__pack(&req, out + 4);
+	for (int i = 0; i < 50000; i++, n += 2)
+		memcpy(out + n, "\x28\1", 2); /* field 5 */
+	return n;
+}
+
+/* Wait until the server holds n calls or says something on fd; true: it said something. */
+static bool
+held_or_said(struct echo *e, unsigned n, int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	bool held;
+
+	do {
+		pthread_mutex_lock(&e->lock);
+		held = e->nheld >= n;
+		pthread_mutex_unlock(&e->lock);
+		if (poll(&p, 1, held ? 0 : 1) == 1)
+			return true;
+	} while (!held);
+	return false;
+}
+
+/* A peer whose large requests wait for their answers; others must get through. */
+static void
+test_pending(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("pending"), &err);
+	unsigned char *msg = malloc(200000), answer[1024];
+	int fd = raw_connect(rpc_server_address(s));
+	GpuSim__Reply *reply = NULL;
+	unsigned i = 0;
+	uint64_t n = 0;
+	size_t k;
+	bool good = raw_handshake(fd, SP_REQ);
+
+	/* Until one is answered at once: that is the refusal. */
+	do {
+		k = pack_large_held(77, ++i, msg);
+		good = good && raw_head(fd, true, k) && raw_write(fd, msg, k);
+	} while (good && i < 1000 && !held_or_said(&e, i, fd));
+	good = good && i > 10 && i < 1000 && raw_read_head(fd, true, &n) && n > 4 &&
+	       n < sizeof answer && raw_read(fd, answer, n) &&
+	       wire_reply_unpack(answer + 4, n - 4, &reply, NULL) == RC_OK;
+	ok(good && wire_reply_rc(reply, &err) == RC_BUSY &&
+	       strstr(err.text, "MiB wait for their answers on this connection, at most 128"),
+	   "a peer whose requests take too much memory is refused more");
+	printf("# after %u: %s\n", i, err.text);
+	ok(call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK, "others are served");
+	close(fd);
+	wire_reply_free(reply);
+	free(msg);
+	for (unsigned h = 0; h < e.nheld; h++)
+		echo_answer(e.held[h]);
+	rpc_server_stop(s);
+}
+
 static void
 test_limits(void)
 {
@@ -537,6 +612,7 @@ main(int argc, char **argv)
 	test_watch_closed();
 	test_close();
 	test_limits();
+	test_pending();
 	test_file_in_the_way();
 	return net_end();
 }

@@ -1,0 +1,214 @@
+/* The communicator that chaos works with, and its devices' memory. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "chaos.h"
+
+#define POLL_MS	    20
+#define PATIENCE_NS (3 * NS_PER_SEC) /* for devices that may still come back */
+
+static void
+pause_ms(unsigned ms)
+{
+	struct timespec ts = {.tv_nsec = (long)(ms * NS_PER_MS)};
+
+	nanosleep(&ts, NULL);
+}
+
+struct chaos_slot *
+chaos_slot_of(struct chaos *c, uint64_t device)
+{
+	for (unsigned i = 0; i < c->nslots; i++)
+		if (c->slot[i].device == device)
+			return &c->slot[i];
+	if (c->nslots == CHAOS_MAX_RANKS)
+		return NULL;
+	c->slot[c->nslots] = (struct chaos_slot){.device = device};
+	return &c->slot[c->nslots++];
+}
+
+/* Fresh buffers on a device; what was there is given back, if it can be. */
+static enum rc
+furnish(struct chaos *c, uint64_t device, struct err *err)
+{
+	struct chaos_slot *s = chaos_slot_of(c, device);
+	enum rc rc;
+
+	if (!s)
+		return err_set(err, RC_FAILED, "more than %d devices", CHAOS_MAX_RANKS);
+	if (s->send && !s->stale)
+		return RC_OK;
+	if (s->send)
+		gpusim_free(c->side, device, s->send);
+	if (s->recv)
+		gpusim_free(c->side, device, s->recv);
+	s->send = s->recv = 0;
+	rc = api(gpusim_malloc(c->side, device, CHAOS_BYTES, GPUSIM_LEASE, &s->send), err);
+	if (rc == RC_OK)
+		rc = api(gpusim_malloc(c->side, device, CHAOS_BYTES, GPUSIM_LEASE, &s->recv), err);
+	s->stale = rc != RC_OK;
+	return rc;
+}
+
+/* Take over a communicator as it is now. */
+static void
+take(struct chaos *c, struct gpusim_comm *comm)
+{
+	pthread_mutex_lock(&c->lock);
+	gpusim_comm_fini(&c->comm);
+	c->comm = *comm;
+	c->live = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+enum rc
+chaos_refresh(struct chaos *c, struct err *err)
+{
+	struct gpusim_comm now = {0};
+	enum rc rc = api(gpusim_comm_open(c->cli->g, c->comm.id, &now), err);
+
+	if (rc != RC_OK)
+		return rc;
+	/* A spare that has taken a lost device's place has its memory. */
+	for (uint32_t r = 0; r < now.nranks && now.nranks == c->comm.nranks; r++) {
+		struct chaos_slot *old = chaos_slot_of(c, c->comm.device[r].id);
+		struct chaos_slot *s = chaos_slot_of(c, now.device[r].id);
+
+		if (!old || !s || old == s)
+			continue;
+		s->send = old->send;
+		s->recv = old->recv;
+		old->send = old->recv = 0;
+	}
+	take(c, &now);
+	return RC_OK;
+}
+
+void
+chaos_drop(struct chaos *c)
+{
+	if (!c->live)
+		return;
+	gpusim_comm_destroy(c->cli->g, c->comm.id);
+	pthread_mutex_lock(&c->lock);
+	c->live = false;
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < c->nslots; i++)
+		c->slot[i].stale = true;
+}
+
+/* Does it go on? Without recovery the loss of a rank is not noticed before the next operation. */
+static bool
+goes_on(struct chaos *c, struct err *err)
+{
+	enum gpusim_state state;
+
+	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT)
+		return false;
+	if (api(gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state), err) != RC_OK)
+		return false;
+	if (state == GPUSIM_STATE_FAILED) {
+		err_set(err, RC_FAILED, "%s", gpusim_error());
+		return false;
+	}
+	return chaos_refresh(c, err) == RC_OK && c->comm.nranks >= 2;
+}
+
+void
+chaos_mend(struct chaos *c)
+{
+	struct err err = {0};
+
+	if (goes_on(c, &err))
+		return;
+	if (c->a->verbose > 1 && err.text[0])
+		fprintf(stderr, "communicator %" PRIu64 " is given up: %s\n", c->comm.id, err.text);
+	chaos_drop(c);
+}
+
+/* The devices that are free now, at most c->want; *n how many, ids the caller's room. */
+static enum rc
+find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
+{
+	struct gpusim_device *list;
+	size_t ndevices;
+	enum rc rc = api(gpusim_devices(c->side, &list, &ndevices), err);
+
+	*n = 0;
+	if (rc != RC_OK)
+		return rc;
+	for (size_t i = 0; i < ndevices && *n < c->want; i++)
+		if (!list[i].lost && !list[i].spare && list[i].comm == 0)
+			ids[(*n)++] = list[i].id;
+	free(list);
+	return RC_OK;
+}
+
+/* Whether all ranks reach each other by memory. */
+static void
+look_at_paths(struct chaos *c)
+{
+	uint32_t n = c->comm.nranks;
+	uint8_t path[CHAOS_MAX_RANKS * CHAOS_MAX_RANKS];
+
+	c->by_memory = gpusim_comm_paths(c->cli->g, &c->comm, path) == GPUSIM_OK;
+	for (uint32_t i = 0; i < n * n && c->by_memory; i++)
+		c->by_memory = path[i] == GPUSIM_PATH_P2P;
+}
+
+/* Make one over these devices, with memory on each. */
+static enum rc
+make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	enum rc rc = RC_OK;
+
+	for (uint32_t i = 0; i < n && rc == RC_OK; i++)
+		rc = furnish(c, ids[i], err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_init(c->cli->g, n, ids, &c->config, &comm), err);
+	if (rc != RC_OK)
+		return rc;
+	take(c, &comm);
+	c->comms++;
+	look_at_paths(c);
+	return RC_OK;
+}
+
+/* What came of the last try, if there was one. */
+static enum rc
+no_more(const struct err *last, struct err *err)
+{
+	return err_set(err, RC_FAILED, "no two devices can work together any more%s%s",
+		       last->rc == RC_OK ? "" : ": ", last->text);
+}
+
+enum rc
+chaos_settle(struct chaos *c, struct err *err)
+{
+	uint64_t ids[CHAOS_MAX_RANKS], began = clock_now_ns(), now;
+	struct err last = {0};
+	uint32_t n;
+	enum rc rc;
+
+	if (c->live && c->comm.nranks < c->want && find_free(c, ids, &n, err) == RC_OK && n > 0)
+		chaos_drop(c); /* somebody has come back */
+	if (c->live && c->comm.nranks < 2)
+		chaos_drop(c);
+	if (c->live)
+		return RC_OK;
+	for (;;) {
+		now = clock_now_ns();
+		rc = find_free(c, ids, &n, &last);
+		if (rc == RC_OK && (n == c->want || (n >= 2 && now - began > PATIENCE_NS)) &&
+		    make(c, ids, n, &last) == RC_OK)
+			return RC_OK;
+		if (now - began > c->bound_ns)
+			return no_more(&last, err);
+		pause_ms(POLL_MS);
+	}
+}

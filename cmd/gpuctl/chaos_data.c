@@ -1,0 +1,153 @@
+/* Elements of chaos's operations, and what must come of them. */
+#include <string.h>
+
+#include "chaos.h"
+#include "coll/plan.h"
+#include "coll/shape.h"
+#include "mem/dtype.h"
+
+#define SMALL 120 /* the sum of all ranks' elements is below, where it must not wrap */
+
+static uint64_t
+mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static bool
+is_signed(enum gpusim_dtype t)
+{
+	return t == GPUSIM_I8 || t == GPUSIM_I32 || t == GPUSIM_I64;
+}
+
+/* v as the type has it, widened to 64 bits again. */
+static uint64_t
+wrap(enum gpusim_dtype t, uint64_t v)
+{
+	unsigned bits = 64 - 8 * (unsigned)dtype_size(t);
+
+	return is_signed(t) ? (uint64_t)((int64_t)(v << bits) >> bits) : v << bits >> bits;
+}
+
+/* Element i of what a rank brings. Averages wrap on no rank's way of adding. */
+static uint64_t
+element(const struct chaos_op *o, uint32_t rank, uint64_t i)
+{
+	uint64_t v = mix(o->seed ^ mix((uint64_t)rank << 40 ^ i));
+
+	if (coll_reduces(o->coll) && o->op == GPUSIM_AVG)
+		v %= SMALL / o->nranks + 1;
+	return wrap(o->dtype, v);
+}
+
+static uint64_t
+combine(const struct chaos_op *o, uint64_t a, uint64_t b)
+{
+	bool less = is_signed(o->dtype) ? (int64_t)a < (int64_t)b : a < b;
+
+	switch (o->op) {
+	case GPUSIM_PROD:
+		return wrap(o->dtype, a * b);
+	case GPUSIM_MIN:
+		return less ? a : b;
+	case GPUSIM_MAX:
+		return less ? b : a;
+	default:
+		return wrap(o->dtype, a + b);
+	}
+}
+
+static uint64_t
+reduced(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint64_t i)
+{
+	uint64_t v = element(o, took[0], i);
+
+	for (uint32_t k = 1; k < ntook; k++)
+		v = combine(o, v, element(o, took[k], i));
+	return o->op == GPUSIM_AVG ? v / ntook : v;
+}
+
+/* Elements of one rank's part. */
+static uint64_t
+part_of(const struct chaos_op *o)
+{
+	return o->nelem / o->nranks;
+}
+
+static uint32_t
+index_of_root(const struct chaos_op *o, const uint32_t *took, uint32_t ntook)
+{
+	uint32_t k = 0;
+
+	while (k < ntook && took[k] != o->root)
+		k++;
+	return k;
+}
+
+uint64_t
+chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me)
+{
+	uint64_t nelem = shape_counts_parts(o->coll) ? part_of(o) * ntook : o->nelem;
+
+	if (o->coll == GPUSIM_SEND)
+		return o->nelem;
+	return shape_of(o->coll, nelem, ntook, index_of_root(o, took, ntook), me).out;
+}
+
+/* Element i of the output of the rank that is took[me]. */
+static uint64_t
+expected(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me, uint64_t i)
+{
+	uint64_t part = part_of(o);
+
+	switch (o->coll) {
+	case GPUSIM_BROADCAST:
+		return element(o, o->root, i);
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_GATHER:
+		return element(o, took[i / part], i % part);
+	case GPUSIM_REDUCESCATTER:
+		return reduced(o, took, ntook, me * part + i);
+	case GPUSIM_ALLTOALL:
+		return element(o, took[i / part], me * part + i % part);
+	case GPUSIM_SCATTER:
+		return element(o, o->root, me * part + i);
+	case GPUSIM_SEND: /* a ring of pairs: from the rank before */
+		return element(o, took[(me + ntook - 1) % ntook], i);
+	default:
+		return reduced(o, took, ntook, i);
+	}
+}
+
+void
+chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n)
+{
+	size_t size = dtype_size(o->dtype);
+	unsigned char *at = to;
+
+	for (uint64_t i = 0; i < n; i++, at += size) {
+		uint64_t v = element(o, rank, i);
+
+		memcpy(at, &v, size); /* little-endian, as the devices' memory */
+	}
+}
+
+bool
+chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me,
+	    const void *got)
+{
+	uint64_t n = chaos_out(o, took, ntook, me);
+	size_t size = dtype_size(o->dtype);
+	const unsigned char *at = got;
+
+	for (uint64_t i = 0; i < n; i++, at += size) {
+		uint64_t v = expected(o, took, ntook, me, i);
+
+		if (memcmp(at, &v, size) != 0)
+			return false;
+	}
+	return true;
+}

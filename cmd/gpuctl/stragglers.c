@@ -1,0 +1,55 @@
+/* gpuctl stragglers - by how much each rank of a communicator held up the others. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "cli.h"
+
+static double
+mean_us(const struct gpusim_lateness *l)
+{
+	return l->operations ? (double)l->sum_ns / 1e3 / (double)l->operations : 0;
+}
+
+static void
+print_text(const struct gpusim_lateness *v, uint32_t nranks)
+{
+	printf("%5s  %-16s  %10s  %12s  %12s\n", "RANK", "DEVICE", "OPERATIONS", "MEAN us",
+	       "MAX us");
+	for (uint32_t r = 0; r < nranks; r++)
+		printf("%5" PRIu32 "  %016" PRIx64 "  %10" PRIu64 "  %12.1f  %12.1f\n", r,
+		       v[r].device, v[r].operations, mean_us(&v[r]), (double)v[r].max_ns / 1e3);
+}
+
+static void
+print_json(const struct gpusim_lateness *v, uint32_t nranks)
+{
+	putchar('[');
+	for (uint32_t r = 0; r < nranks; r++)
+		printf("%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64
+		       "\",\"operations\":%" PRIu64 ",\"sum_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64
+		       "}",
+		       r ? "," : "", r, v[r].device, v[r].operations, v[r].sum_ns, v[r].max_ns);
+	puts("]");
+}
+
+enum rc
+run_stragglers(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_lateness *v = NULL;
+	uint32_t nranks = 0;
+	uint64_t id;
+	enum rc rc = parse_u64(a->rest[0], 1, UINT64_MAX, &id, err);
+
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_lateness(cli->g, id, &v, &nranks), err);
+	if (rc == RC_OK && args_has(a, OPT(JSON)))
+		print_json(v, nranks);
+	else if (rc == RC_OK)
+		print_text(v, nranks);
+	free(v);
+	return rc;
+}
