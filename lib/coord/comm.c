@@ -23,7 +23,7 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
-	if (comm->failed.rc != RC_OK)
+	if (comm->failed.rc != RC_OK && !comm_busy(comm))
 		return err_set(err, RC_FAILED,
 			       "comm %" PRIu64 " failed earlier: %s; shrink or destroy it", id,
 			       comm->failed.text);
@@ -243,12 +243,15 @@ show_paths(const struct comm *comm, ProtobufCBinaryData *out)
 	return path != NULL;
 }
 
-/* Its failure, if it is one for good. */
+/* Its failure, if it is one for good: not that of an attempt to attach, which is not the last. */
 const struct err *
 comm_failure(const struct comm *comm)
 {
-	return comm->state == COMM_DRAINING && !comm_recovers(comm) ? &comm->rec.cause
-								    : &comm->failed;
+	static const struct err none;
+
+	if (comm->state == COMM_DRAINING && !comm_recovers(comm))
+		return &comm->rec.cause;
+	return comm->state == COMM_LIVE || comm->state == COMM_DETACHING ? &comm->failed : &none;
 }
 
 GpuSim__Status

@@ -418,6 +418,8 @@ took_run(struct world *w, uint32_t k, enum rc rc, const GpuSim__Reply *reply, co
 		c->graph = 0;
 	if (c->what == LAUNCH)
 		c->graph = 0; /* how far it got is not known: its count is of no use any more */
+	if (strstr(text, "no graph") && strstr(text, " here"))
+		wrong(w, "client %u: a rank has lost its graph: %s", k, text);
 	if (*text == '\0')
 		wrong(w, "client %u: %s failed without a reason", k, word[c->what]);
 }

@@ -199,8 +199,11 @@ check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSu
 	else if (settled && (is->epoch != was->epoch || is->n_deviceids != was->n_deviceids ||
 			     memcmp(is->deviceids, was->deviceids,
 				    was->n_deviceids * sizeof *was->deviceids) != 0))
-		wrong(w, "comm %" PRIu64 " has other ranks, or another epoch, after a restart",
-		      was->commid);
+		wrong(w,
+		      "comm %" PRIu64 " has other ranks, or another epoch, after a restart: %zu, "
+		      "epoch %u, first %" PRIu64 "; before it %zu, epoch %u, first %" PRIu64,
+		      was->commid, is->n_deviceids, is->epoch, is->deviceids[0], was->n_deviceids,
+		      was->epoch, was->deviceids[0]);
 	else if (settled && (was->status == GPU_SIM__STATUS__FAILED) !=
 				(is->status == GPU_SIM__STATUS__FAILED))
 		wrong(w, "comm %" PRIu64 " %s after a restart", was->commid,

@@ -44,8 +44,9 @@ device_fail_runs(struct world *w, uint32_t d, uint64_t comm, uint32_t epoch_belo
 
 	for (unsigned i = 0; i < dev->nruns; i++)
 		if (dev->run[i].comm == comm && dev->run[i].epoch < epoch_below) {
-			struct event *e = post(w, w->now + between(w, 10, 30 * MS), EV_ABORTED,
-					       node_of_device(d));
+			struct event *e =
+			    post(w, w->now + between(w, 10, roll(w, 6) ? 30 * MS : 900 * MS),
+				 EV_ABORTED, node_of_device(d));
 
 			e->b = dev->run[i].start;
 			e->c = dev->run[i].generation;
@@ -435,6 +436,72 @@ device_run_event(struct world *w, const struct event *e)
 	run_end(w, d, r, &err, NULL);
 }
 
+/* ---- what it says of itself */
+
+struct metadata {
+	GpuSim__DeviceMetadata m;
+	GpuSim__DeviceId id;
+	GpuSim__MemAddr min, max;
+	char address[32], data[32], path[32], host[8];
+};
+
+static void
+describe(struct world *w, uint32_t d, struct metadata *out)
+{
+	gpu_sim__device_metadata__init(&out->m);
+	gpu_sim__device_id__init(&out->id);
+	gpu_sim__mem_addr__init(&out->min);
+	gpu_sim__mem_addr__init(&out->max);
+	snprintf(out->address, sizeof out->address, "sim:%u", d);
+	snprintf(out->data, sizeof out->data, "data:%u", d);
+	snprintf(out->path, sizeof out->path, "/mem/%u", d);
+	snprintf(out->host, sizeof out->host, "host");
+	out->id.value = d + 1;
+	out->min.value = MEM_MIN;
+	out->max.value = MEM_MAX;
+	out->m.deviceid = &out->id;
+	out->m.minmemaddr = &out->min;
+	out->m.maxmemaddr = &out->max;
+	out->m.address = out->address;
+	out->m.dataaddress = out->data;
+	out->m.mempath = out->path;
+	out->m.memkept = true;
+	out->m.host = out->host;
+	out->m.ordinal = d;
+	out->m.incarnation = dev_of(w, d)->incarnation;
+	out->m.spare = dev_of(w, d)->spare;
+}
+
+void
+device_register(struct world *w, uint32_t d)
+{
+	struct sim_device *dev = dev_of(w, d);
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	struct metadata me;
+	struct buf body;
+
+	describe(w, d, &me);
+	q.metadata = &me.m;
+	body = PACK(w, REGISTER_DEVICE, registerdevice, &q);
+	rpc_start(w, CALL_REGISTER, node_of_device(d), 0, dev->client_id, ++dev->seq, 0, 2000 * MS,
+		  &body);
+	post(w, w->now + HEARTBEAT_MS * MS, EV_REGISTER, node_of_device(d));
+}
+
+static void
+answer_metadata(struct world *w, uint32_t d, uint32_t s)
+{
+	GpuSim__GetDeviceMetadataResponse r = GPU_SIM__GET_DEVICE_METADATA_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct metadata me;
+
+	describe(w, d, &me);
+	r.metadata = &me.m;
+	reply.body_case = GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA;
+	reply.getdevicemetadata = &r;
+	rpc_answer(w, s, &reply);
+}
+
 /* ---- requests */
 
 /* A copy of the lost device's file becomes this one's memory. */
@@ -474,46 +541,13 @@ device_serve(struct world *w, uint32_t s)
 	trace(w, "device %u is asked %s", d, wire_request_name(w->served[s].req));
 	if (ev.request->body_case == GPU_SIM__REQUEST__BODY_ADOPT)
 		adopt(w, d, s);
+	else if (ev.request->body_case == GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA)
+		answer_metadata(w, d, s);
 	else
 		feed(w, d, &ev);
 }
 
 /* ---- the process */
-
-void
-device_register(struct world *w, uint32_t d)
-{
-	struct sim_device *dev = dev_of(w, d);
-	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
-	GpuSim__DeviceMetadata m = GPU_SIM__DEVICE_METADATA__INIT;
-	GpuSim__DeviceId id = GPU_SIM__DEVICE_ID__INIT;
-	GpuSim__MemAddr min = GPU_SIM__MEM_ADDR__INIT, max = GPU_SIM__MEM_ADDR__INIT;
-	char address[32], data[32], path[32], host[] = "host";
-	struct buf body;
-
-	snprintf(address, sizeof address, "sim:%u", d);
-	snprintf(data, sizeof data, "data:%u", d);
-	snprintf(path, sizeof path, "/mem/%u", d);
-	id.value = d + 1;
-	min.value = MEM_MIN;
-	max.value = MEM_MAX;
-	m.deviceid = &id;
-	m.minmemaddr = &min;
-	m.maxmemaddr = &max;
-	m.address = address;
-	m.dataaddress = data;
-	m.mempath = path;
-	m.memkept = true;
-	m.host = host;
-	m.ordinal = d;
-	m.incarnation = dev->incarnation;
-	m.spare = dev->spare;
-	q.metadata = &m;
-	body = PACK(w, REGISTER_DEVICE, registerdevice, &q);
-	rpc_start(w, CALL_REGISTER, node_of_device(d), 0, dev->client_id, ++dev->seq, 0, 2000 * MS,
-		  &body);
-	post(w, w->now + HEARTBEAT_MS * MS, EV_REGISTER, node_of_device(d));
-}
 
 void
 device_start(struct world *w, uint32_t d)

@@ -152,7 +152,7 @@ struct sim_client {
 	unsigned what;				  /* it is doing */
 	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
 	bool in_vain;				  /* some inputs went to who was no rank any more */
-	uint64_t told_at;			  /* dev */
+	uint64_t asked, told_at;		  /* the last request; what dev is from */
 	bool filled, shared;			  /* inputs are there; or `expect` everywhere */
 	uint64_t expect[WORDS];
 	uint32_t told;	     /* ranks that took part, by an answer that is to be checked */
