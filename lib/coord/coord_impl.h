@@ -278,13 +278,13 @@ struct run {
 	uint64_t iterations;	     /* of a graph */
 	bool serial;		     /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;		  /* of collectives alone: it may be run again */
-	bool hopeless;		  /* it would fail again */
-	unsigned tries;		  /* that failed */
-	uint32_t recoveries;	  /* of the communicator when it was submitted */
-	struct group_part *parts; /* what was submitted, to be run again; or NULL */
-	uint32_t waiting;	  /* ranks that have not answered */
-	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
+	bool pure;			/* of collectives alone: it may be run again */
+	bool hopeless;			/* it would fail again */
+	unsigned tries;			/* that failed */
+	uint32_t recoveries;		/* of the communicator when it was submitted */
+	struct group_part *parts;	/* what was submitted, to be run again; or NULL */
+	uint32_t waiting;		/* ranks that have not answered */
+	struct err cause;		/* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms, failed_ms; /* failed: at first */
 	size_t held;
 	bool kept;
