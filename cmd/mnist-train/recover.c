@@ -20,7 +20,8 @@
 #define USABLE_MS \
 	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */
 #define PATIENCE_MS 15000 /* for a coordinator that is away */
-#define PAUSE_NS    50000000
+#define PAUSE_MS    50
+#define REDIAL_MS   400 /* for a connection to a device that is there again */
 
 /* ---- who is in it */
 
@@ -326,9 +327,9 @@ take_in(struct trainer *t, struct err *err)
 /* ---- after a failure */
 
 static void
-pause_a_moment(void)
+pause_ms(long ms)
 {
-	nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
 /* Until nothing is in progress there, and it has not failed. *over [out]: it will not get better. */
@@ -344,7 +345,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 		rc = check(gpusim_comm_status(t->g, t->comm.id, GPUSIM_WAIT, &state), err);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(patience) == 0)
 			break;
-		pause_a_moment();
+		pause_ms(PAUSE_MS);
 	}
 	*over = rc == RC_UNREACHABLE || rc == RC_NOTFOUND;
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED) {
@@ -371,6 +372,8 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc == RC_OK)
 		rc = rebuild(t, scratch, err);
+	if (rc == RC_UNREACHABLE)
+		pause_ms(REDIAL_MS); /* calls would fail at once until then */
 	trouble->rebuilt_ns = clock_now_ns();
 	trouble->rebuild_ms = (double)(trouble->rebuilt_ns - usable) / 1e6;
 	return rc;
