@@ -21,7 +21,6 @@
 	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */
 #define PATIENCE_MS 15000 /* for a coordinator that is away */
 #define PAUSE_MS    50
-#define REDIAL_MS   400 /* for a connection to a device that is there again */
 
 /* ---- who is in it */
 
@@ -355,6 +354,21 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 	return rc;
 }
 
+/* The communicator is usable and one of its devices cannot be called: with other connections, and so as
+ * another client, to whom what was leased does not belong. The communicator stays leased to the one we
+ * were given, which stays open. */
+static void
+connect_anew(struct trainer *t)
+{
+	struct gpusim *g;
+
+	if (gpusim_open(NULL, &g) != GPUSIM_OK)
+		return;
+	gpusim_close(t->fresh);
+	t->fresh = t->g = g;
+	t->distrust = true;
+}
+
 enum rc
 recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err)
 {
@@ -371,9 +385,11 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 		snprintf(trouble->what, sizeof trouble->what, "%s", why.text);
 	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc == RC_OK)
-		rc = rebuild(t, scratch, err);
+		rc = rebuild(t, scratch || t->distrust, err);
+	if (rc == RC_OK)
+		t->distrust = false;
 	if (rc == RC_UNREACHABLE)
-		pause_ms(REDIAL_MS); /* calls would fail at once until then */
+		connect_anew(t);
 	trouble->rebuilt_ns = clock_now_ns();
 	trouble->rebuild_ms = (double)(trouble->rebuilt_ns - usable) / 1e6;
 	return rc;

@@ -119,6 +119,7 @@ trainer_free(struct trainer *t)
 	if (t->comm.id)
 		gpusim_comm_destroy(t->g, t->comm.id);
 	gpusim_comm_fini(&t->comm);
+	gpusim_close(t->fresh);
 	free(t->replica);
 	free(t->addrs);
 	free(t->times);

@@ -36,6 +36,7 @@ struct trouble {
 
 struct trainer {
 	struct gpusim *g;
+	struct gpusim *fresh; /* ours, in place of the one we were given; or NULL */
 	const struct options *o;
 	const struct dataset *data;
 	struct trainer_hooks hooks;
@@ -57,6 +58,7 @@ struct trainer {
 	struct kept kept;
 	uint8_t *host; /* the host's copy; live_bytes of a replica */
 	struct position host_at;
+	bool distrust;	  /* the devices' allocations may go: place all anew */
 	uint64_t refused; /* a device that could not be taken in */
 	uint32_t *order;
 	/* For the shape: */
