@@ -254,5 +254,5 @@ help:
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/unit/*.d $(BUILD)/obj/tests/sim/*.d \
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)

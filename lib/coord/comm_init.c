@@ -26,6 +26,9 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 	return RC_OK;
 }
 
+/* Room in an attach for what is not addresses: the numbers of communicators are most of it. */
+#define ATTACH_ROOM (16u << 10)
+
 static enum rc
 choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev, struct err *err)
 {
@@ -136,11 +139,32 @@ comm_attached(struct coord *c, struct call *call, const struct err *why, const G
 	init_failed(c, comm, call, why, "attach");
 }
 
+/* The communicators that a device is in, this one too, into ids; a device that was out of reach may
+ * still be in others. How many. */
+static size_t
+comms_of(const struct coord *c, const struct comm *comm, const struct device *d, uint64_t *ids)
+{
+	size_t n = 0;
+
+	ids[n++] = comm->id;
+	for (const struct comm *other = d->ncomms ? c->comms : NULL; other; other = other->next) {
+		if (other == comm || other->state == COMM_DETACHING)
+			continue;
+		for (uint32_t r = 0; r < other->nranks; r++)
+			if (other->rank[r].dev == d) {
+				ids[n++] = other->id;
+				break;
+			}
+	}
+	return n;
+}
+
 /* Pack rank 0's attach to see whether it fits a control message: all are of one size. */
 static enum rc
 attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struct err *err)
 {
 	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	uint64_t ids[COORD_MAX_COMMS + 1];
 	size_t n;
 
 	q.commid = comm->id;
@@ -153,15 +177,18 @@ attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struc
 	for (size_t r = 0; r < msgs->n; r++)
 		msgs->v[r].m.usedbytes = 0;
 	n = gpu_sim__comm_attach_request__get_packed_size(&q);
-	if (n > WIRE_CONTROL_MAX - 1024)
+	if (n > WIRE_CONTROL_MAX - ATTACH_ROOM)
 		return err_set(err, RC_INVAL,
 			       "the addresses of %u devices take %zu bytes, at most %u",
-			       comm->nranks, n, WIRE_CONTROL_MAX - 1024);
+			       comm->nranks, n, WIRE_CONTROL_MAX - ATTACH_ROOM);
+	q.comms = ids;
+	q.order = ++c->last_run; /* any number that grows, over restarts too */
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
 		q.rank = r;
+		q.n_comms = comms_of(c, comm, m->dev, ids);
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, NULL, &body);
 		m->call.owner = comm;
 		m->call.rank = r;

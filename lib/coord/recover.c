@@ -454,13 +454,12 @@ tell(struct coord *c, struct comm *comm)
 	if (rec->where[0])
 		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
 	err_set(&comm->recovered, RC_OK,
-		"comm %" PRIu64 ": %s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64
-		" ms, restore %" PRIu64 " ms",
-		comm->id, rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
+		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
+		rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
 		comm->nranks == 1 ? "" : "s", comm->epoch,
 		rec->blank ? ", a rank's memory is lost" : "", found,
 		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
-	act_log(c, "recovered: %s", comm->recovered.text);
+	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
 	comm->recoveries++;
 }
 

@@ -115,13 +115,15 @@ check_again(const struct run *run, const struct err *after, struct err *err)
 	if (after->rc != RC_OK)
 		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
 	if (run->tries && (!run->pure || comm->rec.blank))
-		return err_set(err, RC_RECOVERED, "recovered from %s; %s", comm->recovered.text,
+		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered: %s; %s",
+			       comm->id, comm->recovered.text,
 			       run->pure ? "the lost memory has to be filled again"
 					 : "what ran was not of collectives alone: run it again");
 	if (!run->graph && !run->parts)
 		return err_set(err, RC_RECOVERED,
-			       "recovered from %s; the operation has no meaning without the rank",
-			       comm->recovered.text);
+			       "comm %" PRIu64
+			       " has recovered: %s; the operation has no meaning without the rank",
+			       comm->id, comm->recovered.text);
 	return RC_OK;
 }
 

@@ -80,8 +80,8 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 	struct err note = {0};
 
 	if (run->recoveries != run->comm->recoveries)
-		err_set(&note, RC_OK, "%s, redo %" PRIu64 " ms", run->comm->recovered.text,
-			c->now_ms - run->started_ms);
+		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms", run->comm->id,
+			run->comm->recovered.text, c->now_ms - run->started_ms);
 	for (uint32_t r = 0; v && p && r < nranks; r++) {
 		gpu_sim__run_response__init(&v[r]);
 		v[r].computens = run->rank[r].compute_ns;

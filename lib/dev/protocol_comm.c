@@ -80,6 +80,34 @@ leave_other_coordinators(struct protocol *p, uint64_t instance)
 	}
 }
 
+static bool
+names_comm(const GpuSim__CommAttachRequest *m, uint64_t id)
+{
+	for (size_t i = 0; i < m->n_comms; i++)
+		if (m->comms[i] == id)
+			return true;
+	return false;
+}
+
+/* Those that have ended while this device was out of reach. */
+static void
+leave_ended(struct protocol *p, const GpuSim__CommAttachRequest *m)
+{
+	if (m->instance == p->instance && m->order <= p->order)
+		return;
+	p->instance = m->instance;
+	p->order = m->order;
+	for (unsigned b = 0; b < COMM_BUCKETS; b++) {
+		struct pcomm *c, *next;
+
+		for (c = p->comm[b]; c; c = next) {
+			next = c->chain;
+			if (m->n_comms && !names_comm(m, c->id))
+				comm_drop(p, c, &destroyed);
+		}
+	}
+}
+
 static const struct err *
 check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
@@ -132,6 +160,7 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	if (why)
 		return why;
 	leave_other_coordinators(p, m->instance);
+	leave_ended(p, m);
 	fresh.digest = digest_ranks(m);
 	old = proto_comm_find(p, m->commid);
 	if (old && m->epoch < old->epoch)

@@ -82,6 +82,7 @@ struct due {
 struct protocol {
 	uint64_t device_id;
 	struct pcomm *comm[COMM_BUCKETS];
+	uint64_t instance, order; /* of the newest attach */
 	unsigned ncomms;
 	struct pgraph graph[PROTOCOL_MAX_GRAPHS];
 	uint32_t graph_bucket[GRAPH_BUCKETS]; /* slot + 1, or 0 */

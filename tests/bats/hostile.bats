@@ -32,7 +32,7 @@ cluster() {
 	mkdir things things/dir
 	mkfifo things/fifo
 	ln -s /etc/passwd things/link
-	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 200ms --missed 5/5 --op-timeout 2s
+	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 200ms --missed 5/5 --op-timeout 2s --state none
 	PIDS=("$PID")
 	for k in 0 1; do
 		background gpudev --listen "ipc://$T/dev$k" --ordinal $k -m 32M --mem-scratch "$T/mem$k"
