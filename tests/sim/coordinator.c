@@ -192,7 +192,9 @@ find_comm(const GpuSim__StatusResponse *r, uint64_t id)
 static void
 check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSummary *is)
 {
-	bool settled = was->status != GPU_SIM__STATUS__IN_PROGRESS;
+	/* One that has failed and still has runs waits for the last of its ranks. */
+	bool settled = was->status != GPU_SIM__STATUS__IN_PROGRESS &&
+		       (was->status != GPU_SIM__STATUS__FAILED || was->pending == 0);
 
 	if (!is && was->status != GPU_SIM__STATUS__SUCCESS && was->pending == 0)
 		return; /* it was about to go */

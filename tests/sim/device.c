@@ -525,7 +525,7 @@ adopt(struct world *w, uint32_t d, uint32_t s)
 	}
 	trace(w, "device %u adopts the memory of device %" PRIu64, d, m->deviceid - 1);
 	dev_of(w, d)->mem = dev_of(w, (uint32_t)m->deviceid - 1)->mem;
-	dev_of(w, (uint32_t)m->deviceid - 1)->adopted = w->now;
+	dev_of(w, (uint32_t)m->deviceid - 1)->adopted = dev_of(w, d)->adopted = w->now;
 	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
 	reply.done = &done;
 	rpc_answer(w, s, &reply);

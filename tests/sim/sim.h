@@ -116,7 +116,7 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
-	uint64_t adopted; /* when another took its memory over */
+	uint64_t adopted; /* when another took its memory over, or it another's */
 	struct memory mem;
 	struct dcomm comm[32];
 	unsigned ncomms;
