@@ -141,8 +141,9 @@ $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
 
+BATS ?= $(wildcard tests/bats/*.bats)
 check-bats: all e2e
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' tests/bats/*.bats
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' $(BATS)
 
 .PHONY: asan tsan
 asan:

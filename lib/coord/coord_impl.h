@@ -186,6 +186,7 @@ struct member {
 	uint64_t block; /* where its control block is; 0: it shares no memory */
 	bool *mapped;	/* by rank; NULL: nobody's memory */
 	struct call call;
+	bool newcomer; /* its first attach is to come */
 	/* While a failure is looked into, and after it: */
 	bool heard;	     /* it has answered since */
 	bool gone;	     /* it will not: `why` */

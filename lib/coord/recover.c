@@ -431,9 +431,36 @@ decide(struct coord *c, struct comm *comm)
 		go_on_without(c, comm, lost, nlost);
 }
 
+/* Devices that were to be taken in could not be: then they are not, and the others are as before. */
+static bool
+send_back(struct coord *c, struct comm *comm)
+{
+	bool leave[WIRE_MAX_RANKS], any = false;
+	struct err why = comm->failed;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+
+		leave[r] = m->newcomer;
+		any |= m->newcomer && is_lost(m);
+		if (is_lost(m) && !m->newcomer)
+			return false;
+	}
+	if (!any)
+		return false;
+	waiters_fail(c, WAIT_ATTACH, comm->id, &why);
+	runs_stop(c, comm);
+	graphs_settle(c, comm);
+	members_leave(c, comm, leave);
+	comm_renew(c, comm);
+	return true;
+}
+
 void
 comm_attach_failed(struct coord *c, struct comm *comm)
 {
+	if (send_back(c, comm))
+		return;
 	if (comm->failed.rc != RC_OK) {
 		comm->rec.cause = comm->failed;
 		comm->failed = (struct err){0};
@@ -469,6 +496,8 @@ go_live(struct coord *c, struct comm *comm)
 	struct waiter *w;
 
 	comm->state = COMM_LIVE;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].newcomer = false;
 	pairs_fini(&comm->pairs);
 	free(comm->pair);
 	comm->pair = NULL;

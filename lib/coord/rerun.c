@@ -164,6 +164,17 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	return rc;
 }
 
+/* Of those it was for, some are left. */
+static enum rc
+check_any_rank(const struct run *run, struct err *err)
+{
+	for (uint32_t r = 0; r < run->comm->nranks; r++)
+		if (run->rank[r].body.data)
+			return RC_OK;
+	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": the ranks that it was for have gone",
+		       run->comm->id);
+}
+
 void
 runs_resume(struct coord *c, struct comm *comm)
 {
@@ -174,7 +185,8 @@ runs_resume(struct coord *c, struct comm *comm)
 		struct err err = {0};
 
 		next = run->next;
-		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK)
+		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK &&
+		    check_any_rank(run, &err) == RC_OK)
 			continue;
 		if (after.rc == RC_OK)
 			after = err;

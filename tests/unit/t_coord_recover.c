@@ -403,6 +403,27 @@ t_changes(void)
 	h_fini(&h);
 }
 
+static void
+t_sent_back(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	begin(&h, 3, 2, GPUSIM_ON_FAILURE_ABORT);
+	t = h_grow(&h, 9, 1, 1);
+	die(&h, 3);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_UNREACHABLE, "a device that dies as it comes is not taken in: %s",
+	   h_text(&h, t));
+	h_allreduce(&o, 2, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and the communicator is what it was");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -415,5 +436,6 @@ main(void)
 	t_parts();
 	t_stuck();
 	t_changes();
+	t_sent_back();
 	return tap_done();
 }
