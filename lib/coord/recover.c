@@ -241,6 +241,7 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 		if (m->from)
 			m->from->ncomms--;
 		m->from = NULL;
+		m->newcomer = false;
 	}
 	comm->waiting = 0;
 	comm->failed = *line;
@@ -435,7 +436,7 @@ decide(struct coord *c, struct comm *comm)
 static bool
 send_back(struct coord *c, struct comm *comm)
 {
-	bool leave[WIRE_MAX_RANKS], any = false;
+	bool leave[WIRE_MAX_RANKS], any = false, stays = false;
 	struct err why = comm->failed;
 
 	for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -443,10 +444,11 @@ send_back(struct coord *c, struct comm *comm)
 
 		leave[r] = m->newcomer;
 		any |= m->newcomer && is_lost(m);
+		stays |= !m->newcomer;
 		if (is_lost(m) && !m->newcomer)
 			return false;
 	}
-	if (!any)
+	if (!any || !stays)
 		return false;
 	waiters_fail(c, WAIT_ATTACH, comm->id, &why);
 	runs_stop(c, comm);
