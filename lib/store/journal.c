@@ -1,47 +1,15 @@
 #include "store/journal.h"
 
-#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "wire/crc32c.h"
 
 #define MAGIC	    "gpusim-J"
 #define BATCH_MAGIC "gBat"
 
 enum kind { PUT = 1, DELETE = 2 };
-
-static void
-put32(unsigned char *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, 4);
-}
-
-static void
-put64(unsigned char *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, 8);
-}
-
-static uint32_t
-get32(const unsigned char *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return le32toh(v);
-}
-
-static uint64_t
-get64(const unsigned char *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return le64toh(v);
-}
 
 /* Of a header: all but the checksum itself. */
 static uint32_t

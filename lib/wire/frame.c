@@ -1,45 +1,13 @@
 #include "wire/frame.h"
 
-#include <endian.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "wire/crc32c.h"
 
 #define FRAME_VERSION 2
 
 static const unsigned char magic[4] = {'g', 'S', 'I', 'M'};
-
-static void
-put32(unsigned char *p, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(p, &v, 4);
-}
-
-static void
-put64(unsigned char *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, 8);
-}
-
-static uint32_t
-get32(const unsigned char *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return le32toh(v);
-}
-
-static uint64_t
-get64(const unsigned char *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return le64toh(v);
-}
 
 uint32_t
 frame_crc(const void *data, size_t nbytes)
