@@ -207,15 +207,28 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	assert_match '2 devices, 1 communicator'
 }
 
+# etcd on ports that nobody has; one that is taken ends it, then others are tried. Sets etcd and port.
+start_etcd() {
+	local try at peer
+	for try in 1 2 3 4 5; do
+		port=$((20000 + RANDOM % 12000))
+		at=http://127.0.0.1:$port peer=http://127.0.0.1:$((port + 1))
+		background etcd --data-dir "$T/etcd$try" --listen-client-urls $at --advertise-client-urls $at \
+			--listen-peer-urls $peer --initial-advertise-peer-urls $peer \
+			--initial-cluster "default=$peer" 2>etcd.log
+		etcd=$PID
+		wait_until 60 etcd_decided
+		if etcd_serves; then return; fi
+	done
+	fail "$(tail -n 5 etcd.log)"
+}
+
+etcd_serves() { grep -q 'serving insecure client requests\|ready to serve client requests' etcd.log; }
+etcd_decided() { etcd_serves || gone "$etcd"; }
+
 @test "in etcd: the same" {
 	command -v etcd >/dev/null || skip "etcd is not installed (Debian: etcd-server)"
-	port=$((20000 + RANDOM % 20000))
-	at=http://127.0.0.1:$port peer=http://127.0.0.1:$((port + 1))
-	background etcd --data-dir "$T/etcd" --listen-client-urls $at --advertise-client-urls $at \
-		--listen-peer-urls $peer --initial-advertise-peer-urls $peer \
-		--initial-cluster "default=$peer" 2>etcd.log
-	etcd=$PID
-	wait_until 20 grep -q 'serving insecure client requests\|ready to serve client requests' etcd.log
+	start_etcd
 	state=etcd://127.0.0.1:$port/test
 	coordinator --state "$state"
 	devices 2
