@@ -148,7 +148,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 
 @test "of tcp addresses the state is in the user's directory; of a port given by chance there is none" {
 	export HOME=$T XDG_STATE_HOME=
-	port=$((20000 + RANDOM % 20000))
+	port=$((20000 + RANDOM % 12000))
 	GPUSIM_COORD=tcp://127.0.0.1:$port coordinator
 	assert_file "$T/.local/state/gpusim/127.0.0.1:$port/gpusim.journal"
 	kill "$COORD"
