@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "options.h"
 #include "report.h"
 #include "saver.h"
 
@@ -68,7 +69,8 @@ find_data(char out[PATH_MAX], struct err *err)
 
 /* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
 static enum rc
-start_cluster(char **argv, const struct options *o, const struct dataset *data, struct err *err)
+start_cluster(char **argv, const struct train_config *o, const struct dataset *data,
+	      struct err *err)
 {
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
@@ -130,7 +132,7 @@ count(struct gpusim *g, struct census *c, struct err *err)
 /* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
  * who was killed: those devices are waited for. */
 static enum rc
-count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err *err)
+count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
 	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
@@ -150,7 +152,7 @@ count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err
 }
 
 static enum rc
-save(struct trainer *t, const struct options *o, struct err *err)
+save(struct trainer *t, const struct train_config *o, struct err *err)
 {
 	struct npz_array arrays[2 * MODEL_MAX_SIZES];
 	float *params = malloc(o->model.nparams * sizeof *params);
@@ -191,7 +193,7 @@ on_event(void *arg, const char *text)
 }
 
 static void
-say_start(const struct options *o, const struct dataset *data, uint32_t ndevices,
+say_start(const struct train_config *o, const struct dataset *data, uint32_t ndevices,
 	  const struct checkpoint *from)
 {
 	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
@@ -209,7 +211,7 @@ say_start(const struct options *o, const struct dataset *data, uint32_t ndevices
 
 /* Every epoch that is left. */
 static enum rc
-train(struct session *s, struct trainer *t, const struct options *o, struct err *err)
+train(struct session *s, struct trainer *t, const struct train_config *o, struct err *err)
 {
 	struct epoch e;
 	enum rc rc = RC_OK;
@@ -224,7 +226,7 @@ train(struct session *s, struct trainer *t, const struct options *o, struct err 
 
 /* from: NULL, or the checkpoint to go on from. */
 static enum rc
-run(struct gpusim *g, const struct options *o, const struct dataset *data,
+run(struct gpusim *g, const struct train_config *o, const struct dataset *data,
     const struct checkpoint_terms *terms, const struct checkpoint *from, struct err *err)
 {
 	struct session s = {0};
@@ -277,10 +279,10 @@ say_nothing(void *arg, const char *reason)
 
 /* The data set, and what of a former training goes with it. */
 static enum rc
-prepare(struct options *o, checkpoint_damaged_fn damaged, struct dataset *data,
+prepare(struct train_config *o, checkpoint_damaged_fn damaged, struct dataset *data,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
 {
-	enum rc rc = dataset_open_dir(o->data, data, err);
+	enum rc rc = dataset_open(o->data, NULL, data, err);
 
 	if (rc == RC_OK)
 		rc = trainer_check(o, data, err);
@@ -295,7 +297,7 @@ prepare(struct options *o, checkpoint_damaged_fn damaged, struct dataset *data,
 int
 main(int argc, char **argv)
 {
-	struct options o;
+	struct train_config o;
 	struct dataset data = {0};
 	struct checkpoint_terms terms = {0};
 	struct checkpoint from = {0};

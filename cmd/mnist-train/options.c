@@ -100,7 +100,7 @@ parse_on_failure(const char *arg, enum gpusim_on_failure *out, struct err *err)
 
 /* What holds unless an option says otherwise. */
 static enum rc
-apply_environment(struct options *o, struct err *err)
+apply_environment(struct train_config *o, struct err *err)
 {
 	const char *env = getenv("GPUSIM_ON_FAILURE");
 
@@ -110,7 +110,7 @@ apply_environment(struct options *o, struct err *err)
 }
 
 static enum rc
-apply(struct options *o, int opt, const char *arg, struct err *err)
+apply(struct train_config *o, int opt, const char *arg, struct err *err)
 {
 	const struct plan_algo *algo;
 
@@ -167,12 +167,12 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 }
 
 enum rc
-options_parse(int argc, char **argv, struct options *o, struct err *err)
+options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 {
 	enum rc rc;
 	int opt;
 
-	*o = (struct options){
+	*o = (struct train_config){
 	    .epochs = 5, .batch = 64, .lr = NAN, .momentum = 0.9, .seed = 1, .algo = "auto"};
 	rc = model_parse("784,128,10", &o->model, err);
 	if (rc == RC_OK)

@@ -7,7 +7,7 @@
 #define BAR_WIDTH 40
 
 enum rc
-report_open(struct report *r, const struct options *o, uint32_t done, struct err *err)
+report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err)
 {
 	*r = (struct report){.epochs = o->epochs, .epoch = done + 1, .bar = isatty(STDERR_FILENO)};
 	if (!o->json)

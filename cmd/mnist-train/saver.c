@@ -6,7 +6,7 @@
 
 /* A checkpoint that this very training could have left. */
 static enum rc
-check_found(const struct options *o, const struct checkpoint_terms *terms,
+check_found(const struct train_config *o, const struct checkpoint_terms *terms,
 	    const struct checkpoint *c, struct err *err)
 {
 	enum rc rc = checkpoint_agree(c, terms, o->checkpoint, err);
@@ -21,7 +21,7 @@ check_found(const struct options *o, const struct checkpoint_terms *terms,
 }
 
 enum rc
-saver_resume(const struct options *o, const struct checkpoint_terms *terms,
+saver_resume(const struct train_config *o, const struct checkpoint_terms *terms,
 	     checkpoint_damaged_fn damaged, struct checkpoint *from, bool *found, struct err *err)
 {
 	bool any = false;
@@ -48,7 +48,7 @@ saver_resume(const struct options *o, const struct checkpoint_terms *terms,
 }
 
 enum rc
-saver_open(struct saver *s, const struct options *o, const struct checkpoint_terms *terms,
+saver_open(struct saver *s, const struct train_config *o, const struct checkpoint_terms *terms,
 	   struct err *err)
 {
 	*s = (struct saver){.terms = *terms};

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +109,21 @@ count_classes(const struct dataset_part *part, uint32_t atleast)
 	return atleast;
 }
 
-enum rc
-dataset_open_dir(const char *dir, struct dataset *ds, struct err *err)
+/* What a net sees of bytes from 0 to 255. */
+static bool
+set_scale(struct dataset *ds, enum dataset_normalize how)
 {
-	struct dataset tmp = {0};
+	ds->scale = calloc(ds->channels, sizeof *ds->scale);
+	ds->shift = calloc(ds->channels, sizeof *ds->shift);
+	for (uint32_t c = 0; ds->scale && c < ds->channels; c++)
+		ds->scale[c] = how == DATASET_RAW ? 1 : 1.0f / 255;
+	return ds->scale && ds->shift;
+}
+
+enum rc
+dataset_open(const char *dir, const struct dataset_options *o, struct dataset *ds, struct err *err)
+{
+	struct dataset tmp = {.channels = 1, .dtype = GPUSIM_U8};
 	uint32_t rows, cols;
 	enum rc rc;
 
@@ -123,6 +135,8 @@ dataset_open_dir(const char *dir, struct dataset *ds, struct err *err)
 			     "%s: train images are %" PRIu32 "x%" PRIu32 " but t10k images %" PRIu32
 			     "x%" PRIu32,
 			     dir, tmp.rows, tmp.cols, rows, cols);
+	if (rc == RC_OK && !set_scale(&tmp, o ? o->normalize : DATASET_UNIT))
+		rc = err_set(err, RC_NOMEM, "%s: out of memory", dir);
 	if (rc != RC_OK) {
 		dataset_fini(&tmp);
 		return rc;
@@ -130,6 +144,12 @@ dataset_open_dir(const char *dir, struct dataset *ds, struct err *err)
 	tmp.nclasses = count_classes(&tmp.test, count_classes(&tmp.train, 1));
 	*ds = tmp;
 	return RC_OK;
+}
+
+uint64_t
+dataset_item_size(const struct dataset *ds)
+{
+	return (uint64_t)ds->channels * ds->rows * ds->cols;
 }
 
 enum rc
@@ -152,11 +172,11 @@ uint32_t
 dataset_crc(const struct dataset *ds)
 {
 	const struct dataset_part *parts[] = {&ds->train, &ds->test};
-	size_t pixels = (size_t)ds->rows * ds->cols;
+	size_t pixels = (size_t)dataset_item_size(ds) * (ds->dtype == GPUSIM_F32 ? 4 : 1);
 	uLong crc = crc32(0, NULL, 0);
 
 	for (int p = 0; p < 2; p++) {
-		crc = crc32_z(crc, parts[p]->images, parts[p]->nitems * pixels);
+		crc = crc32_z(crc, parts[p]->items, parts[p]->nitems * pixels);
 		crc = crc32_z(crc, parts[p]->labels, parts[p]->nitems);
 	}
 	return (uint32_t)crc;
@@ -165,7 +185,7 @@ dataset_crc(const struct dataset *ds)
 static void
 part_fini(struct dataset_part *part)
 {
-	free(part->images);
+	free(part->items);
 	free(part->labels);
 	free(part->labels_path);
 }
@@ -174,7 +194,10 @@ void
 dataset_fini(struct dataset *ds)
 {
 	part_fini(&ds->train);
+	part_fini(&ds->validation);
 	part_fini(&ds->test);
+	free(ds->scale);
+	free(ds->shift);
 	*ds = (struct dataset){0};
 }
 

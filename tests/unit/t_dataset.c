@@ -70,7 +70,7 @@ refused(enum rc want_rc, const char *want)
 	static const struct dataset untouched = {.rows = 99, .nclasses = 77};
 	struct dataset ds = untouched;
 	struct err err = {0};
-	enum rc rc = dataset_open_dir(dir, &ds, &err);
+	enum rc rc = dataset_open(dir, NULL, &ds, &err);
 	bool good =
 	    rc == want_rc && strstr(err.text, want) && memcmp(&ds, &untouched, sizeof ds) == 0;
 
@@ -89,32 +89,32 @@ test_reads(void)
 	char from[128];
 
 	put_all();
-	ok(dataset_open_dir(dir, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
+	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
 	ok(ds.rows == 2 && ds.cols == 3 && ds.train.nitems == 5 && ds.test.nitems == 3,
 	   "its numbers");
 	ok(ds.nclasses == 7, "classes: the largest label of both parts, plus 1");
-	ok(ds.train.images[4 * 6] == 4 && ds.train.labels[3] == 3 && ds.test.images[2 * 6] == 2 &&
-	       ds.test.labels[2] == 6,
+	ok(((uint8_t *)ds.train.items)[4 * 6] == 4 && ds.train.labels[3] == 3 &&
+	       ((uint8_t *)ds.test.items)[2 * 6] == 2 && ds.test.labels[2] == 6,
 	   "images and labels are in their places");
 	ok(dataset_check_labels(&ds, 7, &err) == RC_OK, "labels below 7");
 	ok(dataset_check_labels(&ds, 6, &err) == RC_BADDATA &&
 	       strstr(err.text, "t10k-labels-idx1-ubyte: label 6 of item 2, but the model has 6"),
 	   "a label beyond the model is named");
 	dataset_fini(&ds);
-	ok(!ds.train.images && !ds.test.labels_path, "dataset_fini makes it empty");
+	ok(!ds.train.items && !ds.test.labels_path, "dataset_fini makes it empty");
 
 	snprintf(from, sizeof from, "%s", in_dir(names[0]));
 	rename(from, in_dir("train-images.idx3-ubyte"));
 	snprintf(from, sizeof from, "%s", in_dir(names[3]));
 	rename(from, in_dir("t10k-labels-idx1-ubyte.gz"));
-	ok(dataset_open_dir(dir, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
+	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
 	       ds.test.labels[2] == 6,
 	   "the other spellings; a raw file called .gz");
 	dataset_fini(&ds);
 	unlink(in_dir("train-images.idx3-ubyte"));
 	unlink(in_dir("t10k-labels-idx1-ubyte.gz"));
 
-	ok(dataset_open_dir("tests/data", &ds, &err) == RC_OK && ds.train.nitems == 512 &&
+	ok(dataset_open("tests/data", NULL, &ds, &err) == RC_OK && ds.train.nitems == 512 &&
 	       ds.test.nitems == 256 && ds.rows == 28 && ds.cols == 28 && ds.nclasses == 10,
 	   "real MNIST from tests/data %s", err.text);
 	dataset_fini(&ds);
@@ -127,10 +127,10 @@ test_refusals(void)
 	struct err err = {0};
 
 	put_all();
-	ok(dataset_open_dir("/no/such", &ds, &err) == RC_FAILED &&
+	ok(dataset_open("/no/such", NULL, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "/no/such: No such file"),
 	   "a missing folder: %s", err.text);
-	ok(dataset_open_dir(in_dir(names[0]), &ds, &err) == RC_FAILED &&
+	ok(dataset_open(in_dir(names[0]), NULL, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "Not a directory"),
 	   "a file given as folder");
 	for (int i = 0; i < 4; i++) {

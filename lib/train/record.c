@@ -1,5 +1,5 @@
 /* The graphs: a training step and a test batch, of every rank. */
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 static enum rc
 make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err *err)

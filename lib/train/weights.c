@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 /* Where things lie in the host's image: as on a device, from 0 on. */
 static struct replica

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 #define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of a cluster of our own */
 
 struct shape
-make_shape(const struct options *o, const struct dataset *data, uint64_t global, uint32_t n,
+make_shape(const struct train_config *o, const struct dataset *data, uint64_t global, uint32_t n,
 	   bool resident)
 {
 	uint64_t items = data->train.nitems, steps = items / global, rest = items % global;
@@ -30,13 +30,13 @@ make_shape(const struct options *o, const struct dataset *data, uint64_t global,
 
 /* So few devices may be left of n. */
 static uint32_t
-fewest(const struct options *o, uint32_t n)
+fewest(const struct train_config *o, uint32_t n)
 {
 	return o->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
 }
 
 uint64_t
-trainer_bytes(const struct options *o, const struct dataset *data, uint32_t n)
+trainer_bytes(const struct train_config *o, const struct dataset *data, uint32_t n)
 {
 	uint64_t images = (uint64_t)data->train.nitems * o->model.size[0];
 	uint64_t global = o->global ? o->global : (uint64_t)o->batch * n;
@@ -163,7 +163,7 @@ upload_images(struct trainer *t, uint32_t rank, struct err *err)
 	if (!resident(t))
 		return RC_OK;
 	return check(gpusim_memcpy_h2d(t->g, t->replica[rank].device, t->replica[rank].images,
-				       train->images, train->nitems * t->shape.model->size[0]),
+				       train->items, train->nitems * t->shape.model->size[0]),
 		     err);
 }
 
@@ -180,7 +180,8 @@ upload_tests(struct trainer *t, struct err *err)
 
 		dataset_share(test->nitems, r, t->comm.nranks, &begin, &end);
 		rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_images,
-					     test->images + begin * pixels, (end - begin) * pixels),
+					     (const uint8_t *)test->items + begin * pixels,
+					     (end - begin) * pixels),
 			   err);
 		if (rc == RC_OK)
 			rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_labels,

@@ -1,4 +1,4 @@
-#include "replica.h"
+#include "train/replica.h"
 
 #define ALIGN	   256u
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
@@ -166,7 +166,7 @@ replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from
 
 void
 replica_update(struct gpusim_ops *o, uint32_t rank, const struct replica *r, const struct shape *s,
-	       const struct options *opt)
+	       const struct train_config *opt)
 {
 	if (opt->optimizer == OPTIMIZER_ADAM)
 		LAUNCH(o, rank, "adam", U("w", r->params), U("grad", r->grads), U("m", r->state[0]),

@@ -1,5 +1,5 @@
 /* A trainer from beginning to end, and its way through an epoch. */
-#include "trainer.h"
+#include "train/trainer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "nn/rng.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 enum rc
-trainer_check(const struct options *o, const struct dataset *data, struct err *err)
+trainer_check(const struct train_config *o, const struct dataset *data, struct err *err)
 {
 	uint64_t pixels = (uint64_t)data->rows * data->cols;
 
@@ -25,7 +25,7 @@ trainer_check(const struct options *o, const struct dataset *data, struct err *e
 }
 
 struct checkpoint_terms
-trainer_terms(const struct options *o, const struct dataset *data)
+trainer_terms(const struct train_config *o, const struct dataset *data)
 {
 	struct checkpoint_terms terms = {.nsizes = o->model.nlayers + 1,
 					 .optimizer = o->optimizer,
@@ -79,7 +79,7 @@ make_nonce(void)
 }
 
 enum rc
-trainer_new(struct gpusim *g, const struct options *o, const struct dataset *data,
+trainer_new(struct gpusim *g, const struct train_config *o, const struct dataset *data,
 	    uint32_t ndevices, const struct checkpoint *from, const struct trainer_hooks *hooks,
 	    struct trainer **out, struct err *err)
 {

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 #define USABLE_MS \
 	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */

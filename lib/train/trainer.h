@@ -12,24 +12,24 @@
  * and weights, optimizer state and position are all there is to go on from: that is what checkpoints
  * hold, and what devices keep beside it when training is to go on after a device is lost.
  */
-#ifndef MNIST_TRAINER_H
-#define MNIST_TRAINER_H
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
 
 #include "gpusim.h"
 #include "nn/checkpoint.h"
 #include "nn/dataset.h"
-#include "options.h"
+#include "train/config.h"
 
 struct trainer;
 
 /* Device memory that one device needs for this. */
-uint64_t trainer_bytes(const struct options *o, const struct dataset *data, uint32_t ndevices);
+uint64_t trainer_bytes(const struct train_config *o, const struct dataset *data, uint32_t ndevices);
 
 /* Is the data set one for this model? RC_BADDATA. */
-enum rc trainer_check(const struct options *o, const struct dataset *data, struct err *err);
+enum rc trainer_check(const struct train_config *o, const struct dataset *data, struct err *err);
 
 /* What a checkpoint must agree with. */
-struct checkpoint_terms trainer_terms(const struct options *o, const struct dataset *data);
+struct checkpoint_terms trainer_terms(const struct train_config *o, const struct dataset *data);
 
 /* What is called from within an epoch; each may be NULL. */
 struct trainer_hooks {
@@ -46,7 +46,7 @@ struct trainer_hooks {
  *
  * All other arguments outlive the trainer.
  */
-enum rc trainer_new(struct gpusim *g, const struct options *o, const struct dataset *data,
+enum rc trainer_new(struct gpusim *g, const struct train_config *o, const struct dataset *data,
 		    uint32_t ndevices, const struct checkpoint *from,
 		    const struct trainer_hooks *hooks, struct trainer **out, struct err *err);
 

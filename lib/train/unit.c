@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 #define SLICES_AN_EPOCH 50   /* launches, where somebody watches */
 #define UNIT_S		0.25 /* no longer, where work may be lost */

@@ -8,11 +8,11 @@
  * Kernels run on COMPUTE. The gradients' sums may run beside them on COMM, and events say when
  * gradients are there and when sums are.
  */
-#ifndef MNIST_REPLICA_H
-#define MNIST_REPLICA_H
+#ifndef TRAIN_REPLICA_H
+#define TRAIN_REPLICA_H
 
 #include "gpusim.h"
-#include "options.h"
+#include "train/config.h"
 
 /* The sizes that all replicas agree on. */
 struct shape {
@@ -84,7 +84,7 @@ void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t
 
 /* Append the optimizer's step. */
 void replica_update(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		    const struct shape *s, const struct options *opt);
+		    const struct shape *s, const struct train_config *opt);
 
 /* Append forward and the count of right answers for a test batch. */
 void replica_test(struct gpusim_ops *o, uint32_t rank, const struct replica *r,

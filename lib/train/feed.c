@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "nn/rng.h"
-#include "trainer_impl.h"
+#include "train/trainer_impl.h"
 
 /* Which images one device uses, batch after batch, and their labels. Returns how many. */
 static uint64_t
@@ -32,8 +32,8 @@ feed_images(struct trainer *t, const struct replica *r, uint64_t n, struct err *
 	uint64_t pixels = t->shape.model->size[0];
 
 	for (uint64_t k = 0; k < n; k++) {
-		memcpy(t->staging + k * pixels, t->data->train.images + t->mine[k] * pixels,
-		       pixels);
+		memcpy(t->staging + k * pixels,
+		       (const uint8_t *)t->data->train.items + t->mine[k] * pixels, pixels);
 		t->mine[k] = (uint32_t)k;
 	}
 	return check(gpusim_memcpy_h2d(t->g, r->device, r->images, t->staging, n * pixels), err);

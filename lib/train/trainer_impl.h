@@ -1,11 +1,11 @@
 /*
  * trainer_impl.h - what the files of the trainer share.
  */
-#ifndef MNIST_TRAINER_IMPL_H
-#define MNIST_TRAINER_IMPL_H
+#ifndef TRAIN_TRAINER_IMPL_H
+#define TRAIN_TRAINER_IMPL_H
 
-#include "replica.h"
-#include "trainer.h"
+#include "train/replica.h"
+#include "train/trainer.h"
 
 #define TEST_BATCH 256
 #define MAX_TRIES  5 /* of a unit */
@@ -37,7 +37,7 @@ struct trouble {
 struct trainer {
 	struct gpusim *g;
 	struct gpusim *fresh; /* ours, in place of the one we were given; or NULL */
-	const struct options *o;
+	const struct train_config *o;
 	const struct dataset *data;
 	struct trainer_hooks hooks;
 	struct shape shape;
@@ -112,7 +112,7 @@ call_timeout_ms(const struct trainer *t)
 /* ---- place.c */
 
 /* The sizes of replicas on n devices; resident: all training images are on each. */
-struct shape make_shape(const struct options *o, const struct dataset *data, uint64_t global,
+struct shape make_shape(const struct train_config *o, const struct dataset *data, uint64_t global,
 			uint32_t ndevices, bool resident);
 
 /* Would the replicas do for the ranks there are now? */
