@@ -39,6 +39,8 @@ enum {
 	OPT_DEVICES = 256,
 	OPT_DATA,
 	OPT_LAYERS,
+	OPT_MODEL,
+	OPT_SYNC,
 	OPT_EPOCHS,
 	OPT_BATCH,
 	OPT_OPTIMIZER,
@@ -59,6 +61,8 @@ enum {
 static const struct option longopts[] = {{"devices", 1, NULL, OPT_DEVICES},
 					 {"data", 1, NULL, OPT_DATA},
 					 {"layers", 1, NULL, OPT_LAYERS},
+					 {"model", 1, NULL, OPT_MODEL},
+					 {"sync", 1, NULL, OPT_SYNC},
 					 {"epochs", 1, NULL, OPT_EPOCHS},
 					 {"batch", 1, NULL, OPT_BATCH},
 					 {"optimizer", 1, NULL, OPT_OPTIMIZER},
@@ -121,7 +125,14 @@ apply(struct train_config *o, int opt, const char *arg, struct err *err)
 		o->data = arg;
 		return RC_OK;
 	case OPT_LAYERS:
-		return model_parse(arg, &o->model, err);
+		return net_sizes_parse(arg, &o->net, err);
+	case OPT_MODEL:
+		return net_model_parse(arg, &o->net.model, err);
+	case OPT_SYNC:
+		o->sync = strcmp(arg, "local") == 0	 ? SYNC_LOCAL
+			  : strcmp(arg, "sendrecv") == 0 ? SYNC_SENDRECV
+							 : SYNC_ALLREDUCE;
+		return RC_OK;
 	case OPT_EPOCHS:
 		return option_u32(arg, 0, 1000000, &o->epochs, err);
 	case OPT_BATCH:
@@ -174,9 +185,9 @@ options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 
 	*o = (struct train_config){
 	    .epochs = 5, .batch = 64, .lr = NAN, .momentum = 0.9, .seed = 1, .algo = "auto"};
-	rc = model_parse("784,128,10", &o->model, err);
-	if (rc == RC_OK)
-		rc = apply_environment(o, err);
+	o->net.act = NET_RELU;
+	o->local_steps = 8;
+	rc = apply_environment(o, err);
 	while (rc == RC_OK && (opt = option_next(argc, argv, "hV", longopts, err)) != -1) {
 		if (opt == '?')
 			return err->rc;
