@@ -69,16 +69,18 @@ find_data(char out[PATH_MAX], struct err *err)
 
 /* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
 static enum rc
-start_cluster(char **argv, const struct train_config *o, const struct dataset *data,
-	      struct err *err)
+start_cluster(const struct train_config *o, const struct dataset *data, struct err *err)
 {
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
 	uint64_t mem = trainer_bytes(o, data, n) + (16u << 20);
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
-	char *args[256];
+	char *args[256], **own_args;
+	enum rc rc = config_args(o, NULL, &own_args, err);
 	size_t k = 0;
 
+	if (rc != RC_OK)
+		return rc;
 	own_folder(own);
 	snprintf(gpuctl, sizeof gpuctl, "%s/gpuctl", own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
@@ -94,15 +96,14 @@ start_cluster(char **argv, const struct train_config *o, const struct dataset *d
 			args[k++] = (char *)spare[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
-	for (argv++; *argv; argv++) {
-		if (k == sizeof args / sizeof args[0] - 1)
-			return err_set(err, RC_INVAL, "too many arguments");
-		args[k++] = *argv;
-	}
+	for (char **a = own_args; *a && k < sizeof args / sizeof args[0] - 1; a++)
+		args[k++] = *a;
 	args[k] = NULL;
 	execv(gpuctl, args);
 	execvp("gpuctl", args);
-	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	config_args_free(own_args);
+	return rc;
 }
 
 /* Devices that are there, that a communicator may take, and that are in one. */
@@ -297,7 +298,7 @@ prepare(struct train_config *o, checkpoint_damaged_fn damaged, struct dataset *d
 int
 main(int argc, char **argv)
 {
-	struct train_config o;
+	struct train_config o = {0};
 	struct dataset data = {0};
 	struct checkpoint_terms terms = {0};
 	struct checkpoint from = {0};
@@ -318,7 +319,7 @@ main(int argc, char **argv)
 		rc = prepare(&o, coord && *coord ? say_damaged : say_nothing, &data, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(argv, &o, &data, &err);
+		rc = start_cluster(&o, &data, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
@@ -331,5 +332,6 @@ main(int argc, char **argv)
 	gpusim_close(g);
 	checkpoint_fini(&from);
 	dataset_fini(&data);
+	config_fini(&o);
 	_exit(rc_exit(rc));
 }
