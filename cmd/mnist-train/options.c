@@ -16,27 +16,6 @@ print_and_end(const struct buf *text, struct err *err)
 	exit(EXIT_OK);
 }
 
-/* The sizes of the data that are taken where none is given. */
-static enum rc
-make_model(struct train_config *o, struct err *err)
-{
-	struct buf sizes = {0};
-	enum rc rc = RC_OK;
-
-	for (uint32_t i = 0; rc == RC_OK && i < o->net.nsizes; i++) {
-		uint32_t size = o->net.size[i];
-
-		if (!size)
-			size = i ? 10 : 784;
-		if (!buf_addf(&sizes, "%s%u", i ? "," : "", size))
-			rc = err_set(err, RC_NOMEM, "out of memory");
-	}
-	if (rc == RC_OK)
-		rc = model_parse(sizes.data, &o->model, err);
-	buf_fini(&sizes);
-	return rc;
-}
-
 enum rc
 options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 {
@@ -58,5 +37,5 @@ options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 	if (rc == RC_OK && wish != CONFIG_TRAIN)
 		rc = print_and_end(&text, err);
 	buf_fini(&text);
-	return rc == RC_OK ? make_model(o, err) : rc;
+	return rc;
 }

@@ -108,7 +108,7 @@ begin(struct config_draft *d, struct err *err)
 {
 	const char *env = getenv("GPUSIM_ON_FAILURE");
 
-	*d = (struct config_draft){.c = {.net = {.nsizes = 3, .size = {0, 128, 0}, .act = NET_RELU},
+	*d = (struct config_draft){.c = {.net = {.act = NET_RELU},
 					 .epochs = 5,
 					 .batch = 64,
 					 .lr = NAN,
@@ -116,7 +116,7 @@ begin(struct config_draft *d, struct err *err)
 					 .weight_decay = NAN,
 					 .schedule = {.step_epochs = 1, .gamma = 0.1},
 					 .seed = 1,
-					 .local_steps = 16,
+					 .local_steps = 8,
 					 .algo = "auto"}};
 	if (env && *env && gpusim_on_failure_parse(env, &d->c.on_failure) != GPUSIM_OK)
 		return err_set(err, RC_INVAL, "GPUSIM_ON_FAILURE: %s", gpusim_error());

@@ -57,17 +57,25 @@ refused(const char *text, const char *want)
 			printf("# %d %s\n", rc_, err.text);                                       \
 	} while (0)
 
+static char paths[8][32];
+static unsigned npaths;
+
+static void
+remove_files(void)
+{
+	while (npaths)
+		unlink(paths[--npaths]);
+}
+
 /* A file of a text, that is gone at the end of the program. */
 static const char *
 file(const char *text)
 {
-	static char path[8][32];
-	static unsigned n;
-	char *p = path[n++ % 8];
+	char *p = paths[npaths++];
 	FILE *f;
 	int fd;
 
-	snprintf(p, sizeof path[0], "/tmp/t_config.XXXXXX");
+	snprintf(p, sizeof paths[0], "/tmp/t_config.XXXXXX");
 	fd = mkstemp(p);
 	f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f) {
@@ -311,7 +319,6 @@ test_order(void)
 	   "--layers wins over neurons");
 	snprintf(want, sizeof want, "%s:2: no option 'epoch'; mnist-train -h lists them", bad);
 	REFUSED_FLAGS(want, "--config", bad);
-	snprintf(want, sizeof want, "%s:5: devices: 4, and --workers 2 take 3", a);
 	ok(PARSE("--config", "/nowhere/x") == RC_FAILED && strstr(err.text, "/nowhere/x: "),
 	   "a file that is not there");
 	ok(PARSE("--config", "/bin/true") == RC_INVAL &&
@@ -359,7 +366,8 @@ test_round_trip(void)
 	ok(c.lr == 0.30000000000000004, "all digits count");
 	round_trip("many");
 	PARSE("--compare", "allreduce,ps", "--workers", "1,2", "--out", "x", "--staleness", "2",
-	      "--model", "resnet9", "--sync", "local", "--devices", "4");
+	      "--model", "resnet9", "--loss", "l2", "--lr-schedule", "one-cycle");
+	round_trip("a comparison");
 	PARSE("--eval", "--load", "m.npz", "--model", "lenet", "--devices", "4");
 	round_trip("a test");
 	ok(c.eval && strcmp(c.load, "m.npz") == 0 && c.devices == 4, "... of a model");
@@ -396,6 +404,7 @@ test_print(void)
 int
 main(void)
 {
+	atexit(remove_files);
 	unsetenv("GPUSIM_ON_FAILURE");
 	test_defaults();
 	test_flags();
