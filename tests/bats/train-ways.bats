@@ -62,8 +62,8 @@ learns() {
 	trained three --model lenet --workers 3 --batch 8 --epochs 6
 	same_losses one.json three.json 1e-2
 	learns three.json
-	trained one --model resnet9 --workers 1 --batch 32 --epochs 1 --train-items 64
-	trained two --model resnet9 --workers 2 --batch 16 --epochs 1 --train-items 64
+	trained one --model resnet9 --workers 1 --batch 32 --epochs 1 --split 0.08,0,0.04
+	trained two --model resnet9 --workers 2 --batch 16 --epochs 1 --split 0.08,0,0.04
 	same_losses one.json two.json 1e-2
 }
 
