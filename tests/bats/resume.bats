@@ -8,16 +8,10 @@ setup() {
 	DAEMONS=()
 }
 
-# daemon NAME CMD... - in the background, ready
+# daemon NAME CMD... - ready, and one of DAEMONS
 daemon() {
-	local ready
-	rm -f "$1.ready"
-	mkfifo "$1.ready"
-	exec {ready}<>"$1.ready"
-	background "${@:2}" -N 9 9>&"$ready" 2>>"$1.log"
+	ready "$@"
 	DAEMONS+=("$PID")
-	read -r -t 20 -u "$ready" _ || fail "$1: $(cat "$1.log")"
-	exec {ready}>&-
 }
 
 # cluster N - a coordinator and N devices, each a process that can be killed
