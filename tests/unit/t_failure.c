@@ -54,8 +54,7 @@ test_missing(enum nodes_way way, const char *by)
 	       p.waits_for == 3,
 	   "%s: a rank that waits tells in which step, and for whom", by);
 	ok(failed(&e[0], "ring", "allreduce #7 (ring) step ") &&
-	       strstr(e[0].result.err.text,
-		      "s: nothing from rank 2 (device 00000000000000d2)") &&
+	       strstr(e[0].result.err.text, "s: nothing from rank 2 (device 00000000000000d2)") &&
 	       strstr(e[0].result.err.text, ": no progress for ") &&
 	       e[0].result.failure.nmissing == 1 && e[0].result.failure.missing[0] == 2 &&
 	       e[0].result.failure.idle_ns >= TIMEOUT_MS * NS_PER_MS,
