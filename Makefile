@@ -109,16 +109,28 @@ unit: $(unit)
 
 check: check-unit check-sim check-bats
 
+# A test file that hangs ends after so many seconds, and has failed.
+UNIT_SECONDS ?= 600
+BATS_SECONDS ?= 900
+run_unit = BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'timeout -k 5 $(UNIT_SECONDS)'
+
+# The longest first of $(1): those called $(2).
+longest_first = $(filter $(2),$(1)) $(filter-out $(2),$(1))
+slow_unit := $(addprefix $(BUILD)/unit/t_,collective nng_traps rpc coll_% store% simulate)
+
 check-unit: $(unit) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
+	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
 pure := checkpoint coll_% config coord% dataset dtype emit frame idx kern_% net npz num order parse plan \
         protocol reduce% schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
-check-threads: $(threaded) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(threaded)
+.PHONY: threaded
+threaded: $(threaded) $(bin)
+
+check-threads: threaded
+	$(run_unit) $(call longest_first,$(threaded),$(slow_unit))
 
 # Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
 SEEDS ?= 10000
@@ -143,8 +155,10 @@ $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
 
 BATS ?= $(wildcard tests/bats/*.bats)
+slow_bats := $(patsubst %,tests/bats/%.bats,bench recovery inject docs hostile examples run resume sweep)
 check-bats: all e2e
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' $(BATS)
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) \
+	    -e 'timeout -k 5 $(BATS_SECONDS) bats --tap' $(call longest_first,$(BATS),$(slow_bats))
 
 .PHONY: asan tsan
 asan:
