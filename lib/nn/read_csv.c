@@ -148,7 +148,8 @@ side_of(uint32_t n, uint32_t *channels)
 	return 0;
 }
 
-/* Without a header, pixels of a square have the label before them, as files of MNIST do. */
+/* Without a header, pixels of a square have the label before them, as files of MNIST do; or, when
+ * that is the same in all rows, behind them. */
 static bool
 first_is_label(const struct table *t)
 {
@@ -525,6 +526,26 @@ sort_classes(const struct table *t, struct dataset *ds, struct err *err)
 	return RC_OK;
 }
 
+/* Was the first column taken for the label, and is it none? */
+static bool
+guessed_wrong(const struct table *t, const char *option)
+{
+	return !option && !t->names && t->layout.label == 0 && t->classes->n == 1;
+}
+
+static enum rc
+read_first(struct table *t, const char *path, const char *option, struct classes *classes,
+	   struct err *err)
+{
+	enum rc rc = read_table(t, path, option, NULL, classes, err);
+
+	if (rc != RC_OK || !guessed_wrong(t, option))
+		return rc;
+	table_fini(t);
+	classes_fini(classes);
+	return read_table(t, path, "last", NULL, classes, err);
+}
+
 /* One file, or the second as the test part. */
 static enum rc
 read_tables(const char *train_path, const char *test_path, const char *option, struct dataset *ds,
@@ -536,7 +557,7 @@ read_tables(const char *train_path, const char *test_path, const char *option, s
 
 	if (!t)
 		return err_set(err, RC_NOMEM, "%s: out of memory", train_path);
-	rc = read_table(&t[0], train_path, option, NULL, &classes, err);
+	rc = read_first(&t[0], train_path, option, &classes, err);
 	if (rc == RC_OK && test_path)
 		rc = read_table(&t[1], test_path, option, &t[0], &classes, err);
 	if (rc == RC_OK)
