@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "compare.h"
 #include "options.h"
 #include "report.h"
 #include "saver.h"
@@ -105,6 +106,17 @@ start_cluster(const struct task *task, uint64_t global, struct err *err)
 	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
 	config_args_free(own_args);
 	return rc;
+}
+
+/* This program, as a run of a comparison. */
+static int
+compare(const struct train_config *o)
+{
+	char own[PATH_MAX], self[PATH_MAX + 16];
+
+	own_folder(own);
+	snprintf(self, sizeof self, "%s/mnist-train", own);
+	return compare_main(o, self);
 }
 
 /* Devices that are there, that a communicator may take, and that are in one. */
@@ -320,6 +332,10 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK)
 		rc = task_open(&o, &task, &err);
+	if (rc == RC_OK && o.compare) {
+		task_fini(&task);
+		_exit(compare(&o));
+	}
 	if (rc == RC_OK)
 		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);

@@ -77,7 +77,8 @@ write_zip(int fd, const struct npz_array *array, const struct zip_entry *entry, 
 		if (!file_write(fd, h, zip_local(&entry[i], h)))
 			return false;
 		n = npy_header(&array[i], header);
-		if (!file_write(fd, header, n) || !file_write(fd, array[i].data, entry[i].nbytes - n))
+		if (!file_write(fd, header, n) ||
+		    !file_write(fd, array[i].data, entry[i].nbytes - n))
 			return false;
 	}
 	for (size_t i = 0; i < narrays; i++) {
