@@ -65,24 +65,6 @@ check_workers(struct config_draft *d, struct err *err)
 	return refuse(d, "devices", err);
 }
 
-/* Parts of 1, or of 100. */
-static enum rc
-check_split(struct config_draft *d, struct err *err)
-{
-	struct dataset_options *s = &d->c.dataset;
-	double sum = s->train + s->validation + s->test;
-
-	if (fabs(sum - 100) < 1e-6) {
-		s->train /= 100;
-		s->validation /= 100;
-		s->test /= 100;
-	} else if (sum > 1 + 1e-9) {
-		err_set(err, RC_INVAL, "the parts sum to %g, not to 1 or 100", sum);
-		return refuse(d, "split", err);
-	}
-	return RC_OK;
-}
-
 static enum rc
 check_optimizer(struct config_draft *d, struct err *err)
 {
@@ -133,8 +115,6 @@ config_check(struct config_draft *d, struct err *err)
 
 	if (rc == RC_OK)
 		rc = check_workers(d, err);
-	if (rc == RC_OK)
-		rc = check_split(d, err);
 	if (rc == RC_OK)
 		rc = check_optimizer(d, err);
 	if (rc == RC_OK)

@@ -1,4 +1,5 @@
 #include <ini.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,18 +160,18 @@ take_fractions(struct config_draft *d, int rank, struct err *err)
 	const struct config_from *from = train->rank == rank	    ? train
 					 : validation->rank == rank ? validation
 								    : test;
-	double whole;
-
 	if (from->rank != rank)
 		return RC_OK;
 	if (d->from[config_row("split")].rank == rank)
 		return err_set(err, RC_INVAL, "%s:%d: split and its fractions are both given",
 			       from->file, from->line);
-	whole = s->train > 1 || s->validation > 1 || s->test > 1 ? 100 : 1;
-	if (train->rank && !test->rank && s->train + s->validation <= whole)
-		s->test = whole - s->train - s->validation;
-	else if (test->rank && !train->rank && s->test + s->validation <= whole)
-		s->train = whole - s->test - s->validation;
+	if (train->rank && !test->rank)
+		s->test = fmax(0, 1 - s->train - s->validation);
+	else if (test->rank && !train->rank)
+		s->train = fmax(0, 1 - s->test - s->validation);
+	if (s->train + s->validation + s->test > 1 + 1e-9)
+		return err_set(err, RC_INVAL, "%s:%d: the fractions sum to more than 1", from->file,
+			       from->line);
 	d->from[config_row("split")] = *from;
 	return RC_OK;
 }

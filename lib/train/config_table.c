@@ -2,7 +2,7 @@
  * config_table.c - the options: names, values, help. A new one is a row here, a field in config.h and
  * a line in mnist-train(1).
  */
-#include <math.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,23 +234,12 @@ static enum rc
 parse_layers(const struct config_option *o, const char *text, struct config_draft *d,
 	     struct err *err)
 {
-	uint32_t size[NET_MAX_SIZES], n;
-	enum rc rc = config_numbers(text, 0, NET_MAX_WIDTH, NET_MAX_SIZES, size, &n, err);
+	enum rc rc = net_sizes_parse(text, &d->c.net, err);
 
 	(void)o;
-	if (rc != RC_OK)
-		return rc;
-	if (n < 2)
-		return err_set(err, RC_INVAL,
-			       "'%.64s': at least an input and an output size are due", text);
-	for (uint32_t i = 1; i < n - 1; i++)
-		if (!size[i])
-			return err_set(err, RC_INVAL,
-				       "'%.64s': only the first and the last may be 0", text);
-	memcpy(d->c.net.size, size, sizeof *size * n);
-	d->c.net.nsizes = n;
-	d->neurons = (struct config_neurons){0};
-	return RC_OK;
+	if (rc == RC_OK)
+		d->neurons = (struct config_neurons){0};
+	return rc;
 }
 
 static bool
@@ -305,36 +294,12 @@ parse_optimizer(const struct config_option *o, const char *text, struct config_d
 	return rc;
 }
 
-/* TRAIN,VALIDATION,TEST or TRAIN,TEST. */
 static enum rc
 parse_split(const struct config_option *o, const char *text, struct config_draft *d,
 	    struct err *err)
 {
-	double v[3];
-	unsigned n = 0;
-	const char *p = text;
-
-	for (;; p++) {
-		size_t len = strcspn(p, ",");
-		char one[40];
-
-		if (n == 3 || len >= sizeof one)
-			return err_set(err, RC_INVAL, "'%.64s' is not three numbers", text);
-		memcpy(one, p, len);
-		one[len] = '\0';
-		if (parse_double(one, o->lo, o->hi, &v[n++], err) != RC_OK)
-			return err->rc;
-		p += len;
-		if (!*p)
-			break;
-	}
-	if (n < 2)
-		return err_set(err, RC_INVAL,
-			       "'%.64s' is not train,validation,test, such as 0.8,0.1,0.1", text);
-	d->c.dataset.train = v[0];
-	d->c.dataset.validation = n == 3 ? v[1] : 0;
-	d->c.dataset.test = v[n - 1];
-	return RC_OK;
+	(void)o;
+	return dataset_split_parse(text, &d->c.dataset, err);
 }
 
 static bool
@@ -418,35 +383,111 @@ print_on_failure(const struct config_option *o, const struct train_config *c, st
 	return buf_addf(out, "%s", gpusim_on_failure_name(c->on_failure));
 }
 
+/* ---- names of other rooms, without regard to case */
+
+/* Cut where it is too long for any name. */
+static const char *
+lower(const char *text, char out[64])
+{
+	size_t n = 0;
+
+	for (; text[n] && n < 63; n++)
+		out[n] = (char)tolower((unsigned char)text[n]);
+	out[n] = '\0';
+	return out;
+}
+
+static enum rc
+parse_format(const struct config_option *o, const char *text, struct config_draft *d,
+	     struct err *err)
+{
+	char name[64];
+
+	(void)o;
+	return dataset_format_parse(lower(text, name), &d->c.dataset.format, err);
+}
+
+static bool
+print_format(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", dataset_format_name(c->dataset.format));
+}
+
+static enum rc
+parse_normalize(const struct config_option *o, const char *text, struct config_draft *d,
+		struct err *err)
+{
+	char name[64];
+
+	(void)o;
+	return dataset_normalize_parse(lower(text, name), &d->c.dataset.normalize, err);
+}
+
+static bool
+print_normalize(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", dataset_normalize_name(c->dataset.normalize));
+}
+
+static enum rc
+parse_model(const struct config_option *o, const char *text, struct config_draft *d,
+	    struct err *err)
+{
+	char name[64];
+
+	(void)o;
+	return net_model_parse(lower(text, name), &d->c.net.model, err);
+}
+
+static bool
+print_model(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", net_model_name(c->net.model));
+}
+
+static enum rc
+parse_activation(const struct config_option *o, const char *text, struct config_draft *d,
+		 struct err *err)
+{
+	char name[64];
+
+	(void)o;
+	return net_act_parse(lower(text, name), &d->c.net.act, err);
+}
+
+static bool
+print_activation(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", net_act_name(c->net.act));
+}
+
+static enum rc
+parse_loss(const struct config_option *o, const char *text, struct config_draft *d, struct err *err)
+{
+	char name[64];
+
+	(void)o;
+	lower(text, name);
+	if (strcmp(name, "crossentropy") == 0)
+		return net_loss_parse("cross-entropy", &d->c.net.loss, err);
+	return net_loss_parse(strcmp(name, "mse") == 0 ? "l2" : name, &d->c.net.loss, err);
+}
+
+static bool
+print_loss(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", net_loss_name(c->net.loss));
+}
+
 /* ---- words */
 
-static const struct config_word format_words[] = {{"auto", DATASET_AUTO},
-						  {"idx", DATASET_IDX},
-						  {"csv", DATASET_CSV},
-						  {"cifar10", DATASET_CIFAR10},
-						  {"cifar-10", DATASET_CIFAR10},
-						  {"folder", DATASET_FOLDER},
-						  {NULL, 0}};
-static const struct config_word normalize_words[] = {
-    {"unit", DATASET_UNIT}, {"standard", DATASET_STANDARD}, {"raw", DATASET_RAW}, {NULL, 0}};
 static const struct config_word channels_words[] = {{"1", 1}, {"grey", 1}, {"gray", 1},
 						    {"3", 3}, {"rgb", 3},  {NULL, 0}};
-static const struct config_word model_words[] = {{"mlp", NET_MLP},
-						 {"softmax", NET_SOFTMAX},
-						 {"lenet", NET_LENET},
-						 {"resnet9", NET_RESNET9},
-						 {NULL, 0}};
-static const struct config_word act_words[] = {{"relu", NET_RELU},
-					       {"sigmoid", NET_SIGMOID},
-					       {"tanh", NET_TANH},
-					       {"linear", NET_LINEAR},
-					       {NULL, 0}};
-static const struct config_word loss_words[] = {{"cross-entropy", NET_CROSS_ENTROPY},
-						{"crossentropy", NET_CROSS_ENTROPY},
-						{"cross_entropy", NET_CROSS_ENTROPY},
-						{"l2", NET_L2},
-						{"mse", NET_L2},
-						{NULL, 0}};
 static const struct config_word optimizer_words[] = {
     {"sgd", OPTIMIZER_SGD},   {"momentum", OPTIMIZER_SGD}, {"nesterov", OPTIMIZER_NESTEROV},
     {"adam", OPTIMIZER_ADAM}, {"adamw", OPTIMIZER_ADAMW},  {NULL, 0}};
@@ -554,7 +595,8 @@ const struct config_option config_options[] = {
      .arg = "NAME",
      .also = " dataformat ",
      .help = "auto, idx, csv, cifar10 or folder (default auto)",
-     WORD(dataset.format, format_words)},
+     .parse = parse_format,
+     .print = print_format},
     {.name = "label-column",
      .arg = "NAME",
      .help = "of a CSV file: a name, first or last (default: guessed)",
@@ -575,33 +617,32 @@ const struct config_option config_options[] = {
      .help = "fractions for training, validation and test (default: as\n"
 	     "the files say, else 0.8,0,0.2)",
      .parse = parse_split,
-     .print = print_split,
-     .lo = 0,
-     .hi = 100},
+     .print = print_split},
     {.name = "trainfraction",
      .parse = parse_double_field,
      .print = print_nothing,
      AT(dataset.train),
      .lo = 0,
-     .hi = 100},
+     .hi = 1},
     {.name = "validationfraction",
      .also = " valfraction ",
      .parse = parse_double_field,
      .print = print_nothing,
      AT(dataset.validation),
      .lo = 0,
-     .hi = 100},
+     .hi = 1},
     {.name = "testfraction",
      .parse = parse_double_field,
      .print = print_nothing,
      AT(dataset.test),
      .lo = 0,
-     .hi = 100},
+     .hi = 1},
     {.name = "normalize",
      .arg = "HOW",
      .also = " normalise normalization normalisation ",
      .help = "unit, standard or raw (default unit)",
-     WORD(dataset.normalize, normalize_words)},
+     .parse = parse_normalize,
+     .print = print_normalize},
     {.name = "train-items",
      .arg = "N",
      .help = "train on so many at most (default 0: all)",
@@ -609,7 +650,8 @@ const struct config_option config_options[] = {
     {.name = "model",
      .arg = "NAME",
      .help = "mlp, softmax, lenet or resnet9 (default mlp)",
-     WORD(net.model, model_words)},
+     .parse = parse_model,
+     .print = print_model},
     {.name = "layers",
      .arg = "A,B,...",
      .also = " layersizes ",
@@ -642,13 +684,15 @@ const struct config_option config_options[] = {
      .arg = "NAME",
      .also = " activationfunction ",
      .help = "of an mlp: relu, sigmoid, tanh or linear (default relu)",
-     WORD(net.act, act_words),
+     .parse = parse_activation,
+     .print = print_activation,
      ONLY(is_mlp, "model", "only with --model mlp")},
     {.name = "loss",
      .arg = "NAME",
      .also = " lossfunction ",
      .help = "cross-entropy or l2 (default cross-entropy)",
-     WORD(net.loss, loss_words)},
+     .parse = parse_loss,
+     .print = print_loss},
     {.name = "epochs",
      .arg = "N",
      .also = " numepochs nepochs numberofepochs maxepochs ",
@@ -709,7 +753,7 @@ const struct config_option config_options[] = {
      WORD(sync, sync_words)},
     {.name = "local-steps",
      .arg = "N",
-     .help = "with local: average the weights every N steps (default 16)",
+     .help = "with local: average the weights every N steps (default 8)",
      U32(local_steps, 1, 1000000),
      ONLY(is_local, "sync", "only with --sync local")},
     {.name = "ps-aggregate",
