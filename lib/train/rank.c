@@ -239,18 +239,21 @@ test_part(const struct rank *r, unsigned part)
 }
 
 void
-rank_epoch(struct rank *r, struct epoch *out)
+rank_train(struct rank *r, struct epoch *e)
 {
 	uint64_t began = clock_now_ns();
 	uint32_t n = r->task->data.train.nitems;
-	struct epoch e = {0};
 
 	feed_rank(r);
-	e.loss = train_all(r) / n;
-	e.seconds = (double)(clock_now_ns() - began) / 1e9;
-	e.images_per_s = n / e.seconds;
-	e.accuracy = test_part(r, TESTS);
-	e.validation = test_part(r, VALIDATION);
+	e->loss = train_all(r) / n;
+	e->seconds = (double)(clock_now_ns() - began) / 1e9;
+	e->images_per_s = n / e->seconds;
 	r->epoch++;
-	*out = e;
+}
+
+void
+rank_test(struct rank *r, struct epoch *e)
+{
+	e->accuracy = test_part(r, TESTS);
+	e->validation = test_part(r, VALIDATION);
 }

@@ -37,8 +37,10 @@ enum rc rank_new(const struct task *task, const struct rank_world *world, struct
 		 struct err *err);
 void rank_free(struct rank *r); /* NULL is legal */
 
-/* Train one epoch and test. compute_s and comm_s are the caller's to know. */
-void rank_epoch(struct rank *r, struct epoch *out);
+/* One epoch: train it, then test; all ranks do both. Each fills in what it comes to; compute_s and
+ * comm_s are the caller's to know. */
+void rank_train(struct rank *r, struct epoch *e);
+void rank_test(struct rank *r, struct epoch *e);
 
 /* The weights, task_values of them, in the rank's memory. */
 const float *rank_weights(const struct rank *r);
