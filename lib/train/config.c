@@ -108,7 +108,7 @@ begin(struct config_draft *d, struct err *err)
 {
 	const char *env = getenv("GPUSIM_ON_FAILURE");
 
-	*d = (struct config_draft){.c = {.net = {.nsizes = 3, .size = {0, 128, 0}, .act = NET_RELU},
+	*d = (struct config_draft){.c = {.net = {.act = NET_RELU},
 					 .epochs = 5,
 					 .batch = 64,
 					 .lr = NAN,

@@ -97,9 +97,9 @@ static void
 test_defaults(void)
 {
 	ok(parse((const char *const[]){NULL}) == RC_OK && wish == CONFIG_TRAIN, "no options");
-	ok(c.net.model == NET_MLP && c.net.nsizes == 3 && c.net.size[1] == 128 &&
-	       c.net.act == NET_RELU && c.net.loss == NET_CROSS_ENTROPY,
-	   "an mlp of 128 rectifiers");
+	ok(c.net.model == NET_MLP && c.net.nsizes == 0 && c.net.act == NET_RELU &&
+	       c.net.loss == NET_CROSS_ENTROPY,
+	   "an mlp of rectifiers, as wide as usual");
 	ok(c.epochs == 5 && c.batch == 64 && c.optimizer == OPTIMIZER_SGD && c.lr == 0.1 &&
 	       c.momentum == 0.9 && c.weight_decay == 0 && c.seed == 1,
 	   "5 epochs of sgd");
