@@ -42,6 +42,13 @@ lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gpu_sim.pb-c.o
 api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
+# mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
+MPI      ?= $(if $(SAN),0,$(if $(shell command -v mpicc),1,0))
+ifneq ($(MPI),0)
+mpi_bin  := $(BUILD)/bin/mnist-train-mpi
+mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
+              cmd/mnist-train/options.c cmd/mnist-train/report.c)
+endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
@@ -50,7 +57,7 @@ man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
 
 # ---- generated code, objects, libraries, programs
 
@@ -94,6 +101,16 @@ $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$^ $(extra_libs) $(house_libs))
 
+# MPI's own compiler driver, with our compiler in it.
+ifneq ($(MPI),0)
+mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' mpicc
+$(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
+$(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
+$(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ -lopenblas $(house_libs))
+endif
+
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
@@ -124,8 +141,8 @@ check-unit: $(unit) $(bin)
 	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% config coord% dataset dtype emit frame idx image images kern_% net npz num order \
-        parse plan protocol read_% reduce% schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% net npz num \
+        order parse plan protocol read_% reduce% schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 .PHONY: threaded
@@ -238,7 +255,7 @@ libdir := $(DESTDIR)$(PREFIX)/lib
 .PHONY: install uninstall
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install $(bin) $(DESTDIR)$(PREFIX)/bin
+	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libgpusim.a $(libdir)
 	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
@@ -251,7 +268,8 @@ install: all
 	install -m 644 $(configs) $(DESTDIR)$(PREFIX)/share/gpusim/config
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
+	    $(DESTDIR)$(PREFIX)/include/gpusim.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
@@ -274,7 +292,8 @@ help:
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
+	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where mpicc is'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/*/*.d \
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)
