@@ -33,7 +33,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net store mem coll xport dev coord client nn train
+ROOMS    := base wire net store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -112,7 +112,7 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol \
+pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol ps_pool \
         reduce% shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
