@@ -112,8 +112,8 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol ps_pool \
-        reduce% shaper simulate tune vectext wire
+pure := checkpoint coll_% coord% dataset dtype frame idx kern_% net npz num parse plan protocol \
+        ps_pool reduce% shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)

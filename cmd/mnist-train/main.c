@@ -69,12 +69,12 @@ find_data(char out[PATH_MAX], struct err *err)
 
 /* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
 static enum rc
-start_cluster(char **argv, const struct train_config *o, const struct dataset *data,
-	      struct err *err)
+start_cluster(char **argv, const struct task *task, uint64_t global, struct err *err)
 {
+	const struct train_config *o = task->config;
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
-	uint64_t mem = trainer_bytes(o, data, n) + (16u << 20);
+	uint64_t mem = trainer_bytes(task, global, n) + (16u << 20);
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
 	char *args[256];
 	size_t k = 0;
@@ -152,17 +152,18 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 }
 
 static enum rc
-save(struct trainer *t, const struct train_config *o, struct err *err)
+save(struct trainer *t, const struct task *task, struct err *err)
 {
-	struct npz_array arrays[2 * MODEL_MAX_SIZES];
-	float *params = malloc(o->model.nparams * sizeof *params);
+	struct npz_array arrays[NET_MAX_ARRAYS];
+	float *params = malloc(task_values(task) * sizeof *params);
 	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
 		rc = trainer_weights(t, params, err);
 	if (rc == RC_OK) {
-		model_arrays(&o->model, params, arrays);
-		rc = npz_write(o->save, arrays, 2 * o->model.nlayers, err);
+		unsigned n = net_arrays(&task->net, params, arrays);
+
+		rc = npz_write(task->config->save, arrays, n, err);
 	}
 	free(params);
 	return rc;
@@ -193,11 +194,13 @@ on_event(void *arg, const char *text)
 }
 
 static void
-say_start(const struct train_config *o, const struct dataset *data, uint32_t ndevices,
-	  const struct checkpoint *from)
+say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *from)
 {
+	const struct train_config *o = task->config;
+	const struct dataset *data = &task->data;
+
 	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
-	       data->train.nitems, data->test.nitems, o->model.nparams, ndevices,
+	       data->train.nitems, data->test.nitems, task->net.nparams, ndevices,
 	       ndevices == 1 ? "" : "s");
 	if (from)
 		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
@@ -226,9 +229,10 @@ train(struct session *s, struct trainer *t, const struct train_config *o, struct
 
 /* from: NULL, or the checkpoint to go on from. */
 static enum rc
-run(struct gpusim *g, const struct train_config *o, const struct dataset *data,
-    const struct checkpoint_terms *terms, const struct checkpoint *from, struct err *err)
+run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
+    const struct checkpoint *from, struct err *err)
 {
+	const struct train_config *o = task->config;
 	struct session s = {0};
 	struct trainer_hooks hooks = {.arg = &s};
 	struct trainer *t = NULL;
@@ -245,13 +249,13 @@ run(struct gpusim *g, const struct train_config *o, const struct dataset *data,
 	if (rc == RC_OK)
 		rc = count_devices(g, o, &n, err);
 	if (rc == RC_OK)
-		rc = trainer_new(g, o, data, n, from, &hooks, &t, err);
+		rc = trainer_new(g, task, n, from, &hooks, &t, err);
 	if (rc == RC_OK) {
-		say_start(o, data, n, from);
+		say_start(task, n, from);
 		rc = train(&s, t, o, err);
 	}
 	if (rc == RC_OK && o->save)
-		rc = save(t, o, err);
+		rc = save(t, task, err);
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);
@@ -277,18 +281,16 @@ say_nothing(void *arg, const char *reason)
 	(void)reason;
 }
 
-/* The data set, and what of a former training goes with it. */
+/* What of a former training goes with this one; o->global: its images of a step. */
 static enum rc
-prepare(struct train_config *o, checkpoint_damaged_fn damaged, struct dataset *data,
+prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn damaged,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
 {
-	enum rc rc = dataset_open(o->data, NULL, data, err);
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = trainer_check(o, data, err);
-	if (rc != RC_OK || !o->checkpoint)
-		return rc;
-	*terms = trainer_terms(o, data);
+	if (!o->checkpoint)
+		return RC_OK;
+	*terms = task_terms(task);
 	rc = saver_resume(o, terms, damaged, from, found, err);
 	o->global = rc == RC_OK && *found ? from->global_batch : 0;
 	return rc;
@@ -298,7 +300,7 @@ int
 main(int argc, char **argv)
 {
 	struct train_config o;
-	struct dataset data = {0};
+	struct task task = {0};
 	struct checkpoint_terms terms = {0};
 	struct checkpoint from = {0};
 	bool resumes = false;
@@ -315,21 +317,23 @@ main(int argc, char **argv)
 		o.data = found;
 	}
 	if (rc == RC_OK)
-		rc = prepare(&o, coord && *coord ? say_damaged : say_nothing, &data, &terms, &from,
+		rc = task_open(&o, &task, &err);
+	if (rc == RC_OK)
+		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(argv, &o, &data, &err);
+		rc = start_cluster(argv, &task, o.global, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
 	if (rc == RC_OK)
-		rc = run(g, &o, &data, &terms, resumes ? &from : NULL, &err);
+		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	gpusim_close(g);
 	checkpoint_fini(&from);
-	dataset_fini(&data);
+	task_fini(&task);
 	_exit(rc_exit(rc));
 }

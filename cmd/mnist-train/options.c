@@ -121,7 +121,7 @@ apply(struct train_config *o, int opt, const char *arg, struct err *err)
 		o->data = arg;
 		return RC_OK;
 	case OPT_LAYERS:
-		return model_parse(arg, &o->model, err);
+		return net_sizes_parse(arg, &o->net, err);
 	case OPT_EPOCHS:
 		return option_u32(arg, 0, 1000000, &o->epochs, err);
 	case OPT_BATCH:
@@ -174,9 +174,9 @@ options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 
 	*o = (struct train_config){
 	    .epochs = 5, .batch = 64, .lr = NAN, .momentum = 0.9, .seed = 1, .algo = "auto"};
-	rc = model_parse("784,128,10", &o->model, err);
-	if (rc == RC_OK)
-		rc = apply_environment(o, err);
+	o->net.act = NET_RELU;
+	o->local_steps = 8;
+	rc = apply_environment(o, err);
 	while (rc == RC_OK && (opt = option_next(argc, argv, "hV", longopts, err)) != -1) {
 		if (opt == '?')
 			return err->rc;

@@ -23,4 +23,16 @@ const char *blas_better_core(void);
  */
 size_t blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k);
 
+/* c [m,n] = alpha op(a) [m,k] op(b) [k,n] + beta c, dense rows of float (size 4) or double. */
+struct blas_product {
+	size_t m, n, k; /* 1 to INT_MAX */
+	size_t size;
+	bool ta, tb; /* a is [k,m], b is [n,k] */
+	double alpha, beta;
+	const void *a, *b;
+	void *c; /* with beta 0 not read */
+};
+
+void blas_multiply(const struct blas_product *p);
+
 #endif

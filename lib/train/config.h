@@ -11,7 +11,6 @@
 #include "gpusim.h"
 #include "nn/dataset.h"
 #include "nn/emit.h"
-#include "nn/model.h"
 #include "nn/schedule.h"
 
 #define CONFIG_MAX_WORKERS 64
@@ -28,7 +27,6 @@ enum sync {
 
 struct train_config {
 	/* what */
-	struct model model;
 	struct net_config net;
 	struct dataset_options dataset;
 	const char *data; /* path; NULL: looked for */
