@@ -28,12 +28,12 @@ struct slot {
 struct learner {
 	uint64_t id; /* 0: none */
 	bool silent;
-	uint32_t claims;
+	bool claims; /* it has one */
 };
 
 struct pool {
 	struct pool_config c;
-	uint32_t nitems, nslots;
+	uint32_t nitems, nslots, allowed; /* slots: most there can be, and are */
 	struct item *item;
 	struct slot *slot;
 	uint32_t *arrived; /* items that are held, first come first */
@@ -95,7 +95,7 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 	most = (uint64_t)c->images / c->batch + c->aggregate + 1;
 	if (p) {
 		p->c = *c;
-		p->nslots = 2 * c->aggregate + POOL_MAX_LEARNERS * POOL_MAX_CLAIMS;
+		p->nslots = c->aggregate + POOL_MAX_LEARNERS;
 		p->item = alloc_zeroed(most, sizeof *p->item);
 		p->slot = alloc_zeroed(p->nslots, sizeof *p->slot);
 		p->arrived = alloc_zeroed(most, sizeof *p->arrived);
@@ -136,7 +136,17 @@ pool_updates(const struct pool *p)
 uint32_t
 pool_slots(const struct pool *p)
 {
-	return p->nslots;
+	uint32_t n = p->c.aggregate;
+
+	for (uint32_t i = 0; i < POOL_MAX_LEARNERS; i++)
+		n += p->learner[i].id != 0;
+	return n;
+}
+
+void
+pool_allow(struct pool *p, uint32_t nslots)
+{
+	p->allowed = nslots < p->nslots ? nslots : p->nslots;
 }
 
 uint64_t
@@ -246,11 +256,11 @@ pool_leave(struct pool *p, uint64_t id, enum pool_leave how)
 
 	if (!l)
 		return;
-	for (uint32_t i = 0; l->claims > 0 && i < p->nitems; i++)
+	for (uint32_t i = 0; l->claims && i < p->nitems; i++)
 		if (p->item[i].state == CLAIMED && p->item[i].learner == id) {
 			p->slot[p->item[i].slot].silent = id;
 			put_back(p, i);
-			l->claims--;
+			l->claims = false;
 		}
 	for (uint32_t s = 0; how == POOL_GONE && s < p->nslots; s++)
 		if (p->slot[s].silent == id)
@@ -334,7 +344,7 @@ free_slot(const struct pool *p)
 {
 	uint32_t s = 0;
 
-	while (s < p->nslots && (p->slot[s].used || p->slot[s].silent))
+	while (s < p->allowed && (p->slot[s].used || p->slot[s].silent))
 		s++;
 	return s;
 }
@@ -346,12 +356,12 @@ pool_claim(struct pool *p, uint64_t id, uint32_t hint, struct pool_claim *out)
 	uint32_t i, s;
 	struct item *it;
 
-	if (!l || l->silent || l->claims == POOL_MAX_CLAIMS)
+	if (!l || l->silent || l->claims)
 		return POOL_STRANGER;
 	if (hint < p->nitems)
 		pool_unqueue(p, hint);
 	s = free_slot(p);
-	if (ahead(p) || s == p->nslots || (i = choose(p, hint)) == POOL_NO_ITEM)
+	if (ahead(p) || s == p->allowed || (i = choose(p, hint)) == POOL_NO_ITEM)
 		return POOL_WAIT;
 	pool_unqueue(p, i);
 	it = &p->item[i];
@@ -362,7 +372,7 @@ pool_claim(struct pool *p, uint64_t id, uint32_t hint, struct pool_claim *out)
 	p->slot[s].used = true;
 	p->pending--;
 	p->claimed++;
-	l->claims++;
+	l->claims = true;
 	*out = (struct pool_claim){p->epoch, i, it->first, it->rows, s, p->version};
 	return POOL_WORK;
 }
@@ -380,7 +390,7 @@ pool_gradient(struct pool *p, const struct pool_gradient *g)
 	    it->learner != g->learner || it->slot != g->slot || it->rows != g->rows ||
 	    g->version < it->version || g->version > p->version + (p->applying > 0))
 		return POOL_REFUSED;
-	l->claims--;
+	l->claims = false;
 	if (p->c.staleness != POOL_ASYNC && used_at > g->version + p->c.staleness) {
 		p->slot[it->slot].used = false;
 		put_back(p, g->item);
@@ -417,6 +427,7 @@ pool_due(struct pool *p, struct pool_update *out)
 
 		it->state = APPLYING;
 		out->slot[k] = it->slot;
+		out->rows_of[k] = it->rows;
 		out->rows += it->rows;
 	}
 	p->applying = n;

@@ -28,7 +28,6 @@
 
 #define POOL_ASYNC	   UINT32_MAX
 #define POOL_MAX_LEARNERS  64
-#define POOL_MAX_CLAIMS	   2 /* of a learner at a time */
 #define POOL_MAX_AGGREGATE 1024
 #define POOL_NO_ITEM	   UINT32_MAX
 
@@ -47,7 +46,11 @@ void pool_free(struct pool *p);
 
 uint32_t pool_items(const struct pool *p);   /* of an epoch */
 uint32_t pool_updates(const struct pool *p); /* of an epoch, if no gradient waits in vain */
-uint32_t pool_slots(const struct pool *p);   /* numbers of slots are below */
+
+/* How many slots there should be for the learners there are; numbers of slots are below. pool_allow: so
+ * many are there, which never get fewer; without enough, claims wait. */
+uint32_t pool_slots(const struct pool *p);
+void pool_allow(struct pool *p, uint32_t nslots);
 
 /* Updates so far, of all epochs. pool_restore: go on from that many, before anything else. */
 uint64_t pool_version(const struct pool *p);
@@ -93,7 +96,7 @@ struct pool_claim {
  *	hint	POOL_NO_ITEM: it took none; any number is legal
  *
  * POOL_WAIT: not now; ask again when something has changed. POOL_STRANGER: it is no member, or has
- * too many.
+ * one already.
  */
 enum pool_answer { POOL_WORK, POOL_WAIT, POOL_STRANGER };
 enum pool_answer pool_claim(struct pool *p, uint64_t learner, uint32_t hint,
@@ -118,7 +121,7 @@ enum pool_verdict pool_gradient(struct pool *p, const struct pool_gradient *g);
 
 /* Gradients of one update: their slots, in the order of their items. */
 struct pool_update {
-	uint32_t nslots, slot[POOL_MAX_AGGREGATE];
+	uint32_t nslots, slot[POOL_MAX_AGGREGATE], rows_of[POOL_MAX_AGGREGATE];
 	uint64_t rows;	  /* of all of them */
 	uint64_t version; /* before it */
 };

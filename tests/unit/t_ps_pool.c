@@ -19,6 +19,8 @@ make(uint32_t images, uint32_t batch, uint32_t aggregate, uint32_t staleness)
 
 	if (pool_new(&c, &p, &err) != RC_OK)
 		printf("# %s\n", err.text);
+	else
+		pool_allow(p, 1000);
 	return p;
 }
 
@@ -43,7 +45,7 @@ test_layout(void)
 	static const uint32_t rest[] = {1, 2, 1, 2};
 	struct pool *p = make(70, 8, 4, 0);
 	struct pool_update u;
-	struct pool_claim c[12];
+	struct pool_claim c[12], next;
 	uint32_t at = 0;
 	bool good = true;
 
@@ -62,7 +64,7 @@ test_layout(void)
 			of = gradient_of(1, now);
 			good = good && !pool_due(p, &u) && pool_gradient(p, &of) == POOL_TAKEN;
 		}
-		good = good && pool_claim(p, 1, POOL_NO_ITEM, &c[0]) == POOL_WAIT &&
+		good = good && pool_claim(p, 1, POOL_NO_ITEM, &next) == POOL_WAIT &&
 		       pool_due(p, &u) && u.nslots == 4 && u.rows == (g < 2 ? 32 : 6) &&
 		       u.version == g && !pool_due(p, &u);
 		pool_applied(p);
@@ -83,7 +85,7 @@ test_refused(void)
 {
 	struct pool_config none = {.images = 5, .batch = 1, .aggregate = 0};
 	struct pool *p = NULL;
-	struct pool_claim a, b;
+	struct pool_claim a, b, c;
 	struct pool_gradient g, lie;
 	struct err err = {0};
 
@@ -93,9 +95,12 @@ test_refused(void)
 	ok(pool_claim(p, 5, 0, &a) == POOL_STRANGER, "who has not joined gets nothing");
 	ok(pool_join(p, 5, &err) == RC_OK && pool_join(p, 5, &err) == RC_BUSY, "joined once");
 	ok(pool_claim(p, 5, 1, &a) == POOL_WORK && a.item == 1, "an item taken from the queue");
-	ok(pool_claim(p, 5, 9, &b) == POOL_WORK && b.item == 0,
+	ok(pool_claim(p, 5, 0, &b) == POOL_STRANGER, "not more than one");
+	pool_join(p, 6, &err);
+	ok(pool_claim(p, 6, 9, &b) == POOL_WORK && b.item == 0,
 	   "one of the next global batch is not given yet");
-	ok(pool_claim(p, 5, 0, &b) == POOL_STRANGER, "not more than a learner may have");
+	pool_join(p, 7, &err);
+	ok(pool_claim(p, 7, 2, &c) == POOL_WAIT, "who runs ahead waits");
 	g = gradient_of(5, &a);
 	lie = g, lie.item = 4000000000u;
 	ok(pool_gradient(p, &lie) == POOL_REFUSED, "a gradient of an item that is none");
@@ -191,8 +196,8 @@ test_staleness(void)
 struct actor {
 	uint64_t id; /* 0: dead */
 	bool silent;
-	struct pool_claim claim[POOL_MAX_CLAIMS];
-	uint32_t nclaims;
+	struct pool_claim claim;
+	bool claims;
 };
 
 struct world {
@@ -243,15 +248,15 @@ leave(struct world *w, struct actor *a)
 
 /* Post a gradient, now and then twice, now and then not at all. */
 static void
-post(struct world *w, struct actor *a, uint32_t k, bool calm)
+post(struct world *w, struct actor *a, bool calm)
 {
-	struct pool_gradient g = gradient_of(a->id, &a->claim[k]);
+	struct pool_gradient g = gradient_of(a->id, &a->claim);
 	uint32_t copies = calm ? 1 : roll(w, 8) == 0 ? 2 : 1;
 
 	g.version += roll(w, 2) && g.version < pool_version(w->pool);
 	while (copies-- > 0)
 		w->mail[w->nmail++] = g;
-	a->claim[k] = a->claim[--a->nclaims];
+	a->claims = false;
 }
 
 static void
@@ -279,9 +284,8 @@ claim(struct world *w, struct actor *a)
 
 	if (roll(w, 4) == 0)
 		(void)pool_queue(w->pool, &ignored);
-	if (a->nclaims < POOL_MAX_CLAIMS &&
-	    pool_claim(w->pool, a->id, hint, &a->claim[a->nclaims]) == POOL_WORK)
-		a->nclaims++;
+	if (!a->claims)
+		a->claims = pool_claim(w->pool, a->id, hint, &a->claim) == POOL_WORK;
 }
 
 static void
@@ -331,6 +335,7 @@ step(struct world *w, bool calm)
 
 	if (!calm && roll(w, 30) == 0)
 		happen(w, a);
+	pool_allow(w->pool, pool_slots(w->pool));
 	switch (roll(w, 4)) {
 	case 0:
 		deliver(w);
@@ -339,8 +344,8 @@ step(struct world *w, bool calm)
 		update(w);
 		break;
 	case 2:
-		if (a->nclaims && w->nmail + 2 <= MAIL)
-			post(w, a, roll(w, a->nclaims), calm);
+		if (a->claims && w->nmail + 2 <= MAIL)
+			post(w, a, calm);
 		break;
 	default:
 		if (a->id)
