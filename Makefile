@@ -47,6 +47,7 @@ examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c)
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
+configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
 all: $(bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
@@ -112,8 +113,8 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% coord% dataset dtype frame idx kern_% net npz num parse plan protocol \
-        ps_pool reduce% shaper simulate tune vectext wire
+pure := checkpoint coll_% config coord% dataset dtype emit frame idx kern_% net npz num order parse plan \
+        protocol ps_pool reduce% schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)
@@ -229,12 +230,15 @@ install: all
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
+	install -m 644 $(configs) $(DESTDIR)$(PREFIX)/share/gpusim/config
 
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/include/gpusim.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
+	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
 
 .PHONY: clean help
 clean:

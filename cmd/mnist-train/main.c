@@ -69,16 +69,19 @@ find_data(char out[PATH_MAX], struct err *err)
 
 /* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
 static enum rc
-start_cluster(char **argv, const struct task *task, uint64_t global, struct err *err)
+start_cluster(const struct task *task, uint64_t global, struct err *err)
 {
 	const struct train_config *o = task->config;
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
 	uint64_t mem = trainer_bytes(task, global, n) + (16u << 20);
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
-	char *args[256];
+	char *args[256], **own_args;
+	enum rc rc = config_args(o, NULL, &own_args, err);
 	size_t k = 0;
 
+	if (rc != RC_OK)
+		return rc;
 	own_folder(own);
 	snprintf(gpuctl, sizeof gpuctl, "%s/gpuctl", own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
@@ -94,15 +97,14 @@ start_cluster(char **argv, const struct task *task, uint64_t global, struct err 
 			args[k++] = (char *)spare[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
-	for (argv++; *argv; argv++) {
-		if (k == sizeof args / sizeof args[0] - 1)
-			return err_set(err, RC_INVAL, "too many arguments");
-		args[k++] = *argv;
-	}
+	for (char **a = own_args; *a && k < sizeof args / sizeof args[0] - 1; a++)
+		args[k++] = *a;
 	args[k] = NULL;
 	execv(gpuctl, args);
 	execvp("gpuctl", args);
-	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	config_args_free(own_args);
+	return rc;
 }
 
 /* Devices that are there, that a communicator may take, and that are in one. */
@@ -299,7 +301,7 @@ prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn d
 int
 main(int argc, char **argv)
 {
-	struct train_config o;
+	struct train_config o = {0};
 	struct task task = {0};
 	struct checkpoint_terms terms = {0};
 	struct checkpoint from = {0};
@@ -322,7 +324,7 @@ main(int argc, char **argv)
 		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(argv, &task, o.global, &err);
+		rc = start_cluster(&task, o.global, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
@@ -335,5 +337,6 @@ main(int argc, char **argv)
 	gpusim_close(g);
 	checkpoint_fini(&from);
 	task_fini(&task);
+	config_fini(&o);
 	_exit(rc_exit(rc));
 }

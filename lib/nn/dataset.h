@@ -27,11 +27,14 @@ enum dataset_normalize {
 struct dataset_options {
 	enum dataset_format format;
 	enum dataset_normalize normalize;
-	const char *label_column;	/* CSV: its name, or "first", "last"; NULL: guessed */
-	uint32_t rows, cols, channels;	/* folder: what images become; 0: 32 x 32, 3 */
-	double train, validation, test; /* fractions; all 0: as the files say, else 0.8, 0, 0.2 */
-	uint64_t seed;			/* of the split */
-	uint32_t train_items;		/* so many of the training part at most; 0: all */
+	const char *label_column;      /* CSV: its name, or "first", "last"; NULL: guessed */
+	uint32_t rows, cols, channels; /* folder: what images become; 0: 32 x 32, 3 */
+	/* Fractions. All 0: as the files say, else 0.8, 0, 0.2. validation alone is taken from
+	 * training. Where the files have a test part and test is 0, it stays, and the fractions are
+	 * of the rest; else they are of all samples. What is missing from 1 is left out. */
+	double train, validation, test;
+	uint64_t seed;	      /* of the split */
+	uint32_t train_items; /* so many of the training part at most; 0: all */
 };
 
 /* nitems samples, and one label each. */
@@ -65,6 +68,18 @@ struct dataset {
  */
 enum rc dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds,
 		     struct err *err);
+
+/* By name, for options: RC_INVAL. The name of each, for sentences and configurations. */
+enum rc dataset_format_parse(const char *text, enum dataset_format *out, struct err *err);
+enum rc dataset_normalize_parse(const char *text, enum dataset_normalize *out, struct err *err);
+const char *dataset_format_name(enum dataset_format format);
+const char *dataset_normalize_name(enum dataset_normalize how);
+
+/*
+ * "0.8,0.1,0.1" into train, validation and test, which are fractions of all samples; "0.8,0.2" into
+ * train and test. RC_INVAL: what is no such list, or sums to more than 1.
+ */
+enum rc dataset_split_parse(const char *text, struct dataset_options *out, struct err *err);
 
 /* Elements of an item. */
 uint64_t dataset_item_size(const struct dataset *ds);

@@ -94,9 +94,10 @@ net_sizes_parse(const char *text, struct net_config *out, struct err *err)
 		char *end;
 		unsigned long long v = strtoull(p, &end, 10);
 
-		if (*p < '0' || *p > '9' || v == 0 || v > NET_MAX_WIDTH)
+		if (*p < '0' || *p > '9' || v > NET_MAX_WIDTH || (v == 0 && n > 0 && *end != '\0'))
 			return err_set(err, RC_INVAL,
-				       "'%.64s': layer sizes are 1 to %d, separated by commas",
+				       "'%.64s': layer sizes are 1 to %d, separated by commas; the "
+				       "first and the last may be 0",
 				       text, NET_MAX_WIDTH);
 		if (n == NET_MAX_SIZES)
 			return err_set(err, RC_INVAL, "'%.64s': more than %d layer sizes", text,

@@ -23,8 +23,8 @@ deal(struct trainer *t, uint32_t rank)
 static enum rc
 feed_samples(struct trainer *t, const struct replica *r, uint64_t n, struct err *err)
 {
-	uint64_t nbytes = dataset_item_size(t->data) *
-			  (t->data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+	uint64_t nbytes =
+	    dataset_item_size(t->data) * (t->data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
 	const uint8_t *items = t->data->train.items;
 
 	for (uint64_t k = 0; k < n; k++) {
@@ -61,8 +61,8 @@ set_rates(struct trainer *t)
 	uint64_t n = t->shape.train_steps;
 
 	for (uint64_t s = 0; s < n; s++)
-		t->rates[s] = (float)lr_factor(&t->o->schedule, t->at.epoch * n + s, n,
-					       t->o->epochs * n);
+		t->rates[s] =
+		    (float)lr_factor(&t->o->schedule, t->at.epoch * n + s, n, t->o->epochs * n);
 }
 
 enum rc

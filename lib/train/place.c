@@ -68,8 +68,8 @@ shape_fits(const struct trainer *t)
 {
 	const struct shape *s = &t->shape;
 	struct shape now = make_shape(t->task, t->global, t->comm.nranks, resident(t));
-	bool fits = now.max_rows <= s->max_rows && now.train_items <= s->train_items &&
-		    now.held <= s->held;
+	bool fits =
+	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
 
 	for (unsigned p = 0; p < NTESTS; p++)
 		fits = fits && now.test_items[p] <= s->test_items[p] &&

@@ -39,8 +39,8 @@ make_sink(struct recorder *rec)
 {
 	return (struct emit_sink){.arg = rec,
 				  .launch = record_launch,
-				  .allreduce = rec->t->o->sync == SYNC_ALLREDUCE ? record_allreduce
-										 : NULL};
+				  .allreduce =
+				      rec->t->o->sync == SYNC_ALLREDUCE ? record_allreduce : NULL};
 }
 
 static enum rc
@@ -156,8 +156,7 @@ weigh_statistics(struct recorder *rec, uint32_t rank, const struct emit_batch *b
 	if (net->nstats)
 		LAUNCH(sink, rank, "scale",
 		       U("x", b->place[rank].grads + net->nparams * sizeof(float)),
-		       U("n", net->nstats),
-		       F("alpha", (double)b->rows[rank] / (double)b->total));
+		       U("n", net->nstats), F("alpha", (double)b->rows[rank] / (double)b->total));
 }
 
 /* Gradients to rank 0, added up there in the order of ranks. */
@@ -182,8 +181,8 @@ static void
 return_weights(struct recorder *rec)
 {
 	const struct trainer *t = rec->t;
-	uint64_t nbytes = recovers(t) ? t->replica[0].live_bytes
-				      : task_values(t->task) * sizeof(float);
+	uint64_t nbytes =
+	    recovers(t) ? t->replica[0].live_bytes : task_values(t->task) * sizeof(float);
 
 	for (uint32_t r = 1; r < t->comm.nranks; r++)
 		send_recv(rec, 0, t->replica[0].net.params, r, t->replica[r].net.params, nbytes);
@@ -244,8 +243,7 @@ record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
 		struct batch b = train_batch(t, moving, r);
 
 		t->rows[r] = b.rows;
-		t->targets[r] =
-		    replica_target(&t->replica[r], &b, grad_scale(t, b.rows, global));
+		t->targets[r] = replica_target(&t->replica[r], &b, grad_scale(t, b.rows, global));
 		replica_load(&sink, r, &t->replica[r], &t->shape, &b);
 	}
 	emit_forward(t->net, &parts, EMIT_TRAIN, &sink);
@@ -285,8 +283,8 @@ record_test(struct trainer *t, unsigned part, bool moving, uint64_t *graph, stru
 
 	for (uint32_t r = 0; r < n; r++) {
 		struct batch b = {.first = moving ? 0 : done,
-				  .rows = moving ? rows
-						 : share(tested(t, part)->nitems, r, n) - done,
+				  .rows =
+				      moving ? rows : share(tested(t, part)->nitems, r, n) - done,
 				  .step = moving ? 0 : t->tests[part].full,
 				  .moving = moving};
 

@@ -41,12 +41,11 @@ resize(void *list, uint32_t n, size_t size)
 static enum rc
 make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *err)
 {
-	bool all = resize(&t->addrs, n, sizeof *t->addrs) &&
-		   resize(&t->times, n, sizeof *t->times) &&
-		   resize(&t->places, n, sizeof *t->places) &&
-		   resize(&t->targets, n, sizeof *t->targets) &&
-		   resize(&t->batches, n, sizeof *t->batches) &&
-		   resize(&t->rows, n, sizeof *t->rows);
+	bool all =
+	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->times, n, sizeof *t->times) &&
+	    resize(&t->places, n, sizeof *t->places) &&
+	    resize(&t->targets, n, sizeof *t->targets) &&
+	    resize(&t->batches, n, sizeof *t->batches) && resize(&t->rows, n, sizeof *t->rows);
 
 	*replicas = alloc_zeroed(n, sizeof **replicas);
 	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");

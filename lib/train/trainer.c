@@ -62,7 +62,8 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	t->data = &task->data;
 	t->net = &task->net;
 	t->hooks = *hooks;
-	t->global = from ? from->global_batch : (uint64_t)t->o->batch * task_workers(task, ndevices);
+	t->global =
+	    from ? from->global_batch : (uint64_t)t->o->batch * task_workers(task, ndevices);
 	t->full_steps = t->data->train.nitems / t->global;
 	t->rest = t->data->train.nitems % t->global;
 	t->nonce = make_nonce();

@@ -7,7 +7,7 @@
 #include "train/replica.h"
 #include "train/trainer.h"
 
-#define MAX_TRIES  5 /* of a unit */
+#define MAX_TRIES 5 /* of a unit */
 
 /* Graphs of one part that is tested, and how many whole batches of it every device has. */
 struct tests {
@@ -51,9 +51,9 @@ struct trainer {
 	uint64_t global; /* images of a step, on all devices together */
 	struct position at;
 	struct gpusim_comm comm;
-	struct replica *replica;    /* by rank */
-	uint64_t *addrs;	    /* by rank, of one collective */
-	struct emit_place *places;  /* by rank, of one graph, as the next three */
+	struct replica *replica;   /* by rank */
+	uint64_t *addrs;	   /* by rank, of one collective */
+	struct emit_place *places; /* by rank, of one graph, as the next three */
 	struct emit_target *targets;
 	struct batch *batches;
 	uint64_t *rows;

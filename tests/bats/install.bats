@@ -55,6 +55,9 @@ END
 	for page in "$ROOT"/man/*.[1-9]; do
 		assert_file "$INSTALLED/share/man/man${page##*.}/${page##*/}"
 	done
+	for config in "$ROOT"/examples/config/*.ini; do
+		assert_file "$INSTALLED/share/gpusim/config/${config##*/}"
+	done
 	assert_equal "$(find "$DEST" ! -type d ! -path "$INSTALLED/*")" ''
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$INSTALLED")" ''
 	house_make uninstall

@@ -115,3 +115,20 @@ undisturbed() {
 	assert_status 2
 	assert_match '^mnist-train: GPUSIM_ON_FAILURE: .*never'
 }
+
+@test "sendrecv: rank 0 is lost, then another: those that are left learn the same" {
+	TRAIN+=(--sync sendrecv)
+	bounded gpuctl run -n 3 --on-failure shrink -- "${TRAIN[@]}" --batch 24 --epochs "$EPOCHS" >whole
+	run machine 4 --on-failure shrink 'train "$@"; lose 3 1; lose 10 1; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^epoch [0-9]*: rank 0 (device .*) .*shrink, [23] ranks.* ms lost$' out)" 2
+	close_to "$(loss out)" "$(loss whole)"
+}
+
+@test "local: one is started again on its memory, and training goes on from where all agreed" {
+	TRAIN+=(--sync local --local-steps 4)
+	undisturbed 3 respawn
+	run machine 3 --on-failure respawn 'train "$@" --save again.npz; lose 3 2; wait $trainer'
+	assert_status 0
+	cmp whole.npz again.npz
+}

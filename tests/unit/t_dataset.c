@@ -123,6 +123,7 @@ test_reads(void)
 static void
 test_refusals(void)
 {
+	const struct dataset_options idx = {.format = DATASET_IDX};
 	struct dataset ds;
 	struct err err = {0};
 
@@ -130,7 +131,7 @@ test_refusals(void)
 	ok(dataset_open("/no/such", NULL, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "/no/such: No such file"),
 	   "a missing folder: %s", err.text);
-	ok(dataset_open(in_dir(names[0]), NULL, &ds, &err) == RC_FAILED &&
+	ok(dataset_open(in_dir(names[0]), &idx, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "Not a directory"),
 	   "a file given as folder");
 	for (int i = 0; i < 4; i++) {

@@ -146,10 +146,12 @@ refusals(void)
 	ok(net_model_parse("resnet50", &model, &err) == RC_INVAL &&
 	       strstr(err.text, "none of mlp, softmax, lenet, resnet9"),
 	   "an unknown model: %s", err.text);
+	ok(net_sizes_parse("0,5,0", &c, &err) == RC_OK && c.nsizes == 3 && c.size[2] == 0,
+	   "sizes of the data");
 	ok(net_sizes_parse("784", &c, &err) == RC_INVAL &&
 	       net_sizes_parse("1,", &c, &err) == RC_INVAL &&
 	       net_sizes_parse("1,x", &c, &err) == RC_INVAL &&
-	       net_sizes_parse("0,1", &c, &err) == RC_INVAL &&
+	       net_sizes_parse("1,0,1", &c, &err) == RC_INVAL &&
 	       net_sizes_parse("1,65537", &c, &err) == RC_INVAL &&
 	       net_sizes_parse("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", &c, &err) == RC_INVAL,
 	   "sizes that are none");
