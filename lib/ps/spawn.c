@@ -39,16 +39,17 @@ ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
 
 	while (options->argv && options->argv[n])
 		n++;
-	argv = alloc_zeroed(n + 3, sizeof *argv);
+	argv = alloc_zeroed(n + 4, sizeof *argv);
 	ps->child = alloc_zeroed(ps->nworkers + 1, sizeof *ps->child);
 	if (!argv || !ps->child) {
 		free(argv);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
+	argv[0] = program_invocation_name;
 	for (size_t i = 0; i < n; i++)
-		argv[i] = options->argv[i];
-	argv[n] = (char *)"--learn";
-	argv[n + 1] = (char *)ps_address(ps);
+		argv[i + 1] = options->argv[i];
+	argv[n + 1] = (char *)"--learn";
+	argv[n + 2] = (char *)ps_address(ps);
 	for (uint32_t i = 0; i < ps->nworkers && rc == RC_OK; i++) {
 		rc = spawn_one(argv, &ps->child[i], err);
 		ps->nchildren += rc == RC_OK;
