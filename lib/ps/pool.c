@@ -397,6 +397,7 @@ pool_gradient(struct pool *p, const struct pool_gradient *g)
 		return POOL_STALE;
 	}
 	it->state = HELD;
+	it->version = g->version;
 	it->loss = g->loss;
 	p->claimed--;
 	p->arrived[p->held++] = g->item;
@@ -428,6 +429,7 @@ pool_due(struct pool *p, struct pool_update *out)
 		it->state = APPLYING;
 		out->slot[k] = it->slot;
 		out->rows_of[k] = it->rows;
+		out->age[k] = p->version > it->version ? p->version - it->version : 0;
 		out->rows += it->rows;
 	}
 	p->applying = n;

@@ -122,8 +122,9 @@ enum pool_verdict pool_gradient(struct pool *p, const struct pool_gradient *g);
 /* Gradients of one update: their slots, in the order of their items. */
 struct pool_update {
 	uint32_t nslots, slot[POOL_MAX_AGGREGATE], rows_of[POOL_MAX_AGGREGATE];
-	uint64_t rows;	  /* of all of them */
-	uint64_t version; /* before it */
+	uint64_t age[POOL_MAX_AGGREGATE]; /* versions between its weights and these */
+	uint64_t rows;			  /* of all of them */
+	uint64_t version;		  /* before it */
 };
 
 /* Is an update due? Then it is under way until pool_applied, and the next one waits for that. */

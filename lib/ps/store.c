@@ -270,6 +270,14 @@ store_test(struct store *s, double right[NTESTS], struct err *err)
 
 /* ---- updates */
 
+/* An old gradient counts for less: with momentum it would carry training past where it was due.
+ * Source: Zhang, Gupta, Lian & Liu, "Staleness-aware Async-SGD", IJCAI 2016 */
+static double
+weight(const struct pool_update *u, uint32_t k)
+{
+	return 1 / (1 + (double)u->age[k]);
+}
+
 /* Gradients: the sum over all rows, divided by their number. Statistics: the mean, by rows. */
 static void
 add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
@@ -279,9 +287,12 @@ add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 	uint64_t grads = s->r.net.grads, at = net->nparams * sizeof(float);
 
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, grads, s->slot[u->slot[0]], at);
+	if (u->age[0])
+		LAUNCH(sink, 0, "scale", U("x", grads), U("n", net->nparams),
+		       F("alpha", weight(u, 0)));
 	for (uint32_t k = 1; k < u->nslots; k++)
 		LAUNCH(sink, 0, "axpy", U("y", grads), U("x", s->slot[u->slot[k]]),
-		       U("n", net->nparams));
+		       U("n", net->nparams), F("alpha", weight(u, k)));
 	LAUNCH(sink, 0, "scale", U("x", grads), U("n", net->nparams),
 	       F("alpha", 1 / (double)u->rows));
 	if (net->nstats == 0)
