@@ -16,6 +16,7 @@ house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
 house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -95,7 +96,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson
-$(BUILD)/bin/mnist-train: extra_libs := -lpng -ljpeg
+$(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -108,7 +109,7 @@ $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -lopenblas $(house_libs))
+	$(call link,$^ -lopenblas $(image_libs) $(house_libs))
 endif
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
@@ -120,7 +121,7 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
@@ -209,7 +210,7 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
