@@ -33,7 +33,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net store mem coll xport dev coord client nn train
+ROOMS    := base wire net store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -142,7 +142,7 @@ check-unit: $(unit) $(bin)
 
 # Those of the rooms with threads: what is pure has none to race.
 pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% net npz num \
-        order parse plan protocol read_% reduce% schedule shaper simulate tune vectext wire
+        order parse plan protocol ps_pool read_% reduce% schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 .PHONY: threaded
