@@ -108,7 +108,7 @@ $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -lopenblas $(house_libs))
+	$(call link,$^ -lopenblas -lpng -ljpeg $(house_libs))
 endif
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
