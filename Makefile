@@ -17,7 +17,7 @@ house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict
 house_ldflags  := -pthread
 house_libs     := -lnng -lprotobuf-c -lz -linih -lm
 ifdef SAN
-house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
 export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS := print_stacktrace=1
