@@ -700,6 +700,8 @@ void runs_forget_graph(struct comm *comm, struct graph *g);
 void parts_free(struct coord *c, struct group_part *parts);
 /* A copy of what is submitted, to be kept. NULL: *err. */
 struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
+/* What is in it, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
+GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);
