@@ -28,14 +28,6 @@ comm_busy(const struct comm *comm)
 	return comm->made && comm->state != COMM_LIVE && comm->state != COMM_DETACHING;
 }
 
-static const char *
-policy_name(const struct comm *comm)
-{
-	static const char *const name[] = {"abort", "shrink", "respawn", "spare"};
-
-	return name[comm->on_failure];
-}
-
 /* ---- what went wrong */
 
 /* Where the first rank to complain stood, and for whom it waited. */
@@ -438,8 +430,8 @@ tell(struct coord *c, struct comm *comm)
 		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
 	err_set(&comm->recovered, RC_OK,
 		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
-		rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
-		comm->nranks == 1 ? "" : "s", comm->epoch,
+		rec->who[0] ? rec->who : rec->cause.text, wire_policy_name(comm->on_failure),
+		comm->nranks, comm->nranks == 1 ? "" : "s", comm->epoch,
 		rec->blank ? ", a rank's memory is lost" : "", found,
 		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
