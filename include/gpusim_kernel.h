@@ -24,10 +24,10 @@
 extern "C" {
 #endif
 
-#define GPUSIM_KERNEL_ABI	 1  /* of this header; a device takes no other */
-#define GPUSIM_KERNEL_MAX_PARAMS 16 /* of a kernel */
-#define GPUSIM_KERNEL_MAX	 64 /* kernels of a table */
-#define GPUSIM_KERNEL_NAME_MAX	 63 /* bytes of a name: a letter, then letters, digits and _ */
+#define GPUSIM_KERNEL_ABI	 1   /* of this header; a device takes no other */
+#define GPUSIM_KERNEL_MAX_PARAMS 16  /* of a kernel */
+#define GPUSIM_KERNEL_MAX	 64  /* kernels of a table */
+#define GPUSIM_KERNEL_NAME_MAX	 63  /* bytes of a name: a letter, then letters, digits and _ */
 #define GPUSIM_KERNEL_TEXT_MAX	 200 /* bytes of a summary or a help: one line */
 
 enum gpusim_kernel_kind {

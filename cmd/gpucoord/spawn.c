@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_ARGS     64
-#define MAX_KERNELS  16 /* files of kernels */
+#define MAX_ARGS    64
+#define MAX_KERNELS 16 /* files of kernels */
 
 struct command {
 	char *argv[MAX_ARGS];

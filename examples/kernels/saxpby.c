@@ -45,5 +45,5 @@ static const struct gpusim_kernel kernels[] = {
     {"saxpby", "y = alpha x + beta y", params, run},
 };
 
-const struct gpusim_kernel_table gpusim_kernels = {
-    GPUSIM_KERNEL_ABI, sizeof kernels / sizeof kernels[0], kernels};
+const struct gpusim_kernel_table gpusim_kernels = {GPUSIM_KERNEL_ABI,
+						   sizeof kernels / sizeof kernels[0], kernels};

@@ -20,8 +20,8 @@
 #include "mem/dtype.h"
 #include "wire/wire.h"
 
-#define SYMBOL	    "gpusim_kernels"
-#define MAX_LOADED  1024
+#define SYMBOL	   "gpusim_kernels"
+#define MAX_LOADED 1024
 
 _Static_assert(GPUSIM_KERNEL_MAX_PARAMS == KERNEL_MAX_PARAMS, "the public header says so");
 _Static_assert(GPUSIM_KERNEL_NAME_MAX < WIRE_NAME_MAX, "names go over the wire");
@@ -49,8 +49,8 @@ is_name(const char *s)
 {
 	size_t i;
 
-	if (s == NULL || !(s[0] >= 'a' && s[0] <= 'z') || strnlen(s, GPUSIM_KERNEL_NAME_MAX + 1) >
-							      GPUSIM_KERNEL_NAME_MAX)
+	if (s == NULL || !(s[0] >= 'a' && s[0] <= 'z') ||
+	    strnlen(s, GPUSIM_KERNEL_NAME_MAX + 1) > GPUSIM_KERNEL_NAME_MAX)
 		return false;
 	for (i = 0; s[i] != '\0'; i++) {
 		if (!(s[i] >= 'a' && s[i] <= 'z') && !(s[i] >= 'A' && s[i] <= 'Z') &&
@@ -184,8 +184,8 @@ take_table(const struct gpusim_kernel_table *t, struct err *err)
 		rc = take_kernel(&t->kernels[i], i, &k[i], err);
 		for (j = 0; rc == RC_OK && j < i; j++) {
 			if (strcmp(k[j].name, k[i].name) == 0)
-				rc = err_set(err, RC_BADDATA, "two kernels are named %s",
-					     k[i].name);
+				rc =
+				    err_set(err, RC_BADDATA, "two kernels are named %s", k[i].name);
 		}
 	}
 	if (rc != RC_OK) {
