@@ -113,7 +113,7 @@ check-unit: $(unit) $(bin)
 
 # Those of the rooms with threads: what is pure has none to race.
 pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol \
-        reduce% shaper simulate tune vectext wire
+        reduce% rendezvous shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)

@@ -157,6 +157,7 @@ comm_free(struct coord *c, struct comm *comm)
 		c->comms_tail = p;
 	c->ncomms--;
 	keep_comm_gone(c, comm);
+	rendezvous_used(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		call_cancel(c, &comm->rank[r].call);
 		free(comm->rank[r].mapped);
@@ -166,6 +167,7 @@ comm_free(struct coord *c, struct comm *comm)
 	}
 	pairs_fini(&comm->pairs);
 	free(comm->pair);
+	free(comm->holders);
 	free(comm->rank);
 	free(comm);
 }
@@ -182,7 +184,8 @@ detach_ended(struct coord *c, struct comm *comm)
 		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
 
-		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT) {
+		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+		    w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK) {
 			answer_failure(c, w, &failed);
 			continue;
 		}

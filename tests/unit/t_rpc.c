@@ -426,6 +426,33 @@ held_or_said(struct echo *e, unsigned n, int fd)
 	return false;
 }
 
+/* A client whose connection broke asks again, on another, for what is still at work. */
+static void
+test_back(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("back"), &err);
+	unsigned char *msg = malloc(200000);
+	size_t k = pack_large_held(77, 1, msg);
+	bool good = true;
+	int fd;
+
+	for (int i = 0; i < 2; i++) {
+		fd = raw_connect(rpc_server_address(s));
+		good = good && raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) &&
+		       raw_write(fd, msg, k);
+		echo_wait(&e, i ? &e.nback : &e.nheld, 1);
+		close(fd);
+		echo_wait(&e, &e.ngone, (unsigned)i + 1);
+	}
+	ok(good && e.ncalls == 1 && e.nback == 1,
+	   "the server hears that a client is back which waits for its answer");
+	rpc_reply_done(e.held[0]);
+	rpc_server_stop(s);
+	free(msg);
+}
+
 /* A peer whose large requests wait for their answers; others must get through. */
 static void
 test_pending(void)
@@ -612,6 +639,7 @@ main(int argc, char **argv)
 	test_watch_closed();
 	test_close();
 	test_limits();
+	test_back();
 	test_pending();
 	test_file_in_the_way();
 	return net_end();
