@@ -112,7 +112,7 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% coord% dataset dtype frame idx kern_% model npz num parse plan protocol \
+pure := checkpoint coll_% coord% dataset dtype frame idx kern_% launcher model npz num parse plan protocol \
         reduce% rendezvous shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 

@@ -62,6 +62,8 @@ enum opt_id {
 	OPT_ON_FAILURE,
 	OPT_SPARES,
 	OPT_KEYS,
+	OPT_ID,
+	OPT_NRANKS,
 	OPT_NUMBER, /* how many there are */
 };
 
@@ -90,6 +92,8 @@ struct args {
 	enum gpusim_on_failure on_failure; /* see cli_config */
 	uint32_t spares;
 	const char *keys;
+	const char *id;
+	uint32_t job_ranks; /* of --nranks */
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;
