@@ -563,6 +563,39 @@ test_file_in_the_way(void)
 	printf("# %s\n", err.text);
 }
 
+static bool
+own_is(const char *addr, const char *peer, const char *want)
+{
+	char got[NET_ADDR_MAX];
+	struct err err = {0};
+
+	snprintf(got, sizeof got, "%s", addr);
+	if (net_addr_own(got, peer, &err) != RC_OK)
+		snprintf(got, sizeof got, "%s", err.text);
+	if (strcmp(got, want) != 0)
+		printf("# %s for %s: %s\n", addr, peer, got);
+	return strcmp(got, want) == 0;
+}
+
+static void
+test_own_address(void)
+{
+	char name[NET_ADDR_MAX] = "tcp://*:1";
+	struct err err = {0};
+
+	ok(own_is("tcp://*:0", "tcp://127.0.0.1:80", "tcp://127.0.0.1:0") &&
+	       own_is("tls+tcp://*:7", "tls+tcp://localhost:80", "tls+tcp://127.0.0.1:7") &&
+	       own_is("tcp://*:0", "ipc:///tmp/x", "tcp://127.0.0.1:0"),
+	   "any host becomes the one that the peer sees");
+	ok(own_is("tcp://0.0.0.0:0", "tcp://127.0.0.1:80", "tcp://0.0.0.0:0") &&
+	       own_is("ipc:///tmp/*:0", "tcp://127.0.0.1:80", "ipc:///tmp/*:0") &&
+	       own_is("", "tcp://127.0.0.1:80", ""),
+	   "what names a host stays");
+	ok(net_addr_own(name, "tcp://no-such-host.invalid:80", &err) == RC_UNREACHABLE &&
+	       strstr(err.text, "tcp://no-such-host.invalid:80: ") && !strcmp(name, "tcp://*:1"),
+	   "a peer without a name there is an error: %s", err.text);
+}
+
 static void
 test_addresses(void)
 {
@@ -624,6 +657,7 @@ main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "echo") == 0)
 		return echo_child(argv[2]);
 	net_begin();
+	test_own_address();
 	test_addresses();
 	test_one_address(net_ipc("a"), "ipc");
 	test_one_address("tcp://127.0.0.1:0", "tcp");
