@@ -433,6 +433,8 @@ arrive(struct coord *c, struct rendezvous *v, struct waiter *w,
 	*p = (struct place){
 	    .here = true, .client_id = w->client_id, .device_id = q->deviceid, .due_ms = w->due_ms};
 	v->nhere++;
+	act_log(c, "id %016" PRIx64 "%016" PRIx64 ": rank %u is there, %u of %u", v->uid.high,
+		v->uid.low, q->rank, v->nhere - v->ngone, v->nranks);
 }
 
 enum rc

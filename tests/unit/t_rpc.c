@@ -571,7 +571,7 @@ own_is(const char *addr, const char *peer, const char *want)
 
 	snprintf(got, sizeof got, "%s", addr);
 	if (net_addr_own(got, peer, &err) != RC_OK)
-		snprintf(got, sizeof got, "%s", err.text);
+		snprintf(got, sizeof got, "%.200s", err.text);
 	if (strcmp(got, want) != 0)
 		printf("# %s for %s: %s\n", addr, peer, got);
 	return strcmp(got, want) == 0;
