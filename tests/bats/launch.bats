@@ -12,11 +12,7 @@ setup() {
 
 # What a Slurm of this test has started is in sessions of its own: its environment names the test.
 ours() {
-	local file
-	for file in /proc/[0-9]*/environ; do
-		! tr '\0' '\n' <"$file" 2>/dev/null | grep -qx "SLURM_CONF=$T/slurm/slurm.conf" ||
-			basename "${file%/environ}"
-	done
+	grep -lzx "SLURM_CONF=$T/slurm/slurm.conf" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
 }
 
 teardown() {
@@ -274,15 +270,28 @@ slurm() {
 
 slurm_is_up() { [[ $(sinfo -h -t idle -o %D) == 3 ]]; }
 
-# the queue has no job
-slurm_is_idle() { [[ -z $(squeue -h) ]]; }
+# daemons - the pids of those that ours are
+daemons() {
+	local pid
+	for pid in $(ours); do
+		case $(ps -o comm= -p "$pid") in gpudev | gpucoord) echo "$pid" ;; esac
+	done
+}
+
+none_left() { [[ -z $(daemons) ]]; }
+
+job_state() { scontrol show job 1 | grep -oE '(JobState|ExitCode)=[^ ]*' | xargs; }
+
+job_is_done() { [[ $(job_state) == 'JobState=COMPLETED ExitCode=0:0' ]]; }
+
+epochs_are_done() { [[ $(wc -l <there) == 2 ]] && none_left; }
 
 @test "slurm.sbatch: three nodes of a Slurm, and they learn what they learn here" {
 	slurm
 	reference
 	GPUSIM_MEM=64M bounded sbatch -N 3 -o job.log "$EXAMPLES/slurm.sbatch" \
 		--data "$DATA" "${TRAIN[@]}" --json "$T/there"
-	wait_until 20 slurm_is_idle || fail "$(cat job.log)"
+	wait_until 20 epochs_are_done || fail "$(cat job.log)"
 	grep -q '3 devices' job.log || fail "$(cat job.log)"
 	assert_equal "$(learnt there)" "$(learnt here)"
 	# srun alone, beside a coordinator that is there
@@ -293,13 +302,14 @@ slurm_is_idle() { [[ -z $(squeue -h) ]]; }
 	assert_equal "$(gpuctl devices --json | grep -o '"ordinal":[0-9]*' | xargs)" \
 		'ordinal:0 ordinal:1 ordinal:2'
 	id=$(gpuctl unique-id)
-	run bounded srun -N 3 gpuctl comm-init --id "$id"
+	run bounded srun -N 3 gpuctl --timeout 10s comm-init --id "$id"
 	assert_status 0
 	assert_output $'1\n1\n1'
 	assert_equal "$(seq 3 | gpuctl allreduce --comm 1)" 6
-	kill -TERM "$step"
+	# shellcheck disable=SC2046 # one word a process
+	kill -TERM $(gpuctl devices | awk 'NR > 1 { print $7 }')
 	wait_until 10 gone "$step"
-	wait_until 10 slurm_is_idle
+	wait_until 15 job_is_done || fail "$(job_state)"
 }
 
 three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }
