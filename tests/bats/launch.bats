@@ -180,7 +180,7 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 
 # --- training
 
-TRAIN=(--algo ring --epochs 2 --batch 16 --layers 784,32,10 --seed 3)
+TRAIN=(--algo ring --epochs 2 --batch 16 --layers "784,32,10" --seed 3)
 
 # learnt FILE - the losses and accuracies of a --json file
 learnt() { grep -oE '"(loss|test_accuracy)":[^,}]*' "$1"; }
@@ -313,3 +313,80 @@ epochs_are_done() { [[ $(wc -l <there) == 2 ]] && none_left; }
 }
 
 three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }
+
+# --- containers
+
+# image - what the programs need of this host, as the image that compose.yaml wants
+image() {
+	local program
+	mkdir -p image/root/{tmp,etc,usr/bin,lib/x86_64-linux-gnu}
+	for program in gpucoord gpudev gpuctl mnist-train; do
+		cp "$BUILD/bin/$program" image/root/usr/bin/
+	done
+	cp -L --parents /bin/sh /bin/bash /usr/bin/grep image/root
+	ldd image/root/usr/bin/* image/root/bin/* | grep -oE '/[^ ]*\.so[^ ]*' | sort -u |
+		xargs -d '\n' cp -L --parents -t image/root
+	echo 'hosts: files dns' >image/root/etc/nsswitch.conf
+	printf 'FROM scratch\nCOPY root /\n' >image/Containerfile
+}
+
+# In a network and a mount namespace of its own, so that nothing of it stays on this host.
+containers() {
+	local dir
+	ip link set lo up
+	for dir in /run /etc/cni /var/lib/cni /var/lib/containers; do
+		[[ ! -d $dir ]] || mount -t tmpfs none "$dir"
+	done
+	podman build -q -t gpusim image >/dev/null
+	podman run --rm --network none gpusim gpuctl -V >/dev/null 2>why || {
+		echo "unusable: podman: $(tail -n 1 why)"
+		return 0
+	}
+	compose up -d coordinator device0 device1 device2 >up.log 2>&1 || return
+	wait_until 20 container_devices
+	compose run -T --rm --no-deps train mnist-train --data /data --devices 3 "${TRAIN[@]}" --json /dev/stdout
+	compose down >down.log 2>&1
+}
+
+compose() { podman-compose -p test -f "$ROOT/examples/compose.yaml" "$@"; }
+container_devices() {
+	[[ $(podman exec test_coordinator_1 gpuctl devices | grep -oE 'tcp://device[0-2]:' | xargs) == \
+		'tcp://device0: tcp://device1: tcp://device2:' ]]
+}
+
+@test "compose.yaml: each device in its container, and they learn what they learn here" {
+	local runtime
+	for program in podman podman-compose unshare ip; do
+		command -v $program >/dev/null || skip "no $program"
+	done
+	[ "$(id -u)" = 0 ] || skip 'namespaces are for root'
+	unshare --net --mount true 2>/dev/null || skip 'no namespaces here'
+	[ -x /usr/lib/cni/dnsname ] || command -v aardvark-dns >/dev/null || [ -x /usr/lib/podman/aardvark-dns ] ||
+		skip 'this podman has no names for containers'
+	runtime=$(command -v runc || command -v crun) || skip 'no runc'
+	image
+	cat >containers.conf <<-END
+		[containers]
+		default_ulimits = ["nofile=1024:4096", "nproc=1000:1000"]
+		[engine]
+		runtime = "${runtime##*/}"
+		cgroup_manager = "cgroupfs"
+		events_logger = "file"
+	END
+	printf '[storage]\ndriver = "vfs"\ngraphroot = "%s"\nrunroot = "/run/containers/storage"\n' \
+		"$T/graph" >storage.conf
+	export CONTAINERS_CONF=$T/containers.conf CONTAINERS_STORAGE_CONF=$T/storage.conf
+	export GPUSIM_DATA=$DATA
+	declare -f containers compose container_devices wait_until >script
+	{
+		declare -p ROOT TRAIN
+		echo 'set -e; exec {TICK}<> <(:)'
+		echo containers
+	} >>script
+	LIMIT=50 run bounded unshare --net --mount --pid --fork --mount-proc --kill-child bash script
+	case $output in *unusable:*) skip "${output##*unusable: }" ;; esac
+	assert_status 0
+	reference
+	echo "$output" >there
+	assert_equal "$(learnt there)" "$(learnt here)"
+}
