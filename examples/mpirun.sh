@@ -14,7 +14,8 @@
 # its host reaches the coordinator. When the command ends, so does all, with its exit status.
 #
 # MPIRUN names another mpirun than the one in PATH. With GPUSIM_TLS_CERT, GPUSIM_TLS_KEY and
-# GPUSIM_TLS_CA set (gpusim(7)) everything is encrypted; without, hosts that -a names must be among themselves.
+# GPUSIM_TLS_CA set (gpusim(7)) everything is encrypted; without, hosts that -a names must be among
+# themselves.
 set -euo pipefail
 
 PATH=$PATH:$(dirname "$(readlink -f "$0")")/../build/bin
@@ -82,4 +83,7 @@ until [ "$(gpuctl devices | tail -n +2 | wc -l)" -ge "$n" ]; do
 	sleep 0.1
 done
 
-"$@"
+# Waited for in the background, so that a signal is heard meanwhile.
+"$@" <&0 &
+pids+=("$!")
+wait "$!"

@@ -213,8 +213,15 @@ mpi() {
 
 @test "mpirun.sh: the command's exit status is its own; what cannot start is said" {
 	command -v mpirun >/dev/null || skip 'no mpirun'
-	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'exit 7'
+	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'echo "$GPUSIM_COORD"; cat; exit 7' <<<in
 	assert_status 7
+	assert_match '^tcp://127.0.0.1:[0-9]+.in$'
+	not pgrep -f -- "${lines[0]}"
+	background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- bash -c 'echo "$GPUSIM_COORD" >address; exec sleep 60'
+	wait_until 15 test -s address
+	kill -TERM "$PID"
+	wait_until 15 gone "$PID"
+	not pgrep -f -- "$(cat address)"
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 0 -- true
 	assert_status 1
 	assert_match 'mpirun.sh: 2 devices wanted, these came:'
