@@ -277,8 +277,9 @@ enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
  * timeout, all end with GPUSIM_TIMEOUT and who was missing, and may try again. An id makes one
  * communicator. GPUSIM_INVAL: it is used up, the rank has come already, nranks or config differ, a device
  * is named twice. */
-enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_t rank,
-				     uint64_t device, const struct gpusim_comm_config *config,
+enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id,
+				     uint32_t rank, uint64_t device,
+				     const struct gpusim_comm_config *config,
 				     struct gpusim_comm *out);
 
 /* A communicator that exists. */

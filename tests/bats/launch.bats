@@ -178,6 +178,49 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 	assert_match '^gpudev: tcp://no-such-host.invalid:7: '
 }
 
+# apart N - hosts 1 to N, as far as the network goes, each a namespace that lives as long as its process
+# HOST[n]; host n is 10.76.n.2 to host 0, who is 10.76.n.1 to it
+apart() {
+	command -v ip >/dev/null || skip 'no ip(8)'
+	unshare -n ip link add gs0 type veth peer name gs1 2>/dev/null ||
+		skip 'no right to make network namespaces, or no veth'
+	for ((n = 0; n <= $1; n++)); do
+		background unshare -n sleep infinity
+		HOST[n]=$PID
+		wait_until 10 differs "$PID"
+		on "$n" ip link set lo up
+		((n)) || continue
+		ip link add to1 netns "${HOST[n]}" type veth peer name "to$((n + 1))" netns "${HOST[0]}"
+		on 0 ip addr add "10.76.$n.1/24" dev "to$((n + 1))"
+		on 0 ip link set "to$((n + 1))" up
+		on "$n" ip addr add "10.76.$n.2/24" dev to1
+		on "$n" ip link set to1 up
+		on "$n" ip route add default via "10.76.$n.1"
+	done
+	on 0 sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+}
+
+differs() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+
+on() { nsenter -t "${HOST[$1]}" -n "${@:2}"; } # HOST CMD...
+
+@test "tcp://*:0 on hosts of a network: each device has its own address, and they reach each other" {
+	apart 2
+	export GPUSIM_COORD=tcp://10.76.1.1:7000 GPUSIM_P2P_DISABLE=1
+	ready coord nsenter -t "${HOST[0]}" -n gpucoord --listen tcp://0.0.0.0:7000 --insecure --state none
+	run on 1 gpudev --listen 'tcp://*:0' -m 16M
+	assert_status 2
+	assert_match '^gpudev: tcp://10\.76\.1\.2:0 can be reached from other hosts, unencrypted'
+	for n in 1 2; do
+		SLURM_PROCID=$n ready "dev$n" nsenter -t "${HOST[n]}" -n gpudev --listen 'tcp://*:0' --insecure \
+			-m 16M --mem-scratch "$T/mem$n"
+	done
+	assert_equal "$(on 0 gpuctl devices | awk 'NR > 1 { print $NF }' | sed 's/:[0-9]*$//' | xargs)" \
+		'tcp://10.76.1.2 tcp://10.76.2.2'
+	assert_equal "$(seq 2 | on 0 gpuctl allreduce --algo ring)" 3
+	assert_equal "$(seq 2 | on 2 gpuctl allreduce --algo ring)" 3
+}
+
 # --- training
 
 TRAIN=(--algo ring --epochs 2 --batch 16 --layers "784,32,10" --seed 3)
