@@ -230,6 +230,7 @@ install: all
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
 	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	for f in share/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/$${f##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
 
@@ -237,6 +238,7 @@ uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/include/gpusim.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	    $(patsubst share/data/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard share/data/*.csv)) \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
 
 .PHONY: clean help
