@@ -10,11 +10,24 @@
 
 /* The order is the order of the help. */
 static const struct kernel *const kernels[] = {
-    &kernel_fill,      &kernel_copy,	     &kernel_cast,	     &kernel_gather,
-    &kernel_axpy,      &kernel_scale,	     &kernel_gemm,	     &kernel_bias_add,
-    &kernel_bias_relu, &kernel_bias_grad,    &kernel_bias_relu_grad, &kernel_relu,
-    &kernel_relu_grad, &kernel_softmax_xent, &kernel_argmax,	     &kernel_accuracy,
-    &kernel_sgd,       &kernel_adam,
+    &kernel_fill,	    &kernel_copy,
+    &kernel_cast,	    &kernel_gather,
+    &kernel_affine,	    &kernel_axpy,
+    &kernel_scale,	    &kernel_add,
+    &kernel_gemm,	    &kernel_bias_add,
+    &kernel_bias_relu,	    &kernel_bias_grad,
+    &kernel_bias_relu_grad, &kernel_relu,
+    &kernel_relu_grad,	    &kernel_sigmoid,
+    &kernel_sigmoid_grad,   &kernel_tanh,
+    &kernel_tanh_grad,	    &kernel_conv2d,
+    &kernel_conv2d_grad_x,  &kernel_conv2d_grad_w,
+    &kernel_maxpool2d,	    &kernel_maxpool2d_grad,
+    &kernel_batchnorm_sums, &kernel_batchnorm_moments,
+    &kernel_batchnorm,	    &kernel_batchnorm_grad_sums,
+    &kernel_batchnorm_grad, &kernel_softmax_xent,
+    &kernel_l2_loss,	    &kernel_argmax,
+    &kernel_accuracy,	    &kernel_sgd,
+    &kernel_adam,
 };
 
 const struct kernel *

@@ -15,6 +15,8 @@
 #include "gpusim.h"
 #include "nn/net.h"
 
+#define EMIT_MAX_RANKS 1024
+
 struct emit_sink {
 	void *arg;
 	void (*launch)(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
@@ -37,7 +39,7 @@ struct emit_place {
 };
 
 /* Lay the working memory (all but params and grads, which are the caller's) out from base; returns
- * its bytes. keep_gradients false: for inference, without dy. */
+ * its bytes. gradients false: for inference, without dy. */
 uint64_t emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype,
 		    uint64_t max_rows, uint64_t base, bool gradients);
 

@@ -4,44 +4,62 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "train/order.h"
 #include "train/trainer_impl.h"
 
 #define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of a cluster of our own */
 
-struct shape
-make_shape(const struct train_config *o, const struct dataset *data, uint64_t global, uint32_t n,
-	   bool resident)
+static uint64_t
+larger(uint64_t a, uint64_t b)
 {
-	uint64_t items = data->train.nitems, steps = items / global, rest = items % global;
-	uint64_t rows = ((global < items ? global : items) + n - 1) / n;
-	struct shape s = {.model = &o->model,
-			  .max_rows = rows > TEST_BATCH ? rows : TEST_BATCH,
-			  .train_items = steps * rows + (rest + n - 1) / n,
-			  .train_steps = steps + (rest > 0),
-			  .test_items = (data->test.nitems + n - 1) / n,
-			  .optimizer = o->optimizer,
-			  .kept = o->on_failure != GPUSIM_ON_FAILURE_ABORT};
+	return a > b ? a : b;
+}
+
+struct shape
+make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
+{
+	const struct dataset *data = &task->data;
+	uint32_t items = data->train.nitems, workers = task_workers(task, n);
+	uint64_t tested = task_test_rows(task);
+	struct shape s = {
+	    .task = task,
+	    .max_rows = larger(order_most_rows(items, global, workers), tested),
+	    .train_items = order_most(items, global, workers),
+	    .train_steps = items / global + (items % global > 0),
+	    .test_items = {(data->test.nitems + n - 1) / n, (data->validation.nitems + n - 1) / n},
+	    .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
+	    .inbox = task->config->sync == SYNC_SENDRECV};
 
 	/* Every device tests the same number of whole batches, then what is left of its share. */
 	s.held = resident ? items : s.train_items;
-	s.test_steps = data->test.nitems / n / TEST_BATCH + 1;
+	s.test_steps[TESTS] = data->test.nitems / n / tested + 1;
+	s.test_steps[VALIDATION] = data->validation.nitems / n / tested + 1;
 	return s;
 }
 
 /* So few devices may be left of n. */
 static uint32_t
-fewest(const struct train_config *o, uint32_t n)
+fewest(const struct task *task, uint32_t n)
 {
-	return o->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
+	return task->config->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
+}
+
+/* Bytes of the items of a part, or of as many of them. */
+static uint64_t
+items_bytes(const struct dataset *data, uint64_t n)
+{
+	return n * dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
 }
 
 uint64_t
-trainer_bytes(const struct train_config *o, const struct dataset *data, uint32_t n)
+trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
 {
-	uint64_t images = (uint64_t)data->train.nitems * o->model.size[0];
-	uint64_t global = o->global ? o->global : (uint64_t)o->batch * n;
-	struct shape s = make_shape(o, data, global, fewest(o, n), images <= RESIDENT_MAX / n);
+	uint64_t samples = items_bytes(&task->data, task->data.train.nitems);
+	struct shape s;
 
+	if (global == 0)
+		global = (uint64_t)task->config->batch * task_workers(task, n);
+	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n);
 	return replica_bytes(&s);
 }
 
@@ -49,11 +67,14 @@ bool
 shape_fits(const struct trainer *t)
 {
 	const struct shape *s = &t->shape;
-	struct shape now = make_shape(t->o, t->data, t->global, t->comm.nranks, resident(t));
+	struct shape now = make_shape(t->task, t->global, t->comm.nranks, resident(t));
+	bool fits =
+	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
 
-	return now.max_rows <= s->max_rows && now.train_items <= s->train_items &&
-	       now.held <= s->held && now.test_items <= s->test_items &&
-	       now.test_steps <= s->test_steps;
+	for (unsigned p = 0; p < NTESTS; p++)
+		fits = fits && now.test_items[p] <= s->test_items[p] &&
+		       now.test_steps[p] <= s->test_steps[p];
+	return fits;
 }
 
 void
@@ -79,23 +100,25 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
 	/* Parameters, optimizer state, step count, gradients: they lie together. */
-	return check(gpusim_memset(t->g, r->device, base, 0, r->x - base), err);
+	return check(gpusim_memset(t->g, r->device, base, 0, r->net.x - base), err);
 }
 
 static bool
 alloc_host(struct trainer *t)
 {
 	const struct shape *s = &t->shape;
+	uint64_t tests = larger(s->test_steps[TESTS], s->test_steps[VALIDATION]);
 
 	free_host(t);
 	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
 	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
 	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
 	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
-	t->right = alloc_zeroed(s->test_steps, sizeof *t->right);
+	t->right = alloc_zeroed(tests, sizeof *t->right);
 	if (!resident(t))
-		t->staging = alloc_zeroed(s->train_items, s->model->size[0]);
-	return t->mine && t->labels && t->losses && t->sums && t->right &&
+		t->staging = alloc_zeroed(items_bytes(t->data, s->train_items), 1);
+	t->rates = alloc_zeroed(s->train_steps, sizeof *t->rates);
+	return t->mine && t->labels && t->losses && t->sums && t->right && t->rates &&
 	       (resident(t) || t->staging);
 }
 
@@ -107,12 +130,14 @@ free_host(struct trainer *t)
 	free(t->losses);
 	free(t->sums);
 	free(t->right);
+	free(t->rates);
 	free(t->staging);
 	t->mine = NULL;
 	t->labels = t->staging = NULL;
 	t->losses = NULL;
 	t->sums = NULL;
 	t->right = NULL;
+	t->rates = NULL;
 }
 
 static enum rc
@@ -120,7 +145,7 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	t->shape = make_shape(t->o, t->data, t->global, n, all_images);
+	t->shape = make_shape(t->task, t->global, n, all_images);
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
 		give_back(t, r);
 		rc = place_rank(t, r, err);
@@ -131,7 +156,7 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 enum rc
 place_all(struct trainer *t, struct err *err)
 {
-	uint32_t n = t->comm.nranks, least = fewest(t->o, n);
+	uint32_t n = t->comm.nranks, least = fewest(t->task, n);
 	enum rc rc = place_shape(t, least, true, err);
 
 	if (rc == RC_NOMEM && least < n)
@@ -158,35 +183,49 @@ place_one(struct trainer *t, uint32_t rank, struct err *err)
 enum rc
 upload_images(struct trainer *t, uint32_t rank, struct err *err)
 {
-	const struct dataset_part *train = &t->data->train;
+	const struct dataset *data = t->data;
+	const struct replica *r = &t->replica[rank];
+	uint64_t nbytes = data->channels * sizeof *data->scale;
+	enum rc rc = check(gpusim_memcpy_h2d(t->g, r->device, r->scale, data->scale, nbytes), err);
 
-	if (!resident(t))
-		return RC_OK;
-	return check(gpusim_memcpy_h2d(t->g, t->replica[rank].device, t->replica[rank].images,
-				       train->items, train->nitems * t->shape.model->size[0]),
-		     err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->shift, data->shift, nbytes), err);
+	if (rc == RC_OK && resident(t))
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->samples, data->train.items,
+					     items_bytes(data, data->train.nitems)),
+			   err);
+	return rc;
+}
+
+/* A device's share of a part. */
+static enum rc
+upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
+{
+	const struct dataset_part *from = tested(t, part);
+	const struct replica *r = &t->replica[rank];
+	uint32_t begin, end;
+	enum rc rc;
+
+	dataset_share(from->nitems, rank, t->comm.nranks, &begin, &end);
+	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->tests[part],
+				     (const uint8_t *)from->items + items_bytes(t->data, begin),
+				     items_bytes(t->data, end - begin)),
+		   err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->test_labels[part],
+					     from->labels + begin, end - begin),
+			   err);
+	return rc;
 }
 
 enum rc
 upload_tests(struct trainer *t, struct err *err)
 {
-	const struct dataset_part *test = &t->data->test;
-	uint64_t pixels = t->shape.model->size[0];
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
-		const struct replica *rep = &t->replica[r];
-		uint32_t begin, end;
-
-		dataset_share(test->nitems, r, t->comm.nranks, &begin, &end);
-		rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_images,
-					     (const uint8_t *)test->items + begin * pixels,
-					     (end - begin) * pixels),
-			   err);
-		if (rc == RC_OK)
-			rc = check(gpusim_memcpy_h2d(t->g, rep->device, rep->test_labels,
-						     test->labels + begin, end - begin),
-				   err);
-	}
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++)
+			if (tested(t, p)->nitems)
+				rc = upload_part(t, p, r, err);
 	return rc;
 }

@@ -24,18 +24,31 @@
 
 /* ---- who is in it */
 
+/* A list by rank, which *list points to. */
+static bool
+resize(void *list, uint32_t n, size_t size)
+{
+	void *was, *now;
+
+	memcpy(&was, list, sizeof was);
+	now = alloc_resize(was, n, size);
+	if (now)
+		memcpy(list, &now, sizeof now);
+	return now != NULL;
+}
+
 /* Room for n ranks; replicas [out] is a new, zeroed list. */
 static enum rc
 make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *err)
 {
-	uint64_t *addrs = alloc_resize(t->addrs, n, sizeof *addrs);
-	struct gpusim_times *times;
+	bool all =
+	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->times, n, sizeof *t->times) &&
+	    resize(&t->places, n, sizeof *t->places) &&
+	    resize(&t->targets, n, sizeof *t->targets) &&
+	    resize(&t->batches, n, sizeof *t->batches) && resize(&t->rows, n, sizeof *t->rows);
 
-	t->addrs = addrs ? addrs : t->addrs;
-	times = alloc_resize(t->times, n, sizeof *times);
-	t->times = times ? times : t->times;
 	*replicas = alloc_zeroed(n, sizeof **replicas);
-	return addrs && times && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 /* What is known of a device's replica: its own; or, in the place of another, that one's, whose memory
@@ -236,7 +249,8 @@ rebuild(struct trainer *t, bool scratch, struct err *err)
 	if (rc == RC_OK && (all || nhave < n || t->planned != n)) {
 		t->planned = 0;
 		t->fed = 0;
-		t->full_tests = t->data->test.nitems / n / TEST_BATCH;
+		for (unsigned p = 0; p < NTESTS; p++)
+			t->tests[p].full = tested(t, p)->nitems / n / task_test_rows(t->task);
 		rc = upload_tests(t, err);
 	}
 	if (rc == RC_OK) {

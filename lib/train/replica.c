@@ -1,5 +1,7 @@
 #include "train/replica.h"
 
+#include "nn/launch.h"
+
 #define ALIGN	   256u
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
 
@@ -13,33 +15,57 @@ take(uint64_t *at, uint64_t nbytes)
 	return addr;
 }
 
+static bool
+is_adam(const struct train_config *c)
+{
+	return c->optimizer == OPTIMIZER_ADAM || c->optimizer == OPTIMIZER_ADAMW;
+}
+
+/* Bytes of a sample. */
+static uint64_t
+item_bytes(const struct shape *s)
+{
+	return dataset_item_size(&s->task->data) * (s->task->data.dtype == GPUSIM_F32 ? 4 : 1);
+}
+
+/* Weights, optimizer, gradients. */
+static void
+place_values(struct replica *r, const struct shape *s, uint64_t *at)
+{
+	uint64_t nbytes = task_values(s->task) * sizeof(float);
+
+	r->stamp = s->kept ? take(at, sizeof(uint64_t)) : 0;
+	r->net.params = take(at, nbytes);
+	r->state[0] = take(at, nbytes);
+	r->state[1] = is_adam(s->task->config) ? take(at, nbytes) : 0;
+	r->adam_step = take(at, sizeof(uint64_t));
+	r->live_bytes = *at - r->net.params;
+	r->kept[0] = s->kept ? take(at, r->live_bytes) : 0;
+	r->kept[1] = s->kept ? take(at, r->live_bytes) : 0;
+	r->net.grads = take(at, nbytes);
+	r->inbox = s->inbox ? take(at, nbytes) : 0;
+}
+
 static uint64_t
 place(struct replica *r, const struct shape *s, uint64_t base)
 {
-	const struct model *m = s->model;
-	uint64_t at = base, nparams = m->nparams * sizeof(float);
+	const struct dataset *data = &s->task->data;
+	uint64_t at = base, item = item_bytes(s);
 
-	r->stamp = s->kept ? take(&at, sizeof(uint64_t)) : 0;
-	r->params = take(&at, nparams);
-	r->state[0] = take(&at, nparams);
-	r->state[1] = s->optimizer == OPTIMIZER_ADAM ? take(&at, nparams) : 0;
-	r->adam_step = take(&at, sizeof(uint64_t));
-	r->live_bytes = at - r->params;
-	r->kept[0] = s->kept ? take(&at, r->live_bytes) : 0;
-	r->kept[1] = s->kept ? take(&at, r->live_bytes) : 0;
-	r->grads = take(&at, nparams);
-	r->x = take(&at, s->max_rows * m->size[0] * sizeof(float));
-	for (unsigned l = 0; l < m->nlayers; l++) {
-		r->y[l] = take(&at, s->max_rows * m->size[l + 1] * sizeof(float));
-		r->dy[l] = take(&at, s->max_rows * m->size[l + 1] * sizeof(float));
-	}
-	r->images = take(&at, s->held * m->size[0]);
+	place_values(r, s, &at);
+	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, true);
+	r->samples = take(&at, s->held * item);
 	r->order = take(&at, s->train_items * sizeof(uint32_t));
 	r->labels = take(&at, s->train_items);
-	r->test_images = take(&at, s->test_items * m->size[0]);
-	r->test_labels = take(&at, s->test_items);
+	r->scale = take(&at, data->channels * sizeof(float));
+	r->shift = take(&at, data->channels * sizeof(float));
+	r->lr = take(&at, s->train_steps * sizeof(float));
+	for (unsigned p = 0; p < NTESTS; p++) {
+		r->tests[p] = take(&at, s->test_items[p] * item);
+		r->test_labels[p] = take(&at, s->test_items[p]);
+		r->right[p] = take(&at, s->test_steps[p] * sizeof(uint64_t));
+	}
 	r->losses = take(&at, s->train_steps * sizeof(float));
-	r->right = take(&at, s->test_steps * sizeof(uint64_t));
 	return at - base;
 }
 
@@ -58,103 +84,111 @@ replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_
 	place(r, s, base);
 }
 
+uint64_t
+replica_floats(const struct replica *r)
+{
+	return (r->adam_step - r->net.params) / sizeof(float);
+}
+
 void
 replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
 {
-	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->kept[which], r->params, r->live_bytes);
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->kept[which], r->net.params, r->live_bytes);
 }
 
 void
 replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
 {
-	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->params, r->kept[which], r->live_bytes);
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->net.params, r->kept[which], r->live_bytes);
 }
 
-/* Arguments of kernels: whole numbers and addresses, addresses that move, reals. */
-#define U(arg_name, value)                       \
-	{                                        \
-		.name = (arg_name), .u = (value) \
-	}
-#define MOVES(arg_name, value, by)                             \
-	{                                                      \
-		.name = (arg_name), .u = (value), .step = (by) \
-	}
-#define F(arg_name, value)                                     \
-	{                                                      \
-		.name = (arg_name), .is_real = 1, .f = (value) \
-	}
-#define LAUNCH(o, rank, kernel, ...)                                      \
-	do {                                                              \
-		const struct gpusim_arg args_[] = {__VA_ARGS__};          \
-		gpusim_ops_launch(o, rank, STREAM_COMPUTE, kernel, args_, \
-				  sizeof args_ / sizeof args_[0]);        \
-	} while (0)
-
-/* Every layer, from r->x to r->y of the last. */
+/* Each channel its own factor and summand, where it is not one factor for all. */
 static void
-layers(struct gpusim_ops *o, uint32_t rank, const struct replica *r, const struct shape *s,
-       uint64_t rows)
+normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	  const struct shape *s, uint64_t rows)
 {
-	const struct model *m = s->model;
+	const struct dataset *data = &s->task->data;
+	double scale;
 
-	for (unsigned l = 0; l < m->nlayers; l++) {
-		LAUNCH(o, rank, "gemm", U("m", rows), U("n", m->size[l + 1]), U("k", m->size[l]),
-		       U("a", l ? r->y[l - 1] : r->x),
-		       U("b", r->params + m->weight[l] * sizeof(float)), U("c", r->y[l]),
-		       U("tb", 1));
-		LAUNCH(o, rank, l + 1 < m->nlayers ? "bias_relu" : "bias_add", U("x", r->y[l]),
-		       U("bias", r->params + m->bias[l] * sizeof(float)), U("rows", rows),
-		       U("cols", m->size[l + 1]));
-	}
+	if (!task_scale(s->task, &scale))
+		LAUNCH(sink, rank, "affine", U("x", r->net.x), U("scale", r->scale),
+		       U("shift", r->shift), U("rows", rows), U("c", data->channels),
+		       U("hw", (uint64_t)data->rows * data->cols));
+}
+
+/* The one factor, or 1 where normalise follows. */
+static double
+common_scale(const struct shape *s)
+{
+	double scale;
+
+	return task_scale(s->task, &scale) ? scale : 1;
 }
 
 void
-replica_forward(struct gpusim_ops *o, uint32_t rank, const struct replica *r, const struct shape *s,
-		const struct batch *b, double grad_scale)
+replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	     const struct shape *s, const struct batch *b)
 {
-	const struct model *m = s->model;
-	unsigned last = m->nlayers - 1;
-
-	LAUNCH(o, rank, "gather", U("dst", r->x), U("src", r->images),
+	LAUNCH(sink, rank, "gather", U("dst", r->net.x), U("src", r->samples),
 	       MOVES("index", r->order + b->first * sizeof(uint32_t),
 		     b->moving ? b->rows * sizeof(uint32_t) : 0),
-	       U("n", b->rows), U("rows", s->held), U("cols", m->size[0]), U("dtype", GPUSIM_U8),
-	       U("to", GPUSIM_F32), F("scale", 1.0 / 255));
-	layers(o, rank, r, s, b->rows);
-	LAUNCH(o, rank, "softmax_xent", U("logits", r->y[last]),
-	       MOVES("labels", r->labels + b->first, b->moving ? b->rows : 0),
-	       MOVES("loss", r->losses + b->step * sizeof(float), b->moving ? sizeof(float) : 0),
-	       U("rows", b->rows), U("classes", m->size[m->nlayers]), U("grad", r->dy[last]),
-	       F("scale", 1), F("grad_scale", grad_scale));
+	       U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
+	       U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	normalise(sink, rank, r, s, b->rows);
 }
 
 void
-replica_gradients(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		  const struct shape *s, const struct batch *b, unsigned l)
+replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		   const struct shape *s, const struct batch *b, unsigned part)
 {
-	const struct model *m = s->model;
-	uint64_t db = r->grads + m->bias[l] * sizeof(float);
+	uint64_t nbytes = b->rows * item_bytes(s);
 
-	if (l + 1 < m->nlayers)
-		LAUNCH(o, rank, "bias_relu_grad", U("dx", r->dy[l]), U("db", db), U("dy", r->dy[l]),
-		       U("y", r->y[l]), U("rows", b->rows), U("cols", m->size[l + 1]));
-	else
-		LAUNCH(o, rank, "bias_grad", U("db", db), U("dy", r->dy[l]), U("rows", b->rows),
-		       U("cols", m->size[l + 1]));
-	LAUNCH(o, rank, "gemm", U("m", m->size[l + 1]), U("n", m->size[l]), U("k", b->rows),
-	       U("a", r->dy[l]), U("b", l ? r->y[l - 1] : r->x),
-	       U("c", r->grads + m->weight[l] * sizeof(float)), U("ta", 1));
+	LAUNCH(sink, rank, "cast", U("dst", r->net.x),
+	       MOVES("src", r->tests[part] + b->first * item_bytes(s), b->moving ? nbytes : 0),
+	       U("n", b->rows * dataset_item_size(&s->task->data)), U("from", s->task->data.dtype),
+	       U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	normalise(sink, rank, r, s, b->rows);
+}
+
+struct emit_target
+replica_target(const struct replica *r, const struct batch *b, double grad_scale)
+{
+	return (struct emit_target){.labels = r->labels + b->first,
+				    .labels_step = b->moving ? b->rows : 0,
+				    .loss = r->losses + b->step * sizeof(float),
+				    .loss_step = b->moving ? sizeof(float) : 0,
+				    .grad_scale = grad_scale};
 }
 
 void
-replica_propagate(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		  const struct shape *s, const struct batch *b, unsigned l)
+replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	      const struct shape *s, const struct batch *b, unsigned part)
 {
-	const struct model *m = s->model;
+	const struct net *net = &s->task->net;
 
-	LAUNCH(o, rank, "gemm", U("m", b->rows), U("n", m->size[l]), U("k", m->size[l + 1]),
-	       U("a", r->dy[l]), U("b", r->params + m->weight[l] * sizeof(float)),
-	       U("c", r->dy[l - 1]));
+	LAUNCH(sink, rank, "accuracy", U("logits", r->net.y[net->nnodes - 1]),
+	       MOVES("labels", r->test_labels[part] + b->first, b->moving ? b->rows : 0),
+	       MOVES("count", r->right[part] + b->step * sizeof(uint64_t),
+		     b->moving ? sizeof(uint64_t) : 0),
+	       U("rows", b->rows), U("classes", net->nclasses));
+}
+
+struct emit_optimizer
+replica_optimizer(const struct replica *r, const struct shape *s, const struct batch *b)
+{
+	const struct train_config *c = s->task->config;
+	bool follows = c->schedule.kind != LR_CONSTANT;
+
+	return (struct emit_optimizer){
+	    .kind = c->optimizer,
+	    .lr = c->lr,
+	    .momentum = c->momentum,
+	    .weight_decay = c->weight_decay,
+	    .lr_at = follows ? r->lr + b->step * sizeof(float) : 0,
+	    .lr_step = follows && b->moving ? sizeof(float) : 0,
+	    .state = {r->state[0], r->state[1]},
+	    .count = r->adam_step,
+	};
 }
 
 void
@@ -162,36 +196,4 @@ replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from
 {
 	gpusim_ops_record(o, rank, from, EVENT_BASE + number);
 	gpusim_ops_wait(o, rank, to, EVENT_BASE + number);
-}
-
-void
-replica_update(struct gpusim_ops *o, uint32_t rank, const struct replica *r, const struct shape *s,
-	       const struct train_config *opt)
-{
-	if (opt->optimizer == OPTIMIZER_ADAM)
-		LAUNCH(o, rank, "adam", U("w", r->params), U("grad", r->grads), U("m", r->state[0]),
-		       U("v", r->state[1]), U("t", r->adam_step), U("n", s->model->nparams),
-		       F("lr", opt->lr), F("weight_decay", opt->weight_decay));
-	else
-		LAUNCH(o, rank, "sgd", U("w", r->params), U("grad", r->grads), U("v", r->state[0]),
-		       U("n", s->model->nparams), F("lr", opt->lr), F("momentum", opt->momentum),
-		       F("weight_decay", opt->weight_decay));
-}
-
-void
-replica_test(struct gpusim_ops *o, uint32_t rank, const struct replica *r, const struct shape *s,
-	     const struct batch *b)
-{
-	const struct model *m = s->model;
-	uint64_t n = b->rows * m->size[0];
-
-	LAUNCH(o, rank, "cast", U("dst", r->x),
-	       MOVES("src", r->test_images + b->first * m->size[0], b->moving ? n : 0), U("n", n),
-	       U("from", GPUSIM_U8), U("to", GPUSIM_F32), F("scale", 1.0 / 255));
-	layers(o, rank, r, s, b->rows);
-	LAUNCH(
-	    o, rank, "accuracy", U("logits", r->y[m->nlayers - 1]),
-	    MOVES("labels", r->test_labels + b->first, b->moving ? b->rows : 0),
-	    MOVES("count", r->right + b->step * sizeof(uint64_t), b->moving ? sizeof(uint64_t) : 0),
-	    U("rows", b->rows), U("classes", m->size[m->nlayers]));
 }

@@ -1,9 +1,9 @@
 /*
- * replica.h - one device's copy of the model: its buffers, and the operations that use them.
+ * replica.h - one device's copy of the net: its buffers, and the operations that use them.
  *
  * All buffers of a replica are one allocation. What a batch wants lies one behind the other in the
  * order of use, so that a replayed graph finds the next one by adding a step to the address:
- * numbers of images, labels, losses.
+ * numbers of samples, labels, losses, learning rates.
  *
  * Kernels run on COMPUTE. The gradients' sums may run beside them on COMM, and events say when
  * gradients are there and when sums are.
@@ -12,18 +12,20 @@
 #define TRAIN_REPLICA_H
 
 #include "gpusim.h"
-#include "train/config.h"
+#include "train/task.h"
+
+enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
 
 /* The sizes that all replicas agree on. */
 struct shape {
-	const struct model *model;
+	const struct task *task;
 	uint64_t max_rows;    /* of any batch */
-	uint64_t held;	      /* training images on the device: all, or those of one epoch */
-	uint64_t train_items; /* images of one epoch on one device, at most */
+	uint64_t held;	      /* training samples on the device: all, or those of one epoch */
+	uint64_t train_items; /* samples of one epoch on one device, at most */
 	uint64_t train_steps; /* batches of one epoch */
-	uint64_t test_items, test_steps;
-	enum optimizer optimizer;
-	bool kept; /* with two copies of what training changes */
+	uint64_t test_items[NTESTS], test_steps[NTESTS];
+	bool kept;  /* with two copies of what training changes */
+	bool inbox; /* with room for another rank's gradients */
 };
 
 /* Device addresses. */
@@ -31,19 +33,19 @@ struct replica {
 	uint64_t device, base;
 	bool owned;	/* the allocation at base is known to be there and ours */
 	uint64_t stamp; /* u64: whose memory this is; with kept copies */
-	/* What training changes, one behind the other: live_bytes from params on. */
-	uint64_t params, state[2], adam_step;
+	/* What training changes, one behind the other: live_bytes from net.params on. */
+	uint64_t state[2], adam_step;
 	uint64_t live_bytes;
 	uint64_t kept[2]; /* live_bytes each; 0: there are none */
-	uint64_t grads;
-	uint64_t x;		      /* f32[max_rows, size[0]] */
-	uint64_t y[MODEL_MAX_SIZES];  /* f32[max_rows, size[l+1]], layer l's output */
-	uint64_t dy[MODEL_MAX_SIZES]; /* its gradient */
-	uint64_t images;	      /* u8[held, size[0]] */
-	uint64_t order, labels;	      /* u32[train_items] which images; u8[train_items] */
-	uint64_t test_images, test_labels;
-	uint64_t losses; /* f32[train_steps]: sums over the batch */
-	uint64_t right;	 /* u64[test_steps]: images told right */
+	uint64_t inbox;
+	struct emit_place net;
+	uint64_t samples;	/* [held, item], of the data set's type */
+	uint64_t order, labels; /* u32[train_items] which samples; u8[train_items] */
+	uint64_t scale, shift;	/* f32[channels] */
+	uint64_t lr;		/* f32[train_steps]: what the learning rate is multiplied by */
+	uint64_t tests[NTESTS], test_labels[NTESTS];
+	uint64_t losses;	/* f32[train_steps]: sums over the batch */
+	uint64_t right[NTESTS]; /* u64[test_steps]: samples told right */
 };
 
 /* Bytes a replica takes. */
@@ -52,12 +54,12 @@ uint64_t replica_bytes(const struct shape *s);
 /* Lay the buffers out from base. */
 void replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base);
 
-/* A batch: where its images are, how many, and how that moves from one iteration to the next. */
+/* A batch: where its samples are, how many, and how that moves from one iteration to the next. */
 struct batch {
-	uint64_t first; /* index of its first image in the device's order */
+	uint64_t first; /* index of its first sample in the device's order */
 	uint64_t rows;	/* may be 0 */
-	uint64_t step;	/* which entry of losses or right it fills */
-	bool moving;	/* next iteration: the next `rows` images, the next entry */
+	uint64_t step;	/* which entry of losses, right or learning rates it uses */
+	bool moving;	/* next iteration: the next `rows` samples, the next entry */
 };
 
 enum { STREAM_COMPUTE, STREAM_COMM };
@@ -66,28 +68,30 @@ enum { STREAM_COMPUTE, STREAM_COMM };
 void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 void replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 
-/* Append forward and loss of a training batch; the last layer's output gets grad_scale times the
- * gradient of the sum over the rows. */
-void replica_forward(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		     const struct shape *s, const struct batch *b, double grad_scale);
+/* Tell the sink: a batch of training samples, or of one part of those that are tested, becomes the
+ * net's input. */
+void replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		  const struct shape *s, const struct batch *b);
+void replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+			const struct shape *s, const struct batch *b, unsigned part);
 
-/* Append a layer's part of backward, which begins with the last: gradients makes those of its
- * parameters, propagate then hands on to the layer below, which must be there. */
-void replica_gradients(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		       const struct shape *s, const struct batch *b, unsigned layer);
-void replica_propagate(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		       const struct shape *s, const struct batch *b, unsigned layer);
+/* Where its labels and losses are. */
+struct emit_target replica_target(const struct replica *r, const struct batch *b,
+				  double grad_scale);
+
+/* The count of right answers. */
+void replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		   const struct shape *s, const struct batch *b, unsigned part);
+
+/* The optimizer, as it is in this step. */
+struct emit_optimizer replica_optimizer(const struct replica *r, const struct shape *s,
+					const struct batch *b);
 
 /* Append: stream `to` goes on when what is on stream `from` so far is done. Each number is used
  * once in a list. */
 void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to);
 
-/* Append the optimizer's step. */
-void replica_update(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		    const struct shape *s, const struct train_config *opt);
-
-/* Append forward and the count of right answers for a test batch. */
-void replica_test(struct gpusim_ops *o, uint32_t rank, const struct replica *r,
-		  const struct shape *s, const struct batch *b);
+/* A rank's values as floats, as far as optimizers change them: parameters, statistics, state. */
+uint64_t replica_floats(const struct replica *r);
 
 #endif

@@ -1,46 +1,14 @@
 /* A trainer from beginning to end, and its way through an epoch. */
 #include "train/trainer.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "nn/rng.h"
 #include "train/trainer_impl.h"
-
-enum rc
-trainer_check(const struct train_config *o, const struct dataset *data, struct err *err)
-{
-	uint64_t pixels = (uint64_t)data->rows * data->cols;
-
-	if (o->model.size[0] != pixels)
-		return err_set(err, RC_BADDATA,
-			       "the images have %ux%u = %" PRIu64
-			       " pixels, the model takes %" PRIu64,
-			       data->rows, data->cols, pixels, o->model.size[0]);
-	return dataset_check_labels(data, (uint32_t)o->model.size[o->model.nlayers], err);
-}
-
-struct checkpoint_terms
-trainer_terms(const struct train_config *o, const struct dataset *data)
-{
-	struct checkpoint_terms terms = {.nsizes = o->model.nlayers + 1,
-					 .optimizer = o->optimizer,
-					 .batch = o->batch,
-					 .seed = o->seed,
-					 .lr = o->lr,
-					 .momentum = o->momentum,
-					 .weight_decay = o->weight_decay,
-					 .train_items = data->train.nitems,
-					 .test_items = data->test.nitems,
-					 .data_crc = dataset_crc(data)};
-
-	memcpy(terms.size, o->model.size, terms.nsizes * sizeof terms.size[0]);
-	return terms;
-}
 
 /* Devices and all they need. */
 static enum rc
@@ -79,9 +47,9 @@ make_nonce(void)
 }
 
 enum rc
-trainer_new(struct gpusim *g, const struct train_config *o, const struct dataset *data,
-	    uint32_t ndevices, const struct checkpoint *from, const struct trainer_hooks *hooks,
-	    struct trainer **out, struct err *err)
+trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
+	    const struct checkpoint *from, const struct trainer_hooks *hooks, struct trainer **out,
+	    struct err *err)
 {
 	struct trainer *t = calloc(1, sizeof *t);
 	enum rc rc;
@@ -89,16 +57,19 @@ trainer_new(struct gpusim *g, const struct train_config *o, const struct dataset
 	if (!t)
 		return err_set(err, RC_NOMEM, "out of memory");
 	t->g = g;
-	t->o = o;
-	t->data = data;
+	t->task = task;
+	t->o = task->config;
+	t->data = &task->data;
+	t->net = &task->net;
 	t->hooks = *hooks;
-	t->global = from ? from->global_batch : (uint64_t)o->batch * ndevices;
-	t->full_steps = data->train.nitems / t->global;
-	t->rest = data->train.nitems % t->global;
+	t->global =
+	    from ? from->global_batch : (uint64_t)t->o->batch * task_workers(task, ndevices);
+	t->full_steps = t->data->train.nitems / t->global;
+	t->rest = t->data->train.nitems % t->global;
 	t->nonce = make_nonce();
 	if (from)
 		t->at = (struct position){(uint32_t)from->epoch, from->step, from->loss_sum};
-	t->shape = make_shape(o, data, t->global, ndevices, true);
+	t->shape = make_shape(task, t->global, ndevices, true);
 	gpusim_set_timeout_ms(g, call_timeout_ms(t));
 	rc = start(t, ndevices, from, err);
 	if (rc != RC_OK)
@@ -122,6 +93,10 @@ trainer_free(struct trainer *t)
 	gpusim_close(t->fresh);
 	free(t->replica);
 	free(t->addrs);
+	free(t->places);
+	free(t->targets);
+	free(t->batches);
+	free(t->rows);
 	free(t->times);
 	free(t->order);
 	free(t->host);
@@ -141,15 +116,16 @@ trainer_steps(const struct trainer *t)
 	return t->at.epoch * t->shape.train_steps + t->at.step;
 }
 
-/* Within an epoch there is one where it was asked for, and at the end of an epoch if it was not. */
+/* Within an epoch there is one where it was asked for, and at the end of an epoch if it was not.
+ * before: steps when the last was looked for. */
 static void
-checkpoint_if_due(struct trainer *t)
+checkpoint_if_due(struct trainer *t, uint64_t before)
 {
 	uint64_t every = t->o->checkpoint_every;
 
 	if (!t->hooks.checkpoint || t->at.step == t->shape.train_steps)
 		return;
-	if (every ? trainer_steps(t) % every == 0 : t->at.step == 0)
+	if (every ? trainer_steps(t) / every != before / every : t->at.step == 0)
 		t->hooks.checkpoint(t->hooks.arg, t);
 }
 
@@ -164,7 +140,7 @@ images_after(const struct trainer *t, uint64_t steps)
 static enum rc
 step(struct trainer *t, struct epoch *e, struct err *err)
 {
-	uint64_t began = clock_now_ns();
+	uint64_t began = clock_now_ns(), before = trainer_steps(t);
 	bool trains = t->at.step < t->shape.train_steps;
 	enum rc rc = unit_run(t, e, err);
 
@@ -174,14 +150,14 @@ step(struct trainer *t, struct epoch *e, struct err *err)
 		e->seconds += (double)(clock_now_ns() - began) / 1e9;
 	if (trains && t->hooks.progress)
 		t->hooks.progress(t->hooks.arg, (double)t->at.step / (double)t->shape.train_steps);
-	checkpoint_if_due(t);
+	checkpoint_if_due(t, before);
 	return RC_OK;
 }
 
 enum rc
 trainer_epoch(struct trainer *t, struct epoch *out, struct err *err)
 {
-	struct epoch e = {0};
+	struct epoch e = {.validation = NAN};
 	uint64_t images = images_after(t, t->at.step);
 	uint32_t epoch = t->at.epoch;
 	enum rc rc = RC_OK;

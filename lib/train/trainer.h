@@ -2,8 +2,8 @@
  * trainer.h - data-parallel training over the devices of one communicator.
  *
  * Every epoch has one order of the images, from the seed and the epoch alone; global batch s is
- * images [s*G, (s+1)*G) of it, of which rank r of n computes the r-th part. G is --batch times the
- * devices at the beginning, and stays when there are more or fewer. So what is learnt does not
+ * images [s*G, (s+1)*G) of it, of which worker r of n computes the r-th part. G is --batch times the
+ * workers at the beginning, and stays when there are more or fewer. So what is learnt does not
  * depend on the number of devices, but for rounding. A last, smaller batch is shared out as evenly
  * as it goes: no image is left out, none is used twice.
  *
@@ -16,20 +16,13 @@
 #define TRAIN_TRAINER_H
 
 #include "gpusim.h"
-#include "nn/checkpoint.h"
-#include "nn/dataset.h"
-#include "train/config.h"
+#include "train/task.h"
 
 struct trainer;
 
-/* Device memory that one device needs for this. */
-uint64_t trainer_bytes(const struct train_config *o, const struct dataset *data, uint32_t ndevices);
-
-/* Is the data set one for this model? RC_BADDATA. */
-enum rc trainer_check(const struct train_config *o, const struct dataset *data, struct err *err);
-
-/* What a checkpoint must agree with. */
-struct checkpoint_terms trainer_terms(const struct train_config *o, const struct dataset *data);
+/* Device memory that one of so many devices needs for this. global: images of a step, or 0: as many
+ * as the configuration says. */
+uint64_t trainer_bytes(const struct task *task, uint64_t global, uint32_t ndevices);
 
 /* What is called from within an epoch; each may be NULL. */
 struct trainer_hooks {
@@ -46,9 +39,9 @@ struct trainer_hooks {
  *
  * All other arguments outlive the trainer.
  */
-enum rc trainer_new(struct gpusim *g, const struct train_config *o, const struct dataset *data,
-		    uint32_t ndevices, const struct checkpoint *from,
-		    const struct trainer_hooks *hooks, struct trainer **out, struct err *err);
+enum rc trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
+		    const struct checkpoint *from, const struct trainer_hooks *hooks,
+		    struct trainer **out, struct err *err);
 
 /* Give devices back. NULL is legal. */
 void trainer_free(struct trainer *t);
@@ -60,6 +53,7 @@ uint64_t trainer_steps(const struct trainer *t);
 struct epoch {
 	double loss;		  /* mean over the images, as they were when used */
 	double accuracy;	  /* fraction of the test images, after the epoch */
+	double validation;	  /* fraction of the validation part's; NAN: it is empty */
 	double seconds;		  /* of training, without the test */
 	double compute_s, comm_s; /* mean over the devices */
 	double images_per_s;
@@ -68,7 +62,7 @@ struct epoch {
 /* Train one epoch, or what is left of it, and test. */
 enum rc trainer_epoch(struct trainer *t, struct epoch *out, struct err *err);
 
-/* Fetch the weights, model->nparams of them. */
+/* Fetch the weights, task_values of them. */
 enum rc trainer_weights(struct trainer *t, float *params, struct err *err);
 
 /* Fetch all there is to go on from, between two units; *out is released with checkpoint_fini. */

@@ -7,8 +7,13 @@
 #include "train/replica.h"
 #include "train/trainer.h"
 
-#define TEST_BATCH 256
-#define MAX_TRIES  5 /* of a unit */
+#define MAX_TRIES 5 /* of a unit */
+
+/* Graphs of one part that is tested, and how many whole batches of it every device has. */
+struct tests {
+	uint64_t whole, rest; /* 0: not needed */
+	uint64_t full;
+};
 
 /* Where training is, between two units. */
 struct position {
@@ -37,20 +42,26 @@ struct trouble {
 struct trainer {
 	struct gpusim *g;
 	struct gpusim *fresh; /* ours, in place of the one we were given; or NULL */
-	const struct train_config *o;
+	const struct task *task;
+	const struct train_config *o; /* the task's, as the next two */
 	const struct dataset *data;
+	const struct net *net;
 	struct trainer_hooks hooks;
 	struct shape shape;
 	uint64_t global; /* images of a step, on all devices together */
 	struct position at;
 	struct gpusim_comm comm;
-	struct replica *replica;    /* by rank */
-	uint64_t *addrs;	    /* by rank, of one collective */
+	struct replica *replica;   /* by rank */
+	uint64_t *addrs;	   /* by rank, of one collective */
+	struct emit_place *places; /* by rank, of one graph, as the next three */
+	struct emit_target *targets;
+	struct batch *batches;
+	uint64_t *rows;
 	struct gpusim_times *times; /* by rank, of one launch */
 	uint64_t train, train_rest; /* graphs; 0: not needed */
-	uint64_t test, test_rest;
+	uint64_t average;	    /* of SYNC_LOCAL */
+	struct tests tests[NTESTS];
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
-	uint64_t full_tests;	   /* whole test batches of every device */
 	uint64_t fed;		   /* the epoch whose order the devices have, from 1; 0: none */
 	uint32_t planned;	   /* the ranks whose test images the devices have; 0: none */
 	double step_s;		   /* a step takes so long; 0: not known */
@@ -64,7 +75,8 @@ struct trainer {
 	/* For the shape: */
 	uint32_t *mine;	  /* of one device: which of its images, in the order of use */
 	uint8_t *labels;  /* theirs */
-	uint8_t *staging; /* and the images themselves, if they are not resident; else NULL */
+	uint8_t *staging; /* and the samples themselves, if they are not resident; else NULL */
+	float *rates;	  /* of the epoch's steps */
 	float *losses;	  /* of one device */
 	double *sums;	  /* by step: over the devices */
 	uint64_t *right;
@@ -85,6 +97,28 @@ share(uint64_t n, uint32_t rank, uint32_t nranks)
 
 	dataset_share((uint32_t)n, rank, nranks, &begin, &end);
 	return end - begin;
+}
+
+/* Whether rank 0 holds the weights, and only the others train. */
+static inline bool
+central(const struct trainer *t)
+{
+	return t->o->sync == SYNC_SENDRECV && t->comm.nranks > 1;
+}
+
+/* Of n things that are trained with, how many rank uses. */
+static inline uint64_t
+trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
+{
+	if (!central(t))
+		return share(n, rank, t->comm.nranks);
+	return rank ? share(n, rank - 1, t->comm.nranks - 1) : 0;
+}
+
+static inline const struct dataset_part *
+tested(const struct trainer *t, unsigned part)
+{
+	return part == TESTS ? &t->data->test : &t->data->validation;
 }
 
 /* Whether every device has all training images, or gets those of an epoch with their order. */
@@ -111,9 +145,8 @@ call_timeout_ms(const struct trainer *t)
 
 /* ---- place.c */
 
-/* The sizes of replicas on n devices; resident: all training images are on each. */
-struct shape make_shape(const struct train_config *o, const struct dataset *data, uint64_t global,
-			uint32_t ndevices, bool resident);
+/* The sizes of replicas on n devices; resident: all training samples are on each. */
+struct shape make_shape(const struct task *task, uint64_t global, uint32_t ndevices, bool resident);
 
 /* Would the replicas do for the ranks there are now? */
 bool shape_fits(const struct trainer *t);

@@ -67,7 +67,8 @@ smaller(uint64_t a, uint64_t b)
 static uint64_t
 unit_steps(const struct trainer *t)
 {
-	uint64_t n = t->full_steps - t->at.step, slice = t->full_steps / SLICES_AN_EPOCH + 1;
+	uint64_t left = t->full_steps - t->at.step, slice = t->full_steps / SLICES_AN_EPOCH + 1;
+	uint64_t n = left;
 
 	if (t->at.step >= t->full_steps)
 		return 1;
@@ -75,7 +76,28 @@ unit_steps(const struct trainer *t)
 		n = smaller(n, slice);
 	if (recovers(t) && t->step_s > 0 && (double)n * t->step_s > UNIT_S)
 		n = UNIT_S > t->step_s ? (uint64_t)(UNIT_S / t->step_s) : 1;
-	return smaller(n, until_checkpoint(t));
+	n = smaller(n, until_checkpoint(t));
+	if (t->o->sync == SYNC_LOCAL) /* between units all ranks have the same */
+		n = smaller((n + t->o->local_steps - 1) / t->o->local_steps * t->o->local_steps,
+			    left);
+	return n;
+}
+
+/* Steps of which every device does its own, and the mean of what they have become. */
+static enum rc
+launch_local(struct trainer *t, uint64_t graph, uint64_t first, uint64_t n, struct epoch *e,
+	     struct err *err)
+{
+	enum rc rc = RC_OK;
+	uint64_t count;
+
+	for (uint64_t done = 0; done < n && rc == RC_OK; done += count) {
+		count = smaller(n - done, t->o->local_steps);
+		rc = launch(t, graph, first + done, count, e, err);
+		if (rc == RC_OK)
+			rc = launch(t, t->average, 0, 1, e, err);
+	}
+	return rc;
 }
 
 /* Some steps. */
@@ -84,8 +106,8 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 {
 	uint64_t n = unit_steps(t), began = clock_now_ns();
 	bool moving = t->at.step < t->full_steps;
-	enum rc rc = moving ? launch(t, t->train, t->at.step, n, e, err)
-			    : launch(t, t->train_rest, 0, 1, e, err);
+	enum rc rc = (t->o->sync == SYNC_LOCAL ? launch_local : launch)(
+	    t, moving ? t->train : t->train_rest, moving ? t->at.step : 0, n, e, err);
 
 	t->step_s = (double)(clock_now_ns() - began) / 1e9 / (double)n;
 	if (recovers(t))
@@ -98,17 +120,17 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 	return rc;
 }
 
-/* Images that all ranks together told right. */
+/* Samples that all ranks together told right. */
 static enum rc
-count_right(struct trainer *t, uint64_t *right, struct err *err)
+count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 {
-	uint64_t steps = t->full_tests + 1;
+	uint64_t steps = t->tests[part].full + 1;
 	enum rc rc = RC_OK;
 
 	*right = 0;
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
 		rc = check(gpusim_memcpy_d2h(t->g, t->right, t->replica[r].device,
-					     t->replica[r].right, steps * sizeof *t->right),
+					     t->replica[r].right[part], steps * sizeof *t->right),
 			   err);
 		for (uint64_t s = 0; s < steps; s++)
 			*right += t->right[s];
@@ -116,24 +138,39 @@ count_right(struct trainer *t, uint64_t *right, struct err *err)
 	return rc;
 }
 
+/* The fraction of a part that is told right. */
 static enum rc
-test_unit(struct trainer *t, struct epoch *e, struct err *err)
+test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 {
-	uint64_t right;
+	const struct tests *tests = &t->tests[part];
+	uint64_t right = 0;
 	enum rc rc = RC_OK;
 
-	if (t->full_tests)
-		rc = launch(t, t->test, 0, t->full_tests, NULL, err);
+	if (tested(t, part)->nitems == 0)
+		return RC_OK;
+	if (tests->full)
+		rc = launch(t, tests->whole, 0, tests->full, NULL, err);
 	if (rc == RC_OK)
-		rc = launch(t, t->test_rest, 0, 1, NULL, err);
+		rc = launch(t, tests->rest, 0, 1, NULL, err);
 	if (recovers(t))
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
-		rc = count_right(t, &right, err);
+		rc = count_right(t, part, &right, err);
 	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	if (rc == RC_OK)
+		*fraction = (double)right / tested(t, part)->nitems;
+	return rc;
+}
+
+static enum rc
+test_unit(struct trainer *t, struct epoch *e, struct err *err)
+{
+	enum rc rc = test_part(t, TESTS, &e->accuracy, err);
+
+	if (rc == RC_OK)
+		rc = test_part(t, VALIDATION, &e->validation, err);
 	if (rc != RC_OK)
 		return rc;
-	e->accuracy = (double)right / t->data->test.nitems;
 	e->loss = t->at.loss_sum / t->data->train.nitems;
 	t->at = (struct position){.epoch = t->at.epoch + 1};
 	return RC_OK;

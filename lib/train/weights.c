@@ -12,10 +12,10 @@ offsets(const struct trainer *t)
 	struct replica r;
 
 	replica_place(&r, &t->shape, 0, 0);
-	r.state[0] -= r.params;
-	r.state[1] -= r.state[1] ? r.params : 0;
-	r.adam_step -= r.params;
-	r.params = 0;
+	r.state[0] -= r.net.params;
+	r.state[1] -= r.state[1] ? r.net.params : 0;
+	r.adam_step -= r.net.params;
+	r.net.params = 0;
 	return r;
 }
 
@@ -23,15 +23,16 @@ enum rc
 weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err)
 {
 	const struct replica at = offsets(t);
-	uint64_t nbytes = t->shape.model->nparams * sizeof(float);
+	uint64_t nbytes = task_values(t->task) * sizeof(float);
 
 	t->host = alloc_zeroed(at.live_bytes, 1);
 	if (!t->host)
 		return err_set(err, RC_NOMEM, "out of memory");
 	t->host_at = t->at;
 	if (!from) {
-		model_init(t->shape.model, t->o->seed, (float *)(void *)t->host);
-		return RC_OK;
+		net_init(t->net, t->o->seed, (float *)(void *)t->host);
+		return t->o->load ? net_load(t->net, t->o->load, (float *)(void *)t->host, err)
+				  : RC_OK;
 	}
 	memcpy(t->host, from->params, nbytes);
 	for (unsigned i = 0; i < from->nstate; i++)
@@ -50,10 +51,10 @@ weights_load(struct trainer *t, struct err *err)
 					    .send = t->addrs,
 					    .recv = t->addrs};
 	enum rc rc =
-	    check(gpusim_memcpy_h2d(t->g, r->device, r->params, t->host, r->live_bytes), err);
+	    check(gpusim_memcpy_h2d(t->g, r->device, r->net.params, t->host, r->live_bytes), err);
 
 	for (uint32_t q = 0; q < t->comm.nranks; q++)
-		t->addrs[q] = t->replica[q].params;
+		t->addrs[q] = t->replica[q].net.params;
 	if (rc == RC_OK)
 		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
 	return rc;
@@ -85,7 +86,7 @@ fetch_any(struct trainer *t, struct err *err)
 	enum rc rc = RC_FAILED;
 
 	for (uint32_t r = 0; r < t->comm.nranks && rc != RC_OK; r++)
-		rc = weights_fetch(t, r, t->replica[r].params, t->at, err);
+		rc = weights_fetch(t, r, t->replica[r].net.params, t->at, err);
 	return rc;
 }
 
@@ -95,7 +96,7 @@ trainer_weights(struct trainer *t, float *params, struct err *err)
 	enum rc rc = fetch_any(t, err);
 
 	if (rc == RC_OK)
-		memcpy(params, t->host, t->shape.model->nparams * sizeof *params);
+		memcpy(params, t->host, task_values(t->task) * sizeof *params);
 	return rc;
 }
 
@@ -103,7 +104,7 @@ trainer_weights(struct trainer *t, float *params, struct err *err)
 static float *
 copy_vector(const struct trainer *t, uint64_t at)
 {
-	uint64_t n = t->shape.model->nparams;
+	uint64_t n = task_values(t->task);
 	float *v = alloc_zeroed(n, sizeof *v);
 
 	if (v)
@@ -120,8 +121,8 @@ trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
 			       .epoch = t->at.epoch,
 			       .step = t->at.step,
 			       .loss_sum = t->at.loss_sum,
-			       .nparams = t->shape.model->nparams,
-			       .nstate = t->shape.optimizer == OPTIMIZER_ADAM ? 2 : 1};
+			       .nparams = task_values(t->task),
+			       .nstate = at.state[1] ? 2 : 1};
 	enum rc rc = fetch_any(t, err);
 
 	if (rc != RC_OK)
