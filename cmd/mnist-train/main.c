@@ -8,8 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "compare.h"
 #include "options.h"
 #include "ps/ps.h"
 #include "report.h"
@@ -110,6 +112,47 @@ start_cluster(const struct task *task, uint64_t global, struct err *err)
 	return rc;
 }
 
+/* This process becomes a rank of the MPI job it is in. Returns only on failure. */
+static enum rc
+become_rank(const struct train_config *o, struct err *err)
+{
+	char own[PATH_MAX], program[PATH_MAX + 24], **options, **args;
+	enum rc rc = config_args(o, NULL, &options, err);
+	size_t n = 0;
+
+	if (rc != RC_OK)
+		return rc;
+	while (options[n])
+		n++;
+	own_folder(own);
+	snprintf(program, sizeof program, "%s/mnist-train-mpi", own);
+	args = alloc_zeroed(n + 2, sizeof *args);
+	if (args) {
+		args[0] = program;
+		memcpy(args + 1, options, n * sizeof *args);
+		execv(program, args);
+		rc = errno == ENOENT ? err_set(err, RC_FAILED,
+					       "--backend mpi: built without MPI: no %s", program)
+				     : err_set(err, RC_FAILED, "%s: %s", program, strerror(errno));
+	} else {
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	free(args);
+	config_args_free(options);
+	return rc;
+}
+
+/* This program, as a run of a comparison. */
+static int
+compare(const struct train_config *o)
+{
+	char own[PATH_MAX], self[PATH_MAX + 16];
+
+	own_folder(own);
+	snprintf(self, sizeof self, "%s/mnist-train", own);
+	return compare_main(o, self);
+}
+
 /* Devices that are there, that a communicator may take, and that are in one. */
 struct census {
 	uint32_t all, free, busy;
@@ -204,11 +247,8 @@ static void
 say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *from)
 {
 	const struct train_config *o = task->config;
-	const struct dataset *data = &task->data;
 
-	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
-	       data->train.nitems, data->test.nitems, task->net.nparams, ndevices,
-	       ndevices == 1 ? "" : "s");
+	report_start(task, ndevices, "device");
 	if (from)
 		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
 		       " steps done\n",
@@ -347,8 +387,14 @@ main(int argc, char **argv)
 		rc = find_data(found, &err);
 		o.data = found;
 	}
+	if (rc == RC_OK && o.backend == BACKEND_MPI && !o.compare)
+		rc = become_rank(&o, &err);
 	if (rc == RC_OK)
 		rc = task_open(&o, &task, &err);
+	if (rc == RC_OK && o.compare) {
+		task_fini(&task);
+		_exit(compare(&o));
+	}
 	if (rc == RC_OK && o.learn) {
 		rc = server_learn(&task, &err);
 		goto out;
