@@ -16,6 +16,7 @@ house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
 house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -33,7 +34,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net store mem coll xport dev coord client nn train
+ROOMS    := base wire net store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -96,6 +97,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson
+$(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -108,7 +110,7 @@ $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -lopenblas $(house_libs))
+	$(call link,$^ -lopenblas $(image_libs) $(house_libs))
 endif
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
@@ -120,23 +122,36 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs))
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
+	    $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
 
 check: check-unit check-sim check-bats
 
+# A test file that hangs ends after so many seconds, and has failed.
+UNIT_SECONDS ?= 600
+BATS_SECONDS ?= 900
+run_unit = BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'timeout -k 5 $(UNIT_SECONDS)'
+
+# The longest first of $(1): those called $(2).
+longest_first = $(filter $(2),$(1)) $(filter-out $(2),$(1))
+slow_unit := $(addprefix $(BUILD)/unit/t_,collective nng_traps rpc coll_% store% simulate)
+
 check-unit: $(unit) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
+	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx kern_% net npz num order \
-        parse plan protocol reduce% schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% net npz num \
+        order parse plan protocol ps_pool read_% reduce% schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
-check-threads: $(threaded) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(threaded)
+.PHONY: threaded
+threaded: $(threaded) $(bin)
+
+check-threads: threaded
+	$(run_unit) $(call longest_first,$(threaded),$(slow_unit))
 
 # Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
 SEEDS ?= 10000
@@ -161,8 +176,10 @@ $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
 
 BATS ?= $(wildcard tests/bats/*.bats)
+slow_bats := $(patsubst %,tests/bats/%.bats,bench recovery inject docs hostile examples run resume sweep)
 check-bats: all e2e
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' $(BATS)
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) \
+	    -e 'timeout -k 5 $(BATS_SECONDS) bats --tap' $(call longest_first,$(BATS),$(slow_bats))
 
 .PHONY: asan tsan
 asan:
@@ -194,7 +211,8 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs),LD,$@)
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
+	    $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers

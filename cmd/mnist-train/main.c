@@ -13,8 +13,10 @@
 #include "base/log.h"
 #include "compare.h"
 #include "options.h"
+#include "ps/ps.h"
 #include "report.h"
 #include "saver.h"
+#include "server.h"
 
 #define DEFAULT_DEVICES 4
 #define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
@@ -76,7 +78,8 @@ start_cluster(const struct task *task, uint64_t global, struct err *err)
 	const struct train_config *o = task->config;
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
-	uint64_t mem = trainer_bytes(task, global, n) + (16u << 20);
+	uint64_t mem = (16u << 20) + (o->sync == SYNC_PS ? ps_bytes(task, n - 1)
+							 : trainer_bytes(task, global, n));
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
 	char *args[256], **own_args;
 	enum rc rc = config_args(o, NULL, &own_args, err);
@@ -179,7 +182,8 @@ count(struct gpusim *g, struct census *c, struct err *err)
 static enum rc
 count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
-	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch);
+	uint32_t wanted =
+	    o->devices ? o->devices : (uint32_t)(o->global / o->batch) + config_servers(o);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
 	struct census c = {0};
 	enum rc rc = count(g, &c, err);
@@ -218,6 +222,7 @@ save(struct trainer *t, const struct task *task, struct err *err)
 struct session {
 	struct report report;
 	struct saver saver;
+	struct publisher publisher;
 };
 
 static void
@@ -254,10 +259,28 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 	fflush(stdout);
 }
 
+/* The model after an epoch, to whoever may ask for it. */
+static enum rc
+publish(struct session *s, struct trainer *t, const struct task *task, struct err *err)
+{
+	float *values;
+	enum rc rc;
+
+	if (s->publisher.off)
+		return RC_OK;
+	values = malloc(task_values(task) * sizeof *values);
+	rc = values ? trainer_weights(t, values, err) : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		publisher_put(&s->publisher, trainer_steps(t), values);
+	free(values);
+	return rc;
+}
+
 /* Every epoch that is left. */
 static enum rc
-train(struct session *s, struct trainer *t, const struct train_config *o, struct err *err)
+train(struct session *s, struct trainer *t, const struct task *task, struct err *err)
 {
+	const struct train_config *o = task->config;
 	struct epoch e;
 	enum rc rc = RC_OK;
 
@@ -265,6 +288,8 @@ train(struct session *s, struct trainer *t, const struct train_config *o, struct
 		rc = trainer_epoch(t, &e, err);
 		if (rc == RC_OK)
 			rc = report_epoch(&s->report, &e, err);
+		if (rc == RC_OK)
+			rc = publish(s, t, task, err);
 	}
 	return rc;
 }
@@ -290,13 +315,17 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	rc = saver_open(&s.saver, o, terms, err);
 	if (rc == RC_OK)
 		rc = count_devices(g, o, &n, err);
-	if (rc == RC_OK)
+	if (rc == RC_OK && o->sync == SYNC_PS) {
+		rc = server_run(g, task, n, from, &s.report, &s.saver, err);
+	} else if (rc == RC_OK) {
 		rc = trainer_new(g, task, n, from, &hooks, &t, err);
-	if (rc == RC_OK) {
-		say_start(task, n, from);
-		rc = train(&s, t, o, err);
+		if (rc == RC_OK) {
+			publisher_init(&s.publisher, g, task);
+			say_start(task, n, from);
+			rc = train(&s, t, task, err);
+		}
 	}
-	if (rc == RC_OK && o->save)
+	if (rc == RC_OK && t && o->save)
 		rc = save(t, task, err);
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
@@ -366,6 +395,10 @@ main(int argc, char **argv)
 		task_fini(&task);
 		_exit(compare(&o));
 	}
+	if (rc == RC_OK && o.learn) {
+		rc = server_learn(&task, &err);
+		goto out;
+	}
 	if (rc == RC_OK)
 		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
@@ -378,6 +411,7 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK)
 		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
+out:
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	gpusim_close(g);

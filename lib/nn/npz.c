@@ -1,9 +1,12 @@
 #include "nn/npz.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/buf.h"
@@ -111,6 +114,50 @@ npz_write(const char *path, const struct npz_array *array, size_t narrays, struc
 		rc = file_new_close(
 		    &file, write_zip(file.fd, array, entry, narrays, (uint32_t)central_offset),
 		    err);
+	free(entry);
+	return rc;
+}
+
+/* All of a file; false with errno. */
+static bool
+read_back(int fd, struct buf *out)
+{
+	off_t n = lseek(fd, 0, SEEK_END), at = 0;
+	ssize_t k = 0;
+
+	if (n < 0)
+		return false;
+	errno = ENOMEM;
+	if (!buf_reserve(out, (size_t)n))
+		return false;
+	for (; at < n && (k = pread(fd, out->data + out->len, (size_t)(n - at), at)) > 0; at += k)
+		out->len += (size_t)k;
+	return at == n;
+}
+
+enum rc
+npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err)
+{
+	struct zip_entry *entry = alloc_zeroed(narrays, sizeof *entry);
+	uint64_t central_offset = 0;
+	enum rc rc = RC_OK;
+	int fd = -1;
+
+	if (narrays > NPZ_MAX_ARRAYS)
+		rc = err_set(err, RC_INVAL, "%zu arrays, at most %d", narrays, NPZ_MAX_ARRAYS);
+	else if (!entry)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = plan_entries("model", array, narrays, entry, &central_offset, err);
+	if (rc == RC_OK) {
+		fd = memfd_create("model", MFD_CLOEXEC);
+		if (fd < 0 || !write_zip(fd, array, entry, narrays, (uint32_t)central_offset) ||
+		    !read_back(fd, out))
+			rc = err_set(err, errno == ENOMEM ? RC_NOMEM : RC_FAILED,
+				     "a model's bytes: %s", strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
 	free(entry);
 	return rc;
 }
