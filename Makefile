@@ -88,6 +88,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson
+$(BUILD)/bin/mnist-train: extra_libs := -lpng -ljpeg
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -102,7 +103,8 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs))
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	    $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
@@ -113,8 +115,8 @@ check-unit: $(unit) $(bin)
 	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% config coord% dataset dtype emit frame idx kern_% net npz num order parse plan \
-        protocol reduce% schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% config coord% dataset dtype emit frame idx image images kern_% net npz num \
+        order parse plan protocol read_% reduce% samples schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 check-threads: $(threaded) $(bin)
@@ -176,7 +178,8 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs),LD,$@)
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	    $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers

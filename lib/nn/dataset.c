@@ -21,9 +21,9 @@ static const struct {
 } readers[] = {
     [DATASET_AUTO] = {"auto", NULL, NULL, false},
     [DATASET_IDX] = {"idx", read_idx, idx_is_here, false},
-    [DATASET_CSV] = {"csv", NULL, NULL, true},
-    [DATASET_CIFAR10] = {"cifar10", NULL, NULL, false},
-    [DATASET_FOLDER] = {"folder", NULL, NULL, false},
+    [DATASET_CSV] = {"csv", read_csv, csv_is_here, true},
+    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, false},
+    [DATASET_FOLDER] = {"folder", read_folder, folder_is_here, false},
 };
 
 static const char *const normalize_names[] = {
@@ -47,15 +47,13 @@ find_reader(const char *path, enum dataset_format asked, enum dataset_format *fo
 	if (asked == DATASET_AUTO && !S_ISDIR(st.st_mode))
 		*format = DATASET_CSV;
 	for (int i = 1; *format == DATASET_AUTO && i < NFORMATS; i++)
-		if (readers[i].read && readers[i].is_here(path))
+		if (readers[i].is_here(path))
 			*format = (enum dataset_format)i;
 	if (*format == DATASET_AUTO)
 		return err_set(err, RC_FAILED,
 			       "%s: no data set here: no train-images-idx3-ubyte, train.csv, "
 			       "data_batch_1.bin, or folders of images",
 			       path);
-	if (!readers[*format].read)
-		return err_set(err, RC_FAILED, "%s: %s is not read", path, readers[*format].name);
 	if (!S_ISDIR(st.st_mode) && !readers[*format].takes_file)
 		return err_set(err, RC_FAILED, "%s: %s", path, strerror(ENOTDIR));
 	return RC_OK;

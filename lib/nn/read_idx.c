@@ -48,7 +48,7 @@ read_file(const char *dir, const char *stem, const char *suffix, uint32_t ndim, 
 
 	rc = find_file(dir, stem, suffix, &p, err);
 	if (rc == RC_NOTFOUND)
-		return err->rc = RC_FAILED;
+		return err ? err->rc = RC_FAILED : RC_FAILED;
 	if (rc == RC_OK)
 		rc = idx_read(p, &tmp, err);
 	if (rc == RC_OK && tmp.ndim != ndim)
