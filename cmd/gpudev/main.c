@@ -255,21 +255,6 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc == RC_OK ? apply_p2p(o, err) : rc;
 }
 
-/* When OpenBLAS has not recognised the processor: this program again, with the hint it wants. It
- * reads it only when it is loaded. */
-static void
-reload_blas(char **argv)
-{
-	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
-	char self[PATH_MAX];
-	ssize_t n = core ? readlink("/proc/self/exe", self, sizeof self - 1) : 0;
-
-	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
-		return;
-	self[n] = '\0';
-	execv(self, argv); /* if not, gemm is slow, no more */
-}
-
 /* Serve until told to end. */
 static enum rc
 serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
@@ -320,7 +305,7 @@ main(int argc, char **argv)
 	struct err err = {0};
 	enum rc rc;
 
-	reload_blas(argv);
+	blas_reload(argv);
 	log_open("gpudev", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
 	log_open("gpudev", o.level);

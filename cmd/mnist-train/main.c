@@ -8,11 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "asking.h"
+#include "compare.h"
 #include "options.h"
+#include "ps/ps.h"
 #include "report.h"
 #include "saver.h"
+#include "server.h"
+#include "train/model.h"
 
 #define DEFAULT_DEVICES 4
 #define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
@@ -67,14 +73,12 @@ find_data(char out[PATH_MAX], struct err *err)
 		       "'make data' or 'examples/fetch-mnist DIR' fetch it, --data DIR names it");
 }
 
-/* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
+/* No cluster here: run this program again under one of n devices that gpuctl starts. Returns only on
+ * failure. */
 static enum rc
-start_cluster(const struct task *task, uint64_t global, struct err *err)
+start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, struct err *err)
 {
-	const struct train_config *o = task->config;
-	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
-	/* Some room beyond the one allocation. */
-	uint64_t mem = trainer_bytes(task, global, n) + (16u << 20);
+	uint64_t mem = bytes_each + (16u << 20); /* some room beyond the one allocation */
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
 	char *args[256], **own_args;
 	enum rc rc = config_args(o, NULL, &own_args, err);
@@ -107,6 +111,81 @@ start_cluster(const struct task *task, uint64_t global, struct err *err)
 	return rc;
 }
 
+/* The same for a training. */
+static enum rc
+start_training(const struct task *task, uint64_t global, struct err *err)
+{
+	const struct train_config *o = task->config;
+	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
+
+	return start_cluster(
+	    o, n, o->sync == SYNC_PS ? ps_bytes(task, n - 1) : trainer_bytes(task, global, n), err);
+}
+
+/* A trained net is asked, with --eval or --infer. */
+static enum rc
+ask(const struct train_config *o, struct err *err)
+{
+	const char *coord = getenv("GPUSIM_COORD");
+	struct asking a = {0};
+	struct gpusim *g = NULL;
+	enum rc rc = asking_open(&a, o, err);
+
+	if (rc == RC_OK && (!coord || !*coord))
+		rc = start_cluster(o, 1, predictor_bytes(&a.model), err);
+	if (rc == RC_OK) {
+		rc = (enum rc)gpusim_open(NULL, &g);
+		if (rc != RC_OK)
+			err_set(err, rc, "%s", gpusim_error());
+	}
+	if (rc == RC_OK)
+		rc = o->eval ? asking_eval(&a, g, err) : asking_infer(&a, g, err);
+	gpusim_close(g);
+	asking_fini(&a);
+	return rc;
+}
+
+/* This process becomes a rank of the MPI job it is in. Returns only on failure. */
+static enum rc
+become_rank(const struct train_config *o, struct err *err)
+{
+	char own[PATH_MAX], program[PATH_MAX + 24], **options, **args;
+	enum rc rc = config_args(o, NULL, &options, err);
+	size_t n = 0;
+
+	if (rc != RC_OK)
+		return rc;
+	while (options[n])
+		n++;
+	own_folder(own);
+	snprintf(program, sizeof program, "%s/mnist-train-mpi", own);
+	args = alloc_zeroed(n + 2, sizeof *args);
+	if (args) {
+		args[0] = program;
+		memcpy(args + 1, options, n * sizeof *args);
+		execv(program, args);
+		rc = errno == ENOENT ? err_set(err, RC_FAILED,
+					       "--backend mpi: built without MPI: no %s", program)
+				     : err_set(err, RC_FAILED, "%s: %s", program, strerror(errno));
+	} else {
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	free(args);
+	config_args_free(options);
+	return rc;
+}
+
+/* This program, as a run of a comparison. */
+static int
+compare(const struct train_config *o)
+{
+	char own[PATH_MAX], self[PATH_MAX + 16];
+
+	own_folder(own);
+	snprintf(self, sizeof self, "%s/mnist-train", own);
+	return compare_main(o, self);
+}
+
 /* Devices that are there, that a communicator may take, and that are in one. */
 struct census {
 	uint32_t all, free, busy;
@@ -136,7 +215,8 @@ count(struct gpusim *g, struct census *c, struct err *err)
 static enum rc
 count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
-	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch);
+	uint32_t wanted =
+	    o->devices ? o->devices : (uint32_t)(o->global / o->batch) + config_servers(o);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
 	struct census c = {0};
 	enum rc rc = count(g, &c, err);
@@ -156,17 +236,13 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 static enum rc
 save(struct trainer *t, const struct task *task, struct err *err)
 {
-	struct npz_array arrays[NET_MAX_ARRAYS];
 	float *params = malloc(task_values(task) * sizeof *params);
 	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
 		rc = trainer_weights(t, params, err);
-	if (rc == RC_OK) {
-		unsigned n = net_arrays(&task->net, params, arrays);
-
-		rc = npz_write(task->config->save, arrays, n, err);
-	}
+	if (rc == RC_OK)
+		rc = model_save(task->config->save, task, params, err);
 	free(params);
 	return rc;
 }
@@ -175,6 +251,7 @@ save(struct trainer *t, const struct task *task, struct err *err)
 struct session {
 	struct report report;
 	struct saver saver;
+	struct publisher publisher;
 };
 
 static void
@@ -199,11 +276,8 @@ static void
 say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *from)
 {
 	const struct train_config *o = task->config;
-	const struct dataset *data = &task->data;
 
-	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
-	       data->train.nitems, data->test.nitems, task->net.nparams, ndevices,
-	       ndevices == 1 ? "" : "s");
+	report_start(task, ndevices, "device");
 	if (from)
 		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
 		       " steps done\n",
@@ -214,10 +288,28 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 	fflush(stdout);
 }
 
+/* The model after an epoch, to whoever may ask for it. */
+static enum rc
+publish(struct session *s, struct trainer *t, const struct task *task, struct err *err)
+{
+	float *values;
+	enum rc rc;
+
+	if (s->publisher.off)
+		return RC_OK;
+	values = malloc(task_values(task) * sizeof *values);
+	rc = values ? trainer_weights(t, values, err) : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		publisher_put(&s->publisher, trainer_steps(t), values);
+	free(values);
+	return rc;
+}
+
 /* Every epoch that is left. */
 static enum rc
-train(struct session *s, struct trainer *t, const struct train_config *o, struct err *err)
+train(struct session *s, struct trainer *t, const struct task *task, struct err *err)
 {
+	const struct train_config *o = task->config;
 	struct epoch e;
 	enum rc rc = RC_OK;
 
@@ -225,6 +317,8 @@ train(struct session *s, struct trainer *t, const struct train_config *o, struct
 		rc = trainer_epoch(t, &e, err);
 		if (rc == RC_OK)
 			rc = report_epoch(&s->report, &e, err);
+		if (rc == RC_OK)
+			rc = publish(s, t, task, err);
 	}
 	return rc;
 }
@@ -250,13 +344,17 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	rc = saver_open(&s.saver, o, terms, err);
 	if (rc == RC_OK)
 		rc = count_devices(g, o, &n, err);
-	if (rc == RC_OK)
+	if (rc == RC_OK && o->sync == SYNC_PS) {
+		rc = server_run(g, task, n, from, &s.report, &s.saver, err);
+	} else if (rc == RC_OK) {
 		rc = trainer_new(g, task, n, from, &hooks, &t, err);
-	if (rc == RC_OK) {
-		say_start(task, n, from);
-		rc = train(&s, t, o, err);
+		if (rc == RC_OK) {
+			publisher_init(&s.publisher, g, task);
+			say_start(task, n, from);
+			rc = train(&s, t, task, err);
+		}
 	}
-	if (rc == RC_OK && o->save)
+	if (rc == RC_OK && t && o->save)
 		rc = save(t, task, err);
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
@@ -314,17 +412,31 @@ main(int argc, char **argv)
 
 	log_open("mnist-train", LOG_WARN);
 	rc = options_parse(argc, argv, &o, &err);
-	if (rc == RC_OK && !o.data) {
+	if (rc == RC_OK && !o.data && !o.infer) {
 		rc = find_data(found, &err);
 		o.data = found;
 	}
+	if (rc == RC_OK && (o.eval || o.infer)) {
+		rc = ask(&o, &err);
+		goto out;
+	}
+	if (rc == RC_OK && o.backend == BACKEND_MPI && !o.compare)
+		rc = become_rank(&o, &err);
 	if (rc == RC_OK)
 		rc = task_open(&o, &task, &err);
+	if (rc == RC_OK && o.compare) {
+		task_fini(&task);
+		_exit(compare(&o));
+	}
+	if (rc == RC_OK && o.learn) {
+		rc = server_learn(&task, &err);
+		goto out;
+	}
 	if (rc == RC_OK)
 		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(&task, o.global, &err);
+		rc = start_training(&task, o.global, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
@@ -332,6 +444,7 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK)
 		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
+out:
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	gpusim_close(g);

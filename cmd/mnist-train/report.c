@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,17 @@ report_open(struct report *r, const struct train_config *o, uint32_t done, struc
 	/* Who goes on keeps the lines of the epochs before. */
 	r->json = fopen(o->json, o->resume ? "ae" : "we");
 	return r->json ? RC_OK : err_set(err, RC_FAILED, "%s: %s", o->json, strerror(errno));
+}
+
+void
+report_start(const struct task *task, uint32_t n, const char *what)
+{
+	const struct dataset *data = &task->data;
+
+	printf("%u training and %u test images, %" PRIu64 " parameters, %u %s%s\n",
+	       data->train.nitems, data->test.nitems, task->net.nparams, n, what,
+	       n == 1 ? "" : "s");
+	fflush(stdout);
 }
 
 void

@@ -18,6 +18,9 @@ struct report {
  * RC_FAILED. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
 
+/* The first line: on how many of what. Rank 0's alone, where there are ranks. */
+void report_start(const struct task *task, uint32_t n, const char *what);
+
 /* So much of the epoch's steps is done. */
 void report_progress(const struct report *r, double fraction);
 

@@ -56,26 +56,29 @@ saver_open(struct saver *s, const struct train_config *o, const struct checkpoin
 }
 
 void
+saver_write(struct saver *s, enum rc rc, struct checkpoint *c, struct err *err)
+{
+	if (rc == RC_OK) {
+		c->terms = s->terms;
+		s->steps = checkpoint_steps(c);
+		rc = checkpoint_write(s->dir, c, err);
+	}
+	checkpoint_fini(c);
+	s->any = true;
+	s->failed = rc == RC_OK ? (struct err){0} : *err;
+	if (rc != RC_OK)
+		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err->text);
+}
+
+void
 saver_checkpoint(void *saver, struct trainer *t)
 {
 	struct saver *s = saver;
 	struct checkpoint c = {0};
 	struct err err = {0};
-	enum rc rc;
 
-	if (!s->dir)
-		return;
-	rc = trainer_state(t, &c, &err);
-	if (rc == RC_OK) {
-		c.terms = s->terms;
-		s->steps = checkpoint_steps(&c);
-		rc = checkpoint_write(s->dir, &c, &err);
-	}
-	checkpoint_fini(&c);
-	s->any = true;
-	s->failed = rc == RC_OK ? (struct err){0} : err;
-	if (rc != RC_OK)
-		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err.text);
+	if (s->dir)
+		saver_write(s, trainer_state(t, &c, &err), &c, &err);
 }
 
 enum rc

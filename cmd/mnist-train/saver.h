@@ -35,6 +35,9 @@ enum rc saver_resume(const struct train_config *o, const struct checkpoint_terms
 enum rc saver_open(struct saver *s, const struct train_config *o,
 		   const struct checkpoint_terms *terms, struct err *err);
 
+/* Write one that was fetched with this rc, and release it. There is a folder. */
+void saver_write(struct saver *s, enum rc rc, struct checkpoint *c, struct err *err);
+
 /* Write one of where the trainer is; for struct trainer_hooks. */
 void saver_checkpoint(void *saver, struct trainer *t);
 

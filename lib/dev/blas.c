@@ -1,8 +1,10 @@
 #include "dev/blas.h"
 
 #include <cblas.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* OpenBLAS's own bound: products with m n k up to it go to kernels that do not pack. */
 #define SMALL_PRODUCT 1000000
@@ -34,6 +36,19 @@ blas_better_core(void)
 #else
 	return NULL;
 #endif
+}
+
+void
+blas_reload(char **argv)
+{
+	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
+	char self[PATH_MAX];
+	ssize_t n = core ? readlink("/proc/self/exe", self, sizeof self - 1) : 0;
+
+	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
+		return;
+	self[n] = '\0';
+	execv(self, argv); /* if not, gemm is slow, no more */
 }
 
 /* Whether single precision has small kernels with 512-bit vectors. */

@@ -17,6 +17,10 @@ void blas_set_threads(unsigned n);
  */
 const char *blas_better_core(void);
 
+/* The first thing of a program that uses it: where there is a better choice, this program again with
+ * it. Returns where there is none, or where that cannot be. */
+void blas_reload(char **argv);
+
 /*
  * How many columns of c [m,n] = op(a) [m,k] op(b) [k,n] to ask for at a time in f32: n, or fewer
  * where several small products take less time than a large one.

@@ -60,6 +60,21 @@ reach(struct kern_call *c, unsigned shape, unsigned axis)
 	return (padded - size) / stride + 1;
 }
 
+/* Images a product, when scratch has room for so many elements: all products alike, if need be but
+ * the last. */
+static size_t
+group_of(const struct conv *c, uint64_t room)
+{
+	size_t most = room / c->plane / (c->patch + c->k), products;
+
+	if (most > MAX_COLUMNS / c->plane)
+		most = MAX_COLUMNS / c->plane;
+	if (most <= 1 || c->n == 0)
+		return 1;
+	products = (c->n - 1) / most + 1;
+	return (c->n - 1) / products + 1;
+}
+
 /* Reads and checks the shape's arguments, the first of which is number `shape`. */
 static struct conv
 conv_read(struct kern_call *c, unsigned shape, unsigned images, size_t bytes)
@@ -98,11 +113,7 @@ conv_read(struct kern_call *c, unsigned shape, unsigned images, size_t bytes)
 		kern_fail(c, RC_INVAL, "more than %d elements in a plane or a patch", INT_MAX);
 	if (c->rc != RC_OK)
 		return r;
-	r.group = room / r.plane / (r.patch + r.k);
-	if (r.group > MAX_COLUMNS / r.plane)
-		r.group = MAX_COLUMNS / r.plane;
-	if (r.group < 1)
-		r.group = 1;
+	r.group = group_of(&r, room);
 	return r;
 }
 
@@ -113,7 +124,7 @@ conv_is_plain(const struct conv *c)
 	return c->s.size == 1 && c->s.stride == 1 && c->s.pad == 0;
 }
 
-/* One launch: how many images, which is the first, where their patches and planes lie. */
+/* One product: how many images, which is the first, where their patches and planes lie. */
 struct batch {
 	size_t first, count, columns;
 	unsigned char *patches, *planes;

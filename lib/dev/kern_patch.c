@@ -59,21 +59,79 @@ row_of(const struct conv_shape *s, size_t oy, size_t ky, size_t *iy)
 PICK(uint32_t)
 PICK(uint64_t)
 
-/* One row of patches that come from one row of an image. */
-static void
-unfold_row(unsigned char *dst, const unsigned char *src, const struct span *r, size_t ow,
-	   size_t stride, size_t bytes)
+/* A short copy, mostly of less than a hundred bytes: without a call. The areas do not overlap. */
+static inline void
+copy_row(unsigned char *dst, const unsigned char *src, size_t nbytes)
 {
-	size_t n = r->end - r->first;
+	size_t i;
 
-	memset(dst, 0, r->first * bytes);
-	if (stride == 1)
-		memcpy(dst + r->first * bytes, src, n * bytes);
-	else if (bytes == sizeof(uint32_t))
-		pick_uint32_t((uint32_t *)dst + r->first, (const uint32_t *)src, n, stride);
-	else
-		pick_uint64_t((uint64_t *)dst + r->first, (const uint64_t *)src, n, stride);
-	memset(dst + r->end * bytes, 0, (ow - r->end) * bytes);
+	if (nbytes >= 512) {
+		memcpy(dst, src, nbytes);
+	} else if (nbytes >= 16) {
+		for (i = 0; i < nbytes - 16; i += 16)
+			memcpy(dst + i, src + i, 16);
+		memcpy(dst + nbytes - 16, src + nbytes - 16, 16);
+	} else {
+		for (i = 0; i < nbytes; i += 4)
+			memcpy(dst + i, src + i, 4);
+	}
+}
+
+static inline void
+zero_row(unsigned char *dst, size_t nbytes)
+{
+	size_t i;
+
+	for (i = 0; i < nbytes; i += 4)
+		memset(dst + i, 0, 4);
+}
+
+/* Rows [first, end) of the result lie over the image, for row ky of the kernel. */
+static void
+rows_of(const struct conv_shape *s, size_t ky, size_t *first, size_t *end)
+{
+	struct conv_shape turned = *s;
+	struct span r;
+
+	turned.w = s->h;
+	turned.ow = s->oh;
+	r = span_of(&turned, ky);
+	*first = r.first;
+	*end = r.end;
+}
+
+/* One row of the matrix of patches: element (ky, kx) of a kernel that goes over one plane. */
+static void
+unfold_plane(const struct conv_shape *s, unsigned char *dst, const unsigned char *plane, size_t ky,
+	     size_t kx, size_t bytes)
+{
+	struct span r = span_of(s, kx);
+	size_t first, end, oy, n = r.end - r.first, row = s->ow * bytes;
+	const unsigned char *src;
+
+	rows_of(s, ky, &first, &end);
+	memset(dst, 0, first * row);
+	memset(dst + end * row, 0, (s->oh - end) * row);
+	if (n == 0 || first == end) {
+		memset(dst, 0, s->oh * row);
+		return;
+	}
+	dst += first * row;
+	src = plane + ((first * s->stride + ky - s->pad) * s->w + r.at) * bytes;
+	if (s->stride == 1 && s->ow == s->w) /* rows follow each other here and there */
+		memcpy(dst + r.first * bytes, src, ((end - first - 1) * s->w + n) * bytes);
+	for (oy = first; oy < end; oy++, dst += row, src += s->stride * s->w * bytes) {
+		if (s->stride != 1 && bytes == sizeof(uint32_t))
+			pick_uint32_t((uint32_t *)dst + r.first, (const uint32_t *)src, n,
+				      s->stride);
+		else if (s->stride != 1)
+			pick_uint64_t((uint64_t *)dst + r.first, (const uint64_t *)src, n,
+				      s->stride);
+		else if (s->ow != s->w)
+			copy_row(dst + r.first * bytes, src, n * bytes);
+		zero_row(dst, r.first * bytes);
+		zero_row(dst + r.end * bytes, (s->ow - r.end) * bytes);
+	}
 }
 
 void
@@ -81,23 +139,12 @@ conv_unfold(const struct conv_shape *s, void *patches, size_t ld, const void *x,
 {
 	const unsigned char *plane = x;
 	unsigned char *row = patches;
-	size_t ch, ky, kx, oy, iy;
-	struct span r;
+	size_t ch, ky, kx;
 
 	for (ch = 0; ch < s->c; ch++, plane += s->h * s->w * bytes) {
 		for (ky = 0; ky < s->size; ky++) {
-			for (kx = 0; kx < s->size; kx++, row += ld * bytes) {
-				r = span_of(s, kx);
-				for (oy = 0; oy < s->oh; oy++) {
-					if (!row_of(s, oy, ky, &iy)) {
-						memset(row + oy * s->ow * bytes, 0, s->ow * bytes);
-						continue;
-					}
-					unfold_row(row + oy * s->ow * bytes,
-						   plane + (iy * s->w + r.at) * bytes, &r, s->ow,
-						   s->stride, bytes);
-				}
-			}
+			for (kx = 0; kx < s->size; kx++, row += ld * bytes)
+				unfold_plane(s, row, plane, ky, kx, bytes);
 		}
 	}
 }

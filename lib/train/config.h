@@ -57,6 +57,8 @@ struct train_config {
 	uint32_t local_steps;  /* local: average every so many */
 	uint32_t ps_aggregate; /* ps: gradients of an update; 0: as many as workers */
 	uint32_t staleness;    /* ps: how old a gradient may be; STALENESS_ASYNC: any */
+	const char *listen;    /* ps: where the server listens; NULL: in the cluster's folder */
+	const char *learn;     /* the address of a parameter server to learn for; NULL: none */
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
 	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: batch * workers */
 	const char *algo;

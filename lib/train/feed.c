@@ -54,24 +54,13 @@ feed_device(struct trainer *t, uint32_t rank, struct err *err)
 	return rc;
 }
 
-/* The learning rate's factors in the steps of this epoch. */
-static void
-set_rates(struct trainer *t)
-{
-	uint64_t n = t->shape.train_steps;
-
-	for (uint64_t s = 0; s < n; s++)
-		t->rates[s] =
-		    (float)lr_factor(&t->o->schedule, t->at.epoch * n + s, n, t->o->epochs * n);
-}
-
 enum rc
 feed(struct trainer *t, struct err *err)
 {
 	enum rc rc = RC_OK;
 
 	order_epoch(t->o->seed, t->at.epoch, t->data->train.nitems, t->order);
-	set_rates(t);
+	order_rates(&t->o->schedule, t->at.epoch, t->o->epochs, t->shape.train_steps, t->rates);
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
 		rc = feed_device(t, r, err);
 	if (rc == RC_OK)

@@ -42,3 +42,11 @@ order_most(uint32_t n, uint64_t global, uint32_t nworkers)
 	return n / global * order_most_rows(n, global, nworkers) +
 	       (n % global + nworkers - 1) / nworkers;
 }
+
+void
+order_rates(const struct lr_schedule *schedule, uint32_t epoch, uint32_t epochs, uint64_t nsteps,
+	    float *rates)
+{
+	for (uint64_t s = 0; s < nsteps; s++)
+		rates[s] = (float)lr_factor(schedule, epoch * nsteps + s, nsteps, epochs * nsteps);
+}

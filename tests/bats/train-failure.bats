@@ -25,7 +25,9 @@ machine() {
 		lose() {
 			local before; before=$(grep -c "ms lost$" out)
 			reached "$1" || return
+			kill -STOP "$trainer" # it must not be done before
 			kill -KILL "$(members | sed -n "${2}p")"
+			kill -CONT "$trainer"
 			said "ms lost$" $((before + 1))
 		}
 		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS"
@@ -71,6 +73,7 @@ undisturbed() {
 }
 
 @test "shrink with nobody left, and abort with one lost, end with a line" {
+	EPOCHS=100000
 	run machine 1 --on-failure shrink 'train "$@"; reached 3; kill -KILL "$(members)"; wait $trainer'
 	assert_status 1
 	assert_equal "$(wc -l <err)" 1
