@@ -98,10 +98,11 @@ classes_sort(struct classes *c)
 	freelocale(locale);
 	if (nnumbers == c->n && nwhole < c->n)
 		return CLASSES_UNCOUNTABLE;
-	for (uint32_t i = 0; i < c->n && nwhole < c->n; i++)
+	c->name_is_text = nwhole < c->n;
+	for (uint32_t i = 0; i < c->n && c->name_is_text; i++)
 		key[i].text = c->text[i];
 	number(c, key);
-	if (nwhole == c->n && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
+	if (!c->name_is_text && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
 		return CLASSES_OK;
 	return name_labels(c, key);
 }

@@ -17,6 +17,7 @@ struct classes {
 	char *text[CLASSES_MAX];    /* by id, terminated */
 	uint8_t label[CLASSES_MAX]; /* of each id, by classes_sort */
 	uint32_t nlabels;	    /* by classes_sort */
+	bool name_is_text;	    /* not all texts are numbers; by classes_sort */
 	char **name;		    /* [nlabels], or NULL: numbers from 0; by classes_sort */
 };
 

@@ -482,6 +482,12 @@ test_refusals(void)
 	   "no such column");
 	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': there is no header"),
 	   "a column by name, and no header");
+	for (int i = 0; i < 60; i++)
+		p += sprintf(p, "%d,%d,%d\n", i % 3, i, i % 20 + 400);
+	ok(refused(text, NULL,
+		   "column 3 has 20 classes in 60 samples: is another column the label"),
+	   "a measure in the last column");
+	p = text;
 	for (int i = 0; i < 257; i++)
 		p += sprintf(p, "%d,%d,c%d\n", i, i, i);
 	ok(refused(text, NULL, "t.csv:257: column 3 has more than 256 classes"), "257 classes");
@@ -489,6 +495,24 @@ test_refusals(void)
 	memset(p, 'b', 129);
 	strcpy(p + 129, "\n");
 	ok(refused(text, NULL, "is too long for a class"), "a class of 129 bytes");
+}
+
+/* In a sentence, a text is cut between characters. */
+static void
+test_show(void)
+{
+	char shown[CSV_SHOW], text[64];
+
+	for (size_t i = 0; i < 60; i += 2)
+		memcpy(text + i, "\xc3\xa4", 2);
+	ok(strlen(csv_show(&(struct csv_field){text, 60}, shown)) == CSV_SHOW - 2,
+	   "46 of 60 bytes");
+	ok(strcmp(csv_show(&(struct csv_field){"a\tb\x7f"
+					       "c",
+					       5},
+			   shown),
+		  "a?b?c") == 0,
+	   "control characters");
 }
 
 static void
@@ -574,6 +598,7 @@ main(void)
 	test_pixels();
 	test_label_behind_pixels();
 	test_refusals();
+	test_show();
 	test_folder_of_tables();
 	test_iris();
 	ok(folder_end() == 0, "the folder is gone");
