@@ -115,7 +115,7 @@ print_evaluation(const struct model *m, const struct evaluation *e)
 	else
 		printf(" %*s", COLUMN, "items");
 	printf("     right\n");
-	for (uint32_t k = 0; k < e->nclasses; k++)
+	for (uint32_t k = 0; k < e->nlabels; k++)
 		print_class(m, e, k, width);
 }
 

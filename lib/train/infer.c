@@ -264,11 +264,12 @@ evaluate(struct predictor *p, const struct model *m, const struct dataset *data,
 	 struct evaluation *out, struct err *err)
 {
 	const struct net *net = &m->task.net;
-	struct evaluation e = {.nclasses = net->nclasses};
+	struct evaluation e = {.nclasses = net->nclasses,
+			       .nlabels = net->nclasses < 256 ? net->nclasses : 256};
 	float *values = alloc_zeroed(p->rows * net->nclasses, sizeof *values);
 	enum rc rc = RC_OK;
 
-	e.taken = alloc_zeroed((size_t)net->nclasses * net->nclasses, sizeof *e.taken);
+	e.taken = alloc_zeroed((size_t)e.nlabels * e.nclasses, sizeof *e.taken);
 	if (!values || !e.taken)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)

@@ -44,8 +44,9 @@ struct evaluation {
 	uint64_t nitems, right;
 	double loss; /* mean over the items */
 	uint32_t nclasses;
+	uint32_t nlabels; /* so many of them at most are labels, which are bytes */
 	uint64_t
-	    *taken; /* [nclasses, nclasses]: items of a class, row, that were taken for another */
+	    *taken; /* [nlabels, nclasses]: items of a class, row, that were taken for another */
 };
 
 /* Test the test part of a data set whose items are the model's; *out is released with

@@ -123,7 +123,8 @@ parse_classes(const char *text, uint32_t *out, struct err *err)
 	int end = 0;
 
 	if (strspn(text, "0123456789") != strlen(text) ||
-	    sscanf(text, "%7" SCNu32 "%n", out, &end) != 1 || text[end] || *out == 0)
+	    sscanf(text, "%7" SCNu32 "%n", out, &end) != 1 || text[end] || *out == 0 ||
+	    *out > NET_MAX_WIDTH)
 		return err_set(err, RC_INVAL, "'%.64s' is no number of classes", text);
 	return RC_OK;
 }
