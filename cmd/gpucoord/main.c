@@ -35,6 +35,8 @@ static const char usage_text[] =
     "  --tuner FILE        which algorithm when callers leave it open\n"
     "                      (default $GPUSIM_TUNER_CONFIG_FILE)\n"
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
+    "  --http HOST:PORT    give the newest model of whoever trains to whoever asks for it over "
+    "HTTP\n"
     "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
@@ -48,7 +50,7 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner, *state;
+	const char *config, *tuner, *state, *http;
 	bool calibrate, allow_inject;
 	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
 	struct config_missed missed;
@@ -68,6 +70,7 @@ enum {
 	OPT_STATE,
 	OPT_TUNER,
 	OPT_CALIBRATE,
+	OPT_HTTP,
 	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
@@ -86,6 +89,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"state", 1, NULL, OPT_STATE},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
+					 {"http", 1, NULL, OPT_HTTP},
 					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
@@ -126,6 +130,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_CALIBRATE:
 		o->calibrate = true;
+		return RC_OK;
+	case OPT_HTTP:
+		o->http = arg;
 		return RC_OK;
 	case OPT_ALLOW_INJECT:
 		o->allow_inject = true;
@@ -225,6 +232,7 @@ main(int argc, char **argv)
 	struct config file = {0};
 	struct tuner tuner = {0};
 	struct shell *shell = NULL;
+	struct web *web = NULL;
 	struct daemon dm;
 	struct err err = {0};
 	enum rc rc;
@@ -247,10 +255,19 @@ main(int argc, char **argv)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK && o.http) {
+		rc = web_start(o.http, o.reach, &web, &err);
+		if (rc != RC_OK)
+			err_prefix(&err, "--http");
+		else
+			shell_serve_models(shell, web);
+	}
 	if (rc == RC_OK && o.allow_inject)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
+		if (web)
+			log_line(LOG_INFO, "models at %s/model", web_address(web));
 		daemon_ready(o.ready_fd);
 		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
 			shell_step(shell);
@@ -258,6 +275,7 @@ main(int argc, char **argv)
 	/* Cleaning up must not take for ever, whatever state the peers are in. */
 	alarm(STOP_WITHIN_SECS);
 	shell_free(shell, rc == RC_OK);
+	web_stop(web);
 	tuner_fini(&tuner);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

@@ -49,6 +49,7 @@ struct shell {
 	struct coord_actions actions;
 	struct state *state; /* NULL: nothing is stored */
 	struct faults faults;
+	struct web *_Atomic web; /* NULL: no models are taken */
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -81,6 +82,10 @@ on_call(void *arg, struct rpc_call *call)
 		faults_call(&s->faults, call);
 		return;
 	}
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_MODEL_PUT) {
+		web_put(atomic_load(&s->web), call);
+		return;
+	}
 	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
@@ -98,6 +103,7 @@ on_gone(void *arg, uint64_t client_id)
 	struct shell *s = arg;
 	struct item *i = calloc(1, sizeof *i);
 
+	web_gone(atomic_load(&s->web), client_id);
 	if (!i)
 		return;
 	i->kind = COORD_GONE;
@@ -323,6 +329,12 @@ shell_step(struct shell *s)
 	pthread_mutex_lock(&s->lock);
 	work_off(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void
+shell_serve_models(struct shell *s, struct web *w)
+{
+	atomic_store(&s->web, w);
 }
 
 void

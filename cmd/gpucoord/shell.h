@@ -7,6 +7,7 @@
 
 #include "base/daemon.h"
 #include "coord/coord.h"
+#include "web.h"
 
 struct shell;
 
@@ -17,6 +18,10 @@ enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg,
 
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);
+
+/* Take models, and give them to whoever asks w for them. Before the loop starts; w is stopped after
+ * shell_free. */
+void shell_serve_models(struct shell *s, struct web *w);
 
 /* Let faults be injected into the coordinator. */
 void shell_allow_inject(struct shell *s);

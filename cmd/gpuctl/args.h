@@ -54,6 +54,7 @@ enum opt_id {
 	OPT_START_TIMEOUT,
 	OPT_VERBOSE,
 	OPT_ALLOW_INJECT,
+	OPT_HTTP,
 	OPT_SEED,
 	OPT_FOR,
 	OPT_RATE,
@@ -85,7 +86,8 @@ struct args {
 	double rate;	 /* faults a second, or */
 	bool rate_by_op; /* an operation */
 	double max_slowdown;
-	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout;
+	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout,
+	    *http;
 	uint64_t start_timeout_ms, op_timeout_ms;
 	enum gpusim_on_failure on_failure; /* see cli_config */
 	uint32_t spares;

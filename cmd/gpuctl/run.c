@@ -80,6 +80,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--threads", a->threads);
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add(&coord, "--op-timeout", a->op_timeout);
+	add(&coord, "--http", a->http);
 	if (args_has(a, OPT(ALLOW_INJECT))) {
 		add_flag(&dev, "--allow-inject");
 		add_flag(&coord, "--allow-inject");

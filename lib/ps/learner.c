@@ -12,8 +12,8 @@
 #include "net/net.h"
 #include "ps/learner.h"
 
-#define CALL_MS	     10000 /* for the server's answer */
-#define BEAT_CALL_MS 3000
+#define CALL_MS	     20000 /* for the server's answer */
+#define BEAT_CALL_MS 5000
 #define TAKE_MS	     20	   /* for an item, before work is asked for without one */
 #define DEVICE_MS    60000 /* for the device */
 

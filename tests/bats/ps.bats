@@ -1,0 +1,271 @@
+# A parameter server: learners are killed, come, and are all gone; and its models over HTTP.
+# shellcheck disable=SC2016,SC2030,SC2031
+load helper
+
+setup() {
+	house_setup
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --layers "784,32,10" --batch 16)
+	EPOCHS=40
+}
+
+# machine N OPTION... SCRIPT - run a bash script with N devices. In it, with "$@" what trains:
+#	train CMD...		start it; the server says on `out` what it does, all on `err` what went wrong
+#	reached E		wait until epoch E is done
+#	said TEXT		wait until a line of `out` holds it
+#	learners		their processes
+#	address			where the server is
+#	frozen CMD...		do that while the server stands still, so that it is not done before
+machine() {
+	LIMIT=${LIMIT:-50} bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
+		exec {tick}<> <(:)
+		moment() { read -r -t 0.01 -u "$tick" || true; }
+		train() { "$@" >out 2>err & trainer=$!; }
+		alive() { kill -0 "$trainer" 2>/dev/null; }
+		reached() { until grep -q "^epoch $1/" out; do alive || return 1; moment; done; }
+		said() { until grep -q "$1" out; do alive || return 1; moment; done; }
+		learners() { pgrep -P "$trainer"; }
+		address() { sed -n "s/.* parameter server at //p" out; }
+		frozen() { kill -STOP "$trainer"; "$@"; kill -CONT "$trainer"; }
+		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS" --sync ps
+}
+
+loss() { sed -n "s/^epoch $EPOCHS\/$EPOCHS  loss \([0-9.]*\) .*/\1/p" "$1"; }
+accuracy() { sed -n "s/^epoch $EPOCHS\/$EPOCHS .* accuracy \([0-9.]*\) .*/\1/p" "$1"; }
+
+# close_to A B DIFFERENCE
+close_to() {
+	awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN { exit !(a != "" && b != "" && a - b <= d && b - a <= d) }' ||
+		fail "$1 and $2 differ"
+}
+
+# undisturbed N OPTION... - leaves whole and whole.npz
+undisturbed() {
+	bounded gpuctl run -n "$1" -- "${TRAIN[@]}" --epochs "$EPOCHS" --sync ps "${@:2}" --save whole.npz >whole
+}
+
+@test "synchronous: the same as all-reduce, with a last batch that is smaller, too" {
+	TRAIN+=(--train-items 500)
+	bounded gpuctl run -n 3 -- "${TRAIN[@]}" --epochs "$EPOCHS" >allreduce
+	undisturbed 4
+	close_to "$(loss whole)" "$(loss allreduce)" 0.0002
+	close_to "$(accuracy whole)" "$(accuracy allreduce)" 0.4
+}
+
+@test "batch norm, an adaptive optimizer, a schedule and more learners than gradients of an update" {
+	LIMIT=100 run bounded gpuctl run -n 4 -- mnist-train --data "$ROOT/tests/data" --sync ps --model resnet9 \
+		--train-items 48 --batch 8 --epochs 1 --optimizer adam --lr-schedule cosine --ps-aggregate 2
+	assert_status 0
+	assert_match 'epoch 1/1  loss [0-9.]+ '
+}
+
+@test "asynchronous, and bounded: it learns" {
+	local how
+	for how in async 2; do
+		undisturbed 4 --staleness $how
+		awk -v l="$(loss whole)" 'BEGIN { exit !(l != "" && l < 0.5) }' || fail "$(cat whole)"
+	done
+}
+
+@test "learners that are killed: another does their work, and the weights are the same to the bit" {
+	undisturbed 4
+	run machine 4 'train "$@" --save again.npz
+		reached 2; frozen kill -KILL $(learners | head -n 1); said "; 2 left"
+		reached 6; frozen kill -KILL $(learners | tail -n 1); said "; 1 left"; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^learner [0-9]* (device [0-9a-f]*, process [0-9]*) is gone; [12] left$' out)" 2
+	assert_equal "$(cat err)" ''
+	cmp whole.npz again.npz
+	assert_equal "$(loss out)" "$(loss whole)"
+}
+
+@test "a learner whose device is killed leaves, with a line, and nothing is lost" {
+	undisturbed 3
+	run machine 3 'train "$@" --save again.npz; reached 2
+		frozen kill -KILL $(gpuctl devices | awk '\''$5 == "busy" && $6 != 1 { print $7; exit }'\'')
+		said "; 1 left"; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^learner [0-9]* (device .*) \(leaves: .*\|is gone\); 1 left$' out)" 1
+	assert_equal "$(grep -c '^mnist-train: learner: ' err)" 1
+	cmp whole.npz again.npz
+}
+
+@test "one killed among asynchronous ones: training goes on" {
+	run machine 4 'train "$@" --staleness async; reached 2
+		frozen kill -KILL $(learners | head -n 1); said "; 2 left"; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^epoch ' out)" "$EPOCHS"
+	awk -v l="$(loss out)" 'BEGIN { exit !(l != "" && l < 0.5) }' || fail "$(cat out)"
+}
+
+@test "a learner that comes by hand, and one that would learn something else" {
+	EPOCHS=400
+	run machine 4 'train "$@" --workers 1; said " parameter server at "
+		mnist-train --data "$3" --layers 784,33,10 --learn "$(address)" 2>other || echo $? >>other
+		mnist-train --data "$3" --layers 784,32,10 --learn "$(address)" 2>third & third=$!
+		said " has come; 2 there"; wait $third && echo learnt >>third; wait $trainer'
+	assert_status 0
+	assert_equal "$(cat third)" learnt
+	assert_equal "$(cat other)" 'mnist-train: learner: the server trains mlp 784-32-10 relu cross-entropy, not mlp 784-33-10 relu cross-entropy
+2'
+	assert_equal "$(grep -c '^epoch ' out)" "$EPOCHS"
+}
+
+@test "all learners killed: the server waits, and ends with a line" {
+	EPOCHS=4000
+	run machine 3 'train "$@"; reached 2; kill -KILL $(learners); wait $trainer'
+	assert_status 1
+	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' err)" 'mnist-train: epoch N: no learner has been there for 15 s'
+}
+
+@test "the server killed: learners end by themselves" {
+	EPOCHS=4000
+	run machine 3 'train "$@"; reached 2; pids=$(learners); kill -KILL $trainer
+		for pid in $pids; do while kill -0 $pid 2>/dev/null; do moment; done; done
+		until [ "$(grep -c "^mnist-train: learner: the parameter server at ipc://.* is gone$" err)" = 2 ]; do moment; done'
+	assert_status 0
+	assert_nothing_left
+}
+
+@test "resumed from its checkpoint, and killed in between: the same weights" {
+	undisturbed 3
+	run machine 3 'train "$@" --checkpoint c; reached 5; kill -KILL $trainer; wait $trainer
+		while pgrep -f -- "--learn ipc://$GPUSIM_DIR" >/dev/null; do moment; done
+		train "$@" --checkpoint c --resume --save again.npz; wait $trainer'
+	assert_status 0
+	cmp whole.npz again.npz
+	run bounded "${TRAIN[@]}" --sync ps --checkpoint d --checkpoint-every 3
+	assert_status 2
+	assert_match "$(printf '^mnist-train: --checkpoint-every: .* at the end of epochs only$')"
+}
+
+@test "whatever strangers say, training goes on" {
+	undisturbed 3
+	run machine 3 'train "$@" --save again.npz; said " parameter server at "
+		for seed in 1 2; do
+			"$BUILD/e2e/hostile" "$(address)" rep $seed 60
+			"$BUILD/e2e/hostile" "$(address).data" frames $seed 60
+		done; wait $trainer'
+	assert_status 0
+	cmp whole.npz again.npz
+}
+
+@test "one device is not enough" {
+	run bounded gpuctl run -n 1 -- "${TRAIN[@]}" --sync ps
+	assert_status 1
+	assert_output 'mnist-train: one device is free; a parameter server takes one, and each learner another'
+}
+
+# ---- models over HTTP
+
+# get PATH [METHOD] - the answer, head and body
+get() {
+	local fd
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT" || return
+	printf '%s %s HTTP/1.1\r\nHost: x\r\n\r\n' "${2:-GET}" "$1" >&"$fd"
+	timeout 10 cat <&"$fd"
+	exec {fd}>&-
+}
+body() { get "$@" | LC_ALL=C sed '1,/^\r$/d'; }
+export -f get body
+
+# coordinator - one that serves models; sets PORT
+coordinator() {
+	export GPUSIM_COORD=ipc://$T/coord XDG_RUNTIME_DIR=$T PORT
+	background gpucoord --listen "$GPUSIM_COORD" --state none --http 127.0.0.1:0 -v 2>said
+	wait_until 10 grep -q 'models at http' said
+	PORT=$(sed -n 's|.*models at http://127.0.0.1:\([0-9]*\)/model.*|\1|p' said)
+	COORD_PID=$PID
+}
+
+devices() {
+	local k
+	for ((k = 0; k < $1; k++)); do
+		background gpudev --listen "ipc://$T/dev$k" --ordinal "$k" -m 64M --mem-scratch "$T/mem$k"
+	done
+	wait_until 20 test_devices "$1"
+}
+test_devices() { [[ $(bounded gpuctl devices | wc -l) == $(($1 + 1)) ]]; }
+
+has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
+
+@test "GET /model while it is trained: whole, and its version grows" {
+	coordinator
+	devices 3
+	run get /model
+	assert_match '^HTTP/1.1 404 '
+	assert_match 'there is no model yet$'
+	background "${TRAIN[@]}" --epochs 400 --sync ps --save last.npz
+	wait_until 20 has_model
+	local last=0 seen=0 version pid=$PID
+	while kill -0 "$pid" 2>/dev/null && ((seen < 5)); do
+		get /model >whole
+		version=$(sed -n 's/^X-Gpusim-Version: \([0-9]*\)\r$/\1/p' whole)
+		((version >= last)) || fail "version $version after $last"
+		((seen += version > last, 1))
+		last=$version
+		LC_ALL=C sed '1,/^\r$/d' whole >m.npz
+		assert_equal "$(stat -c %s m.npz)" "$(sed -n 's/^Content-Length: \([0-9]*\)\r$/\1/p' whole)"
+		! command -v unzip >/dev/null || unzip -tqq m.npz
+	done
+	((seen == 5)) || fail "only $seen versions"
+	grep -q '^Content-Type: application/zip' whole
+	wait_until 40 gone "$pid"
+	body /model >m.npz
+	cmp m.npz last.npz
+	assert_equal "$(body /model/version)" $((400 * 16))
+}
+
+@test "the other ways of training hand in their models, too" {
+	coordinator
+	devices 2
+	bounded "${TRAIN[@]}" --epochs 2 --save last.npz
+	body /model >m.npz
+	cmp m.npz last.npz
+	assert_equal "$(body /model/version)" 32
+}
+
+@test "gpuctl run --http: the coordinator's; without it no model is taken, and nobody minds" {
+	run bounded gpuctl run -n 1 --http nowhere -- true
+	assert_status 1
+	assert_match "gpucoord: --http: 'tcp://nowhere' is not tcp://host:port"
+	run bounded gpucoord --listen "ipc://$T/c" --state none --http 0.0.0.0:0
+	assert_status 2
+	assert_match '^gpucoord: --http: .* can be reached from other hosts'
+	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --epochs 1 --sync ps
+	assert_status 0
+	assert_equal "${#lines[@]}" 2
+}
+
+@test "HTTP: strangers are refused, bounded, and hold nobody off" {
+	local fd fds=() i
+	coordinator
+	devices 1
+	run get / HEAD
+	assert_match '^HTTP/1.1 200 '
+	for i in POST PUT DELETE OPTIONS BREW; do
+		run get /model $i
+		assert_match '^HTTP/1.1 405 '
+	done
+	for i in /../etc/passwd /%2e%2e/%2e%2e/etc/passwd '/model/%00' //model /model/version/x; do
+		run get "$i"
+		assert_match '^HTTP/1.1 404 '
+	done
+	for i in 1 2 3 4 5 6 7 8; do # garbage, and heads without an end
+		head -c 20000 /dev/urandom >"/dev/tcp/127.0.0.1/$PORT" || true
+		head -c 200000 /dev/zero | tr '\0' a >"/dev/tcp/127.0.0.1/$PORT" || true
+	done
+	for ((i = 0; i < 400; i++)); do # who says nothing, or a letter
+		exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+		((i % 2)) || printf G >&"$fd"
+		fds+=("$fd")
+	done
+	run get /
+	assert_match '^HTTP/1.1 200 '
+	assert_match '/model/version'
+	(($(find "/proc/$COORD_PID/fd" -mindepth 1 | wc -l) < 250))
+	run bounded gpuctl devices
+	assert_equal "${#lines[@]}" 2
+	for fd in "${fds[@]}"; do exec {fd}>&-; done
+	run get /
+	assert_match '^HTTP/1.1 200 '
+}
