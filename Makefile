@@ -18,7 +18,7 @@ house_ldflags  := -pthread
 house_libs     := -lnng -lprotobuf-c -lz -linih -lm
 image_libs     := -lpng -ljpeg
 ifdef SAN
-house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
 export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS := print_stacktrace=1

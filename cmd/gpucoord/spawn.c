@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host.h"
+
 #define MAX_ARGS 40
 
 struct command {
@@ -20,18 +22,6 @@ struct command {
 	char text[MAX_ARGS][24]; /* numbers */
 	int ntext;
 };
-
-void
-spawn_host(char *out, size_t n)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || !fgets(out, (int)n, f))
-		out[0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	if (f)
-		fclose(f);
-}
 
 /* Whether the process has the file mapped: then it is the device, and not one that has its number now. */
 static bool
@@ -97,21 +87,6 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }
 
-/* gpudev beside this program. */
-static bool
-find_gpudev(char *out, size_t n)
-{
-	ssize_t len = readlink("/proc/self/exe", out, n - 1);
-	char *slash;
-
-	out[len > 0 ? len : 0] = '\0';
-	slash = strrchr(out, '/');
-	if (!slash || (size_t)(slash + 1 - out) + sizeof "gpudev" > n)
-		return false;
-	memcpy(slash + 1, "gpudev", sizeof "gpudev");
-	return true;
-}
-
 /* In a child of a child, which is nobody's to wait for. */
 static void
 become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
@@ -143,11 +118,13 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	     bool allow_inject, struct err *err)
 {
 	struct command c = {.n = 0};
-	char path[PATH_MAX];
+	char own[PATH_MAX], path[PATH_MAX + sizeof "/gpudev"];
+	bool told = host_own_folder(own, sizeof own);
 	pid_t pid;
 	int status;
 
-	if (!find_gpudev(path, sizeof path) || access(path, X_OK) != 0)
+	snprintf(path, sizeof path, "%s/gpudev", own);
+	if (!told || access(path, X_OK) != 0)
 		return err_set(err, RC_FAILED, "no gpudev beside this program");
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);

@@ -9,9 +9,6 @@
 #include "base/rc.h"
 #include "wire/wire.h"
 
-/* The boot id of this machine, as devices tell theirs. */
-void spawn_host(char *out, size_t n);
-
 /*
  * spawn_device - end what is left of the process, and start gpudev with what the device said of itself.
  *

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "asking.h"
 #include "compare.h"
@@ -22,19 +23,6 @@
 
 #define DEFAULT_DEVICES 4
 #define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
-
-/* The folder of this program, for what lies beside it; empty when the system does not tell. */
-static void
-own_folder(char out[PATH_MAX])
-{
-	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	char *slash;
-
-	out[n > 0 ? n : 0] = '\0';
-	slash = strrchr(out, '/');
-	if (slash)
-		*slash = '\0';
-}
 
 static bool
 has_data(const char *dir)
@@ -59,7 +47,7 @@ find_data(char out[PATH_MAX], struct err *err)
 	const char *env = getenv("GPUSIM_DATA");
 	char own[PATH_MAX], path[2][PATH_MAX + 32];
 
-	own_folder(own);
+	host_own_folder(own, sizeof own);
 	snprintf(path[0], sizeof path[0], "%s/../../data/mnist", own);
 	snprintf(path[1], sizeof path[1], "%s/../share/gpusim/mnist", own);
 	const char *const places[] = {env, "data/mnist", path[0], path[1]};
@@ -86,7 +74,7 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 
 	if (rc != RC_OK)
 		return rc;
-	own_folder(own);
+	host_own_folder(own, sizeof own);
 	snprintf(gpuctl, sizeof gpuctl, "%s/gpuctl", own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	snprintf(devices, sizeof devices, "%u", n);
@@ -157,7 +145,7 @@ become_rank(const struct train_config *o, struct err *err)
 		return rc;
 	while (options[n])
 		n++;
-	own_folder(own);
+	host_own_folder(own, sizeof own);
 	snprintf(program, sizeof program, "%s/mnist-train-mpi", own);
 	args = alloc_zeroed(n + 2, sizeof *args);
 	if (args) {
@@ -181,7 +169,7 @@ compare(const struct train_config *o)
 {
 	char own[PATH_MAX], self[PATH_MAX + 16];
 
-	own_folder(own);
+	host_own_folder(own, sizeof own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	return compare_main(o, self);
 }
