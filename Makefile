@@ -15,7 +15,7 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+house_libs     := -lnng -lprotobuf-c -lz -linih -lm -ldl
 image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -52,13 +52,14 @@ mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) 
 endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels)
 
 # ---- generated code, objects, libraries, programs
 
@@ -116,6 +117,12 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
+
+# Kernels of one's own, which gpudev --kernels loads: they need a header and nothing else.
+$(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
+	@mkdir -p $(@D)
+	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -shared -o $@ $<,CC,$<)
 
 # ---- tests
 
@@ -257,7 +264,7 @@ libdir := $(DESTDIR)$(PREFIX)/lib
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/gpusim.h include/gpusim_kernel.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libgpusim.a $(libdir)
 	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
@@ -271,7 +278,7 @@ install: all
 
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
-	    $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
 	    $(patsubst share/data/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard share/data/*.csv)) \

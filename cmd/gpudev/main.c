@@ -14,6 +14,7 @@
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
+#include "dev/load.h"
 #include "net/net.h"
 #include "pin.h"
 #include "register.h"
@@ -36,6 +37,7 @@ static const char usage_text[] =
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
+    "  --kernels FILE      load kernels of one's own; may be repeated\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
@@ -73,6 +75,7 @@ enum {
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
 	OPT_PIN,
+	OPT_KERNELS,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_SPARE,
@@ -96,6 +99,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
 					 {"pin", 1, NULL, OPT_PIN},
+					 {"kernels", 1, NULL, OPT_KERNELS},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
@@ -139,6 +143,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_u32(arg, 1, 1024, &o->device.threads, err);
 	case OPT_PIN:
 		return pin_parse(arg, &o->pin, err);
+	case OPT_KERNELS:
+		return load_kernels(arg, err);
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
@@ -208,6 +214,16 @@ apply_p2p(struct options *o, struct err *err)
 	return RC_OK;
 }
 
+/* Kernels that the environment names, beside those of options. */
+static enum rc
+apply_kernels(struct err *err)
+{
+	const char *list = getenv("GPUSIM_KERNELS");
+	enum rc rc = list ? load_kernels_list(list, err) : RC_OK;
+
+	return rc == RC_OK ? rc : err_prefix(err, "GPUSIM_KERNELS");
+}
+
 /* Where to listen when that is not said: in the private directory. */
 static enum rc
 default_address(struct options *o, struct err *err)
@@ -252,7 +268,9 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	if (rc == RC_OK && o->coordinator)
 		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
 	o->device.data_addr = o->data;
-	return rc == RC_OK ? apply_p2p(o, err) : rc;
+	if (rc == RC_OK)
+		rc = apply_p2p(o, err);
+	return rc == RC_OK ? apply_kernels(err) : rc;
 }
 
 /* Serve until told to end. */

@@ -99,6 +99,7 @@ struct device {
 	uint64_t mem_dev, mem_inode;
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
+	char kernels[WIRE_NAME_MAX];
 	bool mem_kept;
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	bool join;	   /* offers itself to communicators that grow */

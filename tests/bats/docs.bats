@@ -9,7 +9,7 @@ load helper
 
 setup() {
 	house_setup
-	export GPUSIM_DATA=$ROOT/tests/data
+	export GPUSIM_DATA=$ROOT/tests/data CPATH=$ROOT/include
 }
 
 teardown() {
