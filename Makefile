@@ -150,8 +150,8 @@ check-unit: $(unit) $(bin)
 	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% launcher net \
-        npz num order parse plan protocol ps_pool read_% reduce% rendezvous schedule shaper simulate tune \
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% launcher net npz num \
+        order parse plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tune \
         vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 

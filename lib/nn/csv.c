@@ -12,7 +12,7 @@ refill(struct csv *csv, struct err *err)
 {
 	csv->pos = 0;
 	csv->len = 0;
-	return input_get(csv->in, csv->chunk, sizeof csv->chunk, &csv->len, err);
+	return input_some(csv->in, csv->chunk, sizeof csv->chunk, &csv->len, err);
 }
 
 /* The next byte, or END; a CR LF is one LF, and so is a CR by itself unless `raw`. */
