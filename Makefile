@@ -15,9 +15,10 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+house_libs     := -lnng -lprotobuf-c -lz -linih -lm -ldl
+image_libs     := -lpng -ljpeg
 ifdef SAN
-house_cflags   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
 export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS := print_stacktrace=1
@@ -33,7 +34,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net store mem coll xport dev coord client nn
+ROOMS    := base wire net store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
@@ -42,14 +43,23 @@ lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gpu_sim.pb-c.o
 api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
+# mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
+MPI      ?= $(if $(SAN),0,$(if $(shell command -v mpicc),1,0))
+ifneq ($(MPI),0)
+mpi_bin  := $(BUILD)/bin/mnist-train-mpi
+mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
+              cmd/mnist-train/options.c cmd/mnist-train/report.c)
+endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
+configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels)
 
 # ---- generated code, objects, libraries, programs
 
@@ -87,37 +97,67 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson
+$(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$^ $(extra_libs) $(house_libs))
+
+# MPI's own compiler driver, with our compiler in it.
+ifneq ($(MPI),0)
+mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' mpicc
+$(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
+$(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
+$(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ -lopenblas $(image_libs) $(house_libs))
+endif
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
 
+# Kernels of one's own, which gpudev --kernels loads: they need a header and nothing else.
+$(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
+	@mkdir -p $(@D)
+	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -shared -o $@ $<,CC,$<)
+
 # ---- tests
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs))
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
+	    $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
 unit: $(unit)
 
 check: check-unit check-sim check-bats
 
+# A test file that hangs ends after so many seconds, and has failed.
+UNIT_SECONDS ?= 600
+BATS_SECONDS ?= 900
+run_unit = BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'timeout -k 5 $(UNIT_SECONDS)'
+
+# The longest first of $(1): those called $(2).
+longest_first = $(filter $(2),$(1)) $(filter-out $(2),$(1))
+slow_unit := $(addprefix $(BUILD)/unit/t_,collective nng_traps rpc coll_% store% simulate)
+
 check-unit: $(unit) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(unit)
+	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% coord% dataset dtype frame idx kern_% launcher model npz num parse plan protocol \
-        reduce% rendezvous shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% launcher net npz num \
+        order parse plan protocol ps_pool read_% reduce% rendezvous schedule shaper simulate tune vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
-check-threads: $(threaded) $(bin)
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) $(threaded)
+.PHONY: threaded
+threaded: $(threaded) $(bin)
+
+check-threads: threaded
+	$(run_unit) $(call longest_first,$(threaded),$(slow_unit))
 
 # Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
 SEEDS ?= 10000
@@ -142,8 +182,10 @@ $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
 
 BATS ?= $(wildcard tests/bats/*.bats)
+slow_bats := $(patsubst %,tests/bats/%.bats,bench recovery inject docs hostile examples run resume sweep)
 check-bats: all e2e
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'bats --tap' $(BATS)
+	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) \
+	    -e 'timeout -k 5 $(BATS_SECONDS) bats --tap' $(call longest_first,$(BATS),$(slow_bats))
 
 .PHONY: asan tsan
 asan:
@@ -175,7 +217,8 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(house_libs),LD,$@)
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
+	    $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
@@ -220,8 +263,8 @@ libdir := $(DESTDIR)$(PREFIX)/lib
 .PHONY: install uninstall
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install $(bin) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
+	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 include/gpusim.h include/gpusim_kernel.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libgpusim.a $(libdir)
 	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
@@ -229,12 +272,16 @@ install: all
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
+	install -m 644 $(configs) $(DESTDIR)$(PREFIX)/share/gpusim/config
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
+	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
+	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
 
 .PHONY: clean help
 clean:
@@ -253,7 +300,8 @@ help:
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
+	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where mpicc is'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/tests/*/*.d \
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)

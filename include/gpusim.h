@@ -419,6 +419,21 @@ enum gpusim_rc gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t gra
 				   struct gpusim_times *times);
 enum gpusim_rc gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph);
 
+/* ------------------------------------------------------------------ models for others */
+
+/*
+ * Give the coordinator the bytes of a .npz file, for whoever asks it over HTTP for the newest model
+ * (gpucoord --http); it keeps one.
+ *
+ *	training	a random number that tells this training from others, never 0
+ *	version		larger than those of the same training before it
+ *
+ * GPUSIM_INVAL: it was started without --http, or the version is not larger. GPUSIM_BUSY: too many or too
+ * large ones at a time.
+ */
+enum gpusim_rc gpusim_model_put(struct gpusim *g, uint64_t training, uint64_t version,
+				const void *npz, uint64_t nbytes);
+
 /* ------------------------------------------------------------------ rehearsing failure */
 
 enum gpusim_fault_kind {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/daemon.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
@@ -228,7 +229,7 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 	cfg->comm_timeout_ms = choose_ms(o->comm_timeout_ns, file->comm_timeout_ns, 0);
 	cfg->job_timeout_ms = choose_ms(o->job_timeout_ns, file->job_timeout_ns, 0);
 	cfg->abort_grace_ms = 2000;
-	spawn_host(cfg->host, sizeof cfg->host);
+	host_id(cfg->host);
 	return net_addr_check(o->listen, o->reach, err);
 }
 

@@ -9,9 +9,6 @@
 #include "base/rc.h"
 #include "wire/wire.h"
 
-/* The boot id of this machine, as devices tell theirs. */
-void spawn_host(char *out, size_t n);
-
 /*
  * spawn_device - end what is left of the process, and start gpudev with what the device said of itself.
  *
@@ -21,7 +18,8 @@ void spawn_host(char *out, size_t n);
  *	allow_inject	whether faults may be injected into it, as into the coordinator
  *
  * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one is not waited for: it tells
- * of itself when it registers. RC_FAILED: it cannot be started.
+ * of itself when it registers. RC_FAILED: it cannot be started, or files of kernels that it had loaded are not this
+ * user's or root's alone to write.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
 		     bool allow_inject, struct err *err);

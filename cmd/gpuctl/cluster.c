@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "cluster_impl.h"
 
@@ -56,18 +57,10 @@ status_exit(int wait_status)
 static void
 find_bindir(struct cluster *c)
 {
-	ssize_t n;
-	char *slash;
-
-	if (c->cfg->bindir) {
+	if (c->cfg->bindir)
 		snprintf(c->bindir, sizeof c->bindir, "%s", c->cfg->bindir);
-		return;
-	}
-	n = readlink("/proc/self/exe", c->bindir, sizeof c->bindir - 1);
-	c->bindir[n > 0 ? n : 0] = '\0';
-	slash = strrchr(c->bindir, '/');
-	if (slash)
-		*slash = '\0';
+	else
+		host_own_folder(c->bindir, sizeof c->bindir);
 }
 
 /* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is absolute, short enough and writable. */

@@ -15,6 +15,7 @@
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
+#include "dev/load.h"
 #include "net/net.h"
 #include "pin.h"
 #include "register.h"
@@ -40,6 +41,7 @@ static const char usage_text[] =
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
+    "  --kernels FILE      load kernels of one's own; may be repeated\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
@@ -79,6 +81,7 @@ enum {
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
 	OPT_PIN,
+	OPT_KERNELS,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_SPARE,
@@ -103,6 +106,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
 					 {"pin", 1, NULL, OPT_PIN},
+					 {"kernels", 1, NULL, OPT_KERNELS},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
@@ -148,6 +152,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_u32(arg, 1, 1024, &o->device.threads, err);
 	case OPT_PIN:
 		return pin_parse(arg, &o->pin, err);
+	case OPT_KERNELS:
+		return load_kernels(arg, err);
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
@@ -217,6 +223,16 @@ apply_p2p(struct options *o, struct err *err)
 	return RC_OK;
 }
 
+/* Kernels that the environment names, beside those of options. */
+static enum rc
+apply_kernels(struct err *err)
+{
+	const char *list = getenv("GPUSIM_KERNELS");
+	enum rc rc = list ? load_kernels_list(list, err) : RC_OK;
+
+	return rc == RC_OK ? rc : err_prefix(err, "GPUSIM_KERNELS");
+}
+
 /* Where to listen when that is not said: in the private directory. */
 static enum rc
 default_address(struct options *o, struct err *err)
@@ -276,22 +292,9 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 		rc = launcher_rank(&o->device.ordinal, err);
 	if (rc == RC_OK)
 		rc = check_addresses(o, err);
-	return rc == RC_OK ? apply_p2p(o, err) : rc;
-}
-
-/* When OpenBLAS has not recognised the processor: this program again, with the hint it wants. It
- * reads it only when it is loaded. */
-static void
-reload_blas(char **argv)
-{
-	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
-	char self[PATH_MAX];
-	ssize_t n = core ? readlink("/proc/self/exe", self, sizeof self - 1) : 0;
-
-	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
-		return;
-	self[n] = '\0';
-	execv(self, argv); /* if not, gemm is slow, no more */
+	if (rc == RC_OK)
+		rc = apply_p2p(o, err);
+	return rc == RC_OK ? apply_kernels(err) : rc;
 }
 
 /* Serve until told to end. */
@@ -344,7 +347,7 @@ main(int argc, char **argv)
 	struct err err = {0};
 	enum rc rc;
 
-	reload_blas(argv);
+	blas_reload(argv);
 	log_open("gpudev", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
 	log_open("gpudev", o.level);

@@ -8,26 +8,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/log.h"
+#include "compare.h"
+#include "options.h"
+#include "ps/ps.h"
 #include "report.h"
 #include "saver.h"
+#include "server.h"
 
 #define DEFAULT_DEVICES 4
 #define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
-
-/* The folder of this program, for what lies beside it; empty when the system does not tell. */
-static void
-own_folder(char out[PATH_MAX])
-{
-	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	char *slash;
-
-	out[n > 0 ? n : 0] = '\0';
-	slash = strrchr(out, '/');
-	if (slash)
-		*slash = '\0';
-}
 
 static bool
 has_data(const char *dir)
@@ -52,7 +45,7 @@ find_data(char out[PATH_MAX], struct err *err)
 	const char *env = getenv("GPUSIM_DATA");
 	char own[PATH_MAX], path[2][PATH_MAX + 32];
 
-	own_folder(own);
+	host_own_folder(own, sizeof own);
 	snprintf(path[0], sizeof path[0], "%s/../../data/mnist", own);
 	snprintf(path[1], sizeof path[1], "%s/../share/gpusim/mnist", own);
 	const char *const places[] = {env, "data/mnist", path[0], path[1]};
@@ -68,16 +61,21 @@ find_data(char out[PATH_MAX], struct err *err)
 
 /* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
 static enum rc
-start_cluster(char **argv, const struct options *o, const struct dataset *data, struct err *err)
+start_cluster(const struct task *task, uint64_t global, struct err *err)
 {
+	const struct train_config *o = task->config;
 	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
 	/* Some room beyond the one allocation. */
-	uint64_t mem = trainer_bytes(o, data, n) + (16u << 20);
+	uint64_t mem = (16u << 20) + (o->sync == SYNC_PS ? ps_bytes(task, n - 1)
+							 : trainer_bytes(task, global, n));
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
-	char *args[256];
+	char *args[256], **own_args;
+	enum rc rc = config_args(o, NULL, &own_args, err);
 	size_t k = 0;
 
-	own_folder(own);
+	if (rc != RC_OK)
+		return rc;
+	host_own_folder(own, sizeof own);
 	snprintf(gpuctl, sizeof gpuctl, "%s/gpuctl", own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	snprintf(devices, sizeof devices, "%u", n);
@@ -92,15 +90,55 @@ start_cluster(char **argv, const struct options *o, const struct dataset *data, 
 			args[k++] = (char *)spare[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
-	for (argv++; *argv; argv++) {
-		if (k == sizeof args / sizeof args[0] - 1)
-			return err_set(err, RC_INVAL, "too many arguments");
-		args[k++] = *argv;
-	}
+	for (char **a = own_args; *a && k < sizeof args / sizeof args[0] - 1; a++)
+		args[k++] = *a;
 	args[k] = NULL;
 	execv(gpuctl, args);
 	execvp("gpuctl", args);
-	return err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
+	config_args_free(own_args);
+	return rc;
+}
+
+/* This process becomes a rank of the MPI job it is in. Returns only on failure. */
+static enum rc
+become_rank(const struct train_config *o, struct err *err)
+{
+	char own[PATH_MAX], program[PATH_MAX + 24], **options, **args;
+	enum rc rc = config_args(o, NULL, &options, err);
+	size_t n = 0;
+
+	if (rc != RC_OK)
+		return rc;
+	while (options[n])
+		n++;
+	host_own_folder(own, sizeof own);
+	snprintf(program, sizeof program, "%s/mnist-train-mpi", own);
+	args = alloc_zeroed(n + 2, sizeof *args);
+	if (args) {
+		args[0] = program;
+		memcpy(args + 1, options, n * sizeof *args);
+		execv(program, args);
+		rc = errno == ENOENT ? err_set(err, RC_FAILED,
+					       "--backend mpi: built without MPI: no %s", program)
+				     : err_set(err, RC_FAILED, "%s: %s", program, strerror(errno));
+	} else {
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	free(args);
+	config_args_free(options);
+	return rc;
+}
+
+/* This program, as a run of a comparison. */
+static int
+compare(const struct train_config *o)
+{
+	char own[PATH_MAX], self[PATH_MAX + 16];
+
+	host_own_folder(own, sizeof own);
+	snprintf(self, sizeof self, "%s/mnist-train", own);
+	return compare_main(o, self);
 }
 
 /* Devices that are there, that a communicator may take, and that are in one. */
@@ -130,9 +168,10 @@ count(struct gpusim *g, struct census *c, struct err *err)
 /* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
  * who was killed: those devices are waited for. */
 static enum rc
-count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err *err)
+count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
-	uint32_t wanted = o->devices ? o->devices : (uint32_t)(o->global / o->batch);
+	uint32_t wanted =
+	    o->devices ? o->devices : (uint32_t)(o->global / o->batch) + config_servers(o);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
 	struct census c = {0};
 	enum rc rc = count(g, &c, err);
@@ -150,17 +189,18 @@ count_devices(struct gpusim *g, const struct options *o, uint32_t *n, struct err
 }
 
 static enum rc
-save(struct trainer *t, const struct options *o, struct err *err)
+save(struct trainer *t, const struct task *task, struct err *err)
 {
-	struct npz_array arrays[2 * MODEL_MAX_SIZES];
-	float *params = malloc(o->model.nparams * sizeof *params);
+	struct npz_array arrays[NET_MAX_ARRAYS];
+	float *params = malloc(task_values(task) * sizeof *params);
 	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
 		rc = trainer_weights(t, params, err);
 	if (rc == RC_OK) {
-		model_arrays(&o->model, params, arrays);
-		rc = npz_write(o->save, arrays, 2 * o->model.nlayers, err);
+		unsigned n = net_arrays(&task->net, params, arrays);
+
+		rc = npz_write(task->config->save, arrays, n, err);
 	}
 	free(params);
 	return rc;
@@ -170,6 +210,7 @@ save(struct trainer *t, const struct options *o, struct err *err)
 struct session {
 	struct report report;
 	struct saver saver;
+	struct publisher publisher;
 };
 
 static void
@@ -191,12 +232,11 @@ on_event(void *arg, const char *text)
 }
 
 static void
-say_start(const struct options *o, const struct dataset *data, uint32_t ndevices,
-	  const struct checkpoint *from)
+say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *from)
 {
-	printf("%u training and %u test images, %" PRIu64 " parameters, %u device%s\n",
-	       data->train.nitems, data->test.nitems, o->model.nparams, ndevices,
-	       ndevices == 1 ? "" : "s");
+	const struct train_config *o = task->config;
+
+	report_start(task, ndevices, "device");
 	if (from)
 		printf("goes on from %s: %" PRIu64 " epoch%s and %" PRIu64 " of %" PRIu64
 		       " steps done\n",
@@ -207,10 +247,28 @@ say_start(const struct options *o, const struct dataset *data, uint32_t ndevices
 	fflush(stdout);
 }
 
+/* The model after an epoch, to whoever may ask for it. */
+static enum rc
+publish(struct session *s, struct trainer *t, const struct task *task, struct err *err)
+{
+	float *values;
+	enum rc rc;
+
+	if (s->publisher.off)
+		return RC_OK;
+	values = malloc(task_values(task) * sizeof *values);
+	rc = values ? trainer_weights(t, values, err) : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		publisher_put(&s->publisher, trainer_steps(t), values);
+	free(values);
+	return rc;
+}
+
 /* Every epoch that is left. */
 static enum rc
-train(struct session *s, struct trainer *t, const struct options *o, struct err *err)
+train(struct session *s, struct trainer *t, const struct task *task, struct err *err)
 {
+	const struct train_config *o = task->config;
 	struct epoch e;
 	enum rc rc = RC_OK;
 
@@ -218,15 +276,18 @@ train(struct session *s, struct trainer *t, const struct options *o, struct err 
 		rc = trainer_epoch(t, &e, err);
 		if (rc == RC_OK)
 			rc = report_epoch(&s->report, &e, err);
+		if (rc == RC_OK)
+			rc = publish(s, t, task, err);
 	}
 	return rc;
 }
 
 /* from: NULL, or the checkpoint to go on from. */
 static enum rc
-run(struct gpusim *g, const struct options *o, const struct dataset *data,
-    const struct checkpoint_terms *terms, const struct checkpoint *from, struct err *err)
+run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
+    const struct checkpoint *from, struct err *err)
 {
+	const struct train_config *o = task->config;
 	struct session s = {0};
 	struct trainer_hooks hooks = {.arg = &s};
 	struct trainer *t = NULL;
@@ -242,14 +303,18 @@ run(struct gpusim *g, const struct options *o, const struct dataset *data,
 	rc = saver_open(&s.saver, o, terms, err);
 	if (rc == RC_OK)
 		rc = count_devices(g, o, &n, err);
-	if (rc == RC_OK)
-		rc = trainer_new(g, o, data, n, from, &hooks, &t, err);
-	if (rc == RC_OK) {
-		say_start(o, data, n, from);
-		rc = train(&s, t, o, err);
+	if (rc == RC_OK && o->sync == SYNC_PS) {
+		rc = server_run(g, task, n, from, &s.report, &s.saver, err);
+	} else if (rc == RC_OK) {
+		rc = trainer_new(g, task, n, from, &hooks, &t, err);
+		if (rc == RC_OK) {
+			publisher_init(&s.publisher, g, task);
+			say_start(task, n, from);
+			rc = train(&s, t, task, err);
+		}
 	}
-	if (rc == RC_OK && o->save)
-		rc = save(t, o, err);
+	if (rc == RC_OK && t && o->save)
+		rc = save(t, task, err);
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);
@@ -275,18 +340,16 @@ say_nothing(void *arg, const char *reason)
 	(void)reason;
 }
 
-/* The data set, and what of a former training goes with it. */
+/* What of a former training goes with this one; o->global: its images of a step. */
 static enum rc
-prepare(struct options *o, checkpoint_damaged_fn damaged, struct dataset *data,
+prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn damaged,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)
 {
-	enum rc rc = dataset_open_dir(o->data, data, err);
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = trainer_check(o, data, err);
-	if (rc != RC_OK || !o->checkpoint)
-		return rc;
-	*terms = trainer_terms(o, data);
+	if (!o->checkpoint)
+		return RC_OK;
+	*terms = task_terms(task);
 	rc = saver_resume(o, terms, damaged, from, found, err);
 	o->global = rc == RC_OK && *found ? from->global_batch : 0;
 	return rc;
@@ -295,8 +358,8 @@ prepare(struct options *o, checkpoint_damaged_fn damaged, struct dataset *data,
 int
 main(int argc, char **argv)
 {
-	struct options o;
-	struct dataset data = {0};
+	struct train_config o = {0};
+	struct task task = {0};
 	struct checkpoint_terms terms = {0};
 	struct checkpoint from = {0};
 	bool resumes = false;
@@ -312,22 +375,36 @@ main(int argc, char **argv)
 		rc = find_data(found, &err);
 		o.data = found;
 	}
+	if (rc == RC_OK && o.backend == BACKEND_MPI && !o.compare)
+		rc = become_rank(&o, &err);
 	if (rc == RC_OK)
-		rc = prepare(&o, coord && *coord ? say_damaged : say_nothing, &data, &terms, &from,
+		rc = task_open(&o, &task, &err);
+	if (rc == RC_OK && o.compare) {
+		task_fini(&task);
+		_exit(compare(&o));
+	}
+	if (rc == RC_OK && o.learn) {
+		rc = server_learn(&task, &err);
+		goto out;
+	}
+	if (rc == RC_OK)
+		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(argv, &o, &data, &err);
+		rc = start_cluster(&task, o.global, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
 	if (rc == RC_OK)
-		rc = run(g, &o, &data, &terms, resumes ? &from : NULL, &err);
+		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
+out:
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	gpusim_close(g);
 	checkpoint_fini(&from);
-	dataset_fini(&data);
+	task_fini(&task);
+	config_fini(&o);
 	_exit(rc_exit(rc));
 }

@@ -1,13 +1,15 @@
 #include "report.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #define BAR_WIDTH 40
 
 enum rc
-report_open(struct report *r, const struct options *o, uint32_t done, struct err *err)
+report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err)
 {
 	*r = (struct report){.epochs = o->epochs, .epoch = done + 1, .bar = isatty(STDERR_FILENO)};
 	if (!o->json)
@@ -15,6 +17,17 @@ report_open(struct report *r, const struct options *o, uint32_t done, struct err
 	/* Who goes on keeps the lines of the epochs before. */
 	r->json = fopen(o->json, o->resume ? "ae" : "we");
 	return r->json ? RC_OK : err_set(err, RC_FAILED, "%s: %s", o->json, strerror(errno));
+}
+
+void
+report_start(const struct task *task, uint32_t n, const char *what)
+{
+	const struct dataset *data = &task->data;
+
+	printf("%u training and %u test images, %" PRIu64 " parameters, %u %s%s\n",
+	       data->train.nitems, data->test.nitems, task->net.nparams, n, what,
+	       n == 1 ? "" : "s");
+	fflush(stdout);
 }
 
 void
@@ -41,17 +54,22 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
-	printf("epoch %u/%u  loss %.4f  test accuracy %.2f %%  %.0f images/s  %.2f s "
-	       "(compute %.2f s, communication %.2f s)\n",
-	       r->epoch, r->epochs, e->loss, e->accuracy * 100, e->images_per_s, e->seconds,
-	       e->compute_s, e->comm_s);
+	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, e->loss);
+	if (!isnan(e->validation))
+		printf("validation accuracy %.2f %%  ", e->validation * 100);
+	printf(
+	    "test accuracy %.2f %%  %.0f images/s  %.2f s (compute %.2f s, communication %.2f s)\n",
+	    e->accuracy * 100, e->images_per_s, e->seconds, e->compute_s, e->comm_s);
 	fflush(stdout);
 	if (r->json) {
 		fprintf(r->json,
 			"{\"epoch\":%u,\"loss\":%.9g,\"test_accuracy\":%.9g,\"images_per_s\":%.9g,"
-			"\"seconds\":%.9g,\"compute_s\":%.9g,\"comm_s\":%.9g}\n",
+			"\"seconds\":%.9g,\"compute_s\":%.9g,\"comm_s\":%.9g",
 			r->epoch, e->loss, e->accuracy, e->images_per_s, e->seconds, e->compute_s,
 			e->comm_s);
+		if (!isnan(e->validation))
+			fprintf(r->json, ",\"validation_accuracy\":%.9g", e->validation);
+		fprintf(r->json, "}\n");
 		if (fflush(r->json) != 0)
 			return err_set(err, RC_FAILED, "--json: %s", strerror(errno));
 	}

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "trainer.h"
+#include "train/trainer.h"
 
 struct report {
 	uint32_t epochs, epoch; /* the current one counts from 1 */
@@ -16,7 +16,10 @@ struct report {
 
 /* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
  * RC_FAILED. */
-enum rc report_open(struct report *r, const struct options *o, uint32_t done, struct err *err);
+enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
+
+/* The first line: on how many of what. Rank 0's alone, where there are ranks. */
+void report_start(const struct task *task, uint32_t n, const char *what);
 
 /* So much of the epoch's steps is done. */
 void report_progress(const struct report *r, double fraction);

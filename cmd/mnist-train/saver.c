@@ -6,7 +6,7 @@
 
 /* A checkpoint that this very training could have left. */
 static enum rc
-check_found(const struct options *o, const struct checkpoint_terms *terms,
+check_found(const struct train_config *o, const struct checkpoint_terms *terms,
 	    const struct checkpoint *c, struct err *err)
 {
 	enum rc rc = checkpoint_agree(c, terms, o->checkpoint, err);
@@ -21,7 +21,7 @@ check_found(const struct options *o, const struct checkpoint_terms *terms,
 }
 
 enum rc
-saver_resume(const struct options *o, const struct checkpoint_terms *terms,
+saver_resume(const struct train_config *o, const struct checkpoint_terms *terms,
 	     checkpoint_damaged_fn damaged, struct checkpoint *from, bool *found, struct err *err)
 {
 	bool any = false;
@@ -48,11 +48,26 @@ saver_resume(const struct options *o, const struct checkpoint_terms *terms,
 }
 
 enum rc
-saver_open(struct saver *s, const struct options *o, const struct checkpoint_terms *terms,
+saver_open(struct saver *s, const struct train_config *o, const struct checkpoint_terms *terms,
 	   struct err *err)
 {
 	*s = (struct saver){.terms = *terms};
 	return o->checkpoint ? checkpoint_dir_open(o->checkpoint, &s->dir, err) : RC_OK;
+}
+
+void
+saver_write(struct saver *s, enum rc rc, struct checkpoint *c, struct err *err)
+{
+	if (rc == RC_OK) {
+		c->terms = s->terms;
+		s->steps = checkpoint_steps(c);
+		rc = checkpoint_write(s->dir, c, err);
+	}
+	checkpoint_fini(c);
+	s->any = true;
+	s->failed = rc == RC_OK ? (struct err){0} : *err;
+	if (rc != RC_OK)
+		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err->text);
 }
 
 void
@@ -61,21 +76,9 @@ saver_checkpoint(void *saver, struct trainer *t)
 	struct saver *s = saver;
 	struct checkpoint c = {0};
 	struct err err = {0};
-	enum rc rc;
 
-	if (!s->dir)
-		return;
-	rc = trainer_state(t, &c, &err);
-	if (rc == RC_OK) {
-		c.terms = s->terms;
-		s->steps = checkpoint_steps(&c);
-		rc = checkpoint_write(s->dir, &c, &err);
-	}
-	checkpoint_fini(&c);
-	s->any = true;
-	s->failed = rc == RC_OK ? (struct err){0} : err;
-	if (rc != RC_OK)
-		log_line(LOG_WARN, "no checkpoint, training goes on: %s", err.text);
+	if (s->dir)
+		saver_write(s, trainer_state(t, &c, &err), &c, &err);
 }
 
 enum rc

@@ -8,7 +8,7 @@
 #define MNIST_SAVER_H
 
 #include "nn/checkpoint.h"
-#include "trainer.h"
+#include "train/trainer.h"
 
 struct saver {
 	struct checkpoint_dir *dir; /* NULL: no checkpoints were asked for */
@@ -27,13 +27,16 @@ struct saver {
  * damaged is called for those that are. Errors: RC_INVAL made with other options, or --resume was not
  * given and there are some; those of checkpoint_newest.
  */
-enum rc saver_resume(const struct options *o, const struct checkpoint_terms *terms,
+enum rc saver_resume(const struct train_config *o, const struct checkpoint_terms *terms,
 		     checkpoint_damaged_fn damaged, struct checkpoint *from, bool *found,
 		     struct err *err);
 
 /* Hold the folder, if there is one. terms are copied. */
-enum rc saver_open(struct saver *s, const struct options *o, const struct checkpoint_terms *terms,
-		   struct err *err);
+enum rc saver_open(struct saver *s, const struct train_config *o,
+		   const struct checkpoint_terms *terms, struct err *err);
+
+/* Write one that was fetched with this rc, and release it. There is a folder. */
+void saver_write(struct saver *s, enum rc rc, struct checkpoint *c, struct err *err);
 
 /* Write one of where the trainer is; for struct trainer_hooks. */
 void saver_checkpoint(void *saver, struct trainer *t);

@@ -1,8 +1,14 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEMP_TRIES = 100 };
 
 enum rc
 file_text(const char *path, const char *what, struct buf *out, struct err *err)
@@ -30,4 +36,127 @@ file_text(const char *path, const char *what, struct buf *out, struct err *err)
 	if (rc == RC_OK)
 		out->data[out->len++] = '\0';
 	return rc;
+}
+
+bool
+file_write(int fd, const void *bytes, size_t nbytes)
+{
+	const char *p = bytes;
+	ssize_t n;
+
+	for (; nbytes > 0; p += n, nbytes -= (size_t)n) {
+		n = write(fd, p, nbytes);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		else if (n < 0)
+			return false;
+	}
+	return true;
+}
+
+/* The path to rename to, malloc'ed: links followed, as the rename would replace the link. */
+static enum rc
+resolve(const char *path, char **target, struct err *err)
+{
+	struct stat st;
+	char *p;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, RC_FAILED, "%s: not a regular file", path);
+	p = realpath(path, NULL);
+	if (!p && errno == ENOENT)
+		p = strdup(path);
+	if (!p)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	*target = p;
+	return RC_OK;
+}
+
+/* A new file beside target; *temp is malloc'ed. A name that a killed process left is passed over.
+ */
+static enum rc
+open_temp(const char *target, char **temp, int *fd, struct err *err)
+{
+	char *p;
+	int new;
+
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		if (asprintf(&p, "%s.%ld-%d.tmp", target, (long)getpid(), i) < 0)
+			return err_set(err, RC_NOMEM, "%s: out of memory", target);
+		new = open(p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (new >= 0) {
+			*temp = p;
+			*fd = new;
+			return RC_OK;
+		}
+		free(p);
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(err, RC_FAILED, "%s: cannot make a file beside it: %s", target,
+		       strerror(errno));
+}
+
+/* The new name is made durable as well; a file system that cannot do that loses nothing. */
+static void
+sync_folder(char *file)
+{
+	char *slash = strrchr(file, '/');
+	int fd;
+
+	if (slash)
+		slash[slash == file] = '\0';
+	fd = open(slash ? file : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)fsync(fd);
+		close(fd);
+	}
+}
+
+enum rc
+file_new_open(const char *path, struct file_new *f, struct err *err)
+{
+	struct file_new new = {.fd = -1};
+	enum rc rc = resolve(path, &new.target, err);
+
+	if (rc == RC_OK)
+		rc = open_temp(new.target, &new.temp, &new.fd, err);
+	if (rc == RC_OK)
+		*f = new;
+	else
+		free(new.target);
+	return rc;
+}
+
+enum rc
+file_new_close(struct file_new *f, bool good, struct err *err)
+{
+	int errnum = good ? 0 : errno;
+	enum rc rc = RC_OK;
+
+	if (good && fsync(f->fd) != 0)
+		errnum = errno;
+	if (close(f->fd) != 0 && errnum == 0)
+		errnum = errno;
+	if (good && errnum == 0 && rename(f->temp, f->target) != 0)
+		errnum = errno;
+	if (good && errnum == 0) {
+		sync_folder(f->target);
+	} else {
+		rc = err_set(err, RC_FAILED, "%s: %s", f->target, strerror(errnum));
+		unlink(f->temp);
+	}
+	free(f->target);
+	free(f->temp);
+	*f = (struct file_new){.fd = -1};
+	return rc;
+}
+
+enum rc
+file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err)
+{
+	struct file_new f;
+	enum rc rc = file_new_open(path, &f, err);
+
+	return rc == RC_OK ? file_new_close(&f, file_write(f.fd, bytes, nbytes), err) : rc;
 }

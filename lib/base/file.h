@@ -1,8 +1,10 @@
 /*
- * file.h - a small text file, whole.
+ * file.h - a small text file, whole; and files that are written whole or not at all.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
+
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/rc.h"
@@ -18,5 +20,30 @@
  * RC_NOMEM.
  */
 enum rc file_text(const char *path, const char *what, struct buf *out, struct err *err);
+
+/* A file that is being written beside the one it is to replace. */
+struct file_new {
+	char *target, *temp;
+	int fd;
+};
+
+/*
+ * file_new_open - begin a file that takes the place of what is at path when all of it is written.
+ *
+ *	f	[out] written to through f->fd; ended by file_new_close
+ *
+ * A link is followed. RC_FAILED what is there is no regular file, or none can be made; RC_NOMEM.
+ */
+enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
+
+/* good: all is written; it is synced and renamed, else removed. RC_FAILED: errno of a write that was
+ * not good, or of what went wrong here; what was at the path is as it was. */
+enum rc file_new_close(struct file_new *f, bool good, struct err *err);
+
+/* All bytes; false with errno. */
+bool file_write(int fd, const void *bytes, size_t nbytes);
+
+/* The three in one. */
+enum rc file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err);
 
 #endif

@@ -12,23 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "client/client_impl.h"
-
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static bool
 is_this_host(const char *host)
 {
-	FILE *f = fopen(BOOT_ID, "re");
-	char line[64] = "";
-	bool same;
+	char mine[HOST_ID_MAX];
 
-	if (!f)
-		return false;
-	same = fgets(line, sizeof line, f) != NULL;
-	fclose(f);
-	line[strcspn(line, "\n")] = '\0';
-	return same && *line && strcmp(line, host) == 0;
+	host_id(mine);
+	return *mine && strcmp(mine, host) == 0;
 }
 
 void

@@ -6,24 +6,21 @@
 #include "base/buf.h"
 #include "client/client_impl.h"
 
-static const char *const policies[] = {[GPUSIM_ON_FAILURE_ABORT] = "abort",
-				       [GPUSIM_ON_FAILURE_SHRINK] = "shrink",
-				       [GPUSIM_ON_FAILURE_RESPAWN] = "respawn",
-				       [GPUSIM_ON_FAILURE_SPARE] = "spare"};
-
-#define NPOLICIES (int)(sizeof policies / sizeof *policies)
-
 const char *
 gpusim_on_failure_name(int on_failure)
 {
-	return on_failure >= 0 && on_failure < NPOLICIES ? policies[on_failure] : "unknown";
+	const char *name = wire_policy_name(on_failure);
+
+	return name ? name : "unknown";
 }
 
 enum gpusim_rc
 gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out)
 {
-	for (int i = 0; i < NPOLICIES; i++)
-		if (strcmp(text, policies[i]) == 0) {
+	const char *name;
+
+	for (int i = 0; (name = wire_policy_name(i)); i++)
+		if (strcmp(text, name) == 0) {
 			*out = (enum gpusim_on_failure)i;
 			return GPUSIM_OK;
 		}

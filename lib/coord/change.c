@@ -55,7 +55,7 @@ choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, u
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		const struct member *m = &comm->rank[r];
 
-		lost[r] = q->n_ranks == 0 && (m->gone || m->dev->lost || !member_there(m));
+		lost[r] = q->n_ranks == 0 && member_lost(m);
 	}
 	for (size_t i = 0; i < q->n_ranks; i++) {
 		if (q->ranks[i] >= comm->nranks)

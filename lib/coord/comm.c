@@ -37,6 +37,12 @@ member_there(const struct member *m)
 	return m->dev->incarnation == m->incarnation;
 }
 
+bool
+member_lost(const struct member *m)
+{
+	return m->gone || m->dev->lost || !member_there(m);
+}
+
 struct pair_count *
 comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
 {
@@ -53,25 +59,6 @@ comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
 }
 
 /* ---- ending one */
-
-/* Nobody waits for the answers: the detach that follows tells. */
-static void
-send_abort(struct coord *c, struct comm *comm, const char *reason)
-{
-	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
-
-	q.commid = comm->id;
-	q.epoch = comm->epoch;
-	q.reason = (char *)reason;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		const struct member *m = &comm->rank[r];
-		struct buf body = {0};
-
-		if (member_there(m) &&
-		    pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body))
-			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
-	}
-}
 
 static void
 comm_detached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
@@ -90,32 +77,20 @@ comm_detached(struct coord *c, struct call *call, const struct err *why, const G
 void
 comm_detach(struct coord *c, struct comm *comm)
 {
-	GpuSim__CommDetachRequest q = GPU_SIM__COMM_DETACH_REQUEST__INIT;
-
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		call_cancel(c, &comm->rank[r].call);
-	comm->waiting = 0;
+	members_cancel(c, comm);
 	comm->state = COMM_DETACHING;
 	comm->detach_ms = c->now_ms + c->cfg.abort_grace_ms;
-	q.commid = comm->id;
-	q.epoch = comm->epoch;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
+		const struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
 		if (!m->attached || !member_there(m))
 			continue;
-		pack_request(GPU_SIM__REQUEST__BODY_COMM_DETACH, &q.base, NULL, &body);
-		if (m->dev->lost && body.data) {
-			/* It may be only slow; told without waiting for it. */
-			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
-			continue;
-		}
-		m->call.owner = comm;
-		m->call.rank = r;
-		m->call.done = comm_detached;
-		comm->waiting++;
-		call_start(c, &m->call, m->dev, m->dev->address, c->cfg.abort_grace_ms, &body);
+		comm_pack_detach(comm, &body);
+		if (m->dev->lost && body.data)
+			member_tell(c, m->dev, &body);
+		else
+			member_call(c, comm, r, comm_detached, c->cfg.abort_grace_ms, &body);
 	}
 }
 
@@ -127,7 +102,8 @@ comm_destroy(struct coord *c, struct comm *comm)
 	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
 	for (const struct run *run = comm->runs; run; run = run->next)
 		if (run->started) {
-			send_abort(c, comm, err.text);
+			/* Nobody waits: the detach that follows tells. */
+			members_abort(c, comm, err.text, NULL);
 			break;
 		}
 	/* Detaching from here on: nothing that ends below may start anything new. */
@@ -158,12 +134,11 @@ comm_free(struct coord *c, struct comm *comm)
 	c->ncomms--;
 	keep_comm_gone(c, comm);
 	rendezvous_used(c, comm);
+	members_cancel(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		call_cancel(c, &comm->rank[r].call);
+		member_release(&comm->rank[r]);
 		free(comm->rank[r].mapped);
 		comm->rank[r].dev->ncomms--;
-		if (comm->rank[r].from)
-			comm->rank[r].from->ncomms--;
 	}
 	pairs_fini(&comm->pairs);
 	free(comm->pair);

@@ -190,12 +190,8 @@ attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struc
 		q.rank = r;
 		q.n_comms = comms_of(c, comm, m->dev, ids);
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, NULL, &body);
-		m->call.owner = comm;
-		m->call.rank = r;
-		m->call.done = comm_attached;
 		m->attached = true;
-		comm->waiting++;
-		call_start(c, &m->call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+		member_call(c, comm, r, comm_attached, call_timeout_ms(c), &body);
 	}
 	return RC_OK;
 }
@@ -343,7 +339,6 @@ static bool
 join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 {
 	GpuSim__CommJoinRequest q = GPU_SIM__COMM_JOIN_REQUEST__INIT;
-	struct member *m = &comm->rank[r];
 	struct buf body = {0};
 	uint32_t n = 0;
 
@@ -360,9 +355,7 @@ join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 	q.n_block = comm->nranks;
 	q.block = block;
 	pack_request(GPU_SIM__REQUEST__BODY_COMM_JOIN, &q.base, NULL, &body);
-	m->call.done = comm_joined;
-	comm->waiting++;
-	call_start(c, &m->call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+	member_call(c, comm, r, comm_joined, call_timeout_ms(c), &body);
 	return true;
 }
 

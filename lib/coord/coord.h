@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/host.h"
 #include "base/rc.h"
 #include "coll/tune.h"
 #include "gpu_sim.pb-c.h"
@@ -34,7 +35,7 @@ struct coord_config {
 	uint32_t job_timeout_ms;  /* longest a run may take; 0: a day, or 10 times that */
 	uint32_t abort_grace_ms;  /* after a failure, how long survivors have to answer */
 	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
-	char host[64];		  /* boot id of its machine: where it can start devices; or "" */
+	char host[HOST_ID_MAX];	  /* boot id of its machine: where it can start devices; or "" */
 	bool keeps;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */

@@ -102,6 +102,7 @@ struct device {
 	uint64_t mem_dev, mem_inode;
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
+	char kernels[WIRE_NAME_MAX];
 	bool mem_kept;
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	bool join;	   /* offers itself to communicators that grow */
@@ -222,7 +223,7 @@ struct recovery {
 	bool blank;	   /* a rank's memory is lost with it */
 	unsigned rounds;   /* failures in a row, since it was last live */
 	uint64_t began_ms; /* of the first of them */
-	uint64_t drained_ms, replaced_ms;
+	uint64_t drained_ms;
 	uint64_t until_ms; /* when to stop waiting for what the state waits for */
 	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
 	uint64_t idle_ms;  /* since it had last moved */
@@ -574,6 +575,7 @@ struct comm *comm_find(struct coord *c, uint64_t id);
 /* One that can take work: RC_NOTFOUND, RC_FAILED with the sentence. */
 enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
 bool member_there(const struct member *m); /* the device has not restarted since */
+bool member_lost(const struct member *m);  /* it takes no part any more, whatever the reason */
 /* All its ranks again, under the next epoch. */
 enum rc comm_attach(struct coord *c, struct comm *comm, struct err *err);
 void comm_destroy(struct coord *c, struct comm *comm);
@@ -660,6 +662,20 @@ void replace_step(struct coord *c, struct comm *comm);
 
 /* ---- members.c */
 
+/* Ask a rank's device, and count it as waited for until `done`, which counts it down. Takes *body. */
+void member_call(struct coord *c, struct comm *comm, uint32_t r, call_done *done,
+		 uint64_t timeout_ms, struct buf *body);
+/* No rank's call is under way any more. */
+void members_cancel(struct coord *c, struct comm *comm);
+/* It is to adopt nobody's memory any more. */
+void member_release(struct member *m);
+/* Tell a device without waiting for its answer: it may be dead or frozen, and read it later. Takes
+ * *body, which may be empty: no memory. */
+void member_tell(struct coord *c, const struct device *d, struct buf *body);
+/* A CommDetachRequest. */
+void comm_pack_detach(const struct comm *comm, struct buf *body);
+/* Tell every rank to end what runs; done, or NULL, hears from those who are not lost. */
+void members_abort(struct coord *c, struct comm *comm, const char *reason, call_done *done);
 /* Leave out those ranks whose bit is set in lost, and rewrite what was submitted for those left. */
 void members_leave(struct coord *c, struct comm *comm, const bool *lost);
 /* Take in the devices as the last ranks. RC_NOMEM. */
@@ -774,6 +790,8 @@ void runs_forget_graph(struct comm *comm, struct graph *g);
 void parts_free(struct coord *c, struct group_part *parts);
 /* A copy of what is submitted, to be kept. NULL: *err. */
 struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
+/* What is in it, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
+GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);
 /* What a run still waits for, as a sentence. */
 void run_describe(const struct coord *c, const struct run *run, struct err *err);

@@ -339,10 +339,7 @@ static enum rc
 define_again(struct coord *c, struct graph *g, struct err *err)
 {
 	struct comm *comm = g->comm;
-	GpuSim__SubmitRequest *s =
-	    g->part ? gpu_sim__submit_request__unpack(NULL, g->part->packed.len,
-						      (const uint8_t *)g->part->packed.data)
-		    : NULL;
+	GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
 	struct buf *ops = alloc_zeroed(comm->nranks, sizeof *ops);
 	struct batch b;
 	enum rc rc =

@@ -1,7 +1,7 @@
 /*
- * members.c - ranks that leave a communicator and ranks that come.
+ * members.c - the calls to a communicator's ranks; ranks that leave it and ranks that come.
  *
- * Between epochs only: nobody runs anything, no rank's call is under way.
+ * They leave and come between epochs only: nobody runs anything, no rank's call is under way.
  */
 #include "coord/coord_impl.h"
 
@@ -9,18 +9,75 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Tell a device that it is out. It may be dead or frozen: nobody waits. */
-static void
-send_detach(struct coord *c, const struct comm *comm, const struct device *d)
+void
+member_call(struct coord *c, struct comm *comm, uint32_t r, call_done *done, uint64_t timeout_ms,
+	    struct buf *body)
+{
+	struct member *m = &comm->rank[r];
+
+	m->call.owner = comm;
+	m->call.rank = r;
+	m->call.done = done;
+	comm->waiting++;
+	call_start(c, &m->call, m->dev, m->dev->address, timeout_ms, body);
+}
+
+void
+members_cancel(struct coord *c, struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		call_cancel(c, &comm->rank[r].call);
+	comm->waiting = 0;
+}
+
+void
+member_release(struct member *m)
+{
+	if (m->from)
+		m->from->ncomms--;
+	m->from = NULL;
+}
+
+void
+member_tell(struct coord *c, const struct device *d, struct buf *body)
+{
+	if (body->data)
+		act_call(c, 0, d->id, d->address, c->cfg.abort_grace_ms, body);
+}
+
+void
+comm_pack_detach(const struct comm *comm, struct buf *body)
 {
 	GpuSim__CommDetachRequest q = GPU_SIM__COMM_DETACH_REQUEST__INIT;
-	struct buf body = {0};
 
 	q.commid = comm->id;
 	q.epoch = comm->epoch;
-	if (pack_request(GPU_SIM__REQUEST__BODY_COMM_DETACH, &q.base, NULL, &body))
-		act_call(c, 0, d->id, d->address, c->cfg.abort_grace_ms, &body);
+	pack_request(GPU_SIM__REQUEST__BODY_COMM_DETACH, &q.base, NULL, body);
 }
+
+void
+members_abort(struct coord *c, struct comm *comm, const char *reason, call_done *done)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.reason = (char *)reason;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		if (!member_there(m))
+			continue;
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
+		if (!done || (member_lost(m) && body.data))
+			member_tell(c, m->dev, &body);
+		else
+			member_call(c, comm, r, done, c->cfg.abort_grace_ms, &body);
+	}
+}
+
+/* ---- between epochs */
 
 /* What was submitted and has lost its meaning is not run again: it keeps no parts. */
 static void
@@ -47,16 +104,18 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		remap_kept(c, &run->parts, to, from, left, "run", run->id);
 	for (struct graph *g = comm->graphs; g; g = g->next)
 		remap_kept(c, &g->part, to, from, left, "graph", g->id);
+	members_cancel(c, comm);
 	for (uint32_t r = 0; r < from; r++) {
 		struct member *m = &comm->rank[r];
+		struct buf body = {0};
 
-		call_cancel(c, &m->call);
 		if (!lost[r]) {
 			if (to[r] != r)
 				comm->rank[to[r]] = *m;
 			continue;
 		}
-		send_detach(c, comm, m->dev);
+		comm_pack_detach(comm, &body);
+		member_tell(c, m->dev, &body); /* nobody waits */
 		free(m->mapped);
 		m->dev->ncomms--;
 	}
@@ -76,8 +135,7 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 {
 	struct member *v;
 
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		call_cancel(c, &comm->rank[r].call);
+	members_cancel(c, comm);
 	v = alloc_resize(comm->rank, comm->nranks + n, sizeof *v);
 	if (!v)
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);

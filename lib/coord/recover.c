@@ -28,14 +28,6 @@ comm_busy(const struct comm *comm)
 	return comm->made && comm->state != COMM_LIVE && comm->state != COMM_DETACHING;
 }
 
-static const char *
-policy_name(const struct comm *comm)
-{
-	static const char *const name[] = {"abort", "shrink", "respawn", "spare"};
-
-	return name[comm->on_failure];
-}
-
 /* ---- what went wrong */
 
 /* Where the first rank to complain stood, and for whom it waited. */
@@ -70,20 +62,13 @@ comm_blame(struct coord *c, struct comm *comm, const struct call *call, const st
 		take_failure(comm, c->failure);
 }
 
-/* It takes no part any more, whatever the reason. */
-static bool
-is_lost(const struct member *m)
-{
-	return m->gone || m->dev->lost || !member_there(m);
-}
-
 /* Nothing more is to be heard of the rank before it is decided what becomes of it. */
 static bool
 is_settled(const struct comm *comm, uint32_t r)
 {
 	const struct member *m = &comm->rank[r];
 
-	if (is_lost(m))
+	if (member_lost(m))
 		return true;
 	return !runs_wait_for(comm, r) && (m->heard || !comm_recovers(comm));
 }
@@ -107,35 +92,6 @@ abort_ended(struct coord *c, struct call *call, const struct err *why, const Gpu
 	(void)reply;
 	comm->waiting--;
 	comm_blame(c, comm, call, why);
-}
-
-/* Tell every rank to end what runs. */
-static void
-send_aborts(struct coord *c, struct comm *comm)
-{
-	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
-
-	q.commid = comm->id;
-	q.epoch = comm->epoch;
-	q.reason = comm->rec.cause.text;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-		struct buf body = {0};
-
-		if (!member_there(m))
-			continue;
-		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
-		if (is_lost(m) && body.data) {
-			/* It may be frozen, and read it later. */
-			act_call(c, 0, m->dev->id, m->dev->address, c->cfg.abort_grace_ms, &body);
-			continue;
-		}
-		m->call.owner = comm;
-		m->call.rank = r;
-		m->call.done = abort_ended;
-		comm->waiting++;
-		call_start(c, &m->call, m->dev, m->dev->address, c->cfg.abort_grace_ms, &body);
-	}
 }
 
 /* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
@@ -162,7 +118,7 @@ drain(struct coord *c, struct comm *comm)
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
 	accuse(c, comm);
 	act_log(c, "%s", rec->cause.text);
-	send_aborts(c, comm);
+	members_abort(c, comm, rec->cause.text, abort_ended);
 	if (!comm_recovers(comm))
 		runs_end_unstarted(c, comm, &rec->cause);
 }
@@ -234,16 +190,11 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 {
 	struct waiter *w;
 
+	members_cancel(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-
-		call_cancel(c, &m->call);
-		if (m->from)
-			m->from->ncomms--;
-		m->from = NULL;
-		m->newcomer = false;
+		member_release(&comm->rank[r]);
+		comm->rank[r].newcomer = false;
 	}
-	comm->waiting = 0;
 	comm->failed = *line;
 	comm->state = COMM_LIVE;
 	if (strcmp(line->text, comm->rec.cause.text) != 0)
@@ -320,16 +271,13 @@ comm_attach_again(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 
-		if (m->from)
-			m->from->ncomms--;
+		member_release(m);
 		free(m->mapped);
 		m->mapped = NULL;
 		m->block = 0;
-		m->from = NULL;
 		m->gone = m->heard = m->accused = false;
 		m->why[0] = '\0';
 	}
-	comm->rec.replaced_ms = c->now_ms;
 	comm->epoch++;
 	comm->state = COMM_ATTACHING;
 	if (comm_attach(c, comm, &err) != RC_OK)
@@ -367,7 +315,7 @@ find_lost(struct comm *comm, bool *lost)
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		lost[r] = is_lost(&comm->rank[r]) || !is_settled(comm, r);
+		lost[r] = member_lost(&comm->rank[r]) || !is_settled(comm, r);
 		n += lost[r];
 	}
 	if (n || !comm_recovers(comm) || (!comm->rec.stuck[0] && comm->rec.rounds <= 1))
@@ -417,9 +365,7 @@ decide(struct coord *c, struct comm *comm)
 		give_up(c, comm, &line);
 		return;
 	}
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		call_cancel(c, &comm->rank[r].call);
-	comm->waiting = 0;
+	members_cancel(c, comm);
 	runs_stop(c, comm);
 	graphs_settle(c, comm);
 	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
@@ -443,9 +389,9 @@ send_back(struct coord *c, struct comm *comm)
 		const struct member *m = &comm->rank[r];
 
 		leave[r] = m->newcomer;
-		any |= m->newcomer && is_lost(m);
+		any |= m->newcomer && member_lost(m);
 		stays |= !m->newcomer;
-		if (is_lost(m) && !m->newcomer)
+		if (member_lost(m) && !m->newcomer)
 			return false;
 	}
 	if (!any || !stays)
@@ -484,8 +430,8 @@ tell(struct coord *c, struct comm *comm)
 		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
 	err_set(&comm->recovered, RC_OK,
 		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
-		rec->who[0] ? rec->who : rec->cause.text, policy_name(comm), comm->nranks,
-		comm->nranks == 1 ? "" : "s", comm->epoch,
+		rec->who[0] ? rec->who : rec->cause.text, wire_policy_name(comm->on_failure),
+		comm->nranks, comm->nranks == 1 ? "" : "s", comm->epoch,
 		rec->blank ? ", a rank's memory is lost" : "", found,
 		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);

@@ -100,8 +100,7 @@ remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_
 	enum rc rc = RC_OK;
 
 	for (; rc == RC_OK && parts; parts = parts->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, parts->packed.len, (const uint8_t *)parts->packed.data);
+		GpuSim__SubmitRequest *s = part_unpack(parts);
 		struct buf packed = {0};
 
 		if (!s)

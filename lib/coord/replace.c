@@ -141,11 +141,7 @@ take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 	q.inode = m->from->mem_inode;
 	q.incarnation = d->incarnation;
 	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, &body);
-	m->call.owner = comm;
-	m->call.rank = r;
-	m->call.done = adopted;
-	comm->waiting++;
-	call_start(c, &m->call, d, d->address, ADOPT_MS, &body);
+	member_call(c, comm, r, adopted, ADOPT_MS, &body);
 }
 
 /* True: every rank has a device. */

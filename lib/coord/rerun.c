@@ -39,6 +39,13 @@ part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
 	return part;
 }
 
+GpuSim__SubmitRequest *
+part_unpack(const struct group_part *part)
+{
+	return gpu_sim__submit_request__unpack(NULL, part->packed.len,
+					       (const uint8_t *)part->packed.data);
+}
+
 /* Of a communicator that recovers, in order; *out is the first. */
 enum rc
 parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
@@ -49,8 +56,7 @@ parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 	if (one)
 		return (*out = part_new(c, one, err)) ? RC_OK : err->rc;
 	for (; parts; parts = parts->next, tail = &(*tail)->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, parts->packed.len, (const uint8_t *)parts->packed.data);
+		GpuSim__SubmitRequest *s = part_unpack(parts);
 
 		if (!s)
 			return err_set(err, RC_NOMEM, "out of memory");
@@ -149,8 +155,7 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, p->packed.len, (const uint8_t *)p->packed.data);
+		GpuSim__SubmitRequest *s = part_unpack(p);
 
 		rc = s ? batch_add(c, &b, s, err) : err_set(err, RC_NOMEM, "out of memory");
 		if (s)

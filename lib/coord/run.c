@@ -388,8 +388,7 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	enum rc rc = one ? batch_encode(b, one, 6, ops, err) : RC_OK;
 
 	for (; rc == RC_OK && parts; parts = parts->next) {
-		GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(
-		    NULL, parts->packed.len, (const uint8_t *)parts->packed.data);
+		GpuSim__SubmitRequest *s = part_unpack(parts);
 
 		if (!s)
 			return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",

@@ -1,8 +1,10 @@
 #include "dev/blas.h"
 
 #include <cblas.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* OpenBLAS's own bound: products with m n k up to it go to kernels that do not pack. */
 #define SMALL_PRODUCT 1000000
@@ -34,6 +36,19 @@ blas_better_core(void)
 #else
 	return NULL;
 #endif
+}
+
+void
+blas_reload(char **argv)
+{
+	const char *core = getenv("OPENBLAS_CORETYPE") ? NULL : blas_better_core();
+	char self[PATH_MAX];
+	ssize_t n = core ? readlink("/proc/self/exe", self, sizeof self - 1) : 0;
+
+	if (n <= 0 || setenv("OPENBLAS_CORETYPE", core, 1) != 0)
+		return;
+	self[n] = '\0';
+	execv(self, argv); /* if not, gemm is slow, no more */
 }
 
 /* Whether single precision has small kernels with 512-bit vectors. */
@@ -69,4 +84,49 @@ blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k)
 		if (m * k <= SMALL_PRODUCT / wide[i])
 			return wide[i];
 	return n;
+}
+
+/* Products of a row or a column may become those of a vector, which in some versions of OpenBLAS
+ * multiply c by a zero beta and keep its NaNs. */
+static void
+clear_vector(const struct blas_product *p)
+{
+	if (p->beta == 0 && (p->m == 1 || p->n == 1))
+		memset(p->c, 0, p->m * p->n * p->size);
+}
+
+static void
+multiply_float(const struct blas_product *p)
+{
+	size_t m = p->m, n = p->n, k = p->k, strip = blas_strip(p->ta, p->tb, m, n, k), at, count;
+	const float *b = p->b;
+	float *c = p->c;
+
+	for (at = 0; at < n; at += count) {
+		count = n - at < strip ? n - at : strip;
+		cblas_sgemm(CblasRowMajor, p->ta ? CblasTrans : CblasNoTrans,
+			    p->tb ? CblasTrans : CblasNoTrans, (int)m, (int)count, (int)k,
+			    (float)p->alpha, p->a, (int)(p->ta ? m : k), b + (p->tb ? at * k : at),
+			    (int)(p->tb ? k : n), (float)p->beta, c + at, (int)n);
+	}
+}
+
+static void
+multiply_double(const struct blas_product *p)
+{
+	int m = (int)p->m, n = (int)p->n, k = (int)p->k;
+
+	cblas_dgemm(CblasRowMajor, p->ta ? CblasTrans : CblasNoTrans,
+		    p->tb ? CblasTrans : CblasNoTrans, m, n, k, p->alpha, p->a, p->ta ? m : k, p->b,
+		    p->tb ? k : n, p->beta, p->c, n);
+}
+
+void
+blas_multiply(const struct blas_product *p)
+{
+	clear_vector(p);
+	if (p->size == sizeof(float))
+		multiply_float(p);
+	else
+		multiply_double(p);
 }

@@ -17,10 +17,26 @@ void blas_set_threads(unsigned n);
  */
 const char *blas_better_core(void);
 
+/* The first thing of a program that uses it: where there is a better choice, this program again with
+ * it. Returns where there is none, or where that cannot be. */
+void blas_reload(char **argv);
+
 /*
  * How many columns of c [m,n] = op(a) [m,k] op(b) [k,n] to ask for at a time in f32: n, or fewer
  * where several small products take less time than a large one.
  */
 size_t blas_strip(bool ta, bool tb, size_t m, size_t n, size_t k);
+
+/* c [m,n] = alpha op(a) [m,k] op(b) [k,n] + beta c, dense rows of float (size 4) or double. */
+struct blas_product {
+	size_t m, n, k; /* 1 to INT_MAX */
+	size_t size;
+	bool ta, tb; /* a is [k,m], b is [n,k] */
+	double alpha, beta;
+	const void *a, *b;
+	void *c; /* with beta 0 not read */
+};
+
+void blas_multiply(const struct blas_product *p);
 
 #endif

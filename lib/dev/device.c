@@ -13,19 +13,7 @@
 
 #include "base/clock.h"
 #include "dev/device_impl.h"
-
-/* The boot id tells machines apart, and containers of one machine not. */
-static void
-read_host(char *out, size_t n)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || !fgets(out, (int)n, f))
-		snprintf(out, n, "unknown");
-	out[strcspn(out, "\n")] = '\0';
-	if (f)
-		fclose(f);
-}
+#include "dev/load.h"
 
 enum rc
 device_new(const struct device_config *cfg, struct device **out, struct err *err)
@@ -59,7 +47,9 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	/* A shaped link is a network's: who could see through it would not be behind it. */
 	d->mem_private =
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
-	read_host(d->host, sizeof d->host);
+	host_id(d->host);
+	if (!*d->host)
+		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	if (rc == RC_OK &&
 	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
@@ -168,6 +158,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->threads = d->threads;
 	m->latencyns = d->latency_ns;
 	m->bitspers = d->bits_per_s;
+	m->kernels = (char *)load_files();
 	m->memkept = d->keep == DEVMEM_KEEP_FILE;
 }
 

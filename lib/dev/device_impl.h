@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/host.h"
 #include "dev/device.h"
 #include "dev/injector.h"
 #include "dev/lease.h"
@@ -32,7 +33,7 @@ struct device {
 	uint64_t id, incarnation;
 	uint32_t ordinal;
 	char address[NET_ADDR_MAX];
-	char host[64];
+	char host[HOST_ID_MAX];
 	enum devmem_keep keep;
 	uint64_t latency_ns, bits_per_s;
 	uint32_t threads;

@@ -98,3 +98,29 @@ kern_inplace(struct kern_call *c, unsigned p, unsigned q)
 	if (c->area[p].p != c->area[q].p || c->area[p].nbytes != c->area[q].nbytes)
 		kern_apart(c, p, q);
 }
+
+void
+kern_apart_from(struct kern_call *c, unsigned written, const unsigned *others, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (others[i] != written)
+			kern_apart(c, written, others[i]);
+	}
+}
+
+uint64_t
+kern_product(struct kern_call *c, const char *what, const uint64_t *factor, size_t n)
+{
+	uint64_t product = 1;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (__builtin_mul_overflow(product, factor[i], &product)) {
+			kern_fail(c, RC_INVAL, "%s: the elements are too many", what);
+			return 0;
+		}
+	}
+	return product;
+}

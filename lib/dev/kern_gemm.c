@@ -3,7 +3,6 @@
  */
 #include "dev/kern_impl.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <string.h>
 
@@ -23,42 +22,6 @@ scale_matrix(void *c, size_t n, size_t size, double beta)
 		kern_put(c, i, size,
 			 size == sizeof(float) ? (float)beta * kern_get(c, i, size)
 					       : beta * kern_get(c, i, size));
-}
-
-/* Products of a row or a column may become those of a vector, which in some versions of OpenBLAS
- * multiply c by a zero beta and keep its NaNs. */
-static void
-clear_vector(const union kernel_value *v, void *c, size_t size)
-{
-	if (v[BETA].f == 0 && (v[M].u == 1 || v[N].u == 1))
-		memset(c, 0, v[M].u * v[N].u * size);
-}
-
-static void
-multiply_float(const union kernel_value *v, const float *a, const float *b, float *c)
-{
-	bool ta = v[TA].u, tb = v[TB].u;
-	size_t m = v[M].u, n = v[N].u, k = v[K].u, strip = blas_strip(ta, tb, m, n, k), at, count;
-
-	clear_vector(v, c, sizeof *c);
-	for (at = 0; at < n; at += count) {
-		count = n - at < strip ? n - at : strip;
-		cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-			    tb ? CblasTrans : CblasNoTrans, (int)m, (int)count, (int)k,
-			    (float)v[ALPHA].f, a, (int)(ta ? m : k), b + (tb ? at * k : at),
-			    (int)(tb ? k : n), (float)v[BETA].f, c + at, (int)n);
-	}
-}
-
-static void
-multiply_double(const union kernel_value *v, const double *a, const double *b, double *c)
-{
-	bool ta = v[TA].u, tb = v[TB].u;
-	int m = (int)v[M].u, n = (int)v[N].u, k = (int)v[K].u;
-
-	clear_vector(v, c, sizeof *c);
-	cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-		    m, n, k, v[ALPHA].f, a, ta ? m : k, b, tb ? k : n, v[BETA].f, c, n);
 }
 
 static enum rc
@@ -81,10 +44,18 @@ gemm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 
 	if (k == 0)
 		scale_matrix(c, m * n, size, v[BETA].f);
-	else if (size == sizeof(float))
-		multiply_float(v, a, b, c);
 	else
-		multiply_double(v, a, b, c);
+		blas_multiply(&(struct blas_product){.m = m,
+						     .n = n,
+						     .k = k,
+						     .size = size,
+						     .ta = v[TA].u,
+						     .tb = v[TB].u,
+						     .alpha = v[ALPHA].f,
+						     .beta = v[BETA].f,
+						     .a = a,
+						     .b = b,
+						     .c = c});
 	return RC_OK;
 }
 

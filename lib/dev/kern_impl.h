@@ -17,7 +17,11 @@
 extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather, kernel_axpy,
     kernel_scale, kernel_gemm, kernel_bias_add, kernel_bias_relu, kernel_bias_grad,
     kernel_bias_relu_grad, kernel_relu, kernel_relu_grad, kernel_softmax_xent, kernel_argmax,
-    kernel_accuracy, kernel_sgd, kernel_adam;
+    kernel_accuracy, kernel_sgd, kernel_adam, kernel_conv2d, kernel_conv2d_grad_x,
+    kernel_conv2d_grad_w, kernel_maxpool2d, kernel_maxpool2d_grad, kernel_batchnorm_sums,
+    kernel_batchnorm_moments, kernel_batchnorm, kernel_batchnorm_grad_sums, kernel_batchnorm_grad,
+    kernel_sigmoid, kernel_sigmoid_grad, kernel_tanh, kernel_tanh_grad, kernel_add, kernel_affine,
+    kernel_l2_loss;
 
 /* One run of a kernel; the caller sets the first four. */
 struct kern_call {
@@ -45,6 +49,12 @@ void *kern_at(struct kern_call *c, unsigned param, uint64_t rows, uint64_t cols,
 /* Fails when the areas of two parameters share a byte; kern_inplace lets them be the very same. */
 void kern_apart(struct kern_call *c, unsigned p, unsigned q);
 void kern_inplace(struct kern_call *c, unsigned p, unsigned q);
+
+/* kern_apart with each of n others; `written` may be one of them. */
+void kern_apart_from(struct kern_call *c, unsigned written, const unsigned *others, size_t n);
+
+/* The product of n factors; fails, after the word `what`, when it is beyond 64 bits. */
+uint64_t kern_product(struct kern_call *c, const char *what, const uint64_t *factor, size_t n);
 
 /* Records the first failure, after the kernel's name; returns c->rc. */
 enum rc kern_fail(struct kern_call *c, enum rc rc, const char *fmt, ...)

@@ -1,5 +1,5 @@
 /*
- * kern_loss.c - the end of a classifier: softmax cross-entropy, argmax, accuracy.
+ * kern_loss.c - the end of a classifier: losses, argmax, accuracy.
  */
 #include "dev/kern_impl.h"
 
@@ -7,12 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "dev/kern_exp.h"
 #include "mem/clones.h"
 
 #define BLOCK 256
-
-/* Into the clones, or it is compiled for the plain processor. */
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Volatile: somebody may write the labels meanwhile, and what was checked must be what is used. */
 typedef const volatile uint8_t label;
@@ -46,43 +44,6 @@ enum {
 	XENT_GRAD_SCALE,
 	XENT_DTYPE,
 };
-
-/*
- * e^x for x <= 0, within an ulp or so; 0 below -708, where results become subnormal. A function
- * that the vectoriser can have as often as it likes.
- *
- * x = k ln 2 + r with |r| <= ln 2 / 2: e^r by its series, times 2^k put together from its bits.
- */
-static ALWAYS_INLINE double
-exp_negative(double x)
-{
-	static const double coefficient[] = {1 / 6227020800.,
-					     1 / 479001600.,
-					     1 / 39916800.,
-					     1 / 3628800.,
-					     1 / 362880.,
-					     1 / 40320.,
-					     1 / 5040.,
-					     1 / 720.,
-					     1 / 120.,
-					     1 / 24.,
-					     1 / 6.,
-					     1 / 2.,
-					     1.,
-					     1.};
-	const double shift = 0x1.8p52; /* beyond it a double has no fraction */
-	double k = x * 0x1.71547652b82fep0 + shift, r, e = 0, power;
-	uint64_t bits;
-
-	memcpy(&bits, &k, sizeof bits);
-	bits = (bits + 1023) << 52;
-	memcpy(&power, &bits, sizeof power);
-	k -= shift;
-	r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
-	for (size_t i = 0; i < sizeof coefficient / sizeof coefficient[0]; i++)
-		e = e * r + coefficient[i];
-	return x < -708 ? 0 : e * power;
-}
 
 /*
  * The loss of one row; grad (or NULL) may be the logits. `l` < classes.
@@ -145,38 +106,69 @@ xent_rows(unsigned char *grad, const unsigned char *logits, label *labels, size_
 XENT_ROWS(float)
 XENT_ROWS(double)
 
+/* What a loss works on, once it is checked. */
+struct loss {
+	const void *logits;
+	label *labels;
+	void *loss, *grad; /* grad may be NULL */
+	uint64_t rows, classes;
+	size_t size;
+	double scale, grad_scale;
+};
+
+/* The arguments of a loss: the parameters of all of them are those of softmax_xent. */
+static enum rc
+loss_bind(struct kern_call *call, struct loss *l)
+{
+	const union kernel_value *v = call->v;
+
+	l->rows = v[XENT_ROWS].u;
+	l->classes = v[XENT_CLASSES].u;
+	l->size = kern_float(call, XENT_DTYPE);
+	l->logits = kern_at(call, XENT_LOGITS, l->rows, l->classes, l->size);
+	l->labels = kern_at(call, XENT_LABELS, l->rows, 1, sizeof *l->labels);
+	l->loss = kern_at(call, XENT_LOSS, 1, 1, l->size);
+	l->grad = NULL;
+	if (v[XENT_GRAD].u != 0)
+		l->grad = kern_at(call, XENT_GRAD, l->rows, l->classes, l->size);
+	kern_apart(call, XENT_LOSS, XENT_LOGITS);
+	kern_apart(call, XENT_LOSS, XENT_LABELS);
+	kern_apart(call, XENT_LOSS, XENT_GRAD);
+	kern_apart(call, XENT_GRAD, XENT_LABELS);
+	kern_inplace(call, XENT_GRAD, XENT_LOGITS);
+	check_labels(call, l->labels, l->rows, l->classes);
+	l->scale = v[XENT_SCALE].f;
+	l->grad_scale = isnan(v[XENT_GRAD_SCALE].f) ? l->scale : v[XENT_GRAD_SCALE].f;
+	return call->rc;
+}
+
+/* The loss from the sum over the rows. steady: no label has changed. */
+static enum rc
+loss_end(struct kern_call *call, const struct loss *l, bool steady, double sum)
+{
+	if (!steady)
+		return kern_fail(call, RC_BADDATA, "labels have changed meanwhile");
+	kern_put(l->loss, 0, l->size, l->scale * sum);
+	return RC_OK;
+}
+
 static enum rc
 softmax_xent_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_softmax_xent, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[XENT_ROWS].u, classes = v[XENT_CLASSES].u;
-	size_t size = kern_float(&call, XENT_DTYPE);
-	const void *logits = kern_at(&call, XENT_LOGITS, rows, classes, size);
-	label *labels = kern_at(&call, XENT_LABELS, rows, 1, sizeof *labels);
-	void *loss = kern_at(&call, XENT_LOSS, 1, 1, size), *grad = NULL;
-	double scale = v[XENT_SCALE].f, grad_scale = v[XENT_GRAD_SCALE].f, sum;
+	struct loss l;
+	double sum;
 	bool steady;
 
-	if (v[XENT_GRAD].u != 0)
-		grad = kern_at(&call, XENT_GRAD, rows, classes, size);
-	kern_apart(&call, XENT_LOSS, XENT_LOGITS);
-	kern_apart(&call, XENT_LOSS, XENT_LABELS);
-	kern_apart(&call, XENT_LOSS, XENT_GRAD);
-	kern_apart(&call, XENT_GRAD, XENT_LABELS);
-	kern_inplace(&call, XENT_GRAD, XENT_LOGITS);
-	check_labels(&call, labels, rows, classes);
-	if (call.rc != RC_OK)
+	if (loss_bind(&call, &l) != RC_OK)
 		return call.rc;
-	if (isnan(grad_scale))
-		grad_scale = scale;
-	if (size == sizeof(float))
-		steady = xent_rows_float(grad, logits, labels, rows, classes, grad_scale, &sum);
+	if (l.size == sizeof(float))
+		steady = xent_rows_float(l.grad, l.logits, l.labels, l.rows, l.classes,
+					 l.grad_scale, &sum);
 	else
-		steady = xent_rows_double(grad, logits, labels, rows, classes, grad_scale, &sum);
-	if (!steady)
-		return kern_fail(&call, RC_BADDATA, "labels have changed meanwhile");
-	kern_put(loss, 0, size, scale * sum);
-	return RC_OK;
+		steady = xent_rows_double(l.grad, l.logits, l.labels, l.rows, l.classes,
+					  l.grad_scale, &sum);
+	return loss_end(&call, &l, steady, sum);
 }
 
 /*
@@ -202,6 +194,57 @@ const struct kernel kernel_softmax_xent = {
 	    [XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = softmax_xent_run,
+};
+
+/* ---- l2_loss */
+
+static enum rc
+l2_loss_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_l2_loss, .mem = mem, .v = v, .err = err};
+	double sum = 0, d;
+	unsigned right = 0;
+	size_t r, i, at;
+	struct loss l;
+
+	if (loss_bind(&call, &l) != RC_OK)
+		return call.rc;
+	for (r = at = 0; r < l.rows; r++) {
+		if ((right = l.labels[r]) >= l.classes)
+			break;
+		for (i = 0; i < l.classes; i++, at++) {
+			d = kern_get(l.logits, at, l.size) - (i == right);
+			sum += d * d / 2;
+			if (l.grad != NULL)
+				kern_put(l.grad, at, l.size, l.grad_scale * d);
+		}
+	}
+	return loss_end(&call, &l, r == l.rows, sum);
+}
+
+/*
+ * l2_loss - loss[0] = scale * sum over r, j of (logits[r,j] - (j == labels[r]))^2 / 2; grad[r,j] =
+ * grad_scale * (logits[r,j] - (j == labels[r])).
+ *
+ * Computed in double. grad may be logits; nothing else overlaps. No rows: the loss is 0.
+ * Errors: RC_INVAL; RC_BADDATA a label that is no class. Checked by: tests/unit/t_kern_loss.c
+ */
+const struct kernel kernel_l2_loss = {
+    .name = "l2_loss",
+    .summary = "squared distance from the right class, and its gradient",
+    .params =
+	{
+	    [XENT_LOGITS] = {"logits", KP_ADDR, false, 0, "[rows,classes] in"},
+	    [XENT_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},
+	    [XENT_LOSS] = {"loss", KP_ADDR, false, 0, "[1] out: scale * sum of the rows' losses"},
+	    [XENT_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},
+	    [XENT_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},
+	    [XENT_GRAD] = {"grad", KP_ADDR, true, 0, "[rows,classes] out; may be logits"},
+	    [XENT_SCALE] = {"scale", KP_REAL, true, 1, "factor of the loss, 1/rows for a mean"},
+	    [XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN, "factor of grad; nan: scale"},
+	    [XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = l2_loss_run,
 };
 
 /* ---- argmax */

@@ -9,6 +9,22 @@
 #include "dev/kern_flush.h"
 #include "mem/clones.h"
 
+/* The factor of the learning rate that lies at the address in `param`; 1 when there is none. It
+ * overlaps nothing that is written. */
+static double
+rate_factor(struct kern_call *c, unsigned param, const unsigned *written, size_t nwritten)
+{
+	const float *at;
+	size_t i;
+
+	if (c->v[param].u == 0)
+		return 1;
+	at = kern_at(c, param, 1, 1, sizeof *at);
+	for (i = 0; i < nwritten; i++)
+		kern_apart(c, written[i], param);
+	return c->rc == RC_OK ? (double)*at : 1;
+}
+
 /* ---- sgd */
 
 enum {
@@ -17,6 +33,7 @@ enum {
 	SGD_V,
 	SGD_N,
 	SGD_LR,
+	SGD_LR_AT,
 	SGD_MOMENTUM,
 	SGD_DECAY,
 	SGD_NESTEROV,
@@ -55,6 +72,7 @@ SGD_LOOPS(double)
 static enum rc
 sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
+	static const unsigned written[] = {SGD_W, SGD_V};
 	struct kern_call call = {.k = &kernel_sgd, .mem = mem, .v = v, .err = err};
 	uint64_t n = v[SGD_N].u;
 	size_t size = kern_float(&call, SGD_DTYPE);
@@ -72,6 +90,7 @@ sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 		kern_fail(&call, RC_INVAL, "nesterov wants a momentum");
 	}
 	kern_apart(&call, SGD_W, SGD_GRAD);
+	lr *= rate_factor(&call, SGD_LR_AT, written, sizeof written / sizeof written[0]);
 	if (call.rc != RC_OK)
 		return call.rc;
 	before = flush_begin();
@@ -88,8 +107,8 @@ sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
  *
  *	d = grad + weight_decay w; v = momentum v + d; w -= lr v (nesterov: lr (d + momentum v))
  *
- * v begins as zeros; with momentum 0 it is neither needed nor touched. Subnormals count as 0. No
- * areas overlap.
+ * lr is multiplied by what lies at lr_at. v begins as zeros; with momentum 0 it is neither needed
+ * nor touched. Subnormals count as 0. No areas overlap.
  * Errors: RC_INVAL. Source: torch.optim.SGD with dampening 0. Checked by: tests/unit/t_kern_opt.c
  */
 const struct kernel kernel_sgd = {
@@ -102,6 +121,7 @@ const struct kernel kernel_sgd = {
 	    [SGD_V] = {"v", KP_ADDR, true, 0, "[n] velocity, in and out; for momentum only"},
 	    [SGD_N] = {"n", KP_COUNT, false, 0, "number of weights"},
 	    [SGD_LR] = {"lr", KP_REAL, false, 0, "learning rate"},
+	    [SGD_LR_AT] = {"lr_at", KP_ADDR, true, 0, "f32[1] a further factor of lr"},
 	    [SGD_MOMENTUM] = {"momentum", KP_REAL, true, 0, "factor of the old velocity"},
 	    [SGD_DECAY] = {"weight_decay", KP_REAL, true, 0, "added to grad, times w"},
 	    [SGD_NESTEROV] = {"nesterov", KP_FLAG, true, 0, "look ahead along the velocity"},
@@ -120,6 +140,7 @@ enum {
 	ADAM_T,
 	ADAM_N,
 	ADAM_LR,
+	ADAM_LR_AT,
 	ADAM_BETA1,
 	ADAM_BETA2,
 	ADAM_EPS,
@@ -153,7 +174,7 @@ ADAM_LOOP(double, sqrt)
 static enum rc
 adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
 {
-	static const unsigned areas[] = {ADAM_W, ADAM_GRAD, ADAM_M, ADAM_V, ADAM_T};
+	static const unsigned areas[] = {ADAM_W, ADAM_M, ADAM_V, ADAM_T, ADAM_GRAD};
 	struct kern_call call = {.k = &kernel_adam, .mem = mem, .v = a, .err = err};
 	uint64_t n = a[ADAM_N].u, *t, now;
 	size_t size = kern_float(&call, ADAM_DTYPE), i, j;
@@ -171,6 +192,7 @@ adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
 		for (j = 0; j < i; j++)
 			kern_apart(&call, areas[j], areas[i]);
 	}
+	lr *= rate_factor(&call, ADAM_LR_AT, areas, 4);
 	if (!(b1 >= 0 && b1 < 1 && b2 >= 0 && b2 < 1))
 		kern_fail(&call, RC_INVAL, "beta1 %g and beta2 %g are not in [0, 1)", b1, b2);
 	if (call.rc != RC_OK)
@@ -197,10 +219,11 @@ adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
 /*
  * adam - one step of Adam, or of AdamW with `decoupled`.
  *
- * m, v and t begin as zeros. t counts the steps in device memory, so that a replayed graph needs no
- * new argument; each launch in a step wants a counter of its own. Subnormals count as 0. No areas
- * overlap. Errors: RC_INVAL. Source: Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter,
- * arXiv:1711.05101; torch.optim.Adam and AdamW. Checked by: tests/unit/t_kern_opt.c
+ * lr is multiplied by what lies at lr_at. m, v and t begin as zeros. t counts the steps in device
+ * memory, so that a replayed graph needs no new argument; each launch in a step wants a counter of
+ * its own. Subnormals count as 0. No areas overlap. Errors: RC_INVAL. Source: Kingma & Ba,
+ * arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101; torch.optim.Adam and AdamW.
+ * Checked by: tests/unit/t_kern_opt.c
  */
 const struct kernel kernel_adam = {
     .name = "adam",
@@ -214,6 +237,7 @@ const struct kernel kernel_adam = {
 	    [ADAM_T] = {"t", KP_ADDR, false, 0, "u64[1] steps done, in and out"},
 	    [ADAM_N] = {"n", KP_COUNT, false, 0, "number of weights"},
 	    [ADAM_LR] = {"lr", KP_REAL, true, 1e-3, "learning rate"},
+	    [ADAM_LR_AT] = {"lr_at", KP_ADDR, true, 0, "f32[1] a further factor of lr"},
 	    [ADAM_BETA1] = {"beta1", KP_REAL, true, 0.9, "decay of the first moment"},
 	    [ADAM_BETA2] = {"beta2", KP_REAL, true, 0.999, "decay of the second moment"},
 	    [ADAM_EPS] = {"eps", KP_REAL, true, 1e-8, "added to the divisor"},

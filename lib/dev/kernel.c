@@ -7,20 +7,43 @@
 #include <string.h>
 
 #include "dev/kern_impl.h"
+#include "dev/load.h"
 
 /* The order is the order of the help. */
 static const struct kernel *const kernels[] = {
-    &kernel_fill,      &kernel_copy,	     &kernel_cast,	     &kernel_gather,
-    &kernel_axpy,      &kernel_scale,	     &kernel_gemm,	     &kernel_bias_add,
-    &kernel_bias_relu, &kernel_bias_grad,    &kernel_bias_relu_grad, &kernel_relu,
-    &kernel_relu_grad, &kernel_softmax_xent, &kernel_argmax,	     &kernel_accuracy,
-    &kernel_sgd,       &kernel_adam,
+    &kernel_fill,	    &kernel_copy,
+    &kernel_cast,	    &kernel_gather,
+    &kernel_affine,	    &kernel_axpy,
+    &kernel_scale,	    &kernel_add,
+    &kernel_gemm,	    &kernel_bias_add,
+    &kernel_bias_relu,	    &kernel_bias_grad,
+    &kernel_bias_relu_grad, &kernel_relu,
+    &kernel_relu_grad,	    &kernel_sigmoid,
+    &kernel_sigmoid_grad,   &kernel_tanh,
+    &kernel_tanh_grad,	    &kernel_conv2d,
+    &kernel_conv2d_grad_x,  &kernel_conv2d_grad_w,
+    &kernel_maxpool2d,	    &kernel_maxpool2d_grad,
+    &kernel_batchnorm_sums, &kernel_batchnorm_moments,
+    &kernel_batchnorm,	    &kernel_batchnorm_grad_sums,
+    &kernel_batchnorm_grad, &kernel_softmax_xent,
+    &kernel_l2_loss,	    &kernel_argmax,
+    &kernel_accuracy,	    &kernel_sgd,
+    &kernel_adam,
 };
 
 const struct kernel *
 kernel_at(unsigned i)
 {
-	return i < sizeof kernels / sizeof kernels[0] ? kernels[i] : NULL;
+	const unsigned n = sizeof kernels / sizeof kernels[0];
+
+	return i < n ? kernels[i] : load_at(i - n);
+}
+
+enum rc
+kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
+	   struct err *err)
+{
+	return k->run != NULL ? k->run(mem, v, err) : load_run(k, mem, v, err);
 }
 
 const struct kernel *

@@ -19,7 +19,9 @@
 #define NAME_FORMAT "ckpt-%012" PRIu64 ".npz"
 #define NAME_DIGITS 12
 #define MAX_STEPS   UINT64_C(999999999999) /* as many as a name has digits for */
-#define VERSION	    1
+#define VERSION	    2
+#define NET_WORDS   (CHECKPOINT_NET_TEXT / 8)
+#define MAX_VALUES  (UINT64_C(1) << 30)
 
 struct checkpoint_dir {
 	char *path;
@@ -50,7 +52,11 @@ static const struct field fields[] = {
     WHOLE("steps_an_epoch", steps_an_epoch),
     WHOLE("global_batch", global_batch),
     WHOLE("optimizer_steps", optimizer_steps),
+    WHOLE("nvalues", terms.nvalues),
+    WHOLE("sync", terms.sync),
+    WHOLE("local_steps", terms.local_steps),
     WHOLE("optimizer", terms.optimizer),
+    WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
     REAL("lr", terms.lr),
@@ -63,7 +69,7 @@ static const struct field fields[] = {
 
 enum {
 	NFIELDS = sizeof fields / sizeof fields[0],
-	MAX_ARRAYS = NFIELDS + 3 + CHECKPOINT_MAX_STATE /* version, sizes, params */
+	MAX_ARRAYS = NFIELDS + 3 + CHECKPOINT_MAX_STATE /* version, net, params */
 };
 
 static struct npz_array
@@ -241,7 +247,7 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 	for (size_t i = 0; i < NFIELDS; i++)
 		array[n++] =
 		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
-	array[n++] = named("sizes", NPZ_I64, 1, c->terms.nsizes, c->terms.size);
+	array[n++] = named("net", NPZ_I64, 1, NET_WORDS, c->terms.net);
 	array[n++] = named("params", NPZ_F32, 1, c->nparams, c->params);
 	for (unsigned i = 0; i < c->nstate; i++)
 		array[n++] = named(state_name[i], NPZ_F32, 1, c->nparams, c->state[i]);
@@ -286,24 +292,20 @@ read_vector(const struct npz *npz, const char *name, uint64_t n, const char *pat
 	return RC_OK;
 }
 
-/* Sizes of layers, and how many parameters those have. */
+/* What net it is, and how many values it has. */
 static enum rc
-read_sizes(const struct npz *npz, const char *path, struct checkpoint *c, struct err *err)
+read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct err *err)
 {
-	const struct npz_array *a = npz_find(npz, "sizes");
-	const uint64_t *size;
+	const struct npz_array *a = npz_find(npz, "net");
 
-	if (!a || a->type != NPZ_I64 || a->ndim != 1 || a->dim[0] < 2 ||
-	    a->dim[0] > MODEL_MAX_SIZES)
-		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no layer sizes", path);
-	size = a->data;
-	c->terms.nsizes = a->dim[0];
-	for (uint64_t i = 0; i < a->dim[0]; i++) {
-		if (size[i] < 1 || size[i] > MODEL_MAX_WIDTH)
-			return err_set(err, RC_BADDATA, "%s: a layer of %" PRIu64, path, size[i]);
-		c->terms.size[i] = size[i];
-		c->nparams += i ? (size[i - 1] + 1) * size[i] : 0;
-	}
+	if (!a || a->type != NPZ_I64 || a->ndim != 1 || a->dim[0] != NET_WORDS)
+		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no net", path);
+	memcpy(c->terms.net, a->data, sizeof c->terms.net);
+	c->nparams = c->terms.nvalues;
+	if (memchr(c->terms.net, '\0', sizeof c->terms.net) == NULL || c->nparams < 1 ||
+	    c->nparams > MAX_VALUES)
+		return err_set(err, RC_BADDATA, "%s: a net of %" PRIu64 " values", path,
+			       c->nparams);
 	return RC_OK;
 }
 
@@ -337,7 +339,7 @@ parse(const struct npz *npz, const char *path, uint64_t steps, struct checkpoint
 	if (rc == RC_OK)
 		rc = check_position(c, steps, path, err);
 	if (rc == RC_OK)
-		rc = read_sizes(npz, path, c, err);
+		rc = read_net(npz, path, c, err);
 	if (rc == RC_OK)
 		rc = read_vector(npz, "params", c->nparams, path, &c->params, err);
 	if (rc == RC_OK && !c->params)
@@ -420,9 +422,16 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 {
 	const struct checkpoint_terms *then = &c->terms;
 
-	if (then->nsizes != now->nsizes ||
-	    memcmp(then->size, now->size, now->nsizes * sizeof now->size[0]) != 0)
-		return err_set(err, RC_INVAL, "%s: was made with other --layers", path);
+	if (strcmp(then->net, now->net) != 0 || then->nvalues != now->nvalues)
+		return err_set(err, RC_INVAL, "%s: was made with another model: %.80s, not %.80s",
+			       path, then->net, now->net);
+	if (then->sync != now->sync)
+		return err_set(err, RC_INVAL, "%s: was made with another --sync", path);
+	if (then->local_steps != now->local_steps)
+		return differs(path, "--local-steps", (double)then->local_steps,
+			       (double)now->local_steps, err);
+	if (then->schedule != now->schedule)
+		return err_set(err, RC_INVAL, "%s: was made with another --lr-schedule", path);
 	if (then->optimizer != now->optimizer)
 		return err_set(err, RC_INVAL, "%s: was made with another --optimizer", path);
 	if (then->batch != now->batch)

@@ -13,15 +13,18 @@
 #include <stdint.h>
 
 #include "base/rc.h"
-#include "nn/model.h"
 
 #define CHECKPOINT_KEPT	     2
+#define CHECKPOINT_NET_TEXT  160
 #define CHECKPOINT_MAX_STATE 2 /* vectors of the optimizer: velocity; or mean and variance */
 
 /* What was asked for; who goes on must ask for the same. */
 struct checkpoint_terms {
-	uint64_t size[MODEL_MAX_SIZES], nsizes;
-	uint64_t optimizer; /* enum optimizer of the trainer */
+	char net[CHECKPOINT_NET_TEXT]; /* struct net's text, padded with zeros */
+	uint64_t nvalues;	       /* parameters and running statistics */
+	uint64_t sync, local_steps;    /* enum sync of the trainer */
+	uint64_t optimizer;	       /* enum optimizer */
+	uint64_t schedule;	       /* enum lr_kind */
 	uint64_t batch, seed;
 	double lr, momentum, weight_decay;
 	uint64_t train_items, test_items, data_crc;

@@ -2,142 +2,173 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "nn/idx.h"
+#include "base/parse.h"
+#include "nn/read.h"
 
-/* "train-images" SEP "idx3-ubyte" END, in the order they are looked for. */
+/* In the order they are asked whether a data set is theirs. */
 static const struct {
-	char sep;
-	const char *end;
-} spelling[] = {{'-', ""}, {'-', ".gz"}, {'.', ""}, {'.', ".gz"}};
+	const char *name;
+	reader_fn *read;
+	bool (*is_here)(const char *path);
+	bool takes_file;
+} readers[] = {
+    [DATASET_AUTO] = {"auto", NULL, NULL, false},
+    [DATASET_IDX] = {"idx", read_idx, idx_is_here, false},
+    [DATASET_CSV] = {"csv", read_csv, csv_is_here, true},
+    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, false},
+    [DATASET_FOLDER] = {"folder", read_folder, folder_is_here, false},
+};
 
-#define NSPELLINGS (sizeof spelling / sizeof spelling[0])
+static const char *const normalize_names[] = {
+    [DATASET_UNIT] = "unit", [DATASET_STANDARD] = "standard", [DATASET_RAW] = "raw"};
 
-/* *path [out] is malloc'ed. */
+enum {
+	NFORMATS = sizeof readers / sizeof readers[0],
+	NNORMALIZES = sizeof normalize_names / sizeof normalize_names[0]
+};
+
+/* The reader that is asked for, or whose files are there. A file by itself can only be CSV. */
 static enum rc
-find_file(const char *dir, const char *stem, const char *suffix, char **path, struct err *err)
+find_reader(const char *path, enum dataset_format asked, enum dataset_format *format,
+	    struct err *err)
 {
 	struct stat st;
-	char *p;
 
-	if (stat(dir, &st) != 0)
-		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(ENOTDIR));
-	for (size_t i = 0; i < NSPELLINGS; i++) {
-		if (asprintf(&p, "%s/%s%c%s%s", dir, stem, spelling[i].sep, suffix,
-			     spelling[i].end) < 0)
-			return err_set(err, RC_NOMEM, "%s: out of memory", dir);
-		if (stat(p, &st) == 0 || errno != ENOENT) {
-			*path = p;
-			return RC_OK;
-		}
-		free(p);
-	}
-	return err_set(err, RC_FAILED, "%s: no %s-%s here, raw or .gz", dir, stem, suffix);
-}
-
-/* *path [out] is malloc'ed. */
-static enum rc
-read_file(const char *dir, const char *stem, const char *suffix, uint32_t ndim, const char *what,
-	  struct idx *idx, char **path, struct err *err)
-{
-	struct idx tmp = {0};
-	char *p = NULL;
-	enum rc rc;
-
-	rc = find_file(dir, stem, suffix, &p, err);
-	if (rc == RC_OK)
-		rc = idx_read(p, &tmp, err);
-	if (rc == RC_OK && tmp.ndim != ndim)
-		rc = err_set(err, RC_BADDATA,
-			     "%s: mislabelled: %" PRIu32 " dimensions, %s have %" PRIu32, p,
-			     tmp.ndim, what, ndim);
-	if (rc != RC_OK) {
-		idx_fini(&tmp);
-		free(p);
-		return rc;
-	}
-	*idx = tmp;
-	*path = p;
+	if (stat(path, &st) != 0)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	*format = asked;
+	if (asked == DATASET_AUTO && !S_ISDIR(st.st_mode))
+		*format = DATASET_CSV;
+	for (int i = 1; *format == DATASET_AUTO && i < NFORMATS; i++)
+		if (readers[i].is_here(path))
+			*format = (enum dataset_format)i;
+	if (*format == DATASET_AUTO)
+		return err_set(err, RC_FAILED,
+			       "%s: no data set here: no train-images-idx3-ubyte, train.csv, "
+			       "data_batch_1.bin, or folders of images",
+			       path);
+	if (!S_ISDIR(st.st_mode) && !readers[*format].takes_file)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(ENOTDIR));
 	return RC_OK;
-}
-
-/* Both files of a part; dim[1..2] of the images to rows and cols. */
-static enum rc
-read_part(const char *dir, const char *stem, struct dataset_part *part, uint32_t *rows,
-	  uint32_t *cols, struct err *err)
-{
-	char images_stem[32], labels_stem[32], *images_path = NULL, *labels_path = NULL;
-	struct idx images = {0}, labels = {0};
-	enum rc rc;
-
-	snprintf(images_stem, sizeof images_stem, "%s-images", stem);
-	snprintf(labels_stem, sizeof labels_stem, "%s-labels", stem);
-	rc = read_file(dir, images_stem, "idx3-ubyte", 3, "images", &images, &images_path, err);
-	if (rc == RC_OK)
-		rc = read_file(dir, labels_stem, "idx1-ubyte", 1, "labels", &labels, &labels_path,
-			       err);
-	if (rc == RC_OK && images.dim[0] != labels.dim[0])
-		rc = err_set(err, RC_BADDATA, "%s: %" PRIu32 " images but %" PRIu32 " labels in %s",
-			     images_path, images.dim[0], labels.dim[0], labels_path);
-	free(images_path);
-	if (rc != RC_OK) {
-		idx_fini(&images);
-		idx_fini(&labels);
-		free(labels_path);
-		return rc;
-	}
-	*rows = images.dim[1];
-	*cols = images.dim[2];
-	*part = (struct dataset_part){images.dim[0], images.data, labels.data, labels_path};
-	return RC_OK;
-}
-
-static uint32_t
-count_classes(const struct dataset_part *part, uint32_t atleast)
-{
-	for (uint32_t i = 0; i < part->nitems; i++)
-		if (part->labels[i] >= atleast)
-			atleast = part->labels[i] + 1u;
-	return atleast;
 }
 
 enum rc
-dataset_open_dir(const char *dir, struct dataset *ds, struct err *err)
+dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
+	static const struct dataset_options none;
 	struct dataset tmp = {0};
-	uint32_t rows, cols;
+	enum dataset_format format = DATASET_AUTO;
 	enum rc rc;
 
-	rc = read_part(dir, "train", &tmp.train, &tmp.rows, &tmp.cols, err);
+	o = o ? o : &none;
+	rc = find_reader(path, o->format, &format, err);
 	if (rc == RC_OK)
-		rc = read_part(dir, "t10k", &tmp.test, &rows, &cols, err);
-	if (rc == RC_OK && (rows != tmp.rows || cols != tmp.cols))
-		rc = err_set(err, RC_BADDATA,
-			     "%s: train images are %" PRIu32 "x%" PRIu32 " but t10k images %" PRIu32
-			     "x%" PRIu32,
-			     dir, tmp.rows, tmp.cols, rows, cols);
+		rc = readers[format].read(path, o, &tmp, err);
+	if (rc == RC_OK)
+		rc = dataset_split(&tmp, path, o, err);
+	if (rc == RC_OK)
+		rc = dataset_scale(&tmp, o->normalize, err);
 	if (rc != RC_OK) {
 		dataset_fini(&tmp);
 		return rc;
 	}
-	tmp.nclasses = count_classes(&tmp.test, count_classes(&tmp.train, 1));
 	*ds = tmp;
 	return RC_OK;
 }
 
 enum rc
+dataset_format_parse(const char *text, enum dataset_format *out, struct err *err)
+{
+	for (int i = 0; i < NFORMATS; i++)
+		if (strcmp(text, readers[i].name) == 0) {
+			*out = (enum dataset_format)i;
+			return RC_OK;
+		}
+	return err_set(err, RC_INVAL, "'%.64s' is no format: auto, idx, csv, cifar10 or folder",
+		       text);
+}
+
+enum rc
+dataset_normalize_parse(const char *text, enum dataset_normalize *out, struct err *err)
+{
+	for (int i = 0; i < NNORMALIZES; i++)
+		if (strcmp(text, normalize_names[i]) == 0) {
+			*out = (enum dataset_normalize)i;
+			return RC_OK;
+		}
+	return err_set(err, RC_INVAL, "'%.64s' is not unit, standard or raw", text);
+}
+
+const char *
+dataset_format_name(enum dataset_format format)
+{
+	return (unsigned)format < NFORMATS ? readers[format].name : "?";
+}
+
+const char *
+dataset_normalize_name(enum dataset_normalize how)
+{
+	return (unsigned)how < NNORMALIZES ? normalize_names[how] : "?";
+}
+
+enum rc
+dataset_split_parse(const char *text, struct dataset_options *out, struct err *err)
+{
+	char copy[128], *next = copy, *field;
+	double f[3];
+	int n = 0;
+
+	if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+		return err_set(err, RC_INVAL, "'%.64s' is too long for fractions", text);
+	while ((field = strsep(&next, ","))) {
+		if (n == 3 || parse_double(field, 0, 1, &f[n], err) != RC_OK)
+			return err_set(err, RC_INVAL,
+				       "'%.64s' is not fractions to train, validate and test "
+				       "(such as 0.8,0.1,0.1)",
+				       text);
+		n++;
+	}
+	if (n < 2)
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is one fraction, it takes two or three (such as 0.8,0.2)",
+			       text);
+	if (n == 2) {
+		f[2] = f[1];
+		f[1] = 0;
+	}
+	if (f[0] + f[1] + f[2] > 1 + 1e-9)
+		return err_set(err, RC_INVAL, "'%.64s' is more than 1 together", text);
+	out->train = f[0];
+	out->validation = f[1];
+	out->test = f[2];
+	return RC_OK;
+}
+
+uint64_t
+dataset_item_size(const struct dataset *ds)
+{
+	return (uint64_t)ds->channels * ds->rows * ds->cols;
+}
+
+size_t
+dataset_item_bytes(const struct dataset *ds)
+{
+	return (size_t)dataset_item_size(ds) * (ds->dtype == GPUSIM_F32 ? 4 : 1);
+}
+
+enum rc
 dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *err)
 {
-	const struct dataset_part *parts[] = {&ds->train, &ds->test};
+	const struct dataset_part *parts[] = {&ds->train, &ds->validation, &ds->test};
 
-	for (int p = 0; p < 2; p++)
+	for (int p = 0; p < 3; p++)
 		for (uint32_t i = 0; i < parts[p]->nitems; i++)
 			if (parts[p]->labels[i] >= nclasses)
 				return err_set(err, RC_BADDATA,
@@ -151,30 +182,37 @@ dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *er
 uint32_t
 dataset_crc(const struct dataset *ds)
 {
-	const struct dataset_part *parts[] = {&ds->train, &ds->test};
-	size_t pixels = (size_t)ds->rows * ds->cols;
+	const struct dataset_part *parts[] = {&ds->train, &ds->validation, &ds->test};
 	uLong crc = crc32(0, NULL, 0);
 
-	for (int p = 0; p < 2; p++) {
-		crc = crc32_z(crc, parts[p]->images, parts[p]->nitems * pixels);
+	for (int p = 0; p < 3; p++) {
+		crc = crc32_z(crc, parts[p]->items, parts[p]->nitems * dataset_item_bytes(ds));
 		crc = crc32_z(crc, parts[p]->labels, parts[p]->nitems);
 	}
-	return (uint32_t)crc;
+	crc = crc32_z(crc, (const Bytef *)ds->scale, ds->channels * sizeof *ds->scale);
+	return (uint32_t)crc32_z(crc, (const Bytef *)ds->shift, ds->channels * sizeof *ds->shift);
 }
 
-static void
-part_fini(struct dataset_part *part)
+void
+dataset_part_fini(struct dataset_part *part)
 {
-	free(part->images);
+	free(part->items);
 	free(part->labels);
 	free(part->labels_path);
+	*part = (struct dataset_part){0};
 }
 
 void
 dataset_fini(struct dataset *ds)
 {
-	part_fini(&ds->train);
-	part_fini(&ds->test);
+	dataset_part_fini(&ds->train);
+	dataset_part_fini(&ds->validation);
+	dataset_part_fini(&ds->test);
+	for (uint32_t i = 0; ds->class_name && i < ds->nclasses; i++)
+		free(ds->class_name[i]);
+	free(ds->class_name);
+	free(ds->scale);
+	free(ds->shift);
 	*ds = (struct dataset){0};
 }
 

@@ -1,5 +1,5 @@
 /*
- * dataset.h - a folder of labelled images in host memory, and who trains on which.
+ * dataset.h - labelled samples in host memory, and who trains on which.
  */
 #ifndef NN_DATASET_H
 #define NN_DATASET_H
@@ -8,40 +8,86 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "gpusim.h"
 
-/* nitems images of rows x cols bytes (0 background, 255 ink), and one label each. */
+enum dataset_format {
+	DATASET_AUTO, /* told from what is there */
+	DATASET_IDX,
+	DATASET_CSV,
+	DATASET_CIFAR10,
+	DATASET_FOLDER, /* images, a folder a class */
+};
+
+enum dataset_normalize {
+	DATASET_UNIT,	  /* u8: 0 to 1; f32: as they are */
+	DATASET_STANDARD, /* mean 0 and deviation 1, per channel, over the training part */
+	DATASET_RAW,	  /* as they are */
+};
+
+struct dataset_options {
+	enum dataset_format format;
+	enum dataset_normalize normalize;
+	const char *label_column;      /* CSV: its name, or "first", "last"; NULL: guessed */
+	uint32_t rows, cols, channels; /* folder: what images become; 0: 32 x 32, 3 */
+	/* Fractions. All 0: as the files say, else 0.8, 0, 0.2. validation alone is taken from
+	 * training. Where the files have a test part and test is 0, it stays, and the fractions are
+	 * of the rest; else they are of all samples. What is missing from 1 is left out. */
+	double train, validation, test;
+	uint64_t seed;	      /* of the split */
+	uint32_t train_items; /* so many of the training part at most; 0: all */
+};
+
+/* nitems samples, and one label each. */
 struct dataset_part {
 	uint32_t nitems;
-	uint8_t *images, *labels;
+	void *items;
+	uint8_t *labels;
 	char *labels_path; /* for sentences */
 };
 
 struct dataset {
-	uint32_t rows, cols;
-	uint32_t nclasses; /* largest label of both parts + 1; 1..256 */
-	struct dataset_part train, test;
+	uint32_t channels, rows, cols; /* of an item; a table of features is [n, 1, 1] */
+	enum gpusim_dtype dtype;       /* of items: GPUSIM_U8 or GPUSIM_F32 */
+	uint32_t nclasses;	       /* 1..256 */
+	char **class_name;	       /* nclasses, or NULL: numbers */
+	struct dataset_part train, validation, test; /* validation may be empty */
+	float *scale, *shift; /* by channel: what a net sees is item * scale + shift */
 };
 
 /*
- * dataset_open_dir - read the four files of an MNIST-like folder.
+ * dataset_open - read the data set at a path; gpusim-data(5) describes the formats.
  *
- *	dir		holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the same of
- *			t10k; each may end in .gz, or be spelled train-images.idx3-ubyte. When a
- *			file is there in several spellings the first in this order is read.
+ *	path		a folder, or a CSV file
+ *	o		NULL: all zero
  *	ds		[out] the caller owns it and releases it with dataset_fini; untouched on
  *			error
  *
- * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA a file that idx_read
- * refuses, images where labels are due (or the reverse), images and labels that differ in
- * number, train and test images that differ in size; RC_NOMEM.
+ * Errors: RC_FAILED a file that is missing or cannot be read; RC_BADDATA what its reader refuses;
+ * RC_INVAL fractions that make no sense; RC_NOMEM.
  * Checked by: tests/unit/t_dataset.c
  */
-enum rc dataset_open_dir(const char *dir, struct dataset *ds, struct err *err);
+enum rc dataset_open(const char *path, const struct dataset_options *o, struct dataset *ds,
+		     struct err *err);
+
+/* By name, for options: RC_INVAL. The name of each, for sentences and configurations. */
+enum rc dataset_format_parse(const char *text, enum dataset_format *out, struct err *err);
+enum rc dataset_normalize_parse(const char *text, enum dataset_normalize *out, struct err *err);
+const char *dataset_format_name(enum dataset_format format);
+const char *dataset_normalize_name(enum dataset_normalize how);
+
+/*
+ * "0.8,0.1,0.1" into train, validation and test, which are fractions of all samples; "0.8,0.2" into
+ * train and test. RC_INVAL: what is no such list, or sums to more than 1.
+ */
+enum rc dataset_split_parse(const char *text, struct dataset_options *out, struct err *err);
+
+/* Elements of an item. */
+uint64_t dataset_item_size(const struct dataset *ds);
 
 /* RC_BADDATA, naming file and item, when a label is not below nclasses, as a model has them. */
 enum rc dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *err);
 
-/* A checksum of all images and labels, to tell one data set from another. */
+/* A checksum of all items, labels, scales and shifts, to tell one data set from another. */
 uint32_t dataset_crc(const struct dataset *ds);
 
 /* Release everything and make it {0}. */

@@ -1,13 +1,8 @@
 #include "nn/idx.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "nn/input.h"
@@ -173,25 +168,13 @@ idx_parse(const void *bytes, size_t nbytes, const char *name, struct idx *idx, s
 enum rc
 idx_read(const char *path, struct idx *idx, struct err *err)
 {
-	struct input in = {.name = path, .fd = -1};
-	struct stat st;
-	enum rc rc;
+	struct input in;
+	enum rc rc = input_open(&in, path, err);
 
-	/* O_NONBLOCK: a fifo is refused below instead of waiting for a writer. */
-	in.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (in.fd < 0)
-		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	if (fstat(in.fd, &st) != 0)
-		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	else if (S_ISDIR(st.st_mode))
-		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(EISDIR));
-	else if (!S_ISREG(st.st_mode))
-		rc = err_set(err, RC_FAILED, "%s: not a regular file", path);
-	else {
-		in.nstored = (uint64_t)st.st_size;
-		rc = read_input(&in, idx, err);
-	}
-	close(in.fd);
+	if (rc != RC_OK)
+		return rc;
+	rc = read_input(&in, idx, err);
+	input_close(&in);
 	return rc;
 }
 

@@ -1,9 +1,41 @@
 #include "nn/input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum rc
+input_open(struct input *in, const char *path, struct err *err)
+{
+	struct stat st;
+	enum rc rc = RC_OK;
+	/* O_NONBLOCK: a fifo is refused below instead of waiting for a writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) != 0)
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(EISDIR));
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(err, RC_FAILED, "%s: not a regular file", path);
+	if (rc != RC_OK) {
+		close(fd);
+		return rc;
+	}
+	*in = (struct input){.name = path, .fd = fd, .nstored = (uint64_t)st.st_size};
+	return RC_OK;
+}
+
+void
+input_close(struct input *in)
+{
+	close(in->fd);
+}
 
 /* Make avail non-zero, unless the stored bytes have ended. */
 static enum rc
@@ -122,4 +154,43 @@ enum rc
 input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
 	return (in->gzip ? get_gzip : get_raw)(in, dst, want, got, err);
+}
+
+enum rc
+input_all(struct input *in, size_t limit, struct buf *out, struct err *err)
+{
+	size_t first = out->len, got;
+	enum rc rc = input_begin(in, err);
+
+	if (rc != RC_OK)
+		return rc;
+	do {
+		got = 0;
+		if (out->len - first > limit)
+			rc = err_set(err, RC_BADDATA, "%s: more than the limit of %zu bytes",
+				     in->name, limit);
+		else if (!buf_reserve(out, INPUT_CHUNK))
+			rc = err_set(err, RC_NOMEM, "%s: out of memory", in->name);
+		else
+			rc = input_get(in, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
+		out->len += got;
+	} while (rc == RC_OK && got == INPUT_CHUNK);
+	input_end(in);
+	if (rc == RC_OK && out->len - first > limit)
+		rc = err_set(err, RC_BADDATA, "%s: more than the limit of %zu bytes", in->name,
+			     limit);
+	return rc;
+}
+
+enum rc
+input_file(const char *path, size_t limit, struct buf *out, struct err *err)
+{
+	struct input in;
+	enum rc rc = input_open(&in, path, err);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = input_all(&in, limit, out, err);
+	input_close(&in);
+	return rc;
 }

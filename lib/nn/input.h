@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <zlib.h>
 
+#include "base/buf.h"
 #include "base/rc.h"
 
 #define INPUT_CHUNK 65536
@@ -31,6 +32,15 @@ struct input {
 	uint8_t chunk[INPUT_CHUNK];
 };
 
+/*
+ * input_open - a regular file as input: everything that must be set before input_begin.
+ *
+ * The name is borrowed. RC_FAILED: what the system says, or no regular file. Only after success
+ * input_close must follow.
+ */
+enum rc input_open(struct input *in, const char *path, struct err *err);
+void input_close(struct input *in);
+
 /* Look at the first bytes: gzip or not. Only after success input_end must follow. */
 enum rc input_begin(struct input *in, struct err *err);
 void input_end(struct input *in);
@@ -42,5 +52,15 @@ void input_end(struct input *in);
  * error; RC_NOMEM.
  */
 enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
+
+/*
+ * input_all - append everything, to the end, to *out, which the caller releases in any case.
+ *
+ * Does input_begin and input_end as well. RC_BADDATA: more than `limit` bytes, and as input_get.
+ */
+enum rc input_all(struct input *in, size_t limit, struct buf *out, struct err *err);
+
+/* The same of a file. */
+enum rc input_file(const char *path, size_t limit, struct buf *out, struct err *err);
 
 #endif

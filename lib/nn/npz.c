@@ -1,19 +1,17 @@
 #include "nn/npz.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "nn/npz_format.h"
-
-enum { TEMP_TRIES = 100 };
 
 /* zlib's crc32 counts in unsigned int. */
 static uint32_t
@@ -26,23 +24,6 @@ crc_add(uint32_t crc, const void *bytes, size_t nbytes)
 		crc = (uint32_t)crc32(crc, p, (uInt)n);
 	}
 	return crc;
-}
-
-/* False with errno. */
-static bool
-write_all(int fd, const void *bytes, size_t nbytes)
-{
-	const uint8_t *p = bytes;
-	ssize_t n;
-
-	for (; nbytes > 0; p += n, nbytes -= (size_t)n) {
-		n = write(fd, p, nbytes);
-		if (n < 0 && errno == EINTR)
-			n = 0;
-		if (n < 0)
-			return false;
-	}
-	return true;
 }
 
 /* Check every array and lay the entries out; nothing has been opened yet. */
@@ -96,87 +77,28 @@ write_zip(int fd, const struct npz_array *array, const struct zip_entry *entry, 
 	size_t n;
 
 	for (size_t i = 0; i < narrays; i++) {
-		if (!write_all(fd, h, zip_local(&entry[i], h)))
+		if (!file_write(fd, h, zip_local(&entry[i], h)))
 			return false;
 		n = npy_header(&array[i], header);
-		if (!write_all(fd, header, n) || !write_all(fd, array[i].data, entry[i].nbytes - n))
+		if (!file_write(fd, header, n) ||
+		    !file_write(fd, array[i].data, entry[i].nbytes - n))
 			return false;
 	}
 	for (size_t i = 0; i < narrays; i++) {
 		n = zip_central(&entry[i], h);
 		central += (uint32_t)n;
-		if (!write_all(fd, h, n))
+		if (!file_write(fd, h, n))
 			return false;
 	}
-	return write_all(fd, h, zip_end(narrays, central_offset, central, h));
-}
-
-/* The path to rename to, malloc'ed: links followed, as the rename would replace the link. */
-static enum rc
-resolve(const char *path, char **target, struct err *err)
-{
-	struct stat st;
-	char *p;
-
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return err_set(err, RC_FAILED, "%s: not a regular file", path);
-	p = realpath(path, NULL);
-	if (!p && errno == ENOENT)
-		p = strdup(path);
-	if (!p)
-		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	*target = p;
-	return RC_OK;
-}
-
-/* A new file beside target; *temp is malloc'ed. A name that a killed process left is passed over.
- */
-static enum rc
-open_temp(const char *target, char **temp, int *fd, struct err *err)
-{
-	char *p;
-	int new;
-
-	for (int i = 0; i < TEMP_TRIES; i++) {
-		if (asprintf(&p, "%s.%ld-%d.tmp", target, (long)getpid(), i) < 0)
-			return err_set(err, RC_NOMEM, "%s: out of memory", target);
-		new = open(p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (new >= 0) {
-			*temp = p;
-			*fd = new;
-			return RC_OK;
-		}
-		free(p);
-		if (errno != EEXIST)
-			break;
-	}
-	return err_set(err, RC_FAILED, "%s: cannot make a file beside it: %s", target,
-		       strerror(errno));
-}
-
-/* The new name is made durable as well; a file system that cannot do that loses nothing. */
-static void
-sync_folder(char *file)
-{
-	char *slash = strrchr(file, '/');
-	int fd;
-
-	if (slash)
-		slash[slash == file] = '\0';
-	fd = open(slash ? file : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)fsync(fd);
-		close(fd);
-	}
+	return file_write(fd, h, zip_end(narrays, central_offset, central, h));
 }
 
 enum rc
 npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err)
 {
 	struct zip_entry *entry = NULL;
-	char *target = NULL, *temp = NULL;
+	struct file_new file;
 	uint64_t central_offset = 0;
-	int fd = -1, errnum = 0;
 	enum rc rc;
 
 	if (narrays > NPZ_MAX_ARRAYS)
@@ -187,27 +109,55 @@ npz_write(const char *path, const struct npz_array *array, size_t narrays, struc
 		return err_set(err, RC_NOMEM, "%s: out of memory", path);
 	rc = plan_entries(path, array, narrays, entry, &central_offset, err);
 	if (rc == RC_OK)
-		rc = resolve(path, &target, err);
-	if (rc != RC_OK)
-		goto out;
-	rc = open_temp(target, &temp, &fd, err);
-	if (rc != RC_OK)
-		goto out;
-	if (!write_zip(fd, array, entry, narrays, (uint32_t)central_offset) || fsync(fd) != 0)
-		errnum = errno;
-	if (close(fd) != 0 && errnum == 0)
-		errnum = errno;
-	if (errnum == 0 && rename(temp, target) != 0)
-		errnum = errno;
-	if (errnum != 0) {
-		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errnum));
-		unlink(temp);
-		goto out;
-	}
-	sync_folder(target);
-out:
+		rc = file_new_open(path, &file, err);
+	if (rc == RC_OK)
+		rc = file_new_close(
+		    &file, write_zip(file.fd, array, entry, narrays, (uint32_t)central_offset),
+		    err);
 	free(entry);
-	free(target);
-	free(temp);
+	return rc;
+}
+
+/* All of a file; false with errno. */
+static bool
+read_back(int fd, struct buf *out)
+{
+	off_t n = lseek(fd, 0, SEEK_END), at = 0;
+	ssize_t k = 0;
+
+	if (n < 0)
+		return false;
+	errno = ENOMEM;
+	if (!buf_reserve(out, (size_t)n))
+		return false;
+	for (; at < n && (k = pread(fd, out->data + out->len, (size_t)(n - at), at)) > 0; at += k)
+		out->len += (size_t)k;
+	return at == n;
+}
+
+enum rc
+npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err)
+{
+	struct zip_entry *entry = alloc_zeroed(narrays, sizeof *entry);
+	uint64_t central_offset = 0;
+	enum rc rc = RC_OK;
+	int fd = -1;
+
+	if (narrays > NPZ_MAX_ARRAYS)
+		rc = err_set(err, RC_INVAL, "%zu arrays, at most %d", narrays, NPZ_MAX_ARRAYS);
+	else if (!entry)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = plan_entries("model", array, narrays, entry, &central_offset, err);
+	if (rc == RC_OK) {
+		fd = memfd_create("model", MFD_CLOEXEC);
+		if (fd < 0 || !write_zip(fd, array, entry, narrays, (uint32_t)central_offset) ||
+		    !read_back(fd, out))
+			rc = err_set(err, errno == ENOMEM ? RC_NOMEM : RC_FAILED,
+				     "a model's bytes: %s", strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
+	free(entry);
 	return rc;
 }

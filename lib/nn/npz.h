@@ -47,6 +47,12 @@ struct npz {
  */
 enum rc npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err);
 
+struct buf;
+
+/* Append the bytes of such a file to *out, which the caller releases in any case. RC_INVAL, RC_NOMEM,
+ * RC_FAILED. */
+enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err);
+
 /*
  * npz_read - read a file that npz_write made.   npz_parse - the same of bytes in memory.
  *

@@ -5,7 +5,7 @@
  * one transaction that wants the owner as it was and counts it up. So a process that another one has
  * replaced changes nothing any more, and a commit that was given up on cannot come late. Whether one
  * whose answer was lost took effect is asked before the next; it is undone by its keys' values
- * before it.
+ * before it, by a commit that counts up as well, so it cannot come after that.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,9 +20,10 @@
 #include "store/store_impl.h"
 
 #define PREFIX_MAX  200
-#define PAGE	    32		  /* records asked for at once */
-#define ANSWER_MAX  (96u << 20)	  /* so many of the largest, in base64 */
-#define CHANGES_MAX 126		  /* etcd takes 128 operations; one is the owner's */
+#define PAGE	    32		/* records asked for at once */
+#define ANSWER_MAX  (96u << 20) /* so many of the largest, in base64 */
+#define CHANGES_MAX 126		/* etcd takes 128 operations; one is the owner's */
+#define UNDO_TRIES  8
 #define BYTES_MAX   (1400u << 10) /* etcd takes 1.5 MiB */
 
 struct etcd {
@@ -192,17 +193,14 @@ ask_seq(struct etcd *e, struct err *err)
 	return RC_OK;
 }
 
-/* Give all keys of the commit that may have taken effect the values they have for us. */
+/* One try of that: all keys of the commit get the values they have for us. */
 static enum rc
-undo(struct store *s, struct err *err)
+undo_once(struct store *s, struct err *err)
 {
 	struct etcd *e = s->own;
 	const struct entry **v = NULL;
-	enum rc rc = ask_seq(e, err);
 	bool packed;
 
-	if (rc != RC_OK)
-		return rc;
 	packed = (v = table_sorted(&e->undo)) && begin(e, true);
 	for (size_t i = 0; packed && v[i]; i++) {
 		const struct entry *was = table_find(&s->table, v[i]->key);
@@ -213,12 +211,30 @@ undo(struct store *s, struct err *err)
 			     : etcd_json_delete(&e->out, key, NULL);
 	}
 	free(v);
-	rc = packed ? end(e, err) : no_memory(e, err);
-	if (rc == RC_OK) {
-		table_fini(&e->undo);
-		e->unsure = false;
+	return packed ? end(e, err) : no_memory(e, err);
+}
+
+/* Undo the commit that may have taken effect. It may also do so between our question and our answer to
+ * it; then the owner is still us, at another count, and we begin again. What comes late is what was
+ * given up on, so soon there is no more of it. */
+static enum rc
+undo(struct store *s, struct err *err)
+{
+	struct etcd *e = s->own;
+	struct err why;
+	enum rc rc = RC_BUSY;
+
+	for (int i = 0; rc == RC_BUSY && i < UNDO_TRIES; i++) {
+		rc = ask_seq(e, &why);
+		if (rc != RC_OK)
+			break;
+		rc = undo_once(s, &why);
 	}
-	return rc;
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s", why.text);
+	table_fini(&e->undo);
+	e->unsure = false;
+	return RC_OK;
 }
 
 /* ---- committing */

@@ -213,6 +213,18 @@ wire_request_name(const GpuSim__Request *req)
 	return f ? f->name : "nothing";
 }
 
+const char *
+wire_policy_name(int on_failure)
+{
+	static const char *const name[] = {[GPU_SIM__ON_FAILURE__ABORT] = "abort",
+					   [GPU_SIM__ON_FAILURE__SHRINK] = "shrink",
+					   [GPU_SIM__ON_FAILURE__RESPAWN] = "respawn",
+					   [GPU_SIM__ON_FAILURE__SPARE] = "spare"};
+
+	return on_failure >= 0 && on_failure < (int)(sizeof name / sizeof *name) ? name[on_failure]
+										 : NULL;
+}
+
 void
 wire_reply_failure(GpuSim__Reply *reply, const struct err *err)
 {

@@ -38,6 +38,9 @@ void wire_reply_free(GpuSim__Reply *reply);
 /* "allreduce"-like word for a request's kind, for logs and errors. Static storage. */
 const char *wire_request_name(const GpuSim__Request *req);
 
+/* What users call a GpuSim__OnFailure: "abort", "shrink" ...; NULL: it is none. */
+const char *wire_policy_name(int on_failure);
+
 /* Turn *err into a failure reply that borrows err->text; err must outlive the packing. */
 void wire_reply_failure(GpuSim__Reply *reply, const struct err *err);
 

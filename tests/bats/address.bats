@@ -8,16 +8,6 @@ setup() {
 	unset GPUSIM_TLS_CERT GPUSIM_TLS_KEY GPUSIM_TLS_CA
 }
 
-# ready NAME CMD... - a daemon in the background, ready; it says on NAME.log what it does
-ready() {
-	local fd
-	mkfifo "$1.ready"
-	exec {fd}<>"$1.ready"
-	background "${@:2}" -v -N 9 9>&"$fd" 2>"$1.log"
-	read -r -t 20 -u "$fd" _ || fail "$1: $(cat "$1.log")"
-	exec {fd}>&-
-}
-
 # modes FILE... - the permissions of each, in one line
 modes() { stat -c %a "$@" | xargs; }
 

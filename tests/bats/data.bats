@@ -37,7 +37,7 @@ sample_script() {
 }
 
 fetch() {
-	run --separate-stderr timeout 60 "$@"
+	run --separate-stderr timeout 300 "$@"
 }
 
 # Exit 1, one line on stderr, and no trace in or of DIR.

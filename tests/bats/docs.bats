@@ -9,7 +9,7 @@ load helper
 
 setup() {
 	house_setup
-	export GPUSIM_DATA=$ROOT/tests/data
+	export GPUSIM_DATA=$ROOT/tests/data CPATH=$ROOT/include
 }
 
 teardown() {
@@ -42,7 +42,7 @@ run_block() {
 	awk '/^\$ / { n++; print "printf \"\\036\""; print substr($0, 3); next }
 		/^> / { print substr($0, 3); next }
 		{ print >("expect." n) }' "$1" >script
-	(cd work && exec env --default-signal setsid timeout -k 2 "${LIMIT:-40}" \
+	(cd work && exec env --default-signal setsid timeout -k 2 $((${LIMIT:-40} * PATIENCE)) \
 		bash -e -o pipefail ../script) >out 2>&1 </dev/null 3>&- &
 	GROUP=$!
 	wait "$GROUP" || status=$?

@@ -292,7 +292,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 @test "what does not end in time: exit 4, and who is waited for" {
 	run machine 2 'C=$(gpuctl comm-init -n 2)
 		try gpuctl --timeout 2s recv --comm $C --rank 1 --peer 0 --addr 0x10000 --count 1
-		export GPUSIM_TIMEOUT=1s; try gpuctl wait $C; gpuctl comm-status $C
+		GPUSIM_TIMEOUT=1s try gpuctl wait $C; gpuctl comm-status $C
 		try gpuctl comm-destroy $C'
 	assert_match '^gpuctl: recv: comm 1: [^'$'\n'']*rank 1[^'$'\n'']*'$'\n4\n''gpuctl: wait: [^'$'\n'']*'$'\n4\nin-progress\n0$'
 }

@@ -6,7 +6,11 @@
 # shellcheck shell=bash disable=SC2154
 
 bats_require_minimum_version 1.5.0
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-60} # seconds a test, where bats knows it
+
+# Seconds in the tests are those of a machine with nothing else to do; PATIENCE times as many is what they
+# wait for things that must happen, at most. What comes is never waited for any longer than it takes.
+export PATIENCE=${PATIENCE:-5}
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-$((60 * PATIENCE))} # where bats knows it
 
 house_setup() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -31,12 +35,20 @@ house_teardown() {
 	cd / && rm -rf "$T"
 }
 
+# Also what came from there without `background`: devices that were started again.
+kill_all() {
+	local pid
+	for pid in $(pgrep -f "$T/"); do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
 setup() { house_setup; }
 teardown() { house_teardown; }
 
-# bounded CMD... - run for at most $LIMIT seconds (default 20); 124 when that was not enough.
-# Like the daemons it must not hold the descriptors bats itself waits on.
-bounded() { timeout -k 2 "${LIMIT:-20}" "$@" 3>&-; }
+# bounded CMD... - run for at most $LIMIT (default 20) seconds times PATIENCE; 124 when that was not
+# enough. Like the daemons it must not hold the descriptors bats itself waits on.
+bounded() { timeout -k 2 $((${LIMIT:-20} * PATIENCE)) "$@" 3>&-; }
 
 # background CMD... - start CMD, as a shell's & does but with default signals, and in a session and
 # process group of its own so that `kill -- -$PID` hits it alone. Sets PID; ended at teardown.
@@ -46,9 +58,21 @@ background() {
 	BACKGROUND+=("$PID")
 }
 
-# wait_until SECONDS CMD... - repeat CMD until it succeeds; fails after SECONDS.
+# ready NAME CMD... - start the daemon CMD in the background, and wait until it is ready. It says on
+# NAME.log what it does.
+ready() {
+	local fd
+	rm -f "$1.ready"
+	mkfifo "$1.ready"
+	exec {fd}<>"$1.ready"
+	background "${@:2}" -N 9 9>&"$fd" 2>>"$1.log"
+	read -r -t $((20 * PATIENCE)) -u "$fd" _ || fail "$1: $(cat "$1.log")"
+	exec {fd}>&-
+}
+
+# wait_until SECONDS CMD... - repeat CMD until it succeeds; fails after SECONDS times PATIENCE.
 wait_until() {
-	local _ end=$((SECONDS + $1 + 1))
+	local _ end=$((SECONDS + $1 * PATIENCE + 1))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		if ((SECONDS >= end)); then

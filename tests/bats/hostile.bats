@@ -75,7 +75,7 @@ setup() {
 	house_setup
 	export TICK
 	export LIMIT=110
-	BATS_TEST_TIMEOUT=120
+	BATS_TEST_TIMEOUT=$((120 * PATIENCE))
 }
 
 # under_attack SOCKET KIND PIDCMD

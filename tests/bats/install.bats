@@ -15,8 +15,10 @@ setup() {
 
 # Without the options of the make that runs these tests.
 house_make() {
+	local mpi=0
+	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || mpi=1
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
-		make -s -C "$ROOT" BUILD="$BUILD" DESTDIR="$DEST" PREFIX="$PREFIX" "$@"
+		make -s -C "$ROOT" BUILD="$BUILD" DESTDIR="$DEST" PREFIX="$PREFIX" MPI=$mpi "$@"
 }
 
 outside_pkg_config() {
@@ -48,12 +50,16 @@ END
 
 @test "install puts everything under DESTDIR and PREFIX, uninstall leaves nothing" {
 	house_make install
-	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim.h lib/libgpusim.a \
+	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_kernel}.h lib/libgpusim.a \
 		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/bash-completion/completions/gpuctl; do
 		assert_file "$INSTALLED/$file"
 	done
+	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || assert_file "$INSTALLED/bin/mnist-train-mpi"
 	for page in "$ROOT"/man/*.[1-9]; do
 		assert_file "$INSTALLED/share/man/man${page##*.}/${page##*/}"
+	done
+	for config in "$ROOT"/examples/config/*.ini; do
+		assert_file "$INSTALLED/share/gpusim/config/${config##*/}"
 	done
 	assert_equal "$(find "$DEST" ! -type d ! -path "$INSTALLED/*")" ''
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$INSTALLED")" ''

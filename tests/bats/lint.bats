@@ -33,7 +33,8 @@ allows() {
 	offends lib/coll/x.c '"mem/dtype.h"'
 	offends lib/coord/x.c '"dev/device.h"'
 	offends lib/client/x.c '"coll/plan.h"'
-	offends lib/nn/x.c '"gpusim.h"'
+	offends lib/nn/x.c '"train/task.h"'
+	offends lib/train/x.c '"dev/kernel.h"'
 	offends lib/dev/x.c '<nng/nng.h>'
 	offends lib/mem/x.c '<cblas.h>'
 	offends lib/net/x.c '"../dev/device.h"'
@@ -42,6 +43,8 @@ allows() {
 	offends cmd/gpuctl/x.c '"net/rpc_client.h"'
 	offends cmd/gpuctl/x.c '"client/client_impl.h"'
 	offends cmd/mnist-train/x.c '"dev/kernel.h"'
+	offends cmd/mnist-train/x.c '<mpi.h>'
+	offends cmd/mnist-train/mpi/x.c '"client/ops.h"'
 	offends cmd/gpudev/x.c '"coord/coord.h"'
 	offends cmd/gpucoord/x.c '"dev/device.h"'
 	offends examples/x.c '"base/rc.h"'
@@ -54,6 +57,9 @@ allows() {
 	allows lib/dev/x.c '"xport/xport.h"'
 	allows lib/net/x.c '"net/listener.h"'
 	allows cmd/gpuctl/x.c '"mem/vectext.h"'
+	allows cmd/mnist-train/mpi/x.c '<mpi.h>'
+	allows cmd/mnist-train/mpi/x.c '"dev/kernel.h"'
+	allows cmd/mnist-train/mpi/x.c '"mnist-train/report.h"'
 	allows examples/x.c '<gpusim.h>'
 }
 

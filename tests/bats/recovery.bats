@@ -2,7 +2,7 @@
 #
 # Rank r's vector is 2**r everywhere, so a sum says whose it is. Which device is killed is left to
 # chance; a failure says which one it was.
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2119,SC2120,SC2154
 load helper
 
 # fill VALUE COUNT - so many u64
@@ -14,42 +14,64 @@ pid_of() { gpuctl devices | awk -v k="$1" '$1 == k { print $7 }'; }
 # under_way [EPOCH] - an operation is in progress, of a communicator at that epoch
 under_way() { gpuctl status | awk -v epoch="${1-}" '$2 == "in-progress" && $7 > 0 && (epoch == "" || $4 == epoch) { found = 1 } END { exit !found }'; }
 
-# strike INDEX... - once an operation is under way, kill -9 the devices at these indices, all at once
+# freeze PID... - once an operation is under way, stop these devices, without which it cannot end. When it
+# had ended before, it is begun again: by BEGIN, in the background, its pid in $!
+freeze() {
+	local _
+	for _ in {1..20}; do
+		wait_until 20 begun
+		kill -STOP "$@"
+		under_way && return
+		kill -CONT "$@"
+		wait "$!"
+		"${BEGIN[@]}"
+	done
+	echo 'each time over too soon' >&2
+	return 1
+}
+begun() { under_way || ! kill -0 "$!"; }
+
+# strike INDEX... - while an operation is under way, kill -9 the devices at these indices, all at once
 strike() {
 	local pids=() i
 	for i; do pids+=("$(pid_of "$i")"); done
-	wait_until 20 under_way
+	freeze "${pids[@]}"
 	kill -KILL "${pids[@]}"
 }
 
 # allreduce - of ./in to ./out, as a filter, in the background: its pid in $!
-allreduce() { gpuctl allreduce --raw u64 "$@" <in >out & }
+allreduce() {
+	BEGIN=(allreduce "$@")
+	gpuctl allreduce --raw u64 "$@" <in >out &
+}
 
-# buffers COMM N FILL... - a buffer of 2N elements a rank, of which the first half is 2**r. Sets A.
+# buffers COMM N FILL... - a buffer of 2N elements a rank. Sets A.
 buffers() {
 	A=()
 	local r
 	for ((r = 0; r < $2; r++)); do
 		A[r]=$(gpuctl malloc --comm "$1" --rank "$r" $((16 * $3)))
-		fill $((1 << r)) "$3" | gpuctl memcpy --comm "$1" - "$r:${A[r]}"
 	done
 }
 
-# many COUNT OPTION... - a group of so many all-reduces
+# many COMM N COUNT OPTION... - a group of so many all-reduces, in the background: its pid in $!. The
+# first N elements of each buffer are 2**r before.
 many() {
-	local i
-	for ((i = 0; i < $1; i++)); do echo "allreduce --type u64 ${*:2}"; done
+	local r
+	BEGIN=(many "$@")
+	for r in "${!A[@]}"; do fill $((1 << r)) "$2" | gpuctl memcpy --comm "$1" - "$r:${A[r]}"; done
+	for ((r = 0; r < $3; r++)); do echo "allreduce --type u64 --count $2 ${*:4}"; done >lines
+	gpuctl group --comm "$1" <lines &
 }
 
 # result COMM RANK ADDR VALUE N - the rank has N elements of that value there
 result() { gpuctl memcpy --comm "$1" "$2:$3:$((8 * $5))" - | cmp - <(fill "$4" "$5"); }
 
-export -f fill pid_of under_way strike allreduce buffers many result wait_until
+export -f fill pid_of under_way freeze begun strike allreduce buffers many result wait_until
 
 setup() {
 	house_setup
 	export TICK LIMIT=50
-	BATS_TEST_TIMEOUT=60
 	VICTIM=$((RANDOM % 4)) SECOND=$(((VICTIM + 1 + RANDOM % 3) % 4))
 	echo "victim $VICTIM, then $SECOND"
 	NELEM=200000
@@ -57,10 +79,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-	for pid in $(pgrep -f "$T/"); do # also devices that were started again
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	kill_all
 	house_teardown
 }
 
@@ -136,7 +155,7 @@ in_memory() {
 		a=$(IFS=,; echo "${A[*]}") b=
 		for x in "${A[@]}"; do b+=,$((x + 8 * n)); done
 		if [ '"$2"' = in ]; then place="--addr $a" off=0; else place="--send $a --recv ${b#,}" off=$((8 * n)); fi
-		many $times $place --count $n | gpuctl group --comm $C &
+		many $C $n $times $place
 		strike $V; wait $! || exit
 		left='"$3"' sum=15
 		if ((left == 3)); then sum=$((15 - (1 << V))); unset "A[$V]"; A=("${A[@]}"); fi
@@ -173,8 +192,8 @@ in_memory() {
 }
 
 @test "a second rank is lost while the first loss is made good" {
-	cluster 4 --transport ipc --bandwidth 25Mb --on-failure shrink -- \
-		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait %1'
+	cluster 4 --transport ipc --bandwidth 10Mb --on-failure shrink -- \
+		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait $!'
 	assert_status 0
 	cmp out <(fill $((15 - (1 << VICTIM) - (1 << SECOND))) "$NELEM")
 	told "gpuctl: note: .*rank"
@@ -207,7 +226,7 @@ in_memory() {
 }
 
 @test "comm-abort ends what runs; the communicator is not usable until it is shrunk" {
-	cluster 4 --transport ipc --bandwidth 25Mb --on-failure shrink -- '
+	cluster 4 --transport ipc --bandwidth 5Mb --on-failure shrink -- '
 		C=$(gpuctl comm-init -n 4); allreduce --comm $C; wait_until 20 under_way; gpuctl comm-abort $C not needed any more
 		wait $!; echo $?; seq 4 | gpuctl allreduce --comm $C; echo $?; gpuctl comm-status $C
 		gpuctl comm-shrink $C; seq 4 | gpuctl allreduce --comm $C; gpuctl comm-shrink $C 3 1; seq 2 | gpuctl allreduce --comm $C
@@ -220,7 +239,7 @@ in_memory() {
 }
 
 @test "the coordinator is killed: the command ends in a line, and nothing is left" {
-	cluster 4 --transport ipc --bandwidth 25Mb -- '
+	cluster 4 --transport ipc --bandwidth 5Mb -- '
 		P=$(gpuctl status | sed -n "1s/.*pid \([0-9]*\),.*/\1/p"); allreduce; wait_until 20 under_way; kill -KILL $P; wait $!'
 	assert_status 3
 	told 'gpuctl: run: gpucoord \(pid [0-9]+\) killed by signal 9'
@@ -231,7 +250,7 @@ in_memory() {
 # by_hand POLICY - a coordinator that soon misses its devices, and four of them on slow links. Sets DEV.
 by_hand() { # what it starts must not hold the output of a `run`
 	export GPUSIM_COORD=ipc://$T/c.sock GPUSIM_ON_FAILURE=$1 GPUSIM_P2P_LEVEL=LOC
-	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 100ms --missed 8/10 --op-timeout 3s
+	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 250ms --missed 8/10 --op-timeout 3s
 	wait_until 10 gpuctl status
 	DEV=()
 	local k
@@ -245,11 +264,9 @@ by_hand() { # what it starts must not hold the output of a `run`
 # frozen POLICY - an all-reduce one of whose devices is frozen; $? is the filter's
 frozen() {
 	by_hand "$1"
-	gpuctl allreduce --raw u64 <in >out 2>said 3>&- &
-	FILTER=$!
-	wait_until 20 under_way
-	kill -STOP "${DEV[VICTIM]}"
-	wait "$FILTER"
+	allreduce 2>said 3>&-
+	freeze "${DEV[VICTIM]}"
+	wait "$!"
 }
 
 @test "a device that is frozen is named, and does no harm when it goes on" {

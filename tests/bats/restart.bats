@@ -10,10 +10,7 @@ setup() {
 }
 
 teardown() {
-	local pid
-	for pid in $(pgrep -f "$T/"); do # also devices that were started again
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	kill_all
 	house_teardown
 }
 
@@ -85,7 +82,7 @@ under_way() { gpuctl status | grep -q in-progress; }
 
 @test "an operation under way ends, and its client gets the answer" {
 	coordinator
-	devices 2 --bandwidth 20Mb
+	devices 2 --bandwidth 4Mb
 	comm=$(gpuctl comm-init -n 2)
 	buffers "$comm" 2 100000
 	background gpuctl allreduce --comm "$comm" --addr "$ADDRS" --count 100000 --type u64 2>said
@@ -103,7 +100,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 
 @test "coordinator and device are killed together: the communicator goes on without the rank" {
 	coordinator
-	devices 3 --bandwidth 20Mb
+	devices 3 --bandwidth 4Mb
 	comm=$(gpuctl comm-init -n 3 --on-failure shrink)
 	buffers "$comm" 3 100000
 	background gpuctl allreduce --comm "$comm" --addr "$ADDRS" --count 100000 --type u64 2>said

@@ -8,16 +8,10 @@ setup() {
 	DAEMONS=()
 }
 
-# daemon NAME CMD... - in the background, ready
+# daemon NAME CMD... - ready, and one of DAEMONS
 daemon() {
-	local ready
-	rm -f "$1.ready"
-	mkfifo "$1.ready"
-	exec {ready}<>"$1.ready"
-	background "${@:2}" -N 9 9>&"$ready" 2>>"$1.log"
+	ready "$@"
 	DAEMONS+=("$PID")
-	read -r -t 20 -u "$ready" _ || fail "$1: $(cat "$1.log")"
-	exec {ready}>&-
 }
 
 # cluster N - a coordinator and N devices, each a process that can be killed
@@ -41,13 +35,17 @@ past() { [[ $(checkpoints | tail -n 1) -ge $1 ]]; }
 	for optimizer in sgd adam; do
 		all=("${TRAIN[@]}" --optimizer "$optimizer" --epochs 120)
 		bounded mnist-train "${all[@]}" --devices 2 --save whole.npz >whole
-		cluster 2
-		background mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 7 >first
-		wait_until 20 past 100
-		kill -KILL "$PID" "${DAEMONS[@]}"
-		wait_until 5 gone "$PID" "${DAEMONS[@]}"
-		past 1900 && fail 'it was too fast to be killed'
-		rm -f ./*.sock ./*.lock mem*
+		for _ in 1 2 3 4 5; do
+			rm -rf ck
+			cluster 2
+			background mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 7 >first
+			wait_until 20 past 100
+			kill -KILL "$PID" "${DAEMONS[@]}"
+			wait_until 5 gone "$PID" "${DAEMONS[@]}"
+			rm -f ./*.sock ./*.lock mem*
+			past 1900 || break
+		done
+		past 1900 && fail 'each time it was too fast to be killed'
 		cluster 2
 		run bounded mnist-train "${all[@]}" --checkpoint ck --checkpoint-every 500 --resume --save again.npz
 		assert_status 0

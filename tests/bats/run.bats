@@ -183,10 +183,15 @@ assert_no_memory() {
 }
 
 @test "a daemon that never gets ready: exit 4 within the start timeout" {
-	fake_daemons gpudev1=hang gpudev2=hang
+	fake_daemons gpucoord=hang gpudev0=hang gpudev1=hang gpudev2=hang
 	run gpurun -n 3 --start-timeout 300ms -- touch ran
 	assert_status 4
-	assert_output 'gpuctl: run: gpudev 1 and 1 more: not ready within 0.3 s'
+	assert_output 'gpuctl: run: gpucoord and 3 more: not ready within 0.3 s'
+	refute_file ran
+	fake_daemons gpudev1=hang gpudev2=hang
+	run gpurun -n 3 --start-timeout 3s -- touch ran
+	assert_status 4
+	assert_output 'gpuctl: run: gpudev 1 and 1 more: not ready within 3.0 s'
 	refute_file ran
 	assert_nothing_left
 }

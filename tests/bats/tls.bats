@@ -19,26 +19,16 @@ others() {
 		GPUSIM_TLS_CA=$PEM/other-ca.pem "$@"
 }
 
-# start_daemon NAME CMD... - in the background, ready; says on NAME.log what it does
-start_daemon() {
-	local ready
-	mkfifo "$1.ready"
-	exec {ready}<>"$1.ready"
-	background "${@:2}" -v -N 9 9>&"$ready" 2>"$1.log"
-	read -r -t 20 -u "$ready" _ || fail "$1: $(cat "$1.log")"
-	exec {ready}>&-
-}
-
 # cluster - a coordinator (with options) and two devices (one with options, one by environment)
 cluster() {
 	# shellcheck disable=SC2046
-	start_daemon coord gpucoord --listen tls+tcp://127.0.0.1:0 $(files)
+	ready coord gpucoord -v --listen tls+tcp://127.0.0.1:0 $(files)
 	COORD_PID=$PID
 	GPUSIM_COORD=$(grep -o 'tls+tcp://[0-9.:]*' coord.log | head -n 1)
 	export GPUSIM_COORD
 	# shellcheck disable=SC2046
-	start_daemon dev0 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 0 -m 32M --mem-scratch "$T/mem0" $(files)
-	us start_daemon dev1 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 1 -m 32M --mem-scratch "$T/mem1"
+	ready dev0 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 0 -m 32M --mem-scratch "$T/mem0" $(files)
+	us ready dev1 gpudev --listen tls+tcp://127.0.0.1:0 --ordinal 1 -m 32M --mem-scratch "$T/mem1"
 }
 
 @test "requests and frames go over TLS" {

@@ -25,7 +25,9 @@ machine() {
 		lose() {
 			local before; before=$(grep -c "ms lost$" out)
 			reached "$1" || return
+			kill -STOP "$trainer" # it must not be done before
 			kill -KILL "$(members | sed -n "${2}p")"
+			kill -CONT "$trainer"
 			said "ms lost$" $((before + 1))
 		}
 		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS"
@@ -71,6 +73,7 @@ undisturbed() {
 }
 
 @test "shrink with nobody left, and abort with one lost, end with a line" {
+	EPOCHS=100000
 	run machine 1 --on-failure shrink 'train "$@"; reached 3; kill -KILL "$(members)"; wait $trainer'
 	assert_status 1
 	assert_equal "$(wc -l <err)" 1
@@ -114,4 +117,21 @@ undisturbed() {
 	GPUSIM_ON_FAILURE=never run bounded "${TRAIN[@]}"
 	assert_status 2
 	assert_match '^mnist-train: GPUSIM_ON_FAILURE: .*never'
+}
+
+@test "sendrecv: rank 0 is lost, then another: those that are left learn the same" {
+	TRAIN+=(--sync sendrecv)
+	bounded gpuctl run -n 3 --on-failure shrink -- "${TRAIN[@]}" --batch 24 --epochs "$EPOCHS" >whole
+	run machine 4 --on-failure shrink 'train "$@"; lose 3 1; lose 10 1; wait $trainer'
+	assert_status 0
+	assert_equal "$(grep -c '^epoch [0-9]*: rank 0 (device .*) .*shrink, [23] ranks.* ms lost$' out)" 2
+	close_to "$(loss out)" "$(loss whole)"
+}
+
+@test "local: one is started again on its memory, and training goes on from where all agreed" {
+	TRAIN+=(--sync local --local-steps 4)
+	undisturbed 3 respawn
+	run machine 3 --on-failure respawn 'train "$@" --save again.npz; lose 3 2; wait $trainer'
+	assert_status 0
+	cmp whole.npz again.npz
 }

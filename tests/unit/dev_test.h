@@ -18,7 +18,8 @@
 #include "net/net.h"
 #include "tap.h"
 
-#define NODES_MAX 8
+#define NODES_MAX  8
+#define WATCHDOG_S 300 /* a test that hangs is killed, and so fails */
 
 struct node {
 	struct devmem *mem;
@@ -55,6 +56,7 @@ nodes_open_by(struct nodes *v, uint32_t n, uint64_t mem_bytes, enum nodes_way wa
 {
 	struct err err = {0};
 
+	alarm(WATCHDOG_S);
 	memset(v, 0, sizeof *v);
 	v->n = n;
 	v->way = way;

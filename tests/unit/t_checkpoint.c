@@ -25,8 +25,11 @@ static char reason[512];
 static struct checkpoint
 after(uint64_t steps)
 {
-	struct checkpoint c = {.terms = {.size = {3, 2},
-					 .nsizes = 2,
+	struct checkpoint c = {.terms = {.net = "mlp 3-2 cross-entropy",
+					 .nvalues = NPARAMS,
+					 .sync = 1,
+					 .local_steps = 8,
+					 .schedule = 2,
 					 .optimizer = 1,
 					 .batch = 4,
 					 .seed = UINT64_MAX,
@@ -294,14 +297,14 @@ static void
 test_agree(void)
 {
 	struct checkpoint c = after(1);
-	struct checkpoint_terms same = c.terms, other[11];
+	struct checkpoint_terms same = c.terms, other[14];
 	struct err err = {0};
 	bool good = true;
 
-	for (int i = 0; i < 11; i++)
+	for (int i = 0; i < 14; i++)
 		other[i] = same;
-	other[0].size[1]++;
-	other[1].nsizes++;
+	other[0].net[4]++;
+	other[1].nvalues++;
 	other[2].optimizer = 0;
 	other[3].batch++;
 	other[4].seed--;
@@ -311,8 +314,11 @@ test_agree(void)
 	other[8].train_items++;
 	other[9].test_items++;
 	other[10].data_crc++;
+	other[11].sync = 0;
+	other[12].local_steps = 4;
+	other[13].schedule = 0;
 	ok(checkpoint_agree(&c, &same, "DIR", &err) == RC_OK, "the same options %s", err.text);
-	for (int i = 0; i < 11 && good; i++) {
+	for (int i = 0; i < 14 && good; i++) {
 		good = checkpoint_agree(&c, &other[i], "DIR", &err) == RC_INVAL &&
 		       strncmp(err.text, "DIR: was made with ", 19) == 0;
 		printf("# %s\n", err.text);

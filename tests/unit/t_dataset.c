@@ -1,4 +1,5 @@
 /* A folder of images and labels, the seeded generator, and the shares of the ranks. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,7 @@ refused(enum rc want_rc, const char *want)
 	static const struct dataset untouched = {.rows = 99, .nclasses = 77};
 	struct dataset ds = untouched;
 	struct err err = {0};
-	enum rc rc = dataset_open_dir(dir, &ds, &err);
+	enum rc rc = dataset_open(dir, NULL, &ds, &err);
 	bool good =
 	    rc == want_rc && strstr(err.text, want) && memcmp(&ds, &untouched, sizeof ds) == 0;
 
@@ -89,32 +90,43 @@ test_reads(void)
 	char from[128];
 
 	put_all();
-	ok(dataset_open_dir(dir, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
+	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
 	ok(ds.rows == 2 && ds.cols == 3 && ds.train.nitems == 5 && ds.test.nitems == 3,
 	   "its numbers");
 	ok(ds.nclasses == 7, "classes: the largest label of both parts, plus 1");
-	ok(ds.train.images[4 * 6] == 4 && ds.train.labels[3] == 3 && ds.test.images[2 * 6] == 2 &&
-	       ds.test.labels[2] == 6,
+	ok(((uint8_t *)ds.train.items)[4 * 6] == 4 && ds.train.labels[3] == 3 &&
+	       ((uint8_t *)ds.test.items)[2 * 6] == 2 && ds.test.labels[2] == 6,
 	   "images and labels are in their places");
 	ok(dataset_check_labels(&ds, 7, &err) == RC_OK, "labels below 7");
 	ok(dataset_check_labels(&ds, 6, &err) == RC_BADDATA &&
 	       strstr(err.text, "t10k-labels-idx1-ubyte: label 6 of item 2, but the model has 6"),
 	   "a label beyond the model is named");
 	dataset_fini(&ds);
-	ok(!ds.train.images && !ds.test.labels_path, "dataset_fini makes it empty");
+	ok(!ds.train.items && !ds.test.labels_path, "dataset_fini makes it empty");
 
 	snprintf(from, sizeof from, "%s", in_dir(names[0]));
 	rename(from, in_dir("train-images.idx3-ubyte"));
 	snprintf(from, sizeof from, "%s", in_dir(names[3]));
 	rename(from, in_dir("t10k-labels-idx1-ubyte.gz"));
-	ok(dataset_open_dir(dir, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
+	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
 	       ds.test.labels[2] == 6,
 	   "the other spellings; a raw file called .gz");
 	dataset_fini(&ds);
 	unlink(in_dir("train-images.idx3-ubyte"));
 	unlink(in_dir("t10k-labels-idx1-ubyte.gz"));
 
-	ok(dataset_open_dir("tests/data", &ds, &err) == RC_OK && ds.train.nitems == 512 &&
+	put_all();
+	snprintf(from, sizeof from, "%s", in_dir(names[2]));
+	rename(from, in_dir("test-images-idx3-ubyte"));
+	snprintf(from, sizeof from, "%s", in_dir(names[3]));
+	rename(from, in_dir("test-labels-idx1-ubyte"));
+	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.test.nitems == 3, "test for t10k %s",
+	   err.text);
+	dataset_fini(&ds);
+	unlink(in_dir("test-images-idx3-ubyte"));
+	unlink(in_dir("test-labels-idx1-ubyte"));
+
+	ok(dataset_open("tests/data", NULL, &ds, &err) == RC_OK && ds.train.nitems == 512 &&
 	       ds.test.nitems == 256 && ds.rows == 28 && ds.cols == 28 && ds.nclasses == 10,
 	   "real MNIST from tests/data %s", err.text);
 	dataset_fini(&ds);
@@ -123,14 +135,15 @@ test_reads(void)
 static void
 test_refusals(void)
 {
+	const struct dataset_options idx = {.format = DATASET_IDX};
 	struct dataset ds;
 	struct err err = {0};
 
 	put_all();
-	ok(dataset_open_dir("/no/such", &ds, &err) == RC_FAILED &&
+	ok(dataset_open("/no/such", NULL, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "/no/such: No such file"),
 	   "a missing folder: %s", err.text);
-	ok(dataset_open_dir(in_dir(names[0]), &ds, &err) == RC_FAILED &&
+	ok(dataset_open(in_dir(names[0]), &idx, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "Not a directory"),
 	   "a file given as folder");
 	for (int i = 0; i < 4; i++) {
@@ -154,6 +167,223 @@ test_refusals(void)
 	ok(truncate(in_dir(names[2]), 20) == 0 &&
 	       refused(RC_BADDATA, "t10k-images-idx3-ubyte: truncated"),
 	   "a truncated file");
+}
+
+/* 200 images to train and 50 to test, each with bytes of its own: its number in both. */
+static void
+put_numbered(void)
+{
+	uint8_t images[16 + 200 * 2] = {0, 0, 8, 3, 0, 0, 0, 200, 0, 0, 0, 1, 0, 0, 0, 2};
+	uint8_t labels[8 + 200] = {0, 0, 8, 1, 0, 0, 0, 200};
+
+	for (int part = 0; part < 2; part++) {
+		uint8_t n = part ? 50 : 200;
+
+		images[7] = labels[7] = n;
+		for (uint8_t i = 0; i < n; i++) {
+			images[16 + 2 * i] = i;
+			images[17 + 2 * i] = (uint8_t)part;
+			labels[8 + i] = (uint8_t)((i + part) % 10);
+		}
+		put(names[2 * part], images, 16 + 2u * n);
+		put(names[2 * part + 1], labels, 8 + (size_t)n);
+	}
+}
+
+/*
+ * The numbers there are of each image in all parts; false when one comes twice, or with a label that
+ * is not its own. *crossed: how many have left the part of their file.
+ */
+static bool
+each_once(const struct dataset *ds, uint32_t *crossed)
+{
+	const struct dataset_part *part[] = {&ds->train, &ds->validation, &ds->test};
+	uint8_t seen[2][256] = {{0}};
+	bool good = true;
+
+	*crossed = 0;
+	for (int p = 0; p < 3; p++)
+		for (uint32_t i = 0; i < part[p]->nitems; i++) {
+			const uint8_t *item = (uint8_t *)part[p]->items + 2 * (size_t)i;
+
+			good &= !seen[item[1]][item[0]]++ &&
+				part[p]->labels[i] == (item[0] + item[1]) % 10;
+			*crossed += item[1] != (p == 2);
+		}
+	return good;
+}
+
+static void
+test_split(void)
+{
+	static const struct {
+		struct dataset_options o;
+		uint32_t train, validation, test;
+		bool crosses;
+		const char *what;
+	} row[] = {
+	    {{0}, 200, 0, 50, false, "as the files say"},
+	    {{.validation = 0.1}, 180, 20, 50, false, "validation is taken from training"},
+	    {{.train = 0.7, .validation = 0.2}, 140, 40, 50, false, "the test part stays"},
+	    {{.train = 0.7, .validation = 0.2, .test = 0.1}, 175, 50, 25, true, "all is dealt out"},
+	    {{.train = 0.8, .test = 0.2}, 200, 0, 50, true, "without validation"},
+	    {{.train = 0.5, .test = 0.1}, 125, 0, 25, true, "less than 1 leaves some out"},
+	    {{.train = 1. / 3, .validation = 1. / 3, .test = 1. / 3}, 83, 83, 84, true, "thirds"},
+	    {{.train_items = 30}, 30, 0, 50, false, "30 to train on"},
+	    {{.train_items = 9999}, 200, 0, 50, false, "so many there are not"},
+	    {{.train = 0.8, .test = 0.2, .train_items = 7}, 7, 0, 50, true, "7 of a split"},
+	    {{.seed = 5, .train = 0.8, .test = 0.2}, 200, 0, 50, true, "another seed"},
+	};
+	struct dataset ds = {0};
+	struct err err = {0};
+	uint32_t crossed, crc[11];
+
+	put_numbered();
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		enum rc rc = dataset_open(dir, &row[i].o, &ds, &err);
+		bool once = rc == RC_OK && each_once(&ds, &crossed);
+
+		ok(once && ds.train.nitems == row[i].train &&
+		       ds.validation.nitems == row[i].validation && ds.test.nitems == row[i].test &&
+		       (crossed > 0) == row[i].crosses && ds.nclasses == 10,
+		   "split: %s: %u %u %u %s", row[i].what, ds.train.nitems, ds.validation.nitems,
+		   ds.test.nitems, err.text);
+		crc[i] = dataset_crc(&ds);
+		dataset_fini(&ds);
+	}
+	ok(crc[4] != crc[10], "another seed, another split");
+	ok(dataset_open(dir, &row[3].o, &ds, &err) == RC_OK && dataset_crc(&ds) == crc[3],
+	   "the same seed, the same split");
+	dataset_fini(&ds);
+}
+
+static void
+test_bad_split(void)
+{
+	static const struct {
+		struct dataset_options o;
+		enum rc rc;
+		const char *want;
+	} row[] = {
+	    {{.train = 0.8, .test = 0.3}, RC_INVAL, "split: 0.8, 0 and 0.3 are more than 1"},
+	    {{.train = -0.1, .test = 0.3}, RC_INVAL, "split: -0.1 is no fraction"},
+	    {{.train = __builtin_nan(""), .test = 0.3}, RC_INVAL, "is no fraction"},
+	    {{.validation = 1}, RC_BADDATA, "of 200 samples the split 0,1,0 leaves none to train"},
+	    {{.test = 0.5}, RC_BADDATA, "of 250 samples the split 0,0,0.5 leaves none to train on"},
+	    {{.train = 0.5, .test = 0.001}, RC_BADDATA, "leaves none to test with"},
+	};
+	struct dataset ds;
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct err err = {0};
+
+		ok(dataset_open(dir, &row[i].o, &ds, &err) == row[i].rc &&
+		       strstr(err.text, row[i].want),
+		   "refused: %s", err.text);
+	}
+}
+
+static void
+test_scales(void)
+{
+	const struct dataset_options unit = {0}, raw = {.normalize = DATASET_RAW},
+				     standard = {.normalize = DATASET_STANDARD};
+	struct dataset ds = {0};
+	struct err err = {0};
+	uint32_t crc[3];
+	double mean = 0, square = 0;
+
+	put_numbered();
+	ok(dataset_open(dir, &unit, &ds, &err) == RC_OK && ds.scale[0] == 1.0f / 255 &&
+	       ds.shift[0] == 0,
+	   "bytes become 0 to 1");
+	crc[0] = dataset_crc(&ds);
+	dataset_fini(&ds);
+	ok(dataset_open(dir, &raw, &ds, &err) == RC_OK && ds.scale[0] == 1 && ds.shift[0] == 0,
+	   "or stay as they are");
+	crc[1] = dataset_crc(&ds);
+	dataset_fini(&ds);
+	ok(dataset_open(dir, &standard, &ds, &err) == RC_OK, "or are standardised");
+	for (int i = 0; i < 400; i++) {
+		double x =
+		    ((uint8_t *)ds.train.items)[i] * (double)ds.scale[0] + (double)ds.shift[0];
+
+		mean += x / 400;
+		square += x * x / 400;
+	}
+	ok(fabs(mean) < 1e-6 && fabs(square - 1) < 1e-6, "to mean %g and deviation %g", mean,
+	   square);
+	crc[2] = dataset_crc(&ds);
+	dataset_fini(&ds);
+	ok(crc[0] != crc[1] && crc[1] != crc[2] && crc[0] != crc[2],
+	   "the checksum tells the scales apart");
+}
+
+/* Features each by itself, and one that is the same everywhere. */
+static void
+test_feature_scales(void)
+{
+	const struct dataset_options o = {.normalize = DATASET_STANDARD, .train = 0.5, .test = 0.5};
+	static const char table[] = "1000001,0.1,-5,a\n1000003,0.1,5,b\n1000001,0.1,-5,a\n"
+				    "1000003,0.1,5,b\n";
+	struct dataset ds = {0};
+	struct err err = {0};
+	char path[128];
+	bool good;
+
+	put("t.csv", (const uint8_t *)table, sizeof table - 1);
+	snprintf(path, sizeof path, "%s", in_dir("t.csv"));
+	good = dataset_open(path, &o, &ds, &err) == RC_OK && ds.channels == 3;
+	for (uint32_t i = 0; good && i < 2; i++)
+		for (uint32_t c = 0; c < 3; c++) {
+			float x = ((float *)ds.train.items)[i * 3 + c] * ds.scale[c] + ds.shift[c];
+
+			good &= c == 1 ? fabsf(x) < 1e-6f : fabsf(x) < 1.5f;
+		}
+	ok(good && isfinite(ds.scale[1]),
+	   "features are standardised one by one; constants become 0");
+	dataset_fini(&ds);
+	ok(dataset_open(path, NULL, &ds, &err) == RC_OK && ds.scale[2] == 1 && ds.shift[2] == 0,
+	   "without that, features are as they are");
+	dataset_fini(&ds);
+	unlink(path);
+}
+
+static void
+test_parsers(void)
+{
+	static const char *const bad[] = {
+	    "",	    "1",  "0.5",      "a,b", "0.5,0.5,0.1", "0.2,0.2,0.2,0.2",
+	    "0.5,", ",,", "-0.5,0.5", "2,0", "nan,0.5",	    "0.5,0.5 "};
+	struct dataset_options o = {.train = 9}, keep = o;
+	enum dataset_format format = DATASET_AUTO;
+	enum dataset_normalize how = DATASET_UNIT;
+	struct err err;
+	bool good = true;
+
+	for (int i = DATASET_AUTO; i <= DATASET_FOLDER; i++)
+		good &= dataset_format_parse(dataset_format_name((enum dataset_format)i), &format,
+					     &err) == RC_OK &&
+			format == (enum dataset_format)i;
+	for (int i = DATASET_UNIT; i <= DATASET_RAW; i++)
+		good &= dataset_normalize_parse(dataset_normalize_name((enum dataset_normalize)i),
+						&how, &err) == RC_OK &&
+			how == (enum dataset_normalize)i;
+	ok(good, "formats and normalizations by their names");
+	ok(dataset_format_parse("hdf5", &format, &err) == RC_INVAL && format == DATASET_FOLDER &&
+	       dataset_normalize_parse("Unit", &how, &err) == RC_INVAL && how == DATASET_RAW,
+	   "and no others");
+	good = true;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		good &= dataset_split_parse(bad[i], &o, &err) == RC_INVAL &&
+			memcmp(&o, &keep, sizeof o) == 0;
+	ok(good, "what is no split");
+	ok(dataset_split_parse("0.7,0.2,0.1", &o, &err) == RC_OK && o.train == 0.7 &&
+	       o.validation == 0.2 && o.test == 0.1,
+	   "a split in three");
+	ok(dataset_split_parse("0.8,0.2", &o, &err) == RC_OK && o.train == 0.8 &&
+	       o.validation == 0 && o.test == 0.2,
+	   "a split in two");
 }
 
 static void
@@ -279,6 +509,11 @@ main(void)
 	}
 	test_reads();
 	test_refusals();
+	test_split();
+	test_bad_split();
+	test_scales();
+	test_feature_scales();
+	test_parsers();
 	for (int i = 0; i < 4; i++)
 		unlink(in_dir(names[i]));
 	ok(rmdir(dir) == 0, "nothing else in the folder");

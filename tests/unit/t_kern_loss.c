@@ -1,4 +1,4 @@
-/* softmax_xent, argmax, accuracy against one row at a time, and the gradient against differences.
+/* The losses, argmax and accuracy against one row at a time, and the gradients against differences.
  */
 #include "kern_test.h"
 
@@ -154,6 +154,93 @@ xent(const struct net *x)
 	   "softmax_xent %s: refuses bad arguments", name);
 }
 
+/* ---- l2_loss */
+
+static double
+distance(const struct net *x, size_t i)
+{
+	unsigned label = ((uint8_t *)kt_at(x->labels))[i / CLASSES];
+
+	return kt_get(x->logits, i, x->size) - (i % CLASSES == label);
+}
+
+static bool
+l2_agrees(const struct net *x, size_t rows, double scale, double grad_scale)
+{
+	double eps = x->size == 4 ? 0x1p-22 : 0x1p-50, sum = 0, d;
+	bool good = true;
+	size_t i;
+
+	for (i = 0; i < rows * CLASSES; i++) {
+		d = distance(x, i);
+		sum += d * d / 2;
+		good = good && kt_near("grad", i, kt_get(x->grad, i, x->size), grad_scale * d,
+				       eps * fabs(grad_scale));
+	}
+	return good && kt_near("loss", 0, kt_get(x->loss, 0, x->size), scale * sum,
+			       eps * fabs(scale * sum));
+}
+
+static bool
+l2_forward(void *ctx)
+{
+	const struct net *x = ctx;
+
+	return kt_run("l2_loss", ARGS(XENT(x), U("rows", ROWS))) == RC_OK;
+}
+
+static void
+l2_slope(const struct net *x)
+{
+	uint64_t one = kt_alloc(8);
+	struct kt_slope s = {l2_forward, (void *)(uintptr_t)x, x->loss, one, 1};
+
+	kt_put(one, 0, 8, 1);
+	ok(kt_run("l2_loss", ARGS(XENT(x), U("grad", x->grad), U("rows", ROWS))) == RC_OK &&
+	       kt_gradient("grad", &s, x->logits, ROWS * CLASSES, x->grad, 1e-8),
+	   "l2_loss f64: the gradient agrees with differences of the loss to 1e-8");
+}
+
+static void
+l2(const struct net *x)
+{
+	const char *name = dtype_name(x->t);
+	uint8_t *labels = kt_at(x->labels);
+	unsigned char logits[ROWS * CLASSES * 8];
+	double old = kt_get(x->grad, ROWS * CLASSES, x->size);
+	bool good = true;
+	size_t rows;
+
+	for (rows = 0; rows <= ROWS; rows++)
+		good = kt_run("l2_loss", ARGS(XENT(x), U("grad", x->grad), U("rows", rows),
+					      R("scale", 0.25))) == RC_OK &&
+		       l2_agrees(x, rows, 0.25, 0.25) && good;
+	ok(good && kt_get(x->grad, ROWS * CLASSES, x->size) == old,
+	   "l2_loss %s: loss and gradient, 0..%d rows", name, ROWS);
+	good = kt_run("l2_loss", ARGS(XENT(x), U("grad", x->grad), U("rows", ROWS),
+				      R("grad_scale", 1.0 / ROWS))) == RC_OK &&
+	       l2_agrees(x, ROWS, 1, 1.0 / ROWS);
+	ok(good && kt_run("l2_loss", ARGS(XENT(x), U("rows", ROWS), R("scale", 2.0))) == RC_OK &&
+	       l2_agrees(x, ROWS, 2, 1.0 / ROWS),
+	   "l2_loss %s: factors of its own for each, and without a gradient", name);
+	memcpy(logits, kt_at(x->logits), ROWS * CLASSES * x->size);
+	good = kt_run("l2_loss", ARGS(XENT(x), U("grad", x->grad), U("rows", ROWS))) == RC_OK &&
+	       kt_run("l2_loss", ARGS(XENT(x), U("grad", x->logits), U("rows", ROWS))) == RC_OK &&
+	       memcmp(kt_at(x->logits), kt_at(x->grad), ROWS * CLASSES * x->size) == 0;
+	memcpy(kt_at(x->logits), logits, ROWS * CLASSES * x->size);
+	ok(good, "l2_loss %s: the gradient over the logits", name);
+	ok(kt_refuses(RC_INVAL, "l2_loss",
+		      ARGS(XENT(x), U("rows", ROWS), U("grad", x->logits + x->size))) &&
+	       kt_refuses(RC_INVAL, "l2_loss", ARGS(XENT(x), U("rows", ROWS), U("grad", x->loss))),
+	   "l2_loss %s: refuses an overlap", name);
+	labels[ROWS - 1] = CLASSES;
+	ok(kt_refuses(RC_BADDATA, "l2_loss", ARGS(XENT(x), U("rows", ROWS), U("grad", x->grad))),
+	   "l2_loss %s: refuses a label that is no class", name);
+	labels[ROWS - 1] = 1;
+	ok(kt_sweep("l2_loss", "labels", ARGS(XENT(x), U("grad", x->grad), U("rows", ROWS))),
+	   "l2_loss %s: refuses bad arguments", name);
+}
+
 /* One row of many classes, whose exponentials go from 1 down to nothing. */
 static void
 wide(enum gpusim_dtype t)
@@ -282,6 +369,12 @@ main(void)
 		xent(&x);
 		labels(&x);
 		argmax(&x);
+		kt_close();
+		kt_open();
+		x = net_new(types[i]);
+		l2(&x);
+		if (types[i] == GPUSIM_F64)
+			l2_slope(&x);
 		kt_close();
 		kt_open();
 		wide(types[i]);

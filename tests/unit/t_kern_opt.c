@@ -269,9 +269,57 @@ adam(enum gpusim_dtype type)
 	   "adam %s: the counter stops at its end", name);
 }
 
+/* A second state with the contents of the first, but for the velocities, which are 0. */
+static struct state
+state_copy(const struct state *s)
+{
+	struct state copy = state_new(s->type);
+
+	memcpy(kt_at(copy.w), kt_at(s->w), N * s->size);
+	memcpy(kt_at(copy.grad), kt_at(s->grad), N * s->size);
+	return copy;
+}
+
+/* lr_at is a factor of lr: a quarter of 0.1 is 0.025 in every bit. */
+static void
+rate(enum gpusim_dtype type)
+{
+	struct state a = state_new(type), b = state_copy(&a);
+	uint64_t at = kt_alloc(4);
+	size_t nbytes = N * a.size;
+	bool good;
+
+	*(float *)kt_at(at) = 0.25f;
+	good = kt_run("sgd", ARGS(U("w", a.w), U("grad", a.grad), U("n", N), U("dtype", type),
+				  R("lr", 0.1), U("lr_at", at))) == RC_OK &&
+	       kt_run("sgd", ARGS(U("w", b.w), U("grad", b.grad), U("n", N), U("dtype", type),
+				  R("lr", 0.025))) == RC_OK &&
+	       memcmp(kt_at(a.w), kt_at(b.w), nbytes) == 0;
+	ok(good, "sgd %s: lr_at is a factor of lr", dtype_name(type));
+	good = kt_run("adam", ARGS(ADAM(&a), R("lr", 0.1), U("lr_at", at), U("decoupled", 1),
+				   R("weight_decay", 0.5))) == RC_OK &&
+	       kt_run("adam", ARGS(ADAM(&b), R("lr", 0.025), U("decoupled", 1),
+				   R("weight_decay", 0.5))) == RC_OK &&
+	       memcmp(kt_at(a.w), kt_at(b.w), nbytes) == 0;
+	ok(good, "adam %s: lr_at is a factor of lr, and of the decoupled decay", dtype_name(type));
+	ok(kt_refuses(RC_INVAL, "sgd", ARGS(SGD(&a), U("lr_at", a.w))) &&
+	       kt_refuses(RC_INVAL, "sgd",
+			  ARGS(SGD(&a), U("v", a.v), R("momentum", 0.9), U("lr_at", a.v))) &&
+	       kt_refuses(RC_INVAL, "adam", ARGS(ADAM(&a), U("lr_at", a.t))) &&
+	       kt_refuses(RC_INVAL, "adam", ARGS(ADAM(&a), U("lr_at", a.m + nbytes - 4))),
+	   "sgd, adam %s: refuse to write where lr_at is", dtype_name(type));
+	ok(kt_sweep("sgd", NULL, ARGS(SGD(&a), U("lr_at", at))) &&
+	       kt_sweep("adam", NULL, ARGS(ADAM(&a), U("lr_at", at))),
+	   "sgd, adam %s: refuse a bad lr_at", dtype_name(type));
+}
+
 int
 main(void)
 {
+	kt_open();
+	rate(GPUSIM_F32);
+	rate(GPUSIM_F64);
+	kt_close();
 	kt_open();
 	sgd_by_hand();
 	sgd(GPUSIM_F32);

@@ -29,10 +29,41 @@ sane(const struct kernel *k)
 static void
 table(void)
 {
-	static const char *const names[] = {
-	    "fill",	 "copy",	 "cast",      "gather",		"axpy",	     "scale",
-	    "gemm",	 "bias_add",	 "bias_relu", "bias_relu_grad", "bias_grad", "relu",
-	    "relu_grad", "softmax_xent", "argmax",    "accuracy",	"sgd",	     "adam"};
+	static const char *const names[] = {"fill",
+					    "copy",
+					    "cast",
+					    "gather",
+					    "affine",
+					    "axpy",
+					    "scale",
+					    "add",
+					    "gemm",
+					    "bias_add",
+					    "bias_relu",
+					    "bias_grad",
+					    "bias_relu_grad",
+					    "relu",
+					    "relu_grad",
+					    "sigmoid",
+					    "sigmoid_grad",
+					    "tanh",
+					    "tanh_grad",
+					    "conv2d",
+					    "conv2d_grad_x",
+					    "conv2d_grad_w",
+					    "maxpool2d",
+					    "maxpool2d_grad",
+					    "batchnorm_sums",
+					    "batchnorm_moments",
+					    "batchnorm",
+					    "batchnorm_grad_sums",
+					    "batchnorm_grad",
+					    "softmax_xent",
+					    "l2_loss",
+					    "argmax",
+					    "accuracy",
+					    "sgd",
+					    "adam"};
 	const size_t nnames = sizeof names / sizeof *names;
 	const struct kernel *k;
 	bool good = true, found = true;

@@ -1,0 +1,397 @@
+#include "compare.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "child.h"
+#include "train/compare.h"
+
+#define MAX_ARGS   128
+#define NO_PROGRAM 127
+#define GNUPLOT_MS 60000
+#define RESULT_MAX (256u << 20) /* of what a program leaves in a file */
+
+struct comparison {
+	const struct train_config *config;
+	const char *self, *prefix;
+	struct children children;
+	struct compare c;
+	unsigned failures;
+	char dir[48]; /* of files in between */
+	char json[64], out[64], err[64];
+};
+
+/* A file in the folder for files in between. */
+static void
+name_file(const struct comparison *s, const char *name, char path[64])
+{
+	snprintf(path, 64, "%s/%s", s->dir, name);
+}
+
+static enum rc
+make_folder(struct comparison *s, struct err *err)
+{
+	const char *base = getenv("TMPDIR");
+
+	if (!base || strlen(base) > 24)
+		base = "/tmp";
+	snprintf(s->dir, sizeof s->dir, "%s/gpusim.cmp.XXXXXX", base);
+	if (!mkdtemp(s->dir)) {
+		enum rc rc = err_set(err, RC_FAILED, "%s: %s", s->dir, strerror(errno));
+
+		s->dir[0] = '\0';
+		return rc;
+	}
+	name_file(s, "json", s->json);
+	name_file(s, "out", s->out);
+	name_file(s, "err", s->err);
+	return RC_OK;
+}
+
+static void
+remove_folder(const struct comparison *s)
+{
+	if (!s->dir[0])
+		return;
+	unlink(s->json);
+	unlink(s->out);
+	unlink(s->err);
+	rmdir(s->dir);
+}
+
+/* Before hours are spent: can files be made there? */
+static enum rc
+check_prefix(const char *prefix, struct err *err)
+{
+	char *folder = strdup(prefix), *slash;
+	enum rc rc = RC_OK;
+
+	if (!folder)
+		return err_set(err, RC_NOMEM, "out of memory");
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
+		rc = err_set(err, RC_INVAL, "--out: '%s' is not the beginning of a file's name",
+			     prefix);
+	else if (access(slash ? folder : ".", W_OK | X_OK) != 0)
+		rc =
+		    err_set(err, RC_FAILED, "--out: %s: %s", slash ? folder : ".", strerror(errno));
+	free(folder);
+	return rc;
+}
+
+/* What belongs to one run and not to many. */
+static enum rc
+check_options(const struct train_config *o, struct err *err)
+{
+	const char *name = NULL;
+
+	if (o->json)
+		name = "--json";
+	else if (o->save)
+		name = "--save";
+	else if (o->checkpoint)
+		name = "--checkpoint";
+	else if (o->epochs == 0)
+		return err_set(err, RC_INVAL, "--compare: wants --epochs of at least 1");
+	return name ? err_set(err, RC_INVAL, "%s: not with --compare, where many train", name)
+		    : RC_OK;
+}
+
+/* The arguments of a run behind those in front of them; options, which the caller frees, hold them. */
+static enum rc
+make_args(const struct comparison *s, const struct compare_run *r, char number[16],
+	  const char *args[MAX_ARGS], char ***options, struct err *err)
+{
+	struct train_config config = *s->config;
+	size_t n = 0;
+	enum rc rc;
+
+	compare_config(r, s->json, &config);
+	rc = config_args(&config, NULL, options, err);
+	if (rc != RC_OK)
+		return rc;
+	snprintf(number, 16, "%" PRIu32, r->workers);
+	if (config.backend == BACKEND_MPI) {
+		args[n++] = "mpirun";
+		args[n++] = "-n";
+		args[n++] = number;
+	}
+	args[n++] = s->self;
+	for (char **o = *options; *o && n < MAX_ARGS - 1; o++)
+		args[n++] = *o;
+	args[n] = NULL;
+	return RC_OK;
+}
+
+/* Whether a line says something: some programs draw frames around what they say. */
+static bool
+says_something(const char *line)
+{
+	return line[strspn(line, "- \t")] != '\0';
+}
+
+/* What a run has said last: our own last line, else anybody's. */
+static void
+last_words(const struct comparison *s, int status, char out[256])
+{
+	FILE *f = fopen(s->err, "re");
+	static const char own[] = "mnist-train: ";
+	bool ours = false;
+	char line[512];
+
+	if (status > 128)
+		snprintf(out, 256, "ended by signal %d", status - 128);
+	else
+		snprintf(out, 256, "exit status %d", status);
+	while (f && fgets(line, sizeof line, f)) {
+		bool mine = strncmp(line, own, strlen(own)) == 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!says_something(line) || (ours && !mine))
+			continue;
+		ours = mine;
+		snprintf(out, 256, "%.250s", line + (mine ? strlen(own) : 0));
+	}
+	if (f)
+		fclose(f);
+}
+
+/* A file's bytes and a NUL, of which len counts the bytes. */
+static enum rc
+read_bytes(const char *path, struct buf *out, struct err *err)
+{
+	FILE *f = fopen(path, "re");
+	size_t n = 1;
+
+	while (f && n > 0 && out->len < RESULT_MAX && buf_reserve(out, 65536)) {
+		n = fread(out->data + out->len, 1, 65535, f);
+		out->len += n;
+		out->data[out->len] = '\0';
+	}
+	if (f)
+		fclose(f);
+	return f && n == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: cannot be read", path);
+}
+
+/* One training. */
+static enum rc
+train(struct comparison *s, const struct compare_run *r, struct err *err)
+{
+	const char *args[MAX_ARGS];
+	char number[16], words[256], **options;
+	int status;
+	enum rc rc = make_args(s, r, number, args, &options, err);
+
+	if (rc != RC_OK)
+		return rc;
+	unlink(s->json);
+	status = children_run(&s->children, (char *const *)args, s->out, s->err, 0);
+	config_args_free(options);
+	if (status == NO_PROGRAM && r->method == COMPARE_MPI)
+		return err_set(err, RC_FAILED, "there is no mpirun here");
+	if (status == 0)
+		return RC_OK;
+	last_words(s, status, words);
+	return err_set(err, RC_FAILED, "%s", words);
+}
+
+/* One training, and its report. */
+static enum rc
+run_one(struct comparison *s, struct compare_run *r, struct err *err)
+{
+	struct buf json = {0};
+	enum rc rc = train(s, r, err);
+
+	if (rc == RC_OK)
+		rc = read_bytes(s->json, &json, err);
+	if (rc == RC_OK)
+		rc = compare_read(r, json.data, err);
+	buf_fini(&json);
+	return rc;
+}
+
+static void
+run_all(struct comparison *s)
+{
+	for (size_t i = 0; i < s->c.nruns && !children_caught(&s->children); i++) {
+		struct compare_run *r = &s->c.run[i];
+		const char *name = compare_method_name(r->method),
+			   *many = r->workers == 1 ? "" : "s";
+		struct err err = {0};
+
+		fprintf(stderr, "%s, %" PRIu32 " worker%s (%zu of %zu): ", name, r->workers, many,
+			i + 1, s->c.nruns);
+		if (run_one(s, r, &err) == RC_OK) {
+			const struct compare_epoch *e = &r->epoch[r->nepochs - 1];
+
+			fprintf(stderr, "test accuracy %.2f %%, %.2f s\n", e->accuracy * 100,
+				e->seconds);
+		} else if (s->children.caught) {
+			fprintf(stderr, "ended\n");
+		} else {
+			fprintf(stderr, "failed\n");
+			s->failures++;
+			log_line(LOG_ERROR, "%s, %" PRIu32 " worker%s: %s", name, r->workers, many,
+				 err.text);
+		}
+	}
+}
+
+static enum rc
+write_result(const struct comparison *s, const char *suffix, const struct buf *text,
+	     struct err *err)
+{
+	char *path = NULL;
+	enum rc rc;
+
+	if (asprintf(&path, "%s.%s", s->prefix, suffix) < 0)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = file_replace(path, text->data, text->len, err);
+	free(path);
+	return rc;
+}
+
+static enum rc
+write_csv(const struct comparison *s, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc = compare_csv(&s->c, &text) ? write_result(s, "csv", &text, err)
+					       : err_set(err, RC_NOMEM, "out of memory");
+
+	buf_fini(&text);
+	return rc;
+}
+
+/* The script goes to gnuplot, and what comes out of it to PREFIX.png. */
+static enum rc
+draw(struct comparison *s, const struct buf *script, struct err *err)
+{
+	const char *args[] = {"gnuplot", "-d", s->json, NULL};
+	struct buf png = {0};
+	char words[256];
+	int status;
+	enum rc rc = file_replace(s->json, script->data, script->len, err);
+
+	if (rc != RC_OK)
+		return rc;
+	status = children_run(&s->children, (char *const *)args, s->out, s->err, GNUPLOT_MS);
+	if (status == NO_PROGRAM) {
+		log_line(LOG_WARN, "there is no gnuplot here: no %s.png", s->prefix);
+		return RC_OK;
+	}
+	last_words(s, status, words);
+	if (status == 0)
+		rc = read_bytes(s->out, &png, err);
+	if (rc == RC_OK && (png.len < 8 || memcmp(png.data, "\x89PNG\r\n\x1a\n", 8) != 0))
+		rc = err_set(err, RC_FAILED, "gnuplot: %s", words);
+	if (rc == RC_OK)
+		rc = write_result(s, "png", &png, err);
+	buf_fini(&png);
+	return rc;
+}
+
+static enum rc
+write_png(struct comparison *s, struct err *err)
+{
+	struct buf script = {0};
+	enum rc rc = RC_OK;
+
+	if (!compare_gnuplot(&s->c, &script))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	else if (script.len)
+		rc = draw(s, &script, err);
+	buf_fini(&script);
+	return rc;
+}
+
+static enum rc
+print(const struct comparison *s, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc = RC_OK;
+
+	if (!compare_rounding(&s->c, &text) || !compare_table(&s->c, &text) ||
+	    !compare_plot(&s->c, &text))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
+		 close(STDOUT_FILENO) != 0)
+		rc = err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	buf_fini(&text);
+	return rc;
+}
+
+/* Everything that can be wrong before the first run. */
+static enum rc
+plan(struct comparison *s, const struct train_config *o, struct err *err)
+{
+	struct compare_request request = {0};
+	enum rc rc = compare_methods_parse(o->compare, &request, err);
+
+	if (rc != RC_OK)
+		return err_prefix(err, "--compare");
+	rc = compare_workers(o->workers, o->nworkers, &request, err);
+	if (rc != RC_OK)
+		return err_prefix(err, "--workers");
+	rc = check_options(o, err);
+	if (rc == RC_OK)
+		rc = check_prefix(s->prefix, err);
+	if (rc == RC_OK)
+		rc = compare_plan(&request, o->batch, &s->c, err);
+	return rc == RC_OK ? make_folder(s, err) : rc;
+}
+
+/* More ranks than processors are what a simulation is about. Each run has a coordinator of its own. */
+static void
+set_environment(void)
+{
+	unsetenv("GPUSIM_COORD");
+	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0);
+}
+
+/* Says what is wrong, and remembers it. */
+static void
+note(enum rc rc, const struct err *err, enum rc *worst)
+{
+	if (rc == RC_OK)
+		return;
+	log_line(LOG_ERROR, "%s", err->text);
+	*worst = rc;
+}
+
+int
+compare_main(const struct train_config *o, const char *self)
+{
+	struct comparison s = {.config = o, .self = self, .prefix = o->out ? o->out : "compare"};
+	struct err err = {0};
+	enum rc rc = plan(&s, o, &err), worst = RC_OK;
+	int exit_code;
+
+	note(rc, &err, &worst);
+	if (rc == RC_OK) {
+		set_environment();
+		children_begin(&s.children);
+		run_all(&s);
+		compare_speedups(&s.c);
+		note(write_csv(&s, &err), &err, &worst);
+		if (!s.children.caught)
+			note(write_png(&s, &err), &err, &worst);
+		remove_folder(&s);
+		note(print(&s, &err), &err, &worst);
+	}
+	exit_code = rc_exit(worst);
+	if (worst == RC_OK && s.failures)
+		exit_code = EXIT_FAILED;
+	if (s.children.caught)
+		exit_code = 128 + s.children.caught;
+	compare_fini(&s.c);
+	return exit_code;
+}

@@ -1,0 +1,37 @@
+#include "publish.h"
+
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "nn/rng.h"
+
+void
+publisher_init(struct publisher *p, struct gpusim *g, const struct task *task)
+{
+	uint64_t state = clock_now_ns() ^ (uint64_t)getpid() << 40;
+
+	*p = (struct publisher){.g = g, .task = task, .training = splitmix64(&state) | 1};
+}
+
+void
+publisher_put(void *arg, uint64_t version, const float *values)
+{
+	struct publisher *p = arg;
+	struct npz_array arrays[NET_MAX_ARRAYS];
+	struct buf bytes = {0};
+	struct err err = {0};
+	enum rc rc;
+
+	if (p->off)
+		return;
+	rc = npz_pack(arrays, net_arrays(&p->task->net, values, arrays), &bytes, &err);
+	if (rc == RC_OK)
+		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
+	p->off = rc == RC_INVAL;
+	if (rc != RC_OK && rc != RC_INVAL)
+		log_line(LOG_WARN, "the model is not published: %s",
+			 err.rc ? err.text : gpusim_error());
+	buf_fini(&bytes);
+}

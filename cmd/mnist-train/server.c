@@ -1,0 +1,161 @@
+#include "server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "ps/ps.h"
+
+/* What the hooks of a training with a parameter server reach. */
+struct session {
+	struct report *report;
+	struct saver *saver;
+	struct publisher publisher;
+	const struct train_config *config;
+};
+
+static void
+on_progress(void *arg, double fraction)
+{
+	report_progress(((struct session *)arg)->report, fraction);
+}
+
+static void
+on_event(void *arg, const char *text)
+{
+	report_event(((struct session *)arg)->report, text);
+}
+
+static void
+on_publish(void *arg, uint64_t version, const float *values)
+{
+	publisher_put(&((struct session *)arg)->publisher, version, values);
+}
+
+static enum rc
+save(struct ps *ps, const struct task *task, struct err *err)
+{
+	struct npz_array arrays[NET_MAX_ARRAYS];
+	float *values = alloc_zeroed(task_values(task), sizeof *values);
+	enum rc rc = values ? ps_weights(ps, values, err) : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		rc = npz_write(task->config->save, arrays, net_arrays(&task->net, values, arrays),
+			       err);
+	free(values);
+	return rc;
+}
+
+static void
+checkpoint(struct saver *saver, struct ps *ps)
+{
+	struct checkpoint c = {0};
+	struct err err = {0};
+
+	if (saver->dir)
+		saver_write(saver, ps_state(ps, &c, &err), &c, &err);
+}
+
+static enum rc
+train(struct session *s, struct ps *ps, struct err *err)
+{
+	const struct train_config *o = s->config;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && ps_epochs(ps) < o->epochs) {
+		struct epoch e;
+
+		rc = ps_epoch(ps, &e, err);
+		if (rc == RC_OK)
+			rc = report_epoch(s->report, &e, err);
+		if (rc == RC_OK)
+			checkpoint(s->saver, ps);
+	}
+	if (rc == RC_OK && s->saver->dir && !s->saver->any)
+		checkpoint(s->saver, ps);
+	return rc;
+}
+
+/* So a learner is started: with the options that are in force, but for the files that are the server's.
+ */
+static enum rc
+learner_args(const struct train_config *o, char ***out, struct err *err)
+{
+	static const char *const servers[] = {"json",	"save",	  "checkpoint", "checkpoint-every",
+					      "resume", "listen", NULL};
+
+	return config_args(o, servers, out, err);
+}
+
+static enum rc
+open_server(struct session *s, struct gpusim *g, const struct task *task, uint32_t n,
+	    const struct checkpoint *from, struct ps **out, struct err *err)
+{
+	struct ps_hooks hooks = {.arg = s,
+				 .progress = s->report->bar ? on_progress : NULL,
+				 .event = on_event,
+				 .publish = on_publish};
+	struct ps_options options = {.listen = s->config->listen, .nworkers = n - 1};
+	char **args;
+	enum rc rc;
+
+	if (n < 2)
+		return err_set(err, RC_FAILED,
+			       "one device is free; a parameter server takes one, and each learner "
+			       "another");
+	rc = learner_args(s->config, &args, err);
+	if (rc != RC_OK)
+		return rc;
+	options.argv = args;
+	rc = ps_new(g, task, &options, from, &hooks, out, err);
+	config_args_free(args);
+	return rc;
+}
+
+static void
+say_start(const struct task *task, const struct ps *ps, uint32_t nworkers)
+{
+	printf("%u training and %u test images, %" PRIu64 " parameters, %u learner%s of the "
+	       "parameter server at %s\n",
+	       task->data.train.nitems, task->data.test.nitems, task->net.nparams, nworkers,
+	       nworkers == 1 ? "" : "s", ps_address(ps));
+	fflush(stdout);
+}
+
+enum rc
+server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct checkpoint *from,
+	   struct report *report, struct saver *saver, struct err *err)
+{
+	struct session s = {.report = report, .saver = saver, .config = task->config};
+	struct ps *ps = NULL;
+	enum rc rc;
+
+	publisher_init(&s.publisher, g, task);
+	rc = open_server(&s, g, task, n, from, &ps, err);
+	if (rc == RC_OK) {
+		say_start(task, ps, n - 1);
+		rc = train(&s, ps, err);
+	}
+	if (rc == RC_OK && task->config->save)
+		rc = save(ps, task, err);
+	ps_free(ps);
+	return rc;
+}
+
+enum rc
+server_learn(const struct task *task, struct err *err)
+{
+	const char *coord = getenv("GPUSIM_COORD");
+	struct gpusim *g;
+	enum rc rc;
+
+	if (!coord || !*coord)
+		return err_set(err, RC_INVAL, "--learn: GPUSIM_COORD names no cluster");
+	rc = (enum rc)gpusim_open(NULL, &g);
+	if (rc != RC_OK)
+		return err_set(err, rc, "%s", gpusim_error());
+	rc = ps_learn(g, task, task->config->learn, err);
+	gpusim_close(g);
+	return rc == RC_OK ? rc : err_prefix(err, "learner");
+}

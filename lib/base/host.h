@@ -1,0 +1,20 @@
+/*
+ * host.h - which machine this is, and where on it this program lies.
+ */
+#ifndef BASE_HOST_H
+#define BASE_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define HOST_ID_MAX 64 /* with the NUL */
+
+/* The boot id, which tells machines apart, and containers of one machine not. Empty when the system does
+ * not tell. */
+void host_id(char out[HOST_ID_MAX]);
+
+/* The folder of this program, for what lies beside it, without a slash at the end. False and empty when
+ * the system does not tell. */
+bool host_own_folder(char *out, size_t nbytes);
+
+#endif

@@ -1,0 +1,245 @@
+/*
+ * kern_act.c - the smooth activations: sigmoid and tanh.
+ *
+ * Computed in double and rounded once, by operations that are the same on every processor.
+ */
+#include "dev/kern_impl.h"
+
+#include <math.h>
+
+#include "dev/kern_exp.h"
+#include "mem/clones.h"
+
+/* y[i] = fn(x[i]); y may be x. */
+#define MAP(name, type, fn)                                                    \
+	HOT_CLONES static void name##_##type(type *y, const type *x, size_t n) \
+	{                                                                      \
+		size_t i;                                                      \
+                                                                               \
+		HOT_LOOP                                                       \
+		for (i = 0; i < n; i++)                                        \
+			y[i] = (type)fn((double)x[i]);                         \
+	}
+
+/* dx[i] = dy[i] slope(y[i]); dx may be dy or y. */
+#define MAP_GRAD(name, type, slope)                                                             \
+	HOT_CLONES static void name##_##type(type *dx, const type *dy, const type *y, size_t n) \
+	{                                                                                       \
+		size_t i;                                                                       \
+                                                                                                \
+		HOT_LOOP                                                                        \
+		for (i = 0; i < n; i++)                                                         \
+			dx[i] = dy[i] * slope(y[i]);                                            \
+	}
+
+/* The four kernels have these parameters. */
+enum { ACT_Y, ACT_X, ACT_N, ACT_DTYPE };
+enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
+
+/* Checks the arguments of an activation; *size is 0 on failure. */
+static enum rc
+act_bind(struct kern_call *call, void **y, const void **x, size_t *size)
+{
+	size_t n = call->v[ACT_N].u;
+
+	*size = kern_float(call, ACT_DTYPE);
+	*y = kern_at(call, ACT_Y, n, 1, *size);
+	*x = kern_at(call, ACT_X, n, 1, *size);
+	kern_inplace(call, ACT_Y, ACT_X);
+	return call->rc;
+}
+
+/* Likewise of a gradient. */
+static enum rc
+grad_bind(struct kern_call *call, void **dx, const void **dy, const void **y, size_t *size)
+{
+	size_t n = call->v[GRAD_N].u;
+
+	*size = kern_float(call, GRAD_DTYPE);
+	*dx = kern_at(call, GRAD_DX, n, 1, *size);
+	*dy = kern_at(call, GRAD_DY, n, 1, *size);
+	*y = kern_at(call, GRAD_Y, n, 1, *size);
+	kern_inplace(call, GRAD_DX, GRAD_DY);
+	kern_inplace(call, GRAD_DX, GRAD_Y);
+	return call->rc;
+}
+
+/* ---- sigmoid */
+
+/* Both halves from e^-|x|, which does not overflow. */
+static ALWAYS_INLINE double
+sigmoid(double x)
+{
+	double e = exp_negative(x > 0 ? -x : x);
+
+	return (x > 0 ? 1 : e) / (1 + e);
+}
+
+MAP(sigmoid, float, sigmoid)
+MAP(sigmoid, double, sigmoid)
+
+static enum rc
+sigmoid_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_sigmoid, .mem = mem, .v = v, .err = err};
+	const void *x;
+	size_t size;
+	void *y;
+
+	if (act_bind(&call, &y, &x, &size) != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		sigmoid_float(y, x, v[ACT_N].u);
+	else
+		sigmoid_double(y, x, v[ACT_N].u);
+	return RC_OK;
+}
+
+/*
+ * sigmoid - y[i] = 1 / (1 + e^-x[i]); NaN stays NaN. y may be x.
+ *
+ * Within 4 * 2^-53 of the exact value, relative to it, and one rounding to f32; 0 below -708.
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ */
+const struct kernel kernel_sigmoid = {
+    .name = "sigmoid",
+    .summary = "y = 1 / (1 + exp(-x))",
+    .params =
+	{
+	    [ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
+	    [ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},
+	    [ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = sigmoid_run,
+};
+
+#define SIGMOID_SLOPE(y) ((y) * (1 - (y)))
+MAP_GRAD(sigmoid_grad, float, SIGMOID_SLOPE)
+MAP_GRAD(sigmoid_grad, double, SIGMOID_SLOPE)
+
+static enum rc
+sigmoid_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_sigmoid_grad, .mem = mem, .v = v, .err = err};
+	const void *dy, *y;
+	size_t size;
+	void *dx;
+
+	if (grad_bind(&call, &dx, &dy, &y, &size) != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		sigmoid_grad_float(dx, dy, y, v[GRAD_N].u);
+	else
+		sigmoid_grad_double(dx, dy, y, v[GRAD_N].u);
+	return RC_OK;
+}
+
+/*
+ * sigmoid_grad - dx[i] = dy[i] y[i] (1 - y[i]), where y is sigmoid's output. dx may be dy or y.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ */
+const struct kernel kernel_sigmoid_grad = {
+    .name = "sigmoid_grad",
+    .summary = "gradient of sigmoid",
+    .params =
+	{
+	    [GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},
+	    [GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
+	    [GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] sigmoid's output"},
+	    [GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = sigmoid_grad_run,
+};
+
+/* ---- tanh */
+
+/* From e^-2|x| - 1, which is accurate where tanh is nearly x. */
+static ALWAYS_INLINE double
+hyperbolic(double x)
+{
+	double e = expm1_negative(-2 * fabs(x));
+
+	return copysign(e / (2 + e), x);
+}
+
+MAP(tanh, float, hyperbolic)
+MAP(tanh, double, hyperbolic)
+
+static enum rc
+tanh_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_tanh, .mem = mem, .v = v, .err = err};
+	const void *x;
+	size_t size;
+	void *y;
+
+	if (act_bind(&call, &y, &x, &size) != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		tanh_float(y, x, v[ACT_N].u);
+	else
+		tanh_double(y, x, v[ACT_N].u);
+	return RC_OK;
+}
+
+/*
+ * tanh - y[i] = tanh(x[i]); NaN stays NaN, and -0. y may be x.
+ *
+ * Within 6 * 2^-53 of the exact value, relative to it, and one rounding to f32.
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ */
+const struct kernel kernel_tanh = {
+    .name = "tanh",
+    .summary = "y = tanh(x)",
+    .params =
+	{
+	    [ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
+	    [ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},
+	    [ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = tanh_run,
+};
+
+#define TANH_SLOPE(y) (1 - (y) * (y))
+MAP_GRAD(tanh_grad, float, TANH_SLOPE)
+MAP_GRAD(tanh_grad, double, TANH_SLOPE)
+
+static enum rc
+tanh_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+{
+	struct kern_call call = {.k = &kernel_tanh_grad, .mem = mem, .v = v, .err = err};
+	const void *dy, *y;
+	size_t size;
+	void *dx;
+
+	if (grad_bind(&call, &dx, &dy, &y, &size) != RC_OK)
+		return call.rc;
+	if (size == sizeof(float))
+		tanh_grad_float(dx, dy, y, v[GRAD_N].u);
+	else
+		tanh_grad_double(dx, dy, y, v[GRAD_N].u);
+	return RC_OK;
+}
+
+/*
+ * tanh_grad - dx[i] = dy[i] (1 - y[i]^2), where y is tanh's output. dx may be dy or y.
+ *
+ * Errors: RC_INVAL. Checked by: tests/unit/t_kern_act.c
+ */
+const struct kernel kernel_tanh_grad = {
+    .name = "tanh_grad",
+    .summary = "gradient of tanh",
+    .params =
+	{
+	    [GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},
+	    [GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
+	    [GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] tanh's output"},
+	    [GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
+	    [GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	},
+    .run = tanh_grad_run,
+};

@@ -1,0 +1,135 @@
+#include "nn/classes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "nn/decimal.h"
+
+enum classes_status
+classes_id(struct classes *c, const char *text, size_t len, uint8_t *id)
+{
+	char *copy;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		if (strlen(c->text[i]) == len && memcmp(c->text[i], text, len) == 0) {
+			*id = (uint8_t)i;
+			return CLASSES_OK;
+		}
+	if (len > CLASSES_MAX_TEXT)
+		return CLASSES_LONG;
+	if (c->n == CLASSES_MAX)
+		return CLASSES_FULL;
+	copy = malloc(len + 1);
+	if (!copy)
+		return CLASSES_NOMEM;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	*id = (uint8_t)c->n;
+	c->text[c->n++] = copy;
+	return CLASSES_OK;
+}
+
+struct key {
+	const char *text; /* NULL: sorted by value */
+	int64_t value;
+	uint32_t id;
+};
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->text)
+		return strcmp(x->text, y->text);
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Labels in the order of the keys; equal keys are one class. */
+static void
+number(struct classes *c, struct key *key)
+{
+	qsort(key, c->n, sizeof *key, compare);
+	c->nlabels = 0;
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->nlabels += i == 0 || compare(&key[i - 1], &key[i]) != 0;
+		c->label[key[i].id] = (uint8_t)(c->nlabels - 1);
+	}
+}
+
+static enum classes_status
+name_labels(struct classes *c, const struct key *key)
+{
+	c->name = alloc_zeroed(c->nlabels, sizeof *c->name);
+	if (!c->name)
+		return CLASSES_NOMEM;
+	for (uint32_t i = 0; i < c->n; i++) {
+		char **name = &c->name[c->label[key[i].id]], digits[24];
+
+		if (*name)
+			continue;
+		snprintf(digits, sizeof digits, "%lld", (long long)key[i].value);
+		*name = strdup(key[i].text ? key[i].text : digits);
+		if (!*name)
+			return CLASSES_NOMEM;
+	}
+	return CLASSES_OK;
+}
+
+enum classes_status
+classes_sort(struct classes *c)
+{
+	struct key key[CLASSES_MAX];
+	locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	uint32_t nwhole = 0, nnumbers = 0;
+	float f;
+
+	if (!locale)
+		return CLASSES_NOMEM;
+	for (uint32_t i = 0; i < c->n; i++) {
+		size_t len = strlen(c->text[i]);
+
+		key[i] = (struct key){.id = i};
+		nwhole += decimal_whole(c->text[i], len, &key[i].value);
+		nnumbers += decimal_f32(c->text[i], len, locale, &f) == DECIMAL_OK;
+	}
+	freelocale(locale);
+	if (nnumbers == c->n && nwhole < c->n)
+		return CLASSES_UNCOUNTABLE;
+	for (uint32_t i = 0; i < c->n && nwhole < c->n; i++)
+		key[i].text = c->text[i];
+	number(c, key);
+	if (nwhole == c->n && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
+		return CLASSES_OK;
+	return name_labels(c, key);
+}
+
+enum classes_status
+classes_sort_names(struct classes *c)
+{
+	struct key key[CLASSES_MAX];
+
+	for (uint32_t i = 0; i < c->n; i++)
+		key[i] = (struct key){.text = c->text[i], .id = i};
+	number(c, key);
+	return name_labels(c, key);
+}
+
+void
+classes_free_names(char **name, uint32_t n)
+{
+	for (uint32_t i = 0; name && i < n; i++)
+		free(name[i]);
+	free(name);
+}
+
+void
+classes_fini(struct classes *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		free(c->text[i]);
+	classes_free_names(c->name, c->nlabels);
+	*c = (struct classes){0};
+}

@@ -1,0 +1,197 @@
+/* Which samples train, validate and test: each lands in one part, by a seeded permutation. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "nn/read.h"
+#include "nn/rng.h"
+
+#define NPARTS	   3
+#define SPLIT_SALT UINT64_C(0x73706c6974) /* so that no epoch's order is that of the split */
+
+struct fractions {
+	double part[NPARTS]; /* train, validation, test */
+};
+
+/* What is dealt out: the samples of npools parts, one after another; and to how many. */
+struct deal {
+	const struct dataset_part *pool[NPARTS];
+	uint32_t npools, n;
+	uint32_t *order;		       /* [n] */
+	uint32_t begin[NPARTS], count[NPARTS]; /* in order */
+};
+
+static enum rc
+check_fractions(const struct dataset_options *o, struct err *err)
+{
+	const double f[] = {o->train, o->validation, o->test};
+	double sum = 0;
+
+	for (int i = 0; i < NPARTS; i++) {
+		if (!(f[i] >= 0 && f[i] <= 1))
+			return err_set(err, RC_INVAL, "split: %g is no fraction, which is 0 to 1",
+				       f[i]);
+		sum += f[i];
+	}
+	if (sum > 1 + 1e-9)
+		return err_set(err, RC_INVAL, "split: %g, %g and %g are more than 1 together", f[0],
+			       f[1], f[2]);
+	return RC_OK;
+}
+
+/* What the options mean for files with or without a test part. *keep: that part stays. */
+static struct fractions
+choose(const struct dataset_options *o, bool has_test, bool *keep)
+{
+	double v = o->validation;
+
+	*keep = has_test && o->test == 0;
+	if (o->train == 0 && o->test == 0 && *keep)
+		return (struct fractions){{1 - v, v, 0}};
+	if (o->train == 0 && o->test == 0)
+		return (struct fractions){{0.8 - v, v, 0.2}};
+	return (struct fractions){{o->train, v, o->test}};
+}
+
+/* Cumulated and rounded down, so that fractions that sum to 1 leave nobody out. */
+static void
+count_parts(struct deal *d, const struct fractions *f)
+{
+	double sum = 0;
+	uint32_t at = 0, end;
+
+	for (int i = 0; i < NPARTS; i++) {
+		sum += f->part[i];
+		/* 0.7 + 0.2 + 0.1 is less than 1 by a rounding */
+		end = sum <= 0 ? 0 : (uint32_t)floor(fmin(sum * d->n + 1e-6, d->n));
+		d->begin[i] = at;
+		d->count[i] = end > at ? end - at : 0;
+		at += d->count[i];
+	}
+}
+
+/* Sample i of all pools. */
+static const struct dataset_part *
+find(const struct deal *d, uint32_t *i)
+{
+	uint32_t p = 0;
+
+	while (p + 1 < d->npools && *i >= d->pool[p]->nitems)
+		*i -= d->pool[p++]->nitems;
+	return d->pool[p];
+}
+
+/* Part k of the deal, in memory of its own. False: out of memory. */
+static bool
+take(const struct deal *d, int k, size_t item, const char *path, struct dataset_part *out)
+{
+	uint32_t n = d->count[k];
+	uint8_t *items = alloc_resize(NULL, n, item);
+
+	*out = (struct dataset_part){
+	    .nitems = n, .items = items, .labels = malloc(n + 1), .labels_path = strdup(path)};
+	if (!items || !out->labels || !out->labels_path)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = d->order[d->begin[k] + i];
+		const struct dataset_part *from = find(d, &at);
+
+		memcpy(items + (size_t)i * item, (const uint8_t *)from->items + (size_t)at * item,
+		       item);
+		out->labels[i] = from->labels[at];
+	}
+	return true;
+}
+
+/* The path that stands for all that is dealt. */
+static const char *
+path_of(const struct deal *d, const char *path)
+{
+	for (uint32_t p = 1; p < d->npools; p++)
+		if (strcmp(d->pool[p]->labels_path, d->pool[0]->labels_path) != 0)
+			return path;
+	return d->pool[0]->labels_path;
+}
+
+/* Deal the first nparts of ds's parts anew. d is counted and has no order yet. */
+static enum rc
+deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const char *path,
+	 struct err *err)
+{
+	struct dataset_part *own[NPARTS] = {&ds->train, &ds->validation, &ds->test};
+	struct dataset_part part[NPARTS] = {{0}};
+	struct rng rng;
+	bool good;
+
+	d->order = alloc_resize(NULL, d->n, sizeof *d->order);
+	good = d->order;
+	if (good) {
+		rng_init(&rng, seed ^ SPLIT_SALT);
+		rng_permutation(&rng, d->n, d->order);
+	}
+	for (int k = 0; k < nparts && good; k++)
+		if (d->count[k] > 0)
+			good = take(d, k, dataset_item_bytes(ds), path_of(d, path), &part[k]);
+	free(d->order);
+	for (int k = 0; k < nparts; k++) {
+		if (good) {
+			struct dataset_part old = *own[k];
+
+			*own[k] = part[k];
+			part[k] = old;
+		}
+		dataset_part_fini(&part[k]);
+	}
+	return good ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", path);
+}
+
+/* Which of ds's parts are dealt out. RC_BADDATA: more samples than can be counted. */
+static enum rc
+pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, struct err *err)
+{
+	const struct dataset_part *part[NPARTS] = {&ds->train, &ds->validation, &ds->test};
+	uint64_t n = 0;
+
+	for (int k = 0; k < nparts; k++)
+		if (part[k]->nitems > 0) {
+			d->pool[d->npools++] = part[k];
+			n += part[k]->nitems;
+		}
+	if (n > UINT32_MAX)
+		return err_set(err, RC_BADDATA, "%s: more than %u samples", path, UINT32_MAX);
+	d->n = (uint32_t)n;
+	return RC_OK;
+}
+
+enum rc
+dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
+	      struct err *err)
+{
+	bool keep, as_is;
+	struct deal d = {0};
+	struct fractions f;
+	int nparts;
+	enum rc rc = check_fractions(o, err);
+
+	if (rc != RC_OK)
+		return rc;
+	f = choose(o, ds->test.nitems > 0, &keep);
+	as_is = keep && o->train == 0 && o->validation == 0;
+	nparts = as_is ? 1 : keep ? 2 : 3;
+	rc = pool(ds, nparts, path, &d, err);
+	if (rc != RC_OK)
+		return rc;
+	count_parts(&d, &f);
+	if (d.count[0] == 0 || (!keep && d.count[2] == 0))
+		return err_set(err, RC_BADDATA,
+			       "%s: of %" PRIu32 " samples the split %g,%g,%g leaves none to %s",
+			       path, d.n, f.part[0], f.part[1], f.part[2],
+			       d.count[0] == 0 ? "train on" : "test with");
+	if (as_is && (o->train_items == 0 || o->train_items >= d.n))
+		return RC_OK;
+	if (o->train_items > 0 && d.count[0] > o->train_items)
+		d.count[0] = o->train_items;
+	return deal_out(ds, &d, nparts, o->seed, path, err);
+}

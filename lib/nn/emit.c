@@ -1,0 +1,267 @@
+/*
+ * emit.c - a net's working memory, its forward pass, the loss and the optimizer's step.
+ */
+#include "nn/emit.h"
+
+#include <string.h>
+
+#include "nn/emit_impl.h"
+
+#define ALIGN 256u
+
+/* Hand out [base, ...) piece by piece. */
+static uint64_t
+take(uint64_t *at, uint64_t nbytes)
+{
+	uint64_t addr = *at;
+
+	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+	return addr;
+}
+
+static uint64_t
+extra_bytes(const struct net_node *node, uint64_t rows)
+{
+	if (node->kind == NET_MAXPOOL)
+		return rows * net_shape_size(node->shape) * sizeof(uint32_t);
+	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
+}
+
+/* A batch norm's gradient goes back in place, and an add's to the block it closes: that node's dy is
+ * this one's. */
+static uint32_t
+lent_to(const struct net *n, uint32_t k)
+{
+	const struct net_node *node = &n->node[k];
+
+	if (node->kind == NET_BATCHNORM && emit_consumers(n, node->in[0]) == 1)
+		return node->in[0];
+	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
+}
+
+uint64_t
+emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
+	   uint64_t base, bool gradients)
+{
+	uint64_t size = dtype == GPUSIM_F64 ? 8 : 4, at = base, scratch = 0;
+
+	p->dtype = dtype;
+	memset(p->dy, 0, sizeof p->dy);
+	p->x = take(&at, max_rows * net_shape_size(n->input) * size);
+	for (uint32_t k = 0; k < n->nnodes; k++) {
+		const struct net_node *node = &n->node[k];
+		uint64_t cols = node->kind == NET_CONV
+				    ? net_in_shape(n, node).channels * node->size * node->size *
+					  (uint64_t)node->shape.rows * node->shape.cols
+				    : 0;
+
+		p->y[k] = take(&at, max_rows * net_shape_size(node->shape) * size);
+		p->extra[k] = take(&at, extra_bytes(node, max_rows));
+		scratch = cols > scratch ? cols : scratch;
+	}
+	p->scratch = take(&at, scratch * size);
+	for (uint32_t k = n->nnodes; gradients && k-- > 0;) {
+		uint32_t lent = lent_to(n, k);
+
+		if (!p->dy[k])
+			p->dy[k] = take(&at, max_rows * net_shape_size(n->node[k].shape) * size);
+		if (lent != NET_INPUT)
+			p->dy[lent] = p->dy[k];
+	}
+	return at - base;
+}
+
+uint32_t
+emit_consumers(const struct net *n, uint32_t k)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n->nnodes; i++)
+		count += (n->node[i].in[0] == k) + (n->node[i].in[1] == k);
+	return count;
+}
+
+/* ---- forward */
+
+static void
+activate(const struct net_node *node, const struct emit_place *p, uint32_t rank, uint64_t y,
+	 uint64_t rows, const struct emit_sink *s)
+{
+	if (node->act != NET_LINEAR)
+		LAUNCH(s, rank, net_act_name(node->act), U("y", y), U("x", y),
+		       U("n", rows * net_shape_size(node->shape)), U("dtype", p->dtype));
+}
+
+static void
+forward_dense(const struct net *n, const struct net_node *node, const struct emit_batch *b,
+	      uint32_t rank, uint64_t y, const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+	uint64_t outputs = node->shape.channels, rows = b->rows[rank];
+	bool relu = node->act == NET_RELU;
+
+	LAUNCH(s, rank, "gemm", U("m", rows), U("n", outputs),
+	       U("k", net_shape_size(net_in_shape(n, node))), U("a", emit_input(p, node, 0)),
+	       U("b", emit_param(p, node->weight)), U("c", y), U("tb", 1), U("dtype", p->dtype));
+	LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", y),
+	       U("bias", emit_param(p, node->bias)), U("rows", rows), U("cols", outputs),
+	       U("dtype", p->dtype));
+	if (!relu)
+		activate(node, p, rank, y, rows, s);
+}
+
+static void
+forward_conv(const struct net *n, const struct net_node *node, const struct emit_batch *b,
+	     uint32_t rank, uint64_t y, const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+	struct net_shape in = net_in_shape(n, node);
+
+	LAUNCH(s, rank, "conv2d", U("x", emit_input(p, node, 0)),
+	       U("weight", emit_param(p, node->weight)),
+	       U("bias", node->nbias ? emit_param(p, node->bias) : 0), U("y", y),
+	       U("scratch", p->scratch), U("n", b->rows[rank]), U("c", in.channels),
+	       U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
+	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
+	       U("dtype", p->dtype));
+	activate(node, p, rank, y, b->rows[rank], s);
+}
+
+static void
+forward_maxpool(const struct net *n, const struct net_node *node, const struct emit_batch *b,
+		uint32_t rank, uint32_t k, const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+	struct net_shape in = net_in_shape(n, node);
+
+	LAUNCH(s, rank, "maxpool2d", U("x", emit_input(p, node, 0)), U("y", p->y[k]),
+	       U("index", p->extra[k]), U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows),
+	       U("w", in.cols), U("size", node->size), U("stride", node->stride),
+	       U("dtype", p->dtype));
+}
+
+/* The batch's moments, of all ranks where they know of each other, to where gradients are. */
+static void
+moments(const struct net_node *node, const struct emit_batch *b, uint32_t k,
+	const struct emit_sink *s)
+{
+	uint64_t plane = (uint64_t)node->shape.rows * node->shape.cols;
+
+	for (uint32_t r = 0; r < b->nranks; r++)
+		LAUNCH(s, r, "batchnorm_sums", U("sums", b->place[r].extra[k]),
+		       U("x", emit_input(&b->place[r], node, 0)), U("n", b->rows[r]),
+		       U("c", node->shape.channels), U("hw", plane), U("dtype", b->place[r].dtype));
+	emit_sum(b, k, 0, 2ull * node->shape.channels, s);
+	for (uint32_t r = 0; r < b->nranks; r++)
+		LAUNCH(s, r, "batchnorm_moments",
+		       U("moments", emit_grad(&b->place[r], node->stats)),
+		       U("sums", b->place[r].extra[k]), U("c", node->shape.channels),
+		       U("count", (s->allreduce ? b->total : b->rows[r]) * plane),
+		       U("dtype", b->place[r].dtype));
+}
+
+static void
+forward_batchnorm(const struct net_node *node, const struct emit_batch *b, uint32_t rank,
+		  uint32_t k, enum emit_mode mode, const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+
+	LAUNCH(s, rank, "batchnorm", U("y", p->y[k]), U("x", emit_input(p, node, 0)),
+	       U("moments",
+		 mode == EMIT_TRAIN ? emit_grad(p, node->stats) : emit_param(p, node->stats)),
+	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
+	       U("n", b->rows[rank]), U("c", node->shape.channels),
+	       U("hw", (uint64_t)node->shape.rows * node->shape.cols), U("dtype", p->dtype));
+	activate(node, p, rank, p->y[k], b->rows[rank], s);
+}
+
+static void
+forward_add(const struct net_node *node, const struct emit_batch *b, uint32_t rank, uint32_t k,
+	    const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+
+	LAUNCH(s, rank, "add", U("y", p->y[k]), U("a", emit_input(p, node, 0)),
+	       U("b", emit_input(p, node, 1)), U("n", b->rows[rank] * net_shape_size(node->shape)),
+	       U("dtype", p->dtype));
+	activate(node, p, rank, p->y[k], b->rows[rank], s);
+}
+
+void
+emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mode,
+	     const struct emit_sink *s)
+{
+	for (uint32_t k = 0; k < n->nnodes; k++) {
+		const struct net_node *node = &n->node[k];
+
+		if (node->kind == NET_BATCHNORM && mode == EMIT_TRAIN)
+			moments(node, b, k, s);
+		for (uint32_t r = 0; r < b->nranks; r++) {
+			switch (node->kind) {
+			case NET_DENSE:
+				forward_dense(n, node, b, r, b->place[r].y[k], s);
+				break;
+			case NET_CONV:
+				forward_conv(n, node, b, r, b->place[r].y[k], s);
+				break;
+			case NET_BATCHNORM:
+				forward_batchnorm(node, b, r, k, mode, s);
+				break;
+			case NET_MAXPOOL:
+				forward_maxpool(n, node, b, r, k, s);
+				break;
+			case NET_ADD:
+				forward_add(node, b, r, k, s);
+				break;
+			}
+		}
+	}
+}
+
+void
+emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
+	  const struct emit_sink *s)
+{
+	uint32_t last = n->nnodes - 1;
+
+	for (uint32_t r = 0; r < b->nranks; r++)
+		LAUNCH(s, r, n->loss == NET_L2 ? "l2_loss" : "softmax_xent",
+		       U("logits", b->place[r].y[last]),
+		       MOVES("labels", target[r].labels, target[r].labels_step),
+		       MOVES("loss", target[r].loss, target[r].loss_step), U("rows", b->rows[r]),
+		       U("classes", n->nclasses), U("grad", b->place[r].dy[last]), F("scale", 1),
+		       F("grad_scale", target[r].grad_scale), U("dtype", b->place[r].dtype));
+}
+
+/* ---- the optimizer */
+
+/* running = 0.9 running + 0.1 of the batch */
+static void
+follow_statistics(const struct net *n, uint32_t rank, const struct emit_place *p,
+		  const struct emit_sink *s)
+{
+	LAUNCH(s, rank, "scale", U("x", emit_param(p, n->nparams)), U("n", n->nstats),
+	       F("alpha", 0.9), U("dtype", p->dtype));
+	LAUNCH(s, rank, "axpy", U("y", emit_param(p, n->nparams)), U("x", emit_grad(p, n->nparams)),
+	       U("n", n->nstats), F("alpha", 0.1), U("dtype", p->dtype));
+}
+
+void
+emit_update(const struct net *n, uint32_t rank, const struct emit_place *p,
+	    const struct emit_optimizer *o, const struct emit_sink *s)
+{
+	if (o->kind == OPTIMIZER_ADAM || o->kind == OPTIMIZER_ADAMW)
+		LAUNCH(s, rank, "adam", U("w", p->params), U("grad", p->grads), U("m", o->state[0]),
+		       U("v", o->state[1]), U("t", o->count), U("n", n->nparams), F("lr", o->lr),
+		       F("weight_decay", o->weight_decay),
+		       U("decoupled", o->kind == OPTIMIZER_ADAMW),
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", p->dtype));
+	else
+		LAUNCH(s, rank, "sgd", U("w", p->params), U("grad", p->grads), U("v", o->state[0]),
+		       U("n", n->nparams), F("lr", o->lr), F("momentum", o->momentum),
+		       F("weight_decay", o->weight_decay),
+		       U("nesterov", o->kind == OPTIMIZER_NESTEROV && o->momentum > 0),
+		       MOVES("lr_at", o->lr_at, o->lr_step), U("dtype", p->dtype));
+	if (n->nstats)
+		follow_statistics(n, rank, p, s);
+}

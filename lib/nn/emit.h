@@ -1,0 +1,94 @@
+/*
+ * emit.h - what a net does, as launches of kernels on the ranks of a communicator.
+ *
+ * Emission names kernels, addresses and sums over the ranks to a sink, and does nothing by itself: the
+ * trainer's sink records them in a list of operations, others run them at once. It goes node by
+ * node, and at each over all ranks, because batch norm sums over the ranks in between: with that, the
+ * gradients of n ranks are those of one with the whole batch, but for rounding.
+ */
+#ifndef NN_EMIT_H
+#define NN_EMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpusim.h"
+#include "nn/net.h"
+
+#define EMIT_MAX_RANKS 1024
+
+struct emit_sink {
+	void *arg;
+	void (*launch)(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
+		       size_t nargs);
+	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: ranks know nothing of each
+	 * other, and batch norm is each one's own. */
+	void (*allreduce)(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr);
+};
+
+/* What one rank's net works with: device addresses. Elements are of dtype, but where it says else. */
+struct emit_place {
+	enum gpusim_dtype dtype; /* GPUSIM_F32 or GPUSIM_F64 */
+	uint64_t params,
+	    grads;  /* [nparams + nstats] each; grads hold the batch's statistics there */
+	uint64_t x; /* [max_rows, input] */
+	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, shape] */
+	uint64_t extra
+	    [NET_MAX_NODES]; /* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels] */
+	uint64_t scratch;    /* of conv */
+};
+
+/* Lay the working memory (all but params and grads, which are the caller's) out from base; returns
+ * its bytes. gradients false: for inference, without dy. */
+uint64_t emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype,
+		    uint64_t max_rows, uint64_t base, bool gradients);
+
+/* The ranks' parts of a batch. */
+struct emit_batch {
+	uint32_t nranks;
+	const struct emit_place *place; /* by rank */
+	const uint64_t *rows;		/* by rank; may be 0 */
+	uint64_t total;			/* rows of all ranks together */
+};
+
+/* From x to y of the last node. EMIT_TRAIN: batch norm by the batch; EMIT_EVAL: by the running
+ * statistics. */
+enum emit_mode { EMIT_TRAIN, EMIT_EVAL };
+void emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mode,
+		  const struct emit_sink *s);
+
+/* Where a rank's labels and losses are, and by how much they move from one iteration to the next. */
+struct emit_target {
+	uint64_t labels, labels_step; /* u8[rows] */
+	uint64_t loss, loss_step;     /* one of dtype: the sum over the rows */
+	double grad_scale;	      /* the gradient is that of grad_scale times the sum */
+};
+
+/* The loss, and the gradient of the last node's output. */
+void emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
+	       const struct emit_sink *s);
+
+/* A node's part of backward, from the last node to the first: emit_gradients makes those of its
+ * parameters, emit_propagate then hands on to the nodes it takes from. */
+void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
+		    const struct emit_sink *s);
+void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t node,
+		    const struct emit_sink *s);
+
+/* Both, for all nodes. */
+void emit_backward(const struct net *n, const struct emit_batch *b, const struct emit_sink *s);
+
+enum optimizer { OPTIMIZER_SGD, OPTIMIZER_NESTEROV, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
+
+struct emit_optimizer {
+	enum optimizer kind;
+	double lr, momentum, weight_decay;
+	uint64_t lr_at, lr_step;  /* f32 that lr is multiplied by, and how it moves; 0: none */
+	uint64_t state[2], count; /* velocity; or mean, variance and u64 of steps */
+};
+
+/* One rank's step: parameters by their gradients, running statistics by the batch's. */
+void emit_update(const struct net *n, uint32_t rank, const struct emit_place *place,
+		 const struct emit_optimizer *o, const struct emit_sink *s);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * image.h - PNG and JPEG files as pixels, and pixels in another size.
+ */
+#ifndef NN_IMAGE_H
+#define NN_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+#define IMAGE_MAX_NBYTES (64u << 20) /* of a file */
+#define IMAGE_MAX_PIXELS (1u << 25)  /* 33.5 million, 100 MB when unpacked */
+#define IMAGE_MAX_LENGTH (1u << 15)  /* of either side */
+#define IMAGE_MAX_SIDE	 1024	     /* of what image_resize makes */
+
+/* Interleaved: rgb[(row * cols + col) * 3 + channel]. Initialise with {0}; image_fini releases. */
+struct image {
+	uint32_t rows, cols;
+	uint8_t *rgb;
+};
+
+/*
+ * image_decode - the pixels of a PNG or JPEG file; the bytes tell which it is, never the name.
+ *
+ *	name	what the bytes are called in the sentence
+ *	im	[out] the caller's, untouched on error
+ *
+ * What is transparent is laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
+ * neither PNG nor JPEG, damaged, cut short, larger than the limits, colours that are neither grey
+ * nor RGB; RC_NOMEM.
+ * Checked by: tests/unit/t_image.c
+ */
+enum rc image_decode(const void *bytes, size_t nbytes, const char *name, struct image *im,
+		     struct err *err);
+
+void image_fini(struct image *im);
+
+/*
+ * image_resize - an image in another size, plane after plane.
+ *
+ *	rows, cols	1 to IMAGE_MAX_SIDE
+ *	channels	1: grey, 0.299 R + 0.587 G + 0.114 B; 3: RGB
+ *	dst		[channels, rows, cols], the caller's
+ *
+ * Each axis by itself: smaller by the mean over the area of each new pixel, larger by linear
+ * interpolation between centres. In whole numbers, so the same everywhere; the same size is the
+ * same pixels. Errors: RC_NOMEM.
+ */
+enum rc image_resize(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels,
+		     uint8_t *dst, struct err *err);
+
+/* Of image.c: the two formats, each of bytes that begin as such a file does. */
+enum rc image_decode_png(const void *bytes, size_t nbytes, const char *name, struct image *im,
+			 struct err *err);
+enum rc image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
+			  struct err *err);
+
+/* RC_BADDATA for so large an image, before any memory is taken for it. */
+enum rc image_check_size(uint64_t rows, uint64_t cols, const char *name, struct err *err);
+
+#endif

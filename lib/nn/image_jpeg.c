@@ -1,0 +1,137 @@
+/*
+ * JPEG through libjpeg, which calls back on errors and must not be returned to: so it is left by
+ * longjmp. What it only warns of is refused too where the pixels would be made up.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "base/buf.h"
+#include "nn/image.h"
+
+/* A progressive file may have any number of scans, each over the whole image; real ones have ten. */
+#define MAX_SCANS 64
+
+struct decoder {
+	struct jpeg_decompress_struct jpeg; /* first: the callbacks get it */
+	struct jpeg_error_mgr errors;
+	struct jpeg_progress_mgr progress;
+	jmp_buf left;
+	char text[JMSG_LENGTH_MAX];
+};
+
+static void __attribute__((noreturn)) leave(j_common_ptr jpeg)
+{
+	struct decoder *d = (struct decoder *)jpeg;
+
+	if (!d->text[0])
+		jpeg->err->format_message(jpeg, d->text);
+	longjmp(d->left, 1);
+}
+
+/* level: -1 a warning, else talk. */
+static void
+on_message(j_common_ptr jpeg, int level)
+{
+	int code = jpeg->err->msg_code;
+
+	if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM &&
+	    code != JWRN_JFIF_MAJOR)
+		leave(jpeg);
+}
+
+static void
+on_progress(j_common_ptr jpeg)
+{
+	struct decoder *d = (struct decoder *)jpeg;
+
+	if (d->jpeg.input_scan_number > MAX_SCANS) {
+		snprintf(d->text, sizeof d->text, "more than %d scans", MAX_SCANS);
+		leave(jpeg);
+	}
+}
+
+static void
+say_nothing(j_common_ptr jpeg)
+{
+	(void)jpeg;
+}
+
+static void
+begin(struct decoder *d, const void *bytes, size_t nbytes)
+{
+	d->jpeg.err = jpeg_std_error(&d->errors);
+	d->errors.error_exit = leave;
+	d->errors.emit_message = on_message;
+	d->errors.output_message = say_nothing;
+	jpeg_create_decompress(&d->jpeg);
+	d->progress.progress_monitor = on_progress;
+	d->jpeg.progress = &d->progress;
+	jpeg_mem_src(&d->jpeg, bytes, nbytes);
+	jpeg_read_header(&d->jpeg, TRUE);
+}
+
+/* All rows into rgb, which has room for them. */
+static void
+read_rows(struct decoder *d, uint8_t *rgb)
+{
+	while (d->jpeg.output_scanline < d->jpeg.output_height) {
+		JSAMPROW row = rgb + (size_t)d->jpeg.output_scanline * d->jpeg.output_width * 3;
+
+		jpeg_read_scanlines(&d->jpeg, &row, 1);
+	}
+	jpeg_finish_decompress(&d->jpeg);
+}
+
+/* What is changed between setjmp and longjmp lies in *d and *im, not in a local variable. */
+static enum rc
+decode(struct decoder *d, const void *bytes, size_t nbytes, const char *name, struct image *im,
+       struct err *err)
+{
+	enum rc rc;
+
+	if (setjmp(d->left))
+		return err_set(err, RC_BADDATA, "%s: damaged JPEG: %s", name, d->text);
+	begin(d, bytes, nbytes);
+	rc = image_check_size(d->jpeg.image_height, d->jpeg.image_width, name, err);
+	if (rc != RC_OK)
+		return rc;
+	if (d->jpeg.jpeg_color_space == JCS_CMYK || d->jpeg.jpeg_color_space == JCS_YCCK)
+		return err_set(err, RC_BADDATA,
+			       "%s: a JPEG of four inks, only grey and RGB are read", name);
+	im->rows = d->jpeg.image_height;
+	im->cols = d->jpeg.image_width;
+	im->rgb = alloc_resize(NULL, (size_t)im->rows * im->cols, 3);
+	if (!im->rgb)
+		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	d->jpeg.out_color_space = JCS_RGB;
+	d->jpeg.dct_method = JDCT_ISLOW; /* exact, on every machine */
+	jpeg_start_decompress(&d->jpeg);
+	read_rows(d, im->rgb);
+	return RC_OK;
+}
+
+enum rc
+image_decode_jpeg(const void *bytes, size_t nbytes, const char *name, struct image *im,
+		  struct err *err)
+{
+	struct decoder *d = calloc(1, sizeof *d);
+	struct image tmp = {0};
+	enum rc rc;
+
+	if (!d)
+		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	rc = decode(d, bytes, nbytes, name, &tmp, err);
+	jpeg_destroy_decompress(&d->jpeg);
+	free(d);
+	if (rc == RC_OK)
+		*im = tmp;
+	else
+		image_fini(&tmp);
+	return rc;
+}

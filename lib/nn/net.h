@@ -1,0 +1,127 @@
+/*
+ * net.h - a net: its layers, their shapes, where their parameters lie, how they begin.
+ *
+ * A net is a list of nodes, each taking the outputs of nodes before it. Items and activations are
+ * [channels, rows, cols], batches [n, channels, rows, cols], row-major; what a dense layer makes is
+ * [n, 1, 1]. All parameters lie in one vector, node after node, weight then bias, so that one
+ * all-reduce carries all gradients. Behind them, in the same vector, lie the running statistics of
+ * batch norm, which training changes but no gradient.
+ */
+#ifndef NN_NET_H
+#define NN_NET_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "nn/npz.h"
+
+#define NET_MAX_SIZES 16
+#define NET_MAX_WIDTH 65536
+#define NET_MAX_NODES 40
+#define NET_INPUT     UINT32_MAX /* in the place of a node: the batch */
+
+enum net_model { NET_MLP, NET_SOFTMAX, NET_LENET, NET_RESNET9, NET_NMODELS };
+enum net_act { NET_LINEAR, NET_RELU, NET_SIGMOID, NET_TANH, NET_NACTS };
+enum net_loss { NET_CROSS_ENTROPY, NET_L2, NET_NLOSSES };
+
+/* What was asked for. */
+struct net_config {
+	enum net_model model;
+	/* mlp: sizes from input to output; the first and the last may be 0, which is what the data
+	 * have. nsizes 0: 0,128,0. */
+	uint32_t nsizes, size[NET_MAX_SIZES];
+	enum net_act act; /* of an mlp's hidden layers */
+	enum net_loss loss;
+};
+
+enum net_kind {
+	NET_DENSE,     /* y = x W^T + b; W is [outputs, inputs], as PyTorch keeps it */
+	NET_CONV,      /* W is [channels out, channels in, size, size] */
+	NET_BATCHNORM, /* weight is gamma, bias is beta, [channels] each */
+	NET_MAXPOOL,
+	NET_ADD, /* of two nodes */
+};
+
+struct net_shape {
+	uint32_t channels, rows, cols;
+};
+
+struct net_node {
+	enum net_kind kind;
+	enum net_act act; /* of its output, in place */
+	uint32_t in[2];	  /* nodes, or NET_INPUT; in[1] is an add's */
+	struct net_shape shape;
+	uint32_t size, stride, pad;	       /* conv, maxpool */
+	uint64_t weight, nweight, bias, nbias; /* offset and number, in elements; 0 and 0: none */
+	uint64_t stats;			       /* batchnorm: mean then variance, [2, channels] */
+	char name[24];			       /* of its arrays: "NAME.weight" */
+};
+
+struct net {
+	struct net_shape input;
+	uint32_t nclasses, nnodes;
+	enum net_loss loss;
+	struct net_node node[NET_MAX_NODES];
+	uint64_t nparams; /* trained */
+	uint64_t nstats;  /* running statistics behind them */
+	char text[160];	  /* "mlp 784-128-10 relu": the same text is the same net */
+};
+
+/* By name, for options: RC_INVAL. net_sizes_parse: "784,128,10" to size and nsizes. */
+enum rc net_model_parse(const char *text, enum net_model *out, struct err *err);
+enum rc net_act_parse(const char *text, enum net_act *out, struct err *err);
+enum rc net_loss_parse(const char *text, enum net_loss *out, struct err *err);
+enum rc net_sizes_parse(const char *text, struct net_config *out, struct err *err);
+const char *net_model_name(enum net_model m);
+const char *net_act_name(enum net_act a);
+const char *net_loss_name(enum net_loss l);
+
+/*
+ * net_build - a net for items of a shape and so many classes.
+ *
+ * Errors: RC_INVAL sizes that are not the data's, items too small for the model, too many parameters.
+ * Checked by: tests/unit/t_net.c
+ */
+enum rc net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
+		  struct net *out, struct err *err);
+
+/* Elements of a shape. */
+static inline uint64_t
+net_shape_size(struct net_shape s)
+{
+	return (uint64_t)s.channels * s.rows * s.cols;
+}
+
+/* The shape of what a node takes: in[0]'s, or the input's. */
+struct net_shape net_in_shape(const struct net *n, const struct net_node *node);
+
+/*
+ * net_init - fill params (nparams + nstats floats). Dense and conv begin as PyTorch's do: weight
+ * and bias uniform in +-1/sqrt(fan in), in order, from the seed; gamma 1, beta 0, mean 0, variance 1.
+ */
+void net_init(const struct net *n, uint64_t seed, float *params);
+
+/* A range of parameters whose gradients are reduced together: those of nodes from `node` on, up to
+ * the bucket before. */
+struct net_bucket {
+	uint32_t
+	    node; /* its lowest with parameters; when that one's gradients are there, all are */
+	uint64_t first, count;
+};
+
+/*
+ * net_buckets - cut the parameters into buckets of whole nodes, in the order in which backward makes
+ * their gradients: from the last node down. A bucket is full with nbytes bytes of f32; 0 is one
+ * bucket of everything. Returns how many.
+ */
+unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out[NET_MAX_NODES]);
+
+/* The arrays "fc1.weight", "fc1.bias" ... that point into params; returns how many. */
+#define NET_MAX_ARRAYS (4 * NET_MAX_NODES)
+unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
+
+/* Take params (nparams + nstats) from a file that has those arrays. RC_BADDATA names the first that
+ * is missing or has another shape. */
+enum rc net_load(const struct net *n, const char *path, float *params, struct err *err);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * read.h - the readers of data sets, one a format. Of dataset.c alone.
+ *
+ * A reader fills what the files say: the shape and type of items, classes and their names, and the
+ * parts, of which `train` is not empty and the others are where the files have none. The split and
+ * the scales are not its business. It finds *ds zeroed; what it leaves there on an error the caller
+ * releases.
+ */
+#ifndef NN_READ_H
+#define NN_READ_H
+
+#include <stdbool.h>
+
+#include "nn/dataset.h"
+
+#define READ_MAX_NBYTES	 (UINT64_C(4) << 30) /* of items, in all parts together */
+#define READ_MAX_CLASSES 256		     /* a label is a byte */
+
+typedef enum rc reader_fn(const char *path, const struct dataset_options *o, struct dataset *ds,
+			  struct err *err);
+
+reader_fn read_idx, read_csv, read_cifar10, read_folder;
+
+/* Is there anything at the path that this reader, and no other, would read? */
+bool idx_is_here(const char *path);
+bool csv_is_here(const char *path);
+bool cifar10_is_here(const char *path);
+bool folder_is_here(const char *path);
+
+/* Split what the files have, as the options say. RC_INVAL, RC_BADDATA a part that is empty. */
+enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
+		      struct err *err);
+
+/* Make scale and shift. */
+enum rc dataset_scale(struct dataset *ds, enum dataset_normalize how, struct err *err);
+
+/* Bytes of an item. */
+size_t dataset_item_bytes(const struct dataset *ds);
+
+/* Release a part and make it {0}. */
+void dataset_part_fini(struct dataset_part *part);
+
+#endif

@@ -1,0 +1,630 @@
+/*
+ * Tables: a sample a line, its features and its class.
+ *
+ * A file is read once, line by line. All features become f32 on the way; whether they are pixels,
+ * and then bytes, is known at the end. Classes are numbered as they come, and in order at the end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "nn/classes.h"
+#include "nn/csv.h"
+#include "nn/decimal.h"
+#include "nn/read.h"
+
+#define NONE UINT32_MAX
+
+/* Which column is what. */
+struct layout {
+	uint32_t ncols, label; /* label: a column */
+	bool skip_first;       /* column 0 numbers the rows */
+	uint32_t nfeatures;
+};
+
+struct table {
+	const char *path;
+	struct csv csv;
+	locale_t locale;
+	struct classes *classes; /* of all tables together */
+	char **names;		 /* [layout.ncols], or NULL: no header */
+	uint32_t named;		 /* the column that the header calls the label, or NONE */
+	struct layout layout;
+	uint32_t nrows;
+	float *values; /* [nrows, nfeatures] */
+	uint8_t *ids;  /* [nrows], of classes */
+	uint64_t cap;  /* rows there is room for */
+	bool bytes;    /* all features are whole and 0 to 255 */
+};
+
+static const char *const label_names[] = {"label", "class", "species", "target", "variety"};
+
+#define NLABEL_NAMES (sizeof label_names / sizeof label_names[0])
+
+static enum rc
+nomem(const struct table *t, struct err *err)
+{
+	return err_set(err, RC_NOMEM, "%s: out of memory", t->path);
+}
+
+static bool
+is_called(const struct csv_field *f, const char *name)
+{
+	return f->len == strlen(name) && strncasecmp(f->text, name, f->len) == 0;
+}
+
+/* Does the option name a column, and not a place? */
+static bool
+names_column(const char *option)
+{
+	return option && strcmp(option, "first") != 0 && strcmp(option, "last") != 0;
+}
+
+/* The field of the record that the option, or without one custom, calls the label; NONE: no such. */
+static uint32_t
+named_label(const struct csv *csv, const char *option)
+{
+	for (uint32_t i = 0; i < csv->nfields && names_column(option); i++)
+		if (is_called(&csv->fields[i], option))
+			return i;
+	for (size_t k = 0; k < NLABEL_NAMES && !option; k++)
+		for (uint32_t i = 0; i < csv->nfields; i++)
+			if (is_called(&csv->fields[i], label_names[k]))
+				return i;
+	return NONE;
+}
+
+/* Is it a number, or in the place of one? */
+static bool
+is_number(const struct table *t, const struct csv_field *f)
+{
+	float out;
+
+	return decimal_f32(f->text, f->len, t->locale, &out) != DECIMAL_SYNTAX;
+}
+
+static uint32_t
+count_texts(const struct table *t)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < t->csv.nfields; i++)
+		count += !is_number(t, &t->csv.fields[i]);
+	return count;
+}
+
+/* A first line is a header when it names the label, or has text in more than one column. */
+static bool
+is_header(const struct table *t, const char *option)
+{
+	const struct csv *csv = &t->csv;
+
+	return named_label(csv, NULL) != NONE || named_label(csv, option) != NONE ||
+	       count_texts(t) > 1;
+}
+
+static enum rc
+take_names(struct table *t, struct err *err)
+{
+	t->layout.ncols = t->csv.nfields;
+	t->names = alloc_zeroed(t->csv.nfields, sizeof *t->names);
+	for (uint32_t i = 0; t->names && i < t->csv.nfields; i++) {
+		t->names[i] = strndup(t->csv.fields[i].text, t->csv.fields[i].len);
+		if (!t->names[i])
+			return nomem(t, err);
+	}
+	return t->names ? RC_OK : nomem(t, err);
+}
+
+/* A column for sentences: its name, else its number from 1. */
+static const char *
+column(const struct table *t, uint32_t col, char out[CSV_SHOW + 16])
+{
+	struct csv_field name = {NULL, 0};
+	char shown[CSV_SHOW];
+
+	if (t->names)
+		name = (struct csv_field){t->names[col], strlen(t->names[col])};
+	if (name.len > 0)
+		snprintf(out, CSV_SHOW + 16, "column '%s'", csv_show(&name, shown));
+	else
+		snprintf(out, CSV_SHOW + 16, "column %" PRIu32, col + 1);
+	return out;
+}
+
+/* The side of square images that n features may be, with *channels; 0: none. */
+static uint32_t
+side_of(uint32_t n, uint32_t *channels)
+{
+	for (*channels = 1; *channels <= 3; *channels += 2)
+		for (uint32_t side = 1; side <= 512; side++)
+			if (n == *channels * side * side)
+				return side;
+	return 0;
+}
+
+/* Without a header, pixels of a square have the label before them, as files of MNIST do; or, when
+ * that is the same in all rows, behind them. */
+static bool
+first_is_label(const struct table *t)
+{
+	const struct csv *csv = &t->csv;
+	uint32_t channels;
+	int64_t v;
+
+	if (t->names || side_of(csv->nfields - 1, &channels) < 8)
+		return false;
+	for (uint32_t i = 0; i < csv->nfields; i++)
+		if (!decimal_whole(csv->fields[i].text, csv->fields[i].len, &v) || v < 0 || v > 255)
+			return false;
+	return true;
+}
+
+/* The only column of text in the first row, NONE where there is none. */
+static enum rc
+text_label(const struct table *t, uint32_t begin, uint32_t *label, struct err *err)
+{
+	const struct csv *csv = &t->csv;
+	char one[CSV_SHOW + 16], other[CSV_SHOW + 16];
+
+	*label = NONE;
+	for (uint32_t i = begin; i < csv->nfields; i++) {
+		if (is_number(t, &csv->fields[i]))
+			continue;
+		if (*label != NONE)
+			return err_set(err, RC_BADDATA,
+				       "%s:%" PRIu64
+				       ": %s and %s are text: only the label may be, and nothing "
+				       "says which it is",
+				       t->path, csv->record_line, column(t, *label, one),
+				       column(t, i, other));
+		*label = i;
+	}
+	return RC_OK;
+}
+
+/* A first column that is named so numbers the rows. */
+static bool
+first_is_index(const struct table *t)
+{
+	static const char *const index_names[] = {"", "id", "index", "unnamed: 0"};
+
+	for (size_t i = 0; t->names && i < sizeof index_names / sizeof index_names[0]; i++)
+		if (strcasecmp(t->names[0], index_names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* begin: the first column that may be the label. */
+static enum rc
+find_label(const struct table *t, const char *option, uint32_t begin, uint32_t *label,
+	   struct err *err)
+{
+	uint32_t last = t->csv.nfields - 1;
+	enum rc rc;
+
+	*label = t->named;
+	if (*label != NONE)
+		return RC_OK;
+	if (names_column(option))
+		return err_set(err, RC_BADDATA, "%s: no column is called '%.64s'%s", t->path,
+			       option, t->names ? "" : ": there is no header");
+	if (option) {
+		*label = strcmp(option, "first") == 0 ? 0 : last;
+		return RC_OK;
+	}
+	rc = text_label(t, begin, label, err);
+	if (rc == RC_OK && *label == NONE)
+		*label = first_is_label(t) ? 0 : last;
+	return rc;
+}
+
+/* What the columns are, from the header and the first row. */
+static enum rc
+lay_out(struct table *t, const char *option, struct err *err)
+{
+	struct layout *l = &t->layout;
+	enum rc rc;
+
+	l->ncols = t->csv.nfields;
+	l->skip_first = first_is_index(t) && l->ncols > 2;
+	if (l->ncols < 2)
+		return err_set(err, RC_BADDATA,
+			       "%s:%" PRIu64 ": one column is no table of features and labels",
+			       t->path, t->csv.record_line);
+	rc = find_label(t, option, l->skip_first, &l->label, err);
+	if (rc != RC_OK)
+		return rc;
+	l->skip_first &= l->label != 0;
+	l->nfeatures = l->ncols - 1 - l->skip_first;
+	return RC_OK;
+}
+
+/* Room for one more row. */
+static enum rc
+make_room(struct table *t, struct err *err)
+{
+	uint64_t cap = t->cap ? t->cap * 2 : 64, row = 4 * (uint64_t)t->layout.nfeatures;
+	float *values;
+	uint8_t *ids;
+
+	if (t->nrows < t->cap)
+		return RC_OK;
+	if ((t->nrows + UINT64_C(1)) * row > READ_MAX_NBYTES)
+		return err_set(err, RC_BADDATA,
+			       "%s:%" PRIu64 ": more than the limit of %" PRIu64 " bytes", t->path,
+			       t->csv.record_line, READ_MAX_NBYTES);
+	values = alloc_resize(t->values, cap, row);
+	if (!values)
+		return nomem(t, err);
+	t->values = values;
+	ids = alloc_resize(t->ids, cap, 1);
+	if (!ids)
+		return nomem(t, err);
+	t->ids = ids;
+	t->cap = cap;
+	return RC_OK;
+}
+
+/* err: what is wrong with a field of the row that was read. */
+static enum rc
+refuse_field(const struct table *t, uint32_t col, const char *what, struct err *err)
+{
+	char shown[CSV_SHOW], name[CSV_SHOW + 16];
+
+	if (t->csv.fields[col].len == 0)
+		return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": %s is empty", t->path,
+			       t->csv.record_line, column(t, col, name));
+	return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": %s: '%s' is %s", t->path,
+		       t->csv.record_line, column(t, col, name),
+		       csv_show(&t->csv.fields[col], shown), what);
+}
+
+static enum rc
+add_label(struct table *t, struct err *err)
+{
+	const struct csv_field *f = &t->csv.fields[t->layout.label];
+	char name[CSV_SHOW + 16];
+
+	if (f->len == 0)
+		return refuse_field(t, t->layout.label, "", err);
+	for (size_t i = 0; i < f->len; i++)
+		if ((unsigned char)f->text[i] < 0x20 || f->text[i] == 0x7f)
+			return refuse_field(t, t->layout.label, "no name of a class", err);
+	switch (classes_id(t->classes, f->text, f->len, &t->ids[t->nrows])) {
+	case CLASSES_OK:
+		return RC_OK;
+	case CLASSES_LONG:
+		return refuse_field(t, t->layout.label, "too long for a class", err);
+	case CLASSES_FULL:
+		return err_set(err, RC_BADDATA,
+			       "%s:%" PRIu64 ": %s has more than %d classes: is another column "
+			       "the label?",
+			       t->path, t->csv.record_line, column(t, t->layout.label, name),
+			       CLASSES_MAX);
+	default:
+		return nomem(t, err);
+	}
+}
+
+/* A row that csv has read. */
+static enum rc
+add_row(struct table *t, struct err *err)
+{
+	const struct layout *l = &t->layout;
+	float *v;
+	enum rc rc;
+
+	if (t->csv.nfields != l->ncols)
+		return err_set(err, RC_BADDATA,
+			       "%s:%" PRIu64 ": %" PRIu32 " fields, there were %" PRIu32 " before",
+			       t->path, t->csv.record_line, t->csv.nfields, l->ncols);
+	rc = make_room(t, err);
+	if (rc == RC_OK)
+		rc = add_label(t, err);
+	if (rc != RC_OK)
+		return rc;
+	v = t->values + (size_t)t->nrows * l->nfeatures;
+	for (uint32_t i = l->skip_first; i < l->ncols; i++) {
+		const struct csv_field *f = &t->csv.fields[i];
+
+		if (i == l->label)
+			continue;
+		switch (decimal_f32(f->text, f->len, t->locale, v)) {
+		case DECIMAL_OK:
+			break;
+		case DECIMAL_SYNTAX:
+			return refuse_field(t, i, "not a number", err);
+		case DECIMAL_NOT_FINITE:
+			return refuse_field(t, i, "not finite", err);
+		case DECIMAL_RANGE:
+			return refuse_field(t, i, "too large for f32", err);
+		default:
+			return nomem(t, err);
+		}
+		t->bytes &= *v >= 0 && *v <= 255 && (float)(uint8_t)*v == *v;
+		v++;
+	}
+	t->nrows++;
+	return RC_OK;
+}
+
+/* The columns of the second table are those of the first. */
+static enum rc
+same_layout(struct table *t, const struct table *first, struct err *err)
+{
+	char name[CSV_SHOW + 16], other[CSV_SHOW + 16];
+
+	if (t->csv.nfields != first->layout.ncols)
+		return err_set(
+		    err, RC_BADDATA, "%s:%" PRIu64 ": %" PRIu32 " fields, but %s has %" PRIu32,
+		    t->path, t->csv.record_line, t->csv.nfields, first->path, first->layout.ncols);
+	for (uint32_t i = 0; t->names && first->names && i < first->layout.ncols; i++)
+		if (strcmp(t->names[i], first->names[i]) != 0)
+			return err_set(err, RC_BADDATA, "%s: %s, but %s has %s there", t->path,
+				       column(t, i, name), first->path, column(first, i, other));
+	t->layout = first->layout;
+	return RC_OK;
+}
+
+/* All of csv, from its first record. */
+static enum rc
+read_rows(struct table *t, const char *option, const struct table *first, struct err *err)
+{
+	bool more = false;
+	enum rc rc = csv_next(&t->csv, &more, err);
+
+	t->named = NONE;
+	if (rc == RC_OK && more && is_header(t, option)) {
+		t->named = named_label(&t->csv, option);
+		rc = take_names(t, err);
+		if (rc == RC_OK)
+			rc = csv_next(&t->csv, &more, err);
+		if (rc == RC_OK && more && t->csv.nfields != t->layout.ncols)
+			return add_row(t, err);
+	}
+	if (rc == RC_OK && !more)
+		return err_set(err, RC_BADDATA, "%s: no samples", t->path);
+	if (rc == RC_OK)
+		rc = first ? same_layout(t, first, err) : lay_out(t, option, err);
+	while (rc == RC_OK && more) {
+		rc = add_row(t, err);
+		if (rc == RC_OK)
+			rc = csv_next(&t->csv, &more, err);
+	}
+	return rc;
+}
+
+/* The table in a file. first: whose columns it must have, or NULL. table_fini follows in any case. */
+static enum rc
+read_table(struct table *t, const char *path, const char *option, const struct table *first,
+	   struct classes *classes, struct err *err)
+{
+	struct input in;
+	enum rc rc;
+
+	*t = (struct table){.path = path, .classes = classes, .bytes = true};
+	t->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!t->locale)
+		return nomem(t, err);
+	rc = input_open(&in, path, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = input_begin(&in, err);
+	if (rc == RC_OK) {
+		rc = csv_begin(&t->csv, &in, err);
+		if (rc == RC_OK)
+			rc = read_rows(t, option, first, err);
+		input_end(&in);
+	}
+	input_close(&in);
+	return rc;
+}
+
+static void
+table_fini(struct table *t)
+{
+	for (uint32_t i = 0; t->names && i < t->layout.ncols; i++)
+		free(t->names[i]);
+	free(t->names);
+	free(t->values);
+	free(t->ids);
+	csv_end(&t->csv);
+	if (t->locale)
+		freelocale(t->locale);
+}
+
+/* Are the features called pixel...? */
+static bool
+named_pixels(const struct table *t)
+{
+	for (uint32_t i = t->layout.skip_first; t->names && i < t->layout.ncols; i++)
+		if (i != t->layout.label && strncasecmp(t->names[i], "pixel", 5) != 0)
+			return false;
+	return t->names;
+}
+
+/* Items of bytes where the features are pixels of square images; else features. */
+static void
+shape_items(struct dataset *ds, const struct table *t, bool bytes)
+{
+	uint32_t channels, side = side_of(t->layout.nfeatures, &channels);
+
+	if (bytes && side > 0 && (side >= 8 || named_pixels(t))) {
+		ds->dtype = GPUSIM_U8;
+		ds->channels = channels;
+		ds->rows = ds->cols = side;
+	} else {
+		ds->dtype = GPUSIM_F32;
+		ds->channels = t->layout.nfeatures;
+		ds->rows = ds->cols = 1;
+	}
+}
+
+/* The table's values as items: what is interleaved by pixel becomes planes. */
+static void *
+take_items(const struct dataset *ds, struct table *t)
+{
+	size_t plane = (size_t)ds->rows * ds->cols, item = (size_t)dataset_item_size(ds);
+	float *values = t->values;
+	uint8_t *bytes;
+
+	if (ds->dtype == GPUSIM_F32) {
+		t->values = NULL;
+		return values;
+	}
+	bytes = alloc_resize(NULL, t->nrows, item);
+	for (size_t i = 0; bytes && i < t->nrows; i++)
+		for (uint32_t c = 0; c < ds->channels; c++)
+			for (size_t k = 0; k < plane; k++)
+				bytes[i * item + c * plane + k] =
+				    (uint8_t)values[i * item + k * ds->channels + c];
+	return bytes;
+}
+
+static enum rc
+make_part(const struct dataset *ds, struct table *t, struct dataset_part *part, struct err *err)
+{
+	part->items = take_items(ds, t);
+	part->labels_path = strdup(t->path);
+	part->nitems = t->nrows;
+	part->labels = t->ids;
+	t->ids = NULL;
+	for (uint32_t i = 0; i < t->nrows; i++)
+		part->labels[i] = t->classes->label[part->labels[i]];
+	return part->items && part->labels_path ? RC_OK : nomem(t, err);
+}
+
+static enum rc
+sort_classes(const struct table *t, struct dataset *ds, struct err *err)
+{
+	char name[CSV_SHOW + 16];
+
+	switch (classes_sort(t->classes)) {
+	case CLASSES_OK:
+		break;
+	case CLASSES_UNCOUNTABLE:
+		return err_set(err, RC_BADDATA,
+			       "%s: the numbers in %s are not whole, so they are no classes: is "
+			       "another column the label?",
+			       t->path, column(t, t->layout.label, name));
+	default:
+		return nomem(t, err);
+	}
+	if (t->classes->nlabels < 2)
+		return err_set(err, RC_BADDATA,
+			       "%s: %s has one class alone: is another column the label?", t->path,
+			       column(t, t->layout.label, name));
+	ds->nclasses = t->classes->nlabels;
+	ds->class_name = t->classes->name;
+	t->classes->name = NULL;
+	return RC_OK;
+}
+
+/* Was the first column taken for the label, and is it none? */
+static bool
+guessed_wrong(const struct table *t, const char *option)
+{
+	return !option && !t->names && t->layout.label == 0 && t->classes->n == 1;
+}
+
+static enum rc
+read_first(struct table *t, const char *path, const char *option, struct classes *classes,
+	   struct err *err)
+{
+	enum rc rc = read_table(t, path, option, NULL, classes, err);
+
+	if (rc != RC_OK || !guessed_wrong(t, option))
+		return rc;
+	table_fini(t);
+	classes_fini(classes);
+	return read_table(t, path, "last", NULL, classes, err);
+}
+
+/* One file, or the second as the test part. */
+static enum rc
+read_tables(const char *train_path, const char *test_path, const char *option, struct dataset *ds,
+	    struct err *err)
+{
+	struct table *t = calloc(2, sizeof *t); /* each has its chunk of the file in it */
+	struct classes classes = {0};
+	enum rc rc;
+
+	if (!t)
+		return err_set(err, RC_NOMEM, "%s: out of memory", train_path);
+	rc = read_first(&t[0], train_path, option, &classes, err);
+	if (rc == RC_OK && test_path)
+		rc = read_table(&t[1], test_path, option, &t[0], &classes, err);
+	if (rc == RC_OK)
+		rc = sort_classes(&t[0], ds, err);
+	if (rc == RC_OK) {
+		shape_items(ds, &t[0], t[0].bytes && (!test_path || t[1].bytes));
+		rc = make_part(ds, &t[0], &ds->train, err);
+	}
+	if (rc == RC_OK && test_path)
+		rc = make_part(ds, &t[1], &ds->test, err);
+	table_fini(&t[0]);
+	table_fini(&t[1]);
+	free(t);
+	classes_fini(&classes);
+	return rc;
+}
+
+/* DIR/NAME or DIR/NAME.gz, malloc'ed; NULL: not there. *nomem is set when memory ended. */
+static char *
+find_table(const char *dir, const char *name, bool *no_memory)
+{
+	static const char *const ends[] = {"", ".gz"};
+	struct stat st;
+	char *path;
+
+	for (int i = 0; i < 2; i++) {
+		if (asprintf(&path, "%s/%s%s", dir, name, ends[i]) < 0) {
+			*no_memory = true;
+			return NULL;
+		}
+		if (stat(path, &st) == 0 || errno != ENOENT)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+bool
+csv_is_here(const char *dir)
+{
+	bool no_memory = false;
+	char *train = find_table(dir, "train.csv", &no_memory);
+	bool here = train;
+
+	free(train);
+	return here;
+}
+
+enum rc
+read_csv(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
+{
+	char *train = NULL, *test = NULL;
+	bool no_memory = false;
+	struct stat st;
+	enum rc rc;
+
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return read_tables(path, NULL, o->label_column, ds, err);
+	train = find_table(path, "train.csv", &no_memory);
+	test = find_table(path, "test.csv", &no_memory);
+	if (no_memory)
+		rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+	else if (!train)
+		rc = err_set(err, RC_FAILED, "%s: no train.csv here, plain or .gz", path);
+	else
+		rc = read_tables(train, test, o->label_column, ds, err);
+	free(train);
+	free(test);
+	return rc;
+}

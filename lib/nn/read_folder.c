@@ -1,0 +1,389 @@
+/*
+ * Images in folders, a folder a class: DIR/CLASS/FILE, or DIR/PART/CLASS/FILE where parts are called
+ * train and test, or seg_train and seg_test.
+ *
+ * First all paths are collected and sorted, so that the same files make the same data set whatever
+ * order the system lists them in; then the images are unpacked one by one.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "nn/classes.h"
+#include "nn/image.h"
+#include "nn/input.h"
+#include "nn/read.h"
+
+enum { DEFAULT_SIDE = 32, DEFAULT_CHANNELS = 3, MAX_IMAGES = 1 << 24 };
+
+/* Names in a folder, sorted. */
+struct names {
+	char **name;
+	uint32_t n, cap;
+};
+
+static void
+names_fini(struct names *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		free(l->name[i]);
+	free(l->name);
+	*l = (struct names){0};
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool
+is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static enum rc
+nomem(const char *path, struct err *err)
+{
+	return err_set(err, RC_NOMEM, "%s: out of memory", path);
+}
+
+static enum rc
+add_name(struct names *l, const char *dir, const char *name, struct err *err)
+{
+	uint32_t cap = l->cap ? l->cap * 2 : 64;
+	char **p, *copy;
+
+	if (l->n == l->cap) {
+		if (l->n == MAX_IMAGES)
+			return err_set(err, RC_BADDATA, "%s: more than %d files", dir, MAX_IMAGES);
+		p = alloc_resize(l->name, cap, sizeof *p);
+		if (!p)
+			return nomem(dir, err);
+		l->name = p;
+		l->cap = cap;
+	}
+	copy = strdup(name);
+	if (!copy)
+		return nomem(dir, err);
+	l->name[l->n++] = copy;
+	return RC_OK;
+}
+
+/* All that is in a folder and not hidden; *l is released by the caller in any case. */
+static enum rc
+list(const char *dir, struct names *l, struct err *err)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	enum rc rc = RC_OK;
+
+	if (!d)
+		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+	while (rc == RC_OK && (errno = 0, e = readdir(d)))
+		if (e->d_name[0] != '.')
+			rc = add_name(l, dir, e->d_name, err);
+	if (rc == RC_OK && errno != 0)
+		rc = err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+	closedir(d);
+	if (l->n > 0)
+		qsort(l->name, l->n, sizeof *l->name, compare);
+	return rc;
+}
+
+/* DIR/NAME, malloc'ed; NULL: out of memory. */
+static char *
+join(const char *dir, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+/*
+ * The folder of a part, DIR/NAME, or DIR/NAME/NAME where that is there; *path is malloc'ed, or
+ * NULL when there is none of the names.
+ */
+static enum rc
+find_part(const char *dir, const char *const *names, char **path, struct err *err)
+{
+	char *deeper;
+
+	for (; *names; names++) {
+		*path = join(dir, *names);
+		if (!*path)
+			return nomem(dir, err);
+		if (is_dir(*path))
+			break;
+		free(*path);
+	}
+	if (!*names) {
+		*path = NULL;
+		return RC_OK;
+	}
+	deeper = join(*path, *names);
+	if (deeper && is_dir(deeper)) {
+		free(*path);
+		*path = deeper;
+		return RC_OK;
+	}
+	free(deeper);
+	return deeper ? RC_OK : nomem(dir, err);
+}
+
+static const char *const train_names[] = {"train", "seg_train", NULL};
+static const char *const test_names[] = {"test", "seg_test", NULL};
+static const char *const validation_names[] = {"val", "valid", "validation", NULL};
+
+/* A part while it is read. */
+struct reading {
+	const char *dir;
+	struct dataset *ds;
+	struct dataset_part *part;
+	struct classes *classes;
+	uint32_t cap;	/* items there is room for */
+	uint64_t *left; /* bytes of items that all parts may still have */
+};
+
+/* Room for one more item. */
+static enum rc
+make_room(struct reading *r, struct err *err)
+{
+	size_t item = dataset_item_bytes(r->ds);
+	uint32_t cap = r->cap ? r->cap * 2 : 64;
+	void *items;
+	uint8_t *labels;
+
+	if (item > *r->left || r->part->nitems == MAX_IMAGES)
+		return err_set(err, RC_BADDATA,
+			       "%s: more than the limit of %d images or %" PRIu64 " bytes", r->dir,
+			       MAX_IMAGES, READ_MAX_NBYTES);
+	*r->left -= item;
+	if (r->part->nitems < r->cap)
+		return RC_OK;
+	items = alloc_resize(r->part->items, cap, item);
+	if (!items)
+		return nomem(r->dir, err);
+	r->part->items = items;
+	labels = alloc_resize(r->part->labels, cap, 1);
+	if (!labels)
+		return nomem(r->dir, err);
+	r->part->labels = labels;
+	r->cap = cap;
+	return RC_OK;
+}
+
+/* One image into its place. */
+static enum rc
+read_image(struct reading *r, const char *path, uint8_t id, struct err *err)
+{
+	const struct dataset *ds = r->ds;
+	struct buf file = {0};
+	struct image im = {0};
+	enum rc rc;
+
+	if (is_dir(path))
+		return err_set(err, RC_BADDATA, "%s: a folder within a class", path);
+	rc = input_file(path, IMAGE_MAX_NBYTES, &file, err);
+	if (rc == RC_OK)
+		rc = image_decode(file.data, file.len, path, &im, err);
+	buf_fini(&file);
+	if (rc == RC_OK)
+		rc = make_room(r, err);
+	if (rc == RC_OK) {
+		rc = image_resize(
+		    &im, ds->rows, ds->cols, ds->channels,
+		    (uint8_t *)r->part->items + r->part->nitems * dataset_item_bytes(ds), err);
+		r->part->labels[r->part->nitems++] = id;
+	}
+	image_fini(&im);
+	return rc;
+}
+
+/* All images of a class. */
+static enum rc
+read_class(struct reading *r, const char *dir, uint8_t id, struct err *err)
+{
+	struct names files = {0};
+	char *path;
+	enum rc rc = list(dir, &files, err);
+
+	if (rc == RC_OK && files.n == 0)
+		rc = err_set(err, RC_BADDATA, "%s: a class without images", dir);
+	for (uint32_t i = 0; i < files.n && rc == RC_OK; i++) {
+		path = join(dir, files.name[i]);
+		rc = path ? read_image(r, path, id, err) : nomem(dir, err);
+		free(path);
+	}
+	names_fini(&files);
+	return rc;
+}
+
+static bool
+has_suffix(const char *name)
+{
+	static const char *const suffix[] = {".png", ".jpg", ".jpeg"};
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof suffix / sizeof suffix[0]; i++)
+		if (len >= strlen(suffix[i]) &&
+		    strcasecmp(name + len - strlen(suffix[i]), suffix[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The id of the class a folder is called after. known: no new one may come. */
+static enum rc
+class_id(struct reading *r, const char *name, bool known, uint8_t *id, struct err *err)
+{
+	uint32_t before = r->classes->n;
+
+	for (const char *s = name; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return err_set(err, RC_BADDATA,
+				       "%s: a folder's name with control characters", r->dir);
+	switch (classes_id(r->classes, name, strlen(name), id)) {
+	case CLASSES_OK:
+		break;
+	case CLASSES_FULL:
+		return err_set(err, RC_BADDATA, "%s: more than %d classes", r->dir, CLASSES_MAX);
+	case CLASSES_LONG:
+		return err_set(err, RC_BADDATA, "%s/%.40s...: a class's name has at most %d bytes",
+			       r->dir, name, CLASSES_MAX_TEXT);
+	default:
+		return nomem(r->dir, err);
+	}
+	if (known && r->classes->n > before)
+		return err_set(err, RC_BADDATA, "%s/%s: no such class to train on", r->dir, name);
+	return RC_OK;
+}
+
+/* All classes of a part. */
+static enum rc
+read_part(struct reading *r, bool known, struct err *err)
+{
+	struct names classes = {0};
+	enum rc rc = list(r->dir, &classes, err);
+	uint8_t id;
+
+	for (uint32_t i = 0; i < classes.n && rc == RC_OK; i++) {
+		char *path = join(r->dir, classes.name[i]);
+
+		if (!path) {
+			rc = nomem(r->dir, err);
+		} else if (is_dir(path)) {
+			rc = class_id(r, classes.name[i], known, &id, err);
+			if (rc == RC_OK)
+				rc = read_class(r, path, id, err);
+		} else if (has_suffix(path)) {
+			rc = err_set(err, RC_BADDATA, "%s: an image that is in no class's folder",
+				     path);
+		}
+		free(path);
+	}
+	names_fini(&classes);
+	if (rc == RC_OK && r->part->nitems == 0)
+		rc = err_set(err, RC_BADDATA, "%s: no folders of images here", r->dir);
+	if (rc == RC_OK) {
+		r->part->labels_path = strdup(r->dir);
+		rc = r->part->labels_path ? RC_OK : nomem(r->dir, err);
+	}
+	return rc;
+}
+
+/* What images become. */
+static enum rc
+choose_shape(struct dataset *ds, const struct dataset_options *o, struct err *err)
+{
+	ds->dtype = GPUSIM_U8;
+	ds->rows = o->rows ? o->rows : DEFAULT_SIDE;
+	ds->cols = o->cols ? o->cols : DEFAULT_SIDE;
+	ds->channels = o->channels ? o->channels : DEFAULT_CHANNELS;
+	if (ds->rows > IMAGE_MAX_SIDE || ds->cols > IMAGE_MAX_SIDE ||
+	    (ds->channels != 1 && ds->channels != 3))
+		return err_set(err, RC_INVAL,
+			       "images cannot be made %" PRIu32 "x%" PRIu32 "x%" PRIu32
+			       ": at most %dx%d, and 1 channel or 3",
+			       ds->rows, ds->cols, ds->channels, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
+	return RC_OK;
+}
+
+/* Labels in the order of the names. */
+static enum rc
+sort_classes(const char *dir, struct classes *classes, struct dataset *ds, struct err *err)
+{
+	struct dataset_part *parts[] = {&ds->train, &ds->validation, &ds->test};
+
+	if (classes->n < 2)
+		return err_set(err, RC_BADDATA, "%s: one class alone, '%s'", dir, classes->text[0]);
+	if (classes_sort_names(classes) != CLASSES_OK)
+		return nomem(dir, err);
+	ds->nclasses = classes->nlabels;
+	ds->class_name = classes->name;
+	classes->name = NULL;
+	for (int p = 0; p < 3; p++)
+		for (uint32_t i = 0; i < parts[p]->nitems; i++)
+			parts[p]->labels[i] = classes->label[parts[p]->labels[i]];
+	return RC_OK;
+}
+
+bool
+folder_is_here(const char *dir)
+{
+	struct names l = {0};
+	bool found = false;
+
+	if (list(dir, &l, NULL) != RC_OK)
+		l.n = 0;
+	for (uint32_t i = 0; i < l.n && !found; i++) {
+		char *path = join(dir, l.name[i]);
+
+		found = path && is_dir(path);
+		free(path);
+	}
+	names_fini(&l);
+	return found;
+}
+
+enum rc
+read_folder(const char *dir, const struct dataset_options *o, struct dataset *ds, struct err *err)
+{
+	const struct {
+		const char *const *names;
+		struct dataset_part *part;
+	} others[] = {{validation_names, &ds->validation}, {test_names, &ds->test}};
+	struct classes classes = {0};
+	uint64_t left = READ_MAX_NBYTES;
+	char *train = NULL, *path;
+	enum rc rc = choose_shape(ds, o, err);
+
+	if (rc == RC_OK)
+		rc = find_part(dir, train_names, &train, err);
+	if (rc == RC_OK) {
+		struct reading r = {train ? train : dir, ds, &ds->train, &classes, 0, &left};
+
+		rc = read_part(&r, false, err);
+	}
+	for (int i = 0; i < 2 && rc == RC_OK && train; i++) {
+		rc = find_part(dir, others[i].names, &path, err);
+		if (rc == RC_OK && path) {
+			struct reading r = {path, ds, others[i].part, &classes, 0, &left};
+
+			rc = read_part(&r, true, err);
+		}
+		free(path);
+	}
+	if (rc == RC_OK)
+		rc = sort_classes(dir, &classes, ds, err);
+	free(train);
+	classes_fini(&classes);
+	return rc;
+}

@@ -1,0 +1,247 @@
+/* A learner's device: images, weights, gradients. */
+#include "ps/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "train/order.h"
+
+#define FETCH_TRIES 1000
+
+static uint64_t
+item_bytes(const struct task *task)
+{
+	return dataset_item_size(&task->data) *
+	       (task->data.dtype == GPUSIM_F32 ? sizeof(float) : 1);
+}
+
+static bool
+resident(const struct bench *b)
+{
+	return b->shape.held == b->task->data.train.nitems;
+}
+
+enum rc
+bench_open(struct bench *b, struct gpusim *g, const struct task *task, struct err *err)
+{
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+
+	*b = (struct bench){.g = g, .task = task};
+	return check(gpusim_comm_init(g, 1, NULL, &config, &b->comm), err);
+}
+
+static enum rc
+allocate(struct bench *b, uint32_t batch, uint64_t held, struct err *err)
+{
+	uint64_t base;
+	enum rc rc;
+
+	b->shape = (struct shape){.task = b->task,
+				  .max_rows = batch,
+				  .held = held,
+				  .train_items = batch,
+				  .train_steps = 1};
+	rc = check(gpusim_malloc(b->g, b->comm.device[0].id, replica_bytes(&b->shape), GPUSIM_LEASE,
+				 &base),
+		   err);
+	if (rc == RC_OK)
+		replica_place(&b->r, &b->shape, b->comm.device[0].id, base);
+	return rc;
+}
+
+static enum rc
+to_device(struct bench *b, uint64_t addr, const void *src, uint64_t nbytes, struct err *err)
+{
+	return check(gpusim_memcpy_h2d(b->g, b->r.device, addr, src, nbytes), err);
+}
+
+static enum rc
+upload(struct bench *b, struct err *err)
+{
+	const struct dataset *data = &b->task->data;
+	enum rc rc = to_device(b, b->r.scale, data->scale, data->channels * sizeof(float), err);
+
+	if (rc == RC_OK)
+		rc = to_device(b, b->r.shift, data->shift, data->channels * sizeof(float), err);
+	if (rc == RC_OK && resident(b))
+		rc = to_device(b, b->r.samples, data->train.items,
+			       data->train.nitems * item_bytes(b->task), err);
+	return rc;
+}
+
+enum rc
+bench_place(struct bench *b, uint64_t seed, uint32_t batch, struct err *err)
+{
+	uint32_t n = b->task->data.train.nitems;
+	enum rc rc;
+
+	b->seed = seed;
+	b->order = alloc_zeroed(n, sizeof *b->order);
+	b->mine = alloc_zeroed(batch, sizeof *b->mine);
+	b->labels = alloc_zeroed(batch, 1);
+	b->staging = alloc_zeroed(batch, item_bytes(b->task));
+	if (!b->order || !b->mine || !b->labels || !b->staging)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = allocate(b, batch, n, err);
+	if (rc == RC_NOMEM && batch < n)
+		rc = allocate(b, batch, batch, err);
+	return rc == RC_OK ? upload(b, err) : rc;
+}
+
+void
+bench_close(struct bench *b)
+{
+	if (b->r.owned)
+		gpusim_free(b->g, b->r.device, b->r.base);
+	if (b->comm.id)
+		gpusim_comm_destroy(b->g, b->comm.id);
+	gpusim_comm_fini(&b->comm);
+	free(b->order);
+	free(b->mine);
+	free(b->labels);
+	free(b->staging);
+	*b = (struct bench){0};
+}
+
+/* ---- weights */
+
+/* One try; *got: the version that was copied whole, plus 1, or 0. */
+static enum rc
+fetch_once(struct bench *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
+	   uint64_t *got, struct err *err)
+{
+	uint64_t stamp[2], again, nbytes = task_values(b->task) * sizeof(float);
+	unsigned k;
+	enum rc rc = check(gpusim_memcpy_d2h(b->g, stamp, device, versions, sizeof stamp), err);
+
+	*got = 0;
+	k = rc == RC_OK && stamp[1] > stamp[0];
+	if (rc != RC_OK || stamp[k] == 0)
+		return rc;
+	rc = check(gpusim_memcpy_d2d(b->g, b->r.device, b->r.net.params, device, copy[k], nbytes),
+		   err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_d2h(b->g, &again, device, versions + k * sizeof again,
+					     sizeof again),
+			   err);
+	if (rc == RC_OK && again == stamp[k])
+		*got = again;
+	return rc;
+}
+
+enum rc
+bench_fetch(struct bench *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
+	    uint64_t version, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (unsigned i = 0; i < FETCH_TRIES && rc == RC_OK && b->version < version + 1; i++)
+		rc = fetch_once(b, device, versions, copy, &b->version, err);
+	if (rc == RC_OK && b->version < version + 1)
+		rc = err_set(err, RC_FAILED, "the server's weights change too fast to be read");
+	return rc;
+}
+
+/* ---- gradients */
+
+static enum rc
+record(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct emit_sink sink = ps_sink(o);
+	const struct batch batch = {.rows = rows};
+	const struct emit_batch one = {
+	    .nranks = 1, .place = &b->r.net, .rows = &batch.rows, .total = rows};
+	const struct emit_target target = replica_target(&b->r, &batch, 1);
+	enum rc rc;
+
+	replica_load(&sink, 0, &b->r, &b->shape, &batch);
+	emit_forward(&b->task->net, &one, EMIT_TRAIN, &sink);
+	emit_loss(&b->task->net, &one, &target, &sink);
+	emit_backward(&b->task->net, &one, &sink);
+	rc = check(gpusim_graph_create(b->g, b->comm.id, o, graph), err);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+/* The graph for so many rows: there are few different numbers; the last one makes room. */
+static enum rc
+graph_for(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
+{
+	unsigned k = 0;
+	enum rc rc;
+
+	while (k < LEARNER_MAX_GRAPHS - 1 && b->graph[k].rows && b->graph[k].rows != rows)
+		k++;
+	if (b->graph[k].rows != rows) {
+		if (b->graph[k].rows)
+			(void)gpusim_graph_destroy(b->g, b->comm.id, b->graph[k].id);
+		b->graph[k].rows = 0;
+		rc = record(b, rows, &b->graph[k].id, err);
+		if (rc != RC_OK)
+			return rc;
+		b->graph[k].rows = rows;
+	}
+	*graph = b->graph[k].id;
+	return RC_OK;
+}
+
+/* Which images these are, and their labels. */
+static enum rc
+feed(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err *err)
+{
+	const struct dataset_part *train = &b->task->data.train;
+	uint64_t item = item_bytes(b->task);
+	enum rc rc = RC_OK;
+
+	if (b->epoch != epoch + 1) {
+		order_epoch(b->seed, epoch, train->nitems, b->order);
+		b->epoch = epoch + 1;
+	}
+	for (uint32_t i = 0; i < rows; i++) {
+		uint32_t k = b->order[first + i];
+
+		b->labels[i] = train->labels[k];
+		b->mine[i] = resident(b) ? k : i;
+		if (!resident(b))
+			memcpy(b->staging + i * item, (const uint8_t *)train->items + k * item,
+			       item);
+	}
+	if (!resident(b))
+		rc = to_device(b, b->r.samples, b->staging, rows * item, err);
+	if (rc == RC_OK)
+		rc = to_device(b, b->r.order, b->mine, rows * sizeof *b->mine, err);
+	return rc == RC_OK ? to_device(b, b->r.labels, b->labels, rows, err) : rc;
+}
+
+enum rc
+bench_compute(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, float *loss,
+	      struct err *err)
+{
+	uint32_t n = b->task->data.train.nitems;
+	uint64_t graph;
+	enum rc rc;
+
+	if (rows == 0 || rows > b->shape.max_rows || first > n || rows > n - first)
+		return err_set(err, RC_BADDATA, "the server asks for images %u to %u of %u", first,
+			       first + rows, n);
+	rc = graph_for(b, rows, &graph, err);
+	if (rc == RC_OK)
+		rc = feed(b, epoch, first, rows, err);
+	if (rc == RC_OK)
+		rc = check(gpusim_graph_launch(b->g, b->comm.id, graph, 0, 1, GPUSIM_WAIT, NULL),
+			   err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_d2h(b->g, loss, b->r.device, b->r.losses, sizeof *loss),
+			   err);
+	return rc;
+}
+
+enum rc
+bench_push(struct bench *b, uint64_t device, uint64_t addr, struct err *err)
+{
+	return check(gpusim_memcpy_d2d(b->g, device, addr, b->r.device, b->r.net.grads,
+				       task_values(b->task) * sizeof(float)),
+		     err);
+}

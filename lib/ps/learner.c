@@ -1,0 +1,309 @@
+/*
+ * Design notes. Two threads: the caller's, which takes items, computes and tells, and one that tells
+ * the server that this process lives. `dead` is set once by whoever finds that the server is gone;
+ * every wait of the caller's thread is short enough to see that soon.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/net.h"
+#include "ps/learner.h"
+
+#define CALL_MS	     10000 /* for the server's answer */
+#define BEAT_CALL_MS 3000
+#define TAKE_MS	     20	   /* for an item, before work is asked for without one */
+#define DEVICE_MS    60000 /* for the device */
+
+struct learner {
+	const char *address;
+	struct rpc_client *client;
+	struct net_queue *queue;
+	struct bench bench;
+	/* What the server has told. */
+	uint64_t device, versions, copy[2];
+	uint32_t beat_ms;
+	pthread_t beat;
+	bool beats;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stop; /* under the lock */
+	atomic_bool dead;
+};
+
+/* ---- calls */
+
+static enum rc
+call(struct learner *l, GpuSim__Request *q, int want, unsigned timeout_ms, GpuSim__Reply **out,
+     struct err *err)
+{
+	GpuSim__Reply *reply = NULL;
+	enum rc rc = rpc_call(l->client, q, deadline_in_ms(timeout_ms), &reply, err);
+
+	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
+		rc = err_set(err, rc, "the parameter server at %s is gone", l->address);
+	if (rc == RC_OK && (int)reply->body_case != want) {
+		wire_reply_free(reply);
+		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+	}
+	if (rc == RC_OK)
+		*out = reply;
+	return rc;
+}
+
+static enum rc
+join(struct learner *l, struct err *err)
+{
+	const struct task *task = l->bench.task;
+	GpuSim__PsJoinRequest m = GPU_SIM__PS_JOIN_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	const GpuSim__PsJoinResponse *r;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.deviceid = l->bench.comm.device[0].id;
+	m.pid = (uint32_t)getpid();
+	m.net = (char *)task->net.text;
+	m.trainitems = task->data.train.nitems;
+	m.datacrc = dataset_crc(&task->data);
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_JOIN;
+	q.psjoin = &m;
+	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_JOIN, CALL_MS, &reply, err);
+	if (rc != RC_OK)
+		return rc;
+	r = reply->psjoin;
+	if (r->n_copies != 2 || r->batch == 0 || r->beatms == 0)
+		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+	if (rc == RC_OK)
+		rc = net_addr_check(r->queue, NET_ANY_HOST, err);
+	if (rc == RC_OK)
+		rc = net_queue_join(r->queue, &l->queue, err);
+	if (rc == RC_OK) {
+		l->device = r->deviceid;
+		l->versions = r->versions;
+		l->copy[0] = r->copies[0];
+		l->copy[1] = r->copies[1];
+		l->beat_ms = r->beatms;
+		rc = bench_place(&l->bench, r->seed, r->batch, err);
+	}
+	wire_reply_free(reply);
+	return rc;
+}
+
+enum { ANSWER_WAIT, ANSWER_ITEM, ANSWER_OVER };
+
+/* hint: an item of the queue, or POOL_NO_ITEM. *reply is the caller's to free. */
+static enum rc
+claim(struct learner *l, uint32_t hint, GpuSim__Reply **reply, struct err *err)
+{
+	GpuSim__PsClaimRequest m = GPU_SIM__PS_CLAIM_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+
+	m.hinted = hint != POOL_NO_ITEM;
+	m.item = m.hinted ? hint : 0;
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_CLAIM;
+	q.psclaim = &m;
+	return call(l, &q, GPU_SIM__REPLY__BODY_PS_CLAIM, CALL_MS, reply, err);
+}
+
+static enum rc
+tell(struct learner *l, const GpuSim__PsClaimResponse *c, float loss, uint64_t compute_ns,
+     uint64_t comm_ns, struct err *err)
+{
+	GpuSim__PsGradientRequest m = GPU_SIM__PS_GRADIENT_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.epoch = c->epoch;
+	m.item = c->item;
+	m.slot = c->slot;
+	m.rows = c->rows;
+	m.modelversion = l->bench.version - 1;
+	m.loss = loss;
+	m.computens = compute_ns;
+	m.commns = comm_ns;
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_GRADIENT;
+	q.psgradient = &m;
+	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_GRADIENT, CALL_MS, &reply, err);
+	if (rc == RC_OK)
+		wire_reply_free(reply); /* too old or not ours: somebody does it again */
+	return rc;
+}
+
+/* Say why we go; nobody needs to hear it. */
+static void
+leave(struct learner *l, const char *reason)
+{
+	GpuSim__PsLeaveRequest m = GPU_SIM__PS_LEAVE_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	char text[161];
+
+	snprintf(text, sizeof text, "%.160s", reason);
+	m.reason = text;
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_LEAVE;
+	q.psleave = &m;
+	if (!atomic_load(&l->dead) &&
+	    rpc_call(l->client, &q, deadline_in_ms(1000), &reply, &(struct err){0}) == RC_OK)
+		wire_reply_free(reply);
+}
+
+/* ---- that we live */
+
+static void
+on_nobody(void *arg)
+{
+	atomic_store(&((struct learner *)arg)->dead, true);
+}
+
+/* False: stop. */
+static bool
+beat_pause(struct learner *l)
+{
+	struct timespec ts = deadline_timespec(deadline_in_ms(l->beat_ms));
+	bool go;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop && pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &ts) == 0)
+		continue;
+	go = !l->stop;
+	pthread_mutex_unlock(&l->lock);
+	return go;
+}
+
+static void *
+beat(void *arg)
+{
+	struct learner *l = arg;
+	GpuSim__PsBeatRequest m = GPU_SIM__PS_BEAT_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	unsigned failed = 0;
+
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_BEAT;
+	q.psbeat = &m;
+	while (beat_pause(l) && !atomic_load(&l->dead)) {
+		GpuSim__Reply *reply;
+		struct err err = {0};
+		enum rc rc = rpc_call(l->client, &q, deadline_in_ms(BEAT_CALL_MS), &reply, &err);
+
+		if (rc == RC_OK)
+			wire_reply_free(reply);
+		failed = rc == RC_TIMEOUT ? failed + 1 : 0;
+		if (failed == 2 || rc == RC_UNREACHABLE)
+			atomic_store(&l->dead, true);
+	}
+	return NULL;
+}
+
+static void
+stop_beating(struct learner *l)
+{
+	if (!l->beats)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	pthread_cond_signal(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+	pthread_join(l->beat, NULL);
+}
+
+/* ---- work */
+
+/* From weights to the gradient in its slot. */
+static enum rc
+work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
+{
+	uint64_t began = clock_now_ns(), fetched, computed;
+	float loss = 0;
+	enum rc rc = bench_fetch(&l->bench, l->device, l->versions, l->copy, c->modelversion, err);
+
+	fetched = clock_now_ns();
+	if (rc == RC_OK)
+		rc = bench_compute(&l->bench, c->epoch, c->first, c->rows, &loss, err);
+	computed = clock_now_ns();
+	if (rc == RC_OK)
+		rc = bench_push(&l->bench, l->device, c->slotaddr, err);
+	if (rc != RC_OK)
+		return rc;
+	return tell(l, c, loss, computed - fetched, fetched - began + (clock_now_ns() - computed),
+		    err);
+}
+
+/* An item from the queue, if one is there. */
+static uint32_t
+take(struct learner *l)
+{
+	struct ticket t;
+	size_t n;
+	struct err err;
+
+	if (net_queue_take(l->queue, &t, sizeof t, &n, TAKE_MS, &err) != RC_OK || n != sizeof t)
+		return POOL_NO_ITEM;
+	return t.item; /* of whatever epoch: the server knows better */
+}
+
+static enum rc
+learn(struct learner *l, struct err *err)
+{
+	bool over = false;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && !over) {
+		GpuSim__Reply *reply;
+
+		if (atomic_load(&l->dead))
+			return err_set(err, RC_UNREACHABLE, "the parameter server at %s is gone",
+				       l->address);
+		rc = claim(l, take(l), &reply, err);
+		if (rc != RC_OK)
+			break;
+		over = reply->psclaim->answer == ANSWER_OVER;
+		if (reply->psclaim->answer == ANSWER_ITEM)
+			rc = work(l, reply->psclaim, err);
+		wire_reply_free(reply);
+	}
+	return rc;
+}
+
+static enum rc
+start(struct learner *l, struct gpusim *g, const struct task *task, struct err *err)
+{
+	enum rc rc = net_addr_check(l->address, NET_ANY_HOST, err);
+	int rv;
+
+	if (rc == RC_OK)
+		rc = rpc_client_watch(l->address, on_nobody, l, &l->client, err);
+	if (rc == RC_OK)
+		rc = bench_open(&l->bench, g, task, err);
+	if (rc == RC_OK)
+		rc = join(l, err);
+	if (rc != RC_OK)
+		return rc;
+	rv = pthread_create(&l->beat, NULL, beat, l);
+	l->beats = rv == 0;
+	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "cannot start a thread: %s", strerror(rv));
+}
+
+enum rc
+ps_learn(struct gpusim *g, const struct task *task, const char *address, struct err *err)
+{
+	struct learner l = {.address = address,
+			    .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .changed = PTHREAD_COND_INITIALIZER};
+	enum rc rc;
+
+	gpusim_set_timeout_ms(g, DEVICE_MS);
+	rc = start(&l, g, task, err);
+	if (rc == RC_OK)
+		rc = learn(&l, err);
+	stop_beating(&l);
+	if (l.client)
+		leave(&l, rc == RC_OK ? "" : err->text);
+	net_queue_close(l.queue);
+	rpc_client_close(l.client);
+	bench_close(&l.bench);
+	return rc;
+}

@@ -1,0 +1,371 @@
+/*
+ * messages.c - what learners say, and who they are.
+ *
+ * A learner is known by its client id: so its process's end is told by its connection. Nothing that it
+ * says is believed but what the pool has on record of it.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ps/ps_impl.h"
+
+#define ASK_AGAIN_MS 1000 /* a claim is not held for longer */
+#define LINES_MAX    16384
+
+/* ---- lines for the hook */
+
+void
+ps_note(struct ps *ps, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (ps->hooks.event && ps->lines.len < LINES_MAX)
+		(void)buf_add(&ps->lines, text, strlen(text) + 1);
+}
+
+void
+ps_tell(struct ps *ps)
+{
+	struct buf lines;
+
+	pthread_mutex_lock(&ps->lock);
+	lines = ps->lines;
+	ps->lines = (struct buf){0};
+	pthread_mutex_unlock(&ps->lock);
+	for (size_t at = 0; at < lines.len; at += strlen(lines.data + at) + 1)
+		ps->hooks.event(ps->hooks.arg, lines.data + at);
+	buf_fini(&lines);
+}
+
+/* ---- members */
+
+static struct member *
+find(struct ps *ps, uint64_t id)
+{
+	for (size_t i = 0; i < POOL_MAX_LEARNERS; i++)
+		if (ps->member[i].id == id)
+			return &ps->member[i];
+	return NULL;
+}
+
+/* Not a member any more. */
+static void
+leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
+{
+	ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) %s; %u left", m->number,
+		m->device, m->pid, why, pool_learners(ps->pool) - 1);
+	pool_leave(ps->pool, m->id, how);
+	/* What lay in its socket is lost with it. */
+	pool_unqueue(ps->pool, POOL_NO_ITEM);
+	*m = (struct member){0};
+	ps_answer_claims(ps); /* one of its own too: there are never more than members */
+	pthread_cond_signal(&ps->changed);
+	pthread_cond_signal(&ps->room);
+}
+
+static void
+take_gone(struct ps *ps)
+{
+	uint64_t *gone;
+	size_t n;
+
+	pthread_mutex_lock(&ps->notes);
+	gone = ps->gone;
+	n = ps->ngone;
+	ps->gone = NULL;
+	ps->ngone = 0;
+	pthread_mutex_unlock(&ps->notes);
+	for (size_t i = 0; i < n; i++) {
+		struct member *m = find(ps, gone[i]);
+
+		if (m)
+			leave_out(ps, m, POOL_GONE, "is gone");
+		else
+			pool_leave(ps->pool, gone[i], POOL_GONE);
+	}
+	free(gone);
+}
+
+void
+ps_tend_members(struct ps *ps)
+{
+	uint64_t now = clock_now_ns();
+
+	take_gone(ps);
+	for (size_t i = 0; i < POOL_MAX_LEARNERS; i++) {
+		struct member *m = &ps->member[i];
+
+		if (m->id && now > m->heard_ns + PS_SILENT_MS * NS_PER_MS)
+			leave_out(ps, m, POOL_SILENT, "is silent");
+		else if (m->id && m->claims && now > m->claimed_ns + PS_CLAIM_MS * NS_PER_MS)
+			leave_out(ps, m, POOL_SILENT, "is too slow");
+	}
+}
+
+/* It is under the server's lock that this runs: only take note. */
+void
+ps_on_gone(void *arg, uint64_t client_id)
+{
+	struct ps *ps = arg;
+	uint64_t *more;
+
+	pthread_mutex_lock(&ps->notes);
+	more = alloc_resize(ps->gone, ps->ngone + 1, sizeof *more);
+	if (more) { /* else it will be silent */
+		ps->gone = more;
+		ps->gone[ps->ngone++] = client_id;
+	}
+	pthread_mutex_unlock(&ps->notes);
+	pthread_cond_signal(&ps->changed);
+}
+
+/* ---- joining */
+
+static void
+reply_join(struct ps *ps, struct rpc_call *call)
+{
+	GpuSim__PsJoinResponse r = GPU_SIM__PS_JOIN_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	r.deviceid = ps->store.r.device;
+	r.seed = ps->task->config->seed;
+	r.queue = (char *)net_queue_address(ps->queue);
+	r.versions = ps->store.versions;
+	r.copies = ps->store.copy;
+	r.n_copies = 2;
+	r.batch = ps->task->config->batch;
+	r.beatms = PS_BEAT_MS;
+	reply.body_case = GPU_SIM__REPLY__BODY_PS_JOIN;
+	reply.psjoin = &r;
+	rpc_reply(call, &reply);
+}
+
+static enum rc
+same_task(const struct ps *ps, const GpuSim__PsJoinRequest *q, struct err *err)
+{
+	if (strcmp(q->net, ps->task->net.text) != 0)
+		return err_set(err, RC_INVAL, "the server trains %s, not %.160s",
+			       ps->task->net.text, q->net);
+	if (q->trainitems != ps->task->data.train.nitems || q->datacrc != ps->data_crc)
+		return err_set(err, RC_INVAL, "the server trains on other data");
+	return RC_OK;
+}
+
+static enum rc
+join(struct ps *ps, uint64_t id, const GpuSim__PsJoinRequest *q, struct err *err)
+{
+	struct member *m = find(ps, 0);
+	enum rc rc = same_task(ps, q, err);
+
+	if (rc == RC_OK && ps->over)
+		rc = err_set(err, RC_ABORTED, "training is over");
+	if (rc == RC_OK && !m)
+		rc = err_set(err, RC_BUSY, "there are %d learners already", POOL_MAX_LEARNERS);
+	if (rc == RC_OK)
+		rc = pool_join(ps->pool, id, err);
+	if (rc != RC_OK)
+		return rc;
+	*m = (struct member){.id = id,
+			     .device = q->deviceid,
+			     .pid = q->pid,
+			     .number = ++ps->ncome,
+			     .heard_ns = clock_now_ns()};
+	if (m->number > ps->nworkers)
+		ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) has come; %u there",
+			m->number, m->device, m->pid, pool_learners(ps->pool));
+	pthread_cond_signal(&ps->changed);
+	pthread_cond_signal(&ps->room);
+	return RC_OK;
+}
+
+/* ---- claims */
+
+enum { ANSWER_WAIT, ANSWER_ITEM, ANSWER_OVER };
+
+static void
+reply_claim(struct ps *ps, struct rpc_call *call, unsigned answer, const struct pool_claim *c)
+{
+	GpuSim__PsClaimResponse r = GPU_SIM__PS_CLAIM_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	r.answer = answer;
+	if (answer == ANSWER_ITEM) {
+		r.epoch = c->epoch;
+		r.item = c->item;
+		r.first = c->first;
+		r.rows = c->rows;
+		r.slot = c->slot;
+		r.slotaddr = ps->store.slot[c->slot];
+		r.modelversion = c->version;
+	}
+	reply.body_case = GPU_SIM__REPLY__BODY_PS_CLAIM;
+	reply.psclaim = &r;
+	rpc_reply(call, &reply);
+}
+
+/* False: it has to wait. */
+static bool
+answer_claim(struct ps *ps, struct waiting *w, uint64_t now)
+{
+	const struct err twice = {RC_INVAL, "there is an item that it has claimed already"};
+	struct member *m = find(ps, w->id);
+	struct pool_claim c;
+
+	if (ps->over) {
+		reply_claim(ps, w->call, ANSWER_OVER, NULL);
+		return true;
+	}
+	switch (m ? pool_claim(ps->pool, w->id, w->hint, &c) : POOL_WAIT) {
+	case POOL_WORK:
+		m->claims = true;
+		m->claimed_ns = ps->moved_ns = now;
+		reply_claim(ps, w->call, ANSWER_ITEM, &c);
+		return true;
+	case POOL_STRANGER:
+		rpc_reply_err(w->call, &twice);
+		return true;
+	default:
+		w->hint = POOL_NO_ITEM;
+		if (m && now < w->since_ns + ASK_AGAIN_MS * NS_PER_MS)
+			return false;
+		reply_claim(ps, w->call, ANSWER_WAIT, NULL);
+		return true;
+	}
+}
+
+void
+ps_answer_claims(struct ps *ps)
+{
+	uint64_t now = clock_now_ns();
+	uint32_t left = 0;
+
+	/* First come first: the order stays. */
+	for (uint32_t i = 0; i < ps->nwaiting; i++)
+		if (!answer_claim(ps, &ps->waiting[i], now))
+			ps->waiting[left++] = ps->waiting[i];
+	if (left != ps->nwaiting)
+		pthread_cond_signal(&ps->room);
+	ps->nwaiting = left;
+}
+
+/* A learner has one claim at a time that waits. */
+static void
+claim(struct ps *ps, struct rpc_call *call, uint64_t id, const GpuSim__PsClaimRequest *q)
+{
+	for (uint32_t i = 0; i < ps->nwaiting; i++)
+		if (ps->waiting[i].id == id) {
+			reply_claim(ps, ps->waiting[i].call, ANSWER_WAIT, NULL);
+			ps->waiting[i].call = call;
+			ps->waiting[i].since_ns = clock_now_ns();
+			ps_answer_claims(ps);
+			return;
+		}
+	ps->waiting[ps->nwaiting++] = (struct waiting){
+	    .call = call,
+	    .id = id,
+	    .since_ns = clock_now_ns(),
+	    .hint = q->hinted ? q->item : POOL_NO_ITEM,
+	};
+	ps_answer_claims(ps);
+}
+
+/* ---- gradients */
+
+/* Seconds that somebody says something took. */
+static double
+seconds(uint64_t ns)
+{
+	return ns < PS_CLAIM_MS * NS_PER_MS ? (double)ns / 1e9 : 0;
+}
+
+static void
+gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__PsGradientRequest *q)
+{
+	const struct pool_gradient g = {.learner = m->id,
+					.epoch = q->epoch,
+					.item = q->item,
+					.slot = q->slot,
+					.rows = q->rows,
+					.version = q->modelversion,
+					.loss = q->loss};
+	GpuSim__PsGradientResponse r = GPU_SIM__PS_GRADIENT_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	r.verdict = pool_gradient(ps->pool, &g);
+	if (r.verdict != POOL_REFUSED) {
+		m->claims = false;
+		ps->moved_ns = clock_now_ns();
+		ps->compute_s += seconds(q->computens);
+		ps->comm_s += seconds(q->commns);
+		pthread_cond_signal(&ps->changed);
+	}
+	reply.body_case = GPU_SIM__REPLY__BODY_PS_GRADIENT;
+	reply.psgradient = &r;
+	rpc_reply(call, &reply);
+	ps_answer_claims(ps);
+}
+
+/* ---- all of them */
+
+/* Lock held. */
+static void
+dispatch(struct ps *ps, struct rpc_call *call)
+{
+	const struct err stranger = {RC_ABORTED, "the parameter server has given this learner up"};
+	const struct err other = {RC_INVAL, "a parameter server does no such thing"};
+	const GpuSim__Request *q = rpc_request(call);
+	struct member *m = find(ps, q->clientid);
+	struct err err = {0};
+
+	if (m)
+		m->heard_ns = clock_now_ns();
+	switch (q->body_case) {
+	case GPU_SIM__REQUEST__BODY_PS_JOIN:
+		if (join(ps, q->clientid, q->psjoin, &err) == RC_OK)
+			reply_join(ps, call);
+		else
+			rpc_reply_err(call, &err);
+		return;
+	case GPU_SIM__REQUEST__BODY_PS_CLAIM:
+	case GPU_SIM__REQUEST__BODY_PS_GRADIENT:
+	case GPU_SIM__REQUEST__BODY_PS_BEAT:
+	case GPU_SIM__REQUEST__BODY_PS_LEAVE:
+		break;
+	default:
+		rpc_reply_err(call, &other);
+		return;
+	}
+	if (!m) {
+		rpc_reply_err(call, &stranger);
+	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_CLAIM) {
+		claim(ps, call, m->id, q->psclaim);
+	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_GRADIENT) {
+		gradient(ps, call, m, q->psgradient);
+	} else {
+		if (q->body_case == GPU_SIM__REQUEST__BODY_PS_LEAVE) {
+			snprintf(err.text, sizeof err.text, "leaves%s%.160s",
+				 *q->psleave->reason ? ": " : "", q->psleave->reason);
+			leave_out(ps, m, POOL_GONE, err.text);
+		}
+		rpc_reply_done(call);
+	}
+}
+
+void
+ps_on_call(void *arg, struct rpc_call *call)
+{
+	struct ps *ps = arg;
+
+	pthread_mutex_lock(&ps->lock);
+	dispatch(ps, call);
+	pthread_mutex_unlock(&ps->lock);
+}

@@ -1,0 +1,152 @@
+/*
+ * ps_impl.h - what the files of the parameter server share.
+ */
+#ifndef PS_PS_IMPL_H
+#define PS_PS_IMPL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "net/queue.h"
+#include "net/rpc_client.h"
+#include "net/rpc_server.h"
+#include "nn/launch.h"
+#include "ps/pool.h"
+#include "ps/ps.h"
+#include "train/replica.h"
+
+/* gpusim's rc and sentence as ours. */
+static inline enum rc
+check(enum gpusim_rc rc, struct err *err)
+{
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
+static inline const struct dataset_part *
+tested(const struct task *t, unsigned part)
+{
+	return part == TESTS ? &t->data.test : &t->data.validation;
+}
+
+/* An entry of the queue, as bytes. */
+struct ticket {
+	uint64_t instance; /* of the server */
+	uint32_t epoch, item;
+};
+
+/* A sink that appends to a list of one rank. */
+struct emit_sink ps_sink(struct gpusim_ops *o);
+
+/* ---- store.c: the server's device */
+
+struct store {
+	struct gpusim *g;
+	const struct task *task;
+	struct shape shape;
+	struct gpusim_comm comm; /* of the one device */
+	struct replica r;
+	uint64_t published; /* the allocation of: */
+	uint64_t copy[2];   /* of the weights */
+	uint64_t versions;  /* u64[2]: version + 1 of each; 0: it is being written */
+	uint64_t whole[NTESTS], rest[NTESTS]; /* graphs; 0: not needed */
+	uint64_t slot[POOL_MAX_AGGREGATE + POOL_MAX_LEARNERS];
+	uint32_t nslots;
+};
+
+enum rc store_open(struct store *s, struct gpusim *g, const struct task *task,
+		   const struct checkpoint *from, uint64_t version, struct err *err);
+void store_close(struct store *s);
+
+/* Have at least n slots. */
+enum rc store_slots(struct store *s, uint32_t n, struct err *err);
+
+/* Apply an update, with the learning rate times a factor, and publish the new weights. */
+enum rc store_update(struct store *s, const struct pool_update *u, double factor, struct err *err);
+
+/* Fractions of the test and validation parts that are told right; NAN: the part is empty. */
+enum rc store_test(struct store *s, double right[NTESTS], struct err *err);
+
+/* All that training changes; *out is live_bytes of memory, the caller's to free. */
+enum rc store_fetch(struct store *s, uint8_t **out, struct err *err);
+enum rc store_weights(struct store *s, float *values, struct err *err);
+enum rc store_state(struct store *s, struct checkpoint *out, struct err *err);
+
+/* ---- members.c, server.c, messages.c: the server */
+
+struct member {
+	uint64_t id; /* 0: nobody */
+	uint64_t device, heard_ns, claimed_ns;
+	uint32_t pid, number;
+	bool claims;
+};
+
+/* A claim that waits for its answer. */
+struct waiting {
+	struct rpc_call *call;
+	uint64_t id, since_ns;
+	uint32_t hint;
+};
+
+struct ps {
+	struct gpusim *g;
+	const struct task *task;
+	struct ps_hooks hooks;
+	struct store store;
+	struct net_queue *queue;
+	struct rpc_server *server;
+	uint64_t instance;
+	uint32_t data_crc, aggregate;
+	/* The main thread's: */
+	struct pool_update update;
+	uint64_t alone_ns;		/* there was a learner */
+	uint64_t published, publish_ns; /* which version, plus 1; not again before */
+	uint64_t progress_ns;
+	/* The learners that were started here. */
+	pid_t *child;
+	uint32_t nchildren, nworkers;
+
+	pthread_mutex_t lock;	/* guards all of the following */
+	pthread_cond_t changed; /* for the main thread */
+	pthread_cond_t room;	/* for the feeder */
+	struct pool *pool;
+	struct member member[POOL_MAX_LEARNERS];
+	uint32_t ncome; /* learners that have come so far */
+	struct waiting waiting[POOL_MAX_LEARNERS];
+	uint32_t nwaiting;
+	uint32_t epoch;	   /* epochs done */
+	bool over;	   /* no epoch comes any more */
+	bool stop;	   /* for the feeder */
+	uint64_t moved_ns; /* an item was claimed, or a gradient came */
+	double compute_s, comm_s;
+	struct buf lines; /* for the hook */
+	pthread_t feeder;
+	bool has_feeder;
+
+	pthread_mutex_t notes; /* guards what follows; taken last */
+	uint64_t *gone;
+	size_t ngone;
+};
+
+/* messages.c: the handler's two functions. */
+void ps_on_call(void *arg, struct rpc_call *call);
+void ps_on_gone(void *arg, uint64_t client_id);
+
+/* Lock held. Answer the claims that can be now; those that have waited for long are told to ask
+ * again, and all when it is over. */
+void ps_answer_claims(struct ps *ps);
+
+/* Lock held. Leave those out that are gone, or not heard of, or too slow. */
+void ps_tend_members(struct ps *ps);
+
+/* Lock held. Keep a line for the hook; ps_tell gives what was kept to it, on the main thread, without the
+ * lock. */
+void ps_note(struct ps *ps, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ps_tell(struct ps *ps);
+
+/* spawn.c: start this program again n times as learners; wait for their end. */
+enum rc ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err);
+void ps_reap(struct ps *ps);
+
+#endif

@@ -1,0 +1,88 @@
+/* Learners that the server starts: this program again, with one option more. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "ps/ps_impl.h"
+
+extern char **environ;
+
+/* posix_spawn and not fork: nng has threads. */
+static enum rc
+spawn_one(char **argv, pid_t *pid, struct err *err)
+{
+	posix_spawn_file_actions_t actions;
+	int rv = posix_spawn_file_actions_init(&actions);
+
+	if (rv == 0) {
+		posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+		rv = posix_spawn(pid, "/proc/self/exe", &actions, NULL, argv, environ);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	return rv == 0 ? RC_OK
+		       : err_set(err, RC_FAILED, "cannot start a learner: %s", strerror(rv));
+}
+
+enum rc
+ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
+{
+	enum rc rc = RC_OK;
+	size_t n = 0;
+	char **argv;
+
+	while (options->argv && options->argv[n])
+		n++;
+	argv = alloc_zeroed(n + 4, sizeof *argv);
+	ps->child = alloc_zeroed(ps->nworkers + 1, sizeof *ps->child);
+	if (!argv || !ps->child) {
+		free(argv);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	argv[0] = program_invocation_name;
+	for (size_t i = 0; i < n; i++)
+		argv[i + 1] = options->argv[i];
+	argv[n + 1] = (char *)"--learn";
+	argv[n + 2] = (char *)ps_address(ps);
+	for (uint32_t i = 0; i < ps->nworkers && rc == RC_OK; i++) {
+		rc = spawn_one(argv, &ps->child[i], err);
+		ps->nchildren += rc == RC_OK;
+	}
+	free(argv);
+	return rc;
+}
+
+/* Whether they have all ended. */
+static bool
+collect(struct ps *ps)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < ps->nchildren; i++) {
+		if (ps->child[i] > 0 && waitpid(ps->child[i], NULL, WNOHANG) != 0)
+			ps->child[i] = 0;
+		all = all && ps->child[i] == 0;
+	}
+	return all;
+}
+
+void
+ps_reap(struct ps *ps)
+{
+	const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+	uint64_t deadline = deadline_in_ms(PS_GOODBYE_MS);
+
+	while (!collect(ps) && deadline_left_ms(deadline) > 0)
+		nanosleep(&pause, NULL);
+	for (uint32_t i = 0; i < ps->nchildren; i++)
+		if (ps->child[i] > 0) {
+			kill(ps->child[i], SIGKILL);
+			waitpid(ps->child[i], NULL, 0);
+		}
+}

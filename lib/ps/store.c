@@ -1,0 +1,412 @@
+/*
+ * store.c - the server's device: weights, optimizer state, slots for gradients, tests.
+ *
+ * A gradient in a slot is that of the sum over its rows, and behind it lie the batch's statistics.
+ * An update adds the slots up in the order of their items, so the sum has the same bits whoever
+ * computed what, and divides by all rows.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "ps/ps_impl.h"
+
+static void
+append(void *ops, uint32_t rank, const char *kernel, const struct gpusim_arg *args, size_t nargs)
+{
+	gpusim_ops_launch(ops, rank, STREAM_COMPUTE, kernel, args, nargs);
+}
+
+struct emit_sink
+ps_sink(struct gpusim_ops *o)
+{
+	return (struct emit_sink){.arg = o, .launch = append};
+}
+
+static uint64_t
+nbytes_of(const struct task *task)
+{
+	return task_values(task) * sizeof(float);
+}
+
+/* ---- memory */
+
+static struct shape
+store_shape(const struct task *task)
+{
+	uint64_t rows = task_test_rows(task);
+	struct shape s = {.task = task, .max_rows = rows};
+
+	for (unsigned p = 0; p < NTESTS; p++) {
+		s.test_items[p] = tested(task, p)->nitems;
+		s.test_steps[p] = tested(task, p)->nitems / rows + 1;
+	}
+	return s;
+}
+
+/* Bytes of the published copies, a multiple of 64 each; and of their versions. */
+static uint64_t
+copy_bytes(const struct task *task)
+{
+	return (nbytes_of(task) + 63) / 64 * 64;
+}
+
+static uint64_t
+published_bytes(const struct task *task)
+{
+	return 2 * copy_bytes(task) + 2 * sizeof(uint64_t);
+}
+
+uint64_t
+ps_bytes(const struct task *task, uint32_t nworkers)
+{
+	const struct train_config *c = task->config;
+	uint32_t aggregate = c->ps_aggregate ? c->ps_aggregate : nworkers;
+	struct shape s = store_shape(task);
+	uint64_t server = replica_bytes(&s) + published_bytes(task) +
+			  (uint64_t)(aggregate + nworkers + 2) * (nbytes_of(task) + 4096);
+	struct shape l = {.task = task,
+			  .max_rows = c->batch,
+			  .held = task->data.train.nitems,
+			  .train_items = c->batch,
+			  .train_steps = 1};
+	uint64_t learner = replica_bytes(&l);
+
+	return server > learner ? server : learner;
+}
+
+enum rc
+store_slots(struct store *s, uint32_t n, struct err *err)
+{
+	while (s->nslots < n) {
+		enum rc rc = check(gpusim_malloc(s->g, s->r.device, nbytes_of(s->task),
+						 GPUSIM_LEASE, &s->slot[s->nslots]),
+				   err);
+
+		if (rc != RC_OK)
+			return rc;
+		s->nslots++;
+	}
+	return RC_OK;
+}
+
+static enum rc
+to_device(struct store *s, uint64_t addr, const void *src, uint64_t nbytes, struct err *err)
+{
+	return check(gpusim_memcpy_h2d(s->g, s->r.device, addr, src, nbytes), err);
+}
+
+static enum rc
+from_device(struct store *s, void *dst, uint64_t addr, uint64_t nbytes, struct err *err)
+{
+	return check(gpusim_memcpy_d2h(s->g, dst, s->r.device, addr, nbytes), err);
+}
+
+static enum rc
+place(struct store *s, struct err *err)
+{
+	const struct task *task = s->task;
+	uint64_t device = s->comm.device[0].id, base;
+	enum rc rc =
+	    check(gpusim_malloc(s->g, device, replica_bytes(&s->shape), GPUSIM_LEASE, &base), err);
+
+	if (rc != RC_OK)
+		return rc;
+	replica_place(&s->r, &s->shape, device, base);
+	rc = check(gpusim_malloc(s->g, device, published_bytes(task), GPUSIM_LEASE, &s->published),
+		   err);
+	s->copy[0] = s->published;
+	s->copy[1] = s->published + copy_bytes(task);
+	s->versions = s->published + 2 * copy_bytes(task);
+	if (rc == RC_OK)
+		rc = check(gpusim_memset(s->g, device, s->versions, 0, 2 * sizeof(uint64_t)), err);
+	return rc;
+}
+
+/* ---- what training begins with */
+
+/* What training changes, as it lies on the device. */
+static uint8_t *
+image(const struct store *s, const struct checkpoint *from, struct err *err)
+{
+	const struct train_config *c = s->task->config;
+	uint64_t nbytes = nbytes_of(s->task), base = s->r.net.params;
+	uint8_t *host = alloc_zeroed(s->r.live_bytes, 1);
+	float *values = (float *)(void *)host;
+
+	if (!host) {
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	if (!from) {
+		net_init(&s->task->net, c->seed, values);
+		if (!c->load || net_load(&s->task->net, c->load, values, err) == RC_OK)
+			return host;
+		free(host);
+		return NULL;
+	}
+	memcpy(host, from->params, nbytes);
+	for (unsigned i = 0; i < from->nstate; i++)
+		memcpy(host + (s->r.state[i] - base), from->state[i], nbytes);
+	memcpy(host + (s->r.adam_step - base), &from->optimizer_steps,
+	       sizeof from->optimizer_steps);
+	return host;
+}
+
+static enum rc
+load(struct store *s, const struct checkpoint *from, uint64_t version, struct err *err)
+{
+	uint8_t *host = image(s, from, err);
+	uint64_t stamp = version + 1;
+	enum rc rc = host ? to_device(s, s->r.net.params, host, s->r.live_bytes, err) : err->rc;
+
+	if (rc == RC_OK)
+		rc = to_device(s, s->copy[version % 2], host, nbytes_of(s->task), err);
+	if (rc == RC_OK)
+		rc = to_device(s, s->versions + version % 2 * sizeof stamp, &stamp, sizeof stamp,
+			       err);
+	free(host);
+	return rc;
+}
+
+static enum rc
+upload(struct store *s, struct err *err)
+{
+	const struct dataset *data = &s->task->data;
+	uint64_t item = dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+	enum rc rc = to_device(s, s->r.scale, data->scale, data->channels * sizeof(float), err);
+
+	if (rc == RC_OK)
+		rc = to_device(s, s->r.shift, data->shift, data->channels * sizeof(float), err);
+	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
+		const struct dataset_part *part = tested(s->task, p);
+
+		if (part->nitems == 0)
+			continue;
+		rc = to_device(s, s->r.tests[p], part->items, part->nitems * item, err);
+		if (rc == RC_OK)
+			rc = to_device(s, s->r.test_labels[p], part->labels, part->nitems, err);
+	}
+	return rc;
+}
+
+/* ---- tests */
+
+/* A graph of a batch of a part: whole batches, moving, or the rest. */
+static enum rc
+record_test(struct store *s, unsigned part, const struct batch *b, uint64_t *graph, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct emit_sink sink = ps_sink(o);
+	struct emit_batch one = {
+	    .nranks = 1, .place = &s->r.net, .rows = &b->rows, .total = b->rows};
+	enum rc rc;
+
+	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
+	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
+	replica_count(&sink, 0, &s->r, &s->shape, b, part);
+	rc = check(gpusim_graph_create(s->g, s->comm.id, o, graph), err);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+static enum rc
+record_tests(struct store *s, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
+		uint64_t n = tested(s->task, p)->nitems, rows = s->shape.max_rows;
+		struct batch whole = {.rows = rows, .moving = true};
+		struct batch rest = {.first = n / rows * rows, .rows = n % rows, .step = n / rows};
+
+		if (n >= rows)
+			rc = record_test(s, p, &whole, &s->whole[p], err);
+		if (rc == RC_OK && rest.rows)
+			rc = record_test(s, p, &rest, &s->rest[p], err);
+	}
+	return rc;
+}
+
+static enum rc
+test_part(struct store *s, unsigned p, double *right, struct err *err)
+{
+	uint64_t n = tested(s->task, p)->nitems, whole = n / s->shape.max_rows, sum = 0;
+	uint64_t *counts = alloc_zeroed(whole + 1, sizeof *counts);
+	enum rc rc = counts ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK && whole)
+		rc = check(
+		    gpusim_graph_launch(s->g, s->comm.id, s->whole[p], 0, whole, GPUSIM_WAIT, NULL),
+		    err);
+	if (rc == RC_OK && s->rest[p])
+		rc = check(
+		    gpusim_graph_launch(s->g, s->comm.id, s->rest[p], 0, 1, GPUSIM_WAIT, NULL),
+		    err);
+	if (rc == RC_OK)
+		rc = from_device(s, counts, s->r.right[p],
+				 (whole + (s->rest[p] != 0)) * sizeof *counts, err);
+	for (uint64_t i = 0; rc == RC_OK && i < whole + (s->rest[p] != 0); i++)
+		sum += counts[i];
+	free(counts);
+	if (rc == RC_OK)
+		*right = (double)sum / (double)n;
+	return rc;
+}
+
+enum rc
+store_test(struct store *s, double right[NTESTS], struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
+		right[p] = NAN;
+		if (tested(s->task, p)->nitems)
+			rc = test_part(s, p, &right[p], err);
+	}
+	return rc;
+}
+
+/* ---- updates */
+
+/* An old gradient counts for less: with momentum it would carry training past where it was due.
+ * Source: Zhang, Gupta, Lian & Liu, "Staleness-aware Async-SGD", IJCAI 2016 */
+static double
+weight(const struct pool_update *u, uint32_t k)
+{
+	return 1 / (1 + (double)u->age[k]);
+}
+
+/* Gradients: the sum over all rows, divided by their number. Statistics: the mean, by rows. */
+static void
+add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
+       const struct emit_sink *sink)
+{
+	const struct net *net = &s->task->net;
+	uint64_t grads = s->r.net.grads, at = net->nparams * sizeof(float);
+
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, grads, s->slot[u->slot[0]], at);
+	if (u->age[0])
+		LAUNCH(sink, 0, "scale", U("x", grads), U("n", net->nparams),
+		       F("alpha", weight(u, 0)));
+	for (uint32_t k = 1; k < u->nslots; k++)
+		LAUNCH(sink, 0, "axpy", U("y", grads), U("x", s->slot[u->slot[k]]),
+		       U("n", net->nparams), F("alpha", weight(u, k)));
+	LAUNCH(sink, 0, "scale", U("x", grads), U("n", net->nparams),
+	       F("alpha", 1 / (double)u->rows));
+	if (net->nstats == 0)
+		return;
+	LAUNCH(sink, 0, "fill", U("dst", grads + at), U("n", net->nstats), F("value", 0));
+	for (uint32_t k = 0; k < u->nslots; k++)
+		LAUNCH(sink, 0, "axpy", U("y", grads + at), U("x", s->slot[u->slot[k]] + at),
+		       U("n", net->nstats), F("alpha", (double)u->rows_of[k] / (double)u->rows));
+}
+
+enum rc
+store_update(struct store *s, const struct pool_update *u, double factor, struct err *err)
+{
+	const struct batch none = {0};
+	struct emit_optimizer opt = replica_optimizer(&s->r, &s->shape, &none);
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct emit_sink sink = ps_sink(o);
+	uint64_t version = u->version + 1, stamp = 0;
+	uint64_t at = s->versions + version % 2 * sizeof stamp;
+	enum rc rc;
+
+	opt.lr *= factor;
+	opt.lr_at = opt.lr_step = 0;
+	add_up(s, u, o, &sink);
+	emit_update(&s->task->net, 0, &s->r.net, &opt, &sink);
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
+			nbytes_of(s->task));
+	rc = to_device(s, at, &stamp, sizeof stamp, err);
+	if (rc == RC_OK)
+		rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_WAIT, NULL), err);
+	stamp = version + 1;
+	if (rc == RC_OK)
+		rc = to_device(s, at, &stamp, sizeof stamp, err);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+/* ---- to the host */
+
+enum rc
+store_weights(struct store *s, float *values, struct err *err)
+{
+	return from_device(s, values, s->r.net.params, nbytes_of(s->task), err);
+}
+
+static float *
+vector(const struct store *s, const uint8_t *host, uint64_t addr)
+{
+	float *v = alloc_zeroed(task_values(s->task), sizeof *v);
+
+	if (v)
+		memcpy(v, host + (addr - s->r.net.params), nbytes_of(s->task));
+	return v;
+}
+
+enum rc
+store_state(struct store *s, struct checkpoint *out, struct err *err)
+{
+	struct checkpoint c = {.nparams = task_values(s->task), .nstate = s->r.state[1] ? 2 : 1};
+	uint8_t *host = alloc_zeroed(s->r.live_bytes, 1);
+	enum rc rc = host ? from_device(s, host, s->r.net.params, s->r.live_bytes, err)
+			  : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK) {
+		memcpy(&c.optimizer_steps, host + (s->r.adam_step - s->r.net.params),
+		       sizeof c.optimizer_steps);
+		c.params = vector(s, host, s->r.net.params);
+		for (unsigned i = 0; i < c.nstate; i++)
+			c.state[i] = vector(s, host, s->r.state[i]);
+		if (!c.params || !c.state[0] || (c.nstate > 1 && !c.state[1]))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	free(host);
+	if (rc == RC_OK)
+		*out = c;
+	else
+		checkpoint_fini(&c);
+	return rc;
+}
+
+/* ---- beginning and end */
+
+enum rc
+store_open(struct store *s, struct gpusim *g, const struct task *task,
+	   const struct checkpoint *from, uint64_t version, struct err *err)
+{
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	enum rc rc;
+
+	*s = (struct store){.g = g, .task = task, .shape = store_shape(task)};
+	rc = check(gpusim_comm_init(g, 1, NULL, &config, &s->comm), err);
+	if (rc == RC_OK)
+		rc = place(s, err);
+	if (rc == RC_OK)
+		rc = load(s, from, version, err);
+	if (rc == RC_OK)
+		rc = upload(s, err);
+	if (rc == RC_OK)
+		rc = record_tests(s, err);
+	return rc;
+}
+
+void
+store_close(struct store *s)
+{
+	/* What cannot be given back now goes with the lease. */
+	for (uint32_t i = 0; i < s->nslots; i++)
+		gpusim_free(s->g, s->r.device, s->slot[i]);
+	if (s->published)
+		gpusim_free(s->g, s->r.device, s->published);
+	if (s->r.owned)
+		gpusim_free(s->g, s->r.device, s->r.base);
+	if (s->comm.id)
+		gpusim_comm_destroy(s->g, s->comm.id);
+	gpusim_comm_fini(&s->comm);
+	*s = (struct store){0};
+}

@@ -1,0 +1,110 @@
+/*
+ * compare.h - the same training by several methods and numbers of workers, side by side.
+ *
+ * What runs them is not here: this plans the runs, reads what they report, and makes of it a table,
+ * CSV, a plot in text and a script for gnuplot. All text is appended to a buffer.
+ */
+#ifndef TRAIN_COMPARE_H
+#define TRAIN_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "train/config.h"
+
+enum compare_method {
+	COMPARE_ALLREDUCE,
+	COMPARE_SENDRECV,
+	COMPARE_PS,
+	COMPARE_PS_ASYNC, /* ps, gradients of any age */
+	COMPARE_PS_STALE, /* ps, gradients two versions old at most */
+	COMPARE_LOCAL,
+	COMPARE_MPI, /* allreduce, by the backend mpi */
+	COMPARE_NMETHODS,
+};
+
+/* What was asked for. */
+struct compare_request {
+	unsigned nmethods, nworkers;
+	enum compare_method method[COMPARE_NMETHODS];
+	uint32_t workers[CONFIG_MAX_WORKERS]; /* growing */
+};
+
+/* "allreduce,ps", each once. RC_INVAL names the one that is not a method, or is there twice. */
+enum rc compare_methods_parse(const char *text, struct compare_request *out, struct err *err);
+
+/* Numbers of workers in any order, each once; n 0: 1, 2 and 4. RC_INVAL. */
+enum rc compare_workers(const uint32_t *workers, unsigned n, struct compare_request *out,
+			struct err *err);
+
+const char *compare_method_name(enum compare_method m);
+
+struct compare_epoch {
+	uint32_t epoch;
+	double loss, accuracy; /* accuracy: a fraction */
+	double seconds;	       /* since training began, without tests */
+	double images_per_s;
+};
+
+struct compare_run {
+	enum compare_method method;
+	uint32_t workers, batch;     /* batch: of a worker */
+	size_t nepochs;		     /* 0: it has not run, or failed */
+	struct compare_epoch *epoch; /* the run's */
+	double epoch_s;		     /* median over the epochs */
+	double speedup;		     /* 0: not known */
+};
+
+struct compare {
+	struct compare_request request;
+	uint64_t global; /* images of a step, on all workers together */
+	size_t nruns;
+	struct compare_run *run; /* method after method, workers growing */
+};
+
+/*
+ * compare_plan - the runs of a request.
+ *
+ *	batch	images a worker and step at the largest number of workers; that times the
+ *		workers is the global batch, of which each worker of a run computes its share,
+ *		rounded to the nearest number of images
+ *	out	[out] released with compare_fini
+ *
+ * RC_INVAL more than 2^32 images a step; RC_NOMEM.
+ * Checked by: tests/unit/t_compare.c
+ */
+enum rc compare_plan(const struct compare_request *r, uint32_t batch, struct compare *out,
+		     struct err *err);
+void compare_fini(struct compare *c);
+
+/* What was asked for, made that of one run, whose report goes to a file. Strings are not copied. */
+void compare_config(const struct compare_run *run, const char *json, struct train_config *config);
+
+/* Take a run's report: one JSON object an epoch and line, as --json writes. RC_BADDATA names the line;
+ * none at all is one, too. RC_NOMEM. The run is untouched on failure. */
+enum rc compare_read(struct compare_run *run, const char *json, struct err *err);
+
+/* Speed-ups of all runs there are: the epoch of the method's smallest number of workers, by that of
+ * the run. */
+void compare_speedups(struct compare *c);
+
+/* A line about the numbers of workers that the global batch cannot be shared out to; nothing if there
+ * is none. False: out of memory, for this and the next. */
+bool compare_rounding(const struct compare *c, struct buf *out);
+
+/* A header and a line an epoch of each run. */
+bool compare_csv(const struct compare *c, struct buf *out);
+
+/* A line a run, as of its last epoch. 80 columns, as is the plot. */
+bool compare_table(const struct compare *c, struct buf *out);
+
+/* Accuracy over time, each method with its most workers; speed-up over workers. */
+bool compare_plot(const struct compare *c, struct buf *out);
+
+/* A script for gnuplot 5, data included, that writes a PNG of 1200 x 900 to standard output. */
+bool compare_gnuplot(const struct compare *c, struct buf *out);
+
+#endif

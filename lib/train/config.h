@@ -1,0 +1,124 @@
+/*
+ * config.h - what a training was asked to do: one table for options, configuration files and help.
+ */
+#ifndef TRAIN_CONFIG_H
+#define TRAIN_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "gpusim.h"
+#include "nn/dataset.h"
+#include "nn/emit.h"
+#include "nn/schedule.h"
+
+#define CONFIG_MAX_WORKERS 64
+#define CONFIG_MAX_LINE	   190 /* bytes of a line of a file, without blanks around it and comments */
+
+enum sync {
+	SYNC_ALLREDUCE, /* every device trains, gradients are all-reduced */
+	SYNC_SENDRECV,	/* rank 0 holds the weights; the others train and send it their gradients */
+	SYNC_PS,	/* a parameter server with learners */
+	SYNC_LOCAL,	/* every device trains by itself, and now and then weights are averaged */
+	SYNC_NKINDS,
+};
+
+#define STALENESS_ASYNC UINT32_MAX
+
+enum backend {
+	BACKEND_GPUSIM, /* devices of a coordinator */
+	BACKEND_MPI,	/* ranks of an MPI job */
+};
+
+struct buf;
+struct config_text;
+
+struct train_config {
+	/* what */
+	struct net_config net;
+	struct dataset_options dataset;
+	const char *data; /* path; NULL: looked for */
+	/* how */
+	uint32_t epochs, batch; /* batch: images a worker and step */
+	double lr;
+	double momentum, weight_decay;
+	enum optimizer optimizer;
+	struct lr_schedule schedule;
+	uint64_t seed;
+	/* by whom */
+	enum sync sync;
+	enum backend backend;
+	uint32_t devices; /* 0: all there are, or 4 where a cluster is to be started */
+	/* Who trains: 0: all devices, or all but the one that serves; several with --compare. With one,
+	 * devices is what it takes. */
+	uint32_t nworkers, workers[CONFIG_MAX_WORKERS];
+	uint32_t local_steps;  /* local: average every so many */
+	uint32_t ps_aggregate; /* ps: gradients of an update; 0: as many as workers */
+	uint32_t staleness;    /* ps: how old a gradient may be; STALENESS_ASYNC: any */
+	const char *listen;    /* ps: where the server listens; NULL: in the cluster's folder */
+	const char *learn;     /* the address of a parameter server to learn for; NULL: none */
+	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
+	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: batch * workers */
+	const char *algo;
+	/* what if */
+	const char *checkpoint;	   /* folder; NULL: none */
+	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
+	bool resume;
+	enum gpusim_on_failure on_failure;
+	/* instead of training */
+	bool eval, infer;
+	const char *compare; /* list of methods, as it was given; NULL: none */
+	/* files */
+	const char *json, *save, *load, *out;
+	struct config_text *texts; /* all the strings above */
+};
+
+/* Devices beside the workers: the one that holds the weights and trains nothing. */
+static inline uint32_t
+config_servers(const struct train_config *c)
+{
+	return c->sync == SYNC_SENDRECV || c->sync == SYNC_PS;
+}
+
+/* What was asked for beside all that. */
+enum config_wish { CONFIG_TRAIN, CONFIG_HELP, CONFIG_VERSION, CONFIG_PRINT };
+
+/*
+ * config_parse - options, and the files that --config names.
+ *
+ *	out	[out] released with config_fini; untouched on error. With CONFIG_HELP and CONFIG_VERSION
+ *		it is empty
+ *
+ * First come the defaults, then GPUSIM_ON_FAILURE, then the files in their order, then the flags,
+ * wherever they stand. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
+ * a file that cannot be read; RC_NOMEM.
+ * Checked by: tests/unit/t_config.c
+ */
+enum rc config_parse(int argc, char **argv, struct train_config *out, enum config_wish *wish,
+		     struct err *err);
+
+/* The same of one file's text, that is called `name`. */
+enum rc config_parse_text(const char *text, const char *name, struct train_config *out,
+			  struct err *err);
+
+/*
+ * config_print - append what is in force as a file that gives the same again.
+ *
+ * Errors: RC_INVAL a path that no line of a file can hold; RC_NOMEM.
+ */
+enum rc config_print(const struct train_config *c, struct buf *out, struct err *err);
+
+/* config_args - the same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else it
+ * ends with NULL). The list ends with NULL; config_args_free. RC_NOMEM. */
+enum rc config_args(const struct train_config *c, const char *const *except, char ***out,
+		    struct err *err);
+void config_args_free(char **args);
+
+/* Append the text of -h. False: out of memory. */
+bool config_usage(struct buf *out);
+
+/* Release the strings and make it {0}. */
+void config_fini(struct train_config *c);
+
+#endif

@@ -1,0 +1,69 @@
+/* Which samples each device uses in an epoch, one after the other, and how fast it learns. */
+#include <string.h>
+
+#include "train/order.h"
+#include "train/trainer_impl.h"
+
+/* Which samples one device uses, step after step, and their labels. Returns how many. */
+static uint64_t
+deal(struct trainer *t, uint32_t rank)
+{
+	uint32_t first = central(t), n = t->comm.nranks - first;
+	uint64_t k = rank < first ? 0
+				  : order_deal(t->order, t->data->train.nitems, t->global,
+					       rank - first, n, t->mine);
+
+	for (uint64_t i = 0; i < k; i++)
+		t->labels[i] = t->data->train.labels[t->mine[i]];
+	return k;
+}
+
+/* The samples in the order of use, for a device that has not all of them; then that is their order.
+ */
+static enum rc
+feed_samples(struct trainer *t, const struct replica *r, uint64_t n, struct err *err)
+{
+	uint64_t nbytes =
+	    dataset_item_size(t->data) * (t->data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+	const uint8_t *items = t->data->train.items;
+
+	for (uint64_t k = 0; k < n; k++) {
+		memcpy(t->staging + k * nbytes, items + t->mine[k] * nbytes, nbytes);
+		t->mine[k] = (uint32_t)k;
+	}
+	return check(gpusim_memcpy_h2d(t->g, r->device, r->samples, t->staging, n * nbytes), err);
+}
+
+static enum rc
+feed_device(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct replica *r = &t->replica[rank];
+	uint64_t n = deal(t, rank);
+	enum rc rc = resident(t) ? RC_OK : feed_samples(t, r, n, err);
+
+	if (rc == RC_OK)
+		rc = check(
+		    gpusim_memcpy_h2d(t->g, r->device, r->order, t->mine, n * sizeof *t->mine),
+		    err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, t->labels, n), err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->lr, t->rates,
+					     t->shape.train_steps * sizeof *t->rates),
+			   err);
+	return rc;
+}
+
+enum rc
+feed(struct trainer *t, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	order_epoch(t->o->seed, t->at.epoch, t->data->train.nitems, t->order);
+	order_rates(&t->o->schedule, t->at.epoch, t->o->epochs, t->shape.train_steps, t->rates);
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		rc = feed_device(t, r, err);
+	if (rc == RC_OK)
+		t->fed = t->at.epoch + 1ull;
+	return rc;
+}

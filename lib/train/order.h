@@ -1,0 +1,32 @@
+/*
+ * order.h - which samples are used when, and by whom, and how fast is learnt from them: a function of
+ * seed and epoch.
+ */
+#ifndef TRAIN_ORDER_H
+#define TRAIN_ORDER_H
+
+#include <stdint.h>
+
+#include "nn/schedule.h"
+
+/* The order of an epoch's n samples: order, the caller's n entries, becomes a permutation of 0..n-1. */
+void order_epoch(uint64_t seed, uint32_t epoch, uint32_t n, uint32_t *order);
+
+/*
+ * order_deal - what worker q of nworkers uses of an order of n samples, step after step.
+ *
+ * Step s is samples [s*global, (s+1)*global) of the order, the last step what is left; each is
+ * shared out as dataset_share does. mine: at least order_most entries. Returns how many there are.
+ */
+uint64_t order_deal(const uint32_t *order, uint32_t n, uint64_t global, uint32_t q,
+		    uint32_t nworkers, uint32_t *mine);
+
+/* No worker has more of them; no step has more rows. */
+uint64_t order_most(uint32_t n, uint64_t global, uint32_t nworkers);
+uint64_t order_most_rows(uint32_t n, uint64_t global, uint32_t nworkers);
+
+/* What the learning rate is multiplied by in each of an epoch's nsteps: rates. */
+void order_rates(const struct lr_schedule *schedule, uint32_t epoch, uint32_t epochs,
+		 uint64_t nsteps, float *rates);
+
+#endif

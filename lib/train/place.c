@@ -1,0 +1,231 @@
+/* The devices' memory: what a replica takes there, and the images that stay. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "train/order.h"
+#include "train/trainer_impl.h"
+
+#define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of a cluster of our own */
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+struct shape
+make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
+{
+	const struct dataset *data = &task->data;
+	uint32_t items = data->train.nitems, workers = task_workers(task, n);
+	uint64_t tested = task_test_rows(task);
+	struct shape s = {
+	    .task = task,
+	    .max_rows = larger(order_most_rows(items, global, workers), tested),
+	    .train_items = order_most(items, global, workers),
+	    .train_steps = items / global + (items % global > 0),
+	    .test_items = {(data->test.nitems + n - 1) / n, (data->validation.nitems + n - 1) / n},
+	    .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
+	    .inbox = task->config->sync == SYNC_SENDRECV};
+
+	/* Every device tests the same number of whole batches, then what is left of its share. */
+	s.held = resident ? items : s.train_items;
+	s.test_steps[TESTS] = data->test.nitems / n / tested + 1;
+	s.test_steps[VALIDATION] = data->validation.nitems / n / tested + 1;
+	return s;
+}
+
+/* So few devices may be left of n. */
+static uint32_t
+fewest(const struct task *task, uint32_t n)
+{
+	return task->config->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
+}
+
+/* Bytes of the items of a part, or of as many of them. */
+static uint64_t
+items_bytes(const struct dataset *data, uint64_t n)
+{
+	return n * dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+}
+
+uint64_t
+trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
+{
+	uint64_t samples = items_bytes(&task->data, task->data.train.nitems);
+	struct shape s;
+
+	if (global == 0)
+		global = (uint64_t)task->config->batch * task_workers(task, n);
+	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n);
+	return replica_bytes(&s);
+}
+
+bool
+shape_fits(const struct trainer *t)
+{
+	const struct shape *s = &t->shape;
+	struct shape now = make_shape(t->task, t->global, t->comm.nranks, resident(t));
+	bool fits =
+	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
+
+	for (unsigned p = 0; p < NTESTS; p++)
+		fits = fits && now.test_items[p] <= s->test_items[p] &&
+		       now.test_steps[p] <= s->test_steps[p];
+	return fits;
+}
+
+void
+give_back(struct trainer *t, uint32_t rank)
+{
+	struct replica *r = &t->replica[rank];
+
+	if (r->owned)
+		gpusim_free(t->g, r->device, r->base);
+	*r = (struct replica){.device = r->device};
+}
+
+/* Allocate and lay out a device's buffers; zero what must begin as zero. */
+static enum rc
+place_rank(struct trainer *t, uint32_t rank, struct err *err)
+{
+	struct replica *r = &t->replica[rank];
+	uint64_t base;
+	enum rc rc = check(
+	    gpusim_malloc(t->g, r->device, replica_bytes(&t->shape), GPUSIM_LEASE, &base), err);
+
+	if (rc != RC_OK)
+		return rc;
+	replica_place(r, &t->shape, r->device, base);
+	/* Parameters, optimizer state, step count, gradients: they lie together. */
+	return check(gpusim_memset(t->g, r->device, base, 0, r->net.x - base), err);
+}
+
+static bool
+alloc_host(struct trainer *t)
+{
+	const struct shape *s = &t->shape;
+	uint64_t tests = larger(s->test_steps[TESTS], s->test_steps[VALIDATION]);
+
+	free_host(t);
+	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
+	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
+	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
+	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
+	t->right = alloc_zeroed(tests, sizeof *t->right);
+	if (!resident(t))
+		t->staging = alloc_zeroed(items_bytes(t->data, s->train_items), 1);
+	t->rates = alloc_zeroed(s->train_steps, sizeof *t->rates);
+	return t->mine && t->labels && t->losses && t->sums && t->right && t->rates &&
+	       (resident(t) || t->staging);
+}
+
+void
+free_host(struct trainer *t)
+{
+	free(t->mine);
+	free(t->labels);
+	free(t->losses);
+	free(t->sums);
+	free(t->right);
+	free(t->rates);
+	free(t->staging);
+	t->mine = NULL;
+	t->labels = t->staging = NULL;
+	t->losses = NULL;
+	t->sums = NULL;
+	t->right = NULL;
+	t->rates = NULL;
+}
+
+static enum rc
+place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	t->shape = make_shape(t->task, t->global, n, all_images);
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		give_back(t, r);
+		rc = place_rank(t, r, err);
+	}
+	return rc;
+}
+
+enum rc
+place_all(struct trainer *t, struct err *err)
+{
+	uint32_t n = t->comm.nranks, least = fewest(t->task, n);
+	enum rc rc = place_shape(t, least, true, err);
+
+	if (rc == RC_NOMEM && least < n)
+		rc = place_shape(t, n, true, err);
+	if (rc == RC_NOMEM && n > 1)
+		rc = place_shape(t, n, false, err);
+	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
+		rc = upload_images(t, r, err);
+	if (rc == RC_OK && !alloc_host(t))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	return rc;
+}
+
+enum rc
+place_one(struct trainer *t, uint32_t rank, struct err *err)
+{
+	enum rc rc;
+
+	give_back(t, rank);
+	rc = place_rank(t, rank, err);
+	return rc == RC_OK ? upload_images(t, rank, err) : rc;
+}
+
+enum rc
+upload_images(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct dataset *data = t->data;
+	const struct replica *r = &t->replica[rank];
+	uint64_t nbytes = data->channels * sizeof *data->scale;
+	enum rc rc = check(gpusim_memcpy_h2d(t->g, r->device, r->scale, data->scale, nbytes), err);
+
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->shift, data->shift, nbytes), err);
+	if (rc == RC_OK && resident(t))
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->samples, data->train.items,
+					     items_bytes(data, data->train.nitems)),
+			   err);
+	return rc;
+}
+
+/* A device's share of a part. */
+static enum rc
+upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
+{
+	const struct dataset_part *from = tested(t, part);
+	const struct replica *r = &t->replica[rank];
+	uint32_t begin, end;
+	enum rc rc;
+
+	dataset_share(from->nitems, rank, t->comm.nranks, &begin, &end);
+	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->tests[part],
+				     (const uint8_t *)from->items + items_bytes(t->data, begin),
+				     items_bytes(t->data, end - begin)),
+		   err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->test_labels[part],
+					     from->labels + begin, end - begin),
+			   err);
+	return rc;
+}
+
+enum rc
+upload_tests(struct trainer *t, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++)
+			if (tested(t, p)->nitems)
+				rc = upload_part(t, p, r, err);
+	return rc;
+}

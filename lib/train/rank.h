@@ -1,0 +1,48 @@
+/*
+ * rank.h - one rank of a training whose ranks are processes of somebody else's job, an MPI job say.
+ *
+ * The rank runs its kernels itself and has its memory in its address space; how kernels are run and
+ * how ranks sum up is the caller's. Order of samples, shares, launches and updates are those of
+ * trainer.h with SYNC_ALLREDUCE, so what is learnt is the same but for the rounding of sums.
+ */
+#ifndef TRAIN_RANK_H
+#define TRAIN_RANK_H
+
+#include "train/trainer.h"
+
+/* What a rank lives in. What fails in there does not come back. */
+struct rank_world {
+	uint32_t rank, nranks;
+	/* Launches are those of the rank itself, which is rank 0 in there, and run at once. All ranks come
+	 * to the same sums in the same order. */
+	struct emit_sink sink;
+	void (*sum)(void *arg, double *v,
+		    size_t n); /* of the sink's arg; over the ranks, in place */
+	uint64_t base;	       /* address of the memory ... */
+	uint8_t *memory;       /* ... and the memory, rank_bytes of it */
+};
+
+struct rank;
+
+/* Memory that each of so many ranks needs. */
+uint64_t rank_bytes(const struct task *task, uint32_t nranks);
+
+/*
+ * rank_new - place buffers, initialise the weights.
+ *
+ * task and world outlive the rank. Errors: RC_NOMEM; those of net_load.
+ * Checked by: tests/unit/t_rank.c
+ */
+enum rc rank_new(const struct task *task, const struct rank_world *world, struct rank **out,
+		 struct err *err);
+void rank_free(struct rank *r); /* NULL is legal */
+
+/* One epoch: train it, then test; all ranks do both. Each fills in what it comes to; compute_s and
+ * comm_s are the caller's to know. */
+void rank_train(struct rank *r, struct epoch *e);
+void rank_test(struct rank *r, struct epoch *e);
+
+/* The weights, task_values of them, in the rank's memory. */
+const float *rank_weights(const struct rank *r);
+
+#endif

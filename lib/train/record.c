@@ -1,0 +1,335 @@
+/* The graphs: a training step, of every way to synchronise, and a test batch; of every rank. */
+#include "nn/launch.h"
+#include "train/trainer_impl.h"
+
+/* Where emission goes. */
+struct recorder {
+	struct trainer *t;
+	struct gpusim_ops *o;
+};
+
+static void
+record_launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
+	      size_t nargs)
+{
+	struct recorder *rec = arg;
+
+	gpusim_ops_launch(rec->o, rank, STREAM_COMPUTE, kernel, args, nargs);
+}
+
+static void
+record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr)
+{
+	struct recorder *rec = arg;
+	const struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+					    .dtype = type,
+					    .op = GPUSIM_SUM,
+					    .algo = rec->t->o->algo,
+					    .nelem = nelem,
+					    .send = addr,
+					    .recv = addr,
+					    .stream = STREAM_COMPUTE};
+
+	gpusim_ops_collective(rec->o, &c);
+}
+
+/* Ranks that know of each other within a step sum their batch norms' statistics up. */
+static struct emit_sink
+make_sink(struct recorder *rec)
+{
+	return (struct emit_sink){.arg = rec,
+				  .launch = record_launch,
+				  .allreduce =
+				      rec->t->o->sync == SYNC_ALLREDUCE ? record_allreduce : NULL};
+}
+
+static enum rc
+make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err *err)
+{
+	enum rc rc = check(gpusim_graph_create(t->g, t->comm.id, o, graph), err);
+
+	gpusim_ops_free(o);
+	return rc;
+}
+
+/* What a rank has of a global batch: a whole part, moving, or of the rest at the end of an epoch.
+ */
+static struct batch
+train_batch(const struct trainer *t, bool moving, uint32_t rank)
+{
+	uint64_t rows = trained_by(t, t->global, rank);
+
+	return (struct batch){.first = moving ? 0 : t->full_steps * rows,
+			      .rows = moving ? rows : trained_by(t, t->rest, rank),
+			      .step = moving ? 0 : t->full_steps,
+			      .moving = moving};
+}
+
+/* All ranks' parts, as emission wants them. */
+static struct emit_batch
+emit_parts(struct trainer *t, uint64_t total)
+{
+	for (uint32_t r = 0; r < t->comm.nranks; r++)
+		t->places[r] = t->replica[r].net;
+	return (struct emit_batch){
+	    .nranks = t->comm.nranks, .place = t->places, .rows = t->rows, .total = total};
+}
+
+/* ---- every rank trains, gradients are all-reduced */
+
+/*
+ * Sum a bucket's gradients over the ranks. All sums of a list are on one stream, and so in one
+ * order on every device: behind backward, or beside it when there are several buckets.
+ */
+static void
+reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *bucket,
+	      unsigned number, uint32_t stream)
+{
+	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_F32,
+				      .op = GPUSIM_SUM,
+				      .algo = t->o->algo,
+				      .nelem = bucket->count,
+				      .send = t->addrs,
+				      .recv = t->addrs,
+				      .stream = stream};
+
+	for (uint32_t r = 0; r < t->comm.nranks; r++) {
+		t->addrs[r] = t->replica[r].net.grads + bucket->first * sizeof(float);
+		if (stream != STREAM_COMPUTE)
+			replica_join(o, r, number, STREAM_COMPUTE, stream);
+	}
+	gpusim_ops_collective(o, &c);
+}
+
+/* Append backward with the sums of the gradients. */
+static void
+backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct emit_sink *sink)
+{
+	struct trainer *t = rec->t;
+	struct net_bucket bucket[NET_MAX_NODES];
+	unsigned n = net_buckets(t->net, t->o->bucket_bytes, bucket), at = 0;
+	uint32_t stream = n > 1 ? STREAM_COMM : STREAM_COMPUTE;
+
+	for (uint32_t k = t->net->nnodes; k-- > 0;) {
+		emit_gradients(t->net, b, k, sink);
+		if (at < n && bucket[at].node == k) {
+			reduce_bucket(t, rec->o, &bucket[at], at, stream);
+			at++;
+		}
+		emit_propagate(t->net, b, k, sink);
+	}
+	for (uint32_t r = 0; stream != STREAM_COMPUTE && r < t->comm.nranks; r++)
+		replica_join(rec->o, r, n, stream, STREAM_COMPUTE);
+}
+
+/* ---- rank 0 holds the weights, the others send it their gradients */
+
+static void
+send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64_t dst,
+	  uint64_t nbytes)
+{
+	struct gpusim_collective c = {.coll = GPUSIM_SEND,
+				      .dtype = GPUSIM_U8,
+				      .nelem = nbytes,
+				      .rank = from,
+				      .root = to,
+				      .send = &src,
+				      .stream = STREAM_COMPUTE};
+
+	gpusim_ops_collective(rec->o, &c);
+	c.coll = GPUSIM_RECV;
+	c.rank = to;
+	c.root = from;
+	c.send = NULL;
+	c.recv = &dst;
+	gpusim_ops_collective(rec->o, &c);
+}
+
+/* Statistics of a rank's own rows, by their part of the batch, so that they add up as gradients do. */
+static void
+weigh_statistics(struct recorder *rec, uint32_t rank, const struct emit_batch *b,
+		 const struct emit_sink *sink)
+{
+	const struct net *net = rec->t->net;
+
+	if (net->nstats)
+		LAUNCH(sink, rank, "scale",
+		       U("x", b->place[rank].grads + net->nparams * sizeof(float)),
+		       U("n", net->nstats), F("alpha", (double)b->rows[rank] / (double)b->total));
+}
+
+/* Gradients to rank 0, added up there in the order of ranks. */
+static void
+collect_gradients(struct recorder *rec, const struct emit_batch *b, const struct emit_sink *sink)
+{
+	const struct replica *to = &rec->t->replica[0];
+	uint64_t n = task_values(rec->t->task);
+
+	for (uint32_t r = 1; r < b->nranks; r++) {
+		weigh_statistics(rec, r, b, sink);
+		send_recv(rec, r, b->place[r].grads, 0, r == 1 ? to->net.grads : to->inbox,
+			  n * sizeof(float));
+		if (r > 1)
+			LAUNCH(sink, 0, "axpy", U("y", to->net.grads), U("x", to->inbox),
+			       U("n", n));
+	}
+}
+
+/* Weights to all; with all that training changes, where another rank may have to take over. */
+static void
+return_weights(struct recorder *rec)
+{
+	const struct trainer *t = rec->t;
+	uint64_t nbytes =
+	    recovers(t) ? t->replica[0].live_bytes : task_values(t->task) * sizeof(float);
+
+	for (uint32_t r = 1; r < t->comm.nranks; r++)
+		send_recv(rec, 0, t->replica[0].net.params, r, t->replica[r].net.params, nbytes);
+}
+
+/* ---- a step */
+
+static void
+update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink *sink)
+{
+	const struct trainer *t = rec->t;
+	const struct replica *r = &t->replica[rank];
+	struct batch b = train_batch(t, moving, rank);
+	struct emit_optimizer o = replica_optimizer(r, &t->shape, &b);
+
+	emit_update(t->net, rank, &r->net, &o, sink);
+}
+
+/* What comes behind the losses. */
+static void
+finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
+	    const struct emit_sink *sink)
+{
+	struct trainer *t = rec->t;
+
+	if (t->o->sync == SYNC_ALLREDUCE)
+		backward_reduced(rec, b, sink);
+	else
+		emit_backward(t->net, b, sink);
+	if (central(t))
+		collect_gradients(rec, b, sink);
+	for (uint32_t r = 0; r < (central(t) ? 1 : b->nranks); r++)
+		update(rec, r, moving, sink);
+	if (central(t))
+		return_weights(rec);
+}
+
+/* The gradient is that of the mean: over the batch of all, whose sum comes later; or of each one. */
+static double
+grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
+{
+	uint64_t n = t->o->sync == SYNC_LOCAL ? rows : total;
+
+	return n ? 1 / (double)n : 0;
+}
+
+/* A training step: a whole global batch, moving, or the rest at the end of an epoch. */
+static enum rc
+record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	uint64_t global = moving ? t->global : t->rest;
+	struct recorder rec = {t, gpusim_ops_new(n)};
+	struct emit_sink sink = make_sink(&rec);
+	struct emit_batch parts = emit_parts(t, global);
+
+	for (uint32_t r = 0; r < n; r++) {
+		struct batch b = train_batch(t, moving, r);
+
+		t->rows[r] = b.rows;
+		t->targets[r] = replica_target(&t->replica[r], &b, grad_scale(t, b.rows, global));
+		replica_load(&sink, r, &t->replica[r], &t->shape, &b);
+	}
+	emit_forward(t->net, &parts, EMIT_TRAIN, &sink);
+	emit_loss(t->net, &parts, t->targets, &sink);
+	finish_step(&rec, &parts, moving, &sink);
+	return make_graph(t, rec.o, graph, err);
+}
+
+/* The mean over the ranks of all that training changes. */
+static enum rc
+record_average(struct trainer *t, uint64_t *graph, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(t->comm.nranks);
+	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+				      .dtype = GPUSIM_F32,
+				      .op = GPUSIM_AVG,
+				      .algo = t->o->algo,
+				      .nelem = replica_floats(&t->replica[0]),
+				      .send = t->addrs,
+				      .recv = t->addrs,
+				      .stream = STREAM_COMPUTE};
+
+	for (uint32_t r = 0; r < t->comm.nranks; r++)
+		t->addrs[r] = t->replica[r].net.params;
+	gpusim_ops_collective(o, &c);
+	return make_graph(t, o, graph, err);
+}
+
+static enum rc
+record_test(struct trainer *t, unsigned part, bool moving, uint64_t *graph, struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	uint64_t rows = task_test_rows(t->task), done = t->tests[part].full * rows;
+	struct recorder rec = {t, gpusim_ops_new(n)};
+	struct emit_sink sink = make_sink(&rec);
+	struct emit_batch parts = emit_parts(t, 0);
+
+	for (uint32_t r = 0; r < n; r++) {
+		struct batch b = {.first = moving ? 0 : done,
+				  .rows =
+				      moving ? rows : share(tested(t, part)->nitems, r, n) - done,
+				  .step = moving ? 0 : t->tests[part].full,
+				  .moving = moving};
+
+		t->rows[r] = b.rows;
+		t->batches[r] = b;
+		replica_load_tests(&sink, r, &t->replica[r], &t->shape, &b, part);
+	}
+	emit_forward(t->net, &parts, EMIT_EVAL, &sink);
+	for (uint32_t r = 0; r < n; r++)
+		replica_count(&sink, r, &t->replica[r], &t->shape, &t->batches[r], part);
+	return make_graph(t, rec.o, graph, err);
+}
+
+enum rc
+record_graphs(struct trainer *t, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (t->full_steps)
+		rc = record_train(t, true, &t->train, err);
+	if (rc == RC_OK && t->rest)
+		rc = record_train(t, false, &t->train_rest, err);
+	if (rc == RC_OK && t->o->sync == SYNC_LOCAL)
+		rc = record_average(t, &t->average, err);
+	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
+		if (tested(t, p)->nitems == 0)
+			continue;
+		if (t->tests[p].full)
+			rc = record_test(t, p, true, &t->tests[p].whole, err);
+		if (rc == RC_OK)
+			rc = record_test(t, p, false, &t->tests[p].rest, err);
+	}
+	return rc;
+}
+
+void
+forget_graphs(struct trainer *t)
+{
+	uint64_t *const graphs[] = {&t->train,		&t->train_rest,	   &t->average,
+				    &t->tests[0].whole, &t->tests[0].rest, &t->tests[1].whole,
+				    &t->tests[1].rest};
+
+	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+		if (*graphs[i])
+			(void)gpusim_graph_destroy(t->g, t->comm.id, *graphs[i]);
+		*graphs[i] = 0;
+	}
+}

@@ -1,0 +1,410 @@
+/*
+ * When a device is lost, or one comes: from what the communicator is now back to training.
+ *
+ * At the beginning of a unit every device copies what training changes beside it; so whenever a unit
+ * fails, each survivor has the whole of where it began. There are two such copies, and the host only
+ * counts on one when all ranks have it. Memory is told by a stamp, which is written last: a device that
+ * came back with its memory has it, one that stands in with none of it has not, and gets everything
+ * anew.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "train/trainer_impl.h"
+
+#define USABLE_MS \
+	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */
+#define PATIENCE_MS 15000 /* for a coordinator that is away */
+#define PAUSE_MS    50
+
+/* ---- who is in it */
+
+/* A list by rank, which *list points to. */
+static bool
+resize(void *list, uint32_t n, size_t size)
+{
+	void *was, *now;
+
+	memcpy(&was, list, sizeof was);
+	now = alloc_resize(was, n, size);
+	if (now)
+		memcpy(list, &now, sizeof now);
+	return now != NULL;
+}
+
+/* Room for n ranks; replicas [out] is a new, zeroed list. */
+static enum rc
+make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *err)
+{
+	bool all =
+	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->times, n, sizeof *t->times) &&
+	    resize(&t->places, n, sizeof *t->places) &&
+	    resize(&t->targets, n, sizeof *t->targets) &&
+	    resize(&t->batches, n, sizeof *t->batches) && resize(&t->rows, n, sizeof *t->rows);
+
+	*replicas = alloc_zeroed(n, sizeof **replicas);
+	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* What is known of a device's replica: its own; or, in the place of another, that one's, whose memory
+ * it may have. */
+static struct replica
+inherit(const struct trainer *t, const struct gpusim_comm *now, uint32_t rank)
+{
+	uint64_t device = now->device[rank].id;
+	struct replica r = {.device = device};
+
+	for (uint32_t q = 0; q < t->comm.nranks; q++)
+		if (t->replica && t->comm.device[q].id == device)
+			return t->replica[q];
+	if (t->replica && now->nranks == t->comm.nranks)
+		r = t->replica[rank];
+	r.device = device;
+	r.owned = false;
+	return r;
+}
+
+/* Take the communicator as it is now. */
+static enum rc
+adopt_members(struct trainer *t, struct err *err)
+{
+	struct gpusim_comm now;
+	struct replica *replicas = NULL;
+	enum rc rc = check(gpusim_comm_open(t->g, t->comm.id, &now), err);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = make_room(t, now.nranks, &replicas, err);
+	if (rc != RC_OK) {
+		free(replicas);
+		gpusim_comm_fini(&now);
+		return rc;
+	}
+	for (uint32_t r = 0; r < now.nranks; r++)
+		replicas[r] = inherit(t, &now, r);
+	free(t->replica);
+	t->replica = replicas;
+	gpusim_comm_fini(&t->comm);
+	t->comm = now;
+	return RC_OK;
+}
+
+enum rc
+members_begin(struct trainer *t, struct err *err)
+{
+	enum rc rc = make_room(t, t->comm.nranks, &t->replica, err);
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		t->replica[r].device = t->comm.device[r].id;
+	return rc;
+}
+
+enum rc
+check_members(struct trainer *t, struct err *err)
+{
+	struct gpusim_comm now;
+	enum rc rc = check(gpusim_comm_open(t->g, t->comm.id, &now), err);
+
+	if (rc == RC_OK && now.epoch != t->comm.epoch)
+		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed meanwhile",
+			     t->comm.id);
+	if (rc == RC_OK || rc == RC_RECOVERED)
+		gpusim_comm_fini(&now);
+	return rc;
+}
+
+/* ---- what the devices have */
+
+/* Whether a device has the replica's memory. Errors: it cannot be asked. */
+static enum rc
+has_memory(struct trainer *t, uint32_t rank, bool *has, struct err *err)
+{
+	struct replica *r = &t->replica[rank];
+	uint64_t stamp = 0;
+	enum rc rc;
+
+	*has = false;
+	if (!r->stamp)
+		return RC_OK;
+	rc = check(gpusim_memcpy_d2h(t->g, &stamp, r->device, r->stamp, sizeof stamp), err);
+	*has = rc == RC_OK && stamp == t->nonce;
+	r->owned |= *has;
+	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_ABORTED ? rc : RC_OK;
+}
+
+static enum rc
+stamp(struct trainer *t, uint32_t rank, struct err *err)
+{
+	const struct replica *r = &t->replica[rank];
+
+	if (!r->stamp)
+		return RC_OK;
+	return check(gpusim_memcpy_h2d(t->g, r->device, r->stamp, &t->nonce, sizeof t->nonce), err);
+}
+
+/* Everything anew, from the host's copy. */
+static enum rc
+rebuild_all(struct trainer *t, struct err *err)
+{
+	enum rc rc;
+
+	t->kept.any = false;
+	rc = place_all(t, err);
+	if (rc == RC_OK)
+		rc = weights_load(t, err);
+	for (uint32_t r = 0; rc == RC_OK && r < t->comm.nranks; r++)
+		rc = stamp(t, r, err);
+	if (rc == RC_OK)
+		t->at = t->host_at;
+	return rc;
+}
+
+/* One rank anew, with the kept copy of another. */
+static enum rc
+rebuild_rank(struct trainer *t, uint32_t rank, uint32_t from, struct err *err)
+{
+	const struct replica *to = &t->replica[rank], *of = &t->replica[from];
+	unsigned k = t->kept.which;
+	enum rc rc = place_one(t, rank, err);
+
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_d2d(t->g, to->device, to->kept[k], of->device, of->kept[k],
+					     of->live_bytes),
+			   err);
+	return rc == RC_OK ? stamp(t, rank, err) : rc;
+}
+
+/* Run a list of copies on every rank. */
+static enum rc
+copy_kept(struct trainer *t,
+	  void (*add)(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which),
+	  unsigned which, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(t->comm.nranks);
+	enum rc rc;
+
+	for (uint32_t r = 0; r < t->comm.nranks; r++)
+		add(o, r, &t->replica[r], which);
+	rc = check(gpusim_submit(t->g, t->comm.id, o, GPUSIM_WAIT, NULL), err);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+/* The kept copy on all ranks, of which `whole` has it. */
+static enum rc
+rebuild_some(struct trainer *t, const bool *has, uint32_t whole, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+		if (!has[r])
+			rc = rebuild_rank(t, r, whole, err);
+	if (rc == RC_OK)
+		rc = copy_kept(t, replica_restore, t->kept.which, err);
+	if (rc == RC_OK)
+		t->at = t->kept.at;
+	return rc;
+}
+
+/* Who has its memory: has[0..n); *whole is one that has, or n. */
+static enum rc
+look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	enum rc rc = RC_OK;
+
+	*whole = n;
+	*nhave = 0;
+	for (uint32_t r = n; r-- > 0 && rc == RC_OK;) {
+		rc = has_memory(t, r, &has[r], err);
+		if (!has[r])
+			continue;
+		*whole = r;
+		(*nhave)++;
+	}
+	return rc;
+}
+
+enum rc
+rebuild(struct trainer *t, bool scratch, struct err *err)
+{
+	uint32_t n = t->comm.nranks, whole = n, nhave = 0;
+	bool *has = alloc_zeroed(n, sizeof *has), all;
+	enum rc rc = has ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK && t->kept.any)
+		rc = look(t, has, &whole, &nhave, err);
+	all = whole == n || scratch || !shape_fits(t);
+	if (rc == RC_OK && all && whole < n)
+		rc =
+		    weights_fetch(t, whole, t->replica[whole].kept[t->kept.which], t->kept.at, err);
+	if (rc == RC_OK)
+		rc = all ? rebuild_all(t, err) : rebuild_some(t, has, whole, err);
+	free(has);
+	if (rc == RC_OK && (all || nhave < n || t->planned != n)) {
+		t->planned = 0;
+		t->fed = 0;
+		for (unsigned p = 0; p < NTESTS; p++)
+			t->tests[p].full = tested(t, p)->nitems / n / task_test_rows(t->task);
+		rc = upload_tests(t, err);
+	}
+	if (rc == RC_OK) {
+		t->planned = n;
+		forget_graphs(t);
+		rc = record_graphs(t, err);
+	}
+	return rc;
+}
+
+/* ---- between units */
+
+enum rc
+keep(struct trainer *t, struct err *err)
+{
+	unsigned other = t->kept.any ? !t->kept.which : 0;
+	enum rc rc;
+
+	if (t->kept.any && t->kept.at.epoch == t->at.epoch && t->kept.at.step == t->at.step)
+		return RC_OK;
+	rc = copy_kept(t, replica_keep, other, err);
+	if (rc == RC_OK)
+		rc = check_members(t, err);
+	if (rc == RC_OK)
+		t->kept = (struct kept){true, other, t->at};
+	return rc;
+}
+
+/* Devices that offer themselves and have the memory; how many. */
+static uint32_t
+find_joining(const struct trainer *t, const struct gpusim_device *list, size_t n, uint64_t *ids,
+	     uint32_t max)
+{
+	uint64_t bytes = replica_bytes(&t->shape);
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < n && found < max; i++) {
+		const struct gpusim_device *d = &list[i];
+
+		if (d->join && !d->spare && !d->lost && d->comm == 0 && d->id != t->refused &&
+		    d->max_addr - d->min_addr >= bytes)
+			ids[found++] = d->id;
+	}
+	return found;
+}
+
+static void
+say_joined(const struct trainer *t, uint32_t before, double ms)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "epoch %u: %u device%s joined, %u now: %.0f ms",
+		 t->at.epoch + 1, t->comm.nranks - before, t->comm.nranks - before == 1 ? "" : "s",
+		 t->comm.nranks, ms);
+	if (t->hooks.event)
+		t->hooks.event(t->hooks.arg, text);
+}
+
+enum rc
+take_in(struct trainer *t, struct err *err)
+{
+	uint64_t ids[16], began = clock_now_ns();
+	uint32_t found, before = t->comm.nranks;
+	struct gpusim_device *list;
+	size_t n;
+	enum rc rc = check(gpusim_devices(t->g, &list, &n), err);
+
+	if (rc != RC_OK)
+		return rc;
+	found = find_joining(t, list, n, ids, sizeof ids / sizeof ids[0]);
+	free(list);
+	if (found == 0)
+		return RC_OK;
+	if (gpusim_comm_grow(t->g, t->comm.id, found, ids, NULL) != GPUSIM_OK) {
+		/* If that is more than this device's trouble, the unit will meet it. */
+		t->refused = ids[0];
+		return RC_OK;
+	}
+	rc = adopt_members(t, err);
+	if (rc == RC_OK)
+		rc = rebuild(t, false, err);
+	if (rc == RC_OK)
+		say_joined(t, before, (double)(clock_now_ns() - began) / 1e6);
+	return rc;
+}
+
+/* ---- after a failure */
+
+static void
+pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Until nothing is in progress there, and it has not failed. *over [out]: it will not get better. */
+static enum rc
+wait_usable(struct trainer *t, bool *over, struct err *err)
+{
+	uint64_t patience = deadline_in_ms(PATIENCE_MS);
+	enum gpusim_state state;
+	enum rc rc;
+
+	gpusim_set_timeout_ms(t->g, USABLE_MS);
+	for (;;) {
+		rc = check(gpusim_comm_status(t->g, t->comm.id, GPUSIM_WAIT, &state), err);
+		if (rc != RC_UNREACHABLE || deadline_left_ms(patience) == 0)
+			break;
+		pause_ms(PAUSE_MS);
+	}
+	*over = rc == RC_UNREACHABLE || rc == RC_NOTFOUND;
+	if (rc == RC_OK && state == GPUSIM_STATE_FAILED) {
+		*over = true;
+		rc = err_set(err, RC_FAILED, "%s", gpusim_error());
+	}
+	return rc;
+}
+
+/* The communicator is usable and one of its devices cannot be called: with other connections, and so as
+ * another client, to whom what was leased does not belong. The communicator stays leased to the one we
+ * were given, which stays open. */
+static void
+connect_anew(struct trainer *t)
+{
+	struct gpusim *g;
+
+	if (gpusim_open(NULL, &g) != GPUSIM_OK)
+		return;
+	gpusim_close(t->fresh);
+	t->fresh = t->g = g;
+	t->distrust = true;
+}
+
+enum rc
+recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err)
+{
+	uint32_t epoch = t->comm.epoch;
+	uint64_t usable;
+	struct err why = *err;
+	enum rc rc = wait_usable(t, &trouble->over, err);
+
+	snprintf(trouble->what, sizeof trouble->what, "%s", rc == RC_OK ? gpusim_note() : "");
+	usable = clock_now_ns();
+	if (rc == RC_OK)
+		rc = adopt_members(t, err);
+	if (rc == RC_OK && (t->comm.epoch == epoch || !trouble->what[0]))
+		snprintf(trouble->what, sizeof trouble->what, "%s", why.text);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	if (rc == RC_OK)
+		rc = rebuild(t, scratch || t->distrust, err);
+	if (rc == RC_OK)
+		t->distrust = false;
+	if (rc == RC_UNREACHABLE)
+		connect_anew(t);
+	trouble->rebuilt_ns = clock_now_ns();
+	trouble->rebuild_ms = (double)(trouble->rebuilt_ns - usable) / 1e6;
+	return rc;
+}

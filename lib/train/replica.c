@@ -1,0 +1,199 @@
+#include "train/replica.h"
+
+#include "nn/launch.h"
+
+#define ALIGN	   256u
+#define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
+
+/* Hand out [base, ...) piece by piece. */
+static uint64_t
+take(uint64_t *at, uint64_t nbytes)
+{
+	uint64_t addr = *at;
+
+	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+	return addr;
+}
+
+static bool
+is_adam(const struct train_config *c)
+{
+	return c->optimizer == OPTIMIZER_ADAM || c->optimizer == OPTIMIZER_ADAMW;
+}
+
+/* Bytes of a sample. */
+static uint64_t
+item_bytes(const struct shape *s)
+{
+	return dataset_item_size(&s->task->data) * (s->task->data.dtype == GPUSIM_F32 ? 4 : 1);
+}
+
+/* Weights, optimizer, gradients. */
+static void
+place_values(struct replica *r, const struct shape *s, uint64_t *at)
+{
+	uint64_t nbytes = task_values(s->task) * sizeof(float);
+
+	r->stamp = s->kept ? take(at, sizeof(uint64_t)) : 0;
+	r->net.params = take(at, nbytes);
+	r->state[0] = take(at, nbytes);
+	r->state[1] = is_adam(s->task->config) ? take(at, nbytes) : 0;
+	r->adam_step = take(at, sizeof(uint64_t));
+	r->live_bytes = *at - r->net.params;
+	r->kept[0] = s->kept ? take(at, r->live_bytes) : 0;
+	r->kept[1] = s->kept ? take(at, r->live_bytes) : 0;
+	r->net.grads = take(at, nbytes);
+	r->inbox = s->inbox ? take(at, nbytes) : 0;
+}
+
+static uint64_t
+place(struct replica *r, const struct shape *s, uint64_t base)
+{
+	const struct dataset *data = &s->task->data;
+	uint64_t at = base, item = item_bytes(s);
+
+	place_values(r, s, &at);
+	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, true);
+	r->samples = take(&at, s->held * item);
+	r->order = take(&at, s->train_items * sizeof(uint32_t));
+	r->labels = take(&at, s->train_items);
+	r->scale = take(&at, data->channels * sizeof(float));
+	r->shift = take(&at, data->channels * sizeof(float));
+	r->lr = take(&at, s->train_steps * sizeof(float));
+	for (unsigned p = 0; p < NTESTS; p++) {
+		r->tests[p] = take(&at, s->test_items[p] * item);
+		r->test_labels[p] = take(&at, s->test_items[p]);
+		r->right[p] = take(&at, s->test_steps[p] * sizeof(uint64_t));
+	}
+	r->losses = take(&at, s->train_steps * sizeof(float));
+	return at - base;
+}
+
+uint64_t
+replica_bytes(const struct shape *s)
+{
+	struct replica r;
+
+	return place(&r, s, 0);
+}
+
+void
+replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base)
+{
+	*r = (struct replica){.device = device, .base = base, .owned = true};
+	place(r, s, base);
+}
+
+uint64_t
+replica_floats(const struct replica *r)
+{
+	return (r->adam_step - r->net.params) / sizeof(float);
+}
+
+void
+replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
+{
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->kept[which], r->net.params, r->live_bytes);
+}
+
+void
+replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
+{
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->net.params, r->kept[which], r->live_bytes);
+}
+
+/* Each channel its own factor and summand, where it is not one factor for all. */
+static void
+normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	  const struct shape *s, uint64_t rows)
+{
+	const struct dataset *data = &s->task->data;
+	double scale;
+
+	if (!task_scale(s->task, &scale))
+		LAUNCH(sink, rank, "affine", U("x", r->net.x), U("scale", r->scale),
+		       U("shift", r->shift), U("rows", rows), U("c", data->channels),
+		       U("hw", (uint64_t)data->rows * data->cols));
+}
+
+/* The one factor, or 1 where normalise follows. */
+static double
+common_scale(const struct shape *s)
+{
+	double scale;
+
+	return task_scale(s->task, &scale) ? scale : 1;
+}
+
+void
+replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	     const struct shape *s, const struct batch *b)
+{
+	LAUNCH(sink, rank, "gather", U("dst", r->net.x), U("src", r->samples),
+	       MOVES("index", r->order + b->first * sizeof(uint32_t),
+		     b->moving ? b->rows * sizeof(uint32_t) : 0),
+	       U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
+	       U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	normalise(sink, rank, r, s, b->rows);
+}
+
+void
+replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		   const struct shape *s, const struct batch *b, unsigned part)
+{
+	uint64_t nbytes = b->rows * item_bytes(s);
+
+	LAUNCH(sink, rank, "cast", U("dst", r->net.x),
+	       MOVES("src", r->tests[part] + b->first * item_bytes(s), b->moving ? nbytes : 0),
+	       U("n", b->rows * dataset_item_size(&s->task->data)), U("from", s->task->data.dtype),
+	       U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	normalise(sink, rank, r, s, b->rows);
+}
+
+struct emit_target
+replica_target(const struct replica *r, const struct batch *b, double grad_scale)
+{
+	return (struct emit_target){.labels = r->labels + b->first,
+				    .labels_step = b->moving ? b->rows : 0,
+				    .loss = r->losses + b->step * sizeof(float),
+				    .loss_step = b->moving ? sizeof(float) : 0,
+				    .grad_scale = grad_scale};
+}
+
+void
+replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+	      const struct shape *s, const struct batch *b, unsigned part)
+{
+	const struct net *net = &s->task->net;
+
+	LAUNCH(sink, rank, "accuracy", U("logits", r->net.y[net->nnodes - 1]),
+	       MOVES("labels", r->test_labels[part] + b->first, b->moving ? b->rows : 0),
+	       MOVES("count", r->right[part] + b->step * sizeof(uint64_t),
+		     b->moving ? sizeof(uint64_t) : 0),
+	       U("rows", b->rows), U("classes", net->nclasses));
+}
+
+struct emit_optimizer
+replica_optimizer(const struct replica *r, const struct shape *s, const struct batch *b)
+{
+	const struct train_config *c = s->task->config;
+	bool follows = c->schedule.kind != LR_CONSTANT;
+
+	return (struct emit_optimizer){
+	    .kind = c->optimizer,
+	    .lr = c->lr,
+	    .momentum = c->momentum,
+	    .weight_decay = c->weight_decay,
+	    .lr_at = follows ? r->lr + b->step * sizeof(float) : 0,
+	    .lr_step = follows && b->moving ? sizeof(float) : 0,
+	    .state = {r->state[0], r->state[1]},
+	    .count = r->adam_step,
+	};
+}
+
+void
+replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to)
+{
+	gpusim_ops_record(o, rank, from, EVENT_BASE + number);
+	gpusim_ops_wait(o, rank, to, EVENT_BASE + number);
+}

@@ -1,0 +1,97 @@
+/*
+ * replica.h - one device's copy of the net: its buffers, and the operations that use them.
+ *
+ * All buffers of a replica are one allocation. What a batch wants lies one behind the other in the
+ * order of use, so that a replayed graph finds the next one by adding a step to the address:
+ * numbers of samples, labels, losses, learning rates.
+ *
+ * Kernels run on COMPUTE. The gradients' sums may run beside them on COMM, and events say when
+ * gradients are there and when sums are.
+ */
+#ifndef TRAIN_REPLICA_H
+#define TRAIN_REPLICA_H
+
+#include "gpusim.h"
+#include "train/task.h"
+
+enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
+
+/* The sizes that all replicas agree on. */
+struct shape {
+	const struct task *task;
+	uint64_t max_rows;    /* of any batch */
+	uint64_t held;	      /* training samples on the device: all, or those of one epoch */
+	uint64_t train_items; /* samples of one epoch on one device, at most */
+	uint64_t train_steps; /* batches of one epoch */
+	uint64_t test_items[NTESTS], test_steps[NTESTS];
+	bool kept;  /* with two copies of what training changes */
+	bool inbox; /* with room for another rank's gradients */
+};
+
+/* Device addresses. */
+struct replica {
+	uint64_t device, base;
+	bool owned;	/* the allocation at base is known to be there and ours */
+	uint64_t stamp; /* u64: whose memory this is; with kept copies */
+	/* What training changes, one behind the other: live_bytes from net.params on. */
+	uint64_t state[2], adam_step;
+	uint64_t live_bytes;
+	uint64_t kept[2]; /* live_bytes each; 0: there are none */
+	uint64_t inbox;
+	struct emit_place net;
+	uint64_t samples;	/* [held, item], of the data set's type */
+	uint64_t order, labels; /* u32[train_items] which samples; u8[train_items] */
+	uint64_t scale, shift;	/* f32[channels] */
+	uint64_t lr;		/* f32[train_steps]: what the learning rate is multiplied by */
+	uint64_t tests[NTESTS], test_labels[NTESTS];
+	uint64_t losses;	/* f32[train_steps]: sums over the batch */
+	uint64_t right[NTESTS]; /* u64[test_steps]: samples told right */
+};
+
+/* Bytes a replica takes. */
+uint64_t replica_bytes(const struct shape *s);
+
+/* Lay the buffers out from base. */
+void replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base);
+
+/* A batch: where its samples are, how many, and how that moves from one iteration to the next. */
+struct batch {
+	uint64_t first; /* index of its first sample in the device's order */
+	uint64_t rows;	/* may be 0 */
+	uint64_t step;	/* which entry of losses, right or learning rates it uses */
+	bool moving;	/* next iteration: the next `rows` samples, the next entry */
+};
+
+enum { STREAM_COMPUTE, STREAM_COMM };
+
+/* Append: what training changes goes to a kept copy, or comes back. */
+void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
+void replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
+
+/* Tell the sink: a batch of training samples, or of one part of those that are tested, becomes the
+ * net's input. */
+void replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		  const struct shape *s, const struct batch *b);
+void replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+			const struct shape *s, const struct batch *b, unsigned part);
+
+/* Where its labels and losses are. */
+struct emit_target replica_target(const struct replica *r, const struct batch *b,
+				  double grad_scale);
+
+/* The count of right answers. */
+void replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
+		   const struct shape *s, const struct batch *b, unsigned part);
+
+/* The optimizer, as it is in this step. */
+struct emit_optimizer replica_optimizer(const struct replica *r, const struct shape *s,
+					const struct batch *b);
+
+/* Append: stream `to` goes on when what is on stream `from` so far is done. Each number is used
+ * once in a list. */
+void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to);
+
+/* A rank's values as floats, as far as optimizers change them: parameters, statistics, state. */
+uint64_t replica_floats(const struct replica *r);
+
+#endif

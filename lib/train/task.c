@@ -1,0 +1,96 @@
+#include "train/task.h"
+
+#include <stdio.h>
+
+#define TEST_ROWS  256
+#define TEST_BYTES (16u << 20) /* of activations at once */
+
+enum rc
+task_open(const struct train_config *config, struct task *task, struct err *err)
+{
+	struct task t = {.config = config};
+	struct net_shape item;
+	enum rc rc = dataset_open(config->data, &config->dataset, &t.data, err);
+
+	if (rc != RC_OK)
+		return rc;
+	item = (struct net_shape){t.data.channels, t.data.rows, t.data.cols};
+	rc = net_build(&config->net, item, t.data.nclasses, &t.net, err);
+	if (rc == RC_INVAL) /* the options are fine, but not for these data */
+		rc = err->rc = RC_BADDATA;
+	if (rc == RC_OK)
+		rc = dataset_check_labels(&t.data, t.net.nclasses, err);
+	if (rc != RC_OK)
+		dataset_fini(&t.data);
+	else
+		*task = t;
+	return rc;
+}
+
+void
+task_fini(struct task *t)
+{
+	dataset_fini(&t->data);
+}
+
+struct checkpoint_terms
+task_terms(const struct task *t)
+{
+	const struct train_config *c = t->config;
+	struct checkpoint_terms terms = {.nvalues = task_values(t),
+					 .sync = c->sync,
+					 .local_steps = c->sync == SYNC_LOCAL ? c->local_steps : 0,
+					 .optimizer = c->optimizer,
+					 .schedule = c->schedule.kind,
+					 .batch = c->batch,
+					 .seed = c->seed,
+					 .lr = c->lr,
+					 .momentum = c->momentum,
+					 .weight_decay = c->weight_decay,
+					 .train_items = t->data.train.nitems,
+					 .test_items = t->data.test.nitems,
+					 .data_crc = dataset_crc(&t->data)};
+
+	snprintf(terms.net, sizeof terms.net, "%s", t->net.text);
+	return terms;
+}
+
+uint32_t
+task_ranks(const struct task *t, uint32_t nworkers)
+{
+	return nworkers + (t->config->sync == SYNC_SENDRECV);
+}
+
+uint32_t
+task_workers(const struct task *t, uint32_t nranks)
+{
+	return t->config->sync == SYNC_SENDRECV && nranks > 1 ? nranks - 1 : nranks;
+}
+
+uint64_t
+task_values(const struct task *t)
+{
+	return t->net.nparams + t->net.nstats;
+}
+
+bool
+task_scale(const struct task *t, double *scale)
+{
+	for (uint32_t c = 0; c < t->data.channels; c++)
+		if (t->data.scale[c] != t->data.scale[0] || t->data.shift[c] != 0)
+			return false;
+	/* The double that is meant, where there is one: so results are those of a division. */
+	*scale = t->data.scale[0] == 1.0f / 255 ? 1.0 / 255 : (double)t->data.scale[0];
+	return true;
+}
+
+uint64_t
+task_test_rows(const struct task *t)
+{
+	uint64_t row = net_shape_size(t->net.input), rows;
+
+	for (uint32_t k = 0; k < t->net.nnodes; k++)
+		row += net_shape_size(t->net.node[k].shape);
+	rows = TEST_BYTES / (row * sizeof(float));
+	return rows < 1 ? 1 : rows < TEST_ROWS ? rows : TEST_ROWS;
+}

@@ -1,0 +1,43 @@
+/*
+ * task.h - what is trained, on what, and how: a configuration, its data set, its net.
+ */
+#ifndef TRAIN_TASK_H
+#define TRAIN_TASK_H
+
+#include "nn/checkpoint.h"
+#include "train/config.h"
+
+struct task {
+	const struct train_config *config; /* the caller's */
+	struct dataset data;
+	struct net net;
+};
+
+/*
+ * task_open - read the data set at config->data and build the net for it.
+ *
+ * task [out] is released with task_fini; untouched on error. Errors: those of dataset_open;
+ * RC_BADDATA data that are none for this model.
+ */
+enum rc task_open(const struct train_config *config, struct task *task, struct err *err);
+void task_fini(struct task *t);
+
+/* What a checkpoint must agree with. */
+struct checkpoint_terms task_terms(const struct task *t);
+
+/* Ranks of which so many train; ranks that train of so many. Rank 0 of SYNC_SENDRECV, when it is not
+ * alone, holds the weights and does not. */
+uint32_t task_ranks(const struct task *t, uint32_t nworkers);
+uint32_t task_workers(const struct task *t, uint32_t nranks);
+
+/* All values of the net: parameters, then running statistics. */
+uint64_t task_values(const struct task *t);
+
+/* The factor that makes a net's input of a sample's values, when it is the same for all of them and
+ * nothing is added; false: each channel has its own. */
+bool task_scale(const struct task *t, double *scale);
+
+/* So many rows are tested at once. */
+uint64_t task_test_rows(const struct task *t);
+
+#endif

@@ -1,0 +1,172 @@
+/* A trainer from beginning to end, and its way through an epoch. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "nn/rng.h"
+#include "train/trainer_impl.h"
+
+/* Devices and all they need. */
+static enum rc
+start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struct err *err)
+{
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE,
+						  .on_failure = t->o->on_failure};
+	struct trouble trouble = {0};
+	enum rc rc = weights_begin(t, from, err);
+
+	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
+	if (rc == RC_OK && !t->order)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = check(gpusim_comm_init(t->g, ndevices, NULL, &config, &t->comm), err);
+	if (rc == RC_OK)
+		rc = members_begin(t, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = rebuild(t, false, err);
+	for (unsigned i = 0; rc != RC_OK && rc != RC_NOMEM && recovers(t) && i < MAX_TRIES; i++) {
+		rc = recover(t, true, &trouble, err);
+		if (trouble.over)
+			break;
+	}
+	return rc;
+}
+
+/* Not to be met by chance. */
+static uint64_t
+make_nonce(void)
+{
+	uint64_t state = clock_now_ns() ^ (uint64_t)getpid() << 40;
+
+	return splitmix64(&state) | 1;
+}
+
+enum rc
+trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
+	    const struct checkpoint *from, const struct trainer_hooks *hooks, struct trainer **out,
+	    struct err *err)
+{
+	struct trainer *t = calloc(1, sizeof *t);
+	enum rc rc;
+
+	if (!t)
+		return err_set(err, RC_NOMEM, "out of memory");
+	t->g = g;
+	t->task = task;
+	t->o = task->config;
+	t->data = &task->data;
+	t->net = &task->net;
+	t->hooks = *hooks;
+	t->global =
+	    from ? from->global_batch : (uint64_t)t->o->batch * task_workers(task, ndevices);
+	t->full_steps = t->data->train.nitems / t->global;
+	t->rest = t->data->train.nitems % t->global;
+	t->nonce = make_nonce();
+	if (from)
+		t->at = (struct position){(uint32_t)from->epoch, from->step, from->loss_sum};
+	t->shape = make_shape(task, t->global, ndevices, true);
+	gpusim_set_timeout_ms(g, call_timeout_ms(t));
+	rc = start(t, ndevices, from, err);
+	if (rc != RC_OK)
+		trainer_free(t);
+	else
+		*out = t;
+	return rc;
+}
+
+void
+trainer_free(struct trainer *t)
+{
+	if (!t)
+		return;
+	/* What cannot be given back now goes with the lease. */
+	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
+		give_back(t, r);
+	if (t->comm.id)
+		gpusim_comm_destroy(t->g, t->comm.id);
+	gpusim_comm_fini(&t->comm);
+	gpusim_close(t->fresh);
+	free(t->replica);
+	free(t->addrs);
+	free(t->places);
+	free(t->targets);
+	free(t->batches);
+	free(t->rows);
+	free(t->times);
+	free(t->order);
+	free(t->host);
+	free_host(t);
+	free(t);
+}
+
+uint32_t
+trainer_epochs(const struct trainer *t)
+{
+	return t->at.epoch;
+}
+
+uint64_t
+trainer_steps(const struct trainer *t)
+{
+	return t->at.epoch * t->shape.train_steps + t->at.step;
+}
+
+/* Within an epoch there is one where it was asked for, and at the end of an epoch if it was not.
+ * before: steps when the last was looked for. */
+static void
+checkpoint_if_due(struct trainer *t, uint64_t before)
+{
+	uint64_t every = t->o->checkpoint_every;
+
+	if (!t->hooks.checkpoint || t->at.step == t->shape.train_steps)
+		return;
+	if (every ? trainer_steps(t) / every != before / every : t->at.step == 0)
+		t->hooks.checkpoint(t->hooks.arg, t);
+}
+
+/* Images that an epoch has used after so many steps. */
+static uint64_t
+images_after(const struct trainer *t, uint64_t steps)
+{
+	return steps < t->shape.train_steps ? steps * t->global : t->data->train.nitems;
+}
+
+/* A unit, and what goes with it. A unit that had to be redone may have taken the position back. */
+static enum rc
+step(struct trainer *t, struct epoch *e, struct err *err)
+{
+	uint64_t began = clock_now_ns(), before = trainer_steps(t);
+	bool trains = t->at.step < t->shape.train_steps;
+	enum rc rc = unit_run(t, e, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (trains)
+		e->seconds += (double)(clock_now_ns() - began) / 1e9;
+	if (trains && t->hooks.progress)
+		t->hooks.progress(t->hooks.arg, (double)t->at.step / (double)t->shape.train_steps);
+	checkpoint_if_due(t, before);
+	return RC_OK;
+}
+
+enum rc
+trainer_epoch(struct trainer *t, struct epoch *out, struct err *err)
+{
+	struct epoch e = {.validation = NAN};
+	uint64_t images = images_after(t, t->at.step);
+	uint32_t epoch = t->at.epoch;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && t->at.epoch <= epoch)
+		rc = step(t, &e, err);
+	if (rc != RC_OK)
+		return rc;
+	e.images_per_s = (double)(t->data->train.nitems - images) / e.seconds;
+	*out = e;
+	return RC_OK;
+}

@@ -1,0 +1,241 @@
+/* A unit of training: some steps, or the test; again, if a device is lost in it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "train/trainer_impl.h"
+
+#define SLICES_AN_EPOCH 50   /* launches, where somebody watches */
+#define UNIT_S		0.25 /* no longer, where work may be lost */
+#define QUICK_MS	1000 /* for a few bytes of a device that may be gone */
+
+/* Run a graph and add its times to *e. */
+static enum rc
+launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, struct epoch *e,
+       struct err *err)
+{
+	uint32_t n = t->comm.nranks;
+	enum rc rc = check(
+	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_WAIT, t->times),
+	    err);
+
+	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
+		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
+		e->comm_s += (double)t->times[r].comm_ns / 1e9 / n;
+	}
+	return rc;
+}
+
+/* The losses of n steps into the position, step by step: so it is the same sum however training is
+ * cut. */
+static enum rc
+add_losses(struct trainer *t, uint64_t n, struct err *err)
+{
+	uint64_t first = t->at.step * sizeof *t->losses;
+	enum rc rc = RC_OK;
+
+	memset(t->sums, 0, n * sizeof *t->sums);
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		rc = check(gpusim_memcpy_d2h(t->g, t->losses, t->replica[r].device,
+					     t->replica[r].losses + first, n * sizeof *t->losses),
+			   err);
+		for (uint64_t s = 0; s < n; s++)
+			t->sums[s] += t->losses[s];
+	}
+	for (uint64_t s = 0; s < n && rc == RC_OK; s++)
+		t->at.loss_sum += t->sums[s];
+	return rc;
+}
+
+/* Steps until the next checkpoint within this epoch is due, from the position on. */
+static uint64_t
+until_checkpoint(const struct trainer *t)
+{
+	uint64_t every = t->o->checkpoint_every;
+
+	return t->hooks.checkpoint && every ? every - trainer_steps(t) % every : UINT64_MAX;
+}
+
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many steps the next launch has; the last, smaller one is one of its own. */
+static uint64_t
+unit_steps(const struct trainer *t)
+{
+	uint64_t left = t->full_steps - t->at.step, slice = t->full_steps / SLICES_AN_EPOCH + 1;
+	uint64_t n = left;
+
+	if (t->at.step >= t->full_steps)
+		return 1;
+	if (t->hooks.progress || (recovers(t) && t->step_s <= 0))
+		n = smaller(n, slice);
+	if (recovers(t) && t->step_s > 0 && (double)n * t->step_s > UNIT_S)
+		n = UNIT_S > t->step_s ? (uint64_t)(UNIT_S / t->step_s) : 1;
+	n = smaller(n, until_checkpoint(t));
+	if (t->o->sync == SYNC_LOCAL) /* between units all ranks have the same */
+		n = smaller((n + t->o->local_steps - 1) / t->o->local_steps * t->o->local_steps,
+			    left);
+	return n;
+}
+
+/* Steps of which every device does its own, and the mean of what they have become. */
+static enum rc
+launch_local(struct trainer *t, uint64_t graph, uint64_t first, uint64_t n, struct epoch *e,
+	     struct err *err)
+{
+	enum rc rc = RC_OK;
+	uint64_t count;
+
+	for (uint64_t done = 0; done < n && rc == RC_OK; done += count) {
+		count = smaller(n - done, t->o->local_steps);
+		rc = launch(t, graph, first + done, count, e, err);
+		if (rc == RC_OK)
+			rc = launch(t, t->average, 0, 1, e, err);
+	}
+	return rc;
+}
+
+/* Some steps. */
+static enum rc
+train_unit(struct trainer *t, struct epoch *e, struct err *err)
+{
+	uint64_t n = unit_steps(t), began = clock_now_ns();
+	bool moving = t->at.step < t->full_steps;
+	enum rc rc = (t->o->sync == SYNC_LOCAL ? launch_local : launch)(
+	    t, moving ? t->train : t->train_rest, moving ? t->at.step : 0, n, e, err);
+
+	t->step_s = (double)(clock_now_ns() - began) / 1e9 / (double)n;
+	if (recovers(t))
+		gpusim_set_timeout_ms(t->g, QUICK_MS);
+	if (rc == RC_OK)
+		rc = add_losses(t, n, err);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	if (rc == RC_OK)
+		t->at.step += n;
+	return rc;
+}
+
+/* Samples that all ranks together told right. */
+static enum rc
+count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
+{
+	uint64_t steps = t->tests[part].full + 1;
+	enum rc rc = RC_OK;
+
+	*right = 0;
+	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+		rc = check(gpusim_memcpy_d2h(t->g, t->right, t->replica[r].device,
+					     t->replica[r].right[part], steps * sizeof *t->right),
+			   err);
+		for (uint64_t s = 0; s < steps; s++)
+			*right += t->right[s];
+	}
+	return rc;
+}
+
+/* The fraction of a part that is told right. */
+static enum rc
+test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
+{
+	const struct tests *tests = &t->tests[part];
+	uint64_t right = 0;
+	enum rc rc = RC_OK;
+
+	if (tested(t, part)->nitems == 0)
+		return RC_OK;
+	if (tests->full)
+		rc = launch(t, tests->whole, 0, tests->full, NULL, err);
+	if (rc == RC_OK)
+		rc = launch(t, tests->rest, 0, 1, NULL, err);
+	if (recovers(t))
+		gpusim_set_timeout_ms(t->g, QUICK_MS);
+	if (rc == RC_OK)
+		rc = count_right(t, part, &right, err);
+	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	if (rc == RC_OK)
+		*fraction = (double)right / tested(t, part)->nitems;
+	return rc;
+}
+
+static enum rc
+test_unit(struct trainer *t, struct epoch *e, struct err *err)
+{
+	enum rc rc = test_part(t, TESTS, &e->accuracy, err);
+
+	if (rc == RC_OK)
+		rc = test_part(t, VALIDATION, &e->validation, err);
+	if (rc != RC_OK)
+		return rc;
+	e->loss = t->at.loss_sum / t->data->train.nitems;
+	t->at = (struct position){.epoch = t->at.epoch + 1};
+	return RC_OK;
+}
+
+/* Once, from the position on. */
+static enum rc
+attempt(struct trainer *t, struct epoch *out, struct err *err)
+{
+	struct epoch e = *out;
+	enum rc rc = recovers(t) ? keep(t, err) : RC_OK;
+
+	if (rc == RC_OK && recovers(t))
+		rc = take_in(t, err);
+	if (rc == RC_OK && t->fed != t->at.epoch + 1ull)
+		rc = feed(t, err);
+	if (rc == RC_OK)
+		rc = t->at.step < t->shape.train_steps ? train_unit(t, &e, err)
+						       : test_unit(t, &e, err);
+	if (rc == RC_OK && recovers(t))
+		rc = check_members(t, err);
+	if (rc == RC_OK)
+		*out = e;
+	return rc;
+}
+
+/*
+ * "rank 2 (device ...) lost: ...; shrink, 3 ranks at epoch 2: detect 3 ms, agree 5 ms, restore 9 ms" is
+ * the coordinator's; weights and graphs are part of restoring, too, and then there is the redo.
+ */
+static void
+tell(const struct trainer *t, uint32_t epoch, const struct trouble *trouble, double redo_ms)
+{
+	double restore = trouble->rebuild_ms;
+	char text[640];
+	const char *last = NULL;
+
+	for (const char *p = trouble->what; (p = strstr(p, ", restore ")); p++)
+		last = p;
+	if (last)
+		restore += strtod(last + strlen(", restore "), NULL);
+	snprintf(text, sizeof text, "epoch %u: %.*s%s restore %.0f ms, redo %.0f ms; %.0f ms lost",
+		 epoch, (int)(last ? (size_t)(last - trouble->what) : strlen(trouble->what)),
+		 trouble->what, last ? "," : ":", restore, redo_ms,
+		 (double)(trouble->rebuilt_ns - trouble->began_ns) / 1e6);
+	if (t->hooks.event)
+		t->hooks.event(t->hooks.arg, text);
+}
+
+enum rc
+unit_run(struct trainer *t, struct epoch *e, struct err *err)
+{
+	struct trouble trouble = {.began_ns = clock_now_ns()};
+	uint32_t epoch = t->at.epoch + 1;
+	unsigned tries = 0;
+	enum rc rc = attempt(t, e, err);
+
+	while (rc != RC_OK && recovers(t) && !trouble.over && tries < MAX_TRIES) {
+		rc = recover(t, ++tries > 2, &trouble, err);
+		if (rc == RC_OK)
+			rc = attempt(t, e, err);
+	}
+	if (rc == RC_OK && tries)
+		tell(t, epoch, &trouble, (double)(clock_now_ns() - trouble.rebuilt_ns) / 1e6);
+	else if (rc != RC_OK && tries)
+		err_prefix(err, "given up after %u tr%s", tries, tries == 1 ? "y" : "ies");
+	return rc;
+}

@@ -1,0 +1,140 @@
+/* What training changes, as the host has it: what it begins with, and now and then what it has become. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "train/trainer_impl.h"
+
+/* Where things lie in the host's image: as on a device, from 0 on. */
+static struct replica
+offsets(const struct trainer *t)
+{
+	struct replica r;
+
+	replica_place(&r, &t->shape, 0, 0);
+	r.state[0] -= r.net.params;
+	r.state[1] -= r.state[1] ? r.net.params : 0;
+	r.adam_step -= r.net.params;
+	r.net.params = 0;
+	return r;
+}
+
+enum rc
+weights_begin(struct trainer *t, const struct checkpoint *from, struct err *err)
+{
+	const struct replica at = offsets(t);
+	uint64_t nbytes = task_values(t->task) * sizeof(float);
+
+	t->host = alloc_zeroed(at.live_bytes, 1);
+	if (!t->host)
+		return err_set(err, RC_NOMEM, "out of memory");
+	t->host_at = t->at;
+	if (!from) {
+		net_init(t->net, t->o->seed, (float *)(void *)t->host);
+		return t->o->load ? net_load(t->net, t->o->load, (float *)(void *)t->host, err)
+				  : RC_OK;
+	}
+	memcpy(t->host, from->params, nbytes);
+	for (unsigned i = 0; i < from->nstate; i++)
+		memcpy(t->host + at.state[i], from->state[i], nbytes);
+	memcpy(t->host + at.adam_step, &from->optimizer_steps, sizeof from->optimizer_steps);
+	return RC_OK;
+}
+
+enum rc
+weights_load(struct trainer *t, struct err *err)
+{
+	const struct replica *r = &t->replica[0];
+	const struct gpusim_collective c = {.coll = GPUSIM_BROADCAST,
+					    .dtype = GPUSIM_U8,
+					    .nelem = r->live_bytes,
+					    .send = t->addrs,
+					    .recv = t->addrs};
+	enum rc rc =
+	    check(gpusim_memcpy_h2d(t->g, r->device, r->net.params, t->host, r->live_bytes), err);
+
+	for (uint32_t q = 0; q < t->comm.nranks; q++)
+		t->addrs[q] = t->replica[q].net.params;
+	if (rc == RC_OK)
+		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
+	return rc;
+}
+
+enum rc
+weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position at, struct err *err)
+{
+	const struct replica *r = &t->replica[rank];
+	uint8_t *bytes = alloc_zeroed(r->live_bytes, 1);
+	enum rc rc =
+	    bytes ? check(gpusim_memcpy_d2h(t->g, bytes, r->device, addr, r->live_bytes), err)
+		  : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK) {
+		free(bytes);
+		return rc;
+	}
+	free(t->host);
+	t->host = bytes;
+	t->host_at = at;
+	return RC_OK;
+}
+
+/* From the first device that answers: they all have the same. */
+static enum rc
+fetch_any(struct trainer *t, struct err *err)
+{
+	enum rc rc = RC_FAILED;
+
+	for (uint32_t r = 0; r < t->comm.nranks && rc != RC_OK; r++)
+		rc = weights_fetch(t, r, t->replica[r].net.params, t->at, err);
+	return rc;
+}
+
+enum rc
+trainer_weights(struct trainer *t, float *params, struct err *err)
+{
+	enum rc rc = fetch_any(t, err);
+
+	if (rc == RC_OK)
+		memcpy(params, t->host, task_values(t->task) * sizeof *params);
+	return rc;
+}
+
+/* A vector of the image, as memory of its own. */
+static float *
+copy_vector(const struct trainer *t, uint64_t at)
+{
+	uint64_t n = task_values(t->task);
+	float *v = alloc_zeroed(n, sizeof *v);
+
+	if (v)
+		memcpy(v, t->host + at, n * sizeof *v);
+	return v;
+}
+
+enum rc
+trainer_state(struct trainer *t, struct checkpoint *out, struct err *err)
+{
+	const struct replica at = offsets(t);
+	struct checkpoint c = {.global_batch = t->global,
+			       .steps_an_epoch = t->shape.train_steps,
+			       .epoch = t->at.epoch,
+			       .step = t->at.step,
+			       .loss_sum = t->at.loss_sum,
+			       .nparams = task_values(t->task),
+			       .nstate = at.state[1] ? 2 : 1};
+	enum rc rc = fetch_any(t, err);
+
+	if (rc != RC_OK)
+		return rc;
+	memcpy(&c.optimizer_steps, t->host + at.adam_step, sizeof c.optimizer_steps);
+	c.params = copy_vector(t, 0);
+	for (unsigned i = 0; i < c.nstate; i++)
+		c.state[i] = copy_vector(t, at.state[i]);
+	if (!c.params || !c.state[0] || (c.nstate > 1 && !c.state[1])) {
+		checkpoint_fini(&c);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	*out = c;
+	return RC_OK;
+}

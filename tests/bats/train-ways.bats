@@ -1,0 +1,93 @@
+# Ways to synchronise, models and schedules, on the shipped sample of MNIST.
+# shellcheck disable=SC2016
+load helper
+
+setup() {
+	house_setup
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --layers "784,32,10")
+}
+
+# losses FILE - one a line, of a --json file
+losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
+
+# same_losses FILE FILE TOLERANCE - as many lines, each to within a factor of 1 + TOLERANCE
+same_losses() {
+	losses "$1" >a
+	losses "$2" >b
+	paste a b | awk -v t="$3" '
+		NF != 2 { bad = 1 }
+		{ d = ($1 - $2) / $2; if (d > t || d < -t) bad = 1 }
+		END { exit bad || NR == 0 }' || fail "losses differ: $(paste a b)"
+}
+
+# trained NAME OPTION... - leaves NAME.json and NAME.npz
+trained() { LIMIT=50 bounded "${TRAIN[@]}" --json "$1.json" --save "$1.npz" "${@:2}" >"$1"; }
+
+# learns FILE - the last loss is below half of the first
+learns() {
+	losses "$1" | awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(NR > 1 && last < first / 2) }' ||
+		fail "does not learn: $(losses "$1" | tr '\n' ' ')"
+}
+
+@test "sendrecv: as many workers with the same global batch learn what all-reduce does" {
+	trained all --workers 3 --batch 20 --epochs 4
+	trained one --workers 1 --batch 60 --epochs 4 --sync sendrecv
+	trained three --workers 3 --batch 20 --epochs 4 --sync sendrecv
+	same_losses all.json one.json 1e-4
+	same_losses all.json three.json 1e-4
+	learns three.json
+	grep -q ' 4 devices$' three
+}
+
+@test "local: the mean of every step's weights is the step of the mean gradient" {
+	trained all --workers 2 --batch 32 --epochs 4
+	trained each --workers 2 --batch 32 --epochs 4 --sync local --local-steps 1
+	same_losses all.json each.json 1e-4
+}
+
+@test "local: every so many steps; resumed in the midst it ends with the same weights" {
+	trained whole --workers 3 --batch 16 --epochs 6 --sync local --local-steps 4
+	learns whole.json
+	trained half --workers 3 --batch 16 --epochs 3 --sync local --local-steps 4 --checkpoint ck
+	trained rest --workers 3 --batch 16 --epochs 6 --sync local --local-steps 4 --checkpoint ck --resume
+	cmp whole.npz rest.npz
+	run bounded "${TRAIN[@]}" --workers 3 --batch 16 --epochs 8 --checkpoint ck --resume
+	assert_status 2
+	assert_match 'made with another --sync'
+}
+
+@test "lenet and resnet9: three devices learn what one does" {
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --lr 0.02)
+	trained one --model lenet --workers 1 --batch 24 --epochs 6
+	trained three --model lenet --workers 3 --batch 8 --epochs 6
+	same_losses one.json three.json 1e-2
+	learns three.json
+	trained one --model resnet9 --workers 1 --batch 32 --epochs 1 --split 0.08,0,0.04
+	trained two --model resnet9 --workers 2 --batch 16 --epochs 1 --split 0.08,0,0.04
+	same_losses one.json two.json 1e-2
+}
+
+@test "every optimizer and schedule learns, and none is another" {
+	local o lr
+	for o in sgd nesterov adam adamw; do
+		case $o in adam*) lr=0.005 ;; *) lr=0.1 ;; esac
+		trained "$o" --workers 2 --batch 8 --epochs 4 --optimizer "$o" --lr "$lr"
+		learns "$o.json"
+	done
+	for o in step cosine one-cycle; do
+		[[ $o != step ]] || set -- --lr-step 2 --lr-gamma 0.5
+		trained "$o" --workers 2 --batch 8 --epochs 4 --lr-schedule "$o" "$@"
+		set --
+		learns "$o.json"
+	done
+	for o in *.json; do losses "$o" | tail -n 1; done | sort -u >different
+	assert_equal "$(wc -l <different)" 7
+}
+
+@test "a validation part is tested as well, and trained with it is not" {
+	run bounded "${TRAIN[@]}" --workers 2 --epochs 1 --split 0.5,0.25,0.25 --json v.json
+	assert_status 0
+	assert_match '384 training'
+	assert_match 'validation accuracy [0-9.]+ %'
+	grep -q '"validation_accuracy":0\.' v.json
+}

@@ -1,0 +1,417 @@
+/* Options of mnist-train: flags, files, which of them counts, and what is refused. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "tap.h"
+#include "train/config.h"
+
+#define MAX_WORDS 32
+
+static struct train_config c;
+static enum config_wish wish;
+static struct err err;
+
+/* Parse words, which end with NULL. */
+static enum rc
+parse(const char *const *words)
+{
+	char *argv[MAX_WORDS + 1] = {(char *)"mnist-train"};
+	int argc = 1;
+	enum rc rc;
+
+	for (; words[argc - 1]; argc++)
+		argv[argc] = (char *)words[argc - 1];
+	config_fini(&c);
+	err = (struct err){0};
+	rc = config_parse(argc, argv, &c, &wish, &err);
+	return rc;
+}
+
+#define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
+
+static enum rc
+parse_text(const char *text)
+{
+	config_fini(&c);
+	err = (struct err){0};
+	return config_parse_text(text, "f.ini", &c, &err);
+}
+
+static void
+refused(const char *text, const char *want)
+{
+	enum rc rc = parse_text(text);
+
+	ok(rc == RC_INVAL && strcmp(err.text, want) == 0, "refused: %s", want);
+	if (rc == RC_INVAL && strcmp(err.text, want) != 0)
+		printf("# %s\n", err.text);
+}
+
+#define REFUSED_FLAGS(want, ...)                                                                  \
+	do {                                                                                      \
+		enum rc rc_ = PARSE(__VA_ARGS__);                                                 \
+		if (!ok(rc_ == RC_INVAL && strcmp(err.text, (want)) == 0, "refused: %s", (want))) \
+			printf("# %d %s\n", rc_, err.text);                                       \
+	} while (0)
+
+static char paths[8][32];
+static unsigned npaths;
+
+static void
+remove_files(void)
+{
+	while (npaths)
+		unlink(paths[--npaths]);
+}
+
+/* A file of a text, that is gone at the end of the program. */
+static const char *
+file(const char *text)
+{
+	char *p = paths[npaths++];
+	FILE *f;
+	int fd;
+
+	snprintf(p, sizeof paths[0], "/tmp/t_config.XXXXXX");
+	fd = mkstemp(p);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f) {
+		perror(p);
+		exit(1);
+	}
+	fputs(text, f);
+	fclose(f);
+	return p;
+}
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) < 1e-12;
+}
+
+static void
+test_defaults(void)
+{
+	ok(parse((const char *const[]){NULL}) == RC_OK && wish == CONFIG_TRAIN, "no options");
+	ok(c.net.model == NET_MLP && c.net.nsizes == 0 && c.net.act == NET_RELU &&
+	       c.net.loss == NET_CROSS_ENTROPY,
+	   "an mlp of rectifiers, as wide as usual");
+	ok(c.epochs == 5 && c.batch == 64 && c.optimizer == OPTIMIZER_SGD && c.lr == 0.1 &&
+	       c.momentum == 0.9 && c.weight_decay == 0 && c.seed == 1,
+	   "5 epochs of sgd");
+	ok(c.devices == 0 && c.nworkers == 0 && c.sync == SYNC_ALLREDUCE && !c.data && !c.save &&
+	       strcmp(c.algo, "auto") == 0 && c.on_failure == GPUSIM_ON_FAILURE_ABORT,
+	   "all devices, by all-reduce");
+	ok(PARSE("--optimizer", "adam") == RC_OK && c.lr == 0.001 && c.weight_decay == 0,
+	   "adam's learning rate");
+	ok(PARSE("--optimizer=adamw") == RC_OK && c.lr == 0.001 && c.weight_decay == 0.01,
+	   "adamw's weight decay");
+	ok(PARSE("--weight-decay=0", "--optimizer=adamw") == RC_OK && c.weight_decay == 0,
+	   "adamw without weight decay");
+	ok(PARSE("--optimizer", "nesterov") == RC_OK && c.optimizer == OPTIMIZER_NESTEROV &&
+	       c.lr == 0.1 && c.momentum == 0.9,
+	   "nesterov's learning rate");
+	ok(PARSE("--optimizer", "momentum") == RC_OK && c.optimizer == OPTIMIZER_SGD,
+	   "momentum is sgd");
+	setenv("GPUSIM_ON_FAILURE", "shrink", 1);
+	ok(parse((const char *const[]){NULL}) == RC_OK && c.on_failure == GPUSIM_ON_FAILURE_SHRINK,
+	   "GPUSIM_ON_FAILURE");
+	ok(PARSE("--on-failure", "respawn") == RC_OK && c.on_failure == GPUSIM_ON_FAILURE_RESPAWN,
+	   "a flag wins over GPUSIM_ON_FAILURE");
+	setenv("GPUSIM_ON_FAILURE", "x", 1);
+	ok(PARSE("--epochs", "1") == RC_INVAL && strstr(err.text, "GPUSIM_ON_FAILURE: "),
+	   "GPUSIM_ON_FAILURE is checked");
+	unsetenv("GPUSIM_ON_FAILURE");
+}
+
+static void
+test_flags(void)
+{
+	ok(PARSE("-h") == RC_OK && wish == CONFIG_HELP, "-h");
+	ok(PARSE("--version", "--epochs", "x") == RC_OK && wish == CONFIG_VERSION, "--version");
+	ok(PARSE("--print-config") == RC_OK && wish == CONFIG_PRINT, "--print-config");
+	ok(PARSE("--batch", "32", "--batch", "16") == RC_OK && c.batch == 16,
+	   "the last of two flags counts");
+	ok(PARSE("--layers", "4,30,20,3") == RC_OK && c.net.nsizes == 4 && c.net.size[3] == 3,
+	   "--layers");
+	ok(PARSE("--split", "0.7,0.1,0.2", "--image-size", "24x32", "--channels", "1") == RC_OK &&
+	       c.dataset.validation == 0.1 && c.dataset.rows == 24 && c.dataset.cols == 32 &&
+	       c.dataset.channels == 1,
+	   "of the data set");
+	ok(PARSE("--split", "0.8,0.2") == RC_OK && c.dataset.train == 0.8 &&
+	       c.dataset.test == 0.2 && c.dataset.validation == 0,
+	   "--split without validation");
+	ok(PARSE("--seed", "18446744073709551615") == RC_OK && c.seed == UINT64_MAX &&
+	       c.dataset.seed == UINT64_MAX,
+	   "the split's seed is the seed");
+	ok(PARSE("--sync", "ps", "--staleness", "async", "--ps-aggregate", "3") == RC_OK &&
+	       c.staleness == STALENESS_ASYNC && c.ps_aggregate == 3,
+	   "of a parameter server");
+	ok(PARSE("--bucket-bytes", "1M", "--train-items", "100") == RC_OK &&
+	       c.bucket_bytes == 1048576 && c.dataset.train_items == 100,
+	   "sizes");
+	REFUSED_FLAGS("--lr: 'x' is not a number", "--lr", "x");
+	REFUSED_FLAGS("--batch: 0 is out of range (1 to 1048576)", "--batch", "0");
+	REFUSED_FLAGS("unknown option '--learn-rate'; -h lists them", "--learn-rate", "1");
+	REFUSED_FLAGS("unknown option '--trainfraction=1'; -h lists them", "--trainfraction=1");
+	REFUSED_FLAGS("unexpected argument 'mnist'", "mnist");
+	REFUSED_FLAGS("--print-config=true: the option takes no value", "--print-config=true");
+	REFUSED_FLAGS("--activation: 'step' is none of linear, relu, sigmoid, tanh", "--activation",
+		      "step");
+	REFUSED_FLAGS("--sync: 'mpi' is none of allreduce, sendrecv, ps, local", "--sync", "mpi");
+	REFUSED_FLAGS("--workers: '' is not a whole number", "--workers", "4,,3", "--compare",
+		      "ps");
+	ok(PARSE("--layers", "4") == RC_INVAL && PARSE("--layers", "4,0,3") == RC_INVAL &&
+	       PARSE("--split", "0.8,0.3") == RC_INVAL && PARSE("--split", "0.8") == RC_INVAL,
+	   "layers and splits that are none");
+	REFUSED_FLAGS("--image-size: '32x' is no size such as 32 or 32x48, to 1024", "--image-size",
+		      "32x");
+	REFUSED_FLAGS("--resume: 'maybe' is neither true nor false", "--resume=maybe");
+	REFUSED_FLAGS("--save: '' is not a FILE", "--save", "");
+}
+
+static void
+test_fit(void)
+{
+	ok(PARSE("--workers", "3", "--sync", "ps") == RC_OK && c.devices == 4,
+	   "3 workers of a parameter server are 4 devices");
+	ok(PARSE("--workers", "3", "--sync", "local") == RC_OK && c.devices == 3,
+	   "3 workers with local are 3");
+	ok(PARSE("--workers", "3", "--devices", "4", "--sync", "sendrecv") == RC_OK,
+	   "both, agreed");
+	ok(PARSE("--compare", "allreduce,ps", "--workers", "1,2,4", "--staleness", "2") == RC_OK &&
+	       c.nworkers == 3 && c.workers[2] == 4 && c.devices == 0,
+	   "several workers to compare");
+	REFUSED_FLAGS("--devices: 3, and --workers 3 take 4", "--devices", "3", "--workers", "3",
+		      "--sync", "ps");
+	REFUSED_FLAGS("--workers: several only with --compare", "--workers", "1,2");
+	REFUSED_FLAGS("--devices: with --compare it is --workers that says how many", "--devices",
+		      "2", "--compare", "ps");
+	REFUSED_FLAGS("--devices: one that holds the weights and one that trains are due",
+		      "--devices", "1", "--sync", "ps");
+	REFUSED_FLAGS("--staleness: only with --sync ps", "--staleness", "1");
+	REFUSED_FLAGS("--ps-aggregate: only with --sync ps", "--ps-aggregate", "1", "--sync",
+		      "local");
+	REFUSED_FLAGS("--local-steps: only with --sync local", "--local-steps", "4");
+	REFUSED_FLAGS("--lr-step: only with --lr-schedule step", "--lr-step", "4", "--lr-schedule",
+		      "cosine");
+	REFUSED_FLAGS("--layers: only with --model mlp", "--layers", "4,3", "--model", "lenet");
+	REFUSED_FLAGS("--activation: only with --model mlp", "--activation", "tanh", "--model",
+		      "softmax");
+	REFUSED_FLAGS("--resume: needs --checkpoint DIR", "--resume");
+	REFUSED_FLAGS("--checkpoint-every: needs --checkpoint DIR", "--checkpoint-every", "3");
+	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
+		      "momentum");
+	REFUSED_FLAGS("--momentum: such an optimizer has some", "--momentum", "0", "--optimizer",
+		      "nesterov");
+	REFUSED_FLAGS("--eval: needs --load FILE", "--eval");
+	REFUSED_FLAGS("--infer: not together with --eval", "--infer", "--eval", "--load", "x");
+	REFUSED_FLAGS("--load: only with --eval or --infer", "--load", "x");
+	REFUSED_FLAGS("--eval: not together with --compare", "--eval", "--load", "x", "--compare",
+		      "ps");
+	REFUSED_FLAGS("--out: only with --compare", "--out", "x");
+	REFUSED_FLAGS("--backend: only for training with --sync allreduce", "--backend", "mpi",
+		      "--sync", "ps");
+}
+
+static void
+test_text(void)
+{
+	ok(parse_text("") == RC_OK && c.epochs == 5, "an empty file");
+	ok(parse_text("[data]\ndata = d/e f # where\n; no = 1\n# nor this\n\n[ any section ]\r\n"
+		      "  lr=0.5\r\n\tepochs : 7 ; so many\nresume = true\ncheckpoint = ck\n") ==
+		   RC_OK &&
+	       strcmp(c.data, "d/e f") == 0 && c.lr == 0.5 && c.epochs == 7 && c.resume &&
+	       strcmp(c.checkpoint, "ck") == 0,
+	   "sections, comments, blanks, CR LF");
+	ok(parse_text("learningRate=0.01\nbatchSize=4\nnumEpochs=100\nweightDecay=0.001\n"
+		      "inputLayerNeurons=30\nhiddenLayerNeurons=20\noutputLayerNeurons=3\n"
+		      "activationFunction=Sigmoid\nlossFunction=MSE\nmomentum=0\nseed=9\n"
+		      "numWorkers=3\ntrainFraction=0.7\nvalidationFraction=0.1\n") == RC_OK,
+	   "keys of other systems");
+	ok(c.lr == 0.01 && c.batch == 4 && c.epochs == 100 && c.weight_decay == 0.001 &&
+	       c.net.act == NET_SIGMOID && c.net.loss == NET_L2 && c.momentum == 0 && c.seed == 9 &&
+	       c.workers[0] == 3 && c.devices == 3,
+	   "... with their values");
+	ok(c.net.nsizes == 4 && c.net.size[0] == 0 && c.net.size[1] == 30 && c.net.size[2] == 20 &&
+	       c.net.size[3] == 3,
+	   "... and neurons as layers");
+	ok(c.dataset.train == 0.7 && c.dataset.validation == 0.1 && near(c.dataset.test, 0.2),
+	   "... and the rest of the fractions");
+	ok(parse_text("testFraction=0.25") == RC_OK && c.dataset.train == 0.75 &&
+	       c.dataset.test == 0.25,
+	   "a test fraction alone");
+	ok(parse_text("hidden_layer_neurons = 20,10") == RC_OK && c.net.nsizes == 4 &&
+	       c.net.size[3] == 0 && c.net.size[2] == 10,
+	   "hidden layers alone");
+	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: given in line 1 already");
+	refused("lr = 0.1\n\nlearning-rate = 0.2\n",
+		"f.ini:3: learning-rate: given in line 1 already");
+	refused("[a]\nlrr = 1\n", "f.ini:2: no option 'lrr'; mnist-train -h lists them");
+	refused("= 1\n", "f.ini:1: no option ''; mnist-train -h lists them");
+	refused("a\xff b = 1\n", "f.ini:1: no option 'a??b'; mnist-train -h lists them");
+	refused("epochs = many\n", "f.ini:1: epochs: 'many' is not a whole number");
+	refused("epochs = \n", "f.ini:1: epochs: '' is not a whole number");
+	refused("# x\nepochs\n", "f.ini:2: neither name = value nor [section]");
+	refused("epochs\nlr = x\n", "f.ini:1: neither name = value nor [section]");
+	refused("[epochs\n", "f.ini:1: neither name = value nor [section]");
+	refused("epochs = 1\n\x1b[2J = 3\n", "f.ini:2: not text");
+	refused("eval = yes\n", "f.ini:1: eval: 'yes' is neither true nor false");
+	refused("config = x\n", "f.ini:1: config: not in a file");
+	refused("print-config = true\n", "f.ini:1: print-config: not in a file");
+	refused("\nstaleness = 1\n", "f.ini:2: staleness: only with --sync ps");
+	refused("hiddenLayerNeurons=3\nlayers=4,3\n",
+		"f.ini:1: layers and their neurons are both given");
+	refused("outputLayerNeurons=3\n", "f.ini:1: outputLayerNeurons needs the layers before it");
+	refused("trainFraction=0.5\nsplit=0.5,0.5\n",
+		"f.ini:1: split and its fractions are both given");
+	refused("trainFraction=0.5\nvalidationFraction=0.6\n",
+		"f.ini:1: the fractions sum to more than 1");
+}
+
+static void
+test_lines(void)
+{
+	char text[4096];
+	size_t n = (size_t)snprintf(text, sizeof text, "data = ");
+
+	memset(text + n, 'x', CONFIG_MAX_LINE - n);
+	text[CONFIG_MAX_LINE] = '\0';
+	ok(parse_text(text) == RC_OK && strlen(c.data) == CONFIG_MAX_LINE - 7, "a line of %d bytes",
+	   CONFIG_MAX_LINE);
+	strcpy(text + CONFIG_MAX_LINE, "x");
+	refused(text, "f.ini:1: longer than 190 bytes");
+	memset(text, ' ', sizeof text);
+	strcpy(text + 3000, "lr = 3 # and so on");
+	ok(parse_text(text) == RC_OK && c.lr == 3, "blanks and comments do not count");
+}
+
+/* Flags win, later files over earlier ones. */
+static void
+test_order(void)
+{
+	const char *a = file("lr = 1\nbatch = 2\nsync = ps\nstaleness = 3\ndevices = 4\n");
+	const char *b = file("batch = 3\nworkers = 2\nepochs = 9\n");
+	const char *bad = file("batch = 2\nepoch = 3\n");
+	char want[128];
+
+	ok(PARSE("--lr", "5", "--config", a, "--config", b, "--epochs", "8") == RC_OK &&
+	       c.lr == 5 && c.batch == 3 && c.epochs == 8 && c.staleness == 3,
+	   "flags win over files, the second file over the first");
+	ok(c.nworkers == 1 && c.workers[0] == 2 && c.devices == 3,
+	   "workers of a later file win over devices");
+	ok(PARSE("--config", b, "--config", a) == RC_OK && c.batch == 2 && c.nworkers == 0 &&
+	       c.devices == 4,
+	   "the other way round");
+	ok(PARSE("--config", a, "--sync", "allreduce") == RC_OK && c.sync == SYNC_ALLREDUCE,
+	   "what a flag leaves without sense is left out");
+	ok(PARSE("--config", file("resume = true\ncheckpoint = x\n"), "--resume=false") == RC_OK &&
+	       !c.resume,
+	   "a flag says false");
+	ok(PARSE("--config", file("hiddenLayerNeurons=3\n"), "--layers", "0,4,0") == RC_OK &&
+	       c.net.size[1] == 4,
+	   "--layers wins over neurons");
+	snprintf(want, sizeof want, "%s:2: no option 'epoch'; mnist-train -h lists them", bad);
+	REFUSED_FLAGS(want, "--config", bad);
+	ok(PARSE("--config", "/nowhere/x") == RC_FAILED && strstr(err.text, "/nowhere/x: "),
+	   "a file that is not there");
+	ok(PARSE("--config", "/bin/true") == RC_INVAL &&
+	       strcmp(err.text, "/bin/true: not a configuration file") == 0,
+	   "a program");
+	ok(PARSE("--config", "/dev/zero") == RC_INVAL, "a file without an end");
+	ok(PARSE("--config", "/tmp") == RC_FAILED, "a folder");
+}
+
+/* What is printed gives the same again, and so do the flags. */
+static void
+round_trip(const char *what)
+{
+	struct buf first = {0}, again = {0};
+	char **args = NULL, *argv[2 * MAX_WORDS + 1] = {(char *)"mnist-train"};
+	int argc = 1;
+	bool good = config_print(&c, &first, &err) == RC_OK && buf_add(&first, "", 1) &&
+		    config_args(&c, NULL, &args, &err) == RC_OK;
+
+	ok(good && parse_text(first.data) == RC_OK && config_print(&c, &again, &err) == RC_OK &&
+	       buf_add(&again, "", 1) && strcmp(first.data, again.data) == 0,
+	   "%s: printed, read, printed: the same", what);
+	for (; good && args[argc - 1] && argc < 2 * MAX_WORDS; argc++)
+		argv[argc] = args[argc - 1];
+	config_fini(&c);
+	again.len = 0;
+	ok(good && config_parse(argc, argv, &c, &wish, &err) == RC_OK &&
+	       config_print(&c, &again, &err) == RC_OK && buf_add(&again, "", 1) &&
+	       strcmp(first.data, again.data) == 0,
+	   "%s: the same by flags", what);
+	config_args_free(args);
+	buf_fini(&first);
+	buf_fini(&again);
+}
+
+static void
+test_round_trip(void)
+{
+	parse((const char *const[]){NULL});
+	round_trip("defaults");
+	PARSE("--sync", "ps", "--workers", "3", "--staleness", "async", "--data", "a b;c",
+	      "--split", "0.7,0.1,0.2", "--lr", "0.30000000000000004", "--optimizer", "adamw",
+	      "--lr-schedule", "step", "--lr-gamma", "0.333", "--checkpoint", "ck", "--resume",
+	      "--image-size", "24", "--channels", "rgb", "--layers", "0,5,0");
+	ok(c.lr == 0.30000000000000004, "all digits count");
+	round_trip("many");
+	PARSE("--compare", "allreduce,ps", "--workers", "1,2", "--out", "x", "--staleness", "2",
+	      "--model", "resnet9", "--loss", "l2", "--lr-schedule", "one-cycle");
+	round_trip("a comparison");
+	PARSE("--eval", "--load", "m.npz", "--model", "lenet", "--devices", "4");
+	round_trip("a test");
+	ok(c.eval && strcmp(c.load, "m.npz") == 0 && c.devices == 4, "... of a model");
+}
+
+static void
+test_print(void)
+{
+	static const char *const bad[] = {"a ;b", "#", " a", "a ", "a\nb"};
+	const char *const except[] = {"lr", "epochs", NULL};
+	struct buf out = {0};
+	char **args = NULL, longer[CONFIG_MAX_LINE + 1];
+	bool good = true;
+
+	memset(longer, 'x', sizeof longer - 1);
+	longer[sizeof longer - 1] = '\0';
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		good = good && PARSE("--data", bad[i]) == RC_OK &&
+		       config_print(&c, &out, &err) == RC_INVAL;
+	ok(good, "paths that no line can hold are not printed");
+	ok(PARSE("--data", longer) == RC_OK && config_print(&c, &out, &err) == RC_INVAL,
+	   "nor are those that are too long");
+	ok(config_args(&c, except, &args, &err) == RC_OK, "flags can hold them");
+	for (char **a = args; a && *a; a++)
+		good = good && strncmp(*a, "--lr=", 5) != 0 && strncmp(*a, "--epochs=", 9) != 0;
+	ok(good, "without those that are left out");
+	config_args_free(args);
+	buf_fini(&out);
+	ok(config_usage(&out) && buf_add(&out, "", 1) && strstr(out.data, "\n  --lr X  "),
+	   "-h has a line for each");
+	buf_fini(&out);
+}
+
+int
+main(void)
+{
+	atexit(remove_files);
+	unsetenv("GPUSIM_ON_FAILURE");
+	test_defaults();
+	test_flags();
+	test_fit();
+	test_text();
+	test_lines();
+	test_order();
+	test_round_trip();
+	test_print();
+	config_fini(&c);
+	return tap_done();
+}
