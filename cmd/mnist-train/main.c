@@ -61,6 +61,23 @@ find_data(char out[PATH_MAX], struct err *err)
 		       "'make data' or 'examples/fetch-mnist DIR' fetch it, --data DIR names it");
 }
 
+/* A relative path that is not here may lie beside the program, in its sources or installed. */
+static const char *
+find_path(const char *given, char out[PATH_MAX])
+{
+	static const char *const places[] = {"../..", "../../examples", "../share/gpusim"};
+	char own[PATH_MAX];
+
+	host_own_folder(own, sizeof own);
+	for (size_t i = 0; *given != '/' && access(given, F_OK) != 0 &&
+			   i < sizeof places / sizeof places[0];
+	     i++)
+		if (snprintf(out, PATH_MAX, "%s/%s/%s", own, places[i], given) < PATH_MAX &&
+		    access(out, F_OK) == 0)
+			return out;
+	return given;
+}
+
 /* No cluster here: run this program again under one of n devices that gpuctl starts. Returns only on
  * failure. */
 static enum rc
@@ -400,7 +417,9 @@ main(int argc, char **argv)
 
 	log_open("mnist-train", LOG_WARN);
 	rc = options_parse(argc, argv, &o, &err);
-	if (rc == RC_OK && !o.data && !o.infer) {
+	if (rc == RC_OK && o.data) {
+		o.data = find_path(o.data, found);
+	} else if (rc == RC_OK && !o.infer) {
 		rc = find_data(found, &err);
 		o.data = found;
 	}

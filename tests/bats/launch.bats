@@ -234,11 +234,14 @@ reference() {
 	assert_equal "$(learnt here | wc -l)" 4
 }
 
-# mpi MPIRUN - trains on three devices that it starts
+# mpi MPIRUN - trains on three devices that it starts, and that leave no memory file
 mpi() {
-	MPIRUN=$1 run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- \
-		mnist-train --data "$DATA" "${TRAIN[@]}" --json "$1.json"
+	MPIRUN=$1 run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- bash -c '
+		gpuctl devices --json | grep -o "\"mem_path\":\"[^\"]*" | cut -d \" -f 4 >files
+		exec mnist-train "$@"' _ --data "$DATA" "${TRAIN[@]}" --json "$1.json"
 	assert_status 0
+	assert_equal "$(wc -l <files)" 3
+	while read -r file; do refute_file "$file"; done <files
 	assert_match '3 devices'
 	assert_equal "$(learnt "$1.json")" "$(learnt here)"
 }
