@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@
 
 #include "base/host.h"
 
-#define MAX_ARGS 40
+#define MAX_ARGS    40
+#define AWAIT_MS    10
+#define AWAIT_TRIES 500
 
 struct command {
 	char *argv[MAX_ARGS];
@@ -87,6 +90,23 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }
 
+/* A process that was killed keeps its memory file locked until all of it has gone, which takes its time. */
+static void
+await_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	for (int i = 0; fd >= 0 && i < AWAIT_TRIES; i++) {
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+		if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+			break;
+		poll(NULL, 0, AWAIT_MS);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 /* In a child of a child, which is nobody's to wait for. */
 static void
 become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
@@ -109,6 +129,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 		putenv(local);
 	if (lifeline >= 0)
 		fcntl(lifeline, F_SETFD, 0);
+	await_file(m->mempath);
 	execv(path, c->argv);
 	_exit(127);
 }
