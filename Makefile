@@ -15,7 +15,8 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+house_libs     := -lnng -lprotobuf-c -lz -linih -lm -ldl
+image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -51,13 +52,14 @@ mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) 
 endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels)
 
 # ---- generated code, objects, libraries, programs
 
@@ -95,7 +97,7 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson
-$(BUILD)/bin/mnist-train: extra_libs := -lpng -ljpeg
+$(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -108,7 +110,7 @@ $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -lopenblas -lpng -ljpeg $(house_libs))
+	$(call link,$^ -lopenblas $(image_libs) $(house_libs))
 endif
 
 $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
@@ -116,11 +118,17 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
 
+# Kernels of one's own, which gpudev --kernels loads: they need a header and nothing else.
+$(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
+	@mkdir -p $(@D)
+	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -shared -o $@ $<,CC,$<)
+
 # ---- tests
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(house_libs))
 
 .PHONY: unit e2e check check-unit check-threads check-bats
@@ -141,8 +149,9 @@ check-unit: $(unit) $(bin)
 	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% net npz num \
-        order parse plan protocol ps_pool read_% reduce% schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% launcher net \
+        npz num order parse plan protocol ps_pool read_% reduce% rendezvous schedule shaper simulate tune \
+        vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 .PHONY: threaded
@@ -209,7 +218,7 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
 $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
-	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson -lpng -ljpeg \
+	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
@@ -256,12 +265,13 @@ libdir := $(DESTDIR)$(PREFIX)/lib
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/gpusim.h include/gpusim_kernel.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libgpusim.a $(libdir)
 	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
 	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	for f in share/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/$${f##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
 	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
@@ -269,9 +279,10 @@ install: all
 
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
-	    $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	    $(patsubst share/data/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard share/data/*.csv)) \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
 	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
 

@@ -254,6 +254,9 @@ csv_show(const struct csv_field *field, char out[CSV_SHOW])
 {
 	size_t n = field->len < CSV_SHOW - 1 ? field->len : CSV_SHOW - 1;
 
+	/* Not within a character of UTF-8. */
+	while (n < field->len && n > 0 && ((unsigned char)field->text[n] & 0xc0) == 0x80)
+		n--;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)field->text[i];
 

@@ -3,12 +3,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "nn/images.h"
 #include "tap.h"
+
+/* The sanitizers reserve terabytes of address space: no limit under them. */
+#if defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 static const uint8_t idx[16 + 12] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
 				     0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -120,6 +130,24 @@ test_refusals(void)
 	ok(refused("\x1f\x8b\x08zz", 5, "gzip"), "broken gzip");
 }
 
+/* With half a GiB of address space, a claim that were believed would be RC_NOMEM, not RC_BADDATA. */
+static void
+test_claims(void)
+{
+	static const char claim[] = "P6 32768 32768 255 abc", digits[] = "P2 32768 32768 9 1 2 3";
+	struct rlimit old, low;
+
+	getrlimit(RLIMIT_AS, &old);
+	low = old;
+	low.rlim_cur = 512u << 20;
+	if (!SANITIZED)
+		setrlimit(RLIMIT_AS, &low);
+	ok(refused(claim, sizeof claim - 1, "image 0: cut short") &&
+	       refused(digits, sizeof digits - 1, "image 0: cut short"),
+	   "sizes are not believed");
+	setrlimit(RLIMIT_AS, &old);
+}
+
 /* From a pipe that is written in pieces; more than a pipe holds. */
 static void
 test_pipe(void)
@@ -175,6 +203,7 @@ main(void)
 {
 	test_reads();
 	test_refusals();
+	test_claims();
 	test_pipe();
 	return tap_done();
 }
