@@ -69,9 +69,8 @@ find_path(const char *given, char out[PATH_MAX])
 	char own[PATH_MAX];
 
 	host_own_folder(own, sizeof own);
-	for (size_t i = 0; *given != '/' && access(given, F_OK) != 0 &&
-			   i < sizeof places / sizeof places[0];
-	     i++)
+	for (size_t i = 0;
+	     *given != '/' && access(given, F_OK) != 0 && i < sizeof places / sizeof places[0]; i++)
 		if (snprintf(out, PATH_MAX, "%s/%s/%s", own, places[i], given) < PATH_MAX &&
 		    access(out, F_OK) == 0)
 			return out;
