@@ -44,7 +44,8 @@ api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%)
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
-MPI      ?= $(if $(SAN),0,$(if $(shell command -v mpicc),1,0))
+MPICC    ?= mpicc
+MPI      ?= $(if $(SAN),0,$(if $(shell command -v $(MPICC)),1,0))
 ifneq ($(MPI),0)
 mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
@@ -105,7 +106,7 @@ $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 
 # MPI's own compiler driver, with our compiler in it.
 ifneq ($(MPI),0)
-mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' mpicc
+mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
@@ -149,8 +150,9 @@ check-unit: $(unit) $(bin)
 	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% net npz num \
-        order parse plan protocol ps_pool read_% reduce% samples schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% launcher net npz num \
+        order parse plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tune \
+        vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 .PHONY: threaded
@@ -302,7 +304,7 @@ help:
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
-	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where mpicc is'
+	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where MPICC=mpicc is'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
     $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \

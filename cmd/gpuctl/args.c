@@ -76,6 +76,8 @@ static const struct {
 			"when a rank is lost: abort (the default) shrink respawn spare"},
     [OPT_SPARES] = {"spares", 0, "K", "so many devices more, to take the place of lost ones"},
     [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
+    [OPT_ID] = {"id", 0, "ID", "what `gpuctl unique-id` printed, the same for each rank"},
+    [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
 };
 
 static enum rc
@@ -194,6 +196,8 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return option_u32(arg, 0, UINT32_MAX, &a->spares, err);
 	case OPT_RANKS:
 		return option_u32(arg, 1, UINT32_MAX, &a->nranks, err);
+	case OPT_NRANKS:
+		return option_u32(arg, 1, UINT32_MAX, &a->job_ranks, err);
 	case OPT_COUNT:
 		return parse_u64(arg, 0, UINT64_MAX, &a->count, err);
 	case OPT_SEED:
@@ -256,6 +260,9 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return on_failure_parse(arg, &a->on_failure, err);
 	case OPT_KEYS:
 		a->keys = arg;
+		return RC_OK;
+	case OPT_ID:
+		a->id = arg;
 		return RC_OK;
 	case OPT_OP:
 		return op_parse(arg, &a->op, err);

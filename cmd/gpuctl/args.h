@@ -64,6 +64,8 @@ enum opt_id {
 	OPT_ON_FAILURE,
 	OPT_SPARES,
 	OPT_KEYS,
+	OPT_ID,
+	OPT_NRANKS,
 	OPT_NUMBER, /* how many there are */
 };
 
@@ -97,6 +99,8 @@ struct args {
 	const char *kernels[ARGS_MAX_KERNELS]; /* files */
 	size_t nkernels;
 	const char *keys;
+	const char *id;
+	uint32_t job_ranks; /* of --nranks */
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;

@@ -32,8 +32,10 @@ static const struct command commands[] = {
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
 	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 
-	{"comm-init", "{-n N | DEVICE...} [options]", "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
+	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, 0, 0, 0, 0},
+	{"comm-init", "{-n N | DEVICE... | --id ID [--rank R] [--nranks N] [--device DEVICE]} [options]",
+	 "make a communicator and print its id", run_comm_init,
+	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/daemon.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
@@ -26,11 +27,14 @@ static const char usage_text[] =
     "usage: gpudev [options]\n"
     "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
     "                      tls+tcp://host:port (default gpudev-PID.sock in the\n"
-    "                      private directory, see gpusim(7))\n"
+    "                      private directory, see gpusim(7)); the host *: the one\n"
+    "                      that the coordinator sees\n"
     "  --data ADDR         data address (default beside the control address)\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
-    "  --ordinal N         place in lists of devices (default 0)\n"
+    "  --ordinal N         place in lists of devices (default: the rank that mpirun or\n"
+    "                      srun gives, else 0)\n"
+    "  --rank N            the same\n"
     "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
     "  --client-mem SIZE   what one client may lease of it (default all)\n"
     "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
@@ -59,6 +63,7 @@ struct options {
 	const char *coordinator;
 	enum net_reach reach;
 	struct net_tls_files tls;
+	bool ordinal; /* was given */
 	int pin;
 	int ready_fd, lifeline;
 	enum log_level level;
@@ -70,6 +75,7 @@ enum {
 	OPT_COORDINATOR,
 	OPT_ID,
 	OPT_ORDINAL,
+	OPT_RANK,
 	OPT_CLIENT_MEM,
 	OPT_MEM_FILE,
 	OPT_MEM_SCRATCH,
@@ -93,6 +99,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"coordinator", 1, NULL, OPT_COORDINATOR},
 					 {"id", 1, NULL, OPT_ID},
 					 {"ordinal", 1, NULL, OPT_ORDINAL},
+					 {"rank", 1, NULL, OPT_RANK},
 					 {"mem", 1, NULL, 'm'},
 					 {"client-mem", 1, NULL, OPT_CLIENT_MEM},
 					 {"mem-file", 1, NULL, OPT_MEM_FILE},
@@ -129,6 +136,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_ID:
 		return parse_u64(arg, 1, UINT64_MAX, &o->device.id, err);
 	case OPT_ORDINAL:
+	case OPT_RANK:
+		o->ordinal = true;
 		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
 	case 'm':
 		return parse_size(arg, &o->device.mem_bytes, err);
@@ -237,6 +246,30 @@ default_address(struct options *o, struct err *err)
 	return rc;
 }
 
+/* Complete the addresses. */
+static enum rc
+check_addresses(struct options *o, struct err *err)
+{
+	enum rc rc = o->listen[0] ? RC_OK : default_address(o, err);
+
+	if (o->coordinator && !*o->coordinator)
+		o->coordinator = NULL; /* an empty variable is none */
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_own(o->listen, o->coordinator, err);
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_own(o->data, o->coordinator, err);
+	if (rc == RC_OK)
+		rc = net_addr_check(o->listen, o->reach, err);
+	if (rc == RC_OK && !o->data[0])
+		rc = net_addr_data(o->listen, o->data, err);
+	else if (rc == RC_OK)
+		rc = net_addr_check(o->data, o->reach, err);
+	o->device.data_addr = o->data;
+	return rc;
+}
+
 static enum rc
 parse_options(int argc, char **argv, struct options *o, struct err *err)
 {
@@ -255,19 +288,10 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	net_tls_use(&o->tls);
 	if (rc == RC_OK && o->device.mem_bytes == 0)
 		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
-	if (rc == RC_OK && !o->listen[0])
-		rc = default_address(o, err);
+	if (rc == RC_OK && !o->ordinal)
+		rc = launcher_rank(&o->device.ordinal, err);
 	if (rc == RC_OK)
-		rc = net_addr_check(o->listen, o->reach, err);
-	if (rc == RC_OK && !o->data[0])
-		rc = net_addr_data(o->listen, o->data, err);
-	else if (rc == RC_OK)
-		rc = net_addr_check(o->data, o->reach, err);
-	if (o->coordinator && !*o->coordinator)
-		o->coordinator = NULL; /* an empty variable is none */
-	if (rc == RC_OK && o->coordinator)
-		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
-	o->device.data_addr = o->data;
+		rc = check_addresses(o, err);
 	if (rc == RC_OK)
 		rc = apply_p2p(o, err);
 	return rc == RC_OK ? apply_kernels(err) : rc;

@@ -41,12 +41,6 @@ enum classes_status classes_id(struct classes *c, const char *text, size_t len, 
  */
 enum classes_status classes_sort(struct classes *c);
 
-/* The same, all by their bytes: what is called after a folder has a name, if only "7". */
-enum classes_status classes_sort_names(struct classes *c);
-
 void classes_fini(struct classes *c);
-
-/* Release n names. */
-void classes_free_names(char **name, uint32_t n);
 
 #endif

@@ -148,6 +148,7 @@ test_records(void)
 	    {"\"two\r\nlines\",1\n2,3\n", "1:two\r\nlines|1/3:2|3/"},
 	    {"\"a\"\r\n\"b\",c\r\n", "1:a/2:b|c/"},
 	    {"\"a\"\r\"b\"\r", "1:a/2:b/"},
+	    {"\"a\"\n\"b\",c\n", "1:a/2:b|c/"},
 	    {"\"a\"", "1:a/"},
 	    {"x\n\"a\nb\nc", "x:2: a quote is never closed"},
 	    {"\"", "x:1: a quote is never closed"},
@@ -172,9 +173,10 @@ test_pieces(void)
 	static const char tail[] = "\r\n\"q\"\"\r\n\",2\r\rlast,\"x\"\r";
 	size_t cap = 2 * INPUT_CHUNK, n;
 	char *text = malloc(cap);
+	char quoted[32], last[32];
 	bool good = true;
 
-	memset(text, '7', cap);
+	memset(text, '\n', cap);
 	text[0] = ',';
 	for (size_t begin = INPUT_CHUNK - sizeof tail - 2; begin <= INPUT_CHUNK + 2; begin++) {
 		const char *got;
@@ -183,8 +185,9 @@ test_pieces(void)
 		n = begin + sizeof tail - 1;
 		memcpy(text + begin, tail, sizeof tail - 1);
 		got = records(text, n);
-		good &= strncmp(got, "1:|/", 4) == 0 && strstr(got, ":q\"\r\n|2/") &&
-			strstr(got, ":last|x/");
+		snprintf(quoted, sizeof quoted, "/%zu:q\"\r\n|2/", begin + 1);
+		snprintf(last, sizeof last, "/%zu:last|x/", begin + 4);
+		good &= strncmp(got, "1:|/", 4) == 0 && strstr(got, quoted) && strstr(got, last);
 	}
 	free(text);
 	ok(good, "line ends and quotes that are cut by the end of a piece");
@@ -336,6 +339,8 @@ test_classes(void)
 	ok(classes_are("0,1.0\n1,0.0\n2,1.0\n3,0\n", "1010", NULL), "whole numbers with a point");
 	ok(classes_are("0,7\n1,10\n2,7\n3,-1\n", "1210", (const char *[]){"-1", "7", "10"}),
 	   "others are sorted as numbers, and named");
+	ok(classes_are("0,0\n1,5\n2,0\n3,5\n", "0101", (const char *[]){"0", "5"}),
+	   "a gap behind the 0 too");
 	ok(classes_are("0,7\n1,x10\n2,x9\n3,7\n", "0120", (const char *[]){"7", "x10", "x9"}),
 	   "with text among them, as text");
 	ok(classes_are("0,\"b, c\"\n1,a\n2,a\n3,\"b, c\"\n", "1001", (const char *[]){"a", "b, c"}),
