@@ -298,6 +298,9 @@ test_scales(void)
 	       ds.shift[0] == 0,
 	   "bytes become 0 to 1");
 	crc[0] = dataset_crc(&ds);
+	ds.train.labels[3] ^= 1;
+	ok(ds.validation.nitems == 0 && dataset_crc(&ds) != crc[0],
+	   "the checksum has the training labels, without a validation part, too");
 	dataset_fini(&ds);
 	ok(dataset_open(dir, &raw, &ds, &err) == RC_OK && ds.scale[0] == 1 && ds.shift[0] == 0,
 	   "or stay as they are");
