@@ -407,6 +407,16 @@ container_devices() {
 		'tcp://device0: tcp://device1: tcp://device2:' ]]
 }
 
+@test "Containerfile: it builds with the packages that setup installs, from folders that are there" {
+	sed -n '/^build_packages=(/,/)/p' "$ROOT/setup" | tr -d '()' | sed 's/build_packages=//' |
+		tr -s ' \t' '\n' | sed 's/|.*//' | grep . | sort >wanted
+	sed -n '/AS build/,/^COPY/p' "$EXAMPLES/Containerfile" | tr -s ' \t\\' '\n' |
+		grep -xFf wanted | sort >taken
+	diff wanted taken
+	awk '$1 == "COPY" && $2 !~ /^--/ { for (i = 2; i < NF; i++) print $i }' "$EXAMPLES/Containerfile" |
+		while read -r path; do assert_file "$ROOT/$path"; done
+}
+
 @test "compose.yaml: each device in its container, and they learn what they learn here" {
 	local runtime
 	for program in podman podman-compose unshare ip; do
