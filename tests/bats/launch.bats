@@ -407,6 +407,17 @@ container_devices() {
 		'tcp://device0: tcp://device1: tcp://device2:' ]]
 }
 
+@test "Containerfile: it builds with the packages that setup installs, from folders that are there" {
+	sed -n '/^build_packages=(/,/)/p' "$ROOT/setup" | sed 's/build_packages=(//; s/)//' |
+		grep -oE '[^[:space:]]+' | sed 's/[\\|].*//' | sort >wanted
+	sed -n '/AS build/,/^COPY/p' "$EXAMPLES/Containerfile" | grep -oE '[^[:space:]]+' |
+		grep -xFf wanted | sort >taken
+	[[ $(wc -l <wanted) -gt 10 ]]
+	diff wanted taken
+	awk '$1 == "COPY" && $2 !~ /^--/ { for (i = 2; i < NF; i++) print $i }' "$EXAMPLES/Containerfile" |
+		while read -r path; do assert_file "$ROOT/$path"; done
+}
+
 @test "compose.yaml: each device in its container, and they learn what they learn here" {
 	local runtime
 	for program in podman podman-compose unshare ip; do
