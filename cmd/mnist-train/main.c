@@ -292,21 +292,17 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 	fflush(stdout);
 }
 
-/* The model after an epoch, to whoever may ask for it. */
-static enum rc
-publish(struct session *s, struct trainer *t, const struct task *task, struct err *err)
+/* The model after an epoch, to whoever may ask for it. If it cannot be had now, training goes on and finds
+ * out why. */
+static void
+publish(struct session *s, struct trainer *t, const struct task *task)
 {
-	float *values;
-	enum rc rc;
+	float *values = s->publisher.off ? NULL : malloc(task_values(task) * sizeof *values);
+	struct err err = {0};
 
-	if (s->publisher.off)
-		return RC_OK;
-	values = malloc(task_values(task) * sizeof *values);
-	rc = values ? trainer_weights(t, values, err) : err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
+	if (values && trainer_weights(t, values, &err) == RC_OK)
 		publisher_put(&s->publisher, trainer_steps(t), values);
 	free(values);
-	return rc;
 }
 
 /* Every epoch that is left. */
@@ -322,7 +318,7 @@ train(struct session *s, struct trainer *t, const struct task *task, struct err 
 		if (rc == RC_OK)
 			rc = report_epoch(&s->report, &e, err);
 		if (rc == RC_OK)
-			rc = publish(s, t, task, err);
+			publish(s, t, task);
 	}
 	return rc;
 }
