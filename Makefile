@@ -272,7 +272,7 @@ install: all
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
 	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
-	for f in share/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/$${f##*/}; done
+	for f in examples/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/data/$${f##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
 	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
@@ -283,7 +283,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-	    $(patsubst share/data/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard share/data/*.csv)) \
+	    $(patsubst examples/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard examples/data/*.csv)) \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
 	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
 

@@ -48,10 +48,20 @@ scheme=tcp insecure=()
 [ -z "${GPUSIM_TLS_CERT-}" ] || scheme=tls+tcp
 [ "$scheme" != tcp ] || [ "$addr" = 127.0.0.1 ] || insecure=(--insecure)
 
-pids=()
+# mpirun hands SIGUSR1 on, and the devices end by it, in 5 seconds at most, and clean up. SIGTERM would not
+# leave them that long.
 finish() {
 	trap - EXIT TERM INT
-	kill "${pids[@]}" 2>/dev/null || true
+	[ -z "${command-}" ] || kill "$command" 2>/dev/null || true
+	if [ -n "${devices-}" ]; then
+		kill -USR1 "$devices" 2>/dev/null || true
+		for ((i = 0; i < 100; i++)); do
+			kill -0 "$devices" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill "$devices" 2>/dev/null || true
+	fi
+	[ -z "${coordinator-}" ] || kill "$coordinator" 2>/dev/null || true
 	wait || true
 }
 trap finish EXIT
@@ -59,7 +69,7 @@ trap 'exit 143' TERM
 trap 'exit 130' INT
 
 exec {ready}< <(exec gpucoord --listen "$scheme://$addr:0" "${insecure[@]}" --state none --print-address)
-pids+=("$!")
+coordinator=$!
 read -r -t 30 -u "$ready" GPUSIM_COORD || {
 	echo "mpirun.sh: no coordinator" >&2
 	exit 1
@@ -68,9 +78,8 @@ export GPUSIM_COORD
 
 # The processes' environment on other hosts is not this one: the coordinator is named.
 "$mpirun" -n "$n" "${options[@]}" gpudev --coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" \
-	"${insecure[@]}" "${mem[@]}" </dev/null &
+	"${insecure[@]}" "${mem[@]}" </dev/null 2> >(grep -v 'Forwarding signal' >&2) &
 devices=$!
-pids+=("$devices")
 
 # Ready when all are: each line of the list but the first is a device.
 deadline=$((SECONDS + 60))
@@ -85,5 +94,5 @@ done
 
 # Waited for in the background, so that a signal is heard meanwhile.
 "$@" <&0 &
-pids+=("$!")
-wait "$!"
+command=$!
+wait "$command"

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 
 #define MAX_ARGS    64
 #define MAX_KERNELS 16 /* files of kernels */
+#define AWAIT_MS    10
+#define AWAIT_TRIES 500
 
 struct command {
 	char *argv[MAX_ARGS];
@@ -88,6 +91,23 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add(c, "--join", NULL);
 	if (lifeline >= 0)
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
+}
+
+/* A process that was killed keeps its memory file locked until all of it has gone, which takes its time. */
+static void
+await_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	for (int i = 0; fd >= 0 && i < AWAIT_TRIES; i++) {
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+		if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+			break;
+		poll(NULL, 0, AWAIT_MS);
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Whether nobody but this user and root can change what is there. */
@@ -166,6 +186,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 		putenv(local);
 	if (lifeline >= 0)
 		fcntl(lifeline, F_SETFD, 0);
+	await_file(m->mempath);
 	execv(path, c->argv);
 	_exit(127);
 }

@@ -61,6 +61,22 @@ find_data(char out[PATH_MAX], struct err *err)
 		       "'make data' or 'examples/fetch-mnist DIR' fetch it, --data DIR names it");
 }
 
+/* A relative path that is not here may lie beside the program, in its sources or installed. */
+static const char *
+find_path(const char *given, char out[PATH_MAX])
+{
+	static const char *const places[] = {"../..", "../../examples", "../share/gpusim"};
+	char own[PATH_MAX];
+
+	host_own_folder(own, sizeof own);
+	for (size_t i = 0;
+	     *given != '/' && access(given, F_OK) != 0 && i < sizeof places / sizeof places[0]; i++)
+		if (snprintf(out, PATH_MAX, "%s/%s/%s", own, places[i], given) < PATH_MAX &&
+		    access(out, F_OK) == 0)
+			return out;
+	return given;
+}
+
 /* No cluster here: run this program again under one of n devices that gpuctl starts. Returns only on
  * failure. */
 static enum rc
@@ -276,21 +292,17 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 	fflush(stdout);
 }
 
-/* The model after an epoch, to whoever may ask for it. */
-static enum rc
-publish(struct session *s, struct trainer *t, const struct task *task, struct err *err)
+/* The model after an epoch, to whoever may ask for it. If it cannot be had now, training goes on and finds
+ * out why. */
+static void
+publish(struct session *s, struct trainer *t, const struct task *task)
 {
-	float *values;
-	enum rc rc;
+	float *values = s->publisher.off ? NULL : malloc(task_values(task) * sizeof *values);
+	struct err err = {0};
 
-	if (s->publisher.off)
-		return RC_OK;
-	values = malloc(task_values(task) * sizeof *values);
-	rc = values ? trainer_weights(t, values, err) : err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
+	if (values && trainer_weights(t, values, &err) == RC_OK)
 		publisher_put(&s->publisher, trainer_steps(t), values);
 	free(values);
-	return rc;
 }
 
 /* Every epoch that is left. */
@@ -306,7 +318,7 @@ train(struct session *s, struct trainer *t, const struct task *task, struct err 
 		if (rc == RC_OK)
 			rc = report_epoch(&s->report, &e, err);
 		if (rc == RC_OK)
-			rc = publish(s, t, task, err);
+			publish(s, t, task);
 	}
 	return rc;
 }
@@ -400,7 +412,9 @@ main(int argc, char **argv)
 
 	log_open("mnist-train", LOG_WARN);
 	rc = options_parse(argc, argv, &o, &err);
-	if (rc == RC_OK && !o.data && !o.infer) {
+	if (rc == RC_OK && o.data) {
+		o.data = find_path(o.data, found);
+	} else if (rc == RC_OK && !o.infer) {
 		rc = find_data(found, &err);
 		o.data = found;
 	}

@@ -106,7 +106,7 @@ ps_tend_members(struct ps *ps)
 
 		if (m->id && now > m->heard_ns + PS_SILENT_MS * NS_PER_MS)
 			leave_out(ps, m, POOL_SILENT, "is silent");
-		else if (m->id && m->claims && now > m->claimed_ns + PS_CLAIM_MS * NS_PER_MS)
+		else if (m->id && now > m->asked_ns + PS_CLAIM_MS * NS_PER_MS)
 			leave_out(ps, m, POOL_SILENT, "is too slow");
 	}
 }
@@ -178,7 +178,8 @@ join(struct ps *ps, uint64_t id, const GpuSim__PsJoinRequest *q, struct err *err
 			     .device = q->deviceid,
 			     .pid = q->pid,
 			     .number = ++ps->ncome,
-			     .heard_ns = clock_now_ns()};
+			     .heard_ns = clock_now_ns(),
+			     .asked_ns = clock_now_ns()};
 	if (m->number > ps->nworkers)
 		ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) has come; %u there",
 			m->number, m->device, m->pid, pool_learners(ps->pool));
@@ -226,8 +227,7 @@ answer_claim(struct ps *ps, struct waiting *w, uint64_t now)
 	}
 	switch (m ? pool_claim(ps->pool, w->id, w->hint, &c) : POOL_WAIT) {
 	case POOL_WORK:
-		m->claims = true;
-		m->claimed_ns = ps->moved_ns = now;
+		m->asked_ns = ps->moved_ns = now;
 		reply_claim(ps, w->call, ANSWER_ITEM, &c);
 		return true;
 	case POOL_STRANGER:
@@ -302,7 +302,6 @@ gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__P
 
 	r.verdict = pool_gradient(ps->pool, &g);
 	if (r.verdict != POOL_REFUSED) {
-		m->claims = false;
 		ps->moved_ns = clock_now_ns();
 		ps->compute_s += seconds(q->computens);
 		ps->comm_s += seconds(q->commns);
@@ -347,6 +346,7 @@ dispatch(struct ps *ps, struct rpc_call *call)
 	if (!m) {
 		rpc_reply_err(call, &stranger);
 	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_CLAIM) {
+		m->asked_ns = m->heard_ns;
 		claim(ps, call, m->id, q->psclaim);
 	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_GRADIENT) {
 		gradient(ps, call, m, q->psgradient);

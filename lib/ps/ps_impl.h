@@ -77,9 +77,10 @@ enum rc store_state(struct store *s, struct checkpoint *out, struct err *err);
 
 struct member {
 	uint64_t id; /* 0: nobody */
-	uint64_t device, heard_ns, claimed_ns;
+	uint64_t device;
+	uint64_t heard_ns; /* it said something */
+	uint64_t asked_ns; /* it asked for an item, or was given one */
 	uint32_t pid, number;
-	bool claims;
 };
 
 /* A claim that waits for its answer. */

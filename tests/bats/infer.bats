@@ -94,7 +94,7 @@ pgm() {
 }
 
 @test "infer: vectors, and the names of classes" {
-	cp "$ROOT/share/data/iris.csv" .
+	cp "$ROOT/examples/data/iris.csv" .
 	bounded mnist-train --config "$ROOT/examples/config/iris.ini" --data iris.csv --epochs 40 \
 		--save iris.npz >said
 	unzip -p iris.npz gpusim.classes.npy | tail -n 3 >names
@@ -140,7 +140,7 @@ pgm() {
 	assert_output 'mnist-train: short.npz: not a .npz file, or truncated'
 	run bounded mnist-train --infer --load nowhere.npz </dev/null
 	assert_status 1
-	run bounded mnist-train --eval --load m.npz --data "$ROOT/share/data/iris.csv"
+	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"
 	assert_status 5
 	assert_match "iris.csv: items are 4x1x1, the model takes 1x28x28"
 	# A checkpoint has weights, but not the net's arrays.

@@ -51,7 +51,7 @@ END
 @test "install puts everything under DESTDIR and PREFIX, uninstall leaves nothing" {
 	house_make install
 	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_kernel}.h lib/libgpusim.a \
-		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/iris.csv \
+		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
 		share/bash-completion/completions/gpuctl; do
 		assert_file "$INSTALLED/$file"
 	done

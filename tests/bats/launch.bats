@@ -234,11 +234,14 @@ reference() {
 	assert_equal "$(learnt here | wc -l)" 4
 }
 
-# mpi MPIRUN - trains on three devices that it starts
+# mpi MPIRUN - trains on three devices that it starts, and that leave no memory file
 mpi() {
-	MPIRUN=$1 run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- \
-		mnist-train --data "$DATA" "${TRAIN[@]}" --json "$1.json"
+	MPIRUN=$1 run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- bash -c '
+		gpuctl devices --json | grep -o "\"mem_path\":\"[^\"]*" | cut -d \" -f 4 >files
+		exec mnist-train "$@"' _ --data "$DATA" "${TRAIN[@]}" --json "$1.json"
 	assert_status 0
+	assert_equal "$(wc -l <files)" 3
+	while read -r file; do refute_file "$file"; done <files
 	assert_match '3 devices'
 	assert_equal "$(learnt "$1.json")" "$(learnt here)"
 }
@@ -402,6 +405,17 @@ compose() { podman-compose -p test -f "$ROOT/examples/compose.yaml" "$@"; }
 container_devices() {
 	[[ $(podman exec test_coordinator_1 gpuctl devices | grep -oE 'tcp://device[0-2]:' | xargs) == \
 		'tcp://device0: tcp://device1: tcp://device2:' ]]
+}
+
+@test "Containerfile: it builds with the packages that setup installs, from folders that are there" {
+	sed -n '/^build_packages=(/,/)/p' "$ROOT/setup" | sed 's/build_packages=(//; s/)//' |
+		grep -oE '[^[:space:]]+' | sed 's/[\\|].*//' | sort >wanted
+	sed -n '/AS build/,/^COPY/p' "$EXAMPLES/Containerfile" | grep -oE '[^[:space:]]+' |
+		grep -xFf wanted | sort >taken
+	[[ $(wc -l <wanted) -gt 10 ]]
+	diff wanted taken
+	awk '$1 == "COPY" && $2 !~ /^--/ { for (i = 2; i < NF; i++) print $i }' "$EXAMPLES/Containerfile" |
+		while read -r path; do assert_file "$ROOT/$path"; done
 }
 
 @test "compose.yaml: each device in its container, and they learn what they learn here" {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/buf.h"
 #include "nn/npz.h"
 #include "tap.h"
 
@@ -97,6 +98,9 @@ test_round(void)
 {
 	struct npz npz = {0};
 	struct err err = {0};
+	struct buf packed = {0};
+	uint8_t *on_disk;
+	size_t nbytes;
 	char link[80];
 
 	ok(npz_write(path, model, NMODEL, &err) == RC_OK && npz_read(path, &npz, &err) == RC_OK &&
@@ -104,6 +108,12 @@ test_round(void)
 	   "what is written is read %s", err.text);
 	npz_fini(&npz);
 	ok(npz.array == NULL && npz.narrays == 0, "npz_fini makes it empty");
+	on_disk = slurp(&nbytes);
+	ok(npz_pack(model, NMODEL, &packed, &err) == RC_OK && packed.len == nbytes &&
+	       memcmp(packed.data, on_disk, nbytes) == 0,
+	   "the bytes alone are the file's");
+	free(on_disk);
+	buf_fini(&packed);
 	ok(npz_write(path, NULL, 0, &err) == RC_OK && npz_read(path, &npz, &err) == RC_OK &&
 	       npz.narrays == 0,
 	   "no arrays at all");
@@ -124,7 +134,7 @@ test_write_refusals(void)
 	    {"", NPZ_F32, 1, {3}, bias},
 	    {"../b", NPZ_F32, 1, {3}, bias},
 	    {"b", NPZ_F32, 5, {1, 1, 1, 1}, bias},
-	    {"b", (enum npz_type)3, 1, {3}, bias},
+	    {"b", (enum npz_type)4, 1, {3}, bias},
 	    {"b", NPZ_F32, 2, {UINT64_C(1) << 62, 8}, bias},
 	    {"b", NPZ_F32, 1, {1 << 30}, bias},
 	    {"b", NPZ_F32, 1, {3}, NULL},

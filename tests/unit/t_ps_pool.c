@@ -309,6 +309,7 @@ update(struct world *w)
 		       w->c.staleness == POOL_ASYNC ||
 			   before - w->slot_version[s] <= w->c.staleness,
 		       "no gradient is too old");
+		expect(w, w->update.age[k] == before - w->slot_version[s], "its age is told");
 		w->applied[item]++;
 		last = item;
 	}

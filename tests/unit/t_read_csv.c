@@ -562,7 +562,7 @@ test_iris(void)
 	struct err err = {0};
 	double sum[4] = {0};
 	uint32_t count[3] = {0};
-	bool opened = dataset_open("share/data/iris.csv", NULL, &ds, &err) == RC_OK;
+	bool opened = dataset_open("examples/data/iris.csv", NULL, &ds, &err) == RC_OK;
 
 	ok(opened && ds.channels == 4 && ds.nclasses == 3 && ds.train.nitems == 120 &&
 	       ds.test.nitems == 30 && strcmp(ds.class_name[0], "setosa") == 0 &&
