@@ -174,6 +174,9 @@ parse_description(const struct npz_array *a, const char *path, struct descriptio
 			return err_prefix(err, "%s: %s", path, a->name);
 		}
 	}
+	if (d->nclasses == 0 || net_shape_size(d->input) == 0)
+		return err_set(err, RC_BADDATA, "%s: %s names no input or no classes", path,
+			       a->name);
 	return RC_OK;
 }
 

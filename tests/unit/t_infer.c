@@ -118,7 +118,9 @@ test_refusals(void)
 	static const struct {
 		const char *about, *want;
 	} row[] = {
-	    {"", "items of 0x0x0"},
+	    {"", "gpusim.net names no input or no classes"},
+	    {"model softmax\ninput 1x1x2\n", "gpusim.net names no input or no classes"},
+	    {"model softmax\ninput 1x0x2\nclasses 2\n", "names no input or no classes"},
 	    {"model softmax", "gpusim.net is no text of lines"},
 	    {"model\n", "gpusim.net: 'model' is no name and value"},
 	    {"model vgg\n", "gpusim.net: 'vgg' is none of"},
