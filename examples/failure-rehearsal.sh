@@ -51,6 +51,10 @@ for ((epoch = 1; epoch < $2; epoch++)); do
 	mapfile -t pids < <(gpuctl devices | awk '$5 == "busy" { print $7 }')
 	[ ${#pids[@]} -gt "$3" ] || continue
 	kill -KILL "${pids[RANDOM % ${#pids[@]}]}" && killed=$((killed + 1))
+	until [ "$(grep -c 'ms lost$' out)" -ge $killed ]; do # one at a time
+		kill -0 $trainer 2>/dev/null || break 2
+		read -r -t 0.01 -u "$tick" || true
+	done
 done
 echo $killed >killed
 wait $trainer
