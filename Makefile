@@ -15,7 +15,7 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-house_libs     := -lnng -lprotobuf-c -lz -linih -lm
+house_libs     := -lnng -lprotobuf-c -lz -linih -lm -ldl
 image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -44,7 +44,8 @@ api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%)
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
-MPI      ?= $(if $(SAN),0,$(if $(shell command -v mpicc),1,0))
+MPICC    ?= mpicc
+MPI      ?= $(if $(SAN),0,$(if $(shell command -v $(MPICC)),1,0))
 ifneq ($(MPI),0)
 mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
@@ -52,13 +53,14 @@ mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) 
 endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels)
 
 # ---- generated code, objects, libraries, programs
 
@@ -104,7 +106,7 @@ $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
 
 # MPI's own compiler driver, with our compiler in it.
 ifneq ($(MPI),0)
-mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' mpicc
+mpi_cc := OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o $(mpi_bin): private override CC = $(mpi_cc)
 $(BUILD)/obj/cmd/mnist-train/mpi/%.o: private house_cppflags += -Icmd
 $(mpi_bin): $(mpi_obj) $(BUILD)/libhouse.a
@@ -116,6 +118,12 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
+
+# Kernels of one's own, which gpudev --kernels loads: they need a header and nothing else.
+$(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
+	@mkdir -p $(@D)
+	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -shared -o $@ $<,CC,$<)
 
 # ---- tests
 
@@ -142,8 +150,9 @@ check-unit: $(unit) $(bin)
 	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image images kern_% net npz num \
-        order parse plan protocol ps_pool read_% reduce% schedule shaper simulate tune vectext wire
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% launcher net npz num \
+        order parse plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tune \
+        vectext wire
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 
 .PHONY: threaded
@@ -257,12 +266,13 @@ libdir := $(DESTDIR)$(PREFIX)/lib
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/gpusim.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/gpusim.h include/gpusim_kernel.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libgpusim.a $(libdir)
 	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
 	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
 	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
 	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	for f in examples/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/data/$${f##*/}; done
 	install -D -m 644 cmd/gpuctl/completion.bash \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
 	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
@@ -270,9 +280,10 @@ install: all
 
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
-	    $(DESTDIR)$(PREFIX)/include/gpusim.h \
+	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
 	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
 	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	    $(patsubst examples/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard examples/data/*.csv)) \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
 	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
 
@@ -293,7 +304,7 @@ help:
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
-	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where mpicc is'
+	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where MPICC=mpicc is'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
     $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \

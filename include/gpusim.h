@@ -260,6 +260,28 @@ struct gpusim_comm_config {
 enum gpusim_rc gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 				const struct gpusim_comm_config *config, struct gpusim_comm *out);
 
+/* An id for gpusim_comm_init_rank, by chance: 32 hexadecimal digits. One process makes it and tells the
+ * others; no coordinator is needed for that. */
+#define GPUSIM_UNIQUE_ID 33 /* bytes, with its NUL */
+enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
+
+#define GPUSIM_ANY_DEVICE 0
+
+/* The same as gpusim_comm_init by nranks calls, one a rank, of one or many processes, as
+ * ncclCommInitRank: each returns the communicator, all the same, when all have called with the id.
+ *
+ * device: the rank's, or GPUSIM_ANY_DEVICE: the free one whose ordinal is the rank, else the next that is
+ * free. config must be the same in all calls; GPUSIM_LEASE: until all handles that called are closed.
+ *
+ * When one waits longer than its handle's timeout, or any longer than the coordinator's communicator
+ * timeout, all end with GPUSIM_TIMEOUT and who was missing, and may try again. An id makes one
+ * communicator. GPUSIM_INVAL: it is used up, the rank has come already, nranks or config differ, a device
+ * is named twice. */
+enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id,
+				     uint32_t rank, uint64_t device,
+				     const struct gpusim_comm_config *config,
+				     struct gpusim_comm *out);
+
 /* A communicator that exists. */
 enum gpusim_rc gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out);
 void gpusim_comm_fini(struct gpusim_comm *c);

@@ -43,6 +43,8 @@ static const char usage_text[] =
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
     "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
     "  --tls-ca FILE       who signs peers' certificates (default $GPUSIM_TLS_CA)\n"
+    "  --print-address     write the address to stdout when ready, a line; of port 0\n"
+    "                      with the port that was taken\n"
     "  -N FD               write a newline to FD when ready\n"
     "  --lifeline FD       end when FD reads end-of-file\n"
     "  -v                  say more on stderr\n"
@@ -52,7 +54,7 @@ static const char usage_text[] =
 struct options {
 	char listen[NET_ADDR_MAX];
 	const char *config, *tuner, *state, *http;
-	bool calibrate, allow_inject;
+	bool calibrate, allow_inject, print_address;
 	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
 	struct config_missed missed;
 	enum net_reach reach;
@@ -78,6 +80,7 @@ enum {
 	OPT_TLS_KEY,
 	OPT_TLS_CA,
 	OPT_LIFELINE,
+	OPT_PRINT_ADDRESS,
 };
 
 static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
@@ -97,6 +100,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
 					 {"tls-ca", 1, NULL, OPT_TLS_CA},
 					 {"lifeline", 1, NULL, OPT_LIFELINE},
+					 {"print-address", 0, NULL, OPT_PRINT_ADDRESS},
 					 {"help", 0, NULL, 'h'},
 					 {"version", 0, NULL, 'V'},
 					 {NULL, 0, NULL, 0}};
@@ -138,6 +142,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_ALLOW_INJECT:
 		o->allow_inject = true;
 		return RC_OK;
+	case OPT_PRINT_ADDRESS:
+		o->print_address = true;
+		return RC_OK;
 	case OPT_INSECURE:
 		o->reach = NET_ANY_HOST;
 		return RC_OK;
@@ -164,6 +171,14 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		fputs(usage_text, stdout);
 		exit(EXIT_OK);
 	}
+}
+
+/* Who started us may wait for the line, or not be there any more. */
+static void
+print_address(const char *address)
+{
+	printf("%s\n", address);
+	fflush(stdout);
 }
 
 static enum rc
@@ -267,6 +282,8 @@ main(int argc, char **argv)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {
 		log_line(LOG_INFO, "ready at %s", cfg.address);
+		if (o.print_address)
+			print_address(cfg.address);
 		if (web)
 			log_line(LOG_INFO, "models at %s/model", web_address(web));
 		daemon_ready(o.ready_fd);

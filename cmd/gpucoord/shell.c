@@ -5,9 +5,9 @@
  * change of threads. That may be the server's thread or one of nng's, so nothing may block there,
  * but for what has to be stored first (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
  * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
- * Who has gone is told under the server's lock, so that waits for the main thread. Before the first
- * shell_step, for which the main thread is woken, and after shell_free has begun, things are only
- * queued.
+ * Who has gone or is back is told under the server's lock, so that waits for the main thread.
+ * Before the first shell_step, for which the main thread is woken, and after shell_free has begun,
+ * things are only queued.
  *
  * A request's token is its call's address; it is answered exactly once, then gone.
  */
@@ -35,7 +35,7 @@ struct item {
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
 	uint64_t device_id;    /* unreachable */
-	uint64_t client_id;    /* gone */
+	uint64_t client_id;    /* gone, seen */
 	uint64_t token;	       /* result */
 	struct err err;	       /* result, unreachable */
 	GpuSim__Reply *reply;  /* result */
@@ -97,19 +97,31 @@ on_call(void *arg, struct rpc_call *call)
 	work(s);
 }
 
+/* Of a client: under the server's lock, so the main thread goes on with it. */
 static void
-on_gone(void *arg, uint64_t client_id)
+note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id)
 {
-	struct shell *s = arg;
 	struct item *i = calloc(1, sizeof *i);
 
 	web_gone(atomic_load(&s->web), client_id);
 	if (!i)
 		return;
-	i->kind = COORD_GONE;
+	i->kind = kind;
 	i->client_id = client_id;
 	push(s, i);
 	daemon_wake(s->dm);
+}
+
+static void
+on_gone(void *arg, uint64_t client_id)
+{
+	note_client(arg, COORD_GONE, client_id);
+}
+
+static void
+on_back(void *arg, uint64_t client_id)
+{
+	note_client(arg, COORD_SEEN, client_id);
 }
 
 static void
@@ -353,7 +365,7 @@ enum rc
 shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
 	  struct shell **out, struct err *err)
 {
-	struct rpc_handler handler = {.call = on_call, .gone = on_gone};
+	struct rpc_handler handler = {.call = on_call, .gone = on_gone, .back = on_back};
 	struct shell *s = calloc(1, sizeof *s);
 	enum rc rc = RC_OK;
 

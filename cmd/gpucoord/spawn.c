@@ -4,23 +4,29 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/host.h"
 
-#define MAX_ARGS 40
+#define MAX_ARGS    64
+#define MAX_KERNELS 16 /* files of kernels */
+#define AWAIT_MS    10
+#define AWAIT_TRIES 500
 
 struct command {
 	char *argv[MAX_ARGS];
 	int n;
 	char text[MAX_ARGS][24]; /* numbers */
 	int ntext;
+	char kernels[WIRE_NAME_MAX]; /* paths, cut apart */
 };
 
 /* Whether the process has the file mapped: then it is the device, and not one that has its number now. */
@@ -87,6 +93,77 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }
 
+/* A process that was killed keeps its memory file locked until all of it has gone, which takes its time. */
+static void
+await_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	for (int i = 0; fd >= 0 && i < AWAIT_TRIES; i++) {
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+		if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+			break;
+		poll(NULL, 0, AWAIT_MS);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Whether nobody but this user and root can change what is there. */
+static bool
+is_ours(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
+		return false;
+	if (S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)
+		return true; /* as in /tmp: what is in it is whose it is */
+	return !(st.st_mode & S_IWOTH) &&
+	       (!(st.st_mode & S_IWGRP) || st.st_gid == getegid() || st.st_gid == 0);
+}
+
+/* The same of the file and of all folders above it, which have no symbolic link among them. */
+static bool
+is_ours_all_the_way(const char *path)
+{
+	char real[PATH_MAX], *slash;
+
+	if (*path != '/' || realpath(path, real) == NULL || strcmp(real, path) != 0)
+		return false;
+	while (is_ours(real)) {
+		slash = strrchr(real, '/');
+		if (slash == real)
+			return is_ours("/");
+		*slash = '\0';
+	}
+	return false;
+}
+
+/*
+ * The device's kernels, which are code. Whoever can register a device could name any file, so it has
+ * to be one that this user or root has put there.
+ */
+static enum rc
+add_kernels(struct command *c, const char *list, struct err *err)
+{
+	char *path, *rest = NULL;
+	size_t n = 0;
+
+	snprintf(c->kernels, sizeof c->kernels, "%s", list);
+	for (path = strtok_r(c->kernels, ":", &rest); path; path = strtok_r(NULL, ":", &rest)) {
+		if (n++ == MAX_KERNELS)
+			return err_set(err, RC_FAILED, "more than %d files of kernels",
+				       MAX_KERNELS);
+		if (!is_ours_all_the_way(path))
+			return err_set(err, RC_FAILED,
+				       "%s: its kernels are gone, or others can write there", path);
+		add(c, "--kernels", path);
+	}
+	return RC_OK;
+}
+
 /* In a child of a child, which is nobody's to wait for. */
 static void
 become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
@@ -109,6 +186,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 		putenv(local);
 	if (lifeline >= 0)
 		fcntl(lifeline, F_SETFD, 0);
+	await_file(m->mempath);
 	execv(path, c->argv);
 	_exit(127);
 }
@@ -129,6 +207,8 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	make_command(m, coordinator, lifeline, &c);
+	if (add_kernels(&c, m->kernels, err) != RC_OK)
+		return err->rc;
 	if (allow_inject)
 		add(&c, "--allow-inject", NULL);
 	pid = fork();

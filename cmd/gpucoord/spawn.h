@@ -18,7 +18,8 @@
  *	allow_inject	whether faults may be injected into it, as into the coordinator
  *
  * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one is not waited for: it tells
- * of itself when it registers. RC_FAILED: it cannot be started.
+ * of itself when it registers. RC_FAILED: it cannot be started, or files of kernels that it had loaded are not this
+ * user's or root's alone to write.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
 		     bool allow_inject, struct err *err);

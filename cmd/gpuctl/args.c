@@ -1,6 +1,8 @@
 #include "args.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/option.h"
@@ -57,6 +59,8 @@ static const struct {
     [OPT_TRANSPORT] = {"transport", 0, "KIND",
 		       "ipc or tcp: data go through sockets, not through shared memory"},
     [OPT_THREADS] = {"threads", 0, "N", "BLAS threads of a device (default 1)"},
+    [OPT_KERNELS] = {"kernels", 0, "FILE",
+		     "kernels of one's own, for all devices; may be repeated"},
     [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
@@ -72,6 +76,8 @@ static const struct {
 			"when a rank is lost: abort (the default) shrink respawn spare"},
     [OPT_SPARES] = {"spares", 0, "K", "so many devices more, to take the place of lost ones"},
     [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
+    [OPT_ID] = {"id", 0, "ID", "what `gpuctl unique-id` printed, the same for each rank"},
+    [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
 };
 
 static enum rc
@@ -146,6 +152,18 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	}
 }
 
+/* The devices look inside; one that is not there is not to be said by each of them. */
+static enum rc
+add_kernels(const char *path, struct args *a, struct err *err)
+{
+	if (a->nkernels == ARGS_MAX_KERNELS)
+		return err_set(err, RC_INVAL, "more than %d files", ARGS_MAX_KERNELS);
+	if (access(path, R_OK) != 0)
+		return err_set(err, RC_INVAL, "%.200s: %s", path, strerror(errno));
+	a->kernels[a->nkernels++] = path;
+	return RC_OK;
+}
+
 /* "0.5/s", "0.1/op"; a bare number is a second. */
 static enum rc
 set_rate(const char *arg, struct args *a, struct err *err)
@@ -178,6 +196,8 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return option_u32(arg, 0, UINT32_MAX, &a->spares, err);
 	case OPT_RANKS:
 		return option_u32(arg, 1, UINT32_MAX, &a->nranks, err);
+	case OPT_NRANKS:
+		return option_u32(arg, 1, UINT32_MAX, &a->job_ranks, err);
 	case OPT_COUNT:
 		return parse_u64(arg, 0, UINT64_MAX, &a->count, err);
 	case OPT_SEED:
@@ -231,6 +251,8 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_MEM_FILE:
 		a->mem_file = arg;
 		return RC_OK;
+	case OPT_KERNELS:
+		return add_kernels(arg, a, err);
 	case OPT_TYPE:
 	case OPT_RAW:
 		return set_type(id, arg, a, err);
@@ -238,6 +260,9 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return on_failure_parse(arg, &a->on_failure, err);
 	case OPT_KEYS:
 		a->keys = arg;
+		return RC_OK;
+	case OPT_ID:
+		a->id = arg;
 		return RC_OK;
 	case OPT_OP:
 		return op_parse(arg, &a->op, err);

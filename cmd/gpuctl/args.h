@@ -49,6 +49,7 @@ enum opt_id {
 	OPT_BANDWIDTH,
 	OPT_TRANSPORT,
 	OPT_THREADS,
+	OPT_KERNELS,
 	OPT_PIN,
 	OPT_OP_TIMEOUT,
 	OPT_START_TIMEOUT,
@@ -63,11 +64,15 @@ enum opt_id {
 	OPT_ON_FAILURE,
 	OPT_SPARES,
 	OPT_KEYS,
+	OPT_ID,
+	OPT_NRANKS,
 	OPT_NUMBER, /* how many there are */
 };
 
 #define OPT(name)    (UINT64_C(1) << OPT_##name)
 #define ARGS_COMMAND (-1) /* as max_rest: options end at the first operand, any number follow */
+
+#define ARGS_MAX_KERNELS 16
 
 /* What was given; every field holds its default until its option comes. Strings are borrowed. */
 struct args {
@@ -91,7 +96,11 @@ struct args {
 	uint64_t start_timeout_ms, op_timeout_ms;
 	enum gpusim_on_failure on_failure; /* see cli_config */
 	uint32_t spares;
+	const char *kernels[ARGS_MAX_KERNELS]; /* files */
+	size_t nkernels;
 	const char *keys;
+	const char *id;
+	uint32_t job_ranks; /* of --nranks */
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;

@@ -1,4 +1,4 @@
-/* gpuctl comm-init, comm-destroy, comm-status, comm-abort, comm-shrink, comm-grow, wait -
+/* gpuctl unique-id, comm-init, comm-destroy, comm-status, comm-abort, comm-shrink, comm-grow, wait -
  * communicators by their ids. comm-split is in split.c. */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/launcher.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "table.h"
@@ -47,26 +48,98 @@ how_many(const struct args *a, int first, uint32_t *n, struct err *err)
 	return *n ? RC_OK : err_set(err, RC_INVAL, "which devices? -n N, or name them");
 }
 
+enum rc
+run_unique_id(struct cli *cli, const struct args *a, struct err *err)
+{
+	char id[GPUSIM_UNIQUE_ID];
+	enum rc rc = api(gpusim_unique_id(id), err);
+
+	(void)cli;
+	(void)a;
+	if (rc == RC_OK)
+		puts(id);
+	return rc;
+}
+
+#define BY_ID	(OPT(RANK) | OPT(NRANKS) | OPT(DEVICE))
+#define MEET_MS 300000 /* how long a rank waits for the others, when nobody says */
+
+/* This rank, and how many there are: of the options, else of who launched us. */
+static enum rc
+who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	*rank = a->rank;
+	*nranks = a->job_ranks;
+	if (!args_has(a, OPT(RANK))) {
+		*rank = UINT32_MAX;
+		rc = launcher_rank(rank, err);
+	}
+	if (rc == RC_OK && !args_has(a, OPT(NRANKS)))
+		rc = launcher_size(nranks, err);
+	if (rc == RC_OK && *rank == UINT32_MAX)
+		rc = err_set(err, RC_INVAL, "which rank? --rank R, or under mpirun or srun");
+	if (rc == RC_OK && *nranks == 0)
+		rc = err_set(err, RC_INVAL, "how many ranks? --nranks N, or under mpirun or srun");
+	return rc;
+}
+
+/* One rank of those that meet by --id. */
+static enum rc
+init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
+	  struct gpusim_comm *out, struct err *err)
+{
+	const struct args alone = {0};
+	uint64_t device = GPUSIM_ANY_DEVICE;
+	uint32_t rank, nranks;
+	enum rc rc = who_we_are(a, &rank, &nranks, err);
+
+	if (rc == RC_OK && (a->nrest || args_has(a, OPT(RANKS))))
+		rc =
+		    err_set(err, RC_INVAL, "with --id each rank names its own device, by --device");
+	if (rc == RC_OK)
+		rc = cli_open(cli, err);
+	if (rc == RC_OK && !cli->timeout_ms)
+		gpusim_set_timeout_ms(cli->g, MEET_MS);
+	if (rc == RC_OK && a->device)
+		rc = cli_device(cli, &alone, a->device, &device, err);
+	if (rc != RC_OK)
+		return rc;
+	return api(gpusim_comm_init_rank(cli->g, nranks, a->id, rank, device, config, out), err);
+}
+
 /* Over -n free devices, or over those named, rank by rank. */
+static enum rc
+init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
+	 struct gpusim_comm *out, struct err *err)
+{
+	uint64_t *ids = NULL;
+	uint32_t n;
+	enum rc rc = how_many(a, 0, &n, err);
+
+	if (rc == RC_OK && args_has(a, BY_ID))
+		rc = err_set(err, RC_INVAL, "--rank, --nranks and --device go with --id");
+	if (rc == RC_OK)
+		rc = named_devices(cli, a, 0, &ids, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, config, out), err);
+	free(ids);
+	return rc;
+}
+
 enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm_config config;
 	struct gpusim_comm comm = {0};
-	uint64_t *ids = NULL;
-	uint32_t n;
-	enum rc rc = how_many(a, 0, &n, err);
+	enum rc rc = cli_config(a, GPUSIM_KEEP, &config, err);
 
 	if (rc == RC_OK)
-		rc = cli_config(a, GPUSIM_KEEP, &config, err);
-	if (rc == RC_OK)
-		rc = named_devices(cli, a, 0, &ids, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, &config, &comm), err);
+		rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
 	if (rc == RC_OK)
 		printf("%" PRIu64 "\n", comm.id);
 	gpusim_comm_fini(&comm);
-	free(ids);
 	return rc;
 }
 

@@ -71,6 +71,7 @@ enum rc run_sync(struct cli *, const struct args *, struct err *);
 enum rc run_stragglers(struct cli *, const struct args *, struct err *);
 enum rc run_topo(struct cli *, const struct args *, struct err *);
 enum rc run_tune(struct cli *, const struct args *, struct err *);
+enum rc run_unique_id(struct cli *, const struct args *, struct err *);
 enum rc run_version(struct cli *, const struct args *, struct err *);
 enum rc run_wait(struct cli *, const struct args *, struct err *);
 

@@ -25,15 +25,17 @@ static enum rc run_completion(struct cli *, const struct args *, struct err *);
 /* clang-format off */
 static const struct command commands[] = {
 	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
-	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(PIN) |
+	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(KERNELS) | OPT(PIN) |
 	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(HTTP) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
 	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 
-	{"comm-init", "{-n N | DEVICE...} [options]", "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
+	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, 0, 0, 0, 0},
+	{"comm-init", "{-n N | DEVICE... | --id ID [--rank R] [--nranks N] [--device DEVICE]} [options]",
+	 "make a communicator and print its id", run_comm_init,
+	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},

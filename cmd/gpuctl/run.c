@@ -8,7 +8,7 @@
 #include "cluster.h"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 13 };
+enum { MAX_EXTRA = 13 + 2 * ARGS_MAX_KERNELS };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -85,6 +85,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 		add_flag(&dev, "--allow-inject");
 		add_flag(&coord, "--allow-inject");
 	}
+	for (size_t i = 0; i < a->nkernels; i++)
+		add(&dev, "--kernels", a->kernels[i]);
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;

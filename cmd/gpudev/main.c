@@ -8,12 +8,14 @@
 
 #include "base/clock.h"
 #include "base/daemon.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
+#include "dev/load.h"
 #include "net/net.h"
 #include "pin.h"
 #include "register.h"
@@ -25,17 +27,21 @@ static const char usage_text[] =
     "usage: gpudev [options]\n"
     "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
     "                      tls+tcp://host:port (default gpudev-PID.sock in the\n"
-    "                      private directory, see gpusim(7))\n"
+    "                      private directory, see gpusim(7)); the host *: the one\n"
+    "                      that the coordinator sees\n"
     "  --data ADDR         data address (default beside the control address)\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
-    "  --ordinal N         place in lists of devices (default 0)\n"
+    "  --ordinal N         place in lists of devices (default: the rank that mpirun or\n"
+    "                      srun gives, else 0)\n"
+    "  --rank N            the same\n"
     "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
     "  --client-mem SIZE   what one client may lease of it (default all)\n"
     "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
     "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
     "  --threads N         BLAS threads (default 1)\n"
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
+    "  --kernels FILE      load kernels of one's own; may be repeated\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
@@ -57,6 +63,7 @@ struct options {
 	const char *coordinator;
 	enum net_reach reach;
 	struct net_tls_files tls;
+	bool ordinal; /* was given */
 	int pin;
 	int ready_fd, lifeline;
 	enum log_level level;
@@ -68,11 +75,13 @@ enum {
 	OPT_COORDINATOR,
 	OPT_ID,
 	OPT_ORDINAL,
+	OPT_RANK,
 	OPT_CLIENT_MEM,
 	OPT_MEM_FILE,
 	OPT_MEM_SCRATCH,
 	OPT_THREADS,
 	OPT_PIN,
+	OPT_KERNELS,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_SPARE,
@@ -90,12 +99,14 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"coordinator", 1, NULL, OPT_COORDINATOR},
 					 {"id", 1, NULL, OPT_ID},
 					 {"ordinal", 1, NULL, OPT_ORDINAL},
+					 {"rank", 1, NULL, OPT_RANK},
 					 {"mem", 1, NULL, 'm'},
 					 {"client-mem", 1, NULL, OPT_CLIENT_MEM},
 					 {"mem-file", 1, NULL, OPT_MEM_FILE},
 					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
 					 {"threads", 1, NULL, OPT_THREADS},
 					 {"pin", 1, NULL, OPT_PIN},
+					 {"kernels", 1, NULL, OPT_KERNELS},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
@@ -125,6 +136,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_ID:
 		return parse_u64(arg, 1, UINT64_MAX, &o->device.id, err);
 	case OPT_ORDINAL:
+	case OPT_RANK:
+		o->ordinal = true;
 		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
 	case 'm':
 		return parse_size(arg, &o->device.mem_bytes, err);
@@ -139,6 +152,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_u32(arg, 1, 1024, &o->device.threads, err);
 	case OPT_PIN:
 		return pin_parse(arg, &o->pin, err);
+	case OPT_KERNELS:
+		return load_kernels(arg, err);
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
@@ -208,6 +223,16 @@ apply_p2p(struct options *o, struct err *err)
 	return RC_OK;
 }
 
+/* Kernels that the environment names, beside those of options. */
+static enum rc
+apply_kernels(struct err *err)
+{
+	const char *list = getenv("GPUSIM_KERNELS");
+	enum rc rc = list ? load_kernels_list(list, err) : RC_OK;
+
+	return rc == RC_OK ? rc : err_prefix(err, "GPUSIM_KERNELS");
+}
+
 /* Where to listen when that is not said: in the private directory. */
 static enum rc
 default_address(struct options *o, struct err *err)
@@ -218,6 +243,30 @@ default_address(struct options *o, struct err *err)
 	if (rc == RC_OK)
 		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpudev-%d.sock", dir,
 			 (int)getpid());
+	return rc;
+}
+
+/* Complete the addresses. */
+static enum rc
+check_addresses(struct options *o, struct err *err)
+{
+	enum rc rc = o->listen[0] ? RC_OK : default_address(o, err);
+
+	if (o->coordinator && !*o->coordinator)
+		o->coordinator = NULL; /* an empty variable is none */
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_own(o->listen, o->coordinator, err);
+	if (rc == RC_OK && o->coordinator)
+		rc = net_addr_own(o->data, o->coordinator, err);
+	if (rc == RC_OK)
+		rc = net_addr_check(o->listen, o->reach, err);
+	if (rc == RC_OK && !o->data[0])
+		rc = net_addr_data(o->listen, o->data, err);
+	else if (rc == RC_OK)
+		rc = net_addr_check(o->data, o->reach, err);
+	o->device.data_addr = o->data;
 	return rc;
 }
 
@@ -239,20 +288,13 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	net_tls_use(&o->tls);
 	if (rc == RC_OK && o->device.mem_bytes == 0)
 		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
-	if (rc == RC_OK && !o->listen[0])
-		rc = default_address(o, err);
+	if (rc == RC_OK && !o->ordinal)
+		rc = launcher_rank(&o->device.ordinal, err);
 	if (rc == RC_OK)
-		rc = net_addr_check(o->listen, o->reach, err);
-	if (rc == RC_OK && !o->data[0])
-		rc = net_addr_data(o->listen, o->data, err);
-	else if (rc == RC_OK)
-		rc = net_addr_check(o->data, o->reach, err);
-	if (o->coordinator && !*o->coordinator)
-		o->coordinator = NULL; /* an empty variable is none */
-	if (rc == RC_OK && o->coordinator)
-		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
-	o->device.data_addr = o->data;
-	return rc == RC_OK ? apply_p2p(o, err) : rc;
+		rc = check_addresses(o, err);
+	if (rc == RC_OK)
+		rc = apply_p2p(o, err);
+	return rc == RC_OK ? apply_kernels(err) : rc;
 }
 
 /* Serve until told to end. */

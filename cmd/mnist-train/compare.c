@@ -138,13 +138,13 @@ says_something(const char *line)
 	return line[strspn(line, "- \t")] != '\0';
 }
 
-/* What a run has said last: our own last line, else anybody's. */
+/* Why a program has failed: our own last line, else the first of anybody. */
 static void
-last_words(const struct comparison *s, int status, char out[256])
+reason(const struct comparison *s, int status, char out[256])
 {
 	FILE *f = fopen(s->err, "re");
 	static const char own[] = "mnist-train: ";
-	bool ours = false;
+	bool any = false;
 	char line[512];
 
 	if (status > 128)
@@ -155,9 +155,9 @@ last_words(const struct comparison *s, int status, char out[256])
 		bool mine = strncmp(line, own, strlen(own)) == 0;
 
 		line[strcspn(line, "\n")] = '\0';
-		if (!says_something(line) || (ours && !mine))
+		if (!says_something(line) || (any && !mine))
 			continue;
-		ours = mine;
+		any = true;
 		snprintf(out, 256, "%.250s", line + (mine ? strlen(own) : 0));
 	}
 	if (f)
@@ -199,7 +199,7 @@ train(struct comparison *s, const struct compare_run *r, struct err *err)
 		return err_set(err, RC_FAILED, "there is no mpirun here");
 	if (status == 0)
 		return RC_OK;
-	last_words(s, status, words);
+	reason(s, status, words);
 	return err_set(err, RC_FAILED, "%s", words);
 }
 
@@ -287,7 +287,7 @@ draw(struct comparison *s, const struct buf *script, struct err *err)
 		log_line(LOG_WARN, "there is no gnuplot here: no %s.png", s->prefix);
 		return RC_OK;
 	}
-	last_words(s, status, words);
+	reason(s, status, words);
 	if (status == 0)
 		rc = read_bytes(s->out, &png, err);
 	if (rc == RC_OK && (png.len < 8 || memcmp(png.data, "\x89PNG\r\n\x1a\n", 8) != 0))

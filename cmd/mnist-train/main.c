@@ -12,12 +12,14 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "asking.h"
 #include "compare.h"
 #include "options.h"
 #include "ps/ps.h"
 #include "report.h"
 #include "saver.h"
 #include "server.h"
+#include "train/model.h"
 
 #define DEFAULT_DEVICES 4
 #define LEASES_MS	70000 /* a coordinator that was killed, too, lets go after 60 s */
@@ -59,15 +61,28 @@ find_data(char out[PATH_MAX], struct err *err)
 		       "'make data' or 'examples/fetch-mnist DIR' fetch it, --data DIR names it");
 }
 
-/* No cluster here: run this program again under one that gpuctl starts. Returns only on failure. */
-static enum rc
-start_cluster(const struct task *task, uint64_t global, struct err *err)
+/* A relative path that is not here may lie beside the program, in its sources or installed. */
+static const char *
+find_path(const char *given, char out[PATH_MAX])
 {
-	const struct train_config *o = task->config;
-	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
-	/* Some room beyond the one allocation. */
-	uint64_t mem = (16u << 20) + (o->sync == SYNC_PS ? ps_bytes(task, n - 1)
-							 : trainer_bytes(task, global, n));
+	static const char *const places[] = {"../..", "../../examples", "../share/gpusim"};
+	char own[PATH_MAX];
+
+	host_own_folder(own, sizeof own);
+	for (size_t i = 0;
+	     *given != '/' && access(given, F_OK) != 0 && i < sizeof places / sizeof places[0]; i++)
+		if (snprintf(out, PATH_MAX, "%s/%s/%s", own, places[i], given) < PATH_MAX &&
+		    access(out, F_OK) == 0)
+			return out;
+	return given;
+}
+
+/* No cluster here: run this program again under one of n devices that gpuctl starts. Returns only on
+ * failure. */
+static enum rc
+start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, struct err *err)
+{
+	uint64_t mem = bytes_each + (16u << 20); /* some room beyond the one allocation */
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
 	char *args[256], **own_args;
 	enum rc rc = config_args(o, NULL, &own_args, err);
@@ -97,6 +112,40 @@ start_cluster(const struct task *task, uint64_t global, struct err *err)
 	execvp("gpuctl", args);
 	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
 	config_args_free(own_args);
+	return rc;
+}
+
+/* The same for a training. */
+static enum rc
+start_training(const struct task *task, uint64_t global, struct err *err)
+{
+	const struct train_config *o = task->config;
+	uint32_t n = o->devices ? o->devices : DEFAULT_DEVICES;
+
+	return start_cluster(
+	    o, n, o->sync == SYNC_PS ? ps_bytes(task, n - 1) : trainer_bytes(task, global, n), err);
+}
+
+/* A trained net is asked, with --eval or --infer. */
+static enum rc
+ask(const struct train_config *o, struct err *err)
+{
+	const char *coord = getenv("GPUSIM_COORD");
+	struct asking a = {0};
+	struct gpusim *g = NULL;
+	enum rc rc = asking_open(&a, o, err);
+
+	if (rc == RC_OK && (!coord || !*coord))
+		rc = start_cluster(o, 1, predictor_bytes(&a.model), err);
+	if (rc == RC_OK) {
+		rc = (enum rc)gpusim_open(NULL, &g);
+		if (rc != RC_OK)
+			err_set(err, rc, "%s", gpusim_error());
+	}
+	if (rc == RC_OK)
+		rc = o->eval ? asking_eval(&a, g, err) : asking_infer(&a, g, err);
+	gpusim_close(g);
+	asking_fini(&a);
 	return rc;
 }
 
@@ -191,17 +240,13 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 static enum rc
 save(struct trainer *t, const struct task *task, struct err *err)
 {
-	struct npz_array arrays[NET_MAX_ARRAYS];
 	float *params = malloc(task_values(task) * sizeof *params);
 	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
 		rc = trainer_weights(t, params, err);
-	if (rc == RC_OK) {
-		unsigned n = net_arrays(&task->net, params, arrays);
-
-		rc = npz_write(task->config->save, arrays, n, err);
-	}
+	if (rc == RC_OK)
+		rc = model_save(task->config->save, task, params, err);
 	free(params);
 	return rc;
 }
@@ -367,9 +412,15 @@ main(int argc, char **argv)
 
 	log_open("mnist-train", LOG_WARN);
 	rc = options_parse(argc, argv, &o, &err);
-	if (rc == RC_OK && !o.data) {
+	if (rc == RC_OK && o.data) {
+		o.data = find_path(o.data, found);
+	} else if (rc == RC_OK && !o.infer) {
 		rc = find_data(found, &err);
 		o.data = found;
+	}
+	if (rc == RC_OK && (o.eval || o.infer)) {
+		rc = ask(&o, &err);
+		goto out;
 	}
 	if (rc == RC_OK && o.backend == BACKEND_MPI && !o.compare)
 		rc = become_rank(&o, &err);
@@ -387,7 +438,7 @@ main(int argc, char **argv)
 		rc = prepare(&o, &task, coord && *coord ? say_damaged : say_nothing, &terms, &from,
 			     &resumes, &err);
 	if (rc == RC_OK && (!coord || !*coord))
-		rc = start_cluster(&task, o.global, &err);
+		rc = start_training(&task, o.global, &err);
 	if (rc == RC_OK) {
 		rc = (enum rc)gpusim_open(NULL, &g);
 		if (rc != RC_OK)

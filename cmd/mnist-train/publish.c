@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nn/rng.h"
+#include "train/model.h"
 
 void
 publisher_init(struct publisher *p, struct gpusim *g, const struct task *task)
@@ -19,14 +20,16 @@ void
 publisher_put(void *arg, uint64_t version, const float *values)
 {
 	struct publisher *p = arg;
-	struct npz_array arrays[NET_MAX_ARRAYS];
-	struct buf bytes = {0};
+	struct npz_array arrays[MODEL_MAX_ARRAYS];
+	struct buf bytes = {0}, text = {0};
 	struct err err = {0};
+	unsigned n;
 	enum rc rc;
 
 	if (p->off)
 		return;
-	rc = npz_pack(arrays, net_arrays(&p->task->net, values, arrays), &bytes, &err);
+	n = model_arrays(p->task, values, &text, arrays);
+	rc = n ? npz_pack(arrays, n, &bytes, &err) : err_set(&err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
 	p->off = rc == RC_INVAL;
@@ -34,4 +37,5 @@ publisher_put(void *arg, uint64_t version, const float *values)
 		log_line(LOG_WARN, "the model is not published: %s",
 			 err.rc ? err.text : gpusim_error());
 	buf_fini(&bytes);
+	buf_fini(&text);
 }

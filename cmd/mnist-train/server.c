@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "ps/ps.h"
+#include "train/model.h"
 
 /* What the hooks of a training with a parameter server reach. */
 struct session {
@@ -36,13 +37,11 @@ on_publish(void *arg, uint64_t version, const float *values)
 static enum rc
 save(struct ps *ps, const struct task *task, struct err *err)
 {
-	struct npz_array arrays[NET_MAX_ARRAYS];
 	float *values = alloc_zeroed(task_values(task), sizeof *values);
 	enum rc rc = values ? ps_weights(ps, values, err) : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
-		rc = npz_write(task->config->save, arrays, net_arrays(&task->net, values, arrays),
-			       err);
+		rc = model_save(task->config->save, task, values, err);
 	free(values);
 	return rc;
 }

@@ -42,6 +42,7 @@ daemon_init(struct daemon *d, int lifeline, struct err *err)
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGHUP, &on, NULL);
+	sigaction(SIGUSR1, &on, NULL); /* the one that every mpirun hands on */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error code, not the end */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

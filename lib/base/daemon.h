@@ -13,7 +13,7 @@ struct daemon {
 };
 
 /*
- * Catch SIGTERM, SIGINT and SIGHUP, ignore SIGPIPE and SIGXFSZ, and raise the limit of open files
+ * Catch SIGTERM, SIGINT, SIGHUP and SIGUSR1, ignore SIGPIPE and SIGXFSZ, and raise the limit of open files
  * to what is allowed. Once a process, from its main thread.
  *
  *	lifeline	a descriptor from --lifeline, or -1

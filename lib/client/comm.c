@@ -1,10 +1,13 @@
 /* Communicators, groups, and the lab's ring. */
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "client/client_impl.h"
+#include "net/net.h"
 
 static enum rc
 fill(struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
@@ -52,6 +55,63 @@ gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 	m.optimeoutms = cfg->op_timeout_ms;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
+	return call_init(g, &req, out);
+}
+
+enum gpusim_rc
+gpusim_unique_id(char id[GPUSIM_UNIQUE_ID])
+{
+	snprintf(id, GPUSIM_UNIQUE_ID, "%016" PRIx64 "%016" PRIx64, net_random(), net_random());
+	return GPUSIM_OK;
+}
+
+/* One half of an id: 16 digits that are there. */
+static uint64_t
+half(const char *digits)
+{
+	char text[17];
+
+	memcpy(text, digits, 16);
+	text[16] = '\0';
+	return strtoull(text, NULL, 16);
+}
+
+static enum rc
+parse_id(const char *id, GpuSim__CommInitRankRequest *m)
+{
+	size_t n = 0;
+
+	while (n < GPUSIM_UNIQUE_ID && isxdigit((unsigned char)id[n]))
+		n++;
+	if (n != GPUSIM_UNIQUE_ID - 1 || id[n])
+		return err_set(client_err(), RC_INVAL,
+			       "'%.64s' is no unique id, which has %d hexadecimal digits", id,
+			       GPUSIM_UNIQUE_ID - 1);
+	m->idhigh = half(id);
+	m->idlow = half(id + 16);
+	return RC_OK;
+}
+
+enum gpusim_rc
+gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_t rank,
+		      uint64_t device, const struct gpusim_comm_config *config,
+		      struct gpusim_comm *out)
+{
+	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
+	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	enum rc rc = parse_id(id, &m);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	m.rank = rank;
+	m.numranks = nranks;
+	m.deviceid = device;
+	m.lease = cfg->life == GPUSIM_LEASE;
+	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
+	m.optimeoutms = cfg->op_timeout_ms;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT_RANK;
+	req.comminitrank = &m;
 	return call_init(g, &req, out);
 }
 

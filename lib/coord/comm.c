@@ -134,6 +134,7 @@ comm_free(struct coord *c, struct comm *comm)
 	c->ncomms--;
 	keep_comm_gone(c, comm);
 	members_cancel(c, comm);
+	rendezvous_used(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		member_release(&comm->rank[r]);
 		free(comm->rank[r].mapped);
@@ -141,6 +142,7 @@ comm_free(struct coord *c, struct comm *comm)
 	}
 	pairs_fini(&comm->pairs);
 	free(comm->pair);
+	free(comm->holders);
 	free(comm->rank);
 	free(comm);
 }
@@ -157,7 +159,8 @@ detach_ended(struct coord *c, struct comm *comm)
 		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
 
-		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT) {
+		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+		    w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK) {
 			answer_failure(c, w, &failed);
 			continue;
 		}

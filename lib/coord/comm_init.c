@@ -236,21 +236,21 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 }
 
 enum rc
-on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+check_policy(uint32_t on_failure, struct err *err)
 {
-	const GpuSim__CommInitRequest *q = req->comminit;
-	struct device *dev[WIRE_MAX_RANKS];
-	struct comm *comm;
-	uint32_t nranks = 0;
-	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
+	if (on_failure > GPUSIM_ON_FAILURE_SPARE)
+		return err_set(err, RC_INVAL, "policy on failure number %u, there are %u",
+			       on_failure, GPUSIM_ON_FAILURE_SPARE + 1);
+	return RC_OK;
+}
 
-	if (rc == RC_OK && (uint32_t)q->onfailure > GPUSIM_ON_FAILURE_SPARE)
-		rc = err_set(err, RC_INVAL, "policy on failure number %u, there are %u",
-			     (uint32_t)q->onfailure, GPUSIM_ON_FAILURE_SPARE + 1);
-	if (rc == RC_OK)
-		rc = choose_devices(c, nranks, q->n_deviceids ? q->deviceids : NULL, dev, err);
-	if (rc != RC_OK)
-		return rc;
+enum rc
+comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks,
+	  uint64_t client_id, struct comm **out, struct err *err)
+{
+	struct comm *comm;
+	enum rc rc;
+
 	if (c->ncomms == COORD_MAX_COMMS)
 		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
 			       COORD_MAX_COMMS);
@@ -262,7 +262,7 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",
 			       nranks);
 	comm->id = c->last_comm + 1;
-	comm->client_id = w->client_id;
+	comm->client_id = client_id;
 	rc = comm_attach(c, comm, err);
 	if (rc != RC_OK) {
 		free(comm->rank);
@@ -275,8 +275,28 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	*c->comms_tail = comm;
 	c->comms_tail = &comm->next;
 	c->ncomms++;
-	waiter_set(w, WAIT_ATTACH, comm->id);
+	*out = comm;
 	return RC_OK;
+}
+
+enum rc
+on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommInitRequest *q = req->comminit;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct comm *comm;
+	uint32_t nranks = 0;
+	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
+
+	if (rc == RC_OK)
+		rc = check_policy((uint32_t)q->onfailure, err);
+	if (rc == RC_OK)
+		rc = choose_devices(c, nranks, q->n_deviceids ? q->deviceids : NULL, dev, err);
+	if (rc == RC_OK)
+		rc = comm_make(c, q, dev, nranks, w->client_id, &comm, err);
+	if (rc == RC_OK)
+		waiter_set(w, WAIT_ATTACH, comm->id);
+	return rc;
 }
 
 void
@@ -358,11 +378,32 @@ join(struct coord *c, struct comm *comm)
 	return any;
 }
 
+/* Those who asked for it hear that it is there: one, or one a rank. */
+static void
+answer_all(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		answer_init(c, comm, w);
+}
+
+/* They hear why not when it has been detached. */
+static void
+detach_all(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		waiter_set(w, WAIT_DETACH, comm->id);
+	comm_detach(c, comm);
+}
+
 void
 comm_attach_ended(struct coord *c, struct comm *comm)
 {
-	struct waiter *w = waiter_find(c, WAIT_ATTACH, comm->id);
-	bool good = comm->failed.rc == RC_OK && (w || comm->made);
+	bool good =
+	    comm->failed.rc == RC_OK && (comm->made || waiter_find(c, WAIT_ATTACH, comm->id));
 
 	if (good && comm->state == COMM_ATTACHING && join(c, comm)) {
 		comm->state = COMM_JOINING;
@@ -371,12 +412,10 @@ comm_attach_ended(struct coord *c, struct comm *comm)
 	} else if (good) {
 		comm->state = COMM_LIVE;
 		comm->made = true;
-		answer_init(c, comm, w);
+		answer_all(c, comm);
 	} else if (comm->made) {
 		comm_attach_failed(c, comm);
 	} else {
-		if (w)
-			waiter_set(w, WAIT_DETACH, comm->id);
-		comm_detach(c, comm);
+		detach_all(c, comm);
 	}
 }

@@ -97,6 +97,7 @@ coord_free(struct coord *c)
 			comm_destroy(c, c->comms);
 		comm_free(c, c->comms);
 	}
+	rendezvous_fini(c);
 	keep_fini(c);
 	for (size_t i = 0; i < c->ndevices; i++)
 		free(c->device[i]);
@@ -114,6 +115,7 @@ static const struct {
     {GPU_SIM__REQUEST__BODY_LIST_DEVICES, on_list_devices},
     {GPU_SIM__REQUEST__BODY_STATUS, on_status},
     {GPU_SIM__REQUEST__BODY_COMM_INIT, on_comm_init},
+    {GPU_SIM__REQUEST__BODY_COMM_INIT_RANK, on_comm_init_rank},
     {GPU_SIM__REQUEST__BODY_COMM_DESTROY, on_comm_destroy},
     {GPU_SIM__REQUEST__BODY_GET_COMM_STATUS, on_comm_status},
     {GPU_SIM__REQUEST__BODY_COMM_ABORT, on_comm_abort},
@@ -174,6 +176,7 @@ tick(struct coord *c)
 	leases_tick(c);
 	keep_tick(c);
 	polls_tick(c);
+	rendezvous_tick(c);
 	waiters_tick(c);
 }
 
@@ -202,6 +205,9 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	case COORD_GONE:
 		client_gone(c, ev->client_id);
 		device_hung_up(c, ev->client_id);
+		break;
+	case COORD_SEEN:
+		client_seen(c, ev->client_id);
 		break;
 	case COORD_TICK:
 		tick(c);

@@ -47,6 +47,7 @@ enum coord_event_kind {
 	COORD_REQUEST,	   /* a client or device calls */
 	COORD_RESULT,	   /* a call that an action started has ended */
 	COORD_GONE,	   /* a client's last connection closed */
+	COORD_SEEN,	   /* it is there again, and waits for what it had asked */
 	COORD_TICK,	   /* time passed; at least every 100 ms */
 	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 };
@@ -54,7 +55,7 @@ enum coord_event_kind {
 struct coord_event {
 	enum coord_event_kind kind;
 	uint64_t token;	    /* request: names the caller for the answer; result: the call */
-	uint64_t client_id; /* request, gone */
+	uint64_t client_id; /* request, gone, seen */
 	const GpuSim__Request *request; /* request: borrowed for the step */
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	enum rc rc;		    /* result: why there is no reply */

@@ -32,12 +32,15 @@
 #define COORD_MAX_GROUPS  64   /* open, per communicator */
 #define COORD_MAX_GRAPHS  256  /* per communicator */
 #define COORD_MAX_WAITERS 4096
+#define COORD_MAX_IDS	  256	       /* that wait for ranks */
+#define COORD_USED_IDS	  1024	       /* remembered, of communicators that are gone */
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
 /* What one client may have of that; see limits.c. A device holds 256 communicators. */
 #define COORD_CLIENT_COMMS   128
 #define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_IDS     64 /* that it began */
 #define COORD_CLIENT_HELD    (64u << 20)
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
 #define COORD_GUEST_GRAPHS   64
@@ -99,6 +102,7 @@ struct device {
 	uint64_t mem_dev, mem_inode;
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
+	char kernels[WIRE_NAME_MAX];
 	bool mem_kept;
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	bool join;	   /* offers itself to communicators that grow */
@@ -132,6 +136,7 @@ enum waiting {
 	WAIT_RUN,    /* id: run */
 	WAIT_GRAPH,  /* id: graph */
 	WAIT_CALL,   /* its own call */
+	WAIT_RANKS,  /* id: rendezvous */
 	WAIT_MEMORY, /* for room to be answered RC_NOMEM */
 };
 
@@ -144,6 +149,7 @@ struct waiter {
 	const char *name; /* of the request */
 	enum waiting on;
 	uint64_t id;
+	uint32_t rank; /* WAIT_RANKS */
 	bool paths;    /* a status with paths */
 	bool lateness; /* a status with that */
 	struct call call;
@@ -225,6 +231,16 @@ struct recovery {
 	char stuck[200];   /* "rank 2 (device ..) is stuck: why", by the ranks' progress, or "" */
 };
 
+struct unique_id {
+	uint64_t high, low;
+};
+
+/* One of those whose communicator it is. */
+struct holder {
+	uint64_t client_id;
+	bool gone;
+};
+
 struct comm {
 	struct comm *next;
 	uint64_t id;
@@ -241,6 +257,9 @@ struct comm {
 	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
+	struct unique_id uid;	/* its ranks came by it; {0}: it was made by one call */
+	struct holder *holders; /* NULL: it is client_id's alone */
+	uint32_t nholders;
 	struct err failed; /* rc is RC_OK while all is well */
 	uint64_t next_op;  /* = collectives so far */
 	struct pairs pairs;
@@ -351,6 +370,34 @@ struct graph {
 	} rank[]; /* comm->nranks */
 };
 
+/* A rank's place in a rendezvous. */
+struct place {
+	bool here; /* a waiter with this rank is there */
+	bool gone; /* its client is away since gone_ms */
+	uint64_t gone_ms, due_ms;
+	uint64_t client_id;
+	uint64_t device_id; /* 0: any */
+};
+
+/* Ranks that come by an id, each with a call of its own, until all are there. */
+struct rendezvous {
+	struct rendezvous *next;
+	uint64_t number; /* which its waiters name */
+	struct unique_id uid;
+	uint64_t client_id; /* who came first */
+	uint32_t nranks;
+	uint32_t nhere, ngone; /* of them */
+	bool lease;
+	GpuSim__OnFailure on_failure;
+	uint32_t op_timeout_ms;
+	struct place place[];
+};
+
+struct used_id {
+	struct unique_id uid;
+	uint64_t comm;
+};
+
 struct config_device {
 	uint64_t id; /* 0: any */
 	char address[WIRE_NAME_MAX];
@@ -396,7 +443,12 @@ struct coord {
 	size_t nconfig;
 	struct comm *comms, **comms_tail;
 	uint32_t ncomms;
-	uint64_t client_id; /* whose request is at work; 0: nobody's */
+	struct rendezvous *rendezvous;
+	uint32_t nrendezvous;
+	uint64_t last_rendezvous;
+	struct used_id used[COORD_USED_IDS]; /* a ring */
+	uint64_t nused;			     /* ever */
+	uint64_t client_id;		     /* whose request is at work; 0: nobody's */
 	uint64_t last_comm, last_run, last_graph, last_token;
 	struct call_list live, dead;
 	struct call *by_token[CALL_BUCKETS];
@@ -545,6 +597,29 @@ void client_gone(struct coord *c, uint64_t client_id);
 void client_seen(struct coord *c, uint64_t client_id);
 void leases_tick(struct coord *c);
 
+/* Whether the client is one of those whose communicator it is; then it has gone, or come back. */
+void comm_holder_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone);
+
+/* ---- rendezvous.c */
+
+/* Of a client that has gone, or come back. */
+void rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone);
+/* What has waited too long for its ranks ends. Before waiters_tick. */
+void rendezvous_tick(struct coord *c);
+void rendezvous_fini(struct coord *c);
+/* A communicator that was made is over: its id is used up. */
+void rendezvous_used(struct coord *c, const struct comm *comm);
+
+/* ---- comm_init.c */
+
+/* A policy on failure by its number: RC_INVAL. */
+enum rc check_policy(uint32_t on_failure, struct err *err);
+/*
+ * A communicator over the devices, which are attached from now on. What q says of devices is not
+ * looked at. The caller's waiters are to wait for it (WAIT_ATTACH). On error nothing has happened.
+ */
+enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
+		  uint32_t nranks, uint64_t client_id, struct comm **out, struct err *err);
 /* How many ranks are wanted; named: so many are named. RC_INVAL. */
 enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
 /* So many free devices, or those named: into dev. */
@@ -621,7 +696,7 @@ enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from,
 
 /* ---- limits.c */
 
-enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
+enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_IDS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
 
 /* May the client whose request is at work have one more, or `more` bytes held? comm: of runs and
  * graphs, the communicator. RC_BUSY with the sentence. */
@@ -785,6 +860,7 @@ typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request
 handler on_register, on_list_devices;			    /* registry.c, status.c */
 handler on_status;					    /* status.c */
 handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
+handler on_comm_init_rank;				    /* rendezvous.c */
 handler on_comm_abort, on_comm_shrink, on_comm_grow;	    /* change.c */
 handler on_submit;					    /* run.c */
 handler on_group_start, on_group_end;			    /* group.c */

@@ -191,11 +191,52 @@ members_init(const struct comm *comm, struct members *out)
 	return out->v && out->p;
 }
 
+/* Of a communicator whose ranks came by themselves: who else asks, and whose it is. */
+struct callers {
+	GpuSim__KeptAsk *v, **p;
+	uint64_t *client;
+	size_t n;
+};
+
+static bool
+callers_init(struct coord *c, const struct comm *comm, const struct waiter *first,
+	     struct callers *out)
+{
+	*out = (struct callers){alloc_zeroed(comm->nholders, sizeof *out->v),
+				alloc_zeroed(comm->nholders, sizeof *out->p),
+				alloc_zeroed(comm->nholders, sizeof *out->client), 0};
+	if (!out->v || !out->p || !out->client)
+		return false;
+	for (uint32_t i = 0; i < comm->nholders; i++)
+		out->client[i] = comm->holders[i].client_id;
+	if (!first || first->kind != GPU_SIM__REQUEST__BODY_COMM_INIT_RANK)
+		return true;
+	for (const struct waiter *w = c->waiters; w && out->n < comm->nholders; w = w->next) {
+		if (w == first || w->on != first->on || w->id != comm->id || w->kind != first->kind)
+			continue;
+		gpu_sim__kept_ask__init(&out->v[out->n]);
+		out->v[out->n].client = w->client_id;
+		out->v[out->n].seq = w->seq;
+		out->p[out->n] = &out->v[out->n];
+		out->n++;
+	}
+	return true;
+}
+
+static void
+callers_fini(struct callers *a)
+{
+	free(a->v);
+	free(a->p);
+	free(a->client);
+}
+
 static void
 put_comm(struct coord *c, struct comm *comm)
 {
 	GpuSim__KeptComm k = GPU_SIM__KEPT_COMM__INIT;
 	const struct waiter *w = asking(c, comm);
+	struct callers callers = {0};
 	struct members m;
 	char key[KEY_MAX];
 
@@ -218,12 +259,19 @@ put_comm(struct coord *c, struct comm *comm)
 	k.askclient = w ? w->client_id : 0;
 	k.askseq = w ? w->seq : 0;
 	k.askkind = w ? (uint32_t)w->kind : 0;
-	if (members_init(comm, &m)) {
+	k.idhigh = comm->uid.high;
+	k.idlow = comm->uid.low;
+	if (members_init(comm, &m) && callers_init(c, comm, w, &callers)) {
+		k.n_asks = callers.n;
+		k.asks = callers.p;
+		k.n_clients = comm->nholders;
+		k.clients = callers.client;
 		k.n_ranks = comm->nranks;
 		k.ranks = m.p;
 		key_of(key, "2/comm", comm->id);
 		keep_put(c, key, &k.base, true);
 	}
+	callers_fini(&callers);
 	free(m.v);
 	free(m.p);
 }

@@ -13,6 +13,7 @@ has_effect(GpuSim__Request__BodyCase kind)
 {
 	switch (kind) {
 	case GPU_SIM__REQUEST__BODY_COMM_INIT:
+	case GPU_SIM__REQUEST__BODY_COMM_INIT_RANK:
 	case GPU_SIM__REQUEST__BODY_COMM_DESTROY:
 	case GPU_SIM__REQUEST__BODY_COMM_ABORT:
 	case GPU_SIM__REQUEST__BODY_COMM_SHRINK:
@@ -77,10 +78,8 @@ static void
 end_leases(struct coord *c, const struct keep_client *k)
 {
 	for (struct comm *comm = c->comms; comm; comm = comm->next)
-		if (comm->client_id == k->id && !comm->gone) {
-			comm->gone = true;
-			comm->gone_ms = c->now_ms;
-		}
+		if (!comm->gone)
+			comm_holder_is(c, comm, k->id, true);
 }
 
 void
@@ -138,7 +137,8 @@ keep_reply(struct coord *c, const struct waiter *w, GpuSim__Reply *reply, struct
 	if (!c->cfg.keeps || !has_effect(w->kind) || is_refusal(w, reply))
 		return;
 	a->promise = true;
-	if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT && reply->code == RC_OK)
+	if (reply->code == RC_OK && (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+				     w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
 		a->made = reply->comminit->commid;
 	if (!w->client_id || !w->seq || !buf_pack(&body, &reply->base))
 		return;

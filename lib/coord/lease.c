@@ -6,14 +6,29 @@
 
 #include <inttypes.h>
 
+void
+comm_holder_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone)
+{
+	bool mine = comm->nholders == 0 && comm->client_id == client_id, all = gone;
+
+	for (uint32_t i = 0; i < comm->nholders; i++) {
+		if (comm->holders[i].client_id == client_id) {
+			comm->holders[i].gone = gone;
+			mine = true;
+		}
+		all &= comm->holders[i].gone;
+	}
+	if (!mine)
+		return;
+	comm->gone = all;
+	comm->gone_ms = c->now_ms;
+}
+
 static void
 mark(struct coord *c, uint64_t client_id, bool gone)
 {
 	for (struct comm *comm = c->comms; comm; comm = comm->next) {
-		if (comm->client_id == client_id) {
-			comm->gone = gone;
-			comm->gone_ms = c->now_ms;
-		}
+		comm_holder_is(c, comm, client_id, gone);
 		for (struct group *g = comm->groups; g; g = g->next)
 			if (g->client_id == client_id) {
 				g->gone = gone;
@@ -27,6 +42,7 @@ client_gone(struct coord *c, uint64_t client_id)
 {
 	keep_client_is(c, client_id, true);
 	mark(c, client_id, true);
+	rendezvous_client_is(c, client_id, true);
 }
 
 void
@@ -34,6 +50,7 @@ client_seen(struct coord *c, uint64_t client_id)
 {
 	keep_client_is(c, client_id, false);
 	mark(c, client_id, false);
+	rendezvous_client_is(c, client_id, false);
 }
 
 static bool

@@ -40,6 +40,21 @@ check_comms(const struct coord *c, struct err *err)
 		       COORD_CLIENT_COMMS);
 }
 
+static enum rc
+check_ids(const struct coord *c, struct err *err)
+{
+	uint32_t n = 0;
+
+	if (c->nrendezvous < COORD_CLIENT_IDS)
+		return RC_OK;
+	for (const struct rendezvous *v = c->rendezvous; v; v = v->next)
+		n += v->client_id == c->client_id;
+	if (n < COORD_CLIENT_IDS)
+		return RC_OK;
+	return err_set(err, RC_BUSY, "%u ids of this client wait for ranks, which is its limit",
+		       COORD_CLIENT_IDS);
+}
+
 /* Who made the communicator may fill it, others a part of it. */
 static enum rc
 check_runs(const struct coord *c, const struct comm *comm, struct err *err)
@@ -111,6 +126,8 @@ limit_check(const struct coord *c, const struct comm *comm, enum limit what, siz
 		return check_requests(c, err);
 	case LIMIT_COMMS:
 		return check_comms(c, err);
+	case LIMIT_IDS:
+		return check_ids(c, err);
 	case LIMIT_RUNS:
 		return check_runs(c, comm, err);
 	case LIMIT_GRAPHS:

@@ -207,7 +207,7 @@ check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err 
 			       m->deviceid->value);
 	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
 	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX ||
-	    strlen(m->memprivate) >= WIRE_NAME_MAX)
+	    strlen(m->memprivate) >= WIRE_NAME_MAX || strlen(m->kernels) >= WIRE_NAME_MAX)
 		return err_set(err, RC_INVAL,
 			       "device %016" PRIx64 " gives a name of more than %d bytes",
 			       m->deviceid->value, WIRE_NAME_MAX - 1);
@@ -233,6 +233,7 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	d->threads = m->threads;
 	d->latency_ns = m->latencyns;
 	d->bits_per_s = m->bitspers;
+	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
 	d->mem_kept = m->memkept;
 	d->spare = m->spare;
 	d->join = m->join;

@@ -99,7 +99,8 @@ check_comm(struct coord *c, const GpuSim__KeptComm *k)
 	if (k->commid == 0 || k->commid > c->last_comm || find(c, k->commid) || k->epoch == 0 ||
 	    k->n_ranks == 0 || k->n_ranks > WIRE_MAX_RANKS || c->ncomms == COORD_MAX_COMMS ||
 	    (uint32_t)k->onfailure > GPUSIM_ON_FAILURE_SPARE || k->optimeoutms == 0 ||
-	    (uint32_t)k->state > GPU_SIM__KEPT_STATE__LEAVING || k->nextop > COORD_MAX_OP)
+	    (uint32_t)k->state > GPU_SIM__KEPT_STATE__LEAVING || k->nextop > COORD_MAX_OP ||
+	    k->n_asks > WIRE_MAX_RANKS || k->n_clients > WIRE_MAX_RANKS)
 		return false;
 	for (size_t r = 0; r < k->n_ranks; r++)
 		if (!device_find(c, k->ranks[r]->deviceid) ||
@@ -128,6 +129,21 @@ take_members(struct coord *c, struct comm *comm, const GpuSim__KeptComm *k)
 		for (uint32_t q = 0; q < comm->nranks; q++)
 			m->mapped[q] = from->mapped.data[q];
 	}
+	return true;
+}
+
+static bool
+take_holders(struct comm *comm, const GpuSim__KeptComm *k)
+{
+	comm->uid = (struct unique_id){k->idhigh, k->idlow};
+	if (k->n_clients == 0)
+		return true;
+	comm->holders = alloc_zeroed(k->n_clients, sizeof *comm->holders);
+	if (!comm->holders)
+		return false;
+	comm->nholders = (uint32_t)k->n_clients;
+	for (uint32_t i = 0; i < comm->nholders; i++)
+		comm->holders[i] = (struct holder){k->clients[i], true};
 	return true;
 }
 
@@ -169,6 +185,8 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 {
 	struct comm *comm = alloc_zeroed(1, sizeof *comm);
 	struct member *rank = alloc_zeroed(k->n_ranks, sizeof *rank);
+	enum waiting on;
+	enum rc rc;
 
 	if (!comm || !rank) {
 		free(comm);
@@ -182,15 +200,18 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 	c->comms_tail = &comm->next;
 	c->ncomms++;
 	take_comm(comm, k);
-	if (!take_members(c, comm, k))
+	if (!take_members(c, comm, k) || !take_holders(comm, k))
 		return no_memory(key, err);
 	if (comm->lease && keep_client(c, comm->client_id, true))
 		keep_client_is(c, comm->client_id, true);
-	return absent(c, key, k->askclient, k->askseq, k->askkind,
-		      k->state == GPU_SIM__KEPT_STATE__LEAVING		? WAIT_DETACH
-		      : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? WAIT_ABORT
-									: WAIT_ATTACH,
-		      comm->id, err);
+	on = k->state == GPU_SIM__KEPT_STATE__LEAVING	       ? WAIT_DETACH
+	     : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? WAIT_ABORT
+							       : WAIT_ATTACH;
+	rc = absent(c, key, k->askclient, k->askseq, k->askkind, on, comm->id, err);
+	for (size_t i = 0; i < k->n_asks && rc == RC_OK; i++)
+		rc = absent(c, key, k->asks[i]->client, k->asks[i]->seq, k->askkind, on, comm->id,
+			    err);
+	return rc;
 }
 
 static enum rc

@@ -47,6 +47,7 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.threads = d->threads;
 	out->m.latencyns = d->latency_ns;
 	out->m.bitspers = d->bits_per_s;
+	out->m.kernels = d->kernels;
 	out->m.memkept = d->mem_kept;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "dev/device_impl.h"
+#include "dev/load.h"
 
 enum rc
 device_new(const struct device_config *cfg, struct device **out, struct err *err)
@@ -157,6 +158,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->threads = d->threads;
 	m->latencyns = d->latency_ns;
 	m->bitspers = d->bits_per_s;
+	m->kernels = (char *)load_files();
 	m->memkept = d->keep == DEVMEM_KEEP_FILE;
 }
 

@@ -15,12 +15,12 @@ run_kernel(const struct execution *x, const struct inst_kernel *k, uint64_t iter
 
 	iteration += x->first_iteration;
 	if (!k->stepped || iteration == 0)
-		return k->kernel->run(x->mem, k->v, err);
+		return kernel_run(k->kernel, x->mem, k->v, err);
 	memcpy(v, k->v, sizeof v);
 	for (unsigned i = 0; i < KERNEL_MAX_PARAMS; i++)
 		if (k->step[i])
 			v[i].u += k->step[i] * iteration;
-	return k->kernel->run(x->mem, v, err);
+	return kernel_run(k->kernel, x->mem, v, err);
 }
 
 static uint64_t

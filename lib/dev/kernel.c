@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dev/kern_impl.h"
+#include "dev/load.h"
 
 /* The order is the order of the help. */
 static const struct kernel *const kernels[] = {
@@ -33,7 +34,16 @@ static const struct kernel *const kernels[] = {
 const struct kernel *
 kernel_at(unsigned i)
 {
-	return i < sizeof kernels / sizeof kernels[0] ? kernels[i] : NULL;
+	const unsigned n = sizeof kernels / sizeof kernels[0];
+
+	return i < n ? kernels[i] : load_at(i - n);
+}
+
+enum rc
+kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
+	   struct err *err)
+{
+	return k->run != NULL ? k->run(mem, v, err) : load_run(k, mem, v, err);
 }
 
 const struct kernel *

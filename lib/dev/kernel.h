@@ -26,6 +26,8 @@ enum kernel_param_kind {
 	KP_REAL,    /* double */
 };
 
+struct gpusim_kernel;
+
 struct kernel_param {
 	const char *name;
 	enum kernel_param_kind kind;
@@ -44,14 +46,20 @@ union kernel_value {
 struct kernel {
 	const char *name, *summary;
 	struct kernel_param params[KERNEL_MAX_PARAMS + 1];
-	/* v[i] belongs to params[i]; all are present (given or default). */
+	/* v[i] belongs to params[i]; all are present (given or default). NULL: it is `user`. */
 	enum rc (*run)(const struct devmem *mem, const union kernel_value *v, struct err *err);
+	const struct gpusim_kernel *user; /* a kernel that was loaded, see load.h; or NULL */
 };
+
+/* Runs it on values that kernel_bind has made. */
+enum rc kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
+		   struct err *err);
 
 /* By name; NULL when there is none. */
 const struct kernel *kernel_find(const char *name);
 
-/* The i-th of all kernels, in the order of the table; NULL past the end. */
+/* The i-th of all kernels, in the order of the table, then those that were loaded; NULL past the
+ * end. */
 const struct kernel *kernel_at(unsigned i);
 
 /* One argument as it comes from the wire. */

@@ -44,6 +44,17 @@ const char *net_addr_host(const char *addr);
  * port. */
 enum rc net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err);
 
+/*
+ * net_addr_own - put this host's own address, as the peer sees it, in place of the host *.
+ *
+ *	addr	of tcp or tls+tcp with the host *; another is left as it is
+ *	peer	a good address (net_addr_check); of ipc: loopback it is
+ *
+ * A name in peer is looked up, for as long as the system's resolver takes. Errors: RC_UNREACHABLE there
+ * is no such name, or no route; RC_INVAL too long.
+ */
+enum rc net_addr_own(char addr[NET_ADDR_MAX], const char *peer, struct err *err);
+
 /* Write the port, for which there is room, of an address that has one. */
 void net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port);
 

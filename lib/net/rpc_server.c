@@ -95,6 +95,8 @@ judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *aga
 	case REPLYCACHE_RUNNING:
 		call->slot = ((struct rpc_call *)known)->slot;
 		((struct rpc_call *)known)->slot = asked;
+		if (s->handler.back && !s->stopping)
+			s->handler.back(s->handler.arg, call->req->clientid);
 		break;
 	case REPLYCACHE_DONE:
 		if (!buf_add(again, answer, nbytes))

@@ -19,6 +19,9 @@ struct rpc_handler {
 	 * server's lock: only take note, call nothing of the server. Not after rpc_server_stop.
 	 * NULL: nobody asks. */
 	void (*gone)(void *arg, uint64_t client_id);
+	/* A client repeats a request that is still at work: it is there, or has come back. As
+	 * gone, on the server's one thread. NULL: nobody asks. */
+	void (*back)(void *arg, uint64_t client_id);
 	void *arg;
 };
 

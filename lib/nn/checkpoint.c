@@ -20,7 +20,6 @@
 #define NAME_DIGITS 12
 #define MAX_STEPS   UINT64_C(999999999999) /* as many as a name has digits for */
 #define VERSION	    2
-#define NET_WORDS   (CHECKPOINT_NET_TEXT / 8)
 #define MAX_VALUES  (UINT64_C(1) << 30)
 
 struct checkpoint_dir {
@@ -247,7 +246,7 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 	for (size_t i = 0; i < NFIELDS; i++)
 		array[n++] =
 		    named(fields[i].name, fields[i].type, 0, 0, (const char *)c + fields[i].offset);
-	array[n++] = named("net", NPZ_I64, 1, NET_WORDS, c->terms.net);
+	array[n++] = named("net", NPZ_U8, 1, sizeof c->terms.net, c->terms.net);
 	array[n++] = named("params", NPZ_F32, 1, c->nparams, c->params);
 	for (unsigned i = 0; i < c->nstate; i++)
 		array[n++] = named(state_name[i], NPZ_F32, 1, c->nparams, c->state[i]);
@@ -298,7 +297,7 @@ read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct e
 {
 	const struct npz_array *a = npz_find(npz, "net");
 
-	if (!a || a->type != NPZ_I64 || a->ndim != 1 || a->dim[0] != NET_WORDS)
+	if (!a || a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] != sizeof c->terms.net)
 		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no net", path);
 	memcpy(c->terms.net, a->data, sizeof c->terms.net);
 	c->nparams = c->terms.nvalues;

@@ -98,31 +98,13 @@ classes_sort(struct classes *c)
 	freelocale(locale);
 	if (nnumbers == c->n && nwhole < c->n)
 		return CLASSES_UNCOUNTABLE;
-	for (uint32_t i = 0; i < c->n && nwhole < c->n; i++)
+	c->name_is_text = nwhole < c->n;
+	for (uint32_t i = 0; i < c->n && c->name_is_text; i++)
 		key[i].text = c->text[i];
 	number(c, key);
-	if (nwhole == c->n && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
+	if (!c->name_is_text && key[0].value == 0 && key[c->n - 1].value == c->nlabels - 1)
 		return CLASSES_OK;
 	return name_labels(c, key);
-}
-
-enum classes_status
-classes_sort_names(struct classes *c)
-{
-	struct key key[CLASSES_MAX];
-
-	for (uint32_t i = 0; i < c->n; i++)
-		key[i] = (struct key){.text = c->text[i], .id = i};
-	number(c, key);
-	return name_labels(c, key);
-}
-
-void
-classes_free_names(char **name, uint32_t n)
-{
-	for (uint32_t i = 0; name && i < n; i++)
-		free(name[i]);
-	free(name);
 }
 
 void
@@ -130,6 +112,8 @@ classes_fini(struct classes *c)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		free(c->text[i]);
-	classes_free_names(c->name, c->nlabels);
+	for (uint32_t i = 0; c->name && i < c->nlabels; i++)
+		free(c->name[i]);
+	free(c->name);
 	*c = (struct classes){0};
 }

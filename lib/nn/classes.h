@@ -17,6 +17,7 @@ struct classes {
 	char *text[CLASSES_MAX];    /* by id, terminated */
 	uint8_t label[CLASSES_MAX]; /* of each id, by classes_sort */
 	uint32_t nlabels;	    /* by classes_sort */
+	bool name_is_text;	    /* not all texts are numbers; by classes_sort */
 	char **name;		    /* [nlabels], or NULL: numbers from 0; by classes_sort */
 };
 
@@ -40,12 +41,6 @@ enum classes_status classes_id(struct classes *c, const char *text, size_t len, 
  */
 enum classes_status classes_sort(struct classes *c);
 
-/* The same, all by their bytes: what is called after a folder has a name, if only "7". */
-enum classes_status classes_sort_names(struct classes *c);
-
 void classes_fini(struct classes *c);
-
-/* Release n names. */
-void classes_free_names(char **name, uint32_t n);
 
 #endif

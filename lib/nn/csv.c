@@ -12,7 +12,7 @@ refill(struct csv *csv, struct err *err)
 {
 	csv->pos = 0;
 	csv->len = 0;
-	return input_get(csv->in, csv->chunk, sizeof csv->chunk, &csv->len, err);
+	return input_some(csv->in, csv->chunk, sizeof csv->chunk, &csv->len, err);
 }
 
 /* The next byte, or END; a CR LF is one LF, and so is a CR by itself unless `raw`. */
@@ -254,6 +254,9 @@ csv_show(const struct csv_field *field, char out[CSV_SHOW])
 {
 	size_t n = field->len < CSV_SHOW - 1 ? field->len : CSV_SHOW - 1;
 
+	/* Not within a character of UTF-8. */
+	while (n < field->len && n > 0 && ((unsigned char)field->text[n] & 0xc0) == 0x80)
+		n--;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)field->text[i];
 

@@ -186,6 +186,8 @@ dataset_crc(const struct dataset *ds)
 	uLong crc = crc32(0, NULL, 0);
 
 	for (int p = 0; p < 3; p++) {
+		if (parts[p]->nitems == 0) /* of no bytes, crc32_z would begin anew */
+			continue;
 		crc = crc32_z(crc, parts[p]->items, parts[p]->nitems * dataset_item_bytes(ds));
 		crc = crc32_z(crc, parts[p]->labels, parts[p]->nitems);
 	}

@@ -39,6 +39,25 @@ lent_to(const struct net *n, uint32_t k)
 	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
 }
 
+/* Small planes want several images in one product, and room for their patches. */
+uint64_t
+emit_scratch_images(const struct net_node *node)
+{
+	uint64_t plane = (uint64_t)node->shape.rows * node->shape.cols;
+
+	return plane <= 16 ? 16 : plane <= 64 ? 8 : 1;
+}
+
+/* Elements of the patches of as many. */
+static uint64_t
+scratch_size(const struct net *n, const struct net_node *node)
+{
+	if (node->kind != NET_CONV)
+		return 0;
+	return emit_scratch_images(node) * net_in_shape(n, node).channels * node->size *
+	       node->size * node->shape.rows * node->shape.cols;
+}
+
 uint64_t
 emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, uint64_t max_rows,
 	   uint64_t base, bool gradients)
@@ -50,14 +69,11 @@ emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, u
 	p->x = take(&at, max_rows * net_shape_size(n->input) * size);
 	for (uint32_t k = 0; k < n->nnodes; k++) {
 		const struct net_node *node = &n->node[k];
-		uint64_t cols = node->kind == NET_CONV
-				    ? net_in_shape(n, node).channels * node->size * node->size *
-					  (uint64_t)node->shape.rows * node->shape.cols
-				    : 0;
+		uint64_t wanted = scratch_size(n, node);
 
 		p->y[k] = take(&at, max_rows * net_shape_size(node->shape) * size);
 		p->extra[k] = take(&at, extra_bytes(node, max_rows));
-		scratch = cols > scratch ? cols : scratch;
+		scratch = wanted > scratch ? wanted : scratch;
 	}
 	p->scratch = take(&at, scratch * size);
 	for (uint32_t k = n->nnodes; gradients && k-- > 0;) {
@@ -120,10 +136,10 @@ forward_conv(const struct net *n, const struct net_node *node, const struct emit
 	LAUNCH(s, rank, "conv2d", U("x", emit_input(p, node, 0)),
 	       U("weight", emit_param(p, node->weight)),
 	       U("bias", node->nbias ? emit_param(p, node->bias) : 0), U("y", y),
-	       U("scratch", p->scratch), U("n", b->rows[rank]), U("c", in.channels),
-	       U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
-	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
-	       U("dtype", p->dtype));
+	       U("scratch", p->scratch), U("scratch_images", emit_scratch_images(node)),
+	       U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows), U("w", in.cols),
+	       U("k", node->shape.channels), U("size", node->size), U("stride", node->stride),
+	       U("pad", node->pad), U("dtype", p->dtype));
 	activate(node, p, rank, y, b->rows[rank], s);
 }
 

@@ -83,7 +83,8 @@ gradients_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, u
 	deactivate(node, p, rank, k, b->rows[rank], s);
 	LAUNCH(s, rank, "conv2d_grad_w", U("dw", emit_grad(p, node->weight)),
 	       U("db", node->nbias ? emit_grad(p, node->bias) : 0), U("dy", p->dy[k]),
-	       U("x", emit_input(p, node, 0)), U("scratch", p->scratch), U("n", b->rows[rank]),
+	       U("x", emit_input(p, node, 0)), U("scratch", p->scratch),
+	       U("scratch_images", emit_scratch_images(node)), U("n", b->rows[rank]),
 	       U("c", in.channels), U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
 	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
 	       U("dtype", p->dtype));
@@ -143,9 +144,10 @@ propagate_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, u
 
 	LAUNCH(s, rank, "conv2d_grad_x", U("dx", p->dy[node->in[0]]), U("dy", p->dy[k]),
 	       U("weight", emit_param(p, node->weight)), U("scratch", p->scratch),
-	       U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows), U("w", in.cols),
-	       U("k", node->shape.channels), U("size", node->size), U("stride", node->stride),
-	       U("pad", node->pad), U("add", adds(n, k, node->in[0])), U("dtype", p->dtype));
+	       U("scratch_images", emit_scratch_images(node)), U("n", b->rows[rank]),
+	       U("c", in.channels), U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
+	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
+	       U("add", adds(n, k, node->in[0])), U("dtype", p->dtype));
 }
 
 static void

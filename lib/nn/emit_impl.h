@@ -9,6 +9,9 @@
 /* How many nodes take a node's output. */
 uint32_t emit_consumers(const struct net *n, uint32_t node);
 
+/* Images whose patches a convolution makes at once. */
+uint64_t emit_scratch_images(const struct net_node *node);
+
 /* Add up a batch norm's sums, count doubles from element `first` of extra, over the ranks. */
 void emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t count,
 	      const struct emit_sink *s);

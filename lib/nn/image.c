@@ -37,6 +37,7 @@ image_decode_png(const void *bytes, size_t nbytes, const char *name, struct imag
 		return rc;
 	}
 	png.format = PNG_FORMAT_RGB;
+	png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* 16 bits are as 8, unless the file says more */
 	rgb = alloc_resize(NULL, (size_t)png.height * png.width, 3);
 	if (!rgb) {
 		png_image_free(&png);

@@ -76,13 +76,20 @@ input_end(struct input *in)
 		inflateEnd(&in->z);
 }
 
+/* Whether enough is there: all that is wanted, or with `some` anything, before waiting for more. */
+static bool
+enough(const struct input *in, bool some, size_t got, size_t want)
+{
+	return got == want || (some && got > 0 && in->avail == 0);
+}
+
 static enum rc
-get_raw(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+get_raw(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
 	enum rc rc;
 	size_t n;
 
-	for (*got = 0; *got < want; *got += n) {
+	for (*got = 0; !enough(in, some, *got, want); *got += n) {
 		rc = input_fill(in, err);
 		if (rc != RC_OK)
 			return rc;
@@ -114,20 +121,27 @@ next_member(struct input *in, struct err *err)
 }
 
 static enum rc
-get_gzip(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+ends_early(const struct input *in, struct err *err)
+{
+	if (in->nstored == 0)
+		return err_set(err, RC_BADDATA, "%s: the gzip data end early", in->name);
+	return err_set(err, RC_BADDATA,
+		       "%s: the gzip data end early, after %" PRIu64 " stored bytes", in->name,
+		       in->nstored);
+}
+
+static enum rc
+get_gzip(struct input *in, bool some, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
 	enum rc rc;
 	int z;
 
-	for (*got = 0; *got < want && in->member_open;) {
+	for (*got = 0; in->member_open && !enough(in, some, *got, want);) {
 		rc = input_fill(in, err);
 		if (rc != RC_OK)
 			return rc;
 		if (in->avail == 0)
-			return err_set(err, RC_BADDATA,
-				       "%s: the gzip data end early, after %" PRIu64
-				       " stored bytes",
-				       in->name, in->nstored);
+			return ends_early(in, err);
 		in->z.next_in = (Bytef *)(uintptr_t)in->next;
 		in->z.avail_in = in->avail < INPUT_CHUNK ? (uInt)in->avail : INPUT_CHUNK;
 		in->z.next_out = dst + *got;
@@ -153,7 +167,13 @@ get_gzip(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *e
 enum rc
 input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
 {
-	return (in->gzip ? get_gzip : get_raw)(in, dst, want, got, err);
+	return (in->gzip ? get_gzip : get_raw)(in, false, dst, want, got, err);
+}
+
+enum rc
+input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err)
+{
+	return (in->gzip ? get_gzip : get_raw)(in, true, dst, want, got, err);
 }
 
 enum rc

@@ -24,7 +24,7 @@
 struct input {
 	const char *name;    /* what the bytes are called in sentences */
 	int fd;		     /* -1: memory only */
-	uint64_t nstored;    /* size as stored */
+	uint64_t nstored;    /* size as stored; 0: not known */
 	const uint8_t *next; /* stored bytes that are there and not yet used */
 	size_t avail;
 	bool gzip, member_open; /* member_open: inside a gzip member */
@@ -52,6 +52,9 @@ void input_end(struct input *in);
  * error; RC_NOMEM.
  */
 enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
+
+/* The same, but waits for more only while there is nothing: *got is 0 at the end alone. */
+enum rc input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
 /*
  * input_all - append everything, to the end, to *out, which the caller releases in any case.

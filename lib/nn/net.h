@@ -124,4 +124,8 @@ unsigned net_arrays(const struct net *n, const float *params, struct npz_array o
  * is missing or has another shape. */
 enum rc net_load(const struct net *n, const char *path, float *params, struct err *err);
 
+/* The same of a file that has been read. */
+enum rc net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
+		 struct err *err);
+
 #endif

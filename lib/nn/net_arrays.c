@@ -80,18 +80,16 @@ shape_text(const struct npz_array *a, char out[64])
 }
 
 enum rc
-net_load(const struct net *n, const char *path, float *params, struct err *err)
+net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
+	 struct err *err)
 {
 	struct npz_array want[NET_MAX_ARRAYS];
 	unsigned nwant = net_arrays(n, params, want);
 	char there[64], due[64];
-	struct npz npz;
-	enum rc rc = npz_read(path, &npz, err);
+	enum rc rc = RC_OK;
 
-	if (rc != RC_OK)
-		return rc;
 	for (unsigned i = 0; i < nwant && rc == RC_OK; i++) {
-		const struct npz_array *a = npz_find(&npz, want[i].name);
+		const struct npz_array *a = npz_find(npz, want[i].name);
 
 		if (!a)
 			rc = err_set(err, RC_BADDATA, "%s: no array %s, which %s has", path,
@@ -103,7 +101,7 @@ net_load(const struct net *n, const char *path, float *params, struct err *err)
 				     n->text, shape_text(&want[i], due));
 	}
 	for (unsigned i = 0; i < nwant && rc == RC_OK; i++) {
-		const struct npz_array *a = npz_find(&npz, want[i].name);
+		const struct npz_array *a = npz_find(npz, want[i].name);
 		uint64_t count = 1;
 
 		for (uint32_t d = 0; d < a->ndim; d++)
@@ -111,6 +109,18 @@ net_load(const struct net *n, const char *path, float *params, struct err *err)
 		memcpy(params + ((const float *)want[i].data - params), a->data,
 		       count * sizeof(float));
 	}
+	return rc;
+}
+
+enum rc
+net_load(const struct net *n, const char *path, float *params, struct err *err)
+{
+	struct npz npz;
+	enum rc rc = npz_read(path, &npz, err);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = net_take(n, &npz, path, params, err);
 	npz_fini(&npz);
 	return rc;
 }

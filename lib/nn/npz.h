@@ -17,7 +17,7 @@
 #define NPZ_MAX_ARRAYS 1024
 #define NPZ_MAX_NAME   63 /* bytes, without .npy */
 
-enum npz_type { NPZ_F32 = 0, NPZ_I64 = 1, NPZ_F64 = 2 };
+enum npz_type { NPZ_F32 = 0, NPZ_I64 = 1, NPZ_F64 = 2, NPZ_U8 = 3 };
 
 /* ndim 0 is a scalar. data holds the product of dim elements, row-major, and is only read. */
 struct npz_array {

@@ -83,7 +83,8 @@ zip_end(size_t nentries, uint32_t central_offset, uint32_t central_nbytes,
 const char *
 npz_type_name(enum npz_type type)
 {
-	static const char *const name[] = {[NPZ_F32] = "<f4", [NPZ_I64] = "<i8", [NPZ_F64] = "<f8"};
+	static const char *const name[] = {
+	    [NPZ_F32] = "<f4", [NPZ_I64] = "<i8", [NPZ_F64] = "<f8", [NPZ_U8] = "|u1"};
 
 	return (size_t)type < sizeof name / sizeof name[0] ? name[type] : NULL;
 }
@@ -110,7 +111,7 @@ npy_header(const struct npz_array *a, char out[NPY_HEADER_MAX])
 bool
 npz_data_nbytes(const struct npz_array *a, uint64_t *nbytes)
 {
-	uint64_t n = a->type == NPZ_F32 ? 4 : 8;
+	uint64_t n = a->type == NPZ_U8 ? 1 : a->type == NPZ_F32 ? 4 : 8;
 
 	for (uint32_t i = 0; i < a->ndim; i++)
 		if (__builtin_mul_overflow(n, a->dim[i], &n))

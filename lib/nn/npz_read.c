@@ -63,6 +63,7 @@ parse_npy(const uint8_t *p, size_t nbytes, struct npz_array *a, size_t *header_n
 	at = text + 10; /* magic, version, length: compared below */
 	a->type = strncmp(at, "{'descr': '<i8'", 15) == 0   ? NPZ_I64
 		  : strncmp(at, "{'descr': '<f8'", 15) == 0 ? NPZ_F64
+		  : strncmp(at, "{'descr': '|u1'", 15) == 0 ? NPZ_U8
 							    : NPZ_F32;
 	a->ndim = 0;
 	at = strchr(at, '(');
@@ -106,7 +107,7 @@ parse_entry(const uint8_t *bytes, uint64_t nbytes, const char *name, const struc
 		return err_set(err, RC_BADDATA, "%s: array %s: wrong checksum", name, a->name);
 	if (!parse_npy(p, e->nbytes, a, &header) || !npz_data_nbytes(a, &data_nbytes))
 		return err_set(err, RC_BADDATA,
-			       "%s: array %s: not a <f4, <i8 or <f8 array in C order", name,
+			       "%s: array %s: not a <f4, <i8, <f8 or |u1 array in C order", name,
 			       a->name);
 	if (data_nbytes != e->nbytes - header)
 		return err_set(err, RC_BADDATA,

@@ -500,8 +500,18 @@ make_part(const struct dataset *ds, struct table *t, struct dataset_part *part, 
 	return part->items && part->labels_path ? RC_OK : nomem(t, err);
 }
 
+/* Was the label guessed by its place alone, and is it a measure rather than a class? */
+static bool
+looks_wrong(const struct table *t, const char *option)
+{
+	uint32_t n = t->classes->nlabels;
+
+	return !option && t->named == NONE && !t->classes->name_is_text && n > 16 &&
+	       n > t->nrows / 4;
+}
+
 static enum rc
-sort_classes(const struct table *t, struct dataset *ds, struct err *err)
+sort_classes(const struct table *t, const char *option, struct dataset *ds, struct err *err)
 {
 	char name[CSV_SHOW + 16];
 
@@ -516,6 +526,12 @@ sort_classes(const struct table *t, struct dataset *ds, struct err *err)
 	default:
 		return nomem(t, err);
 	}
+	if (looks_wrong(t, option))
+		return err_set(err, RC_BADDATA,
+			       "%s: %s has %" PRIu32 " classes in %" PRIu32
+			       " samples: is another column the label?",
+			       t->path, column(t, t->layout.label, name), t->classes->nlabels,
+			       t->nrows);
 	if (t->classes->nlabels < 2)
 		return err_set(err, RC_BADDATA,
 			       "%s: %s has one class alone: is another column the label?", t->path,
@@ -561,7 +577,7 @@ read_tables(const char *train_path, const char *test_path, const char *option, s
 	if (rc == RC_OK && test_path)
 		rc = read_table(&t[1], test_path, option, &t[0], &classes, err);
 	if (rc == RC_OK)
-		rc = sort_classes(&t[0], ds, err);
+		rc = sort_classes(&t[0], option, ds, err);
 	if (rc == RC_OK) {
 		shape_items(ds, &t[0], t[0].bytes && (!test_path || t[1].bytes));
 		rc = make_part(ds, &t[0], &ds->train, err);

@@ -316,22 +316,18 @@ choose_shape(struct dataset *ds, const struct dataset_options *o, struct err *er
 	return RC_OK;
 }
 
-/* Labels in the order of the names. */
+/* The names of the classes, which were found in their order. */
 static enum rc
-sort_classes(const char *dir, struct classes *classes, struct dataset *ds, struct err *err)
+take_names(const char *dir, struct classes *classes, struct dataset *ds, struct err *err)
 {
-	struct dataset_part *parts[] = {&ds->train, &ds->validation, &ds->test};
-
 	if (classes->n < 2)
 		return err_set(err, RC_BADDATA, "%s: one class alone, '%s'", dir, classes->text[0]);
-	if (classes_sort_names(classes) != CLASSES_OK)
+	ds->class_name = alloc_zeroed(classes->n, sizeof *ds->class_name);
+	if (!ds->class_name)
 		return nomem(dir, err);
-	ds->nclasses = classes->nlabels;
-	ds->class_name = classes->name;
-	classes->name = NULL;
-	for (int p = 0; p < 3; p++)
-		for (uint32_t i = 0; i < parts[p]->nitems; i++)
-			parts[p]->labels[i] = classes->label[parts[p]->labels[i]];
+	ds->nclasses = classes->n;
+	memcpy(ds->class_name, classes->text, classes->n * sizeof *ds->class_name);
+	classes->n = 0;
 	return RC_OK;
 }
 
@@ -382,7 +378,7 @@ read_folder(const char *dir, const struct dataset_options *o, struct dataset *ds
 		free(path);
 	}
 	if (rc == RC_OK)
-		rc = sort_classes(dir, &classes, ds, err);
+		rc = take_names(dir, &classes, ds, err);
 	free(train);
 	classes_fini(&classes);
 	return rc;

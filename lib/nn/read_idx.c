@@ -129,12 +129,29 @@ idx_is_here(const char *dir)
 }
 
 static uint32_t
-count_classes(const struct dataset_part *part, uint32_t atleast)
+count_classes(const struct dataset_part *part)
 {
+	uint32_t n = 1;
+
 	for (uint32_t i = 0; i < part->nitems; i++)
-		if (part->labels[i] >= atleast)
-			atleast = part->labels[i] + 1u;
-	return atleast;
+		if (part->labels[i] >= n)
+			n = part->labels[i] + 1u;
+	return n;
+}
+
+/* What nobody can learn is a mistake. */
+static enum rc
+check_test_labels(const struct dataset *ds, struct err *err)
+{
+	const struct dataset_part *test = &ds->test;
+
+	for (uint32_t i = 0; i < test->nitems; i++)
+		if (test->labels[i] >= ds->nclasses)
+			return err_set(err, RC_BADDATA,
+				       "%s: label %u of item %" PRIu32
+				       ", but those to train with end at %" PRIu32,
+				       test->labels_path, test->labels[i], i, ds->nclasses - 1);
+	return RC_OK;
 }
 
 enum rc
@@ -157,6 +174,6 @@ read_idx(const char *dir, const struct dataset_options *o, struct dataset *ds, s
 			       "%s: train images are %" PRIu32 "x%" PRIu32 " but %s images %" PRIu32
 			       "x%" PRIu32,
 			       dir, ds->rows, ds->cols, stem, rows, cols);
-	ds->nclasses = count_classes(&ds->test, count_classes(&ds->train, 1));
-	return RC_OK;
+	ds->nclasses = count_classes(&ds->train);
+	return check_test_labels(ds, err);
 }

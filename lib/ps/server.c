@@ -303,7 +303,7 @@ own_address(char out[NET_ADDR_MAX], struct err *err)
 static enum rc
 serve(struct ps *ps, const char *listen, struct err *err)
 {
-	const struct rpc_handler handler = {ps_on_call, ps_on_gone, ps};
+	const struct rpc_handler handler = {.call = ps_on_call, .gone = ps_on_gone, .arg = ps};
 	char addr[NET_ADDR_MAX], queue[NET_ADDR_MAX];
 	enum rc rc = RC_OK;
 

@@ -37,6 +37,7 @@ struct config_text;
 struct train_config {
 	/* what */
 	struct net_config net;
+	bool net_given; /* any of it was asked for; else a model that is loaded says what it is */
 	struct dataset_options dataset;
 	const char *data; /* path; NULL: looked for */
 	/* how */

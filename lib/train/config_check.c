@@ -108,10 +108,25 @@ check_task(const struct config_draft *d, struct err *err)
 	return RC_OK;
 }
 
+/* Whether a net was asked for. */
+static void
+look_at_net(struct config_draft *d)
+{
+	static const char *const names[] = {"model", "layers", "activation", "loss"};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		d->c.net_given = d->c.net_given || d->from[config_row(names[i])].rank;
+	if (d->c.net.model != NET_MLP)
+		d->c.net.nsizes = 0;
+}
+
 enum rc
 config_check(struct config_draft *d, struct err *err)
 {
-	enum rc rc = check_applies(d, err);
+	enum rc rc;
+
+	look_at_net(d);
+	rc = check_applies(d, err);
 
 	if (rc == RC_OK)
 		rc = check_workers(d, err);

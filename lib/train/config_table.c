@@ -505,9 +505,22 @@ static const struct config_word backend_words[] = {
 /* ---- when options say something */
 
 static bool
+infers(const struct train_config *c)
+{
+	return c->eval || c->infer;
+}
+
+/* A model that is asked says itself what it is. */
+static bool
+has_net(const struct train_config *c)
+{
+	return !infers(c) || c->net_given;
+}
+
+static bool
 is_mlp(const struct train_config *c)
 {
-	return c->net.model == NET_MLP;
+	return c->net.model == NET_MLP && has_net(c);
 }
 
 static bool
@@ -538,12 +551,6 @@ static bool
 has_compare(const struct train_config *c)
 {
 	return c->compare;
-}
-
-static bool
-infers(const struct train_config *c)
-{
-	return c->eval || c->infer;
 }
 
 /* ---- the table */
@@ -651,7 +658,8 @@ const struct config_option config_options[] = {
      .arg = "NAME",
      .help = "mlp, softmax, lenet or resnet9 (default mlp)",
      .parse = parse_model,
-     .print = print_model},
+     .print = print_model,
+     .applies = has_net},
     {.name = "layers",
      .arg = "A,B,...",
      .also = " layersizes ",
@@ -692,7 +700,8 @@ const struct config_option config_options[] = {
      .also = " lossfunction ",
      .help = "cross-entropy or l2 (default cross-entropy)",
      .parse = parse_loss,
-     .print = print_loss},
+     .print = print_loss,
+     .applies = has_net},
     {.name = "epochs",
      .arg = "N",
      .also = " numepochs nepochs numberofepochs maxepochs ",
@@ -817,12 +826,11 @@ const struct config_option config_options[] = {
     {.name = "save", .arg = "FILE", .help = "save the model as .npz", STRING(save)},
     {.name = "load",
      .arg = "FILE",
-     .help = "a model that --save has left, for --eval and --infer",
-     STRING(load),
-     ONLY(infers, "eval", "only with --eval or --infer")},
+     .help = "begin with a model that --save has left; --eval, --infer: ask it",
+     STRING(load)},
     {.name = "eval", .help = "test that model, and train nothing", BOOL(eval)},
     {.name = "infer",
-     .help = "images in on standard input, a class and probabilities a\n"
+     .help = "samples in on standard input, a class and probabilities a\n"
 	     "line out",
      BOOL(infer)},
     {.name = "compare",

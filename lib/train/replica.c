@@ -102,18 +102,25 @@ replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, un
 	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->net.params, r->kept[which], r->live_bytes);
 }
 
+void
+replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task, uint64_t x,
+		  uint64_t scale, uint64_t shift, uint64_t rows)
+{
+	const struct dataset *data = &task->data;
+
+	LAUNCH(sink, rank, "affine", U("x", x), U("scale", scale), U("shift", shift),
+	       U("rows", rows), U("c", data->channels), U("hw", (uint64_t)data->rows * data->cols));
+}
+
 /* Each channel its own factor and summand, where it is not one factor for all. */
 static void
 normalise(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 	  const struct shape *s, uint64_t rows)
 {
-	const struct dataset *data = &s->task->data;
 	double scale;
 
 	if (!task_scale(s->task, &scale))
-		LAUNCH(sink, rank, "affine", U("x", r->net.x), U("scale", r->scale),
-		       U("shift", r->shift), U("rows", rows), U("c", data->channels),
-		       U("hw", (uint64_t)data->rows * data->cols));
+		replica_normalise(sink, rank, s->task, r->net.x, r->scale, r->shift, rows);
 }
 
 /* The one factor, or 1 where normalise follows. */

@@ -54,6 +54,10 @@ uint64_t replica_bytes(const struct shape *s);
 /* Lay the buffers out from base. */
 void replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base);
 
+/* Give each channel of rows at x its factor and summand, which lie at scale and shift. */
+void replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task,
+		       uint64_t x, uint64_t scale, uint64_t shift, uint64_t rows);
+
 /* A batch: where its samples are, how many, and how that moves from one iteration to the next. */
 struct batch {
 	uint64_t first; /* index of its first sample in the device's order */

@@ -205,6 +205,55 @@ assert_refused() {
 	assert_regex "$stderr" "${names[0]}: wrong SHA-256"
 }
 
+# byte FILE OFFSET: that byte of it, as a number
+byte() {
+	od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' '
+}
+
+@test "make-cifar10: records of IDX files, their images in the middle" {
+	run --separate-stderr "$root/examples/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
+	assert_success
+	assert_equal "$(ls -A "$BATS_TEST_TMPDIR/new")" c
+	cd "$BATS_TEST_TMPDIR/new/c"
+	assert_equal "$(stat -c '%n %s' ./* | tr '\n' ' ')" \
+		"./data_batch_1.bin $((512 * 3073)) ./test_batch.bin $((256 * 3073)) "
+	gzip -dc "$root/tests/data/${names[0]}.gz" >images
+	gzip -dc "$root/tests/data/${names[1]}.gz" >labels
+	for plane in 0 1 2; do # row 10, column 12 of image 3
+		assert_equal "$(byte data_batch_1.bin $((3 * 3073 + 1 + plane * 1024 + 12 * 32 + 14)))" \
+			"$(byte images $((16 + 3 * 784 + 10 * 28 + 12)))"
+	done
+	assert_equal "$(byte data_batch_1.bin $((3 * 3073)))" "$(byte labels $((8 + 3)))"
+	run --separate-stderr "$root/examples/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
+	assert_failure 1
+	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: is there already"
+}
+
+@test "make-cifar10: files that are missing or no images leave nothing" {
+	run --separate-stderr "$root/examples/make-cifar10" "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/new/c"
+	assert_refused
+	cp "$mirror/${names[1]}.gz" "$mirror/${names[0]}.gz"
+	run --separate-stderr "$root/examples/make-cifar10" "$mirror" "$BATS_TEST_TMPDIR/new/c"
+	assert_failure 5
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" "images: no IDX file of images"
+	assert_equal "$(ls -A "$BATS_TEST_TMPDIR/new")" ""
+	run --separate-stderr "$root/examples/make-cifar10" one
+	assert_failure 2
+}
+
+@test "the samples in other formats are what make-formats makes" {
+	run --separate-stderr "$root/tests/data/make-formats" "$BATS_TEST_TMPDIR/new"
+	assert_success
+	(cd "$BATS_TEST_TMPDIR/new" && find . -type f) | while read -r file; do
+		case $file in
+		*.gz) cmp <(gzip -dc "$BATS_TEST_TMPDIR/new/$file") <(gzip -dc "$root/tests/data/$file") ;;
+		*.png | *.jpg) [ -s "$root/tests/data/$file" ] ;; # another release packs them otherwise
+		*) cmp "$BATS_TEST_TMPDIR/new/$file" "$root/tests/data/$file" ;;
+		esac
+	done
+}
+
 @test "the real MNIST, when it is here, passes the real checksums" {
 	[ -f "$root/data/mnist/${names[0]}" ] || skip "no data/mnist (make data fetches it)"
 	rm "$mirror"/*

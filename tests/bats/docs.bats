@@ -9,7 +9,7 @@ load helper
 
 setup() {
 	house_setup
-	export GPUSIM_DATA=$ROOT/tests/data
+	export GPUSIM_DATA=$ROOT/tests/data CPATH=$ROOT/include
 }
 
 teardown() {
@@ -68,6 +68,7 @@ run_examples() {
 @test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
+@test "gpusim-data(5): the same" { run_examples "$ROOT/man/gpusim-data.5" 3; }
 @test "gpucoord(8): the same" { run_examples "$ROOT/man/gpucoord.8" 3; }
 @test "gpudev(8): the same" { run_examples "$ROOT/man/gpudev.8" 3; }
 

@@ -50,8 +50,9 @@ END
 
 @test "install puts everything under DESTDIR and PREFIX, uninstall leaves nothing" {
 	house_make install
-	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim.h lib/libgpusim.a \
-		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/bash-completion/completions/gpuctl; do
+	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_kernel}.h lib/libgpusim.a \
+		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
+		share/bash-completion/completions/gpuctl; do
 		assert_file "$INSTALLED/$file"
 	done
 	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || assert_file "$INSTALLED/bin/mnist-train-mpi"

@@ -34,7 +34,8 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 devices() {
 	local i
 	for ((i = 0; i < $1; i++)); do
-		background gpudev --id $((i + 1)) --ordinal $i --listen "ipc://$T/$i.sock" --mem 64M "${@:2}"
+		background gpudev --id $((i + 1)) --ordinal $i --listen "ipc://$T/$i.sock" --mem 64M \
+			--mem-scratch "$T/mem$i" "${@:2}"
 		DEVICES+=("$PID")
 	done
 	wait_until 10 n_devices "$1"

@@ -95,11 +95,12 @@ plausible(const struct making *m, const char *name)
 	static const struct {
 		const char *name;
 		uint64_t value;
-	} v[] = {
-	    {"addr", 1 << 20}, {"sendAddr", 1 << 20}, {"recvAddr", 1 << 20}, {"dst", 1 << 20},
-	    {"src", 1 << 20},  {"value", 1 << 20},    {"nbytes", 4096},	     {"numBytes", 4096},
-	    {"nelem", 64},     {"count", 64},	      {"iterations", 1},     {"run", 1},
-	    {"numDevices", 1}, {"graphId", 1},	      {"chunkBytes", 4096},  {"u", 64}};
+	} v[] = {{"addr", 1 << 20}, {"sendAddr", 1 << 20}, {"recvAddr", 1 << 20},
+		 {"dst", 1 << 20},  {"src", 1 << 20},	   {"value", 1 << 20},
+		 {"nbytes", 4096},  {"numBytes", 4096},	   {"nelem", 64},
+		 {"count", 64},	    {"iterations", 1},	   {"run", 1},
+		 {"numDevices", 1}, {"graphId", 1},	   {"chunkBytes", 4096},
+		 {"u", 64},	    {"idLow", 1},	   {"numRanks", 2}};
 
 	if (strcmp(name, "commId") == 0)
 		return m->target->comm;

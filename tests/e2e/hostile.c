@@ -115,7 +115,7 @@ attack_request(int fd)
 	GpuSim__Request env = GPU_SIM__REQUEST__INIT;
 	unsigned char b[8192];
 	size_t n = 4, body;
-	unsigned field = 16 + (unsigned)below(48);
+	unsigned field = 16 + (unsigned)below(69);
 
 	memcpy(b, "\x80\0\0\1", 4);
 	env.clientid = below(8) ? 1 + below(4) : nasty();

@@ -44,7 +44,7 @@ kt_run(const char *name, const struct kernel_arg *args, size_t nargs)
 	if (k == NULL)
 		return RC_NOTFOUND;
 	rc = kernel_bind(k, args, nargs, v, step, &kt_err);
-	return rc == RC_OK ? k->run(kt_mem, v, &kt_err) : rc;
+	return rc == RC_OK ? kernel_run(k, kt_mem, v, &kt_err) : rc;
 }
 
 static inline uint64_t

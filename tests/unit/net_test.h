@@ -244,7 +244,7 @@ raw_read_head(int fd, bool ipc, uint64_t *nbytes)
 struct echo {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned ncalls, nheld, ngone;
+	unsigned ncalls, nheld, ngone, nback;
 	uint64_t gone_client;
 	struct rpc_call *held[1024];
 };
@@ -303,6 +303,17 @@ echo_gone(void *arg, uint64_t client_id)
 	pthread_mutex_unlock(&e->lock);
 }
 
+static inline void
+echo_back(void *arg, uint64_t client_id)
+{
+	struct echo *e = arg;
+
+	pthread_mutex_lock(&e->lock);
+	e->nback += client_id == e->gone_client;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+}
+
 /* Wait until *count has reached n (bounded by the watchdog). */
 static inline void
 echo_wait(struct echo *e, const unsigned *count, unsigned n)
@@ -316,7 +327,7 @@ echo_wait(struct echo *e, const unsigned *count, unsigned n)
 static inline struct rpc_server *
 echo_start(struct echo *e, const char *addr, struct err *err)
 {
-	struct rpc_handler h = {.call = echo_call, .gone = echo_gone, .arg = e};
+	struct rpc_handler h = {.call = echo_call, .gone = echo_gone, .back = echo_back, .arg = e};
 	struct rpc_server *s = NULL;
 
 	if (rpc_server_start(addr, &h, &s, err) != RC_OK) {

@@ -210,7 +210,6 @@ test_fit(void)
 		      "nesterov");
 	REFUSED_FLAGS("--eval: needs --load FILE", "--eval");
 	REFUSED_FLAGS("--infer: not together with --eval", "--infer", "--eval", "--load", "x");
-	REFUSED_FLAGS("--load: only with --eval or --infer", "--load", "x");
 	REFUSED_FLAGS("--eval: not together with --compare", "--eval", "--load", "x", "--compare",
 		      "ps");
 	REFUSED_FLAGS("--out: only with --compare", "--out", "x");

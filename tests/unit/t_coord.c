@@ -128,6 +128,7 @@ t_spare(void)
 	h_init(&h);
 	h_metadata(&h, id, &m);
 	m.m.spare = m.m.join = m.m.memkept = true;
+	m.m.kernels = (char *)"/a.so:/b.so";
 	m.m.threads = 3;
 	m.m.latencyns = 4000;
 	m.m.bitspers = 5000;
@@ -135,8 +136,8 @@ t_spare(void)
 	h_ask(&h, 1, REGISTER_DEVICE, registerdevice, &q);
 	h_register(&h, 2);
 	d = list(&h)->devices[0];
-	ok(d->spare && d->join && d->memkept && d->threads == 3 && d->latencyns == 4000 &&
-	       d->bitspers == 5000,
+	ok(d->spare && d->join && d->memkept && strcmp(d->kernels, "/a.so:/b.so") == 0 &&
+	       d->threads == 3 && d->latencyns == 4000 && d->bitspers == 5000,
 	   "what a device says of how to start it again is listed");
 	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY, "2 devices wanted, 1 free of 2"),
 	   "a spare is not taken as any free device");

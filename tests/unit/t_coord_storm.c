@@ -114,6 +114,21 @@ random_change(struct storm *s, uint64_t client, uint64_t comm)
 	}
 }
 
+/* A rank comes by one of a few ids, which mostly agrees with the others. */
+static void
+random_rank(struct storm *s, uint64_t client)
+{
+	GpuSim__CommInitRankRequest q = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
+
+	q.idhigh = 1;
+	q.idlow = 1 + roll(s, 200) / 50;
+	q.numranks = roll(s, 20) ? 1 + (uint32_t)q.idlow % 3 : roll(s, 5);
+	q.rank = roll(s, 3);
+	q.deviceid = roll(s, 4) ? 0 : 1 + roll(s, NDEV + 1);
+	q.lease = q.idlow % 2;
+	h_ask(&s->h, client, COMM_INIT_RANK, comminitrank, &q);
+}
+
 static void
 random_request(struct storm *s)
 {
@@ -124,7 +139,7 @@ random_request(struct storm *s)
 
 	h->timeout_ms = roll(s, 20000);
 	h->policy = (enum gpusim_on_failure)roll(s, 4);
-	switch (roll(s, 18)) {
+	switch (roll(s, 20)) {
 	case 0:
 	case 1:
 	case 2:
@@ -153,6 +168,10 @@ random_request(struct storm *s)
 		break;
 	case 16:
 		random_change(s, client, comm);
+		break;
+	case 18:
+	case 19:
+		random_rank(s, client);
 		break;
 	case 9:
 	case 10:

@@ -59,9 +59,9 @@ static void
 put_all(void)
 {
 	put_images(names[0], 5, 2);
-	put_labels(names[1], 5, 4);
+	put_labels(names[1], 5, 6);
 	put_images(names[2], 3, 2);
-	put_labels(names[3], 3, 6);
+	put_labels(names[3], 3, 5);
 }
 
 /* True when the folder is refused with rc and a sentence with `want`, and ds is untouched. */
@@ -83,6 +83,16 @@ refused(enum rc want_rc, const char *want)
 }
 
 static void
+test_untaught(void)
+{
+	put_all();
+	put_labels(names[3], 3, 7);
+	ok(refused(RC_BADDATA, "t10k-labels-idx1-ubyte: label 7 of item 2, but those to train with "
+			       "end at 6"),
+	   "a class that is only tested");
+}
+
+static void
 test_reads(void)
 {
 	struct dataset ds = {0};
@@ -93,13 +103,13 @@ test_reads(void)
 	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
 	ok(ds.rows == 2 && ds.cols == 3 && ds.train.nitems == 5 && ds.test.nitems == 3,
 	   "its numbers");
-	ok(ds.nclasses == 7, "classes: the largest label of both parts, plus 1");
+	ok(ds.nclasses == 7, "classes: the largest label to train with, plus 1");
 	ok(((uint8_t *)ds.train.items)[4 * 6] == 4 && ds.train.labels[3] == 3 &&
-	       ((uint8_t *)ds.test.items)[2 * 6] == 2 && ds.test.labels[2] == 6,
+	       ((uint8_t *)ds.test.items)[2 * 6] == 2 && ds.test.labels[2] == 5,
 	   "images and labels are in their places");
 	ok(dataset_check_labels(&ds, 7, &err) == RC_OK, "labels below 7");
 	ok(dataset_check_labels(&ds, 6, &err) == RC_BADDATA &&
-	       strstr(err.text, "t10k-labels-idx1-ubyte: label 6 of item 2, but the model has 6"),
+	       strstr(err.text, "train-labels-idx1-ubyte: label 6 of item 4, but the model has 6"),
 	   "a label beyond the model is named");
 	dataset_fini(&ds);
 	ok(!ds.train.items && !ds.test.labels_path, "dataset_fini makes it empty");
@@ -109,7 +119,7 @@ test_reads(void)
 	snprintf(from, sizeof from, "%s", in_dir(names[3]));
 	rename(from, in_dir("t10k-labels-idx1-ubyte.gz"));
 	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
-	       ds.test.labels[2] == 6,
+	       ds.test.labels[2] == 5,
 	   "the other spellings; a raw file called .gz");
 	dataset_fini(&ds);
 	unlink(in_dir("train-images.idx3-ubyte"));
@@ -298,6 +308,9 @@ test_scales(void)
 	       ds.shift[0] == 0,
 	   "bytes become 0 to 1");
 	crc[0] = dataset_crc(&ds);
+	ds.train.labels[3] ^= 1;
+	ok(ds.validation.nitems == 0 && dataset_crc(&ds) != crc[0],
+	   "the checksum has the training labels, without a validation part, too");
 	dataset_fini(&ds);
 	ok(dataset_open(dir, &raw, &ds, &err) == RC_OK && ds.scale[0] == 1 && ds.shift[0] == 0,
 	   "or stay as they are");
@@ -507,6 +520,7 @@ main(void)
 		ok(false, "mkdtemp");
 		return tap_done();
 	}
+	test_untaught();
 	test_reads();
 	test_refusals();
 	test_split();

@@ -49,7 +49,7 @@ launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *ar
 	if (rc == RC_OK)
 		rc = kernel_bind(k, given, nargs, v, step, &err);
 	if (rc == RC_OK)
-		rc = k->run(mem, v, &err);
+		rc = kernel_run(k, mem, v, &err);
 	if (rc != RC_OK && !failed)
 		printf("# rank %u: %s\n", rank, err.text);
 	failed |= rc != RC_OK;

@@ -91,6 +91,42 @@ test_png(void)
 	free(p.bytes);
 }
 
+/* A PNG of two grey pixels with 16 bits each, by libpng's other way to write. */
+static struct picture
+make_deep_png(uint16_t left, uint16_t right)
+{
+	const uint8_t row[] = {(uint8_t)(left >> 8), (uint8_t)left, (uint8_t)(right >> 8),
+			       (uint8_t)right};
+	struct picture p = {NULL, 0};
+	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+	png_infop info = png_create_info_struct(png);
+	FILE *f = open_memstream((char **)&p.bytes, &p.nbytes);
+
+	png_init_io(png, f);
+	png_set_IHDR(png, info, 2, 1, 16, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_write_info(png, info);
+	png_write_row(png, row);
+	png_write_end(png, info);
+	png_destroy_write_struct(&png, &info);
+	fclose(f);
+	return p;
+}
+
+static void
+test_deep_png(void)
+{
+	struct picture p = make_deep_png(0x8080, 0x2020);
+	struct image im = {0};
+	struct err err = {0};
+
+	ok(image_decode(p.bytes, p.nbytes, "x", &im, &err) == RC_OK && im.cols == 2 &&
+	       im.rgb[0] == 0x80 && im.rgb[5] == 0x20,
+	   "16 bits become 8 %s", err.text);
+	image_fini(&im);
+	free(p.bytes);
+}
+
 static void
 test_jpeg(void)
 {
@@ -265,6 +301,7 @@ int
 main(void)
 {
 	test_png();
+	test_deep_png();
 	test_jpeg();
 	test_damage();
 	test_many_scans();

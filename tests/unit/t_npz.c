@@ -134,7 +134,7 @@ test_write_refusals(void)
 	    {"", NPZ_F32, 1, {3}, bias},
 	    {"../b", NPZ_F32, 1, {3}, bias},
 	    {"b", NPZ_F32, 5, {1, 1, 1, 1}, bias},
-	    {"b", (enum npz_type)3, 1, {3}, bias},
+	    {"b", (enum npz_type)4, 1, {3}, bias},
 	    {"b", NPZ_F32, 2, {UINT64_C(1) << 62, 8}, bias},
 	    {"b", NPZ_F32, 1, {1 << 30}, bias},
 	    {"b", NPZ_F32, 1, {3}, NULL},

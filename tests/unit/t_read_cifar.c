@@ -155,6 +155,11 @@ test_refusals(void)
 	ok(refused(RC_BADDATA, "batches.meta.txt: name 9 is not text"), "a name that is none");
 	put_bytes("c/batches.meta.txt", "a\0b", 3);
 	ok(refused(RC_BADDATA, "batches.meta.txt: not text"), "a NUL");
+	b = calloc(1, 4097);
+	put_bytes("c/batches.meta.txt", b, 4097);
+	free(b);
+	ok(refused(RC_BADDATA, "batches.meta.txt: more than the limit of 4096 bytes"),
+	   "long names");
 	take_away("c/batches.meta.txt");
 	take_away("c/data_batch_1.bin");
 	put_dir("c/data_batch_1.bin");

@@ -148,6 +148,7 @@ test_records(void)
 	    {"\"two\r\nlines\",1\n2,3\n", "1:two\r\nlines|1/3:2|3/"},
 	    {"\"a\"\r\n\"b\",c\r\n", "1:a/2:b|c/"},
 	    {"\"a\"\r\"b\"\r", "1:a/2:b/"},
+	    {"\"a\"\n\"b\",c\n", "1:a/2:b|c/"},
 	    {"\"a\"", "1:a/"},
 	    {"x\n\"a\nb\nc", "x:2: a quote is never closed"},
 	    {"\"", "x:1: a quote is never closed"},
@@ -172,9 +173,10 @@ test_pieces(void)
 	static const char tail[] = "\r\n\"q\"\"\r\n\",2\r\rlast,\"x\"\r";
 	size_t cap = 2 * INPUT_CHUNK, n;
 	char *text = malloc(cap);
+	char quoted[32], last[32];
 	bool good = true;
 
-	memset(text, '7', cap);
+	memset(text, '\n', cap);
 	text[0] = ',';
 	for (size_t begin = INPUT_CHUNK - sizeof tail - 2; begin <= INPUT_CHUNK + 2; begin++) {
 		const char *got;
@@ -183,8 +185,9 @@ test_pieces(void)
 		n = begin + sizeof tail - 1;
 		memcpy(text + begin, tail, sizeof tail - 1);
 		got = records(text, n);
-		good &= strncmp(got, "1:|/", 4) == 0 && strstr(got, ":q\"\r\n|2/") &&
-			strstr(got, ":last|x/");
+		snprintf(quoted, sizeof quoted, "/%zu:q\"\r\n|2/", begin + 1);
+		snprintf(last, sizeof last, "/%zu:last|x/", begin + 4);
+		good &= strncmp(got, "1:|/", 4) == 0 && strstr(got, quoted) && strstr(got, last);
 	}
 	free(text);
 	ok(good, "line ends and quotes that are cut by the end of a piece");
@@ -336,6 +339,8 @@ test_classes(void)
 	ok(classes_are("0,1.0\n1,0.0\n2,1.0\n3,0\n", "1010", NULL), "whole numbers with a point");
 	ok(classes_are("0,7\n1,10\n2,7\n3,-1\n", "1210", (const char *[]){"-1", "7", "10"}),
 	   "others are sorted as numbers, and named");
+	ok(classes_are("0,0\n1,5\n2,0\n3,5\n", "0101", (const char *[]){"0", "5"}),
+	   "a gap behind the 0 too");
 	ok(classes_are("0,7\n1,x10\n2,x9\n3,7\n", "0120", (const char *[]){"7", "x10", "x9"}),
 	   "with text among them, as text");
 	ok(classes_are("0,\"b, c\"\n1,a\n2,a\n3,\"b, c\"\n", "1001", (const char *[]){"a", "b, c"}),
@@ -482,6 +487,12 @@ test_refusals(void)
 	   "no such column");
 	ok(refused("1,2,a\n3,4,b\n", &named, "no column is called 'kind': there is no header"),
 	   "a column by name, and no header");
+	for (int i = 0; i < 60; i++)
+		p += sprintf(p, "%d,%d,%d\n", i % 3, i, i % 20 + 400);
+	ok(refused(text, NULL,
+		   "column 3 has 20 classes in 60 samples: is another column the label"),
+	   "a measure in the last column");
+	p = text;
 	for (int i = 0; i < 257; i++)
 		p += sprintf(p, "%d,%d,c%d\n", i, i, i);
 	ok(refused(text, NULL, "t.csv:257: column 3 has more than 256 classes"), "257 classes");
@@ -489,6 +500,24 @@ test_refusals(void)
 	memset(p, 'b', 129);
 	strcpy(p + 129, "\n");
 	ok(refused(text, NULL, "is too long for a class"), "a class of 129 bytes");
+}
+
+/* In a sentence, a text is cut between characters. */
+static void
+test_show(void)
+{
+	char shown[CSV_SHOW], text[64];
+
+	for (size_t i = 0; i < 60; i += 2)
+		memcpy(text + i, "\xc3\xa4", 2);
+	ok(strlen(csv_show(&(struct csv_field){text, 60}, shown)) == CSV_SHOW - 2,
+	   "46 of 60 bytes");
+	ok(strcmp(csv_show(&(struct csv_field){"a\tb\x7f"
+					       "c",
+					       5},
+			   shown),
+		  "a?b?c") == 0,
+	   "control characters");
 }
 
 static void
@@ -533,7 +562,7 @@ test_iris(void)
 	struct err err = {0};
 	double sum[4] = {0};
 	uint32_t count[3] = {0};
-	bool opened = dataset_open("share/data/iris.csv", NULL, &ds, &err) == RC_OK;
+	bool opened = dataset_open("examples/data/iris.csv", NULL, &ds, &err) == RC_OK;
 
 	ok(opened && ds.channels == 4 && ds.nclasses == 3 && ds.train.nitems == 120 &&
 	       ds.test.nitems == 30 && strcmp(ds.class_name[0], "setosa") == 0 &&
@@ -574,6 +603,7 @@ main(void)
 	test_pixels();
 	test_label_behind_pixels();
 	test_refusals();
+	test_show();
 	test_folder_of_tables();
 	test_iris();
 	ok(folder_end() == 0, "the folder is gone");

@@ -426,6 +426,33 @@ held_or_said(struct echo *e, unsigned n, int fd)
 	return false;
 }
 
+/* A client whose connection broke asks again, on another, for what is still at work. */
+static void
+test_back(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("back"), &err);
+	unsigned char *msg = malloc(200000);
+	size_t k = pack_large_held(77, 1, msg);
+	bool good = true;
+	int fd;
+
+	for (int i = 0; i < 2; i++) {
+		fd = raw_connect(rpc_server_address(s));
+		good = good && raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) &&
+		       raw_write(fd, msg, k);
+		echo_wait(&e, i ? &e.nback : &e.nheld, 1);
+		close(fd);
+		echo_wait(&e, &e.ngone, (unsigned)i + 1);
+	}
+	ok(good && e.ncalls == 1 && e.nback == 1,
+	   "the server hears that a client is back which waits for its answer");
+	rpc_reply_done(e.held[0]);
+	rpc_server_stop(s);
+	free(msg);
+}
+
 /* A peer whose large requests wait for their answers; others must get through. */
 static void
 test_pending(void)
@@ -536,6 +563,39 @@ test_file_in_the_way(void)
 	printf("# %s\n", err.text);
 }
 
+static bool
+own_is(const char *addr, const char *peer, const char *want)
+{
+	char got[NET_ADDR_MAX];
+	struct err err = {0};
+
+	snprintf(got, sizeof got, "%s", addr);
+	if (net_addr_own(got, peer, &err) != RC_OK)
+		snprintf(got, sizeof got, "%.200s", err.text);
+	if (strcmp(got, want) != 0)
+		printf("# %s for %s: %s\n", addr, peer, got);
+	return strcmp(got, want) == 0;
+}
+
+static void
+test_own_address(void)
+{
+	char name[NET_ADDR_MAX] = "tcp://*:1";
+	struct err err = {0};
+
+	ok(own_is("tcp://*:0", "tcp://127.0.0.1:80", "tcp://127.0.0.1:0") &&
+	       own_is("tls+tcp://*:7", "tls+tcp://localhost:80", "tls+tcp://127.0.0.1:7") &&
+	       own_is("tcp://*:0", "ipc:///tmp/x", "tcp://127.0.0.1:0"),
+	   "any host becomes the one that the peer sees");
+	ok(own_is("tcp://0.0.0.0:0", "tcp://127.0.0.1:80", "tcp://0.0.0.0:0") &&
+	       own_is("ipc:///tmp/*:0", "tcp://127.0.0.1:80", "ipc:///tmp/*:0") &&
+	       own_is("", "tcp://127.0.0.1:80", ""),
+	   "what names a host stays");
+	ok(net_addr_own(name, "tcp://no-such-host.invalid:80", &err) == RC_UNREACHABLE &&
+	       strstr(err.text, "tcp://no-such-host.invalid:80: ") && !strcmp(name, "tcp://*:1"),
+	   "a peer without a name there is an error: %s", err.text);
+}
+
 static void
 test_addresses(void)
 {
@@ -597,6 +657,7 @@ main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "echo") == 0)
 		return echo_child(argv[2]);
 	net_begin();
+	test_own_address();
 	test_addresses();
 	test_one_address(net_ipc("a"), "ipc");
 	test_one_address("tcp://127.0.0.1:0", "tcp");
@@ -612,6 +673,7 @@ main(int argc, char **argv)
 	test_watch_closed();
 	test_close();
 	test_limits();
+	test_back();
 	test_pending();
 	test_file_in_the_way();
 	return net_end();

@@ -38,7 +38,7 @@ run_kernel(const struct job *j, const char *name, const struct gpusim_arg *args,
 			given[i].value.u = args[i].u;
 	}
 	rc = kernel_bind(k, given, nargs, v, step, err);
-	return rc == RC_OK ? k->run(j->mem, v, err) : rc;
+	return rc == RC_OK ? kernel_run(k, j->mem, v, err) : rc;
 }
 
 static void

@@ -8,6 +8,7 @@
 #include "job.h"
 #include "mnist-train/options.h"
 #include "mnist-train/report.h"
+#include "train/model.h"
 
 /* What there is only with devices of a coordinator, or is another's to say here. */
 static enum rc
@@ -68,15 +69,6 @@ train(struct job *j, struct rank *r, uint32_t epochs, struct report *report)
 	}
 }
 
-static enum rc
-save(const struct task *task, const struct rank *r, struct err *err)
-{
-	struct npz_array arrays[NET_MAX_ARRAYS];
-
-	return npz_write(task->config->save, arrays,
-			 net_arrays(&task->net, rank_weights(r), arrays), err);
-}
-
 /* Rank 0's way from the first line to the last. */
 static enum rc
 lead(struct job *j, struct rank *r, const struct task *task, struct report *report, struct err *err)
@@ -86,7 +78,8 @@ lead(struct job *j, struct rank *r, const struct task *task, struct report *repo
 
 	report_start(task, j->world.nranks, "rank");
 	train(j, r, task->config->epochs, report);
-	rc = task->config->save ? save(task, r, err) : RC_OK;
+	rc =
+	    task->config->save ? model_save(task->config->save, task, rank_weights(r), err) : RC_OK;
 	closed = report_close(report, &close_err);
 	return rc == RC_OK && closed != RC_OK ? err_set(err, closed, "%s", close_err.text) : rc;
 }

@@ -1,0 +1,239 @@
+#include "asking.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "nn/samples.h"
+
+enum { MAX_TABLE = 20, COLUMN = 6, MAX_LABEL = 16 };
+
+/* ---- what is asked, and about what */
+
+/* The net and the data of a model that does not say itself what it is. */
+static enum rc
+open_by_data(struct asking *a, struct err *err)
+{
+	const struct train_config *c = a->config;
+	struct task task;
+	enum rc rc;
+
+	if (c->infer)
+		return err_set(err, RC_BADDATA, "%s: does not say what its net's input is",
+			       c->load);
+	rc = task_open(c, &task, err);
+	return rc == RC_OK ? model_of_task(c->load, &task, &a->model, err) : rc;
+}
+
+enum rc
+asking_open(struct asking *a, const struct train_config *config, struct err *err)
+{
+	bool known = false;
+	enum rc rc;
+
+	*a = (struct asking){.config = config};
+	rc = model_load(config->load, config, &known, &a->model, err);
+	if (rc == RC_OK && !known)
+		return open_by_data(a, err);
+	if (rc == RC_OK && config->eval)
+		rc = dataset_open(config->data, &config->dataset, &a->data, err);
+	if (rc == RC_OK && config->eval)
+		rc = model_check_data(&a->model, config->data, &a->data, err);
+	return rc;
+}
+
+void
+asking_fini(struct asking *a)
+{
+	model_fini(&a->model);
+	dataset_fini(&a->data);
+}
+
+/* Everything must have been written. */
+static enum rc
+close_output(struct err *err)
+{
+	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)
+		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	return RC_OK;
+}
+
+/* ---- a test */
+
+/* How wide the names of classes are. */
+static int
+label_width(const struct model *m)
+{
+	size_t width = 5;
+	char number[16];
+
+	for (uint32_t k = 0; k < m->task.net.nclasses; k++) {
+		size_t len = strlen(model_class(m, k, number));
+
+		width = len > width ? len : width;
+	}
+	return width < MAX_LABEL ? (int)width : MAX_LABEL;
+}
+
+/* A line of a class: what its items were taken for, and how many were taken for what they are. */
+static void
+print_class(const struct model *m, const struct evaluation *e, uint32_t k, int width)
+{
+	const uint64_t *taken = e->taken + (uint64_t)k * e->nclasses;
+	uint64_t n = 0;
+	char number[16];
+
+	printf("%-*.*s", width, width, model_class(m, k, number));
+	for (uint32_t j = 0; j < e->nclasses; j++)
+		n += taken[j];
+	if (e->nclasses <= MAX_TABLE)
+		for (uint32_t j = 0; j < e->nclasses; j++)
+			printf(" %*" PRIu64, COLUMN, taken[j]);
+	else
+		printf(" %*" PRIu64, COLUMN, n);
+	printf("  %6.2f %%\n", n ? 100 * (double)taken[k] / (double)n : 0);
+}
+
+/* Rows are what items are, columns what they were taken for; of many classes how many items there are.
+ */
+static void
+print_evaluation(const struct model *m, const struct evaluation *e)
+{
+	int width = label_width(m);
+	char number[16];
+
+	printf("test accuracy %.2f %%  loss %.4f  %" PRIu64 " items\n",
+	       100 * (double)e->right / (double)e->nitems, e->loss, e->nitems);
+	printf("%-*s", width, "class");
+	if (e->nclasses <= MAX_TABLE)
+		for (uint32_t k = 0; k < e->nclasses; k++)
+			printf(" %*.*s", COLUMN, COLUMN, model_class(m, k, number));
+	else
+		printf(" %*s", COLUMN, "items");
+	printf("     right\n");
+	for (uint32_t k = 0; k < e->nlabels; k++)
+		print_class(m, e, k, width);
+}
+
+enum rc
+asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
+{
+	const struct dataset *data = a->data.nclasses ? &a->data : &a->model.task.data;
+	struct predictor *p = NULL;
+	struct evaluation e = {0};
+	enum rc rc = predictor_new(g, &a->model, &p, err);
+
+	if (rc == RC_OK)
+		rc = evaluate(p, &a->model, data, &e, err);
+	if (rc == RC_OK) {
+		print_evaluation(&a->model, &e);
+		rc = close_output(err);
+	}
+	evaluation_fini(&e);
+	predictor_free(p);
+	return rc;
+}
+
+/* ---- a filter */
+
+/* Buffers of a batch. */
+struct batch_io {
+	struct samples *samples;
+	struct predictor *predictor;
+	uint8_t *items;
+	float *values;
+	double *p; /* of one item */
+};
+
+/* A class as one word. */
+static void
+print_word(const char *name)
+{
+	for (; *name; name++)
+		putchar(*name == ' ' || *name == '\t' ? '_' : *name);
+}
+
+static void
+print_answers(const struct model *m, const struct batch_io *io, uint64_t n)
+{
+	const struct net *net = &m->task.net;
+	char number[16];
+
+	for (uint64_t i = 0; i < n; i++) {
+		const float *values = io->values + i * net->nclasses;
+
+		infer_probabilities(net, values, io->p);
+		print_word(model_class(m, infer_class(values, net->nclasses), number));
+		for (uint32_t k = 0; k < net->nclasses; k++)
+			printf(" %.6f", io->p[k]);
+		putchar('\n');
+	}
+}
+
+/* As many samples as are there, at least one, and their answers. *more: there may be others. */
+static enum rc
+answer_batch(const struct model *m, struct batch_io *io, bool *more, struct err *err)
+{
+	enum gpusim_dtype type = samples_dtype(io->samples);
+	uint64_t item = net_shape_size(m->task.net.input) * (type == GPUSIM_F32 ? 4 : 1), n = 0;
+	struct err run_err = {0};
+	enum rc rc = RC_OK, ran = RC_OK;
+
+	while (n < predictor_rows(io->predictor) && (n == 0 || samples_ready(io->samples))) {
+		rc = samples_next(io->samples, io->items + n * item, more, err);
+		if (rc != RC_OK || !*more)
+			break;
+		n++;
+	}
+	if (n)
+		ran = predictor_run(io->predictor, type, io->items, n, io->values, &run_err);
+	if (ran != RC_OK)
+		return err_set(err, ran, "%s", run_err.text);
+	print_answers(m, io, n);
+	if (fflush(stdout) != 0)
+		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	return rc;
+}
+
+static enum rc
+answer_all(const struct model *m, struct batch_io *io, struct err *err)
+{
+	const struct net *net = &m->task.net;
+	uint64_t rows = predictor_rows(io->predictor);
+	bool more = true;
+	enum rc rc = RC_OK;
+
+	io->items = alloc_zeroed(rows * net_shape_size(net->input), sizeof(float));
+	io->values = alloc_zeroed(rows * net->nclasses, sizeof *io->values);
+	io->p = alloc_zeroed(net->nclasses, sizeof *io->p);
+	if (!io->items || !io->values || !io->p)
+		return err_set(err, RC_NOMEM, "out of memory");
+	while (rc == RC_OK && more)
+		rc = answer_batch(m, io, &more, err);
+	return rc;
+}
+
+enum rc
+asking_infer(const struct asking *a, struct gpusim *g, struct err *err)
+{
+	const struct net *net = &a->model.task.net;
+	struct batch_io io = {0};
+	enum rc rc = predictor_new(g, &a->model, &io.predictor, err);
+
+	if (rc == RC_OK)
+		rc = samples_open(STDIN_FILENO, "standard input", net->input, &io.samples, err);
+	if (rc == RC_OK)
+		rc = answer_all(&a->model, &io, err);
+	if (rc == RC_OK)
+		rc = close_output(err);
+	samples_close(io.samples);
+	predictor_free(io.predictor);
+	free(io.items);
+	free(io.values);
+	free(io.p);
+	return rc;
+}

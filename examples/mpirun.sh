@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# mpirun.sh - a machine of devices that mpirun starts, of Open MPI or of MPICH, and a command on it.
+#
+#	examples/mpirun.sh -n 4 -- mnist-train --epochs 1
+#	examples/mpirun.sh -n 8 -a node0 -o '--hostfile hosts' -- mnist-train
+#
+#	-n N	devices
+#	-a ADDR	the name or address by which the other hosts reach this one (default: 127.0.0.1, all
+#		devices are on this host)
+#	-o OPT	further options of mpirun, with blanks between them
+#	-m SIZE	memory of a device
+#
+# The coordinator runs here. Each gpudev has its rank from mpirun, and listens at the address by which
+# its host reaches the coordinator. When the command ends, so does all, with its exit status.
+#
+# MPIRUN names another mpirun than the one in PATH. With GPUSIM_TLS_CERT, GPUSIM_TLS_KEY and
+# GPUSIM_TLS_CA set (gpusim(7)) everything is encrypted; without, hosts that -a names must be among
+# themselves.
+set -euo pipefail
+
+PATH=$PATH:$(dirname "$(readlink -f "$0")")/../build/bin
+
+usage() {
+	echo "usage: mpirun.sh -n N [-a ADDR] [-o OPTIONS] [-m SIZE] [--] COMMAND [ARG...]" >&2
+	exit 2
+}
+n='' addr=127.0.0.1 options=() mem=()
+while getopts n:a:o:m: opt; do
+	case $opt in
+	n) n=$OPTARG ;;
+	a) addr=$OPTARG ;;
+	o) read -r -a options <<<"$OPTARG" ;;
+	m) mem=(--mem "$OPTARG") ;;
+	*) usage ;;
+	esac
+done
+shift $((OPTIND - 1))
+[[ $n =~ ^[1-9][0-9]*$ && $# -gt 0 ]] || usage
+
+# Open MPI wants to be told to start more than it has processors, to let a device use more than one, and
+# that root knows what it does.
+mpirun=${MPIRUN:-mpirun}
+if "$mpirun" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+	options+=(--oversubscribe --bind-to none)
+	[ "$(id -u)" -ne 0 ] || options+=(--allow-run-as-root)
+fi
+scheme=tcp insecure=()
+[ -z "${GPUSIM_TLS_CERT-}" ] || scheme=tls+tcp
+[ "$scheme" != tcp ] || [ "$addr" = 127.0.0.1 ] || insecure=(--insecure)
+
+# mpirun hands SIGUSR1 on, and the devices end by it, in 5 seconds at most, and clean up. SIGTERM would not
+# leave them that long.
+finish() {
+	trap - EXIT TERM INT
+	[ -z "${command-}" ] || kill "$command" 2>/dev/null || true
+	if [ -n "${devices-}" ]; then
+		kill -USR1 "$devices" 2>/dev/null || true
+		for ((i = 0; i < 100; i++)); do
+			kill -0 "$devices" 2>/dev/null || break
+			sleep 0.1
+		done
+		kill "$devices" 2>/dev/null || true
+	fi
+	[ -z "${coordinator-}" ] || kill "$coordinator" 2>/dev/null || true
+	wait || true
+}
+trap finish EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+exec {ready}< <(exec gpucoord --listen "$scheme://$addr:0" "${insecure[@]}" --state none --print-address)
+coordinator=$!
+read -r -t 30 -u "$ready" GPUSIM_COORD || {
+	echo "mpirun.sh: no coordinator" >&2
+	exit 1
+}
+export GPUSIM_COORD
+
+# The processes' environment on other hosts is not this one: the coordinator is named.
+"$mpirun" -n "$n" "${options[@]}" gpudev --coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" \
+	"${insecure[@]}" "${mem[@]}" </dev/null 2> >(grep -v 'Forwarding signal' >&2) &
+devices=$!
+
+# Ready when all are: each line of the list but the first is a device.
+deadline=$((SECONDS + 60))
+until [ "$(gpuctl devices | tail -n +2 | wc -l)" -ge "$n" ]; do
+	if ! kill -0 "$devices" 2>/dev/null || ((SECONDS >= deadline)); then
+		echo "mpirun.sh: $n devices wanted, these came:" >&2
+		gpuctl devices >&2
+		exit 1
+	fi
+	sleep 0.1
+done
+
+# Waited for in the background, so that a signal is heard meanwhile.
+"$@" <&0 &
+command=$!
+wait "$command"

@@ -1,0 +1,367 @@
+/*
+ * load.c - kernels out of shared objects: the file, its table, and the runs.
+ *
+ * A table is checked whole and copied before the first of its kernels is taken, so a file that is
+ * refused leaves nothing but its code, which the dynamic linker keeps.
+ */
+#include "dev/load.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "dev/elf.h"
+#include "gpusim_kernel.h"
+#include "mem/dtype.h"
+#include "wire/wire.h"
+
+#define SYMBOL	   "gpusim_kernels"
+#define MAX_LOADED 1024
+
+_Static_assert(GPUSIM_KERNEL_MAX_PARAMS == KERNEL_MAX_PARAMS, "the public header says so");
+_Static_assert(GPUSIM_KERNEL_NAME_MAX < WIRE_NAME_MAX, "names go over the wire");
+
+static struct kernel *loaded[MAX_LOADED];
+static unsigned nloaded;
+static char files[WIRE_NAME_MAX];
+
+const char *
+load_files(void)
+{
+	return files;
+}
+
+const struct kernel *
+load_at(unsigned i)
+{
+	return i < nloaded ? loaded[i] : NULL;
+}
+
+/* ---- checks */
+
+static bool
+is_name(const char *s)
+{
+	size_t i;
+
+	if (s == NULL || !(s[0] >= 'a' && s[0] <= 'z') ||
+	    strnlen(s, GPUSIM_KERNEL_NAME_MAX + 1) > GPUSIM_KERNEL_NAME_MAX)
+		return false;
+	for (i = 0; s[i] != '\0'; i++) {
+		if (!(s[i] >= 'a' && s[i] <= 'z') && !(s[i] >= 'A' && s[i] <= 'Z') &&
+		    !(s[i] >= '0' && s[i] <= '9') && s[i] != '_')
+			return false;
+	}
+	return true;
+}
+
+/* One line, not empty. */
+static bool
+is_text(const char *s)
+{
+	size_t i, n = s != NULL ? strnlen(s, GPUSIM_KERNEL_TEXT_MAX + 1) : 0;
+
+	for (i = 0; i < n; i++) {
+		if ((unsigned char)s[i] < ' ' || s[i] == 0x7f)
+			return false;
+	}
+	return n > 0 && n <= GPUSIM_KERNEL_TEXT_MAX;
+}
+
+/* Whether a default is a value of its parameter's kind. */
+static bool
+is_default(const struct gpusim_kernel_param *p)
+{
+	bool whole = p->dflt >= 0 && p->dflt <= 0x1p53 && p->dflt == (double)(uint64_t)p->dflt;
+
+	switch (p->kind) {
+	case GPUSIM_KERNEL_ADDR:
+		return p->dflt == 0;
+	case GPUSIM_KERNEL_COUNT:
+		return whole;
+	case GPUSIM_KERNEL_DTYPE:
+		return whole && p->dflt < GPUSIM_NDTYPES;
+	case GPUSIM_KERNEL_FLAG:
+		return whole && p->dflt <= 1;
+	default:
+		return true;
+	}
+}
+
+/* One parameter into the house's table, behind n others. */
+static enum rc
+take_param(struct kernel *k, unsigned n, const struct gpusim_kernel_param *p, struct err *err)
+{
+	static const enum kernel_param_kind kinds[] = {
+	    [GPUSIM_KERNEL_ADDR] = KP_ADDR,   [GPUSIM_KERNEL_COUNT] = KP_COUNT,
+	    [GPUSIM_KERNEL_DTYPE] = KP_DTYPE, [GPUSIM_KERNEL_FLAG] = KP_FLAG,
+	    [GPUSIM_KERNEL_REAL] = KP_REAL,
+	};
+	unsigned i, kind = (unsigned)p->kind;
+
+	if (n == GPUSIM_KERNEL_MAX_PARAMS)
+		return err_set(err, RC_BADDATA, "%s: more than %d parameters", k->name,
+			       GPUSIM_KERNEL_MAX_PARAMS);
+	if (!is_name(p->name))
+		return err_set(err, RC_BADDATA, "%s: parameter %u has no proper name", k->name, n);
+	if (kind >= sizeof kinds / sizeof kinds[0])
+		return err_set(err, RC_BADDATA, "%s: %s: %u is no kind of parameter", k->name,
+			       p->name, kind);
+	if (!is_text(p->help))
+		return err_set(err, RC_BADDATA, "%s: %s: no proper help", k->name, p->name);
+	if (p->optional && !is_default(p))
+		return err_set(err, RC_BADDATA, "%s: %s: %g is no default of its kind", k->name,
+			       p->name, p->dflt);
+	for (i = 0; i < n; i++) {
+		if (strcmp(k->params[i].name, p->name) == 0)
+			return err_set(err, RC_BADDATA, "%s: two parameters are named %s", k->name,
+				       p->name);
+	}
+	k->params[n] = (struct kernel_param){p->name, kinds[kind], p->optional != 0,
+					     p->optional ? p->dflt : 0, p->help};
+	return RC_OK;
+}
+
+/* Kernel number i of a table into the house's form. */
+static enum rc
+take_kernel(const struct gpusim_kernel *from, unsigned i, struct kernel *k, struct err *err)
+{
+	enum rc rc = RC_OK;
+	unsigned n;
+
+	if (!is_name(from->name))
+		return err_set(err, RC_BADDATA, "kernel %u has no proper name", i);
+	k->name = from->name;
+	k->summary = from->summary;
+	k->user = from;
+	if (!is_text(from->summary))
+		return err_set(err, RC_BADDATA, "%s: no proper summary", k->name);
+	if (from->run == NULL)
+		return err_set(err, RC_BADDATA, "%s: nothing to run", k->name);
+	if (from->params == NULL || from->params[0].kind == GPUSIM_KERNEL_END)
+		return err_set(err, RC_BADDATA, "%s: no parameters", k->name);
+	for (n = 0; rc == RC_OK && from->params[n].kind != GPUSIM_KERNEL_END; n++)
+		rc = take_param(k, n, &from->params[n], err);
+	if (rc == RC_OK && kernel_find(k->name) != NULL)
+		rc = err_set(err, RC_BADDATA, "there is a kernel named %s already", k->name);
+	return rc;
+}
+
+static enum rc
+check_table(const struct gpusim_kernel_table *t, struct err *err)
+{
+	if (t->abi != GPUSIM_KERNEL_ABI)
+		return err_set(err, RC_BADDATA,
+			       "its table has version %" PRIu32 ", this device takes %d", t->abi,
+			       GPUSIM_KERNEL_ABI);
+	if (t->nkernels == 0 || t->nkernels > GPUSIM_KERNEL_MAX || t->kernels == NULL)
+		return err_set(err, RC_BADDATA, "its table has %" PRIu32 " kernels, not 1 to %d",
+			       t->kernels != NULL ? t->nkernels : 0, GPUSIM_KERNEL_MAX);
+	if (nloaded + t->nkernels > MAX_LOADED)
+		return err_set(err, RC_INVAL, "more than %d kernels", MAX_LOADED);
+	return RC_OK;
+}
+
+/* All of a table, or nothing. */
+static enum rc
+take_table(const struct gpusim_kernel_table *t, struct err *err)
+{
+	enum rc rc = check_table(t, err);
+	struct kernel *k;
+	unsigned i, j;
+
+	if (rc != RC_OK)
+		return rc;
+	k = alloc_zeroed(t->nkernels, sizeof *k);
+	if (k == NULL)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (i = 0; rc == RC_OK && i < t->nkernels; i++) {
+		rc = take_kernel(&t->kernels[i], i, &k[i], err);
+		for (j = 0; rc == RC_OK && j < i; j++) {
+			if (strcmp(k[j].name, k[i].name) == 0)
+				rc =
+				    err_set(err, RC_BADDATA, "two kernels are named %s", k[i].name);
+		}
+	}
+	if (rc != RC_OK) {
+		free(k);
+		return rc;
+	}
+	for (i = 0; i < t->nkernels; i++)
+		loaded[nloaded++] = &k[i];
+	return RC_OK;
+}
+
+/* ---- files */
+
+/* Whether a table's kernels are there already, because its file was named twice. */
+static bool
+is_taken(const struct gpusim_kernel_table *t)
+{
+	unsigned i;
+
+	for (i = 0; i < nloaded; i++) {
+		if (loaded[i]->user == t->kernels)
+			return true;
+	}
+	return false;
+}
+
+/* What the dynamic linker says, in one line and without the path that it begins with. */
+static enum rc
+linker_error(const char *path, struct err *err)
+{
+	const char *text = dlerror();
+	size_t n = strlen(path);
+
+	if (text == NULL)
+		text = "the dynamic linker does not say why";
+	if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+		text += n + 2;
+	return err_set(err, RC_BADDATA, "%s: %.*s", path, (int)strcspn(text, "\n"), text);
+}
+
+static enum rc
+open_file(const char *path, struct err *err)
+{
+	const struct gpusim_kernel_table *t;
+	enum rc rc = elf_check(path, err);
+	void *handle;
+
+	if (rc != RC_OK)
+		return rc;
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (handle == NULL)
+		return linker_error(path, err);
+	t = dlsym(handle, SYMBOL);
+	if (t == NULL)
+		return err_set(err, RC_BADDATA, "%s: has no symbol " SYMBOL, path);
+	if (t->abi == GPUSIM_KERNEL_ABI && is_taken(t))
+		return RC_OK;
+	rc = take_table(t, err);
+	if (rc != RC_OK)
+		return err_prefix(err, "%s", path);
+	snprintf(files + strlen(files), sizeof files - strlen(files), "%s%s", *files ? ":" : "",
+		 path);
+	return RC_OK;
+}
+
+enum rc
+load_kernels(const char *path, struct err *err)
+{
+	char real[PATH_MAX];
+
+	/* With a slash in it the linker does not search its folders. */
+	if (realpath(path, real) == NULL)
+		return err_set(err, RC_INVAL, "%.200s: %s", path, strerror(errno));
+	if (strchr(real, ':') != NULL)
+		return err_set(err, RC_INVAL, "%.200s: a colon in its path", path);
+	if (strlen(files) + 1 + strlen(real) >= sizeof files)
+		return err_set(err, RC_INVAL, "%.200s: all paths together have at most %zu bytes",
+			       path, sizeof files - 2);
+	return open_file(real, err);
+}
+
+enum rc
+load_kernels_list(const char *list, struct err *err)
+{
+	char path[PATH_MAX];
+	enum rc rc = RC_OK;
+	size_t n;
+
+	for (; rc == RC_OK && *list != '\0'; list += n + (list[n] == ':')) {
+		n = strcspn(list, ":");
+		if (n >= sizeof path)
+			return err_set(err, RC_INVAL, "%.64s: a path of %zu bytes", list, n);
+		memcpy(path, list, n);
+		path[n] = '\0';
+		if (n > 0)
+			rc = load_kernels(path, err);
+	}
+	return rc;
+}
+
+/* ---- runs */
+
+/* What a run sees of the memory; pub comes first, and is what it has the address of. */
+struct memory {
+	struct gpusim_kernel_memory pub;
+	const struct devmem *mem;
+};
+
+static void *
+memory_at(const struct gpusim_kernel_memory *pub, const char *what, uint64_t addr, uint64_t nelem,
+	  uint64_t size, char *why, size_t nwhy)
+{
+	const struct memory *m = (const struct memory *)pub;
+	struct err err = {0};
+	uint64_t nbytes;
+	void *p;
+
+	what = what != NULL ? what : "an address";
+	if (size == 0 || size > 16 || (size & (size - 1)) != 0) {
+		snprintf(why, nwhy, "%s: an element of %" PRIu64 " bytes", what, size);
+		return NULL;
+	}
+	if (__builtin_mul_overflow(nelem, size, &nbytes)) {
+		snprintf(why, nwhy, "%s: %" PRIu64 " elements are too many", what, nelem);
+		return NULL;
+	}
+	if (devmem_range(m->mem, what, addr, nbytes, &p, &err) != RC_OK) {
+		snprintf(why, nwhy, "%s", err.text);
+		return NULL;
+	}
+	if (addr % size != 0) {
+		snprintf(why, nwhy, "%s: 0x%" PRIx64 " is not a multiple of %" PRIu64, what, addr,
+			 size);
+		return NULL;
+	}
+	return p;
+}
+
+/* The sentence of a run, in one line whatever is in it. */
+static void
+one_line(char *why, size_t n)
+{
+	size_t i;
+
+	why[n - 1] = '\0';
+	for (i = 0; why[i] != '\0'; i++) {
+		if ((unsigned char)why[i] < ' ' || why[i] == 0x7f)
+			why[i] = ' ';
+	}
+}
+
+enum rc
+load_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
+	 struct err *err)
+{
+	union gpusim_kernel_value value[KERNEL_MAX_PARAMS] = {{0}};
+	struct memory m = {{memory_at}, mem};
+	char why[256] = "";
+	unsigned i;
+	int result;
+	enum rc rc;
+
+	for (i = 0; k->params[i].kind != KP_END; i++) {
+		if (k->params[i].kind == KP_REAL)
+			value[i].f = v[i].f;
+		else
+			value[i].u = v[i].u;
+	}
+	result = k->user->run(&m.pub, value, why, sizeof why);
+	if (result == GPUSIM_KERNEL_OK)
+		return RC_OK;
+	rc = result == GPUSIM_KERNEL_INVAL     ? RC_INVAL
+	     : result == GPUSIM_KERNEL_BADDATA ? RC_BADDATA
+					       : RC_FAILED;
+	one_line(why, sizeof why);
+	if (why[0] == '\0')
+		snprintf(why, sizeof why, "failed with %d", result);
+	return err_set(err, rc, "%s: %s", k->name, why);
+}

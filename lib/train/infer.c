@@ -1,0 +1,292 @@
+#include "train/infer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "nn/launch.h"
+#include "train/replica.h"
+
+#define ALIGN 256u
+
+struct predictor {
+	struct gpusim *g;
+	const struct model *m;
+	struct gpusim_comm comm;
+	uint64_t device, rows;
+	uint64_t base;
+	struct emit_place net;
+	uint64_t items, scale, shift; /* addresses */
+};
+
+static enum rc
+check(enum gpusim_rc rc, struct err *err)
+{
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
+static uint64_t
+take(uint64_t *at, uint64_t nbytes)
+{
+	uint64_t addr = *at;
+
+	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+	return addr;
+}
+
+/* Lay the buffers out from base. Returns their bytes. */
+static uint64_t
+place(struct predictor *p, const struct model *m, uint64_t base)
+{
+	const struct task *t = &m->task;
+	uint64_t at = base;
+
+	p->rows = task_test_rows(t);
+	p->net.params = take(&at, task_values(t) * sizeof(float));
+	at += emit_place(&p->net, &t->net, GPUSIM_F32, p->rows, at, false);
+	p->items = take(&at, p->rows * net_shape_size(t->net.input) * sizeof(float));
+	p->scale = take(&at, t->data.channels * sizeof(float));
+	p->shift = take(&at, t->data.channels * sizeof(float));
+	return at - base;
+}
+
+uint64_t
+predictor_bytes(const struct model *m)
+{
+	struct predictor p = {0};
+
+	return place(&p, m, 0);
+}
+
+static enum rc
+upload(struct predictor *p, struct err *err)
+{
+	const struct task *t = &p->m->task;
+	uint64_t channels = t->data.channels * sizeof(float);
+	enum rc rc = check(gpusim_memcpy_h2d(p->g, p->device, p->net.params, p->m->params,
+					     task_values(t) * sizeof(float)),
+			   err);
+
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(p->g, p->device, p->scale, t->data.scale, channels),
+			   err);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_h2d(p->g, p->device, p->shift, t->data.shift, channels),
+			   err);
+	return rc;
+}
+
+enum rc
+predictor_new(struct gpusim *g, const struct model *m, struct predictor **out, struct err *err)
+{
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	struct predictor *p = alloc_zeroed(1, sizeof *p);
+	enum rc rc;
+
+	if (!p)
+		return err_set(err, RC_NOMEM, "out of memory");
+	p->g = g;
+	p->m = m;
+	rc = check(gpusim_comm_init(g, 1, NULL, &config, &p->comm), err);
+	if (rc == RC_OK) {
+		p->device = p->comm.device[0].id;
+		rc = check(gpusim_malloc(g, p->device, predictor_bytes(m), GPUSIM_LEASE, &p->base),
+			   err);
+	}
+	if (rc == RC_OK) {
+		place(p, m, p->base);
+		rc = upload(p, err);
+	}
+	if (rc == RC_OK)
+		*out = p;
+	else
+		predictor_free(p);
+	return rc;
+}
+
+void
+predictor_free(struct predictor *p)
+{
+	if (!p)
+		return;
+	if (p->base)
+		(void)gpusim_free(p->g, p->device, p->base);
+	if (p->comm.nranks)
+		(void)gpusim_comm_destroy(p->g, p->comm.id);
+	gpusim_comm_fini(&p->comm);
+	free(p);
+}
+
+uint64_t
+predictor_rows(const struct predictor *p)
+{
+	return p->rows;
+}
+
+static void
+launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args, size_t nargs)
+{
+	gpusim_ops_launch(arg, rank, STREAM_COMPUTE, kernel, args, nargs);
+}
+
+/* From items to the net's input, and through it. */
+static void
+forward(struct predictor *p, enum gpusim_dtype type, uint64_t n, struct gpusim_ops *o)
+{
+	const struct task *t = &p->m->task;
+	const struct emit_sink sink = {.arg = o, .launch = launch};
+	const struct emit_batch b = {.nranks = 1, .place = &p->net, .rows = &n, .total = n};
+	double scale;
+	bool common = task_scale(t, &scale);
+
+	LAUNCH(&sink, 0, "cast", U("dst", p->net.x), U("src", p->items),
+	       U("n", n * net_shape_size(t->net.input)), U("from", type), U("to", GPUSIM_F32),
+	       F("scale", common ? scale : 1));
+	if (!common)
+		replica_normalise(&sink, 0, t, p->net.x, p->scale, p->shift, n);
+	emit_forward(&t->net, &b, EMIT_EVAL, &sink);
+}
+
+enum rc
+predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, uint64_t n,
+	      float *out, struct err *err)
+{
+	const struct net *net = &p->m->task.net;
+	uint64_t nbytes = n * net_shape_size(net->input) * (type == GPUSIM_F32 ? sizeof(float) : 1);
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc = check(gpusim_memcpy_h2d(p->g, p->device, p->items, items, nbytes), err);
+
+	if (rc == RC_OK) {
+		forward(p, type, n, o);
+		rc = check(gpusim_submit(p->g, p->comm.id, o, GPUSIM_WAIT, NULL), err);
+	}
+	gpusim_ops_free(o);
+	if (rc == RC_OK)
+		rc = check(gpusim_memcpy_d2h(p->g, out, p->device, p->net.y[net->nnodes - 1],
+					     n * net->nclasses * sizeof *out),
+			   err);
+	return rc;
+}
+
+/* ---- what the values say */
+
+uint32_t
+infer_class(const float *values, uint32_t n)
+{
+	uint32_t best = 0;
+
+	for (uint32_t k = 1; k < n; k++)
+		if (values[k] > values[best])
+			best = k;
+	return best;
+}
+
+void
+infer_probabilities(const struct net *net, const float *values, double *out)
+{
+	uint32_t n = net->nclasses;
+	double top = values[infer_class(values, n)], sum = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		out[k] = net->loss == NET_L2 ? fmax(0, values[k]) : exp((double)values[k] - top);
+		sum += out[k];
+	}
+	for (uint32_t k = 0; k < n; k++)
+		out[k] = sum > 0 ? out[k] / sum : 1.0 / n;
+}
+
+/* Of one item. */
+static double
+loss_of(const struct net *net, const float *values, uint32_t label)
+{
+	double top = values[infer_class(values, net->nclasses)], sum = 0;
+
+	for (uint32_t k = 0; k < net->nclasses; k++) {
+		double d = values[k] - (k == label ? 1.0 : 0.0);
+
+		sum += net->loss == NET_L2 ? d * d / 2 : exp((double)values[k] - top);
+	}
+	return net->loss == NET_L2 ? sum : log(sum) + top - (double)values[label];
+}
+
+/* ---- testing */
+
+enum rc
+model_check_data(const struct model *m, const char *path, const struct dataset *data,
+		 struct err *err)
+{
+	const struct net *net = &m->task.net;
+
+	if (data->channels != net->input.channels || data->rows != net->input.rows ||
+	    data->cols != net->input.cols)
+		return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u",
+			       path, data->channels, data->rows, data->cols, net->input.channels,
+			       net->input.rows, net->input.cols);
+	return dataset_check_labels(data, net->nclasses, err);
+}
+
+static void
+count(struct evaluation *e, const struct net *net, const float *values, const uint8_t *labels,
+      uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++, values += net->nclasses) {
+		uint32_t class = infer_class(values, net->nclasses);
+
+		e->right += class == labels[i];
+		e->loss += loss_of(net, values, labels[i]);
+		e->taken[(uint64_t)labels[i] * net->nclasses + class]++;
+	}
+	e->nitems += n;
+}
+
+static enum rc
+evaluate_all(struct predictor *p, const struct net *net, const struct dataset *data, float *values,
+	     struct evaluation *e, struct err *err)
+{
+	uint64_t item = net_shape_size(net->input) * (data->dtype == GPUSIM_F32 ? 4 : 1);
+	const uint8_t *items = data->test.items;
+	enum rc rc = RC_OK;
+	uint64_t n;
+
+	for (uint64_t at = 0; at < data->test.nitems && rc == RC_OK; at += n) {
+		n = data->test.nitems - at;
+		n = n < p->rows ? n : p->rows;
+		rc = predictor_run(p, data->dtype, items + at * item, n, values, err);
+		if (rc == RC_OK)
+			count(e, net, values, data->test.labels + at, n);
+	}
+	return rc;
+}
+
+enum rc
+evaluate(struct predictor *p, const struct model *m, const struct dataset *data,
+	 struct evaluation *out, struct err *err)
+{
+	const struct net *net = &m->task.net;
+	struct evaluation e = {.nclasses = net->nclasses,
+			       .nlabels = net->nclasses < 256 ? net->nclasses : 256};
+	float *values = alloc_zeroed(p->rows * net->nclasses, sizeof *values);
+	enum rc rc = RC_OK;
+
+	e.taken = alloc_zeroed((size_t)e.nlabels * e.nclasses, sizeof *e.taken);
+	if (!values || !e.taken)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = evaluate_all(p, net, data, values, &e, err);
+	free(values);
+	if (rc != RC_OK) {
+		evaluation_fini(&e);
+		return rc;
+	}
+	e.loss /= (double)e.nitems;
+	*out = e;
+	return RC_OK;
+}
+
+void
+evaluation_fini(struct evaluation *e)
+{
+	free(e->taken);
+	*e = (struct evaluation){0};
+}

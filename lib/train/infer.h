@@ -1,0 +1,62 @@
+/*
+ * infer.h - asking a trained net, on one device.
+ */
+#ifndef TRAIN_INFER_H
+#define TRAIN_INFER_H
+
+#include "gpusim.h"
+#include "train/model.h"
+
+struct predictor;
+
+/* Device memory that it takes. */
+uint64_t predictor_bytes(const struct model *m);
+
+/* Take a free device and give it the weights. The model outlives it, and so does g. */
+enum rc predictor_new(struct gpusim *g, const struct model *m, struct predictor **out,
+		      struct err *err);
+
+/* Give the device back. NULL is legal. */
+void predictor_free(struct predictor *p);
+
+/* So many samples at most are asked about at once. */
+uint64_t predictor_rows(const struct predictor *p);
+
+/*
+ * predictor_run - what the net makes of samples.
+ *
+ *	type	of their values, GPUSIM_U8 or GPUSIM_F32, before scale and shift
+ *	items	[n, input]; 1 <= n <= predictor_rows
+ *	out	[n, nclasses] what its last layer says
+ */
+enum rc predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, uint64_t n,
+		      float *out, struct err *err);
+
+/* The class that the last layer's n values speak for: the first of the largest. */
+uint32_t infer_class(const float *values, uint32_t n);
+
+/* How likely each class is: softmax of the values; of a net trained for L2 the values themselves, cut
+ * at 0 and scaled to sum to 1, or all the same where none is above 0. */
+void infer_probabilities(const struct net *net, const float *values, double *out);
+
+/* What a test came to. */
+struct evaluation {
+	uint64_t nitems, right;
+	double loss; /* mean over the items */
+	uint32_t nclasses;
+	uint32_t nlabels; /* so many of them at most are labels, which are bytes */
+	uint64_t
+	    *taken; /* [nlabels, nclasses]: items of a class, row, that were taken for another */
+};
+
+/* Test the test part of a data set whose items are the model's; *out is released with
+ * evaluation_fini. RC_BADDATA: they are not, or labels are none of its classes. */
+enum rc evaluate(struct predictor *p, const struct model *m, const struct dataset *data,
+		 struct evaluation *out, struct err *err);
+void evaluation_fini(struct evaluation *e);
+
+/* Do a data set's items and labels fit the model? RC_BADDATA. path: what it is called. */
+enum rc model_check_data(const struct model *m, const char *path, const struct dataset *data,
+			 struct err *err);
+
+#endif

@@ -1,0 +1,336 @@
+#include "train/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TEXT = 4096, MAX_LINE = 256 };
+
+/* ---- writing */
+
+/* An mlp's sizes as they are. */
+static bool
+add_layers(struct buf *text, const struct net *n)
+{
+	bool good = buf_addf(text, "layers %" PRIu64, net_shape_size(n->input));
+
+	for (uint32_t k = 0; good && k < n->nnodes; k++)
+		good = buf_addf(text, ",%u", n->node[k].shape.channels);
+	return good && buf_add(text, "\n", 1);
+}
+
+static bool
+add_net(struct buf *text, const struct task *t)
+{
+	const struct net_config *c = &t->config->net;
+	const struct net *n = &t->net;
+	bool good = buf_addf(text, "model %s\n", net_model_name(c->model));
+
+	if (good && c->model == NET_MLP)
+		good =
+		    add_layers(text, n) && buf_addf(text, "activation %s\n", net_act_name(c->act));
+	return good &&
+	       buf_addf(text, "loss %s\ninput %ux%ux%u\nclasses %u\n", net_loss_name(n->loss),
+			n->input.channels, n->input.rows, n->input.cols, n->nclasses);
+}
+
+/* A line each; line ends within a name become blanks. */
+static bool
+add_names(struct buf *text, const struct dataset *data)
+{
+	bool good = true;
+
+	for (uint32_t k = 0; good && data->class_name && k < data->nclasses; k++) {
+		size_t at = text->len;
+
+		good = buf_addf(text, "%s\n", data->class_name[k]);
+		for (; good && at < text->len - 1; at++)
+			if (text->data[at] == '\n' || text->data[at] == '\r')
+				text->data[at] = ' ';
+	}
+	return good;
+}
+
+static struct npz_array
+vector(const char *name, enum npz_type type, uint64_t n, const void *data)
+{
+	struct npz_array a = {.type = type, .ndim = 1, .dim = {n}, .data = data};
+
+	snprintf(a.name, sizeof a.name, "%s", name);
+	return a;
+}
+
+unsigned
+model_arrays(const struct task *t, const float *params, struct buf *text,
+	     struct npz_array out[MODEL_MAX_ARRAYS])
+{
+	unsigned n = net_arrays(&t->net, params, out);
+	size_t first = text->len, names;
+
+	if (!add_net(text, t))
+		return 0;
+	names = text->len;
+	if (!add_names(text, &t->data))
+		return 0;
+	out[n++] = vector("gpusim.net", NPZ_U8, names - first, text->data + first);
+	if (text->len > names)
+		out[n++] = vector("gpusim.classes", NPZ_U8, text->len - names, text->data + names);
+	out[n++] = vector("input.scale", NPZ_F32, t->data.channels, t->data.scale);
+	out[n++] = vector("input.shift", NPZ_F32, t->data.channels, t->data.shift);
+	return n;
+}
+
+enum rc
+model_save(const char *path, const struct task *t, const float *params, struct err *err)
+{
+	struct npz_array arrays[MODEL_MAX_ARRAYS];
+	struct buf text = {0};
+	unsigned n = model_arrays(t, params, &text, arrays);
+	enum rc rc =
+	    n ? npz_write(path, arrays, n, err) : err_set(err, RC_NOMEM, "%s: out of memory", path);
+
+	buf_fini(&text);
+	return rc;
+}
+
+/* ---- reading */
+
+/* What gpusim.net says. */
+struct description {
+	struct net_config net;
+	struct net_shape input;
+	uint32_t nclasses;
+};
+
+/* Three whole numbers, "1x28x28", and nothing else. */
+static enum rc
+parse_shape(const char *text, struct net_shape *out, struct err *err)
+{
+	int end = 0;
+
+	if (strspn(text, "0123456789x") != strlen(text) ||
+	    sscanf(text, "%7" SCNu32 "x%7" SCNu32 "x%7" SCNu32 "%n", &out->channels, &out->rows,
+		   &out->cols, &end) != 3 ||
+	    text[end])
+		return err_set(err, RC_INVAL, "'%.64s' is no shape", text);
+	return RC_OK;
+}
+
+static enum rc
+parse_classes(const char *text, uint32_t *out, struct err *err)
+{
+	int end = 0;
+
+	if (strspn(text, "0123456789") != strlen(text) ||
+	    sscanf(text, "%7" SCNu32 "%n", out, &end) != 1 || text[end] || *out == 0 ||
+	    *out > NET_MAX_WIDTH)
+		return err_set(err, RC_INVAL, "'%.64s' is no number of classes", text);
+	return RC_OK;
+}
+
+/* A line, "NAME VALUE". */
+static enum rc
+describe(struct description *d, char *line, struct err *err)
+{
+	char *value = strchr(line, ' ');
+
+	if (!value)
+		return err_set(err, RC_INVAL, "'%.64s' is no name and value", line);
+	*value++ = '\0';
+	if (strcmp(line, "model") == 0)
+		return net_model_parse(value, &d->net.model, err);
+	if (strcmp(line, "layers") == 0)
+		return net_sizes_parse(value, &d->net, err);
+	if (strcmp(line, "activation") == 0)
+		return net_act_parse(value, &d->net.act, err);
+	if (strcmp(line, "loss") == 0)
+		return net_loss_parse(value, &d->net.loss, err);
+	if (strcmp(line, "input") == 0)
+		return parse_shape(value, &d->input, err);
+	if (strcmp(line, "classes") == 0)
+		return parse_classes(value, &d->nclasses, err);
+	return err_set(err, RC_INVAL, "nothing is called '%.64s'", line);
+}
+
+static enum rc
+parse_description(const struct npz_array *a, const char *path, struct description *d,
+		  struct err *err)
+{
+	const char *p = a->data, *end, *nl;
+	char line[MAX_LINE];
+
+	if (a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] > MAX_TEXT)
+		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
+	for (end = p + a->dim[0]; p < end; p = nl + 1) {
+		nl = memchr(p, '\n', (size_t)(end - p));
+		if (!nl || nl - p >= MAX_LINE || memchr(p, 0, (size_t)(nl - p)))
+			return err_set(err, RC_BADDATA, "%s: %s is no text of lines", path,
+				       a->name);
+		memcpy(line, p, (size_t)(nl - p));
+		line[nl - p] = '\0';
+		if (describe(d, line, err) != RC_OK) {
+			err->rc = RC_BADDATA;
+			return err_prefix(err, "%s: %s", path, a->name);
+		}
+	}
+	if (d->nclasses == 0 || net_shape_size(d->input) == 0)
+		return err_set(err, RC_BADDATA, "%s: %s names no input or no classes", path,
+			       a->name);
+	return RC_OK;
+}
+
+/* The names of n classes, a line each. */
+static enum rc
+take_names(const struct npz_array *a, const char *path, struct dataset *data, struct err *err)
+{
+	const char *p = a->data, *nl;
+	uint64_t left = a->dim[0];
+
+	if (a->type != NPZ_U8 || a->ndim != 1)
+		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
+	data->class_name = alloc_zeroed(data->nclasses, sizeof *data->class_name);
+	if (!data->class_name)
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	for (uint32_t k = 0; left; k++) {
+		nl = memchr(p, '\n', left);
+		if (!nl || k == data->nclasses || memchr(p, 0, (size_t)(nl - p)))
+			return err_set(err, RC_BADDATA, "%s: %s are not names of %u classes", path,
+				       a->name, data->nclasses);
+		data->class_name[k] = strndup(p, (size_t)(nl - p));
+		if (!data->class_name[k])
+			return err_set(err, RC_NOMEM, "%s: out of memory", path);
+		left -= (uint64_t)(nl - p) + 1;
+		p = nl + 1;
+	}
+	return RC_OK;
+}
+
+/* A factor or a summand a channel. */
+static enum rc
+take_vector(const struct npz *npz, const char *name, const char *path, uint32_t n, float **out,
+	    struct err *err)
+{
+	const struct npz_array *a = npz_find(npz, name);
+
+	if (!a || a->type != NPZ_F32 || a->ndim != 1 || a->dim[0] != n)
+		return err_set(err, RC_BADDATA, "%s: no %s of %u channels", path, name, n);
+	*out = alloc_zeroed(n, sizeof **out);
+	if (!*out)
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	memcpy(*out, a->data, n * sizeof **out);
+	return RC_OK;
+}
+
+/* What is known of the input, without samples. */
+static enum rc
+take_input(const struct npz *npz, const char *path, struct dataset *data, const struct net *net,
+	   struct err *err)
+{
+	const struct npz_array *names = npz_find(npz, "gpusim.classes");
+	enum rc rc;
+
+	data->channels = net->input.channels;
+	data->rows = net->input.rows;
+	data->cols = net->input.cols;
+	data->nclasses = net->nclasses;
+	rc = take_vector(npz, "input.scale", path, data->channels, &data->scale, err);
+	if (rc == RC_OK)
+		rc = take_vector(npz, "input.shift", path, data->channels, &data->shift, err);
+	if (rc == RC_OK && names)
+		rc = take_names(names, path, data, err);
+	return rc;
+}
+
+static enum rc
+take_params(const struct npz *npz, const char *path, struct model *m, struct err *err)
+{
+	m->params = alloc_zeroed(task_values(&m->task), sizeof *m->params);
+	if (!m->params)
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	return net_take(&m->task.net, npz, path, m->params, err);
+}
+
+static enum rc
+take_model(const struct npz *npz, const char *path, const struct description *d, struct model *m,
+	   struct err *err)
+{
+	struct task *t = &m->task;
+	enum rc rc = net_build(&d->net, d->input, d->nclasses, &t->net, err);
+
+	if (rc == RC_INVAL) {
+		err->rc = RC_BADDATA;
+		return err_prefix(err, "%s", path);
+	}
+	if (rc == RC_OK)
+		rc = take_params(npz, path, m, err);
+	return rc == RC_OK ? take_input(npz, path, &t->data, &t->net, err) : rc;
+}
+
+enum rc
+model_load(const char *path, const struct train_config *config, bool *known, struct model *out,
+	   struct err *err)
+{
+	struct model m = {.task = {.config = config}};
+	struct description d = {0};
+	const struct npz_array *a;
+	struct npz npz;
+	enum rc rc = npz_read(path, &npz, err);
+
+	if (rc != RC_OK)
+		return rc;
+	a = npz_find(&npz, "gpusim.net");
+	if (a)
+		rc = parse_description(a, path, &d, err);
+	if (config->net_given)
+		d.net = config->net;
+	if (rc == RC_OK && a)
+		rc = take_model(&npz, path, &d, &m, err);
+	npz_fini(&npz);
+	if (rc != RC_OK) {
+		model_fini(&m);
+		return rc;
+	}
+	*known = a;
+	if (a)
+		*out = m;
+	return RC_OK;
+}
+
+enum rc
+model_of_task(const char *path, struct task *task, struct model *out, struct err *err)
+{
+	struct model m = {.task = *task};
+	struct npz npz;
+	enum rc rc = npz_read(path, &npz, err);
+
+	*task = (struct task){0};
+	if (rc == RC_OK) {
+		rc = take_params(&npz, path, &m, err);
+		npz_fini(&npz);
+	}
+	if (rc == RC_OK)
+		*out = m;
+	else
+		model_fini(&m);
+	return rc;
+}
+
+void
+model_fini(struct model *m)
+{
+	task_fini(&m->task);
+	free(m->params);
+	*m = (struct model){0};
+}
+
+const char *
+model_class(const struct model *m, uint32_t label, char number[16])
+{
+	const struct dataset *data = &m->task.data;
+
+	if (data->class_name && label < data->nclasses && data->class_name[label])
+		return data->class_name[label];
+	snprintf(number, 16, "%" PRIu32, label);
+	return number;
+}

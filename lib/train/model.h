@@ -1,0 +1,58 @@
+/*
+ * model.h - a trained net in a file: its weights, and all it takes to use them.
+ *
+ * A .npz with the arrays of net.h, and beside them
+ *
+ *	gpusim.net	u8: text, a line each: model, layers, activation, loss, input, classes
+ *	gpusim.classes	u8: the names of the classes, a line each; where they have any
+ *	input.scale	f32[channels]: what a net sees is value * scale + shift
+ *	input.shift	f32[channels]
+ */
+#ifndef TRAIN_MODEL_H
+#define TRAIN_MODEL_H
+
+#include "base/buf.h"
+#include "nn/npz.h"
+#include "train/task.h"
+
+#define MODEL_MAX_ARRAYS (NET_MAX_ARRAYS + 4)
+
+/* task has no samples: what a net is, and how its input is scaled. */
+struct model {
+	struct task task;
+	float *params; /* task_values */
+};
+
+/* The arrays of a model, which point into *task, params and *text. Returns how many; 0: out of memory.
+ * The caller releases text with buf_fini in any case. */
+unsigned model_arrays(const struct task *task, const float *params, struct buf *text,
+		      struct npz_array out[MODEL_MAX_ARRAYS]);
+
+/* Write a file, all of it or nothing; errors as those of npz_write. */
+enum rc model_save(const char *path, const struct task *task, const float *params, struct err *err);
+
+/*
+ * model_load - read a file that model_save wrote.
+ *
+ *	config	says which net where it was asked for one (net_given); else the file says. Outlives
+ *		the model
+ *	known	[out] false: the file does not tell what its net's input is, and *out is untouched
+ *	out	[out] the caller releases it with model_fini; untouched on error
+ *
+ * Errors: RC_BADDATA a damaged file, or one of another net, with the first array that differs;
+ * RC_FAILED, RC_NOMEM.
+ * Checked by: tests/unit/t_infer.c
+ */
+enum rc model_load(const char *path, const struct train_config *config, bool *known,
+		   struct model *out, struct err *err);
+
+/* The net that a data set and a configuration make, with the weights of a file that says no more than
+ * those. Takes the task over, whatever comes of it. */
+enum rc model_of_task(const char *path, struct task *task, struct model *out, struct err *err);
+
+void model_fini(struct model *m);
+
+/* The name of a class, or its number in *number. */
+const char *model_class(const struct model *m, uint32_t label, char number[16]);
+
+#endif

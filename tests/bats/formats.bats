@@ -1,0 +1,80 @@
+# mnist-train on data sets of every format: it learns, and what is malformed is refused in one line.
+load helper
+
+setup() {
+	house_setup
+	DATA=$ROOT/tests/data
+}
+
+# accuracy OPTION... - the test accuracy in per cent after training on two devices
+accuracy() {
+	LIMIT=50 bounded mnist-train --devices 2 --json log "$@" >out || return
+	sed -n '$s/.*"test_accuracy":\([0-9.e+-]*\).*/\1/p' log | awk '{ print $1 * 100 }'
+}
+
+# at_least NUMBER NUMBER
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a >= b) }' || fail "$1 is below $2"; }
+
+# refused CODE WANT OPTION... - one line that contains WANT, that exit code, and no cluster before it
+refused() {
+	run bounded mnist-train --devices 2 "${@:3}"
+	assert_status "$1"
+	[[ ${#lines[@]} -eq 1 && $output == "mnist-train: "*"$2"* ]] ||
+		fail "expected one line with: $2"$'\n'"got: $output"
+}
+
+@test "formats: irises, from a CSV file" {
+	got=$(accuracy --data "$DATA/iris.csv" --normalize standard --epochs 30 --batch 8 \
+		--optimizer adam --lr 0.02)
+	at_least "$got" 93
+}
+
+@test "formats: digits, from a gzipped CSV file, as IDX, as CIFAR-10 and as pictures" {
+	at_least "$(accuracy --data "$DATA/digits.csv.gz" --epochs 10)" 70
+	at_least "$(accuracy --data "$DATA" --epochs 10)" 70
+	at_least "$(accuracy --data "$DATA/cifar10" --epochs 10 --lr 0.02)" 60
+	at_least "$(accuracy --data "$DATA/scenes" --image-size 28 --channels 1 --epochs 20 --batch 8)" 85
+}
+
+@test "formats: a folder is read as what is said, or as what is there" {
+	refused 1 "no train.csv here" --data "$DATA" --format csv
+	refused 1 "no data_batch_1.bin here" --data "$DATA" --format cifar10
+	refused 1 "Not a directory" --data "$DATA/iris.csv" --format folder
+	mkdir empty
+	refused 1 "empty: no data set here" --data empty
+	refused 1 "No such file" --data nowhere
+}
+
+@test "formats: tables that are malformed are refused, by their line" {
+	printf '1,2,a\n3,4,b\n5,b\n' >t.csv
+	refused 5 "t.csv:3: 2 fields, there were 3 before" --data t.csv
+	printf 'x,y,label\n1,2,a\n3,,b\n' >t.csv
+	refused 5 "t.csv:3: column 'y' is empty" --data t.csv
+	printf 'x,y,label\n1,2,a\n3,nan,b\n' >t.csv
+	refused 5 "t.csv:3: column 'y': 'nan' is not finite" --data t.csv
+	printf 'x,y,label\n1,2,a\n3,4,"b\n' >t.csv
+	refused 5 "t.csv:3: a quote is never closed" --data t.csv
+	refused 5 "no column is called 'kind'" --data "$DATA/iris.csv" --label-column kind
+	head -c 1000 "$DATA/digits.csv.gz" >t.csv
+	refused 5 "t.csv: the gzip data end early" --data t.csv
+	: >t.csv
+	refused 5 "t.csv: no samples" --data t.csv
+}
+
+@test "formats: batches and pictures that are malformed are refused" {
+	cp -r "$DATA/cifar10" "$DATA/scenes" .
+	gzip -dc cifar10/test_batch.bin.gz | head -c 10000 >cifar10/test_batch.bin
+	refused 5 "test_batch.bin: 10000 bytes are no whole number of records" --data cifar10
+	rm cifar10/data_batch_1.bin.gz
+	refused 1 "cifar10: no data_batch_1.bin here" --data cifar10
+	dir=scenes/seg_train/seg_train/one
+	truncate -s 200 "$dir/003.jpg"
+	refused 5 "$dir/003.jpg: damaged JPEG" --data scenes
+	truncate -s 0 "$dir/003.jpg"
+	refused 5 "$dir/003.jpg: empty" --data scenes
+	echo text >"$dir/003.jpg"
+	refused 5 "$dir/003.jpg: neither PNG nor JPEG" --data scenes
+	rm "$dir/003.jpg"
+	truncate -s 100 "$dir/002.png"
+	refused 5 "$dir/002.png: damaged PNG" --data scenes
+}

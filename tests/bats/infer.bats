@@ -1,0 +1,165 @@
+# A trained net that is asked: mnist-train --eval and --infer.
+load helper
+
+setup() {
+	house_setup
+	DATA=$ROOT/tests/data
+	unset GPUSIM_ON_FAILURE GPUSIM_DATA
+}
+
+# trained [ARG...] - a model of the sample data in m.npz; what was said in said
+trained() {
+	bounded mnist-train --data "$DATA" --layers 0,32,0 --batch 16 --epochs 3 --devices 2 \
+		--save m.npz "$@" >said
+}
+
+# labels - of the sample's test images, one a line
+labels() { zcat "$DATA/t10k-labels-idx1-ubyte.gz" | tail -c +9 | od -An -v -tu1 -w1 | tr -d ' '; }
+
+# said_accuracy - in percent, of the last epoch
+said_accuracy() { tail -n 1 said | sed 's/.*test accuracy \([0-9.]*\) %.*/\1/'; }
+
+# right FILE - the percentage of answers that are the labels
+right() { paste <(cut -d ' ' -f 1 "$1") <(labels) | awk '$1 == $2 { n++ } END { printf "%.2f\n", 100 * n / NR }'; }
+
+# pgm N - the Nth test image, from 0
+pgm() {
+	printf 'P5\n28 28\n255\n'
+	zcat "$DATA/t10k-images-idx3-ubyte.gz" | tail -c +$((17 + 784 * $1)) | head -c 784
+}
+
+@test "eval: the accuracy of the last epoch, and what was taken for what" {
+	trained
+	run bounded mnist-train --eval --load m.npz --data "$DATA"
+	assert_status 0
+	assert_match "^test accuracy $(said_accuracy) %  loss [0-9.]+  256 items"$'\n''class '
+	# Each row sums to how many there are of that class.
+	assert_equal "$(awk 'NR > 2 { n = 0; for (i = 2; i <= 11; i++) n += $i; print $1, n }' <<<"$output")" \
+		"$(labels | sort -n | uniq -c | awk '{ print $2, $1 }')"
+	# On devices that are there, without saying the net, by a name for it, and by another.
+	GPUSIM_DATA=$DATA bounded gpuctl run -n 2 -- mnist-train --eval --load m.npz >again
+	assert_equal "$(cat again)" "$output"
+	bounded mnist-train --eval --load m.npz --data "$DATA" --layers 784,32,10 >again
+	assert_equal "$(cat again)" "$output"
+	run bounded mnist-train --eval --load m.npz --data "$DATA" --layers 784,33,10
+	assert_status 5
+	assert_output 'mnist-train: m.npz: fc1.weight is [32, 784], mlp 784-33-10 relu cross-entropy has [33, 784]'
+	run bounded mnist-train --eval --load m.npz --data "$DATA" --model lenet
+	assert_status 5
+	assert_output 'mnist-train: m.npz: no array conv1.weight, which lenet 1x28x28-10 cross-entropy has'
+}
+
+@test "infer: the test images, raw, gzipped, in parts; each answer is that of training" {
+	trained --normalize standard
+	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
+	bounded mnist-train --infer --load m.npz <images >out
+	assert_equal "$(wc -l <out)" 256
+	assert_equal "$(right out)" "$(said_accuracy)"
+	awk 'NF != 11 { exit 1 } { s = 0; for (i = 2; i <= 11; i++) s += $i
+		if (s < 0.9999 || s > 1.0001) exit 1 }' out
+	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" | cmp - out
+	bounded mnist-train --infer --load m.npz < <(head -c 1000 images; tail -c +1001 images) | cmp - out
+	# It sees what it was trained with, whatever the options say now.
+	bounded mnist-train --infer --load m.npz --normalize raw <images | cmp - out
+}
+
+@test "infer: a convolutional net" {
+	trained --model lenet --layers 784,10 2>/dev/null && fail 'lenet has no layers'
+	bounded mnist-train --data "$DATA" --model lenet --batch 32 --epochs 2 --optimizer adam \
+		--devices 1 --save m.npz >said
+	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" >out
+	assert_equal "$(right out)" "$(said_accuracy)"
+	run bounded mnist-train --eval --load m.npz --data "$DATA"
+	assert_match "^test accuracy $(said_accuracy) %"
+}
+
+@test "infer: PGM, one by one as they come" {
+	trained
+	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" | head -n 3 >want
+	{ pgm 0; pgm 1; pgm 2; } | bounded mnist-train --infer --load m.npz >out
+	cmp out want
+	# An answer is there before the next image is.
+	mkfifo in answers
+	background bash -c 'exec mnist-train --infer --load m.npz <in >answers'
+	exec {to}>in {from}<answers
+	pgm 0 >&"$to"
+	read -r -t 20 line <&"$from"
+	assert_equal "$line" "$(sed -n 1p want)"
+	pgm 1 >&"$to"
+	read -r -t 20 line <&"$from"
+	assert_equal "$line" "$(sed -n 2p want)"
+	exec {to}>&-
+	not read -r -t 20 line <&"$from"
+	exec {from}<&-
+}
+
+@test "infer: vectors, and the names of classes" {
+	cp "$ROOT/examples/data/iris.csv" .
+	bounded mnist-train --config "$ROOT/examples/config/iris.ini" --data iris.csv --epochs 40 \
+		--save iris.npz >said
+	unzip -p iris.npz gpusim.classes.npy | tail -n 3 >names
+	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0,2.5'
+	assert_status 0
+	assert_match "^$(sed -n 1p names) [01]\.[0-9 .]*"$'\n'"$(sed -n 3p names) [01]\.[0-9 .]*$"
+	run bounded mnist-train --eval --load iris.npz --data iris.csv --format csv --split 0,0,1
+	assert_status 5
+	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0'
+	assert_status 5
+	assert_equal "${lines[0]%% *}" "$(sed -n 1p names)"
+	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4'
+}
+
+@test "infer: what is wrong ends it, what came before is answered" {
+	trained
+	bounded mnist-train --infer --load m.npz <"$DATA/t10k-images-idx3-ubyte.gz" >want
+	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
+	run bounded mnist-train --infer --load m.npz < <(head -c $((16 + 784 * 5 + 3)) images)
+	assert_status 5
+	assert_output "$(head -n 5 want)"$'\nmnist-train: standard input: image 5: cut short'
+	run bounded mnist-train --infer --load m.npz < <(cat images; echo x)
+	assert_status 5
+	assert_equal "${lines[256]}" 'mnist-train: standard input: bytes behind the last image'
+	run bounded mnist-train --infer --load m.npz < <(pgm 0; echo P5 27 28 255; cat images)
+	assert_status 5
+	assert_output "$(head -n 1 want)"$'\nmnist-train: standard input: image 1 is 1x28x27, the model takes 1x28x28'
+	run bounded mnist-train --infer --load m.npz </dev/null
+	assert_status 5
+	assert_output 'mnist-train: standard input: no samples'
+	run bounded mnist-train --infer --load m.npz < <(head -c 3000 "$DATA/t10k-images-idx3-ubyte.gz")
+	assert_status 5
+	assert_equal "${lines[-1]}" 'mnist-train: standard input: the gzip data end early'
+	run bounded sh -c 'mnist-train --infer --load m.npz <images >/dev/full'
+	assert_status 1
+}
+
+@test "infer: files that are no models" {
+	trained
+	head -c 5000 m.npz >short.npz
+	run bounded mnist-train --infer --load short.npz </dev/null
+	assert_status 5
+	assert_output 'mnist-train: short.npz: not a .npz file, or truncated'
+	run bounded mnist-train --infer --load nowhere.npz </dev/null
+	assert_status 1
+	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"
+	assert_status 5
+	assert_match "iris.csv: items are 4x1x1, the model takes 1x28x28"
+	# A checkpoint has weights, but not the net's arrays.
+	bounded mnist-train --data "$DATA" --layers 784,32,10 --batch 16 --epochs 1 --devices 1 \
+		--checkpoint ck >/dev/null
+	run bounded mnist-train --infer --load ck/*.npz </dev/null
+	assert_status 5
+	assert_match "does not say what its net's input is"
+}
+
+@test "infer: numpy opens a model, and training begins with it" {
+	trained
+	python3 -c 'import numpy' 2>/dev/null || NUMPY=
+	if [[ -n ${NUMPY-x} ]]; then
+		python3 -c 'import numpy; m = numpy.load("m.npz"); print(bytes(m["gpusim.net"]).decode())' >about
+		grep -qx 'layers 784,32,10' about
+	fi
+	unzip -tq m.npz
+	bounded mnist-train --data "$DATA" --layers 784,32,10 --batch 16 --epochs 0 --devices 1 \
+		--load m.npz --save same.npz >/dev/null
+	cmp m.npz same.npz
+}

@@ -1,0 +1,58 @@
+/* Fuzz samples that a net is asked about: IDX, PGM, PPM, tables, raw and gzipped, for nets of several
+ * inputs. Each that is read is there to its last byte; they end, or are refused with a reason. */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nn/samples.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+require(int cond)
+{
+	if (!cond)
+		abort();
+}
+
+/* What is read is summed up: every byte is there, or a sanitizer says. */
+static void
+try_shape(int fd, struct net_shape shape)
+{
+	struct samples *s = NULL;
+	struct err err = {0};
+	enum rc rc = samples_open(fd, "fuzz", shape, &s, &err);
+	volatile uint8_t sum = 0;
+	bool more = rc == RC_OK;
+	size_t nbytes = 0;
+	uint8_t *item;
+
+	if (rc == RC_OK)
+		nbytes = net_shape_size(shape) * (samples_dtype(s) == GPUSIM_F32 ? 4 : 1);
+	item = malloc(nbytes + 1);
+	while (item && rc == RC_OK && more) {
+		require(samples_ready(s) || !samples_ready(s));
+		rc = samples_next(s, item, &more, &err);
+		for (size_t i = 0; rc == RC_OK && more && i < nbytes; i++)
+			sum = (uint8_t)(sum + item[i]);
+	}
+	require(rc == RC_OK || ((rc == RC_BADDATA || rc == RC_NOMEM) && err.text[0]));
+	free(item);
+	samples_close(s);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct net_shape shapes[] = {{1, 2, 3}, {3, 1, 2}, {4, 1, 1}};
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+		lseek(fd, 0, SEEK_SET);
+		try_shape(fd, shapes[i]);
+	}
+	close(fd);
+	return 0;
+}
