@@ -224,6 +224,10 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 	if (rc == RC_OK)
 		rc = bench_compute(&l->bench, c->epoch, c->first, c->rows, &loss, err);
 	computed = clock_now_ns();
+	/* Then the slot is no longer ours. */
+	if (rc == RC_OK && computed - began > PS_CLAIM_MS * NS_PER_MS)
+		rc = err_set(err, RC_TIMEOUT, "an item took %.0f s",
+			     (double)(computed - began) / 1e9);
 	if (rc == RC_OK)
 		rc = bench_push(&l->bench, l->device, c->slotaddr, err);
 	if (rc != RC_OK)

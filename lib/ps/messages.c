@@ -1,8 +1,10 @@
 /*
  * messages.c - what learners say, and who they are.
  *
- * A learner is known by its client id: so its process's end is told by its connection. Nothing that it
- * says is believed but what the pool has on record of it.
+ * A learner is known by its client id. Nothing that it says is believed but what the pool has on record of
+ * it. A connection that closes is not its end, as a listener that is revived (net/listener.h) closes
+ * all: it has a moment to come back. The end of a process that was started here is known, and only then
+ * is its slot free at once.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -57,6 +59,31 @@ find(struct ps *ps, uint64_t id)
 	return NULL;
 }
 
+/* It may still write to its slot, for as long as an item may take. */
+static void
+haunt(struct ps *ps, const struct member *m)
+{
+	struct ghost *g = ps->ghost;
+
+	while (g->id)
+		g++; /* the pool counts ghosts, too: there is one free */
+	*g = (struct ghost){.id = m->id, .pid = m->pid, .since_ns = clock_now_ns()};
+}
+
+static void
+lay_ghosts(struct ps *ps, uint64_t now)
+{
+	for (size_t i = 0; i < POOL_MAX_LEARNERS; i++) {
+		struct ghost *g = &ps->ghost[i];
+
+		if (g->id &&
+		    (ps_ended(ps, g->pid) || now > g->since_ns + PS_CLAIM_MS * NS_PER_MS)) {
+			pool_leave(ps->pool, g->id, POOL_GONE);
+			*g = (struct ghost){0};
+		}
+	}
+}
+
 /* Not a member any more. */
 static void
 leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
@@ -64,6 +91,8 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 	ps_note(ps, "learner %u (device %016" PRIx64 ", process %u) %s; %u left", m->number,
 		m->device, m->pid, why, pool_learners(ps->pool) - 1);
 	pool_leave(ps->pool, m->id, how);
+	if (how == POOL_SILENT)
+		haunt(ps, m);
 	/* What lay in its socket is lost with it. */
 	pool_unqueue(ps->pool, POOL_NO_ITEM);
 	*m = (struct member){0};
@@ -73,7 +102,7 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 }
 
 static void
-take_gone(struct ps *ps)
+take_gone(struct ps *ps, uint64_t now)
 {
 	uint64_t *gone;
 	size_t n;
@@ -88,9 +117,7 @@ take_gone(struct ps *ps)
 		struct member *m = find(ps, gone[i]);
 
 		if (m)
-			leave_out(ps, m, POOL_GONE, "is gone");
-		else
-			pool_leave(ps->pool, gone[i], POOL_GONE);
+			m->dropped_ns = now;
 	}
 	free(gone);
 }
@@ -100,11 +127,16 @@ ps_tend_members(struct ps *ps)
 {
 	uint64_t now = clock_now_ns();
 
-	take_gone(ps);
+	take_gone(ps, now);
+	lay_ghosts(ps, now);
 	for (size_t i = 0; i < POOL_MAX_LEARNERS; i++) {
 		struct member *m = &ps->member[i];
 
-		if (m->id && now > m->heard_ns + PS_SILENT_MS * NS_PER_MS)
+		if (m->id && ps_ended(ps, m->pid))
+			leave_out(ps, m, POOL_GONE, "is gone");
+		else if (m->dropped_ns && now > m->dropped_ns + PS_DROPPED_MS * NS_PER_MS)
+			leave_out(ps, m, POOL_SILENT, "is gone");
+		else if (m->id && now > m->heard_ns + PS_SILENT_MS * NS_PER_MS)
 			leave_out(ps, m, POOL_SILENT, "is silent");
 		else if (m->id && now > m->asked_ns + PS_CLAIM_MS * NS_PER_MS)
 			leave_out(ps, m, POOL_SILENT, "is too slow");
@@ -325,8 +357,10 @@ dispatch(struct ps *ps, struct rpc_call *call)
 	struct member *m = find(ps, q->clientid);
 	struct err err = {0};
 
-	if (m)
+	if (m) {
 		m->heard_ns = clock_now_ns();
+		m->dropped_ns = 0;
+	}
 	switch (q->body_case) {
 	case GPU_SIM__REQUEST__BODY_PS_JOIN:
 		if (join(ps, q->clientid, q->psjoin, &err) == RC_OK)

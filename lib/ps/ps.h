@@ -16,6 +16,7 @@
 #include "train/trainer.h"
 
 #define PS_BEAT_MS    500    /* how often a learner says that it lives */
+#define PS_DROPPED_MS 5000   /* so long a learner may be without a connection */
 #define PS_SILENT_MS  10000  /* not heard for so long, it is given up */
 #define PS_CLAIM_MS   120000 /* the longest that an item may take, or no other be asked for */
 #define PS_ALONE_MS   15000  /* so long the server waits without a learner */

@@ -78,9 +78,16 @@ enum rc store_state(struct store *s, struct checkpoint *out, struct err *err);
 struct member {
 	uint64_t id; /* 0: nobody */
 	uint64_t device;
-	uint64_t heard_ns; /* it said something */
-	uint64_t asked_ns; /* it asked for an item, or was given one */
+	uint64_t heard_ns;   /* it said something */
+	uint64_t asked_ns;   /* it asked for an item, or was given one */
+	uint64_t dropped_ns; /* its connection closed, and it has said nothing since; 0: no */
 	uint32_t pid, number;
+};
+
+/* One that was given up, and may still write to its slot. */
+struct ghost {
+	uint64_t id, since_ns; /* id 0: none */
+	uint32_t pid;
 };
 
 /* A claim that waits for its answer. */
@@ -88,6 +95,11 @@ struct waiting {
 	struct rpc_call *call;
 	uint64_t id, since_ns;
 	uint32_t hint;
+};
+
+struct child {
+	pid_t pid;
+	bool ended;
 };
 
 struct ps {
@@ -105,7 +117,7 @@ struct ps {
 	uint64_t published, publish_ns; /* which version, plus 1; not again before */
 	uint64_t progress_ns;
 	/* The learners that were started here. */
-	pid_t *child;
+	struct child *child;
 	uint32_t nchildren, nworkers;
 
 	pthread_mutex_t lock;	/* guards all of the following */
@@ -113,6 +125,7 @@ struct ps {
 	pthread_cond_t room;	/* for the feeder */
 	struct pool *pool;
 	struct member member[POOL_MAX_LEARNERS];
+	struct ghost ghost[POOL_MAX_LEARNERS];
 	uint32_t ncome; /* learners that have come so far */
 	struct waiting waiting[POOL_MAX_LEARNERS];
 	uint32_t nwaiting;
@@ -149,5 +162,8 @@ void ps_tell(struct ps *ps);
 /* spawn.c: start this program again n times as learners; wait for their end. */
 enum rc ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err);
 void ps_reap(struct ps *ps);
+
+/* Has the process ended? Only of those that were started here that is known. On the main thread. */
+bool ps_ended(struct ps *ps, uint32_t pid);
 
 #endif

@@ -51,11 +51,28 @@ ps_spawn(struct ps *ps, const struct ps_options *options, struct err *err)
 	argv[n + 1] = (char *)"--learn";
 	argv[n + 2] = (char *)ps_address(ps);
 	for (uint32_t i = 0; i < ps->nworkers && rc == RC_OK; i++) {
-		rc = spawn_one(argv, &ps->child[i], err);
+		rc = spawn_one(argv, &ps->child[i].pid, err);
 		ps->nchildren += rc == RC_OK;
 	}
 	free(argv);
 	return rc;
+}
+
+static void
+look(struct child *c)
+{
+	c->ended = c->ended || waitpid(c->pid, NULL, WNOHANG) != 0;
+}
+
+bool
+ps_ended(struct ps *ps, uint32_t pid)
+{
+	for (uint32_t i = 0; i < ps->nchildren; i++)
+		if ((uint32_t)ps->child[i].pid == pid) {
+			look(&ps->child[i]);
+			return ps->child[i].ended;
+		}
+	return false;
 }
 
 /* Whether they have all ended. */
@@ -65,9 +82,8 @@ collect(struct ps *ps)
 	bool all = true;
 
 	for (uint32_t i = 0; i < ps->nchildren; i++) {
-		if (ps->child[i] > 0 && waitpid(ps->child[i], NULL, WNOHANG) != 0)
-			ps->child[i] = 0;
-		all = all && ps->child[i] == 0;
+		look(&ps->child[i]);
+		all = all && ps->child[i].ended;
 	}
 	return all;
 }
@@ -81,8 +97,8 @@ ps_reap(struct ps *ps)
 	while (!collect(ps) && deadline_left_ms(deadline) > 0)
 		nanosleep(&pause, NULL);
 	for (uint32_t i = 0; i < ps->nchildren; i++)
-		if (ps->child[i] > 0) {
-			kill(ps->child[i], SIGKILL);
-			waitpid(ps->child[i], NULL, 0);
+		if (!ps->child[i].ended) {
+			kill(ps->child[i].pid, SIGKILL);
+			waitpid(ps->child[i].pid, NULL, 0);
 		}
 }
