@@ -246,8 +246,9 @@ open_file(const char *path, struct err *err)
 	rc = take_table(t, err);
 	if (rc != RC_OK)
 		return err_prefix(err, "%s", path);
-	snprintf(files + strlen(files), sizeof files - strlen(files), "%s%s", *files ? ":" : "",
-		 path);
+	if (*files)
+		strcat(files, ":");
+	strcat(files, path); /* there is room: load_kernels has looked */
 	return RC_OK;
 }
 
