@@ -16,6 +16,7 @@
 #define BEAT_CALL_MS 5000
 #define TAKE_MS	     20	   /* for an item, before work is asked for without one */
 #define DEVICE_MS    60000 /* for the device */
+#define MAX_REJOINS  20	   /* after having been given up */
 
 struct learner {
 	const char *address;
@@ -291,16 +292,15 @@ start(struct learner *l, struct gpusim *g, const struct task *task, struct err *
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "cannot start a thread: %s", strerror(rv));
 }
 
-enum rc
-ps_learn(struct gpusim *g, const struct task *task, const char *address, struct err *err)
+/* One membership, from beginning to end. */
+static enum rc
+learn_once(struct gpusim *g, const struct task *task, const char *address, struct err *err)
 {
 	struct learner l = {.address = address,
 			    .lock = PTHREAD_MUTEX_INITIALIZER,
 			    .changed = PTHREAD_COND_INITIALIZER};
-	enum rc rc;
+	enum rc rc = start(&l, g, task, err);
 
-	gpusim_set_timeout_ms(g, DEVICE_MS);
-	rc = start(&l, g, task, err);
 	if (rc == RC_OK)
 		rc = learn(&l, err);
 	stop_beating(&l);
@@ -309,5 +309,19 @@ ps_learn(struct gpusim *g, const struct task *task, const char *address, struct 
 	net_queue_close(l.queue);
 	rpc_client_close(l.client);
 	bench_close(&l.bench);
+	return rc;
+}
+
+enum rc
+ps_learn(struct gpusim *g, const struct task *task, const char *address, struct err *err)
+{
+	unsigned tries = 0;
+	enum rc rc;
+
+	gpusim_set_timeout_ms(g, DEVICE_MS);
+	/* Who was only slow, or cut off, comes again as somebody new. */
+	do
+		rc = learn_once(g, task, address, err);
+	while (rc == RC_NOTFOUND && tries++ < MAX_REJOINS);
 	return rc;
 }

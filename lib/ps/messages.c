@@ -351,7 +351,7 @@ gradient(struct ps *ps, struct rpc_call *call, struct member *m, const GpuSim__P
 static void
 dispatch(struct ps *ps, struct rpc_call *call)
 {
-	const struct err stranger = {RC_ABORTED, "the parameter server has given this learner up"};
+	const struct err stranger = {RC_NOTFOUND, "the parameter server has given this learner up"};
 	const struct err other = {RC_INVAL, "a parameter server does no such thing"};
 	const GpuSim__Request *q = rpc_request(call);
 	struct member *m = find(ps, q->clientid);

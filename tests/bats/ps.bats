@@ -110,6 +110,14 @@ undisturbed() {
 	assert_equal "$(grep -c '^epoch ' out)" "$EPOCHS"
 }
 
+@test "a learner that stood still until it was given up comes again" {
+	EPOCHS=1000000
+	run machine 3 'train "$@"; reached 1; one=$(learners | head -n 1); kill -STOP "$one"
+		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has come; 2 there" && echo back
+		kill -KILL "$one" "$trainer"'
+	assert_output back
+}
+
 @test "all learners killed: the server waits, and ends with a line" {
 	EPOCHS=4000
 	run machine 3 'train "$@"; reached 2; kill -KILL $(learners); wait $trainer'
