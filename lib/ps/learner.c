@@ -22,7 +22,7 @@ struct learner {
 	const char *address;
 	struct rpc_client *client;
 	struct net_queue *queue;
-	struct bench bench;
+	struct learner_device own;
 	/* What the server has told. */
 	uint64_t device, versions, copy[2];
 	uint32_t beat_ms;
@@ -57,14 +57,14 @@ call(struct learner *l, GpuSim__Request *q, int want, unsigned timeout_ms, GpuSi
 static enum rc
 join(struct learner *l, struct err *err)
 {
-	const struct task *task = l->bench.task;
+	const struct task *task = l->own.task;
 	GpuSim__PsJoinRequest m = GPU_SIM__PS_JOIN_REQUEST__INIT;
 	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
 	const GpuSim__PsJoinResponse *r;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	m.deviceid = l->bench.comm.device[0].id;
+	m.deviceid = l->own.comm.device[0].id;
 	m.pid = (uint32_t)getpid();
 	m.net = (char *)task->net.text;
 	m.trainitems = task->data.train.nitems;
@@ -87,7 +87,7 @@ join(struct learner *l, struct err *err)
 		l->copy[0] = r->copies[0];
 		l->copy[1] = r->copies[1];
 		l->beat_ms = r->beatms;
-		rc = bench_place(&l->bench, r->seed, r->batch, err);
+		rc = learner_device_place(&l->own, r->seed, r->batch, err);
 	}
 	wire_reply_free(reply);
 	return rc;
@@ -122,7 +122,7 @@ tell(struct learner *l, const GpuSim__PsClaimResponse *c, float loss, uint64_t c
 	m.item = c->item;
 	m.slot = c->slot;
 	m.rows = c->rows;
-	m.modelversion = l->bench.version - 1;
+	m.modelversion = l->own.version - 1;
 	m.loss = loss;
 	m.computens = compute_ns;
 	m.commns = comm_ns;
@@ -219,18 +219,19 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
 	uint64_t began = clock_now_ns(), fetched, computed;
 	float loss = 0;
-	enum rc rc = bench_fetch(&l->bench, l->device, l->versions, l->copy, c->modelversion, err);
+	enum rc rc =
+	    learner_device_fetch(&l->own, l->device, l->versions, l->copy, c->modelversion, err);
 
 	fetched = clock_now_ns();
 	if (rc == RC_OK)
-		rc = bench_compute(&l->bench, c->epoch, c->first, c->rows, &loss, err);
+		rc = learner_device_compute(&l->own, c->epoch, c->first, c->rows, &loss, err);
 	computed = clock_now_ns();
 	/* Then the slot is no longer ours. */
 	if (rc == RC_OK && computed - began > PS_CLAIM_MS * NS_PER_MS)
 		rc = err_set(err, RC_TIMEOUT, "an item took %.0f s",
 			     (double)(computed - began) / 1e9);
 	if (rc == RC_OK)
-		rc = bench_push(&l->bench, l->device, c->slotaddr, err);
+		rc = learner_device_push(&l->own, l->device, c->slotaddr, err);
 	if (rc != RC_OK)
 		return rc;
 	return tell(l, c, loss, computed - fetched, fetched - began + (clock_now_ns() - computed),
@@ -282,7 +283,7 @@ start(struct learner *l, struct gpusim *g, const struct task *task, struct err *
 	if (rc == RC_OK)
 		rc = rpc_client_watch(l->address, on_nobody, l, &l->client, err);
 	if (rc == RC_OK)
-		rc = bench_open(&l->bench, g, task, err);
+		rc = learner_device_open(&l->own, g, task, err);
 	if (rc == RC_OK)
 		rc = join(l, err);
 	if (rc != RC_OK)
@@ -308,7 +309,7 @@ learn_once(struct gpusim *g, const struct task *task, const char *address, struc
 		leave(&l, rc == RC_OK ? "" : err->text);
 	net_queue_close(l.queue);
 	rpc_client_close(l.client);
-	bench_close(&l.bench);
+	learner_device_close(&l.own);
 	return rc;
 }
 

@@ -9,7 +9,7 @@
 #define LEARNER_MAX_GRAPHS 4 /* of different numbers of rows */
 
 /* A learner's device. */
-struct bench {
+struct learner_device {
 	struct gpusim *g;
 	const struct task *task;
 	struct shape shape;
@@ -27,22 +27,25 @@ struct bench {
 };
 
 /* Take a device, place all training images there, or where there is no memory for them a minibatch. */
-enum rc bench_open(struct bench *b, struct gpusim *g, const struct task *task, struct err *err);
-void bench_close(struct bench *b);
+enum rc learner_device_open(struct learner_device *b, struct gpusim *g, const struct task *task,
+			    struct err *err);
+void learner_device_close(struct learner_device *b);
 
 /* Once the server is known: how large its items are. */
-enum rc bench_place(struct bench *b, uint64_t seed, uint32_t batch, struct err *err);
+enum rc learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch,
+			     struct err *err);
 
 /* Have weights at least as new as the version, from another device (README of ps.h: two copies, of which
  * one is whole). */
-enum rc bench_fetch(struct bench *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
-		    uint64_t version, struct err *err);
+enum rc learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t versions,
+			     const uint64_t copy[2], uint64_t version, struct err *err);
 
 /* The gradient of an item, and its loss. */
-enum rc bench_compute(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, float *loss,
-		      struct err *err);
+enum rc learner_device_compute(struct learner_device *b, uint32_t epoch, uint32_t first,
+			       uint32_t rows, float *loss, struct err *err);
 
 /* The gradient, and the batch's statistics, to another device. */
-enum rc bench_push(struct bench *b, uint64_t device, uint64_t addr, struct err *err);
+enum rc learner_device_push(struct learner_device *b, uint64_t device, uint64_t addr,
+			    struct err *err);
 
 #endif

@@ -17,22 +17,23 @@ item_bytes(const struct task *task)
 }
 
 static bool
-resident(const struct bench *b)
+resident(const struct learner_device *b)
 {
 	return b->shape.held == b->task->data.train.nitems;
 }
 
 enum rc
-bench_open(struct bench *b, struct gpusim *g, const struct task *task, struct err *err)
+learner_device_open(struct learner_device *b, struct gpusim *g, const struct task *task,
+		    struct err *err)
 {
 	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
 
-	*b = (struct bench){.g = g, .task = task};
+	*b = (struct learner_device){.g = g, .task = task};
 	return check(gpusim_comm_init(g, 1, NULL, &config, &b->comm), err);
 }
 
 static enum rc
-allocate(struct bench *b, uint32_t batch, uint64_t held, struct err *err)
+allocate(struct learner_device *b, uint32_t batch, uint64_t held, struct err *err)
 {
 	uint64_t base;
 	enum rc rc;
@@ -51,13 +52,14 @@ allocate(struct bench *b, uint32_t batch, uint64_t held, struct err *err)
 }
 
 static enum rc
-to_device(struct bench *b, uint64_t addr, const void *src, uint64_t nbytes, struct err *err)
+to_device(struct learner_device *b, uint64_t addr, const void *src, uint64_t nbytes,
+	  struct err *err)
 {
 	return check(gpusim_memcpy_h2d(b->g, b->r.device, addr, src, nbytes), err);
 }
 
 static enum rc
-upload(struct bench *b, struct err *err)
+upload(struct learner_device *b, struct err *err)
 {
 	const struct dataset *data = &b->task->data;
 	enum rc rc = to_device(b, b->r.scale, data->scale, data->channels * sizeof(float), err);
@@ -71,7 +73,7 @@ upload(struct bench *b, struct err *err)
 }
 
 enum rc
-bench_place(struct bench *b, uint64_t seed, uint32_t batch, struct err *err)
+learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, struct err *err)
 {
 	uint32_t n = b->task->data.train.nitems;
 	enum rc rc;
@@ -90,7 +92,7 @@ bench_place(struct bench *b, uint64_t seed, uint32_t batch, struct err *err)
 }
 
 void
-bench_close(struct bench *b)
+learner_device_close(struct learner_device *b)
 {
 	if (b->r.owned)
 		gpusim_free(b->g, b->r.device, b->r.base);
@@ -101,14 +103,14 @@ bench_close(struct bench *b)
 	free(b->mine);
 	free(b->labels);
 	free(b->staging);
-	*b = (struct bench){0};
+	*b = (struct learner_device){0};
 }
 
 /* ---- weights */
 
 /* One try; *got: the version that was copied whole, plus 1, or 0. */
 static enum rc
-fetch_once(struct bench *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
+fetch_once(struct learner_device *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
 	   uint64_t *got, struct err *err)
 {
 	uint64_t stamp[2], again, nbytes = task_values(b->task) * sizeof(float);
@@ -131,8 +133,8 @@ fetch_once(struct bench *b, uint64_t device, uint64_t versions, const uint64_t c
 }
 
 enum rc
-bench_fetch(struct bench *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
-	    uint64_t version, struct err *err)
+learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t versions,
+		     const uint64_t copy[2], uint64_t version, struct err *err)
 {
 	enum rc rc = RC_OK;
 
@@ -146,7 +148,7 @@ bench_fetch(struct bench *b, uint64_t device, uint64_t versions, const uint64_t 
 /* ---- gradients */
 
 static enum rc
-record(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
+record(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
@@ -167,7 +169,7 @@ record(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
 
 /* The graph for so many rows: there are few different numbers; the last one makes room. */
 static enum rc
-graph_for(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
+graph_for(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err)
 {
 	unsigned k = 0;
 	enum rc rc;
@@ -189,7 +191,7 @@ graph_for(struct bench *b, uint32_t rows, uint64_t *graph, struct err *err)
 
 /* Which images these are, and their labels. */
 static enum rc
-feed(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err *err)
+feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err *err)
 {
 	const struct dataset_part *train = &b->task->data.train;
 	uint64_t item = item_bytes(b->task);
@@ -216,8 +218,8 @@ feed(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err 
 }
 
 enum rc
-bench_compute(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, float *loss,
-	      struct err *err)
+learner_device_compute(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows,
+		       float *loss, struct err *err)
 {
 	uint32_t n = b->task->data.train.nitems;
 	uint64_t graph;
@@ -239,7 +241,7 @@ bench_compute(struct bench *b, uint32_t epoch, uint32_t first, uint32_t rows, fl
 }
 
 enum rc
-bench_push(struct bench *b, uint64_t device, uint64_t addr, struct err *err)
+learner_device_push(struct learner_device *b, uint64_t device, uint64_t addr, struct err *err)
 {
 	return check(gpusim_memcpy_d2d(b->g, device, addr, b->r.device, b->r.net.grads,
 				       task_values(b->task) * sizeof(float)),
