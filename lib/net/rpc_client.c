@@ -330,7 +330,6 @@ quiet_down(void *arg)
 void
 rpc_client_close(struct rpc_client *c)
 {
-	nng_dialer trying = NNG_DIALER_INITIALIZER;
 	struct call *call;
 	bool owing;
 
@@ -341,13 +340,8 @@ rpc_client_close(struct rpc_client *c)
 	for (call = c->running; call; call = call->next)
 		nng_aio_abort(call->aio, NNG_ECANCELED);
 	if (c->redialers && c->pipe == 0)
-		trying = c->dialer;
+		nng_dialer_close(c->dialer);
 	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-	if (nng_dialer_id(trying) > 0)
-		nng_dialer_close(
-		    trying); /* waits for a connection's first event, which wants the lock */
-	pthread_mutex_lock(&c->lock);
 	while (c->running || c->redialers)
 		pthread_cond_wait(&c->changed, &c->lock);
 	owing = c->pipe != 0 && c->pipe == c->pipe_owing;
