@@ -26,7 +26,7 @@
 #include "net/rpc_server.h"
 #include "tap.h"
 
-#define WATCHDOG_S 300	 /* a test that hangs is killed, and so fails */
+#define WATCHDOG_S 150	 /* a test that hangs is killed, and so fails */
 #define LONG_MS	   30000 /* a deadline that is not what the test is about */
 
 /* SP protocol numbers */
