@@ -81,8 +81,9 @@ const char *dataset_normalize_name(enum dataset_normalize how);
  */
 enum rc dataset_split_parse(const char *text, struct dataset_options *out, struct err *err);
 
-/* Elements of an item. */
+/* Elements of an item, and bytes. */
 uint64_t dataset_item_size(const struct dataset *ds);
+size_t dataset_item_bytes(const struct dataset *ds);
 
 /* RC_BADDATA, naming file and item, when a label is not below nclasses, as a model has them. */
 enum rc dataset_check_labels(const struct dataset *ds, uint32_t nclasses, struct err *err);

@@ -9,16 +9,6 @@
 
 #define ALIGN 256u
 
-/* Hand out [base, ...) piece by piece. */
-static uint64_t
-take(uint64_t *at, uint64_t nbytes)
-{
-	uint64_t addr = *at;
-
-	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
-	return addr;
-}
-
 static uint64_t
 extra_bytes(const struct net_node *node, uint64_t rows)
 {
@@ -37,6 +27,15 @@ lent_to(const struct net *n, uint32_t k)
 	if (node->kind == NET_BATCHNORM && emit_consumers(n, node->in[0]) == 1)
 		return node->in[0];
 	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
+}
+
+uint64_t
+emit_take(uint64_t *at, uint64_t nbytes)
+{
+	uint64_t addr = *at;
+
+	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+	return addr;
 }
 
 /* Small planes want several images in one product, and room for their patches. */
@@ -66,21 +65,22 @@ emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype, u
 
 	p->dtype = dtype;
 	memset(p->dy, 0, sizeof p->dy);
-	p->x = take(&at, max_rows * net_shape_size(n->input) * size);
+	p->x = emit_take(&at, max_rows * net_shape_size(n->input) * size);
 	for (uint32_t k = 0; k < n->nnodes; k++) {
 		const struct net_node *node = &n->node[k];
 		uint64_t wanted = scratch_size(n, node);
 
-		p->y[k] = take(&at, max_rows * net_shape_size(node->shape) * size);
-		p->extra[k] = take(&at, extra_bytes(node, max_rows));
+		p->y[k] = emit_take(&at, max_rows * net_shape_size(node->shape) * size);
+		p->extra[k] = emit_take(&at, extra_bytes(node, max_rows));
 		scratch = wanted > scratch ? wanted : scratch;
 	}
-	p->scratch = take(&at, scratch * size);
+	p->scratch = emit_take(&at, scratch * size);
 	for (uint32_t k = n->nnodes; gradients && k-- > 0;) {
 		uint32_t lent = lent_to(n, k);
 
 		if (!p->dy[k])
-			p->dy[k] = take(&at, max_rows * net_shape_size(n->node[k].shape) * size);
+			p->dy[k] =
+			    emit_take(&at, max_rows * net_shape_size(n->node[k].shape) * size);
 		if (lent != NET_INPUT)
 			p->dy[lent] = p->dy[k];
 	}
@@ -266,7 +266,7 @@ void
 emit_update(const struct net *n, uint32_t rank, const struct emit_place *p,
 	    const struct emit_optimizer *o, const struct emit_sink *s)
 {
-	if (o->kind == OPTIMIZER_ADAM || o->kind == OPTIMIZER_ADAMW)
+	if (optimizer_adapts(o->kind))
 		LAUNCH(s, rank, "adam", U("w", p->params), U("grad", p->grads), U("m", o->state[0]),
 		       U("v", o->state[1]), U("t", o->count), U("n", n->nparams), F("lr", o->lr),
 		       F("weight_decay", o->weight_decay),

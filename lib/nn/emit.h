@@ -38,6 +38,10 @@ struct emit_place {
 	uint64_t scratch;    /* of conv */
 };
 
+/* Hand out device memory from *at on, piece by piece; each begins at a multiple of 256 bytes if the first
+ * does. */
+uint64_t emit_take(uint64_t *at, uint64_t nbytes);
+
 /* Lay the working memory (all but params and grads, which are the caller's) out from base; returns
  * its bytes. gradients false: for inference, without dy. */
 uint64_t emit_place(struct emit_place *p, const struct net *n, enum gpusim_dtype dtype,
@@ -79,6 +83,13 @@ void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t no
 void emit_backward(const struct net *n, const struct emit_batch *b, const struct emit_sink *s);
 
 enum optimizer { OPTIMIZER_SGD, OPTIMIZER_NESTEROV, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
+
+/* Whether it has a mean and a variance of each weight, in place of a velocity. */
+static inline bool
+optimizer_adapts(enum optimizer kind)
+{
+	return kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW;
+}
 
 struct emit_optimizer {
 	enum optimizer kind;

@@ -34,9 +34,6 @@ enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset
 /* Make scale and shift. */
 enum rc dataset_scale(struct dataset *ds, enum dataset_normalize how, struct err *err);
 
-/* Bytes of an item. */
-size_t dataset_item_bytes(const struct dataset *ds);
-
 /* Release a part and make it {0}. */
 void dataset_part_fini(struct dataset_part *part);
 

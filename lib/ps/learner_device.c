@@ -9,13 +9,6 @@
 
 #define FETCH_TRIES 1000
 
-static uint64_t
-item_bytes(const struct task *task)
-{
-	return dataset_item_size(&task->data) *
-	       (task->data.dtype == GPUSIM_F32 ? sizeof(float) : 1);
-}
-
 static bool
 resident(const struct learner_device *b)
 {
@@ -68,7 +61,7 @@ upload(struct learner_device *b, struct err *err)
 		rc = to_device(b, b->r.shift, data->shift, data->channels * sizeof(float), err);
 	if (rc == RC_OK && resident(b))
 		rc = to_device(b, b->r.samples, data->train.items,
-			       data->train.nitems * item_bytes(b->task), err);
+			       data->train.nitems * dataset_item_bytes(data), err);
 	return rc;
 }
 
@@ -82,7 +75,7 @@ learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, st
 	b->order = alloc_zeroed(n, sizeof *b->order);
 	b->mine = alloc_zeroed(batch, sizeof *b->mine);
 	b->labels = alloc_zeroed(batch, 1);
-	b->staging = alloc_zeroed(batch, item_bytes(b->task));
+	b->staging = alloc_zeroed(batch, dataset_item_bytes(&b->task->data));
 	if (!b->order || !b->mine || !b->labels || !b->staging)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = allocate(b, batch, n, err);
@@ -194,7 +187,7 @@ static enum rc
 feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err *err)
 {
 	const struct dataset_part *train = &b->task->data.train;
-	uint64_t item = item_bytes(b->task);
+	uint64_t item = dataset_item_bytes(&b->task->data);
 	enum rc rc = RC_OK;
 
 	if (b->epoch != epoch + 1) {

@@ -17,13 +17,6 @@
 #include "ps/ps.h"
 #include "train/replica.h"
 
-/* gpusim's rc and sentence as ours. */
-static inline enum rc
-check(enum gpusim_rc rc, struct err *err)
-{
-	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
-}
-
 static inline const struct dataset_part *
 tested(const struct task *t, unsigned part)
 {

@@ -174,7 +174,7 @@ static enum rc
 upload(struct store *s, struct err *err)
 {
 	const struct dataset *data = &s->task->data;
-	uint64_t item = dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+	uint64_t item = dataset_item_bytes(data);
 	enum rc rc = to_device(s, s->r.scale, data->scale, data->channels * sizeof(float), err);
 
 	if (rc == RC_OK)

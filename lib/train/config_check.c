@@ -69,7 +69,7 @@ static enum rc
 check_optimizer(struct config_draft *d, struct err *err)
 {
 	struct train_config *c = &d->c;
-	bool adaptive = c->optimizer == OPTIMIZER_ADAM || c->optimizer == OPTIMIZER_ADAMW;
+	bool adaptive = optimizer_adapts(c->optimizer);
 
 	if (isnan(c->lr))
 		c->lr = adaptive ? 0.001 : 0.1;

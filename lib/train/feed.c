@@ -23,8 +23,7 @@ deal(struct trainer *t, uint32_t rank)
 static enum rc
 feed_samples(struct trainer *t, const struct replica *r, uint64_t n, struct err *err)
 {
-	uint64_t nbytes =
-	    dataset_item_size(t->data) * (t->data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
+	uint64_t nbytes = dataset_item_bytes(t->data);
 	const uint8_t *items = t->data->train.items;
 
 	for (uint64_t k = 0; k < n; k++) {

@@ -8,8 +8,6 @@
 #include "nn/launch.h"
 #include "train/replica.h"
 
-#define ALIGN 256u
-
 struct predictor {
 	struct gpusim *g;
 	const struct model *m;
@@ -20,21 +18,6 @@ struct predictor {
 	uint64_t items, scale, shift; /* addresses */
 };
 
-static enum rc
-check(enum gpusim_rc rc, struct err *err)
-{
-	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
-}
-
-static uint64_t
-take(uint64_t *at, uint64_t nbytes)
-{
-	uint64_t addr = *at;
-
-	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
-	return addr;
-}
-
 /* Lay the buffers out from base. Returns their bytes. */
 static uint64_t
 place(struct predictor *p, const struct model *m, uint64_t base)
@@ -43,11 +26,11 @@ place(struct predictor *p, const struct model *m, uint64_t base)
 	uint64_t at = base;
 
 	p->rows = task_test_rows(t);
-	p->net.params = take(&at, task_values(t) * sizeof(float));
+	p->net.params = emit_take(&at, task_values(t) * sizeof(float));
 	at += emit_place(&p->net, &t->net, GPUSIM_F32, p->rows, at, false);
-	p->items = take(&at, p->rows * net_shape_size(t->net.input) * sizeof(float));
-	p->scale = take(&at, t->data.channels * sizeof(float));
-	p->shift = take(&at, t->data.channels * sizeof(float));
+	p->items = emit_take(&at, p->rows * net_shape_size(t->net.input) * sizeof(float));
+	p->scale = emit_take(&at, t->data.channels * sizeof(float));
+	p->shift = emit_take(&at, t->data.channels * sizeof(float));
 	return at - base;
 }
 
@@ -244,7 +227,7 @@ static enum rc
 evaluate_all(struct predictor *p, const struct net *net, const struct dataset *data, float *values,
 	     struct evaluation *e, struct err *err)
 {
-	uint64_t item = net_shape_size(net->input) * (data->dtype == GPUSIM_F32 ? 4 : 1);
+	uint64_t item = dataset_item_bytes(data);
 	const uint8_t *items = data->test.items;
 	enum rc rc = RC_OK;
 	uint64_t n;

@@ -44,17 +44,10 @@ fewest(const struct task *task, uint32_t n)
 	return task->config->on_failure == GPUSIM_ON_FAILURE_SHRINK ? 1 : n;
 }
 
-/* Bytes of the items of a part, or of as many of them. */
-static uint64_t
-items_bytes(const struct dataset *data, uint64_t n)
-{
-	return n * dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
-}
-
 uint64_t
 trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
 {
-	uint64_t samples = items_bytes(&task->data, task->data.train.nitems);
+	uint64_t samples = task->data.train.nitems * dataset_item_bytes(&task->data);
 	struct shape s;
 
 	if (global == 0)
@@ -116,7 +109,7 @@ alloc_host(struct trainer *t)
 	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
 	t->right = alloc_zeroed(tests, sizeof *t->right);
 	if (!resident(t))
-		t->staging = alloc_zeroed(items_bytes(t->data, s->train_items), 1);
+		t->staging = alloc_zeroed(s->train_items, dataset_item_bytes(t->data));
 	t->rates = alloc_zeroed(s->train_steps, sizeof *t->rates);
 	return t->mine && t->labels && t->losses && t->sums && t->right && t->rates &&
 	       (resident(t) || t->staging);
@@ -192,7 +185,7 @@ upload_images(struct trainer *t, uint32_t rank, struct err *err)
 		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->shift, data->shift, nbytes), err);
 	if (rc == RC_OK && resident(t))
 		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->samples, data->train.items,
-					     items_bytes(data, data->train.nitems)),
+					     data->train.nitems * dataset_item_bytes(data)),
 			   err);
 	return rc;
 }
@@ -201,15 +194,16 @@ upload_images(struct trainer *t, uint32_t rank, struct err *err)
 static enum rc
 upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
 {
-	const struct dataset_part *from = tested(t, part);
+	const struct dataset_part *from = tested_part(t->data, part);
 	const struct replica *r = &t->replica[rank];
+	uint64_t item = dataset_item_bytes(t->data);
 	uint32_t begin, end;
 	enum rc rc;
 
 	dataset_share(from->nitems, rank, t->comm.nranks, &begin, &end);
 	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->tests[part],
-				     (const uint8_t *)from->items + items_bytes(t->data, begin),
-				     items_bytes(t->data, end - begin)),
+				     (const uint8_t *)from->items + begin * item,
+				     (end - begin) * item),
 		   err);
 	if (rc == RC_OK)
 		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->test_labels[part],
@@ -225,7 +219,7 @@ upload_tests(struct trainer *t, struct err *err)
 
 	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
 		for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++)
-			if (tested(t, p)->nitems)
+			if (tested_part(t->data, p)->nitems)
 				rc = upload_part(t, p, r, err);
 	return rc;
 }

@@ -46,22 +46,14 @@ memory_at(const struct rank *r, uint64_t addr)
 static uint64_t
 bytes_of(const struct rank *r, uint64_t nitems)
 {
-	const struct dataset *data = &r->task->data;
-
-	return nitems * dataset_item_size(data) * (data->dtype == GPUSIM_F32 ? sizeof(float) : 1);
-}
-
-static const struct dataset_part *
-part_of(const struct rank *r, unsigned part)
-{
-	return part == TESTS ? &r->task->data.test : &r->task->data.validation;
+	return nitems * dataset_item_bytes(&r->task->data);
 }
 
 /* This rank's share of what is tested. */
 static void
 fill_tests(struct rank *r, unsigned part)
 {
-	const struct dataset_part *from = part_of(r, part);
+	const struct dataset_part *from = tested_part(&r->task->data, part);
 	uint32_t begin, end;
 
 	if (from->nitems == 0)
@@ -220,7 +212,8 @@ static double
 test_part(const struct rank *r, unsigned part)
 {
 	const struct emit_sink *sink = &r->world->sink;
-	uint64_t n = part_of(r, part)->nitems, rows = task_test_rows(r->task), mine;
+	uint64_t n = tested_part(&r->task->data, part)->nitems, rows = task_test_rows(r->task),
+		 mine;
 	struct emit_batch parts = {.nranks = 1, .place = &r->at.net};
 	struct batch b = {0};
 	double right = 0;

@@ -282,11 +282,11 @@ record_test(struct trainer *t, unsigned part, bool moving, uint64_t *graph, stru
 	struct emit_batch parts = emit_parts(t, 0);
 
 	for (uint32_t r = 0; r < n; r++) {
-		struct batch b = {.first = moving ? 0 : done,
-				  .rows =
-				      moving ? rows : share(tested(t, part)->nitems, r, n) - done,
-				  .step = moving ? 0 : t->tests[part].full,
-				  .moving = moving};
+		struct batch b = {
+		    .first = moving ? 0 : done,
+		    .rows = moving ? rows : share(tested_part(t->data, part)->nitems, r, n) - done,
+		    .step = moving ? 0 : t->tests[part].full,
+		    .moving = moving};
 
 		t->rows[r] = b.rows;
 		t->batches[r] = b;
@@ -310,7 +310,7 @@ record_graphs(struct trainer *t, struct err *err)
 	if (rc == RC_OK && t->o->sync == SYNC_LOCAL)
 		rc = record_average(t, &t->average, err);
 	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
-		if (tested(t, p)->nitems == 0)
+		if (tested_part(t->data, p)->nitems == 0)
 			continue;
 		if (t->tests[p].full)
 			rc = record_test(t, p, true, &t->tests[p].whole, err);

@@ -250,7 +250,8 @@ rebuild(struct trainer *t, bool scratch, struct err *err)
 		t->planned = 0;
 		t->fed = 0;
 		for (unsigned p = 0; p < NTESTS; p++)
-			t->tests[p].full = tested(t, p)->nitems / n / task_test_rows(t->task);
+			t->tests[p].full =
+			    tested_part(t->data, p)->nitems / n / task_test_rows(t->task);
 		rc = upload_tests(t, err);
 	}
 	if (rc == RC_OK) {

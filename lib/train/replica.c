@@ -2,31 +2,7 @@
 
 #include "nn/launch.h"
 
-#define ALIGN	   256u
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
-
-/* Hand out [base, ...) piece by piece. */
-static uint64_t
-take(uint64_t *at, uint64_t nbytes)
-{
-	uint64_t addr = *at;
-
-	*at += (nbytes + ALIGN - 1) / ALIGN * ALIGN;
-	return addr;
-}
-
-static bool
-is_adam(const struct train_config *c)
-{
-	return c->optimizer == OPTIMIZER_ADAM || c->optimizer == OPTIMIZER_ADAMW;
-}
-
-/* Bytes of a sample. */
-static uint64_t
-item_bytes(const struct shape *s)
-{
-	return dataset_item_size(&s->task->data) * (s->task->data.dtype == GPUSIM_F32 ? 4 : 1);
-}
 
 /* Weights, optimizer, gradients. */
 static void
@@ -34,38 +10,38 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 {
 	uint64_t nbytes = task_values(s->task) * sizeof(float);
 
-	r->stamp = s->kept ? take(at, sizeof(uint64_t)) : 0;
-	r->net.params = take(at, nbytes);
-	r->state[0] = take(at, nbytes);
-	r->state[1] = is_adam(s->task->config) ? take(at, nbytes) : 0;
-	r->adam_step = take(at, sizeof(uint64_t));
+	r->stamp = s->kept ? emit_take(at, sizeof(uint64_t)) : 0;
+	r->net.params = emit_take(at, nbytes);
+	r->state[0] = emit_take(at, nbytes);
+	r->state[1] = optimizer_adapts(s->task->config->optimizer) ? emit_take(at, nbytes) : 0;
+	r->adam_step = emit_take(at, sizeof(uint64_t));
 	r->live_bytes = *at - r->net.params;
-	r->kept[0] = s->kept ? take(at, r->live_bytes) : 0;
-	r->kept[1] = s->kept ? take(at, r->live_bytes) : 0;
-	r->net.grads = take(at, nbytes);
-	r->inbox = s->inbox ? take(at, nbytes) : 0;
+	r->kept[0] = s->kept ? emit_take(at, r->live_bytes) : 0;
+	r->kept[1] = s->kept ? emit_take(at, r->live_bytes) : 0;
+	r->net.grads = emit_take(at, nbytes);
+	r->inbox = s->inbox ? emit_take(at, nbytes) : 0;
 }
 
 static uint64_t
 place(struct replica *r, const struct shape *s, uint64_t base)
 {
 	const struct dataset *data = &s->task->data;
-	uint64_t at = base, item = item_bytes(s);
+	uint64_t at = base, item = dataset_item_bytes(data);
 
 	place_values(r, s, &at);
 	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, true);
-	r->samples = take(&at, s->held * item);
-	r->order = take(&at, s->train_items * sizeof(uint32_t));
-	r->labels = take(&at, s->train_items);
-	r->scale = take(&at, data->channels * sizeof(float));
-	r->shift = take(&at, data->channels * sizeof(float));
-	r->lr = take(&at, s->train_steps * sizeof(float));
+	r->samples = emit_take(&at, s->held * item);
+	r->order = emit_take(&at, s->train_items * sizeof(uint32_t));
+	r->labels = emit_take(&at, s->train_items);
+	r->scale = emit_take(&at, data->channels * sizeof(float));
+	r->shift = emit_take(&at, data->channels * sizeof(float));
+	r->lr = emit_take(&at, s->train_steps * sizeof(float));
 	for (unsigned p = 0; p < NTESTS; p++) {
-		r->tests[p] = take(&at, s->test_items[p] * item);
-		r->test_labels[p] = take(&at, s->test_items[p]);
-		r->right[p] = take(&at, s->test_steps[p] * sizeof(uint64_t));
+		r->tests[p] = emit_take(&at, s->test_items[p] * item);
+		r->test_labels[p] = emit_take(&at, s->test_items[p]);
+		r->right[p] = emit_take(&at, s->test_steps[p] * sizeof(uint64_t));
 	}
-	r->losses = take(&at, s->train_steps * sizeof(float));
+	r->losses = emit_take(&at, s->train_steps * sizeof(float));
 	return at - base;
 }
 
@@ -148,10 +124,10 @@ void
 replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		   const struct shape *s, const struct batch *b, unsigned part)
 {
-	uint64_t nbytes = b->rows * item_bytes(s);
+	uint64_t item = dataset_item_bytes(&s->task->data);
 
 	LAUNCH(sink, rank, "cast", U("dst", r->net.x),
-	       MOVES("src", r->tests[part] + b->first * item_bytes(s), b->moving ? nbytes : 0),
+	       MOVES("src", r->tests[part] + b->first * item, b->moving ? b->rows * item : 0),
 	       U("n", b->rows * dataset_item_size(&s->task->data)), U("from", s->task->data.dtype),
 	       U("to", GPUSIM_F32), F("scale", common_scale(s)));
 	normalise(sink, rank, r, s, b->rows);

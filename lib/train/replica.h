@@ -16,6 +16,12 @@
 
 enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
 
+static inline const struct dataset_part *
+tested_part(const struct dataset *data, unsigned part)
+{
+	return part == TESTS ? &data->test : &data->validation;
+}
+
 /* The sizes that all replicas agree on. */
 struct shape {
 	const struct task *task;

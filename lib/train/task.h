@@ -22,6 +22,13 @@ struct task {
 enum rc task_open(const struct train_config *config, struct task *task, struct err *err);
 void task_fini(struct task *t);
 
+/* gpusim's rc and sentence as ours. */
+static inline enum rc
+check(enum gpusim_rc rc, struct err *err)
+{
+	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
+}
+
 /* What a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 

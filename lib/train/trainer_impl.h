@@ -82,13 +82,6 @@ struct trainer {
 	uint64_t *right;
 };
 
-/* gpusim's rc and sentence as ours. */
-static inline enum rc
-check(enum gpusim_rc rc, struct err *err)
-{
-	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
-}
-
 /* How many of n things are rank's. */
 static inline uint64_t
 share(uint64_t n, uint32_t rank, uint32_t nranks)
@@ -113,12 +106,6 @@ trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 	if (!central(t))
 		return share(n, rank, t->comm.nranks);
 	return rank ? share(n, rank - 1, t->comm.nranks - 1) : 0;
-}
-
-static inline const struct dataset_part *
-tested(const struct trainer *t, unsigned part)
-{
-	return part == TESTS ? &t->data->test : &t->data->validation;
 }
 
 /* Whether every device has all training images, or gets those of an epoch with their order. */

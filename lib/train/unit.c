@@ -146,7 +146,7 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 	uint64_t right = 0;
 	enum rc rc = RC_OK;
 
-	if (tested(t, part)->nitems == 0)
+	if (tested_part(t->data, part)->nitems == 0)
 		return RC_OK;
 	if (tests->full)
 		rc = launch(t, tests->whole, 0, tests->full, NULL, err);
@@ -158,7 +158,7 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 		rc = count_right(t, part, &right, err);
 	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
 	if (rc == RC_OK)
-		*fraction = (double)right / tested(t, part)->nitems;
+		*fraction = (double)right / tested_part(t->data, part)->nitems;
 	return rc;
 }
 

@@ -83,15 +83,6 @@ struct trial {
 	struct emit_batch batch;
 };
 
-static uint64_t
-take(uint64_t *next, uint64_t nbytes)
-{
-	uint64_t addr = *next;
-
-	*next += (nbytes + 255) / 256 * 256;
-	return addr;
-}
-
 /* Lay it out from *next; samples `first` and on of the batch are a rank's. */
 static void
 place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, uint64_t *next)
@@ -103,10 +94,10 @@ place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, 
 		total += rows[r];
 	for (unsigned r = 0; r < n; r++) {
 		t->rows[r] = rows[r];
-		t->place[r].params = take(next, values);
-		t->place[r].grads = take(next, values);
-		t->labels[r] = take(next, rows[r]);
-		t->loss[r] = take(next, sizeof(double));
+		t->place[r].params = emit_take(next, values);
+		t->place[r].grads = emit_take(next, values);
+		t->labels[r] = emit_take(next, rows[r]);
+		t->loss[r] = emit_take(next, sizeof(double));
 		*next += emit_place(&t->place[r], net, GPUSIM_F64, rows[r], *next, true);
 		t->target[r] = (struct emit_target){
 		    .labels = t->labels[r], .loss = t->loss[r], .grad_scale = 1 / (double)total};
