@@ -10,17 +10,10 @@
 
 #include "nn/dataset.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static char dir[] = "/tmp/gpusim-fuzz.XXXXXX";
 static const char *const names[] = {"data_batch_1.bin", "test_batch.bin", "batches.meta.txt"};
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
 
 static void
 in_dir(char path[128], int i)

@@ -5,14 +5,7 @@
 
 #include "../../cmd/gpucoord/config.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 check(const struct config *c)

@@ -12,14 +12,7 @@
 #include "nn/dataset.h"
 #include "nn/decimal.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 try_records(const uint8_t *data, size_t size)

@@ -13,17 +13,10 @@
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 
+#include "fuzz.h"
+
 #define ID     7
 #define NBYTES 65536
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
 
 /* Pieces of the input: two bytes that say where, one how many, and so many bytes. */
 static void

@@ -6,25 +6,7 @@
 #include "nn/idx.h"
 #include "nn/npz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
-
-/* Every byte is there, or the address sanitizer says. */
-static void
-read_all(const void *data, size_t nbytes)
-{
-	const volatile uint8_t *p = data;
-	uint8_t sum = 0;
-
-	for (size_t i = 0; i < nbytes; i++)
-		sum = (uint8_t)(sum + p[i]);
-}
+#include "fuzz.h"
 
 static void
 try_idx(const uint8_t *data, size_t size)

@@ -3,25 +3,7 @@
 
 #include "nn/image.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
-
-/* Every byte is there, or the address sanitizer says. */
-static void
-read_all(const uint8_t *bytes, size_t nbytes)
-{
-	const volatile uint8_t *p = bytes;
-	uint8_t sum = 0;
-
-	for (size_t i = 0; i < nbytes; i++)
-		sum = (uint8_t)(sum + p[i]);
-}
+#include "fuzz.h"
 
 static void
 try_size(const struct image *im, uint32_t rows, uint32_t cols, uint32_t channels)

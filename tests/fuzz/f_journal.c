@@ -6,18 +6,11 @@
 #include "store/journal.h"
 #include "wire/crc32c.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct seen {
 	size_t n, nbytes;
 };
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
 
 static bool
 on_change(void *arg, const struct store_change *c)

@@ -8,17 +8,10 @@
 
 #include "train/model.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
-
-static void
-check(const struct model *m)
+check_model(const struct model *m)
 {
 	char number[16];
 
@@ -56,7 +49,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	rc = model_load(path, &none, &known, &m, &err);
 	if (rc == RC_OK)
-		check(&m);
+		check_model(&m);
 	else
 		require((rc == RC_BADDATA || rc == RC_NOMEM) && err.text[0] && !m.params);
 	model_fini(&m);

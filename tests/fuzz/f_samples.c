@@ -6,14 +6,7 @@
 
 #include "nn/samples.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 /* What is read is summed up: every byte is there, or a sanitizer says. */
 static void

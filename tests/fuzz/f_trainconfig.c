@@ -6,14 +6,7 @@
 #include "base/buf.h"
 #include "train/config.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 /* Paths that no line of a file can hold are not printed. */
 static void

@@ -6,14 +6,7 @@
 
 #include "coll/tune.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(int cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 check(const struct tuner *t)

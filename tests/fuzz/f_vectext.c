@@ -7,14 +7,7 @@
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-require(bool cond)
-{
-	if (!cond)
-		abort();
-}
+#include "fuzz.h"
 
 static void
 format(enum gpusim_dtype t, const struct vectext *v, struct buf *text)

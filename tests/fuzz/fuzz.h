@@ -1,0 +1,31 @@
+/*
+ * fuzz.h - what the fuzzers share.
+ */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline void
+require(int cond)
+{
+	if (!cond)
+		abort();
+}
+
+/* Every byte is there, or the address sanitizer says. */
+static inline void
+read_all(const void *bytes, size_t nbytes)
+{
+	const volatile uint8_t *p = bytes;
+	uint8_t sum = 0;
+
+	for (size_t i = 0; i < nbytes; i++)
+		sum = (uint8_t)(sum + p[i]);
+}
+
+#endif
