@@ -1,15 +1,20 @@
 /*
- * Design notes. A client that watches its server dials by a thread of its own, which lives until
- * there is a connection or it is known that nobody listens; nng alone would not say why a dial has
- * failed. Then, or when it takes too long, nng's own dialing goes on in the background, without a
- * thread. Each try has a dialer of its own. The threads are counted in `redialers`; closing closes
- * the dialer that one is waiting for, and waits for the count.
+ * Design notes. nng_dialer_close waits for what nng runs on a handful of threads, and nng_close
+ * miscounts a dialer that is being closed meanwhile. So a dialer that may be dialing is closed by a
+ * thread of ours, a redialer, never by one of nng's, nor under a lock that a callback takes; and
+ * closing a client lets its redialers end first. A dialer that is closed while another thread
+ * starts it leaves that thread waiting for ever: who started it closes it.
+ *
+ * A redialer closes the dialer whose connection is gone, and has nng dial anew in the background.
+ * That does not say why a dial has failed; so the redialer of a client that watches tries itself,
+ * until there is a connection or it is known that nobody listens. Each try has a dialer of its own.
  *
  * A listener that is being revived (listener.h) is away for some tens of milliseconds. So refusals
  * count when they have lasted, and on ipc while nobody holds the lock beside the path.
  */
 #include <nng/nng.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "net/ipcpath.h"
@@ -91,52 +96,109 @@ find_out(struct rpc_client *c)
 static void
 nobody_listens(struct rpc_client *c)
 {
+	bool tell;
+
 	pthread_mutex_lock(&c->lock);
 	c->nobody = true;
+	tell = !c->closing && c->tell;
+	c->telling = tell;
 	pthread_mutex_unlock(&c->lock);
-	if (c->tell)
+	if (tell)
 		c->tell(c->tell_arg);
 	pthread_mutex_lock(&c->lock);
+	c->telling = false;
+	pthread_cond_broadcast(&c->changed);
 	if (c->nobody)
 		client_end_waiting(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void *
-redial_main(void *arg)
+/* By a dialer of nng's that keeps trying. */
+static void
+dial_later(struct rpc_client *c)
 {
-	struct rpc_client *c = arg;
-	enum found found = find_out(c);
+	nng_dialer d;
+	int rv = client_dialer(c, &d);
 
-	if (found == FOUND_NOBODY)
-		nobody_listens(c);
-	if (found == FOUND_NOBODY || found == FOUND_NOTHING)
-		client_dial_later(c);
+	pthread_mutex_lock(&c->lock);
+	c->dialing = rv == 0;
+	c->later_since = clock_now_ns();
+	if (rv == 0)
+		c->dialer = d;
+	pthread_mutex_unlock(&c->lock);
+	if (rv == 0)
+		nng_dialer_start(d, NNG_FLAG_NONBLOCK);
+}
+
+static bool
+is_closing(struct rpc_client *c)
+{
+	bool closing;
+
+	pthread_mutex_lock(&c->lock);
+	closing = c->closing;
+	pthread_mutex_unlock(&c->lock);
+	return closing;
+}
+
+void
+client_end_redialer(struct rpc_client *c)
+{
 	pthread_mutex_lock(&c->lock);
 	c->redialers--;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+}
+
+static void
+redial(struct rpc_client *c, nng_dialer old, bool first_find_out)
+{
+	enum found found = FOUND_NOTHING;
+
+	if (nng_dialer_id(old) > 0)
+		nng_dialer_close(old);
+	if (first_find_out && !is_closing(c))
+		found = find_out(c);
+	if (found == FOUND_NOBODY)
+		nobody_listens(c);
+	if ((found == FOUND_NOBODY || found == FOUND_NOTHING) && !is_closing(c))
+		dial_later(c);
+	client_end_redialer(c);
+}
+
+struct redialer {
+	struct rpc_client *client;
+	nng_dialer old;
+	bool find_out;
+};
+
+static void *
+redialer_main(void *arg)
+{
+	struct redialer r = *(struct redialer *)arg;
+
+	free(arg);
+	redial(r.client, r.old, r.find_out);
 	return NULL;
 }
 
 void
-client_dial_watched(struct rpc_client *c)
+client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out)
 {
+	struct redialer *r = malloc(sizeof *r);
 	pthread_attr_t attr;
 	pthread_t thread;
-	bool started;
+	bool started = false;
 
-	pthread_mutex_lock(&c->lock);
-	c->redialers++;
-	pthread_mutex_unlock(&c->lock);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started = pthread_create(&thread, &attr, redial_main, c) == 0;
+	if (r) {
+		*r = (struct redialer){c, old, find_out && c->watches};
+		started = pthread_create(&thread, &attr, redialer_main, r) == 0;
+	}
 	pthread_attr_destroy(&attr);
 	if (started)
 		return;
-	pthread_mutex_lock(&c->lock);
-	c->redialers--;
-	pthread_mutex_unlock(&c->lock);
-	client_dial_later(c);
+	free(r);
+	redial(c, old, false); /* short of everything: what can be done at once */
 }

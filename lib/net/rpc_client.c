@@ -3,11 +3,11 @@
  * calls and what is known of the connection. A connection that was up and closes is replaced by us,
  * with a new dialer, and not by nng: that would do it from the thread that clears connections away,
  * which may hang (closing.h). Its end is learnt from nng's event or from a call that it broke,
- * whichever comes first. Of a client that watches the dialing is in redial.c.
+ * whichever comes first; the rest is a redialer's (redial.c).
  *
- * Closing: abort the calls; when answers are owed that may come at any moment, say goodbye (an
- * empty message) and let the server close the connection; then close the socket, on a thread of its
- * own.
+ * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end;
+ * when answers are owed that may come at any moment, say goodbye (an empty message) and let the
+ * server close the connection; close the socket.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -28,22 +28,6 @@ client_dialer(struct rpc_client *c, nng_dialer *out)
 	if (rv == 0 && (rv = tls_dialer(*out, c->addr)) != 0)
 		nng_dialer_close(*out);
 	return rv;
-}
-
-void
-client_dial_later(struct rpc_client *c)
-{
-	nng_dialer d;
-	int rv = client_dialer(c, &d);
-
-	pthread_mutex_lock(&c->lock);
-	c->dialing = rv == 0;
-	c->later_since = clock_now_ns();
-	if (rv == 0)
-		c->dialer = d;
-	pthread_mutex_unlock(&c->lock);
-	if (rv == 0)
-		nng_dialer_start(d, NNG_FLAG_NONBLOCK);
 }
 
 uint64_t
@@ -81,27 +65,24 @@ client_redial(struct rpc_client *c)
 	stale = take_stale(c);
 	missing = !c->dialing && !c->closing;
 	c->dialing |= missing;
+	c->redialers += missing;
 	pthread_mutex_unlock(&c->lock);
-	if (nng_dialer_id(stale) > 0)
-		nng_dialer_close(stale);
-	if (missing && c->watches && nng_dialer_id(stale) <= 0)
-		client_dial_watched(c);
-	else if (missing)
-		client_dial_later(c);
+	if (missing)
+		client_start_redialer(c, stale, nng_dialer_id(stale) <= 0);
 }
 
-/* Lock held. The connection is gone, and its dialer is the caller's to close. */
+/* Lock held. The connection is gone; the caller closes its dialer and sees to another. */
 static nng_dialer
-forget_connection(struct rpc_client *c, int pipe)
+forget_connection(struct rpc_client *c)
 {
 	nng_dialer old = c->dialer;
 
+	c->pipe_gone = c->pipe;
 	c->pipe = 0;
-	c->pipe_gone = pipe;
 	c->dialer = (nng_dialer)NNG_DIALER_INITIALIZER;
 	c->away_since = clock_now_ns();
 	c->later_since = 0;
-	c->dialing = false;
+	c->dialing = true;
 	pthread_cond_broadcast(&c->changed);
 	return old;
 }
@@ -109,30 +90,46 @@ forget_connection(struct rpc_client *c, int pipe)
 void
 client_lost(struct rpc_client *c, int pipe)
 {
-	nng_dialer old = NNG_DIALER_INITIALIZER;
+	nng_dialer old;
 	bool mine;
 
 	pthread_mutex_lock(&c->lock);
 	mine = pipe != 0 && c->pipe == pipe;
 	if (mine)
-		old = forget_connection(c, pipe);
+		old = forget_connection(c);
+	c->redialers += mine;
 	pthread_mutex_unlock(&c->lock);
-	if (!mine)
-		return;
-	nng_dialer_close(old);
-	client_redial(c);
+	if (mine)
+		client_start_redialer(c, old, true);
 }
 
-/* A connection's last event may overtake its first: it is known by its dialer, too. */
+/*
+ * nng is about to replace the connection itself, and its dialer has nothing to do: closing it waits
+ * for nobody. A connection's last event may overtake its first: it is known by its dialer, too.
+ */
 static void
-on_gone(struct rpc_client *c, int id, int dialer)
+on_gone(struct rpc_client *c, int id, nng_dialer d)
 {
+	nng_dialer none = NNG_DIALER_INITIALIZER;
+	bool mine, shut;
+
 	pthread_mutex_lock(&c->lock);
-	if (c->pipe == 0 && dialer > 0 && dialer == nng_dialer_id(c->dialer))
+	if (c->pipe == 0 && nng_dialer_id(d) > 0 && nng_dialer_id(d) == nng_dialer_id(c->dialer))
 		c->pipe = id;
+	mine = c->pipe == id;
+	if (mine)
+		forget_connection(c);
 	c->pipe_gone = id;
+	shut = c->shut;
+	c->redialers += !shut;
 	pthread_mutex_unlock(&c->lock);
-	client_lost(c, id);
+	if (shut)
+		return;
+	nng_dialer_close(d);
+	if (mine)
+		client_start_redialer(c, none, true);
+	else
+		client_end_redialer(c);
 }
 
 static void
@@ -142,7 +139,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	int id = nng_pipe_id(p);
 
 	if (ev == NNG_PIPE_EV_REM_POST) {
-		on_gone(c, id, nng_dialer_id(nng_pipe_dialer(p)));
+		on_gone(c, id, nng_pipe_dialer(p));
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -158,18 +155,27 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 struct patience {
 	nng_aio *timer;
 	nng_dialer dialer;
+	pthread_t closer;
 	bool over;
 };
 
+static void *
+closer_main(void *arg)
+{
+	struct patience *p = arg;
+
+	nng_dialer_close(p->dialer);
+	return NULL;
+}
+
+/* On a thread of nng's, which must not wait for another of them. */
 static void
 on_patience(void *arg)
 {
 	struct patience *p = arg;
 
-	if (nng_aio_result(p->timer) != 0)
-		return;
-	p->over = true;
-	nng_dialer_close(p->dialer);
+	if (nng_aio_result(p->timer) == 0)
+		p->over = pthread_create(&p->closer, NULL, closer_main, p) == 0;
 }
 
 /* nng alone would wait for the kernel, or 10 s for a handshake. */
@@ -185,6 +191,8 @@ client_dial(nng_dialer d)
 	rv = nng_dialer_start(d, 0);
 	nng_aio_cancel(p.timer);
 	nng_aio_free(p.timer);
+	if (p.over)
+		pthread_join(p.closer, NULL);
 	return p.over ? NNG_ETIMEDOUT : rv;
 }
 
@@ -259,21 +267,19 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	c->later_since = how == RPC_CONNECT_NOW ? 0 : clock_now_ns();
 	if (rv != 0) {
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
-		goto close;
+		rpc_client_close(c);
+		return rc;
 	}
 	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer)
 				    : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
 	if (rv != 0) {
 		rc = err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
 			     nng_strerror(rv));
-		goto close;
+		rpc_client_close(c);
+		return rc;
 	}
 	*out = c;
 	return RC_OK;
-close:
-	nng_close(c->sock);
-	client_free(c);
-	return rc;
 }
 
 enum rc
@@ -293,6 +299,33 @@ rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_cli
 	return RC_OK;
 }
 
+/* Lock held. An answer may come that nobody waits for. */
+static bool
+is_owing(const struct rpc_client *c)
+{
+	return c->pipe != 0 && c->pipe == c->pipe_owing;
+}
+
+/* Lock held. Wait until no redialer is at work, and, when `gone`, no connection. */
+static void
+wait_settled(struct rpc_client *c, bool gone, int timeout_ms)
+{
+	struct timespec ts = deadline_timespec(deadline_in_ms((uint64_t)timeout_ms));
+
+	while ((c->redialers || (gone && c->pipe != 0)) &&
+	       pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)
+		;
+}
+
+static void
+say_goodbye(struct rpc_client *c)
+{
+	nng_msg *msg = NULL;
+
+	if (nng_msg_alloc(&msg, 0) != 0 || nng_sendmsg(c->sock, msg, NNG_FLAG_NONBLOCK) != 0)
+		nng_msg_free(msg);
+}
+
 /*
  * Free the calls before their contexts go with the socket: nng's timer thread may still be about to
  * cancel in one what has ended, and only nng_aio_free waits for that. Then have the server close
@@ -302,36 +335,30 @@ static bool
 quiet_down(void *arg)
 {
 	struct rpc_client *c = arg;
-	struct timespec ts = deadline_timespec(deadline_in_ms(CLOSING_WAIT_MS));
 	struct call *call;
-	nng_msg *msg = NULL;
-	bool quiet;
 
 	while ((call = c->free)) {
 		c->free = call->next;
 		call_free(call);
 	}
 	pthread_mutex_lock(&c->lock);
-	quiet = c->pipe == 0 || c->pipe != c->pipe_owing;
+	wait_settled(c, false, 2 * NET_CONNECT_MS);
+	if (is_owing(c)) {
+		pthread_mutex_unlock(&c->lock);
+		say_goodbye(c);
+		pthread_mutex_lock(&c->lock);
+		wait_settled(c, true, CLOSING_WAIT_MS);
+	}
+	c->shut = !c->redialers && !is_owing(c);
 	pthread_mutex_unlock(&c->lock);
-	if (quiet)
-		return true;
-	if (nng_msg_alloc(&msg, 0) != 0 || nng_sendmsg(c->sock, msg, NNG_FLAG_NONBLOCK) != 0)
-		nng_msg_free(msg);
-	pthread_mutex_lock(&c->lock);
-	while (c->pipe != 0 &&
-	       pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)
-		;
-	quiet = c->pipe == 0;
-	pthread_mutex_unlock(&c->lock);
-	return quiet;
+	return c->shut;
 }
 
 void
 rpc_client_close(struct rpc_client *c)
 {
 	struct call *call;
-	bool owing;
+	bool wait;
 
 	if (!c)
 		return;
@@ -339,12 +366,10 @@ rpc_client_close(struct rpc_client *c)
 	c->closing = true;
 	for (call = c->running; call; call = call->next)
 		nng_aio_abort(call->aio, NNG_ECANCELED);
-	if (c->redialers && c->pipe == 0)
-		nng_dialer_close(c->dialer);
 	pthread_cond_broadcast(&c->changed);
-	while (c->running || c->redialers)
+	while (c->running || c->telling)
 		pthread_cond_wait(&c->changed, &c->lock);
-	owing = c->pipe != 0 && c->pipe == c->pipe_owing;
+	wait = !is_owing(c) && !c->redialers;
 	pthread_mutex_unlock(&c->lock);
-	closing_start(c->sock, quiet_down, client_free, c, owing ? 0 : CLOSING_WAIT_MS);
+	closing_start(c->sock, quiet_down, client_free, c, wait ? CLOSING_WAIT_MS : 0);
 }

@@ -39,7 +39,7 @@ struct rpc_client {
 	char addr[NET_ADDR_MAX];
 	uint64_t client_id;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* the last running call has ended, or the connection has */
+	pthread_cond_t changed; /* the last running call has ended, a connection, or a redialer */
 	struct call *free, *running;
 	uint64_t seq;
 	uint64_t away_since;  /* meaningful while pipe is 0 */
@@ -50,16 +50,17 @@ struct rpc_client {
 	bool dialing;	      /* there is a dialer, or somebody sees to it */
 	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
 	bool closing;
-	/* of a client that watches (redial.c) */
+	bool shut;	    /* the dialers are nng_close's now */
+	unsigned redialers; /* threads (redial.c) */
+	/* of a client that watches */
 	bool watches;
-	bool nobody; /* listens there; until there is a connection */
+	bool nobody;  /* listens there; until there is a connection */
+	bool telling; /* that, by a redialer */
 	void (*tell)(void *);
 	void *tell_arg;
-	unsigned redialers; /* threads */
 };
 
-/* The connection `pipe` has closed, says nng or a call: make a new one. Any thread, no lock held.
- */
+/* The connection `pipe` has closed, says a running call: make a new one. No lock held. */
 void client_lost(struct rpc_client *c, int pipe);
 
 /* Try again where that failed. */
@@ -74,11 +75,15 @@ int client_dialer(struct rpc_client *c, nng_dialer *out);
 /* Connect by this dialer, in bounded time; it is closed when that was not enough. */
 int client_dial(nng_dialer d);
 
-/* A dialer that keeps trying; lock not held, dialing claimed by the caller. */
-void client_dial_later(struct rpc_client *c);
+/*
+ * Have a thread close the dialer `old`, if it is one, and dial anew; of a client that watches, with
+ * find_out, try first whether anybody listens there. Lock not held; dialing is claimed, and the
+ * thread counted in redialers, by the caller.
+ */
+void client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out);
 
-/* The same, but find out first whether anybody listens there. */
-void client_dial_watched(struct rpc_client *c);
+/* One redialer less; lock not held. The client may be gone then. */
+void client_end_redialer(struct rpc_client *c);
 
 /* Lock held. Nobody listens: calls that wait for a connection end. */
 void client_end_waiting(struct rpc_client *c);

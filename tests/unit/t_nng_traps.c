@@ -6,6 +6,8 @@
 
 #include "net/channel.h"
 
+#define GOING	       500u
+#define ASKED	       40u
 #define HOSTILE_LENGTH (UINT64_MAX - 39) /* 2^64 - 40 */
 
 /* Bursts of connections that drop: enough to make a listener deaf. (On tcp nothing has made it so.)
@@ -419,6 +421,54 @@ test_push_close_race(void)
 	clear_ipc(pull.addr);
 }
 
+/* Peers that ask much in one breath and go: sending an answer fails while a request is being read. */
+static void
+ask_and_go(const char *addr, bool ipc)
+{
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__MallocRequest m = GPU_SIM__MALLOC_REQUEST__INIT;
+	unsigned char packed[64], id[4] = {0x80};
+	struct buf all = {0};
+	int fd = raw_connect(addr);
+
+	req.clientid = net_random();
+	req.version = WIRE_VERSION;
+	req.timeoutms = 1000;
+	req.body_case = GPU_SIM__REQUEST__BODY_MALLOC;
+	req.malloc = &m;
+	for (unsigned i = 0; i < ASKED; i++) {
+		unsigned char head[9] = {1};
+		size_t n;
+
+		req.seq = i + 1;
+		id[3] = (unsigned char)i;
+		n = gpu_sim__request__pack(&req, packed);
+		head[8] = (unsigned char)(sizeof id + n);
+		buf_add(&all, head + !ipc, sizeof head - !ipc);
+		buf_add(&all, id, sizeof id);
+		buf_add(&all, packed, n);
+	}
+	raw_handshake(fd, SP_REQ);
+	raw_write(fd, all.data, all.len);
+	close(fd);
+	buf_fini(&all);
+}
+
+static void
+test_half_read(const char *addr, const char *name)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, addr, &err);
+
+	for (unsigned i = 0; i < GOING; i++)
+		ask_and_go(rpc_server_address(s), strncmp(addr, "ipc", 3) == 0);
+	echo_wait(&e, &e.ngone, GOING);
+	ok(clearing_works(), "REP on %s: %u peers that go while they are read are cleared away",
+	   name, GOING);
+	rpc_server_stop(s);
+}
+
 /* ---- 4. resending */
 
 struct seen {
@@ -715,6 +765,8 @@ main(int argc, char **argv)
 	test_length_server(net_ipc("length"), "ipc");
 	test_length_server("tcp://127.0.0.1:0", "tcp");
 	test_length_client();
+	test_half_read(net_ipc("half"), "ipc");
+	test_half_read("tcp://127.0.0.1:0", "tcp");
 	test_close_race();
 	test_stop_race();
 	test_push_close_race();

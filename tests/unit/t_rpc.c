@@ -319,6 +319,26 @@ test_watch_closed(void)
 	ok(true, "and while it finds out that nobody is there");
 }
 
+/* Closing in the moment in which a connection is made, or about then. */
+static void
+test_watch_closed_early(void)
+{
+	struct echo e = ECHO_INIT;
+	struct told told = TOLD_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("early"), &err);
+	struct rpc_client *c = NULL;
+
+	for (unsigned i = 0; i < 300; i++) {
+		rpc_client_watch(rpc_server_address(s), on_nobody, &told, &c, &err);
+		for (volatile unsigned spin = 0; spin < i * 1000; spin++)
+			;
+		rpc_client_close(c);
+	}
+	ok(told.n == 0, "and in the moment in which it has connected");
+	rpc_server_stop(s);
+}
+
 static void
 test_close(void)
 {
@@ -671,6 +691,7 @@ main(int argc, char **argv)
 	watch_killed("tcp://127.0.0.1:0", "tcp");
 	test_watch_dropped();
 	test_watch_closed();
+	test_watch_closed_early();
 	test_close();
 	test_limits();
 	test_back();
