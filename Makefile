@@ -85,11 +85,12 @@ $(BUILD)/libhouse.a: $(lib_obj)
 	@rm -f $@
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
-# Programs outside see gpusim_* and nothing else of the house.
+# Programs outside see gpusim_* and nothing else of the house, but what stands in for nng's (lib/net/repost.c).
 $(BUILD)/libgpusim.a: $(api_obj)
 	@rm -f $@
 	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
-	@objcopy --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
+	@objcopy --wildcard --keep-global-symbol='gpusim_*' --keep-global-symbol=nng_stream_recv \
+	    --keep-global-symbol=nng_stream_send $(BUILD)/obj/libgpusim.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
 $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
