@@ -133,9 +133,11 @@ result(struct protocol *p, uint64_t caller, const struct err *err)
 		return;
 	*at = u->next;
 	if (u->what == PROTOCOL_ATTACH && err->rc == RC_OK) {
-		proto_attached(p, u->fresh);
-	} else if (u->what == PROTOCOL_ATTACH) {
-		p->owed -= 2;
+		proto_attached(p, u);
+		return;
+	}
+	if (u->what == PROTOCOL_ATTACH) {
+		p->owed -= 3;
 		free(u->fresh);
 	} else if (u->what == PROTOCOL_DEFINE) {
 		p->graph[u->graph].defined = err->rc == RC_OK;
@@ -188,22 +190,27 @@ protocol_new(uint64_t device_id)
 	return p;
 }
 
-void
-protocol_free(struct protocol *p)
+static void
+dues_free(struct due *u)
 {
-	struct due *u;
-
-	if (!p)
-		return;
-	while ((u = p->due)) {
-		p->due = u->next;
+	for (struct due *next; u; u = next) {
+		next = u->next;
 		free(u->fresh);
 		free(u);
 	}
+}
+
+void
+protocol_free(struct protocol *p)
+{
+	if (!p)
+		return;
+	dues_free(p->due);
 	for (unsigned b = 0; b < COMM_BUCKETS; b++)
 		for (struct pcomm *c = p->comm[b], *next; c; c = next) {
 			next = c->chain;
 			proto_runs_orphan(p, c);
+			dues_free(c->attached);
 			free(c);
 		}
 	for (size_t i = 0; i < p->nslot; i++)

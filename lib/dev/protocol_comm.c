@@ -44,6 +44,20 @@ proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch, const struct err 
 static const struct err taken_over = {RC_ABORTED, "another coordinator took over"};
 static const struct err destroyed = {RC_ABORTED, "the communicator was destroyed"};
 
+/* Answer who attached it and waits for orphans. */
+static void
+answer_attached(struct protocol *p, struct pcomm *c, const struct err *err)
+{
+	struct due *u;
+
+	while ((u = c->attached)) {
+		c->attached = u->next;
+		proto_answer(p, u->caller, err);
+		p->owed--;
+		free(u);
+	}
+}
+
 /* Out of the table, with its graphs. */
 static void
 comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
@@ -57,6 +71,7 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	proto_act(p, PROTOCOL_DETACH, 0)->comm = c->id;
 	proto_graphs_drop_of(p, c->id);
 	proto_refuse_held(p, c, why);
+	answer_attached(p, c, why);
 	proto_runs_orphan(p, c);
 	while (*at != c)
 		at = &(*at)->chain;
@@ -145,6 +160,24 @@ digest_ranks(const GpuSim__CommAttachRequest *m)
 	return h;
 }
 
+/* The same once more: it waits as the first does. */
+static const struct err *
+attach_again(struct protocol *p, struct pcomm *c, uint64_t caller)
+{
+	struct due *u;
+
+	if (!c->waits)
+		return &proto_fine;
+	u = malloc(sizeof *u);
+	if (!u || !proto_owe(p, 1)) {
+		free(u);
+		return proto_no_memory(p);
+	}
+	*u = (struct due){.next = c->attached, .caller = caller};
+	c->attached = u;
+	return NULL;
+}
+
 const struct err *
 proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachRequest *m)
 {
@@ -170,7 +203,7 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	if (old && m->epoch == old->epoch)
 		return old->rank == fresh.rank && old->nranks == fresh.nranks &&
 			       old->digest == fresh.digest
-			   ? &proto_fine /* once more */
+			   ? attach_again(p, old, caller)
 			   : proto_say(p, RC_INVAL,
 				       "communicator %" PRIu64
 				       " is at epoch %u already, of other ranks",
@@ -178,13 +211,13 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	if (!old && p->ncomms >= PROTOCOL_MAX_COMMS)
 		return proto_say(p, RC_BUSY, "a device takes part in at most %d communicators",
 				 PROTOCOL_MAX_COMMS);
-	if (!proto_owe(p, 2))
+	if (!proto_owe(p, 3)) /* its abort, detach and answer */
 		return proto_no_memory(p);
 	u = proto_due_new(p, caller, PROTOCOL_ATTACH);
 	if (u)
 		u->fresh = malloc(sizeof *u->fresh);
 	if (!u || !u->fresh) {
-		p->owed -= 2;
+		p->owed -= 3;
 		if (u) {
 			p->due = u->next;
 			free(u);
@@ -196,22 +229,25 @@ proto_attach(struct protocol *p, uint64_t caller, const GpuSim__CommAttachReques
 	return NULL;
 }
 
-/* A newer epoch goes on in its predecessor's place, for runs of that may still be under way. */
-void
-proto_attached(struct protocol *p, struct pcomm *fresh)
+static void
+comm_add(struct protocol *p, struct pcomm *c)
 {
-	struct pcomm *old = proto_comm_find(p, fresh->id);
+	proto_runs_init(c);
+	c->waits = p->norphans > 0;
+	c->chain = p->comm[c->id % COMM_BUCKETS];
+	p->comm[c->id % COMM_BUCKETS] = c;
+	p->ncomms++;
+}
 
-	if (!old) {
-		proto_runs_init(fresh);
-		fresh->chain = p->comm[fresh->id % COMM_BUCKETS];
-		p->comm[fresh->id % COMM_BUCKETS] = fresh;
-		p->ncomms++;
-		return;
-	}
+/* A newer epoch goes on in its predecessor's place, for runs of that may still be under way. */
+static void
+comm_renew(struct protocol *p, struct pcomm *old, struct pcomm *fresh)
+{
+	const struct err *over = is_over(p, old->epoch, old->id, fresh->epoch);
+
 	proto_graphs_drop_of(p, old->id);
-	if (old->held.n)
-		proto_refuse_held(p, old, is_over(p, old->epoch, old->id, fresh->epoch));
+	proto_refuse_held(p, old, over);
+	answer_attached(p, old, over);
 	proto_runs_age(p, old);
 	old->epoch = fresh->epoch;
 	old->rank = fresh->rank;
@@ -221,6 +257,34 @@ proto_attached(struct protocol *p, struct pcomm *fresh)
 	old->aborted = proto_fine;
 	p->owed -= 2;
 	free(fresh);
+}
+
+void
+proto_attached(struct protocol *p, struct due *u)
+{
+	struct pcomm *c = proto_comm_find(p, u->fresh->id);
+
+	if (c) {
+		comm_renew(p, c, u->fresh);
+	} else {
+		c = u->fresh;
+		comm_add(p, c);
+	}
+	u->fresh = NULL;
+	u->next = c->attached;
+	c->attached = u;
+	if (!c->waits)
+		answer_attached(p, c, &proto_fine);
+}
+
+void
+proto_orphans_gone(struct protocol *p)
+{
+	for (unsigned b = 0; b < COMM_BUCKETS; b++)
+		for (struct pcomm *c = p->comm[b]; c; c = c->chain) {
+			c->waits = false;
+			answer_attached(p, c, &proto_fine);
+		}
 }
 
 const struct err *
@@ -261,6 +325,7 @@ proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m)
 	a->epoch = c->epoch;
 	a->reason = c->aborted.text;
 	proto_refuse_held(p, c, &c->aborted);
+	answer_attached(p, c, &c->aborted);
 	return &proto_fine;
 }
 

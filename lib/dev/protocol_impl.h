@@ -3,7 +3,7 @@
  *
  * Ownership: a protocol owns everything. A run under way is in slot[] under its start number, and,
  * if it has a number, like one that has ended and is remembered, in a table of its communicator. A
- * communicator that goes leaves its runs without one, and they are gone when they end.
+ * communicator that goes leaves its runs without one: orphans, which are gone when they end.
  *
  * Memory for what a step may say is made before anything is changed, so that only a request can
  * fail for want of it, and then has had no effect.
@@ -36,6 +36,7 @@ struct prun {
 	uint32_t epoch;
 	enum run_kind kind;
 	enum run_state state;
+	bool orphan;		    /* started, and its communicator has gone */
 	struct caller first, *more; /* to be answered */
 	uint64_t graph;		    /* 0: none */
 	bool keep, restore;
@@ -56,6 +57,8 @@ struct pcomm {
 	uint64_t digest; /* of who the ranks are */
 	bool joined;
 	struct err aborted;    /* rc is RC_OK while it is not */
+	bool waits;	       /* since it is here, for orphans */
+	struct due *attached;  /* whose answers wait for that */
 	unsigned under_way[2]; /* runs started: of this epoch, of older ones */
 	struct run_list ended[RUN_KINDS];
 	struct run_list held;
@@ -68,7 +71,7 @@ struct pgraph {
 	uint64_t id, comm, digest;
 };
 
-/* An action whose result is due, and what it makes true. */
+/* An action whose result is due, and what it makes true; or an attach whose answer waits. */
 struct due {
 	struct due *next;
 	uint64_t caller;
@@ -90,6 +93,7 @@ struct protocol {
 	unsigned ngraphs;
 	struct prun **slot; /* by start number, which is 1 and up */
 	size_t nslot, *free_slot, nfree;
+	unsigned norphans;
 	struct due *due;
 	struct protocol_action *out;
 	size_t nout, out_cap, owed; /* owed: most that can come of what is known */
@@ -127,8 +131,10 @@ struct pcomm *proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch,
 			    const struct err **why);
 const struct err *proto_attach(struct protocol *p, uint64_t caller,
 			       const GpuSim__CommAttachRequest *m);
-/* The transport takes part: so does the protocol. Takes `fresh`. */
-void proto_attached(struct protocol *p, struct pcomm *fresh);
+/* The transport takes part: so does the protocol. Takes `u` and what it names, and answers. */
+void proto_attached(struct protocol *p, struct due *u);
+/* The last orphan has ended: who waits for that is answered. */
+void proto_orphans_gone(struct protocol *p);
 const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);
 const struct err *proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m);
 const struct err *proto_detach(struct protocol *p, const GpuSim__CommDetachRequest *m);

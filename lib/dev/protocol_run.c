@@ -227,13 +227,14 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 {
 	struct prun *r = start && start <= p->nslot ? p->slot[start - 1] : NULL;
 	struct pcomm *c;
-	bool old;
+	bool old, orphan;
 
 	if (!r || r->state != RUN_STARTED)
 		return;
 	run_tell(p, r, result);
 	c = r->comm;
 	old = c && r->epoch != c->epoch;
+	orphan = r->orphan;
 	if (c)
 		c->under_way[old]--;
 	if (c && !old && r->number) {
@@ -244,6 +245,8 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 	proto_run_free(p, r);
 	if (old && c->under_way[1] == 0)
 		run_held(p, c);
+	if (orphan && --p->norphans == 0)
+		proto_orphans_gone(p);
 }
 
 void
@@ -273,6 +276,8 @@ proto_runs_orphan(struct protocol *p, struct pcomm *c)
 		if (p->slot[i] && p->slot[i]->comm == c) {
 			run_unlink(p->slot[i]);
 			p->slot[i]->comm = NULL;
+			p->slot[i]->orphan = true;
+			p->norphans++;
 		}
 }
 
