@@ -17,9 +17,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "coll/fault.h"
-#include "coll/plan.h"
-#include "coll/shape.h"
-#include "mem/dtype.h"
 
 #define DEFAULT_NS	(60 * NS_PER_SEC)
 #define DEFAULT_BOUND	60000 /* ms */
