@@ -15,11 +15,7 @@ teardown() {
 
 # A sanitized device has no use for a file without; the compiler's own flags then.
 compiler() {
-	local symbols
-	symbols=$(nm "$BUILD/libgpusim.a")
-	SANITIZE=()
-	[[ $symbols != *__asan_* ]] || SANITIZE=('-fsanitize=address,undefined')
-	[[ $symbols != *__tsan_* ]] || SANITIZE=(-fsanitize=thread)
+	sanitizers
 	cc -shared -fPIC "${SANITIZE[@]}" -I"$ROOT/include" "$@"
 }
 
