@@ -8,7 +8,7 @@
 
 struct closing {
 	nng_socket sock;
-	bool (*quiet)(void *);
+	bool (*before)(void *);
 	void (*after)(void *);
 	void *arg;
 	pthread_mutex_t lock;
@@ -17,9 +17,9 @@ struct closing {
 };
 
 static bool
-close_now(nng_socket sock, bool (*quiet)(void *), void (*after)(void *), void *arg)
+close_now(nng_socket sock, bool (*before)(void *), void (*after)(void *), void *arg)
 {
-	if (quiet && !quiet(arg))
+	if (before && !before(arg))
 		return false;
 	nng_close(sock);
 	after(arg);
@@ -38,7 +38,7 @@ static void *
 closing_main(void *arg)
 {
 	struct closing *c = arg;
-	bool done = close_now(c->sock, c->quiet, c->after, c->arg), last;
+	bool done = close_now(c->sock, c->before, c->after, c->arg), last;
 
 	pthread_mutex_lock(&c->lock);
 	c->done = done;
@@ -69,20 +69,21 @@ start_thread(struct closing *c)
 }
 
 bool
-closing_start(nng_socket sock, bool (*quiet)(void *), void (*after)(void *), void *arg, int wait_ms)
+closing_start(nng_socket sock, bool (*before)(void *), void (*after)(void *), void *arg,
+	      int wait_ms)
 {
 	struct timespec ts = deadline_timespec(deadline_in_ms((uint64_t)wait_ms));
 	struct closing *c = calloc(1, sizeof *c);
 	bool done, last;
 
 	if (!c)
-		return close_now(sock, quiet, after, arg);
-	*c = (struct closing){.sock = sock, .quiet = quiet, .after = after, .arg = arg};
+		return close_now(sock, before, after, arg);
+	*c = (struct closing){.sock = sock, .before = before, .after = after, .arg = arg};
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
 	if (!start_thread(c)) {
 		closing_free(c);
-		return close_now(sock, quiet, after, arg);
+		return close_now(sock, before, after, arg);
 	}
 	pthread_mutex_lock(&c->lock);
 	while (!c->left && pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)

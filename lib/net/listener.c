@@ -1,9 +1,8 @@
 /*
  * Design notes. One guard thread a listener. `lock` guards the counts and `stop`; the guard waits
- * on `wake`, and so does a receiver at the gate. nng_listener is touched by listener_open until it
- * sets `up`, then by the guard alone, and by listener_stop once the guard has ended. The pipe
- * callback runs on nng's threads; nng_close returns after the last of them, which is why
- * listener_free comes behind it.
+ * on `wake`. nng_listener is touched by listener_open until it sets `up`, then by the guard alone,
+ * and by listener_stop once the guard has ended. The pipe callback runs on nng's threads; nng_close
+ * returns after the last of them, which is why listener_free comes behind it.
  *
  * Deaf means: connections are made (the kernel and nng's handshake still answer) and never handed
  * to the socket. So the guard asks exactly that: does a new connection become a pipe? No message is
@@ -27,7 +26,6 @@
 
 #define GUARD_EVERY_MS	 500
 #define GUARD_TIMEOUT_MS 1500
-#define QUIET_MS	 20 /* in which what was being received has been */
 #define RELISTEN_MS	 50
 
 struct listener {
@@ -41,7 +39,7 @@ struct listener {
 	pthread_t guard;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool up, stop, paused;
+	bool up, stop;
 	uint64_t accepted;  /* connections that became pipes */
 	uint64_t connected; /* and of the probe's */
 	unsigned npeers, revivals;
@@ -178,37 +176,11 @@ probe(struct listener *l)
 	return good;
 }
 
-/* Hold the receiver at the gate, and give what is under way the time to end. */
-static void
-quiet_down(struct listener *l)
-{
-	const struct timespec pause = {.tv_nsec = QUIET_MS * NS_PER_MS};
-
-	pthread_mutex_lock(&l->lock);
-	l->paused = true;
-	pthread_mutex_unlock(&l->lock);
-	nanosleep(&pause, NULL);
-}
-
-bool
-listener_gate(struct listener *l)
-{
-	bool go;
-
-	pthread_mutex_lock(&l->lock);
-	while (l->paused && !l->stop)
-		pthread_cond_wait(&l->wake, &l->lock);
-	go = !l->stop;
-	pthread_mutex_unlock(&l->lock);
-	return go;
-}
-
 /* Deaf: drop everything and listen anew. Peers reconnect by themselves; calls and chunks are
  * repeated. */
 static void
 revive(struct listener *l)
 {
-	quiet_down(l);
 	nng_listener_close(l->nl);
 	leftovers_note(&l->leftovers, l->addr, clock_now_ns());
 	while ((l->path.fd >= 0 && ipcpath_clear(l->addr, NULL) != RC_OK) || listen_now(l) != 0)
@@ -216,8 +188,6 @@ revive(struct listener *l)
 			return;
 	pthread_mutex_lock(&l->lock);
 	l->revivals++;
-	l->paused = false;
-	pthread_cond_broadcast(&l->wake);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -334,7 +304,6 @@ void
 listener_stop(struct listener *l)
 {
 	end_guard(l);
-	quiet_down(l);
 	nng_listener_close(l->nl);
 	ipcpath_unlock(&l->path, l->addr);
 }

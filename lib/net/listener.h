@@ -41,13 +41,6 @@ const char *listener_address(const struct listener *l);
 unsigned listener_revivals(struct listener *l);
 
 /*
- * The receiver calls this before each receive: it waits while the listener is being revived, for
- * nng may hang when a connection closes in the middle of a message, and a connection is quiet once
- * nobody receives. False: the end has come, receive no more.
- */
-bool listener_gate(struct listener *l);
-
-/*
  * The end goes in this order: listener_stop (no guard, nobody listens, socket and lock file
  * removed), nng_close(sock) (until then fn may run), listener_free.
  */

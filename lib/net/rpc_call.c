@@ -93,17 +93,6 @@ fail(struct call *call, enum rc rc)
 	finish(call, rc, NULL, text);
 }
 
-/* The call was sent and ends without its answer, which may yet come. */
-static void
-abandon(const struct call *call)
-{
-	struct rpc_client *c = call->client;
-
-	pthread_mutex_lock(&c->lock);
-	c->pipe_owing = c->pipe;
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* nng said rv: try again, or give up with the right reason. */
 static void
 again_or_fail(struct call *call, int rv)
@@ -171,11 +160,8 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 			nng_ctx_recv(call->ctx, call->aio);
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (closing) {
-		if (phase == CALL_RECEIVING)
-			abandon(call);
+	if (closing)
 		fail(call, RC_ABORTED);
-	}
 	return !closing;
 }
 
@@ -207,8 +193,6 @@ on_aio(void *arg)
 	}
 	if (rv == NNG_ECONNRESET)
 		client_lost(call->client, call->pipe);
-	else if (rv != 0 && call->phase == CALL_RECEIVING)
-		abandon(call);
 	if (rv != 0)
 		again_or_fail(call, rv);
 	else if (call->phase == CALL_SENDING)

@@ -5,9 +5,8 @@
  * which may hang (closing.h). Its end is learnt from nng's event or from a call that it broke,
  * whichever comes first; the rest is a redialer's (redial.c).
  *
- * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end;
- * when answers are owed that may come at any moment, say goodbye (an empty message) and let the
- * server close the connection; close the socket.
+ * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end,
+ * and close the socket.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -299,42 +298,15 @@ rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_cli
 	return RC_OK;
 }
 
-/* Lock held. An answer may come that nobody waits for. */
-static bool
-is_owing(const struct rpc_client *c)
-{
-	return c->pipe != 0 && c->pipe == c->pipe_owing;
-}
-
-/* Lock held. Wait until no redialer is at work, and, when `gone`, no connection. */
-static void
-wait_settled(struct rpc_client *c, bool gone, int timeout_ms)
-{
-	struct timespec ts = deadline_timespec(deadline_in_ms((uint64_t)timeout_ms));
-
-	while ((c->redialers || (gone && c->pipe != 0)) &&
-	       pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)
-		;
-}
-
-static void
-say_goodbye(struct rpc_client *c)
-{
-	nng_msg *msg = NULL;
-
-	if (nng_msg_alloc(&msg, 0) != 0 || nng_sendmsg(c->sock, msg, NNG_FLAG_NONBLOCK) != 0)
-		nng_msg_free(msg);
-}
-
 /*
  * Free the calls before their contexts go with the socket: nng's timer thread may still be about to
- * cancel in one what has ended, and only nng_aio_free waits for that. Then have the server close
- * the connection if that is not quiet.
+ * cancel in one what has ended, and only nng_aio_free waits for that. Then let the redialers end.
  */
 static bool
-quiet_down(void *arg)
+settle(void *arg)
 {
 	struct rpc_client *c = arg;
+	struct timespec ts = deadline_timespec(deadline_in_ms(2 * NET_CONNECT_MS));
 	struct call *call;
 
 	while ((call = c->free)) {
@@ -342,14 +314,10 @@ quiet_down(void *arg)
 		call_free(call);
 	}
 	pthread_mutex_lock(&c->lock);
-	wait_settled(c, false, 2 * NET_CONNECT_MS);
-	if (is_owing(c)) {
-		pthread_mutex_unlock(&c->lock);
-		say_goodbye(c);
-		pthread_mutex_lock(&c->lock);
-		wait_settled(c, true, CLOSING_WAIT_MS);
-	}
-	c->shut = !c->redialers && !is_owing(c);
+	while (c->redialers &&
+	       pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &ts) == 0)
+		;
+	c->shut = !c->redialers;
 	pthread_mutex_unlock(&c->lock);
 	return c->shut;
 }
@@ -369,7 +337,7 @@ rpc_client_close(struct rpc_client *c)
 	pthread_cond_broadcast(&c->changed);
 	while (c->running || c->telling)
 		pthread_cond_wait(&c->changed, &c->lock);
-	wait = !is_owing(c) && !c->redialers;
+	wait = !c->redialers;
 	pthread_mutex_unlock(&c->lock);
-	closing_start(c->sock, quiet_down, client_free, c, wait ? CLOSING_WAIT_MS : 0);
+	closing_start(c->sock, settle, client_free, c, wait ? CLOSING_WAIT_MS : 0);
 }

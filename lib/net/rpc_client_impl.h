@@ -46,7 +46,6 @@ struct rpc_client {
 	uint64_t ncame;	      /* connections that came up so far */
 	int pipe;	      /* the connection, or 0 */
 	int pipe_gone;	      /* the last one that closed */
-	int pipe_owing;	      /* the one through which an answer may come that nobody waits for */
 	bool dialing;	      /* there is a dialer, or somebody sees to it */
 	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
 	bool closing;

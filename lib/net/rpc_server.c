@@ -126,13 +126,6 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	struct peer *p;
 
 	slot->pipe = nng_pipe_id(nng_msg_get_pipe(msg));
-	if (nng_msg_len(msg) == 0) { /* the client's goodbye: it will say no more */
-		nng_pipe_close(nng_msg_get_pipe(msg));
-		nng_msg_free(msg);
-		free(call);
-		slot_release(slot);
-		return;
-	}
 	if (!call)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
@@ -212,7 +205,7 @@ serve(void *arg)
 	struct rpc_server *s = arg;
 	bool go = true;
 
-	while (go && listener_gate(s->listener)) {
+	while (go) {
 		struct slot *slot = slot_take(s);
 
 		if (slot)

@@ -410,6 +410,11 @@ struct one {
 	struct err err;
 };
 
+#define ONE_INIT                                                                       \
+	{                                                                              \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+	}
+
 static inline void
 on_one(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -421,6 +426,15 @@ on_one(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	pthread_cond_signal(&o->changed);
 	pthread_mutex_unlock(&o->lock);
 	wire_reply_free(reply);
+}
+
+static inline void
+one_wait(struct one *o)
+{
+	pthread_mutex_lock(&o->lock);
+	while (!o->ended)
+		pthread_cond_wait(&o->changed, &o->lock);
+	pthread_mutex_unlock(&o->lock);
 }
 
 /* How often a client was told that nobody listens. */
@@ -461,7 +475,7 @@ static inline void
 watch_killed(const char *addr, const char *name)
 {
 	struct child srv = child_start("echo", addr);
-	struct one o = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct one o = ONE_INIT;
 	struct told told = TOLD_INIT;
 	struct rpc_client *c = NULL;
 	struct err err = {0};
@@ -474,10 +488,7 @@ watch_killed(const char *addr, const char *name)
 	rpc_call_start(c, &req, deadline_in_ms(WATCHDOG_S * 2000), on_one, &o, &err);
 	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: the server has a call in hand", name);
 	child_kill(&srv);
-	pthread_mutex_lock(&o.lock);
-	while (!o.ended)
-		pthread_cond_wait(&o.changed, &o.lock);
-	pthread_mutex_unlock(&o.lock);
+	one_wait(&o);
 	ok(o.err.rc == RC_UNREACHABLE && strstr(o.err.text, "nobody listens there") && told.n > 0,
 	   "%s: killed in a watched call: told first, then the call ends", name);
 	printf("# %s\n", o.err.text);

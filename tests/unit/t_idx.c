@@ -12,15 +12,6 @@
 #include "nn/idx.h"
 #include "tap.h"
 
-/* The sanitizers reserve terabytes of address space: no limit under them. */
-#if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 /* A small image file: 3 images of 2x4. */
 static const uint8_t images[16 + 24] = {0, 0, 8, 3, 0, 0, 0, 3,	  0,  0,
 					0, 2, 0, 0, 0, 4, 7, 200, 255};
@@ -171,7 +162,7 @@ test_claims(void)
 
 	getrlimit(RLIMIT_AS, &old);
 	low = old;
-	if (!SANITIZED)
+	if (!SANITIZED) /* which reserve terabytes of address space */
 		low.rlim_cur = (rlim_t)1 << 30;
 	setrlimit(RLIMIT_AS, &low);
 	memset(h + 4, 0xff, 16);

@@ -8,7 +8,8 @@
 #include <malloc.h>
 #include <sys/stat.h>
 
-#define MANY 300 /* more than the 64 answers that nng's raw REP keeps for a connection */
+#define MANY	    300 /* more than the 64 answers that nng's raw REP keeps for a connection */
+#define SILENT_MANY 24u /* more than nng has threads for callbacks on 8 processors */
 
 static void
 test_echo(struct rpc_client *c, const char *name)
@@ -156,11 +157,47 @@ test_silent(void)
 	unlink(addr + 6);
 }
 
+/* As many at once as take all threads of nng's, were one of them to wait for another. */
+static void
+test_silent_many(void)
+{
+	const char *addr = net_ipc("silent");
+	struct told told = TOLD_INIT;
+	struct one o[SILENT_MANY];
+	struct rpc_client *c[SILENT_MANY];
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("other"), &err);
+	int fd = raw_listen(addr);
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__GraphDropRequest g = GPU_SIM__GRAPH_DROP_REQUEST__INIT;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DROP;
+	req.graphdrop = &g;
+	for (unsigned i = 0; i < SILENT_MANY; i++) {
+		o[i] = (struct one)ONE_INIT;
+		if (i % 2)
+			rpc_client_watch(addr, on_nobody, &told, &c[i], &err);
+		else
+			rpc_client_open(addr, RPC_CONNECT_LATER, &c[i], &err);
+		rpc_call_start(c[i], &req, deadline_in_ms(LONG_MS), on_one, &o[i], &err);
+	}
+	for (unsigned i = 0; i < SILENT_MANY; i++)
+		one_wait(&o[i]);
+	ok(call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK,
+	   "%u clients of silent peers do not keep others from theirs", SILENT_MANY);
+	for (unsigned i = 0; i < SILENT_MANY; i++)
+		rpc_client_close(c[i]);
+	rpc_server_stop(s);
+	close(fd);
+	unlink(addr + 6);
+}
+
 static void
 test_killed(const char *addr, const char *name)
 {
 	struct child srv = child_start("echo", addr), again;
-	struct one o = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	struct one o = ONE_INIT;
 	struct rpc_client *c = NULL;
 	struct err err = {0};
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -175,10 +212,7 @@ test_killed(const char *addr, const char *name)
 	/* One connection: the answer to a second call says that the server has the first too. */
 	ok(call_echo(c, 9, LONG_MS, &err) == RC_OK, "%s: it answers", name);
 	child_kill(&srv);
-	pthread_mutex_lock(&o.lock);
-	while (!o.ended)
-		pthread_cond_wait(&o.changed, &o.lock);
-	pthread_mutex_unlock(&o.lock);
+	one_wait(&o);
 	ok(o.err.rc == RC_UNREACHABLE,
 	   "%s: killed in mid-call: unreachable, long before the deadline", name);
 	printf("# %s\n", o.err.text);
@@ -683,6 +717,7 @@ main(int argc, char **argv)
 	test_one_address("tcp://127.0.0.1:0", "tcp");
 	test_nobody();
 	test_silent();
+	test_silent_many();
 	test_killed(net_ipc("k"), "ipc");
 	test_killed("tcp://127.0.0.1:0", "tcp");
 	test_watch(net_ipc("w"), "ipc");

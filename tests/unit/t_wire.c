@@ -6,11 +6,7 @@
 #include "wire/wire.h"
 
 /* A limit on memory is not a limit on what a sanitizer keeps beside it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PEAK_MAX (8ull * WIRE_UNPACK_MAX)
-#else
-#define PEAK_MAX (WIRE_UNPACK_MAX + (4ull << 20))
-#endif
+#define PEAK_MAX (SANITIZED ? 8ull * WIRE_UNPACK_MAX : WIRE_UNPACK_MAX + (4ull << 20))
 
 static const GpuSim__Request blank = {PROTOBUF_C_MESSAGE_INIT(&gpu_sim__request__descriptor),
 				      .clientid = 7, .seq = 9, .timeoutms = 1500,

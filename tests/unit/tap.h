@@ -10,6 +10,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#if defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 /* everything takes many times as long: a part of it is enough */
+#else
+#define SANITIZED 0
+#endif
+
 static int tap_count, tap_failures;
 
 /* One check and its name; says where it failed. Returns what it was given. */
