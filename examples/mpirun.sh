@@ -54,11 +54,9 @@ finish() {
 	trap - EXIT TERM INT
 	[ -z "${command-}" ] || kill "$command" 2>/dev/null || true
 	if [ -n "${devices-}" ]; then
+		[ -z "${passing-}" ] || kill "$passing" 2>/dev/null || true
 		kill -USR1 "$devices" 2>/dev/null || true
-		for ((i = 0; i < 100; i++)); do
-			kill -0 "$devices" 2>/dev/null || break
-			sleep 0.1
-		done
+		timeout 10 cat <&"$said" || true # until they have ended
 		kill "$devices" 2>/dev/null || true
 	fi
 	[ -z "${coordinator-}" ] || kill "$coordinator" 2>/dev/null || true
@@ -77,20 +75,22 @@ read -r -t 30 -u "$ready" GPUSIM_COORD || {
 export GPUSIM_COORD
 
 # The processes' environment on other hosts is not this one: the coordinator is named.
-"$mpirun" -n "$n" "${options[@]}" gpudev --coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" \
-	"${insecure[@]}" "${mem[@]}" </dev/null 2> >(grep -v 'Forwarding signal' >&2) &
+exec {said}< <(exec "$mpirun" -n "$n" "${options[@]}" sh -c 'exec gpudev -N 3 "$@" 3>&1' gpudev \
+	--coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" "${insecure[@]}" "${mem[@]}" \
+	</dev/null 2> >(grep -v 'Forwarding signal' >&2))
 devices=$!
 
-# Ready when all are: each line of the list but the first is a device.
+# Each device writes an empty line when it is ready.
 deadline=$((SECONDS + 60))
-until [ "$(gpuctl devices | tail -n +2 | wc -l)" -ge "$n" ]; do
-	if ! kill -0 "$devices" 2>/dev/null || ((SECONDS >= deadline)); then
+for ((i = 0; i < n; i++)); do
+	read -r -t $((SECONDS < deadline ? deadline - SECONDS : 1)) -u "$said" _ || {
 		echo "mpirun.sh: $n devices wanted, these came:" >&2
 		gpuctl devices >&2
 		exit 1
-	fi
-	sleep 0.1
+	}
 done
+cat <&"$said" & # what else they say
+passing=$!
 
 # Waited for in the background, so that a signal is heard meanwhile.
 "$@" <&0 &

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "cli.h"
 
@@ -62,7 +63,7 @@ bool chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook,
 		 const void *got);
 uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me);
 
-/* ---- chaos.c and chaos_comm.c */
+/* ---- chaos.c, chaos_operate.c and chaos_comm.c */
 
 #define CHAOS_MAX_RANKS 64
 
@@ -107,6 +108,12 @@ enum rc chaos_refresh(struct chaos *c, struct err *err);
 /* After a failure: it goes on, or is destroyed. */
 void chaos_mend(struct chaos *c);
 void chaos_drop(struct chaos *c);
+
+/* Have the ranks do operation number i, and count what became of it. */
+void chaos_operate(struct chaos *c, uint64_t i);
+
+/* Where that is said what happens on the way: beside the JSON object, not in it. */
+FILE *chaos_aside(const struct chaos *c);
 
 /* The memory of a device. */
 struct chaos_slot *chaos_slot_of(struct chaos *c, uint64_t device);

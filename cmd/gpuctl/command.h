@@ -35,12 +35,6 @@ struct cli {
 /* The row of a name, hidden ones included; NULL: there is none. */
 const struct command *command_find(const char *name);
 
-/* The i-th row; NULL past the end. */
-const struct command *command_at(unsigned i);
-
-/* Usage, summary and options of one verb, to stdout. */
-void command_help(const struct command *cmd);
-
 enum rc run_bench(struct cli *, const struct args *, struct err *);
 enum rc run_begin_receive(struct cli *, const struct args *, struct err *);
 enum rc run_begin_send(struct cli *, const struct args *, struct err *);

@@ -127,12 +127,6 @@ static const struct option longopts[] = {{"coordinator", 1, NULL, 'c'},
 					 {NULL, 0, NULL, 0}};
 
 const struct command *
-command_at(unsigned i)
-{
-	return i < NCOMMANDS ? &commands[i] : NULL;
-}
-
-const struct command *
 command_find(const char *name)
 {
 	for (size_t i = 0; i < NCOMMANDS; i++)
@@ -141,7 +135,8 @@ command_find(const char *name)
 	return NULL;
 }
 
-void
+/* Usage, summary and options of one verb, to stdout. */
+static void
 command_help(const struct command *cmd)
 {
 	printf("usage: gpuctl %s%s%s\n", cmd->name, *cmd->synopsis ? " " : "", cmd->synopsis);

@@ -32,36 +32,65 @@
 			dx[i] = dy[i] * slope(y[i]);                                            \
 	}
 
-/* The four kernels have these parameters. */
+/* The parameters of an activation, and of the gradient of the one called `of`. */
 enum { ACT_Y, ACT_X, ACT_N, ACT_DTYPE };
 enum { GRAD_DX, GRAD_DY, GRAD_Y, GRAD_N, GRAD_DTYPE };
 
-/* Checks the arguments of an activation; *size is 0 on failure. */
-static enum rc
-act_bind(struct kern_call *call, void **y, const void **x, size_t *size)
-{
-	size_t n = call->v[ACT_N].u;
+#define ACT_PARAMS                                                                 \
+	{                                                                          \
+		[ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},           \
+		[ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},                      \
+		[ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},         \
+		[ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"}, \
+	}
 
-	*size = kern_float(call, ACT_DTYPE);
-	*y = kern_at(call, ACT_Y, n, 1, *size);
-	*x = kern_at(call, ACT_X, n, 1, *size);
+#define GRAD_PARAMS(of)                                                              \
+	{                                                                            \
+		[GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},    \
+		[GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"}, \
+		[GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] " of "'s output"},          \
+		[GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},          \
+		[GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},  \
+	}
+
+/* An activation: the arguments checked, then the loop of their type. */
+static enum rc
+act_run(struct kern_call *call, void (*f32)(float *y, const float *x, size_t n),
+	void (*f64)(double *y, const double *x, size_t n))
+{
+	size_t n = call->v[ACT_N].u, size = kern_float(call, ACT_DTYPE);
+	void *y = kern_at(call, ACT_Y, n, 1, size);
+	const void *x = kern_at(call, ACT_X, n, 1, size);
+
 	kern_inplace(call, ACT_Y, ACT_X);
-	return call->rc;
+	if (call->rc != RC_OK)
+		return call->rc;
+	if (size == sizeof(float))
+		f32(y, x, n);
+	else
+		f64(y, x, n);
+	return RC_OK;
 }
 
 /* Likewise of a gradient. */
 static enum rc
-grad_bind(struct kern_call *call, void **dx, const void **dy, const void **y, size_t *size)
+grad_run(struct kern_call *call, void (*f32)(float *dx, const float *dy, const float *y, size_t n),
+	 void (*f64)(double *dx, const double *dy, const double *y, size_t n))
 {
-	size_t n = call->v[GRAD_N].u;
+	size_t n = call->v[GRAD_N].u, size = kern_float(call, GRAD_DTYPE);
+	void *dx = kern_at(call, GRAD_DX, n, 1, size);
+	const void *dy = kern_at(call, GRAD_DY, n, 1, size);
+	const void *y = kern_at(call, GRAD_Y, n, 1, size);
 
-	*size = kern_float(call, GRAD_DTYPE);
-	*dx = kern_at(call, GRAD_DX, n, 1, *size);
-	*dy = kern_at(call, GRAD_DY, n, 1, *size);
-	*y = kern_at(call, GRAD_Y, n, 1, *size);
 	kern_inplace(call, GRAD_DX, GRAD_DY);
 	kern_inplace(call, GRAD_DX, GRAD_Y);
-	return call->rc;
+	if (call->rc != RC_OK)
+		return call->rc;
+	if (size == sizeof(float))
+		f32(dx, dy, y, n);
+	else
+		f64(dx, dy, y, n);
+	return RC_OK;
 }
 
 /* ---- sigmoid */
@@ -82,17 +111,8 @@ static enum rc
 sigmoid_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_sigmoid, .mem = mem, .v = v, .err = err};
-	const void *x;
-	size_t size;
-	void *y;
 
-	if (act_bind(&call, &y, &x, &size) != RC_OK)
-		return call.rc;
-	if (size == sizeof(float))
-		sigmoid_float(y, x, v[ACT_N].u);
-	else
-		sigmoid_double(y, x, v[ACT_N].u);
-	return RC_OK;
+	return act_run(&call, sigmoid_float, sigmoid_double);
 }
 
 /*
@@ -104,13 +124,7 @@ sigmoid_run(const struct devmem *mem, const union kernel_value *v, struct err *e
 const struct kernel kernel_sigmoid = {
     .name = "sigmoid",
     .summary = "y = 1 / (1 + exp(-x))",
-    .params =
-	{
-	    [ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
-	    [ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},
-	    [ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = ACT_PARAMS,
     .run = sigmoid_run,
 };
 
@@ -122,17 +136,8 @@ static enum rc
 sigmoid_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_sigmoid_grad, .mem = mem, .v = v, .err = err};
-	const void *dy, *y;
-	size_t size;
-	void *dx;
 
-	if (grad_bind(&call, &dx, &dy, &y, &size) != RC_OK)
-		return call.rc;
-	if (size == sizeof(float))
-		sigmoid_grad_float(dx, dy, y, v[GRAD_N].u);
-	else
-		sigmoid_grad_double(dx, dy, y, v[GRAD_N].u);
-	return RC_OK;
+	return grad_run(&call, sigmoid_grad_float, sigmoid_grad_double);
 }
 
 /*
@@ -143,14 +148,7 @@ sigmoid_grad_run(const struct devmem *mem, const union kernel_value *v, struct e
 const struct kernel kernel_sigmoid_grad = {
     .name = "sigmoid_grad",
     .summary = "gradient of sigmoid",
-    .params =
-	{
-	    [GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},
-	    [GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
-	    [GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] sigmoid's output"},
-	    [GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = GRAD_PARAMS("sigmoid"),
     .run = sigmoid_grad_run,
 };
 
@@ -172,17 +170,8 @@ static enum rc
 tanh_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_tanh, .mem = mem, .v = v, .err = err};
-	const void *x;
-	size_t size;
-	void *y;
 
-	if (act_bind(&call, &y, &x, &size) != RC_OK)
-		return call.rc;
-	if (size == sizeof(float))
-		tanh_float(y, x, v[ACT_N].u);
-	else
-		tanh_double(y, x, v[ACT_N].u);
-	return RC_OK;
+	return act_run(&call, tanh_float, tanh_double);
 }
 
 /*
@@ -194,13 +183,7 @@ tanh_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 const struct kernel kernel_tanh = {
     .name = "tanh",
     .summary = "y = tanh(x)",
-    .params =
-	{
-	    [ACT_Y] = {"y", KP_ADDR, false, 0, "[n] out; may be x"},
-	    [ACT_X] = {"x", KP_ADDR, false, 0, "[n] in"},
-	    [ACT_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [ACT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = ACT_PARAMS,
     .run = tanh_run,
 };
 
@@ -212,17 +195,8 @@ static enum rc
 tanh_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
 {
 	struct kern_call call = {.k = &kernel_tanh_grad, .mem = mem, .v = v, .err = err};
-	const void *dy, *y;
-	size_t size;
-	void *dx;
 
-	if (grad_bind(&call, &dx, &dy, &y, &size) != RC_OK)
-		return call.rc;
-	if (size == sizeof(float))
-		tanh_grad_float(dx, dy, y, v[GRAD_N].u);
-	else
-		tanh_grad_double(dx, dy, y, v[GRAD_N].u);
-	return RC_OK;
+	return grad_run(&call, tanh_grad_float, tanh_grad_double);
 }
 
 /*
@@ -233,13 +207,6 @@ tanh_grad_run(const struct devmem *mem, const union kernel_value *v, struct err 
 const struct kernel kernel_tanh_grad = {
     .name = "tanh_grad",
     .summary = "gradient of tanh",
-    .params =
-	{
-	    [GRAD_DX] = {"dx", KP_ADDR, false, 0, "[n] out; may be dy or y"},
-	    [GRAD_DY] = {"dy", KP_ADDR, false, 0, "[n] gradient of the output"},
-	    [GRAD_Y] = {"y", KP_ADDR, false, 0, "[n] tanh's output"},
-	    [GRAD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [GRAD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = GRAD_PARAMS("tanh"),
     .run = tanh_grad_run,
 };

@@ -33,6 +33,7 @@ check_labels(struct kern_call *c, label *labels, uint64_t rows, uint64_t classes
 
 /* ---- softmax_xent */
 
+/* The parameters of a loss. */
 enum {
 	XENT_LOGITS,
 	XENT_LABELS,
@@ -44,6 +45,22 @@ enum {
 	XENT_GRAD_SCALE,
 	XENT_DTYPE,
 };
+
+#define LOSS_PARAMS                                                                            \
+	{                                                                                      \
+		[XENT_LOGITS] = {"logits", KP_ADDR, false, 0, "[rows,classes] in"},            \
+		[XENT_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},       \
+		[XENT_LOSS] = {"loss", KP_ADDR, false, 0,                                      \
+			       "[1] out: scale * sum of the rows' losses"},                    \
+		[XENT_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},                  \
+		[XENT_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},         \
+		[XENT_GRAD] = {"grad", KP_ADDR, true, 0, "[rows,classes] out; may be logits"}, \
+		[XENT_SCALE] = {"scale", KP_REAL, true, 1,                                     \
+				"factor of the loss, 1/rows for a mean"},                      \
+		[XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN,                         \
+				     "factor of grad; nan: scale"},                            \
+		[XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},            \
+	}
 
 /*
  * The loss of one row; grad (or NULL) may be the logits. `l` < classes.
@@ -116,7 +133,7 @@ struct loss {
 	double scale, grad_scale;
 };
 
-/* The arguments of a loss: the parameters of all of them are those of softmax_xent. */
+/* The arguments of a loss. */
 static enum rc
 loss_bind(struct kern_call *call, struct loss *l)
 {
@@ -181,18 +198,7 @@ softmax_xent_run(const struct devmem *mem, const union kernel_value *v, struct e
 const struct kernel kernel_softmax_xent = {
     .name = "softmax_xent",
     .summary = "softmax cross-entropy loss and its gradient",
-    .params =
-	{
-	    [XENT_LOGITS] = {"logits", KP_ADDR, false, 0, "[rows,classes] in"},
-	    [XENT_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},
-	    [XENT_LOSS] = {"loss", KP_ADDR, false, 0, "[1] out: scale * sum of the rows' losses"},
-	    [XENT_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},
-	    [XENT_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},
-	    [XENT_GRAD] = {"grad", KP_ADDR, true, 0, "[rows,classes] out; may be logits"},
-	    [XENT_SCALE] = {"scale", KP_REAL, true, 1, "factor of the loss, 1/rows for a mean"},
-	    [XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN, "factor of grad; nan: scale"},
-	    [XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = LOSS_PARAMS,
     .run = softmax_xent_run,
 };
 
@@ -232,18 +238,7 @@ l2_loss_run(const struct devmem *mem, const union kernel_value *v, struct err *e
 const struct kernel kernel_l2_loss = {
     .name = "l2_loss",
     .summary = "squared distance from the right class, and its gradient",
-    .params =
-	{
-	    [XENT_LOGITS] = {"logits", KP_ADDR, false, 0, "[rows,classes] in"},
-	    [XENT_LABELS] = {"labels", KP_ADDR, false, 0, "u8[rows] right classes"},
-	    [XENT_LOSS] = {"loss", KP_ADDR, false, 0, "[1] out: scale * sum of the rows' losses"},
-	    [XENT_ROWS] = {"rows", KP_COUNT, false, 0, "rows of logits"},
-	    [XENT_CLASSES] = {"classes", KP_COUNT, false, 0, "columns of logits"},
-	    [XENT_GRAD] = {"grad", KP_ADDR, true, 0, "[rows,classes] out; may be logits"},
-	    [XENT_SCALE] = {"scale", KP_REAL, true, 1, "factor of the loss, 1/rows for a mean"},
-	    [XENT_GRAD_SCALE] = {"grad_scale", KP_REAL, true, NAN, "factor of grad; nan: scale"},
-	    [XENT_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = LOSS_PARAMS,
     .run = l2_loss_run,
 };
 

@@ -27,8 +27,4 @@ void reduce_apply(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void 
 void reduce_finish(enum gpusim_dtype t, enum gpusim_op op, void *buf, size_t nelem,
 		   uint32_t nranks);
 
-/* reduce_identity - fill with the element that changes nothing: 0 for sum and avg, 1 for prod,
- * the largest for min, the smallest for max. */
-void reduce_identity(enum gpusim_dtype t, enum gpusim_op op, void *buf, size_t nelem);
-
 #endif

@@ -226,10 +226,3 @@ reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned 
 {
 	reduce_many_on(reduce_isa_at(0), t, op, dst, ndst, src, nsrc, nelem, flags);
 }
-
-void
-mem_stream_copy(void *dst, const void *src, size_t nbytes)
-{
-	reduce_isa_at(0)->stream(dst, src, nbytes);
-	reduce_isa_fence();
-}

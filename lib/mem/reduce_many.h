@@ -30,8 +30,4 @@ enum reduce_flags {
 void reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
 		 const void *const src[], unsigned nsrc, size_t nelem, unsigned flags);
 
-/* mem_stream_copy - memcpy that leaves the destination out of the caches, and is stored in order
- * before whatever the caller stores next. For copies larger than the caches. */
-void mem_stream_copy(void *dst, const void *src, size_t nbytes);
-
 #endif

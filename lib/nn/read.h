@@ -13,8 +13,7 @@
 
 #include "nn/dataset.h"
 
-#define READ_MAX_NBYTES	 (UINT64_C(4) << 30) /* of items, in all parts together */
-#define READ_MAX_CLASSES 256		     /* a label is a byte */
+#define READ_MAX_NBYTES (UINT64_C(4) << 30) /* of items, in all parts together */
 
 typedef enum rc reader_fn(const char *path, const struct dataset_options *o, struct dataset *ds,
 			  struct err *err);

@@ -1,8 +1,9 @@
 /*
  * Tables: a sample a line, its features and its class.
  *
- * A file is read once, line by line. All features become f32 on the way; whether they are pixels,
- * and then bytes, is known at the end. Classes are numbered as they come, and in order at the end.
+ * Design notes. A file is read once, line by line. All features become f32 on the way; whether they
+ * are pixels, and then bytes, is known at the end. Classes are numbered as they come, and in order at
+ * the end. Which column is what: read_csv_columns.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,241 +14,13 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "nn/classes.h"
-#include "nn/csv.h"
 #include "nn/decimal.h"
 #include "nn/read.h"
-
-#define NONE UINT32_MAX
-
-/* Which column is what. */
-struct layout {
-	uint32_t ncols, label; /* label: a column */
-	bool skip_first;       /* column 0 numbers the rows */
-	uint32_t nfeatures;
-};
-
-struct table {
-	const char *path;
-	struct csv csv;
-	locale_t locale;
-	struct classes *classes; /* of all tables together */
-	char **names;		 /* [layout.ncols], or NULL: no header */
-	uint32_t named;		 /* the column that the header calls the label, or NONE */
-	struct layout layout;
-	uint32_t nrows;
-	float *values; /* [nrows, nfeatures] */
-	uint8_t *ids;  /* [nrows], of classes */
-	uint64_t cap;  /* rows there is room for */
-	bool bytes;    /* all features are whole and 0 to 255 */
-};
-
-static const char *const label_names[] = {"label", "class", "species", "target", "variety"};
-
-#define NLABEL_NAMES (sizeof label_names / sizeof label_names[0])
-
-static enum rc
-nomem(const struct table *t, struct err *err)
-{
-	return err_set(err, RC_NOMEM, "%s: out of memory", t->path);
-}
-
-static bool
-is_called(const struct csv_field *f, const char *name)
-{
-	return f->len == strlen(name) && strncasecmp(f->text, name, f->len) == 0;
-}
-
-/* Does the option name a column, and not a place? */
-static bool
-names_column(const char *option)
-{
-	return option && strcmp(option, "first") != 0 && strcmp(option, "last") != 0;
-}
-
-/* The field of the record that the option, or without one custom, calls the label; NONE: no such. */
-static uint32_t
-named_label(const struct csv *csv, const char *option)
-{
-	for (uint32_t i = 0; i < csv->nfields && names_column(option); i++)
-		if (is_called(&csv->fields[i], option))
-			return i;
-	for (size_t k = 0; k < NLABEL_NAMES && !option; k++)
-		for (uint32_t i = 0; i < csv->nfields; i++)
-			if (is_called(&csv->fields[i], label_names[k]))
-				return i;
-	return NONE;
-}
-
-/* Is it a number, or in the place of one? */
-static bool
-is_number(const struct table *t, const struct csv_field *f)
-{
-	float out;
-
-	return decimal_f32(f->text, f->len, t->locale, &out) != DECIMAL_SYNTAX;
-}
-
-static uint32_t
-count_texts(const struct table *t)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < t->csv.nfields; i++)
-		count += !is_number(t, &t->csv.fields[i]);
-	return count;
-}
-
-/* A first line is a header when it names the label, or has text in more than one column. */
-static bool
-is_header(const struct table *t, const char *option)
-{
-	const struct csv *csv = &t->csv;
-
-	return named_label(csv, NULL) != NONE || named_label(csv, option) != NONE ||
-	       count_texts(t) > 1;
-}
-
-static enum rc
-take_names(struct table *t, struct err *err)
-{
-	t->layout.ncols = t->csv.nfields;
-	t->names = alloc_zeroed(t->csv.nfields, sizeof *t->names);
-	for (uint32_t i = 0; t->names && i < t->csv.nfields; i++) {
-		t->names[i] = strndup(t->csv.fields[i].text, t->csv.fields[i].len);
-		if (!t->names[i])
-			return nomem(t, err);
-	}
-	return t->names ? RC_OK : nomem(t, err);
-}
-
-/* A column for sentences: its name, else its number from 1. */
-static const char *
-column(const struct table *t, uint32_t col, char out[CSV_SHOW + 16])
-{
-	struct csv_field name = {NULL, 0};
-	char shown[CSV_SHOW];
-
-	if (t->names)
-		name = (struct csv_field){t->names[col], strlen(t->names[col])};
-	if (name.len > 0)
-		snprintf(out, CSV_SHOW + 16, "column '%s'", csv_show(&name, shown));
-	else
-		snprintf(out, CSV_SHOW + 16, "column %" PRIu32, col + 1);
-	return out;
-}
-
-/* The side of square images that n features may be, with *channels; 0: none. */
-static uint32_t
-side_of(uint32_t n, uint32_t *channels)
-{
-	for (*channels = 1; *channels <= 3; *channels += 2)
-		for (uint32_t side = 1; side <= 512; side++)
-			if (n == *channels * side * side)
-				return side;
-	return 0;
-}
-
-/* Without a header, pixels of a square have the label before them, as files of MNIST do; or, when
- * that is the same in all rows, behind them. */
-static bool
-first_is_label(const struct table *t)
-{
-	const struct csv *csv = &t->csv;
-	uint32_t channels;
-	int64_t v;
-
-	if (t->names || side_of(csv->nfields - 1, &channels) < 8)
-		return false;
-	for (uint32_t i = 0; i < csv->nfields; i++)
-		if (!decimal_whole(csv->fields[i].text, csv->fields[i].len, &v) || v < 0 || v > 255)
-			return false;
-	return true;
-}
-
-/* The only column of text in the first row, NONE where there is none. */
-static enum rc
-text_label(const struct table *t, uint32_t begin, uint32_t *label, struct err *err)
-{
-	const struct csv *csv = &t->csv;
-	char one[CSV_SHOW + 16], other[CSV_SHOW + 16];
-
-	*label = NONE;
-	for (uint32_t i = begin; i < csv->nfields; i++) {
-		if (is_number(t, &csv->fields[i]))
-			continue;
-		if (*label != NONE)
-			return err_set(err, RC_BADDATA,
-				       "%s:%" PRIu64
-				       ": %s and %s are text: only the label may be, and nothing "
-				       "says which it is",
-				       t->path, csv->record_line, column(t, *label, one),
-				       column(t, i, other));
-		*label = i;
-	}
-	return RC_OK;
-}
-
-/* A first column that is named so numbers the rows. */
-static bool
-first_is_index(const struct table *t)
-{
-	static const char *const index_names[] = {"", "id", "index", "unnamed: 0"};
-
-	for (size_t i = 0; t->names && i < sizeof index_names / sizeof index_names[0]; i++)
-		if (strcasecmp(t->names[0], index_names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* begin: the first column that may be the label. */
-static enum rc
-find_label(const struct table *t, const char *option, uint32_t begin, uint32_t *label,
-	   struct err *err)
-{
-	uint32_t last = t->csv.nfields - 1;
-	enum rc rc;
-
-	*label = t->named;
-	if (*label != NONE)
-		return RC_OK;
-	if (names_column(option))
-		return err_set(err, RC_BADDATA, "%s: no column is called '%.64s'%s", t->path,
-			       option, t->names ? "" : ": there is no header");
-	if (option) {
-		*label = strcmp(option, "first") == 0 ? 0 : last;
-		return RC_OK;
-	}
-	rc = text_label(t, begin, label, err);
-	if (rc == RC_OK && *label == NONE)
-		*label = first_is_label(t) ? 0 : last;
-	return rc;
-}
-
-/* What the columns are, from the header and the first row. */
-static enum rc
-lay_out(struct table *t, const char *option, struct err *err)
-{
-	struct layout *l = &t->layout;
-	enum rc rc;
-
-	l->ncols = t->csv.nfields;
-	l->skip_first = first_is_index(t) && l->ncols > 2;
-	if (l->ncols < 2)
-		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu64 ": one column is no table of features and labels",
-			       t->path, t->csv.record_line);
-	rc = find_label(t, option, l->skip_first, &l->label, err);
-	if (rc != RC_OK)
-		return rc;
-	l->skip_first &= l->label != 0;
-	l->nfeatures = l->ncols - 1 - l->skip_first;
-	return RC_OK;
-}
+#include "nn/read_csv_impl.h"
 
 /* Room for one more row. */
 static enum rc
-make_room(struct table *t, struct err *err)
+make_room(struct csv_table *t, struct err *err)
 {
 	uint64_t cap = t->cap ? t->cap * 2 : 64, row = 4 * (uint64_t)t->layout.nfeatures;
 	float *values;
@@ -261,11 +34,11 @@ make_room(struct table *t, struct err *err)
 			       t->csv.record_line, READ_MAX_NBYTES);
 	values = alloc_resize(t->values, cap, row);
 	if (!values)
-		return nomem(t, err);
+		return csv_nomem(t, err);
 	t->values = values;
 	ids = alloc_resize(t->ids, cap, 1);
 	if (!ids)
-		return nomem(t, err);
+		return csv_nomem(t, err);
 	t->ids = ids;
 	t->cap = cap;
 	return RC_OK;
@@ -273,23 +46,23 @@ make_room(struct table *t, struct err *err)
 
 /* err: what is wrong with a field of the row that was read. */
 static enum rc
-refuse_field(const struct table *t, uint32_t col, const char *what, struct err *err)
+refuse_field(const struct csv_table *t, uint32_t col, const char *what, struct err *err)
 {
-	char shown[CSV_SHOW], name[CSV_SHOW + 16];
+	char shown[CSV_SHOW], name[CSV_COLUMN];
 
 	if (t->csv.fields[col].len == 0)
 		return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": %s is empty", t->path,
-			       t->csv.record_line, column(t, col, name));
+			       t->csv.record_line, csv_column(t, col, name));
 	return err_set(err, RC_BADDATA, "%s:%" PRIu64 ": %s: '%s' is %s", t->path,
-		       t->csv.record_line, column(t, col, name),
+		       t->csv.record_line, csv_column(t, col, name),
 		       csv_show(&t->csv.fields[col], shown), what);
 }
 
 static enum rc
-add_label(struct table *t, struct err *err)
+add_label(struct csv_table *t, struct err *err)
 {
 	const struct csv_field *f = &t->csv.fields[t->layout.label];
-	char name[CSV_SHOW + 16];
+	char name[CSV_COLUMN];
 
 	if (f->len == 0)
 		return refuse_field(t, t->layout.label, "", err);
@@ -305,18 +78,18 @@ add_label(struct table *t, struct err *err)
 		return err_set(err, RC_BADDATA,
 			       "%s:%" PRIu64 ": %s has more than %d classes: is another column "
 			       "the label?",
-			       t->path, t->csv.record_line, column(t, t->layout.label, name),
+			       t->path, t->csv.record_line, csv_column(t, t->layout.label, name),
 			       CLASSES_MAX);
 	default:
-		return nomem(t, err);
+		return csv_nomem(t, err);
 	}
 }
 
 /* A row that csv has read. */
 static enum rc
-add_row(struct table *t, struct err *err)
+add_row(struct csv_table *t, struct err *err)
 {
-	const struct layout *l = &t->layout;
+	const struct csv_layout *l = &t->layout;
 	float *v;
 	enum rc rc;
 
@@ -345,7 +118,7 @@ add_row(struct table *t, struct err *err)
 		case DECIMAL_RANGE:
 			return refuse_field(t, i, "too large for f32", err);
 		default:
-			return nomem(t, err);
+			return csv_nomem(t, err);
 		}
 		t->bytes &= *v >= 0 && *v <= 255 && (float)(uint8_t)*v == *v;
 		v++;
@@ -354,35 +127,17 @@ add_row(struct table *t, struct err *err)
 	return RC_OK;
 }
 
-/* The columns of the second table are those of the first. */
-static enum rc
-same_layout(struct table *t, const struct table *first, struct err *err)
-{
-	char name[CSV_SHOW + 16], other[CSV_SHOW + 16];
-
-	if (t->csv.nfields != first->layout.ncols)
-		return err_set(
-		    err, RC_BADDATA, "%s:%" PRIu64 ": %" PRIu32 " fields, but %s has %" PRIu32,
-		    t->path, t->csv.record_line, t->csv.nfields, first->path, first->layout.ncols);
-	for (uint32_t i = 0; t->names && first->names && i < first->layout.ncols; i++)
-		if (strcmp(t->names[i], first->names[i]) != 0)
-			return err_set(err, RC_BADDATA, "%s: %s, but %s has %s there", t->path,
-				       column(t, i, name), first->path, column(first, i, other));
-	t->layout = first->layout;
-	return RC_OK;
-}
-
 /* All of csv, from its first record. */
 static enum rc
-read_rows(struct table *t, const char *option, const struct table *first, struct err *err)
+read_rows(struct csv_table *t, const char *option, const struct csv_table *first, struct err *err)
 {
 	bool more = false;
 	enum rc rc = csv_next(&t->csv, &more, err);
 
-	t->named = NONE;
-	if (rc == RC_OK && more && is_header(t, option)) {
-		t->named = named_label(&t->csv, option);
-		rc = take_names(t, err);
+	t->named = CSV_NONE;
+	if (rc == RC_OK && more && csv_is_header(t, option)) {
+		t->named = csv_named_label(&t->csv, option);
+		rc = csv_take_names(t, err);
 		if (rc == RC_OK)
 			rc = csv_next(&t->csv, &more, err);
 		if (rc == RC_OK && more && t->csv.nfields != t->layout.ncols)
@@ -391,7 +146,7 @@ read_rows(struct table *t, const char *option, const struct table *first, struct
 	if (rc == RC_OK && !more)
 		return err_set(err, RC_BADDATA, "%s: no samples", t->path);
 	if (rc == RC_OK)
-		rc = first ? same_layout(t, first, err) : lay_out(t, option, err);
+		rc = first ? csv_same_layout(t, first, err) : csv_lay_out(t, option, err);
 	while (rc == RC_OK && more) {
 		rc = add_row(t, err);
 		if (rc == RC_OK)
@@ -402,16 +157,16 @@ read_rows(struct table *t, const char *option, const struct table *first, struct
 
 /* The table in a file. first: whose columns it must have, or NULL. table_fini follows in any case. */
 static enum rc
-read_table(struct table *t, const char *path, const char *option, const struct table *first,
+read_table(struct csv_table *t, const char *path, const char *option, const struct csv_table *first,
 	   struct classes *classes, struct err *err)
 {
 	struct input in;
 	enum rc rc;
 
-	*t = (struct table){.path = path, .classes = classes, .bytes = true};
+	*t = (struct csv_table){.path = path, .classes = classes, .bytes = true};
 	t->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!t->locale)
-		return nomem(t, err);
+		return csv_nomem(t, err);
 	rc = input_open(&in, path, err);
 	if (rc != RC_OK)
 		return rc;
@@ -427,7 +182,7 @@ read_table(struct table *t, const char *path, const char *option, const struct t
 }
 
 static void
-table_fini(struct table *t)
+table_fini(struct csv_table *t)
 {
 	for (uint32_t i = 0; t->names && i < t->layout.ncols; i++)
 		free(t->names[i]);
@@ -441,7 +196,7 @@ table_fini(struct table *t)
 
 /* Are the features called pixel...? */
 static bool
-named_pixels(const struct table *t)
+named_pixels(const struct csv_table *t)
 {
 	for (uint32_t i = t->layout.skip_first; t->names && i < t->layout.ncols; i++)
 		if (i != t->layout.label && strncasecmp(t->names[i], "pixel", 5) != 0)
@@ -451,9 +206,9 @@ named_pixels(const struct table *t)
 
 /* Items of bytes where the features are pixels of square images; else features. */
 static void
-shape_items(struct dataset *ds, const struct table *t, bool bytes)
+shape_items(struct dataset *ds, const struct csv_table *t, bool bytes)
 {
-	uint32_t channels, side = side_of(t->layout.nfeatures, &channels);
+	uint32_t channels, side = csv_image_side(t->layout.nfeatures, &channels);
 
 	if (bytes && side > 0 && (side >= 8 || named_pixels(t))) {
 		ds->dtype = GPUSIM_U8;
@@ -468,7 +223,7 @@ shape_items(struct dataset *ds, const struct table *t, bool bytes)
 
 /* The table's values as items: what is interleaved by pixel becomes planes. */
 static void *
-take_items(const struct dataset *ds, struct table *t)
+take_items(const struct dataset *ds, struct csv_table *t)
 {
 	size_t plane = (size_t)ds->rows * ds->cols, item = (size_t)dataset_item_size(ds);
 	float *values = t->values;
@@ -488,7 +243,7 @@ take_items(const struct dataset *ds, struct table *t)
 }
 
 static enum rc
-make_part(const struct dataset *ds, struct table *t, struct dataset_part *part, struct err *err)
+make_part(const struct dataset *ds, struct csv_table *t, struct dataset_part *part, struct err *err)
 {
 	part->items = take_items(ds, t);
 	part->labels_path = strdup(t->path);
@@ -497,23 +252,23 @@ make_part(const struct dataset *ds, struct table *t, struct dataset_part *part, 
 	t->ids = NULL;
 	for (uint32_t i = 0; i < t->nrows; i++)
 		part->labels[i] = t->classes->label[part->labels[i]];
-	return part->items && part->labels_path ? RC_OK : nomem(t, err);
+	return part->items && part->labels_path ? RC_OK : csv_nomem(t, err);
 }
 
 /* Was the label guessed by its place alone, and is it a measure rather than a class? */
 static bool
-looks_wrong(const struct table *t, const char *option)
+looks_wrong(const struct csv_table *t, const char *option)
 {
 	uint32_t n = t->classes->nlabels;
 
-	return !option && t->named == NONE && !t->classes->name_is_text && n > 16 &&
+	return !option && t->named == CSV_NONE && !t->classes->name_is_text && n > 16 &&
 	       n > t->nrows / 4;
 }
 
 static enum rc
-sort_classes(const struct table *t, const char *option, struct dataset *ds, struct err *err)
+sort_classes(const struct csv_table *t, const char *option, struct dataset *ds, struct err *err)
 {
-	char name[CSV_SHOW + 16];
+	char name[CSV_COLUMN];
 
 	switch (classes_sort(t->classes)) {
 	case CLASSES_OK:
@@ -522,20 +277,20 @@ sort_classes(const struct table *t, const char *option, struct dataset *ds, stru
 		return err_set(err, RC_BADDATA,
 			       "%s: the numbers in %s are not whole, so they are no classes: is "
 			       "another column the label?",
-			       t->path, column(t, t->layout.label, name));
+			       t->path, csv_column(t, t->layout.label, name));
 	default:
-		return nomem(t, err);
+		return csv_nomem(t, err);
 	}
 	if (looks_wrong(t, option))
 		return err_set(err, RC_BADDATA,
 			       "%s: %s has %" PRIu32 " classes in %" PRIu32
 			       " samples: is another column the label?",
-			       t->path, column(t, t->layout.label, name), t->classes->nlabels,
+			       t->path, csv_column(t, t->layout.label, name), t->classes->nlabels,
 			       t->nrows);
 	if (t->classes->nlabels < 2)
 		return err_set(err, RC_BADDATA,
 			       "%s: %s has one class alone: is another column the label?", t->path,
-			       column(t, t->layout.label, name));
+			       csv_column(t, t->layout.label, name));
 	ds->nclasses = t->classes->nlabels;
 	ds->class_name = t->classes->name;
 	t->classes->name = NULL;
@@ -544,13 +299,13 @@ sort_classes(const struct table *t, const char *option, struct dataset *ds, stru
 
 /* Was the first column taken for the label, and is it none? */
 static bool
-guessed_wrong(const struct table *t, const char *option)
+guessed_wrong(const struct csv_table *t, const char *option)
 {
 	return !option && !t->names && t->layout.label == 0 && t->classes->n == 1;
 }
 
 static enum rc
-read_first(struct table *t, const char *path, const char *option, struct classes *classes,
+read_first(struct csv_table *t, const char *path, const char *option, struct classes *classes,
 	   struct err *err)
 {
 	enum rc rc = read_table(t, path, option, NULL, classes, err);
@@ -567,7 +322,7 @@ static enum rc
 read_tables(const char *train_path, const char *test_path, const char *option, struct dataset *ds,
 	    struct err *err)
 {
-	struct table *t = calloc(2, sizeof *t); /* each has its chunk of the file in it */
+	struct csv_table *t = calloc(2, sizeof *t); /* each has its chunk of the file in it */
 	struct classes classes = {0};
 	enum rc rc;
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum lr_kind { LR_CONSTANT, LR_STEP, LR_COSINE, LR_ONE_CYCLE, LR_NKINDS };
+enum lr_kind { LR_CONSTANT, LR_STEP, LR_COSINE, LR_ONE_CYCLE };
 
 struct lr_schedule {
 	enum lr_kind kind;

@@ -218,14 +218,6 @@ pool_join(struct pool *p, uint64_t id, struct err *err)
 	return err_set(err, RC_BUSY, "there are %d learners already", POOL_MAX_LEARNERS);
 }
 
-bool
-pool_member(const struct pool *p, uint64_t id)
-{
-	const struct learner *l = find(p, id);
-
-	return l && !l->silent;
-}
-
 uint32_t
 pool_learners(const struct pool *p)
 {

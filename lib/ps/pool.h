@@ -74,7 +74,6 @@ enum rc pool_join(struct pool *p, uint64_t learner, struct err *err);
 enum pool_leave { POOL_SILENT, POOL_GONE };
 void pool_leave(struct pool *p, uint64_t learner, enum pool_leave how);
 
-bool pool_member(const struct pool *p, uint64_t learner);
 uint32_t pool_learners(const struct pool *p); /* silent ones do not count */
 
 /* For the queue of items: the next one that is pending and not in the queue, if the queue is not

@@ -62,7 +62,6 @@ void ps_free(struct ps *ps);
 const char *ps_address(const struct ps *ps);
 
 uint32_t ps_epochs(const struct ps *ps);
-uint64_t ps_version(const struct ps *ps); /* updates so far */
 
 /* Train one epoch and test. RC_ABORTED: there has been no learner for PS_ALONE_MS. */
 enum rc ps_epoch(struct ps *ps, struct epoch *out, struct err *err);

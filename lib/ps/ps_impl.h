@@ -61,8 +61,7 @@ enum rc store_update(struct store *s, const struct pool_update *u, double factor
 /* Fractions of the test and validation parts that are told right; NAN: the part is empty. */
 enum rc store_test(struct store *s, double right[NTESTS], struct err *err);
 
-/* All that training changes; *out is live_bytes of memory, the caller's to free. */
-enum rc store_fetch(struct store *s, uint8_t **out, struct err *err);
+/* To the host: the weights; all that a checkpoint holds, which is the caller's to free. */
 enum rc store_weights(struct store *s, float *values, struct err *err);
 enum rc store_state(struct store *s, struct checkpoint *out, struct err *err);
 

@@ -253,12 +253,6 @@ ps_epochs(const struct ps *ps)
 	return ps->epoch;
 }
 
-uint64_t
-ps_version(const struct ps *ps)
-{
-	return pool_version(ps->pool);
-}
-
 enum rc
 ps_weights(struct ps *ps, float *values, struct err *err)
 {

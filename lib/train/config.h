@@ -21,7 +21,6 @@ enum sync {
 	SYNC_SENDRECV,	/* rank 0 holds the weights; the others train and send it their gradients */
 	SYNC_PS,	/* a parameter server with learners */
 	SYNC_LOCAL,	/* every device trains by itself, and now and then weights are averaged */
-	SYNC_NKINDS,
 };
 
 #define STALENESS_ASYNC UINT32_MAX

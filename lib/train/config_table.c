@@ -82,8 +82,6 @@ has_compare(const struct train_config *c)
 #define AT(field) .at = offsetof(struct train_config, field)
 #define U32(field, l, h) \
 	.parse = value_parse_u32, .print = value_print_u32, AT(field), .lo = (l), .hi = (h)
-#define U32_SET(field, l, h) \
-	.parse = value_parse_u32, .print = value_print_u32_set, AT(field), .lo = (l), .hi = (h)
 #define U64(field, h) .parse = value_parse_u64, .print = value_print_u64, AT(field), .hi = (h)
 #define SIZE(field)   .parse = value_parse_size, .print = value_print_u64, AT(field)
 #define DOUBLE(field, l, h) \

@@ -32,8 +32,8 @@ value_print_u32(const struct config_option *o, const struct train_config *c, str
 }
 
 /* A number for which 0 is as if it had not been given. */
-bool
-value_print_u32_set(const struct config_option *o, const struct train_config *c, struct buf *out)
+static bool
+print_u32_set(const struct config_option *o, const struct train_config *c, struct buf *out)
 {
 	return READ(o, c, uint32_t) == 0 || value_print_u32(o, c, out);
 }
@@ -229,7 +229,7 @@ value_print_workers(const struct config_option *o, const struct train_config *c,
 bool
 value_print_devices(const struct config_option *o, const struct train_config *c, struct buf *out)
 {
-	return c->nworkers || value_print_u32_set(o, c, out);
+	return c->nworkers || print_u32_set(o, c, out);
 }
 
 enum rc

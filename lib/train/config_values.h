@@ -15,7 +15,7 @@ typedef bool value_print_fn(const struct config_option *o, const struct train_co
 value_parse_fn value_parse_bool, value_parse_double, value_parse_size, value_parse_string,
     value_parse_u32, value_parse_u64, value_parse_word;
 value_print_fn value_print_bool, value_print_double, value_print_string, value_print_u32,
-    value_print_u32_set, value_print_u64, value_print_word, value_print_word_set;
+    value_print_u64, value_print_word, value_print_word_set;
 
 /* Of one option alone. */
 value_parse_fn value_parse_activation, value_parse_algo, value_parse_format, value_parse_hidden,

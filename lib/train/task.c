@@ -56,12 +56,6 @@ task_terms(const struct task *t)
 }
 
 uint32_t
-task_ranks(const struct task *t, uint32_t nworkers)
-{
-	return nworkers + (t->config->sync == SYNC_SENDRECV);
-}
-
-uint32_t
 task_workers(const struct task *t, uint32_t nranks)
 {
 	return t->config->sync == SYNC_SENDRECV && nranks > 1 ? nranks - 1 : nranks;

@@ -32,9 +32,8 @@ check(enum gpusim_rc rc, struct err *err)
 /* What a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 
-/* Ranks of which so many train; ranks that train of so many. Rank 0 of SYNC_SENDRECV, when it is not
- * alone, holds the weights and does not. */
-uint32_t task_ranks(const struct task *t, uint32_t nworkers);
+/* Ranks that train of so many. Rank 0 of SYNC_SENDRECV, when it is not alone, holds the weights and
+ * does not. */
 uint32_t task_workers(const struct task *t, uint32_t nranks);
 
 /* All values of the net: parameters, then running statistics. */

@@ -1,20 +1,11 @@
 # Training on the shipped sample of MNIST, end to end.
 load helper
+load training
 
 setup() {
 	house_setup
 	DATA=$ROOT/tests/data
 	cp -r "$DATA" data
-}
-
-# losses FILE - one a line, of a --json file
-losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
-
-# close_to A B TOLERANCE
-close_to() {
-	awk -v a="$1" -v b="$2" -v tolerance="$3" \
-		'BEGIN { d = a - b; exit !(a != "" && b != "" && d <= tolerance && d >= -tolerance) }' ||
-		fail "$1 and $2 differ by more than $3"
 }
 
 # Memory files that a launcher named after itself and that outlived it.

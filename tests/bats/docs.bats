@@ -143,11 +143,13 @@ described() {
 }
 
 @test "gpusim(7) lists the kernels and their arguments as the sources do" {
-	# "name argument argument ..." a line, of all kernels
+	# "name argument argument ..." a line, of all kernels; kernels may share a table, X_PARAMS
 	cat "$ROOT"/lib/dev/kern_*.c |
-		awk '/^    \.name = / { gsub(/[",]/, ""); k = $3 }
+		awk '/^#define [A-Z0-9]+_PARAMS/ { k = $2; sub(/[(].*/, "", k) }
+			/^    \.name = / { gsub(/[",]/, ""); k = $3 }
+			/^    \.params = [A-Z]/ { gsub(/[,(].*/, "", $3); a[k] = a[$3] }
 			/\] = \{"[a-z0-9_]+", KP_/ { split($0, w, "\""); a[k] = a[k] " " w[2] }
-			END { for (k in a) print k a[k] }' | sort >sources
+			END { for (k in a) if (k !~ /_PARAMS$/) print k a[k] }' | sort >sources
 	awk '/^\.Sh/ { on = $0 == ".Sh KERNELS" }
 		!on { next }
 		/^\.It Ic/ { k = $3 }

@@ -9,9 +9,6 @@ setup() {
 # number NAME COLUMN - of the table that naive-vs-ring.sh printed
 number() { awk -v name="$1" -v column="$2" '$1 == name { print $column }' <<<"$output"; }
 
-# at_least A B
-at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a >= b) }' || fail "$1 < $2"; }
-
 @test "lab_part_a: the lab's pseudo-code against the C API" {
 	for n in 1 3 4; do
 		run bounded gpuctl run -n "$n" -- "$BUILD/examples/lab_part_a" "$n"

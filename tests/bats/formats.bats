@@ -12,9 +12,6 @@ accuracy() {
 	sed -n '$s/.*"test_accuracy":\([0-9.e+-]*\).*/\1/p' log | awk '{ print $1 * 100 }'
 }
 
-# at_least NUMBER NUMBER
-at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a >= b) }' || fail "$1 is below $2"; }
-
 # refused CODE WANT OPTION... - one line that contains WANT, that exit code, and no cluster before it
 refused() {
 	run bounded mnist-train --devices 2 "${@:3}"

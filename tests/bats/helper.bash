@@ -93,6 +93,31 @@ gone() {
 
 not() { ! "$@"; }
 
+# namespaces - skip the test where no networks of its own can be made
+namespaces() {
+	command -v ip >/dev/null || skip 'no ip(8)'
+	unshare -n ip link add gs0 type veth peer name gs1 2>/dev/null ||
+		skip 'no right to make network namespaces, or no veth'
+}
+
+# namespace - a network namespace that lives as long as its process. Sets PID.
+namespace() {
+	background unshare -n sleep infinity
+	wait_until 10 apart_from_us "$PID"
+	nsenter -t "$PID" -n ip link set lo up
+}
+
+apart_from_us() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+
+# sanitizers - sets SANITIZE to the compiler's options without which nothing goes with what is in BUILD
+sanitizers() {
+	local symbols
+	symbols=$(nm "$BUILD/libgpusim.a")
+	SANITIZE=()
+	[[ $symbols != *__asan_* ]] || SANITIZE+=('-fsanitize=address,undefined')
+	[[ $symbols != *__tsan_* ]] || SANITIZE+=(-fsanitize=thread)
+}
+
 # Assertions. They say what was expected and what was there.
 fail() {
 	echo "$*" >&2
@@ -114,6 +139,14 @@ assert_match() {
 
 assert_equal() {
 	[[ $1 == "$2" ]] || fail "expected: $2"$'\n'"got: $1"
+}
+
+# Numbers, that may be fractions; what is empty is neither. close_to A B DIFFERENCE
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a >= b) }' || fail "$1 is below $2"; }
+
+close_to() {
+	awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN { exit !(a != "" && b != "" && a - b <= d && b - a <= d) }' ||
+		fail "$1 and $2 differ by more than $3"
 }
 
 assert_file() {

@@ -5,12 +5,7 @@ setup() {
 	house_setup
 	DEST=$T/dest PREFIX=/opt/gpusim
 	INSTALLED=$DEST$PREFIX
-	# A sanitized library needs the sanitizers' run-time in whatever links it.
-	SANITIZE=()
-	local symbols
-	symbols=$(nm "$BUILD/libgpusim.a")
-	[[ $symbols != *__asan_* ]] || SANITIZE+=('-fsanitize=address,undefined')
-	[[ $symbols != *__tsan_* ]] || SANITIZE+=(-fsanitize=thread)
+	sanitizers
 }
 
 # Without the options of the make that runs these tests.

@@ -9,20 +9,13 @@ setup() {
 }
 
 teardown() {
-	local pid
-	for pid in $(pgrep -f "$T/"); do # also a device that was started again
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	kill_all
 	house_teardown
 }
 
 # A sanitized device has no use for a file without; the compiler's own flags then.
 compiler() {
-	local symbols
-	symbols=$(nm "$BUILD/libgpusim.a")
-	SANITIZE=()
-	[[ $symbols != *__asan_* ]] || SANITIZE=('-fsanitize=address,undefined')
-	[[ $symbols != *__tsan_* ]] || SANITIZE=(-fsanitize=thread)
+	sanitizers
 	cc -shared -fPIC "${SANITIZE[@]}" -I"$ROOT/include" "$@"
 }
 
@@ -54,6 +47,12 @@ refused() {
 	[[ $(wc -l <<<"$stderr") == 1 ]] || fail "more than a line: $stderr"
 	refute_file "$T/mem"
 	refute_file "$T/d"
+}
+
+# refused_table REGEX PARAMS KERNELS [ABI COUNT] - a file of such a table is refused
+refused_table() {
+	table t "$2" "$3" "${4-GPUSIM_KERNEL_ABI}" "${5-1}"
+	refused 5 "$1" t.so
 }
 
 @test "a kernel of one's own is launched by name as the others" {
@@ -130,43 +129,26 @@ refused() {
 }
 
 @test "a table that is not as the header says is refused in one line" {
-	local good='{"mine", "nothing", p, run}' abi=GPUSIM_KERNEL_ABI
-	table t N,END "$good" 2 1
-	refused 5 'version 2, this device takes 1' t.so
-	table t N,END "$good" "$abi" 0
-	refused 5 '0 kernels, not 1 to 64' t.so
-	table t N,END "$good" "$abi" 100000
-	refused 5 '100000 kernels, not 1 to 64' t.so
-	table t N,END '{"gemm", "nothing", p, run}' "$abi" 1
-	refused 5 'a kernel named gemm already' t.so
-	table t N,END "$good, $good" "$abi" 2
-	refused 5 'two kernels are named mine' t.so
-	table t N,END '{0, "nothing", p, run}' "$abi" 1
-	refused 5 'kernel 0 has no proper name' t.so
-	table t N,END '{"my kernel", "nothing", p, run}' "$abi" 1
-	refused 5 'kernel 0 has no proper name' t.so
-	table t N,END '{"mine", "two\nlines", p, run}' "$abi" 1
-	refused 5 'mine: no proper summary' t.so
-	table t N,END '{"mine", "nothing", p, 0}' "$abi" 1
-	refused 5 'mine: nothing to run' t.so
-	table t N,END '{"mine", "nothing", 0, run}' "$abi" 1
-	refused 5 'mine: no parameters' t.so
-	table t END "$good" "$abi" 1
-	refused 5 'mine: no parameters' t.so
-	table t N,N,END "$good" "$abi" 1
-	refused 5 'mine: two parameters are named n' t.so
-	table t '{"n", 9, 0, 0, "a count"},END' "$good" "$abi" 1
-	refused 5 'mine: n: 9 is no kind' t.so
-	table t '{"n", GPUSIM_KERNEL_COUNT, 1, 0.5, "a count"},END' "$good" "$abi" 1
-	refused 5 'mine: n: 0.5 is no default' t.so
-	table t '{"n", GPUSIM_KERNEL_FLAG, 1, 2, "a flag"},END' "$good" "$abi" 1
-	refused 5 'mine: n: 2 is no default' t.so
-	table t '{"n", GPUSIM_KERNEL_COUNT, 0, 0, ""},END' "$good" "$abi" 1
-	refused 5 'mine: n: no proper help' t.so
+	local good='{"mine", "nothing", p, run}'
+	refused_table 'version 2, this device takes 1' N,END "$good" 2 1
+	refused_table '0 kernels, not 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 0
+	refused_table '100000 kernels, not 1 to 64' N,END "$good" GPUSIM_KERNEL_ABI 100000
+	refused_table 'a kernel named gemm already' N,END '{"gemm", "nothing", p, run}'
+	refused_table 'two kernels are named mine' N,END "$good, $good" GPUSIM_KERNEL_ABI 2
+	refused_table 'kernel 0 has no proper name' N,END '{0, "nothing", p, run}'
+	refused_table 'kernel 0 has no proper name' N,END '{"my kernel", "nothing", p, run}'
+	refused_table 'mine: no proper summary' N,END '{"mine", "two\nlines", p, run}'
+	refused_table 'mine: nothing to run' N,END '{"mine", "nothing", p, 0}'
+	refused_table 'mine: no parameters' N,END '{"mine", "nothing", 0, run}'
+	refused_table 'mine: no parameters' END "$good"
+	refused_table 'mine: two parameters are named n' N,N,END "$good"
+	refused_table 'mine: n: 9 is no kind' '{"n", 9, 0, 0, "a count"},END' "$good"
+	refused_table 'mine: n: 0.5 is no default' '{"n", GPUSIM_KERNEL_COUNT, 1, 0.5, "a count"},END' "$good"
+	refused_table 'mine: n: 2 is no default' '{"n", GPUSIM_KERNEL_FLAG, 1, 2, "a flag"},END' "$good"
+	refused_table 'mine: n: no proper help' '{"n", GPUSIM_KERNEL_COUNT, 0, 0, ""},END' "$good"
 	local many='' i
 	for i in {1..17}; do many+="{\"n$i\", GPUSIM_KERNEL_COUNT, 0, 0, \"a count\"},"; done
-	table t "$many END" "$good" "$abi" 1
-	refused 5 'mine: more than 16 parameters' t.so
+	refused_table 'mine: more than 16 parameters' "$many END" "$good"
 }
 
 @test "gpuctl run says once that a file is missing, and fails when a device refuses one" {
@@ -235,23 +217,13 @@ refused() {
 	assert_output hALLO
 }
 
-# daemon NAME COMMAND... - in the background, until it is ready; what it says is in NAME.log
-daemon() {
-	local ready
-	mkfifo "$1.ready"
-	exec {ready}<>"$1.ready"
-	background "${@:2}" -N 9 9>&"$ready" 2>"$1.log"
-	read -r -t 20 -u "$ready" _ || fail "$1 is not ready: $(cat "$1.log")"
-	exec {ready}>&-
-}
-
 respawned() { gpuctl devices | awk -v old="$1" 'NR > 1 && $7 != old && !/lost/ { n++ } END { exit n != 1 }'; }
 
 # A coordinator, a device with kernels in a communicator that respawns, and the device's death.
 die_with_kernels() {
 	export GPUSIM_COORD=ipc://$T/coord
-	daemon coord gpucoord --listen "$GPUSIM_COORD"
-	daemon one gpudev --listen "ipc://$T/one" -m 1M --kernels "$1" --mem-file "$T/one.mem"
+	ready coord gpucoord --listen "$GPUSIM_COORD"
+	ready one gpudev --listen "ipc://$T/one" -m 1M --kernels "$1" --mem-file "$T/one.mem"
 	gpuctl comm-init -n 1 --on-failure respawn
 	kill -KILL "$PID"
 }

@@ -181,14 +181,10 @@ waits() { [[ $(grep -c "id $2: rank $1 is there" coord.log) == "$3" ]]; }
 # apart N - hosts 1 to N, as far as the network goes, each a namespace that lives as long as its process
 # HOST[n]; host n is 10.76.n.2 to host 0, who is 10.76.n.1 to it
 apart() {
-	command -v ip >/dev/null || skip 'no ip(8)'
-	unshare -n ip link add gs0 type veth peer name gs1 2>/dev/null ||
-		skip 'no right to make network namespaces, or no veth'
+	namespaces
 	for ((n = 0; n <= $1; n++)); do
-		background unshare -n sleep infinity
+		namespace
 		HOST[n]=$PID
-		wait_until 10 differs "$PID"
-		on "$n" ip link set lo up
 		((n)) || continue
 		ip link add to1 netns "${HOST[n]}" type veth peer name "to$((n + 1))" netns "${HOST[0]}"
 		on 0 ip addr add "10.76.$n.1/24" dev "to$((n + 1))"
@@ -199,8 +195,6 @@ apart() {
 	done
 	on 0 sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 }
-
-differs() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 
 on() { nsenter -t "${HOST[$1]}" -n "${@:2}"; } # HOST CMD...
 

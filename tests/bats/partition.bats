@@ -6,9 +6,7 @@ load helper
 
 setup() {
 	house_setup
-	command -v ip >/dev/null || skip "no ip(8)"
-	unshare -n ip link add gs0 type veth peer name gs1 2>/dev/null ||
-		skip "no right to make network namespaces, or no veth"
+	namespaces
 	namespace && HUB=$PID
 	namespace && A=$PID
 	namespace && B=$PID
@@ -16,17 +14,6 @@ setup() {
 	join "$HUB" 10.77.2.1 "$B" 10.77.2.2
 	join "$A" 10.77.3.1 "$B" 10.77.3.2
 	export GPUSIM_P2P_DISABLE=1
-}
-
-# A namespace lives as long as its process. Sets PID.
-namespace() {
-	background unshare -n sleep infinity
-	wait_until 10 differs "$PID"
-	nsenter -t "$PID" -n ip link set lo up
-}
-
-differs() {
-	[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]
 }
 
 within() { # PID CMD...

@@ -1,6 +1,7 @@
 # A parameter server: learners are killed, come, and are all gone; and its models over HTTP.
 # shellcheck disable=SC2016,SC2030,SC2031
 load helper
+load training
 
 setup() {
 	house_setup
@@ -8,34 +9,17 @@ setup() {
 	EPOCHS=40
 }
 
-# machine N OPTION... SCRIPT - run a bash script with N devices. In it, with "$@" what trains:
-#	train CMD...		start it; the server says on `out` what it does, all on `err` what went wrong
-#	reached E		wait until epoch E is done
-#	said TEXT		wait until a line of `out` holds it
+# machine N OPTION... SCRIPT - run a bash script with N devices. In it, beside what TRAINING has, and with
+# "$@" what trains:
 #	learners		their processes
 #	address			where the server is
 #	frozen CMD...		do that while the server stands still, so that it is not done before
 machine() {
-	LIMIT=${LIMIT:-50} bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
-		exec {tick}<> <(:)
-		moment() { read -r -t 0.01 -u "$tick" || true; }
-		train() { "$@" >out 2>err & trainer=$!; }
-		alive() { kill -0 "$trainer" 2>/dev/null; }
-		reached() { until grep -q "^epoch $1/" out; do alive || return 1; moment; done; }
-		said() { until grep -q "$1" out; do alive || return 1; moment; done; }
+	LIMIT=${LIMIT:-50} bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c "$TRAINING"'
 		learners() { pgrep -P "$trainer"; }
 		address() { sed -n "s/.* parameter server at //p" out; }
 		frozen() { kill -STOP "$trainer"; "$@"; kill -CONT "$trainer"; }
 		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS" --sync ps
-}
-
-loss() { sed -n "s/^epoch $EPOCHS\/$EPOCHS  loss \([0-9.]*\) .*/\1/p" "$1"; }
-accuracy() { sed -n "s/^epoch $EPOCHS\/$EPOCHS .* accuracy \([0-9.]*\) .*/\1/p" "$1"; }
-
-# close_to A B DIFFERENCE
-close_to() {
-	awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN { exit !(a != "" && b != "" && a - b <= d && b - a <= d) }' ||
-		fail "$1 and $2 differ"
 }
 
 # undisturbed N OPTION... - leaves whole and whole.npz

@@ -1,6 +1,7 @@
 # Training goes on when devices are killed, and when others come.
 # shellcheck disable=SC2016
 load helper
+load training
 
 setup() {
 	house_setup
@@ -8,19 +9,12 @@ setup() {
 	EPOCHS=60
 }
 
-# machine N OPTION... SCRIPT - run a bash script with N devices. In it:
-#	train OPTION...		start training; says on `out` what it does
-#	reached E		wait until epoch E is done
+# machine N OPTION... SCRIPT - run a bash script with N devices. In it, beside what TRAINING has, and with
+# "$@" what trains:
 #	members			the processes of devices that are in a communicator
 #	lose E			when epoch E is done kill one of them, and wait for the line about it
 machine() {
-	LIMIT=50 bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
-		exec {tick}<> <(:)
-		moment() { read -r -t 0.01 -u "$tick" || true; }
-		train() { "$@" >out 2>err & trainer=$!; }
-		alive() { kill -0 "$trainer" 2>/dev/null; }
-		reached() { until grep -q "^epoch $1/" out; do alive || return 1; moment; done; }
-		said() { until [ "$(grep -c "$1" out)" -ge "$2" ]; do alive || return 1; moment; done; }
+	LIMIT=50 bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c "$TRAINING"'
 		members() { gpuctl devices | awk "\$5 == \"busy\" { print \$7 }"; }
 		lose() {
 			local before; before=$(grep -c "ms lost$" out)
@@ -31,14 +25,6 @@ machine() {
 			said "ms lost$" $((before + 1))
 		}
 		'"${*: -1}" -- "${TRAIN[@]}" --epochs "$EPOCHS"
-}
-
-loss() { sed -n "s/^epoch $EPOCHS\/$EPOCHS  loss \([0-9.]*\) .*/\1/p" "$1"; }
-
-# close_to A B - to 2e-4
-close_to() {
-	awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d <= 2e-4 && d >= -2e-4) }' ||
-		fail "losses $1 and $2 differ"
 }
 
 # undisturbed N POLICY - leaves whole and whole.npz
@@ -69,7 +55,7 @@ undisturbed() {
 	assert_status 0
 	assert_equal "$(cat err)" ''
 	assert_equal "$(grep -o 'shrink, [12] rank' out | xargs)" 'shrink, 2 rank shrink, 1 rank'
-	close_to "$(loss out)" "$(loss whole)"
+	close_to "$(loss out)" "$(loss whole)" 2e-4
 }
 
 @test "shrink with nobody left, and abort with one lost, end with a line" {
@@ -97,7 +83,7 @@ undisturbed() {
 		said "ms lost$" 1
 		wait $trainer'
 	assert_status 0
-	close_to "$(loss out)" "$(loss whole)"
+	close_to "$(loss out)" "$(loss whole)" 2e-4
 }
 
 @test "with checkpoints as well: what is left behind is whole, and resumed it ends the same" {
@@ -125,7 +111,7 @@ undisturbed() {
 	run machine 4 --on-failure shrink 'train "$@"; lose 3 1; lose 10 1; wait $trainer'
 	assert_status 0
 	assert_equal "$(grep -c '^epoch [0-9]*: rank 0 (device .*) .*shrink, [23] ranks.* ms lost$' out)" 2
-	close_to "$(loss out)" "$(loss whole)"
+	close_to "$(loss out)" "$(loss whole)" 2e-4
 }
 
 @test "local: one is started again on its memory, and training goes on from where all agreed" {

@@ -1,14 +1,12 @@
 # Ways to synchronise, models and schedules, on the shipped sample of MNIST.
 # shellcheck disable=SC2016
 load helper
+load training
 
 setup() {
 	house_setup
 	TRAIN=(mnist-train --data "$ROOT/tests/data" --layers "784,32,10")
 }
-
-# losses FILE - one a line, of a --json file
-losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
 
 # same_losses FILE FILE TOLERANCE - as many lines, each to within a factor of 1 + TOLERANCE
 same_losses() {

@@ -35,13 +35,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct train_config c = {0};
 	struct err err = {0};
-	char *text = malloc(size + 1);
+	char *text = text_of(data, size); /* config_parse refuses a NUL inside */
 
 	if (!text)
 		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0'; /* a NUL inside ends the text early, as config_parse refuses it */
 	if (config_parse_text(text, "fuzz", &c, &err) == RC_OK)
 		check(&c);
 	else

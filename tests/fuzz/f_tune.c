@@ -31,13 +31,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct tuner t;
 	struct err err = {0};
-	char *text = malloc(size + 1), *file;
+	char *text = text_of(data, size), *file;
 
 	if (!text)
 		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	file = text + strcspn(text, "\n");
 	if (*file)
 		*file++ = '\0';

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,6 +16,20 @@ require(int cond)
 {
 	if (!cond)
 		abort();
+}
+
+/* The input as a text, malloc'ed; NULL: no memory. A NUL inside ends it early. */
+static inline char *
+text_of(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return NULL;
+	if (size)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	return text;
 }
 
 /* Every byte is there, or the address sanitizer says. */

@@ -3,34 +3,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "nn/dataset.h"
+#include "dataset_test.h"
 #include "nn/rng.h"
 #include "tap.h"
 
-static char dir[] = "/tmp/t_dataset.XXXXXX";
 static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
 				    "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
-
-static const char *
-in_dir(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	return path;
-}
-
-static void
-put(const char *name, const uint8_t *bytes, size_t nbytes)
-{
-	FILE *f = fopen(in_dir(name), "wb");
-
-	fwrite(bytes, 1, nbytes, f);
-	fclose(f);
-}
 
 /* n images of rows x 3; the first byte of image i is i. */
 static void
@@ -40,7 +20,7 @@ put_images(const char *name, uint8_t n, uint8_t rows)
 
 	for (size_t i = 0; i < n; i++)
 		b[16 + i * rows * 3] = (uint8_t)i;
-	put(name, b, 16 + (size_t)n * rows * 3);
+	put_bytes(name, b, 16 + (size_t)n * rows * 3);
 }
 
 /* n labels 0, 1, ... with `last` as the last. */
@@ -52,7 +32,7 @@ put_labels(const char *name, uint8_t n, uint8_t last)
 	for (uint8_t i = 0; i < n; i++)
 		b[8 + i] = i;
 	b[8 + n - 1] = last;
-	put(name, b, 8 + (size_t)n);
+	put_bytes(name, b, 8 + (size_t)n);
 }
 
 static void
@@ -64,22 +44,10 @@ put_all(void)
 	put_labels(names[3], 3, 5);
 }
 
-/* True when the folder is refused with rc and a sentence with `want`, and ds is untouched. */
 static bool
 refused(enum rc want_rc, const char *want)
 {
-	static const struct dataset untouched = {.rows = 99, .nclasses = 77};
-	struct dataset ds = untouched;
-	struct err err = {0};
-	enum rc rc = dataset_open(dir, NULL, &ds, &err);
-	bool good =
-	    rc == want_rc && strstr(err.text, want) && memcmp(&ds, &untouched, sizeof ds) == 0;
-
-	if (!good)
-		printf("# rc %d \"%s\", expected \"%s\"\n", (int)rc, err.text, want);
-	if (rc == RC_OK)
-		dataset_fini(&ds);
-	return good;
+	return dataset_refused(folder, NULL, want_rc, want);
 }
 
 static void
@@ -97,10 +65,10 @@ test_reads(void)
 {
 	struct dataset ds = {0};
 	struct err err = {0};
-	char from[128];
+	char from[PATH_MAX];
 
 	put_all();
-	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
+	ok(dataset_open(folder, NULL, &ds, &err) == RC_OK, "a small folder is read %s", err.text);
 	ok(ds.rows == 2 && ds.cols == 3 && ds.train.nitems == 5 && ds.test.nitems == 3,
 	   "its numbers");
 	ok(ds.nclasses == 7, "classes: the largest label to train with, plus 1");
@@ -114,27 +82,27 @@ test_reads(void)
 	dataset_fini(&ds);
 	ok(!ds.train.items && !ds.test.labels_path, "dataset_fini makes it empty");
 
-	snprintf(from, sizeof from, "%s", in_dir(names[0]));
-	rename(from, in_dir("train-images.idx3-ubyte"));
-	snprintf(from, sizeof from, "%s", in_dir(names[3]));
-	rename(from, in_dir("t10k-labels-idx1-ubyte.gz"));
-	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
+	snprintf(from, sizeof from, "%s", in_folder(names[0]));
+	rename(from, in_folder("train-images.idx3-ubyte"));
+	snprintf(from, sizeof from, "%s", in_folder(names[3]));
+	rename(from, in_folder("t10k-labels-idx1-ubyte.gz"));
+	ok(dataset_open(folder, NULL, &ds, &err) == RC_OK && ds.train.nitems == 5 &&
 	       ds.test.labels[2] == 5,
 	   "the other spellings; a raw file called .gz");
 	dataset_fini(&ds);
-	unlink(in_dir("train-images.idx3-ubyte"));
-	unlink(in_dir("t10k-labels-idx1-ubyte.gz"));
+	unlink(in_folder("train-images.idx3-ubyte"));
+	unlink(in_folder("t10k-labels-idx1-ubyte.gz"));
 
 	put_all();
-	snprintf(from, sizeof from, "%s", in_dir(names[2]));
-	rename(from, in_dir("test-images-idx3-ubyte"));
-	snprintf(from, sizeof from, "%s", in_dir(names[3]));
-	rename(from, in_dir("test-labels-idx1-ubyte"));
-	ok(dataset_open(dir, NULL, &ds, &err) == RC_OK && ds.test.nitems == 3, "test for t10k %s",
-	   err.text);
+	snprintf(from, sizeof from, "%s", in_folder(names[2]));
+	rename(from, in_folder("test-images-idx3-ubyte"));
+	snprintf(from, sizeof from, "%s", in_folder(names[3]));
+	rename(from, in_folder("test-labels-idx1-ubyte"));
+	ok(dataset_open(folder, NULL, &ds, &err) == RC_OK && ds.test.nitems == 3,
+	   "test for t10k %s", err.text);
 	dataset_fini(&ds);
-	unlink(in_dir("test-images-idx3-ubyte"));
-	unlink(in_dir("test-labels-idx1-ubyte"));
+	unlink(in_folder("test-images-idx3-ubyte"));
+	unlink(in_folder("test-labels-idx1-ubyte"));
 
 	ok(dataset_open("tests/data", NULL, &ds, &err) == RC_OK && ds.train.nitems == 512 &&
 	       ds.test.nitems == 256 && ds.rows == 28 && ds.cols == 28 && ds.nclasses == 10,
@@ -153,11 +121,11 @@ test_refusals(void)
 	ok(dataset_open("/no/such", NULL, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "/no/such: No such file"),
 	   "a missing folder: %s", err.text);
-	ok(dataset_open(in_dir(names[0]), &idx, &ds, &err) == RC_FAILED &&
+	ok(dataset_open(in_folder(names[0]), &idx, &ds, &err) == RC_FAILED &&
 	       strstr(err.text, "Not a directory"),
 	   "a file given as folder");
 	for (int i = 0; i < 4; i++) {
-		unlink(in_dir(names[i]));
+		unlink(in_folder(names[i]));
 		ok(refused(RC_FAILED, names[i]), "without %s", names[i]);
 		put_all();
 	}
@@ -174,7 +142,7 @@ test_refusals(void)
 	put_images(names[2], 3, 3);
 	ok(refused(RC_BADDATA, "train images are 2x3 but t10k images 3x3"), "two image sizes");
 	put_all();
-	ok(truncate(in_dir(names[2]), 20) == 0 &&
+	ok(truncate(in_folder(names[2]), 20) == 0 &&
 	       refused(RC_BADDATA, "t10k-images-idx3-ubyte: truncated"),
 	   "a truncated file");
 }
@@ -195,8 +163,8 @@ put_numbered(void)
 			images[17 + 2 * i] = (uint8_t)part;
 			labels[8 + i] = (uint8_t)((i + part) % 10);
 		}
-		put(names[2 * part], images, 16 + 2u * n);
-		put(names[2 * part + 1], labels, 8 + (size_t)n);
+		put_bytes(names[2 * part], images, 16 + 2u * n);
+		put_bytes(names[2 * part + 1], labels, 8 + (size_t)n);
 	}
 }
 
@@ -250,7 +218,7 @@ test_split(void)
 
 	put_numbered();
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-		enum rc rc = dataset_open(dir, &row[i].o, &ds, &err);
+		enum rc rc = dataset_open(folder, &row[i].o, &ds, &err);
 		bool once = rc == RC_OK && each_once(&ds, &crossed);
 
 		ok(once && ds.train.nitems == row[i].train &&
@@ -262,7 +230,7 @@ test_split(void)
 		dataset_fini(&ds);
 	}
 	ok(crc[4] != crc[10], "another seed, another split");
-	ok(dataset_open(dir, &row[3].o, &ds, &err) == RC_OK && dataset_crc(&ds) == crc[3],
+	ok(dataset_open(folder, &row[3].o, &ds, &err) == RC_OK && dataset_crc(&ds) == crc[3],
 	   "the same seed, the same split");
 	dataset_fini(&ds);
 }
@@ -287,7 +255,7 @@ test_bad_split(void)
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
 		struct err err = {0};
 
-		ok(dataset_open(dir, &row[i].o, &ds, &err) == row[i].rc &&
+		ok(dataset_open(folder, &row[i].o, &ds, &err) == row[i].rc &&
 		       strstr(err.text, row[i].want),
 		   "refused: %s", err.text);
 	}
@@ -304,7 +272,7 @@ test_scales(void)
 	double mean = 0, square = 0;
 
 	put_numbered();
-	ok(dataset_open(dir, &unit, &ds, &err) == RC_OK && ds.scale[0] == 1.0f / 255 &&
+	ok(dataset_open(folder, &unit, &ds, &err) == RC_OK && ds.scale[0] == 1.0f / 255 &&
 	       ds.shift[0] == 0,
 	   "bytes become 0 to 1");
 	crc[0] = dataset_crc(&ds);
@@ -312,11 +280,11 @@ test_scales(void)
 	ok(ds.validation.nitems == 0 && dataset_crc(&ds) != crc[0],
 	   "the checksum has the training labels, without a validation part, too");
 	dataset_fini(&ds);
-	ok(dataset_open(dir, &raw, &ds, &err) == RC_OK && ds.scale[0] == 1 && ds.shift[0] == 0,
+	ok(dataset_open(folder, &raw, &ds, &err) == RC_OK && ds.scale[0] == 1 && ds.shift[0] == 0,
 	   "or stay as they are");
 	crc[1] = dataset_crc(&ds);
 	dataset_fini(&ds);
-	ok(dataset_open(dir, &standard, &ds, &err) == RC_OK, "or are standardised");
+	ok(dataset_open(folder, &standard, &ds, &err) == RC_OK, "or are standardised");
 	for (int i = 0; i < 400; i++) {
 		double x =
 		    ((uint8_t *)ds.train.items)[i] * (double)ds.scale[0] + (double)ds.shift[0];
@@ -341,12 +309,9 @@ test_feature_scales(void)
 				    "1000003,0.1,5,b\n";
 	struct dataset ds = {0};
 	struct err err = {0};
-	char path[128];
-	bool good;
+	const char *path = put_text("t.csv", table);
+	bool good = dataset_open(path, &o, &ds, &err) == RC_OK && ds.channels == 3;
 
-	put("t.csv", (const uint8_t *)table, sizeof table - 1);
-	snprintf(path, sizeof path, "%s", in_dir("t.csv"));
-	good = dataset_open(path, &o, &ds, &err) == RC_OK && ds.channels == 3;
 	for (uint32_t i = 0; good && i < 2; i++)
 		for (uint32_t c = 0; c < 3; c++) {
 			float x = ((float *)ds.train.items)[i * 3 + c] * ds.scale[c] + ds.shift[c];
@@ -516,8 +481,8 @@ test_share(void)
 int
 main(void)
 {
-	if (!mkdtemp(dir)) {
-		ok(false, "mkdtemp");
+	if (folder_begin() != 0) {
+		ok(false, "a folder for the files");
 		return tap_done();
 	}
 	test_untaught();
@@ -529,8 +494,8 @@ main(void)
 	test_feature_scales();
 	test_parsers();
 	for (int i = 0; i < 4; i++)
-		unlink(in_dir(names[i]));
-	ok(rmdir(dir) == 0, "nothing else in the folder");
+		unlink(in_folder(names[i]));
+	ok(rmdir(folder) == 0, "nothing else in the folder");
 	test_rng();
 	test_permutation();
 	test_share();

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "gzip.h"
 #include "nn/idx.h"
 #include "tap.h"
 
@@ -17,22 +17,6 @@ static const uint8_t images[16 + 24] = {0, 0, 8, 3, 0, 0, 0, 3,	  0,  0,
 					0, 2, 0, 0, 0, 4, 7, 200, 255};
 
 static const struct idx untouched = {.ndim = 99, .nbytes = 77};
-
-/* gzip src into dst (cap bytes); the stored size. */
-static size_t
-gzip(const void *src, size_t nbytes, uint8_t *dst, size_t cap)
-{
-	z_stream z = {0};
-
-	deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-	z.next_in = (Bytef *)(uintptr_t)src;
-	z.avail_in = (uInt)nbytes;
-	z.next_out = dst;
-	z.avail_out = (uInt)cap;
-	deflate(&z, Z_FINISH);
-	deflateEnd(&z);
-	return z.total_out;
-}
 
 /* True when the bytes are refused with rc RC_BADDATA, "x.idx: ...want...", and idx untouched. */
 static bool

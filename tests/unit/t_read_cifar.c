@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "nn/dataset.h"
+#include "dataset_test.h"
 #include "tap.h"
 
 enum { ITEM = 3072, RECORD = 3073 };
@@ -61,18 +60,7 @@ is_all(const struct dataset *ds)
 static bool
 refused(enum rc want_rc, const char *want)
 {
-	static const struct dataset untouched = {.rows = 99, .nclasses = 77};
-	struct dataset ds = untouched;
-	struct err err = {0};
-	enum rc rc = dataset_open(in_folder("c"), NULL, &ds, &err);
-	bool good =
-	    rc == want_rc && strstr(err.text, want) && memcmp(&ds, &untouched, sizeof ds) == 0;
-
-	if (!good)
-		printf("# rc %d \"%s\", expected \"%s\"\n", (int)rc, err.text, want);
-	if (rc == RC_OK)
-		dataset_fini(&ds);
-	return good;
+	return dataset_refused(in_folder("c"), NULL, want_rc, want);
 }
 
 static void

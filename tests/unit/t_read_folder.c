@@ -4,8 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "folder.h"
-#include "nn/dataset.h"
+#include "dataset_test.h"
 #include "pictures.h"
 #include "tap.h"
 
@@ -41,18 +40,7 @@ put_class(const char *name)
 static bool
 refused(const struct dataset_options *o, enum rc want_rc, const char *want)
 {
-	static const struct dataset untouched = {.rows = 99, .nclasses = 77};
-	struct dataset ds = untouched;
-	struct err err = {0};
-	enum rc rc = dataset_open(in_folder("f"), o, &ds, &err);
-	bool good =
-	    rc == want_rc && strstr(err.text, want) && memcmp(&ds, &untouched, sizeof ds) == 0;
-
-	if (!good)
-		printf("# rc %d \"%s\", expected \"%s\"\n", (int)rc, err.text, want);
-	if (rc == RC_OK)
-		dataset_fini(&ds);
-	return good;
+	return dataset_refused(in_folder("f"), o, want_rc, want);
 }
 
 /* How many items of a class all parts have. */

@@ -245,27 +245,6 @@ test_crowd(unsigned nsrc, unsigned ndst)
 	free(room);
 }
 
-static void
-test_stream_copy(void)
-{
-	size_t from, to, n;
-	bool good = true;
-
-	for (n = 0; n < 200; n += n < 70 ? 1 : 17) {
-		for (from = 1; from < 65; from += 9) {
-			for (to = 1; to <= 65; to++) {
-				fill(GPUSIM_U8, source[0], n + from);
-				memset(place[0], 0x5a, n + to + 1);
-				mem_stream_copy(place[0] + to, source[0] + from, n);
-				good = good && place[0][to - 1] == 0x5a &&
-				       place[0][to + n] == 0x5a &&
-				       memcmp(place[0] + to, source[0] + from, n) == 0;
-			}
-		}
-	}
-	ok(good, "mem_stream_copy copies so many bytes, between any addresses");
-}
-
 /* The conversions: all 2^16 halves there and back, and what lies between them to halves. */
 static void
 test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
@@ -354,7 +333,6 @@ main(void)
 	}
 	test_crowd(65535, 2);
 	test_crowd(3, 65535);
-	test_stream_copy();
 	reduce_many((enum gpusim_dtype)99, GPUSIM_SUM, &dst, 1, &src, 1, 1, 0);
 	reduce_many(GPUSIM_U8, (enum gpusim_op)99, &dst, 1, &src, 1, 1, 0);
 	ok(one == 1, "a number that is no type or operation touches nothing");

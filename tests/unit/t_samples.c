@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/buf.h"
+#include "gzip.h"
 #include "nn/samples.h"
 #include "tap.h"
 
@@ -81,21 +81,6 @@ refused(const void *bytes, size_t nbytes, struct net_shape shape, unsigned n, co
 	return good;
 }
 
-static size_t
-pack(const void *bytes, size_t nbytes, uint8_t *out, size_t size)
-{
-	z_stream z = {0};
-
-	deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-	z.next_in = (Bytef *)(uintptr_t)bytes;
-	z.avail_in = (uInt)nbytes;
-	z.next_out = out;
-	z.avail_out = (uInt)size;
-	deflate(&z, Z_FINISH);
-	deflateEnd(&z);
-	return z.total_out;
-}
-
 static void
 test_images(void)
 {
@@ -107,10 +92,10 @@ test_images(void)
 	uint8_t packed[256];
 
 	ok(reads(idx, sizeof idx, 2, grey, values, 12), "IDX");
-	ok(reads(packed, pack(idx, sizeof idx, packed, sizeof packed), 2, grey, values, 12),
+	ok(reads(packed, gzip(idx, sizeof idx, packed, sizeof packed), 2, grey, values, 12),
 	   "IDX, gzipped");
 	ok(reads(two, sizeof two - 1, 2, grey, values, 12), "two PGM, and a comment");
-	ok(reads(packed, pack(two, sizeof two - 1, packed, sizeof packed), 2, grey, values, 12),
+	ok(reads(packed, gzip(two, sizeof two - 1, packed, sizeof packed), 2, grey, values, 12),
 	   "the same, gzipped");
 	ok(reads(digits, sizeof digits - 1, 2, grey, values, 12),
 	   "one in bytes and one in digits, with a newline between and behind");
@@ -170,7 +155,7 @@ test_refusals(void)
 	};
 	const struct net_shape pair = {1, 1, 2}, grey = {1, 2, 3};
 	uint8_t bad[sizeof idx + 1], packed[256];
-	size_t n = pack(idx, sizeof idx, packed, sizeof packed);
+	size_t n = gzip(idx, sizeof idx, packed, sizeof packed);
 
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
 		ok(refused(row[i].text, strlen(row[i].text), pair, row[i].before, row[i].want),
@@ -189,7 +174,7 @@ test_refusals(void)
 	ok(refused(packed, n - 12, grey, 0, "x: the gzip data end early") ||
 	       refused(packed, n - 12, grey, 1, "x: the gzip data end early"),
 	   "gzip cut short");
-	n = pack("1,2,3\n", 6, packed, sizeof packed);
+	n = gzip("1,2,3\n", 6, packed, sizeof packed);
 	ok(refused(packed, n, grey, 0, "x: gzip, but not of IDX, PGM or PPM"), "a gzipped table");
 }
 

@@ -1,0 +1,255 @@
+/*
+ * One operation of chaos: given to the devices, and its result read and checked.
+ *
+ * Design notes. What took part is known exactly unless ranks were lost on the way; then a result is
+ * right if it is right for those that are left and any set of those that are not.
+ *
+ * Only algorithms that leave other ranks' memory alone are used: a rank that was frozen in the middle
+ * of one of the others may write to buffers that belong to another operation by then.
+ */
+#include "chaos.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "coll/shape.h"
+#include "mem/dtype.h"
+
+#define MAX_SUBSETS 10 /* ranks of which it is not known whether they took part */
+
+FILE *
+chaos_aside(const struct chaos *c)
+{
+	return args_has(c->a, OPT(JSON)) ? stderr : stdout;
+}
+
+/* Where each rank reads and writes. */
+struct places {
+	uint64_t send[CHAOS_MAX_RANKS], recv[CHAOS_MAX_RANKS];
+	struct shape shape[CHAOS_MAX_RANKS];
+};
+
+static void
+place(struct chaos *c, const struct chaos_op *o, struct places *p)
+{
+	size_t size = dtype_size(o->dtype);
+
+	for (uint32_t r = 0; r < o->nranks; r++) {
+		const struct chaos_slot *s = chaos_slot_of(c, c->comm.device[r].id);
+
+		p->shape[r] = shape_of(o->coll, o->nelem, o->nranks, o->root, r);
+		if (o->coll == GPUSIM_SEND)
+			p->shape[r].in = p->shape[r].out = o->nelem;
+		p->send[r] = o->in_place ? s->recv + p->shape[r].in_at * size : s->send;
+		p->recv[r] = o->in_place ? s->recv + p->shape[r].out_at * size : s->recv;
+		if (!p->shape[r].in)
+			p->send[r] = 0;
+		if (!p->shape[r].out)
+			p->recv[r] = 0;
+	}
+}
+
+static enum rc
+feed(struct chaos *c, const struct chaos_op *o, const struct places *p, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < o->nranks && rc == RC_OK; r++) {
+		uint64_t n = p->shape[r].in;
+
+		chaos_fill(o, r, c->room, n);
+		if (n)
+			rc = api(gpusim_memcpy_h2d(c->side, c->comm.device[r].id, p->send[r],
+						   c->room, n * dtype_size(o->dtype)),
+				 err);
+	}
+	return rc;
+}
+
+/* Each rank sends to the next, and receives from the one before. */
+static enum gpusim_rc
+submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p)
+{
+	struct gpusim_ops *ops = gpusim_ops_new(c->comm.nranks);
+	uint32_t n = c->comm.nranks;
+	enum gpusim_rc rc;
+
+	for (uint32_t r = 0; r < n; r++) {
+		k->rank = r;
+		k->coll = GPUSIM_SEND;
+		k->root = (r + 1) % n;
+		k->send = &p->send[r];
+		k->recv = NULL;
+		gpusim_ops_collective(ops, k);
+		k->coll = GPUSIM_RECV;
+		k->root = (r + n - 1) % n;
+		k->send = NULL;
+		k->recv = &p->recv[r];
+		gpusim_ops_collective(ops, k);
+	}
+	rc = gpusim_submit(c->cli->g, c->comm.id, ops, GPUSIM_WAIT, NULL);
+	gpusim_ops_free(ops);
+	return rc;
+}
+
+static enum rc
+submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct err *err)
+{
+	struct gpusim_collective k = {.coll = o->coll,
+				      .dtype = o->dtype,
+				      .op = o->op,
+				      .algo = o->algo,
+				      .nelem = o->nelem,
+				      .root = o->root,
+				      .send = p->send,
+				      .recv = p->recv,
+				      .chunk_bytes = o->chunk_bytes};
+
+	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
+					  : gpusim_collective(c->cli->g, &c->comm, &k, GPUSIM_WAIT),
+		   err);
+}
+
+/* Results as they were read: of the rank's output, or not there. */
+struct results {
+	bool there[CHAOS_MAX_RANKS]; /* by the rank of before */
+	bool left[CHAOS_MAX_RANKS];  /* whether it has a rank now */
+};
+
+/* Read what every rank that is left has. Who cannot be read has just been lost. */
+static void
+read_results(struct chaos *c, const struct chaos_op *o, const struct places *p, const uint64_t *ids,
+	     struct results *res)
+{
+	*res = (struct results){0};
+	for (uint32_t r = 0; r < o->nranks; r++) {
+		uint64_t n = p->shape[r].out * dtype_size(o->dtype), id = 0;
+
+		for (uint32_t q = 0; q < c->comm.nranks; q++)
+			if (c->comm.device[q].id == ids[r] ||
+			    (c->comm.nranks == o->nranks && q == r))
+				id = c->comm.device[q].id;
+		res->left[r] = id != 0;
+		res->there[r] =
+		    id && (n == 0 || gpusim_memcpy_d2h(c->side, c->room + r * CHAOS_BYTES, id,
+						       p->recv[r], n) == GPUSIM_OK);
+	}
+}
+
+/* Is all of it right, if these took part? */
+static bool
+is_right(struct chaos *c, const struct chaos_op *o, const struct results *res, const bool *took)
+{
+	uint32_t list[CHAOS_MAX_RANKS], n = 0;
+
+	for (uint32_t r = 0; r < o->nranks; r++)
+		if (took[r])
+			list[n++] = r;
+	for (uint32_t k = 0; k < n; k++)
+		if (res->there[list[k]] &&
+		    !chaos_check(o, list, n, k, c->room + list[k] * CHAOS_BYTES))
+			return false;
+	return true;
+}
+
+/* Right for those that are left, and any of the others, who may have been lost since. */
+static bool
+is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct results *res)
+{
+	uint32_t lost[CHAOS_MAX_RANKS], n = 0;
+	bool took[CHAOS_MAX_RANKS];
+
+	for (uint32_t r = 0; r < o->nranks; r++)
+		if (!res->left[r])
+			lost[n++] = r;
+	if (n > MAX_SUBSETS)
+		n = MAX_SUBSETS;
+	for (uint32_t set = 0; set < 1u << n; set++) {
+		memcpy(took, res->left, sizeof took);
+		for (uint32_t k = 0; k < n; k++)
+			took[lost[k]] = set >> k & 1;
+		if (is_right(c, o, res, took))
+			return true;
+	}
+	return false;
+}
+
+/* It has succeeded: with the right result? */
+static void
+check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places *p,
+      const uint64_t *ids)
+{
+	bool noted = *gpusim_note() != '\0', right;
+	bool all[CHAOS_MAX_RANKS];
+	struct results res;
+	struct err err = {0};
+	char text[GPUSIM_TEXT];
+
+	c->recovered += noted;
+	if (c->a->verbose > 1 && noted)
+		fprintf(stderr, "operation %" PRIu64 ": %s\n", i, gpusim_note());
+	if (chaos_refresh(c, &err) != RC_OK) {
+		c->failed++;
+		chaos_drop(c);
+		return;
+	}
+	read_results(c, o, p, ids, &res);
+	memset(all, true, sizeof all);
+	right = noted ? is_right_for_some(c, o, &res) : is_right(c, o, &res, all);
+	c->good += right;
+	if (right)
+		return;
+	c->wrong++;
+	chaos_show_op(o, text, sizeof text);
+	fprintf(stderr, "operation %" PRIu64 ": wrong result: %s\n", i, text);
+}
+
+static void
+fail(struct chaos *c, uint64_t i, uint64_t ns, const struct err *err)
+{
+	bool stuck = ns >= c->bound_ns;
+
+	c->failed++;
+	c->stuck += stuck;
+	if (c->a->verbose > 1 || stuck)
+		fprintf(stderr, "operation %" PRIu64 " %s after %.3fs: %s\n", i,
+			stuck ? "was stuck, given up" : "failed", (double)ns / 1e9, err->text);
+	chaos_mend(c);
+}
+
+void
+chaos_operate(struct chaos *c, uint64_t i)
+{
+	uint64_t ids[CHAOS_MAX_RANKS], began, ns;
+	struct chaos_op o;
+	struct places p;
+	struct err err = {0};
+	char text[GPUSIM_TEXT];
+	enum rc rc = chaos_refresh(c, &err);
+
+	chaos_draw_op(c->a->seed, i, c->comm.nranks, c->by_memory, &o);
+	chaos_show_op(&o, text, sizeof text);
+	if (c->a->verbose) {
+		pthread_mutex_lock(&c->lock);
+		fprintf(chaos_aside(c), "operation %" PRIu64 ": %s\n", i, text);
+		pthread_mutex_unlock(&c->lock);
+	}
+	for (uint32_t r = 0; r < o.nranks; r++)
+		ids[r] = c->comm.device[r].id;
+	place(c, &o, &p);
+	began = clock_now_ns();
+	if (rc == RC_OK)
+		rc = feed(c, &o, &p, &err);
+	if (rc == RC_OK)
+		rc = submit(c, &o, &p, &err);
+	ns = clock_now_ns() - began;
+	c->ops++;
+	if (ns > c->slowest_ns)
+		c->slowest_ns = ns;
+	if (rc == RC_OK)
+		check(c, i, &o, &p, ids);
+	else
+		fail(c, i, ns, &err);
+}

@@ -1,0 +1,78 @@
+/*
+ * pull_impl.h - what the files of a channel's receiving end share: pull_listen.c (who comes and goes)
+ * and pull.c (who reads).
+ */
+#ifndef NET_PULL_IMPL_H
+#define NET_PULL_IMPL_H
+
+#include <nng/nng.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "net/channel.h"
+#include "net/ipcpath.h"
+#include "net/net.h"
+
+#define PULL_AHEAD 4096u /* bytes that one read takes beyond a frame */
+
+struct net_conn {
+	struct net_pull *pull;
+	struct net_conn *next;
+	nng_stream *stream;
+	nng_aio *first; /* reads the first header */
+	nng_aio *aio;
+	uint64_t device; /* that sent its first frame; 0: none yet */
+	bool closed;
+	bool between;	   /* the own thread waits for the beginning of a frame */
+	bool wanted;	   /* the own thread shall park */
+	bool parked;	   /* it has */
+	bool taken;	   /* another thread reads */
+	bool ended;	   /* there is no more to read */
+	uint64_t since_ns; /* taken or given back */
+	pthread_cond_t resume;
+	atomic_uint_fast64_t heard_ns;
+	uint32_t last; /* bytes of the last payload */
+	size_t nahead; /* bytes of the stream that wait in: */
+	unsigned char ahead[PULL_AHEAD];
+};
+
+struct net_pull {
+	char addr[NET_ADDR_MAX];
+	bool tls;
+	struct ipcpath path;
+	net_frame_fn fn;
+	void *arg;
+	void (*_Atomic damaged)(void *arg, const struct frame *head); /* or NULL */
+	nng_stream_listener *listener;
+	nng_aio *accept, *pause;
+	pthread_t ticker;
+	pthread_cond_t tick; /* the first has parked */
+	pthread_attr_t attr;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct net_conn *conns;
+	unsigned nconns, nparked;
+	uint64_t aloof_ns; /* until then nobody takes a connection */
+	bool stopping;
+	atomic_uint_fast64_t refused;
+};
+
+/* A thread for a connection whose first header is read ahead. It takes no signals of the program's,
+ * and frees the connection at its end. */
+bool pull_conn_start(struct net_conn *c);
+
+/* Its last reader lets go of it. From the callback of `first`, too. */
+void pull_conn_free(struct net_conn *c);
+
+/* Lock held. nng never ends a read that is posted on a closed stream: post none after this, and
+ * none with `aio`, which does not take any more. */
+void pull_conn_close(struct net_conn *c);
+
+/* Lock held. Have its own thread read it again. */
+void pull_conn_call_back(struct net_conn *c);
+
+/* The ticker's thread; arg is a struct net_pull. */
+void *pull_tick_main(void *arg);
+
+#endif

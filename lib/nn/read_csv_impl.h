@@ -1,0 +1,66 @@
+/*
+ * read_csv_impl.h - what the files of the reader of tables share: read_csv.c (rows, and the data set
+ * they make) and read_csv_columns.c (which column is what).
+ */
+#ifndef NN_READ_CSV_IMPL_H
+#define NN_READ_CSV_IMPL_H
+
+#include <locale.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nn/classes.h"
+#include "nn/csv.h"
+
+#define CSV_NONE   UINT32_MAX
+#define CSV_COLUMN (CSV_SHOW + 16) /* for csv_column */
+
+/* Which column is what. */
+struct csv_layout {
+	uint32_t ncols, label; /* label: a column */
+	bool skip_first;       /* column 0 numbers the rows */
+	uint32_t nfeatures;
+};
+
+struct csv_table {
+	const char *path;
+	struct csv csv;
+	locale_t locale;
+	struct classes *classes; /* of all tables together */
+	char **names;		 /* [layout.ncols], or NULL: no header */
+	uint32_t named;		 /* the column that the header calls the label, or CSV_NONE */
+	struct csv_layout layout;
+	uint32_t nrows;
+	float *values; /* [nrows, nfeatures] */
+	uint8_t *ids;  /* [nrows], of classes */
+	uint64_t cap;  /* rows there is room for */
+	bool bytes;    /* all features are whole and 0 to 255 */
+};
+
+/* err: out of memory. */
+enum rc csv_nomem(const struct csv_table *t, struct err *err);
+
+/* A column for sentences: its name, else its number from 1. Returns out. */
+const char *csv_column(const struct csv_table *t, uint32_t col, char out[CSV_COLUMN]);
+
+/* The side of square images that n features may be, with *channels; 0: none. */
+uint32_t csv_image_side(uint32_t n, uint32_t *channels);
+
+/* A first line is a header when it names the label, or has text in more than one column. */
+bool csv_is_header(const struct csv_table *t, const char *option);
+
+/* The field of the record that the option, or without one custom, calls the label; CSV_NONE: no
+ * such. */
+uint32_t csv_named_label(const struct csv *csv, const char *option);
+
+/* The record is the header: t->names and their number. */
+enum rc csv_take_names(struct csv_table *t, struct err *err);
+
+/* What the columns are, from the header and the first row. RC_BADDATA: they are no features and a
+ * label. */
+enum rc csv_lay_out(struct csv_table *t, const char *option, struct err *err);
+
+/* The columns of the second table are those of the first; RC_BADDATA: they are not. */
+enum rc csv_same_layout(struct csv_table *t, const struct csv_table *first, struct err *err);
+
+#endif
