@@ -10,7 +10,7 @@
 TRAINING='
 	exec {tick}<> <(:)
 	moment() { read -r -t 0.01 -u "$tick" || true; }
-	train() { "$@" >out 2>err & trainer=$!; }
+	train() { : >out; "$@" >out 2>err & trainer=$!; }
 	alive() { kill -0 "$trainer" 2>/dev/null; }
 	reached() { until grep -q "^epoch $1/" out; do alive || return 1; moment; done; }
 	said() { until [ "$(grep -c "$1" out)" -ge "${2-1}" ]; do alive || return 1; moment; done; }
