@@ -9,18 +9,10 @@ static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm comm = {0};
-	struct operation o = {0};
 	enum rc rc = filter_comm(cli, a, args_has(a, OPT(RANKS)) ? a->nranks : 0, &comm, err);
 
 	if (rc == RC_OK)
-		rc = operation_make(GPUSIM_BARRIER, a, &comm, &o, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_collective(cli->g, &comm, &o.c,
-					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
-			 err);
-	if (rc == RC_OK)
-		cli_note();
-	operation_fini(&o);
+		rc = operation_run(cli, GPUSIM_BARRIER, a, &comm, err);
 	if (comm.id && !args_has(a, OPT(COMM)))
 		gpusim_comm_destroy(cli->g, comm.id);
 	gpusim_comm_fini(&comm);
@@ -31,7 +23,6 @@ static enum rc
 on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
 	struct gpusim_comm comm = {0};
-	struct operation o = {0};
 	enum rc rc;
 
 	if (!args_has(a, OPT(COMM)))
@@ -45,14 +36,7 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
 	if (rc == RC_OK)
-		rc = operation_make(coll, a, &comm, &o, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_collective(cli->g, &comm, &o.c,
-					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
-			 err);
-	if (rc == RC_OK)
-		cli_note();
-	operation_fini(&o);
+		rc = operation_run(cli, coll, a, &comm, err);
 	gpusim_comm_fini(&comm);
 	return rc;
 }

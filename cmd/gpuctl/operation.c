@@ -165,3 +165,20 @@ operation_fini(struct operation *o)
 	free(o->recv);
 	*o = (struct operation){0};
 }
+
+enum rc
+operation_run(struct cli *cli, enum gpusim_coll coll, const struct args *a,
+	      const struct gpusim_comm *comm, struct err *err)
+{
+	struct operation o = {0};
+	enum rc rc = operation_make(coll, a, comm, &o, err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(cli->g, comm, &o.c,
+					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+			 err);
+	if (rc == RC_OK)
+		cli_note();
+	operation_fini(&o);
+	return rc;
+}

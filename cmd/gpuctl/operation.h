@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "base/rc.h"
+#include "cli.h"
 #include "gpusim.h"
 
 /* Initialise with {0}; operation_fini releases. c borrows from the arguments it was made of. */
@@ -32,5 +33,9 @@ enum rc operation_make(enum gpusim_coll coll, const struct args *a, const struct
 		       struct operation *out, struct err *err);
 
 void operation_fini(struct operation *o);
+
+/* Make it, and submit it to cli's coordinator: queued, or until it has ended. */
+enum rc operation_run(struct cli *cli, enum gpusim_coll coll, const struct args *a,
+		      const struct gpusim_comm *comm, struct err *err);
 
 #endif

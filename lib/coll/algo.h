@@ -106,6 +106,15 @@ enum rc plan_forward(const struct plan_args *a, struct plan *out, struct plan_st
 enum rc plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
 enum rc plan_local(struct plan *out, struct plan_step s);
 
+/*
+ * What is done through rank 0, in 2(p-1) rounds: rank k gives in round k-1, and gets in p-1 + k-1.
+ *
+ *	naive_sum	rank 0's first part: the others' vectors added in rank order to its own
+ *	naive_other	all steps of another rank: `give` elements of IN, then `get` to OUT
+ */
+enum rc naive_sum(const struct plan_args *a, struct plan *out, enum plan_buf to);
+enum rc naive_other(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get);
+
 /* One slice of the vector once round the ring: allreduce_ring.c, in 2(p-1) rounds from `round`. */
 enum rc plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice,
 			uint32_t round);

@@ -52,22 +52,7 @@ build_root(const struct plan_args *a, struct plan *out)
 enum rc
 plan_allgather_naive(const struct plan_args *a, struct plan *out)
 {
-	enum rc rc;
-
 	if (a->rank == 0)
 		return build_root(a, out);
-	rc = plan_message(a, out,
-			  (struct plan_step){.kind = STEP_SEND,
-					     .src = PLAN_IN,
-					     .peer = 0,
-					     .round = a->rank - 1,
-					     .count = part_of(a, a->rank).count});
-	if (rc)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_RECV,
-					       .dst = PLAN_OUT,
-					       .peer = 0,
-					       .round = a->nranks - 1 + a->rank - 1,
-					       .count = a->nelem});
+	return naive_other(a, out, part_of(a, a->rank).count, a->nelem);
 }

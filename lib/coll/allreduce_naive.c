@@ -8,21 +8,8 @@ static enum rc
 build_root(const struct plan_args *a, struct plan *out)
 {
 	uint32_t p = a->nranks;
-	enum rc rc = RC_OK;
+	enum rc rc = naive_sum(a, out, PLAN_OUT);
 
-	for (uint32_t k = 1; k < p && !rc; k++)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_RECV_REDUCE,
-						     .src = k > 1 ? PLAN_OUT : PLAN_IN,
-						     .dst = PLAN_OUT,
-						     .peer = k,
-						     .round = k - 1,
-						     .count = a->nelem});
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_OUT,
-							.round = p - 2,
-							.count = a->nelem});
 	for (uint32_t k = 1; k < p && !rc; k++)
 		rc = plan_message(a, out,
 				  (struct plan_step){.kind = STEP_SEND,
@@ -51,22 +38,7 @@ build_root(const struct plan_args *a, struct plan *out)
 enum rc
 plan_allreduce_naive(const struct plan_args *a, struct plan *out)
 {
-	enum rc rc;
-
 	if (a->rank == 0)
 		return build_root(a, out);
-	rc = plan_message(a, out,
-			  (struct plan_step){.kind = STEP_SEND,
-					     .src = PLAN_IN,
-					     .peer = 0,
-					     .round = a->rank - 1,
-					     .count = a->nelem});
-	if (rc)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_RECV,
-					       .dst = PLAN_OUT,
-					       .peer = 0,
-					       .round = a->nranks - 1 + a->rank - 1,
-					       .count = a->nelem});
+	return naive_other(a, out, a->nelem, a->nelem);
 }

@@ -134,3 +134,41 @@ plan_local(struct plan *out, struct plan_step s)
 {
 	return s.count ? plan_append(out, s) : RC_OK;
 }
+
+enum rc
+naive_sum(const struct plan_args *a, struct plan *out, enum plan_buf to)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t k = 1; k < a->nranks && !rc; k++)
+		rc = plan_message(a, out,
+				  (struct plan_step){.kind = STEP_RECV_REDUCE,
+						     .src = k > 1 ? to : PLAN_IN,
+						     .dst = to,
+						     .peer = k,
+						     .round = k - 1,
+						     .count = a->nelem});
+	if (rc)
+		return rc;
+	return plan_local(
+	    out, (struct plan_step){
+		     .kind = STEP_FINISH, .dst = to, .round = a->nranks - 2, .count = a->nelem});
+}
+
+enum rc
+naive_other(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get)
+{
+	enum rc rc = plan_message(
+	    a, out,
+	    (struct plan_step){
+		.kind = STEP_SEND, .src = PLAN_IN, .peer = 0, .round = a->rank - 1, .count = give});
+
+	if (rc)
+		return rc;
+	return plan_message(a, out,
+			    (struct plan_step){.kind = STEP_RECV,
+					       .dst = PLAN_OUT,
+					       .peer = 0,
+					       .round = a->nranks - 1 + a->rank - 1,
+					       .count = get});
+}

@@ -180,6 +180,18 @@ tick(struct coord *c)
 	waiters_tick(c);
 }
 
+void
+coord_step_end(struct coord *c)
+{
+	/* Reaping may start calls that fail at once, and their end may be what reaping waits for. */
+	do {
+		calls_settle(c);
+		comms_reap(c);
+	} while (c->dead.first);
+	keep_step(c);
+	c->out = NULL;
+}
+
 enum rc
 coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	   struct coord_actions *out)
@@ -216,13 +228,6 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		device_unreachable(c, ev->device_id, ev->text);
 		break;
 	}
-	/* Reaping may start calls that fail at once, and their end may be what reaping waits for.
-	 */
-	do {
-		calls_settle(c);
-		comms_reap(c);
-	} while (c->dead.first);
-	keep_step(c);
-	c->out = NULL;
+	coord_step_end(c);
 	return rc;
 }

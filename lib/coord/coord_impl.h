@@ -587,6 +587,8 @@ void comm_attach_ended(struct coord *c, struct comm *comm);
 /* Whether two ranks reach each other by memory. */
 bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
 void comms_reap(struct coord *c);
+/* The end of a step: all that follows from it, and its records. */
+void coord_step_end(struct coord *c);
 void comm_idle(struct coord *c, struct comm *comm);
 /* Its failure, rc RC_OK while it has none that lasts; and how it is, in a word. */
 const struct err *comm_failure(const struct comm *comm);

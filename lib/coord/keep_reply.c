@@ -253,12 +253,7 @@ coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *
 		if (comm)
 			comm_destroy(c, comm);
 	}
-	do {
-		calls_settle(c);
-		comms_reap(c);
-	} while (c->dead.first);
-	keep_step(c);
-	c->out = NULL;
+	coord_step_end(c);
 }
 
 void

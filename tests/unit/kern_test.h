@@ -15,6 +15,7 @@
 #include "mem/devmem.h"
 #include "mem/dtype.h"
 
+#include "chance.h"
 #include "tap.h"
 
 #ifndef KT_NBYTES
@@ -50,10 +51,7 @@ kt_run(const char *name, const struct kernel_arg *args, size_t nargs)
 static inline uint64_t
 kt_rnd(void)
 {
-	kt_seed ^= kt_seed << 13;
-	kt_seed ^= kt_seed >> 7;
-	kt_seed ^= kt_seed << 17;
-	return kt_seed * 0x2545f4914f6cdd1du;
+	return xorshift_star(&kt_seed);
 }
 
 /* In [-1, 1). */
@@ -75,10 +73,8 @@ kt_alloc(uint64_t nbytes)
 {
 	uint64_t addr = 0;
 
-	if (devmem_alloc(kt_mem, nbytes, &addr, &kt_err) != RC_OK) {
-		printf("Bail out! %s\n", kt_err.text);
-		exit(1);
-	}
+	if (devmem_alloc(kt_mem, nbytes, &addr, &kt_err) != RC_OK)
+		tap_bail(kt_err.text);
 	return addr;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "chance.h"
 #include "mem/dtype.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15ull;
@@ -16,10 +17,7 @@ static uint64_t seed = 0x9e3779b97f4a7c15ull;
 static inline uint64_t
 rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed * 0x2545f4914f6cdd1dull;
+	return xorshift_star(&seed);
 }
 
 /* The naive reference for floats: x op y exactly as the header says. */

@@ -22,10 +22,8 @@ opened(const char *path, uint64_t id, uint64_t nbytes)
 	struct devmem *m = NULL;
 	struct err err = {0};
 
-	if (devmem_open(path, id, nbytes, &m, &err) != RC_OK) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (devmem_open(path, id, nbytes, &m, &err) != RC_OK)
+		tap_bail(err.text);
 	return m;
 }
 

@@ -4,6 +4,7 @@
 
 #include "mem/arena.h"
 
+#include "chance.h"
 #include "tap.h"
 
 #define NUNITS 97
@@ -15,10 +16,7 @@ static uint64_t seed;
 static uint64_t
 rnd(uint64_t n)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed * 0x2545f4914f6cdd1dull >> 20) % n;
+	return (xorshift_star(&seed) >> 20) % n;
 }
 
 /* owner[i]: 0, or 1 + the unit where the allocation that holds unit i starts. */

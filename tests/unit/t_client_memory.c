@@ -26,10 +26,8 @@ device_open(int i)
 {
 	struct err err = {0};
 
-	if (devmem_open(fake.path[i], ID + (uint64_t)i, NBYTES, &fake.mem[i], &err) != RC_OK) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (devmem_open(fake.path[i], ID + (uint64_t)i, NBYTES, &fake.mem[i], &err) != RC_OK)
+		tap_bail(err.text);
 }
 
 struct room {
@@ -139,10 +137,8 @@ client(void)
 {
 	struct gpusim *g = NULL;
 
-	if (gpusim_open(fake.addr[N], &g) != GPUSIM_OK) {
-		printf("Bail out! %s\n", gpusim_error());
-		exit(1);
-	}
+	if (gpusim_open(fake.addr[N], &g) != GPUSIM_OK)
+		tap_bail(gpusim_error());
 	fake.ncopies = fake.nmetadata = 0;
 	return g;
 }

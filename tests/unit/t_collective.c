@@ -4,6 +4,7 @@
  * Each algorithm runs at every rank count with sampled types, operations, counts, roots, places,
  * chunks and streams; GPUSIM_SWEEP=N takes N samples of each instead.
  */
+#include "chance.h"
 #include "dev_test.h"
 
 #define GUARD	  64 /* bytes around each buffer that nobody may touch */
@@ -15,10 +16,7 @@ static uint64_t rng = 88172645463325252ull;
 static uint64_t
 pick(uint64_t n)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % n;
+	return (xorshift(&rng) >> 11) % n;
 }
 
 struct sample {

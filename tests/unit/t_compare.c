@@ -51,10 +51,8 @@ flags_of(enum compare_method m, struct train_config config)
 	char **args;
 
 	compare_config(&run, "report", &config);
-	if (config_args(&config, NULL, &args, &err) != RC_OK) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (config_args(&config, NULL, &args, &err) != RC_OK)
+		tap_bail(err.text);
 	for (char **a = args; *a; a++)
 		buf_addf(&line, "%s ", *a);
 	config_args_free(args);
@@ -215,10 +213,8 @@ test_read(void)
 static void
 give(struct compare *c, size_t i, const char *json)
 {
-	if (compare_read(&c->run[i], json, &err) != RC_OK) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (compare_read(&c->run[i], json, &err) != RC_OK)
+		tap_bail(err.text);
 }
 
 /* allreduce with all runs; ps without that of one worker; local without any. */

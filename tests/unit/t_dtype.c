@@ -6,6 +6,7 @@
 #include "mem/dtype.h"
 #include "mem/halfvec.h"
 
+#include "chance.h"
 #include "tap.h"
 
 /* A 16-bit format: its exponent's and its fraction's bits. */
@@ -132,10 +133,7 @@ test_random(const struct format *f)
 	float x, first = 0;
 
 	for (i = 0; i < 200000; i++) {
-		s ^= s << 13;
-		s ^= s >> 7;
-		s ^= s << 17;
-		u = (uint32_t)(s >> 20);
+		u = (uint32_t)(xorshift(&s) >> 20);
 		memcpy(&x, &u, sizeof x);
 		if ((isnan(x) ? !isnan(f->widen(f->narrow(x))) : f->narrow(x) != nearest(f, x)) &&
 		    bad++ == 0)

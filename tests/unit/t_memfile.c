@@ -27,10 +27,8 @@ device(const char *at, uint64_t id)
 	struct devmem *m = NULL;
 	struct err err = {0};
 
-	if (devmem_open(at, id, NBYTES, &m, &err) != RC_OK) {
-		printf("Bail out! %s\n", err.text);
-		exit(1);
-	}
+	if (devmem_open(at, id, NBYTES, &m, &err) != RC_OK)
+		tap_bail(err.text);
 	return m;
 }
 

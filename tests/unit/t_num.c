@@ -8,6 +8,7 @@
 #include "mem/dtype.h"
 #include "mem/num.h"
 
+#include "chance.h"
 #include "tap.h"
 
 static uint64_t seed = 0x243f6a8885a308d3ull;
@@ -15,10 +16,7 @@ static uint64_t seed = 0x243f6a8885a308d3ull;
 static uint64_t
 rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed * 0x2545f4914f6cdd1dull;
+	return xorshift_star(&seed);
 }
 
 static double

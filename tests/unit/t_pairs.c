@@ -1,4 +1,5 @@
 /* dev/pairs: sends and receives that run together, in any order, in both directions. */
+#include "chance.h"
 #include "dev_test.h"
 
 #define BIG (5u << 20) /* bytes: more than a window of chunks */
@@ -10,10 +11,7 @@ static uint64_t rng = 1181783497276652981ull;
 static uint64_t
 pick(uint64_t n)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (rng >> 11) % n;
+	return (xorshift(&rng) >> 11) % n;
 }
 
 static void

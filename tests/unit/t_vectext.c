@@ -6,6 +6,7 @@
 #include "mem/dtype.h"
 #include "mem/vectext.h"
 
+#include "chance.h"
 #include "tap.h"
 
 static uint64_t seed = 0x13198a2e03707344ull;
@@ -13,10 +14,7 @@ static uint64_t seed = 0x13198a2e03707344ull;
 static uint64_t
 rnd(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed * 0x2545f4914f6cdd1dull;
+	return xorshift_star(&seed);
 }
 
 /* Parse from an exact-size heap block, so that a read beyond it is seen. */

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #if defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
@@ -19,6 +20,14 @@
 #endif
 
 static int tap_count, tap_failures;
+
+/* The test cannot go on. */
+__attribute__((noreturn)) static inline void
+tap_bail(const char *why)
+{
+	printf("Bail out! %s\n", why);
+	exit(1);
+}
 
 /* One check and its name; says where it failed. Returns what it was given. */
 __attribute__((format(printf, 4, 5))) static inline bool

@@ -46,10 +46,8 @@ struct world {
 static inline void
 must(enum rc rc, const struct err *err)
 {
-	if (rc == RC_OK)
-		return;
-	printf("Bail out! %s\n", err->text);
-	exit(1);
+	if (rc != RC_OK)
+		tap_bail(err->text);
 }
 
 static inline void
