@@ -6,12 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define BAR_WIDTH 40
 
 enum rc
 report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err)
 {
 	*r = (struct report){.epochs = o->epochs, .epoch = done + 1, .bar = isatty(STDERR_FILENO)};
+	if (o->save) {
+		/* Before hours are spent. */
+		enum rc rc = file_new_check(o->save, err);
+
+		if (rc != RC_OK)
+			return rc;
+	}
 	if (!o->json)
 		return RC_OK;
 	/* Who goes on keeps the lines of the epochs before. */

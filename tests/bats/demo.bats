@@ -109,6 +109,23 @@ refused() {
 		END { $. == 2 or die "$. lines\n" }' out
 }
 
+@test "--save: where no file can be made that is said before training, by every way" {
+	mkdir folder
+	echo old >old
+	for sync in allreduce ps; do
+		for path in nowhere/m.npz folder; do
+			run --separate-stderr bounded mnist-train --data data --devices 2 --epochs 1 \
+				--sync $sync --save $path --json old
+			assert_status 1
+			assert_equal "$output" ''
+			[[ $stderr == "mnist-train: $path: "* ]] || fail "$stderr"
+		done
+	done
+	assert_equal "$(cat old)" old
+	assert_equal "$(ls -A folder)" ''
+	assert_all_gone
+}
+
 @test "it learns: the loss falls in each epoch and ends below half, for sgd and adam" {
 	for optimizer in sgd adam; do
 		bounded mnist-train --data data --devices 2 --batch 16 --epochs 4 \
