@@ -109,6 +109,18 @@ refused() {
 		END { $. == 2 or die "$. lines\n" }' out
 }
 
+@test "--json: a loss that is not finite is null; said it is nan, without a sign" {
+	for sync in allreduce ps; do
+		run bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 2 --epochs 4 \
+			--lr 1e6 --activation linear --loss l2 --sync $sync --json out
+		assert_status 0
+		assert_match 'loss nan '
+		perl -MJSON::PP -ne 'my $o = decode_json($_);
+			exists $o->{loss} or die; $null++ if !defined $o->{loss};
+			END { $null && $. == 4 or die "$. lines\n" }' out
+	done
+}
+
 @test "--save: where no file can be made that is said before training, by every way" {
 	mkdir folder
 	echo old >old

@@ -49,6 +49,31 @@ pgm() {
 	assert_output 'mnist-train: m.npz: no array conv1.weight, which lenet 1x28x28-10 cross-entropy has'
 }
 
+@test "eval: --json is what the table says; it is refused where it says nothing" {
+	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 3 --save iris.npz >said
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json out
+	assert_status 0
+	perl -MJSON::PP -e 'my ($o, @rows) = decode_json(<STDIN>);
+		join(" ", sort keys %$o) eq "classes items loss right taken test_accuracy" or die;
+		printf "test accuracy %.2f %%  loss %.4f  %d items\n", 100 * $o->{test_accuracy}, @$o{qw(loss items)};
+		my $right = 0;
+		for my $k (0 .. $#{$o->{classes}}) {
+			print join(" ", $o->{classes}[$k], @{$o->{taken}[$k]}), "\n";
+			$right += $o->{taken}[$k][$k];
+		}
+		$right == $o->{right} && @{$o->{taken}} == 3 or die' <out >read
+	assert_equal "$(cat read)" "$(awk 'NR == 1 { print } NR > 2 { print $1, $2, $3, $4 }' <<<"$output")"
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json nowhere/x
+	assert_status 1
+	assert_output 'mnist-train: nowhere/x: No such file or directory'
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json /dev/full
+	assert_status 1
+	assert_match 'mnist-train: --json: No space left on device$'
+	run bounded mnist-train --infer --load iris.npz --json out
+	assert_status 2
+	assert_output 'mnist-train: --json: not together with --infer'
+}
+
 @test "infer: the test images, raw, gzipped, in parts; each answer is that of training" {
 	trained --normalize standard
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images
