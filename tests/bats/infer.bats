@@ -61,8 +61,8 @@ pgm() {
 			print join(" ", $o->{classes}[$k], @{$o->{taken}[$k]}), "\n";
 			$right += $o->{taken}[$k][$k];
 		}
-		$right == $o->{right} && @{$o->{taken}} == 3 or die' <out >read
-	assert_equal "$(cat read)" "$(awk 'NR == 1 { print } NR > 2 { print $1, $2, $3, $4 }' <<<"$output")"
+		$right == $o->{right} && @{$o->{taken}} == 3 or die' <out >again
+	assert_equal "$(cat again)" "$(awk 'NR == 1 { print } NR > 2 { print $1, $2, $3, $4 }' <<<"$output")"
 	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json nowhere/x
 	assert_status 1
 	assert_output 'mnist-train: nowhere/x: No such file or directory'
