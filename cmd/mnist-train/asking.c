@@ -43,7 +43,7 @@ asking_open(struct asking *a, const struct train_config *config, struct err *err
 	if (rc == RC_OK && config->eval)
 		rc = dataset_open(config->data, &config->dataset, &a->data, err);
 	if (rc == RC_OK && config->eval)
-		rc = model_check_data(&a->model, config->data, &a->data, err);
+		rc = model_take_data(&a->model, config->data, &a->data, err);
 	return rc;
 }
 
