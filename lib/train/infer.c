@@ -93,6 +93,7 @@ predictor_free(struct predictor *p)
 {
 	if (!p)
 		return;
+	gpusim_set_timeout_ms(p->g, TASK_GIVE_BACK_MS);
 	if (p->base)
 		(void)gpusim_free(p->g, p->device, p->base);
 	if (p->comm.nranks)
