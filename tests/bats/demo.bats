@@ -121,6 +121,19 @@ refused() {
 	done
 }
 
+@test "--json: a training that cannot begin leaves the file as it was" {
+	run --separate-stderr bounded gpuctl run -n 1 -- bash -c '
+		mnist-train --data data --epochs 1000000 --json log >out & one=$!
+		until grep -q "^epoch" out; do kill -0 $one || exit 9; done
+		kill -STOP $one
+		before=$(wc -l <log)
+		mnist-train --data data --epochs 1 --json log; echo $?
+		echo $(($(wc -l <log) - before))
+		kill -KILL $one'
+	assert_equal "$output" 1$'\n'0
+	[[ $stderr == *"mnist-train: no device is free (1 there)"* ]] || fail "$stderr"
+}
+
 @test "--save: where no file can be made that is said before training, by every way" {
 	mkdir folder
 	echo old >old
