@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
+
 static const char *
 device_state(const struct gpusim_device *d)
 {
@@ -62,23 +64,6 @@ table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 			c[i].id, state_name(c[i].state), c[i].nranks, c[i].epoch,
 			gpusim_on_failure_name(c[i].on_failure), c[i].recoveries, c[i].pending,
 			c[i].operations, c[i].reason[0] ? c[i].reason : "-");
-}
-
-void
-json_string(const char *s, FILE *f)
-{
-	putc('"', f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < ' ' || c > '~') /* other bytes: Latin-1, which is always valid */
-			fprintf(f, "\\u%04x", c);
-		else
-			putc(c, f);
-	}
-	putc('"', f);
 }
 
 void

@@ -22,7 +22,4 @@ void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void json_device(const struct gpusim_device *d, size_t index, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
-/* A string with its quotes. */
-void json_string(const char *s, FILE *f);
-
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "cli.h"
 #include "table.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "nn/samples.h"
 
 enum { MAX_TABLE = 20, COLUMN = 6, MAX_LABEL = 16 };
@@ -42,7 +43,7 @@ asking_open(struct asking *a, const struct train_config *config, struct err *err
 	if (rc == RC_OK && config->eval)
 		rc = dataset_open(config->data, &config->dataset, &a->data, err);
 	if (rc == RC_OK && config->eval)
-		rc = model_check_data(&a->model, config->data, &a->data, err);
+		rc = model_take_data(&a->model, config->data, &a->data, err);
 	return rc;
 }
 
@@ -119,20 +120,78 @@ print_evaluation(const struct model *m, const struct evaluation *e)
 		print_class(m, e, k, width);
 }
 
+/* The same as one object: taken[k][j] items of class k were taken for class j. */
+static void
+write_evaluation(const struct model *m, const struct evaluation *e, FILE *f)
+{
+	char number[16];
+
+	fprintf(f, "{\"test_accuracy\":");
+	json_real((double)e->right / (double)e->nitems, f);
+	fprintf(f, ",\"loss\":");
+	json_real(e->loss, f);
+	fprintf(f, ",\"items\":%" PRIu64 ",\"right\":%" PRIu64 ",\"classes\":[", e->nitems,
+		e->right);
+	for (uint32_t k = 0; k < e->nclasses; k++) {
+		fputs(k ? "," : "", f);
+		json_string(model_class(m, k, number), f);
+	}
+	fprintf(f, "],\"taken\":[");
+	for (uint32_t k = 0; k < e->nlabels; k++) {
+		for (uint32_t j = 0; j < e->nclasses; j++)
+			fprintf(f, "%s%" PRIu64,
+				j   ? ","
+				: k ? ",["
+				    : "[",
+				e->taken[(uint64_t)k * e->nclasses + j]);
+		fputs("]", f);
+	}
+	fprintf(f, "]}\n");
+}
+
+/* *f [out]: NULL where no file is wanted. */
+static enum rc
+open_json(const char *path, FILE **f, struct err *err)
+{
+	if (!path)
+		return RC_OK;
+	*f = fopen(path, "we");
+	return *f ? RC_OK : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
+}
+
+static enum rc
+close_json(FILE *f, struct err *err)
+{
+	bool good = !ferror(f);
+
+	if (fclose(f) == 0 && good)
+		return RC_OK;
+	return err_set(err, RC_FAILED, "--json: %s", strerror(errno));
+}
+
 enum rc
 asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
 {
 	const struct dataset *data = a->data.nclasses ? &a->data : &a->model.task.data;
 	struct predictor *p = NULL;
 	struct evaluation e = {0};
-	enum rc rc = predictor_new(g, &a->model, &p, err);
+	struct err close_err = {0};
+	FILE *json = NULL;
+	enum rc rc = open_json(a->config->json, &json, err), closed;
 
+	if (rc == RC_OK)
+		rc = predictor_new(g, &a->model, &p, err);
 	if (rc == RC_OK)
 		rc = evaluate(p, &a->model, data, &e, err);
 	if (rc == RC_OK) {
 		print_evaluation(&a->model, &e);
+		if (json)
+			write_evaluation(&a->model, &e, json);
 		rc = close_output(err);
 	}
+	closed = json ? close_json(json, &close_err) : RC_OK;
+	if (rc == RC_OK && closed != RC_OK)
+		rc = err_set(err, closed, "%s", close_err.text);
 	evaluation_fini(&e);
 	predictor_free(p);
 	return rc;

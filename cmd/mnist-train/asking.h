@@ -17,7 +17,7 @@ struct asking {
 enum rc asking_open(struct asking *a, const struct train_config *config, struct err *err);
 void asking_fini(struct asking *a);
 
-/* --eval: accuracy, loss, and what was taken for what. */
+/* --eval: accuracy, loss, and what was taken for what; with --json to that file, too. */
 enum rc asking_eval(const struct asking *a, struct gpusim *g, struct err *err);
 
 /* --infer: for each sample of standard input a line, its class and the probabilities of all. What was

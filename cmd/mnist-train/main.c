@@ -332,18 +332,18 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	struct session s = {0};
 	struct trainer_hooks hooks = {.arg = &s};
 	struct trainer *t = NULL;
-	uint32_t n;
-	enum rc rc = report_open(&s.report, o, from ? (uint32_t)from->epoch : 0, err), closed;
+	uint32_t n = 0;
+	enum rc rc = saver_open(&s.saver, o, terms, err), closed;
 	struct err close_err = {0};
 
-	if (rc != RC_OK)
-		return rc;
+	if (rc == RC_OK)
+		rc = count_devices(g, o, &n, err);
+	/* Last, as it makes a file anew. */
+	if (rc == RC_OK)
+		rc = report_open(&s.report, o, from ? (uint32_t)from->epoch : 0, err);
 	hooks.event = on_event;
 	hooks.progress = s.report.bar ? on_progress : NULL;
 	hooks.checkpoint = o->checkpoint ? on_checkpoint : NULL;
-	rc = saver_open(&s.saver, o, terms, err);
-	if (rc == RC_OK)
-		rc = count_devices(g, o, &n, err);
 	if (rc == RC_OK && o->sync == SYNC_PS) {
 		rc = server_run(g, task, n, from, &s.report, &s.saver, err);
 	} else if (rc == RC_OK) {

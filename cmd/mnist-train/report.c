@@ -6,12 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/json.h"
+
 #define BAR_WIDTH 40
 
 enum rc
 report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err)
 {
 	*r = (struct report){.epochs = o->epochs, .epoch = done + 1, .bar = isatty(STDERR_FILENO)};
+	if (o->save) {
+		/* Before hours are spent. */
+		enum rc rc = file_new_check(o->save, err);
+
+		if (rc != RC_OK)
+			return rc;
+	}
 	if (!o->json)
 		return RC_OK;
 	/* Who goes on keeps the lines of the epochs before. */
@@ -49,12 +59,38 @@ report_event(const struct report *r, const char *text)
 	fflush(stdout);
 }
 
+/* An object, a line. */
+static void
+write_epoch(const struct report *r, const struct epoch *e)
+{
+	const struct {
+		const char *name;
+		double value;
+	} numbers[] = {
+	    {"loss", e->loss},
+	    {"test_accuracy", e->accuracy},
+	    {"images_per_s", e->images_per_s},
+	    {"seconds", e->seconds},
+	    {"compute_s", e->compute_s},
+	    {"comm_s", e->comm_s},
+	    {"validation_accuracy", e->validation},
+	};
+	size_t n = sizeof numbers / sizeof numbers[0] - (isnan(e->validation) ? 1 : 0);
+
+	fprintf(r->json, "{\"epoch\":%u", r->epoch);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(r->json, ",\"%s\":", numbers[i].name);
+		json_real(numbers[i].value, r->json);
+	}
+	fprintf(r->json, "}\n");
+}
+
 enum rc
 report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
-	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, e->loss);
+	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, isnan(e->loss) ? NAN : e->loss);
 	if (!isnan(e->validation))
 		printf("validation accuracy %.2f %%  ", e->validation * 100);
 	printf(
@@ -62,14 +98,7 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 	    e->accuracy * 100, e->images_per_s, e->seconds, e->compute_s, e->comm_s);
 	fflush(stdout);
 	if (r->json) {
-		fprintf(r->json,
-			"{\"epoch\":%u,\"loss\":%.9g,\"test_accuracy\":%.9g,\"images_per_s\":%.9g,"
-			"\"seconds\":%.9g,\"compute_s\":%.9g,\"comm_s\":%.9g",
-			r->epoch, e->loss, e->accuracy, e->images_per_s, e->seconds, e->compute_s,
-			e->comm_s);
-		if (!isnan(e->validation))
-			fprintf(r->json, ",\"validation_accuracy\":%.9g", e->validation);
-		fprintf(r->json, "}\n");
+		write_epoch(r, e);
 		if (fflush(r->json) != 0)
 			return err_set(err, RC_FAILED, "--json: %s", strerror(errno));
 	}

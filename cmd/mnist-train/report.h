@@ -14,8 +14,8 @@ struct report {
 	FILE *json;		/* or NULL */
 };
 
-/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
- * RC_FAILED. */
+/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to. RC_FAILED: it
+ * cannot be made, or what --save will want to make. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
 
 /* The first line: on how many of what. Rank 0's alone, where there are ranks. */

@@ -153,6 +153,21 @@ file_new_close(struct file_new *f, bool good, struct err *err)
 }
 
 enum rc
+file_new_check(const char *path, struct err *err)
+{
+	struct file_new f;
+	enum rc rc = file_new_open(path, &f, err);
+
+	if (rc != RC_OK)
+		return rc;
+	close(f.fd);
+	unlink(f.temp);
+	free(f.target);
+	free(f.temp);
+	return RC_OK;
+}
+
+enum rc
 file_replace(const char *path, const void *bytes, size_t nbytes, struct err *err)
 {
 	struct file_new f;

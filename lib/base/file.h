@@ -40,6 +40,9 @@ enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
  * not good, or of what went wrong here; what was at the path is as it was. */
 enum rc file_new_close(struct file_new *f, bool good, struct err *err);
 
+/* Could file_new_open begin one? What is at the path stays as it is. Errors as its own. */
+enum rc file_new_check(const char *path, struct err *err);
+
 /* All bytes; false with errno. */
 bool file_write(int fd, const void *bytes, size_t nbytes);
 

@@ -4,6 +4,7 @@
 #ifndef NN_DATASET_H
 #define NN_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct dataset_options {
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
 	uint32_t train_items; /* so many of the training part at most; 0: all */
+	bool tests_only;      /* the training part may be empty */
 };
 
 /* nitems samples, and one label each. */

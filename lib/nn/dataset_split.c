@@ -184,11 +184,11 @@ dataset_split(struct dataset *ds, const char *path, const struct dataset_options
 	if (rc != RC_OK)
 		return rc;
 	count_parts(&d, &f);
-	if (d.count[0] == 0 || (!keep && d.count[2] == 0))
+	if ((d.count[0] == 0 && !o->tests_only) || (!keep && d.count[2] == 0))
 		return err_set(err, RC_BADDATA,
 			       "%s: of %" PRIu32 " samples the split %g,%g,%g leaves none to %s",
 			       path, d.n, f.part[0], f.part[1], f.part[2],
-			       d.count[0] == 0 ? "train on" : "test with");
+			       d.count[0] == 0 && !o->tests_only ? "train on" : "test with");
 	if (as_is && (o->train_items == 0 || o->train_items >= d.n))
 		return RC_OK;
 	if (o->train_items > 0 && d.count[0] > o->train_items)

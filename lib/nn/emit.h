@@ -73,7 +73,8 @@ void emit_loss(const struct net *n, const struct emit_batch *b, const struct emi
 	       const struct emit_sink *s);
 
 /* A node's part of backward, from the last node to the first: emit_gradients makes those of its
- * parameters, emit_propagate then hands on to the nodes it takes from. */
+ * parameters, emit_propagate then hands on to the nodes it takes from. Behind it a batch's variances are
+ * those without bias. */
 void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);
 void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t node,

@@ -211,6 +211,24 @@ propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 		       U("dtype", p->dtype));
 }
 
+/*
+ * Backward is done with the batch's variances; what running statistics follow are those without bias, as in
+ * PyTorch: of n elements, n / (n - 1) times as much. One element has none, and stays 0.
+ */
+static void
+correct_variances(const struct net_node *node, const struct emit_batch *b, uint32_t rank,
+		  const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+	uint64_t plane = (uint64_t)node->shape.rows * node->shape.cols;
+	uint64_t n = (s->allreduce ? b->total : b->rows[rank]) * plane;
+
+	if (n > 1)
+		LAUNCH(s, rank, "scale", U("x", emit_grad(p, node->stats + node->shape.channels)),
+		       U("n", node->shape.channels), F("alpha", (double)n / (double)(n - 1)),
+		       U("dtype", p->dtype));
+}
+
 void
 emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t k,
 	       const struct emit_sink *s)
@@ -227,6 +245,8 @@ emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t k,
 
 	for (uint32_t r = 0; r < b->nranks && node->in[0] != NET_INPUT; r++)
 		propagate[node->kind](n, b, r, k, s);
+	for (uint32_t r = 0; r < b->nranks && node->kind == NET_BATCHNORM; r++)
+		correct_variances(node, b, r, s);
 }
 
 void

@@ -14,9 +14,8 @@
 
 #define CALL_MS	     20000 /* for the server's answer */
 #define BEAT_CALL_MS 5000
-#define TAKE_MS	     20	   /* for an item, before work is asked for without one */
-#define DEVICE_MS    60000 /* for the device */
-#define MAX_REJOINS  20	   /* after having been given up */
+#define TAKE_MS	     20 /* for an item, before work is asked for without one */
+#define MAX_REJOINS  20 /* after having been given up */
 
 struct learner {
 	const char *address;
@@ -319,7 +318,6 @@ ps_learn(struct gpusim *g, const struct task *task, const char *address, struct 
 	unsigned tries = 0;
 	enum rc rc;
 
-	gpusim_set_timeout_ms(g, DEVICE_MS);
 	/* Who was only slow, or cut off, comes again as somebody new. */
 	do
 		rc = learn_once(g, task, address, err);

@@ -8,6 +8,7 @@
 #include "train/order.h"
 
 #define FETCH_TRIES 1000
+#define DEVICE_MS   60000 /* for any one call */
 
 static bool
 resident(const struct learner_device *b)
@@ -22,6 +23,7 @@ learner_device_open(struct learner_device *b, struct gpusim *g, const struct tas
 	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
 
 	*b = (struct learner_device){.g = g, .task = task};
+	gpusim_set_timeout_ms(g, DEVICE_MS);
 	return check(gpusim_comm_init(g, 1, NULL, &config, &b->comm), err);
 }
 
@@ -87,6 +89,8 @@ learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, st
 void
 learner_device_close(struct learner_device *b)
 {
+	if (b->g)
+		gpusim_set_timeout_ms(b->g, TASK_GIVE_BACK_MS);
 	if (b->r.owned)
 		gpusim_free(b->g, b->r.device, b->r.base);
 	if (b->comm.id)

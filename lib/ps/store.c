@@ -398,12 +398,16 @@ store_open(struct store *s, struct gpusim *g, const struct task *task,
 void
 store_close(struct store *s)
 {
-	/* What cannot be given back now goes with the lease. */
-	for (uint32_t i = 0; i < s->nslots; i++)
-		gpusim_free(s->g, s->r.device, s->slot[i]);
-	if (s->published)
-		gpusim_free(s->g, s->r.device, s->published);
-	if (s->r.owned)
+	bool answers = true;
+
+	if (!s->g)
+		return;
+	gpusim_set_timeout_ms(s->g, TASK_GIVE_BACK_MS);
+	for (uint32_t i = 0; i < s->nslots && answers; i++)
+		answers = gpusim_free(s->g, s->r.device, s->slot[i]) == GPUSIM_OK;
+	if (s->published && answers)
+		answers = gpusim_free(s->g, s->r.device, s->published) == GPUSIM_OK;
+	if (s->r.owned && answers)
 		gpusim_free(s->g, s->r.device, s->r.base);
 	if (s->comm.id)
 		gpusim_comm_destroy(s->g, s->comm.id);

@@ -1,6 +1,7 @@
 #include "train/compare.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +170,7 @@ compare_config(const struct compare_run *run, const char *json, struct train_con
 	config->out = NULL;
 }
 
-/* The number that a key of a line of JSON has. */
+/* The number that a key of a line of JSON has; null is one that is not finite. */
 static bool
 number_of(const char *line, const char *end, const char *key, double *out)
 {
@@ -180,6 +181,10 @@ number_of(const char *line, const char *end, const char *key, double *out)
 	if (!at || at >= end)
 		return false;
 	at += strlen(key);
+	if (strncmp(at, "null", 4) == 0) {
+		*out = NAN;
+		return true;
+	}
 	x = strtod(at, &stop);
 	if (stop == at || stop > end)
 		return false;

@@ -135,5 +135,6 @@ config_check(struct config_draft *d, struct err *err)
 	if (rc == RC_OK)
 		rc = check_task(d, err);
 	d->c.dataset.seed = d->c.seed;
+	d->c.dataset.tests_only = d->c.eval;
 	return rc;
 }

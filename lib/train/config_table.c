@@ -34,6 +34,12 @@ infers(const struct train_config *c)
 	return c->eval || c->infer;
 }
 
+static bool
+not_infer(const struct train_config *c)
+{
+	return !c->infer;
+}
+
 /* A model that is asked says itself what it is. */
 static bool
 has_net(const struct train_config *c)
@@ -345,7 +351,11 @@ const struct config_option config_options[] = {
      .help = "go on from the newest checkpoint of DIR",
      BOOL(resume),
      ONLY(has_checkpoint, "checkpoint", "needs --checkpoint DIR")},
-    {.name = "json", .arg = "FILE", .help = "write one JSON object a line an epoch", STRING(json)},
+    {.name = "json",
+     .arg = "FILE",
+     .help = "write one JSON object a line an epoch; --eval: one of the test",
+     STRING(json),
+     ONLY(not_infer, "infer", "not together with --infer")},
     {.name = "save", .arg = "FILE", .help = "save the model as .npz", STRING(save)},
     {.name = "load",
      .arg = "FILE",

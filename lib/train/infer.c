@@ -93,6 +93,7 @@ predictor_free(struct predictor *p)
 {
 	if (!p)
 		return;
+	gpusim_set_timeout_ms(p->g, TASK_GIVE_BACK_MS);
 	if (p->base)
 		(void)gpusim_free(p->g, p->device, p->base);
 	if (p->comm.nranks)
@@ -195,18 +196,83 @@ loss_of(const struct net *net, const float *values, uint32_t label)
 
 /* ---- testing */
 
+/* What a data set calls a class. */
+static const char *
+data_class(const struct dataset *data, uint32_t k, char number[16])
+{
+	const struct model named = {
+	    .task.data = {.nclasses = data->nclasses, .class_name = data->class_name}};
+
+	return model_class(&named, k, number);
+}
+
+/* The model's class of that name; nclasses: it has none. */
+static uint32_t
+find_class(const struct model *m, const char *name)
+{
+	uint32_t k = 0, n = m->task.net.nclasses;
+	char number[16];
+
+	while (k < n && strcmp(model_class(m, k, number), name) != 0)
+		k++;
+	return k;
+}
+
+/*
+ * to[label] [out]: the model's class of that name. Files give classes numbers by what is in them, so another
+ * file's may be others. Where neither is called anything it is the number.
+ */
+static enum rc
+match_classes(const struct model *m, const struct dataset *data, const bool used[256],
+	      uint32_t to[256], struct err *err)
+{
+	uint32_t n = m->task.net.nclasses;
+	bool known = true;
+	char number[16];
+
+	for (uint32_t k = 0; k < 256; k++)
+		if (used[k]) {
+			to[k] = find_class(m, data_class(data, k, number));
+			known = known && to[k] < n;
+		}
+	for (uint32_t k = 0; k < 256 && !known; k++) {
+		if (used[k] && data->class_name && to[k] == n)
+			return err_set(err, RC_BADDATA, "%s: class '%.64s' is none of the model's",
+				       data->test.labels_path, data_class(data, k, number));
+		/* Numbers for what the model calls by names. */
+		if (!data->class_name)
+			to[k] = k;
+	}
+	return RC_OK;
+}
+
 enum rc
-model_check_data(const struct model *m, const char *path, const struct dataset *data,
-		 struct err *err)
+model_take_data(const struct model *m, const char *path, struct dataset *data, struct err *err)
 {
 	const struct net *net = &m->task.net;
+	struct dataset_part *test = &data->test;
+	bool used[256] = {false};
+	uint32_t to[256];
+	enum rc rc;
 
 	if (data->channels != net->input.channels || data->rows != net->input.rows ||
 	    data->cols != net->input.cols)
 		return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u",
 			       path, data->channels, data->rows, data->cols, net->input.channels,
 			       net->input.rows, net->input.cols);
-	return dataset_check_labels(data, net->nclasses, err);
+	for (uint32_t i = 0; i < test->nitems; i++)
+		used[test->labels[i]] = true;
+	rc = match_classes(m, data, used, to, err);
+	for (uint32_t i = 0; rc == RC_OK && i < test->nitems; i++) {
+		uint32_t class = to[test->labels[i]];
+
+		if (class >= net->nclasses || class > UINT8_MAX)
+			return err_set(err, RC_BADDATA,
+				       "%s: label %u of item %u, but the model has %u classes",
+				       test->labels_path, class, i, net->nclasses);
+		test->labels[i] = (uint8_t) class;
+	}
+	return rc;
 }
 
 static void

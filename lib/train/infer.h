@@ -55,8 +55,9 @@ enum rc evaluate(struct predictor *p, const struct model *m, const struct datase
 		 struct evaluation *out, struct err *err);
 void evaluation_fini(struct evaluation *e);
 
-/* Do a data set's items and labels fit the model? RC_BADDATA. path: what it is called. */
-enum rc model_check_data(const struct model *m, const char *path, const struct dataset *data,
-			 struct err *err);
+/* The test part of a data set as the model's: labels become those of its classes, by their names. RC_BADDATA:
+ * items are not what it takes, or labels none of its classes. path: what the data set is called. */
+enum rc model_take_data(const struct model *m, const char *path, struct dataset *data,
+			struct err *err);
 
 #endif

@@ -190,6 +190,20 @@ return_weights(struct recorder *rec)
 
 /* ---- a step */
 
+/* A rank that trains by itself and has none of the last rows of an epoch has seen no statistics: its
+ * running ones, in the place of the batch's, stay what they are. */
+static void
+keep_statistics(const struct recorder *rec, uint32_t rank, const struct emit_sink *sink)
+{
+	const struct net *net = rec->t->net;
+	const struct emit_place *p = &rec->t->replica[rank].net;
+	uint64_t at = net->nparams * sizeof(float);
+
+	if (net->nstats)
+		LAUNCH(sink, rank, "copy", U("dst", p->grads + at), U("src", p->params + at),
+		       U("n", net->nstats));
+}
+
 static void
 update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink *sink)
 {
@@ -214,6 +228,9 @@ finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
 		emit_backward(t->net, b, sink);
 	if (central(t))
 		collect_gradients(rec, b, sink);
+	for (uint32_t r = 0; t->o->sync == SYNC_LOCAL && r < b->nranks; r++)
+		if (b->rows[r] == 0)
+			keep_statistics(rec, r, sink);
 	for (uint32_t r = 0; r < (central(t) ? 1 : b->nranks); r++)
 		update(rec, r, moving, sink);
 	if (central(t))

@@ -398,7 +398,7 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 		rc = adopt_members(t, err);
 	if (rc == RC_OK && (t->comm.epoch == epoch || !trouble->what[0]))
 		snprintf(trouble->what, sizeof trouble->what, "%s", why.text);
-	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	gpusim_set_timeout_ms(t->g, CALL_MS);
 	if (rc == RC_OK)
 		rc = rebuild(t, scratch || t->distrust, err);
 	if (rc == RC_OK)

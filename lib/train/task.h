@@ -29,6 +29,10 @@ check(enum gpusim_rc rc, struct err *err)
 	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
 }
 
+/* For calls that give something back at the end: what stands still must not be waited for, as all goes with
+ * the lease. */
+#define TASK_GIVE_BACK_MS 2000
+
 /* What a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 

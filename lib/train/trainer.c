@@ -70,7 +70,7 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	if (from)
 		t->at = (struct position){(uint32_t)from->epoch, from->step, from->loss_sum};
 	t->shape = make_shape(task, t->global, ndevices, true);
-	gpusim_set_timeout_ms(g, call_timeout_ms(t));
+	gpusim_set_timeout_ms(g, CALL_MS);
 	rc = start(t, ndevices, from, err);
 	if (rc != RC_OK)
 		trainer_free(t);
@@ -84,7 +84,7 @@ trainer_free(struct trainer *t)
 {
 	if (!t)
 		return;
-	/* What cannot be given back now goes with the lease. */
+	gpusim_set_timeout_ms(t->g, TASK_GIVE_BACK_MS);
 	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
 		give_back(t, r);
 	if (t->comm.id)

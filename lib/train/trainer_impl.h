@@ -122,12 +122,14 @@ recovers(const struct trainer *t)
 	return t->o->on_failure != GPUSIM_ON_FAILURE_ABORT;
 }
 
-/* For any one call. An epoch may be one, and devices that are stuck are found out long before; a unit
- * that may be lost is short. */
+#define CALL_MS 120000 /* for any one call but: */
+
+/* For a launch. An epoch may be one, and devices that are stuck are found out long before; a unit that may
+ * be lost is short. */
 static inline uint32_t
-call_timeout_ms(const struct trainer *t)
+launch_timeout_ms(const struct trainer *t)
 {
-	return recovers(t) ? 120000 : 3600000;
+	return recovers(t) ? CALL_MS : 3600000;
 }
 
 /* ---- place.c */

@@ -16,10 +16,13 @@ launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, s
        struct err *err)
 {
 	uint32_t n = t->comm.nranks;
-	enum rc rc = check(
+	enum rc rc;
+
+	gpusim_set_timeout_ms(t->g, launch_timeout_ms(t));
+	rc = check(
 	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_WAIT, t->times),
 	    err);
-
+	gpusim_set_timeout_ms(t->g, CALL_MS);
 	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
 		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
 		e->comm_s += (double)t->times[r].comm_ns / 1e9 / n;
@@ -114,7 +117,7 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
 		rc = add_losses(t, n, err);
-	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	gpusim_set_timeout_ms(t->g, CALL_MS);
 	if (rc == RC_OK)
 		t->at.step += n;
 	return rc;
@@ -156,7 +159,7 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
 	if (rc == RC_OK)
 		rc = count_right(t, part, &right, err);
-	gpusim_set_timeout_ms(t->g, call_timeout_ms(t));
+	gpusim_set_timeout_ms(t->g, CALL_MS);
 	if (rc == RC_OK)
 		*fraction = (double)right / tested_part(t->data, part)->nitems;
 	return rc;

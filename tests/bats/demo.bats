@@ -100,6 +100,48 @@ refused() {
 		END { $. == 2 or die "$. lines\n" }' out
 }
 
+@test "--json: a loss that is not finite is null; said it is nan, without a sign" {
+	for sync in allreduce ps; do
+		run bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 2 --epochs 4 \
+			--lr 1e6 --activation linear --loss l2 --sync $sync --json out
+		assert_status 0
+		assert_match 'loss nan '
+		perl -MJSON::PP -ne 'my $o = decode_json($_);
+			exists $o->{loss} or die; $null++ if !defined $o->{loss};
+			END { $null && $. == 4 or die "$. lines\n" }' out
+	done
+}
+
+@test "--json: a training that cannot begin leaves the file as it was" {
+	run --separate-stderr bounded gpuctl run -n 1 -- bash -c '
+		mnist-train --data data --epochs 1000000 --json log >out & one=$!
+		until grep -q "^epoch" out; do kill -0 $one || exit 9; done
+		kill -STOP $one
+		before=$(wc -l <log)
+		mnist-train --data data --epochs 1 --json log; echo $?
+		echo $(($(wc -l <log) - before))
+		kill -KILL $one'
+	assert_equal "$output" 1$'\n'0
+	[[ $stderr == *"mnist-train: no device is free (1 there)"* ]] || fail "$stderr"
+}
+
+@test "--save: where no file can be made that is said before training, by every way" {
+	mkdir folder
+	echo old >old
+	for sync in allreduce ps; do
+		for path in nowhere/m.npz folder; do
+			run --separate-stderr bounded mnist-train --data data --devices 2 --epochs 1 \
+				--sync $sync --save $path --json old
+			assert_status 1
+			assert_equal "$output" ''
+			[[ $stderr == "mnist-train: $path: "* ]] || fail "$stderr"
+		done
+	done
+	assert_equal "$(cat old)" old
+	assert_equal "$(ls -A folder)" ''
+	assert_all_gone
+}
+
 @test "it learns: the loss falls in each epoch and ends below half, for sgd and adam" {
 	for optimizer in sgd adam; do
 		bounded mnist-train --data data --devices 2 --batch 16 --epochs 4 \

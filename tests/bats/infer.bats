@@ -49,6 +49,54 @@ pgm() {
 	assert_output 'mnist-train: m.npz: no array conv1.weight, which lenet 1x28x28-10 cross-entropy has'
 }
 
+@test "eval: another file's classes are the model's by their names; all of a file is tested" {
+	iris=$ROOT/tests/data/iris.csv
+	bounded mnist-train --data "$iris" --normalize standard --devices 1 --batch 8 --epochs 20 \
+		--save iris.npz >said
+	run bounded mnist-train --eval --load iris.npz --data "$iris" --split 0,1
+	assert_status 0
+	assert_match '  150 items'$'\n'
+	all=$(awk '/^v/ { print $1, $2, $3, $4 }' <<<"$output")
+	# Without the first, the others have other numbers.
+	grep -v -i setosa "$iris" >two.csv
+	run bounded mnist-train --eval --load iris.npz --data two.csv --split 0,1
+	assert_status 0
+	assert_match '  100 items'$'\n'
+	assert_equal "$(awk '/^v/ { print $1, $2, $3, $4 }' <<<"$output")" "$all"
+	sed 's/virginica/virginia/' two.csv >other.csv
+	run bounded mnist-train --eval --load iris.npz --data other.csv --split 0,1
+	assert_status 5
+	assert_output "mnist-train: other.csv: class 'virginia' is none of the model's"
+	run bounded mnist-train --data "$iris" --split 0,1 --epochs 1
+	assert_status 5
+	assert_match 'leaves none to train on$'
+}
+
+@test "eval: --json is what the table says; it is refused where it says nothing" {
+	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 3 --save iris.npz >said
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json out
+	assert_status 0
+	perl -MJSON::PP -e 'my ($o, @rows) = decode_json(<STDIN>);
+		join(" ", sort keys %$o) eq "classes items loss right taken test_accuracy" or die;
+		printf "test accuracy %.2f %%  loss %.4f  %d items\n", 100 * $o->{test_accuracy}, @$o{qw(loss items)};
+		my $right = 0;
+		for my $k (0 .. $#{$o->{classes}}) {
+			print join(" ", $o->{classes}[$k], @{$o->{taken}[$k]}), "\n";
+			$right += $o->{taken}[$k][$k];
+		}
+		$right == $o->{right} && @{$o->{taken}} == 3 or die' <out >again
+	assert_equal "$(cat again)" "$(awk 'NR == 1 { print } NR > 2 { print $1, $2, $3, $4 }' <<<"$output")"
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json nowhere/x
+	assert_status 1
+	assert_output 'mnist-train: nowhere/x: No such file or directory'
+	run bounded mnist-train --eval --load iris.npz --data "$ROOT/tests/data/iris.csv" --json /dev/full
+	assert_status 1
+	assert_match 'mnist-train: --json: No space left on device$'
+	run bounded mnist-train --infer --load iris.npz --json out
+	assert_status 2
+	assert_output 'mnist-train: --json: not together with --infer'
+}
+
 @test "infer: the test images, raw, gzipped, in parts; each answer is that of training" {
 	trained --normalize standard
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" >images

@@ -121,3 +121,13 @@ undisturbed() {
 	assert_status 0
 	cmp whole.npz again.npz
 }
+
+@test "abort: a device stands still; training ends with a line that names it, and waits for nothing" {
+	EPOCHS=1000000
+	for sync in allreduce ps; do # the one that holds the weights is the first
+		run machine 3 "train \"\$@\" --sync $sync; reached 2
+			kill -STOP \$(members | head -n 1); wait \$trainer; echo \$? >code; cat err"
+		assert_equal "$(cat code)" 3
+		assert_match '^mnist-train: comm 1.*rank 0 \(device [0-9a-f]*\) lost: no word from it'
+	done
+}

@@ -65,6 +65,26 @@ learns() {
 	same_losses one.json two.json 1e-2
 }
 
+@test "local: who has none of the last rows keeps its running statistics" {
+	# One sample, so three of four have none: their variances stay 1.
+	LIMIT=50 bounded mnist-train --data "$ROOT/tests/data" --model resnet9 --workers 4 --batch 1 \
+		--train-items 1 --split 0.1,0,0.05 --epochs 1 --sync local --save few.npz
+	run perl -MIO::Uncompress::Unzip -e '
+		my $zip = IO::Uncompress::Unzip->new($ARGV[0]) or die "no zip\n";
+		do {
+			local $/;
+			my $npy = <$zip>;
+			my @v = unpack("f<*", substr($npy, 10 + unpack("x8 v", $npy)));
+			if ($zip->getHeaderInfo()->{Name} =~ /running_var/) {
+				$n += @v;
+				$_ >= 0.9749 or die "$_\n" for @v;
+			}
+		} while ($zip->nextStream() == 1);
+		print "$n\n"' few.npz
+	assert_status 0
+	assert_match '^[1-9][0-9]*$'
+}
+
 @test "every optimizer and schedule learns, and none is another" {
 	local o lr
 	for o in sgd nesterov adam adamw; do

@@ -211,6 +211,38 @@ same_gradients(const struct trial *one, const struct trial *many)
 	return largest > 1e-6 && off <= 1e-11 * fmax(largest, 1);
 }
 
+/* The statistics of each batch norm against those of its input, element by element. */
+static bool
+statistics_agree(const struct trial *t)
+{
+	const struct emit_place *p = &t->place[0];
+	const double *grads = at(p->grads);
+	double off = 0;
+
+	for (uint32_t k = 0; k < t->net.nnodes; k++) {
+		const struct net_node *node = &t->net.node[k];
+		uint64_t hw = (uint64_t)node->shape.rows * node->shape.cols,
+			 c = node->shape.channels, n = t->rows[0] * hw;
+		const double *x = node->kind == NET_BATCHNORM
+				      ? at(node->in[0] == NET_INPUT ? p->x : p->y[node->in[0]])
+				      : NULL;
+
+		for (uint64_t ch = 0; x && ch < c; ch++) {
+			double mean = 0, variance = 0;
+
+			for (uint64_t i = 0; i < n; i++)
+				mean += x[(i / hw * c + ch) * hw + i % hw] / (double)n;
+			for (uint64_t i = 0; i < n; i++)
+				variance += pow(x[(i / hw * c + ch) * hw + i % hw] - mean, 2) /
+					    (double)(n - 1);
+			off = fmax(off, fabs(grads[node->stats + ch] - mean));
+			off = fmax(off, fabs(grads[node->stats + c + ch] - variance) /
+					    fmax(variance, 1e-3));
+		}
+	}
+	return off < 1e-9;
+}
+
 static void
 check_model(const char *what, const struct net_config *c, struct net_shape input, unsigned tries)
 {
@@ -239,6 +271,9 @@ check_model(const char *what, const struct net_config *c, struct net_shape input
 	   what);
 	emit_backward(&net, &many.batch, &sink);
 	ok(!failed && same_gradients(&one, &many), "%s: and so are the gradients", what);
+	if (net.nstats)
+		ok(statistics_agree(&one),
+		   "%s: what is kept of a batch is its mean and unbiased variance", what);
 	ok(differences_agree(&one, tries) && !failed, "%s: they are what differences say", what);
 }
 
