@@ -60,6 +60,22 @@ result() { cmp <(gpuctl memcpy --comm "$1" "$2:${A[$2]}:$((8 * $4))" -) <(fill "
 
 under_way() { gpuctl status | grep -q in-progress; }
 
+# What comes while it ends is answered with that.
+@test "a coordinator that ends cleanly and is started again finds its devices" {
+	coordinator --heartbeat 50ms
+	devices 6
+	for _ in 1 2 3; do
+		kill -STOP "$COORD"
+		not gpuctl --timeout 300ms status # meanwhile heartbeats wait for it
+		kill -TERM "$COORD"
+		kill -CONT "$COORD"
+		wait_until 5 gone "$COORD"
+		coordinator --heartbeat 50ms
+		wait_until 10 n_devices 6
+	done
+	for pid in "${DEVICES[@]}"; do kill -0 "$pid"; done
+}
+
 @test "devices are known again, communicators live on, graphs and memory with them" {
 	coordinator
 	devices 3
