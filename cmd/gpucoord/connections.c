@@ -1,3 +1,8 @@
+/*
+ * A client dials for as long as it is there, many times a second, and each try is a socket that nng's
+ * one thread for that has to clear away. So where nobody listens the client goes, a moment later,
+ * when its calls have ended; who calls there before or after gets another.
+ */
 #include "connections.h"
 
 #include <stdatomic.h>
@@ -10,6 +15,7 @@
 
 #define MAX_ADDRESSES 4096
 #define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lives */
+#define NOBODY_AFTER  NS_PER_SEC	 /* longer than a call waits where nobody listens */
 
 struct connection {
 	struct connection *next;
@@ -18,6 +24,7 @@ struct connection {
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
+	_Atomic uint64_t nobody_ns; /* since when nobody listens there; 0: somebody may */
 };
 
 struct connections {
@@ -37,13 +44,14 @@ connections_new(connections_lost_fn fn, void *arg)
 	return d;
 }
 
+/* Told once: somebody may have come back since, to whom another client leads. */
 static void
 on_nobody(void *arg)
 {
 	struct connection *c = arg;
-	uint64_t id = atomic_load(&c->device_id);
+	uint64_t id = atomic_load(&c->device_id), never = 0;
 
-	if (id)
+	if (atomic_compare_exchange_strong(&c->nobody_ns, &never, clock_now_ns()) && id)
 		c->all->fn(c->all->arg, id, c->addr);
 }
 
@@ -66,15 +74,23 @@ connections_free(struct connections *d)
 	free(d);
 }
 
+static struct connection *
+find(const struct connections *d, const char *addr)
+{
+	struct connection *c = d->list;
+
+	while (c && (strcmp(c->addr, addr) != 0 || atomic_load(&c->nobody_ns)))
+		c = c->next;
+	return c;
+}
+
 enum rc
 connections_client(struct connections *d, const char *addr, uint64_t id, uint64_t now_ns,
 		   struct rpc_client **out, struct err *err)
 {
-	struct connection *c;
+	struct connection *c = find(d, addr);
 	enum rc rc;
 
-	for (c = d->list; c && strcmp(c->addr, addr) != 0; c = c->next)
-		;
 	if (!c) {
 		if (d->n == MAX_ADDRESSES)
 			return err_set(err, RC_BUSY, "connected to %u devices already", d->n);
@@ -100,13 +116,22 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 	return RC_OK;
 }
 
+static bool
+is_over(struct connection *c, uint64_t now_ns)
+{
+	uint64_t nobody_ns = atomic_load(&c->nobody_ns);
+
+	return now_ns - c->used_ns > FORGET_AFTER ||
+	       (nobody_ns && now_ns > nobody_ns + NOBODY_AFTER);
+}
+
 void
 connections_tick(struct connections *d, uint64_t now_ns)
 {
 	struct connection **at = &d->list;
 
 	while (*at)
-		if (now_ns - (*at)->used_ns > FORGET_AFTER)
+		if (is_over(*at, now_ns))
 			forget(d, at);
 		else
 			at = &(*at)->next;

@@ -261,3 +261,24 @@ etcd_decided() { etcd_serves || gone "$etcd"; }
 	wait "$COORD"
 	refute_file c.sock.state
 }
+
+is_lost() { gpuctl devices | grep -q lost; }
+
+# Each try to reach it is a socket of the coordinator's, and many a second would be too many.
+@test "where a device has died the coordinator does not go on calling" {
+	coordinator
+	devices 1
+	kill -KILL "${DEVICES[0]}"
+	wait_until 5 is_lost
+	rm "$T/0.sock"
+	# Whoever answers there, shakes hands and hangs up is called again while somebody calls at all.
+	run bounded perl -MIO::Socket::UNIX -MIO::Select -e '
+		my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 64) or die "$!";
+		my $calls = IO::Select->new($s);
+		while ($calls->can_read(2)) {
+			my $c = $s->accept;
+			syswrite $c, "\0SP\0\0\x31\0\0";
+			sysread $c, my $hello, 8;
+		}' "$T/0.sock"
+	assert_status 0
+}
