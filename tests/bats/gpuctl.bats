@@ -297,6 +297,13 @@ gpuctl: send: --peer: rank 1 is its own peer
 	assert_match '^gpuctl: recv: comm 1: [^'$'\n'']*rank 1[^'$'\n'']*'$'\n4\n''gpuctl: wait: [^'$'\n'']*'$'\n4\nin-progress\n0$'
 }
 
+@test "a send that nobody meets: its number counts the pair's, its time is the timeout" {
+	run machine 2 --op-timeout 3s '
+		C=$(gpuctl comm-init -n 2)
+		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago'$'\n4$'
+}
+
 @test "a group runs together; a mistake is told with its line and nothing runs" {
 	run machine 3 "$THREE"'
 		group() { try gpuctl group --comm $C; }
