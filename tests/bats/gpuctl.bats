@@ -35,6 +35,24 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	assert_equal "$(gpuctl version)" "$output"
 }
 
+@test "daemons' help and version are seen to arrive, too" {
+	for program in gpudev gpucoord; do
+		for option in -h -V; do
+			run sh -c "$program $option >/dev/full"
+			assert_status 1
+			assert_match "^$program: --(help|version): standard output: No space left on device\$"
+		done
+	done
+}
+
+@test "too few descriptors for a machine are told of" {
+	for n in 8 10 12; do
+		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
+		assert_status 1
+		assert_match '^gpuctl: run: .*Too many open files'
+	done
+}
+
 @test "wrong usage: one line, exit 2" {
 	while read -r line; do
 		run bash -c "gpuctl $line </dev/null"
