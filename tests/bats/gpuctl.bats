@@ -322,6 +322,17 @@ gpuctl: send: --peer: rank 1 is its own peer
 	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago'$'\n4$'
 }
 
+@test "comm-status names ranks that are lost before anything has failed" {
+	run machine 3 '
+		C=$(gpuctl comm-init -n 3)
+		gpuctl comm-status $C
+		kill -9 $(gpuctl devices | sed -n "3s/.* \([0-9]*\)  ipc.*/\1/p")
+		until gpuctl devices | grep -q lost; do :; done
+		gpuctl comm-status $C 2>&1
+		gpuctl comm-shrink $C; gpuctl comm-status $C' 2>/dev/null
+	assert_match $'^success\n.*success\nrank 1 [(]device [0-9a-f]{16}[)] is lost\n2\nsuccess\nepoch'
+}
+
 @test "a group runs together; a mistake is told with its line and nothing runs" {
 	run machine 3 "$THREE"'
 		group() { try gpuctl group --comm $C; }
