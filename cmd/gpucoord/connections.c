@@ -1,7 +1,7 @@
 /*
  * A client dials for as long as it is there, many times a second, and each try is a socket that nng's
- * one thread for that has to clear away. So where nobody listens the client goes, a moment later,
- * when its calls have ended; who calls there before or after gets another.
+ * one thread for that has to clear away. So where nobody listens the client goes, a moment later, unless
+ * it is called again; a call that finds nobody there tells so once more.
  */
 #include "connections.h"
 
@@ -15,7 +15,8 @@
 
 #define MAX_ADDRESSES 4096
 #define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lives */
-#define NOBODY_AFTER  NS_PER_SEC	 /* longer than a call waits where nobody listens */
+#define NOBODY_AFTER  (200 * NS_PER_MS)
+#define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits where nobody listens */
 
 struct connection {
 	struct connection *next;
@@ -44,14 +45,14 @@ connections_new(connections_lost_fn fn, void *arg)
 	return d;
 }
 
-/* Told once: somebody may have come back since, to whom another client leads. */
 static void
 on_nobody(void *arg)
 {
 	struct connection *c = arg;
-	uint64_t id = atomic_load(&c->device_id), never = 0;
+	uint64_t id = atomic_load(&c->device_id);
 
-	if (atomic_compare_exchange_strong(&c->nobody_ns, &never, clock_now_ns()) && id)
+	atomic_store(&c->nobody_ns, clock_now_ns());
+	if (id)
 		c->all->fn(c->all->arg, id, c->addr);
 }
 
@@ -79,7 +80,7 @@ find(const struct connections *d, const char *addr)
 {
 	struct connection *c = d->list;
 
-	while (c && (strcmp(c->addr, addr) != 0 || atomic_load(&c->nobody_ns)))
+	while (c && strcmp(c->addr, addr) != 0)
 		c = c->next;
 	return c;
 }
@@ -111,6 +112,7 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 	}
 	if (id)
 		atomic_store(&c->device_id, id);
+	atomic_store(&c->nobody_ns, 0); /* its call will tell */
 	c->used_ns = now_ns;
 	*out = c->client;
 	return RC_OK;
@@ -122,7 +124,7 @@ is_over(struct connection *c, uint64_t now_ns)
 	uint64_t nobody_ns = atomic_load(&c->nobody_ns);
 
 	return now_ns - c->used_ns > FORGET_AFTER ||
-	       (nobody_ns && now_ns > nobody_ns + NOBODY_AFTER);
+	       (nobody_ns && now_ns > nobody_ns + NOBODY_AFTER && now_ns - c->used_ns > CALL_WAITS);
 }
 
 void
