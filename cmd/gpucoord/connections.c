@@ -1,3 +1,8 @@
+/*
+ * A client dials for as long as it is there, many times a second, and each try is a socket that nng's
+ * one thread for that has to clear away. So where nobody listens the client goes, a moment later, unless
+ * it is called again; a call that finds nobody there tells so once more.
+ */
 #include "connections.h"
 
 #include <stdatomic.h>
@@ -10,6 +15,8 @@
 
 #define MAX_ADDRESSES 4096
 #define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lives */
+#define NOBODY_AFTER  (200 * NS_PER_MS)
+#define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits where nobody listens */
 
 struct connection {
 	struct connection *next;
@@ -18,6 +25,7 @@ struct connection {
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
+	_Atomic uint64_t nobody_ns; /* since when nobody listens there; 0: somebody may */
 };
 
 struct connections {
@@ -43,6 +51,7 @@ on_nobody(void *arg)
 	struct connection *c = arg;
 	uint64_t id = atomic_load(&c->device_id);
 
+	atomic_store(&c->nobody_ns, clock_now_ns());
 	if (id)
 		c->all->fn(c->all->arg, id, c->addr);
 }
@@ -66,15 +75,23 @@ connections_free(struct connections *d)
 	free(d);
 }
 
+static struct connection *
+find(const struct connections *d, const char *addr)
+{
+	struct connection *c = d->list;
+
+	while (c && strcmp(c->addr, addr) != 0)
+		c = c->next;
+	return c;
+}
+
 enum rc
 connections_client(struct connections *d, const char *addr, uint64_t id, uint64_t now_ns,
 		   struct rpc_client **out, struct err *err)
 {
-	struct connection *c;
+	struct connection *c = find(d, addr);
 	enum rc rc;
 
-	for (c = d->list; c && strcmp(c->addr, addr) != 0; c = c->next)
-		;
 	if (!c) {
 		if (d->n == MAX_ADDRESSES)
 			return err_set(err, RC_BUSY, "connected to %u devices already", d->n);
@@ -95,9 +112,19 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 	}
 	if (id)
 		atomic_store(&c->device_id, id);
+	atomic_store(&c->nobody_ns, 0); /* its call will tell */
 	c->used_ns = now_ns;
 	*out = c->client;
 	return RC_OK;
+}
+
+static bool
+is_over(struct connection *c, uint64_t now_ns)
+{
+	uint64_t nobody_ns = atomic_load(&c->nobody_ns);
+
+	return now_ns - c->used_ns > FORGET_AFTER ||
+	       (nobody_ns && now_ns > nobody_ns + NOBODY_AFTER && now_ns - c->used_ns > CALL_WAITS);
 }
 
 void
@@ -106,7 +133,7 @@ connections_tick(struct connections *d, uint64_t now_ns)
 	struct connection **at = &d->list;
 
 	while (*at)
-		if (now_ns - (*at)->used_ns > FORGET_AFTER)
+		if (is_over(*at, now_ns))
 			forget(d, at);
 		else
 			at = &(*at)->next;

@@ -23,7 +23,7 @@ void connections_free(struct connections *d);
 enum rc connections_client(struct connections *d, const char *addr, uint64_t id, uint64_t now_ns,
 			   struct rpc_client **out, struct err *err);
 
-/* Forget connections not used for a while. */
+/* Forget connections not used for a while, and those where nobody listens. */
 void connections_tick(struct connections *d, uint64_t now_ns);
 
 #endif

@@ -203,8 +203,10 @@ start_daemons(struct guardian *g)
 	char name[32];
 	int life[2];
 
-	if (pipe2(life, O_CLOEXEC) < 0)
+	if (pipe2(life, O_CLOEXEC) < 0) {
+		log_line(LOG_ERROR, "run: pipe: %s", strerror(errno));
 		return false;
+	}
 	g->lifeline = life[1];
 	for (int i = 0; i < g->ndaemons; i++) {
 		pid_t pid = exec_daemon(g->c, i - 1, life[0], &g->fds[FD_READY + i].fd);

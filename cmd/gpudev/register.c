@@ -113,6 +113,15 @@ call(struct registration *r, struct err *err)
 	return rc;
 }
 
+/* What passes: the coordinator is away, is about to end, or has no room now. Busy is also our own past,
+ * under the same id, that is not yet lost. */
+static bool
+passes(enum rc rc)
+{
+	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_BUSY || rc == RC_ABORTED ||
+	       rc == RC_NOMEM;
+}
+
 /* What an answer means; RC_OK: go on. */
 static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
@@ -126,9 +135,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 		return RC_OK;
 	}
 	r->next_ns = now + RETRY_MS * NS_PER_MS;
-	/* Busy: our own past, under the same id, is not yet lost. */
-	if ((r->rc != RC_UNREACHABLE && r->rc != RC_TIMEOUT && r->rc != RC_BUSY) ||
-	    (!r->done && now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
+	if (!passes(r->rc) || (!r->done && now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
 		*err = r->err;
 		return r->rc;
 	}

@@ -403,6 +403,7 @@ struct config_device {
 	char address[WIRE_NAME_MAX];
 	uint64_t next_ms;
 	bool said_wrong, said_silent;
+	uint64_t silent; /* polls in a row that nobody answered */
 	struct call call;
 };
 

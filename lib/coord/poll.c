@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define POLL_OFTEN  3 /* who has not answered so often in a row ... */
+#define POLL_SELDOM 8 /* ... is asked in so many heartbeats once: each try costs sockets */
+
 enum rc
 coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err)
 {
@@ -46,6 +49,7 @@ polled(struct coord *c, struct call *call, const struct err *why, const GpuSim__
 
 	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA)
 		m = reply->getdevicemetadata->metadata;
+	cd->silent = err.rc == RC_OK ? 0 : cd->silent + 1;
 	if (err.rc != RC_OK) {
 		if (!cd->said_silent)
 			act_log(c, "configured device at %s: %s", cd->address, err.text);
@@ -53,6 +57,8 @@ polled(struct coord *c, struct call *call, const struct err *why, const GpuSim__
 		return;
 	}
 	cd->said_silent = false;
+	if (cd->next_ms > c->now_ms + c->cfg.heartbeat_ms)
+		cd->next_ms = c->now_ms + c->cfg.heartbeat_ms;
 	if (cd->id && m && m->deviceid && m->deviceid->value != cd->id)
 		err_set(&err, RC_INVAL,
 			"device %016" PRIx64 " is expected, %016" PRIx64 " is there", cd->id,
@@ -91,7 +97,8 @@ polls_tick(struct coord *c)
 
 		if (cd->call.state != CALL_IDLE || c->now_ms < cd->next_ms || comes_itself(c, cd))
 			continue;
-		cd->next_ms = c->now_ms + c->cfg.heartbeat_ms;
+		cd->next_ms = c->now_ms + (uint64_t)c->cfg.heartbeat_ms *
+					      (cd->silent < POLL_OFTEN ? 1 : POLL_SELDOM);
 		cd->call.owner = cd;
 		cd->call.done = polled;
 		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);

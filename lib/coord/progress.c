@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "coord/blame.h"
+#include "wire/frame.h"
 
 static struct member *
 find_member(struct coord *c, const struct device *d, uint64_t comm_id)
@@ -83,7 +84,7 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 		gpu_sim__progress__init(m);
 		m->commid = comm->id;
 		m->epoch = comm->epoch;
-		m->operation = p->op;
+		m->operation = frame_op_shown(p->op);
 		m->step = p->step;
 		m->steps = p->steps;
 		m->idlems = c->now_ms - p->moved_ms;

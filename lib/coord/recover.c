@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/frame.h"
+
 #define RESPAWN_MS 10000
 
 bool
@@ -43,7 +45,7 @@ take_failure(struct comm *comm, const GpuSim__Failure *f)
 	if (rec->where[0])
 		return;
 	snprintf(rec->where, sizeof rec->where, "%s #%" PRIu64 " (%s), step %u of %u",
-		 f->collective, f->operation, f->algo, f->step, f->steps);
+		 f->collective, frame_op_shown(f->operation), f->algo, f->step, f->steps);
 	rec->idle_ms = f->idlems;
 }
 

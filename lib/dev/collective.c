@@ -6,6 +6,7 @@
 #include "dev/injector.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
+#include "wire/frame.h"
 
 #define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
 #define CACHE_BYTES  (1u << 20)	 /* half of a core's: what does not fit is stored past it */
@@ -309,7 +310,8 @@ say(const struct inst_coll *c, uint64_t op, size_t step, enum rc rc, const struc
 	if (rc == RC_ABORTED)
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
 	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
-		       (unsigned long long)op, c->algo, step ? step : 1, c->plan.nstep, why->text);
+		       (unsigned long long)frame_op_shown(op), c->algo, step ? step : 1,
+		       c->plan.nstep, why->text);
 }
 
 /* What collective_run does once it has a way to all ranks. */

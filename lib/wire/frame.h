@@ -36,6 +36,13 @@
 #define FRAME_OP_MAX		  (1ull << 62) /* the communicator's own are below */
 #define FRAME_P2P_MAX		  (1ull << 40) /* n is below */
 
+/* The number as people read it: n of a pair, the stream of the lab's. */
+static inline uint64_t
+frame_op_shown(uint64_t op)
+{
+	return op & 1ull << 63 ? op & (FRAME_P2P_MAX - 1) : op & (FRAME_OP_MAX - 1);
+}
+
 enum frame_kind {
 	FRAME_DATA = 1,	  /* one chunk */
 	FRAME_ACK = 2,	  /* the receiver has consumed the chunks before seq */

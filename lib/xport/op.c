@@ -353,6 +353,8 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 		rc = xport_await(o, &c->any, peer, next_visible(c), deadline_ns,
 				 way == XPORT_RECV ? "nothing from" : "chunks not taken by", err);
 	meter_goes_on(o->meter, rc != RC_OK);
+	if (rc == RC_TIMEOUT && o->meter) /* this wait was the last of many */
+		o->meter->idle_ns = c->op_timeout_ns + o->allow_ns;
 	pthread_mutex_unlock(&c->x->lock);
 	return rc;
 }

@@ -35,6 +35,24 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	assert_equal "$(gpuctl version)" "$output"
 }
 
+@test "daemons' help and version are seen to arrive, too" {
+	for program in gpudev gpucoord; do
+		for option in -h -V; do
+			run sh -c "$program $option >/dev/full"
+			assert_status 1
+			assert_match "^$program: --(help|version): standard output: No space left on device\$"
+		done
+	done
+}
+
+@test "too few descriptors for a machine are told of" {
+	for n in 8 10 12; do
+		run bash -c "ulimit -n $n; gpuctl run -n 4 -- true"
+		assert_status 1
+		assert_match '^gpuctl: run: .*Too many open files'
+	done
+}
+
 @test "wrong usage: one line, exit 2" {
 	while read -r line; do
 		run bash -c "gpuctl $line </dev/null"
@@ -295,6 +313,24 @@ gpuctl: send: --peer: rank 1 is its own peer
 		GPUSIM_TIMEOUT=1s try gpuctl wait $C; gpuctl comm-status $C
 		try gpuctl comm-destroy $C'
 	assert_match '^gpuctl: recv: comm 1: [^'$'\n'']*rank 1[^'$'\n'']*'$'\n4\n''gpuctl: wait: [^'$'\n'']*'$'\n4\nin-progress\n0$'
+}
+
+@test "a send that nobody meets: its number counts the pair's, its time is the timeout" {
+	run machine 2 --op-timeout 3s '
+		C=$(gpuctl comm-init -n 2)
+		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago'$'\n4$'
+}
+
+@test "comm-status names ranks that are lost before anything has failed" {
+	run machine 3 '
+		C=$(gpuctl comm-init -n 3)
+		gpuctl comm-status $C
+		kill -9 $(gpuctl devices | sed -n "3s/.* \([0-9]*\)  ipc.*/\1/p")
+		until gpuctl devices | grep -q lost; do :; done
+		gpuctl comm-status $C 2>&1
+		gpuctl comm-shrink $C; gpuctl comm-status $C' 2>/dev/null
+	assert_match $'^success\n.*success\nrank 1 [(]device [0-9a-f]{16}[)] is lost\n2\nsuccess\nepoch'
 }
 
 @test "a group runs together; a mistake is told with its line and nothing runs" {

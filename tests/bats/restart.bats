@@ -60,6 +60,22 @@ result() { cmp <(gpuctl memcpy --comm "$1" "$2:${A[$2]}:$((8 * $4))" -) <(fill "
 
 under_way() { gpuctl status | grep -q in-progress; }
 
+# What comes while it ends is answered with that.
+@test "a coordinator that ends cleanly and is started again finds its devices" {
+	coordinator --heartbeat 50ms
+	devices 6
+	for _ in 1 2 3; do
+		kill -STOP "$COORD"
+		not gpuctl --timeout 300ms status # meanwhile heartbeats wait for it
+		kill -TERM "$COORD"
+		kill -CONT "$COORD"
+		wait_until 5 gone "$COORD"
+		coordinator --heartbeat 50ms
+		wait_until 10 n_devices 6
+	done
+	for pid in "${DEVICES[@]}"; do kill -0 "$pid"; done
+}
+
 @test "devices are known again, communicators live on, graphs and memory with them" {
 	coordinator
 	devices 3
@@ -244,4 +260,25 @@ etcd_decided() { etcd_serves || gone "$etcd"; }
 	kill "$COORD"
 	wait "$COORD"
 	refute_file c.sock.state
+}
+
+is_lost() { gpuctl devices | grep -q lost; }
+
+# Each try to reach it is a socket of the coordinator's, and many a second would be too many.
+@test "where a device has died the coordinator does not go on calling" {
+	coordinator
+	devices 1
+	kill -KILL "${DEVICES[0]}"
+	wait_until 5 is_lost
+	rm "$T/0.sock"
+	# Whoever answers there, shakes hands and hangs up is called again while somebody calls at all.
+	run bounded perl -MIO::Socket::UNIX -MIO::Select -e '
+		my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 64) or die "$!";
+		my $calls = IO::Select->new($s);
+		while ($calls->can_read(2)) {
+			my $c = $s->accept;
+			syswrite $c, "\0SP\0\0\x31\0\0";
+			sysread $c, my $hello, 8;
+		}' "$T/0.sock"
+	assert_status 0
 }

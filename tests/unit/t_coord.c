@@ -252,6 +252,29 @@ t_poll(void)
 }
 
 static void
+t_poll_seldom(void)
+{
+	struct harness h;
+
+	h_init(&h);
+	coord_add_device(h.c, 0, "ipc:///dev5", NULL);
+	h_advance(&h, 100);
+	for (int i = 0; i < 3; i++) {
+		h_end_call(&h, 0, NULL, RC_UNREACHABLE, "connection refused");
+		h_advance(&h, H_BEAT_MS);
+	}
+	h_end_call(&h, 0, NULL, RC_UNREACHABLE, "connection refused");
+	h_advance(&h, 7 * H_BEAT_MS);
+	ok(h.ncall == 0, "who is never there is asked seldom");
+	h_advance(&h, H_BEAT_MS);
+	ok(h.ncall == 1, "but asked");
+	h_serve(&h);
+	h_advance(&h, H_BEAT_MS);
+	ok(list(&h)->n_devices == 1 && h.ncall == 1, "and often again, once it is there");
+	h_fini(&h);
+}
+
+static void
 unreachable(struct harness *h, uint64_t id, const char *address)
 {
 	struct coord_event ev = {.kind = COORD_UNREACHABLE, .device_id = id, .text = address};
@@ -438,6 +461,7 @@ main(void)
 	t_full();
 	t_beats();
 	t_poll();
+	t_poll_seldom();
 	t_unreachable();
 	t_memcpy();
 	t_refused();
