@@ -11,7 +11,8 @@
  * go; the same attach again is accepted as it is; an older one is refused with RC_ABORTED. The
  * first attach of another coordinator drops all that was its predecessor's. An attach of a
  * communicator that was not here is answered when the runs of those that have gone have ended, for
- * they may still write; so is each that follows until then.
+ * they may still write; so is each that follows until then. One of a newer epoch is answered when
+ * those of its older epochs have.
  *
  * Runs. One with a number is known by (communicator, run, epoch). The same request again is never
  * executed again: while the run is under way its callers all get its answer, later they get the

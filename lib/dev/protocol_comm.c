@@ -166,7 +166,7 @@ attach_again(struct protocol *p, struct pcomm *c, uint64_t caller)
 {
 	struct due *u;
 
-	if (!c->waits)
+	if (!c->waits && !c->under_way[1])
 		return &proto_fine;
 	u = malloc(sizeof *u);
 	if (!u || !proto_owe(p, 1)) {
@@ -260,6 +260,13 @@ comm_renew(struct protocol *p, struct pcomm *old, struct pcomm *fresh)
 }
 
 void
+proto_attached_settle(struct protocol *p, struct pcomm *c)
+{
+	if (!c->waits && !c->under_way[1])
+		answer_attached(p, c, &proto_fine);
+}
+
+void
 proto_attached(struct protocol *p, struct due *u)
 {
 	struct pcomm *c = proto_comm_find(p, u->fresh->id);
@@ -273,8 +280,7 @@ proto_attached(struct protocol *p, struct due *u)
 	u->fresh = NULL;
 	u->next = c->attached;
 	c->attached = u;
-	if (!c->waits)
-		answer_attached(p, c, &proto_fine);
+	proto_attached_settle(p, c);
 }
 
 void
@@ -283,7 +289,7 @@ proto_orphans_gone(struct protocol *p)
 	for (unsigned b = 0; b < COMM_BUCKETS; b++)
 		for (struct pcomm *c = p->comm[b]; c; c = c->chain) {
 			c->waits = false;
-			answer_attached(p, c, &proto_fine);
+			proto_attached_settle(p, c);
 		}
 }
 

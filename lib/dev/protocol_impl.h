@@ -58,7 +58,7 @@ struct pcomm {
 	bool joined;
 	struct err aborted;    /* rc is RC_OK while it is not */
 	bool waits;	       /* since it is here, for orphans */
-	struct due *attached;  /* whose answers wait for that */
+	struct due *attached;  /* whose answers wait for that, or for runs of older epochs */
 	unsigned under_way[2]; /* runs started: of this epoch, of older ones */
 	struct run_list ended[RUN_KINDS];
 	struct run_list held;
@@ -133,6 +133,8 @@ const struct err *proto_attach(struct protocol *p, uint64_t caller,
 			       const GpuSim__CommAttachRequest *m);
 /* The transport takes part: so does the protocol. Takes `u` and what it names, and answers. */
 void proto_attached(struct protocol *p, struct due *u);
+/* Answer who attached it, unless runs that are over may still write. */
+void proto_attached_settle(struct protocol *p, struct pcomm *c);
 /* The last orphan has ended: who waits for that is answered. */
 void proto_orphans_gone(struct protocol *p);
 const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);

@@ -243,8 +243,10 @@ proto_ended(struct protocol *p, uint64_t start, const struct run_result *result)
 	}
 	run_unlink(r);
 	proto_run_free(p, r);
-	if (old && c->under_way[1] == 0)
+	if (old && c->under_way[1] == 0) {
+		proto_attached_settle(p, c);
 		run_held(p, c);
+	}
 	if (orphan && --p->norphans == 0)
 		proto_orphans_gone(p);
 }

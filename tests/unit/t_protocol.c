@@ -420,7 +420,7 @@ test_graphs(void)
 	   "a graph of another communicator");
 	is(run_as(&w, 1, 9, 1, 1, 50, false), "start for 1 keep; ", "a graph's run");
 	is(attach(&w, 1, 9, 1), "answer 1: ok; ", "attached again as it was: graphs stay");
-	is(attach(&w, 1, 9, 2), "attach; drop; answer 1: ok; ", "attached anew: they go");
+	is(attach(&w, 1, 9, 2), "attach; drop; ", "attached anew: they go");
 	is(run_as(&w, 1, 9, 2, 1, 50, false), "answer 1: not found, no graph 50 here; ",
 	   "and are gone");
 	is(drop(&w, 1, 51), "drop; answer 1: ok; ", "dropped");
@@ -510,12 +510,13 @@ test_epochs(void)
 	older = w.start;
 	run_as(&w, 2, 9, 1, 6, 0, true);
 	old = w.start;
-	is(attach(&w, 1, 9, 2), "attach; answer 1: ok; ", "a newer epoch while runs are under way");
+	is(attach(&w, 1, 9, 2), "attach; ", "a newer epoch while runs are under way");
 	is(run(&w, 3, 9, 2, 5), "", "a run waits: those of the older epoch may still write");
 	is(run(&w, 4, 9, 2, 5), "", "the same again waits for that one");
 	is(end(&w, old, RC_ABORTED, 0), "answer 2: aborted, it broke; ", "one of two has ended");
-	is(end(&w, older, RC_ABORTED, 0), "answer 1: aborted, it broke; start for 3 keep; ",
-	   "the other, too: on");
+	is(end(&w, older, RC_ABORTED, 0),
+	   "answer 1: aborted, it broke; answer 1: ok; start for 3 keep; ",
+	   "the other, too: it is there, and on");
 	is(end(&w, w.start, RC_OK, 9), "answer 3: ran 9; answer 4: ran 9; ", "and it ends");
 	is(run(&w, 5, 9, 2, 6), "start for 5 keep; ", "the next at once");
 	old = w.start;
@@ -523,17 +524,19 @@ test_epochs(void)
 	run(&w, 6, 9, 4, 6);
 	is(attach(&w, 1, 9, 5),
 	   "attach; answer 6: aborted, epoch 4 is over, communicator 9 is at epoch 5; answer 1: "
-	   "ok; ",
+	   "aborted, epoch 4 is over, communicator 9 is at epoch 5; ",
 	   "what waits hears that its epoch is over");
 	run(&w, 7, 9, 5, 6);
 	is(abort_comm(&w, 1, 9, 5, "enough"),
-	   "abort 9/5 (enough); answer 7: aborted, enough; answer 1: ok; ",
+	   "abort 9/5 (enough); answer 7: aborted, enough; answer 1: aborted, enough; "
+	   "answer 1: ok; ",
 	   "or that it is aborted");
 	attach(&w, 1, 9, 6);
 	run(&w, 8, 9, 6, 6);
 	is(detach(&w, 1, 9),
 	   "abort 9/6 (the communicator was destroyed); detach 9; "
-	   "answer 8: aborted, the communicator was destroyed; answer 1: ok; ",
+	   "answer 8: aborted, the communicator was destroyed; "
+	   "answer 1: aborted, the communicator was destroyed; answer 1: ok; ",
 	   "or that the communicator goes");
 	is(end(&w, old, RC_ABORTED, 0), "answer 5: aborted, it broke; ",
 	   "a run whose communicator went");
