@@ -1,5 +1,4 @@
 /* gpucoord - coordinate simulated GPUs. See gpucoord(8). */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,15 +105,6 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"version", 0, NULL, 'V'},
 					 {NULL, 0, NULL, 0}};
 
-/* For -h and -V, which end the program, if standard output takes it. */
-static enum rc
-print_and_end(const char *text, struct err *err)
-{
-	if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
-		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
-	exit(EXIT_OK);
-}
-
 /* Apply one option; ends the program for -h and -V. */
 static enum rc
 apply(struct options *o, int opt, const char *arg, struct err *err)
@@ -175,9 +165,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		o->level = o->level == LOG_WARN ? LOG_INFO : LOG_DEBUG;
 		return RC_OK;
 	case 'V':
-		return print_and_end("gpucoord " GPUSIM_VERSION "\n", err);
+		return option_answer("gpucoord " GPUSIM_VERSION "\n", err);
 	default:
-		return print_and_end(usage_text, err);
+		return option_answer(usage_text, err);
 	}
 }
 

@@ -3,7 +3,9 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/parse.h"
 
@@ -64,6 +66,14 @@ option_u32(const char *arg, uint32_t lo, uint32_t hi, uint32_t *out, struct err 
 	if (rc == RC_OK)
 		*out = (uint32_t)v;
 	return rc;
+}
+
+enum rc
+option_answer(const char *text, struct err *err)
+{
+	if (fputs(text, stdout) < 0 || fflush(stdout) != 0 || close(STDOUT_FILENO) != 0)
+		return err_set(err, RC_FAILED, "standard output: %m");
+	exit(EXIT_SUCCESS);
 }
 
 enum rc

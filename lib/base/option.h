@@ -20,6 +20,10 @@ int option_next(int argc, char **argv, const char *shorts, const struct option *
 /* Put "--name: " before *err, where it is about the value of option `opt`. Returns err->rc. */
 enum rc option_err(const struct option *longs, int opt, struct err *err);
 
+/* For -h, -V and the like: print the text and end the program well; RC_FAILED: standard output does not
+ * take it. */
+enum rc option_answer(const char *text, struct err *err);
+
 /* An open file descriptor's number. */
 enum rc option_fd(const char *arg, int *fd, struct err *err);
 

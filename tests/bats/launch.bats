@@ -257,7 +257,7 @@ mpi() {
 	assert_status 7
 	assert_match '^tcp://127.0.0.1:[0-9]+.in$'
 	not pgrep -f -- "${lines[0]}"
-	background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- bash -c 'echo "$GPUSIM_COORD" >address; exec sleep 60'
+	background "$EXAMPLES/mpirun.sh" -n 1 -m 16M -- bash -c 'echo "$GPUSIM_COORD" >address; exec tail -f /dev/null'
 	wait_until 15 test -s address
 	kill -TERM "$PID"
 	wait_until 15 gone "$PID"
