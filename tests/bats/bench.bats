@@ -111,3 +111,32 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 	run bounded "$ROOT/bench/run" nonsense
 	assert_status 2
 }
+
+# Device 0 stands still in the timed operations while its input changes; once more if it was too late.
+@test "what changes in device memory behind the clock is counted as wrong" {
+	cat >damage <<'END'
+operations() { gpuctl status --json | grep -o '"pending":1,"operations":[0-9]*' | grep -o '[0-9]*$'; }
+path=$(gpuctl devices --json | grep -o '"mem_path":"[^"]*' | cut -d '"' -f 4 | head -n 1)
+pid=$(gpuctl devices | awk '$1 == 0 { print $7 }')
+for iters in 2000 4000 8000 16000 32000; do
+	gpuctl bench -b 1M -e 1M --warmup 0 --iters $iters --json >row &
+	until n=$(operations) && ((n > iters)); do
+		kill -0 $! 2>/dev/null || continue 2
+	done
+	kill -STOP "$pid"
+	n=$(operations)
+	head -c 524288 /dev/zero | tr '\0' '\63' | dd of="$path" bs=524288 seek=1 conv=notrunc status=none
+	kill -CONT "$pid"
+	wait $!
+	code=$?
+	if ((n > iters && n < 2 * iters)); then # out of place
+		exit $code
+	fi
+done
+exit 99
+END
+	run bounded gpuctl run -n 2 -- bash damage
+	assert_status 1
+	assert_match 'gpuctl: bench: [0-9]+ wrong elements'
+	at_least "$(grep -o '"out_of_place":{[^}]*' row | grep -o '[0-9]*$')" 100000
+}
