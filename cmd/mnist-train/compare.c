@@ -330,7 +330,7 @@ print(const struct comparison *s, struct err *err)
 
 /* Everything that can be wrong before the first run. */
 static enum rc
-plan(struct comparison *s, const struct train_config *o, struct err *err)
+plan(struct comparison *s, const struct train_config *o, bool batchnorm, struct err *err)
 {
 	struct compare_request request = {0};
 	enum rc rc = compare_methods_parse(o->compare, &request, err);
@@ -345,6 +345,8 @@ plan(struct comparison *s, const struct train_config *o, struct err *err)
 		rc = check_prefix(s->prefix, err);
 	if (rc == RC_OK)
 		rc = compare_plan(&request, o->batch, &s->c, err);
+	if (rc == RC_OK)
+		compare_judge(&s->c, o, batchnorm);
 	return rc == RC_OK ? make_folder(s, err) : rc;
 }
 
@@ -368,11 +370,11 @@ note(enum rc rc, const struct err *err, enum rc *worst)
 }
 
 int
-compare_main(const struct train_config *o, const char *self)
+compare_main(const struct train_config *o, bool batchnorm, const char *self)
 {
 	struct comparison s = {.config = o, .self = self, .prefix = o->out ? o->out : "compare"};
 	struct err err = {0};
-	enum rc rc = plan(&s, o, &err), worst = RC_OK;
+	enum rc rc = plan(&s, o, batchnorm, &err), worst = RC_OK;
 	int exit_code;
 
 	note(rc, &err, &worst);

@@ -9,11 +9,12 @@
 /*
  * compare_main - run the comparison that o asks for, write its files and print it.
  *
- *	self	the path of this program
+ *	batchnorm	the net has batch norm
+ *	self		the path of this program
  *
  * Returns the exit code; what went wrong is on standard error. Must be called before there are
  * threads.
  */
-int compare_main(const struct train_config *o, const char *self);
+int compare_main(const struct train_config *o, bool batchnorm, const char *self);
 
 #endif

@@ -181,13 +181,13 @@ become_rank(const struct train_config *o, struct err *err)
 
 /* This program, as a run of a comparison. */
 static int
-compare(const struct train_config *o)
+compare(const struct train_config *o, bool batchnorm)
 {
 	char own[PATH_MAX], self[PATH_MAX + 16];
 
 	host_own_folder(own, sizeof own);
 	snprintf(self, sizeof self, "%s/mnist-train", own);
-	return compare_main(o, self);
+	return compare_main(o, batchnorm, self);
 }
 
 /* Devices that are there, that a communicator may take, and that are in one. */
@@ -344,6 +344,8 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	hooks.event = on_event;
 	hooks.progress = s.report.bar ? on_progress : NULL;
 	hooks.checkpoint = o->checkpoint ? on_checkpoint : NULL;
+	if (rc == RC_OK)
+		report_differs(task, n - (n > config_servers(o) ? config_servers(o) : 0));
 	if (rc == RC_OK && o->sync == SYNC_PS) {
 		rc = server_run(g, task, n, from, &s.report, &s.saver, err);
 	} else if (rc == RC_OK) {
@@ -427,8 +429,10 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = task_open(&o, &task, &err);
 	if (rc == RC_OK && o.compare) {
+		bool batchnorm = task.net.nstats > 0;
+
 		task_fini(&task);
-		_exit(compare(&o));
+		_exit(compare(&o, batchnorm));
 	}
 	if (rc == RC_OK && o.learn) {
 		rc = server_learn(&task, &err);

@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "train/differ.h"
 
 #define BAR_WIDTH 40
 
@@ -38,6 +40,20 @@ report_start(const struct task *task, uint32_t n, const char *what)
 	       data->train.nitems, data->test.nitems, task->net.nparams, n, what,
 	       n == 1 ? "" : "s");
 	fflush(stdout);
+}
+
+void
+report_differs(const struct task *task, uint32_t nworkers)
+{
+	struct buf text = {0};
+
+	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM &&
+	    differ_text(DIFFER_BATCHNORM, &text) && buf_add(&text, "", 1))
+		log_line(LOG_WARN,
+			 "--sync %s: %s: with --sync allreduce or sendrecv it is over all of a "
+			 "step's",
+			 task->config->sync == SYNC_PS ? "ps" : "local", text.data);
+	buf_fini(&text);
 }
 
 void

@@ -21,6 +21,9 @@ enum rc report_open(struct report *r, const struct train_config *o, uint32_t don
 /* The first line: on how many of what. Rank 0's alone, where there are ranks. */
 void report_start(const struct task *task, uint32_t n, const char *what);
 
+/* A warning where batch norm makes so many workers learn something else than --sync allreduce. */
+void report_differs(const struct task *task, uint32_t nworkers);
+
 /* So much of the epoch's steps is done. */
 void report_progress(const struct report *r, double fraction);
 

@@ -170,6 +170,22 @@ compare_config(const struct compare_run *run, const char *json, struct train_con
 	config->out = NULL;
 }
 
+void
+compare_judge(struct compare *c, const struct train_config *config, bool batchnorm)
+{
+	for (size_t i = 0; i < c->nruns; i++) {
+		struct compare_run *r = &c->run[i];
+		struct train_config own = *config;
+		uint64_t step;
+
+		compare_config(r, NULL, &own);
+		step = (uint64_t)r->batch *
+		       (own.sync == SYNC_PS && own.ps_aggregate ? own.ps_aggregate : r->workers);
+		r->differs =
+		    differ_of(&own, r->workers, batchnorm) | (step == c->global ? 0 : DIFFER_BATCH);
+	}
+}
+
 /* The number that a key of a line of JSON has; null is one that is not finite. */
 static bool
 number_of(const char *line, const char *end, const char *key, double *out)
@@ -313,8 +329,8 @@ compare_rounding(const struct compare *c, struct buf *out)
 bool
 compare_csv(const struct compare *c, struct buf *out)
 {
-	bool good =
-	    buf_addf(out, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup\n");
+	bool good = buf_addf(
+	    out, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup,note\n");
 
 	for (size_t i = 0; i < c->nruns; i++) {
 		const struct compare_run *r = &c->run[i];
@@ -322,10 +338,42 @@ compare_csv(const struct compare *c, struct buf *out)
 		for (size_t k = 0; k < r->nepochs && good; k++) {
 			const struct compare_epoch *e = &r->epoch[k];
 
-			good =
-			    buf_addf(out, "%s,%" PRIu32 ",%" PRIu32 ",%.9g,%.9g,%.6f,%.1f,%.3f\n",
-				     methods[r->method].name, r->workers, e->epoch, e->loss,
-				     e->accuracy, e->seconds, e->images_per_s, r->speedup);
+			good = buf_addf(out, "%s,%" PRIu32 ",%" PRIu32 ",%.9g,%.9g,%.6f,%.1f,%.3f,",
+					methods[r->method].name, r->workers, e->epoch, e->loss,
+					e->accuracy, e->seconds, e->images_per_s, r->speedup) &&
+			       differ_text(r->differs, out) && buf_addf(out, "\n");
+		}
+	}
+	return good;
+}
+
+/* How any run of a method differs. */
+static unsigned
+method_differs(const struct compare *c, enum compare_method m)
+{
+	unsigned differs = 0;
+
+	for (size_t i = 0; i < c->nruns; i++)
+		differs |= c->run[i].method == m ? c->run[i].differs : 0;
+	return differs;
+}
+
+/* What the table's mark stands for, a line a method and reason. */
+static bool
+explain(const struct compare *c, struct buf *out)
+{
+	bool good = true, any = false;
+
+	for (unsigned m = 0; m < c->request.nmethods; m++) {
+		enum compare_method method = c->request.method[m];
+		unsigned left = method_differs(c, method);
+
+		for (; good && left; left &= left - 1) {
+			good = (any || buf_addf(out, "* is not the same training; do not compare "
+						     "its loss and accuracy:\n")) &&
+			       buf_addf(out, "  %s: ", methods[method].name) &&
+			       differ_text(left & -left, out) && buf_addf(out, "\n");
+			any = true;
 		}
 	}
 	return good;
@@ -340,16 +388,17 @@ compare_table(const struct compare *c, struct buf *out)
 	for (size_t i = 0; i < c->nruns && good; i++) {
 		const struct compare_run *r = &c->run[i];
 		const struct compare_epoch *e = r->nepochs ? &r->epoch[r->nepochs - 1] : NULL;
+		const char *mark = r->differs ? "*" : "";
 
 		if (e)
 			good = buf_addf(out,
 					"%-10s %7" PRIu32 " %6" PRIu32
-					" %7zu %9.5f %11.2f %% %9.3f %11.2f\n",
+					" %7zu %9.5f %11.2f %% %9.3f %11.2f%s\n",
 					methods[r->method].name, r->workers, r->batch, r->nepochs,
-					e->loss, e->accuracy * 100, r->epoch_s, r->speedup);
+					e->loss, e->accuracy * 100, r->epoch_s, r->speedup, mark);
 		else
-			good = buf_addf(out, "%-10s %7" PRIu32 " %6" PRIu32 "  no result\n",
-					methods[r->method].name, r->workers, r->batch);
+			good = buf_addf(out, "%-10s %7" PRIu32 " %6" PRIu32 "  no result%s\n",
+					methods[r->method].name, r->workers, r->batch, mark);
 	}
-	return good;
+	return good && explain(c, out);
 }

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/rc.h"
 #include "train/config.h"
+#include "train/differ.h"
 
 enum compare_method {
 	COMPARE_ALLREDUCE,
@@ -56,6 +57,7 @@ struct compare_run {
 	struct compare_epoch *epoch; /* the run's */
 	double epoch_s;		     /* median over the epochs */
 	double speedup;		     /* 0: not known */
+	unsigned differs;	     /* differ.h: from all-reduce over the same samples */
 };
 
 struct compare {
@@ -80,6 +82,10 @@ enum rc compare_plan(const struct compare_request *r, uint32_t batch, struct com
 		     struct err *err);
 void compare_fini(struct compare *c);
 
+/* Fill in how each run differs, when the configuration is that of all of them. batchnorm: the net has
+ * some. */
+void compare_judge(struct compare *c, const struct train_config *config, bool batchnorm);
+
 /* What was asked for, made that of one run, whose report goes to a file. Strings are not copied. */
 void compare_config(const struct compare_run *run, const char *json, struct train_config *config);
 
@@ -95,10 +101,11 @@ void compare_speedups(struct compare *c);
  * is none. False: out of memory, for this and the next. */
 bool compare_rounding(const struct compare *c, struct buf *out);
 
-/* A header and a line an epoch of each run. */
+/* A header and a line an epoch of each run; the last column says how the run differs. */
 bool compare_csv(const struct compare *c, struct buf *out);
 
-/* A line a run, as of its last epoch. 80 columns, as is the plot. */
+/* A line a run, as of its last epoch; runs that differ have a mark, and lines below say why. The table
+ * has 80 columns, as has the plot. */
 bool compare_table(const struct compare *c, struct buf *out);
 
 /* Accuracy over time, each method with its most workers; speed-up over workers. */

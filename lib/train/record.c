@@ -33,14 +33,15 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 	gpusim_ops_collective(rec->o, &c);
 }
 
-/* Ranks that know of each other within a step sum their batch norms' statistics up. */
+/* Ranks that share a step sum their batch norms' statistics up; the one that holds the weights and trains
+ * nothing adds zeros. With SYNC_LOCAL a step is each rank's own. */
 static struct emit_sink
 make_sink(struct recorder *rec)
 {
 	return (struct emit_sink){.arg = rec,
 				  .launch = record_launch,
 				  .allreduce =
-				      rec->t->o->sync == SYNC_ALLREDUCE ? record_allreduce : NULL};
+				      rec->t->o->sync == SYNC_LOCAL ? NULL : record_allreduce};
 }
 
 static enum rc
@@ -146,28 +147,14 @@ send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64
 	gpusim_ops_collective(rec->o, &c);
 }
 
-/* Statistics of a rank's own rows, by their part of the batch, so that they add up as gradients do. */
-static void
-weigh_statistics(struct recorder *rec, uint32_t rank, const struct emit_batch *b,
-		 const struct emit_sink *sink)
-{
-	const struct net *net = rec->t->net;
-
-	if (net->nstats)
-		LAUNCH(sink, rank, "scale",
-		       U("x", b->place[rank].grads + net->nparams * sizeof(float)),
-		       U("n", net->nstats), F("alpha", (double)b->rows[rank] / (double)b->total));
-}
-
-/* Gradients to rank 0, added up there in the order of ranks. */
+/* Gradients to rank 0, added up there in the order of ranks. The batch's statistics are there already. */
 static void
 collect_gradients(struct recorder *rec, const struct emit_batch *b, const struct emit_sink *sink)
 {
 	const struct replica *to = &rec->t->replica[0];
-	uint64_t n = task_values(rec->t->task);
+	uint64_t n = rec->t->net->nparams;
 
 	for (uint32_t r = 1; r < b->nranks; r++) {
-		weigh_statistics(rec, r, b, sink);
 		send_recv(rec, r, b->place[r].grads, 0, r == 1 ? to->net.grads : to->inbox,
 			  n * sizeof(float));
 		if (r > 1)

@@ -23,11 +23,11 @@ column() {
 	run --separate-stderr bounded mnist-train --compare allreduce --workers 2,1 --epochs 3 --batch 32
 	assert_status 0
 	assert_equal "$(head -n 1 compare.csv)" \
-		method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup
+		method,workers,epoch,loss,test_accuracy,seconds,images_per_s,speedup,note
 	assert_equal "$(cut -d, -f1-3 compare.csv | tail -n +2 | xargs)" \
 		"$(echo allreduce,{1,2},{1,2,3})"
 	awk -F, 'NR > 1 {
-		if (NF != 8 || !($4 > 0) || $5 < 0 || $5 > 1 || !($6 > 0) || !($7 > 0) || !($8 > 0)) exit 1
+		if (NF != 9 || $9 != "" || !($4 > 0) || $5 < 0 || $5 > 1 || !($6 > 0) || !($7 > 0) || !($8 > 0)) exit 1
 		if ($3 > 1 && !($6 > before)) exit 1
 		before = $6
 	}' compare.csv || fail "$(<compare.csv)"
@@ -61,6 +61,17 @@ column() {
 	awk 'length($0) > 80 { exit 1 }' <<<"$output" || fail "$output"
 	assert_equal "$(grep -c '^allreduce, [123] workers\? ([123] of 3): test accuracy' <<<"$stderr")" 3
 	assert_equal "$(grep -vc '^allreduce, ' <<<"$stderr")" "$(command -v gnuplot >/dev/null && echo 0 || echo 1)"
+}
+
+@test "compare: what is not the same training is marked, in the table and in CSV" {
+	run --separate-stderr bounded mnist-train --compare allreduce,local --workers 1,2 --epochs 1
+	assert_status 0
+	assert_equal "$(grep -c '^local  .*\*$' <<<"$output")" 1
+	assert_equal "$(grep -c '^allreduce  .*\*$' <<<"$output")" 0
+	assert_match $'\n\\* is not the same training.*\n  local: each worker trains alone between two averages'
+	assert_equal "$(column note '$1 == "allreduce" || $2 == 1' | sort -u)" ''
+	assert_equal "$(column note '$1 == "local" && $2 == 2')" \
+		'each worker trains alone between two averages of the weights'
 }
 
 @test "compare: a picture" {

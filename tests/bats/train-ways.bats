@@ -65,6 +65,33 @@ learns() {
 	same_losses one.json two.json 1e-2
 }
 
+# resnet NAME OPTION... - train the model with batch norm on small images: 44, so that the last step has fewer
+resnet() {
+	[[ -d small ]] || images small 8 44
+	TRAIN=(mnist-train --data small --model resnet9 --lr 0.01 --normalize standard --epochs 2)
+	trained "$@" 2>"$1.err"
+}
+
+@test "batch norm: sendrecv norms a whole step, as all-reduce does, with any number of workers" {
+	local w
+	resnet all --workers 1 --batch 12
+	for w in 1 2 3; do
+		resnet "send$w" --workers "$w" --batch $((12 / w)) --sync sendrecv
+		same_losses all.json "send$w.json" 1e-3
+		assert_equal "$(<"send$w.err")" ''
+	done
+}
+
+@test "batch norm: ps and local, where each worker norms by itself, say so" {
+	local s
+	for s in ps local; do
+		resnet one --workers 1 --batch 12 --sync $s
+		assert_equal "$(<one.err)" ''
+		resnet two --workers 2 --batch 6 --sync $s
+		grep -q "^mnist-train: --sync $s: batch norm is over each worker's own samples" two.err || fail "$(<two.err)"
+	done
+}
+
 @test "local: who has none of the last rows keeps its running statistics" {
 	# One sample, so three of four have none: their variances stay 1.
 	LIMIT=50 bounded mnist-train --data "$ROOT/tests/data" --model resnet9 --workers 4 --batch 1 \

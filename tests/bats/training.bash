@@ -22,3 +22,23 @@ accuracy() { sed -n "s/^epoch $EPOCHS\/$EPOCHS .* accuracy \([0-9.]*\) .*/\1/p" 
 
 # losses FILE - one a line, of a --json file
 losses() { sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1"; }
+
+# images DIR ROWS N - an IDX data set of 4 classes: N training and 12 test images of ROWS x ROWS, where even the
+# largest model is fast from 8 on; stripes tell the classes apart
+images() {
+	mkdir -p "$1"
+	perl -e '
+		my ($dir, $rows, $n) = @ARGV;
+		srand 1;
+		for (["train", $n], ["t10k", 12]) {
+			my ($part, $count) = @$_;
+			open my $x, ">:raw", "$dir/$part-images-idx3-ubyte" or die;
+			open my $y, ">:raw", "$dir/$part-labels-idx1-ubyte" or die;
+			print $x pack "N*", 0x803, $count, $rows, $rows;
+			print $y pack "N*", 0x801, $count;
+			for my $i (0 .. $count - 1) {
+				print $x pack "C*", map { ($_ % 4 == $i % 4) * 150 + int rand 100 } 1 .. $rows * $rows;
+				print $y pack "C", $i % 4;
+			}
+		}' "$@"
+}

@@ -240,15 +240,15 @@ test_tables(void)
 	begin_results(&c);
 	ok(compare_csv(&c, &csv) &&
 	       strcmp(csv.data, "method,workers,epoch,loss,test_accuracy,seconds,images_per_s,"
-				"speedup\n"
-				"allreduce,1,1,2,0.5,4.000000,600.0,1.000\n"
-				"allreduce,1,2,1,0.875,8.000000,600.0,1.000\n"
-				"allreduce,2,1,2,0.5,2.000000,600.0,2.000\n"
-				"allreduce,2,2,1,0.875,4.000000,600.0,2.000\n"
-				"allreduce,3,1,2,0.5,1.000000,600.0,4.000\n"
-				"allreduce,3,2,1,0.875,2.000000,600.0,4.000\n"
-				"ps,2,1,3,0.25,8.000000,600.0,1.000\n"
-				"ps,3,1,3,0.25,4.000000,600.0,2.000\n") == 0,
+				"speedup,note\n"
+				"allreduce,1,1,2,0.5,4.000000,600.0,1.000,\n"
+				"allreduce,1,2,1,0.875,8.000000,600.0,1.000,\n"
+				"allreduce,2,1,2,0.5,2.000000,600.0,2.000,\n"
+				"allreduce,2,2,1,0.875,4.000000,600.0,2.000,\n"
+				"allreduce,3,1,2,0.5,1.000000,600.0,4.000,\n"
+				"allreduce,3,2,1,0.875,2.000000,600.0,4.000,\n"
+				"ps,2,1,3,0.25,8.000000,600.0,1.000,\n"
+				"ps,3,1,3,0.25,4.000000,600.0,2.000,\n") == 0,
 	   "CSV, without the runs that failed");
 	ok(compare_table(&c, &table) &&
 	       strstr(table.data, "\nallreduce        3     64       2   1.00000       87.50 %"
@@ -258,16 +258,6 @@ test_tables(void)
 	compare_fini(&c);
 	buf_fini(&csv);
 	buf_fini(&table);
-}
-
-/* The line of a text that begins with head, as a string of the caller's. */
-static const char *
-line_of(const char *text, const char *head, char out[128])
-{
-	const char *at = strstr(text, head);
-
-	snprintf(out, 128, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
-	return out;
 }
 
 static bool
@@ -281,6 +271,68 @@ fits_terminal(const char *text)
 		text += n + (text[n] == '\n');
 	}
 	return true;
+}
+
+/* Whether the runs of methods on 1, 2 and 3 workers differ as they should. */
+static bool
+differs(const char *methods, const struct train_config *config, bool batchnorm, uint32_t batch,
+	const unsigned *want)
+{
+	struct compare c;
+	bool good = true;
+
+	begin(&c, methods, batch);
+	compare_judge(&c, config, batchnorm);
+	for (size_t i = 0; i < c.nruns; i++)
+		good = good && c.run[i].differs == want[i];
+	compare_fini(&c);
+	return good;
+}
+
+static void
+test_differences(void)
+{
+	const unsigned averaged = DIFFER_AVERAGED, own = DIFFER_BATCHNORM, step = DIFFER_BATCH;
+	const struct train_config plain = {.local_steps = 8}, two = {.ps_aggregate = 2};
+	struct buf csv = {0}, table = {0};
+	struct compare c;
+
+	ok(differs("allreduce,sendrecv,mpi,ps", &plain, true, 64,
+		   (unsigned[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, own, own}),
+	   "batch norm: only a parameter server's workers norm by themselves");
+	ok(differs("local,ps-stale,ps-async,ps", &plain, false, 64,
+		   (unsigned[]){0, averaged, averaged, DIFFER_STALE, DIFFER_STALE, DIFFER_STALE,
+				DIFFER_ASYNC, DIFFER_ASYNC, DIFFER_ASYNC, 0, 0, 0}),
+	   "averages and old gradients");
+	ok(differs("allreduce", &plain, false, 9, (unsigned[]){0, step, 0}) &&
+	       differs("ps", &two, false, 64, (unsigned[]){step, 0, step}),
+	   "another number of images a step");
+	begin_results(&c);
+	compare_judge(&c, &(struct train_config){.local_steps = 8}, true);
+	ok(compare_csv(&c, &csv) &&
+	       strstr(csv.data, "4.000,\nps,2,1,3,0.25,8.000000,600.0,1.000,batch norm is over "
+				"each worker's own samples\n"),
+	   "CSV says so in each line");
+	ok(compare_table(&c, &table) && fits_terminal(table.data) &&
+	       strstr(table.data, "        4.00\nps               1    192  no result\n") &&
+	       strstr(table.data, "        1.00*\n") &&
+	       strstr(table.data, "no result*\n* is not") &&
+	       strstr(table.data, ":\n  ps: batch norm is over each worker's own samples\n  local: "
+				  "each worker trains alone"),
+	   "the table has a mark, and the reasons");
+	compare_fini(&c);
+	buf_fini(&csv);
+	buf_fini(&table);
+}
+
+/* The line of a text that begins with head, as a string of the caller's. */
+static const char *
+line_of(const char *text, const char *head, char out[128])
+{
+	const char *at = strstr(text, head);
+
+	snprintf(out, 128, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+	return out;
 }
 
 static void
@@ -376,6 +428,7 @@ main(void)
 	test_plan();
 	test_read();
 	test_tables();
+	test_differences();
 	test_plot();
 	test_odd();
 	test_gnuplot();
