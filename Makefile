@@ -5,6 +5,7 @@
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 CC      ?= cc
 PROTOC_C ?= protoc-c
@@ -15,7 +16,8 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-house_libs     := -lnng -lprotobuf-c -lz -linih -lm -ldl
+api_libs       := -lnng -lprotobuf-c -lz -lm
+house_libs     := $(api_libs) -linih -ldl
 image_libs     := -lpng -ljpeg
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -86,11 +88,12 @@ $(BUILD)/libhouse.a: $(lib_obj)
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
 # Programs outside see gpusim_* and nothing else of the house, but what stands in for nng's (lib/net/repost.c).
+wrap_nng := --wrap=nng_stream_recv --wrap=nng_stream_send
 $(BUILD)/libgpusim.a: $(api_obj)
 	@rm -f $@
-	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
-	@objcopy --wildcard --keep-global-symbol='gpusim_*' --keep-global-symbol=nng_stream_recv \
-	    --keep-global-symbol=nng_stream_send $(BUILD)/obj/libgpusim.o
+	@$(LD) -r $(wrap_nng) -o $(BUILD)/obj/libgpusim.o $^
+	@objcopy --wildcard --keep-global-symbol='gpusim_*' --keep-global-symbol='__wrap_nng_*' \
+	    --keep-global-symbol='nng_stream_*' $(BUILD)/obj/libgpusim.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
 $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
@@ -262,31 +265,34 @@ demo: all data
 
 # ---- install
 
-libdir := $(DESTDIR)$(PREFIX)/lib
+# MODE:SOURCE:TARGET of each file; packaging/tree puts them there, and takes away what it has made.
+to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
+share     := $(PREFIX)/share
+installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
+    $(call to,644,include/gpusim.h include/gpusim_kernel.h,$(PREFIX)/include) \
+    $(call to,644,$(BUILD)/libgpusim.a,$(LIBDIR)) \
+    644:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.0 link:libgpusim.so.0:$(LIBDIR)/libgpusim.so \
+    $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \
+    $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
+    $(call to,644,$(configs),$(share)/gpusim/config) \
+    644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl
+manifest  := $(share)/gpusim/installed
+
+# A static nng brings its TLS along, if it has one; and its users then ask repost.c by the linker's --wrap.
+nng_a       = $(shell $(CC) -print-file-name=libnng.a)
+static_libs = $(api_libs) $(shell nm -u $(nng_a) 2>/dev/null | grep -q mbedtls && \
+                echo -lmbedtls -lmbedx509 -lmbedcrypto) $(wrap_nng:%=-Wl$(comma)%)
+
 .PHONY: install uninstall
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(libdir)/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install $(bin) $(mpi_bin) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 include/gpusim.h include/gpusim_kernel.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 $(BUILD)/libgpusim.a $(libdir)
-	install $(BUILD)/libgpusim.so $(libdir)/libgpusim.so.0
-	ln -sf libgpusim.so.0 $(libdir)/libgpusim.so
-	sed 's|@PREFIX@|$(PREFIX)|;s|@VERSION@|$(VERSION)|' lib/client/gpusim.pc.in >$(libdir)/pkgconfig/gpusim.pc
-	for m in $(man); do install -D -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
-	for f in examples/data/*.csv; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/gpusim/data/$${f##*/}; done
-	install -D -m 644 cmd/gpuctl/completion.bash \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl
-	install -d $(DESTDIR)$(PREFIX)/share/gpusim/config
-	install -m 644 $(configs) $(DESTDIR)$(PREFIX)/share/gpusim/config
+	@pc=$$(mktemp) && trap "rm -f $$pc" EXIT && \
+	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(static_libs)|' \
+	    lib/client/gpusim.pc.in >$$pc && \
+	packaging/tree install '$(DESTDIR)' $(manifest) $(installed) \
+	    644:$$pc:$(LIBDIR)/pkgconfig/gpusim.pc
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/bin/mnist-train-mpi \
-	    $(DESTDIR)$(PREFIX)/include/gpusim.h $(DESTDIR)$(PREFIX)/include/gpusim_kernel.h \
-	    $(libdir)/libgpusim.* $(libdir)/pkgconfig/gpusim.pc \
-	    $(foreach m,$(man),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-	    $(patsubst examples/%,$(DESTDIR)$(PREFIX)/share/gpusim/%,$(wildcard examples/data/*.csv)) \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gpuctl \
-	    $(configs:examples/config/%=$(DESTDIR)$(PREFIX)/share/gpusim/config/%)
+	@packaging/tree uninstall '$(DESTDIR)' $(manifest)
 
 .PHONY: clean help
 clean:

@@ -43,7 +43,7 @@ main(void)
 END
 }
 
-@test "install puts everything under DESTDIR and PREFIX, uninstall leaves nothing" {
+@test "install puts everything under DESTDIR and PREFIX" {
 	house_make install
 	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_kernel}.h lib/libgpusim.a \
 		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
@@ -59,8 +59,44 @@ END
 	done
 	assert_equal "$(find "$DEST" ! -type d ! -path "$INSTALLED/*")" ''
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$INSTALLED")" ''
-	house_make uninstall
-	assert_equal "$(find "$DEST" ! -type d)" ''
+}
+
+# listing - all below $T, directories too
+listing() { find "$T" -printf '%y %P\n' | LC_ALL=C sort; }
+
+# comes_and_goes MAKE-ARGUMENT... - install twice, then uninstall: all is as it was
+comes_and_goes() {
+	listing >"$BATS_TEST_TMPDIR/before"
+	house_make install "$@"
+	house_make install "$@"
+	assert_equal "$(find "$T" -name gpuctl -path '*/bin/*' | wc -l)" 1
+	house_make uninstall "$@"
+	listing >"$BATS_TEST_TMPDIR/after"
+	run diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+	assert_status 0
+}
+
+@test "uninstall leaves what was there before, and no directory of its own" {
+	PREFIX=/usr/local
+	comes_and_goes
+	DEST=$T/not/there/yet
+	PREFIX=/opt/a/b comes_and_goes
+	PREFIX=/usr comes_and_goes LIBDIR=/usr/lib/x86_64-linux-gnu
+	DEST=
+	PREFIX=$T/home/.local comes_and_goes
+	mkdir -p home/.local/{include,lib/pkgconfig,share/man/man1,bin} # empty, or somebody's
+	touch home/.local/bin/mine
+	PREFIX=$T/home/.local comes_and_goes
+}
+
+@test "uninstall where nothing is installed, and a relative PREFIX, are refused" {
+	run house_make uninstall
+	assert_status 2
+	assert_match "make uninstall: nothing is installed there: $INSTALLED"
+	PREFIX=opt run house_make install
+	assert_status 2
+	assert_match 'make install: .*absolute'
+	assert_equal "$(find "$T" -type f)" ''
 }
 
 @test "a program outside, linked statically and shared, runs under the installed gpuctl" {
@@ -69,9 +105,9 @@ END
 	read -ra cflags < <(outside_pkg_config --cflags)
 	read -ra shared < <(outside_pkg_config --libs)
 	read -ra static < <(outside_pkg_config --static --libs)
-	static=("${static[@]/#-lgpusim/-l:libgpusim.a}")
+	archive=("${static[@]/#-lgpusim/-l:libgpusim.a}")
 	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-so program.c "${shared[@]}"
-	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-a program.c "${static[@]}"
+	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-a program.c "${archive[@]}"
 	version=$("$INSTALLED/bin/gpuctl" version)
 
 	PATH=/usr/bin:/bin run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./with-a
@@ -82,7 +118,56 @@ END
 	assert_status 0
 	assert_output "gpusim ${version#gpuctl }, 2 ranks"
 	assert_equal "$(outside_pkg_config --modversion)" "${version#gpuctl }"
+	[[ -z ${SANITIZE[*]} ]] || return 0 # sanitizers want shared libraries
+	"${CC:-cc}" -static "${cflags[@]}" -o all-static program.c "${static[@]}" 2>said
+	run readelf -d all-static
+	assert_match 'no dynamic section'
+	PATH=/usr/bin:/bin run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./all-static
+	assert_status 0
+	assert_output "gpusim ${version#gpuctl }, 2 ranks"
 	assert_nothing_left
+}
+
+# As root, with an /etc and a /usr/local of its own; ldconfig must not touch any other directory.
+@test "in /usr/local a program that is linked as pkg-config says runs at once" {
+	unshare -m true 2>/dev/null || skip 'no right to make mount namespaces'
+	[[ /lib -ef /usr/lib ]] || skip '/lib is not /usr/lib'
+	write_program
+	export -f house_make
+	export SANITIZE_FLAGS=${SANITIZE[*]} DEST='' PREFIX=/usr/local
+	run bounded unshare -m bash -e -c '
+		mount --bind /usr /usr
+		mount -o remount,ro,bind /usr
+		mount -t tmpfs tmpfs /usr/local
+		mount -t tmpfs tmpfs /var/cache
+		mkdir /usr/local/lib etc
+		mount -t tmpfs tmpfs etc
+		cp -a /etc/. etc
+		mount --bind etc /etc
+		find /usr/local >before
+		house_make install >said
+		PATH=/usr/local/bin:/usr/bin:/bin
+		cc $SANITIZE_FLAGS $(pkg-config --cflags gpusim) program.c $(pkg-config --libs gpusim)
+		gpuctl run -n 2 -- ./a.out
+		house_make uninstall >>said
+		find /usr/local | diff before -
+		cat said
+		/sbin/ldconfig -p | grep gpusim || true'
+	assert_status 0
+	assert_equal "${output/#gpusim [0-9].[0-9].[0-9], }" '2 ranks'
+}
+
+@test "where the dynamic linker does not look install says how programs find the library" {
+	DEST='' PREFIX=$T/home
+	run house_make install
+	assert_status 0
+	assert_match "LD_LIBRARY_PATH=$T/home/lib .*PKG_CONFIG_PATH=$T/home/lib/pkgconfig"
+	write_program
+	export PKG_CONFIG_PATH=$T/home/lib/pkgconfig
+	# shellcheck disable=SC2046
+	"${CC:-cc}" "${SANITIZE[@]}" program.c $(pkg-config --cflags --libs gpusim) "-Wl,-rpath,$T/home/lib"
+	PATH=$T/home/bin:/usr/bin:/bin run bounded gpuctl run -n 2 -- ./a.out
+	assert_status 0
 }
 
 # shown NM-ARGUMENT... - what a library shows, but gpusim_* and the sanitizers'.
@@ -93,7 +178,7 @@ shown() {
 @test "the libraries show gpusim_*, and nothing of the house but what stands in for nng's" {
 	local ours=$'nng_stream_recv\nnng_stream_send'
 	assert_equal "$(shown -D "$BUILD/libgpusim.so")" "$ours"
-	assert_equal "$(shown -g "$BUILD/libgpusim.a")" "$ours"
+	assert_equal "$(shown -g "$BUILD/libgpusim.a" | grep -v '^__wrap_nng_')" "$ours"
 }
 
 @test "the installed header is C11 and C++ without warnings" {
