@@ -351,16 +351,14 @@ enum rc
 bench_open(struct bench *b, struct err *err)
 {
 	const struct args *a = b->a;
-	uint32_t n = a->nranks;
+	uint32_t n;
 	char what[32];
 	enum rc rc = cli_open(b->cli, err);
 
 	if (rc == RC_OK && !b->cli->timeout_ms)
 		gpusim_set_timeout_ms(b->cli->g, TIMEOUT_MS);
-	if (rc == RC_OK && !n)
-		rc = cli_free_devices(b->cli, &n, err);
-	if (rc == RC_OK && !n)
-		rc = err_set(err, RC_FAILED, "no device is free");
+	if (rc == RC_OK)
+		rc = cli_nranks_or_all(b->cli, a, &n, err);
 	if (rc != RC_OK)
 		return rc;
 	rc = operation_common(b->c.coll, a, n, &b->c, err);

@@ -357,14 +357,12 @@ prepare(struct chaos *c, struct args *a, struct err *err)
 		return rc;
 	gpusim_set_timeout_ms(c->side, SIDE_TIMEOUT_MS);
 	rc = api(gpusim_inject(c->side, 0, 1, NULL, 0, NULL), err);
-	c->want = a->nranks;
-	if (rc == RC_OK && !args_has(a, OPT(RANKS)))
-		rc = cli_free_devices(c->cli, &c->want, err);
+	if (rc == RC_OK)
+		rc = cli_nranks_or_all(c->cli, a, &c->want, err);
 	if (rc == RC_OK && c->want > CHAOS_MAX_RANKS)
 		c->want = CHAOS_MAX_RANKS;
 	if (rc == RC_OK && c->want < 2)
-		rc = err_set(err, RC_FAILED, "only %u device%s free", c->want,
-			     c->want == 1 ? " is" : "s are");
+		rc = err_set(err, RC_FAILED, "it takes at least 2 devices, not %u", c->want);
 	c->room = rc == RC_OK ? malloc((size_t)CHAOS_MAX_RANKS * CHAOS_BYTES) : NULL;
 	if (rc == RC_OK && !c->room)
 		rc = err_set(err, RC_NOMEM, "out of memory");

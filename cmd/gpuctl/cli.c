@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/option.h"
 #include "base/parse.h"
 
 #define INDEX_END (1u << 20) /* numbers below are indices of devices */
 #define ID_DIGITS 16
+#define NDEVICES  "GPUSIM_NDEVICES"
 
 /* No socket may get the number of a standard stream that the caller closed: reading or writing
  * that stream must go on failing. */
@@ -185,6 +187,13 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	return rc == RC_OK ? device_of_rank(cli, a->comm, a->rank, id, err) : rc;
 }
 
+/* Whether a communicator of any devices may take it. */
+static int
+is_free(const struct gpusim_device *d)
+{
+	return d->comm == 0 && !d->lost && !d->spare;
+}
+
 enum rc
 cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 {
@@ -198,9 +207,55 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 		return rc;
 	*n = 0;
 	for (size_t i = 0; i < ndevices; i++)
-		*n += list[i].comm == 0 && !list[i].lost && !list[i].spare;
+		*n += is_free(&list[i]);
 	free(list);
 	return RC_OK;
+}
+
+enum rc
+cli_nranks(const struct args *a, uint32_t *n, struct err *err)
+{
+	const char *env = getenv(NDEVICES);
+	uint32_t made_for = 0;
+
+	if (args_has(a, OPT(RANKS)))
+		made_for = a->nranks;
+	else if (env && *env && option_u32(env, 1, UINT32_MAX, &made_for, err) != RC_OK)
+		return err_prefix(err, NDEVICES);
+	*n = made_for;
+	return RC_OK;
+}
+
+enum rc
+cli_need_nranks(const struct args *a, uint32_t *n, struct err *err)
+{
+	enum rc rc = cli_nranks(a, n, err);
+
+	if (rc == RC_OK && *n == 0)
+		rc = err_set(err, RC_INVAL,
+			     "how many ranks? -n N says it; " NDEVICES
+			     ", which 'gpuctl run' sets, is not set");
+	return rc;
+}
+
+enum rc
+cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err)
+{
+	struct gpusim_device *list;
+	size_t ndevices;
+	enum rc rc = cli_nranks(a, n, err);
+
+	if (rc != RC_OK || *n)
+		return rc;
+	rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_devices(cli->g, &list, &ndevices), err);
+	if (rc != RC_OK)
+		return rc;
+	for (size_t i = 0; i < ndevices; i++)
+		*n += !list[i].spare;
+	free(list);
+	return *n ? RC_OK : err_set(err, RC_FAILED, "there is no device");
 }
 
 enum rc
@@ -230,20 +285,47 @@ cli_note(void)
 		log_line(LOG_ERROR, "note: %s", note);
 }
 
+/* Too few are free: how many, and which are lost, as far as there is room. */
+static enum rc
+too_few(const struct gpusim_device *list, size_t n, uint32_t nfree, const char *what,
+	struct err *err)
+{
+	const char *before = ":";
+
+	err_set(err, RC_FAILED, "%s, but only %u device%s free", what, nfree,
+		nfree == 1 ? " is" : "s are");
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(err->text);
+
+		if (!list[i].lost)
+			continue;
+		snprintf(err->text + len, sizeof err->text - len,
+			 "%s device %zu (%016" PRIx64 ") is lost", before, i, list[i].id);
+		before = ",";
+	}
+	return err->rc;
+}
+
 enum rc
 cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
 	       struct gpusim_comm *out, struct err *err)
 {
 	struct gpusim_comm_config config;
-	uint32_t nfree;
+	struct gpusim_device *list = NULL;
+	size_t ndevices = 0;
+	uint32_t nfree = 0;
 	enum rc rc = cli_config(a, GPUSIM_LEASE, &config, err);
 
 	if (rc == RC_OK)
-		rc = cli_free_devices(cli, &nfree, err);
+		rc = cli_open(cli, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_devices(cli->g, &list, &ndevices), err);
 	if (rc != RC_OK)
 		return rc;
-	if (n > nfree)
-		return err_set(err, RC_FAILED, "%s, but only %u device%s free", what, nfree,
-			       nfree == 1 ? " is" : "s are");
-	return api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
+	for (size_t i = 0; i < ndevices; i++)
+		nfree += is_free(&list[i]);
+	rc = n > nfree ? too_few(list, ndevices, nfree, what, err)
+		       : api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
+	free(list);
+	return rc;
 }

@@ -40,8 +40,20 @@ int cli_is_device(const char *word, size_t len);
 /* The device that --device, or --comm and --rank, name. */
 enum rc cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err);
 
-/* How many devices are there and in no communicator. */
+/* How many devices are there and in no communicator, at the moment. */
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
+
+/*
+ * How many ranks a verb is to have, which does not depend on who is alive: -n, else as many devices as
+ * the cluster was made for ($GPUSIM_NDEVICES). 0: neither says. RC_INVAL: the variable is no number.
+ */
+enum rc cli_nranks(const struct args *a, uint32_t *n, struct err *err);
+
+/* The same; RC_INVAL when neither says. */
+enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
+
+/* The same; else all devices that the coordinator knows of, lost and busy ones too. */
+enum rc cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err);
 
 /*
  * cli_config - how a communicator that a verb makes is to be: --on-failure, else
@@ -60,7 +72,7 @@ void cli_note(void);
  * cli_lease_comm - a communicator over n free devices that lives no longer than this program.
  *
  *	a	its policy on failure, and longest wait
- *	what	begins the sentence when they are too few: "5 vectors"
+ *	what	begins the sentence when they are too few, which names the lost: "5 vectors"
  *
  * Release with gpusim_comm_destroy and gpusim_comm_fini.
  */

@@ -9,8 +9,11 @@ static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm comm = {0};
-	enum rc rc = filter_comm(cli, a, args_has(a, OPT(RANKS)) ? a->nranks : 0, &comm, err);
+	uint32_t nranks;
+	enum rc rc = filter_nranks(a, &nranks, err);
 
+	if (rc == RC_OK)
+		rc = filter_comm(cli, a, nranks, &comm, err);
 	if (rc == RC_OK)
 		rc = operation_run(cli, GPUSIM_BARRIER, a, &comm, err);
 	if (comm.id && !args_has(a, OPT(COMM)))

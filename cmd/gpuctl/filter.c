@@ -31,6 +31,7 @@ struct filter {
 	struct buf in;	     /* raw: all of stdin */
 	struct vectext text; /* text: all of stdin */
 	uint64_t nelem;	     /* elements of one rank's input */
+	uint32_t want;	     /* ranks; 0: as many as there are vectors, or as --comm has */
 	struct gpusim_comm comm;
 	bool recovers;		      /* a lost rank may not be the end */
 	bool printed;		      /* some of the output is out */
@@ -88,6 +89,15 @@ read_input(struct filter *f, struct err *err)
 }
 
 enum rc
+filter_nranks(const struct args *a, uint32_t *nranks, struct err *err)
+{
+	if (!args_has(a, OPT(COMM)))
+		return cli_need_nranks(a, nranks, err);
+	*nranks = args_has(a, OPT(RANKS)) ? a->nranks : 0;
+	return RC_OK;
+}
+
+enum rc
 filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusim_comm *out,
 	    struct err *err)
 {
@@ -108,14 +118,7 @@ filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusi
 				     nranks, a->comm, out->nranks);
 		return rc;
 	}
-	if (!nranks) {
-		rc = cli_free_devices(cli, &nranks, err);
-		if (rc == RC_OK && !nranks)
-			rc = err_set(err, RC_FAILED, "no device is free");
-		if (rc != RC_OK)
-			return rc;
-	}
-	snprintf(what, sizeof what, "%" PRIu32 " ranks", nranks);
+	snprintf(what, sizeof what, "%" PRIu32 " rank%s", nranks, nranks == 1 ? "" : "s");
 	return cli_lease_comm(cli, a, nranks, what, out, err);
 }
 
@@ -152,8 +155,7 @@ make_comm(struct filter *f, struct err *err)
 
 	if (!is_raw(f) && !takes_one(f->coll))
 		return comm_for_vectors(f, err);
-	rc =
-	    filter_comm(f->cli, f->a, args_has(f->a, OPT(RANKS)) ? f->a->nranks : 0, &f->comm, err);
+	rc = filter_comm(f->cli, f->a, f->want, &f->comm, err);
 	if (rc != RC_OK || !is_raw(f))
 		return rc;
 	each = f->size * (takes_one(f->coll) ? 1 : f->comm.nranks);
@@ -448,6 +450,8 @@ filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	/* A wrong option is told before stdin is waited for. */
 	enum rc rc = operation_common(coll, a, PLAN_MAX_RANKS, &f.c, err);
 
+	if (rc == RC_OK && (is_raw(&f) || takes_one(coll)))
+		rc = filter_nranks(a, &f.want, err);
 	if (rc == RC_OK)
 		rc = read_input(&f, err);
 	if (rc == RC_OK)

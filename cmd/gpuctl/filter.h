@@ -21,8 +21,14 @@
 enum rc filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err);
 
 /*
- * filter_comm - the communicator to work on: --comm's, or one over nranks (0: all) free devices
- * that the caller destroys.
+ * filter_nranks - how many ranks, where the input does not tell; what filter_comm takes. RC_INVAL:
+ * neither options nor environment say.
+ */
+enum rc filter_nranks(const struct args *a, uint32_t *nranks, struct err *err);
+
+/*
+ * filter_comm - the communicator to work on: --comm's, which has nranks unless that is 0, or one over
+ * nranks free devices that the caller destroys.
  */
 enum rc filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusim_comm *out,
 		    struct err *err);

@@ -183,13 +183,50 @@ gpuctl: broadcast: 5 bytes on standard input are no whole number of f16 elements
 @test "more vectors than free devices: both numbers, exit 1" {
 	run machine 4 'printf "1\n2\n3\n4\n5\n" | gpuctl allreduce; echo $?
 		gpuctl comm-init 0 1 2 >/dev/null; printf "1\n2\n" | gpuctl allreduce; echo $?
-		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?'
+		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?
+		gpuctl barrier -n 1; echo $?'
 	assert_output 'gpuctl: allreduce: 5 vectors, but only 4 devices are free
 1
 gpuctl: allreduce: 2 vectors, but only 1 device is free
 1
-gpuctl: broadcast: no device is free
+gpuctl: broadcast: 4 ranks, but only 0 devices are free
+1
+gpuctl: barrier: 1 rank, but only 0 devices are free
 1'
+}
+
+# Within a machine: lose INDEX - kill -9 the device, and wait until the coordinator knows
+LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \$7 }"); kill -9 "$pid"
+	until gpuctl devices | awk -v k=$1 -v p="$pid" "\$1 == k && (\$7 != p || \$0 ~ /lost/) { found = 1 } END { exit !found }"; do :; done; }; '
+
+@test "how many ranks there are does not depend on who is alive" {
+	perl -e 'print pack("l*", (1 << $_) x 12) for 0 .. 3' >in
+	for policy in abort shrink; do
+		run machine 4 --on-failure $policy "$LOSE"'lose 2
+			try() { gpuctl "$@" | od -An -td4; echo "${PIPESTATUS[0]}"; }
+			try allreduce --raw i32 <in; try broadcast --all --type i32 <<<1; try barrier
+			try scatter <<<"1 2 3 4"; try bench -e 8 --iters 1; seq 4 | try allreduce'
+		assert_equal "$(grep -cx 1 <<<"$output")" 6
+		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors), but only 3 devices are free: device 2 \([0-9a-f]{16}\) is lost$' \
+			<<<"$output")" 6
+	done
+}
+
+@test "nobody says how many ranks: exit 2, before stdin is read" {
+	run machine 4 'unset GPUSIM_NDEVICES
+		for v in "allreduce --raw i32" broadcast "scatter --raw u8" barrier; do
+			gpuctl $v <> <(:); echo $?
+		done 2>&1; GPUSIM_NDEVICES=x gpuctl barrier; echo $?; seq 3 | gpuctl allreduce; gpuctl barrier -n 2
+		gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"'
+	for v in allreduce broadcast scatter barrier; do
+		assert_match "gpuctl: $v: how many ranks\? -n N says it; GPUSIM_NDEVICES, which 'gpuctl run' sets, is not set"$'
+2
+'
+	done
+	assert_match $'gpuctl: barrier: GPUSIM_NDEVICES: .*x.*
+2
+6
+4$'
 }
 
 @test "a wrong option is told without waiting for stdin: exit 2" {
