@@ -40,6 +40,8 @@ asking_open(struct asking *a, const struct train_config *config, struct err *err
 	rc = model_load(config->load, config, &known, &a->model, err);
 	if (rc == RC_OK && !known)
 		return open_by_data(a, err);
+	if (rc == RC_OK)
+		rc = config_check_dims(config, config->load, a->model.task.net.input, 0, NULL, err);
 	if (rc == RC_OK && config->eval)
 		rc = dataset_open(config->data, &config->dataset, &a->data, err);
 	if (rc == RC_OK && config->eval)

@@ -1,7 +1,20 @@
 #include "options.h"
 
+#include <string.h>
+
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/option.h"
+
+/* A warning for each line. */
+static void
+warn(const char *sentences)
+{
+	for (size_t len; *sentences; sentences += len + (sentences[len] == '\n')) {
+		len = strcspn(sentences, "\n");
+		log_line(LOG_WARN, "ignored: %.*s", (int)len, sentences);
+	}
+}
 
 enum rc
 options_parse(int argc, char **argv, struct train_config *o, struct err *err)
@@ -13,6 +26,8 @@ options_parse(int argc, char **argv, struct train_config *o, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
+	if (o->unknown)
+		warn(o->unknown);
 	if (wish == CONFIG_HELP)
 		good = config_usage(&text);
 	else if (wish == CONFIG_VERSION)

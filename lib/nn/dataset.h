@@ -36,6 +36,7 @@ struct dataset_options {
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
 	uint32_t train_items; /* so many of the training part at most; 0: all */
+	uint32_t test_items;  /* likewise of the test part */
 	bool tests_only;      /* the training part may be empty */
 };
 

@@ -115,6 +115,20 @@ path_of(const struct deal *d, const char *path)
 	return d->pool[0]->labels_path;
 }
 
+/* Make the order. False: out of memory. */
+static bool
+shuffle(struct deal *d, uint64_t seed)
+{
+	struct rng rng;
+
+	d->order = alloc_resize(NULL, d->n, sizeof *d->order);
+	if (!d->order)
+		return false;
+	rng_init(&rng, seed ^ SPLIT_SALT);
+	rng_permutation(&rng, d->n, d->order);
+	return true;
+}
+
 /* Deal the first nparts of ds's parts anew. d is counted and has no order yet. */
 static enum rc
 deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const char *path,
@@ -122,15 +136,8 @@ deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const ch
 {
 	struct dataset_part *own[NPARTS] = {&ds->train, &ds->validation, &ds->test};
 	struct dataset_part part[NPARTS] = {{0}};
-	struct rng rng;
-	bool good;
+	bool good = shuffle(d, seed);
 
-	d->order = alloc_resize(NULL, d->n, sizeof *d->order);
-	good = d->order;
-	if (good) {
-		rng_init(&rng, seed ^ SPLIT_SALT);
-		rng_permutation(&rng, d->n, d->order);
-	}
 	for (int k = 0; k < nparts && good; k++)
 		if (d->count[k] > 0)
 			good = take(d, k, dataset_item_bytes(ds), path_of(d, path), &part[k]);
@@ -165,9 +172,28 @@ pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, str
 	return RC_OK;
 }
 
-enum rc
-dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
-	      struct err *err)
+/* Leave so many of the samples of a part. */
+static enum rc
+thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed, const char *path,
+     struct err *err)
+{
+	struct deal d = {.pool = {part}, .npools = 1, .n = part->nitems, .count = {n}};
+	struct dataset_part fewer = {0};
+	bool good = shuffle(&d, seed) && take(&d, 0, item, part->labels_path, &fewer);
+
+	free(d.order);
+	if (!good) {
+		dataset_part_fini(&fewer);
+		return err_set(err, RC_NOMEM, "%s: out of memory", path);
+	}
+	dataset_part_fini(part);
+	*part = fewer;
+	return RC_OK;
+}
+
+/* The parts, before their items are limited but for those that train. */
+static enum rc
+make_parts(struct dataset *ds, const char *path, const struct dataset_options *o, struct err *err)
 {
 	bool keep, as_is;
 	struct deal d = {0};
@@ -194,4 +220,15 @@ dataset_split(struct dataset *ds, const char *path, const struct dataset_options
 	if (o->train_items > 0 && d.count[0] > o->train_items)
 		d.count[0] = o->train_items;
 	return deal_out(ds, &d, nparts, o->seed, path, err);
+}
+
+enum rc
+dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
+	      struct err *err)
+{
+	enum rc rc = make_parts(ds, path, o, err);
+
+	if (rc == RC_OK && o->test_items > 0 && ds->test.nitems > o->test_items)
+		rc = thin(&ds->test, o->test_items, dataset_item_bytes(ds), o->seed, path, err);
+	return rc;
 }

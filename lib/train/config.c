@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/option.h"
 #include "train/config_impl.h"
 
@@ -66,20 +67,63 @@ fold(const char *key, char out[40])
 	out[n] = '\0';
 }
 
+static bool
+means(const char *name, const char *folded)
+{
+	char own[40];
+
+	fold(name, own);
+	return strcmp(own, folded) == 0;
+}
+
 unsigned
 config_row_of_key(const char *key)
 {
-	char want[40], name[40], among[48];
+	char want[40];
 
 	fold(key, want);
-	snprintf(among, sizeof among, " %s ", want);
 	for (unsigned i = 0; i < config_noptions; i++) {
-		fold(config_options[i].name, name);
-		if (strcmp(name, want) == 0 ||
-		    (*want && config_options[i].also && strstr(config_options[i].also, among)))
+		if (means(config_options[i].name, want))
 			return i;
+		for (const char *const *a = config_options[i].also; a && *a; a++)
+			if (means(*a, want))
+				return i;
 	}
 	return config_noptions;
+}
+
+/* Keep the name whose folded form is nearer than all before. */
+static void
+offer(struct nearest *n, const char *name, const char **best)
+{
+	unsigned before = n->steps;
+	char own[40];
+
+	fold(name, own);
+	nearest_offer(n, own);
+	if (n->steps < before)
+		*best = name;
+}
+
+const char *
+config_nearest(const char *key)
+{
+	const char *best = NULL;
+	struct nearest n;
+	char want[40];
+
+	fold(key, want);
+	n = nearest_begin(want);
+	for (unsigned i = 0; i < config_noptions; i++) {
+		const struct config_option *o = &config_options[i];
+
+		if (!o->parse)
+			continue;
+		offer(&n, o->name, &best);
+		for (const char *const *a = o->also; a && *a; a++)
+			offer(&n, *a, &best);
+	}
+	return best;
 }
 
 enum rc
@@ -193,6 +237,22 @@ read_options(struct config_draft *d, int argc, char **argv, bool files, enum con
 	return rc;
 }
 
+/* All has been read: names that were none, then whether the rest fits together. */
+static enum rc
+finish(struct config_draft *d, struct err *err)
+{
+	struct buf *u = &d->unknown;
+
+	if (u->len && d->c.strict)
+		return err_set(err, RC_INVAL, "%.*s", (int)strcspn(u->data, "\n"), u->data);
+	if (u->len) {
+		d->c.unknown = buf_add(u, "", 1) ? config_keep(&d->c, u->data) : NULL;
+		if (!d->c.unknown)
+			return err_set(err, RC_NOMEM, "out of memory");
+	}
+	return config_check(d, err);
+}
+
 enum rc
 config_parse(int argc, char **argv, struct train_config *out, enum config_wish *wish,
 	     struct err *err)
@@ -206,8 +266,9 @@ config_parse(int argc, char **argv, struct train_config *out, enum config_wish *
 	if (rc == RC_OK && w != CONFIG_HELP && w != CONFIG_VERSION) {
 		rc = read_options(&d, argc, argv, false, &w, err);
 		if (rc == RC_OK)
-			rc = config_check(&d, err);
+			rc = finish(&d, err);
 	}
+	buf_fini(&d.unknown);
 	if (rc != RC_OK || w == CONFIG_HELP || w == CONFIG_VERSION)
 		config_fini(&d.c);
 	if (rc == RC_OK) {
@@ -226,7 +287,8 @@ config_parse_text(const char *text, const char *name, struct train_config *out, 
 	if (rc == RC_OK)
 		rc = config_file_text(&d, text, name, CONFIG_FROM_FILES, err);
 	if (rc == RC_OK)
-		rc = config_check(&d, err);
+		rc = finish(&d, err);
+	buf_fini(&d.unknown);
 	if (rc == RC_OK)
 		*out = d.c;
 	else
@@ -234,22 +296,40 @@ config_parse_text(const char *text, const char *name, struct train_config *out, 
 	return rc;
 }
 
-/* Whether a line of a file can hold it: no blanks around it, and nothing like a comment. */
+/* Whether a line can hold a value as it is: no blanks around it, nothing like a comment or a quote. */
 static bool
-fits_line(const char *name, const char *value)
+is_plain(const char *value)
 {
 	size_t len = strlen(value);
 
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)value[i];
+	for (size_t i = 0; i < len; i++)
+		if ((value[i] == '#' || value[i] == ';') && (i == 0 || value[i - 1] == ' '))
+			return false;
+	return len && !strchr(" \"'", value[0]) && value[len - 1] != ' ';
+}
 
-		if (c < ' ' || c == 0x7f)
-			return false;
-		if ((c == '#' || c == ';') && (i == 0 || value[i - 1] == ' '))
-			return false;
+/* Append NAME = VALUE. RC_INVAL: no line can hold it. */
+static enum rc
+print_pair(const char *name, const char *value, struct buf *out, struct err *err)
+{
+	const char *quote = is_plain(value) ? "" : strchr(value, '\'') ? "\"" : "'";
+	size_t first = out->len;
+	bool good = buf_addf(out, "%s = %s", name, quote);
+
+	for (const char *p = value; good && *p; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'",
+				       name, value);
+		if (*quote == '"' && (*p == '"' || *p == '\\'))
+			good = buf_add(out, "\\", 1);
+		good = good && buf_add(out, p, 1);
 	}
-	return len && value[0] != ' ' && value[len - 1] != ' ' &&
-	       strlen(name) + 3 + len <= CONFIG_MAX_LINE;
+	if (!good || !buf_addf(out, "%s\n", quote))
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (out->len - first > CONFIG_MAX_LINE)
+		return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'", name,
+			       value);
+	return RC_OK;
 }
 
 /* The value of a row, terminated; empty when there is none or it says nothing. */
@@ -260,7 +340,7 @@ value_of(const struct config_option *o, const struct train_config *c, struct buf
 	bool good = true;
 
 	value->len = 0;
-	if (o->parse && o->help && (!o->applies || o->applies(c)))
+	if (o->parse && (!o->applies || o->applies(c)))
 		good = o->print(o, c, value);
 	if (!good || !buf_add(value, "", 1))
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -277,13 +357,8 @@ config_print(const struct train_config *c, struct buf *out, struct err *err)
 		const struct config_option *o = &config_options[i];
 
 		rc = value_of(o, c, &value, err);
-		if (rc != RC_OK || !value.data[0])
-			continue;
-		if (!fits_line(o->name, value.data))
-			rc = err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'",
-				     o->name, value.data);
-		else if (!buf_addf(out, "%s = %s\n", o->name, value.data))
-			rc = err_set(err, RC_NOMEM, "out of memory");
+		if (rc == RC_OK && value.data[0])
+			rc = print_pair(o->name, value.data, out, err);
 	}
 	buf_fini(&value);
 	return rc;
@@ -309,8 +384,10 @@ config_args(const struct train_config *c, const char *const *except, char ***out
 	for (unsigned i = 0; rc == RC_OK && i < config_noptions; i++) {
 		const struct config_option *o = &config_options[i];
 
+		if (!o->help || among(o->name, except))
+			continue;
 		rc = value_of(o, c, &value, err);
-		if (rc != RC_OK || !value.data[0] || among(o->name, except))
+		if (rc != RC_OK || !value.data[0])
 			continue;
 		if (asprintf(&args[n], "--%s=%s", o->name, value.data) < 0) {
 			args[n] = NULL;

@@ -14,7 +14,8 @@
 #include "nn/schedule.h"
 
 #define CONFIG_MAX_WORKERS 64
-#define CONFIG_MAX_LINE	   190 /* bytes of a line of a file, without blanks around it and comments */
+#define CONFIG_MAX_LINE	   4096 /* bytes of a line of a file, without blanks around it */
+#define CONFIG_MAX_DIMS	   5
 
 enum sync {
 	SYNC_ALLREDUCE, /* every device trains, gradients are all-reduced */
@@ -33,12 +34,20 @@ enum backend {
 struct buf;
 struct config_text;
 
+/* A shape that a file says the data set has. */
+struct config_dims {
+	uint32_t n; /* 0: none */
+	uint64_t dim[CONFIG_MAX_DIMS];
+	const char *from; /* for sentences: "FILE:LINE: name"; set by config_check */
+};
+
 struct train_config {
 	/* what */
 	struct net_config net;
 	bool net_given; /* any of it was asked for; else a model that is loaded says what it is */
 	struct dataset_options dataset;
-	const char *data; /* path; NULL: looked for */
+	const char *data;			   /* path; NULL: looked for */
+	struct config_dims input_dims, label_dims; /* config_check_dims */
 	/* how */
 	uint32_t epochs, batch; /* batch: images a worker and step */
 	double lr;
@@ -70,6 +79,8 @@ struct train_config {
 	bool eval, infer;
 	const char *compare; /* list of methods, as it was given; NULL: none */
 	/* files */
+	bool strict;
+	const char *unknown; /* what in files is no option: sentences, one a line; NULL: nothing */
 	const char *json, *save, *load, *out;
 	struct config_text *texts; /* all the strings above */
 };
@@ -91,7 +102,8 @@ enum config_wish { CONFIG_TRAIN, CONFIG_HELP, CONFIG_VERSION, CONFIG_PRINT };
  *		it is empty
  *
  * First come the defaults, then GPUSIM_ON_FAILURE, then the files in their order, then the flags,
- * wherever they stand. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
+ * wherever they stand. With strict a name in a file that is no option is an error, else it is left out, and
+ * out->unknown tells of it. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
  * a file that cannot be read; RC_NOMEM.
  * Checked by: tests/unit/t_config.c
  */
@@ -114,6 +126,20 @@ enum rc config_print(const struct train_config *c, struct buf *out, struct err *
 enum rc config_args(const struct train_config *c, const char *const *except, char ***out,
 		    struct err *err);
 void config_args_free(char **args);
+
+/*
+ * config_check_dims - whether a data set is what files said of it.
+ *
+ *	path		what it is called
+ *	item, nclasses	of what is trained or asked; 0 classes are not looked at
+ *	ds		its parts; NULL: how many samples there are is not looked at
+ *
+ * The product of inputdataDims is how many values a sample has, labelOnehotDims how many classes there are;
+ * before either may stand how many samples there are: all, or those to train on; as many at least where options
+ * choose some of them. RC_BADDATA.
+ */
+enum rc config_check_dims(const struct train_config *c, const char *path, struct net_shape item,
+			  uint32_t nclasses, const struct dataset *ds, struct err *err);
 
 /* Append the text of -h. False: out of memory. */
 bool config_usage(struct buf *out);

@@ -120,6 +120,21 @@ look_at_net(struct config_draft *d)
 		d->c.net.nsizes = 0;
 }
 
+/* Which line said what the data set has, for when it has not. */
+static enum rc
+keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
+{
+	const struct config_from *from = &d->from[config_row(name)];
+	struct buf text = {0};
+
+	if (!dims->n)
+		return RC_OK;
+	if (buf_addf(&text, "%s:%d: %s", from->file, from->line, name) && buf_add(&text, "", 1))
+		dims->from = config_keep(&d->c, text.data);
+	buf_fini(&text);
+	return dims->from ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
 enum rc
 config_check(struct config_draft *d, struct err *err)
 {
@@ -134,6 +149,10 @@ config_check(struct config_draft *d, struct err *err)
 		rc = check_optimizer(d, err);
 	if (rc == RC_OK)
 		rc = check_task(d, err);
+	if (rc == RC_OK)
+		rc = keep_origin(d, "inputdataDims", &d->c.input_dims, err);
+	if (rc == RC_OK)
+		rc = keep_origin(d, "labelOnehotDims", &d->c.label_dims, err);
 	d->c.dataset.seed = d->c.seed;
 	d->c.dataset.tests_only = d->c.eval;
 	return rc;

@@ -34,6 +34,7 @@ struct config_draft {
 	struct config_from from[CONFIG_MAX_OPTIONS]; /* by row of the table */
 	struct config_neurons neurons;
 	bool needs_momentum; /* the optimizer's name says so */
+	struct buf unknown;  /* sentences of names in files that are no options, one a line */
 };
 
 /* A word and the value it stands for; the first of those of a value is its name. */
@@ -47,8 +48,8 @@ struct config_option {
 	const char *name;
 	const char
 	    *arg; /* what its value is called in -h; NULL: none, and true or false in files */
-	const char *also; /* other names in files, folded, each between blanks; or NULL */
-	const char *help; /* NULL: for files alone */
+	const char *const *also; /* other names in files; NULL ends them, or there are none */
+	const char *help;	 /* NULL: for files alone */
 	/* NULL: for flags alone */
 	enum rc (*parse)(const struct config_option *o, const char *text, struct config_draft *d,
 			 struct err *err);
@@ -71,6 +72,9 @@ unsigned config_row(const char *name);
 
 /* The row that a key of a file means, without regard to case, '-' and '_'; config_noptions: none. */
 unsigned config_row_of_key(const char *key);
+
+/* The name in files that a mistyped key may stand for; NULL: none is near. Static. */
+const char *config_nearest(const char *key);
 
 /* Set a row's value. Errors begin with who gave it and `name`. */
 enum rc config_set(struct config_draft *d, unsigned row, const char *name, const char *text,

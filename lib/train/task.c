@@ -15,7 +15,9 @@ task_open(const struct train_config *config, struct task *task, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	item = (struct net_shape){t.data.channels, t.data.rows, t.data.cols};
-	rc = net_build(&config->net, item, t.data.nclasses, &t.net, err);
+	rc = config_check_dims(config, config->data, item, t.data.nclasses, &t.data, err);
+	if (rc == RC_OK)
+		rc = net_build(&config->net, item, t.data.nclasses, &t.net, err);
 	if (rc == RC_INVAL) /* the options are fine, but not for these data */
 		rc = err->rc = RC_BADDATA;
 	if (rc == RC_OK)

@@ -59,7 +59,7 @@ refused() {
 
 @test "config: what is wrong is refused with file and line" {
 	printf 'lr = 0.1\n\nepoch = 3\n' >my.ini
-	refused "my.ini:3: no option 'epoch'; mnist-train -h lists them" --config my.ini
+	refused "my.ini:3: no option 'epoch'; did you mean 'epochs'?" --config my.ini --strict
 	printf '[a]\nlr = 0.1\n[b]\nlearningRate = 0.1\n' >my.ini
 	refused 'my.ini:4: learningRate: given in line 2 already' --config my.ini --lr 3
 	printf 'epochs = 3.5\n' >my.ini
@@ -68,8 +68,8 @@ refused() {
 	refused 'my.ini:1: neither name = value nor [section]' --config my.ini
 	printf 'sync = local\nstaleness = 3\n' >my.ini
 	refused 'my.ini:2: staleness: only with --sync ps' --config my.ini
-	printf 'data = %0200d\n' 1 >my.ini
-	refused 'my.ini:1: longer than 190 bytes' --config my.ini
+	printf 'data = %05000d\n' 1 >my.ini
+	refused 'my.ini:1: longer than 4096 bytes' --config my.ini
 	printf 'data = a\a\n' >my.ini
 	refused 'my.ini:1: not text' --config my.ini
 	refused "$BUILD/bin/mnist-train: not a configuration file" --config "$BUILD/bin/mnist-train"
@@ -87,9 +87,43 @@ refused() {
 	refused '--local-steps: only with --sync local' --local-steps 3
 	refused '--eval: needs --load FILE' --eval
 	refused '--momentum: such an optimizer has some' --optimizer momentum --momentum 0
-	run bounded mnist-train --data 'a ;b' --print-config
+	run bounded mnist-train --data $'a\eb' --print-config
 	assert_status 2
-	assert_output "mnist-train: data: no line of a file can hold 'a ;b'"
+	assert_output "mnist-train: data: no line of a file can hold '"$'a\eb'"'"
 	run bounded sh -c 'mnist-train --print-config >/dev/full'
 	assert_status 1
+}
+
+@test "config: an .env file of a Go MPI program, as it is" {
+	cat >go.env <<-'END'
+		# of goai
+		export inputdataDims=784
+		INPUTLAYERNEURONS=24
+		hiddenLayerNeurons="16"   # one layer
+		outputLayerNeurons='10'
+		labelOnehotDims=10
+		numEpochs=1
+		learningRate=0.05
+		batchSize=16
+		learningRat=7
+		APP_SECRET=xyzzy
+	END
+	bounded mnist-train --config go.env --data "$DATA" --devices 2 --train-items 128 --test-items 8 \
+		--save env.npz >out 2>err
+	grep -q '^128 training and 8 test images' out
+	assert_equal "$(cat err)" "mnist-train: ignored: go.env:10: no option 'learningRat'; did you mean 'learningRate'?
+mnist-train: ignored: go.env:11: no option 'APP_SECRET'; mnist-train -h lists them"
+	bounded mnist-train --layers 0,24,16,10 --epochs 1 --lr 0.05 --batch 16 --data "$DATA" --devices 2 \
+		--train-items 128 --test-items 8 --save flags.npz >/dev/null
+	cmp env.npz flags.npz
+	refused "go.env:10: no option 'learningRat'; did you mean 'learningRate'?" --config go.env --strict
+
+	sed -i '/learningRat=/d; /APP_/d; s/=784/=28x30/' go.env
+	run bounded mnist-train --config go.env --strict --data "$DATA"
+	assert_status 5
+	assert_output "mnist-train: go.env:2: inputdataDims: 28x30, but a sample of $DATA has 784 values, 1x28x28 (512 of 768 samples train)"
+	sed -i 's/=28x30/=(512,784)/; s/labelOnehotDims=10/labelOnehotDims=3/' go.env
+	run bounded mnist-train --config go.env --strict --data "$DATA"
+	assert_status 5
+	assert_output "mnist-train: go.env:6: labelOnehotDims: 3, but $DATA has 10 classes (512 of 768 samples train)"
 }

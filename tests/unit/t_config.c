@@ -151,8 +151,9 @@ test_flags(void)
 	ok(PARSE("--sync", "ps", "--staleness", "async", "--ps-aggregate", "3") == RC_OK &&
 	       c.staleness == STALENESS_ASYNC && c.ps_aggregate == 3,
 	   "of a parameter server");
-	ok(PARSE("--bucket-bytes", "1M", "--train-items", "100") == RC_OK &&
-	       c.bucket_bytes == 1048576 && c.dataset.train_items == 100,
+	ok(PARSE("--bucket-bytes", "1M", "--train-items", "100", "--test-items", "9") == RC_OK &&
+	       c.bucket_bytes == 1048576 && c.dataset.train_items == 100 &&
+	       c.dataset.test_items == 9,
 	   "sizes");
 	REFUSED_FLAGS("--lr: 'x' is not a number", "--lr", "x");
 	REFUSED_FLAGS("--batch: 0 is out of range (1 to 1048576)", "--batch", "0");
@@ -250,9 +251,7 @@ test_text(void)
 	refused("lr = 0.1\nlr = 0.2\n", "f.ini:2: lr: given in line 1 already");
 	refused("lr = 0.1\n\nlearning-rate = 0.2\n",
 		"f.ini:3: learning-rate: given in line 1 already");
-	refused("[a]\nlrr = 1\n", "f.ini:2: no option 'lrr'; mnist-train -h lists them");
-	refused("= 1\n", "f.ini:1: no option ''; mnist-train -h lists them");
-	refused("a\xff b = 1\n", "f.ini:1: no option 'a??b'; mnist-train -h lists them");
+	refused("= 1\n", "f.ini:1: neither name = value nor [section]");
 	refused("epochs = many\n", "f.ini:1: epochs: 'many' is not a whole number");
 	refused("epochs = \n", "f.ini:1: epochs: '' is not a whole number");
 	refused("# x\nepochs\n", "f.ini:2: neither name = value nor [section]");
@@ -272,10 +271,155 @@ test_text(void)
 		"f.ini:1: the fractions sum to more than 1");
 }
 
+/* A name that is no option: left out with a sentence, or refused. */
+static void
+unknown(const char *line, const char *want)
+{
+	char text[128];
+
+	ok(parse_text(line) == RC_OK && c.unknown && strcmp(c.unknown, want) == 0, "noted: %s",
+	   want);
+	snprintf(text, sizeof text, "strict = true\n%s", line);
+	ok(parse_text(text) == RC_INVAL && strlen(err.text) == strlen(want) - 1 &&
+	       strncmp(err.text, "f.ini:2:", 8) == 0 &&
+	       strncmp(err.text + 8, want + 8, strlen(want) - 9) == 0,
+	   "... or refused");
+}
+
+static void
+test_unknown(void)
+{
+	unknown("lrr = 1\n", "f.ini:1: no option 'lrr'; did you mean 'lr'?\n");
+	unknown("epoch = 1\n", "f.ini:1: no option 'epoch'; did you mean 'epochs'?\n");
+	unknown("LEARNING_RAET = 1\n",
+		"f.ini:1: no option 'LEARNING_RAET'; did you mean 'learningRate'?\n");
+	unknown("hiddenLayerNeuron = 1\n",
+		"f.ini:1: no option 'hiddenLayerNeuron'; did you mean 'hiddenLayerNeurons'?\n");
+	unknown("weigth-decay = 1\n",
+		"f.ini:1: no option 'weigth-decay'; did you mean 'weight-decay'?\n");
+	unknown("DB_PASSWORD = secret\n",
+		"f.ini:1: no option 'DB_PASSWORD'; mnist-train -h lists them\n");
+	unknown("a\xff b = 1\n", "f.ini:1: no option 'a??b'; mnist-train -h lists them\n");
+	ok(parse_text("[a]\nepoch = 3\nlr = 0.3\nbatchSise = 1\n") == RC_OK && c.lr == 0.3 &&
+	       c.epochs == 5 && c.batch == 64 &&
+	       strcmp(c.unknown,
+		      "f.ini:2: no option 'epoch'; did you mean 'epochs'?\n"
+		      "f.ini:4: no option 'batchSise'; did you mean 'batchSize'?\n") == 0,
+	   "each is told, and the rest counts");
+	ok(PARSE("--config", file("epoch = 3\n"), "--strict=false") == RC_OK && c.unknown,
+	   "not strict");
+	ok(PARSE("--strict", "--config", file("epoch = 3\n")) == RC_INVAL &&
+	       strstr(err.text, ":1: no option 'epoch'; did you mean 'epochs'?"),
+	   "--strict, wherever it stands");
+	ok(PARSE("--config", file("epochs = 3\n"), "--strict") == RC_OK && !c.unknown,
+	   "nothing is unknown");
+}
+
+/* Files as dotenv has them. */
+static void
+test_env(void)
+{
+	ok(parse_text("\xef\xbb\xbf# Go MPI\nexport inputdataDims=784\n"
+		      "export\tinputLayerNeurons=64\nHIDDENLAYERNEURONS=\"32\" # of the middle\n"
+		      "outputLayerNeurons='10'\nlabelOnehotDims=10\nnumEpochs=7\r\n"
+		      "learningRate: 0.01\nbatchSize=4\n") == RC_OK &&
+	       !c.unknown,
+	   "the Go MPI project's");
+	ok(c.net.nsizes == 4 && c.net.size[0] == 0 && c.net.size[1] == 64 && c.net.size[2] == 32 &&
+	       c.net.size[3] == 10 && c.epochs == 7 && c.lr == 0.01 && c.batch == 4,
+	   "... with their values");
+	ok(c.input_dims.n == 1 && c.input_dims.dim[0] == 784 && c.label_dims.dim[0] == 10 &&
+	       strcmp(c.label_dims.from, "f.ini:6: labelOnehotDims") == 0,
+	   "... and what the data have");
+	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\"\nload= \"\"x\n") == RC_INVAL &&
+	       strcmp(err.text, "f.ini:3: text behind a closing quote") == 0,
+	   "behind a quote only a comment may stand");
+	ok(parse_text("data='a #b'\nsave=\"c\\\"d;\\\\\\n\\t\\r\\$\";x\n") == RC_INVAL,
+	   "which a blank separates");
+	ok(parse_text("data = 'a #b\\n\"' ; x\nsave=\"c\\\"d' ;\\\\\\n\\t\\r\\$\"\t#x\n") ==
+		   RC_OK &&
+	       strcmp(c.data, "a #b\\n\"") == 0 && strcmp(c.save, "c\"d' ;\\\n\t\r$") == 0,
+	   "quotes and what they hold");
+	ok(parse_text("data=it's\nsave=a\"b\"\n") == RC_OK && strcmp(c.data, "it's") == 0 &&
+	       strcmp(c.save, "a\"b\"") == 0,
+	   "quotes within a value are themselves");
+	ok(parse_text("data=a#b\nexport=1\n") == RC_OK && strcmp(c.data, "a#b") == 0 && c.unknown,
+	   "a comment begins behind a blank");
+	refused("data='a\n'\n", "f.ini:1: a quote is never closed");
+	refused("data=\"a\\\n", "f.ini:1: a quote is never closed");
+	refused("data=\"a\\\"\n", "f.ini:1: a quote is never closed");
+	refused("export epochs\n", "f.ini:1: neither name = value nor [section]");
+	refused("export = 1\n", "f.ini:1: neither name = value nor [section]");
+	refused("[a] b\n", "f.ini:1: neither name = value nor [section]");
+	refused("lr = \"\"\n", "f.ini:1: lr: '' is not a number");
+}
+
+static struct net_shape
+shape(uint32_t channels, uint32_t rows, uint32_t cols)
+{
+	return (struct net_shape){channels, rows, cols};
+}
+
+/* Whether dims agree with 28x28 grey images in 10 classes, of which 100 train and 20 test. */
+static enum rc
+check_dims(const char *text)
+{
+	struct dataset ds = {.train.nitems = 100, .test.nitems = 20};
+
+	return parse_text(text) == RC_OK
+		   ? config_check_dims(&c, "DATA", shape(1, 28, 28), 10, &ds, &err)
+		   : err.rc;
+}
+
+static void
+test_dims(void)
+{
+	static const char *const good[] = {"784",	"28x28",	 "28,28",	  "28, 28",
+					   "(784,)",	"[100,784]",	 "(120, 28, 28)", "1x28x28",
+					   "( 28 28 )", "(100,28,28,1)", "100x784"};
+	static const char *const bad[] = {
+	    "785",     "(99, 784)",	   "4",
+	    "784,784", "(4294967295,784)", "4294967295,4294967295,4294967295,4294967295"};
+	static const char *const none[] = {"",	    "0",      "-784", "(784",	       "784)",
+					   "[784)", "784 px", "x784", "1,1,1,1,1,784", "4294967296",
+					   "()",    "7.84"};
+	char text[80];
+	bool all = true;
+
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		snprintf(text, sizeof text, "inputdataDims=%s\n", good[i]);
+		if (!ok(check_dims(text) == RC_OK, "%s", good[i]))
+			printf("# %s\n", err.text);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(text, sizeof text, "inputdataDims=%s\n", bad[i]);
+		ok(check_dims(text) == RC_BADDATA, "not %s", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+		snprintf(text, sizeof text, "inputdataDims='%s'\n", none[i]);
+		all = all && check_dims(text) == RC_INVAL;
+	}
+	ok(all, "what is no shape");
+	ok(check_dims("inputdataDims=30x30\n") == RC_BADDATA &&
+	       strcmp(err.text, "f.ini:1: inputdataDims: 30x30, but a sample of DATA has 784 "
+				"values, 1x28x28 (100 of 120 samples train)") == 0,
+	   "the sentence");
+	ok(check_dims("\nLABELONEHOTDIMS=3\n") == RC_BADDATA &&
+	       strcmp(err.text, "f.ini:2: labelOnehotDims: 3, but DATA has 10 classes "
+				"(100 of 120 samples train)") == 0,
+	   "... and of labels");
+	ok(check_dims("labelOnehotDims=(100,10)\n") == RC_OK &&
+	       check_dims("labelOnehotDims=(60000,10)\n") == RC_BADDATA &&
+	       check_dims("labelOnehotDims=(60000,10)\ntrain-items=100\n") == RC_OK,
+	   "as many samples as there are, or of which some are chosen");
+	refused("inputdataDims=many\n",
+		"f.ini:1: inputdataDims: 'many' is no shape such as 784, 28x28 or (60000, 784)");
+}
+
 static void
 test_lines(void)
 {
-	char text[4096];
+	char text[CONFIG_MAX_LINE + 2];
 	size_t n = (size_t)snprintf(text, sizeof text, "data = ");
 
 	memset(text + n, 'x', CONFIG_MAX_LINE - n);
@@ -283,7 +427,7 @@ test_lines(void)
 	ok(parse_text(text) == RC_OK && strlen(c.data) == CONFIG_MAX_LINE - 7, "a line of %d bytes",
 	   CONFIG_MAX_LINE);
 	strcpy(text + CONFIG_MAX_LINE, "x");
-	refused(text, "f.ini:1: longer than 190 bytes");
+	refused(text, "f.ini:1: longer than 4096 bytes");
 	memset(text, ' ', sizeof text);
 	strcpy(text + 3000, "lr = 3 # and so on");
 	ok(parse_text(text) == RC_OK && c.lr == 3, "blanks and comments do not count");
@@ -295,7 +439,7 @@ test_order(void)
 {
 	const char *a = file("lr = 1\nbatch = 2\nsync = ps\nstaleness = 3\ndevices = 4\n");
 	const char *b = file("batch = 3\nworkers = 2\nepochs = 9\n");
-	const char *bad = file("batch = 2\nepoch = 3\n");
+	const char *bad = file("batch = 2\nepochs = x\n");
 	char want[128];
 
 	ok(PARSE("--lr", "5", "--config", a, "--config", b, "--epochs", "8") == RC_OK &&
@@ -314,7 +458,7 @@ test_order(void)
 	ok(PARSE("--config", file("hiddenLayerNeurons=3\n"), "--layers", "0,4,0") == RC_OK &&
 	       c.net.size[1] == 4,
 	   "--layers wins over neurons");
-	snprintf(want, sizeof want, "%s:2: no option 'epoch'; mnist-train -h lists them", bad);
+	snprintf(want, sizeof want, "%s:2: epochs: 'x' is not a whole number", bad);
 	REFUSED_FLAGS(want, "--config", bad);
 	ok(PARSE("--config", "/nowhere/x") == RC_FAILED && strstr(err.text, "/nowhere/x: "),
 	   "a file that is not there");
@@ -362,6 +506,8 @@ test_round_trip(void)
 	      "--image-size", "24", "--channels", "rgb", "--layers", "0,5,0");
 	ok(c.lr == 0.30000000000000004, "all digits count");
 	round_trip("many");
+	PARSE("--data", " it's \\ a\" #path", "--save", "a ;b", "--load", "'", "--test-items", "7");
+	round_trip("what takes quotes");
 	PARSE("--compare", "allreduce,ps", "--workers", "1,2", "--out", "x", "--staleness", "2",
 	      "--model", "resnet9", "--loss", "l2", "--lr-schedule", "one-cycle");
 	round_trip("a comparison");
@@ -373,7 +519,7 @@ test_round_trip(void)
 static void
 test_print(void)
 {
-	static const char *const bad[] = {"a ;b", "#", " a", "a ", "a\nb"};
+	static const char *const bad[] = {"a\nb", "\x7f", "a\tb"};
 	const char *const except[] = {"lr", "epochs", NULL};
 	struct buf out = {0};
 	char **args = NULL, longer[CONFIG_MAX_LINE + 1];
@@ -407,6 +553,9 @@ main(void)
 	test_flags();
 	test_fit();
 	test_text();
+	test_unknown();
+	test_env();
+	test_dims();
 	test_lines();
 	test_order();
 	test_round_trip();

@@ -211,10 +211,15 @@ test_split(void)
 	    {{.train_items = 9999}, 200, 0, 50, false, "so many there are not"},
 	    {{.train = 0.8, .test = 0.2, .train_items = 7}, 7, 0, 50, true, "7 of a split"},
 	    {{.seed = 5, .train = 0.8, .test = 0.2}, 200, 0, 50, true, "another seed"},
+	    {{.test_items = 30}, 200, 0, 30, false, "30 to test with"},
+	    {{.test_items = 50}, 200, 0, 50, false, "all that there are"},
+	    {{.test_items = 30, .seed = 5}, 200, 0, 30, false, "30 by another seed"},
+	    {{.train = 0.8, .test = 0.2, .test_items = 7}, 200, 0, 7, true, "7 of a split's"},
+	    {{.test_items = 1, .train_items = 1, .validation = 0.1}, 1, 20, 1, false, "one each"},
 	};
 	struct dataset ds = {0};
 	struct err err = {0};
-	uint32_t crossed, crc[11];
+	uint32_t crossed, crc[16];
 
 	put_numbered();
 	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -230,6 +235,7 @@ test_split(void)
 		dataset_fini(&ds);
 	}
 	ok(crc[4] != crc[10], "another seed, another split");
+	ok(crc[11] != crc[13] && crc[12] == crc[0], "another seed, others to test with");
 	ok(dataset_open(folder, &row[3].o, &ds, &err) == RC_OK && dataset_crc(&ds) == crc[3],
 	   "the same seed, the same split");
 	dataset_fini(&ds);
