@@ -95,7 +95,8 @@ const char *gpusim_error(void);
 
 struct gpusim; /* a connection to a coordinator, and to devices as they are needed */
 
-/* Connect. coordinator NULL: $GPUSIM_COORD. */
+/* Connect. coordinator NULL: $GPUSIM_COORD, else gpucoord.sock in the private directory (gpusim(7)), which
+ * is waited for up to a second, as both may just have been started. GPUSIM_UNREACHABLE. */
 enum gpusim_rc gpusim_open(const char *coordinator, struct gpusim **out);
 
 /* Close; what is leased (GPUSIM_LEASE) goes a moment later. NULL is legal. */

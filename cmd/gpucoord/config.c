@@ -89,15 +89,15 @@ set_own(struct reading *r, const char *key, const char *value)
 	if (strcmp(key, "listen") == 0)
 		return option_string(value, c->listen, sizeof c->listen, r->err);
 	if (strcmp(key, "heartbeat") == 0)
-		return parse_duration(value, &c->heartbeat_ns, r->err);
+		return option_ms(value, &c->heartbeat_ms, r->err);
 	if (strcmp(key, "missed") == 0)
 		return config_missed(value, &c->missed, r->err);
 	if (strcmp(key, "comm-timeout") == 0)
-		return parse_duration(value, &c->comm_timeout_ns, r->err);
+		return option_ms(value, &c->comm_timeout_ms, r->err);
 	if (strcmp(key, "job-timeout") == 0)
-		return parse_duration(value, &c->job_timeout_ns, r->err);
+		return option_ms(value, &c->job_timeout_ms, r->err);
 	if (strcmp(key, "op-timeout") == 0)
-		return parse_duration(value, &c->op_timeout_ns, r->err);
+		return option_ms(value, &c->op_timeout_ms, r->err);
 	return err_set(r->err, RC_BADDATA,
 		       "the coordinator has no '%s': listen, heartbeat, missed, op-timeout, "
 		       "comm-timeout, job-timeout",

@@ -39,7 +39,7 @@ enum rc config_missed(const char *text, struct config_missed *out, struct err *e
 
 struct config {
 	char listen[NET_ADDR_MAX];					       /* empty: not set */
-	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns; /* 0: not set */
+	uint32_t heartbeat_ms, op_timeout_ms, comm_timeout_ms, job_timeout_ms; /* 0: not set */
 	struct config_missed missed;					       /* of 0: not set */
 	struct config_device *device;
 	size_t ndevices;

@@ -55,7 +55,7 @@ struct options {
 	char listen[NET_ADDR_MAX];
 	const char *config, *tuner, *state, *http;
 	bool calibrate, allow_inject, print_address;
-	uint64_t heartbeat_ns, op_timeout_ns, comm_timeout_ns, job_timeout_ns;
+	uint32_t heartbeat_ms, op_timeout_ms, comm_timeout_ms, job_timeout_ms; /* 0: not given */
 	struct config_missed missed;
 	enum net_reach reach;
 	struct net_tls_files tls;
@@ -116,15 +116,15 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		o->config = arg;
 		return RC_OK;
 	case OPT_HEARTBEAT:
-		return parse_duration(arg, &o->heartbeat_ns, err);
+		return option_ms(arg, &o->heartbeat_ms, err);
 	case OPT_MISSED:
 		return config_missed(arg, &o->missed, err);
 	case OPT_OP_TIMEOUT:
-		return parse_duration(arg, &o->op_timeout_ns, err);
+		return option_ms(arg, &o->op_timeout_ms, err);
 	case OPT_COMM_TIMEOUT:
-		return parse_duration(arg, &o->comm_timeout_ns, err);
+		return option_ms(arg, &o->comm_timeout_ms, err);
 	case OPT_JOB_TIMEOUT:
-		return parse_duration(arg, &o->job_timeout_ns, err);
+		return option_ms(arg, &o->job_timeout_ms, err);
 	case OPT_STATE:
 		if (!*arg)
 			return err_set(err, RC_INVAL, "'' is no directory");
@@ -198,41 +198,38 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc;
 }
 
-/* The first that is set, in milliseconds. */
+/* The first that is set. */
 static uint32_t
-choose_ms(uint64_t option_ns, uint64_t config_ns, uint32_t dflt_ms)
+choose_ms(uint32_t option, uint32_t config, uint32_t dflt)
 {
-	uint64_t ns = option_ns ? option_ns : config_ns;
-	uint64_t ms = ns ? (ns + NS_PER_MS - 1) / NS_PER_MS : dflt_ms;
-
-	return ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
+	return option ? option : config ? config : dflt;
 }
 
 /* Options win over the file, the file over the environment, that over the defaults. */
 static enum rc
 choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
 {
-	const char *env = getenv("GPUSIM_COORD");
 	struct config_missed missed = {10, 12};
-	char dir[RUNDIR_MAX];
+	char room[RUNDIR_ADDRESS_MAX], dir[RUNDIR_MAX];
+	const char *dflt;
 
 	if (!o->listen[0] && file->listen[0])
 		snprintf(o->listen, sizeof o->listen, "%s", file->listen);
-	else if (!o->listen[0] && env && *env)
-		snprintf(o->listen, sizeof o->listen, "%s", env);
-	else if (!o->listen[0] && rundir_make(dir, err) == RC_OK)
-		snprintf(o->listen, sizeof o->listen, "ipc://%s/gpucoord.sock", dir);
-	else if (!o->listen[0])
-		return err->rc;
+	if (!o->listen[0]) {
+		dflt = rundir_coordinator(room, err);
+		if (!dflt || (dflt == room && rundir_make(dir, err) != RC_OK))
+			return err->rc;
+		snprintf(o->listen, sizeof o->listen, "%s", dflt);
+	}
 	cfg->instance = net_random();
 	cfg->pid = (uint32_t)getpid();
-	cfg->heartbeat_ms = choose_ms(o->heartbeat_ns, file->heartbeat_ns, 250);
+	cfg->heartbeat_ms = choose_ms(o->heartbeat_ms, file->heartbeat_ms, 250);
 	missed = o->missed.of ? o->missed : file->missed.of ? file->missed : missed;
 	cfg->missed = missed.n;
 	cfg->of = missed.of;
-	cfg->op_timeout_ms = choose_ms(o->op_timeout_ns, file->op_timeout_ns, 30000);
-	cfg->comm_timeout_ms = choose_ms(o->comm_timeout_ns, file->comm_timeout_ns, 0);
-	cfg->job_timeout_ms = choose_ms(o->job_timeout_ns, file->job_timeout_ns, 0);
+	cfg->op_timeout_ms = choose_ms(o->op_timeout_ms, file->op_timeout_ms, 30000);
+	cfg->comm_timeout_ms = choose_ms(o->comm_timeout_ms, file->comm_timeout_ms, 0);
+	cfg->job_timeout_ms = choose_ms(o->job_timeout_ms, file->job_timeout_ms, 0);
 	cfg->abort_grace_ms = 2000;
 	host_id(cfg->host);
 	return net_addr_check(o->listen, o->reach, err);

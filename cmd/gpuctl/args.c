@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/option.h"
 #include "base/parse.h"
 #include "command.h"
@@ -80,17 +79,6 @@ static const struct {
     [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
 };
 
-static enum rc
-set_ms(const char *arg, uint64_t *out, struct err *err)
-{
-	uint64_t ns;
-	enum rc rc = parse_duration(arg, &ns, err);
-
-	if (rc == RC_OK)
-		*out = (ns + NS_PER_MS - 1) / NS_PER_MS;
-	return rc;
-}
-
 /* Of an option's argument, or $GPUSIM_ON_FAILURE's value. */
 enum rc
 on_failure_parse(const char *text, enum gpusim_on_failure *out, struct err *err)
@@ -126,7 +114,7 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	switch (id) {
 	case OPT_MEM:
 		a->mem = arg;
-		return parse_size(arg, &unused, err);
+		return option_bytes(arg, &unused, err);
 	case OPT_LATENCY:
 		a->latency = arg;
 		return parse_duration(arg, &unused, err);
@@ -145,7 +133,7 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return RC_OK;
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
-		return set_ms(arg, &a->op_timeout_ms, err);
+		return option_ms(arg, &a->op_timeout_ms, err);
 	default:
 		a->threads = arg;
 		return option_u32(arg, 1, 1024, &n, err);
@@ -205,7 +193,7 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_OPS:
 		return parse_u64(arg, 1, UINT32_MAX, &a->ops, err);
 	case OPT_FOR:
-		return parse_duration(arg, &a->for_ns, err);
+		return option_ms(arg, &a->for_ms, err);
 	case OPT_RATE:
 		return set_rate(arg, a, err);
 	case OPT_CHUNK_ELEMS:
@@ -221,7 +209,7 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_BYTES:
 		return parse_size(arg, &a->nbytes, err);
 	case OPT_CHUNK:
-		return parse_size(arg, &a->chunk, err);
+		return option_bytes(arg, &a->chunk, err);
 	case OPT_MIN_BYTES:
 		return parse_size(arg, &a->min_bytes, err);
 	default:
@@ -267,7 +255,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_OP:
 		return op_parse(arg, &a->op, err);
 	case OPT_START_TIMEOUT:
-		return set_ms(arg, &a->start_timeout_ms, err);
+		return option_ms(arg, &a->start_timeout_ms, err);
 	case OPT_VERBOSE:
 		a->verbose++;
 		return RC_OK;

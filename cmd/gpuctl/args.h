@@ -87,14 +87,14 @@ struct args {
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
 	const char *kinds; /* of faults, with commas */
-	uint64_t seed, for_ns, ops;
+	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */
 	bool rate_by_op; /* an operation */
 	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout,
 	    *http;
-	uint64_t start_timeout_ms, op_timeout_ms;
-	enum gpusim_on_failure on_failure; /* see cli_config */
+	uint32_t start_timeout_ms, op_timeout_ms, for_ms; /* 0: not given */
+	enum gpusim_on_failure on_failure;		  /* see cli_config */
 	uint32_t spares;
 	const char *kernels[ARGS_MAX_KERNELS]; /* files */
 	size_t nkernels;

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "coll/fault.h"
 
-#define DEFAULT_NS	(60 * NS_PER_SEC)
+#define DEFAULT_MS	60000
 #define DEFAULT_BOUND	60000 /* ms */
 #define OP_TIMEOUT_MS	4000
 #define SIDE_TIMEOUT_MS 3000
@@ -137,7 +137,7 @@ is_over(const struct chaos *c)
 {
 	if (c->a->ops)
 		return c->ops >= c->a->ops;
-	return clock_now_ns() - c->start_ns >= c->a->for_ns;
+	return clock_now_ns() - c->start_ns >= c->a->for_ms * NS_PER_MS;
 }
 
 /* Operations that nothing happens to; a wrong result counts, the others do not. */
@@ -337,7 +337,7 @@ prepare(struct chaos *c, struct args *a, struct err *err)
 	if (rc == RC_OK && args_has(a, OPT(RANKS)) && a->nranks < 2)
 		rc = err_set(err, RC_INVAL, "-n: at least two");
 	if (!args_has(a, OPT(FOR)))
-		a->for_ns = DEFAULT_NS;
+		a->for_ms = DEFAULT_MS;
 	if (!args_has(a, OPT(RATE))) {
 		a->rate_by_op = args_has(a, OPT(OPS));
 		a->rate = a->rate_by_op ? RATE_OP : RATE_SECOND;

@@ -268,10 +268,7 @@ cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_confi
 	if (!args_has(a, OPT(ON_FAILURE)) && env && *env &&
 	    on_failure_parse(env, &c.on_failure, err) != RC_OK)
 		return err_prefix(err, "GPUSIM_ON_FAILURE");
-	if (a->op_timeout_ms > INT32_MAX)
-		return err_set(err, RC_INVAL, "--op-timeout: '%.64s' is more than 24 days",
-			       a->op_timeout);
-	c.op_timeout_ms = (uint32_t)a->op_timeout_ms;
+	c.op_timeout_ms = a->op_timeout_ms;
 	*out = c;
 	return RC_OK;
 }

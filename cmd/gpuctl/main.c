@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/option.h"
-#include "base/parse.h"
 #include "cli.h"
 
 #define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
@@ -196,21 +194,6 @@ run_completion(struct cli *cli, const struct args *a, struct err *err)
 	return RC_OK;
 }
 
-static enum rc
-set_timeout(struct cli *cli, const char *text, struct err *err)
-{
-	uint64_t ns, ms;
-	enum rc rc = parse_duration(text, &ns, err);
-
-	if (rc != RC_OK)
-		return rc;
-	ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
-	if (ms == 0 || ms > INT32_MAX)
-		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", text);
-	cli->timeout_ms = (uint32_t)ms;
-	return RC_OK;
-}
-
 /* The options before the verb; ends the program for -h and -V. */
 static enum rc
 global_options(struct cli *cli, int argc, char **argv, struct err *err)
@@ -218,7 +201,7 @@ global_options(struct cli *cli, int argc, char **argv, struct err *err)
 	const char *env = getenv("GPUSIM_TIMEOUT");
 	int opt;
 
-	if (env && *env && set_timeout(cli, env, err) != RC_OK)
+	if (env && *env && option_ms(env, &cli->timeout_ms, err) != RC_OK)
 		return err_prefix(err, "GPUSIM_TIMEOUT");
 	while ((opt = option_next(argc, argv, "+Vh", longopts, err)) != -1) {
 		switch (opt) {
@@ -226,7 +209,7 @@ global_options(struct cli *cli, int argc, char **argv, struct err *err)
 			cli->coordinator = optarg;
 			break;
 		case 't':
-			if (set_timeout(cli, optarg, err) != RC_OK)
+			if (option_ms(optarg, &cli->timeout_ms, err) != RC_OK)
 				return err_prefix(err, "--timeout");
 			break;
 		case 'V':

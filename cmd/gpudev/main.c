@@ -30,7 +30,8 @@ static const char usage_text[] =
     "                      private directory, see gpusim(7)); the host *: the one\n"
     "                      that the coordinator sees\n"
     "  --data ADDR         data address (default beside the control address)\n"
-    "  --coordinator ADDR  register there (default $GPUSIM_COORD; none: stand alone)\n"
+    "  --coordinator ADDR  register there (default $GPUSIM_COORD, else gpucoord.sock in\n"
+    "                      the private directory); none: stand alone\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
     "  --ordinal N         place in lists of devices (default: the rank that mpirun or\n"
     "                      srun gives, else 0)\n"
@@ -60,7 +61,8 @@ static const char usage_text[] =
 struct options {
 	struct device_config device;
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
-	const char *coordinator;
+	const char *coordinator; /* NULL: stand alone */
+	char default_coordinator[RUNDIR_ADDRESS_MAX];
 	enum net_reach reach;
 	struct net_tls_files tls;
 	bool ordinal; /* was given */
@@ -140,9 +142,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		o->ordinal = true;
 		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
 	case 'm':
-		return parse_size(arg, &o->device.mem_bytes, err);
+		return option_bytes(arg, &o->device.mem_bytes, err);
 	case OPT_CLIENT_MEM:
-		return parse_size(arg, &o->device.client_bytes, err);
+		return option_bytes(arg, &o->device.client_bytes, err);
 	case OPT_MEM_FILE:
 	case OPT_MEM_SCRATCH:
 		o->device.mem_path = arg;
@@ -244,14 +246,27 @@ default_address(struct options *o, struct err *err)
 	return rc;
 }
 
+/* What --coordinator said, or what stands in for it. */
+static enum rc
+find_coordinator(struct options *o, struct err *err)
+{
+	if (!o->coordinator)
+		o->coordinator = rundir_coordinator(o->default_coordinator, err);
+	if (!o->coordinator)
+		return err->rc;
+	if (!*o->coordinator || strcmp(o->coordinator, "none") == 0)
+		o->coordinator = NULL;
+	return RC_OK;
+}
+
 /* Complete the addresses. */
 static enum rc
 check_addresses(struct options *o, struct err *err)
 {
-	enum rc rc = o->listen[0] ? RC_OK : default_address(o, err);
+	enum rc rc = find_coordinator(o, err);
 
-	if (o->coordinator && !*o->coordinator)
-		o->coordinator = NULL; /* an empty variable is none */
+	if (rc == RC_OK && !o->listen[0])
+		rc = default_address(o, err);
 	if (rc == RC_OK && o->coordinator)
 		rc = net_addr_check(o->coordinator, NET_ANY_HOST, err);
 	if (rc == RC_OK && o->coordinator)
@@ -284,8 +299,6 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	if (rc == RC_OK && optind < argc)
 		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
 	net_tls_use(&o->tls);
-	if (rc == RC_OK && o->device.mem_bytes == 0)
-		rc = err_set(err, RC_INVAL, "--mem: a device needs memory");
 	if (rc == RC_OK && !o->ordinal)
 		rc = launcher_rank(&o->device.ordinal, err);
 	if (rc == RC_OK)
@@ -305,7 +318,10 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 	enum rc rc = RC_OK;
 
 	if (o->coordinator)
-		rc = registration_new(o->coordinator, d, dm, &reg, err);
+		rc = registration_new(o->coordinator,
+				      o->coordinator == o->default_coordinator ? REGISTER_IF_THERE
+									       : REGISTER_WITH_IT,
+				      d, dm, &reg, err);
 	while (rc == RC_OK) {
 		if (reg)
 			rc = registration_step(reg, err);
@@ -333,7 +349,6 @@ main(int argc, char **argv)
 				       .mem_keep = DEVMEM_UNLINK_FILE,
 				       .threads = 1,
 				       .say = say},
-			    .coordinator = getenv("GPUSIM_COORD"),
 			    .pin = PIN_NONE,
 			    .ready_fd = -1,
 			    .lifeline = -1,

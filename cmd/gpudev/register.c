@@ -16,11 +16,13 @@
 
 struct registration {
 	const char *addr;
+	enum register_need need;
 	struct device *device;
 	struct daemon *dm;
 	struct rpc_client *client;
 	uint64_t started_ns, next_ns, called_ns;
 	bool done, away;
+	bool told; /* that nobody is there */
 	pthread_mutex_t lock;
 	bool calling, answered;
 	enum rc rc;
@@ -29,8 +31,8 @@ struct registration {
 };
 
 enum rc
-registration_new(const char *coordinator, struct device *d, struct daemon *dm,
-		 struct registration **out, struct err *err)
+registration_new(const char *coordinator, enum register_need need, struct device *d,
+		 struct daemon *dm, struct registration **out, struct err *err)
 {
 	struct registration *r = calloc(1, sizeof *r);
 	enum rc rc = r ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
@@ -43,6 +45,7 @@ registration_new(const char *coordinator, struct device *d, struct daemon *dm,
 	}
 	pthread_mutex_init(&r->lock, NULL);
 	r->addr = coordinator;
+	r->need = need;
 	r->device = d;
 	r->dm = dm;
 	r->started_ns = clock_now_ns();
@@ -63,7 +66,19 @@ registration_free(struct registration *r)
 bool
 registration_done(const struct registration *r)
 {
-	return r->done;
+	return r->done || (r->told && r->need == REGISTER_IF_THERE);
+}
+
+/* Once, when the coordinator has not appeared in time. */
+static void
+tell_absent(struct registration *r, uint64_t now)
+{
+	if (r->done || r->told || now - r->started_ns < REGISTER_TELL_MS * NS_PER_MS)
+		return;
+	log_line(LOG_WARN, "no coordinator at %s yet: %s", r->addr,
+		 r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
+					      : "trying for some seconds more");
+	r->told = true;
 }
 
 static void
@@ -127,15 +142,17 @@ static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
 {
 	if (r->rc == RC_OK) {
-		if (r->away)
-			log_line(LOG_WARN, "the coordinator is back");
+		if (r->away || r->told)
+			log_line(LOG_WARN, "the coordinator is %s", r->away ? "back" : "there");
+		r->told = false;
 		r->away = false;
 		r->done = true;
 		r->next_ns = r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
 		return RC_OK;
 	}
 	r->next_ns = now + RETRY_MS * NS_PER_MS;
-	if (!passes(r->rc) || (!r->done && now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
+	if (!passes(r->rc) || (!r->done && r->need == REGISTER_WITH_IT &&
+			       now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
 		*err = r->err;
 		return r->rc;
 	}
@@ -168,6 +185,7 @@ registration_step(struct registration *r, struct err *err)
 		r->calling = false;
 		rc = judge(r, now, err);
 	}
+	tell_absent(r, now);
 	if (rc == RC_OK && !r->calling && now >= r->next_ns)
 		rc = call(r, err);
 	return rc;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 
 /* Whether getopt_long refused `word` for the value it gives to an option that takes none. */
@@ -65,6 +66,34 @@ option_u32(const char *arg, uint32_t lo, uint32_t hi, uint32_t *out, struct err 
 
 	if (rc == RC_OK)
 		*out = (uint32_t)v;
+	return rc;
+}
+
+enum rc
+option_ms(const char *arg, uint32_t *out, struct err *err)
+{
+	uint64_t ns, ms;
+	enum rc rc = parse_duration(arg, &ns, err);
+
+	if (rc != RC_OK)
+		return rc;
+	ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
+	if (ms == 0 || ms > INT32_MAX)
+		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", arg);
+	*out = (uint32_t)ms;
+	return RC_OK;
+}
+
+enum rc
+option_bytes(const char *arg, uint64_t *out, struct err *err)
+{
+	uint64_t v;
+	enum rc rc = parse_size(arg, &v, err);
+
+	if (rc == RC_OK && v == 0)
+		rc = err_set(err, RC_INVAL, "'%.64s': at least 1 byte", arg);
+	if (rc == RC_OK)
+		*out = v;
 	return rc;
 }
 

@@ -30,6 +30,12 @@ enum rc option_fd(const char *arg, int *fd, struct err *err);
 /* A string of at most size - 1 bytes. */
 enum rc option_string(const char *arg, char *out, size_t size, struct err *err);
 
+/* A size of at least 1 byte. */
+enum rc option_bytes(const char *arg, uint64_t *out, struct err *err);
+
+/* A time of 1 ms to 24 days, rounded up to milliseconds. RC_INVAL. */
+enum rc option_ms(const char *arg, uint32_t *out, struct err *err);
+
 enum rc option_u32(const char *arg, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err);
 
 #endif

@@ -96,6 +96,13 @@ parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
 	    {"Tb", 1e12},  {"k", 1e3},	  {"M", 1e6},  {"G", 1e9},  {"kbit", 1e3},
 	    {"Mbit", 1e6}, {"Gbit", 1e9}, {NULL, 0}};
 
-	return parse_scaled(s, units, "a rate in bits a second (such as 100Mb, 1Gb)", bits_per_s,
-			    err);
+	uint64_t v;
+	enum rc rc =
+	    parse_scaled(s, units, "a rate in bits a second (such as 100Mb, 1Gb)", &v, err);
+
+	if (rc == RC_OK && v == 0)
+		rc = err_set(err, RC_INVAL, "'%.64s': nothing goes through at 0 bits a second", s);
+	if (rc == RC_OK)
+		*bits_per_s = v;
+	return rc;
 }

@@ -36,16 +36,23 @@ check_private(const char *path, struct err *err)
 	return RC_OK;
 }
 
+static void
+find(char path[RUNDIR_MAX])
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (!base || base[0] != '/' || !is_directory(base) ||
+	    snprintf(path, RUNDIR_MAX, "%s/gpusim", base) >= RUNDIR_MAX)
+		snprintf(path, RUNDIR_MAX, "/tmp/gpusim-%u", (unsigned)geteuid());
+}
+
 enum rc
 rundir_make(char out[RUNDIR_MAX], struct err *err)
 {
-	const char *base = getenv("XDG_RUNTIME_DIR");
 	char path[RUNDIR_MAX];
 	enum rc rc;
 
-	if (!base || base[0] != '/' || !is_directory(base) ||
-	    snprintf(path, sizeof path, "%s/gpusim", base) >= (int)sizeof path)
-		snprintf(path, sizeof path, "/tmp/gpusim-%u", (unsigned)geteuid());
+	find(path);
 	/* The mode is less than 0700 under an odd umask, never more. */
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
@@ -53,4 +60,19 @@ rundir_make(char out[RUNDIR_MAX], struct err *err)
 	if (rc == RC_OK)
 		memcpy(out, path, sizeof path);
 	return rc;
+}
+
+const char *
+rundir_coordinator(char room[RUNDIR_ADDRESS_MAX], struct err *err)
+{
+	const char *named = getenv("GPUSIM_COORD");
+	char path[RUNDIR_MAX];
+
+	if (named && *named)
+		return named;
+	find(path);
+	if (access(path, F_OK) == 0 && check_private(path, err) != RC_OK)
+		return NULL;
+	snprintf(room, RUNDIR_ADDRESS_MAX, "ipc://%s/gpucoord.sock", path);
+	return room;
 }

@@ -19,4 +19,17 @@
  */
 enum rc rundir_make(char out[RUNDIR_MAX], struct err *err);
 
+#define RUNDIR_ADDRESS_MAX (RUNDIR_MAX + 32)
+
+/*
+ * rundir_coordinator - where the coordinator is: $GPUSIM_COORD, or gpucoord.sock in that directory.
+ *
+ *	room	what the answer may lie in
+ *
+ * An empty variable counts as none. The directory is not made; one that is there must be private, or
+ * another user could answer. Returns the address, as long-lived as room and the environment; NULL, with
+ * *err set.
+ */
+const char *rundir_coordinator(char room[RUNDIR_ADDRESS_MAX], struct err *err);
+
 #endif

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/rundir.h"
 
-#define TIMEOUT_MS 60000
+#define TIMEOUT_MS	60000
+#define DEFAULT_WAIT_MS 1000 /* for a coordinator that nobody named: it may be starting */
 
 static _Thread_local struct err last;
 static _Thread_local char note[sizeof last.text];
@@ -53,29 +56,51 @@ is_set(const char *name)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
+/* Connect, and try again for so long while nobody listens there. */
+static enum rc
+connect_to(const char *addr, uint32_t wait_ms, struct rpc_client **out)
+{
+	const struct timespec pause = {0, 10 * NS_PER_MS};
+	uint64_t end = deadline_in_ms(wait_ms);
+	enum rc rc;
+
+	while ((rc = rpc_client_open(addr, RPC_CONNECT_NOW, out, &last)) == RC_UNREACHABLE &&
+	       clock_now_ns() < end)
+		nanosleep(&pause, NULL);
+	return rc;
+}
+
 enum gpusim_rc
 gpusim_open(const char *coordinator, struct gpusim **out)
 {
+	char room[RUNDIR_ADDRESS_MAX];
 	struct gpusim *g;
+	bool dflt;
 	enum rc rc;
 
 	if (!coordinator)
-		coordinator = getenv("GPUSIM_COORD");
-	if (!coordinator || !*coordinator)
-		return client_rc(
-		    err_set(&last, RC_INVAL,
-			    "no coordinator: set GPUSIM_COORD, or work under 'gpuctl run'"));
+		coordinator = rundir_coordinator(room, &last);
+	if (!coordinator)
+		return client_rc(last.rc);
+	dflt = coordinator == room;
 	g = calloc(1, sizeof *g);
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
 	g->timeout_ms = TIMEOUT_MS;
 	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
 	pthread_mutex_init(&g->lock, NULL);
-	rc = rpc_client_open(coordinator, RPC_CONNECT_NOW, &g->coord, &last);
+	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, &g->coord);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&g->lock);
 		free(g);
-		err_prefix(&last, "coordinator");
+		if (dflt && rc == RC_UNREACHABLE)
+			err_set(
+			    &last, rc,
+			    "no coordinator at %s: start gpucoord, set GPUSIM_COORD, or work under "
+			    "'gpuctl run'",
+			    room);
+		else
+			err_prefix(&last, "coordinator");
 		return client_rc(rc);
 	}
 	*out = g;

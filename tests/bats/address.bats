@@ -13,7 +13,6 @@ modes() { stat -c %a "$@" | xargs; }
 
 @test "by default in a private directory, that only its owner enters" {
 	umask 000
-	export XDG_RUNTIME_DIR=$T
 	ready coord gpucoord
 	ready dev gpudev -m 16M --mem-scratch "$T/mem"
 	assert_equal "$(modes gpusim gpusim/gpucoord.sock gpusim/gpudev-*.sock gpusim/*.data)" '700 600 600 600'
@@ -24,8 +23,39 @@ modes() { stat -c %a "$@" | xargs; }
 	assert_equal "$(ls gpusim)" ''
 }
 
+@test "unless told otherwise, coordinator, devices and clients meet there" {
+	background gpudev -m 1M --mem-scratch "$T/mem" 2>dev.log
+	wait_until 10 grep -q . dev.log
+	assert_equal "$(<dev.log)" \
+		"gpudev: no coordinator at ipc://$T/gpusim/gpucoord.sock yet: serving alone until one appears there"
+	ready coord gpucoord
+	wait_until 10 grep -q 'the coordinator is there' dev.log
+	run bounded sh -c 'echo 7 | gpuctl allreduce'
+	assert_output 7
+	ready second gpudev -m 1M --mem-scratch "$T/mem2"
+	run bounded sh -c 'seq 2 | gpuctl allreduce'
+	assert_output 3
+	chmod 755 gpusim
+	run bounded gpuctl devices
+	assert_status 2
+	assert_match "^gpuctl: devices: $T/gpusim: open to others"
+}
+
+@test "all started in one line meet as well" {
+	background gpucoord
+	background gpudev -m 1M --mem-scratch "$T/mem"
+	run bounded gpuctl devices
+	assert_status 0
+}
+
+@test "a device that was given a coordinator says that nobody is there, and gives up" {
+	run bounded gpudev -m 1M --mem-scratch "$T/mem" --coordinator "ipc://$T/none"
+	assert_status 3
+	assert_equal "${lines[0]}" "gpudev: no coordinator at ipc://$T/none yet: trying for some seconds more"
+	assert_match $'\n'"gpudev: coordinator ipc://$T/none: [^"$'\n'']*$'
+}
+
 @test "the private directory is refused when it is not private" {
-	export XDG_RUNTIME_DIR=$T
 	mkdir -m 750 gpusim
 	for daemon in gpucoord gpudev; do
 		run bounded "$daemon"
@@ -47,7 +77,6 @@ modes() { stat -c %a "$@" | xargs; }
 
 @test "somebody else's private directory is refused" {
 	[ "$(id -u)" = 0 ] || skip 'only root can give a directory away'
-	export XDG_RUNTIME_DIR=$T
 	mkdir -m 700 gpusim
 	chown 12345 gpusim
 	run bounded gpucoord
@@ -75,8 +104,8 @@ refused() {
 		pattern=tcp://${host//./\\.}:0
 		pattern=${pattern//'*'/\\*} pattern=${pattern//'['/\\[} pattern=${pattern//']'/\\]}
 		refused "$pattern" gpucoord --listen "tcp://$host:0"
-		refused "$pattern" gpudev --listen "tcp://$host:0"
-		refused "$pattern" gpudev --listen "ipc://$T/d" --data "tcp://$host:0"
+		refused "$pattern" gpudev --coordinator none --listen "tcp://$host:0"
+		refused "$pattern" gpudev --coordinator none --listen "ipc://$T/d" --data "tcp://$host:0"
 		printf '[coordinator]\nlisten = tcp://%s:0\n' "$host" >conf
 		refused "$pattern" gpucoord -c conf
 		GPUSIM_COORD=tcp://$host:0 refused "$pattern" gpucoord
@@ -95,4 +124,22 @@ refused() {
 	run bounded gpucoord -c conf
 	assert_status 2
 	assert_output 'gpucoord: tls+tcp wants a certificate, its key and an authority: --tls-cert or GPUSIM_TLS_CERT is not set'
+}
+
+@test "times, sizes and rates that stand for nothing are refused" {
+	for option in heartbeat op-timeout comm-timeout job-timeout; do
+		run bounded gpucoord --$option 0
+		assert_status 2
+		assert_output "gpucoord: --$option: '0' is not 1ms to 24 days"
+		printf '[coordinator]\n%s = 0s\n' $option >conf
+		run bounded gpucoord -c conf
+		assert_status 5
+		assert_output "gpucoord: conf:2: '0s' is not 1ms to 24 days"
+	done
+	run bounded gpudev --mem 0
+	assert_status 2
+	assert_output "gpudev: --mem: '0': at least 1 byte"
+	run bounded gpudev --bandwidth 0
+	assert_status 2
+	assert_output "gpudev: --bandwidth: '0': nothing goes through at 0 bits a second"
 }

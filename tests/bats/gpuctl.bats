@@ -71,8 +71,13 @@ run -n 0 true
 run -n 1
 run -n 1 --mem lots true
 run -n 1 --bandwidth fast true
+run -n 1 --bandwidth 0 true
+run -n 1 --mem 0 true
+run -n 1 --op-timeout 0 true
+run -n 1 --start-timeout 0 true
+chaos --for 0
+allreduce --chunk 0
 run -n 1 --transport pigeon true
-devices
 devices too many
 topo 1
 topo --comm first

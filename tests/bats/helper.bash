@@ -21,7 +21,8 @@ house_setup() {
 	exec {TICK}<> <(:) # a descriptor that never has anything to read
 	export ROOT BUILD T
 	export PATH=$BUILD/bin:$PATH TMPDIR=$T
-	unset XDG_RUNTIME_DIR GPUSIM_COORD GPUSIM_NDEVICES GPUSIM_DIR GPUSIM_DEBUG
+	export XDG_RUNTIME_DIR=$T # nobody else's coordinator
+	unset GPUSIM_COORD GPUSIM_NDEVICES GPUSIM_DIR GPUSIM_DEBUG
 	unset GPUSIM_ALGO GPUSIM_TUNER_CONFIG_FILE
 	cd "$T" || return
 }
