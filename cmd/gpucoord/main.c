@@ -251,6 +251,8 @@ main(int argc, char **argv)
 	log_open("gpucoord", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
 	log_open("gpucoord", o.level);
+	if (rc == RC_OK)
+		rc = log_check(&err);
 	if (rc == RC_OK && o.config)
 		rc = config_read(o.config, &file, &err);
 	if (rc == RC_OK)

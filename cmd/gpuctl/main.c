@@ -235,7 +235,7 @@ main(int argc, char **argv)
 	struct args a;
 
 	log_open("gpuctl", LOG_WARN);
-	if (global_options(&cli, argc, argv, &err) != RC_OK)
+	if (log_check(&err) != RC_OK || global_options(&cli, argc, argv, &err) != RC_OK)
 		cli_end(&cli, &err);
 	argc -= optind;
 	argv += optind;

@@ -202,6 +202,12 @@ say(const char *line)
 	log_line(LOG_WARN, "%s", line);
 }
 
+static void
+tell(const char *line)
+{
+	log_line(LOG_INFO, "%s", line);
+}
+
 /* NCCL's two variables: whether peers may map the memory. */
 static enum rc
 apply_p2p(struct options *o, struct err *err)
@@ -364,6 +370,10 @@ main(int argc, char **argv)
 	log_open("gpudev", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
 	log_open("gpudev", o.level);
+	if (rc == RC_OK)
+		rc = log_check(&err);
+	if (log_operations())
+		o.device.tell = tell;
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)

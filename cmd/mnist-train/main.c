@@ -413,7 +413,9 @@ main(int argc, char **argv)
 	enum rc rc;
 
 	log_open("mnist-train", LOG_WARN);
-	rc = options_parse(argc, argv, &o, &err);
+	rc = log_check(&err);
+	if (rc == RC_OK)
+		rc = options_parse(argc, argv, &o, &err);
 	if (rc == RC_OK && o.data) {
 		o.data = find_path(o.data, found);
 	} else if (rc == RC_OK && !o.infer) {

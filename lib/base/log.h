@@ -8,11 +8,21 @@
 
 #include <stdbool.h>
 
+#include "base/rc.h"
+
 enum log_level { LOG_ERROR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
 
-/* Set the program's name (static storage) and how much to say. GPUSIM_DEBUG=warn|info|debug wins.
- */
+/* Set the program's name (static storage) and how much to say. GPUSIM_DEBUG wins, if log_check accepts
+ * it. */
 void log_open(const char *progname, enum log_level level);
+
+/* Whether GPUSIM_DEBUG is error, warn, info or debug, and GPUSIM_DEBUG_SUBSYS is COLL or ALL, in any case,
+ * or not set. RC_INVAL. */
+enum rc log_check(struct err *err);
+
+/* Whether each operation is to be told of: at debug, or at info with GPUSIM_DEBUG_SUBSYS. Ask after
+ * log_open. */
+bool log_operations(void);
 
 /* "progname: text\n" in one write, at most 1 KiB. Thread-safe. */
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

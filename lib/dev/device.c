@@ -74,6 +74,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->env.xport = d->xport;
 		d->env.held = &d->held;
 		d->env.inject = d->inject;
+		d->env.tell = cfg->tell;
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc != RC_OK)

@@ -25,7 +25,8 @@ struct device_config {
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
 	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
 	bool allow_inject;	 /* faults may be injected, see injector.h */
-	void (*say)(const char *line); /* what somebody should read, on any thread; or NULL */
+	void (*say)(const char *line);	/* what somebody should read, on any thread; or NULL */
+	void (*tell)(const char *line); /* the same, a line for each collective, send and receive */
 	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
 	bool spare;	  /* waits to take a lost rank's place */
 	bool join;	  /* offers itself to communicators that grow */

@@ -23,8 +23,8 @@ run_kernel(const struct execution *x, const struct inst_kernel *k, uint64_t iter
 	return kernel_run(k->kernel, x->mem, v, err);
 }
 
-static uint64_t
-operation_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration)
+uint64_t
+execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration)
 {
 	return c->fixed_op ? c->fixed_op : x->first_op + iteration * x->stride + c->op_offset;
 }
@@ -41,7 +41,7 @@ run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, siz
 	for (size_t i = 0; i < k; i++) {
 		const struct inst_coll *c = &x->program->inst[at[i]].coll;
 
-		x->pair[i] = (struct pair){.c = c, .op = operation_number(x, c, iteration)};
+		x->pair[i] = (struct pair){.c = c, .op = execution_number(x, c, iteration)};
 	}
 	*ndone = k;
 	return pairs_run(x->xport, x->program, x->pair, k, x->meter, err);
@@ -73,7 +73,7 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	case INST_COLL:
 		return collective_run(
 		    x->xport, x->lane, x->first_turn + iteration * x->program->ncoll + i->coll.turn,
-		    x->program, &i->coll, operation_number(x, &i->coll, iteration), x->meter, err);
+		    x->program, &i->coll, execution_number(x, &i->coll, iteration), x->meter, err);
 	case INST_P2P:
 		break;
 	}

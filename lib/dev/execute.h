@@ -25,6 +25,9 @@ struct execution {
 	struct pair *pair; /* room for as many as stand together in at[] of execute */
 };
 
+/* The number of a collective, send or receive in an iteration. */
+uint64_t execution_number(const struct execution *x, const struct inst_coll *c, uint64_t iteration);
+
 /*
  * Do instruction number at[0] in an iteration, or, where sends and receives stand together, all of
  * them; *ndone is how many of at[0..n) that were. The error says which operation failed.

@@ -96,8 +96,9 @@ struct program_env {
 	struct devmem *mem;
 	struct xport *xport;
 	struct event_table *events;
-	atomic_size_t *held;	 /* bytes of all programs, or NULL: nobody counts */
-	struct injector *inject; /* of faults, or NULL */
+	atomic_size_t *held;		/* bytes of all programs, or NULL: nobody counts */
+	struct injector *inject;	/* of faults, or NULL */
+	void (*tell)(const char *line); /* of each operation when it has ended, or NULL */
 };
 
 /*

@@ -1,10 +1,14 @@
 /* A run: the segments it is cut in, the numbers of its events, and how a segment runs. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "dev/execute.h"
 #include "dev/stream_impl.h"
+#include "mem/dtype.h"
+#include "wire/frame.h"
 
 void
 segment_free(struct segment *g)
@@ -186,6 +190,30 @@ count_time(struct run_result *sum, const struct inst *in, uint64_t *t)
 	*t = now;
 }
 
+/* One line for each of the collectives, sends and receives that took so long together. */
+static void
+tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, const uint32_t *at,
+     size_t n, uint64_t ns)
+{
+	const struct program *p = x->program;
+	char text[256];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct inst_coll *c = &p->inst[at[i]].coll;
+		enum inst_kind kind = p->inst[at[i]].kind;
+
+		if (kind != INST_COLL && kind != INST_P2P)
+			continue;
+		snprintf(text, sizeof text,
+			 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64
+			 " %s, %" PRIu64 " %s, %" PRIu64 " bytes, %.1f us",
+			 p->comm, p->rank, p->nranks, coll_name(c->coll),
+			 frame_op_shown(execution_number(x, c, iteration)), c->algo, c->nelem,
+			 dtype_name(c->dtype), c->nelem * c->elem, (double)ns / 1e3);
+		line(text);
+	}
+}
+
 /* Run the instructions; sum->err is the first failure. True: to the end. */
 static bool
 run_all(struct stream *st, const struct segment *g, struct run_result *sum)
@@ -203,7 +231,7 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			      .event = r->event,
 			      .meter = &st->meter,
 			      .pair = g->pair};
-	uint64_t t = clock_now_ns();
+	uint64_t t = clock_now_ns(), before;
 
 	for (uint64_t it = 0; it < r->spec.iterations; it++)
 		for (size_t i = 0, n; i < g->n; i += n) {
@@ -211,7 +239,10 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 				return false;
 			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
 				return false;
+			before = t;
 			count_time(sum, &x.program->inst[g->at[i]], &t);
+			if (s->env.tell)
+				tell(s->env.tell, &x, it, g->at + i, n, t - before);
 		}
 	return true;
 }
