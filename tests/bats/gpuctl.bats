@@ -520,13 +520,13 @@ gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --c
 @test "GPUSIM_DEBUG: a line for each operation at debug, or at info with GPUSIM_DEBUG_SUBSYS" {
 	line='^gpudev: comm 1 rank [01] of 2: allreduce #0 [a-z-]+, 3 i32, 12 bytes, [0-9.]+ us$'
 	printf '1 2 3\n4 5 6\n' >v
-	GPUSIM_DEBUG=debug bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>debug
-	GPUSIM_DEBUG=INFO bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>info
-	GPUSIM_DEBUG=info GPUSIM_DEBUG_SUBSYS=COLL bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>coll
-	assert_equal "$(grep -cE "$line" debug)" 2
-	assert_equal "$(grep -cE "$line" info)" 0
-	assert_equal "$(grep -cE "$line" coll)" 2
-	grep -q '^gpucoord: ready at' info
+	GPUSIM_DEBUG=debug bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>all.log
+	GPUSIM_DEBUG=INFO bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>info.log
+	GPUSIM_DEBUG=info GPUSIM_DEBUG_SUBSYS=COLL bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>coll.log
+	assert_equal "$(grep -cE "$line" all.log)" 2
+	assert_equal "$(grep -cE "$line" info.log)" 0
+	assert_equal "$(grep -cE "$line" coll.log)" 2
+	grep -q '^gpucoord: ready at' info.log
 }
 
 @test "GPUSIM_DEBUG: an unknown level or subsystem is refused by every program" {
