@@ -136,22 +136,28 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(house_libs))
 
-.PHONY: unit e2e check check-unit check-threads check-bats
+.PHONY: unit e2e sim check check-unit check-threads check-sim check-bats
 unit: $(unit)
 
-check: check-unit check-sim check-bats
+# Most of the tests wait most of the time: twice as many files as processors run side by side, those first that
+# take longest. tests/tap shows what failed; PROVE_FLAGS=-j1 runs one after the other.
+TEST_JOBS ?= $(shell echo $$((2 * $$(nproc))))
+prove = BUILD=$(abspath $(BUILD)) SIM_SEEDS=$(SEEDS) prove --timer -j$(TEST_JOBS) $(PROVE_FLAGS) -e tests/tap
+longest_first = $(foreach f,$(2),$(filter $f,$(1))) $(filter-out $(2),$(1))
+slow_unit := $(addprefix $(BUILD)/unit/t_,rpc nng_traps tls store_etcd collective failure coll_% coord_storm xport)
+slow_bats := $(patsubst %,tests/bats/%.bats,ps recovery hostile inject train-failure restart docs run bench resume \
+                 mpi tls examples launch gpuctl train-ways filter)
+sim  := $(BUILD)/sim/sim
+BATS ?= $(wildcard tests/bats/*.bats)
 
-# A test file that hangs ends after so many seconds, and has failed.
-UNIT_SECONDS ?= 600
-BATS_SECONDS ?= 900
-run_unit = BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) -e 'timeout -k 5 $(UNIT_SECONDS)'
-
-# The longest first of $(1): those called $(2).
-longest_first = $(filter $(2),$(1)) $(filter-out $(2),$(1))
-slow_unit := $(addprefix $(BUILD)/unit/t_,collective nng_traps rpc coll_% store% simulate)
+check: all e2e $(unit) $(sim)
+	$(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
 
 check-unit: $(unit) $(bin)
-	$(run_unit) $(call longest_first,$(unit),$(slow_unit))
+	$(prove) $(call longest_first,$(unit),$(slow_unit))
+
+check-bats: all e2e
+	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Those of the rooms with threads: what is pure has none to race.
 pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% launcher net npz num \
@@ -163,19 +169,18 @@ threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
 threaded: $(threaded) $(bin)
 
 check-threads: threaded
-	$(run_unit) $(call longest_first,$(threaded),$(slow_unit))
+	$(prove) $(call longest_first,$(threaded),$(slow_unit))
 
 # Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
 SEEDS ?= 10000
 SEED  ?= 1
-.PHONY: sim check-sim
-sim: $(BUILD)/sim/sim
+sim: $(sim)
 	$< -n $(SEEDS) -s $(SEED)
 
-check-sim: $(BUILD)/sim/sim
-	SIM_SEEDS=$(SEEDS) prove --timer $(PROVE_FLAGS) $<
+check-sim: $(sim)
+	$(prove) $<
 
-$(BUILD)/sim/sim: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
+$(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$^ $(house_libs))
 
@@ -186,12 +191,6 @@ $(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus
 $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
-
-BATS ?= $(wildcard tests/bats/*.bats)
-slow_bats := $(patsubst %,tests/bats/%.bats,bench recovery inject docs hostile examples run resume sweep)
-check-bats: all e2e
-	BUILD=$(abspath $(BUILD)) prove --timer $(PROVE_FLAGS) \
-	    -e 'timeout -k 5 $(BATS_SECONDS) bats --tap' $(call longest_first,$(BATS),$(slow_bats))
 
 .PHONY: asan tsan
 asan:
@@ -310,7 +309,7 @@ help:
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
 	@echo 'clean          remove $(BUILD)'
-	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 PROVE_FLAGS=-j2 V=1'
+	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 TEST_JOBS=4 PROVE_FLAGS V=1'
 	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where MPICC=mpicc is'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
