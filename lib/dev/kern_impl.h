@@ -21,7 +21,8 @@ extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather,
     kernel_conv2d_grad_w, kernel_maxpool2d, kernel_maxpool2d_grad, kernel_batchnorm_sums,
     kernel_batchnorm_moments, kernel_batchnorm, kernel_batchnorm_grad_sums, kernel_batchnorm_grad,
     kernel_sigmoid, kernel_sigmoid_grad, kernel_tanh, kernel_tanh_grad, kernel_add, kernel_affine,
-    kernel_l2_loss;
+    kernel_l2_loss, kernel_layernorm, kernel_layernorm_grad_params, kernel_layernorm_grad,
+    kernel_augment;
 
 /* One run of a kernel; the caller sets the first four. */
 struct kern_call {

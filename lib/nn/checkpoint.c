@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "nn/augment.h"
 #include "nn/npz.h"
 
 #define NAME_FORMAT "ckpt-%012" PRIu64 ".npz"
@@ -58,6 +59,7 @@ static const struct field fields[] = {
     WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
+    WHOLE("augment", terms.augment), /* 0 where a file has none */
     REAL("lr", terms.lr),
     REAL("momentum", terms.momentum),
     REAL("weight_decay", terms.weight_decay),
@@ -265,6 +267,8 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 {
 	const struct npz_array *a = npz_find(npz, f->name);
 
+	if (!a && f->offset == offsetof(struct checkpoint, terms.augment))
+		return RC_OK;
 	if (!a || a->type != f->type || a->ndim != 0)
 		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no number %s", path,
 			       f->name);
@@ -435,6 +439,10 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 		return err_set(err, RC_INVAL, "%s: was made with another --optimizer", path);
 	if (then->batch != now->batch)
 		return differs(path, "--batch", (double)then->batch, (double)now->batch, err);
+	if (then->augment != now->augment)
+		return err_set(err, RC_INVAL, "%s: was made with --augment %s, now it is %s", path,
+			       augment_name((uint32_t)then->augment),
+			       augment_name((uint32_t)now->augment));
 	if (then->seed != now->seed)
 		return err_set(err, RC_INVAL,
 			       "%s: was made with --seed %" PRIu64 ", now it is %" PRIu64, path,

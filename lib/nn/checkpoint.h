@@ -26,6 +26,7 @@ struct checkpoint_terms {
 	uint64_t optimizer;	       /* enum optimizer */
 	uint64_t schedule;	       /* enum lr_kind */
 	uint64_t batch, seed;
+	uint64_t augment; /* of training images (augment.h) */
 	double lr, momentum, weight_decay;
 	uint64_t train_items, test_items, data_crc;
 };

@@ -14,17 +14,20 @@ extra_bytes(const struct net_node *node, uint64_t rows)
 {
 	if (node->kind == NET_MAXPOOL)
 		return rows * net_shape_size(node->shape) * sizeof(uint32_t);
+	if (node->kind == NET_LAYERNORM)
+		return 2 * rows * sizeof(double);
 	return node->kind == NET_BATCHNORM ? 4ull * node->shape.channels * sizeof(double) : 0;
 }
 
-/* A batch norm's gradient goes back in place, and an add's to the block it closes: that node's dy is
+/* A norm's gradient goes back in place, and an add's to the block it closes: that node's dy is
  * this one's. */
 static uint32_t
 lent_to(const struct net *n, uint32_t k)
 {
 	const struct net_node *node = &n->node[k];
 
-	if (node->kind == NET_BATCHNORM && emit_consumers(n, node->in[0]) == 1)
+	if ((node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM) &&
+	    node->in[0] != NET_INPUT && emit_consumers(n, node->in[0]) == 1)
 		return node->in[0];
 	return node->kind == NET_ADD ? node->in[1] : NET_INPUT;
 }
@@ -192,6 +195,19 @@ forward_batchnorm(const struct net_node *node, const struct emit_batch *b, uint3
 }
 
 static void
+forward_layernorm(const struct net_node *node, const struct emit_batch *b, uint32_t rank,
+		  uint32_t k, const struct emit_sink *s)
+{
+	const struct emit_place *p = &b->place[rank];
+
+	LAUNCH(s, rank, "layernorm", U("y", p->y[k]), U("x", emit_input(p, node, 0)),
+	       U("gamma", emit_param(p, node->weight)), U("beta", emit_param(p, node->bias)),
+	       U("moments", p->extra[k]), U("rows", b->rows[rank]),
+	       U("cols", net_shape_size(node->shape)), U("dtype", p->dtype));
+	activate(node, p, rank, p->y[k], b->rows[rank], s);
+}
+
+static void
 forward_add(const struct net_node *node, const struct emit_batch *b, uint32_t rank, uint32_t k,
 	    const struct emit_sink *s)
 {
@@ -222,6 +238,9 @@ emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mod
 				break;
 			case NET_BATCHNORM:
 				forward_batchnorm(node, b, r, k, mode, s);
+				break;
+			case NET_LAYERNORM:
+				forward_layernorm(node, b, r, k, s);
 				break;
 			case NET_MAXPOOL:
 				forward_maxpool(n, node, b, r, k, s);

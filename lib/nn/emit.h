@@ -34,8 +34,9 @@ struct emit_place {
 	uint64_t x; /* [max_rows, input] */
 	uint64_t y[NET_MAX_NODES], dy[NET_MAX_NODES]; /* [max_rows, shape] */
 	uint64_t extra
-	    [NET_MAX_NODES]; /* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels] */
-	uint64_t scratch;    /* of conv */
+	    [NET_MAX_NODES]; /* maxpool: u32[max_rows, shape]; batchnorm: f64[2, 2, channels]; layernorm:
+				f64[max_rows, 2] */
+	uint64_t scratch; /* of conv */
 };
 
 /* Hand out device memory from *at on, piece by piece; each begins at a multiple of 256 bytes if the first

@@ -112,6 +112,20 @@ gradients_batchnorm(const struct net *n, const struct emit_batch *b, uint32_t k,
 	emit_sum(b, k, 2 * channels, 2 * channels, s);
 }
 
+static void
+gradients_layernorm(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		    const struct emit_sink *s)
+{
+	const struct net_node *node = &n->node[k];
+	const struct emit_place *p = &b->place[rank];
+
+	deactivate(node, p, rank, k, b->rows[rank], s);
+	LAUNCH(s, rank, "layernorm_grad_params", U("dgamma", emit_grad(p, node->weight)),
+	       U("dbeta", emit_grad(p, node->bias)), U("dy", p->dy[k]),
+	       U("x", emit_input(p, node, 0)), U("moments", p->extra[k]), U("rows", b->rows[rank]),
+	       U("cols", net_shape_size(node->shape)), U("dtype", p->dtype));
+}
+
 void
 emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t k,
 	       const struct emit_sink *s)
@@ -127,6 +141,8 @@ emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t k,
 			gradients_dense(n, b, r, k, s);
 		else if (node->kind == NET_CONV)
 			gradients_conv(n, b, r, k, s);
+		else if (node->kind == NET_LAYERNORM)
+			gradients_layernorm(n, b, r, k, s);
 		else
 			deactivate(node, &b->place[r], r, k, b->rows[r], s);
 	}
@@ -178,6 +194,20 @@ propagate_batchnorm(const struct net *n, const struct emit_batch *b, uint32_t ra
 	       U("sums", p->extra[k] + 2ull * node->shape.channels * sizeof(double)),
 	       U("count", (s->allreduce ? b->total : b->rows[rank]) * plane), U("n", b->rows[rank]),
 	       U("c", node->shape.channels), U("hw", plane), U("add", adds(n, k, node->in[0])),
+	       U("dtype", p->dtype));
+}
+
+static void
+propagate_layernorm(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
+		    const struct emit_sink *s)
+{
+	const struct net_node *node = &n->node[k];
+	const struct emit_place *p = &b->place[rank];
+
+	LAUNCH(s, rank, "layernorm_grad", U("dx", p->dy[node->in[0]]), U("dy", p->dy[k]),
+	       U("x", emit_input(p, node, 0)), U("gamma", emit_param(p, node->weight)),
+	       U("moments", p->extra[k]), U("rows", b->rows[rank]),
+	       U("cols", net_shape_size(node->shape)), U("add", adds(n, k, node->in[0])),
 	       U("dtype", p->dtype));
 }
 
@@ -235,11 +265,9 @@ emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t k,
 {
 	static void (*const propagate[])(const struct net *n, const struct emit_batch *b,
 					 uint32_t rank, uint32_t k, const struct emit_sink *s) = {
-	    [NET_DENSE] = propagate_dense,
-	    [NET_CONV] = propagate_conv,
-	    [NET_BATCHNORM] = propagate_batchnorm,
-	    [NET_MAXPOOL] = propagate_maxpool,
-	    [NET_ADD] = propagate_add,
+	    [NET_DENSE] = propagate_dense,	   [NET_CONV] = propagate_conv,
+	    [NET_BATCHNORM] = propagate_batchnorm, [NET_LAYERNORM] = propagate_layernorm,
+	    [NET_MAXPOOL] = propagate_maxpool,	   [NET_ADD] = propagate_add,
 	};
 	const struct net_node *node = &n->node[k];
 

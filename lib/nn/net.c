@@ -152,12 +152,14 @@ net_init(const struct net *n, uint64_t seed, float *params)
 		uint64_t end = node->bias + node->nbias;
 		float bound;
 
-		if (node->kind == NET_BATCHNORM) {
+		if (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM) {
 			fill(params + node->weight, node->nweight, 1);
 			fill(params + node->bias, node->nbias, 0);
+		}
+		if (node->kind == NET_BATCHNORM) {
 			fill(params + node->stats, node->shape.channels, 0);
 			fill(params + node->stats + node->shape.channels, node->shape.channels, 1);
-		} else if (node->nweight) {
+		} else if (node->nweight && node->kind != NET_LAYERNORM) {
 			bound = 1.0f / sqrtf((float)fan_in(n, node));
 			for (uint64_t i = node->weight; i < end; i++)
 				params[i] = rng_uniform(&rng, -bound, bound);
@@ -298,6 +300,19 @@ net_batchnorm(struct net_builder *b, const char *name, uint32_t in, enum net_act
 	own(&b->net, &node, node.shape.channels, node.shape.channels);
 	node.stats = b->net.nstats; /* from the end of the parameters, until those are known */
 	b->net.nstats += 2ull * node.shape.channels;
+	return append(b, &node);
+}
+
+uint32_t
+net_layernorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act)
+{
+	struct net_node node = {.kind = NET_LAYERNORM, .act = act, .in = {in, NET_INPUT}};
+	uint64_t n;
+
+	node.shape = net_in_shape(&b->net, &node);
+	n = net_shape_size(node.shape);
+	snprintf(node.name, sizeof node.name, "%s", name);
+	own(&b->net, &node, n, n);
 	return append(b, &node);
 }
 

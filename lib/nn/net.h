@@ -10,6 +10,7 @@
 #ifndef NN_NET_H
 #define NN_NET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -31,6 +32,7 @@ struct net_config {
 	 * have. nsizes 0: 0,128,0. */
 	uint32_t nsizes, size[NET_MAX_SIZES];
 	enum net_act act; /* of an mlp's hidden layers */
+	bool layer_norm; /* of an mlp: normalise what a hidden layer makes, before its activation */
 	enum net_loss loss;
 };
 
@@ -38,6 +40,7 @@ enum net_kind {
 	NET_DENSE,     /* y = x W^T + b; W is [outputs, inputs], as PyTorch keeps it */
 	NET_CONV,      /* W is [channels out, channels in, size, size] */
 	NET_BATCHNORM, /* weight is gamma, bias is beta, [channels] each */
+	NET_LAYERNORM, /* of each item by itself; weight is gamma, bias is beta, of an item's shape */
 	NET_MAXPOOL,
 	NET_ADD, /* of two nodes */
 };

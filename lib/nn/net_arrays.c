@@ -29,8 +29,8 @@ weight(const struct net *n, const struct net_node *node, const float *params)
 	uint64_t outputs = node->shape.channels, size = node->size;
 	struct npz_array a = {.type = NPZ_F32, .data = params + node->weight};
 
-	if (node->kind == NET_BATCHNORM)
-		return vector(node, "weight", params + node->weight, outputs);
+	if (node->kind == NET_BATCHNORM || node->kind == NET_LAYERNORM)
+		return vector(node, "weight", params + node->weight, node->nweight);
 	name_array(&a, node, "weight");
 	if (node->kind == NET_CONV) {
 		a.ndim = 4;
@@ -79,6 +79,21 @@ shape_text(const struct npz_array *a, char out[64])
 	return out;
 }
 
+/* Whether an array of a file is a layer's, and none of those that are wanted: then the file's net has a layer
+ * more. */
+static bool
+is_surplus(const struct npz_array *a, const struct npz_array *want, unsigned nwant)
+{
+	const char *dot = strrchr(a->name, '.');
+
+	if (!dot || (strcmp(dot, ".weight") != 0 && strcmp(dot, ".bias") != 0))
+		return false;
+	for (unsigned i = 0; i < nwant; i++)
+		if (strcmp(a->name, want[i].name) == 0)
+			return false;
+	return true;
+}
+
 enum rc
 net_take(const struct net *n, const struct npz *npz, const char *path, float *params,
 	 struct err *err)
@@ -100,6 +115,10 @@ net_take(const struct net *n, const struct npz *npz, const char *path, float *pa
 				     shape_text(a, there), a->type == NPZ_F32 ? "" : " and not f32",
 				     n->text, shape_text(&want[i], due));
 	}
+	for (size_t i = 0; i < npz->narrays && rc == RC_OK; i++)
+		if (is_surplus(&npz->array[i], want, nwant))
+			rc = err_set(err, RC_BADDATA, "%s: has %s, which %s has not", path,
+				     npz->array[i].name, n->text);
 	for (unsigned i = 0; i < nwant && rc == RC_OK; i++) {
 		const struct npz_array *a = npz_find(npz, want[i].name);
 		uint64_t count = 1;

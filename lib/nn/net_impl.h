@@ -31,6 +31,7 @@ uint32_t net_conv(struct net_builder *b, const char *name, uint32_t in, uint32_t
 		  const struct net_window *w, enum net_act act);
 uint32_t net_maxpool(struct net_builder *b, const char *name, uint32_t in, uint32_t size);
 uint32_t net_batchnorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act);
+uint32_t net_layernorm(struct net_builder *b, const char *name, uint32_t in, enum net_act act);
 
 /* The sum of a node and of what a block made of it. */
 uint32_t net_add(struct net_builder *b, uint32_t skip, uint32_t block);

@@ -32,7 +32,7 @@ complete_sizes(const struct net_config *c, uint64_t inputs, uint32_t nclasses, u
 	return RC_OK;
 }
 
-/* Dense layers, activations between them; sigmoids also behind the last where the loss is L2. */
+/* Dense layers, activations between them, which a layer norm may come before; sigmoids also behind the last where the loss is L2. */
 static void
 build_mlp(struct net_builder *b, const uint32_t *size, uint32_t nsizes, const struct net_config *c)
 {
@@ -41,9 +41,14 @@ build_mlp(struct net_builder *b, const uint32_t *size, uint32_t nsizes, const st
 	char name[24];
 
 	for (uint32_t l = 1; l < nsizes; l++) {
+		bool hidden = l + 1 < nsizes, norm = hidden && c->layer_norm;
+
 		snprintf(name, sizeof name, "fc%u", l);
 		at = net_dense(b, name, at, size[l],
-			       l + 1 < nsizes || bounded ? c->act : NET_LINEAR);
+			       (hidden || bounded) && !norm ? c->act : NET_LINEAR);
+		snprintf(name, sizeof name, "ln%u", l);
+		if (norm)
+			at = net_layernorm(b, name, at, c->act);
 	}
 }
 
@@ -113,7 +118,7 @@ build_resnet9(struct net_builder *b, uint32_t nclasses)
 	net_dense(b, "fc", at, nclasses, NET_LINEAR);
 }
 
-/* "mlp 784-128-10 relu cross-entropy", "lenet 1x28x28-10 cross-entropy". */
+/* "mlp 784-128-10 layer-norm relu cross-entropy", "lenet 1x28x28-10 cross-entropy". */
 static void
 describe(struct net *n, const struct net_config *c, const uint32_t *size, uint32_t nsizes)
 {
@@ -123,8 +128,8 @@ describe(struct net *n, const struct net_config *c, const uint32_t *size, uint32
 		at += (size_t)snprintf(n->text + at, sizeof n->text - at, "%s%u", l ? "-" : "",
 				       size[l]);
 	if (nsizes > 2)
-		at += (size_t)snprintf(n->text + at, sizeof n->text - at, " %s",
-				       net_act_name(c->act));
+		at += (size_t)snprintf(n->text + at, sizeof n->text - at, "%s %s",
+				       c->layer_norm ? " layer-norm" : "", net_act_name(c->act));
 	else if (nsizes == 0)
 		at +=
 		    (size_t)snprintf(n->text + at, sizeof n->text - at, "%ux%ux%u-%u",
@@ -145,6 +150,8 @@ net_build(const struct net_config *c, struct net_shape input, uint32_t nclasses,
 				    nclasses, size, &nsizes, err);
 	} else if (rc == RC_OK && c->model == NET_MLP) {
 		rc = complete_sizes(c, net_shape_size(input), nclasses, size, &nsizes, err);
+		if (rc == RC_OK && c->layer_norm && nsizes == 2)
+			rc = err_set(err, RC_INVAL, "there is no hidden layer to normalise");
 	} else if (rc == RC_OK && c->nsizes) {
 		rc = err_set(err, RC_INVAL, "only an mlp has layers to choose, not %s",
 			     net_model_name(c->model));

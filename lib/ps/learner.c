@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "net/net.h"
+#include "nn/augment.h"
 #include "ps/learner.h"
 
 #define CALL_MS	     20000 /* for the server's answer */
@@ -77,6 +78,8 @@ join(struct learner *l, struct err *err)
 	if (r->n_copies != 2 || r->batch == 0 || r->beatms == 0)
 		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
 	if (rc == RC_OK)
+		rc = augment_check(r->augment, &task->data, err);
+	if (rc == RC_OK)
 		rc = net_addr_check(r->queue, NET_ANY_HOST, err);
 	if (rc == RC_OK)
 		rc = net_queue_join(r->queue, &l->queue, err);
@@ -86,7 +89,7 @@ join(struct learner *l, struct err *err)
 		l->copy[0] = r->copies[0];
 		l->copy[1] = r->copies[1];
 		l->beat_ms = r->beatms;
-		rc = learner_device_place(&l->own, r->seed, r->batch, err);
+		rc = learner_device_place(&l->own, r->seed, r->batch, r->augment, err);
 	}
 	wire_reply_free(reply);
 	return rc;

@@ -18,7 +18,9 @@ struct learner_device {
 	uint64_t version; /* of the weights it has, plus 1; 0: none */
 	uint32_t epoch;	  /* whose order there is, plus 1; 0: none */
 	uint64_t seed;
+	uint32_t augment;
 	uint32_t *order, *mine; /* of the epoch; of an item */
+	uint32_t *draws;	/* what becomes of its images */
 	uint8_t *labels, *staging;
 	struct {
 		uint32_t rows;
@@ -31,9 +33,9 @@ enum rc learner_device_open(struct learner_device *b, struct gpusim *g, const st
 			    struct err *err);
 void learner_device_close(struct learner_device *b);
 
-/* Once the server is known: how large its items are. */
+/* Once the server is known: how large its items are, and what becomes of their images. */
 enum rc learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch,
-			     struct err *err);
+			     uint32_t augment, struct err *err);
 
 /* Have weights at least as new as the version, from another device (README of ps.h: two copies, of which
  * one is whole). */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "nn/augment.h"
 #include "train/order.h"
 
 #define FETCH_TRIES 1000
@@ -35,6 +36,7 @@ allocate(struct learner_device *b, uint32_t batch, uint64_t held, struct err *er
 
 	b->shape = (struct shape){.task = b->task,
 				  .max_rows = batch,
+				  .augment = b->augment,
 				  .held = held,
 				  .train_items = batch,
 				  .train_steps = 1};
@@ -68,17 +70,20 @@ upload(struct learner_device *b, struct err *err)
 }
 
 enum rc
-learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, struct err *err)
+learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, uint32_t augment,
+		     struct err *err)
 {
 	uint32_t n = b->task->data.train.nitems;
 	enum rc rc;
 
 	b->seed = seed;
+	b->augment = augment;
+	b->draws = alloc_zeroed(batch, sizeof *b->draws);
 	b->order = alloc_zeroed(n, sizeof *b->order);
 	b->mine = alloc_zeroed(batch, sizeof *b->mine);
 	b->labels = alloc_zeroed(batch, 1);
 	b->staging = alloc_zeroed(batch, dataset_item_bytes(&b->task->data));
-	if (!b->order || !b->mine || !b->labels || !b->staging)
+	if (!b->order || !b->mine || !b->draws || !b->labels || !b->staging)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = allocate(b, batch, n, err);
 	if (rc == RC_NOMEM && batch < n)
@@ -98,6 +103,7 @@ learner_device_close(struct learner_device *b)
 	gpusim_comm_fini(&b->comm);
 	free(b->order);
 	free(b->mine);
+	free(b->draws);
 	free(b->labels);
 	free(b->staging);
 	*b = (struct learner_device){0};
@@ -198,6 +204,7 @@ feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, st
 		order_epoch(b->seed, epoch, train->nitems, b->order);
 		b->epoch = epoch + 1;
 	}
+	augment_draws(b->augment, b->seed, epoch, b->order + first, rows, b->draws);
 	for (uint32_t i = 0; i < rows; i++) {
 		uint32_t k = b->order[first + i];
 
@@ -211,6 +218,8 @@ feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, st
 		rc = to_device(b, b->r.samples, b->staging, rows * item, err);
 	if (rc == RC_OK)
 		rc = to_device(b, b->r.order, b->mine, rows * sizeof *b->mine, err);
+	if (rc == RC_OK && b->r.draws)
+		rc = to_device(b, b->r.draws, b->draws, rows * sizeof *b->draws, err);
 	return rc == RC_OK ? to_device(b, b->r.labels, b->labels, rows, err) : rc;
 }
 

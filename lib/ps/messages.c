@@ -176,6 +176,7 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.n_copies = 2;
 	r.batch = ps->task->config->batch;
 	r.beatms = PS_BEAT_MS;
+	r.augment = ps->task->config->augment;
 	reply.body_case = GPU_SIM__REPLY__BODY_PS_JOIN;
 	reply.psjoin = &r;
 	rpc_reply(call, &reply);

@@ -68,6 +68,7 @@ ps_bytes(const struct task *task, uint32_t nworkers)
 			  (uint64_t)(aggregate + nworkers + 2) * (nbytes_of(task) + 4096);
 	struct shape l = {.task = task,
 			  .max_rows = c->batch,
+			  .augment = c->augment,
 			  .held = task->data.train.nitems,
 			  .train_items = c->batch,
 			  .train_steps = 1};

@@ -48,6 +48,7 @@ struct train_config {
 	struct dataset_options dataset;
 	const char *data;			   /* path; NULL: looked for */
 	struct config_dims input_dims, label_dims; /* config_check_dims */
+	uint32_t augment; /* what becomes of training images (nn/augment.h); 0: nothing */
 	/* how */
 	uint32_t epochs, batch; /* batch: images a worker and step */
 	double lr;

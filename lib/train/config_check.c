@@ -112,12 +112,14 @@ check_task(const struct config_draft *d, struct err *err)
 static void
 look_at_net(struct config_draft *d)
 {
-	static const char *const names[] = {"model", "layers", "activation", "loss"};
+	static const char *const names[] = {"model", "layers", "activation", "layer-norm", "loss"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		d->c.net_given = d->c.net_given || d->from[config_row(names[i])].rank;
-	if (d->c.net.model != NET_MLP)
+	if (d->c.net.model != NET_MLP) {
 		d->c.net.nsizes = 0;
+		d->c.net.layer_norm = false;
+	}
 }
 
 /* Which line said what the data set has, for when it has not. */

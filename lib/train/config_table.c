@@ -35,6 +35,12 @@ infers(const struct train_config *c)
 }
 
 static bool
+trains(const struct train_config *c)
+{
+	return !infers(c);
+}
+
+static bool
 not_infer(const struct train_config *c)
 {
 	return !c->infer;
@@ -193,6 +199,14 @@ const struct config_option config_options[] = {
      .also = ALSO("testDataLen"),
      .help = "test with so many at most (default 0: all)",
      U32(dataset.test_items, 0, UINT32_MAX)},
+    {.name = "augment",
+     .arg = "HOW",
+     .also = ALSO("augmentation", "dataAugmentation"),
+     .help = "move training images at random, mirror them, or both: crop,\n"
+	     "flip or crop,flip (default none)",
+     .parse = value_parse_augment,
+     .print = value_print_augment,
+     ONLY(trains, "eval", "only in training")},
     {.name = "model",
      .arg = "NAME",
      .help = "mlp, softmax, lenet or resnet9 (default mlp)",
@@ -243,6 +257,12 @@ const struct config_option config_options[] = {
      .help = "of an mlp: relu, sigmoid, tanh or linear (default relu)",
      .parse = value_parse_activation,
      .print = value_print_activation,
+     ONLY(is_mlp, "model", "only with --model mlp")},
+    {.name = "layer-norm",
+     .also = ALSO("layerNormalization", "layerNormalisation"),
+     .help = "of an mlp: normalise each hidden layer's outputs, before the\n"
+	     "activation",
+     BOOL(net.layer_norm),
      ONLY(is_mlp, "model", "only with --model mlp")},
     {.name = "loss",
      .arg = "NAME",

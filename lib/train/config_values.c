@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "base/parse.h"
 #include "coll/plan.h"
+#include "nn/augment.h"
 
 #define FIELD(o, c, type) ((type *)((char *)(c) + (o)->at))
 #define READ(o, c, type)  (*(const type *)((const char *)(c) + (o)->at))
@@ -399,6 +400,21 @@ lower(const char *text, char out[64])
 		out[n] = (char)tolower((unsigned char)text[n]);
 	out[n] = '\0';
 	return out;
+}
+
+enum rc
+value_parse_augment(const struct config_option *o, const char *text, struct config_draft *d,
+		    struct err *err)
+{
+	(void)o;
+	return augment_parse(text, &d->c.augment, err);
+}
+
+bool
+value_print_augment(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, "%s", augment_name(c->augment));
 }
 
 enum rc

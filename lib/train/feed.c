@@ -1,10 +1,12 @@
 /* Which samples each device uses in an epoch, one after the other, and how fast it learns. */
 #include <string.h>
 
+#include "nn/augment.h"
 #include "train/order.h"
 #include "train/trainer_impl.h"
 
-/* Which samples one device uses, step after step, and their labels. Returns how many. */
+/* Which samples one device uses, step after step, their labels and what becomes of them. Returns how
+ * many. */
 static uint64_t
 deal(struct trainer *t, uint32_t rank)
 {
@@ -15,6 +17,7 @@ deal(struct trainer *t, uint32_t rank)
 
 	for (uint64_t i = 0; i < k; i++)
 		t->labels[i] = t->data->train.labels[t->mine[i]];
+	augment_draws(t->o->augment, t->o->seed, t->at.epoch, t->mine, k, t->draws);
 	return k;
 }
 
@@ -46,6 +49,10 @@ feed_device(struct trainer *t, uint32_t rank, struct err *err)
 		    err);
 	if (rc == RC_OK)
 		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, t->labels, n), err);
+	if (rc == RC_OK && r->draws)
+		rc = check(
+		    gpusim_memcpy_h2d(t->g, r->device, r->draws, t->draws, n * sizeof *t->draws),
+		    err);
 	if (rc == RC_OK)
 		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->lr, t->rates,
 					     t->shape.train_steps * sizeof *t->rates),

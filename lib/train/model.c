@@ -16,7 +16,8 @@ add_layers(struct buf *text, const struct net *n)
 	bool good = buf_addf(text, "layers %" PRIu64, net_shape_size(n->input));
 
 	for (uint32_t k = 0; good && k < n->nnodes; k++)
-		good = buf_addf(text, ",%u", n->node[k].shape.channels);
+		good = n->node[k].kind != NET_DENSE ||
+		       buf_addf(text, ",%u", n->node[k].shape.channels);
 	return good && buf_add(text, "\n", 1);
 }
 
@@ -29,7 +30,8 @@ add_net(struct buf *text, const struct task *t)
 
 	if (good && c->model == NET_MLP)
 		good =
-		    add_layers(text, n) && buf_addf(text, "activation %s\n", net_act_name(c->act));
+		    add_layers(text, n) && buf_addf(text, "activation %s\n%s", net_act_name(c->act),
+						    c->layer_norm ? "layer-norm true\n" : "");
 	return good &&
 	       buf_addf(text, "loss %s\ninput %ux%ux%u\nclasses %u\n", net_loss_name(n->loss),
 			n->input.channels, n->input.rows, n->input.cols, n->nclasses);
@@ -144,6 +146,10 @@ describe(struct description *d, char *line, struct err *err)
 		return net_sizes_parse(value, &d->net, err);
 	if (strcmp(line, "activation") == 0)
 		return net_act_parse(value, &d->net.act, err);
+	if (strcmp(line, "layer-norm") == 0 && strcmp(value, "true") == 0) {
+		d->net.layer_norm = true;
+		return RC_OK;
+	}
 	if (strcmp(line, "loss") == 0)
 		return net_loss_parse(value, &d->net.loss, err);
 	if (strcmp(line, "input") == 0)

@@ -28,6 +28,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 	    .train_steps = items / global + (items % global > 0),
 	    .test_items = {(data->test.nitems + n - 1) / n, (data->validation.nitems + n - 1) / n},
 	    .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
+	    .augment = task->config->augment,
 	    .inbox = task->config->sync == SYNC_SENDRECV};
 
 	/* Every device tests the same number of whole batches, then what is left of its share. */
@@ -105,13 +106,14 @@ alloc_host(struct trainer *t)
 	free_host(t);
 	t->mine = alloc_zeroed(s->train_items, sizeof *t->mine);
 	t->labels = alloc_zeroed(s->train_items, sizeof *t->labels);
+	t->draws = alloc_zeroed(s->train_items, sizeof *t->draws);
 	t->losses = alloc_zeroed(s->train_steps, sizeof *t->losses);
 	t->sums = alloc_zeroed(s->train_steps, sizeof *t->sums);
 	t->right = alloc_zeroed(tests, sizeof *t->right);
 	if (!resident(t))
 		t->staging = alloc_zeroed(s->train_items, dataset_item_bytes(t->data));
 	t->rates = alloc_zeroed(s->train_steps, sizeof *t->rates);
-	return t->mine && t->labels && t->losses && t->sums && t->right && t->rates &&
+	return t->mine && t->labels && t->draws && t->losses && t->sums && t->right && t->rates &&
 	       (resident(t) || t->staging);
 }
 
@@ -120,12 +122,13 @@ free_host(struct trainer *t)
 {
 	free(t->mine);
 	free(t->labels);
+	free(t->draws);
 	free(t->losses);
 	free(t->sums);
 	free(t->right);
 	free(t->rates);
 	free(t->staging);
-	t->mine = NULL;
+	t->mine = t->draws = NULL;
 	t->labels = t->staging = NULL;
 	t->losses = NULL;
 	t->sums = NULL;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "nn/augment.h"
 #include "train/order.h"
 #include "train/trainer_impl.h"
 
@@ -137,6 +138,8 @@ feed_rank(struct rank *r)
 	order_epoch(o->seed, r->epoch, train->nitems, r->order);
 	n = order_deal(r->order, train->nitems, r->global, r->world->rank, r->world->nranks,
 		       r->mine);
+	if (r->at.draws)
+		augment_draws(o->augment, o->seed, r->epoch, r->mine, n, memory_at(r, r->at.draws));
 	for (uint64_t k = 0; k < n; k++) {
 		memcpy(samples + k * item, (const uint8_t *)train->items + r->mine[k] * item, item);
 		labels[k] = train->labels[r->mine[k]];

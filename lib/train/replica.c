@@ -1,5 +1,6 @@
 #include "train/replica.h"
 
+#include "nn/augment.h"
 #include "nn/launch.h"
 
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
@@ -32,6 +33,10 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 	at += emit_place(&r->net, &s->task->net, GPUSIM_F32, s->max_rows, at, true);
 	r->samples = emit_take(&at, s->held * item);
 	r->order = emit_take(&at, s->train_items * sizeof(uint32_t));
+	if (s->augment) {
+		r->draws = emit_take(&at, s->train_items * sizeof(uint32_t));
+		r->crops = emit_take(&at, s->max_rows * dataset_item_size(data) * sizeof(float));
+	}
 	r->labels = emit_take(&at, s->train_items);
 	r->scale = emit_take(&at, data->channels * sizeof(float));
 	r->shift = emit_take(&at, data->channels * sizeof(float));
@@ -48,7 +53,7 @@ place(struct replica *r, const struct shape *s, uint64_t base)
 uint64_t
 replica_bytes(const struct shape *s)
 {
-	struct replica r;
+	struct replica r = {0};
 
 	return place(&r, s, 0);
 }
@@ -108,15 +113,32 @@ common_scale(const struct shape *s)
 	return task_scale(s->task, &scale) ? scale : 1;
 }
 
+/* Images as they were picked become the net's input. */
+static void
+augment(const struct emit_sink *sink, uint32_t rank, const struct replica *r, const struct shape *s,
+	const struct batch *b)
+{
+	const struct dataset *data = &s->task->data;
+
+	LAUNCH(sink, rank, "augment", U("dst", r->net.x), U("src", r->crops),
+	       MOVES("how", r->draws + b->first * sizeof(uint32_t),
+		     b->moving ? b->rows * sizeof(uint32_t) : 0),
+	       U("n", b->rows), U("c", data->channels), U("h", data->rows), U("w", data->cols),
+	       U("pad", AUGMENT_PAD));
+}
+
 void
 replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 	     const struct shape *s, const struct batch *b)
 {
-	LAUNCH(sink, rank, "gather", U("dst", r->net.x), U("src", r->samples),
+	LAUNCH(sink, rank, "gather", U("dst", s->augment ? r->crops : r->net.x),
+	       U("src", r->samples),
 	       MOVES("index", r->order + b->first * sizeof(uint32_t),
 		     b->moving ? b->rows * sizeof(uint32_t) : 0),
 	       U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
 	       U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	if (s->augment)
+		augment(sink, rank, r, s, b);
 	normalise(sink, rank, r, s, b->rows);
 }
 

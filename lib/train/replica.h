@@ -30,8 +30,9 @@ struct shape {
 	uint64_t train_items; /* samples of one epoch on one device, at most */
 	uint64_t train_steps; /* batches of one epoch */
 	uint64_t test_items[NTESTS], test_steps[NTESTS];
-	bool kept;  /* with two copies of what training changes */
-	bool inbox; /* with room for another rank's gradients */
+	bool kept;	  /* with two copies of what training changes */
+	uint32_t augment; /* what becomes of training images (nn/augment.h) */
+	bool inbox;	  /* with room for another rank's gradients */
 };
 
 /* Device addresses. */
@@ -45,7 +46,9 @@ struct replica {
 	uint64_t kept[2]; /* live_bytes each; 0: there are none */
 	uint64_t inbox;
 	struct emit_place net;
-	uint64_t samples;	/* [held, item], of the data set's type */
+	uint64_t samples; /* [held, item], of the data set's type */
+	uint64_t crops;	  /* f32[max_rows, item]: images before they are augmented; 0: no need */
+	uint64_t draws;	  /* u32[train_items]: what becomes of each; 0: nothing */
 	uint64_t order, labels; /* u32[train_items] which samples; u8[train_items] */
 	uint64_t scale, shift;	/* f32[channels] */
 	uint64_t lr;		/* f32[train_steps]: what the learning rate is multiplied by */

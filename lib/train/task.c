@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "nn/augment.h"
+
 #define TEST_ROWS  256
 #define TEST_BYTES (16u << 20) /* of activations at once */
 
@@ -14,8 +16,10 @@ task_open(const struct train_config *config, struct task *task, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
+	rc = augment_check(config->augment, &t.data, err);
 	item = (struct net_shape){t.data.channels, t.data.rows, t.data.cols};
-	rc = config_check_dims(config, config->data, item, t.data.nclasses, &t.data, err);
+	if (rc == RC_OK)
+		rc = config_check_dims(config, config->data, item, t.data.nclasses, &t.data, err);
 	if (rc == RC_OK)
 		rc = net_build(&config->net, item, t.data.nclasses, &t.net, err);
 	if (rc == RC_INVAL) /* the options are fine, but not for these data */
@@ -45,6 +49,7 @@ task_terms(const struct task *t)
 					 .optimizer = c->optimizer,
 					 .schedule = c->schedule.kind,
 					 .batch = c->batch,
+					 .augment = c->augment,
 					 .seed = c->seed,
 					 .lr = c->lr,
 					 .momentum = c->momentum,

@@ -75,6 +75,7 @@ struct trainer {
 	/* For the shape: */
 	uint32_t *mine;	  /* of one device: which of its images, in the order of use */
 	uint8_t *labels;  /* theirs */
+	uint32_t *draws;  /* what becomes of them (nn/augment.h) */
 	uint8_t *staging; /* and the samples themselves, if they are not resident; else NULL */
 	float *rates;	  /* of the epoch's steps */
 	float *losses;	  /* of one device */

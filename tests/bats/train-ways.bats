@@ -92,6 +92,55 @@ resnet() {
 	done
 }
 
+@test "augmented images and layer norm: any number of devices, every way, learns the same; resumed to the bit" {
+	local sync w
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --train-items 100 --normalize standard --layers "784,24,10"
+		--layer-norm --augment "crop,flip" --epochs 4)
+	trained one --workers 1 --batch 24
+	for sync in allreduce sendrecv ps; do
+		for w in 2 3; do
+			trained $sync$w --workers $w --batch $((24 / w)) --sync $sync
+			same_losses one.json $sync$w.json 1e-4
+		done
+	done
+	trained local --workers 1 --batch 24 --sync local
+	same_losses one.json local.json 1e-4
+	# Without memory for all images.
+	LIMIT=50 bounded gpuctl run -n 2 --mem 2048K -- "${TRAIN[@]}" --batch 12 --json few.json >few
+	same_losses one.json few.json 1e-4
+	trained begun --workers 2 --batch 12 --epochs 2 --checkpoint ck --checkpoint-every 3
+	[[ -e ck/ckpt-000000000009.npz ]]
+	trained rest --workers 2 --batch 12 --checkpoint ck --checkpoint-every 3 --resume
+	cmp allreduce2.npz rest.npz
+	run bounded "${TRAIN[@]}" --workers 2 --batch 12 --augment crop --checkpoint ck --resume
+	assert_status 2
+	assert_match 'ck: was made with --augment crop,flip, now it is crop$'
+}
+
+@test "augmented images and layer norm: what has none is refused; a model knows that it is normed" {
+	printf '1,2,%s\n' 0 1 0 1 0 1 >table.csv
+	while IFS='|' read -r code args sentence; do
+		# shellcheck disable=SC2086 # several arguments
+		run bounded mnist-train --data "$ROOT/tests/data" $args
+		assert_status "$code"
+		assert_output "mnist-train: $sentence"
+	done <<-'END'
+		2|--augment rotate|--augment: 'rotate' is none of crop, flip, crop,flip, none
+		2|--eval --load x --augment flip|--augment: only in training
+		5|--data table.csv --augment flip|--augment: the samples are no images: they have 2x1x1 values
+		2|--model lenet --layer-norm|--layer-norm: only with --model mlp
+		5|--layers 784,10 --layer-norm|there is no hidden layer to normalise
+	END
+	trained m --workers 1 --epochs 1 --layer-norm --augment flip
+	assert_equal "$(grep -ao 'ln[12]\.[a-z]*' m.npz | sort -u | xargs)" 'ln1.bias ln1.weight'
+	run bounded mnist-train --eval --load m.npz --data "$ROOT/tests/data"
+	assert_status 0
+	assert_match "^test accuracy $(grep -o 'accuracy [0-9.]* %' m | cut -d' ' -f2-)"
+	run bounded mnist-train --eval --load m.npz --data "$ROOT/tests/data" --layers 784,32,10
+	assert_status 5
+	assert_output 'mnist-train: m.npz: has ln1.weight, which mlp 784-32-10 relu cross-entropy has not'
+}
+
 @test "local: who has none of the last rows keeps its running statistics" {
 	# One sample, so three of four have none: their variances stay 1.
 	LIMIT=50 bounded mnist-train --data "$ROOT/tests/data" --model resnet9 --workers 4 --batch 1 \

@@ -300,6 +300,14 @@ main(void)
 				 net_loss_name(c.loss));
 			check_model(what, &c, vector, 6);
 		}
+	c.layer_norm = true;
+	for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++) {
+		c.act = acts[i];
+		c.loss = i % NET_NLOSSES;
+		snprintf(what, sizeof what, "mlp with layer norm %s %s", net_act_name(c.act),
+			 net_loss_name(c.loss));
+		check_model(what, &c, vector, 6);
+	}
 	check_model("softmax", &(struct net_config){.model = NET_SOFTMAX}, vector, 6);
 	check_model("lenet", &(struct net_config){.model = NET_LENET}, digits, 4);
 	check_model("resnet9", &(struct net_config){.model = NET_RESNET9}, colours, 2);
