@@ -40,7 +40,7 @@ static const struct {
     [OPT_RAW] = {"raw", 0, "TYPE", "binary on stdin and stdout, ranks one after the other"},
     [OPT_ALL] = {"all", 0, NULL, "print every rank's result"},
     [OPT_JSON] = {"json", 0, NULL, "print one JSON object"},
-    [OPT_LIST] = {"list", 0, NULL, "list collectives and algorithms"},
+    [OPT_LIST] = {"list", 0, NULL, "list what there is to name here"},
     [OPT_SIMULATE] = {"simulate", 0, NULL, "how long each algorithm would take, in virtual time"},
     [OPT_MIN_BYTES] = {NULL, 'b', "SIZE", "smallest size (default 8)"},
     [OPT_MAX_BYTES] = {NULL, 'e', "SIZE", "largest size (default 128M, or what fits)"},

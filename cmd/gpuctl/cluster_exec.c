@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "command.h"
 
 enum { DAEMON_READY_FD = 3, DAEMON_LIFELINE_FD = 4, DAEMON_FIRST_CLOSED_FD = 5 };
 
@@ -36,6 +37,16 @@ exec_failed(const char *name)
 
 	log_line(LOG_ERROR, "run: %s: %s", name, strerror(errno));
 	return status;
+}
+
+/* As exec_failed; a verb where a command should be is a slip that is easily made. */
+static int
+command_failed(const char *name)
+{
+	if (errno != ENOENT || !command_find(name))
+		return exec_failed(name);
+	log_line(LOG_ERROR, "run: %s: no such command; did you mean 'gpuctl %s'?", name, name);
+	return EXIT_NOT_FOUND;
 }
 
 /* The guardian may have died between the fork and the prctl. */
@@ -85,7 +96,7 @@ static void __attribute__((noreturn)) command_child(const struct cluster *c, int
 		_exit(EXIT_NOT_EXECUTABLE);
 	}
 	execvp(c->cfg->argv[0], c->cfg->argv);
-	_exit(exec_failed(c->cfg->argv[0]));
+	_exit(command_failed(c->cfg->argv[0]));
 }
 
 pid_t

@@ -1,7 +1,12 @@
 /* gpuctl launch - a kernel on a stream of one device. */
+#include <errno.h>
 #include <float.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/host.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "mem/dtype.h"
@@ -42,14 +47,38 @@ parse_arg(char *word, struct gpusim_arg *arg, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "%.64s", word);
 }
 
+/* gpudev has the kernels: it takes this process over. */
+static enum rc
+list(const struct args *a, struct err *err)
+{
+	const char *how = args_has(a, OPT(JSON)) ? "--list-kernels=json" : "--list-kernels";
+	char path[PATH_MAX + 16], folder[PATH_MAX];
+
+	if (a->nrest || args_has(a, OPT(DEVICE) | OPT(COMM) | OPT(RANK) | OPT(STREAM) | OPT(QUEUE)))
+		return err_set(err, RC_INVAL, "--list stands alone, or with --json");
+	if (host_own_folder(folder, sizeof folder)) {
+		snprintf(path, sizeof path, "%s/gpudev", folder);
+		execl(path, "gpudev", how, (char *)NULL);
+	}
+	execlp("gpudev", "gpudev", how, (char *)NULL);
+	return err_set(err, RC_FAILED, "gpudev, which has the kernels: %s", strerror(errno));
+}
+
 enum rc
 run_launch(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_arg args[MAX_ARGS];
-	size_t nargs = (size_t)a->nrest - 1;
+	size_t nargs;
 	uint64_t device;
 	enum rc rc = RC_OK;
 
+	if (args_has(a, OPT(LIST)))
+		return list(a, err);
+	if (args_has(a, OPT(JSON)))
+		return err_set(err, RC_INVAL, "--json goes with --list");
+	if (a->nrest == 0)
+		return err_set(err, RC_INVAL, "which kernel? --list lists them");
+	nargs = (size_t)a->nrest - 1;
 	if (nargs > MAX_ARGS)
 		return err_set(err, RC_INVAL, "%zu arguments: at most %d", nargs, MAX_ARGS);
 	if (a->stream > MAX_STREAM)

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/option.h"
 #include "cli.h"
+#include "coll/fault.h"
 
 #define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
 #define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
@@ -52,8 +54,8 @@ static const struct command commands[] = {
 	{"free", "--device DEVICE ADDR", "free memory", run_free, WHERE, 0, 1, 1},
 	{"memcpy", "SRC DST", "copy; each is -, a file, or DEVICE:ADDR[:NBYTES]", run_memcpy, OPT(COMM), 0, 2, 2},
 	{"memset", "--device DEVICE ADDR BYTE SIZE", "fill memory", run_memset, WHERE, 0, 3, 3},
-	{"launch", "--device DEVICE KERNEL [NAME=VALUE...]", "run a kernel; gpusim(7) lists them", run_launch,
-	 WHERE | OPT(STREAM) | OPT(QUEUE), 0, 1, 65536},
+	{"launch", "--device DEVICE KERNEL [NAME=VALUE...] | --list [--json]", "run a kernel, or list those there are", run_launch,
+	 WHERE | OPT(STREAM) | OPT(QUEUE) | OPT(LIST) | OPT(JSON), 0, 0, 65536},
 	{"sync", "--device DEVICE [--stream STREAM]", "wait until a stream is idle", run_sync,
 	 WHERE | OPT(STREAM), 0, 0, 0},
 
@@ -141,6 +143,8 @@ command_help(const struct command *cmd)
 	if (cmd->summary)
 		printf("%s\n", cmd->summary);
 	args_help(cmd->options, stdout);
+	if (cmd->run == run_inject)
+		fault_help(stdout);
 }
 
 static void
@@ -159,6 +163,15 @@ help_all(void)
 static enum rc
 unknown(const char *name, struct err *err)
 {
+	struct nearest n = nearest_begin(name);
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (commands[i].summary)
+			nearest_offer(&n, commands[i].name);
+	if (n.name)
+		return err_set(err, RC_INVAL,
+			       "unknown verb '%.64s', did you mean '%s'? gpuctl -h lists all", name,
+			       n.name);
 	return err_set(err, RC_INVAL, "unknown verb '%.64s'; gpuctl -h lists them", name);
 }
 

@@ -1,9 +1,11 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "cli.h"
 #include "cluster.h"
 
@@ -50,6 +52,22 @@ is_pinned(const struct args *a)
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
+/* For the command, whose `gpuctl launch --list` shall know them: $GPUSIM_KERNELS, and those of the options. */
+static enum rc
+name_kernels(const struct args *a, struct err *err)
+{
+	const char *env = getenv("GPUSIM_KERNELS");
+	char path[PATH_MAX];
+	struct buf list = {0};
+	bool ok = buf_addf(&list, "%s", env ? env : "");
+
+	for (size_t i = 0; ok && i < a->nkernels; i++)
+		ok = buf_addf(&list, ":%s", realpath(a->kernels[i], path) ? path : a->kernels[i]);
+	ok = ok && (a->nkernels == 0 || setenv("GPUSIM_KERNELS", list.data, 1) == 0);
+	buf_fini(&list);
+	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -87,6 +105,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	}
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);
+	if (name_kernels(a, err) != RC_OK)
+		return err->rc;
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;

@@ -15,6 +15,7 @@
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
+#include "dev/kernel.h"
 #include "dev/load.h"
 #include "net/net.h"
 #include "pin.h"
@@ -43,6 +44,7 @@ static const char usage_text[] =
     "  --threads N         BLAS threads (default 1)\n"
     "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
     "  --kernels FILE      load kernels of one's own; may be repeated\n"
+    "  --list-kernels[=json]  print the kernels with their arguments, and end\n"
     "  --latency TIME      delay of everything received, such as 5ms\n"
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
@@ -65,7 +67,8 @@ struct options {
 	char default_coordinator[RUNDIR_ADDRESS_MAX];
 	enum net_reach reach;
 	struct net_tls_files tls;
-	bool ordinal; /* was given */
+	bool ordinal;					  /* was given */
+	enum { LIST_NOTHING, LIST_TEXT, LIST_JSON } list; /* of kernels */
 	int pin;
 	int ready_fd, lifeline;
 	enum log_level level;
@@ -84,6 +87,7 @@ enum {
 	OPT_THREADS,
 	OPT_PIN,
 	OPT_KERNELS,
+	OPT_LIST_KERNELS,
 	OPT_LATENCY,
 	OPT_BANDWIDTH,
 	OPT_SPARE,
@@ -109,6 +113,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"threads", 1, NULL, OPT_THREADS},
 					 {"pin", 1, NULL, OPT_PIN},
 					 {"kernels", 1, NULL, OPT_KERNELS},
+					 {"list-kernels", 2, NULL, OPT_LIST_KERNELS},
 					 {"latency", 1, NULL, OPT_LATENCY},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
@@ -156,6 +161,11 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return pin_parse(arg, &o->pin, err);
 	case OPT_KERNELS:
 		return load_kernels(arg, err);
+	case OPT_LIST_KERNELS:
+		if (arg && strcmp(arg, "json") != 0)
+			return err_set(err, RC_INVAL, "'%.64s' is not json", arg);
+		o->list = arg ? LIST_JSON : LIST_TEXT;
+		return RC_OK;
 	case OPT_LATENCY:
 		return parse_duration(arg, &o->device.latency_ns, err);
 	case OPT_BANDWIDTH:
@@ -314,6 +324,17 @@ parse_options(int argc, char **argv, struct options *o, struct err *err)
 	return rc == RC_OK ? apply_kernels(err) : rc;
 }
 
+/* To standard output. */
+static enum rc
+list_kernels(const struct options *o, struct err *err)
+{
+	if (o->list == LIST_JSON)
+		kernel_list_json(stdout);
+	else
+		kernel_list(stdout);
+	return option_answer("", err);
+}
+
 /* Serve until told to end. */
 static enum rc
 serve(struct daemon *dm, struct device *d, const char *addr, const struct options *o,
@@ -374,6 +395,8 @@ main(int argc, char **argv)
 		rc = log_check(&err);
 	if (log_operations())
 		o.device.tell = tell;
+	if (rc == RC_OK && o.list != LIST_NOTHING)
+		rc = list_kernels(&o, &err);
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)

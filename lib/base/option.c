@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 
 /* Whether getopt_long refused `word` for the value it gives to an option that takes none. */
@@ -20,6 +21,24 @@ given_value(const char *word, const struct option *longs)
 		if (longs->val == optopt && longs->has_arg == no_argument)
 			return true;
 	return false;
+}
+
+/* A long option that is not there, or the beginning of several. */
+static void
+unknown_long(const char *word, const struct option *longs, struct err *err)
+{
+	char name[64];
+	struct nearest n;
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	n = nearest_begin(name);
+	for (; longs->name; longs++)
+		nearest_offer(&n, longs->name);
+	if (n.name)
+		err_set(err, RC_INVAL, "unknown option '%.64s', did you mean --%s? -h lists all",
+			word, n.name);
+	else
+		err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", word);
 }
 
 int
@@ -45,7 +64,7 @@ option_next(int argc, char **argv, const char *shorts, const struct option *long
 		err_set(err, RC_INVAL, "unknown option '-\\x%02x'; -h lists them",
 			(unsigned)optopt & 0xffu);
 	else
-		err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", argv[optind - 1]);
+		unknown_long(argv[optind - 1], longs, err);
 	return '?';
 }
 

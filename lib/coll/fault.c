@@ -12,10 +12,35 @@
 
 static const char *const kinds[GPUSIM_NFAULTS] = {"kill", "stop", "slow", "drop", "corrupt", "cut"};
 
+static const struct {
+	const char *takes, *help;
+} about[GPUSIM_NFAULTS] = {
+    {"", "the process ends as by SIGKILL"},
+    {"[for=TIME]", "it freezes as by SIGSTOP"},
+    {"by=TIME [count=N | for=TIME]", "each step waits so long"},
+    {"[n=N] [p=P] [seed=S] [peer=RANK]", "frames that it sends are lost"},
+    {"[n=N] [p=P] [seed=S] [peer=RANK]", "a byte of a chunk's frame changes"},
+    {"[for=TIME] [peer=RANK]", "connections to other devices close"},
+};
+
 const char *
 fault_name(enum gpusim_fault_kind kind)
 {
 	return (unsigned)kind < GPUSIM_NFAULTS ? kinds[kind] : "unknown";
+}
+
+void
+fault_help(FILE *f)
+{
+	fputs("faults:\n", f);
+	for (int k = 0; k < GPUSIM_NFAULTS; k++)
+		fprintf(f, "  %-7s %-33s %s\n", kinds[k], about[k].takes, about[k].help);
+	fputs(
+	    "target: rank=RANK (with --comm ID, or the only communicator), device=DEVICE, "
+	    "coordinator\n"
+	    "at=now (the default), or at=COLLECTIVE#NUMBER[.stepK]; COLLECTIVE may be any, send or "
+	    "recv,\nNUMBER may be next\n",
+	    f);
 }
 
 bool

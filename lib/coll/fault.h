@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/rc.h"
 
@@ -17,6 +18,9 @@
 
 /* "kill", "corrupt". Static storage. */
 const char *fault_name(enum gpusim_fault_kind kind);
+
+/* The kinds with what each takes, and what a target and a point are, for people. */
+void fault_help(FILE *f);
 
 /* Is it the name of a kind? Then *out is such a fault, now. */
 bool fault_kind_parse(const char *word, struct gpusim_fault *out);

@@ -2,6 +2,7 @@
  * kernel.c - the table of kernels, and the binding of named arguments to one.
  */
 #include "dev/kernel.h"
+#include "base/nearest.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -80,6 +81,21 @@ kernel_find(const char *name)
 	return NULL;
 }
 
+enum rc
+kernel_unknown(const char *name, struct err *err)
+{
+	struct nearest n = nearest_begin(name);
+	const struct kernel *k;
+
+	for (unsigned i = 0; (k = kernel_at(i)) != NULL; i++)
+		nearest_offer(&n, k->name);
+	if (n.name)
+		return err_set(err, RC_NOTFOUND, "no kernel '%.64s', did you mean '%s'?", name,
+			       n.name);
+	return err_set(err, RC_NOTFOUND, "no kernel '%.64s'; gpuctl launch --list lists them",
+		       name);
+}
+
 /* The index of a parameter, or the number of parameters when there is no such. */
 static unsigned
 param_find(const struct kernel *k, const char *name)
@@ -127,6 +143,20 @@ arg_check(const struct kernel *k, const struct kernel_param *p, const struct ker
 	return RC_OK;
 }
 
+static enum rc
+unknown_argument(const struct kernel *k, const char *name, struct err *err)
+{
+	struct nearest n = nearest_begin(name);
+
+	for (unsigned i = 0; k->params[i].kind != KP_END; i++)
+		nearest_offer(&n, k->params[i].name);
+	if (n.name)
+		return err_set(err, RC_INVAL,
+			       "%s: no argument is named '%.64s', did you mean '%s'?", k->name,
+			       name, n.name);
+	return err_set(err, RC_INVAL, "%s: no argument is named '%.64s'", k->name, name);
+}
+
 enum rc
 kernel_bind(const struct kernel *k, const struct kernel_arg *args, size_t nargs,
 	    union kernel_value *v, uint64_t *step, struct err *err)
@@ -143,8 +173,7 @@ kernel_bind(const struct kernel *k, const struct kernel_arg *args, size_t nargs,
 		i = param_find(k, args[a].name);
 		p = &k->params[i];
 		if (p->kind == KP_END)
-			return err_set(err, RC_INVAL, "%s: no argument is named '%.64s'", k->name,
-				       args[a].name);
+			return unknown_argument(k, args[a].name, err);
 		if (given[i])
 			return err_set(err, RC_INVAL, "%s: %s is given twice", k->name, p->name);
 		rc = arg_check(k, p, &args[a], &bound[i], err);

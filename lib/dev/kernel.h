@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/rc.h"
 #include "mem/devmem.h"
@@ -57,6 +58,13 @@ enum rc kernel_run(const struct kernel *k, const struct devmem *mem, const union
 
 /* By name; NULL when there is none. */
 const struct kernel *kernel_find(const char *name);
+
+/* The sentence for a name that is none of a kernel, with the nearest that is; RC_NOTFOUND. */
+enum rc kernel_unknown(const char *name, struct err *err);
+
+/* All kernels with their arguments: for people, or as one array of JSON. */
+void kernel_list(FILE *f);
+void kernel_list_json(FILE *f);
 
 /* The i-th of all kernels, in the order of the table, then those that were loaded; NULL past the
  * end. */

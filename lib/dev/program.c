@@ -55,7 +55,7 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 			       WIRE_MAX_ARGS);
 	k->kernel = kernel_find(l->kernel);
 	if (!k->kernel)
-		return err_set(err, RC_NOTFOUND, "no kernel '%s'", l->kernel);
+		return kernel_unknown(l->kernel, err);
 	for (size_t a = 0; a < l->n_args; a++) {
 		const GpuSim__KernelArg *from = l->args[a];
 

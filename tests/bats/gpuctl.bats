@@ -539,3 +539,30 @@ gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --c
 		assert_output "$program: GPUSIM_DEBUG_SUBSYS: 'NET' is neither COLL nor ALL"
 	done
 }
+
+@test "a mistyped verb or option is answered with the nearest" {
+	while IFS='|' read -r command meant; do
+		run bounded sh -c "$command"
+		assert_status 2
+		assert_match "did you mean $meant"
+	done <<'END'
+gpuctl allredcue|'allreduce'
+gpuctl comm-stats 1|'comm-status'
+gpuctl devices --jsn|--json
+gpuctl reduce --rot 1|--root
+gpudev --memm 1G|--mem
+gpucoord --hearbeat 1s|--heartbeat
+mnist-train --epohcs 3|--epochs
+END
+	run -127 bounded gpuctl run -n 1 allreduce
+	assert_output "gpuctl: run: allreduce: no such command; did you mean 'gpuctl allreduce'?"
+}
+
+@test "inject -h lists the faults with what each takes" {
+	run bounded gpuctl inject -h
+	assert_status 0
+	for kind in kill stop slow drop corrupt cut; do
+		assert_match $'\n'"  $kind +"
+	done
+	assert_match 'slow +by=TIME'
+}

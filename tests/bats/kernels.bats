@@ -95,6 +95,26 @@ refused_table() {
 	assert_nothing_left
 }
 
+@test "launch --list lists all kernels with their arguments, those of --kernels as well" {
+	run bounded gpuctl launch --list
+	assert_status 0
+	assert_match $'\n''axpy: [^'$'\n'']*'$'\n''    y=address +'
+	assert_match $'\n''    \[dtype=type\] +any type \(default f32\)'
+	[[ $output != *saxpby* ]]
+	run bounded gpuctl run -n 1 --kernels "$SAXPBY" -- gpuctl launch --list --json
+	assert_status 0
+	perl -MJSON::PP -e 'local $/; my %k = map { $_->{name} => $_ } @{decode_json(<>)};
+		die unless $k{axpy} && $k{saxpby} && $k{saxpby}{arguments}[0]{name} eq "y";' <<<"$output"
+	run bounded gpuctl launch --list axpy
+	assert_status 2
+}
+
+@test "a mistyped kernel or argument is answered with the nearest" {
+	run bounded gpuctl run -n 1 -- sh -c 'gpuctl launch --device 0 axpi; gpuctl launch --device 0 axpy alpa=1'
+	assert_match "no kernel 'axpi', did you mean 'axpy'\?"
+	assert_match "axpy: no argument is named 'alpa', did you mean 'alpha'\?"
+}
+
 @test "GPUSIM_KERNELS is a list with colons, and a file that is named twice counts once" {
 	table other N,END '{"other", "nothing", p, run}' GPUSIM_KERNEL_ABI 1
 	GPUSIM_KERNELS=$SAXPBY::other.so:$SAXPBY: run bounded gpuctl run -n 1 --kernels "$SAXPBY" -- \
