@@ -282,7 +282,7 @@ nng_a       = $(shell $(CC) -print-file-name=libnng.a)
 static_libs = $(api_libs) $(shell nm -u $(nng_a) 2>/dev/null | grep -q mbedtls && \
                 echo -lmbedtls -lmbedx509 -lmbedcrypto) $(wrap_nng:%=-Wl$(comma)%)
 
-.PHONY: install uninstall
+.PHONY: install uninstall deb
 install: all
 	@pc=$$(mktemp) && trap "rm -f $$pc" EXIT && \
 	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(static_libs)|' \
@@ -292,6 +292,10 @@ install: all
 
 uninstall:
 	@packaging/tree uninstall '$(DESTDIR)' $(manifest)
+
+# Files as Debian's package has them lie in BUILD while it is made.
+deb: all
+	@packaging/deb $(BUILD)
 
 .PHONY: clean help
 clean:
@@ -308,6 +312,7 @@ help:
 	@echo 'bench          speed beside peers that are installed, as ratios; bench/README.md'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
 	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
+	@echo 'deb            a package of Debian in $(BUILD), needs dpkg-dev'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 TEST_JOBS=4 PROVE_FLAGS V=1'
 	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where MPICC=mpicc is'
