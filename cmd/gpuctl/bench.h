@@ -32,7 +32,8 @@ struct bench {
 	double worst;		  /* ratio to the baseline so far; 0: none */
 	struct bench_time client; /* of the first size, client_nbytes */
 	uint64_t client_nbytes;
-	int recoveries; /* so often a size began again */
+	unsigned nrules; /* that tune has printed */
+	int recoveries;	 /* so often a size began again */
 };
 
 struct bench_result {

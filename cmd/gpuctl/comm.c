@@ -55,9 +55,8 @@ run_unique_id(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = api(gpusim_unique_id(id), err);
 
 	(void)cli;
-	(void)a;
 	if (rc == RC_OK)
-		puts(id);
+		printf(args_has(a, OPT(JSON)) ? "{\"id\":\"%s\"}\n" : "%s\n", id);
 	return rc;
 }
 
@@ -128,6 +127,19 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	return rc;
 }
 
+/* The number that the verb is about, or all of it as JSON. */
+static void
+print_comm(const struct args *a, const struct gpusim_comm *comm, uint64_t number)
+{
+	if (!args_has(a, OPT(JSON))) {
+		printf("%" PRIu64 "\n", number);
+		return;
+	}
+	fputs("{", stdout);
+	json_members(comm, stdout);
+	puts("}");
+}
+
 enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -138,7 +150,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
 	if (rc == RC_OK)
-		printf("%" PRIu64 "\n", comm.id);
+		print_comm(a, &comm, comm.id);
 	gpusim_comm_fini(&comm);
 	return rc;
 }
@@ -185,7 +197,7 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_shrink(cli->g, id, ranks, n, &comm), err);
 	if (rc == RC_OK)
-		printf("%" PRIu32 "\n", comm.nranks);
+		print_comm(a, &comm, comm.nranks);
 	gpusim_comm_fini(&comm);
 	free(ranks);
 	return rc;
@@ -207,7 +219,7 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_grow(cli->g, id, n, a->nrest > 1 ? ids : NULL, &comm), err);
 	if (rc == RC_OK)
-		printf("%" PRIu32 "\n", comm.nranks);
+		print_comm(a, &comm, comm.nranks);
 	gpusim_comm_fini(&comm);
 	free(ids);
 	return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "coll/fault.h"
@@ -148,30 +149,51 @@ print(const char *who, const struct gpusim_injected *in)
 		printf("  %s\n", in->armed[i]);
 }
 
-/* List, or forget, what is armed at one of them; 0: the coordinator. */
+static void
+print_json(uint64_t device, const struct gpusim_injected *in)
+{
+	fputs(device ? ",{\"device\":" : "[{\"device\":", stdout);
+	if (device)
+		printf("\"%016" PRIx64 "\"", device);
+	else
+		fputs("null", stdout);
+	printf(",\"fired\":%" PRIu64 ",\"damaged_frames\":%" PRIu64 ",\"armed\":[", in->fired,
+	       in->damaged);
+	for (size_t i = 0; i < in->narmed; i++) {
+		fputs(i ? "," : "", stdout);
+		json_string(in->armed[i], stdout);
+	}
+	fputs("]}", stdout);
+}
+
+enum visit { VISIT_CLEAR, VISIT_LIST, VISIT_LIST_JSON };
+
+/* List, or forget, what is armed at one of them; 0: the coordinator, which comes first. */
 static enum rc
-visit(struct cli *cli, uint64_t device, bool clear, struct err *err)
+visit(struct cli *cli, uint64_t device, enum visit why, struct err *err)
 {
 	struct gpusim_injected in;
 	char who[64] = "coordinator";
-	enum rc rc = api(gpusim_inject(cli->g, device, clear, NULL, 0, &in), err);
+	enum rc rc = api(gpusim_inject(cli->g, device, why == VISIT_CLEAR, NULL, 0, &in), err);
 
 	if (rc != RC_OK)
 		return rc;
 	if (device)
 		snprintf(who, sizeof who, "device %016" PRIx64, device);
-	if (!clear)
+	if (why == VISIT_LIST)
 		print(who, &in);
+	else if (why == VISIT_LIST_JSON)
+		print_json(device, &in);
 	gpusim_injected_fini(&in);
 	return rc;
 }
 
 static enum rc
-visit_all(struct cli *cli, bool clear, struct err *err)
+visit_all(struct cli *cli, enum visit why, struct err *err)
 {
 	struct gpusim_device *list;
 	size_t n;
-	enum rc rc = visit(cli, 0, clear, err);
+	enum rc rc = visit(cli, 0, why, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &list, &n), err);
@@ -179,8 +201,10 @@ visit_all(struct cli *cli, bool clear, struct err *err)
 		return rc;
 	for (size_t i = 0; i < n && rc == RC_OK; i++)
 		if (!list[i].lost)
-			rc = visit(cli, list[i].id, clear, err);
+			rc = visit(cli, list[i].id, why, err);
 	free(list);
+	if (rc == RC_OK && why == VISIT_LIST_JSON)
+		puts("]");
 	return rc;
 }
 
@@ -197,8 +221,14 @@ run_inject(struct cli *cli, const struct args *a, struct err *err)
 	if (clear || strcmp(a->rest[0], "list") == 0) {
 		if (a->nrest > 1)
 			return err_set(err, RC_INVAL, "unexpected operand '%.64s'", a->rest[1]);
-		return visit_all(cli, clear, err);
+		return visit_all(cli,
+				 clear			  ? VISIT_CLEAR
+				 : args_has(a, OPT(JSON)) ? VISIT_LIST_JSON
+							  : VISIT_LIST,
+				 err);
 	}
+	if (args_has(a, OPT(JSON)))
+		return err_set(err, RC_INVAL, "--json goes with list");
 	order = alloc_zeroed((size_t)a->nrest, sizeof *order);
 	rc = order ? parse_orders(cli, a, order, &n, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)

@@ -32,10 +32,10 @@ static const struct command commands[] = {
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
 	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 
-	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, 0, 0, 0, 0},
+	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, OPT(JSON), 0, 0, 0},
 	{"comm-init", "{-n N | DEVICE... | --id ID [--rank R] [--nranks N] [--device DEVICE]} [options]",
 	 "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 0, 65536},
+	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(JSON), 0, 0, 65536},
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},
@@ -43,14 +43,14 @@ static const struct command commands[] = {
 	 OPT(JSON), 0, 1, 1},
 	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, 0, 0, 1, 65536},
 	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
-	 run_comm_shrink, 0, 0, 1, 65536},
+	 run_comm_shrink, OPT(JSON), 0, 1, 65536},
 	{"comm-grow", "ID {-n N | DEVICE...}", "take in devices as the last ranks, and print how many there are",
-	 run_comm_grow, OPT(RANKS), 0, 1, 65536},
+	 run_comm_grow, OPT(RANKS) | OPT(JSON), 0, 1, 65536},
 	{"comm-split", "ID COLOR,COLOR,... [--keys K,...]", "a communicator for the ranks of each color",
-	 run_comm_split, OPT(KEYS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT), 0, 2, 2},
+	 run_comm_split, OPT(KEYS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(JSON), 0, 2, 2},
 	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, 0, 0, 1, 1},
 
-	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE, 0, 1, 1},
+	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE | OPT(JSON), 0, 1, 1},
 	{"free", "--device DEVICE ADDR", "free memory", run_free, WHERE, 0, 1, 1},
 	{"memcpy", "SRC DST", "copy; each is -, a file, or DEVICE:ADDR[:NBYTES]", run_memcpy, OPT(COMM), 0, 2, 2},
 	{"memset", "--device DEVICE ADDR BYTE SIZE", "fill memory", run_memset, WHERE, 0, 3, 3},
@@ -86,16 +86,16 @@ static const struct command commands[] = {
 
 	{"begin-send", "--device DEVICE --peer RANK --addr A --bytes SIZE",
 	 "queue a transfer's sending end and print its stream", run_begin_send,
-	 WHERE | OPT(PEER) | OPT(ADDR) | OPT(BYTES), OPT(PEER) | OPT(ADDR) | OPT(BYTES), 0, 0},
+	 WHERE | OPT(PEER) | OPT(ADDR) | OPT(BYTES) | OPT(JSON), OPT(PEER) | OPT(ADDR) | OPT(BYTES), 0, 0},
 	{"begin-receive", "--device DEVICE --peer RANK --stream STREAM --addr A --bytes SIZE",
 	 "queue the receiving end", run_begin_receive,
 	 WHERE | OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES),
 	 OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES), 0, 0},
 	{"stream-status", "--device DEVICE --stream STREAM", "print success, in-progress, or failed and why",
-	 run_stream_status, WHERE | OPT(STREAM), 0, 0, 0},
+	 run_stream_status, WHERE | OPT(STREAM) | OPT(JSON), 0, 0, 0},
 
 	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
-	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM), 0, 1, 1024},
+	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM) | OPT(JSON), 0, 1, 1024},
 
 	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
 	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
@@ -103,16 +103,16 @@ static const struct command commands[] = {
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
-	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST), 0, 0, 1},
+	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST) | OPT(JSON), 0, 0, 1},
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
 	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
 	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
 	 OPT(ON_FAILURE) | OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
 	{"tune", "[COLLECTIVE...] [options]", "measure which algorithms are fastest, as a file for gpucoord --tuner",
 	 run_tune, OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(ITERS) |
-	 OPT(WARMUP), 0, 0, GPUSIM_NCOLLS},
-	{"params", "", "print what is in force", run_params, 0, 0, 0, 0},
-	{"version", "", "print the version", run_version, 0, 0, 0, 0},
+	 OPT(WARMUP) | OPT(JSON), 0, 0, GPUSIM_NCOLLS},
+	{"params", "", "print what is in force", run_params, OPT(JSON), 0, 0, 0},
+	{"version", "", "print the version", run_version, OPT(JSON), 0, 0, 0},
 	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},
 	{"completion", "[VERB]", NULL, run_completion, 0, 0, 0, 1},
 };

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+#include "base/rundir.h"
 #include "cli.h"
 
 static const struct {
@@ -20,15 +22,40 @@ static const struct {
     {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
 };
 
+/* A variable that is not set is null. */
+static void
+print_json(const char *coordinator, uint32_t timeout_ms)
+{
+	printf("{\"version\":\"%s\",\"coordinator\":", GPUSIM_VERSION);
+	json_string(coordinator, stdout);
+	printf(",\"timeout_ms\":%" PRIu32 ",\"environment\":{", timeout_ms ? timeout_ms : 60000);
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+		const char *value = getenv(variables[i].name);
+
+		printf("%s\"%s\":", i ? "," : "", variables[i].name);
+		if (value)
+			json_string(value, stdout);
+		else
+			fputs("null", stdout);
+	}
+	puts("}}");
+}
+
 enum rc
 run_params(struct cli *cli, const struct args *a, struct err *err)
 {
-	const char *coordinator = cli->coordinator ? cli->coordinator : getenv("GPUSIM_COORD");
+	char room[RUNDIR_ADDRESS_MAX];
+	const char *coordinator =
+	    cli->coordinator ? cli->coordinator : rundir_coordinator(room, err);
 
-	(void)a;
-	(void)err;
+	if (!coordinator)
+		return err->rc;
+	if (args_has(a, OPT(JSON))) {
+		print_json(coordinator, cli->timeout_ms);
+		return RC_OK;
+	}
 	printf("version=%s  # of gpuctl\n", GPUSIM_VERSION);
-	printf("coordinator=%s  # asked for everything\n", coordinator ? coordinator : "");
+	printf("coordinator=%s  # asked for everything\n", coordinator);
 	if (cli->timeout_ms)
 		printf("timeout=%" PRIu32 "ms  # longest wait of one call\n", cli->timeout_ms);
 	else

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "cli.h"
 #include "coll/check.h"
 #include "coll/shape.h"
@@ -17,9 +18,17 @@
 #include "mem/dtype.h"
 
 static enum rc
-list(void)
+list(bool json)
 {
-	for (const struct plan_algo *row = plan_algos; row->name; row++)
+	for (const struct plan_algo *row = plan_algos; row->name && json; row++) {
+		printf("%s{\"collective\":\"%s\",\"algo\":\"%s\",\"summary\":",
+		       row == plan_algos ? "[" : ",", coll_name(row->coll), row->name);
+		json_string(row->summary, stdout);
+		fputs("}", stdout);
+	}
+	if (json)
+		puts("]");
+	for (const struct plan_algo *row = plan_algos; row->name && !json; row++)
 		printf("%-14s  %-18s  %s\n", coll_name(row->coll), row->name, row->summary);
 	return RC_OK;
 }
@@ -84,18 +93,20 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
      struct err *err)
 {
 	static const char *const by[] = {"said so", "the tuner file", "the model", "GPUSIM_ALGO"};
+	bool json = args_has(a, OPT(JSON));
 	struct tune_answer answer;
 	enum rc rc;
 
 	if (a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
-		return plan_show(p, a->algo, text, err);
+		return (json ? plan_show_json : plan_show)(p, a->algo, text, err);
 	rc = choose(t, p, a, NULL, &answer, err);
 	if (rc != RC_OK)
 		return rc;
-	buf_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
-		 answer.algo->name, answer.chunk_bytes, by[answer.by]);
+	if (!json)
+		buf_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
+			 answer.algo->name, answer.chunk_bytes, by[answer.by]);
 	p->chunk = answer.chunk_bytes / dtype_size(a->dtype);
-	return plan_show(p, answer.algo->name, text, err);
+	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
 
 /* One line of the table. */
@@ -118,7 +129,15 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	plan_count(plans, p.nranks, &counts);
 	rc = plan_simulate(plans, p.nranks, dtype_size(a->dtype), &t->model[TUNE_NET], &us, err);
 	plan_free_all(plans, p.nranks);
-	if (rc == RC_OK)
+	if (rc == RC_OK && args_has(a, OPT(JSON)))
+		buf_addf(text,
+			 "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
+			 "%" PRIu32 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64
+			 ",\"auto\":%s}",
+			 text->data[text->len - 1] == '[' ? "" : ",", row->name, us,
+			 isnan(answer.us) ? us : answer.us, counts.rounds, counts.max_messages,
+			 p.chunk * dtype_size(a->dtype), taken ? "true" : "false");
+	else if (rc == RC_OK)
 		buf_addf(
 		    text, "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s\n",
 		    row->name, us, isnan(answer.us) ? us : answer.us, counts.rounds,
@@ -137,19 +156,28 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 
 	if (rc == RC_OK && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
-	buf_addf(text,
-		 "%s, ranks %" PRIu32 ", bytes %" PRIu64
-		 "; a message %g us, a byte %g ns, a byte reduced %g ns\n"
-		 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
-		 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
-		 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm", "simulated us", "formula us",
-		 "rounds", "messages", "chunk");
+	if (args_has(a, OPT(JSON)))
+		buf_addf(text,
+			 "{\"collective\":\"%s\",\"nranks\":%" PRIu32 ",\"bytes\":%" PRIu64
+			 ",\"alpha_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,\"algorithms\":[",
+			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
+			 m->alpha_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
+	else
+		buf_addf(text,
+			 "%s, ranks %" PRIu32 ", bytes %" PRIu64
+			 "; a message %g us, a byte %g ns, a byte reduced %g ns\n"
+			 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
+			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
+			 m->alpha_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm",
+			 "simulated us", "formula us", "rounds", "messages", "chunk");
 	for (const struct plan_algo *row = plan_algos; row->name && rc == RC_OK; row++) {
 		const struct cost_algo *cost = cost_find(p->coll, row->name);
 
 		if (row->coll == p->coll && (!only || row == only) && !(cost && cost->shared))
 			rc = simulate(t, *p, a, row, row == answer.algo, text, err);
 	}
+	if (args_has(a, OPT(JSON)))
+		buf_addf(text, "]}\n");
 	return rc;
 }
 
@@ -163,7 +191,7 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 
 	(void)cli;
 	if (args_has(a, OPT(LIST)))
-		return list();
+		return list(args_has(a, OPT(JSON)));
 	if (a->nrest < 1)
 		return err_set(err, RC_INVAL, "which collective? --list lists them");
 	if (!args_has(a, OPT(RANKS)))

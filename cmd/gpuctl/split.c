@@ -1,5 +1,6 @@
 /* gpuctl comm-split - a communicator for each color, as ncclCommSplit. */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "cli.h"
+#include "table.h"
 
 #define WORD_CHARS 16 /* longest number, and its NUL */
 
@@ -56,6 +58,22 @@ parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err
 }
 
 /* One line a color: it, and its communicator. */
+static void
+print_split(const struct args *a, const struct gpusim_split *made, size_t n)
+{
+	bool json = args_has(a, OPT(JSON));
+
+	for (size_t i = 0; i < n && !json; i++)
+		printf("%d %" PRIu64 "\n", made[i].color, made[i].comm.id);
+	for (size_t i = 0; i < n && json; i++) {
+		printf("%s{\"color\":%d,", i ? "," : "[", made[i].color);
+		json_members(&made[i].comm, stdout);
+		fputs("}", stdout);
+	}
+	if (json)
+		puts("]");
+}
+
 enum rc
 run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -77,8 +95,8 @@ run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 		rc = parse_lists(a, comm.nranks, &color, &key, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_split(cli->g, &comm, color, key, &config, &made, &n), err);
-	for (size_t i = 0; i < n; i++)
-		printf("%d %" PRIu64 "\n", made[i].color, made[i].comm.id);
+	if (rc == RC_OK)
+		print_split(a, made, n);
 	gpusim_split_free(made, n);
 	gpusim_comm_fini(&comm);
 	free(color);

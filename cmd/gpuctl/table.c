@@ -144,3 +144,13 @@ json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 	}
 	putc('}', f);
 }
+
+void
+json_members(const struct gpusim_comm *comm, FILE *f)
+{
+	fprintf(f, "\"comm\":%" PRIu64 ",\"nranks\":%" PRIu32 ",\"devices\":[", comm->id,
+		comm->nranks);
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", comm->device[r].id);
+	fputs("]", f);
+}

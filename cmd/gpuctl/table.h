@@ -22,4 +22,7 @@ void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void json_device(const struct gpusim_device *d, size_t index, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
+/* The same of one that was just made, as members of an object: comm, nranks, devices. */
+void json_members(const struct gpusim_comm *comm, FILE *f);
+
 #endif

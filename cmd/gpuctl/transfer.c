@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/parse.h"
 #include "cli.h"
 #include "table.h"
@@ -28,7 +29,8 @@ run_begin_send(struct cli *cli, const struct args *a, struct err *err)
 		    gpusim_begin_send(cli->g, device, a->comm, addr, a->nbytes, a->peer, &stream),
 		    err);
 	if (rc == RC_OK)
-		printf("%" PRIu64 "\n", stream);
+		printf(args_has(a, OPT(JSON)) ? "{\"stream\":%" PRIu64 "}\n" : "%" PRIu64 "\n",
+		       stream);
 	return rc;
 }
 
@@ -58,7 +60,12 @@ run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_stream_status(cli->g, device, a->stream, &state), err);
 	if (rc != RC_OK)
 		return rc;
-	if (state == GPUSIM_STATE_FAILED)
+	if (args_has(a, OPT(JSON))) {
+		printf("{\"stream\":%" PRIu64 ",\"state\":\"%s\",\"reason\":", a->stream,
+		       state_name((int)state));
+		json_string(state == GPUSIM_STATE_FAILED ? gpusim_error() : "", stdout);
+		puts("}");
+	} else if (state == GPUSIM_STATE_FAILED)
 		printf("failed: %s\n", gpusim_error());
 	else
 		puts(state_name((int)state));

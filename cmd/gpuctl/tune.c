@@ -1,6 +1,7 @@
 /* gpuctl tune - measure the algorithms on this machine, and write what won as a tuner file. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "bench.h"
 #include "coll/cost.h"
@@ -33,10 +34,16 @@ with_defaults(const struct args *a)
 }
 
 static void
-print_rule(const struct bench *b, const struct winner *w, const char *max_bytes)
+print_rule(struct bench *b, const struct winner *w, const char *max_bytes)
 {
-	printf("%s,%" PRIu64 ",%s,%s,-1,-1,-1,%" PRIu32 ",-1,-1\n", coll_name(b->c.coll),
-	       w->from_bytes, max_bytes, w->algo, b->comm.nranks);
+	if (args_has(b->a, OPT(JSON)))
+		printf("%s{\"collective\":\"%s\",\"min_bytes\":%" PRIu64
+		       ",\"max_bytes\":%s,\"algo\":\"%s\",\"nranks\":%" PRIu32 "}",
+		       b->nrules++ ? "," : "", coll_name(b->c.coll), w->from_bytes,
+		       strcmp(max_bytes, "-1") == 0 ? "null" : max_bytes, w->algo, b->comm.nranks);
+	else
+		printf("%s,%" PRIu64 ",%s,%s,-1,-1,-1,%" PRIu32 ",-1,-1\n", coll_name(b->c.coll),
+		       w->from_bytes, max_bytes, w->algo, b->comm.nranks);
 	fflush(stdout);
 }
 
@@ -99,9 +106,14 @@ sweep(struct bench *b, struct err *err)
 }
 
 static enum rc
-tune(struct cli *cli, const struct args *a, enum gpusim_coll coll, struct err *err)
+tune(struct cli *cli, const struct args *a, enum gpusim_coll coll, unsigned *nrules,
+     struct err *err)
 {
-	struct bench b = {.cli = cli, .a = a, .min_bytes = a->min_bytes, .max_bytes = a->max_bytes};
+	struct bench b = {.cli = cli,
+			  .a = a,
+			  .min_bytes = a->min_bytes,
+			  .max_bytes = a->max_bytes,
+			  .nrules = *nrules};
 	enum rc rc;
 
 	b.c.coll = coll;
@@ -109,6 +121,7 @@ tune(struct cli *cli, const struct args *a, enum gpusim_coll coll, struct err *e
 	if (rc == RC_OK)
 		rc = sweep(&b, err);
 	bench_close(&b, rc);
+	*nrules = b.nrules;
 	return rc;
 }
 
@@ -128,6 +141,7 @@ run_tune(struct cli *cli, const struct args *given, struct err *err)
 {
 	struct args a = with_defaults(given);
 	enum gpusim_coll coll[GPUSIM_NCOLLS];
+	unsigned nrules = 0;
 	int n = 0;
 	enum rc rc = RC_OK;
 
@@ -141,10 +155,14 @@ run_tune(struct cli *cli, const struct args *given, struct err *err)
 	for (int c = 0; c < GPUSIM_NCOLLS && !a.nrest; c++)
 		if (has_choice((enum gpusim_coll)c))
 			coll[n++] = (enum gpusim_coll)c;
-	if (rc == RC_OK)
+	if (rc == RC_OK && args_has(&a, OPT(JSON)))
+		fputs("[", stdout);
+	else if (rc == RC_OK)
 		printf("# collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,"
 		       "numPipeOps,regBuff\n");
 	for (int i = 0; i < n && rc == RC_OK; i++)
-		rc = tune(cli, &a, coll[i], err);
+		rc = tune(cli, &a, coll[i], &nrules, err);
+	if (rc == RC_OK && args_has(&a, OPT(JSON)))
+		puts("]");
 	return rc;
 }

@@ -7,8 +7,10 @@ enum rc
 run_version(struct cli *cli, const struct args *a, struct err *err)
 {
 	(void)cli;
-	(void)a;
 	(void)err;
-	printf("gpuctl %s\n", GPUSIM_VERSION);
+	if (a && args_has(a, OPT(JSON)))
+		puts("{\"program\":\"gpuctl\",\"version\":\"" GPUSIM_VERSION "\"}");
+	else
+		puts("gpuctl " GPUSIM_VERSION);
 	return RC_OK;
 }

@@ -181,4 +181,8 @@ bool coll_is_p2p(enum gpusim_coll coll);
  */
 enum rc plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err);
 
+/* The same as one object of JSON. */
+enum rc plan_show_json(const struct plan_args *a, const char *algo, struct buf *out,
+		       struct err *err);
+
 #endif

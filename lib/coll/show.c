@@ -7,6 +7,8 @@
 #include "coll/plan.h"
 
 static const char *const buf_names[] = {"in", "out", "tmp", "shared"};
+static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
+				    "finish", "sync", "share",	     "reduce-all"};
 
 static bool
 show_range(struct buf *out, unsigned buf, uint64_t off, uint64_t count)
@@ -17,9 +19,6 @@ show_range(struct buf *out, unsigned buf, uint64_t off, uint64_t count)
 static bool
 show_step(struct buf *out, const struct plan_step *s)
 {
-	static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
-					    "finish", "sync", "share",	     "reduce-all"};
-
 	if (!buf_addf(out, "  round %-3" PRIu32 " %-11s  ", s->round, kinds[s->kind]))
 		return false;
 	switch ((enum plan_step_kind)s->kind) {
@@ -93,8 +92,83 @@ show_header(struct buf *out, const struct plan_args *a, const struct plan_algo *
 			c.total_messages, c.total_elements);
 }
 
-enum rc
-plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err)
+static bool
+text(struct buf *out, const struct plan_args *a, const struct plan_algo *row,
+     const struct plan *plans)
+{
+	bool good = show_header(out, a, row, plans);
+
+	for (uint32_t r = 0; r < a->nranks && good; r++)
+		good = show_rank(out, r, &plans[r]);
+	return good;
+}
+
+/* ,"src":{"buffer":"in","offset":0} */
+static bool
+json_place(struct buf *out, const char *name, unsigned buf, uint64_t off)
+{
+	return buf_addf(out, ",\"%s\":{\"buffer\":\"%s\",\"offset\":%" PRIu64 "}", name,
+			buf_names[buf], off);
+}
+
+/* A step has the members that its kind uses; peer null: every rank. */
+static bool
+json_step(struct buf *out, const struct plan_step *s)
+{
+	enum plan_step_kind k = (enum plan_step_kind)s->kind;
+	bool src = k != STEP_RECV && k != STEP_FINISH && k != STEP_SYNC;
+	bool dst = k != STEP_SEND && k != STEP_SHARE && k != STEP_SYNC;
+	bool peer = k == STEP_SEND || k == STEP_RECV || k == STEP_RECV_REDUCE;
+	bool good = buf_addf(out, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kinds[k]);
+
+	if (good && peer)
+		good = buf_addf(out, ",\"peer\":%" PRIu32, s->peer);
+	if (good && src)
+		good = json_place(out, "src", s->src, s->src_off);
+	if (good && dst)
+		good = json_place(out, "dst", s->dst, s->dst_off);
+	if (good && k == STEP_REDUCE_ALL)
+		good = buf_addf(out, ",\"to_all\":%s", s->peer == PLAN_EVERY ? "true" : "false");
+	return good && buf_addf(out, ",\"count\":%" PRIu64 "}", s->count);
+}
+
+static bool
+json_rank(struct buf *out, uint32_t r, const struct plan *plan)
+{
+	bool good = buf_addf(out, "%s{\"rank\":%" PRIu32 ",\"scratch\":%" PRIu64 ",\"steps\":[",
+			     r ? "," : "", r, plan->ntmp);
+
+	for (size_t i = 0; i < plan->nstep && good; i++)
+		good = (i == 0 || buf_addf(out, ",")) && json_step(out, &plan->step[i]);
+	return good && buf_addf(out, "]}");
+}
+
+static bool
+json(struct buf *out, const struct plan_args *a, const struct plan_algo *row,
+     const struct plan *plans)
+{
+	struct plan_counts c;
+	bool good;
+
+	plan_count(plans, a->nranks, &c);
+	good =
+	    buf_addf(out,
+		     "{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
+		     ",\"elements\":%" PRIu64 ",\"chunk\":%" PRIu64 ",\"rounds\":%" PRIu32
+		     ",\"max_messages\":%" PRIu64 ",\"max_elements\":%" PRIu64
+		     ",\"total_messages\":%" PRIu64 ",\"total_elements\":%" PRIu64 ",\"ranks\":[",
+		     coll_name(a->coll), row->name, a->nranks, a->nelem, a->chunk, c.rounds,
+		     c.max_messages, c.max_elements, c.total_messages, c.total_elements);
+	for (uint32_t r = 0; r < a->nranks && good; r++)
+		good = json_rank(out, r, &plans[r]);
+	return good && buf_addf(out, "]}\n");
+}
+
+typedef bool show_fn(struct buf *, const struct plan_args *, const struct plan_algo *,
+		     const struct plan *);
+
+static enum rc
+show(const struct plan_args *a, const char *algo, show_fn *fn, struct buf *out, struct err *err)
 {
 	const struct plan_algo *row;
 	struct plan *plans;
@@ -105,13 +179,23 @@ plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct e
 	if (rc)
 		return rc;
 	rc = plan_algo_find(a->coll, algo, &row, err);
-	good = !rc && show_header(out, a, row, plans);
-	for (uint32_t r = 0; r < a->nranks && good; r++)
-		good = show_rank(out, r, &plans[r]);
+	good = !rc && fn(out, a, row, plans);
 	plan_free_all(plans, a->nranks);
 	if (good)
 		return RC_OK;
 	out->len = len;
 	return rc ? rc
 		  : err_set(err, RC_NOMEM, "no memory to show the plans of %u ranks", a->nranks);
+}
+
+enum rc
+plan_show(const struct plan_args *a, const char *algo, struct buf *out, struct err *err)
+{
+	return show(a, algo, text, out, err);
+}
+
+enum rc
+plan_show_json(const struct plan_args *a, const char *algo, struct buf *out, struct err *err)
+{
+	return show(a, algo, json, out, err);
 }

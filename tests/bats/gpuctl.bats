@@ -566,3 +566,37 @@ END
 	done
 	assert_match 'slow +by=TIME'
 }
+
+# json CMD... - its output is one value of JSON; PATHS of it are printed by json_get
+json() { perl -MJSON::PP -e 'local $/; JSON::PP->new->decode(<STDIN>)' <<<"$output" || fail "no JSON: $output"; }
+
+@test "--json, wherever a verb prints" {
+	while read -r line; do
+		run bounded bash -c "$line --json"
+		assert_status 0
+		json
+	done <<'END'
+gpuctl version
+gpuctl params
+gpuctl unique-id
+gpuctl plan --list
+gpuctl plan allreduce -n 3
+gpuctl plan allreduce -n 3 --algo direct
+gpuctl plan broadcast -n 5 --root 1 --algo tree --count 9
+gpuctl plan barrier -n 2
+gpuctl plan allreduce -n 4 --bytes 1M --simulate
+gpuctl launch --list
+END
+	cat >verbs <<'END'
+for line in "comm-init -n 2" "comm-grow 1 -n 1" "comm-status 1" "comm-split 1 0,1,1" "comm-shrink 1 2" \
+	"malloc --device 0 4K" "inject list" "devices" "status" "topo" "stragglers 1" \
+	"begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8" "bench -n 1 -b 8 -e 8 --iters 1" \
+	"tune broadcast -n 1 -b 8 -e 8 --iters 1"; do
+	gpuctl $line --json >out || echo "failed: $line"
+	perl -MJSON::PP -e 'local $/; JSON::PP->new->decode(<>)' <out || { echo "$line:"; cat out; }
+done
+gpuctl stream-status --comm 1 --rank 0 --stream "$(gpuctl begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8)" --json
+END
+	run bounded gpuctl run -n 4 --allow-inject -- sh verbs
+	assert_match '^\{"stream":[0-9]+,"state":"in-progress","reason":""\}$'
+}
