@@ -105,6 +105,12 @@ void gpusim_close(struct gpusim *g);
 /* How long any one call may take; 60 s at first. */
 void gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms);
 
+#define GPUSIM_PROGRAM 64 /* bytes of a program's name, with its NUL */
+
+/* What messages to others call this program, beside its process id: who has the devices that they want. At
+ * first the name it was started by. GPUSIM_INVAL: it is too long, or has control characters. */
+enum gpusim_rc gpusim_set_program(struct gpusim *g, const char *name);
+
 #define GPUSIM_TEXT 256 /* bytes of an address or path, with its NUL */
 
 struct gpusim_device {
@@ -153,6 +159,7 @@ struct gpusim_status {
 	struct gpusim_device *devices;
 	struct gpusim_comm_info *comms;
 	size_t ndevices, ncomms;
+	uint32_t waiting; /* calls that stand in line for devices */
 };
 
 /* What the coordinator knows. Release with gpusim_status_fini. */
@@ -249,10 +256,16 @@ struct gpusim_comm_config {
 	enum gpusim_life life;
 	enum gpusim_on_failure on_failure;
 	uint32_t op_timeout_ms; /* longest wait without progress; 0: the coordinator's default */
+	uint32_t wait_ms;	/* for devices that are in use; beside the handle's timeout */
 };
 
 /* Over n devices that are in no communicator (device_ids NULL), or over the n named, rank by rank.
  * config NULL: all zero. Release *out with gpusim_comm_fini; that does not destroy the communicator.
+ *
+ * When fewer than n are free: GPUSIM_BUSY, and who has the others. With wait_ms the call stands in line
+ * for them, so long: first come, first served, and GPUSIM_TIMEOUT when the time is over. Where there are
+ * less than n it fails at once: GPUSIM_NOTFOUND; or, if some of them are lost, without wait_ms,
+ * GPUSIM_FAILED.
  *
  * With on_failure other than abort, a rank lost in mid operation costs time, not the result: what was
  * submitted of collectives alone is run again from its inputs, which the devices keep, and succeeds;
@@ -273,6 +286,7 @@ enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
  *
  * device: the rank's, or GPUSIM_ANY_DEVICE: the free one whose ordinal is the rank, else the next that is
  * free. config must be the same in all calls; GPUSIM_LEASE: until all handles that called are closed.
+ * wait_ms is not looked at: ranks wait for each other, not for devices.
  *
  * When one waits longer than its handle's timeout, or any longer than the coordinator's communicator
  * timeout, all end with GPUSIM_TIMEOUT and who was missing, and may try again. An id makes one
@@ -299,6 +313,10 @@ enum gpusim_rc gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t 
 /* Take in n free devices (device_ids NULL), or the n named, as the last ranks. As above. */
 enum gpusim_rc gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n,
 				const uint64_t *device_ids, struct gpusim_comm *out);
+
+/* The same with n free devices, for which the call stands in line as gpusim_comm_init does. */
+enum gpusim_rc gpusim_comm_grow_wait(struct gpusim *g, uint64_t id, uint32_t n, uint32_t wait_ms,
+				     struct gpusim_comm *out);
 
 /* One color's communicator. */
 struct gpusim_split {

@@ -77,6 +77,7 @@ static const struct {
     [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
     [OPT_ID] = {"id", 0, "ID", "what `gpuctl unique-id` printed, the same for each rank"},
     [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
+    [OPT_WAIT] = {"wait", 0, "TIME", "wait for devices that are in use, so long"},
 };
 
 /* Of an option's argument, or $GPUSIM_ON_FAILURE's value. */
@@ -256,6 +257,8 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return op_parse(arg, &a->op, err);
 	case OPT_START_TIMEOUT:
 		return option_ms(arg, &a->start_timeout_ms, err);
+	case OPT_WAIT:
+		return option_ms(arg, &a->wait_ms, err);
 	case OPT_VERBOSE:
 		a->verbose++;
 		return RC_OK;

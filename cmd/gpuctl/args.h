@@ -66,6 +66,7 @@ enum opt_id {
 	OPT_KEYS,
 	OPT_ID,
 	OPT_NRANKS,
+	OPT_WAIT,
 	OPT_NUMBER, /* how many there are */
 };
 
@@ -93,8 +94,8 @@ struct args {
 	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout,
 	    *http;
-	uint32_t start_timeout_ms, op_timeout_ms, for_ms; /* 0: not given */
-	enum gpusim_on_failure on_failure;		  /* see cli_config */
+	uint32_t start_timeout_ms, op_timeout_ms, for_ms, wait_ms; /* 0: not given */
+	enum gpusim_on_failure on_failure;			   /* see cli_config */
 	uint32_t spares;
 	const char *kernels[ARGS_MAX_KERNELS]; /* files */
 	size_t nkernels;

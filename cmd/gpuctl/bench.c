@@ -367,7 +367,7 @@ bench_open(struct bench *b, struct err *err)
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
 	if (!args_has(a, OPT(TYPE)))
 		b->c.dtype = GPUSIM_F32;
-	snprintf(what, sizeof what, "%" PRIu32 " ranks", n);
+	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);
 	if (rc != RC_OK)
 		return rc;

@@ -381,6 +381,8 @@ run_chaos(struct cli *cli, const struct args *given, struct err *err)
 	pthread_cond_init(&c.ended, NULL);
 	rc = prepare(&c, &a, err);
 	if (rc == RC_OK)
+		rc = chaos_begin(&c, err);
+	if (rc == RC_OK)
 		rc = warm_up(&c, err);
 	if (rc == RC_OK)
 		rc = look(&c, &before, err);

@@ -102,6 +102,9 @@ struct chaos {
  * no two that answer. */
 enum rc chaos_settle(struct chaos *c, struct err *err);
 
+/* The first one, over c->want free devices, which may be waited for. */
+enum rc chaos_begin(struct chaos *c, struct err *err);
+
 /* Who is in it now. */
 enum rc chaos_refresh(struct chaos *c, struct err *err);
 

@@ -160,6 +160,25 @@ look_at_paths(struct chaos *c)
 		c->by_memory = path[i] == GPUSIM_PATH_P2P;
 }
 
+enum rc
+chaos_begin(struct chaos *c, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	enum rc rc = api(gpusim_comm_init(c->cli->g, c->want, NULL, &c->config, &comm), err);
+
+	if (rc != RC_OK)
+		return rc;
+	take(c, &comm);
+	c->comms++;
+	for (uint32_t r = 0; r < comm.nranks && rc == RC_OK; r++)
+		rc = furnish(c, comm.device[r].id, err);
+	if (rc == RC_OK)
+		look_at_paths(c);
+	else
+		chaos_drop(c);
+	return rc;
+}
+
 /* Make one over these devices, with memory on each. */
 static enum rc
 make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)

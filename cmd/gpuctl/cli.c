@@ -35,6 +35,18 @@ api(enum gpusim_rc rc, struct err *err)
 	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
 }
 
+/* Others hear of us as "gpuctl allreduce". */
+static enum rc
+introduce(struct gpusim *g, const struct cli *cli, struct err *err)
+{
+	char name[GPUSIM_PROGRAM];
+
+	if (!cli->cmd)
+		return RC_OK;
+	snprintf(name, sizeof name, "gpuctl %.32s", cli->cmd->name);
+	return api(gpusim_set_program(g, name), err);
+}
+
 enum rc
 cli_open(struct cli *cli, struct err *err)
 {
@@ -46,7 +58,7 @@ cli_open(struct cli *cli, struct err *err)
 	rc = api(gpusim_open(cli->coordinator, &cli->g), err);
 	if (rc == RC_OK && cli->timeout_ms)
 		gpusim_set_timeout_ms(cli->g, cli->timeout_ms);
-	return rc;
+	return rc == RC_OK ? introduce(cli->g, cli, err) : rc;
 }
 
 static int
@@ -187,13 +199,6 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	return rc == RC_OK ? device_of_rank(cli, a->comm, a->rank, id, err) : rc;
 }
 
-/* Whether a communicator of any devices may take it. */
-static int
-is_free(const struct gpusim_device *d)
-{
-	return d->comm == 0 && !d->lost && !d->spare;
-}
-
 enum rc
 cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 {
@@ -207,7 +212,7 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 		return rc;
 	*n = 0;
 	for (size_t i = 0; i < ndevices; i++)
-		*n += is_free(&list[i]);
+		*n += list[i].comm == 0 && !list[i].lost && !list[i].spare;
 	free(list);
 	return RC_OK;
 }
@@ -269,6 +274,7 @@ cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_confi
 	    on_failure_parse(env, &c.on_failure, err) != RC_OK)
 		return err_prefix(err, "GPUSIM_ON_FAILURE");
 	c.op_timeout_ms = a->op_timeout_ms;
+	c.wait_ms = a->wait_ms;
 	*out = c;
 	return RC_OK;
 }
@@ -282,47 +288,17 @@ cli_note(void)
 		log_line(LOG_ERROR, "note: %s", note);
 }
 
-/* Too few are free: how many, and which are lost, as far as there is room. */
-static enum rc
-too_few(const struct gpusim_device *list, size_t n, uint32_t nfree, const char *what,
-	struct err *err)
-{
-	const char *before = ":";
-
-	err_set(err, RC_FAILED, "%s, but only %u device%s free", what, nfree,
-		nfree == 1 ? " is" : "s are");
-	for (size_t i = 0; i < n; i++) {
-		size_t len = strlen(err->text);
-
-		if (!list[i].lost)
-			continue;
-		snprintf(err->text + len, sizeof err->text - len,
-			 "%s device %zu (%016" PRIx64 ") is lost", before, i, list[i].id);
-		before = ",";
-	}
-	return err->rc;
-}
-
 enum rc
 cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
 	       struct gpusim_comm *out, struct err *err)
 {
 	struct gpusim_comm_config config;
-	struct gpusim_device *list = NULL;
-	size_t ndevices = 0;
-	uint32_t nfree = 0;
 	enum rc rc = cli_config(a, GPUSIM_LEASE, &config, err);
 
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_devices(cli->g, &list, &ndevices), err);
 	if (rc != RC_OK)
 		return rc;
-	for (size_t i = 0; i < ndevices; i++)
-		nfree += is_free(&list[i]);
-	rc = n > nfree ? too_few(list, ndevices, nfree, what, err)
-		       : api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
-	free(list);
-	return rc;
+	rc = api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
+	return rc == RC_OK ? rc : err_prefix(err, "%s", what);
 }

@@ -71,8 +71,8 @@ void cli_note(void);
 /*
  * cli_lease_comm - a communicator over n free devices that lives no longer than this program.
  *
- *	a	its policy on failure, and longest wait
- *	what	begins the sentence when they are too few, which names the lost: "5 vectors"
+ *	a	its policy on failure, longest waits
+ *	what	begins the sentence when there is none: "5 vectors"
  *
  * Release with gpusim_comm_destroy and gpusim_comm_fini.
  */

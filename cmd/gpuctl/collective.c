@@ -30,10 +30,10 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 
 	if (!args_has(a, OPT(COMM)))
 		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
-	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE)))
+	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE) | OPT(WAIT)))
 		return err_set(
 		    err, RC_INVAL,
-		    "--all, --raw, -n and --on-failure are for vectors on standard input, "
+		    "--all, --raw, -n, --on-failure and --wait are for vectors on standard input, "
 		    "not for --addr, --send and --recv");
 	rc = cli_open(cli, err);
 	if (rc == RC_OK)

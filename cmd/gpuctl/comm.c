@@ -97,6 +97,8 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	if (rc == RC_OK && (a->nrest || args_has(a, OPT(RANKS))))
 		rc =
 		    err_set(err, RC_INVAL, "with --id each rank names its own device, by --device");
+	if (rc == RC_OK && args_has(a, OPT(WAIT)))
+		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK && !cli->timeout_ms)
@@ -119,6 +121,8 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 
 	if (rc == RC_OK && args_has(a, BY_ID))
 		rc = err_set(err, RC_INVAL, "--rank, --nranks and --device go with --id");
+	if (rc == RC_OK && a->nrest && args_has(a, OPT(WAIT)))
+		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 0, &ids, err);
 	if (rc == RC_OK)
@@ -216,8 +220,12 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 		rc = how_many(a, 1, &n, err);
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 1, &ids, err);
+	if (rc == RC_OK && a->nrest > 1 && args_has(a, OPT(WAIT)))
+		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_grow(cli->g, id, n, a->nrest > 1 ? ids : NULL, &comm), err);
+		rc = api(a->nrest > 1 ? gpusim_comm_grow(cli->g, id, n, ids, &comm)
+				      : gpusim_comm_grow_wait(cli->g, id, n, a->wait_ms, &comm),
+			 err);
 	if (rc == RC_OK)
 		print_comm(a, &comm, comm.nranks);
 	gpusim_comm_fini(&comm);

@@ -109,6 +109,8 @@ filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusi
 	if (args_has(a, OPT(COMM)) && args_has(a, OPT(ON_FAILURE)))
 		return err_set(err, RC_INVAL,
 			       "--on-failure is for a communicator of the moment, not for --comm");
+	if (args_has(a, OPT(COMM)) && args_has(a, OPT(WAIT)))
+		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
 	if (args_has(a, OPT(COMM))) {
 		rc = api(gpusim_comm_open(cli->g, a->comm, out), err);
 		if (rc == RC_OK && nranks && nranks != out->nranks)

@@ -15,7 +15,7 @@
 
 /*
  * Errors: RC_BADDATA no vectors, ragged or unparsable ones, a number of bytes that is no whole
- * number of vectors; RC_FAILED fewer free devices than vectors. Nothing stays behind on the
+ * number of vectors; RC_BUSY fewer free devices than vectors, RC_NOTFOUND fewer devices. Nothing stays behind on the
  * devices.
  */
 enum rc filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err);

@@ -12,7 +12,7 @@
 #define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
 #define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
 #define BUFFERS	 (OPT(COMM) | OPT(ADDR) | OPT(SEND) | OPT(RECV) | OPT(COUNT) | OPT(TYPE))
-#define FILTER	 (OPT(RANKS) | OPT(RAW) | OPT(ON_FAILURE))
+#define FILTER	 (OPT(RANKS) | OPT(RAW) | OPT(ON_FAILURE) | OPT(WAIT))
 #define MOVES	 (BUFFERS | FILTER | HOW)
 #define TRANSFER (OPT(COMM) | OPT(RANK) | OPT(PEER) | OPT(ADDR) | OPT(COUNT) | OPT(TYPE))
 
@@ -35,7 +35,8 @@ static const struct command commands[] = {
 	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, OPT(JSON), 0, 0, 0},
 	{"comm-init", "{-n N | DEVICE... | --id ID [--rank R] [--nranks N] [--device DEVICE]} [options]",
 	 "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(JSON), 0, 0, 65536},
+	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(WAIT) |
+	 OPT(JSON), 0, 0, 65536},
 	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
 	 OPT(JSON), 0, 1, 1},
@@ -45,7 +46,7 @@ static const struct command commands[] = {
 	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
 	 run_comm_shrink, OPT(JSON), 0, 1, 65536},
 	{"comm-grow", "ID {-n N | DEVICE...}", "take in devices as the last ranks, and print how many there are",
-	 run_comm_grow, OPT(RANKS) | OPT(JSON), 0, 1, 65536},
+	 run_comm_grow, OPT(RANKS) | OPT(WAIT) | OPT(JSON), 0, 1, 65536},
 	{"comm-split", "ID COLOR,COLOR,... [--keys K,...]", "a communicator for the ranks of each color",
 	 run_comm_split, OPT(KEYS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(JSON), 0, 2, 2},
 	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, 0, 0, 1, 1},
@@ -76,7 +77,7 @@ static const struct command commands[] = {
 	{"scatter", ON_BUFFERS, "the root's vector in parts, each rank gets its own", run_collective,
 	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
 	{"barrier", "[--comm ID | -n N] [options]", "return when every rank is there", run_collective,
-	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE) | OPT(ON_FAILURE), 0, 0, 0},
+	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE) | OPT(ON_FAILURE) | OPT(WAIT), 0, 0, 0},
 	{"send", "--comm ID --rank R --peer P --addr A --count N [options]", "send to a peer that receives",
 	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
 	{"recv", "--comm ID --rank R --peer P --addr A --count N [options]", "receive from a peer that sends",
@@ -99,7 +100,7 @@ static const struct command commands[] = {
 
 	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
 	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
-	 OPT(RANKS) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
+	 OPT(RANKS) | OPT(WAIT) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
 	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
@@ -107,10 +108,10 @@ static const struct command commands[] = {
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
 	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
 	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
-	 OPT(ON_FAILURE) | OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
+	 OPT(ON_FAILURE) | OPT(WAIT) | OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
 	{"tune", "[COLLECTIVE...] [options]", "measure which algorithms are fastest, as a file for gpucoord --tuner",
 	 run_tune, OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(ITERS) |
-	 OPT(WARMUP) | OPT(JSON), 0, 0, GPUSIM_NCOLLS},
+	 OPT(WARMUP) | OPT(WAIT) | OPT(JSON), 0, 0, GPUSIM_NCOLLS},
 	{"params", "", "print what is in force", run_params, OPT(JSON), 0, 0, 0},
 	{"version", "", "print the version", run_version, OPT(JSON), 0, 0, 0},
 	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},

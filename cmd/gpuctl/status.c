@@ -14,8 +14,8 @@ print_json(const struct gpusim_status *s)
 	printf(",\"address\":");
 	json_string(s->address, stdout);
 	printf(",\"instance\":\"%016" PRIx64 "\",\"pid\":%" PRIu32 ",\"uptime_ms\":%" PRIu64
-	       ",\"devices\":[",
-	       s->instance, s->pid, s->uptime_ms);
+	       ",\"waiting\":%" PRIu32 ",\"devices\":[",
+	       s->instance, s->pid, s->uptime_ms, s->waiting);
 	for (size_t i = 0; i < s->ndevices; i++) {
 		fputs(i ? "," : "", stdout);
 		json_device(&s->devices[i], i, stdout);
@@ -46,6 +46,9 @@ print_text(const struct gpusim_status *s)
 	       (double)s->uptime_ms / 1e3);
 	printf("%zu device%s, %zu communicator%s\n", s->ndevices, s->ndevices == 1 ? "" : "s",
 	       s->ncomms, s->ncomms == 1 ? "" : "s");
+	if (s->waiting)
+		printf("%" PRIu32 " request%s for devices in line\n", s->waiting,
+		       s->waiting == 1 ? "" : "s");
 	if (s->ndevices) {
 		putchar('\n');
 		table_devices(s->devices, s->ndevices, stdout);

@@ -17,7 +17,7 @@ static const struct {
     [RC_INTERNAL] = {EXIT_INTERNAL, "internal error"},
     [RC_NOMEM] = {EXIT_FAILED, "out of memory"},
     [RC_NOTFOUND] = {EXIT_FAILED, "not found"},
-    [RC_BUSY] = {EXIT_FAILED, "busy"},
+    [RC_BUSY] = {EXIT_BUSY, "busy"},
     [RC_ABORTED] = {EXIT_FAILED, "aborted"},
     [RC_RECOVERED] = {EXIT_FAILED, "recovered"},
 };

@@ -30,6 +30,7 @@ enum exit_code {
 	EXIT_TIMEOUT = 4,     /* timed out */
 	EXIT_BADDATA = 5,     /* bad data */
 	EXIT_INTERNAL = 6,    /* internal error */
+	EXIT_BUSY = 8,	      /* in use, or a limit is reached; 7 is gpuctl bench's own */
 };
 
 /* A result and its one sentence, in the caller's storage. Initialise with {0}. */

@@ -1,6 +1,7 @@
 /* The handle: opening, closing, calling, errors. */
 #include "client/client_impl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,18 @@ connect_to(const char *addr, uint32_t wait_ms, struct rpc_client **out)
 	return rc;
 }
 
+/* Whether a name can be told: short, and of one line. */
+static bool
+is_tellable(const char *name, size_t room)
+{
+	size_t n = strnlen(name, room);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+	return n < room;
+}
+
 enum gpusim_rc
 gpusim_open(const char *coordinator, struct gpusim **out)
 {
@@ -89,6 +102,8 @@ gpusim_open(const char *coordinator, struct gpusim **out)
 	g->timeout_ms = TIMEOUT_MS;
 	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
 	pthread_mutex_init(&g->lock, NULL);
+	if (is_tellable(program_invocation_short_name, sizeof g->program))
+		snprintf(g->program, sizeof g->program, "%s", program_invocation_short_name);
 	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, &g->coord);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&g->lock);
@@ -132,6 +147,28 @@ gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms)
 	g->timeout_ms = timeout_ms;
 }
 
+enum gpusim_rc
+gpusim_set_program(struct gpusim *g, const char *name)
+{
+	if (!is_tellable(name, sizeof g->program))
+		return client_rc(err_set(&last, RC_INVAL,
+					 "a program's name has at most %zu bytes, and no control "
+					 "characters",
+					 sizeof g->program - 1));
+	pthread_mutex_lock(&g->lock);
+	snprintf(g->program, sizeof g->program, "%s", name);
+	pthread_mutex_unlock(&g->lock);
+	return GPUSIM_OK;
+}
+
+void
+client_program(struct gpusim *g, char out[GPUSIM_PROGRAM])
+{
+	pthread_mutex_lock(&g->lock);
+	snprintf(out, GPUSIM_PROGRAM, "%s", g->program);
+	pthread_mutex_unlock(&g->lock);
+}
+
 uint64_t
 client_deadline(const struct gpusim *g)
 {
@@ -156,8 +193,16 @@ expect(GpuSim__Reply *reply, int want, GpuSim__Reply **out)
 enum rc
 client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuSim__Reply **out)
 {
+	return client_call_waiting(g, req, want, 0, out);
+}
+
+enum rc
+client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int want, uint32_t wait_ms,
+		    GpuSim__Reply **out)
+{
+	uint64_t deadline = deadline_in_ms((uint64_t)g->timeout_ms + wait_ms);
 	GpuSim__Reply *reply;
-	enum rc rc = rpc_call(g->coord, req, client_deadline(g), &reply, &last);
+	enum rc rc = rpc_call(g->coord, req, deadline, &reply, &last);
 
 	note[0] = '\0';
 	return rc == RC_OK ? expect(reply, want, out) : rc;

@@ -42,6 +42,7 @@ struct gpusim {
 	struct device_file *former; /* of devices that have ended */
 	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
 	atomic_uint timeout_ms;
+	char program[GPUSIM_PROGRAM]; /* lock held */
 };
 
 /* This thread's error, to be filled by whatever fails. */
@@ -61,6 +62,13 @@ uint64_t client_deadline(const struct gpusim *g);
 
 /* Call the coordinator; the answer must be of the case `want`. */
 enum rc client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuSim__Reply **out);
+
+/* The same, with wait_ms more time: for devices that are in use. */
+enum rc client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int want,
+			    uint32_t wait_ms, GpuSim__Reply **out);
+
+/* What others are told of who asks: a copy of the program's name. */
+void client_program(struct gpusim *g, char out[GPUSIM_PROGRAM]);
 
 /* Call a device. */
 enum rc client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,

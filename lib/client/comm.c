@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "client/client_impl.h"
@@ -23,10 +24,10 @@ fill(struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadat
 
 /* Call for a CommInitResponse; out may be NULL. */
 static enum gpusim_rc
-call_init(struct gpusim *g, const GpuSim__Request *req, struct gpusim_comm *out)
+call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct gpusim_comm *out)
 {
 	GpuSim__Reply *reply;
-	enum rc rc = client_call(g, req, GPU_SIM__REPLY__BODY_COMM_INIT, &reply);
+	enum rc rc = client_call_waiting(g, req, GPU_SIM__REPLY__BODY_COMM_INIT, wait_ms, &reply);
 
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -44,6 +45,7 @@ gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
 
 	if (device_ids) {
 		m.deviceids = (uint64_t *)device_ids;
@@ -53,9 +55,13 @@ gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 	m.lease = cfg->life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
 	m.optimeoutms = cfg->op_timeout_ms;
+	m.waitms = cfg->wait_ms;
+	client_program(g, program);
+	m.program = program;
+	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
-	return call_init(g, &req, out);
+	return call_init(g, &req, device_ids ? 0 : cfg->wait_ms, out);
 }
 
 enum gpusim_rc
@@ -100,6 +106,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
 	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
 	enum rc rc = parse_id(id, &m);
 
 	if (rc != RC_OK)
@@ -110,9 +117,12 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_
 	m.lease = cfg->life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
 	m.optimeoutms = cfg->op_timeout_ms;
+	client_program(g, program);
+	m.program = program;
+	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT_RANK;
 	req.comminitrank = &m;
-	return call_init(g, &req, out);
+	return call_init(g, &req, 0, out);
 }
 
 enum gpusim_rc
@@ -140,23 +150,42 @@ gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t *ranks, size_t 
 	m.ranks = (uint32_t *)ranks;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK;
 	req.commshrink = &m;
-	return call_init(g, &req, out);
+	return call_init(g, &req, 0, out);
+}
+
+static enum gpusim_rc
+grow(struct gpusim *g, uint64_t id, uint32_t n, const uint64_t *device_ids, uint32_t wait_ms,
+     struct gpusim_comm *out)
+{
+	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
+
+	m.commid = id;
+	m.numdevices = n;
+	m.n_deviceids = device_ids ? n : 0;
+	m.deviceids = (uint64_t *)device_ids;
+	m.waitms = wait_ms;
+	client_program(g, program);
+	m.program = program;
+	m.pid = (uint32_t)getpid();
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
+	req.commgrow = &m;
+	return call_init(g, &req, wait_ms, out);
 }
 
 enum gpusim_rc
 gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n, const uint64_t *device_ids,
 		 struct gpusim_comm *out)
 {
-	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	return grow(g, id, n, device_ids, 0, out);
+}
 
-	m.commid = id;
-	m.numdevices = n;
-	m.n_deviceids = device_ids ? n : 0;
-	m.deviceids = (uint64_t *)device_ids;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
-	req.commgrow = &m;
-	return call_init(g, &req, out);
+enum gpusim_rc
+gpusim_comm_grow_wait(struct gpusim *g, uint64_t id, uint32_t n, uint32_t wait_ms,
+		      struct gpusim_comm *out)
+{
+	return grow(g, id, n, NULL, wait_ms, out);
 }
 
 static enum rc

@@ -77,6 +77,7 @@ copy_status(struct gpusim_status *to, const GpuSim__StatusResponse *from)
 
 	to->instance = from->instance;
 	to->uptime_ms = from->uptimems;
+	to->waiting = from->waiting;
 	to->pid = from->pid;
 	snprintf(to->version, sizeof to->version, "%s", from->version);
 	snprintf(to->address, sizeof to->address, "%s", from->address);

@@ -115,6 +115,7 @@ on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	struct device *dev[WIRE_MAX_RANKS];
 	struct comm *comm;
 	uint32_t n = 0;
+	bool queued = false;
 	enum rc rc = find_idle(c, q->commid, &comm, err);
 
 	if (rc == RC_OK && comm->failed.rc != RC_OK)
@@ -125,8 +126,12 @@ on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	if (rc == RC_OK && n > WIRE_MAX_RANKS - comm->nranks)
 		rc = err_set(err, RC_INVAL, "%u devices more; a communicator has at most %u", n,
 			     WIRE_MAX_RANKS);
-	if (rc == RC_OK)
-		rc = choose_devices(c, n, q->n_deviceids ? q->deviceids : NULL, dev, err);
+	if (rc == RC_OK && q->n_deviceids)
+		rc = choose_named(c, q->deviceids, n, dev, err);
+	else if (rc == RC_OK)
+		rc = queue_devices(c, w, req, n, q->waitms, dev, &queued, err);
+	if (queued)
+		return RC_OK;
 	if (rc == RC_OK)
 		rc = check_strangers(comm, dev, n, err);
 	if (rc == RC_OK)

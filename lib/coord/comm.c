@@ -118,6 +118,7 @@ comm_destroy(struct coord *c, struct comm *comm)
 	waiters_fail(c, WAIT_IDLE, comm->id, &err);
 	waiters_fail(c, WAIT_ATTACH, comm->id, &err);
 	waiters_fail(c, WAIT_ABORT, comm->id, &err);
+	waiters_fail(c, WAIT_DEVICES, comm->id, &err);
 	comm_detach(c, comm);
 }
 

@@ -29,55 +29,6 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 /* Room in an attach for what is not addresses: the numbers of communicators are most of it. */
 #define ATTACH_ROOM (16u << 10)
 
-static enum rc
-choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev, struct err *err)
-{
-	for (size_t r = 0; r < n; r++) {
-		struct err why;
-
-		for (size_t k = 0; k < r; k++)
-			if (ids[k] == ids[r])
-				return err_set(err, RC_INVAL,
-					       "device %016" PRIx64
-					       " is named twice, as rank %zu and rank %zu",
-					       ids[r], k, r);
-		dev[r] = device_find(c, ids[r]);
-		if (!dev[r])
-			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, ids[r]);
-		if (dev[r]->lost) {
-			device_lost(c, dev[r], &why);
-			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
-				       why.text);
-		}
-	}
-	return RC_OK;
-}
-
-static enum rc
-choose_free(struct coord *c, uint32_t want, struct device **dev, struct err *err)
-{
-	uint32_t nfree = 0;
-
-	for (size_t i = 0; i < c->ndevices; i++)
-		if (device_free(c->device[i]) && !c->device[i]->spare) {
-			if (nfree < want)
-				dev[nfree] = c->device[i];
-			nfree++;
-		}
-	if (nfree < want)
-		return err_set(err, c->ndevices < want ? RC_NOTFOUND : RC_BUSY,
-			       "%u device%s wanted, %u free of %zu", want, want == 1 ? "" : "s",
-			       nfree, c->ndevices);
-	return RC_OK;
-}
-
-enum rc
-choose_devices(struct coord *c, uint32_t n, const uint64_t *ids, struct device **dev,
-	       struct err *err)
-{
-	return ids ? choose_named(c, ids, n, dev, err) : choose_free(c, n, dev, err);
-}
-
 /* What the rank offers. Without memory for it, it is reached by sockets. */
 static void
 take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offer)
@@ -228,6 +179,7 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	comm->on_failure = (enum gpusim_on_failure)q->onfailure;
 	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
 	comm->runs_tail = &comm->runs;
+	label_set(&comm->label, q->program, q->pid);
 	for (uint32_t r = 0; r < nranks; r++) {
 		rank[r].dev = dev[r];
 		rank[r].incarnation = dev[r]->incarnation;
@@ -286,14 +238,18 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	struct device *dev[WIRE_MAX_RANKS];
 	struct comm *comm;
 	uint32_t nranks = 0;
+	bool queued = false;
 	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
 
 	if (rc == RC_OK)
 		rc = check_policy((uint32_t)q->onfailure, err);
-	if (rc == RC_OK)
-		rc = choose_devices(c, nranks, q->n_deviceids ? q->deviceids : NULL, dev, err);
-	if (rc == RC_OK)
-		rc = comm_make(c, q, dev, nranks, w->client_id, &comm, err);
+	if (rc == RC_OK && q->n_deviceids)
+		rc = choose_named(c, q->deviceids, nranks, dev, err);
+	else if (rc == RC_OK)
+		rc = queue_devices(c, w, req, nranks, q->waitms, dev, &queued, err);
+	if (rc != RC_OK || queued)
+		return rc;
+	rc = comm_make(c, q, dev, nranks, w->client_id, &comm, err);
 	if (rc == RC_OK)
 		waiter_set(w, WAIT_ATTACH, comm->id);
 	return rc;

@@ -177,16 +177,19 @@ tick(struct coord *c)
 	keep_tick(c);
 	polls_tick(c);
 	rendezvous_tick(c);
+	queue_tick(c);
 	waiters_tick(c);
 }
 
 void
 coord_step_end(struct coord *c)
 {
-	/* Reaping may start calls that fail at once, and their end may be what reaping waits for. */
+	/* Reaping may start calls that fail at once, and their end may be what reaping waits for; so may
+	 * those whose turn it is when devices have become free. */
 	do {
 		calls_settle(c);
 		comms_reap(c);
+		queue_step(c);
 	} while (c->dead.first);
 	keep_step(c);
 	c->out = NULL;

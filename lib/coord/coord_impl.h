@@ -129,15 +129,22 @@ struct call_list {
 
 enum waiting {
 	WAIT_NOT,
-	WAIT_ATTACH, /* id: communicator */
-	WAIT_ABORT,  /* id: communicator */
-	WAIT_DETACH, /* id: communicator */
-	WAIT_IDLE,   /* id: communicator */
-	WAIT_RUN,    /* id: run */
-	WAIT_GRAPH,  /* id: graph */
-	WAIT_CALL,   /* its own call */
-	WAIT_RANKS,  /* id: rendezvous */
-	WAIT_MEMORY, /* for room to be answered RC_NOMEM */
+	WAIT_ATTACH,  /* id: communicator */
+	WAIT_ABORT,   /* id: communicator */
+	WAIT_DETACH,  /* id: communicator */
+	WAIT_IDLE,    /* id: communicator */
+	WAIT_RUN,     /* id: run */
+	WAIT_GRAPH,   /* id: graph */
+	WAIT_CALL,    /* its own call */
+	WAIT_RANKS,   /* id: rendezvous */
+	WAIT_DEVICES, /* for free devices, in the queue; id: communicator that is to grow, or 0 */
+	WAIT_MEMORY,  /* for room to be answered RC_NOMEM */
+};
+
+/* Who asks for devices, for messages to others. */
+struct label {
+	char program[64]; /* "gpuctl allreduce"; "": nobody said */
+	uint32_t pid;
 };
 
 /* A caller to be answered. */
@@ -153,6 +160,13 @@ struct waiter {
 	bool paths;    /* a status with paths */
 	bool lateness; /* a status with that */
 	struct call call;
+	/* WAIT_DEVICES: */
+	struct buf request; /* packed */
+	struct label label;
+	uint32_t want;
+	uint64_t until_ms;
+	bool gone; /* its client is away since gone_ms: others go first */
+	uint64_t gone_ms;
 };
 
 /* A growing set of (src, dst) rank pairs, numbered 0, 1, 2 ... in order of coming. {0} is empty. */
@@ -257,6 +271,7 @@ struct comm {
 	uint64_t detach_ms;   /* COMM_DETACHING: when to stop waiting */
 	bool lease, gone;
 	uint64_t client_id, gone_ms;
+	struct label label;	/* of its client */
 	struct unique_id uid;	/* its ranks came by it; {0}: it was made by one call */
 	struct holder *holders; /* NULL: it is client_id's alone */
 	uint32_t nholders;
@@ -390,6 +405,7 @@ struct rendezvous {
 	bool lease;
 	GpuSim__OnFailure on_failure;
 	uint32_t op_timeout_ms;
+	struct label label; /* of who came first */
 	struct place place[];
 };
 
@@ -455,6 +471,8 @@ struct coord {
 	struct call *by_token[CALL_BUCKETS];
 	struct waiter *waiters, *waiters_last;
 	uint32_t nwaiters;
+	uint32_t nqueued;	      /* of them, WAIT_DEVICES */
+	const struct waiter *serving; /* the queued one whose turn it is */
 	size_t held;
 	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
 	struct coord_actions *out;	/* of the current step */
@@ -613,6 +631,43 @@ void rendezvous_fini(struct coord *c);
 /* A communicator that was made is over: its id is used up. */
 void rendezvous_used(struct coord *c, const struct comm *comm);
 
+/* ---- supply.c: devices that are free, and who has the others */
+
+void label_set(struct label *l, const char *program, uint32_t pid);
+/* n devices by their ids: into dev. */
+enum rc choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev,
+		     struct err *err);
+/* n free devices: into dev. *err as of supply_short. */
+enum rc choose_free(const struct coord *c, uint32_t n, struct device **dev, struct err *err);
+/*
+ * nfree devices are free, too few for `want`: why that is. RC_NOTFOUND: there are not so many.
+ * RC_FAILED: some are lost. RC_BUSY: they are in use, and by whom.
+ */
+enum rc supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *err);
+/* How many there are, spares apart: all, those that are not lost, and of these the free ones. */
+struct supply {
+	uint32_t all, alive, free;
+};
+struct supply supply_count(const struct coord *c);
+
+/* ---- queue.c: requests that wait for free devices */
+
+/*
+ * n free devices into dev, or *queued: the waiter stands in line for them, at most wait_ms long, and
+ * its request is handled again when it is its turn. wait_ms 0: it does not wait.
+ */
+enum rc queue_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, uint32_t n,
+		      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err);
+/* Somebody stands in line who could have devices as soon as they are free. */
+const struct waiter *queue_first(const struct coord *c);
+/* Let go of what the waiter has as one that is queued. */
+void queue_leave(struct coord *c, struct waiter *w);
+/* Whose turn it is. At the end of a step. */
+void queue_step(struct coord *c);
+/* Those that have waited long enough, and whose client stays away. */
+void queue_tick(struct coord *c);
+void queue_client_is(struct coord *c, uint64_t client_id, bool gone);
+
 /* ---- comm_init.c */
 
 /* A policy on failure by its number: RC_INVAL. */
@@ -625,9 +680,6 @@ enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct devi
 		  uint32_t nranks, uint64_t client_id, struct comm **out, struct err *err);
 /* How many ranks are wanted; named: so many are named. RC_INVAL. */
 enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
-/* So many free devices, or those named: into dev. */
-enum rc choose_devices(struct coord *c, uint32_t n, const uint64_t *ids, struct device **dev,
-		       struct err *err);
 void answer_init(struct coord *c, struct comm *comm, struct waiter *w);
 
 /* ---- recover.c */

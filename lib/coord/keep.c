@@ -261,6 +261,8 @@ put_comm(struct coord *c, struct comm *comm)
 	k.askkind = w ? (uint32_t)w->kind : 0;
 	k.idhigh = comm->uid.high;
 	k.idlow = comm->uid.low;
+	k.program = comm->label.program;
+	k.pid = comm->label.pid;
 	if (members_init(comm, &m) && callers_init(c, comm, w, &callers)) {
 		k.n_asks = callers.n;
 		k.asks = callers.p;

@@ -43,6 +43,7 @@ client_gone(struct coord *c, uint64_t client_id)
 	keep_client_is(c, client_id, true);
 	mark(c, client_id, true);
 	rendezvous_client_is(c, client_id, true);
+	queue_client_is(c, client_id, true);
 }
 
 void
@@ -51,6 +52,7 @@ client_seen(struct coord *c, uint64_t client_id)
 	keep_client_is(c, client_id, false);
 	mark(c, client_id, false);
 	rendezvous_client_is(c, client_id, false);
+	queue_client_is(c, client_id, false);
 }
 
 static bool

@@ -277,10 +277,8 @@ choose(struct coord *c, const struct rendezvous *v, struct device **dev, struct 
 		dev[r] = c->device[i];
 		taken[i] = true;
 	}
-	if (nfree < want)
-		return err_set(err, c->ndevices < v->nranks ? RC_NOTFOUND : RC_BUSY,
-			       "%u device%s wanted, %u free of %zu", want, want == 1 ? "" : "s",
-			       nfree, c->ndevices);
+	if (nfree < want || (want && queue_first(c)))
+		return supply_short(c, want, nfree, err);
 	for (uint32_t r = 0; r < v->nranks; r++) {
 		while (!dev[r] && taken[next])
 			next++;
@@ -301,6 +299,8 @@ make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err 
 	q.lease = v->lease;
 	q.onfailure = v->on_failure;
 	q.optimeoutms = v->op_timeout_ms;
+	q.program = (char *)v->label.program;
+	q.pid = v->label.pid;
 	if (!holders)
 		rc = err_set(err, RC_NOMEM, "the coordinator is out of memory");
 	if (rc == RC_OK)
@@ -409,6 +409,7 @@ rendezvous_new(struct coord *c, const GpuSim__CommInitRankRequest *q, const stru
 	v->lease = q->lease;
 	v->on_failure = q->onfailure;
 	v->op_timeout_ms = q->optimeoutms;
+	label_set(&v->label, q->program, q->pid);
 	v->next = c->rendezvous;
 	c->rendezvous = v;
 	c->nrendezvous++;

@@ -165,6 +165,7 @@ take_comm(struct comm *comm, const GpuSim__KeptComm *k)
 	comm->lease = k->lease;
 	comm->rec.final = k->final;
 	comm->client_id = k->clientid;
+	label_set(&comm->label, k->program, k->pid);
 	comm->recoveries = k->recoveries;
 	snprintf(comm->recovered.text, sizeof comm->recovered.text, "%s", k->recovered);
 	set_err(&comm->failed, k->failedcode, k->failed);

@@ -222,6 +222,7 @@ on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct 
 	r.devices = devices.p;
 	r.n_comms = comms.n;
 	r.comms = comms.p;
+	r.waiting = c->nqueued;
 	reply.body_case = GPU_SIM__REPLY__BODY_STATUS;
 	reply.status = &r;
 	trim(&reply);

@@ -44,6 +44,8 @@ waiter_free(struct coord *c, struct waiter *w)
 		w->next->prev = w->prev;
 	else
 		c->waiters_last = w->prev;
+	if (w->on == WAIT_DEVICES)
+		queue_leave(c, w);
 	c->nwaiters--;
 	c->keep.nabsent -= w->token == 0;
 	free(w);

@@ -180,19 +180,20 @@ gpuctl: broadcast: 5 bytes on standard input are no whole number of f16 elements
 5"
 }
 
-@test "more vectors than free devices: both numbers, exit 1" {
+@test "more vectors than devices: both numbers, exit 1; than free ones: who has them, exit 8" {
 	run machine 4 'printf "1\n2\n3\n4\n5\n" | gpuctl allreduce; echo $?
 		gpuctl comm-init 0 1 2 >/dev/null; printf "1\n2\n" | gpuctl allreduce; echo $?
 		gpuctl comm-init 3 >/dev/null; echo 1 | gpuctl broadcast; echo $?
 		gpuctl barrier -n 1; echo $?'
-	assert_output 'gpuctl: allreduce: 5 vectors, but only 4 devices are free
+	output=$(sed -E 's/pid [0-9]+/pid PID/g' <<<"$output")
+	assert_output 'gpuctl: allreduce: 5 vectors: 5 devices wanted, there are 4
 1
-gpuctl: allreduce: 2 vectors, but only 1 device is free
-1
-gpuctl: broadcast: 4 ranks, but only 0 devices are free
-1
-gpuctl: barrier: 1 rank, but only 0 devices are free
-1'
+gpuctl: allreduce: 2 vectors: 2 devices wanted, 1 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3
+8
+gpuctl: broadcast: 4 ranks: 4 devices wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+8
+gpuctl: barrier: 1 rank: 1 device wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+8'
 }
 
 # Within a machine: lose INDEX - kill -9 the device, and wait until the coordinator knows
@@ -207,7 +208,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 			try allreduce --raw i32 <in; try broadcast --all --type i32 <<<1; try barrier
 			try scatter <<<"1 2 3 4"; try bench -e 8 --iters 1; seq 4 | try allreduce'
 		assert_equal "$(grep -cx 1 <<<"$output")" 6
-		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors), but only 3 devices are free: device 2 \([0-9a-f]{16}\) is lost$' \
+		assert_equal "$(grep -Ec '^gpuctl: [a-z]*: 4 (ranks|vectors): 4 devices wanted, 3 of 4 there: device 2 \([0-9a-f]{16}\) lost: .*$' \
 			<<<"$output")" 6
 	done
 }

@@ -288,7 +288,7 @@ gpuctl: allreduce: --count: '99999999999999999999' is not a whole number
 2
 gpuctl: broadcast: --root: no rank 3 in a communicator of 3
 2
-gpuctl: allreduce: --all, --raw, -n and --on-failure are for vectors on standard input, not for --addr, --send and --recv
+gpuctl: allreduce: --all, --raw, -n, --on-failure and --wait are for vectors on standard input, not for --addr, --send and --recv
 2
 gpuctl: allreduce: no communicator 9
 1
@@ -401,9 +401,9 @@ success"
 	run machine 2 'C=$(gpuctl comm-init -n 2); gpuctl comm-status $C
 		try gpuctl comm-init -n 1; gpuctl comm-destroy $C; try gpuctl comm-status $C
 		try gpuctl comm-init 0 0; gpuctl comm-init -n 1'
-	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/' <<<"$output")" 'success
-gpuctl: comm-init: 1 device wanted, 0 free of 2
-1
+	assert_equal "$(sed 's/[0-9a-f]\{16\}/ID/; s/pid [0-9]*/pid PID/' <<<"$output")" 'success
+gpuctl: comm-init: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+8
 gpuctl: comm-status: no communicator 1
 1
 gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
@@ -432,7 +432,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 @test "comm-split: if one cannot be made, none is" {
 	run machine 2 'C=$(gpuctl comm-init -n 2); for i in $(seq 255); do gpuctl comm-init 1 >/dev/null; done
 		try gpuctl comm-split $C 0,1; gpuctl status | awk "/^COMM/ { on = 1; next } on" | wc -l'
-	assert_match '^gpuctl: comm-split: color 1: .*'$'\n1\n256$'
+	assert_match '^gpuctl: comm-split: color 1: .*'$'\n8\n256$'
 }
 
 @test "the policy on failure: the option, else the variable, else abort" {
@@ -441,6 +441,7 @@ gpuctl: comm-init: device ID is named twice, as rank 0 and rank 1
 		gpuctl comm-status $(gpuctl comm-init 0 --on-failure abort)
 		export GPUSIM_ON_FAILURE=never; try gpuctl comm-init 0; echo 1 | try gpuctl allreduce --on-failure abort
 		echo 1 | try gpuctl allreduce; try gpuctl allreduce --comm 1 --on-failure spare <<<1'
+	output=${output/: comm 1, made by *has 1/: ...}
 	assert_output "success
 epoch 1, 1 rank, on failure shrink, 0 recoveries
 success
@@ -448,8 +449,8 @@ epoch 1, 1 rank, on failure spare, 0 recoveries
 success
 gpuctl: comm-init: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: 1 vector, but only 0 devices are free
-1
+gpuctl: allreduce: 1 vector: 1 device wanted, 0 free of 1: ...
+8
 gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
 gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --comm

@@ -81,6 +81,7 @@ ask_init(struct world *w, uint32_t k, uint32_t n, uint32_t policy)
 	q.numdevices = n;
 	q.lease = true;
 	q.onfailure = (GpuSim__OnFailure)policy;
+	q.waitms = roll(w, 2) ? between(w, 1, 8000) : 0;
 	client_of(w, k)->policy = policy;
 	call(w, k, GPU_SIM__REQUEST__BODY_COMM_INIT, between(w, 1000, 8000) * MS,
 	     PACK(w, COMM_INIT, comminit, &q));
@@ -194,6 +195,7 @@ ask_change(struct world *w, uint32_t k, enum what what)
 
 	destroy.commid = shrink.commid = grow.commid = stop.commid = c->comm;
 	grow.numdevices = 1;
+	grow.waitms = what == GROW && roll(w, 2) ? between(w, 1, 5000) : 0;
 	if (what == DESTROY)
 		call(w, k, GPU_SIM__REQUEST__BODY_COMM_DESTROY, us,
 		     PACK(w, COMM_DESTROY, commdestroy, &destroy));

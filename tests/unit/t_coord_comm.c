@@ -30,7 +30,7 @@ t_init(void)
 	       a->optimeoutms == 10000,
 	   "an attach says who is who");
 	u = h_comm_init(&h, 10, 2, false);
-	ok(h_failed(&h, u, RC_BUSY, "2 devices wanted, 1 free of 4"),
+	ok(h_failed(&h, u, RC_BUSY, "2 devices wanted, 1 free of 4: comm 1 has 3"),
 	   "devices being attached are not free");
 	h_serve(&h);
 	r = h_code(&h, t) == 0 ? h_reply(&h, t)->comminit : NULL;
@@ -44,7 +44,7 @@ t_init(void)
 	ok(h_failed(&h, h_comm_init(&h, 9, 2000, false), RC_INVAL,
 		    "2000 devices wanted; a communicator has at most 1024"),
 	   "too many are refused");
-	ok(h_failed(&h, h_comm_init(&h, 9, 6, false), RC_NOTFOUND, "6 devices wanted, 0 free of 4"),
+	ok(h_failed(&h, h_comm_init(&h, 9, 6, false), RC_NOTFOUND, "6 devices wanted, there are 4"),
 	   "more than there are are refused");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
@@ -74,7 +74,8 @@ t_named(void)
 	ok(h_failed(&h, init_named(&h, ids, 2), RC_UNREACHABLE,
 		    "device 0000000000000002 lost: no word from it for 5.0s"),
 	   "a lost one is refused");
-	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY, "2 devices wanted, 1 free of 5"),
+	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY,
+		    "2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2"),
 	   "devices of two communicators are not free");
 	h_fini(&h);
 }

@@ -1,0 +1,75 @@
+# One machine, many users: devices that are in use are told with their users, or waited for.
+load helper
+
+machine() { bounded gpuctl run -n "$1" -- bash -c "$2"; } # N SCRIPT
+
+# As "pid 123" differs from run to run.
+told() {
+	output=$(sed -E 's/pid [0-9]+/pid PID/g' <<<"$output")
+	assert_output "$1"
+}
+
+@test "filters that wait for each other's devices all get them" {
+	run machine 4 'for i in 1 2 3 4; do seq 4 | gpuctl allreduce --wait 50s & done; wait'
+	assert_status 0
+	assert_output $'10\n10\n10\n10'
+}
+
+@test "without --wait: exit 8, and who has the devices; with it, exit 4 when the time is over" {
+	run machine 3 'gpuctl comm-init -n 2; seq 3 | gpuctl allreduce; echo $?
+		gpuctl barrier -n 3 --wait 50ms; echo $?; gpuctl comm-init -n 2 --wait 0; echo $?
+		gpuctl comm-init -n 4 --wait 50s; echo $?; seq 3 | gpuctl allreduce --comm 1 --wait 1s; echo $?
+		gpuctl comm-init 0 --wait 1s; echo $?; seq 3 | gpuctl allreduce --wait soon; echo $?'
+	assert_status 0
+	output=$(sed -E 's/waited 0.[0-9] s/waited/' <<<"$output")
+	told '1
+gpuctl: allreduce: 3 vectors: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+8
+gpuctl: barrier: 3 ranks: waited: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+4
+gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
+2
+gpuctl: comm-init: 4 devices wanted, there are 3
+1
+gpuctl: allreduce: --wait is for free devices, not for --comm
+2
+gpuctl: comm-init: --wait goes with -n
+2
+gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
+2'
+}
+
+@test "each verb that takes free devices waits for them" {
+	cat >verbs <<-'END'
+		barrier -n 2
+		broadcast -n 2
+		bench -b 8 -e 8 --iters 1
+		tune barrier --iters 1
+		chaos --ops 1 --rate 0/op
+		comm-init -n 1
+		comm-grow MADE -n 1
+	END
+	run bounded gpuctl run -n 2 --allow-inject -- bash -c 'while read -r verb rest <&5; do
+			echo "$verb"
+			id=$(gpuctl comm-init -n "$(gpuctl devices | grep -c " - ")")
+			rest=${rest/MADE/$made}
+			gpuctl "$verb" $rest --wait 50s >out 2>&1 <<<1 & pid=$!
+			until gpuctl status --json | grep -q "\"waiting\":1"; do kill -0 $pid || exit; done
+			gpuctl comm-destroy "$id"
+			wait $pid || { echo $?; cat out; }
+			made=$(cat out)
+		done 5<verbs'
+	assert_status 0
+	assert_equal "$output" "$(cut -d ' ' -f 1 verbs)"
+}
+
+@test "a filter that was killed keeps its devices for 2 s, which is told; --wait waits for that" {
+	for x in 1 2; do seq -s ' ' 300000; done >vectors
+	mkfifo out
+	run machine 2 'gpuctl allreduce <vectors >out & pid=$!
+		exec 5<out; head -c 10 <&5 >head; kill -KILL $pid; wait $pid
+		seq 2 | gpuctl allreduce; echo $?
+		seq 2 | gpuctl allreduce --wait 50s'
+	assert_status 0
+	assert_match 'gpuctl: allreduce: 2 vectors: 2 devices wanted, 0 free of 2: comm 1 of gpuctl allreduce \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
+}
