@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "nn/samples.h"
+#include "report.h"
 
 enum { MAX_TABLE = 20, COLUMN = 6, MAX_LABEL = 16 };
 
@@ -151,16 +152,6 @@ write_evaluation(const struct model *m, const struct evaluation *e, FILE *f)
 	fprintf(f, "]}\n");
 }
 
-/* *f [out]: NULL where no file is wanted. */
-static enum rc
-open_json(const char *path, FILE **f, struct err *err)
-{
-	if (!path)
-		return RC_OK;
-	*f = fopen(path, "we");
-	return *f ? RC_OK : err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-}
-
 static enum rc
 close_json(FILE *f, struct err *err)
 {
@@ -179,7 +170,7 @@ asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
 	struct evaluation e = {0};
 	struct err close_err = {0};
 	FILE *json = NULL;
-	enum rc rc = open_json(a->config->json, &json, err), closed;
+	enum rc rc = report_streams(a->config, false, &json, err), closed;
 
 	if (rc == RC_OK)
 		rc = predictor_new(g, &a->model, &p, err);

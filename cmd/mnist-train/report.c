@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,50 @@
 
 #define BAR_WIDTH 40
 
+/* fd 1 becomes another file's. */
+static enum rc
+redirect_stdout(int to, struct err *err)
+{
+	if (fflush(stdout) != 0 || to < 0 || dup2(to, STDOUT_FILENO) < 0)
+		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	return RC_OK;
+}
+
+static enum rc
+silence_stdout(struct err *err)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	enum rc rc = redirect_stdout(null, err);
+
+	if (null >= 0)
+		close(null);
+	return rc;
+}
+
+enum rc
+report_streams(const struct train_config *o, bool more, FILE **json, struct err *err)
+{
+	bool dash = o->json && strcmp(o->json, "-") == 0;
+	int fd = -1;
+
+	if (dash)
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (dash)
+		*json = fd < 0 ? NULL : fdopen(fd, "w");
+	else if (o->json)
+		*json = fopen(o->json, more ? "ae" : "we");
+	if (o->json && !*json) {
+		err_set(err, RC_FAILED, "%s: %s", dash ? "standard output" : o->json,
+			strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return err->rc;
+	}
+	if (o->quiet)
+		return silence_stdout(err);
+	return dash ? redirect_stdout(STDERR_FILENO, err) : RC_OK;
+}
+
 enum rc
 report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err)
 {
@@ -24,11 +69,9 @@ report_open(struct report *r, const struct train_config *o, uint32_t done, struc
 		if (rc != RC_OK)
 			return rc;
 	}
-	if (!o->json)
-		return RC_OK;
+	r->bar = r->bar && !o->quiet;
 	/* Who goes on keeps the lines of the epochs before. */
-	r->json = fopen(o->json, o->resume ? "ae" : "we");
-	return r->json ? RC_OK : err_set(err, RC_FAILED, "%s: %s", o->json, strerror(errno));
+	return report_streams(o, o->resume, &r->json, err);
 }
 
 void

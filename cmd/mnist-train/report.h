@@ -14,6 +14,14 @@ struct report {
 	FILE *json;		/* or NULL */
 };
 
+/*
+ * report_streams - who prints where: --json's file in *json, NULL for none; standard output for all else.
+ *
+ * With --json - the former is standard output, and what is printed to stdout goes to standard error; with
+ * --quiet nowhere. Before anything is printed. more: add to the file. RC_FAILED.
+ */
+enum rc report_streams(const struct train_config *o, bool more, FILE **json, struct err *err);
+
 /* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to. RC_FAILED: it
  * cannot be made, or what --save will want to make. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);

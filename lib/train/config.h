@@ -77,7 +77,7 @@ struct train_config {
 	bool resume;
 	enum gpusim_on_failure on_failure;
 	/* instead of training */
-	bool eval, infer;
+	bool eval, infer, quiet;
 	const char *compare; /* list of methods, as it was given; NULL: none */
 	/* files */
 	bool strict;

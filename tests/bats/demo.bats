@@ -241,3 +241,23 @@ refused() {
 	bounded script -qec 'mnist-train --data data --devices 1 --epochs 1' /dev/null >bar </dev/null
 	[[ $(cat bar) == *$'\r'*'epoch 1/1'* ]]
 }
+
+@test "--json - writes JSON alone to standard output, --quiet leaves out all else" {
+	train=(bounded mnist-train --data data --devices 1 --epochs 2 --json -)
+	run --separate-stderr "${train[@]}"
+	assert_status 0
+	assert_equal "$(grep -c '^{"epoch":[12],"loss":[0-9.]*,.*}$' <<<"$output")" 2
+	assert_equal "${#lines[@]}" 2
+	[[ $stderr == *$'\nepoch 2/2  loss '* ]]
+	run --separate-stderr "${train[@]}" --quiet
+	assert_equal "${#lines[@]}" 2
+	assert_equal "$stderr" ''
+	run bounded mnist-train --data data --devices 1 --epochs 1 --quiet --save model.npz
+	assert_status 0
+	assert_output ''
+	run bounded mnist-train --data data --devices 1 --eval --load model.npz --quiet --json -
+	assert_match '^\{"test_accuracy":[0-9.]+,[^'$'\n'']*\}$'
+	run bash -c 'mnist-train --data data --devices 1 --epochs 1 --quiet --json - 2>&1 >/dev/full'
+	assert_status 1
+	assert_output 'mnist-train: --json: No space left on device'
+}
