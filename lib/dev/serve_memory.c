@@ -1,5 +1,6 @@
 /* Malloc, Free, Write, Read. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dev/device_impl.h"
@@ -13,6 +14,23 @@ find_range(struct device *d, uint64_t addr, uint64_t nbytes, void **out, struct 
 	if (devmem_range(d->mem, "range", addr, nbytes, out, err) != RC_OK)
 		return err_prefix(err, "device %016" PRIx64, d->id);
 	return RC_OK;
+}
+
+/* Where the device is too small, whatever is freed but what is used now: how large it should have been. */
+static void
+advise(struct device *d, uint64_t nbytes, struct err *err)
+{
+	uint64_t room = devmem_max(d->mem) - devmem_min(d->mem);
+	uint64_t used = devmem_used(d->mem, NULL), megabytes = 1;
+	size_t n = strlen(err->text);
+
+	if (err->rc != RC_NOMEM || nbytes <= room - used || nbytes > UINT64_MAX / 4)
+		return;
+	while (megabytes << 20 < used + nbytes)
+		megabytes *= 2;
+	snprintf(err->text + n, sizeof err->text - n,
+		 "; a device with more: gpuctl run --mem %" PRIu64 "%c, gpudev -m",
+		 megabytes >= 1024 ? megabytes / 1024 : megabytes, megabytes >= 1024 ? 'G' : 'M');
 }
 
 static void
@@ -31,6 +49,7 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 	}
 	if (rc != RC_OK) {
 		err_prefix(&err, "device %016" PRIx64, d->id);
+		advise(d, req->malloc->nbytes, &err);
 		rpc_reply_err(call, &err);
 		return;
 	}
