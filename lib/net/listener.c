@@ -6,7 +6,9 @@
  *
  * Deaf means: connections are made (the kernel and nng's handshake still answer) and never handed
  * to the socket. So the guard asks exactly that: does a new connection become a pipe? No message is
- * sent, so a full house or a busy receiver is not taken for a deaf one.
+ * sent, so a full house or a busy receiver is not taken for a deaf one. Only a connection that was
+ * accepted and became no pipe can make a listener deaf, so the guard asks when there is one more of
+ * those, and else seldom: a thousand idle devices that ask twice a second would take half a core.
  */
 #include "net/listener.h"
 
@@ -19,12 +21,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/accepts.h"
 #include "net/ipcpath.h"
 #include "net/leftover.h"
 #include "net/net.h"
 #include "net/tls.h"
 
 #define GUARD_EVERY_MS	 500
+#define GUARD_SELDOM_MS	 30000
 #define GUARD_TIMEOUT_MS 1500
 #define RELISTEN_MS	 50
 
@@ -43,7 +47,10 @@ struct listener {
 	uint64_t accepted;  /* connections that became pipes */
 	uint64_t connected; /* and of the probe's */
 	unsigned npeers, revivals;
-	struct leftovers leftovers; /* the guard's */
+	/* The guard's: */
+	struct leftovers leftovers;
+	uint64_t strays;    /* when it asked last */
+	uint64_t judged_ns; /* when that was */
 };
 
 const char *
@@ -191,6 +198,32 @@ revive(struct listener *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* How many connections the process has accepted that have not become pipes here. */
+static uint64_t
+strays(struct listener *l)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&l->lock);
+	n = accepts_count() - l->accepted;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+/* Ask, if there is reason to, and see to the answer. */
+static void
+judge(struct listener *l)
+{
+	uint64_t n = strays(l), now = clock_now_ns();
+
+	if (n == l->strays && now - l->judged_ns < GUARD_SELDOM_MS * NS_PER_MS)
+		return;
+	if (!probe(l))
+		revive(l);
+	l->strays = n;
+	l->judged_ns = now;
+}
+
 static void *
 guard_main(void *arg)
 {
@@ -204,8 +237,7 @@ guard_main(void *arg)
 	pthread_mutex_unlock(&l->lock);
 	while (up && !wait_for(l, UINT64_MAX, UINT64_MAX, GUARD_EVERY_MS)) {
 		leftovers_sweep(&l->leftovers, clock_now_ns());
-		if (!probe(l))
-			revive(l);
+		judge(l);
 	}
 	leftovers_fini(&l->leftovers);
 	return NULL;
