@@ -23,7 +23,9 @@
 #include "base/log.h"
 #include "connections.h"
 #include "faults.h"
+#include "look.h"
 #include "net/net.h"
+#include "net/rpc_client.h"
 #include "net/rpc_server.h"
 #include "spawn.h"
 #include "state.h"
@@ -34,7 +36,8 @@ struct item {
 	struct shell *shell;
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
-	uint64_t device_id;    /* unreachable */
+	uint64_t device_id;    /* unreachable, looked */
+	enum coord_look found; /* looked */
 	uint64_t client_id;    /* gone, seen */
 	uint64_t token;	       /* result */
 	struct err err;	       /* result, unreachable */
@@ -45,6 +48,8 @@ struct shell {
 	struct coord *coord;
 	struct rpc_server *server;
 	struct connections *connections;
+	struct rpc_client *echo; /* to ourselves */
+	struct looks looks;
 	struct daemon *dm;
 	struct coord_actions actions;
 	struct state *state; /* NULL: nothing is stored */
@@ -58,6 +63,8 @@ struct shell {
 	bool running;	 /* a thread is in the state machine */
 	bool main_waits; /* to be the running one */
 };
+
+#define ECHO_MS 2000
 
 static void work(struct shell *s);
 
@@ -184,6 +191,63 @@ call_device(struct shell *s, const struct coord_action *a)
 		on_result(i, rc, NULL, err.text);
 }
 
+/* It is back, or is lost; arg is the item that tells. */
+static void
+on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct item *i = arg;
+
+	(void)rc;
+	(void)text;
+	wire_reply_free(reply);
+	push(i->shell, i);
+	work(i->shell);
+}
+
+/* By the way that heartbeats take, through the socket. */
+static void
+ask_echo(struct shell *s, struct item *i)
+{
+	GpuSim__PingRequest m = GPU_SIM__PING_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct err err = {0};
+	enum rc rc = RC_OK;
+
+	i->kind = COORD_ECHO;
+	req.body_case = GPU_SIM__REQUEST__BODY_PING;
+	req.ping = &m;
+	if (!s->echo)
+		rc = rpc_client_open(rpc_server_self(s->server), RPC_CONNECT_LATER, &s->echo, &err);
+	if (rc == RC_OK)
+		rc = rpc_call_start(s->echo, &req, deadline_in_ms(ECHO_MS), on_echo, i, &err);
+	if (rc != RC_OK)
+		push(s, i); /* then silence is all there is to go by */
+}
+
+static void
+look(struct shell *s, const struct coord_action *a, struct item *i)
+{
+	i->kind = COORD_LOOKED;
+	i->device_id = a->device_id;
+	i->found = look_at(&s->looks, a->device_id, a->pid, clock_now_ns());
+	push(s, i);
+}
+
+/* What it asks of us is answered by an event, which whoever runs finds in the queue. */
+static void
+sense(struct shell *s, const struct coord_action *a)
+{
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* it asks again */
+	i->shell = s;
+	if (a->kind == COORD_LOOK)
+		look(s, a, i);
+	else
+		ask_echo(s, i);
+}
+
 static void
 start_device(struct shell *s, const struct coord_action *a)
 {
@@ -224,6 +288,10 @@ carry_out(struct shell *s)
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
 			break;
+		case COORD_ASK_ECHO:
+		case COORD_LOOK:
+			sense(s, a);
+			break;
 		}
 	}
 	coord_actions_clear(&s->actions);
@@ -250,7 +318,8 @@ feed_item(struct shell *s, const struct item *i)
 	struct coord_event ev = {.kind = i->kind,
 				 .token = i->token,
 				 .client_id = i->client_id,
-				 .device_id = i->device_id};
+				 .device_id = i->device_id,
+				 .found = i->found};
 
 	if (i->kind == COORD_REQUEST) {
 		faults_delay(&s->faults);
@@ -427,11 +496,13 @@ shell_free(struct shell *s, bool clean)
 	state_close(s->state, clean);
 	s->state = NULL;
 	connections_free(s->connections);
+	rpc_client_close(s->echo);
 	drain(s);
 	rpc_server_stop(s->server);
 	drain(s); /* what came in between, into the void */
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
+	looks_fini(&s->looks);
 	pthread_cond_destroy(&s->stopped);
 	pthread_mutex_destroy(&s->faults.lock);
 	pthread_mutex_destroy(&s->lock);

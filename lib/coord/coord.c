@@ -113,6 +113,7 @@ static const struct {
 } handlers[] = {
     {GPU_SIM__REQUEST__BODY_REGISTER_DEVICE, on_register},
     {GPU_SIM__REQUEST__BODY_LIST_DEVICES, on_list_devices},
+    {GPU_SIM__REQUEST__BODY_PING, on_ping},
     {GPU_SIM__REQUEST__BODY_STATUS, on_status},
     {GPU_SIM__REQUEST__BODY_COMM_INIT, on_comm_init},
     {GPU_SIM__REQUEST__BODY_COMM_INIT_RANK, on_comm_init_rank},
@@ -206,6 +207,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		c->started = true;
 		c->start_ms = now_ms;
 	}
+	listen_step(c, now_ms);
 	if (now_ms > c->now_ms)
 		c->now_ms = now_ms;
 	if (c->keep.resumes)
@@ -229,6 +231,12 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_UNREACHABLE:
 		device_unreachable(c, ev->device_id, ev->text);
+		break;
+	case COORD_ECHO:
+		listen_echo(c);
+		break;
+	case COORD_LOOKED:
+		device_looked(c, ev->device_id, ev->found);
 		break;
 	}
 	coord_step_end(c);

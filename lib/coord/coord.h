@@ -50,6 +50,15 @@ enum coord_event_kind {
 	COORD_SEEN,	   /* it is there again, and waits for what it had asked */
 	COORD_TICK,	   /* time passed; at least every 100 ms */
 	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
+	COORD_ECHO,	   /* what COORD_ASK_ECHO sent is back, or has failed */
+	COORD_LOOKED,	   /* at a device's process */
+};
+
+/* Threads of a process that is silent: */
+enum coord_look {
+	COORD_LOOK_IDLE,     /* none wants to run, or they are stopped, or gone */
+	COORD_LOOK_RUNNABLE, /* one wants to run now */
+	COORD_LOOK_STARVED,  /* since the last look they have waited for a processor for long */
 };
 
 struct coord_event {
@@ -62,7 +71,8 @@ struct coord_event {
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
 	const char *text;	    /* result: why, when there is no reply; unreachable: the address
 				     * that was called */
-	uint64_t device_id;	    /* unreachable */
+	uint64_t device_id;	    /* unreachable, looked */
+	enum coord_look found;	    /* looked */
 };
 
 enum coord_action_kind {
@@ -75,12 +85,15 @@ enum coord_action_kind {
 		      * first and belong together: committed, safely if one is a promise, before
 		      * what follows is carried out. See coord_uncommitted */
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
+	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
+	COORD_LOOK,	/* look at the process of device_id, which is silent: COORD_LOOKED tells */
 };
 
 struct coord_action {
 	enum coord_action_kind kind;
 	uint64_t token;
 	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
+	uint32_t pid;	     /* look */
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
 	char address[256];   /* call; store: the key */
 	bool promise;	     /* store: it must survive the machine; answer: it tells of an effect */

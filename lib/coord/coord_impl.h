@@ -110,7 +110,12 @@ struct device {
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	uint64_t reports;	/* of progress that came; counts from 1 */
 	uint64_t client_id;	/* it registers as; 0: it has not */
-	uint64_t beat_ms;	/* when heartbeats were counted last */
+	/* In time that was listened to (listen.c): */
+	uint64_t word_at;  /* its last word */
+	uint64_t heard_at; /* that, or later if it was excused */
+	uint64_t beat_at;  /* when heartbeats were counted last */
+	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
+	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
 	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
 	bool lost;
 	enum lost_why why; /* when lost */
@@ -448,12 +453,20 @@ struct keep {
 	struct err refuse; /* RC_OK, or why nothing can be stored now */
 };
 
+/* How much of the time the coordinator has listened: see listen.c. */
+struct ear {
+	uint64_t ms; /* by now */
+	bool asked;  /* for an echo, which is not back */
+	uint64_t asked_ms, held_ms;
+};
+
 struct coord {
 	struct coord_config cfg;
 	uint32_t lost_ms;   /* of silence */
 	struct tuner model; /* when none was given */
 	bool started;
 	uint64_t start_ms, now_ms;
+	struct ear ear;
 	struct device *device[COORD_MAX_DEVICES]; /* sorted by (ordinal, id) */
 	size_t ndevices;
 	struct config_device *config;
@@ -559,6 +572,21 @@ void device_unreachable(struct coord *c, uint64_t id, const char *address);
 /* The client that a device registers as has closed its last connection: see whether it is there. */
 void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
+/* What the shell has found at the process of a device that is silent. */
+void device_looked(struct coord *c, uint64_t id, enum coord_look found);
+
+/* ---- listen.c */
+
+/* Time has passed since the step before. */
+void listen_step(struct coord *c, uint64_t now_ms);
+/* The echo is back, or will not come. */
+void listen_echo(struct coord *c);
+/* How many heartbeats apart a device is to send its own, so that many devices do not drown us. */
+uint32_t listen_stride(const struct coord *c);
+/* missing: its heartbeats are. False: it is not lost, or not before the shell has looked. */
+bool listen_tick(struct coord *c, struct device *d, bool missing);
+/* Whether that excuses its silence. */
+bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 
 /* ---- progress.c */
 
@@ -913,6 +941,7 @@ typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request
 			struct err *err);
 
 handler on_register, on_list_devices;			    /* registry.c, status.c */
+handler on_ping;					    /* listen.c */
 handler on_status;					    /* status.c */
 handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
 handler on_comm_init_rank;				    /* rendezvous.c */

@@ -100,7 +100,7 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 static bool
 is_silent(const struct coord *c, const struct device *d)
 {
-	return c->now_ms - d->heard_ms >= 2 * c->cfg.heartbeat_ms;
+	return c->ear.ms - d->heard_at >= 2ull * c->cfg.heartbeat_ms * (d->stride ? d->stride : 1);
 }
 
 /* What is known of each rank. */

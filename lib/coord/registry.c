@@ -52,9 +52,10 @@ device_lose(struct coord *c, struct device *d, const char *why)
 static void
 count_beats(const struct coord *c, struct device *d)
 {
-	uint64_t beat = c->cfg.heartbeat_ms, gap = c->now_ms - d->heard_ms;
-	uint64_t owed = (c->now_ms - d->beat_ms + beat / 2) / beat;
-	uint64_t missed = gap > beat / 2 ? (gap - beat / 2) / beat : 0;
+	uint64_t beat = c->cfg.heartbeat_ms, gap = c->ear.ms - d->heard_at;
+	uint64_t owed = (c->ear.ms - d->beat_at + beat / 2) / beat;
+	uint64_t in_time = beat / 2 + (d->stride ? d->stride - 1 : 0) * beat;
+	uint64_t missed = gap > in_time ? (gap - in_time) / beat : 0;
 
 	if (owed == 0)
 		return;
@@ -62,21 +63,22 @@ count_beats(const struct coord *c, struct device *d)
 	if (missed >= COORD_MAX_BEATS)
 		missed = COORD_MAX_BEATS - 1;
 	d->missing |= ((1ull << missed) - 1) << 1;
-	d->beat_ms = c->now_ms;
+	d->beat_at = c->ear.ms;
 }
 
 /* How many of the last heartbeats are missing, those of its present silence among them. */
 static unsigned
 beats_missing(const struct coord *c, const struct device *d)
 {
-	uint64_t silent = (c->now_ms - d->heard_ms) / c->cfg.heartbeat_ms;
-	uint64_t before = d->missing;
+	uint64_t silent = (c->ear.ms - d->heard_at) / c->cfg.heartbeat_ms;
+	uint64_t before = d->missing, due = d->stride ? d->stride - 1 : 0;
 
-	if (silent >= c->cfg.of)
-		return c->cfg.of;
+	if (silent >= c->cfg.missed)
+		return (unsigned)(silent < c->cfg.of ? silent : c->cfg.of);
 	if (c->cfg.of - silent < COORD_MAX_BEATS)
 		before &= (1ull << (c->cfg.of - silent)) - 1;
-	return (unsigned)silent + (unsigned)__builtin_popcountll(before);
+	return (unsigned)(silent > due ? silent - due : 0) +
+	       (unsigned)__builtin_popcountll(before);
 }
 
 void
@@ -84,11 +86,13 @@ device_alive(struct coord *c, struct device *d)
 {
 	if (d->lost || d->heard_ms == 0) {
 		d->missing = 0;
-		d->beat_ms = c->now_ms;
+		d->beat_at = c->ear.ms;
 	} else {
 		count_beats(c, d);
 	}
 	d->heard_ms = c->now_ms;
+	d->heard_at = d->word_at = c->ear.ms;
+	d->looked_at = false;
 	if (d->lost) {
 		d->lost = false;
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
@@ -299,6 +303,26 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	return RC_OK;
 }
 
+/* Too much of it is missing, and nothing excuses that. */
+static void
+device_miss(struct coord *c, struct device *d)
+{
+	struct err why;
+
+	d->why = c->now_ms - d->heard_ms >= c->lost_ms ? LOST_SILENT : LOST_SPARSE;
+	device_lost(c, d, &why);
+	device_lose(c, d, why.text);
+}
+
+void
+device_looked(struct coord *c, uint64_t id, enum coord_look found)
+{
+	struct device *d = device_find(c, id);
+
+	if (d && !d->lost && beats_missing(c, d) >= c->cfg.missed && !listen_excuses(c, d, found))
+		device_miss(c, d);
+}
+
 void
 devices_tick(struct coord *c)
 {
@@ -308,15 +332,10 @@ devices_tick(struct coord *c)
 		struct device *d = c->device[i];
 		uint64_t silent_ms = c->now_ms - d->heard_ms;
 
-		if (!d->lost && beats_missing(c, d) >= c->cfg.missed) {
-			struct err why;
-
-			d->why = silent_ms >= c->lost_ms ? LOST_SILENT : LOST_SPARSE;
-			device_lost(c, d, &why);
-			device_lose(c, d, why.text);
-		} else if (d->lost && silent_ms >= forget_ms && d->ncomms == 0 && !d->configured) {
+		if (!d->lost && listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed))
+			device_miss(c, d);
+		else if (d->lost && silent_ms >= forget_ms && d->ncomms == 0 && !d->configured)
 			forget(c, i);
-		}
 	}
 }
 
@@ -334,7 +353,8 @@ on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struc
 	d->client_id = w->client_id;
 	progress_heard(c, d, req->registerdevice);
 	r.instance = c->cfg.instance;
-	r.heartbeatms = c->cfg.heartbeat_ms;
+	d->stride = listen_stride(c);
+	r.heartbeatms = c->cfg.heartbeat_ms * d->stride;
 	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
 	reply.registerdevice = &r;
 	answer(c, w, &reply);

@@ -500,7 +500,8 @@ ask_devices(struct coord *c)
 		struct device *d = c->device[i];
 		struct buf body = {0};
 
-		d->heard_ms = d->beat_ms = c->now_ms;
+		d->heard_ms = c->now_ms;
+		d->heard_at = d->word_at = d->beat_at = c->ear.ms;
 		d->ask.owner = d;
 		d->ask.done = asked;
 		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);

@@ -59,6 +59,12 @@ listener_address(const struct listener *l)
 	return l->addr;
 }
 
+const char *
+listener_self(const struct listener *l)
+{
+	return l->dial;
+}
+
 unsigned
 listener_revivals(struct listener *l)
 {

@@ -37,6 +37,9 @@ enum rc listener_open(nng_socket sock, const char *addr, size_t max, listener_fn
 /* The address with the port that was really taken. */
 const char *listener_address(const struct listener *l);
 
+/* How this process reaches it: a dialable host for a wildcard. */
+const char *listener_self(const struct listener *l);
+
 /* How often it had to listen again. */
 unsigned listener_revivals(struct listener *l);
 

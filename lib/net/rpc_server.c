@@ -31,6 +31,12 @@ rpc_server_address(const struct rpc_server *s)
 	return listener_address(s->listener);
 }
 
+const char *
+rpc_server_self(const struct rpc_server *s)
+{
+	return listener_self(s->listener);
+}
+
 unsigned
 rpc_server_revivals(struct rpc_server *s)
 {

@@ -32,6 +32,9 @@ enum rc rpc_server_start(const char *addr, const struct rpc_handler *h, struct r
 /* The address with the real port; lives as long as the server. */
 const char *rpc_server_address(const struct rpc_server *s);
 
+/* The address at which this process reaches it; lives as long as the server. */
+const char *rpc_server_self(const struct rpc_server *s);
+
 /* How often the listener had gone deaf and was revived. */
 unsigned rpc_server_revivals(struct rpc_server *s);
 

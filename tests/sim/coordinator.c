@@ -102,6 +102,12 @@ carry_out(struct world *w, struct coord_action *a)
 	case COORD_LOG:
 		trace(w, "coordinator: %s", a->body.data);
 		break;
+	case COORD_ASK_ECHO:
+		post(w, w->now, EV_ECHO, 0);
+		break;
+	case COORD_LOOK:
+		post(w, w->now, EV_LOOKED, 0)->b = a->device_id;
+		break;
 	}
 }
 

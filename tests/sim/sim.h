@@ -184,6 +184,8 @@ enum event_kind {
 	EV_MEND,	/* partitions end */
 	EV_UNREACHABLE, /* coordinator: device b's connection broke; life c of it */
 	EV_GONE,	/* coordinator: client id b has gone */
+	EV_ECHO,	/* coordinator: its echo is back */
+	EV_LOOKED,	/* coordinator: at device id b */
 };
 
 struct event {

@@ -346,6 +346,14 @@ happen(struct world *w, const struct event *e)
 		    .kind = COORD_UNREACHABLE, .device_id = e->b + 1, .text = address};
 		coordinator_event(w, &ev);
 		break;
+	case EV_ECHO:
+		ev = (struct coord_event){.kind = COORD_ECHO};
+		coordinator_event(w, &ev);
+		break;
+	case EV_LOOKED:
+		ev = (struct coord_event){.kind = COORD_LOOKED, .device_id = e->b};
+		coordinator_event(w, &ev);
+		break;
 	case EV_GONE:
 		ev = (struct coord_event){.kind = COORD_GONE, .client_id = e->b};
 		coordinator_event(w, &ev);

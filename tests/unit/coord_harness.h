@@ -73,6 +73,11 @@ struct harness {
 	size_t nrecord, nstored; /* records; and actions that stored */
 	uint64_t hash;		 /* of all actions */
 	unsigned bad;		 /* actions that no shell could carry out */
+	bool deaf;		 /* echoes do not come back for now */
+	bool echo;		 /* one is on its way */
+	bool look[H_MAX_DEV + 1]; /* asked for */
+	enum coord_look found[H_MAX_DEV + 1];
+	unsigned looks;
 };
 
 static inline void
@@ -162,6 +167,10 @@ h_carry_out(struct harness *h)
 			h_take_store(h, a, i);
 		else if (a->kind == COORD_SPAWN)
 			h->spawned[a->device_id % (H_MAX_DEV + 1)]++;
+		else if (a->kind == COORD_ASK_ECHO)
+			h->echo = true;
+		else if (a->kind == COORD_LOOK)
+			h->look[a->device_id % (H_MAX_DEV + 1)] = true;
 		else
 			buf_addf(&h->log, "%s\n", a->body.data);
 	}
@@ -169,10 +178,32 @@ h_carry_out(struct harness *h)
 }
 
 static inline void
-h_step(struct harness *h, const struct coord_event *ev)
+h_feed(struct harness *h, const struct coord_event *ev)
 {
 	coord_step(h->c, ev, h->now, &h->out);
 	h_carry_out(h);
+}
+
+static inline void
+h_step(struct harness *h, const struct coord_event *ev)
+{
+	struct coord_event echo = {.kind = COORD_ECHO};
+
+	h_feed(h, ev);
+	for (uint64_t id = 1; id <= H_MAX_DEV; id++) {
+		struct coord_event looked = {
+		    .kind = COORD_LOOKED, .device_id = id, .found = h->found[id]};
+
+		if (!h->look[id])
+			continue;
+		h->look[id] = false;
+		h->looks++;
+		h_feed(h, &looked);
+	}
+	if (h->echo && !h->deaf) {
+		h->echo = false;
+		h_feed(h, &echo);
+	}
 }
 
 static inline struct coord *

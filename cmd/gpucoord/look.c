@@ -1,0 +1,135 @@
+#include "look.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#define FRESH_NS (10 * NS_PER_SEC) /* a look that is older is nothing to compare with */
+#define SHARE	 5		   /* of the time, one part of so many */
+
+struct look {
+	uint64_t device_id, at_ns, waited_ns;
+	uint32_t pid;
+};
+
+/* Of all threads of a process. */
+struct threads {
+	uint64_t waited_ns; /* for a processor */
+	bool runnable, stopped;
+};
+
+/* A file's first bytes as a string; false: it cannot be read. */
+static bool
+read_file(const char *path, char *out, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, out, room - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static void
+add_thread(struct threads *t, uint32_t pid, const char *tid)
+{
+	char path[64], text[512];
+	const char *name_end;
+	uint64_t ran, waited;
+
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%.20s/stat", pid, tid);
+	name_end = read_file(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+	if (name_end && name_end[1] == ' ') {
+		t->runnable |= name_end[2] == 'R';
+		t->stopped |= name_end[2] == 'T' || name_end[2] == 't';
+	}
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%.20s/schedstat", pid, tid);
+	if (read_file(path, text, sizeof text) &&
+	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2)
+		t->waited_ns += waited;
+}
+
+static struct threads
+look_now(uint32_t pid)
+{
+	struct threads t = {0};
+	const struct dirent *e;
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/task", pid);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			add_thread(&t, pid, e->d_name);
+	if (d)
+		closedir(d);
+	return t;
+}
+
+/* The device's place, a new one if it has none; NULL: out of memory. */
+static struct look *
+place(struct looks *l, uint64_t device_id)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].device_id == device_id)
+			return &l->v[i];
+	if (l->n == l->cap) {
+		size_t cap = l->cap * 2 + 16;
+		struct look *v = alloc_resize(l->v, cap, sizeof *v);
+
+		if (!v)
+			return NULL;
+		l->v = v;
+		l->cap = cap;
+	}
+	l->v[l->n] = (struct look){.device_id = device_id};
+	return &l->v[l->n++];
+}
+
+/* Forget what is too old to be compared with. */
+static void
+forget_old(struct looks *l, uint64_t now_ns)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (now_ns - l->v[i].at_ns < FRESH_NS)
+			l->v[n++] = l->v[i];
+	l->n = n;
+}
+
+enum coord_look
+look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns)
+{
+	struct threads t = look_now(pid);
+	struct look *before, now = {device_id, now_ns, t.waited_ns, pid};
+	bool starved = false;
+
+	forget_old(l, now_ns);
+	before = place(l, device_id);
+	if (before && before->pid == pid && t.waited_ns > before->waited_ns)
+		starved = t.waited_ns - before->waited_ns > (now_ns - before->at_ns) / SHARE;
+	if (before)
+		*before = now;
+	if (t.stopped)
+		return COORD_LOOK_IDLE;
+	return starved ? COORD_LOOK_STARVED : t.runnable ? COORD_LOOK_RUNNABLE : COORD_LOOK_IDLE;
+}
+
+void
+looks_fini(struct looks *l)
+{
+	free(l->v);
+	*l = (struct looks){0};
+}

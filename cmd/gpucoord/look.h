@@ -1,0 +1,34 @@
+/*
+ * look.h - whether a silent process of this host gets no processor.
+ *
+ * From /proc: the states of its threads, and how long they have waited for a processor, of which the
+ * kernel keeps account.
+ */
+#ifndef GPUCOORD_LOOK_H
+#define GPUCOORD_LOOK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coord/coord.h"
+
+struct look;
+
+/* What was found last, by device. {0} is empty. */
+struct looks {
+	struct look *v;
+	size_t n, cap;
+};
+
+/*
+ * look_at - look at the process of a device.
+ *
+ * COORD_LOOK_STARVED: since the look before, if that is not long ago, its threads together have
+ * waited for a processor for more than a fifth of the time. COORD_LOOK_RUNNABLE: one wants to run
+ * now. Else COORD_LOOK_IDLE; that too of a process that is stopped, gone, or cannot be seen.
+ */
+enum coord_look look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns);
+
+void looks_fini(struct looks *l);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * listen.c - how much of the time the coordinator has listened, and which silent devices are starved.
+ *
+ * Silence is measured in time that was listened to, so a coordinator that was frozen, or had no
+ * processor, calls nobody lost for what it has not heard. Two things take time out of the count. The
+ * shell ticks every 100 ms at least: of a longer gap between two steps only so much counts. And what
+ * has come may wait to be read: while a device is silent the shell sends itself an echo, by the way
+ * that heartbeats take, and what passes until it is back counts only if it came soon.
+ *
+ * A device of this host that is silent may have no processor either. Before it is called lost the
+ * shell looks at its process: one whose threads wanted to run, and could not, is excused. One that is
+ * stopped wants nothing. No excuse lasts longer than the operation timeout.
+ */
+#include "coord/coord_impl.h"
+
+#include <string.h>
+
+#define TICK_MS	 100 /* the shell's, at most */
+#define PER_BEAT 128 /* devices that may send every heartbeat */
+
+/* What passes unheard in this time, nobody needs an excuse for. */
+static uint64_t
+attention_ms(const struct coord *c)
+{
+	uint64_t half = c->cfg.heartbeat_ms / 2;
+
+	return half > TICK_MS ? half : TICK_MS;
+}
+
+void
+listen_step(struct coord *c, uint64_t now_ms)
+{
+	uint64_t ms = now_ms > c->now_ms ? now_ms - c->now_ms : 0;
+
+	if (ms > attention_ms(c))
+		ms = attention_ms(c);
+	if (c->ear.asked)
+		c->ear.held_ms += ms;
+	else
+		c->ear.ms += ms;
+}
+
+void
+listen_echo(struct coord *c)
+{
+	if (c->now_ms - c->ear.asked_ms <= attention_ms(c))
+		c->ear.ms += c->ear.held_ms;
+	c->ear.asked = false;
+}
+
+static void
+ask_echo(struct coord *c)
+{
+	struct coord_action a = {.kind = COORD_ASK_ECHO};
+
+	if (c->ear.asked || !act(c, &a))
+		return;
+	c->ear.asked = true;
+	c->ear.asked_ms = c->now_ms;
+	c->ear.held_ms = 0;
+}
+
+uint32_t
+listen_stride(const struct coord *c)
+{
+	uint32_t want = (uint32_t)(c->ndevices + PER_BEAT - 1) / PER_BEAT;
+	uint32_t most = c->cfg.missed * 2 / 5; /* two may get lost before their sender is */
+
+	if (want > most)
+		want = most;
+	return want ? want : 1;
+}
+
+/* Whether its process can be seen from here, and may still be excused. */
+static bool
+can_look(const struct coord *c, const struct device *d)
+{
+	return d->pid && c->cfg.host[0] && strcmp(d->host, c->cfg.host) == 0 &&
+	       c->ear.ms - d->word_at < c->cfg.op_timeout_ms;
+}
+
+static bool
+ask_look(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_LOOK, .device_id = d->id, .pid = d->pid};
+
+	return act(c, &a);
+}
+
+bool
+listen_tick(struct coord *c, struct device *d, bool missing)
+{
+	bool silent = c->ear.ms - d->heard_at >= c->lost_ms / 2;
+
+	if (silent)
+		ask_echo(c);
+	if ((!silent && !missing) || !can_look(c, d))
+		return missing;
+	/* At first half-way, to compare with. */
+	if (missing || !d->looked_at)
+		d->looked_at = ask_look(c, d);
+	return missing && !d->looked_at;
+}
+
+bool
+listen_excuses(struct coord *c, struct device *d, enum coord_look found)
+{
+	if (found != COORD_LOOK_STARVED)
+		return found == COORD_LOOK_RUNNABLE;
+	d->heard_at = c->ear.ms > c->lost_ms / 2 ? c->ear.ms - c->lost_ms / 2 : 0;
+	d->missing = 0;
+	return true;
+}
+
+enum rc
+on_ping(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	(void)req;
+	(void)err;
+	answer_done(c, w);
+	return RC_OK;
+}
