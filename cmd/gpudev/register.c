@@ -1,6 +1,10 @@
 /*
  * Design notes. One call is under way at a time; its answer comes on a thread of nng, is left under
  * the lock, and is read by the main thread, which it wakes.
+ *
+ * Whoever knows a client id can send requests under it, with numbers that ours then come after: they
+ * are refused as old, or get another request's answer, which the mark tells. A device that meets that
+ * registers under a new id, by a new client.
  */
 #include "register.h"
 
@@ -9,10 +13,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/net.h"
 #include "net/rpc_client.h"
 
 #define CALL_MS	 2000
 #define RETRY_MS 50
+#define RENEWALS 3 /* of the client, before it has ever been registered */
 
 struct registration {
 	const char *addr;
@@ -22,7 +28,10 @@ struct registration {
 	struct rpc_client *client;
 	uint64_t started_ns, next_ns, called_ns;
 	bool done, away;
-	bool told; /* that nobody is there */
+	bool told;	   /* that nobody is there */
+	unsigned renewals; /* in a row */
+	unsigned late;	   /* calls in a row that were not answered in time */
+	uint64_t mark;	   /* of the call under way */
 	pthread_mutex_t lock;
 	bool calling, answered;
 	enum rc rc;
@@ -92,8 +101,9 @@ on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		err_set(&r->err, rc, "coordinator %s", text);
 	else
 		rc = wire_reply_rc(reply, &r->err);
-	if (rc == RC_OK && reply->body_case != GPU_SIM__REPLY__BODY_REGISTER_DEVICE)
-		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: not an answer to register",
+	if (rc == RC_OK && (reply->body_case != GPU_SIM__REPLY__BODY_REGISTER_DEVICE ||
+			    reply->registerdevice->mark != r->mark))
+		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: the answer to another request",
 			     r->addr);
 	if (rc == RC_OK)
 		r->heartbeat_ms = reply->registerdevice->heartbeatms;
@@ -118,6 +128,7 @@ call(struct registration *r, struct err *err)
 	m.metadata = &meta;
 	m.n_progress = device_progress(r->device, &progress);
 	m.progress = progress.p;
+	m.mark = r->mark = net_random();
 	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
 	req.registerdevice = &m;
 	r->calling = true;
@@ -137,20 +148,58 @@ passes(enum rc rc)
 	       rc == RC_NOMEM;
 }
 
+static uint64_t
+next_heartbeat(const struct registration *r)
+{
+	return r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
+}
+
+static void
+registered(struct registration *r)
+{
+	if (r->away || r->told)
+		log_line(LOG_WARN, "the coordinator is %s", r->away ? "back" : "there");
+	r->told = false;
+	r->away = false;
+	r->done = true;
+	r->late = r->renewals = 0;
+	r->next_ns = next_heartbeat(r);
+}
+
+/* Refused, or given an answer of another's: go on under a new client id, with heartbeats between when
+ * that does not help. False: that is not the reason, or there is no other client to be had. */
+static bool
+renew(struct registration *r)
+{
+	struct rpc_client *client;
+
+	if (passes(r->rc) || (!r->done && r->renewals == RENEWALS) ||
+	    rpc_client_open(r->addr, RPC_CONNECT_LATER, &client, NULL) != RC_OK)
+		return false;
+	rpc_client_close(r->client);
+	r->client = client;
+	if (r->done && r->renewals == 0)
+		log_line(LOG_WARN, "registers under a new client id: %s", r->err.text);
+	if (r->renewals < RENEWALS)
+		r->renewals++;
+	else
+		r->next_ns = next_heartbeat(r);
+	return true;
+}
+
 /* What an answer means; RC_OK: go on. */
 static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
 {
 	if (r->rc == RC_OK) {
-		if (r->away || r->told)
-			log_line(LOG_WARN, "the coordinator is %s", r->away ? "back" : "there");
-		r->told = false;
-		r->away = false;
-		r->done = true;
-		r->next_ns = r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
+		registered(r);
 		return RC_OK;
 	}
 	r->next_ns = now + RETRY_MS * NS_PER_MS;
+	/* A coordinator that had no time for one call is slow, not away. */
+	r->late = r->rc == RC_TIMEOUT ? r->late + 1 : 0;
+	if (renew(r) || (r->done && r->late == 1))
+		return RC_OK;
 	if (!passes(r->rc) || (!r->done && r->need == REGISTER_WITH_IT &&
 			       now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
 		*err = r->err;

@@ -353,6 +353,7 @@ on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struc
 	d->client_id = w->client_id;
 	progress_heard(c, d, req->registerdevice);
 	r.instance = c->cfg.instance;
+	r.mark = req->registerdevice->mark;
 	d->stride = listen_stride(c);
 	r.heartbeatms = c->cfg.heartbeat_ms * d->stride;
 	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
