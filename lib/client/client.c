@@ -129,12 +129,13 @@ gpusim_close(struct gpusim *g)
 
 	if (!g)
 		return;
-	while ((d = g->devices)) {
-		g->devices = d->next;
-		rpc_client_close(d->client);
-		direct_close(d->file);
-		free(d);
-	}
+	for (unsigned i = 0; i < DEVICE_BUCKETS; i++)
+		while ((d = g->devices[i])) {
+			g->devices[i] = d->next;
+			rpc_client_close(d->client);
+			direct_close(d->file);
+			free(d);
+		}
 	direct_close(g->former);
 	rpc_client_close(g->coord);
 	pthread_mutex_destroy(&g->lock);
@@ -224,73 +225,118 @@ client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, in
 	return rc == RC_OK ? expect(reply, want, out) : rc;
 }
 
-/* The address of a device, from the coordinator's list. */
+/* Lock held. The device's entry, a new one if it has none; NULL: out of memory. */
+static struct known_device *
+entry(struct gpusim *g, uint64_t id)
+{
+	struct known_device **bucket = &g->devices[id % DEVICE_BUCKETS], *d = *bucket;
+
+	while (d && d->id != id)
+		d = d->next;
+	if (!d && (d = calloc(1, sizeof *d))) {
+		d->id = id;
+		d->next = *bucket;
+		*bucket = d;
+	}
+	return d;
+}
+
+void
+client_note_devices(struct gpusim *g, const struct gpusim_device *v, size_t n)
+{
+	pthread_mutex_lock(&g->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct known_device *d = entry(g, v[i].id);
+
+		if (!d)
+			break;
+		d->told = v[i];
+		d->noted = true;
+	}
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Where a device is, as far as the coordinator has told. */
+static bool
+noted_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
+{
+	bool noted;
+
+	pthread_mutex_lock(&g->lock);
+	noted = d->noted;
+	if (noted)
+		snprintf(out, GPUSIM_TEXT, "%s", d->told.address);
+	pthread_mutex_unlock(&g->lock);
+	return noted;
+}
+
+/* Ask the coordinator for all devices, which notes them. */
 static enum rc
-ask_address(struct gpusim *g, uint64_t id, char out[GPUSIM_TEXT])
+ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 {
 	struct gpusim_device *list;
-	size_t n;
+	size_t n, i = 0;
 	enum rc rc = (enum rc)gpusim_devices(g, &list, &n);
 
 	if (rc != RC_OK)
 		return rc;
-	rc = RC_NOTFOUND;
-	for (size_t i = 0; i < n; i++)
-		if (list[i].id == id) {
-			snprintf(out, GPUSIM_TEXT, "%s", list[i].address);
-			rc = RC_OK;
-		}
+	while (i < n && list[i].id != d->id)
+		i++;
+	if (i < n)
+		snprintf(out, GPUSIM_TEXT, "%s", list[i].address);
 	free(list);
-	return rc == RC_OK ? rc : err_set(&last, rc, "no device %016" PRIx64, id);
+	return i < n ? RC_OK : err_set(&last, RC_NOTFOUND, "no device %016" PRIx64, d->id);
 }
 
-/* Lock held. */
-static struct known_device *
-find(struct gpusim *g, uint64_t id)
+/* A connection to where it was said to be; or, when nobody is there, to where it is now. */
+static enum rc
+connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out)
 {
-	for (struct known_device *d = g->devices; d; d = d->next)
-		if (d->id == id)
-			return d;
-	return NULL;
+	char was[GPUSIM_TEXT], addr[GPUSIM_TEXT];
+	bool noted = noted_address(g, d, was);
+	enum rc rc = RC_UNREACHABLE;
+
+	if (noted)
+		rc = rpc_client_open(was, RPC_CONNECT_NOW, out, &last);
+	if (rc == RC_UNREACHABLE) {
+		struct err before = last;
+
+		rc = ask_address(g, d, addr);
+		if (rc == RC_OK && noted && strcmp(was, addr) == 0)
+			rc = err_set(&last, before.rc, "%s", before.text);
+		else if (rc == RC_OK)
+			rc = rpc_client_open(addr, RPC_CONNECT_NOW, out, &last);
+		else
+			return rc;
+	}
+	return rc == RC_OK ? rc : err_prefix(&last, "device %016" PRIx64, d->id);
 }
 
 enum rc
 client_device(struct gpusim *g, uint64_t id, struct known_device **out)
 {
+	struct rpc_client *client = NULL;
 	struct known_device *d;
-	char addr[GPUSIM_TEXT];
+	bool connected;
 	enum rc rc;
 
 	pthread_mutex_lock(&g->lock);
-	*out = find(g, id);
+	d = entry(g, id);
+	connected = d && d->client;
 	pthread_mutex_unlock(&g->lock);
-	if (*out)
-		return RC_OK;
-	rc = ask_address(g, id, addr);
-	if (rc != RC_OK)
-		return rc;
-	d = calloc(1, sizeof *d);
 	if (!d)
 		return err_set(&last, RC_NOMEM, "out of memory");
-	rc = rpc_client_open(addr, RPC_CONNECT_NOW, &d->client, &last);
-	if (rc != RC_OK) {
-		free(d);
-		return err_prefix(&last, "device %016" PRIx64, id);
-	}
-	d->id = id;
+	rc = connected ? RC_OK : connect_device(g, d, &client);
+	if (rc != RC_OK)
+		return rc;
 	pthread_mutex_lock(&g->lock);
-	*out = find(g, id);
-	if (!*out) {
-		*out = d;
-		d->next = g->devices;
-		g->devices = d;
-		d = NULL;
+	if (!d->client) {
+		d->client = client;
+		client = NULL;
 	}
 	pthread_mutex_unlock(&g->lock);
-	if (d) { /* another thread was faster */
-		rpc_client_close(d->client);
-		free(d);
-	}
+	rpc_client_close(client); /* another thread was faster */
+	*out = d;
 	return RC_OK;
 }
 

@@ -1,8 +1,9 @@
 /*
  * client_impl.h - what the files of libgpusim share.
  *
- * Design notes. A handle's lock guards its table of devices; connections are made when first needed
- * and live as long as the handle. Calls wait on their own; the handle itself is never locked while
+ * Design notes. A handle's lock guards its table of devices; where they are is noted from each answer
+ * of the coordinator's that tells, so that nobody has to ask for one device at a time. Connections are
+ * made when first needed and live as long as the handle. Calls wait on their own; the handle itself is never locked while
  * one waits. A device's memory file may be in use by several threads, so one whose device has ended
  * is only put aside, and closed with the handle.
  */
@@ -27,10 +28,14 @@ struct device_file {
 /* Whether copies can bypass the device's process. */
 enum direct { DIRECT_UNKNOWN, DIRECT_YES, DIRECT_NO };
 
+#define DEVICE_BUCKETS 256
+
 struct known_device {
-	struct known_device *next;
+	struct known_device *next; /* in its bucket */
 	uint64_t id;
-	struct rpc_client *client;
+	struct rpc_client *client; /* NULL until connected */
+	bool noted;		   /* the coordinator has told, while that is of use: */
+	struct gpusim_device told;
 	enum direct direct;	  /* lock held */
 	struct device_file *file; /* of DIRECT_YES; lock held, what it points to lives on */
 };
@@ -38,7 +43,7 @@ struct known_device {
 struct gpusim {
 	struct rpc_client *coord;
 	pthread_mutex_t lock;
-	struct known_device *devices;
+	struct known_device *devices[DEVICE_BUCKETS];
 	struct device_file *former; /* of devices that have ended */
 	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
 	atomic_uint timeout_ms;
@@ -103,6 +108,9 @@ enum rc client_run_device(struct gpusim *g, uint64_t device, const struct gpusim
  * becomes this thread's error. */
 enum rc client_state(GpuSim__Status status, uint32_t code, const char *reason,
 		     enum gpusim_wait wait, enum gpusim_state *state);
+
+/* Note where the coordinator says that devices are. Short of memory, less is known. */
+void client_note_devices(struct gpusim *g, const struct gpusim_device *v, size_t n);
 
 /* Plain copies of messages. */
 void client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from);

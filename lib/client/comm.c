@@ -11,14 +11,16 @@
 #include "net/net.h"
 
 static enum rc
-fill(struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
+fill(struct gpusim *g, struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
      size_t n)
 {
 	struct gpusim_comm c = {.id = id, .epoch = epoch, .nranks = (uint32_t)n};
 	enum rc rc = client_copy_devices(&c.device, devices, n);
 
-	if (rc == RC_OK)
+	if (rc == RC_OK) {
 		*out = c;
+		client_note_devices(g, c.device, n);
+	}
 	return rc;
 }
 
@@ -32,7 +34,7 @@ call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct
 	if (rc != RC_OK)
 		return client_rc(rc);
 	if (out)
-		rc = fill(out, reply->comminit->commid, reply->comminit->epoch,
+		rc = fill(g, out, reply->comminit->commid, reply->comminit->epoch,
 			  reply->comminit->devices, reply->comminit->n_devices);
 	wire_reply_free(reply);
 	return client_rc(rc);
@@ -217,7 +219,7 @@ gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out)
 
 	if (rc != RC_OK)
 		return client_rc(rc);
-	rc = fill(out, id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
+	rc = fill(g, out, id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
 		  reply->getcommstatus->n_devices);
 	wire_reply_free(reply);
 	return client_rc(rc);

@@ -1,8 +1,8 @@
 /*
  * Copies through a device's memory file.
  *
- * Design notes. The device itself is asked once where its memory is, and the file is checked and
- * opened then. Before each copy one system call tells whether the device still has that file; if
+ * Design notes. Where a device's memory is the coordinator has told with its address, and the device
+ * is asked when no such file is there; the file is checked and opened then. Before each copy one system call tells whether the device still has that file; if
  * not, the copy at hand goes by calls, which find out what became of the device, and the next copy
  * asks again. A device that has been started anew in its old file, with its old id, is written to,
  * as it is by calls.
@@ -36,24 +36,35 @@ direct_close(struct device_file *f)
 	}
 }
 
-/* Open what the device says is its memory; NULL: not here, or not to be trusted. */
+/* Open what is said to be the device's memory; NULL: not here, or not to be trusted. */
 static struct device_file *
-open_file(uint64_t id, const GpuSim__DeviceMetadata *m)
+open_file(uint64_t id, const struct gpusim_device *m)
 {
 	struct device_file *f;
 
-	if (!m || !m->deviceid || !m->minmemaddr || !m->maxmemaddr || m->deviceid->value != id ||
-	    m->minmemaddr->value >= m->maxmemaddr->value || !is_this_host(m->host))
+	if (m->id != id || m->min_addr >= m->max_addr || !is_this_host(m->host))
 		return NULL;
 	f = calloc(1, sizeof *f);
 	if (!f)
 		return NULL;
-	f->min_addr = m->minmemaddr->value;
-	if (memfile_open(m->mempath, id, m->maxmemaddr->value - f->min_addr, &f->file, NULL) ==
-	    RC_OK)
+	f->min_addr = m->min_addr;
+	if (memfile_open(m->mem_path, id, m->max_addr - f->min_addr, &f->file, NULL) == RC_OK)
 		return f;
 	free(f);
 	return NULL;
+}
+
+/* What the coordinator has told will do, if that file is there. */
+static struct device_file *
+open_noted(struct gpusim *g, struct known_device *d)
+{
+	struct gpusim_device told = {0};
+
+	pthread_mutex_lock(&g->lock);
+	if (d->noted)
+		told = d->told;
+	pthread_mutex_unlock(&g->lock);
+	return open_file(d->id, &told);
 }
 
 /* Ask the device for its memory. */
@@ -63,6 +74,7 @@ ask(struct gpusim *g, struct known_device *d, struct device_file **out)
 	GpuSim__GetDeviceMetadataRequest m = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__Reply *reply;
+	struct gpusim_device told = {0};
 	enum rc rc;
 
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA;
@@ -70,7 +82,9 @@ ask(struct gpusim *g, struct known_device *d, struct device_file **out)
 	rc = client_call_device(g, d->id, &req, GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
 	if (rc != RC_OK)
 		return rc;
-	*out = open_file(d->id, reply->getdevicemetadata->metadata);
+	if (reply->getdevicemetadata->metadata)
+		client_copy_device(&told, reply->getdevicemetadata->metadata);
+	*out = open_file(d->id, &told);
 	wire_reply_free(reply);
 	return RC_OK;
 }
@@ -91,8 +105,8 @@ known(struct gpusim *g, struct known_device *d, struct device_file **f)
 static enum rc
 learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 {
-	struct device_file *new = NULL;
-	enum rc rc = ask(g, d, &new);
+	struct device_file *new = open_noted(g, d);
+	enum rc rc = new ? RC_OK : ask(g, d, &new);
 
 	if (rc != RC_OK)
 		return rc;
@@ -115,6 +129,7 @@ put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
 	pthread_mutex_lock(&g->lock);
 	if (d->file == f) {
 		d->direct = DIRECT_UNKNOWN;
+		d->noted = false;
 		d->file = NULL;
 		f->next = g->former;
 		g->former = f;

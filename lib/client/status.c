@@ -19,8 +19,10 @@ gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices)
 	if (rc != RC_OK)
 		return client_rc(rc);
 	rc = client_copy_devices(out, reply->listdevices->devices, reply->listdevices->n_devices);
-	if (rc == RC_OK)
+	if (rc == RC_OK) {
 		*ndevices = reply->listdevices->n_devices;
+		client_note_devices(g, *out, *ndevices);
+	}
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
