@@ -11,8 +11,8 @@
 #include "net/net.h"
 
 static enum rc
-fill(struct gpusim *g, struct gpusim_comm *out, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
-     size_t n)
+fill(struct gpusim *g, struct gpusim_comm *out, uint64_t id, uint32_t epoch,
+     GpuSim__DeviceMetadata *const *devices, size_t n)
 {
 	struct gpusim_comm c = {.id = id, .epoch = epoch, .nranks = (uint32_t)n};
 	enum rc rc = client_copy_devices(&c.device, devices, n);

@@ -110,28 +110,39 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 	return n;
 }
 
-/* Pack rank 0's attach to see whether it fits a control message: all are of one size. */
+/* What the ranks have to know of each other, as the fields of an attach: the same for all, so packed
+ * once. */
+static bool
+pack_ranks(struct device_msgs *msgs, struct buf *out)
+{
+	char none[] = "";
+	bool good = true;
+
+	for (size_t r = 0; r < msgs->n && good; r++) {
+		struct device_msg *d = &msgs->v[r];
+
+		d->m.usedbytes = 0;
+		d->m.minmemaddr = d->m.maxmemaddr = NULL;
+		d->m.address = d->m.kernels = none;
+		good = buf_pack_field(out, 4, &d->m.base);
+	}
+	return good;
+}
+
 static enum rc
-attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struct err *err)
+attach_start(struct coord *c, struct comm *comm, const struct buf *ranks, struct err *err)
 {
 	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
 	uint64_t ids[COORD_MAX_COMMS + 1];
-	size_t n;
 
-	q.commid = comm->id;
-	q.epoch = comm->epoch;
-	q.rank = comm->nranks;
-	q.optimeoutms = comm->op_timeout_ms;
-	q.instance = c->cfg.instance;
-	q.n_ranks = msgs->n;
-	q.ranks = msgs->p;
-	for (size_t r = 0; r < msgs->n; r++)
-		msgs->v[r].m.usedbytes = 0;
-	n = gpu_sim__comm_attach_request__get_packed_size(&q);
-	if (n > WIRE_CONTROL_MAX - ATTACH_ROOM)
+	if (ranks->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
 		return err_set(err, RC_INVAL,
 			       "the addresses of %u devices take %zu bytes, at most %u",
-			       comm->nranks, n, WIRE_CONTROL_MAX - ATTACH_ROOM);
+			       comm->nranks, ranks->len, WIRE_CONTROL_MAX - ATTACH_ROOM);
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.optimeoutms = comm->op_timeout_ms;
+	q.instance = c->cfg.instance;
 	q.comms = ids;
 	q.order = ++c->last_run; /* any number that grows, over restarts too */
 	for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -140,7 +151,7 @@ attach_start(struct coord *c, struct comm *comm, struct device_msgs *msgs, struc
 
 		q.rank = r;
 		q.n_comms = comms_of(c, comm, m->dev, ids);
-		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, NULL, &body);
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, ranks, &body);
 		m->attached = true;
 		member_call(c, comm, r, comm_attached, call_timeout_ms(c), &body);
 	}
@@ -151,11 +162,16 @@ enum rc
 comm_attach(struct coord *c, struct comm *comm, struct err *err)
 {
 	struct device_msgs msgs;
-	enum rc rc;
+	struct buf ranks = {0};
+	enum rc rc = RC_OK;
 
 	if (!device_msgs_of_comm(c, comm, &msgs))
 		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
-	rc = attach_start(c, comm, &msgs, err);
+	if (!pack_ranks(&msgs, &ranks))
+		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+	if (rc == RC_OK)
+		rc = attach_start(c, comm, &ranks, err);
+	buf_fini(&ranks);
 	device_msgs_fini(&msgs);
 	return rc;
 }

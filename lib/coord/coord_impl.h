@@ -100,6 +100,7 @@ struct device {
 	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
 	char mem_private[WIRE_NAME_MAX];
 	uint64_t mem_dev, mem_inode;
+	uint32_t mem_user;
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
 	char kernels[WIRE_NAME_MAX];
@@ -116,7 +117,7 @@ struct device {
 	uint64_t beat_at;  /* when heartbeats were counted last */
 	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
 	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
-	uint64_t missing; /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
+	uint64_t missing;  /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
 	bool lost;
 	enum lost_why why; /* when lost */
 	bool configured;   /* named by the configuration: never forgotten */

@@ -77,8 +77,7 @@ beats_missing(const struct coord *c, const struct device *d)
 		return (unsigned)(silent < c->cfg.of ? silent : c->cfg.of);
 	if (c->cfg.of - silent < COORD_MAX_BEATS)
 		before &= (1ull << (c->cfg.of - silent)) - 1;
-	return (unsigned)(silent > due ? silent - due : 0) +
-	       (unsigned)__builtin_popcountll(before);
+	return (unsigned)(silent > due ? silent - due : 0) + (unsigned)__builtin_popcountll(before);
 }
 
 void
@@ -234,6 +233,7 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
 	d->mem_dev = m->memdev;
 	d->mem_inode = m->meminode;
+	d->mem_user = m->memuser;
 	d->threads = m->threads;
 	d->latency_ns = m->latencyns;
 	d->bits_per_s = m->bitspers;

@@ -36,6 +36,7 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.memprivate = d->mem_private;
 	out->m.memdev = d->mem_dev;
 	out->m.meminode = d->mem_inode;
+	out->m.memuser = d->mem_user;
 	out->m.pid = d->pid;
 	out->m.ordinal = d->ordinal;
 	out->m.incarnation = d->incarnation;

@@ -148,6 +148,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->dataaddress = (char *)xport_address(d->xport);
 	m->mempath = (char *)devmem_path(d->mem);
 	devmem_inode(d->mem, &m->memdev, &m->meminode);
+	m->memuser = (uint32_t)geteuid() + 1;
 	m->memprivate = (char *)(d->mem_private ? d->mem_private : "");
 	m->host = d->host;
 	m->pid = (uint32_t)getpid();

@@ -16,7 +16,8 @@ describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, stru
 				       .dev = meta->memdev,
 				       .inode = meta->meminode,
 				       .device_id = out->device_id,
-				       .incarnation = meta->incarnation};
+				       .incarnation = meta->incarnation,
+				       .user = meta->memuser};
 	out->pid = meta->pid <= INT_MAX ? (int)meta->pid : 0;
 }
 

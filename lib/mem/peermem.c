@@ -37,6 +37,24 @@ check(const struct peermem_id *id, int fd, uint64_t *nbytes, struct err *err)
 	return rc;
 }
 
+/* The folder's part of a path. */
+static size_t
+folder(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+bool
+peermem_is_near(const struct peermem_id *own, const struct peermem_id *id)
+{
+	size_t n = folder(own->path);
+
+	return own->user && own->user == id->user && own->dev == id->dev && n &&
+	       n == folder(id->path) && memcmp(own->path, id->path, n) == 0;
+}
+
 enum rc
 peermem_open(const struct peermem_id *id, struct peermem **out, struct err *err)
 {

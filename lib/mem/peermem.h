@@ -5,6 +5,7 @@
 #ifndef MEM_PEERMEM_H
 #define MEM_PEERMEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rc.h"
@@ -16,7 +17,12 @@ struct peermem_id {
 	uint64_t dev, inode; /* as devmem_inode said there */
 	uint64_t device_id;
 	uint64_t incarnation; /* as devmem_incarnation said there; 0: any */
+	uint32_t user;	      /* effective user id there, + 1; 0: not known */
 };
+
+/* Whether it is to be opened here, by all that is known without trying: it lies beside this device's own
+ * file, in the same file system, and the same user made it. */
+bool peermem_is_near(const struct peermem_id *own, const struct peermem_id *id);
 
 /* RC_NOTFOUND: no such file here; RC_BADDATA: another file, another user's, no such
  * memory, or another process has it. */

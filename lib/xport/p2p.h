@@ -9,7 +9,7 @@
  *
  * Every wait spins, then yields, then sleeps; it ends with success, when nothing has moved for the
  * communicator's timeout, when the communicator is aborted, when the peer gave up, and when its
- * process is gone. Nothing here allocates or locks.
+ * process is gone. Nothing here allocates or locks, but where a peer is met for the first time.
  */
 #ifndef XPORT_P2P_H
 #define XPORT_P2P_H

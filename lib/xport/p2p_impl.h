@@ -8,11 +8,17 @@
  * also the futex word of those who wait for it: its writer wakes them when `sleepers` says that
  * there are any.
  *
- * A block has P2P_CHANNELS channels, used by turns in rotation, so that so many collectives on
- * different streams may run at a time; a turn of a channel begins on a rank when the one before has
- * ended there.
+ * A block has channels, used by turns in rotation, so that so many collectives on different streams may
+ * run at a time; a turn of a channel begins on a rank when the one before has ended there. With many
+ * ranks there are fewer and shorter ones, by what their number says: a block is to be a small part of a
+ * device's memory.
  *
- * Messages. From each rank to each other goes a ring of P2P_WINDOW slots; slot s % P2P_WINDOW holds
+ * A peer's memory is mapped when its block is first looked at. Most algorithms meet few peers, and
+ * else making a communicator would take as much of each rank as there are ranks. What must be known
+ * before, whether it can be mapped, is known of memory files that lie beside this rank's own; others
+ * are mapped at once. `mapping` guards what is done then; the block's address is published last.
+ *
+ * Messages. From each rank to each other goes a ring of `window` slots; slot s % window holds
  * message s, published by its number, seq = s + 1. It says where in the sender's file the bytes
  * are, or has them if they are few. The receiver counts what it has `taken` in its own block.
  *
@@ -30,11 +36,12 @@
 #include "xport/p2p.h"
 #include "xport/xport_impl.h"
 
-#define P2P_CHANNELS 4
-#define P2P_WINDOW   8
+#define P2P_CHANNELS 4	 /* at most */
+#define P2P_WINDOW   8	 /* at most */
+#define P2P_MANY     128 /* ranks, from which on there are fewer */
 #define P2P_INLINE   32u /* bytes */
 #define P2P_LINE     64	 /* bytes of a cache line */
-#define P2P_MAGIC    0x6770753270326c31ull
+#define P2P_MAGIC    0x6770753270326c32ull
 
 struct p2p_slot {
 	_Alignas(P2P_LINE) _Atomic uint64_t seq;
@@ -60,7 +67,7 @@ struct p2p_count {
 struct p2p_page {
 	struct p2p_arrival arrival[2];
 	_Alignas(P2P_LINE) unsigned char share[2][P2P_SHARE_MAX];
-	/* struct p2p_count taken[nranks]; struct p2p_slot slot[nranks][P2P_WINDOW]; */
+	/* struct p2p_count taken[nranks]; struct p2p_slot slot[nranks][window]; */
 };
 
 /* P2P_GAVE_UP: the reason is complete. */
@@ -72,22 +79,25 @@ struct p2p_block {
 	_Alignas(P2P_LINE) atomic_uint sleepers; /* the one thing that peers write */
 	_Alignas(P2P_LINE) atomic_uint gave_up;	 /* enum p2p_end_state */
 	char reason[REASON_MAX];
-	/* struct p2p_page and its rings, P2P_CHANNELS times */
+	/* struct p2p_page and its rings, for each channel */
 };
 
 /* A rank's channel, as seen from here. */
 struct p2p_view {
 	struct p2p_page *page;
 	struct p2p_count *taken; /* by the peer that sent */
-	struct p2p_slot *slot;	 /* by the peer it goes to, P2P_WINDOW each */
+	struct p2p_slot *slot;	 /* by the peer it goes to, `window` each */
 };
 
 struct p2p_peer {
-	struct peermem *mem; /* NULL: this rank's own, or not reached */
-	uint64_t device_id;
-	int pid; /* 0: not seen from here */
+	struct peermem_id id; /* path NULL: this rank's own, or not to be mapped; in `paths` */
+	int pid;	      /* as its device says */
 	bool reached;
-	struct p2p_block *block; /* its own block too */
+	uint64_t offset; /* of its block in its file */
+	/* When it is mapped: */
+	struct peermem *mem;
+	int seen;			 /* pid; 0: not seen from here */
+	struct p2p_block *_Atomic block; /* its own block too; what is above is set before */
 	struct p2p_view view[P2P_CHANNELS];
 };
 
@@ -105,13 +115,18 @@ struct p2p_lane {
 	struct devmem *mem;
 	struct p2p_block *block;
 	uint32_t rank, nranks;
+	unsigned channels, window;
 	bool joined, whole;
 	unsigned spins;
 	atomic_bool aborted;
 	uint64_t turns; /* given away; under the xport's lock */
 	unsigned holds; /* the same */
 	struct p2p_peer *peer;
+	char *paths;
 	struct p2p_channel channel[P2P_CHANNELS];
+	pthread_mutex_t mapping;
+	uint32_t *mapped; /* peers, in order of mapping */
+	_Atomic uint32_t nmapped;
 };
 
 /* Make the lane of a communicator that is being attached: its block, and the peers' memory as far
@@ -119,15 +134,26 @@ struct p2p_lane {
 struct p2p_lane *p2p_lane_new(struct comm *c, const struct xport_peer *peers);
 void p2p_lane_free(struct p2p_lane *l);
 
-/* The peers' blocks, by rank; 0: not reached. RC_BADDATA when one is not what it should be. */
+/* The peers' blocks, by rank; 0: not reached. RC_BADDATA when one is mapped already and is not what it
+ * should be. */
 enum rc p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err);
+
+/* Map a peer that is reached, unless it is. RC_UNREACHABLE: it is not there any more. RC_NOMEM. */
+enum rc p2p_map_peer(struct p2p_lane *l, uint32_t r, struct err *err);
+
+static inline enum rc
+p2p_map(struct p2p_lane *l, uint32_t r, struct err *err)
+{
+	return atomic_load_explicit(&l->peer[r].block, memory_order_acquire)
+		   ? RC_OK
+		   : p2p_map_peer(l, r, err);
+}
 
 /* A chunk of a send or receive, whose frame says where it lies: the offset in this rank's file, 0 when
  * the peer cannot read there; and at the peer, NULL when it is not in the sender's file. lane may be
  * NULL. */
 uint64_t p2p_lend(const struct p2p_lane *lane, uint32_t peer, const void *data);
-const void *p2p_borrow(const struct p2p_lane *lane, uint32_t peer, uint64_t offset,
-		       uint64_t nbytes);
+const void *p2p_borrow(struct p2p_lane *lane, uint32_t peer, uint64_t offset, uint64_t nbytes);
 
 /*
  * Wait until a counter of a peer's block is at least n. what: "nothing from".

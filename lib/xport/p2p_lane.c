@@ -14,34 +14,34 @@
 #define SPINS 30
 
 static size_t
-page_bytes(uint32_t nranks)
+page_bytes(const struct p2p_lane *l)
 {
 	return sizeof(struct p2p_page) +
-	       nranks * (sizeof(struct p2p_count) + P2P_WINDOW * sizeof(struct p2p_slot));
+	       l->nranks * (sizeof(struct p2p_count) + l->window * sizeof(struct p2p_slot));
 }
 
 static size_t
-block_bytes(uint32_t nranks)
+block_bytes(const struct p2p_lane *l)
 {
-	return sizeof(struct p2p_block) + P2P_CHANNELS * page_bytes(nranks);
+	return sizeof(struct p2p_block) + l->channels * page_bytes(l);
 }
 
 static void
-find_views(struct p2p_peer *p, uint32_t nranks)
+find_views(const struct p2p_lane *l, struct p2p_peer *p, struct p2p_block *b)
 {
-	unsigned char *at = (unsigned char *)(p->block + 1);
+	unsigned char *at = (unsigned char *)(b + 1);
 
-	for (int c = 0; c < P2P_CHANNELS; c++, at += page_bytes(nranks)) {
+	for (unsigned c = 0; c < l->channels; c++, at += page_bytes(l)) {
 		p->view[c].page = (struct p2p_page *)at;
 		p->view[c].taken = (struct p2p_count *)(p->view[c].page + 1);
-		p->view[c].slot = (struct p2p_slot *)(p->view[c].taken + nranks);
+		p->view[c].slot = (struct p2p_slot *)(p->view[c].taken + l->nranks);
 	}
 }
 
 static bool
 make_channels(struct p2p_lane *l)
 {
-	for (unsigned c = 0; c < P2P_CHANNELS; c++) {
+	for (unsigned c = 0; c < l->channels; c++) {
 		struct p2p_channel *ch = &l->channel[c];
 
 		ch->turn = c;
@@ -61,9 +61,9 @@ make_block(struct p2p_lane *l)
 	const struct comm *c = l->comm;
 	void *p;
 
-	if (devmem_own_alloc(l->mem, block_bytes(l->nranks), &p, NULL) != RC_OK)
+	if (devmem_own_alloc(l->mem, block_bytes(l), &p, NULL) != RC_OK)
 		return false;
-	memset(p, 0, block_bytes(l->nranks));
+	memset(p, 0, block_bytes(l));
 	l->block = p;
 	l->block->magic = P2P_MAGIC;
 	l->block->comm = c->id;
@@ -71,39 +71,87 @@ make_block(struct p2p_lane *l)
 	l->block->epoch = c->epoch;
 	l->block->rank = c->rank;
 	l->block->nranks = c->nranks;
+	find_views(l, &l->peer[l->rank], l->block);
 	l->peer[l->rank].block = l->block;
-	find_views(&l->peer[l->rank], l->nranks);
 	return true;
+}
+
+/* The peers as they are said to be, and the paths of their memory in one piece. */
+static bool
+copy_peers(struct p2p_lane *l, const struct xport_peer *peers)
+{
+	size_t n = 1;
+	char *at;
+
+	for (uint32_t r = 0; r < l->nranks; r++)
+		n += peers[r].mem.path ? strlen(peers[r].mem.path) + 1 : 0;
+	l->peer = alloc_zeroed(l->nranks, sizeof *l->peer);
+	l->mapped = alloc_zeroed(l->nranks, sizeof *l->mapped);
+	l->paths = at = malloc(n);
+	if (!l->peer || !l->mapped || !l->paths)
+		return false;
+	for (uint32_t r = 0; r < l->nranks; r++) {
+		struct p2p_peer *p = &l->peer[r];
+
+		p->id = peers[r].mem;
+		p->id.device_id = peers[r].device_id;
+		p->id.path = NULL;
+		p->pid = peers[r].pid;
+		if (r == l->rank || !peers[r].mem.path)
+			continue;
+		p->id.path = strcpy(at, peers[r].mem.path);
+		at += strlen(at) + 1;
+	}
+	return true;
+}
+
+static enum rc
+open_peer(struct p2p_peer *p, struct err *err)
+{
+	enum rc rc = p->mem ? RC_OK : peermem_open(&p->id, &p->mem, err);
+
+	if (rc == RC_OK && p->pid > 0 && kill(p->pid, 0) == 0)
+		p->seen = p->pid;
+	return rc;
+}
+
+/* Is any peer's memory within reach? What is not near is opened at once, to know. */
+static bool
+find_peers(struct p2p_lane *l)
+{
+	struct peermem_id own = {.path = devmem_path(l->mem), .user = (uint32_t)geteuid() + 1};
+	bool any = false;
+
+	devmem_inode(l->mem, &own.dev, &own.inode);
+	for (uint32_t r = 0; r < l->nranks; r++) {
+		struct p2p_peer *p = &l->peer[r];
+
+		if (p->id.path && !peermem_is_near(&own, &p->id) && open_peer(p, NULL) != RC_OK)
+			p->id.path = NULL;
+		any |= p->id.path != NULL;
+	}
+	return any;
 }
 
 struct p2p_lane *
 p2p_lane_new(struct comm *c, const struct xport_peer *peers)
 {
+	bool many = c->nranks > P2P_MANY;
 	struct p2p_lane *l;
-	bool any = false;
 
 	if (!c->x->mem || c->nranks < 2)
 		return NULL;
 	l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
+	pthread_mutex_init(&l->mapping, NULL);
 	l->comm = c;
 	l->mem = c->x->mem;
 	l->rank = c->rank;
 	l->nranks = c->nranks;
-	l->peer = alloc_zeroed(c->nranks, sizeof *l->peer);
-	for (uint32_t r = 0; l->peer && r < c->nranks; r++) {
-		struct p2p_peer *p = &l->peer[r];
-
-		p->device_id = peers[r].device_id;
-		if (r == c->rank || !peers[r].mem.path ||
-		    peermem_open(&peers[r].mem, &p->mem, NULL) != RC_OK)
-			continue;
-		any = true;
-		if (peers[r].pid > 0 && kill(peers[r].pid, 0) == 0)
-			p->pid = peers[r].pid;
-	}
-	if (any && make_channels(l) && make_block(l))
+	l->channels = many ? 1 : P2P_CHANNELS;
+	l->window = many ? 2 : P2P_WINDOW;
+	if (copy_peers(l, peers) && find_peers(l) && make_channels(l) && make_block(l))
 		return l;
 	p2p_lane_free(l);
 	return NULL;
@@ -116,35 +164,61 @@ p2p_lane_free(struct p2p_lane *l)
 		return;
 	for (uint32_t r = 0; l->peer && r < l->nranks; r++)
 		peermem_close(l->peer[r].mem);
-	for (int c = 0; c < P2P_CHANNELS; c++) {
+	for (unsigned c = 0; c < P2P_CHANNELS; c++) {
 		free(l->channel[c].sent);
 		free(l->channel[c].at);
 	}
 	if (l->block)
 		l->block->magic = 0;
 	devmem_own_free(l->mem, l->block);
+	pthread_mutex_destroy(&l->mapping);
+	free(l->mapped);
+	free(l->paths);
 	free(l->peer);
 	free(l);
 }
 
+/* Its memory is open: find its block there. */
 static enum rc
-join_peer(struct p2p_lane *l, uint32_t r, uint64_t offset, struct err *err)
+join_peer(struct p2p_lane *l, uint32_t r, struct err *err)
 {
 	const struct comm *c = l->comm;
 	struct p2p_peer *p = &l->peer[r];
 	struct p2p_block *b = NULL;
 
-	if (p->mem && offset % P2P_LINE == 0)
-		b = peermem_at(p->mem, offset, block_bytes(l->nranks));
+	if (p->mem && p->offset % P2P_LINE == 0)
+		b = peermem_at(p->mem, p->offset, block_bytes(l));
 	if (!b || b->magic != P2P_MAGIC || b->comm != c->id || b->coordinator != c->coordinator ||
 	    b->epoch != c->epoch || b->rank != r || b->nranks != c->nranks)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64 ") shows no control block", r,
-			       p->device_id);
-	p->block = b;
-	find_views(p, l->nranks);
-	p->reached = true;
+			       p->id.device_id);
+	find_views(l, p, b);
+	l->mapped[l->nmapped] = r;
+	atomic_store_explicit(&p->block, b, memory_order_release);
+	l->nmapped++;
 	return RC_OK;
+}
+
+enum rc
+p2p_map_peer(struct p2p_lane *l, uint32_t r, struct err *err)
+{
+	struct p2p_peer *p = &l->peer[r];
+	struct err why = {0};
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&l->mapping);
+	if (!p->block) {
+		rc = open_peer(p, &why);
+		if (rc == RC_OK)
+			rc = join_peer(l, r, &why);
+	}
+	pthread_mutex_unlock(&l->mapping);
+	if (rc == RC_OK)
+		return rc;
+	/* Both were there when the communicator was made. */
+	return err_set(err, rc == RC_NOMEM ? rc : RC_UNREACHABLE,
+		       "rank %u (device %016" PRIx64 ") is gone: %s", r, p->id.device_id, why.text);
 }
 
 enum rc
@@ -156,11 +230,19 @@ p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err)
 
 	if (l->joined)
 		return RC_OK;
-	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++)
-		if (r != l->rank && block[r]) {
-			rc = join_peer(l, r, block[r], err);
-			here++;
-		}
+	pthread_mutex_lock(&l->mapping);
+	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
+		struct p2p_peer *p = &l->peer[r];
+
+		if (r == l->rank || !block[r])
+			continue;
+		p->offset = block[r];
+		if (!p->id.path || p->mem)
+			rc = join_peer(l, r, err);
+		p->reached = rc == RC_OK;
+		here++;
+	}
+	pthread_mutex_unlock(&l->mapping);
 	l->whole = here == l->nranks;
 	l->spins = cores >= 0 && here > (uint32_t)cores ? 0 : SPINS;
 	l->joined = rc == RC_OK && here > 1;
@@ -181,7 +263,7 @@ xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, boo
 	if (rc == RC_OK) {
 		*block = c->lane ? devmem_offset(c->lane->mem, c->lane->block) : 0;
 		for (uint32_t r = 0; r < c->nranks; r++)
-			mapped[r] = c->lane && c->lane->peer[r].mem;
+			mapped[r] = c->lane && c->lane->peer[r].id.path;
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
@@ -257,7 +339,9 @@ p2p_lend(const struct p2p_lane *l, uint32_t peer, const void *data)
 }
 
 const void *
-p2p_borrow(const struct p2p_lane *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
+p2p_borrow(struct p2p_lane *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
 {
-	return p2p_reaches(l, peer) ? peermem_at(l->peer[peer].mem, offset, nbytes) : NULL;
+	return p2p_reaches(l, peer) && p2p_map(l, peer, NULL) == RC_OK
+		   ? peermem_at(l->peer[peer].mem, offset, nbytes)
+		   : NULL;
 }

@@ -14,9 +14,10 @@
 static unsigned
 channel_number(const struct p2p_op *o)
 {
-	return (unsigned)(o->turn % P2P_CHANNELS);
+	return (unsigned)(o->turn % o->lane->channels);
 }
 
+/* Of this rank, or of one that is mapped. */
 static struct p2p_view *
 view(const struct p2p_op *o, uint32_t r)
 {
@@ -29,7 +30,7 @@ disagree(const struct p2p_op *o, uint32_t r, struct err *err)
 	return err_set(err, RC_BADDATA,
 		       "rank %u (device %016" PRIx64
 		       ") runs something else: the ranks disagree on the operation",
-		       r, o->lane->peer[r].device_id);
+		       r, o->lane->peer[r].id.device_id);
 }
 
 /* Why no operation can begin any more, if so. */
@@ -72,9 +73,24 @@ p2p_begin(struct p2p_op *o, struct err *err)
 bool
 p2p_room(const struct p2p_op *o, uint32_t peer)
 {
-	const struct p2p_lane *l = o->lane;
+	struct p2p_lane *l = o->lane;
 
-	return o->channel->sent[peer] - atomic_load(&view(o, peer)->taken[l->rank].n) < P2P_WINDOW;
+	if (o->channel->sent[peer] < l->window)
+		return true;
+	/* If it cannot be mapped sending will say so. */
+	return p2p_map(l, peer, NULL) != RC_OK ||
+	       o->channel->sent[peer] - atomic_load(&view(o, peer)->taken[l->rank].n) < l->window;
+}
+
+/* Wait until the peer has taken n of what was sent to it. */
+static enum rc
+await_taken(struct p2p_op *o, uint32_t peer, uint64_t n, struct err *err)
+{
+	enum rc rc = p2p_map(o->lane, peer, err);
+
+	return rc == RC_OK ? p2p_await(o, peer, &view(o, peer)->taken[o->lane->rank].n, n,
+				       "chunks not taken by", err)
+			   : rc;
 }
 
 enum rc
@@ -83,12 +99,9 @@ p2p_send(struct p2p_op *o, uint32_t peer, const void *data, size_t nbytes, struc
 	struct p2p_lane *l = o->lane;
 	struct p2p_channel *ch = o->channel;
 	uint64_t s = ch->sent[peer];
-	struct p2p_slot *slot = &view(o, l->rank)->slot[peer * P2P_WINDOW + s % P2P_WINDOW];
-	enum rc rc = RC_OK;
+	struct p2p_slot *slot = &view(o, l->rank)->slot[peer * l->window + s % l->window];
+	enum rc rc = s >= l->window ? await_taken(o, peer, s + 1 - l->window, err) : RC_OK;
 
-	if (s >= P2P_WINDOW)
-		rc = p2p_await(o, peer, &view(o, peer)->taken[l->rank].n, s + 1 - P2P_WINDOW,
-			       "chunks not taken by", err);
 	if (rc != RC_OK)
 		return rc;
 	slot->nbytes = (uint32_t)nbytes;
@@ -108,11 +121,15 @@ p2p_send(struct p2p_op *o, uint32_t peer, const void *data, size_t nbytes, struc
 enum rc
 p2p_recv(struct p2p_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
 {
-	const struct p2p_lane *l = o->lane;
+	struct p2p_lane *l = o->lane;
 	uint64_t s = o->channel->received[peer];
-	struct p2p_slot *slot = &view(o, peer)->slot[l->rank * P2P_WINDOW + s % P2P_WINDOW];
-	enum rc rc = p2p_await(o, peer, &slot->seq, s + 1, "nothing from", err);
+	struct p2p_slot *slot;
+	enum rc rc = p2p_map(l, peer, err);
 
+	if (rc != RC_OK)
+		return rc;
+	slot = &view(o, peer)->slot[l->rank * l->window + s % l->window];
+	rc = p2p_await(o, peer, &slot->seq, s + 1, "nothing from", err);
 	if (rc != RC_OK)
 		return rc;
 	if (slot->kind != o->kind)
@@ -143,7 +160,8 @@ static void
 note_missing(const struct p2p_op *o, uint64_t n)
 {
 	for (uint32_t r = 0; r < o->lane->nranks; r++)
-		if (r != o->lane->rank && atomic_load(&arrival(o, r)->seq) < n)
+		if (r != o->lane->rank &&
+		    (p2p_map(o->lane, r, NULL) != RC_OK || atomic_load(&arrival(o, r)->seq) < n))
 			meter_missing(o->meter, r);
 }
 
@@ -159,10 +177,14 @@ meet(struct p2p_op *o, struct err *err)
 	own->kind = o->kind;
 	p2p_publish(l, &own->seq, n);
 	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
-		struct p2p_arrival *a = arrival(o, r);
+		struct p2p_arrival *a;
 
 		if (r == l->rank)
 			continue;
+		rc = p2p_map(l, r, err);
+		if (rc != RC_OK)
+			break;
+		a = arrival(o, r);
 		rc = p2p_await(o, r, &a->seq, n, "nothing from", err);
 		if (rc != RC_OK)
 			note_missing(o, n);
@@ -282,13 +304,11 @@ give_up(struct p2p_lane *l, const struct err *err)
 static enum rc
 settle(struct p2p_op *o, struct err *err)
 {
-	struct p2p_lane *l = o->lane;
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < o->lane->nranks && rc == RC_OK; r++)
 		if (o->channel->lent[r])
-			rc = p2p_await(o, r, &view(o, r)->taken[l->rank].n, o->channel->lent[r],
-				       "chunks not taken by", err);
+			rc = await_taken(o, r, o->channel->lent[r], err);
 	return rc;
 }
 
@@ -300,6 +320,6 @@ p2p_end(struct p2p_op *o, enum xport_ending how, struct err *err)
 	if (rc != RC_OK)
 		give_up(o->lane, err);
 	else
-		atomic_store(&o->channel->turn, o->turn + P2P_CHANNELS);
+		atomic_store(&o->channel->turn, o->turn + o->lane->channels);
 	return rc;
 }

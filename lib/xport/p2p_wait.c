@@ -79,13 +79,13 @@ verdict(const struct p2p_op *o, struct err *err)
 
 	if (p2p_aborted(l, err) != RC_OK)
 		return RC_ABORTED;
-	for (uint32_t r = 0; r < l->nranks; r++) {
-		const struct p2p_peer *p = &l->peer[r];
+	/* Of those who are not mapped nobody here waits for any. */
+	for (uint32_t i = 0, n = atomic_load(&l->nmapped); i < n; i++) {
+		struct p2p_block *b = l->peer[l->mapped[i]].block;
 
-		if (p->reached &&
-		    atomic_load_explicit(&p->block->gave_up, memory_order_acquire) == P2P_GAVE_UP)
-			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof p->block->reason - 1,
-				       p->block->reason);
+		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == P2P_GAVE_UP)
+			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof b->reason - 1,
+				       b->reason);
 	}
 	return RC_OK;
 }
@@ -96,11 +96,11 @@ still_there(const struct p2p_op *o, uint32_t peer, struct err *err)
 {
 	const struct p2p_peer *p = &o->lane->peer[peer];
 
-	if (!p->pid || kill(p->pid, 0) == 0 || errno != ESRCH)
+	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH)
 		return RC_OK;
 	return err_set(err, RC_UNREACHABLE,
 		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", peer,
-		       p->device_id, p->pid);
+		       p->id.device_id, p->seen);
 }
 
 static enum rc
@@ -121,7 +121,7 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 			rc = err_set(err, RC_TIMEOUT,
 				     "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
 				     (double)o->lane->comm->op_timeout_ns / 1e9, what, peer,
-				     o->lane->peer[peer].device_id);
+				     o->lane->peer[peer].id.device_id);
 		if (rc != RC_OK)
 			return rc;
 		if (o->idle)

@@ -70,11 +70,11 @@ struct harness {
 	enum gpusim_on_failure policy;	 /* of communicators to be made */
 	struct buf log;
 	struct h_record *record;
-	size_t nrecord, nstored; /* records; and actions that stored */
-	uint64_t hash;		 /* of all actions */
-	unsigned bad;		 /* actions that no shell could carry out */
-	bool deaf;		 /* echoes do not come back for now */
-	bool echo;		 /* one is on its way */
+	size_t nrecord, nstored;  /* records; and actions that stored */
+	uint64_t hash;		  /* of all actions */
+	unsigned bad;		  /* actions that no shell could carry out */
+	bool deaf;		  /* echoes do not come back for now */
+	bool echo;		  /* one is on its way */
 	bool look[H_MAX_DEV + 1]; /* asked for */
 	enum coord_look found[H_MAX_DEV + 1];
 	unsigned looks;
