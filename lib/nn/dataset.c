@@ -10,20 +10,31 @@
 #include <zlib.h>
 
 #include "base/parse.h"
+#include "nn/input.h"
 #include "nn/read.h"
+
+/* A file that is nothing else is a table. */
+static bool
+any_file(const uint8_t *head, size_t nbytes)
+{
+	(void)head;
+	(void)nbytes;
+	return true;
+}
 
 /* In the order they are asked whether a data set is theirs. */
 static const struct {
 	const char *name;
 	reader_fn *read;
 	bool (*is_here)(const char *path);
-	bool takes_file;
+	bool (*is_file)(const uint8_t *head, size_t nbytes); /* NULL: no file by itself is one */
 } readers[] = {
-    [DATASET_AUTO] = {"auto", NULL, NULL, false},
-    [DATASET_IDX] = {"idx", read_idx, idx_is_here, false},
-    [DATASET_CSV] = {"csv", read_csv, csv_is_here, true},
-    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, false},
-    [DATASET_FOLDER] = {"folder", read_folder, folder_is_here, false},
+    [DATASET_AUTO] = {"auto", NULL, NULL, NULL},
+    [DATASET_IDX] = {"idx", read_idx, idx_is_here, NULL},
+    [DATASET_CSV] = {"csv", read_csv, csv_is_here, any_file},
+    [DATASET_CIFAR10] = {"cifar10", read_cifar10, cifar10_is_here, cifar10_is_file},
+    [DATASET_NPZ] = {"npz", read_npz, npz_is_here, npz_is_file},
+    [DATASET_FOLDER] = {"folder", read_folder, folder_is_here, NULL},
 };
 
 static const char *const normalize_names[] = {
@@ -34,7 +45,47 @@ enum {
 	NNORMALIZES = sizeof normalize_names / sizeof normalize_names[0]
 };
 
-/* The reader that is asked for, or whose files are there. A file by itself can only be CSV. */
+/* The first bytes of a file, unpacked; none where it cannot be read, which its reader will say. */
+static size_t
+read_head(const char *path, uint8_t head[READ_HEAD_NBYTES])
+{
+	struct input in;
+	size_t n = 0;
+
+	if (input_open(&in, path, NULL) != RC_OK)
+		return 0;
+	if (input_begin(&in, NULL) == RC_OK) {
+		if (input_get(&in, head, READ_HEAD_NBYTES, &n, NULL) != RC_OK)
+			n = 0;
+		input_end(&in);
+	}
+	input_close(&in);
+	return n;
+}
+
+/* The format of a folder, by what is in it; DATASET_AUTO: none. */
+static enum dataset_format
+tell_folder(const char *path)
+{
+	for (int i = 1; i < NFORMATS; i++)
+		if (readers[i].is_here(path))
+			return (enum dataset_format)i;
+	return DATASET_AUTO;
+}
+
+static enum dataset_format
+tell_file(const char *path)
+{
+	uint8_t head[READ_HEAD_NBYTES];
+	size_t n = read_head(path, head);
+
+	for (int i = 1; i < NFORMATS; i++)
+		if (i != DATASET_CSV && readers[i].is_file && readers[i].is_file(head, n))
+			return (enum dataset_format)i;
+	return DATASET_CSV;
+}
+
+/* The reader that is asked for, or whose files are there. */
 static enum rc
 find_reader(const char *path, enum dataset_format asked, enum dataset_format *format,
 	    struct err *err)
@@ -43,18 +94,13 @@ find_reader(const char *path, enum dataset_format asked, enum dataset_format *fo
 
 	if (stat(path, &st) != 0)
 		return err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	*format = asked;
-	if (asked == DATASET_AUTO && !S_ISDIR(st.st_mode))
-		*format = DATASET_CSV;
-	for (int i = 1; *format == DATASET_AUTO && i < NFORMATS; i++)
-		if (readers[i].is_here(path))
-			*format = (enum dataset_format)i;
+	*format = asked ? asked : S_ISDIR(st.st_mode) ? tell_folder(path) : tell_file(path);
 	if (*format == DATASET_AUTO)
 		return err_set(err, RC_FAILED,
 			       "%s: no data set here: no train-images-idx3-ubyte, train.csv, "
-			       "data_batch_1.bin, or folders of images",
+			       "data_batch_1.bin, x_train.npy, or folders of images",
 			       path);
-	if (!S_ISDIR(st.st_mode) && !readers[*format].takes_file)
+	if (!S_ISDIR(st.st_mode) && !readers[*format].is_file)
 		return err_set(err, RC_FAILED, "%s: %s", path, strerror(ENOTDIR));
 	return RC_OK;
 }
@@ -91,8 +137,8 @@ dataset_format_parse(const char *text, enum dataset_format *out, struct err *err
 			*out = (enum dataset_format)i;
 			return RC_OK;
 		}
-	return err_set(err, RC_INVAL, "'%.64s' is no format: auto, idx, csv, cifar10 or folder",
-		       text);
+	return err_set(err, RC_INVAL,
+		       "'%.64s' is no format: auto, idx, csv, cifar10, npz or folder", text);
 }
 
 enum rc

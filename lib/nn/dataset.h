@@ -16,6 +16,7 @@ enum dataset_format {
 	DATASET_IDX,
 	DATASET_CSV,
 	DATASET_CIFAR10,
+	DATASET_NPZ,	/* arrays of numpy */
 	DATASET_FOLDER, /* images, a folder a class */
 };
 
@@ -60,7 +61,7 @@ struct dataset {
 /*
  * dataset_open - read the data set at a path; gpusim-data(5) describes the formats.
  *
- *	path		a folder, or a CSV file
+ *	path		a folder, or a file of a format that has all in one
  *	o		NULL: all zero
  *	ds		[out] the caller owns it and releases it with dataset_fini; untouched on
  *			error

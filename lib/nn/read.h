@@ -13,18 +13,24 @@
 
 #include "nn/dataset.h"
 
-#define READ_MAX_NBYTES (UINT64_C(4) << 30) /* of items, in all parts together */
+#define READ_MAX_NBYTES	 (UINT64_C(4) << 30) /* of items, in all parts together */
+#define READ_HEAD_NBYTES 512
 
 typedef enum rc reader_fn(const char *path, const struct dataset_options *o, struct dataset *ds,
 			  struct err *err);
 
-reader_fn read_idx, read_csv, read_cifar10, read_folder;
+reader_fn read_idx, read_csv, read_cifar10, read_npz, read_folder;
 
 /* Is there anything at the path that this reader, and no other, would read? */
 bool idx_is_here(const char *path);
 bool csv_is_here(const char *path);
 bool cifar10_is_here(const char *path);
+bool npz_is_here(const char *path);
 bool folder_is_here(const char *path);
+
+/* Is that how a file begins, unpacked, that this reader would read? nbytes: READ_HEAD_NBYTES, or all. */
+bool cifar10_is_file(const uint8_t *head, size_t nbytes);
+bool npz_is_file(const uint8_t *head, size_t nbytes);
 
 /* Split what the files have, as the options say. RC_INVAL, RC_BADDATA a part that is empty. */
 enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,

@@ -1,7 +1,6 @@
 /*
- * CIFAR-10's binary version: records of a label and an image of 3 x 32 x 32, plane by plane.
- *
- * Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
+ * CIFAR-10: batches in a folder or in a tar archive, of the binary version, data_batch_1.bin and so on, or of the
+ * Python version, data_batch_1 and so on, which are pickles.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,232 +10,387 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "nn/cifar10.h"
 #include "nn/input.h"
 #include "nn/read.h"
+#include "nn/tar.h"
 
-enum { SIDE = 32, ITEM = 3 * SIDE * SIDE, RECORD = 1 + ITEM, NCLASSES = 10 };
+enum { MAX_BATCH = 999, MAX_NAMES_NBYTES = 4096, PREFIX = sizeof "data_batch_" - 1 };
 
-#define INNER "cifar-10-batches-bin"
+/* Where a folder may have the batches, and the archives that they come in. */
+static const char *const inner[] = {".", "cifar-10-batches-bin", "cifar-10-batches-py"};
+static const char *const archives[] = {"cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"};
 
-/* DIR/[INNER/]NAME, raw or with .gz; *path [out] is malloc'ed, or NULL: not there. */
+/* What a file is by its name. */
+struct member {
+	enum { MEMBER_NONE, MEMBER_TRAIN, MEMBER_TEST, MEMBER_NAMES } kind;
+	uint32_t number; /* of MEMBER_TRAIN, from 1 */
+	bool pickle;
+};
+
+struct batch {
+	char *path; /* for sentences; NULL: not there */
+	struct cifar10_batch data;
+};
+
+struct reading {
+	const char *path;
+	struct batch train[MAX_BATCH + 1], test;
+	uint32_t last;	   /* the largest number of a batch */
+	char **class_name; /* NULL: none */
+	uint64_t left;	   /* bytes that may still be read */
+};
+
 static enum rc
-find_file(const char *dir, const char *name, char **path, struct err *err)
+nomem(const char *path, struct err *err)
 {
-	static const char *const inner[] = {"", INNER "/"}, *const end[] = {"", ".gz"};
-	struct stat st;
-
-	for (int i = 0; i < 4; i++) {
-		if (asprintf(path, "%s/%s%s%s", dir, inner[i / 2], name, end[i % 2]) < 0)
-			return err_set(err, RC_NOMEM, "%s: out of memory", dir);
-		if (stat(*path, &st) == 0)
-			return RC_OK;
-		free(*path);
-	}
-	*path = NULL;
-	return RC_OK;
+	return err_set(err, RC_NOMEM, "%s: out of memory", path);
 }
 
-/* Append a file's records to images and labels. */
+/* A name may have .gz behind it. */
+static struct member
+tell(const char *name)
+{
+	static const struct {
+		const char *format, *names;
+		bool pickle;
+	} versions[] = {{"data_batch_%3" SCNu32 ".bin%n", "batches.meta.txt", false},
+			{"data_batch_%3" SCNu32 "%n", "batches.meta", true}};
+	static const char *const tests[] = {"test_batch.bin", "test_batch"};
+	char base[40];
+	size_t len = strlen(name);
+
+	if (len > 3 && strcmp(name + len - 3, ".gz") == 0)
+		len -= 3;
+	snprintf(base, sizeof base, "%.*s", (int)(len < sizeof base ? len : 0), name);
+	for (int v = 0; v < 2; v++) {
+		struct member m = {.kind = MEMBER_NONE, .pickle = versions[v].pickle};
+		int at = 0;
+
+		if (strcmp(base, tests[v]) == 0)
+			m.kind = MEMBER_TEST;
+		else if (strcmp(base, versions[v].names) == 0)
+			m.kind = MEMBER_NAMES;
+		else if (strlen(base) > PREFIX && base[PREFIX] >= '1' && base[PREFIX] <= '9' &&
+			 sscanf(base, versions[v].format, &m.number, &at) >= 1 && at > 0 &&
+			 !base[at])
+			m.kind = MEMBER_TRAIN;
+		if (m.kind != MEMBER_NONE)
+			return m;
+	}
+	return (struct member){.kind = MEMBER_NONE};
+}
+
+/* A file's bytes, which are its batch or the names. */
 static enum rc
-add_records(const char *path, struct buf *images, struct buf *labels, struct err *err)
+take(struct reading *r, const struct member *m, const char *path, struct buf *file, struct err *err)
 {
-	struct buf file = {0};
-	enum rc rc = input_file(path, (size_t)(READ_MAX_NBYTES - images->len), &file, err);
-	size_t n = file.len / RECORD;
+	struct batch *b = m->kind == MEMBER_TRAIN ? &r->train[m->number] : &r->test;
 
-	if (rc == RC_OK && (n == 0 || file.len % RECORD != 0))
-		rc = err_set(err, RC_BADDATA, "%s: %zu bytes are no whole number of records of %d",
-			     path, file.len, RECORD);
-	if (rc == RC_OK && (!buf_reserve(images, n * ITEM) || !buf_reserve(labels, n)))
-		rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
-	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		const char *record = file.data + i * RECORD;
-
-		if ((uint8_t)record[0] >= NCLASSES)
-			rc = err_set(err, RC_BADDATA,
-				     "%s: label %u of record %zu, CIFAR-10 has 0 to %d", path,
-				     (uint8_t)record[0], i, NCLASSES - 1);
-		else if (!buf_add(labels, record, 1) || !buf_add(images, record + 1, ITEM))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+	if (m->kind == MEMBER_NAMES ? r->class_name != NULL : b->path != NULL)
+		return err_set(err, RC_BADDATA, "%s: there are two of it", path);
+	if (m->kind == MEMBER_NAMES) {
+		r->class_name = alloc_zeroed(CIFAR10_CLASSES, sizeof *r->class_name);
+		if (!r->class_name)
+			return nomem(path, err);
+		return m->pickle ? cifar10_pickle_names(path, file, r->class_name, err)
+				 : cifar10_text_names(path, file, r->class_name, err);
 	}
-	buf_fini(&file);
-	return rc;
+	b->path = strdup(path);
+	if (!b->path)
+		return nomem(path, err);
+	if (m->number > r->last)
+		r->last = m->number;
+	r->left -= file->len < r->left ? file->len : r->left;
+	return (m->pickle ? cifar10_pickle : cifar10_records)(path, file, &b->data, err);
 }
 
-/* A part of the records there are; `path` is malloc'ed and becomes the part's. */
-static void
-make_part(struct dataset_part *part, struct buf *images, struct buf *labels, char *path)
+static uint64_t
+limit(const struct reading *r, const struct member *m)
 {
-	*part = (struct dataset_part){.nitems = (uint32_t)labels->len,
-				      .items = images->data,
-				      .labels = (uint8_t *)labels->data,
-				      .labels_path = path};
-	*images = (struct buf){0};
-	*labels = (struct buf){0};
+	return m->kind == MEMBER_NAMES ? MAX_NAMES_NBYTES : r->left;
 }
 
-/* The largest N of the files data_batch_N.bin[.gz] in DIR/[INNER/]. */
-static uint32_t
-last_batch(const char *dir, const char *inner)
+/* ---- folders */
+
+/* What batches a folder has. */
+struct content {
+	bool any, binary;
+	uint32_t last;
+};
+
+static struct content
+look(const char *dir)
 {
-	uint32_t last = 0, n;
+	struct content c = {0};
 	struct dirent *e;
-	char *path;
-	DIR *d;
-	int at;
+	DIR *d = opendir(dir);
 
-	if (asprintf(&path, "%s/%s", dir, inner) < 0)
-		return 0;
-	d = opendir(path);
 	while (d && (e = readdir(d))) {
-		at = 0;
-		sscanf(e->d_name, "data_batch_%3" SCNu32 ".bin%n", &n, &at);
-		if (at > 0 && (!e->d_name[at] || strcmp(e->d_name + at, ".gz") == 0) && n > last)
-			last = n;
+		struct member m = tell(e->d_name);
+
+		if (m.kind != MEMBER_TRAIN && m.kind != MEMBER_TEST)
+			continue;
+		c.any = true;
+		c.binary = c.binary || !m.pickle;
+		c.last = m.number > c.last ? m.number : c.last;
 	}
 	if (d)
 		closedir(d);
+	return c;
+}
+
+/* DIR/NAME, raw or with .gz; not there: RC_FAILED where it must be. */
+static enum rc
+read_member(struct reading *r, const char *dir, const char *name, bool must, struct err *err)
+{
+	struct member m = tell(name);
+	struct buf file = {0};
+	struct stat st;
+	char *path = NULL;
+	enum rc rc;
+
+	for (int gz = 0; gz < 2; gz++) {
+		free(path);
+		if (asprintf(&path, "%s/%s%s", dir, name, gz ? ".gz" : "") < 0)
+			return nomem(dir, err);
+		if (stat(path, &st) == 0)
+			break;
+		if (gz) {
+			free(path);
+			return must ? err_set(err, RC_FAILED, "%s: no %s here, raw or .gz", dir,
+					      name)
+				    : RC_OK;
+		}
+	}
+	rc = input_file(path, (size_t)limit(r, &m), &file, err);
+	if (rc == RC_OK)
+		rc = take(r, &m, path, &file, err);
+	buf_fini(&file);
 	free(path);
-	return last;
+	return rc;
 }
 
 static enum rc
-read_train(const char *dir, struct dataset_part *part, struct err *err)
+read_batches(struct reading *r, const char *dir, const struct content *c, struct err *err)
 {
-	struct buf images = {0}, labels = {0};
-	uint32_t last = last_batch(dir, ""), inner = last_batch(dir, INNER);
-	char name[32], *path, *first = NULL;
+	const char *end = c->binary || !c->any ? ".bin" : "";
+	char name[40];
 	enum rc rc = RC_OK;
 
-	last = last > inner ? last : inner;
-	for (uint32_t i = 1; (i == 1 || i <= last) && rc == RC_OK; i++) {
-		snprintf(name, sizeof name, "data_batch_%" PRIu32 ".bin", i);
-		rc = find_file(dir, name, &path, err);
-		if (rc == RC_OK && !path)
-			rc = err_set(err, RC_FAILED, "%s: no %s here, raw or .gz", dir, name);
-		if (rc == RC_OK)
-			rc = add_records(path, &images, &labels, err);
-		if (!first)
-			first = path;
-		else
-			free(path);
+	for (uint32_t i = 1; rc == RC_OK && (i == 1 || i <= c->last); i++) {
+		snprintf(name, sizeof name, "data_batch_%" PRIu32 "%s", i, end);
+		rc = read_member(r, dir, name, true, err);
 	}
-	if (rc == RC_OK) {
-		make_part(part, &images, &labels, first);
-		first = NULL;
-	}
-	buf_fini(&images);
-	buf_fini(&labels);
-	free(first);
+	snprintf(name, sizeof name, "test_batch%s", end);
+	if (rc == RC_OK)
+		rc = read_member(r, dir, name, true, err);
+	if (rc == RC_OK)
+		rc = read_member(r, dir, *end ? "batches.meta.txt" : "batches.meta", false, err);
 	return rc;
 }
 
-static enum rc
-read_test(const char *dir, struct dataset_part *part, struct err *err)
+/* The folder itself or the one in it that has batches, malloc'ed; NULL: none, or out of memory. */
+static char *
+find_folder(const char *dir, struct content *c)
 {
-	struct buf images = {0}, labels = {0};
-	char *path;
-	enum rc rc = find_file(dir, "test_batch.bin", &path, err);
+	for (size_t i = 0; i < sizeof inner / sizeof inner[0]; i++) {
+		char *path;
 
-	if (rc == RC_OK && !path)
-		rc = err_set(err, RC_FAILED, "%s: no test_batch.bin here, raw or .gz", dir);
-	if (rc == RC_OK)
-		rc = add_records(path, &images, &labels, err);
-	if (rc == RC_OK) {
-		make_part(part, &images, &labels, path);
-		path = NULL;
+		if (i == 0)
+			path = strdup(dir);
+		else if (asprintf(&path, "%s/%s", dir, inner[i]) < 0)
+			path = NULL;
+		*c = path ? look(path) : (struct content){0};
+		if (c->any)
+			return path;
+		free(path);
 	}
-	buf_fini(&images);
-	buf_fini(&labels);
+	return NULL;
+}
+
+/* ---- archives */
+
+/* The file that is at hand, where it is one of CIFAR-10's. */
+static enum rc
+read_entry(struct reading *r, struct tar *tar, const struct tar_file *f, struct err *err)
+{
+	const char *slash = strrchr(f->name, '/');
+	struct member m = tell(slash ? slash + 1 : f->name);
+	struct buf file = {0};
+	char *path;
+	enum rc rc;
+
+	if (m.kind == MEMBER_NONE)
+		return RC_OK;
+	if (asprintf(&path, "%s: %s", r->path, slash ? slash + 1 : f->name) < 0)
+		return nomem(r->path, err);
+	rc = tar_take(tar, limit(r, &m), &file, err);
+	if (rc == RC_OK)
+		rc = take(r, &m, path, &file, err);
+	buf_fini(&file);
 	free(path);
 	return rc;
 }
 
-/* The names in `text`, one a line; it is cut up. */
 static enum rc
-take_names(const char *path, char *text, char **name, struct err *err)
+read_archive(struct reading *r, const char *path, struct err *err)
 {
-	uint32_t n = 0;
-	char *line;
+	struct input in;
+	struct tar tar = {.in = &in};
+	struct tar_file f;
+	bool more = true;
+	enum rc rc = input_open(&in, path, err);
 
-	while ((line = strsep(&text, "\n"))) {
-		size_t len = strcspn(line, "\r");
-
-		line[len] = '\0';
-		if (len == 0)
-			continue;
-		for (size_t i = 0; i < len; i++)
-			if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-				return err_set(err, RC_BADDATA, "%s: name %" PRIu32 " is not text",
-					       path, n);
-		if (n < NCLASSES) {
-			name[n] = strdup(line);
-			if (!name[n])
-				return err_set(err, RC_NOMEM, "%s: out of memory", path);
-		}
-		n++;
-	}
-	if (n != NCLASSES)
-		return err_set(err, RC_BADDATA, "%s: %" PRIu32 " names of classes, not %d", path, n,
-			       NCLASSES);
-	return RC_OK;
-}
-
-/* From batches.meta.txt, where it is there. */
-static enum rc
-read_names(const char *dir, struct dataset *ds, struct err *err)
-{
-	struct buf text = {0};
-	char *path;
-	enum rc rc = find_file(dir, "batches.meta.txt", &path, err);
-
-	if (rc != RC_OK || !path)
+	if (rc != RC_OK)
 		return rc;
-	rc = input_file(path, 4096, &text, err);
-	if (rc == RC_OK && memchr(text.data, 0, text.len))
-		rc = err_set(err, RC_BADDATA, "%s: not text", path);
+	r->path = path;
+	rc = input_begin(&in, err);
 	if (rc == RC_OK) {
-		ds->class_name = alloc_zeroed(NCLASSES, sizeof *ds->class_name);
-		if (!ds->class_name || !buf_add(&text, "", 1))
-			rc = err_set(err, RC_NOMEM, "%s: out of memory", path);
+		while (rc == RC_OK && more) {
+			rc = tar_next(&tar, &f, &more, err);
+			if (rc == RC_OK && more)
+				rc = read_entry(r, &tar, &f, err);
+		}
+		input_end(&in);
 	}
-	if (rc == RC_OK)
-		rc = take_names(path, text.data, ds->class_name, err);
-	buf_fini(&text);
-	free(path);
+	input_close(&in);
+	for (uint32_t i = 1; rc == RC_OK && (i == 1 || i <= r->last); i++)
+		if (!r->train[i].path)
+			rc = err_set(err, RC_BADDATA,
+				     "%s: no data_batch_%" PRIu32 " in the archive", path, i);
+	if (rc == RC_OK && !r->test.path)
+		rc = err_set(err, RC_BADDATA, "%s: no test_batch in the archive", path);
 	return rc;
+}
+
+/* An archive in a folder, malloc'ed; NULL: none, or out of memory. */
+static char *
+find_archive(const char *dir)
+{
+	struct stat st;
+	char *path;
+
+	for (size_t i = 0; i < sizeof archives / sizeof archives[0]; i++) {
+		if (asprintf(&path, "%s/%s", dir, archives[i]) < 0)
+			return NULL;
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+/* ---- the data set */
+
+/* A part of batches that are there, n of them; their memory becomes the part's, or is released. */
+static enum rc
+make_part(struct batch *b, uint32_t n, struct dataset_part *part, struct err *err)
+{
+	struct cifar10_batch all = {{0}, {0}};
+	size_t nitems = 0;
+	bool good = true;
+
+	for (uint32_t i = 0; i < n; i++)
+		nitems += b[i].data.labels.len;
+	if (n > 1)
+		good = buf_reserve(&all.images, nitems * CIFAR10_ITEM) &&
+		       buf_reserve(&all.labels, nitems);
+	for (uint32_t i = 0; good && i < n; i++) {
+		struct cifar10_batch *one = &b[i].data;
+
+		if (n == 1) {
+			all = *one;
+			*one = (struct cifar10_batch){{0}, {0}};
+			break;
+		}
+		good = buf_add(&all.images, one->images.data, one->images.len) &&
+		       buf_add(&all.labels, one->labels.data, one->labels.len);
+		buf_fini(&one->images);
+	}
+	*part = (struct dataset_part){.nitems = (uint32_t)nitems,
+				      .items = all.images.data,
+				      .labels = (uint8_t *)all.labels.data,
+				      .labels_path = b[0].path};
+	b[0].path = NULL;
+	return good ? RC_OK : nomem(part->labels_path, err);
+}
+
+static void
+batch_fini(struct batch *b)
+{
+	free(b->path);
+	buf_fini(&b->data.images);
+	buf_fini(&b->data.labels);
 }
 
 bool
 cifar10_is_here(const char *dir)
 {
-	char *path = NULL;
+	struct content c;
+	char *path = find_folder(dir, &c);
+
 	bool here;
 
-	if (last_batch(dir, "") > 0 || last_batch(dir, INNER) > 0)
-		return true;
-	if (find_file(dir, "test_batch.bin", &path, NULL) != RC_OK)
-		return false;
+	if (!path)
+		path = find_archive(dir);
 	here = path;
 	free(path);
 	return here;
 }
 
-enum rc
-read_cifar10(const char *dir, const struct dataset_options *o, struct dataset *ds, struct err *err)
+bool
+cifar10_is_file(const uint8_t *head, size_t nbytes)
 {
+	return tar_is(head, nbytes);
+}
+
+/* Everything that the path leads to. */
+static enum rc
+read_all(struct reading *r, const char *path, struct err *err)
+{
+	struct content c = {0};
+	struct stat st;
+	char *found;
+	enum rc rc;
+
+	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return read_archive(r, path, err);
+	found = find_folder(path, &c);
+	if (found) {
+		rc = read_batches(r, found, &c, err);
+	} else {
+		found = find_archive(path);
+		rc = found ? read_archive(r, found, err) : read_batches(r, path, &c, err);
+	}
+	free(found);
+	return rc;
+}
+
+enum rc
+read_cifar10(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
+{
+	struct reading *r = alloc_zeroed(1, sizeof *r);
 	enum rc rc;
 
 	(void)o;
+	if (!r)
+		return nomem(path, err);
+	r->path = path;
+	r->left = READ_MAX_NBYTES;
 	ds->channels = 3;
-	ds->rows = ds->cols = SIDE;
+	ds->rows = ds->cols = CIFAR10_SIDE;
 	ds->dtype = GPUSIM_U8;
-	ds->nclasses = NCLASSES;
-	rc = read_train(dir, &ds->train, err);
+	ds->nclasses = CIFAR10_CLASSES;
+	rc = read_all(r, path, err);
+	ds->class_name = r->class_name;
 	if (rc == RC_OK)
-		rc = read_test(dir, &ds->test, err);
+		rc = make_part(r->train + 1, r->last, &ds->train, err);
 	if (rc == RC_OK)
-		rc = read_names(dir, ds, err);
+		rc = make_part(&r->test, 1, &ds->test, err);
+	for (uint32_t i = 0; i <= MAX_BATCH; i++)
+		batch_fini(&r->train[i]);
+	batch_fini(&r->test);
+	free(r);
 	return rc;
 }

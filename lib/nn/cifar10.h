@@ -1,0 +1,38 @@
+/*
+ * cifar10.h - what a file of CIFAR-10 holds: images of 3 x 32 x 32 bytes, plane by plane, and labels.
+ *
+ * Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version" and "Python version".
+ */
+#ifndef NN_CIFAR10_H
+#define NN_CIFAR10_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+enum {
+	CIFAR10_SIDE = 32,
+	CIFAR10_ITEM = 3 * CIFAR10_SIDE * CIFAR10_SIDE,
+	CIFAR10_RECORD = 1 + CIFAR10_ITEM,
+	CIFAR10_CLASSES = 10
+};
+
+/* Images and labels of a batch; released with buf_fini each. */
+struct cifar10_batch {
+	struct buf images, labels;
+};
+
+/* Append those of a file's bytes: records of a label and an image, or a pickle. RC_BADDATA "PATH: reason"; RC_NOMEM. */
+enum rc cifar10_records(const char *path, const struct buf *file, struct cifar10_batch *batch,
+			struct err *err);
+enum rc cifar10_pickle(const char *path, const struct buf *file, struct cifar10_batch *batch,
+		       struct err *err);
+
+/* The names of the classes, from a text with one a line, which is cut up, or from a pickle. name[CIFAR10_CLASSES] is
+ * the caller's, all NULL; each is malloc'ed. */
+enum rc cifar10_text_names(const char *path, struct buf *file, char **name, struct err *err);
+enum rc cifar10_pickle_names(const char *path, const struct buf *file, char **name,
+			     struct err *err);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * ndarray.h - arrays as numpy has them: a type, a shape, and elements in bytes of somebody's.
+ */
+#ifndef NN_NDARRAY_H
+#define NN_NDARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "gpusim.h"
+
+#define NDARRAY_MAX_DIMS 8
+
+struct ndarray {
+	char kind;    /* 'u' and 'i': whole numbers without and with a sign; 'f'; 'b': 0 or 1 */
+	uint8_t size; /* bytes of an element: 1, 2, 4, 8 */
+	bool big;     /* bytes of an element are big-endian */
+	bool fortran; /* the first dimension is the fastest */
+	uint32_t ndim;
+	uint64_t dim[NDARRAY_MAX_DIMS];
+	const uint8_t *data; /* ndarray_nbytes of them, at any address; borrowed */
+};
+
+/* Kind, size and order as numpy spells them: "<f4", "|u1", "i8". False: none of those above. */
+bool ndarray_type(struct ndarray *a, const char *text, size_t len);
+
+/* Its elements, and its bytes. False: 2^64 or more. */
+bool ndarray_count(const struct ndarray *a, uint64_t *n);
+bool ndarray_nbytes(const struct ndarray *a, uint64_t *nbytes);
+
+/* Element i, in the order of the bytes, as a double; whole numbers beyond 2^53 are rounded. */
+double ndarray_at(const struct ndarray *a, uint64_t i);
+
+/* What items of an array become, sample after sample, planar as struct dataset has them. */
+struct ndarray_items {
+	uint32_t channels, rows, cols;
+	enum gpusim_dtype dtype; /* GPUSIM_U8 or GPUSIM_F32 */
+};
+
+/*
+ * ndarray_items - how samples lie in an array.
+ *
+ * [n], [n, features]; [n, rows, columns]; [n, rows, columns, channels] or, with 1 or 3 channels there,
+ * [n, channels, rows, columns]. [n, s * s] of bytes with s from 8 to 512 is of grey images. They are bytes
+ * when the type is u1, or whole numbers of which all are 0 to 255, and they are images; else 32-bit floats.
+ * Errors: RC_BADDATA "NAME: reason".
+ * Checked by: tests/unit/t_ndarray.c
+ */
+enum rc ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *out,
+		      struct err *err);
+
+/* Samples [first, first + n) of an array whose items are like that, into dst. RC_BADDATA: a number that
+ * is not finite, or no 32-bit one. */
+enum rc ndarray_copy(const struct ndarray *a, const char *name, const struct ndarray_items *items,
+		     uint64_t first, uint64_t n, void *dst, struct err *err);
+
+/*
+ * ndarray_labels - numbers from 0 to 255, as [n] or [n, 1]; or one-hot, as [n, classes], where each row has
+ * a 1 and zeros.
+ *
+ *	labels		[out] a byte each, malloc'ed
+ *	nclasses	[out] the largest and one more; one-hot: as many as there are columns
+ */
+enum rc ndarray_labels(const struct ndarray *a, const char *name, uint8_t **labels,
+		       uint32_t *nclasses, struct err *err);
+
+#endif

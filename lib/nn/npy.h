@@ -1,0 +1,27 @@
+/*
+ * npy.h - a .npy file, as numpy.save writes it: a header that is a Python dictionary, then elements.
+ *
+ * Source: numpy.lib.format, versions 1.0 to 3.0.
+ */
+#ifndef NN_NPY_H
+#define NN_NPY_H
+
+#include "nn/ndarray.h"
+
+/* Whether bytes begin as such a file. */
+bool npy_is(const void *bytes, size_t nbytes);
+
+/*
+ * npy_parse - all of a .npy file in memory.
+ *
+ *	name	what the bytes are called in the sentence
+ *	a	[out] its data point into the bytes; untouched on error
+ *
+ * Errors: RC_BADDATA "NAME: reason": damaged, cut short, longer than its shape says, of a type that
+ * ndarray.h has not.
+ * Checked by: tests/unit/t_npy.c
+ */
+enum rc npy_parse(const void *bytes, size_t nbytes, const char *name, struct ndarray *a,
+		  struct err *err);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * pickle.h - data in Python's pickles, protocol 2: dictionaries, lists, texts, whole numbers, and arrays of numpy.
+ *
+ * A pickle is a program that may call anything. This runs none of it: it knows the opcodes that such
+ * data take, and of the calls those that make arrays of numpy (_reconstruct, ndarray, dtype) or, as
+ * Python 3 writes them, strings of bytes (_codecs.encode). All else is refused.
+ * Source: Python's Lib/pickletools.py.
+ */
+#ifndef NN_PICKLE_H
+#define NN_PICKLE_H
+
+#include "nn/ndarray.h"
+
+struct pickle;
+struct pickle_value;
+
+/* Whether bytes begin as a pickle of protocol 2. */
+bool pickle_is(const void *bytes, size_t nbytes);
+
+/*
+ * pickle_parse - what a pickle holds.
+ *
+ *	bytes	outlive *out, which points into them
+ *	name	what they are called in the sentence
+ *	out	[out] released with pickle_free; untouched on error
+ *
+ * Memory is at most 128 bytes for each of the pickle's, and for 4194304 values. Errors: RC_BADDATA "NAME: reason"; RC_NOMEM.
+ * Checked by: tests/unit/t_pickle.c
+ */
+enum rc pickle_parse(const void *bytes, size_t nbytes, const char *name, struct pickle **out,
+		     struct err *err);
+void pickle_free(struct pickle *p);
+
+/* What the pickle's dictionary has under a key, a str or bytes; NULL: nothing, or it is none. */
+const struct pickle_value *pickle_get(const struct pickle *p, const char *key);
+
+/* Whether a value is an array. */
+bool pickle_array(const struct pickle *p, const struct pickle_value *v, struct ndarray *out);
+
+/* Of a list or tuple: its length, UINT32_MAX if it is none; and its items, from the first, which is NULL
+ * behind the last. */
+struct pickle_cell;
+uint32_t pickle_length(const struct pickle_value *v);
+const struct pickle_cell *pickle_first(const struct pickle *p, const struct pickle_value *v);
+const struct pickle_cell *pickle_next(const struct pickle *p, const struct pickle_cell *cell);
+const struct pickle_value *pickle_item(const struct pickle *p, const struct pickle_cell *cell);
+
+/* Whether a value is a whole number, or a text: str or bytes, len of them without a NUL behind. */
+bool pickle_number(const struct pickle_value *v, int64_t *out);
+bool pickle_text(const struct pickle_value *v, const char **text, size_t *len);
+
+#endif

@@ -1,0 +1,421 @@
+/*
+ * Arrays of numpy: a .npz file, or .npy files in a folder, called by what they hold and for whom: x_train,
+ * y_train, x_test, y_test as in Keras's mnist.npz; train_images, train_labels; X, y.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "nn/input.h"
+#include "nn/npy.h"
+#include "nn/read.h"
+#include "nn/zip.h"
+
+enum part { PART_TRAIN, PART_VALIDATION, PART_TEST, NPARTS };
+enum role { ROLE_ITEMS, ROLE_LABELS, NROLES };
+
+/* An array that a name has told of. */
+struct found {
+	char *name; /* for sentences: "mnist.npz: x_train"; NULL: not there */
+	struct buf bytes;
+	struct ndarray array;
+};
+
+struct arrays {
+	const char *path;
+	struct found found[NPARTS][NROLES];
+	uint64_t left; /* bytes that may still be read */
+};
+
+/* ---- what names mean */
+
+static const char *const item_words[] = {"x", "images", "data", "features", "inputs", NULL};
+static const char *const label_words[] = {"y", "labels", "targets", "target", "classes", NULL};
+static const struct {
+	const char *word;
+	enum part part;
+} part_words[] = {
+    {"train", PART_TRAIN},	     {"training", PART_TRAIN}, {"test", PART_TEST},
+    {"testing", PART_TEST},	     {"val", PART_VALIDATION}, {"valid", PART_VALIDATION},
+    {"validation", PART_VALIDATION}, {"", PART_TRAIN}};
+
+/* numpy.savez without names: what is trained on, then what is tested with. */
+static const struct {
+	const char *name;
+	enum part part;
+	enum role role;
+} numbered[] = {{"arr0", PART_TRAIN, ROLE_ITEMS},
+		{"arr1", PART_TRAIN, ROLE_LABELS},
+		{"arr2", PART_TEST, ROLE_ITEMS},
+		{"arr3", PART_TEST, ROLE_LABELS}};
+
+static bool
+among(const char *word, const char *const *words)
+{
+	while (*words && strcmp(*words, word) != 0)
+		words++;
+	return *words;
+}
+
+/* Whether the whole of a word is a part's and a role's, the part before or behind. */
+static bool
+split_word(const char *word, const char *part, enum role *role)
+{
+	size_t len = strlen(word), n = strlen(part);
+	char rest[32];
+
+	if (len < n)
+		return false;
+	for (int behind = 0; behind < 2; behind++) {
+		if (memcmp(behind ? word + len - n : word, part, n) != 0)
+			continue;
+		snprintf(rest, sizeof rest, "%.*s", (int)(len - n), behind ? word : word + n);
+		*role = among(rest, label_words) ? ROLE_LABELS : ROLE_ITEMS;
+		if (*role == ROLE_LABELS || among(rest, item_words))
+			return true;
+	}
+	return false;
+}
+
+/* What a name of `len` bytes means, without regard to case, '_', '-' and '.'. False: nothing. */
+static bool
+tell(const char *name, size_t len, enum part *part, enum role *role)
+{
+	char word[32];
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (strchr("_-.", name[i]))
+			continue;
+		if (n == sizeof word - 1)
+			return false;
+		word[n++] = (char)tolower((unsigned char)name[i]);
+	}
+	word[n] = '\0';
+	for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++)
+		if (strcmp(word, numbered[i].name) == 0) {
+			*part = numbered[i].part;
+			*role = numbered[i].role;
+			return true;
+		}
+	for (size_t i = 0; i < sizeof part_words / sizeof part_words[0]; i++)
+		if (split_word(word, part_words[i].word, role)) {
+			*part = part_words[i].part;
+			return true;
+		}
+	return false;
+}
+
+/* The name of an array without .npy behind it; 0: it has none. */
+static size_t
+npy_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && strcmp(name + len - 4, ".npy") == 0 ? len - 4 : 0;
+}
+
+/* ---- files */
+
+/* The place of an array with that name, `label` is what it is called; NULL: none, or it is taken. */
+static enum rc
+find_place(struct arrays *all, const char *name, const char *label, struct found **out,
+	   struct err *err)
+{
+	enum part part;
+	enum role role;
+	size_t len = npy_name(name);
+	struct found *f;
+
+	*out = NULL;
+	if (!len || !tell(name, len, &part, &role))
+		return RC_OK;
+	f = &all->found[part][role];
+	if (f->name)
+		return err_set(err, RC_BADDATA, "%s: means the same as %s", label, f->name);
+	f->name = strdup(label);
+	if (!f->name)
+		return err_set(err, RC_NOMEM, "%s: out of memory", label);
+	*out = f;
+	return RC_OK;
+}
+
+static enum rc
+take_array(struct arrays *all, struct found *f, struct err *err)
+{
+	all->left -= f->bytes.len < all->left ? f->bytes.len : all->left;
+	return npy_parse(f->bytes.data, f->bytes.len, f->name, &f->array, err);
+}
+
+/* A file of an archive, where its name is an array's. */
+static enum rc
+read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *file, struct err *err)
+{
+	struct found *f = NULL;
+	char *label;
+	enum rc rc;
+
+	if (asprintf(&label, "%s: %.*s", zip->name, (int)npy_name(file->name), file->name) < 0)
+		return err_set(err, RC_NOMEM, "%s: out of memory", zip->name);
+	rc = find_place(all, file->name, label, &f, err);
+	if (f && file->nbytes > all->left)
+		rc = err_set(err, RC_BADDATA, "%s: more than 4 GiB", label);
+	if (rc == RC_OK && f)
+		rc = zip_take(zip, file, &f->bytes, err);
+	if (rc == RC_OK && f)
+		rc = take_array(all, f, err);
+	free(label);
+	return rc;
+}
+
+static enum rc
+read_archive(struct arrays *all, const char *path, struct err *err)
+{
+	struct buf file = {0};
+	struct zip zip = {0};
+	enum rc rc = input_file(path, (size_t)READ_MAX_NBYTES, &file, err);
+
+	if (rc == RC_OK)
+		rc = zip_open(file.data, file.len, path, &zip, err);
+	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++)
+		rc = read_entry(all, &zip, &zip.file[i], err);
+	zip_close(&zip);
+	buf_fini(&file);
+	return rc;
+}
+
+/* DIR/NAME, where the name is an array's. */
+static enum rc
+read_member(struct arrays *all, const char *dir, const char *name, struct err *err)
+{
+	struct found *f = NULL;
+	char *path;
+	enum rc rc;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return err_set(err, RC_NOMEM, "%s: out of memory", dir);
+	rc = find_place(all, name, path, &f, err);
+	if (rc == RC_OK && f)
+		rc = input_file(path, (size_t)all->left, &f->bytes, err);
+	if (rc == RC_OK && f)
+		rc = take_array(all, f, err);
+	free(path);
+	return rc;
+}
+
+static enum rc
+read_dir(struct arrays *all, const char *dir, struct err *err)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	enum rc rc = RC_OK;
+
+	if (!d)
+		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+	while (rc == RC_OK && (errno = 0, e = readdir(d)))
+		rc = read_member(all, dir, e->d_name, err);
+	if (rc == RC_OK && errno != 0)
+		rc = err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+	closedir(d);
+	return rc;
+}
+
+static bool
+is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The folder that a file is in, malloc'ed. */
+static char *
+folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+/* Everything the path leads to. */
+static enum rc
+find_arrays(struct arrays *all, struct err *err)
+{
+	const char *path = all->path;
+	char *dir;
+	enum rc rc;
+
+	if (is_dir(path))
+		return read_dir(all, path, err);
+	if (!npy_name(path))
+		return read_archive(all, path, err);
+	dir = folder_of(path);
+	rc = dir ? read_dir(all, dir, err) : err_set(err, RC_NOMEM, "%s: out of memory", path);
+	free(dir);
+	return rc;
+}
+
+/* ---- the data set */
+
+/* What all parts' items are: bytes only if those of each part are. */
+static enum rc
+agree(struct arrays *all, struct ndarray_items items[NPARTS], struct err *err)
+{
+	const struct found *train = &all->found[PART_TRAIN][ROLE_ITEMS];
+	bool bytes = true;
+	enum rc rc = RC_OK;
+
+	for (int p = 0; rc == RC_OK && p < NPARTS; p++) {
+		const struct found *f = &all->found[p][ROLE_ITEMS];
+
+		if (!f->name)
+			continue;
+		rc = ndarray_items(&f->array, f->name, &items[p], err);
+		if (rc == RC_OK && (items[p].channels != items[PART_TRAIN].channels ||
+				    items[p].rows != items[PART_TRAIN].rows ||
+				    items[p].cols != items[PART_TRAIN].cols))
+			rc = err_set(err, RC_BADDATA,
+				     "%s: its samples are %ux%ux%u, those of %s %ux%ux%u", f->name,
+				     items[p].channels, items[p].rows, items[p].cols, train->name,
+				     items[PART_TRAIN].channels, items[PART_TRAIN].rows,
+				     items[PART_TRAIN].cols);
+		bytes = bytes && items[p].dtype == GPUSIM_U8;
+	}
+	for (int p = 0; p < NPARTS; p++)
+		items[p].dtype = bytes ? GPUSIM_U8 : GPUSIM_F32;
+	return rc;
+}
+
+/* One part; its bytes are released on the way. */
+static enum rc
+take_part(struct found pair[NROLES], const struct ndarray_items *shape, struct dataset *ds,
+	  struct dataset_part *part, uint32_t *nclasses, struct err *err)
+{
+	struct found *items = &pair[ROLE_ITEMS], *labels = &pair[ROLE_LABELS];
+	uint64_t n = items->array.dim[0];
+	enum rc rc = RC_OK;
+
+	if (labels->array.ndim > 0 && labels->array.dim[0] != n)
+		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " labels for %" PRIu64 " samples",
+			       labels->name, labels->array.dim[0], n);
+	rc = ndarray_labels(&labels->array, labels->name, &part->labels, nclasses, err);
+	if (rc != RC_OK)
+		return rc;
+	part->nitems = (uint32_t)n;
+	part->items = alloc_resize(NULL, n, dataset_item_bytes(ds));
+	if (!part->items)
+		return err_set(err, RC_NOMEM, "%s: out of memory", items->name);
+	rc = ndarray_copy(&items->array, items->name, shape, 0, n, part->items, err);
+	part->labels_path = labels->name;
+	labels->name = NULL;
+	buf_fini(&items->bytes);
+	buf_fini(&labels->bytes);
+	return rc;
+}
+
+/* Items and labels go together, and there are some to train on. */
+static enum rc
+check_pairs(const struct arrays *all, struct err *err)
+{
+	for (int p = 0; p < NPARTS; p++) {
+		const struct found *pair = all->found[p];
+
+		if (p == PART_TRAIN && !pair[ROLE_ITEMS].name && !pair[ROLE_LABELS].name)
+			return err_set(err, RC_BADDATA,
+				       "%s: no arrays to train on, such as x_train and y_train, or "
+				       "images and labels",
+				       all->path);
+		if (pair[ROLE_ITEMS].name && !pair[ROLE_LABELS].name)
+			return err_set(err, RC_BADDATA, "%s: there are no labels for it",
+				       pair[ROLE_ITEMS].name);
+		if (!pair[ROLE_ITEMS].name && pair[ROLE_LABELS].name)
+			return err_set(err, RC_BADDATA, "%s: there are no samples for it",
+				       pair[ROLE_LABELS].name);
+	}
+	return RC_OK;
+}
+
+static enum rc
+take_parts(struct arrays *all, struct dataset *ds, struct err *err)
+{
+	struct dataset_part *part[NPARTS] = {[PART_TRAIN] = &ds->train,
+					     [PART_VALIDATION] = &ds->validation,
+					     [PART_TEST] = &ds->test};
+	struct ndarray_items items[NPARTS] = {{0}};
+	enum rc rc = agree(all, items, err);
+	uint32_t nclasses;
+
+	if (rc != RC_OK)
+		return rc;
+	ds->channels = items[0].channels;
+	ds->rows = items[0].rows;
+	ds->cols = items[0].cols;
+	ds->dtype = items[0].dtype;
+	for (int p = 0; rc == RC_OK && p < NPARTS; p++) {
+		if (!all->found[p][ROLE_ITEMS].name)
+			continue;
+		rc = take_part(all->found[p], &items[p], ds, part[p], &nclasses, err);
+		if (rc != RC_OK)
+			break;
+		if (p == PART_TRAIN)
+			ds->nclasses = nclasses;
+		else if (nclasses > ds->nclasses)
+			rc = err_set(err, RC_BADDATA,
+				     "%s: %" PRIu32 " classes, those to train on have %" PRIu32,
+				     part[p]->labels_path, nclasses, ds->nclasses);
+	}
+	return rc;
+}
+
+static void
+arrays_fini(struct arrays *all)
+{
+	for (int p = 0; p < NPARTS; p++)
+		for (int r = 0; r < NROLES; r++) {
+			free(all->found[p][r].name);
+			buf_fini(&all->found[p][r].bytes);
+		}
+}
+
+bool
+npz_is_here(const char *dir)
+{
+	bool here = false;
+	struct dirent *e;
+	enum part part;
+	enum role role;
+	DIR *d = opendir(dir);
+
+	while (!here && d && (e = readdir(d)))
+		here = npy_name(e->d_name) && tell(e->d_name, npy_name(e->d_name), &part, &role);
+	if (d)
+		closedir(d);
+	return here;
+}
+
+bool
+npz_is_file(const uint8_t *head, size_t nbytes)
+{
+	return zip_is(head, nbytes) || npy_is(head, nbytes);
+}
+
+enum rc
+read_npz(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
+{
+	struct arrays all = {.path = path, .left = READ_MAX_NBYTES};
+	enum rc rc = find_arrays(&all, err);
+
+	(void)o;
+	if (rc == RC_OK)
+		rc = check_pairs(&all, err);
+	if (rc == RC_OK)
+		rc = take_parts(&all, ds, err);
+	arrays_fini(&all);
+	return rc;
+}

@@ -1,0 +1,56 @@
+/*
+ * zip.h - files in a zip archive of anybody's, in memory: stored or deflated.
+ *
+ * What npz_write made is read by npz_read, which takes nothing else; this takes numpy's as well.
+ * Source: PKWARE APPNOTE 6.3, sections 4.3 and 4.4.
+ */
+#ifndef NN_ZIP_H
+#define NN_ZIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+#define ZIP_MAX_FILES 4096
+#define ZIP_MAX_NAME  127
+
+struct zip_file {
+	char name[ZIP_MAX_NAME + 1];
+	uint32_t crc, stored, nbytes; /* bytes in the archive, and unpacked */
+	uint32_t method;
+	uint32_t at; /* its local header */
+};
+
+struct zip {
+	const uint8_t *bytes; /* the caller's, as is the name */
+	size_t nbytes;
+	const char *name;
+	struct zip_file *file;
+	size_t nfiles;
+};
+
+/* Whether bytes begin as an archive that is not empty. */
+bool zip_is(const void *bytes, size_t nbytes);
+
+/*
+ * zip_open - read the directory at the end.
+ *
+ *	zip	[out] released with zip_close; untouched on error
+ *
+ * Errors: RC_BADDATA "NAME: reason": no zip archive, damaged, encrypted, in several parts, of more than 4 GiB
+ * or ZIP_MAX_FILES files, or a name that two files have; RC_NOMEM.
+ * Checked by: tests/unit/t_zip.c
+ */
+enum rc zip_open(const void *bytes, size_t nbytes, const char *name, struct zip *zip,
+		 struct err *err);
+void zip_close(struct zip *zip);
+
+/* Append a file's bytes to *out, which the caller releases in any case. RC_BADDATA: damaged, or
+ * compressed in another way. */
+enum rc zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out,
+		 struct err *err);
+
+#endif
