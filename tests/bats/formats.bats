@@ -75,3 +75,31 @@ refused() {
 	truncate -s 100 "$dir/002.png"
 	refused 5 "$dir/002.png: damaged PNG" --data scenes
 }
+
+@test "formats: CIFAR-10 in Python's pickles, in its archives, and as arrays of numpy: the same samples" {
+	command -v python3 >/dev/null || skip "needs python3"
+	mkdir bin py
+	for f in "$DATA"/cifar10/*.bin.gz; do gzip -dc "$f" >bin/"$(basename "$f" .gz)"; done
+	cp "$DATA"/cifar10/batches.meta.txt bin
+	"$DATA/make-arrays" bin .
+	tar xzf py.tar.gz -C py
+	tar cf bin.tar bin
+	for data in bin bin.tar py py/cifar-10-batches-py py.tar.gz a.npz; do
+		bounded mnist-train --devices 2 --data $data --split 1,0,0 --train-items 64 --test-items 8 \
+			--layers 0,8,0 --epochs 1 --save m.npz >out
+		grep -q '^64 training and 8 test images' out
+		python3 -c 'import sys, zipfile
+z = zipfile.ZipFile("m.npz")
+sys.stdout.buffer.write(b"".join(z.read(n) for n in z.namelist() if n.startswith("fc")))' >weights
+		if [ -e first ]; then cmp weights first; else mv weights first; fi
+	done
+	printf '\200\002cos\nsystem\n(U\011touch badtR.' >py/cifar-10-batches-py/test_batch
+	refused 5 "test_batch: the pickle calls os.system; nothing but arrays of numpy is read" --data py
+	[ ! -e bad ]
+	head -c 3000 py.tar.gz >short.tar.gz
+	refused 5 "short.tar.gz: the gzip data end early" --data short.tar.gz
+	head -c 3000 a.npz >short.npz
+	refused 5 "short.npz: no zip archive, or cut short" --data short.npz
+	refused 5 "m.npz: no arrays to train on" --data m.npz
+	refused 1 "No such file" --data nowhere.npz
+}

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "dataset_test.h"
+#include "pickles.h"
 #include "tap.h"
+#include "tars.h"
 
 enum { ITEM = 3072, RECORD = 3073 };
 
@@ -155,6 +157,211 @@ test_refusals(void)
 	take_away("c/data_batch_1.bin");
 }
 
+/* ---- the Python version */
+
+/* The same samples as a pickle. */
+static void
+make_pickle(struct buf *b, uint16_t n, uint32_t first)
+{
+	uint8_t *records = make_records(n, first), labels[8], *images = malloc((size_t)n * ITEM);
+
+	for (uint32_t i = 0; i < n; i++) {
+		labels[i] = records[i * RECORD];
+		memcpy(images + i * ITEM, records + i * RECORD + 1, ITEM);
+	}
+	b->len = 0;
+	put_batch(b, n, images, labels);
+	free(records);
+	free(images);
+}
+
+/* put_batch, as file or in an archive. */
+static void
+put_pickle(const char *name, uint16_t n, uint32_t first, struct buf *tar)
+{
+	struct buf b = {0};
+
+	make_pickle(&b, n, first);
+	if (tar)
+		tar_add(tar, name, '0', b.data, b.len);
+	else
+		put_bytes(name, b.data, b.len);
+	buf_fini(&b);
+}
+
+static void
+make_names(struct buf *b)
+{
+	b->len = 0;
+	PUT(b, "\x80\2}U\x0blabel_names](U\x08"
+	       "airplaneU\nautomobileU\4birdU\3catU\4deerU\3dogU\4frog"
+	       "U\5horseU\4shipU\5trucke"
+	       "s.");
+}
+
+static void
+test_pickles(void)
+{
+	struct dataset ds = {0};
+	struct err err = {0};
+	struct buf b = {0};
+
+	take_away("c");
+	put_dir("c");
+	put_dir("c/cifar-10-batches-py");
+	put_pickle("c/cifar-10-batches-py/data_batch_1", 3, 0, NULL);
+	put_pickle("c/cifar-10-batches-py/data_batch_2", 2, 3, NULL);
+	put_pickle("c/cifar-10-batches-py/test_batch", 2, 100, NULL);
+	ok(dataset_open(in_folder("c"), NULL, &ds, &err) == RC_OK && is_all(&ds) && !ds.class_name,
+	   "pickles as their archive unpacks %s", err.text);
+	dataset_fini(&ds);
+	make_names(&b);
+	put_bytes("c/cifar-10-batches-py/batches.meta", b.data, b.len);
+	ok(dataset_open(in_folder("c/cifar-10-batches-py"), NULL, &ds, &err) == RC_OK &&
+	       is_all(&ds) && ds.class_name && strcmp(ds.class_name[0], "airplane") == 0 &&
+	       strcmp(ds.class_name[9], "truck") == 0,
+	   "... with the names of the classes %s", err.text);
+	dataset_fini(&ds);
+	rename(in_folder("c/cifar-10-batches-py"), in_folder("d"));
+	take_away("c");
+	rename(in_folder("d"), in_folder("c"));
+
+	put_text("c/batches.meta", "\x80\2N.");
+	ok(refused(RC_BADDATA, "batches.meta: no list 'label_names'"), "no names");
+	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](U\3catU\3doges.");
+	ok(refused(RC_BADDATA, "batches.meta: 2 names of classes, not 10"), "two names");
+	put_text("c/batches.meta", "\x80\2}U\x0blabel_names](NU\3doges.");
+	ok(refused(RC_BADDATA, "batches.meta: name 0 is not text"), "a name that is none");
+	take_away("c/batches.meta");
+	put_text("c/test_batch", "cos\nsystem\n(S'true'\ntR.");
+	ok(refused(RC_BADDATA, "test_batch: not a pickle of protocol 2"), "another protocol");
+	put_text("c/test_batch", "\x80\2cos\nsystem\n(U\4truetR.");
+	ok(refused(RC_BADDATA,
+		   "test_batch: the pickle calls os.system; nothing but arrays of numpy"),
+	   "a pickle that calls something");
+	put_text("c/test_batch", "\x80\2}.");
+	ok(refused(RC_BADDATA, "test_batch: no array 'data'"), "an empty dictionary");
+	put_text("c/test_batch", "\x80\2].");
+	ok(refused(RC_BADDATA, "test_batch: no array 'data'"), "no dictionary");
+	make_pickle(&b, 2, 100);
+	memcpy(memmem(b.data, b.len, "labels", 6), "fine_l", 6);
+	put_bytes("c/test_batch", b.data, b.len);
+	ok(refused(RC_BADDATA, "test_batch: no 'labels'"), "no labels");
+	make_pickle(&b, 2, 100);
+	((char *)memmem(b.data, b.len, "(K\0K\1e", 6))[2] = 10;
+	put_bytes("c/test_batch", b.data, b.len);
+	ok(refused(RC_BADDATA, "test_batch: label 10 of record 0, CIFAR-10 has 0 to 9"),
+	   "a label of 10");
+	make_pickle(&b, 2, 100);
+	memcpy(memmem(b.data, b.len, "(K\0K\1e", 6), "(M\0\0Ne", 6);
+	put_bytes("c/test_batch", b.data, b.len);
+	ok(refused(RC_BADDATA, "test_batch: 'labels' are no list of numbers"), "no number");
+	b.len = 0;
+	PUT(&b, "\x80\2}(U\6labels](K\1K\2eU\4data");
+	put_array(&b, 1, 3072, (char[3072]){0});
+	PUT(&b, "u.");
+	put_bytes("c/test_batch", b.data, b.len);
+	ok(refused(RC_BADDATA, "test_batch: 2 labels for 1 images"), "more labels than images");
+	b.len = 0;
+	PUT(&b, "\x80\2}(U\6labels](K\1eU\4data");
+	put_array(&b, 1, 3071, (char[3072]){0});
+	PUT(&b, "u.");
+	put_bytes("c/test_batch", b.data, b.len);
+	ok(refused(RC_BADDATA, "test_batch: 'data' is not bytes of images, one a row of 3072"),
+	   "images of another size");
+	take_away("c/test_batch");
+	ok(refused(RC_FAILED, "no test_batch here"), "no test batch");
+	put_pickle("c/data_batch_4", 1, 0, NULL);
+	ok(refused(RC_FAILED, "no data_batch_3 here"), "a batch that is missing");
+	put_text("c/data_batch_-1", "x");
+	put_text("c/data_batch_1000", "x");
+	put_text("c/data_batch_ 7", "x");
+	ok(refused(RC_FAILED, "no data_batch_3 here"), "names that are no batch's");
+	buf_fini(&b);
+}
+
+static void
+test_archives(void)
+{
+	struct dataset ds = {0};
+	struct err err = {0};
+	struct buf b = {0}, names = {0};
+	uint8_t *records;
+
+	make_names(&names);
+	tar_add(&b, "cifar-10-batches-py/", '5', "", 0);
+	put_pickle("cifar-10-batches-py/test_batch", 2, 100, &b);
+	put_pickle("cifar-10-batches-py/data_batch_2", 2, 3, &b);
+	tar_add(&b, "cifar-10-batches-py/batches.meta", '0', names.data, names.len);
+	tar_add(&b, "cifar-10-batches-py/readme.html", '0', "<html>", 6);
+	put_pickle("cifar-10-batches-py/data_batch_1", 3, 0, &b);
+	tar_end(&b);
+	put_gzip("t.tar.gz", b.data, b.len);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_open(in_folder("t.tar.gz"), NULL, &ds, &err) == RC_OK && is_all(&ds) &&
+	       ds.class_name,
+	   "an archive, in whatever order its files are %s", err.text);
+	dataset_fini(&ds);
+	ok(dataset_open(in_folder("t.tar"), NULL, &ds, &err) == RC_OK && is_all(&ds),
+	   "... not packed %s", err.text);
+	dataset_fini(&ds);
+	put_dir("data");
+	rename(in_folder("t.tar.gz"), in_folder("data/cifar-10-python.tar.gz"));
+	ok(dataset_open(in_folder("data"), NULL, &ds, &err) == RC_OK && is_all(&ds),
+	   "... by its folder %s", err.text);
+	dataset_fini(&ds);
+	put_pickle("data_batch_1", 3, 0, &b);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_open(in_folder("t.tar"), NULL, &ds, &err) == RC_OK && is_all(&ds),
+	   "what is behind the end is not looked at %s", err.text);
+	dataset_fini(&ds);
+	b.len = 0;
+	put_pickle("data_batch_1", 3, 0, &b);
+	put_pickle("x/data_batch_1", 3, 0, &b);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
+			   "t.tar: data_batch_1: there are two of it"),
+	   "a batch twice");
+	b.len = 0;
+	put_pickle("data_batch_1", 3, 0, &b);
+	put_pickle("data_batch_3", 3, 0, &b);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
+			   "t.tar: no data_batch_2 in the archive"),
+	   "a batch that is missing");
+	b.len -= 5000;
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA,
+			   "t.tar: the tar archive is cut short"),
+	   "cut short");
+	b.len = 0;
+	put_pickle("data_batch_1", 3, 0, &b);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA, "t.tar: no test_batch in the"),
+	   "no test batch");
+	b.len = 0;
+	tar_add(&b, "a.txt", '0', "hello", 5);
+	put_bytes("t.tar", b.data, b.len);
+	ok(dataset_refused(in_folder("t.tar"), NULL, RC_BADDATA, "t.tar: no data_batch_1 in the"),
+	   "another archive");
+	b.len = 0;
+	records = make_records(3, 0);
+	tar_add(&b, "d/data_batch_1.bin", '0', records, 3 * RECORD);
+	free(records);
+	records = make_records(2, 3);
+	tar_add(&b, "d/data_batch_2.bin", '0', records, 2 * RECORD);
+	free(records);
+	records = make_records(2, 100);
+	tar_add(&b, "d/test_batch.bin", '0', records, 2 * RECORD);
+	free(records);
+	put_gzip("t.tar.gz", b.data, b.len);
+	ok(dataset_open(in_folder("t.tar.gz"), NULL, &ds, &err) == RC_OK && is_all(&ds),
+	   "the binary version's %s", err.text);
+	dataset_fini(&ds);
+	buf_fini(&b);
+	buf_fini(&names);
+}
+
 int
 main(void)
 {
@@ -165,6 +372,8 @@ main(void)
 	put_dir("c");
 	test_reads();
 	test_refusals();
+	test_pickles();
+	test_archives();
 	ok(folder_end() == 0, "the folder is gone");
 	return tap_done();
 }
