@@ -6,6 +6,7 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 DESTDIR ?=
 CC      ?= cc
 PROTOC_C ?= protoc-c
@@ -274,7 +275,9 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \
     $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
     $(call to,644,$(configs),$(share)/gpusim/config) \
-    644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl
+    644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl \
+    644:cmd/gpuctl/completion.zsh:$(ZSHDIR)/_gpuctl \
+    644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish
 manifest  := $(share)/gpusim/installed
 
 # A static nng brings its TLS along, if it has one; and its users then ask repost.c by the linker's --wrap.

@@ -30,7 +30,7 @@ static const struct {
     [OPT_BYTES] = {"bytes", 0, "SIZE", "bytes to transfer, such as 4096 or 64K"},
     [OPT_TYPE] = {"type", 0, "TYPE", "i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64"},
     [OPT_OP] = {"op", 0, "OP", "sum (the default) prod min max avg"},
-    [OPT_ALGO] = {"algo", 0, "NAME", "algorithm; `gpuctl plan --list` lists them"},
+    [OPT_ALGO] = {"algo", 0, "ALGO", "algorithm; `gpuctl plan --list` lists them"},
     [OPT_ROOT] = {"root", 0, "RANK", "root rank (default 0)"},
     [OPT_CHUNK] = {"chunk", 0, "SIZE", "largest message in bytes, such as 64K"},
     [OPT_CHUNK_ELEMS] = {"chunk", 0, "N", "most elements in one message"},
@@ -55,12 +55,12 @@ static const struct {
     [OPT_MEM_FILE] = {"mem-file", 0, "BASE", "keep the memory of device K in the file BASE.K"},
     [OPT_LATENCY] = {"latency", 0, "TIME", "delay of messages between devices, such as 5ms"},
     [OPT_BANDWIDTH] = {"bandwidth", 0, "RATE", "bits a second in and out of a device, such as 1Gb"},
-    [OPT_TRANSPORT] = {"transport", 0, "KIND",
+    [OPT_TRANSPORT] = {"transport", 0, "SOCKETS",
 		       "ipc or tcp: data go through sockets, not through shared memory"},
     [OPT_THREADS] = {"threads", 0, "N", "BLAS threads of a device (default 1)"},
     [OPT_KERNELS] = {"kernels", 0, "FILE",
 		     "kernels of one's own, for all devices; may be repeated"},
-    [OPT_PIN] = {"pin", 0, "HOW", "auto: each device on a CPU of its own; none (the default)"},
+    [OPT_PIN] = {"pin", 0, "CPUS", "auto: each device on a CPU of its own; none (the default)"},
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
     [OPT_HTTP] = {"http", 0, "HOST:PORT", "the coordinator's; models for whoever asks"},
@@ -71,7 +71,7 @@ static const struct {
     [OPT_KINDS] = {"kinds", 0, "KIND,...", "kinds of faults (default all)"},
     [OPT_OPS] = {"ops", 0, "N", "how many operations, instead of how long"},
     [OPT_VERBOSE] = {NULL, 'v', NULL, "daemons say more on stderr; twice: still more"},
-    [OPT_ON_FAILURE] = {"on-failure", 0, "HOW",
+    [OPT_ON_FAILURE] = {"on-failure", 0, "POLICY",
 			"when a rank is lost: abort (the default) shrink respawn spare"},
     [OPT_SPARES] = {"spares", 0, "K", "so many devices more, to take the place of lost ones"},
     [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
@@ -413,12 +413,16 @@ args_help(uint64_t options, FILE *f)
 	fprintf(f, "  %-20s  %s\n", "-h", "print this");
 }
 
-void
-args_words(uint64_t options, FILE *f)
+bool
+args_option(uint64_t options, int *i, struct args_option *out)
 {
-	char word[32];
-
-	for (int i = 0; i < OPT_NUMBER; i++)
-		if (options >> i & 1)
-			fprintf(f, "%s\n", spelled((enum opt_id)i, word));
+	while (*i < OPT_NUMBER && !(options >> *i & 1))
+		++*i;
+	if (*i >= OPT_NUMBER)
+		return false;
+	spelled((enum opt_id) * i, out->word);
+	out->value = table[*i].value;
+	out->help = table[*i].help;
+	++*i;
+	return true;
 }

@@ -135,7 +135,13 @@ enum rc on_failure_parse(const char *text, enum gpusim_on_failure *out, struct e
 /* One line an option: what it is and means, to f. */
 void args_help(uint64_t options, FILE *f);
 
-/* One word an option: "--device", "-n", to f. */
-void args_words(uint64_t options, FILE *f);
+struct args_option {
+	char word[32];	   /* as it is typed: "--device", "-n" */
+	const char *value; /* what the table calls its value: "DEVICE"; NULL: it has none */
+	const char *help;
+};
+
+/* The next option of the set from *i on, which moves behind it; begin with 0. False: there is no more. */
+bool args_option(uint64_t options, int *i, struct args_option *out);
 
 #endif

@@ -35,11 +35,15 @@ struct cli {
 /* The row of a name, hidden ones included; NULL: there is none. */
 const struct command *command_find(const char *name);
 
+/* The row i of the table, from 0 on; NULL behind the last. */
+const struct command *command_at(size_t i);
+
 enum rc run_bench(struct cli *, const struct args *, struct err *);
 enum rc run_begin_receive(struct cli *, const struct args *, struct err *);
 enum rc run_begin_send(struct cli *, const struct args *, struct err *);
 enum rc run_chaos(struct cli *, const struct args *, struct err *);
 enum rc run_collective(struct cli *, const struct args *, struct err *);
+enum rc run_completion(struct cli *, const struct args *, struct err *);
 enum rc run_comm_abort(struct cli *, const struct args *, struct err *);
 enum rc run_comm_destroy(struct cli *, const struct args *, struct err *);
 enum rc run_comm_grow(struct cli *, const struct args *, struct err *);

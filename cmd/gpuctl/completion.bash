@@ -1,62 +1,30 @@
-# gpuctl(1): completion for bash. Verbs and options come from gpuctl itself.
+# gpuctl(1): completion for bash. What there is to offer gpuctl itself says; see completion.c.
 # shellcheck shell=bash
 
 _gpuctl() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' i
-	local gpuctl=${COMP_WORDS[0]}
+	local cur=${COMP_WORDS[COMP_CWORD]} word meaning at
 
 	COMPREPLY=()
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		case ${COMP_WORDS[i]} in
-		--coordinator | --timeout) ((i++)) ;;
-		-*) ;;
-		*)
-			verb=${COMP_WORDS[i]}
-			break
+	[[ $cur != = ]] || cur=
+	while IFS=$'\t' read -r word meaning; do
+		case $word in
+		:files)
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			compopt -o filenames 2>/dev/null
 			;;
-		esac
-	done
-	if [[ $verb == run ]]; then # what follows its options is a command
-		for ((; i < COMP_CWORD; i++)); do
-			[[ ${COMP_WORDS[i]} == -- ]] || continue
+		:command)
+			at=$((meaning + 1))
 			if declare -F _command_offset >/dev/null; then
-				_command_offset $((i + 1))
-			else
+				_command_offset $at
+			elif ((at == COMP_CWORD)); then
 				mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+			else
+				mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+				compopt -o filenames 2>/dev/null
 			fi
-			return
-		done
-	fi
-	case $prev in
-	--type | --raw)
-		mapfile -t COMPREPLY < <(compgen -W 'i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64' -- "$cur")
-		return
-		;;
-	--on-failure)
-		mapfile -t COMPREPLY < <(compgen -W 'abort shrink respawn spare' -- "$cur")
-		return
-		;;
-	--op)
-		mapfile -t COMPREPLY < <(compgen -W 'sum prod min max avg' -- "$cur")
-		return
-		;;
-	--algo)
-		mapfile -t COMPREPLY < <(compgen -W "$("$gpuctl" plan --list 2>/dev/null |
-			awk '{ print $2 }' | sort -u)" -- "$cur")
-		return
-		;;
-	esac
-	if [[ -z $verb && $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '--coordinator --timeout -h -V' -- "$cur")
-	elif [[ -z $verb || $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$gpuctl" completion 2>/dev/null)" -- "$cur")
-	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$gpuctl" completion "$verb" 2>/dev/null)" -- "$cur")
-	elif [[ $verb == plan || $verb == bench ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$gpuctl" plan --list 2>/dev/null |
-			awk '{ print $1 }' | sort -u)" -- "$cur")
-	elif [[ $verb == memcpy ]]; then
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-	fi
+			;;
+		*) COMPREPLY+=("$word") ;;
+		esac
+	done < <("${COMP_WORDS[0]}" completion -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _gpuctl gpuctl

@@ -16,9 +16,8 @@
 #define MOVES	 (BUFFERS | FILTER | HOW)
 #define TRANSFER (OPT(COMM) | OPT(RANK) | OPT(PEER) | OPT(ADDR) | OPT(COUNT) | OPT(TYPE))
 
-/* run_help and run_completion are at the end of this file. */
-static enum rc run_help(struct cli *, const struct args *, struct err *);
-static enum rc run_completion(struct cli *, const struct args *, struct err *);
+static enum rc run_help(struct cli *, const struct args *,
+			struct err *); /* at the end of this file */
 
 #define ON_BUFFERS "[--comm ID {--addr A,... | --send A,... --recv A,...} --count N] [options]"
 
@@ -115,7 +114,7 @@ static const struct command commands[] = {
 	{"params", "", "print what is in force", run_params, OPT(JSON), 0, 0, 0},
 	{"version", "", "print the version", run_version, OPT(JSON), 0, 0, 0},
 	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},
-	{"completion", "[VERB]", NULL, run_completion, 0, 0, 0, 1},
+	{"completion", "[--] WORD...", NULL, run_completion, 0, 0, 0, ARGS_COMMAND},
 };
 /* clang-format on */
 
@@ -134,6 +133,12 @@ command_find(const char *name)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	return NULL;
+}
+
+const struct command *
+command_at(size_t i)
+{
+	return i < NCOMMANDS ? &commands[i] : NULL;
 }
 
 /* Usage, summary and options of one verb, to stdout. */
@@ -188,23 +193,6 @@ run_help(struct cli *cli, const struct args *a, struct err *err)
 		command_help(cmd);
 	else
 		help_all();
-	return RC_OK;
-}
-
-/* The verbs, or a verb's options, one a line. */
-static enum rc
-run_completion(struct cli *cli, const struct args *a, struct err *err)
-{
-	const struct command *cmd = a->nrest ? command_find(a->rest[0]) : NULL;
-
-	(void)cli;
-	if (a->nrest && !cmd)
-		return unknown(a->rest[0], err);
-	if (cmd)
-		args_words(cmd->options, stdout);
-	for (size_t i = 0; !cmd && i < NCOMMANDS; i++)
-		if (commands[i].summary)
-			puts(commands[i].name);
 	return RC_OK;
 }
 

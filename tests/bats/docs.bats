@@ -135,11 +135,11 @@ described() {
 		# shellcheck disable=SC2046
 		described "$program" $("${program%.*}" -h | grep -oE '^  -.*' | grep -oE '^  (-[A-Za-z])?(, )?(--[a-z-]+)?' | tr -d ,)
 	done
-	for verb in $(gpuctl completion); do
+	for verb in $(gpuctl completion | cut -f 1); do
 		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
 			fail "gpuctl.1 does not describe $verb"
 		# shellcheck disable=SC2046
-		described gpuctl.1 $(gpuctl completion "$verb")
+		described gpuctl.1 $(gpuctl completion -- "$verb" - | cut -f 1 | grep -vx -e -h)
 	done
 }
 

@@ -1,0 +1,363 @@
+/*
+ * gpuctl completion - what a shell offers for the last of the words of a command line, so that bash, zsh and
+ * fish know what the table of verbs and that of options know, and nothing by themselves.
+ *
+ * A candidate is a line: the word, and behind a tab what it means. Two lines ask the shell itself:
+ *
+ *	:files		names of files
+ *	:command\tN	the words from the N-th on, counted from 0 behind gpuctl, are a command line of their own
+ *
+ * A command line that is another gpuctl's is gone into here.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host.h"
+#include "cli.h"
+#include "coll/fault.h"
+#include "coll/plan.h"
+#include "mem/dtype.h"
+
+struct line {
+	char **words;
+	int n;
+	const char *before; /* what stays of the last word: "--type=", "kill," */
+	const char *prefix; /* and what is to be completed in it */
+	char kept[128];
+	const struct command *cmd;
+	const char *collective; /* that the words name; NULL: none */
+	int operands;		/* before the last word, behind the verb */
+};
+
+static void
+offer(const struct line *l, const char *word, const char *meaning)
+{
+	if (strncmp(word, l->prefix, strlen(l->prefix)) == 0)
+		printf("%s%s%s%s\n", l->before, word, meaning ? "\t" : "", meaning ? meaning : "");
+}
+
+static void
+offer_list(const struct line *l, const char *const *words)
+{
+	for (; *words; words++)
+		offer(l, *words, NULL);
+}
+
+/* ---- what may stand for a name in the tables: TYPE, OP, ... */
+
+static void
+types(const struct line *l)
+{
+	for (int t = 0; t < GPUSIM_NDTYPES; t++)
+		offer(l, dtype_name((enum gpusim_dtype)t), NULL);
+}
+
+static void
+ops(const struct line *l)
+{
+	for (int op = 0; op < GPUSIM_NOPS; op++)
+		offer(l, op_name((enum gpusim_op)op), NULL);
+}
+
+static void
+policies(const struct line *l)
+{
+	for (int p = GPUSIM_ON_FAILURE_ABORT; p <= GPUSIM_ON_FAILURE_SPARE; p++)
+		offer(l, gpusim_on_failure_name(p), NULL);
+}
+
+static bool
+seen_before(const struct plan_algo *row)
+{
+	for (const struct plan_algo *r = plan_algos; r < row; r++)
+		if (strcmp(r->name, row->name) == 0)
+			return true;
+	return false;
+}
+
+/* Those of the collective, if the line says which; else each name once. */
+static void
+algos(const struct line *l)
+{
+	for (const struct plan_algo *row = plan_algos; row->name; row++) {
+		if (!l->collective && !seen_before(row))
+			offer(l, row->name, NULL);
+		if (l->collective && strcmp(coll_name(row->coll), l->collective) == 0)
+			offer(l, row->name, row->summary);
+	}
+}
+
+static void
+collectives(const struct line *l)
+{
+	for (int c = 0; c < GPUSIM_NCOLLS; c++)
+		offer(l, coll_name((enum gpusim_coll)c), NULL);
+}
+
+static void
+faults(const struct line *l)
+{
+	for (int k = 0; k < GPUSIM_NFAULTS; k++)
+		offer(l, fault_name((enum gpusim_fault_kind)k), NULL);
+}
+
+/* The last of several with commas. */
+static void
+fault_list(const struct line *l)
+{
+	const char *comma = strrchr(l->prefix, ',');
+	struct line last = *l;
+	char before[256];
+
+	if (comma) {
+		snprintf(before, sizeof before, "%s%.*s", l->before, (int)(comma + 1 - l->prefix),
+			 l->prefix);
+		last.before = before;
+		last.prefix = comma + 1;
+	}
+	faults(&last);
+}
+
+/* gpudev has them; in its list a kernel is a line "name: meaning". */
+static void
+kernels(const struct line *l)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 16] = "gpudev", *text = NULL, *colon;
+	size_t room = 0;
+	FILE *list;
+
+	if (host_own_folder(folder, sizeof folder))
+		snprintf(path, sizeof path, "%s/gpudev", folder);
+	setenv("GPUDEV", path, 1);
+	list = popen("\"$GPUDEV\" --list-kernels 2>/dev/null", "r");
+	while (list && getline(&text, &room, list) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		colon = strstr(text, ": ");
+		if (*text == ' ' || !colon)
+			continue;
+		*colon = '\0';
+		offer(l, text, colon + 2);
+	}
+	free(text);
+	if (list)
+		pclose(list);
+}
+
+static void
+verbs(const struct line *l)
+{
+	const struct command *cmd;
+
+	for (size_t i = 0; (cmd = command_at(i)); i++)
+		if (cmd->summary)
+			offer(l, cmd->name, cmd->summary);
+}
+
+static void
+files(const struct line *l)
+{
+	(void)l;
+	puts(":files");
+}
+
+static void
+cpus(const struct line *l)
+{
+	static const char *const words[] = {"auto", "none", NULL};
+
+	offer_list(l, words);
+}
+
+static void
+sockets(const struct line *l)
+{
+	static const char *const words[] = {"ipc", "tcp", NULL};
+
+	offer_list(l, words);
+}
+
+static void
+injections(const struct line *l)
+{
+	static const char *const words[] = {
+	    "list", "clear", "rank=", "device=", "coordinator", NULL};
+
+	faults(l);
+	offer_list(l, words);
+}
+
+/* What is offered for an option's value or a verb's operand that has this name there. */
+static const struct {
+	const char *name;
+	void (*offer)(const struct line *);
+} values[] = {
+    {"TYPE", types},	      {"OP", ops},     {"ALGO", algos}, {"POLICY", policies},
+    {"KIND,...", fault_list}, {"FILE", files}, {"BASE", files}, {"CPUS", cpus},
+    {"SOCKETS", sockets},
+};
+
+/* Operands, by verb; many: any number of them. */
+static const struct {
+	const char *verb;
+	bool many;
+	void (*offer)(const struct line *);
+} operands[] = {
+    {"help", false, verbs},	 {"plan", false, collectives}, {"bench", false, collectives},
+    {"tune", true, collectives}, {"launch", false, kernels},   {"inject", true, injections},
+    {"memcpy", true, files},
+};
+
+static void
+offer_value(const struct line *l, const char *name)
+{
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (strcmp(values[i].name, name) == 0)
+			values[i].offer(l);
+}
+
+static void
+offer_operand(const struct line *l)
+{
+	for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+		if (strcmp(operands[i].verb, l->cmd->name) == 0 &&
+		    (operands[i].many || l->operands == 0))
+			operands[i].offer(l);
+}
+
+static void
+offer_options(const struct line *l)
+{
+	struct args_option o;
+
+	for (int i = 0; args_option(l->cmd->options, &i, &o);)
+		offer(l, o.word, o.help);
+	offer(l, "-h", "print help");
+}
+
+/* ---- the words before the last */
+
+/* Does this word, "--type" or "--type=f32", give an option a value? Then its name in the table; *apart: the value
+ * is a word of its own. */
+static const char *
+option_value(const struct command *cmd, const char *word, bool *apart)
+{
+	const char *eq = strchr(word, '=');
+	size_t n = eq ? (size_t)(eq - word) : strlen(word);
+	struct args_option o;
+
+	for (int i = 0; args_option(cmd->options, &i, &o);)
+		if (o.value && strlen(o.word) == n && strncmp(o.word, word, n) == 0) {
+			*apart = !eq;
+			return o.value;
+		}
+	return NULL;
+}
+
+static void complete(char **words, int n, int from);
+
+/* Words from `at` on are a command. */
+static void
+complete_command(const struct line *l, int at, int from)
+{
+	const char *slash = strrchr(l->words[at], '/');
+
+	if (at < l->n - 1 && strcmp(slash ? slash + 1 : l->words[at], "gpuctl") == 0)
+		complete(l->words + at + 1, l->n - at - 1, from + at + 1);
+	else
+		printf(":command\t%d\n", from + at);
+}
+
+/* The last word is an option's value, behind '=' in it or by itself. */
+static void
+complete_value(struct line *l, const char *name)
+{
+	const char *eq = strchr(l->prefix, '=');
+
+	if (*l->prefix == '-' && eq) {
+		snprintf(l->kept, sizeof l->kept, "%.*s", (int)(eq + 1 - l->prefix), l->prefix);
+		l->before = l->kept;
+		l->prefix = eq + 1;
+	} else if (strcmp(l->prefix, "=") == 0) {
+		l->prefix = ""; /* bash makes a word of it */
+	}
+	offer_value(l, name);
+}
+
+/* Behind the verb at words[at]. */
+static void
+complete_verb(struct line *l, int at, int from)
+{
+	const bool runs = l->cmd->max_rest == ARGS_COMMAND;
+	const int last = l->n - 1;
+	const char *value;
+	bool options = true, apart;
+
+	if (strcmp(l->cmd->name, "plan") != 0 && strcmp(l->cmd->name, "bench") != 0)
+		l->collective = l->cmd->name;
+	for (int i = at + 1; i < last; i++) {
+		value = options ? option_value(l->cmd, l->words[i], &apart) : NULL;
+		if (value && apart) {
+			i += i + 1 < last && strcmp(l->words[i + 1], "=") == 0;
+			if (++i >= last) {
+				complete_value(l, value);
+				return;
+			}
+		} else if (options && strcmp(l->words[i], "--") == 0) {
+			options = false;
+		} else if (!options || *l->words[i] != '-') {
+			if (runs) {
+				complete_command(l, i, from);
+				return;
+			}
+			if (!l->collective)
+				l->collective = l->words[i];
+			l->operands++;
+		}
+	}
+	if (options && *l->prefix == '-' && (value = option_value(l->cmd, l->prefix, &apart)) &&
+	    !apart)
+		complete_value(l, value);
+	else if (options && *l->prefix == '-')
+		offer_options(l);
+	else if (runs)
+		complete_command(l, last, from);
+	else
+		offer_operand(l);
+}
+
+/* words[0..n-1], behind gpuctl; they are the from-th and further of the whole line. */
+static void
+complete(char **words, int n, int from)
+{
+	static const char *const globals[] = {"--coordinator", "--timeout", "-h", "-V", NULL};
+	struct line l = {.words = words, .n = n, .before = "", .prefix = n ? words[n - 1] : ""};
+	int i = 0;
+
+	while (i < n - 1 && *words[i] == '-')
+		i += strcmp(words[i], "--coordinator") == 0 || strcmp(words[i], "--timeout") == 0
+			 ? 2
+			 : 1;
+	if (i > n - 1 && n > 0)
+		return; /* an address, a time */
+	if (i >= n - 1) {
+		if (*l.prefix == '-')
+			offer_list(&l, globals);
+		else
+			verbs(&l);
+		return;
+	}
+	l.cmd = command_find(words[i]);
+	if (l.cmd)
+		complete_verb(&l, i, from);
+}
+
+enum rc
+run_completion(struct cli *cli, const struct args *a, struct err *err)
+{
+	(void)cli;
+	(void)err;
+	complete(a->rest, a->nrest, 0);
+	return RC_OK;
+}
