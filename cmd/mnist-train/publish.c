@@ -33,7 +33,8 @@ publisher_put(void *arg, uint64_t version, const float *values)
 	if (rc == RC_OK)
 		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
 	p->off = rc == RC_INVAL;
-	if (rc != RC_OK && rc != RC_INVAL)
+	/* Training waits for a coordinator that is away, or ends with a line. */
+	if (rc != RC_OK && rc != RC_INVAL && rc != RC_UNREACHABLE)
 		log_line(LOG_WARN, "the model is not published: %s",
 			 err.rc ? err.text : gpusim_error());
 	buf_fini(&bytes);

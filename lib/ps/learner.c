@@ -215,28 +215,49 @@ stop_beating(struct learner *l)
 
 /* ---- work */
 
-/* From weights to the gradient in its slot. */
+/* When parts of an item were done. */
+struct timing {
+	uint64_t began, fetched, computed, pushed;
+};
+
+/* From weights to the gradient in its slot; whatever was done of it before. */
 static enum rc
-work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
+attempt(struct learner *l, const GpuSim__PsClaimResponse *c, struct timing *t, float *loss,
+	struct err *err)
 {
-	uint64_t began = clock_now_ns(), fetched, computed;
-	float loss = 0;
 	enum rc rc =
 	    learner_device_fetch(&l->own, l->device, l->versions, l->copy, c->modelversion, err);
 
-	fetched = clock_now_ns();
+	t->fetched = clock_now_ns();
 	if (rc == RC_OK)
-		rc = learner_device_compute(&l->own, c->epoch, c->first, c->rows, &loss, err);
-	computed = clock_now_ns();
+		rc = learner_device_compute(&l->own, c->epoch, c->first, c->rows, loss, err);
+	t->computed = clock_now_ns();
 	/* Then the slot is no longer ours. */
-	if (rc == RC_OK && computed - began > PS_CLAIM_MS * NS_PER_MS)
-		rc = err_set(err, RC_TIMEOUT, "an item took %.0f s",
-			     (double)(computed - began) / 1e9);
+	if (rc == RC_OK && t->computed - t->began > PS_CLAIM_MS * NS_PER_MS)
+		rc = err_set(err, RC_INVAL, "an item took %.0f s",
+			     (double)(t->computed - t->began) / 1e9);
 	if (rc == RC_OK)
 		rc = learner_device_push(&l->own, l->device, c->slotaddr, err);
+	t->pushed = clock_now_ns();
+	return rc;
+}
+
+/* An item, again while it is only the coordinator that is away. */
+static enum rc
+work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
+{
+	struct timing t = {.began = clock_now_ns()};
+	struct ps_trouble trouble = {0};
+	float loss = 0;
+	enum rc rc;
+
+	do
+		rc = attempt(l, c, &t, &loss, err);
+	while (rc != RC_OK && !atomic_load(&l->dead) &&
+	       (rc = ps_again(l->own.g, l->own.comm.id, &trouble, err)) == RC_OK);
 	if (rc != RC_OK)
 		return rc;
-	return tell(l, c, loss, computed - fetched, fetched - began + (clock_now_ns() - computed),
+	return tell(l, c, loss, t.computed - t.fetched, t.fetched - t.began + t.pushed - t.computed,
 		    err);
 }
 

@@ -32,6 +32,29 @@ struct ticket {
 /* A sink that appends to a list of one rank. */
 struct emit_sink ps_sink(struct gpusim_ops *o);
 
+/* ---- away.c: the coordinator, and devices that are gone */
+
+/* RC_OK: the device of a communicator does what it is asked, or nobody knows as the coordinator is away. Else
+ * why it does not. */
+enum rc ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err);
+
+struct ps_trouble {
+	unsigned tries; /* how often the call was made again */
+	bool away;	/* the coordinator is */
+};
+
+/*
+ * ps_again - whether a call that has failed, with *err, is to be made again.
+ *
+ *	comm	the communicator of the one device that it was about: it is usable, and nothing is in progress
+ *		there any more
+ *	t	{0} at first
+ *
+ * Waits for a coordinator that is away. RC_OK: again. Else why not: what was wrong and no other try mends, the
+ * device's end, or that the coordinator has been away for PS_AWAY_MS.
+ */
+enum rc ps_again(struct gpusim *g, uint64_t comm, struct ps_trouble *t, struct err *err);
+
 /* ---- store.c: the server's device */
 
 struct store {
@@ -43,9 +66,12 @@ struct store {
 	uint64_t published; /* the allocation of: */
 	uint64_t copy[2];   /* of the weights */
 	uint64_t versions;  /* u64[2]: version + 1 of each; 0: it is being written */
+	uint64_t next,
+	    began; /* u64: version + 1 that the next update leads to; and that one has begun to */
 	uint64_t whole[NTESTS], rest[NTESTS]; /* graphs; 0: not needed */
 	uint64_t slot[POOL_MAX_AGGREGATE + POOL_MAX_LEARNERS];
 	uint32_t nslots;
+	bool gone; /* the device does not answer any more */
 };
 
 enum rc store_open(struct store *s, struct gpusim *g, const struct task *task,
@@ -57,6 +83,9 @@ enum rc store_slots(struct store *s, uint32_t n, struct err *err);
 
 /* Apply an update, with the learning rate times a factor, and publish the new weights. */
 enum rc store_update(struct store *s, const struct pool_update *u, double factor, struct err *err);
+
+/* Why the device is gone; RC_OK: it is not, as far as is known. */
+enum rc store_gone(struct store *s, struct err *err);
 
 /* Fractions of the test and validation parts that are told right; NAN: the part is empty. */
 enum rc store_test(struct store *s, double right[NTESTS], struct err *err);
@@ -134,6 +163,13 @@ struct ps {
 	uint64_t *gone;
 	size_t ngone;
 };
+
+/* So long learners are waited for at the end. Where the device is gone they cannot do anything any more. */
+static inline uint32_t
+ps_goodbye_ms(const struct ps *ps)
+{
+	return ps->store.gone ? PS_BEAT_MS : PS_GOODBYE_MS;
+}
 
 /* messages.c: the handler's two functions. */
 void ps_on_call(void *arg, struct rpc_call *call);

@@ -170,6 +170,19 @@ tend(struct ps *ps, struct err *err)
 	return RC_OK;
 }
 
+/* Lock held, but not while the coordinator is asked. While nothing is due the device is not used, so its end
+ * would not show. */
+static enum rc
+look_at_device(struct ps *ps, struct err *err)
+{
+	enum rc rc;
+
+	pthread_mutex_unlock(&ps->lock);
+	rc = store_gone(&ps->store, err);
+	pthread_mutex_lock(&ps->lock);
+	return rc;
+}
+
 /* Lock held. All items of an epoch. */
 static enum rc
 train(struct ps *ps, struct err *err)
@@ -184,7 +197,9 @@ train(struct ps *ps, struct err *err)
 	ps->compute_s = ps->comm_s = 0;
 	while (rc == RC_OK && !pool_done(ps->pool)) {
 		if (clock_now_ns() >= due || pool_slots(ps->pool) > ps->store.nslots) {
-			rc = tend(ps, err);
+			rc = look_at_device(ps, err);
+			if (rc == RC_OK)
+				rc = tend(ps, err);
 			due = deadline_in_ms(TICK_MS);
 			if (ps->lines.len) {
 				pthread_mutex_unlock(&ps->lock);
@@ -404,7 +419,7 @@ ps_new(struct gpusim *g, const struct task *task, const struct ps_options *optio
 static void
 say_goodbye(struct ps *ps)
 {
-	uint64_t deadline = deadline_in_ms(PS_GOODBYE_MS);
+	uint64_t deadline = deadline_in_ms(ps_goodbye_ms(ps));
 
 	pthread_mutex_lock(&ps->lock);
 	ps->over = ps->stop = true;

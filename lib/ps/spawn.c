@@ -92,7 +92,7 @@ void
 ps_reap(struct ps *ps)
 {
 	const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
-	uint64_t deadline = deadline_in_ms(PS_GOODBYE_MS);
+	uint64_t deadline = deadline_in_ms(ps_goodbye_ms(ps));
 
 	while (!collect(ps) && deadline_left_ms(deadline) > 0)
 		nanosleep(&pause, NULL);

@@ -5,6 +5,7 @@
  * An update adds the slots up in the order of their items, so the sum has the same bits whoever
  * computed what, and divides by all rows.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ copy_bytes(const struct task *task)
 static uint64_t
 published_bytes(const struct task *task)
 {
-	return 2 * copy_bytes(task) + 2 * sizeof(uint64_t);
+	return 2 * copy_bytes(task) + 4 * sizeof(uint64_t);
 }
 
 uint64_t
@@ -120,8 +121,10 @@ place(struct store *s, struct err *err)
 	s->copy[0] = s->published;
 	s->copy[1] = s->published + copy_bytes(task);
 	s->versions = s->published + 2 * copy_bytes(task);
+	s->next = s->versions + 2 * sizeof(uint64_t);
+	s->began = s->next + sizeof(uint64_t);
 	if (rc == RC_OK)
-		rc = check(gpusim_memset(s->g, device, s->versions, 0, 2 * sizeof(uint64_t)), err);
+		rc = check(gpusim_memset(s->g, device, s->versions, 0, 4 * sizeof(uint64_t)), err);
 	return rc;
 }
 
@@ -231,6 +234,46 @@ record_tests(struct store *s, struct err *err)
 }
 
 static enum rc
+call_gone(struct store *s, struct err *err)
+{
+	s->gone = true;
+	return err_prefix(err, "the parameter server's device is gone");
+}
+
+enum rc
+store_gone(struct store *s, struct err *err)
+{
+	bool away;
+	enum rc rc = ps_device_gone(s->g, s->comm.id, &away, err);
+
+	return rc == RC_OK ? rc : call_gone(s, err);
+}
+
+/* After a failure: as ps_again. */
+static enum rc
+again(struct store *s, struct ps_trouble *t, struct err *err)
+{
+	enum rc rc = ps_again(s->g, s->comm.id, t, err);
+
+	return rc == RC_UNREACHABLE && !t->away ? call_gone(s, err) : rc;
+}
+
+/* So often as the coordinator goes away and comes back: a test that is run again counts the same. */
+static enum rc
+launch(struct store *s, uint64_t graph, uint64_t iterations, struct err *err)
+{
+	struct ps_trouble trouble = {0};
+	enum rc rc;
+
+	do
+		rc = check(
+		    gpusim_graph_launch(s->g, s->comm.id, graph, 0, iterations, GPUSIM_WAIT, NULL),
+		    err);
+	while (rc != RC_OK && (rc = again(s, &trouble, err)) == RC_OK);
+	return rc;
+}
+
+static enum rc
 test_part(struct store *s, unsigned p, double *right, struct err *err)
 {
 	uint64_t n = tested(s->task, p)->nitems, whole = n / s->shape.max_rows, sum = 0;
@@ -238,13 +281,9 @@ test_part(struct store *s, unsigned p, double *right, struct err *err)
 	enum rc rc = counts ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK && whole)
-		rc = check(
-		    gpusim_graph_launch(s->g, s->comm.id, s->whole[p], 0, whole, GPUSIM_WAIT, NULL),
-		    err);
+		rc = launch(s, s->whole[p], whole, err);
 	if (rc == RC_OK && s->rest[p])
-		rc = check(
-		    gpusim_graph_launch(s->g, s->comm.id, s->rest[p], 0, 1, GPUSIM_WAIT, NULL),
-		    err);
+		rc = launch(s, s->rest[p], 1, err);
 	if (rc == RC_OK)
 		rc = from_device(s, counts, s->r.right[p],
 				 (whole + (s->rest[p] != 0)) * sizeof *counts, err);
@@ -304,39 +343,98 @@ add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 		       U("n", net->nstats), F("alpha", (double)u->rows_of[k] / (double)u->rows));
 }
 
-enum rc
-store_update(struct store *s, const struct pool_update *u, double factor, struct err *err)
+/* Of a version's copy: which it is. */
+static uint64_t
+stamp_at(const struct store *s, uint64_t version)
+{
+	return s->versions + version % 2 * sizeof(uint64_t);
+}
+
+static void
+add_copy(struct gpusim_ops *o, uint64_t dst, uint64_t src, uint64_t nbytes)
+{
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, dst, src, nbytes);
+}
+
+/* One list: that it has begun is written first, and the new version's stamp last. */
+static enum rc
+update_once(struct store *s, const struct pool_update *u, double factor, struct err *err)
 {
 	const struct batch none = {0};
 	struct emit_optimizer opt = replica_optimizer(&s->r, &s->shape, &none);
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
-	uint64_t version = u->version + 1, stamp = 0;
-	uint64_t at = s->versions + version % 2 * sizeof stamp;
-	enum rc rc;
+	uint64_t version = u->version + 1, stamp = 0, next = version + 1;
+	enum rc rc = to_device(s, stamp_at(s, version), &stamp, sizeof stamp, err);
 
+	if (rc == RC_OK)
+		rc = to_device(s, s->next, &next, sizeof next, err);
 	opt.lr *= factor;
 	opt.lr_at = opt.lr_step = 0;
+	add_copy(o, s->began, s->next, sizeof next);
 	add_up(s, u, o, &sink);
 	emit_update(&s->task->net, 0, &s->r.net, &opt, &sink);
-	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
-			nbytes_of(s->task));
-	rc = to_device(s, at, &stamp, sizeof stamp, err);
+	add_copy(o, s->copy[version % 2], s->r.net.params, nbytes_of(s->task));
+	add_copy(o, stamp_at(s, version), s->next, sizeof next);
 	if (rc == RC_OK)
 		rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_WAIT, NULL), err);
-	stamp = version + 1;
-	if (rc == RC_OK)
-		rc = to_device(s, at, &stamp, sizeof stamp, err);
 	gpusim_ops_free(o);
+	return rc;
+}
+
+/* Nobody has said what became of an update, and nothing runs any more: it is done, or has not begun, for a
+ * device does to the end what it was asked once. */
+static enum rc
+settle(struct store *s, uint64_t version, bool *done, struct err *err)
+{
+	uint64_t stamp = 0, began = 0;
+	enum rc rc = from_device(s, &stamp, stamp_at(s, version), sizeof stamp, err);
+
+	if (rc == RC_OK)
+		rc = from_device(s, &began, s->began, sizeof began, err);
+	*done = rc == RC_OK && stamp == version + 1;
+	if (rc == RC_OK && !*done && began == version + 1)
+		rc = err_set(err, RC_INTERNAL,
+			     "update %" PRIu64 " was cut short: the weights are lost", version);
+	return rc;
+}
+
+enum rc
+store_update(struct store *s, const struct pool_update *u, double factor, struct err *err)
+{
+	struct ps_trouble trouble = {0};
+	bool done = false;
+	enum rc rc = update_once(s, u, factor, err);
+
+	while (rc != RC_OK) {
+		rc = again(s, &trouble, err);
+		if (rc != RC_OK)
+			break;
+		rc = settle(s, u->version + 1, &done, err);
+		if (rc == RC_OK && !done)
+			rc = update_once(s, u, factor, err);
+	}
 	return rc;
 }
 
 /* ---- to the host */
 
+/* From what an update changes, or why the device is gone. */
+static enum rc
+fetch(struct store *s, void *dst, uint64_t nbytes, struct err *err)
+{
+	struct err why = {0};
+	enum rc rc = from_device(s, dst, s->r.net.params, nbytes, err);
+
+	if (rc != RC_OK && store_gone(s, &why) != RC_OK)
+		rc = err_set(err, why.rc, "%s", why.text);
+	return rc;
+}
+
 enum rc
 store_weights(struct store *s, float *values, struct err *err)
 {
-	return from_device(s, values, s->r.net.params, nbytes_of(s->task), err);
+	return fetch(s, values, nbytes_of(s->task), err);
 }
 
 static float *
@@ -354,8 +452,8 @@ store_state(struct store *s, struct checkpoint *out, struct err *err)
 {
 	struct checkpoint c = {.nparams = task_values(s->task), .nstate = s->r.state[1] ? 2 : 1};
 	uint8_t *host = alloc_zeroed(s->r.live_bytes, 1);
-	enum rc rc = host ? from_device(s, host, s->r.net.params, s->r.live_bytes, err)
-			  : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc =
+	    host ? fetch(s, host, s->r.live_bytes, err) : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK) {
 		memcpy(&c.optimizer_steps, host + (s->r.adam_step - s->r.net.params),
@@ -399,7 +497,7 @@ store_open(struct store *s, struct gpusim *g, const struct task *task,
 void
 store_close(struct store *s)
 {
-	bool answers = true;
+	bool answers = !s->gone;
 
 	if (!s->g)
 		return;

@@ -5,7 +5,7 @@ load training
 
 setup() {
 	house_setup
-	TRAIN=(mnist-train --data "$ROOT/tests/data" --layers "784,32,10" --batch 16)
+	TRAIN=(mnist-train --data "$ROOT/tests/data" --train-items 120 --layers "784,16,10" --batch 16)
 	EPOCHS=40
 }
 
@@ -28,7 +28,7 @@ undisturbed() {
 }
 
 @test "synchronous: the same as all-reduce, with a last batch that is smaller, too" {
-	TRAIN+=(--train-items 500)
+	TRAIN+=(--train-items 116)
 	bounded gpuctl run -n 3 -- "${TRAIN[@]}" --epochs "$EPOCHS" >allreduce
 	undisturbed 4
 	close_to "$(loss whole)" "$(loss allreduce)" 0.0002
@@ -36,8 +36,9 @@ undisturbed() {
 }
 
 @test "batch norm, an adaptive optimizer, a schedule and more learners than gradients of an update" {
-	LIMIT=100 run bounded gpuctl run -n 4 -- mnist-train --data "$ROOT/tests/data" --sync ps --model resnet9 \
-		--train-items 48 --batch 8 --epochs 1 --optimizer adam --lr-schedule cosine --ps-aggregate 2
+	images small 8 40
+	run bounded gpuctl run -n 4 -- mnist-train --data small --sync ps --model resnet9 --batch 8 --epochs 1 \
+		--optimizer adam --lr-schedule cosine --ps-aggregate 2
 	assert_status 0
 	assert_match 'epoch 1/1  loss [0-9.]+ '
 }
@@ -82,31 +83,76 @@ undisturbed() {
 }
 
 @test "a learner that comes by hand, and one that would learn something else" {
-	EPOCHS=400
-	run machine 4 'train "$@" --workers 1; said " parameter server at "
-		mnist-train --data "$3" --layers 784,33,10 --learn "$(address)" 2>other || echo $? >>other
-		mnist-train --data "$3" --layers 784,32,10 --learn "$(address)" 2>third & third=$!
-		said " has come; 2 there"; wait $third && echo learnt >>third; wait $trainer'
+	EPOCHS=20
+	# While its only learner stands still, training does.
+	run machine 4 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
+		mnist-train --data "$3" --train-items 120 --layers 784,33,10 --learn "$(address)" 2>other || echo $? >>other
+		mnist-train --data "$3" --train-items 120 --layers 784,16,10 --learn "$(address)" 2>third & third=$!
+		said " has come; 2 there"; kill -CONT $one; wait $third && echo learnt >>third; wait $trainer'
 	assert_status 0
 	assert_equal "$(cat third)" learnt
-	assert_equal "$(cat other)" 'mnist-train: learner: the server trains mlp 784-32-10 relu cross-entropy, not mlp 784-33-10 relu cross-entropy
+	assert_equal "$(cat other)" 'mnist-train: learner: the server trains mlp 784-16-10 relu cross-entropy, not mlp 784-33-10 relu cross-entropy
 2'
 	assert_equal "$(grep -c '^epoch ' out)" "$EPOCHS"
 }
 
-@test "a learner that stood still until it was given up comes again" {
+# Both wait for what takes its time, so they do it beside each other.
+@test "a learner that stood still until it was given up comes again; without any the server ends with a line" {
+	local none
 	EPOCHS=1000000
+	mkdir none
+	(
+		cd none || exit
+		status=0
+		machine 3 'train "$@"; reached 2; kill -KILL $(learners); wait $trainer' >said 2>&1 || status=$?
+		echo "$status" >status
+	) 3>&- &
+	none=$!
 	run machine 3 'train "$@"; reached 1; one=$(learners | head -n 1); kill -STOP "$one"
 		said "is silent; 1 left" && kill -CONT "$one" && said "process $one) has come; 2 there" && echo back
 		kill -KILL "$one" "$trainer"'
 	assert_output back
+	wait "$none"
+	assert_equal "$(<none/status)" 1
+	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' none/err)" 'mnist-train: epoch N: no learner has been there for 15 s'
 }
 
-@test "all learners killed: the server waits, and ends with a line" {
-	EPOCHS=4000
-	run machine 3 'train "$@"; reached 2; kill -KILL $(learners); wait $trainer'
-	assert_status 1
-	assert_equal "$(sed 's/epoch [0-9]*/epoch N/' err)" 'mnist-train: epoch N: no learner has been there for 15 s'
+@test "the server's device killed: the server says so at once, and why" {
+	EPOCHS=1000000
+	# Also while it has nothing to do there, as its learners stand still.
+	for still in : 'kill -STOP'; do
+		run machine 3 'train "$@"; reached 2; '"$still"' $(learners)
+			kill -KILL $(gpuctl devices | sort -n -k 6 | awk '\''$5 == "busy" { print $7; exit }'\''); wait $trainer'
+		assert_status 3
+		assert_equal "$(tail -n 1 err | sed 's/device [0-9a-f]* *)/device D)/')" \
+			"mnist-train: the parameter server's device is gone: comm 1 rank 0 (device D) lost: $(tail -n 1 err | sed 's/.* lost: //')"
+		assert_equal "$(grep -c 'no learner' err)" 0
+	done
+}
+
+# coordinator_with_state - at GPUSIM_COORD, as the one before it; sets COORD_PID
+coordinator_with_state() {
+	ready coord gpucoord --listen "$GPUSIM_COORD" --state "$T/state"
+	COORD_PID=$PID
+}
+
+@test "the coordinator killed, and away for longer than calls wait: the same weights to the bit" {
+	export GPUSIM_COORD=ipc://$T/coord
+	coordinator_with_state
+	devices 3
+	EPOCHS=200
+	bounded "${TRAIN[@]}" --epochs "$EPOCHS" --sync ps --save whole.npz >whole
+	background "${TRAIN[@]}" --epochs "$EPOCHS" --sync ps --save again.npz >out 2>err
+	local trainer=$PID
+	wait_until 20 grep -q '^epoch 2/' out
+	kill -KILL "$COORD_PID"
+	wait_until 5 gone "$COORD_PID"
+	read -r -t 2.5 -u "$TICK" || true # so long it is away: what is called waits for 2 s by itself
+	coordinator_with_state
+	wait_until 30 gone "$trainer"
+	assert_equal "$(<err)" ''
+	assert_equal "$(grep -vc '^epoch ' out)" 1
+	cmp whole.npz again.npz
 }
 
 @test "the server killed: learners end by themselves" {
@@ -131,13 +177,13 @@ undisturbed() {
 }
 
 @test "whatever strangers say, training goes on" {
-	EPOCHS=150
 	undisturbed 3
-	run machine 3 'train "$@" --save again.npz; said " parameter server at "
+	# It does not end meanwhile, as its learners stand still.
+	run machine 3 'train "$@" --save again.npz; reached 1; pids=$(learners); kill -STOP $pids
 		for seed in 1 2; do
 			"$BUILD/e2e/hostile" "$(address)" rep $seed 20 &&
 				"$BUILD/e2e/hostile" "$(address).data" frames $seed 20 && echo held >>held
-		done; wait $trainer'
+		done; kill -CONT $pids; wait $trainer'
 	[[ $status == 0 ]] || fail "$(cat err)"
 	assert_file held
 	cmp whole.npz again.npz
@@ -188,7 +234,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	run get /model
 	assert_match '^HTTP/1.1 404 '
 	assert_match 'there is no model yet$'
-	background "${TRAIN[@]}" --epochs 400 --sync ps --save last.npz
+	background "${TRAIN[@]}" --epochs 300 --sync ps --save last.npz
 	wait_until 20 has_model
 	local last=0 seen=0 version pid=$PID
 	while kill -0 "$pid" 2>/dev/null && ((seen < 5)); do
@@ -206,7 +252,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	wait_until 40 gone "$pid"
 	body /model >m.npz
 	cmp m.npz last.npz
-	assert_equal "$(body /model/version)" $((400 * 16))
+	assert_equal "$(body /model/version)" $((300 * 4))
 }
 
 @test "the other ways of training hand in their models, too" {
@@ -215,7 +261,7 @@ has_model() { [[ $(get /model/version) == 'HTTP/1.1 200 '* ]]; }
 	bounded "${TRAIN[@]}" --epochs 2 --save last.npz
 	body /model >m.npz
 	cmp m.npz last.npz
-	assert_equal "$(body /model/version)" 32
+	assert_equal "$(body /model/version)" 8
 }
 
 @test "gpuctl run --http: the coordinator's; without it no model is taken, and nobody minds" {

@@ -1,0 +1,77 @@
+/*
+ * A coordinator that is away, and a device that is gone: both show as calls that fail. The first comes back, and
+ * what was asked of it is asked again; of the second the coordinator knows the reason.
+ */
+#include <time.h>
+
+#include "base/clock.h"
+#include "ps/ps_impl.h"
+
+#define MAX_TRIES 6
+#define PAUSE_MS  50
+#define EVENT	  0x7073u /* recorded by nobody else */
+
+static void
+pause_a_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * NS_PER_MS}, NULL);
+}
+
+/* A failure that another try does not mend. */
+static bool
+is_final(enum rc rc)
+{
+	return rc == RC_INVAL || rc == RC_NOMEM || rc == RC_BADDATA || rc == RC_INTERNAL;
+}
+
+/* Next to nothing, which a device that is gone does not do. */
+static enum rc
+probe(struct gpusim *g, uint64_t comm, struct err *err)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+	enum rc rc;
+
+	gpusim_ops_record(o, 0, STREAM_COMPUTE, EVENT);
+	rc = check(gpusim_submit(g, comm, o, GPUSIM_WAIT, NULL), err);
+	gpusim_ops_free(o);
+	return rc;
+}
+
+enum rc
+ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
+{
+	enum gpusim_state state;
+	enum gpusim_rc known;
+	enum rc rc = probe(g, comm, err);
+
+	if (rc == RC_OK) {
+		*away = false;
+		return rc;
+	}
+	known = gpusim_comm_status(g, comm, GPUSIM_WAIT, &state);
+	*away = known == GPUSIM_UNREACHABLE;
+	if (known == GPUSIM_OK &&
+	    state == GPUSIM_STATE_FAILED) /* in the same words, whoever failed first */
+		rc = err_set(err, RC_UNREACHABLE, "%s", gpusim_error());
+	return *away ? RC_OK : rc;
+}
+
+enum rc
+ps_again(struct gpusim *g, uint64_t comm, struct ps_trouble *t, struct err *err)
+{
+	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
+	enum rc rc = err->rc;
+
+	if (is_final(rc))
+		return rc;
+	for (t->away = true; t->away || rc != RC_OK;) {
+		if (!t->away && t->tries++ == MAX_TRIES)
+			return rc;
+		if (t->away && deadline_left_ms(patience) == 0)
+			return err_set(err, RC_UNREACHABLE,
+				       "the coordinator has been away for %d s", PS_AWAY_MS / 1000);
+		pause_a_moment();
+		rc = ps_device_gone(g, comm, &t->away, err);
+	}
+	return t->tries++ < MAX_TRIES ? RC_OK : err->rc;
+}
