@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "coll/plan.h"
+#include "hold.h"
 #include "io.h"
 #include "mem/dtype.h"
 #include "operation.h"
@@ -387,8 +388,7 @@ bench_close(struct bench *b, enum rc rc)
 {
 	if (rc == RC_OK || rc == RC_FAILED)
 		free_buffers(b);
-	if (b->comm.id)
-		gpusim_comm_destroy(b->cli->g, b->comm.id);
+	hold_release(b->cli);
 	gpusim_comm_fini(&b->comm);
 	bench_data_fini(&b->data);
 	free(b->base[0]);

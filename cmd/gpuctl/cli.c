@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/parse.h"
+#include "hold.h"
 
 #define INDEX_END (1u << 20) /* numbers below are indices of devices */
 #define ID_DIGITS 16
@@ -77,9 +78,11 @@ cli_end(struct cli *cli, struct err *err)
 {
 	const char *verb = cli->cmd ? cli->cmd->name : NULL;
 	int status = err->rc == RC_OK ? cli->status : rc_exit(err->rc);
-	int bad = close_stdout();
 	struct err full = {0};
+	int bad;
 
+	hold_settle();
+	bad = close_stdout();
 	if (err->rc == RC_OK && bad) {
 		err_set(&full, RC_FAILED, "standard output: %s", strerror(bad));
 		err = &full;
@@ -299,6 +302,6 @@ cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *wh
 		rc = cli_open(cli, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = api(gpusim_comm_init(cli->g, n, NULL, &config, out), err);
+	rc = hold_comm(cli, n, &config, out, err);
 	return rc == RC_OK ? rc : err_prefix(err, "%s", what);
 }

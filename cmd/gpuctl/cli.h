@@ -74,7 +74,7 @@ void cli_note(void);
  *	a	its policy on failure, longest waits
  *	what	begins the sentence when there is none: "5 vectors"
  *
- * Release with gpusim_comm_destroy and gpusim_comm_fini.
+ * Release with hold_release and gpusim_comm_fini.
  */
 enum rc cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
 		       struct gpusim_comm *out, struct err *err);

@@ -4,30 +4,35 @@
 #include "filter.h"
 #include "operation.h"
 
-/* Over all ranks of --comm, or of a communicator of the moment; moves nothing. */
+/* Submit it to --comm. */
+static enum rc
+on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
+{
+	struct gpusim_comm comm = {0};
+	enum rc rc = cli_open(cli, err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
+	if (rc == RC_OK)
+		rc = operation_run(cli, coll, a, &comm, err);
+	gpusim_comm_fini(&comm);
+	return rc;
+}
+
+/* Over all ranks of --comm, maybe queued, or of a communicator of the moment; moves nothing. */
 static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	uint32_t nranks;
-	enum rc rc = filter_nranks(a, &nranks, err);
-
-	if (rc == RC_OK)
-		rc = filter_comm(cli, a, nranks, &comm, err);
-	if (rc == RC_OK)
-		rc = operation_run(cli, GPUSIM_BARRIER, a, &comm, err);
-	if (comm.id && !args_has(a, OPT(COMM)))
-		gpusim_comm_destroy(cli->g, comm.id);
-	gpusim_comm_fini(&comm);
-	return rc;
+	if (!args_has(a, OPT(QUEUE)))
+		return filter_barrier(cli, a, err);
+	if (!args_has(a, OPT(COMM)))
+		return err_set(err, RC_INVAL, "--queue goes with --comm");
+	return on_comm(cli, GPUSIM_BARRIER, a, err);
 }
 
 static enum rc
 on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	enum rc rc;
-
 	if (!args_has(a, OPT(COMM)))
 		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
 	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE) | OPT(WAIT)))
@@ -35,13 +40,7 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 		    err, RC_INVAL,
 		    "--all, --raw, -n, --on-failure and --wait are for vectors on standard input, "
 		    "not for --addr, --send and --recv");
-	rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
-	if (rc == RC_OK)
-		rc = operation_run(cli, coll, a, &comm, err);
-	gpusim_comm_fini(&comm);
-	return rc;
+	return on_comm(cli, coll, a, err);
 }
 
 enum rc

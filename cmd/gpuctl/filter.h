@@ -7,11 +7,13 @@
  * Printed, one line a vector: for allreduce and allgather rank 0's result, for broadcast, reduce
  * and gather the root's; with --all every rank's that has one. Of reduce-scatter, scatter and
  * alltoall every rank's part, in rank order. NaN goes through, as IEEE 754 has it.
+ *
+ * Nothing is printed before all of it is here and the devices are free again.
  */
 #ifndef GPUCTL_FILTER_H
 #define GPUCTL_FILTER_H
 
-#include "cli.h"
+#include "ranks.h"
 
 /*
  * Errors: RC_BADDATA no vectors, ragged or unparsable ones, a number of bytes that is no whole
@@ -20,17 +22,29 @@
  */
 enum rc filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err);
 
+/* Return when every rank is there; moves nothing. */
+enum rc filter_barrier(struct cli *cli, const struct args *a, struct err *err);
+
 /*
- * filter_nranks - how many ranks, where the input does not tell; what filter_comm takes. RC_INVAL:
+ * filter_stream - one operation after the other, until stdin ends: each of as many lines, or of --count
+ * raw elements for each rank, as make one. What comes of it is written at once, on devices that are kept.
+ */
+enum rc filter_stream(struct cli *cli, enum gpusim_coll coll, const struct args *a,
+		      struct err *err);
+
+/*
+ * filter_nranks - how many ranks, where the input does not tell; what ranks_take takes. RC_INVAL:
  * neither options nor environment say.
  */
 enum rc filter_nranks(const struct args *a, uint32_t *nranks, struct err *err);
 
-/*
- * filter_comm - the communicator to work on: --comm's, which has nranks unless that is 0, or one over
- * nranks free devices that the caller destroys.
- */
-enum rc filter_comm(struct cli *cli, const struct args *a, uint32_t nranks, struct gpusim_comm *out,
-		    struct err *err);
+/* ranks_take of so many. */
+enum rc filter_take(struct ranks *r, uint32_t nranks, struct err *err);
+
+/* Print vectors as they are asked for: text or raw. */
+enum rc filter_print(const struct args *a, const struct results *r, struct err *err);
+
+#define FILTER_STDIN  "standard input"
+#define FILTER_STDOUT "standard output"
 
 #endif

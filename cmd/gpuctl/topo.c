@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli.h"
+#include "hold.h"
 #include "table.h"
 
 enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
@@ -129,8 +130,7 @@ learn_free(struct cli *cli, struct topo *t, struct err *err)
 	rc = cli_lease_comm(cli, &none, n, "a communicator over all free devices", &comm, err);
 	if (rc == RC_OK)
 		rc = learn(cli, t, &comm, err);
-	if (comm.id)
-		gpusim_comm_destroy(cli->g, comm.id);
+	hold_release(cli);
 	gpusim_comm_fini(&comm);
 	return rc;
 }

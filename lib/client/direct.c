@@ -5,7 +5,8 @@
  * is asked when no such file is there; the file is checked and opened then. Before each copy one system call tells whether the device still has that file; if
  * not, the copy at hand goes by calls, which find out what became of the device, and the next copy
  * asks again. A device that has been started anew in its old file, with its old id, is written to,
- * as it is by calls.
+ * as it is by calls. After a write the same call tells whether the device was there until the end: else a
+ * spare may have copied its memory in the meantime, which then lacks what was written.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,9 +172,12 @@ direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void 
 	uint64_t off;
 	enum rc rc = find(g, d, addr, nbytes, &f, &off);
 
-	*done = rc == RC_OK && f &&
-		(src ? memfile_write(f, off, src, nbytes, NULL)
-		     : memfile_read(f, dst, off, nbytes, NULL)) == RC_OK;
+	if (rc != RC_OK || !f)
+		*done = false;
+	else if (src)
+		*done = memfile_write(f, off, src, nbytes, NULL) == RC_OK && memfile_lives(f);
+	else
+		*done = memfile_read(f, dst, off, nbytes, NULL) == RC_OK;
 	return rc;
 }
 
@@ -187,6 +191,7 @@ direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr
 
 	if (rc == RC_OK)
 		rc = find(g, dst, dst_addr, nbytes, &d, &to);
-	*done = rc == RC_OK && s && d && memfile_copy(d, to, s, from, nbytes, NULL) == RC_OK;
+	*done = rc == RC_OK && s && d && memfile_copy(d, to, s, from, nbytes, NULL) == RC_OK &&
+		memfile_lives(d);
 	return rc;
 }

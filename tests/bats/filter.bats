@@ -220,14 +220,9 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 		done 2>&1; GPUSIM_NDEVICES=x gpuctl barrier; echo $?; seq 3 | gpuctl allreduce; gpuctl barrier -n 2
 		gpuctl bench -e 8 --iters 1 | grep -c "^#  Rank"'
 	for v in allreduce broadcast scatter barrier; do
-		assert_match "gpuctl: $v: how many ranks\? -n N says it; GPUSIM_NDEVICES, which 'gpuctl run' sets, is not set"$'
-2
-'
+		assert_match "gpuctl: $v: how many ranks\? -n N says it; GPUSIM_NDEVICES, which 'gpuctl run' sets, is not set"$'\n2\n'
 	done
-	assert_match $'gpuctl: barrier: GPUSIM_NDEVICES: .*x.*
-2
-6
-4$'
+	assert_match $'gpuctl: barrier: GPUSIM_NDEVICES: .*x.*\n2\n6\n4$'
 }
 
 @test "a wrong option is told without waiting for stdin: exit 2" {
@@ -322,4 +317,37 @@ gpuctl: allreduce: standard input: Bad file descriptor
 		gpuctl broadcast --all | gpuctl allreduce'
 	assert_status 0
 	assert_output '24 32 40 48'
+}
+
+@test "the devices are free before the first byte is out" {
+	seq -s " " 10000 >line
+	run machine 2 'cat line line >v2; for _ in 1 2 3; do
+		gpuctl allreduce <v2 | { head -c 10; seq 2 | gpuctl allreduce; }
+		printf "\1\2" | gpuctl allgather --raw u8 --all | { head -c 1 >/dev/null; seq 2 | gpuctl allreduce; }
+	done; gpuctl allreduce <v2 | :; seq 2 | gpuctl allreduce'
+	assert_status 0
+	assert_output "$(printf '2 4 6 8 103\n3\n%.0s' 1 2 3)"$'\n3'
+}
+
+@test "a signal gives the devices back, and ends the filter as it would any program" {
+	seq -s " " 20000 >line
+	run machine 2 --bandwidth 2Mb 'ulimit -c 0; cat line line >v2
+		strike() { # SIGNAL COMMAND... - it, once it is under way
+			"${@:2}" <v2 >out 2>said & until gpuctl status | grep -q in-progress; do :; done
+			kill -$1 $!; wait $!; echo $1 $? $(grep -c "^2 4 6" out) $(wc -c <said); seq 2 | gpuctl allreduce
+		}
+		for s in INT TERM HUP QUIT; do strike $s env --default-signal gpuctl allreduce; done
+		strike TERM gpuctl bench -b 1M -e 1M; strike HUP nohup gpuctl allreduce' 2>/dev/null
+	assert_equal "$(grep -v ': line ' <<<"$output")" 'INT 130 0 0
+3
+TERM 143 0 0
+3
+HUP 129 0 0
+3
+QUIT 131 0 0
+3
+TERM 143 0 0
+3
+HUP 0 1 0
+3'
 }

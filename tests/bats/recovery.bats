@@ -67,7 +67,7 @@ many() {
 # result COMM RANK ADDR VALUE N - the rank has N elements of that value there
 result() { gpuctl memcpy --comm "$1" "$2:$3:$((8 * $5))" - | cmp - <(fill "$4" "$5"); }
 
-export -f fill pid_of under_way freeze begun strike allreduce buffers many result wait_until
+export -f gone fill pid_of under_way freeze begun strike allreduce buffers many result wait_until
 
 setup() {
 	house_setup
@@ -191,6 +191,36 @@ in_memory() {
 	assert_match '^success'$'\n''epoch 2, 4 ranks, on failure respawn, 1 recovery'
 }
 
+# What a filter of four vectors prints when the third device dies before one of its calls, for each of them
+PHASES='phases() { local phase victim
+	seq 4 >four
+	for phase; do
+		victim=$(gpuctl devices | awk "/ free / && n++ == 2 { print \$7 }")
+		DEADLY="$phase $victim" "$BUILD/e2e/deadly" allreduce <four
+		wait_until 20 gone "$victim"
+	done; }; '
+BEFORE='"malloc 1" "malloc 4" "memcpy_h2d 1" "memcpy_h2d 4" "collective 1"'
+AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
+
+@test "a filter begins again whenever a device dies: respawn" {
+	cluster 6 --mem 4M --on-failure respawn -- "$PHASES phases $BEFORE $AFTER"
+	assert_status 0
+	assert_output "$(printf '10\n%.0s' {1..8})"
+}
+
+@test "a filter begins again whenever a device dies: spare" {
+	cluster 12 --mem 4M --spares 6 --on-failure spare -- "$PHASES phases $BEFORE $AFTER"
+	assert_status 0
+	assert_output "$(printf '10\n%.0s' {1..8})"
+}
+
+@test "a filter begins again whenever a device dies: shrink, without it" {
+	cluster 12 --mem 4M --on-failure shrink -- "$PHASES phases \"comm_init 1\" $BEFORE $AFTER"
+	assert_status 0
+	assert_output "10"$'\n'"$(printf '7\n%.0s' {1..5}; printf '10\n%.0s' {1..3})"
+	assert_equal "$(grep -c '^gpuctl: note: ' <<<"$stderr")" 6
+}
+
 @test "a second rank is lost while the first loss is made good" {
 	cluster 4 --transport ipc --bandwidth 10Mb --on-failure shrink -- \
 		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait $!'
@@ -264,7 +294,7 @@ by_hand() { # what it starts must not hold the output of a `run`
 # frozen POLICY - an all-reduce one of whose devices is frozen; $? is the filter's
 frozen() {
 	by_hand "$1"
-	allreduce 2>said 3>&-
+	allreduce -n 4 2>said 3>&-
 	freeze "${DEV[VICTIM]}"
 	wait "$!"
 }

@@ -1,0 +1,391 @@
+#include "ranks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "coll/plan.h"
+#include "coll/shape.h"
+#include "hold.h"
+#include "mem/dtype.h"
+#include "operation.h"
+#include "ranks_impl.h"
+#include "recover.h"
+
+#define FREE_MS 500 /* patience with a device that memory is given back to */
+
+bool
+ranks_take_one(enum gpusim_coll coll)
+{
+	return coll == GPUSIM_BROADCAST || coll == GPUSIM_SCATTER;
+}
+
+void
+results_fini(struct results *r)
+{
+	buf_fini(&r->data);
+	free(r->v);
+	*r = (struct results){0};
+}
+
+enum rc
+ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct args *a,
+	   struct err *err)
+{
+	struct gpusim_comm_config config;
+	enum rc rc;
+
+	*r = (struct ranks){
+	    .cli = cli, .a = a, .size = dtype_size(a->dtype), .takes_one = ranks_take_one(coll)};
+	if (args_has(a, OPT(COMM)) && args_has(a, OPT(ON_FAILURE)))
+		return err_set(err, RC_INVAL,
+			       "--on-failure is for a communicator of the moment, not for --comm");
+	if (args_has(a, OPT(COMM)) && args_has(a, OPT(WAIT)))
+		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
+	rc = operation_common(coll, a, PLAN_MAX_RANKS, &r->c, err);
+	if (rc == RC_OK)
+		rc = cli_config(a, GPUSIM_LEASE, &config, err);
+	if (rc == RC_OK)
+		r->on_failure = config.on_failure;
+	return rc;
+}
+
+/* ---- the communicator */
+
+/* Room for what is kept by rank: there are never more ranks than at first. */
+static enum rc
+make_room(struct ranks *r, uint32_t n, struct err *err)
+{
+	r->vector = alloc_zeroed(n, sizeof *r->vector);
+	r->was = alloc_zeroed(n, sizeof *r->was);
+	r->device = alloc_zeroed(n, sizeof *r->device);
+	r->base = alloc_zeroed(n, sizeof *r->base);
+	r->send = alloc_zeroed(n, sizeof *r->send);
+	r->recv = alloc_zeroed(n, sizeof *r->recv);
+	if (!r->vector || !r->was || !r->device || !r->base || !r->send || !r->recv)
+		return err_set(err, RC_NOMEM, "out of memory");
+	r->want = n;
+	ranks_all(r);
+	return RC_OK;
+}
+
+void
+ranks_all(struct ranks *r)
+{
+	r->nleft = r->want;
+	for (uint32_t i = 0; i < r->want; i++)
+		r->vector[i] = i;
+}
+
+static enum rc
+open_comm(struct ranks *r, uint32_t n, const char *what, struct err *err)
+{
+	uint64_t id = r->a->comm;
+	enum rc rc = api(gpusim_comm_open(r->cli->g, id, &r->comm), err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (n && n != r->comm.nranks)
+		return err_set(err, args_has(r->a, OPT(RANKS)) ? RC_INVAL : RC_BADDATA,
+			       "%s, but communicator %" PRIu64 " has %" PRIu32 " ranks", what, id,
+			       r->comm.nranks);
+	return make_room(r, r->comm.nranks, err);
+}
+
+enum rc
+ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
+{
+	enum rc rc = cli_open(r->cli, err);
+
+	snprintf(r->what, sizeof r->what, "%s", what);
+	if (rc == RC_OK && args_has(r->a, OPT(COMM)))
+		rc = open_comm(r, n, what, err);
+	else if (rc == RC_OK)
+		rc = make_room(r, n, err);
+	if (rc == RC_OK && !r->comm.id)
+		rc = ranks_lease(r, err);
+	ranks_begin(r);
+	while (rc != RC_OK && r->vector && ranks_again(r, rc, err))
+		rc = ranks_lease(r, err);
+	return rc == RC_OK ? operation_common(r->c.coll, r->a, r->want, &r->c, err) : rc;
+}
+
+/* ---- memory */
+
+/* The rank that has the vector that --root means. */
+static enum rc
+find_root(struct ranks *r, struct err *err)
+{
+	uint32_t i = 0;
+
+	if (!coll_has_root(r->c.coll))
+		return RC_OK;
+	while (i < r->comm.nranks && r->vector[i] != r->a->root)
+		i++;
+	if (i == r->comm.nranks)
+		return err_set(err, RC_ABORTED,
+			       "comm %" PRIu64 ": the root, rank %" PRIu32 ", was lost", r->comm.id,
+			       r->a->root);
+	r->c.root = i;
+	return RC_OK;
+}
+
+/* The operation's vector. */
+static enum rc
+set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
+{
+	bool parts = r->c.coll == GPUSIM_ALLGATHER || r->c.coll == GPUSIM_GATHER;
+	uint32_t n = r->comm.nranks;
+
+	r->c.nelem = parts ? nelem * n : nelem;
+	if (r->c.coll == GPUSIM_ALLTOALL && nelem % n)
+		return err_set(err, RC_BADDATA,
+			       "%" PRIu64 " elements a vector do not divide by %" PRIu32 " ranks",
+			       nelem, n);
+	return RC_OK;
+}
+
+/* One that does not answer soon has its lease. */
+void
+ranks_free_buffers(struct ranks *r)
+{
+	if (!r->base)
+		return;
+	gpusim_set_timeout_ms(r->cli->g, FREE_MS);
+	for (uint32_t i = 0; i < r->comm.nranks; i++) {
+		if (r->base[i])
+			gpusim_free(r->cli->g, r->comm.device[i].id, r->base[i]);
+		r->base[i] = 0;
+	}
+	gpusim_set_timeout_ms(r->cli->g, ranks_timeout_ms(r));
+	r->room_nelem = 0;
+	hold_forget_memory();
+}
+
+/* Buffers on the devices, or those of before. */
+static enum rc
+make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
+{
+	uint32_t n = r->comm.nranks;
+	bool enough = nelem <= r->room_nelem;
+	enum rc rc = RC_OK;
+
+	if (!enough && r->room_nelem)
+		ranks_free_buffers(r);
+	for (uint32_t i = 0; i < n && rc == RC_OK; i++) {
+		struct shape s = shape_of(r->c.coll, r->c.nelem, n, r->c.root, i);
+
+		if (!enough && s.whole)
+			rc = hold_memory(r->cli, r->comm.device[i].id, s.whole * r->size,
+					 &r->base[i], err);
+		r->send[i] = s.in ? r->base[i] + s.in_at * r->size : 0;
+		r->recv[i] = s.out ? r->base[i] + s.out_at * r->size : 0;
+	}
+	if (rc == RC_OK && !enough)
+		r->room_nelem = nelem;
+	r->c.send = r->send;
+	r->c.recv = r->recv;
+	return rc;
+}
+
+/* ---- the data */
+
+static enum rc
+upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
+{
+	uint64_t nbytes = nelem * r->size;
+	enum rc rc = RC_OK;
+
+	for (uint32_t i = 0; i < r->comm.nranks && rc == RC_OK && nbytes; i++)
+		if (r->send[i])
+			rc = api(gpusim_memcpy_h2d(
+				     r->cli->g, r->comm.device[i].id, r->send[i],
+				     data + (r->takes_one ? 0 : r->vector[i] * nbytes), nbytes),
+				 err);
+	return rc;
+}
+
+/* Whether a rank's result is printed. */
+static bool
+prints(const struct ranks *r, uint32_t rank)
+{
+	bool at_root = coll_has_root(r->c.coll) ? rank == r->c.root : rank == 0;
+
+	switch (r->c.coll) {
+	case GPUSIM_BARRIER:
+		return false;
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_SCATTER:
+	case GPUSIM_ALLTOALL:
+		return true;
+	case GPUSIM_REDUCE:
+	case GPUSIM_GATHER:
+		return at_root;
+	default:
+		return at_root || args_has(r->a, OPT(ALL));
+	}
+}
+
+/* The last result need not be kept twice if it is what the first one is. Where all ranks must have the
+ * same, one that has not is told of. */
+static void
+share_place(struct ranks *r, uint32_t rank, struct results *out)
+{
+	const struct result *first = &out->v[0];
+	struct result *last = &out->v[out->n - 1];
+	size_t nbytes = last->nelem * r->size;
+
+	if (first == last || first->nelem != last->nelem)
+		return;
+	if (memcmp(out->data.data + first->at, out->data.data + last->at, nbytes) == 0) {
+		last->at = first->at;
+		out->data.len -= nbytes;
+	} else if (r->c.coll == GPUSIM_ALLREDUCE || r->c.coll == GPUSIM_ALLGATHER ||
+		   r->c.coll == GPUSIM_BROADCAST) {
+		log_line(LOG_ERROR, "note: comm %" PRIu64 ": rank %" PRIu32 " has another result",
+			 r->comm.id, rank);
+	}
+}
+
+/* One rank's output. */
+static enum rc
+download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
+{
+	uint64_t nelem = shape_of(r->c.coll, r->c.nelem, r->comm.nranks, r->c.root, rank).out;
+	size_t nbytes = nelem * r->size;
+	enum rc rc = RC_OK;
+
+	if (!buf_reserve(&out->data, nbytes))
+		return err_set(err, RC_NOMEM, "no memory for %zu bytes of results", nbytes);
+	out->v[out->n++] = (struct result){out->data.len, nelem};
+	if (nbytes)
+		rc = api(gpusim_memcpy_d2h(r->cli->g, out->data.data + out->data.len,
+					   r->comm.device[rank].id, r->recv[rank], nbytes),
+			 err);
+	if (rc != RC_OK)
+		return rc;
+	out->data.len += nbytes;
+	share_place(r, rank, out);
+	return RC_OK;
+}
+
+static enum rc
+download(struct ranks *r, struct buf *spent, struct results *out, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (spent && !ranks_recover(r)) {
+		buf_fini(&out->data);
+		out->data = *spent;
+		*spent = (struct buf){0};
+	}
+	out->data.len = out->n = 0;
+	if (!out->v)
+		out->v = alloc_zeroed(r->want, sizeof *out->v);
+	if (!out->v)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t i = 0; i < r->comm.nranks && rc == RC_OK; i++)
+		if (prints(r, i))
+			rc = download_rank(r, i, out, err);
+	return rc;
+}
+
+/* ---- the operation */
+
+/*
+ * The collective has succeeded: where are the results, if that was with other devices? With fewer
+ * ranks the parts of a vector are others, in other places: RC_RECOVERED then, to begin again with
+ * the vectors that are left.
+ */
+static enum rc
+follow(struct ranks *r, struct err *err)
+{
+	bool whole = r->c.coll == GPUSIM_ALLREDUCE || r->c.coll == GPUSIM_REDUCE ||
+		     r->c.coll == GPUSIM_BROADCAST || r->c.coll == GPUSIM_BARRIER;
+	uint32_t before = r->comm.nranks;
+	char note[sizeof err->text];
+	enum rc rc;
+
+	snprintf(note, sizeof note, "%s", gpusim_note());
+	if (!*note)
+		return RC_OK;
+	rc = recover_refresh(r->cli, &r->comm, r->was, err);
+	if (rc != RC_OK)
+		return rc;
+	ranks_reorder(r);
+	if (r->comm.nranks != before && !whole)
+		return err_set(err, RC_RECOVERED, "%s", note);
+	ranks_tell(r, note);
+	return find_root(r, err);
+}
+
+void
+ranks_reorder(struct ranks *r)
+{
+	/* was[i] >= i, so nothing is lost on the way. */
+	for (uint32_t i = 0; i < r->comm.nranks; i++) {
+		r->vector[i] = r->vector[r->was[i]];
+		r->base[i] = r->base[r->was[i]];
+		r->send[i] = r->send[r->was[i]];
+		r->recv[i] = r->recv[r->was[i]];
+	}
+	for (uint32_t i = r->comm.nranks; i < r->nleft; i++)
+		r->base[i] = 0;
+	r->nleft = r->comm.nranks;
+	hold_forget_memory();
+	for (uint32_t i = 0; i < r->nleft; i++)
+		if (r->base[i])
+			hold_remember(r->comm.device[i].id, r->base[i]);
+}
+
+static enum rc
+do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, struct results *out,
+	struct err *err)
+{
+	enum rc rc = r->comm.id ? RC_OK : ranks_lease(r, err);
+
+	if (rc == RC_OK)
+		rc = find_root(r, err);
+	if (rc == RC_OK)
+		rc = set_nelem(r, nelem, err);
+	if (rc == RC_OK)
+		rc = make_buffers(r, nelem, err);
+	if (rc == RC_OK)
+		rc = upload(r, data, nelem, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_collective(r->cli->g, &r->comm, &r->c, GPUSIM_WAIT), err);
+	if (rc == RC_OK)
+		rc = follow(r, err);
+	return rc == RC_OK ? download(r, spent, out, err) : rc;
+}
+
+enum rc
+ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, struct results *out,
+	 struct err *err)
+{
+	enum rc rc;
+
+	ranks_begin(r);
+	do
+		rc = do_once(r, data, nelem, spent, out, err);
+	while (rc != RC_OK && ranks_again(r, rc, err));
+	return rc;
+}
+
+void
+ranks_release(struct ranks *r, enum rc rc)
+{
+	if (rc != RC_UNREACHABLE && rc != RC_TIMEOUT && rc != RC_ABORTED)
+		ranks_free_buffers(r);
+	hold_release(r->cli);
+	gpusim_comm_fini(&r->comm);
+	free(r->vector);
+	free(r->was);
+	free(r->device);
+	free(r->base);
+	free(r->send);
+	free(r->recv);
+	*r = (struct ranks){.cli = r->cli};
+}

@@ -1,0 +1,249 @@
+/* A device was lost: whether the operation may begin again, and with whom. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "hold.h"
+#include "ranks_impl.h"
+#include "recover.h"
+
+#define TIMEOUT_MS \
+	60000 /* unless --timeout: after the first failure nothing begins again any more */
+#define RETURN_MS 11000 /* a device that is started again comes within 10 s, or not at all */
+#define POLL_MS	  20
+#define ANEW_MOST 20 /* so often a new communicator is made for one operation */
+
+bool
+ranks_recover(const struct ranks *r)
+{
+	return args_has(r->a, OPT(COMM)) || r->on_failure != GPUSIM_ON_FAILURE_ABORT;
+}
+
+uint32_t
+ranks_timeout_ms(const struct ranks *r)
+{
+	return r->cli->timeout_ms ? r->cli->timeout_ms : TIMEOUT_MS;
+}
+
+void
+ranks_tell(struct ranks *r, const char *note)
+{
+	if (strcmp(note, r->told) != 0)
+		log_line(LOG_ERROR, "note: %s", note);
+	snprintf(r->told, sizeof r->told, "%s", note);
+}
+
+void
+ranks_begin(struct ranks *r)
+{
+	r->again = r->anew = 0;
+}
+
+/* ---- who is there */
+
+struct census {
+	struct gpusim_device *device;
+	size_t n;
+	uint32_t nfree, nlost, nspares; /* lost: but for spares; spares: that are free */
+};
+
+static bool
+take_census(struct ranks *r, struct census *c)
+{
+	*c = (struct census){0};
+	if (gpusim_devices(r->cli->g, &c->device, &c->n) != GPUSIM_OK)
+		return false;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct gpusim_device *d = &c->device[i];
+
+		c->nlost += d->lost && !d->spare;
+		if (d->lost || d->comm)
+			continue;
+		c->nspares += d->spare != 0;
+		c->nfree += !d->spare;
+	}
+	return true;
+}
+
+static const struct gpusim_device *
+find(const struct census *c, uint64_t id)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->device[i].id == id)
+			return &c->device[i];
+	return NULL;
+}
+
+/* Is one of these processes not there any more? */
+static bool
+has_lost(const struct census *c, const struct gpusim_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->nranks; i++) {
+		const struct gpusim_device *d = find(c, comm->device[i].id);
+
+		if (!d || d->lost || d->pid != comm->device[i].pid)
+			return true;
+	}
+	return false;
+}
+
+/* ---- making the communicator */
+
+/* The devices that will be taken, unless somebody else is faster: who is lost from now on was a rank. */
+static void
+expect(struct ranks *r)
+{
+	struct census c;
+	uint32_t n = 0;
+
+	if (!take_census(r, &c))
+		return;
+	for (size_t i = 0; i < c.n && n < r->nleft; i++)
+		if (!c.device[i].lost && !c.device[i].comm && !c.device[i].spare)
+			r->device[n++] = c.device[i].id;
+	while (n < r->nleft)
+		r->device[n++] = 0;
+	free(c.device);
+}
+
+enum rc
+ranks_lease(struct ranks *r, struct err *err)
+{
+	if (r->on_failure == GPUSIM_ON_FAILURE_SHRINK)
+		expect(r);
+	return cli_lease_comm(r->cli, r->a, r->nleft, r->what, &r->comm, err);
+}
+
+/* shrink: leave out the ranks whose devices were lost while the communicator was made. How many. */
+static uint32_t
+leave_out(struct ranks *r, const struct census *c)
+{
+	uint32_t n = 0, nlost;
+
+	for (uint32_t i = 0; i < r->nleft; i++) {
+		const struct gpusim_device *d = r->device[i] ? find(c, r->device[i]) : NULL;
+
+		if (d && d->lost)
+			log_line(LOG_ERROR,
+				 "note: rank %" PRIu32 " (device %016" PRIx64
+				 ") was lost before there was a communicator; shrink",
+				 r->vector[i], d->id);
+		else
+			r->vector[n++] = r->vector[i];
+	}
+	nlost = r->nleft - n;
+	r->nleft = n;
+	return nlost;
+}
+
+/* Are there devices enough, or ranks few enough? -1: not yet, 0: never. */
+static int
+is_possible(struct ranks *r, const struct census *c)
+{
+	switch (r->on_failure) {
+	case GPUSIM_ON_FAILURE_SHRINK:
+		return c->nfree >= r->nleft || (leave_out(r, c) && r->nleft);
+	case GPUSIM_ON_FAILURE_RESPAWN:
+		return c->nfree >= r->nleft ? 1 : c->nlost ? -1 : 0;
+	case GPUSIM_ON_FAILURE_SPARE:
+		return c->nfree >= r->nleft ? 1 : c->nlost && c->nspares ? -1 : 0;
+	default:
+		return 0;
+	}
+}
+
+/* Wait until there are devices enough. */
+static bool
+wait_for_devices(struct ranks *r)
+{
+	uint64_t patience = deadline_in_ms(RETURN_MS);
+	struct census c;
+	int possible;
+
+	do {
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * NS_PER_MS}, NULL);
+		if (!take_census(r, &c))
+			return false;
+		possible = is_possible(r, &c);
+		free(c.device);
+	} while (possible < 0 && deadline_left_ms(patience) && deadline_left_ms(r->until_ns));
+	return possible > 0;
+}
+
+/* ---- deciding */
+
+static bool
+may_be_loss(enum rc rc)
+{
+	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_ABORTED || rc == RC_RECOVERED;
+}
+
+/* With what a communicator that could not be made may be possible a moment later. */
+static bool
+may_pass(enum rc rc)
+{
+	return may_be_loss(rc) || rc == RC_FAILED || rc == RC_BUSY || rc == RC_NOTFOUND;
+}
+
+/* The communicator has failed for good. May there be another? */
+static bool
+give_up_comm(struct ranks *r, enum rc rc)
+{
+	bool whole =
+	    r->on_failure == GPUSIM_ON_FAILURE_RESPAWN || r->on_failure == GPUSIM_ON_FAILURE_SPARE;
+	struct census c;
+	bool lost;
+
+	if (args_has(r->a, OPT(COMM)) || !whole || !take_census(r, &c))
+		return false;
+	lost = may_be_loss(rc) || has_lost(&c, &r->comm);
+	free(c.device);
+	if (!lost)
+		return false;
+	ranks_free_buffers(r);
+	hold_release(r->cli);
+	gpusim_comm_fini(&r->comm);
+	r->comm = (struct gpusim_comm){0};
+	ranks_all(r);
+	return true;
+}
+
+/* With the communicator as it has recovered, or a new one. */
+static bool
+find_way(struct ranks *r, enum rc rc, struct err *err)
+{
+	const struct err why = *err;
+
+	if (r->comm.id) {
+		if (recover(r->cli, &r->comm, r->was, rc, err) == RC_OK) {
+			ranks_reorder(r);
+			ranks_free_buffers(r);
+			return true;
+		}
+		if (!give_up_comm(r, rc))
+			return false;
+	} else if (!may_pass(rc)) {
+		return false;
+	}
+	if (r->anew++ == ANEW_MOST || !wait_for_devices(r))
+		return false;
+	ranks_tell(r, why.text);
+	*err = (struct err){0};
+	return true;
+}
+
+bool
+ranks_again(struct ranks *r, enum rc rc, struct err *err)
+{
+	if (!ranks_recover(r) || rc == RC_BADDATA)
+		return false;
+	if (r->again == 0)
+		r->until_ns = deadline_in_ms(r->cli->timeout_ms ? r->cli->timeout_ms : TIMEOUT_MS);
+	if (r->again++ == RECOVER_MOST || !deadline_left_ms(r->until_ns))
+		return false;
+	return find_way(r, rc, err);
+}
