@@ -99,6 +99,10 @@ struct gpusim; /* a connection to a coordinator, and to devices as they are need
  * is waited for up to a second, as both may just have been started. GPUSIM_UNREACHABLE. */
 enum gpusim_rc gpusim_open(const char *coordinator, struct gpusim **out);
 
+/* The same, with the timeout of gpusim_set_timeout_ms, which counts for connecting as well. */
+enum gpusim_rc gpusim_open_within(const char *coordinator, uint32_t timeout_ms,
+				  struct gpusim **out);
+
 /* Close; what is leased (GPUSIM_LEASE) goes a moment later. NULL is legal. */
 void gpusim_close(struct gpusim *g);
 

@@ -56,9 +56,9 @@ cli_open(struct cli *cli, struct err *err)
 	if (cli->g)
 		return RC_OK;
 	guard_standard();
-	rc = api(gpusim_open(cli->coordinator, &cli->g), err);
-	if (rc == RC_OK && cli->timeout_ms)
-		gpusim_set_timeout_ms(cli->g, cli->timeout_ms);
+	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &cli->g)
+				 : gpusim_open(cli->coordinator, &cli->g),
+		 err);
 	return rc == RC_OK ? introduce(cli->g, cli, err) : rc;
 }
 

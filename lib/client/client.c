@@ -59,13 +59,13 @@ is_set(const char *name)
 
 /* Connect, and try again for so long while nobody listens there. */
 static enum rc
-connect_to(const char *addr, uint32_t wait_ms, struct rpc_client **out)
+connect_to(const char *addr, uint32_t wait_ms, uint32_t timeout_ms, struct rpc_client **out)
 {
 	const struct timespec pause = {0, 10 * NS_PER_MS};
 	uint64_t end = deadline_in_ms(wait_ms);
 	enum rc rc;
 
-	while ((rc = rpc_client_open(addr, RPC_CONNECT_NOW, out, &last)) == RC_UNREACHABLE &&
+	while ((rc = rpc_client_connect(addr, timeout_ms, out, &last)) == RC_UNREACHABLE &&
 	       clock_now_ns() < end)
 		nanosleep(&pause, NULL);
 	return rc;
@@ -86,6 +86,12 @@ is_tellable(const char *name, size_t room)
 enum gpusim_rc
 gpusim_open(const char *coordinator, struct gpusim **out)
 {
+	return gpusim_open_within(coordinator, TIMEOUT_MS, out);
+}
+
+enum gpusim_rc
+gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim **out)
+{
 	char room[RUNDIR_ADDRESS_MAX];
 	struct gpusim *g;
 	bool dflt;
@@ -99,12 +105,12 @@ gpusim_open(const char *coordinator, struct gpusim **out)
 	g = calloc(1, sizeof *g);
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
-	g->timeout_ms = TIMEOUT_MS;
+	g->timeout_ms = timeout_ms;
 	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
 	pthread_mutex_init(&g->lock, NULL);
 	if (is_tellable(program_invocation_short_name, sizeof g->program))
 		snprintf(g->program, sizeof g->program, "%s", program_invocation_short_name);
-	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, &g->coord);
+	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, timeout_ms, &g->coord);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&g->lock);
 		free(g);

@@ -55,6 +55,9 @@ enum rc net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err)
  */
 enum rc net_addr_own(char addr[NET_ADDR_MAX], const char *peer, struct err *err);
 
+/* Whether a process listens at an address: it may be frozen. Takes a moment at most. */
+bool net_listens(const char *addr);
+
 /* Write the port, for which there is room, of an address that has one. */
 void net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port);
 

@@ -40,7 +40,7 @@ dial_once(struct rpc_client *c, int *rv)
 		c->dialer = d;
 	pthread_mutex_unlock(&c->lock);
 	if (ours)
-		*rv = client_dial(d);
+		*rv = client_dial(d, NET_CONNECT_MS);
 	pthread_mutex_lock(&c->lock);
 	ours = !c->closing && nng_dialer_id(c->dialer) == nng_dialer_id(d);
 	pthread_mutex_unlock(&c->lock);

@@ -179,14 +179,14 @@ on_patience(void *arg)
 
 /* nng alone would wait for the kernel, or 10 s for a handshake. */
 int
-client_dial(nng_dialer d)
+client_dial(nng_dialer d, int within_ms)
 {
 	struct patience p = {.dialer = d};
 	int rv = nng_aio_alloc(&p.timer, on_patience, &p);
 
 	if (rv != 0)
 		return rv;
-	nng_sleep_aio(NET_CONNECT_MS, p.timer);
+	nng_sleep_aio(within_ms, p.timer);
 	rv = nng_dialer_start(d, 0);
 	nng_aio_cancel(p.timer);
 	nng_aio_free(p.timer);
@@ -269,7 +269,7 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 		rpc_client_close(c);
 		return rc;
 	}
-	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer)
+	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer, NET_CONNECT_MS)
 				    : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
 	if (rv != 0) {
 		rc = err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
@@ -279,6 +279,53 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	}
 	*out = c;
 	return RC_OK;
+}
+
+/*
+ * One dial, and if it had no answer from somebody who listens, another with all the time that is left.
+ * nng does not tell those two from each other.
+ */
+static int
+dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
+{
+	int left = deadline_left_ms(deadline_ns);
+	int rv = client_dial(c->dialer, left < NET_CONNECT_MS ? left : NET_CONNECT_MS);
+
+	*listens = rv == NNG_ETIMEDOUT && net_listens(c->addr);
+	left = deadline_left_ms(deadline_ns);
+	if (!*listens || left == 0)
+		return rv;
+	rv = client_dialer(c, &c->dialer);
+	if (rv == 0)
+		rv = client_dial(c->dialer, left);
+	*listens = rv == NNG_ETIMEDOUT;
+	return rv;
+}
+
+enum rc
+rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out, struct err *err)
+{
+	uint64_t deadline_ns = deadline_in_ms(timeout_ms);
+	bool listens = false;
+	struct rpc_client *c;
+	enum rc rc = client_new(addr, &c, err);
+	int rv;
+
+	if (rc != RC_OK)
+		return rc;
+	rv = client_dialer(c, &c->dialer);
+	c->dialing = rv == 0;
+	if (rv != 0)
+		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
+	else if ((rv = dial_within(c, deadline_ns, &listens)) != 0)
+		rc = listens ? err_set(err, RC_TIMEOUT, "%s: no answer in time", addr)
+			     : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
+				       nng_strerror(rv));
+	if (rc == RC_OK)
+		*out = c;
+	else
+		rpc_client_close(c);
+	return rc;
 }
 
 enum rc

@@ -20,6 +20,13 @@ enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_clien
 			struct err *err);
 
 /*
+ * Connect before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
+ * NET_CONNECT_MS. RC_TIMEOUT: somebody listens there and has not answered in time: a frozen process.
+ */
+enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out,
+			   struct err *err);
+
+/*
  * Connect in the background, and watch whether the server is there: when nobody listens at the
  * address any more, which is known within a fifth of a second of its process's end (of a host that
  * answers), what is called ends at once with RC_UNREACHABLE, and fn is told before the calls are. A

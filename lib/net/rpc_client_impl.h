@@ -71,8 +71,8 @@ uint64_t client_stale_ms(const struct rpc_client *c);
 /* A dialer for the client's address, not started. */
 int client_dialer(struct rpc_client *c, nng_dialer *out);
 
-/* Connect by this dialer, in bounded time; it is closed when that was not enough. */
-int client_dial(nng_dialer d);
+/* Connect by this dialer, within so long; it is closed when that was not enough. */
+int client_dial(nng_dialer d, int within_ms);
 
 /*
  * Have a thread close the dialer `old`, if it is one, and dial anew; of a client that watches, with

@@ -53,6 +53,16 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 	done
 }
 
+@test "a coordinator that is frozen: exit 4 when the time is over, 3 when there is none" {
+	run machine 1 'pid=$(gpuctl status --json | grep -o "\"pid\":[0-9]*" | head -n 1 | cut -d : -f 2)
+		kill -STOP "$pid"
+		for t in 100ms 2500ms; do (gpuctl --timeout $t devices; echo $?) & done; wait
+		kill -CONT "$pid"; gpuctl --coordinator "ipc://$TMPDIR/none" --timeout 50s devices; echo $?' 2>/dev/null
+	assert_equal "$(grep -cx 'gpuctl: devices: coordinator: ipc://.*: no answer in time' <<<"$output")" 2
+	assert_equal "$(grep -cx 4 <<<"$output")" 2
+	assert_match 'gpuctl: devices: coordinator: ipc://.*/none: nobody answers there .*'$'\n3$'
+}
+
 @test "wrong usage: one line, exit 2" {
 	while read -r line; do
 		run bash -c "gpuctl $line </dev/null"

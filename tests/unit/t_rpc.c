@@ -153,6 +153,10 @@ test_silent(void)
 
 	ok(fd >= 0 && rpc_client_open(addr, RPC_CONNECT_NOW, &c, &err) == RC_UNREACHABLE,
 	   "a peer that does not finish the handshake is unreachable");
+	ok(rpc_client_connect(addr, 100, &c, &err) == RC_TIMEOUT && strstr(err.text, addr),
+	   "or, to who says how long to wait, late");
+	ok(rpc_client_connect(net_ipc("nobody"), WATCHDOG_S * 2000, &c, &err) == RC_UNREACHABLE,
+	   "nobody is not waited for");
 	close(fd);
 	unlink(addr + 6);
 }
