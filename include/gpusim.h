@@ -123,13 +123,17 @@ struct gpusim_device {
 	uint64_t used_bytes;	     /* in allocations */
 	uint64_t comm;		     /* a communicator it is in, or 0 */
 	uint32_t ordinal, pid;
-	int lost;  /* not heard from for a while */
+	int lost;  /* its process has ended, or it was not heard from for a while */
 	int spare; /* taken for a communicator only when named, or in a lost rank's place */
 	int join;  /* offers itself to communicators that grow */
 	char address[GPUSIM_TEXT], data_address[GPUSIM_TEXT], mem_path[GPUSIM_TEXT];
 	char host[GPUSIM_TEXT];	       /* boot id */
 	char mem_private[GPUSIM_TEXT]; /* why no other device maps its memory; "": those may that
 					  are on its host */
+	/* Of one that is lost: */
+	char lost_why[GPUSIM_TEXT];	  /* "killed by signal 9" */
+	char lost_remedy[GPUSIM_TEXT];	  /* "is being started again", or why it cannot be; or "" */
+	uint64_t lost_at_ms, lost_ago_ms; /* at_ms: of the epoch, by the coordinator's clock */
 };
 
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */

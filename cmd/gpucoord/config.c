@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "base/parse.h"
 #include "coord/coord.h"
+#include "wire/wire.h"
 
 struct reading {
 	struct config *c;
@@ -98,9 +99,11 @@ set_own(struct reading *r, const char *key, const char *value)
 		return option_ms(value, &c->job_timeout_ms, r->err);
 	if (strcmp(key, "op-timeout") == 0)
 		return option_ms(value, &c->op_timeout_ms, r->err);
+	if (strcmp(key, "on-failure") == 0)
+		return wire_policy_parse(value, &c->on_failure, r->err);
 	return err_set(r->err, RC_BADDATA,
-		       "the coordinator has no '%s': listen, heartbeat, missed, op-timeout, "
-		       "comm-timeout, job-timeout",
+		       "the coordinator has no '%s': listen, heartbeat, missed, on-failure, "
+		       "op-timeout, comm-timeout, job-timeout",
 		       key);
 }
 

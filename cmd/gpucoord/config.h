@@ -5,6 +5,7 @@
  *	listen = ipc:///run/gpusim/coord.sock
  *	heartbeat = 1s
  *	missed = 10/12
+ *	on-failure = respawn
  *	op-timeout = 30s
  *	comm-timeout = 5m
  *	job-timeout = 24h
@@ -41,6 +42,7 @@ struct config {
 	char listen[NET_ADDR_MAX];					       /* empty: not set */
 	uint32_t heartbeat_ms, op_timeout_ms, comm_timeout_ms, job_timeout_ms; /* 0: not set */
 	struct config_missed missed;					       /* of 0: not set */
+	int on_failure; /* enum gpusim_on_failure, 0: not set */
 	struct config_device *device;
 	size_t ndevices;
 };

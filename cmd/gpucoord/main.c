@@ -15,6 +15,7 @@
 #include "shell.h"
 #include "spawn.h"
 #include "tuning.h"
+#include "wire/wire.h"
 
 #define TICK_MS		 50
 #define STOP_WITHIN_SECS 5
@@ -27,6 +28,9 @@ static const char usage_text[] =
     "  -c, --config FILE   read devices and settings from FILE\n"
     "  --heartbeat TIME    how often devices say that they live (default 250ms)\n"
     "  --missed X/Y        a device is lost that missed X of its last Y (default 10/12)\n"
+    "  --on-failure HOW    of a device that is lost while no communicator has it: abort, shrink\n"
+    "                      (it stays lost), respawn, spare (default $GPUSIM_ON_FAILURE,\n"
+    "                      else abort)\n"
     "  --op-timeout TIME   longest wait without progress inside an operation (default 30s)\n"
     "  --comm-timeout TIME longest an operation takes with its recoveries (default 5m)\n"
     "  --job-timeout TIME  longest a run takes (default 24h)\n"
@@ -46,6 +50,7 @@ static const char usage_text[] =
     "  --print-address     write the address to stdout when ready, a line; of port 0\n"
     "                      with the port that was taken\n"
     "  -N FD               write a newline to FD when ready\n"
+    "  --exits FD          read from FD how processes of devices have ended: \"PID STATUS\"\n"
     "  --lifeline FD       end when FD reads end-of-file\n"
     "  -v                  say more on stderr\n"
     "  -V                  print the version\n"
@@ -59,7 +64,8 @@ struct options {
 	struct config_missed missed;
 	enum net_reach reach;
 	struct net_tls_files tls;
-	int ready_fd, lifeline;
+	int on_failure; /* enum gpusim_on_failure; -1: not given */
+	int ready_fd, lifeline, exits;
 	enum log_level level;
 };
 
@@ -67,6 +73,7 @@ enum {
 	OPT_LISTEN = 256,
 	OPT_HEARTBEAT,
 	OPT_MISSED,
+	OPT_ON_FAILURE,
 	OPT_OP_TIMEOUT,
 	OPT_COMM_TIMEOUT,
 	OPT_JOB_TIMEOUT,
@@ -79,6 +86,7 @@ enum {
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
 	OPT_TLS_CA,
+	OPT_EXITS,
 	OPT_LIFELINE,
 	OPT_PRINT_ADDRESS,
 };
@@ -87,6 +95,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"config", 1, NULL, 'c'},
 					 {"heartbeat", 1, NULL, OPT_HEARTBEAT},
 					 {"missed", 1, NULL, OPT_MISSED},
+					 {"on-failure", 1, NULL, OPT_ON_FAILURE},
 					 {"op-timeout", 1, NULL, OPT_OP_TIMEOUT},
 					 {"comm-timeout", 1, NULL, OPT_COMM_TIMEOUT},
 					 {"job-timeout", 1, NULL, OPT_JOB_TIMEOUT},
@@ -99,6 +108,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
 					 {"tls-key", 1, NULL, OPT_TLS_KEY},
 					 {"tls-ca", 1, NULL, OPT_TLS_CA},
+					 {"exits", 1, NULL, OPT_EXITS},
 					 {"lifeline", 1, NULL, OPT_LIFELINE},
 					 {"print-address", 0, NULL, OPT_PRINT_ADDRESS},
 					 {"help", 0, NULL, 'h'},
@@ -119,6 +129,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_ms(arg, &o->heartbeat_ms, err);
 	case OPT_MISSED:
 		return config_missed(arg, &o->missed, err);
+	case OPT_ON_FAILURE:
+		return wire_policy_parse(arg, &o->on_failure, err);
 	case OPT_OP_TIMEOUT:
 		return option_ms(arg, &o->op_timeout_ms, err);
 	case OPT_COMM_TIMEOUT:
@@ -159,6 +171,8 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case 'N':
 		return option_fd(arg, &o->ready_fd, err);
+	case OPT_EXITS:
+		return option_fd(arg, &o->exits, err);
 	case OPT_LIFELINE:
 		return option_fd(arg, &o->lifeline, err);
 	case 'v':
@@ -205,6 +219,20 @@ choose_ms(uint32_t option, uint32_t config, uint32_t dflt)
 	return option ? option : config ? config : dflt;
 }
 
+/* Of devices that are lost while no communicator has them. */
+static enum rc
+choose_policy(const struct options *o, const struct config *file, uint32_t *out, struct err *err)
+{
+	const char *env = getenv("GPUSIM_ON_FAILURE");
+	int policy = o->on_failure >= 0 ? o->on_failure : file->on_failure;
+
+	if (o->on_failure < 0 && !file->on_failure && env && *env &&
+	    wire_policy_parse(env, &policy, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ON_FAILURE");
+	*out = (uint32_t)policy;
+	return RC_OK;
+}
+
 /* Options win over the file, the file over the environment, that over the defaults. */
 static enum rc
 choose(struct options *o, const struct config *file, struct coord_config *cfg, struct err *err)
@@ -232,13 +260,16 @@ choose(struct options *o, const struct config *file, struct coord_config *cfg, s
 	cfg->job_timeout_ms = choose_ms(o->job_timeout_ms, file->job_timeout_ms, 0);
 	cfg->abort_grace_ms = 2000;
 	host_id(cfg->host);
+	if (choose_policy(o, file, &cfg->on_failure, err) != RC_OK)
+		return err->rc;
 	return net_addr_check(o->listen, o->reach, err);
 }
 
 int
 main(int argc, char **argv)
 {
-	struct options o = {.ready_fd = -1, .lifeline = -1, .level = LOG_WARN};
+	struct options o = {
+	    .ready_fd = -1, .lifeline = -1, .exits = -1, .on_failure = -1, .level = LOG_WARN};
 	struct coord_config cfg = {0};
 	struct config file = {0};
 	struct tuner tuner = {0};
@@ -275,6 +306,8 @@ main(int argc, char **argv)
 		else
 			shell_serve_models(shell, web);
 	}
+	if (rc == RC_OK)
+		shell_hear_exits(shell, o.exits);
 	if (rc == RC_OK && o.allow_inject)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {

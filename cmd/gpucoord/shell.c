@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connections.h"
+#include "exits.h"
 #include "faults.h"
 #include "look.h"
 #include "net/net.h"
@@ -36,11 +37,12 @@ struct item {
 	struct shell *shell;
 	enum coord_event_kind kind;
 	struct rpc_call *call; /* request */
-	uint64_t device_id;    /* unreachable, looked */
+	uint64_t device_id;    /* unreachable, looked, spawned */
 	enum coord_look found; /* looked */
 	uint64_t client_id;    /* gone, seen */
 	uint64_t token;	       /* result */
-	struct err err;	       /* result, unreachable */
+	struct err err;	       /* result, unreachable, spawned */
+	uint32_t pid;	       /* spawned */
 	GpuSim__Reply *reply;  /* result */
 };
 
@@ -54,6 +56,7 @@ struct shell {
 	struct coord_actions actions;
 	struct state *state; /* NULL: nothing is stored */
 	struct faults faults;
+	struct exits exits;
 	struct web *_Atomic web; /* NULL: no models are taken */
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
@@ -253,17 +256,27 @@ start_device(struct shell *s, const struct coord_action *a)
 {
 	GpuSim__DeviceMetadata *m =
 	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	struct item *i = calloc(1, sizeof *i);
 	struct err err = {0};
+	pid_t pid = 0;
 
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &err);
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &pid,
+			     &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);
 	if (m)
 		gpu_sim__device_metadata__free_unpacked(m, NULL);
+	if (!i)
+		return; /* it will be missed */
+	i->kind = COORD_SPAWNED;
+	i->device_id = a->device_id;
+	i->pid = (uint32_t)pid;
+	i->err = err;
+	push(s, i); /* for the thread that we are */
 }
 
 static void
@@ -298,10 +311,11 @@ carry_out(struct shell *s)
 }
 
 static void
-feed(struct shell *s, const struct coord_event *ev)
+feed(struct shell *s, struct coord_event *ev)
 {
 	const struct err nomem = {RC_NOMEM, "the coordinator is out of memory"};
 
+	ev->wall_ms = clock_wall_ms();
 	if (coord_step(s->coord, ev, clock_now_ns() / NS_PER_MS, &s->actions) != RC_OK) {
 		coord_actions_clear(&s->actions);
 		if (ev->kind == COORD_REQUEST)
@@ -319,7 +333,8 @@ feed_item(struct shell *s, const struct item *i)
 				 .token = i->token,
 				 .client_id = i->client_id,
 				 .device_id = i->device_id,
-				 .found = i->found};
+				 .found = i->found,
+				 .pid = i->pid};
 
 	if (i->kind == COORD_REQUEST) {
 		faults_delay(&s->faults);
@@ -331,7 +346,8 @@ feed_item(struct shell *s, const struct item *i)
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
 		ev.text = i->err.text;
-	} else if (i->kind == COORD_UNREACHABLE) {
+	} else {
+		ev.rc = i->err.rc;
 		ev.text = i->err.text;
 	}
 	feed(s, &ev);
@@ -394,6 +410,16 @@ take_over(struct shell *s)
 	s->main_waits = false;
 }
 
+/* Running. Who has ended by now, and how. */
+static void
+feed_exits(struct shell *s)
+{
+	struct coord_event ev = {.kind = COORD_EXITED};
+
+	while (exits_next(&s->exits, &ev.pid, &ev.status))
+		feed(s, &ev);
+}
+
 void
 shell_step(struct shell *s)
 {
@@ -405,6 +431,7 @@ shell_step(struct shell *s)
 	s->open = s->running = true;
 	pthread_mutex_unlock(&s->lock);
 	state_tick(s->state, s->coord);
+	feed_exits(s);
 	feed(s, &tick);
 	connections_tick(s->connections, clock_now_ns());
 	pthread_mutex_lock(&s->lock);
@@ -416,6 +443,12 @@ void
 shell_serve_models(struct shell *s, struct web *w)
 {
 	atomic_store(&s->web, w);
+}
+
+void
+shell_hear_exits(struct shell *s, int fd)
+{
+	exits_init(&s->exits, fd);
 }
 
 void
@@ -447,6 +480,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
+	exits_init(&s->exits, -1);
 	handler.arg = s;
 	rc = rpc_server_start(addr, &handler, &s->server, err);
 	if (rc == RC_OK) {

@@ -23,6 +23,9 @@ struct coord *shell_coord(struct shell *s);
  * shell_free. */
 void shell_serve_models(struct shell *s, struct web *w);
 
+/* A pipe by which its parent tells how processes have ended; see exits.h. Before the loop starts. */
+void shell_hear_exits(struct shell *s, int fd);
+
 /* Let faults be injected into the coordinator. */
 void shell_allow_inject(struct shell *s);
 

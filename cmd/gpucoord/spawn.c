@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/host.h"
@@ -164,7 +163,7 @@ add_kernels(struct command *c, const char *list, struct err *err)
 	return RC_OK;
 }
 
-/* In a child of a child, which is nobody's to wait for. */
+/* In the child. */
 static void
 become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *m, int lifeline)
 {
@@ -191,19 +190,33 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	_exit(127);
 }
 
+/* What it would come back to is still there. */
+static enum rc
+check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
+{
+	struct stat st;
+
+	if (stat(m->mempath, &st) != 0)
+		return err_set(err, RC_FAILED, "its memory file %s: %s", m->mempath,
+			       strerror(errno));
+	if (m->meminode && (st.st_ino != m->meminode || st.st_dev != m->memdev))
+		return err_set(err, RC_FAILED, "its memory file %s is another one now", m->mempath);
+	return RC_OK;
+}
+
 enum rc
 spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-	     bool allow_inject, struct err *err)
+	     bool allow_inject, pid_t *pid, struct err *err)
 {
 	struct command c = {.n = 0};
 	char own[PATH_MAX], path[PATH_MAX + sizeof "/gpudev"];
 	bool told = host_own_folder(own, sizeof own);
-	pid_t pid;
-	int status;
 
 	snprintf(path, sizeof path, "%s/gpudev", own);
 	if (!told || access(path, X_OK) != 0)
 		return err_set(err, RC_FAILED, "no gpudev beside this program");
+	if (check_memory(m, err) != RC_OK)
+		return err->rc;
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	make_command(m, coordinator, lifeline, &c);
@@ -211,15 +224,10 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		return err->rc;
 	if (allow_inject)
 		add(&c, "--allow-inject", NULL);
-	pid = fork();
-	if (pid < 0)
+	*pid = fork();
+	if (*pid < 0)
 		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));
-	if (pid == 0) {
-		if (fork() == 0)
-			become(path, &c, m, lifeline);
-		_exit(0);
-	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
+	if (*pid == 0)
+		become(path, &c, m, lifeline);
 	return RC_OK;
 }

@@ -5,6 +5,7 @@
 #define GPUCOORD_SPAWN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/rc.h"
 #include "wire/wire.h"
@@ -16,12 +17,13 @@
  *	coordinator	where it shall register
  *	lifeline	descriptor that it shall have as its own lifeline, or -1
  *	allow_inject	whether faults may be injected into it, as into the coordinator
+ *	pid		[out] the child, which is the caller's to wait for
  *
- * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one is not waited for: it tells
- * of itself when it registers. RC_FAILED: it cannot be started, or files of kernels that it had loaded are not this
- * user's or root's alone to write.
+ * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one tells of itself when it
+ * registers, and by its end if it cannot. RC_FAILED: it cannot be started, its memory is gone, or files of kernels
+ * that it had loaded are not this user's or root's alone to write.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-		     bool allow_inject, struct err *err);
+		     bool allow_inject, pid_t *pid, struct err *err);
 
 #endif

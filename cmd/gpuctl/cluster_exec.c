@@ -13,7 +13,12 @@
 #include "base/log.h"
 #include "command.h"
 
-enum { DAEMON_READY_FD = 3, DAEMON_LIFELINE_FD = 4, DAEMON_FIRST_CLOSED_FD = 5 };
+enum {
+	DAEMON_READY_FD = 3,
+	DAEMON_LIFELINE_FD = 4,
+	DAEMON_EXITS_FD = 5, /* gpucoord's */
+	DAEMON_FIRST_CLOSED_FD = 6
+};
 
 #define EXIT_NOT_EXECUTABLE 126 /* as env(1) */
 #define EXIT_NOT_FOUND	    127
@@ -120,17 +125,18 @@ exec_command(const struct cluster *c, int *go_fd)
 	return pid;
 }
 
-/* stdin empty, stdout to stderr, the two pipes at their numbers, and nothing else. */
+/* stdin empty, stdout to stderr, the pipes at their numbers, and nothing else. */
 static bool
-arrange_descriptors(int ready_fd, int lifeline_fd)
+arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int ready = fcntl(ready_fd, F_DUPFD_CLOEXEC, DAEMON_FIRST_CLOSED_FD);
 	int lifeline = fcntl(lifeline_fd, F_DUPFD_CLOEXEC, DAEMON_FIRST_CLOSED_FD);
+	int exits = fcntl(exits_fd, F_DUPFD_CLOEXEC, DAEMON_FIRST_CLOSED_FD);
 
-	return null >= 0 && ready >= 0 && lifeline >= 0 && dup2(null, 0) == 0 && dup2(2, 1) == 1 &&
-	       fcntl(2, F_SETFD, 0) == 0 && dup2(ready, DAEMON_READY_FD) >= 0 &&
-	       dup2(lifeline, DAEMON_LIFELINE_FD) >= 0 &&
+	return null >= 0 && ready >= 0 && lifeline >= 0 && exits >= 0 && dup2(null, 0) == 0 &&
+	       dup2(2, 1) == 1 && fcntl(2, F_SETFD, 0) == 0 && dup2(ready, DAEMON_READY_FD) >= 0 &&
+	       dup2(lifeline, DAEMON_LIFELINE_FD) >= 0 && dup2(exits, DAEMON_EXITS_FD) >= 0 &&
 	       close_range(DAEMON_FIRST_CLOSED_FD, ~0u, 0) == 0;
 }
 
@@ -200,6 +206,12 @@ exec_program(const struct cluster *c, int ordinal)
 	argv[n++] = "3";
 	argv[n++] = "--lifeline";
 	argv[n++] = "4";
+	if (ordinal < 0) {
+		argv[n++] = "--exits";
+		argv[n++] = "5";
+	} else {
+		close(DAEMON_EXITS_FD);
+	}
 	for (size_t i = 0; i < nextra; i++)
 		argv[n++] = extra[i];
 	snprintf(path, sizeof path, "%s/%s", c->bindir, name);
@@ -211,11 +223,11 @@ exec_program(const struct cluster *c, int ordinal)
 }
 
 static void __attribute__((noreturn))
-daemon_child(const struct cluster *c, int ordinal, int ready_fd, int lifeline_fd)
+daemon_child(const struct cluster *c, int ordinal, int ready_fd, int lifeline_fd, int exits_fd)
 {
 	die_with_guardian(c, SIGTERM);
 	setpgid(0, 0);
-	if (!arrange_descriptors(ready_fd, lifeline_fd)) {
+	if (!arrange_descriptors(ready_fd, lifeline_fd, exits_fd)) {
 		log_line(LOG_ERROR, "run: descriptors of a daemon: %s", strerror(errno));
 		_exit(EXIT_INTERNAL);
 	}
@@ -225,7 +237,7 @@ daemon_child(const struct cluster *c, int ordinal, int ready_fd, int lifeline_fd
 }
 
 pid_t
-exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int *ready_fd)
+exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int exits_fd, int *ready_fd)
 {
 	int ready[2];
 	pid_t pid;
@@ -234,7 +246,7 @@ exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int *ready_fd
 		return -1;
 	pid = fork();
 	if (pid == 0)
-		daemon_child(c, ordinal, ready[1], lifeline_fd);
+		daemon_child(c, ordinal, ready[1], lifeline_fd, exits_fd);
 	close(ready[1]);
 	if (pid < 0)
 		close(ready[0]);

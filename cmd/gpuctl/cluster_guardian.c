@@ -42,6 +42,7 @@ struct guardian {
 	pid_t command;	     /* 0: has ended */
 	int command_status;  /* wait status */
 	int go_fd, lifeline; /* write ends */
+	int exits;	     /* the same: how processes have ended, for gpucoord */
 	bool front_gone;
 	uint64_t kill_at; /* the command was asked to end; 0: it was not */
 };
@@ -83,6 +84,17 @@ daemon_ended(struct guardian *g, int i, int status)
 	g->statuses[i] = status;
 }
 
+/* For the coordinator, who knows the device. Whoever does not read it in time misses it. */
+static void
+tell_exit(const struct guardian *g, pid_t pid, int status)
+{
+	char line[32];
+	int n = snprintf(line, sizeof line, "%d %d\n", (int)pid, status);
+
+	if (g->phase == PHASE_RUN && write(g->exits, line, (size_t)n) != n)
+		return;
+}
+
 /* Wait for all that have ended: daemons, the command, orphans of the command. */
 static void
 reap(void *arg)
@@ -92,6 +104,7 @@ reap(void *arg)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		tell_exit(g, pid, status);
 		if (pid == g->command) {
 			g->command = 0;
 			g->command_status = status;
@@ -200,28 +213,35 @@ raise_nofile(const struct guardian *g)
 static bool
 start_daemons(struct guardian *g)
 {
+	int life[2] = {-1, -1}, exits[2] = {-1, -1};
 	char name[32];
-	int life[2];
+	bool good = false;
 
-	if (pipe2(life, O_CLOEXEC) < 0) {
+	if (pipe2(life, O_CLOEXEC) < 0 || pipe2(exits, O_CLOEXEC) < 0) {
 		log_line(LOG_ERROR, "run: pipe: %s", strerror(errno));
-		return false;
+		goto out;
 	}
 	g->lifeline = life[1];
+	g->exits = exits[1];
+	fcntl(g->exits, F_SETFL, O_NONBLOCK);
 	for (int i = 0; i < g->ndaemons; i++) {
-		pid_t pid = exec_daemon(g->c, i - 1, life[0], &g->fds[FD_READY + i].fd);
+		pid_t pid = exec_daemon(g->c, i - 1, life[0], exits[0], &g->fds[FD_READY + i].fd);
 
 		if (pid < 0) {
 			log_line(LOG_ERROR, "run: %s: cannot start a process: %s",
 				 daemon_name(i, name, sizeof name), strerror(errno));
-			close(life[0]);
-			return false;
+			goto out;
 		}
 		g->pids[i] = pid;
 		g->fds[FD_READY + i].events = POLLIN;
 	}
-	close(life[0]);
-	return true;
+	good = true;
+out:
+	if (life[0] >= 0)
+		close(life[0]);
+	if (exits[0] >= 0)
+		close(exits[0]);
+	return good;
 }
 
 /* Say which daemon was first to fail and how it ended. */
@@ -352,7 +372,8 @@ guardian_init(struct guardian *g, const struct cluster *c)
 			       .ndaemons = n,
 			       .failed = -1,
 			       .go_fd = -1,
-			       .lifeline = -1};
+			       .lifeline = -1,
+			       .exits = -1};
 	g->pids = alloc_zeroed((size_t)n, sizeof *g->pids);
 	g->statuses = alloc_zeroed((size_t)n, sizeof *g->statuses);
 	g->fds = alloc_zeroed((size_t)n + FD_READY, sizeof *g->fds);

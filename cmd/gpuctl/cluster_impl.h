@@ -50,11 +50,13 @@ pid_t exec_command(const struct cluster *c, int *go_fd);
  * exec_daemon - fork and exec gpucoord (ordinal -1) or gpudev `ordinal`.
  *
  *	lifeline_fd	read end; the daemon ends at its EOF
+ *	exits_fd	read end, by which gpucoord hears how processes have ended; gpudev: not used
  *	ready_fd	[out] "\n" and EOF when the daemon is ready; the caller closes it
  *
  * Returns the pid, or -1 with errno.
  */
-pid_t exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int *ready_fd);
+pid_t exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int exits_fd,
+		  int *ready_fd);
 
 /* Let go of the user's stdin and stdout, so that only the command holds them. */
 void release_stdio(void);

@@ -72,6 +72,7 @@ enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
+	struct gpusim_comm_config policy;
 	struct cluster_config cfg = {.ndevices = (int)a->nranks,
 				     .nspares = (int)a->spares,
 				     .mem = a->mem,
@@ -89,7 +90,9 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
 		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
 			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
-	if (args_has(a, OPT(ON_FAILURE)))
+	if (cli_config(a, GPUSIM_KEEP, &policy, err) != RC_OK)
+		return err->rc;
+	if (args_has(a, OPT(ON_FAILURE))) /* for the coordinator, and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
 	if (a->transport)
 		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */

@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <time.h>
 
 #include "base/json.h"
 
@@ -36,6 +37,27 @@ size_text(uint64_t nbytes, char out[16])
 	return out;
 }
 
+const char *
+time_text(uint64_t ms, char out[TIME_TEXT])
+{
+	time_t t = (time_t)(ms / 1000);
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm) || strftime(out, TIME_TEXT, "%F %T", &tm) == 0)
+		snprintf(out, TIME_TEXT, "?");
+	return out;
+}
+
+/* "  lost at 2026-11-22 10:00:00: killed by signal 9, is being started again" */
+static void
+print_loss(const struct gpusim_device *d, FILE *f)
+{
+	char when[TIME_TEXT];
+
+	fprintf(f, "  lost at %s: %s%s%s", time_text(d->lost_at_ms, when), d->lost_why,
+		d->lost_remedy[0] ? ", " : "", d->lost_remedy);
+}
+
 void
 table_devices(const struct gpusim_device *d, size_t n, FILE *f)
 {
@@ -45,10 +67,13 @@ table_devices(const struct gpusim_device *d, size_t n, FILE *f)
 		"STATE", "COMM", "PID", "ADDRESS");
 	for (size_t i = 0; i < n; i++) {
 		snprintf(comm, sizeof comm, "%" PRIu64, d[i].comm);
-		fprintf(f, "%5zu  %016" PRIx64 "  %6s  %6s  %-5s  %4s  %7" PRIu32 "  %s\n", i,
+		fprintf(f, "%5zu  %016" PRIx64 "  %6s  %6s  %-5s  %4s  %7" PRIu32 "  %s", i,
 			d[i].id, size_text(d[i].max_addr - d[i].min_addr, memory),
 			size_text(d[i].used_bytes, used), device_state(&d[i]),
 			d[i].comm ? comm : "-", d[i].pid, d[i].address);
+		if (d[i].lost)
+			print_loss(&d[i], f);
+		putc('\n', f);
 	}
 }
 
@@ -86,6 +111,12 @@ json_device(const struct gpusim_device *d, size_t index, FILE *f)
 	json_string(d->host, f);
 	fputs(",\"mem_private\":", f);
 	json_string(d->mem_private, f);
+	if (d->lost) {
+		fprintf(f, ",\"lost_at_ms\":%" PRIu64 ",\"lost_why\":", d->lost_at_ms);
+		json_string(d->lost_why, f);
+		fputs(",\"lost_remedy\":", f);
+		json_string(d->lost_remedy, f);
+	}
 	putc('}', f);
 }
 

@@ -11,6 +11,10 @@
 /* "in-progress", "success", "failed": enum gpusim_state. Static storage. */
 const char *state_name(int state);
 
+/* A time of the epoch, here: "2026-11-22 10:00:00". */
+#define TIME_TEXT 32
+const char *time_text(uint64_t ms, char out[TIME_TEXT]);
+
 /* A header and one row a device; the first column is the index that options take. */
 void table_devices(const struct gpusim_device *d, size_t n, FILE *f);
 /* How far their ranks are, of those that are in an operation. */

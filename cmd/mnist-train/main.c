@@ -97,12 +97,15 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	snprintf(bytes, sizeof bytes, "%" PRIu64, mem);
 	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes};
 	const char *const spare[] = {"--spares", "1"};
+	const char *const policy[] = {"--on-failure", gpusim_on_failure_name(o->on_failure)};
 
 	for (; k < sizeof head / sizeof head[0]; k++)
 		args[k] = (char *)head[k];
 	if (o->on_failure == GPUSIM_ON_FAILURE_SPARE)
 		for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++)
 			args[k++] = (char *)spare[i];
+	for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
+		args[k++] = (char *)policy[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
 	for (char **a = own_args; *a && k < sizeof args / sizeof args[0] - 1; a++)

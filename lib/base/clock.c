@@ -10,6 +10,15 @@ clock_now_ns(void)
 }
 
 uint64_t
+clock_wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / NS_PER_MS;
+}
+
+uint64_t
 deadline_in_ms(uint64_t timeout_ms)
 {
 	uint64_t now = clock_now_ns();

@@ -13,6 +13,9 @@
 /* Now on CLOCK_MONOTONIC. */
 uint64_t clock_now_ns(void);
 
+/* Milliseconds of the epoch, by the clock on the wall: to be shown, not to be counted with. */
+uint64_t clock_wall_ms(void);
+
 /* now + timeout_ms, saturating. */
 uint64_t deadline_in_ms(uint64_t timeout_ms);
 

@@ -364,6 +364,12 @@ client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
 	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);
 	snprintf(to->host, sizeof to->host, "%s", from->host);
 	snprintf(to->mem_private, sizeof to->mem_private, "%s", from->memprivate);
+	if (!from->loss)
+		return;
+	to->lost_at_ms = from->loss->atms;
+	to->lost_ago_ms = from->loss->agoms;
+	snprintf(to->lost_why, sizeof to->lost_why, "%s", from->loss->why);
+	snprintf(to->lost_remedy, sizeof to->lost_remedy, "%s", from->loss->remedy);
 }
 
 enum rc

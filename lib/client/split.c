@@ -17,15 +17,12 @@ gpusim_on_failure_name(int on_failure)
 enum gpusim_rc
 gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out)
 {
-	const char *name;
+	int i;
+	enum rc rc = wire_policy_parse(text, &i, client_err());
 
-	for (int i = 0; (name = wire_policy_name(i)); i++)
-		if (strcmp(text, name) == 0) {
-			*out = (enum gpusim_on_failure)i;
-			return GPUSIM_OK;
-		}
-	return client_rc(err_set(client_err(), RC_INVAL,
-				 "'%.64s' is none of abort, shrink, respawn, spare", text));
+	if (rc == RC_OK)
+		*out = (enum gpusim_on_failure)i;
+	return client_rc(rc);
 }
 
 /* A rank that takes part, with what it is sorted by. */

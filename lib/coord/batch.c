@@ -204,10 +204,10 @@ packed_bound(const GpuSim__RankOps *r)
 }
 
 enum rc
-batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
+batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 {
 	size_t ncoll;
-	enum rc rc = submit_check(c, b->comm, s, &ncoll, err);
+	enum rc rc = submit_check(b->comm, s, &ncoll, err);
 
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];

@@ -153,7 +153,7 @@ death_sentence(const struct coord *c, const struct call *call, struct err *err)
 {
 	switch (call->state) {
 	case CALL_LOST:
-		device_lost(c, call->dev, err);
+		device_lost(call->dev, err);
 		break;
 	case CALL_RESTARTED:
 		err_set(err, RC_FAILED, "restarted: its part of the communicator is gone");

@@ -22,6 +22,8 @@ complete(const struct coord_config *cfg)
 		c.comm_timeout_ms = c.op_timeout_ms > COORD_COMM_MS / 10
 					? (uint32_t)ten_times(c.op_timeout_ms)
 					: COORD_COMM_MS;
+	if (c.respawn_ms == 0)
+		c.respawn_ms = COORD_RESPAWN_MS;
 	if (c.job_timeout_ms == 0)
 		c.job_timeout_ms = c.comm_timeout_ms > COORD_JOB_MS / 10
 				       ? (uint32_t)ten_times(c.comm_timeout_ms)
@@ -66,6 +68,8 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 
 	if (check_ladder(cfg, err) != RC_OK)
 		return err->rc;
+	if (cfg->on_failure > GPUSIM_ON_FAILURE_SPARE)
+		return err_set(err, RC_INVAL, "%u is no policy on failure", cfg->on_failure);
 	if (cfg->abort_grace_ms == 0)
 		return err_set(err, RC_INVAL, "the abort grace period is 0 ms");
 	c = alloc_zeroed(1, sizeof *c);
@@ -174,6 +178,7 @@ tick(struct coord *c)
 	calls_tick(c);
 	calls_settle(c);
 	comms_reap(c);
+	care_tick(c);
 	leases_tick(c);
 	keep_tick(c);
 	polls_tick(c);
@@ -210,6 +215,8 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	listen_step(c, now_ms);
 	if (now_ms > c->now_ms)
 		c->now_ms = now_ms;
+	if (ev->wall_ms)
+		c->wall_ms = ev->wall_ms;
 	if (c->keep.resumes)
 		resume(c);
 	switch (ev->kind) {
@@ -237,6 +244,12 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_LOOKED:
 		device_looked(c, ev->device_id, ev->found);
+		break;
+	case COORD_SPAWNED:
+		device_spawned(c, ev);
+		break;
+	case COORD_EXITED:
+		device_exited(c, ev->pid, ev->status);
 		break;
 	}
 	coord_step_end(c);

@@ -35,6 +35,7 @@ struct coord_config {
 	uint32_t job_timeout_ms;  /* longest a run may take; 0: a day, or 10 times that */
 	uint32_t abort_grace_ms;  /* after a failure, how long survivors have to answer */
 	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
+	uint32_t on_failure;	  /* enum gpusim_on_failure: of devices lost in no communicator */
 	char host[HOST_ID_MAX];	  /* boot id of its machine: where it can start devices; or "" */
 	bool keeps;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
@@ -52,6 +53,8 @@ enum coord_event_kind {
 	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 	COORD_ECHO,	   /* what COORD_ASK_ECHO sent is back, or has failed */
 	COORD_LOOKED,	   /* at a device's process */
+	COORD_SPAWNED, /* a COORD_SPAWN was carried out: process `pid`, or rc and text say why not */
+	COORD_EXITED,  /* process `pid` of this host has ended, with wait status `status` */
 };
 
 /* Threads of a process that is silent: */
@@ -67,12 +70,15 @@ struct coord_event {
 	uint64_t client_id; /* request, gone, seen */
 	const GpuSim__Request *request; /* request: borrowed for the step */
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
-	enum rc rc;		    /* result: why there is no reply */
+	uint64_t wall_ms;	    /* of the epoch; 0: not known */
+	enum rc rc;		    /* result: why there is no reply; spawned */
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
-	const char *text;	    /* result: why, when there is no reply; unreachable: the address
-				     * that was called */
-	uint64_t device_id;	    /* unreachable, looked */
-	enum coord_look found;	    /* looked */
+	const char *text;      /* result, spawned: why, if not; unreachable: the address that was
+				     * called */
+	uint64_t device_id;    /* unreachable, looked, spawned */
+	uint32_t pid;	       /* spawned, exited */
+	int status;	       /* exited */
+	enum coord_look found; /* looked */
 };
 
 enum coord_action_kind {
@@ -80,7 +86,7 @@ enum coord_action_kind {
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
 	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
-		       * process still is there, end that first */
+		       * process still is there, end that first. COORD_SPAWNED tells of it */
 	COORD_STORE, /* keep body under the key in address, no data: drop that. All of a step come
 		      * first and belong together: committed, safely if one is a promise, before
 		      * what follows is carried out. See coord_uncommitted */

@@ -45,24 +45,21 @@
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
 #define COORD_GUEST_GRAPHS   64
 
-#define COORD_LEASE_MS	     2000     /* a client may be away so long before its leases end */
-#define COORD_RETURN_MS	     30000    /* who has leases has so long to be heard after a restart */
-#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
-#define COORD_JOB_MS	     86400000 /* the same */
-#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
-#define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
-#define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
-#define COORD_FORGET_PERIODS 12	      /* a free device lost for so many lost_ms is forgotten */
-#define COORD_KEEP_REPLIES   32	      /* answers stored of a client */
-#define COORD_KEEP_MS	     60000    /* so long, when it has gone */
-#define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
-#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
-
-enum lost_why {
-	LOST_SILENT,
-	LOST_SPARSE,	  /* too few heartbeats */
-	LOST_UNREACHABLE, /* nobody listens at its address */
-};
+#define COORD_LEASE_MS	    2000     /* a client may be away so long before its leases end */
+#define COORD_RETURN_MS	    30000    /* who has leases has so long to be heard after a restart */
+#define COORD_COMM_MS	    300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	    86400000 /* the same */
+#define COORD_CALL_MS	    10000    /* a control call to a device takes no longer, or 2 lost_ms */
+#define COORD_OVERDUE_MS    1000     /* past a call's timeout: the shell owes a result by then */
+#define COORD_ANSWER_MARGIN 150	     /* ms before a client's deadline: the answer must reach it */
+#define COORD_FORGET_MS	    3600000  /* a free device that is lost for so long is forgotten */
+#define COORD_RESPAWN_MS    10000    /* when the configuration leaves it open */
+#define COORD_ADOPT_MS	    10000    /* for taking over a memory */
+#define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */
+#define COORD_KEEP_REPLIES  32	     /* answers stored of a client */
+#define COORD_KEEP_MS	    60000    /* so long, when it has gone */
+#define COORD_RESERVE	    (1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES	    4	       /* of one run, before its failure is the answer */
 
 struct device;
 
@@ -118,13 +115,27 @@ struct device {
 	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
 	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
 	uint64_t missing;  /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
-	bool lost;
-	enum lost_why why; /* when lost */
+	bool placed;	   /* ordinal and spare are what we have made them */
 	bool configured;   /* named by the configuration: never forgotten */
 	bool unfit;	   /* as a spare: it was tried */
 	uint32_t ncomms;   /* communicators it is in or reserved for */
 	bool kept;	   /* as it is now */
 	struct call ask;   /* who it is, after a restart of ours */
+	bool lost;
+	struct {
+		char why[COORD_WHY_MAX]; /* "killed by signal 9" */
+		uint64_t at_ms;		 /* of the wall's clock */
+		bool broke; /* known by its connection alone: its exit status says more */
+	} loss;		    /* when lost */
+	struct {
+		uint64_t
+		    until_ms;	/* it was started again, and has so long to come; 0: it was not */
+		uint32_t pid;	/* 0: not known yet */
+		unsigned tries; /* of which none came */
+		char cannot[COORD_WHY_MAX]; /* why it does not come back; "": it may */
+	} spawn;
+	struct device *heir; /* a spare that is about to take its place, and is reserved for it */
+	struct call adopt;   /* of the heir */
 };
 
 struct call_list {
@@ -170,6 +181,8 @@ struct waiter {
 	struct buf request; /* packed */
 	struct label label;
 	uint32_t want;
+	bool
+	    brief; /* nobody said that it shall: it waits for lost devices that are about to be back */
 	uint64_t until_ms;
 	bool gone; /* its client is away since gone_ms: others go first */
 	uint64_t gone_ms;
@@ -468,6 +481,7 @@ struct coord {
 	bool started;
 	uint64_t start_ms, now_ms;
 	struct ear ear;
+	uint64_t wall_ms;			  /* of the epoch; 0: nobody has told */
 	struct device *device[COORD_MAX_DEVICES]; /* sorted by (ordinal, id) */
 	size_t ndevices;
 	struct config_device *config;
@@ -547,6 +561,8 @@ struct device_msg {
 	GpuSim__DeviceMetadata m;
 	GpuSim__DeviceId id;
 	GpuSim__MemAddr min, max;
+	GpuSim__DeviceLoss loss;
+	char remedy[COORD_WHY_MAX];
 };
 
 /* Metadata messages that borrow from the devices; valid until the next event. */
@@ -563,11 +579,15 @@ void device_msgs_fini(struct device_msgs *m);
 struct device *device_find(struct coord *c, uint64_t id);
 bool device_free(const struct device *d);
 /* Why the device is lost, in *err. */
-enum rc device_lost(const struct coord *c, const struct device *d, struct err *err);
+enum rc device_lost(const struct device *d, struct err *err);
 /* Its metadata came, from the device itself or in answer to a poll of fallback_address. */
 enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
 		     struct device **out, struct err *err);
 void device_alive(struct coord *c, struct device *d);
+/* It is lost, for that reason: "killed by signal 9". */
+void device_lose(struct coord *c, struct device *d, const char *why);
+/* It has another place, or is a spare or none any more: by its ordinal it may belong elsewhere. */
+void device_moved(struct coord *c, struct device *d);
 /* Nobody listens any more at the address where it was called. */
 void device_unreachable(struct coord *c, uint64_t id, const char *address);
 /* The client that a device registers as has closed its last connection: see whether it is there. */
@@ -589,6 +609,31 @@ bool listen_tick(struct coord *c, struct device *d, bool missing);
 /* Whether that excuses its silence. */
 bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 
+/* ---- care.c */
+
+/* Lost devices that no communicator has: they are started again, or a spare takes their place. */
+void care_tick(struct coord *c);
+/* Start it again, on this host, and wait for it. */
+void device_spawn(struct coord *c, struct device *d);
+bool device_can_spawn(const struct coord *c, const struct device *d);
+/* It has come, whoever started it. */
+void device_came(struct device *d);
+/* What became of the order to start it; a process has ended. */
+void device_spawned(struct coord *c, const struct coord_event *ev);
+void device_exited(struct coord *c, uint32_t pid, int status);
+/* Is it lost, and about to be back, or a spare about to be in its place? */
+bool device_returns(const struct coord *c, const struct device *d);
+/* What becomes of one that is lost: "is being started again"; or "". */
+void device_remedy(const struct coord *c, const struct device *d, char *text, size_t room);
+/* Since it was lost, in ms. */
+uint64_t device_lost_for(const struct coord *c, const struct device *d);
+/* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of the spares that are lost, or of all others;
+ * or "". */
+void devices_name_lost(const struct coord *c, bool spares, char *text, size_t room);
+/* The order to the spare to take over the lost one's memory; false: that cannot be reached from there. */
+bool adopt_pack(const struct device *lost, const struct device *spare, struct buf *body);
+/* The spare is an ordinary device from now on, in the lost one's place; that is a spare if it comes back. */
+void device_replace(struct coord *c, struct device *lost, struct device *spare);
 /* ---- progress.c */
 
 /* What a device that registers says of its progress. */
@@ -673,9 +718,10 @@ enum rc choose_free(const struct coord *c, uint32_t n, struct device **dev, stru
  * RC_FAILED: some are lost. RC_BUSY: they are in use, and by whom.
  */
 enum rc supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *err);
-/* How many there are, spares apart: all, those that are not lost, and of these the free ones. */
+/* How many there are, spares apart: all, those that are not lost, of these the free ones, and those that are
+ * lost and about to be back. */
 struct supply {
-	uint32_t all, alive, free;
+	uint32_t all, alive, free, returning;
 };
 struct supply supply_count(const struct coord *c);
 
@@ -739,6 +785,9 @@ void comm_attach_again(struct coord *c, struct comm *comm);
 
 /* ---- replace.c */
 
+/* The best device for a lost one's place: a spare before any other, one that can reach its memory before
+ * one that cannot. spares: nothing but a spare. NULL: none is free. */
+struct device *device_find_spare(const struct coord *c, const struct device *lost, bool spares);
 /* Ranks that are `gone` are to be replaced, each by its own device or another. */
 void replace_start(struct coord *c, struct comm *comm);
 /* Go on with it; in the end all are attached again, or the communicator fails. */
@@ -801,16 +850,15 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 size_t elem_size(uint32_t dtype); /* 0: no such type */
 bool is_p2p(const GpuSim__Coll *k);
 /* Every rank and operation of one submit by itself, and its collectives against each other. */
-enum rc submit_check(const struct coord *c, const struct comm *comm, const GpuSim__SubmitRequest *s,
-		     size_t *ncoll, struct err *err);
+enum rc submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
+		     struct err *err);
 
 /* ---- batch.c */
 
 enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err);
 void batch_fini(struct batch *b);
 /* Check and take in one submit; the batch is unchanged on error. */
-enum rc batch_add(const struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s,
-		  struct err *err);
+enum rc batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err);
 uint64_t batch_numbered(const struct batch *b); /* collectives, and send/recv pairs that met */
 uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
 /* The loose operation to name in an error; false: none. */

@@ -223,7 +223,7 @@ on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 	s.commid = comm->id;
 	s.n_ranks = req->graphcreate->n_ranks;
 	s.ranks = req->graphcreate->ranks;
-	rc = batch_add(c, &b, &s, err);
+	rc = batch_add(&b, &s, err);
 	if (rc == RC_OK)
 		rc = check_loose(&b, err);
 	if (rc == RC_OK)
@@ -346,7 +346,7 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 	    s && ops ? batch_init(c, &b, comm, err) : err_set(err, RC_RECOVERED, "it is not kept");
 
 	if (rc == RC_OK) {
-		rc = batch_add(c, &b, s, err);
+		rc = batch_add(&b, s, err);
 		g->nops = batch_numbered(&b);
 		batch_rewind(&b);
 		if (rc == RC_OK)
@@ -407,7 +407,7 @@ graph_usable(struct coord *c, uint64_t comm_id, uint64_t id, struct graph **out,
 }
 
 static enum rc
-check_there(const struct coord *c, const struct graph *g, struct err *err)
+check_there(const struct graph *g, struct err *err)
 {
 	for (uint32_t r = 0; r < g->comm->nranks; r++) {
 		const struct device *d = g->comm->rank[r].dev;
@@ -415,7 +415,7 @@ check_there(const struct coord *c, const struct graph *g, struct err *err)
 
 		if (!g->rank[r].has_ops || !d->lost || comm_recovers(g->comm))
 			continue;
-		device_lost(c, d, &why);
+		device_lost(d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
 			       g->comm->id, r, d->id, why.text);
 	}
@@ -439,7 +439,7 @@ on_graph_launch(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 		return err_set(err, RC_INVAL,
 			       "graph %" PRIu64 ": the client's group is open; end it first",
 			       g->id);
-	rc = check_there(c, g, err);
+	rc = check_there(g, err);
 	if (rc == RC_OK)
 		rc = run_graph(c, g, q, w, &r.operation, err);
 	if (rc != RC_OK || w->on != WAIT_NOT)

@@ -44,7 +44,7 @@ group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s, s
 	rc = held_take(c, held, err) ? RC_OK : err->rc;
 	if (rc == RC_OK) {
 		part->held += held;
-		rc = batch_add(c, &g->batch, s, err);
+		rc = batch_add(&g->batch, s, err);
 	}
 	if (rc != RC_OK) {
 		parts_free(c, part);

@@ -7,6 +7,8 @@
  * their place and let others go first: one whose client has no connection, until that is back or the
  * request leaves; and one that wants more devices than are not lost, until lost ones are back.
  *
+ * Whoever did not ask to wait does so for lost devices that are about to be back, and for those alone.
+ *
  * Nothing of this is stored: after a restart the clients ask again, and stand in line again.
  */
 #include "coord/coord_impl.h"
@@ -18,6 +20,13 @@ static bool
 is_ready(const struct waiter *w, const struct supply *s)
 {
 	return w->on == WAIT_DEVICES && !w->gone && w->want <= s->alive;
+}
+
+/* It has to wait for lost devices, and they are about to be back. */
+static bool
+awaits_return(const struct supply *s, uint32_t want)
+{
+	return want > s->alive && want <= s->alive + s->returning;
 }
 
 const struct waiter *
@@ -77,15 +86,17 @@ enum rc
 queue_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, uint32_t n,
 	      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err)
 {
+	struct supply s = supply_count(c);
 	enum rc rc;
 
 	if (c->serving != w && queue_first(c))
-		rc = supply_short(c, n, supply_count(c).free, err);
+		rc = supply_short(c, n, s.free, err);
 	else
 		rc = choose_free(c, n, dev, err);
-	if (rc == RC_OK || rc == RC_NOTFOUND || wait_ms == 0)
+	w->brief = wait_ms == 0;
+	if (rc == RC_OK || rc == RC_NOTFOUND || (w->brief && !awaits_return(&s, n)))
 		return rc;
-	rc = enter(c, w, req, n, wait_ms, err);
+	rc = enter(c, w, req, n, w->brief ? c->cfg.respawn_ms : wait_ms, err);
 	*queued = rc == RC_OK;
 	return rc;
 }
@@ -115,7 +126,7 @@ serve(struct coord *c, struct waiter *w)
 	wire_request_free(req);
 }
 
-/* They want more than there are, since devices were forgotten. */
+/* They want more than there are, since devices were forgotten, or what they waited for does not come. */
 static void
 refuse_hopeless(struct coord *c, const struct supply *s)
 {
@@ -124,7 +135,10 @@ refuse_hopeless(struct coord *c, const struct supply *s)
 
 	for (struct waiter *w = c->waiters; w; w = next) {
 		next = w->next;
-		if (w->on != WAIT_DEVICES || w->want <= s->all)
+		if (w->on != WAIT_DEVICES)
+			continue;
+		if (w->want <= s->all &&
+		    (!w->brief || w->want <= s->free || awaits_return(s, w->want)))
 			continue;
 		supply_short(c, w->want, s->free, &err);
 		queue_leave(c, w);

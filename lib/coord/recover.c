@@ -16,8 +16,6 @@
 
 #include "wire/frame.h"
 
-#define RESPAWN_MS 10000
-
 bool
 comm_recovers(const struct comm *comm)
 {
@@ -163,7 +161,7 @@ comms_device_lost(struct coord *c, const struct device *d)
 			if (comm->rank[r].dev == d && comm_recovers(comm)) {
 				struct err why, err;
 
-				device_lost(c, d, &why);
+				device_lost(d, &why);
 				err_set(&err, why.rc,
 					"comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
 					comm->id, r, d->id, why.text);
@@ -212,7 +210,7 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 
 /* "rank 2 (device ..) lost: why, rank 3 ..", as far as there is room. */
 static void
-name_lost(struct coord *c, struct comm *comm, const bool *lost)
+name_lost(struct comm *comm, const bool *lost)
 {
 	char *who = comm->rec.who;
 	size_t room = sizeof comm->rec.who, n = 0;
@@ -230,7 +228,7 @@ name_lost(struct coord *c, struct comm *comm, const bool *lost)
 		else if (!member_there(m))
 			err_set(&why, RC_FAILED, "restarted");
 		else if (m->dev->lost)
-			device_lost(c, m->dev, &why);
+			device_lost(m->dev, &why);
 		else
 			err_set(&why, RC_FAILED, "lost: it is stuck and does not answer");
 		n += (size_t)snprintf(who + n, room - n, "%srank %u (device %016" PRIx64 ") %s",
@@ -335,7 +333,7 @@ find_lost(struct comm *comm, bool *lost)
 static void
 go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlost)
 {
-	comm->rec.until_ms = c->now_ms + (c->cfg.respawn_ms ? c->cfg.respawn_ms : RESPAWN_MS);
+	comm->rec.until_ms = c->now_ms + c->cfg.respawn_ms;
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		comm->rank[r].gone = lost[r];
 	if (nlost && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK) {
@@ -357,7 +355,7 @@ decide(struct coord *c, struct comm *comm)
 	uint32_t nlost = find_lost(comm, lost);
 	struct err line;
 
-	name_lost(c, comm, lost);
+	name_lost(comm, lost);
 	rec->drained_ms = c->now_ms;
 	rec->rounds++;
 	describe(comm, &line);

@@ -26,25 +26,23 @@ device_free(const struct device *d)
 }
 
 enum rc
-device_lost(const struct coord *c, const struct device *d, struct err *err)
+device_lost(const struct device *d, struct err *err)
 {
-	if (d->why == LOST_UNREACHABLE)
-		return err_set(err, RC_UNREACHABLE,
-			       "lost: its connection broke and nobody listens at %s", d->address);
-	if (d->why == LOST_SPARSE)
-		return err_set(err, RC_UNREACHABLE,
-			       "lost: %u of its last %u heartbeats are missing", c->cfg.missed,
-			       c->cfg.of);
-	return err_set(err, RC_UNREACHABLE, "lost: no word from it for %.1fs",
-		       (double)(c->now_ms - d->heard_ms) / 1e3);
+	return err_set(err, RC_UNREACHABLE, "lost: %s", d->loss.why);
 }
 
-static void
+void
 device_lose(struct coord *c, struct device *d, const char *why)
 {
 	d->lost = true;
+	snprintf(d->loss.why, sizeof d->loss.why, "%s", why);
+	d->loss.at_ms = c->wall_ms;
+	d->loss.broke = false;
+	if (!d->spawn.until_ms)
+		device_came(d); /* it may come anew */
+	keep_device(c, d);
 	calls_fail_device(c, d, CALL_LOST);
-	act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address, why);
+	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->address, why);
 	comms_device_lost(c, d);
 }
 
@@ -94,6 +92,7 @@ device_alive(struct coord *c, struct device *d)
 	d->looked_at = false;
 	if (d->lost) {
 		d->lost = false;
+		keep_device(c, d);
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
 	}
 }
@@ -102,14 +101,15 @@ void
 device_unreachable(struct coord *c, uint64_t id, const char *address)
 {
 	struct device *d = device_find(c, id);
-	struct err why;
+	char why[COORD_WHY_MAX];
 
 	/* It may have come back elsewhere meanwhile. */
 	if (!d || d->lost || strcmp(d->address, address) != 0)
 		return;
-	d->why = LOST_UNREACHABLE;
-	device_lost(c, d, &why);
-	device_lose(c, d, why.text);
+	snprintf(why, sizeof why, "its connection broke and nobody listens at %.*s",
+		 COORD_WHY_MAX - 64, d->address);
+	device_lose(c, d, why);
+	d->loss.broke = true;
 }
 
 void
@@ -146,6 +146,16 @@ resort(struct coord *c, size_t i)
 	for (; i + 1 < c->ndevices && comes_before(v[i + 1], d); i++)
 		v[i] = v[i + 1];
 	v[i] = d;
+}
+
+void
+device_moved(struct coord *c, struct device *d)
+{
+	size_t i = 0;
+
+	while (c->device[i] != d)
+		i++;
+	resort(c, i);
 }
 
 static void
@@ -225,7 +235,8 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	d->max_addr = m->maxmemaddr->value;
 	d->used_bytes = m->usedbytes;
 	d->pid = m->pid;
-	d->ordinal = m->ordinal;
+	if (!d->placed)
+		d->ordinal = m->ordinal;
 	snprintf(d->address, sizeof d->address, "%s", address);
 	snprintf(d->data_address, sizeof d->data_address, "%s", m->dataaddress);
 	snprintf(d->mem_path, sizeof d->mem_path, "%s", m->mempath);
@@ -239,7 +250,8 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	d->bits_per_s = m->bitspers;
 	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
 	d->mem_kept = m->memkept;
-	d->spare = m->spare;
+	if (!d->placed)
+		d->spare = m->spare;
 	d->join = m->join;
 }
 
@@ -247,13 +259,15 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 static void
 take_address(struct coord *c, const struct device *d)
 {
-	for (size_t i = 0; i < c->ndevices; i++) {
+	for (size_t i = c->ndevices; i-- > 0;) {
 		struct device *other = c->device[i];
 
-		if (other == d || other->lost || strcmp(other->address, d->address) != 0)
+		if (other == d || strcmp(other->address, d->address) != 0)
 			continue;
-		other->why = LOST_SILENT;
-		device_lose(c, other, "lost: another device has its address now");
+		if (!other->lost)
+			device_lose(c, other, "another device has its address now");
+		else if (other->ncomms == 0 && !other->configured)
+			forget(c, i);
 	}
 }
 
@@ -265,7 +279,6 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	struct device *d;
 	enum rc rc = check_metadata(m, address, err);
 	bool fresh = false, restarted = false;
-	size_t i = 0;
 
 	if (rc != RC_OK)
 		return rc;
@@ -285,9 +298,9 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 		d->unfit = false;
 	}
 	copy_metadata(d, m, address);
-	while (c->device[i] != d)
-		i++;
-	resort(c, i);
+	device_moved(c, d);
+	if (fresh || restarted)
+		device_came(d);
 	if (restarted) {
 		calls_fail_device(c, d, CALL_RESTARTED);
 		comms_device_restarted(c, d);
@@ -297,7 +310,8 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 		keep_device(c, d);
 		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
 			fresh ? "is there" : "restarted");
-		take_address(c, d);
+		if (c->started) /* else it is restored, and the other may be the later one */
+			take_address(c, d);
 	}
 	*out = d;
 	return RC_OK;
@@ -307,11 +321,15 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 static void
 device_miss(struct coord *c, struct device *d)
 {
-	struct err why;
+	uint64_t silent_ms = c->now_ms - d->heard_ms;
+	char why[COORD_WHY_MAX];
 
-	d->why = c->now_ms - d->heard_ms >= c->lost_ms ? LOST_SILENT : LOST_SPARSE;
-	device_lost(c, d, &why);
-	device_lose(c, d, why.text);
+	if (silent_ms >= c->lost_ms)
+		snprintf(why, sizeof why, "no word from it for %.1fs", (double)silent_ms / 1e3);
+	else
+		snprintf(why, sizeof why, "%u of its last %u heartbeats are missing", c->cfg.missed,
+			 c->cfg.of);
+	device_lose(c, d, why);
 }
 
 void
@@ -326,15 +344,14 @@ device_looked(struct coord *c, uint64_t id, enum coord_look found)
 void
 devices_tick(struct coord *c)
 {
-	uint64_t forget_ms = (uint64_t)c->lost_ms * COORD_FORGET_PERIODS;
-
 	for (size_t i = c->ndevices; i-- > 0;) {
 		struct device *d = c->device[i];
 		uint64_t silent_ms = c->now_ms - d->heard_ms;
 
 		if (!d->lost && listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed))
 			device_miss(c, d);
-		else if (d->lost && silent_ms >= forget_ms && d->ncomms == 0 && !d->configured)
+		else if (d->lost && silent_ms >= COORD_FORGET_MS && d->ncomms == 0 &&
+			 !d->configured)
 			forget(c, i);
 	}
 }

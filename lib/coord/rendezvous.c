@@ -144,7 +144,7 @@ check_device(struct coord *c, const struct rendezvous *v, const GpuSim__CommInit
 	if (!d)
 		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, q->deviceid);
 	if (d->lost) {
-		device_lost(c, d, &why);
+		device_lost(d, &why);
 		return err_set(err, why.rc, "device %016" PRIx64 " %s", d->id, why.text);
 	}
 	for (uint32_t r = 0; v && r < v->nranks; r++)

@@ -7,28 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ADOPT_MS 10000
-
 /* ---- replacing: respawn */
-
-static void
-spawn(struct coord *c, struct device *d)
-{
-	struct coord_action a = {.kind = COORD_SPAWN, .device_id = d->id};
-	struct device_msgs msgs;
-
-	if (!device_msgs_init(c, &d, 1, &msgs))
-		return; /* it will be missed */
-	if (buf_pack(&a.body, &msgs.p[0]->base))
-		act(c, &a);
-	device_msgs_fini(&msgs);
-}
-
-static bool
-can_spawn(const struct coord *c, const struct device *d)
-{
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
-}
 
 /* The rank's device has come back with its memory. */
 static bool
@@ -38,7 +17,20 @@ has_returned(const struct coord *c, const struct comm *comm, const struct member
 		return false;
 	if (!member_there(m))
 		return true;
-	return !can_spawn(c, m->dev) && m->dev->heard_ms > comm->rec.drained_ms;
+	return !device_can_spawn(c, m->dev) && m->dev->heard_ms > comm->rec.drained_ms;
+}
+
+/* Lost ones that nobody is starting already are started, on this host. */
+static void
+start_again(struct coord *c, struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		if (m->gone && !m->dev->spawn.until_ms && !m->dev->spawn.cannot[0] &&
+		    !has_returned(c, comm, m) && device_can_spawn(c, m->dev))
+			device_spawn(c, m->dev);
+	}
 }
 
 void
@@ -46,12 +38,10 @@ replace_start(struct coord *c, struct comm *comm)
 {
 	if (comm->on_failure != GPUSIM_ON_FAILURE_RESPAWN)
 		return;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		struct member *m = &comm->rank[r];
-
-		if (m->gone && !has_returned(c, comm, m) && can_spawn(c, m->dev))
-			spawn(c, m->dev);
-	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].gone && !comm->rank[r].dev->spawn.until_ms)
+			device_came(comm->rank[r].dev); /* what failed before may go now */
+	start_again(c, comm);
 }
 
 /* True: none is missing any more. */
@@ -74,10 +64,16 @@ respawned(struct coord *c, struct comm *comm)
 
 /* ---- replacing: spare */
 
-/* The best device for a lost one's rank: a spare before any other, one that can reach its memory
- * before one that cannot. NULL: none is free. */
-static struct device *
-find_spare(struct coord *c, const struct device *lost)
+/* Is it large enough, and was not tried in vain? */
+static bool
+serves(const struct device *d, const struct device *lost)
+{
+	return d != lost && !d->unfit &&
+	       d->max_addr - d->min_addr >= lost->max_addr - lost->min_addr;
+}
+
+struct device *
+device_find_spare(const struct coord *c, const struct device *lost, bool spares)
 {
 	struct device *best = NULL;
 	int best_points = -1;
@@ -86,8 +82,7 @@ find_spare(struct coord *c, const struct device *lost)
 		struct device *d = c->device[i];
 		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
 
-		if (!device_free(d) || d->unfit || d == lost ||
-		    d->max_addr - d->min_addr < lost->max_addr - lost->min_addr)
+		if (!device_free(d) || !serves(d, lost) || (spares && !d->spare))
 			continue;
 		if (points > best_points) {
 			best = d;
@@ -107,6 +102,7 @@ adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim_
 	comm->waiting--;
 	if (why->rc == RC_OK) {
 		m->gone = false;
+		device_replace(c, m->from, m->dev);
 		return;
 	}
 	act_log(c, "comm %" PRIu64 " rank %u: spare device %016" PRIx64 ": %s", comm->id,
@@ -122,7 +118,6 @@ adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim_
 static void
 take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 {
-	GpuSim__AdoptRequest q = GPU_SIM__ADOPT_REQUEST__INIT;
 	struct member *m = &comm->rank[r];
 	struct buf body = {0};
 
@@ -130,18 +125,13 @@ take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 	m->dev = d;
 	m->incarnation = d->incarnation;
 	d->ncomms++;
-	if (strcmp(d->host, m->from->host) != 0 || !m->from->mem_path[0]) {
-		comm->rec.blank = true;
-		m->gone = false;
+	if (adopt_pack(m->from, d, &body)) {
+		member_call(c, comm, r, adopted, COORD_ADOPT_MS, &body);
 		return;
 	}
-	q.deviceid = m->from->id;
-	q.path = m->from->mem_path;
-	q.dev = m->from->mem_dev;
-	q.inode = m->from->mem_inode;
-	q.incarnation = d->incarnation;
-	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, &body);
-	member_call(c, comm, r, adopted, ADOPT_MS, &body);
+	comm->rec.blank = true;
+	m->gone = false;
+	device_replace(c, m->from, d);
 }
 
 /* True: every rank has a device. */
@@ -154,23 +144,61 @@ spared(struct coord *c, struct comm *comm)
 		struct member *m = &comm->rank[r];
 		struct device *d;
 
-		if (m->gone && !m->from && (d = find_spare(c, m->dev)))
+		if (m->gone && !m->from && (d = device_find_spare(c, m->dev, false)))
 			take_place(c, comm, r, d);
 		all &= !m->gone;
 	}
 	return all && comm->waiting == 0;
 }
 
+/* Is it somewhere else, and may be free in time? */
+static bool
+may_come(const struct comm *comm, const struct device *d)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].dev == d || comm->rank[r].from == d)
+			return false;
+	return !d->lost;
+}
+
+/* Why a rank will be without a device however long one waits for it; false: it may get one. */
+static bool
+is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *why, size_t room)
+{
+	const struct device *lost = comm->rank[r].dev;
+	char spares[COORD_WHY_MAX * 2];
+
+	if (!comm->rank[r].gone || comm->rank[r].from)
+		return false;
+	if (comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN) {
+		snprintf(why, room, "device %016" PRIx64 " %s", lost->id, lost->spawn.cannot);
+		return lost->spawn.cannot[0];
+	}
+	for (size_t i = 0; i < c->ndevices; i++)
+		if (serves(c->device[i], lost) && may_come(comm, c->device[i]))
+			return false;
+	devices_name_lost(c, true, spares, sizeof spares);
+	snprintf(why, room, "no spare device is left%s", spares);
+	return true;
+}
+
 void
 replace_step(struct coord *c, struct comm *comm)
 {
 	bool respawns = comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
-	char why[96];
+	char why[COORD_WHY_MAX * 3];
 
+	if (respawns)
+		start_again(c, comm);
 	if (respawns ? respawned(c, comm) : spared(c, comm)) {
 		comm_attach_again(c, comm);
 		return;
 	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (is_hopeless(c, comm, r, why, sizeof why)) {
+			comm_cannot(c, comm, why);
+			return;
+		}
 	if (c->now_ms < comm->rec.until_ms)
 		return;
 	snprintf(why, sizeof why,

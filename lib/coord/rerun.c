@@ -157,7 +157,7 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
 		GpuSim__SubmitRequest *s = part_unpack(p);
 
-		rc = s ? batch_add(c, &b, s, err) : err_set(err, RC_NOMEM, "out of memory");
+		rc = s ? batch_add(&b, s, err) : err_set(err, RC_NOMEM, "out of memory");
 		if (s)
 			gpu_sim__submit_request__free_unpacked(s, NULL);
 	}

@@ -63,6 +63,19 @@ restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 	return RC_OK;
 }
 
+/* What we have made of it, and not it itself. */
+static void
+take_device(struct device *d, const GpuSim__DeviceMetadata *m)
+{
+	d->placed = m->placed;
+	d->lost = m->loss != NULL;
+	if (m->loss) {
+		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
+		d->loss.at_ms = m->loss->atms;
+	}
+	d->kept = true;
+}
+
 static enum rc
 restore_device(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
@@ -76,7 +89,7 @@ restore_device(struct coord *c, const char *key, const uint8_t *value, size_t n,
 	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
 		rc = err_set(err, RC_BADDATA, "the record %s: %s", key, why.text);
 	else
-		d->kept = true;
+		take_device(d, m);
 	gpu_sim__device_metadata__free_unpacked(m, NULL);
 	return rc;
 }
@@ -502,6 +515,8 @@ ask_devices(struct coord *c)
 
 		d->heard_ms = c->now_ms;
 		d->heard_at = d->word_at = d->beat_at = c->ear.ms;
+		if (d->lost)
+			continue;
 		d->ask.owner = d;
 		d->ask.done = asked;
 		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);

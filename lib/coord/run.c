@@ -523,7 +523,7 @@ comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 	rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = batch_add(c, &b, s, err);
+	rc = batch_add(&b, s, err);
 	*operation = comm->next_op;
 	if (rc == RC_OK && b.nops)
 		rc = run_submit(c, &b, s, NULL, w, wait, operation, err);

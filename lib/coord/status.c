@@ -22,7 +22,8 @@ static void
 device_show(const struct coord *c, struct device *d, struct device_msg *out)
 {
 	*out = (struct device_msg){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
-				   GPU_SIM__MEM_ADDR__INIT, GPU_SIM__MEM_ADDR__INIT};
+				   GPU_SIM__MEM_ADDR__INIT,	   GPU_SIM__MEM_ADDR__INIT,
+				   GPU_SIM__DEVICE_LOSS__INIT,	   ""};
 	out->id.value = d->id;
 	out->min.value = d->min_addr;
 	out->max.value = d->max_addr;
@@ -50,6 +51,15 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.bitspers = d->bits_per_s;
 	out->m.kernels = d->kernels;
 	out->m.memkept = d->mem_kept;
+	out->m.placed = d->placed;
+	if (!d->lost)
+		return;
+	device_remedy(c, d, out->remedy, sizeof out->remedy);
+	out->loss.why = d->loss.why;
+	out->loss.atms = d->loss.at_ms;
+	out->loss.agoms = device_lost_for(c, d);
+	out->loss.remedy = out->remedy;
+	out->m.loss = &out->loss;
 }
 
 bool

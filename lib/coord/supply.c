@@ -33,7 +33,7 @@ choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev
 		if (!dev[r])
 			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, ids[r]);
 		if (dev[r]->lost) {
-			device_lost(c, dev[r], &why);
+			device_lost(dev[r], &why);
 			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
 				       why.text);
 		}
@@ -68,6 +68,7 @@ supply_count(const struct coord *c)
 		s.all += !d->spare;
 		s.alive += !d->spare && !d->lost;
 		s.free += !d->spare && device_free(d);
+		s.returning += !d->spare && device_returns(c, d);
 	}
 	return s;
 }
@@ -161,21 +162,14 @@ add_users(struct text *t, const struct coord *c)
 	}
 }
 
+/* Which are lost, since when, why. */
 static void
 add_lost(struct text *t, const struct coord *c)
 {
-	const char *before = ": ";
-	struct err why;
+	char lost[sizeof((struct err *)0)->text];
 
-	for (size_t i = 0; i < c->ndevices && t->room > 160; i++) {
-		const struct device *d = c->device[i];
-
-		if (d->spare || !d->lost)
-			continue;
-		device_lost(c, d, &why);
-		add(t, "%sdevice %zu (%016" PRIx64 ") %s", before, i, d->id, why.text);
-		before = ", ";
-	}
+	devices_name_lost(c, false, lost, sizeof lost);
+	add(t, "%s", lost);
 }
 
 enum rc
@@ -196,6 +190,7 @@ supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *e
 		err->rc = RC_BUSY;
 		add(&t, "%u free of %u", nfree, s.alive);
 		add_users(&t, c);
+		add_lost(&t, c);
 	}
 	return err->rc;
 }

@@ -125,8 +125,7 @@ check_op(const struct comm *comm, uint32_t rank, const GpuSim__Op *op, struct er
 }
 
 static enum rc
-check_rank(const struct coord *c, const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen,
-	   struct err *err)
+check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, struct err *err)
 {
 	const struct device *d;
 
@@ -145,7 +144,7 @@ check_rank(const struct coord *c, const struct comm *comm, const GpuSim__RankOps
 	if (r->n_ops && d->lost && !comm_recovers(comm)) {
 		struct err why;
 
-		device_lost(c, d, &why);
+		device_lost(d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
 			       comm->id, r->rank, d->id, why.text);
 	}
@@ -261,13 +260,13 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 }
 
 enum rc
-submit_check(const struct coord *c, const struct comm *comm, const GpuSim__SubmitRequest *s,
-	     size_t *ncoll, struct err *err)
+submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
+	     struct err *err)
 {
 	uint8_t seen[WIRE_MAX_RANKS] = {0};
 
 	for (size_t i = 0; i < s->n_ranks; i++) {
-		enum rc rc = check_rank(c, comm, s->ranks[i], seen, err);
+		enum rc rc = check_rank(comm, s->ranks[i], seen, err);
 
 		if (rc != RC_OK)
 			return rc;

@@ -225,6 +225,19 @@ wire_policy_name(int on_failure)
 										 : NULL;
 }
 
+enum rc
+wire_policy_parse(const char *text, int *on_failure, struct err *err)
+{
+	const char *name;
+
+	for (int i = 0; (name = wire_policy_name(i)); i++)
+		if (strcmp(text, name) == 0) {
+			*on_failure = i;
+			return RC_OK;
+		}
+	return err_set(err, RC_INVAL, "'%.64s' is none of abort, shrink, respawn, spare", text);
+}
+
 void
 wire_reply_failure(GpuSim__Reply *reply, const struct err *err)
 {

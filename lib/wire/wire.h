@@ -40,6 +40,8 @@ const char *wire_request_name(const GpuSim__Request *req);
 
 /* What users call a GpuSim__OnFailure: "abort", "shrink" ...; NULL: it is none. */
 const char *wire_policy_name(int on_failure);
+/* And back: RC_INVAL. */
+enum rc wire_policy_parse(const char *text, int *on_failure, struct err *err);
 
 /* Turn *err into a failure reply that borrows err->text; err must outlive the packing. */
 void wire_reply_failure(GpuSim__Reply *reply, const struct err *err);

@@ -279,7 +279,7 @@ AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 
 # by_hand POLICY - a coordinator that soon misses its devices, and four of them on slow links. Sets DEV.
 by_hand() { # what it starts must not hold the output of a `run`
-	export GPUSIM_COORD=ipc://$T/c.sock GPUSIM_ON_FAILURE=$1 GPUSIM_P2P_LEVEL=LOC
+	export GPUSIM_COORD=ipc://$T/c.sock GPUSIM_NDEVICES=4 GPUSIM_ON_FAILURE=$1 GPUSIM_P2P_LEVEL=LOC
 	background gpucoord --listen "$GPUSIM_COORD" --heartbeat 250ms --missed 8/10 --op-timeout 3s
 	wait_until 10 gpuctl status
 	DEV=()

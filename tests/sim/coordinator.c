@@ -74,6 +74,29 @@ call_device(struct world *w, struct coord_action *a)
 		  a->token, a->timeout_ms * MS, &a->body);
 }
 
+/* It comes, or cannot be started, or ends before it has come, or nobody hears of it any more. */
+static void
+spawn(struct world *w, uint32_t d)
+{
+	uint32_t n = node_of_device(d), how = w->calm ? 9 : roll(w, 10);
+	struct event *e;
+
+	node_kill(w, n, "to be started again");
+	if (how == 0)
+		return;
+	e = post(w, w->now, EV_SPAWNED, 0);
+	e->b = d;
+	e->c = how == 1 ? 0 : pid_of_device(d, w->node[n].life + 1);
+	if (how > 2) {
+		post(w, w->now + between(w, 50 * MS, 500 * MS), EV_START, NONE)->a = n;
+	} else if (how == 2) {
+		w->node[n].life++;
+		e = post(w, w->now + 50 * MS, EV_EXITED, 0);
+		e->b = pid_of_device(d, w->node[n].life);
+		e->c = roll(w, 2) ? 9 : 1 << 8;
+	}
+}
+
 static void
 carry_out(struct world *w, struct coord_action *a)
 {
@@ -91,10 +114,7 @@ carry_out(struct world *w, struct coord_action *a)
 		break;
 	case COORD_SPAWN:
 		trace(w, "coordinator: start device %" PRIu64 " again", a->device_id - 1);
-		node_kill(w, (uint32_t)a->device_id, "to be started again");
-		if (w->calm || roll(w, 10))
-			post(w, w->now + between(w, 50 * MS, 500 * MS), EV_START, NONE)->a =
-			    (uint32_t)a->device_id;
+		spawn(w, (uint32_t)a->device_id - 1);
 		break;
 	case COORD_STORE:
 		store(w, a);
@@ -112,10 +132,11 @@ carry_out(struct world *w, struct coord_action *a)
 }
 
 void
-coordinator_event(struct world *w, const struct coord_event *ev)
+coordinator_event(struct world *w, struct coord_event *ev)
 {
 	struct coord_actions out = w->actions;
 
+	ev->wall_ms = w->now / MS + 1;
 	if (coord_step(w->coord, ev, w->now / MS, &out) != RC_OK)
 		wrong(w, "coord_step failed");
 	for (size_t i = 0; i < out.n && !w->wrong[0]; i++)
@@ -265,6 +286,7 @@ coordinator_start(struct world *w)
 				   .abort_grace_ms = GRACE_MS,
 				   .respawn_ms = RESPAWN_MS,
 				   .host = "host",
+				   .on_failure = w->policy,
 				   .keeps = true};
 	struct err err = {0};
 

@@ -467,6 +467,7 @@ describe(struct world *w, uint32_t d, struct metadata *out)
 	out->m.mempath = out->path;
 	out->m.memkept = true;
 	out->m.host = out->host;
+	out->m.pid = pid_of_device(d, w->node[node_of_device(d)].life);
 	out->m.ordinal = d;
 	out->m.incarnation = dev_of(w, d)->incarnation;
 	out->m.spare = dev_of(w, d)->spare;

@@ -186,6 +186,8 @@ enum event_kind {
 	EV_GONE,	/* coordinator: client id b has gone */
 	EV_ECHO,	/* coordinator: its echo is back */
 	EV_LOOKED,	/* coordinator: at device id b */
+	EV_SPAWNED,	/* coordinator: device b is started again, as process c; 0: it cannot be */
+	EV_EXITED,	/* coordinator: process b has ended, with wait status c */
 };
 
 struct event {
@@ -212,7 +214,8 @@ struct world {
 	uint64_t seed, rng, now, order;
 	int verbose;
 	struct profile weather;
-	bool calm; /* no more faults */
+	uint32_t policy; /* of devices lost in no communicator */
+	bool calm;	 /* no more faults */
 	uint64_t calm_at;
 	struct event *heap;
 	size_t nheap, heap_cap;
@@ -284,7 +287,7 @@ void coordinator_serve(struct world *w, uint32_t served);
 void coordinator_result(struct world *w, uint64_t token, enum rc rc, const GpuSim__Reply *reply,
 			const char *text);
 void coordinator_tick(struct world *w);
-void coordinator_event(struct world *w, const struct coord_event *ev);
+void coordinator_event(struct world *w, struct coord_event *ev);
 
 /* device.c */
 void device_start(struct world *w, uint32_t d);
@@ -314,6 +317,13 @@ void client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, 
 		   const GpuSim__Reply *reply, const char *text);
 /* At the end, when all is calm: it does one thing and it must succeed. */
 void clients_last_check(struct world *w);
+
+/* The process that a device was in its so manieth life. */
+static inline uint32_t
+pid_of_device(uint32_t d, uint32_t life)
+{
+	return (d + 1) * 1000 + life;
+}
 
 static inline uint32_t
 node_of_device(uint32_t d)

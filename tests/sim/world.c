@@ -180,6 +180,12 @@ node_kill(struct world *w, uint32_t n, const char *why)
 		device_kill(w, p->index);
 		if (w->node[0].alive && roll(w, 4))
 			post(w, w->now + between(w, MS, 200 * MS), EV_UNREACHABLE, 0)->b = p->index;
+		if (w->node[0].alive && roll(w, 2)) {
+			struct event *e = post(w, w->now + between(w, MS, 200 * MS), EV_EXITED, 0);
+
+			e->b = pid_of_device(p->index, p->life);
+			e->c = 9;
+		}
 	} else {
 		post(w, w->now + between(w, 25 * MS, 200 * MS), EV_GONE, 0)->b =
 		    w->client[p->index].client_id;
@@ -354,6 +360,19 @@ happen(struct world *w, const struct event *e)
 		ev = (struct coord_event){.kind = COORD_LOOKED, .device_id = e->b};
 		coordinator_event(w, &ev);
 		break;
+	case EV_SPAWNED:
+		ev = (struct coord_event){.kind = COORD_SPAWNED,
+					  .device_id = e->b + 1,
+					  .pid = (uint32_t)e->c,
+					  .rc = e->c ? RC_OK : RC_FAILED,
+					  .text = "it cannot be"};
+		coordinator_event(w, &ev);
+		break;
+	case EV_EXITED:
+		ev = (struct coord_event){
+		    .kind = COORD_EXITED, .pid = (uint32_t)e->b, .status = (int)e->c};
+		coordinator_event(w, &ev);
+		break;
 	case EV_GONE:
 		ev = (struct coord_event){.kind = COORD_GONE, .client_id = e->b};
 		coordinator_event(w, &ev);
@@ -444,6 +463,7 @@ world_init(struct world *w, uint64_t seed, int verbose)
 						     : NODE_CLIENT;
 		w->node[n].index = n == 0 ? 0 : n <= w->ndevices ? n - 1 : n - 1 - w->ndevices;
 	}
+	w->policy = roll(w, 4);
 	for (uint32_t d = 1; d < w->ndevices; d++)
 		w->dev[d].spare = w->ndevices > 2 && roll(w, 4) == 0;
 	for (uint32_t k = 0; k < w->nclients; k++) {

@@ -25,6 +25,7 @@
 #define H_TIMEOUT_MS 60000u
 #define H_RESPAWN_MS 3000u
 #define H_COMM_MS    40000u
+#define H_EPOCH_MS   1000000000ull /* the wall's clock when now is 0 */
 #define H_HOST	     "this-host"
 
 struct h_call {
@@ -68,6 +69,9 @@ struct harness {
 	struct h_offer offer[H_MAX_DEV + 1];
 	unsigned spawned[H_MAX_DEV + 1]; /* times it was to be started again */
 	enum gpusim_on_failure policy;	 /* of communicators to be made */
+	uint32_t own_policy;		 /* of the coordinator to be made */
+	bool spare[H_MAX_DEV + 1];
+	uint64_t used[H_MAX_DEV + 1]; /* bytes */
 	struct buf log;
 	struct h_record *record;
 	size_t nrecord, nstored;  /* records; and actions that stored */
@@ -180,7 +184,10 @@ h_carry_out(struct harness *h)
 static inline void
 h_feed(struct harness *h, const struct coord_event *ev)
 {
-	coord_step(h->c, ev, h->now, &h->out);
+	struct coord_event timed = *ev;
+
+	timed.wall_ms = H_EPOCH_MS + h->now;
+	coord_step(h->c, &timed, h->now, &h->out);
 	h_carry_out(h);
 }
 
@@ -207,7 +214,7 @@ h_step(struct harness *h, const struct coord_event *ev)
 }
 
 static inline struct coord *
-h_coord(uint64_t instance, const struct tuner *tuner)
+h_coord_with(uint64_t instance, const struct tuner *tuner, uint32_t on_failure)
 {
 	struct coord_config cfg = {.instance = instance,
 				   .pid = 1234,
@@ -221,12 +228,19 @@ h_coord(uint64_t instance, const struct tuner *tuner)
 				   .keeps = true,
 				   .respawn_ms = H_RESPAWN_MS,
 				   .host = H_HOST,
+				   .on_failure = on_failure,
 				   .tuner = tuner};
 	struct coord *c;
 
 	if (coord_new(&cfg, &c, NULL) != RC_OK)
 		abort();
 	return c;
+}
+
+static inline struct coord *
+h_coord(uint64_t instance, const struct tuner *tuner)
+{
+	return h_coord_with(instance, tuner, GPUSIM_ON_FAILURE_ABORT);
 }
 
 static inline void
@@ -313,7 +327,7 @@ h_repeat(struct harness *h, uint64_t token)
 static inline void
 h_crash(struct harness *h)
 {
-	struct coord *next = h_coord(78, NULL);
+	struct coord *next = h_coord_with(78, NULL, h->own_policy);
 	struct err err = {0};
 
 	for (size_t i = 0; i < h->nrecord; i++)
@@ -392,6 +406,13 @@ struct h_metadata {
 	char address[64];
 };
 
+/* Each process another. */
+static inline uint32_t
+h_pid(const struct harness *h, uint64_t id)
+{
+	return (uint32_t)(100000 * id + h->incarnation[id % (H_MAX_DEV + 1)]);
+}
+
 static inline void
 h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 {
@@ -407,6 +428,10 @@ h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 	out->m.address = out->address;
 	out->m.host = (char *)H_HOST;
 	out->m.mempath = (char *)"/dev/shm/memory";
+	out->m.pid = h_pid(h, id);
+	out->m.ordinal = (uint32_t)h->spare[id % (H_MAX_DEV + 1)] * (uint32_t)id;
+	out->m.spare = h->spare[id % (H_MAX_DEV + 1)];
+	out->m.usedbytes = h->used[id % (H_MAX_DEV + 1)];
 	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
 }
 
