@@ -42,6 +42,7 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/rundir.h"
 #include "cluster_impl.h"
 
 #define ORPHANS_TERM_MS 1000  /* the keeper's patience after SIGTERM */
@@ -63,14 +64,14 @@ find_bindir(struct cluster *c)
 		host_own_folder(c->bindir, sizeof c->bindir);
 }
 
-/* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is absolute, short enough and writable. */
+/* The first of $XDG_RUNTIME_DIR, $TMPDIR, /tmp that is fit for sockets, short enough and writable. */
 static enum rc
 make_dir(struct cluster *c, struct err *err)
 {
 	const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
 
 	for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
-		if (!bases[i] || bases[i][0] != '/' ||
+		if (!bases[i] || !rundir_for_sockets(bases[i]) ||
 		    snprintf(c->dir, sizeof c->dir, "%s/gpusim.XXXXXX", bases[i]) >=
 			(int)sizeof c->dir)
 			continue;

@@ -1,7 +1,6 @@
 #include "base/rundir.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,15 @@ is_directory(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool
+rundir_for_sockets(const char *path)
+{
+	for (const char *p = path; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return false;
+	return path[0] == '/';
 }
 
 /* Links are not followed: who may write to /tmp could have put one there. */
@@ -41,7 +49,7 @@ find(char path[RUNDIR_MAX])
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 
-	if (!base || base[0] != '/' || !is_directory(base) ||
+	if (!base || !rundir_for_sockets(base) || !is_directory(base) ||
 	    snprintf(path, RUNDIR_MAX, "%s/gpusim", base) >= RUNDIR_MAX)
 		snprintf(path, RUNDIR_MAX, "/tmp/gpusim-%u", (unsigned)geteuid());
 }

@@ -4,16 +4,21 @@
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H
 
+#include <stdbool.h>
+
 #include "base/rc.h"
 
 #define RUNDIR_MAX 64 /* with the NUL: a socket's name has room behind it */
+
+/* Can sockets lie below this path? It must be absolute, and hold nothing that an address must not: no blank. */
+bool rundir_for_sockets(const char *path);
 
 /*
  * rundir_make - $XDG_RUNTIME_DIR/gpusim, or /tmp/gpusim-UID, made with mode 0700 if it is not there.
  *
  *	out	[out] its path, without a slash at the end
  *
- * The second is taken when the variable is not set, not absolute, too long, or names no directory.
+ * The second is taken when the variable is not set, not fit for sockets, too long, or names no directory.
  * Errors: RC_INVAL it is there and no directory, somebody else's, or open to others; RC_FAILED it
  * cannot be made.
  */

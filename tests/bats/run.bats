@@ -84,13 +84,30 @@ assert_no_memory() {
 	assert_nothing_left
 }
 
+@test "TMPDIR and XDG_RUNTIME_DIR with a blank: sockets lie elsewhere, and all works" {
+	mkdir "$T/a b"
+	export TMPDIR="$T/a b" XDG_RUNTIME_DIR="$T/a b"
+	seq 2 >in
+	run gpurun -n 2 -- sh -c 'gpuctl allreduce <in; echo "$GPUSIM_DIR"'
+	assert_status 0
+	assert_match $'^3\n/tmp/gpusim\\.[A-Za-z0-9]*$'
+	run bounded mnist-train --data "$ROOT/examples/data/iris.csv" --epochs 1 --devices 2 --sync ps
+	assert_status 0
+	run bounded mnist-train --data "$ROOT/examples/data/iris.csv" --epochs 1 --compare allreduce,ps --workers 1
+	assert_status 0
+	assert_equal "$(ls -A "$T/a b")" ''
+	run gpuctl devices
+	assert_status 3
+	assert_match 'no coordinator at ipc:///tmp/gpusim-[0-9]*/gpucoord.sock'
+}
+
 @test "the private folder: XDG_RUNTIME_DIR first, /tmp when the path would be too long" {
 	mkdir runtime
 	XDG_RUNTIME_DIR=$T/runtime run gpurun -n 1 -- sh -c 'echo $GPUSIM_DIR'
 	assert_match "^$T/runtime/gpusim\.......\$"
 	long=$T/$(printf '%080d' 0)
 	mkdir "$long"
-	TMPDIR=$long run gpurun -n 1 -- sh -c 'echo $GPUSIM_DIR'
+	XDG_RUNTIME_DIR='' TMPDIR=$long run gpurun -n 1 -- sh -c 'echo $GPUSIM_DIR'
 	assert_status 0
 	assert_match '^/tmp/gpusim\.......$'
 	refute_file "$output"
