@@ -12,6 +12,8 @@
 #include "base/parse.h"
 #include "base/rundir.h"
 #include "config.h"
+#include "mem/sweep.h"
+#include "net/net.h"
 #include "shell.h"
 #include "spawn.h"
 #include "tuning.h"
@@ -299,6 +301,8 @@ main(int argc, char **argv)
 		rc = coord_add_device(shell_coord(shell), file.device[i].id, file.device[i].address,
 				      &err);
 	config_fini(&file);
+	if (rc == RC_OK)
+		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK && o.http) {
 		rc = web_start(o.http, o.reach, &web, &err);
 		if (rc != RC_OK)

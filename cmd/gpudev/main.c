@@ -17,6 +17,7 @@
 #include "dev/device.h"
 #include "dev/kernel.h"
 #include "dev/load.h"
+#include "mem/sweep.h"
 #include "net/net.h"
 #include "pin.h"
 #include "register.h"
@@ -296,6 +297,7 @@ check_addresses(struct options *o, struct err *err)
 	else if (rc == RC_OK)
 		rc = net_addr_check(o->data, o->reach, err);
 	o->device.data_addr = o->data;
+	o->device.coordinator = o->coordinator;
 	return rc;
 }
 
@@ -405,6 +407,8 @@ main(int argc, char **argv)
 		blas_set_threads(o.device.threads);
 		rc = device_new(&o.device, &d, &err);
 	}
+	if (rc == RC_OK && !o.device.mem_path) /* launchers do it once for all */
+		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK) {
 		handler.arg = d;
 		rc = rpc_server_start(o.listen, &handler, &server, &err);

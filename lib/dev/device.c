@@ -51,6 +51,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (!*d->host)
 		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
+	if (rc == RC_OK && d->keep == DEVMEM_UNLINK_FILE)
+		rc = devmem_mark(d->mem, cfg->coordinator, err);
 	if (rc == RC_OK &&
 	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
 		rc = err_set(err, RC_NOMEM, "out of memory");

@@ -30,6 +30,7 @@
 
 #include "base/buf.h"
 #include "mem/devmem_impl.h"
+#include "mem/sweep.h"
 
 static char *
 path_of(const char *path, uint64_t device_id)
@@ -38,7 +39,7 @@ path_of(const char *path, uint64_t device_id)
 
 	if (path)
 		return strdup(path);
-	return asprintf(&p, "/dev/shm/gpusim-%u-%016" PRIx64, (unsigned)geteuid(), device_id) < 0
+	return asprintf(&p, SWEEP_FOLDER "/gpusim-%u-%016" PRIx64, (unsigned)geteuid(), device_id) < 0
 		   ? NULL
 		   : p;
 }

@@ -49,6 +49,15 @@ enum devmem_keep { DEVMEM_KEEP_FILE, DEVMEM_UNLINK_FILE };
 /* Unmap, close, and unlink if asked. devmem_close(NULL, ..) is legal. */
 void devmem_close(struct devmem *m, enum devmem_keep keep);
 
+/*
+ * devmem_mark - say in the file that it may be removed when the device has ended, however it did (sweep.h).
+ *
+ *	coordinator	that may wait for the device, at most 255 bytes; NULL: none
+ *
+ * RC_FAILED, RC_NOMEM: it cannot be written.
+ */
+enum rc devmem_mark(struct devmem *m, const char *coordinator, struct err *err);
+
 const char *devmem_path(const struct devmem *m);
 uint64_t devmem_min(const struct devmem *m);
 uint64_t devmem_max(const struct devmem *m);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -182,4 +183,16 @@ devmem_file_id(const char *path)
 		id = h.device_id;
 	close(fd);
 	return id;
+}
+
+enum rc
+devmem_mark(struct devmem *m, const char *coordinator, struct err *err)
+{
+	struct devmem_header h;
+
+	if (pread(m->fd, &h, sizeof h, 0) != (ssize_t)sizeof h)
+		return err_set(err, RC_FAILED, "%s: %s", m->path, strerror(errno));
+	h.scratch = 1;
+	snprintf(h.coordinator, sizeof h.coordinator, "%s", coordinator ? coordinator : "");
+	return write_header(m->path, m->fd, &h, err);
 }
