@@ -20,7 +20,8 @@ struct device_config {
 	uint64_t client_bytes; /* what one client may lease; 0: all of it */
 	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_keep mem_keep;
-	const char *coordinator; /* that may wait for the memory when the device was killed; or NULL */
+	const char
+	    *coordinator; /* that may wait for the memory when the device was killed; or NULL */
 	const char *data_addr;
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */

@@ -39,7 +39,8 @@ path_of(const char *path, uint64_t device_id)
 
 	if (path)
 		return strdup(path);
-	return asprintf(&p, SWEEP_FOLDER "/gpusim-%u-%016" PRIx64, (unsigned)geteuid(), device_id) < 0
+	return asprintf(&p, SWEEP_FOLDER "/gpusim-%u-%016" PRIx64, (unsigned)geteuid(), device_id) <
+		       0
 		   ? NULL
 		   : p;
 }

@@ -20,11 +20,11 @@
 
 #include "base/rc.h"
 
-#define DEVMEM_PAGE  4096u
-#define DEVMEM_FIRST 0x10000u /* the lowest address; small numbers are mistakes */
-#define DEVMEM_MAGIC "gpusimM3"
+#define DEVMEM_PAGE	       4096u
+#define DEVMEM_FIRST	       0x10000u /* the lowest address; small numbers are mistakes */
+#define DEVMEM_MAGIC	       "gpusimM3"
 #define DEVMEM_COORDINATOR_MAX 256
-#define DEVMEM_MOST  (UINT64_C(1) << 46) /* bytes of memory: far from overflow */
+#define DEVMEM_MOST	       (UINT64_C(1) << 46) /* bytes of memory: far from overflow */
 
 /* In the byte order of the host: the file does not travel. */
 struct devmem_header {
@@ -34,7 +34,8 @@ struct devmem_header {
 	uint64_t state;	      /* enum devmem_state */
 	uint64_t incarnation; /* of the device that has the file, or had it last */
 	uint64_t scratch;     /* 1: to be removed when the device has ended */
-	char coordinator[DEVMEM_COORDINATOR_MAX]; /* which may wait for the device; "": nobody does */
+	char coordinator
+	    [DEVMEM_COORDINATOR_MAX]; /* which may wait for the device; "": nobody does */
 };
 
 enum devmem_state { DEVMEM_CREATING = 1, DEVMEM_READY = 2 };

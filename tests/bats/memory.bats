@@ -69,3 +69,41 @@ restarted() { [ "$(said pid)" != "$1" ] && [ "$(said state)" = free ]; }
 	kill "$PID" && wait_until 5 gone "$PID"
 	refute_file "$file"
 }
+
+# memory_of PID - its memory file
+memory_of() { find /proc/"$1"/fd -lname '/dev/shm/gpusim-*' -printf '%l\n' | head -n 1; }
+
+# alone NAME - a device that nobody launched; sets PID and FILE
+alone() {
+	ready "$1" gpudev -m 1M --listen "ipc://$T/$1"
+	FILE=$(memory_of "$PID")
+	assert_file "$FILE"
+}
+
+@test "the memory of a device that was killed is removed by whoever comes next" {
+	unset GPUSIM_COORD
+	alone a --coordinator none
+	first=$FILE
+	kill -KILL "$PID"
+	wait_until 10 gone "$PID"
+	alone b
+	refute_file "$first"
+	second=$FILE
+	kill -KILL "$PID"
+	wait_until 10 gone "$PID"
+	run bounded gpuctl run -n 1 -- true
+	refute_file "$second"
+	alone c
+	assert_file "$FILE"
+	run bounded gpuctl run -n 1 -- true
+	assert_file "$FILE" # it lives
+}
+
+@test "memory that was given a file is never removed" {
+	ready dev gpudev -m 1M --listen "ipc://$T/d" --coordinator none --mem-file "/dev/shm/gpusim-$(id -u)-$$.kept"
+	kill -KILL "$PID"
+	wait_until 10 gone "$PID"
+	run bounded gpuctl run -n 1 -- true
+	assert_file "/dev/shm/gpusim-$(id -u)-$$.kept"
+	rm "/dev/shm/gpusim-$(id -u)-$$.kept"
+}

@@ -99,5 +99,5 @@ main(void)
 	unlink(path_of("other", path));
 	unlink(path_of("link", path));
 	ok(rmdir(folder) == 0, "nothing is left");
-	return done();
+	return tap_done();
 }
