@@ -58,14 +58,11 @@ cli_open(struct cli *cli, struct err *err)
 	if (cli->g)
 		return RC_OK;
 	guard_standard();
+	if (!getenv("GPUSIM_DIR")) /* gpuctl run has done it */
+		sweep_folder(SWEEP_FOLDER, net_listens);
 	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &cli->g)
 				 : gpusim_open(cli->coordinator, &cli->g),
 		 err);
-	if (!getenv("GPUSIM_DIR")) /* gpuctl run has done it */
-		sweep_folder(SWEEP_FOLDER, net_listens);
-	rc = api(gpusim_open(cli->coordinator, &cli->g), err);
-	if (rc == RC_OK && cli->timeout_ms)
-		gpusim_set_timeout_ms(cli->g, cli->timeout_ms);
 	return rc == RC_OK ? introduce(cli->g, cli, err) : rc;
 }
 
