@@ -20,6 +20,7 @@ house_ldflags  := -pthread
 api_libs       := -lnng -lprotobuf-c -lz -lm
 house_libs     := $(api_libs) -linih -ldl
 image_libs     := -lpng -ljpeg
+grpc_libs      := -lnghttp2
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -37,13 +38,15 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire net store mem coll xport dev coord client nn train ps
+ROOMS    := base wire net grpc store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
-gen_src  := $(BUILD)/gen/gpu_sim.pb-c.c
-lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gpu_sim.pb-c.o
-api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %.pb-c.o,$(lib_obj))
+# Messages: ours, and those of gRPC itself; and what all of them look like, for who asks.
+protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
+gen      := $(protos:%=%.pb-c) grpc_descriptors
+lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
+api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
@@ -67,15 +70,24 @@ all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(
 
 # ---- generated code, objects, libraries, programs
 
-$(BUILD)/gen/gpu_sim.pb-c.c $(BUILD)/gen/gpu_sim.pb-c.h &: proto/gpu_sim.proto
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
 	@mkdir -p $(@D)
 	$(call say,$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/gen $<,PROTOC,$<)
 
-$(BUILD)/obj/gpu_sim.pb-c.o: $(gen_src)
+all_protos := $(protos:%=proto/%.proto) proto/grpc/reflection/v1alpha/reflection.proto
+$(BUILD)/gen/grpc_descriptors.c: $(all_protos)
+	@mkdir -p $(@D)
+	@$(PROTOC_C) --proto_path=proto --descriptor_set_out=$(@:.c=.pb) $^
+	@(echo '#include "grpc/descriptors.h"'; echo 'const unsigned char grpc_descriptors[] = {'; \
+	    od -An -v -tu1 $(@:.c=.pb) | sed 's/\([0-9]\)\( \|$$\)/\1,\2/g'; echo '};'; \
+	    echo 'const size_t grpc_descriptors_size = sizeof grpc_descriptors;') >$@
+
+gen_headers := $(protos:%=$(BUILD)/gen/%.pb-c.h)
+$(gen:%=$(BUILD)/obj/%.o): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
-$(BUILD)/obj/%.o: %.c | $(BUILD)/gen/gpu_sim.pb-c.h
+$(BUILD)/obj/%.o: %.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
@@ -101,8 +113,8 @@ $(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
 	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.0 \
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(house_libs))
 
-$(BUILD)/bin/gpudev: extra_libs := -lopenblas
-$(BUILD)/bin/gpucoord: extra_libs := -lcjson
+$(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
+$(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
@@ -134,7 +146,7 @@ $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
+	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
 	    $(house_libs))
 
 .PHONY: unit e2e sim check check-unit check-threads check-sim check-bats
@@ -212,11 +224,11 @@ fuzz_obj := $(lib_obj:$(BUILD)/obj/%=$(BUILD)/fuzz/obj/%)
 $(BUILD)/fuzz/obj/%.o: override CC = $(FUZZ_CC)
 $(BUILD)/fuzz/obj/%.o: house_cflags += $(fuzz_san) -fsanitize=fuzzer-no-link
 
-$(BUILD)/fuzz/obj/gpu_sim.pb-c.o: $(gen_src)
+$(gen:%=$(BUILD)/fuzz/obj/%.o): $(BUILD)/fuzz/obj/%.o: $(BUILD)/gen/%.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
-$(BUILD)/fuzz/obj/%.o: %.c | $(BUILD)/gen/gpu_sim.pb-c.h
+$(BUILD)/fuzz/obj/%.o: %.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
@@ -228,7 +240,7 @@ $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
-	    $(house_libs),LD,$@)
+	    $(grpc_libs) $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers

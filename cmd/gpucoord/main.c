@@ -44,6 +44,7 @@ static const char usage_text[] =
     "  --calibrate         let that depend on this machine's speed, measured in 3ms\n"
     "  --http HOST:PORT    give the newest model of whoever trains to whoever asks for it over "
     "HTTP\n"
+    "  --grpc HOST:PORT    serve the lab's GPUCoordinator to clients of gRPC\n"
     "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
@@ -60,7 +61,7 @@ static const char usage_text[] =
 
 struct options {
 	char listen[NET_ADDR_MAX];
-	const char *config, *tuner, *state, *http;
+	const char *config, *tuner, *state, *http, *grpc;
 	bool calibrate, allow_inject, print_address;
 	uint32_t heartbeat_ms, op_timeout_ms, comm_timeout_ms, job_timeout_ms; /* 0: not given */
 	struct config_missed missed;
@@ -83,6 +84,7 @@ enum {
 	OPT_TUNER,
 	OPT_CALIBRATE,
 	OPT_HTTP,
+	OPT_GRPC,
 	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
@@ -105,6 +107,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"tuner", 1, NULL, OPT_TUNER},
 					 {"calibrate", 0, NULL, OPT_CALIBRATE},
 					 {"http", 1, NULL, OPT_HTTP},
+					 {"grpc", 1, NULL, OPT_GRPC},
 					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
@@ -152,6 +155,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_HTTP:
 		o->http = arg;
+		return RC_OK;
+	case OPT_GRPC:
+		o->grpc = arg;
 		return RC_OK;
 	case OPT_ALLOW_INJECT:
 		o->allow_inject = true;
@@ -312,6 +318,11 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK)
 		shell_hear_exits(shell, o.exits);
+	if (rc == RC_OK && o.grpc) {
+		rc = shell_serve_grpc(shell, o.grpc, o.reach, &err);
+		if (rc != RC_OK)
+			err_prefix(&err, "--grpc");
+	}
 	if (rc == RC_OK && o.allow_inject)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {
@@ -320,6 +331,8 @@ main(int argc, char **argv)
 			print_address(cfg.address);
 		if (web)
 			log_line(LOG_INFO, "models at %s/model", web_address(web));
+		if (o.grpc)
+			log_line(LOG_INFO, "gRPC at %s", shell_grpc_address(shell));
 		daemon_ready(o.ready_fd);
 		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
 			shell_step(shell);

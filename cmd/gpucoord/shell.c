@@ -2,7 +2,7 @@
  * Design notes. What comes is appended to a queue under the lock, and whoever brings something
  * works the queue off, unless another thread is at it: the state machine runs on one thread at a
  * time, the `running` one, without the lock, and a request is on its way to the devices without a
- * change of threads. That may be the server's thread or one of nng's, so nothing may block there,
+ * change of threads. That may be a server's thread or one of nng's, so nothing may block there,
  * but for what has to be stored first (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
  * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
  * Who has gone or is back is told under the server's lock, so that waits for the main thread.
@@ -24,6 +24,7 @@
 #include "connections.h"
 #include "exits.h"
 #include "faults.h"
+#include "grpc/server.h"
 #include "look.h"
 #include "net/net.h"
 #include "net/rpc_client.h"
@@ -39,7 +40,8 @@ struct item {
 	struct rpc_call *call; /* request */
 	uint64_t device_id;    /* unreachable, looked, spawned */
 	enum coord_look found; /* looked */
-	uint64_t client_id;    /* gone, seen */
+	uint64_t client_id;    /* gone, seen, cancel */
+	uint64_t seq;	       /* cancel */
 	uint64_t token;	       /* result */
 	struct err err;	       /* result, unreachable, spawned */
 	uint32_t pid;	       /* spawned */
@@ -49,6 +51,7 @@ struct item {
 struct shell {
 	struct coord *coord;
 	struct rpc_server *server;
+	struct grpc_server *grpc; /* NULL: no such clients */
 	struct connections *connections;
 	struct rpc_client *echo; /* to ourselves */
 	struct looks looks;
@@ -109,15 +112,17 @@ on_call(void *arg, struct rpc_call *call)
 
 /* Of a client: under the server's lock, so the main thread goes on with it. */
 static void
-note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id)
+note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id, uint64_t seq)
 {
 	struct item *i = calloc(1, sizeof *i);
 
-	web_gone(atomic_load(&s->web), client_id);
+	if (kind == COORD_GONE)
+		web_gone(atomic_load(&s->web), client_id);
 	if (!i)
 		return;
 	i->kind = kind;
 	i->client_id = client_id;
+	i->seq = seq;
 	push(s, i);
 	daemon_wake(s->dm);
 }
@@ -125,13 +130,19 @@ note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id)
 static void
 on_gone(void *arg, uint64_t client_id)
 {
-	note_client(arg, COORD_GONE, client_id);
+	note_client(arg, COORD_GONE, client_id, 0);
 }
 
 static void
 on_back(void *arg, uint64_t client_id)
 {
-	note_client(arg, COORD_SEEN, client_id);
+	note_client(arg, COORD_SEEN, client_id, 0);
+}
+
+static void
+on_cancel(void *arg, uint64_t client_id, uint64_t seq)
+{
+	note_client(arg, COORD_CANCEL, client_id, seq);
 }
 
 static void
@@ -332,6 +343,7 @@ feed_item(struct shell *s, const struct item *i)
 	struct coord_event ev = {.kind = i->kind,
 				 .token = i->token,
 				 .client_id = i->client_id,
+				 .seq = i->seq,
 				 .device_id = i->device_id,
 				 .found = i->found,
 				 .pid = i->pid};
@@ -464,6 +476,21 @@ shell_coord(struct shell *s)
 }
 
 enum rc
+shell_serve_grpc(struct shell *s, const char *host, enum net_reach reach, struct err *err)
+{
+	const struct rpc_handler handler = {
+	    .call = on_call, .gone = on_gone, .cancel = on_cancel, .arg = s};
+
+	return grpc_server_start(host, reach, GRPC_COORDINATOR, &handler, &s->grpc, err);
+}
+
+const char *
+shell_grpc_address(const struct shell *s)
+{
+	return s->grpc ? grpc_server_address(s->grpc) : NULL;
+}
+
+enum rc
 shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
 	  struct shell **out, struct err *err)
 {
@@ -533,6 +560,7 @@ shell_free(struct shell *s, bool clean)
 	rpc_client_close(s->echo);
 	drain(s);
 	rpc_server_stop(s->server);
+	grpc_server_stop(s->grpc);
 	drain(s); /* what came in between, into the void */
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);

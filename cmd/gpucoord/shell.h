@@ -7,6 +7,7 @@
 
 #include "base/daemon.h"
 #include "coord/coord.h"
+#include "net/net.h"
 #include "web.h"
 
 struct shell;
@@ -25,6 +26,12 @@ void shell_serve_models(struct shell *s, struct web *w);
 
 /* A pipe by which its parent tells how processes have ended; see exits.h. Before the loop starts. */
 void shell_hear_exits(struct shell *s, int fd);
+
+/* Serve the lab's gRPC clients at "host:port". Before the loop starts; errors as of grpc_server_start. */
+enum rc shell_serve_grpc(struct shell *s, const char *host, enum net_reach reach, struct err *err);
+
+/* "host:port" with the real port; NULL: they are not served. */
+const char *shell_grpc_address(const struct shell *s);
 
 /* Let faults be injected into the coordinator. */
 void shell_allow_inject(struct shell *s);

@@ -17,6 +17,7 @@
 #include "dev/device.h"
 #include "dev/kernel.h"
 #include "dev/load.h"
+#include "grpc/server.h"
 #include "mem/sweep.h"
 #include "net/net.h"
 #include "pin.h"
@@ -32,6 +33,7 @@ static const char usage_text[] =
     "                      private directory, see gpusim(7)); the host *: the one\n"
     "                      that the coordinator sees\n"
     "  --data ADDR         data address (default beside the control address)\n"
+    "  --grpc HOST:PORT    serve the lab's GPUDevice to clients of gRPC\n"
     "  --coordinator ADDR  register there (default $GPUSIM_COORD, else gpucoord.sock in\n"
     "                      the private directory); none: stand alone\n"
     "  --id ID             device id (default: the memory file's, else random)\n"
@@ -65,6 +67,7 @@ struct options {
 	struct device_config device;
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
 	const char *coordinator; /* NULL: stand alone */
+	const char *grpc;	 /* NULL: not served */
 	char default_coordinator[RUNDIR_ADDRESS_MAX];
 	enum net_reach reach;
 	struct net_tls_files tls;
@@ -78,6 +81,7 @@ struct options {
 enum {
 	OPT_LISTEN = 256,
 	OPT_DATA,
+	OPT_GRPC,
 	OPT_COORDINATOR,
 	OPT_ID,
 	OPT_ORDINAL,
@@ -103,6 +107,7 @@ enum {
 
 static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"data", 1, NULL, OPT_DATA},
+					 {"grpc", 1, NULL, OPT_GRPC},
 					 {"coordinator", 1, NULL, OPT_COORDINATOR},
 					 {"id", 1, NULL, OPT_ID},
 					 {"ordinal", 1, NULL, OPT_ORDINAL},
@@ -138,6 +143,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return option_string(arg, o->listen, sizeof o->listen, err);
 	case OPT_DATA:
 		return option_string(arg, o->data, sizeof o->data, err);
+	case OPT_GRPC:
+		o->grpc = arg;
+		return RC_OK;
 	case OPT_COORDINATOR:
 		o->coordinator = arg;
 		return RC_OK;
@@ -371,6 +379,20 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 	return rc;
 }
 
+/* Serve gRPC's clients too. */
+static enum rc
+serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handler,
+	   struct grpc_server **out, struct err *err)
+{
+	enum rc rc = grpc_server_start(o->grpc, o->reach, GRPC_DEVICE, handler, out, err);
+
+	if (rc != RC_OK)
+		return err_prefix(err, "--grpc");
+	device_set_grpc(d, grpc_server_address(*out));
+	log_line(LOG_INFO, "gRPC at %s", grpc_server_address(*out));
+	return RC_OK;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -384,6 +406,7 @@ main(int argc, char **argv)
 			    .level = LOG_WARN};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
+	struct grpc_server *grpc = NULL;
 	struct device *d = NULL;
 	struct daemon dm;
 	struct err err = {0};
@@ -413,11 +436,14 @@ main(int argc, char **argv)
 		handler.arg = d;
 		rc = rpc_server_start(o.listen, &handler, &server, &err);
 	}
+	if (rc == RC_OK && o.grpc)
+		rc = serve_grpc(&o, d, &handler, &grpc, &err);
 	if (rc == RC_OK) {
 		device_set_address(d, rpc_server_address(server));
 		rc = serve(&dm, d, rpc_server_address(server), &o, &err);
 		device_stop(d);
 		rpc_server_stop(server);
+		grpc_server_stop(grpc);
 	}
 	device_free(d);
 	if (rc != RC_OK)

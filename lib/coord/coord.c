@@ -233,6 +233,9 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	case COORD_SEEN:
 		client_seen(c, ev->client_id);
 		break;
+	case COORD_CANCEL:
+		waiter_cancel(c, ev->client_id, ev->seq);
+		break;
 	case COORD_TICK:
 		tick(c);
 		break;

@@ -45,11 +45,12 @@ struct coord_config {
 #define COORD_MAX_BEATS 64
 
 enum coord_event_kind {
-	COORD_REQUEST,	   /* a client or device calls */
-	COORD_RESULT,	   /* a call that an action started has ended */
-	COORD_GONE,	   /* a client's last connection closed */
-	COORD_SEEN,	   /* it is there again, and waits for what it had asked */
-	COORD_TICK,	   /* time passed; at least every 100 ms */
+	COORD_REQUEST, /* a client or device calls */
+	COORD_RESULT,  /* a call that an action started has ended */
+	COORD_GONE,    /* a client's last connection closed */
+	COORD_SEEN,    /* it is there again, and waits for what it had asked */
+	COORD_CANCEL, /* it waits no longer for the answer to one request, which gets one at once */
+	COORD_TICK,   /* time passed; at least every 100 ms */
 	COORD_UNREACHABLE, /* the connection to a device broke, and nobody listens there any more */
 	COORD_ECHO,	   /* what COORD_ASK_ECHO sent is back, or has failed */
 	COORD_LOOKED,	   /* at a device's process */
@@ -67,7 +68,8 @@ enum coord_look {
 struct coord_event {
 	enum coord_event_kind kind;
 	uint64_t token;	    /* request: names the caller for the answer; result: the call */
-	uint64_t client_id; /* request, gone, seen */
+	uint64_t client_id; /* request, gone, seen, cancel */
+	uint64_t seq;	    /* cancel: of the request */
 	const GpuSim__Request *request; /* request: borrowed for the step */
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	uint64_t wall_ms;	    /* of the epoch; 0: not known */

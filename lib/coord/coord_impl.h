@@ -101,6 +101,7 @@ struct device {
 	uint32_t threads; /* with what follows: how to start it again */
 	uint64_t latency_ns, bits_per_s;
 	char kernels[WIRE_NAME_MAX];
+	char grpc_address[WIRE_NAME_MAX];
 	bool mem_kept;
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	bool join;	   /* offers itself to communicators that grow */
@@ -535,6 +536,9 @@ void waiter_free(struct coord *c, struct waiter *w);
 void waiter_set(struct waiter *w, enum waiting on, uint64_t id);
 struct waiter *waiter_find(struct coord *c, enum waiting on, uint64_t id);
 void waiters_fail(struct coord *c, enum waiting on, uint64_t id, const struct err *err);
+
+/* Answer a client's request, of which it no longer wants to hear. */
+void waiter_cancel(struct coord *c, uint64_t client_id, uint64_t seq);
 void waiters_tick(struct coord *c);
 
 /* ---- call.c */

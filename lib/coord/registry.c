@@ -220,7 +220,8 @@ check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err 
 			       m->deviceid->value);
 	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
 	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX ||
-	    strlen(m->memprivate) >= WIRE_NAME_MAX || strlen(m->kernels) >= WIRE_NAME_MAX)
+	    strlen(m->memprivate) >= WIRE_NAME_MAX || strlen(m->kernels) >= WIRE_NAME_MAX ||
+	    strlen(m->grpcaddress) >= WIRE_NAME_MAX)
 		return err_set(err, RC_INVAL,
 			       "device %016" PRIx64 " gives a name of more than %d bytes",
 			       m->deviceid->value, WIRE_NAME_MAX - 1);
@@ -249,6 +250,7 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	d->latency_ns = m->latencyns;
 	d->bits_per_s = m->bitspers;
 	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
+	snprintf(d->grpc_address, sizeof d->grpc_address, "%s", m->grpcaddress);
 	d->mem_kept = m->memkept;
 	if (!d->placed)
 		d->spare = m->spare;

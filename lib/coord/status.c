@@ -50,6 +50,7 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.latencyns = d->latency_ns;
 	out->m.bitspers = d->bits_per_s;
 	out->m.kernels = d->kernels;
+	out->m.grpcaddress = d->grpc_address;
 	out->m.memkept = d->mem_kept;
 	out->m.placed = d->placed;
 	if (!d->lost)

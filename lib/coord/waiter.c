@@ -77,6 +77,20 @@ waiters_fail(struct coord *c, enum waiting on, uint64_t id, const struct err *er
 		answer_failure(c, w, err);
 }
 
+void
+waiter_cancel(struct coord *c, uint64_t client_id, uint64_t seq)
+{
+	struct waiter *w = c->waiters;
+	struct err err;
+
+	while (w && (w->client_id != client_id || w->seq != seq || w->token == 0))
+		w = w->next;
+	if (!w)
+		return; /* it has been answered */
+	err_set(&err, RC_ABORTED, "%s: the client has cancelled it", w->name);
+	answer_failure(c, w, &err);
+}
+
 /* Which rank of a communicator has not answered. */
 static void
 describe_comm(struct coord *c, const struct waiter *w, struct err *err)

@@ -1,6 +1,7 @@
 /*
- * Design notes. Requests come on the server's one thread and are answered there, but for runs and
- * waits, which streams answer. What concerns communicators, graphs and runs is decided by the
+ * Design notes. Requests come on the one thread of a server, nng's or gRPC's, and are answered there, but
+ * for runs and waits, which streams answer. gRPC's are those of serve_transfer and the metadata, which
+ * lock what they touch; all others are nng's alone. What concerns communicators, graphs and runs is decided by the
  * protocol (serve_protocol.c). Memory is written and read by requests while kernels run, as host
  * copies and kernels of a GPU do: ordering them is the client's business.
  */
@@ -132,6 +133,14 @@ device_set_address(struct device *d, const char *addr)
 }
 
 void
+device_set_grpc(struct device *d, const char *addr)
+{
+	pthread_mutex_lock(&d->lock);
+	snprintf(d->grpc, sizeof d->grpc, "%s", addr);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void
 device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room)
 {
 	*m = (GpuSim__DeviceMetadata)GPU_SIM__DEVICE_METADATA__INIT;
@@ -145,8 +154,10 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->maxmemaddr = &room->max;
 	pthread_mutex_lock(&d->lock);
 	snprintf(room->address, sizeof room->address, "%s", d->address);
+	snprintf(room->grpc, sizeof room->grpc, "%s", d->grpc);
 	pthread_mutex_unlock(&d->lock);
 	m->address = room->address;
+	m->grpcaddress = room->grpc;
 	m->dataaddress = (char *)xport_address(d->xport);
 	m->mempath = (char *)devmem_path(d->mem);
 	devmem_inode(d->mem, &m->memdev, &m->meminode);

@@ -52,11 +52,14 @@ void device_tick(struct device *d);
 /* Where its control address is, for the metadata. */
 void device_set_address(struct device *d, const char *addr);
 
+/* And where gRPC's clients find it, "host:port". */
+void device_set_grpc(struct device *d, const char *addr);
+
 /* The device's description; what it points to lives in *room, or as long as the device. */
 struct device_room {
 	GpuSim__DeviceId id;
 	GpuSim__MemAddr min, max;
-	char address[NET_ADDR_MAX];
+	char address[NET_ADDR_MAX], grpc[NET_ADDR_MAX];
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
 

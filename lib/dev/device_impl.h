@@ -32,7 +32,7 @@ struct adopt {
 struct device {
 	uint64_t id, incarnation;
 	uint32_t ordinal;
-	char address[NET_ADDR_MAX];
+	char address[NET_ADDR_MAX], grpc[NET_ADDR_MAX];
 	char host[HOST_ID_MAX];
 	enum devmem_keep keep;
 	uint64_t latency_ns, bits_per_s;
@@ -47,7 +47,7 @@ struct device {
 	struct keeps *keeps;
 	struct adopt adopt;
 	atomic_size_t held;   /* bytes of programs */
-	pthread_mutex_t lock; /* address */
+	pthread_mutex_t lock; /* addresses */
 	struct protocol *protocol;
 	struct program *graph[PROTOCOL_MAX_GRAPHS]; /* by the protocol's number of it, or NULL */
 	pthread_mutex_t feed_lock;		    /* what follows: see serve_protocol.c */

@@ -69,18 +69,54 @@ begin_receive(struct device *d, struct rpc_call *call, const GpuSim__BeginReceiv
 	rpc_reply(call, &reply);
 }
 
+/* Which receive a chunk would go to. */
+static enum rc
+tell_receive(struct device *d, const GpuSim__DataChunk *m, GpuSim__StreamSendResponse *r,
+	     struct err *err)
+{
+	struct transfer_receive t;
+	enum rc rc = streams_receive(d->streams, m->streamid, m->commid, &t, err);
+
+	if (rc != RC_OK)
+		return rc;
+	r->commid = t.comm;
+	r->streamid = t.stream;
+	r->srcrank = t.src;
+	r->numbytes = t.nbytes;
+	r->chunkbytes = t.chunk;
+	return RC_OK;
+}
+
+static enum rc
+hand_in(struct device *d, const GpuSim__DataChunk *m, struct err *err)
+{
+	struct transfer_receive t;
+	struct xport_membership me;
+	uint64_t op = FRAME_OP_LAB(m->streamid);
+	enum rc rc = xport_member(d->xport, m->commid, &me, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (*m->giveup)
+		rc = xport_inject_end(d->xport, me.comm, op, m->giveup, err);
+	else
+		rc = xport_inject(d->xport, me.comm, op, m->srcrank, m->seq, m->data.data,
+				  m->data.len, err);
+	/* Its thread is about to begin it. */
+	if (rc == RC_NOTFOUND &&
+	    streams_receive(d->streams, m->streamid, me.comm, &t, NULL) == RC_OK && m->streamid)
+		rc = err_set(err, RC_BUSY, "the receive has not begun yet");
+	return rc;
+}
+
 static void
 stream_send(struct device *d, struct rpc_call *call, const GpuSim__DataChunk *m)
 {
 	GpuSim__StreamSendResponse r = GPU_SIM__STREAM_SEND_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	struct xport_membership me;
 	struct err err = {0};
-	enum rc rc = xport_member(d->xport, m->commid, &me, &err);
+	enum rc rc = m->ask ? tell_receive(d, m, &r, &err) : hand_in(d, m, &err);
 
-	if (rc == RC_OK)
-		rc = xport_inject(d->xport, me.comm, FRAME_OP_LAB(m->streamid), m->srcrank, m->seq,
-				  m->data.data, m->data.len, &err);
 	if (rc != RC_OK) {
 		rpc_reply_err(call, &err);
 		return;

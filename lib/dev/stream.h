@@ -69,6 +69,19 @@ enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *
  */
 enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err);
 
+/* A receive that is at work on a stream of its own. */
+struct transfer_receive {
+	uint64_t stream, comm;
+	uint32_t src;
+	uint64_t nbytes; /* at least 1 */
+	uint64_t chunk;	 /* bytes of each message; the last one may be shorter */
+};
+
+/* That of a stream, or with stream 0 the only one; of a communicator, 0: of any. RC_FAILED: there is none, or
+ * more than one. */
+enum rc streams_receive(struct streams *s, uint64_t stream, uint64_t comm,
+			struct transfer_receive *out, struct err *err);
+
 enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 
 /* What the operation a stream is in tells of its progress. */

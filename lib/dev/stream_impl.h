@@ -60,7 +60,8 @@ struct stream {
 	struct segment *head, **tail;
 	unsigned queued; /* segments, with the one that runs */
 	bool started, transfer;
-	struct err why; /* the failure nobody was told of */
+	struct transfer_receive receive; /* nbytes 0: it is none */
+	struct err why;			 /* the failure nobody was told of */
 	struct meter meter;
 	struct waiter *waiters;
 };

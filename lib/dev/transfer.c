@@ -62,6 +62,48 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 	return RC_OK;
 }
 
+/* What a program of one receive waits for. */
+static void
+note_receive(struct stream *st, const struct program *p)
+{
+	const struct inst_coll *c = &p->inst[0].coll;
+
+	if (c->coll == GPUSIM_RECV && c->plan.nstep)
+		st->receive = (struct transfer_receive){.stream = st->id,
+							.comm = p->comm,
+							.src = c->plan.step[0].peer,
+							.nbytes = c->nelem * c->elem,
+							.chunk = c->plan.step[0].count * c->elem};
+}
+
+enum rc
+streams_receive(struct streams *s, uint64_t stream, uint64_t comm, struct transfer_receive *out,
+		struct err *err)
+{
+	const struct stream *found = NULL;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (const struct stream *st = s->transfers; st; st = st->next)
+		if (st->receive.nbytes && (stream == 0 || st->id == stream) &&
+		    (comm == 0 || st->receive.comm == comm)) {
+			found = st;
+			n++;
+		}
+	if (n == 1)
+		*out = found->receive;
+	pthread_mutex_unlock(&s->lock);
+	if (n == 0)
+		return err_set(err, RC_FAILED,
+			       "no receive waits here for a chunk: BeginReceive comes first");
+	if (n > 1)
+		return err_set(err, RC_FAILED,
+			       "%u receives have begun here, and a chunk that names no stream "
+			       "could be of any",
+			       n);
+	return RC_OK;
+}
+
 enum rc
 streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err)
 {
@@ -77,6 +119,7 @@ streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *
 	}
 	stream_init(st, s, id);
 	st->transfer = true;
+	note_receive(st, p);
 	pthread_mutex_lock(&s->lock);
 	rc = begin(s, st, g[0], err);
 	pthread_mutex_unlock(&s->lock);

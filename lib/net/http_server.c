@@ -11,12 +11,9 @@
  */
 #include "net/http_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -28,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/listen.h"
 
 #define DRAIN_MS       1000
 #define DRAIN_MAX      65536 /* bytes */
@@ -349,51 +347,6 @@ serve(void *arg)
 
 /* ---- beginning and end */
 
-/* "host:port" to a socket that listens. */
-static enum rc
-listen_at(struct http_server *s, const char *host, struct err *err)
-{
-	const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-				       .ai_socktype = SOCK_STREAM};
-	const char *colon = strrchr(host, ':');
-	struct addrinfo *list = NULL;
-	char name[NET_ADDR_MAX];
-	int one = 1, rv;
-
-	snprintf(name, sizeof name, "%.*s", (int)(colon - host), host);
-	if (name[0] == '[' && name[strlen(name) - 1] == ']') {
-		name[strlen(name) - 1] = '\0';
-		memmove(name, name + 1, strlen(name));
-	}
-	rv = getaddrinfo(name, colon + 1, &hints, &list);
-	if (rv != 0)
-		return err_set(err, RC_INVAL, "%s: %s", host, gai_strerror(rv));
-	s->fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->fd >= 0)
-		setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	rv = s->fd < 0 || bind(s->fd, list->ai_addr, list->ai_addrlen) != 0 ||
-	     listen(s->fd, HTTP_SERVER_MAX_CONNS) != 0;
-	freeaddrinfo(list);
-	if (rv != 0)
-		return err_set(err, errno == EADDRINUSE ? RC_BUSY : RC_FAILED, "%s: %s", host,
-			       strerror(errno));
-	return RC_OK;
-}
-
-static void
-learn_address(struct http_server *s, char addr[NET_ADDR_MAX])
-{
-	struct sockaddr_storage ss = {0};
-	socklen_t n = sizeof ss;
-
-	if (getsockname(s->fd, (struct sockaddr *)&ss, &n) == 0)
-		net_addr_set_port(addr, ntohs(ss.ss_family == AF_INET6
-						  ? ((struct sockaddr_in6 *)&ss)->sin6_port
-						  : ((struct sockaddr_in *)&ss)->sin_port));
-	snprintf(s->address, sizeof s->address, "http://%.*s", NET_ADDR_MAX - 8,
-		 net_addr_host(addr));
-}
-
 static void
 server_free(struct http_server *s)
 {
@@ -415,11 +368,6 @@ http_server_start(const char *host, enum net_reach reach, http_server_fn fn, voi
 	enum rc rc;
 	int rv;
 
-	if (snprintf(addr, sizeof addr, "tcp://%s", host) >= (int)sizeof addr)
-		return err_set(err, RC_INVAL, "'%.64s...' is not host:port", host);
-	rc = net_addr_check(addr, reach, err);
-	if (rc != RC_OK)
-		return rc;
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -430,9 +378,9 @@ http_server_start(const char *host, enum net_reach reach, http_server_fn fn, voi
 	s->fn = fn;
 	s->arg = arg;
 	rc = s->wake < 0 ? err_set(err, RC_FAILED, "eventfd: %s", strerror(errno))
-			 : listen_at(s, host, err);
+			 : net_listen(host, reach, HTTP_SERVER_MAX_CONNS, &s->fd, addr, err);
 	if (rc == RC_OK) {
-		learn_address(s, addr);
+		snprintf(s->address, sizeof s->address, "http://%.*s", NET_ADDR_MAX - 8, addr);
 		rv = pthread_create(&s->thread, NULL, serve, s);
 		if (rv != 0)
 			rc = err_set(err, RC_FAILED, "%s: %s", host, strerror(rv));

@@ -22,9 +22,9 @@ rpc_deadline_ns(const struct rpc_call *call)
 }
 
 void
-rpc_call_free(struct rpc_call *call)
+server_call_free(struct server_call *call)
 {
-	wire_request_free(call->req);
+	wire_request_free(call->call.req);
 	free(call);
 }
 
@@ -41,10 +41,17 @@ pack_seq(uint64_t seq, unsigned char out[SEQ_ROOM])
 void
 rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes)
 {
+	call->answer(call, body, nbytes);
+}
+
+void
+server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
+{
+	struct server_call *call = (struct server_call *)rpc;
 	struct rpc_server *s = call->server;
 	struct buf out = {0};
 	unsigned char seq[SEQ_ROOM];
-	size_t nseq = pack_seq(call->req->seq, seq);
+	size_t nseq = pack_seq(rpc->req->seq, seq);
 	bool good, last;
 
 	if (nbytes > REPLY_MAX) {
@@ -52,14 +59,14 @@ rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes)
 
 		err_set(&err, RC_INTERNAL, "the answer of %zu bytes is too large for a message",
 			nbytes);
-		rpc_reply_err(call, &err);
+		rpc_reply_err(rpc, &err);
 		return;
 	}
 	/* Without memory for the answer the call is forgotten: a repetition runs it again. */
 	good = buf_reserve(&out, nbytes + nseq) && buf_add(&out, body, nbytes) &&
 	       buf_add(&out, seq, nseq);
 	pthread_mutex_lock(&s->lock);
-	replycache_done(s->cache, call->req->clientid, call->req->seq, out.data,
+	replycache_done(s->cache, rpc->req->clientid, rpc->req->seq, out.data,
 			good ? out.len : REPLYCACHE_ANSWER + 1);
 	pending_drop(call);
 	pthread_mutex_unlock(&s->lock);
@@ -68,7 +75,7 @@ rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes)
 		slot_send(call->slot, out.data, out.len);
 	else
 		slot_release(call->slot);
-	rpc_call_free(call);
+	server_call_free(call);
 	buf_fini(&out);
 	pthread_mutex_lock(&s->lock);
 	last = --s->ncalls == 0 && s->closed;

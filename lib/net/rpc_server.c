@@ -81,7 +81,7 @@ refuse(struct slot *slot, const struct err *err)
 /* Ask the cache what a request is; lock held. *again: the packed answer of a request that has run.
  */
 static struct err
-judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *again)
+judge(struct rpc_server *s, struct server_call *call, bool *is_new, struct buf *again)
 {
 	struct err err = {0};
 	void *known = call;
@@ -91,18 +91,18 @@ judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *aga
 
 	if (pending_check(call, &err) != RC_OK)
 		return err;
-	switch (replycache_ask(s->cache, call->req->clientid, call->req->seq, &known, &answer,
-			       &nbytes)) {
+	switch (replycache_ask(s->cache, call->call.req->clientid, call->call.req->seq, &known,
+			       &answer, &nbytes)) {
 	case REPLYCACHE_NEW:
 		s->ncalls++;
 		pending_add(call);
 		*is_new = true;
 		break;
 	case REPLYCACHE_RUNNING:
-		call->slot = ((struct rpc_call *)known)->slot;
-		((struct rpc_call *)known)->slot = asked;
+		call->slot = ((struct server_call *)known)->slot;
+		((struct server_call *)known)->slot = asked;
 		if (s->handler.back && !s->stopping)
-			s->handler.back(s->handler.arg, call->req->clientid);
+			s->handler.back(s->handler.arg, call->call.req->clientid);
 		break;
 	case REPLYCACHE_DONE:
 		if (!buf_add(again, answer, nbytes))
@@ -111,7 +111,7 @@ judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *aga
 	case REPLYCACHE_STALE:
 		err_set(&err, RC_BADDATA,
 			"request %llu comes too late to be told from a repetition",
-			(unsigned long long)call->req->seq);
+			(unsigned long long)call->call.req->seq);
 		break;
 	case REPLYCACHE_FULL:
 		err_set(&err, RC_BUSY, "too many requests wait for their answers");
@@ -124,7 +124,7 @@ judge(struct rpc_server *s, struct rpc_call *call, bool *is_new, struct buf *aga
 static void
 take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 {
-	struct rpc_call *call = calloc(1, sizeof *call);
+	struct server_call *call = calloc(1, sizeof *call);
 	struct buf again = {0};
 	struct err err = {0};
 	bool is_new = false;
@@ -135,7 +135,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	if (!call)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		wire_request_unpack_sized(nng_msg_body(msg), nng_msg_len(msg), &call->req,
+		wire_request_unpack_sized(nng_msg_body(msg), nng_msg_len(msg), &call->call.req,
 					  &call->taken, &err);
 	nng_msg_free(msg);
 	if (err.rc != RC_OK) {
@@ -143,20 +143,21 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 		refuse(slot, &err);
 		return;
 	}
+	call->call.answer = server_call_answer;
 	call->server = s;
 	call->slot = slot;
 	call->pipe = slot->pipe;
-	call->deadline_ns = deadline_in_ms(call->req->timeoutms);
+	call->call.deadline_ns = deadline_in_ms(call->call.req->timeoutms);
 	pthread_mutex_lock(&s->lock);
 	p = peer_find(s, slot->pipe);
 	if (p)
-		p->client_id = call->req->clientid;
-	else if (!client_connected(s, call->req->clientid))
-		lost = call->req->clientid; /* gone before we knew who it was */
+		p->client_id = call->call.req->clientid;
+	else if (!client_connected(s, call->call.req->clientid))
+		lost = call->call.req->clientid; /* gone before we knew who it was */
 	err = judge(s, call, &is_new, &again);
 	pthread_mutex_unlock(&s->lock);
 	if (is_new) {
-		s->handler.call(s->handler.arg, call);
+		s->handler.call(s->handler.arg, &call->call);
 	} else {
 		if (err.rc != RC_OK)
 			refuse(call->slot, &err);
@@ -164,7 +165,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 			slot_send(call->slot, again.data, again.len);
 		else
 			slot_release(call->slot);
-		rpc_call_free(call);
+		server_call_free(call);
 	}
 	buf_fini(&again);
 	pthread_mutex_lock(&s->lock);

@@ -9,7 +9,15 @@
 #include "wire/wire.h"
 
 struct rpc_server;
-struct rpc_call;
+
+/* A request that waits for its answer, whatever brought it: this server, or another that hands its
+ * requests to the same handler (lib/grpc). What the transport keeps of it stands behind. */
+struct rpc_call {
+	GpuSim__Request *req;
+	uint64_t deadline_ns; /* when the client stops waiting, on our clock */
+	/* Answer with a packed Reply that has no seq, and release the call; from any thread. */
+	void (*answer)(struct rpc_call *call, const void *body, size_t nbytes);
+};
 
 struct rpc_handler {
 	/* A new request, on the server's one thread: do not block. The call is the handler's until
@@ -22,6 +30,9 @@ struct rpc_handler {
 	/* A client repeats a request that is still at work: it is there, or has come back. As
 	 * gone, on the server's one thread. NULL: nobody asks. */
 	void (*back)(void *arg, uint64_t client_id);
+	/* A client does not wait for the answer to request `seq` any more, which is due all the same:
+	 * soon, if that can be. As gone; only of transports that tell. NULL: nobody asks. */
+	void (*cancel)(void *arg, uint64_t client_id, uint64_t seq);
 	void *arg;
 };
 

@@ -25,10 +25,9 @@ struct slot {
 	size_t nbytes; /* being sent */
 };
 
-struct rpc_call {
+struct server_call {
+	struct rpc_call call; /* first */
 	struct rpc_server *server;
-	GpuSim__Request *req;
-	uint64_t deadline_ns;
 	struct slot *slot;
 	int pipe;     /* it came through */
 	size_t taken; /* memory of the request */
@@ -81,13 +80,16 @@ void slots_free(struct rpc_server *s);
 
 /* Enter the memory of a call's request, or take it out; lock held. RC_BUSY with the sentence: those
  * of its connection, or all, wait with too much. */
-enum rc pending_check(const struct rpc_call *call, struct err *err);
-void pending_add(const struct rpc_call *call);
-void pending_drop(const struct rpc_call *call);
+enum rc pending_check(const struct server_call *call, struct err *err);
+void pending_add(const struct server_call *call);
+void pending_drop(const struct server_call *call);
 
 /* Free everything: stopped, and no call is left. */
 void rpc_server_free(struct rpc_server *s);
 
-void rpc_call_free(struct rpc_call *call);
+void server_call_free(struct server_call *call);
+
+/* struct rpc_call.answer */
+void server_call_answer(struct rpc_call *call, const void *body, size_t nbytes);
 
 #endif

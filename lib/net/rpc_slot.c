@@ -142,7 +142,7 @@ slot_take(struct rpc_server *s)
 }
 
 enum rc
-pending_check(const struct rpc_call *call, struct err *err)
+pending_check(const struct server_call *call, struct err *err)
 {
 	const struct rpc_server *s = call->server;
 	const struct peer *p = peer_find(call->server, call->pipe);
@@ -160,7 +160,7 @@ pending_check(const struct rpc_call *call, struct err *err)
 }
 
 void
-pending_add(const struct rpc_call *call)
+pending_add(const struct server_call *call)
 {
 	struct peer *p = peer_find(call->server, call->pipe);
 
@@ -170,7 +170,7 @@ pending_add(const struct rpc_call *call)
 }
 
 void
-pending_drop(const struct rpc_call *call)
+pending_drop(const struct server_call *call)
 {
 	struct peer *p = peer_find(call->server, call->pipe);
 

@@ -118,19 +118,17 @@ check_message(const ProtobufCMessage *m, unsigned depth, struct err *err)
 	return rc;
 }
 
-/* Unpack any message of ours with the budget, and check it. */
-static enum rc
-unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes, ProtobufCMessage **out,
-       size_t *taken, struct err *err)
+enum rc
+wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes,
+		    size_t max, ProtobufCMessage **out, size_t *taken, struct err *err)
 {
 	struct budget b = {WIRE_UNPACK_MAX};
 	ProtobufCAllocator a = {budget_alloc, budget_free, &b};
 	ProtobufCMessage *m;
 	enum rc rc;
 
-	if (nbytes > WIRE_CONTROL_MAX)
-		return err_set(err, RC_BADDATA, "message of %zu bytes, at most %u", nbytes,
-			       WIRE_CONTROL_MAX);
+	if (nbytes > max)
+		return err_set(err, RC_BADDATA, "message of %zu bytes, at most %zu", nbytes, max);
 	m = protobuf_c_message_unpack(d, &a, nbytes, data);
 	if (!m)
 		return err_set(err, RC_BADDATA, "%zu bytes that are no %s", nbytes, d->name);
@@ -158,7 +156,8 @@ wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out
 {
 	ProtobufCMessage *m;
 	GpuSim__Request *req;
-	enum rc rc = unpack(&gpu_sim__request__descriptor, data, nbytes, &m, taken, err);
+	enum rc rc = wire_message_unpack(&gpu_sim__request__descriptor, data, nbytes,
+					 WIRE_CONTROL_MAX, &m, taken, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -183,7 +182,8 @@ wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct e
 {
 	ProtobufCMessage *m;
 	size_t taken;
-	enum rc rc = unpack(&gpu_sim__reply__descriptor, data, nbytes, &m, &taken, err);
+	enum rc rc = wire_message_unpack(&gpu_sim__reply__descriptor, data, nbytes,
+					 WIRE_CONTROL_MAX, &m, &taken, err);
 
 	if (rc == RC_OK)
 		*out = (GpuSim__Reply *)m;

@@ -311,3 +311,23 @@ xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
+
+enum rc
+xport_inject_end(struct xport *x, uint64_t comm, uint64_t op, const char *reason, struct err *err)
+{
+	struct comm *c;
+	struct xport_op *o;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&x->lock);
+	c = xport_find_comm(x, comm);
+	o = c ? xport_find_op(c, op) : NULL;
+	if (!o || !o->begun)
+		rc = err_set(err, RC_NOTFOUND, "no BeginReceive waits for this stream");
+	else if (!o->refused[0]) {
+		snprintf(o->refused, sizeof o->refused, "%s", reason);
+		xport_signal(o);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}

@@ -190,4 +190,8 @@ enum rc xport_end(struct xport_op *o, enum xport_ending how, struct err *err);
 enum rc xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t seq,
 		     const void *data, size_t nbytes, struct err *err);
 
+/* No more such chunks come: the operation fails with RC_ABORTED and the reason. RC_NOTFOUND: it is not open. */
+enum rc xport_inject_end(struct xport *x, uint64_t comm, uint64_t op, const char *reason,
+			 struct err *err);
+
 #endif

@@ -1,0 +1,323 @@
+/*
+ * Design notes. A client streams chunks of any length to a device, and says nothing with them. So the device is
+ * first asked which receive they are for: the only one that has begun. They are then cut anew to the messages
+ * that the receive waits for, and handed in one after the other. The last is kept back until the client has
+ * said that it was all: chunks that together are fewer or more than the receive wants make it fail, and never
+ * look like success. In the end the call waits for the receive, and its status is the call's.
+ *
+ *	ASKING -> FEEDING -> AWAITING -> (the call ends)
+ *	             \-> (the client has gone, or the lengths differ: GIVING_UP) -> (the call ends)
+ *
+ * The stream is held while a message of it is not handed in, so a client is as fast as the device.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "grpc/server_impl.h"
+
+#define RETRY_NS (2 * NS_PER_MS) /* the receive has not begun, or its window is full */
+
+enum state { NEW, ASKING, FEEDING, AWAITING, GIVING_UP };
+
+struct sending {
+	struct job job; /* first */
+	enum state state;
+	bool ended;		  /* the client has said all */
+	GpuSim__DataChunk *chunk; /* being cut; NULL: none */
+	size_t chunk_at;
+	struct buf piece; /* the next to be handed in */
+	uint64_t comm, stream, nbytes, piece_bytes;
+	uint32_t src, seq;
+	uint64_t sent, came; /* bytes */
+	char why[200];	     /* giving up */
+};
+
+static void feed(struct sending *s);
+
+static void
+ask_chunk(struct sending *s, GpuSim__DataChunk *m)
+{
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_STREAM_SEND;
+	req.streamsend = m;
+	m->commid = s->comm;
+	m->streamid = s->stream;
+	m->srcrank = s->src;
+	job_ask_or_fail(&s->job, &req);
+}
+
+/* Which receive is it? */
+static void
+ask(struct sending *s, const GpuSim__DataChunk *first)
+{
+	GpuSim__DataChunk m = GPU_SIM__DATA_CHUNK__INIT;
+
+	s->state = ASKING;
+	s->comm = first ? first->commid : 0;
+	s->stream = first ? first->streamid : 0;
+	m.ask = true;
+	ask_chunk(s, &m);
+}
+
+static void
+give_up(struct sending *s)
+{
+	GpuSim__DataChunk m = GPU_SIM__DATA_CHUNK__INIT;
+
+	s->state = GIVING_UP;
+	m.giveup = s->why;
+	ask_chunk(s, &m);
+}
+
+/* The status of the receive. */
+static void
+await(struct sending *s)
+{
+	GpuSim__GetStreamStatusRequest m = GPU_SIM__GET_STREAM_STATUS_REQUEST__INIT;
+	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	s->state = AWAITING;
+	id.value = s->stream;
+	m.streamid = &id;
+	m.wait = true;
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
+	req.getstreamstatus = &m;
+	job_ask_or_fail(&s->job, &req);
+}
+
+static void
+hand_in(struct sending *s)
+{
+	GpuSim__DataChunk m = GPU_SIM__DATA_CHUNK__INIT;
+
+	m.data.data = (uint8_t *)s->piece.data;
+	m.data.len = s->piece.len;
+	m.seq = s->seq;
+	ask_chunk(s, &m);
+}
+
+/* Cut from the chunk what the piece still wants; false: out of memory. */
+static bool
+cut(struct sending *s)
+{
+	uint64_t left = s->nbytes - s->sent;
+	size_t due = (size_t)(left < s->piece_bytes ? left : s->piece_bytes), n;
+
+	if (!s->chunk)
+		return true;
+	n = s->chunk->data.len - s->chunk_at;
+	if (n > due - s->piece.len)
+		n = due - s->piece.len;
+	if (n && !buf_add(&s->piece, s->chunk->data.data + s->chunk_at, n))
+		return false;
+	s->chunk_at += n;
+	if (s->chunk_at < s->chunk->data.len)
+		return true;
+	gpu_sim__data_chunk__free_unpacked(s->chunk, NULL);
+	s->chunk = NULL;
+	return true;
+}
+
+static void
+wrong_length(struct sending *s)
+{
+	snprintf(s->why, sizeof s->why,
+		 "the chunks are %s%" PRIu64 " bytes, the receive wants %" PRIu64,
+		 s->ended ? "" : "more than ", s->ended ? s->came : s->nbytes, s->nbytes);
+	give_up(s);
+}
+
+/* One step: a piece, the end, or have the client go on. */
+static void
+feed(struct sending *s)
+{
+	bool whole, last;
+
+	if (s->job.asked || s->state != FEEDING || !s->job.st)
+		return;
+	if (s->came > s->nbytes || (s->ended && s->came < s->nbytes)) {
+		wrong_length(s);
+		return;
+	}
+	if (!cut(s)) {
+		snprintf(s->why, sizeof s->why, "out of memory");
+		give_up(s);
+		return;
+	}
+	whole = s->piece.len == s->piece_bytes || s->sent + s->piece.len == s->nbytes;
+	last = s->sent + s->piece.len == s->nbytes;
+	if (whole && (!last || s->ended))
+		hand_in(s);
+	else if (!s->ended)
+		grpc_stream_resume(s->job.st);
+}
+
+static void
+send_message(struct job *job, const void *data, size_t nbytes)
+{
+	struct sending *s = (struct sending *)job;
+
+	s->chunk =
+	    (GpuSim__DataChunk *)job_unpack(job, &gpu_sim__data_chunk__descriptor, data, nbytes);
+	if (!s->chunk) {
+		snprintf(s->why, sizeof s->why, "a chunk could not be read");
+		if (s->state == FEEDING)
+			give_up(s);
+		return;
+	}
+	s->chunk_at = 0;
+	s->came += s->chunk->data.len;
+	grpc_stream_hold(job->st);
+	if (s->state == NEW)
+		ask(s, s->chunk);
+	else
+		feed(s);
+}
+
+static void
+send_end(struct job *job)
+{
+	struct sending *s = (struct sending *)job;
+
+	s->ended = true;
+	if (s->state == NEW)
+		ask(s, NULL);
+	else
+		feed(s);
+}
+
+static void
+send_wake(struct job *job)
+{
+	struct sending *s = (struct sending *)job;
+
+	if (job->asked)
+		return;
+	if (s->state == FEEDING)
+		hand_in(s);
+	else if (s->state == GIVING_UP)
+		give_up(s);
+}
+
+static void
+found(struct sending *s, const GpuSim__Reply *reply)
+{
+	const GpuSim__StreamSendResponse *r = reply->streamsend;
+
+	if (job_failed(&s->job, reply))
+		return;
+	if (reply->body_case != GPU_SIM__REPLY__BODY_STREAM_SEND || r->chunkbytes == 0) {
+		job_finish(&s->job, GRPC_INTERNAL, "the device does not say what it waits for");
+		return;
+	}
+	s->comm = r->commid;
+	s->stream = r->streamid;
+	s->src = r->srcrank;
+	s->nbytes = r->numbytes;
+	s->piece_bytes = r->chunkbytes;
+	s->state = FEEDING;
+	feed(s);
+}
+
+static void
+handed_in(struct sending *s, const GpuSim__Reply *reply)
+{
+	if (reply->code != RC_OK) {
+		await(s); /* it has ended: why? */
+		return;
+	}
+	s->sent += s->piece.len;
+	s->seq++;
+	s->piece.len = 0;
+	if (s->sent == s->nbytes)
+		await(s);
+	else
+		feed(s);
+}
+
+static void
+awaited(struct sending *s, const GpuSim__Reply *reply)
+{
+	GpuSim__StreamSendResponse r = GPU_SIM__STREAM_SEND_RESPONSE__INIT;
+	const GpuSim__GetStreamStatusResponse *status = reply->getstreamstatus;
+
+	if (job_failed(&s->job, reply))
+		return;
+	if (status->status == GPU_SIM__STATUS__FAILED) {
+		job_finish(&s->job, grpc_code_of((enum rc)status->code), status->reason);
+	} else if (status->status == GPU_SIM__STATUS__IN_PROGRESS) {
+		job_finish(&s->job, GRPC_DEADLINE_EXCEEDED, "the receive has not ended");
+	} else if (s->sent < s->nbytes) {
+		job_finish(&s->job, GRPC_FAILED_PRECONDITION,
+			   "the receive has ended: its data have come another way");
+	} else {
+		r.success = true;
+		if (job_send(&s->job, &r.base))
+			job_finish(&s->job, GRPC_OK, NULL);
+	}
+}
+
+static void
+send_answered(struct job *job, const GpuSim__Reply *reply)
+{
+	struct sending *s = (struct sending *)job;
+
+	if (reply->code == RC_BUSY && job->st && (s->state == FEEDING || s->state == GIVING_UP)) {
+		grpc_stream_wake(job->st, clock_now_ns() + RETRY_NS);
+		return;
+	}
+	switch (s->state) {
+	case NEW:
+		break;
+	case ASKING:
+		found(s, reply);
+		break;
+	case FEEDING:
+		handed_in(s, reply);
+		break;
+	case AWAITING:
+		awaited(s, reply);
+		break;
+	case GIVING_UP:
+		job_finish(job, GRPC_INVALID_ARGUMENT, s->why);
+		return;
+	}
+	if (!job->st && !job->asked && s->state == FEEDING) {
+		snprintf(s->why, sizeof s->why, "the client of StreamSend has gone");
+		give_up(s);
+	}
+}
+
+static void
+send_gone(struct job *job)
+{
+	struct sending *s = (struct sending *)job;
+
+	if (s->state != FEEDING)
+		return;
+	snprintf(s->why, sizeof s->why, "the client of StreamSend has gone");
+	give_up(s);
+}
+
+static void
+send_fini(struct job *job)
+{
+	struct sending *s = (struct sending *)job;
+
+	if (s->chunk)
+		gpu_sim__data_chunk__free_unpacked(s->chunk, NULL);
+	buf_fini(&s->piece);
+}
+
+const struct job_kind job_stream_send = {.size = sizeof(struct sending),
+					 .message = send_message,
+					 .end = send_end,
+					 .wake = send_wake,
+					 .answered = send_answered,
+					 .gone = send_gone,
+					 .fini = send_fini};
