@@ -88,6 +88,8 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add(c, "--spare", NULL);
 	if (m->join)
 		add(c, "--join", NULL);
+	if (*m->grpcaddress)
+		add(c, "--grpc", m->grpcaddress);
 	if (lifeline >= 0)
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }

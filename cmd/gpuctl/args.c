@@ -64,6 +64,7 @@ static const struct {
     [OPT_OP_TIMEOUT] = {"op-timeout", 0, "TIME", "longest wait without progress (default 30s)"},
     [OPT_START_TIMEOUT] = {"start-timeout", 0, "TIME", "until all are ready (default 10s)"},
     [OPT_HTTP] = {"http", 0, "HOST:PORT", "the coordinator's; models for whoever asks"},
+    [OPT_GRPC] = {"grpc", 0, "HOST:PORT", "the lab's services; device K's at PORT+1+K"},
     [OPT_ALLOW_INJECT] = {"allow-inject", 0, NULL, "faults may be injected; see `gpuctl inject`"},
     [OPT_SEED] = {"seed", 0, "N", "of what is drawn by chance (default 1)"},
     [OPT_FOR] = {"for", 0, "TIME", "how long, such as 60s"},
@@ -275,6 +276,9 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return RC_OK;
 	case OPT_HTTP:
 		a->http = arg;
+		return RC_OK;
+	case OPT_GRPC:
+		a->grpc = arg;
 		return RC_OK;
 	case OPT_BASELINE:
 		a->baseline = arg;

@@ -56,6 +56,7 @@ enum opt_id {
 	OPT_VERBOSE,
 	OPT_ALLOW_INJECT,
 	OPT_HTTP,
+	OPT_GRPC,
 	OPT_SEED,
 	OPT_FOR,
 	OPT_RATE,
@@ -93,7 +94,7 @@ struct args {
 	bool rate_by_op; /* an operation */
 	double max_slowdown;
 	const char *mem, *mem_file, *latency, *bandwidth, *transport, *threads, *pin, *op_timeout,
-	    *http;
+	    *http, *grpc;
 	uint32_t start_timeout_ms, op_timeout_ms, for_ms, wait_ms; /* 0: not given */
 	enum gpusim_on_failure on_failure;			   /* see cli_config */
 	uint32_t spares;

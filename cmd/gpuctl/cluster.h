@@ -23,6 +23,9 @@ struct cluster_config {
 	const char *mem;      /* gpudev -m, as typed; NULL: gpudev's default */
 	const char *mem_file; /* device K keeps its memory in MEM_FILE.K, which is never removed
 			       * (spares come after the others); NULL: a file under /dev/shm, removed at the end */
+	const char
+	    *grpc; /* "host:port": gpucoord --grpc; device K has the port 1+K above; port 0: any
+			   * free ones; NULL: none */
 	const char *const *dev_args; /* more arguments for each gpudev; may be NULL when 0 */
 	size_t ndev_args;
 	const char *const *coord_args; /* more arguments for gpucoord; may be NULL when 0 */

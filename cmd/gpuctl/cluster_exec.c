@@ -174,6 +174,20 @@ add_device_args(const struct cluster *c, int ordinal, const char **argv, size_t 
 		argv[(*n)++] = "--spare";
 }
 
+/* "host:port" of the coordinator (ordinal -1) or a device. */
+static void
+grpc_address(const struct cluster_config *cfg, int ordinal, char *out, size_t size)
+{
+	const char *colon = strrchr(cfg->grpc, ':');
+	int port = colon ? atoi(colon + 1) : 0;
+
+	if (ordinal < 0 || port == 0)
+		snprintf(out, size, "%s", cfg->grpc);
+	else
+		snprintf(out, size, "%.*s:%d", (int)(colon - cfg->grpc), cfg->grpc,
+			 port + 1 + ordinal);
+}
+
 static int
 exec_program(const struct cluster *c, int ordinal)
 {
@@ -183,7 +197,7 @@ exec_program(const struct cluster *c, int ordinal)
 	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args, n = 0;
 	const char **argv = alloc_zeroed(nextra + 24, sizeof *argv);
 	char listen[CLUSTER_URL_MAX], coord[CLUSTER_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX],
-	    number[16];
+	    number[16], grpc[PATH_MAX];
 
 	if (!argv) {
 		errno = ENOMEM;
@@ -198,6 +212,11 @@ exec_program(const struct cluster *c, int ordinal)
 		argv[n++] = "--coordinator";
 		argv[n++] = coord;
 		add_device_args(c, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
+	}
+	if (cfg->grpc) {
+		grpc_address(cfg, ordinal, grpc, sizeof grpc);
+		argv[n++] = "--grpc";
+		argv[n++] = grpc;
 	}
 	/* At load OpenBLAS would start a thread a processor, which spin for a while; --threads says
 	 * later how many there are to be. */

@@ -25,7 +25,7 @@ static enum rc run_help(struct cli *, const struct args *,
 static const struct command commands[] = {
 	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
 	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(KERNELS) | OPT(PIN) |
-	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(HTTP) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
+	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(HTTP) | OPT(GRPC) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,

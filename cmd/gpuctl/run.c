@@ -1,11 +1,13 @@
 /* gpuctl run - a command with a machine full of devices; see cluster.h. */
 #include <limits.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "cli.h"
 #include "cluster.h"
 
@@ -68,6 +70,24 @@ name_kernels(const struct args *a, struct err *err)
 	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
+/* There must be a port for each. */
+static enum rc
+check_grpc(const struct args *a, struct err *err)
+{
+	const char *colon = a->grpc ? strrchr(a->grpc, ':') : NULL;
+	uint64_t port = 0, last;
+
+	if (!a->grpc)
+		return RC_OK;
+	if (!colon || parse_u64(colon + 1, 0, 65535, &port, NULL) != RC_OK)
+		return err_set(err, RC_INVAL, "--grpc: '%s' is not host:port", a->grpc);
+	last = port + a->nranks + a->spares;
+	if (port && last > 65535)
+		return err_set(err, RC_INVAL, "--grpc: the last device would have port %" PRIu64,
+			       last);
+	return RC_OK;
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -77,6 +97,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 				     .nspares = (int)a->spares,
 				     .mem = a->mem,
 				     .mem_file = a->mem_file,
+				     .grpc = a->grpc,
 				     .dev_args = dev.v,
 				     .coord_args = coord.v,
 				     .argv = a->rest,
@@ -90,7 +111,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
 		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
 			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
-	if (cli_config(a, GPUSIM_KEEP, &policy, err) != RC_OK)
+	if (check_grpc(a, err) != RC_OK || cli_config(a, GPUSIM_KEEP, &policy, err) != RC_OK)
 		return err->rc;
 	if (args_has(a, OPT(ON_FAILURE))) /* for the coordinator, and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
