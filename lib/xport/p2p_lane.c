@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -115,6 +116,15 @@ open_peer(struct p2p_peer *p, struct err *err)
 	return rc;
 }
 
+/* Do peers find this rank's memory by its path? */
+static bool
+is_found(const struct peermem_id *own)
+{
+	struct stat st;
+
+	return stat(own->path, &st) == 0 && st.st_dev == own->dev && st.st_ino == own->inode;
+}
+
 /* Is any peer's memory within reach? What is not near is opened at once, to know. */
 static bool
 find_peers(struct p2p_lane *l)
@@ -123,6 +133,8 @@ find_peers(struct p2p_lane *l)
 	bool any = false;
 
 	devmem_inode(l->mem, &own.dev, &own.inode);
+	if (!is_found(&own))
+		return false;
 	for (uint32_t r = 0; r < l->nranks; r++) {
 		struct p2p_peer *p = &l->peer[r];
 

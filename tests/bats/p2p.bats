@@ -211,12 +211,13 @@ dev2  NET   NET   X
 	run machine 3 'one() { C=$(gpuctl comm-init -n 3); seq 3 | gpuctl allreduce --comm $C; gpuctl comm-destroy $C; }
 		mapped() { for p in $(pids); do grep -c gpusim- /proc/$p/maps; done | xargs; }
 		count() { for p in $(pids); do wc -l </proc/$p/maps; ls /proc/$p/fd | wc -l; done | xargs; }
-		one; C=$(gpuctl comm-init -n 3); mapped; gpuctl comm-destroy $C; mapped
+		one; C=$(gpuctl comm-init -n 3); mapped; seq 3 | gpuctl allreduce --comm $C; mapped
+		gpuctl comm-destroy $C; mapped
 		for ((i = 0; i < 10; i++)); do one; done >/dev/null; before=$(count)
 		for ((i = 0; i < 100; i++)); do one; done | sort | uniq -c | xargs
 		mapped; echo $before $(count)'
 	assert_status 0
-	assert_match $'^6\n3 3 3\n1 1 1\n100 6\n1 1 1\n'
+	assert_match $'^6\n1 1 1\n6\n3 3 3\n1 1 1\n100 6\n1 1 1\n' # mapped when it is met
 	# lines of maps and descriptors of three devices: a few may come (a thread's arena), not a hundred
 	read -ra n <<<"${lines[-1]}"
 	assert_equal "${#n[@]}" 12
