@@ -14,6 +14,7 @@
 #include "net/net.h"
 
 #define MAX_ADDRESSES 4096
+#define BUCKETS	      1024
 #define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lives */
 #define NOBODY_AFTER  (200 * NS_PER_MS)
 #define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits where nobody listens */
@@ -29,7 +30,7 @@ struct connection {
 };
 
 struct connections {
-	struct connection *list;
+	struct connection *bucket[BUCKETS]; /* by address */
 	unsigned n;
 	connections_lost_fn fn;
 	void *arg;
@@ -70,26 +71,32 @@ forget(struct connections *d, struct connection **at)
 void
 connections_free(struct connections *d)
 {
-	while (d && d->list)
-		forget(d, &d->list);
+	for (unsigned i = 0; d && i < BUCKETS; i++)
+		while (d->bucket[i])
+			forget(d, &d->bucket[i]);
 	free(d);
 }
 
-static struct connection *
-find(const struct connections *d, const char *addr)
+/* Where a connection to the address is, or belongs. */
+static struct connection **
+find(struct connections *d, const char *addr)
 {
-	struct connection *c = d->list;
+	struct connection **at;
+	uint32_t h = 2166136261u;
 
-	while (c && strcmp(c->addr, addr) != 0)
-		c = c->next;
-	return c;
+	for (const char *p = addr; *p; p++)
+		h = (h ^ (unsigned char)*p) * 16777619u;
+	at = &d->bucket[h % BUCKETS];
+	while (*at && strcmp((*at)->addr, addr) != 0)
+		at = &(*at)->next;
+	return at;
 }
 
 enum rc
 connections_client(struct connections *d, const char *addr, uint64_t id, uint64_t now_ns,
 		   struct rpc_client **out, struct err *err)
 {
-	struct connection *c = find(d, addr);
+	struct connection **at = find(d, addr), *c = *at;
 	enum rc rc;
 
 	if (!c) {
@@ -106,8 +113,7 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 			free(c);
 			return rc;
 		}
-		c->next = d->list;
-		d->list = c;
+		*at = c;
 		d->n++;
 	}
 	if (id)
@@ -127,14 +133,19 @@ is_over(struct connection *c, uint64_t now_ns)
 	       (nobody_ns && now_ns > nobody_ns + NOBODY_AFTER && now_ns - c->used_ns > CALL_WAITS);
 }
 
-void
-connections_tick(struct connections *d, uint64_t now_ns)
+static void
+tick_bucket(struct connections *d, struct connection **at, uint64_t now_ns)
 {
-	struct connection **at = &d->list;
-
 	while (*at)
 		if (is_over(*at, now_ns))
 			forget(d, at);
 		else
 			at = &(*at)->next;
+}
+
+void
+connections_tick(struct connections *d, uint64_t now_ns)
+{
+	for (unsigned i = 0; d->n && i < BUCKETS; i++)
+		tick_bucket(d, &d->bucket[i], now_ns);
 }

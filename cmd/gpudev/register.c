@@ -32,6 +32,7 @@ struct registration {
 	unsigned renewals; /* in a row */
 	unsigned late;	   /* calls in a row that were not answered in time */
 	uint64_t mark;	   /* of the call under way */
+	int seldom_ms;	   /* a quarter of a heartbeat */
 	pthread_mutex_t lock;
 	bool calling, answered;
 	enum rc rc;
@@ -78,11 +79,12 @@ registration_done(const struct registration *r)
 	return r->done || (r->told && r->need == REGISTER_IF_THERE);
 }
 
-/* Once, when the coordinator has not appeared in time. */
+/* Once, when the coordinator has not appeared in time; one that is there may be slow. */
 static void
 tell_absent(struct registration *r, uint64_t now)
 {
-	if (r->done || r->told || now - r->started_ns < REGISTER_TELL_MS * NS_PER_MS)
+	if (r->done || r->told || now - r->started_ns < REGISTER_TELL_MS * NS_PER_MS ||
+	    net_addr_held(r->addr))
 		return;
 	log_line(LOG_WARN, "no coordinator at %s yet: %s", r->addr,
 		 r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
@@ -163,6 +165,7 @@ registered(struct registration *r)
 	r->away = false;
 	r->done = true;
 	r->late = r->renewals = 0;
+	r->seldom_ms = (int)(r->heartbeat_ms / 4);
 	r->next_ns = next_heartbeat(r);
 }
 
@@ -214,9 +217,10 @@ judge(struct registration *r, uint64_t now, struct err *err)
 int
 registration_wait_ms(const struct registration *r, int most_ms)
 {
-	int ms = r->calling ? most_ms : deadline_left_ms(r->next_ns);
+	int most = r->seldom_ms > most_ms ? r->seldom_ms : most_ms;
+	int ms = r->calling ? most : deadline_left_ms(r->next_ns);
 
-	return ms < most_ms ? ms : most_ms;
+	return ms < most ? ms : most;
 }
 
 enum rc

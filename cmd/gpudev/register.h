@@ -30,7 +30,8 @@ void registration_free(struct registration *r);
 #define REGISTER_WITHIN_MS 10000
 enum rc registration_step(struct registration *r, struct err *err);
 
-/* How long there is nothing to do for registration_step unless it is woken, at most most_ms. */
+/* How long there is nothing to do for registration_step unless it is woken, at most most_ms; or a
+ * quarter of a heartbeat, where those are few because devices are many. */
 int registration_wait_ms(const struct registration *r, int most_ms);
 
 /* Has the coordinator accepted the device, or has the device begun to serve without it? */

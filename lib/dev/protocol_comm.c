@@ -123,6 +123,46 @@ leave_ended(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	}
 }
 
+static int
+by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The first two ranks of one device; there are such. */
+static const struct err *
+say_twice(struct protocol *p, const GpuSim__CommAttachRequest *m)
+{
+	for (size_t r = 0; r < m->n_ranks; r++)
+		for (size_t q = 0; q < r; q++)
+			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
+			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
+				return proto_say(p, RC_INVAL, "ranks %zu and %zu are one device", q,
+						 r);
+	return NULL;
+}
+
+/* No device is two ranks. */
+static const struct err *
+check_distinct(struct protocol *p, const GpuSim__CommAttachRequest *m)
+{
+	uint64_t *id = alloc_zeroed(m->n_ranks, sizeof *id);
+	size_t n = 0, i = 1;
+
+	if (!id)
+		return proto_no_memory(p);
+	for (size_t r = 0; r < m->n_ranks; r++)
+		if (m->ranks[r]->deviceid)
+			id[n++] = m->ranks[r]->deviceid->value;
+	qsort(id, n, sizeof *id, by_value);
+	while (i < n && id[i] != id[i - 1])
+		i++;
+	free(id);
+	return i < n ? say_twice(p, m) : NULL;
+}
+
 static const struct err *
 check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 {
@@ -136,13 +176,7 @@ check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	if (me != p->device_id)
 		return proto_say(p, RC_INVAL, "rank %u is device %016" PRIx64 ", not this one",
 				 m->rank, me);
-	for (size_t r = 0; r < m->n_ranks; r++)
-		for (size_t q = 0; q < r; q++)
-			if (m->ranks[r]->deviceid && m->ranks[q]->deviceid &&
-			    m->ranks[r]->deviceid->value == m->ranks[q]->deviceid->value)
-				return proto_say(p, RC_INVAL, "ranks %zu and %zu are one device", q,
-						 r);
-	return NULL;
+	return check_distinct(p, m);
 }
 
 /* Who the ranks are: ids and data addresses. */

@@ -12,7 +12,7 @@
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 
-#define DEVMEM_BLOCK (UINT64_C(1) << 20) /* of the file, reserved at a time */
+#define DEVMEM_BLOCK (UINT64_C(256) << 10) /* of the file, reserved at a time */
 
 /* One of the device's own areas that outlive it. */
 struct devmem_kept {

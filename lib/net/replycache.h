@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REPLYCACHE_CLIENTS 1024
+#define REPLYCACHE_CLIENTS 4096
 #define REPLYCACHE_WINDOW  1024
 #define REPLYCACHE_ANSWER  (64u << 10)
 #define REPLYCACHE_BYTES   (32u << 20)
