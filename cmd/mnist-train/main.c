@@ -401,6 +401,13 @@ prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn d
 	return rc;
 }
 
+/* A learner that gets its samples from the server. */
+static bool
+is_fed(const struct train_config *o)
+{
+	return o->learn && o->feed == FEED_DATA;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -421,9 +428,13 @@ main(int argc, char **argv)
 		rc = options_parse(argc, argv, &o, &err);
 	if (rc == RC_OK && o.data) {
 		o.data = find_path(o.data, found);
-	} else if (rc == RC_OK && !o.infer) {
+	} else if (rc == RC_OK && !o.infer && !is_fed(&o)) {
 		rc = find_data(found, &err);
-		o.data = found;
+		o.data = rc == RC_OK ? found : NULL;
+		if (rc != RC_OK && o.learn) { /* the server may have samples for it */
+			o.feed = FEED_DATA;
+			rc = RC_OK;
+		}
 	}
 	if (rc == RC_OK && (o.eval || o.infer)) {
 		rc = ask(&o, &err);
@@ -431,6 +442,10 @@ main(int argc, char **argv)
 	}
 	if (rc == RC_OK && o.backend == BACKEND_MPI && !o.compare)
 		rc = become_rank(&o, &err);
+	if (rc == RC_OK && is_fed(&o)) {
+		rc = server_learn(&o, NULL, &err);
+		goto out;
+	}
 	if (rc == RC_OK)
 		rc = task_open(&o, &task, &err);
 	if (rc == RC_OK && o.compare) {
@@ -440,7 +455,7 @@ main(int argc, char **argv)
 		_exit(compare(&o, batchnorm));
 	}
 	if (rc == RC_OK && o.learn) {
-		rc = server_learn(&task, &err);
+		rc = server_learn(&o, &task, &err);
 		goto out;
 	}
 	if (rc == RC_OK)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "ps/ps.h"
@@ -81,10 +82,15 @@ train(struct session *s, struct ps *ps, struct err *err)
 static enum rc
 learner_args(const struct train_config *o, char ***out, struct err *err)
 {
+	/* Those that samples are fed to need no files: the last is left out where they are not. */
 	static const char *const servers[] = {"json",	"save",	  "checkpoint", "checkpoint-every",
-					      "resume", "listen", NULL};
+					      "resume", "listen", "data",	NULL};
+	const char *except[sizeof servers / sizeof servers[0]];
 
-	return config_args(o, servers, out, err);
+	memcpy(except, servers, sizeof servers);
+	if (o->feed != FEED_DATA)
+		except[sizeof servers / sizeof servers[0] - 2] = NULL;
+	return config_args(o, except, out, err);
 }
 
 static enum rc
@@ -143,7 +149,7 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 }
 
 enum rc
-server_learn(const struct task *task, struct err *err)
+server_learn(const struct train_config *o, const struct task *task, struct err *err)
 {
 	const char *coord = getenv("GPUSIM_COORD");
 	struct gpusim *g;
@@ -154,7 +160,7 @@ server_learn(const struct task *task, struct err *err)
 	rc = (enum rc)gpusim_open(NULL, &g);
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());
-	rc = ps_learn(g, task, task->config->learn, err);
+	rc = ps_learn(g, task, o, err);
 	gpusim_close(g);
 	return rc == RC_OK ? rc : err_prefix(err, "learner");
 }

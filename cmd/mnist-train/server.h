@@ -14,7 +14,7 @@ enum rc server_run(struct gpusim *g, const struct task *task, uint32_t n,
 		   const struct checkpoint *from, struct report *report, struct saver *saver,
 		   struct err *err);
 
-/* Be a learner of the server at config->learn. */
-enum rc server_learn(const struct task *task, struct err *err);
+/* Be a learner of the server at o->learn. task: NULL: the server feeds the samples. */
+enum rc server_learn(const struct train_config *o, const struct task *task, struct err *err);
 
 #endif

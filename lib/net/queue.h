@@ -1,5 +1,5 @@
 /*
- * queue.h - short messages from one to many: each goes to one of those who take, whoever has room.
+ * queue.h - messages from one to many: each goes to one of those who take, whoever has room.
  * Underneath are nng's PUSH and PULL.
  *
  * The queue promises little. What was put may be lost with the process that was to take it, or with
@@ -13,7 +13,7 @@
 
 #include "base/rc.h"
 
-#define NET_QUEUE_MAX 1024 /* bytes of a message */
+#define NET_QUEUE_MAX (1 << 20) /* bytes of a message */
 
 struct net_queue;
 

@@ -5,13 +5,16 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "net/net.h"
 #include "nn/augment.h"
 #include "ps/learner.h"
+#include "train/model.h"
 
 #define CALL_MS	     20000 /* for the server's answer */
 #define BEAT_CALL_MS 5000
@@ -23,7 +26,13 @@ struct learner {
 	struct rpc_client *client;
 	struct net_queue *queue;
 	struct learner_device own;
+	const struct train_config *config;
+	const struct task *task; /* ours, or `told` */
+	struct task told;	 /* what the server says of samples that it feeds */
+	uint8_t *message;	 /* of the queue: a ticket, and samples that are fed */
+	size_t message_max, message_len;
 	/* What the server has told. */
+	uint64_t instance;
 	uint64_t device, versions, copy[2];
 	uint32_t beat_ms;
 	pthread_t beat;
@@ -54,43 +63,89 @@ call(struct learner *l, GpuSim__Request *q, int want, unsigned timeout_ms, GpuSi
 	return rc;
 }
 
+/* What is fed: net, and how values become its input. */
+static enum rc
+take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
+{
+	struct dataset *data = &l->told.data;
+	size_t nbytes;
+	enum rc rc =
+	    model_task((const char *)r->net.data, r->net.len, l->address, l->config, &l->told, err);
+
+	if (rc != RC_OK)
+		return rc;
+	nbytes = data->channels * sizeof(float);
+	if (r->scale.len != nbytes || r->shift.len != nbytes ||
+	    (r->dtype != (GpuSim__DataType)GPUSIM_U8 && r->dtype != (GpuSim__DataType)GPUSIM_F32))
+		return err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+	memcpy(data->scale, r->scale.data, nbytes);
+	memcpy(data->shift, r->shift.data, nbytes);
+	data->dtype = (enum gpusim_dtype)r->dtype;
+	l->task = &l->told;
+	l->own.fed = true;
+	return RC_OK;
+}
+
+/* What the server says of itself. */
+static enum rc
+take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (r->n_copies != 2 || r->batch == 0 || r->batch > PS_ITEM_MAX || r->beatms == 0)
+		return err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
+	if (r->fed)
+		rc = take_feed(l, r, err);
+	if (rc == RC_OK)
+		rc = augment_check(r->augment, &l->task->data, err);
+	if (rc == RC_OK)
+		rc = net_addr_check(r->queue, NET_ANY_HOST, err);
+	if (rc == RC_OK)
+		rc = net_queue_join(r->queue, &l->queue, err);
+	if (rc != RC_OK)
+		return rc;
+	l->instance = r->instance;
+	l->device = r->deviceid;
+	l->versions = r->versions;
+	l->copy[0] = r->copies[0];
+	l->copy[1] = r->copies[1];
+	l->beat_ms = r->beatms;
+	l->message_max =
+	    sizeof(struct ticket) + (r->fed ? ps_item_bytes(&l->task->data, r->batch) : 0);
+	if (l->message_max > NET_QUEUE_MAX)
+		return err_set(err, RC_BADDATA, "%s: items of %zu bytes", l->address,
+			       l->message_max);
+	l->message = alloc_zeroed(l->message_max, 1);
+	if (!l->message)
+		return err_set(err, RC_NOMEM, "out of memory");
+	return learner_device_place(&l->own, l->task, r->seed, r->batch, r->augment, err);
+}
+
 static enum rc
 join(struct learner *l, struct err *err)
 {
-	const struct task *task = l->own.task;
 	GpuSim__PsJoinRequest m = GPU_SIM__PS_JOIN_REQUEST__INIT;
 	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
-	const GpuSim__PsJoinResponse *r;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
 	m.deviceid = l->own.comm.device[0].id;
 	m.pid = (uint32_t)getpid();
-	m.net = (char *)task->net.text;
-	m.trainitems = task->data.train.nitems;
-	m.datacrc = dataset_crc(&task->data);
+	m.nodata = !l->task;
+	if (l->task) {
+		m.net = (char *)l->task->net.text;
+		m.trainitems = l->task->data.train.nitems;
+		m.datacrc = dataset_crc(&l->task->data);
+	}
 	q.body_case = GPU_SIM__REQUEST__BODY_PS_JOIN;
 	q.psjoin = &m;
 	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_JOIN, CALL_MS, &reply, err);
 	if (rc != RC_OK)
 		return rc;
-	r = reply->psjoin;
-	if (r->n_copies != 2 || r->batch == 0 || r->beatms == 0)
+	if (m.nodata && !reply->psjoin->fed)
 		rc = err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
 	if (rc == RC_OK)
-		rc = augment_check(r->augment, &task->data, err);
-	if (rc == RC_OK)
-		rc = net_addr_check(r->queue, NET_ANY_HOST, err);
-	if (rc == RC_OK)
-		rc = net_queue_join(r->queue, &l->queue, err);
-	if (rc == RC_OK) {
-		l->device = r->deviceid;
-		l->versions = r->versions;
-		l->copy[0] = r->copies[0];
-		l->copy[1] = r->copies[1];
-		l->beat_ms = r->beatms;
-		rc = learner_device_place(&l->own, r->seed, r->batch, r->augment, err);
-	}
+		rc = take_server(l, reply->psjoin, err);
 	wire_reply_free(reply);
 	return rc;
 }
@@ -220,17 +275,75 @@ struct timing {
 	uint64_t began, fetched, computed, pushed;
 };
 
+/* Samples that did not come through the queue, or those of another item did. */
+static enum rc
+ask_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
+{
+	const size_t head = sizeof(struct ticket);
+	GpuSim__PsItemRequest m = GPU_SIM__PS_ITEM_REQUEST__INIT;
+	GpuSim__Request q = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.epoch = c->epoch;
+	m.item = c->item;
+	q.body_case = GPU_SIM__REQUEST__BODY_PS_ITEM;
+	q.psitem = &m;
+	rc = call(l, &q, GPU_SIM__REPLY__BODY_PS_ITEM, CALL_MS, &reply, err);
+	if (rc != RC_OK)
+		return rc;
+	l->message_len = 0;
+	if (reply->psitem->data.len <= l->message_max - head) {
+		memcpy(l->message + head, reply->psitem->data.data, reply->psitem->data.len);
+		l->message_len = head + reply->psitem->data.len;
+	}
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+/* Whether the queue's message holds the item's samples. */
+static bool
+has_item(const struct learner *l, const GpuSim__PsClaimResponse *c)
+{
+	struct ticket t;
+
+	if (l->message_len <= sizeof t)
+		return false;
+	memcpy(&t, l->message, sizeof t);
+	return t.instance == l->instance && t.epoch == c->epoch && t.item == c->item;
+}
+
+static enum rc
+find_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct minibatch *m, struct err *err)
+{
+	const size_t head = sizeof(struct ticket);
+	const struct dataset *data = &l->task->data;
+	enum rc rc;
+
+	if (!l->own.fed)
+		return learner_device_pick(&l->own, c->epoch, c->first, c->rows, m, err);
+	if (has_item(l, c) &&
+	    ps_item_take(l->message + head, l->message_len - head, data, c->rows, m))
+		return RC_OK;
+	rc = ask_item(l, c, err);
+	if (rc == RC_OK &&
+	    (l->message_len < head ||
+	     !ps_item_take(l->message + head, l->message_len - head, data, c->rows, m)))
+		rc = err_set(err, RC_BADDATA, "%s: samples that are not %u", l->address, c->rows);
+	return rc;
+}
+
 /* From weights to the gradient in its slot; whatever was done of it before. */
 static enum rc
-attempt(struct learner *l, const GpuSim__PsClaimResponse *c, struct timing *t, float *loss,
-	struct err *err)
+attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct minibatch *m,
+	struct timing *t, float *loss, struct err *err)
 {
 	enum rc rc =
 	    learner_device_fetch(&l->own, l->device, l->versions, l->copy, c->modelversion, err);
 
 	t->fetched = clock_now_ns();
 	if (rc == RC_OK)
-		rc = learner_device_compute(&l->own, c->epoch, c->first, c->rows, loss, err);
+		rc = learner_device_compute(&l->own, m, loss, err);
 	t->computed = clock_now_ns();
 	/* Then the slot is no longer ours. */
 	if (rc == RC_OK && t->computed - t->began > PS_CLAIM_MS * NS_PER_MS)
@@ -248,11 +361,14 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
 	struct timing t = {.began = clock_now_ns()};
 	struct ps_trouble trouble = {0};
+	struct minibatch m;
 	float loss = 0;
-	enum rc rc;
+	enum rc rc = find_item(l, c, &m, err);
 
+	if (rc != RC_OK)
+		return rc;
 	do
-		rc = attempt(l, c, &t, &loss, err);
+		rc = attempt(l, c, &m, &t, &loss, err);
 	while (rc != RC_OK && !atomic_load(&l->dead) &&
 	       (rc = ps_again(l->own.g, l->own.comm.id, &trouble, err)) == RC_OK);
 	if (rc != RC_OK)
@@ -266,11 +382,14 @@ static uint32_t
 take(struct learner *l)
 {
 	struct ticket t;
-	size_t n;
 	struct err err;
 
-	if (net_queue_take(l->queue, &t, sizeof t, &n, TAKE_MS, &err) != RC_OK || n != sizeof t)
+	if (net_queue_take(l->queue, l->message, l->message_max, &l->message_len, TAKE_MS, &err) !=
+	    RC_OK)
+		l->message_len = 0;
+	if (l->message_len < sizeof t)
 		return POOL_NO_ITEM;
+	memcpy(&t, l->message, sizeof t);
 	return t.item; /* of whatever epoch: the server knows better */
 }
 
@@ -298,7 +417,7 @@ learn(struct learner *l, struct err *err)
 }
 
 static enum rc
-start(struct learner *l, struct gpusim *g, const struct task *task, struct err *err)
+start(struct learner *l, struct gpusim *g, struct err *err)
 {
 	enum rc rc = net_addr_check(l->address, NET_ANY_HOST, err);
 	int rv;
@@ -306,7 +425,7 @@ start(struct learner *l, struct gpusim *g, const struct task *task, struct err *
 	if (rc == RC_OK)
 		rc = rpc_client_watch(l->address, on_nobody, l, &l->client, err);
 	if (rc == RC_OK)
-		rc = learner_device_open(&l->own, g, task, err);
+		rc = learner_device_open(&l->own, g, err);
 	if (rc == RC_OK)
 		rc = join(l, err);
 	if (rc != RC_OK)
@@ -318,12 +437,15 @@ start(struct learner *l, struct gpusim *g, const struct task *task, struct err *
 
 /* One membership, from beginning to end. */
 static enum rc
-learn_once(struct gpusim *g, const struct task *task, const char *address, struct err *err)
+learn_once(struct gpusim *g, const struct task *task, const struct train_config *config,
+	   struct err *err)
 {
-	struct learner l = {.address = address,
+	struct learner l = {.address = config->learn,
+			    .config = config,
+			    .task = task,
 			    .lock = PTHREAD_MUTEX_INITIALIZER,
 			    .changed = PTHREAD_COND_INITIALIZER};
-	enum rc rc = start(&l, g, task, err);
+	enum rc rc = start(&l, g, err);
 
 	if (rc == RC_OK)
 		rc = learn(&l, err);
@@ -333,18 +455,21 @@ learn_once(struct gpusim *g, const struct task *task, const char *address, struc
 	net_queue_close(l.queue);
 	rpc_client_close(l.client);
 	learner_device_close(&l.own);
+	task_fini(&l.told);
+	free(l.message);
 	return rc;
 }
 
 enum rc
-ps_learn(struct gpusim *g, const struct task *task, const char *address, struct err *err)
+ps_learn(struct gpusim *g, const struct task *task, const struct train_config *config,
+	 struct err *err)
 {
 	unsigned tries = 0;
 	enum rc rc;
 
 	/* Who was only slow, or cut off, comes again as somebody new. */
 	do
-		rc = learn_once(g, task, address, err);
+		rc = learn_once(g, task, config, err);
 	while (rc == RC_NOTFOUND && tries++ < MAX_REJOINS);
 	return rc;
 }

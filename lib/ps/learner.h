@@ -12,6 +12,7 @@
 struct learner_device {
 	struct gpusim *g;
 	const struct task *task;
+	bool fed; /* samples come with each item */
 	struct shape shape;
 	struct gpusim_comm comm;
 	struct replica r;
@@ -28,23 +29,27 @@ struct learner_device {
 	} graph[LEARNER_MAX_GRAPHS];
 };
 
-/* Take a device, place all training images there, or where there is no memory for them a minibatch. */
-enum rc learner_device_open(struct learner_device *b, struct gpusim *g, const struct task *task,
-			    struct err *err);
+/* Take a device. */
+enum rc learner_device_open(struct learner_device *b, struct gpusim *g, struct err *err);
 void learner_device_close(struct learner_device *b);
 
-/* Once the server is known: how large its items are, and what becomes of their images. */
-enum rc learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch,
-			     uint32_t augment, struct err *err);
+/* Once the server is known: how large its items are, and what becomes of their images. All training images are
+ * placed there; or, where there is no memory for them, or they are fed, a minibatch. */
+enum rc learner_device_place(struct learner_device *b, const struct task *task, uint64_t seed,
+			     uint32_t batch, uint32_t augment, struct err *err);
 
 /* Have weights at least as new as the version, from another device (README of ps.h: two copies, of which
  * one is whole). */
 enum rc learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t versions,
 			     const uint64_t copy[2], uint64_t version, struct err *err);
 
+/* An item of the learner's own samples; valid until the next. */
+enum rc learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows,
+			    struct minibatch *out, struct err *err);
+
 /* The gradient of an item, and its loss. */
-enum rc learner_device_compute(struct learner_device *b, uint32_t epoch, uint32_t first,
-			       uint32_t rows, float *loss, struct err *err);
+enum rc learner_device_compute(struct learner_device *b, const struct minibatch *m, float *loss,
+			       struct err *err);
 
 /* The gradient, and the batch's statistics, to another device. */
 enum rc learner_device_push(struct learner_device *b, uint64_t device, uint64_t addr,

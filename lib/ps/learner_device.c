@@ -14,16 +14,15 @@
 static bool
 resident(const struct learner_device *b)
 {
-	return b->shape.held == b->task->data.train.nitems;
+	return !b->fed && b->shape.held == b->task->data.train.nitems;
 }
 
 enum rc
-learner_device_open(struct learner_device *b, struct gpusim *g, const struct task *task,
-		    struct err *err)
+learner_device_open(struct learner_device *b, struct gpusim *g, struct err *err)
 {
 	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
 
-	*b = (struct learner_device){.g = g, .task = task};
+	*b = (struct learner_device){.g = g};
 	gpusim_set_timeout_ms(g, DEVICE_MS);
 	return check(gpusim_comm_init(g, 1, NULL, &config, &b->comm), err);
 }
@@ -69,21 +68,33 @@ upload(struct learner_device *b, struct err *err)
 	return rc;
 }
 
-enum rc
-learner_device_place(struct learner_device *b, uint64_t seed, uint32_t batch, uint32_t augment,
-		     struct err *err)
+/* What items are made of on the host, where the samples are here. */
+static bool
+make_room(struct learner_device *b, uint32_t batch)
 {
-	uint32_t n = b->task->data.train.nitems;
-	enum rc rc;
-
-	b->seed = seed;
-	b->augment = augment;
-	b->draws = alloc_zeroed(batch, sizeof *b->draws);
-	b->order = alloc_zeroed(n, sizeof *b->order);
 	b->mine = alloc_zeroed(batch, sizeof *b->mine);
+	for (uint32_t i = 0; b->mine && i < batch; i++)
+		b->mine[i] = i;
+	if (b->fed)
+		return b->mine;
+	b->draws = alloc_zeroed(batch, sizeof *b->draws);
+	b->order = alloc_zeroed(b->task->data.train.nitems, sizeof *b->order);
 	b->labels = alloc_zeroed(batch, 1);
 	b->staging = alloc_zeroed(batch, dataset_item_bytes(&b->task->data));
-	if (!b->order || !b->mine || !b->draws || !b->labels || !b->staging)
+	return b->mine && b->draws && b->order && b->labels && b->staging;
+}
+
+enum rc
+learner_device_place(struct learner_device *b, const struct task *task, uint64_t seed,
+		     uint32_t batch, uint32_t augment, struct err *err)
+{
+	uint32_t n = b->fed ? batch : task->data.train.nitems;
+	enum rc rc;
+
+	b->task = task;
+	b->seed = seed;
+	b->augment = augment;
+	if (!make_room(b, batch))
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = allocate(b, batch, n, err);
 	if (rc == RC_NOMEM && batch < n)
@@ -192,16 +203,19 @@ graph_for(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *
 	return RC_OK;
 }
 
-/* Which images these are, and their labels. */
-static enum rc
-feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, struct err *err)
+enum rc
+learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows,
+		    struct minibatch *out, struct err *err)
 {
 	const struct dataset_part *train = &b->task->data.train;
 	uint64_t item = dataset_item_bytes(&b->task->data);
-	enum rc rc = RC_OK;
+	uint32_t n = train->nitems;
 
+	if (rows > b->shape.max_rows || first > n || rows > n - first)
+		return err_set(err, RC_BADDATA, "the server asks for images %u to %u of %u", first,
+			       first + rows, n);
 	if (b->epoch != epoch + 1) {
-		order_epoch(b->seed, epoch, train->nitems, b->order);
+		order_epoch(b->seed, epoch, n, b->order);
 		b->epoch = epoch + 1;
 	}
 	augment_draws(b->augment, b->seed, epoch, b->order + first, rows, b->draws);
@@ -209,34 +223,48 @@ feed(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows, st
 		uint32_t k = b->order[first + i];
 
 		b->labels[i] = train->labels[k];
-		b->mine[i] = resident(b) ? k : i;
-		if (!resident(b))
+		if (resident(b))
+			b->mine[i] = k;
+		else
 			memcpy(b->staging + i * item, (const uint8_t *)train->items + k * item,
 			       item);
 	}
-	if (!resident(b))
-		rc = to_device(b, b->r.samples, b->staging, rows * item, err);
+	*out = (struct minibatch){.rows = rows,
+				  .draws = b->draws,
+				  .labels = b->labels,
+				  .samples = resident(b) ? NULL : b->staging};
+	return RC_OK;
+}
+
+/* Samples, or which of those that are there; labels; what becomes of them. */
+static enum rc
+load(struct learner_device *b, const struct minibatch *m, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (m->samples)
+		rc = to_device(b, b->r.samples, m->samples,
+			       m->rows * (uint64_t)dataset_item_bytes(&b->task->data), err);
 	if (rc == RC_OK)
-		rc = to_device(b, b->r.order, b->mine, rows * sizeof *b->mine, err);
+		rc = to_device(b, b->r.order, b->mine, m->rows * sizeof *b->mine, err);
 	if (rc == RC_OK && b->r.draws)
-		rc = to_device(b, b->r.draws, b->draws, rows * sizeof *b->draws, err);
-	return rc == RC_OK ? to_device(b, b->r.labels, b->labels, rows, err) : rc;
+		rc = to_device(b, b->r.draws, m->draws, m->rows * sizeof(uint32_t), err);
+	return rc == RC_OK ? to_device(b, b->r.labels, m->labels, m->rows, err) : rc;
 }
 
 enum rc
-learner_device_compute(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows,
-		       float *loss, struct err *err)
+learner_device_compute(struct learner_device *b, const struct minibatch *m, float *loss,
+		       struct err *err)
 {
-	uint32_t n = b->task->data.train.nitems;
 	uint64_t graph;
 	enum rc rc;
 
-	if (rows == 0 || rows > b->shape.max_rows || first > n || rows > n - first)
-		return err_set(err, RC_BADDATA, "the server asks for images %u to %u of %u", first,
-			       first + rows, n);
-	rc = graph_for(b, rows, &graph, err);
+	if (m->rows == 0 || m->rows > b->shape.max_rows)
+		return err_set(err, RC_BADDATA, "the server asks for %u images at once, at most %u",
+			       m->rows, (unsigned)b->shape.max_rows);
+	rc = graph_for(b, m->rows, &graph, err);
 	if (rc == RC_OK)
-		rc = feed(b, epoch, first, rows, err);
+		rc = load(b, m, err);
 	if (rc == RC_OK)
 		rc = check(gpusim_graph_launch(b->g, b->comm.id, graph, 0, 1, GPUSIM_WAIT, NULL),
 			   err);

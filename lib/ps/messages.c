@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "ps/ps_impl.h"
+#include "train/model.h"
 
 #define ASK_AGAIN_MS 1000 /* a claim is not held for longer */
 #define LINES_MAX    16384
@@ -162,11 +163,30 @@ ps_on_gone(void *arg, uint64_t client_id)
 
 /* ---- joining */
 
+/* What samples are, for who has none. text holds what r points to. */
+static bool
+describe_feed(const struct ps *ps, struct buf *text, GpuSim__PsJoinResponse *r)
+{
+	const struct dataset *data = &ps->task->data;
+
+	if (!model_describe(ps->task, text))
+		return false;
+	r->fed = true;
+	r->net = (ProtobufCBinaryData){text->len, (uint8_t *)text->data};
+	r->scale = r->shift = (ProtobufCBinaryData){data->channels * sizeof(float), NULL};
+	r->scale.data = (uint8_t *)data->scale;
+	r->shift.data = (uint8_t *)data->shift;
+	r->dtype = (GpuSim__DataType)data->dtype;
+	return true;
+}
+
 static void
 reply_join(struct ps *ps, struct rpc_call *call)
 {
+	const struct err nomem = {RC_NOMEM, "the parameter server is out of memory"};
 	GpuSim__PsJoinResponse r = GPU_SIM__PS_JOIN_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct buf text = {0};
 
 	r.deviceid = ps->store.r.device;
 	r.seed = ps->task->config->seed;
@@ -177,14 +197,25 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.batch = ps->task->config->batch;
 	r.beatms = PS_BEAT_MS;
 	r.augment = ps->task->config->augment;
+	r.instance = ps->instance;
 	reply.body_case = GPU_SIM__REPLY__BODY_PS_JOIN;
 	reply.psjoin = &r;
-	rpc_reply(call, &reply);
+	if (!ps->order || describe_feed(ps, &text, &r))
+		rpc_reply(call, &reply);
+	else
+		rpc_reply_err(call, &nomem);
+	buf_fini(&text);
 }
 
 static enum rc
 same_task(const struct ps *ps, const GpuSim__PsJoinRequest *q, struct err *err)
 {
+	if (q->nodata && !ps->order)
+		return err_set(err, RC_INVAL,
+			       "the server feeds no samples: start it with --feed data, or give "
+			       "this learner --data");
+	if (q->nodata)
+		return RC_OK;
 	if (strcmp(q->net, ps->task->net.text) != 0)
 		return err_set(err, RC_INVAL, "the server trains %s, not %.160s",
 			       ps->task->net.text, q->net);
@@ -311,6 +342,27 @@ claim(struct ps *ps, struct rpc_call *call, uint64_t id, const GpuSim__PsClaimRe
 	ps_answer_claims(ps);
 }
 
+/* ---- samples, asked for */
+
+static void
+item(struct ps *ps, struct rpc_call *call, const GpuSim__PsItemRequest *q)
+{
+	const struct err none = {RC_INVAL, "the parameter server has no samples for this item"};
+	GpuSim__PsItemResponse r = GPU_SIM__PS_ITEM_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct buf bytes = {0};
+
+	if (ps->order && q->epoch == ps->epoch && ps_item_put(ps, q->item, &bytes)) {
+		r.data = (ProtobufCBinaryData){bytes.len, (uint8_t *)bytes.data};
+		reply.body_case = GPU_SIM__REPLY__BODY_PS_ITEM;
+		reply.psitem = &r;
+		rpc_reply(call, &reply);
+	} else {
+		rpc_reply_err(call, &none);
+	}
+	buf_fini(&bytes);
+}
+
 /* ---- gradients */
 
 /* Seconds that somebody says something took. */
@@ -371,6 +423,7 @@ dispatch(struct ps *ps, struct rpc_call *call)
 		return;
 	case GPU_SIM__REQUEST__BODY_PS_CLAIM:
 	case GPU_SIM__REQUEST__BODY_PS_GRADIENT:
+	case GPU_SIM__REQUEST__BODY_PS_ITEM:
 	case GPU_SIM__REQUEST__BODY_PS_BEAT:
 	case GPU_SIM__REQUEST__BODY_PS_LEAVE:
 		break;
@@ -383,6 +436,8 @@ dispatch(struct ps *ps, struct rpc_call *call)
 	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_CLAIM) {
 		m->asked_ns = m->heard_ns;
 		claim(ps, call, m->id, q->psclaim);
+	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_ITEM) {
+		item(ps, call, q->psitem);
 	} else if (q->body_case == GPU_SIM__REQUEST__BODY_PS_GRADIENT) {
 		gradient(ps, call, m, q->psgradient);
 	} else {

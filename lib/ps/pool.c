@@ -127,6 +127,16 @@ pool_items(const struct pool *p)
 	return p->nitems;
 }
 
+bool
+pool_item(const struct pool *p, uint32_t item, uint32_t *first, uint32_t *rows)
+{
+	if (item >= p->nitems)
+		return false;
+	*first = p->item[item].first;
+	*rows = p->item[item].rows;
+	return true;
+}
+
 uint32_t
 pool_updates(const struct pool *p)
 {

@@ -47,6 +47,9 @@ void pool_free(struct pool *p);
 uint32_t pool_items(const struct pool *p);   /* of an epoch */
 uint32_t pool_updates(const struct pool *p); /* of an epoch, if no gradient waits in vain */
 
+/* Which images an item of the epoch is. False: there is no such item. */
+bool pool_item(const struct pool *p, uint32_t item, uint32_t *first, uint32_t *rows);
+
 /* How many slots there should be for the learners there are; numbers of slots are below. pool_allow: so
  * many are there, which never get fewer; without enough, claims wait. */
 uint32_t pool_slots(const struct pool *p);

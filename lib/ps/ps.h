@@ -73,11 +73,14 @@ enum rc ps_weights(struct ps *ps, float *values, struct err *err);
 enum rc ps_state(struct ps *ps, struct checkpoint *out, struct err *err);
 
 /*
- * ps_learn - be a learner of the server at an address, until training is over.
+ * ps_learn - be a learner of the server at config->learn, until training is over.
+ *
+ *	task	its samples and net; or NULL: the server feeds the samples, and says what they are
  *
  * Errors: RC_UNREACHABLE, RC_TIMEOUT the server is not there (any more); RC_INVAL it trains something
  * else; RC_ABORTED it has given this learner up; RC_FAILED, RC_NOMEM the device.
  */
-enum rc ps_learn(struct gpusim *g, const struct task *task, const char *address, struct err *err);
+enum rc ps_learn(struct gpusim *g, const struct task *task, const struct train_config *config,
+		 struct err *err);
 
 #endif

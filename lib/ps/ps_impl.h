@@ -23,11 +23,40 @@ tested(const struct task *t, unsigned part)
 	return part == TESTS ? &t->data.test : &t->data.validation;
 }
 
-/* An entry of the queue, as bytes. */
+struct ps;
+
+/* An entry of the queue, as bytes; an item's samples may follow. */
 struct ticket {
 	uint64_t instance; /* of the server */
 	uint32_t epoch, item;
 };
+
+/* ---- item.c: samples in messages */
+
+#define PS_ITEM_MAX (NET_QUEUE_MAX - 4096) /* bytes of an item's samples; there is a head, too */
+
+/* What a learner trains with. Pointers are another's. */
+struct minibatch {
+	uint32_t rows;
+	const void *draws;   /* u32[rows] */
+	const void *labels;  /* u8[rows] */
+	const void *samples; /* [rows, item]; NULL: they are on the device */
+};
+
+uint64_t ps_item_bytes(const struct dataset *data, uint32_t rows);
+
+/* RC_INVAL: an item does not fit into a message. */
+enum rc ps_item_check(const struct task *task, struct err *err);
+
+/* Lock held. The order of the epoch that begins, where samples are fed. */
+void ps_order(struct ps *ps);
+
+/* Lock held. Append an item's samples. False: there is no such item, or no memory. */
+bool ps_item_put(const struct ps *ps, uint32_t item, struct buf *out);
+
+/* Of bytes that somebody sent. False: they are not so many rows of such data. */
+bool ps_item_take(const void *bytes, size_t nbytes, const struct dataset *data, uint32_t rows,
+		  struct minibatch *out);
 
 /* A sink that appends to a list of one rank. */
 struct emit_sink ps_sink(struct gpusim_ops *o);
@@ -145,6 +174,7 @@ struct ps {
 	pthread_cond_t changed; /* for the main thread */
 	pthread_cond_t room;	/* for the feeder */
 	struct pool *pool;
+	uint32_t *order; /* of the epoch's samples, where they are fed; else NULL */
 	struct member member[POOL_MAX_LEARNERS];
 	struct ghost ghost[POOL_MAX_LEARNERS];
 	uint32_t ncome; /* learners that have come so far */

@@ -4,7 +4,8 @@
  * pool and the learners; nobody waits for a device or a socket with it held. `notes` is for what
  * may only be noted where it is told, under the rpc server's own lock.
  *
- * The queue promises nothing (net/queue.h), so an item in it is only a hint that there is work. A
+ * The queue promises nothing (net/queue.h), so an item in it is only a hint that there is work; where samples
+ * are fed, who has claimed an item without them asks for them. A
  * learner then claims, and is told which item it has; who found nothing in the queue claims all the
  * same. What was in the queue when a learner went, or when nothing has moved for a while, is put there
  * again.
@@ -35,7 +36,9 @@ feed(void *arg)
 {
 	struct ps *ps = arg;
 	struct ticket t = {.instance = ps->instance};
+	struct buf message = {0};
 	struct err err;
+	enum rc rc;
 
 	pthread_mutex_lock(&ps->lock);
 	while (!ps->stop) {
@@ -44,13 +47,20 @@ feed(void *arg)
 			continue;
 		}
 		t.epoch = ps->epoch;
+		message.len = 0;
+		rc = RC_NOMEM;
+		if (buf_add(&message, &t, sizeof t) &&
+		    (!ps->order || ps_item_put(ps, t.item, &message)))
+			rc = RC_OK;
 		pthread_mutex_unlock(&ps->lock);
-		enum rc rc = net_queue_put(ps->queue, &t, sizeof t, TICK_MS, &err);
+		if (rc == RC_OK)
+			rc = net_queue_put(ps->queue, message.data, message.len, TICK_MS, &err);
 		pthread_mutex_lock(&ps->lock);
 		if (rc != RC_OK)
 			pool_unqueue(ps->pool, t.item);
 	}
 	pthread_mutex_unlock(&ps->lock);
+	buf_fini(&message);
 	return NULL;
 }
 
@@ -191,6 +201,7 @@ train(struct ps *ps, struct err *err)
 	uint64_t due = 0;
 	bool any;
 
+	ps_order(ps);
 	pool_begin(ps->pool, ps->epoch);
 	pthread_cond_signal(&ps->room);
 	ps->alone_ns = ps->moved_ns = clock_now_ns();
@@ -365,6 +376,12 @@ start(struct ps *ps, const struct ps_options *options, const struct checkpoint *
 			       "--checkpoint-every: a parameter server leaves checkpoints at the "
 			       "end of epochs only");
 	rc = make_pool(ps, from, err);
+	if (rc == RC_OK && ps->task->config->feed == FEED_DATA) {
+		rc = ps_item_check(ps->task, err);
+		ps->order = alloc_zeroed(ps->task->data.train.nitems, sizeof *ps->order);
+		if (rc == RC_OK && !ps->order)
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
 	if (rc == RC_OK)
 		rc = store_open(&ps->store, ps->g, ps->task, from, pool_version(ps->pool), err);
 	if (rc == RC_OK)
@@ -451,6 +468,7 @@ ps_free(struct ps *ps)
 	store_close(&ps->store);
 	pool_free(ps->pool);
 	buf_fini(&ps->lines);
+	free(ps->order);
 	free(ps->gone);
 	free(ps->child);
 	pthread_cond_destroy(&ps->room);

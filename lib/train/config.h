@@ -26,6 +26,12 @@ enum sync {
 
 #define STALENESS_ASYNC UINT32_MAX
 
+/* What a parameter server puts into its queue. */
+enum feed {
+	FEED_INDEX, /* numbers of samples, which learners have files of */
+	FEED_DATA,  /* the samples */
+};
+
 enum backend {
 	BACKEND_GPUSIM, /* devices of a coordinator */
 	BACKEND_MPI,	/* ranks of an MPI job */
@@ -66,6 +72,7 @@ struct train_config {
 	uint32_t local_steps;  /* local: average every so many */
 	uint32_t ps_aggregate; /* ps: gradients of an update; 0: as many as workers */
 	uint32_t staleness;    /* ps: how old a gradient may be; STALENESS_ASYNC: any */
+	enum feed feed;	       /* ps */
 	const char *listen;    /* ps: where the server listens; NULL: in the cluster's folder */
 	const char *learn;     /* the address of a parameter server to learn for; NULL: none */
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */

@@ -23,6 +23,8 @@ static const struct config_word sync_words[] = {{"allreduce", SYNC_ALLREDUCE},
 						{"ps", SYNC_PS},
 						{"local", SYNC_LOCAL},
 						{NULL, 0}};
+static const struct config_word feed_words[] = {
+    {"index", FEED_INDEX}, {"data", FEED_DATA}, {NULL, 0}};
 static const struct config_word backend_words[] = {
     {"gpusim", BACKEND_GPUSIM}, {"mpi", BACKEND_MPI}, {NULL, 0}};
 
@@ -75,6 +77,12 @@ static bool
 is_ps(const struct train_config *c)
 {
 	return c->sync == SYNC_PS || c->compare;
+}
+
+static bool
+feeds(const struct train_config *c)
+{
+	return is_ps(c) || c->learn;
 }
 
 static bool
@@ -350,6 +358,12 @@ const struct config_option config_options[] = {
      .lo = 0,
      .hi = 1000000,
      ONLY(is_ps, "sync", "only with --sync ps")},
+    {.name = "feed",
+     .arg = "WHAT",
+     .help = "with ps and --learn: what the server hands out, index or data,\n"
+	     "with which learners need no files (default index)",
+     WORD(feed, feed_words),
+     ONLY(feeds, "sync", "only with --sync ps")},
     {.name = "listen",
      .arg = "ADDRESS",
      .help = "with ps: where learners find the server (default: a socket in\n"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TEXT = 4096, MAX_LINE = 256 };
+enum { MAX_LINE = 256 };
 
 /* ---- writing */
 
@@ -21,8 +21,8 @@ add_layers(struct buf *text, const struct net *n)
 	return good && buf_add(text, "\n", 1);
 }
 
-static bool
-add_net(struct buf *text, const struct task *t)
+bool
+model_describe(const struct task *t, struct buf *text)
 {
 	const struct net_config *c = &t->config->net;
 	const struct net *n = &t->net;
@@ -70,7 +70,7 @@ model_arrays(const struct task *t, const float *params, struct buf *text,
 	unsigned n = net_arrays(&t->net, params, out);
 	size_t first = text->len, names;
 
-	if (!add_net(text, t))
+	if (!model_describe(t, text))
 		return 0;
 	names = text->len;
 	if (!add_names(text, &t->data))
@@ -160,29 +160,35 @@ describe(struct description *d, char *line, struct err *err)
 }
 
 static enum rc
-parse_description(const struct npz_array *a, const char *path, struct description *d,
-		  struct err *err)
+parse_lines(const char *p, size_t nbytes, const char *name, struct description *d, struct err *err)
 {
-	const char *p = a->data, *end, *nl;
+	const char *end = p + nbytes, *nl;
 	char line[MAX_LINE];
 
-	if (a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] > MAX_TEXT)
-		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
-	for (end = p + a->dim[0]; p < end; p = nl + 1) {
+	for (; p < end; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(end - p));
 		if (!nl || nl - p >= MAX_LINE || memchr(p, 0, (size_t)(nl - p)))
-			return err_set(err, RC_BADDATA, "%s: %s is no text of lines", path,
-				       a->name);
+			return err_set(err, RC_BADDATA, "%s is no text of lines", name);
 		memcpy(line, p, (size_t)(nl - p));
 		line[nl - p] = '\0';
 		if (describe(d, line, err) != RC_OK) {
 			err->rc = RC_BADDATA;
-			return err_prefix(err, "%s: %s", path, a->name);
+			return err_prefix(err, "%s", name);
 		}
 	}
 	if (d->nclasses == 0 || net_shape_size(d->input) == 0)
-		return err_set(err, RC_BADDATA, "%s: %s names no input or no classes", path,
-			       a->name);
+		return err_set(err, RC_BADDATA, "%s names no input or no classes", name);
+	return RC_OK;
+}
+
+static enum rc
+parse_description(const struct npz_array *a, const char *path, struct description *d,
+		  struct err *err)
+{
+	if (a->type != NPZ_U8 || a->ndim != 1 || a->dim[0] > MODEL_MAX_TEXT)
+		return err_set(err, RC_BADDATA, "%s: %s is no text", path, a->name);
+	if (parse_lines(a->data, a->dim[0], a->name, d, err) != RC_OK)
+		return err_prefix(err, "%s", path);
 	return RC_OK;
 }
 
@@ -301,6 +307,43 @@ model_load(const char *path, const struct train_config *config, bool *known, str
 	if (a)
 		*out = m;
 	return RC_OK;
+}
+
+/* Factors of 1 and summands of 0. */
+static enum rc
+make_scale(struct dataset *data, struct err *err)
+{
+	data->scale = alloc_zeroed(data->channels, sizeof *data->scale);
+	data->shift = alloc_zeroed(data->channels, sizeof *data->shift);
+	for (uint32_t c = 0; data->scale && c < data->channels; c++)
+		data->scale[c] = 1;
+	return data->scale && data->shift ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+enum rc
+model_task(const char *text, size_t nbytes, const char *name, const struct train_config *config,
+	   struct task *out, struct err *err)
+{
+	struct task t = {.config = config};
+	struct description d = {0};
+	enum rc rc = nbytes > MODEL_MAX_TEXT ? err_set(err, RC_BADDATA, "%s is too long", name)
+					     : parse_lines(text, nbytes, name, &d, err);
+
+	if (rc == RC_OK && net_build(&d.net, d.input, d.nclasses, &t.net, err) != RC_OK) {
+		rc = err->rc = err->rc == RC_INVAL ? RC_BADDATA : err->rc;
+		err_prefix(err, "%s", name);
+	}
+	t.data.channels = d.input.channels;
+	t.data.rows = d.input.rows;
+	t.data.cols = d.input.cols;
+	t.data.nclasses = d.nclasses;
+	if (rc == RC_OK)
+		rc = make_scale(&t.data, err);
+	if (rc != RC_OK)
+		task_fini(&t);
+	else
+		*out = t;
+	return rc;
 }
 
 enum rc

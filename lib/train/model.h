@@ -50,6 +50,15 @@ enum rc model_load(const char *path, const struct train_config *config, bool *kn
  * those. Takes the task over, whatever comes of it. */
 enum rc model_of_task(const char *path, struct task *task, struct model *out, struct err *err);
 
+/* A task's net in lines, as gpusim.net has them. False: out of memory. */
+bool model_describe(const struct task *t, struct buf *text);
+
+/* From such lines, at most MODEL_MAX_TEXT bytes, a task without samples: the net and what its input is, scale 1
+ * and shift 0. Released with task_fini; untouched on error. RC_BADDATA begins with `name`. */
+#define MODEL_MAX_TEXT 4096
+enum rc model_task(const char *text, size_t nbytes, const char *name,
+		   const struct train_config *config, struct task *out, struct err *err);
+
 void model_fini(struct model *m);
 
 /* The name of a class, or its number in *number. */

@@ -96,6 +96,44 @@ undisturbed() {
 	assert_equal "$(grep -c '^epoch ' out)" "$EPOCHS"
 }
 
+# nowhere CMD... - where there is no data set
+nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
+
+@test "fed with samples: learners without files learn the same, killed, and come by hand" {
+	EPOCHS=20
+	local options=(--augment "crop,flip" --normalize standard)
+	undisturbed 4 "${options[@]}"
+	cp -r "$BUILD/bin" bin # beside which there is no data set, as there is in the sources
+	bounded gpuctl run -n 4 -- "${TRAIN[@]}" --epochs 20 --sync ps "${options[@]}" --feed data --save again.npz >fed
+	cmp whole.npz again.npz
+	assert_equal "$(loss fed)" "$(loss whole)"
+	export -f nowhere
+	run machine 4 'train "$@" --feed data --augment crop,flip --normalize standard --workers 2 --ps-aggregate 3 \
+			--save joined.npz
+		reached 1; pids=$(learners); kill -STOP $pids
+		tr "\\0" "\\n" </proc/$(head -n 1 <<<"$pids")/cmdline | grep -c -e ^--data= >files
+		nowhere "$PWD/bin/mnist-train" --learn "$(address)" 2>third & third=$!
+		said " has come; 3 there"; kill -CONT $pids; kill -KILL $(head -n 1 <<<"$pids"); said "; 2 left"
+		wait $third && echo learnt >>third; wait $trainer'
+	assert_status 0
+	assert_equal "$(<files)" 0
+	assert_equal "$(<third)" learnt
+	cmp whole.npz joined.npz
+}
+
+@test "fed with samples: what does not fit into a message, or has none, is refused" {
+	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --sync ps --feed data --batch 1400
+	assert_status 2
+	assert_output 'mnist-train: --feed data: --batch 1400: a message holds 1044480 bytes, which are 1323 samples of 789'
+	EPOCHS=20
+	run machine 3 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
+		mnist-train --feed data --learn "$(address)" 2>other || echo $? >>other
+		kill -CONT $one; wait $trainer'
+	assert_status 0
+	assert_equal "$(<other)" 'mnist-train: learner: the server feeds no samples: start it with --feed data, or give this learner --data
+2'
+}
+
 # Both wait for what takes its time, so they do it beside each other.
 @test "a learner that stood still until it was given up comes again; without any the server ends with a line" {
 	local none

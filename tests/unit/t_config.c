@@ -195,6 +195,10 @@ test_fit(void)
 	REFUSED_FLAGS("--devices: one that holds the weights and one that trains are due",
 		      "--devices", "1", "--sync", "ps");
 	REFUSED_FLAGS("--staleness: only with --sync ps", "--staleness", "1");
+	REFUSED_FLAGS("--feed: only with --sync ps", "--feed", "data");
+	ok(PARSE("--learn", "ipc:///x", "--feed", "data") == RC_OK && c.feed == FEED_DATA,
+	   "a learner that has no files");
+	config_fini(&c);
 	REFUSED_FLAGS("--ps-aggregate: only with --sync ps", "--ps-aggregate", "1", "--sync",
 		      "local");
 	REFUSED_FLAGS("--local-steps: only with --sync local", "--local-steps", "4");

@@ -1,0 +1,80 @@
+/*
+ * item.c - the samples of an item as bytes, in a message of the queue behind its ticket, or in an answer:
+ *
+ *	u32[rows]	what becomes of each (nn/augment.h)
+ *	u8[rows]	labels
+ *	[rows, item]	samples, of the data set's type
+ */
+#include "nn/augment.h"
+#include "ps/ps_impl.h"
+#include "train/order.h"
+
+uint64_t
+ps_item_bytes(const struct dataset *data, uint32_t rows)
+{
+	return rows * (sizeof(uint32_t) + 1 + (uint64_t)dataset_item_bytes(data));
+}
+
+enum rc
+ps_item_check(const struct task *task, struct err *err)
+{
+	const struct dataset *data = &task->data;
+	uint64_t each = ps_item_bytes(data, 1), most = PS_ITEM_MAX / each;
+	uint32_t batch = task->config->batch;
+
+	if (data->channels * 2 * sizeof(float) > PS_ITEM_MAX / 2)
+		return err_set(err, RC_INVAL, "--feed data: samples of %u values are too long",
+			       data->channels);
+	if (batch > most)
+		return err_set(err, RC_INVAL,
+			       "--feed data: --batch %u: a message holds %d bytes, which are %llu "
+			       "samples of %llu",
+			       batch, PS_ITEM_MAX, (unsigned long long)most,
+			       (unsigned long long)each);
+	return RC_OK;
+}
+
+void
+ps_order(struct ps *ps)
+{
+	if (ps->order)
+		order_epoch(ps->task->config->seed, ps->epoch, ps->task->data.train.nitems,
+			    ps->order);
+}
+
+bool
+ps_item_put(const struct ps *ps, uint32_t item, struct buf *out)
+{
+	const struct train_config *c = ps->task->config;
+	const struct dataset_part *train = &ps->task->data.train;
+	size_t nbytes = dataset_item_bytes(&ps->task->data);
+	uint32_t first, rows;
+	bool good = pool_item(ps->pool, item, &first, &rows);
+
+	for (uint32_t i = 0; i < rows && good; i++) {
+		uint32_t draw = augment_draw(c->augment, c->seed, ps->epoch, ps->order[first + i]);
+
+		good = buf_add(out, &draw, sizeof draw);
+	}
+	for (uint32_t i = 0; i < rows && good; i++)
+		good = buf_add(out, &train->labels[ps->order[first + i]], 1);
+	for (uint32_t i = 0; i < rows && good; i++)
+		good = buf_add(out, (const uint8_t *)train->items + ps->order[first + i] * nbytes,
+			       nbytes);
+	return good;
+}
+
+bool
+ps_item_take(const void *bytes, size_t nbytes, const struct dataset *data, uint32_t rows,
+	     struct minibatch *out)
+{
+	const uint8_t *p = bytes;
+
+	if (nbytes != ps_item_bytes(data, rows))
+		return false;
+	*out = (struct minibatch){.rows = rows,
+				  .draws = p,
+				  .labels = p + rows * sizeof(uint32_t),
+				  .samples = p + rows * (sizeof(uint32_t) + 1)};
+	return true;
+}
