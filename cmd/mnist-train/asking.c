@@ -31,6 +31,21 @@ open_by_data(struct asking *a, struct err *err)
 	return rc == RC_OK ? model_of_task(c->load, &task, &a->model, err) : rc;
 }
 
+/* Images of folders become those that the model takes, unless options say otherwise. */
+static struct dataset_options
+data_options(const struct asking *a)
+{
+	struct dataset_options o = a->config->dataset;
+	struct net_shape s = a->model.task.net.input;
+
+	if (s.rows * s.cols > 1) {
+		o.channels = o.channels ? o.channels : s.channels;
+		o.cols = o.rows ? o.cols : s.cols;
+		o.rows = o.rows ? o.rows : s.rows;
+	}
+	return o;
+}
+
 enum rc
 asking_open(struct asking *a, const struct train_config *config, struct err *err)
 {
@@ -43,10 +58,14 @@ asking_open(struct asking *a, const struct train_config *config, struct err *err
 		return open_by_data(a, err);
 	if (rc == RC_OK)
 		rc = config_check_dims(config, config->load, a->model.task.net.input, 0, NULL, err);
-	if (rc == RC_OK && config->eval)
-		rc = dataset_open(config->data, &config->dataset, &a->data, err);
-	if (rc == RC_OK && config->eval)
-		rc = model_take_data(&a->model, config->data, &a->data, err);
+	if (rc == RC_OK && config->data) {
+		const struct dataset_options o = data_options(a);
+
+		rc = dataset_open(config->data, &o, &a->data, err);
+	}
+	if (rc == RC_OK && config->data)
+		rc = config->eval ? model_take_data(&a->model, config->data, &a->data, err)
+				  : model_check_items(&a->model, config->data, &a->data, err);
 	return rc;
 }
 
@@ -226,6 +245,21 @@ print_answers(const struct model *m, const struct batch_io *io, uint64_t n)
 	}
 }
 
+/* The answers to n items that are in io. */
+static enum rc
+answer(const struct model *m, struct batch_io *io, enum gpusim_dtype type, const void *items,
+       uint64_t n, struct err *err)
+{
+	enum rc rc = predictor_run(io->predictor, type, items, n, io->values, err);
+
+	if (rc != RC_OK)
+		return rc;
+	print_answers(m, io, n);
+	if (fflush(stdout) != 0)
+		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+	return RC_OK;
+}
+
 /* As many samples as are there, at least one, and their answers. *more: there may be others. */
 static enum rc
 answer_batch(const struct model *m, struct batch_io *io, bool *more, struct err *err)
@@ -242,30 +276,42 @@ answer_batch(const struct model *m, struct batch_io *io, bool *more, struct err 
 		n++;
 	}
 	if (n)
-		ran = predictor_run(io->predictor, type, io->items, n, io->values, &run_err);
-	if (ran != RC_OK)
-		return err_set(err, ran, "%s", run_err.text);
-	print_answers(m, io, n);
-	if (fflush(stdout) != 0)
-		return err_set(err, RC_FAILED, "standard output: %s", strerror(errno));
+		ran = answer(m, io, type, io->items, n, &run_err);
+	return ran == RC_OK ? rc : err_set(err, ran, "%s", run_err.text);
+}
+
+/* The test part of a data set, in its order. */
+static enum rc
+answer_data(const struct model *m, struct batch_io *io, const struct dataset *data, struct err *err)
+{
+	uint64_t rows = predictor_rows(io->predictor), n;
+	const uint8_t *items = data->test.items;
+	enum rc rc = RC_OK;
+
+	for (uint64_t at = 0; rc == RC_OK && at < data->test.nitems; at += n) {
+		n = data->test.nitems - at < rows ? data->test.nitems - at : rows;
+		rc = answer(m, io, data->dtype, items + at * dataset_item_bytes(data), n, err);
+	}
 	return rc;
 }
 
+/* Standard input, or files. */
 static enum rc
-answer_all(const struct model *m, struct batch_io *io, struct err *err)
+answer_samples(const struct asking *a, struct batch_io *io, struct err *err)
 {
-	const struct net *net = &m->task.net;
-	uint64_t rows = predictor_rows(io->predictor);
+	const struct train_config *c = a->config;
+	struct net_shape shape = a->model.task.net.input;
 	bool more = true;
-	enum rc rc = RC_OK;
+	char wants[128];
+	enum rc rc;
 
-	io->items = alloc_zeroed(rows * net_shape_size(net->input), sizeof(float));
-	io->values = alloc_zeroed(rows * net->nclasses, sizeof *io->values);
-	io->p = alloc_zeroed(net->nclasses, sizeof *io->p);
-	if (!io->items || !io->values || !io->p)
-		return err_set(err, RC_NOMEM, "out of memory");
+	model_wants(&a->model, wants);
+	rc = c->nfiles ? samples_open_files(c->files, c->nfiles, shape, wants, &io->samples, err)
+		       : samples_open(STDIN_FILENO, "standard input", SAMPLES_STREAM, shape, wants,
+				      &io->samples, err);
 	while (rc == RC_OK && more)
-		rc = answer_batch(m, io, &more, err);
+		rc = answer_batch(&a->model, io, &more, err);
+	samples_close(io->samples);
 	return rc;
 }
 
@@ -275,14 +321,18 @@ asking_infer(const struct asking *a, struct gpusim *g, struct err *err)
 	const struct net *net = &a->model.task.net;
 	struct batch_io io = {0};
 	enum rc rc = predictor_new(g, &a->model, &io.predictor, err);
+	uint64_t rows = rc == RC_OK ? predictor_rows(io.predictor) : 0;
 
+	io.items = alloc_zeroed(rows * net_shape_size(net->input), sizeof(float));
+	io.values = alloc_zeroed(rows * net->nclasses, sizeof *io.values);
+	io.p = alloc_zeroed(net->nclasses, sizeof *io.p);
+	if (rc == RC_OK && (!io.items || !io.values || !io.p))
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = samples_open(STDIN_FILENO, "standard input", net->input, &io.samples, err);
-	if (rc == RC_OK)
-		rc = answer_all(&a->model, &io, err);
+		rc = a->config->data ? answer_data(&a->model, &io, &a->data, err)
+				     : answer_samples(a, &io, err);
 	if (rc == RC_OK)
 		rc = close_output(err);
-	samples_close(io.samples);
 	predictor_free(io.predictor);
 	free(io.items);
 	free(io.values);

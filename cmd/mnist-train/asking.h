@@ -9,7 +9,7 @@
 struct asking {
 	const struct train_config *config;
 	struct model model;
-	struct dataset data; /* --eval; empty where it is the model's task that has it */
+	struct dataset data; /* of --data; empty where it is the model's task that has it */
 };
 
 /* Read the model, and for --eval the data set. Release with asking_fini in any case. RC_BADDATA: they
@@ -20,7 +20,8 @@ void asking_fini(struct asking *a);
 /* --eval: accuracy, loss, and what was taken for what; with --json to that file, too. */
 enum rc asking_eval(const struct asking *a, struct gpusim *g, struct err *err);
 
-/* --infer: for each sample of standard input a line, its class and the probabilities of all. What was
+/* --infer: for each sample of the files, of --data's test part or of standard input a line, its class and the
+ * probabilities of all. What was
  * read before something wrong is answered. */
 enum rc asking_infer(const struct asking *a, struct gpusim *g, struct err *err);
 

@@ -84,9 +84,9 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 {
 	uint64_t mem = bytes_each + (16u << 20); /* some room beyond the one allocation */
 	char own[PATH_MAX], gpuctl[PATH_MAX + 8], self[PATH_MAX + 16], devices[16], bytes[24];
-	char *args[256], **own_args;
+	char **args = NULL, **own_args;
 	enum rc rc = config_args(o, NULL, &own_args, err);
-	size_t k = 0;
+	size_t k = 0, n_own = 0;
 
 	if (rc != RC_OK)
 		return rc;
@@ -95,26 +95,36 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	snprintf(self, sizeof self, "%s/mnist-train", own);
 	snprintf(devices, sizeof devices, "%u", n);
 	snprintf(bytes, sizeof bytes, "%" PRIu64, mem);
-	const char *const head[] = {gpuctl, "run", "-n", devices, "--mem", bytes};
+	const char *const head[] = {
+	    gpuctl,  "run", "-n",	    devices,
+	    "--mem", bytes, "--on-failure", gpusim_on_failure_name(o->on_failure)};
 	const char *const spare[] = {"--spares", "1"};
-	const char *const policy[] = {"--on-failure", gpusim_on_failure_name(o->on_failure)};
+	const size_t nhead = sizeof head / sizeof head[0], nspare = sizeof spare / sizeof spare[0];
 
-	for (; k < sizeof head / sizeof head[0]; k++)
+	while (own_args[n_own])
+		n_own++;
+	/* "--" twice, this program, and the end. */
+	args = alloc_zeroed(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
+	if (!args) {
+		config_args_free(own_args);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	for (; k < nhead; k++)
 		args[k] = (char *)head[k];
-	if (o->on_failure == GPUSIM_ON_FAILURE_SPARE)
-		for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++)
-			args[k++] = (char *)spare[i];
-	for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
-		args[k++] = (char *)policy[i];
+	for (size_t i = 0; o->on_failure == GPUSIM_ON_FAILURE_SPARE && i < nspare; i++)
+		args[k++] = (char *)spare[i];
 	args[k++] = (char *)"--";
 	args[k++] = self;
-	for (char **a = own_args; *a && k < sizeof args / sizeof args[0] - 1; a++)
-		args[k++] = *a;
-	args[k] = NULL;
+	memcpy(args + k, own_args, n_own * sizeof *args);
+	k += n_own;
+	args[k++] = (char *)"--";
+	for (size_t i = 0; i < o->nfiles; i++)
+		args[k++] = o->files[i];
 	execv(gpuctl, args);
 	execvp("gpuctl", args);
 	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
 	config_args_free(own_args);
+	free(args);
 	return rc;
 }
 

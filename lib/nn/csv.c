@@ -73,14 +73,25 @@ guess_separator(const struct csv *csv)
 enum rc
 csv_begin(struct csv *csv, struct input *in, struct err *err)
 {
-	enum rc rc;
+	return csv_begin_with(csv, in, NULL, 0, err);
+}
+
+enum rc
+csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n, struct err *err)
+{
+	enum rc rc = RC_OK;
 
 	csv->in = in;
 	csv->line = 1;
 	csv->fields = NULL;
 	csv->nfields = csv->cap_fields = 0;
 	csv->text = (struct buf){0};
-	rc = refill(csv, err);
+	csv->pos = 0;
+	csv->len = n;
+	if (n)
+		memcpy(csv->chunk, bytes, n);
+	else
+		rc = refill(csv, err);
 	if (rc != RC_OK)
 		return rc;
 	if (csv->len >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0)

@@ -45,6 +45,10 @@ struct csv {
  */
 enum rc csv_begin(struct csv *csv, struct input *in, struct err *err);
 
+/* The same where the first n bytes, INPUT_CHUNK at most, have been read already; a whole line where there is one. */
+enum rc csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n,
+		       struct err *err);
+
 /* The next record; *more false: there is none. A record has at least one field. */
 enum rc csv_next(struct csv *csv, bool *more, struct err *err);
 

@@ -32,6 +32,20 @@ bool folder_is_here(const char *path);
 bool cifar10_is_file(const uint8_t *head, size_t nbytes);
 bool npz_is_file(const uint8_t *head, size_t nbytes);
 
+struct buf;
+struct ndarray;
+struct cifar10_batch;
+
+/* The samples of a .npz in memory that have no labels to go by: those to test with, else those to train on, else its
+ * only array. a [out] points into *out, which the caller releases in any case. */
+enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct buf *out,
+		    struct ndarray *a, struct err *err);
+
+/* The test batch of CIFAR-10's archive in memory, else all batches that are there. The caller releases
+ * *batch in any case. */
+enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
+			struct err *err);
+
 /* Split what the files have, as the options say. RC_INVAL, RC_BADDATA a part that is empty. */
 enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
 		      struct err *err);

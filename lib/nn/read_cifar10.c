@@ -233,27 +233,36 @@ read_entry(struct reading *r, struct tar *tar, const struct tar_file *f, struct 
 	return rc;
 }
 
+/* All files of an archive. */
+static enum rc
+read_tar(struct reading *r, struct input *in, struct err *err)
+{
+	struct tar tar = {.in = in};
+	struct tar_file f;
+	bool more = true;
+	enum rc rc = input_begin(in, err);
+
+	if (rc != RC_OK)
+		return rc;
+	while (rc == RC_OK && more) {
+		rc = tar_next(&tar, &f, &more, err);
+		if (rc == RC_OK && more)
+			rc = read_entry(r, &tar, &f, err);
+	}
+	input_end(in);
+	return rc;
+}
+
 static enum rc
 read_archive(struct reading *r, const char *path, struct err *err)
 {
 	struct input in;
-	struct tar tar = {.in = &in};
-	struct tar_file f;
-	bool more = true;
 	enum rc rc = input_open(&in, path, err);
 
 	if (rc != RC_OK)
 		return rc;
 	r->path = path;
-	rc = input_begin(&in, err);
-	if (rc == RC_OK) {
-		while (rc == RC_OK && more) {
-			rc = tar_next(&tar, &f, &more, err);
-			if (rc == RC_OK && more)
-				rc = read_entry(r, &tar, &f, err);
-		}
-		input_end(&in);
-	}
+	rc = read_tar(r, &in, err);
 	input_close(&in);
 	for (uint32_t i = 1; rc == RC_OK && (i == 1 || i <= r->last); i++)
 		if (!r->train[i].path)
@@ -367,6 +376,15 @@ read_all(struct reading *r, const char *path, struct err *err)
 	return rc;
 }
 
+static void
+reading_free(struct reading *r)
+{
+	for (uint32_t i = 0; i <= MAX_BATCH; i++)
+		batch_fini(&r->train[i]);
+	batch_fini(&r->test);
+	free(r);
+}
+
 enum rc
 read_cifar10(const char *path, const struct dataset_options *o, struct dataset *ds, struct err *err)
 {
@@ -388,9 +406,45 @@ read_cifar10(const char *path, const struct dataset_options *o, struct dataset *
 		rc = make_part(r->train + 1, r->last, &ds->train, err);
 	if (rc == RC_OK)
 		rc = make_part(&r->test, 1, &ds->test, err);
-	for (uint32_t i = 0; i <= MAX_BATCH; i++)
-		batch_fini(&r->train[i]);
-	batch_fini(&r->test);
-	free(r);
+	reading_free(r);
+	return rc;
+}
+
+enum rc
+cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
+		struct err *err)
+{
+	struct input *in = alloc_zeroed(1, sizeof *in);
+	struct reading *r = alloc_zeroed(1, sizeof *r);
+	struct dataset_part part = {0};
+	enum rc rc = in && r ? RC_OK : nomem(name, err);
+
+	if (rc == RC_OK) {
+		*in = (struct input){.name = name,
+				     .fd = -1,
+				     .next = (const uint8_t *)file->data,
+				     .avail = file->len};
+		r->path = name;
+		r->left = READ_MAX_NBYTES;
+		rc = read_tar(r, in, err);
+	}
+	if (rc == RC_OK && !r->test.path && !r->last)
+		rc = err_set(err, RC_BADDATA, "%s: no batch of CIFAR-10 in the archive", name);
+	if (rc == RC_OK)
+		rc = r->test.path ? make_part(&r->test, 1, &part, err)
+				  : make_part(r->train + 1, r->last, &part, err);
+	batch->images = (struct buf){.data = part.items,
+				     .len = (size_t)part.nitems * CIFAR10_ITEM,
+				     .cap = (size_t)part.nitems * CIFAR10_ITEM};
+	batch->labels =
+	    (struct buf){.data = (char *)part.labels, .len = part.nitems, .cap = part.nitems};
+	free(part.labels_path);
+	for (uint32_t i = 0; r && r->class_name && i < CIFAR10_CLASSES; i++)
+		free(r->class_name[i]);
+	if (r) {
+		free(r->class_name);
+		reading_free(r);
+	}
+	free(in);
 	return rc;
 }

@@ -174,18 +174,27 @@ read_entry(struct arrays *all, const struct zip *zip, const struct zip_file *fil
 	return rc;
 }
 
+/* Everything in an archive in memory. */
+static enum rc
+read_zip(struct arrays *all, const void *bytes, size_t nbytes, const char *name, struct err *err)
+{
+	struct zip zip = {0};
+	enum rc rc = zip_open(bytes, nbytes, name, &zip, err);
+
+	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++)
+		rc = read_entry(all, &zip, &zip.file[i], err);
+	zip_close(&zip);
+	return rc;
+}
+
 static enum rc
 read_archive(struct arrays *all, const char *path, struct err *err)
 {
 	struct buf file = {0};
-	struct zip zip = {0};
 	enum rc rc = input_file(path, (size_t)READ_MAX_NBYTES, &file, err);
 
 	if (rc == RC_OK)
-		rc = zip_open(file.data, file.len, path, &zip, err);
-	for (size_t i = 0; rc == RC_OK && i < zip.nfiles; i++)
-		rc = read_entry(all, &zip, &zip.file[i], err);
-	zip_close(&zip);
+		rc = read_zip(all, file.data, file.len, path, err);
 	buf_fini(&file);
 	return rc;
 }
@@ -381,6 +390,44 @@ arrays_fini(struct arrays *all)
 			free(all->found[p][r].name);
 			buf_fini(&all->found[p][r].bytes);
 		}
+}
+
+/* The array of an archive that has one. */
+static enum rc
+only_array(const void *bytes, size_t nbytes, const char *name, struct buf *out, struct ndarray *a,
+	   struct err *err)
+{
+	struct zip zip = {0};
+	enum rc rc = zip_open(bytes, nbytes, name, &zip, err);
+
+	if (rc == RC_OK && zip.nfiles != 1)
+		rc = err_set(err, RC_BADDATA,
+			     "%s: no array of samples in it, such as x_test or images", name);
+	if (rc == RC_OK)
+		rc = zip_take(&zip, &zip.file[0], out, err);
+	zip_close(&zip);
+	return rc == RC_OK ? npy_parse(out->data, out->len, name, a, err) : rc;
+}
+
+enum rc
+npz_samples(const void *bytes, size_t nbytes, const char *name, struct buf *out, struct ndarray *a,
+	    struct err *err)
+{
+	struct arrays all = {.path = name, .left = READ_MAX_NBYTES};
+	struct found *f = &all.found[PART_TEST][ROLE_ITEMS];
+	enum rc rc = read_zip(&all, bytes, nbytes, name, err);
+
+	if (!f->name)
+		f = &all.found[PART_TRAIN][ROLE_ITEMS];
+	if (rc == RC_OK && f->name) {
+		*out = f->bytes;
+		*a = f->array;
+		f->bytes = (struct buf){0};
+	} else if (rc == RC_OK) {
+		rc = only_array(bytes, nbytes, name, out, a, err);
+	}
+	arrays_fini(&all);
+	return rc;
 }
 
 bool

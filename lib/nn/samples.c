@@ -1,49 +1,30 @@
-#include "nn/samples.h"
-
+/*
+ * samples.c - what samples are is told from their first bytes; IDX files and tables.
+ */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "nn/csv.h"
+#include "nn/cifar10.h"
 #include "nn/decimal.h"
+#include "nn/npy.h"
+#include "nn/pickle.h"
+#include "nn/samples_impl.h"
+#include "nn/tar.h"
+#include "nn/zip.h"
 
-enum { MAX_SIDE = 32768, IDX_HEADER = 16 };
+enum { IDX_HEADER = 16, HEAD_MAX = 4096, TAR_HEAD = 512 };
 
-enum kind { KIND_IDX, KIND_PNM, KIND_TABLE };
-
-struct samples {
-	struct input in;
-	struct net_shape shape;
-	enum kind kind;
-	bool open;  /* input_begin succeeded */
-	uint64_t n; /* samples read */
-	/* Bytes of images that have been unpacked. */
-	size_t pos, len;
-	uint8_t chunk[INPUT_CHUNK];
-	uint32_t total; /* IDX: images there are to be */
-	struct csv csv; /* table */
-	bool has_csv;
-	locale_t c;
-};
-
-/* An image that is read. */
-struct pnm {
-	bool ascii;
-	uint32_t maxval;
-};
-
-static enum rc
-refuse(const struct samples *s, const char *reason, struct err *err)
+enum rc
+samples_refuse(const struct samples *s, const char *reason, struct err *err)
 {
 	return err_set(err, RC_BADDATA, "%s: image %" PRIu64 ": %s", s->in.name, s->n, reason);
 }
 
-/* ---- bytes of images */
+/* ---- bytes */
 
 /* At least one byte in the chunk, unless the end is there. */
 static enum rc
@@ -55,9 +36,8 @@ fill(struct samples *s, struct err *err)
 	return input_some(&s->in, s->chunk, sizeof s->chunk, &s->len, err);
 }
 
-/* The next byte without taking it, or -1 at the end. */
-static enum rc
-peek(struct samples *s, int *c, struct err *err)
+enum rc
+samples_peek(struct samples *s, int *c, struct err *err)
 {
 	enum rc rc = fill(s, err);
 
@@ -65,9 +45,8 @@ peek(struct samples *s, int *c, struct err *err)
 	return rc;
 }
 
-/* n bytes, or fewer at the end. */
-static enum rc
-take(struct samples *s, uint8_t *dst, size_t n, size_t *got, struct err *err)
+enum rc
+samples_take(struct samples *s, uint8_t *dst, size_t n, size_t *got, struct err *err)
 {
 	enum rc rc = RC_OK;
 	size_t k;
@@ -83,9 +62,28 @@ take(struct samples *s, uint8_t *dst, size_t n, size_t *got, struct err *err)
 	return rc;
 }
 
-static enum rc
-check_shape(const struct samples *s, uint32_t channels, uint32_t rows, uint32_t cols,
-	    struct err *err)
+enum rc
+samples_take_all(struct samples *s, uint64_t limit, struct buf *out, struct err *err)
+{
+	size_t first = out->len, got = 1;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && got) {
+		if (out->len - first > limit)
+			return err_set(err, RC_BADDATA,
+				       "%s: more than the limit of %" PRIu64 " bytes", s->in.name,
+				       limit);
+		if (!buf_reserve(out, INPUT_CHUNK))
+			return err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
+		rc = samples_take(s, (uint8_t *)out->data + out->len, INPUT_CHUNK, &got, err);
+		out->len += rc == RC_OK ? got : 0;
+	}
+	return rc;
+}
+
+enum rc
+samples_check_shape(const struct samples *s, uint32_t channels, uint32_t rows, uint32_t cols,
+		    struct err *err)
 {
 	const struct net_shape *want = &s->shape;
 
@@ -112,7 +110,7 @@ idx_header(struct samples *s, struct err *err)
 	static const uint8_t magic[4] = {0, 0, 8, 3};
 	uint8_t h[IDX_HEADER];
 	size_t got;
-	enum rc rc = take(s, h, sizeof h, &got, err);
+	enum rc rc = samples_take(s, h, sizeof h, &got, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -124,11 +122,11 @@ idx_header(struct samples *s, struct err *err)
 	s->total = big_endian(h + 4);
 	if (s->total == 0)
 		return err_set(err, RC_BADDATA, "%s: no images", s->in.name);
-	return check_shape(s, 1, big_endian(h + 8), big_endian(h + 12), err);
+	return samples_check_shape(s, 1, big_endian(h + 8), big_endian(h + 12), err);
 }
 
 static enum rc
-idx_next(struct samples *s, uint8_t *item, bool *more, struct err *err)
+idx_next(struct samples *s, void *item, bool *more, struct err *err)
 {
 	size_t n = (size_t)net_shape_size(s->shape), got;
 	enum rc rc;
@@ -136,136 +134,14 @@ idx_next(struct samples *s, uint8_t *item, bool *more, struct err *err)
 
 	*more = s->n < s->total;
 	if (!*more) {
-		rc = peek(s, &c, err);
+		rc = samples_peek(s, &c, err);
 		if (rc == RC_OK && c >= 0)
 			rc =
 			    err_set(err, RC_BADDATA, "%s: bytes behind the last image", s->in.name);
 		return rc;
 	}
-	rc = take(s, item, n, &got, err);
-	return rc == RC_OK && got < n ? refuse(s, "cut short", err) : rc;
-}
-
-/* ---- PGM and PPM */
-
-static bool
-is_space(int c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* White space, and comments from # to the end of the line. *c: what follows, or -1. */
-static enum rc
-skip_space(struct samples *s, int *c, struct err *err)
-{
-	bool comment = false;
-	enum rc rc;
-
-	for (;; s->pos++) {
-		rc = peek(s, c, err);
-		if (rc != RC_OK || *c < 0)
-			return rc;
-		comment |= *c == '#';
-		if (!comment && !is_space(*c))
-			return RC_OK;
-		comment &= *c != '\n' && *c != '\r';
-	}
-}
-
-/* A whole number from lo to hi, white space before it; what follows it is not taken. */
-static enum rc
-number(struct samples *s, uint32_t lo, uint32_t hi, uint32_t *out, const char *reason,
-       struct err *err)
-{
-	uint32_t v = 0, digits = 0;
-	int c;
-	enum rc rc = skip_space(s, &c, err);
-
-	if (rc == RC_OK && c < 0)
-		return refuse(s, "cut short", err);
-	while (rc == RC_OK && c >= '0' && c <= '9') {
-		v = v * 10 + (uint32_t)(c - '0');
-		if (v > hi)
-			return refuse(s, reason, err);
-		digits++;
-		s->pos++;
-		rc = peek(s, &c, err);
-	}
-	if (rc != RC_OK)
-		return rc;
-	*out = v;
-	return digits && v >= lo && (c < 0 || is_space(c) || c == '#') ? RC_OK
-								       : refuse(s, reason, err);
-}
-
-static enum rc
-pnm_header(struct samples *s, struct pnm *p, struct err *err)
-{
-	uint8_t kind[2] = {0};
-	uint32_t rows = 0, cols = 0;
-	size_t got;
-	int c;
-	enum rc rc = take(s, kind, 2, &got, err);
-
-	if (rc == RC_OK && (got < 2 || kind[0] != 'P' || !memchr("2356", kind[1], 4)))
-		rc = refuse(s, "neither PGM nor PPM", err);
-	p->ascii = kind[1] < '5';
-	if (rc == RC_OK)
-		rc = number(s, 1, MAX_SIDE, &cols, "its width is not 1 to 32768", err);
-	if (rc == RC_OK)
-		rc = number(s, 1, MAX_SIDE, &rows, "its height is not 1 to 32768", err);
-	if (rc == RC_OK)
-		rc = number(s, 1, 255, &p->maxval, "its largest value is not 1 to 255", err);
-	if (rc == RC_OK)
-		rc = check_shape(s, kind[1] == '2' || kind[1] == '5' ? 1 : 3, rows, cols, err);
-	if (rc == RC_OK)
-		rc = peek(s, &c, err);
-	if (rc == RC_OK && !is_space(c))
-		rc = refuse(s, c < 0 ? "cut short" : "no white space behind the header", err);
-	s->pos++;
-	return rc;
-}
-
-/* The next value. */
-static enum rc
-pnm_value(struct samples *s, const struct pnm *p, uint32_t *v, struct err *err)
-{
-	static const char beyond[] = "a value is not 0 to its largest";
-	int c;
-	enum rc rc;
-
-	if (p->ascii)
-		return number(s, 0, p->maxval, v, beyond, err);
-	rc = peek(s, &c, err);
-	if (rc != RC_OK)
-		return rc;
-	if (c < 0)
-		return refuse(s, "cut short", err);
-	s->pos++;
-	*v = (uint32_t)c;
-	return *v <= p->maxval ? RC_OK : refuse(s, beyond, err);
-}
-
-static enum rc
-pnm_next(struct samples *s, uint8_t *item, bool *more, struct err *err)
-{
-	size_t channels = s->shape.channels, n = (size_t)net_shape_size(s->shape);
-	struct pnm p;
-	uint32_t v;
-	int c;
-	enum rc rc = skip_space(s, &c, err);
-
-	*more = c >= 0;
-	if (rc != RC_OK || !*more)
-		return rc;
-	rc = pnm_header(s, &p, err);
-	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		rc = pnm_value(s, &p, &v, err);
-		if (rc == RC_OK) /* pixel by pixel into planes */
-			item[i % channels * (n / channels) + i / channels] =
-			    (uint8_t)((v * 255 + p.maxval / 2) / p.maxval);
-	}
-	return rc;
+	rc = samples_take(s, item, n, &got, err);
+	return rc == RC_OK && got < n ? samples_refuse(s, "cut short", err) : rc;
 }
 
 /* ---- tables */
@@ -294,23 +170,41 @@ is_header(const struct samples *s)
 	return decimal_f32(s->csv.fields[0].text, s->csv.fields[0].len, s->c, &v) == DECIMAL_SYNTAX;
 }
 
+/* A header, or what somebody took for something else. */
 static enum rc
-table_next(struct samples *s, float *item, bool *more, struct err *err)
+skip_header(struct samples *s, bool *more, struct err *err)
 {
+	char shown[CSV_SHOW];
+	enum rc rc;
+
+	csv_show(&s->csv.fields[0], shown);
+	rc = csv_next(&s->csv, more, err);
+	if (rc == RC_OK && !*more)
+		rc = err_set(err, RC_BADDATA,
+			     "%s:1: '%s' is no number and no file, and nothing follows; the model "
+			     "takes %s",
+			     s->in.name, shown, s->wants);
+	return rc;
+}
+
+static enum rc
+table_next(struct samples *s, void *item, bool *more, struct err *err)
+{
+	float *values = item;
 	uint64_t n = net_shape_size(s->shape);
 	enum rc rc = csv_next(&s->csv, more, err);
 
 	if (rc == RC_OK && *more && s->n == 0 && is_header(s))
-		rc = csv_next(&s->csv, more, err);
+		rc = skip_header(s, more, err);
 	if (rc != RC_OK || !*more)
 		return rc;
 	if (s->csv.nfields != n)
 		return err_set(err, RC_BADDATA,
-			       "%s:%" PRIu64 ": %" PRIu32 " value%s, the model takes %" PRIu64,
+			       "%s:%" PRIu64 ": %" PRIu32 " value%s, the model takes %s",
 			       s->in.name, s->csv.record_line, s->csv.nfields,
-			       s->csv.nfields == 1 ? "" : "s", n);
+			       s->csv.nfields == 1 ? "" : "s", s->wants);
 	for (uint64_t i = 0; i < n && rc == RC_OK; i++)
-		rc = value(s, &s->csv.fields[i], &item[i], err);
+		rc = value(s, &s->csv.fields[i], &values[i], err);
 	return rc;
 }
 
@@ -333,16 +227,70 @@ read_first(struct samples *s, struct err *err)
 	return in->avail ? RC_OK : err_set(err, RC_BADDATA, "%s: no samples", in->name);
 }
 
-static enum kind
-tell(const uint8_t *first, size_t n)
+/* More bytes behind those in the chunk; *more false: there are none. */
+static enum rc
+gather(struct samples *s, bool *more, struct err *err)
 {
-	if (first[0] == 0)
-		return KIND_IDX;
-	return n > 1 && first[0] == 'P' && first[1] >= '0' && first[1] <= '9' ? KIND_PNM
-									      : KIND_TABLE;
+	size_t got;
+	enum rc rc = input_some(&s->in, s->chunk + s->len, sizeof s->chunk - s->len, &got, err);
+
+	s->len += rc == RC_OK ? got : 0;
+	*more = rc == RC_OK && got;
+	return rc;
 }
 
-/* What the bytes are, and their header. */
+static bool
+begins(const struct samples *s, const char *magic, size_t n)
+{
+	return s->len >= n && memcmp(s->chunk, magic, n) == 0;
+}
+
+/*
+ * So many bytes that what they begin can be told: four; of text a line, of which a pipe may bring a part, and
+ * which may be typed; of an archive, whose first bytes are a name and a NUL, its header.
+ */
+static enum rc
+gather_head(struct samples *s, struct err *err)
+{
+	bool more = true;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && more && s->len < 4)
+		rc = gather(s, &more, err);
+	if (rc == RC_OK && s->len == 0)
+		return err_set(err, RC_BADDATA, "%s: no samples", s->in.name);
+	while (rc == RC_OK && more && s->chunk[0] >= ' ' && s->chunk[0] < 0x7f &&
+	       s->len < HEAD_MAX && !memchr(s->chunk, '\n', s->len) &&
+	       !(memchr(s->chunk, '\0', s->len) && s->len >= TAR_HEAD) &&
+	       !(s->chunk[0] == 'P' && s->chunk[1] >= '0' && s->chunk[1] <= '9'))
+		rc = gather(s, &more, err);
+	return rc;
+}
+
+/* A record begins with a label, which no text does; but an IDX file may, too. */
+static bool
+is_cifar10(const struct samples *s)
+{
+	const uint8_t *c = s->chunk;
+	bool idx = c[0] == 0 && c[1] == 0 && c[2] >= 8 && c[2] <= 14 && c[3] >= 1 && c[3] <= 4;
+
+	return s->shape.channels == 3 && s->shape.rows == CIFAR10_SIDE &&
+	       s->shape.cols == CIFAR10_SIDE && c[0] < CIFAR10_CLASSES && !idx;
+}
+
+static enum rc
+begin_table(struct samples *s, struct err *err)
+{
+	enum rc rc = csv_begin_with(&s->csv, &s->in, s->chunk, s->len, err);
+
+	s->has_csv = true;
+	s->pos = s->len = 0;
+	s->dtype = GPUSIM_F32;
+	s->next = table_next;
+	return rc;
+}
+
+/* What the bytes are, and what comes before the first sample. */
 static enum rc
 begin(struct samples *s, struct err *err)
 {
@@ -351,42 +299,86 @@ begin(struct samples *s, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	s->open = true;
-	if (s->in.gzip) {
-		rc = fill(s, err);
-		if (rc != RC_OK)
-			return rc;
-		s->kind = s->len ? tell(s->chunk, s->len) : KIND_TABLE;
-		if (s->kind == KIND_TABLE)
-			return err_set(err, RC_BADDATA, "%s: gzip, but not of IDX, PGM or PPM",
-				       s->in.name);
-	} else {
-		s->kind = tell(s->in.next, s->in.avail);
+	rc = gather_head(s, err);
+	if (rc != RC_OK)
+		return rc;
+	if (is_cifar10(s)) {
+		samples_begin_cifar10(s);
+		return RC_OK;
 	}
-	if (s->kind == KIND_TABLE) {
-		s->has_csv = true;
-		rc = csv_begin(&s->csv, &s->in, err);
-	} else if (s->kind == KIND_IDX) {
-		rc = idx_header(s, err);
+	if (begins(s, "\0\0", 2)) {
+		s->dtype = GPUSIM_U8;
+		s->next = idx_next;
+		return idx_header(s, err);
 	}
-	return rc;
+	if (npy_is(s->chunk, s->len) || zip_is(s->chunk, s->len) || pickle_is(s->chunk, s->len) ||
+	    tar_is(s->chunk, s->len))
+		return samples_begin_array(s, err);
+	if (s->chunk[0] == 0x89 || begins(s, "\xff\xd8", 2) ||
+	    (s->len > 1 && s->chunk[0] == 'P' && s->chunk[1] >= '0' && s->chunk[1] <= '9'))
+		samples_begin_images(s);
+	else if (!s->single && samples_is_name(s))
+		return samples_begin_files(s, err);
+	else
+		return begin_table(s, err);
+	return RC_OK;
 }
 
-enum rc
-samples_open(int fd, const char *name, struct net_shape shape, struct samples **out,
-	     struct err *err)
+/* Samples of which nothing is known yet. */
+static enum rc
+make(int fd, const char *name, struct net_shape shape, const char *wants, struct samples **out,
+     struct err *err)
 {
 	struct samples *s = alloc_zeroed(1, sizeof *s);
-	enum rc rc;
 
 	if (!s)
 		return err_set(err, RC_NOMEM, "%s: out of memory", name);
 	s->in.name = name;
 	s->in.fd = fd;
+	s->fd = -1;
 	s->shape = shape;
+	s->wants = wants;
 	s->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	rc = s->c ? read_first(s, err) : err_set(err, RC_NOMEM, "%s: out of memory", name);
+	if (!s->c) {
+		samples_close(s);
+		return err_set(err, RC_NOMEM, "%s: out of memory", name);
+	}
+	*out = s;
+	return RC_OK;
+}
+
+enum rc
+samples_open(int fd, const char *name, enum samples_source source, struct net_shape shape,
+	     const char *wants, struct samples **out, struct err *err)
+{
+	struct samples *s = NULL;
+	enum rc rc = make(fd, name, shape, wants, &s, err);
+
+	if (rc != RC_OK)
+		return rc;
+	s->single = source == SAMPLES_FILE;
+	rc = read_first(s, err);
 	if (rc == RC_OK)
 		rc = begin(s, err);
+	if (rc == RC_OK)
+		*out = s;
+	else
+		samples_close(s);
+	return rc;
+}
+
+enum rc
+samples_open_files(char *const *names, size_t n, struct net_shape shape, const char *wants,
+		   struct samples **out, struct err *err)
+{
+	struct samples *s = NULL;
+	enum rc rc = make(-1, n ? names[0] : "files", shape, wants, &s, err);
+
+	if (rc != RC_OK)
+		return rc;
+	s->names = names;
+	s->nnames = n;
+	rc = samples_begin_files(s, err);
 	if (rc == RC_OK)
 		*out = s;
 	else
@@ -399,6 +391,9 @@ samples_close(struct samples *s)
 {
 	if (!s)
 		return;
+	samples_close_file(s);
+	free(s->item);
+	buf_fini(&s->whole);
 	if (s->has_csv)
 		csv_end(&s->csv);
 	if (s->open)
@@ -411,7 +406,7 @@ samples_close(struct samples *s)
 enum gpusim_dtype
 samples_dtype(const struct samples *s)
 {
-	return s->kind == KIND_TABLE ? GPUSIM_F32 : GPUSIM_U8;
+	return s->dtype;
 }
 
 enum rc
@@ -420,11 +415,7 @@ samples_next(struct samples *s, void *item, bool *more, struct err *err)
 	enum rc rc;
 
 	*more = false;
-	if (s->kind == KIND_TABLE)
-		rc = table_next(s, item, more, err);
-	else
-		rc = s->kind == KIND_IDX ? idx_next(s, item, more, err)
-					 : pnm_next(s, item, more, err);
+	rc = s->next(s, item, more, err);
 	if (rc == RC_OK && *more)
 		s->n++;
 	else if (rc == RC_OK && s->n == 0)
@@ -437,7 +428,8 @@ samples_ready(const struct samples *s)
 {
 	struct pollfd p = {.fd = s->in.fd, .events = POLLIN};
 
-	if (s->pos < s->len || s->in.avail > 0 || (s->has_csv && s->csv.pos < s->csv.len))
+	if (s->in.fd < 0 || s->whole.len || s->inner || s->pos < s->len || s->in.avail > 0 ||
+	    (s->has_csv && s->csv.pos < s->csv.len))
 		return true;
 	return poll(&p, 1, 0) > 0;
 }

@@ -1,9 +1,13 @@
 /*
- * samples.h - samples that a net is asked about, one after another, from a file or a pipe.
+ * samples.h - samples that a net is asked about, one after another, from a file, a pipe or many files.
  *
- * What they are is told from the first bytes: an IDX file of three dimensions, or any number of PGM and
- * PPM images (P2, P3, P5, P6) one after another, raw or gzipped; else a table, a sample a line, as
+ * What they are is told from the first bytes, raw or gzipped: an IDX file of three dimensions; any number of PNG,
+ * JPEG, PGM and PPM images (P2, P3, P5, P6) one after another; a .npy file, or a .npz, of which it is the
+ * samples to test with, else those to train on; a batch of CIFAR-10, as records or a pickle, or an archive of them;
+ * names of files, one a line, where the first line is one; else a table, a sample a line, as
  * csv.h reads it. A first line whose first field is no number is a header, and is skipped.
+ *
+ * PNG and JPEG become what the model takes, as the images of a folder do in training.
  */
 #ifndef NN_SAMPLES_H
 #define NN_SAMPLES_H
@@ -18,6 +22,9 @@
 
 struct samples;
 
+/* A file by itself is one image, with whatever is behind it; a stream may have several, or names of files. */
+enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
+
 /*
  * samples_open - look at what there is.
  *
@@ -25,17 +32,22 @@ struct samples;
  *	name	what it is called in sentences; stays the caller's
  *	shape	what each sample must have: images its channels, rows and columns; lines of a table as
  *		many numbers
+ *	wants	completes "the model takes ..."; stays the caller's
  *	out	[out] released with samples_close; untouched on error
  *
  * Errors, here and in samples_next: RC_BADDATA "NAME: image 3: reason", from 0, or "NAME:LINE: reason":
  * another size, damaged, cut short, no samples; RC_FAILED what the system refuses; RC_NOMEM.
  * Checked by: tests/unit/t_samples.c
  */
-enum rc samples_open(int fd, const char *name, struct net_shape shape, struct samples **out,
-		     struct err *err);
+enum rc samples_open(int fd, const char *name, enum samples_source source, struct net_shape shape,
+		     const char *wants, struct samples **out, struct err *err);
+
+/* The samples of files, one after another; "-" is standard input. The names stay the caller's. */
+enum rc samples_open_files(char *const *names, size_t n, struct net_shape shape, const char *wants,
+			   struct samples **out, struct err *err);
 void samples_close(struct samples *s);
 
-/* The type of values: GPUSIM_U8 of images, 0 to 255; GPUSIM_F32 of a table. */
+/* The type of values: GPUSIM_U8 of images, 0 to 255; GPUSIM_F32 of a table and of many files. */
 enum gpusim_dtype samples_dtype(const struct samples *s);
 
 /* The next sample, planar, as many values as the shape has; *more false: there is none. */

@@ -181,6 +181,7 @@ zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, st
 	const uint8_t *from = find_data(zip, file);
 	size_t first = out->len;
 	bool good = from;
+	uLong crc;
 
 	if (file->method != STORED && file->method != DEFLATED)
 		return err_set(err, RC_BADDATA,
@@ -191,7 +192,8 @@ zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, st
 		good = inflate_all(file, from, out);
 	else if (good)
 		good = file->stored == file->nbytes && buf_add(out, from, file->stored);
-	if (!good || crc32_z(0, (const Bytef *)out->data + first, out->len - first) != file->crc)
+	crc = out->len > first ? crc32_z(0, (const Bytef *)out->data + first, out->len - first) : 0;
+	if (!good || crc != file->crc)
 		return err_set(err, RC_BADDATA, "%s: %s: damaged", zip->name, file->name);
 	return RC_OK;
 }

@@ -232,8 +232,8 @@ read_options(struct config_draft *d, int argc, char **argv, bool files, enum con
 			rc = config_set(d, (unsigned)(opt - FIRST_VAL), o->name,
 					optarg ? optarg : "true", &flags, err);
 	}
-	if (rc == RC_OK && optind < argc)
-		rc = err_set(err, RC_INVAL, "unexpected argument '%.64s'", argv[optind]);
+	d->c.files = argv + optind;
+	d->c.nfiles = (size_t)(argc - optind);
 	return rc;
 }
 

@@ -85,6 +85,8 @@ struct train_config {
 	enum gpusim_on_failure on_failure;
 	/* instead of training */
 	bool eval, infer, quiet;
+	char *const *files; /* infer: operands, of the argv that was parsed; none: standard input */
+	size_t nfiles;
 	const char *compare; /* list of methods, as it was given; NULL: none */
 	/* files */
 	bool strict;

@@ -89,6 +89,12 @@ check_task(const struct config_draft *d, struct err *err)
 	const struct train_config *c = &d->c;
 	const char *task = c->eval ? "eval" : c->infer ? "infer" : NULL;
 
+	if (c->nfiles && !c->infer)
+		return err_set(err, RC_INVAL, "unexpected argument '%.64s'", c->files[0]);
+	if (c->nfiles && c->data) {
+		err_set(err, RC_INVAL, "not together with files to --infer");
+		return refuse(d, "data", err);
+	}
 	if (c->eval && c->infer) {
 		err_set(err, RC_INVAL, "not together with --eval");
 		return refuse(d, "infer", err);
@@ -156,6 +162,6 @@ config_check(struct config_draft *d, struct err *err)
 	if (rc == RC_OK)
 		rc = keep_origin(d, "labelOnehotDims", &d->c.label_dims, err);
 	d->c.dataset.seed = d->c.seed;
-	d->c.dataset.tests_only = d->c.eval;
+	d->c.dataset.tests_only = d->c.eval || d->c.infer;
 	return rc;
 }

@@ -422,8 +422,8 @@ const struct config_option config_options[] = {
      STRING(load)},
     {.name = "eval", .help = "test that model, and train nothing", BOOL(eval)},
     {.name = "infer",
-     .help = "samples in on standard input, a class and probabilities a\n"
-	     "line out",
+     .help = "samples of files or standard input in, a class and\n"
+	     "probabilities a line out",
      BOOL(infer)},
     {.name = "compare",
      .arg = "A,B,...",

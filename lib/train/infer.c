@@ -1,6 +1,7 @@
 #include "train/infer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +181,29 @@ infer_probabilities(const struct net *net, const float *values, double *out)
 		out[k] = sum > 0 ? out[k] / sum : 1.0 / n;
 }
 
+const char *
+model_wants(const struct model *m, char out[128])
+{
+	struct net_shape s = m->task.net.input;
+	const struct dataset *d = &m->task.data;
+	bool images = s.rows * s.cols > 1;
+	double scale = 0;
+	bool common = task_scale(&m->task, &scale);
+	int n = snprintf(out, 128, "%llu value%s: ", (unsigned long long)net_shape_size(s),
+			 net_shape_size(s) == 1 ? "" : "s");
+
+	if (images)
+		n += snprintf(out + n, (size_t)(128 - n), "images of %ux%ux%u", s.channels, s.rows,
+			      s.cols);
+	else
+		n += snprintf(out + n, (size_t)(128 - n), "features");
+	snprintf(out + n, (size_t)(128 - n), "%s",
+		 common && d->scale[0] == 1.0f / 255 ? ", 0 to 255 scaled to 0..1"
+		 : common && scale == 1		     ? " as they are"
+						     : ", normalised as in training");
+	return out;
+}
+
 /* Of one item. */
 static double
 loss_of(const struct net *net, const float *values, uint32_t label)
@@ -247,6 +271,18 @@ match_classes(const struct model *m, const struct dataset *data, const bool used
 }
 
 enum rc
+model_check_items(const struct model *m, const char *path, const struct dataset *data,
+		  struct err *err)
+{
+	struct net_shape want = m->task.net.input;
+
+	if (data->channels == want.channels && data->rows == want.rows && data->cols == want.cols)
+		return RC_OK;
+	return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u", path,
+		       data->channels, data->rows, data->cols, want.channels, want.rows, want.cols);
+}
+
+enum rc
 model_take_data(const struct model *m, const char *path, struct dataset *data, struct err *err)
 {
 	const struct net *net = &m->task.net;
@@ -255,14 +291,11 @@ model_take_data(const struct model *m, const char *path, struct dataset *data, s
 	uint32_t to[256];
 	enum rc rc;
 
-	if (data->channels != net->input.channels || data->rows != net->input.rows ||
-	    data->cols != net->input.cols)
-		return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u",
-			       path, data->channels, data->rows, data->cols, net->input.channels,
-			       net->input.rows, net->input.cols);
+	rc = model_check_items(m, path, data, err);
 	for (uint32_t i = 0; i < test->nitems; i++)
 		used[test->labels[i]] = true;
-	rc = match_classes(m, data, used, to, err);
+	if (rc == RC_OK)
+		rc = match_classes(m, data, used, to, err);
 	for (uint32_t i = 0; rc == RC_OK && i < test->nitems; i++) {
 		uint32_t class = to[test->labels[i]];
 

@@ -39,6 +39,9 @@ uint32_t infer_class(const float *values, uint32_t n);
  * at 0 and scaled to sum to 1, or all the same where none is above 0. */
 void infer_probabilities(const struct net *net, const float *values, double *out);
 
+/* What a model takes, for sentences: "784 values: images of 1x28x28, 0 to 255 scaled to 0..1". */
+const char *model_wants(const struct model *m, char out[128]);
+
 /* What a test came to. */
 struct evaluation {
 	uint64_t nitems, right;
@@ -54,6 +57,10 @@ struct evaluation {
 enum rc evaluate(struct predictor *p, const struct model *m, const struct dataset *data,
 		 struct evaluation *out, struct err *err);
 void evaluation_fini(struct evaluation *e);
+
+/* RC_BADDATA, naming path, where a data set's items are not what a model takes. */
+enum rc model_check_items(const struct model *m, const char *path, const struct dataset *data,
+			  struct err *err);
 
 /* The test part of a data set as the model's: labels become those of its classes, by their names. RC_BADDATA:
  * items are not what it takes, or labels none of its classes. path: what the data set is called. */

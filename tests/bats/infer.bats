@@ -28,6 +28,12 @@ pgm() {
 	zcat "$DATA/t10k-images-idx3-ubyte.gz" | tail -c +$((17 + 784 * $1)) | head -c 784
 }
 
+# same FILE - are the answers on standard input those in FILE? Other batches may round the last digit differently.
+same() {
+	paste -d '|' - "$1" | awk -F '|' '{ n = split($1, a, " "); if (split($2, b, " ") != n || n < 2 || a[1] != b[1]) exit 1
+		for (i = 2; i <= n; i++) if (a[i] - b[i] > 2e-6 || b[i] - a[i] > 2e-6) exit 1 }'
+}
+
 @test "eval: the accuracy of the last epoch, and what was taken for what" {
 	trained
 	run bounded mnist-train --eval --load m.npz --data "$DATA"
@@ -155,7 +161,7 @@ pgm() {
 	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0'
 	assert_status 5
 	assert_equal "${lines[0]%% *}" "$(sed -n 1p names)"
-	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4'
+	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4 values: features, normalised as in training'
 }
 
 @test "infer: what is wrong ends it, what came before is answered" {
@@ -211,4 +217,76 @@ pgm() {
 	bounded mnist-train --data "$DATA" --layers 784,32,10 --batch 16 --epochs 0 --devices 1 \
 		--load m.npz --save same.npz >/dev/null
 	cmp m.npz same.npz
+}
+
+@test "infer: whatever training takes, from standard input and as files; the same answers" {
+	command -v python3 >/dev/null || skip "needs python3"
+	mkdir bin
+	for f in "$DATA"/cifar10/*.bin.gz; do gzip -dc "$f" >bin/"$(basename "$f" .gz)"; done
+	head -c $((3073 * 20)) bin/test_batch.bin >test && mv test bin/test_batch.bin
+	"$DATA/make-arrays" bin .
+	unzip -q a.npz
+	bounded mnist-train --data bin --layers 0,8,0 --epochs 1 --batch 16 --devices 1 --save m.npz >said
+	perl -e 'binmode STDIN; local $/; $_ = <STDIN>;
+		for my $i (0 .. 19) { print join(",", unpack("C*", substr($_, $i * 3073 + 1, 3072))), "\n" }' \
+		<bin/test_batch.bin >t.csv
+	gzip -k t.csv
+	export -f same
+	bounded gpuctl run -n 1 -- bash -c '
+		set -e -o pipefail
+		mnist-train --infer --load m.npz <bin/test_batch.bin >want
+		for f in t.csv t.csv.gz x_test.npy a.npz py.tar.gz; do
+			mnist-train --infer --load m.npz <$f | same want
+			mnist-train --infer --load m.npz $f | same want
+		done
+		printf "%s\n" x_test.npy t.csv | mnist-train --infer --load m.npz | same <(cat want want)
+		mnist-train --infer --load m.npz --data a.npz | same want
+		mnist-train --infer --load m.npz --data bin --test-items 20 | same want'
+	assert_equal "$(wc -l <want)" 20
+}
+
+@test "infer: pictures, one after another, as files and as a list of names" {
+	bounded mnist-train --data "$DATA/scenes" --image-size 28 --channels 1 --layers 0,16,0 --epochs 1 \
+		--batch 8 --devices 1 --save m.npz >said
+	mapfile -t files < <(find "$DATA/scenes" -path '*test*' \( -name '*.png' -o -name '*.jpg' \) | sort | head -n 12)
+	[ ${#files[@]} -eq 12 ]
+	bounded mnist-train --infer --load m.npz "${files[@]}" >want
+	assert_equal "$(wc -l <want)" 12
+	cat "${files[@]}" | bounded mnist-train --infer --load m.npz | same want
+	printf '%s\n' "${files[@]}" | bounded mnist-train --infer --load m.npz | same want
+	gzip -c "${files[3]}" | bounded mnist-train --infer --load m.npz | same <(sed -n 4p want)
+	# As the test part of training.
+	run bounded mnist-train --infer --load m.npz --data "$DATA/scenes"
+	assert_status 0
+	head -n 1 <<<"$output" | same <(sed -n 1p want)
+	wants='784 values: images of 1x28x28, 0 to 255 scaled to 0..1'
+	run bounded mnist-train --infer --load m.npz <<<$'1,2\n3'
+	assert_status 5
+	assert_output "mnist-train: standard input:1: 2 values, the model takes $wants"
+	run bounded mnist-train --infer --load m.npz <<<'picture'
+	assert_status 5
+	assert_output "mnist-train: standard input:1: 'picture' is no number and no file, and nothing follows; the model takes $wants"
+	run bounded mnist-train --infer --load m.npz "${files[0]}" nowhere.png
+	assert_status 1
+	head -n 1 <<<"$output" | same <(sed -n 1p want)
+	assert_equal "${lines[1]}" 'mnist-train: nowhere.png: No such file or directory'
+	run bounded mnist-train --infer --load m.npz <<<$"${files[0]}"$'\nnowhere.png'
+	assert_status 1
+	head -n 1 <<<"$output" | same <(sed -n 1p want)
+	assert_equal "${lines[1]}" 'mnist-train: nowhere.png: No such file or directory'
+	head -c 100 "${files[0]}" >short.png
+	run bounded mnist-train --infer --load m.npz short.png
+	assert_status 5
+	assert_match '^mnist-train: short.png: '
+	run bounded mnist-train --infer --load m.npz --data x y
+	assert_status 2
+	assert_output 'mnist-train: --data: not together with files to --infer'
+	run bounded mnist-train --load m.npz y
+	assert_status 2
+	assert_output "mnist-train: unexpected argument 'y'"
+	# A model of features has no use for pictures.
+	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 1 --save iris.npz >said
+	run bounded mnist-train --infer --load iris.npz "${files[0]}"
+	assert_status 5
+	assert_output "mnist-train: ${files[0]}: an image, and the model takes 4 values: features as they are"
 }

@@ -1,4 +1,4 @@
-/* Fuzz samples that a net is asked about: IDX, PGM, PPM, tables, raw and gzipped, for nets of several
+/* Fuzz samples that a net is asked about: IDX, images, arrays, tables, raw and gzipped, for nets of several
  * inputs. Each that is read is there to its last byte; they end, or are refused with a reason. */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,11 +10,11 @@
 
 /* What is read is summed up: every byte is there, or a sanitizer says. */
 static void
-try_shape(int fd, struct net_shape shape)
+try_shape(int fd, enum samples_source source, struct net_shape shape)
 {
 	struct samples *s = NULL;
 	struct err err = {0};
-	enum rc rc = samples_open(fd, "fuzz", shape, &s, &err);
+	enum rc rc = samples_open(fd, "fuzz", source, shape, "so many", &s, &err);
 	volatile uint8_t sum = 0;
 	bool more = rc == RC_OK;
 	size_t nbytes = 0;
@@ -29,7 +29,8 @@ try_shape(int fd, struct net_shape shape)
 		for (size_t i = 0; rc == RC_OK && more && i < nbytes; i++)
 			sum = (uint8_t)(sum + item[i]);
 	}
-	require(rc == RC_OK || ((rc == RC_BADDATA || rc == RC_NOMEM) && err.text[0]));
+	require(rc == RC_OK ||
+		((rc == RC_BADDATA || rc == RC_NOMEM || rc == RC_FAILED) && err.text[0]));
 	free(item);
 	samples_close(s);
 }
@@ -37,14 +38,16 @@ try_shape(int fd, struct net_shape shape)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct net_shape shapes[] = {{1, 2, 3}, {3, 1, 2}, {4, 1, 1}};
+	static const struct net_shape shapes[] = {{1, 2, 3}, {3, 1, 2}, {4, 1, 1}, {3, 32, 32}};
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
 		lseek(fd, 0, SEEK_SET);
-		try_shape(fd, shapes[i]);
+		try_shape(fd, SAMPLES_STREAM, shapes[i]);
+		lseek(fd, 0, SEEK_SET);
+		try_shape(fd, SAMPLES_FILE, shapes[i]);
 	}
 	close(fd);
 	return 0;
