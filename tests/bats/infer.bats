@@ -223,7 +223,7 @@ same() {
 	command -v python3 >/dev/null || skip "needs python3"
 	mkdir bin
 	for f in "$DATA"/cifar10/*.bin.gz; do gzip -dc "$f" >bin/"$(basename "$f" .gz)"; done
-	head -c $((3073 * 20)) bin/test_batch.bin >test && mv test bin/test_batch.bin
+	head -c $((3073 * 20)) bin/test_batch.bin >few.bin && mv few.bin bin/test_batch.bin
 	"$DATA/make-arrays" bin .
 	unzip -q a.npz
 	bounded mnist-train --data bin --layers 0,8,0 --epochs 1 --batch 16 --devices 1 --save m.npz >said
