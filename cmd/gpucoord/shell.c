@@ -26,6 +26,7 @@
 #include "faults.h"
 #include "grpc/server.h"
 #include "look.h"
+#include "mem/sweep.h"
 #include "net/net.h"
 #include "net/rpc_client.h"
 #include "net/rpc_server.h"
@@ -311,6 +312,9 @@ carry_out(struct shell *s)
 			break;
 		case COORD_LOG:
 			log_line(LOG_INFO, "%s", a->body.data);
+			break;
+		case COORD_DISCARD:
+			sweep_file(a->address, a->device_id, NULL);
 			break;
 		case COORD_ASK_ECHO:
 		case COORD_LOOK:

@@ -204,6 +204,22 @@ spare(struct coord *c, struct device *d)
 	call_start(c, &d->adopt, s, s->address, COORD_ADOPT_MS, &body);
 }
 
+/* ---- nobody waits for it */
+
+/* Again and again, as its process may not have ended yet. With spares one may still come. */
+static void
+discard(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_DISCARD, .device_id = d->id};
+
+	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE || d->mem_kept ||
+	    !device_can_spawn(c, d) || c->now_ms < d->discard_ms)
+		return;
+	d->discard_ms = c->now_ms + COORD_DISCARD_MS;
+	snprintf(a.address, sizeof a.address, "%s", d->mem_path);
+	act(c, &a);
+}
+
 /* ---- */
 
 void
@@ -218,6 +234,8 @@ care_tick(struct coord *c)
 			respawn(c, d);
 		else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
 			spare(c, d);
+		if (!d->ncomms && !device_returns(c, d))
+			discard(c, d);
 	}
 }
 

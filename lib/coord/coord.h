@@ -94,7 +94,9 @@ enum coord_action_kind {
 		      * what follows is carried out. See coord_uncommitted */
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
 	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
-	COORD_LOOK,	/* look at the process of device_id, which is silent: COORD_LOOKED tells */
+	COORD_DISCARD, /* remove the memory file at address, of device_id, if no device has it: nobody
+			 * waits for it */
+	COORD_LOOK,    /* look at the process of device_id, which is silent: COORD_LOOKED tells */
 };
 
 struct coord_action {
@@ -103,7 +105,7 @@ struct coord_action {
 	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
 	uint32_t pid;	     /* look */
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
-	char address[256];   /* call; store: the key */
+	char address[256];   /* call; store: the key; discard: the path */
 	bool promise;	     /* store: it must survive the machine; answer: it tells of an effect */
 	uint64_t made;	     /* answer: the communicator that its client hears of, or 0 */
 	struct buf body;     /* packed, without the envelope's fields: the net room adds those */

@@ -54,6 +54,7 @@
 #define COORD_ANSWER_MARGIN 150	     /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_MS	    3600000  /* a free device that is lost for so long is forgotten */
 #define COORD_RESPAWN_MS    10000    /* when the configuration leaves it open */
+#define COORD_DISCARD_MS    1000     /* between two tries to remove a memory */
 #define COORD_ADOPT_MS	    10000    /* for taking over a memory */
 #define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */
 #define COORD_KEEP_REPLIES  32	     /* answers stored of a client */
@@ -135,6 +136,7 @@ struct device {
 		unsigned tries; /* of which none came */
 		char cannot[COORD_WHY_MAX]; /* why it does not come back; "": it may */
 	} spawn;
+	uint64_t discard_ms; /* when lost: its memory is not asked to be removed before */
 	struct device *heir; /* a spare that is about to take its place, and is reserved for it */
 	struct call adopt;   /* of the heir */
 };

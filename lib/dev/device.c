@@ -52,7 +52,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	if (!*d->host)
 		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	if (rc == RC_OK && d->keep == DEVMEM_UNLINK_FILE)
+	/* One that was given its id means to come back under it. */
+	if (rc == RC_OK && d->keep == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
 		rc = devmem_mark(d->mem, cfg->coordinator, err);
 	if (rc == RC_OK &&
 	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))

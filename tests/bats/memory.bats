@@ -99,6 +99,13 @@ alone() {
 	assert_file "$FILE" # it lives
 }
 
+@test "a coordinator removes the memory of a device that nobody waits for" {
+	coordinator
+	alone a
+	kill -KILL "$PID"
+	wait_until 10 test ! -e "$FILE"
+}
+
 @test "memory that was given a file is never removed" {
 	ready dev gpudev -m 1M --listen "ipc://$T/d" --coordinator none --mem-file "/dev/shm/gpusim-$(id -u)-$$.kept"
 	kill -KILL "$PID"

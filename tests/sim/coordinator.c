@@ -81,6 +81,8 @@ spawn(struct world *w, uint32_t d)
 	uint32_t n = node_of_device(d), how = w->calm ? 9 : roll(w, 10);
 	struct event *e;
 
+	if (w->dev[d].discarded)
+		wrong(w, "device %" PRIu32 " is started again on memory that was removed", d);
 	node_kill(w, n, "to be started again");
 	if (how == 0)
 		return;
@@ -95,6 +97,16 @@ spawn(struct world *w, uint32_t d)
 		e->b = pid_of_device(d, w->node[n].life);
 		e->c = roll(w, 2) ? 9 : 1 << 8;
 	}
+}
+
+/* What nobody waits for is not asked for afterwards. */
+static void
+discard(struct world *w, uint32_t d)
+{
+	if (w->node[node_of_device(d)].alive)
+		return;
+	trace(w, "coordinator: the memory of device %" PRIu32 " goes", d);
+	w->dev[d].discarded = true;
 }
 
 static void
@@ -115,6 +127,9 @@ carry_out(struct world *w, struct coord_action *a)
 	case COORD_SPAWN:
 		trace(w, "coordinator: start device %" PRIu64 " again", a->device_id - 1);
 		spawn(w, (uint32_t)a->device_id - 1);
+		break;
+	case COORD_DISCARD:
+		discard(w, (uint32_t)a->device_id - 1);
 		break;
 	case COORD_STORE:
 		store(w, a);

@@ -525,6 +525,8 @@ adopt(struct world *w, uint32_t d, uint32_t s)
 		return;
 	}
 	trace(w, "device %u adopts the memory of device %" PRIu64, d, m->deviceid - 1);
+	if (dev_of(w, (uint32_t)m->deviceid - 1)->discarded)
+		wrong(w, "device %u adopts memory that was removed", d);
 	dev_of(w, d)->mem = dev_of(w, (uint32_t)m->deviceid - 1)->mem;
 	dev_of(w, (uint32_t)m->deviceid - 1)->adopted = dev_of(w, d)->adopted = w->now;
 	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
@@ -559,6 +561,7 @@ device_start(struct world *w, uint32_t d)
 	if (!dev->protocol)
 		abort();
 	dev->incarnation = roll64(w) | 1;
+	dev->discarded = false;
 	dev->client_id = roll64(w) | 1;
 	dev->seq = 0;
 	device_register(w, d);

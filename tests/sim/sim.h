@@ -116,6 +116,7 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
+	bool discarded;	  /* its memory was removed after it had died */
 	uint64_t adopted; /* when another took its memory over, or it another's */
 	struct memory mem;
 	struct dcomm comm[32];

@@ -67,9 +67,10 @@ struct harness {
 	bool alive[H_MAX_DEV + 1];
 	uint64_t incarnation[H_MAX_DEV + 1];
 	struct h_offer offer[H_MAX_DEV + 1];
-	unsigned spawned[H_MAX_DEV + 1]; /* times it was to be started again */
-	enum gpusim_on_failure policy;	 /* of communicators to be made */
-	uint32_t own_policy;		 /* of the coordinator to be made */
+	unsigned spawned[H_MAX_DEV + 1];   /* times it was to be started again */
+	unsigned discarded[H_MAX_DEV + 1]; /* times its memory was to be removed */
+	enum gpusim_on_failure policy;	   /* of communicators to be made */
+	uint32_t own_policy;		   /* of the coordinator to be made */
 	bool spare[H_MAX_DEV + 1];
 	uint64_t used[H_MAX_DEV + 1]; /* bytes */
 	struct buf log;
@@ -171,6 +172,8 @@ h_carry_out(struct harness *h)
 			h_take_store(h, a, i);
 		else if (a->kind == COORD_SPAWN)
 			h->spawned[a->device_id % (H_MAX_DEV + 1)]++;
+		else if (a->kind == COORD_DISCARD)
+			h->discarded[a->device_id % (H_MAX_DEV + 1)]++;
 		else if (a->kind == COORD_ASK_ECHO)
 			h->echo = true;
 		else if (a->kind == COORD_LOOK)

@@ -251,6 +251,39 @@ t_spare_with_memory(void)
 	h_fini(&h);
 }
 
+/* The memory of a device that is lost for good goes, again and again until the process has let go of it. */
+static void
+t_discard(void)
+{
+	static const uint32_t goes[] = {GPUSIM_ON_FAILURE_ABORT, GPUSIM_ON_FAILURE_SHRINK};
+	struct harness h;
+
+	for (size_t i = 0; i < 2; i++) {
+		begin(&h, goes[i], 2, 0);
+		tick(&h);
+		ok(!h.discarded[1] && !h.discarded[2], "those that live keep theirs");
+		killed(&h, 2);
+		tick(&h);
+		ok(h.discarded[2] == 1 && !h.discarded[1], "one that is lost loses it");
+		for (int k = 0; k < 12; k++)
+			tick(&h);
+		ok(h.discarded[2] == 2, "once a second");
+		h_fini(&h);
+	}
+	begin(&h, GPUSIM_ON_FAILURE_RESPAWN, 2, 0);
+	killed(&h, 2);
+	for (int k = 0; k < 12; k++)
+		tick(&h);
+	ok(!h.discarded[2], "one that is started again keeps it");
+	h_fini(&h);
+	begin(&h, GPUSIM_ON_FAILURE_SPARE, 2, 0);
+	killed(&h, 2);
+	for (int k = 0; k < 12; k++)
+		tick(&h);
+	ok(!h.discarded[2], "so does one that a spare may come for");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -260,5 +293,6 @@ main(void)
 	t_respawn_comm();
 	t_spare();
 	t_spare_with_memory();
+	t_discard();
 	return tap_done();
 }
