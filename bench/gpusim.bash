@@ -149,6 +149,27 @@ pipe_peer() {
 	cmp "$tmp/vectors.gpusim" "$tmp/vectors.peer" >&2
 }
 
+# blocks N - of 4 lines of 16 numbers; microseconds that one of them takes:
+blocks() { seq -s ' ' 16 | awk -v n=$((4 * $1)) '{ while (n--) print }'; }
+
+# shellcheck disable=SC2016 # for the inner shells
+blocks_stream() { # N
+	blocks "$1" >"$tmp/blocks"
+	gpuctl run -n 4 -- bash -c 'begin=${EPOCHREALTIME/[.,]/}
+		gpuctl allreduce --stream <"$1" | cmp - <(yes "$(seq -s " " 4 4 64)" | head -n "$2") >&2 || exit
+		end=${EPOCHREALTIME/[.,]/}
+		echo $(((end - begin) / $2))' bash "$tmp/blocks" "$1"
+}
+
+# shellcheck disable=SC2016 # for the inner shells
+blocks_filters() { # N
+	blocks 1 >"$tmp/block"
+	gpuctl run -n 4 -- bash -c 'begin=${EPOCHREALTIME/[.,]/}
+		for ((i = 0; i < $2; i++)); do gpuctl allreduce <"$1" || exit; done >/dev/null
+		end=${EPOCHREALTIME/[.,]/}
+		echo $(((end - begin) / $2))' bash "$tmp/block" "$1"
+}
+
 # ---- images a second: the median epoch; the first warms up
 
 rate() { sed -n 's/^epoch \([2-9]\|[1-9][0-9]\).* \([0-9]*\) images.*/\2/p' | median; }

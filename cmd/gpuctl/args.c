@@ -78,6 +78,8 @@ static const struct {
     [OPT_KEYS] = {"keys", 0, "K,...", "by rank: ranks of a color are sorted by it (default 0)"},
     [OPT_ID] = {"id", 0, "ID", "what `gpuctl unique-id` printed, the same for each rank"},
     [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
+    [OPT_STREAMING] = {"stream", 0, NULL,
+		       "without a number: go on, block after block, until stdin ends"},
     [OPT_WAIT] = {"wait", 0, "TIME", "wait for devices that are in use, so long"},
 };
 
@@ -263,6 +265,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_VERBOSE:
 		a->verbose++;
 		return RC_OK;
+	case OPT_STREAMING:
 	case OPT_QUEUE:
 	case OPT_ALL:
 	case OPT_JSON:
@@ -298,12 +301,21 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	}
 }
 
+/* What follows an option, as getopt calls it; of --stream see find_stream. */
+static int
+follows(uint64_t options, int i)
+{
+	if (i == OPT_STREAM && options >> OPT_STREAMING & 1)
+		return optional_argument;
+	return table[i].value ? required_argument : no_argument;
+}
+
 /* getopt's two descriptions of the options in a set; longs has room for OPT_NUMBER + 2. */
 static void
 describe(uint64_t options, char *shorts, struct option *longs)
 {
 	for (int i = 0; i < OPT_NUMBER; i++) {
-		if (!(options >> i & 1))
+		if (!(options >> i & 1) || i == OPT_STREAMING)
 			continue;
 		if (table[i].letter) {
 			*shorts++ = table[i].letter;
@@ -312,7 +324,7 @@ describe(uint64_t options, char *shorts, struct option *longs)
 		}
 		if (table[i].name)
 			*longs++ =
-			    (struct option){table[i].name, table[i].value != NULL, NULL,
+			    (struct option){table[i].name, follows(options, i), NULL,
 					    table[i].letter ? table[i].letter : LONG_ONLY + i};
 	}
 	*shorts++ = 'h';
@@ -330,6 +342,17 @@ identify(int opt)
 		for (i = 0; table[i].letter != opt; i++)
 			continue;
 	return (enum opt_id)i;
+}
+
+/* Of --stream the number, if a number is the next word; else it is the other option of that name. */
+static enum opt_id
+find_stream(const char *next)
+{
+	if (!optarg && next && *next >= '0' && *next <= '9') {
+		optarg = (char *)next;
+		optind++;
+	}
+	return optarg ? OPT_STREAM : OPT_STREAMING;
 }
 
 static const char *
@@ -388,6 +411,8 @@ args_parse(const struct command *cmd, int argc, char **argv, uint64_t without, s
 		if (opt == 'h')
 			return ARGS_HELP;
 		id = identify(opt);
+		if (id == OPT_STREAM)
+			id = find_stream(argv[optind]);
 		if (apply(id, optarg, &a, err) != RC_OK) {
 			option_err(longs, opt, err);
 			return ARGS_BAD;
@@ -420,7 +445,7 @@ args_help(uint64_t options, FILE *f)
 bool
 args_option(uint64_t options, int *i, struct args_option *out)
 {
-	while (*i < OPT_NUMBER && !(options >> *i & 1))
+	while (*i < OPT_NUMBER && (!(options >> *i & 1) || *i == OPT_STREAMING))
 		++*i;
 	if (*i >= OPT_NUMBER)
 		return false;

@@ -68,7 +68,8 @@ enum opt_id {
 	OPT_ID,
 	OPT_NRANKS,
 	OPT_WAIT,
-	OPT_NUMBER, /* how many there are */
+	OPT_STREAMING, /* --stream without a number */
+	OPT_NUMBER,    /* how many there are */
 };
 
 #define OPT(name)    (UINT64_C(1) << OPT_##name)

@@ -40,6 +40,10 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 		    err, RC_INVAL,
 		    "--all, --raw, -n, --on-failure and --wait are for vectors on standard input, "
 		    "not for --addr, --send and --recv");
+	if (args_has(a, OPT(STREAMING)))
+		return err_set(
+		    err, RC_INVAL,
+		    "--stream: which? Without a number it is for vectors on standard input");
 	return on_comm(cli, coll, a, err);
 }
 
@@ -55,8 +59,10 @@ run_collective(struct cli *cli, const struct args *a, struct err *err)
 		return barrier(cli, a, err);
 	if (args_has(a, OPT(ADDR) | OPT(SEND) | OPT(RECV)))
 		return on_buffers(cli, coll, a, err);
+	if (args_has(a, OPT(STREAMING)) && !args_has(a, OPT(QUEUE)))
+		return filter_stream(cli, coll, a, err);
 	if (args_has(a, OPT(COUNT) | OPT(QUEUE)))
 		return err_set(err, RC_INVAL, "--%s goes with --addr, or --send and --recv",
-			       args_has(a, OPT(COUNT)) ? "count" : "queue");
+			       args_has(a, OPT(QUEUE)) ? "queue" : "count");
 	return filter_run(cli, coll, a, err);
 }

@@ -36,7 +36,7 @@ read_text(struct filter *f, struct err *err)
 	enum rc rc = io_read_all(STDIN_FILENO, FILTER_STDIN, &b, err);
 
 	if (rc == RC_OK)
-		rc = vectext_parse(f->a->dtype, b.data, b.len, &text, err);
+		rc = vectext_parse(f->a->dtype, b.data, b.len, 1, &text, err);
 	buf_fini(&b);
 	if (rc != RC_OK)
 		return rc;
@@ -119,29 +119,20 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 
 /* ---- output */
 
-/* One piece of a vector; the last one ends the line. */
+/* Write what has come together. */
 static enum rc
-print_piece(const struct args *a, const void *data, uint64_t nelem, bool last, struct buf *line,
-	    struct err *err)
+flush(struct buf *text, struct err *err)
 {
-	enum rc rc;
+	enum rc rc = io_write(STDOUT_FILENO, FILTER_STDOUT, text->data, text->len, err);
 
-	if (args_has(a, OPT(RAW)))
-		return io_write(STDOUT_FILENO, FILTER_STDOUT, data, nelem * dtype_size(a->dtype),
-				err);
-	line->len = 0;
-	rc = vectext_format(a->dtype, data, nelem, line, err);
-	if (rc != RC_OK)
-		return rc;
-	if (!last)
-		line->data[line->len - 1] = ' ';
-	return io_write(STDOUT_FILENO, FILTER_STDOUT, line->data, line->len, err);
+	text->len = 0;
+	return rc;
 }
 
-/* One vector, a piece at a time. */
+/* One vector, a piece at a time; the last one ends the line. */
 static enum rc
-print_vector(const struct args *a, const char *data, uint64_t nelem, struct buf *line,
-	     struct err *err)
+print_text(const struct args *a, const char *data, uint64_t nelem, struct buf *text,
+	   struct err *err)
 {
 	size_t size = dtype_size(a->dtype);
 	uint64_t most = IO_PIECE / size, done = 0, n;
@@ -149,8 +140,12 @@ print_vector(const struct args *a, const char *data, uint64_t nelem, struct buf 
 
 	do {
 		n = nelem - done < most ? nelem - done : most;
-		rc = print_piece(a, data + done * size, n, done + n == nelem, line, err);
+		rc = vectext_format(a->dtype, data + done * size, n, text, err);
 		done += n;
+		if (rc == RC_OK && done < nelem)
+			text->data[text->len - 1] = ' ';
+		if (rc == RC_OK && text->len >= IO_PIECE)
+			rc = flush(text, err);
 	} while (rc == RC_OK && done < nelem);
 	return rc;
 }
@@ -158,14 +153,22 @@ print_vector(const struct args *a, const char *data, uint64_t nelem, struct buf 
 enum rc
 filter_print(const struct args *a, const struct results *r, struct err *err)
 {
-	struct buf line = {0};
+	struct buf text = {0};
 	enum rc rc = RC_OK;
 
 	if (r->data.len >= IO_PIECE)
 		io_widen(STDOUT_FILENO);
-	for (size_t i = 0; i < r->n && rc == RC_OK; i++)
-		rc = print_vector(a, r->data.data + r->v[i].at, r->v[i].nelem, &line, err);
-	buf_fini(&line);
+	for (size_t i = 0; i < r->n && rc == RC_OK; i++) {
+		const char *data = r->data.data + r->v[i].at;
+		uint64_t nelem = r->v[i].nelem;
+
+		rc = args_has(a, OPT(RAW)) ? io_write(STDOUT_FILENO, FILTER_STDOUT, data,
+						      nelem * dtype_size(a->dtype), err)
+					   : print_text(a, data, nelem, &text, err);
+	}
+	if (rc == RC_OK)
+		rc = flush(&text, err);
+	buf_fini(&text);
 	return rc;
 }
 

@@ -94,6 +94,8 @@ parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, boo
 	if (args_has(&a, alien))
 		return err_set(err, RC_INVAL,
 			       "--queue, --all, --raw, -n and --on-failure have no meaning here");
+	if (args_has(&a, OPT(STREAMING)))
+		return err_set(err, RC_INVAL, "--stream: which?");
 	if (args_has(&a, OPT(COMM)) && a.comm != comm->id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
 			       comm->id);

@@ -14,21 +14,32 @@ failed(const char *name, struct err *err)
 }
 
 enum rc
-io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err)
+io_read_some(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err)
 {
-	size_t n = 0;
 	ssize_t k;
 
-	while (n < nbytes) {
-		k = read(fd, (char *)dst + n, nbytes - n);
-		if (k == 0)
-			break;
-		if (k < 0 && errno != EINTR)
-			return failed(name, err);
-		n += k > 0 ? (size_t)k : 0;
-	}
-	*got = n;
+	do
+		k = read(fd, dst, nbytes);
+	while (k < 0 && errno == EINTR);
+	if (k < 0)
+		return failed(name, err);
+	*got = (size_t)k;
 	return RC_OK;
+}
+
+enum rc
+io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err)
+{
+	size_t n = 0, k = 1;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && n < nbytes && k) {
+		rc = io_read_some(fd, name, (char *)dst + n, nbytes - n, &k, err);
+		n += rc == RC_OK ? k : 0;
+	}
+	if (rc == RC_OK)
+		*got = n;
+	return rc;
 }
 
 void

@@ -25,6 +25,10 @@ void io_widen(int fd);
  */
 enum rc io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err);
 
+/* Read what there is, at most nbytes; waits for some. *got 0: it is at its end. */
+enum rc io_read_some(int fd, const char *name, void *dst, size_t nbytes, size_t *got,
+		     struct err *err);
+
 /* Append all that is left to *out; room beyond what was read is address space, not memory. */
 enum rc io_read_all(int fd, const char *name, struct buf *out, struct err *err);
 

@@ -16,6 +16,11 @@ struct line {
 	bool more;
 };
 
+/* Where we are: a line's number, and that of the first. */
+struct at {
+	size_t line, first;
+};
+
 static bool
 is_blank(char c)
 {
@@ -87,7 +92,7 @@ count_lines(const char *text, const char *end)
 
 /* The sentence for an element that num_parse refused. */
 static enum rc
-refuse(enum num_status st, enum gpusim_dtype t, size_t iline, size_t ielem, const char *elem,
+refuse(enum num_status st, enum gpusim_dtype t, size_t line, size_t ielem, const char *elem,
        size_t len, struct err *err)
 {
 	char quoted[QUOTED_CHARS + 1];
@@ -101,22 +106,22 @@ refuse(enum num_status st, enum gpusim_dtype t, size_t iline, size_t ielem, cons
 	quoted[n] = '\0';
 	if (st == NUM_RANGE)
 		return err_set(err, RC_BADDATA,
-			       "line %zu, element %zu: '%s%s' is out of range for %s (%s)",
-			       iline + 1, ielem + 1, quoted, dots, dtype_name(t), num_range(t));
-	return err_set(err, RC_BADDATA, "line %zu, element %zu: '%s%s' is not a %s number",
-		       iline + 1, ielem + 1, quoted, dots, dtype_name(t));
+			       "line %zu, element %zu: '%s%s' is out of range for %s (%s)", line,
+			       ielem + 1, quoted, dots, dtype_name(t), num_range(t));
+	return err_set(err, RC_BADDATA, "line %zu, element %zu: '%s%s' is not a %s number", line,
+		       ielem + 1, quoted, dots, dtype_name(t));
 }
 
 static enum rc
-ragged(size_t iline, size_t n, size_t nelem, struct err *err)
+ragged(struct at at, size_t n, size_t nelem, struct err *err)
 {
-	return err_set(err, RC_BADDATA, "line %zu has %zu element%s, line 1 has %zu", iline + 1, n,
-		       n == 1 ? "" : "s", nelem);
+	return err_set(err, RC_BADDATA, "line %zu has %zu element%s, line %zu has %zu", at.line, n,
+		       n == 1 ? "" : "s", at.first, nelem);
 }
 
 /* One line into nelem elements at data. */
 static enum rc
-parse_line(enum gpusim_dtype t, struct line l, size_t iline, size_t nelem, char *data,
+parse_line(enum gpusim_dtype t, struct line l, struct at at, size_t nelem, char *data,
 	   struct err *err)
 {
 	const struct line whole = l;
@@ -127,17 +132,17 @@ parse_line(enum gpusim_dtype t, struct line l, size_t iline, size_t nelem, char 
 
 	for (; line_next(&l, &elem, &len); n++) {
 		if (n == nelem)
-			return ragged(iline, line_count(whole), nelem, err);
+			return ragged(at, line_count(whole), nelem, err);
 		st = num_parse(t, elem, len, data + n * size);
 		if (st)
-			return refuse(st, t, iline, n, elem, len, err);
+			return refuse(st, t, at.line, n, elem, len, err);
 	}
-	return n == nelem ? RC_OK : ragged(iline, n, nelem, err);
+	return n == nelem ? RC_OK : ragged(at, n, nelem, err);
 }
 
 enum rc
-vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, struct vectext *out,
-	      struct err *err)
+vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, size_t first,
+	      struct vectext *out, struct err *err)
 {
 	const size_t size = dtype_size(t);
 	const char *p = text, *end = text + nbytes;
@@ -167,7 +172,8 @@ vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, struct vecte
 			       nelem);
 	for (i = 0; p < end; i++) {
 		p = line_cut(p, end, &l);
-		rc = parse_line(t, l, i, nelem, data + i * nelem * size, err);
+		rc = parse_line(t, l, (struct at){first + i, first}, nelem, data + i * nelem * size,
+				err);
 		if (rc) {
 			free(data);
 			return rc;

@@ -26,13 +26,14 @@ struct vectext {
  *
  *	t	element type; see num.h for what spells an element
  *	text	no terminator is read; a NUL is just no part of a number
+ *	first	the number of the first line, for errors: 1, unless others came before
  *	out	[out] the caller's, to vectext_fini; untouched on failure
  *
  * Takes time linear in nbytes and memory for the elements alone. Errors: RC_BADDATA with line and
- * element counted from 1, RC_NOMEM, RC_INVAL (t is no type).
+ * element, which counts from 1, RC_NOMEM, RC_INVAL (t is no type).
  */
-enum rc vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, struct vectext *out,
-		      struct err *err);
+enum rc vectext_parse(enum gpusim_dtype t, const char *text, size_t nbytes, size_t first,
+		      struct vectext *out, struct err *err);
 
 void vectext_fini(struct vectext *v);
 

@@ -93,7 +93,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 @test "bench/run, short: gpusim and what peers there are sum right, in one table a case" {
 	LIMIT=55 run bounded env SHORT=1 BUILD="$BUILD" "$ROOT/bench/run"
 	assert_status 0
-	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' \
+	for title in 'All-reduce on one host, n=2' 'All-reduce over .*, n=2' 'Shaped networks' 'The filter' 'Blocks of 4 x 16 numbers' \
 		'Cold start of 4' 'MNIST 784-128-10'; do
 		assert_match "### $title"
 	done

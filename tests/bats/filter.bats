@@ -350,3 +350,75 @@ TERM 143 0 0
 HUP 0 1 0
 3'
 }
+
+@test "--stream: each block of lines is an operation" {
+	run machine 4 'b() { gpuctl "$@" --stream --type i32; }
+		seq 12 | b allreduce; seq 6 | b allreduce -n 2 --op max --all
+		printf "1 2\n3 4\n5\n6\n\n\n7,8\r\n9 10" | b reduce-scatter -n 2
+		seq 3 | b broadcast -n 2 --all; printf "1 2\n3 4\n" | b scatter -n 2; seq 4 | b allgather -n 2
+		seq 4 | b gather -n 2 --root 1; seq 4 | b reduce -n 2; printf "1 2\n3 4\n5 6\n7 8\n" | b alltoall -n 2
+		C=$(gpuctl comm-init 3 1); seq 4 | b allreduce --comm $C; b allreduce -n 2 </dev/null; echo $?
+		gpuctl comm-destroy $C; seq 4 | b allreduce --stream 5; seq 4 | gpuctl allreduce --stream 5 --type i32' 2>/dev/null
+	assert_equal "$(tr '\n' , <<<"$output")" "10,26,42,2,2,4,4,6,6,4,6,,11,,,16,18,1,1,2,2,3,3,1,2,3,4,1 2,3 4,1 2,3 4,3,7,1 3,2 4,5 7,6 8,3,7,0,10,10,"
+}
+
+@test "--stream: raw blocks" {
+	run machine 2 'b() { gpuctl "$@" --stream --count 2 | od -An -tu1 -v; echo "${PIPESTATUS[0]}"; }
+		printf "\1\2\3\4\5\6\7\10" | b allreduce --raw u8; printf "\1\2\3\4" | b scatter --raw u8
+		printf "\1\2\3\4\5\6\7\10\11" | b allreduce --raw u8 2>said; cat said'
+	assert_equal "$(tr -s ' ' <<<"$output")" ' 4 6 12 14
+0
+ 1 2 3 4
+0
+ 4 6 12 14
+5
+gpuctl: allreduce: standard input ends after 1 of the 4 bytes of a block'
+}
+
+@test "--stream: a result is out as soon as its block is there; memory does not grow" {
+	run machine 2 'coproc gpuctl allreduce --stream; pid=$COPROC_PID; exec 8<&${COPROC[0]}- 9>&${COPROC[1]}-
+		for i in 1 2 3; do
+			echo $i >&9; echo -n 1 >&9; echo 0 >&9; read -ru 8 sum; echo $sum
+		done
+		kib() { sed -n "s/^VmRSS:\s*\([0-9]*\) kB/\1/p" /proc/$pid/status; }
+		before=$(kib); seq 10000 >&9 & for ((i = 0; i < 5000; i++)); do read -ru 8 sum; done
+		echo $sum $(($(kib) - before < 4096)); exec 9>&-; wait $pid; echo $?
+		yes 1 | gpuctl allreduce --stream | head -n 2; seq 2 | gpuctl allreduce'
+	assert_status 0
+	assert_equal "$(tr '\n' ' ' <<<"$output")" '11 12 13 19999 1 0 2 2 3 '
+}
+
+@test "--stream: bad blocks, and options that do not go with it" {
+	run machine 2 'try() { gpuctl "$@"; echo "$?"; }
+		seq 3 | try allreduce --stream; printf "1 2\n3 4\n5 6\n7\n" | try allreduce --stream
+		printf "1\n2\n3\nx\n5\n6\n" | try allreduce --stream; try allreduce --stream x; try allreduce --stream 64
+		try allreduce --stream --count 2; try allreduce --stream --raw u8; try allreduce --stream --comm 1 --addr 1,2
+		try allreduce --stream --queue; try launch --stream --device 0 fill; unset GPUSIM_NDEVICES; try allreduce --stream'
+	assert_match '^3
+gpuctl: allreduce: standard input ends with line 3, after 1 of the 2 lines of a block
+5
+4 6
+gpuctl: allreduce: line 4 has 1 element, line 3 has 2
+5
+3
+gpuctl: allreduce: line 4, element 1: .x. is not a f64 number
+5
+gpuctl: allreduce: unexpected operand .x.;[^
+]*
+2
+gpuctl: allreduce: --stream: 64 is not 0 to 63
+2
+gpuctl: allreduce: --count goes with --raw: lines say how long they are
+2
+gpuctl: allreduce: --count N is missing: elements of each rank.s vector in a block
+2
+gpuctl: allreduce: --stream: which\? Without a number it is for vectors on standard input
+2
+gpuctl: allreduce: --queue goes with --addr, or --send and --recv
+2
+gpuctl: launch: --stream: .--device. is not a whole number
+2
+gpuctl: allreduce: how many ranks\?[^
+]*
+2$'
+}

@@ -221,6 +221,31 @@ AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 	assert_equal "$(grep -c '^gpuctl: note: ' <<<"$stderr")" 6
 }
 
+# Each line is a sum of four, once; a device dies before a call of the second block, or between two blocks.
+STREAM='stream() { local phase victim
+	victim() { gpuctl devices | awk "\$0 !~ / lost / && n++ == 2 { print \$7 }"; }
+	for phase in "memcpy_h2d 6" "collective 2" "memcpy_d2h 2"; do
+		victim=$(victim)
+		seq 12 | DEADLY="$phase $victim" "$BUILD/e2e/deadly" allreduce -n 4 --stream
+		wait_until 20 gone "$victim"
+	done
+	coproc gpuctl allreduce -n 4 --stream
+	seq 4 >&${COPROC[1]}; read -ru ${COPROC[0]} sum; echo $sum
+	victim=$(victim); kill -KILL $victim; wait_until 20 gone "$victim"
+	seq 5 12 >&${COPROC[1]}; exec {COPROC[1]}>&-; cat <&${COPROC[0]}; }; '
+
+@test "--stream goes on where a device died, no block lost or written twice: respawn, spare" {
+	cluster 6 --mem 4M --on-failure respawn -- "$STREAM stream"
+	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
+	cluster 12 --mem 4M --spares 6 --on-failure spare -- "$STREAM stream"
+	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
+}
+
+@test "--stream goes on without the device that died: shrink" {
+	cluster 10 --mem 4M --on-failure shrink -- "$STREAM stream"
+	assert_output "$(printf '10\n20\n32\n%.0s' 1 2; printf '10\n26\n32\n10\n20\n32\n')"
+}
+
 @test "a second rank is lost while the first loss is made good" {
 	cluster 4 --transport ipc --bandwidth 10Mb --on-failure shrink -- \
 		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait $!'

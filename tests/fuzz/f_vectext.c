@@ -27,7 +27,7 @@ round_trip(enum gpusim_dtype t, const struct vectext *v)
 	struct err err = {0};
 
 	format(t, v, &text);
-	require(vectext_parse(t, (const char *)text.data, text.len, &again, &err) == RC_OK);
+	require(vectext_parse(t, (const char *)text.data, text.len, 1, &again, &err) == RC_OK);
 	require(again.nvec == v->nvec && again.nelem == v->nelem);
 	require(memcmp(again.data, v->data, v->nvec * v->nelem * dtype_size(t)) == 0 ||
 		memmem(text.data, text.len, "nan", 3));
@@ -49,7 +49,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	t = (enum gpusim_dtype)(data[0] % GPUSIM_NDTYPES);
-	if (vectext_parse(t, (const char *)data + 1, size - 1, &v, &err) == RC_OK)
+	if (vectext_parse(t, (const char *)data + 1, size - 1, 1, &v, &err) == RC_OK)
 		round_trip(t, &v);
 	else
 		require(err.rc == RC_BADDATA && err.text[0] && !v.data);

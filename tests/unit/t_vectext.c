@@ -27,7 +27,7 @@ parse_exact(enum gpusim_dtype t, const char *text, size_t nbytes, struct vectext
 
 	if (nbytes)
 		memcpy(p, text, nbytes);
-	rc = vectext_parse(t, p, nbytes, v, err);
+	rc = vectext_parse(t, p, nbytes, 1, v, err);
 	free(p);
 	return rc;
 }
@@ -175,7 +175,8 @@ test_shapes(void)
 
 	for (i = 0; i < n; i++)
 		memcpy(text + 2 * i, "7 ", 2);
-	ok(vectext_parse(GPUSIM_I32, text, 2 * n, &v, &err) == RC_OK && v.nvec == 1 && v.nelem == n,
+	ok(vectext_parse(GPUSIM_I32, text, 2 * n, 1, &v, &err) == RC_OK && v.nvec == 1 &&
+	       v.nelem == n,
 	   "a line of a million elements");
 	for (i = 0; v.data && i < n; i++)
 		sum += (size_t)((int32_t *)v.data)[i];
@@ -183,20 +184,22 @@ test_shapes(void)
 	vectext_fini(&v);
 	for (i = 0; i < n; i++)
 		text[2 * i + 1] = '\n';
-	ok(vectext_parse(GPUSIM_I32, text, 2 * n, &v, &err) == RC_OK && v.nvec == n && v.nelem == 1,
+	ok(vectext_parse(GPUSIM_I32, text, 2 * n, 1, &v, &err) == RC_OK && v.nvec == n &&
+	       v.nelem == 1,
 	   "a million lines of one element");
 	vectext_fini(&v);
 	for (i = 0; i < n / 2; i++)
 		text[2 * i + 1] = ' ';
 	memset(text + n, '\n', n);
-	ok(vectext_parse(GPUSIM_F64, text, 2 * n, &v, &err) == RC_BADDATA,
+	ok(vectext_parse(GPUSIM_F64, text, 2 * n, 1, &v, &err) == RC_BADDATA,
 	   "half a million elements, then a million blank lines: %s", err.text);
 	memset(text, ',', 2 * n);
-	ok(vectext_parse(GPUSIM_F64, text, 2 * n, &v, &err) == RC_BADDATA, "commas alone: %s",
+	ok(vectext_parse(GPUSIM_F64, text, 2 * n, 1, &v, &err) == RC_BADDATA, "commas alone: %s",
 	   err.text);
 	for (i = 0; i < 1000; i++)
 		memcpy(text + 2 * i, i % 2 ? "1\n" : "1,", 2);
-	ok(vectext_parse(GPUSIM_U8, text, 2000, &v, &err) == RC_OK && v.nvec == 500 && v.nelem == 2,
+	ok(vectext_parse(GPUSIM_U8, text, 2000, 1, &v, &err) == RC_OK && v.nvec == 500 &&
+	       v.nelem == 2,
 	   "500 lines of two, as tight as text can be");
 	vectext_fini(&v);
 	free(text);
