@@ -199,26 +199,38 @@ PHASES='phases() { local phase victim
 		DEADLY="$phase $victim" "$BUILD/e2e/deadly" allreduce <four
 		wait_until 20 gone "$victim"
 	done; }; '
-BEFORE='"malloc 1" "malloc 4" "memcpy_h2d 1" "memcpy_h2d 4" "collective 1"'
+BEFORE='"comm_init 1" "malloc 1" "malloc 4" "memcpy_h2d 1" "memcpy_h2d 4" "collective 1"'
 AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 
 @test "a filter begins again whenever a device dies: respawn" {
-	cluster 6 --mem 4M --on-failure respawn -- "$PHASES phases $BEFORE $AFTER"
+	cluster 4 --mem 4M --on-failure respawn -- "$PHASES phases $BEFORE $AFTER"
 	assert_status 0
-	assert_output "$(printf '10\n%.0s' {1..8})"
+	assert_output "$(printf '10\n%.0s' {1..9})"
 }
 
 @test "a filter begins again whenever a device dies: spare" {
-	cluster 12 --mem 4M --spares 6 --on-failure spare -- "$PHASES phases $BEFORE $AFTER"
+	cluster 4 --mem 4M --spares 9 --on-failure spare -- "$PHASES phases $BEFORE $AFTER"
 	assert_status 0
-	assert_output "$(printf '10\n%.0s' {1..8})"
+	assert_output "$(printf '10\n%.0s' {1..9})"
 }
 
 @test "a filter begins again whenever a device dies: shrink, without it" {
-	cluster 12 --mem 4M --on-failure shrink -- "$PHASES phases \"comm_init 1\" $BEFORE $AFTER"
+	cluster 12 --mem 4M --on-failure shrink -- "$PHASES phases $BEFORE $AFTER"
 	assert_status 0
 	assert_output "10"$'\n'"$(printf '7\n%.0s' {1..5}; printf '10\n%.0s' {1..3})"
 	assert_equal "$(grep -c '^gpuctl: note: ' <<<"$stderr")" 6
+}
+
+@test "a device that died before the filter came: all ranks or, with shrink, its name; never fewer" {
+	perl -e 'print pack("l*", (1 << $_) x 12) for 0 .. 3' >in48
+	for policy in respawn spare shrink; do
+		cluster 4 --mem 4M --spares 1 --on-failure $policy -- 'P=$(pid_of 2); kill -KILL $P; there() { gpuctl devices | grep -v lost | grep -qw $P; }
+			while there; do :; done; gpuctl allreduce --raw i32 -n 4 <in48 >sums; echo $?; od -An -td4 -v -w48 sums; gpuctl broadcast --all <<<7'
+		case $policy in
+		shrink) assert_output 1 && told 'gpuctl: allreduce: 4 ranks: .*device 2 \([0-9a-f]{16}\) was lost .*: killed by signal 9' ;;
+		*) assert_equal "$(xargs <<<"$output")" '0 15 15 15 15 15 15 15 15 15 15 15 15 7 7 7 7' ;;
+		esac
+	done
 }
 
 # Each line is a sum of four, once; a device dies before a call of the second block, or between two blocks.
@@ -235,9 +247,9 @@ STREAM='stream() { local phase victim
 	seq 5 12 >&${COPROC[1]}; exec {COPROC[1]}>&-; cat <&${COPROC[0]}; }; '
 
 @test "--stream goes on where a device died, no block lost or written twice: respawn, spare" {
-	cluster 6 --mem 4M --on-failure respawn -- "$STREAM stream"
+	cluster 4 --mem 4M --on-failure respawn -- "$STREAM stream"
 	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
-	cluster 12 --mem 4M --spares 6 --on-failure spare -- "$STREAM stream"
+	cluster 4 --mem 4M --spares 4 --on-failure spare -- "$STREAM stream"
 	assert_output "$(printf '10\n26\n42\n%.0s' {1..4})"
 }
 
