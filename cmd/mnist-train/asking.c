@@ -300,15 +300,15 @@ static enum rc
 answer_samples(const struct asking *a, struct batch_io *io, struct err *err)
 {
 	const struct train_config *c = a->config;
-	struct net_shape shape = a->model.task.net.input;
+	char text[128];
+	const struct samples_want want = {.shape = a->model.task.net.input,
+					  .values = a->model.items,
+					  .text = model_wants(&a->model, text)};
 	bool more = true;
-	char wants[128];
-	enum rc rc;
+	enum rc rc = c->nfiles ? samples_open_files(c->files, c->nfiles, &want, &io->samples, err)
+			       : samples_open(STDIN_FILENO, "standard input", SAMPLES_STREAM, &want,
+					      &io->samples, err);
 
-	model_wants(&a->model, wants);
-	rc = c->nfiles ? samples_open_files(c->files, c->nfiles, shape, wants, &io->samples, err)
-		       : samples_open(STDIN_FILENO, "standard input", SAMPLES_STREAM, shape, wants,
-				      &io->samples, err);
 	while (rc == RC_OK && more)
 		rc = answer_batch(&a->model, io, &more, err);
 	samples_close(io->samples);

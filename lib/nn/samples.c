@@ -85,7 +85,7 @@ enum rc
 samples_check_shape(const struct samples *s, uint32_t channels, uint32_t rows, uint32_t cols,
 		    struct err *err)
 {
-	const struct net_shape *want = &s->shape;
+	const struct net_shape *want = &s->want.shape;
 
 	if (channels == want->channels && rows == want->rows && cols == want->cols)
 		return RC_OK;
@@ -128,7 +128,7 @@ idx_header(struct samples *s, struct err *err)
 static enum rc
 idx_next(struct samples *s, void *item, bool *more, struct err *err)
 {
-	size_t n = (size_t)net_shape_size(s->shape), got;
+	size_t n = (size_t)net_shape_size(s->want.shape), got;
 	enum rc rc;
 	int c;
 
@@ -183,7 +183,7 @@ skip_header(struct samples *s, bool *more, struct err *err)
 		rc = err_set(err, RC_BADDATA,
 			     "%s:1: '%s' is no number and no file, and nothing follows; the model "
 			     "takes %s",
-			     s->in.name, shown, s->wants);
+			     s->in.name, shown, s->want.text);
 	return rc;
 }
 
@@ -191,7 +191,7 @@ static enum rc
 table_next(struct samples *s, void *item, bool *more, struct err *err)
 {
 	float *values = item;
-	uint64_t n = net_shape_size(s->shape);
+	uint64_t n = net_shape_size(s->want.shape);
 	enum rc rc = csv_next(&s->csv, more, err);
 
 	if (rc == RC_OK && *more && s->n == 0 && is_header(s))
@@ -202,7 +202,7 @@ table_next(struct samples *s, void *item, bool *more, struct err *err)
 		return err_set(err, RC_BADDATA,
 			       "%s:%" PRIu64 ": %" PRIu32 " value%s, the model takes %s",
 			       s->in.name, s->csv.record_line, s->csv.nfields,
-			       s->csv.nfields == 1 ? "" : "s", s->wants);
+			       s->csv.nfields == 1 ? "" : "s", s->want.text);
 	for (uint64_t i = 0; i < n && rc == RC_OK; i++)
 		rc = value(s, &s->csv.fields[i], &values[i], err);
 	return rc;
@@ -274,8 +274,8 @@ is_cifar10(const struct samples *s)
 	const uint8_t *c = s->chunk;
 	bool idx = c[0] == 0 && c[1] == 0 && c[2] >= 8 && c[2] <= 14 && c[3] >= 1 && c[3] <= 4;
 
-	return s->shape.channels == 3 && s->shape.rows == CIFAR10_SIDE &&
-	       s->shape.cols == CIFAR10_SIDE && c[0] < CIFAR10_CLASSES && !idx;
+	return s->want.shape.channels == 3 && s->want.shape.rows == CIFAR10_SIDE &&
+	       s->want.shape.cols == CIFAR10_SIDE && c[0] < CIFAR10_CLASSES && !idx;
 }
 
 static enum rc
@@ -326,7 +326,7 @@ begin(struct samples *s, struct err *err)
 
 /* Samples of which nothing is known yet. */
 static enum rc
-make(int fd, const char *name, struct net_shape shape, const char *wants, struct samples **out,
+make(int fd, const char *name, const struct samples_want *want, struct samples **out,
      struct err *err)
 {
 	struct samples *s = alloc_zeroed(1, sizeof *s);
@@ -336,8 +336,7 @@ make(int fd, const char *name, struct net_shape shape, const char *wants, struct
 	s->in.name = name;
 	s->in.fd = fd;
 	s->fd = -1;
-	s->shape = shape;
-	s->wants = wants;
+	s->want = *want;
 	s->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!s->c) {
 		samples_close(s);
@@ -348,11 +347,11 @@ make(int fd, const char *name, struct net_shape shape, const char *wants, struct
 }
 
 enum rc
-samples_open(int fd, const char *name, enum samples_source source, struct net_shape shape,
-	     const char *wants, struct samples **out, struct err *err)
+samples_open(int fd, const char *name, enum samples_source source, const struct samples_want *want,
+	     struct samples **out, struct err *err)
 {
 	struct samples *s = NULL;
-	enum rc rc = make(fd, name, shape, wants, &s, err);
+	enum rc rc = make(fd, name, want, &s, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -360,6 +359,10 @@ samples_open(int fd, const char *name, enum samples_source source, struct net_sh
 	rc = read_first(s, err);
 	if (rc == RC_OK)
 		rc = begin(s, err);
+	if (rc == RC_OK && s->dtype == GPUSIM_U8 && want->values == SAMPLES_NUMBERS &&
+	    want->shape.rows * want->shape.cols > 1)
+		rc = err_set(err, RC_BADDATA, "%s: images of bytes, the model takes %s", name,
+			     want->text);
 	if (rc == RC_OK)
 		*out = s;
 	else
@@ -368,11 +371,11 @@ samples_open(int fd, const char *name, enum samples_source source, struct net_sh
 }
 
 enum rc
-samples_open_files(char *const *names, size_t n, struct net_shape shape, const char *wants,
+samples_open_files(char *const *names, size_t n, const struct samples_want *want,
 		   struct samples **out, struct err *err)
 {
 	struct samples *s = NULL;
-	enum rc rc = make(-1, n ? names[0] : "files", shape, wants, &s, err);
+	enum rc rc = make(-1, n ? names[0] : "files", want, &s, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -409,6 +412,27 @@ samples_dtype(const struct samples *s)
 	return s->dtype;
 }
 
+bool
+samples_is_byte(float v)
+{
+	return v >= 0 && v <= 255 && v == (float)(int)v;
+}
+
+/* Values on another scale are no samples. */
+static enum rc
+check_bytes(const struct samples *s, const float *values, struct err *err)
+{
+	uint64_t n = net_shape_size(s->want.shape);
+
+	for (uint64_t i = 0; i < n; i++)
+		if (!samples_is_byte(values[i]))
+			return err_set(err, RC_BADDATA,
+				       "%s: sample %" PRIu64 ": value %" PRIu64
+				       " is %g, the model takes %s",
+				       s->in.name, s->n, i, (double)values[i], s->want.text);
+	return RC_OK;
+}
+
 enum rc
 samples_next(struct samples *s, void *item, bool *more, struct err *err)
 {
@@ -416,6 +440,8 @@ samples_next(struct samples *s, void *item, bool *more, struct err *err)
 
 	*more = false;
 	rc = s->next(s, item, more, err);
+	if (rc == RC_OK && *more && s->dtype == GPUSIM_F32 && s->want.values == SAMPLES_BYTES)
+		rc = check_bytes(s, item, err);
 	if (rc == RC_OK && *more)
 		s->n++;
 	else if (rc == RC_OK && s->n == 0)

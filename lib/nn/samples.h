@@ -22,6 +22,20 @@
 
 struct samples;
 
+/* Values that a model was trained on: not known, whole numbers from 0 to 255, or any. */
+enum samples_values { SAMPLES_ANY, SAMPLES_BYTES, SAMPLES_NUMBERS };
+
+/* What a model takes. */
+struct samples_want {
+	struct net_shape
+	    shape; /* images: their channels, rows and columns; a line of a table: as many numbers */
+	enum samples_values values;
+	const char *text; /* completes "the model takes ..."; stays the caller's */
+};
+
+/* Whether a value is one of bytes. */
+bool samples_is_byte(float v);
+
 /* A file by itself is one image, with whatever is behind it; a stream may have several, or names of files. */
 enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
 
@@ -30,20 +44,19 @@ enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
  *
  *	fd	the caller's; where it blocks, so do these calls
  *	name	what it is called in sentences; stays the caller's
- *	shape	what each sample must have: images its channels, rows and columns; lines of a table as
- *		many numbers
- *	wants	completes "the model takes ..."; stays the caller's
+ *	want	the samples: another size is refused, images of bytes where it takes numbers, and
+ *		numbers that are no bytes where it takes those
  *	out	[out] released with samples_close; untouched on error
  *
  * Errors, here and in samples_next: RC_BADDATA "NAME: image 3: reason", from 0, or "NAME:LINE: reason":
  * another size, damaged, cut short, no samples; RC_FAILED what the system refuses; RC_NOMEM.
  * Checked by: tests/unit/t_samples.c
  */
-enum rc samples_open(int fd, const char *name, enum samples_source source, struct net_shape shape,
-		     const char *wants, struct samples **out, struct err *err);
+enum rc samples_open(int fd, const char *name, enum samples_source source,
+		     const struct samples_want *want, struct samples **out, struct err *err);
 
 /* The samples of files, one after another; "-" is standard input. The names stay the caller's. */
-enum rc samples_open_files(char *const *names, size_t n, struct net_shape shape, const char *wants,
+enum rc samples_open_files(char *const *names, size_t n, const struct samples_want *want,
 			   struct samples **out, struct err *err);
 void samples_close(struct samples *s);
 

@@ -62,7 +62,7 @@ find_array(struct samples *s, struct err *err)
 static bool
 fits(const struct samples *s, const struct ndarray *a, struct ndarray_items *items, struct err *err)
 {
-	const struct net_shape *want = &s->shape;
+	const struct net_shape *want = &s->want.shape;
 
 	if (ndarray_items(a, s->in.name, items, err) != RC_OK)
 		return false;
@@ -113,7 +113,10 @@ samples_begin_array(struct samples *s, struct err *err)
 						 "%s: samples are %" PRIu32 "x%" PRIu32 "x%" PRIu32
 						 ", the model takes %s",
 						 s->in.name, s->items.channels, s->items.rows,
-						 s->items.cols, s->wants);
+						 s->items.cols, s->want.text);
+	/* Words that happen to be bytes are what others of them were to a model of numbers. */
+	if (s->want.values == SAMPLES_NUMBERS && s->array.size > 1)
+		s->items.dtype = GPUSIM_F32;
 	s->dtype = s->items.dtype;
 	s->next = next_row;
 	return RC_OK;

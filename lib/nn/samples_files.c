@@ -108,15 +108,14 @@ open_next(struct samples *s, bool *more, struct err *err)
 	if (s->fd < 0)
 		return err_set(err, RC_FAILED, "%s: %s", s->name, strerror(errno));
 	return samples_open(s->fd, standard ? "standard input" : s->name,
-			    standard ? SAMPLES_STREAM : SAMPLES_FILE, s->shape, s->wants, &s->inner,
-			    err);
+			    standard ? SAMPLES_STREAM : SAMPLES_FILE, &s->want, &s->inner, err);
 }
 
 /* The next sample of the file that is open, as 32-bit numbers. */
 static enum rc
 next_of_file(struct samples *s, float *values, bool *more, struct err *err)
 {
-	uint64_t n = net_shape_size(s->shape);
+	uint64_t n = net_shape_size(s->want.shape);
 	bool bytes = samples_dtype(s->inner) == GPUSIM_U8;
 	enum rc rc = samples_next(s->inner, bytes ? (void *)s->item : values, more, err);
 
@@ -147,6 +146,6 @@ samples_begin_files(struct samples *s, struct err *err)
 {
 	s->dtype = GPUSIM_F32;
 	s->next = next_sample;
-	s->item = alloc_zeroed((size_t)net_shape_size(s->shape), 1);
+	s->item = alloc_zeroed((size_t)net_shape_size(s->want.shape), 1);
 	return s->item ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", s->in.name);
 }

@@ -123,7 +123,7 @@ pnm_value(struct samples *s, const struct pnm *p, uint32_t *v, struct err *err)
 static enum rc
 read_pnm(struct samples *s, uint8_t *item, struct err *err)
 {
-	size_t channels = s->shape.channels, n = (size_t)net_shape_size(s->shape);
+	size_t channels = s->want.shape.channels, n = (size_t)net_shape_size(s->want.shape);
 	struct pnm p;
 	uint32_t v;
 	enum rc rc = pnm_header(s, &p, err);
@@ -259,7 +259,7 @@ collect_jpeg(struct samples *s, struct buf *file, struct err *err)
 static enum rc
 read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 {
-	const struct net_shape *shape = &s->shape;
+	const struct net_shape *shape = &s->want.shape;
 	char name[96];
 	struct buf file = {0};
 	struct image im = {0};
@@ -268,7 +268,7 @@ read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 	if ((shape->channels != 1 && shape->channels != 3) || shape->rows * shape->cols == 1 ||
 	    shape->rows > IMAGE_MAX_SIDE || shape->cols > IMAGE_MAX_SIDE)
 		return err_set(err, RC_BADDATA, "%s: an image, and the model takes %s", s->in.name,
-			       s->wants);
+			       s->want.text);
 	if (s->single)
 		rc = samples_take_all(s, IMAGE_MAX_NBYTES, &file, err);
 	else

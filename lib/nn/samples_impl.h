@@ -17,8 +17,7 @@ typedef enum rc samples_next_fn(struct samples *s, void *item, bool *more, struc
 
 struct samples {
 	struct input in; /* fd -1: files are opened one after another */
-	struct net_shape shape;
-	const char *wants;
+	struct samples_want want;
 	samples_next_fn *next;
 	enum gpusim_dtype dtype;
 	bool single; /* a file by itself: an image is all of it */

@@ -197,10 +197,13 @@ model_wants(const struct model *m, char out[128])
 			      s.cols);
 	else
 		n += snprintf(out + n, (size_t)(128 - n), "features");
+	if (m->items)
+		n += snprintf(out + n, (size_t)(128 - n), ", %s",
+			      m->items == SAMPLES_BYTES ? "0 to 255" : "32-bit numbers");
 	snprintf(out + n, (size_t)(128 - n), "%s",
-		 common && d->scale[0] == 1.0f / 255 ? ", 0 to 255 scaled to 0..1"
+		 common && d->scale[0] == 1.0f / 255 ? " scaled to 0..1"
 		 : common && scale == 1		     ? " as they are"
-						     : ", normalised as in training");
+						     : " normalised as in training");
 	return out;
 }
 
@@ -270,6 +273,27 @@ match_classes(const struct model *m, const struct dataset *data, const bool used
 	return RC_OK;
 }
 
+/* RC_BADDATA where values are on another scale than those of training. */
+static enum rc
+check_values(const struct model *m, const char *path, const struct dataset *data, struct err *err)
+{
+	uint64_t n = data->test.nitems * dataset_item_size(data);
+	const float *values = data->test.items;
+	char wants[128];
+
+	if (data->dtype == GPUSIM_U8) {
+		if (m->items != SAMPLES_NUMBERS || data->rows * data->cols == 1)
+			return RC_OK;
+		return err_set(err, RC_BADDATA, "%s: items are bytes, the model takes %s", path,
+			       model_wants(m, wants));
+	}
+	for (uint64_t i = 0; m->items == SAMPLES_BYTES && i < n; i++)
+		if (!samples_is_byte(values[i]))
+			return err_set(err, RC_BADDATA, "%s: a value is %g, the model takes %s",
+				       path, (double)values[i], model_wants(m, wants));
+	return RC_OK;
+}
+
 enum rc
 model_check_items(const struct model *m, const char *path, const struct dataset *data,
 		  struct err *err)
@@ -277,7 +301,7 @@ model_check_items(const struct model *m, const char *path, const struct dataset 
 	struct net_shape want = m->task.net.input;
 
 	if (data->channels == want.channels && data->rows == want.rows && data->cols == want.cols)
-		return RC_OK;
+		return check_values(m, path, data, err);
 	return err_set(err, RC_BADDATA, "%s: items are %ux%ux%u, the model takes %ux%ux%u", path,
 		       data->channels, data->rows, data->cols, want.channels, want.rows, want.cols);
 }

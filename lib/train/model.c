@@ -33,8 +33,9 @@ model_describe(const struct task *t, struct buf *text)
 		    add_layers(text, n) && buf_addf(text, "activation %s\n%s", net_act_name(c->act),
 						    c->layer_norm ? "layer-norm true\n" : "");
 	return good &&
-	       buf_addf(text, "loss %s\ninput %ux%ux%u\nclasses %u\n", net_loss_name(n->loss),
-			n->input.channels, n->input.rows, n->input.cols, n->nclasses);
+	       buf_addf(text, "loss %s\ninput %ux%ux%u\nitems %s\nclasses %u\n",
+			net_loss_name(n->loss), n->input.channels, n->input.rows, n->input.cols,
+			t->data.dtype == GPUSIM_F32 ? "f32" : "u8", n->nclasses);
 }
 
 /* A line each; line ends within a name become blanks. */
@@ -102,6 +103,7 @@ model_save(const char *path, const struct task *t, const float *params, struct e
 struct description {
 	struct net_config net;
 	struct net_shape input;
+	enum samples_values items;
 	uint32_t nclasses;
 };
 
@@ -131,6 +133,15 @@ parse_classes(const char *text, uint32_t *out, struct err *err)
 	return RC_OK;
 }
 
+static enum rc
+parse_items(const char *text, enum samples_values *out, struct err *err)
+{
+	*out = strcmp(text, "u8") == 0	  ? SAMPLES_BYTES
+	       : strcmp(text, "f32") == 0 ? SAMPLES_NUMBERS
+					  : SAMPLES_ANY;
+	return *out ? RC_OK : err_set(err, RC_INVAL, "'%.64s' is neither u8 nor f32", text);
+}
+
 /* A line, "NAME VALUE". */
 static enum rc
 describe(struct description *d, char *line, struct err *err)
@@ -154,6 +165,8 @@ describe(struct description *d, char *line, struct err *err)
 		return net_loss_parse(value, &d->net.loss, err);
 	if (strcmp(line, "input") == 0)
 		return parse_shape(value, &d->input, err);
+	if (strcmp(line, "items") == 0)
+		return parse_items(value, &d->items, err);
 	if (strcmp(line, "classes") == 0)
 		return parse_classes(value, &d->nclasses, err);
 	return err_set(err, RC_INVAL, "nothing is called '%.64s'", line);
@@ -270,6 +283,7 @@ take_model(const struct npz *npz, const char *path, const struct description *d,
 	struct task *t = &m->task;
 	enum rc rc = net_build(&d->net, d->input, d->nclasses, &t->net, err);
 
+	m->items = d->items;
 	if (rc == RC_INVAL) {
 		err->rc = RC_BADDATA;
 		return err_prefix(err, "%s", path);
@@ -349,7 +363,9 @@ model_task(const char *text, size_t nbytes, const char *name, const struct train
 enum rc
 model_of_task(const char *path, struct task *task, struct model *out, struct err *err)
 {
-	struct model m = {.task = *task};
+	struct model m = {.task = *task,
+			  .items =
+			      task->data.dtype == GPUSIM_F32 ? SAMPLES_NUMBERS : SAMPLES_BYTES};
 	struct npz npz;
 	enum rc rc = npz_read(path, &npz, err);
 

@@ -3,7 +3,7 @@
  *
  * A .npz with the arrays of net.h, and beside them
  *
- *	gpusim.net	u8: text, a line each: model, layers, activation, loss, input, classes
+ *	gpusim.net	u8: text, a line each: model, layers, activation, loss, input, items, classes
  *	gpusim.classes	u8: the names of the classes, a line each; where they have any
  *	input.scale	f32[channels]: what a net sees is value * scale + shift
  *	input.shift	f32[channels]
@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "nn/npz.h"
+#include "nn/samples.h"
 #include "train/task.h"
 
 #define MODEL_MAX_ARRAYS (NET_MAX_ARRAYS + 4)
@@ -20,7 +21,8 @@
 /* task has no samples: what a net is, and how its input is scaled. */
 struct model {
 	struct task task;
-	float *params; /* task_values */
+	float *params;		   /* task_values */
+	enum samples_values items; /* of the data that it was trained on */
 };
 
 /* The arrays of a model, which point into *task, params and *text. Returns how many; 0: out of memory.

@@ -161,7 +161,7 @@ same() {
 	run bounded mnist-train --infer --load iris.npz <<<$'5.1,3.5,1.4,0.2\n6.3,3.3,6.0'
 	assert_status 5
 	assert_equal "${lines[0]%% *}" "$(sed -n 1p names)"
-	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4 values: features, normalised as in training'
+	assert_equal "${lines[1]}" 'mnist-train: standard input:2: 3 values, the model takes 4 values: features, 32-bit numbers normalised as in training'
 }
 
 @test "infer: what is wrong ends it, what came before is answered" {
@@ -288,5 +288,5 @@ same() {
 	bounded mnist-train --data "$ROOT/tests/data/iris.csv" --devices 1 --epochs 1 --save iris.npz >said
 	run bounded mnist-train --infer --load iris.npz "${files[0]}"
 	assert_status 5
-	assert_output "mnist-train: ${files[0]}: an image, and the model takes 4 values: features as they are"
+	assert_output "mnist-train: ${files[0]}: an image, and the model takes 4 values: features, 32-bit numbers as they are"
 }

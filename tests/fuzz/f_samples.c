@@ -14,7 +14,8 @@ try_shape(int fd, enum samples_source source, struct net_shape shape)
 {
 	struct samples *s = NULL;
 	struct err err = {0};
-	enum rc rc = samples_open(fd, "fuzz", source, shape, "so many", &s, &err);
+	enum rc rc = samples_open(fd, "fuzz", source,
+				  &(struct samples_want){shape, SAMPLES_ANY, "so many"}, &s, &err);
 	volatile uint8_t sum = 0;
 	bool more = rc == RC_OK;
 	size_t nbytes = 0;

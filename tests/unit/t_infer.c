@@ -128,6 +128,7 @@ test_refusals(void)
 	    {"model softmax\ninput 1x2\nclasses 2\n", "gpusim.net: '1x2' is no shape"},
 	    {"model softmax\ninput 1x-2x1\nclasses 2\n", "gpusim.net: '1x-2x1' is no shape"},
 	    {"model softmax\ninput 1x99999999x1\n", "gpusim.net: '1x99999999x1' is no shape"},
+	    {"model softmax\ninput 1x1x2\nitems u16\n", "gpusim.net: 'u16' is neither u8 nor f32"},
 	    {"model softmax\ninput 1x1x2\nclasses 0\n", "'0' is no number of classes"},
 	    {"model softmax\ninput 1x1x2\nclasses 9999999\n", "'9999999' is no number of classes"},
 	    {"model softmax\ninput 1x1x2\nclasses 3\n", "fc1.weight is [2, 2]"},

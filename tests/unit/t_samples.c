@@ -19,6 +19,7 @@ static const uint8_t idx[16 + 12] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
 				     0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 static struct err err;
 static enum samples_source source = SAMPLES_STREAM;
+static enum samples_values values_wanted = SAMPLES_ANY;
 
 static int
 file_of(const void *bytes, size_t nbytes)
@@ -41,7 +42,8 @@ read_all(const void *bytes, size_t nbytes, struct net_shape shape, struct buf *o
 
 	err = (struct err){0};
 	*n = 0;
-	rc = samples_open(fd, "x", source, shape, "so many", &s, &err);
+	rc = samples_open(fd, "x", source, &(struct samples_want){shape, values_wanted, "so many"},
+			  &s, &err);
 	while (rc == RC_OK) {
 		size_t item = net_shape_size(shape) * (samples_dtype(s) == GPUSIM_F32 ? 4 : 1);
 
@@ -196,6 +198,7 @@ test_refusals(void)
 static void
 test_pipe(void)
 {
+	static const struct samples_want want = {{1, 1, 2}, SAMPLES_BYTES, "2"};
 	static const char first[] = "P5 2 1 255 ab", second[] = "P5 2 1 2";
 	struct samples *s = NULL;
 	uint8_t item[2];
@@ -204,8 +207,7 @@ test_pipe(void)
 
 	if (pipe(fd) != 0 || write(fd[1], first, sizeof first - 1) < 0)
 		exit(1);
-	ok(samples_open(fd[0], "x", SAMPLES_STREAM, (struct net_shape){1, 1, 2}, "2", &s, &err) ==
-		   RC_OK &&
+	ok(samples_open(fd[0], "x", SAMPLES_STREAM, &want, &s, &err) == RC_OK &&
 	       samples_dtype(s) == GPUSIM_U8 && samples_ready(s),
 	   "a pipe with one image");
 	ok(samples_next(s, item, &more, &err) == RC_OK && more && memcmp(item, "ab", 2) == 0,
@@ -381,6 +383,7 @@ test_files(void)
 	static const uint8_t pixels[] = {1, 2, 3, 4, 5, 6};
 	static const float want[] = {1, 2, 3, 4,  5,  6,  1,  2, 3, 4, 5, 6,
 				     7, 8, 9, 10, 11, 12, .5, 0, 0, 0, 0, 0};
+	static const struct samples_want want_six = {{1, 2, 3}, SAMPLES_ANY, "so many"};
 	struct picture png = make_png(2, 3, PNG_FORMAT_GRAY, pixels);
 	char text[1024], *names[4], sentence[300];
 	struct samples *s = NULL;
@@ -394,7 +397,7 @@ test_files(void)
 	names[3] = strdup(in_folder("none.png"));
 	snprintf(text, sizeof text, "%s\r\n\n%s\n%s", names[0], names[1], names[2]);
 	ok(reads(text, strlen(text), 4, grey, want, sizeof want), "names of files, one a line");
-	ok(samples_open_files(names, 4, grey, "so many", &s, &err) == RC_OK &&
+	ok(samples_open_files(names, 4, &want_six, &s, &err) == RC_OK &&
 	       samples_dtype(s) == GPUSIM_F32 && samples_ready(s),
 	   "files");
 	while (s && more && samples_next(s, values + 6 * n, &more, &err) == RC_OK)
@@ -420,6 +423,42 @@ test_files(void)
 	free(png.bytes);
 }
 
+/* On the scale of training, or refused. */
+static void
+test_scale(void)
+{
+	static const float bytes[] = {1, 2, 3, 4, 255, 0}, fractions[] = {1, 2, .5f, 4, 5, 6};
+	static const uint8_t own[] = {1, 2, 3, 4, 255, 0};
+	const struct net_shape grey = {1, 2, 3}, six = {6, 1, 1};
+	struct buf b = {0};
+
+	values_wanted = SAMPLES_BYTES;
+	npy_put(&b, "<f4", "(1, 2, 3)", bytes, sizeof bytes);
+	ok(reads(b.data, b.len, 1, grey, bytes, sizeof bytes), "numbers that are bytes");
+	b.len = 0;
+	npy_put(&b, "<f4", "(1, 2, 3)", fractions, sizeof fractions);
+	ok(refused(b.data, b.len, grey, 0, "x: sample 0: value 2 is 0.5, the model takes so many"),
+	   "fractions are none");
+	ok(refused("1,2,3,4,5,6\n1,2,3,4,5,256\n", 26, grey, 1,
+		   "x: sample 1: value 5 is 256, the model takes so many"),
+	   "nor is 256");
+	ok(refused("1,2,3,4,5,-1\n", 13, grey, 0,
+		   "x: sample 0: value 5 is -1, the model takes so many"),
+	   "nor -1");
+	values_wanted = SAMPLES_NUMBERS;
+	ok(reads(b.data, b.len, 1, grey, fractions, sizeof fractions), "numbers for numbers");
+	ok(refused(idx, sizeof idx, grey, 0, "x: images of bytes, the model takes so many"),
+	   "images of bytes are on another scale");
+	b.len = 0;
+	npy_put(&b, "|u1", "(1, 6)", own, sizeof own);
+	ok(reads(b.data, b.len, 1, six, own, sizeof own), "features may be bytes");
+	b.len = 0;
+	npy_put(&b, "<i2", "(1, 2, 3)", (int16_t[]){1, 2, 3, 4, 255, 0}, 12);
+	ok(reads(b.data, b.len, 1, grey, bytes, sizeof bytes), "words are numbers");
+	values_wanted = SAMPLES_ANY;
+	buf_fini(&b);
+}
+
 int
 main(void)
 {
@@ -430,6 +469,7 @@ main(void)
 	test_arrays();
 	test_cifar10();
 	test_encoded();
+	test_scale();
 	ok(folder_begin() == 0, "a folder");
 	test_files();
 	ok(folder_end() == 0, "... is gone");
