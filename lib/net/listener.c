@@ -46,7 +46,7 @@ struct listener {
 	bool up, stop;
 	uint64_t accepted;  /* connections that became pipes */
 	uint64_t connected; /* and of the probe's */
-	unsigned npeers, revivals;
+	unsigned revivals;
 	/* The guard's: */
 	struct leftovers leftovers;
 	uint64_t strays;    /* when it asked last */
@@ -80,19 +80,13 @@ static void
 on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 {
 	struct listener *l = arg;
-	bool full = false;
 
-	pthread_mutex_lock(&l->lock);
 	if (ev == NNG_PIPE_EV_ADD_PRE) {
-		full = l->npeers++ >= NET_MAX_PEERS;
+		pthread_mutex_lock(&l->lock);
 		l->accepted++;
 		pthread_cond_broadcast(&l->wake);
-	} else {
-		l->npeers--;
+		pthread_mutex_unlock(&l->lock);
 	}
-	pthread_mutex_unlock(&l->lock);
-	if (full)
-		nng_pipe_close(p);
 	if (l->fn)
 		l->fn(l->arg, nng_pipe_id(p),
 		      ev == NNG_PIPE_EV_ADD_PRE ? LISTENER_CAME : LISTENER_GONE);

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "net/closing.h"
@@ -56,15 +57,31 @@ static void
 on_peer(void *arg, int pipe, enum listener_event event)
 {
 	struct rpc_server *s = arg;
+	nng_pipe surplus = NNG_PIPE_INITIALIZER;
 	uint64_t lost = 0;
 
 	pthread_mutex_lock(&s->lock);
-	if (event == LISTENER_CAME)
+	if (event == LISTENER_CAME) {
 		peer_add(s, pipe);
-	else
+		surplus.id = (uint32_t)peer_surplus(s, pipe);
+	} else {
 		lost = peer_remove(s, pipe);
+	}
 	tell_gone(s, lost);
 	pthread_mutex_unlock(&s->lock);
+	if (surplus.id)
+		nng_pipe_close(surplus);
+}
+
+/* As many as we want, and as leaves descriptors for other things. */
+static size_t
+most_peers(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / 4 * 3 > NET_MAX_PEERS)
+		return NET_MAX_PEERS;
+	return files.rlim_cur / 4 * 3;
 }
 
 /* The answer to something that never became a call. */
@@ -150,9 +167,10 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	call->call.deadline_ns = deadline_in_ms(call->call.req->timeoutms);
 	pthread_mutex_lock(&s->lock);
 	p = peer_find(s, slot->pipe);
-	if (p)
+	if (p) {
 		p->client_id = call->call.req->clientid;
-	else if (!client_connected(s, call->call.req->clientid))
+		p->heard_ns = clock_now_ns();
+	} else if (!client_connected(s, call->call.req->clientid))
 		lost = call->call.req->clientid; /* gone before we knew who it was */
 	err = judge(s, call, &is_new, &again);
 	pthread_mutex_unlock(&s->lock);
@@ -246,6 +264,7 @@ rpc_server_start(const char *addr, const struct rpc_handler *h, struct rpc_serve
 		return err_set(err, RC_NOMEM, "%s: out of memory", addr);
 	}
 	s->handler = *h;
+	s->most_peers = most_peers();
 	pthread_mutex_init(&s->lock, NULL);
 	rv = nng_rep0_open(&s->sock);
 	if (rv != 0) {

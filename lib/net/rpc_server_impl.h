@@ -35,9 +35,12 @@ struct server_call {
 
 struct peer {
 	int pipe;
+	bool closing;	   /* it has been told to go */
+	uint64_t heard_ns; /* since when it says nothing */
 	uint64_t client_id; /* who spoke last through it; 0: nobody yet */
 	uint64_t unsent;
-	size_t pending; /* memory of its requests that are not answered */
+	size_t ncalls;	/* of its requests that are not answered, */
+	size_t pending; /* and their memory */
 };
 
 struct rpc_server {
@@ -49,7 +52,8 @@ struct rpc_server {
 	struct replycache *cache;
 	struct slot *slots, *free;
 	struct peer *peers;
-	size_t npeers, peers_cap;
+	size_t npeers, peers_cap, nclosing;
+	size_t most_peers;
 	size_t ncalls;	/* not yet answered */
 	size_t pending; /* memory of their requests */
 	struct slot *receiving;
@@ -57,10 +61,14 @@ struct rpc_server {
 	bool closed; /* nng has let go of the socket */
 };
 
-/* Peers; all with the lock held. peer_remove: the client that has now no connection left, or 0. */
+/*
+ * Peers; all with the lock held. peer_remove: the client that has now no connection left, or 0.
+ * peer_surplus: the connection that is to be closed when there is one too many, or 0.
+ */
 struct peer *peer_find(struct rpc_server *s, int pipe);
 void peer_add(struct rpc_server *s, int pipe);
 uint64_t peer_remove(struct rpc_server *s, int pipe);
+int peer_surplus(struct rpc_server *s, int newest);
 bool client_connected(const struct rpc_server *s, uint64_t client_id);
 
 /* A slot to receive with; NULL: out of memory. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "net/rpc_server_impl.h"
 
 #define UNSENT_MAX \
@@ -36,7 +37,40 @@ peer_add(struct rpc_server *s, int pipe)
 		s->peers = p;
 		s->peers_cap = cap;
 	}
-	s->peers[s->npeers++] = (struct peer){.pipe = pipe};
+	s->peers[s->npeers++] = (struct peer){.pipe = pipe, .heard_ns = clock_now_ns()};
+}
+
+/* Whether a goes before b: who has never said anything, then who has said nothing for longest. */
+static bool
+is_idler(const struct peer *a, const struct peer *b)
+{
+	if ((a->client_id == 0) != (b->client_id == 0))
+		return a->client_id == 0;
+	return a->heard_ns < b->heard_ns;
+}
+
+/* Who waits for an answer, or has not taken one, does not go: rather the newest. */
+int
+peer_surplus(struct rpc_server *s, int newest)
+{
+	struct peer *idle = NULL;
+
+	if (s->npeers - s->nclosing <= s->most_peers)
+		return 0;
+	for (size_t i = 0; i < s->npeers; i++) {
+		struct peer *p = &s->peers[i];
+
+		if (p->pipe != newest && !p->closing && p->ncalls == 0 && p->unsent == 0 &&
+		    (!idle || is_idler(p, idle)))
+			idle = p;
+	}
+	if (!idle)
+		idle = peer_find(s, newest);
+	if (!idle)
+		return newest;
+	idle->closing = true;
+	s->nclosing++;
+	return idle->pipe;
 }
 
 bool
@@ -57,6 +91,7 @@ peer_remove(struct rpc_server *s, int pipe)
 	if (!p)
 		return 0;
 	client_id = p->client_id;
+	s->nclosing -= p->closing;
 	*p = s->peers[--s->npeers];
 	return client_id != 0 && !client_connected(s, client_id) ? client_id : 0;
 }
@@ -165,8 +200,10 @@ pending_add(const struct server_call *call)
 	struct peer *p = peer_find(call->server, call->pipe);
 
 	call->server->pending += call->taken;
-	if (p)
-		p->pending += call->taken;
+	if (!p)
+		return;
+	p->pending += call->taken;
+	p->ncalls++;
 }
 
 void
@@ -175,8 +212,10 @@ pending_drop(const struct server_call *call)
 	struct peer *p = peer_find(call->server, call->pipe);
 
 	call->server->pending -= call->taken;
-	if (p)
-		p->pending -= call->taken;
+	if (!p)
+		return;
+	p->pending -= call->taken;
+	p->ncalls--;
 }
 
 /* Enter nbytes as on their way to the slot's peer; false: it lets too many lie. */
