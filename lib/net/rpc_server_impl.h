@@ -35,8 +35,8 @@ struct server_call {
 
 struct peer {
 	int pipe;
-	bool closing;	   /* it has been told to go */
-	uint64_t heard_ns; /* since when it says nothing */
+	bool closing;	    /* it has been told to go */
+	uint64_t heard_ns;  /* since when it says nothing */
 	uint64_t client_id; /* who spoke last through it; 0: nobody yet */
 	uint64_t unsent;
 	size_t ncalls;	/* of its requests that are not answered, */
