@@ -273,17 +273,6 @@ print_recovery(const struct gpusim_comm_info *c, const char *recovered)
 		printf("last: %s\n", recovered);
 }
 
-/* The ranks whose devices are lost while nothing has failed yet: what is asked of it next will. */
-static void
-print_lost(const struct gpusim_status *s, const struct gpusim_comm_info *c)
-{
-	for (uint32_t r = 0; r < c->nranks && c->state == GPUSIM_SUCCESS; r++)
-		for (size_t i = 0; i < s->ndevices; i++)
-			if (s->devices[i].id == c->device_ids[r] && s->devices[i].lost)
-				printf("rank %" PRIu32 " (device %016" PRIx64 ") is lost\n", r,
-				       s->devices[i].id);
-}
-
 enum rc
 run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -313,7 +302,6 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 		putchar('\n');
 	} else if (rc == RC_OK) {
 		print_recovery(c, recovered);
-		print_lost(&s, c);
 	}
 	gpusim_status_fini(&s);
 	return rc;

@@ -158,7 +158,7 @@ comms_device_lost(struct coord *c, const struct device *d)
 {
 	for (struct comm *comm = c->comms; comm; comm = comm->next)
 		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d && comm_recovers(comm)) {
+			if (comm->rank[r].dev == d) {
 				struct err why, err;
 
 				device_lost(d, &why);

@@ -337,15 +337,15 @@ gpuctl: send: --peer: rank 1 is its own peer
 	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago'$'\n4$'
 }
 
-@test "comm-status names ranks that are lost before anything has failed" {
+@test "a communicator fails when a rank is lost, also when nothing runs on it" {
 	run machine 3 '
 		C=$(gpuctl comm-init -n 3)
 		gpuctl comm-status $C
 		kill -9 $(gpuctl devices | sed -n "3s/.* \([0-9]*\)  ipc.*/\1/p")
 		until gpuctl devices | grep -q lost; do :; done
-		gpuctl comm-status $C 2>&1
+		gpuctl wait $C 2>&1; gpuctl comm-status $C 2>&1
 		gpuctl comm-shrink $C; gpuctl comm-status $C' 2>/dev/null
-	assert_match $'^success\n.*success\nrank 1 [(]device [0-9a-f]{16}[)] is lost\n2\nsuccess\nepoch'
+	assert_match $'^success\n.*failed: comm 1 rank 1 [(]device [0-9a-f]{16}[)] lost: killed by signal 9\n2\nsuccess\nepoch'
 }
 
 @test "a group runs together; a mistake is told with its line and nothing runs" {
@@ -405,6 +405,23 @@ success"
 	assert_status 0
 	assert_match '^in-progress'$'\n''success'$'\n''1 1 3'$'\n'
 	assert_match $'\n2$'
+}
+
+@test "a transfer whose peer is lost ends at once, under every policy, and says who it was" {
+	local policy
+	for policy in abort shrink respawn spare; do
+		run machine 3 --spares 1 --on-failure $policy "$THREE"'
+			S=$(gpuctl begin-send --device 0 --comm $C --peer 2 --addr $A --bytes 8)
+			gpuctl begin-receive --device 1 --comm $C --peer 2 --stream 9007199254740991 --addr $B --bytes 8
+			kill -9 $(gpuctl devices | awk "\$1 == 2 { print \$7 }")
+			try gpuctl sync --device 0 --stream $S; try gpuctl sync --device 1 --stream 9007199254740991
+			gpuctl stream-status --device 0 --stream $S
+			[ '$policy' != abort ] || { gpuctl comm-status $C
+				try gpuctl sync --device 0 --stream $(gpuctl begin-send --device 0 --comm $C --peer 1 --addr $A --bytes 8); }'
+		lost='comm 1 rank 2 \(device [0-9a-f]{16}\) lost: killed by signal 9'
+		assert_match "gpuctl: sync: send: $lost"$'\n'"[13]"$'\n'".*gpuctl: sync: recv: $lost"$'\n'"[13]"$'\n'".*failed: send: $lost"
+		[[ $policy != abort ]] || assert_match "failed: $lost"$'\n'"gpuctl: sync: send: $lost"$'\n[13]$'
+	done
 }
 
 @test "a communicator ends when it is destroyed, not with the process that made it" {

@@ -299,15 +299,25 @@ t_lost(void)
 	h_comm(&h, 9, 3);
 	h.alive[2] = false;
 	h_advance(&h, H_LOST_MS);
+	ok(h_find(&h, H_ABORT, 1) >= 0 && h_find(&h, H_ABORT, 3) >= 0,
+	   "when nothing runs the others are told too: they may transfer");
 	t = h_submit(&h, 9, 2, &o, true);
-	ok(h_code(&h, t) == RC_UNREACHABLE && h_code(&h, h_status(&h, 9, 2, false)) == 0 &&
+	ok(h_code(&h, t) == RC_FAILED &&
 	       strstr(h_text(&h, t), "comm 2 rank 1 (device 0000000000000002) lost: no word"),
-	   "a run with a lost device is refused");
+	   "a run with a lost device is refused: %s", h_text(&h, t));
+	h_serve(&h);
+	t = h_status(&h, 9, 2, false);
+	ok(h_reply(&h, t)->getcommstatus->status == GPU_SIM__STATUS__FAILED &&
+	       strstr(h_reply(&h, t)->getcommstatus->reason, "rank 1 (device 0000000000000002) lost"),
+	   "the communicator has failed");
 	h.alive[2] = true;
 	h_advance(&h, H_BEAT_MS);
+	h_shrink(&h, 9, 2, NULL, 0);
+	h_serve(&h);
+	h_allreduce(&o, 2, 10);
 	t = h_submit(&h, 9, 2, &o, true);
 	h_serve(&h);
-	ok(h_code(&h, t) == 0, "and works when the device is back");
+	ok(h_code(&h, t) == 0, "and can be made usable without it");
 	ok(h_clean(&h), "every request was answered once");
 	h_fini(&h);
 }
