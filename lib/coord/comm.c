@@ -222,6 +222,12 @@ show_paths(const struct comm *comm, ProtobufCBinaryData *out)
 	return path != NULL;
 }
 
+uint64_t
+comm_operations(const struct comm *comm)
+{
+	return comm->next_op - comm->skipped;
+}
+
 /* Its failure, if it is one for good: not that of an attempt to attach, which is not the last. */
 const struct err *
 comm_failure(const struct comm *comm)

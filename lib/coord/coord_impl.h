@@ -298,7 +298,8 @@ struct comm {
 	struct holder *holders; /* NULL: it is client_id's alone */
 	uint32_t nholders;
 	struct err failed; /* rc is RC_OK while all is well */
-	uint64_t next_op;  /* = collectives so far */
+	uint64_t next_op;  /* number of the next collective */
+	uint64_t skipped;  /* numbers below it that a restart has left out */
 	struct pairs pairs;
 	struct pair_count *pair; /* send/recv that met nobody in their own submit */
 	size_t pair_cap;
@@ -311,6 +312,7 @@ struct comm {
 	struct {
 		uint64_t mark;	  /* of what is stored; 0: nothing */
 		uint64_t next_op; /* reserved */
+		uint64_t ops;	  /* as stored; 0: nothing is */
 		bool pairs;	  /* those are stored */
 		bool pairs_new;	  /* they have changed since */
 		bool resumes;	  /* restored, and has not gone on yet */
@@ -689,6 +691,8 @@ void comms_reap(struct coord *c);
 /* The end of a step: all that follows from it, and its records. */
 void coord_step_end(struct coord *c);
 void comm_idle(struct coord *c, struct comm *comm);
+/* Its collectives so far. */
+uint64_t comm_operations(const struct comm *comm);
 /* Its failure, rc RC_OK while it has none that lasts; and how it is, in a word. */
 const struct err *comm_failure(const struct comm *comm);
 GpuSim__Status comm_state(const struct comm *comm);

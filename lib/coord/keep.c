@@ -291,6 +291,22 @@ keep_comm(struct coord *c, struct comm *comm)
 	put_comm(c, comm);
 }
 
+/* How many operations it has had, which the reserved number does not tell. They change with what is stored
+ * of a run, so this costs no commit of its own. */
+static void
+keep_ops(struct coord *c, struct comm *comm)
+{
+	GpuSim__KeptOps k = GPU_SIM__KEPT_OPS__INIT;
+	char key[KEY_MAX];
+
+	k.operations = comm_operations(comm);
+	if (k.operations == comm->keep.ops)
+		return;
+	comm->keep.ops = k.operations;
+	key_of(key, "2/ops", comm->id);
+	keep_put(c, key, &k.base, false);
+}
+
 /* What was sent and not received yet, or the other way round, must meet in the end. */
 static void
 keep_pairs(struct coord *c, struct comm *comm)
@@ -330,6 +346,9 @@ keep_comm_gone(struct coord *c, struct comm *comm)
 	key_of(key, "2/comm", comm->id);
 	if (comm->keep.mark)
 		keep_put(c, key, NULL, true);
+	key_of(key, "2/ops", comm->id);
+	if (comm->keep.ops)
+		keep_put(c, key, NULL, false);
 	key_of(key, "2/pairs", comm->id);
 	if (comm->keep.pairs)
 		keep_put(c, key, NULL, false);
@@ -514,6 +533,7 @@ keep_step(struct coord *c)
 	keep_devices(c);
 	for (struct comm *comm = c->comms; comm; comm = comm->next) {
 		keep_comm(c, comm);
+		keep_ops(c, comm);
 		keep_pairs(c, comm);
 		keep_graphs(c, comm);
 	}

@@ -183,7 +183,7 @@ take_comm(struct comm *comm, const GpuSim__KeptComm *k)
 	snprintf(comm->recovered.text, sizeof comm->recovered.text, "%s", k->recovered);
 	set_err(&comm->failed, k->failedcode, k->failed);
 	set_err(&comm->rec.cause, k->causecode, k->cause);
-	comm->next_op = comm->keep.next_op = k->nextop;
+	comm->next_op = comm->keep.next_op = comm->skipped = k->nextop;
 	comm->made =
 	    k->state == GPU_SIM__KEPT_STATE__LIVE || k->state == GPU_SIM__KEPT_STATE__RECOVERING;
 	comm->state = k->state == GPU_SIM__KEPT_STATE__LIVE	 ? COMM_LIVE
@@ -236,6 +236,22 @@ restore_comm(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 
 	if (k)
 		gpu_sim__kept_comm__free_unpacked(k, NULL);
+	return rc;
+}
+
+static enum rc
+restore_ops(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__KeptOps *k = gpu_sim__kept_ops__unpack(NULL, n, value);
+	struct comm *comm = find(c, strtoull(key + strlen("2/ops/"), NULL, 16));
+	enum rc rc = k && comm && k->operations <= comm->next_op ? RC_OK : nonsense(key, err);
+
+	if (rc == RC_OK) {
+		comm->keep.ops = k->operations;
+		comm->skipped = comm->next_op - k->operations;
+	}
+	if (k)
+		gpu_sim__kept_ops__free_unpacked(k, NULL);
 	return rc;
 }
 
@@ -471,7 +487,7 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 		restore_fn *fn;
 	} kinds[] = {
 	    {"0/meta", restore_meta},	 {"1/device/", restore_device}, {"2/comm/", restore_comm},
-	    {"2/pairs/", restore_pairs}, {"3/graph/", restore_graph},	{"4/run/", restore_run},
+	    {"2/ops/", restore_ops},	 {"2/pairs/", restore_pairs}, {"3/graph/", restore_graph},	{"4/run/", restore_run},
 	    {"5/reply/", restore_reply},
 	};
 	struct coord_actions none = {0};

@@ -131,7 +131,7 @@ comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->deviceids = ids;
 	out->n_deviceids = comm->nranks;
 	out->pending = comm->nruns;
-	out->operations = comm->next_op;
+	out->operations = comm_operations(comm);
 }
 
 #define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */

@@ -255,8 +255,9 @@ check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSu
 		wrong(w, "comm %" PRIu64 " %s after a restart", was->commid,
 		      was->status == GPU_SIM__STATUS__FAILED ? "has not failed any more"
 							     : "has failed");
-	else if (settled && (is->pending != was->pending || is->recoveries != was->recoveries ||
-			     is->operations < was->operations))
+	else if (is->operations < was->operations ||
+		 (settled && (is->pending != was->pending || is->recoveries != was->recoveries ||
+			      is->operations != was->operations)))
 		wrong(w,
 		      "comm %" PRIu64 " has %" PRIu64 " runs and %" PRIu64
 		      " operations after a restart, before it %" PRIu64 " and %" PRIu64,

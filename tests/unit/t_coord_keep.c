@@ -83,6 +83,10 @@ test_live(void)
 	   "operations and runs have numbers that were never given");
 	h_serve(&h);
 	ok(h_code(&h, t) == 0, "it works");
+	h_crash(&h);
+	meet(&h);
+	ok(s->comms[0]->operations == 1 && status(&h)->comms[0]->operations == 2,
+	   "and operations are counted one by one");
 	ok(h_comm(&h, 9, 2) == 2, "the next communicator has the next number");
 	h_destroy(&h, 9, 1);
 	h_destroy(&h, 9, 2);
