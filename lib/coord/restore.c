@@ -486,9 +486,9 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 		const char *prefix;
 		restore_fn *fn;
 	} kinds[] = {
-	    {"0/meta", restore_meta},	 {"1/device/", restore_device}, {"2/comm/", restore_comm},
-	    {"2/ops/", restore_ops},	 {"2/pairs/", restore_pairs}, {"3/graph/", restore_graph},	{"4/run/", restore_run},
-	    {"5/reply/", restore_reply},
+	    {"0/meta", restore_meta}, {"1/device/", restore_device}, {"2/comm/", restore_comm},
+	    {"2/ops/", restore_ops},  {"2/pairs/", restore_pairs},   {"3/graph/", restore_graph},
+	    {"4/run/", restore_run},  {"5/reply/", restore_reply},
 	};
 	struct coord_actions none = {0};
 	const size_t nkinds = sizeof kinds / sizeof kinds[0];

@@ -276,10 +276,10 @@ end(const struct route *route, enum rc rc, struct err *err)
 }
 
 void
-collective_failure(struct meter *m, struct failure *out)
+collective_failure(struct meter *m, enum rc why, struct failure *out)
 {
 	*out = (struct failure){0};
-	if (METER_GET(m, comm) == 0)
+	if (!m->coll || (METER_GET(m, comm) == 0 && why != RC_ABORTED))
 		return;
 	out->coll = m->coll;
 	out->algo = m->algo;

@@ -15,8 +15,9 @@ struct failure {
 	uint32_t missing[METER_MISSING_MAX], nmissing; /* ranks it waited for, the first few */
 };
 
-/* What the meter says of an operation that has failed; it is over. */
-void collective_failure(struct meter *m, struct failure *out);
+/* What the meter says of an operation that has failed; it is over. Of a run that was aborted between two of
+ * them (why: RC_ABORTED): of the last one. */
+void collective_failure(struct meter *m, enum rc why, struct failure *out);
 
 /*
  * Run one collective as operation `op` of the program's communicator, which is turn `turn` of its

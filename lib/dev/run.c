@@ -291,8 +291,9 @@ segment_run(struct stream *st, struct segment *g)
 	start(s, r);
 	pthread_mutex_unlock(&s->lock);
 	st->meter.waited_ns = g->waited_ns;
+	st->meter.coll = NULL;
 	g->failed = !run_all(st, g, &sum);
-	collective_failure(&st->meter, &sum.failure);
+	collective_failure(&st->meter, sum.err.rc, &sum.failure);
 	st->meter.waited_ns = NULL;
 	pthread_mutex_lock(&s->lock);
 	if (g->failed && sum.err.rc == RC_OK)

@@ -308,7 +308,8 @@ t_lost(void)
 	h_serve(&h);
 	t = h_status(&h, 9, 2, false);
 	ok(h_reply(&h, t)->getcommstatus->status == GPU_SIM__STATUS__FAILED &&
-	       strstr(h_reply(&h, t)->getcommstatus->reason, "rank 1 (device 0000000000000002) lost"),
+	       strstr(h_reply(&h, t)->getcommstatus->reason,
+		      "rank 1 (device 0000000000000002) lost"),
 	   "the communicator has failed");
 	h.alive[2] = true;
 	h_advance(&h, H_BEAT_MS);
