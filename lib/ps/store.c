@@ -56,7 +56,7 @@ copy_bytes(const struct task *task)
 static uint64_t
 published_bytes(const struct task *task)
 {
-	return 2 * copy_bytes(task) + 4 * sizeof(uint64_t);
+	return 2 * copy_bytes(task) + 3 * sizeof(uint64_t);
 }
 
 uint64_t
@@ -121,10 +121,9 @@ place(struct store *s, struct err *err)
 	s->copy[0] = s->published;
 	s->copy[1] = s->published + copy_bytes(task);
 	s->versions = s->published + 2 * copy_bytes(task);
-	s->next = s->versions + 2 * sizeof(uint64_t);
-	s->began = s->next + sizeof(uint64_t);
+	s->began = s->versions + 2 * sizeof(uint64_t);
 	if (rc == RC_OK)
-		rc = check(gpusim_memset(s->g, device, s->versions, 0, 4 * sizeof(uint64_t)), err);
+		rc = check(gpusim_memset(s->g, device, s->versions, 0, 3 * sizeof(uint64_t)), err);
 	return rc;
 }
 
@@ -236,8 +235,10 @@ record_tests(struct store *s, struct err *err)
 static enum rc
 call_gone(struct store *s, struct err *err)
 {
+	struct err why = *err;
+
 	s->gone = true;
-	return err_prefix(err, "the parameter server's device is gone");
+	return err_set(err, why.rc, "%s; it was the parameter server's own", why.text);
 }
 
 enum rc
@@ -350,13 +351,16 @@ stamp_at(const struct store *s, uint64_t version)
 	return s->versions + version % 2 * sizeof(uint64_t);
 }
 
+/* Write a u64, which is a whole number that a double holds: no update's number is beyond that. */
 static void
-add_copy(struct gpusim_ops *o, uint64_t dst, uint64_t src, uint64_t nbytes)
+add_word(const struct emit_sink *sink, uint64_t addr, uint64_t value)
 {
-	gpusim_ops_copy(o, 0, STREAM_COMPUTE, dst, src, nbytes);
+	LAUNCH(sink, 0, "fill", U("dst", addr), U("n", 1), F("value", (double)value),
+	       U("dtype", GPUSIM_U64));
 }
 
-/* One list: that it has begun is written first, and the new version's stamp last. */
+/* One list: that it has begun is written first, and the new version's stamp last. Nothing is written by
+ * calls, as one of a device that is gone takes its time. */
 static enum rc
 update_once(struct store *s, const struct pool_update *u, double factor, struct err *err)
 {
@@ -364,20 +368,19 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	struct emit_optimizer opt = replica_optimizer(&s->r, &s->shape, &none);
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
-	uint64_t version = u->version + 1, stamp = 0, next = version + 1;
-	enum rc rc = to_device(s, stamp_at(s, version), &stamp, sizeof stamp, err);
+	uint64_t version = u->version + 1;
+	enum rc rc;
 
-	if (rc == RC_OK)
-		rc = to_device(s, s->next, &next, sizeof next, err);
 	opt.lr *= factor;
 	opt.lr_at = opt.lr_step = 0;
-	add_copy(o, s->began, s->next, sizeof next);
+	add_word(&sink, stamp_at(s, version), 0);
+	add_word(&sink, s->began, version + 1);
 	add_up(s, u, o, &sink);
 	emit_update(&s->task->net, 0, &s->r.net, &opt, &sink);
-	add_copy(o, s->copy[version % 2], s->r.net.params, nbytes_of(s->task));
-	add_copy(o, stamp_at(s, version), s->next, sizeof next);
-	if (rc == RC_OK)
-		rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_WAIT, NULL), err);
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
+			nbytes_of(s->task));
+	add_word(&sink, stamp_at(s, version), version + 1);
+	rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_WAIT, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }

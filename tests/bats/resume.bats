@@ -190,7 +190,7 @@ refused() {
 	first=$PID
 	wait_until 20 past 32
 	run bounded mnist-train "${TRAIN[@]}" --devices 1 --epochs 100000 --checkpoint ck --resume
-	assert_status 1
+	assert_status 8
 	assert_match 'ck: another training keeps its checkpoints there'
 	kill -TERM "$first"
 	wait_until 15 gone "$first"
