@@ -20,6 +20,7 @@
 #define USABLE_MS \
 	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */
 #define PATIENCE_MS 15000 /* for a coordinator that is away */
+#define BLAME_MS    5000  /* until the coordinator has noticed that a device is lost */
 #define PAUSE_MS    50
 
 /* ---- who is in it */
@@ -366,6 +367,20 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 		*over = true;
 		rc = err_set(err, RC_FAILED, "%s", gpusim_error());
 	}
+	return rc;
+}
+
+enum rc
+name_lost(struct trainer *t, enum rc rc, struct err *err)
+{
+	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
+
+	if (rc != RC_UNREACHABLE)
+		return rc;
+	gpusim_set_timeout_ms(t->g, BLAME_MS);
+	if (gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT) == GPUSIM_UNREACHABLE)
+		err_set(err, rc, "%s", gpusim_error());
+	gpusim_set_timeout_ms(t->g, CALL_MS);
 	return rc;
 }
 

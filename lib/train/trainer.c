@@ -29,6 +29,8 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 	if (rc != RC_OK)
 		return rc;
 	rc = rebuild(t, false, err);
+	if (rc != RC_OK && !recovers(t))
+		return name_lost(t, rc, err);
 	for (unsigned i = 0; rc != RC_OK && rc != RC_NOMEM && recovers(t) && i < MAX_TRIES; i++) {
 		rc = recover(t, true, &trouble, err);
 		if (trouble.over)

@@ -238,7 +238,9 @@ unit_run(struct trainer *t, struct epoch *e, struct err *err)
 	}
 	if (rc == RC_OK && tries)
 		tell(t, epoch, &trouble, (double)(clock_now_ns() - trouble.rebuilt_ns) / 1e6);
-	else if (rc != RC_OK && tries)
+	else if (rc != RC_OK)
+		name_lost(t, rc, err);
+	if (rc != RC_OK && tries)
 		err_prefix(err, "given up after %u tr%s", tries, tries == 1 ? "y" : "ies");
 	return rc;
 }

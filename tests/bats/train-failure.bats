@@ -70,6 +70,26 @@ undisturbed() {
 	grep -q '^mnist-train: .*rank ' err
 }
 
+# Between two epochs, as long as nobody reads what it says of the one.
+@test "abort with one lost while nothing runs: the line names rank and device as well" {
+	EPOCHS=100000
+	run --separate-stderr machine 2 '
+		mkfifo said
+		exec 7<>said
+		perl -e "fcntl(STDIN, 1031, 4096) or die" <&7 # F_SETPIPE_SZ
+		"$@" >said 2>err & trainer=$!
+		until [[ $(cat /proc/$trainer/wchan) == *pipe_write* ]]; do alive || exit; moment; done
+		kill -KILL "$(members | head -n 1)"
+		until gpuctl devices | grep -q lost; do moment; done
+		cat <&7 >/dev/null & reader=$!
+		wait $trainer; echo $?
+		kill $reader
+		cat err'
+	assert_equal "${lines[0]}" 3
+	assert_equal "${#lines[@]}" 2
+	[[ ${lines[1]} =~ ^'mnist-train: '.*'rank 0 (device '[0-9a-f]*') lost: killed by signal 9' ]] || fail "${lines[1]}"
+}
+
 @test "a device that joins is taken in, and may be lost again" {
 	undisturbed 2 shrink
 	run machine 2 --on-failure shrink '
