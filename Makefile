@@ -173,7 +173,7 @@ check-bats: all e2e
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Those of the rooms with threads: what is pure has none to race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame idx image kern_% launcher nearest net npy npz \
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nearest net npy npz \
         num order parse pickle plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))

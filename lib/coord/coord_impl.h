@@ -709,6 +709,8 @@ void comm_holder_is(const struct coord *c, struct comm *comm, uint64_t client_id
 
 /* Of a client that has gone, or come back. */
 void rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone);
+/* A rank's caller (WAIT_RANKS) hears why it waits no longer; its place is free. */
+void rendezvous_dismiss(struct coord *c, const struct waiter *w, const struct err *why);
 /* What has waited too long for its ranks ends. Before waiters_tick. */
 void rendezvous_tick(struct coord *c);
 void rendezvous_fini(struct coord *c);

@@ -360,6 +360,17 @@ rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone)
 }
 
 void
+rendezvous_dismiss(struct coord *c, const struct waiter *w, const struct err *why)
+{
+	struct rendezvous *v = c->rendezvous;
+
+	while (v && v->number != w->id)
+		v = v->next;
+	if (v)
+		dismiss(c, v, w->rank, why);
+}
+
+void
 rendezvous_tick(struct coord *c)
 {
 	struct rendezvous *next;

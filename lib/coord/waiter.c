@@ -88,7 +88,10 @@ waiter_cancel(struct coord *c, uint64_t client_id, uint64_t seq)
 	if (!w)
 		return; /* it has been answered */
 	err_set(&err, RC_ABORTED, "%s: the client has cancelled it", w->name);
-	answer_failure(c, w, &err);
+	if (w->on == WAIT_RANKS)
+		rendezvous_dismiss(c, w, &err);
+	else
+		answer_failure(c, w, &err);
 }
 
 /* Which rank of a communicator has not answered. */

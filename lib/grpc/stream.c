@@ -322,13 +322,14 @@ tell(struct grpc_stream *st, size_t nbytes)
 static bool
 next_message(struct grpc_stream *st)
 {
-	const unsigned char *p = (const unsigned char *)st->in.data + st->in_at;
 	size_t left = st->in.len - st->in_at, nbytes;
+	const unsigned char *p;
 	enum grpc_code code;
 	char text[128];
 
 	if (left < PREFIX)
 		return false;
+	p = (const unsigned char *)st->in.data + st->in_at;
 	nbytes = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
 	code = check_prefix(st, p, nbytes, text, sizeof text);
 	if (code != GRPC_OK) {

@@ -803,6 +803,18 @@ h_gone(struct harness *h, uint64_t client)
 	h_step(h, &ev);
 }
 
+/* The client of that request waits no longer. */
+static inline void
+h_cancel(struct harness *h, uint64_t token)
+{
+	GpuSim__Request *req = gpu_sim__request__unpack(
+	    NULL, h->answer[token - 1].req.len, (const uint8_t *)h->answer[token - 1].req.data);
+	struct coord_event ev = {.kind = COORD_CANCEL, .client_id = req->clientid, .seq = req->seq};
+
+	h_step(h, &ev);
+	gpu_sim__request__free_unpacked(req, NULL);
+}
+
 /* No bad action and no second answer so far. */
 static inline bool
 h_clean(const struct harness *h)

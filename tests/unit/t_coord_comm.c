@@ -466,6 +466,36 @@ t_restart(void)
 	h_fini(&h);
 }
 
+/* Who does not wait for its answer any more gets it at once, and leaves nothing behind. */
+static void
+t_cancel(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, u;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	t = h_comm_init(&h, 9, 2, false);
+	h_cancel(&h, t);
+	ok(h_failed(&h, t, RC_ABORTED, "commInit: the client has cancelled it"),
+	   "a comm-init that is cancelled is answered");
+	h_serve(&h);
+	ok(h_count(&h, H_DETACH) == 0 && h_comm(&h, 9, 2) == 2, "and its devices are free again");
+	h_ops_init(&o, 2);
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 2, &o, false);
+	u = h_status(&h, 9, 2, true);
+	t = h_status(&h, 9, 2, true);
+	h_cancel(&h, u);
+	ok(h_code(&h, u) == RC_ABORTED && h_code(&h, t) == -1, "of two that wait the one");
+	h_serve(&h);
+	ok(h_code(&h, t) == RC_OK, "the other waits until all is done");
+	h_cancel(&h, t);
+	ok(h_clean(&h), "what has been answered is not cancelled");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -481,5 +511,6 @@ main(void)
 	t_destroy();
 	t_lease();
 	t_restart();
+	t_cancel();
 	return tap_done();
 }

@@ -279,6 +279,9 @@ random_event(struct storm *s)
 		h_register(h, id);
 	} else if (what < 96)
 		h_gone(h, 1 + roll(s, 3));
+	else if (what < 97 && h->last_token && roll(s, 2))
+		h_cancel(h,
+			 h->last_token - roll(s, h->last_token < 8 ? (uint32_t)h->last_token : 8));
 	else if (what < 97)
 		roll(s, 2) ? crash(s) : h_advance(h, 6000);
 	else
