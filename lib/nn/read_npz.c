@@ -112,13 +112,15 @@ tell(const char *name, size_t len, enum part *part, enum role *role)
 	return false;
 }
 
-/* The name of an array without .npy behind it; 0: it has none. */
+/* How long the name of an array is without .npy or .npy.gz behind it; 0: it has neither. */
 static size_t
 npy_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return len > 4 && strcmp(name + len - 4, ".npy") == 0 ? len - 4 : 0;
+	if (len > 3 && strcmp(name + len - 3, ".gz") == 0)
+		len -= 3;
+	return len > 4 && memcmp(name + len - 4, ".npy", 4) == 0 ? len - 4 : 0;
 }
 
 /* ---- files */

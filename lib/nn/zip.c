@@ -149,30 +149,33 @@ find_data(const struct zip *z, const struct zip_file *f)
 	return at + f->stored <= z->nbytes ? z->bytes + at : NULL;
 }
 
-/* Memory grows with what comes out, not with what the directory says. */
-static bool
+/* Memory grows with what comes out, not with what the directory says. RC_BADDATA without a sentence: damaged. */
+static enum rc
 inflate_all(const struct zip_file *f, const uint8_t *from, struct buf *out)
 {
 	z_stream s = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = f->stored};
 	size_t first = out->len;
-	bool good = inflateInit2(&s, -15) == Z_OK;
+	enum rc rc = inflateInit2(&s, -15) == Z_OK ? RC_OK : RC_NOMEM;
 	int z = Z_OK;
 
-	if (!good)
-		return false;
-	while (good && z == Z_OK) {
-		good = out->len - first <= f->nbytes && buf_reserve(out, CHUNK);
-		if (!good)
+	if (rc != RC_OK)
+		return rc;
+	while (rc == RC_OK && z == Z_OK) {
+		if (out->len - first > f->nbytes)
+			rc = RC_BADDATA;
+		else if (!buf_reserve(out, CHUNK))
+			rc = RC_NOMEM;
+		if (rc != RC_OK)
 			break;
 		s.next_out = (Bytef *)out->data + out->len;
 		s.avail_out = CHUNK;
 		z = inflate(&s, Z_NO_FLUSH);
 		out->len += CHUNK - s.avail_out;
-		if (z == Z_BUF_ERROR)
-			good = false;
 	}
 	inflateEnd(&s);
-	return good && z == Z_STREAM_END && out->len - first == f->nbytes && s.avail_in == 0;
+	if (rc == RC_OK && (z != Z_STREAM_END || out->len - first != f->nbytes || s.avail_in))
+		rc = z == Z_MEM_ERROR ? RC_NOMEM : RC_BADDATA;
+	return rc;
 }
 
 enum rc
@@ -180,7 +183,7 @@ zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, st
 {
 	const uint8_t *from = find_data(zip, file);
 	size_t first = out->len;
-	bool good = from;
+	enum rc rc = from ? RC_OK : RC_BADDATA;
 	uLong crc;
 
 	if (file->method != STORED && file->method != DEFLATED)
@@ -188,12 +191,16 @@ zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, st
 			       "%s: %s: compressed by method %" PRIu32
 			       ", only deflate and none are read",
 			       zip->name, file->name, file->method);
-	if (good && file->method == DEFLATED)
-		good = inflate_all(file, from, out);
-	else if (good)
-		good = file->stored == file->nbytes && buf_add(out, from, file->stored);
+	if (rc == RC_OK && file->method == DEFLATED)
+		rc = inflate_all(file, from, out);
+	else if (rc == RC_OK && file->stored != file->nbytes)
+		rc = RC_BADDATA;
+	else if (rc == RC_OK && !buf_add(out, from, file->stored))
+		rc = RC_NOMEM;
+	if (rc == RC_NOMEM)
+		return err_set(err, RC_NOMEM, "%s: %s: out of memory", zip->name, file->name);
 	crc = out->len > first ? crc32_z(0, (const Bytef *)out->data + first, out->len - first) : 0;
-	if (!good || crc != file->crc)
+	if (rc != RC_OK || crc != file->crc)
 		return err_set(err, RC_BADDATA, "%s: %s: damaged", zip->name, file->name);
 	return RC_OK;
 }

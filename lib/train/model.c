@@ -290,7 +290,13 @@ take_model(const struct npz *npz, const char *path, const struct description *d,
 	}
 	if (rc == RC_OK)
 		rc = take_params(npz, path, m, err);
-	return rc == RC_OK ? take_input(npz, path, &t->data, &t->net, err) : rc;
+	if (rc == RC_OK)
+		rc = take_input(npz, path, &t->data, &t->net, err);
+	/* Models that do not say it yet: so only bytes are scaled. */
+	if (rc == RC_OK && m->items == SAMPLES_ANY && t->data.scale[0] == 1.0f / 255 &&
+	    t->data.shift[0] == 0)
+		m->items = SAMPLES_BYTES;
+	return rc;
 }
 
 enum rc

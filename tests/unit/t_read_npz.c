@@ -138,7 +138,7 @@ test_folder(void)
 	put_bytes("d/y_train.npy", b.data, b.len);
 	b.len = 0;
 	npy_put(&b, "|u1", "(1, 2, 2)", tests, 4);
-	put_gzip("d/x_test.npy", b.data, b.len);
+	put_gzip("d/x_test.npy.gz", b.data, b.len);
 	b.len = 0;
 	npy_put(&b, "<i8", "(1,)", classes + 1, 8);
 	put_bytes("d/y_test.npy", b.data, b.len);
@@ -146,6 +146,7 @@ test_folder(void)
 	put_text("d/weights.npy", "hello");
 	ok(is_four(in_folder("d")), "a folder of files, one of them gzipped");
 	ok(is_four(in_folder("d/x_train.npy")), "one of its files");
+	take_away("d/x_test.npy.gz");
 	put_text("d/x_test.npy", "hello");
 	ok(dataset_refused(in_folder("d"), NULL, RC_BADDATA, "d/x_test.npy: not a .npy file"),
 	   "a file that is none");
