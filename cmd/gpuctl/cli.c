@@ -85,8 +85,8 @@ cli_end(struct cli *cli, struct err *err)
 	struct err full = {0};
 	int bad;
 
-	hold_settle();
 	bad = close_stdout();
+	hold_settle();
 	if (err->rc == RC_OK && bad) {
 		err_set(&full, RC_FAILED, "standard output: %s", strerror(bad));
 		err = &full;

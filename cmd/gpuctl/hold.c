@@ -21,8 +21,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define TAKING_MS 500  /* the watcher's patience with a call that takes something */
-#define GIVING_MS 1000 /* and with each that gives it back */
+#define TAKING_MS  500	/* the watcher's patience with a call that takes something */
+#define GIVING_MS  1000 /* and with each that gives it back */
+#define DESTROY_MS 5000 /* the verb's: what takes longer its lease sees to */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
@@ -250,8 +251,10 @@ hold_release(struct cli *cli)
 	enter();
 	comm = take_out(&memory, &n);
 	free(memory);
-	if (comm)
+	if (comm) {
+		gpusim_set_timeout_ms(cli->g, DESTROY_MS);
 		gpusim_comm_destroy(cli->g, comm);
+	}
 	leave();
 }
 

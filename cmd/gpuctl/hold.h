@@ -26,7 +26,7 @@ void hold_remember(uint64_t device, uint64_t addr);
 /* The verb has freed its memory, wherever that was by now. */
 void hold_forget_memory(void);
 
-/* Give the communicator back; the verb has freed its memory. */
+/* Give the communicator back; the verb has freed its memory. The handle's timeout is short from then on. */
 void hold_release(struct cli *cli);
 
 /* Returns, unless a signal is ending the program. */

@@ -206,6 +206,7 @@ give_up_comm(struct ranks *r, enum rc rc)
 		return false;
 	ranks_free_buffers(r);
 	hold_release(r->cli);
+	gpusim_set_timeout_ms(r->cli->g, ranks_timeout_ms(r));
 	gpusim_comm_fini(&r->comm);
 	r->comm = (struct gpusim_comm){0};
 	ranks_all(r);

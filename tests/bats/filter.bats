@@ -383,9 +383,13 @@ gpuctl: allreduce: standard input ends after 1 of the 4 bytes of a block'
 		kib() { sed -n "s/^VmRSS:\s*\([0-9]*\) kB/\1/p" /proc/$pid/status; }
 		before=$(kib); seq 10000 >&9 & for ((i = 0; i < 5000; i++)); do read -ru 8 sum; done
 		echo $sum $(($(kib) - before < 4096)); exec 9>&-; wait $pid; echo $?
-		yes 1 | gpuctl allreduce --stream | head -n 2; seq 2 | gpuctl allreduce'
+		yes 1 | gpuctl allreduce --stream | head -n 2; seq 2 | gpuctl allreduce
+		for s in INT TERM; do
+			coproc env --default-signal gpuctl allreduce --stream; pid=$COPROC_PID; exec 8<&${COPROC[0]}- 9>&${COPROC[1]}-
+			seq 2 >&9; read -ru 8 sum; kill -$s $pid; wait $pid; echo $?; seq 2 | gpuctl allreduce
+		done'
 	assert_status 0
-	assert_equal "$(tr '\n' ' ' <<<"$output")" '11 12 13 19999 1 0 2 2 3 '
+	assert_equal "$(tr '\n' ' ' <<<"$output")" '11 12 13 19999 1 0 2 2 3 130 3 143 3 '
 }
 
 @test "--stream: bad blocks, and options that do not go with it" {
