@@ -13,6 +13,9 @@
 # The coordinator runs here. Each gpudev has its rank from mpirun, and listens at the address by which
 # its host reaches the coordinator. When the command ends, so does all, with its exit status.
 #
+# A device that is killed is started again on its host, GPUSIM_RESTARTS (10) times; a training goes on
+# with --on-failure respawn when it is back, and with --on-failure shrink at once, without it.
+#
 # MPIRUN names another mpirun than the one in PATH. With GPUSIM_TLS_CERT, GPUSIM_TLS_KEY and
 # GPUSIM_TLS_CA set (gpusim(7)) everything is encrypted; without, hosts that -a names must be among
 # themselves.
@@ -74,20 +77,48 @@ read -r -t 30 -u "$ready" GPUSIM_COORD || {
 }
 export GPUSIM_COORD
 
+# One per rank: it starts gpudev, and again on the same memory when a signal has killed that, so that the
+# device has its id and its allocations. It ends well whatever becomes of the device: launchers end a job
+# when one of its processes fails. A device that ends by itself and badly is told in a line.
+# shellcheck disable=SC2016 # it expands there
+keep='
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}
+mem=$1-$rank left=$2 ready="-N 3" ends=
+shift 2
+trap "ends=1; kill \$pid 2>/dev/null" HUP INT TERM USR1
+exec 3>&1 4<&0
+while :; do
+	gpudev $ready --supervised --mem-scratch "$mem" "$@" <&4 & pid=$!
+	[ -z "$ends" ] || kill $pid
+	status=0
+	while kill -0 $pid 2>/dev/null; do wait $pid && status=0 || status=$?; done
+	[ $status -gt 128 ] && [ -z "$ends" ] || break
+	echo "gpudev of rank $rank: killed by signal $((status - 128))" >&2
+	[ $left -gt 0 ] || break
+	left=$((left - 1)) ready=
+done
+rm -f "$mem"
+[ $status -eq 0 ] || [ $status -gt 128 ] || [ -n "$ends" ] || echo "gpudev of rank $rank: exit status $status"
+exit 0
+'
+# end of keep
+
 # The processes' environment on other hosts is not this one: the coordinator is named.
-exec {said}< <(exec "$mpirun" -n "$n" "${options[@]}" sh -c 'exec gpudev -N 3 "$@" 3>&1' gpudev \
+exec {said}< <(exec "$mpirun" -n "$n" "${options[@]}" sh -c "$keep" keep \
+	"/dev/shm/gpusim-$(id -u)-mpirun-$$" "${GPUSIM_RESTARTS:-10}" \
 	--coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" "${insecure[@]}" "${mem[@]}" \
 	</dev/null 2> >(grep -v 'Forwarding signal' >&2))
 devices=$!
 
 # Each device writes an empty line when it is ready.
-deadline=$((SECONDS + 60))
+deadline=$((SECONDS + 60)) line=''
 for ((i = 0; i < n; i++)); do
-	read -r -t $((SECONDS < deadline ? deadline - SECONDS : 1)) -u "$said" _ || {
-		echo "mpirun.sh: $n devices wanted, these came:" >&2
+	left=$((SECONDS < deadline ? deadline - SECONDS : 1))
+	if ! read -r -t $left -u "$said" line || [ -n "$line" ]; then
+		echo "mpirun.sh: $n devices wanted, these came:${line:+ $line}" >&2
 		gpuctl devices >&2
 		exit 1
-	}
+	fi
 done
 cat <&"$said" & # what else they say
 passing=$!

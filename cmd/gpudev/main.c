@@ -52,6 +52,8 @@ static const char usage_text[] =
     "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
     "  --spare             wait to take a lost device's place\n"
     "  --join              offer it to communicators that grow\n"
+    "  --supervised        who starts it starts it again when it is killed: the\n"
+    "                      coordinator waits for that\n"
     "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
     "  --insecure          listen beyond loopback without encryption\n"
     "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
@@ -97,6 +99,7 @@ enum {
 	OPT_BANDWIDTH,
 	OPT_SPARE,
 	OPT_JOIN,
+	OPT_SUPERVISED,
 	OPT_ALLOW_INJECT,
 	OPT_INSECURE,
 	OPT_TLS_CERT,
@@ -124,6 +127,7 @@ static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
 					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
 					 {"spare", 0, NULL, OPT_SPARE},
 					 {"join", 0, NULL, OPT_JOIN},
+					 {"supervised", 0, NULL, OPT_SUPERVISED},
 					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
 					 {"insecure", 0, NULL, OPT_INSECURE},
 					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
@@ -184,6 +188,9 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 		return RC_OK;
 	case OPT_JOIN:
 		o->device.join = true;
+		return RC_OK;
+	case OPT_SUPERVISED:
+		o->device.supervised = true;
 		return RC_OK;
 	case OPT_ALLOW_INJECT:
 		o->device.allow_inject = true;

@@ -19,7 +19,8 @@
 bool
 device_can_spawn(const struct coord *c, const struct device *d)
 {
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
+	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0] &&
+	       !d->supervised;
 }
 
 void
@@ -246,6 +247,8 @@ device_returns(const struct coord *c, const struct device *d)
 		return d->lost;
 	if (d->ncomms)
 		return false;
+	if (d->supervised)
+		return device_lost_for(c, d) < c->cfg.respawn_ms;
 	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
 		return !d->spawn.cannot[0] && device_can_spawn(c, d);
 	return c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spare &&

@@ -199,6 +199,7 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	for (uint32_t r = 0; r < nranks; r++) {
 		rank[r].dev = dev[r];
 		rank[r].incarnation = dev[r]->incarnation;
+		rank[r].memories = dev[r]->memories;
 	}
 	return comm;
 }

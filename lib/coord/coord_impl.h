@@ -104,6 +104,8 @@ struct device {
 	char kernels[WIRE_NAME_MAX];
 	char grpc_address[WIRE_NAME_MAX];
 	bool mem_kept;
+	bool supervised;   /* somebody else starts it again */
+	uint32_t memories; /* so often it came back with another memory */
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	bool join;	   /* offers itself to communicators that grow */
 	uint64_t heard_ms; /* last word from it */
@@ -221,6 +223,7 @@ struct lateness {
 
 struct member {
 	struct device *dev;
+	uint32_t memories; /* its device's, of which it knows */
 	struct lateness late;
 	struct progress progress;
 	uint64_t incarnation;

@@ -146,8 +146,10 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	while (comm->groups)
 		group_free(c, comm, comm->groups);
 	for (uint32_t k = 0; k < n; k++) {
-		comm->rank[comm->nranks++] = (struct member){
-		    .dev = dev[k], .incarnation = dev[k]->incarnation, .newcomer = true};
+		comm->rank[comm->nranks++] = (struct member){.dev = dev[k],
+							     .incarnation = dev[k]->incarnation,
+							     .memories = dev[k]->memories,
+							     .newcomer = true};
 		dev[k]->ncomms++;
 	}
 	return RC_OK;

@@ -252,9 +252,18 @@ copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *add
 	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
 	snprintf(d->grpc_address, sizeof d->grpc_address, "%s", m->grpcaddress);
 	d->mem_kept = m->memkept;
+	d->supervised = m->supervised;
 	if (!d->placed)
 		d->spare = m->spare;
 	d->join = m->join;
+}
+
+/* Whether a device that was started again has the memory it had. */
+static bool
+has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
+{
+	return strcmp(d->host, m->host) == 0 && d->mem_dev == m->memdev &&
+	       d->mem_inode == m->meminode;
 }
 
 /* Another device's old address: the other cannot be there any more. */
@@ -298,6 +307,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 				       d->id, d->address, address);
 		restarted = true;
 		d->unfit = false;
+		d->memories += !has_its_memory(d, m);
 	}
 	copy_metadata(d, m, address);
 	device_moved(c, d);

@@ -55,6 +55,8 @@ respawned(struct coord *c, struct comm *comm)
 
 		if (m->gone && has_returned(c, comm, m)) {
 			m->incarnation = m->dev->incarnation;
+			comm->rec.blank |= m->memories != m->dev->memories;
+			m->memories = m->dev->memories;
 			m->gone = false;
 		}
 		all &= !m->gone;
@@ -124,6 +126,7 @@ take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 	m->from = m->dev;
 	m->dev = d;
 	m->incarnation = d->incarnation;
+	m->memories = d->memories;
 	d->ncomms++;
 	if (adopt_pack(m->from, d, &body)) {
 		member_call(c, comm, r, adopted, COORD_ADOPT_MS, &body);

@@ -52,6 +52,7 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 	out->m.kernels = d->kernels;
 	out->m.grpcaddress = d->grpc_address;
 	out->m.memkept = d->mem_kept;
+	out->m.supervised = d->supervised;
 	out->m.placed = d->placed;
 	if (!d->lost)
 		return;

@@ -43,6 +43,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->latency_ns = cfg->latency_ns;
 	d->bits_per_s = cfg->bits_per_s;
 	d->threads = cfg->threads;
+	d->supervised = cfg->supervised;
 	d->spare = cfg->spare;
 	d->join = cfg->join;
 	/* A shaped link is a network's: who could see through it would not be behind it. */
@@ -172,6 +173,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->spare = d->spare;
 	m->join = d->join;
 	m->threads = d->threads;
+	m->supervised = d->supervised;
 	m->latencyns = d->latency_ns;
 	m->bitspers = d->bits_per_s;
 	m->kernels = (char *)load_files();

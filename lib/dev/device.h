@@ -30,6 +30,7 @@ struct device_config {
 	void (*say)(const char *line);	/* what somebody should read, on any thread; or NULL */
 	void (*tell)(const char *line); /* the same, a line for each collective, send and receive */
 	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
+	bool supervised;  /* who started it starts it again when it is killed */
 	bool spare;	  /* waits to take a lost rank's place */
 	bool join;	  /* offers itself to communicators that grow */
 };

@@ -37,6 +37,7 @@ struct device {
 	enum devmem_keep keep;
 	uint64_t latency_ns, bits_per_s;
 	uint32_t threads;
+	bool supervised;
 	bool spare, join;
 	const char *mem_private; /* static, or NULL */
 	struct devmem *mem;

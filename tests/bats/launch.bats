@@ -270,6 +270,56 @@ mpi() {
 	assert_nothing_left
 }
 
+LONG=(--algo ring --epochs 20 --batch 16 --layers "784,32,10" --seed 3)
+
+# A mnist-train first in PATH that kills device 1 in the middle of the training, while that stands still.
+deadly() {
+	mkdir bin
+	cat >bin/mnist-train <<-END
+		#!/usr/bin/env bash
+		exec 5< <(exec "$BUILD/bin/mnist-train" "\$@")
+		trainer=\$!
+		while read -r line <&5; do
+			echo "\$line"
+			[[ \$line == 'epoch 2/'* ]] || continue
+			kill -STOP \$trainer
+			kill -KILL "\$(gpuctl devices | awk '\$1 == 1 { print \$7 }')"
+			kill -CONT \$trainer
+		done
+		wait \$trainer
+	END
+	chmod +x bin/mnist-train
+	PATH=$T/bin:$PATH
+}
+
+# went_on FILE - the training met that, and came to its end
+went_on() {
+	grep -qE '^epoch [0-9]+: .* ms lost$' "$1" || fail "$(cat "$1")"
+	grep -q '^epoch 20/20 ' "$1" || fail "$(cat "$1")"
+}
+
+@test "mpirun.sh: a device that is killed ends neither the job nor the training" {
+	command -v mpirun >/dev/null || skip 'no mpirun'
+	deadly
+	for policy in respawn shrink; do
+		run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- \
+			mnist-train --data "$DATA" "${LONG[@]}" --on-failure $policy
+		assert_status 0
+		echo "$output" >log
+		went_on log
+	done
+	assert_nothing_left
+	refute_file "$(echo /dev/shm/gpusim-*-mpirun-*)"
+}
+
+@test "slurm.sbatch and mpirun.sh keep a device in the same way" {
+	for file in slurm.sbatch mpirun.sh; do
+		sed -n "/^keep='/,/^# end of keep/p" "$EXAMPLES/$file" >"$file"
+		[[ $(wc -l <"$file") -gt 10 ]]
+	done
+	cmp slurm.sbatch mpirun.sh
+}
+
 # slurm - a controller and three nodes on this host, in files of this test. Ends with it.
 slurm() {
 	local program port host
@@ -327,9 +377,9 @@ daemons() {
 
 none_left() { [[ -z $(daemons) ]]; }
 
-job_state() { scontrol show job 1 | grep -oE '(JobState|ExitCode)=[^ ]*' | xargs; }
+job_state() { scontrol show job "$1" | grep -oE '(JobState|ExitCode)=[^ ]*' | xargs; }
 
-job_is_done() { [[ $(job_state) == 'JobState=COMPLETED ExitCode=0:0' ]]; }
+job_is_done() { [[ $(job_state "$1") == 'JobState=COMPLETED ExitCode=0:0' ]]; }
 
 epochs_are_done() { [[ $(wc -l <there) == 2 ]] && none_left; }
 
@@ -356,7 +406,22 @@ epochs_are_done() { [[ $(wc -l <there) == 2 ]] && none_left; }
 	# shellcheck disable=SC2046 # one word a process
 	kill -TERM $(gpuctl devices | awk 'NR > 1 { print $7 }')
 	wait_until 10 gone "$step"
-	wait_until 15 job_is_done || fail "$(job_state)"
+	wait_until 15 job_is_done 1 || fail "$(job_state 1)"
+}
+
+@test "slurm.sbatch: a device that is killed ends neither the job nor the training; several on a node" {
+	slurm
+	deadly
+	GPUSIM_MEM=64M bounded sbatch -N 3 -o job.1 "$EXAMPLES/slurm.sbatch" \
+		--data "$DATA" "${LONG[@]}" --on-failure respawn
+	GPUSIM_MEM=64M bounded sbatch -N 1 -n 4 -o job.2 "$EXAMPLES/slurm.sbatch" \
+		--data "$DATA" "${LONG[@]}" --on-failure shrink
+	for job in 1 2; do
+		wait_until 20 job_is_done $job || fail "$(cat job.$job)"
+		went_on job.$job
+		grep -q "$((job + 2)) devices" job.$job
+	done
+	wait_until 10 none_left
 }
 
 three_devices() { [[ $(gpuctl devices | wc -l) == 4 ]]; }

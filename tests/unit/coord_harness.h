@@ -65,6 +65,8 @@ struct harness {
 	size_t ncall;
 	struct h_answer *answer; /* [token - 1] */
 	bool alive[H_MAX_DEV + 1];
+	bool supervised;	       /* all devices are */
+	uint64_t inode[H_MAX_DEV + 1]; /* of their memory files */
 	uint64_t incarnation[H_MAX_DEV + 1];
 	struct h_offer offer[H_MAX_DEV + 1];
 	unsigned spawned[H_MAX_DEV + 1];   /* times it was to be started again */
@@ -436,6 +438,8 @@ h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 	out->m.spare = h->spare[id % (H_MAX_DEV + 1)];
 	out->m.usedbytes = h->used[id % (H_MAX_DEV + 1)];
 	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
+	out->m.supervised = h->supervised;
+	out->m.meminode = h->inode[id % (H_MAX_DEV + 1)];
 }
 
 static inline uint64_t

@@ -181,6 +181,48 @@ t_respawn(void)
 	h_fini(&h);
 }
 
+/* Somebody else starts devices again. */
+static void
+t_supervised(void)
+{
+	struct harness h;
+	struct h_ops o;
+	uint64_t t;
+
+	h_init(&h);
+	h.policy = GPUSIM_ON_FAILURE_RESPAWN;
+	h.supervised = true;
+	h_devices(&h, 3);
+	h_comm(&h, 9, 3);
+	h_allreduce(&o, 3, 30);
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	ok(h.spawned[2] == 0 && h_count(&h, H_ATTACH) == 0,
+	   "a device that somebody else looks after is waited for");
+	come_back(&h, 2);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->nranks == 3 && h.spawned[2] == 0,
+	   "and the operation succeeds when it is back");
+
+	t = h_submit(&h, 9, 1, &o, true);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	h.inode[2] = 7;
+	come_back(&h, 2);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == RC_RECOVERED &&
+	       strstr(h_text(&h, t), "the lost memory has to be filled again"),
+	   "one that comes back without its memory is told: %s", h_text(&h, t));
+	t = h_submit(&h, 9, 1, &o, true);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "the communicator is usable");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
 static void
 t_overdue(void)
 {
@@ -429,6 +471,7 @@ main(void)
 	t_shrink();
 	t_last_rank();
 	t_respawn();
+	t_supervised();
 	t_overdue();
 	t_spare();
 	t_not_again();
