@@ -91,7 +91,7 @@ run_examples() {
 	} >example.c
 	san=$(nm "$BUILD/libgpusim.a" | grep -q __asan && echo -fsanitize=address,undefined || true)
 	# shellcheck disable=SC2086
-	${CC:-cc} -Wall -Werror -I"$ROOT/include" $san -o example example.c "$BUILD/libgpusim.a" \
+	compile -Wall -Werror -I"$ROOT/include" $san -o example example.c "$BUILD/libgpusim.a" \
 		-lnng -lprotobuf-c -lz -lm -pthread
 	run bounded gpuctl run -n 4 -- ./example
 	assert_status 0

@@ -119,6 +119,13 @@ sanitizers() {
 	[[ $symbols != *__tsan_* ]] || SANITIZE+=(-fsanitize=thread)
 }
 
+# compile ARG... - with the compiler of the build, which may be "ccache gcc"
+compile() {
+	local compiler
+	read -ra compiler <<<"${CC:-cc}"
+	"${compiler[@]}" "$@"
+}
+
 # Assertions. They say what was expected and what was there.
 fail() {
 	echo "$*" >&2

@@ -12,7 +12,7 @@ setup() {
 house_make() {
 	local mpi=0
 	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || mpi=1
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
+	env -u CC -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
 		make -s -C "$ROOT" BUILD="$BUILD" DESTDIR="$DEST" PREFIX="$PREFIX" MPI=$mpi "$@"
 }
 
@@ -107,8 +107,8 @@ comes_and_goes() {
 	read -ra shared < <(outside_pkg_config --libs)
 	read -ra static < <(outside_pkg_config --static --libs)
 	archive=("${static[@]/#-lgpusim/-l:libgpusim.a}")
-	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-so program.c "${shared[@]}"
-	"${CC:-cc}" "${SANITIZE[@]}" "${cflags[@]}" -o with-a program.c "${archive[@]}"
+	compile "${SANITIZE[@]}" "${cflags[@]}" -o with-so program.c "${shared[@]}"
+	compile "${SANITIZE[@]}" "${cflags[@]}" -o with-a program.c "${archive[@]}"
 	version=$("$INSTALLED/bin/gpuctl" version)
 
 	PATH=/usr/bin:/bin run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./with-a
@@ -120,7 +120,7 @@ comes_and_goes() {
 	assert_output "gpusim ${version#gpuctl }, 2 ranks"
 	assert_equal "$(outside_pkg_config --modversion)" "${version#gpuctl }"
 	[[ -z ${SANITIZE[*]} ]] || return 0 # sanitizers want shared libraries
-	"${CC:-cc}" -static "${cflags[@]}" -o all-static program.c "${static[@]}" 2>said
+	compile -static "${cflags[@]}" -o all-static program.c "${static[@]}" 2>said
 	run readelf -d all-static
 	assert_match 'no dynamic section'
 	PATH=/usr/bin:/bin run bounded "$INSTALLED/bin/gpuctl" run -n 2 -- ./all-static
@@ -166,7 +166,7 @@ comes_and_goes() {
 	write_program
 	export PKG_CONFIG_PATH=$T/home/lib/pkgconfig
 	# shellcheck disable=SC2046
-	"${CC:-cc}" "${SANITIZE[@]}" program.c $(pkg-config --cflags --libs gpusim) "-Wl,-rpath,$T/home/lib"
+	compile "${SANITIZE[@]}" program.c $(pkg-config --cflags --libs gpusim) "-Wl,-rpath,$T/home/lib"
 	PATH=$T/home/bin:/usr/bin:/bin run bounded gpuctl run -n 2 -- ./a.out
 	assert_status 0
 }
@@ -184,7 +184,7 @@ shown() {
 
 @test "the installed header is C11 and C++ without warnings" {
 	echo '#include <gpusim.h>' >header.c
-	"${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$ROOT/include" header.c
+	compile -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$ROOT/include" header.c
 	command -v c++ >/dev/null || skip 'no C++ compiler'
 	c++ -Wall -Wextra -Werror -fsyntax-only -x c++ -I"$ROOT/include" header.c
 }

@@ -43,7 +43,7 @@ package() {
 		int main(void) { return GPUSIM_OK; }' >program.c
 	export PKG_CONFIG_SYSROOT_DIR=$ROOT_DIR PKG_CONFIG_LIBDIR=$LD_LIBRARY_PATH/pkgconfig
 	# shellcheck disable=SC2046
-	"${CC:-cc}" program.c $(pkg-config --cflags --libs gpusim) && ./a.out
+	compile program.c $(pkg-config --cflags --libs gpusim) && ./a.out
 	assert_equal "$(gzip -dc "$ROOT_DIR/usr/share/man/man1/gpuctl.1.gz")" "$(cat "$ROOT/man/gpuctl.1")"
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$ROOT_DIR/usr")" ''
 	package --purge gpusim
