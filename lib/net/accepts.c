@@ -6,15 +6,17 @@
  * accept counts: nng does not tell of a connection that ends in its handshake, which is what makes a
  * listener deaf; the guard of a listener (listener.c) has its slow clock alone then.
  *
- * listen and connect: nng has 128 connections wait to be accepted. A connect to a Unix socket that has
- * no room for one more fails with EAGAIN, which nng takes for one in progress: it writes to it,
- * fails, and asks to be told when it can write again, which is at once, for ten seconds of a processor.
- * So there is room for as many as the system allows, and such a connect is refused, and tried again.
+ * listen: nng lets 128 connections wait to be accepted. A thousand devices that start at once are more, and
+ * a dial that finds no room fails. So there is room for as many as the system allows.
+ *
+ * epoll_ctl: nng enters a socket with no events wanted, before it connects. A Unix socket that is not
+ * connected has hung up, which epoll tells whatever is wanted: nng's thread for that did nothing else
+ * until another got round to connecting, which on a busy machine takes a while. Told once is enough.
  */
 #include "net/accepts.h"
 
-#include <errno.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,11 +48,14 @@ listen(int fd, int backlog)
 }
 
 int
-connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
-	int rv = (int)syscall(SYS_connect, fd, addr.__sockaddr__, len);
+	struct epoll_event once;
 
-	if (rv != 0 && errno == EAGAIN && addr.__sockaddr__->sa_family == AF_UNIX)
-		errno = ECONNREFUSED;
-	return rv;
+	if (op == EPOLL_CTL_ADD && event && event->events == 0) {
+		once = *event;
+		once.events = EPOLLONESHOT;
+		event = &once;
+	}
+	return (int)syscall(SYS_epoll_ctl, epfd, op, fd, event);
 }
