@@ -26,6 +26,8 @@
 #define KILL_WAIT_MS   2000 /* for what SIGKILL was sent to */
 #define SPARE_FDS      32   /* descriptors beside the readiness pipes */
 
+#define STARTING_MOST 64 /* daemons at a time */
+
 enum { FD_SIGNAL, FD_FRONT, FD_READY }; /* places in guardian.fds; daemon i's is FD_READY + i */
 enum phase { PHASE_START, PHASE_RUN, PHASE_END };
 
@@ -210,6 +212,29 @@ raise_nofile(const struct guardian *g)
 	setrlimit(RLIMIT_NOFILE, &r);
 }
 
+static uint64_t
+start_deadline(const struct guardian *g)
+{
+	uint64_t ms = g->c->cfg->start_timeout_ms;
+
+	return g->begun + (ms ? ms : CLUSTER_START_TIMEOUT_MS) * NS_PER_MS;
+}
+
+/* Hundreds that start at once keep the coordinator from answering any: wait until few enough of the first
+ * n do. False: something has come to an end meanwhile, which phase_start tells. */
+static bool
+make_way(struct guardian *g, int n)
+{
+	uint64_t deadline = start_deadline(g);
+
+	while (n - g->nready >= STARTING_MOST) {
+		turn(g, earlier(deadline, g->kill_at));
+		if (g->failed >= 0 || !g->command || must_kill(g) || clock_now_ns() >= deadline)
+			return false;
+	}
+	return true;
+}
+
 static bool
 start_daemons(struct guardian *g)
 {
@@ -224,7 +249,7 @@ start_daemons(struct guardian *g)
 	g->lifeline = life[1];
 	g->exits = exits[1];
 	fcntl(g->exits, F_SETFL, O_NONBLOCK);
-	for (int i = 0; i < g->ndaemons; i++) {
+	for (int i = 0; i < g->ndaemons && make_way(g, i); i++) {
 		pid_t pid = exec_daemon(g->c, i - 1, life[0], exits[0], &g->fds[FD_READY + i].fd);
 
 		if (pid < 0) {
@@ -283,11 +308,8 @@ report_late(const struct guardian *g, uint64_t timeout_ms)
 static int
 phase_start(struct guardian *g)
 {
-	uint64_t timeout_ms = g->c->cfg->start_timeout_ms, deadline;
+	uint64_t deadline = start_deadline(g);
 
-	if (!timeout_ms)
-		timeout_ms = CLUSTER_START_TIMEOUT_MS;
-	deadline = g->begun + timeout_ms * NS_PER_MS;
 	while (g->nready < g->ndaemons) {
 		turn(g, earlier(deadline, g->kill_at));
 		if (!g->command || must_kill(g))
@@ -295,7 +317,7 @@ phase_start(struct guardian *g)
 		if (g->failed >= 0)
 			return report_failed(g);
 		if (clock_now_ns() >= deadline && g->nready < g->ndaemons)
-			return report_late(g, timeout_ms);
+			return report_late(g, (deadline - g->begun) / NS_PER_MS);
 	}
 	log_line(LOG_INFO, "run: %d devices ready in %.1f ms at ipc://%s/coord.sock",
 		 g->ndaemons - 1, (double)(clock_now_ns() - g->begun) / (double)NS_PER_MS,

@@ -84,7 +84,7 @@ static void
 tell_absent(struct registration *r, uint64_t now)
 {
 	if (r->done || r->told || now - r->started_ns < REGISTER_TELL_MS * NS_PER_MS ||
-	    net_addr_held(r->addr))
+	    rpc_client_connected(r->client))
 		return;
 	log_line(LOG_WARN, "no coordinator at %s yet: %s", r->addr,
 		 r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
@@ -190,6 +190,13 @@ renew(struct registration *r)
 	return true;
 }
 
+/* For a coordinator that is not there, or is there and answers nothing. */
+static uint64_t
+patience_ms(const struct registration *r)
+{
+	return r->rc == RC_TIMEOUT ? REGISTER_SLOW_MS : REGISTER_WITHIN_MS;
+}
+
 /* What an answer means; RC_OK: go on. */
 static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
@@ -204,7 +211,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 	if (renew(r) || (r->done && r->late == 1))
 		return RC_OK;
 	if (!passes(r->rc) || (!r->done && r->need == REGISTER_WITH_IT &&
-			       now - r->started_ns > REGISTER_WITHIN_MS * NS_PER_MS)) {
+			       now - r->started_ns > patience_ms(r) * NS_PER_MS)) {
 		*err = r->err;
 		return r->rc;
 	}

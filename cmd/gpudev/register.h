@@ -23,11 +23,13 @@ void registration_free(struct registration *r);
 
 /*
  * Register again when it is time; never waits. An error ends the device: the coordinator refused
- * it, or did not appear within REGISTER_WITHIN_MS of the start though it is needed. Later it may come and
+ * it, or did not appear within REGISTER_WITHIN_MS of the start though it is needed, or was there and had
+ * not answered in REGISTER_SLOW_MS. Later it may come and
  * go. A coordinator that has not appeared after REGISTER_TELL_MS is told of on stderr.
  */
 #define REGISTER_TELL_MS   1000
 #define REGISTER_WITHIN_MS 10000
+#define REGISTER_SLOW_MS   60000
 enum rc registration_step(struct registration *r, struct err *err);
 
 /* How long there is nothing to do for registration_step unless it is woken, at most most_ms; or a

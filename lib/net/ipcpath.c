@@ -34,7 +34,7 @@ names_inode(const char *line, ino_t inode)
 }
 
 bool
-net_addr_held(const char *addr)
+ipcpath_held(const char *addr)
 {
 	char lockpath[NET_ADDR_MAX + 8], line[256];
 	struct stat st;

@@ -20,6 +20,9 @@ struct ipcpath {
 /* Take the path of addr. RC_BUSY: another process has it. Other addresses have none: RC_OK. */
 enum rc ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err);
 
+/* Does a process that is seen from here hold the lock of addr? Looks, and takes nothing. */
+bool ipcpath_held(const char *addr);
+
 /* Remove the socket of a process that is no more, and nothing else that may be there. The path is
  * ours. RC_INVAL: there is a file. */
 enum rc ipcpath_clear(const char *addr, struct err *err);

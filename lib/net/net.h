@@ -58,10 +58,6 @@ enum rc net_addr_own(char addr[NET_ADDR_MAX], const char *peer, struct err *err)
 /* Whether a process listens at an address: it may be frozen. Takes a moment at most. */
 bool net_listens(const char *addr);
 
-/* Does a process that is seen from here listen at an ipc address? Looks at its lock, and takes nothing.
- * Of other addresses nobody knows: false. */
-bool net_addr_held(const char *addr);
-
 /* Write the port, for which there is room, of an address that has one. */
 void net_addr_set_port(char addr[NET_ADDR_MAX], unsigned port);
 

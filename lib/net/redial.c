@@ -84,7 +84,7 @@ find_out(struct rpc_client *c)
 			refused = 0;
 		else if (!refused)
 			refused = now;
-		if (refused && now - refused >= CONFIRM_MS * NS_PER_MS && !net_addr_held(c->addr))
+		if (refused && now - refused >= CONFIRM_MS * NS_PER_MS && !ipcpath_held(c->addr))
 			return FOUND_NOBODY;
 		if (now - start >= NET_CONNECT_MS * NS_PER_MS)
 			return FOUND_NOTHING;

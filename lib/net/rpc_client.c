@@ -345,6 +345,17 @@ rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_cli
 	return RC_OK;
 }
 
+bool
+rpc_client_connected(struct rpc_client *c)
+{
+	bool connected;
+
+	pthread_mutex_lock(&c->lock);
+	connected = c->pipe != 0;
+	pthread_mutex_unlock(&c->lock);
+	return connected;
+}
+
 /*
  * Free the calls before their contexts go with the socket: nng's timer thread may still be about to
  * cancel in one what has ended, and only nng_aio_free waits for that. Then let the redialers end.

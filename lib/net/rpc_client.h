@@ -38,6 +38,9 @@ enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_cli
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);
 
+/* Whether there is a connection now. */
+bool rpc_client_connected(struct rpc_client *c);
+
 /* Ends all calls (their callbacks run, with RC_ABORTED) and closes. NULL is legal. */
 void rpc_client_close(struct rpc_client *c);
 
