@@ -174,6 +174,36 @@ struct gpusim_status {
 enum gpusim_rc gpusim_status(struct gpusim *g, struct gpusim_status *out);
 void gpusim_status_fini(struct gpusim_status *s);
 
+enum gpusim_event_kind {
+	GPUSIM_EVENT_STARTED,	  /* the coordinator, perhaps again */
+	GPUSIM_EVENT_JOINED,	  /* a device that was not known */
+	GPUSIM_EVENT_LOST,	  /* a device */
+	GPUSIM_EVENT_BACK,	  /* a lost device is heard again */
+	GPUSIM_EVENT_RESTARTED,	  /* a device is another process now */
+	GPUSIM_EVENT_REPLACED,	  /* a device, by a spare: `device` */
+	GPUSIM_EVENT_GIVEN_UP,	  /* a lost device cannot be started again */
+	GPUSIM_EVENT_COMM_FAILED, /* a communicator */
+	GPUSIM_EVENT_RECOVERED,	  /* a communicator */
+};
+
+/* "started", "lost" ...: static storage. */
+const char *gpusim_event_name(int kind);
+
+struct gpusim_event {
+	uint64_t number, at_ms; /* from 1 on; of the epoch, by the coordinator's clock */
+	uint64_t device, comm;	/* or 0 */
+	uint32_t ordinal;	/* of the device */
+	int32_t rank;		/* of the device in comm; or -1 */
+	int kind;		/* enum gpusim_event_kind */
+	char text[512];		/* a sentence */
+};
+
+/* What has happened, in its order: events whose number is larger than `after`, at most the last 1024. If
+ * there is none yet it is waited for, at most wait_ms. *out is the caller's to free(3). *last is the number
+ * of the newest; less than `after`: this is another coordinator, which counts anew. */
+enum gpusim_rc gpusim_events(struct gpusim *g, uint64_t after, uint32_t wait_ms,
+			     struct gpusim_event **out, size_t *n, uint64_t *last);
+
 /* ------------------------------------------------------------------ memory of one device */
 
 enum gpusim_life {

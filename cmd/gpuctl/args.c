@@ -80,6 +80,7 @@ static const struct {
     [OPT_NRANKS] = {"nranks", 0, "N", "how many ranks meet by the id"},
     [OPT_STREAMING] = {"stream", 0, NULL,
 		       "without a number: go on, block after block, until stdin ends"},
+    [OPT_FOLLOW] = {"follow", 0, NULL, "go on with what happens"},
     [OPT_WAIT] = {"wait", 0, "TIME", "wait for devices that are in use, so long"},
 };
 
@@ -266,6 +267,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		a->verbose++;
 		return RC_OK;
 	case OPT_STREAMING:
+	case OPT_FOLLOW:
 	case OPT_QUEUE:
 	case OPT_ALL:
 	case OPT_JSON:

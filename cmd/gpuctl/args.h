@@ -69,7 +69,8 @@ enum opt_id {
 	OPT_NRANKS,
 	OPT_WAIT,
 	OPT_STREAMING, /* --stream without a number */
-	OPT_NUMBER,    /* how many there are */
+	OPT_FOLLOW,
+	OPT_NUMBER, /* how many there are */
 };
 
 #define OPT(name)    (UINT64_C(1) << OPT_##name)

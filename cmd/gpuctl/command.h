@@ -52,6 +52,7 @@ enum rc run_comm_shrink(struct cli *, const struct args *, struct err *);
 enum rc run_comm_split(struct cli *, const struct args *, struct err *);
 enum rc run_comm_status(struct cli *, const struct args *, struct err *);
 enum rc run_devices(struct cli *, const struct args *, struct err *);
+enum rc run_events(struct cli *, const struct args *, struct err *);
 enum rc run_free(struct cli *, const struct args *, struct err *);
 enum rc run_group(struct cli *, const struct args *, struct err *);
 enum rc run_inject(struct cli *, const struct args *, struct err *);

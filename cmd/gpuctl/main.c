@@ -28,6 +28,8 @@ static const struct command commands[] = {
 	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(HTTP) | OPT(GRPC) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
 	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
 	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
+	{"events", "[--follow] [--json]", "list what has happened, newest last", run_events,
+	 OPT(FOLLOW) | OPT(JSON), 0, 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
 	 OPT(COMM) | OPT(JSON), 0, 0, 0},
 

@@ -53,6 +53,7 @@ give_up(struct coord *c, struct device *d, const char *what, const char *why)
 	d->spawn.until_ms = 0;
 	snprintf(d->spawn.cannot, sizeof d->spawn.cannot, "%s %.*s", what, COORD_WHY_MAX - 64, why);
 	act_log(c, "device %016" PRIx64 " %s", d->id, d->spawn.cannot);
+	event_device(c, GPU_SIM__EVENT_KIND__GIVEN_UP, d, "%s", d->spawn.cannot);
 }
 
 void
@@ -164,6 +165,9 @@ device_replace(struct coord *c, struct device *lost, struct device *spare)
 	keep_device(c, spare);
 	act_log(c, "device %016" PRIx64 " takes the place of device %016" PRIx64, spare->id,
 		lost->id);
+	event_device(c, GPU_SIM__EVENT_KIND__REPLACED, spare,
+		     "is no spare any more: it has taken the place of device %016" PRIx64,
+		     lost->id);
 }
 
 static void

@@ -107,6 +107,7 @@ coord_free(struct coord *c)
 		free(c->device[i]);
 	tuner_fini(&c->model);
 	free(c->config);
+	free(c->history.ring);
 	free(c);
 	coord_actions_fini(&none);
 }
@@ -119,6 +120,7 @@ static const struct {
     {GPU_SIM__REQUEST__BODY_LIST_DEVICES, on_list_devices},
     {GPU_SIM__REQUEST__BODY_PING, on_ping},
     {GPU_SIM__REQUEST__BODY_STATUS, on_status},
+    {GPU_SIM__REQUEST__BODY_EVENTS, on_events},
     {GPU_SIM__REQUEST__BODY_COMM_INIT, on_comm_init},
     {GPU_SIM__REQUEST__BODY_COMM_INIT_RANK, on_comm_init_rank},
     {GPU_SIM__REQUEST__BODY_COMM_DESTROY, on_comm_destroy},
@@ -197,6 +199,7 @@ coord_step_end(struct coord *c)
 		comms_reap(c);
 		queue_step(c);
 	} while (c->dead.first);
+	events_tell(c);
 	keep_step(c);
 	c->out = NULL;
 }
@@ -205,10 +208,11 @@ enum rc
 coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	   struct coord_actions *out)
 {
+	bool fresh = !c->started;
 	enum rc rc = RC_OK;
 
 	c->out = out;
-	if (!c->started) {
+	if (fresh) {
 		c->started = true;
 		c->start_ms = now_ms;
 	}
@@ -217,6 +221,9 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		c->now_ms = now_ms;
 	if (ev->wall_ms)
 		c->wall_ms = ev->wall_ms;
+	if (fresh && !c->keep.resumes)
+		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
+			  "the coordinator has started");
 	if (c->keep.resumes)
 		resume(c);
 	switch (ev->kind) {

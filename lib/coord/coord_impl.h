@@ -57,6 +57,7 @@
 #define COORD_DISCARD_MS    1000     /* between two tries to remove a memory */
 #define COORD_ADOPT_MS	    10000    /* for taking over a memory */
 #define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */
+#define COORD_EVENTS	    1024     /* remembered of what has happened */
 #define COORD_KEEP_REPLIES  32	     /* answers stored of a client */
 #define COORD_KEEP_MS	    60000    /* so long, when it has gone */
 #define COORD_RESERVE	    (1u << 20) /* numbers taken at once, so that few are stored */
@@ -129,6 +130,7 @@ struct device {
 	struct {
 		char why[COORD_WHY_MAX]; /* "killed by signal 9" */
 		uint64_t at_ms;		 /* of the wall's clock */
+		uint64_t incarnation;	 /* of the process that was lost */
 		bool broke; /* known by its connection alone: its exit status says more */
 	} loss;		    /* when lost */
 	struct {
@@ -160,6 +162,7 @@ enum waiting {
 	WAIT_CALL,    /* its own call */
 	WAIT_RANKS,   /* id: rendezvous */
 	WAIT_DEVICES, /* for free devices, in the queue; id: communicator that is to grow, or 0 */
+	WAIT_EVENTS,  /* id: number of the last one it has */
 	WAIT_MEMORY,  /* for room to be answered RC_NOMEM */
 };
 
@@ -464,6 +467,21 @@ struct keep_client {
 
 #define KEEP_BUCKETS 256
 
+/* Something that has happened. */
+struct event {
+	uint64_t number, at_ms; /* of the epoch */
+	GpuSim__EventKind kind;
+	uint64_t device, comm;	/* or 0 */
+	uint32_t ordinal, rank; /* rank + 1, or 0 */
+	char text[sizeof((struct err *)0)->text];
+};
+
+struct history {
+	struct event *ring; /* COORD_EVENTS of them; NULL: there are none */
+	uint64_t last;	    /* number of the newest */
+	bool news;	    /* in this step */
+};
+
 struct keep {
 	struct keep_client *client[KEEP_BUCKETS];
 	uint64_t meta;		       /* mark of what is stored; 0: nothing */
@@ -512,6 +530,7 @@ struct coord {
 	size_t held;
 	const GpuSim__Failure *failure; /* of the reply that is being handed on, or NULL */
 	struct coord_actions *out;	/* of the current step */
+	struct history history;
 	struct keep keep;
 };
 
@@ -645,6 +664,21 @@ void devices_name_lost(const struct coord *c, bool spares, char *text, size_t ro
 bool adopt_pack(const struct device *lost, const struct device *spare, struct buf *body);
 /* The spare is an ordinary device from now on, in the lost one's place; that is a spare if it comes back. */
 void device_replace(struct coord *c, struct device *lost, struct device *spare);
+/* ---- history.c */
+
+/* It has happened to that device, "lost: killed by signal 9", whose name and rank come first. */
+void event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, const char *fmt,
+		  ...) __attribute__((format(printf, 4, 5)));
+/* Anything else: what is filled in of its kind, device, communicator, rank. */
+void event_add(struct coord *c, const struct event *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The end of a step: whoever waits for events hears of those in it. */
+void events_tell(struct coord *c);
+/* Nothing has happened for as long as the waiter wanted to wait. */
+void events_none(struct coord *c, struct waiter *w);
+enum rc events_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
+		       struct err *err);
+
 /* ---- progress.c */
 
 /* What a device that registers says of its progress. */
@@ -1006,6 +1040,7 @@ typedef enum rc handler(struct coord *c, struct waiter *w, const GpuSim__Request
 
 handler on_register, on_list_devices;			    /* registry.c, status.c */
 handler on_ping;					    /* listen.c */
+handler on_events;					    /* history.c */
 handler on_status;					    /* status.c */
 handler on_comm_init, on_comm_destroy, on_comm_status;	    /* comm_init.c, comm.c */
 handler on_comm_init_rank;				    /* rendezvous.c */

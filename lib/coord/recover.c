@@ -199,6 +199,8 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 	comm->state = COMM_LIVE;
 	if (strcmp(line->text, comm->rec.cause.text) != 0)
 		act_log(c, "%s", line->text);
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
+		  "%s", line->text);
 	runs_end_failed(c, comm, line);
 	graphs_settle(c, comm);
 	forget_failure(comm);
@@ -435,6 +437,8 @@ tell(struct coord *c, struct comm *comm)
 		rec->blank ? ", a rank's memory is lost" : "", found,
 		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__RECOVERED, .comm = comm->id},
+		  "comm %" PRIu64 " has recovered: %.400s", comm->id, comm->recovered.text);
 	comm->recoveries++;
 }
 

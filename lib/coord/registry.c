@@ -37,12 +37,14 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->lost = true;
 	snprintf(d->loss.why, sizeof d->loss.why, "%s", why);
 	d->loss.at_ms = c->wall_ms;
+	d->loss.incarnation = d->incarnation;
 	d->loss.broke = false;
 	if (!d->spawn.until_ms)
 		device_came(d); /* it may come anew */
 	keep_device(c, d);
 	calls_fail_device(c, d, CALL_LOST);
 	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->address, why);
+	event_device(c, GPU_SIM__EVENT_KIND__LOST, d, "lost: %s", why);
 	comms_device_lost(c, d);
 }
 
@@ -94,6 +96,8 @@ device_alive(struct coord *c, struct device *d)
 		d->lost = false;
 		keep_device(c, d);
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
+		if (d->loss.incarnation == d->incarnation)
+			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "is back");
 	}
 }
 
@@ -289,7 +293,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	const char *address = m && m->address && *m->address ? m->address : fallback_address;
 	struct device *d;
 	enum rc rc = check_metadata(m, address, err);
-	bool fresh = false, restarted = false;
+	bool fresh = false, restarted = false, ours;
 
 	if (rc != RC_OK)
 		return rc;
@@ -311,8 +315,15 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	}
 	copy_metadata(d, m, address);
 	device_moved(c, d);
+	ours = d->spawn.until_ms != 0;
 	if (fresh || restarted)
 		device_came(d);
+	if (fresh)
+		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u", d->address,
+			     d->pid);
+	else if (restarted)
+		event_device(c, GPU_SIM__EVENT_KIND__RESTARTED, d, "was started again%s, pid %u",
+			     ours ? " by the coordinator" : "", d->pid);
 	if (restarted) {
 		calls_fail_device(c, d, CALL_RESTARTED);
 		comms_device_restarted(c, d);

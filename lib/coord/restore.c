@@ -72,6 +72,7 @@ take_device(struct device *d, const GpuSim__DeviceMetadata *m)
 	if (m->loss) {
 		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
 		d->loss.at_ms = m->loss->atms;
+		d->loss.incarnation = m->incarnation;
 	}
 	d->kept = true;
 }
@@ -488,7 +489,7 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 	} kinds[] = {
 	    {"0/meta", restore_meta}, {"1/device/", restore_device}, {"2/comm/", restore_comm},
 	    {"2/ops/", restore_ops},  {"2/pairs/", restore_pairs},   {"3/graph/", restore_graph},
-	    {"4/run/", restore_run},  {"5/reply/", restore_reply},
+	    {"4/run/", restore_run},  {"5/reply/", restore_reply},   {"6/event/", events_restore},
 	};
 	struct coord_actions none = {0};
 	const size_t nkinds = sizeof kinds / sizeof kinds[0];
@@ -618,5 +619,8 @@ resume(struct coord *c)
 		else if (comm->failed.rc == RC_OK)
 			start_runs(c, comm);
 	}
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
+		  "the coordinator was started again, with %zu device%s and %u communicator%s",
+		  c->ndevices, c->ndevices == 1 ? "" : "s", c->ncomms, c->ncomms == 1 ? "" : "s");
 	act_log(c, "went on: %zu devices, %u communicators", c->ndevices, c->ncomms);
 }

@@ -147,6 +147,9 @@ waiter_expire(struct coord *c, struct waiter *w)
 			return;
 		}
 		break;
+	case WAIT_EVENTS:
+		events_none(c, w);
+		return;
 	case WAIT_ATTACH:
 	case WAIT_DETACH:
 		describe_comm(c, w, &err);

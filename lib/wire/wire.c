@@ -39,7 +39,8 @@ check_string(const char *s, const ProtobufCFieldDescriptor *f, struct err *err)
 {
 	/* Sentences may be as long as struct err holds; names are short. */
 	size_t max = strcmp(f->name, "message") == 0 || strcmp(f->name, "reason") == 0 ||
-			     strcmp(f->name, "note") == 0 || strcmp(f->name, "recovered") == 0
+			     strcmp(f->name, "note") == 0 || strcmp(f->name, "recovered") == 0 ||
+			     strcmp(f->name, "text") == 0
 			 ? sizeof err->text
 			 : WIRE_NAME_MAX;
 	size_t n = strnlen(s, max);

@@ -599,7 +599,7 @@ gpuctl launch --list
 END
 	cat >verbs <<'END'
 for line in "comm-init -n 2" "comm-grow 1 -n 1" "comm-status 1" "comm-split 1 0,1,1" "comm-shrink 1 2" \
-	"malloc --device 0 4K" "inject list" "devices" "status" "topo" "stragglers 1" \
+	"malloc --device 0 4K" "inject list" "devices" "status" "events" "topo" "stragglers 1" \
 	"begin-send --comm 1 --rank 0 --peer 1 --addr 0x10000 --bytes 8" "bench -n 1 -b 8 -e 8 --iters 1" \
 	"tune broadcast -n 1 -b 8 -e 8 --iters 1"; do
 	gpuctl $line --json >out || echo "failed: $line"

@@ -201,24 +201,81 @@ coordinator_tick(struct world *w)
 
 /* ---- the process */
 
+/* What it says of itself. */
+static void
+ask(struct world *w, GpuSim__Request *req, struct buf *out)
+{
+	struct coord_event ev = {.kind = COORD_REQUEST,
+				 .token = ASKED_BY_WORLD,
+				 .client_id = 1,
+				 .request = req,
+				 .deadline_ms = w->now / MS + 1000};
+
+	out->len = 0;
+	w->telling = out;
+	coordinator_event(w, &ev);
+	w->telling = NULL;
+}
+
 /* Its communicators, from itself. */
 static void
 ask_state(struct world *w, struct buf *out)
 {
 	GpuSim__StatusRequest q = GPU_SIM__STATUS_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	struct coord_event ev = {.kind = COORD_REQUEST,
-				 .token = ASKED_BY_WORLD,
-				 .client_id = 1,
-				 .request = &req,
-				 .deadline_ms = w->now / MS + 1000};
 
 	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
 	req.status = &q;
-	out->len = 0;
-	w->telling = out;
-	coordinator_event(w, &ev);
-	w->telling = NULL;
+	ask(w, &req, out);
+}
+
+/* Events count from 1 without gaps; a device is lost once, and then back or started again once. */
+static void
+check_events(struct world *w, const GpuSim__EventsResponse *r)
+{
+	bool lost[MAX_DEVICES + 1] = {false};
+
+	if (r->last < w->told_events)
+		wrong(w, "the history has lost events: %" PRIu64 " of %" PRIu64, r->last,
+		      w->told_events);
+	for (size_t i = 0; i < r->n_events && r->last <= 1024; i++) {
+		const GpuSim__HistoryEvent *e = r->events[i];
+		bool *is = &lost[e->deviceid <= w->ndevices ? e->deviceid : 0];
+
+		if (e->number != i + 1 || !*e->text)
+			wrong(w, "event %" PRIu64 " is at the place of %zu: %s", e->number, i + 1,
+			      e->text);
+		if ((e->kind == GPU_SIM__EVENT_KIND__LOST && *is) ||
+		    (e->kind == GPU_SIM__EVENT_KIND__BACK && !*is))
+			wrong(w, "event %" PRIu64 " is told twice: %s", e->number, e->text);
+		if (e->kind == GPU_SIM__EVENT_KIND__LOST)
+			*is = true;
+		else if (e->kind == GPU_SIM__EVENT_KIND__BACK ||
+			 e->kind == GPU_SIM__EVENT_KIND__RESTARTED)
+			*is = false;
+	}
+	w->told_events = r->last;
+}
+
+void
+coordinator_check_history(struct world *w)
+{
+	GpuSim__EventsRequest q = GPU_SIM__EVENTS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply = NULL;
+	struct buf out = {0};
+
+	if (w->wrong[0] || !w->coord)
+		return;
+	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
+	req.events = &q;
+	ask(w, &req, &out);
+	if (wire_reply_unpack(out.data, out.len, &reply, NULL) != RC_OK || !reply->events)
+		wrong(w, "the coordinator says nothing of its history");
+	else
+		check_events(w, reply->events);
+	wire_reply_free(reply);
+	buf_fini(&out);
 }
 
 static const GpuSim__CommSummary *
@@ -316,11 +373,13 @@ coordinator_start(struct world *w)
 	}
 	post(w, w->now + 100 * MS, EV_TICK, 0);
 	check_state(w);
+	coordinator_check_history(w);
 }
 
 void
 coordinator_kill(struct world *w)
 {
+	coordinator_check_history(w);
 	ask_state(w, &w->told);
 	coord_free(w->coord);
 	w->coord = NULL;

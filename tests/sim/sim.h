@@ -230,6 +230,7 @@ struct world {
 	struct coord_actions actions;
 	uint64_t instance, coord_client[MAX_DEVICES], coord_seq[MAX_DEVICES];
 	struct buf told;       /* what the coordinator said of itself when it died */
+	uint64_t told_events;  /* number of the last event it had told then */
 	struct buf *telling;   /* where its answer to the world itself goes */
 	struct record *record; /* sorted by key */
 	size_t nrecords;
@@ -288,6 +289,8 @@ void coordinator_serve(struct world *w, uint32_t served);
 void coordinator_result(struct world *w, uint64_t token, enum rc rc, const GpuSim__Reply *reply,
 			const char *text);
 void coordinator_tick(struct world *w);
+/* Its history makes sense, and none of it has been lost. */
+void coordinator_check_history(struct world *w);
 void coordinator_event(struct world *w, struct coord_event *ev);
 
 /* device.c */

@@ -501,6 +501,7 @@ world_play(struct world *w, uint64_t seed, int verbose)
 		play_until(w, w->now + 2 * OP_TIMEOUT_MS * MS);
 	if (!w->wrong[0])
 		check_devices(w);
+	coordinator_check_history(w);
 	return !w->wrong[0];
 }
 

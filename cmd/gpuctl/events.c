@@ -1,0 +1,124 @@
+/* gpuctl events - what has happened. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli.h"
+#include "table.h"
+
+#define WAIT_MS 500  /* for news, before it is seen whether somebody still reads */
+#define AWAY_MS 5000 /* a coordinator that may be started again */
+
+static void
+print_json(const struct gpusim_event *e)
+{
+	printf("{\"number\":%" PRIu64 ",\"at_ms\":%" PRIu64 ",\"kind\":\"%s\"", e->number, e->at_ms,
+	       gpusim_event_name(e->kind));
+	if (e->device)
+		printf(",\"device\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32, e->device,
+		       e->ordinal);
+	if (e->comm)
+		printf(",\"comm\":%" PRIu64, e->comm);
+	if (e->rank >= 0)
+		printf(",\"rank\":%d", e->rank);
+	fputs(",\"text\":", stdout);
+	json_string(e->text, stdout);
+	putchar('}');
+}
+
+static void
+print_text(const struct gpusim_event *e)
+{
+	char when[TIME_TEXT];
+
+	printf("%5" PRIu64 "  %s  %-14s  %s\n", e->number, time_text(e->at_ms, when),
+	       gpusim_event_name(e->kind), e->text);
+}
+
+/* A list is one array; who follows gets one object a line. */
+static void
+print(const struct gpusim_event *v, size_t n, const struct args *a)
+{
+	bool json = args_has(a, OPT(JSON)), list = json && !args_has(a, OPT(FOLLOW));
+
+	for (size_t i = 0; i < n; i++) {
+		if (list)
+			putchar(i ? ',' : '[');
+		if (json)
+			print_json(&v[i]);
+		else
+			print_text(&v[i]);
+		if (json && !list)
+			putchar('\n');
+	}
+	if (list)
+		puts(n ? "]" : "[]");
+}
+
+/* Whoever reads has gone: end as a filter in a pipe does. */
+static void
+end_if_deserted(void)
+{
+	struct pollfd p = {STDOUT_FILENO, 0, 0};
+
+	if (fflush(stdout) == 0 && (poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR)))
+		return;
+	signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
+}
+
+/* The next events. A coordinator that is away is waited for: one that is started again has the history. */
+static enum rc
+next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
+{
+	struct gpusim_event *v;
+	uint64_t last;
+	size_t n;
+	enum rc rc = api(gpusim_events(cli->g, *after, wait_ms, &v, &n, &last), err);
+
+	if (rc != RC_OK)
+		return rc;
+	print(v, n, a);
+	free(v);
+	/* A coordinator that has forgotten everything counts from the beginning. */
+	*after = last < *after ? 0 : last;
+	return RC_OK;
+}
+
+static enum rc
+follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
+{
+	uint64_t patience_ms = cli->timeout_ms ? cli->timeout_ms : AWAY_MS, until = 0;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK) {
+		end_if_deserted();
+		rc = next(cli, after, WAIT_MS, a, err);
+		if (rc == RC_OK)
+			until = 0;
+		else if (rc == RC_UNREACHABLE && until == 0)
+			until = deadline_in_ms(patience_ms);
+		if (rc != RC_UNREACHABLE || deadline_left_ms(until) == 0)
+			continue;
+		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+		rc = RC_OK;
+	}
+	return rc;
+}
+
+enum rc
+run_events(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t after = 0;
+	enum rc rc = cli_open(cli, err);
+
+	if (rc == RC_OK)
+		rc = next(cli, &after, 0, a, err);
+	return rc == RC_OK && args_has(a, OPT(FOLLOW)) ? follow(cli, &after, a, err) : rc;
+}

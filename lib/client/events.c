@@ -1,0 +1,63 @@
+/* The coordinator's history. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "client/client_impl.h"
+
+const char *
+gpusim_event_name(int kind)
+{
+	static const char *const name[] = {
+	    [GPUSIM_EVENT_STARTED] = "started",	    [GPUSIM_EVENT_JOINED] = "joined",
+	    [GPUSIM_EVENT_LOST] = "lost",	    [GPUSIM_EVENT_BACK] = "back",
+	    [GPUSIM_EVENT_RESTARTED] = "restarted", [GPUSIM_EVENT_REPLACED] = "replaced",
+	    [GPUSIM_EVENT_GIVEN_UP] = "given-up",   [GPUSIM_EVENT_COMM_FAILED] = "comm-failed",
+	    [GPUSIM_EVENT_RECOVERED] = "recovered"};
+
+	return kind >= 0 && kind < (int)(sizeof name / sizeof *name) ? name[kind] : "unknown";
+}
+
+static void
+copy(struct gpusim_event *to, const GpuSim__HistoryEvent *from)
+{
+	*to = (struct gpusim_event){.number = from->number,
+				    .at_ms = from->atms,
+				    .kind = (int)from->kind,
+				    .device = from->deviceid,
+				    .ordinal = from->ordinal,
+				    .comm = from->commid,
+				    .rank = (int32_t)from->rank - 1};
+	snprintf(to->text, sizeof to->text, "%s", from->text);
+}
+
+enum gpusim_rc
+gpusim_events(struct gpusim *g, uint64_t after, uint32_t wait_ms, struct gpusim_event **out,
+	      size_t *n, uint64_t *last)
+{
+	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct gpusim_event *v;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.after = after;
+	m.waitms = wait_ms;
+	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
+	req.events = &m;
+	rc = client_call_waiting(g, &req, GPU_SIM__REPLY__BODY_EVENTS, wait_ms, &reply);
+	if (rc != RC_OK)
+		return client_rc(rc);
+	v = alloc_zeroed(reply->events->n_events, sizeof *v);
+	if (v) {
+		*n = reply->events->n_events;
+		*last = reply->events->last;
+		for (size_t i = 0; i < *n; i++)
+			copy(&v[i], reply->events->events[i]);
+		*out = v;
+	} else {
+		rc = err_set(client_err(), RC_NOMEM, "out of memory");
+	}
+	wire_reply_free(reply);
+	return client_rc(rc);
+}
