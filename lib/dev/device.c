@@ -1,7 +1,7 @@
 /*
  * Design notes. Requests come on the one thread of a server, nng's or gRPC's, and are answered there, but
- * for runs and waits, which streams answer. gRPC's are those of serve_transfer and the metadata, which
- * lock what they touch; all others are nng's alone. What concerns communicators, graphs and runs is decided by the
+ * for runs and waits, which streams answer. gRPC's are those of serve_transfer, reads of
+ * memory and the metadata, which lock what they touch; all others are nng's alone. What concerns communicators, graphs and runs is decided by the
  * protocol (serve_protocol.c). Memory is written and read by requests while kernels run, as host
  * copies and kernels of a GPU do: ordering them is the client's business.
  */

@@ -24,7 +24,7 @@ begin(struct device *d, enum gpusim_coll way, uint64_t comm, const GpuSim__Rank 
 					    FRAME_OP_LAB(stream), &p, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = streams_transfer(d->streams, stream, p, err);
+	rc = streams_transfer(d->streams, stream, p, addr->value, err);
 	streams_drop(d->streams, p);
 	return rc;
 }
@@ -84,27 +84,28 @@ tell_receive(struct device *d, const GpuSim__DataChunk *m, GpuSim__StreamSendRes
 	r->srcrank = t.src;
 	r->numbytes = t.nbytes;
 	r->chunkbytes = t.chunk;
+	r->addr = t.addr;
+	r->over = t.over;
 	return RC_OK;
 }
 
 static enum rc
 hand_in(struct device *d, const GpuSim__DataChunk *m, struct err *err)
 {
-	struct transfer_receive t;
 	struct xport_membership me;
 	uint64_t op = FRAME_OP_LAB(m->streamid);
 	enum rc rc = xport_member(d->xport, m->commid, &me, err);
+	bool at_work;
 
 	if (rc != RC_OK)
 		return rc;
+	at_work = streams_feed(d->streams, m->streamid);
 	if (*m->giveup)
 		rc = xport_inject_end(d->xport, me.comm, op, m->giveup, err);
 	else
 		rc = xport_inject(d->xport, me.comm, op, m->srcrank, m->seq, m->data.data,
 				  m->data.len, err);
-	/* Its thread is about to begin it. */
-	if (rc == RC_NOTFOUND &&
-	    streams_receive(d->streams, m->streamid, me.comm, &t, NULL) == RC_OK && m->streamid)
+	if (rc == RC_NOTFOUND && at_work)
 		rc = err_set(err, RC_BUSY, "the receive has not begun yet");
 	return rc;
 }

@@ -64,23 +64,34 @@ void streams_drop(struct streams *s, struct program *p);
 enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *err);
 
 /*
- * Queue a one-operation program on a stream of its own, named by `id` (not below STREAM_MAX), whose
- * status is kept for a while after it has ended. RC_BUSY: too many, or the id is taken.
+ * Queue a one-operation program, of the buffer at addr, on a stream of its own, named by `id` (not
+ * below STREAM_MAX), whose status is kept for a while after it has ended. RC_BUSY: too many, or the id is taken.
  */
-enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err);
+enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t addr,
+			 struct err *err);
 
 /* A receive that is at work on a stream of its own. */
 struct transfer_receive {
 	uint64_t stream, comm;
 	uint32_t src;
+	uint64_t addr;
 	uint64_t nbytes; /* at least 1 */
 	uint64_t chunk;	 /* bytes of each message; the last one may be shorter */
+	bool fed;	 /* something has been handed in for it */
+	bool over;	 /* it has ended, with what came from the rank */
 };
 
-/* That of a stream, or with stream 0 the only one; of a communicator, 0: of any. RC_FAILED: there is none, or
- * more than one. */
+/*
+ * streams_receive - that of a stream, or with stream 0 the only one; of a communicator, 0: of any.
+ *
+ * If there is none, it is the last that has ended well with what its sender's device sent, once: whoever hands
+ * in chunks for it comes after those. RC_FAILED: there is none, or more than one.
+ */
 enum rc streams_receive(struct streams *s, uint64_t stream, uint64_t comm,
 			struct transfer_receive *out, struct err *err);
+
+/* Something is being handed in for that of a stream. False: it is not at work. */
+bool streams_feed(struct streams *s, uint64_t stream);
 
 enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 

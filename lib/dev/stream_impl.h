@@ -70,6 +70,7 @@ struct stream {
 struct finished {
 	uint64_t id;
 	struct err why;
+	struct transfer_receive receive; /* nbytes 0: it was none, or is nobody's any more */
 };
 
 struct streams {

@@ -35,7 +35,8 @@ transfer_retire(struct stream *st, const struct err *why)
 		at = &(*at)->next;
 	*at = st->next;
 	s->ntransfers--;
-	s->finished[s->nfinished++ % FINISHED_TRANSFERS] = (struct finished){st->id, *why};
+	s->finished[s->nfinished++ % FINISHED_TRANSFERS] =
+	    (struct finished){st->id, *why, st->receive};
 	pthread_cond_destroy(&st->work);
 	free(st);
 }
@@ -64,7 +65,7 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 
 /* What a program of one receive waits for. */
 static void
-note_receive(struct stream *st, const struct program *p)
+note_receive(struct stream *st, const struct program *p, uint64_t addr)
 {
 	const struct inst_coll *c = &p->inst[0].coll;
 
@@ -72,8 +73,45 @@ note_receive(struct stream *st, const struct program *p)
 		st->receive = (struct transfer_receive){.stream = st->id,
 							.comm = p->comm,
 							.src = c->plan.step[0].peer,
+							.addr = addr,
 							.nbytes = c->nelem * c->elem,
 							.chunk = c->plan.step[0].count * c->elem};
+}
+
+static bool
+is_that(const struct transfer_receive *r, uint64_t stream, uint64_t comm)
+{
+	return r->nbytes && (stream == 0 || r->stream == stream) && (comm == 0 || r->comm == comm);
+}
+
+/* Lock held. The last that has ended well, if it has not been told of before. */
+static bool
+take_finished(struct streams *s, uint64_t stream, uint64_t comm, struct transfer_receive *out)
+{
+	for (unsigned i = 1; i <= s->nfinished && i <= FINISHED_TRANSFERS; i++) {
+		struct finished *f = &s->finished[(s->nfinished - i) % FINISHED_TRANSFERS];
+
+		if (f->why.rc != RC_OK || !is_that(&f->receive, stream, comm))
+			continue;
+		*out = f->receive;
+		out->over = true;
+		f->receive = (struct transfer_receive){0};
+		return !out->fed;
+	}
+	return false;
+}
+
+bool
+streams_feed(struct streams *s, uint64_t stream)
+{
+	struct stream *st;
+
+	pthread_mutex_lock(&s->lock);
+	st = transfer_find(s, stream);
+	if (st)
+		st->receive.fed = true;
+	pthread_mutex_unlock(&s->lock);
+	return st != NULL;
 }
 
 enum rc
@@ -85,13 +123,14 @@ streams_receive(struct streams *s, uint64_t stream, uint64_t comm, struct transf
 
 	pthread_mutex_lock(&s->lock);
 	for (const struct stream *st = s->transfers; st; st = st->next)
-		if (st->receive.nbytes && (stream == 0 || st->id == stream) &&
-		    (comm == 0 || st->receive.comm == comm)) {
+		if (is_that(&st->receive, stream, comm)) {
 			found = st;
 			n++;
 		}
 	if (n == 1)
 		*out = found->receive;
+	else if (n == 0)
+		n = take_finished(s, stream, comm, out);
 	pthread_mutex_unlock(&s->lock);
 	if (n == 0)
 		return err_set(err, RC_FAILED,
@@ -105,7 +144,7 @@ streams_receive(struct streams *s, uint64_t stream, uint64_t comm, struct transf
 }
 
 enum rc
-streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *err)
+streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t addr, struct err *err)
 {
 	struct run_spec spec = {.program = p, .iterations = 1};
 	struct segment *g[STREAM_MAX];
@@ -119,7 +158,7 @@ streams_transfer(struct streams *s, uint64_t id, struct program *p, struct err *
 	}
 	stream_init(st, s, id);
 	st->transfer = true;
-	note_receive(st, p);
+	note_receive(st, p, addr);
 	pthread_mutex_lock(&s->lock);
 	rc = begin(s, st, g[0], err);
 	pthread_mutex_unlock(&s->lock);

@@ -4,8 +4,8 @@
  * any, are queued under the lock, and wake the poll.
  *
  * A connection's bytes are read while fewer than OUT_MAX wait to be sent to it, so what it makes the server say
- * is bounded. For one connection too many, one that has no call goes, the longest silent first; if all have
- * some, the one that has been silent longest.
+ * is bounded. For one connection too many one that has not spoken HTTP/2 goes, else one that has no call, else
+ * any: of several the one that has been silent longest.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -122,6 +122,13 @@ conn_read(struct conn *c)
 
 /* ---- all of them */
 
+/* How much there is to a connection. */
+static int
+worth(const struct conn *c)
+{
+	return grpc_session_streams(c->session) > 0 ? 2 : grpc_session_greeted(c->session);
+}
+
 /* A place for a connection; one is closed if there is none. */
 static struct conn *
 take_place(struct grpc_server *s)
@@ -130,14 +137,11 @@ take_place(struct grpc_server *s)
 
 	for (size_t i = 0; i < GRPC_SERVER_MAX_CONNS; i++) {
 		struct conn *c = &s->conn[i];
-		bool busy, worst_busy;
 
 		if (c->fd < 0)
 			return c;
-		busy = grpc_session_streams(c->session) > 0;
-		worst_busy = worst && grpc_session_streams(worst->session) > 0;
-		if (!worst || (worst_busy && !busy) ||
-		    (worst_busy == busy && c->heard_ns < worst->heard_ns))
+		if (!worst || worth(c) < worth(worst) ||
+		    (worth(c) == worth(worst) && c->heard_ns < worst->heard_ns))
 			worst = c;
 	}
 	conn_close(worst);

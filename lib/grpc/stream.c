@@ -287,11 +287,14 @@ check_prefix(const struct grpc_stream *st, const unsigned char *p, size_t nbytes
 	return GRPC_OK;
 }
 
-/* A message is not all there: see that it can be. */
+/*
+ * A message is not all there: see that it can be. Up to half a window it can: what has been given back of the
+ * window is told to the client when it is half of it, so the client may know of no more than the rest.
+ */
 static void
 await_rest(struct grpc_stream *st, size_t nbytes)
 {
-	if (PREFIX + nbytes <= STREAM_WINDOW)
+	if (PREFIX + nbytes <= STREAM_WINDOW / 2)
 		return;
 	if (st->granted == 0 && st->want == 0) {
 		st->want = nbytes;

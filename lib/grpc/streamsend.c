@@ -8,6 +8,9 @@
  *	ASKING -> FEEDING -> AWAITING -> (the call ends)
  *	             \-> (the client has gone, or the lengths differ: GIVING_UP) -> (the call ends)
  *
+ * A client may also send what the sending device, told to by BeginSend, has sent already. Then the receive has
+ * ended, or ends meanwhile, and what the client sends is compared with what is there: the same is success.
+ *
  * The stream is held while a message of it is not handed in, so a client is as fast as the device.
  */
 #include <inttypes.h>
@@ -29,7 +32,8 @@ struct sending {
 	GpuSim__DataChunk *chunk; /* being cut; NULL: none */
 	size_t chunk_at;
 	struct buf piece; /* the next to be handed in */
-	uint64_t comm, stream, nbytes, piece_bytes;
+	uint64_t comm, stream, addr, nbytes, piece_bytes;
+	bool over; /* the receive has ended: its data are compared */
 	uint32_t src, seq;
 	uint64_t sent, came; /* bytes */
 	char why[200];	     /* giving up */
@@ -69,6 +73,10 @@ give_up(struct sending *s)
 	GpuSim__DataChunk m = GPU_SIM__DATA_CHUNK__INIT;
 
 	s->state = GIVING_UP;
+	if (s->over) { /* nothing waits for more */
+		job_finish(&s->job, GRPC_INVALID_ARGUMENT, s->why);
+		return;
+	}
 	m.giveup = s->why;
 	ask_chunk(s, &m);
 }
@@ -99,6 +107,20 @@ hand_in(struct sending *s)
 	m.data.len = s->piece.len;
 	m.seq = s->seq;
 	ask_chunk(s, &m);
+}
+
+/* The same of what is there. */
+static void
+look(struct sending *s)
+{
+	GpuSim__ReadRequest m = GPU_SIM__READ_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.addr = s->addr + s->sent;
+	m.nbytes = s->piece.len;
+	req.body_case = GPU_SIM__REQUEST__BODY_READ;
+	req.read = &m;
+	job_ask_or_fail(&s->job, &req);
 }
 
 /* Cut from the chunk what the piece still wants; false: out of memory. */
@@ -152,7 +174,7 @@ feed(struct sending *s)
 	whole = s->piece.len == s->piece_bytes || s->sent + s->piece.len == s->nbytes;
 	last = s->sent + s->piece.len == s->nbytes;
 	if (whole && (!last || s->ended))
-		hand_in(s);
+		s->over ? look(s) : hand_in(s);
 	else if (!s->ended)
 		grpc_stream_resume(s->job.st);
 }
@@ -198,7 +220,7 @@ send_wake(struct job *job)
 
 	if (job->asked)
 		return;
-	if (s->state == FEEDING)
+	if (s->state == FEEDING && !s->over)
 		hand_in(s);
 	else if (s->state == GIVING_UP)
 		give_up(s);
@@ -218,16 +240,34 @@ found(struct sending *s, const GpuSim__Reply *reply)
 	s->comm = r->commid;
 	s->stream = r->streamid;
 	s->src = r->srcrank;
+	s->addr = r->addr;
 	s->nbytes = r->numbytes;
+	s->over = r->over;
 	s->piece_bytes = r->chunkbytes;
 	s->state = FEEDING;
 	feed(s);
 }
 
 static void
+looked(struct sending *s, const GpuSim__Reply *reply)
+{
+	const ProtobufCBinaryData *there = &reply->read->data;
+
+	if (job_failed(&s->job, reply))
+		return;
+	if (there->len != s->piece.len || memcmp(there->data, s->piece.data, there->len) != 0)
+		job_finish(&s->job, GRPC_FAILED_PRECONDITION,
+			   "the only receive has ended, with other data from its rank");
+}
+
+static void
 handed_in(struct sending *s, const GpuSim__Reply *reply)
 {
-	if (reply->code != RC_OK) {
+	if (s->over) {
+		looked(s, reply);
+		if (!s->job.st)
+			return;
+	} else if (reply->code != RC_OK) {
 		await(s); /* it has ended: why? */
 		return;
 	}
@@ -253,8 +293,9 @@ awaited(struct sending *s, const GpuSim__Reply *reply)
 	} else if (status->status == GPU_SIM__STATUS__IN_PROGRESS) {
 		job_finish(&s->job, GRPC_DEADLINE_EXCEEDED, "the receive has not ended");
 	} else if (s->sent < s->nbytes) {
-		job_finish(&s->job, GRPC_FAILED_PRECONDITION,
-			   "the receive has ended: its data have come another way");
+		s->over = true;
+		s->state = FEEDING;
+		feed(s);
 	} else {
 		r.success = true;
 		if (job_send(&s->job, &r.base))

@@ -134,6 +134,25 @@ SUCCESS'
 	assert_output 'SUCCESS SUCCESS'
 }
 
+@test "StreamSend of what the sending device has sent already: the same is success, once" {
+	machine 2
+	run client "$AT" both_ways
+	assert_output 'again: FAILED_PRECONDITION: no receive waits here for a chunk: BeginReceive comes first
+SUCCESS
+other data: FAILED_PRECONDITION: the only receive has ended, with other data from its rank
+SUCCESS
+fewer: INVALID_ARGUMENT: the chunks are 1048575 bytes, the receive wants 1048576'
+}
+
+@test "connections that say nothing, or nonsense, keep nobody out" {
+	machine 1
+	run client "$AT" crowd
+	assert_output 'HTTP/1.1 400 Bad Request
+closed
+closed
+served'
+}
+
 @test "deadlines and cancelled calls: the server goes on, a receive that is left fails" {
 	machine 2
 	run client "$AT" deadline cancel_send

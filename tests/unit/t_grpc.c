@@ -533,6 +533,35 @@ test_large(void)
 	world_end();
 }
 
+/* Messages of all sizes around the window, one after the other on one call: none is kept waiting. */
+static void
+test_windows(void)
+{
+	static unsigned char many[64 * 70000];
+	size_t n, at;
+
+	world_begin(GRPC_SERVER_HOLD);
+	echo = false;
+	for (size_t size = 1000; size <= 69000; size += 4000) {
+		for (n = at = 0; n < 40; n++) {
+			size_t len = n % 2 ? size : size / 3;
+
+			big_prefix(len);
+			memcpy(many + at, big, 5);
+			at += 5 + len;
+		}
+		nmessages = nended = 0;
+		call(0, &(struct head){.path = "/s/many"}, many, at, false);
+		exchange();
+		if (nmessages != 40 || nended != 1)
+			break;
+		grpc_stream_finish(last, GRPC_OK, NULL);
+		exchange();
+	}
+	ok(nmessages == 40 && nended == 1, "messages of all sizes come, 40 on each call");
+	world_end();
+}
+
 static void
 test_hold(void)
 {
@@ -630,6 +659,7 @@ main(void)
 	test_time();
 	test_cancel();
 	test_large();
+	test_windows();
 	test_hold();
 	test_hostile();
 	return tap_done();

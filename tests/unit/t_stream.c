@@ -359,7 +359,7 @@ begin(unsigned r, enum gpusim_coll way, uint64_t addr, uint64_t nbytes, uint64_t
 	    program_build_transfer(&n->env, way, 1, 1 - r, addr, nbytes, FRAME_OP_LAB(id), &p, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = streams_transfer(n->streams, id, p, err);
+	rc = streams_transfer(n->streams, id, p, 0, err);
 	streams_drop(n->streams, p);
 	return rc;
 }
