@@ -206,7 +206,8 @@ compare(const struct train_config *o, bool batchnorm)
 /* Devices that are there, that a communicator may take, and that are in one. */
 struct census {
 	uint32_t all, free, busy;
-	char lost[256]; /* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of each; or "" */
+	char lost
+	    [256]; /* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of each; or "" */
 };
 
 static enum rc
@@ -255,7 +256,8 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	if (rc != RC_OK)
 		return rc;
 	*n = o->devices ? o->devices : c.free;
-	return *n ? RC_OK : err_set(err, RC_FAILED, "no device is free (%u there)%s", c.all, c.lost);
+	return *n ? RC_OK
+		  : err_set(err, RC_FAILED, "no device is free (%u there)%s", c.all, c.lost);
 }
 
 static enum rc

@@ -374,11 +374,13 @@ enum rc
 name_lost(struct trainer *t, enum rc rc, struct err *err)
 {
 	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
+	enum gpusim_rc met;
 
 	if (rc != RC_UNREACHABLE)
 		return rc;
 	gpusim_set_timeout_ms(t->g, BLAME_MS);
-	if (gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT) == GPUSIM_UNREACHABLE)
+	met = gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT);
+	if (met == GPUSIM_UNREACHABLE || met == GPUSIM_FAILED) /* by it, or before */
 		err_set(err, rc, "%s", gpusim_error());
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	return rc;

@@ -155,7 +155,7 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 @test "a state has one coordinator" {
 	coordinator --state "$T/mine"
 	run bounded gpucoord --listen "ipc://$T/other.sock" --state "$T/mine"
-	assert_status 1
+	assert_status 8
 	assert_output "gpucoord: $T/mine: another process uses it"
 	answers
 }
