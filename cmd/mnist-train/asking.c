@@ -192,7 +192,7 @@ asking_eval(const struct asking *a, struct gpusim *g, struct err *err)
 	enum rc rc = report_streams(a->config, false, &json, err), closed;
 
 	if (rc == RC_OK)
-		rc = predictor_new(g, &a->model, &p, err);
+		rc = predictor_new(g, &a->model, a->config->wait_ms, &p, err);
 	if (rc == RC_OK)
 		rc = evaluate(p, &a->model, data, &e, err);
 	if (rc == RC_OK) {
@@ -320,7 +320,7 @@ asking_infer(const struct asking *a, struct gpusim *g, struct err *err)
 {
 	const struct net *net = &a->model.task.net;
 	struct batch_io io = {0};
-	enum rc rc = predictor_new(g, &a->model, &io.predictor, err);
+	enum rc rc = predictor_new(g, &a->model, a->config->wait_ms, &io.predictor, err);
 	uint64_t rows = rc == RC_OK ? predictor_rows(io.predictor) : 0;
 
 	io.items = alloc_zeroed(rows * net_shape_size(net->input), sizeof(float));

@@ -205,9 +205,7 @@ compare(const struct train_config *o, bool batchnorm)
 
 /* Devices that are there, that a communicator may take, and that are in one. */
 struct census {
-	uint32_t all, free, busy;
-	char lost
-	    [256]; /* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of each; or "" */
+	uint32_t free, busy;
 };
 
 static enum rc
@@ -219,21 +217,27 @@ count(struct gpusim *g, struct census *c, struct err *err)
 
 	if (rc != RC_OK)
 		return err_set(err, rc, "%s", gpusim_error());
-	*c = (struct census){.all = (uint32_t)n};
-	for (size_t i = 0; i < n; i++) {
-		size_t len = strlen(c->lost);
-
+	*c = (struct census){0};
+	for (size_t i = 0; i < n; i++)
 		if (!list[i].lost) {
 			c->busy += list[i].comm != 0;
 			c->free += list[i].comm == 0 && !list[i].spare;
-		} else if (!list[i].spare) {
-			snprintf(c->lost + len, sizeof c->lost - len,
-				 "; device %zu (%016" PRIx64 ") was lost %.1f s ago: %s", i,
-				 list[i].id, (double)list[i].lost_ago_ms / 1e3, list[i].lost_why);
 		}
-	}
 	free(list);
 	return RC_OK;
+}
+
+/* No device is free: who has them. */
+static enum rc
+why_none(struct gpusim *g, struct err *err)
+{
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	enum rc rc = (enum rc)gpusim_comm_init(g, 1, NULL, &config, NULL);
+
+	if (rc == RC_OK)
+		return err_set(err, RC_BUSY, "no device was free");
+	err_set(err, rc, "%s", gpusim_error());
+	return err_prefix(err, "no device is free");
 }
 
 /* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
@@ -255,9 +259,8 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	}
 	if (rc != RC_OK)
 		return rc;
-	*n = o->devices ? o->devices : c.free;
-	return *n ? RC_OK
-		  : err_set(err, RC_FAILED, "no device is free (%u there)%s", c.all, c.lost);
+	*n = o->devices ? o->devices : o->wait_ms ? c.free + c.busy : c.free;
+	return *n ? RC_OK : why_none(g, err);
 }
 
 static enum rc

@@ -425,7 +425,7 @@ start(struct learner *l, struct gpusim *g, struct err *err)
 	if (rc == RC_OK)
 		rc = rpc_client_watch(l->address, on_nobody, l, &l->client, err);
 	if (rc == RC_OK)
-		rc = learner_device_open(&l->own, g, err);
+		rc = learner_device_open(&l->own, g, l->config->wait_ms, err);
 	if (rc == RC_OK)
 		rc = join(l, err);
 	if (rc != RC_OK)

@@ -29,8 +29,9 @@ struct learner_device {
 	} graph[LEARNER_MAX_GRAPHS];
 };
 
-/* Take a device. */
-enum rc learner_device_open(struct learner_device *b, struct gpusim *g, struct err *err);
+/* Take a device, waiting for it at most so long. */
+enum rc learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t wait_ms,
+			    struct err *err);
 void learner_device_close(struct learner_device *b);
 
 /* Once the server is known: how large its items are, and what becomes of their images. All training images are

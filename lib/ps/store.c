@@ -481,7 +481,8 @@ enum rc
 store_open(struct store *s, struct gpusim *g, const struct task *task,
 	   const struct checkpoint *from, uint64_t version, struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE,
+						  .wait_ms = task->config->wait_ms};
 	enum rc rc;
 
 	*s = (struct store){.g = g, .task = task, .shape = store_shape(task)};

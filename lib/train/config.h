@@ -83,6 +83,7 @@ struct train_config {
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
 	bool resume;
 	enum gpusim_on_failure on_failure;
+	uint32_t wait_ms; /* for devices that are in use; 0: not */
 	/* instead of training */
 	bool eval, infer, quiet;
 	char *const *files; /* infer: operands, of the argv that was parsed; none: standard input */

@@ -4,6 +4,7 @@
 #include "train/config_values.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,6 +387,24 @@ value_print_on_failure(const struct config_option *o, const struct train_config 
 {
 	(void)o;
 	return buf_addf(out, "%s", gpusim_on_failure_name(c->on_failure));
+}
+
+enum rc
+value_parse_wait(const struct config_option *o, const char *text, struct config_draft *d,
+		 struct err *err)
+{
+	(void)o;
+	if (strcmp(text, "0") != 0)
+		return option_ms(text, &d->c.wait_ms, err);
+	d->c.wait_ms = 0;
+	return RC_OK;
+}
+
+bool
+value_print_wait(const struct config_option *o, const struct train_config *c, struct buf *out)
+{
+	(void)o;
+	return buf_addf(out, c->wait_ms ? "%" PRIu32 "ms" : "0", c->wait_ms);
 }
 
 /* ---- names of other rooms, without regard to case */

@@ -22,10 +22,10 @@ value_parse_fn value_parse_activation, value_parse_algo, value_parse_augment, va
     value_parse_format, value_parse_hidden, value_parse_image_size, value_parse_input_neurons,
     value_parse_layers, value_parse_loss, value_parse_model, value_parse_normalize,
     value_parse_on_failure, value_parse_optimizer, value_parse_output_neurons, value_parse_split,
-    value_parse_staleness, value_parse_workers;
+    value_parse_staleness, value_parse_wait, value_parse_workers;
 value_print_fn value_print_activation, value_print_augment, value_print_devices, value_print_dims,
     value_print_format, value_print_image_size, value_print_layers, value_print_loss,
     value_print_model, value_print_normalize, value_print_nothing, value_print_on_failure,
-    value_print_split, value_print_staleness, value_print_workers;
+    value_print_split, value_print_staleness, value_print_wait, value_print_workers;
 
 #endif

@@ -12,9 +12,10 @@ struct predictor;
 /* Device memory that it takes. */
 uint64_t predictor_bytes(const struct model *m);
 
-/* Take a free device and give it the weights. The model outlives it, and so does g. */
-enum rc predictor_new(struct gpusim *g, const struct model *m, struct predictor **out,
-		      struct err *err);
+/* Take a free device, waiting for it at most so long, and give it the weights. The model outlives it,
+ * and so does g. */
+enum rc predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms,
+		      struct predictor **out, struct err *err);
 
 /* Give the device back. NULL is legal. */
 void predictor_free(struct predictor *p);

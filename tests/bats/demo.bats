@@ -121,8 +121,9 @@ refused() {
 		mnist-train --data data --epochs 1 --json log; echo $?
 		echo $(($(wc -l <log) - before))
 		kill -KILL $one'
-	assert_equal "$output" 1$'\n'0
-	[[ $stderr == *"mnist-train: no device is free (1 there)"* ]] || fail "$stderr"
+	assert_equal "$output" 8$'\n'0
+	[[ $stderr == *'mnist-train: no device is free: 1 device wanted, 0 free of 1: comm 1 of mnist-train (pid '*') has 1' ]] ||
+		fail "$stderr"
 }
 
 @test "--save: where no file can be made that is said before training, by every way" {

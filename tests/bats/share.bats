@@ -1,7 +1,7 @@
 # One machine, many users: devices that are in use are told with their users, or waited for.
 load helper
 
-machine() { bounded gpuctl run -n "$1" -- bash -c "$2"; } # N SCRIPT
+machine() { bounded gpuctl run -n "$1" -- bash -c "${@:2}"; } # N SCRIPT [ARG...]
 
 # As "pid 123" differs from run to run.
 told() {
@@ -63,13 +63,30 @@ gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
 	assert_equal "$output" "$(cut -d ' ' -f 1 verbs)"
 }
 
-@test "a filter that was killed keeps its devices for 2 s, which is told; --wait waits for that" {
-	for x in 1 2; do seq -s ' ' 300000; done >vectors
-	mkfifo out
-	run machine 2 'gpuctl allreduce <vectors >out & pid=$!
-		exec 5<out; head -c 10 <&5 >head; kill -KILL $pid; wait $pid
+@test "mnist-train waits for devices too; without --wait: exit 8" {
+	local train=(mnist-train --data "$ROOT/tests/data" --epochs 1 --layers "784,10")
+	run machine 2 'gpuctl comm-init -n 2 >id; "$@" 2>err; echo $?; cat err
+		for more in "" "--sync ps" "--devices 1"; do
+			"$@" $more --wait 50s >out 2>&1 & pid=$!
+			until gpuctl status --json | grep -q "\"waiting\":1"; do kill -0 $pid || exit; done
+			gpuctl comm-destroy "$(cat id)"
+			wait $pid || cat out; tail -n 1 out | cut -d " " -f 2
+			gpuctl comm-init -n 2 >id
+		done' _ "${train[@]}"
+	assert_status 0
+	told '8
+mnist-train: no device is free: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+1/1
+1/1
+1/1'
+}
+
+@test "a command that was killed keeps its devices for 2 s, which is told; --wait waits for that" {
+	run machine 2 'gpuctl bench -b 8 -e 8 --iters 1000000 >out & pid=$!
+		until gpuctl devices | grep -q "  *1  *[0-9][0-9]*  *ipc:"; do kill -0 $pid || exit; done
+		kill -KILL $pid; wait $pid
 		seq 2 | gpuctl allreduce; echo $?
 		seq 2 | gpuctl allreduce --wait 50s'
 	assert_status 0
-	assert_match 'gpuctl: allreduce: 2 vectors: 2 devices wanted, 0 free of 2: comm 1 of gpuctl allreduce \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
+	assert_match 'gpuctl: allreduce: 2 vectors: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
 }

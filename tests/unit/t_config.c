@@ -120,6 +120,7 @@ test_defaults(void)
 	setenv("GPUSIM_ON_FAILURE", "shrink", 1);
 	ok(parse((const char *const[]){NULL}) == RC_OK && c.on_failure == GPUSIM_ON_FAILURE_SHRINK,
 	   "GPUSIM_ON_FAILURE");
+	ok(PARSE("--wait", "1.5s") == RC_OK && c.wait_ms == 1500, "a time");
 	ok(PARSE("--on-failure", "respawn") == RC_OK && c.on_failure == GPUSIM_ON_FAILURE_RESPAWN,
 	   "a flag wins over GPUSIM_ON_FAILURE");
 	setenv("GPUSIM_ON_FAILURE", "x", 1);
