@@ -237,7 +237,7 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 	struct result *last = &out->v[out->n - 1];
 	size_t nbytes = last->nelem * r->size;
 
-	if (first == last || first->nelem != last->nelem)
+	if (first == last || first->nelem != last->nelem || nbytes == 0)
 		return;
 	if (memcmp(out->data.data + first->at, out->data.data + last->at, nbytes) == 0) {
 		last->at = first->at;

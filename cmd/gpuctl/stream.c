@@ -58,7 +58,8 @@ read_some(struct stream *s, bool *end, struct err *err)
 	size_t left = s->in.len - s->at, got;
 	enum rc rc;
 
-	memmove(s->in.data, s->in.data + s->at, s->at ? left : 0);
+	if (s->at)
+		memmove(s->in.data, s->in.data + s->at, left);
 	s->in.len = left;
 	s->looked -= s->at;
 	s->at = 0;

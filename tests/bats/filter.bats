@@ -376,13 +376,15 @@ gpuctl: allreduce: standard input ends after 1 of the 4 bytes of a block'
 }
 
 @test "--stream: a result is out as soon as its block is there; memory does not grow" {
+	export GROWTH=4096 # KiB
+	not grep -q __asan_init "$BUILD/bin/gpuctl" || GROWTH=500000 # it keeps what is freed
 	run machine 2 'coproc gpuctl allreduce --stream; pid=$COPROC_PID; exec 8<&${COPROC[0]}- 9>&${COPROC[1]}-
 		for i in 1 2 3; do
 			echo $i >&9; echo -n 1 >&9; echo 0 >&9; read -ru 8 sum; echo $sum
 		done
 		kib() { sed -n "s/^VmRSS:\s*\([0-9]*\) kB/\1/p" /proc/$pid/status; }
 		before=$(kib); seq 10000 >&9 & for ((i = 0; i < 5000; i++)); do read -ru 8 sum; done
-		echo $sum $(($(kib) - before < 4096)); exec 9>&-; wait $pid; echo $?
+		echo $sum $(($(kib) - before < GROWTH)); exec 9>&-; wait $pid; echo $?
 		yes 1 | gpuctl allreduce --stream | head -n 2; seq 2 | gpuctl allreduce
 		for s in INT TERM; do
 			coproc env --default-signal gpuctl allreduce --stream; pid=$COPROC_PID; exec 8<&${COPROC[0]}- 9>&${COPROC[1]}-
