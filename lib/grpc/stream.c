@@ -10,7 +10,8 @@
 #include "base/le.h"
 #include "grpc/session_impl.h"
 
-#define PREFIX 5 /* bytes before a message: compressed or not, and its length, big-endian */
+#define OUT_ROOM 65536 /* bytes of answers that wait to be sent before more messages are told */
+#define PREFIX	 5     /* bytes before a message: compressed or not, and its length, big-endian */
 
 struct grpc_stream *
 stream_new(struct grpc_session *s, int32_t id)
@@ -133,24 +134,41 @@ fill_status(const struct grpc_stream *st, char number[12], nghttp2_nv *nv)
 	return n;
 }
 
-static ssize_t
-on_read(nghttp2_session *h2, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
-	nghttp2_data_source *source, void *arg)
-{
-	struct grpc_stream *st = source->ptr;
-	size_t left = st->out.len - st->out_at, n = left < room ? left : room;
-	char number[12];
-	nghttp2_nv nv[2];
+static void take(struct grpc_stream *st);
 
-	(void)arg;
+/* Move what is to be sent; how much. When all of it has been, the client's next messages are told. */
+static size_t
+drain(struct grpc_stream *st, uint8_t *to, size_t room)
+{
+	size_t left = st->out.len - st->out_at, n = left < room ? left : room;
+
 	if (n) {
 		memcpy(to, st->out.data + st->out_at, n);
 		st->moved_ns = st->session->now_ns;
 	}
 	st->out_at += n;
-	if (st->out_at < st->out.len)
+	if (st->out_at == st->out.len) {
+		st->out.len = st->out_at = 0;
+		if (!st->finished)
+			take(st);
+	}
+	return n;
+}
+
+static ssize_t
+on_read(nghttp2_session *h2, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
+	nghttp2_data_source *source, void *arg)
+{
+	struct grpc_stream *st = source->ptr;
+	size_t n = drain(st, to, room);
+	char number[12];
+	nghttp2_nv nv[2];
+
+	(void)arg;
+	if (n == 0 && st->out.len)
+		n = drain(st, to, room);
+	if (st->out.len)
 		return (ssize_t)n;
-	st->out.len = st->out_at = 0;
 	if (!st->finished)
 		return n ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
 	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -376,13 +394,14 @@ take(struct grpc_stream *st)
 	if (st->taking)
 		return;
 	st->taking = true;
-	while (!st->finished && !st->held && next_message(st))
+	/* Who does not take the answers is told none of the questions. */
+	while (!st->finished && !st->held && st->out.len < OUT_ROOM && next_message(st))
 		continue;
 	st->taking = false;
 	if (st->finished)
 		return;
 	trim(st);
-	if (st->held || !st->ended || st->end_told)
+	if (st->held || !st->ended || st->end_told || st->out.len >= OUT_ROOM)
 		return;
 	if (st->in.len > st->in_at) {
 		end_call(st, GRPC_INTERNAL, "the last message is cut short");

@@ -210,3 +210,13 @@ FAILED_PRECONDITION'
 SUCCESS'
 	exec {GO}>&-
 }
+
+@test "gpuctl run --on-failure respawn: a device that is started again is where it was" {
+	local port
+	for port in 24500 24600 24700; do
+		run bounded gpuctl run -n 2 --grpc "127.0.0.1:$port" --on-failure respawn -- env STUBS="$STUBS" \
+			/usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/grpc_client.py" "127.0.0.1:$port" respawned
+		[[ $output == *'in use'* ]] || break
+	done
+	assert_match 'SUCCESS 1 True$'
+}

@@ -562,6 +562,48 @@ test_windows(void)
 	world_end();
 }
 
+/* A client that asks ever more and takes no answer is told no more than a window of them. */
+static void
+test_greedy(void)
+{
+	static unsigned char many[2000 * 650];
+	const uint8_t *out;
+	ssize_t n;
+
+	world_begin(GRPC_SERVER_HOLD);
+	call(0, &(struct head){0}, hello, sizeof hello, false);
+	exchange();
+	big_prefix(645);
+	for (size_t at = 0; at < sizeof many; at += 650)
+		memcpy(many + at, big, 5);
+	nmessages = 0;
+	for (size_t k = 0; k < 3; k++)
+		call(k, &(struct head){.path = "/s/many"}, many, sizeof many, false);
+	while ((n = nghttp2_session_mem_send(w.client, &out)) > 0)
+		grpc_session_recv(w.server, out, (size_t)n, w.now_ns);
+	for (int i = 0; i < 100; i++) {
+		/* It hears what the server has to say, but for answers. */
+		const void *in;
+		size_t m = grpc_session_send(w.server, &in, w.now_ns);
+
+		if (m == 0 || ((const unsigned char *)in)[3] == NGHTTP2_DATA)
+			break;
+		nghttp2_session_mem_recv(w.client, in, m);
+		while ((n = nghttp2_session_mem_send(w.client, &out)) > 0)
+			grpc_session_recv(w.server, out, (size_t)n, w.now_ns);
+	}
+	ok(nmessages >= 3 * 90 && nmessages <= 3 * 102, "no more than fit are answered: %u",
+	   nmessages);
+	world_end();
+	world_begin(GRPC_SERVER_HOLD);
+	for (size_t k = 0; k < 3; k++)
+		call(k, &(struct head){.path = "/s/many"}, many, sizeof many, false);
+	exchange();
+	ok(nmessages == 3 * 2000 && w.answer[2].grpc == 0 && w.answer[2].nbytes == sizeof many,
+	   "all are when they are taken");
+	world_end();
+}
+
 static void
 test_hold(void)
 {
@@ -660,6 +702,7 @@ main(void)
 	test_cancel();
 	test_large();
 	test_windows();
+	test_greedy();
 	test_hold();
 	test_hostile();
 	return tap_done();
