@@ -74,10 +74,16 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
 	@mkdir -p $(@D)
 	$(call say,$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/gen $<,PROTOC,$<)
 
-all_protos := $(protos:%=proto/%.proto) proto/grpc/reflection/v1alpha/reflection.proto
-$(BUILD)/gen/grpc_descriptors.c: $(all_protos)
+# Reflection under the name that it had before: clients ask for one or the other.
+reflection := grpc/reflection/v1/reflection.proto
+alpha      := $(BUILD)/gen/$(reflection:grpc/reflection/v1/%=grpc/reflection/v1alpha/%)
+$(alpha): proto/$(reflection)
 	@mkdir -p $(@D)
-	@$(PROTOC_C) --proto_path=proto --descriptor_set_out=$(@:.c=.pb) $^
+	@sed 's/^package grpc.reflection.v1;/package grpc.reflection.v1alpha;/' $< >$@
+
+$(BUILD)/gen/grpc_descriptors.c: $(protos:%=proto/%.proto) $(alpha)
+	@mkdir -p $(@D)
+	@$(PROTOC_C) --proto_path=proto --proto_path=$(BUILD)/gen --descriptor_set_out=$(@:.c=.pb) $^
 	@(echo '#include "grpc/descriptors.h"'; echo 'const unsigned char grpc_descriptors[] = {'; \
 	    od -An -v -tu1 $(@:.c=.pb) | sed 's/\([0-9]\)\( \|$$\)/\1,\2/g'; echo '};'; \
 	    echo 'const size_t grpc_descriptors_size = sizeof grpc_descriptors;') >$@
