@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@ void
 exits_init(struct exits *e, int fd)
 {
 	*e = (struct exits){.fd = fd};
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, nobody hears of a child's end */
 	if (fd < 0)
 		return;
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

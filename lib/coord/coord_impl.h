@@ -270,7 +270,9 @@ struct recovery {
 	char where[128];   /* "allreduce #7 (ring) step 3 of 6", or "" */
 	uint64_t idle_ms;  /* since it had last moved */
 	char who[200];	   /* "rank 2 (device ..) is lost: why" */
-	char stuck[200];   /* "rank 2 (device ..) is stuck: why", by the ranks' progress, or "" */
+	char tried
+	    [200]; /* "spare device ..: why", of the last one that could not take a place, or "" */
+	char stuck[200]; /* "rank 2 (device ..) is stuck: why", by the ranks' progress, or "" */
 };
 
 struct unique_id {

@@ -107,8 +107,9 @@ adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim_
 		device_replace(c, m->from, m->dev);
 		return;
 	}
-	act_log(c, "comm %" PRIu64 " rank %u: spare device %016" PRIx64 ": %s", comm->id,
-		call->rank, m->dev->id, why->text);
+	snprintf(comm->rec.tried, sizeof comm->rec.tried, "spare device %016" PRIx64 ": %.150s",
+		 m->dev->id, why->text);
+	act_log(c, "comm %" PRIu64 " rank %u: %s", comm->id, call->rank, comm->rec.tried);
 	m->dev->unfit = true;
 	m->dev->ncomms--;
 	m->dev = m->from;
@@ -181,7 +182,8 @@ is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *wh
 		if (serves(c->device[i], lost) && may_come(comm, c->device[i]))
 			return false;
 	devices_name_lost(c, true, spares, sizeof spares);
-	snprintf(why, room, "no spare device is left%s", spares);
+	snprintf(why, room, "no spare device is left%s%s%s", comm->rec.tried[0] ? "; " : "",
+		 comm->rec.tried, spares);
 	return true;
 }
 
@@ -189,7 +191,7 @@ void
 replace_step(struct coord *c, struct comm *comm)
 {
 	bool respawns = comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
-	char why[COORD_WHY_MAX * 3];
+	char why[COORD_WHY_MAX * 4];
 
 	if (respawns)
 		start_again(c, comm);
