@@ -374,13 +374,14 @@ enum rc
 name_lost(struct trainer *t, enum rc rc, struct err *err)
 {
 	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
-	enum gpusim_rc met;
+	enum gpusim_state state;
 
 	if (rc != RC_UNREACHABLE)
 		return rc;
 	gpusim_set_timeout_ms(t->g, BLAME_MS);
-	met = gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT);
-	if (met == GPUSIM_UNREACHABLE || met == GPUSIM_FAILED) /* by it, or before */
+	gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT);
+	if (gpusim_comm_status(t->g, t->comm.id, GPUSIM_QUEUE, &state) == GPUSIM_OK &&
+	    state == GPUSIM_STATE_FAILED)
 		err_set(err, rc, "%s", gpusim_error());
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	return rc;

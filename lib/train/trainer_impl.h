@@ -192,8 +192,8 @@ enum rc check_members(struct trainer *t, struct err *err);
  * nothing on the devices but the kept copies. */
 enum rc recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err);
 
-/* Of a failure with which training ends: a device could not be called. The coordinator, asked for a barrier, tells
- * which rank that is and why it was lost; *err says that then. Returns rc. */
+/* Of a failure with which training ends: a device could not be called. A barrier shows the coordinator which
+ * rank that is, and the communicator's status why it was lost; *err says that then. Returns rc. */
 enum rc name_lost(struct trainer *t, enum rc rc, struct err *err);
 
 /* Take in devices that offer themselves. */
