@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "ps/ps.h"
 #include "train/model.h"
 
@@ -148,6 +151,25 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 	return rc;
 }
 
+/* Who started this learner has met the coordinator: if it is away, it comes back. */
+static enum rc
+open_patiently(struct gpusim **g, struct err *err)
+{
+	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
+	bool waits = false;
+	enum rc rc;
+
+	while ((rc = (enum rc)gpusim_open(NULL, g)) == RC_UNREACHABLE &&
+	       deadline_left_ms(patience) > 0) {
+		if (!waits)
+			log_line(LOG_WARN, "learner: waits for the coordinator: %s",
+				 gpusim_error());
+		waits = true;
+		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+	}
+	return rc == RC_OK ? rc : err_set(err, rc, "%s", gpusim_error());
+}
+
 enum rc
 server_learn(const struct train_config *o, const struct task *task, struct err *err)
 {
@@ -157,9 +179,9 @@ server_learn(const struct train_config *o, const struct task *task, struct err *
 
 	if (!coord || !*coord)
 		return err_set(err, RC_INVAL, "--learn: GPUSIM_COORD names no cluster");
-	rc = (enum rc)gpusim_open(NULL, &g);
+	rc = open_patiently(&g, err);
 	if (rc != RC_OK)
-		return err_set(err, rc, "%s", gpusim_error());
+		return rc;
 	rc = ps_learn(g, task, o, err);
 	gpusim_close(g);
 	return rc == RC_OK ? rc : err_prefix(err, "learner");

@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "ps/ps_impl.h"
 
-#define MAX_TRIES 6
-#define PAUSE_MS  50
-#define EVENT	  0x7073u /* recorded by nobody else */
+#define MAX_TRIES  6
+#define MAX_PROBES 3
+#define PAUSE_MS   50
+#define EVENT	   0x7073u /* recorded by nobody else */
 
 static void
 pause_a_moment(void)
@@ -42,18 +43,23 @@ ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
 {
 	enum gpusim_state state;
 	enum gpusim_rc known;
-	enum rc rc = probe(g, comm, err);
+	enum rc rc;
 
-	if (rc == RC_OK) {
-		*away = false;
-		return rc;
+	*away = false;
+	for (unsigned i = 0; i < MAX_PROBES; i++) {
+		rc = probe(g, comm, err);
+		if (rc == RC_OK)
+			return rc;
+		known = gpusim_comm_status(g, comm, GPUSIM_WAIT, &state);
+		*away = known == GPUSIM_UNREACHABLE;
+		if (*away)
+			return RC_OK;
+		if (known != GPUSIM_OK || state == GPUSIM_STATE_FAILED)
+			return err_set(err, known == GPUSIM_OK ? RC_UNREACHABLE : (enum rc)known,
+				       "%s", gpusim_error());
+		/* It is well: the coordinator came back in between. */
 	}
-	known = gpusim_comm_status(g, comm, GPUSIM_WAIT, &state);
-	*away = known == GPUSIM_UNREACHABLE;
-	if (known == GPUSIM_OK &&
-	    state == GPUSIM_STATE_FAILED) /* in the same words, whoever failed first */
-		rc = err_set(err, RC_UNREACHABLE, "%s", gpusim_error());
-	return *away ? RC_OK : rc;
+	return rc;
 }
 
 enum rc

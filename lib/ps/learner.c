@@ -435,10 +435,10 @@ start(struct learner *l, struct gpusim *g, struct err *err)
 	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "cannot start a thread: %s", strerror(rv));
 }
 
-/* One membership, from beginning to end. */
+/* One membership, from beginning to end. *early: it ended at its beginning, for want of a coordinator. */
 static enum rc
 learn_once(struct gpusim *g, const struct task *task, const struct train_config *config,
-	   struct err *err)
+	   bool *early, struct err *err)
 {
 	struct learner l = {.address = config->learn,
 			    .config = config,
@@ -447,6 +447,7 @@ learn_once(struct gpusim *g, const struct task *task, const struct train_config 
 			    .changed = PTHREAD_COND_INITIALIZER};
 	enum rc rc = start(&l, g, err);
 
+	*early = rc == RC_UNREACHABLE && !atomic_load(&l.dead);
 	if (rc == RC_OK)
 		rc = learn(&l, err);
 	stop_beating(&l);
@@ -464,12 +465,15 @@ enum rc
 ps_learn(struct gpusim *g, const struct task *task, const struct train_config *config,
 	 struct err *err)
 {
+	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
 	unsigned tries = 0;
+	bool early;
 	enum rc rc;
 
 	/* Who was only slow, or cut off, comes again as somebody new. */
 	do
-		rc = learn_once(g, task, config, err);
-	while (rc == RC_NOTFOUND && tries++ < MAX_REJOINS);
+		rc = learn_once(g, task, config, &early, err);
+	while ((rc == RC_NOTFOUND && tries++ < MAX_REJOINS) ||
+	       (early && deadline_left_ms(patience) > 0));
 	return rc;
 }
