@@ -178,7 +178,8 @@ supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *e
 	struct supply s = supply_count(c);
 	struct text t = {err->text, sizeof err->text};
 
-	add(&t, "%u device%s wanted, ", want, want == 1 ? "" : "s");
+	add(&t, "%s%u device%s wanted, ", want <= s.alive ? "busy: " : "", want,
+	    want == 1 ? "" : "s");
 	if (want > s.all) {
 		err->rc = RC_NOTFOUND;
 		add(&t, "there %s %u", s.all == 1 ? "is" : "are", s.all);

@@ -188,11 +188,11 @@ gpuctl: broadcast: 5 bytes on standard input are no whole number of f16 elements
 	output=$(sed -E 's/pid [0-9]+/pid PID/g' <<<"$output")
 	assert_output 'gpuctl: allreduce: 5 vectors: 5 devices wanted, there are 4
 1
-gpuctl: allreduce: 2 vectors: 2 devices wanted, 1 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3
+gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 1 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3
 8
-gpuctl: broadcast: 4 ranks: 4 devices wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: broadcast: 4 ranks: busy: 4 devices wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8
-gpuctl: barrier: 1 rank: 1 device wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
+gpuctl: barrier: 1 rank: busy: 1 device wanted, 0 free of 4: comm 1, made by gpuctl comm-init (pid PID), has 3, comm 2, made by gpuctl comm-init (pid PID), has 1
 8'
 }
 

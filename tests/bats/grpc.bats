@@ -106,7 +106,7 @@ print(*(d.grpcAddress for d in c.CommInit(pb.CommInitRequest(numDevices=2), time
 	run client "$AT" errors
 	assert_output 'no such comm: NOT_FOUND: no communicator 77
 no devices: INVALID_ARGUMENT: 0 devices wanted; a communicator has at least one
-all taken: RESOURCE_EXHAUSTED: 1 device wanted, 0 free of 2: comm 1 has 2
+all taken: RESOURCE_EXHAUSTED: busy: 1 device wanted, 0 free of 2: comm 1 has 2
 not a message: INVALID_ARGUMENT: 2 bytes that are no gpu_sim.CommInitRequest
 no such method: UNIMPLEMENTED: there is no such method here
 no such service: UNIMPLEMENTED: there is no such method here

@@ -23,9 +23,9 @@ told() {
 	assert_status 0
 	output=$(sed -E 's/waited 0.[0-9] s/waited/' <<<"$output")
 	told '1
-gpuctl: allreduce: 3 vectors: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: allreduce: 3 vectors: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
 8
-gpuctl: barrier: 3 ranks: waited: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
+gpuctl: barrier: 3 ranks: waited: busy: 3 devices wanted, 1 free of 3: comm 1, made by gpuctl comm-init (pid PID), has 2
 4
 gpuctl: comm-init: --wait: '"'0'"' is not 1ms to 24 days
 2
@@ -75,7 +75,7 @@ gpuctl: allreduce: --wait: '"'soon'"' is not a duration (such as 500ms, 5s, 2m)
 		done' _ "${train[@]}"
 	assert_status 0
 	told '8
-mnist-train: no device is free: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
+mnist-train: no device is free: busy: 1 device wanted, 0 free of 2: comm 1, made by gpuctl comm-init (pid PID), has 2
 1/1
 1/1
 1/1'
@@ -88,5 +88,5 @@ mnist-train: no device is free: 1 device wanted, 0 free of 2: comm 1, made by gp
 		seq 2 | gpuctl allreduce; echo $?
 		seq 2 | gpuctl allreduce --wait 50s'
 	assert_status 0
-	assert_match 'gpuctl: allreduce: 2 vectors: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
+	assert_match 'gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
 }

@@ -30,7 +30,7 @@ t_init(void)
 	       a->optimeoutms == 10000,
 	   "an attach says who is who");
 	u = h_comm_init(&h, 10, 2, false);
-	ok(h_failed(&h, u, RC_BUSY, "2 devices wanted, 1 free of 4: comm 1 has 3"),
+	ok(h_failed(&h, u, RC_BUSY, "busy: 2 devices wanted, 1 free of 4: comm 1 has 3"),
 	   "devices being attached are not free");
 	h_serve(&h);
 	r = h_code(&h, t) == 0 ? h_reply(&h, t)->comminit : NULL;
@@ -75,7 +75,7 @@ t_named(void)
 		    "device 0000000000000002 lost: no word from it for 5.0s"),
 	   "a lost one is refused");
 	ok(h_failed(&h, h_comm_init(&h, 9, 2, false), RC_BUSY,
-		    "2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2; device 1 "
+		    "busy: 2 devices wanted, 1 free of 4: comm 1 has 3, comm 2 has 2; device 1 "
 		    "(0000000000000002) was lost 0.0 s ago: no word from it for 5.0s"),
 	   "devices of two communicators are not free");
 	h_fini(&h);

@@ -62,7 +62,7 @@ t_in_order(void)
 	h_devices(&h, 4);
 	take(&h, 1, 3);
 	ok(h_failed(&h, ask(&h, 2, 2, 0), RC_BUSY,
-		    "2 devices wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3"),
+		    "busy: 2 devices wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3"),
 	   "who does not wait hears at once who has them");
 	large = ask(&h, 3, 4, 10000);
 	small = ask(&h, 4, 1, 10000);
@@ -70,7 +70,8 @@ t_in_order(void)
 	ok(h.ncall == 0 && h_code(&h, large) == -1 && h_code(&h, small) == -1,
 	   "who waits, waits; small ones do not overtake a large one");
 	ok(h_failed(&h, ask(&h, 6, 1, 0), RC_BUSY,
-		    "1 device wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3, program 3 "
+		    "busy: 1 device wanted, 1 free of 4: comm 1 of program 1 (pid 4701) has 3, "
+		    "program 3 "
 		    "(pid 4703) waits for 4"),
 	   "nor does one that does not wait");
 	destroy(&h, 1, 1);
@@ -95,10 +96,10 @@ t_time(void)
 	h_advance(&h, 400);
 	ok(h_code(&h, t) == -1, "it waits as long as it was to");
 	h_advance(&h, 100);
-	ok(h_failed(
-	       &h, t, RC_TIMEOUT,
-	       "waited 0.5 s: 1 device wanted, 0 free of 2: comm 1 of program 1 (pid 4701) has 2, "
-	       "program 3 (pid 4703) waits for 1"),
+	ok(h_failed(&h, t, RC_TIMEOUT,
+		    "waited 0.5 s: busy: 1 device wanted, 0 free of 2: comm 1 of program 1 (pid "
+		    "4701) has 2, "
+		    "program 3 (pid 4703) waits for 1"),
 	   "and no longer");
 	destroy(&h, 1, 1);
 	ok(h_code(&h, u) == 0, "it has left the line");
@@ -136,10 +137,10 @@ t_clients_go(void)
 	ok(h_failed(&h, third, RC_ABORTED, "its client has gone"), "but not longer");
 	h_gone(&h, 2);
 	h_advance(&h, 600);
-	ok(h_failed(
-	       &h, ask(&h, 5, 2, 0), RC_BUSY,
-	       "2 devices wanted, 0 free of 3: comm 2 of program 3 (pid 4703) has 1, comm 3 of "
-	       "program 2 (pid 4702), which is gone: free in 1.4 s"),
+	ok(h_failed(&h, ask(&h, 5, 2, 0), RC_BUSY,
+		    "busy: 2 devices wanted, 0 free of 3: comm 2 of program 3 (pid 4703) has 1, "
+		    "comm 3 of "
+		    "program 2 (pid 4702), which is gone: free in 1.4 s"),
 	   "a lease whose client is gone is told with its end");
 	third = ask(&h, 5, 2, 20000);
 	h_advance(&h, 1400);
@@ -200,7 +201,8 @@ t_grow(void)
 	b = take(&h, 2, 2);
 	t = grow(&h, 1, a, 1, 10000);
 	ok(h_failed(&h, grow(&h, 1, a, 1, 0), RC_BUSY,
-		    "1 device wanted, 0 free of 4: comm 1 of program 1 (pid 4701) has 2, comm 2 of "
+		    "busy: 1 device wanted, 0 free of 4: comm 1 of program 1 (pid 4701) has 2, "
+		    "comm 2 of "
 		    "program 2 (pid 4702) has 2, a client waits for 1"),
 	   "without waiting it is busy");
 	destroy(&h, 2, b);
@@ -236,7 +238,8 @@ t_restart(void)
 	ok(h_code(&h, first) == -1 && h_code(&h, second) == -1,
 	   "who asks again stands in line again");
 	ok(h_failed(&h, ask(&h, 4, 1, 0), RC_BUSY,
-		    "1 device wanted, 0 free of 2: comm 1 of program 1 (pid 4701) has 2, program 2 "
+		    "busy: 1 device wanted, 0 free of 2: comm 1 of program 1 (pid 4701) has 2, "
+		    "program 2 "
 		    "(pid 4702) waits for 2"),
 	   "it is still known who has what");
 	destroy(&h, 1, 1);

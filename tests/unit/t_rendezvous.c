@@ -173,8 +173,8 @@ test_devices(void)
 	h_comm(&h, 9, 2);
 	a = come_on(&h, 0, 2, 0);
 	b = come_on(&h, 1, 2, 0);
-	ok(h_failed(&h, a, RC_BUSY, ID7 "2 devices wanted, 1 free of 3: comm 1 has 2") &&
-	       h_failed(&h, b, RC_BUSY, ID7 "2 devices wanted, 1 free of 3: comm 1 has 2"),
+	ok(h_failed(&h, a, RC_BUSY, ID7 "busy: 2 devices wanted, 1 free of 3: comm 1 has 2") &&
+	       h_failed(&h, b, RC_BUSY, ID7 "busy: 2 devices wanted, 1 free of 3: comm 1 has 2"),
 	   "too few free devices: each hears it");
 	h_destroy(&h, 9, 1);
 	h_serve(&h);
