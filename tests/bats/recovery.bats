@@ -218,7 +218,8 @@ AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 	cluster 12 --mem 4M --on-failure shrink -- "$PHASES phases $BEFORE $AFTER"
 	assert_status 0
 	assert_output "10"$'\n'"$(printf '7\n%.0s' {1..5}; printf '10\n%.0s' {1..3})"
-	assert_equal "$(grep -c '^gpuctl: note: ' <<<"$stderr")" 6
+	# The first may be known to be lost when devices are chosen; then nobody misses it.
+	[[ $(grep -c '^gpuctl: note: ' <<<"$stderr") == [56] ]] || fail "$stderr"
 }
 
 @test "a device that died before the filter came: all ranks or, with shrink, its name; never fewer" {
