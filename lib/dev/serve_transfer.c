@@ -99,7 +99,7 @@ hand_in(struct device *d, const GpuSim__DataChunk *m, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	at_work = streams_feed(d->streams, m->streamid);
+	at_work = streams_at_work(d->streams, m->streamid);
 	if (*m->giveup)
 		rc = xport_inject_end(d->xport, me.comm, op, m->giveup, err);
 	else

@@ -77,21 +77,21 @@ struct transfer_receive {
 	uint64_t addr;
 	uint64_t nbytes; /* at least 1 */
 	uint64_t chunk;	 /* bytes of each message; the last one may be shorter */
-	bool fed;	 /* something has been handed in for it */
+	bool told;	 /* it has been told before */
 	bool over;	 /* it has ended, with what came from the rank */
 };
 
 /*
  * streams_receive - that of a stream, or with stream 0 the only one; of a communicator, 0: of any.
  *
- * If there is none, it is the last that has ended well with what its sender's device sent, once: whoever hands
- * in chunks for it comes after those. RC_FAILED: there is none, or more than one.
+ * If there is none, it is the last that has ended well and that nobody has been told of, so it has what its
+ * sender's device sent: whoever would hand in chunks for it comes after those. RC_FAILED: there is none, or more than one.
  */
 enum rc streams_receive(struct streams *s, uint64_t stream, uint64_t comm,
 			struct transfer_receive *out, struct err *err);
 
-/* Something is being handed in for that of a stream. False: it is not at work. */
-bool streams_feed(struct streams *s, uint64_t stream);
+/* Whether the transfer of a stream has not ended. */
+bool streams_at_work(struct streams *s, uint64_t stream);
 
 enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 

@@ -96,41 +96,41 @@ take_finished(struct streams *s, uint64_t stream, uint64_t comm, struct transfer
 		*out = f->receive;
 		out->over = true;
 		f->receive = (struct transfer_receive){0};
-		return !out->fed;
+		return !out->told;
 	}
 	return false;
 }
 
 bool
-streams_feed(struct streams *s, uint64_t stream)
+streams_at_work(struct streams *s, uint64_t stream)
 {
-	struct stream *st;
+	bool found;
 
 	pthread_mutex_lock(&s->lock);
-	st = transfer_find(s, stream);
-	if (st)
-		st->receive.fed = true;
+	found = transfer_find(s, stream) != NULL;
 	pthread_mutex_unlock(&s->lock);
-	return st != NULL;
+	return found;
 }
 
 enum rc
 streams_receive(struct streams *s, uint64_t stream, uint64_t comm, struct transfer_receive *out,
 		struct err *err)
 {
-	const struct stream *found = NULL;
+	struct stream *found = NULL;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&s->lock);
-	for (const struct stream *st = s->transfers; st; st = st->next)
+	for (struct stream *st = s->transfers; st; st = st->next)
 		if (is_that(&st->receive, stream, comm)) {
 			found = st;
 			n++;
 		}
-	if (n == 1)
+	if (n == 1) {
 		*out = found->receive;
-	else if (n == 0)
+		found->receive.told = true;
+	} else if (n == 0) {
 		n = take_finished(s, stream, comm, out);
+	}
 	pthread_mutex_unlock(&s->lock);
 	if (n == 0)
 		return err_set(err, RC_FAILED,

@@ -320,8 +320,14 @@ await_rest(struct grpc_stream *st, size_t nbytes)
 	}
 	if (st->granted == 0)
 		return;
-	if (st->large_ns == 0)
+	if (st->large_ns == 0) {
 		st->large_ns = st->session->now_ns + GRPC_LARGE_NS;
+		/* All of it in one go: nothing but the end comes behind the only message. */
+		if (!st->method.many)
+			nghttp2_session_set_local_window_size(
+			    st->session->h2, NGHTTP2_FLAG_NONE, st->id,
+			    (int32_t)(PREFIX + nbytes) + STREAM_WINDOW);
+	}
 	consume(st, st->unconsumed);
 }
 
