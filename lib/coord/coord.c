@@ -251,6 +251,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_ECHO:
 		listen_echo(c);
+		devices_decide(c);
 		break;
 	case COORD_LOOKED:
 		device_looked(c, ev->device_id, ev->found);

@@ -117,6 +117,7 @@ struct device {
 	uint64_t word_at;  /* its last word */
 	uint64_t heard_at; /* that, or later if it was excused */
 	uint64_t beat_at;  /* when heartbeats were counted last */
+	uint64_t after;	   /* the echo that must be back before it is lost; 0: it is not missing */
 	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
 	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
 	uint64_t missing;  /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
@@ -500,6 +501,7 @@ struct ear {
 	uint64_t ms; /* by now */
 	bool asked;  /* for an echo, which is not back */
 	uint64_t asked_ms, held_ms;
+	uint64_t sent, back; /* echoes; the last one's number */
 };
 
 struct coord {
@@ -627,6 +629,8 @@ void device_hung_up(struct coord *c, uint64_t client_id);
 void devices_tick(struct coord *c);
 /* What the shell has found at the process of a device that is silent. */
 void device_looked(struct coord *c, uint64_t id, enum coord_look found);
+/* What had come when devices were found missing has been read. */
+void devices_decide(struct coord *c);
 
 /* ---- listen.c */
 
@@ -636,8 +640,10 @@ void listen_step(struct coord *c, uint64_t now_ms);
 void listen_echo(struct coord *c);
 /* How many heartbeats apart a device is to send its own, so that many devices do not drown us. */
 uint32_t listen_stride(const struct coord *c);
-/* missing: its heartbeats are. False: it is not lost, or not before the shell has looked. */
-bool listen_tick(struct coord *c, struct device *d, bool missing);
+/* Ask what is to be known of a device that is silent. missing: its heartbeats are. */
+void listen_tick(struct coord *c, struct device *d, bool missing);
+/* Of one that is missing. False: what has come is not read yet, or the shell is to look first. */
+bool listen_decides(struct coord *c, struct device *d);
 /* Whether that excuses its silence. */
 bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 

@@ -5,7 +5,8 @@
  * processor, calls nobody lost for what it has not heard. Two things take time out of the count. The
  * shell ticks every 100 ms at least: of a longer gap between two steps only so much counts. And what
  * has come may wait to be read: while a device is silent the shell sends itself an echo, by the way
- * that heartbeats take, and what passes until it is back counts only if it came soon.
+ * that heartbeats take, and what passes until it is back counts only if it came soon. And nobody is
+ * called lost before an echo that was sent after that is back: what had come has been read by then.
  *
  * A device of this host that is silent may have no processor either. Before it is called lost the
  * shell looks at its process: one whose threads wanted to run, and could not, is excused. One that is
@@ -40,14 +41,6 @@ listen_step(struct coord *c, uint64_t now_ms)
 		c->ear.ms += ms;
 }
 
-void
-listen_echo(struct coord *c)
-{
-	if (c->now_ms - c->ear.asked_ms <= attention_ms(c))
-		c->ear.ms += c->ear.held_ms;
-	c->ear.asked = false;
-}
-
 static void
 ask_echo(struct coord *c)
 {
@@ -56,8 +49,23 @@ ask_echo(struct coord *c)
 	if (c->ear.asked || !act(c, &a))
 		return;
 	c->ear.asked = true;
+	c->ear.sent++;
 	c->ear.asked_ms = c->now_ms;
 	c->ear.held_ms = 0;
+}
+
+/* After one that was late the next goes out at once: what passes between them is heard as late. */
+void
+listen_echo(struct coord *c)
+{
+	bool soon = c->now_ms - c->ear.asked_ms <= attention_ms(c);
+
+	c->ear.asked = false;
+	c->ear.back = c->ear.sent;
+	if (soon)
+		c->ear.ms += c->ear.held_ms;
+	else
+		ask_echo(c);
 }
 
 uint32_t
@@ -87,19 +95,27 @@ ask_look(struct coord *c, struct device *d)
 	return act(c, &a);
 }
 
-bool
+void
 listen_tick(struct coord *c, struct device *d, bool missing)
 {
-	bool silent = c->ear.ms - d->heard_at >= c->lost_ms / 2;
-
-	if (silent)
-		ask_echo(c);
-	if ((!silent && !missing) || !can_look(c, d))
-		return missing;
-	/* At first half-way, to compare with. */
-	if (missing || !d->looked_at)
+	if (!missing)
+		d->after = 0;
+	else if (!d->after)
+		d->after = c->ear.sent + 1;
+	if (!missing && c->ear.ms - d->heard_at < c->lost_ms / 2)
+		return;
+	ask_echo(c);
+	/* Half-way, to compare with. */
+	if (!d->looked_at && can_look(c, d))
 		d->looked_at = ask_look(c, d);
-	return missing && !d->looked_at;
+}
+
+bool
+listen_decides(struct coord *c, struct device *d)
+{
+	if (!d->after || c->ear.back < d->after)
+		return false;
+	return !can_look(c, d) || !ask_look(c, d);
 }
 
 bool
@@ -109,6 +125,7 @@ listen_excuses(struct coord *c, struct device *d, enum coord_look found)
 		return found == COORD_LOOK_RUNNABLE;
 	d->heard_at = c->ear.ms > c->lost_ms / 2 ? c->ear.ms - c->lost_ms / 2 : 0;
 	d->missing = 0;
+	d->after = 0;
 	return true;
 }
 

@@ -92,6 +92,7 @@ device_alive(struct coord *c, struct device *d)
 	d->heard_ms = c->now_ms;
 	d->heard_at = d->word_at = c->ear.ms;
 	d->looked_at = false;
+	d->after = 0;
 	if (d->lost) {
 		d->lost = false;
 		keep_device(c, d);
@@ -365,18 +366,30 @@ device_looked(struct coord *c, uint64_t id, enum coord_look found)
 }
 
 void
+devices_decide(struct coord *c)
+{
+	for (size_t i = c->ndevices; i-- > 0;) {
+		struct device *d = c->device[i];
+
+		if (!d->lost && d->after && beats_missing(c, d) >= c->cfg.missed &&
+		    listen_decides(c, d))
+			device_miss(c, d);
+	}
+}
+
+void
 devices_tick(struct coord *c)
 {
 	for (size_t i = c->ndevices; i-- > 0;) {
 		struct device *d = c->device[i];
 		uint64_t silent_ms = c->now_ms - d->heard_ms;
 
-		if (!d->lost && listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed))
-			device_miss(c, d);
-		else if (d->lost && silent_ms >= COORD_FORGET_MS && d->ncomms == 0 &&
-			 !d->configured)
+		if (!d->lost)
+			listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed);
+		else if (silent_ms >= COORD_FORGET_MS && d->ncomms == 0 && !d->configured)
 			forget(c, i);
 	}
+	devices_decide(c);
 }
 
 enum rc

@@ -136,6 +136,9 @@ carry_out(struct world *w, struct coord_action *a)
 		break;
 	case COORD_LOG:
 		trace(w, "coordinator: %s", a->body.data);
+		if (w->starving && strncmp(a->body.data, "device ", 7) == 0 &&
+		    strstr(a->body.data, " lost: "))
+			wrong(w, "nobody is gone, but %s", a->body.data);
 		break;
 	case COORD_ASK_ECHO:
 		post(w, w->now, EV_ECHO, 0);
@@ -379,6 +382,7 @@ coordinator_start(struct world *w)
 void
 coordinator_kill(struct world *w)
 {
+	ask_state(w, &w->told); /* so that what was due has happened when it tells: */
 	coordinator_check_history(w);
 	ask_state(w, &w->told);
 	coord_free(w->coord);

@@ -116,8 +116,10 @@ struct sim_device {
 	struct protocol *protocol; /* NULL: no process */
 	uint64_t incarnation, client_id, seq;
 	bool spare;
-	bool discarded;	  /* its memory was removed after it had died */
-	uint64_t adopted; /* when another took its memory over, or it another's */
+	uint64_t starved_until; /* it gets no processor to send heartbeats with */
+	uint64_t looked;	/* when its process was looked at last */
+	bool discarded;		/* its memory was removed after it had died */
+	uint64_t adopted;	/* when another took its memory over, or it another's */
 	struct memory mem;
 	struct dcomm comm[32];
 	unsigned ncomms;
@@ -197,12 +199,14 @@ struct event {
 	uint32_t node, life; /* whose; NONE: nobody's. It is dropped when that process is gone */
 	uint32_t a;
 	uint64_t b, c, d;
+	bool waited; /* for a processor */
 	char *body;
 	size_t nbytes;
 };
 
 struct profile { /* how foul the weather is; of 1000 */
 	uint32_t lose, repeat, crash, freeze, split, coord_crash, coord_freeze, client_dies;
+	uint32_t starve;	      /* for want of a processor things happen late */
 	uint32_t latency_us, slow_us; /* of a message; of a collective, at most */
 };
 
@@ -215,8 +219,12 @@ struct world {
 	uint64_t seed, rng, now, order;
 	int verbose;
 	struct profile weather;
-	uint32_t policy; /* of devices lost in no communicator */
-	bool calm;	 /* no more faults */
+	bool starving;	       /* of processors: nothing is lost, and nobody may be called so */
+	uint64_t behind_until; /* what comes to the coordinator waits for so long: */
+	uint64_t behind_us;
+	uint64_t inbox_at; /* when what has come is read: nothing overtakes it */
+	uint32_t policy;   /* of devices lost in no communicator */
+	bool calm;	   /* no more faults */
 	uint64_t calm_at;
 	struct event *heap;
 	size_t nheap, heap_cap;

@@ -227,6 +227,17 @@ make_weather(struct world *w)
 				      .latency_us = roll(w, 2) ? 2000 : 20000};
 }
 
+/* A world in which nothing happens but that it happens late. */
+static void
+make_starving(struct world *w)
+{
+	w->starving = true;
+	w->weather = (struct profile){.repeat = w->weather.repeat,
+				      .starve = 150,
+				      .slow_us = 400 * MS,
+				      .latency_us = w->weather.latency_us};
+}
+
 static void
 freeze(struct world *w, uint32_t n, uint64_t us)
 {
@@ -264,6 +275,19 @@ crash(struct world *w, uint32_t n, uint64_t most)
 	post(w, w->now + between(w, 50 * MS, most), EV_START, NONE)->a = n;
 }
 
+/* The coordinator, and a device: that less than the operation timeout, with the heartbeat that is due. */
+static void
+starve(struct world *w, uint32_t d)
+{
+	if (w->behind_until < w->now) {
+		w->behind_us = between(w, 100 * MS, 2500 * MS);
+		w->behind_until = w->now + between(w, 500 * MS, 6000 * MS);
+		trace(w, "the coordinator is %.1fs behind", (double)w->behind_us / 1e6);
+	}
+	if (w->dev[d].starved_until < w->now)
+		w->dev[d].starved_until = w->now + between(w, 500 * MS, 2500 * MS);
+}
+
 static void
 weather(struct world *w)
 {
@@ -281,6 +305,8 @@ weather(struct world *w)
 		freeze(w, 0, between(w, 50 * MS, 2500 * MS));
 	if (chance(w, p->coord_crash))
 		crash(w, 0, 2000 * MS);
+	if (chance(w, p->starve))
+		starve(w, some - 1);
 	if (chance(w, p->client_dies))
 		crash(w, 1 + w->ndevices + roll(w, w->nclients), 500 * MS);
 	post(w, w->now + between(w, 20 * MS, 200 * MS), EV_FAULT, NONE);
@@ -358,6 +384,9 @@ happen(struct world *w, const struct event *e)
 		break;
 	case EV_LOOKED:
 		ev = (struct coord_event){.kind = COORD_LOOKED, .device_id = e->b};
+		if (w->dev[e->b - 1].starved_until > w->dev[e->b - 1].looked)
+			ev.found = COORD_LOOK_STARVED;
+		w->dev[e->b - 1].looked = w->now;
 		coordinator_event(w, &ev);
 		break;
 	case EV_SPAWNED:
@@ -380,11 +409,45 @@ happen(struct world *w, const struct event *e)
 	}
 }
 
+/* The same, later. */
+static void
+post_again(struct world *w, const struct event *e, uint64_t at)
+{
+	struct event *later = post(w, at, e->kind, e->node);
+
+	later->a = e->a;
+	later->b = e->b;
+	later->c = e->c;
+	later->d = e->d;
+	later->waited = e->waited;
+	later->body = e->body;
+	later->nbytes = e->nbytes;
+}
+
+/* Until when it waits for a processor, or 0. */
+static uint64_t
+starves_until(struct world *w, const struct event *e)
+{
+	uint64_t at = w->inbox_at;
+
+	if (e->waited || e->node == NONE)
+		return 0;
+	if (e->kind == EV_REGISTER)
+		return w->dev[w->node[e->node].index].starved_until;
+	if (e->node != 0 || (e->kind != EV_TICK && e->kind != EV_REQUEST && e->kind != EV_REPLY &&
+			     e->kind != EV_ECHO))
+		return 0;
+	if (w->behind_until > w->now && at < w->now + w->behind_us)
+		at = w->now + w->behind_us;
+	return w->inbox_at = at;
+}
+
 /* The next event, or what comes of its process being gone or frozen. */
 static void
 go_on(struct world *w)
 {
 	struct event e = pop(w);
+	uint64_t starved;
 
 	w->events++;
 	if (e.at > w->now)
@@ -394,14 +457,13 @@ go_on(struct world *w)
 		return;
 	}
 	if (e.node != NONE && w->node[e.node].frozen_until > w->now) {
-		struct event *later = post(w, w->node[e.node].frozen_until, e.kind, e.node);
-
-		later->a = e.a;
-		later->b = e.b;
-		later->c = e.c;
-		later->d = e.d;
-		later->body = e.body;
-		later->nbytes = e.nbytes;
+		post_again(w, &e, w->node[e.node].frozen_until);
+		return;
+	}
+	starved = starves_until(w, &e);
+	if (starved > w->now) {
+		e.waited = true;
+		post_again(w, &e, starved);
 		return;
 	}
 	happen(w, &e);
@@ -472,6 +534,8 @@ world_init(struct world *w, uint64_t seed, int verbose)
 	}
 	make_weather(w);
 	w->calm_at = between(w, 3000 * MS, 12000 * MS);
+	if (roll(w, 8) == 0)
+		make_starving(w);
 }
 
 bool

@@ -196,12 +196,10 @@ h_feed(struct harness *h, const struct coord_event *ev)
 	h_carry_out(h);
 }
 
+/* Tell what was asked of devices' processes. */
 static inline void
-h_step(struct harness *h, const struct coord_event *ev)
+h_look(struct harness *h)
 {
-	struct coord_event echo = {.kind = COORD_ECHO};
-
-	h_feed(h, ev);
 	for (uint64_t id = 1; id <= H_MAX_DEV; id++) {
 		struct coord_event looked = {
 		    .kind = COORD_LOOKED, .device_id = id, .found = h->found[id]};
@@ -212,9 +210,19 @@ h_step(struct harness *h, const struct coord_event *ev)
 		h->looks++;
 		h_feed(h, &looked);
 	}
+}
+
+static inline void
+h_step(struct harness *h, const struct coord_event *ev)
+{
+	struct coord_event echo = {.kind = COORD_ECHO};
+
+	h_feed(h, ev);
+	h_look(h);
 	if (h->echo && !h->deaf) {
 		h->echo = false;
 		h_feed(h, &echo);
+		h_look(h);
 	}
 }
 
