@@ -90,3 +90,34 @@ mnist-train: no device is free: busy: 1 device wanted, 0 free of 2: comm 1, made
 	assert_status 0
 	assert_match 'gpuctl: allreduce: 2 vectors: busy: 2 devices wanted, 0 free of 2: comm 1 of gpuctl bench \(pid [0-9]+\), which is gone: free in [0-2]\.[0-9] s'$'\n8\n3$'
 }
+
+in_line() { gpuctl status --json | grep -q "\"waiting\":$1"; }
+
+@test "a coordinator that is killed and comes back: who stood in line stands there again" {
+	export GPUSIM_COORD=ipc://$T/coord
+	ready coord gpucoord --state "$T/state"
+	coordinator=$PID
+	ready device gpudev --listen "ipc://$T/device" -m 16M --mem-scratch "$T/memory"
+	gpuctl comm-init -n 1
+	background gpuctl comm-init -n 1 --wait 50s >out 2>&1
+	client=$PID
+	wait_until 10 in_line 1
+	kill -KILL "$coordinator"
+	wait_until 10 gone "$coordinator"
+	ready coord gpucoord --state "$T/state"
+	wait_until 10 in_line 1
+	gpuctl comm-destroy 1
+	wait "$client" || fail "$(cat out)"
+	assert_equal "$(cat out)" 2
+}
+
+@test "who goes while standing in line is not waited for" {
+	run machine 1 'id=$(gpuctl comm-init -n 1)
+		waiting() { until gpuctl status --json | grep -q "\"waiting\":$1"; do :; done; }
+		gpuctl comm-init -n 1 --wait 50s & first=$!; waiting 1
+		gpuctl comm-init -n 1 --wait 50s >out & second=$!; waiting 2
+		kill -KILL $first; wait $first; gpuctl comm-destroy "$id"
+		wait $second; echo $?; cat out'
+	assert_status 0
+	assert_match $'(^|\n)0\n2$'
+}
