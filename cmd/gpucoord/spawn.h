@@ -19,7 +19,8 @@
  *	allow_inject	whether faults may be injected into it, as into the coordinator
  *	pid		[out] the child, which is the caller's to wait for
  *
- * The old process is ended (SIGKILL) only if it has the memory file mapped. The new one tells of itself when it
+ * A supervised device is not started, only ended: *pid is left alone. The old process is ended (SIGKILL) only
+ * if it has the memory file mapped. The new one tells of itself when it
  * registers, and by its end if it cannot. RC_FAILED: it cannot be started, its memory is gone, or files of kernels
  * that it had loaded are not this user's or root's alone to write.
  */

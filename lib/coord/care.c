@@ -16,28 +16,50 @@
 
 /* ---- starting one again */
 
+/* Its process and its memory are of this host. */
+static bool
+is_here(const struct coord *c, const struct device *d)
+{
+	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
+}
+
 bool
 device_can_spawn(const struct coord *c, const struct device *d)
 {
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0] &&
-	       !d->supervised;
+	return is_here(c, d) && !d->supervised;
 }
 
-void
-device_spawn(struct coord *c, struct device *d)
+/* False: out of memory; it will be missed. */
+static bool
+act_spawn(struct coord *c, struct device *d)
 {
 	struct coord_action a = {.kind = COORD_SPAWN, .device_id = d->id};
 	struct device_msgs msgs;
 
 	if (!device_msgs_init(c, &d, 1, &msgs))
-		return; /* it will be missed */
+		return false;
+	if (buf_pack(&a.body, &msgs.p[0]->base))
+		act(c, &a);
+	device_msgs_fini(&msgs);
+	return true;
+}
+
+void
+device_end(struct coord *c, struct device *d)
+{
+	if (is_here(c, d) && d->supervised)
+		act_spawn(c, d);
+}
+
+void
+device_spawn(struct coord *c, struct device *d)
+{
+	if (!act_spawn(c, d))
+		return;
 	d->spawn.until_ms = c->now_ms + c->cfg.respawn_ms;
 	d->spawn.pid = 0;
 	d->spawn.tries++;
 	d->spawn.cannot[0] = '\0';
-	if (buf_pack(&a.body, &msgs.p[0]->base))
-		act(c, &a);
-	device_msgs_fini(&msgs);
 }
 
 void

@@ -88,7 +88,8 @@ enum coord_action_kind {
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
 	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
-		       * process still is there, end that first. COORD_SPAWNED tells of it */
+		       * process still is there, end that first; of a supervised one do no more.
+		       * COORD_SPAWNED tells of it */
 	COORD_STORE, /* keep body under the key in address, no data: drop that. All of a step come
 		      * first and belong together: committed, safely if one is a promise, before
 		      * what follows is carried out. See coord_uncommitted */

@@ -653,6 +653,8 @@ bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 void care_tick(struct coord *c);
 /* Start it again, on this host, and wait for it. */
 void device_spawn(struct coord *c, struct device *d);
+/* A supervised one of this host: end what is left of its process, so that it is started again. */
+void device_end(struct coord *c, struct device *d);
 bool device_can_spawn(const struct coord *c, const struct device *d);
 /* It has come, whoever started it. */
 void device_came(struct device *d);

@@ -38,9 +38,14 @@ replace_start(struct coord *c, struct comm *comm)
 {
 	if (comm->on_failure != GPUSIM_ON_FAILURE_RESPAWN)
 		return;
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (comm->rank[r].gone && !comm->rank[r].dev->spawn.until_ms)
-			device_came(comm->rank[r].dev); /* what failed before may go now */
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		if (m->gone && !m->dev->spawn.until_ms)
+			device_came(m->dev); /* what failed before may go now */
+		if (m->gone && !has_returned(c, comm, m))
+			device_end(c, m->dev);
+	}
 	start_again(c, comm);
 }
 

@@ -199,11 +199,11 @@ t_supervised(void)
 	die(&h, 2);
 	runs_aborted(&h);
 	serve_living(&h, false);
-	ok(h.spawned[2] == 0 && h_count(&h, H_ATTACH) == 0,
-	   "a device that somebody else looks after is waited for");
+	ok(h.spawned[2] == 1 && h_count(&h, H_ATTACH) == 0,
+	   "a device that somebody else looks after is ended, if it is frozen, and waited for");
 	come_back(&h, 2);
 	serve_living(&h, true);
-	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->nranks == 3 && h.spawned[2] == 0,
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->submit->nranks == 3 && h.spawned[2] == 1,
 	   "and the operation succeeds when it is back");
 
 	t = h_submit(&h, 9, 1, &o, true);
