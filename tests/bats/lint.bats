@@ -42,7 +42,7 @@ allows() {
 	offends lib/net/x.c '"../dev/device.h"'
 	offends lib/net/x.c '"nng/nng.h"'
 	offends lib/nn/x.c '"gpu_sim.pb-c.h"'
-	offends cmd/gpuctl/x.c '"net/rpc_client.h"'
+	offends cmd/gpuctl/x.c '"wire/wire.h"'
 	offends cmd/gpuctl/x.c '"client/client_impl.h"'
 	offends cmd/mnist-train/x.c '"dev/kernel.h"'
 	offends cmd/mnist-train/x.c '<mpi.h>'
