@@ -120,3 +120,16 @@ under_attack() {
 	corpus data dev0.data dev0 "${PIDS[1]}"
 	cluster_works
 }
+
+@test "a device whose client id another uses registers under a new one" {
+	export GPUSIM_COORD=ipc://$T/coord
+	ready coord gpucoord --listen "$GPUSIM_COORD" --state none
+	background "$BUILD/e2e/replay" "$T/between" "$GPUSIM_COORD" >replay.log
+	wait_until 10 test -S between
+	background gpudev --coord "ipc://$T/between" --listen "ipc://$T/dev" -m 4M 2>dev.log
+	wait_until 20 grep -q 'requests ahead' replay.log
+	wait_until 20 grep -q 'registers under a new client id' dev.log
+	kill -0 "$PID"
+	run bounded gpuctl devices
+	assert_match ' free .*ipc://.*/dev'
+}

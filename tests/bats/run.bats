@@ -452,3 +452,11 @@ cpus_of() {
 	gone "$(cat pid)"
 	assert_nothing_left
 }
+
+@test "192 devices, one sum over all of them, and nobody is lost" {
+	seq 192 >numbers
+	LIMIT=60 run bounded gpuctl run -n 192 --mem 1M --start-timeout 60s -- sh -c '
+		gpuctl --timeout 60s allreduce <numbers; gpuctl devices | grep -c free'
+	assert_status 0
+	assert_output $'18528\n192'
+}
