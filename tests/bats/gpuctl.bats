@@ -212,7 +212,7 @@ gpuctl: memcpy: SRC names 4 bytes and DST 5
 	assert_status 0
 	assert_output "1.5 1.5 1.5 1.5
 -2 -2 1.5 1.5
-gpuctl: launch: op 0 (flll): no kernel 'flll'
+gpuctl: launch: op 0 (flll): no kernel 'flll', did you mean 'fill'?
 1
 gpuctl: launch: dst: 'here' is neither a number nor a type
 2
