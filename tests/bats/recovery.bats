@@ -261,7 +261,8 @@ STREAM='stream() { local phase victim
 
 @test "a second rank is lost while the first loss is made good" {
 	cluster 4 --transport ipc --bandwidth 10Mb --on-failure shrink -- \
-		'P=$(pid_of $W); allreduce; strike $V; wait_until 20 under_way 2; kill -KILL $P; wait $!'
+		'P=$(pid_of $W); gpuctl events --follow | grep -qm1 recovered & F=$!
+		allreduce; strike $V; wait $F; kill -KILL $P; wait $!'
 	assert_status 0
 	cmp out <(fill $((15 - (1 << VICTIM) - (1 << SECOND))) "$NELEM")
 	told "gpuctl: note: .*rank"
