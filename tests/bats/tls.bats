@@ -72,8 +72,9 @@ cluster() {
 	# shellcheck disable=SC2046
 	LIMIT=30 run bounded gpudev --listen "ipc://$T/x" $(files other-)
 	assert_status 3
-	assert_match '^gpudev: coordinator tls\+tcp://[0-9.:]*: nobody answers there'
-	((${#lines[@]} == 1))
+	assert_match '^gpudev: no coordinator at tls\+tcp://[0-9.:]* yet'
+	assert_match 'gpudev: coordinator tls\+tcp://[0-9.:]*: nobody answers there'
+	((${#lines[@]} == 2))
 	kill -0 "$COORD_PID"
 	[[ $(us bounded gpuctl devices | wc -l) == 3 ]]
 }
