@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,8 +207,9 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	return rc == RC_OK ? device_of_rank(cli, a->comm, a->rank, id, err) : rc;
 }
 
-enum rc
-cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
+/* How many devices there are but for spares: all, or those that are free. */
+static enum rc
+count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 {
 	struct gpusim_device *list;
 	size_t ndevices;
@@ -219,9 +221,15 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 		return rc;
 	*n = 0;
 	for (size_t i = 0; i < ndevices; i++)
-		*n += list[i].comm == 0 && !list[i].lost && !list[i].spare;
+		*n += !list[i].spare && (all || (list[i].comm == 0 && !list[i].lost));
 	free(list);
 	return RC_OK;
+}
+
+enum rc
+cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
+{
+	return count_devices(cli, false, n, err);
 }
 
 enum rc
@@ -253,21 +261,12 @@ cli_need_nranks(const struct args *a, uint32_t *n, struct err *err)
 enum rc
 cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err)
 {
-	struct gpusim_device *list;
-	size_t ndevices;
 	enum rc rc = cli_nranks(a, n, err);
 
 	if (rc != RC_OK || *n)
 		return rc;
-	rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_devices(cli->g, &list, &ndevices), err);
-	if (rc != RC_OK)
-		return rc;
-	for (size_t i = 0; i < ndevices; i++)
-		*n += !list[i].spare;
-	free(list);
-	return *n ? RC_OK : err_set(err, RC_FAILED, "there is no device");
+	rc = count_devices(cli, true, n, err);
+	return rc != RC_OK || *n ? rc : err_set(err, RC_FAILED, "there is no device");
 }
 
 enum rc
