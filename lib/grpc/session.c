@@ -4,8 +4,9 @@
  * (SETTINGS, PING) and against headers of more than 64 KiB. The rest is bounded here: a bucket of tokens for
  * calls that are taken back at once (CVE-2023-44487), and one for frames that move nothing.
  *
- * A client may send 64 KiB of a call unasked, HTTP/2's default, and the connection as a whole any number of
- * calls' worth: its own window is given back at once. Room for the rest of a larger message is given when its
+ * A client may send 16 KiB of a call unasked (64, HTTP/2's default, until it has taken note of that, for which
+ * it has a few seconds and a megabyte), and the connection as a whole any number of calls' worth: its own window is given back
+ * at once. Room for the rest of a larger message is given when its
  * bytes have been taken from the budget, so messages that wait for room hold no memory, and one that has
  * it can always be completed.
  */
@@ -16,7 +17,9 @@
 #include "grpc/session_impl.h"
 
 #define CONNECTION_WINDOW (1 << 20)
-#define HEADER_LIST_MAX	  16384 /* told to the client; GRPC_HEAD_MAX bounds what we keep */
+#define EARLY_MAX \
+	(1u << 20) /* bytes of calls from a client that has not taken note of our settings */
+#define HEADER_LIST_MAX 16384 /* told to the client; GRPC_HEAD_MAX bounds what we keep */
 
 /* Buckets: this many at once, and one more each so many nanoseconds. */
 #define RESETS_MAX  500
@@ -100,8 +103,10 @@ on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 	struct grpc_stream *st = stream_of(s, frame->hd.stream_id);
 
 	(void)h2;
-	if (frame->hd.type == NGHTTP2_SETTINGS)
+	if (frame->hd.type == NGHTTP2_SETTINGS) {
 		s->greeted = true;
+		s->agreed |= (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+	}
 	if (frame->hd.type == NGHTTP2_RST_STREAM &&
 	    !bucket_take(&s->resets, s->now_ns, RESET_NS, RESETS_MAX))
 		enough(s);
@@ -118,9 +123,12 @@ static int
 on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, size_t nbytes,
 	void *arg)
 {
-	struct grpc_stream *st = stream_of(arg, id);
+	struct grpc_session *s = arg;
+	struct grpc_stream *st = stream_of(s, id);
 
 	(void)flags;
+	if (!s->agreed && (s->early += nbytes) > EARLY_MAX)
+		enough(s);
 	nghttp2_session_consume_connection(h2, nbytes);
 	if (st && !st->finished)
 		stream_data(st, data, nbytes);
@@ -189,6 +197,7 @@ grpc_session_new(const struct grpc_events *events, struct grpc_budget *budget, u
 {
 	const nghttp2_settings_entry settings[] = {
 	    {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_STREAMS_MAX},
+	    {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
 	    {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_MAX}};
 	struct grpc_session *s = calloc(1, sizeof *s);
 
@@ -253,7 +262,7 @@ grpc_session_tick(struct grpc_session *s, uint64_t now_ns, uint64_t *due_ns)
 	struct grpc_stream *next;
 
 	s->now_ns = now_ns;
-	if (!s->greeted) {
+	if (!s->agreed) {
 		if (now_ns - s->born_ns >= GRPC_HELLO_NS)
 			s->closing = true;
 		else if (s->born_ns + GRPC_HELLO_NS < *due_ns)

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "grpc/session.h"
 
-#define STREAM_WINDOW 65535 /* bytes of a call that a client may send unasked: HTTP/2's default */
+#define STREAM_WINDOW 16384 /* bytes of a call that a client may send unasked */
 
 /* Tokens that come back with time. */
 struct bucket {
@@ -26,6 +26,8 @@ struct grpc_session {
 	size_t held; /* of the budget */
 	struct bucket resets, useless;
 	bool greeted, closing;
+	bool agreed;  /* the client has taken note of our settings */
+	size_t early; /* bytes of calls that came before */
 };
 
 struct grpc_stream {
