@@ -25,8 +25,8 @@ number() { awk -v name="$1" -v column="$2" '$1 == name { print $column }' <<<"$o
 	assert_status 1
 	assert_match '^lab_part_a: .*3 .*2'
 	run bounded "$BUILD/examples/lab_part_a" 3
-	assert_status 2
-	assert_match '^lab_part_a: .*GPUSIM_COORD'
+	assert_status 3
+	assert_match '^lab_part_a: no coordinator at ipc://.*GPUSIM_COORD'
 	GPUSIM_COORD=ipc://$T/nobody.sock run bounded "$BUILD/examples/lab_part_a" 3
 	assert_status 3
 	run "$BUILD/examples/lab_part_a" none
