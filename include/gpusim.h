@@ -109,6 +109,10 @@ void gpusim_close(struct gpusim *g);
 /* How long any one call may take; 60 s at first. */
 void gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms);
 
+/* How long the coordinator may be away, as when it is started again, before a call fails with
+ * GPUSIM_UNREACHABLE; 2 s until it is set. The timeout bounds that too. */
+void gpusim_set_away_ms(struct gpusim *g, uint32_t away_ms);
+
 #define GPUSIM_PROGRAM 64 /* bytes of a program's name, with its NUL */
 
 /* What messages to others call this program, beside its process id: who has the devices that they want. At

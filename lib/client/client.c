@@ -149,6 +149,12 @@ gpusim_close(struct gpusim *g)
 }
 
 void
+gpusim_set_away_ms(struct gpusim *g, uint32_t away_ms)
+{
+	rpc_client_set_away(g->coord, away_ms);
+}
+
+void
 gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms)
 {
 	g->timeout_ms = timeout_ms;

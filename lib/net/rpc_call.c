@@ -25,7 +25,7 @@ static uint64_t
 away_until_locked(const struct call *call)
 {
 	const struct rpc_client *c = call->client;
-	uint64_t t = c->away_since + NET_CONNECT_MS * NS_PER_MS;
+	uint64_t t = c->away_since + c->away_ms * NS_PER_MS;
 
 	if (c->pipe)
 		return UINT64_MAX;
@@ -142,7 +142,7 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 	/* Sending waits only for a connection, so it waits no longer than a peer may be away. */
 	away = away_until_locked(call);
 	if (phase == CALL_SENDING && away == UINT64_MAX)
-		away = deadline_in_ms(NET_CONNECT_MS);
+		away = deadline_in_ms(c->away_ms);
 	if (phase == CALL_SENDING && away < until)
 		until = away;
 	/* Now and then the dialer is looked after (client_redial). */

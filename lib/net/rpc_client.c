@@ -238,6 +238,7 @@ client_new(const char *addr, struct rpc_client **out, struct err *err)
 		return err_set(err, RC_NOMEM, "%s: out of memory", addr);
 	snprintf(c->addr, sizeof c->addr, "%s", addr);
 	c->client_id = net_random();
+	c->away_ms = NET_CONNECT_MS;
 	c->away_since = clock_now_ns();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
@@ -326,6 +327,14 @@ rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **ou
 	else
 		rpc_client_close(c);
 	return rc;
+}
+
+void
+rpc_client_set_away(struct rpc_client *c, uint32_t ms)
+{
+	pthread_mutex_lock(&c->lock);
+	c->away_ms = ms;
+	pthread_mutex_unlock(&c->lock);
 }
 
 enum rc

@@ -38,6 +38,9 @@ enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_cli
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);
 
+/* How long there may be no connection before a call ends with RC_UNREACHABLE; NET_CONNECT_MS until it is set. */
+void rpc_client_set_away(struct rpc_client *c, uint32_t ms);
+
 /* Whether there is a connection now. */
 bool rpc_client_connected(struct rpc_client *c);
 

@@ -43,6 +43,7 @@ struct rpc_client {
 	struct call *free, *running;
 	uint64_t seq;
 	uint64_t away_since;  /* meaningful while pipe is 0 */
+	uint32_t away_ms;     /* so long the server may be away before a call fails */
 	uint64_t ncame;	      /* connections that came up so far */
 	int pipe;	      /* the connection, or 0 */
 	int pipe_gone;	      /* the last one that closed */
