@@ -14,8 +14,6 @@
 #include "base/option.h"
 #include "base/parse.h"
 #include "hold.h"
-#include "mem/sweep.h"
-#include "net/net.h"
 
 #define INDEX_END (1u << 20) /* numbers below are indices of devices */
 #define ID_DIGITS 16
@@ -59,8 +57,6 @@ cli_open(struct cli *cli, struct err *err)
 	if (cli->g)
 		return RC_OK;
 	guard_standard();
-	if (!getenv("GPUSIM_DIR")) /* gpuctl run has done it */
-		sweep_folder(SWEEP_FOLDER, net_listens);
 	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &cli->g)
 				 : gpusim_open(cli->coordinator, &cli->g),
 		 err);

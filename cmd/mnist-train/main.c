@@ -491,6 +491,8 @@ main(int argc, char **argv)
 		if (rc != RC_OK)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
+	if (rc == RC_OK && o.on_failure != GPUSIM_ON_FAILURE_ABORT)
+		gpusim_set_away_ms(g, PS_AWAY_MS);
 	if (rc == RC_OK)
 		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
 out:

@@ -11,6 +11,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/rundir.h"
+#include "mem/sweep.h"
+#include "net/net.h"
 
 #define TIMEOUT_MS	60000
 #define DEFAULT_WAIT_MS 1000 /* for a coordinator that nobody named: it may be starting */
@@ -102,6 +104,8 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	if (!coordinator)
 		return client_rc(last.rc);
 	dflt = coordinator == room;
+	if (!getenv("GPUSIM_DIR")) /* there the coordinator has done it */
+		sweep_folder(SWEEP_FOLDER, net_listens);
 	g = calloc(1, sizeof *g);
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));

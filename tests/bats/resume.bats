@@ -195,3 +195,24 @@ refused() {
 	kill -TERM "$first"
 	wait_until 15 gone "$first"
 }
+
+@test "a coordinator that is away for 3 s while a training is set up: it begins well, with respawn" {
+	coordinator() { ready coord gpucoord --listen "$GPUSIM_COORD" --state "$T/state"; }
+	export GPUSIM_COORD=ipc://$T/coord.sock
+	coordinator
+	local coord=$PID
+	ready dev0 gpudev --listen "ipc://$T/dev0.sock" -m 64M --mem-scratch "$T/mem0"
+	local device=$PID
+	kill -STOP "$device"
+	background mnist-train "${TRAIN[@]}" --epochs 1 --on-failure respawn >out 2>err
+	local trainer=$PID
+	wait_until 10 bash -c 'gpuctl status --json | grep -q "\"comms\":\[{"'
+	kill -KILL "$coord"
+	wait_until 5 gone "$coord"
+	kill -CONT "$device"
+	read -r -t 3 -u "$TICK" || true # so long it is away: calls wait for 2 s by themselves
+	coordinator
+	wait_until 20 gone "$trainer"
+	assert_equal "$(<err)" ''
+	grep -q '^epoch 1/1 ' out
+}
