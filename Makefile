@@ -287,7 +287,7 @@ demo: all data
 
 # ---- install
 
-# MODE:SOURCE:TARGET of each file; packaging/tree puts them there, and takes away what it has made.
+# MODE:SOURCE:TARGET of each file; tools/tree puts them there, and takes away what it has made.
 to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 share     := $(PREFIX)/share
 installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
@@ -312,15 +312,15 @@ install: all
 	@pc=$$(mktemp) && trap "rm -f $$pc" EXIT && \
 	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(static_libs)|' \
 	    lib/client/gpusim.pc.in >$$pc && \
-	packaging/tree install '$(DESTDIR)' $(manifest) $(installed) \
+	tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
 	    644:$$pc:$(LIBDIR)/pkgconfig/gpusim.pc
 
 uninstall:
-	@packaging/tree uninstall '$(DESTDIR)' $(manifest)
+	@tools/tree uninstall '$(DESTDIR)' $(manifest)
 
 # Files as Debian's package has them lie in BUILD while it is made.
 deb: all
-	@packaging/deb $(BUILD)
+	@tools/deb $(BUILD)
 
 .PHONY: clean help
 clean:

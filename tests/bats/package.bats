@@ -23,7 +23,7 @@ setup() {
 # make_deb FILE - without the options of the make that runs these tests; nobody waits for a compressor.
 make_deb() {
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES DPKG_DEB_COMPRESSOR_TYPE=none \
-		"$ROOT/packaging/deb" "$BUILD" "$1" >/dev/null
+		"$ROOT/tools/deb" "$BUILD" "$1" >/dev/null
 }
 
 package() {
