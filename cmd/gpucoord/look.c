@@ -15,16 +15,20 @@
 
 #define FRESH_NS (10 * NS_PER_SEC) /* a look that is older is nothing to compare with */
 #define SHARE	 5		   /* of the time, one part of so many */
+#define HUNGER	 8 /* who has waited so many times as long as it ran had no chance to speak */
 
 struct look {
-	uint64_t device_id, at_ns, waited_ns;
+	uint64_t device_id, at_ns, waited_ns, ran_ns;
 	uint32_t pid;
 };
 
 /* Of all threads of a process. */
 struct threads {
 	uint64_t waited_ns; /* for a processor */
-	bool runnable, stopped;
+	uint64_t ran_ns;    /* on one */
+	bool
+	    runnable; /* the first thread, which sends the heartbeats: streams may run all the time */
+	bool stopped;
 };
 
 /* A file's first bytes as a string; false: it cannot be read. */
@@ -50,13 +54,15 @@ add_thread(struct threads *t, uint32_t pid, const char *tid)
 	snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%.20s/stat", pid, tid);
 	name_end = read_file(path, text, sizeof text) ? strrchr(text, ')') : NULL;
 	if (name_end && name_end[1] == ' ') {
-		t->runnable |= name_end[2] == 'R';
+		t->runnable |= name_end[2] == 'R' && strtoul(tid, NULL, 10) == pid;
 		t->stopped |= name_end[2] == 'T' || name_end[2] == 't';
 	}
 	snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%.20s/schedstat", pid, tid);
 	if (read_file(path, text, sizeof text) &&
-	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2)
+	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) {
 		t->waited_ns += waited;
+		t->ran_ns += ran;
+	}
 }
 
 static struct threads
@@ -109,17 +115,27 @@ forget_old(struct looks *l, uint64_t now_ns)
 	l->n = n;
 }
 
+/* One that computes all the time on a busy machine waits as well, but it has its share. */
+static bool
+is_starved(const struct threads *t, const struct look *before, uint64_t now_ns)
+{
+	uint64_t waited = t->waited_ns - before->waited_ns;
+	uint64_t ran = t->ran_ns > before->ran_ns ? t->ran_ns - before->ran_ns : 0;
+
+	return waited > (now_ns - before->at_ns) / SHARE && waited > HUNGER * ran;
+}
+
 enum coord_look
 look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns)
 {
 	struct threads t = look_now(pid);
-	struct look *before, now = {device_id, now_ns, t.waited_ns, pid};
+	struct look *before, now = {device_id, now_ns, t.waited_ns, t.ran_ns, pid};
 	bool starved = false;
 
 	forget_old(l, now_ns);
 	before = place(l, device_id);
 	if (before && before->pid == pid && t.waited_ns > before->waited_ns)
-		starved = t.waited_ns - before->waited_ns > (now_ns - before->at_ns) / SHARE;
+		starved = is_starved(&t, before, now_ns);
 	if (before)
 		*before = now;
 	if (t.stopped)

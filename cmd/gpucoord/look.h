@@ -24,8 +24,8 @@ struct looks {
  * look_at - look at the process of a device.
  *
  * COORD_LOOK_STARVED: since the look before, if that is not long ago, its threads together have
- * waited for a processor for more than a fifth of the time. COORD_LOOK_RUNNABLE: one wants to run
- * now. Else COORD_LOOK_IDLE; that too of a process that is stopped, gone, or cannot be seen.
+ * waited for a processor for more than a fifth of the time, and eight times as long as they ran.
+ * COORD_LOOK_RUNNABLE: the first of them wants to run now. Else COORD_LOOK_IDLE; that too of a process that is stopped, gone, or cannot be seen.
  */
 enum coord_look look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns);
 

@@ -215,8 +215,9 @@ judge(struct registration *r, uint64_t now, struct err *err)
 		*err = r->err;
 		return r->rc;
 	}
+	/* One that ends says so: most often everything ends with it. */
 	if (r->done && !r->away)
-		log_line(LOG_WARN, "%s", r->err.text);
+		log_line(r->rc == RC_ABORTED ? LOG_INFO : LOG_WARN, "%s", r->err.text);
 	r->away = r->done;
 	return RC_OK;
 }

@@ -61,7 +61,7 @@ enum coord_event_kind {
 /* Threads of a process that is silent: */
 enum coord_look {
 	COORD_LOOK_IDLE,     /* none wants to run, or they are stopped, or gone */
-	COORD_LOOK_RUNNABLE, /* one wants to run now */
+	COORD_LOOK_RUNNABLE, /* the one that sends heartbeats wants to run now */
 	COORD_LOOK_STARVED,  /* since the last look they have waited for a processor for long */
 };
 

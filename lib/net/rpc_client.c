@@ -253,8 +253,9 @@ client_new(const char *addr, struct rpc_client **out, struct err *err)
 	return RC_OK;
 }
 
-enum rc
-rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out, struct err *err)
+/* A client with a dialer that has not been started. */
+static enum rc
+client_with_dialer(const char *addr, struct rpc_client **out, struct err *err)
 {
 	struct rpc_client *c;
 	enum rc rc = client_new(addr, &c, err);
@@ -264,12 +265,25 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 		return rc;
 	rv = client_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
-	c->later_since = how == RPC_CONNECT_NOW ? 0 : clock_now_ns();
 	if (rv != 0) {
 		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
 		rpc_client_close(c);
 		return rc;
 	}
+	*out = c;
+	return RC_OK;
+}
+
+enum rc
+rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out, struct err *err)
+{
+	struct rpc_client *c;
+	enum rc rc = client_with_dialer(addr, &c, err);
+	int rv;
+
+	if (rc != RC_OK)
+		return rc;
+	c->later_since = how == RPC_CONNECT_NOW ? 0 : clock_now_ns();
 	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer, NET_CONNECT_MS)
 				    : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
 	if (rv != 0) {
@@ -309,16 +323,13 @@ rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **ou
 	uint64_t deadline_ns = deadline_in_ms(timeout_ms);
 	bool listens = false;
 	struct rpc_client *c;
-	enum rc rc = client_new(addr, &c, err);
+	enum rc rc = client_with_dialer(addr, &c, err);
 	int rv;
 
 	if (rc != RC_OK)
 		return rc;
-	rv = client_dialer(c, &c->dialer);
-	c->dialing = rv == 0;
+	rv = dial_within(c, deadline_ns, &listens);
 	if (rv != 0)
-		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
-	else if ((rv = dial_within(c, deadline_ns, &listens)) != 0)
 		rc = listens ? err_set(err, RC_TIMEOUT, "%s: no answer in time", addr)
 			     : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
 				       nng_strerror(rv));

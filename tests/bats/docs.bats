@@ -67,16 +67,24 @@ run_examples() {
 	assert_nothing_left
 }
 
+# installed - what `make install` puts somewhere is what the test uses
+installed() {
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
+		make -s -C "$ROOT" BUILD="$BUILD" PREFIX="$T/some/where" MPI=0 install >/dev/null
+	export PKG_CONFIG_PATH=$T/some/where/lib/pkgconfig PATH=$T/some/where/bin:$PATH
+}
+
 @test "README.md: every example runs and prints what it shows" { run_examples "$ROOT/README.md" 1; }
 @test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
-@test "gpusim-data(5): the same" { run_examples "$ROOT/man/gpusim-data.5" 3; }
+@test "gpusim-data(5): the same, with what is installed somewhere" {
+	installed
+	run_examples "$ROOT/man/gpusim-data.5" 3
+}
 @test "gpucoord(8): the same" { run_examples "$ROOT/man/gpucoord.8" 3; }
 @test "gpudev(8): the same, with what is installed somewhere" {
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES \
-		make -s -C "$ROOT" BUILD="$BUILD" PREFIX="$T/some/where" MPI=0 install >/dev/null
-	export PKG_CONFIG_PATH=$T/some/where/lib/pkgconfig PATH=$T/some/where/bin:$PATH
+	installed
 	run_examples "$ROOT/man/gpudev.8" 3
 }
 

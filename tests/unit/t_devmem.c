@@ -188,10 +188,11 @@ test_foreign(void)
 static void
 test_unfinished(void)
 {
-	struct {
-		char magic[8];
-		uint64_t id, nbytes, state, incarnation;
-	} h = {{'g', 'p', 'u', 's', 'i', 'm', 'M', '3'}, ID, 8192, 1, 7};
+	struct devmem_header h = {.magic = {'g', 'p', 'u', 's', 'i', 'm', 'M', '3'},
+				  .device_id = ID,
+				  .nbytes = 8192,
+				  .state = DEVMEM_CREATING,
+				  .incarnation = 7};
 	struct devmem *m = NULL;
 	struct err err = {0};
 	FILE *f = fopen(path, "w");

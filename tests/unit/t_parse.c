@@ -155,7 +155,7 @@ test_duration_and_rate(void)
 	    {"0.6ns", 1},	{"0ms", 0}};
 	static const char *const no_duration[] = {"",	 "s",	"-5s", "5 s",  "5d",
 						  "5ss", "5s5", "ms",  "1e12h"};
-	static const struct good rates[] = {{"0", 0},
+	static const struct good rates[] = {{"1", 1},
 					    {"9600", 9600},
 					    {"56kb", 56000},
 					    {"100Mb", 100000000},
@@ -163,7 +163,8 @@ test_duration_and_rate(void)
 					    {"2.5gbit", 2500000000u},
 					    {"1Tb", 1000000000000u},
 					    {"3M", 3000000}};
-	static const char *const no_rate[] = {"", "Gb", "-1Gb", "1GB/s", "1Kib", "1e10Gb"};
+	static const char *const no_rate[] = {"",     "0",     "0Gb",  "Gb",
+					      "-1Gb", "1GB/s", "1Kib", "1e10Gb"};
 
 	check_good(parse_duration, durations, COUNT(durations), "parse_duration");
 	check_bad(parse_duration, no_duration, COUNT(no_duration), "parse_duration");
@@ -197,7 +198,7 @@ test_double(void)
 static void
 test_rc(void)
 {
-	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1};
+	static const int exits[] = {0, 1, 2, 3, 4, 5, 6, 1, 1, 8, 1, 1};
 	unsigned bad = 0;
 
 	ok(COUNT(exits) == RC_RECOVERED + 1, "the table of this test has every rc");
@@ -329,7 +330,7 @@ test_option_next(void)
 		   {"-zh", "unknown option '-z'; -h lists them"},
 		   {"--zoo", "unknown option '--zoo'; -h lists them"},
 		   {"--zoo=1", "unknown option '--zoo=1'; -h lists them"},
-		   {"--qui", "unknown option '--qui'; -h lists them"},
+		   {"--qui", "unknown option '--qui', did you mean --quiet? -h lists all"},
 		   {"-c", "-c needs a value"},
 		   {"--count", "--count needs a value"},
 		   {"--help=me", "--help=me: the option takes no value"},
