@@ -58,8 +58,10 @@ learns() {
 	TRAIN=(mnist-train --data "$ROOT/tests/data" --lr 0.02)
 	trained one --model lenet --workers 1 --batch 24 --epochs 6
 	trained three --model lenet --workers 3 --batch 8 --epochs 6
-	same_losses one.json three.json 1e-2
 	learns three.json
+	# Then rounding, which depends on the processor, decides which of two pixels a pooling takes.
+	for file in one three; do head -n 3 $file.json >$file; done
+	same_losses one three 1e-3
 }
 
 # resnet NAME OPTION... - train the model with batch norm on small images: 28, so that the last step has fewer
