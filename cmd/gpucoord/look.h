@@ -25,7 +25,8 @@ struct looks {
  *
  * COORD_LOOK_STARVED: since the look before, if that is not long ago, its threads together have
  * waited for a processor for more than a fifth of the time, and eight times as long as they ran.
- * COORD_LOOK_RUNNABLE: the first of them wants to run now. Else COORD_LOOK_IDLE; that too of a process that is stopped, gone, or cannot be seen.
+ * COORD_LOOK_RUNNABLE: the first of them wants to run now. Else COORD_LOOK_IDLE; that too of a process
+ * that is stopped, gone, or cannot be seen.
  */
 enum coord_look look_at(struct looks *l, uint64_t device_id, uint32_t pid, uint64_t now_ns);
 

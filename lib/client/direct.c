@@ -1,12 +1,13 @@
 /*
  * Copies through a device's memory file.
  *
- * Design notes. Where a device's memory is the coordinator has told with its address, and the device
- * is asked when no such file is there; the file is checked and opened then. Before each copy one system call tells whether the device still has that file; if
- * not, the copy at hand goes by calls, which find out what became of the device, and the next copy
- * asks again. A device that has been started anew in its old file, with its old id, is written to,
- * as it is by calls. After a write the same call tells whether the device was there until the end: else a
- * spare may have copied its memory in the meantime, which then lacks what was written.
+ * Design notes. The coordinator tells with a device's address where its memory file is; if no such file
+ * is there, the device is asked. The file is checked and opened then. Before each copy one system call
+ * tells whether the device still has that file. If not, the copy at hand goes by calls, which find out
+ * what became of the device, and the next copy asks again. A device that was started anew in its old
+ * file, with its old id, is written to, as it is by calls. After a write the same system call tells
+ * whether the device was there until the end: if not, a spare may have copied its memory meanwhile and
+ * lack the written bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
