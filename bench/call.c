@@ -71,7 +71,7 @@ main(int argc, char **argv)
 	uint64_t in[NRANKS], out[NRANKS];
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
-				      .op = GPUSIM_SUM,
+				      .redop = GPUSIM_SUM,
 				      .nelem = COUNT,
 				      .send = in,
 				      .recv = out};

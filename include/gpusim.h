@@ -60,13 +60,13 @@ enum gpusim_dtype {
 };
 
 /* Reduction operations. Integer sums and products wrap; avg of integers truncates toward zero. */
-enum gpusim_op {
+enum gpusim_redop {
 	GPUSIM_SUM = 0,
 	GPUSIM_PROD = 1,
 	GPUSIM_MIN = 2,
 	GPUSIM_MAX = 3,
 	GPUSIM_AVG = 4,
-	GPUSIM_NOPS = 5,
+	GPUSIM_NREDOPS = 5,
 };
 
 /* Collectives and point-to-point operations. */
@@ -415,7 +415,7 @@ enum gpusim_rc gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wai
 struct gpusim_collective {
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	const char *algo; /* NULL: the default; gpuctl plan lists them */
 	/*
 	 * Elements of the whole vector: of the buffer for allreduce, broadcast, reduce, send, recv;
@@ -437,8 +437,8 @@ enum gpusim_rc gpusim_collective(struct gpusim *g, const struct gpusim_comm *com
 
 /* As in the lab: in place, by the ring, queued; gpusim_comm_status tells the outcome. */
 enum gpusim_rc gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm,
-				     uint64_t count, enum gpusim_dtype dtype, enum gpusim_op op,
-				     const uint64_t *addrs);
+				     uint64_t count, enum gpusim_dtype dtype,
+				     enum gpusim_redop redop, const uint64_t *addrs);
 
 /* ------------------------------------------------------------------ lists of operations, graphs */
 

@@ -258,7 +258,7 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		a->id = arg;
 		return RC_OK;
 	case OPT_OP:
-		return op_parse(arg, &a->op, err);
+		return redop_parse(arg, &a->redop, err);
 	case OPT_START_TIMEOUT:
 		return option_ms(arg, &a->start_timeout_ms, err);
 	case OPT_WAIT:

@@ -87,7 +87,7 @@ struct args {
 	uint64_t comm, count, nbytes, chunk, stream;
 	uint32_t rank, peer, root, nranks;
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
-	enum gpusim_op op;	 /* sum */
+	enum gpusim_redop redop; /* sum */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
 	const char *kinds; /* of faults, with commas */

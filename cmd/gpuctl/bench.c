@@ -378,7 +378,8 @@ bench_open(struct bench *b, struct err *err)
 	b->recv = alloc_zeroed(n, sizeof *b->recv);
 	if (!b->base[0] || !b->base[1] || !b->send || !b->recv)
 		return err_set(err, RC_NOMEM, "out of memory");
-	b->data = (struct bench_data){b->c.coll, b->c.dtype, b->c.op, n, b->c.root, NULL, 0, 0, 0};
+	b->data =
+	    (struct bench_data){b->c.coll, b->c.dtype, b->c.redop, n, b->c.root, NULL, 0, 0, 0};
 	rc = bench_data_init(&b->data, err);
 	return rc == RC_OK ? fit_buffers(b, err) : rc;
 }

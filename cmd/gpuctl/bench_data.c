@@ -46,9 +46,9 @@ element(const struct bench_data *d, uint32_t rank, uint32_t i)
 {
 	uint32_t n = d->nranks, twos;
 
-	if (!coll_reduces(d->coll) || d->op == GPUSIM_MIN || d->op == GPUSIM_MAX)
+	if (!coll_reduces(d->coll) || d->redop == GPUSIM_MIN || d->redop == GPUSIM_MAX)
 		return (int)(scramble(rank, i) % MAX_MOVED);
-	if (d->op == GPUSIM_PROD) { /* 2 from at most MAX_TWOS ranks, 1 from the others */
+	if (d->redop == GPUSIM_PROD) { /* 2 from at most MAX_TWOS ranks, 1 from the others */
 		twos = scramble(n, i) % (MAX_TWOS + 1);
 		return (rank + scramble(i, n)) % n < twos ? 2 : 1;
 	}
@@ -58,9 +58,9 @@ element(const struct bench_data *d, uint32_t rank, uint32_t i)
 }
 
 static int
-combine(enum gpusim_op op, int a, int b)
+combine(enum gpusim_redop redop, int a, int b)
 {
-	switch (op) {
+	switch (redop) {
 	case GPUSIM_PROD:
 		return a * b;
 	case GPUSIM_MIN:
@@ -116,14 +116,14 @@ store(enum gpusim_dtype t, int v, int by, void *dst)
 static void
 make(struct bench_data *d, uint32_t which)
 {
-	int by = which == BENCH_REDUCED && d->op == GPUSIM_AVG ? (int)d->nranks : 1;
+	int by = which == BENCH_REDUCED && d->redop == GPUSIM_AVG ? (int)d->nranks : 1;
 	size_t size = dtype_size(d->dtype);
 
 	for (uint32_t i = 0; i < PERIOD; i++) {
 		int v = element(d, which == BENCH_REDUCED ? 0 : which, i);
 
 		for (uint32_t r = 1; which == BENCH_REDUCED && r < d->nranks; r++)
-			v = combine(d->op, v, element(d, r, i));
+			v = combine(d->redop, v, element(d, r, i));
 		store(d->dtype, v, by, d->room + i * size);
 	}
 	d->which = which;

@@ -17,7 +17,7 @@
 struct bench_data {
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	uint32_t nranks, root;
 	char *room;	 /* elements of sequence `which` from 0 on */
 	uint32_t which;	 /* a rank's, or BENCH_REDUCED */

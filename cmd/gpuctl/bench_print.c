@@ -23,7 +23,7 @@ nccl_type(enum gpusim_dtype t)
 static const char *
 redop(const struct bench *b)
 {
-	return coll_reduces(b->c.coll) ? op_name(b->c.op) : "none";
+	return coll_reduces(b->c.coll) ? redop_name(b->c.redop) : "none";
 }
 
 static int64_t

@@ -20,7 +20,7 @@ struct chaos_op {
 	uint64_t seed; /* of its elements */
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype; /* an integer */
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	const char *algo;
 	uint64_t nelem; /* a multiple of the ranks' number where ranks have parts */
 	uint32_t nranks, root;

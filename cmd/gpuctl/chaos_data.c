@@ -38,7 +38,7 @@ element(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {
 	uint64_t v = mix(o->seed ^ mix((uint64_t)rank << 40 ^ i));
 
-	if (coll_reduces(o->coll) && o->op == GPUSIM_AVG)
+	if (coll_reduces(o->coll) && o->redop == GPUSIM_AVG)
 		v %= SMALL / o->nranks + 1;
 	return wrap(o->dtype, v);
 }
@@ -48,7 +48,7 @@ combine(const struct chaos_op *o, uint64_t a, uint64_t b)
 {
 	bool less = is_signed(o->dtype) ? (int64_t)a < (int64_t)b : a < b;
 
-	switch (o->op) {
+	switch (o->redop) {
 	case GPUSIM_PROD:
 		return wrap(o->dtype, a * b);
 	case GPUSIM_MIN:
@@ -67,7 +67,7 @@ reduced(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint64_t
 
 	for (uint32_t k = 1; k < ntook; k++)
 		v = combine(o, v, element(o, took[k], i));
-	return o->op == GPUSIM_AVG ? v / ntook : v;
+	return o->redop == GPUSIM_AVG ? v / ntook : v;
 }
 
 /* Elements of one rank's part. */

@@ -72,7 +72,7 @@ chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided, struct
 	if (draw(&state) % 3 == 0)
 		out->coll = GPUSIM_ALLREDUCE;
 	out->dtype = types[between(&state, 0, 5)];
-	out->op = (enum gpusim_op)between(&state, 0, GPUSIM_NOPS - 1);
+	out->redop = (enum gpusim_redop)between(&state, 0, GPUSIM_NREDOPS - 1);
 	out->root = (uint32_t)(draw(&state) % nranks);
 	if (!coll_has_root(out->coll))
 		out->root = 0;
@@ -99,10 +99,10 @@ chaos_show_op(const struct chaos_op *o, char *out, size_t n)
 {
 	snprintf(out, n, "%s%s%s of %llu %s, %s%s, root %u, chunk %llu, %u ranks",
 		 o->coll == GPUSIM_SEND ? "ring of sends" : coll_name(o->coll),
-		 coll_reduces(o->coll) ? " " : "", coll_reduces(o->coll) ? op_name(o->op) : "",
-		 (unsigned long long)o->nelem, dtype_name(o->dtype), o->algo ? o->algo : "auto",
-		 o->in_place ? ", in place" : "", o->root, (unsigned long long)o->chunk_bytes,
-		 o->nranks);
+		 coll_reduces(o->coll) ? " " : "",
+		 coll_reduces(o->coll) ? redop_name(o->redop) : "", (unsigned long long)o->nelem,
+		 dtype_name(o->dtype), o->algo ? o->algo : "auto", o->in_place ? ", in place" : "",
+		 o->root, (unsigned long long)o->chunk_bytes, o->nranks);
 }
 
 /* How long and how much. */

@@ -99,7 +99,7 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 {
 	struct gpusim_collective k = {.coll = o->coll,
 				      .dtype = o->dtype,
-				      .op = o->op,
+				      .redop = o->redop,
 				      .algo = o->algo,
 				      .nelem = o->nelem,
 				      .root = o->root,

@@ -57,8 +57,8 @@ types(const struct line *l)
 static void
 ops(const struct line *l)
 {
-	for (int op = 0; op < GPUSIM_NOPS; op++)
-		offer(l, op_name((enum gpusim_op)op), NULL);
+	for (int redop = 0; redop < GPUSIM_NREDOPS; redop++)
+		offer(l, redop_name((enum gpusim_redop)redop), NULL);
 }
 
 static void

@@ -56,7 +56,7 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 			       MAX_STREAM);
 	*c = (struct gpusim_collective){.coll = coll,
 					.dtype = a->dtype,
-					.op = a->op,
+					.redop = a->redop,
 					.algo = a->algo,
 					.root = coll_is_p2p(coll) ? a->peer : a->root,
 					.rank = a->rank,

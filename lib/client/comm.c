@@ -349,7 +349,7 @@ gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
 
 enum gpusim_rc
 gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count,
-		      enum gpusim_dtype dtype, enum gpusim_op op, const uint64_t *addrs)
+		      enum gpusim_dtype dtype, enum gpusim_redop redop, const uint64_t *addrs)
 {
 	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -378,7 +378,7 @@ gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm, uint64_t
 	m.commid = comm->id;
 	m.count = count;
 	m.dtype = (GpuSim__DataType)dtype;
-	m.op = (GpuSim__ReduceOp)op;
+	m.op = (GpuSim__ReduceOp)redop;
 	req.body_case = GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING;
 	req.allreducering = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);

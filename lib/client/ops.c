@@ -208,7 +208,7 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
 	m.coll = (GpuSim__Collective)c->coll;
 	m.algo = (char *)(c->algo ? c->algo : "");
 	m.dtype = (GpuSim__DataType)c->dtype;
-	m.op = (GpuSim__ReduceOp)c->op;
+	m.redop = (GpuSim__ReduceOp)c->redop;
 	m.nelem = c->nelem;
 	m.root = c->root;
 	m.chunkbytes = c->chunk_bytes;

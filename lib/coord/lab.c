@@ -52,7 +52,7 @@ ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingReque
 		gpu_sim__rank_ops__init(&rr->ranks);
 		rr->coll.algo = algo;
 		rr->coll.dtype = q->dtype;
-		rr->coll.op = q->op;
+		rr->coll.redop = q->op;
 		rr->coll.nelem = q->count;
 		rr->op.kind_case = GPU_SIM__OP__KIND_COLL;
 		rr->op.coll = &rr->coll;

@@ -81,9 +81,9 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 	if (!size)
 		return err_set(err, RC_INVAL, "data type number %u, there are %u",
 			       (uint32_t)k->dtype, GPUSIM_NDTYPES);
-	if ((uint32_t)k->op >= GPUSIM_NOPS)
-		return err_set(err, RC_INVAL, "reduction number %u, there are %u", (uint32_t)k->op,
-			       GPUSIM_NOPS);
+	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
+		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
+			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
 	if (rc == RC_OK && comm->nranks > 1 && !comm->p2p && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
@@ -197,7 +197,7 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 		uint64_t a, b;
 	} field[] = {
 	    {"dtype", (uint32_t)a->dtype, (uint32_t)b->dtype},
-	    {"op", (uint32_t)a->op, (uint32_t)b->op},
+	    {"redop", (uint32_t)a->redop, (uint32_t)b->redop},
 	    {"nelem", a->nelem, b->nelem},
 	    {"root", a->root, b->root},
 	    {"chunkBytes", a->chunkbytes, b->chunkbytes},

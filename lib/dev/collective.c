@@ -84,7 +84,7 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
 		rc = p2p_outs(route->p2p, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
-		reduce_many(c->dtype, c->op, dst, ndst, src, nranks, s->count,
+		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
 			    large ? REDUCE_STREAM : 0);
 	return rc;
 }
@@ -114,8 +114,8 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 		rc = receive(route, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
-		reduce_apply(c->dtype, c->op, at(c, s->dst, s->dst_off), at(c, s->src, s->src_off),
-			     data, s->count);
+		reduce_apply(c->dtype, c->redop, at(c, s->dst, s->dst_off),
+			     at(c, s->src, s->src_off), data, s->count);
 		release(route, s->peer);
 		return RC_OK;
 	case STEP_COPY:
@@ -124,7 +124,7 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 				s->count * c->elem);
 		return RC_OK;
 	case STEP_FINISH:
-		reduce_finish(c->dtype, c->op, at(c, s->dst, s->dst_off), s->count, nranks);
+		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
 		return RC_OK;
 	case STEP_SYNC:
 		return p2p_sync(route->p2p, err);

@@ -78,7 +78,7 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 static uint32_t
 kind_of(const struct plan_args *a, const struct inst_coll *c)
 {
-	const uint64_t of[] = {a->coll, c->dtype, c->op, a->root, a->nelem, a->chunk};
+	const uint64_t of[] = {a->coll, c->dtype, c->redop, a->root, a->nelem, a->chunk};
 	uint64_t h = 0xcbf29ce484222325u;
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
@@ -105,9 +105,9 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 			       FRAME_PAYLOAD_MAX);
 	c->algo = row->name;
 	c->elem = dtype_size(c->dtype);
-	if (c->elem == 0 || (unsigned)c->op >= GPUSIM_NOPS)
+	if (c->elem == 0 || (unsigned)c->redop >= GPUSIM_NREDOPS)
 		return err_set(err, RC_INVAL, "unknown type %d or operation %d", (int)c->dtype,
-			       (int)c->op);
+			       (int)c->redop);
 	if (a->nelem > UINT64_MAX / c->elem)
 		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
 			       a->nelem);
@@ -152,7 +152,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 		return err_set(err, RC_INVAL, "a collective needs a communicator");
 	c->coll = (enum gpusim_coll)m->coll;
 	c->dtype = (enum gpusim_dtype)m->dtype;
-	c->op = (enum gpusim_op)m->op;
+	c->redop = (enum gpusim_redop)m->redop;
 	c->op_offset = m->opoffset;
 	if (m->opoffset >= FRAME_OP_MAX)
 		return err_set(err, RC_INVAL, "bad operation number");
@@ -427,7 +427,7 @@ program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_r
 	p->ninst = 1;
 	p->inst[0].kind = INST_P2P;
 	p->inst[0].coll = (struct inst_coll){
-	    .coll = send_or_recv, .dtype = GPUSIM_U8, .op = GPUSIM_SUM, .fixed_op = op};
+	    .coll = send_or_recv, .dtype = GPUSIM_U8, .redop = GPUSIM_SUM, .fixed_op = op};
 	a.rank = p->rank;
 	a.nranks = p->nranks;
 	rc = build_plan(env, &a, NULL, addr, addr, 0, &p->inst[0].coll, err);

@@ -48,7 +48,7 @@ struct inst_event {
 struct inst_coll {
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	const char *algo;
 	struct plan plan;
 	uint32_t *after;	/* by step, see ahead.h; NULL for pairs */

@@ -16,7 +16,7 @@ static const struct {
     [GPUSIM_I64] = {"i64", 8, false}, [GPUSIM_U64] = {"u64", 8, false},
 };
 
-static const char *const ops[GPUSIM_NOPS] = {
+static const char *const ops[GPUSIM_NREDOPS] = {
     [GPUSIM_SUM] = "sum", [GPUSIM_PROD] = "prod", [GPUSIM_MIN] = "min",
     [GPUSIM_MAX] = "max", [GPUSIM_AVG] = "avg",
 };
@@ -52,9 +52,9 @@ dtype_is_float(enum gpusim_dtype t)
 }
 
 const char *
-op_name(enum gpusim_op op)
+redop_name(enum gpusim_redop redop)
 {
-	return (size_t)op < GPUSIM_NOPS ? ops[op] : "?";
+	return (size_t)redop < GPUSIM_NREDOPS ? ops[redop] : "?";
 }
 
 enum rc
@@ -79,13 +79,13 @@ dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err)
 }
 
 enum rc
-op_parse(const char *name, enum gpusim_op *out, struct err *err)
+redop_parse(const char *name, enum gpusim_redop *out, struct err *err)
 {
 	size_t i;
 
-	for (i = 0; i < GPUSIM_NOPS; i++) {
+	for (i = 0; i < GPUSIM_NREDOPS; i++) {
 		if (strcmp(name, ops[i]) == 0) {
-			*out = (enum gpusim_op)i;
+			*out = (enum gpusim_redop)i;
 			return RC_OK;
 		}
 	}

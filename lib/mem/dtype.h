@@ -15,12 +15,12 @@ size_t dtype_size(enum gpusim_dtype t);
 
 /* "f32"; "?" for a number that is no type. Static storage. */
 const char *dtype_name(enum gpusim_dtype t);
-const char *op_name(enum gpusim_op op);
+const char *redop_name(enum gpusim_redop redop);
 
 /* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 ...
  */
 enum rc dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err);
-enum rc op_parse(const char *name, enum gpusim_op *out, struct err *err);
+enum rc redop_parse(const char *name, enum gpusim_redop *out, struct err *err);
 
 bool dtype_is_float(enum gpusim_dtype t);
 

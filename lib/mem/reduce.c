@@ -7,12 +7,12 @@
 
 /* avg divides at the end, in reduce_finish. */
 void
-reduce_apply(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *a, const void *b,
+reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, const void *b,
 	     size_t nelem)
 {
 	const void *src[] = {a, b};
 
-	reduce_many(t, op == GPUSIM_AVG ? GPUSIM_SUM : op, &dst, 1, src, 2, nelem, 0);
+	reduce_many(t, redop == GPUSIM_AVG ? GPUSIM_SUM : redop, &dst, 1, src, 2, nelem, 0);
 }
 
 /* f16 and bf16 go through f32 in blocks that stay in the first-level cache. */
@@ -32,11 +32,12 @@ divide_half(const struct reduce_isa *isa, enum gpusim_dtype t, unsigned char *bu
 }
 
 void
-reduce_finish(enum gpusim_dtype t, enum gpusim_op op, void *buf, size_t nelem, uint32_t nranks)
+reduce_finish(enum gpusim_dtype t, enum gpusim_redop redop, void *buf, size_t nelem,
+	      uint32_t nranks)
 {
 	const struct reduce_isa *isa = reduce_isa_at(0);
 
-	if (op != GPUSIM_AVG || nranks <= 1)
+	if (redop != GPUSIM_AVG || nranks <= 1)
 		return;
 	if (t == GPUSIM_F16 || t == GPUSIM_BF16)
 		divide_half(isa, t, buf, nelem, nranks);

@@ -63,7 +63,7 @@ FLOAT_MINMAX(max_f32, >, &, float, uint32_t, f32_bits, f32_of_bits, pick32)
 FLOAT_MINMAX(min_f64, <, |, double, uint64_t, f64_bits, f64_of_bits, pick64)
 FLOAT_MINMAX(max_f64, >, &, double, uint64_t, f64_bits, f64_of_bits, pick64)
 
-#define KEY(type, op) ((unsigned)(type)*GPUSIM_NOPS + (unsigned)(op))
+#define KEY(type, op) ((unsigned)(type)*GPUSIM_NREDOPS + (unsigned)(op))
 #define LINE	      64 /* bytes of a cache line; streaming stores fill whole ones */
 
 #define ISA(name)  name##_portable

@@ -29,8 +29,8 @@ struct reduce_isa {
 
 	/* dst[i] = src[0][i] op ... op src[nsrc-1][i], from the left; 2 <= nsrc <= REDUCE_FOLD_MAX.
 	 * dst may be one of the sources exactly. avg is sum. Not f16, bf16. */
-	void (*fold)(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const src[],
-		     unsigned nsrc, size_t nelem);
+	void (*fold)(enum gpusim_dtype t, enum gpusim_redop redop, void *dst,
+		     const void *const src[], unsigned nsrc, size_t nelem);
 
 	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not f16, bf16. */
 	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);
@@ -60,7 +60,7 @@ const struct reduce_isa *reduce_isa_at(unsigned i);
 void reduce_isa_fence(void);
 
 /* reduce_many on one instruction set, which the processor must have. */
-void reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op op,
+void reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_redop redop,
 		    void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
 		    size_t nelem, unsigned flags);
 

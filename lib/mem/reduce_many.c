@@ -22,7 +22,7 @@
 struct many {
 	const struct reduce_isa *isa;
 	enum gpusim_dtype t;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	void *const *dst;
 	const void *const *src;
 	unsigned ndst, nsrc;
@@ -61,11 +61,11 @@ fold_block(const struct many *m, void *out, size_t off, size_t n)
 		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
 			group[g++] = src_at(m, taken++, off);
 		last = taken == m->nsrc;
-		m->isa->fold(m->t, m->op, last ? out : acc, group, g, n);
+		m->isa->fold(m->t, m->redop, last ? out : acc, group, g, n);
 		group[0] = acc;
 		g = 1;
 	} while (!last);
-	if (m->op == GPUSIM_AVG)
+	if (m->redop == GPUSIM_AVG)
 		m->isa->divide(m->t, out, n, m->nsrc);
 }
 
@@ -80,10 +80,10 @@ fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 	while (taken < m->nsrc) {
 		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
 			m->isa->widen(m->t, wide[g++], src_at(m, taken++, off), n);
-		m->isa->fold(GPUSIM_F32, m->op, wide[0], group, g, n);
+		m->isa->fold(GPUSIM_F32, m->redop, wide[0], group, g, n);
 		g = 1;
 	}
-	if (m->op == GPUSIM_AVG)
+	if (m->redop == GPUSIM_AVG)
 		m->isa->divide(GPUSIM_F32, wide[0], n, m->nsrc);
 	m->isa->narrow(m->t, out, wide[0], n);
 }
@@ -142,7 +142,7 @@ copy_block(const struct many *m, size_t off, size_t n)
 static bool
 is_straight(const struct many *m)
 {
-	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && m->op != GPUSIM_AVG &&
+	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && m->redop != GPUSIM_AVG &&
 	       !is_half(m->t);
 }
 
@@ -184,8 +184,8 @@ is_stream_sum(const struct many *m, size_t head)
 	unsigned j;
 
 	if (!m->stream || !m->isa->stream_sum || is_half(m->t) || head % m->size != 0 ||
-	    !(m->op == GPUSIM_SUM || (m->op == GPUSIM_AVG && is_float)) || m->nsrc > SUM_MAX ||
-	    m->ndst > SUM_MAX)
+	    !(m->redop == GPUSIM_SUM || (m->redop == GPUSIM_AVG && is_float)) ||
+	    m->nsrc > SUM_MAX || m->ndst > SUM_MAX)
 		return false;
 	for (j = 0; j < m->ndst; j++) {
 		if (-(uintptr_t)m->dst[j] % REDUCE_LINE != head || is_source(m, m->dst[j]))
@@ -195,14 +195,14 @@ is_stream_sum(const struct many *m, size_t head)
 }
 
 void
-reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op op,
+reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_redop redop,
 	       void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
 	       size_t nelem, unsigned flags)
 {
-	struct many m = {isa, t, op, dst, src, ndst, nsrc, false, 0};
+	struct many m = {isa, t, redop, dst, src, ndst, nsrc, false, 0};
 	size_t head, first, lines = 0;
 
-	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)op >= GPUSIM_NOPS || !ndst || !nsrc)
+	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)redop >= GPUSIM_NREDOPS || !ndst || !nsrc)
 		return;
 	m.size = dtype_size(t);
 	m.stream = wants_stream(&m, flags);
@@ -212,7 +212,7 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op
 	reduce_range(&m, 0, first);
 	if (is_stream_sum(&m, head)) {
 		lines = (nelem - first) * m.size / REDUCE_LINE;
-		isa->stream_sum(t, op == GPUSIM_AVG, dst, ndst, src, nsrc, first * m.size,
+		isa->stream_sum(t, redop == GPUSIM_AVG, dst, ndst, src, nsrc, first * m.size,
 				lines * REDUCE_LINE);
 	}
 	reduce_range(&m, first + lines * (REDUCE_LINE / m.size), nelem);
@@ -221,8 +221,8 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_op
 }
 
 void
-reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
+reduce_many(enum gpusim_dtype t, enum gpusim_redop redop, void *const dst[], unsigned ndst,
 	    const void *const src[], unsigned nsrc, size_t nelem, unsigned flags)
 {
-	reduce_many_on(reduce_isa_at(0), t, op, dst, ndst, src, nsrc, nelem, flags);
+	reduce_many_on(reduce_isa_at(0), t, redop, dst, ndst, src, nsrc, nelem, flags);
 }

@@ -17,7 +17,7 @@ enum reduce_flags {
  *
  *	dst	ndst >= 1 vectors. Each may be one of the sources exactly; no other overlap
  *	src	nsrc >= 1 vectors, all at any alignment
- *	op	avg adds, and divides by nsrc at the end (integers truncate toward zero)
+ *	redop	avg adds, and divides by nsrc at the end (integers truncate toward zero)
  *	flags	of enum reduce_flags. With REDUCE_STREAM everything is stored, as seen by other
  *		threads and processes, in order before whatever the caller stores next
  *
@@ -27,7 +27,7 @@ enum reduce_flags {
  * sources, avg divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
  */
-void reduce_many(enum gpusim_dtype t, enum gpusim_op op, void *const dst[], unsigned ndst,
+void reduce_many(enum gpusim_dtype t, enum gpusim_redop redop, void *const dst[], unsigned ndst,
 		 const void *const src[], unsigned nsrc, size_t nelem, unsigned flags);
 
 #endif

@@ -23,7 +23,7 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 	struct recorder *rec = arg;
 	const struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 					    .dtype = type,
-					    .op = GPUSIM_SUM,
+					    .redop = GPUSIM_SUM,
 					    .algo = rec->t->o->algo,
 					    .nelem = nelem,
 					    .send = addr,
@@ -88,7 +88,7 @@ reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *
 {
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
-				      .op = GPUSIM_SUM,
+				      .redop = GPUSIM_SUM,
 				      .algo = t->o->algo,
 				      .nelem = bucket->count,
 				      .send = t->addrs,
@@ -263,7 +263,7 @@ record_average(struct trainer *t, uint64_t *graph, struct err *err)
 	struct gpusim_ops *o = gpusim_ops_new(t->comm.nranks);
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
-				      .op = GPUSIM_AVG,
+				      .redop = GPUSIM_AVG,
 				      .algo = t->o->algo,
 				      .nelem = replica_floats(&t->replica[0]),
 				      .send = t->addrs,

@@ -29,14 +29,14 @@ static const struct {
     [GPUSIM_I32] = {"i32", 4},	 [GPUSIM_U32] = {"u32", 4}, [GPUSIM_I64] = {"i64", 8},
     [GPUSIM_U64] = {"u64", 8},
 };
-static const char *const op_names[GPUSIM_NOPS] = {"sum", "prod", "min", "max", "avg"};
+static const char *const op_names[GPUSIM_NREDOPS] = {"sum", "prod", "min", "max", "avg"};
 
 struct sweep_case {
 	uint64_t seed;
 	const struct plan_algo *algo;
 	bool choose; /* leave the choice of the algorithm to the coordinator */
 	enum gpusim_dtype dtype;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	uint32_t nranks, root, stream;
 	uint64_t nelem, chunk_bytes;
 	bool in_place;
@@ -133,9 +133,9 @@ put(enum gpusim_dtype t, unsigned char *p, int64_t v)
 static int64_t
 input_value(const struct sweep_case *c)
 {
-	if (c->op == GPUSIM_PROD)
+	if (c->redop == GPUSIM_PROD)
 		return 1 + (int64_t)pick(2);
-	if (c->op == GPUSIM_AVG)
+	if (c->redop == GPUSIM_AVG)
 		return (int64_t)(pick(2) * c->nranks);
 	return (int64_t)pick(16);
 }
@@ -148,16 +148,16 @@ reduced(const struct sweep_case *c, const int64_t *value, uint64_t i)
 	for (uint32_t r = 1; r < c->nranks; r++) {
 		int64_t v = value[r * c->nelem + i];
 
-		if (c->op == GPUSIM_PROD)
+		if (c->redop == GPUSIM_PROD)
 			acc *= v;
-		else if (c->op == GPUSIM_MIN)
+		else if (c->redop == GPUSIM_MIN)
 			acc = v < acc ? v : acc;
-		else if (c->op == GPUSIM_MAX)
+		else if (c->redop == GPUSIM_MAX)
 			acc = v > acc ? v : acc;
 		else
 			acc += v;
 	}
-	return c->op == GPUSIM_AVG ? acc / c->nranks : acc;
+	return c->redop == GPUSIM_AVG ? acc / c->nranks : acc;
 }
 
 /* Element i of rank r's output. */
@@ -229,7 +229,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 	rng = seed;
 	*c = (struct sweep_case){.seed = seed, .algo = algo_of(seed)};
 	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
-	c->op = (enum gpusim_op)pick(GPUSIM_NOPS);
+	c->redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
 	c->nranks = 1 + (uint32_t)pick(RANKS_MAX);
 	c->root = (uint32_t)pick(c->nranks);
 	c->stream = (uint32_t)pick(64);
@@ -253,8 +253,8 @@ describe(const struct sweep_case *c)
 {
 	printf("seed %" PRIu64 ": %s %s %s %s, %u ranks, %" PRIu64
 	       " elements, root %u, chunk %" PRIu64 ", stream %u, %s\n",
-	       c->seed, coll_name(c->algo->coll), name_of(c), types[c->dtype].name, op_names[c->op],
-	       c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
+	       c->seed, coll_name(c->algo->coll), name_of(c), types[c->dtype].name,
+	       op_names[c->redop], c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
 	       c->in_place ? "in place" : "out of place");
 }
 
@@ -317,7 +317,7 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 	uint64_t send[RANKS_MAX], recv[RANKS_MAX];
 	struct gpusim_collective op = {.coll = c->algo->coll,
 				       .dtype = c->dtype,
-				       .op = c->op,
+				       .redop = c->redop,
 				       .algo = name_of(c),
 				       .nelem = c->nelem,
 				       .root = c->root,

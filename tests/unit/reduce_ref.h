@@ -20,7 +20,7 @@ rnd(void)
 	return xorshift_star(&seed);
 }
 
-/* The naive reference for floats: x op y exactly as the header says. */
+/* The naive reference for floats: x redop y exactly as the header says. */
 static inline double
 ref_minmax(bool want_max, double x, double y)
 {
@@ -31,22 +31,22 @@ ref_minmax(bool want_max, double x, double y)
 	return (x < y) != want_max ? x : y;
 }
 
-#define REF_FLOAT(type, op, x, y)                                                 \
-	((op) == GPUSIM_PROD  ? (type)((x) * (y))                                 \
-	 : (op) == GPUSIM_MIN ? (type)ref_minmax(false, (double)(x), (double)(y)) \
-	 : (op) == GPUSIM_MAX ? (type)ref_minmax(true, (double)(x), (double)(y))  \
-			      : (type)((x) + (y)))
+#define REF_FLOAT(type, redop, x, y)                                                 \
+	((redop) == GPUSIM_PROD	 ? (type)((x) * (y))                                 \
+	 : (redop) == GPUSIM_MIN ? (type)ref_minmax(false, (double)(x), (double)(y)) \
+	 : (redop) == GPUSIM_MAX ? (type)ref_minmax(true, (double)(x), (double)(y))  \
+				 : (type)((x) + (y)))
 
 #define REF_INT(type, utype)                                            \
 	do {                                                            \
 		type ix, iy, r;                                         \
 		memcpy(&ix, a, sizeof ix);                              \
 		memcpy(&iy, b, sizeof iy);                              \
-		if (op == GPUSIM_MIN)                                   \
+		if (redop == GPUSIM_MIN)                                \
 			r = ix < iy ? ix : iy;                          \
-		else if (op == GPUSIM_MAX)                              \
+		else if (redop == GPUSIM_MAX)                           \
 			r = ix > iy ? ix : iy;                          \
-		else if (op == GPUSIM_PROD)                             \
+		else if (redop == GPUSIM_PROD)                          \
 			r = (type)(utype)((uint64_t)ix * (uint64_t)iy); \
 		else                                                    \
 			r = (type)(utype)((uint64_t)ix + (uint64_t)iy); \
@@ -54,7 +54,7 @@ ref_minmax(bool want_max, double x, double y)
 	} while (0)
 
 static inline void
-ref_one(enum gpusim_dtype t, enum gpusim_op op, void *d, const void *a, const void *b)
+ref_one(enum gpusim_dtype t, enum gpusim_redop redop, void *d, const void *a, const void *b)
 {
 	uint16_t ha, hb;
 	double x, y;
@@ -64,13 +64,13 @@ ref_one(enum gpusim_dtype t, enum gpusim_op op, void *d, const void *a, const vo
 	case GPUSIM_F64:
 		memcpy(&x, a, 8);
 		memcpy(&y, b, 8);
-		x = REF_FLOAT(double, op, x, y);
+		x = REF_FLOAT(double, redop, x, y);
 		memcpy(d, &x, 8);
 		break;
 	case GPUSIM_F32:
 		memcpy(&fx, a, 4);
 		memcpy(&fy, b, 4);
-		fx = REF_FLOAT(float, op, fx, fy);
+		fx = REF_FLOAT(float, redop, fx, fy);
 		memcpy(d, &fx, 4);
 		break;
 	case GPUSIM_F16:
@@ -79,7 +79,7 @@ ref_one(enum gpusim_dtype t, enum gpusim_op op, void *d, const void *a, const vo
 		memcpy(&hb, b, 2);
 		fx = t == GPUSIM_F16 ? half_to_f32(ha) : bf16_to_f32(ha);
 		fy = t == GPUSIM_F16 ? half_to_f32(hb) : bf16_to_f32(hb);
-		fx = REF_FLOAT(float, op, fx, fy);
+		fx = REF_FLOAT(float, redop, fx, fy);
 		ha = t == GPUSIM_F16 ? half_from_f32(fx) : bf16_from_f32(fx);
 		memcpy(d, &ha, 2);
 		break;

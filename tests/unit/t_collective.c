@@ -22,7 +22,7 @@ pick(uint64_t n)
 struct sample {
 	const struct plan_algo *algo;
 	enum gpusim_dtype dtype;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	uint32_t nranks, root, stream;
 	uint64_t nelem, chunk_bytes;
 	bool in_place;
@@ -94,7 +94,7 @@ put(enum gpusim_dtype t, unsigned char *p, int64_t v)
 static int64_t
 input_value(const struct sample *s)
 {
-	switch (s->op) {
+	switch (s->redop) {
 	case GPUSIM_PROD:
 		return 1 + (int64_t)pick(2);
 	case GPUSIM_AVG:
@@ -113,16 +113,16 @@ reduced(const struct sample *s, uint64_t i)
 	for (uint32_t r = 1; r < s->nranks; r++) {
 		int64_t v = value[r * s->nelem + i];
 
-		if (s->op == GPUSIM_PROD)
+		if (s->redop == GPUSIM_PROD)
 			acc *= v;
-		else if (s->op == GPUSIM_MIN)
+		else if (s->redop == GPUSIM_MIN)
 			acc = v < acc ? v : acc;
-		else if (s->op == GPUSIM_MAX)
+		else if (s->redop == GPUSIM_MAX)
 			acc = v > acc ? v : acc;
 		else
 			acc += v;
 	}
-	return s->op == GPUSIM_AVG ? acc / s->nranks : acc;
+	return s->redop == GPUSIM_AVG ? acc / s->nranks : acc;
 }
 
 static struct place
@@ -219,7 +219,7 @@ describe(const struct sample *s)
 {
 	printf("# %s %s %s %s, %u ranks, %" PRIu64 " elements, root %u, chunk %" PRIu64
 	       ", stream %u, %s\n",
-	       coll_name(s->algo->coll), s->algo->name, dtype_name(s->dtype), op_name(s->op),
+	       coll_name(s->algo->coll), s->algo->name, dtype_name(s->dtype), redop_name(s->redop),
 	       s->nranks, s->nelem, s->root, s->chunk_bytes, s->stream,
 	       s->in_place ? "in place" : "out of place");
 }
@@ -266,7 +266,7 @@ run_sample(struct nodes *v, const struct sample *s)
 			      p.nout ? at + p.out : 0, s->nelem);
 		c->algo = (char *)s->algo->name;
 		c->dtype = (GpuSim__DataType)s->dtype;
-		c->op = (GpuSim__ReduceOp)s->op;
+		c->redop = (GpuSim__ReduceOp)s->redop;
 		c->root = s->root;
 		c->chunkbytes = s->chunk_bytes;
 		node_run(&v->node[r], s->nranks, &l[r], next_op[s->nranks], &e[r]);
@@ -289,7 +289,7 @@ make_sample(const struct plan_algo *algo, uint32_t nranks)
 	size_t elem;
 
 	s.dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
-	s.op = (enum gpusim_op)pick(GPUSIM_NOPS);
+	s.redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
 	s.root = (uint32_t)pick(nranks);
 	s.stream = (uint32_t)pick(3);
 	s.nelem = counts[pick(9)];

@@ -86,7 +86,7 @@ build(size_t i, struct h_ops *o)
 		o->coll[1][0].dtype = (GpuSim__DataType)GPUSIM_NDTYPES;
 		break;
 	case OP:
-		o->coll[1][0].op = (GpuSim__ReduceOp)GPUSIM_NOPS;
+		o->coll[1][0].redop = (GpuSim__ReduceOp)GPUSIM_NREDOPS;
 		break;
 	case STREAM:
 		o->op[1][0].stream = 64;

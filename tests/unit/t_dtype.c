@@ -183,7 +183,7 @@ test_names(void)
 {
 	static const size_t sizes[] = {8, 4, 2, 2, 1, 1, 4, 4, 8, 8};
 	enum gpusim_dtype t = GPUSIM_U8;
-	enum gpusim_op op = GPUSIM_MAX;
+	enum gpusim_redop op = GPUSIM_MAX;
 	struct err err = {0};
 	bool good = true;
 	int i;
@@ -193,8 +193,8 @@ test_names(void)
 		       dtype_parse(dtype_name((enum gpusim_dtype)i), &t, &err) == RC_OK &&
 		       (int)t == i && dtype_is_float(t) == (i <= GPUSIM_BF16);
 	ok(good, "each type's name leads back to it, with its size");
-	for (good = true, i = 0; i < GPUSIM_NOPS; i++)
-		good = good && op_parse(op_name((enum gpusim_op)i), &op, &err) == RC_OK &&
+	for (good = true, i = 0; i < GPUSIM_NREDOPS; i++)
+		good = good && redop_parse(redop_name((enum gpusim_redop)i), &op, &err) == RC_OK &&
 		       (int)op == i;
 	ok(good, "each operation's name leads back to it");
 	ok(dtype_parse("float", &t, &err) == RC_OK && t == GPUSIM_F32 &&
@@ -204,11 +204,11 @@ test_names(void)
 	ok(dtype_parse("f31", &t, &err) == RC_INVAL && t == GPUSIM_U8 &&
 	       strstr(err.text, "'f31'") && strstr(err.text, "bf16"),
 	   "a wrong type name is quoted and the right ones listed: %s", err.text);
-	ok(op_parse("", &op, &err) == RC_INVAL && strstr(err.text, "prod"),
+	ok(redop_parse("", &op, &err) == RC_INVAL && strstr(err.text, "prod"),
 	   "a wrong operation likewise: %s", err.text);
 	ok(dtype_size((enum gpusim_dtype)10) == 0 && dtype_size((enum gpusim_dtype) - 1) == 0 &&
 	       strcmp(dtype_name((enum gpusim_dtype)99), "?") == 0 &&
-	       strcmp(op_name((enum gpusim_op)99), "?") == 0 &&
+	       strcmp(redop_name((enum gpusim_redop)99), "?") == 0 &&
 	       !dtype_is_float((enum gpusim_dtype)99),
 	   "a number that is no type has size 0 and name ?");
 }

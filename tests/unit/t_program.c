@@ -104,9 +104,9 @@ test_collectives(void)
 	refused(1, RC_INVAL, "overlap");
 	allreduce(a, b, 8)->dtype = (GpuSim__DataType)77;
 	refused(1, RC_INVAL, "unknown type 77");
-	allreduce(a, b, 8)->op = (GpuSim__ReduceOp)77;
+	allreduce(a, b, 8)->redop = (GpuSim__ReduceOp)77;
 	refused(1, RC_INVAL, "operation 77");
-	allreduce(a, b, 8)->op = (GpuSim__ReduceOp)-1;
+	allreduce(a, b, 8)->redop = (GpuSim__ReduceOp)-1;
 	refused(1, RC_INVAL, "operation -1");
 	allreduce(a, b, 8)->algo = (char *)"magic";
 	refused(1, RC_INVAL, "'magic'");

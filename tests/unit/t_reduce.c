@@ -19,7 +19,7 @@ static unsigned char mem_a[8 * MAX_NELEM + 16], mem_b[8 * MAX_NELEM + 16],
 /* One call at one placement; the index of the first wrong element, or -1. Also: bytes around stay.
  */
 static long
-try_one(enum gpusim_dtype t, enum gpusim_op op, size_t nelem, enum place place, size_t off)
+try_one(enum gpusim_dtype t, enum gpusim_redop redop, size_t nelem, enum place place, size_t off)
 {
 	size_t size = dtype_size(t), i;
 	unsigned char *a = mem_a + off, *b = mem_b + (off ? 8 - off : 0), *d = mem_d + off / 2,
@@ -36,11 +36,11 @@ try_one(enum gpusim_dtype t, enum gpusim_op op, size_t nelem, enum place place, 
 	memcpy(keep_a, a, nelem * size);
 	memcpy(keep_b, b, nelem * size);
 	d[nelem * size] = 0x5a;
-	reduce_apply(t, op, d, a, b, nelem);
+	reduce_apply(t, redop, d, a, b, nelem);
 	if (d[nelem * size] != 0x5a)
 		return (long)nelem;
 	for (i = 0; i < nelem; i++) {
-		ref_one(t, op, want, keep_a + i * size, keep_b + i * size);
+		ref_one(t, redop, want, keep_a + i * size, keep_b + i * size);
 		if (!same(t, want, d + i * size))
 			return (long)i;
 	}
@@ -48,7 +48,7 @@ try_one(enum gpusim_dtype t, enum gpusim_op op, size_t nelem, enum place place, 
 }
 
 static void
-test_apply(enum gpusim_dtype t, enum gpusim_op op)
+test_apply(enum gpusim_dtype t, enum gpusim_redop redop)
 {
 	static const size_t counts[] = {0,  1,	2,  3,	7,   8,	   15,	 16,	   17,
 					31, 33, 64, 65, 127, 1023, 1025, MAX_NELEM};
@@ -60,7 +60,7 @@ test_apply(enum gpusim_dtype t, enum gpusim_op op)
 	for (c = 0; c < sizeof counts / sizeof counts[0]; c++) {
 		for (off = 0; off<8; off += counts[c]> 128 ? 3 : 1) {
 			for (place = 0; place < NPLACES; place++) {
-				bad = try_one(t, op, counts[c], (enum place)place, off);
+				bad = try_one(t, redop, counts[c], (enum place)place, off);
 				if (bad >= 0 && !what[0])
 					snprintf(what, sizeof what,
 						 "element %ld of %zu, placement %d, offset %zu",
@@ -68,7 +68,7 @@ test_apply(enum gpusim_dtype t, enum gpusim_op op)
 			}
 		}
 	}
-	ok(!what[0], "%s %s", dtype_name(t), op_name(op));
+	ok(!what[0], "%s %s", dtype_name(t), redop_name(redop));
 	if (what[0])
 		printf("# %s\n", what);
 }
@@ -123,15 +123,15 @@ int
 main(void)
 {
 	unsigned char one = 1;
-	int t, op;
+	int t, redop;
 
 	for (t = 0; t < GPUSIM_NDTYPES; t++) {
-		for (op = 0; op < GPUSIM_NOPS; op++)
-			test_apply((enum gpusim_dtype)t, (enum gpusim_op)op);
+		for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
+			test_apply((enum gpusim_dtype)t, (enum gpusim_redop)redop);
 	}
 	test_finish();
 	reduce_apply((enum gpusim_dtype)99, GPUSIM_SUM, &one, &one, &one, 1);
-	reduce_apply(GPUSIM_U8, (enum gpusim_op)99, &one, &one, &one, 1);
+	reduce_apply(GPUSIM_U8, (enum gpusim_redop)99, &one, &one, &one, 1);
 	ok(one == 1, "a number that is no type or operation touches nothing");
 	return tap_done();
 }

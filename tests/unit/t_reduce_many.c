@@ -86,8 +86,8 @@ from_f32(enum gpusim_dtype t, void *p)
 
 /* One element of nsrc vectors, as the header says. */
 static void
-ref_many(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const src[], unsigned nsrc,
-	 size_t i)
+ref_many(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *const src[],
+	 unsigned nsrc, size_t i)
 {
 	enum gpusim_dtype in = is_half(t) ? GPUSIM_F32 : t;
 	size_t size = dtype_size(t);
@@ -101,9 +101,9 @@ ref_many(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const sr
 		memcpy(x, (const unsigned char *)src[k] + i * size, size);
 		if (is_half(t))
 			to_f32(t, x);
-		ref_one(in, op, acc, acc, x);
+		ref_one(in, redop, acc, acc, x);
 	}
-	if (nsrc > 1 && op == GPUSIM_AVG)
+	if (nsrc > 1 && redop == GPUSIM_AVG)
 		ref_divide(in, acc, nsrc);
 	if (nsrc > 1 && is_half(t))
 		from_f32(t, acc);
@@ -112,7 +112,7 @@ ref_many(enum gpusim_dtype t, enum gpusim_op op, void *dst, const void *const sr
 
 struct trial {
 	enum gpusim_dtype t;
-	enum gpusim_op op;
+	enum gpusim_redop redop;
 	unsigned nsrc, ndst,
 	    inplace;  /* the first so many destinations are sources, the last first */
 	unsigned off; /* how far from aligned, a different way for each vector */
@@ -178,10 +178,10 @@ try_all(const struct trial *c)
 		src[i] = source[i];
 	}
 	for (i = 0; i < c->nelem; i++)
-		ref_many(c->t, c->op, want, src, c->nsrc, i);
+		ref_many(c->t, c->redop, want, src, c->nsrc, i);
 	for (i = 0; (isa = reduce_isa_at(i)); i++) {
 		lay_out(c, dst, src);
-		reduce_many_on(isa, c->t, c->op, dst, c->ndst, src, c->nsrc, c->nelem, c->flags);
+		reduce_many_on(isa, c->t, c->redop, dst, c->ndst, src, c->nsrc, c->nelem, c->flags);
 		bad = wrong_at(c, dst);
 		if (bad < 0)
 			continue;
@@ -194,11 +194,11 @@ try_all(const struct trial *c)
 }
 
 static void
-test_many(enum gpusim_dtype t, enum gpusim_op op)
+test_many(enum gpusim_dtype t, enum gpusim_redop redop)
 {
 	static const size_t counts[] = {0,  1,	2,  3,	7,   8,	  15,  16,   17,
 					31, 33, 63, 65, 127, 257, 513, 1025, MAX_NELEM};
-	struct trial c = {.t = t, .op = op};
+	struct trial c = {.t = t, .redop = redop};
 	bool good = true;
 	unsigned k;
 	size_t n;
@@ -217,7 +217,7 @@ test_many(enum gpusim_dtype t, enum gpusim_op op)
 			}
 		}
 	}
-	ok(good, "%s %s", dtype_name(t), op_name(op));
+	ok(good, "%s %s", dtype_name(t), redop_name(redop));
 }
 
 /* Numbers of vectors that no array here has room for: the same few, many times. */
@@ -316,11 +316,11 @@ main(void)
 	const void *src = &one;
 	void *dst = &one;
 	unsigned i;
-	int t, op;
+	int t, redop;
 
 	for (t = 0; t < GPUSIM_NDTYPES; t++) {
-		for (op = 0; op < GPUSIM_NOPS; op++)
-			test_many((enum gpusim_dtype)t, (enum gpusim_op)op);
+		for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
+			test_many((enum gpusim_dtype)t, (enum gpusim_redop)redop);
 	}
 	for (i = 0; (isa = reduce_isa_at(i)); i++) {
 		printf("# %s\n", isa->name);
@@ -334,7 +334,7 @@ main(void)
 	test_crowd(65535, 2);
 	test_crowd(3, 65535);
 	reduce_many((enum gpusim_dtype)99, GPUSIM_SUM, &dst, 1, &src, 1, 1, 0);
-	reduce_many(GPUSIM_U8, (enum gpusim_op)99, &dst, 1, &src, 1, 1, 0);
+	reduce_many(GPUSIM_U8, (enum gpusim_redop)99, &dst, 1, &src, 1, 1, 0);
 	ok(one == 1, "a number that is no type or operation touches nothing");
 	return tap_done();
 }
