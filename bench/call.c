@@ -90,7 +90,7 @@ main(int argc, char **argv)
 	for (int i = -ncalls / 10; i < ncalls; i++) { /* the first ones warm up */
 		double begin = now_us();
 
-		must(gpusim_collective(g, &comm, &c, GPUSIM_WAIT));
+		must(gpusim_collective(g, &comm, &c, GPUSIM_SYNC));
 		if (i >= 0)
 			t[i] = now_us() - begin;
 	}

@@ -53,9 +53,9 @@ reduce(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count)
 	if (rc == GPUSIM_OK)
 		rc = gpusim_allreduce_ring(g, comm, count, GPUSIM_F64, GPUSIM_SUM, addrs);
 	if (rc == GPUSIM_OK)
-		rc = gpusim_group_end(g, comm->id, GPUSIM_QUEUE);
+		rc = gpusim_group_end(g, comm->id, GPUSIM_ASYNC);
 	while (rc == GPUSIM_OK && state == GPUSIM_IN_PROGRESS) {
-		rc = gpusim_comm_status(g, comm->id, GPUSIM_QUEUE, &state);
+		rc = gpusim_comm_status(g, comm->id, GPUSIM_ASYNC, &state);
 		if (rc == GPUSIM_OK && state == GPUSIM_IN_PROGRESS)
 			nanosleep(&pause, NULL);
 	}

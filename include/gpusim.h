@@ -121,7 +121,7 @@ enum gpusim_rc gpusim_set_program(struct gpusim *g, const char *name);
 
 #define GPUSIM_TEXT 256 /* bytes of an address or path, with its NUL */
 
-struct gpusim_device {
+struct gpusim_device_info {
 	uint64_t id;
 	uint64_t min_addr, max_addr; /* device addresses [min, max) */
 	uint64_t used_bytes;	     /* in allocations */
@@ -141,7 +141,7 @@ struct gpusim_device {
 };
 
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
-enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices);
+enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevices);
 
 /* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
 struct gpusim_progress {
@@ -168,7 +168,7 @@ struct gpusim_status {
 	uint64_t instance, uptime_ms;
 	uint32_t pid;
 	char version[GPUSIM_TEXT], address[GPUSIM_TEXT];
-	struct gpusim_device *devices;
+	struct gpusim_device_info *devices;
 	struct gpusim_comm_info *comms;
 	size_t ndevices, ncomms;
 	uint32_t waiting; /* calls that stand in line for devices */
@@ -178,41 +178,41 @@ struct gpusim_status {
 enum gpusim_rc gpusim_status(struct gpusim *g, struct gpusim_status *out);
 void gpusim_status_fini(struct gpusim_status *s);
 
-enum gpusim_event_kind {
-	GPUSIM_EVENT_STARTED,	  /* the coordinator, perhaps again */
-	GPUSIM_EVENT_JOINED,	  /* a device that was not known */
-	GPUSIM_EVENT_LOST,	  /* a device */
-	GPUSIM_EVENT_BACK,	  /* a lost device is heard again */
-	GPUSIM_EVENT_RESTARTED,	  /* a device is another process now */
-	GPUSIM_EVENT_REPLACED,	  /* a device, by a spare: `device` */
-	GPUSIM_EVENT_GIVEN_UP,	  /* a lost device cannot be started again */
-	GPUSIM_EVENT_COMM_FAILED, /* a communicator */
-	GPUSIM_EVENT_RECOVERED,	  /* a communicator */
+enum gpusim_history_kind {
+	GPUSIM_HISTORY_STARTED,	    /* the coordinator, perhaps again */
+	GPUSIM_HISTORY_JOINED,	    /* a device that was not known */
+	GPUSIM_HISTORY_LOST,	    /* a device */
+	GPUSIM_HISTORY_BACK,	    /* a lost device is heard again */
+	GPUSIM_HISTORY_RESTARTED,   /* a device is another process now */
+	GPUSIM_HISTORY_REPLACED,    /* a device, by a spare: `device` */
+	GPUSIM_HISTORY_GIVEN_UP,    /* a lost device cannot be started again */
+	GPUSIM_HISTORY_COMM_FAILED, /* a communicator */
+	GPUSIM_HISTORY_RECOVERED,   /* a communicator */
 };
 
 /* "started", "lost" ...: static storage. */
-const char *gpusim_event_name(int kind);
+const char *gpusim_history_name(int kind);
 
-struct gpusim_event {
+struct gpusim_history_event {
 	uint64_t number, at_ms; /* from 1 on; of the epoch, by the coordinator's clock */
 	uint64_t device, comm;	/* or 0 */
 	uint32_t ordinal;	/* of the device */
 	int32_t rank;		/* of the device in comm; or -1 */
-	int kind;		/* enum gpusim_event_kind */
+	int kind;		/* enum gpusim_history_kind */
 	char text[512];		/* a sentence */
 };
 
 /* What has happened, in its order: events whose number is larger than `after`, at most the last 1024. If
  * there is none yet it is waited for, at most wait_ms. *out is the caller's to free(3). *last is the number
  * of the newest; less than `after`: this is another coordinator, which counts anew. */
-enum gpusim_rc gpusim_events(struct gpusim *g, uint64_t after, uint32_t wait_ms,
-			     struct gpusim_event **out, size_t *n, uint64_t *last);
+enum gpusim_rc gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
+			      struct gpusim_history_event **out, size_t *n, uint64_t *last);
 
 /* ------------------------------------------------------------------ memory of one device */
 
 enum gpusim_life {
-	GPUSIM_KEEP,  /* until it is freed or destroyed */
-	GPUSIM_LEASE, /* at most until this handle is closed or its process dies */
+	GPUSIM_PERSIST, /* until it is freed or destroyed */
+	GPUSIM_LEASE,	/* at most until this handle is closed or its process dies */
 };
 
 enum gpusim_rc gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes,
@@ -235,9 +235,9 @@ enum gpusim_rc gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, i
 /* ------------------------------------------------------------------ streams of one device */
 
 enum gpusim_wait {
-	GPUSIM_QUEUE, /* return when the work is queued; its failure is the stream's or
+	GPUSIM_ASYNC, /* return when the work is queued; its failure is the stream's or
 			 communicator's */
-	GPUSIM_WAIT,  /* return when it has ended, with its result */
+	GPUSIM_SYNC,  /* return when it has ended, with its result */
 };
 
 /* An argument of a kernel, by name; gpusim(7) lists kernels and arguments. */
@@ -279,7 +279,7 @@ struct gpusim_comm {
 	uint64_t id;
 	uint32_t epoch; /* grows with each change of its ranks */
 	uint32_t nranks;
-	struct gpusim_device *device; /* by rank */
+	struct gpusim_device_info *device; /* by rank */
 };
 
 /* What becomes of a communicator that lost a rank; gpusim(7) has the whole story. */
@@ -379,7 +379,7 @@ void gpusim_split_free(struct gpusim_split *s, size_t n);
  * gpusim_comm_status: the communicator's latest recovery. */
 const char *gpusim_note(void);
 
-/* Its state; with GPUSIM_WAIT once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
+/* Its state; with GPUSIM_SYNC once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
  * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
 enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
 				  enum gpusim_state *state);
@@ -467,7 +467,7 @@ struct gpusim_times {
 	uint64_t comm_ns;    /* collectives, waiting for peers included */
 };
 
-/* Run once. times: nranks entries, or NULL; filled only with GPUSIM_WAIT. */
+/* Run once. times: nranks entries, or NULL; filled only with GPUSIM_SYNC. */
 enum gpusim_rc gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
 			     enum gpusim_wait wait, struct gpusim_times *times);
 

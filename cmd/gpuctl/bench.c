@@ -142,7 +142,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 enum rc
 bench_collective(struct bench *b, struct err *err)
 {
-	enum rc rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_WAIT), err);
+	enum rc rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_SYNC), err);
 
 	if (rc == RC_OK && *gpusim_note())
 		return err_set(err, RC_RECOVERED, "%s", gpusim_note());

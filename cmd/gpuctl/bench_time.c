@@ -62,7 +62,7 @@ make_graph(struct bench *b, uint64_t *graph, struct err *err)
 static enum rc
 launch(struct bench *b, uint64_t graph, uint64_t n, struct gpusim_times *times, struct err *err)
 {
-	return api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, n, GPUSIM_WAIT, times),
+	return api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, n, GPUSIM_SYNC, times),
 		   err);
 }
 

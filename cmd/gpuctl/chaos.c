@@ -290,7 +290,7 @@ print_json(const struct chaos *c, const struct daemons *before, const struct dae
 static void
 clear_faults(struct chaos *c)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 
 	gpusim_inject(c->side, 0, 1, NULL, 0, NULL);

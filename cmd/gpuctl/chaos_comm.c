@@ -109,7 +109,7 @@ goes_on(struct chaos *c, struct err *err)
 
 	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT)
 		return false;
-	if (api(gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_WAIT, &state), err) != RC_OK)
+	if (api(gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_SYNC, &state), err) != RC_OK)
 		return false;
 	if (state == GPUSIM_STATE_FAILED) {
 		err_set(err, RC_FAILED, "%s", gpusim_error());
@@ -134,7 +134,7 @@ chaos_mend(struct chaos *c)
 static enum rc
 find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t ndevices;
 	enum rc rc = api(gpusim_devices(c->side, &list, &ndevices), err);
 

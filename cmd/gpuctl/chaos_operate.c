@@ -89,7 +89,7 @@ submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p
 		k->recv = &p->recv[r];
 		gpusim_ops_collective(ops, k);
 	}
-	rc = gpusim_submit(c->cli->g, c->comm.id, ops, GPUSIM_WAIT, NULL);
+	rc = gpusim_submit(c->cli->g, c->comm.id, ops, GPUSIM_SYNC, NULL);
 	gpusim_ops_free(ops);
 	return rc;
 }
@@ -108,7 +108,7 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 				      .chunk_bytes = o->chunk_bytes};
 
 	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
-					  : gpusim_collective(c->cli->g, &c->comm, &k, GPUSIM_WAIT),
+					  : gpusim_collective(c->cli->g, &c->comm, &k, GPUSIM_SYNC),
 		   err);
 }
 

@@ -116,7 +116,7 @@ cli_is_device(const char *word, size_t len)
 static enum rc
 device_at(struct cli *cli, uint64_t index, uint64_t *id, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = api(gpusim_devices(cli->g, &list, &n), err);
 
@@ -207,7 +207,7 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 static enum rc
 count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t ndevices;
 	enum rc rc = cli_open(cli, err);
 

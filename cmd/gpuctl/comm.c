@@ -149,7 +149,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm_config config;
 	struct gpusim_comm comm = {0};
-	enum rc rc = cli_config(a, GPUSIM_KEEP, &config, err);
+	enum rc rc = cli_config(a, GPUSIM_PERSIST, &config, err);
 
 	if (rc == RC_OK)
 		rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
@@ -286,7 +286,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_QUEUE, &state), err);
+		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_ASYNC, &state), err);
 	if (rc != RC_OK)
 		return rc;
 	snprintf(recovered, sizeof recovered, "%s", gpusim_note());
@@ -318,7 +318,7 @@ run_wait(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_WAIT, &state), err);
+		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_SYNC, &state), err);
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = err_set(err, RC_FAILED, "%s", gpusim_error());
 	else if (rc == RC_OK)

@@ -8,7 +8,7 @@
 enum rc
 run_devices(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = cli_open(cli, err);
 

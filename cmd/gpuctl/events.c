@@ -16,10 +16,10 @@
 #define AWAY_MS 5000 /* a coordinator that may be started again */
 
 static void
-print_json(const struct gpusim_event *e)
+print_json(const struct gpusim_history_event *e)
 {
 	printf("{\"number\":%" PRIu64 ",\"at_ms\":%" PRIu64 ",\"kind\":\"%s\"", e->number, e->at_ms,
-	       gpusim_event_name(e->kind));
+	       gpusim_history_name(e->kind));
 	if (e->device)
 		printf(",\"device\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32, e->device,
 		       e->ordinal);
@@ -33,17 +33,17 @@ print_json(const struct gpusim_event *e)
 }
 
 static void
-print_text(const struct gpusim_event *e)
+print_text(const struct gpusim_history_event *e)
 {
 	char when[TIME_TEXT];
 
 	printf("%5" PRIu64 "  %s  %-14s  %s\n", e->number, time_text(e->at_ms, when),
-	       gpusim_event_name(e->kind), e->text);
+	       gpusim_history_name(e->kind), e->text);
 }
 
 /* A list is one array; who follows gets one object a line. */
 static void
-print(const struct gpusim_event *v, size_t n, const struct args *a)
+print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 {
 	bool json = args_has(a, OPT(JSON)), list = json && !args_has(a, OPT(FOLLOW));
 
@@ -77,10 +77,10 @@ end_if_deserted(void)
 static enum rc
 next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
 {
-	struct gpusim_event *v;
+	struct gpusim_history_event *v;
 	uint64_t last;
 	size_t n;
-	enum rc rc = api(gpusim_events(cli->g, *after, wait_ms, &v, &n, &last), err);
+	enum rc rc = api(gpusim_history(cli->g, *after, wait_ms, &v, &n, &last), err);
 
 	if (rc != RC_OK)
 		return rc;

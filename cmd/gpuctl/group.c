@@ -138,13 +138,13 @@ submit(struct cli *cli, const struct args *a, const struct gpusim_comm *comm, co
 	enum rc rc = api(gpusim_group_start(cli->g, comm->id), err);
 
 	for (size_t i = 0; rc == RC_OK && i < l->n; i++) {
-		rc = api(gpusim_collective(cli->g, comm, &l->v[i].op.c, GPUSIM_QUEUE), err);
+		rc = api(gpusim_collective(cli->g, comm, &l->v[i].op.c, GPUSIM_ASYNC), err);
 		if (rc != RC_OK)
 			err_prefix(err, "line %zu", l->v[i].number);
 	}
 	if (rc == RC_OK)
 		rc = api(gpusim_group_end(cli->g, comm->id,
-					  args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+					  args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
 			 err);
 	if (rc == RC_OK)
 		cli_note();

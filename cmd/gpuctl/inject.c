@@ -191,7 +191,7 @@ visit(struct cli *cli, uint64_t device, enum visit why, struct err *err)
 static enum rc
 visit_all(struct cli *cli, enum visit why, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = visit(cli, 0, why, err);
 

@@ -89,7 +89,7 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_launch(cli->g, device, (uint32_t)a->stream, a->rest[0], args, nargs,
-				       args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+				       args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
 			 err);
 	return rc;
 }

@@ -62,7 +62,7 @@ parse_end(struct cli *cli, const struct args *a, const char *word, struct end *e
 static enum rc
 check_range(struct cli *cli, const struct end *e, uint64_t nbytes, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = api(gpusim_devices(cli->g, &list, &n), err);
 

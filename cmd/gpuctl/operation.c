@@ -175,7 +175,7 @@ operation_run(struct cli *cli, enum gpusim_coll coll, const struct args *a,
 
 	if (rc == RC_OK)
 		rc = api(gpusim_collective(cli->g, comm, &o.c,
-					   args_has(a, OPT(QUEUE)) ? GPUSIM_QUEUE : GPUSIM_WAIT),
+					   args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
 			 err);
 	if (rc == RC_OK)
 		cli_note();

@@ -355,7 +355,7 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 	if (rc == RC_OK)
 		rc = upload(r, data, nelem, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_collective(r->cli->g, &r->comm, &r->c, GPUSIM_WAIT), err);
+		rc = api(gpusim_collective(r->cli->g, &r->comm, &r->c, GPUSIM_SYNC), err);
 	if (rc == RC_OK)
 		rc = follow(r, err);
 	return rc == RC_OK ? download(r, spent, out, err) : rc;

@@ -46,7 +46,7 @@ ranks_begin(struct ranks *r)
 /* ---- who is there */
 
 struct census {
-	struct gpusim_device *device;
+	struct gpusim_device_info *device;
 	size_t n;
 	uint32_t nfree, nlost, nspares; /* lost: but for spares; spares: that are free */
 };
@@ -58,7 +58,7 @@ take_census(struct ranks *r, struct census *c)
 	if (gpusim_devices(r->cli->g, &c->device, &c->n) != GPUSIM_OK)
 		return false;
 	for (size_t i = 0; i < c->n; i++) {
-		const struct gpusim_device *d = &c->device[i];
+		const struct gpusim_device_info *d = &c->device[i];
 
 		c->nlost += d->lost && !d->spare;
 		if (d->lost || d->comm)
@@ -69,7 +69,7 @@ take_census(struct ranks *r, struct census *c)
 	return true;
 }
 
-static const struct gpusim_device *
+static const struct gpusim_device_info *
 find(const struct census *c, uint64_t id)
 {
 	for (size_t i = 0; i < c->n; i++)
@@ -83,7 +83,7 @@ static bool
 has_lost(const struct census *c, const struct gpusim_comm *comm)
 {
 	for (uint32_t i = 0; i < comm->nranks; i++) {
-		const struct gpusim_device *d = find(c, comm->device[i].id);
+		const struct gpusim_device_info *d = find(c, comm->device[i].id);
 
 		if (!d || d->lost || d->pid != comm->device[i].pid)
 			return true;
@@ -125,7 +125,7 @@ leave_out(struct ranks *r, const struct census *c)
 	uint32_t n = 0, nlost;
 
 	for (uint32_t i = 0; i < r->nleft; i++) {
-		const struct gpusim_device *d = r->device[i] ? find(c, r->device[i]) : NULL;
+		const struct gpusim_device_info *d = r->device[i] ? find(c, r->device[i]) : NULL;
 
 		if (d && d->lost)
 			log_line(LOG_ERROR,

@@ -54,7 +54,7 @@ meet(struct cli *cli, uint64_t id)
 
 	if (gpusim_comm_open(cli->g, id, &now) != GPUSIM_OK)
 		return false;
-	if (gpusim_collective(cli->g, &now, &barrier, GPUSIM_WAIT) == GPUSIM_OK) {
+	if (gpusim_collective(cli->g, &now, &barrier, GPUSIM_SYNC) == GPUSIM_OK) {
 		told = *gpusim_note();
 		cli_note();
 	}

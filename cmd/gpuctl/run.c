@@ -111,7 +111,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
 		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
 			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
-	if (check_grpc(a, err) != RC_OK || cli_config(a, GPUSIM_KEEP, &policy, err) != RC_OK)
+	if (check_grpc(a, err) != RC_OK || cli_config(a, GPUSIM_PERSIST, &policy, err) != RC_OK)
 		return err->rc;
 	if (args_has(a, OPT(ON_FAILURE))) /* for the coordinator, and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);

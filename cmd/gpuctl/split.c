@@ -86,7 +86,7 @@ run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = comm_id(a->rest[0], &id, err);
 
 	if (rc == RC_OK)
-		rc = cli_config(a, GPUSIM_KEEP, &config, err);
+		rc = cli_config(a, GPUSIM_PERSIST, &config, err);
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK)

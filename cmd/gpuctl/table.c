@@ -6,7 +6,7 @@
 #include "base/json.h"
 
 static const char *
-device_state(const struct gpusim_device *d)
+device_state(const struct gpusim_device_info *d)
 {
 	if (d->lost)
 		return "lost";
@@ -50,7 +50,7 @@ time_text(uint64_t ms, char out[TIME_TEXT])
 
 /* "  lost at 2026-11-22 10:00:00: killed by signal 9, is being started again" */
 static void
-print_loss(const struct gpusim_device *d, FILE *f)
+print_loss(const struct gpusim_device_info *d, FILE *f)
 {
 	char when[TIME_TEXT];
 
@@ -59,7 +59,7 @@ print_loss(const struct gpusim_device *d, FILE *f)
 }
 
 void
-table_devices(const struct gpusim_device *d, size_t n, FILE *f)
+table_devices(const struct gpusim_device_info *d, size_t n, FILE *f)
 {
 	char memory[16], used[16], comm[24];
 
@@ -92,7 +92,7 @@ table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 }
 
 void
-json_device(const struct gpusim_device *d, size_t index, FILE *f)
+json_device(const struct gpusim_device_info *d, size_t index, FILE *f)
 {
 	fprintf(f,
 		"{\"index\":%zu,\"id\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32

@@ -16,14 +16,14 @@ const char *state_name(int state);
 const char *time_text(uint64_t ms, char out[TIME_TEXT]);
 
 /* A header and one row a device; the first column is the index that options take. */
-void table_devices(const struct gpusim_device *d, size_t n, FILE *f);
+void table_devices(const struct gpusim_device_info *d, size_t n, FILE *f);
 /* How far their ranks are, of those that are in an operation. */
 void table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
 /* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits.
  * recovered: what the communicator's latest recovery was; NULL leaves it out. */
-void json_device(const struct gpusim_device *d, size_t index, FILE *f);
+void json_device(const struct gpusim_device_info *d, size_t index, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
 /* The same of one that was just made, as members of an object: comm, nranks, devices. */

@@ -21,7 +21,7 @@ enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
 #define LABEL_MAX 24
 
 struct topo {
-	struct gpusim_device *device;
+	struct gpusim_device_info *device;
 	size_t *index; /* of each, in `gpuctl devices` */
 	uint8_t *cell; /* [n * n], enum cell */
 	size_t n;
@@ -35,7 +35,7 @@ cell_at(const struct topo *t, size_t i, size_t j)
 
 /* Where a device is in a list of n; n: nowhere. */
 static size_t
-place_of(const struct gpusim_device *list, size_t n, uint64_t id)
+place_of(const struct gpusim_device_info *list, size_t n, uint64_t id)
 {
 	size_t i = 0;
 
@@ -152,7 +152,7 @@ static enum rc
 topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
 	struct gpusim_comm comm = {0};
-	struct gpusim_device *all = NULL;
+	struct gpusim_device_info *all = NULL;
 	size_t nall = 0;
 	enum rc rc = api(gpusim_comm_open(cli->g, id, &comm), err);
 
@@ -175,7 +175,7 @@ topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 static bool
 why_by_sockets(const struct topo *t, size_t i, char note[NOTE_MAX])
 {
-	const struct gpusim_device *d = &t->device[i], *e;
+	const struct gpusim_device_info *d = &t->device[i], *e;
 	size_t other = t->n, strange = t->n;
 
 	for (size_t j = t->n; j-- > 0;) {
@@ -206,7 +206,7 @@ why_by_sockets(const struct topo *t, size_t i, char note[NOTE_MAX])
 static bool
 why_unknown(const struct topo *t, size_t i, char note[NOTE_MAX])
 {
-	const struct gpusim_device *d = &t->device[i];
+	const struct gpusim_device_info *d = &t->device[i];
 	size_t j = 0;
 
 	while (j < t->n && cell_at(t, i, j) != CELL_UNKNOWN)

@@ -211,7 +211,7 @@ struct census {
 static enum rc
 count(struct gpusim *g, struct census *c, struct err *err)
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = (enum rc)gpusim_devices(g, &list, &n);
 

@@ -258,7 +258,7 @@ entry(struct gpusim *g, uint64_t id)
 }
 
 void
-client_note_devices(struct gpusim *g, const struct gpusim_device *v, size_t n)
+client_note_devices(struct gpusim *g, const struct gpusim_device_info *v, size_t n)
 {
 	pthread_mutex_lock(&g->lock);
 	for (size_t i = 0; i < n; i++) {
@@ -290,7 +290,7 @@ noted_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 static enum rc
 ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 {
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n, i = 0;
 	enum rc rc = (enum rc)gpusim_devices(g, &list, &n);
 
@@ -357,18 +357,19 @@ client_device(struct gpusim *g, uint64_t id, struct known_device **out)
 }
 
 void
-client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
+client_copy_device(struct gpusim_device_info *to, const GpuSim__DeviceMetadata *from)
 {
-	*to = (struct gpusim_device){.id = from->deviceid ? from->deviceid->value : 0,
-				     .min_addr = from->minmemaddr ? from->minmemaddr->value : 0,
-				     .max_addr = from->maxmemaddr ? from->maxmemaddr->value : 0,
-				     .used_bytes = from->usedbytes,
-				     .comm = from->commid,
-				     .ordinal = from->ordinal,
-				     .pid = from->pid,
-				     .lost = from->state != 0,
-				     .spare = from->spare,
-				     .join = from->join};
+	*to =
+	    (struct gpusim_device_info){.id = from->deviceid ? from->deviceid->value : 0,
+					.min_addr = from->minmemaddr ? from->minmemaddr->value : 0,
+					.max_addr = from->maxmemaddr ? from->maxmemaddr->value : 0,
+					.used_bytes = from->usedbytes,
+					.comm = from->commid,
+					.ordinal = from->ordinal,
+					.pid = from->pid,
+					.lost = from->state != 0,
+					.spare = from->spare,
+					.join = from->join};
 	snprintf(to->address, sizeof to->address, "%s", from->address);
 	snprintf(to->data_address, sizeof to->data_address, "%s", from->dataaddress);
 	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);
@@ -383,9 +384,9 @@ client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from)
 }
 
 enum rc
-client_copy_devices(struct gpusim_device **to, GpuSim__DeviceMetadata *const *from, size_t n)
+client_copy_devices(struct gpusim_device_info **to, GpuSim__DeviceMetadata *const *from, size_t n)
 {
-	struct gpusim_device *list = alloc_zeroed(n, sizeof *list);
+	struct gpusim_device_info *list = alloc_zeroed(n, sizeof *list);
 
 	if (!list)
 		return err_set(&last, RC_NOMEM, "out of memory");

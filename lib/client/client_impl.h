@@ -35,7 +35,7 @@ struct known_device {
 	uint64_t id;
 	struct rpc_client *client; /* NULL until connected */
 	bool noted;		   /* the coordinator has told, while that is of use: */
-	struct gpusim_device told;
+	struct gpusim_device_info told;
 	enum direct direct;	  /* lock held */
 	struct device_file *file; /* of DIRECT_YES; lock held, what it points to lives on */
 };
@@ -110,11 +110,11 @@ enum rc client_state(GpuSim__Status status, uint32_t code, const char *reason,
 		     enum gpusim_wait wait, enum gpusim_state *state);
 
 /* Note where the coordinator says that devices are. Short of memory, less is known. */
-void client_note_devices(struct gpusim *g, const struct gpusim_device *v, size_t n);
+void client_note_devices(struct gpusim *g, const struct gpusim_device_info *v, size_t n);
 
 /* Plain copies of messages. */
-void client_copy_device(struct gpusim_device *to, const GpuSim__DeviceMetadata *from);
-enum rc client_copy_devices(struct gpusim_device **to, GpuSim__DeviceMetadata *const *from,
+void client_copy_device(struct gpusim_device_info *to, const GpuSim__DeviceMetadata *from);
+enum rc client_copy_devices(struct gpusim_device_info **to, GpuSim__DeviceMetadata *const *from,
 			    size_t n);
 
 #endif

@@ -207,7 +207,7 @@ ask_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, GpuSim__Reply *
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
 
 	m.commid = id;
-	m.wait = wait == GPUSIM_WAIT;
+	m.wait = wait == GPUSIM_SYNC;
 	return call_status(g, &m, out);
 }
 
@@ -215,7 +215,7 @@ enum gpusim_rc
 gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out)
 {
 	GpuSim__Reply *reply;
-	enum rc rc = ask_status(g, id, GPUSIM_QUEUE, &reply);
+	enum rc rc = ask_status(g, id, GPUSIM_ASYNC, &reply);
 
 	if (rc != RC_OK)
 		return client_rc(rc);
@@ -336,7 +336,7 @@ gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
 	enum rc rc;
 
 	m.commid = comm;
-	m.wait = wait == GPUSIM_WAIT;
+	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
 	req.groupend = &m;
 	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);

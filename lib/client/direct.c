@@ -40,7 +40,7 @@ direct_close(struct device_file *f)
 
 /* Open what is said to be the device's memory; NULL: not here, or not to be trusted. */
 static struct device_file *
-open_file(uint64_t id, const struct gpusim_device *m)
+open_file(uint64_t id, const struct gpusim_device_info *m)
 {
 	struct device_file *f;
 
@@ -60,7 +60,7 @@ open_file(uint64_t id, const struct gpusim_device *m)
 static struct device_file *
 open_noted(struct gpusim *g, struct known_device *d)
 {
-	struct gpusim_device told = {0};
+	struct gpusim_device_info told = {0};
 
 	pthread_mutex_lock(&g->lock);
 	if (d->noted)
@@ -76,7 +76,7 @@ ask(struct gpusim *g, struct known_device *d, struct device_file **out)
 	GpuSim__GetDeviceMetadataRequest m = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__Reply *reply;
-	struct gpusim_device told = {0};
+	struct gpusim_device_info told = {0};
 	enum rc rc;
 
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA;

@@ -6,38 +6,38 @@
 #include "client/client_impl.h"
 
 const char *
-gpusim_event_name(int kind)
+gpusim_history_name(int kind)
 {
 	static const char *const name[] = {
-	    [GPUSIM_EVENT_STARTED] = "started",	    [GPUSIM_EVENT_JOINED] = "joined",
-	    [GPUSIM_EVENT_LOST] = "lost",	    [GPUSIM_EVENT_BACK] = "back",
-	    [GPUSIM_EVENT_RESTARTED] = "restarted", [GPUSIM_EVENT_REPLACED] = "replaced",
-	    [GPUSIM_EVENT_GIVEN_UP] = "given-up",   [GPUSIM_EVENT_COMM_FAILED] = "comm-failed",
-	    [GPUSIM_EVENT_RECOVERED] = "recovered"};
+	    [GPUSIM_HISTORY_STARTED] = "started",     [GPUSIM_HISTORY_JOINED] = "joined",
+	    [GPUSIM_HISTORY_LOST] = "lost",	      [GPUSIM_HISTORY_BACK] = "back",
+	    [GPUSIM_HISTORY_RESTARTED] = "restarted", [GPUSIM_HISTORY_REPLACED] = "replaced",
+	    [GPUSIM_HISTORY_GIVEN_UP] = "given-up",   [GPUSIM_HISTORY_COMM_FAILED] = "comm-failed",
+	    [GPUSIM_HISTORY_RECOVERED] = "recovered"};
 
 	return kind >= 0 && kind < (int)(sizeof name / sizeof *name) ? name[kind] : "unknown";
 }
 
 static void
-copy(struct gpusim_event *to, const GpuSim__HistoryEvent *from)
+copy(struct gpusim_history_event *to, const GpuSim__HistoryEvent *from)
 {
-	*to = (struct gpusim_event){.number = from->number,
-				    .at_ms = from->atms,
-				    .kind = (int)from->kind,
-				    .device = from->deviceid,
-				    .ordinal = from->ordinal,
-				    .comm = from->commid,
-				    .rank = (int32_t)from->rank - 1};
+	*to = (struct gpusim_history_event){.number = from->number,
+					    .at_ms = from->atms,
+					    .kind = (int)from->kind,
+					    .device = from->deviceid,
+					    .ordinal = from->ordinal,
+					    .comm = from->commid,
+					    .rank = (int32_t)from->rank - 1};
 	snprintf(to->text, sizeof to->text, "%s", from->text);
 }
 
 enum gpusim_rc
-gpusim_events(struct gpusim *g, uint64_t after, uint32_t wait_ms, struct gpusim_event **out,
-	      size_t *n, uint64_t *last)
+gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
+	       struct gpusim_history_event **out, size_t *n, uint64_t *last)
 {
 	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	struct gpusim_event *v;
+	struct gpusim_history_event *v;
 	GpuSim__Reply *reply;
 	enum rc rc;
 

@@ -228,7 +228,7 @@ gpusim_memcpy_d2d(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint
 		    copy_across(g, dst_device, dst_addr, src_device, src_addr, nbytes));
 	o = gpusim_ops_new(1);
 	gpusim_ops_copy(o, 0, 0, dst_addr, src_addr, nbytes);
-	rc = client_run_device(g, dst_device, o, GPUSIM_WAIT);
+	rc = client_run_device(g, dst_device, o, GPUSIM_SYNC);
 	gpusim_ops_free(o);
 	return client_rc(rc);
 }
@@ -240,7 +240,7 @@ gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, int value, uint6
 	enum rc rc;
 
 	gpusim_ops_memset(o, 0, 0, addr, value, nbytes);
-	rc = client_run_device(g, device, o, GPUSIM_WAIT);
+	rc = client_run_device(g, device, o, GPUSIM_SYNC);
 	gpusim_ops_free(o);
 	return client_rc(rc);
 }

@@ -6,7 +6,7 @@
 #include "client/client_impl.h"
 
 enum gpusim_rc
-gpusim_devices(struct gpusim *g, struct gpusim_device **out, size_t *ndevices)
+gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevices)
 {
 	GpuSim__ListDevicesRequest m = GPU_SIM__LIST_DEVICES_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;

@@ -5,7 +5,7 @@ enum rc
 client_state(GpuSim__Status status, uint32_t code, const char *reason, enum gpusim_wait wait,
 	     enum gpusim_state *state)
 {
-	if (status == GPU_SIM__STATUS__IN_PROGRESS && wait == GPUSIM_WAIT)
+	if (status == GPU_SIM__STATUS__IN_PROGRESS && wait == GPUSIM_SYNC)
 		return err_set(client_err(), RC_TIMEOUT, "still in progress");
 	if (status == GPU_SIM__STATUS__FAILED)
 		err_set(client_err(),
@@ -29,7 +29,7 @@ ask_stream(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_wait 
 
 	id.value = stream;
 	m.streamid = &id;
-	m.wait = wait == GPUSIM_WAIT;
+	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
 	req.getstreamstatus = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_GET_STREAM_STATUS, &reply);
@@ -45,7 +45,7 @@ enum gpusim_rc
 gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream)
 {
 	enum gpusim_state state;
-	enum rc rc = ask_stream(g, device, stream, GPUSIM_WAIT, &state);
+	enum rc rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
 
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = client_err()->rc;
@@ -55,7 +55,7 @@ gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream)
 enum gpusim_rc
 gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_state *state)
 {
-	return client_rc(ask_stream(g, device, stream, GPUSIM_QUEUE, state));
+	return client_rc(ask_stream(g, device, stream, GPUSIM_ASYNC, state));
 }
 
 enum gpusim_rc

@@ -16,7 +16,7 @@ client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,
 	if (rc != RC_OK)
 		return rc;
 	m.iterations = 1;
-	m.queued = wait == GPUSIM_QUEUE;
+	m.queued = wait == GPUSIM_ASYNC;
 	if (n) {
 		m.ops = ranks[0]->ops;
 		m.n_ops = ranks[0]->n_ops;
@@ -47,7 +47,7 @@ gpusim_event_record(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t
 	enum rc rc;
 
 	gpusim_ops_record(o, 0, stream, event);
-	rc = client_run_device(g, device, o, GPUSIM_QUEUE);
+	rc = client_run_device(g, device, o, GPUSIM_ASYNC);
 	gpusim_ops_free(o);
 	return client_rc(rc);
 }
@@ -59,7 +59,7 @@ gpusim_event_wait(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t e
 	enum rc rc;
 
 	gpusim_ops_wait(o, 0, stream, event);
-	rc = client_run_device(g, device, o, GPUSIM_QUEUE);
+	rc = client_run_device(g, device, o, GPUSIM_ASYNC);
 	gpusim_ops_free(o);
 	return client_rc(rc);
 }
@@ -93,7 +93,7 @@ gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, enum 
 	if (rc != RC_OK)
 		return client_rc(rc);
 	m.commid = comm;
-	m.wait = wait == GPUSIM_WAIT;
+	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &m;
 	return client_rc(call_submit(g, &req, m.wait ? times : NULL, o->nranks));
@@ -144,7 +144,7 @@ gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t graph, uint64_t fi
 	m.graphid = graph;
 	m.firstiteration = first;
 	m.iterations = iterations;
-	m.wait = wait == GPUSIM_WAIT;
+	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH;
 	req.graphlaunch = &m;
 	return client_rc(call_submit(g, &req, m.wait ? times : NULL, WIRE_MAX_RANKS));

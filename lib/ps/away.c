@@ -33,7 +33,7 @@ probe(struct gpusim *g, uint64_t comm, struct err *err)
 	enum rc rc;
 
 	gpusim_ops_record(o, 0, STREAM_COMPUTE, EVENT);
-	rc = check(gpusim_submit(g, comm, o, GPUSIM_WAIT, NULL), err);
+	rc = check(gpusim_submit(g, comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -50,7 +50,7 @@ ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
 		rc = probe(g, comm, err);
 		if (rc == RC_OK)
 			return rc;
-		known = gpusim_comm_status(g, comm, GPUSIM_WAIT, &state);
+		known = gpusim_comm_status(g, comm, GPUSIM_SYNC, &state);
 		*away = known == GPUSIM_UNREACHABLE;
 		if (*away)
 			return RC_OK;

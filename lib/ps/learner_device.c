@@ -266,7 +266,7 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, floa
 	if (rc == RC_OK)
 		rc = load(b, m, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_graph_launch(b->g, b->comm.id, graph, 0, 1, GPUSIM_WAIT, NULL),
+		rc = check(gpusim_graph_launch(b->g, b->comm.id, graph, 0, 1, GPUSIM_SYNC, NULL),
 			   err);
 	if (rc == RC_OK)
 		rc = check(gpusim_memcpy_d2h(b->g, loss, b->r.device, b->r.losses, sizeof *loss),

@@ -268,7 +268,7 @@ launch(struct store *s, uint64_t graph, uint64_t iterations, struct err *err)
 
 	do
 		rc = check(
-		    gpusim_graph_launch(s->g, s->comm.id, graph, 0, iterations, GPUSIM_WAIT, NULL),
+		    gpusim_graph_launch(s->g, s->comm.id, graph, 0, iterations, GPUSIM_SYNC, NULL),
 		    err);
 	while (rc != RC_OK && (rc = again(s, &trouble, err)) == RC_OK);
 	return rc;
@@ -380,7 +380,7 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
 			nbytes_of(s->task));
 	add_word(&sink, stamp_at(s, version), version + 1);
-	rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_WAIT, NULL), err);
+	rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }

@@ -145,7 +145,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 
 	if (rc == RC_OK) {
 		forward(p, type, n, o);
-		rc = check(gpusim_submit(p->g, p->comm.id, o, GPUSIM_WAIT, NULL), err);
+		rc = check(gpusim_submit(p->g, p->comm.id, o, GPUSIM_SYNC, NULL), err);
 	}
 	gpusim_ops_free(o);
 	if (rc == RC_OK)

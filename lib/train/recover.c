@@ -191,7 +191,7 @@ copy_kept(struct trainer *t,
 
 	for (uint32_t r = 0; r < t->comm.nranks; r++)
 		add(o, r, &t->replica[r], which);
-	rc = check(gpusim_submit(t->g, t->comm.id, o, GPUSIM_WAIT, NULL), err);
+	rc = check(gpusim_submit(t->g, t->comm.id, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -283,14 +283,14 @@ keep(struct trainer *t, struct err *err)
 
 /* Devices that offer themselves and have the memory; how many. */
 static uint32_t
-find_joining(const struct trainer *t, const struct gpusim_device *list, size_t n, uint64_t *ids,
-	     uint32_t max)
+find_joining(const struct trainer *t, const struct gpusim_device_info *list, size_t n,
+	     uint64_t *ids, uint32_t max)
 {
 	uint64_t bytes = replica_bytes(&t->shape);
 	uint32_t found = 0;
 
 	for (size_t i = 0; i < n && found < max; i++) {
-		const struct gpusim_device *d = &list[i];
+		const struct gpusim_device_info *d = &list[i];
 
 		if (d->join && !d->spare && !d->lost && d->comm == 0 && d->id != t->refused &&
 		    d->max_addr - d->min_addr >= bytes)
@@ -316,7 +316,7 @@ take_in(struct trainer *t, struct err *err)
 {
 	uint64_t ids[16], began = clock_now_ns();
 	uint32_t found, before = t->comm.nranks;
-	struct gpusim_device *list;
+	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = check(gpusim_devices(t->g, &list, &n), err);
 
@@ -357,7 +357,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 
 	gpusim_set_timeout_ms(t->g, USABLE_MS);
 	for (;;) {
-		rc = check(gpusim_comm_status(t->g, t->comm.id, GPUSIM_WAIT, &state), err);
+		rc = check(gpusim_comm_status(t->g, t->comm.id, GPUSIM_SYNC, &state), err);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(patience) == 0)
 			break;
 		pause_ms(PAUSE_MS);
@@ -379,8 +379,8 @@ name_lost(struct trainer *t, enum rc rc, struct err *err)
 	if (rc != RC_UNREACHABLE)
 		return rc;
 	gpusim_set_timeout_ms(t->g, BLAME_MS);
-	gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_WAIT);
-	if (gpusim_comm_status(t->g, t->comm.id, GPUSIM_QUEUE, &state) == GPUSIM_OK &&
+	gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_SYNC);
+	if (gpusim_comm_status(t->g, t->comm.id, GPUSIM_ASYNC, &state) == GPUSIM_OK &&
 	    state == GPUSIM_STATE_FAILED)
 		err_set(err, rc, "%s", gpusim_error());
 	gpusim_set_timeout_ms(t->g, CALL_MS);

@@ -20,7 +20,7 @@ launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, s
 
 	gpusim_set_timeout_ms(t->g, launch_timeout_ms(t));
 	rc = check(
-	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_WAIT, t->times),
+	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_SYNC, t->times),
 	    err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {

@@ -56,7 +56,7 @@ weights_load(struct trainer *t, struct err *err)
 	for (uint32_t q = 0; q < t->comm.nranks; q++)
 		t->addrs[q] = t->replica[q].net.params;
 	if (rc == RC_OK)
-		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_WAIT), err);
+		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
 }
 

@@ -332,7 +332,7 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 		recv[r] = rank[r].nout ? rank[r].addr + rank[r].out : 0;
 	}
 	good =
-	    good && gpusim_collective(g, comm, &op, GPUSIM_WAIT) == 0 && download(g, comm, c, rank);
+	    good && gpusim_collective(g, comm, &op, GPUSIM_SYNC) == 0 && download(g, comm, c, rank);
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		if (rank[r].addr && gpusim_free(g, comm->device[r].id, rank[r].addr) != 0)
 			good = false;
