@@ -155,7 +155,7 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
 	    $(house_libs))
 
-.PHONY: unit e2e sim check check-unit check-threads check-sim check-bats
+.PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
 unit: $(unit)
 
 # Most of the tests wait most of the time: twice as many files as processors run side by side, those first that
@@ -175,7 +175,7 @@ check: all e2e $(unit) $(sim)
 check-unit: $(unit) $(bin)
 	$(prove) $(call longest_first,$(unit),$(slow_unit))
 
-check-bats: all e2e
+check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Those of the rooms with threads: what is pure has none to race.
@@ -196,8 +196,14 @@ SEED  ?= 1
 sim: $(sim)
 	$< -n $(SEEDS) -s $(SEED)
 
+# The same line before and after a change: no event of these worlds has changed.
+sim-digest: $(sim)
+	@$< -d -n $(SEEDS) -s $(SEED)
+
 check-sim: $(sim)
 	$(prove) $<
+
+$(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 
 $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -330,6 +336,7 @@ help:
 	@echo 'all            programs in $(BUILD)/bin, libgpusim, examples'
 	@echo 'check          every test; check-unit and check-bats run one half'
 	@echo 'sim            play SEEDS=10000 simulated worlds, from SEED=1 on; part of check'
+	@echo 'sim-digest     one line, the digest of those worlds: a change that keeps it changes no behaviour'
 	@echo 'demo           fetch MNIST and train it on four devices'
 	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'

@@ -47,3 +47,22 @@ prove_files() {
 	assert_match 'status: 124'
 	[[ $stderr == *"hangs, exit status 124"* ]] || fail "$stderr"
 }
+
+# The worlds of tests/sim.
+@test "the digest of simulated worlds is repeatable, however many processes play them" {
+	run "$BUILD/sim/sim" -d -n 20 -s 100
+	assert_status 0
+	[[ $output =~ ^[0-9a-f]{16}' 20 worlds from seed 100'$ ]] || fail "$output"
+	local first=$output
+	run "$BUILD/sim/sim" -d -n 20 -s 100 -j 3
+	assert_equal "$output" "$first"
+}
+
+@test "other worlds have another digest" {
+	run "$BUILD/sim/sim" -d -n 1 -s 1
+	local one=${output%% *}
+	run "$BUILD/sim/sim" -d -n 1 -s 2
+	[ "${output%% *}" != "$one" ] || fail "$output"
+	run "$BUILD/sim/sim" -d -n 2 -s 1
+	[ "${output%% *}" != "$one" ] || fail "$output"
+}

@@ -112,6 +112,10 @@ discard(struct world *w, uint32_t d)
 static void
 carry_out(struct world *w, struct coord_action *a)
 {
+	if (a->kind != COORD_STORE && a->kind != COORD_LOG) {
+		digest_add(&w->digest, a->kind);
+		digest_add(&w->digest, a->device_id);
+	}
 	switch (a->kind) {
 	case COORD_ANSWER:
 		if (a->token == ASKED_BY_WORLD)
@@ -277,6 +281,8 @@ coordinator_check_history(struct world *w)
 		wrong(w, "the coordinator says nothing of its history");
 	else
 		check_events(w, reply->events);
+	if (!w->wrong[0])
+		digest_message(&w->digest, &reply->events->base);
 	wire_reply_free(reply);
 	buf_fini(&out);
 }

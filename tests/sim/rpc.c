@@ -195,6 +195,7 @@ rpc_request_arrives(struct world *w, const struct event *e)
 		wrong(w, "a request cannot be unpacked: %s", err.text);
 		return;
 	}
+	digest_message(&w->digest, &w->served[s].req->base);
 	if (to->kind == NODE_COORD)
 		coordinator_serve(w, s);
 	else
@@ -246,6 +247,7 @@ rpc_reply_arrives(struct world *w, const struct event *e)
 		wrong(w, "a reply cannot be unpacked: %s", err.text);
 		return;
 	}
+	digest_message(&w->digest, &reply->base);
 	finish(w, e->a, RC_OK, reply, "");
 	wire_reply_free(reply);
 }

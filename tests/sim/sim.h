@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "coord/coord.h"
+#include "digest.h"
 #include "dev/protocol.h"
 #include "net/replycache.h"
 #include "wire/wire.h"
@@ -249,6 +250,7 @@ struct world {
 	uint32_t tags;
 	uint8_t tag_max[MAX_TAGS]; /* most that a device may count of it */
 	char wrong[512];	   /* the first thing that must not be, or "" */
+	struct digest digest;	   /* of all that has happened */
 	uint64_t events, checked, succeeded, failed, recovered;
 };
 

@@ -326,11 +326,21 @@ calm(struct world *w)
 /* ---- events */
 
 static void
+digest_event(struct digest *d, const struct event *e)
+{
+	const uint64_t v[] = {e->at, e->kind, e->node, e->life, e->a, e->b, e->c, e->d};
+
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+		digest_add(d, v[i]);
+}
+
+static void
 happen(struct world *w, const struct event *e)
 {
 	struct coord_event ev;
 	char address[32];
 
+	digest_event(&w->digest, e);
 	switch (e->kind) {
 	case EV_REQUEST:
 		rpc_request_arrives(w, e);
@@ -510,7 +520,7 @@ clients_done(const struct world *w)
 static void
 world_init(struct world *w, uint64_t seed, int verbose)
 {
-	*w = (struct world){.seed = seed, .rng = seed, .verbose = verbose};
+	*w = (struct world){.seed = seed, .rng = seed, .verbose = verbose, .digest = {seed}};
 	roll64(w);
 	w->ndevices = roll(w, 4) ? 2 + roll(w, 4) : 2 + roll(w, MAX_DEVICES - 1);
 	w->nclients = 1 + roll(w, 3);
