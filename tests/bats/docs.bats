@@ -1,10 +1,10 @@
 # What people read is true: the examples of README.md and the man pages run as written and print
 # what they show; tables and lists in the man pages are those of the sources.
 #
-# An example is a ```console block of README.md, or a literal display in EXAMPLES of a man page.
-# Lines that begin with "$ " are commands, "> " goes on with one, and what follows is what it
-# prints; a command without any may print what it likes. Each must succeed. Examples that take a data
-# set take MNIST as `make data` fetches it, and nothing smaller: so they are skipped where it is not.
+# An example is a ```console block of README.md, or a literal display of a man page whose first line begins
+# with "$ ". Lines that begin with "$ " are commands, "> " continues one, and the other lines are the output of
+# the command above; a command without such lines may print anything. Each command must succeed. Examples that
+# use a data set need MNIST as `make data` fetches it, and are skipped without it.
 # shellcheck disable=SC2016,SC2154
 load helper
 
@@ -28,11 +28,10 @@ blocks() {
 	rm -f block.*
 	case $1 in
 	*.md) awk '/^```/ { on = $0 == "```console"; n += on; next } on { print >("block." n) }' "$1" ;;
-	*) awk '/^\.Sh/ { examples = $2 == "EXAMPLES" }
-		!examples { next }
-		/^\.Ed/ { on = 0 }
+	*) awk '/^\.Ed/ { on = 0 }
+		first { first = 0; on = /^\$ /; n += on }
 		on { gsub(/\\\(aq/, "\047"); gsub(/\\e/, "\\"); print >("block." n) }
-		/^\.Bd -literal/ { on = 1; n++ }' "$1" ;;
+		/^\.Bd -literal/ { first = 1 }' "$1" ;;
 	esac
 }
 
@@ -78,6 +77,12 @@ installed() {
 @test "gpuctl(1): the same" { run_examples "$ROOT/man/gpuctl.1" 3; }
 @test "mnist-train(1): the same" { run_examples "$ROOT/man/mnist-train.1" 3; }
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
+@test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
+@test "gpusim-launch(7): the same" { run_examples "$ROOT/man/gpusim-launch.7" 2; }
+@test "gpusim-kernels(7): the same, with what is installed somewhere" {
+	installed
+	run_examples "$ROOT/man/gpusim-kernels.7" 3
+}
 @test "gpusim-data(5): the same, with what is installed somewhere" {
 	installed
 	run_examples "$ROOT/man/gpusim-data.5" 3
@@ -119,14 +124,28 @@ installed() {
 	diff sources page
 }
 
-@test "the table of exit codes is one: in the header and in every man page" {
+@test "the table of exit codes in gpusim(7) is the header's, and every other page refers to it" {
 	sed -n 's/.*EXIT_[A-Z]* = \([0-9]*\),.*/\1/p' "$ROOT/lib/base/rc.h" >codes
 	for page in "$ROOT"/man/*.[1-9]; do
-		sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "$page" >table
-		[[ -e first ]] || cp table first
-		cmp first table || fail "$page has another table"
-		assert_equal "$(sed -n 's/^\.It //p' table)" "$(cat codes)"
+		awk '/^\.Sh/ { on = $0 == ".Sh EXIT STATUS" } on' "$page" >section
+		case $page in
+		*/gpusim.7) assert_equal "$(sed -n 's/^\.It //p' section)" "$(cat codes)" ;;
+		*) grep -q '^\.Xr gpusim 7' section || fail "$page does not refer to the table in gpusim(7)" ;;
+		esac
 	done
+}
+
+# first_screen FILE - what a terminal of 24 lines and 80 columns shows first
+first_screen() { mandoc -T utf8 -O width=78 "$1" | col -b | head -n 24; }
+
+@test "each man page has an example on its first screen" {
+	for page in "$ROOT"/man/*.7; do
+		first_screen "$page" | grep -q '^\s*\$ ' || fail "$page has none"
+	done
+}
+
+@test "gpusim(7) is short enough to be read" {
+	at_least 700 "$(wc -l <"$ROOT/man/gpusim.7")"
 }
 
 # described PAGE WORD... - the page has each option (-x, --xyz) as a Fl
@@ -158,29 +177,25 @@ described() {
 	done
 }
 
-@test "gpusim(7) lists the kernels and their arguments as the sources do" {
-	# "name argument argument ..." a line, of all kernels; kernels may share a table, X_PARAMS
-	cat "$ROOT"/lib/dev/kern_*.c |
-		awk '/^#define [A-Z0-9]+_PARAMS/ { k = $2; sub(/[(].*/, "", k) }
-			/^    \.name = / { gsub(/[",]/, ""); k = $3 }
-			/^    \.params = [A-Z]/ { gsub(/[,(].*/, "", $3); a[k] = a[$3] }
-			/\] = \{"[a-z0-9_]+", KP_/ { split($0, w, "\""); a[k] = a[k] " " w[2] }
-			END { for (k in a) if (k !~ /_PARAMS$/) print k a[k] }' | sort >sources
+# A kernel as "name argument argument ..." a line.
+@test "gpusim-kernels(7) lists the kernels and their arguments as gpuctl launch --list does" {
+	gpuctl launch --list | awk '/^[^ ]/ { k = $1; sub(/:.*/, "", k) }
+		/^ / { sub(/=.*/, ""); gsub(/[][ ]/, ""); a[k] = a[k] " " $0 }
+		END { for (k in a) print k a[k] }' | sort >program
 	awk '/^\.Sh/ { on = $0 == ".Sh KERNELS" }
 		!on { next }
 		/^\.It Ic/ { k = $3 }
 		/^\.It Cm/ { a[k] = a[k] " " $3 }
-		END { for (k in a) print k a[k] }' "$ROOT/man/gpusim.7" | sort >page
-	[[ $(wc -l <sources) -ge 16 ]]
-	diff sources page
+		END { for (k in a) print k a[k] }' "$ROOT/man/gpusim-kernels.7" | sort >page
+	[[ $(wc -l <program) -ge 16 ]]
+	diff program page
 }
 
-@test "gpusim(7) lists the algorithms as gpuctl plan --list does" {
-	gpuctl plan --list | awk '{ print $1, $2 }' >sources
-	awk '/^The algorithms; / { on = 1 }
+@test "gpusim-algorithms(7) lists the algorithms as gpuctl plan --list does" {
+	gpuctl plan --list | awk '{ print $1, $2 }' >program
+	awk '/^\.Sh/ { on = $0 == ".Sh ALGORITHMS" }
 		/^\.Pp/ { on = 0 }
 		on && /^\.It Ic/ { collective = $3 }
-		on && /^\.It Cm/ { print collective, $3 }' \
-		"$ROOT/man/gpusim.7" >page
-	diff sources page
+		on && /^\.It Cm/ { print collective, $3 }' "$ROOT/man/gpusim-algorithms.7" >page
+	diff program page
 }
