@@ -17,7 +17,10 @@ house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings $(WERROR:%=-Werror)
 house_ldflags  := -pthread
-api_libs       := -lnng -lprotobuf-c -lz -lm
+nng_a          := $(shell $(CC) -print-file-name=libnng.a)
+# nng's own TLS, where it has one.
+nng_libs       := $(if $(shell nm -u $(nng_a) 2>/dev/null | grep mbedtls),-lmbedtls -lmbedx509 -lmbedcrypto)
+api_libs       := $(nng_libs) -lprotobuf-c -lz -lm
 house_libs     := $(api_libs) -linih -ldl
 image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
@@ -102,22 +105,28 @@ $(BUILD)/obj/%.o: %.c | $(gen_headers)
 $(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno \
     -ffp-contract=off
 
-$(BUILD)/libhouse.a: $(lib_obj)
+$(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 	@rm -f $@
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
-# Programs outside see gpusim_* and nothing else of the house, but what stands in for nng's (lib/net/repost.c).
-wrap_nng := --wrap=nng_stream_recv --wrap=nng_stream_send
-$(BUILD)/libgpusim.a: $(api_obj)
+# nng, linked into each program and library of ours and seen by nobody else; lib/net/nng.syms says what it calls
+# in place of its own. A program that uses the shared nng as well has two that do not meet.
+$(BUILD)/nng.o: $(nng_a) lib/net/nng.syms
+	@[ -f $(nng_a) ] || { echo 'make: there is no libnng.a: ./setup installs libnng-dev' >&2; exit 1; }
+	@mkdir -p $(@D)
+	@$(LD) -r --whole-archive --wrap=nng_stream_recv --wrap=nng_stream_send -o $@ $(nng_a)
+	$(call say,objcopy --redefine-syms=lib/net/nng.syms $@,NNG,$@)
+
+# Programs outside see gpusim_* and nothing else.
+$(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	@rm -f $@
-	@$(LD) -r $(wrap_nng) -o $(BUILD)/obj/libgpusim.o $^
-	@objcopy --wildcard --keep-global-symbol='gpusim_*' --keep-global-symbol='__wrap_nng_*' \
-	    --keep-global-symbol='nng_stream_*' $(BUILD)/obj/libgpusim.o
+	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
+	@objcopy --wildcard --keep-global-symbol='gpusim_*' $(BUILD)/obj/libgpusim.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
-$(BUILD)/libgpusim.so: $(api_obj) lib/client/gpusim.map
+$(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
 	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.0 \
-	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(house_libs))
+	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
@@ -244,7 +253,7 @@ $(BUILD)/fuzz/obj/%.o: %.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
-$(BUILD)/fuzz/libhouse.a: $(fuzz_obj)
+$(BUILD)/fuzz/libhouse.a: $(fuzz_obj) $(BUILD)/nng.o
 	@rm -f $@
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
@@ -308,15 +317,10 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish
 manifest  := $(share)/gpusim/installed
 
-# A static nng brings its TLS along, if it has one; and its users then ask repost.c by the linker's --wrap.
-nng_a       = $(shell $(CC) -print-file-name=libnng.a)
-static_libs = $(api_libs) $(shell nm -u $(nng_a) 2>/dev/null | grep -q mbedtls && \
-                echo -lmbedtls -lmbedx509 -lmbedcrypto) $(wrap_nng:%=-Wl$(comma)%)
-
 .PHONY: install uninstall deb
 install: all
 	@pc=$$(mktemp) && trap "rm -f $$pc" EXIT && \
-	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(static_libs)|' \
+	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
 	    lib/client/gpusim.pc.in >$$pc && \
 	tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
 	    644:$$pc:$(LIBDIR)/pkgconfig/gpusim.pc

@@ -1,37 +1,22 @@
 /*
- * Design notes. nng calls the system as any program does, through the dynamic linker, so ours comes
- * first in three calls. Where nng is linked otherwise they are not reached, and what they are for is
- * missing.
+ * Design notes. The nng that we link calls these three in place of the system's (nng.syms). Nothing else
+ * in the process does.
  *
- * accept counts: nng does not tell of a connection that ends in its handshake, which is what makes a
- * listener deaf; the guard of a listener (listener.c) has its slow clock alone then.
+ * accept counts. nng does not tell of a connection that ends in its handshake, which makes a listener
+ * deaf. The guard of a listener (listener.c) compares this count with nng's.
  *
- * listen: nng lets 128 connections wait to be accepted. A thousand devices that start at once are more, and
- * a dial that finds no room fails. So there is room for as many as the system allows.
+ * listen asks for a longer queue. nng lets 128 connections wait to be accepted. A thousand devices that start
+ * at once are more, and a dial that finds no room fails.
  *
- * epoll_ctl: nng enters a socket with no events wanted, before it connects. A Unix socket that is not
- * connected has hung up, which epoll tells whatever is wanted: nng's thread for that did nothing else
- * until another got round to connecting, which on a busy machine takes a while. Told once is enough.
+ * epoll_ctl asks for one event, not for all. nng enters a socket with no events wanted before it connects.
+ * epoll reports a Unix socket that is not connected as hung up, whatever is wanted. nng's poller then
+ * spins until another thread connects the socket.
  */
 #include "net/accepts.h"
 
 #include <stdatomic.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define BACKLOG 4096 /* the kernel has its own limit below it */
-
-/* The thread sanitizer has calls of its own, from which it learns who waits for whom. */
-#ifdef __SANITIZE_THREAD__
-#include <dlfcn.h>
-#define SYSTEM(name, ...)	     ((__typeof__(&name))dlsym(RTLD_NEXT, #name))(__VA_ARGS__)
-#define SYSTEM_ACCEPT(fd, addr, len) SYSTEM(accept, fd, addr, len)
-#else
-#define SYSTEM(name, ...)	     (int)syscall(SYS_##name, __VA_ARGS__)
-#define SYSTEM_ACCEPT(fd, addr, len) (int)syscall(SYS_accept4, fd, (addr).__sockaddr__, len, 0)
-#endif
 
 static _Atomic uint64_t count;
 
@@ -42,9 +27,9 @@ accepts_count(void)
 }
 
 int
-accept(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
+net_nng_accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
-	int got = SYSTEM_ACCEPT(fd, addr, len);
+	int got = accept(fd, addr, len);
 
 	if (got >= 0)
 		atomic_fetch_add(&count, 1);
@@ -52,13 +37,13 @@ accept(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 }
 
 int
-listen(int fd, int backlog)
+net_nng_listen(int fd, int backlog)
 {
-	return SYSTEM(listen, fd, backlog > BACKLOG ? backlog : BACKLOG);
+	return listen(fd, backlog > BACKLOG ? backlog : BACKLOG);
 }
 
 int
-epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+net_nng_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct epoll_event once;
 
@@ -67,5 +52,5 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		once.events = EPOLLONESHOT;
 		event = &once;
 	}
-	return SYSTEM(epoll_ctl, epfd, op, fd, event);
+	return epoll_ctl(epfd, op, fd, event);
 }

@@ -105,7 +105,7 @@ installed() {
 	san=$(nm "$BUILD/libgpusim.a" | grep -q __asan && echo -fsanitize=address,undefined || true)
 	# shellcheck disable=SC2086
 	compile -Wall -Werror -I"$ROOT/include" $san -o example example.c "$BUILD/libgpusim.a" \
-		-lnng -lprotobuf-c -lz -lm -pthread
+		-lmbedtls -lmbedx509 -lmbedcrypto -lprotobuf-c -lz -lm -pthread
 	run bounded gpuctl run -n 4 -- ./example
 	assert_status 0
 	assert_output "$(sed -n 's|.*printf.*/\* \(.*\) \*/|\1|p' body)"

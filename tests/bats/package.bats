@@ -54,7 +54,7 @@ package() {
 	make_deb "$T/again.deb"
 	cmp again.deb "$DEB"
 	depends=$(dpkg-deb -f "$DEB" Depends)
-	for library in libc6 libnng1 libprotobuf-c1 libopenblas0 zlib1g; do
+	for library in libc6 libmbedtls14 libprotobuf-c1 libopenblas0 zlib1g; do
 		[[ $depends == *"$library"* ]] || fail "depends on $depends, not on $library"
 	done
 	[[ $depends != *openmpi* ]]
