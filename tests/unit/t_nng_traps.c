@@ -1,18 +1,23 @@
 /*
- * One test for each trap of nng 1.5.2 that lib/net/README.md lists. Each fails without its
- * counter-measure.
+ * One test for each trap of nng 1.5.2 that lib/net/README.md lists. Each fails without its counter-measure, but for
+ * those whose text begins with "no trap": we have not seen the trap there, and they say that it stays so.
  */
 #include "net_test.h"
 
 #include "net/channel.h"
 
+static bool
+is_ipc(const char *addr)
+{
+	return strncmp(addr, "ipc", 3) == 0;
+}
+
 #define GOING	       500u
 #define ASKED	       40u
 #define HOSTILE_LENGTH (UINT64_MAX - 39) /* 2^64 - 40 */
 
-/* Bursts of connections that drop: enough to make a listener deaf. (On tcp nothing has made it so.)
- */
-#define BURSTS(addr) (strncmp(addr, "ipc", 3) == 0 ? 8u : 1u)
+/* Bursts of connections that drop: on ipc the first ones make a listener deaf. On tcp none has. */
+#define BURSTS(addr) (is_ipc(addr) ? 64u : 1u)
 
 /* ---- a pull to push to */
 
@@ -121,6 +126,7 @@ drop_in_handshake(const char *addr, enum greeting greeting)
 static void
 test_deaf_rep(const char *addr, const char *name)
 {
+	const char *trap = is_ipc(addr) ? "" : "no trap: ";
 	struct echo e = ECHO_INIT;
 	struct err err = {0};
 	struct rpc_server *s = echo_start(&e, addr, &err);
@@ -133,10 +139,13 @@ test_deaf_rep(const char *addr, const char *name)
 		drop_in_handshake(rpc_server_address(s), GREETS);
 		good = call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK;
 	}
-	ok(good, "REP on %s: a new client is answered after peers have dropped in the handshake",
-	   name);
+	ok(good, "%sREP on %s: a new client is answered after peers have dropped in the handshake",
+	   trap, name);
+	if (is_ipc(addr))
+		ok(rpc_server_revivals(s) > 0, "REP on %s: its listener was deaf", name);
 	printf("# %u revivals %s\n", rpc_server_revivals(s), err.text);
-	ok(call_echo(before, 2, LONG_MS, &err) == RC_OK, "REP on %s: so is one from before", name);
+	ok(call_echo(before, 2, LONG_MS, &err) == RC_OK,
+	   "no trap: REP on %s: a client from before is answered", name);
 	rpc_client_close(before);
 	rpc_server_stop(s);
 }
@@ -158,7 +167,7 @@ test_dropped_pull(const char *addr, const char *name)
 		push_one(push, i, 0);
 	good = sink_count(&s) >= 1;
 	net_push_close(push);
-	ok(good, "pull on %s: a new sender gets through after peers have dropped", name);
+	ok(good, "no trap: pull on %s: a new sender gets through after peers have dropped", name);
 	net_pull_stop(pull);
 }
 
@@ -462,7 +471,7 @@ test_half_read(const char *addr, const char *name)
 	struct rpc_server *s = echo_start(&e, addr, &err);
 
 	for (unsigned i = 0; i < GOING; i++)
-		ask_and_go(rpc_server_address(s), strncmp(addr, "ipc", 3) == 0);
+		ask_and_go(rpc_server_address(s), is_ipc(addr));
 	echo_wait(&e, &e.ngone, GOING);
 	ok(clearing_works(), "REP on %s: %u peers that go while they are read are cleared away",
 	   name, GOING);
