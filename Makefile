@@ -44,7 +44,7 @@ link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 ROOMS    := base wire net grpc store mem coll xport dev coord client nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
-lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c)))
+lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
 # Messages: ours, and those of gRPC itself; and what all of them look like, for who asks.
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors

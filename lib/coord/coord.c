@@ -1,7 +1,7 @@
 /*
  * coord.c - one event in, its actions out.
  */
-#include "coord/coord_impl.h"
+#include "coord/top.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,6 +60,16 @@ check_ladder(const struct coord_config *c, struct err *err)
 	return RC_OK;
 }
 
+static void
+rooms_free(struct coord *c)
+{
+	free(c->devices);
+	free(c->comms);
+	free(c->runs);
+	free(c->persist);
+	free(c);
+}
+
 enum rc
 coord_new(const struct coord_config *config, struct coord **out, struct err *err)
 {
@@ -75,12 +85,20 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
+	c->devices = alloc_zeroed(1, sizeof *c->devices);
+	c->comms = alloc_zeroed(1, sizeof *c->comms);
+	c->runs = alloc_zeroed(1, sizeof *c->runs);
+	c->persist = alloc_zeroed(1, sizeof *c->persist);
+	if (!c->devices || !c->comms || !c->runs || !c->persist) {
+		rooms_free(c);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
 	c->cfg = *cfg;
 	c->lost_ms = cfg->heartbeat_ms * cfg->missed;
 	tuner_init(&c->model);
 	if (!c->cfg.tuner)
 		c->cfg.tuner = &c->model;
-	c->comms_tail = &c->comms;
+	c->comms->tail = &c->comms->first;
 	*out = c;
 	return RC_OK;
 }
@@ -96,19 +114,19 @@ coord_free(struct coord *c)
 	c->out = &none;
 	while (c->waiters)
 		waiter_free(c, c->waiters);
-	while (c->comms) {
-		if (c->comms->made && c->comms->state != COMM_DETACHING)
-			comm_destroy(c, c->comms);
-		comm_free(c, c->comms);
+	while (c->comms->first) {
+		if (c->comms->first->made && c->comms->first->state != COMM_DETACHING)
+			comm_destroy(c, c->comms->first);
+		comm_free(c, c->comms->first);
 	}
 	rendezvous_fini(c);
 	keep_fini(c);
-	for (size_t i = 0; i < c->ndevices; i++)
-		free(c->device[i]);
+	for (size_t i = 0; i < c->devices->n; i++)
+		free(c->devices->v[i]);
 	tuner_fini(&c->model);
-	free(c->config);
+	free(c->devices->config);
 	free(c->history.ring);
-	free(c);
+	rooms_free(c);
 	coord_actions_fini(&none);
 }
 
@@ -181,7 +199,7 @@ tick(struct coord *c)
 	calls_settle(c);
 	comms_reap(c);
 	care_tick(c);
-	leases_tick(c);
+	comm_leases_tick(c);
 	keep_tick(c);
 	polls_tick(c);
 	rendezvous_tick(c);
@@ -198,7 +216,7 @@ coord_step_end(struct coord *c)
 		calls_settle(c);
 		comms_reap(c);
 		queue_step(c);
-	} while (c->dead.first);
+	} while (c->devices->dead.first);
 	events_tell(c);
 	keep_step(c);
 	c->out = NULL;
@@ -221,10 +239,10 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		c->now_ms = now_ms;
 	if (ev->wall_ms)
 		c->wall_ms = ev->wall_ms;
-	if (fresh && !c->keep.resumes)
+	if (fresh && !c->persist->resumes)
 		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 			  "the coordinator has started");
-	if (c->keep.resumes)
+	if (c->persist->resumes)
 		resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:

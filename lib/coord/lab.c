@@ -1,7 +1,7 @@
 /*
  * lab.c - the lab's AllReduceRing and Memcpy, in terms of what the rest of gpusim does.
  */
-#include "coord/coord_impl.h"
+#include "coord/top.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

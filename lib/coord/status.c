@@ -1,7 +1,7 @@
 /*
  * status.c - what the coordinator tells about itself, its devices and communicators.
  */
-#include "coord/coord_impl.h"
+#include "coord/top.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ comm_of(const struct coord *c, const struct device *d)
 {
 	if (d->ncomms == 0)
 		return 0;
-	for (const struct comm *comm = c->comms; comm; comm = comm->next)
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
 		for (uint32_t r = 0; r < comm->nranks; r++)
 			if (comm->rank[r].dev == d)
 				return comm->id;
@@ -106,7 +106,7 @@ on_list_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 	struct device_msgs msgs;
 
 	(void)req;
-	if (!device_msgs_init(c, c->device, c->ndevices, &msgs))
+	if (!device_msgs_init(c, c->devices->v, c->devices->n, &msgs))
 		return err_set(err, RC_NOMEM, "list of devices: out of memory");
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
@@ -172,10 +172,10 @@ summaries_init(const struct coord *c, struct summaries *out)
 {
 	size_t nids = 0, nprogress = 0;
 
-	for (const struct comm *comm = c->comms; comm; comm = comm->next)
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
 		nids += comm->nranks;
-	*out = (struct summaries){.v = alloc_zeroed(c->ncomms, sizeof *out->v),
-				  .p = alloc_zeroed(c->ncomms, sizeof(void *)),
+	*out = (struct summaries){.v = alloc_zeroed(c->comms->n, sizeof *out->v),
+				  .p = alloc_zeroed(c->comms->n, sizeof(void *)),
 				  .ids = alloc_zeroed(nids, sizeof *out->ids),
 				  .progress = alloc_zeroed(PROGRESS_MAX, sizeof *out->progress),
 				  .progress_p = alloc_zeroed(PROGRESS_MAX, sizeof(void *))};
@@ -184,7 +184,7 @@ summaries_init(const struct coord *c, struct summaries *out)
 		return false;
 	}
 	nids = 0;
-	for (const struct comm *comm = c->comms; comm; comm = comm->next) {
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
 		comm_show(comm, out->ids + nids, &out->v[out->n]);
 		nprogress = summary_progress(c, comm, out, nprogress);
 		nids += comm->nranks;
@@ -220,7 +220,7 @@ on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct 
 	char version[] = GPUSIM_VERSION;
 
 	(void)req;
-	if (!device_msgs_init(c, c->device, c->ndevices, &devices))
+	if (!device_msgs_init(c, c->devices->v, c->devices->n, &devices))
 		return err_set(err, RC_NOMEM, "status: out of memory");
 	if (!summaries_init(c, &comms)) {
 		device_msgs_fini(&devices);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coord/blame.h"
+#include "coord/comm/blame.h"
 #include "tap.h"
 
 #define MAX 6

@@ -1,0 +1,71 @@
+#include "coord/comm/blame.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+/* Whom rank r waits for; nranks: nobody. */
+static uint32_t
+waits_for(const struct blame_rank *rank, uint32_t nranks, uint32_t r)
+{
+	const struct blame_rank *b = &rank[r];
+
+	if (b->lost || b->ended || b->waits_for == 0 || b->waits_for > nranks ||
+	    b->waits_for == r + 1)
+		return nranks;
+	return b->waits_for - 1;
+}
+
+/* Is a less far than b? */
+static bool
+is_behind(const struct blame_rank *a, const struct blame_rank *b)
+{
+	return a->op != b->op ? a->op < b->op : a->step < b->step;
+}
+
+/* A ring of ranks that wait, one of which is r. */
+static void
+blame_ring(const struct blame_rank *rank, uint32_t nranks, uint32_t r, enum blame *why)
+{
+	uint32_t last = r;
+
+	for (uint32_t q = waits_for(rank, nranks, r); q != r; q = waits_for(rank, nranks, q))
+		if (is_behind(&rank[q], &rank[last]))
+			last = q;
+	why[last] = why[waits_for(rank, nranks, last)] = BLAME_APART;
+}
+
+/* Follow the chain from r. mark: by rank, in which chain it was met. */
+static void
+follow(const struct blame_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mark, enum blame *why)
+{
+	uint32_t at = r, next;
+
+	while (mark[at] == 0 && (next = waits_for(rank, nranks, at)) != nranks) {
+		mark[at] = r + 1;
+		at = next;
+	}
+	if (mark[at] == r + 1)
+		blame_ring(rank, nranks, at, why);
+	else if (mark[at] == 0 && at != r && !rank[at].lost && !rank[at].ended)
+		why[at] = BLAME_STUCK;
+}
+
+enum rc
+blame_find(const struct blame_rank *rank, uint32_t nranks, enum blame *why, uint32_t *n,
+	   struct err *err)
+{
+	uint32_t *mark = alloc_zeroed(nranks, sizeof *mark);
+
+	if (!mark)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < nranks; r++)
+		why[r] = rank[r].lost ? BLAME_LOST : BLAME_NOT;
+	for (uint32_t r = 0; r < nranks; r++)
+		follow(rank, nranks, r, mark, why);
+	free(mark);
+	*n = 0;
+	for (uint32_t r = 0; r < nranks; r++)
+		*n += why[r] != BLAME_NOT;
+	return RC_OK;
+}

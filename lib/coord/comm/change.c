@@ -1,0 +1,146 @@
+/*
+ * change.c - changes of a communicator that somebody asks for: abort, shrink, grow.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum rc
+on_comm_abort(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommAbortRequest *q = req->commabort;
+	struct comm *comm = comm_find(c, q->commid);
+	struct err why;
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, q->commid);
+	if (q->epoch && q->epoch != comm->epoch)
+		return err_set(err, RC_INVAL, "comm %" PRIu64 " is at epoch %u, not %u", comm->id,
+			       comm->epoch, q->epoch);
+	if (comm->failed.rc != RC_OK) {
+		answer_done(c, w);
+		return RC_OK;
+	}
+	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": %s", comm->id,
+		*q->reason ? q->reason : "aborted by a client");
+	waiter_set(w, WAIT_ABORT, comm->id);
+	comm_abort(c, comm, &why);
+	return RC_OK;
+}
+
+/* One whose ranks can be changed now. */
+static enum rc
+find_idle(struct coord *c, uint64_t id, struct comm **out, struct err *err)
+{
+	struct comm *comm = comm_find(c, id);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm_busy(comm))
+		return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", id);
+	if (comm->nruns)
+		return err_set(err, RC_BUSY, "comm %" PRIu64 ": %u runs are in progress", id,
+			       comm->nruns);
+	*out = comm;
+	return RC_OK;
+}
+
+/* Those named, or those that are lost; how many, in *n. */
+static enum rc
+choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, uint32_t *n,
+	    struct err *err)
+{
+	*n = 0;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+
+		lost[r] = q->n_ranks == 0 && member_lost(m);
+	}
+	for (size_t i = 0; i < q->n_ranks; i++) {
+		if (q->ranks[i] >= comm->nranks)
+			return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u",
+				       q->ranks[i], comm->id, comm->nranks);
+		lost[q->ranks[i]] = true;
+	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		*n += lost[r];
+	return RC_OK;
+}
+
+enum rc
+on_comm_shrink(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommShrinkRequest *q = req->commshrink;
+	bool lost[WIRE_MAX_RANKS];
+	struct comm *comm;
+	uint32_t n;
+	enum rc rc = find_idle(c, q->commid, &comm, err);
+
+	if (rc == RC_OK)
+		rc = choose_lost(comm, q, lost, &n, err);
+	if (rc != RC_OK)
+		return rc;
+	if (n == comm->nranks)
+		return err_set(err, RC_INVAL, "comm %" PRIu64 ": no rank would be left", comm->id);
+	if (n == 0 && comm->failed.rc == RC_OK) {
+		answer_init(c, comm, w);
+		return RC_OK;
+	}
+	waiter_set(w, WAIT_ATTACH, comm->id);
+	graphs_settle(c, comm);
+	if (n)
+		members_leave(c, comm, lost);
+	comm_renew(c, comm);
+	return RC_OK;
+}
+
+static enum rc
+check_strangers(const struct comm *comm, struct device *const *dev, uint32_t n, struct err *err)
+{
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			if (comm->rank[r].dev == dev[k])
+				return err_set(err, RC_INVAL,
+					       "device %016" PRIx64 " is rank %u of comm %" PRIu64
+					       " already",
+					       dev[k]->id, r, comm->id);
+	return RC_OK;
+}
+
+enum rc
+on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommGrowRequest *q = req->commgrow;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct comm *comm;
+	uint32_t n = 0;
+	bool queued = false;
+	enum rc rc = find_idle(c, q->commid, &comm, err);
+
+	if (rc == RC_OK && comm->failed.rc != RC_OK)
+		rc = err_set(err, RC_FAILED, "comm %" PRIu64 " failed earlier: %s; shrink it first",
+			     comm->id, comm->failed.text);
+	if (rc == RC_OK)
+		rc = check_size(q->numdevices, q->n_deviceids, &n, err);
+	if (rc == RC_OK && n > WIRE_MAX_RANKS - comm->nranks)
+		rc = err_set(err, RC_INVAL, "%u devices more; a communicator has at most %u", n,
+			     WIRE_MAX_RANKS);
+	if (rc == RC_OK && q->n_deviceids)
+		rc = choose_named(c, q->deviceids, n, dev, err);
+	else if (rc == RC_OK)
+		rc = queue_devices(c, w, req, n, q->waitms, dev, &queued, err);
+	if (queued)
+		return RC_OK;
+	if (rc == RC_OK)
+		rc = check_strangers(comm, dev, n, err);
+	if (rc == RC_OK)
+		graphs_settle(c, comm);
+	if (rc == RC_OK)
+		rc = members_come(c, comm, dev, n, err);
+	if (rc != RC_OK)
+		return rc;
+	waiter_set(w, WAIT_ATTACH, comm->id);
+	comm_renew(c, comm);
+	return RC_OK;
+}

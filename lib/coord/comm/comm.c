@@ -1,0 +1,320 @@
+/*
+ * comm.c - communicators: found, failed as a whole, detached, told about.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct comm *
+comm_find(struct coord *c, uint64_t id)
+{
+	struct comm *comm = c->comms->first;
+
+	while (comm && comm->id != id)
+		comm = comm->next;
+	return comm && comm->made && comm->state != COMM_DETACHING ? comm : NULL;
+}
+
+enum rc
+comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
+{
+	struct comm *comm = comm_find(c, id);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm->failed.rc != RC_OK && !comm_busy(comm))
+		return err_set(err, RC_FAILED,
+			       "comm %" PRIu64 " failed earlier: %s; shrink or destroy it", id,
+			       comm->failed.text);
+	*out = comm;
+	return RC_OK;
+}
+
+bool
+member_there(const struct member *m)
+{
+	return m->dev->incarnation == m->incarnation;
+}
+
+bool
+member_lost(const struct member *m)
+{
+	return m->gone || m->dev->lost || !member_there(m);
+}
+
+struct pair_count *
+comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
+{
+	struct pair_count *p;
+	size_t i;
+
+	if (pairs_index(&comm->pairs, src, dst, &i) != RC_OK)
+		return NULL;
+	p = pairs_beside(&comm->pairs, i, comm->pair, &comm->pair_cap, sizeof *p);
+	if (!p)
+		return NULL;
+	comm->pair = p;
+	return &p[i];
+}
+
+/* ---- ending one */
+
+static void
+comm_detached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+	struct err err;
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc == RC_OK)
+		return;
+	call_blame(comm, call, why, &err);
+	act_log(c, "detach: %s", err.text);
+}
+
+void
+comm_detach(struct coord *c, struct comm *comm)
+{
+	members_cancel(c, comm);
+	comm->state = COMM_DETACHING;
+	comm->detach_ms = c->now_ms + c->cfg.abort_grace_ms;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		if (!m->attached || !member_there(m))
+			continue;
+		comm_pack_detach(comm, &body);
+		if (m->dev->lost && body.data)
+			member_tell(c, m->dev, &body);
+		else
+			member_call(c, comm, r, comm_detached, c->cfg.abort_grace_ms, &body);
+	}
+}
+
+void
+comm_destroy(struct coord *c, struct comm *comm)
+{
+	struct err err;
+
+	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->started) {
+			/* Nobody waits: the detach that follows tells. */
+			members_abort(c, comm, err.text, NULL);
+			break;
+		}
+	/* Detaching from here on: nothing that ends below may start anything new. */
+	comm->state = COMM_DETACHING;
+	runs_end_all(c, comm, &err);
+	while (comm->groups)
+		group_free(c, comm, comm->groups);
+	while (comm->graphs) {
+		waiters_fail(c, WAIT_GRAPH, comm->graphs->id, &err);
+		graph_free(c, comm->graphs);
+	}
+	waiters_fail(c, WAIT_IDLE, comm->id, &err);
+	waiters_fail(c, WAIT_ATTACH, comm->id, &err);
+	waiters_fail(c, WAIT_ABORT, comm->id, &err);
+	waiters_fail(c, WAIT_DEVICES, comm->id, &err);
+	comm_detach(c, comm);
+}
+
+void
+comm_free(struct coord *c, struct comm *comm)
+{
+	struct comm **p = &c->comms->first;
+
+	while (*p != comm)
+		p = &(*p)->next;
+	*p = comm->next;
+	if (!comm->next)
+		c->comms->tail = p;
+	c->comms->n--;
+	keep_comm_gone(c, comm);
+	members_cancel(c, comm);
+	rendezvous_used(c, comm);
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		member_release(&comm->rank[r]);
+		free(comm->rank[r].mapped);
+		comm->rank[r].dev->ncomms--;
+	}
+	pairs_fini(&comm->pairs);
+	free(comm->pair);
+	free(comm->holders);
+	free(comm->rank);
+	free(comm);
+}
+
+static void
+detach_ended(struct coord *c, struct comm *comm)
+{
+	uint64_t id = comm->id;
+	struct err failed = comm->failed;
+	struct waiter *w;
+
+	comm_free(c, comm);
+	while ((w = waiter_find(c, WAIT_DETACH, id))) {
+		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
+
+		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+		    w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK) {
+			answer_failure(c, w, &failed);
+			continue;
+		}
+		r.success = true;
+		reply.body_case = GPU_SIM__REPLY__BODY_COMM_DESTROY;
+		reply.commdestroy = &r;
+		answer(c, w, &reply);
+	}
+}
+
+void
+comms_reap(struct coord *c)
+{
+	struct comm *next;
+
+	for (struct comm *comm = c->comms->first; comm; comm = next) {
+		next = comm->next;
+		graphs_reap(c, comm);
+		comm_recover_step(c, comm);
+		if ((comm->state == COMM_ATTACHING || comm->state == COMM_JOINING) &&
+		    comm->waiting == 0)
+			comm_attach_ended(c, comm);
+		if (comm->state == COMM_DETACHING &&
+		    (comm->waiting == 0 || c->now_ms >= comm->detach_ms))
+			detach_ended(c, comm);
+	}
+}
+
+enum rc
+on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	uint64_t id = req->commdestroy->commid;
+	struct comm *comm = c->comms->first;
+
+	while (comm && comm->id != id)
+		comm = comm->next;
+	if (!comm || (!comm->made && comm->state != COMM_DETACHING))
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm->state != COMM_DETACHING)
+		comm_destroy(c, comm);
+	waiter_set(w, WAIT_DETACH, id);
+	return RC_OK;
+}
+
+/* ---- telling of one */
+
+static bool
+show_paths(const struct comm *comm, ProtobufCBinaryData *out)
+{
+	uint32_t n = comm->nranks;
+	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
+
+	for (uint32_t r = 0; path && r < n; r++)
+		for (uint32_t q = 0; q < n; q++)
+			path[r * n + q] =
+			    r == q || comm_reaches(comm, r, q) ? GPUSIM_PATH_P2P : GPUSIM_PATH_NET;
+	*out = (ProtobufCBinaryData){path ? (size_t)n * n : 0, path};
+	return path != NULL;
+}
+
+uint64_t
+comm_operations(const struct comm *comm)
+{
+	return comm->next_op - comm->skipped;
+}
+
+/* Its failure, if it is one for good: not that of an attempt to attach, which is not the last. */
+const struct err *
+comm_failure(const struct comm *comm)
+{
+	static const struct err none;
+
+	if (comm->state == COMM_DRAINING && !comm_recovers(comm))
+		return &comm->rec.cause;
+	return comm->state == COMM_LIVE || comm->state == COMM_DETACHING ? &comm->failed : &none;
+}
+
+GpuSim__Status
+comm_state(const struct comm *comm)
+{
+	if (comm_failure(comm)->rc != RC_OK)
+		return GPU_SIM__STATUS__FAILED;
+	return comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
+						       : GPU_SIM__STATUS__SUCCESS;
+}
+
+void
+comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
+	struct device_msgs msgs = {0};
+	GpuSim__Lateness *late = NULL;
+	const struct err *why;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths)) ||
+	    (w->lateness && !late_show(comm, &late, &r.lateness))) {
+		free(late);
+		free(r.lateness);
+		free(r.paths.data);
+		device_msgs_fini(&msgs);
+		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		answer_failure(c, w, &err);
+		return;
+	}
+	why = comm_failure(comm);
+	r.status = comm_state(comm);
+	r.reason = (char *)why->text;
+	r.code = why->rc;
+	r.pending = comm->nruns;
+	r.epoch = comm->epoch;
+	r.onfailure = (GpuSim__OnFailure)comm->on_failure;
+	r.recoveries = comm->recoveries;
+	r.recovered = comm->recovered.text;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	r.n_lateness = late ? comm->nranks : 0;
+	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
+	reply.getcommstatus = &r;
+	answer(c, w, &reply);
+	free(late);
+	free(r.lateness);
+	free(r.paths.data);
+	device_msgs_fini(&msgs);
+}
+
+void
+comm_idle(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while (comm->nruns == 0 && !comm_busy(comm) && (w = waiter_find(c, WAIT_IDLE, comm->id)))
+		comm_status_answer(c, comm, w);
+}
+
+enum rc
+on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	struct comm *comm = comm_find(c, req->getcommstatus->commid);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
+			       req->getcommstatus->commid);
+	w->paths = req->getcommstatus->paths;
+	w->lateness = req->getcommstatus->lateness;
+	if (w->paths && comm->nranks > WIRE_MAX_PATHS)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
+			       comm->id, comm->nranks, WIRE_MAX_PATHS);
+	if (req->getcommstatus->wait && (comm->nruns || comm_busy(comm)))
+		waiter_set(w, WAIT_IDLE, comm->id);
+	else
+		comm_status_answer(c, comm, w);
+	return RC_OK;
+}

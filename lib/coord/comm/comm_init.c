@@ -1,0 +1,395 @@
+/*
+ * comm_init.c - making a communicator: devices are chosen, reserved, and attached in parallel. Each
+ * says whose memory it could map; who has mapped each other is then told to use it (join). If one
+ * refuses, all are detached before the client hears of it, so that it can try again at once.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum rc
+check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
+{
+	uint64_t n = named ? named : wanted;
+
+	if (named && wanted && wanted != named)
+		return err_set(err, RC_INVAL, "%u devices wanted, but %zu named", wanted, named);
+	if (n == 0)
+		return err_set(err, RC_INVAL, "0 devices wanted; a communicator has at least one");
+	if (n > WIRE_MAX_RANKS)
+		return err_set(err, RC_INVAL,
+			       "%" PRIu64 " devices wanted; a communicator has at most %u", n,
+			       WIRE_MAX_RANKS);
+	*nranks = (uint32_t)n;
+	return RC_OK;
+}
+
+/* Room in an attach for what is not addresses: the numbers of communicators are most of it. */
+#define ATTACH_ROOM (16u << 10)
+
+/* What the rank offers. Without memory for it, it is reached by sockets. */
+static void
+take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offer)
+{
+	struct member *m = &comm->rank[r];
+
+	if (!offer->block || offer->n_mapped != comm->nranks)
+		return;
+	m->mapped = alloc_zeroed(comm->nranks, sizeof *m->mapped);
+	if (!m->mapped)
+		return;
+	m->block = offer->block;
+	for (uint32_t q = 0; q < comm->nranks; q++)
+		m->mapped[q] = offer->mapped[q];
+}
+
+bool
+comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
+{
+	const struct member *m = &comm->rank[r], *n = &comm->rank[q];
+
+	return r != q && m->mapped && n->mapped && m->mapped[q] && n->mapped[r];
+}
+
+/* A rank did not do its part: the first one's reason is the communicator's. */
+static void
+init_failed(struct coord *c, struct comm *comm, const struct call *call, const struct err *why,
+	    const char *part)
+{
+	struct err err;
+
+	call_blame(NULL, call, why, &err);
+	if (comm->made) {
+		comm_blame(c, comm, call, why);
+		comm->rank[call->rank].gone = true;
+		if (!comm->rank[call->rank].why[0])
+			snprintf(comm->rank[call->rank].why, sizeof comm->rank[0].why, "%.*s",
+				 (int)sizeof comm->rank[0].why - 1, why->text);
+	}
+	if (comm->failed.rc == RC_OK)
+		comm->failed = err;
+	act_log(c, "comm %" PRIu64 ": %s: %s", comm->id, part, err.text);
+}
+
+static void
+comm_attached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+
+	comm->waiting--;
+	if (why->rc == RC_OK) {
+		if (reply->body_case == GPU_SIM__REPLY__BODY_COMM_ATTACH)
+			take_offer(comm, call->rank, reply->commattach);
+		return;
+	}
+	/* One that refused has nothing to detach. */
+	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
+		comm->rank[call->rank].attached = false;
+	init_failed(c, comm, call, why, "attach");
+}
+
+/* The communicators that a device is in, this one too, into ids; a device that was out of reach may
+ * still be in others. How many. */
+static size_t
+comms_of(const struct coord *c, const struct comm *comm, const struct device *d, uint64_t *ids)
+{
+	size_t n = 0;
+
+	ids[n++] = comm->id;
+	for (const struct comm *other = d->ncomms ? c->comms->first : NULL; other;
+	     other = other->next) {
+		if (other == comm || other->state == COMM_DETACHING)
+			continue;
+		for (uint32_t r = 0; r < other->nranks; r++)
+			if (other->rank[r].dev == d) {
+				ids[n++] = other->id;
+				break;
+			}
+	}
+	return n;
+}
+
+/* What the ranks have to know of each other, as the fields of an attach: the same for all, so packed
+ * once. */
+static bool
+pack_ranks(struct device_msgs *msgs, struct buf *out)
+{
+	char none[] = "";
+	bool good = true;
+
+	for (size_t r = 0; r < msgs->n && good; r++) {
+		struct device_msg *d = &msgs->v[r];
+
+		d->m.usedbytes = 0;
+		d->m.minmemaddr = d->m.maxmemaddr = NULL;
+		d->m.address = d->m.kernels = none;
+		good = buf_pack_field(out, 4, &d->m.base);
+	}
+	return good;
+}
+
+static enum rc
+attach_start(struct coord *c, struct comm *comm, const struct buf *ranks, struct err *err)
+{
+	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	uint64_t ids[COORD_MAX_COMMS + 1];
+
+	if (ranks->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
+		return err_set(err, RC_INVAL,
+			       "the addresses of %u devices take %zu bytes, at most %u",
+			       comm->nranks, ranks->len, WIRE_CONTROL_MAX - ATTACH_ROOM);
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.optimeoutms = comm->op_timeout_ms;
+	q.instance = c->cfg.instance;
+	q.comms = ids;
+	q.order = ++c->last_run; /* any number that grows, over restarts too */
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+		struct buf body = {0};
+
+		q.rank = r;
+		q.n_comms = comms_of(c, comm, m->dev, ids);
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, ranks, &body);
+		m->attached = true;
+		member_call(c, comm, r, comm_attached, call_timeout_ms(c), &body);
+	}
+	return RC_OK;
+}
+
+enum rc
+comm_attach(struct coord *c, struct comm *comm, struct err *err)
+{
+	struct device_msgs msgs;
+	struct buf ranks = {0};
+	enum rc rc = RC_OK;
+
+	if (!device_msgs_of_comm(c, comm, &msgs))
+		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+	if (!pack_ranks(&msgs, &ranks))
+		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+	if (rc == RC_OK)
+		rc = attach_start(c, comm, &ranks, err);
+	buf_fini(&ranks);
+	device_msgs_fini(&msgs);
+	return rc;
+}
+
+/* A communicator of the devices, not yet attached and not in c->comms->first. */
+static struct comm *
+comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks)
+{
+	struct comm *comm = alloc_zeroed(1, sizeof *comm);
+	struct member *rank = alloc_zeroed(nranks, sizeof *rank);
+
+	if (!comm || !rank) {
+		free(comm);
+		free(rank);
+		return NULL;
+	}
+	comm->epoch = 1;
+	comm->nranks = nranks;
+	comm->rank = rank;
+	comm->lease = q->lease;
+	comm->on_failure = (enum gpusim_on_failure)q->onfailure;
+	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
+	comm->runs_tail = &comm->runs;
+	label_set(&comm->label, q->program, q->pid);
+	for (uint32_t r = 0; r < nranks; r++) {
+		rank[r].dev = dev[r];
+		rank[r].incarnation = dev[r]->incarnation;
+		rank[r].memories = dev[r]->memories;
+	}
+	return comm;
+}
+
+enum rc
+check_policy(uint32_t on_failure, struct err *err)
+{
+	if (on_failure > GPUSIM_ON_FAILURE_SPARE)
+		return err_set(err, RC_INVAL, "policy on failure number %u, there are %u",
+			       on_failure, GPUSIM_ON_FAILURE_SPARE + 1);
+	return RC_OK;
+}
+
+enum rc
+comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks,
+	  uint64_t client_id, struct comm **out, struct err *err)
+{
+	struct comm *comm;
+	enum rc rc;
+
+	if (c->comms->n == COORD_MAX_COMMS)
+		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
+			       COORD_MAX_COMMS);
+	rc = limit_check(c, NULL, LIMIT_COMMS, 1, err);
+	if (rc != RC_OK)
+		return rc;
+	comm = comm_new(c, q, dev, nranks);
+	if (!comm)
+		return err_set(err, RC_NOMEM, "a communicator of %u devices: out of memory",
+			       nranks);
+	comm->id = c->comms->last + 1;
+	comm->client_id = client_id;
+	rc = comm_attach(c, comm, err);
+	if (rc != RC_OK) {
+		free(comm->rank);
+		free(comm);
+		return rc;
+	}
+	c->comms->last++;
+	for (uint32_t r = 0; r < nranks; r++)
+		dev[r]->ncomms++;
+	*c->comms->tail = comm;
+	c->comms->tail = &comm->next;
+	c->comms->n++;
+	*out = comm;
+	return RC_OK;
+}
+
+enum rc
+on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommInitRequest *q = req->comminit;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct comm *comm;
+	uint32_t nranks = 0;
+	bool queued = false;
+	enum rc rc = check_size(q->numdevices, q->n_deviceids, &nranks, err);
+
+	if (rc == RC_OK)
+		rc = check_policy((uint32_t)q->onfailure, err);
+	if (rc == RC_OK && q->n_deviceids)
+		rc = choose_named(c, q->deviceids, nranks, dev, err);
+	else if (rc == RC_OK)
+		rc = queue_devices(c, w, req, nranks, q->waitms, dev, &queued, err);
+	if (rc != RC_OK || queued)
+		return rc;
+	rc = comm_make(c, q, dev, nranks, w->client_id, &comm, err);
+	if (rc == RC_OK)
+		waiter_set(w, WAIT_ATTACH, comm->id);
+	return rc;
+}
+
+void
+answer_init(struct coord *c, struct comm *comm, struct waiter *w)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
+	struct device_msgs msgs;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs)) {
+		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		answer_failure(c, w, &err);
+		return;
+	}
+	r.success = true;
+	r.commid = comm->id;
+	r.epoch = comm->epoch;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
+	reply.comminit = &r;
+	answer(c, w, &reply);
+	device_msgs_fini(&msgs);
+}
+
+static void
+comm_joined(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+
+	(void)reply;
+	comm->waiting--;
+	if (why->rc != RC_OK)
+		init_failed(c, comm, call, why, "join");
+}
+
+/* Tell one rank whom it reaches by memory; false: nobody. */
+static bool
+join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
+{
+	GpuSim__CommJoinRequest q = GPU_SIM__COMM_JOIN_REQUEST__INIT;
+	struct buf body = {0};
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < comm->nranks; k++) {
+		block[k] = comm_reaches(comm, r, k) ? comm->rank[k].block : 0;
+		n += block[k] != 0;
+	}
+	if (n + 1 < comm->nranks)
+		comm->p2p = false;
+	if (n == 0)
+		return false;
+	q.commid = comm->id;
+	q.epoch = comm->epoch;
+	q.n_block = comm->nranks;
+	q.block = block;
+	pack_request(GPU_SIM__REQUEST__BODY_COMM_JOIN, &q.base, NULL, &body);
+	member_call(c, comm, r, comm_joined, call_timeout_ms(c), &body);
+	return true;
+}
+
+/* All ranks are attached: let those join that can. False: none can. */
+static bool
+join(struct coord *c, struct comm *comm)
+{
+	uint64_t *block = alloc_zeroed(comm->nranks, sizeof *block);
+	bool any = false;
+
+	comm->p2p = block && comm->nranks > 1;
+	for (uint32_t r = 0; block && r < comm->nranks; r++)
+		any |= join_rank(c, comm, r, block);
+	free(block);
+	if (comm->nranks > 1)
+		act_log(c, "comm %" PRIu64 ": %u ranks, %s", comm->id, comm->nranks,
+			comm->p2p ? "all by memory"
+			: any	  ? "some by memory, some by sockets"
+				  : "all by sockets");
+	return any;
+}
+
+/* Those who asked for it hear that it is there: one, or one a rank. */
+static void
+answer_all(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		answer_init(c, comm, w);
+}
+
+/* They hear why not when it has been detached. */
+static void
+detach_all(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		waiter_set(w, WAIT_DETACH, comm->id);
+	comm_detach(c, comm);
+}
+
+void
+comm_attach_ended(struct coord *c, struct comm *comm)
+{
+	bool good =
+	    comm->failed.rc == RC_OK && (comm->made || waiter_find(c, WAIT_ATTACH, comm->id));
+
+	if (good && comm->state == COMM_ATTACHING && join(c, comm)) {
+		comm->state = COMM_JOINING;
+	} else if (good && comm->made) {
+		comm_joined_all(c, comm);
+	} else if (good) {
+		comm->state = COMM_LIVE;
+		comm->made = true;
+		answer_all(c, comm);
+	} else if (comm->made) {
+		comm_attach_failed(c, comm);
+	} else {
+		detach_all(c, comm);
+	}
+}

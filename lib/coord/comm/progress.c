@@ -1,0 +1,209 @@
+/*
+ * progress.c - how far ranks are, as their devices tell with each heartbeat, and what that says of
+ * who holds up the others.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coord/comm/blame.h"
+#include "wire/frame.h"
+
+static struct member *
+find_member(struct coord *c, const struct device *d, uint64_t comm_id)
+{
+	struct comm *comm = c->comms->first;
+
+	while (comm && comm->id != comm_id)
+		comm = comm->next;
+	for (uint32_t r = 0; comm && r < comm->nranks; r++)
+		if (comm->rank[r].dev == d)
+			return &comm->rank[r];
+	return NULL;
+}
+
+/* When it last moved: as it says; and if it stands where it stood, not later than it said then. */
+static uint64_t
+moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progress *m)
+{
+	uint64_t t = m->idlems < c->now_ms ? c->now_ms - m->idlems : 0;
+	bool same = old->report && old->op == m->operation && old->step == m->step &&
+		    old->epoch == m->epoch;
+
+	return same && old->moved_ms < t ? old->moved_ms : t;
+}
+
+void
+progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
+{
+	d->reports++;
+	for (size_t i = 0; i < q->n_progress; i++) {
+		const GpuSim__Progress *m = q->progress[i];
+		struct member *member = d->ncomms ? find_member(c, d, m->commid) : NULL;
+		struct progress *p = member ? &member->progress : NULL;
+		uint64_t moved;
+
+		if (!p)
+			continue;
+		/* Of several streams, the one that is least far. */
+		if (p->report == d->reports && p->op < m->operation)
+			continue;
+		moved = moved_ms(c, p, m);
+		*p = (struct progress){.report = d->reports,
+				       .moved_ms = moved,
+				       .op = m->operation,
+				       .epoch = m->epoch,
+				       .step = m->step,
+				       .steps = m->steps,
+				       .waits_for = m->waitsfor};
+	}
+}
+
+const struct progress *
+progress_of(const struct comm *comm, uint32_t r)
+{
+	const struct member *m = &comm->rank[r];
+	const struct progress *p = &m->progress;
+
+	return p->report && p->report == m->dev->reports && p->epoch == comm->epoch ? p : NULL;
+}
+
+size_t
+progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *v, size_t room)
+{
+	size_t n = 0;
+
+	for (uint32_t r = 0; r < comm->nranks && n < room; r++) {
+		const struct progress *p = progress_of(comm, r);
+		GpuSim__Progress *m = &v[n];
+
+		if (!p)
+			continue;
+		gpu_sim__progress__init(m);
+		m->commid = comm->id;
+		m->epoch = comm->epoch;
+		m->operation = frame_op_shown(p->op);
+		m->step = p->step;
+		m->steps = p->steps;
+		m->idlems = c->now_ms - p->moved_ms;
+		m->waitsfor = p->waits_for;
+		m->rank = r;
+		m->deviceid = comm->rank[r].dev->id;
+		n++;
+	}
+	return n;
+}
+
+/* Its last report is too old to say anything: it may be frozen. */
+static bool
+is_silent(const struct coord *c, const struct device *d)
+{
+	return c->devices->ear.ms - d->heard_at >=
+	       2ull * c->cfg.heartbeat_ms * (d->stride ? d->stride : 1);
+}
+
+/* What is known of each rank. */
+static struct blame_rank *
+gather(const struct coord *c, const struct comm *comm)
+{
+	struct blame_rank *v = alloc_zeroed(comm->nranks, sizeof *v);
+
+	for (uint32_t r = 0; v && r < comm->nranks; r++) {
+		const struct progress *p = progress_of(comm, r);
+
+		v[r].lost = comm->rank[r].dev->lost;
+		if (p) {
+			v[r].op = p->op;
+			v[r].step = p->step;
+			v[r].waits_for = is_silent(c, comm->rank[r].dev) ? 0 : p->waits_for;
+		}
+	}
+	return v;
+}
+
+static int
+blame_text(const struct coord *c, const struct comm *comm, uint32_t r, enum blame why, char *text,
+	   size_t room)
+{
+	const struct progress *p = progress_of(comm, r);
+	uint64_t id = comm->rank[r].dev->id;
+
+	if (why == BLAME_APART && p)
+		return snprintf(text, room,
+				"rank %u (device %016" PRIx64 ") gets nothing from rank %u (device "
+				"%016" PRIx64 ") for %.1fs",
+				r, id, p->waits_for - 1, comm->rank[p->waits_for - 1].dev->id,
+				(double)(c->now_ms - p->moved_ms) / 1e3);
+	if (why == BLAME_STUCK && is_silent(c, comm->rank[r].dev))
+		return snprintf(text, room,
+				"rank %u (device %016" PRIx64
+				") is stuck: no word from it for %.1fs",
+				r, id, (double)(c->now_ms - comm->rank[r].dev->heard_ms) / 1e3);
+	if (why == BLAME_STUCK && p)
+		return snprintf(text, room,
+				"rank %u (device %016" PRIx64
+				") is stuck: it lives, and stands in step %u of %u for %.1fs",
+				r, id, p->step, p->steps, (double)(c->now_ms - p->moved_ms) / 1e3);
+	if (why == BLAME_STUCK)
+		return snprintf(text, room,
+				"rank %u (device %016" PRIx64
+				") is stuck: it lives, and has not come to the operation",
+				r, id);
+	return 0;
+}
+
+/* Of two that are apart one has to go: the one that the other waits for. */
+static bool
+leaves_to(const struct comm *comm, const enum blame *why, uint32_t r)
+{
+	const struct progress *p = progress_of(comm, r);
+	const struct progress *q;
+	uint32_t to = p && p->waits_for ? p->waits_for - 1 : comm->nranks;
+
+	if (why[r] != BLAME_APART || to >= comm->nranks || why[to] != BLAME_APART)
+		return false;
+	q = progress_of(comm, to);
+	/* They wait for each other: the lower rank stays. */
+	return !(q && q->waits_for == r + 1 && to < r);
+}
+
+/* Of two that are apart, the one that is waited for by the other alone has nothing to tell. */
+static bool
+starves(const struct comm *comm, const enum blame *why, uint32_t r)
+{
+	const struct progress *p = progress_of(comm, r);
+
+	return why[r] != BLAME_APART || (p && p->waits_for && p->waits_for <= comm->nranks &&
+					 why[p->waits_for - 1] == BLAME_APART);
+}
+
+bool
+progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
+	       size_t room)
+{
+	struct blame_rank *v = gather(c, comm);
+	enum blame *why = alloc_zeroed(comm->nranks, sizeof *why);
+	uint32_t n = 0;
+	size_t len = 0;
+
+	text[0] = '\0';
+	if (v && why && blame_find(v, comm->nranks, why, &n, NULL) != RC_OK)
+		n = 0;
+	for (uint32_t r = 0; n && r < comm->nranks; r++) {
+		bool guilty = why[r] == BLAME_STUCK || why[r] == BLAME_APART;
+
+		if (by_rank)
+			by_rank[r] = guilty && !leaves_to(comm, why, r);
+		if (!guilty || len >= room || !starves(comm, why, r))
+			continue;
+		if (len)
+			len += (size_t)snprintf(text + len, room - len, ", ");
+		if (len < room)
+			len += (size_t)blame_text(c, comm, r, why[r], text + len, room - len);
+	}
+	free(v);
+	free(why);
+	return len > 0;
+}

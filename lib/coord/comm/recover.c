@@ -1,0 +1,505 @@
+/*
+ * recover.c - a communicator that failed: who is lost, and how it goes on.
+ *
+ * Draining. The epoch is aborted at every rank, so all that can still answer do so at once. Who does
+ * not is lost, at the latest when the grace period is over. Replacing: with the policy shrink the lost
+ * leave; with respawn their devices are started again; with spare other devices take their place and
+ * memory. Then all ranks are attached under the next epoch, as when the communicator was made, and what
+ * was under way is run again (runs_resume). A failure on the way starts over, a bounded number of times.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/frame.h"
+
+bool
+comm_recovers(const struct comm *comm)
+{
+	return comm->on_failure != GPUSIM_ON_FAILURE_ABORT && !comm->rec.final;
+}
+
+bool
+comm_busy(const struct comm *comm)
+{
+	return comm->made && comm->state != COMM_LIVE && comm->state != COMM_DETACHING;
+}
+
+/* ---- what went wrong */
+
+/* Where the first rank to complain stood, and for whom it waited. */
+static void
+take_failure(struct comm *comm, const GpuSim__Failure *f)
+{
+	struct recovery *rec = &comm->rec;
+
+	/* Its progress says more than whom a peer waited for, who may have waited for a third. */
+	for (size_t i = 0; i < f->n_missing && !rec->stuck[0]; i++)
+		if (f->missing[i] < comm->nranks)
+			comm->rank[f->missing[i]].accused = true;
+	if (rec->where[0])
+		return;
+	snprintf(rec->where, sizeof rec->where, "%s #%" PRIu64 " (%s), step %u of %u",
+		 f->collective, frame_op_shown(f->operation), f->algo, f->step, f->steps);
+	rec->idle_ms = f->idlems;
+}
+
+void
+comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why)
+{
+	struct member *m = &comm->rank[call->rank];
+
+	if (call->answered || call->end == CALL_NOMEM) {
+		m->heard = true;
+	} else if (!m->gone) {
+		m->gone = true;
+		snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1, why->text);
+	}
+	if (c->devices->failure)
+		take_failure(comm, c->devices->failure);
+}
+
+/* Nothing more is to be heard of the rank before it is decided what becomes of it. */
+static bool
+is_settled(const struct comm *comm, uint32_t r)
+{
+	const struct member *m = &comm->rank[r];
+
+	if (member_lost(m))
+		return true;
+	return !runs_wait_for(comm, r) && (m->heard || !comm_recovers(comm));
+}
+
+static bool
+is_drained(const struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (!is_settled(comm, r))
+			return false;
+	return true;
+}
+
+/* ---- draining */
+
+static void
+abort_ended(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct comm *comm = call->owner;
+
+	(void)reply;
+	comm->waiting--;
+	comm_blame(c, comm, call, why);
+}
+
+/* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
+static void
+accuse(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+	bool guilty[WIRE_MAX_RANKS];
+
+	if (rec->cause.rc != RC_TIMEOUT ||
+	    !progress_blame(c, comm, guilty, rec->stuck, sizeof rec->stuck))
+		return;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].accused = guilty[r];
+}
+
+static void
+drain(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+
+	comm->state = COMM_DRAINING;
+	rec->began_ms = c->now_ms;
+	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
+	accuse(c, comm);
+	act_log(c, "%s", rec->cause.text);
+	members_abort(c, comm, rec->cause.text, abort_ended);
+	if (!comm_recovers(comm))
+		runs_end_unstarted(c, comm, &rec->cause);
+}
+
+void
+comm_fail(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct err *cause = &comm->rec.cause;
+
+	if (!comm->made || comm->state == COMM_DETACHING || comm->failed.rc != RC_OK)
+		return;
+	if (cause->rc == RC_OK ||
+	    (cause->rc == RC_ABORTED && why->rc != RC_ABORTED && !comm->rec.final))
+		*cause = *why;
+	if (comm->state == COMM_LIVE)
+		drain(c, comm);
+}
+
+void
+comms_device_restarted(struct coord *c, const struct device *d)
+{
+	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
+			if (comm->rank[r].dev == d && !member_there(&comm->rank[r])) {
+				struct err err;
+
+				err_set(&err, RC_FAILED,
+					"comm %" PRIu64 " rank %u (device %016" PRIx64
+					") restarted",
+					comm->id, r, d->id);
+				comm_fail(c, comm, &err);
+			}
+}
+
+void
+comms_device_lost(struct coord *c, const struct device *d)
+{
+	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
+		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
+			if (comm->rank[r].dev == d) {
+				struct err why, err;
+
+				device_lost(d, &why);
+				err_set(&err, why.rc,
+					"comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
+					comm->id, r, d->id, why.text);
+				comm_fail(c, comm, &err);
+			}
+}
+
+/* ---- the end of a failure */
+
+static void
+forget_failure(struct comm *comm)
+{
+	comm->rec = (struct recovery){0};
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		m->heard = m->accused = false;
+		if (comm->failed.rc == RC_OK)
+			m->gone = false;
+	}
+}
+
+/* It stays failed. */
+static void
+give_up(struct coord *c, struct comm *comm, const struct err *line)
+{
+	struct waiter *w;
+
+	members_cancel(c, comm);
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		member_release(&comm->rank[r]);
+		comm->rank[r].newcomer = false;
+	}
+	comm->failed = *line;
+	comm->state = COMM_LIVE;
+	if (strcmp(line->text, comm->rec.cause.text) != 0)
+		act_log(c, "%s", line->text);
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
+		  "%s", line->text);
+	runs_end_failed(c, comm, line);
+	graphs_settle(c, comm);
+	forget_failure(comm);
+	waiters_fail(c, WAIT_ATTACH, comm->id, line);
+	while ((w = waiter_find(c, WAIT_ABORT, comm->id)))
+		answer_done(c, w);
+	comm_idle(c, comm);
+}
+
+/* "rank 2 (device ..) lost: why, rank 3 ..", as far as there is room. */
+static void
+name_lost(struct comm *comm, const bool *lost)
+{
+	char *who = comm->rec.who;
+	size_t room = sizeof comm->rec.who, n = 0;
+
+	who[0] = '\0';
+	for (uint32_t r = 0; r < comm->nranks && n < room; r++) {
+		const struct member *m = &comm->rank[r];
+		struct err why;
+
+		if (!lost[r])
+			continue;
+		if (m->why[0])
+			err_set(&why, RC_FAILED, "%s%s",
+				strncmp(m->why, "lost", 4) == 0 ? "" : "lost: ", m->why);
+		else if (!member_there(m))
+			err_set(&why, RC_FAILED, "restarted");
+		else if (m->dev->lost)
+			device_lost(m->dev, &why);
+		else
+			err_set(&why, RC_FAILED, "lost: it is stuck and does not answer");
+		n += (size_t)snprintf(who + n, room - n, "%srank %u (device %016" PRIx64 ") %s",
+				      n ? ", " : "", r, m->dev->id, why.text);
+	}
+}
+
+/* The line that clients get. */
+static void
+describe(const struct comm *comm, struct err *line)
+{
+	const struct recovery *rec = &comm->rec;
+
+	const char *who = rec->who[0] ? rec->who : rec->stuck;
+
+	*line = rec->cause;
+	if (rec->where[0] && who[0])
+		err_set(line, rec->cause.rc, "comm %" PRIu64 ": %s: %s; last progress %.1fs ago",
+			comm->id, rec->where, who, (double)rec->idle_ms / 1e3);
+}
+
+/* Why it cannot go on, after the line. */
+void
+comm_cannot(struct coord *c, struct comm *comm, const char *why)
+{
+	struct err line, err;
+
+	describe(comm, &line);
+	err_set(&err, RC_FAILED, "%s; %s", line.text, why);
+	give_up(c, comm, &err);
+}
+
+/* ---- attaching again */
+
+void
+comm_attach_again(struct coord *c, struct comm *comm)
+{
+	struct err err;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct member *m = &comm->rank[r];
+
+		member_release(m);
+		free(m->mapped);
+		m->mapped = NULL;
+		m->block = 0;
+		m->gone = m->heard = m->accused = false;
+		m->why[0] = '\0';
+	}
+	comm->epoch++;
+	comm->state = COMM_ATTACHING;
+	if (comm_attach(c, comm, &err) != RC_OK)
+		give_up(c, comm, &err);
+}
+
+void
+comm_renew(struct coord *c, struct comm *comm)
+{
+	comm->failed = (struct err){0};
+	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
+	comm_attach_again(c, comm);
+}
+
+void
+comm_abort(struct coord *c, struct comm *comm, const struct err *why)
+{
+	comm->rec.final = true;
+	if (comm->state == COMM_LIVE) {
+		comm_fail(c, comm, why);
+	} else {
+		comm->rec.cause = *why;
+		if (comm->state != COMM_DRAINING)
+			give_up(c, comm, why);
+	}
+}
+
+/* ---- deciding */
+
+/* All answered, and yet it failed: the rank that is known to be stuck; or when it failed again, that
+ * others waited for. */
+static uint32_t
+find_lost(struct comm *comm, bool *lost)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		lost[r] = member_lost(&comm->rank[r]) || !is_settled(comm, r);
+		n += lost[r];
+	}
+	if (n || !comm_recovers(comm) || (!comm->rec.stuck[0] && comm->rec.rounds <= 1))
+		return n;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].accused) {
+			lost[r] = true;
+			snprintf(comm->rank[r].why, sizeof comm->rank[r].why,
+				 "its peers wait for it in vain");
+			n++;
+		}
+	return n;
+}
+
+static void
+go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlost)
+{
+	comm->rec.until_ms = c->now_ms + c->cfg.respawn_ms;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].gone = lost[r];
+	if (nlost && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK) {
+		members_leave(c, comm, lost);
+	} else if (nlost) {
+		comm->state = COMM_REPLACING;
+		replace_start(c, comm);
+		replace_step(c, comm);
+		return;
+	}
+	comm_attach_again(c, comm);
+}
+
+static void
+decide(struct coord *c, struct comm *comm)
+{
+	struct recovery *rec = &comm->rec;
+	bool lost[WIRE_MAX_RANKS];
+	uint32_t nlost = find_lost(comm, lost);
+	struct err line;
+
+	name_lost(comm, lost);
+	rec->drained_ms = c->now_ms;
+	rec->rounds++;
+	describe(comm, &line);
+	if (!comm_recovers(comm)) {
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			comm->rank[r].gone = lost[r];
+		give_up(c, comm, &line);
+		return;
+	}
+	members_cancel(c, comm);
+	runs_stop(c, comm);
+	graphs_settle(c, comm);
+	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
+		comm_cannot(c, comm, "no rank is left");
+	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
+		comm_cannot(c, comm, "it fails again and again");
+	else if (runs_overdue(c, comm))
+		comm_cannot(c, comm, "its time, with recoveries, is over");
+	else
+		go_on_without(c, comm, lost, nlost);
+}
+
+/* Devices that were to be taken in could not be: then they are not, and the others are as before. */
+static bool
+send_back(struct coord *c, struct comm *comm)
+{
+	bool leave[WIRE_MAX_RANKS], any = false, stays = false;
+	struct err why = comm->failed;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const struct member *m = &comm->rank[r];
+
+		leave[r] = m->newcomer;
+		any |= m->newcomer && member_lost(m);
+		stays |= !m->newcomer;
+		if (member_lost(m) && !m->newcomer)
+			return false;
+	}
+	if (!any || !stays)
+		return false;
+	waiters_fail(c, WAIT_ATTACH, comm->id, &why);
+	runs_stop(c, comm);
+	graphs_settle(c, comm);
+	members_leave(c, comm, leave);
+	comm_renew(c, comm);
+	return true;
+}
+
+void
+comm_attach_failed(struct coord *c, struct comm *comm)
+{
+	if (send_back(c, comm))
+		return;
+	if (comm->failed.rc != RC_OK) {
+		comm->rec.cause = comm->failed;
+		comm->failed = (struct err){0};
+	}
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].heard = true;
+	decide(c, comm);
+}
+
+/* ---- live again */
+
+static void
+tell(struct coord *c, struct comm *comm)
+{
+	const struct recovery *rec = &comm->rec;
+	char found[48] = "";
+
+	if (rec->where[0])
+		snprintf(found, sizeof found, "detect %" PRIu64 " ms, ", rec->idle_ms);
+	err_set(&comm->recovered, RC_OK,
+		"%s; %s, %u rank%s at epoch %u%s: %sagree %" PRIu64 " ms, restore %" PRIu64 " ms",
+		rec->who[0] ? rec->who : rec->cause.text, wire_policy_name(comm->on_failure),
+		comm->nranks, comm->nranks == 1 ? "" : "s", comm->epoch,
+		rec->blank ? ", a rank's memory is lost" : "", found,
+		rec->drained_ms - rec->began_ms, c->now_ms - rec->drained_ms);
+	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__RECOVERED, .comm = comm->id},
+		  "comm %" PRIu64 " has recovered: %.400s", comm->id, comm->recovered.text);
+	comm->recoveries++;
+}
+
+static void
+go_live(struct coord *c, struct comm *comm)
+{
+	struct waiter *w;
+
+	comm->state = COMM_LIVE;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		comm->rank[r].newcomer = false;
+	pairs_fini(&comm->pairs);
+	free(comm->pair);
+	comm->pair = NULL;
+	comm->pair_cap = 0;
+	comm->keep.pairs_new = true;
+	graphs_drop_failed(c, comm);
+	if (comm->rec.cause.rc != RC_OK)
+		tell(c, comm);
+	runs_resume(c, comm);
+	forget_failure(comm);
+	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+		answer_init(c, comm, w);
+	comm_idle(c, comm);
+}
+
+void
+comm_joined_all(struct coord *c, struct comm *comm)
+{
+	comm->state = COMM_DEFINING;
+	graphs_define_again(c, comm);
+	comm_recover_step(c, comm);
+}
+
+static void
+defined(struct coord *c, struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].gone) {
+			comm_attach_failed(c, comm);
+			return;
+		}
+	go_live(c, comm);
+}
+
+void
+comm_recover_step(struct coord *c, struct comm *comm)
+{
+	switch (comm->state) {
+	case COMM_DRAINING:
+		if (is_drained(comm) || c->now_ms >= comm->rec.until_ms)
+			decide(c, comm);
+		break;
+	case COMM_REPLACING:
+		replace_step(c, comm);
+		break;
+	case COMM_DEFINING:
+		if (comm->waiting == 0)
+			defined(c, comm);
+		break;
+	default:
+		break;
+	}
+}

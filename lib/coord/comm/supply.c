@@ -1,0 +1,197 @@
+/*
+ * supply.c - devices for a communicator: those that are named, or so many that are free; and why there are
+ * too few, which names the communicators that have the others.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void
+label_set(struct label *l, const char *program, uint32_t pid)
+{
+	snprintf(l->program, sizeof l->program, "%.*s", (int)sizeof l->program - 1, program);
+	l->pid = pid;
+}
+
+/* ---- choosing */
+
+enum rc
+choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev, struct err *err)
+{
+	for (size_t r = 0; r < n; r++) {
+		struct err why;
+
+		for (size_t k = 0; k < r; k++)
+			if (ids[k] == ids[r])
+				return err_set(err, RC_INVAL,
+					       "device %016" PRIx64
+					       " is named twice, as rank %zu and rank %zu",
+					       ids[r], k, r);
+		dev[r] = device_find(c, ids[r]);
+		if (!dev[r])
+			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, ids[r]);
+		if (dev[r]->lost) {
+			device_lost(dev[r], &why);
+			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
+				       why.text);
+		}
+	}
+	return RC_OK;
+}
+
+enum rc
+choose_free(const struct coord *c, uint32_t n, struct device **dev, struct err *err)
+{
+	uint32_t nfree = 0;
+
+	for (size_t i = 0; i < c->devices->n; i++)
+		if (device_is_free(c->devices->v[i]) && !c->devices->v[i]->spare) {
+			if (nfree < n)
+				dev[nfree] = c->devices->v[i];
+			nfree++;
+		}
+	return nfree < n ? supply_short(c, n, nfree, err) : RC_OK;
+}
+
+/* ---- too few */
+
+struct supply
+supply_count(const struct coord *c)
+{
+	struct supply s = {0};
+
+	for (size_t i = 0; i < c->devices->n; i++) {
+		const struct device *d = c->devices->v[i];
+
+		s.all += !d->spare;
+		s.alive += !d->spare && !d->lost;
+		s.free += !d->spare && device_is_free(d);
+		s.returning += !d->spare && device_returns(c, d);
+	}
+	return s;
+}
+
+/* A sentence that grows as long as there is room. */
+struct text {
+	char *at;
+	size_t room;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at, t->room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= t->room)
+		n = t->room ? (int)t->room - 1 : 0;
+	t->at += n;
+	t->room -= (size_t)n;
+}
+
+/* "gpuctl allreduce (pid 4711)" */
+static void
+add_label(struct text *t, const struct label *l)
+{
+	if (l->program[0])
+		add(t, "%s (pid %u)", l->program, l->pid);
+	else
+		add(t, "a client");
+}
+
+static uint32_t
+devices_of(const struct comm *comm)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		n += !comm->rank[r].dev->spare;
+	return n;
+}
+
+/* "comm 3 of gpuctl allreduce (pid 4711) has 2", or when it lets go of them. */
+static void
+add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_t n)
+{
+	uint64_t end = comm->gone_ms + COORD_LEASE_MS;
+
+	bool told = comm->label.program[0] != '\0';
+
+	add(t, "comm %" PRIu64, comm->id);
+	if (told) {
+		add(t, "%s ", comm->lease ? " of" : ", made by");
+		add_label(t, &comm->label);
+	}
+	if (comm->state == COMM_DETACHING)
+		add(t, ", which is about to end");
+	else if (comm->lease && comm->gone)
+		add(t, ", which is gone: free in %.1f s",
+		    end > c->now_ms ? (double)(end - c->now_ms) / 1e3 : 0.1);
+	else
+		add(t, "%s has %u", told && !comm->lease ? "," : "", n);
+}
+
+/* Who has devices, and who stands in line for them. */
+static void
+add_users(struct text *t, const struct coord *c)
+{
+	const struct waiter *first = queue_first(c);
+	const char *before = ": ";
+
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
+		uint32_t n = devices_of(comm);
+
+		if (n == 0)
+			continue;
+		if (t->room < 160) {
+			add(t, ", ...");
+			break;
+		}
+		add(t, "%s", before);
+		add_comm(t, c, comm, n);
+		before = ", ";
+	}
+	if (first && first != c->comms->serving) {
+		add(t, "%s", before);
+		add_label(t, &first->label);
+		add(t, " waits for %u", first->want);
+	}
+}
+
+/* Which are lost, since when, why. */
+static void
+add_lost(struct text *t, const struct coord *c)
+{
+	char lost[sizeof((struct err *)0)->text];
+
+	devices_name_lost(c, false, lost, sizeof lost);
+	add(t, "%s", lost);
+}
+
+enum rc
+supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *err)
+{
+	struct supply s = supply_count(c);
+	struct text t = {err->text, sizeof err->text};
+
+	add(&t, "%s%u device%s wanted, ", want <= s.alive ? "busy: " : "", want,
+	    want == 1 ? "" : "s");
+	if (want > s.all) {
+		err->rc = RC_NOTFOUND;
+		add(&t, "there %s %u", s.all == 1 ? "is" : "are", s.all);
+	} else if (want > s.alive) {
+		err->rc = RC_FAILED;
+		add(&t, "%u of %u there", s.alive, s.all);
+		add_lost(&t, c);
+	} else {
+		err->rc = RC_BUSY;
+		add(&t, "%u free of %u", nfree, s.alive);
+		add_users(&t, c);
+		add_lost(&t, c);
+	}
+	return err->rc;
+}

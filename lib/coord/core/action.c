@@ -1,0 +1,181 @@
+#include "coord/top.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room in a control message for what the shell adds around a body. */
+#define ENVELOPE 64
+
+bool
+act(struct coord *c, struct coord_action *a)
+{
+	struct coord_actions *out = c->out;
+
+	if (out->n == out->cap) {
+		size_t cap = out->cap ? out->cap * 2 : 16;
+		struct coord_action *v = alloc_resize(out->v, cap, sizeof *v);
+
+		if (!v) {
+			buf_fini(&a->body);
+			return false;
+		}
+		out->v = v;
+		out->cap = cap;
+	}
+	out->v[out->n++] = *a;
+	return true;
+}
+
+bool
+buf_pack(struct buf *b, const ProtobufCMessage *m)
+{
+	size_t n = protobuf_c_message_get_packed_size(m);
+
+	if (!buf_reserve(b, n + 1))
+		return false;
+	protobuf_c_message_pack(m, (uint8_t *)b->data + b->len);
+	b->len += n;
+	return true;
+}
+
+static size_t
+put_varint(uint64_t v, uint8_t *out)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		out[n++] = (uint8_t)(v | 0x80);
+	out[n++] = (uint8_t)v;
+	return n;
+}
+
+/* Tag and length of an embedded message. */
+static bool
+put_head(struct buf *b, uint32_t field, size_t nbytes)
+{
+	uint8_t head[20];
+	size_t n = put_varint((uint64_t)field << 3 | 2, head);
+
+	n += put_varint(nbytes, head + n);
+	return buf_add(b, head, n);
+}
+
+bool
+buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m)
+{
+	size_t len = b->len;
+
+	if (put_head(b, field, protobuf_c_message_get_packed_size(m)) && buf_pack(b, m))
+		return true;
+	b->len = len;
+	return false;
+}
+
+bool
+pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail, struct buf *body)
+{
+	struct buf b = {0};
+	size_t ntail = tail ? tail->len : 0;
+
+	if (!put_head(&b, field, protobuf_c_message_get_packed_size(head) + ntail) ||
+	    !buf_pack(&b, head) || (ntail && !buf_add(&b, tail->data, ntail))) {
+		buf_fini(&b);
+		return false;
+	}
+	*body = b;
+	return true;
+}
+
+void
+act_log(struct coord *c, const char *fmt, ...)
+{
+	struct coord_action a = {.kind = COORD_LOG};
+	char line[sizeof((struct err *)0)->text + 128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (buf_add(&a.body, line, strlen(line) + 1))
+		act(c, &a);
+}
+
+bool
+act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
+	 uint64_t timeout_ms, struct buf *body)
+{
+	struct coord_action a = {.kind = COORD_CALL,
+				 .token = token,
+				 .device_id = device_id,
+				 .timeout_ms = timeout_ms,
+				 .body = *body};
+
+	*body = (struct buf){0};
+	snprintf(a.address, sizeof a.address, "%s", address);
+	return act(c, &a);
+}
+
+void
+answer(struct coord *c, struct waiter *w, GpuSim__Reply *reply)
+{
+	struct coord_action a = {.kind = COORD_ANSWER, .token = w->token};
+	size_t n = gpu_sim__reply__get_packed_size(reply);
+	struct err err;
+
+	if (n > WIRE_CONTROL_MAX - ENVELOPE) {
+		err_set(&err, RC_INTERNAL, "the answer takes %zu bytes, at most %u", n,
+			WIRE_CONTROL_MAX - ENVELOPE);
+		answer_failure(c, w, &err);
+		return;
+	}
+	keep_reply(c, w, reply, &a);
+	if (w->token == 0) {
+		waiter_free(c, w);
+		return;
+	}
+	if (buf_pack(&a.body, &reply->base)) {
+		if (act(c, &a)) {
+			waiter_free(c, w);
+			return;
+		}
+	}
+	waiter_set(w, WAIT_MEMORY, 0);
+}
+
+void
+answer_failure(struct coord *c, struct waiter *w, const struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	wire_reply_failure(&reply, err);
+	answer(c, w, &reply);
+}
+
+void
+answer_done(struct coord *c, struct waiter *w)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
+
+	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
+	reply.done = &done;
+	answer(c, w, &reply);
+}
+
+void
+coord_actions_clear(struct coord_actions *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		buf_fini(&a->v[i].body);
+	a->n = 0;
+}
+
+void
+coord_actions_fini(struct coord_actions *a)
+{
+	coord_actions_clear(a);
+	free(a->v);
+	*a = (struct coord_actions){0};
+}

@@ -1,0 +1,47 @@
+/*
+ * limits.h - bounds and times of the coordinator.
+ */
+#ifndef COORD_LIMITS_H
+#define COORD_LIMITS_H
+
+#include "wire/wire.h"
+
+/* Bounds. Lists in a reply hold at most WIRE_MAX_RANKS entries, which bounds devices and comms. */
+#define COORD_MAX_DEVICES WIRE_MAX_RANKS
+#define COORD_MAX_COMMS	  WIRE_MAX_RANKS
+#define COORD_MAX_RUNS	  1024 /* not yet ended, per communicator */
+#define COORD_MAX_GROUPS  64   /* open, per communicator */
+#define COORD_MAX_GRAPHS  256  /* per communicator */
+#define COORD_MAX_WAITERS 4096
+#define COORD_MAX_IDS	  256	       /* that wait for ranks */
+#define COORD_USED_IDS	  1024	       /* remembered, of communicators that are gone */
+#define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
+#define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
+
+/* What one client may have of that; see limits.c. A device holds 256 communicators. */
+#define COORD_CLIENT_COMMS   128
+#define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_IDS     64 /* that it began */
+#define COORD_CLIENT_HELD    (64u << 20)
+#define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
+#define COORD_GUEST_GRAPHS   64
+
+#define COORD_LEASE_MS	    2000     /* a client may be away so long before its leases end */
+#define COORD_RETURN_MS	    30000    /* who has leases has so long to be heard after a restart */
+#define COORD_COMM_MS	    300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	    86400000 /* the same */
+#define COORD_CALL_MS	    10000    /* a control call to a device takes no longer, or 2 lost_ms */
+#define COORD_OVERDUE_MS    1000     /* past a call's timeout: the shell owes a result by then */
+#define COORD_ANSWER_MARGIN 150	     /* ms before a client's deadline: the answer must reach it */
+#define COORD_FORGET_MS	    3600000  /* a free device that is lost for so long is forgotten */
+#define COORD_RESPAWN_MS    10000    /* when the configuration leaves it open */
+#define COORD_DISCARD_MS    1000     /* between two tries to remove a memory */
+#define COORD_ADOPT_MS	    10000    /* for taking over a memory */
+#define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */
+#define COORD_EVENTS	    1024     /* remembered of what has happened */
+#define COORD_KEEP_REPLIES  32	     /* answers stored of a client */
+#define COORD_KEEP_MS	    60000    /* so long, when it has gone */
+#define COORD_RESERVE	    (1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES	    4	       /* of one run, before its failure is the answer */
+
+#endif

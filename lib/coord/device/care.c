@@ -1,0 +1,326 @@
+/*
+ * care.c - devices that are lost: started again, or replaced by a spare.
+ *
+ * With a communicator's policy that is the recovery's business (replace.c); of a device that no
+ * communicator has, the coordinator's own policy decides. Only the coordinator's shell knows whether a
+ * process could be started, and how one has ended: events tell.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define SHOW_LOST 3 /* devices that a message names */
+
+/* ---- starting one again */
+
+/* Its process and its memory are of this host. */
+static bool
+is_here(const struct coord *c, const struct device *d)
+{
+	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
+}
+
+bool
+device_can_spawn(const struct coord *c, const struct device *d)
+{
+	return is_here(c, d) && !d->supervised;
+}
+
+/* False: out of memory; it will be missed. */
+static bool
+act_spawn(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_SPAWN, .device_id = d->id};
+	struct device_msgs msgs;
+
+	if (!device_msgs_init(c, &d, 1, &msgs))
+		return false;
+	if (buf_pack(&a.body, &msgs.p[0]->base))
+		act(c, &a);
+	device_msgs_fini(&msgs);
+	return true;
+}
+
+void
+device_end(struct coord *c, struct device *d)
+{
+	if (is_here(c, d) && d->supervised)
+		act_spawn(c, d);
+}
+
+void
+device_spawn(struct coord *c, struct device *d)
+{
+	if (!act_spawn(c, d))
+		return;
+	d->spawn.until_ms = c->now_ms + c->cfg.respawn_ms;
+	d->spawn.pid = 0;
+	d->spawn.tries++;
+	d->spawn.cannot[0] = '\0';
+}
+
+void
+device_came(struct device *d)
+{
+	memset(&d->spawn, 0, sizeof d->spawn);
+}
+
+/* It was started in vain. */
+static void
+give_up(struct coord *c, struct device *d, const char *what, const char *why)
+{
+	d->spawn.until_ms = 0;
+	snprintf(d->spawn.cannot, sizeof d->spawn.cannot, "%s %.*s", what, COORD_WHY_MAX - 64, why);
+	act_log(c, "device %016" PRIx64 " %s", d->id, d->spawn.cannot);
+	event_device(c, GPU_SIM__EVENT_KIND__GIVEN_UP, d, "%s", d->spawn.cannot);
+}
+
+void
+device_spawned(struct coord *c, const struct coord_event *ev)
+{
+	struct device *d = device_find(c, ev->device_id);
+
+	if (!d || !d->spawn.until_ms)
+		return;
+	if (ev->rc == RC_OK)
+		d->spawn.pid = ev->pid;
+	else
+		give_up(c, d, "cannot be started again:", ev->text ? ev->text : "no reason given");
+}
+
+static void
+how_ended(int status, char *out, size_t room)
+{
+	if (WIFSIGNALED(status))
+		snprintf(out, room, "killed by signal %d", WTERMSIG(status));
+	else
+		snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
+}
+
+/* Before it has come. Whoever was killed may be lucky the next time. */
+static void
+spawn_ended(struct coord *c, struct device *d, int status)
+{
+	char how[48];
+
+	how_ended(status, how, sizeof how);
+	d->spawn.until_ms = 0;
+	d->spawn.pid = 0;
+	if (!WIFSIGNALED(status) || d->spawn.tries >= COORD_MAX_TRIES)
+		give_up(c, d, "was started again and", how);
+}
+
+void
+device_exited(struct coord *c, uint32_t pid, int status)
+{
+	for (size_t i = 0; i < c->devices->n && c->cfg.host[0] && pid; i++) {
+		struct device *d = c->devices->v[i];
+		char how[48];
+
+		if (d->spawn.until_ms && d->spawn.pid == pid) {
+			spawn_ended(c, d, status);
+			return;
+		}
+		if (d->pid != pid || strcmp(d->host, c->cfg.host) != 0)
+			continue;
+		how_ended(status, how, sizeof how);
+		if (!d->lost) {
+			device_lose(c, d, how);
+		} else if (d->loss.broke) {
+			snprintf(d->loss.why, sizeof d->loss.why, "%s", how);
+			d->loss.broke = false;
+			keep_device(c, d);
+		}
+		return;
+	}
+}
+
+static void
+respawn(struct coord *c, struct device *d)
+{
+	char why[32];
+
+	if (d->spawn.until_ms && c->now_ms >= d->spawn.until_ms) {
+		snprintf(why, sizeof why, "within %.1fs", (double)c->cfg.respawn_ms / 1e3);
+		give_up(c, d, "was started again and did not come", why);
+	}
+	if (!d->spawn.until_ms && !d->spawn.cannot[0] && device_can_spawn(c, d))
+		device_spawn(c, d);
+}
+
+/* ---- a spare in its place */
+
+bool
+adopt_pack(const struct device *lost, const struct device *spare, struct buf *body)
+{
+	GpuSim__AdoptRequest q = GPU_SIM__ADOPT_REQUEST__INIT;
+
+	if (strcmp(spare->host, lost->host) != 0 || !lost->mem_path[0])
+		return false;
+	q.deviceid = lost->id;
+	q.path = (char *)lost->mem_path;
+	q.dev = lost->mem_dev;
+	q.inode = lost->mem_inode;
+	q.incarnation = spare->incarnation;
+	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, body);
+	return true;
+}
+
+void
+device_replace(struct coord *c, struct device *lost, struct device *spare)
+{
+	uint32_t ordinal = lost->ordinal;
+
+	if (!spare->spare || lost->spare)
+		return;
+	lost->ordinal = spare->ordinal;
+	spare->ordinal = ordinal;
+	lost->spare = true;
+	spare->spare = false;
+	lost->placed = spare->placed = true;
+	device_moved(c, lost);
+	device_moved(c, spare);
+	keep_device(c, lost);
+	keep_device(c, spare);
+	act_log(c, "device %016" PRIx64 " takes the place of device %016" PRIx64, spare->id,
+		lost->id);
+	event_device(c, GPU_SIM__EVENT_KIND__REPLACED, spare,
+		     "is no spare any more: it has taken the place of device %016" PRIx64,
+		     lost->id);
+}
+
+static void
+adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct device *d = call->owner, *spare = d->heir;
+
+	(void)reply;
+	d->heir = NULL;
+	d->ncomms--;
+	spare->ncomms--;
+	/* What it refuses to take over does not matter if nothing was there. */
+	if (d->lost && (why->rc == RC_OK || (call->answered && d->used_bytes == 0))) {
+		device_replace(c, d, spare);
+		return;
+	}
+	spare->unfit = true;
+	act_log(c, "device %016" PRIx64 ": spare device %016" PRIx64 ": %s", d->id, spare->id,
+		why->rc == RC_OK ? "the device is back" : why->text);
+}
+
+static void
+spare(struct coord *c, struct device *d)
+{
+	struct device *s = device_find_spare(c, d, true);
+	struct buf body = {0};
+
+	if (!s || d->spare)
+		return;
+	if (!adopt_pack(d, s, &body)) {
+		device_replace(c, d, s);
+		return;
+	}
+	d->heir = s;
+	d->ncomms++;
+	s->ncomms++;
+	d->adopt.owner = d;
+	d->adopt.done = adopted;
+	call_start(c, &d->adopt, s, s->address, COORD_ADOPT_MS, &body);
+}
+
+/* ---- nobody waits for it */
+
+/* Again and again, as its process may not have ended yet. With spares one may still come. */
+static void
+discard(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_DISCARD, .device_id = d->id};
+
+	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE || d->mem_kept ||
+	    !device_can_spawn(c, d) || c->now_ms < d->discard_ms)
+		return;
+	d->discard_ms = c->now_ms + COORD_DISCARD_MS;
+	snprintf(a.address, sizeof a.address, "%s", d->mem_path);
+	act(c, &a);
+}
+
+/* ---- */
+
+void
+care_tick(struct coord *c)
+{
+	for (size_t i = 0; i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+
+		if (!d->lost || d->ncomms)
+			continue;
+		if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
+			respawn(c, d);
+		else if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE)
+			spare(c, d);
+		if (!d->ncomms && !device_returns(c, d))
+			discard(c, d);
+	}
+}
+
+bool
+device_returns(const struct coord *c, const struct device *d)
+{
+	if (!d->lost || d->spawn.until_ms || d->heir)
+		return d->lost;
+	if (d->ncomms)
+		return false;
+	if (d->supervised)
+		return device_lost_for(c, d) < c->cfg.respawn_ms;
+	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
+		return !d->spawn.cannot[0] && device_can_spawn(c, d);
+	return c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spare &&
+	       device_find_spare(c, d, true);
+}
+
+void
+device_remedy(const struct coord *c, const struct device *d, char *text, size_t room)
+{
+	text[0] = '\0';
+	if (d->heir)
+		snprintf(text, room, "device %016" PRIx64 " is about to take its place",
+			 d->heir->id);
+	else if (device_returns(c, d))
+		snprintf(text, room, "%s",
+			 c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE && !d->spawn.until_ms
+			     ? "a spare is about to take its place"
+			     : "is being started again");
+	else if (d->lost)
+		snprintf(text, room, "%s", d->spawn.cannot);
+}
+
+uint64_t
+device_lost_for(const struct coord *c, const struct device *d)
+{
+	return c->wall_ms > d->loss.at_ms ? c->wall_ms - d->loss.at_ms : 0;
+}
+
+void
+devices_name_lost(const struct coord *c, bool spares, char *text, size_t room)
+{
+	size_t n = 0, len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < c->devices->n; i++) {
+		const struct device *d = c->devices->v[i];
+		char remedy[COORD_WHY_MAX];
+
+		if (!d->lost || d->spare != spares || n++ >= SHOW_LOST || len >= room)
+			continue;
+		device_remedy(c, d, remedy, sizeof remedy);
+		len += (size_t)snprintf(text + len, room - len,
+					"; device %zu (%016" PRIx64 ") was lost %.1f s ago: %s%s%s",
+					i, d->id, (double)device_lost_for(c, d) / 1e3, d->loss.why,
+					*remedy ? ", " : "", remedy);
+	}
+	if (n > SHOW_LOST && len < room)
+		snprintf(text + len, room - len, "; and %zu more", n - SHOW_LOST);
+}

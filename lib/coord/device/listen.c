@@ -1,0 +1,139 @@
+/*
+ * listen.c - how much of the time the coordinator has listened, and which silent devices are starved.
+ *
+ * Silence is measured in time that was listened to, so a coordinator that was frozen, or had no
+ * processor, calls nobody lost for what it has not heard. Two things take time out of the count. The
+ * shell ticks every 100 ms at least: of a longer gap between two steps only so much counts. And what
+ * has come may wait to be read: while a device is silent the shell sends itself an echo, by the way
+ * that heartbeats take, and what passes until it is back counts only if it came soon. And nobody is
+ * called lost before an echo that was sent after that is back: what had come has been read by then.
+ *
+ * A device of this host that is silent may have no processor either. Before it is called lost the
+ * shell looks at its process: one whose threads wanted to run, and could not, is excused. One that is
+ * stopped wants nothing. No excuse lasts longer than the operation timeout.
+ */
+#include "coord/top.h"
+
+#include <string.h>
+
+#define TICK_MS	 100 /* the shell's, at most */
+#define PER_BEAT 128 /* devices that may send every heartbeat */
+
+/* What passes unheard in this time, nobody needs an excuse for. */
+static uint64_t
+attention_ms(const struct coord *c)
+{
+	uint64_t half = c->cfg.heartbeat_ms / 2;
+
+	return half > TICK_MS ? half : TICK_MS;
+}
+
+void
+listen_step(struct coord *c, uint64_t now_ms)
+{
+	uint64_t ms = now_ms > c->now_ms ? now_ms - c->now_ms : 0;
+
+	if (ms > attention_ms(c))
+		ms = attention_ms(c);
+	if (c->devices->ear.asked)
+		c->devices->ear.held_ms += ms;
+	else
+		c->devices->ear.ms += ms;
+}
+
+static void
+ask_echo(struct coord *c)
+{
+	struct coord_action a = {.kind = COORD_ASK_ECHO};
+
+	if (c->devices->ear.asked || !act(c, &a))
+		return;
+	c->devices->ear.asked = true;
+	c->devices->ear.sent++;
+	c->devices->ear.asked_ms = c->now_ms;
+	c->devices->ear.held_ms = 0;
+}
+
+/* After one that was late the next goes out at once: what passes between them is heard as late. */
+void
+listen_echo(struct coord *c)
+{
+	bool soon = c->now_ms - c->devices->ear.asked_ms <= attention_ms(c);
+
+	c->devices->ear.asked = false;
+	c->devices->ear.back = c->devices->ear.sent;
+	if (soon)
+		c->devices->ear.ms += c->devices->ear.held_ms;
+	else
+		ask_echo(c);
+}
+
+uint32_t
+listen_stride(const struct coord *c)
+{
+	uint32_t want = (uint32_t)(c->devices->n + PER_BEAT - 1) / PER_BEAT;
+	uint32_t most = c->cfg.missed * 2 / 5; /* two may get lost before their sender is */
+
+	if (want > most)
+		want = most;
+	return want ? want : 1;
+}
+
+/* Whether its process can be seen from here, and may still be excused. */
+static bool
+can_look(const struct coord *c, const struct device *d)
+{
+	return d->pid && c->cfg.host[0] && strcmp(d->host, c->cfg.host) == 0 &&
+	       c->devices->ear.ms - d->word_at < c->cfg.op_timeout_ms;
+}
+
+static bool
+ask_look(struct coord *c, struct device *d)
+{
+	struct coord_action a = {.kind = COORD_LOOK, .device_id = d->id, .pid = d->pid};
+
+	return act(c, &a);
+}
+
+void
+listen_tick(struct coord *c, struct device *d, bool missing)
+{
+	if (!missing)
+		d->after = 0;
+	else if (!d->after)
+		d->after = c->devices->ear.sent + 1;
+	if (!missing && c->devices->ear.ms - d->heard_at < c->lost_ms / 2)
+		return;
+	ask_echo(c);
+	/* Half-way, to compare with. */
+	if (!d->looked_at && can_look(c, d))
+		d->looked_at = ask_look(c, d);
+}
+
+bool
+listen_decides(struct coord *c, struct device *d)
+{
+	if (!d->after || c->devices->ear.back < d->after)
+		return false;
+	return !can_look(c, d) || !ask_look(c, d);
+}
+
+bool
+listen_excuses(struct coord *c, struct device *d, enum coord_look found)
+{
+	if (found != COORD_LOOK_STARVED)
+		return found == COORD_LOOK_RUNNABLE;
+	d->heard_at = c->devices->ear.ms > c->lost_ms / 2 ? c->devices->ear.ms - c->lost_ms / 2 : 0;
+	d->missing = 0;
+	d->after = 0;
+	return true;
+}
+
+enum rc
+on_ping(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	(void)req;
+	(void)err;
+	answer_done(c, w);
+	return RC_OK;
+}

@@ -1,0 +1,108 @@
+/*
+ * poll.c - devices that the configuration names: asked for their metadata while they do not come by
+ * themselves.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define POLL_OFTEN  3 /* who has not answered so often in a row ... */
+#define POLL_SELDOM 8 /* ... is asked in so many heartbeats once: each try costs sockets */
+
+enum rc
+coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err)
+{
+	struct config_device *v;
+
+	if (!*address || strlen(address) >= WIRE_NAME_MAX)
+		return err_set(err, RC_INVAL, "a device's address has 1 to %d bytes",
+			       WIRE_NAME_MAX - 1);
+	for (size_t i = 0; i < c->devices->nconfig; i++)
+		if (strcmp(c->devices->config[i].address, address) == 0 ||
+		    (id && c->devices->config[i].id == id))
+			return err_set(err, RC_INVAL,
+				       "device %016" PRIx64 " at %s is configured twice", id,
+				       address);
+	if (c->devices->nconfig == COORD_MAX_DEVICES)
+		return err_set(err, RC_BUSY, "more than %u devices are configured",
+			       COORD_MAX_DEVICES);
+	if (c->started)
+		return err_set(err, RC_INVAL, "device at %s: configured after the start", address);
+	v = alloc_resize(c->devices->config, c->devices->nconfig + 1, sizeof *v);
+	if (!v)
+		return err_set(err, RC_NOMEM, "device at %s: out of memory", address);
+	c->devices->config = v;
+	v += c->devices->nconfig++;
+	*v = (struct config_device){.id = id};
+	snprintf(v->address, sizeof v->address, "%s", address);
+	return RC_OK;
+}
+
+static void
+polled(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+{
+	struct config_device *cd = call->owner;
+	const GpuSim__DeviceMetadata *m = NULL;
+	struct device *d;
+	struct err err = *why;
+
+	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA)
+		m = reply->getdevicemetadata->metadata;
+	cd->silent = err.rc == RC_OK ? 0 : cd->silent + 1;
+	if (err.rc != RC_OK) {
+		if (!cd->said_silent)
+			act_log(c, "configured device at %s: %s", cd->address, err.text);
+		cd->said_silent = true;
+		return;
+	}
+	cd->said_silent = false;
+	if (cd->next_ms > c->now_ms + c->cfg.heartbeat_ms)
+		cd->next_ms = c->now_ms + c->cfg.heartbeat_ms;
+	if (cd->id && m && m->deviceid && m->deviceid->value != cd->id)
+		err_set(&err, RC_INVAL,
+			"device %016" PRIx64 " is expected, %016" PRIx64 " is there", cd->id,
+			m->deviceid->value);
+	else
+		device_heard(c, m, cd->address, &d, &err);
+	if (err.rc == RC_OK)
+		d->configured = true;
+	else if (!cd->said_wrong)
+		act_log(c, "configured device at %s: %s", cd->address, err.text);
+	cd->said_wrong = err.rc != RC_OK;
+}
+
+/* Somebody with the address comes by itself. */
+static bool
+comes_itself(const struct coord *c, const struct config_device *cd)
+{
+	for (size_t i = 0; i < c->devices->n; i++) {
+		const struct device *d = c->devices->v[i];
+
+		if (d->registered_ms && c->now_ms - d->registered_ms < c->lost_ms &&
+		    (cd->id ? cd->id == d->id : strcmp(d->address, cd->address) == 0))
+			return true;
+	}
+	return false;
+}
+
+void
+polls_tick(struct coord *c)
+{
+	GpuSim__GetDeviceMetadataRequest get = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+
+	for (size_t i = 0; i < c->devices->nconfig; i++) {
+		struct config_device *cd = &c->devices->config[i];
+		struct buf body = {0};
+
+		if (cd->call.state != CALL_IDLE || c->now_ms < cd->next_ms || comes_itself(c, cd))
+			continue;
+		cd->next_ms = c->now_ms + (uint64_t)c->cfg.heartbeat_ms *
+					      (cd->silent < POLL_OFTEN ? 1 : POLL_SELDOM);
+		cd->call.owner = cd;
+		cd->call.done = polled;
+		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
+		call_start(c, &cd->call, NULL, cd->address, c->lost_ms, &body);
+	}
+}

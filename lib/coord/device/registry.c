@@ -1,0 +1,417 @@
+/*
+ * registry.c - the devices: who is there, since when, and who was not heard from.
+ *
+ * A device is known by its id; the incarnation tells a process from its predecessor under that id.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct device *
+device_find(struct coord *c, uint64_t id)
+{
+	for (size_t i = 0; i < c->devices->n; i++)
+		if (c->devices->v[i]->id == id)
+			return c->devices->v[i];
+	return NULL;
+}
+
+bool
+device_is_free(const struct device *d)
+{
+	return !d->lost && d->ncomms == 0;
+}
+
+enum rc
+device_lost(const struct device *d, struct err *err)
+{
+	return err_set(err, RC_UNREACHABLE, "lost: %s", d->loss.why);
+}
+
+void
+device_lose(struct coord *c, struct device *d, const char *why)
+{
+	d->lost = true;
+	snprintf(d->loss.why, sizeof d->loss.why, "%s", why);
+	d->loss.at_ms = c->wall_ms;
+	d->loss.incarnation = d->incarnation;
+	d->loss.broke = false;
+	if (!d->spawn.until_ms)
+		device_came(d); /* it may come anew */
+	keep_device(c, d);
+	calls_fail_device(c, d, CALL_LOST);
+	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->address, why);
+	event_device(c, GPU_SIM__EVENT_KIND__LOST, d, "lost: %s", why);
+	comms_device_lost(c, d);
+}
+
+/* A word from it: what it owed by now is settled. Whoever is half a heartbeat late is in time. */
+static void
+count_beats(const struct coord *c, struct device *d)
+{
+	uint64_t beat = c->cfg.heartbeat_ms, gap = c->devices->ear.ms - d->heard_at;
+	uint64_t owed = (c->devices->ear.ms - d->beat_at + beat / 2) / beat;
+	uint64_t in_time = beat / 2 + (d->stride ? d->stride - 1 : 0) * beat;
+	uint64_t missed = gap > in_time ? (gap - in_time) / beat : 0;
+
+	if (owed == 0)
+		return;
+	d->missing = owed < COORD_MAX_BEATS ? d->missing << owed : 0;
+	if (missed >= COORD_MAX_BEATS)
+		missed = COORD_MAX_BEATS - 1;
+	d->missing |= ((1ull << missed) - 1) << 1;
+	d->beat_at = c->devices->ear.ms;
+}
+
+/* How many of the last heartbeats are missing, those of its present silence among them. */
+static unsigned
+beats_missing(const struct coord *c, const struct device *d)
+{
+	uint64_t silent = (c->devices->ear.ms - d->heard_at) / c->cfg.heartbeat_ms;
+	uint64_t before = d->missing, due = d->stride ? d->stride - 1 : 0;
+
+	if (silent >= c->cfg.missed)
+		return (unsigned)(silent < c->cfg.of ? silent : c->cfg.of);
+	if (c->cfg.of - silent < COORD_MAX_BEATS)
+		before &= (1ull << (c->cfg.of - silent)) - 1;
+	return (unsigned)(silent > due ? silent - due : 0) + (unsigned)__builtin_popcountll(before);
+}
+
+void
+device_alive(struct coord *c, struct device *d)
+{
+	if (d->lost || d->heard_ms == 0) {
+		d->missing = 0;
+		d->beat_at = c->devices->ear.ms;
+	} else {
+		count_beats(c, d);
+	}
+	d->heard_ms = c->now_ms;
+	d->heard_at = d->word_at = c->devices->ear.ms;
+	d->looked_at = false;
+	d->after = 0;
+	if (d->lost) {
+		d->lost = false;
+		keep_device(c, d);
+		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
+		if (d->loss.incarnation == d->incarnation)
+			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "is back");
+	}
+}
+
+void
+device_unreachable(struct coord *c, uint64_t id, const char *address)
+{
+	struct device *d = device_find(c, id);
+	char why[COORD_WHY_MAX];
+
+	/* It may have come back elsewhere meanwhile. */
+	if (!d || d->lost || strcmp(d->address, address) != 0)
+		return;
+	snprintf(why, sizeof why, "its connection broke and nobody listens at %.*s",
+		 COORD_WHY_MAX - 64, d->address);
+	device_lose(c, d, why);
+	d->loss.broke = true;
+}
+
+void
+device_hung_up(struct coord *c, uint64_t client_id)
+{
+	GpuSim__GetDeviceMetadataRequest q = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+
+	for (size_t i = 0; i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+		struct buf body = {0};
+
+		if (d->client_id != client_id || d->lost)
+			continue;
+		/* Nobody waits for the answer: when nobody is there, that is told as such. */
+		if (pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &q.base, NULL, &body))
+			act_call(c, 0, d->id, d->address, call_timeout_ms(c), &body);
+	}
+}
+
+static bool
+comes_before(const struct device *a, const struct device *b)
+{
+	return a->ordinal != b->ordinal ? a->ordinal < b->ordinal : a->id < b->id;
+}
+
+/* Move device i to where it belongs; the others are sorted. */
+static void
+resort(struct coord *c, size_t i)
+{
+	struct device **v = c->devices->v, *d = v[i];
+
+	for (; i > 0 && comes_before(d, v[i - 1]); i--)
+		v[i] = v[i - 1];
+	for (; i + 1 < c->devices->n && comes_before(v[i + 1], d); i++)
+		v[i] = v[i + 1];
+	v[i] = d;
+}
+
+void
+device_moved(struct coord *c, struct device *d)
+{
+	size_t i = 0;
+
+	while (c->devices->v[i] != d)
+		i++;
+	resort(c, i);
+}
+
+static void
+forget(struct coord *c, size_t i)
+{
+	keep_device_gone(c, c->devices->v[i]);
+	call_cancel(c, &c->devices->v[i]->ask);
+	free(c->devices->v[i]);
+	c->devices->n--;
+	memmove(&c->devices->v[i], &c->devices->v[i + 1],
+		(c->devices->n - i) * sizeof *c->devices->v);
+}
+
+/* Make room in a full registry: the free device lost longest goes. */
+static bool
+evict(struct coord *c)
+{
+	size_t old = c->devices->n;
+
+	for (size_t i = 0; i < c->devices->n; i++) {
+		const struct device *d = c->devices->v[i];
+
+		if (d->lost && d->ncomms == 0 && !d->configured &&
+		    (old == c->devices->n || d->heard_ms < c->devices->v[old]->heard_ms))
+			old = i;
+	}
+	if (old == c->devices->n)
+		return false;
+	forget(c, old);
+	return true;
+}
+
+static enum rc
+device_add(struct coord *c, uint64_t id, struct device **out, struct err *err)
+{
+	struct device *d;
+
+	if (c->devices->n == COORD_MAX_DEVICES && !evict(c))
+		return err_set(err, RC_BUSY,
+			       "device %016" PRIx64 ": %u devices are known, which is the limit",
+			       id, COORD_MAX_DEVICES);
+	d = alloc_zeroed(1, sizeof *d);
+	if (!d)
+		return err_set(err, RC_NOMEM, "device %016" PRIx64 ": out of memory", id);
+	d->id = id;
+	d->ordinal = UINT32_MAX;
+	c->devices->v[c->devices->n++] = d;
+	*out = d;
+	return RC_OK;
+}
+
+static enum rc
+check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err *err)
+{
+	if (!m || !m->deviceid || m->deviceid->value == 0)
+		return err_set(err, RC_INVAL, "a device without an id");
+	if (!address || !*address)
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no address",
+			       m->deviceid->value);
+	if (!m->minmemaddr || !m->maxmemaddr || m->minmemaddr->value == 0 ||
+	    m->minmemaddr->value >= m->maxmemaddr->value)
+		return err_set(err, RC_INVAL, "device %016" PRIx64 " gives no memory range",
+			       m->deviceid->value);
+	if (strlen(address) >= WIRE_NAME_MAX || strlen(m->dataaddress) >= WIRE_NAME_MAX ||
+	    strlen(m->mempath) >= WIRE_NAME_MAX || strlen(m->host) >= WIRE_NAME_MAX ||
+	    strlen(m->memprivate) >= WIRE_NAME_MAX || strlen(m->kernels) >= WIRE_NAME_MAX ||
+	    strlen(m->grpcaddress) >= WIRE_NAME_MAX)
+		return err_set(err, RC_INVAL,
+			       "device %016" PRIx64 " gives a name of more than %d bytes",
+			       m->deviceid->value, WIRE_NAME_MAX - 1);
+	return RC_OK;
+}
+
+static void
+copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *address)
+{
+	d->incarnation = m->incarnation;
+	d->min_addr = m->minmemaddr->value;
+	d->max_addr = m->maxmemaddr->value;
+	d->used_bytes = m->usedbytes;
+	d->pid = m->pid;
+	if (!d->placed)
+		d->ordinal = m->ordinal;
+	snprintf(d->address, sizeof d->address, "%s", address);
+	snprintf(d->data_address, sizeof d->data_address, "%s", m->dataaddress);
+	snprintf(d->mem_path, sizeof d->mem_path, "%s", m->mempath);
+	snprintf(d->host, sizeof d->host, "%s", m->host);
+	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
+	d->mem_dev = m->memdev;
+	d->mem_inode = m->meminode;
+	d->mem_user = m->memuser;
+	d->threads = m->threads;
+	d->latency_ns = m->latencyns;
+	d->bits_per_s = m->bitspers;
+	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
+	snprintf(d->grpc_address, sizeof d->grpc_address, "%s", m->grpcaddress);
+	d->mem_kept = m->memkept;
+	d->supervised = m->supervised;
+	if (!d->placed)
+		d->spare = m->spare;
+	d->join = m->join;
+}
+
+/* Whether a device that was started again has the memory it had. */
+static bool
+has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
+{
+	return strcmp(d->host, m->host) == 0 && d->mem_dev == m->memdev &&
+	       d->mem_inode == m->meminode;
+}
+
+/* Another device's old address: the other cannot be there any more. */
+static void
+take_address(struct coord *c, const struct device *d)
+{
+	for (size_t i = c->devices->n; i-- > 0;) {
+		struct device *other = c->devices->v[i];
+
+		if (other == d || strcmp(other->address, d->address) != 0)
+			continue;
+		if (!other->lost)
+			device_lose(c, other, "another device has its address now");
+		else if (other->ncomms == 0 && !other->configured)
+			forget(c, i);
+	}
+}
+
+enum rc
+device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallback_address,
+	     struct device **out, struct err *err)
+{
+	const char *address = m && m->address && *m->address ? m->address : fallback_address;
+	struct device *d;
+	enum rc rc = check_metadata(m, address, err);
+	bool fresh = false, restarted = false, ours;
+
+	if (rc != RC_OK)
+		return rc;
+	d = device_find(c, m->deviceid->value);
+	if (!d) {
+		rc = device_add(c, m->deviceid->value, &d, err);
+		if (rc != RC_OK)
+			return rc;
+		fresh = true;
+	} else if (d->incarnation != m->incarnation) {
+		if (!d->lost && strcmp(d->address, address) != 0)
+			return err_set(err, RC_BUSY,
+				       "device %016" PRIx64
+				       " is alive at %s; another at %s claims its id",
+				       d->id, d->address, address);
+		restarted = true;
+		d->unfit = false;
+		d->memories += !has_its_memory(d, m);
+	}
+	copy_metadata(d, m, address);
+	device_moved(c, d);
+	ours = d->spawn.until_ms != 0;
+	if (fresh || restarted)
+		device_came(d);
+	if (fresh)
+		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u", d->address,
+			     d->pid);
+	else if (restarted)
+		event_device(c, GPU_SIM__EVENT_KIND__RESTARTED, d, "was started again%s, pid %u",
+			     ours ? " by the coordinator" : "", d->pid);
+	if (restarted) {
+		calls_fail_device(c, d, CALL_RESTARTED);
+		comms_device_restarted(c, d);
+	}
+	device_alive(c, d);
+	if (fresh || restarted) {
+		keep_device(c, d);
+		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
+			fresh ? "is there" : "restarted");
+		if (c->started) /* else it is restored, and the other may be the later one */
+			take_address(c, d);
+	}
+	*out = d;
+	return RC_OK;
+}
+
+/* Too much of it is missing, and nothing excuses that. */
+static void
+device_miss(struct coord *c, struct device *d)
+{
+	uint64_t silent_ms = c->now_ms - d->heard_ms;
+	char why[COORD_WHY_MAX];
+
+	if (silent_ms >= c->lost_ms)
+		snprintf(why, sizeof why, "no word from it for %.1fs", (double)silent_ms / 1e3);
+	else
+		snprintf(why, sizeof why, "%u of its last %u heartbeats are missing", c->cfg.missed,
+			 c->cfg.of);
+	device_lose(c, d, why);
+}
+
+void
+device_looked(struct coord *c, uint64_t id, enum coord_look found)
+{
+	struct device *d = device_find(c, id);
+
+	if (d && !d->lost && beats_missing(c, d) >= c->cfg.missed && !listen_excuses(c, d, found))
+		device_miss(c, d);
+}
+
+void
+devices_decide(struct coord *c)
+{
+	for (size_t i = c->devices->n; i-- > 0;) {
+		struct device *d = c->devices->v[i];
+
+		if (!d->lost && d->after && beats_missing(c, d) >= c->cfg.missed &&
+		    listen_decides(c, d))
+			device_miss(c, d);
+	}
+}
+
+void
+devices_tick(struct coord *c)
+{
+	for (size_t i = c->devices->n; i-- > 0;) {
+		struct device *d = c->devices->v[i];
+		uint64_t silent_ms = c->now_ms - d->heard_ms;
+
+		if (!d->lost)
+			listen_tick(c, d, beats_missing(c, d) >= c->cfg.missed);
+		else if (silent_ms >= COORD_FORGET_MS && d->ncomms == 0 && !d->configured)
+			forget(c, i);
+	}
+	devices_decide(c);
+}
+
+enum rc
+on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__RegisterResponse r = GPU_SIM__REGISTER_RESPONSE__INIT;
+	struct device *d;
+	enum rc rc = device_heard(c, req->registerdevice->metadata, NULL, &d, err);
+
+	if (rc != RC_OK)
+		return rc;
+	d->registered_ms = c->now_ms;
+	d->client_id = w->client_id;
+	progress_heard(c, d, req->registerdevice);
+	r.instance = c->cfg.instance;
+	r.mark = req->registerdevice->mark;
+	d->stride = listen_stride(c);
+	r.heartbeatms = c->cfg.heartbeat_ms * d->stride;
+	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
+	reply.registerdevice = &r;
+	answer(c, w, &reply);
+	return RC_OK;
+}

@@ -1,0 +1,365 @@
+/*
+ * batch.c - the operations of one run or graph, gathered from one or more submits: which send meets
+ * which receive, and which number each operation has.
+ *
+ * The k-th send of (src, dst) in a batch meets its k-th receive. Such pairs, and collectives, get
+ * numbers 0, 1, 2 ... (Coll.opOffset) in the order in which the batch first names them. A send or
+ * receive that meets nobody gets the next number of its own kind in the pair's own numbering
+ * (Coll.p2p), so that it meets the one that another submit brings.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* A rank's packed operations fit a control message with the envelope. */
+#define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
+
+enum rc
+batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err)
+{
+	*b = (struct batch){.tuner = c->cfg.tuner,
+			    .comm = comm,
+			    .rank = alloc_zeroed(comm->nranks, sizeof *b->rank)};
+	return b->rank ? RC_OK
+		       : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+}
+
+void
+batch_fini(struct batch *b)
+{
+	for (size_t i = 0; i < b->pair_cap; i++) {
+		free(b->pair[i].nbytes[P2P_SEND]);
+		free(b->pair[i].nbytes[P2P_RECV]);
+		free(b->pair[i].number);
+	}
+	free(b->pair);
+	free(b->rank);
+	pairs_fini(&b->pairs);
+	*b = (struct batch){0};
+}
+
+static size_t
+met(const struct batch_pair *p)
+{
+	return p->n[P2P_SEND] < p->n[P2P_RECV] ? p->n[P2P_SEND] : p->n[P2P_RECV];
+}
+
+uint64_t
+batch_numbered(const struct batch *b)
+{
+	uint64_t n = b->ncoll;
+
+	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++)
+		n += met(&b->pair[i]);
+	return n;
+}
+
+uint64_t
+batch_loose(const struct batch *b)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++)
+		n += b->pair[i].n[P2P_SEND] + b->pair[i].n[P2P_RECV] - 2 * met(&b->pair[i]);
+	return n;
+}
+
+bool
+batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_dir *dir)
+{
+	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
+		const struct batch_pair *p = &b->pair[i];
+
+		if (p->n[P2P_SEND] == p->n[P2P_RECV])
+			continue;
+		*src = (uint32_t)(b->pairs.key[i] >> 32);
+		*dst = (uint32_t)b->pairs.key[i];
+		*dir = p->n[P2P_SEND] > p->n[P2P_RECV] ? P2P_SEND : P2P_RECV;
+		return true;
+	}
+	return false;
+}
+
+/* ---- taking in */
+
+struct p2p_op {
+	uint32_t rank, src, dst;
+	enum p2p_dir dir;
+	size_t index; /* of the operation in the rank's list */
+	uint64_t nbytes;
+};
+
+/* Where a walk over a submit's sends and receives is; {0} is the start. */
+struct walk {
+	size_t r, i;
+};
+
+static void
+p2p_of(uint32_t rank, const GpuSim__Coll *k, struct p2p_op *out)
+{
+	out->rank = rank;
+	out->dir = k->coll == GPU_SIM__COLLECTIVE__SEND ? P2P_SEND : P2P_RECV;
+	out->src = out->dir == P2P_SEND ? rank : k->root;
+	out->dst = out->dir == P2P_SEND ? k->root : rank;
+	out->nbytes = k->nelem * elem_size((uint32_t)k->dtype);
+}
+
+static bool
+next_p2p(const GpuSim__SubmitRequest *s, struct walk *w, struct p2p_op *out)
+{
+	for (; w->r < s->n_ranks; w->r++, w->i = 0)
+		while (w->i < s->ranks[w->r]->n_ops) {
+			const GpuSim__Op *op = s->ranks[w->r]->ops[w->i++];
+
+			if (op->kind_case != GPU_SIM__OP__KIND_COLL || !is_p2p(op->coll))
+				continue;
+			p2p_of(s->ranks[w->r]->rank, op->coll, out);
+			out->index = w->i - 1;
+			return true;
+		}
+	return false;
+}
+
+static struct batch_pair *
+pair_of(struct batch *b, uint32_t src, uint32_t dst)
+{
+	struct batch_pair *v;
+	size_t i;
+
+	if (pairs_index(&b->pairs, src, dst, &i) != RC_OK)
+		return NULL;
+	v = pairs_beside(&b->pairs, i, b->pair, &b->pair_cap, sizeof *v);
+	if (!v)
+		return NULL;
+	b->pair = v;
+	return &v[i];
+}
+
+static bool
+pair_push(struct batch_pair *p, enum p2p_dir dir, uint64_t nbytes)
+{
+	if (p->n[dir] == p->cap[dir]) {
+		size_t cap = p->cap[dir] ? p->cap[dir] * 2 : 4;
+		uint64_t *v = alloc_resize(p->nbytes[dir], cap, sizeof *v);
+
+		if (!v)
+			return false;
+		p->nbytes[dir] = v;
+		p->cap[dir] = cap;
+	}
+	p->nbytes[dir][p->n[dir]++] = nbytes;
+	return true;
+}
+
+static enum rc
+take_p2p(struct batch *b, const struct p2p_op *op, struct err *err)
+{
+	struct batch_pair *p = pair_of(b, op->src, op->dst);
+	enum p2p_dir other = op->dir == P2P_SEND ? P2P_RECV : P2P_SEND;
+	size_t k;
+
+	if (!p)
+		return err_set(err, RC_NOMEM, "out of memory");
+	k = p->n[op->dir];
+	if (k < p->n[other] && p->nbytes[other][k] != op->nbytes)
+		return err_set(err, RC_INVAL,
+			       "rank %u operation %zu: %s of %" PRIu64
+			       " bytes, but rank %u's %s has %" PRIu64,
+			       op->rank, op->index, op->dir == P2P_SEND ? "send" : "recv",
+			       op->nbytes, op->dir == P2P_SEND ? op->dst : op->src,
+			       op->dir == P2P_SEND ? "recv" : "send", p->nbytes[other][k]);
+	return pair_push(p, op->dir, op->nbytes) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+static enum rc
+take_all_p2p(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	struct walk w = {0};
+	struct p2p_op op;
+	enum rc rc = RC_OK;
+	size_t n = 0;
+
+	while (next_p2p(s, &w, &op)) {
+		rc = take_p2p(b, &op, err);
+		if (rc != RC_OK)
+			break;
+		n++;
+	}
+	w = (struct walk){0};
+	while (rc != RC_OK && n-- > 0 && next_p2p(s, &w, &op))
+		pair_of(b, op.src, op.dst)->n[op.dir]--;
+	return rc;
+}
+
+/* Bytes of a rank's operations once numbered and with algorithm and chunk chosen, or more. */
+static size_t
+packed_bound(const GpuSim__RankOps *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_ops; i++)
+		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64;
+	return n;
+}
+
+enum rc
+batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	size_t ncoll;
+	enum rc rc = submit_check(b->comm, s, &ncoll, err);
+
+	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
+		const GpuSim__RankOps *r = s->ranks[i];
+
+		if (b->rank[r->rank].nops + r->n_ops > WIRE_MAX_OPS)
+			rc = err_set(err, RC_INVAL,
+				     "rank %u: %zu operations in the group, at most %u", r->rank,
+				     b->rank[r->rank].nops + r->n_ops, WIRE_MAX_OPS);
+		else if (b->rank[r->rank].nbytes + packed_bound(r) > BATCH_RANK_MAX)
+			rc = err_set(err, RC_INVAL, "rank %u: operations of more than %u bytes",
+				     r->rank, BATCH_RANK_MAX);
+	}
+	if (rc == RC_OK)
+		rc = take_all_p2p(b, s, err);
+	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
+		const GpuSim__RankOps *r = s->ranks[i];
+
+		b->rank[r->rank].nops += r->n_ops;
+		b->rank[r->rank].nbytes += packed_bound(r);
+		b->nops += r->n_ops;
+		for (size_t k = 0; k < r->n_ops; k++)
+			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
+	}
+	if (rc == RC_OK)
+		b->ncoll += ncoll;
+	return rc;
+}
+
+/* ---- numbering */
+
+void
+batch_rewind(struct batch *b)
+{
+	b->next = 0;
+	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
+		struct batch_pair *p = &b->pair[i];
+
+		p->seen[P2P_SEND] = p->seen[P2P_RECV] = 0;
+		free(p->number);
+		p->number = NULL;
+	}
+}
+
+static enum rc
+number_p2p(struct batch *b, uint32_t rank, GpuSim__Coll *k)
+{
+	struct p2p_op op;
+	struct batch_pair *p;
+	struct pair_count *count;
+	size_t nth;
+
+	p2p_of(rank, k, &op);
+	p = pair_of(b, op.src, op.dst);
+	if (!p)
+		return RC_NOMEM;
+	nth = p->seen[op.dir]++;
+	if (nth >= met(p)) {
+		count = comm_pair(b->comm, op.src, op.dst);
+		if (!count)
+			return RC_NOMEM;
+		k->p2p = count->n[op.dir] + (nth - met(p)) + 1;
+		return RC_OK;
+	}
+	if (!p->number) {
+		p->number = alloc_zeroed(met(p), sizeof *p->number);
+		if (!p->number)
+			return RC_NOMEM;
+	}
+	if (!p->number[nth])
+		p->number[nth] = ++b->next;
+	k->opoffset = p->number[nth] - 1;
+	return RC_OK;
+}
+
+/* Algorithm and size of messages, where the caller left them open: they follow from what all ranks
+ * say alike, so all get the same. Both are valid, since submit_check has seen them. */
+static void
+choose(const struct batch *b, GpuSim__Coll *k)
+{
+	struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
+			       .transport = b->comm->p2p ? TUNE_P2P : TUNE_NET,
+			       .nranks = b->comm->nranks,
+			       .nbytes = k->nelem * elem_size((uint32_t)k->dtype),
+			       .algo = k->algo,
+			       .chunk_bytes = k->chunkbytes,
+			       .no_stores = comm_recovers(b->comm)};
+	struct tune_answer answer;
+
+	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
+		return;
+	k->algo = (char *)answer.algo->name;
+	k->chunkbytes = answer.chunk_bytes;
+}
+
+/* One rank's operations. coll[i] is the number + 1 of the submit's i-th collective, 0 when no rank
+ * before had it. */
+static enum rc
+encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t *coll,
+	    struct buf *out)
+{
+	size_t ncoll = 0;
+
+	for (size_t i = 0; i < r->n_ops; i++) {
+		GpuSim__Op op = *r->ops[i];
+		GpuSim__Coll k;
+
+		if (op.kind_case == GPU_SIM__OP__KIND_COLL) {
+			k = *op.coll;
+			op.coll = &k;
+			k.opoffset = k.p2p = 0;
+			choose(b, &k);
+			if (is_p2p(&k)) {
+				if (number_p2p(b, r->rank, &k) != RC_OK)
+					return RC_NOMEM;
+			} else {
+				if (!coll[ncoll])
+					coll[ncoll] = ++b->next;
+				k.opoffset = coll[ncoll++] - 1;
+			}
+		}
+		if (!buf_pack_field(out, field, &op.base))
+			return RC_NOMEM;
+	}
+	return RC_OK;
+}
+
+enum rc
+batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field, struct buf *ops,
+	     struct err *err)
+{
+	uint64_t *coll = alloc_zeroed(WIRE_MAX_OPS, sizeof *coll);
+	enum rc rc = coll ? RC_OK : RC_NOMEM;
+
+	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++)
+		rc = encode_rank(b, s->ranks[i], field, coll, &ops[s->ranks[i]->rank]);
+	free(coll);
+	return rc == RC_OK ? rc : err_set(err, rc, "comm %" PRIu64 ": out of memory", b->comm->id);
+}
+
+void
+batch_commit(const struct batch *b)
+{
+	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
+		const struct batch_pair *p = &b->pair[i];
+		struct pair_count *count;
+
+		if (p->n[P2P_SEND] == p->n[P2P_RECV])
+			continue;
+		count = comm_pair(b->comm, (uint32_t)(b->pairs.key[i] >> 32),
+				  (uint32_t)b->pairs.key[i]);
+		b->comm->keep.pairs_new = true;
+		count->n[P2P_SEND] += p->n[P2P_SEND] - met(p);
+		count->n[P2P_RECV] += p->n[P2P_RECV] - met(p);
+	}
+}

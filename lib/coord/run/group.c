@@ -1,0 +1,137 @@
+/*
+ * group.c - what a client gathers between GroupStart and GroupEnd, to be one run.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct group *
+group_find(struct comm *comm, uint64_t client_id)
+{
+	struct group *g = comm->groups;
+
+	while (g && g->client_id != client_id)
+		g = g->next;
+	return g;
+}
+
+void
+group_free(struct coord *c, struct comm *comm, struct group *g)
+{
+	struct group **p = &comm->groups;
+
+	while (*p != g)
+		p = &(*p)->next;
+	*p = g->next;
+	comm->ngroups--;
+	parts_free(c, g->parts);
+	batch_fini(&g->batch);
+	held_drop(c, g->held);
+	free(g);
+}
+
+enum rc
+group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	struct group_part *part = part_new(c, s, err);
+	/* The batch's notes on a part take about as much as the part. */
+	size_t held = part ? part->held : 0;
+	enum rc rc;
+
+	if (!part)
+		return err->rc;
+	rc = held_take(c, held, err) ? RC_OK : err->rc;
+	if (rc == RC_OK) {
+		part->held += held;
+		rc = batch_add(&g->batch, s, err);
+	}
+	if (rc != RC_OK) {
+		parts_free(c, part);
+		return rc;
+	}
+	*g->parts_tail = part;
+	g->parts_tail = &part->next;
+	return RC_OK;
+}
+
+static struct group *
+group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *err)
+{
+	size_t held = sizeof(struct group) + comm->nranks * sizeof *((struct batch *)0)->rank;
+	struct group *g;
+
+	if (!held_take(c, held, err))
+		return NULL;
+	g = alloc_zeroed(1, sizeof *g);
+	if (!g || batch_init(c, &g->batch, comm, err) != RC_OK) {
+		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		free(g);
+		held_drop(c, held);
+		return NULL;
+	}
+	g->client_id = client_id;
+	g->held = held;
+	g->parts_tail = &g->parts;
+	g->next = comm->groups;
+	comm->groups = g;
+	comm->ngroups++;
+	return g;
+}
+
+enum rc
+on_group_start(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__GroupStartResponse r = GPU_SIM__GROUP_START_RESPONSE__INIT;
+	struct comm *comm;
+	enum rc rc = comm_usable(c, req->groupstart->commid, &comm, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (group_find(comm, w->client_id))
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 ": the client's group is open already", comm->id);
+	if (comm->ngroups >= COORD_MAX_GROUPS)
+		return err_set(err, RC_BUSY,
+			       "comm %" PRIu64 ": %u groups are open, which is the limit", comm->id,
+			       COORD_MAX_GROUPS);
+	if (!group_new(c, comm, w->client_id, err))
+		return err->rc;
+	r.success = true;
+	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_START;
+	reply.groupstart = &r;
+	answer(c, w, &reply);
+	return RC_OK;
+}
+
+enum rc
+on_group_end(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__GroupEndResponse r = GPU_SIM__GROUP_END_RESPONSE__INIT;
+	struct comm *comm;
+	struct group *g;
+	uint64_t operation;
+	enum rc rc = comm_usable(c, req->groupend->commid, &comm, err);
+
+	if (rc != RC_OK)
+		return rc;
+	g = group_find(comm, w->client_id);
+	if (!g)
+		return err_set(err, RC_INVAL, "comm %" PRIu64 ": the client has no open group",
+			       comm->id);
+	if (g->batch.nops)
+		rc = run_submit(c, &g->batch, NULL, g->parts, w, req->groupend->wait, &operation,
+				err);
+	if (rc != RC_OK)
+		return rc;
+	group_free(c, comm, g);
+	if (w->on != WAIT_NOT)
+		return RC_OK;
+	r.success = true;
+	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
+	reply.groupend = &r;
+	answer(c, w, &reply);
+	return RC_OK;
+}

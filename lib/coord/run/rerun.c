@@ -1,0 +1,208 @@
+/*
+ * rerun.c - what becomes of runs when their communicator recovers: what was submitted is kept, and run
+ * again by the ranks of then.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void
+parts_free(struct coord *c, struct group_part *parts)
+{
+	struct group_part *next;
+
+	for (; parts; parts = next) {
+		next = parts->next;
+		held_drop(c, parts->held);
+		buf_fini(&parts->packed);
+		free(parts);
+	}
+}
+
+struct group_part *
+part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err)
+{
+	size_t held = gpu_sim__submit_request__get_packed_size(s) + sizeof(struct group_part);
+	struct group_part *part;
+
+	if (!held_take(c, held, err))
+		return NULL;
+	part = alloc_zeroed(1, sizeof *part);
+	if (!part || !buf_pack(&part->packed, &s->base)) {
+		free(part);
+		held_drop(c, held);
+		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", s->commid);
+		return NULL;
+	}
+	part->held = held;
+	return part;
+}
+
+GpuSim__SubmitRequest *
+part_unpack(const struct group_part *part)
+{
+	return gpu_sim__submit_request__unpack(NULL, part->packed.len,
+					       (const uint8_t *)part->packed.data);
+}
+
+/* Of a communicator that recovers, in order; *out is the first. */
+enum rc
+parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
+	   struct group_part **out, struct err *err)
+{
+	struct group_part **tail = out;
+
+	if (one)
+		return (*out = part_new(c, one, err)) ? RC_OK : err->rc;
+	for (; parts; parts = parts->next, tail = &(*tail)->next) {
+		GpuSim__SubmitRequest *s = part_unpack(parts);
+
+		if (!s)
+			return err_set(err, RC_NOMEM, "out of memory");
+		*tail = part_new(c, s, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+		if (!*tail)
+			return err->rc;
+	}
+	return RC_OK;
+}
+
+/* ---- after a recovery */
+
+/* What was packed for its ranks and not sent. */
+static void
+drop_bodies(struct coord *c, struct run *run)
+{
+	for (uint32_t r = 0; r < run->comm->nranks; r++) {
+		struct buf *body = &run->rank[r].body;
+
+		held_drop(c, body->len);
+		run->held -= body->len;
+		buf_fini(body);
+	}
+}
+
+void
+runs_stop(struct coord *c, struct comm *comm)
+{
+	for (struct run *run = comm->runs; run; run = run->next) {
+		for (uint32_t r = 0; r < comm->nranks; r++)
+			call_cancel(c, &run->rank[r].call);
+		drop_bodies(c, run);
+		run->waiting = 0;
+		if (run->started && run->tries++ == 0)
+			run->failed_ms = c->now_ms;
+	}
+}
+
+void
+runs_forget_graph(struct comm *comm, struct graph *g)
+{
+	for (struct run *run = comm->runs; run; run = run->next)
+		if (run->graph == g) {
+			run->graph = NULL;
+			g->nruns--;
+		}
+}
+
+/* Why a run cannot be run again; RC_OK: it can. `after` is the first that could not. */
+static enum rc
+check_again(const struct run *run, const struct err *after, struct err *err)
+{
+	const struct comm *comm = run->comm;
+	const struct err *cause = run->cause.rc ? &run->cause : &comm->rec.cause;
+
+	if (run->hopeless)
+		return (*err = run->cause).rc;
+	if (run->tries >= COORD_MAX_TRIES)
+		return err_set(err, cause->rc, "%s; it was tried %u times", cause->text,
+			       run->tries);
+	if (after->rc != RC_OK)
+		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
+	if (run->tries && (!run->pure || comm->rec.blank))
+		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered: %s; %s",
+			       comm->id, comm->recovered.text,
+			       run->pure ? "the lost memory has to be filled again"
+					 : "what ran was not of collectives alone: run it again");
+	if (!run->graph && !run->parts)
+		return err_set(err, RC_RECOVERED,
+			       "comm %" PRIu64
+			       " has recovered: %s; the operation has no meaning without the rank",
+			       comm->id, comm->recovered.text);
+	return RC_OK;
+}
+
+/* Number and encode it for the ranks of now. */
+static enum rc
+run_renew(struct coord *c, struct run *run, struct err *err)
+{
+	struct comm *comm = run->comm;
+	struct batch b;
+	enum rc rc;
+
+	drop_bodies(c, run); /* of one that came while the communicator was not live */
+	run->started = false;
+	run->cause = (struct err){0};
+	run->first_op = comm->next_op;
+	if (run->graph) {
+		run->nops = run->graph->nops * run->iterations;
+		rc = run_encode_graph(c, run, err);
+		comm->next_op += run->nops;
+		return rc;
+	}
+	rc = batch_init(c, &b, comm, err);
+	if (rc != RC_OK)
+		return rc;
+	for (struct group_part *p = run->parts; rc == RC_OK && p; p = p->next) {
+		GpuSim__SubmitRequest *s = part_unpack(p);
+
+		rc = s ? batch_add(&b, s, err) : err_set(err, RC_NOMEM, "out of memory");
+		if (s)
+			gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
+	run->nops = batch_numbered(&b);
+	if (rc == RC_OK)
+		rc = run_encode(c, run, &b, NULL, run->parts, err);
+	comm->next_op += run->nops;
+	batch_fini(&b);
+	return rc;
+}
+
+/* Of those it was for, some are left. */
+static enum rc
+check_any_rank(const struct run *run, struct err *err)
+{
+	for (uint32_t r = 0; r < run->comm->nranks; r++)
+		if (run->rank[r].body.data)
+			return RC_OK;
+	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": the ranks that it was for have gone",
+		       run->comm->id);
+}
+
+void
+runs_resume(struct coord *c, struct comm *comm)
+{
+	struct err after = {0};
+	struct run *next;
+
+	for (struct run *run = comm->runs; run; run = next) {
+		struct err err = {0};
+
+		next = run->next;
+		if (check_again(run, &after, &err) == RC_OK && run_renew(c, run, &err) == RC_OK &&
+		    check_any_rank(run, &err) == RC_OK)
+			continue;
+		if (after.rc == RC_OK)
+			after = err;
+		run->cause = (struct err){0};
+		run->started = false;
+		run_end_quietly(c, run, &err);
+	}
+	for (struct run *run = comm->runs; run; run = run->next)
+		keep_run(c, run);
+	for (struct run *run = comm->runs; run; run = run->next)
+		if (!run->serial)
+			run_start(c, run);
+	runs_start_next(c, comm);
+}

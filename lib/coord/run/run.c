@@ -1,0 +1,546 @@
+/*
+ * run.c - operations on their way: submitted, started at every rank, collected, failed as one.
+ *
+ * Runs of a communicator go one after the other, in order of submission. The exception is a run of
+ * send/recv alone that met nobody in its submit: it starts at once, for its other half may come in
+ * a later submit.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+held_take(struct coord *c, size_t nbytes, struct err *err)
+{
+	if (limit_check(c, NULL, LIMIT_HELD, nbytes, err) != RC_OK)
+		return false;
+	if (nbytes > COORD_MAX_HELD - c->runs->held) {
+		err_set(err, RC_BUSY,
+			"the coordinator holds %zu MiB of operations, at most %u; try again later",
+			c->runs->held >> 20, COORD_MAX_HELD >> 20);
+		return false;
+	}
+	c->runs->held += nbytes;
+	return true;
+}
+
+void
+held_drop(struct coord *c, size_t nbytes)
+{
+	c->runs->held -= nbytes;
+}
+
+struct run *
+run_find(struct coord *c, uint64_t id)
+{
+	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
+		for (struct run *run = comm->runs; run; run = run->next)
+			if (run->id == id)
+				return run;
+	return NULL;
+}
+
+void
+run_describe(const struct coord *c, const struct run *run, struct err *err)
+{
+	const struct comm *comm = run->comm;
+	uint32_t r = 0;
+	char more[32] = "";
+
+	if (!run->started) {
+		err_set(err, RC_TIMEOUT, "comm %" PRIu64 ": still behind other runs, %u in all",
+			comm->id, comm->nruns);
+		return;
+	}
+	while (r + 1 < comm->nranks && run->rank[r].call.state != CALL_LIVE)
+		r++;
+	if (run->waiting > 1)
+		snprintf(more, sizeof more, " and %u more", run->waiting - 1);
+	err_set(err, RC_TIMEOUT,
+		"comm %" PRIu64
+		": still in progress after %.1fs, waiting for rank %u (device %016" PRIx64 ")%s",
+		comm->id, (double)(c->now_ms - run->rank[r].call.since_ms) / 1e3, r,
+		comm->rank[r].dev->id, more);
+}
+
+/* ---- ending */
+
+static void
+answer_run(struct coord *c, const struct run *run, struct waiter *w)
+{
+	uint32_t nranks = run->comm->nranks;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__SubmitResponse submit = GPU_SIM__SUBMIT_RESPONSE__INIT;
+	GpuSim__GroupEndResponse group = GPU_SIM__GROUP_END_RESPONSE__INIT;
+	GpuSim__RunResponse *v = alloc_zeroed(nranks, sizeof *v);
+	GpuSim__RunResponse **p = alloc_zeroed(nranks, sizeof *p);
+	struct err note = {0};
+
+	if (run->recoveries != run->comm->recoveries)
+		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms", run->comm->id,
+			run->comm->recovered.text, c->now_ms - run->started_ms);
+	for (uint32_t r = 0; v && p && r < nranks; r++) {
+		gpu_sim__run_response__init(&v[r]);
+		v[r].computens = run->rank[r].compute_ns;
+		v[r].commns = run->rank[r].comm_ns;
+		p[r] = &v[r];
+	}
+	if (w->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
+		group.success = true;
+		group.note = note.text;
+		reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
+		reply.groupend = &group;
+		answer(c, w, &reply);
+	} else if (v && p) {
+		submit.operation = run->first_op;
+		submit.n_ranks = nranks;
+		submit.ranks = p;
+		submit.nranks = nranks;
+		submit.note = note.text;
+		reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
+		reply.submit = &submit;
+		answer(c, w, &reply);
+	} else {
+		waiter_set(w, WAIT_MEMORY, 0);
+	}
+	free(v);
+	free(p);
+}
+
+static void
+run_free(struct coord *c, struct run *run)
+{
+	keep_run_gone(c, run);
+	for (uint32_t r = 0; r < run->comm->nranks; r++) {
+		call_cancel(c, &run->rank[r].call);
+		buf_fini(&run->rank[r].body);
+	}
+	if (run->graph)
+		run->graph->nruns--;
+	parts_free(c, run->parts);
+	held_drop(c, run->held);
+	free(run);
+}
+
+/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
+ * caller. */
+void
+run_end_quietly(struct coord *c, struct run *run, const struct err *why)
+{
+	struct comm *comm = run->comm;
+	struct run **p = &comm->runs;
+	struct err result = run->cause;
+	struct waiter *w;
+
+	while (*p != run)
+		p = &(*p)->next;
+	*p = run->next;
+	if (!run->next)
+		comm->runs_tail = p;
+	comm->nruns--;
+	if (result.rc == RC_OK || result.rc == RC_ABORTED) {
+		if (why)
+			result = *why;
+		else if ((result.rc == RC_ABORTED || run->waiting) && comm->failed.rc != RC_OK)
+			result = comm->failed;
+	}
+	if (result.rc == RC_OK)
+		late_count(run);
+	while ((w = waiter_find(c, WAIT_RUN, run->id))) {
+		if (result.rc == RC_OK)
+			answer_run(c, run, w);
+		else
+			answer_failure(c, w, &result);
+	}
+	run_free(c, run);
+}
+
+static void
+run_end(struct coord *c, struct run *run, const struct err *why)
+{
+	struct comm *comm = run->comm;
+
+	run_end_quietly(c, run, why);
+	if (comm->state == COMM_LIVE) {
+		runs_start_next(c, comm);
+		comm_idle(c, comm);
+	}
+}
+
+void
+runs_end_all(struct coord *c, struct comm *comm, const struct err *why)
+{
+	while (comm->runs)
+		run_end(c, comm->runs, why);
+}
+
+void
+runs_end_failed(struct coord *c, struct comm *comm, const struct err *why)
+{
+	while (comm->runs) {
+		const struct err *own = &comm->runs->cause;
+		bool same = strcmp(own->text, comm->rec.cause.text) == 0;
+
+		if (same)
+			comm->runs->cause = *why;
+		run_end(c, comm->runs, own->rc == RC_OK || own->rc == RC_ABORTED ? why : NULL);
+	}
+}
+
+void
+runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct run *next;
+
+	for (struct run *run = comm->runs; run; run = next) {
+		next = run->next;
+		if (!run->started)
+			run_end(c, run, why);
+	}
+}
+
+bool
+runs_overdue(const struct coord *c, const struct comm *comm)
+{
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->tries && c->now_ms - run->failed_ms >= c->cfg.comm_timeout_ms)
+			return true;
+	return false;
+}
+
+bool
+runs_wait_for(const struct comm *comm, uint32_t rank)
+{
+	for (const struct run *run = comm->runs; run; run = run->next)
+		if (run->started && run->rank[rank].call.state != CALL_IDLE)
+			return true;
+	return false;
+}
+
+/* A failure that has nothing to do with who takes part. */
+static bool
+is_hopeless(enum rc rc)
+{
+	return rc == RC_INVAL || rc == RC_NOTFOUND || rc == RC_NOMEM || rc == RC_BUSY ||
+	       rc == RC_INTERNAL;
+}
+
+static void
+run_rank_ended(struct coord *c, struct call *call, const struct err *why,
+	       const GpuSim__Reply *reply)
+{
+	struct run *run = call->owner;
+	struct err err = *why, text;
+
+	run->waiting--;
+	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_RUN) {
+		run->rank[call->rank].compute_ns = reply->run->computens;
+		run->rank[call->rank].comm_ns = reply->run->commns;
+		late_answer(run, call->rank, reply->run);
+	} else if (reply) {
+		err_set(&err, RC_BADDATA, "answered a run with something else");
+	}
+	if (err.rc != RC_OK) {
+		call_blame(run->comm, call, &err, &text);
+		if (run->cause.rc == RC_OK || (run->cause.rc == RC_ABORTED && err.rc != RC_ABORTED))
+			run->cause = text;
+		run->hopeless |= call->answered && is_hopeless(err.rc);
+		comm_blame(c, run->comm, call, &err);
+		comm_fail(c, run->comm, &text);
+	}
+	/* One that failed is ended, or run again, when all is known of the failure. */
+	if (run->waiting == 0 && run->cause.rc == RC_OK)
+		run_end(c, run, NULL);
+}
+
+/* ---- starting */
+
+void
+run_start(struct coord *c, struct run *run)
+{
+	struct comm *comm = run->comm;
+
+	run->started = true;
+	run->started_ms = c->now_ms;
+	late_begin(run);
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		struct run_rank *rr = &run->rank[r];
+		size_t n = rr->body.len;
+
+		if (!rr->body.data)
+			continue;
+		rr->call.owner = run;
+		rr->call.rank = r;
+		rr->call.done = run_rank_ended;
+		run->waiting++;
+		held_drop(c, n);
+		run->held -= n;
+		call_start(c, &rr->call, comm->rank[r].dev, comm->rank[r].dev->address,
+			   c->cfg.job_timeout_ms, &rr->body);
+	}
+}
+
+/* Start the first of those that wait for their turn, if none of them is under way. */
+void
+runs_start_next(struct coord *c, struct comm *comm)
+{
+	for (struct run *run = comm->runs; run && comm->state == COMM_LIVE; run = run->next)
+		if (run->serial) {
+			if (!run->started && comm->failed.rc == RC_OK)
+				run_start(c, run);
+			return;
+		}
+}
+
+static struct run *
+run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
+{
+	size_t size = sizeof(struct run) + comm->nranks * sizeof(struct run_rank);
+	struct run *run;
+
+	if (comm->nruns >= COORD_MAX_RUNS) {
+		err_set(err, RC_BUSY, "comm %" PRIu64 ": %u runs are pending, which is the limit",
+			comm->id, COORD_MAX_RUNS);
+		return NULL;
+	}
+	if (nops > COORD_MAX_OP - comm->next_op) {
+		err_set(err, RC_INVAL, "comm %" PRIu64 ": %" PRIu64 " operations are too many",
+			comm->id, nops);
+		return NULL;
+	}
+	if (limit_check(c, comm, LIMIT_RUNS, 1, err) != RC_OK || !held_take(c, size, err))
+		return NULL;
+	run = alloc_zeroed(1, size);
+	if (!run) {
+		held_drop(c, size);
+		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		return NULL;
+	}
+	run->comm = comm;
+	run->client_id = c->client_id;
+	run->id = c->last_run + 1;
+	run->held = size;
+	run->nops = nops;
+	run->first_op = comm->next_op;
+	run->recoveries = comm->recoveries;
+	return run;
+}
+
+/* The body of one rank's call: takes *ops, the rank's encoded operations. */
+static enum rc
+run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations, struct buf *ops,
+	      struct err *err)
+{
+	GpuSim__RunRequest q = GPU_SIM__RUN_REQUEST__INIT;
+	struct buf body = {0};
+	bool packed;
+
+	q.commid = run->comm->id;
+	q.epoch = run->comm->epoch;
+	q.firstop = run->first_op;
+	q.iterations = iterations;
+	q.stride = run->nops / iterations;
+	q.firstiteration = run->first_iteration;
+	q.graphid = run->graph ? run->graph->id : 0;
+	q.run = run->id;
+	q.keep = run->pure && run->serial && comm_recovers(run->comm);
+	q.restore = q.keep && run->tries > 0;
+	packed = pack_request(GPU_SIM__REQUEST__BODY_RUN, &q.base, ops, &body);
+	buf_fini(ops);
+	if (!packed)
+		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
+	if (!held_take(c, body.len, err)) {
+		buf_fini(&body);
+		return err->rc;
+	}
+	run->held += body.len;
+	run->rank[r].body = body;
+	return RC_OK;
+}
+
+/* The run is complete: into the queue, and off if it may. */
+static void
+run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
+{
+	struct comm *comm = run->comm;
+
+	c->last_run = run->id;
+	comm->next_op += run->nops;
+	*comm->runs_tail = run;
+	comm->runs_tail = &run->next;
+	comm->nruns++;
+	if (wait)
+		waiter_set(w, WAIT_RUN, run->id);
+	keep_run(c, run);
+	if (run->serial)
+		runs_start_next(c, comm);
+	else if (comm->state == COMM_LIVE)
+		run_start(c, run);
+}
+
+static enum rc
+encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group_part *parts,
+	   struct buf *ops, struct err *err)
+{
+	enum rc rc = one ? batch_encode(b, one, 6, ops, err) : RC_OK;
+
+	for (; rc == RC_OK && parts; parts = parts->next) {
+		GpuSim__SubmitRequest *s = part_unpack(parts);
+
+		if (!s)
+			return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",
+				       b->comm->id);
+		rc = batch_encode(b, s, 6, ops, err);
+		gpu_sim__submit_request__free_unpacked(s, NULL);
+	}
+	return rc;
+}
+
+/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
+enum rc
+run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
+	   const struct group_part *parts, struct err *err)
+{
+	uint32_t nranks = run->comm->nranks;
+	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
+	enum rc rc =
+	    ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
+
+	batch_rewind(b);
+	if (rc == RC_OK)
+		rc = encode_all(b, one, parts, ops, err);
+	for (uint32_t r = 0; rc == RC_OK && r < nranks; r++)
+		if (ops[r].data)
+			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
+	for (uint32_t r = 0; ops && r < nranks; r++)
+		buf_fini(&ops[r]);
+	free(ops);
+	if (rc == RC_OK)
+		batch_commit(b);
+	return rc;
+}
+
+enum rc
+run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
+	   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
+	   struct err *err)
+{
+	struct comm *comm = b->comm;
+	struct run *run = run_new(c, comm, batch_numbered(b), err);
+	enum rc rc = RC_OK;
+
+	if (!run)
+		return err->rc;
+	run->serial = run->nops > 0 || batch_loose(b) == 0;
+	run->pure = b->npure == b->nops;
+	if (comm_recovers(comm))
+		rc = parts_keep(c, one, parts, &run->parts, err);
+	if (rc == RC_OK)
+		rc = run_encode(c, run, b, one, parts, err);
+	if (rc != RC_OK) {
+		run_free(c, run);
+		return rc;
+	}
+	*operation = run->first_op;
+	run_queue(c, run, w, wait);
+	return RC_OK;
+}
+
+/* A graph's run: what each rank is to be sent. */
+enum rc
+run_encode_graph(struct coord *c, struct run *run, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; rc == RC_OK && r < run->comm->nranks; r++)
+		if (run->graph->rank[r].has_ops) {
+			struct buf none = {0};
+
+			rc = run_pack_rank(c, run, r, run->iterations, &none, err);
+		}
+	return rc;
+}
+
+enum rc
+run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q, struct waiter *w,
+	  uint64_t *operation, struct err *err)
+{
+	struct comm *comm = g->comm;
+	uint64_t iterations = q->iterations;
+	struct run *run;
+	enum rc rc;
+
+	if (g->nops && iterations > COORD_MAX_OP / g->nops)
+		return err_set(err, RC_INVAL,
+			       "graph %" PRIu64 ": %" PRIu64 " iterations are too many", g->id,
+			       iterations);
+	run = run_new(c, comm, g->nops * iterations, err);
+	if (!run)
+		return err->rc;
+	run->serial = true;
+	run->graph = g;
+	run->first_iteration = q->firstiteration;
+	run->iterations = iterations;
+	g->nruns++;
+	rc = run_encode_graph(c, run, err);
+	if (rc != RC_OK) {
+		run_free(c, run);
+		return rc;
+	}
+	*operation = run->first_op;
+	run_queue(c, run, w, q->wait);
+	return RC_OK;
+}
+
+/* ---- submitting */
+
+static void
+answer_submitted(struct coord *c, struct waiter *w, uint64_t operation)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
+
+	r.operation = operation;
+	reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
+	reply.submit = &r;
+	answer(c, w, &reply);
+}
+
+enum rc
+comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct waiter *w,
+	    bool wait, uint64_t *operation, struct err *err)
+{
+	struct group *g = group_find(comm, w->client_id);
+	struct batch b;
+	enum rc rc;
+
+	*operation = 0;
+	if (g)
+		return group_append(c, g, s, err);
+	rc = batch_init(c, &b, comm, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = batch_add(&b, s, err);
+	*operation = comm->next_op;
+	if (rc == RC_OK && b.nops)
+		rc = run_submit(c, &b, s, NULL, w, wait, operation, err);
+	batch_fini(&b);
+	return rc;
+}
+
+enum rc
+on_submit(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+{
+	struct comm *comm;
+	uint64_t operation;
+	enum rc rc = comm_usable(c, req->submit->commid, &comm, err);
+
+	if (rc == RC_OK)
+		rc = comm_submit(c, comm, req->submit, w, req->submit->wait, &operation, err);
+	if (rc == RC_OK && w->on == WAIT_NOT)
+		answer_submitted(c, w, operation);
+	return rc;
+}

@@ -1,0 +1,275 @@
+/*
+ * validate.c - the arguments of operations, before any device hears of them. What a rank's own
+ * device knows better (kernels, copies on the device) is left to it.
+ */
+#include "coord/top.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "coll/shape.h"
+#include "wire/frame.h"
+
+#define MAX_STREAMS 64
+
+/* lib/mem/dtype.h has these too; the coordinator moves no data and does not know that room. */
+size_t
+elem_size(uint32_t dtype)
+{
+	static const uint8_t size[GPUSIM_NDTYPES] = {
+	    [GPUSIM_F64] = 8, [GPUSIM_F32] = 4, [GPUSIM_F16] = 2, [GPUSIM_BF16] = 2,
+	    [GPUSIM_I8] = 1,  [GPUSIM_U8] = 1,	[GPUSIM_I32] = 4, [GPUSIM_U32] = 4,
+	    [GPUSIM_I64] = 8, [GPUSIM_U64] = 8,
+	};
+
+	return dtype < GPUSIM_NDTYPES ? size[dtype] : 0;
+}
+
+bool
+is_p2p(const GpuSim__Coll *k)
+{
+	return coll_is_p2p((enum gpusim_coll)k->coll);
+}
+
+static enum rc
+check_buffer(const struct device *d, const char *field, uint64_t addr, uint64_t nelem, size_t size,
+	     struct err *err)
+{
+	uint64_t room = d->max_addr - d->min_addr;
+
+	if (nelem == 0)
+		return RC_OK;
+	if (addr == 0)
+		return err_set(err, RC_INVAL, "%s is not given", field);
+	if (nelem > room / size || addr < d->min_addr || addr > d->max_addr - nelem * size)
+		return err_set(err, RC_INVAL,
+			       "%s 0x%" PRIx64 ", %" PRIu64
+			       " elements of %zu bytes: outside the device's memory 0x%" PRIx64
+			       "..0x%" PRIx64,
+			       field, addr, nelem, size, d->min_addr, d->max_addr);
+	return RC_OK;
+}
+
+static enum rc
+check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *err)
+{
+	if (k->root >= nranks)
+		return err_set(err, RC_INVAL, "%s %u of a communicator of %u",
+			       is_p2p(k) ? "peer" : "root", k->root, nranks);
+	if (is_p2p(k) && k->root == rank)
+		return err_set(err, RC_INVAL, "the peer is the rank itself");
+	if ((uint32_t)k->coll == GPUSIM_BARRIER && k->nelem != 0)
+		return err_set(err, RC_INVAL, "nelem is %" PRIu64 ", a barrier has none", k->nelem);
+	if ((uint32_t)k->coll == GPUSIM_ALLTOALL && k->nelem % nranks != 0)
+		return err_set(err, RC_INVAL, "nelem %" PRIu64 " is not a multiple of %u ranks",
+			       k->nelem, nranks);
+	return RC_OK;
+}
+
+static enum rc
+check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct err *err)
+{
+	const struct device *d = comm->rank[rank].dev;
+	const struct plan_algo *algo;
+	size_t size = elem_size((uint32_t)k->dtype);
+	struct shape shape;
+	enum rc rc;
+
+	if ((uint32_t)k->coll >= GPUSIM_NCOLLS)
+		return err_set(err, RC_INVAL, "collective number %u, there are %u",
+			       (uint32_t)k->coll, GPUSIM_NCOLLS);
+	if (!size)
+		return err_set(err, RC_INVAL, "data type number %u, there are %u",
+			       (uint32_t)k->dtype, GPUSIM_NDTYPES);
+	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
+		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
+			       (uint32_t)k->redop, GPUSIM_NREDOPS);
+	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
+	if (rc == RC_OK && comm->nranks > 1 && !comm->p2p && plan_algo_mapped(algo))
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s needs every rank's memory mapped, and some ranks of "
+			     "comm %" PRIu64 " are reached by sockets",
+			     algo->name, comm->id);
+	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
+		rc = err_set(err, RC_INVAL,
+			     "algorithm %s writes to peers' memory, where comm %" PRIu64
+			     " could not stop a rank that it has lost",
+			     algo->name, comm->id);
+	if (rc != RC_OK)
+		return rc;
+	rc = check_shape(k, comm->nranks, rank, err);
+	if (rc == RC_OK) {
+		shape = shape_of((enum gpusim_coll)k->coll, k->nelem, comm->nranks, k->root, rank);
+		rc = check_buffer(d, "sendAddr", k->sendaddr, shape.in, size, err);
+	}
+	if (rc == RC_OK)
+		rc = check_buffer(d, "recvAddr", k->recvaddr, shape.out, size, err);
+	if (rc == RC_OK)
+		rc = shape_place(&shape, k->sendaddr, k->recvaddr, size, err);
+	if (rc == RC_OK && k->chunkbytes > FRAME_PAYLOAD_MAX)
+		rc = err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", k->chunkbytes,
+			     FRAME_PAYLOAD_MAX);
+	return rc == RC_OK ? rc : err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
+}
+
+static enum rc
+check_op(const struct comm *comm, uint32_t rank, const GpuSim__Op *op, struct err *err)
+{
+	if (op->stream >= MAX_STREAMS)
+		return err_set(err, RC_INVAL, "stream %u, the last is %u", op->stream,
+			       MAX_STREAMS - 1);
+	if (op->kind_case == GPU_SIM__OP__KIND__NOT_SET)
+		return err_set(err, RC_INVAL, "an operation of a kind this version does not know");
+	return op->kind_case == GPU_SIM__OP__KIND_COLL ? check_coll(comm, rank, op->coll, err)
+						       : RC_OK;
+}
+
+static enum rc
+check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, struct err *err)
+{
+	const struct device *d;
+
+	if (r->rank >= comm->nranks)
+		return err_set(err, RC_INVAL, "rank %u of communicator %" PRIu64 ", which has %u",
+			       r->rank, comm->id, comm->nranks);
+	if (seen[r->rank]++)
+		return err_set(err, RC_INVAL, "rank %u is named twice", r->rank);
+	if (r->n_ops > WIRE_MAX_OPS)
+		return err_set(err, RC_INVAL, "rank %u: %zu operations, at most %u", r->rank,
+			       r->n_ops, WIRE_MAX_OPS);
+	for (size_t i = 0; i < r->n_ops; i++)
+		if (check_op(comm, r->rank, r->ops[i], err) != RC_OK)
+			return err_prefix(err, "rank %u operation %zu", r->rank, i);
+	d = comm->rank[r->rank].dev;
+	if (r->n_ops && d->lost && !comm_recovers(comm)) {
+		struct err why;
+
+		device_lost(d, &why);
+		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
+			       comm->id, r->rank, d->id, why.text);
+	}
+	return RC_OK;
+}
+
+/* The next collective of a rank at or after *i, which then is one past it; NULL: no more. */
+static const GpuSim__Coll *
+next_coll(const GpuSim__RankOps *r, size_t *i)
+{
+	while (*i < r->n_ops) {
+		const GpuSim__Op *op = r->ops[(*i)++];
+
+		if (op->kind_case == GPU_SIM__OP__KIND_COLL && !is_p2p(op->coll))
+			return op->coll;
+	}
+	return NULL;
+}
+
+static size_t
+count_colls(const GpuSim__RankOps *r)
+{
+	size_t i = 0, n = 0;
+
+	while (next_coll(r, &i))
+		n++;
+	return n;
+}
+
+/* Not given, or left open in so many words. */
+static bool
+open_algo(const GpuSim__Coll *k)
+{
+	return !*k->algo || strcmp(k->algo, "auto") == 0;
+}
+
+static bool
+same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
+{
+	return strcmp(a->algo, b->algo) == 0 || (open_algo(a) && open_algo(b));
+}
+
+/* One collective as two ranks describe it. */
+static enum rc
+check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const GpuSim__Coll *b,
+	   struct err *err)
+{
+	const struct {
+		const char *name;
+		uint64_t a, b;
+	} field[] = {
+	    {"dtype", (uint32_t)a->dtype, (uint32_t)b->dtype},
+	    {"redop", (uint32_t)a->redop, (uint32_t)b->redop},
+	    {"nelem", a->nelem, b->nelem},
+	    {"root", a->root, b->root},
+	    {"chunkBytes", a->chunkbytes, b->chunkbytes},
+	};
+	const char *name = coll_name((enum gpusim_coll)a->coll);
+
+	if (a->coll != b->coll)
+		return err_set(err, RC_INVAL, "collective %zu is %s on rank %u and %s on rank %u",
+			       nth, name, ra, coll_name((enum gpusim_coll)b->coll), rb);
+	if (!same_algo(a, b))
+		return err_set(err, RC_INVAL,
+			       "collective %zu (%s): algo is '%s' on rank %u and '%s' on rank %u",
+			       nth, name, a->algo, ra, b->algo, rb);
+	for (size_t f = 0; f < sizeof field / sizeof *field; f++)
+		if (field[f].a != field[f].b)
+			return err_set(err, RC_INVAL,
+				       "collective %zu (%s): %s is %" PRIu64
+				       " on rank %u and %" PRIu64 " on rank %u",
+				       nth, name, field[f].name, field[f].a, ra, field[f].b, rb);
+	return RC_OK;
+}
+
+/* Every rank names the same collectives in the same order. */
+static enum rc
+check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8_t *seen,
+	    size_t *ncoll, struct err *err)
+{
+	const GpuSim__RankOps *a = s->n_ranks ? s->ranks[0] : NULL;
+	size_t n = a ? count_colls(a) : 0, any = 0;
+
+	for (size_t k = 0; k < s->n_ranks; k++) {
+		const GpuSim__RankOps *b = s->ranks[k];
+		size_t nb = count_colls(b);
+
+		if (nb != n)
+			return err_set(err, RC_INVAL,
+				       "rank %u names %zu collectives and rank %u %zu", a->rank, n,
+				       b->rank, nb);
+		any += nb;
+	}
+	for (uint32_t r = 0; any && r < comm->nranks; r++)
+		if (!seen[r])
+			return err_set(err, RC_INVAL,
+				       "rank %u does not take part; a collective names every rank",
+				       r);
+	for (size_t k = 1; k < s->n_ranks; k++) {
+		const GpuSim__RankOps *b = s->ranks[k];
+		size_t ia = 0, ib = 0;
+
+		for (size_t nth = 0; nth < n; nth++) {
+			enum rc rc = check_same(nth, a->rank, next_coll(a, &ia), b->rank,
+						next_coll(b, &ib), err);
+
+			if (rc != RC_OK)
+				return rc;
+		}
+	}
+	*ncoll = n;
+	return RC_OK;
+}
+
+enum rc
+submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
+	     struct err *err)
+{
+	uint8_t seen[WIRE_MAX_RANKS] = {0};
+
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		enum rc rc = check_rank(comm, s->ranks[i], seen, err);
+
+		if (rc != RC_OK)
+			return rc;
+	}
+	return check_colls(comm, s, seen, ncoll, err);
+}
