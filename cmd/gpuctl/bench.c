@@ -1,422 +1,134 @@
 /* gpuctl bench - how fast a collective is, and whether it is right. */
-#include "bench.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "bench_cli.h"
 #include "coll/plan.h"
 #include "hold.h"
 #include "io.h"
-#include "mem/dtype.h"
 #include "operation.h"
 #include "recover.h"
-#include "coll/shape.h"
 
 #define TIMEOUT_MS 600000 /* of one call, unless --timeout: it may be a whole measurement */
-#define UNWRITTEN  0xff	  /* fills output beforehand: in no type a right result */
-
-/* ---- buffers */
-
-static void
-free_buffers(struct bench *b)
-{
-	for (int p = 0; p < BENCH_NPLACES; p++)
-		for (uint32_t r = 0; b->base[p] && r < b->comm.nranks; r++) {
-			if (b->base[p][r])
-				gpusim_free(b->cli->g, b->comm.device[r].id, b->base[p][r]);
-			b->base[p][r] = 0;
-		}
-}
 
 static enum rc
-make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
+go_on(void *cli, struct gpusim_comm *comm, uint32_t *was, enum rc rc, struct err *err)
 {
-	enum rc rc = RC_OK;
-
-	for (int p = 0; p < BENCH_NPLACES; p++)
-		for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
-			rc = api(gpusim_malloc(b->cli->g, b->comm.device[r].id, nbytes ? nbytes : 1,
-					       GPUSIM_LEASE, &b->base[p][r]),
-				 err);
-	if (rc != RC_OK)
-		free_buffers(b);
-	return rc;
-}
-
-/* As large as -e says; without it, as fits. */
-static enum rc
-fit_buffers(struct bench *b, struct err *err)
-{
-	uint64_t fits = b->max_bytes;
-	enum rc rc = make_buffers(b, fits, err);
-
-	while (rc == RC_NOMEM && !args_has(b->a, OPT(MAX_BYTES)) && fits / 2 >= b->min_bytes &&
-	       fits > 1) {
-		fits /= 2;
-		rc = make_buffers(b, fits, err);
-	}
-	if (rc == RC_OK) {
-		b->max_bytes = fits;
-		*err = (struct err){0};
-	}
-	return rc;
-}
-
-/* Where the operation at hand, in c->nelem elements, reads and writes. */
-static void
-place(struct bench *b, enum bench_place where)
-{
-	uint64_t size = dtype_size(b->c.dtype);
-
-	for (uint32_t r = 0; r < b->comm.nranks; r++) {
-		struct shape s = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, r);
-		uint64_t send = b->base[0][r], recv = b->base[1][r];
-
-		if (where == BENCH_IN_PLACE) {
-			send = recv + s.in_at * size;
-			recv += s.out_at * size;
-		}
-		b->send[r] = s.in ? send : 0;
-		b->recv[r] = s.out ? recv : 0;
-	}
-	b->c.send = b->send;
-	b->c.recv = b->recv;
-}
-
-/* ---- right? before the clock and behind it */
-
-static enum rc
-give_input(struct bench *b, uint32_t rank, struct err *err)
-{
-	uint64_t total = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, rank).in;
-	uint64_t size = dtype_size(b->c.dtype), n;
-	enum rc rc = RC_OK;
-
-	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
-		n = total - done < b->data.most ? total - done : b->data.most;
-		rc = api(gpusim_memcpy_h2d(b->cli->g, b->comm.device[rank].id,
-					   b->send[rank] + done * size,
-					   bench_data_get(&b->data, rank, done, n), n * size),
-			 err);
-	}
-	return rc;
-}
-
-static uint64_t
-count_wrong(const char *got, const char *want, uint64_t nelem, size_t size)
-{
-	uint64_t n = 0;
-
-	if (memcmp(got, want, nelem * size) == 0)
-		return 0;
-	for (uint64_t i = 0; i < nelem; i++)
-		n += memcmp(got + i * size, want + i * size, size) != 0;
-	return n;
-}
-
-static enum rc
-check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, char *room,
-	      uint64_t *nwrong, struct err *err)
-{
-	size_t size = dtype_size(b->c.dtype);
-	enum rc rc = RC_OK;
-	uint64_t n;
-
-	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
-		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
-		rc = api(gpusim_memcpy_d2h(b->cli->g, room, b->comm.device[rank].id,
-					   b->recv[rank] + (s->at + done) * size, n * size),
-			 err);
-		if (rc == RC_OK)
-			*nwrong += count_wrong(
-			    room, bench_data_get(&b->data, s->which, s->from + done, n), n, size);
-	}
-	return rc;
-}
-
-/* One whose ranks were others at its end than at its begin has not measured anything. */
-enum rc
-bench_collective(struct bench *b, struct err *err)
-{
-	enum rc rc = api(gpusim_collective(b->cli->g, &b->comm, &b->c, GPUSIM_SYNC), err);
-
-	if (rc == RC_OK && *gpusim_note())
-		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
-	return rc;
-}
-
-/* Look at every element of every rank's output, and add the wrong ones to *nwrong. */
-static enum rc
-compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
-{
-	struct bench_segment s;
-	char *room = malloc(IO_PIECE);
-	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
-
-	for (uint32_t r = 0; r < b->comm.nranks && rc == RC_OK; r++)
-		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
-		     i++)
-			rc = check_segment(b, r, &s, room, nwrong, err);
-	free(room);
-	return rc;
-}
-
-/* Run once on known input and compare. */
-static enum rc
-check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
-{
-	uint64_t size = dtype_size(b->c.dtype);
-	enum rc rc = RC_OK;
-
-	for (uint32_t r = 0; r < b->comm.nranks && rc == RC_OK; r++) {
-		uint64_t out = shape_of(b->c.coll, b->c.nelem, b->comm.nranks, b->c.root, r).out;
-
-		if (where == BENCH_OUT_OF_PLACE && out)
-			rc = api(gpusim_memset(b->cli->g, b->comm.device[r].id, b->recv[r],
-					       UNWRITTEN, out * size),
-				 err);
-		if (rc == RC_OK)
-			rc = give_input(b, r, err);
-	}
-	if (rc == RC_OK)
-		rc = bench_collective(b, err);
-	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
-}
-
-/*
- * Behind the clock. Out of place, input and output are still those of the timed operations; in place, and
- * where --rewrite has overwritten the input, only one more operation on known input can be compared.
- */
-static enum rc
-check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
-{
-	if (where == BENCH_OUT_OF_PLACE && !args_has(b->a, OPT(REWRITE)))
-		return compare_output(b, nwrong, err);
-	return check(b, where, nwrong, err);
-}
-
-/* ---- fast? (bench_time.c) */
-
-/* What nccl-tests divides by: how much of a rank's traffic an optimal algorithm would have. */
-static double
-bus_factor(enum gpusim_coll coll, uint32_t nranks)
-{
-	double n = nranks;
-
-	switch (coll) {
-	case GPUSIM_ALLREDUCE:
-		return 2 * (n - 1) / n;
-	case GPUSIM_ALLGATHER:
-	case GPUSIM_REDUCESCATTER:
-	case GPUSIM_ALLTOALL:
-	case GPUSIM_GATHER:
-	case GPUSIM_SCATTER:
-		return (n - 1) / n;
-	default:
-		return 1;
-	}
-}
-
-static enum rc
-run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench_result *out,
-	  struct err *err)
-{
-	struct bench_result r = {.ran = true};
-	enum rc rc;
-
-	place(b, where);
-	rc = check(b, where, &r.nwrong, err);
-	if (rc == RC_OK && where == BENCH_OUT_OF_PLACE)
-		rc = bench_latency(b, &r.client, err);
-	if (rc == RC_OK)
-		rc = bench_time(b, &r.time, err);
-	if (rc == RC_OK)
-		rc = check_again(b, where, &r.nwrong, err);
-	if (rc != RC_OK)
-		return rc;
-	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;
-	r.ratio = baseline_ratio(&b->baseline, nbytes, where, r.time.p50_us);
-	r.busbw = r.algbw * bus_factor(b->c.coll, b->comm.nranks);
-	*out = r;
-	return RC_OK;
-}
-
-/* All of one size: the bytes of the whole vector, cut down to a whole number of parts. */
-enum rc
-bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
-{
-	uint64_t size = dtype_size(b->c.dtype);
-	enum rc rc;
-
-	*row = (struct bench_row){.count = nbytes / size};
-	if (shape_counts_parts(b->c.coll))
-		row->count /= b->comm.nranks;
-	if (b->c.coll == GPUSIM_BARRIER)
-		row->count = 0;
-	rc = shape_nelem(b->c.coll, row->count, b->comm.nranks, &b->c.nelem, err);
-	row->nbytes = b->c.nelem * size;
-	for (int p = 0; p < BENCH_NPLACES && rc == RC_OK; p++)
-		if (p == BENCH_OUT_OF_PLACE || b->c.coll != GPUSIM_ALLTOALL)
-			rc = run_place(b, (enum bench_place)p, row->nbytes, &row->result[p], err);
-	return rc;
-}
-
-/* A rank was lost: may the size at hand begin again, with the ranks and the buffers there are now? */
-static enum rc
-go_on(struct bench *b, enum rc rc, struct err *err)
-{
-	uint32_t *was = alloc_zeroed(b->comm.nranks, sizeof *was);
-
-	if (was && b->recoveries < RECOVER_MOST &&
-	    recover(b->cli, &b->comm, was, rc, err) == RC_OK) {
-		rc = RC_OK;
-		b->recoveries++;
-		for (uint32_t r = 0; r < b->comm.nranks; r++)
-			for (int p = 0; p < BENCH_NPLACES; p++)
-				b->base[p][r] = b->base[p][was[r]];
-		if (coll_has_root(b->c.coll) && b->c.root >= b->comm.nranks)
-			rc = err_set(err, RC_ABORTED, "no rank %" PRIu32 " is left to be the root",
-				     b->c.root);
-	}
-	if (rc == RC_OK && b->data.nranks != b->comm.nranks) {
-		bench_data_fini(&b->data);
-		b->data.nranks = b->comm.nranks;
-		b->data.filled = 0;
-		rc = bench_data_init(&b->data, err);
-	}
-	free(was);
-	return rc;
-}
-
-/* One size, until no rank is lost meanwhile. */
-static enum rc
-run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
-{
-	enum rc rc = bench_size(b, nbytes, row, err);
-
-	while (rc != RC_OK) {
-		if (go_on(b, rc, err) != RC_OK)
-			return err->rc;
-		rc = bench_size(b, nbytes, row, err);
-	}
-	return rc;
-}
-
-static enum rc
-run_sizes(struct bench *b, struct err *err)
-{
-	uint64_t nwrong = 0, nresults = 0;
-	double busbw = 0;
-	struct bench_row row;
-	bool first = true;
-	enum rc rc = RC_OK;
-
-	bench_print_head(b);
-	for (uint64_t nbytes = b->min_bytes; rc == RC_OK && nbytes <= b->max_bytes;) {
-		rc = run_size(b, nbytes, &row, err);
-		if (rc != RC_OK)
-			return rc;
-		bench_print_row(b, &row, first);
-		if (first)
-			b->client = row.result[BENCH_OUT_OF_PLACE].client;
-		if (first)
-			b->client_nbytes = row.nbytes;
-		first = false;
-		for (int p = 0; p < BENCH_NPLACES; p++) {
-			nwrong += row.result[p].nwrong;
-			busbw += row.result[p].busbw;
-			nresults += row.result[p].ran;
-			if (row.result[p].ratio > b->worst)
-				b->worst = row.result[p].ratio;
-		}
-		if (b->c.coll == GPUSIM_BARRIER || nbytes > UINT64_MAX / b->a->factor)
-			break;
-		nbytes = nbytes ? nbytes * b->a->factor : 1;
-	}
-	bench_print_foot(b, nresults ? busbw / (double)nresults : 0, nwrong);
-	if (nwrong)
-		return err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", nwrong);
-	if (args_has(b->a, OPT(MAX_SLOWDOWN)) && b->worst > b->a->max_slowdown) {
-		log_line(LOG_ERROR, "bench: %.3g times as long as in %.200s, at most %.3g",
-			 b->worst, b->a->baseline, b->a->max_slowdown);
-		b->cli->status = BENCH_EXIT_SLOWER;
-	}
-	return RC_OK;
+	return recover(cli, comm, was, rc, err);
 }
 
 enum rc
-bench_open(struct bench *b, struct err *err)
+bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, struct err *err)
 {
 	const struct args *a = b->a;
-	uint32_t n;
 	char what[32];
+	uint32_t n;
 	enum rc rc = cli_open(b->cli, err);
 
 	if (rc == RC_OK && !b->cli->timeout_ms)
 		gpusim_set_timeout_ms(b->cli->g, TIMEOUT_MS);
 	if (rc == RC_OK)
 		rc = cli_nranks_or_all(b->cli, a, &n, err);
-	if (rc != RC_OK)
-		return rc;
-	rc = operation_common(b->c.coll, a, n, &b->c, err);
+	b->cfg = (struct bench_config){.g = b->cli->g,
+				       .comm = &b->comm,
+				       .min_bytes = a->min_bytes,
+				       .max_bytes = a->max_bytes,
+				       .fits = !args_has(a, OPT(MAX_BYTES)),
+				       .factor = a->factor,
+				       .iters = a->iters,
+				       .warmup = a->warmup,
+				       .rewrite = args_has(a, OPT(REWRITE)),
+				       .baseline = &b->baseline,
+				       .recover = go_on,
+				       .arg = b->cli};
+	if (rc == RC_OK)
+		rc = operation_common(coll, a, n, &b->cfg.c, err);
 	if (rc != RC_OK)
 		return rc;
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
 	if (!args_has(a, OPT(TYPE)))
-		b->c.dtype = GPUSIM_F32;
+		b->cfg.c.dtype = GPUSIM_F32;
 	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);
-	if (rc != RC_OK)
-		return rc;
-	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);
-	b->base[1] = alloc_zeroed(n, sizeof *b->base[1]);
-	b->send = alloc_zeroed(n, sizeof *b->send);
-	b->recv = alloc_zeroed(n, sizeof *b->recv);
-	if (!b->base[0] || !b->base[1] || !b->send || !b->recv)
-		return err_set(err, RC_NOMEM, "out of memory");
-	b->data =
-	    (struct bench_data){b->c.coll, b->c.dtype, b->c.redop, n, b->c.root, NULL, 0, 0, 0};
-	rc = bench_data_init(&b->data, err);
-	return rc == RC_OK ? fit_buffers(b, err) : rc;
+	return rc == RC_OK ? bench_open(&b->cfg, out, err) : rc;
 }
 
 void
-bench_close(struct bench *b, enum rc rc)
+bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc)
 {
-	if (rc == RC_OK || rc == RC_FAILED)
-		free_buffers(b);
+	bench_close(bench, rc);
 	hold_release(b->cli);
 	gpusim_comm_fini(&b->comm);
-	bench_data_fini(&b->data);
-	free(b->base[0]);
-	free(b->base[1]);
-	free(b->send);
-	free(b->recv);
+}
+
+/* Of a file; "-" is standard input. */
+static enum rc
+read_baseline(const char *path, struct baseline *out, struct err *err)
+{
+	bool dash = strcmp(path, "-") == 0;
+	int fd = dash ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	struct buf text = {0};
+	enum rc rc;
+
+	if (fd < 0)
+		return err_set(err, RC_FAILED, "%.200s: %s", path, strerror(errno));
+	rc = io_read_all(fd, path, &text, err);
+	if (!dash)
+		close(fd);
+	if (rc == RC_OK && !buf_add(&text, "", 1))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK && baseline_parse(text.data, out, err) != RC_OK)
+		rc = err_prefix(err, "%.200s", path);
+	buf_fini(&text);
+	return rc;
+}
+
+static enum rc
+run(struct bench_cli *b, struct bench *bench, struct err *err)
+{
+	struct bench_summary sum;
+
+	bench_print_head(b, bench_max_bytes(bench));
+	if (bench_run(bench, bench_print_row, b, &sum, err) != RC_OK)
+		return err->rc;
+	bench_print_foot(b, &sum);
+	if (sum.nwrong)
+		return err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", sum.nwrong);
+	if (args_has(b->a, OPT(MAX_SLOWDOWN)) && sum.worst > b->a->max_slowdown) {
+		log_line(LOG_ERROR, "bench: %.3g times as long as in %.200s, at most %.3g",
+			 sum.worst, b->a->baseline, b->a->max_slowdown);
+		b->cli->status = BENCH_EXIT_SLOWER;
+	}
+	return RC_OK;
 }
 
 enum rc
 run_bench(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct bench b = {.cli = cli, .a = a, .min_bytes = a->min_bytes, .max_bytes = a->max_bytes};
-	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &b.c.coll, err);
+	struct bench_cli b = {.cli = cli, .a = a};
+	struct bench *bench = NULL;
+	enum gpusim_coll coll;
+	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &coll, err);
 
-	if (rc == RC_OK && coll_is_p2p(b.c.coll))
+	if (rc == RC_OK && coll_is_p2p(coll))
 		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b is more than -e");
 	if (rc == RC_OK && args_has(a, OPT(MAX_SLOWDOWN)) && !a->baseline)
 		return err_set(err, RC_INVAL, "--max-slowdown needs --baseline");
 	if (rc == RC_OK && a->baseline)
-		rc = baseline_read(a->baseline, &b.baseline, err);
+		rc = read_baseline(a->baseline, &b.baseline, err);
 	if (rc == RC_OK)
-		rc = bench_open(&b, err);
+		rc = bench_cli_open(&b, coll, &bench, err);
 	if (rc == RC_OK)
-		rc = run_sizes(&b, err);
-	bench_close(&b, rc);
+		rc = run(&b, bench, err);
+	bench_cli_close(&b, bench, rc);
 	baseline_fini(&b.baseline);
 	return rc;
 }

@@ -2,10 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "bench.h"
+#include "bench_cli.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
-#include "table.h"
 
 static const char *
 nccl_type(enum gpusim_dtype t)
@@ -21,29 +20,30 @@ nccl_type(enum gpusim_dtype t)
 }
 
 static const char *
-redop(const struct bench *b)
+redop(const struct bench_cli *b)
 {
-	return coll_reduces(b->c.coll) ? redop_name(b->c.redop) : "none";
+	return coll_reduces(b->cfg.c.coll) ? redop_name(b->cfg.c.redop) : "none";
 }
 
 static int64_t
-root(const struct bench *b)
+root(const struct bench_cli *b)
 {
-	return coll_has_root(b->c.coll) ? (int64_t)b->c.root : -1;
+	return coll_has_root(b->cfg.c.coll) ? (int64_t)b->cfg.c.root : -1;
 }
 
 static void
-print_head_json(const struct bench *b)
+print_head_json(const struct bench_cli *b)
 {
 	printf("{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
 	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"iters\":%" PRIu64
 	       ",\"warmup\":%" PRIu64 ",\"rewrite\":%s,\"rows\":[",
-	       coll_name(b->c.coll), b->algo, b->comm.nranks, dtype_name(b->c.dtype), redop(b),
-	       root(b), b->a->iters, b->a->warmup, args_has(b->a, OPT(REWRITE)) ? "true" : "false");
+	       coll_name(b->cfg.c.coll), b->algo, b->comm.nranks, dtype_name(b->cfg.c.dtype),
+	       redop(b), root(b), b->a->iters, b->a->warmup,
+	       args_has(b->a, OPT(REWRITE)) ? "true" : "false");
 }
 
 void
-bench_print_head(const struct bench *b)
+bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 {
 	if (args_has(b->a, OPT(JSON))) {
 		print_head_json(b);
@@ -52,7 +52,7 @@ bench_print_head(const struct bench *b)
 	printf("# %s algo %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64
 	       " step: %" PRIu64 "(factor) warmup iters: %" PRIu64 " iters: %" PRIu64
 	       " validation: 1 graph: 1\n",
-	       coll_name(b->c.coll), b->algo, b->comm.nranks, b->min_bytes, b->max_bytes,
+	       coll_name(b->cfg.c.coll), b->algo, b->comm.nranks, b->cfg.min_bytes, max_bytes,
 	       b->a->factor, b->a->warmup, b->a->iters);
 	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
 	       "no client round trips%s\n#\n# Using devices\n",
@@ -75,13 +75,13 @@ bench_print_head(const struct bench *b)
 }
 
 static void
-print_row_json(const struct bench *b, const struct bench_row *row, bool first)
+print_row_json(const struct bench_cli *b, const struct bench_row *row, bool first)
 {
 	static const char *const name[] = {"out_of_place", "in_place"};
 
 	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
 	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64,
-	       first ? "" : ",", row->nbytes, row->count, dtype_name(b->c.dtype), redop(b),
+	       first ? "" : ",", row->nbytes, row->count, dtype_name(b->cfg.c.dtype), redop(b),
 	       root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
@@ -104,7 +104,7 @@ print_row_json(const struct bench *b, const struct bench_row *row, bool first)
 
 /* How the times compare with the baseline's: a comment, as readers of the table skip it. */
 static void
-print_ratios(const struct bench *b, const struct bench_row *row)
+print_ratios(const struct bench_cli *b, const struct bench_row *row)
 {
 	const struct bench_result *r = row->result;
 
@@ -121,14 +121,16 @@ print_ratios(const struct bench *b, const struct bench_row *row)
 }
 
 void
-bench_print_row(const struct bench *b, const struct bench_row *row, bool first)
+bench_print_row(void *arg, const struct bench_row *row)
 {
+	struct bench_cli *b = arg;
+
 	if (args_has(b->a, OPT(JSON))) {
-		print_row_json(b, row, first);
+		print_row_json(b, row, b->nprinted++ == 0);
 		return;
 	}
 	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, row->nbytes, row->count,
-	       nccl_type(b->c.dtype), redop(b), root(b));
+	       nccl_type(b->cfg.c.dtype), redop(b), root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
 		double us = r->time.p50_us;
@@ -146,14 +148,15 @@ bench_print_row(const struct bench *b, const struct bench_row *row, bool first)
 }
 
 void
-bench_print_foot(const struct bench *b, double avg_busbw, uint64_t nwrong)
+bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum)
 {
 	if (args_has(b->a, OPT(JSON)))
-		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", avg_busbw, nwrong);
+		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", sum->avg_busbw,
+		       sum->nwrong);
 	else
 		printf("# client-side latency: one call of %" PRIu64
 		       " bytes: p50 %.1f us, min %.1f us\n"
 		       "# Out of bounds values : %" PRIu64 " %s\n# Avg bus bandwidth    : %g\n#\n",
-		       b->client_nbytes, b->client.p50_us, b->client.min_us, nwrong,
-		       nwrong ? "FAILED" : "OK", avg_busbw);
+		       sum->client_nbytes, sum->client.p50_us, sum->client.min_us, sum->nwrong,
+		       sum->nwrong ? "FAILED" : "OK", sum->avg_busbw);
 }

@@ -31,12 +31,6 @@ guard_standard(void)
 			return;
 }
 
-enum rc
-api(enum gpusim_rc rc, struct err *err)
-{
-	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
-}
-
 /* Others hear of us as "gpuctl allreduce". */
 static enum rc
 introduce(struct gpusim *g, const struct cli *cli, struct err *err)

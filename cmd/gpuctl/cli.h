@@ -7,14 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/api.h"
 #include "command.h"
 #include "gpusim.h"
 
 /* Connect to the coordinator, once; cli->g is then good until the program ends. */
 enum rc cli_open(struct cli *cli, struct err *err);
-
-/* What an API call came to, with its sentence; call it before the next API call. */
-enum rc api(enum gpusim_rc rc, struct err *err);
 
 /*
  * Flush and close stdout, say err's one sentence (if it has one), disconnect, end the program. A

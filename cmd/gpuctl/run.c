@@ -1,15 +1,14 @@
-/* gpuctl run - a command with a machine full of devices; see cluster.h. */
+/* gpuctl run - a command with a machine full of devices; see lib/launch/launch.h. */
 #include <limits.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/parse.h"
+#include "base/log.h"
 #include "cli.h"
-#include "cluster.h"
+#include "launch/launch.h"
 
 /* Most arguments that options add to one daemon's command line. */
 enum { MAX_EXTRA = 13 + 2 * ARGS_MAX_KERNELS };
@@ -70,22 +69,20 @@ name_kernels(const struct args *a, struct err *err)
 	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* There must be a port for each. */
-static enum rc
-check_grpc(const struct args *a, struct err *err)
+/* A verb where a command should be is a slip that is easily made. */
+static const char *
+advise(const char *command, char *text, size_t size)
 {
-	const char *colon = a->grpc ? strrchr(a->grpc, ':') : NULL;
-	uint64_t port = 0, last;
+	if (!command_find(command))
+		return NULL;
+	snprintf(text, size, "no such command; did you mean 'gpuctl %s'?", command);
+	return text;
+}
 
-	if (!a->grpc)
-		return RC_OK;
-	if (!colon || parse_u64(colon + 1, 0, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL, "--grpc: '%s' is not host:port", a->grpc);
-	last = port + a->nranks + a->spares;
-	if (port && last > 65535)
-		return err_set(err, RC_INVAL, "--grpc: the last device would have port %" PRIu64,
-			       last);
-	return RC_OK;
+static void
+say(enum log_level level, const char *sentence)
+{
+	log_line(level, "run: %s", sentence);
 }
 
 enum rc
@@ -93,25 +90,27 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
 	struct gpusim_comm_config policy;
-	struct cluster_config cfg = {.ndevices = (int)a->nranks,
-				     .nspares = (int)a->spares,
-				     .mem = a->mem,
-				     .mem_file = a->mem_file,
-				     .grpc = a->grpc,
-				     .dev_args = dev.v,
-				     .coord_args = coord.v,
-				     .argv = a->rest,
-				     .start_timeout_ms = a->start_timeout_ms};
+	char advice[80];
+	struct launch_config cfg = {.ndevices = (int)a->nranks,
+				    .nspares = (int)a->spares,
+				    .mem = a->mem,
+				    .mem_file = a->mem_file,
+				    .grpc = a->grpc,
+				    .dev_args = dev.v,
+				    .coord_args = coord.v,
+				    .not_found = advise(a->rest[0], advice, sizeof advice),
+				    .start_timeout_ms = a->start_timeout_ms,
+				    .say = say};
 
-	if (a->nranks > CLUSTER_MAX_DEVICES)
+	if (a->nranks > LAUNCH_MAX_DEVICES)
 		return err_set(err, RC_INVAL, "-n: %u is not 1 to %d", a->nranks,
-			       CLUSTER_MAX_DEVICES);
+			       LAUNCH_MAX_DEVICES);
 	add(&dev, "--latency", a->latency);
 	add(&dev, "--bandwidth", a->bandwidth);
-	if (a->spares > CLUSTER_MAX_DEVICES - a->nranks)
+	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
 		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
-			       a->spares, a->nranks, CLUSTER_MAX_DEVICES);
-	if (check_grpc(a, err) != RC_OK || cli_config(a, GPUSIM_PERSIST, &policy, err) != RC_OK)
+			       a->spares, a->nranks, LAUNCH_MAX_DEVICES);
+	if (cli_config(a, GPUSIM_PERSIST, &policy, err) != RC_OK)
 		return err->rc;
 	if (args_has(a, OPT(ON_FAILURE))) /* for the coordinator, and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
@@ -135,6 +134,6 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
-	cli->status = cluster_run(&cfg, err);
+	cli->status = launch_run(&cfg, a->rest, err);
 	return err->rc;
 }

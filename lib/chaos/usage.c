@@ -1,9 +1,9 @@
-/* What daemons hold, from /proc. */
+/* The descriptors, threads and memory of a daemon, from /proc. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "chaos.h"
+#include "chaos/chaos_impl.h"
 
 static unsigned
 count_entries(const char *path)

@@ -1,20 +1,21 @@
 /*
- * chaos.h - what the files of gpuctl chaos share: operations and faults drawn from a seed, and results
- * that are checked against the host's own.
+ * chaos_impl.h - what the files of chaos share: operations and faults drawn from a seed, results that are
+ * checked against the host's own, the communicator.
  */
-#ifndef GPUCTL_CHAOS_H
-#define GPUCTL_CHAOS_H
+#ifndef CHAOS_CHAOS_IMPL_H
+#define CHAOS_CHAOS_IMPL_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "cli.h"
+#include "base/api.h"
+#include "chaos/chaos.h"
+#include "chaos/times.h"
 
 #define CHAOS_BYTES (1u << 20) /* of a vector; each rank has two such buffers */
 
-/* ---- chaos_draw.c: from seeds alone. What is drawn for number i does not depend on any other. */
+/* ---- draw.c: from seeds alone. What is drawn for number i does not depend on any other. */
 
 struct chaos_op {
 	uint64_t seed; /* of its elements */
@@ -47,7 +48,7 @@ void chaos_draw_fault(uint64_t seed, uint64_t i, unsigned kinds, bool frames_of_
 		      struct chaos_fault *out);
 void chaos_show_fault(const struct chaos_fault *f, char *out, size_t n);
 
-/* ---- chaos_data.c */
+/* ---- data.c */
 
 /* Elements that a rank brings, [0, n). */
 void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
@@ -63,9 +64,7 @@ bool chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook,
 		 const void *got);
 uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me);
 
-/* ---- chaos.c, chaos_operate.c and chaos_comm.c */
-
-#define CHAOS_MAX_RANKS 64
+/* ---- chaos.c, operate.c and comm.c */
 
 /* Memory of a device: two buffers. */
 struct chaos_slot {
@@ -74,17 +73,15 @@ struct chaos_slot {
 };
 
 struct chaos {
-	struct cli *cli;
-	struct args *a;	     /* what was not said is filled in */
-	struct gpusim *side; /* faults and memory: whose calls end soon */
-	struct gpusim_comm_config config;
-	unsigned kinds;
-	uint32_t want;	   /* ranks */
-	uint32_t ndevices; /* all there are at the beginning */
+	const struct chaos_config *cfg;
+	struct gpusim *g, *side;
 	uint64_t bound_ns;
-	pthread_mutex_t lock; /* comm, live: written by the main thread alone; counts of faults */
+	uint32_t ndevices; /* all there are at the beginning */
+	pthread_mutex_t
+	    lock; /* comm, live: written by the main thread alone; counts of faults; cfg->say */
 	pthread_cond_t ended;
 	bool ending;
+	bool quiet; /* alarms alone are told */
 	bool live;
 	struct gpusim_comm comm;
 	bool by_memory; /* every rank maps every other */
@@ -94,15 +91,18 @@ struct chaos {
 	uint64_t nfaults;    /* drawn */
 	double next_fault;   /* in operations, or seconds from start_ns */
 	uint64_t start_ns;
-	uint64_t did[GPUSIM_NFAULTS], missed, skipped;
-	uint64_t ops, good, failed, recovered, comms, wrong, stuck, slowest_ns;
+	struct chaos_report *sum;
 };
 
-/* Have a communicator that works, of as many devices as there are up to c->want. RC_FAILED: there are
+/* Tell the caller. */
+void chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Have a communicator that works, of as many devices as there are up to cfg->nranks. RC_FAILED: there are
  * no two that answer. */
 enum rc chaos_settle(struct chaos *c, struct err *err);
 
-/* The first one, over c->want free devices, which may be waited for. */
+/* The first one, over cfg->nranks free devices, which may be waited for. */
 enum rc chaos_begin(struct chaos *c, struct err *err);
 
 /* Who is in it now. */
@@ -115,22 +115,10 @@ void chaos_drop(struct chaos *c);
 /* Have the ranks do operation number i, and count what became of it. */
 void chaos_operate(struct chaos *c, uint64_t i);
 
-/* Where that is said what happens on the way: beside the JSON object, not in it. */
-FILE *chaos_aside(const struct chaos *c);
-
 /* The memory of a device. */
 struct chaos_slot *chaos_slot_of(struct chaos *c, uint64_t device);
 
-/* ---- chaos_watch.c: what a daemon of this host holds */
-
-struct chaos_usage {
-	uint64_t device; /* 0: the coordinator */
-	uint32_t pid;
-	unsigned fds, threads;
-	uint64_t kib; /* private memory */
-};
-
-/* All zero when it cannot be read. */
+/* ---- usage.c: all zero when it cannot be read */
 void chaos_usage(uint32_t pid, struct chaos_usage *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cluster_impl.h"
+#include "launch/launch_impl.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -59,9 +59,9 @@ is_spared(pid_t pid, const pid_t *spare, size_t nspare)
 
 /* Whether pid is one of our daemons, whoever started it: it has a socket in the private folder. */
 static bool
-is_daemon(const struct cluster *c, const char *pid)
+is_daemon(const struct launch *l, const char *pid)
 {
-	char path[64], args[4096], dir[CLUSTER_DIR_MAX + 2];
+	char path[64], args[4096], dir[LAUNCH_DIR_MAX + 2];
 	const char *name, *slash;
 	ssize_t n;
 	int fd;
@@ -77,17 +77,17 @@ is_daemon(const struct cluster *c, const char *pid)
 	args[n] = '\0';
 	slash = strrchr(args, '/');
 	name = slash ? slash + 1 : args;
-	snprintf(dir, sizeof dir, "%s/", c->dir);
+	snprintf(dir, sizeof dir, "%s/", l->dir);
 	return (strcmp(name, "gpudev") == 0 || strcmp(name, "gpucoord") == 0) &&
 	       memmem(args, (size_t)n, dir, strlen(dir));
 }
 
 /*
- * How many children there were to signal: all but the spared, or, with c, the daemons. None of them
+ * How many children there were to signal: all but the spared, or, with l, the daemons. None of them
  * can be another's: they are not reaped yet.
  */
 static size_t
-signal_children(const struct cluster *c, const pid_t *spare, size_t nspare, int sig)
+signal_children(const struct launch *l, const pid_t *spare, size_t nspare, int sig)
 {
 	pid_t self = getpid(), pid;
 	struct dirent *e;
@@ -98,7 +98,7 @@ signal_children(const struct cluster *c, const pid_t *spare, size_t nspare, int 
 		if (!isdigit((unsigned char)e->d_name[0]) || parent_of(e->d_name) != self)
 			continue;
 		pid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (c ? !is_daemon(c, e->d_name) : is_spared(pid, spare, nspare))
+		if (l ? !is_daemon(l, e->d_name) : is_spared(pid, spare, nspare))
 			continue;
 		kill(pid, sig);
 		n++;
@@ -110,12 +110,12 @@ signal_children(const struct cluster *c, const pid_t *spare, size_t nspare, int 
 
 /* A child's own children become ours before its SIGCHLD arrives, so the last look sees all. */
 static void
-sweep(const struct cluster *c, const pid_t *spare, size_t nspare, int sig, void (*reap)(void *),
+sweep(const struct launch *l, const pid_t *spare, size_t nspare, int sig, void (*reap)(void *),
       void *arg, uint64_t deadline_ns)
 {
 	for (;;) {
 		reap(arg);
-		if (signal_children(c, spare, nspare, sig) == 0 || clock_now_ns() >= deadline_ns)
+		if (signal_children(l, spare, nspare, sig) == 0 || clock_now_ns() >= deadline_ns)
 			break;
 		wait_child(deadline_ns);
 	}
@@ -129,10 +129,10 @@ sweep_children(const pid_t *spare, size_t nspare, int sig, void (*reap)(void *),
 }
 
 void
-sweep_devices(const struct cluster *c, int sig, void (*reap)(void *), void *arg,
+sweep_devices(const struct launch *l, int sig, void (*reap)(void *), void *arg,
 	      uint64_t deadline_ns)
 {
-	sweep(c, NULL, 0, sig, reap, arg, deadline_ns);
+	sweep(l, NULL, 0, sig, reap, arg, deadline_ns);
 }
 
 /* Empty the folder `name` of `at` without following a link. */
@@ -164,20 +164,20 @@ empty_folder(int at, const char *name, int depth)
 }
 
 void
-sweep_mem_files(const struct cluster *c)
+sweep_mem_files(const struct launch *l)
 {
-	char path[CLUSTER_DIR_MAX + 32];
+	char path[LAUNCH_DIR_MAX + 32];
 
-	for (int k = 0; c->mem_base[0] && k < c->cfg->ndevices + c->cfg->nspares; k++) {
-		snprintf(path, sizeof path, "%s%d", c->mem_base, k);
+	for (int k = 0; l->mem_base[0] && k < l->cfg.ndevices + l->cfg.nspares; k++) {
+		snprintf(path, sizeof path, "%s%d", l->mem_base, k);
 		unlink(path);
 	}
 }
 
 void
-sweep_files(const struct cluster *c)
+sweep_files(const struct launch *l)
 {
-	sweep_mem_files(c);
-	empty_folder(AT_FDCWD, c->dir, 0);
-	rmdir(c->dir);
+	sweep_mem_files(l);
+	empty_folder(AT_FDCWD, l->dir, 0);
+	rmdir(l->dir);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chaos.h"
+#include "chaos/chaos_impl.h"
 #include "coll/fault.h"
 #include "coll/plan.h"
 #include "coll/shape.h"

@@ -5,7 +5,7 @@
  * One thread, one poll over a signalfd (SIGCHLD, SIGTERM), the pipe from the front and, during the
  * start, one readiness pipe a daemon. Each event only records what happened; the phases decide.
  */
-#include "cluster_impl.h"
+#include "launch/launch_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,19 +20,15 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/log.h"
 
-#define DAEMON_TERM_MS 2000 /* from SIGTERM to SIGKILL */
-#define KILL_WAIT_MS   2000 /* for what SIGKILL was sent to */
-#define SPARE_FDS      32   /* descriptors beside the readiness pipes */
-
+#define SPARE_FDS     32 /* descriptors beside the readiness pipes */
 #define STARTING_MOST 64 /* daemons at a time */
 
 enum { FD_SIGNAL, FD_FRONT, FD_READY }; /* places in guardian.fds; daemon i's is FD_READY + i */
 enum phase { PHASE_START, PHASE_RUN, PHASE_END };
 
 struct guardian {
-	const struct cluster *c;
+	const struct launch *l;
 	enum phase phase;
 	uint64_t begun;	    /* when the start began */
 	int ndaemons;	    /* daemon 0 is gpucoord, daemon k + 1 is gpudev k */
@@ -77,11 +73,11 @@ daemon_ended(struct guardian *g, int i, int status)
 	if (g->phase == PHASE_START && g->failed < 0)
 		g->failed = i;
 	else if (g->phase == PHASE_RUN && WIFSIGNALED(status))
-		log_line(LOG_ERROR, "run: %s (pid %d) killed by signal %d",
-			 daemon_name(i, name, sizeof name), (int)g->pids[i], WTERMSIG(status));
+		launch_say(g->l, LOG_ERROR, "%s (pid %d) killed by signal %d",
+			   daemon_name(i, name, sizeof name), (int)g->pids[i], WTERMSIG(status));
 	else if (g->phase == PHASE_RUN)
-		log_line(LOG_ERROR, "run: %s (pid %d) ended with exit status %d",
-			 daemon_name(i, name, sizeof name), (int)g->pids[i], WEXITSTATUS(status));
+		launch_say(g->l, LOG_ERROR, "%s (pid %d) ended with exit status %d",
+			   daemon_name(i, name, sizeof name), (int)g->pids[i], WEXITSTATUS(status));
 	g->pids[i] = 0;
 	g->statuses[i] = status;
 }
@@ -123,7 +119,7 @@ forward(struct guardian *g, int sig)
 	if (g->command)
 		kill(g->command, sig);
 	if ((sig == SIGTERM || sig == SIGHUP) && !g->kill_at)
-		g->kill_at = deadline_in_ms(CLUSTER_GRACE_MS);
+		g->kill_at = deadline_in_ms(LAUNCH_COMMAND_TERM_MS);
 }
 
 static void
@@ -135,7 +131,7 @@ on_signal(struct guardian *g)
 		return;
 	if (si.ssi_signo == SIGCHLD)
 		reap(g);
-	else if (getppid() != g->c->keeper)
+	else if (getppid() != g->l->keeper)
 		g->front_gone = true;
 	else
 		forward(g, SIGTERM);
@@ -192,18 +188,20 @@ earlier(uint64_t a, uint64_t b)
 	return !a || (b && b < a) ? b : a;
 }
 
-/* Has the command's time run out, or nobody is left to work for? */
+/* Has the command ended, has its time run out, or is nobody left to work for? Without a command the
+ * front's end is the only one. */
 static bool
-must_kill(const struct guardian *g)
+is_over(const struct guardian *g)
 {
-	return g->front_gone || (g->kill_at && clock_now_ns() >= g->kill_at);
+	return g->front_gone || (!g->command && g->l->argv) ||
+	       (g->kill_at && clock_now_ns() >= g->kill_at);
 }
 
 /* One readiness pipe a daemon may be more than the soft limit allows. */
 static void
 raise_nofile(const struct guardian *g)
 {
-	struct rlimit r = g->c->nofile;
+	struct rlimit r = g->l->nofile;
 	rlim_t want = (rlim_t)g->ndaemons + SPARE_FDS;
 
 	if (r.rlim_cur >= want)
@@ -215,9 +213,9 @@ raise_nofile(const struct guardian *g)
 static uint64_t
 start_deadline(const struct guardian *g)
 {
-	uint64_t ms = g->c->cfg->start_timeout_ms;
+	uint64_t ms = g->l->cfg.start_timeout_ms;
 
-	return g->begun + (ms ? ms : CLUSTER_START_TIMEOUT_MS) * NS_PER_MS;
+	return g->begun + (ms ? ms : LAUNCH_START_MS) * NS_PER_MS;
 }
 
 /* Hundreds that start at once keep the coordinator from answering any: wait until few enough of the first
@@ -229,7 +227,7 @@ make_way(struct guardian *g, int n)
 
 	while (n - g->nready >= STARTING_MOST) {
 		turn(g, earlier(deadline, g->kill_at));
-		if (g->failed >= 0 || !g->command || must_kill(g) || clock_now_ns() >= deadline)
+		if (g->failed >= 0 || is_over(g) || clock_now_ns() >= deadline)
 			return false;
 	}
 	return true;
@@ -243,18 +241,18 @@ start_daemons(struct guardian *g)
 	bool good = false;
 
 	if (pipe2(life, O_CLOEXEC) < 0 || pipe2(exits, O_CLOEXEC) < 0) {
-		log_line(LOG_ERROR, "run: pipe: %s", strerror(errno));
+		launch_say(g->l, LOG_ERROR, "pipe: %s", strerror(errno));
 		goto out;
 	}
 	g->lifeline = life[1];
 	g->exits = exits[1];
 	fcntl(g->exits, F_SETFL, O_NONBLOCK);
 	for (int i = 0; i < g->ndaemons && make_way(g, i); i++) {
-		pid_t pid = exec_daemon(g->c, i - 1, life[0], exits[0], &g->fds[FD_READY + i].fd);
+		pid_t pid = exec_daemon(g->l, i - 1, life[0], exits[0], &g->fds[FD_READY + i].fd);
 
 		if (pid < 0) {
-			log_line(LOG_ERROR, "run: %s: cannot start a process: %s",
-				 daemon_name(i, name, sizeof name), strerror(errno));
+			launch_say(g->l, LOG_ERROR, "%s: cannot start a process: %s",
+				   daemon_name(i, name, sizeof name), strerror(errno));
 			goto out;
 		}
 		g->pids[i] = pid;
@@ -273,7 +271,7 @@ out:
 static int
 report_failed(struct guardian *g)
 {
-	uint64_t deadline = deadline_in_ms(KILL_WAIT_MS);
+	uint64_t deadline = deadline_in_ms(LAUNCH_KILL_MS);
 	char name[32], how[32];
 	int i = g->failed;
 
@@ -282,9 +280,9 @@ report_failed(struct guardian *g)
 		wait_child(deadline);
 		reap(g);
 	}
-	log_line(LOG_ERROR, "run: %s did not start (%s)", daemon_name(i, name, sizeof name),
-		 g->pids[i] ? "still running, never ready"
-			    : how_ended(g->statuses[i], how, sizeof how));
+	launch_say(g->l, LOG_ERROR, "%s did not start (%s)", daemon_name(i, name, sizeof name),
+		   g->pids[i] ? "still running, never ready"
+			      : how_ended(g->statuses[i], how, sizeof how));
 	return EXIT_FAILED;
 }
 
@@ -298,8 +296,8 @@ report_late(const struct guardian *g, uint64_t timeout_ms)
 		i++;
 	if (late > 1)
 		snprintf(more, sizeof more, " and %d more", late - 1);
-	log_line(LOG_ERROR, "run: %s%s: not ready within %.1f s", daemon_name(i, name, sizeof name),
-		 more, (double)timeout_ms / 1000);
+	launch_say(g->l, LOG_ERROR, "%s%s: not ready within %.1f s",
+		   daemon_name(i, name, sizeof name), more, (double)timeout_ms / 1000);
 	return EXIT_TIMEOUT;
 }
 
@@ -312,16 +310,15 @@ phase_start(struct guardian *g)
 
 	while (g->nready < g->ndaemons) {
 		turn(g, earlier(deadline, g->kill_at));
-		if (!g->command || must_kill(g))
+		if (is_over(g))
 			return EXIT_OK;
 		if (g->failed >= 0)
 			return report_failed(g);
 		if (clock_now_ns() >= deadline && g->nready < g->ndaemons)
 			return report_late(g, (deadline - g->begun) / NS_PER_MS);
 	}
-	log_line(LOG_INFO, "run: %d devices ready in %.1f ms at ipc://%s/coord.sock",
-		 g->ndaemons - 1, (double)(clock_now_ns() - g->begun) / (double)NS_PER_MS,
-		 g->c->dir);
+	launch_say(g->l, LOG_INFO, "%d devices ready in %.1f ms at %s", g->ndaemons - 1,
+		   (double)(clock_now_ns() - g->begun) / (double)NS_PER_MS, g->l->url);
 	return EXIT_OK;
 }
 
@@ -329,9 +326,9 @@ static void
 phase_run(struct guardian *g)
 {
 	g->phase = PHASE_RUN;
-	if (g->command && !must_kill(g) && write(g->go_fd, "\n", 1) != 1)
+	if (!is_over(g) && write(g->l->argv ? g->go_fd : g->l->ready_fd, "\n", 1) != 1)
 		return;
-	while (g->command && !must_kill(g))
+	while (!is_over(g))
 		turn(g, g->kill_at);
 }
 
@@ -370,26 +367,26 @@ phase_end(struct guardian *g, int status)
 	g->phase = PHASE_END;
 	if (status || g->front_gone || g->kill_at)
 		sweep_children(g->pids, (size_t)g->ndaemons, SIGKILL, reap, g,
-			       deadline_in_ms(KILL_WAIT_MS));
+			       deadline_in_ms(LAUNCH_KILL_MS));
 	signal_daemons(g, SIGTERM);
 	close(
 	    g->lifeline); /* for one that is deaf to signals; after them, so that they come first */
-	wait_daemons(g, deadline_in_ms(DAEMON_TERM_MS));
+	wait_daemons(g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
 	signal_daemons(g, SIGKILL);
-	wait_daemons(g, deadline_in_ms(KILL_WAIT_MS));
+	wait_daemons(g, deadline_in_ms(LAUNCH_KILL_MS));
 	/* What the coordinator started again is ours now that it has ended. */
-	sweep_devices(g->c, SIGTERM, reap, g, deadline_in_ms(DAEMON_TERM_MS));
-	sweep_devices(g->c, SIGKILL, reap, g, deadline_in_ms(KILL_WAIT_MS));
-	sweep_files(g->c);
+	sweep_devices(g->l, SIGTERM, reap, g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
+	sweep_devices(g->l, SIGKILL, reap, g, deadline_in_ms(LAUNCH_KILL_MS));
+	sweep_files(g->l);
 }
 
 static bool
-guardian_init(struct guardian *g, const struct cluster *c)
+guardian_init(struct guardian *g, const struct launch *l)
 {
-	int n = c->cfg->ndevices + c->cfg->nspares + 1;
+	int n = l->cfg.ndevices + l->cfg.nspares + 1;
 	sigset_t set;
 
-	*g = (struct guardian){.c = c,
+	*g = (struct guardian){.l = l,
 			       .begun = clock_now_ns(),
 			       .ndaemons = n,
 			       .failed = -1,
@@ -403,7 +400,7 @@ guardian_init(struct guardian *g, const struct cluster *c)
 		return false;
 	for (int i = 0; i < n + FD_READY; i++)
 		g->fds[i].fd = -1;
-	g->command = exec_command(c, &g->go_fd);
+	g->command = l->argv ? exec_command(l, &g->go_fd) : 0;
 	if (g->command < 0)
 		return false;
 	release_stdio();
@@ -412,27 +409,27 @@ guardian_init(struct guardian *g, const struct cluster *c)
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
 	g->fds[FD_SIGNAL] = (struct pollfd){signalfd(-1, &set, SFD_CLOEXEC), POLLIN, 0};
-	g->fds[FD_FRONT] = (struct pollfd){c->front_fd, POLLIN, 0};
+	g->fds[FD_FRONT] = (struct pollfd){l->front_fd, POLLIN, 0};
 	return g->fds[FD_SIGNAL].fd >= 0;
 }
 
 /* Its memory and descriptors go with the process. */
 int
-guardian_main(struct cluster *c)
+guardian_main(struct launch *l)
 {
 	int status = EXIT_OK;
 	struct guardian g;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_NAME, "gpuctl");
-	c->guardian = getpid();
-	if (!guardian_init(&g, c)) {
-		log_line(LOG_ERROR, "run: cannot start a process: %s", strerror(errno));
-		sweep_files(c);
+	prctl(PR_SET_NAME, l->name);
+	l->guardian = getpid();
+	if (!guardian_init(&g, l)) {
+		launch_say(l, LOG_ERROR, "cannot start a process: %s", strerror(errno));
+		sweep_files(l);
 		return EXIT_FAILED;
 	}
-	g.front_gone = getppid() != c->keeper;
+	g.front_gone = getppid() != l->keeper;
 	status = start_daemons(&g) ? phase_start(&g) : EXIT_FAILED;
 	if (status == EXIT_OK)
 		phase_run(&g);

@@ -1,11 +1,10 @@
-#include "bench_data.h"
+#include "bench/data.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "coll/plan.h"
-#include "io.h"
 #include "mem/dtype.h"
 
 #define PERIOD	  4093u /* prime */
@@ -17,7 +16,7 @@
 enum rc
 bench_data_init(struct bench_data *d, struct err *err)
 {
-	d->most = IO_PIECE / dtype_size(d->dtype);
+	d->most = BENCH_PIECE / dtype_size(d->dtype);
 	d->which = NO_WHICH;
 	d->room = alloc_zeroed(PERIOD + d->most, dtype_size(d->dtype));
 	return d->room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");

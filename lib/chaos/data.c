@@ -1,7 +1,7 @@
 /* Elements of chaos's operations, and what must come of them. */
 #include <string.h>
 
-#include "chaos.h"
+#include "chaos/chaos_impl.h"
 #include "coll/plan.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"

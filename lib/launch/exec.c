@@ -1,4 +1,4 @@
-#include "cluster_impl.h"
+#include "launch/launch_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
-#include "command.h"
 
 enum {
 	DAEMON_READY_FD = 3,
@@ -35,77 +33,68 @@ release_stdio(void)
 	close(null);
 }
 
+/* Say why a program could not be executed; the exit status for that. */
 static int
-exec_failed(const char *name)
+exec_failed(const struct launch *l, const char *name, const char *not_found)
 {
-	int status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	bool missing = errno == ENOENT;
 
-	log_line(LOG_ERROR, "run: %s: %s", name, strerror(errno));
-	return status;
-}
-
-/* As exec_failed; a verb where a command should be is a slip that is easily made. */
-static int
-command_failed(const char *name)
-{
-	if (errno != ENOENT || !command_find(name))
-		return exec_failed(name);
-	log_line(LOG_ERROR, "run: %s: no such command; did you mean 'gpuctl %s'?", name, name);
-	return EXIT_NOT_FOUND;
+	launch_say(l, LOG_ERROR, "%s: %s", name,
+		   missing && not_found ? not_found : strerror(errno));
+	return missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
 /* The guardian may have died between the fork and the prctl. */
 static void
-die_with_guardian(const struct cluster *c, int sig)
+die_with_guardian(const struct launch *l, int sig)
 {
-	if (prctl(PR_SET_PDEATHSIG, sig) < 0 || getppid() != c->guardian)
+	if (prctl(PR_SET_PDEATHSIG, sig) < 0 || getppid() != l->guardian)
 		_exit(EXIT_INTERNAL);
 }
 
 static bool
-set_environment(const struct cluster *c)
+set_environment(const struct launch *l)
 {
 	const char *path = getenv("PATH");
-	char text[CLUSTER_URL_MAX];
+	char text[16];
 	struct buf b = {0};
 	bool ok;
 
 	if (!path || !*path)
 		path = "/usr/bin:/bin";
-	snprintf(text, sizeof text, "ipc://%s/coord.sock", c->dir);
-	ok = setenv("GPUSIM_COORD", text, 1) == 0 && setenv("GPUSIM_DIR", c->dir, 1) == 0;
-	snprintf(text, sizeof text, "%d", c->cfg->ndevices);
+	ok = setenv("GPUSIM_COORD", l->url, 1) == 0 && setenv("GPUSIM_DIR", l->dir, 1) == 0;
+	snprintf(text, sizeof text, "%d", l->cfg.ndevices);
 	ok = ok && setenv("GPUSIM_NDEVICES", text, 1) == 0;
-	if (ok && c->bindir[0])
-		ok = buf_addf(&b, "%s:%s", c->bindir, path) && setenv("PATH", b.data, 1) == 0;
+	if (ok && l->bindir[0])
+		ok = buf_addf(&b, "%s:%s", l->bindir, path) && setenv("PATH", b.data, 1) == 0;
 	buf_fini(&b);
 	return ok;
 }
 
-static void __attribute__((noreturn)) command_child(const struct cluster *c, int go)
+static void __attribute__((noreturn)) command_child(const struct launch *l, int go)
 {
 	ssize_t n;
 	char byte;
 
-	die_with_guardian(c, SIGKILL);
-	close(c->front_fd);
-	close(c->done_fd);
-	sigprocmask(SIG_SETMASK, &c->mask, NULL);
+	die_with_guardian(l, SIGKILL);
+	close(l->front_fd);
+	close(l->done_fd);
+	sigprocmask(SIG_SETMASK, &l->mask, NULL);
 	do {
 		n = read(go, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(EXIT_FAILED);
-	if (!set_environment(c)) {
-		log_line(LOG_ERROR, "run: environment: %s", strerror(ENOMEM));
+	if (!set_environment(l)) {
+		launch_say(l, LOG_ERROR, "environment: %s", strerror(ENOMEM));
 		_exit(EXIT_NOT_EXECUTABLE);
 	}
-	execvp(c->cfg->argv[0], c->cfg->argv);
-	_exit(command_failed(c->cfg->argv[0]));
+	execvp(l->argv[0], l->argv);
+	_exit(exec_failed(l, l->argv[0], l->cfg.not_found));
 }
 
 pid_t
-exec_command(const struct cluster *c, int *go_fd)
+exec_command(const struct launch *l, int *go_fd)
 {
 	int go[2];
 	pid_t pid;
@@ -115,7 +104,7 @@ exec_command(const struct cluster *c, int *go_fd)
 	pid = fork();
 	if (pid == 0) {
 		close(go[1]);
-		command_child(c, go[0]);
+		command_child(l, go[0]);
 	}
 	close(go[0]);
 	if (pid < 0)
@@ -154,29 +143,29 @@ reset_signals(void)
 }
 
 static void
-add_device_args(const struct cluster *c, int ordinal, const char **argv, size_t *n, char *mem,
+add_device_args(const struct launch *l, int ordinal, const char **argv, size_t *n, char *mem,
 		size_t mem_size, char *number, size_t number_size)
 {
 	snprintf(number, number_size, "%d", ordinal);
-	if (c->cfg->mem_file)
-		snprintf(mem, mem_size, "%s.%d", c->cfg->mem_file, ordinal);
+	if (l->cfg.mem_file)
+		snprintf(mem, mem_size, "%s.%d", l->cfg.mem_file, ordinal);
 	else
-		snprintf(mem, mem_size, "%s%d", c->mem_base, ordinal);
+		snprintf(mem, mem_size, "%s%d", l->mem_base, ordinal);
 	argv[(*n)++] = "--ordinal";
 	argv[(*n)++] = number;
-	argv[(*n)++] = c->cfg->mem_file ? "--mem-file" : "--mem-scratch";
+	argv[(*n)++] = l->cfg.mem_file ? "--mem-file" : "--mem-scratch";
 	argv[(*n)++] = mem;
-	if (c->cfg->mem) {
+	if (l->cfg.mem) {
 		argv[(*n)++] = "-m";
-		argv[(*n)++] = c->cfg->mem;
+		argv[(*n)++] = l->cfg.mem;
 	}
-	if (ordinal >= c->cfg->ndevices)
+	if (ordinal >= l->cfg.ndevices)
 		argv[(*n)++] = "--spare";
 }
 
 /* "host:port" of the coordinator (ordinal -1) or a device. */
 static void
-grpc_address(const struct cluster_config *cfg, int ordinal, char *out, size_t size)
+grpc_address(const struct launch_config *cfg, int ordinal, char *out, size_t size)
 {
 	const char *colon = strrchr(cfg->grpc, ':');
 	int port = colon ? atoi(colon + 1) : 0;
@@ -189,29 +178,27 @@ grpc_address(const struct cluster_config *cfg, int ordinal, char *out, size_t si
 }
 
 static int
-exec_program(const struct cluster *c, int ordinal)
+exec_program(const struct launch *l, int ordinal)
 {
-	const struct cluster_config *cfg = c->cfg;
+	const struct launch_config *cfg = &l->cfg;
 	const char *name = ordinal < 0 ? "gpucoord" : "gpudev";
 	const char *const *extra = ordinal < 0 ? cfg->coord_args : cfg->dev_args;
 	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args, n = 0;
 	const char **argv = alloc_zeroed(nextra + 24, sizeof *argv);
-	char listen[CLUSTER_URL_MAX], coord[CLUSTER_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX],
-	    number[16], grpc[PATH_MAX];
+	char listen[LAUNCH_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX], number[16], grpc[PATH_MAX];
 
 	if (!argv) {
 		errno = ENOMEM;
-		return exec_failed(name);
+		return exec_failed(l, name, NULL);
 	}
-	snprintf(coord, sizeof coord, "ipc://%s/coord.sock", c->dir);
-	snprintf(listen, sizeof listen, "ipc://%s/dev%d.sock", c->dir, ordinal);
+	snprintf(listen, sizeof listen, "ipc://%s/dev%d.sock", l->dir, ordinal);
 	argv[n++] = name;
 	argv[n++] = "--listen";
-	argv[n++] = ordinal < 0 ? coord : listen;
+	argv[n++] = ordinal < 0 ? l->url : listen;
 	if (ordinal >= 0) {
 		argv[n++] = "--coordinator";
-		argv[n++] = coord;
-		add_device_args(c, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
+		argv[n++] = l->url;
+		add_device_args(l, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
 	}
 	if (cfg->grpc) {
 		grpc_address(cfg, ordinal, grpc, sizeof grpc);
@@ -233,30 +220,30 @@ exec_program(const struct cluster *c, int ordinal)
 	}
 	for (size_t i = 0; i < nextra; i++)
 		argv[n++] = extra[i];
-	snprintf(path, sizeof path, "%s/%s", c->bindir, name);
-	if (c->bindir[0])
+	snprintf(path, sizeof path, "%s/%s", l->bindir, name);
+	if (l->bindir[0])
 		execv(path, (char *const *)argv);
-	if (!c->bindir[0] || errno == ENOENT)
+	if (!l->bindir[0] || errno == ENOENT)
 		execvp(name, (char *const *)argv);
-	return exec_failed(name);
+	return exec_failed(l, name, NULL);
 }
 
 static void __attribute__((noreturn))
-daemon_child(const struct cluster *c, int ordinal, int ready_fd, int lifeline_fd, int exits_fd)
+daemon_child(const struct launch *l, int ordinal, int ready_fd, int lifeline_fd, int exits_fd)
 {
-	die_with_guardian(c, SIGTERM);
+	die_with_guardian(l, SIGTERM);
 	setpgid(0, 0);
 	if (!arrange_descriptors(ready_fd, lifeline_fd, exits_fd)) {
-		log_line(LOG_ERROR, "run: descriptors of a daemon: %s", strerror(errno));
+		launch_say(l, LOG_ERROR, "descriptors of a daemon: %s", strerror(errno));
 		_exit(EXIT_INTERNAL);
 	}
-	setrlimit(RLIMIT_NOFILE, &c->nofile);
+	setrlimit(RLIMIT_NOFILE, &l->nofile);
 	reset_signals();
-	_exit(exec_program(c, ordinal));
+	_exit(exec_program(l, ordinal));
 }
 
 pid_t
-exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int exits_fd, int *ready_fd)
+exec_daemon(const struct launch *l, int ordinal, int lifeline_fd, int exits_fd, int *ready_fd)
 {
 	int ready[2];
 	pid_t pid;
@@ -265,7 +252,7 @@ exec_daemon(const struct cluster *c, int ordinal, int lifeline_fd, int exits_fd,
 		return -1;
 	pid = fork();
 	if (pid == 0)
-		daemon_child(c, ordinal, ready[1], lifeline_fd, exits_fd);
+		daemon_child(l, ordinal, ready[1], lifeline_fd, exits_fd);
 	close(ready[1]);
 	if (pid < 0)
 		close(ready[0]);

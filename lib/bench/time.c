@@ -1,15 +1,16 @@
-/* The measuring of gpuctl bench. */
+/* The clock of a bench. */
 #include <stdlib.h>
 
+#include "base/api.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "bench.h"
+#include "bench/bench_impl.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
 #define ENOUGH	(100 * NS_PER_MS) /* no further run, or call, when those before took so long */
 #define CALLS	15
-#define PATTERN 0x3c /* what --rewrite fills input with: in each type a small finite number */
+#define PATTERN 0x3c /* what rewriting fills input with: in each type a small finite number */
 
 static int
 compare(const void *a, const void *b)
@@ -31,7 +32,7 @@ static void
 add_rewrite(struct bench *b, struct gpusim_ops *ops)
 {
 	struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER, .stream = b->c.stream};
-	uint32_t n = b->comm.nranks;
+	uint32_t n = b->comm->nranks;
 
 	gpusim_ops_timing(ops, GPUSIM_UNTIMED);
 	for (uint32_t r = 0; r < n; r++) {
@@ -48,13 +49,13 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 static enum rc
 make_graph(struct bench *b, uint64_t *graph, struct err *err)
 {
-	struct gpusim_ops *ops = gpusim_ops_new(b->comm.nranks);
+	struct gpusim_ops *ops = gpusim_ops_new(b->comm->nranks);
 	enum rc rc;
 
-	if (args_has(b->a, OPT(REWRITE)))
+	if (b->cfg.rewrite)
 		add_rewrite(b, ops);
 	gpusim_ops_collective(ops, &b->c);
-	rc = api(gpusim_graph_create(b->cli->g, b->comm.id, ops, graph), err);
+	rc = api(gpusim_graph_create(b->cfg.g, b->comm->id, ops, graph), err);
 	gpusim_ops_free(ops);
 	return rc;
 }
@@ -62,7 +63,7 @@ make_graph(struct bench *b, uint64_t *graph, struct err *err)
 static enum rc
 launch(struct bench *b, uint64_t graph, uint64_t n, struct gpusim_times *times, struct err *err)
 {
-	return api(gpusim_graph_launch(b->cli->g, b->comm.id, graph, 0, n, GPUSIM_SYNC, times),
+	return api(gpusim_graph_launch(b->cfg.g, b->comm->id, graph, 0, n, GPUSIM_SYNC, times),
 		   err);
 }
 
@@ -71,25 +72,25 @@ static enum rc
 run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *us, struct err *err)
 {
 	uint64_t slowest = 0;
-	enum rc rc = launch(b, graph, b->a->iters, times, err);
+	enum rc rc = launch(b, graph, b->cfg.iters, times, err);
 
-	for (uint32_t r = 0; rc == RC_OK && r < b->comm.nranks; r++)
+	for (uint32_t r = 0; rc == RC_OK && r < b->comm->nranks; r++)
 		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
-	*us = (double)slowest / 1e3 / (double)b->a->iters;
+	*us = (double)slowest / 1e3 / (double)b->cfg.iters;
 	return rc;
 }
 
 static enum rc
 run_batches(struct bench *b, uint64_t graph, struct bench_time *out, struct err *err)
 {
-	struct gpusim_times *times = alloc_zeroed(b->comm.nranks, sizeof *times);
+	struct gpusim_times *times = alloc_zeroed(b->comm->nranks, sizeof *times);
 	double us[BENCH_BATCHES];
 	uint64_t start;
 	size_t n = 0;
 	enum rc rc = times ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	if (rc == RC_OK && b->a->warmup)
-		rc = launch(b, graph, b->a->warmup, NULL, err);
+	if (rc == RC_OK && b->cfg.warmup)
+		rc = launch(b, graph, b->cfg.warmup, NULL, err);
 	start = clock_now_ns();
 	while (rc == RC_OK && n < BENCH_BATCHES && (n == 0 || clock_now_ns() - start < ENOUGH))
 		rc = run_batch(b, graph, times, &us[n++], err);
@@ -109,7 +110,7 @@ bench_time(struct bench *b, struct bench_time *out, struct err *err)
 		return rc;
 	rc = run_batches(b, graph, out, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_graph_destroy(b->cli->g, b->comm.id, graph), err);
+		rc = api(gpusim_graph_destroy(b->cfg.g, b->comm->id, graph), err);
 	return rc;
 }
 

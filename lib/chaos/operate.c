@@ -7,10 +7,9 @@
  * Only algorithms that leave other ranks' memory alone are used: a rank that was frozen in the middle
  * of one of the others may write to buffers that belong to another operation by then.
  */
-#include "chaos.h"
+#include "chaos/chaos_impl.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,12 +17,6 @@
 #include "mem/dtype.h"
 
 #define MAX_SUBSETS 10 /* ranks of which it is not known whether they took part */
-
-FILE *
-chaos_aside(const struct chaos *c)
-{
-	return args_has(c->a, OPT(JSON)) ? stderr : stdout;
-}
 
 /* Where each rank reads and writes. */
 struct places {
@@ -89,7 +82,7 @@ submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p
 		k->recv = &p->recv[r];
 		gpusim_ops_collective(ops, k);
 	}
-	rc = gpusim_submit(c->cli->g, c->comm.id, ops, GPUSIM_SYNC, NULL);
+	rc = gpusim_submit(c->g, c->comm.id, ops, GPUSIM_SYNC, NULL);
 	gpusim_ops_free(ops);
 	return rc;
 }
@@ -108,7 +101,7 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 				      .chunk_bytes = o->chunk_bytes};
 
 	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
-					  : gpusim_collective(c->cli->g, &c->comm, &k, GPUSIM_SYNC),
+					  : gpusim_collective(c->g, &c->comm, &k, GPUSIM_SYNC),
 		   err);
 }
 
@@ -187,23 +180,23 @@ check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places
 	struct err err = {0};
 	char text[GPUSIM_TEXT];
 
-	c->recovered += noted;
-	if (c->a->verbose > 1 && noted)
-		fprintf(stderr, "operation %" PRIu64 ": %s\n", i, gpusim_note());
+	c->sum->recovered += noted;
+	if (noted)
+		chaos_say(c, CHAOS_DETAIL, "operation %" PRIu64 ": %s", i, gpusim_note());
 	if (chaos_refresh(c, &err) != RC_OK) {
-		c->failed++;
+		c->sum->failed++;
 		chaos_drop(c);
 		return;
 	}
 	read_results(c, o, p, ids, &res);
 	memset(all, true, sizeof all);
 	right = noted ? is_right_for_some(c, o, &res) : is_right(c, o, &res, all);
-	c->good += right;
+	c->sum->good += right;
 	if (right)
 		return;
-	c->wrong++;
+	c->sum->wrong++;
 	chaos_show_op(o, text, sizeof text);
-	fprintf(stderr, "operation %" PRIu64 ": wrong result: %s\n", i, text);
+	chaos_say(c, CHAOS_ALARM, "operation %" PRIu64 ": wrong result: %s", i, text);
 }
 
 static void
@@ -211,11 +204,10 @@ fail(struct chaos *c, uint64_t i, uint64_t ns, const struct err *err)
 {
 	bool stuck = ns >= c->bound_ns;
 
-	c->failed++;
-	c->stuck += stuck;
-	if (c->a->verbose > 1 || stuck)
-		fprintf(stderr, "operation %" PRIu64 " %s after %.3fs: %s\n", i,
-			stuck ? "was stuck, given up" : "failed", (double)ns / 1e9, err->text);
+	c->sum->failed++;
+	c->sum->stuck += stuck;
+	chaos_say(c, stuck ? CHAOS_ALARM : CHAOS_DETAIL, "operation %" PRIu64 " %s after %.3fs: %s",
+		  i, stuck ? "was stuck, given up" : "failed", (double)ns / 1e9, err->text);
 	chaos_mend(c);
 }
 
@@ -229,13 +221,9 @@ chaos_operate(struct chaos *c, uint64_t i)
 	char text[GPUSIM_TEXT];
 	enum rc rc = chaos_refresh(c, &err);
 
-	chaos_draw_op(c->a->seed, i, c->comm.nranks, c->by_memory, &o);
+	chaos_draw_op(c->cfg->seed, i, c->comm.nranks, c->by_memory, &o);
 	chaos_show_op(&o, text, sizeof text);
-	if (c->a->verbose) {
-		pthread_mutex_lock(&c->lock);
-		fprintf(chaos_aside(c), "operation %" PRIu64 ": %s\n", i, text);
-		pthread_mutex_unlock(&c->lock);
-	}
+	chaos_say(c, CHAOS_OPERATION, "operation %" PRIu64 ": %s", i, text);
 	for (uint32_t r = 0; r < o.nranks; r++)
 		ids[r] = c->comm.device[r].id;
 	place(c, &o, &p);
@@ -245,9 +233,9 @@ chaos_operate(struct chaos *c, uint64_t i)
 	if (rc == RC_OK)
 		rc = submit(c, &o, &p, &err);
 	ns = clock_now_ns() - began;
-	c->ops++;
-	if (ns > c->slowest_ns)
-		c->slowest_ns = ns;
+	c->sum->ops++;
+	if (ns > c->sum->slowest_ns)
+		c->sum->slowest_ns = ns;
 	if (rc == RC_OK)
 		check(c, i, &o, &p, ids);
 	else

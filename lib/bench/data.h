@@ -1,12 +1,12 @@
 /*
- * bench_data.h - what ranks bring to a checked collective, and what must come out, to the bit.
+ * data.h - what ranks bring to a checked collective, and what must come out, to the bit.
  *
  * Elements are small whole numbers, of which every type holds every sum, product and average that
  * can arise. They repeat after a prime number of elements, so that a part that lands at a wrong
  * place does not look right, and that making them is mostly copying.
  */
-#ifndef GPUCTL_BENCH_DATA_H
-#define GPUCTL_BENCH_DATA_H
+#ifndef BENCH_DATA_H
+#define BENCH_DATA_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,8 @@ struct bench_data {
 	uint64_t most;	 /* elements that one request may be for */
 };
 
-#define BENCH_REDUCED UINT32_MAX /* the sequence that reducing all ranks' gives */
+#define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
+#define BENCH_REDUCED UINT32_MAX	/* the sequence that reducing all ranks' gives */
 
 /* Elements [at, at + nelem) of a rank's output are elements [from, ...) of sequence `which`. */
 struct bench_segment {

@@ -4,12 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "chaos.h"
-
-#define POLL_MS	    20
-#define PATIENCE_NS (3 * NS_PER_SEC) /* for devices that may still come back */
+#include "chaos/chaos_impl.h"
 
 static void
 pause_ms(unsigned ms)
@@ -69,7 +65,7 @@ enum rc
 chaos_refresh(struct chaos *c, struct err *err)
 {
 	struct gpusim_comm now = {0};
-	enum rc rc = api(gpusim_comm_open(c->cli->g, c->comm.id, &now), err);
+	enum rc rc = api(gpusim_comm_open(c->g, c->comm.id, &now), err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -93,7 +89,7 @@ chaos_drop(struct chaos *c)
 {
 	if (!c->live)
 		return;
-	gpusim_comm_destroy(c->cli->g, c->comm.id);
+	gpusim_comm_destroy(c->g, c->comm.id);
 	pthread_mutex_lock(&c->lock);
 	c->live = false;
 	pthread_mutex_unlock(&c->lock);
@@ -107,9 +103,9 @@ goes_on(struct chaos *c, struct err *err)
 {
 	enum gpusim_state state;
 
-	if (c->config.on_failure == GPUSIM_ON_FAILURE_ABORT)
+	if (c->cfg->comm.on_failure == GPUSIM_ON_FAILURE_ABORT)
 		return false;
-	if (api(gpusim_comm_status(c->cli->g, c->comm.id, GPUSIM_SYNC, &state), err) != RC_OK)
+	if (api(gpusim_comm_status(c->g, c->comm.id, GPUSIM_SYNC, &state), err) != RC_OK)
 		return false;
 	if (state == GPUSIM_STATE_FAILED) {
 		err_set(err, RC_FAILED, "%s", gpusim_error());
@@ -125,12 +121,13 @@ chaos_mend(struct chaos *c)
 
 	if (goes_on(c, &err))
 		return;
-	if (c->a->verbose > 1 && err.text[0])
-		fprintf(stderr, "communicator %" PRIu64 " is given up: %s\n", c->comm.id, err.text);
+	if (err.text[0])
+		chaos_say(c, CHAOS_DETAIL, "communicator %" PRIu64 " is given up: %s", c->comm.id,
+			  err.text);
 	chaos_drop(c);
 }
 
-/* The devices that are free now, at most c->want; *n how many, ids the caller's room. */
+/* The devices that are free now, at most c->cfg->nranks; *n how many, ids the caller's room. */
 static enum rc
 find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
 {
@@ -141,7 +138,7 @@ find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
 	*n = 0;
 	if (rc != RC_OK)
 		return rc;
-	for (size_t i = 0; i < ndevices && *n < c->want; i++)
+	for (size_t i = 0; i < ndevices && *n < c->cfg->nranks; i++)
 		if (!list[i].lost && !list[i].spare && list[i].comm == 0)
 			ids[(*n)++] = list[i].id;
 	free(list);
@@ -155,7 +152,7 @@ look_at_paths(struct chaos *c)
 	uint32_t n = c->comm.nranks;
 	uint8_t path[CHAOS_MAX_RANKS * CHAOS_MAX_RANKS];
 
-	c->by_memory = gpusim_comm_paths(c->cli->g, &c->comm, path) == GPUSIM_OK;
+	c->by_memory = gpusim_comm_paths(c->g, &c->comm, path) == GPUSIM_OK;
 	for (uint32_t i = 0; i < n * n && c->by_memory; i++)
 		c->by_memory = path[i] == GPUSIM_PATH_P2P;
 }
@@ -164,12 +161,12 @@ enum rc
 chaos_begin(struct chaos *c, struct err *err)
 {
 	struct gpusim_comm comm = {0};
-	enum rc rc = api(gpusim_comm_init(c->cli->g, c->want, NULL, &c->config, &comm), err);
+	enum rc rc = api(gpusim_comm_init(c->g, c->cfg->nranks, NULL, &c->cfg->comm, &comm), err);
 
 	if (rc != RC_OK)
 		return rc;
 	take(c, &comm);
-	c->comms++;
+	c->sum->ncomms++;
 	for (uint32_t r = 0; r < comm.nranks && rc == RC_OK; r++)
 		rc = furnish(c, comm.device[r].id, err);
 	if (rc == RC_OK)
@@ -189,11 +186,11 @@ make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++)
 		rc = furnish(c, ids[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(c->cli->g, n, ids, &c->config, &comm), err);
+		rc = api(gpusim_comm_init(c->g, n, ids, &c->cfg->comm, &comm), err);
 	if (rc != RC_OK)
 		return rc;
 	take(c, &comm);
-	c->comms++;
+	c->sum->ncomms++;
 	look_at_paths(c);
 	return RC_OK;
 }
@@ -214,7 +211,8 @@ chaos_settle(struct chaos *c, struct err *err)
 	uint32_t n;
 	enum rc rc;
 
-	if (c->live && c->comm.nranks < c->want && find_free(c, ids, &n, err) == RC_OK && n > 0)
+	if (c->live && c->comm.nranks < c->cfg->nranks && find_free(c, ids, &n, err) == RC_OK &&
+	    n > 0)
 		chaos_drop(c); /* somebody has come back */
 	if (c->live && c->comm.nranks < 2)
 		chaos_drop(c);
@@ -223,11 +221,13 @@ chaos_settle(struct chaos *c, struct err *err)
 	for (;;) {
 		now = clock_now_ns();
 		rc = find_free(c, ids, &n, &last);
-		if (rc == RC_OK && (n == c->want || (n >= 2 && now - began > PATIENCE_NS)) &&
+		if (rc == RC_OK &&
+		    (n == c->cfg->nranks ||
+		     (n >= 2 && now - began > CHAOS_RETURN_MS * NS_PER_MS)) &&
 		    make(c, ids, n, &last) == RC_OK)
 			return RC_OK;
 		if (now - began > c->bound_ns)
 			return no_more(&last, err);
-		pause_ms(POLL_MS);
+		pause_ms(CHAOS_POLL_MS);
 	}
 }

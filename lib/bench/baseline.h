@@ -1,8 +1,8 @@
 /*
- * bench_baseline.h - the times of an earlier gpuctl bench, out of what its --json printed.
+ * baseline.h - the times of an earlier gpuctl bench, out of what its --json printed.
  */
-#ifndef GPUCTL_BENCH_BASELINE_H
-#define GPUCTL_BENCH_BASELINE_H
+#ifndef BENCH_BASELINE_H
+#define BENCH_BASELINE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@ struct baseline {
 	size_t n, cap;
 };
 
-/* Read a file; "-" is standard input. RC_BADDATA: not such a file, or one without rows. */
-enum rc baseline_read(const char *path, struct baseline *out, struct err *err);
+/* Of text that ends with a NUL. RC_BADDATA: not such text, or no row in it. */
+enum rc baseline_parse(const char *text, struct baseline *out, struct err *err);
 void baseline_fini(struct baseline *b);
 
 /* us as a multiple of the baseline's time for that size and place; 0: it has none. */

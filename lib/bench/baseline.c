@@ -1,14 +1,10 @@
-#include "bench_baseline.h"
+#include "bench/baseline.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "io.h"
 
 #define MAX_DEPTH 8
 #define KEY_MAX	  32
@@ -141,42 +137,19 @@ read_value(struct reader *r, const char *parent, const char *key, int depth)
 	return *r->p == '"' ? read_string(r, name) : read_word(r, parent, key);
 }
 
-static enum rc
-read_text(const char *path, struct buf *text, struct err *err)
-{
-	bool dash = strcmp(path, "-") == 0;
-	int fd = dash ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	enum rc rc;
-
-	if (fd < 0)
-		return err_set(err, RC_FAILED, "%.200s: %s", path, strerror(errno));
-	rc = io_read_all(fd, path, text, err);
-	if (!dash)
-		close(fd);
-	if (rc == RC_OK && !buf_add(text, "", 1))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	return rc;
-}
-
 enum rc
-baseline_read(const char *path, struct baseline *out, struct err *err)
+baseline_parse(const char *text, struct baseline *out, struct err *err)
 {
 	struct baseline b = {0};
-	struct reader r = {.out = &b};
-	struct buf text = {0};
-	enum rc rc = read_text(path, &text, err);
+	struct reader r = {.p = text, .out = &b};
 
-	r.p = text.data;
-	if (rc == RC_OK && (!read_value(&r, "", "", 0) || (blanks(&r), *r.p) || b.n == 0))
-		rc = r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
-				 : err_set(err, RC_BADDATA,
-					   "%.200s: not what gpuctl bench --json prints", path);
-	buf_fini(&text);
-	if (rc == RC_OK)
+	if (read_value(&r, "", "", 0) && (blanks(&r), !*r.p) && b.n > 0) {
 		*out = b;
-	else
-		baseline_fini(&b);
-	return rc;
+		return RC_OK;
+	}
+	baseline_fini(&b);
+	return r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
+			   : err_set(err, RC_BADDATA, "not what gpuctl bench --json prints");
 }
 
 void

@@ -1,0 +1,34 @@
+/*
+ * bench_cli.h - options to lib/bench and its rows to text, for gpuctl bench and gpuctl tune.
+ */
+#ifndef GPUCTL_BENCH_CLI_H
+#define GPUCTL_BENCH_CLI_H
+
+#include "bench/bench.h"
+#include "cli.h"
+
+#define BENCH_EXIT_SLOWER 7 /* exit status: --max-slowdown is exceeded */
+
+/* Initialise with cli and a. */
+struct bench_cli {
+	struct cli *cli;
+	const struct args *a;
+	const char *algo; /* its name, or "auto" */
+	struct gpusim_comm comm;
+	struct baseline baseline;
+	struct bench_config cfg;
+	unsigned nprinted; /* rows, or rules */
+};
+
+/* The collective on devices of its own, by the options. Release with bench_cli_close, also after a
+ * failure, whose result it is told. */
+enum rc bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out,
+		       struct err *err);
+void bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc);
+
+/* As nccl-tests: a table whose rows come as they are measured; or with --json one object. */
+void bench_print_head(const struct bench_cli *b, uint64_t max_bytes);
+void bench_print_row(void *b, const struct bench_row *row);
+void bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum);
+
+#endif

@@ -1,0 +1,401 @@
+/* Each size of a bench: known input, the clock, known output. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/api.h"
+#include "base/buf.h"
+#include "bench/bench_impl.h"
+#include "coll/plan.h"
+#include "coll/shape.h"
+#include "mem/dtype.h"
+
+#define UNWRITTEN 0xff /* fills output beforehand: in no type a right result */
+
+/* ---- buffers */
+
+static void
+free_buffers(struct bench *b)
+{
+	for (int p = 0; p < BENCH_NPLACES; p++)
+		for (uint32_t r = 0; b->base[p] && r < b->comm->nranks; r++) {
+			if (b->base[p][r])
+				gpusim_free(b->cfg.g, b->comm->device[r].id, b->base[p][r]);
+			b->base[p][r] = 0;
+		}
+}
+
+static enum rc
+make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (int p = 0; p < BENCH_NPLACES; p++)
+		for (uint32_t r = 0; rc == RC_OK && r < b->comm->nranks; r++)
+			rc = api(gpusim_malloc(b->cfg.g, b->comm->device[r].id, nbytes ? nbytes : 1,
+					       GPUSIM_LEASE, &b->base[p][r]),
+				 err);
+	if (rc != RC_OK)
+		free_buffers(b);
+	return rc;
+}
+
+/* Of max_bytes, or as large as fits. */
+static enum rc
+fit_buffers(struct bench *b, struct err *err)
+{
+	uint64_t fits = b->max_bytes;
+	enum rc rc = make_buffers(b, fits, err);
+
+	while (rc == RC_NOMEM && b->cfg.fits && fits / 2 >= b->cfg.min_bytes && fits > 1) {
+		fits /= 2;
+		rc = make_buffers(b, fits, err);
+	}
+	if (rc == RC_OK) {
+		b->max_bytes = fits;
+		*err = (struct err){0};
+	}
+	return rc;
+}
+
+/* Where the operation at hand, in c->nelem elements, reads and writes. */
+static void
+place(struct bench *b, enum bench_place where)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+
+	for (uint32_t r = 0; r < b->comm->nranks; r++) {
+		struct shape s = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, r);
+		uint64_t send = b->base[0][r], recv = b->base[1][r];
+
+		if (where == BENCH_IN_PLACE) {
+			send = recv + s.in_at * size;
+			recv += s.out_at * size;
+		}
+		b->send[r] = s.in ? send : 0;
+		b->recv[r] = s.out ? recv : 0;
+	}
+	b->c.send = b->send;
+	b->c.recv = b->recv;
+}
+
+/* ---- right? before the clock and behind it */
+
+static enum rc
+give_input(struct bench *b, uint32_t rank, struct err *err)
+{
+	uint64_t total = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, rank).in;
+	uint64_t size = dtype_size(b->c.dtype), n;
+	enum rc rc = RC_OK;
+
+	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
+		n = total - done < b->data.most ? total - done : b->data.most;
+		rc = api(gpusim_memcpy_h2d(b->cfg.g, b->comm->device[rank].id,
+					   b->send[rank] + done * size,
+					   bench_data_get(&b->data, rank, done, n), n * size),
+			 err);
+	}
+	return rc;
+}
+
+static uint64_t
+count_wrong(const char *got, const char *want, uint64_t nelem, size_t size)
+{
+	uint64_t n = 0;
+
+	if (memcmp(got, want, nelem * size) == 0)
+		return 0;
+	for (uint64_t i = 0; i < nelem; i++)
+		n += memcmp(got + i * size, want + i * size, size) != 0;
+	return n;
+}
+
+static enum rc
+check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, char *room,
+	      uint64_t *nwrong, struct err *err)
+{
+	size_t size = dtype_size(b->c.dtype);
+	enum rc rc = RC_OK;
+	uint64_t n;
+
+	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
+		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
+		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, b->comm->device[rank].id,
+					   b->recv[rank] + (s->at + done) * size, n * size),
+			 err);
+		if (rc == RC_OK)
+			*nwrong += count_wrong(
+			    room, bench_data_get(&b->data, s->which, s->from + done, n), n, size);
+	}
+	return rc;
+}
+
+/* One whose ranks were others at its end than at its begin has not measured anything. */
+enum rc
+bench_collective(struct bench *b, struct err *err)
+{
+	enum rc rc = api(gpusim_collective(b->cfg.g, b->comm, &b->c, GPUSIM_SYNC), err);
+
+	if (rc == RC_OK && *gpusim_note())
+		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
+	return rc;
+}
+
+/* Look at every element of every rank's output, and add the wrong ones to *nwrong. */
+static enum rc
+compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
+{
+	struct bench_segment s;
+	char *room = malloc(BENCH_PIECE);
+	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (uint32_t r = 0; r < b->comm->nranks && rc == RC_OK; r++)
+		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
+		     i++)
+			rc = check_segment(b, r, &s, room, nwrong, err);
+	free(room);
+	return rc;
+}
+
+/* Run once on known input and compare. */
+static enum rc
+check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < b->comm->nranks && rc == RC_OK; r++) {
+		uint64_t out = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, r).out;
+
+		if (where == BENCH_OUT_OF_PLACE && out)
+			rc = api(gpusim_memset(b->cfg.g, b->comm->device[r].id, b->recv[r],
+					       UNWRITTEN, out * size),
+				 err);
+		if (rc == RC_OK)
+			rc = give_input(b, r, err);
+	}
+	if (rc == RC_OK)
+		rc = bench_collective(b, err);
+	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
+}
+
+/*
+ * Behind the clock. Out of place, input and output are still those of the timed operations; in place, and
+ * where --rewrite has overwritten the input, only one more operation on known input can be compared.
+ */
+static enum rc
+check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
+{
+	if (where == BENCH_OUT_OF_PLACE && !b->cfg.rewrite)
+		return compare_output(b, nwrong, err);
+	return check(b, where, nwrong, err);
+}
+
+/* ---- fast? (bench_time.c) */
+
+/* What nccl-tests divides by: how much of a rank's traffic an optimal algorithm would have. */
+static double
+bus_factor(enum gpusim_coll coll, uint32_t nranks)
+{
+	double n = nranks;
+
+	switch (coll) {
+	case GPUSIM_ALLREDUCE:
+		return 2 * (n - 1) / n;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_ALLTOALL:
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return (n - 1) / n;
+	default:
+		return 1;
+	}
+}
+
+static enum rc
+run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench_result *out,
+	  struct err *err)
+{
+	struct bench_result r = {.ran = true};
+	enum rc rc;
+
+	place(b, where);
+	rc = check(b, where, &r.nwrong, err);
+	if (rc == RC_OK && where == BENCH_OUT_OF_PLACE)
+		rc = bench_latency(b, &r.client, err);
+	if (rc == RC_OK)
+		rc = bench_time(b, &r.time, err);
+	if (rc == RC_OK)
+		rc = check_again(b, where, &r.nwrong, err);
+	if (rc != RC_OK)
+		return rc;
+	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;
+	if (b->cfg.baseline)
+		r.ratio = baseline_ratio(b->cfg.baseline, nbytes, where, r.time.p50_us);
+	r.busbw = r.algbw * bus_factor(b->c.coll, b->comm->nranks);
+	*out = r;
+	return RC_OK;
+}
+
+/* All of one size: the bytes of the whole vector, cut down to a whole number of parts. */
+enum rc
+bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
+{
+	uint64_t size = dtype_size(b->c.dtype);
+	enum rc rc;
+
+	*row = (struct bench_row){.count = nbytes / size};
+	if (shape_counts_parts(b->c.coll))
+		row->count /= b->comm->nranks;
+	if (b->c.coll == GPUSIM_BARRIER)
+		row->count = 0;
+	rc = shape_nelem(b->c.coll, row->count, b->comm->nranks, &b->c.nelem, err);
+	row->nbytes = b->c.nelem * size;
+	for (int p = 0; p < BENCH_NPLACES && rc == RC_OK; p++)
+		if (p == BENCH_OUT_OF_PLACE || b->c.coll != GPUSIM_ALLTOALL)
+			rc = run_place(b, (enum bench_place)p, row->nbytes, &row->result[p], err);
+	return rc;
+}
+
+/* A rank was lost: may the size at hand begin again, with the ranks and the buffers there are now? */
+static enum rc
+go_on(struct bench *b, enum rc rc, struct err *err)
+{
+	uint32_t *was = alloc_zeroed(b->comm->nranks, sizeof *was);
+
+	if (was && b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX &&
+	    b->cfg.recover(b->cfg.arg, b->comm, was, rc, err) == RC_OK) {
+		rc = RC_OK;
+		b->recoveries++;
+		for (uint32_t r = 0; r < b->comm->nranks; r++)
+			for (int p = 0; p < BENCH_NPLACES; p++)
+				b->base[p][r] = b->base[p][was[r]];
+		if (coll_has_root(b->c.coll) && b->c.root >= b->comm->nranks)
+			rc = err_set(err, RC_ABORTED, "no rank %" PRIu32 " is left to be the root",
+				     b->c.root);
+	}
+	if (rc == RC_OK && b->data.nranks != b->comm->nranks) {
+		bench_data_fini(&b->data);
+		b->data.nranks = b->comm->nranks;
+		b->data.filled = 0;
+		rc = bench_data_init(&b->data, err);
+	}
+	free(was);
+	return rc;
+}
+
+/* One size, until no rank is lost meanwhile. */
+static enum rc
+run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
+{
+	enum rc rc = bench_size(b, nbytes, row, err);
+
+	while (rc != RC_OK) {
+		if (go_on(b, rc, err) != RC_OK)
+			return err->rc;
+		rc = bench_size(b, nbytes, row, err);
+	}
+	return rc;
+}
+
+uint64_t
+bench_next(const struct bench *b, uint64_t nbytes)
+{
+	uint64_t next;
+
+	if (b->c.coll == GPUSIM_BARRIER || nbytes > UINT64_MAX / b->cfg.factor)
+		return 0;
+	next = nbytes ? nbytes * b->cfg.factor : 1;
+	return next <= b->max_bytes ? next : 0;
+}
+
+static void
+add_up(struct bench_summary *sum, const struct bench_row *row, uint64_t *nresults)
+{
+	if (*nresults == 0) {
+		sum->client = row->result[BENCH_OUT_OF_PLACE].client;
+		sum->client_nbytes = row->nbytes;
+	}
+	for (int p = 0; p < BENCH_NPLACES; p++) {
+		const struct bench_result *r = &row->result[p];
+
+		sum->nwrong += r->nwrong;
+		sum->avg_busbw += r->busbw;
+		*nresults += r->ran;
+		if (r->ratio > sum->worst)
+			sum->worst = r->ratio;
+	}
+}
+
+enum rc
+bench_run(struct bench *b, void (*take)(void *arg, const struct bench_row *row), void *arg,
+	  struct bench_summary *out, struct err *err)
+{
+	struct bench_summary sum = {0};
+	uint64_t nresults = 0, nbytes = b->cfg.min_bytes;
+	struct bench_row row;
+
+	do {
+		if (run_size(b, nbytes, &row, err) != RC_OK)
+			return err->rc;
+		take(arg, &row);
+		add_up(&sum, &row, &nresults);
+	} while ((nbytes = bench_next(b, nbytes)) != 0);
+	if (nresults)
+		sum.avg_busbw /= (double)nresults;
+	*out = sum;
+	return RC_OK;
+}
+
+enum rc
+bench_open(const struct bench_config *cfg, struct bench **out, struct err *err)
+{
+	struct bench *b = alloc_zeroed(1, sizeof *b);
+	uint32_t n = cfg->comm->nranks;
+	enum rc rc;
+
+	if (!b)
+		return err_set(err, RC_NOMEM, "out of memory");
+	b->cfg = *cfg;
+	b->comm = cfg->comm;
+	b->c = cfg->c;
+	b->max_bytes = cfg->max_bytes;
+	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);
+	b->base[1] = alloc_zeroed(n, sizeof *b->base[1]);
+	b->send = alloc_zeroed(n, sizeof *b->send);
+	b->recv = alloc_zeroed(n, sizeof *b->recv);
+	b->data =
+	    (struct bench_data){b->c.coll, b->c.dtype, b->c.redop, n, b->c.root, NULL, 0, 0, 0};
+	rc = b->base[0] && b->base[1] && b->send && b->recv
+		 ? bench_data_init(&b->data, err)
+		 : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = fit_buffers(b, err);
+	if (rc == RC_OK)
+		*out = b;
+	else
+		bench_close(b, rc);
+	return rc;
+}
+
+uint64_t
+bench_max_bytes(const struct bench *b)
+{
+	return b->max_bytes;
+}
+
+void
+bench_close(struct bench *b, enum rc rc)
+{
+	if (!b)
+		return;
+	if (rc == RC_OK || rc == RC_FAILED)
+		free_buffers(b);
+	bench_data_fini(&b->data);
+	free(b->base[0]);
+	free(b->base[1]);
+	free(b->send);
+	free(b->recv);
+	free(b);
+}

@@ -1,0 +1,105 @@
+/*
+ * bench.h - how fast a collective is and whether its results are right, size by size; and which algorithm
+ * is the fastest at each size.
+ *
+ * The caller has a communicator; bench_open takes buffers on its devices, bench_close gives them back.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "bench/baseline.h"
+#include "bench/data.h"
+
+#define BENCH_RECOVERIES_MAX 100 /* of one bench */
+
+/* Borrowed until bench_close. */
+struct bench_config {
+	struct gpusim *g;
+	struct gpusim_comm *comm;      /* brought up to date after a recovery */
+	struct gpusim_collective c;    /* all but sizes and addresses */
+	uint64_t min_bytes, max_bytes; /* of the whole vector */
+	bool fits;		       /* max_bytes is halved until the devices have room */
+	uint64_t factor;	       /* from one size to the next; at least 2 */
+	uint64_t iters, warmup;	       /* repetitions that are timed, and before those; iters > 0 */
+	bool
+	    rewrite; /* each repetition fills the input first and meets the other ranks in a barrier, untimed */
+	const struct baseline *baseline; /* NULL: none */
+	/*
+	 * After a failure rc with its sentence *err: may the size begin again? NULL: never.
+	 *
+	 *	comm	brought up to date
+	 *	was	[out] by rank of comm: which rank it was before
+	 */
+	enum rc (*recover)(void *arg, struct gpusim_comm *comm, uint32_t *was, enum rc rc,
+			   struct err *err);
+	void *arg;
+};
+
+/* Of several measurements. */
+struct bench_time {
+	double p50_us, min_us;
+};
+
+struct bench_result {
+	bool ran;		  /* alltoall has no in-place form */
+	struct bench_time time;	  /* of an operation, in the devices, at the slowest rank */
+	struct bench_time client; /* of one call, out of place only */
+	double algbw, busbw;	  /* GB/s, as nccl-tests defines them */
+	double ratio;		  /* time to the baseline's; 0: it has none */
+	uint64_t nwrong;
+};
+
+struct bench_row {
+	uint64_t nbytes, count;
+	struct bench_result result[BENCH_NPLACES];
+};
+
+struct bench_summary {
+	double avg_busbw;
+	double worst; /* the largest ratio to the baseline; 0: none */
+	uint64_t nwrong;
+	struct bench_time client; /* of the first size, client_nbytes */
+	uint64_t client_nbytes;
+};
+
+struct bench;
+
+/* Errors: those of gpusim_malloc; RC_NOMEM. */
+enum rc bench_open(const struct bench_config *cfg, struct bench **out, struct err *err);
+
+/* The largest size there is room for: cfg->max_bytes, or less where it fits. */
+uint64_t bench_max_bytes(const struct bench *b);
+
+/* rc: what came of it all; memory on devices that may not answer is left to its lease. b may be NULL. */
+void bench_close(struct bench *b, enum rc rc);
+
+/*
+ * bench_run - all sizes, each checked and timed; row is called once a size.
+ *
+ * Wrong elements are counted in the rows and in *out; they are no error.
+ */
+enum rc bench_run(struct bench *b, void (*row)(void *arg, const struct bench_row *row), void *arg,
+		  struct bench_summary *out, struct err *err);
+
+/* An algorithm is the fastest from one size to another. */
+struct bench_rule {
+	uint64_t min_bytes, max_bytes; /* UINT64_MAX: all that are larger */
+	const char *algo;
+};
+
+/*
+ * bench_tune - time every algorithm at every size; rule is called once for each range with one winner.
+ *
+ * RC_FAILED: an algorithm's result was wrong.
+ */
+enum rc bench_tune(struct bench *b, void (*rule)(void *arg, const struct bench_rule *rule),
+		   void *arg, struct err *err);
+
+/* Whether a collective has more than one algorithm that bench_tune would choose. */
+bool bench_has_choice(enum gpusim_coll coll);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * bench_impl.h - what checks, clock and tuner share.
+ */
+#ifndef BENCH_BENCH_IMPL_H
+#define BENCH_BENCH_IMPL_H
+
+#include "bench/bench.h"
+
+struct bench {
+	struct bench_config cfg;
+	struct gpusim_comm *comm;
+	struct gpusim_collective c; /* the operation at hand */
+	struct bench_data data;
+	uint64_t *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
+	uint64_t *send, *recv;	       /* addresses of the operation at hand */
+	uint64_t max_bytes;
+	int recoveries;
+};
+
+/*
+ * bench_time - time the operation b->c in the devices, at the slowest rank.
+ *
+ * A graph repeats it cfg.iters times, in up to BENCH_BATCHES runs. The time that ranks wait for each
+ * other at the operation itself is part of it.
+ */
+#define BENCH_BATCHES 5
+enum rc bench_time(struct bench *b, struct bench_time *out, struct err *err);
+
+/* b->c, once. RC_RECOVERED: it took a recovery, so it has measured nothing. */
+enum rc bench_collective(struct bench *b, struct err *err);
+
+/* Time one call of it, from the client: to the coordinator, the devices and back. */
+enum rc bench_latency(struct bench *b, struct bench_time *out, struct err *err);
+
+/* Check and time the algorithm b->c.algo at one size. */
+enum rc bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err);
+
+/* The size after nbytes; 0: there is none. */
+uint64_t bench_next(const struct bench *b, uint64_t nbytes);
+
+#endif

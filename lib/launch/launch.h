@@ -1,0 +1,81 @@
+/*
+ * launch.h - a machine full of simulated GPUs: gpucoord and N gpudev on private ipc sockets, for as long as
+ * one command runs (launch_run) or as this program wants (launch_start, launch_end).
+ *
+ * Everything is taken down again however the command, this program or the supervisor ends, also by SIGKILL.
+ * launch.c describes the processes.
+ */
+#ifndef LAUNCH_LAUNCH_H
+#define LAUNCH_LAUNCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/rc.h"
+
+#define LAUNCH_MAX_DEVICES 1024
+
+/* Borrowed from the caller until the function it is given to returns. */
+struct launch_config {
+	int ndevices; /* 1..LAUNCH_MAX_DEVICES */
+	int nspares;  /* gpudev --spare, beside those; both together at most LAUNCH_MAX_DEVICES */
+	const char *mem;      /* gpudev -m, as typed; NULL: gpudev's default */
+	const char *mem_file; /* device K keeps its memory in MEM_FILE.K, which is never removed
+			       * (spares come after the others); NULL: a file under /dev/shm, removed at the end */
+	const char
+	    *grpc; /* "host:port": gpucoord --grpc; device K has the port 1+K above; port 0: any
+			       * free ones; NULL: none */
+	const char *const *dev_args; /* more arguments for each gpudev; may be NULL when 0 */
+	size_t ndev_args;
+	const char *const *coord_args; /* more arguments for gpucoord; may be NULL when 0 */
+	size_t ncoord_args;
+	const char
+	    *bindir; /* where gpudev and gpucoord are; NULL: beside this program. A program that
+			     * is not there is looked up in PATH. */
+	const char *not_found; /* said of a command that does not exist; NULL: the system's text */
+	uint64_t start_timeout_ms; /* until every daemon is ready; 0: LAUNCH_START_MS */
+	/* Each event as a sentence without a newline. Runs in the process that sees the event: this one
+	 * or a child of it. NULL: nobody is told. */
+	void (*say)(enum log_level level, const char *sentence);
+};
+
+/*
+ * launch_run - start the daemons, run a command, clean up.
+ *
+ *	argv	NULL-terminated; argv[0] is looked up in PATH
+ *
+ * Returns the exit status to use: the command's own, 128+S when signal S ended it, 127 when it was
+ * not found, 126 when it could not be executed, EXIT_FAILED when a daemon did not start and
+ * EXIT_TIMEOUT when it was not ready in time. cfg->say has been told of each failure after the first
+ * process was started; *err is set only when none was.
+ *
+ * The command gets GPUSIM_COORD, GPUSIM_NDEVICES, GPUSIM_DIR and the programs' folder in front of
+ * PATH; stdin, stdout, stderr, other descriptors, signal mask and signal dispositions (so also an
+ * ignored SIGHUP, as with nohup) are those of this process at the call.
+ *
+ * Call it from the only thread, before the first call of gpusim.h, as the last thing the program does:
+ * this process gives up its stdin and stdout, so that only the command holds them.
+ */
+int launch_run(const struct launch_config *cfg, char *const *argv, struct err *err);
+
+/*
+ * launch_start - start the daemons; they run until launch_end or the end of this process.
+ *
+ * Call it before the first call of gpusim.h, as it forks. Changes no signal, descriptor or environment
+ * variable of this process. Errors: RC_INVAL counts or address; RC_FAILED, RC_TIMEOUT as launch_run, with
+ * the sentence in *err; RC_NOMEM. On failure nothing is left behind. Release with launch_end.
+ */
+struct launch;
+enum rc launch_start(const struct launch_config *cfg, struct launch **out, struct err *err);
+
+/* The coordinator's address, for gpusim_open. As long-lived as l. */
+const char *launch_coordinator(const struct launch *l);
+
+/* The private folder, which has gpucoord's and the devices' sockets. As long-lived as l. */
+const char *launch_folder(const struct launch *l);
+
+/* End the daemons and remove their files. l may be NULL. */
+void launch_end(struct launch *l);
+
+#endif
