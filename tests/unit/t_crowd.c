@@ -4,6 +4,8 @@
  */
 #include "net_test.h"
 
+#include "net/accepts.h"
+
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -142,11 +144,12 @@ test_hung_up(void)
 	struct epoll_event none = {0}, got = {0}, wanted = {.events = EPOLLIN};
 	bool once, again;
 
-	once = epoll_ctl(ep, EPOLL_CTL_ADD, fd, &none) == 0 && epoll_wait(ep, &got, 1, 0) == 1 &&
-	       (got.events & EPOLLHUP);
+	once = net_nng_epoll_ctl(ep, EPOLL_CTL_ADD, fd, &none) == 0 &&
+	       epoll_wait(ep, &got, 1, 0) == 1 && (got.events & EPOLLHUP);
 	again = epoll_wait(ep, &got, 1, 0) != 0;
 	ok(once && !again, "a socket that is not connected wakes nng's thread once");
-	ok(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &wanted) == 0 && epoll_wait(ep, &got, 1, 0) == 1,
+	ok(net_nng_epoll_ctl(ep, EPOLL_CTL_MOD, fd, &wanted) == 0 &&
+	       epoll_wait(ep, &got, 1, 0) == 1,
 	   "and when something is wanted of it");
 	close(ep);
 	close(fd);
