@@ -1,9 +1,8 @@
 /*
- * augment.h - what becomes of a training image before it is used: a random part of it within a border of
- * zeros, and mirrored or not.
+ * augment.h - random crops within a border of zeros, and mirrored images, for training.
  *
- * It is a function of seed, epoch and the image's number in the training part alone, so it is the same on any
- * number of devices, whoever trains with the image, and when training is resumed.
+ * The change is a function of the seed, the epoch and the image's number in the training part. So
+ * any number of devices, and a resumed training, make the same images.
  */
 #ifndef NN_AUGMENT_H
 #define NN_AUGMENT_H
@@ -21,10 +20,10 @@ enum { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 };
 enum rc augment_parse(const char *text, uint32_t *out, struct err *err);
 const char *augment_name(uint32_t what);
 
-/* RC_INVAL: the data are no images, or too small for a border to leave anything of them. */
+/* RC_INVAL: the data are no images, or the border is larger than they are. */
 enum rc augment_check(uint32_t what, const struct dataset *data, struct err *err);
 
-/* The word that the kernel `augment` takes for an image. */
+/* The word by which the kernel `augment` changes an image. */
 uint32_t augment_draw(uint32_t what, uint64_t seed, uint32_t epoch, uint32_t item);
 
 /* Those of n images. */

@@ -101,7 +101,7 @@ name_steps(const char *name, uint64_t *steps)
 	return true;
 }
 
-/* What npz_write leaves when it is killed: ckpt-STEP.npz.PID-N.tmp. */
+/* A file that a killed npz_write left: ckpt-STEP.npz.PID-N.tmp. */
 static bool
 is_leftover(const char *name)
 {
@@ -119,8 +119,8 @@ newest_first(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The steps of all that are there, as uint64_t in *out, newest first; the caller releases *out. A
- * folder that is not there is empty. leftovers: remove those. */
+/* The steps of all checkpoints, as uint64_t in *out, newest first; the caller releases *out. A
+ * missing folder counts as empty. leftovers: also remove half-written files. */
 static enum rc
 list(const char *path, bool leftovers, struct buf *out, struct err *err)
 {
@@ -200,7 +200,7 @@ checkpoint_any(const char *path, bool *any, struct err *err)
 	return rc;
 }
 
-/* Those beyond the newest CHECKPOINT_KEPT up to `steps`, and those after it. */
+/* Remove all but the newest CHECKPOINT_KEPT up to `steps`, and all after `steps`. */
 static void
 remove_old(const struct checkpoint_dir *d, uint64_t steps)
 {
@@ -260,7 +260,7 @@ checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct er
 
 /* ---- reading */
 
-/* A scalar of the file; RC_BADDATA when it is not there as such. */
+/* A scalar of the file. RC_BADDATA: there is none of that name and type. */
 static enum rc
 read_field(const struct npz *npz, const struct field *f, const char *path, void *out,
 	   struct err *err)
@@ -295,7 +295,7 @@ read_vector(const struct npz *npz, const char *name, uint64_t n, const char *pat
 	return RC_OK;
 }
 
-/* What net it is, and how many values it has. */
+/* The net, and its number of values. */
 static enum rc
 read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct err *err)
 {
@@ -312,7 +312,7 @@ read_net(const struct npz *npz, const char *path, struct checkpoint *c, struct e
 	return RC_OK;
 }
 
-/* Numbers that could be. */
+/* Each number is within its range. */
 static enum rc
 check_position(const struct checkpoint *c, uint64_t steps, const char *path, struct err *err)
 {

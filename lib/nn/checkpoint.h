@@ -1,10 +1,10 @@
 /*
- * checkpoint.h - a folder of checkpoints: what a training goes on from, whatever was killed.
+ * checkpoint.h - a folder of checkpoints, from which a training resumes after any crash.
  *
  * A checkpoint is one .npz file, ckpt-STEP.npz, where STEP counts the steps since the beginning. It
- * is written to another name, synced and renamed (npz.h), so a crash leaves the ones before, or them
- * and this one. The newest CHECKPOINT_KEPT stay. Each array has a checksum; one that is damaged is
- * named, and the one before is used.
+ * is written to another name, synced and renamed (npz.h), so a crash leaves either the older ones
+ * or the older ones and this one. The newest CHECKPOINT_KEPT stay. Each array has a checksum. A
+ * damaged checkpoint is named, and the one before it is used.
  */
 #ifndef NN_CHECKPOINT_H
 #define NN_CHECKPOINT_H
@@ -18,7 +18,7 @@
 #define CHECKPOINT_NET_TEXT  160
 #define CHECKPOINT_MAX_STATE 2 /* vectors of the optimizer: velocity; or mean and variance */
 
-/* What was asked for; who goes on must ask for the same. */
+/* The training's options; a resumed training must have the same. */
 struct checkpoint_terms {
 	char net[CHECKPOINT_NET_TEXT]; /* struct net's text, padded with zeros */
 	uint64_t nvalues;	       /* parameters and running statistics */
@@ -36,7 +36,7 @@ struct checkpoint {
 	uint64_t global_batch;	  /* images of a step, on all devices together; at least 1 */
 	uint64_t steps_an_epoch;  /* the last, smaller batch is one; at least 1 */
 	uint64_t epoch, step;	  /* epochs done; steps done of this one, below steps_an_epoch */
-	double loss_sum;	  /* of the images of those steps */
+	double loss_sum;	  /* sum over the images of those steps */
 	uint64_t nparams;	  /* of each vector below */
 	uint64_t optimizer_steps; /* as the optimizer counts them, if it does */
 	unsigned nstate;	  /* at most CHECKPOINT_MAX_STATE */
@@ -46,27 +46,27 @@ struct checkpoint {
 struct checkpoint_dir;
 
 /*
- * checkpoint_dir_open - make the folder if it is not there, and hold it: nobody else writes there
- * until it is closed or this process ends. What a killed process left half written is removed.
+ * checkpoint_dir_open - make the folder if it is missing, and lock it until it is closed or this
+ * process ends. Half-written files of killed processes are removed.
  *
  * Errors: RC_FAILED the system's reason, RC_BUSY another process holds it, RC_NOMEM.
  */
 enum rc checkpoint_dir_open(const char *path, struct checkpoint_dir **out, struct err *err);
 void checkpoint_dir_close(struct checkpoint_dir *d); /* NULL is legal */
 
-/* Is a checkpoint there, of whatever kind? A folder that is not there has none. */
+/* Does the folder hold a checkpoint, whole or damaged? A missing folder holds none. */
 enum rc checkpoint_any(const char *path, bool *any, struct err *err);
 
-/* Write one; what it holds stays the caller's. Then remove those that are too old, and those that
- * count more steps: they were damaged, or the training would have gone on from them. Errors as of
- * npz_write; what was there before is still there. */
+/* Write one; its arrays stay the caller's. Then remove those that are too old, and those with
+ * more steps: they were damaged, or the training would have resumed from them. Errors as of
+ * npz_write; on failure the folder is as it was. */
 enum rc checkpoint_write(struct checkpoint_dir *d, const struct checkpoint *c, struct err *err);
 
-/* One that is there but cannot be used, and why. */
+/* Called for a checkpoint that cannot be used, with the reason. */
 typedef void (*checkpoint_damaged_fn)(void *arg, const char *reason);
 
 /*
- * checkpoint_newest - read the newest one that is whole.
+ * checkpoint_newest - read the newest whole checkpoint.
  *
  *	damaged		called for each newer one that is not
  *	c		[out] released with checkpoint_fini; untouched on error

@@ -1,5 +1,5 @@
 /*
- * classes.h - the classes of a table or a folder: texts, numbered as they come, then in order.
+ * classes.h - the classes of a table or a folder: texts, numbered first by arrival, then in order.
  */
 #ifndef NN_CLASSES_H
 #define NN_CLASSES_H
@@ -29,7 +29,7 @@ enum classes_status {
 	CLASSES_UNCOUNTABLE, /* numbers, but not whole ones */
 };
 
-/* The id of a text, which may be new. The ids are 0, 1, ... in the order they came. */
+/* The id of a text; a new text gets the next of 0, 1, ... */
 enum classes_status classes_id(struct classes *c, const char *text, size_t len, uint8_t *id);
 
 /*

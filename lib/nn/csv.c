@@ -46,7 +46,7 @@ next_byte(struct csv *csv, bool raw, int *c, struct err *err)
 			    csv->in->name, csv->line);
 }
 
-/* The separator there is most of in the first line that is not blank; a comma when there is none. */
+/* The most frequent separator of the first line that is not blank; a comma when it has none. */
 static char
 guess_separator(const struct csv *csv)
 {
@@ -133,7 +133,7 @@ is_blank(const struct csv *csv, int c)
 	return (c == ' ' || c == '\t') && c != csv->sep;
 }
 
-/* What is between quotes; the first quote has been read, and the last is. */
+/* Text between quotes; the first quote has been read, and this reads the last. */
 static enum rc
 read_quoted(struct csv *csv, struct err *err)
 {
@@ -153,7 +153,8 @@ read_quoted(struct csv *csv, struct err *err)
 			if (rc != RC_OK)
 				return rc;
 			if (c != '"') {
-				csv->pos -= c != END; /* whatever ends the field is read again */
+				csv->pos -=
+				    c != END; /* the byte that ends the field is read again */
 				csv->line -= c == '\n';
 				return RC_OK;
 			}
@@ -196,7 +197,7 @@ read_field(struct csv *csv, int *c, struct err *err)
 	return rc;
 }
 
-/* The field that text has had added since `begin`; its text is a place in it until the record is whole. */
+/* The field whose text was added since `begin`; it is an offset until the record is whole. */
 static enum rc
 add_field(struct csv *csv, size_t begin, struct err *err)
 {

@@ -2,7 +2,7 @@
  * csv.h - records of a comma-separated file, one after another.
  *
  * As RFC 4180: a field may stand in double quotes, where separators and line ends are text and two
- * quotes are one. More is read: lines that end with LF, CR LF or CR, blank lines (skipped), a byte
+ * quotes are one. It also reads lines that end with LF, CR LF or CR, blank lines (skipped), a byte
  * order mark, blanks around a field, and semicolons or tabs for commas, by the first line.
  */
 #ifndef NN_CSV_H
@@ -36,7 +36,7 @@ struct csv {
 };
 
 /*
- * csv_begin - look at the first line. csv_end releases what the reader holds, in any case.
+ * csv_begin - look at the first line. csv_end must follow, also after an error.
  *
  *	in	after input_begin; borrowed until csv_end
  *
@@ -45,7 +45,8 @@ struct csv {
  */
 enum rc csv_begin(struct csv *csv, struct input *in, struct err *err);
 
-/* The same where the first n bytes, INPUT_CHUNK at most, have been read already; a whole line where there is one. */
+/* The same, when the first n bytes (at most INPUT_CHUNK, and a whole line if there is one) have
+ * been read already. */
 enum rc csv_begin_with(struct csv *csv, struct input *in, const void *bytes, size_t n,
 		       struct err *err);
 

@@ -13,7 +13,7 @@
 #include "nn/input.h"
 #include "nn/read.h"
 
-/* A file that is nothing else is a table. */
+/* A file of no other format is a table. */
 static bool
 any_file(const uint8_t *head, size_t nbytes)
 {
@@ -22,7 +22,7 @@ any_file(const uint8_t *head, size_t nbytes)
 	return true;
 }
 
-/* In the order they are asked whether a data set is theirs. */
+/* In the order of asking "is this data set yours?". */
 static const struct {
 	const char *name;
 	reader_fn *read;
@@ -45,7 +45,7 @@ enum {
 	NNORMALIZES = sizeof normalize_names / sizeof normalize_names[0]
 };
 
-/* The first bytes of a file, unpacked; none where it cannot be read, which its reader will say. */
+/* The first bytes of a file, unpacked; none if it cannot be read: its reader then says why. */
 static size_t
 read_head(const char *path, uint8_t head[READ_HEAD_NBYTES])
 {
@@ -63,7 +63,7 @@ read_head(const char *path, uint8_t head[READ_HEAD_NBYTES])
 	return n;
 }
 
-/* The format of a folder, by what is in it; DATASET_AUTO: none. */
+/* The format of a folder, by its files; DATASET_AUTO: none. */
 static enum dataset_format
 tell_folder(const char *path)
 {
@@ -85,7 +85,7 @@ tell_file(const char *path)
 	return DATASET_CSV;
 }
 
-/* The reader that is asked for, or whose files are there. */
+/* The reader that the options name, or else the one whose files are there. */
 static enum rc
 find_reader(const char *path, enum dataset_format asked, enum dataset_format *format,
 	    struct err *err)

@@ -1,5 +1,5 @@
 /*
- * dataset.h - labelled samples in host memory, and who trains on which.
+ * dataset.h - labelled samples in host memory, and each rank's part of them.
  */
 #ifndef NN_DATASET_H
 #define NN_DATASET_H
@@ -12,7 +12,7 @@
 #include "gpusim.h"
 
 enum dataset_format {
-	DATASET_AUTO, /* told from what is there */
+	DATASET_AUTO, /* found from the files */
 	DATASET_IDX,
 	DATASET_CSV,
 	DATASET_CIFAR10,
@@ -36,7 +36,7 @@ struct dataset_options {
 	 * of the rest; else they are of all samples. What is missing from 1 is left out. */
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
-	uint32_t train_items; /* so many of the training part at most; 0: all */
+	uint32_t train_items; /* at most so many training samples; 0: all */
 	uint32_t test_items;  /* likewise of the test part */
 	bool tests_only;      /* the training part may be empty */
 };
@@ -55,7 +55,7 @@ struct dataset {
 	uint32_t nclasses;	       /* 1..256 */
 	char **class_name;	       /* nclasses, or NULL: numbers */
 	struct dataset_part train, validation, test; /* validation may be empty */
-	float *scale, *shift; /* by channel: what a net sees is item * scale + shift */
+	float *scale, *shift; /* by channel: the net's input is item * scale + shift */
 };
 
 /*
@@ -99,7 +99,7 @@ uint32_t dataset_crc(const struct dataset *ds);
 void dataset_fini(struct dataset *ds);
 
 /*
- * dataset_share - the part [*begin, *end) = [r*n/p, (r+1)*n/p) of n samples that is rank r's of p.
+ * dataset_share - rank r's part [*begin, *end) = [r*n/p, (r+1)*n/p) of n samples among p ranks.
  *
  * 0 <= rank < nranks, n < 2^32. The parts cover 0..n-1 once, in rank order; their sizes differ
  * by at most one.

@@ -1,4 +1,4 @@
-/* What a net sees of an item: item * scale + shift, channel by channel. */
+/* A net's input is item * scale + shift, channel by channel. */
 #include <math.h>
 #include <stdlib.h>
 

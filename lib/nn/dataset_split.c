@@ -15,7 +15,8 @@ struct fractions {
 	double part[NPARTS]; /* train, validation, test */
 };
 
-/* What is dealt out: the samples of npools parts, one after another; and to how many. */
+/* The samples to deal, those of npools parts one after another, and the number of parts to deal
+ * them to. */
 struct deal {
 	const struct dataset_part *pool[NPARTS];
 	uint32_t npools, n;
@@ -41,7 +42,8 @@ check_fractions(const struct dataset_options *o, struct err *err)
 	return RC_OK;
 }
 
-/* What the options mean for files with or without a test part. *keep: that part stays. */
+/* The fractions that the options mean, for files with or without a test part. *keep: that part
+ * stays. */
 static struct fractions
 choose(const struct dataset_options *o, bool has_test, bool *keep)
 {
@@ -154,7 +156,7 @@ deal_out(struct dataset *ds, struct deal *d, int nparts, uint64_t seed, const ch
 	return good ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", path);
 }
 
-/* Which of ds's parts are dealt out. RC_BADDATA: more samples than can be counted. */
+/* Choose the parts of ds to deal. RC_BADDATA: more samples than can be counted. */
 static enum rc
 pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, struct err *err)
 {
@@ -172,7 +174,7 @@ pool(const struct dataset *ds, int nparts, const char *path, struct deal *d, str
 	return RC_OK;
 }
 
-/* Leave so many of the samples of a part. */
+/* Keep at most so many samples of a part. */
 static enum rc
 thin(struct dataset_part *part, uint32_t n, size_t item, uint64_t seed, const char *path,
      struct err *err)

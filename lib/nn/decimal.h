@@ -1,5 +1,5 @@
 /*
- * decimal.h - a decimal number in a text that is not terminated, whatever the locale.
+ * decimal.h - a decimal number in a text without a terminator, in any locale.
  */
 #ifndef NN_DECIMAL_H
 #define NN_DECIMAL_H

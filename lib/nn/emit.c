@@ -159,7 +159,7 @@ forward_maxpool(const struct net *n, const struct net_node *node, const struct e
 	       U("dtype", p->dtype));
 }
 
-/* The batch's moments, of all ranks where they know of each other, to where gradients are. */
+/* The batch's moments, over all ranks if they sum, into the place of their gradients. */
 static void
 moments(const struct net_node *node, const struct emit_batch *b, uint32_t k,
 	const struct emit_sink *s)

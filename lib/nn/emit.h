@@ -1,10 +1,11 @@
 /*
- * emit.h - what a net does, as launches of kernels on the ranks of a communicator.
+ * emit.h - a net's work as kernel launches on the ranks of a communicator.
  *
- * Emission names kernels, addresses and sums over the ranks to a sink, and does nothing by itself: the
- * trainer's sink records them in a list of operations, others run them at once. It goes node by
- * node, and at each over all ranks, because batch norm sums over the ranks in between: with that, the
- * gradients of n ranks are those of one with the whole batch, but for rounding.
+ * Emission hands kernels, addresses and sums over the ranks to a sink, and does nothing else. The
+ * trainer's sink records them in a list of operations; other sinks run them at once. Emission goes
+ * node by node, and at each node over all ranks, because batch norm sums over the ranks in
+ * between. So the gradients of n ranks equal those of one rank with the whole batch, except for
+ * rounding.
  */
 #ifndef NN_EMIT_H
 #define NN_EMIT_H
@@ -21,12 +22,12 @@ struct emit_sink {
 	void *arg;
 	void (*launch)(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
 		       size_t nargs);
-	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: ranks know nothing of each
-	 * other, and batch norm is each one's own. */
+	/* Sum nelem elements at addr[rank] over the ranks, in place. NULL: each rank's batch
+	 * norm uses its own part alone. */
 	void (*allreduce)(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr);
 };
 
-/* What one rank's net works with: device addresses. Elements are of dtype, but where it says else. */
+/* Device addresses of one rank's net. Elements are of dtype unless a comment says otherwise. */
 struct emit_place {
 	enum gpusim_dtype dtype; /* GPUSIM_F32 or GPUSIM_F64 */
 	uint64_t params,
@@ -39,7 +40,7 @@ struct emit_place {
 	uint64_t scratch; /* of conv */
 };
 
-/* Hand out device memory from *at on, piece by piece; each begins at a multiple of 256 bytes if the first
+/* Take a piece of device memory at *at; pieces begin at multiples of 256 bytes if the first
  * does. */
 uint64_t emit_take(uint64_t *at, uint64_t nbytes);
 
@@ -62,7 +63,7 @@ enum emit_mode { EMIT_TRAIN, EMIT_EVAL };
 void emit_forward(const struct net *n, const struct emit_batch *b, enum emit_mode mode,
 		  const struct emit_sink *s);
 
-/* Where a rank's labels and losses are, and by how much they move from one iteration to the next. */
+/* The addresses of a rank's labels and losses, and their steps from one iteration to the next. */
 struct emit_target {
 	uint64_t labels, labels_step; /* u8[rows] */
 	uint64_t loss, loss_step;     /* one of dtype: the sum over the rows */
@@ -73,9 +74,9 @@ struct emit_target {
 void emit_loss(const struct net *n, const struct emit_batch *b, const struct emit_target *target,
 	       const struct emit_sink *s);
 
-/* A node's part of backward, from the last node to the first: emit_gradients makes those of its
- * parameters, emit_propagate then hands on to the nodes it takes from. Behind it a batch's variances are
- * those without bias. */
+/* One node's backward step, called from the last node to the first: emit_gradients computes the
+ * gradients of its parameters, then emit_propagate those of its inputs. Afterwards the batch's
+ * variances are the unbiased ones. */
 void emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t node,
 		    const struct emit_sink *s);
 void emit_propagate(const struct net *n, const struct emit_batch *b, uint32_t node,

@@ -15,7 +15,8 @@ emit_sum(const struct emit_batch *b, uint32_t node, uint64_t first, uint64_t cou
 		s->allreduce(s->arg, GPUSIM_F64, count, addr);
 }
 
-/* Does a node behind this one hand a gradient to the same input? It comes first, so this one adds. */
+/* Does a later node also pass a gradient to this input? Backward visits it first, so this node
+ * adds. */
 static bool
 adds(const struct net *n, uint32_t k, uint32_t in)
 {
@@ -148,7 +149,7 @@ emit_gradients(const struct net *n, const struct emit_batch *b, uint32_t k,
 	}
 }
 
-/* ---- what a node takes */
+/* ---- a node's inputs */
 
 static void
 propagate_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, uint32_t k,
@@ -242,8 +243,8 @@ propagate_add(const struct net *n, const struct emit_batch *b, uint32_t rank, ui
 }
 
 /*
- * Backward is done with the batch's variances; what running statistics follow are those without bias, as in
- * PyTorch: of n elements, n / (n - 1) times as much. One element has none, and stays 0.
+ * Backward no longer needs the batch's variances. Running statistics follow the unbiased ones, as
+ * in PyTorch: for n elements n / (n - 1) times as large. One element has none and stays 0.
  */
 static void
 correct_variances(const struct net_node *node, const struct emit_batch *b, uint32_t rank,

@@ -1,15 +1,15 @@
 /*
- * emit_impl.h - what forward and backward share.
+ * emit_impl.h - shared by forward and backward.
  */
 #ifndef NN_EMIT_IMPL_H
 #define NN_EMIT_IMPL_H
 
 #include "nn/launch.h"
 
-/* How many nodes take a node's output. */
+/* The number of nodes that read a node's output. */
 uint32_t emit_consumers(const struct net *n, uint32_t node);
 
-/* Images whose patches a convolution makes at once. */
+/* Images that a convolution unfolds at once. */
 uint64_t emit_scratch_images(const struct net_node *node);
 
 /* Add up a batch norm's sums, count doubles from element `first` of extra, over the ranks. */
@@ -35,7 +35,7 @@ emit_grad(const struct emit_place *p, uint64_t offset)
 	return p->grads + offset * emit_size(p);
 }
 
-/* What a node takes. */
+/* A node's input. */
 static inline uint64_t
 emit_input(const struct emit_place *p, const struct net_node *node, unsigned i)
 {

@@ -4,7 +4,7 @@
  *	0 0 TYPE NDIM | NDIM x u32 | product of the dimensions elements, row-major
  *
  * Only u8 elements (TYPE 0x08) and 1 to 4 dimensions are read. The bytes may be gzipped (one or
- * more members); that is told from the content, never from the name.
+ * more members); the content tells, never the name.
  * Source: http://yann.lecun.com/exdb/mnist/, "The IDX file format".
  */
 #ifndef NN_IDX_H
@@ -29,13 +29,13 @@ struct idx {
  * idx_read - read a whole file.   idx_parse - the same of bytes in memory.
  *
  *	path		a regular file, raw or gzipped
- *	name		what the bytes are called in the sentence
+ *	name		the name of the bytes in error sentences
  *	idx		[out] the caller owns it and releases it with idx_fini; untouched on error
  *
- * Memory grows with what the bytes really hold, never with what the header claims.
+ * Memory grows with the bytes that are there, never with the header's claims.
  * Errors: RC_BADDATA "NAME: reason" for a bad magic, another element type, a dimension of 0,
  * dimensions that overflow or do not fit, missing or trailing bytes, broken gzip;
- * RC_FAILED for what the system refuses (with its reason); RC_NOMEM.
+ * RC_FAILED with the system's reason; RC_NOMEM.
  * Checked by: tests/unit/t_idx.c
  */
 enum rc idx_read(const char *path, struct idx *idx, struct err *err);

@@ -23,10 +23,10 @@ struct image {
 /*
  * image_decode - the pixels of a PNG or JPEG file; the bytes tell which it is, never the name.
  *
- *	name	what the bytes are called in the sentence
+ *	name	the name of the bytes in error sentences
  *	im	[out] the caller's, untouched on error
  *
- * What is transparent is laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
+ * Transparent pixels are laid over black; 16 bits become 8. Errors: RC_BADDATA "NAME: reason":
  * neither PNG nor JPEG, damaged, cut short, larger than the limits, colours that are neither grey
  * nor RGB; RC_NOMEM.
  * Checked by: tests/unit/t_image.c

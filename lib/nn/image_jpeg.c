@@ -1,6 +1,6 @@
 /*
- * JPEG through libjpeg, which calls back on errors and must not be returned to: so it is left by
- * longjmp. What it only warns of is refused too where the pixels would be made up.
+ * JPEG through libjpeg. On an error libjpeg calls back and must not be returned to, so a longjmp
+ * leaves it. A warning after which libjpeg would invent pixels counts as an error.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -88,7 +88,7 @@ read_rows(struct decoder *d, uint8_t *rgb)
 	jpeg_finish_decompress(&d->jpeg);
 }
 
-/* What is changed between setjmp and longjmp lies in *d and *im, not in a local variable. */
+/* Values that change between setjmp and longjmp lie in *d and *im, never in a local variable. */
 static enum rc
 decode(struct decoder *d, const void *bytes, size_t nbytes, const char *name, struct image *im,
        struct err *err)

@@ -1,6 +1,6 @@
 /*
- * One axis after the other, in fixed point: weights of an output pixel sum to 2^16, and what lies
- * between the two axes is kept with 8 more bits.
+ * One axis after the other, in fixed point: the weights of an output pixel sum to 2^16, and the
+ * values between the two passes have 8 more bits.
  */
 #include <stdbool.h>
 #include <stdlib.h>

@@ -76,7 +76,7 @@ input_end(struct input *in)
 		inflateEnd(&in->z);
 }
 
-/* Whether enough is there: all that is wanted, or with `some` anything, before waiting for more. */
+/* Is enough there without waiting: all of `want`, or with `some` at least a byte? */
 static bool
 enough(const struct input *in, bool some, size_t got, size_t want)
 {

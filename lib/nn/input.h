@@ -22,7 +22,7 @@
  * memory and the fd stay the caller's.
  */
 struct input {
-	const char *name;    /* what the bytes are called in sentences */
+	const char *name;    /* the name of the bytes in error sentences */
 	int fd;		     /* -1: memory only */
 	uint64_t nstored;    /* size as stored; 0: not known */
 	const uint8_t *next; /* stored bytes that are there and not yet used */
@@ -35,8 +35,8 @@ struct input {
 /*
  * input_open - a regular file as input: everything that must be set before input_begin.
  *
- * The name is borrowed. RC_FAILED: what the system says, or no regular file. Only after success
- * input_close must follow.
+ * The name is borrowed. RC_FAILED: the system's reason, or not a regular file. After success, and
+ * only then, input_close must follow.
  */
 enum rc input_open(struct input *in, const char *path, struct err *err);
 void input_close(struct input *in);
@@ -53,7 +53,7 @@ void input_end(struct input *in);
  */
 enum rc input_get(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
-/* The same, but waits for more only while there is nothing: *got is 0 at the end alone. */
+/* The same, but it waits only while there is nothing: *got is 0 only at the end. */
 enum rc input_some(struct input *in, uint8_t *dst, size_t want, size_t *got, struct err *err);
 
 /*

@@ -1,6 +1,6 @@
 /*
- * launch.h - arguments of kernels, written short: whole numbers and addresses, those that move from
- * one iteration to the next, reals.
+ * launch.h - short constructors of kernel arguments: whole numbers and addresses, values that step
+ * with each iteration, reals.
  */
 #ifndef NN_LAUNCH_H
 #define NN_LAUNCH_H

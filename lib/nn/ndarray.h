@@ -1,5 +1,5 @@
 /*
- * ndarray.h - arrays as numpy has them: a type, a shape, and elements in bytes of somebody's.
+ * ndarray.h - arrays as numpy has them: a type, a shape, and elements in the caller's bytes.
  */
 #ifndef NN_NDARRAY_H
 #define NN_NDARRAY_H
@@ -33,7 +33,7 @@ bool ndarray_nbytes(const struct ndarray *a, uint64_t *nbytes);
 /* Element i, in the order of the bytes, as a double; whole numbers beyond 2^53 are rounded. */
 double ndarray_at(const struct ndarray *a, uint64_t i);
 
-/* What items of an array become, sample after sample, planar as struct dataset has them. */
+/* How an array's items become samples, planar as in struct dataset. */
 struct ndarray_items {
 	uint32_t channels, rows, cols;
 	enum gpusim_dtype dtype; /* GPUSIM_U8 or GPUSIM_F32 */
@@ -51,8 +51,8 @@ struct ndarray_items {
 enum rc ndarray_items(const struct ndarray *a, const char *name, struct ndarray_items *out,
 		      struct err *err);
 
-/* Samples [first, first + n) of an array whose items are like that, into dst. RC_BADDATA: a number that
- * is not finite, or no 32-bit one. */
+/* Samples [first, first + n) of such an array, into dst. RC_BADDATA: a number is not finite or
+ * does not fit 32 bits. */
 enum rc ndarray_copy(const struct ndarray *a, const char *name, const struct ndarray_items *items,
 		     uint64_t first, uint64_t n, void *dst, struct err *err);
 

@@ -1,11 +1,11 @@
 /*
- * net.h - a net: its layers, their shapes, where their parameters lie, how they begin.
+ * net.h - a net: its layers, their shapes, the offsets of their parameters, their initial values.
  *
  * A net is a list of nodes, each taking the outputs of nodes before it. Items and activations are
- * [channels, rows, cols], batches [n, channels, rows, cols], row-major; what a dense layer makes is
+ * [channels, rows, cols], batches [n, channels, rows, cols], row-major; a dense layer's output is
  * [n, 1, 1]. All parameters lie in one vector, node after node, weight then bias, so that one
  * all-reduce carries all gradients. Behind them, in the same vector, lie the running statistics of
- * batch norm, which training changes but no gradient.
+ * batch norm, which training changes, but not by gradients.
  */
 #ifndef NN_NET_H
 #define NN_NET_H
@@ -25,14 +25,14 @@ enum net_model { NET_MLP, NET_SOFTMAX, NET_LENET, NET_RESNET9, NET_NMODELS };
 enum net_act { NET_LINEAR, NET_RELU, NET_SIGMOID, NET_TANH, NET_NACTS };
 enum net_loss { NET_CROSS_ENTROPY, NET_L2, NET_NLOSSES };
 
-/* What was asked for. */
+/* The request. */
 struct net_config {
 	enum net_model model;
-	/* mlp: sizes from input to output; the first and the last may be 0, which is what the data
-	 * have. nsizes 0: 0,128,0. */
+	/* mlp: sizes from input to output; 0 as first or last means the data's. nsizes 0:
+	 * 0,128,0. */
 	uint32_t nsizes, size[NET_MAX_SIZES];
 	enum net_act act; /* of an mlp's hidden layers */
-	bool layer_norm; /* of an mlp: normalise what a hidden layer makes, before its activation */
+	bool layer_norm;  /* of an mlp: normalise a hidden layer's output before its activation */
 	enum net_loss loss;
 };
 
@@ -95,7 +95,7 @@ net_shape_size(struct net_shape s)
 	return (uint64_t)s.channels * s.rows * s.cols;
 }
 
-/* The shape of what a node takes: in[0]'s, or the input's. */
+/* The shape of a node's input. */
 struct net_shape net_in_shape(const struct net *n, const struct net_node *node);
 
 /*

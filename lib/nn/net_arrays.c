@@ -79,8 +79,7 @@ shape_text(const struct npz_array *a, char out[64])
 	return out;
 }
 
-/* Whether an array of a file is a layer's, and none of those that are wanted: then the file's net has a layer
- * more. */
+/* Is a file's array a layer's, but not of this net? Then the file's net has one layer more. */
 static bool
 is_surplus(const struct npz_array *a, const struct npz_array *want, unsigned nwant)
 {

@@ -1,5 +1,5 @@
 /*
- * net_impl.h - how nets are put together, node by node.
+ * net_impl.h - building nets node by node.
  *
  * After the first failure, which is in rc and *err, the other calls do nothing.
  */

@@ -1,5 +1,5 @@
 /*
- * net_models.c - the nets there are.
+ * net_models.c - the models.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@ bool npy_is(const void *bytes, size_t nbytes);
 /*
  * npy_parse - all of a .npy file in memory.
  *
- *	name	what the bytes are called in the sentence
+ *	name	the name of the bytes in error sentences
  *	a	[out] its data point into the bytes; untouched on error
  *
  * Errors: RC_BADDATA "NAME: reason": damaged, cut short, longer than its shape says, of a type that

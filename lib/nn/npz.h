@@ -28,7 +28,7 @@ struct npz_array {
 	const void *data;
 };
 
-/* What npz_read found; array and every array[i].data belong to it. */
+/* The contents of a file; array and every array[i].data belong to it. */
 struct npz {
 	struct npz_array *array;
 	size_t narrays;

@@ -1,6 +1,6 @@
 /*
- * The reader parses the little it must, renders the headers again from what it understood, and
- * compares: what differs from npz_write's output in any byte is refused.
+ * The reader parses as little as it must, renders the headers again from that, and compares. A
+ * file that differs from npz_write's output in any byte is refused.
  */
 #include "nn/npz.h"
 

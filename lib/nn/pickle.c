@@ -403,7 +403,7 @@ pickle_free(struct pickle *p)
 	free(p);
 }
 
-/* ---- what is in it */
+/* ---- access to the values */
 
 const struct pickle_value *
 pickle_get(const struct pickle *p, const char *key)

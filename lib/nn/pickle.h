@@ -1,10 +1,10 @@
 /*
  * pickle.h - data in Python's pickles, protocol 2: dictionaries, lists, texts, whole numbers, and arrays of numpy.
  *
- * A pickle is a program that may call anything. This runs none of it: it knows the opcodes that such
- * data take, and of the calls those that make arrays of numpy (_reconstruct, ndarray, dtype) or, as
- * Python 3 writes them, strings of bytes (_codecs.encode). All else is refused.
- * Source: Python's Lib/pickletools.py.
+ * A pickle is a program that may call anything. This reader runs none of it. It knows the opcodes
+ * for such data, and the calls that make arrays of numpy (_reconstruct, ndarray, dtype) or byte
+ * strings of Python 3 (_codecs.encode). It refuses all others. Source: Python's
+ * Lib/pickletools.py.
  */
 #ifndef NN_PICKLE_H
 #define NN_PICKLE_H
@@ -18,10 +18,10 @@ struct pickle_value;
 bool pickle_is(const void *bytes, size_t nbytes);
 
 /*
- * pickle_parse - what a pickle holds.
+ * pickle_parse - parse a pickle.
  *
  *	bytes	outlive *out, which points into them
- *	name	what they are called in the sentence
+ *	name	their name in error sentences
  *	out	[out] released with pickle_free; untouched on error
  *
  * Memory is at most 128 bytes for each of the pickle's, and for 4194304 values. Errors: RC_BADDATA "NAME: reason"; RC_NOMEM.
@@ -31,7 +31,8 @@ enum rc pickle_parse(const void *bytes, size_t nbytes, const char *name, struct 
 		     struct err *err);
 void pickle_free(struct pickle *p);
 
-/* What the pickle's dictionary has under a key, a str or bytes; NULL: nothing, or it is none. */
+/* The value of a key, a str or bytes, in the pickle's dictionary. NULL: no such key, or no
+ * dictionary. */
 const struct pickle_value *pickle_get(const struct pickle *p, const char *key);
 
 /* Whether a value is an array. */

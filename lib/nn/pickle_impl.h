@@ -79,7 +79,7 @@ enum rc pickle_push(struct pickle *k, struct pickle_value v, struct err *err);
 /* A value of the stack, 0 the topmost; NULL: there are fewer above the last mark. */
 struct pickle_value *pickle_top(const struct pickle *k, uint32_t depth);
 
-/* GLOBAL names a function or a class, REDUCE calls it, BUILD says what is in what it made. */
+/* GLOBAL names a function or a class, REDUCE calls it, BUILD fills the object that it made. */
 enum rc pickle_global(struct pickle *k, struct err *err);
 enum rc pickle_reduce(struct pickle *k, struct err *err);
 enum rc pickle_build(struct pickle *k, struct err *err);

@@ -1,5 +1,5 @@
 /*
- * pickle_numpy.c - what a pickle may call: arrays of numpy are made, and bytes of Python 3.
+ * pickle_numpy.c - the calls that a pickle may make: numpy's arrays and Python 3's bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ encode(struct pickle *k, const struct pickle_value *args, struct pickle_value *o
 	    !((how->text.len == 6 && memcmp(how->text.p, "latin1", 6) == 0) ||
 	      (how->text.len == 7 && memcmp(how->text.p, "latin-1", 7) == 0)))
 		return pickle_refuse(k, "_codecs.encode of something but text as latin1", err);
-	/* Each byte of the pickle makes one here at most, however often it is asked for. */
+	/* A byte of the pickle makes at most one here, however often a key is asked for. */
 	k->nencoded += text->text.len;
 	if (k->nencoded > (uint64_t)(k->end - k->bytes))
 		return pickle_refuse(k, "it encodes more than it holds", err);
@@ -110,7 +110,7 @@ encode(struct pickle *k, const struct pickle_value *args, struct pickle_value *o
 	return RC_OK;
 }
 
-/* An array or a type of which nothing is known but what a says. */
+/* An array or a type; a holds all that is known of it. */
 static enum rc
 make_array(struct pickle *k, enum kind kind, struct ndarray a, struct pickle_value *out,
 	   struct err *err)

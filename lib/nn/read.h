@@ -1,10 +1,9 @@
 /*
  * read.h - the readers of data sets, one a format. Of dataset.c alone.
  *
- * A reader fills what the files say: the shape and type of items, classes and their names, and the
- * parts, of which `train` is not empty and the others are where the files have none. The split and
- * the scales are not its business. It finds *ds zeroed; what it leaves there on an error the caller
- * releases.
+ * A reader fills in the shape and type of items, the classes and their names, and the parts.
+ * `train` is never empty; another part is empty when the files have none. Readers neither split
+ * nor scale. A reader finds *ds zeroed. The caller releases *ds, also after an error.
  */
 #ifndef NN_READ_H
 #define NN_READ_H
@@ -21,14 +20,15 @@ typedef enum rc reader_fn(const char *path, const struct dataset_options *o, str
 
 reader_fn read_idx, read_csv, read_cifar10, read_npz, read_folder;
 
-/* Is there anything at the path that this reader, and no other, would read? */
+/* Does the path hold files that this reader, and no other, reads? */
 bool idx_is_here(const char *path);
 bool csv_is_here(const char *path);
 bool cifar10_is_here(const char *path);
 bool npz_is_here(const char *path);
 bool folder_is_here(const char *path);
 
-/* Is that how a file begins, unpacked, that this reader would read? nbytes: READ_HEAD_NBYTES, or all. */
+/* Does a file of this reader's format begin with these unpacked bytes? nbytes: READ_HEAD_NBYTES,
+ * or all. */
 bool cifar10_is_file(const uint8_t *head, size_t nbytes);
 bool npz_is_file(const uint8_t *head, size_t nbytes);
 
@@ -36,8 +36,8 @@ struct buf;
 struct ndarray;
 struct cifar10_batch;
 
-/* The samples of a .npz in memory that have no labels to go by: those to test with, else those to train on, else its
- * only array. a [out] points into *out, which the caller releases in any case. */
+/* The samples of a .npz in memory, for inference: the test part, else the training part, else
+ * its only array. a [out] points into *out, which the caller releases in any case. */
 enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct buf *out,
 		    struct ndarray *a, struct err *err);
 
@@ -46,7 +46,7 @@ enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct b
 enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
 			struct err *err);
 
-/* Split what the files have, as the options say. RC_INVAL, RC_BADDATA a part that is empty. */
+/* Split the samples as the options say. RC_INVAL; RC_BADDATA: a part is empty. */
 enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
 		      struct err *err);
 

@@ -21,7 +21,7 @@ enum { MAX_BATCH = 999, MAX_NAMES_NBYTES = 4096, PREFIX = sizeof "data_batch_" -
 static const char *const inner[] = {".", "cifar-10-batches-bin", "cifar-10-batches-py"};
 static const char *const archives[] = {"cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"};
 
-/* What a file is by its name. */
+/* A file's kind, by its name. */
 struct member {
 	enum { MEMBER_NONE, MEMBER_TRAIN, MEMBER_TEST, MEMBER_NAMES } kind;
 	uint32_t number; /* of MEMBER_TRAIN, from 1 */
@@ -81,7 +81,7 @@ tell(const char *name)
 	return (struct member){.kind = MEMBER_NONE};
 }
 
-/* A file's bytes, which are its batch or the names. */
+/* A file's bytes: a batch, or the names. */
 static enum rc
 take(struct reading *r, const struct member *m, const char *path, struct buf *file, struct err *err)
 {
@@ -113,7 +113,7 @@ limit(const struct reading *r, const struct member *m)
 
 /* ---- folders */
 
-/* What batches a folder has. */
+/* The batches of a folder. */
 struct content {
 	bool any, binary;
 	uint32_t last;
@@ -211,7 +211,7 @@ find_folder(const char *dir, struct content *c)
 
 /* ---- archives */
 
-/* The file that is at hand, where it is one of CIFAR-10's. */
+/* Take the archive's current file if it is one of CIFAR-10's. */
 static enum rc
 read_entry(struct reading *r, struct tar *tar, const struct tar_file *f, struct err *err)
 {
@@ -354,7 +354,7 @@ cifar10_is_file(const uint8_t *head, size_t nbytes)
 	return tar_is(head, nbytes);
 }
 
-/* Everything that the path leads to. */
+/* Read all batches at the path. */
 static enum rc
 read_all(struct reading *r, const char *path, struct err *err)
 {

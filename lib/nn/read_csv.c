@@ -1,9 +1,9 @@
 /*
  * Tables: a sample a line, its features and its class.
  *
- * Design notes. A file is read once, line by line. All features become f32 on the way; whether they
- * are pixels, and then bytes, is known at the end. Classes are numbered as they come, and in order at
- * the end. Which column is what: read_csv_columns.c.
+ * Design notes. A file is read once, line by line. All features become f32 at first; at the end
+ * they become bytes if they are pixels. Classes are numbered by arrival, and in order at the end.
+ * read_csv_columns.c finds the columns' meaning.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ make_room(struct csv_table *t, struct err *err)
 	return RC_OK;
 }
 
-/* err: what is wrong with a field of the row that was read. */
+/* Set err for a field of the row that was read last. */
 static enum rc
 refuse_field(const struct csv_table *t, uint32_t col, const char *what, struct err *err)
 {
@@ -221,7 +221,7 @@ shape_items(struct dataset *ds, const struct csv_table *t, bool bytes)
 	}
 }
 
-/* The table's values as items: what is interleaved by pixel becomes planes. */
+/* The table's values as items: interleaved pixels become planes. */
 static void *
 take_items(const struct dataset *ds, struct csv_table *t)
 {

@@ -1,8 +1,8 @@
 /*
- * Which column of a table is what: the label, the features, a number of the row.
+ * The meaning of a table's columns: the label, the features, a number of the row.
  *
- * Design notes. Nothing is asked of the user that the first two lines of a file answer. The label is
- * the column that the option names, or without one the header; else the only one with text; else the
+ * Design notes. The first two lines of a file answer as much as they can. The label is the column
+ * that the option names; else the one that the header names; else the only one with text; else the
  * one before the pixels of a square; else the last. Text in several columns is refused.
  */
 #include "nn/read_csv_impl.h"

@@ -1,6 +1,6 @@
 /*
- * read_csv_impl.h - what the files of the reader of tables share: read_csv.c (rows, and the data set
- * they make) and read_csv_columns.c (which column is what).
+ * read_csv_impl.h - shared by read_csv.c (rows, and the data set of them) and read_csv_columns.c
+ * (the meaning of columns).
  */
 #ifndef NN_READ_CSV_IMPL_H
 #define NN_READ_CSV_IMPL_H
@@ -15,7 +15,7 @@
 #define CSV_NONE   UINT32_MAX
 #define CSV_COLUMN (CSV_SHOW + 16) /* for csv_column */
 
-/* Which column is what. */
+/* The meaning of the columns. */
 struct csv_layout {
 	uint32_t ncols, label; /* label: a column */
 	bool skip_first;       /* column 0 numbers the rows */
@@ -56,8 +56,8 @@ uint32_t csv_named_label(const struct csv *csv, const char *option);
 /* The record is the header: t->names and their number. */
 enum rc csv_take_names(struct csv_table *t, struct err *err);
 
-/* What the columns are, from the header and the first row. RC_BADDATA: they are no features and a
- * label. */
+/* Find the columns' meaning from the header and the first row. RC_BADDATA: they are not features
+ * and a label. */
 enum rc csv_lay_out(struct csv_table *t, const char *option, struct err *err);
 
 /* The columns of the second table are those of the first; RC_BADDATA: they are not. */

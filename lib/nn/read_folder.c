@@ -2,8 +2,8 @@
  * Images in folders, a folder a class: DIR/CLASS/FILE, or DIR/PART/CLASS/FILE where parts are called
  * train and test, or seg_train and seg_test.
  *
- * First all paths are collected and sorted, so that the same files make the same data set whatever
- * order the system lists them in; then the images are unpacked one by one.
+ * All paths are collected and sorted first, so that the same files make the same data set in
+ * whichever order the system lists them. Then the images are unpacked one by one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ add_name(struct names *l, const char *dir, const char *name, struct err *err)
 	return RC_OK;
 }
 
-/* All that is in a folder and not hidden; *l is released by the caller in any case. */
+/* All names in a folder that are not hidden; the caller releases *l, also after an error. */
 static enum rc
 list(const char *dir, struct names *l, struct err *err)
 {
@@ -240,7 +240,7 @@ has_suffix(const char *name)
 	return false;
 }
 
-/* The id of the class a folder is called after. known: no new one may come. */
+/* The id of the class that a folder is named after. known: it must exist already. */
 static enum rc
 class_id(struct reading *r, const char *name, bool known, uint8_t *id, struct err *err)
 {
@@ -299,7 +299,7 @@ read_part(struct reading *r, bool known, struct err *err)
 	return rc;
 }
 
-/* What images become. */
+/* The shape that images are resized to. */
 static enum rc
 choose_shape(struct dataset *ds, const struct dataset_options *o, struct err *err)
 {

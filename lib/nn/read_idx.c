@@ -139,7 +139,7 @@ count_classes(const struct dataset_part *part)
 	return n;
 }
 
-/* What nobody can learn is a mistake. */
+/* Data without anything to learn are an error. */
 static enum rc
 check_test_labels(const struct dataset *ds, struct err *err)
 {

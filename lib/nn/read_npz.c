@@ -1,6 +1,6 @@
 /*
- * Arrays of numpy: a .npz file, or .npy files in a folder, called by what they hold and for whom: x_train,
- * y_train, x_test, y_test as in Keras's mnist.npz; train_images, train_labels; X, y.
+ * Arrays of numpy: a .npz file, or .npy files in a folder. Their names say contents and part:
+ * x_train, y_train, x_test, y_test as in Keras's mnist.npz; train_images, train_labels; X, y.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -20,7 +20,7 @@
 enum part { PART_TRAIN, PART_VALIDATION, PART_TEST, NPARTS };
 enum role { ROLE_ITEMS, ROLE_LABELS, NROLES };
 
-/* An array that a name has told of. */
+/* An array that was recognised by its name. */
 struct found {
 	char *name; /* for sentences: "mnist.npz: x_train"; NULL: not there */
 	struct buf bytes;
@@ -33,7 +33,7 @@ struct arrays {
 	uint64_t left; /* bytes that may still be read */
 };
 
-/* ---- what names mean */
+/* ---- the meaning of names */
 
 static const char *const item_words[] = {"x", "images", "data", "features", "inputs", NULL};
 static const char *const label_words[] = {"y", "labels", "targets", "target", "classes", NULL};
@@ -45,7 +45,7 @@ static const struct {
     {"testing", PART_TEST},	     {"val", PART_VALIDATION}, {"valid", PART_VALIDATION},
     {"validation", PART_VALIDATION}, {"", PART_TRAIN}};
 
-/* numpy.savez without names: what is trained on, then what is tested with. */
+/* numpy.savez without names: the training part, then the test part. */
 static const struct {
 	const char *name;
 	enum part part;
@@ -83,7 +83,7 @@ split_word(const char *word, const char *part, enum role *role)
 	return false;
 }
 
-/* What a name of `len` bytes means, without regard to case, '_', '-' and '.'. False: nothing. */
+/* The meaning of a name of `len` bytes, ignoring case, '_', '-' and '.'. False: none. */
 static bool
 tell(const char *name, size_t len, enum part *part, enum role *role)
 {
@@ -274,7 +274,7 @@ find_arrays(struct arrays *all, struct err *err)
 
 /* ---- the data set */
 
-/* What all parts' items are: bytes only if those of each part are. */
+/* The type of all parts' items: bytes only if each part's are. */
 static enum rc
 agree(struct arrays *all, struct ndarray_items items[NPARTS], struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * samples.c - what samples are is told from their first bytes; IDX files and tables.
+ * samples.c - finds the kind of samples from their first bytes; reads IDX files and tables.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -170,7 +170,7 @@ is_header(const struct samples *s)
 	return decimal_f32(s->csv.fields[0].text, s->csv.fields[0].len, s->c, &v) == DECIMAL_SYNTAX;
 }
 
-/* A header, or what somebody took for something else. */
+/* A header line, or a line of another kind of file. */
 static enum rc
 skip_header(struct samples *s, bool *more, struct err *err)
 {
@@ -210,7 +210,7 @@ table_next(struct samples *s, void *item, bool *more, struct err *err)
 
 /* ---- all of them */
 
-/* The first two bytes, so that what they begin can be told; a pipe may bring one at a time. */
+/* Read the first two bytes, which tell the kind; a pipe may bring one at a time. */
 static enum rc
 read_first(struct samples *s, struct err *err)
 {
@@ -246,8 +246,8 @@ begins(const struct samples *s, const char *magic, size_t n)
 }
 
 /*
- * So many bytes that what they begin can be told: four; of text a line, of which a pipe may bring a part, and
- * which may be typed; of an archive, whose first bytes are a name and a NUL, its header.
+ * Read enough bytes to tell the kind: four; of a text a whole line, which may come in parts from a
+ * pipe or a terminal; of an archive, which begins with a name and a NUL, its header.
  */
 static enum rc
 gather_head(struct samples *s, struct err *err)
@@ -290,7 +290,7 @@ begin_table(struct samples *s, struct err *err)
 	return rc;
 }
 
-/* What the bytes are, and what comes before the first sample. */
+/* Find the kind of the bytes, and read up to the first sample. */
 static enum rc
 begin(struct samples *s, struct err *err)
 {
@@ -324,7 +324,7 @@ begin(struct samples *s, struct err *err)
 	return RC_OK;
 }
 
-/* Samples of which nothing is known yet. */
+/* Samples of a kind that is not known yet. */
 static enum rc
 make(int fd, const char *name, const struct samples_want *want, struct samples **out,
      struct err *err)

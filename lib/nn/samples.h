@@ -1,13 +1,14 @@
 /*
- * samples.h - samples that a net is asked about, one after another, from a file, a pipe or many files.
+ * samples.h - samples for inference, one after another, from a file, a pipe or many files.
  *
- * What they are is told from the first bytes, raw or gzipped: an IDX file of three dimensions; any number of PNG,
- * JPEG, PGM and PPM images (P2, P3, P5, P6) one after another; a .npy file, or a .npz, of which it is the
- * samples to test with, else those to train on; a batch of CIFAR-10, as records or a pickle, or an archive of them;
- * names of files, one a line, where the first line is one; else a table, a sample a line, as
- * csv.h reads it. A first line whose first field is no number is a header, and is skipped.
+ * The first bytes, raw or gzipped, tell the kind: an IDX file of three dimensions; any number of
+ * PNG, JPEG, PGM and PPM images (P2, P3, P5, P6) one after another; a .npy file; a .npz, whose
+ * test part is read, else its training part; a batch of CIFAR-10, as records or a pickle, or an
+ * archive of them; names of files, one a line, where the first line is one; else a table, a sample
+ * a line, as csv.h reads it. A first line whose first field is no number is a header, and is
+ * skipped.
  *
- * PNG and JPEG become what the model takes, as the images of a folder do in training.
+ * PNG and JPEG images are resized to the model's shape, as the images of a folder are in training.
  */
 #ifndef NN_SAMPLES_H
 #define NN_SAMPLES_H
@@ -25,7 +26,7 @@ struct samples;
 /* Values that a model was trained on: not known, whole numbers from 0 to 255, or any. */
 enum samples_values { SAMPLES_ANY, SAMPLES_BYTES, SAMPLES_NUMBERS };
 
-/* What a model takes. */
+/* The samples that a model accepts. */
 struct samples_want {
 	struct net_shape
 	    shape; /* images: their channels, rows and columns; a line of a table: as many numbers */
@@ -40,16 +41,16 @@ bool samples_is_byte(float v);
 enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
 
 /*
- * samples_open - look at what there is.
+ * samples_open - look at the first bytes.
  *
  *	fd	the caller's; where it blocks, so do these calls
- *	name	what it is called in sentences; stays the caller's
- *	want	the samples: another size is refused, images of bytes where it takes numbers, and
- *		numbers that are no bytes where it takes those
+ *	name	its name in error sentences; stays the caller's
+ * want    the model's samples; refused are another size, images of bytes for a model of numbers,
+ * and numbers other than bytes for a model of bytes
  *	out	[out] released with samples_close; untouched on error
  *
  * Errors, here and in samples_next: RC_BADDATA "NAME: image 3: reason", from 0, or "NAME:LINE: reason":
- * another size, damaged, cut short, no samples; RC_FAILED what the system refuses; RC_NOMEM.
+ * another size, damaged, cut short, no samples; RC_FAILED with the system's reason; RC_NOMEM.
  * Checked by: tests/unit/t_samples.c
  */
 enum rc samples_open(int fd, const char *name, enum samples_source source,

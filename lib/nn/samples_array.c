@@ -114,7 +114,7 @@ samples_begin_array(struct samples *s, struct err *err)
 						 ", the model takes %s",
 						 s->in.name, s->items.channels, s->items.rows,
 						 s->items.cols, s->want.text);
-	/* Words that happen to be bytes are what others of them were to a model of numbers. */
+	/* A model of numbers also takes numbers that happen to be whole and from 0 to 255. */
 	if (s->want.values == SAMPLES_NUMBERS && s->array.size > 1)
 		s->items.dtype = GPUSIM_F32;
 	s->dtype = s->items.dtype;

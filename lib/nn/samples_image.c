@@ -1,7 +1,7 @@
 /*
  * samples_image.c - images one after another: PNG, JPEG, PGM and PPM.
  *
- * Where a PNG or a JPEG ends is told from its chunks and segments, so that another may follow.
+ * The chunks and segments of a PNG or JPEG tell where it ends, so that another may follow.
  */
 #include <stdio.h>
 #include <string.h>
@@ -283,7 +283,7 @@ read_encoded(struct samples *s, bool png, uint8_t *item, struct err *err)
 	return rc;
 }
 
-/* ---- whichever is next */
+/* ---- the next image of any kind */
 
 static enum rc
 next_image(struct samples *s, void *item, bool *more, struct err *err)

@@ -1,5 +1,5 @@
 /*
- * schedule.h - the learning rate's course.
+ * schedule.h - learning rate schedules.
  */
 #ifndef NN_SCHEDULE_H
 #define NN_SCHEDULE_H
@@ -15,7 +15,7 @@ struct lr_schedule {
 };
 
 /*
- * lr_factor - what the learning rate is multiplied by in a step.
+ * lr_factor - the learning rate's factor in a step.
  *
  *	step	of all steps of all epochs, from 0; below total
  *	per_epoch	steps of an epoch

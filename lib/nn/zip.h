@@ -1,7 +1,7 @@
 /*
- * zip.h - files in a zip archive of anybody's, in memory: stored or deflated.
+ * zip.h - files in a zip archive of any maker, in memory: stored or deflated.
  *
- * What npz_write made is read by npz_read, which takes nothing else; this takes numpy's as well.
+ * npz_read reads only files of npz_write; this reader also takes numpy's.
  * Source: PKWARE APPNOTE 6.3, sections 4.3 and 4.4.
  */
 #ifndef NN_ZIP_H
