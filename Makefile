@@ -224,7 +224,7 @@ e2e: $(e2e)
 $(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus_*.c))
 # gpuctl whose calls are led through tests/e2e/deadly.c.
 $(BUILD)/e2e/deadly: $$(call program_obj,gpuctl)
-$(BUILD)/e2e/deadly: private house_ldflags += $(patsubst %,-Wl$(comma)--wrap=gpusim_%,comm_init malloc \
+$(BUILD)/e2e/deadly: private house_ldflags += $(patsubst %,-Wl$(comma)--wrap=gpusim_%,comm_init_all malloc \
     memcpy_h2d collective memcpy_d2h free comm_destroy)
 $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)

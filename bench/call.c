@@ -38,24 +38,24 @@ compare(const void *a, const void *b)
 
 /* Vectors {1, 2} and {10, 20}; the sum has to be on both. */
 static void
-give_input(struct gpusim *g, const struct gpusim_comm *comm, uint64_t *in, uint64_t *out)
+give_input(struct gpusim *g, struct gpusim_comm *comm, uint64_t *in, uint64_t *out)
 {
 	const float v[NRANKS][COUNT] = {{1, 2}, {10, 20}};
 
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		must(gpusim_malloc(g, comm->device[r].id, sizeof v[r], GPUSIM_LEASE, &in[r]));
-		must(gpusim_malloc(g, comm->device[r].id, sizeof v[r], GPUSIM_LEASE, &out[r]));
-		must(gpusim_memcpy_h2d(g, comm->device[r].id, in[r], v[r], sizeof v[r]));
+		must(gpusim_malloc(g, gpusim_comm_device(comm, r).id, sizeof v[r], GPUSIM_LEASE, &in[r]));
+		must(gpusim_malloc(g, gpusim_comm_device(comm, r).id, sizeof v[r], GPUSIM_LEASE, &out[r]));
+		must(gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r).id, in[r], v[r], sizeof v[r]));
 	}
 }
 
 static int
-check_output(struct gpusim *g, const struct gpusim_comm *comm, const uint64_t *out)
+check_output(struct gpusim *g, struct gpusim_comm *comm, const uint64_t *out)
 {
 	float v[COUNT];
 
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		must(gpusim_memcpy_d2h(g, v, comm->device[r].id, out[r], sizeof v));
+		must(gpusim_memcpy_d2h(g, v, gpusim_comm_device(comm, r).id, out[r], sizeof v));
 		if (v[0] != 11 || v[1] != 22) {
 			fprintf(stderr, "call: rank %u: wrong sum\n", r);
 			return 1;
@@ -76,7 +76,7 @@ main(int argc, char **argv)
 				      .send = in,
 				      .recv = out};
 	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	struct gpusim *g;
 	double *t;
 
@@ -85,20 +85,20 @@ main(int argc, char **argv)
 		return 2;
 	}
 	must(gpusim_open(NULL, &g));
-	must(gpusim_comm_init(g, NRANKS, NULL, &lease, &comm));
-	give_input(g, &comm, in, out);
+	must(gpusim_comm_init_all(g, NRANKS, NULL, &lease, &comm));
+	give_input(g, comm, in, out);
 	for (int i = -ncalls / 10; i < ncalls; i++) { /* the first ones warm up */
 		double begin = now_us();
 
-		must(gpusim_collective(g, &comm, &c, GPUSIM_SYNC));
+		must(gpusim_collective(comm, &c, GPUSIM_SYNC));
 		if (i >= 0)
 			t[i] = now_us() - begin;
 	}
 	qsort(t, (size_t)ncalls, sizeof *t, compare);
-	status = check_output(g, &comm, out);
+	status = check_output(g, comm, out);
 	if (status == 0)
 		printf("%.2f\n", t[ncalls / 2]);
-	gpusim_comm_fini(&comm);
+	gpusim_comm_free(comm);
 	gpusim_close(g);
 	free(t);
 	return status;

@@ -26,12 +26,12 @@ contribution(uint32_t rank, uint64_t i)
 
 /* Memcpy: one vector per device. */
 static enum gpusim_rc
-upload(struct gpusim *g, const struct gpusim_comm *comm, double *vec, uint64_t count)
+upload(struct gpusim *g, struct gpusim_comm *comm, double *vec, uint64_t count)
 {
 	enum gpusim_rc rc = GPUSIM_OK;
 
-	for (uint32_t r = 0; r < comm->nranks && rc == GPUSIM_OK; r++) {
-		uint64_t device = comm->device[r].id;
+	for (uint32_t r = 0; r < gpusim_comm_count(comm) && rc == GPUSIM_OK; r++) {
+		uint64_t device = gpusim_comm_device(comm, r).id;
 
 		for (uint64_t i = 0; i < count; i++)
 			vec[i] = contribution(r, i);
@@ -44,18 +44,18 @@ upload(struct gpusim *g, const struct gpusim_comm *comm, double *vec, uint64_t c
 
 /* GroupStart, AllReduceRing, GroupEnd; then ask until it is no longer in progress. */
 static enum gpusim_rc
-reduce(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count)
+reduce(struct gpusim_comm *comm, uint64_t count)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	enum gpusim_state state = GPUSIM_IN_PROGRESS;
-	enum gpusim_rc rc = gpusim_group_start(g, comm->id);
+	enum gpusim_rc rc = gpusim_group_start(comm);
 
 	if (rc == GPUSIM_OK)
-		rc = gpusim_allreduce_ring(g, comm, count, GPUSIM_F64, GPUSIM_SUM, addrs);
+		rc = gpusim_allreduce_ring(comm, count, GPUSIM_F64, GPUSIM_SUM, addrs);
 	if (rc == GPUSIM_OK)
-		rc = gpusim_group_end(g, comm->id, GPUSIM_ASYNC);
+		rc = gpusim_group_end(comm, GPUSIM_ASYNC);
 	while (rc == GPUSIM_OK && state == GPUSIM_IN_PROGRESS) {
-		rc = gpusim_comm_status(g, comm->id, GPUSIM_ASYNC, &state);
+		rc = gpusim_comm_status(comm, GPUSIM_ASYNC, &state);
 		if (rc == GPUSIM_OK && state == GPUSIM_IN_PROGRESS)
 			nanosleep(&pause, NULL);
 	}
@@ -66,15 +66,15 @@ reduce(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count)
 
 /* Memcpy back and compare. nwrong: elements that differ, over all devices. */
 static enum gpusim_rc
-verify(struct gpusim *g, const struct gpusim_comm *comm, double *vec, uint64_t count,
-       uint64_t *nwrong)
+verify(struct gpusim *g, struct gpusim_comm *comm, double *vec, uint64_t count, uint64_t *nwrong)
 {
-	uint32_t n = comm->nranks;
+	uint32_t n = gpusim_comm_count(comm);
 	enum gpusim_rc rc = GPUSIM_OK;
 
 	*nwrong = 0;
 	for (uint32_t r = 0; r < n && rc == GPUSIM_OK; r++) {
-		rc = gpusim_memcpy_d2h(g, vec, comm->device[r].id, addrs[r], count * sizeof *vec);
+		rc = gpusim_memcpy_d2h(g, vec, gpusim_comm_device(comm, r).id, addrs[r],
+				       count * sizeof *vec);
 		for (uint64_t i = 0; i < count && rc == GPUSIM_OK; i++)
 			*nwrong += vec[i] != (double)n * (n - 1) / 2 + (double)n * (double)i / 2;
 	}
@@ -88,7 +88,7 @@ main(int argc, char **argv)
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000, nwrong = 0;
 	struct gpusim *g = NULL;
 	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	double *vec = NULL;
 	enum gpusim_rc rc;
 
@@ -103,21 +103,23 @@ main(int argc, char **argv)
 	}
 	rc = gpusim_open(NULL, &g);
 	if (rc == GPUSIM_OK)
-		rc = gpusim_comm_init(g, n, NULL, &lease, &comm);
+		rc = gpusim_comm_init_all(g, n, NULL, &lease, &comm);
 	if (rc == GPUSIM_OK)
-		rc = upload(g, &comm, vec, count);
+		rc = upload(g, comm, vec, count);
 	if (rc == GPUSIM_OK)
-		rc = reduce(g, &comm, count);
+		rc = reduce(comm, count);
 	if (rc == GPUSIM_OK)
-		rc = verify(g, &comm, vec, count, &nwrong);
-	if (rc == GPUSIM_OK)
-		rc = gpusim_comm_destroy(g, comm.id);
+		rc = verify(g, comm, vec, count, &nwrong);
+	if (rc == GPUSIM_OK) {
+		rc = gpusim_comm_destroy(comm);
+		comm = NULL;
+	}
 	if (rc != GPUSIM_OK)
 		fprintf(stderr, "lab_part_a: %s\n", gpusim_error());
 	else
 		printf("%" PRIu32 " devices, %" PRIu64 " doubles each: %" PRIu64 " wrong\n", n,
 		       count, nwrong);
-	gpusim_comm_fini(&comm);
+	gpusim_comm_free(comm);
 	gpusim_close(g);
 	free(vec);
 	return gpusim_rc_exit(rc == GPUSIM_OK && nwrong ? GPUSIM_FAILED : rc);

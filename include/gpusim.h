@@ -93,6 +93,14 @@ const char *gpusim_error(void);
 
 /* ------------------------------------------------------------------ the machine */
 
+/* Ids are types, so that one is not taken for another; they are passed by value. */
+struct gpusim_device {
+	uint64_t id; /* 0: none, or any */
+};
+struct gpusim_comm_id {
+	uint64_t id; /* by which other processes open the communicator */
+};
+
 struct gpusim; /* a connection to a coordinator, and to devices as they are needed */
 
 /* Connect. coordinator NULL: $GPUSIM_COORD, else gpucoord.sock in the private directory (gpusim(7)), which
@@ -275,12 +283,8 @@ enum gpusim_rc gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t 
 
 /* ------------------------------------------------------------------ communicators */
 
-struct gpusim_comm {
-	uint64_t id;
-	uint32_t epoch; /* grows with each change of its ranks */
-	uint32_t nranks;
-	struct gpusim_device_info *device; /* by rank */
-};
+/* A communicator as it was when the handle was made: its members by rank. The handle does not change. */
+struct gpusim_comm;
 
 /* What becomes of a communicator that lost a rank; gpusim(7) has the whole story. */
 enum gpusim_on_failure {
@@ -302,7 +306,7 @@ struct gpusim_comm_config {
 };
 
 /* Over n devices that are in no communicator (device_ids NULL), or over the n named, rank by rank.
- * config NULL: all zero. Release *out with gpusim_comm_fini; that does not destroy the communicator.
+ * config NULL: all zero. Release *out with gpusim_comm_free or gpusim_comm_destroy.
  *
  * When fewer than n are free: GPUSIM_BUSY, and who has the others. With wait_ms the call stands in line
  * for them, so long: first come, first served, and GPUSIM_TIMEOUT when the time is over. Where there are
@@ -313,8 +317,9 @@ struct gpusim_comm_config {
  * submitted of collectives alone is run again from its inputs, which the devices keep, and succeeds;
  * gpusim_note() says what happened. Anything else that ran (kernels, graphs) ends with
  * GPUSIM_RECOVERED and the communicator is usable; gpusim_comm_open says who is in it now. */
-enum gpusim_rc gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
-				const struct gpusim_comm_config *config, struct gpusim_comm *out);
+enum gpusim_rc gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+				    const struct gpusim_comm_config *config,
+				    struct gpusim_comm **out);
 
 /* An id for gpusim_comm_init_rank, by chance: 32 hexadecimal digits. One process makes it and tells the
  * others; no coordinator is needed for that. */
@@ -323,7 +328,7 @@ enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
 
 #define GPUSIM_ANY_DEVICE 0
 
-/* The same as gpusim_comm_init by nranks calls, one a rank, of one or many processes, as
+/* The same as gpusim_comm_init_all by nranks calls, one a rank, of one or many processes, as
  * ncclCommInitRank: each returns the communicator, all the same, when all have called with the id.
  *
  * device: the rank's, or GPUSIM_ANY_DEVICE: the free one whose ordinal is the rank, else the next that is
@@ -337,42 +342,55 @@ enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
 enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id,
 				     uint32_t rank, uint64_t device,
 				     const struct gpusim_comm_config *config,
-				     struct gpusim_comm *out);
+				     struct gpusim_comm **out);
 
-/* A communicator that exists. */
-enum gpusim_rc gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out);
-void gpusim_comm_fini(struct gpusim_comm *c);
-enum gpusim_rc gpusim_comm_destroy(struct gpusim *g, uint64_t id);
+/* A communicator that exists, as it is now: another handle for one that has recovered or changed. */
+enum gpusim_rc gpusim_comm_open(struct gpusim *g, struct gpusim_comm_id id,
+				struct gpusim_comm **out);
+
+/* Release the handle; the communicator lives on. NULL is legal. */
+void gpusim_comm_free(struct gpusim_comm *comm);
+
+/* Destroy the communicator, and release the handle whatever the result. NULL is legal. */
+enum gpusim_rc gpusim_comm_destroy(struct gpusim_comm *comm);
+
+/* What a handle says. user_rank: the rank it was made for, or -1 if it is for all ranks. epoch: grows with
+ * each change of the ranks. count: 0 for NULL. device {0}, device_info NULL: there is no such rank; the latter lives as long as
+ * the handle. */
+struct gpusim_comm_id gpusim_comm_id(const struct gpusim_comm *comm);
+uint32_t gpusim_comm_count(const struct gpusim_comm *comm);
+int gpusim_comm_user_rank(const struct gpusim_comm *comm);
+uint32_t gpusim_comm_epoch(const struct gpusim_comm *comm);
+struct gpusim_device gpusim_comm_device(const struct gpusim_comm *comm, uint32_t rank);
+const struct gpusim_device_info *gpusim_comm_device_info(const struct gpusim_comm *comm,
+							 uint32_t rank);
 
 /* End what runs, with a reason (NULL: none given); the communicator has failed. */
-enum gpusim_rc gpusim_comm_abort(struct gpusim *g, uint64_t id, const char *reason);
+enum gpusim_rc gpusim_comm_abort(struct gpusim_comm *comm, const char *reason);
 
 /* Leave ranks out (nranks 0: those whose devices are lost); the others keep their order. Nothing may be
- * in progress. A communicator that failed is usable again. *out as from gpusim_comm_init, may be NULL. */
-enum gpusim_rc gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t *ranks,
-				  size_t nranks, struct gpusim_comm *out);
+ * in progress. A communicator that failed is usable again. out NULL: no handle of what it is then. */
+enum gpusim_rc gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nranks,
+				  struct gpusim_comm **out);
 
-/* Take in n free devices (device_ids NULL), or the n named, as the last ranks. As above. */
-enum gpusim_rc gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n,
-				const uint64_t *device_ids, struct gpusim_comm *out);
-
-/* The same with n free devices, for which the call stands in line as gpusim_comm_init does. */
-enum gpusim_rc gpusim_comm_grow_wait(struct gpusim *g, uint64_t id, uint32_t n, uint32_t wait_ms,
-				     struct gpusim_comm *out);
+/* Take in n free devices (device_ids NULL), for which the call stands in line for up to wait_ms as
+ * gpusim_comm_init_all does, or the n named, as the last ranks. out NULL: as above. */
+enum gpusim_rc gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const uint64_t *device_ids,
+				uint32_t wait_ms, struct gpusim_comm **out);
 
 /* One color's communicator. */
 struct gpusim_split {
 	int color;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 };
 
 /* Make a communicator of the ranks of each color, ordered by key, then rank: ncclCommSplit, for all
  * ranks at once. color and key: by rank; a color below 0 takes no part, key NULL is all 0. comm stays.
  * All or nothing: if one cannot be made, those made before are destroyed. *out: one a color, in
  * ascending order, released with gpusim_split_free, which does not destroy the communicators. */
-enum gpusim_rc gpusim_comm_split(struct gpusim *g, const struct gpusim_comm *comm, const int *color,
-				 const int *key, const struct gpusim_comm_config *config,
-				 struct gpusim_split **out, size_t *nout);
+enum gpusim_rc gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color,
+				     const int *key, const struct gpusim_comm_config *config,
+				     struct gpusim_split **out, size_t *nout);
 void gpusim_split_free(struct gpusim_split *s, size_t n);
 
 /* What had to be recovered from in this thread's last call that succeeded: a sentence, or "". After
@@ -381,8 +399,12 @@ const char *gpusim_note(void);
 
 /* Its state; with GPUSIM_SYNC once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
  * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
-enum gpusim_rc gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait,
+enum gpusim_rc gpusim_comm_status(const struct gpusim_comm *comm, enum gpusim_wait wait,
 				  enum gpusim_state *state);
+
+/* How what was queued on the communicator came out: GPUSIM_OK if it is well or still runs, else the failure,
+ * whose sentence gpusim_error() then has. */
+enum gpusim_rc gpusim_comm_get_async_error(const struct gpusim_comm *comm, enum gpusim_rc *out);
 
 /* By how much a rank held up the others: how long it was waited for, less what it waited itself, in
  * each run of the communicator that succeeded. So the slow one stands out, and not its victims. */
@@ -394,7 +416,7 @@ struct gpusim_lateness {
 };
 
 /* By rank. *out is the caller's to free(3). */
-enum gpusim_rc gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out,
+enum gpusim_rc gpusim_comm_lateness(const struct gpusim_comm *comm, struct gpusim_lateness **out,
 				    uint32_t *nranks);
 
 /* How chunks get from one rank to another. */
@@ -405,11 +427,11 @@ enum gpusim_path {
 
 /* The path from rank r to rank q is path[r * nranks + q], an enum gpusim_path; to itself it is
  * GPUSIM_PATH_P2P. path: nranks * nranks bytes. GPUSIM_INVAL for more than 512 ranks. */
-enum gpusim_rc gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *path);
+enum gpusim_rc gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path);
 
 /* What is submitted between start and end is checked at once and runs together at the end. */
-enum gpusim_rc gpusim_group_start(struct gpusim *g, uint64_t comm);
-enum gpusim_rc gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait);
+enum gpusim_rc gpusim_group_start(struct gpusim_comm *comm);
+enum gpusim_rc gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait);
 
 /* One collective over all ranks, or a send or recv of one. */
 struct gpusim_collective {
@@ -432,13 +454,13 @@ struct gpusim_collective {
 	uint64_t chunk_bytes; /* largest message; 0: default */
 };
 
-enum gpusim_rc gpusim_collective(struct gpusim *g, const struct gpusim_comm *comm,
-				 const struct gpusim_collective *c, enum gpusim_wait wait);
+enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
+				 enum gpusim_wait wait);
 
 /* As in the lab: in place, by the ring, queued; gpusim_comm_status tells the outcome. */
-enum gpusim_rc gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm,
-				     uint64_t count, enum gpusim_dtype dtype,
-				     enum gpusim_redop redop, const uint64_t *addrs);
+enum gpusim_rc gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count,
+				     enum gpusim_dtype dtype, enum gpusim_redop redop,
+				     const uint64_t *addrs);
 
 /* ------------------------------------------------------------------ lists of operations, graphs */
 
@@ -468,17 +490,17 @@ struct gpusim_times {
 };
 
 /* Run once. times: nranks entries, or NULL; filled only with GPUSIM_SYNC. */
-enum gpusim_rc gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
+enum gpusim_rc gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o,
 			     enum gpusim_wait wait, struct gpusim_times *times);
 
 /* Record once, run often: one request for all iterations, first .. first + iterations - 1 as kernel
  * arguments with a step count them. */
-enum gpusim_rc gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
+enum gpusim_rc gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
 				   uint64_t *graph);
-enum gpusim_rc gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t graph, uint64_t first,
+enum gpusim_rc gpusim_graph_launch(struct gpusim_comm *comm, uint64_t graph, uint64_t first,
 				   uint64_t iterations, enum gpusim_wait wait,
 				   struct gpusim_times *times);
-enum gpusim_rc gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph);
+enum gpusim_rc gpusim_graph_destroy(struct gpusim_comm *comm, uint64_t graph);
 
 /* ------------------------------------------------------------------ models for others */
 

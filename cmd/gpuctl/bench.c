@@ -18,7 +18,7 @@
 #define TIMEOUT_MS 600000 /* of one call, unless --timeout: it may be a whole measurement */
 
 static enum rc
-go_on(void *cli, struct gpusim_comm *comm, uint32_t *was, enum rc rc, struct err *err)
+go_on(void *cli, struct gpusim_comm **comm, uint32_t *was, enum rc rc, struct err *err)
 {
 	return recover(cli, comm, was, rc, err);
 }
@@ -63,8 +63,7 @@ void
 bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc)
 {
 	bench_close(bench, rc);
-	hold_release(b->cli);
-	gpusim_comm_fini(&b->comm);
+	hold_release(b->cli, b->comm);
 }
 
 /* Of a file; "-" is standard input. */

@@ -14,7 +14,7 @@ struct bench_cli {
 	struct cli *cli;
 	const struct args *a;
 	const char *algo; /* its name, or "auto" */
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	struct baseline baseline;
 	struct bench_config cfg;
 	unsigned nprinted; /* rows, or rules */

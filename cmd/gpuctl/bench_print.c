@@ -37,8 +37,8 @@ print_head_json(const struct bench_cli *b)
 	printf("{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
 	       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"iters\":%" PRIu64
 	       ",\"warmup\":%" PRIu64 ",\"rewrite\":%s,\"rows\":[",
-	       coll_name(b->cfg.c.coll), b->algo, b->comm.nranks, dtype_name(b->cfg.c.dtype),
-	       redop(b), root(b), b->a->iters, b->a->warmup,
+	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm),
+	       dtype_name(b->cfg.c.dtype), redop(b), root(b), b->a->iters, b->a->warmup,
 	       args_has(b->a, OPT(REWRITE)) ? "true" : "false");
 }
 
@@ -52,16 +52,18 @@ bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 	printf("# %s algo %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64
 	       " step: %" PRIu64 "(factor) warmup iters: %" PRIu64 " iters: %" PRIu64
 	       " validation: 1 graph: 1\n",
-	       coll_name(b->cfg.c.coll), b->algo, b->comm.nranks, b->cfg.min_bytes, max_bytes,
-	       b->a->factor, b->a->warmup, b->a->iters);
+	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm), b->cfg.min_bytes,
+	       max_bytes, b->a->factor, b->a->warmup, b->a->iters);
 	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
 	       "no client round trips%s\n#\n# Using devices\n",
 	       args_has(b->a, OPT(REWRITE)) ? ", nor the rewriting of inputs" : "");
-	for (uint32_t r = 0; r < b->comm.nranks; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 		printf("#  Rank %2" PRIu32 " Pid %6" PRIu32 " device %2" PRIu32 " [%016" PRIx64
 		       "] %s\n",
-		       r, b->comm.device[r].pid, b->comm.device[r].ordinal, b->comm.device[r].id,
-		       b->comm.device[r].address);
+		       r, gpusim_comm_device_info(b->comm, r)->pid,
+		       gpusim_comm_device_info(b->comm, r)->ordinal,
+		       gpusim_comm_device(b->comm, r).id,
+		       gpusim_comm_device_info(b->comm, r)->address);
 	printf("#\n# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
 	       "in-place          \n",
 	       "", "", "", "", "");

@@ -126,21 +126,30 @@ device_at(struct cli *cli, uint64_t index, uint64_t *id, struct err *err)
 	return rc;
 }
 
+enum rc
+cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err)
+{
+	enum rc rc = cli_open(cli, err);
+
+	return rc == RC_OK ? api(gpusim_comm_open(cli->g, (struct gpusim_comm_id){id}, out), err)
+			   : rc;
+}
+
 static enum rc
 device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, uint64_t *id, struct err *err)
 {
-	struct gpusim_comm c;
-	enum rc rc = api(gpusim_comm_open(cli->g, comm, &c), err);
+	struct gpusim_comm *c;
+	enum rc rc = cli_comm(cli, comm, &c, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (rank < c.nranks)
-		*id = c.device[rank].id;
+	if (rank < gpusim_comm_count(c))
+		*id = gpusim_comm_device(c, (uint32_t)rank).id;
 	else
 		rc = err_set(err, RC_NOTFOUND,
 			     "communicator %" PRIu64 " has no rank %" PRIu64 ": it has %u", comm,
-			     rank, c.nranks);
-	gpusim_comm_fini(&c);
+			     rank, gpusim_comm_count(c));
+	gpusim_comm_free(c);
 	return rc;
 }
 
@@ -158,8 +167,6 @@ cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id
 			       word);
 	if (args_has(a, OPT(COMM))) {
 		rc = parse_u64(word, 0, UINT32_MAX, &v, err);
-		if (rc == RC_OK)
-			rc = cli_open(cli, err);
 		return rc == RC_OK ? device_of_rank(cli, a->comm, v, id, err) : rc;
 	}
 	rc = cli_open(cli, err);
@@ -184,7 +191,6 @@ enum rc
 cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 {
 	struct args alone = {0};
-	enum rc rc;
 
 	if (a->device && args_has(a, OPT(RANK)))
 		return err_set(err, RC_INVAL, "--device and --rank both name the device");
@@ -193,8 +199,7 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	if (!args_has(a, OPT(COMM)) || !args_has(a, OPT(RANK)))
 		return err_set(err, RC_INVAL,
 			       "which device? --device DEVICE, or --comm ID --rank RANK");
-	rc = cli_open(cli, err);
-	return rc == RC_OK ? device_of_rank(cli, a->comm, a->rank, id, err) : rc;
+	return device_of_rank(cli, a->comm, a->rank, id, err);
 }
 
 /* How many devices there are but for spares: all, or those that are free. */
@@ -286,7 +291,7 @@ cli_note(void)
 
 enum rc
 cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
-	       struct gpusim_comm *out, struct err *err)
+	       struct gpusim_comm **out, struct err *err)
 {
 	struct gpusim_comm_config config;
 	enum rc rc = cli_config(a, GPUSIM_LEASE, &config, err);

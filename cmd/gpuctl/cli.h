@@ -32,6 +32,9 @@ enum rc cli_device(struct cli *cli, const struct args *a, const char *word, uint
 /* The id of the communicator a word means; RC_INVAL. */
 enum rc comm_id(const char *word, uint64_t *id, struct err *err);
 
+/* Connect, and open the communicator of an id. Release it with gpusim_comm_free. */
+enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err);
+
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);
 
@@ -72,9 +75,9 @@ void cli_note(void);
  *	a	its policy on failure, longest waits
  *	what	begins the sentence when there is none: "5 vectors"
  *
- * Release with hold_release and gpusim_comm_fini.
+ * Release with hold_release.
  */
 enum rc cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
-		       struct gpusim_comm *out, struct err *err);
+		       struct gpusim_comm **out, struct err *err);
 
 #endif

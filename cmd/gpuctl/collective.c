@@ -8,14 +8,12 @@
 static enum rc
 on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	enum rc rc = cli_open(cli, err);
+	struct gpusim_comm *comm = NULL;
+	enum rc rc = cli_comm(cli, a->comm, &comm, err);
 
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
-	if (rc == RC_OK)
-		rc = operation_run(cli, coll, a, &comm, err);
-	gpusim_comm_fini(&comm);
+		rc = operation_run(coll, a, comm, err);
+	gpusim_comm_free(comm);
 	return rc;
 }
 

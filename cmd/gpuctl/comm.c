@@ -19,6 +19,16 @@ comm_id(const char *word, uint64_t *id, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "communicator");
 }
 
+/* The communicator that the first operand names. */
+static enum rc
+named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out, struct err *err)
+{
+	uint64_t id;
+	enum rc rc = comm_id(a->rest[0], &id, err);
+
+	return rc == RC_OK ? cli_comm(cli, id, out, err) : rc;
+}
+
 /* The devices that the operands from `first` on name. *ids is the caller's to free. */
 static enum rc
 named_devices(struct cli *cli, const struct args *a, int first, uint64_t **ids, struct err *err)
@@ -87,7 +97,7 @@ who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *e
 /* One rank of those that meet by --id. */
 static enum rc
 init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
-	  struct gpusim_comm *out, struct err *err)
+	  struct gpusim_comm **out, struct err *err)
 {
 	const struct args alone = {0};
 	uint64_t device = GPUSIM_ANY_DEVICE;
@@ -113,7 +123,7 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 /* Over -n free devices, or over those named, rank by rank. */
 static enum rc
 init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
-	 struct gpusim_comm *out, struct err *err)
+	 struct gpusim_comm **out, struct err *err)
 {
 	uint64_t *ids = NULL;
 	uint32_t n;
@@ -126,14 +136,14 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 0, &ids, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(cli->g, n, a->nrest ? ids : NULL, config, out), err);
+		rc = api(gpusim_comm_init_all(cli->g, n, a->nrest ? ids : NULL, config, out), err);
 	free(ids);
 	return rc;
 }
 
 /* The number that the verb is about, or all of it as JSON. */
 static void
-print_comm(const struct args *a, const struct gpusim_comm *comm, uint64_t number)
+print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
 	if (!args_has(a, OPT(JSON))) {
 		printf("%" PRIu64 "\n", number);
@@ -148,14 +158,14 @@ enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm_config config;
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	enum rc rc = cli_config(a, GPUSIM_PERSIST, &config, err);
 
 	if (rc == RC_OK)
 		rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
 	if (rc == RC_OK)
-		print_comm(a, &comm, comm.id);
-	gpusim_comm_fini(&comm);
+		print_comm(a, comm, gpusim_comm_id(comm).id);
+	gpusim_comm_free(comm);
 	return rc;
 }
 
@@ -163,18 +173,17 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 {
+	struct gpusim_comm *comm = NULL;
 	struct buf reason = {0};
-	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	enum rc rc = named_comm(cli, a, &comm, err);
 
 	for (int i = 1; i < a->nrest && rc == RC_OK; i++)
 		if (!buf_addf(&reason, "%s%s", i > 1 ? " " : "", a->rest[i]))
 			rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_abort(cli->g, id, reason.data), err);
+		rc = api(gpusim_comm_abort(comm, reason.data), err);
 	buf_fini(&reason);
+	gpusim_comm_free(comm);
 	return rc;
 }
 
@@ -184,7 +193,7 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 {
 	size_t n = (size_t)(a->nrest - 1);
 	uint32_t *ranks = alloc_zeroed(n, sizeof *ranks);
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL, *now = NULL;
 	uint64_t id, v;
 	enum rc rc =
 	    ranks ? comm_id(a->rest[0], &id, err) : err_set(err, RC_NOMEM, "out of memory");
@@ -197,12 +206,13 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 			ranks[i] = (uint32_t)v;
 	}
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
+		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_shrink(cli->g, id, ranks, n, &comm), err);
+		rc = api(gpusim_comm_shrink(comm, ranks, n, &now), err);
 	if (rc == RC_OK)
-		print_comm(a, &comm, comm.nranks);
-	gpusim_comm_fini(&comm);
+		print_comm(a, now, gpusim_comm_count(now));
+	gpusim_comm_free(comm);
+	gpusim_comm_free(now);
 	free(ranks);
 	return rc;
 }
@@ -211,24 +221,24 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	uint64_t *ids = NULL, id;
+	struct gpusim_comm *comm = NULL, *now = NULL;
+	uint64_t *ids = NULL;
 	uint32_t n;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	enum rc rc = how_many(a, 1, &n, err);
 
-	if (rc == RC_OK)
-		rc = how_many(a, 1, &n, err);
-	if (rc == RC_OK)
-		rc = named_devices(cli, a, 1, &ids, err);
 	if (rc == RC_OK && a->nrest > 1 && args_has(a, OPT(WAIT)))
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
-		rc = api(a->nrest > 1 ? gpusim_comm_grow(cli->g, id, n, ids, &comm)
-				      : gpusim_comm_grow_wait(cli->g, id, n, a->wait_ms, &comm),
+		rc = named_devices(cli, a, 1, &ids, err);
+	if (rc == RC_OK)
+		rc = named_comm(cli, a, &comm, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_comm_grow(comm, n, a->nrest > 1 ? ids : NULL, a->wait_ms, &now),
 			 err);
 	if (rc == RC_OK)
-		print_comm(a, &comm, comm.nranks);
-	gpusim_comm_fini(&comm);
+		print_comm(a, now, gpusim_comm_count(now));
+	gpusim_comm_free(comm);
+	gpusim_comm_free(now);
 	free(ids);
 	return rc;
 }
@@ -236,12 +246,10 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	struct gpusim_comm *comm;
+	enum rc rc = named_comm(cli, a, &comm, err);
 
-	if (rc == RC_OK)
-		rc = cli_open(cli, err);
-	return rc == RC_OK ? api(gpusim_comm_destroy(cli->g, id), err) : rc;
+	return rc == RC_OK ? api(gpusim_comm_destroy(comm), err) : rc;
 }
 
 /* Of s, the communicator of an id. */
@@ -279,14 +287,16 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	const struct gpusim_comm_info *c = NULL;
 	char recovered[sizeof err->text];
 	struct gpusim_status s = {0};
+	struct gpusim_comm *comm;
 	enum gpusim_state state;
 	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	enum rc rc = named_comm(cli, a, &comm, err);
 
-	if (rc == RC_OK)
-		rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_ASYNC, &state), err);
+	if (rc != RC_OK)
+		return rc;
+	id = gpusim_comm_id(comm).id;
+	rc = api(gpusim_comm_status(comm, GPUSIM_ASYNC, &state), err);
+	gpusim_comm_free(comm);
 	if (rc != RC_OK)
 		return rc;
 	snprintf(recovered, sizeof recovered, "%s", gpusim_note());
@@ -311,17 +321,16 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_wait(struct cli *cli, const struct args *a, struct err *err)
 {
+	struct gpusim_comm *comm = NULL;
 	enum gpusim_state state;
-	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	enum rc rc = named_comm(cli, a, &comm, err);
 
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_status(cli->g, id, GPUSIM_SYNC, &state), err);
+		rc = api(gpusim_comm_status(comm, GPUSIM_SYNC, &state), err);
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = err_set(err, RC_FAILED, "%s", gpusim_error());
 	else if (rc == RC_OK)
 		cli_note();
+	gpusim_comm_free(comm);
 	return rc;
 }

@@ -66,8 +66,7 @@ find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, 
 }
 
 static enum rc
-parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, bool *empty,
-	   struct err *err)
+parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *empty, struct err *err)
 {
 	const uint64_t alien = OPT(QUEUE) | OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE);
 	char *words[MAX_WORDS + 1];
@@ -96,16 +95,16 @@ parse_line(char *text, const struct gpusim_comm *comm, struct operation *op, boo
 			       "--queue, --all, --raw, -n and --on-failure have no meaning here");
 	if (args_has(&a, OPT(STREAMING)))
 		return err_set(err, RC_INVAL, "--stream: which?");
-	if (args_has(&a, OPT(COMM)) && a.comm != comm->id)
+	if (args_has(&a, OPT(COMM)) && a.comm != gpusim_comm_id(comm).id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
-			       comm->id);
+			       gpusim_comm_id(comm).id);
 	rc = operation_make(coll, &a, comm, op, err);
 	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
 }
 
 /* All lines of a text that ends with a NUL. */
 static enum rc
-parse(char *text, const struct gpusim_comm *comm, struct lines *l, struct err *err)
+parse(char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 {
 	struct operation op = {0};
 	size_t number = 1;
@@ -132,20 +131,19 @@ parse(char *text, const struct gpusim_comm *comm, struct lines *l, struct err *e
 
 /* Submit all, then run them. What is refused leaves the group open and unrun: it ends with us. */
 static enum rc
-submit(struct cli *cli, const struct args *a, const struct gpusim_comm *comm, const struct lines *l,
-       struct err *err)
+submit(const struct args *a, struct gpusim_comm *comm, const struct lines *l, struct err *err)
 {
-	enum rc rc = api(gpusim_group_start(cli->g, comm->id), err);
+	enum rc rc = api(gpusim_group_start(comm), err);
 
 	for (size_t i = 0; rc == RC_OK && i < l->n; i++) {
-		rc = api(gpusim_collective(cli->g, comm, &l->v[i].op.c, GPUSIM_ASYNC), err);
+		rc = api(gpusim_collective(comm, &l->v[i].op.c, GPUSIM_ASYNC), err);
 		if (rc != RC_OK)
 			err_prefix(err, "line %zu", l->v[i].number);
 	}
 	if (rc == RC_OK)
-		rc = api(gpusim_group_end(cli->g, comm->id,
-					  args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
-			 err);
+		rc = api(
+		    gpusim_group_end(comm, args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
+		    err);
 	if (rc == RC_OK)
 		cli_note();
 	return rc;
@@ -154,7 +152,7 @@ submit(struct cli *cli, const struct args *a, const struct gpusim_comm *comm, co
 enum rc
 run_group(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	struct lines l = {0};
 	struct buf text = {0};
 	enum rc rc = io_read_all(STDIN_FILENO, "standard input", &text, err);
@@ -164,17 +162,15 @@ run_group(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK && strlen(text.data) + 1 != text.len)
 		rc = err_set(err, RC_BADDATA, "a NUL byte on standard input");
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
+		rc = cli_comm(cli, a->comm, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
+		rc = parse(text.data, comm, &l, err);
 	if (rc == RC_OK)
-		rc = parse(text.data, &comm, &l, err);
-	if (rc == RC_OK)
-		rc = submit(cli, a, &comm, &l, err);
+		rc = submit(a, comm, &l, err);
 	for (size_t i = 0; i < l.n; i++)
 		operation_fini(&l.v[i].op);
 	free(l.v);
 	buf_fini(&text);
-	gpusim_comm_fini(&comm);
+	gpusim_comm_free(comm);
 	return rc;
 }

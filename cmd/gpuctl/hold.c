@@ -128,9 +128,11 @@ abandon(void)
 {
 	struct memory *memory;
 	size_t n;
-	uint64_t comm = take_out(&memory, &n);
+	struct gpusim_comm_id id = {take_out(&memory, &n)};
+	struct gpusim_comm *comm;
 
-	if (!comm || gpusim_comm_destroy(held.cli->g, comm) != GPUSIM_OK)
+	if (!id.id || gpusim_comm_open(held.cli->g, id, &comm) != GPUSIM_OK ||
+	    gpusim_comm_destroy(comm) != GPUSIM_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
 		gpusim_free(held.cli->g, memory[i].device, memory[i].addr);
@@ -191,17 +193,17 @@ start_watch(struct cli *cli, struct err *err)
 
 enum rc
 hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *config,
-	  struct gpusim_comm *out, struct err *err)
+	  struct gpusim_comm **out, struct err *err)
 {
 	enum rc rc = start_watch(cli, err);
 
 	if (rc != RC_OK)
 		return rc;
 	enter();
-	rc = api(gpusim_comm_init(cli->g, n, NULL, config, out), err);
+	rc = api(gpusim_comm_init_all(cli->g, n, NULL, config, out), err);
 	pthread_mutex_lock(&held.lock);
 	if (rc == RC_OK)
-		held.comm = out->id;
+		held.comm = gpusim_comm_id(*out).id;
 	pthread_mutex_unlock(&held.lock);
 	leave();
 	return rc;
@@ -240,21 +242,23 @@ hold_memory(struct cli *cli, uint64_t device, uint64_t nbytes, uint64_t *addr, s
 }
 
 void
-hold_release(struct cli *cli)
+hold_release(struct cli *cli, struct gpusim_comm *comm)
 {
 	struct memory *memory;
-	uint64_t comm;
 	size_t n;
 
-	if (!held.watched)
+	if (!held.watched) {
+		gpusim_comm_free(comm);
 		return;
-	enter();
-	comm = take_out(&memory, &n);
-	free(memory);
-	if (comm) {
-		gpusim_set_timeout_ms(cli->g, DESTROY_MS);
-		gpusim_comm_destroy(cli->g, comm);
 	}
+	enter();
+	if (take_out(&memory, &n)) {
+		gpusim_set_timeout_ms(cli->g, DESTROY_MS);
+		gpusim_comm_destroy(comm);
+	} else {
+		gpusim_comm_free(comm);
+	}
+	free(memory);
 	leave();
 }
 

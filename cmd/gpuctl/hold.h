@@ -12,9 +12,9 @@
 
 #include "cli.h"
 
-/* gpusim_comm_init over n free devices, leased. */
+/* gpusim_comm_init_all over n free devices, leased. */
 enum rc hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *config,
-		  struct gpusim_comm *out, struct err *err);
+		  struct gpusim_comm **out, struct err *err);
 
 /* gpusim_malloc, leased, and remembered for a signal. */
 enum rc hold_memory(struct cli *cli, uint64_t device, uint64_t nbytes, uint64_t *addr,
@@ -26,8 +26,9 @@ void hold_remember(uint64_t device, uint64_t addr);
 /* The verb has freed its memory, wherever that was by now. */
 void hold_forget_memory(void);
 
-/* Give the communicator back; the verb has freed its memory. The handle's timeout is short from then on. */
-void hold_release(struct cli *cli);
+/* Destroy the communicator if it is held, and release its handle (NULL: none). The verb has freed its memory.
+ * cli's timeout is short from then on. */
+void hold_release(struct cli *cli, struct gpusim_comm *comm);
 
 /* Returns, unless a signal is ending the program. */
 void hold_settle(void);

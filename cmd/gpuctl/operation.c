@@ -133,21 +133,21 @@ addresses(struct operation *o, const struct args *a, uint32_t nranks, struct err
 }
 
 enum rc
-operation_make(enum gpusim_coll coll, const struct args *a, const struct gpusim_comm *comm,
+operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 	       struct operation *out, struct err *err)
 {
 	struct operation o = {0};
-	enum rc rc = operation_common(coll, a, comm->nranks, &o.c, err);
+	enum rc rc = operation_common(coll, a, gpusim_comm_count(comm), &o.c, err);
 
 	if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_has(a, OPT(COUNT)))
 		rc = err_set(err, RC_INVAL, "--count N is missing");
 	if (rc == RC_OK && coll != GPUSIM_BARRIER)
-		rc = shape_nelem(coll, a->count, comm->nranks, &o.c.nelem, err);
+		rc = shape_nelem(coll, a->count, gpusim_comm_count(comm), &o.c.nelem, err);
 	if (rc == RC_OK && coll_is_p2p(coll))
 		rc =
 		    parse_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv, err);
 	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
-		rc = addresses(&o, a, comm->nranks, err);
+		rc = addresses(&o, a, gpusim_comm_count(comm), err);
 	if (rc != RC_OK) {
 		operation_fini(&o);
 		return rc;
@@ -167,14 +167,14 @@ operation_fini(struct operation *o)
 }
 
 enum rc
-operation_run(struct cli *cli, enum gpusim_coll coll, const struct args *a,
-	      const struct gpusim_comm *comm, struct err *err)
+operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
+	      struct err *err)
 {
 	struct operation o = {0};
 	enum rc rc = operation_make(coll, a, comm, &o, err);
 
 	if (rc == RC_OK)
-		rc = api(gpusim_collective(cli->g, comm, &o.c,
+		rc = api(gpusim_collective(comm, &o.c,
 					   args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
 			 err);
 	if (rc == RC_OK)

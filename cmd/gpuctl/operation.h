@@ -29,13 +29,13 @@ enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t n
  *
  * RC_INVAL: counts, addresses, root, peer, algorithm. *out is untouched on failure.
  */
-enum rc operation_make(enum gpusim_coll coll, const struct args *a, const struct gpusim_comm *comm,
+enum rc operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		       struct operation *out, struct err *err);
 
 void operation_fini(struct operation *o);
 
-/* Make it, and submit it to cli's coordinator: queued, or until it has ended. */
-enum rc operation_run(struct cli *cli, enum gpusim_coll coll, const struct args *a,
-		      const struct gpusim_comm *comm, struct err *err);
+/* Make it, and submit it: queued, or until it has ended. */
+enum rc operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
+		      struct err *err);
 
 #endif

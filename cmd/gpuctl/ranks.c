@@ -83,15 +83,15 @@ static enum rc
 open_comm(struct ranks *r, uint32_t n, const char *what, struct err *err)
 {
 	uint64_t id = r->a->comm;
-	enum rc rc = api(gpusim_comm_open(r->cli->g, id, &r->comm), err);
+	enum rc rc = cli_comm(r->cli, id, &r->comm, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (n && n != r->comm.nranks)
+	if (n && n != gpusim_comm_count(r->comm))
 		return err_set(err, args_has(r->a, OPT(RANKS)) ? RC_INVAL : RC_BADDATA,
 			       "%s, but communicator %" PRIu64 " has %" PRIu32 " ranks", what, id,
-			       r->comm.nranks);
-	return make_room(r, r->comm.nranks, err);
+			       gpusim_comm_count(r->comm));
+	return make_room(r, gpusim_comm_count(r->comm), err);
 }
 
 enum rc
@@ -104,7 +104,7 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 		rc = open_comm(r, n, what, err);
 	else if (rc == RC_OK)
 		rc = make_room(r, n, err);
-	if (rc == RC_OK && !r->comm.id)
+	if (rc == RC_OK && !r->comm)
 		rc = ranks_lease(r, err);
 	ranks_begin(r);
 	while (rc != RC_OK && r->vector && ranks_again(r, rc, err))
@@ -122,12 +122,12 @@ find_root(struct ranks *r, struct err *err)
 
 	if (!coll_has_root(r->c.coll))
 		return RC_OK;
-	while (i < r->comm.nranks && r->vector[i] != r->a->root)
+	while (i < gpusim_comm_count(r->comm) && r->vector[i] != r->a->root)
 		i++;
-	if (i == r->comm.nranks)
+	if (i == gpusim_comm_count(r->comm))
 		return err_set(err, RC_ABORTED,
-			       "comm %" PRIu64 ": the root, rank %" PRIu32 ", was lost", r->comm.id,
-			       r->a->root);
+			       "comm %" PRIu64 ": the root, rank %" PRIu32 ", was lost",
+			       gpusim_comm_id(r->comm).id, r->a->root);
 	r->c.root = i;
 	return RC_OK;
 }
@@ -137,7 +137,7 @@ static enum rc
 set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 {
 	bool parts = r->c.coll == GPUSIM_ALLGATHER || r->c.coll == GPUSIM_GATHER;
-	uint32_t n = r->comm.nranks;
+	uint32_t n = gpusim_comm_count(r->comm);
 
 	r->c.nelem = parts ? nelem * n : nelem;
 	if (r->c.coll == GPUSIM_ALLTOALL && nelem % n)
@@ -154,9 +154,9 @@ ranks_free_buffers(struct ranks *r)
 	if (!r->base)
 		return;
 	gpusim_set_timeout_ms(r->cli->g, FREE_MS);
-	for (uint32_t i = 0; i < r->comm.nranks; i++) {
+	for (uint32_t i = 0; i < gpusim_comm_count(r->comm); i++) {
 		if (r->base[i])
-			gpusim_free(r->cli->g, r->comm.device[i].id, r->base[i]);
+			gpusim_free(r->cli->g, gpusim_comm_device(r->comm, i).id, r->base[i]);
 		r->base[i] = 0;
 	}
 	gpusim_set_timeout_ms(r->cli->g, ranks_timeout_ms(r));
@@ -168,7 +168,7 @@ ranks_free_buffers(struct ranks *r)
 static enum rc
 make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 {
-	uint32_t n = r->comm.nranks;
+	uint32_t n = gpusim_comm_count(r->comm);
 	bool enough = nelem <= r->room_nelem;
 	enum rc rc = RC_OK;
 
@@ -178,8 +178,8 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 		struct shape s = shape_of(r->c.coll, r->c.nelem, n, r->c.root, i);
 
 		if (!enough && s.whole)
-			rc = hold_memory(r->cli, r->comm.device[i].id, s.whole * r->size,
-					 &r->base[i], err);
+			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i).id,
+					 s.whole * r->size, &r->base[i], err);
 		r->send[i] = s.in ? r->base[i] + s.in_at * r->size : 0;
 		r->recv[i] = s.out ? r->base[i] + s.out_at * r->size : 0;
 	}
@@ -198,10 +198,10 @@ upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
 	uint64_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
-	for (uint32_t i = 0; i < r->comm.nranks && rc == RC_OK && nbytes; i++)
+	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK && nbytes; i++)
 		if (r->send[i])
 			rc = api(gpusim_memcpy_h2d(
-				     r->cli->g, r->comm.device[i].id, r->send[i],
+				     r->cli->g, gpusim_comm_device(r->comm, i).id, r->send[i],
 				     data + (r->takes_one ? 0 : r->vector[i] * nbytes), nbytes),
 				 err);
 	return rc;
@@ -245,7 +245,7 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 	} else if (r->c.coll == GPUSIM_ALLREDUCE || r->c.coll == GPUSIM_ALLGATHER ||
 		   r->c.coll == GPUSIM_BROADCAST) {
 		log_line(LOG_ERROR, "note: comm %" PRIu64 ": rank %" PRIu32 " has another result",
-			 r->comm.id, rank);
+			 gpusim_comm_id(r->comm).id, rank);
 	}
 }
 
@@ -253,7 +253,8 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 static enum rc
 download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
 {
-	uint64_t nelem = shape_of(r->c.coll, r->c.nelem, r->comm.nranks, r->c.root, rank).out;
+	uint64_t nelem =
+	    shape_of(r->c.coll, r->c.nelem, gpusim_comm_count(r->comm), r->c.root, rank).out;
 	size_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
@@ -262,7 +263,8 @@ download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *e
 	out->v[out->n++] = (struct result){out->data.len, nelem};
 	if (nbytes)
 		rc = api(gpusim_memcpy_d2h(r->cli->g, out->data.data + out->data.len,
-					   r->comm.device[rank].id, r->recv[rank], nbytes),
+					   gpusim_comm_device(r->comm, rank).id, r->recv[rank],
+					   nbytes),
 			 err);
 	if (rc != RC_OK)
 		return rc;
@@ -286,7 +288,7 @@ download(struct ranks *r, struct buf *spent, struct results *out, struct err *er
 		out->v = alloc_zeroed(r->want, sizeof *out->v);
 	if (!out->v)
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t i = 0; i < r->comm.nranks && rc == RC_OK; i++)
+	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK; i++)
 		if (prints(r, i))
 			rc = download_rank(r, i, out, err);
 	return rc;
@@ -304,7 +306,7 @@ follow(struct ranks *r, struct err *err)
 {
 	bool whole = r->c.coll == GPUSIM_ALLREDUCE || r->c.coll == GPUSIM_REDUCE ||
 		     r->c.coll == GPUSIM_BROADCAST || r->c.coll == GPUSIM_BARRIER;
-	uint32_t before = r->comm.nranks;
+	uint32_t before = gpusim_comm_count(r->comm);
 	char note[sizeof err->text];
 	enum rc rc;
 
@@ -315,7 +317,7 @@ follow(struct ranks *r, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	ranks_reorder(r);
-	if (r->comm.nranks != before && !whole)
+	if (gpusim_comm_count(r->comm) != before && !whole)
 		return err_set(err, RC_RECOVERED, "%s", note);
 	ranks_tell(r, note);
 	return find_root(r, err);
@@ -325,26 +327,26 @@ void
 ranks_reorder(struct ranks *r)
 {
 	/* was[i] >= i, so nothing is lost on the way. */
-	for (uint32_t i = 0; i < r->comm.nranks; i++) {
+	for (uint32_t i = 0; i < gpusim_comm_count(r->comm); i++) {
 		r->vector[i] = r->vector[r->was[i]];
 		r->base[i] = r->base[r->was[i]];
 		r->send[i] = r->send[r->was[i]];
 		r->recv[i] = r->recv[r->was[i]];
 	}
-	for (uint32_t i = r->comm.nranks; i < r->nleft; i++)
+	for (uint32_t i = gpusim_comm_count(r->comm); i < r->nleft; i++)
 		r->base[i] = 0;
-	r->nleft = r->comm.nranks;
+	r->nleft = gpusim_comm_count(r->comm);
 	hold_forget_memory();
 	for (uint32_t i = 0; i < r->nleft; i++)
 		if (r->base[i])
-			hold_remember(r->comm.device[i].id, r->base[i]);
+			hold_remember(gpusim_comm_device(r->comm, i).id, r->base[i]);
 }
 
 static enum rc
 do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, struct results *out,
 	struct err *err)
 {
-	enum rc rc = r->comm.id ? RC_OK : ranks_lease(r, err);
+	enum rc rc = r->comm ? RC_OK : ranks_lease(r, err);
 
 	if (rc == RC_OK)
 		rc = find_root(r, err);
@@ -355,7 +357,7 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 	if (rc == RC_OK)
 		rc = upload(r, data, nelem, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_collective(r->cli->g, &r->comm, &r->c, GPUSIM_SYNC), err);
+		rc = api(gpusim_collective(r->comm, &r->c, GPUSIM_SYNC), err);
 	if (rc == RC_OK)
 		rc = follow(r, err);
 	return rc == RC_OK ? download(r, spent, out, err) : rc;
@@ -379,8 +381,7 @@ ranks_release(struct ranks *r, enum rc rc)
 {
 	if (rc != RC_UNREACHABLE && rc != RC_TIMEOUT && rc != RC_ABORTED)
 		ranks_free_buffers(r);
-	hold_release(r->cli);
-	gpusim_comm_fini(&r->comm);
+	hold_release(r->cli, r->comm);
 	free(r->vector);
 	free(r->was);
 	free(r->device);

@@ -38,7 +38,7 @@ struct ranks {
 	char what[64];	/* begins the sentence when devices are too few: "5 vectors" */
 	uint32_t want;	/* vectors there are, unless takes_one: ranks there were at first */
 	bool takes_one; /* one vector, the root's, however many ranks */
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	uint32_t nleft;	  /* ranks that are not lost for good */
 	uint32_t *vector; /* by rank: which of the vectors it has */
 	uint32_t *was;	  /* room for as many */

@@ -80,12 +80,12 @@ find(const struct census *c, uint64_t id)
 
 /* Is one of these processes not there any more? */
 static bool
-has_lost(const struct census *c, const struct gpusim_comm *comm)
+has_lost(const struct census *c, struct gpusim_comm *comm)
 {
-	for (uint32_t i = 0; i < comm->nranks; i++) {
-		const struct gpusim_device_info *d = find(c, comm->device[i].id);
+	for (uint32_t i = 0; i < gpusim_comm_count(comm); i++) {
+		const struct gpusim_device_info *d = find(c, gpusim_comm_device(comm, i).id);
 
-		if (!d || d->lost || d->pid != comm->device[i].pid)
+		if (!d || d->lost || d->pid != gpusim_comm_device_info(comm, i)->pid)
 			return true;
 	}
 	return false;
@@ -200,15 +200,14 @@ give_up_comm(struct ranks *r, enum rc rc)
 
 	if (args_has(r->a, OPT(COMM)) || !whole || !take_census(r, &c))
 		return false;
-	lost = may_be_loss(rc) || has_lost(&c, &r->comm);
+	lost = may_be_loss(rc) || has_lost(&c, r->comm);
 	free(c.device);
 	if (!lost)
 		return false;
 	ranks_free_buffers(r);
-	hold_release(r->cli);
+	hold_release(r->cli, r->comm);
 	gpusim_set_timeout_ms(r->cli->g, ranks_timeout_ms(r));
-	gpusim_comm_fini(&r->comm);
-	r->comm = (struct gpusim_comm){0};
+	r->comm = NULL;
 	ranks_all(r);
 	return true;
 }
@@ -219,7 +218,7 @@ find_way(struct ranks *r, enum rc rc, struct err *err)
 {
 	const struct err why = *err;
 
-	if (r->comm.id) {
+	if (r->comm) {
 		if (recover(r->cli, &r->comm, r->was, rc, err) == RC_OK) {
 			ranks_reorder(r);
 			ranks_free_buffers(r);

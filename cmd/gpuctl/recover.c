@@ -6,73 +6,76 @@
 #include "base/log.h"
 
 static uint32_t
-rank_of(const struct gpusim_comm *comm, uint64_t device)
+rank_of(struct gpusim_comm *comm, uint64_t device)
 {
 	uint32_t r = 0;
 
-	while (r < comm->nranks && comm->device[r].id != device)
+	while (r < gpusim_comm_count(comm) && gpusim_comm_device(comm, r).id != device)
 		r++;
 	return r;
 }
 
 enum rc
-recover_refresh(struct cli *cli, struct gpusim_comm *comm, uint32_t *was, struct err *err)
+recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struct err *err)
 {
-	struct gpusim_comm now;
-	enum rc rc = api(gpusim_comm_open(cli->g, comm->id, &now), err);
+	uint32_t n, nwas = gpusim_comm_count(*comm);
+	struct gpusim_comm *now;
+	enum rc rc = cli_comm(cli, gpusim_comm_id(*comm).id, &now, err);
 
 	if (rc != RC_OK)
 		return rc;
-	for (uint32_t r = 0; r < now.nranks && rc == RC_OK; r++) {
-		uint32_t old = now.nranks == comm->nranks ? r : rank_of(comm, now.device[r].id);
+	n = gpusim_comm_count(now);
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++) {
+		uint64_t device = gpusim_comm_device(now, r).id;
+		uint32_t old = n == nwas ? r : rank_of(*comm, device);
 
-		if (r >= comm->nranks || old >= comm->nranks)
+		if (r >= nwas || old >= nwas)
 			rc = err_set(err, RC_INTERNAL,
 				     "comm %" PRIu64 " rank %" PRIu32 " (device %016" PRIx64
 				     "): was no rank of it before",
-				     comm->id, r, now.device[r].id);
+				     gpusim_comm_id(now).id, r, device);
 		else
 			was[r] = old;
 	}
 	if (rc != RC_OK) {
-		gpusim_comm_fini(&now);
+		gpusim_comm_free(now);
 		return rc;
 	}
-	gpusim_comm_fini(comm);
+	gpusim_comm_free(*comm);
 	*comm = now;
 	return rc;
 }
 
-/* Somebody does not answer. A barrier finds out whether the communicator can do without; true: that
- * has been told of. */
+/* A device does not answer. A barrier finds out whether the communicator can do without it; true: a note
+ * has said so. */
 static bool
-meet(struct cli *cli, uint64_t id)
+meet(struct cli *cli, struct gpusim_comm_id id)
 {
 	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
-	struct gpusim_comm now;
+	struct gpusim_comm *now;
 	bool told = false;
 
 	if (gpusim_comm_open(cli->g, id, &now) != GPUSIM_OK)
 		return false;
-	if (gpusim_collective(cli->g, &now, &barrier, GPUSIM_SYNC) == GPUSIM_OK) {
+	if (gpusim_collective(now, &barrier, GPUSIM_SYNC) == GPUSIM_OK) {
 		told = *gpusim_note();
 		cli_note();
 	}
-	gpusim_comm_fini(&now);
+	gpusim_comm_free(now);
 	return told;
 }
 
 enum rc
-recover(struct cli *cli, struct gpusim_comm *comm, uint32_t *was, enum rc rc, struct err *err)
+recover(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, enum rc rc, struct err *err)
 {
-	uint32_t epoch = comm->epoch;
+	uint32_t epoch = gpusim_comm_epoch(*comm);
 	struct err late = {0};
 	bool told = false;
 
 	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
-		told = meet(cli, comm->id);
+		told = meet(cli, gpusim_comm_id(*comm));
 	if (recover_refresh(cli, comm, was, &late) != RC_OK ||
-	    (rc != RC_RECOVERED && comm->epoch == epoch))
+	    (rc != RC_RECOVERED && gpusim_comm_epoch(*comm) == epoch))
 		return rc;
 	if (!told)
 		log_line(LOG_ERROR, "note: %s", err->text);

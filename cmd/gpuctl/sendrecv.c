@@ -6,16 +6,14 @@
 enum rc
 run_send_recv(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	enum gpusim_coll coll;
 	enum rc rc = coll_parse(cli->cmd->name, &coll, err);
 
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
+		rc = cli_comm(cli, a->comm, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_open(cli->g, a->comm, &comm), err);
-	if (rc == RC_OK)
-		rc = operation_run(cli, coll, a, &comm, err);
-	gpusim_comm_fini(&comm);
+		rc = operation_run(coll, a, comm, err);
+	gpusim_comm_free(comm);
 	return rc;
 }

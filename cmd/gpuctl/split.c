@@ -64,10 +64,10 @@ print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 	bool json = args_has(a, OPT(JSON));
 
 	for (size_t i = 0; i < n && !json; i++)
-		printf("%d %" PRIu64 "\n", made[i].color, made[i].comm.id);
+		printf("%d %" PRIu64 "\n", made[i].color, gpusim_comm_id(made[i].comm).id);
 	for (size_t i = 0; i < n && json; i++) {
 		printf("%s{\"color\":%d,", i ? "," : "[", made[i].color);
-		json_members(&made[i].comm, stdout);
+		json_members(made[i].comm, stdout);
 		fputs("}", stdout);
 	}
 	if (json)
@@ -78,7 +78,7 @@ enum rc
 run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm_config config;
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	struct gpusim_split *made = NULL;
 	int *color = NULL, *key = NULL;
 	size_t n = 0;
@@ -88,17 +88,15 @@ run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = cli_config(a, GPUSIM_PERSIST, &config, err);
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
+		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+		rc = parse_lists(a, gpusim_comm_count(comm), &color, &key, err);
 	if (rc == RC_OK)
-		rc = parse_lists(a, comm.nranks, &color, &key, err);
-	if (rc == RC_OK)
-		rc = api(gpusim_comm_split(cli->g, &comm, color, key, &config, &made, &n), err);
+		rc = api(gpusim_comm_split_all(comm, color, key, &config, &made, &n), err);
 	if (rc == RC_OK)
 		print_split(a, made, n);
 	gpusim_split_free(made, n);
-	gpusim_comm_fini(&comm);
+	gpusim_comm_free(comm);
 	free(color);
 	free(key);
 	return rc;

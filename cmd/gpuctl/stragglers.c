@@ -38,18 +38,20 @@ enum rc
 run_stragglers(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_lateness *v = NULL;
+	struct gpusim_comm *comm = NULL;
 	uint32_t nranks = 0;
 	uint64_t id;
 	enum rc rc = parse_u64(a->rest[0], 1, UINT64_MAX, &id, err);
 
 	if (rc == RC_OK)
-		rc = cli_open(cli, err);
+		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_lateness(cli->g, id, &v, &nranks), err);
+		rc = api(gpusim_comm_lateness(comm, &v, &nranks), err);
 	if (rc == RC_OK && args_has(a, OPT(JSON)))
 		print_json(v, nranks);
 	else if (rc == RC_OK)
 		print_text(v, nranks);
 	free(v);
+	gpusim_comm_free(comm);
 	return rc;
 }

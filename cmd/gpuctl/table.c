@@ -177,11 +177,11 @@ json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 }
 
 void
-json_members(const struct gpusim_comm *comm, FILE *f)
+json_members(struct gpusim_comm *comm, FILE *f)
 {
-	fprintf(f, "\"comm\":%" PRIu64 ",\"nranks\":%" PRIu32 ",\"devices\":[", comm->id,
-		comm->nranks);
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", comm->device[r].id);
+	fprintf(f, "\"comm\":%" PRIu64 ",\"nranks\":%" PRIu32 ",\"devices\":[",
+		gpusim_comm_id(comm).id, gpusim_comm_count(comm));
+	for (uint32_t r = 0; r < gpusim_comm_count(comm); r++)
+		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", gpusim_comm_device(comm, r).id);
 	fputs("]", f);
 }

@@ -27,6 +27,6 @@ void json_device(const struct gpusim_device_info *d, size_t index, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
 /* The same of one that was just made, as members of an object: comm, nranks, devices. */
-void json_members(const struct gpusim_comm *comm, FILE *f);
+void json_members(struct gpusim_comm *comm, FILE *f);
 
 #endif

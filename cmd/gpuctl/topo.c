@@ -69,17 +69,17 @@ topo_fini(struct topo *t)
 
 /* Take over what a communicator knows; devices that came after the list are not in it. */
 static enum rc
-learn(struct cli *cli, struct topo *t, const struct gpusim_comm *comm, struct err *err)
+learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 {
-	uint32_t n = comm->nranks;
+	uint32_t n = gpusim_comm_count(comm);
 	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
 	size_t *at = alloc_zeroed(n, sizeof *at);
 	enum rc rc = path && at ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_paths(cli->g, comm, path), err);
+		rc = api(gpusim_comm_paths(comm, path), err);
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
-		at[r] = place_of(t->device, t->n, comm->device[r].id);
+		at[r] = place_of(t->device, t->n, gpusim_comm_device(comm, r).id);
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
 		for (uint32_t q = 0; q < n; q++)
 			if (r != q && at[r] < t->n && at[q] < t->n)
@@ -94,12 +94,12 @@ learn(struct cli *cli, struct topo *t, const struct gpusim_comm *comm, struct er
 static enum rc
 learn_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	enum rc rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+	struct gpusim_comm *comm = NULL;
+	enum rc rc = cli_comm(cli, id, &comm, err);
 
 	if (rc == RC_OK)
-		rc = learn(cli, t, &comm, err);
-	gpusim_comm_fini(&comm);
+		rc = learn(t, comm, err);
+	gpusim_comm_free(comm);
 	return rc == RC_NOTFOUND ? RC_OK : rc;
 }
 
@@ -121,7 +121,7 @@ static enum rc
 learn_free(struct cli *cli, struct topo *t, struct err *err)
 {
 	const struct args none = {.given = OPT(ON_FAILURE)};
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	uint32_t n;
 	enum rc rc = cli_free_devices(cli, &n, err);
 
@@ -129,9 +129,8 @@ learn_free(struct cli *cli, struct topo *t, struct err *err)
 		return rc;
 	rc = cli_lease_comm(cli, &none, n, "a communicator over all free devices", &comm, err);
 	if (rc == RC_OK)
-		rc = learn(cli, t, &comm, err);
-	hold_release(cli);
-	gpusim_comm_fini(&comm);
+		rc = learn(t, comm, err);
+	hold_release(cli, comm);
 	return rc;
 }
 
@@ -151,22 +150,27 @@ topo_all(struct cli *cli, struct topo *t, struct err *err)
 static enum rc
 topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	struct gpusim_device_info *all = NULL;
 	size_t nall = 0;
-	enum rc rc = api(gpusim_comm_open(cli->g, id, &comm), err);
+	enum rc rc = cli_comm(cli, id, &comm, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &all, &nall), err);
-	t->device = comm.device;
-	t->n = comm.nranks;
+	t->n = rc == RC_OK ? gpusim_comm_count(comm) : 0;
+	t->device = alloc_zeroed(t->n, sizeof *t->device);
+	if (rc == RC_OK && !t->device)
+		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = topo_room(t, err);
-	for (size_t i = 0; rc == RC_OK && i < t->n; i++)
+	for (uint32_t i = 0; rc == RC_OK && i < t->n; i++) {
+		t->device[i] = *gpusim_comm_device_info(comm, i);
 		t->index[i] = place_of(all, nall, t->device[i].id);
+	}
 	if (rc == RC_OK)
-		rc = learn(cli, t, &comm, err);
+		rc = learn(t, comm, err);
 	free(all);
+	gpusim_comm_free(comm);
 	return rc;
 }
 

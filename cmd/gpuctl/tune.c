@@ -41,10 +41,10 @@ print_rule(void *arg, const struct bench_rule *rule)
 		printf("%s{\"collective\":\"%s\",\"min_bytes\":%" PRIu64
 		       ",\"max_bytes\":%s,\"algo\":\"%s\",\"nranks\":%" PRIu32 "}",
 		       b->nprinted++ ? "," : "", name, rule->min_bytes, max, rule->algo,
-		       b->comm.nranks);
+		       gpusim_comm_count(b->comm));
 	else
 		printf("%s,%" PRIu64 ",%s,%s,-1,-1,-1,%" PRIu32 ",-1,-1\n", name, rule->min_bytes,
-		       max, rule->algo, b->comm.nranks);
+		       max, rule->algo, gpusim_comm_count(b->comm));
 	fflush(stdout);
 }
 

@@ -232,7 +232,7 @@ static enum rc
 why_none(struct gpusim *g, struct err *err)
 {
 	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
-	enum rc rc = (enum rc)gpusim_comm_init(g, 1, NULL, &config, NULL);
+	enum rc rc = (enum rc)gpusim_comm_init_all(g, 1, NULL, &config, NULL);
 
 	if (rc == RC_OK)
 		return err_set(err, RC_BUSY, "no device was free");

@@ -18,9 +18,10 @@ static void
 free_buffers(struct bench *b)
 {
 	for (int p = 0; p < BENCH_NPLACES; p++)
-		for (uint32_t r = 0; b->base[p] && r < b->comm->nranks; r++) {
+		for (uint32_t r = 0; b->base[p] && r < gpusim_comm_count(b->comm); r++) {
 			if (b->base[p][r])
-				gpusim_free(b->cfg.g, b->comm->device[r].id, b->base[p][r]);
+				gpusim_free(b->cfg.g, gpusim_comm_device(b->comm, r).id,
+					    b->base[p][r]);
 			b->base[p][r] = 0;
 		}
 }
@@ -31,9 +32,9 @@ make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (int p = 0; p < BENCH_NPLACES; p++)
-		for (uint32_t r = 0; rc == RC_OK && r < b->comm->nranks; r++)
-			rc = api(gpusim_malloc(b->cfg.g, b->comm->device[r].id, nbytes ? nbytes : 1,
-					       GPUSIM_LEASE, &b->base[p][r]),
+		for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
+			rc = api(gpusim_malloc(b->cfg.g, gpusim_comm_device(b->comm, r).id,
+					       nbytes ? nbytes : 1, GPUSIM_LEASE, &b->base[p][r]),
 				 err);
 	if (rc != RC_OK)
 		free_buffers(b);
@@ -64,8 +65,9 @@ place(struct bench *b, enum bench_place where)
 {
 	uint64_t size = dtype_size(b->c.dtype);
 
-	for (uint32_t r = 0; r < b->comm->nranks; r++) {
-		struct shape s = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, r);
+	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++) {
+		struct shape s =
+		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r);
 		uint64_t send = b->base[0][r], recv = b->base[1][r];
 
 		if (where == BENCH_IN_PLACE) {
@@ -84,13 +86,14 @@ place(struct bench *b, enum bench_place where)
 static enum rc
 give_input(struct bench *b, uint32_t rank, struct err *err)
 {
-	uint64_t total = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, rank).in;
+	uint64_t total =
+	    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, rank).in;
 	uint64_t size = dtype_size(b->c.dtype), n;
 	enum rc rc = RC_OK;
 
 	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
 		n = total - done < b->data.most ? total - done : b->data.most;
-		rc = api(gpusim_memcpy_h2d(b->cfg.g, b->comm->device[rank].id,
+		rc = api(gpusim_memcpy_h2d(b->cfg.g, gpusim_comm_device(b->comm, rank).id,
 					   b->send[rank] + done * size,
 					   bench_data_get(&b->data, rank, done, n), n * size),
 			 err);
@@ -120,7 +123,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 
 	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
 		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
-		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, b->comm->device[rank].id,
+		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, gpusim_comm_device(b->comm, rank).id,
 					   b->recv[rank] + (s->at + done) * size, n * size),
 			 err);
 		if (rc == RC_OK)
@@ -134,7 +137,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 enum rc
 bench_collective(struct bench *b, struct err *err)
 {
-	enum rc rc = api(gpusim_collective(b->cfg.g, b->comm, &b->c, GPUSIM_SYNC), err);
+	enum rc rc = api(gpusim_collective(b->comm, &b->c, GPUSIM_SYNC), err);
 
 	if (rc == RC_OK && *gpusim_note())
 		return err_set(err, RC_RECOVERED, "%s", gpusim_note());
@@ -149,7 +152,7 @@ compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 	char *room = malloc(BENCH_PIECE);
 	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (uint32_t r = 0; r < b->comm->nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++)
 		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
 		     i++)
 			rc = check_segment(b, r, &s, room, nwrong, err);
@@ -164,12 +167,13 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	uint64_t size = dtype_size(b->c.dtype);
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < b->comm->nranks && rc == RC_OK; r++) {
-		uint64_t out = shape_of(b->c.coll, b->c.nelem, b->comm->nranks, b->c.root, r).out;
+	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++) {
+		uint64_t out =
+		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r).out;
 
 		if (where == BENCH_OUT_OF_PLACE && out)
-			rc = api(gpusim_memset(b->cfg.g, b->comm->device[r].id, b->recv[r],
-					       UNWRITTEN, out * size),
+			rc = api(gpusim_memset(b->cfg.g, gpusim_comm_device(b->comm, r).id,
+					       b->recv[r], UNWRITTEN, out * size),
 				 err);
 		if (rc == RC_OK)
 			rc = give_input(b, r, err);
@@ -233,7 +237,7 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	r.algbw = r.time.p50_us > 0 ? (double)nbytes / 1e3 / r.time.p50_us : 0;
 	if (b->cfg.baseline)
 		r.ratio = baseline_ratio(b->cfg.baseline, nbytes, where, r.time.p50_us);
-	r.busbw = r.algbw * bus_factor(b->c.coll, b->comm->nranks);
+	r.busbw = r.algbw * bus_factor(b->c.coll, gpusim_comm_count(b->comm));
 	*out = r;
 	return RC_OK;
 }
@@ -247,10 +251,10 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 
 	*row = (struct bench_row){.count = nbytes / size};
 	if (shape_counts_parts(b->c.coll))
-		row->count /= b->comm->nranks;
+		row->count /= gpusim_comm_count(b->comm);
 	if (b->c.coll == GPUSIM_BARRIER)
 		row->count = 0;
-	rc = shape_nelem(b->c.coll, row->count, b->comm->nranks, &b->c.nelem, err);
+	rc = shape_nelem(b->c.coll, row->count, gpusim_comm_count(b->comm), &b->c.nelem, err);
 	row->nbytes = b->c.nelem * size;
 	for (int p = 0; p < BENCH_NPLACES && rc == RC_OK; p++)
 		if (p == BENCH_OUT_OF_PLACE || b->c.coll != GPUSIM_ALLTOALL)
@@ -262,22 +266,24 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 static enum rc
 go_on(struct bench *b, enum rc rc, struct err *err)
 {
-	uint32_t *was = alloc_zeroed(b->comm->nranks, sizeof *was);
+	uint32_t *was = alloc_zeroed(gpusim_comm_count(b->comm), sizeof *was);
 
-	if (was && b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX &&
-	    b->cfg.recover(b->cfg.arg, b->comm, was, rc, err) == RC_OK) {
-		rc = RC_OK;
+	if (was && b->cfg.recover && b->recoveries < BENCH_RECOVERIES_MAX) {
+		rc = b->cfg.recover(b->cfg.arg, b->cfg.comm, was, rc, err);
+		b->comm = *b->cfg.comm; /* a new handle even where it did not recover */
+	}
+	if (was && rc == RC_OK) {
 		b->recoveries++;
-		for (uint32_t r = 0; r < b->comm->nranks; r++)
+		for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 			for (int p = 0; p < BENCH_NPLACES; p++)
 				b->base[p][r] = b->base[p][was[r]];
-		if (coll_has_root(b->c.coll) && b->c.root >= b->comm->nranks)
+		if (coll_has_root(b->c.coll) && b->c.root >= gpusim_comm_count(b->comm))
 			rc = err_set(err, RC_ABORTED, "no rank %" PRIu32 " is left to be the root",
 				     b->c.root);
 	}
-	if (rc == RC_OK && b->data.nranks != b->comm->nranks) {
+	if (rc == RC_OK && b->data.nranks != gpusim_comm_count(b->comm)) {
 		bench_data_fini(&b->data);
-		b->data.nranks = b->comm->nranks;
+		b->data.nranks = gpusim_comm_count(b->comm);
 		b->data.filled = 0;
 		rc = bench_data_init(&b->data, err);
 	}
@@ -352,13 +358,13 @@ enum rc
 bench_open(const struct bench_config *cfg, struct bench **out, struct err *err)
 {
 	struct bench *b = alloc_zeroed(1, sizeof *b);
-	uint32_t n = cfg->comm->nranks;
+	uint32_t n = gpusim_comm_count(*cfg->comm);
 	enum rc rc;
 
 	if (!b)
 		return err_set(err, RC_NOMEM, "out of memory");
 	b->cfg = *cfg;
-	b->comm = cfg->comm;
+	b->comm = *cfg->comm;
 	b->c = cfg->c;
 	b->max_bytes = cfg->max_bytes;
 	b->base[0] = alloc_zeroed(n, sizeof *b->base[0]);

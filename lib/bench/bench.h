@@ -19,7 +19,7 @@
 /* Borrowed until bench_close. */
 struct bench_config {
 	struct gpusim *g;
-	struct gpusim_comm *comm;      /* brought up to date after a recovery */
+	struct gpusim_comm **comm;     /* replaced by a new handle after a recovery */
 	struct gpusim_collective c;    /* all but sizes and addresses */
 	uint64_t min_bytes, max_bytes; /* of the whole vector */
 	bool fits;		       /* max_bytes is halved until the devices have room */
@@ -31,10 +31,10 @@ struct bench_config {
 	/*
 	 * After a failure rc with its sentence *err: may the size begin again? NULL: never.
 	 *
-	 *	comm	brought up to date
+	 *	comm	[in, out] replaced by a handle of what the communicator is now
 	 *	was	[out] by rank of comm: which rank it was before
 	 */
-	enum rc (*recover)(void *arg, struct gpusim_comm *comm, uint32_t *was, enum rc rc,
+	enum rc (*recover)(void *arg, struct gpusim_comm **comm, uint32_t *was, enum rc rc,
 			   struct err *err);
 	void *arg;
 };

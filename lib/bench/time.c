@@ -32,7 +32,7 @@ static void
 add_rewrite(struct bench *b, struct gpusim_ops *ops)
 {
 	struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER, .stream = b->c.stream};
-	uint32_t n = b->comm->nranks;
+	uint32_t n = gpusim_comm_count(b->comm);
 
 	gpusim_ops_timing(ops, GPUSIM_UNTIMED);
 	for (uint32_t r = 0; r < n; r++) {
@@ -49,13 +49,13 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 static enum rc
 make_graph(struct bench *b, uint64_t *graph, struct err *err)
 {
-	struct gpusim_ops *ops = gpusim_ops_new(b->comm->nranks);
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
 	enum rc rc;
 
 	if (b->cfg.rewrite)
 		add_rewrite(b, ops);
 	gpusim_ops_collective(ops, &b->c);
-	rc = api(gpusim_graph_create(b->cfg.g, b->comm->id, ops, graph), err);
+	rc = api(gpusim_graph_create(b->comm, ops, graph), err);
 	gpusim_ops_free(ops);
 	return rc;
 }
@@ -63,8 +63,7 @@ make_graph(struct bench *b, uint64_t *graph, struct err *err)
 static enum rc
 launch(struct bench *b, uint64_t graph, uint64_t n, struct gpusim_times *times, struct err *err)
 {
-	return api(gpusim_graph_launch(b->cfg.g, b->comm->id, graph, 0, n, GPUSIM_SYNC, times),
-		   err);
+	return api(gpusim_graph_launch(b->comm, graph, 0, n, GPUSIM_SYNC, times), err);
 }
 
 /* One run of a graph: the time of a repetition at the slowest rank. */
@@ -74,7 +73,7 @@ run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *u
 	uint64_t slowest = 0;
 	enum rc rc = launch(b, graph, b->cfg.iters, times, err);
 
-	for (uint32_t r = 0; rc == RC_OK && r < b->comm->nranks; r++)
+	for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
 		slowest = times[r].comm_ns > slowest ? times[r].comm_ns : slowest;
 	*us = (double)slowest / 1e3 / (double)b->cfg.iters;
 	return rc;
@@ -83,7 +82,7 @@ run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *u
 static enum rc
 run_batches(struct bench *b, uint64_t graph, struct bench_time *out, struct err *err)
 {
-	struct gpusim_times *times = alloc_zeroed(b->comm->nranks, sizeof *times);
+	struct gpusim_times *times = alloc_zeroed(gpusim_comm_count(b->comm), sizeof *times);
 	double us[BENCH_BATCHES];
 	uint64_t start;
 	size_t n = 0;
@@ -110,7 +109,7 @@ bench_time(struct bench *b, struct bench_time *out, struct err *err)
 		return rc;
 	rc = run_batches(b, graph, out, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_graph_destroy(b->cfg.g, b->comm->id, graph), err);
+		rc = api(gpusim_graph_destroy(b->comm, graph), err);
 	return rc;
 }
 

@@ -44,9 +44,9 @@ find_victim(struct chaos *c, const struct chaos_fault *f, uint64_t *device)
 	if (f->coordinator)
 		return true;
 	pthread_mutex_lock(&c->lock);
-	found = c->live && c->comm.nranks > 0;
+	found = c->live && gpusim_comm_count(c->comm) > 0;
 	if (found)
-		*device = c->comm.device[f->victim % c->comm.nranks].id;
+		*device = gpusim_comm_device(c->comm, f->victim % gpusim_comm_count(c->comm)).id;
 	pthread_mutex_unlock(&c->lock);
 	return found;
 }
@@ -292,7 +292,7 @@ chaos_run(const struct chaos_config *cfg, struct chaos_report *out, struct err *
 		look_after(&c);
 		chaos_drop(&c);
 	}
-	gpusim_comm_fini(&c.comm);
+	gpusim_comm_free(c.comm);
 	free(c.room);
 	return rc;
 }

@@ -83,7 +83,7 @@ struct chaos {
 	bool ending;
 	bool quiet; /* alarms alone are told */
 	bool live;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	bool by_memory; /* every rank maps every other */
 	struct chaos_slot slot[CHAOS_MAX_RANKS];
 	unsigned nslots;

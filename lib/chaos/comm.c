@@ -55,8 +55,8 @@ static void
 take(struct chaos *c, struct gpusim_comm *comm)
 {
 	pthread_mutex_lock(&c->lock);
-	gpusim_comm_fini(&c->comm);
-	c->comm = *comm;
+	gpusim_comm_free(c->comm);
+	c->comm = comm;
 	c->live = true;
 	pthread_mutex_unlock(&c->lock);
 }
@@ -64,15 +64,17 @@ take(struct chaos *c, struct gpusim_comm *comm)
 enum rc
 chaos_refresh(struct chaos *c, struct err *err)
 {
-	struct gpusim_comm now = {0};
-	enum rc rc = api(gpusim_comm_open(c->g, c->comm.id, &now), err);
+	struct gpusim_comm *now = NULL;
+	enum rc rc = api(gpusim_comm_open(c->g, gpusim_comm_id(c->comm), &now), err);
 
 	if (rc != RC_OK)
 		return rc;
 	/* A spare that has taken a lost device's place has its memory. */
-	for (uint32_t r = 0; r < now.nranks && now.nranks == c->comm.nranks; r++) {
-		struct chaos_slot *old = chaos_slot_of(c, c->comm.device[r].id);
-		struct chaos_slot *s = chaos_slot_of(c, now.device[r].id);
+	for (uint32_t r = 0;
+	     r < gpusim_comm_count(now) && gpusim_comm_count(now) == gpusim_comm_count(c->comm);
+	     r++) {
+		struct chaos_slot *old = chaos_slot_of(c, gpusim_comm_device(c->comm, r).id);
+		struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(now, r).id);
 
 		if (!old || !s || old == s)
 			continue;
@@ -80,19 +82,23 @@ chaos_refresh(struct chaos *c, struct err *err)
 		s->recv = old->recv;
 		old->send = old->recv = 0;
 	}
-	take(c, &now);
+	take(c, now);
 	return RC_OK;
 }
 
 void
 chaos_drop(struct chaos *c)
 {
+	struct gpusim_comm *comm;
+
 	if (!c->live)
 		return;
-	gpusim_comm_destroy(c->g, c->comm.id);
 	pthread_mutex_lock(&c->lock);
 	c->live = false;
+	comm = c->comm;
+	c->comm = NULL;
 	pthread_mutex_unlock(&c->lock);
+	gpusim_comm_destroy(comm);
 	for (unsigned i = 0; i < c->nslots; i++)
 		c->slot[i].stale = true;
 }
@@ -105,13 +111,13 @@ goes_on(struct chaos *c, struct err *err)
 
 	if (c->cfg->comm.on_failure == GPUSIM_ON_FAILURE_ABORT)
 		return false;
-	if (api(gpusim_comm_status(c->g, c->comm.id, GPUSIM_SYNC, &state), err) != RC_OK)
+	if (api(gpusim_comm_status(c->comm, GPUSIM_SYNC, &state), err) != RC_OK)
 		return false;
 	if (state == GPUSIM_STATE_FAILED) {
 		err_set(err, RC_FAILED, "%s", gpusim_error());
 		return false;
 	}
-	return chaos_refresh(c, err) == RC_OK && c->comm.nranks >= 2;
+	return chaos_refresh(c, err) == RC_OK && gpusim_comm_count(c->comm) >= 2;
 }
 
 void
@@ -122,8 +128,8 @@ chaos_mend(struct chaos *c)
 	if (goes_on(c, &err))
 		return;
 	if (err.text[0])
-		chaos_say(c, CHAOS_DETAIL, "communicator %" PRIu64 " is given up: %s", c->comm.id,
-			  err.text);
+		chaos_say(c, CHAOS_DETAIL, "communicator %" PRIu64 " is given up: %s",
+			  gpusim_comm_id(c->comm).id, err.text);
 	chaos_drop(c);
 }
 
@@ -149,10 +155,10 @@ find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
 static void
 look_at_paths(struct chaos *c)
 {
-	uint32_t n = c->comm.nranks;
+	uint32_t n = gpusim_comm_count(c->comm);
 	uint8_t path[CHAOS_MAX_RANKS * CHAOS_MAX_RANKS];
 
-	c->by_memory = gpusim_comm_paths(c->g, &c->comm, path) == GPUSIM_OK;
+	c->by_memory = gpusim_comm_paths(c->comm, path) == GPUSIM_OK;
 	for (uint32_t i = 0; i < n * n && c->by_memory; i++)
 		c->by_memory = path[i] == GPUSIM_PATH_P2P;
 }
@@ -160,15 +166,16 @@ look_at_paths(struct chaos *c)
 enum rc
 chaos_begin(struct chaos *c, struct err *err)
 {
-	struct gpusim_comm comm = {0};
-	enum rc rc = api(gpusim_comm_init(c->g, c->cfg->nranks, NULL, &c->cfg->comm, &comm), err);
+	struct gpusim_comm *comm = NULL;
+	enum rc rc =
+	    api(gpusim_comm_init_all(c->g, c->cfg->nranks, NULL, &c->cfg->comm, &comm), err);
 
 	if (rc != RC_OK)
 		return rc;
-	take(c, &comm);
+	take(c, comm);
 	c->sum->ncomms++;
-	for (uint32_t r = 0; r < comm.nranks && rc == RC_OK; r++)
-		rc = furnish(c, comm.device[r].id, err);
+	for (uint32_t r = 0; r < gpusim_comm_count(comm) && rc == RC_OK; r++)
+		rc = furnish(c, gpusim_comm_device(comm, r).id, err);
 	if (rc == RC_OK)
 		look_at_paths(c);
 	else
@@ -180,16 +187,16 @@ chaos_begin(struct chaos *c, struct err *err)
 static enum rc
 make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
 {
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	enum rc rc = RC_OK;
 
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++)
 		rc = furnish(c, ids[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init(c->g, n, ids, &c->cfg->comm, &comm), err);
+		rc = api(gpusim_comm_init_all(c->g, n, ids, &c->cfg->comm, &comm), err);
 	if (rc != RC_OK)
 		return rc;
-	take(c, &comm);
+	take(c, comm);
 	c->sum->ncomms++;
 	look_at_paths(c);
 	return RC_OK;
@@ -211,10 +218,10 @@ chaos_settle(struct chaos *c, struct err *err)
 	uint32_t n;
 	enum rc rc;
 
-	if (c->live && c->comm.nranks < c->cfg->nranks && find_free(c, ids, &n, err) == RC_OK &&
-	    n > 0)
+	if (c->live && gpusim_comm_count(c->comm) < c->cfg->nranks &&
+	    find_free(c, ids, &n, err) == RC_OK && n > 0)
 		chaos_drop(c); /* somebody has come back */
-	if (c->live && c->comm.nranks < 2)
+	if (c->live && gpusim_comm_count(c->comm) < 2)
 		chaos_drop(c);
 	if (c->live)
 		return RC_OK;

@@ -30,7 +30,7 @@ place(struct chaos *c, const struct chaos_op *o, struct places *p)
 	size_t size = dtype_size(o->dtype);
 
 	for (uint32_t r = 0; r < o->nranks; r++) {
-		const struct chaos_slot *s = chaos_slot_of(c, c->comm.device[r].id);
+		const struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(c->comm, r).id);
 
 		p->shape[r] = shape_of(o->coll, o->nelem, o->nranks, o->root, r);
 		if (o->coll == GPUSIM_SEND)
@@ -54,8 +54,8 @@ feed(struct chaos *c, const struct chaos_op *o, const struct places *p, struct e
 
 		chaos_fill(o, r, c->room, n);
 		if (n)
-			rc = api(gpusim_memcpy_h2d(c->side, c->comm.device[r].id, p->send[r],
-						   c->room, n * dtype_size(o->dtype)),
+			rc = api(gpusim_memcpy_h2d(c->side, gpusim_comm_device(c->comm, r).id,
+						   p->send[r], c->room, n * dtype_size(o->dtype)),
 				 err);
 	}
 	return rc;
@@ -65,8 +65,8 @@ feed(struct chaos *c, const struct chaos_op *o, const struct places *p, struct e
 static enum gpusim_rc
 submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p)
 {
-	struct gpusim_ops *ops = gpusim_ops_new(c->comm.nranks);
-	uint32_t n = c->comm.nranks;
+	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(c->comm));
+	uint32_t n = gpusim_comm_count(c->comm);
 	enum gpusim_rc rc;
 
 	for (uint32_t r = 0; r < n; r++) {
@@ -82,7 +82,7 @@ submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p
 		k->recv = &p->recv[r];
 		gpusim_ops_collective(ops, k);
 	}
-	rc = gpusim_submit(c->g, c->comm.id, ops, GPUSIM_SYNC, NULL);
+	rc = gpusim_submit(c->comm, ops, GPUSIM_SYNC, NULL);
 	gpusim_ops_free(ops);
 	return rc;
 }
@@ -101,7 +101,7 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 				      .chunk_bytes = o->chunk_bytes};
 
 	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
-					  : gpusim_collective(c->g, &c->comm, &k, GPUSIM_SYNC),
+					  : gpusim_collective(c->comm, &k, GPUSIM_SYNC),
 		   err);
 }
 
@@ -120,10 +120,10 @@ read_results(struct chaos *c, const struct chaos_op *o, const struct places *p, 
 	for (uint32_t r = 0; r < o->nranks; r++) {
 		uint64_t n = p->shape[r].out * dtype_size(o->dtype), id = 0;
 
-		for (uint32_t q = 0; q < c->comm.nranks; q++)
-			if (c->comm.device[q].id == ids[r] ||
-			    (c->comm.nranks == o->nranks && q == r))
-				id = c->comm.device[q].id;
+		for (uint32_t q = 0; q < gpusim_comm_count(c->comm); q++)
+			if (gpusim_comm_device(c->comm, q).id == ids[r] ||
+			    (gpusim_comm_count(c->comm) == o->nranks && q == r))
+				id = gpusim_comm_device(c->comm, q).id;
 		res->left[r] = id != 0;
 		res->there[r] =
 		    id && (n == 0 || gpusim_memcpy_d2h(c->side, c->room + r * CHAOS_BYTES, id,
@@ -221,11 +221,11 @@ chaos_operate(struct chaos *c, uint64_t i)
 	char text[GPUSIM_TEXT];
 	enum rc rc = chaos_refresh(c, &err);
 
-	chaos_draw_op(c->cfg->seed, i, c->comm.nranks, c->by_memory, &o);
+	chaos_draw_op(c->cfg->seed, i, gpusim_comm_count(c->comm), c->by_memory, &o);
 	chaos_show_op(&o, text, sizeof text);
 	chaos_say(c, CHAOS_OPERATION, "operation %" PRIu64 ": %s", i, text);
 	for (uint32_t r = 0; r < o.nranks; r++)
-		ids[r] = c->comm.device[r].id;
+		ids[r] = gpusim_comm_device(c->comm, r).id;
 	place(c, &o, &p);
 	began = clock_now_ns();
 	if (rc == RC_OK)

@@ -50,6 +50,15 @@ struct gpusim {
 	char program[GPUSIM_PROGRAM]; /* lock held */
 };
 
+/* A communicator as the coordinator last told: it does not change, so threads share it without a lock. */
+struct gpusim_comm {
+	struct gpusim *g;
+	uint64_t id;
+	uint32_t epoch, nranks;
+	int rank;			   /* the caller's own; -1: the handle is for all ranks */
+	struct gpusim_device_info *device; /* by rank */
+};
+
 /* This thread's error, to be filled by whatever fails. */
 struct err *client_err(void);
 

@@ -10,23 +10,32 @@
 #include "client/client_impl.h"
 #include "net/net.h"
 
+/* A handle of what the coordinator says that the communicator is. */
 static enum rc
-fill(struct gpusim *g, struct gpusim_comm *out, uint64_t id, uint32_t epoch,
-     GpuSim__DeviceMetadata *const *devices, size_t n)
+make(struct gpusim *g, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
+     size_t n, struct gpusim_comm **out)
 {
-	struct gpusim_comm c = {.id = id, .epoch = epoch, .nranks = (uint32_t)n};
-	enum rc rc = client_copy_devices(&c.device, devices, n);
+	struct gpusim_comm *c = calloc(1, sizeof *c);
+	enum rc rc = c ? client_copy_devices(&c->device, devices, n)
+		       : err_set(client_err(), RC_NOMEM, "out of memory");
 
-	if (rc == RC_OK) {
-		*out = c;
-		client_note_devices(g, c.device, n);
+	if (rc != RC_OK) {
+		free(c);
+		return rc;
 	}
-	return rc;
+	c->g = g;
+	c->id = id;
+	c->epoch = epoch;
+	c->nranks = (uint32_t)n;
+	c->rank = -1;
+	client_note_devices(g, c->device, n);
+	*out = c;
+	return RC_OK;
 }
 
 /* Call for a CommInitResponse; out may be NULL. */
 static enum gpusim_rc
-call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct gpusim_comm *out)
+call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct gpusim_comm **out)
 {
 	GpuSim__Reply *reply;
 	enum rc rc = client_call_waiting(g, req, GPU_SIM__REPLY__BODY_COMM_INIT, wait_ms, &reply);
@@ -34,15 +43,15 @@ call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct
 	if (rc != RC_OK)
 		return client_rc(rc);
 	if (out)
-		rc = fill(g, out, reply->comminit->commid, reply->comminit->epoch,
-			  reply->comminit->devices, reply->comminit->n_devices);
+		rc = make(g, reply->comminit->commid, reply->comminit->epoch,
+			  reply->comminit->devices, reply->comminit->n_devices, out);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
 
 enum gpusim_rc
-gpusim_comm_init(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
-		 const struct gpusim_comm_config *config, struct gpusim_comm *out)
+gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+		     const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
@@ -103,16 +112,16 @@ parse_id(const char *id, GpuSim__CommInitRankRequest *m)
 enum gpusim_rc
 gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_t rank,
 		      uint64_t device, const struct gpusim_comm_config *config,
-		      struct gpusim_comm *out)
+		      struct gpusim_comm **out)
 {
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
 	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
-	enum rc rc = parse_id(id, &m);
+	enum gpusim_rc rc = client_rc(parse_id(id, &m));
 
-	if (rc != RC_OK)
-		return client_rc(rc);
+	if (rc != GPUSIM_OK)
+		return rc;
 	m.rank = rank;
 	m.numranks = nranks;
 	m.deviceid = device;
@@ -124,132 +133,100 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT_RANK;
 	req.comminitrank = &m;
-	return call_init(g, &req, 0, out);
+	rc = call_init(g, &req, 0, out);
+	if (rc == GPUSIM_OK)
+		(*out)->rank = (int)rank;
+	return rc;
 }
 
 enum gpusim_rc
-gpusim_comm_abort(struct gpusim *g, uint64_t id, const char *reason)
+gpusim_comm_abort(struct gpusim_comm *comm, const char *reason)
 {
 	GpuSim__CommAbortRequest m = GPU_SIM__COMM_ABORT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.commid = id;
+	m.commid = comm->id;
 	m.reason = (char *)(reason ? reason : "aborted by a client");
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_ABORT;
 	req.commabort = &m;
-	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
 enum gpusim_rc
-gpusim_comm_shrink(struct gpusim *g, uint64_t id, const uint32_t *ranks, size_t nranks,
-		   struct gpusim_comm *out)
+gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nranks,
+		   struct gpusim_comm **out)
 {
 	GpuSim__CommShrinkRequest m = GPU_SIM__COMM_SHRINK_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.commid = id;
+	m.commid = comm->id;
 	m.n_ranks = nranks;
 	m.ranks = (uint32_t *)ranks;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK;
 	req.commshrink = &m;
-	return call_init(g, &req, 0, out);
+	return call_init(comm->g, &req, 0, out);
 }
 
-static enum gpusim_rc
-grow(struct gpusim *g, uint64_t id, uint32_t n, const uint64_t *device_ids, uint32_t wait_ms,
-     struct gpusim_comm *out)
+enum gpusim_rc
+gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const uint64_t *device_ids, uint32_t wait_ms,
+		 struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
 
-	m.commid = id;
+	m.commid = comm->id;
 	m.numdevices = n;
 	m.n_deviceids = device_ids ? n : 0;
 	m.deviceids = (uint64_t *)device_ids;
-	m.waitms = wait_ms;
-	client_program(g, program);
+	m.waitms = device_ids ? 0 : wait_ms;
+	client_program(comm->g, program);
 	m.program = program;
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
 	req.commgrow = &m;
-	return call_init(g, &req, wait_ms, out);
+	return call_init(comm->g, &req, m.waitms, out);
 }
 
-enum gpusim_rc
-gpusim_comm_grow(struct gpusim *g, uint64_t id, uint32_t n, const uint64_t *device_ids,
-		 struct gpusim_comm *out)
-{
-	return grow(g, id, n, device_ids, 0, out);
-}
-
-enum gpusim_rc
-gpusim_comm_grow_wait(struct gpusim *g, uint64_t id, uint32_t n, uint32_t wait_ms,
-		      struct gpusim_comm *out)
-{
-	return grow(g, id, n, NULL, wait_ms, out);
-}
+/* ---- status */
 
 static enum rc
-call_status(struct gpusim *g, GpuSim__GetCommStatusRequest *m, GpuSim__Reply **out)
+call_status(struct gpusim *g, const GpuSim__GetCommStatusRequest *m, GpuSim__Reply **out)
 {
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
-	req.getcommstatus = m;
+	req.getcommstatus = (GpuSim__GetCommStatusRequest *)m;
 	return client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, out);
 }
 
-/* Ask for a communicator's status. */
-static enum rc
-ask_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, GpuSim__Reply **out)
+enum gpusim_rc
+gpusim_comm_open(struct gpusim *g, struct gpusim_comm_id id, struct gpusim_comm **out)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
-
-	m.commid = id;
-	m.wait = wait == GPUSIM_SYNC;
-	return call_status(g, &m, out);
-}
-
-enum gpusim_rc
-gpusim_comm_open(struct gpusim *g, uint64_t id, struct gpusim_comm *out)
-{
 	GpuSim__Reply *reply;
-	enum rc rc = ask_status(g, id, GPUSIM_ASYNC, &reply);
+	enum rc rc;
 
+	m.commid = id.id;
+	rc = call_status(g, &m, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	rc = fill(g, out, id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
-		  reply->getcommstatus->n_devices);
+	rc = make(g, id.id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
+		  reply->getcommstatus->n_devices, out);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
 
-void
-gpusim_comm_fini(struct gpusim_comm *c)
-{
-	free(c->device);
-	*c = (struct gpusim_comm){0};
-}
-
 enum gpusim_rc
-gpusim_comm_destroy(struct gpusim *g, uint64_t id)
+gpusim_comm_status(const struct gpusim_comm *comm, enum gpusim_wait wait, enum gpusim_state *state)
 {
-	GpuSim__CommDestroyRequest m = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-
-	m.commid = id;
-	req.body_case = GPU_SIM__REQUEST__BODY_COMM_DESTROY;
-	req.commdestroy = &m;
-	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_COMM_DESTROY, NULL));
-}
-
-enum gpusim_rc
-gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, enum gpusim_state *state)
-{
+	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
 	GpuSim__Reply *reply;
-	enum rc rc = ask_status(g, id, wait, &reply);
+	enum rc rc;
 
+	m.commid = comm->id;
+	m.wait = wait == GPUSIM_SYNC;
+	rc = call_status(comm->g, &m, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
 	rc = client_state(reply->getcommstatus->status, reply->getcommstatus->code,
@@ -261,7 +238,18 @@ gpusim_comm_status(struct gpusim *g, uint64_t id, enum gpusim_wait wait, enum gp
 }
 
 enum gpusim_rc
-gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *path)
+gpusim_comm_get_async_error(const struct gpusim_comm *comm, enum gpusim_rc *out)
+{
+	enum gpusim_state state;
+	enum gpusim_rc rc = gpusim_comm_status(comm, GPUSIM_ASYNC, &state);
+
+	if (rc == GPUSIM_OK)
+		*out = state == GPUSIM_STATE_FAILED ? client_rc(client_err()->rc) : GPUSIM_OK;
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
 	size_t n = (size_t)comm->nranks * comm->nranks;
@@ -270,7 +258,7 @@ gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *pat
 
 	m.commid = comm->id;
 	m.paths = true;
-	rc = call_status(g, &m, &reply);
+	rc = call_status(comm->g, &m, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
 	if (reply->getcommstatus->paths.len == n)
@@ -284,7 +272,7 @@ gpusim_comm_paths(struct gpusim *g, const struct gpusim_comm *comm, uint8_t *pat
 }
 
 enum gpusim_rc
-gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out, uint32_t *nranks)
+gpusim_comm_lateness(const struct gpusim_comm *comm, struct gpusim_lateness **out, uint32_t *nranks)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
 	struct gpusim_lateness *v = NULL;
@@ -292,9 +280,9 @@ gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out
 	size_t n;
 	enum rc rc;
 
-	m.commid = id;
+	m.commid = comm->id;
 	m.lateness = true;
-	rc = call_status(g, &m, &reply);
+	rc = call_status(comm->g, &m, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
 	n = reply->getcommstatus->n_lateness;
@@ -315,31 +303,97 @@ gpusim_comm_lateness(struct gpusim *g, uint64_t id, struct gpusim_lateness **out
 	return client_rc(RC_OK);
 }
 
+/* ---- the handle */
+
+struct gpusim_comm_id
+gpusim_comm_id(const struct gpusim_comm *comm)
+{
+	return (struct gpusim_comm_id){comm->id};
+}
+
+uint32_t
+gpusim_comm_count(const struct gpusim_comm *comm)
+{
+	return comm ? comm->nranks : 0;
+}
+
+int
+gpusim_comm_user_rank(const struct gpusim_comm *comm)
+{
+	return comm->rank;
+}
+
+uint32_t
+gpusim_comm_epoch(const struct gpusim_comm *comm)
+{
+	return comm->epoch;
+}
+
+const struct gpusim_device_info *
+gpusim_comm_device_info(const struct gpusim_comm *comm, uint32_t rank)
+{
+	return rank < comm->nranks ? &comm->device[rank] : NULL;
+}
+
+struct gpusim_device
+gpusim_comm_device(const struct gpusim_comm *comm, uint32_t rank)
+{
+	return (struct gpusim_device){rank < comm->nranks ? comm->device[rank].id : 0};
+}
+
+void
+gpusim_comm_free(struct gpusim_comm *comm)
+{
+	if (!comm)
+		return;
+	free(comm->device);
+	free(comm);
+}
+
 enum gpusim_rc
-gpusim_group_start(struct gpusim *g, uint64_t comm)
+gpusim_comm_destroy(struct gpusim_comm *comm)
+{
+	GpuSim__CommDestroyRequest m = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	enum rc rc;
+
+	if (!comm)
+		return GPUSIM_OK;
+	m.commid = comm->id;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_DESTROY;
+	req.commdestroy = &m;
+	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_COMM_DESTROY, NULL);
+	gpusim_comm_free(comm);
+	return client_rc(rc);
+}
+
+/* ---- groups */
+
+enum gpusim_rc
+gpusim_group_start(struct gpusim_comm *comm)
 {
 	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.commid = comm;
+	m.commid = comm->id;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_START;
 	req.groupstart = &m;
-	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_START, NULL));
+	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_START, NULL));
 }
 
 enum gpusim_rc
-gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
+gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 {
 	GpuSim__GroupEndRequest m = GPU_SIM__GROUP_END_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	m.commid = comm;
+	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
 	req.groupend = &m;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);
+	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);
 	if (rc == RC_OK) {
 		client_note(reply->groupend->note);
 		wire_reply_free(reply);
@@ -348,8 +402,8 @@ gpusim_group_end(struct gpusim *g, uint64_t comm, enum gpusim_wait wait)
 }
 
 enum gpusim_rc
-gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm, uint64_t count,
-		      enum gpusim_dtype dtype, enum gpusim_redop redop, const uint64_t *addrs)
+gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtype dtype,
+		      enum gpusim_redop redop, const uint64_t *addrs)
 {
 	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -381,7 +435,7 @@ gpusim_allreduce_ring(struct gpusim *g, const struct gpusim_comm *comm, uint64_t
 	m.op = (GpuSim__ReduceOp)redop;
 	req.body_case = GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING;
 	req.allreducering = &m;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);
+	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);
 out:
 	free(m.memaddrs);
 	free(v);

@@ -62,18 +62,19 @@ void
 gpusim_split_free(struct gpusim_split *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		gpusim_comm_fini(&s[i].comm);
+		gpusim_comm_free(s[i].comm);
 	free(s);
 }
 
 /* Take back what was made before one of them failed; the failure stays this thread's error. */
 static void
-undo(struct gpusim *g, struct gpusim_split *s, size_t n)
+undo(struct gpusim_split *s, size_t n)
 {
 	struct err why = *client_err();
 
 	while (n--)
-		gpusim_comm_destroy(g, s[n].comm.id);
+		gpusim_comm_destroy(s[n].comm);
+	free(s);
 	*client_err() = why;
 }
 
@@ -87,14 +88,14 @@ init_color(struct gpusim *g, const struct member *m, uint32_t n,
 	for (uint32_t i = 0; i < n; i++)
 		ids[i] = m[i].device;
 	out->color = m->color;
-	rc = gpusim_comm_init(g, n, ids, config, &out->comm);
+	rc = gpusim_comm_init_all(g, n, ids, config, &out->comm);
 	return rc == GPUSIM_OK ? rc : client_rc(err_prefix(client_err(), "color %d", m->color));
 }
 
 enum gpusim_rc
-gpusim_comm_split(struct gpusim *g, const struct gpusim_comm *comm, const int *color,
-		  const int *key, const struct gpusim_comm_config *config,
-		  struct gpusim_split **out, size_t *nout)
+gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color, const int *key,
+		      const struct gpusim_comm_config *config, struct gpusim_split **out,
+		      size_t *nout)
 {
 	struct gpusim_split *s = alloc_zeroed(comm->nranks, sizeof *s);
 	struct member *m = alloc_zeroed(comm->nranks, sizeof *m);
@@ -109,14 +110,13 @@ gpusim_comm_split(struct gpusim *g, const struct gpusim_comm *comm, const int *c
 	for (uint32_t i = 0; i < n && rc == GPUSIM_OK; i += many) {
 		for (many = 1; i + many < n && m[i + many].color == m[i].color;)
 			many++;
-		rc = init_color(g, m + i, many, config, ids, &s[made]);
+		rc = init_color(comm->g, m + i, many, config, ids, &s[made]);
 		made += rc == GPUSIM_OK;
 	}
 	free(ids);
 	free(m);
 	if (rc != GPUSIM_OK) {
-		undo(g, s, made);
-		gpusim_split_free(s, made);
+		undo(s, made);
 		return rc;
 	}
 	*out = s;

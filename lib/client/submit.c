@@ -83,7 +83,7 @@ call_submit(struct gpusim *g, const GpuSim__Request *req, struct gpusim_times *t
 }
 
 enum gpusim_rc
-gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, enum gpusim_wait wait,
+gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o, enum gpusim_wait wait,
 	      struct gpusim_times *times)
 {
 	GpuSim__SubmitRequest m = GPU_SIM__SUBMIT_REQUEST__INIT;
@@ -92,28 +92,28 @@ gpusim_submit(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, enum 
 
 	if (rc != RC_OK)
 		return client_rc(rc);
-	m.commid = comm;
+	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &m;
-	return client_rc(call_submit(g, &req, m.wait ? times : NULL, o->nranks));
+	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, o->nranks));
 }
 
 enum gpusim_rc
-gpusim_collective(struct gpusim *g, const struct gpusim_comm *comm,
-		  const struct gpusim_collective *c, enum gpusim_wait wait)
+gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
+		  enum gpusim_wait wait)
 {
 	struct gpusim_ops *o = gpusim_ops_new(comm->nranks);
 	enum gpusim_rc rc;
 
 	gpusim_ops_collective(o, c);
-	rc = gpusim_submit(g, comm->id, o, wait, NULL);
+	rc = gpusim_submit(comm, o, wait, NULL);
 	gpusim_ops_free(o);
 	return rc;
 }
 
 enum gpusim_rc
-gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o, uint64_t *graph)
+gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o, uint64_t *graph)
 {
 	GpuSim__GraphCreateRequest m = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -122,10 +122,10 @@ gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
 
 	if (rc != RC_OK)
 		return client_rc(rc);
-	m.commid = comm;
+	m.commid = comm->id;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_CREATE;
 	req.graphcreate = &m;
-	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &reply);
+	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
 	*graph = reply->graphcreate->graphid;
@@ -134,31 +134,31 @@ gpusim_graph_create(struct gpusim *g, uint64_t comm, const struct gpusim_ops *o,
 }
 
 enum gpusim_rc
-gpusim_graph_launch(struct gpusim *g, uint64_t comm, uint64_t graph, uint64_t first,
-		    uint64_t iterations, enum gpusim_wait wait, struct gpusim_times *times)
+gpusim_graph_launch(struct gpusim_comm *comm, uint64_t graph, uint64_t first, uint64_t iterations,
+		    enum gpusim_wait wait, struct gpusim_times *times)
 {
 	GpuSim__GraphLaunchRequest m = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.commid = comm;
+	m.commid = comm->id;
 	m.graphid = graph;
 	m.firstiteration = first;
 	m.iterations = iterations;
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH;
 	req.graphlaunch = &m;
-	return client_rc(call_submit(g, &req, m.wait ? times : NULL, WIRE_MAX_RANKS));
+	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, WIRE_MAX_RANKS));
 }
 
 enum gpusim_rc
-gpusim_graph_destroy(struct gpusim *g, uint64_t comm, uint64_t graph)
+gpusim_graph_destroy(struct gpusim_comm *comm, uint64_t graph)
 {
 	GpuSim__GraphDestroyRequest m = GPU_SIM__GRAPH_DESTROY_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.commid = comm;
+	m.commid = comm->id;
 	m.graphid = graph;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DESTROY;
 	req.graphdestroy = &m;
-	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
+	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }

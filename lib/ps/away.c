@@ -27,19 +27,19 @@ is_final(enum rc rc)
 
 /* Next to nothing, which a device that is gone does not do. */
 static enum rc
-probe(struct gpusim *g, uint64_t comm, struct err *err)
+probe(struct gpusim_comm *comm, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	enum rc rc;
 
 	gpusim_ops_record(o, 0, STREAM_COMPUTE, EVENT);
-	rc = check(gpusim_submit(g, comm, o, GPUSIM_SYNC, NULL), err);
+	rc = check(gpusim_submit(comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
 
 enum rc
-ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
+ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 {
 	enum gpusim_state state;
 	enum gpusim_rc known;
@@ -47,10 +47,10 @@ ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
 
 	*away = false;
 	for (unsigned i = 0; i < MAX_PROBES; i++) {
-		rc = probe(g, comm, err);
+		rc = probe(comm, err);
 		if (rc == RC_OK)
 			return rc;
-		known = gpusim_comm_status(g, comm, GPUSIM_SYNC, &state);
+		known = gpusim_comm_status(comm, GPUSIM_SYNC, &state);
 		*away = known == GPUSIM_UNREACHABLE;
 		if (*away)
 			return RC_OK;
@@ -63,7 +63,7 @@ ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err)
 }
 
 enum rc
-ps_again(struct gpusim *g, uint64_t comm, struct ps_trouble *t, struct err *err)
+ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err)
 {
 	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
 	enum rc rc = err->rc;
@@ -77,7 +77,7 @@ ps_again(struct gpusim *g, uint64_t comm, struct ps_trouble *t, struct err *err)
 			return err_set(err, RC_UNREACHABLE,
 				       "the coordinator has been away for %d s", PS_AWAY_MS / 1000);
 		pause_a_moment();
-		rc = ps_device_gone(g, comm, &t->away, err);
+		rc = ps_device_gone(comm, &t->away, err);
 	}
 	return t->tries++ < MAX_TRIES ? RC_OK : err->rc;
 }

@@ -129,7 +129,7 @@ join(struct learner *l, struct err *err)
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	m.deviceid = l->own.comm.device[0].id;
+	m.deviceid = gpusim_comm_device(l->own.comm, 0).id;
 	m.pid = (uint32_t)getpid();
 	m.nodata = !l->task;
 	if (l->task) {
@@ -370,7 +370,7 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 	do
 		rc = attempt(l, c, &m, &t, &loss, err);
 	while (rc != RC_OK && !atomic_load(&l->dead) &&
-	       (rc = ps_again(l->own.g, l->own.comm.id, &trouble, err)) == RC_OK);
+	       (rc = ps_again(l->own.comm, &trouble, err)) == RC_OK);
 	if (rc != RC_OK)
 		return rc;
 	return tell(l, c, loss, t.computed - t.fetched, t.fetched - t.began + t.pushed - t.computed,

@@ -14,7 +14,7 @@ struct learner_device {
 	const struct task *task;
 	bool fed; /* samples come with each item */
 	struct shape shape;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	struct replica r;
 	uint64_t version; /* of the weights it has, plus 1; 0: none */
 	uint32_t epoch;	  /* whose order there is, plus 1; 0: none */

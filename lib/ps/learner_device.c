@@ -24,7 +24,7 @@ learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t wait_ms
 
 	*b = (struct learner_device){.g = g};
 	gpusim_set_timeout_ms(g, DEVICE_MS);
-	return check(gpusim_comm_init(g, 1, NULL, &config, &b->comm), err);
+	return check(gpusim_comm_init_all(g, 1, NULL, &config, &b->comm), err);
 }
 
 static enum rc
@@ -39,11 +39,11 @@ allocate(struct learner_device *b, uint32_t batch, uint64_t held, struct err *er
 				  .held = held,
 				  .train_items = batch,
 				  .train_steps = 1};
-	rc = check(gpusim_malloc(b->g, b->comm.device[0].id, replica_bytes(&b->shape), GPUSIM_LEASE,
-				 &base),
+	rc = check(gpusim_malloc(b->g, gpusim_comm_device(b->comm, 0).id, replica_bytes(&b->shape),
+				 GPUSIM_LEASE, &base),
 		   err);
 	if (rc == RC_OK)
-		replica_place(&b->r, &b->shape, b->comm.device[0].id, base);
+		replica_place(&b->r, &b->shape, gpusim_comm_device(b->comm, 0).id, base);
 	return rc;
 }
 
@@ -109,9 +109,7 @@ learner_device_close(struct learner_device *b)
 		gpusim_set_timeout_ms(b->g, TASK_GIVE_BACK_MS);
 	if (b->r.owned)
 		gpusim_free(b->g, b->r.device, b->r.base);
-	if (b->comm.id)
-		gpusim_comm_destroy(b->g, b->comm.id);
-	gpusim_comm_fini(&b->comm);
+	gpusim_comm_destroy(b->comm);
 	free(b->order);
 	free(b->mine);
 	free(b->draws);
@@ -176,7 +174,7 @@ record(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err
 	emit_forward(&b->task->net, &one, EMIT_TRAIN, &sink);
 	emit_loss(&b->task->net, &one, &target, &sink);
 	emit_backward(&b->task->net, &one, &sink);
-	rc = check(gpusim_graph_create(b->g, b->comm.id, o, graph), err);
+	rc = check(gpusim_graph_create(b->comm, o, graph), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -192,7 +190,7 @@ graph_for(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *
 		k++;
 	if (b->graph[k].rows != rows) {
 		if (b->graph[k].rows)
-			(void)gpusim_graph_destroy(b->g, b->comm.id, b->graph[k].id);
+			(void)gpusim_graph_destroy(b->comm, b->graph[k].id);
 		b->graph[k].rows = 0;
 		rc = record(b, rows, &b->graph[k].id, err);
 		if (rc != RC_OK)
@@ -266,8 +264,7 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, floa
 	if (rc == RC_OK)
 		rc = load(b, m, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_graph_launch(b->g, b->comm.id, graph, 0, 1, GPUSIM_SYNC, NULL),
-			   err);
+		rc = check(gpusim_graph_launch(b->comm, graph, 0, 1, GPUSIM_SYNC, NULL), err);
 	if (rc == RC_OK)
 		rc = check(gpusim_memcpy_d2h(b->g, loss, b->r.device, b->r.losses, sizeof *loss),
 			   err);

@@ -65,7 +65,7 @@ struct emit_sink ps_sink(struct gpusim_ops *o);
 
 /* RC_OK: the device of a communicator does what it is asked, or nobody knows as the coordinator is away. Else
  * why it does not. */
-enum rc ps_device_gone(struct gpusim *g, uint64_t comm, bool *away, struct err *err);
+enum rc ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err);
 
 struct ps_trouble {
 	unsigned tries; /* how often the call was made again */
@@ -82,7 +82,7 @@ struct ps_trouble {
  * Waits for a coordinator that is away. RC_OK: again. Else why not: what was wrong and no other try mends, the
  * device's end, or that the coordinator has been away for PS_AWAY_MS.
  */
-enum rc ps_again(struct gpusim *g, uint64_t comm, struct ps_trouble *t, struct err *err);
+enum rc ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err);
 
 /* ---- store.c: the server's device */
 
@@ -90,7 +90,7 @@ struct store {
 	struct gpusim *g;
 	const struct task *task;
 	struct shape shape;
-	struct gpusim_comm comm; /* of the one device */
+	struct gpusim_comm *comm; /* of the one device */
 	struct replica r;
 	uint64_t published; /* the allocation of: */
 	uint64_t copy[2];   /* of the weights */

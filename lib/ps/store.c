@@ -109,7 +109,7 @@ static enum rc
 place(struct store *s, struct err *err)
 {
 	const struct task *task = s->task;
-	uint64_t device = s->comm.device[0].id, base;
+	uint64_t device = gpusim_comm_device(s->comm, 0).id, base;
 	enum rc rc =
 	    check(gpusim_malloc(s->g, device, replica_bytes(&s->shape), GPUSIM_LEASE, &base), err);
 
@@ -209,7 +209,7 @@ record_test(struct store *s, unsigned part, const struct batch *b, uint64_t *gra
 	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
 	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
 	replica_count(&sink, 0, &s->r, &s->shape, b, part);
-	rc = check(gpusim_graph_create(s->g, s->comm.id, o, graph), err);
+	rc = check(gpusim_graph_create(s->comm, o, graph), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -245,7 +245,7 @@ enum rc
 store_gone(struct store *s, struct err *err)
 {
 	bool away;
-	enum rc rc = ps_device_gone(s->g, s->comm.id, &away, err);
+	enum rc rc = ps_device_gone(s->comm, &away, err);
 
 	return rc == RC_OK ? rc : call_gone(s, err);
 }
@@ -254,7 +254,7 @@ store_gone(struct store *s, struct err *err)
 static enum rc
 again(struct store *s, struct ps_trouble *t, struct err *err)
 {
-	enum rc rc = ps_again(s->g, s->comm.id, t, err);
+	enum rc rc = ps_again(s->comm, t, err);
 
 	return rc == RC_UNREACHABLE && !t->away ? call_gone(s, err) : rc;
 }
@@ -267,9 +267,8 @@ launch(struct store *s, uint64_t graph, uint64_t iterations, struct err *err)
 	enum rc rc;
 
 	do
-		rc = check(
-		    gpusim_graph_launch(s->g, s->comm.id, graph, 0, iterations, GPUSIM_SYNC, NULL),
-		    err);
+		rc = check(gpusim_graph_launch(s->comm, graph, 0, iterations, GPUSIM_SYNC, NULL),
+			   err);
 	while (rc != RC_OK && (rc = again(s, &trouble, err)) == RC_OK);
 	return rc;
 }
@@ -380,7 +379,7 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
 			nbytes_of(s->task));
 	add_word(&sink, stamp_at(s, version), version + 1);
-	rc = check(gpusim_submit(s->g, s->comm.id, o, GPUSIM_SYNC, NULL), err);
+	rc = check(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -486,7 +485,7 @@ store_open(struct store *s, struct gpusim *g, const struct task *task,
 	enum rc rc;
 
 	*s = (struct store){.g = g, .task = task, .shape = store_shape(task)};
-	rc = check(gpusim_comm_init(g, 1, NULL, &config, &s->comm), err);
+	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &s->comm), err);
 	if (rc == RC_OK)
 		rc = place(s, err);
 	if (rc == RC_OK)
@@ -512,8 +511,6 @@ store_close(struct store *s)
 		answers = gpusim_free(s->g, s->r.device, s->published) == GPUSIM_OK;
 	if (s->r.owned && answers)
 		gpusim_free(s->g, s->r.device, s->r.base);
-	if (s->comm.id)
-		gpusim_comm_destroy(s->g, s->comm.id);
-	gpusim_comm_fini(&s->comm);
+	gpusim_comm_destroy(s->comm);
 	*s = (struct store){0};
 }

@@ -10,7 +10,7 @@
 static uint64_t
 deal(struct trainer *t, uint32_t rank)
 {
-	uint32_t first = central(t), n = t->comm.nranks - first;
+	uint32_t first = central(t), n = gpusim_comm_count(t->comm) - first;
 	uint64_t k = rank < first ? 0
 				  : order_deal(t->order, t->data->train.nitems, t->global,
 					       rank - first, n, t->mine);
@@ -67,7 +67,7 @@ feed(struct trainer *t, struct err *err)
 
 	order_epoch(t->o->seed, t->at.epoch, t->data->train.nitems, t->order);
 	order_rates(&t->o->schedule, t->at.epoch, t->o->epochs, t->shape.train_steps, t->rates);
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
 		rc = feed_device(t, r, err);
 	if (rc == RC_OK)
 		t->fed = t->at.epoch + 1ull;

@@ -12,7 +12,7 @@
 struct predictor {
 	struct gpusim *g;
 	const struct model *m;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	uint64_t device, rows;
 	uint64_t base;
 	struct emit_place net;
@@ -73,9 +73,9 @@ predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms, struct 
 		return err_set(err, RC_NOMEM, "out of memory");
 	p->g = g;
 	p->m = m;
-	rc = check(gpusim_comm_init(g, 1, NULL, &config, &p->comm), err);
+	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
 	if (rc == RC_OK) {
-		p->device = p->comm.device[0].id;
+		p->device = gpusim_comm_device(p->comm, 0).id;
 		rc = check(gpusim_malloc(g, p->device, predictor_bytes(m), GPUSIM_LEASE, &p->base),
 			   err);
 	}
@@ -98,9 +98,7 @@ predictor_free(struct predictor *p)
 	gpusim_set_timeout_ms(p->g, TASK_GIVE_BACK_MS);
 	if (p->base)
 		(void)gpusim_free(p->g, p->device, p->base);
-	if (p->comm.nranks)
-		(void)gpusim_comm_destroy(p->g, p->comm.id);
-	gpusim_comm_fini(&p->comm);
+	(void)gpusim_comm_destroy(p->comm);
 	free(p);
 }
 
@@ -145,7 +143,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 
 	if (rc == RC_OK) {
 		forward(p, type, n, o);
-		rc = check(gpusim_submit(p->g, p->comm.id, o, GPUSIM_SYNC, NULL), err);
+		rc = check(gpusim_submit(p->comm, o, GPUSIM_SYNC, NULL), err);
 	}
 	gpusim_ops_free(o);
 	if (rc == RC_OK)

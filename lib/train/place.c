@@ -61,7 +61,7 @@ bool
 shape_fits(const struct trainer *t)
 {
 	const struct shape *s = &t->shape;
-	struct shape now = make_shape(t->task, t->global, t->comm.nranks, resident(t));
+	struct shape now = make_shape(t->task, t->global, gpusim_comm_count(t->comm), resident(t));
 	bool fits =
 	    now.max_rows <= s->max_rows && now.train_items <= s->train_items && now.held <= s->held;
 
@@ -142,7 +142,7 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 	enum rc rc = RC_OK;
 
 	t->shape = make_shape(t->task, t->global, n, all_images);
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		give_back(t, r);
 		rc = place_rank(t, r, err);
 	}
@@ -152,7 +152,7 @@ place_shape(struct trainer *t, uint32_t n, bool all_images, struct err *err)
 enum rc
 place_all(struct trainer *t, struct err *err)
 {
-	uint32_t n = t->comm.nranks, least = fewest(t->task, n);
+	uint32_t n = gpusim_comm_count(t->comm), least = fewest(t->task, n);
 	enum rc rc = place_shape(t, least, true, err);
 
 	if (rc == RC_NOMEM && least < n)
@@ -203,7 +203,7 @@ upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
 	uint32_t begin, end;
 	enum rc rc;
 
-	dataset_share(from->nitems, rank, t->comm.nranks, &begin, &end);
+	dataset_share(from->nitems, rank, gpusim_comm_count(t->comm), &begin, &end);
 	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->tests[part],
 				     (const uint8_t *)from->items + begin * item,
 				     (end - begin) * item),
@@ -220,7 +220,7 @@ upload_tests(struct trainer *t, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
 		for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++)
 			if (tested_part(t->data, p)->nitems)
 				rc = upload_part(t, p, r, err);

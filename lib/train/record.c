@@ -47,7 +47,7 @@ make_sink(struct recorder *rec)
 static enum rc
 make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err *err)
 {
-	enum rc rc = check(gpusim_graph_create(t->g, t->comm.id, o, graph), err);
+	enum rc rc = check(gpusim_graph_create(t->comm, o, graph), err);
 
 	gpusim_ops_free(o);
 	return rc;
@@ -70,10 +70,12 @@ train_batch(const struct trainer *t, bool moving, uint32_t rank)
 static struct emit_batch
 emit_parts(struct trainer *t, uint64_t total)
 {
-	for (uint32_t r = 0; r < t->comm.nranks; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->places[r] = t->replica[r].net;
-	return (struct emit_batch){
-	    .nranks = t->comm.nranks, .place = t->places, .rows = t->rows, .total = total};
+	return (struct emit_batch){.nranks = gpusim_comm_count(t->comm),
+				   .place = t->places,
+				   .rows = t->rows,
+				   .total = total};
 }
 
 /* ---- every rank trains, gradients are all-reduced */
@@ -95,7 +97,7 @@ reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *
 				      .recv = t->addrs,
 				      .stream = stream};
 
-	for (uint32_t r = 0; r < t->comm.nranks; r++) {
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
 		t->addrs[r] = t->replica[r].net.grads + bucket->first * sizeof(float);
 		if (stream != STREAM_COMPUTE)
 			replica_join(o, r, number, STREAM_COMPUTE, stream);
@@ -120,7 +122,7 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 		}
 		emit_propagate(t->net, b, k, sink);
 	}
-	for (uint32_t r = 0; stream != STREAM_COMPUTE && r < t->comm.nranks; r++)
+	for (uint32_t r = 0; stream != STREAM_COMPUTE && r < gpusim_comm_count(t->comm); r++)
 		replica_join(rec->o, r, n, stream, STREAM_COMPUTE);
 }
 
@@ -171,7 +173,7 @@ return_weights(struct recorder *rec)
 	uint64_t nbytes =
 	    recovers(t) ? t->replica[0].live_bytes : task_values(t->task) * sizeof(float);
 
-	for (uint32_t r = 1; r < t->comm.nranks; r++)
+	for (uint32_t r = 1; r < gpusim_comm_count(t->comm); r++)
 		send_recv(rec, 0, t->replica[0].net.params, r, t->replica[r].net.params, nbytes);
 }
 
@@ -237,7 +239,7 @@ grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
 static enum rc
 record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
 {
-	uint32_t n = t->comm.nranks;
+	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t global = moving ? t->global : t->rest;
 	struct recorder rec = {t, gpusim_ops_new(n)};
 	struct emit_sink sink = make_sink(&rec);
@@ -260,7 +262,7 @@ record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
 static enum rc
 record_average(struct trainer *t, uint64_t *graph, struct err *err)
 {
-	struct gpusim_ops *o = gpusim_ops_new(t->comm.nranks);
+	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
 				      .redop = GPUSIM_AVG,
@@ -270,7 +272,7 @@ record_average(struct trainer *t, uint64_t *graph, struct err *err)
 				      .recv = t->addrs,
 				      .stream = STREAM_COMPUTE};
 
-	for (uint32_t r = 0; r < t->comm.nranks; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->addrs[r] = t->replica[r].net.params;
 	gpusim_ops_collective(o, &c);
 	return make_graph(t, o, graph, err);
@@ -279,7 +281,7 @@ record_average(struct trainer *t, uint64_t *graph, struct err *err)
 static enum rc
 record_test(struct trainer *t, unsigned part, bool moving, uint64_t *graph, struct err *err)
 {
-	uint32_t n = t->comm.nranks;
+	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t rows = task_test_rows(t->task), done = t->tests[part].full * rows;
 	struct recorder rec = {t, gpusim_ops_new(n)};
 	struct emit_sink sink = make_sink(&rec);
@@ -333,7 +335,7 @@ forget_graphs(struct trainer *t)
 
 	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
 		if (*graphs[i])
-			(void)gpusim_graph_destroy(t->g, t->comm.id, *graphs[i]);
+			(void)gpusim_graph_destroy(t->comm, *graphs[i]);
 		*graphs[i] = 0;
 	}
 }

@@ -55,15 +55,15 @@ make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *
 /* What is known of a device's replica: its own; or, in the place of another, that one's, whose memory
  * it may have. */
 static struct replica
-inherit(const struct trainer *t, const struct gpusim_comm *now, uint32_t rank)
+inherit(const struct trainer *t, struct gpusim_comm *now, uint32_t rank)
 {
-	uint64_t device = now->device[rank].id;
+	uint64_t device = gpusim_comm_device(now, rank).id;
 	struct replica r = {.device = device};
 
-	for (uint32_t q = 0; q < t->comm.nranks; q++)
-		if (t->replica && t->comm.device[q].id == device)
+	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
+		if (t->replica && gpusim_comm_device(t->comm, q).id == device)
 			return t->replica[q];
-	if (t->replica && now->nranks == t->comm.nranks)
+	if (t->replica && gpusim_comm_count(now) == gpusim_comm_count(t->comm))
 		r = t->replica[rank];
 	r.device = device;
 	r.owned = false;
@@ -74,23 +74,23 @@ inherit(const struct trainer *t, const struct gpusim_comm *now, uint32_t rank)
 static enum rc
 adopt_members(struct trainer *t, struct err *err)
 {
-	struct gpusim_comm now;
+	struct gpusim_comm *now;
 	struct replica *replicas = NULL;
-	enum rc rc = check(gpusim_comm_open(t->g, t->comm.id, &now), err);
+	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
 	if (rc != RC_OK)
 		return rc;
-	rc = make_room(t, now.nranks, &replicas, err);
+	rc = make_room(t, gpusim_comm_count(now), &replicas, err);
 	if (rc != RC_OK) {
 		free(replicas);
-		gpusim_comm_fini(&now);
+		gpusim_comm_free(now);
 		return rc;
 	}
-	for (uint32_t r = 0; r < now.nranks; r++)
-		replicas[r] = inherit(t, &now, r);
+	for (uint32_t r = 0; r < gpusim_comm_count(now); r++)
+		replicas[r] = inherit(t, now, r);
 	free(t->replica);
 	t->replica = replicas;
-	gpusim_comm_fini(&t->comm);
+	gpusim_comm_free(t->comm);
 	t->comm = now;
 	return RC_OK;
 }
@@ -98,24 +98,24 @@ adopt_members(struct trainer *t, struct err *err)
 enum rc
 members_begin(struct trainer *t, struct err *err)
 {
-	enum rc rc = make_room(t, t->comm.nranks, &t->replica, err);
+	enum rc rc = make_room(t, gpusim_comm_count(t->comm), &t->replica, err);
 
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
-		t->replica[r].device = t->comm.device[r].id;
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
+		t->replica[r].device = gpusim_comm_device(t->comm, r).id;
 	return rc;
 }
 
 enum rc
 check_members(struct trainer *t, struct err *err)
 {
-	struct gpusim_comm now;
-	enum rc rc = check(gpusim_comm_open(t->g, t->comm.id, &now), err);
+	struct gpusim_comm *now;
+	enum rc rc = check(gpusim_comm_open(t->g, gpusim_comm_id(t->comm), &now), err);
 
-	if (rc == RC_OK && now.epoch != t->comm.epoch)
+	if (rc == RC_OK && gpusim_comm_epoch(now) != gpusim_comm_epoch(t->comm))
 		rc = err_set(err, RC_RECOVERED, "comm %" PRIu64 " has changed meanwhile",
-			     t->comm.id);
+			     gpusim_comm_id(t->comm).id);
 	if (rc == RC_OK || rc == RC_RECOVERED)
-		gpusim_comm_fini(&now);
+		gpusim_comm_free(now);
 	return rc;
 }
 
@@ -158,7 +158,7 @@ rebuild_all(struct trainer *t, struct err *err)
 	rc = place_all(t, err);
 	if (rc == RC_OK)
 		rc = weights_load(t, err);
-	for (uint32_t r = 0; rc == RC_OK && r < t->comm.nranks; r++)
+	for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(t->comm); r++)
 		rc = stamp(t, r, err);
 	if (rc == RC_OK)
 		t->at = t->host_at;
@@ -186,12 +186,12 @@ copy_kept(struct trainer *t,
 	  void (*add)(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which),
 	  unsigned which, struct err *err)
 {
-	struct gpusim_ops *o = gpusim_ops_new(t->comm.nranks);
+	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
 	enum rc rc;
 
-	for (uint32_t r = 0; r < t->comm.nranks; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		add(o, r, &t->replica[r], which);
-	rc = check(gpusim_submit(t->g, t->comm.id, o, GPUSIM_SYNC, NULL), err);
+	rc = check(gpusim_submit(t->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;
 }
@@ -202,7 +202,7 @@ rebuild_some(struct trainer *t, const bool *has, uint32_t whole, struct err *err
 {
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
 		if (!has[r])
 			rc = rebuild_rank(t, r, whole, err);
 	if (rc == RC_OK)
@@ -216,7 +216,7 @@ rebuild_some(struct trainer *t, const bool *has, uint32_t whole, struct err *err
 static enum rc
 look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err *err)
 {
-	uint32_t n = t->comm.nranks;
+	uint32_t n = gpusim_comm_count(t->comm);
 	enum rc rc = RC_OK;
 
 	*whole = n;
@@ -234,7 +234,7 @@ look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err 
 enum rc
 rebuild(struct trainer *t, bool scratch, struct err *err)
 {
-	uint32_t n = t->comm.nranks, whole = n, nhave = 0;
+	uint32_t n = gpusim_comm_count(t->comm), whole = n, nhave = 0;
 	bool *has = alloc_zeroed(n, sizeof *has), all;
 	enum rc rc = has ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
@@ -305,8 +305,9 @@ say_joined(const struct trainer *t, uint32_t before, double ms)
 	char text[256];
 
 	snprintf(text, sizeof text, "epoch %u: %u device%s joined, %u now: %.0f ms",
-		 t->at.epoch + 1, t->comm.nranks - before, t->comm.nranks - before == 1 ? "" : "s",
-		 t->comm.nranks, ms);
+		 t->at.epoch + 1, gpusim_comm_count(t->comm) - before,
+		 gpusim_comm_count(t->comm) - before == 1 ? "" : "s", gpusim_comm_count(t->comm),
+		 ms);
 	if (t->hooks.event)
 		t->hooks.event(t->hooks.arg, text);
 }
@@ -315,7 +316,7 @@ enum rc
 take_in(struct trainer *t, struct err *err)
 {
 	uint64_t ids[16], began = clock_now_ns();
-	uint32_t found, before = t->comm.nranks;
+	uint32_t found, before = gpusim_comm_count(t->comm);
 	struct gpusim_device_info *list;
 	size_t n;
 	enum rc rc = check(gpusim_devices(t->g, &list, &n), err);
@@ -326,7 +327,7 @@ take_in(struct trainer *t, struct err *err)
 	free(list);
 	if (found == 0)
 		return RC_OK;
-	if (gpusim_comm_grow(t->g, t->comm.id, found, ids, NULL) != GPUSIM_OK) {
+	if (gpusim_comm_grow(t->comm, found, ids, 0, NULL) != GPUSIM_OK) {
 		/* If that is more than this device's trouble, the unit will meet it. */
 		t->refused = ids[0];
 		return RC_OK;
@@ -357,7 +358,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 
 	gpusim_set_timeout_ms(t->g, USABLE_MS);
 	for (;;) {
-		rc = check(gpusim_comm_status(t->g, t->comm.id, GPUSIM_SYNC, &state), err);
+		rc = check(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(patience) == 0)
 			break;
 		pause_ms(PAUSE_MS);
@@ -379,8 +380,8 @@ name_lost(struct trainer *t, enum rc rc, struct err *err)
 	if (rc != RC_UNREACHABLE)
 		return rc;
 	gpusim_set_timeout_ms(t->g, BLAME_MS);
-	gpusim_collective(t->g, &t->comm, &barrier, GPUSIM_SYNC);
-	if (gpusim_comm_status(t->g, t->comm.id, GPUSIM_ASYNC, &state) == GPUSIM_OK &&
+	gpusim_collective(t->comm, &barrier, GPUSIM_SYNC);
+	if (gpusim_comm_status(t->comm, GPUSIM_ASYNC, &state) == GPUSIM_OK &&
 	    state == GPUSIM_STATE_FAILED)
 		err_set(err, rc, "%s", gpusim_error());
 	gpusim_set_timeout_ms(t->g, CALL_MS);
@@ -405,7 +406,7 @@ connect_anew(struct trainer *t)
 enum rc
 recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *err)
 {
-	uint32_t epoch = t->comm.epoch;
+	uint32_t epoch = gpusim_comm_epoch(t->comm);
 	uint64_t usable;
 	struct err why = *err;
 	enum rc rc = wait_usable(t, &trouble->over, err);
@@ -414,7 +415,7 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 	usable = clock_now_ns();
 	if (rc == RC_OK)
 		rc = adopt_members(t, err);
-	if (rc == RC_OK && (t->comm.epoch == epoch || !trouble->what[0]))
+	if (rc == RC_OK && (gpusim_comm_epoch(t->comm) == epoch || !trouble->what[0]))
 		snprintf(trouble->what, sizeof trouble->what, "%s", why.text);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	if (rc == RC_OK)

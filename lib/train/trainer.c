@@ -23,7 +23,7 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 	if (rc == RC_OK && !t->order)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = check(gpusim_comm_init(t->g, ndevices, NULL, &config, &t->comm), err);
+		rc = check(gpusim_comm_init_all(t->g, ndevices, NULL, &config, &t->comm), err);
 	if (rc == RC_OK)
 		rc = members_begin(t, err);
 	if (rc != RC_OK)
@@ -87,11 +87,9 @@ trainer_free(struct trainer *t)
 	if (!t)
 		return;
 	gpusim_set_timeout_ms(t->g, TASK_GIVE_BACK_MS);
-	for (uint32_t r = 0; t->replica && r < t->comm.nranks; r++)
+	for (uint32_t r = 0; t->replica && r < gpusim_comm_count(t->comm); r++)
 		give_back(t, r);
-	if (t->comm.id)
-		gpusim_comm_destroy(t->g, t->comm.id);
-	gpusim_comm_fini(&t->comm);
+	gpusim_comm_destroy(t->comm);
 	gpusim_close(t->fresh);
 	free(t->replica);
 	free(t->addrs);

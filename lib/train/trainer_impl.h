@@ -50,7 +50,7 @@ struct trainer {
 	struct shape shape;
 	uint64_t global; /* images of a step, on all devices together */
 	struct position at;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 	struct replica *replica;   /* by rank */
 	uint64_t *addrs;	   /* by rank, of one collective */
 	struct emit_place *places; /* by rank, of one graph, as the next three */
@@ -97,7 +97,7 @@ share(uint64_t n, uint32_t rank, uint32_t nranks)
 static inline bool
 central(const struct trainer *t)
 {
-	return t->o->sync == SYNC_SENDRECV && t->comm.nranks > 1;
+	return t->o->sync == SYNC_SENDRECV && gpusim_comm_count(t->comm) > 1;
 }
 
 /* Of n things that are trained with, how many rank uses. */
@@ -105,8 +105,8 @@ static inline uint64_t
 trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 {
 	if (!central(t))
-		return share(n, rank, t->comm.nranks);
-	return rank ? share(n, rank - 1, t->comm.nranks - 1) : 0;
+		return share(n, rank, gpusim_comm_count(t->comm));
+	return rank ? share(n, rank - 1, gpusim_comm_count(t->comm) - 1) : 0;
 }
 
 /* Whether every device has all training images, or gets those of an epoch with their order. */

@@ -15,13 +15,12 @@ static enum rc
 launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, struct epoch *e,
        struct err *err)
 {
-	uint32_t n = t->comm.nranks;
+	uint32_t n = gpusim_comm_count(t->comm);
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, launch_timeout_ms(t));
-	rc = check(
-	    gpusim_graph_launch(t->g, t->comm.id, graph, first, iterations, GPUSIM_SYNC, t->times),
-	    err);
+	rc = check(gpusim_graph_launch(t->comm, graph, first, iterations, GPUSIM_SYNC, t->times),
+		   err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);
 	for (uint32_t r = 0; rc == RC_OK && e && r < n; r++) {
 		e->compute_s += (double)t->times[r].compute_ns / 1e9 / n;
@@ -39,7 +38,7 @@ add_losses(struct trainer *t, uint64_t n, struct err *err)
 	enum rc rc = RC_OK;
 
 	memset(t->sums, 0, n * sizeof *t->sums);
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		rc = check(gpusim_memcpy_d2h(t->g, t->losses, t->replica[r].device,
 					     t->replica[r].losses + first, n * sizeof *t->losses),
 			   err);
@@ -131,7 +130,7 @@ count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 	enum rc rc = RC_OK;
 
 	*right = 0;
-	for (uint32_t r = 0; r < t->comm.nranks && rc == RC_OK; r++) {
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
 		rc = check(gpusim_memcpy_d2h(t->g, t->right, t->replica[r].device,
 					     t->replica[r].right[part], steps * sizeof *t->right),
 			   err);

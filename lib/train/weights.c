@@ -53,10 +53,10 @@ weights_load(struct trainer *t, struct err *err)
 	enum rc rc =
 	    check(gpusim_memcpy_h2d(t->g, r->device, r->net.params, t->host, r->live_bytes), err);
 
-	for (uint32_t q = 0; q < t->comm.nranks; q++)
+	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
 		t->addrs[q] = t->replica[q].net.params;
 	if (rc == RC_OK)
-		rc = check(gpusim_collective(t->g, &t->comm, &c, GPUSIM_SYNC), err);
+		rc = check(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
 }
 
@@ -85,7 +85,7 @@ fetch_any(struct trainer *t, struct err *err)
 {
 	enum rc rc = RC_FAILED;
 
-	for (uint32_t r = 0; r < t->comm.nranks && rc != RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc != RC_OK; r++)
 		rc = weights_fetch(t, r, t->replica[r].net.params, t->at, err);
 	return rc;
 }

@@ -29,14 +29,14 @@ int
 main(void)
 {
 	struct gpusim *g;
-	struct gpusim_comm comm;
+	struct gpusim_comm *comm;
 
-	if (gpusim_open(NULL, &g) || gpusim_comm_init(g, 2, NULL, NULL, &comm)) {
+	if (gpusim_open(NULL, &g) || gpusim_comm_init_all(g, 2, NULL, NULL, &comm)) {
 		fprintf(stderr, "program: %s\n", gpusim_error());
 		return 1;
 	}
-	printf("gpusim %s, %u ranks\n", GPUSIM_VERSION, comm.nranks);
-	gpusim_comm_fini(&comm);
+	printf("gpusim %s, %u ranks\n", GPUSIM_VERSION, gpusim_comm_count(comm));
+	gpusim_comm_free(comm);
 	gpusim_close(g);
 	return 0;
 }

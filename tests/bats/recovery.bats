@@ -199,7 +199,7 @@ PHASES='phases() { local phase victim
 		DEADLY="$phase $victim" "$BUILD/e2e/deadly" allreduce <four
 		wait_until 20 gone "$victim"
 	done; }; '
-BEFORE='"comm_init 1" "malloc 1" "malloc 4" "memcpy_h2d 1" "memcpy_h2d 4" "collective 1"'
+BEFORE='"comm_init_all 1" "malloc 1" "malloc 4" "memcpy_h2d 1" "memcpy_h2d 4" "collective 1"'
 AFTER='"memcpy_d2h 1" "free 1" "comm_destroy 1"'
 
 @test "a filter begins again whenever a device dies: respawn" {

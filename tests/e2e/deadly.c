@@ -2,7 +2,7 @@
  * deadly - gpuctl, but a device dies right before one of its calls.
  *
  *	DEADLY="CALL N PID"	kill -9 PID before the N-th CALL, from 1, and go on when it is gone. CALL is
- *				comm_init, malloc, memcpy_h2d, collective, memcpy_d2h, free, comm_destroy
+ *				comm_init_all, malloc, memcpy_h2d, collective, memcpy_d2h, free, comm_destroy
  *
  * The linker leads gpuctl's calls here (--wrap). Without DEADLY it is gpuctl.
  */
@@ -41,9 +41,9 @@ before(const char *name)
 		return __real_gpusim_##name arguments;  \
 	}
 
-WRAP(comm_init,
+WRAP(comm_init_all,
      (struct gpusim * g, uint32_t n, const uint64_t *ids, const struct gpusim_comm_config *config,
-      struct gpusim_comm *out),
+      struct gpusim_comm **out),
      (g, n, ids, config, out))
 WRAP(malloc,
      (struct gpusim * g, uint64_t device, uint64_t nbytes, enum gpusim_life life, uint64_t *addr),
@@ -52,10 +52,9 @@ WRAP(memcpy_h2d,
      (struct gpusim * g, uint64_t device, uint64_t addr, const void *src, uint64_t nbytes),
      (g, device, addr, src, nbytes))
 WRAP(collective,
-     (struct gpusim * g, const struct gpusim_comm *comm, const struct gpusim_collective *c,
-      enum gpusim_wait wait),
-     (g, comm, c, wait))
+     (struct gpusim_comm * comm, const struct gpusim_collective *c, enum gpusim_wait wait),
+     (comm, c, wait))
 WRAP(memcpy_d2h, (struct gpusim * g, void *dst, uint64_t device, uint64_t addr, uint64_t nbytes),
      (g, dst, device, addr, nbytes))
 WRAP(free, (struct gpusim * g, uint64_t device, uint64_t addr), (g, device, addr))
-WRAP(comm_destroy, (struct gpusim * g, uint64_t id), (g, id))
+WRAP(comm_destroy, (struct gpusim_comm * comm), (comm))

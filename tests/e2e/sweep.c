@@ -260,8 +260,7 @@ describe(const struct sweep_case *c)
 
 /* The inputs on the devices and what must be there afterwards. False: gpusim_error says why. */
 static bool
-upload(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c,
-       struct rank *rank)
+upload(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, struct rank *rank)
 {
 	size_t n = nbytes_of(c), elem = types[c->dtype].size;
 	int64_t *value = calloc(c->nranks * c->nelem + 1, sizeof *value);
@@ -281,23 +280,24 @@ upload(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case
 		memcpy(k->expect, k->data, n);
 		for (uint64_t i = 0; i < k->nout; i++)
 			put(c->dtype, k->expect + k->out + i * elem, expected(c, value, r, i));
-		good = gpusim_malloc(g, comm->device[r].id, n, GPUSIM_LEASE, &k->addr) == 0 &&
-		       gpusim_memcpy_h2d(g, comm->device[r].id, k->addr, k->data, n) == 0;
+		good =
+		    gpusim_malloc(g, gpusim_comm_device(comm, r).id, n, GPUSIM_LEASE, &k->addr) ==
+			0 &&
+		    gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r).id, k->addr, k->data, n) == 0;
 	}
 	free(value);
 	return good;
 }
 
 static bool
-download(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c,
-	 struct rank *rank)
+download(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, struct rank *rank)
 {
 	size_t n = nbytes_of(c), at = 0;
 
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		struct rank *k = &rank[r];
 
-		if (gpusim_memcpy_d2h(g, k->data, comm->device[r].id, k->addr, n) != 0)
+		if (gpusim_memcpy_d2h(g, k->data, gpusim_comm_device(comm, r).id, k->addr, n) != 0)
 			return false;
 		if (!memcmp(k->data, k->expect, n))
 			continue;
@@ -311,7 +311,7 @@ download(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 }
 
 static bool
-run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_case *c)
+run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 {
 	struct rank rank[RANKS_MAX] = {{0}};
 	uint64_t send[RANKS_MAX], recv[RANKS_MAX];
@@ -331,10 +331,10 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 		send[r] = rank[r].nin ? rank[r].addr + rank[r].in : 0;
 		recv[r] = rank[r].nout ? rank[r].addr + rank[r].out : 0;
 	}
-	good =
-	    good && gpusim_collective(g, comm, &op, GPUSIM_SYNC) == 0 && download(g, comm, c, rank);
+	good = good && gpusim_collective(comm, &op, GPUSIM_SYNC) == 0 && download(g, comm, c, rank);
 	for (uint32_t r = 0; r < c->nranks; r++) {
-		if (rank[r].addr && gpusim_free(g, comm->device[r].id, rank[r].addr) != 0)
+		if (rank[r].addr &&
+		    gpusim_free(g, gpusim_comm_device(comm, r).id, rank[r].addr) != 0)
 			good = false;
 		free(rank[r].data);
 		free(rank[r].expect);
@@ -348,28 +348,27 @@ run_case(struct gpusim *g, const struct gpusim_comm *comm, const struct sweep_ca
 
 /* Run the case on a communicator of its size: *comm, or a new one in its place. */
 static bool
-run_on(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
+run_on(struct gpusim *g, struct gpusim_comm **comm, const struct sweep_case *c)
 {
 	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
 
-	if (comm->nranks != c->nranks) {
-		if (comm->id)
-			gpusim_comm_destroy(g, comm->id);
-		gpusim_comm_fini(comm);
-		if (gpusim_comm_init(g, c->nranks, NULL, &lease, comm) != 0) {
+	if (gpusim_comm_count(*comm) != c->nranks) {
+		gpusim_comm_destroy(*comm);
+		*comm = NULL;
+		if (gpusim_comm_init_all(g, c->nranks, NULL, &lease, comm) != 0) {
 			describe(c);
 			printf("%s\n", gpusim_error());
 			return false;
 		}
 	}
-	return run_case(g, comm, c);
+	return run_case(g, *comm, c);
 }
 
 int
 main(int argc, char **argv)
 {
 	unsigned long n, failed = 0;
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	struct gpusim *g;
 	uint64_t seed;
 
@@ -388,7 +387,7 @@ main(int argc, char **argv)
 		make_case(seed + i, &c);
 		failed += !run_on(g, &comm, &c);
 	}
-	gpusim_comm_fini(&comm);
+	gpusim_comm_free(comm);
 	gpusim_close(g);
 	if (failed == 0)
 		printf("%lu cases from seed %" PRIu64 " are right\n", n, seed);

@@ -72,7 +72,7 @@ main(void)
 {
 	struct launch_config two = two_devices();
 	struct gpusim_comm_config policy = {.life = GPUSIM_LEASE};
-	struct gpusim_comm comm = {0};
+	struct gpusim_comm *comm = NULL;
 	struct bench_config cfg = {.comm = &comm,
 				   .c = {.coll = GPUSIM_ALLREDUCE, .dtype = GPUSIM_F32},
 				   .min_bytes = 1024,
@@ -89,7 +89,7 @@ main(void)
 
 	baselines();
 	l = start(&two, &cfg.g);
-	if (gpusim_comm_init(cfg.g, 2, NULL, &policy, &comm) != GPUSIM_OK)
+	if (gpusim_comm_init_all(cfg.g, 2, NULL, &policy, &comm) != GPUSIM_OK)
 		tap_bail(gpusim_error());
 	rc = bench_open(&cfg, &b, &err);
 	ok(rc == RC_OK && bench_max_bytes(b) < cfg.max_bytes,
@@ -105,8 +105,7 @@ main(void)
 	bench_close(b, rc);
 	ok(bench_has_choice(GPUSIM_ALLREDUCE) && !bench_has_choice(GPUSIM_BARRIER),
 	   "allreduce has a choice of algorithms, barrier has none");
-	gpusim_comm_destroy(cfg.g, comm.id);
-	gpusim_comm_fini(&comm);
+	gpusim_comm_destroy(comm);
 	gpusim_close(cfg.g);
 	launch_end(l);
 	return tap_done();
