@@ -166,7 +166,7 @@ apply(struct options *o, int opt, const char *arg, struct err *err)
 	case OPT_MEM_FILE:
 	case OPT_MEM_SCRATCH:
 		o->device.mem_path = arg;
-		o->device.mem_keep = opt == OPT_MEM_FILE ? DEVMEM_KEEP_FILE : DEVMEM_UNLINK_FILE;
+		o->device.mem_fate = opt == OPT_MEM_FILE ? DEVMEM_PERSIST_FILE : DEVMEM_UNLINK_FILE;
 		return RC_OK;
 	case OPT_THREADS:
 		return option_u32(arg, 1, 1024, &o->device.threads, err);
@@ -404,7 +404,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = {.device = {.mem_bytes = 256u << 20,
-				       .mem_keep = DEVMEM_UNLINK_FILE,
+				       .mem_fate = DEVMEM_UNLINK_FILE,
 				       .threads = 1,
 				       .say = say},
 			    .pin = PIN_NONE,

@@ -21,20 +21,20 @@ at(const struct inst_coll *c, uint8_t buf, uint64_t off)
 static bool
 by_lane(const struct route *route, uint32_t peer)
 {
-	return route->p2p && p2p_reaches(route->p2p->lane, peer);
+	return route->pm && peermem_reaches(route->pm->lane, peer);
 }
 
 static enum rc
 send_to(const struct route *route, uint32_t peer, const void *data, size_t nbytes, struct err *err)
 {
-	return by_lane(route, peer) ? p2p_send(route->p2p, peer, data, nbytes, err)
+	return by_lane(route, peer) ? peermem_send(route->pm, peer, data, nbytes, err)
 				    : xport_send(route->net, peer, data, nbytes, err);
 }
 
 static bool
 can_send(const struct route *route, uint32_t peer)
 {
-	return by_lane(route, peer) ? p2p_room(route->p2p, peer)
+	return by_lane(route, peer) ? peermem_room(route->pm, peer)
 				    : xport_ready(route->net, peer, XPORT_SEND);
 }
 
@@ -42,7 +42,7 @@ static void
 release(const struct route *route, uint32_t peer)
 {
 	if (by_lane(route, peer))
-		p2p_release(route->p2p, peer);
+		peermem_release(route->pm, peer);
 	else
 		xport_release(route->net, peer);
 }
@@ -53,7 +53,7 @@ receive(const struct route *route, const struct plan_step *s, size_t elem, const
 	struct err *err)
 {
 	size_t nbytes = 0;
-	enum rc rc = by_lane(route, s->peer) ? p2p_recv(route->p2p, s->peer, data, &nbytes, err)
+	enum rc rc = by_lane(route, s->peer) ? peermem_recv(route->pm, s->peer, data, &nbytes, err)
 					     : xport_recv(route->net, s->peer, data, &nbytes, err);
 
 	if (rc == RC_OK && nbytes != s->count * elem)
@@ -78,11 +78,11 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
-		src = p2p_shared(route->p2p);
+		src = peermem_shared(route->pm);
 	else
-		rc = p2p_ins(route->p2p, s->src_off * c->elem, nbytes, &src, err);
+		rc = peermem_ins(route->pm, s->src_off * c->elem, nbytes, &src, err);
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
-		rc = p2p_outs(route->p2p, s->dst_off * c->elem, nbytes, &dst, err);
+		rc = peermem_outs(route->pm, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
 		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
 			    large ? REDUCE_STREAM : 0);
@@ -127,9 +127,9 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
 		return RC_OK;
 	case STEP_SYNC:
-		return p2p_sync(route->p2p, err);
+		return peermem_sync(route->pm, err);
 	case STEP_SHARE:
-		return p2p_share(route->p2p, at(c, s->src, s->src_off), s->count * c->elem, err);
+		return peermem_share(route->pm, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_REDUCE_ALL:
 		return reduce_all(route, c, s, nranks, err);
 	}
@@ -139,7 +139,7 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 /* Steps as they are run. */
 struct progress {
 	const struct route *route;
-	struct meter *meter;
+	struct recorder *meter;
 	const struct program *p;
 	const struct inst_coll *c;
 	uint64_t op;
@@ -205,14 +205,14 @@ send_meanwhile(struct progress *g, struct err *err)
 		if (rc == RC_OK)
 			rc = xport_wait(o, peer, XPORT_RECV, seen, deadline, err);
 		if (rc == RC_OK)
-			rc = xport_tend(o, err);
+			rc = xport_poll(o, err);
 		seen = xport_moves(o);
 	}
 	return rc;
 }
 
 /*
- * All steps in order, but sends as early as ahead.h allows and the window has room: step k may
+ * All steps in order, but sends as early as hoist.h allows and the window has room: step k may
  * wait, and meanwhile chunks are under way.
  */
 static enum rc
@@ -225,7 +225,7 @@ run_steps(struct progress *g, struct err *err)
 		const struct plan_step *s = &plan->step[g->k];
 		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 
-		meter_step(g->meter, g->k + 1);
+		recorder_step(g->meter, g->k + 1);
 		rc = post_sends(g, err);
 		if (rc == RC_OK && receives && !by_lane(g->route, s->peer) &&
 		    xport_is_slow(g->route->net) && wants_room(g))
@@ -260,7 +260,7 @@ most_bytes(const struct program *p, const struct inst_coll *c)
 static void
 tend(void *net)
 {
-	(void)xport_tend(net, NULL);
+	(void)xport_poll(net, NULL);
 }
 
 /* End the ways of an operation that failed, or came to its end, with rc in err; both get to know.
@@ -268,38 +268,39 @@ tend(void *net)
 static enum rc
 end(const struct route *route, enum rc rc, struct err *err)
 {
-	if (route->p2p)
-		rc = p2p_end(route->p2p, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
+	if (route->pm)
+		rc = peermem_end(route->pm, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
 	if (route->net)
 		rc = xport_end(route->net, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
 	return rc;
 }
 
 void
-collective_failure(struct meter *m, enum rc why, struct failure *out)
+collective_failure(struct recorder *m, enum rc why, struct failure *out)
 {
 	*out = (struct failure){0};
-	if (!m->coll || (METER_GET(m, comm) == 0 && why != RC_ABORTED))
+	if (!m->coll || (RECORDER_GET(m, comm) == 0 && why != RC_ABORTED))
 		return;
 	out->coll = m->coll;
 	out->algo = m->algo;
-	out->op = METER_GET(m, op);
-	out->step = METER_GET(m, step);
-	out->steps = METER_GET(m, steps);
+	out->op = RECORDER_GET(m, op);
+	out->step = RECORDER_GET(m, step);
+	out->steps = RECORDER_GET(m, steps);
 	out->idle_ns = m->idle_ns;
 	out->nmissing = m->nmissing;
 	memcpy(out->missing, m->missing, sizeof out->missing);
-	meter_end(m);
+	recorder_end(m);
 }
 
 void
-collective_meter(struct meter *m, const struct program *p, const struct inst_coll *c, uint64_t op)
+collective_meter(struct recorder *m, const struct program *p, const struct inst_coll *c,
+		 uint64_t op)
 {
 	if (!m)
 		return;
 	m->coll = coll_name(c->coll);
 	m->algo = c->algo;
-	meter_begin(m, p->comm, p->epoch, op, c->plan.nstep);
+	recorder_begin(m, p->comm, p->epoch, op, c->plan.nstep);
 }
 
 /* The sentence of a failure. One that was heard of elsewhere is a whole sentence already. */
@@ -321,8 +322,8 @@ run(struct progress *g, struct err *err)
 	const struct route *route = g->route;
 	enum rc rc = RC_OK;
 
-	if (route->p2p)
-		rc = p2p_begin(route->p2p, err);
+	if (route->pm)
+		rc = peermem_begin(route->pm, err);
 	if (rc == RC_OK) {
 		rc = run_steps(g, err);
 		if (rc != RC_OK && route->net)
@@ -332,28 +333,28 @@ run(struct progress *g, struct err *err)
 }
 
 enum rc
-collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const struct program *p,
-	       const struct inst_coll *c, uint64_t op, struct meter *meter, struct err *err)
+collective_run(struct xport *x, struct peer_mapping *lane, uint64_t turn, const struct program *p,
+	       const struct inst_coll *c, uint64_t op, struct recorder *meter, struct err *err)
 {
-	struct p2p_op lane_op = {.lane = lane,
-				 .turn = turn,
-				 .kind = c->kind,
-				 .in = c->base[PLAN_IN],
-				 .out = c->base[PLAN_OUT],
-				 .meter = meter};
-	struct route route = {.p2p = lane ? &lane_op : NULL};
+	struct peermem_op lane_op = {.lane = lane,
+				     .turn = turn,
+				     .kind = c->kind,
+				     .in = c->base[PLAN_IN],
+				     .out = c->base[PLAN_OUT],
+				     .meter = meter};
+	struct route route = {.pm = lane ? &lane_op : NULL};
 	struct progress g = {
 	    .route = &route, .meter = meter, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
 	enum rc rc = RC_OK;
 
 	collective_meter(meter, p, c, op);
-	if (c->plan.mapped && !p2p_whole(lane))
+	if (c->plan.mapped && !peermem_whole(lane))
 		rc = err_set(&local, RC_INVAL,
 			     "algorithm %s needs every rank's memory, and some are reached by "
 			     "sockets",
 			     c->algo);
-	else if (!p2p_whole(lane))
+	else if (!peermem_whole(lane))
 		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, &local);
 	if (rc == RC_OK && route.net) {
 		xport_meter(route.net, meter);
@@ -366,6 +367,6 @@ collective_run(struct xport *x, struct p2p_lane *lane, uint64_t turn, const stru
 	rc = run(&g, &local);
 	if (rc != RC_OK)
 		return say(c, op, g.k, rc, &local, err);
-	meter_end(meter);
+	recorder_end(meter);
 	return RC_OK;
 }

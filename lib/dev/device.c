@@ -39,7 +39,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->id = net_random();
 	xc.device_id = d->id;
 	d->ordinal = cfg->ordinal;
-	d->keep = cfg->mem_keep;
+	d->mem_fate = cfg->mem_fate;
 	d->latency_ns = cfg->latency_ns;
 	d->bits_per_s = cfg->bits_per_s;
 	d->threads = cfg->threads;
@@ -54,7 +54,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
 	/* One that was given its id means to come back under it. */
-	if (rc == RC_OK && d->keep == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
+	if (rc == RC_OK && d->mem_fate == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
 		rc = devmem_mark(d->mem, cfg->coordinator, err);
 	if (rc == RC_OK &&
 	    !(d->leases = leases_new(d->mem, cfg->client_bytes ? cfg->client_bytes : UINT64_MAX)))
@@ -64,7 +64,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
 	if (rc == RC_OK)
-		rc = keeps_new(d->mem, &d->keeps, err);
+		rc = snapshots_new(d->mem, &d->snapshots, err);
 	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !(d->env.events = event_table_new()))
@@ -111,9 +111,9 @@ device_free(struct device *d)
 	injector_free(d->inject);
 	xport_free(d->xport);
 	event_table_free(d->env.events);
-	keeps_free(d->keeps);
+	snapshots_free(d->snapshots);
 	leases_free(d->leases);
-	devmem_close(d->mem, d->keep);
+	devmem_close(d->mem, d->mem_fate);
 	protocol_free(d->protocol);
 	pthread_mutex_destroy(&d->feed_lock);
 	pthread_mutex_destroy(&d->lock);
@@ -177,7 +177,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 	m->latencyns = d->latency_ns;
 	m->bitspers = d->bits_per_s;
 	m->kernels = (char *)load_files();
-	m->memkept = d->keep == DEVMEM_KEEP_FILE;
+	m->memkept = d->mem_fate == DEVMEM_PERSIST_FILE;
 }
 
 size_t

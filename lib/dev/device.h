@@ -19,7 +19,7 @@ struct device_config {
 	uint64_t mem_bytes;
 	uint64_t client_bytes; /* what one client may lease; 0: all of it */
 	const char *mem_path;  /* NULL: under /dev/shm */
-	enum devmem_keep mem_keep;
+	enum devmem_fate mem_fate;
 	const char
 	    *coordinator; /* that may wait for the memory when the device was killed; or NULL */
 	const char *data_addr;

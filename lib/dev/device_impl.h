@@ -34,7 +34,7 @@ struct device {
 	uint32_t ordinal;
 	char address[NET_ADDR_MAX], grpc[NET_ADDR_MAX];
 	char host[HOST_ID_MAX];
-	enum devmem_keep keep;
+	enum devmem_fate mem_fate;
 	uint64_t latency_ns, bits_per_s;
 	uint32_t threads;
 	bool supervised;
@@ -45,7 +45,7 @@ struct device {
 	struct program_env env;
 	struct streams *streams;
 	struct leases *leases;
-	struct keeps *keeps;
+	struct snapshots *snapshots;
 	struct adopt adopt;
 	atomic_size_t held;   /* bytes of programs */
 	pthread_mutex_t lock; /* addresses */

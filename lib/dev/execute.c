@@ -36,7 +36,7 @@ run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, siz
 {
 	size_t k = 1;
 
-	while (k < n && x->program->inst[at[k]].kind == INST_P2P)
+	while (k < n && x->program->inst[at[k]].kind == INST_SENDRECV)
 		k++;
 	for (size_t i = 0; i < k; i++) {
 		const struct inst_coll *c = &x->program->inst[at[i]].coll;
@@ -74,7 +74,7 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 		return collective_run(
 		    x->xport, x->lane, x->first_turn + iteration * x->program->ncoll + i->coll.turn,
 		    x->program, &i->coll, execution_number(x, &i->coll, iteration), x->meter, err);
-	case INST_P2P:
+	case INST_SENDRECV:
 		break;
 	}
 	return err_set(err, RC_INTERNAL, "unknown instruction");
@@ -88,7 +88,7 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	enum rc rc;
 
 	*ndone = 1;
-	if (i->kind == INST_P2P)
+	if (i->kind == INST_SENDRECV)
 		return run_pairs(x, iteration, at, n, ndone, err);
 	rc = run_one(x, iteration, at[0], err);
 	if (rc != RC_OK && i->kind != INST_COLL)

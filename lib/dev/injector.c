@@ -167,7 +167,7 @@ injector_step(struct injector *i, const struct program *p, const struct inst_col
 	/* A pair's number holds its ranks too, unless it takes part in the count. */
 	struct inject_point at = {.comm = p->comm,
 				  .coll = c->coll,
-				  .op = op < FRAME_OP_MAX ? op : op & (FRAME_P2P_MAX - 1),
+				  .op = op < FRAME_OP_MAX ? op : op & (FRAME_SENDRECV_MAX - 1),
 				  .step = (uint32_t)step + 1};
 	struct gpusim_fault f;
 	uint64_t ns;

@@ -133,13 +133,13 @@ enum {
 };
 
 #define AHEAD	    3	 /* rows: so long as memory takes to answer */
-#define AHEAD_BYTES 4096 /* of each; the processor sees by itself where a long row goes on */
+#define HOIST_BYTES 4096 /* of each; the processor sees by itself where a long row goes on */
 
 /* Rows lie anywhere, so that the processor does not guess which one is next. */
 static void
 fetch_row(const unsigned char *row, size_t nbytes)
 {
-	for (size_t at = 0; at < nbytes && at < AHEAD_BYTES; at += 64)
+	for (size_t at = 0; at < nbytes && at < HOIST_BYTES; at += 64)
 		__builtin_prefetch(row + at, 0, 1);
 }
 

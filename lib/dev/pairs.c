@@ -95,7 +95,7 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 }
 
 static enum rc
-drive(const struct program *p, struct pair *q, size_t n, struct meter *meter, struct err *err)
+drive(const struct program *p, struct pair *q, size_t n, struct recorder *meter, struct err *err)
 {
 	uint64_t deadline = xport_deadline(q[0].o), seen = 0;
 	struct pair *stuck;
@@ -115,13 +115,13 @@ drive(const struct program *p, struct pair *q, size_t n, struct meter *meter, st
 		}
 		peer = waits_for(stuck, &way);
 		collective_meter(meter, p, stuck->c, stuck->op);
-		meter_step(meter, steps_left(stuck) ? stuck->next + 1 : stuck->next);
+		recorder_step(meter, steps_left(stuck) ? stuck->next + 1 : stuck->next);
 		rc = xport_wait(stuck->o, peer, way, seen, deadline, err);
 		if (rc != RC_OK)
 			return blame(stuck, err);
 		for (size_t i = 0; i < n && rc == RC_OK; i++)
 			if (q[i].o)
-				rc = xport_tend(q[i].o, err);
+				rc = xport_poll(q[i].o, err);
 		if (rc != RC_OK)
 			return rc;
 	}
@@ -129,8 +129,8 @@ drive(const struct program *p, struct pair *q, size_t n, struct meter *meter, st
 }
 
 enum rc
-pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n, struct meter *meter,
-	  struct err *err)
+pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
+	  struct recorder *meter, struct err *err)
 {
 	uint64_t nbytes = 0;
 	enum rc rc = RC_OK;
@@ -149,7 +149,7 @@ pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n, st
 	if (rc == RC_OK)
 		rc = drive(p, q, n, meter, err);
 	if (rc == RC_OK)
-		meter_end(meter);
+		recorder_end(meter);
 	for (size_t i = 0; i < n; i++)
 		if (q[i].o)
 			end_pair(&q[i], XPORT_GIVE_UP, err);

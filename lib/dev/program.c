@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coll/shape.h"
-#include "dev/ahead.h"
+#include "dev/hoist.h"
 #include "mem/dtype.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
@@ -27,7 +27,7 @@ inst_name(const struct inst *i)
 	case INST_WAIT:
 		return "wait";
 	case INST_COLL:
-	case INST_P2P:
+	case INST_SENDRECV:
 		return coll_name(i->coll.coll);
 	}
 	return "?";
@@ -114,7 +114,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / c->elem;
 	if (a->chunk == 0)
 		a->chunk = 1;
-	a->share = P2P_SHARE_MAX / c->elem;
+	a->share = PEERMEM_SHARE_MAX / c->elem;
 	shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
 	rc = resolve(env->mem, "send buffer", send, shape.in * c->elem, &p, err);
 	if (rc != RC_OK)
@@ -147,7 +147,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
 	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
 
-	i->kind = send || recv ? INST_P2P : INST_COLL;
+	i->kind = send || recv ? INST_SENDRECV : INST_COLL;
 	if (p->comm == 0)
 		return err_set(err, RC_INVAL, "a collective needs a communicator");
 	c->coll = (enum gpusim_coll)m->coll;
@@ -158,11 +158,11 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 		return err_set(err, RC_INVAL, "bad operation number");
 	if (m->opoffset >= p->op_offsets)
 		p->op_offsets = m->opoffset + 1;
-	if (m->p2p >= FRAME_P2P_MAX || (m->p2p && i->kind != INST_P2P))
+	if (m->p2p >= FRAME_SENDRECV_MAX || (m->p2p && i->kind != INST_SENDRECV))
 		return err_set(err, RC_INVAL, "bad pair number");
 	if (m->p2p)
-		c->fixed_op = send ? FRAME_OP_P2P(p->rank, m->root, m->p2p)
-				   : FRAME_OP_P2P(m->root, p->rank, m->p2p);
+		c->fixed_op = send ? FRAME_OP_SENDRECV(p->rank, m->root, m->p2p)
+				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
 	c->turn = i->kind == INST_COLL ? p->ncoll++ : 0;
 	return build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
 }
@@ -288,7 +288,7 @@ match_events(struct program *p, struct err *err)
 static bool
 is_coll(const struct inst *i)
 {
-	return i->kind == INST_COLL || i->kind == INST_P2P;
+	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
 }
 
 /* Scratch for each stream: its collectives run one after the other. */
@@ -322,7 +322,7 @@ look_ahead(struct program *p, struct err *err)
 
 		if (p->inst[i].kind != INST_COLL)
 			continue;
-		c->after = ahead_compute(&c->plan, c->base, c->elem);
+		c->after = hoist_compute(&c->plan, c->base, c->elem);
 		if (!c->after)
 			return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -425,7 +425,7 @@ program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_r
 	if (rc != RC_OK)
 		return rc;
 	p->ninst = 1;
-	p->inst[0].kind = INST_P2P;
+	p->inst[0].kind = INST_SENDRECV;
 	p->inst[0].coll = (struct inst_coll){
 	    .coll = send_or_recv, .dtype = GPUSIM_U8, .redop = GPUSIM_SUM, .fixed_op = op};
 	a.rank = p->rank;

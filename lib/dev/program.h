@@ -15,7 +15,7 @@
 #include "dev/kernel.h"
 #include "gpu_sim.pb-c.h"
 #include "mem/devmem.h"
-#include "xport/p2p.h"
+#include "xport/peermem.h"
 
 #define STREAM_MAX	  64	     /* numbered streams of a device */
 #define PROGRAM_MAX_STEPS (1u << 22) /* of all plans of a program */
@@ -23,7 +23,15 @@
 	(256u << 20) /* bytes of all programs of a device, without their scratch */
 #define INST_NONE SIZE_MAX
 
-enum inst_kind { INST_KERNEL, INST_MEMSET, INST_COPY, INST_RECORD, INST_WAIT, INST_COLL, INST_P2P };
+enum inst_kind {
+	INST_KERNEL,
+	INST_MEMSET,
+	INST_COPY,
+	INST_RECORD,
+	INST_WAIT,
+	INST_COLL,
+	INST_SENDRECV
+};
 
 struct inst_kernel {
 	const struct kernel *kernel;
@@ -51,7 +59,7 @@ struct inst_coll {
 	enum gpusim_redop redop;
 	const char *algo;
 	struct plan plan;
-	uint32_t *after;	/* by step, see ahead.h; NULL for pairs */
+	uint32_t *after;	/* by step, see hoist.h; NULL for pairs */
 	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
 	uint64_t nelem;
 	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */

@@ -76,8 +76,8 @@ struct protocol_action {
 	const char *reason;
 	uint32_t graph; /* start: PROTOCOL_NO_GRAPH: the operations are in the request */
 	uint64_t start;
-	bool restore; /* start: put back first what the same run kept */
-	bool keep;    /* start: then keep what it overwrites, unless that was done for it before */
+	bool restore;  /* start: put back first what the same run kept */
+	bool snapshot; /* start: then keep what it overwrites, unless that was done for it before */
 };
 
 struct protocol;

@@ -39,7 +39,7 @@ struct prun {
 	bool orphan;		    /* started, and its communicator has gone */
 	struct caller first, *more; /* to be answered */
 	uint64_t graph;		    /* 0: none */
-	bool keep, restore;
+	bool snapshot, restore;
 	struct run_result *failure; /* ended: what it came to, or NULL: */
 	uint64_t compute_ns, comm_ns;
 };

@@ -154,7 +154,7 @@ run_go(struct protocol *p, struct prun *r, uint32_t slot)
 		r->comm->under_way[0]++;
 	a->start = r->start;
 	a->graph = slot;
-	a->keep = r->keep;
+	a->snapshot = r->snapshot;
 	a->restore = r->restore;
 	a->comm = r->comm ? r->comm->id : 0;
 	a->epoch = r->epoch;
@@ -339,7 +339,7 @@ run_new(struct protocol *p, struct pcomm *c, uint64_t caller, const GpuSim__RunR
 	r->kind = kind_of(m);
 	r->first.id = caller;
 	r->graph = m->graphid;
-	r->keep = m->keep;
+	r->snapshot = m->keep;
 	r->restore = m->restore;
 	if (c && r->number) {
 		at = &c->bucket[r->number % RUN_BUCKETS];

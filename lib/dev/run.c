@@ -24,7 +24,7 @@ segment_free(struct segment *g)
 void
 run_free(struct run *r)
 {
-	p2p_let_go(r->lane);
+	peermem_let_go(r->lane);
 	free(r->event);
 	free(r->waited_ns);
 	free(r);
@@ -56,7 +56,7 @@ make_pairs(struct segment *g)
 	size_t row = 0, most = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		row = in[g->at[i]].kind == INST_P2P ? row + 1 : 0;
+		row = in[g->at[i]].kind == INST_SENDRECV ? row + 1 : 0;
 		if (row > most)
 			most = row;
 	}
@@ -183,7 +183,7 @@ count_time(struct run_result *sum, const struct inst *in, uint64_t *t)
 
 	if (in->untimed)
 		;
-	else if (kind == INST_COLL || kind == INST_P2P)
+	else if (kind == INST_COLL || kind == INST_SENDRECV)
 		sum->comm_ns += now - *t;
 	else if (kind != INST_RECORD && kind != INST_WAIT)
 		sum->compute_ns += now - *t;
@@ -202,7 +202,7 @@ tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, 
 		const struct inst_coll *c = &p->inst[at[i]].coll;
 		enum inst_kind kind = p->inst[at[i]].kind;
 
-		if (kind != INST_COLL && kind != INST_P2P)
+		if (kind != INST_COLL && kind != INST_SENDRECV)
 			continue;
 		snprintf(text, sizeof text,
 			 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64
@@ -248,14 +248,14 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 }
 
 static enum rc
-restore_and_keep(const struct run_spec *spec, struct err *err)
+restore_and_snapshot(const struct run_spec *spec, struct err *err)
 {
 	enum rc rc = RC_OK;
 
 	if (spec->restore)
-		rc = keep_restore(spec->keeps, &spec->keep_id, spec->program, err);
-	if (rc == RC_OK && spec->keep)
-		rc = keep_take(spec->keeps, &spec->keep_id, spec->program, err);
+		rc = snapshot_restore(spec->snapshots, &spec->snapshot_id, spec->program, err);
+	if (rc == RC_OK && spec->snapshot)
+		rc = snapshot_take(spec->snapshots, &spec->snapshot_id, spec->program, err);
 	return rc;
 }
 
@@ -267,11 +267,11 @@ start(struct streams *s, struct run *r)
 
 	while (r->start == RUN_STARTING)
 		pthread_cond_wait(&s->started, &s->lock);
-	if (!r->spec.keeps || r->start == RUN_STARTED)
+	if (!r->spec.snapshots || r->start == RUN_STARTED)
 		return;
 	r->start = RUN_STARTING;
 	pthread_mutex_unlock(&s->lock);
-	restore_and_keep(&r->spec, &err);
+	restore_and_snapshot(&r->spec, &err);
 	pthread_mutex_lock(&s->lock);
 	r->start = RUN_STARTED;
 	if (err.rc != RC_OK) {

@@ -20,11 +20,11 @@ take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
 	enum rc rc;
 
 	if (devmem_used(d->mem, NULL) == 0)
-		keep_drop_all(d->keeps); /* of communicators that this device has left */
+		snapshot_drop_all(d->snapshots); /* of communicators that this device has left */
 	rc = devmem_adopt(d->mem, &from, &d->adopt.stop, err);
 	if (rc == RC_OK)
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
-	return rc == RC_OK ? keeps_load(d->keeps, err) : rc;
+	return rc == RC_OK ? snapshots_load(d->snapshots, err) : rc;
 }
 
 static void *

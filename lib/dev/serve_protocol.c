@@ -40,7 +40,7 @@ answer_failed_run(struct rpc_call *call, const struct run_result *res)
 {
 	const struct failure *f = &res->failure;
 	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
-	uint32_t missing[METER_MISSING_MAX];
+	uint32_t missing[RECORDER_MISSING_MAX];
 
 	memcpy(missing, f->missing, sizeof missing);
 	m.operation = f->op;
@@ -165,7 +165,7 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
-		keep_drop(d->keeps, a->comm);
+		snapshot_drop(d->snapshots, a->comm);
 		return;
 	case PROTOCOL_DROP:
 		streams_drop(d->streams, d->graph[a->graph]);

@@ -21,16 +21,16 @@ find_program(struct device *d, const GpuSim__RunRequest *m, uint32_t graph, stru
 
 /* What the run's first thread is to restore and keep of its inputs. */
 static void
-keep_inputs(struct device *d, const struct program *p, const struct protocol_action *a,
-	    uint64_t run, struct run_spec *spec)
+snapshot_inputs(struct device *d, const struct program *p, const struct protocol_action *a,
+		uint64_t run, struct run_spec *spec)
 {
 	struct xport_membership of;
 
-	if ((!a->keep && !a->restore) || xport_member(d->xport, p->comm, &of, NULL) != RC_OK)
+	if ((!a->snapshot && !a->restore) || xport_member(d->xport, p->comm, &of, NULL) != RC_OK)
 		return; /* it has ended meanwhile, and so will the run */
-	spec->keeps = d->keeps;
-	spec->keep_id = (struct keep_id){of.coordinator, p->comm, run};
-	spec->keep = a->keep;
+	spec->snapshots = d->snapshots;
+	spec->snapshot_id = (struct snapshot_id){of.coordinator, p->comm, run};
+	spec->snapshot = a->snapshot;
 	spec->restore = a->restore;
 }
 
@@ -50,7 +50,7 @@ carry_run(struct device *d, const GpuSim__RunRequest *m, const struct protocol_a
 	if (rc != RC_OK)
 		return rc;
 	spec.program = p;
-	keep_inputs(d, p, a, m->run, &spec);
+	snapshot_inputs(d, p, a, m->run, &spec);
 	rc = streams_run(d->streams, &spec, err);
 	streams_drop(d->streams, p);
 	return rc;

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "dev/keep.h"
+#include "dev/snapshot.h"
 #include "dev/collective.h"
 
 #define STREAM_MAX_QUEUED   4096 /* runs waiting on one stream */
@@ -39,10 +39,10 @@ struct run_spec {
 	uint64_t iterations;	 /* at least 1 */
 	uint64_t first_iteration;
 	uint64_t first_op, stride;
-	struct keeps *keeps; /* or NULL: nothing is kept, nor restored */
-	struct keep_id keep_id;
-	bool restore, keep; /* before the first instruction, in this order */
-	run_done_fn done;   /* or NULL: the streams keep the result */
+	struct snapshots *snapshots; /* or NULL: nothing is kept, nor restored */
+	struct snapshot_id snapshot_id;
+	bool restore, snapshot; /* before the first instruction, in this order */
+	run_done_fn done;	/* or NULL: the streams keep the result */
 	void *arg;
 };
 

@@ -26,7 +26,7 @@ struct run {
 	struct run_spec spec;
 	struct run_result result;
 	struct event_number *event; /* by instruction */
-	struct p2p_lane *lane;	    /* held for its collectives; or NULL */
+	struct peer_mapping *lane;  /* held for its collectives; or NULL */
 	uint64_t first_turn;
 	uint64_t *waited_ns; /* by rank, of all segments; or NULL */
 	unsigned segments;   /* not yet ended */
@@ -62,7 +62,7 @@ struct stream {
 	bool started, transfer;
 	struct transfer_receive receive; /* nbytes 0: it is none */
 	struct err why;			 /* the failure nobody was told of */
-	struct meter meter;
+	struct recorder meter;
 	struct waiter *waiters;
 };
 

@@ -10,9 +10,9 @@
  *
  * An allocation is entered in the table before anybody hears of it, and struck out before its
  * address can be given out again: the arenas, which a killed process loses, are made from the table
- * by the next one. What the device has of its own is not entered, and is lost, but for kept areas.
+ * by the next one. What the device has of its own is not entered, and is lost, but for persistent areas.
  *
- * One mutex guards the arenas, the table and the list of kept areas; everything else is constant
+ * One mutex guards the arenas, the table and the list of persistent areas; everything else is constant
  * between open and close.
  */
 #include "mem/devmem.h"
@@ -109,7 +109,7 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 	if (rc == RC_OK)
 		rc = map_file(m, err);
 	if (rc) {
-		devmem_close(m, created ? DEVMEM_UNLINK_FILE : DEVMEM_KEEP_FILE);
+		devmem_close(m, created ? DEVMEM_UNLINK_FILE : DEVMEM_PERSIST_FILE);
 		return rc;
 	}
 	*out = m;
@@ -117,23 +117,23 @@ devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struct devmem
 }
 
 void
-devmem_close(struct devmem *m, enum devmem_keep keep)
+devmem_close(struct devmem *m, enum devmem_fate fate)
 {
-	struct devmem_kept *k;
+	struct devmem_persist *k;
 
 	if (!m)
 		return;
 	if (m->map)
 		munmap(m->map, devmem_map_bytes(m->nbytes));
 	if (m->fd >= 0) {
-		if (keep == DEVMEM_UNLINK_FILE && devmem_same_file(m->path, m->fd))
+		if (fate == DEVMEM_UNLINK_FILE && devmem_same_file(m->path, m->fd))
 			unlink(m->path);
 		close(m->fd);
 	}
 	arena_fini(&m->arena);
 	arena_fini(&m->own_arena);
-	while ((k = m->kept)) {
-		m->kept = k->next;
+	while ((k = m->persist)) {
+		m->persist = k->next;
 		free(k);
 	}
 	free(m->reserved);
@@ -381,12 +381,12 @@ devmem_own_free(struct devmem *m, void *p)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- kept areas */
+/* ---- persistent areas */
 
 enum rc
-devmem_kept_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err)
+devmem_persist_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err)
 {
-	struct devmem_kept *k = alloc_zeroed(1, sizeof *k);
+	struct devmem_persist *k = alloc_zeroed(1, sizeof *k);
 	enum rc rc;
 
 	if (!k)
@@ -400,8 +400,8 @@ devmem_kept_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err
 	}
 	if (rc == RC_OK) {
 		k->nbytes = arena_size(&m->own_arena, k->addr);
-		k->next = m->kept;
-		m->kept = k;
+		k->next = m->persist;
+		m->persist = k;
 		*out = m->map + devmem_file_offset(k->addr);
 	}
 	pthread_mutex_unlock(&m->lock);
@@ -411,10 +411,10 @@ devmem_kept_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err
 }
 
 /* Lock held. */
-static struct devmem_kept **
-find_kept(struct devmem *m, const void *p)
+static struct devmem_persist **
+find_persist(struct devmem *m, const void *p)
 {
-	struct devmem_kept **at = &m->kept;
+	struct devmem_persist **at = &m->persist;
 
 	while (*at && (*at)->addr != devmem_addr(m, p))
 		at = &(*at)->next;
@@ -422,18 +422,18 @@ find_kept(struct devmem *m, const void *p)
 }
 
 enum rc
-devmem_kept_free(struct devmem *m, void *p, struct err *err)
+devmem_persist_free(struct devmem *m, void *p, struct err *err)
 {
-	struct devmem_kept **at, *k;
+	struct devmem_persist **at, *k;
 	enum rc rc;
 
 	if (!p)
 		return RC_OK;
 	pthread_mutex_lock(&m->lock);
-	at = find_kept(m, p);
+	at = find_persist(m, p);
 	k = *at;
 	rc = k ? strike(m, &m->own_arena, k->addr, err)
-	       : err_set(err, RC_INVAL, "no kept area begins there");
+	       : err_set(err, RC_INVAL, "no persistent area begins there");
 	if (rc == RC_OK) {
 		*at = k->next;
 		free(k);
@@ -443,13 +443,13 @@ devmem_kept_free(struct devmem *m, void *p, struct err *err)
 }
 
 void *
-devmem_kept_next(struct devmem *m, const void *after, uint64_t *nbytes)
+devmem_persist_next(struct devmem *m, const void *after, uint64_t *nbytes)
 {
-	struct devmem_kept *k;
+	struct devmem_persist *k;
 	void *p = NULL;
 
 	pthread_mutex_lock(&m->lock);
-	k = after ? *find_kept(m, after) : m->kept;
+	k = after ? *find_persist(m, after) : m->persist;
 	if (after && k)
 		k = k->next;
 	if (k && reserve_locked(m, k->addr - devmem_min(m), k->nbytes) == 0) {
@@ -466,7 +466,7 @@ devmem_kept_next(struct devmem *m, const void *after, uint64_t *nbytes)
 static enum rc
 note(struct devmem *m, const struct devmem_entry *e, struct err *err)
 {
-	struct devmem_kept *k;
+	struct devmem_persist *k;
 	enum rc rc;
 
 	if (e->addr < devmem_max(m))
@@ -479,8 +479,8 @@ note(struct devmem *m, const struct devmem_entry *e, struct err *err)
 		free(k);
 		return rc;
 	}
-	*k = (struct devmem_kept){.next = m->kept, .addr = e->addr, .nbytes = e->nbytes};
-	m->kept = k;
+	*k = (struct devmem_persist){.next = m->persist, .addr = e->addr, .nbytes = e->nbytes};
+	m->persist = k;
 	return RC_OK;
 }
 

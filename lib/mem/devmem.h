@@ -44,10 +44,10 @@ enum rc devmem_open(const char *path, uint64_t device_id, uint64_t nbytes, struc
 /* The device id that a memory file was made for; 0 when it is no memory file, or not there. */
 uint64_t devmem_file_id(const char *path);
 
-enum devmem_keep { DEVMEM_KEEP_FILE, DEVMEM_UNLINK_FILE };
+enum devmem_fate { DEVMEM_PERSIST_FILE, DEVMEM_UNLINK_FILE };
 
 /* Unmap, close, and unlink if asked. devmem_close(NULL, ..) is legal. */
-void devmem_close(struct devmem *m, enum devmem_keep keep);
+void devmem_close(struct devmem *m, enum devmem_fate fate);
 
 /*
  * devmem_mark - say in the file that it may be removed when the device has ended, however it did (sweep.h).
@@ -109,12 +109,12 @@ void devmem_own_free(struct devmem *m, void *p); /* NULL is legal */
 
 /*
  * Areas of the same kind that outlive the process, as allocations do. The first page of a new one is
- * zero. devmem_kept_next: the area behind `after` (NULL: the first) in no order, NULL when there is
- * none. RC_NOMEM; devmem_kept_free also as devmem_free.
+ * zero. devmem_persist_next: the area behind `after` (NULL: the first) in no order, NULL when there is
+ * none. RC_NOMEM; devmem_persist_free also as devmem_free.
  */
-enum rc devmem_kept_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err);
-enum rc devmem_kept_free(struct devmem *m, void *p, struct err *err); /* NULL is legal */
-void *devmem_kept_next(struct devmem *m, const void *after, uint64_t *nbytes);
+enum rc devmem_persist_alloc(struct devmem *m, uint64_t nbytes, void **out, struct err *err);
+enum rc devmem_persist_free(struct devmem *m, void *p, struct err *err); /* NULL is legal */
+void *devmem_persist_next(struct devmem *m, const void *after, uint64_t *nbytes);
 
 /* The device address of a pointer into the memory. */
 uint64_t devmem_addr(const struct devmem *m, const void *p);
@@ -137,7 +137,7 @@ struct devmem_source {
 
 /*
  * devmem_adopt - take over the memory of a device that is gone, or frozen: contents, allocations at
- * the same addresses with their owners, and kept areas. It takes as long as copying what is in the
+ * the same addresses with their owners, and persistent areas. It takes as long as copying what is in the
  * file; meanwhile nothing can be allocated here.
  *
  *	stop	ends it when it becomes true, with RC_ABORTED

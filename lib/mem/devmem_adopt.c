@@ -27,8 +27,8 @@ struct adoption {
 	struct devmem_header h;
 	struct devmem_entry *entry; /* all of its table */
 	size_t n, cap;
-	void **kept; /* the areas made here, room for n */
-	size_t nkept;
+	void **persist; /* the areas made here, room for n */
+	size_t npersist;
 	unsigned char *piece; /* PIECE bytes, and as many zeros */
 };
 
@@ -186,14 +186,14 @@ copy_contents(struct adoption *a, struct err *err)
 	return rc == RC_OK ? clear(a, rest, DEVMEM_PAGE + n, err) : rc;
 }
 
-/* A kept area is of the same bytes here, wherever it lies. Its first page comes last, so that it
+/* A persistent area is of the same bytes here, wherever it lies. Its first page comes last, so that it
  * says nothing before the rest is there. */
 static enum rc
 copy_kept(struct adoption *a, const struct devmem_entry *e, struct err *err)
 {
 	uint64_t from = DEVMEM_PAGE + (e->addr - DEVMEM_FIRST), to;
 	void *p = NULL;
-	enum rc rc = devmem_kept_alloc(a->m, e->nbytes, &p, err);
+	enum rc rc = devmem_persist_alloc(a->m, e->nbytes, &p, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -201,7 +201,7 @@ copy_kept(struct adoption *a, const struct devmem_entry *e, struct err *err)
 	rc = copy(a, from + DEVMEM_PAGE, e->nbytes - DEVMEM_PAGE, to + DEVMEM_PAGE, err);
 	if (rc == RC_OK)
 		rc = copy(a, from, DEVMEM_PAGE, to, err);
-	a->kept[a->nkept++] = p;
+	a->persist[a->npersist++] = p;
 	return rc;
 }
 
@@ -239,7 +239,7 @@ adopt(struct adoption *a, struct err *err)
 	t = (struct devmem_table){.path = a->from->path, .fd = a->fd, .nbytes = a->h.nbytes};
 	rc = devmem_table_scan(&t, note, a, err);
 	if (rc == RC_OK && (!(a->piece = alloc_zeroed(2, PIECE)) ||
-			    !(a->kept = alloc_zeroed(a->n + 1, sizeof *a->kept))))
+			    !(a->persist = alloc_zeroed(a->n + 1, sizeof *a->persist))))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = copy_contents(a, err);
@@ -281,11 +281,11 @@ devmem_adopt(struct devmem *m, const struct devmem_source *from, const atomic_bo
 		rc = put_all(&a, err);
 	m->adopting = false;
 	pthread_mutex_unlock(&m->lock);
-	while (rc != RC_OK && a.nkept)
-		devmem_kept_free(m, a.kept[--a.nkept], NULL);
+	while (rc != RC_OK && a.npersist)
+		devmem_persist_free(m, a.persist[--a.npersist], NULL);
 	if (a.fd >= 0)
 		close(a.fd);
-	free(a.kept);
+	free(a.persist);
 	free(a.entry);
 	free(a.piece);
 	return rc;

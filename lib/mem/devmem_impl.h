@@ -15,8 +15,8 @@
 #define DEVMEM_BLOCK (UINT64_C(256) << 10) /* of the file, reserved at a time */
 
 /* One of the device's own areas that outlive it. */
-struct devmem_kept {
-	struct devmem_kept *next;
+struct devmem_persist {
+	struct devmem_persist *next;
 	uint64_t addr, nbytes;
 };
 
@@ -28,10 +28,10 @@ struct devmem {
 	uint64_t incarnation;
 	struct devmem_table table;
 	pthread_mutex_t lock;
-	struct arena arena, own_arena; /* under lock */
-	struct devmem_kept *kept;      /* under lock */
-	bool adopting;		       /* under lock: nothing is allocated */
-	atomic_uchar *reserved;	       /* by DEVMEM_BLOCK of what is behind the header */
+	struct arena arena, own_arena;	/* under lock */
+	struct devmem_persist *persist; /* under lock */
+	bool adopting;			/* under lock: nothing is allocated */
+	atomic_uchar *reserved;		/* by DEVMEM_BLOCK of what is behind the header */
 };
 
 /* The locked and READY file of a device, with this incarnation in it; a new one when there was none.

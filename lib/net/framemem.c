@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/channel.h"
+#include "net/connection.h"
 #include "wire/frame.h"
 
 #define SMALLEST 8u  /* 256 bytes */

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "net/channel.h"
+#include "net/connection.h"
 #include "net/ipcpath.h"
 #include "net/net.h"
 

@@ -27,7 +27,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "net/channel.h"
+#include "net/connection.h"
 #include "net/net.h"
 #include "net/tls.h"
 

@@ -64,12 +64,12 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 			   .nbytes = get32(p + 48),
 			   .crc = get32(p + 52),
 			   .whole = p[6] == 1};
-	if (f.kind < FRAME_DATA || f.kind > FRAME_AGAIN)
+	if (f.kind < FRAME_DATA || f.kind > FRAME_NACK)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);
 	if (f.nbytes > FRAME_PAYLOAD_MAX)
 		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
 			       f.nbytes, FRAME_PAYLOAD_MAX);
-	if (f.kind == FRAME_LOAN && f.nbytes != sizeof(struct frame_loan))
+	if (f.kind == FRAME_RNDV && f.nbytes != sizeof(struct frame_rndv))
 		return err_set(err, RC_BADDATA, "data frame of a loan with %u bytes", f.nbytes);
 	*out = f;
 	return RC_OK;

@@ -31,28 +31,29 @@
  * outside of them have their own numbering, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and
  * BeginReceive meet under their stream id, which is below 2^62.
  */
-#define FRAME_OP_P2P(src, dst, n) (1ull << 63 | (uint64_t)(src) << 50 | (uint64_t)(dst) << 40 | (n))
-#define FRAME_OP_LAB(stream)	  (1ull << 62 | (stream))
-#define FRAME_OP_MAX		  (1ull << 62) /* the communicator's own are below */
-#define FRAME_P2P_MAX		  (1ull << 40) /* n is below */
+#define FRAME_OP_SENDRECV(src, dst, n) \
+	(1ull << 63 | (uint64_t)(src) << 50 | (uint64_t)(dst) << 40 | (n))
+#define FRAME_OP_LAB(stream) (1ull << 62 | (stream))
+#define FRAME_OP_MAX	     (1ull << 62) /* the communicator's own are below */
+#define FRAME_SENDRECV_MAX   (1ull << 40) /* n is below */
 
 /* The number as people read it: n of a pair, the stream of the lab's. */
 static inline uint64_t
 frame_op_shown(uint64_t op)
 {
-	return op & 1ull << 63 ? op & (FRAME_P2P_MAX - 1) : op & (FRAME_OP_MAX - 1);
+	return op & 1ull << 63 ? op & (FRAME_SENDRECV_MAX - 1) : op & (FRAME_OP_MAX - 1);
 }
 
 enum frame_kind {
 	FRAME_DATA = 1,	  /* one chunk */
 	FRAME_ACK = 2,	  /* the receiver has consumed the chunks before seq */
 	FRAME_REFUSE = 3, /* the receiver will not take this operation's chunks: payload says why */
-	FRAME_LOAN = 4,	  /* one chunk that lies in the sender's memory file: payload says where */
-	FRAME_AGAIN = 5, /* a chunk came damaged: the receiver wants those from seq on again, now */
+	FRAME_RNDV = 4,	  /* one chunk that lies in the sender's memory file: payload says where */
+	FRAME_NACK = 5, /* a chunk came damaged: the receiver wants those from seq on again, now */
 };
 
-/* The payload of a FRAME_LOAN: two numbers, little-endian. */
-struct frame_loan {
+/* The payload of a FRAME_RNDV: two numbers, little-endian. */
+struct frame_rndv {
 	uint64_t offset, nbytes; /* in the file */
 };
 

@@ -127,15 +127,15 @@ note_ack(struct comm *c, const struct frame *h)
 /* A chunk came damaged at the peer: the thread that works on the operation sends it again, and those
  * after it, which the peer has not kept. */
 static void
-note_again(struct comm *c, const struct frame *h)
+note_nack(struct comm *c, const struct frame *h)
 {
 	struct xport_op *o = xport_find_op(c, h->op);
 	struct flow *flow = o ? o->flow[h->src] : NULL;
 
 	if (!flow || h->seq - flow->tx_acked >= flow->tx_next - flow->tx_acked)
 		return;
-	flow->tx_again = true;
-	o->tend_ns = 0;
+	flow->tx_nacked = true;
+	o->poll_ns = 0;
 	xport_signal(o);
 }
 
@@ -165,7 +165,7 @@ note_refusal(struct comm *c, const struct net_frame *f)
 static bool
 is_chunk(const struct frame *h)
 {
-	return h->kind == FRAME_DATA || h->kind == FRAME_LOAN;
+	return h->kind == FRAME_DATA || h->kind == FRAME_RNDV;
 }
 
 /* A chunk of an older epoch: its sender does not know yet. One of a newer epoch comes again, when
@@ -196,7 +196,7 @@ whose(struct xport *x, const struct frame *h)
 
 /* Lock held. Have the chunks from the next one on sent again, now. */
 static void
-ask_again(struct comm *c, const struct frame *h)
+send_nack(struct comm *c, const struct frame *h)
 {
 	struct xport_op *o = xport_find_op(c, h->op);
 	const struct finished *done = o ? NULL : xport_finished(c, h->op);
@@ -204,7 +204,7 @@ ask_again(struct comm *c, const struct frame *h)
 	if (done)
 		answer_late(c, h, done);
 	else
-		xport_again(c, h->src, h->op, o && o->flow[h->src] ? o->flow[h->src]->rx_next : 0);
+		xport_nack(c, h->src, h->op, o && o->flow[h->src] ? o->flow[h->src]->rx_next : 0);
 }
 
 void
@@ -222,7 +222,7 @@ xport_arrive_damaged(void *arg, const struct frame *h)
 	} else {
 		n = ++x->damaged;
 		if (!c->aborted[0])
-			ask_again(c, h);
+			send_nack(c, h);
 	}
 	pthread_mutex_unlock(&x->lock);
 	/* Each of the first, then ever fewer: a broken link must not fill a disk. */
@@ -260,8 +260,8 @@ xport_arrive(void *arg, struct net_frame *f)
 		kept = file_chunk(c, f);
 	} else if (h->kind == FRAME_ACK) {
 		note_ack(c, h);
-	} else if (h->kind == FRAME_AGAIN) {
-		note_again(c, h);
+	} else if (h->kind == FRAME_NACK) {
+		note_nack(c, h);
 	} else {
 		note_refusal(c, f);
 	}

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 void
 xport_forget_comm(struct comm *c)
@@ -30,7 +30,7 @@ xport_forget_comm(struct comm *c)
 		pthread_cond_destroy(&o->changed);
 		free(o);
 	}
-	p2p_lane_free(c->lane);
+	peer_mapping_free(c->lane);
 	pthread_cond_destroy(&c->any);
 	free(c->finished);
 	free(c->peer);
@@ -93,7 +93,7 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 		c->peer[r].device_id = peers[r].device_id;
 		snprintf(c->peer[r].addr, sizeof c->peer[r].addr, "%s", peers[r].data_addr);
 	}
-	c->lane = p2p_lane_new(c, peers);
+	c->lane = peer_mapping_new(c, peers);
 	return c;
 }
 

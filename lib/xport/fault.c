@@ -1,7 +1,7 @@
 #include "xport/fault.h"
 
 #include "base/clock.h"
-#include "xport/p2p.h"
+#include "xport/peermem.h"
 #include "xport/xport_impl.h"
 
 /* splitmix64: any seed will do, 0 too. */
@@ -54,7 +54,7 @@ enum frame_fate
 faults_of_frame(struct xport_faults *s, const struct comm *c, uint32_t peer,
 		const struct frame *head, size_t *byte)
 {
-	bool chunk = head->kind == FRAME_DATA || head->kind == FRAME_LOAN;
+	bool chunk = head->kind == FRAME_DATA || head->kind == FRAME_RNDV;
 	enum frame_fate fate = FRAME_GOES;
 
 	expire(s);
@@ -96,7 +96,7 @@ has_wire(struct xport *x, const struct gpusim_fault *f, bool *any)
 			if (r == c->rank || !is_about(f, c, r))
 				continue;
 			*any = true;
-			if (!c->lane || !p2p_reaches(c->lane, r))
+			if (!c->lane || !peermem_reaches(c->lane, r))
 				return true;
 		}
 	return false;

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 #define READ_MS	     200 /* well above how long net_pull_read takes */
 #define LAST_WORD_MS 500 /* the longest an end waits for room for its last frames */
@@ -61,7 +61,7 @@ xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op, struct 
 }
 
 void
-xport_meter(struct xport_op *o, struct meter *m)
+xport_meter(struct xport_op *o, struct recorder *m)
 {
 	o->meter = m; /* read by the operation's own thread alone */
 }
@@ -148,7 +148,7 @@ xport_await(struct xport_op *o, pthread_cond_t *on, uint32_t peer, uint64_t unti
 	enum rc rc = xport_verdict(o, err);
 
 	if (rc == RC_OK)
-		rc = xport_tend_op(o, err);
+		rc = xport_poll_op(o, err);
 	if (rc != RC_OK)
 		return rc;
 	if (now >= deadline_ns)
@@ -161,8 +161,8 @@ xport_await(struct xport_op *o, pthread_cond_t *on, uint32_t peer, uint64_t unti
 		return RC_OK;
 	if (on != &o->changed)
 		net_pull_resume(c->x->pull);
-	if (until_ns > o->tend_ns)
-		until_ns = o->tend_ns;
+	if (until_ns > o->poll_ns)
+		until_ns = o->poll_ns;
 	if (until_ns > deadline_ns)
 		until_ns = deadline_ns;
 	ts = deadline_timespec(until_ns);
@@ -180,7 +180,7 @@ xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *e
 
 	if (f->tx_next - f->tx_acked <= most)
 		return RC_OK;
-	meter_waits(o->meter, peer);
+	recorder_waits(o->meter, peer);
 	while (rc == RC_OK && f->tx_next - f->tx_acked > most) {
 		rc = xport_await(o, &o->changed, peer, UINT64_MAX, deadline, "chunks not taken by",
 				 err);
@@ -189,7 +189,7 @@ xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *e
 			deadline = xport_late_ns(o);
 		}
 	}
-	meter_goes_on(o->meter, rc != RC_OK);
+	recorder_goes_on(o->meter, rc != RC_OK);
 	return rc;
 }
 
@@ -198,15 +198,15 @@ static enum rc
 find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
 	   size_t *nbytes, struct err *err)
 {
-	struct frame_loan loan;
+	struct frame_rndv loan;
 
 	*data = f->payload;
 	*nbytes = f->head.nbytes;
-	if (f->head.kind != FRAME_LOAN)
+	if (f->head.kind != FRAME_RNDV)
 		return RC_OK;
 	memcpy(&loan, f->payload, sizeof loan);
 	*nbytes = le64toh(loan.nbytes);
-	*data = p2p_borrow(o->comm->lane, peer, le64toh(loan.offset), *nbytes);
+	*data = peermem_borrow(o->comm->lane, peer, le64toh(loan.offset), *nbytes);
 	return *data ? RC_OK
 		     : err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64
@@ -250,10 +250,10 @@ xport_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes,
 	if (!f)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && f->rx_next == f->rx_consumed)
-		meter_waits(o->meter, peer);
+		recorder_waits(o->meter, peer);
 	while (rc == RC_OK && f->rx_next == f->rx_consumed)
 		rc = xport_await(o, &o->changed, peer, UINT64_MAX, deadline, "nothing from", err);
-	meter_goes_on(o->meter, rc != RC_OK);
+	recorder_goes_on(o->meter, rc != RC_OK);
 	if (rc == RC_OK) {
 		struct arrived *a = &f->rx[f->rx_consumed % XPORT_WINDOW];
 
@@ -348,11 +348,11 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&c->x->lock);
-	meter_waits(o->meter, peer);
+	recorder_waits(o->meter, peer);
 	if (c->moves == seen)
 		rc = xport_await(o, &c->any, peer, next_visible(c), deadline_ns,
 				 way == XPORT_RECV ? "nothing from" : "chunks not taken by", err);
-	meter_goes_on(o->meter, rc != RC_OK);
+	recorder_goes_on(o->meter, rc != RC_OK);
 	if (rc == RC_TIMEOUT && o->meter) /* this wait was the last of many */
 		o->meter->idle_ns = c->op_timeout_ns + o->allow_ns;
 	pthread_mutex_unlock(&c->x->lock);

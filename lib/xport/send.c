@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
-#define TEND_MS	       200 /* how often an operation is looked after */
-#define PATIENCE_MS    1000
-#define LEND_BYTES     4096 /* from here on it costs less to say where a chunk is */
-#define REPEATS_SLOWER 3    /* each repetition in vain doubles the patience, so often */
+#define POLL_MS	       200 /* how often an operation is looked after */
+#define RETRANSMIT_MS  1000
+#define RNDV_BYTES     4096 /* from here on it costs less to say where a chunk is */
+#define REPEATS_SLOWER 3    /* each repetition in vain doubles the retransmit timeout, so often */
 
 static struct frame
 make_head(const struct comm *c, uint32_t peer, enum frame_kind kind, uint64_t op, uint32_t seq)
@@ -77,9 +77,9 @@ xport_ack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq, int timeout_
 }
 
 bool
-xport_again(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq)
+xport_nack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq)
 {
-	struct frame head = make_head(c, peer, FRAME_AGAIN, op, seq);
+	struct frame head = make_head(c, peer, FRAME_NACK, op, seq);
 
 	return push_frame(c, peer, &head, NULL, 0) == RC_OK;
 }
@@ -107,16 +107,16 @@ transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
 	struct posted p = f->tx[seq % XPORT_WINDOW];
 	struct frame head = make_head(o->comm, peer, FRAME_DATA, o->id, seq);
 	struct net_push *push = xport_push(o->comm, peer);
-	struct frame_loan loan = {.nbytes = htole64(p.nbytes)};
+	struct frame_rndv loan = {.nbytes = htole64(p.nbytes)};
 
 	if (!push)
 		return RC_NOMEM;
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
-	if (p.nbytes >= LEND_BYTES)
-		loan.offset = htole64(p2p_lend(o->comm->lane, peer, p.data));
+	if (p.nbytes >= RNDV_BYTES)
+		loan.offset = htole64(peermem_lend(o->comm->lane, peer, p.data));
 	if (loan.offset) {
-		head.kind = FRAME_LOAN;
+		head.kind = FRAME_RNDV;
 		head.nbytes = sizeof loan;
 		return push_frame(o->comm, peer, &head, &loan, timeout_ms);
 	}
@@ -127,10 +127,10 @@ transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
 /* After so long without an acknowledgement a chunk may be lost; in any case well before the
  * operation is late. */
 static uint64_t
-patience_ns(const struct xport_op *o, const struct flow *f)
+retransmit_ns(const struct xport_op *o, const struct flow *f)
 {
 	const struct comm *c = o->comm;
-	uint64_t t = PATIENCE_MS * NS_PER_MS;
+	uint64_t t = RETRANSMIT_MS * NS_PER_MS;
 	unsigned slower = f->tx_repeats < REPEATS_SLOWER ? f->tx_repeats : REPEATS_SLOWER;
 
 	if (t > c->op_timeout_ns / 4)
@@ -155,25 +155,25 @@ repeat_flow(struct xport_op *o, uint32_t peer)
 	generation = net_push_generation(push);
 	/* A first connection carries what was queued before it. */
 	anew = generation != f->tx_generation && !(f->tx_generation == 0 && generation == 1);
-	if (!anew && !f->tx_again && clock_now_ns() - f->tx_moved_ns < patience_ns(o, f))
+	if (!anew && !f->tx_nacked && clock_now_ns() - f->tx_moved_ns < retransmit_ns(o, f))
 		return RC_OK;
-	f->tx_repeats += !anew && !f->tx_again;
-	f->tx_again = false;
+	f->tx_repeats += !anew && !f->tx_nacked;
+	f->tx_nacked = false;
 	for (uint32_t s = f->tx_acked; s != f->tx_next && rc == RC_OK; s++)
 		rc = transmit(o, peer, s, 0);
 	return rc == RC_NOMEM ? rc : RC_OK; /* no room now: later */
 }
 
 enum rc
-xport_tend_op(struct xport_op *o, struct err *err)
+xport_poll_op(struct xport_op *o, struct err *err)
 {
 	struct comm *c = o->comm;
 	uint64_t now = clock_now_ns();
 	enum rc rc = RC_OK;
 
-	if (now < o->tend_ns)
+	if (now < o->poll_ns)
 		return RC_OK;
-	o->tend_ns = now + TEND_MS * NS_PER_MS;
+	o->poll_ns = now + POLL_MS * NS_PER_MS;
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++) {
 		struct flow *f = o->flow[r];
 
@@ -186,12 +186,12 @@ xport_tend_op(struct xport_op *o, struct err *err)
 }
 
 enum rc
-xport_tend(struct xport_op *o, struct err *err)
+xport_poll(struct xport_op *o, struct err *err)
 {
 	enum rc rc;
 
 	pthread_mutex_lock(&o->comm->x->lock);
-	rc = xport_tend_op(o, err);
+	rc = xport_poll_op(o, err);
 	pthread_mutex_unlock(&o->comm->x->lock);
 	return rc;
 }
@@ -215,14 +215,14 @@ send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 	uint32_t seq = o->flow[peer]->tx_next++;
 	enum rc rc;
 
-	while ((rc = transmit(o, peer, seq, TEND_MS)) == RC_TIMEOUT) {
+	while ((rc = transmit(o, peer, seq, POLL_MS)) == RC_TIMEOUT) {
 		rc = xport_verdict(o, err);
 		if (rc == RC_OK && clock_now_ns() >= late)
 			rc = err_set(err, RC_TIMEOUT,
 				     "no room for chunks to rank %u (device %016" PRIx64 ")", peer,
 				     o->comm->peer[peer].device_id);
 		if (rc != RC_OK) {
-			meter_missing(o->meter, peer);
+			recorder_missing(o->meter, peer);
 			return rc;
 		}
 	}

@@ -141,7 +141,7 @@ xport_make_op(struct comm *c, uint64_t id)
 	}
 	o->id = id;
 	o->begun = false;
-	o->allow_ns = o->tend_ns = 0;
+	o->allow_ns = o->poll_ns = 0;
 	o->refused[0] = '\0';
 	o->next = c->ops;
 	c->ops = o;

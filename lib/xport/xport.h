@@ -19,8 +19,8 @@
 #include "base/rc.h"
 #include "mem/devmem.h"
 #include "mem/peermem.h"
-#include "net/channel.h"
-#include "xport/meter.h"
+#include "net/connection.h"
+#include "xport/progress.h"
 
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
@@ -78,7 +78,7 @@ enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
 
 /*
- * Ranks that have mapped each other's memory reach each other by it (p2p.h). Each rank offers, and
+ * Ranks that have mapped each other's memory reach each other by it (peermem.h). Each rank offers, and
  * when all have, each joins with the others that it is to reach so.
  *
  *	block	where in the rank's memory file its control block is; 0: none
@@ -122,7 +122,7 @@ enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
 		    struct xport_op **out, struct err *err);
 
 /* What waits in the operation is told to m from now on (NULL: to nobody); m outlives it. */
-void xport_meter(struct xport_op *o, struct meter *m);
+void xport_meter(struct xport_op *o, struct recorder *m);
 
 /* The operation moves at most so many bytes through one link: while that takes a shaped link longer
  * than the communicator's timeout, waiting for one's turn is no failure. */
@@ -170,7 +170,7 @@ enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64
 		   uint64_t deadline_ns, struct err *err);
 
 /* Repeat what may have been lost; to be called for each operation of a set now and then. */
-enum rc xport_tend(struct xport_op *o, struct err *err);
+enum rc xport_poll(struct xport_op *o, struct err *err);
 
 /* The deadline for an operation that has moved just now. */
 uint64_t xport_deadline(struct xport_op *o);

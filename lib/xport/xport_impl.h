@@ -47,7 +47,7 @@ struct flow {
 	uint32_t tx_next, tx_acked;
 	unsigned tx_generation; /* of the connection, when last sent */
 	unsigned tx_repeats;	/* since something was acknowledged */
-	bool tx_again;		/* the peer has asked for them again */
+	bool tx_nacked;		/* the peer has asked for them again */
 	uint64_t tx_moved_ns;	/* when last sent or acknowledged */
 };
 
@@ -56,9 +56,9 @@ struct xport_op {
 	struct xport_op *next;
 	uint64_t id;
 	bool begun;
-	struct meter *meter;	  /* or NULL */
+	struct recorder *meter;	  /* or NULL */
 	uint64_t allow_ns;	  /* added to the communicator's timeout */
-	uint64_t tend_ns;	  /* when to look after it next */
+	uint64_t poll_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty */
 	pthread_cond_t changed;
 	struct net_conn *taken; /* what its thread, `reader`, reads itself; or NULL */
@@ -79,7 +79,7 @@ struct finished {
 	bool gave_up;
 };
 
-struct p2p_lane;
+struct peer_mapping;
 
 struct comm {
 	struct xport *x;
@@ -97,7 +97,7 @@ struct comm {
 	unsigned nearly;	   /* operations that are not begun here */
 	struct finished *finished; /* FINISHED_OPS, a ring */
 	uint64_t nfinished;
-	struct p2p_lane *lane; /* or NULL */
+	struct peer_mapping *lane; /* or NULL */
 };
 
 struct push {
@@ -163,7 +163,7 @@ bool xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, co
 		  int timeout_ms);
 
 /* Ask the peer for its chunks from seq on again. False: no room now. */
-bool xport_again(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq);
+bool xport_nack(struct comm *c, uint32_t peer, uint64_t op, uint32_t seq);
 
 /*
  * Wait on a condition until something changes, `until_ns`, or it is time to tend the operation;
@@ -179,7 +179,7 @@ enum rc xport_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struc
 uint64_t xport_late_ns(const struct xport_op *o);
 
 /* Repeat what may have been lost and acknowledge what is owed, if it is time to. */
-enum rc xport_tend_op(struct xport_op *o, struct err *err);
+enum rc xport_poll_op(struct xport_op *o, struct err *err);
 
 /* File a frame; takes it over. On the thread that read it. */
 void xport_arrive(void *arg, struct net_frame *f);

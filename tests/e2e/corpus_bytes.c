@@ -360,7 +360,7 @@ throw_fields(const struct corpus *c, enum frame_kind kind, const char *what)
 					  .epoch = c->target->epoch,
 					  .op = 5,
 					  .src = 1,
-					  .nbytes = kind == FRAME_LOAN	? 16
+					  .nbytes = kind == FRAME_RNDV	? 16
 						    : kind == FRAME_ACK ? 0
 									: 64};
 			size_t n = f.nbytes;
@@ -413,7 +413,7 @@ throw_loans(const struct corpus *c)
 	for (size_t i = 0; i < COUNT(v); i++)
 		for (size_t k = 0; k < COUNT(v); k++) {
 			uint64_t loan[2] = {htole64(v[i]), htole64(v[k])};
-			struct frame f = {.kind = FRAME_LOAN,
+			struct frame f = {.kind = FRAME_RNDV,
 					  .comm = c->target->comm,
 					  .device = c->target->device,
 					  .epoch = c->target->epoch,
@@ -513,7 +513,7 @@ corpus_frames(const struct corpus *c)
 	throw_fields(c, FRAME_DATA, "data");
 	throw_fields(c, FRAME_ACK, "ack");
 	throw_fields(c, FRAME_REFUSE, "refusal");
-	throw_fields(c, FRAME_LOAN, "loan");
+	throw_fields(c, FRAME_RNDV, "loan");
 	throw_loans(c);
 	throw_streams(c);
 }

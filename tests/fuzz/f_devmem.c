@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dev/keep.h"
+#include "dev/snapshot.h"
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 
@@ -52,7 +52,7 @@ adopt(struct devmem *m, const char *path)
 {
 	struct devmem_source from = {.path = path, .device_id = ID};
 	struct stat st;
-	struct keeps *k;
+	struct snapshots *k;
 	atomic_bool stop = false;
 	struct err err = {0};
 
@@ -61,9 +61,9 @@ adopt(struct devmem *m, const char *path)
 	from.inode = st.st_ino;
 	if (devmem_adopt(m, &from, &stop, &err) != RC_OK)
 		require(err.text[0] && devmem_used(m, NULL) == 0);
-	if (keeps_new(m, &k, &err) == RC_OK) {
-		keep_drop_all(k);
-		keeps_free(k);
+	if (snapshots_new(m, &k, &err) == RC_OK) {
+		snapshot_drop_all(k);
+		snapshots_free(k);
 	}
 	drain(m);
 }
@@ -84,8 +84,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(devmem_open(path, ID, NBYTES, &m, &err) == RC_OK);
 	devmem_alloc_for(m, 1000, 5, &addr, NULL);
 	devmem_alloc(m, 5000, &addr, NULL);
-	devmem_kept_alloc(m, 5000, &kept, NULL);
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_persist_alloc(m, 5000, &kept, NULL);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	require(fd >= 0);
 	scribble(fd, data, size);
@@ -94,10 +94,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	adopt(n, path);
 	devmem_close(n, DEVMEM_UNLINK_FILE);
 	if (devmem_open(path, ID, NBYTES, &m, &err) == RC_OK) {
-		struct keeps *k;
+		struct snapshots *k;
 
-		require(keeps_new(m, &k, &err) == RC_OK);
-		keeps_free(k);
+		require(snapshots_new(m, &k, &err) == RC_OK);
+		snapshots_free(k);
 		drain(m);
 		devmem_close(m, DEVMEM_UNLINK_FILE);
 	} else {

@@ -187,7 +187,7 @@ keep(struct world *w, uint32_t d, const struct protocol_action *a, uint64_t run,
 		trace(w, "device %u restores what run %" PRIu64 " kept", d, run);
 		return;
 	}
-	if (!a->keep)
+	if (!a->snapshot)
 		return;
 	m->kept[at].comm = a->comm;
 	m->kept[at].run = run;

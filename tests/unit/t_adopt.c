@@ -54,7 +54,7 @@ make_lost(uint64_t addr[3])
 	memset(devmem_at(m, addr[0], 5000), 1, 5000);
 	memset(devmem_at(m, addr[1], 300000), 2, 300000);
 	memset(devmem_at(m, addr[2], 100), 3, 100);
-	devmem_kept_alloc(m, 20000, &kept, NULL);
+	devmem_persist_alloc(m, 20000, &kept, NULL);
 	memset(kept, 9, 20000);
 	return m;
 }
@@ -99,9 +99,9 @@ test_all(void)
 	   "its allocations, where they were");
 	devmem_owners(m, sum_owners, &sum, NULL);
 	ok(sum == addr[0] * 77 + addr[2] * 78, "and whose they are");
-	kept = devmem_kept_next(m, NULL, &room);
+	kept = devmem_persist_next(m, NULL, &room);
 	ok(kept && room >= 20000 && kept[0] == 9 && kept[19999] == 9, "what it had kept");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	m = opened(own, ID + 1, LARGE);
 	ok(devmem_used(m, &n) == devmem_used(was, NULL) && n == 3 && same_contents(was, m),
 	   "all that is there again after the adopter was restarted");
@@ -121,7 +121,7 @@ refuses(const struct devmem_source *from, enum rc want, const char *says)
 	uint64_t n = 9, room;
 	enum rc rc = devmem_adopt(m, from, &goes_on, &err);
 	bool good = rc == want && strstr(err.text, says) && devmem_used(m, &n) == 0 &&
-		    !devmem_kept_next(m, NULL, &room) && devmem_alloc(m, 1, &n, NULL) == RC_OK;
+		    !devmem_persist_next(m, NULL, &room) && devmem_alloc(m, 1, &n, NULL) == RC_OK;
 
 	if (!good)
 		printf("#   %d, not %d: %s\n", rc, want, err.text);
@@ -139,7 +139,7 @@ test_refusals(void)
 	struct stat st = {0};
 	atomic_bool stop = true;
 
-	devmem_close(was, DEVMEM_KEEP_FILE);
+	devmem_close(was, DEVMEM_PERSIST_FILE);
 	wrong = from;
 	wrong.device_id++;
 	ok(refuses(&wrong, RC_BADDATA, "of device"), "another device's");
@@ -278,8 +278,8 @@ test_request(void)
 	struct err err = {0};
 	unsigned char byte = 0;
 
-	devmem_close(was, DEVMEM_KEEP_FILE);
-	cfg.mem_keep = DEVMEM_UNLINK_FILE;
+	devmem_close(was, DEVMEM_PERSIST_FILE);
+	cfg.mem_fate = DEVMEM_UNLINK_FILE;
 	if (device_new(&cfg, &d, &err) != RC_OK ||
 	    (h.arg = d, rpc_server_start(net_ipc("ctl"), &h, &server, &err)) != RC_OK ||
 	    rpc_client_open(rpc_server_address(server), RPC_CONNECT_NOW, &c, &err) != RC_OK) {

@@ -220,7 +220,7 @@ test_restart(void)
 	device_open(0);
 	ok(both_ways(g, 0, 9) && fake.ncopies == 1 && fake.nmetadata == 1,
 	   "started anew: the first copy is a call, the next finds the new file");
-	devmem_close(fake.mem[0], DEVMEM_KEEP_FILE);
+	devmem_close(fake.mem[0], DEVMEM_PERSIST_FILE);
 	device_open(0);
 	ok(both_ways(g, 0, 10) && fake.ncopies == 2 && fake.nmetadata == 2,
 	   "started anew in its old file: likewise");

@@ -136,7 +136,7 @@ test_take_over(void)
 	       strstr(err.text, path),
 	   "a second open while in use is refused: %s", err.text);
 	ok(p[77] == (unsigned char)(77 * 7) && exists(path), "and the first lives on");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	ok(devmem_open(path, ID, 8192, &m, &err) == RC_OK, "an existing file is taken over");
 	p = devmem_at(m, devmem_min(m), 8192);
 	for (i = 0; i < 8192; i++)
@@ -144,7 +144,7 @@ test_take_over(void)
 	ok(bad == 0 && devmem_used(m, NULL) == 5120 && devmem_is_allocated(m, addr, 5120) &&
 	       !devmem_is_allocated(m, addr, 5121),
 	   "with its contents and its allocations");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 
 	second = NULL;
 	ok(devmem_open(path, ID + 1, 8192, &second, &err) == RC_BADDATA && !second,
@@ -475,7 +475,7 @@ refuses_byte(off_t at, unsigned char flip)
 		printf("#   cannot write\n");
 	rc = devmem_open(path, ID, 65536, &m, &err);
 	if (rc == RC_OK)
-		devmem_close(m, DEVMEM_KEEP_FILE);
+		devmem_close(m, DEVMEM_PERSIST_FILE);
 	if (pwrite(fd, &was, 1, at) != 1)
 		printf("#   cannot write\n");
 	close(fd);
@@ -497,7 +497,7 @@ test_damaged(void)
 	devmem_open(path, ID, 65536, &m, NULL);
 	for (unsigned i = 0; i < 8; i++)
 		devmem_alloc_for(m, 1000 * i, i, &addr[i], NULL);
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	/* The first allocation's place, whole; a place in the middle; one of the device's own. */
 	for (unsigned i = 0; i < 16; i++)
 		for (unsigned flip = 1; flip < 256; flip <<= 1)
@@ -507,7 +507,7 @@ test_damaged(void)
 	ok(good, "a table of allocations with one bit wrong is refused");
 	ok(devmem_open(path, ID, 65536, &m, &err) == RC_OK && (devmem_used(m, &n), n == 8),
 	   "and as it was it is taken: %s", err.text);
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 
 	/* Two places that are right each, and overlap: the first, of 256 bytes, as one of 1024. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -547,21 +547,21 @@ test_survivors(void)
 	devmem_alloc(m, 700, &b, NULL);
 	devmem_alloc_for(m, 700, 13, &b, NULL);
 	devmem_own_alloc(m, 100000, &own, NULL);
-	devmem_kept_alloc(m, 5000, (void **)&kept, NULL);
-	devmem_kept_alloc(m, 9000, (void **)&other, NULL);
+	devmem_persist_alloc(m, 5000, (void **)&kept, NULL);
+	devmem_persist_alloc(m, 9000, (void **)&other, NULL);
 	memset(kept, 0x5a, 5000);
-	devmem_kept_free(m, other, NULL);
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_persist_free(m, other, NULL);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	devmem_open(path, ID, 65536, &m, NULL);
-	kept = devmem_kept_next(m, NULL, &n);
+	kept = devmem_persist_next(m, NULL, &n);
 	ok(kept && n == 8192 && kept[0] == 0x5a && kept[4999] == 0x5a &&
-	       !devmem_kept_next(m, kept, &n),
+	       !devmem_persist_next(m, kept, &n),
 	   "kept areas outlive the process, until freed");
 	devmem_own_alloc(m, 100, &own, NULL);
 	devmem_owners(m, note_owner, &owners, NULL);
 	ok(owners == 11 * (a >> 8) + 13 * (b >> 8), "and whose each allocation is");
-	ok(devmem_kept_free(m, own, NULL) == RC_INVAL && devmem_kept_free(m, kept, NULL) == RC_OK &&
-	       !devmem_kept_next(m, NULL, &n),
+	ok(devmem_persist_free(m, own, NULL) == RC_INVAL &&
+	       devmem_persist_free(m, kept, NULL) == RC_OK && !devmem_persist_next(m, NULL, &n),
 	   "what is not kept cannot be freed as such");
 	ok(devmem_incarnation(m) && devmem_incarnation(m) != first, "each has its own incarnation");
 	devmem_close(m, DEVMEM_UNLINK_FILE);

@@ -11,7 +11,7 @@
 static const struct frame sample = {.kind = FRAME_DATA,
 				    .comm = 0x0102030405060708u,
 				    .device = 0xf1f2f3f4f5f6f7f8u,
-				    .op = FRAME_OP_P2P(1023, 2, 7),
+				    .op = FRAME_OP_SENDRECV(1023, 2, 7),
 				    .seq = 0xdeadbeefu,
 				    .epoch = 3,
 				    .dst = 4,
@@ -137,9 +137,9 @@ test_whole(void)
 static void
 test_operations(void)
 {
-	ok(FRAME_OP_P2P(0, 0, 1) >= FRAME_OP_MAX && FRAME_OP_LAB(64) >= FRAME_OP_MAX &&
-	       FRAME_OP_P2P(1023, 1023, FRAME_P2P_MAX - 1) !=
-		   FRAME_OP_P2P(1023, 1022, FRAME_P2P_MAX - 1),
+	ok(FRAME_OP_SENDRECV(0, 0, 1) >= FRAME_OP_MAX && FRAME_OP_LAB(64) >= FRAME_OP_MAX &&
+	       FRAME_OP_SENDRECV(1023, 1023, FRAME_SENDRECV_MAX - 1) !=
+		   FRAME_OP_SENDRECV(1023, 1022, FRAME_SENDRECV_MAX - 1),
 	   "the three numberings do not meet");
 }
 

@@ -140,7 +140,7 @@ test_inherited(const char *path)
 	devmem_alloc_for(mem, 1000, 21, &addr, NULL);
 	devmem_alloc_for(mem, 1000, 22, &addr, NULL);
 	devmem_alloc_for(mem, 1000, 22, &addr, NULL);
-	devmem_close(mem, DEVMEM_KEEP_FILE);
+	devmem_close(mem, DEVMEM_PERSIST_FILE);
 	if (devmem_open(path, 42, 4u << 20, &mem, NULL) != RC_OK) {
 		printf("Bail out! no memory\n");
 		exit(1);

@@ -76,7 +76,7 @@ test_trust(void)
 		   "somebody else's file");
 	else
 		ok(1, "somebody else's file # SKIP only root can give a file away");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	ok(try(path, ID, NBYTES) == RC_FAILED, "a file whose device has ended");
 	unlink(path);
 }
@@ -133,7 +133,7 @@ test_life(void)
 	struct err err = {0};
 
 	ok(memfile_open(path, ID, NBYTES, &f, &err) == RC_OK && memfile_lives(f), "it lives");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	ok(!memfile_lives(f), "its device has ended, the file is there");
 	m = device(path, ID);
 	ok(!memfile_lives(f),
@@ -158,7 +158,7 @@ test_asking(void)
 	struct err err = {0};
 
 	memfile_open(path, ID, NBYTES, &f, &err);
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	ok(!memfile_lives(f) && devmem_open(path, ID, NBYTES, &again, &err) == RC_OK,
 	   "who has asked holds nothing");
 	ok(devmem_open(path, ID, NBYTES, &m, &err) == RC_BUSY, "the device does");

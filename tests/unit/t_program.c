@@ -129,7 +129,7 @@ test_collectives(void)
 	refused(1, RC_INVAL, "no peer rank 2");
 	c = list_coll(&l, 0, GPUSIM_SEND, a, 0, 8);
 	c->root = 1;
-	c->p2p = FRAME_P2P_MAX;
+	c->p2p = FRAME_SENDRECV_MAX;
 	refused(1, RC_INVAL, "bad pair number");
 	list_coll(&l, 0, GPUSIM_ALLTOALL, a, b, 7);
 	refused(1, RC_INVAL, "do not divide");

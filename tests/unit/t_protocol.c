@@ -82,7 +82,7 @@ carry_out(struct world *w, const struct protocol_action *v, size_t n)
 			if (w->starts)
 				w->starts[w->nstarts++] = a->start;
 			note(w, " for %" PRIu64 "%s%s", a->caller, a->restore ? " restore" : "",
-			     a->keep ? " keep" : "");
+			     a->snapshot ? " keep" : "");
 		}
 		if (a->kind == PROTOCOL_ATTACH || a->kind == PROTOCOL_JOIN ||
 		    a->kind == PROTOCOL_DEFINE)

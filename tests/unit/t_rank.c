@@ -343,6 +343,6 @@ main(void)
 	test_ranks();
 	test_options();
 	test_batchnorm();
-	devmem_close(mem, DEVMEM_KEEP_FILE);
+	devmem_close(mem, DEVMEM_PERSIST_FILE);
 	return tap_done();
 }

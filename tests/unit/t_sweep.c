@@ -87,7 +87,7 @@ main(void)
 	ok(!sweep_file(path_of("waited", path), 8, nobody), "another device's is not removed");
 	ok(sweep_file(path_of("waited", path), 7, NULL) && !exists("waited"),
 	   "nobody waits any more");
-	devmem_close(m, DEVMEM_KEEP_FILE);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
 	ok(sweep_folder(folder, nobody) == 1 && !exists("lives"), "it lives no more");
 	ok(sweep_folder("/nowhere", nobody) == 0, "no such folder: nothing to do");
 	killed("again", true, NULL);

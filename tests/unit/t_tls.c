@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "net/channel.h"
+#include "net/connection.h"
 
 #define PEM(name) "tests/data/tls/" name ".pem"
 #define ANY_PORT  "tls+tcp://127.0.0.1:0"

@@ -261,7 +261,7 @@ test_damaged(void)
 	p = puppet_new(&w, 0, 1);
 	puppet_send(p, puppet_frame(p, 1, DATA, 1, 0), "a", 1);
 	send_damaged(p, puppet_frame(p, 1, DATA, 1, 1));
-	ok(EVENTUALLY(puppet_count(p, FRAME_AGAIN, 1, &last, NULL) == 1) && last.seq == 1,
+	ok(EVENTUALLY(puppet_count(p, FRAME_NACK, 1, &last, NULL) == 1) && last.seq == 1,
 	   "a chunk that came damaged is asked for again");
 	drain(&w, p);
 	ok(xport_damaged(w.x[1]) == 1 && filed(&w, 1) == 1, "counted and not kept");
@@ -293,14 +293,14 @@ test_again(void)
 	for (unsigned i = 0; i < 3; i++)
 		xport_send(o, 0, "x", 1, &err);
 	puppet_send(p, puppet_frame(p, 1, ACK, 1, 1), NULL, 0);
-	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 1, 1), NULL, 0);
-	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 1, 9), NULL, 0);
-	puppet_send(p, puppet_frame(p, 1, FRAME_AGAIN, 77, 0), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_NACK, 1, 1), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_NACK, 1, 9), NULL, 0);
+	puppet_send(p, puppet_frame(p, 1, FRAME_NACK, 77, 0), NULL, 0);
 	drain(&w, p);
-	xport_tend(o, &err);
+	xport_poll(o, &err);
 	ok(EVENTUALLY(puppet_count(p, DATA, 1, &last, NULL) == 5) && last.seq == 2,
 	   "the chunks that are not acknowledged are sent again, without waiting");
-	xport_tend(o, &err);
+	xport_poll(o, &err);
 	puppet_send(p, puppet_frame(p, 1, ACK, 1, 3), NULL, 0);
 	ok(xport_end(o, XPORT_COMPLETE, &err) == RC_OK && puppet_count(p, DATA, 1, NULL, NULL) == 5,
 	   "once");
@@ -537,7 +537,7 @@ test_overwritten(void)
 	xport_send(o, 0, buf, sizeof buf, &err);
 	ok(EVENTUALLY(puppet_count(p, DATA, 1, NULL, NULL) == 1), "a chunk goes out");
 	memcpy(buf, "after!", sizeof buf);
-	ok(EVENTUALLY((xport_tend(o, &err), puppet_count(p, DATA, 1, NULL, NULL) >= 2)) &&
+	ok(EVENTUALLY((xport_poll(o, &err), puppet_count(p, DATA, 1, NULL, NULL) >= 2)) &&
 	       net_pull_refused(p->pull) == 0,
 	   "without an ack it comes again, and its checksum holds");
 	puppet_send(p, puppet_frame(p, 1, ACK, 1, 1), NULL, 0);

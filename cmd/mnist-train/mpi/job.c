@@ -135,7 +135,7 @@ job_open(uint64_t nbytes, struct job *j, struct err *err)
 void
 job_close(struct job *j)
 {
-	devmem_close(j->mem, DEVMEM_KEEP_FILE);
+	devmem_close(j->mem, DEVMEM_PERSIST_FILE);
 	j->mem = NULL;
 }
 

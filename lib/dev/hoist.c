@@ -1,4 +1,4 @@
-#include "dev/ahead.h"
+#include "dev/hoist.h"
 
 #include <stdbool.h>
 
@@ -19,13 +19,13 @@ feeds(const struct plan_step *w, const struct plan_step *s, unsigned char *const
 }
 
 uint32_t *
-ahead_compute(const struct plan *plan, unsigned char *const base[3], size_t elem)
+hoist_compute(const struct plan *plan, unsigned char *const base[3], size_t elem)
 {
 	uint32_t *after = alloc_zeroed(plan->nstep, sizeof *after);
-	size_t back = AHEAD_LOOKBACK;
+	size_t back = HOIST_LOOKBACK;
 
-	if (plan->nstep > AHEAD_WORK / AHEAD_LOOKBACK)
-		back = AHEAD_WORK / plan->nstep;
+	if (plan->nstep > HOIST_WORK / HOIST_LOOKBACK)
+		back = HOIST_WORK / plan->nstep;
 	for (size_t j = 0; after && j < plan->nstep; j++) {
 		size_t lowest = j > back ? j - back : 0, k = j;
 

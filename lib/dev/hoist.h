@@ -1,5 +1,5 @@
 /*
- * ahead.h - which sends of a plan may be posted before their turn.
+ * hoist.h - which sends of a plan may be posted before their turn.
  *
  * A plan lists its steps in an order that is right with a window of one chunk. A device with a
  * larger window posts a send as soon as nothing that is still to be done writes what it sends, so
@@ -14,11 +14,11 @@
 
 #include "coll/plan.h"
 
-#define AHEAD_LOOKBACK 4096	  /* steps looked back from a send */
-#define AHEAD_WORK     (1u << 26) /* steps looked at in all: longer plans look back less */
+#define HOIST_LOOKBACK 4096	  /* steps looked back from a send */
+#define HOIST_WORK     (1u << 26) /* steps looked at in all: longer plans look back less */
 
 /*
- * ahead_compute - for each send of the plan, how many steps of it must have been done first.
+ * hoist_compute - for each send of the plan, how many steps of it must have been done first.
  *
  *	base, elem	where the plan's buffers are (they may overlap: in place); bytes of an
  *			element
@@ -26,6 +26,6 @@
  * Returns nstep entries, the caller's to free(3); NULL: out of memory. Entry j is at most j, and
  * exact unless the last writer stands further back than is looked: then it is later than need be.
  */
-uint32_t *ahead_compute(const struct plan *plan, unsigned char *const base[3], size_t elem);
+uint32_t *hoist_compute(const struct plan *plan, unsigned char *const base[3], size_t elem);
 
 #endif

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 #define COMM	 5
 #define PATIENCE 20000 /* ms; nothing that works takes so long */
@@ -14,7 +14,7 @@
 /* Two ranks by memory, each with its lane held. */
 struct two {
 	struct nodes v;
-	struct p2p_lane *lane[2];
+	struct peer_mapping *lane[2];
 	uint64_t first;
 };
 
@@ -24,7 +24,7 @@ two_hold(struct two *t)
 	struct err err = {0};
 
 	for (int r = 0; r < 2; r++)
-		must(p2p_hold(t->v.node[r].xport, COMM, 1, 1000, &t->lane[r], &t->first, &err),
+		must(peermem_hold(t->v.node[r].xport, COMM, 1, 1000, &t->lane[r], &t->first, &err),
 		     &err);
 }
 
@@ -39,16 +39,16 @@ two_open(struct two *t, uint32_t timeout_ms)
 static void
 two_close(struct two *t)
 {
-	p2p_let_go(t->lane[0]);
-	p2p_let_go(t->lane[1]);
+	peermem_let_go(t->lane[0]);
+	peermem_let_go(t->lane[1]);
 	nodes_close(&t->v);
 }
 
 static enum rc
-begin(struct two *t, int rank, uint64_t turn, uint32_t kind, struct p2p_op *o, struct err *err)
+begin(struct two *t, int rank, uint64_t turn, uint32_t kind, struct peermem_op *o, struct err *err)
 {
-	*o = (struct p2p_op){.lane = t->lane[rank], .turn = turn, .kind = kind};
-	return p2p_begin(o, err);
+	*o = (struct peermem_op){.lane = t->lane[rank], .turn = turn, .kind = kind};
+	return peermem_begin(o, err);
 }
 
 /* One rank's part of a test, on a thread of its own. */
@@ -89,11 +89,11 @@ byte_of(int rank, unsigned round, size_t i)
 static void *
 share_rounds(void *arg)
 {
-	static const size_t sizes[] = {1, P2P_INLINE, P2P_INLINE + 1, P2P_SHARE_MAX};
+	static const size_t sizes[] = {1, PEERMEM_INLINE, PEERMEM_INLINE + 1, PEERMEM_SHARE_MAX};
 	struct part *p = arg;
-	unsigned char *own = malloc(P2P_SHARE_MAX);
+	unsigned char *own = malloc(PEERMEM_SHARE_MAX);
 	const void *const *all;
-	struct p2p_op o;
+	struct peermem_op o;
 
 	p->rc = begin(p->t, p->rank, 0, 1, &o, &p->err);
 	for (unsigned k = 0; k < 4000 && p->rc == RC_OK; k++) {
@@ -101,16 +101,16 @@ share_rounds(void *arg)
 
 		for (size_t i = 0; i < n; i++)
 			own[i] = byte_of(p->rank, k, i);
-		p->rc = p2p_share(&o, own, n, &p->err);
-		all = p2p_shared(&o);
+		p->rc = peermem_share(&o, own, n, &p->err);
+		all = peermem_shared(&o);
 		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
 			for (size_t i = 0; i < n; i++)
 				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);
 		if (k % 5 == 4 && p->rc == RC_OK)
-			p->rc = p2p_sync(&o, &p->err);
+			p->rc = peermem_sync(&o, &p->err);
 	}
 	free(own);
-	p->rc = p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	p->rc = peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -123,27 +123,27 @@ exchange(void *arg)
 	struct node *n = &p->t->v.node[p->rank];
 	unsigned char *room = devmem_at(n->mem, devmem_min(n->mem), 1 << 20);
 	uint32_t peer = !p->rank;
-	struct p2p_op o;
+	struct peermem_op o;
 
 	p->rc = begin(p->t, p->rank, 1, 1, &o, &p->err);
 	for (unsigned k = 0; k < 3000 && p->rc == RC_OK; k++) {
 		size_t size = k * 131 % 5000, got;
-		unsigned char *at = room + (size_t)(k % (P2P_WINDOW + 1)) * 5000;
+		unsigned char *at = room + (size_t)(k % (PEERMEM_WINDOW + 1)) * 5000;
 		const void *data;
 
 		for (size_t i = 0; i < size; i++)
 			at[i] = byte_of(p->rank, k, i);
-		p->rc = p2p_send(&o, peer, at, size, &p->err);
+		p->rc = peermem_send(&o, peer, at, size, &p->err);
 		if (p->rc == RC_OK)
-			p->rc = p2p_recv(&o, peer, &data, &got, &p->err);
+			p->rc = peermem_recv(&o, peer, &data, &got, &p->err);
 		if (p->rc != RC_OK)
 			break;
 		p->bad += got != size;
 		for (size_t i = 0; i < size; i++)
 			p->bad += ((const unsigned char *)data)[i] != byte_of((int)peer, k, i);
-		p2p_release(&o, peer);
+		peermem_release(&o, peer);
 	}
-	p->rc = p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	p->rc = peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -154,8 +154,9 @@ test_moves(void)
 	struct two t;
 
 	two_open(&t, PATIENCE);
-	ok(t.lane[0] && t.lane[1] && t.first == 0 && p2p_whole(t.lane[0]) &&
-	       p2p_reaches(t.lane[0], 1) && !p2p_reaches(t.lane[0], 0) && !p2p_whole(NULL),
+	ok(t.lane[0] && t.lane[1] && t.first == 0 && peermem_whole(t.lane[0]) &&
+	       peermem_reaches(t.lane[0], 1) && !peermem_reaches(t.lane[0], 0) &&
+	       !peermem_whole(NULL),
 	   "both ranks have a lane that reaches the other");
 	parts_run(&t, share_rounds, share);
 	ok(share[0].rc == RC_OK && share[1].rc == RC_OK && share[0].bad + share[1].bad == 0,
@@ -171,7 +172,7 @@ static void
 test_window(void)
 {
 	struct err err = {0};
-	struct p2p_op o, q;
+	struct peermem_op o, q;
 	const void *data;
 	size_t n;
 	struct two t;
@@ -180,13 +181,14 @@ test_window(void)
 	two_open(&t, PATIENCE);
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
 	must(begin(&t, 1, 0, 1, &q, &err), &err);
-	for (k = 0; k < 100 && p2p_room(&o, 1); k++)
-		must(p2p_send(&o, 1, "x", 1, &err), &err);
-	ok(k == P2P_WINDOW, "%u messages go without a receiver", k);
-	must(p2p_recv(&q, 0, &data, &n, &err), &err);
-	ok(n == 1 && !memcmp(data, "x", 1) && !p2p_room(&o, 1), "receiving alone makes no room");
-	p2p_release(&q, 0);
-	ok(p2p_room(&o, 1), "giving back does");
+	for (k = 0; k < 100 && peermem_room(&o, 1); k++)
+		must(peermem_send(&o, 1, "x", 1, &err), &err);
+	ok(k == PEERMEM_WINDOW, "%u messages go without a receiver", k);
+	must(peermem_recv(&q, 0, &data, &n, &err), &err);
+	ok(n == 1 && !memcmp(data, "x", 1) && !peermem_room(&o, 1),
+	   "receiving alone makes no room");
+	peermem_release(&q, 0);
+	ok(peermem_room(&o, 1), "giving back does");
 	two_close(&t);
 }
 
@@ -194,9 +196,9 @@ static void *
 second_turn(void *arg)
 {
 	struct part *p = arg;
-	struct p2p_op o;
+	struct peermem_op o;
 
-	p->rc = begin(p->t, 0, P2P_CHANNELS, 1, &o, &p->err);
+	p->rc = begin(p->t, 0, PEERMEM_SLOT_SETS, 1, &o, &p->err);
 	return NULL;
 }
 
@@ -205,7 +207,7 @@ test_turns(void)
 {
 	struct part p = {0};
 	struct err err = {0};
-	struct p2p_op o, other;
+	struct peermem_op o, other;
 	struct two t;
 
 	two_open(&t, PATIENCE);
@@ -213,13 +215,13 @@ test_turns(void)
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
 	must(begin(&t, 0, 1, 1, &other, &err), &err);
 	pthread_create(&p.thread, NULL, second_turn, &p);
-	ok(p2p_end(&o, XPORT_COMPLETE, &err) == RC_OK, "two turns run at a time");
+	ok(peermem_end(&o, XPORT_COMPLETE, &err) == RC_OK, "two turns run at a time");
 	pthread_join(p.thread, NULL);
 	ok(p.rc == RC_OK, "and the next of a channel when the one before has ended");
 	two_close(&t);
 	two_open(&t, 50);
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
-	ok(begin(&t, 0, P2P_CHANNELS, 1, &other, &err) == RC_TIMEOUT &&
+	ok(begin(&t, 0, PEERMEM_SLOT_SETS, 1, &other, &err) == RC_TIMEOUT &&
 	       strstr(err.text, "another stream"),
 	   "if it never does: %s", err.text);
 	two_close(&t);
@@ -232,13 +234,13 @@ receive_one(void *arg)
 {
 	struct part *p = arg;
 	const void *data;
-	struct p2p_op o;
+	struct peermem_op o;
 	size_t n;
 
 	p->rc = begin(p->t, p->rank, p->turn, p->kind, &o, &p->err);
 	if (p->rc == RC_OK)
-		p->rc = p2p_recv(&o, (uint32_t)!p->rank, &data, &n, &p->err);
-	p2p_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+		p->rc = peermem_recv(&o, (uint32_t)!p->rank, &data, &n, &p->err);
+	peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -257,7 +259,7 @@ test_ends(void)
 {
 	struct part p = {0};
 	struct err err = {0};
-	struct p2p_op o;
+	struct peermem_op o;
 	struct two t;
 
 	two_open(&t, PATIENCE);
@@ -272,7 +274,7 @@ test_ends(void)
 	waits(&p, &t);
 	must(begin(&t, 1, 0, 1, &o, &err), &err);
 	err_set(&err, RC_FAILED, "no paper");
-	ok(p2p_end(&o, XPORT_GIVE_UP, &err) == RC_FAILED, "giving up keeps the reason");
+	ok(peermem_end(&o, XPORT_GIVE_UP, &err) == RC_FAILED, "giving up keeps the reason");
 	pthread_join(p.thread, NULL);
 	ok(p.rc == RC_ABORTED &&
 	       !strcmp(p.err.text, "rank 1 (device 00000000000000d1) gave up: no paper"),
@@ -325,11 +327,11 @@ static void *
 sync_once(void *arg)
 {
 	struct part *p = arg;
-	struct p2p_op o;
+	struct peermem_op o;
 
 	p->rc = begin(p->t, p->rank, 0, p->kind, &o, &p->err);
 	if (p->rc == RC_OK)
-		p->rc = p2p_sync(&o, &p->err);
+		p->rc = peermem_sync(&o, &p->err);
 	return NULL;
 }
 
@@ -338,7 +340,7 @@ test_disagree(void)
 {
 	struct part p[2] = {{.kind = 1}, {.kind = 2}};
 	struct err err = {0};
-	struct p2p_op o;
+	struct peermem_op o;
 	struct two t;
 
 	two_open(&t, PATIENCE);
@@ -350,7 +352,7 @@ test_disagree(void)
 	two_open(&t, PATIENCE);
 	waits(&p[0], &t);
 	must(begin(&t, 1, 0, 2, &o, &err), &err);
-	must(p2p_send(&o, 0, "x", 1, &err), &err);
+	must(peermem_send(&o, 0, "x", 1, &err), &err);
 	pthread_join(p[0].thread, NULL);
 	ok(p[0].rc == RC_BADDATA, "a message of another: %s", p[0].err.text);
 	two_close(&t);
@@ -358,8 +360,8 @@ test_disagree(void)
 	/* A peer whose block is nonsense. */
 	two_open(&t, PATIENCE);
 	must(begin(&t, 1, 0, 1, &o, &err), &err);
-	must(p2p_send(&o, 0, devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100), 100,
-		      &err),
+	must(peermem_send(&o, 0, devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100), 100,
+			  &err),
 	     &err);
 	t.lane[1]->peer[1].view[0].slot[0].offset = UINT64_MAX - 10;
 	p[0] = (struct part){.t = &t, .kind = 1};
@@ -373,8 +375,8 @@ test_disagree(void)
 static void
 test_loans(void)
 {
-	struct frame_loan bad = {.offset = htole64(UINT64_MAX - 3), .nbytes = htole64(100)};
-	struct net_frame f = {.head = {.kind = FRAME_LOAN,
+	struct frame_rndv bad = {.offset = htole64(UINT64_MAX - 3), .nbytes = htole64(100)};
+	struct net_frame f = {.head = {.kind = FRAME_RNDV,
 				       .comm = COMM,
 				       .device = 0xd1,
 				       .op = 9,
@@ -418,7 +420,7 @@ static void
 test_offers(void)
 {
 	struct err err = {0};
-	struct p2p_lane *lane;
+	struct peer_mapping *lane;
 	uint64_t block[2] = {0}, first;
 	bool mapped[2];
 	struct nodes v;
@@ -431,7 +433,7 @@ test_offers(void)
 	   "without the peer's memory nothing is offered");
 	ok(xport_join(v.node[0].xport, COMM, 1, block, 2, &err) == RC_INVAL, "nor joined: %s",
 	   err.text);
-	ok(p2p_hold(v.node[0].xport, COMM, 1, 1, &lane, &first, &err) == RC_OK && !lane,
+	ok(peermem_hold(v.node[0].xport, COMM, 1, 1, &lane, &first, &err) == RC_OK && !lane,
 	   "and there is no lane");
 	v.way = NODES_BY_MEMORY;
 	nodes_attach(&v, COMM + 1, 1, 2, PATIENCE);

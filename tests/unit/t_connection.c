@@ -4,7 +4,7 @@
  */
 #include "net_test.h"
 
-#include "net/channel.h"
+#include "net/connection.h"
 
 #define NFRAMES 200
 

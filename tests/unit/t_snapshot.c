@@ -4,26 +4,26 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "dev/keep.h"
+#include "dev/snapshot.h"
 #include "dev_test.h"
 
 #define MEM	  (4u << 20)
 #define TIMEOUT	  20000
 #define CHILD_RUN 200000 /* bytes of each of the child's ranges */
 
-static struct keep_id
+static struct snapshot_id
 run_of(uint64_t comm, uint64_t run)
 {
-	return (struct keep_id){.coordinator = 1, .comm = comm, .run = run};
+	return (struct snapshot_id){.coordinator = 1, .comm = comm, .run = run};
 }
 
-static struct keeps *
+static struct snapshots *
 keeps(struct devmem *mem)
 {
-	struct keeps *k = NULL;
+	struct snapshots *k = NULL;
 	struct err err = {0};
 
-	must(keeps_new(mem, &k, &err), &err);
+	must(snapshots_new(mem, &k, &err), &err);
 	return k;
 }
 
@@ -72,7 +72,7 @@ nareas(struct devmem *mem)
 	uint64_t n;
 	unsigned count = 0;
 
-	for (void *p = devmem_kept_next(mem, NULL, &n); p; p = devmem_kept_next(mem, p, &n))
+	for (void *p = devmem_persist_next(mem, NULL, &n); p; p = devmem_persist_next(mem, p, &n))
 		count++;
 	return count;
 }
@@ -83,15 +83,15 @@ keeps_just(struct node *d, struct program *p, uint64_t lo, uint64_t n, uint64_t 
 	   uint64_t want_n)
 {
 	static uint64_t run = 100;
-	struct keeps *k = keeps(d->mem);
-	struct keep_id id = run_of(7, ++run);
+	struct snapshots *k = keeps(d->mem);
+	struct snapshot_id id = run_of(7, ++run);
 	struct err err = {0};
 	bool good;
 
 	fill(d, lo, n, 3);
-	good = keep_take(k, &id, p, &err) == RC_OK;
+	good = snapshot_take(k, &id, p, &err) == RC_OK;
 	memset(bytes(d, lo, n), 0xee, n);
-	good = good && keep_restore(k, &id, p, &err) == RC_OK;
+	good = good && snapshot_restore(k, &id, p, &err) == RC_OK;
 	for (uint64_t a = lo; a < lo + n; a++) {
 		bool kept = a >= want_lo && a < want_lo + want_n;
 		unsigned char was = (unsigned char)(3 + (a - lo) * 7 + (a - lo) / 256);
@@ -101,7 +101,7 @@ keeps_just(struct node *d, struct program *p, uint64_t lo, uint64_t n, uint64_t 
 	}
 	if (err.rc)
 		printf("#   %s\n", err.text);
-	keeps_free(k);
+	snapshots_free(k);
 	program_free(p);
 	return good;
 }
@@ -134,8 +134,8 @@ test_list(struct nodes *v)
 {
 	static struct list l;
 	struct node *d = &v->node[0];
-	struct keeps *k = keeps(d->mem);
-	struct keep_id id = run_of(7, 1), next = run_of(7, 2), before = run_of(7, 0);
+	struct snapshots *k = keeps(d->mem);
+	struct snapshot_id id = run_of(7, 1), next = run_of(7, 2), before = run_of(7, 0);
 	uint64_t a = node_alloc(d, 8000), b = node_alloc(d, 8000);
 	struct program *p = NULL, *other;
 	struct err err = {0};
@@ -148,31 +148,31 @@ test_list(struct nodes *v)
 	must(list_build(d, 7, &l, &p, &err), &err);
 	fill(d, a, 8000, 5);
 	fill(d, b, 8000, 6);
-	ok(keep_take(k, &id, p, &err) == RC_OK, "a list is kept");
+	ok(snapshot_take(k, &id, p, &err) == RC_OK, "a list is kept");
 	memset(bytes(d, a, 2000), 0, 2000);
 	memset(bytes(d, b, 8000), 0, 8000);
-	ok(keep_take(k, &id, p, &err) == RC_OK && keep_restore(k, &id, p, &err) == RC_OK &&
+	ok(snapshot_take(k, &id, p, &err) == RC_OK && snapshot_restore(k, &id, p, &err) == RC_OK &&
 	       holds(d, a, 8000, 5),
 	   "the same run again leaves what is there");
 	ok(*bytes(d, b + 1999, 1) == 0 && *bytes(d, b + 3000, 1) == 0 &&
 	       *bytes(d, b + 2000, 1) == (unsigned char)(6 + 2000 * 7 + 2000 / 256),
 	   "of what it writes, what it also reads");
 	other = one(d, GPUSIM_ALLREDUCE, a, a, 10);
-	ok(keep_take(k, &next, other, &err) == RC_OK && nareas(d->mem) == 1,
+	ok(snapshot_take(k, &next, other, &err) == RC_OK && nareas(d->mem) == 1,
 	   "another run takes its place");
-	ok(keep_restore(k, &id, p, &err) == RC_NOTFOUND && strstr(err.text, "of run 2"),
+	ok(snapshot_restore(k, &id, p, &err) == RC_NOTFOUND && strstr(err.text, "of run 2"),
 	   "and then the run before cannot be done again: %s", err.text);
-	keep_drop(k, 7);
+	snapshot_drop(k, 7);
 	ok(nareas(d->mem) == 0, "gone with its communicator");
-	ok(keep_restore(k, &before, p, &err) == RC_OK,
+	ok(snapshot_restore(k, &before, p, &err) == RC_OK,
 	   "where nothing is kept, but its inputs are, the run has not begun");
 	devmem_free(d->mem, b, NULL);
-	ok(keep_restore(k, &before, p, &err) == RC_NOTFOUND && strstr(err.text, "lost"),
+	ok(snapshot_restore(k, &before, p, &err) == RC_NOTFOUND && strstr(err.text, "lost"),
 	   "where they are not, they are lost: %s", err.text);
 	devmem_free(d->mem, a, NULL);
 	program_free(p);
 	program_free(other);
-	keeps_free(k);
+	snapshots_free(k);
 }
 
 static void
@@ -180,8 +180,8 @@ test_refusals(struct nodes *v)
 {
 	static struct list l;
 	struct node *d = &v->node[0];
-	struct keeps *k = keeps(d->mem);
-	struct keep_id id = run_of(7, 1), theirs = {.coordinator = 2, .comm = 8, .run = 1};
+	struct snapshots *k = keeps(d->mem);
+	struct snapshot_id id = run_of(7, 1), theirs = {.coordinator = 2, .comm = 8, .run = 1};
 	uint64_t a = node_alloc(d, 1 << 20);
 	struct program *p = NULL, *whole = one(d, GPUSIM_ALLREDUCE, a, a, 1 << 20);
 	struct err err = {0};
@@ -191,24 +191,24 @@ test_refusals(struct nodes *v)
 	list_coll(&l, 0, GPUSIM_ALLREDUCE, a, a, 1000);
 	list_memset(&l, 0, a, 1, 10);
 	must(list_build(d, 7, &l, &p, &err), &err);
-	ok(keep_take(k, &id, p, &err) == RC_INVAL && strstr(err.text, "memset"),
+	ok(snapshot_take(k, &id, p, &err) == RC_INVAL && strstr(err.text, "memset"),
 	   "more than collectives: %s", err.text);
 	must(devmem_own_alloc(d->mem, 63u << 20, &own, &err), &err);
-	ok(keep_take(k, &id, whole, &err) == RC_NOMEM && strstr(err.text, "--on-failure abort"),
+	ok(snapshot_take(k, &id, whole, &err) == RC_NOMEM && strstr(err.text, "--on-failure abort"),
 	   "no room: %s", err.text);
 	devmem_own_free(d->mem, own);
-	ok(keep_take(k, &id, whole, &err) == RC_OK && keep_take(k, &theirs, whole, &err) == RC_OK &&
-	       nareas(d->mem) == 2,
+	ok(snapshot_take(k, &id, whole, &err) == RC_OK &&
+	       snapshot_take(k, &theirs, whole, &err) == RC_OK && nareas(d->mem) == 2,
 	   "each communicator has its own");
-	keep_drop_others(k, 1);
-	ok(nareas(d->mem) == 1 && keep_restore(k, &id, whole, &err) == RC_OK,
+	snapshot_drop_others(k, 1);
+	ok(nareas(d->mem) == 1 && snapshot_restore(k, &id, whole, &err) == RC_OK,
 	   "another coordinator's are dropped");
-	keep_drop_all(k);
+	snapshot_drop_all(k);
 	ok(nareas(d->mem) == 0, "or all");
 	devmem_free(d->mem, a, NULL);
 	program_free(p);
 	program_free(whole);
-	keeps_free(k);
+	snapshots_free(k);
 }
 
 /* A record in which something else is written says nothing. */
@@ -216,24 +216,24 @@ static void
 test_damaged(struct nodes *v)
 {
 	struct node *d = &v->node[0];
-	struct keep_id id = run_of(7, 1);
+	struct snapshot_id id = run_of(7, 1);
 	uint64_t a = node_alloc(d, 3000), n;
 	struct program *p = one(d, GPUSIM_ALLREDUCE, a, a, 3000);
 	struct err err = {0};
 	unsigned refused = 0;
 
 	for (unsigned i = 0; i < 72; i++) {
-		struct keeps *k = keeps(d->mem);
+		struct snapshots *k = keeps(d->mem);
 		unsigned char *area;
 
-		must(keep_take(k, &id, p, &err), &err);
-		keeps_free(k);
-		area = devmem_kept_next(d->mem, NULL, &n);
+		must(snapshot_take(k, &id, p, &err), &err);
+		snapshots_free(k);
+		area = devmem_persist_next(d->mem, NULL, &n);
 		area[i] ^= 0x81;
 		k = keeps(d->mem);
 		refused += nareas(d->mem) == 0;
-		keep_drop_all(k);
-		keeps_free(k);
+		snapshot_drop_all(k);
+		snapshots_free(k);
 	}
 	/* All but the word that says that it is complete, which may have any value but 0. */
 	ok(refused == 64, "what is damaged is given up, %u of 72 bytes tell", refused);
@@ -244,7 +244,8 @@ test_damaged(struct nodes *v)
 /* ---- through streams */
 
 static enum rc
-run_again(struct nodes *v, struct keeps **k, uint64_t a, uint64_t nelem, uint64_t op, bool restore)
+run_again(struct nodes *v, struct snapshots **k, uint64_t a, uint64_t nelem, uint64_t op,
+	  bool restore)
 {
 	struct ending e[2] = {ENDING, ENDING};
 	struct err err = {0};
@@ -254,9 +255,9 @@ run_again(struct nodes *v, struct keeps **k, uint64_t a, uint64_t nelem, uint64_
 		struct run_spec spec = {.program = one(&v->node[r], GPUSIM_ALLREDUCE, a, a, nelem),
 					.iterations = 1,
 					.first_op = op,
-					.keeps = k[r],
-					.keep_id = run_of(7, 50),
-					.keep = true,
+					.snapshots = k[r],
+					.snapshot_id = run_of(7, 50),
+					.snapshot = true,
 					.restore = restore,
 					.done = ending_tell,
 					.arg = &e[r]};
@@ -288,8 +289,8 @@ test_streams(struct nodes *v)
 {
 	const uint64_t n = 300000;
 	uint64_t a = node_alloc(&v->node[0], n);
-	struct keeps *k[2] = {keeps(v->node[0].mem), keeps(v->node[1].mem)};
-	struct keep_id later = run_of(7, 51);
+	struct snapshots *k[2] = {keeps(v->node[0].mem), keeps(v->node[1].mem)};
+	struct snapshot_id later = run_of(7, 51);
 	struct program *p = NULL;
 	struct err err = {0};
 
@@ -302,14 +303,14 @@ test_streams(struct nodes *v)
 	ok(run_again(v, k, a, n, 20, true) == RC_OK && is_sum(v, a, n),
 	   "the same again, from the same inputs, and the same result");
 	p = one(&v->node[0], GPUSIM_ALLREDUCE, a, a, n);
-	must(keep_take(k[0], &later, p, &err), &err);
-	must(keep_take(k[1], &later, p, &err), &err);
+	must(snapshot_take(k[0], &later, p, &err), &err);
+	must(snapshot_take(k[1], &later, p, &err), &err);
 	program_free(p);
 	ok(run_again(v, k, a, n, 30, true) == RC_NOTFOUND && is_sum(v, a, n),
 	   "when the inputs are lost the run fails, and does nothing");
 	for (uint32_t r = 0; r < 2; r++) {
-		keep_drop(k[r], 7);
-		keeps_free(k[r]);
+		snapshot_drop(k[r], 7);
+		snapshots_free(k[r]);
 		devmem_free(v->node[r].mem, a, NULL);
 	}
 }
@@ -322,8 +323,8 @@ test_adopted(struct nodes *v)
 	struct devmem_source from = {.path = d->mem_path, .device_id = 0xd0};
 	uint64_t gap = node_alloc(d, 700), a = node_alloc(d, 90000);
 	struct program *p = one(d, GPUSIM_ALLREDUCE, a, a, 90000);
-	struct keeps *k = keeps(d->mem);
-	struct keep_id id = run_of(7, 9);
+	struct snapshots *k = keeps(d->mem);
+	struct snapshot_id id = run_of(7, 9);
 	struct err err = {0};
 	atomic_bool stop = false;
 	char path[128];
@@ -331,24 +332,24 @@ test_adopted(struct nodes *v)
 	snprintf(path, sizeof path, "%s/spare", v->dir);
 	devmem_inode(d->mem, &from.dev, &from.inode);
 	fill(d, a, 90000, 4);
-	must(keep_take(k, &id, p, &err), &err);
+	must(snapshot_take(k, &id, p, &err), &err);
 	memset(bytes(d, a, 90000), 0xdd, 90000);
-	keeps_free(k);
+	snapshots_free(k);
 	must(devmem_open(path, 99, 2 * MEM, &spare.mem, &err), &err);
 	k = keeps(spare.mem);
 	must(devmem_adopt(spare.mem, &from, &stop, &err), &err);
-	must(keeps_load(k, &err), &err);
-	ok(*bytes(&spare, a + 89999, 1) == 0xdd && keep_restore(k, &id, p, &err) == RC_OK &&
+	must(snapshots_load(k, &err), &err);
+	ok(*bytes(&spare, a + 89999, 1) == 0xdd && snapshot_restore(k, &id, p, &err) == RC_OK &&
 	       holds(&spare, a, 90000, 4),
 	   "a device that adopts the memory puts the inputs back");
-	keep_drop_all(k);
-	keeps_free(k);
+	snapshot_drop_all(k);
+	snapshots_free(k);
 	devmem_close(spare.mem, DEVMEM_UNLINK_FILE);
 	k = keeps(d->mem);
-	ok(keep_restore(k, &id, p, &err) == RC_OK && holds(d, a, 90000, 4),
+	ok(snapshot_restore(k, &id, p, &err) == RC_OK && holds(d, a, 90000, 4),
 	   "and so can who had it");
-	keep_drop_all(k);
-	keeps_free(k);
+	snapshot_drop_all(k);
+	snapshots_free(k);
 	program_free(p);
 	devmem_free(d->mem, gap, NULL);
 	devmem_free(d->mem, a, NULL);
@@ -382,16 +383,16 @@ reopen(struct node *d, const char *path, struct program *p, uint64_t addr)
 static void
 child(struct ledger *l, const char *path, struct node *d, struct program *p)
 {
-	struct keeps *k;
+	struct snapshots *k;
 
 	reopen(d, path, p, l->addr);
 	k = keeps(d->mem);
 	for (uint64_t run = 1;; run++) {
-		struct keep_id id = run_of(7, run);
+		struct snapshot_id id = run_of(7, run);
 
 		fill(d, l->addr, CHILD_RUN, seed_of(run));
 		atomic_store(&l->begun, run);
-		if (keep_take(k, &id, p, NULL) != RC_OK)
+		if (snapshot_take(k, &id, p, NULL) != RC_OK)
 			_exit(2);
 		atomic_store(&l->complete, run);
 		memset(bytes(d, l->addr, CHILD_RUN), 0xcc, CHILD_RUN);
@@ -402,20 +403,20 @@ child(struct ledger *l, const char *path, struct node *d, struct program *p)
 static bool
 can_go_on(struct ledger *l, const char *path, struct node *d, struct program *p)
 {
-	struct keep_id id = run_of(7, l->begun);
-	struct keeps *k;
+	struct snapshot_id id = run_of(7, l->begun);
+	struct snapshots *k;
 	struct err err = {0};
 	bool good;
 
 	reopen(d, path, p, l->addr);
 	k = keeps(d->mem);
-	good = keep_restore(k, &id, p, &err) == RC_OK &&
+	good = snapshot_restore(k, &id, p, &err) == RC_OK &&
 	       holds(d, l->addr, CHILD_RUN, seed_of(l->begun));
 	if (!good)
 		printf("#   run %" PRIu64 " begun, %" PRIu64 " complete: %s\n", l->begun,
 		       l->complete, err.text);
-	keeps_free(k);
-	devmem_close(d->mem, DEVMEM_KEEP_FILE);
+	snapshots_free(k);
+	devmem_close(d->mem, DEVMEM_PERSIST_FILE);
 	return good;
 }
 
@@ -442,7 +443,7 @@ test_killed(struct nodes *v)
 		memset(l, 0, sizeof *l);
 		must(devmem_open(path, 0xd0, MEM, &other.mem, &err), &err);
 		must(devmem_alloc(other.mem, CHILD_RUN, &l->addr, &err), &err);
-		devmem_close(other.mem, DEVMEM_KEEP_FILE);
+		devmem_close(other.mem, DEVMEM_PERSIST_FILE);
 		fflush(stdout);
 		pid = fork();
 		if (pid == 0)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 #define YIELDS	     1000 /* before sleeping */
 #define YIELDS_CHECK 32	  /* between looking whether to go on */
@@ -50,7 +50,7 @@ futex_sleep(_Atomic uint64_t *word, uint64_t seen, uint64_t ns)
 }
 
 void
-p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n)
+peermem_publish(struct peer_mapping *l, _Atomic uint64_t *word, uint64_t n)
 {
 	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
 	atomic_store(word, n);
@@ -59,7 +59,7 @@ p2p_publish(struct p2p_lane *l, _Atomic uint64_t *word, uint64_t n)
 }
 
 enum rc
-p2p_aborted(const struct p2p_lane *l, struct err *err)
+peermem_aborted(const struct peer_mapping *l, struct err *err)
 {
 	struct comm *c = l->comm;
 
@@ -73,17 +73,17 @@ p2p_aborted(const struct p2p_lane *l, struct err *err)
 
 /* Whether the operation can go on at all. */
 static enum rc
-verdict(const struct p2p_op *o, struct err *err)
+verdict(const struct peermem_op *o, struct err *err)
 {
-	const struct p2p_lane *l = o->lane;
+	const struct peer_mapping *l = o->lane;
 
-	if (p2p_aborted(l, err) != RC_OK)
+	if (peermem_aborted(l, err) != RC_OK)
 		return RC_ABORTED;
 	/* Of those who are not mapped nobody here waits for any. */
 	for (uint32_t i = 0, n = atomic_load(&l->nmapped); i < n; i++) {
-		struct p2p_block *b = l->peer[l->mapped[i]].block;
+		struct peermem_block *b = l->peer[l->mapped[i]].block;
 
-		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == P2P_GAVE_UP)
+		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == PEERMEM_GAVE_UP)
 			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof b->reason - 1,
 				       b->reason);
 	}
@@ -92,9 +92,9 @@ verdict(const struct p2p_op *o, struct err *err)
 
 /* A process that has ended will not publish anything more. */
 static enum rc
-still_there(const struct p2p_op *o, uint32_t peer, struct err *err)
+still_there(const struct peermem_op *o, uint32_t peer, struct err *err)
 {
-	const struct p2p_peer *p = &o->lane->peer[peer];
+	const struct peermem_peer *p = &o->lane->peer[peer];
 
 	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH)
 		return RC_OK;
@@ -104,7 +104,7 @@ still_there(const struct p2p_op *o, uint32_t peer, struct err *err)
 }
 
 static enum rc
-sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+sleep_for(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 	  uint64_t deadline, const char *what, struct err *err)
 {
 	uint64_t ns = SLEEP_NS, seen;
@@ -136,20 +136,20 @@ sleep_for(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 /* Is it the block that it was? Who slept frozen, while the others went on without it, finds anything
  * in its place, and must not write there. */
 static bool
-is_same_block(const struct p2p_op *o, const struct p2p_block *b)
+is_same_block(const struct peermem_op *o, const struct peermem_block *b)
 {
 	const struct comm *c = o->lane->comm;
 
-	return b->magic == P2P_MAGIC && b->comm == c->id && b->coordinator == c->coordinator &&
+	return b->magic == PEERMEM_MAGIC && b->comm == c->id && b->coordinator == c->coordinator &&
 	       b->epoch == c->epoch;
 }
 
 /* Give the core away for a while, then sleep. */
 static enum rc
-wait_long(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+wait_long(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 	  const char *what, struct err *err)
 {
-	struct p2p_block *b = o->lane->peer[peer].block;
+	struct peermem_block *b = o->lane->peer[peer].block;
 	uint64_t deadline;
 	enum rc rc;
 
@@ -169,8 +169,8 @@ wait_long(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 }
 
 enum rc
-p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
-	  const char *what, struct err *err)
+peermem_await(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+	      const char *what, struct err *err)
 {
 	enum rc rc;
 
@@ -181,8 +181,8 @@ p2p_await(const struct p2p_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_
 		if (atomic_load_explicit(word, memory_order_acquire) >= n)
 			return RC_OK;
 	}
-	meter_waits(o->meter, peer);
+	recorder_waits(o->meter, peer);
 	rc = wait_long(o, peer, word, n, what, err);
-	meter_goes_on(o->meter, rc != RC_OK);
+	recorder_goes_on(o->meter, rc != RC_OK);
 	return rc;
 }

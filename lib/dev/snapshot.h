@@ -1,56 +1,56 @@
 /*
- * keep.h - what a run overwrites of its inputs, copied aside so that the run can be done again.
+ * snapshot.h - what a run overwrites of its inputs, copied aside so that the run can be done again.
  *
  * One record a communicator, in the device's memory file: it outlives the device, and goes along
  * when another device adopts the memory. It is complete or it is not, whenever the device is
  * killed; and as a run begins only when its record is complete, inputs of a run without a complete
  * record have not been overwritten. Thread-safe.
  */
-#ifndef DEV_KEEP_H
-#define DEV_KEEP_H
+#ifndef DEV_SNAPSHOT_H
+#define DEV_SNAPSHOT_H
 
 #include "dev/program.h"
 
-struct keeps;
+struct snapshots;
 
 /* A run: of which communicator, of which coordinator (their instance, since both count from 1). */
-struct keep_id {
+struct snapshot_id {
 	uint64_t coordinator, comm, run;
 };
 
 /* What is in the memory already is taken over; what is damaged of it is given up. mem outlives it.
  * RC_NOMEM. */
-enum rc keeps_new(struct devmem *mem, struct keeps **out, struct err *err);
-void keeps_free(struct keeps *k); /* NULL is legal; the records stay */
+enum rc snapshots_new(struct devmem *mem, struct snapshots **out, struct err *err);
+void snapshots_free(struct snapshots *k); /* NULL is legal; the records stay */
 
 /* The same for what has come into the memory since. RC_NOMEM. */
-enum rc keeps_load(struct keeps *k, struct err *err);
+enum rc snapshots_load(struct snapshots *k, struct err *err);
 
 /*
- * keep_take - before the run's first instruction: copy what its collectives read and some of them
+ * snapshot_take - before the run's first instruction: copy what its collectives read and some of them
  * write, as one memcpy a range, into the communicator's area.
  *
  * What was kept for another run of the communicator is lost; when it is for this very run already,
  * it stays as it is. Once the area is large enough nothing is allocated. RC_INVAL: the program holds
  * more than collectives, sends and receives. RC_NOMEM says what helps.
  */
-enum rc keep_take(struct keeps *k, const struct keep_id *id, const struct program *p,
-		  struct err *err);
+enum rc snapshot_take(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
+		      struct err *err);
 
 /*
- * keep_restore - before the run is done again: put the bytes back. When nothing is kept of it but
+ * snapshot_restore - before the run is done again: put the bytes back. When nothing is kept of it but
  * its inputs are here, it never began here, and that is well.
  *
  * RC_NOTFOUND: the inputs are lost, since a later run has been kept, or nothing has and not all that
  * the program reads is in this memory's allocations. RC_INVAL: what is kept is not in this memory.
  */
-enum rc keep_restore(struct keeps *k, const struct keep_id *id, const struct program *p,
-		     struct err *err);
+enum rc snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
+			 struct err *err);
 
 /* The communicator is no more; or all those of other coordinators; or all. What is being used goes
  * when that is over. */
-void keep_drop(struct keeps *k, uint64_t comm);
-void keep_drop_others(struct keeps *k, uint64_t coordinator);
-void keep_drop_all(struct keeps *k);
+void snapshot_drop(struct snapshots *k, uint64_t comm);
+void snapshot_drop_others(struct snapshots *k, uint64_t coordinator);
+void snapshot_drop_all(struct snapshots *k);
 
 #endif

@@ -7,7 +7,7 @@
  * whoever else wants it waits for the end of a copy, but who drops it, which the server's thread
  * does: it leaves that to who is busy.
  */
-#include "dev/keep.h"
+#include "dev/snapshot.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -38,8 +38,8 @@ struct ranges {
 	size_t n, cap;
 };
 
-struct keep {
-	struct keep *next;
+struct snapshot {
+	struct snapshot *next;
 	uint64_t comm;
 	struct record *rec; /* NULL: none yet */
 	uint64_t room;	    /* bytes of its area */
@@ -47,11 +47,11 @@ struct keep {
 	struct ranges in, out, both; /* kept for their memory */
 };
 
-struct keeps {
+struct snapshots {
 	struct devmem *mem;
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
-	struct keep *list;
+	struct snapshot *list;
 };
 
 /* ---- ranges */
@@ -132,7 +132,7 @@ add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf
 
 /* What the program reads, and what it writes. */
 static enum rc
-find_ranges(const struct program *p, struct keep *e, struct err *err)
+find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 {
 	bool good = true;
 
@@ -140,7 +140,7 @@ find_ranges(const struct program *p, struct keep *e, struct err *err)
 	for (size_t i = 0; i < p->ninst && good; i++) {
 		const struct inst_coll *c = &p->inst[i].coll;
 
-		if (p->inst[i].kind != INST_COLL && p->inst[i].kind != INST_P2P)
+		if (p->inst[i].kind != INST_COLL && p->inst[i].kind != INST_SENDRECV)
 			return err_set(
 			    err, RC_INVAL,
 			    "a list with a %s cannot be done again: only collectives can",
@@ -199,7 +199,7 @@ is_sound(const struct record *rec, uint64_t room)
 
 /* The record says nothing from here on. */
 static void
-forget(struct keep *e)
+forget(struct snapshot *e)
 {
 	if (e->rec) {
 		atomic_store(&e->rec->complete, 0);
@@ -210,10 +210,10 @@ forget(struct keep *e)
 /* ---- the list */
 
 static void
-free_keep(struct keeps *k, struct keep *e)
+free_snapshot(struct snapshots *k, struct snapshot *e)
 {
 	forget(e);
-	devmem_kept_free(k->mem, e->rec, NULL);
+	devmem_persist_free(k->mem, e->rec, NULL);
 	free(e->in.v);
 	free(e->out.v);
 	free(e->both.v);
@@ -221,10 +221,10 @@ free_keep(struct keeps *k, struct keep *e)
 }
 
 /* Lock held. */
-static struct keep **
-find(struct keeps *k, uint64_t comm)
+static struct snapshot **
+find(struct snapshots *k, uint64_t comm)
 {
-	struct keep **at = &k->list;
+	struct snapshot **at = &k->list;
 
 	while (*at && (*at)->comm != comm)
 		at = &(*at)->next;
@@ -232,10 +232,10 @@ find(struct keeps *k, uint64_t comm)
 }
 
 /* Lock held. */
-static struct keep *
-add(struct keeps *k, uint64_t comm)
+static struct snapshot *
+add(struct snapshots *k, uint64_t comm)
 {
-	struct keep *e = calloc(1, sizeof *e);
+	struct snapshot *e = calloc(1, sizeof *e);
 
 	if (e) {
 		e->comm = comm;
@@ -246,10 +246,10 @@ add(struct keeps *k, uint64_t comm)
 }
 
 /* The communicator's entry, for the caller alone until he is done. NULL: out of memory. */
-static struct keep *
-acquire(struct keeps *k, uint64_t comm)
+static struct snapshot *
+acquire(struct snapshots *k, uint64_t comm)
 {
-	struct keep *e;
+	struct snapshot *e;
 
 	pthread_mutex_lock(&k->lock);
 	while ((e = *find(k, comm)) && e->busy)
@@ -264,20 +264,20 @@ acquire(struct keeps *k, uint64_t comm)
 
 /* Lock held. */
 static void
-drop(struct keeps *k, struct keep **at)
+drop(struct snapshots *k, struct snapshot **at)
 {
-	struct keep *e = *at;
+	struct snapshot *e = *at;
 
 	if (e->busy) {
 		e->doomed = true;
 		return;
 	}
 	*at = e->next;
-	free_keep(k, e);
+	free_snapshot(k, e);
 }
 
 static void
-release(struct keeps *k, struct keep *e)
+release(struct snapshots *k, struct snapshot *e)
 {
 	pthread_mutex_lock(&k->lock);
 	e->busy = false;
@@ -289,12 +289,12 @@ release(struct keeps *k, struct keep *e)
 
 /* Lock held. Enter an area of the memory; one that says nothing is given back. */
 static enum rc
-enter(struct keeps *k, struct record *rec, uint64_t room, struct err *err)
+enter(struct snapshots *k, struct record *rec, uint64_t room, struct err *err)
 {
-	struct keep *e;
+	struct snapshot *e;
 
 	if (room < sizeof *rec || !rec->complete || !is_sound(rec, room) || *find(k, rec->comm)) {
-		devmem_kept_free(k->mem, rec, NULL);
+		devmem_persist_free(k->mem, rec, NULL);
 		return RC_OK;
 	}
 	e = add(k, rec->comm);
@@ -307,9 +307,9 @@ enter(struct keeps *k, struct record *rec, uint64_t room, struct err *err)
 
 /* Lock held. */
 static bool
-knows(const struct keeps *k, const void *area)
+knows(const struct snapshots *k, const void *area)
 {
-	const struct keep *e = k->list;
+	const struct snapshot *e = k->list;
 
 	while (e && e->rec != area)
 		e = e->next;
@@ -317,17 +317,17 @@ knows(const struct keeps *k, const void *area)
 }
 
 enum rc
-keeps_load(struct keeps *k, struct err *err)
+snapshots_load(struct snapshots *k, struct err *err)
 {
 	uint64_t room = 0;
 	void *area, *next;
 	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&k->lock);
-	for (area = devmem_kept_next(k->mem, NULL, &room); area && rc == RC_OK; area = next) {
+	for (area = devmem_persist_next(k->mem, NULL, &room); area && rc == RC_OK; area = next) {
 		uint64_t n = room;
 
-		next = devmem_kept_next(k->mem, area, &room);
+		next = devmem_persist_next(k->mem, area, &room);
 		if (!knows(k, area))
 			rc = enter(k, area, n, err);
 	}
@@ -336,9 +336,9 @@ keeps_load(struct keeps *k, struct err *err)
 }
 
 enum rc
-keeps_new(struct devmem *mem, struct keeps **out, struct err *err)
+snapshots_new(struct devmem *mem, struct snapshots **out, struct err *err)
 {
-	struct keeps *k = calloc(1, sizeof *k);
+	struct snapshots *k = calloc(1, sizeof *k);
 	enum rc rc;
 
 	if (!k)
@@ -346,18 +346,18 @@ keeps_new(struct devmem *mem, struct keeps **out, struct err *err)
 	k->mem = mem;
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->idle, NULL);
-	rc = keeps_load(k, err);
+	rc = snapshots_load(k, err);
 	if (rc != RC_OK)
-		keeps_free(k);
+		snapshots_free(k);
 	else
 		*out = k;
 	return rc;
 }
 
 void
-keeps_free(struct keeps *k)
+snapshots_free(struct snapshots *k)
 {
-	struct keep *e;
+	struct snapshot *e;
 
 	if (!k)
 		return;
@@ -375,13 +375,13 @@ keeps_free(struct keeps *k)
 
 /* Drop those of which this is true; all coordinators but one, one communicator, or all. */
 static void
-drop_if(struct keeps *k, bool (*fits)(const struct keep *e, uint64_t arg), uint64_t arg)
+drop_if(struct snapshots *k, bool (*fits)(const struct snapshot *e, uint64_t arg), uint64_t arg)
 {
-	struct keep **at = &k->list;
+	struct snapshot **at = &k->list;
 
 	pthread_mutex_lock(&k->lock);
 	while (*at) {
-		struct keep *e = *at;
+		struct snapshot *e = *at;
 
 		if (fits(e, arg))
 			drop(k, at);
@@ -392,19 +392,19 @@ drop_if(struct keeps *k, bool (*fits)(const struct keep *e, uint64_t arg), uint6
 }
 
 static bool
-is_comm(const struct keep *e, uint64_t comm)
+is_comm(const struct snapshot *e, uint64_t comm)
 {
 	return e->comm == comm;
 }
 
 static bool
-is_of_another(const struct keep *e, uint64_t coordinator)
+is_of_another(const struct snapshot *e, uint64_t coordinator)
 {
 	return !e->busy && e->rec && e->rec->coordinator != coordinator;
 }
 
 static bool
-is_any(const struct keep *e, uint64_t unused)
+is_any(const struct snapshot *e, uint64_t unused)
 {
 	(void)e;
 	(void)unused;
@@ -412,19 +412,19 @@ is_any(const struct keep *e, uint64_t unused)
 }
 
 void
-keep_drop(struct keeps *k, uint64_t comm)
+snapshot_drop(struct snapshots *k, uint64_t comm)
 {
 	drop_if(k, is_comm, comm);
 }
 
 void
-keep_drop_others(struct keeps *k, uint64_t coordinator)
+snapshot_drop_others(struct snapshots *k, uint64_t coordinator)
 {
 	drop_if(k, is_of_another, coordinator);
 }
 
 void
-keep_drop_all(struct keeps *k)
+snapshot_drop_all(struct snapshots *k)
 {
 	drop_if(k, is_any, 0);
 }
@@ -433,14 +433,15 @@ keep_drop_all(struct keeps *k)
 
 /* Is it what is kept of this coordinator's communicator? */
 static bool
-is_kept(const struct keep *e, const struct keep_id *id)
+is_taken(const struct snapshot *e, const struct snapshot_id *id)
 {
 	return e->rec && e->rec->complete && e->rec->coordinator == id->coordinator;
 }
 
 /* Room for so many ranges and bytes, in which nothing is said. */
 static enum rc
-make_room(struct keeps *k, struct keep *e, uint64_t nranges, uint64_t nbytes, struct err *err)
+make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nbytes,
+	  struct err *err)
 {
 	uint64_t need = data_at(nranges) + nbytes;
 	void *area = NULL;
@@ -449,11 +450,11 @@ make_room(struct keeps *k, struct keep *e, uint64_t nranges, uint64_t nbytes, st
 	forget(e);
 	if (e->rec && e->room >= need)
 		return RC_OK;
-	rc = devmem_kept_free(k->mem, e->rec, err);
+	rc = devmem_persist_free(k->mem, e->rec, err);
 	if (rc != RC_OK)
 		return rc;
 	e->rec = NULL;
-	rc = devmem_kept_alloc(k->mem, need, &area, err);
+	rc = devmem_persist_alloc(k->mem, need, &area, err);
 	if (rc == RC_NOMEM)
 		return err_set(err, rc,
 			       "no room to keep %" PRIu64
@@ -480,7 +481,7 @@ total(const struct ranges *s)
 
 /* Copy between the ranges and the record's data, in the direction asked for. */
 static enum rc
-copy_all(struct keeps *k, struct record *rec, bool back, struct err *err)
+copy_all(struct snapshots *k, struct record *rec, bool back, struct err *err)
 {
 	unsigned char *data = (unsigned char *)rec + data_at(rec->nranges);
 	void *p;
@@ -501,7 +502,7 @@ copy_all(struct keeps *k, struct record *rec, bool back, struct err *err)
 }
 
 static enum rc
-fill(struct keeps *k, struct keep *e, const struct keep_id *id, struct err *err)
+fill(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id, struct err *err)
 {
 	struct record *rec = e->rec;
 	enum rc rc;
@@ -523,15 +524,16 @@ fill(struct keeps *k, struct keep *e, const struct keep_id *id, struct err *err)
 }
 
 enum rc
-keep_take(struct keeps *k, const struct keep_id *id, const struct program *p, struct err *err)
+snapshot_take(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
+	      struct err *err)
 {
-	struct keep *e = acquire(k, id->comm);
+	struct snapshot *e = acquire(k, id->comm);
 	enum rc rc;
 
 	if (!e)
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = RC_OK;
-	if (is_kept(e, id) && e->rec->run == id->run)
+	if (is_taken(e, id) && e->rec->run == id->run)
 		goto out;
 	rc = find_ranges(p, e, err);
 	if (rc == RC_OK && e->both.n > RANGES_MAX)
@@ -547,8 +549,8 @@ out:
 
 /* Nothing is kept of the run, so it has not begun here, if this is where its inputs are. */
 static enum rc
-has_inputs(struct keeps *k, struct keep *e, const struct keep_id *id, const struct program *p,
-	   struct err *err)
+has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
+	   const struct program *p, struct err *err)
 {
 	enum rc rc = find_ranges(p, e, err);
 
@@ -563,14 +565,15 @@ has_inputs(struct keeps *k, struct keep *e, const struct keep_id *id, const stru
 }
 
 enum rc
-keep_restore(struct keeps *k, const struct keep_id *id, const struct program *p, struct err *err)
+snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
+		 struct err *err)
 {
-	struct keep *e = acquire(k, id->comm);
+	struct snapshot *e = acquire(k, id->comm);
 	enum rc rc;
 
 	if (!e)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (!is_kept(e, id) || e->rec->run < id->run)
+	if (!is_taken(e, id) || e->rec->run < id->run)
 		rc = has_inputs(k, e, id, p, err);
 	else if (e->rec->run == id->run)
 		rc = copy_all(k, e->rec, true, err);

@@ -1,7 +1,7 @@
 /* Sends may be posted early exactly as far as the data allow. */
 #include <stdlib.h>
 
-#include "dev/ahead.h"
+#include "dev/hoist.h"
 #include "tap.h"
 
 #define ELEM 4
@@ -37,7 +37,7 @@ check(const struct plan_args *a, const char *algo, bool in_place, size_t *moved)
 	uint32_t *after;
 	bool good = plan_build(a, algo, &p, NULL) == RC_OK;
 
-	after = ahead_compute(&p, base, ELEM);
+	after = hoist_compute(&p, base, ELEM);
 	for (size_t j = 0; good && j < p.nstep; j++) {
 		size_t k = after[j];
 
@@ -88,11 +88,11 @@ main(void)
 		struct plan p = {0};
 		uint32_t *after;
 
-		for (int i = 0; i < AHEAD_LOOKBACK + 10; i++)
+		for (int i = 0; i < HOIST_LOOKBACK + 10; i++)
 			plan_append(&p, far);
 		plan_append(&p, send);
-		after = ahead_compute(&p, base, 1);
-		ok(after && after[AHEAD_LOOKBACK + 10] == 10,
+		after = hoist_compute(&p, base, 1);
+		ok(after && after[HOIST_LOOKBACK + 10] == 10,
 		   "no send looks back further than it may");
 		free(after);
 		plan_fini(&p);

@@ -6,26 +6,26 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 #define TURN_YIELDS   1000 /* before naps, with a look at the clock after each */
 #define TURN_SLEEP_NS 200000
 
 static unsigned
-channel_number(const struct p2p_op *o)
+channel_number(const struct peermem_op *o)
 {
 	return (unsigned)(o->turn % o->lane->channels);
 }
 
 /* Of this rank, or of one that is mapped. */
-static struct p2p_view *
-view(const struct p2p_op *o, uint32_t r)
+static struct slot_view *
+view(const struct peermem_op *o, uint32_t r)
 {
 	return &o->lane->peer[r].view[channel_number(o)];
 }
 
 static enum rc
-disagree(const struct p2p_op *o, uint32_t r, struct err *err)
+disagree(const struct peermem_op *o, uint32_t r, struct err *err)
 {
 	return err_set(err, RC_BADDATA,
 		       "rank %u (device %016" PRIx64
@@ -35,17 +35,17 @@ disagree(const struct p2p_op *o, uint32_t r, struct err *err)
 
 /* Why no operation can begin any more, if so. */
 static enum rc
-verdict(const struct p2p_lane *l, struct err *err)
+verdict(const struct peer_mapping *l, struct err *err)
 {
-	if (atomic_load(&l->block->gave_up) == P2P_GAVE_UP)
+	if (atomic_load(&l->block->gave_up) == PEERMEM_GAVE_UP)
 		return err_set(err, RC_ABORTED, "%s", l->block->reason);
-	return p2p_aborted(l, err);
+	return peermem_aborted(l, err);
 }
 
 enum rc
-p2p_begin(struct p2p_op *o, struct err *err)
+peermem_begin(struct peermem_op *o, struct err *err)
 {
-	struct p2p_lane *l = o->lane;
+	struct peer_mapping *l = o->lane;
 	uint64_t deadline = 0;
 	enum rc rc = verdict(l, err);
 
@@ -71,121 +71,123 @@ p2p_begin(struct p2p_op *o, struct err *err)
 /* ---- chunks */
 
 bool
-p2p_room(const struct p2p_op *o, uint32_t peer)
+peermem_room(const struct peermem_op *o, uint32_t peer)
 {
-	struct p2p_lane *l = o->lane;
+	struct peer_mapping *l = o->lane;
 
 	if (o->channel->sent[peer] < l->window)
 		return true;
 	/* If it cannot be mapped sending will say so. */
-	return p2p_map(l, peer, NULL) != RC_OK ||
+	return peermem_map(l, peer, NULL) != RC_OK ||
 	       o->channel->sent[peer] - atomic_load(&view(o, peer)->taken[l->rank].n) < l->window;
 }
 
 /* Wait until the peer has taken n of what was sent to it. */
 static enum rc
-await_taken(struct p2p_op *o, uint32_t peer, uint64_t n, struct err *err)
+await_taken(struct peermem_op *o, uint32_t peer, uint64_t n, struct err *err)
 {
-	enum rc rc = p2p_map(o->lane, peer, err);
+	enum rc rc = peermem_map(o->lane, peer, err);
 
-	return rc == RC_OK ? p2p_await(o, peer, &view(o, peer)->taken[o->lane->rank].n, n,
-				       "chunks not taken by", err)
+	return rc == RC_OK ? peermem_await(o, peer, &view(o, peer)->taken[o->lane->rank].n, n,
+					   "chunks not taken by", err)
 			   : rc;
 }
 
 enum rc
-p2p_send(struct p2p_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+peermem_send(struct peermem_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
 {
-	struct p2p_lane *l = o->lane;
-	struct p2p_channel *ch = o->channel;
+	struct peer_mapping *l = o->lane;
+	struct slot_set *ch = o->channel;
 	uint64_t s = ch->sent[peer];
-	struct p2p_slot *slot = &view(o, l->rank)->slot[peer * l->window + s % l->window];
+	struct peermem_slot *slot = &view(o, l->rank)->slot[peer * l->window + s % l->window];
 	enum rc rc = s >= l->window ? await_taken(o, peer, s + 1 - l->window, err) : RC_OK;
 
 	if (rc != RC_OK)
 		return rc;
 	slot->nbytes = (uint32_t)nbytes;
 	slot->kind = o->kind;
-	slot->offset = nbytes > P2P_INLINE ? devmem_offset(l->mem, data) : 0;
-	if (nbytes <= P2P_INLINE)
+	slot->offset = nbytes > PEERMEM_INLINE ? devmem_offset(l->mem, data) : 0;
+	if (nbytes <= PEERMEM_INLINE)
 		memcpy(slot->bytes, data ? data : "", data ? nbytes : 0);
 	else if (slot->offset == 0)
 		return err_set(err, RC_INTERNAL, "what is sent is not in the device's memory");
 	else
 		ch->lent[peer] = s + 1;
 	ch->sent[peer] = s + 1;
-	p2p_publish(l, &slot->seq, s + 1);
+	peermem_publish(l, &slot->seq, s + 1);
 	return RC_OK;
 }
 
 enum rc
-p2p_recv(struct p2p_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
+peermem_recv(struct peermem_op *o, uint32_t peer, const void **data, size_t *nbytes,
+	     struct err *err)
 {
-	struct p2p_lane *l = o->lane;
+	struct peer_mapping *l = o->lane;
 	uint64_t s = o->channel->received[peer];
-	struct p2p_slot *slot;
-	enum rc rc = p2p_map(l, peer, err);
+	struct peermem_slot *slot;
+	enum rc rc = peermem_map(l, peer, err);
 
 	if (rc != RC_OK)
 		return rc;
 	slot = &view(o, peer)->slot[l->rank * l->window + s % l->window];
-	rc = p2p_await(o, peer, &slot->seq, s + 1, "nothing from", err);
+	rc = peermem_await(o, peer, &slot->seq, s + 1, "nothing from", err);
 	if (rc != RC_OK)
 		return rc;
 	if (slot->kind != o->kind)
 		return disagree(o, peer, err);
 	*nbytes = slot->nbytes;
 	*data = slot->bytes;
-	if (*nbytes > P2P_INLINE)
+	if (*nbytes > PEERMEM_INLINE)
 		*data = peermem_at(l->peer[peer].mem, slot->offset, *nbytes);
 	return *data ? RC_OK : disagree(o, peer, err);
 }
 
 void
-p2p_release(struct p2p_op *o, uint32_t peer)
+peermem_release(struct peermem_op *o, uint32_t peer)
 {
-	p2p_publish(o->lane, &view(o, o->lane->rank)->taken[peer].n, ++o->channel->received[peer]);
+	peermem_publish(o->lane, &view(o, o->lane->rank)->taken[peer].n,
+			++o->channel->received[peer]);
 }
 
 /* ---- syncs */
 
-static struct p2p_arrival *
-arrival(const struct p2p_op *o, uint32_t r)
+static struct peermem_arrival *
+arrival(const struct peermem_op *o, uint32_t r)
 {
 	return &view(o, r)->page->arrival[o->channel->arrivals % 2];
 }
 
 /* All that have not arrived are missing, not only the first. */
 static void
-note_missing(const struct p2p_op *o, uint64_t n)
+note_missing(const struct peermem_op *o, uint64_t n)
 {
 	for (uint32_t r = 0; r < o->lane->nranks; r++)
-		if (r != o->lane->rank &&
-		    (p2p_map(o->lane, r, NULL) != RC_OK || atomic_load(&arrival(o, r)->seq) < n))
-			meter_missing(o->meter, r);
+		if (r != o->lane->rank && (peermem_map(o->lane, r, NULL) != RC_OK ||
+					   atomic_load(&arrival(o, r)->seq) < n))
+			recorder_missing(o->meter, r);
 }
 
 /* Publish this rank's arrival, which is filled in, and wait for all. */
 static enum rc
-meet(struct p2p_op *o, struct err *err)
+meet(struct peermem_op *o, struct err *err)
 {
-	struct p2p_lane *l = o->lane;
+	struct peer_mapping *l = o->lane;
 	uint64_t n = o->channel->arrivals;
-	struct p2p_arrival *own = arrival(o, l->rank);
+	struct peermem_arrival *own = arrival(o, l->rank);
 	enum rc rc = RC_OK;
 
 	own->kind = o->kind;
-	p2p_publish(l, &own->seq, n);
+	peermem_publish(l, &own->seq, n);
 	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
-		struct p2p_arrival *a;
+		struct peermem_arrival *a;
 
 		if (r == l->rank)
 			continue;
-		rc = p2p_map(l, r, err);
+		rc = peermem_map(l, r, err);
 		if (rc != RC_OK)
 			break;
 		a = arrival(o, r);
-		rc = p2p_await(o, r, &a->seq, n, "nothing from", err);
+		rc = peermem_await(o, r, &a->seq, n, "nothing from", err);
 		if (rc != RC_OK)
 			note_missing(o, n);
 		if (rc == RC_OK && (a->kind != own->kind || a->nbytes != own->nbytes))
@@ -195,10 +197,10 @@ meet(struct p2p_op *o, struct err *err)
 }
 
 enum rc
-p2p_sync(struct p2p_op *o, struct err *err)
+peermem_sync(struct peermem_op *o, struct err *err)
 {
-	const struct p2p_lane *l = o->lane;
-	struct p2p_arrival *own;
+	const struct peer_mapping *l = o->lane;
+	struct peermem_arrival *own;
 
 	o->channel->arrivals++;
 	own = arrival(o, l->rank);
@@ -209,40 +211,41 @@ p2p_sync(struct p2p_op *o, struct err *err)
 }
 
 enum rc
-p2p_share(struct p2p_op *o, const void *data, size_t nbytes, struct err *err)
+peermem_share(struct peermem_op *o, const void *data, size_t nbytes, struct err *err)
 {
-	const struct p2p_lane *l = o->lane;
-	struct p2p_arrival *own;
+	const struct peer_mapping *l = o->lane;
+	struct peermem_arrival *own;
 
-	if (nbytes > P2P_SHARE_MAX)
+	if (nbytes > PEERMEM_SHARE_MAX)
 		return err_set(err, RC_INTERNAL, "%zu bytes shared, at most %u", nbytes,
-			       P2P_SHARE_MAX);
+			       PEERMEM_SHARE_MAX);
 	o->channel->arrivals++;
 	own = arrival(o, l->rank);
 	own->nbytes = (uint32_t)nbytes;
-	memcpy(nbytes <= P2P_INLINE ? own->bytes
-				    : view(o, l->rank)->page->share[o->channel->arrivals % 2],
+	memcpy(nbytes <= PEERMEM_INLINE ? own->bytes
+					: view(o, l->rank)->page->share[o->channel->arrivals % 2],
 	       data, nbytes);
 	return meet(o, err);
 }
 
 const void *const *
-p2p_shared(struct p2p_op *o)
+peermem_shared(struct peermem_op *o)
 {
 	void **at = o->channel->at;
 
 	for (uint32_t r = 0; r < o->lane->nranks; r++) {
-		struct p2p_arrival *a = arrival(o, r);
+		struct peermem_arrival *a = arrival(o, r);
 
-		at[r] = a->nbytes <= P2P_INLINE ? a->bytes
-						: view(o, r)->page->share[o->channel->arrivals % 2];
+		at[r] = a->nbytes <= PEERMEM_INLINE
+			    ? a->bytes
+			    : view(o, r)->page->share[o->channel->arrivals % 2];
 	}
 	return (const void *const *)at;
 }
 
 /* A range of what a rank has shown; NULL: it is not in its memory. */
 static void *
-shown(const struct p2p_op *o, uint32_t r, void *own, uint64_t offset, uint64_t from,
+shown(const struct peermem_op *o, uint32_t r, void *own, uint64_t offset, uint64_t from,
       uint64_t nbytes)
 {
 	if (r == o->lane->rank)
@@ -253,8 +256,8 @@ shown(const struct p2p_op *o, uint32_t r, void *own, uint64_t offset, uint64_t f
 }
 
 enum rc
-p2p_ins(struct p2p_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
-	struct err *err)
+peermem_ins(struct peermem_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
+	    struct err *err)
 {
 	void **at = o->channel->at;
 
@@ -268,7 +271,8 @@ p2p_ins(struct p2p_op *o, uint64_t from, uint64_t nbytes, const void *const **by
 }
 
 enum rc
-p2p_outs(struct p2p_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank, struct err *err)
+peermem_outs(struct peermem_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,
+	     struct err *err)
 {
 	void **at = o->channel->at + o->lane->nranks;
 
@@ -284,12 +288,13 @@ p2p_outs(struct p2p_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank
 /* ---- the end */
 
 static void
-give_up(struct p2p_lane *l, const struct err *err)
+give_up(struct peer_mapping *l, const struct err *err)
 {
-	struct p2p_block *b = l->block;
+	struct peermem_block *b = l->block;
 	bool passed_on = err->rc == RC_ABORTED;
 
-	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){P2P_GOES_ON}, P2P_WRITES))
+	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){PEERMEM_GOES_ON},
+					    PEERMEM_WRITES))
 		return;
 	if (passed_on)
 		snprintf(b->reason, sizeof b->reason, "%.*s", (int)sizeof b->reason - 1, err->text);
@@ -297,12 +302,12 @@ give_up(struct p2p_lane *l, const struct err *err)
 		snprintf(b->reason, sizeof b->reason,
 			 "rank %u (device %016" PRIx64 ") gave up: %.300s", l->rank,
 			 l->comm->x->device_id, err->text);
-	atomic_store_explicit(&b->gave_up, P2P_GAVE_UP, memory_order_release);
+	atomic_store_explicit(&b->gave_up, PEERMEM_GAVE_UP, memory_order_release);
 }
 
 /* Until the peers have read all that they were lent. */
 static enum rc
-settle(struct p2p_op *o, struct err *err)
+settle(struct peermem_op *o, struct err *err)
 {
 	enum rc rc = RC_OK;
 
@@ -313,7 +318,7 @@ settle(struct p2p_op *o, struct err *err)
 }
 
 enum rc
-p2p_end(struct p2p_op *o, enum xport_ending how, struct err *err)
+peermem_end(struct peermem_op *o, enum xport_ending how, struct err *err)
 {
 	enum rc rc = how == XPORT_COMPLETE ? settle(o, err) : err->rc;
 

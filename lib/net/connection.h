@@ -5,8 +5,8 @@
  * The channel may lose frames when a connection breaks and says so (net_push_generation); whoever
  * needs all of them sends again what is not acknowledged.
  */
-#ifndef NET_CHANNEL_H
-#define NET_CHANNEL_H
+#ifndef NET_CONNECTION_H
+#define NET_CONNECTION_H
 
 #include <stdint.h>
 

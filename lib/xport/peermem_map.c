@@ -8,42 +8,42 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "xport/p2p_impl.h"
+#include "xport/peermem_impl.h"
 
 /* Pauses, 1 us or so, when each rank has a core to itself: yielding costs less than that when nobody
  * else wants the core, and spinning everything when somebody does. */
 #define SPINS 30
 
 static size_t
-page_bytes(const struct p2p_lane *l)
+page_bytes(const struct peer_mapping *l)
 {
-	return sizeof(struct p2p_page) +
-	       l->nranks * (sizeof(struct p2p_count) + l->window * sizeof(struct p2p_slot));
+	return sizeof(struct slot_page) +
+	       l->nranks * (sizeof(struct peermem_count) + l->window * sizeof(struct peermem_slot));
 }
 
 static size_t
-block_bytes(const struct p2p_lane *l)
+block_bytes(const struct peer_mapping *l)
 {
-	return sizeof(struct p2p_block) + l->channels * page_bytes(l);
+	return sizeof(struct peermem_block) + l->channels * page_bytes(l);
 }
 
 static void
-find_views(const struct p2p_lane *l, struct p2p_peer *p, struct p2p_block *b)
+find_views(const struct peer_mapping *l, struct peermem_peer *p, struct peermem_block *b)
 {
 	unsigned char *at = (unsigned char *)(b + 1);
 
 	for (unsigned c = 0; c < l->channels; c++, at += page_bytes(l)) {
-		p->view[c].page = (struct p2p_page *)at;
-		p->view[c].taken = (struct p2p_count *)(p->view[c].page + 1);
-		p->view[c].slot = (struct p2p_slot *)(p->view[c].taken + l->nranks);
+		p->view[c].page = (struct slot_page *)at;
+		p->view[c].taken = (struct peermem_count *)(p->view[c].page + 1);
+		p->view[c].slot = (struct peermem_slot *)(p->view[c].taken + l->nranks);
 	}
 }
 
 static bool
-make_channels(struct p2p_lane *l)
+make_channels(struct peer_mapping *l)
 {
 	for (unsigned c = 0; c < l->channels; c++) {
-		struct p2p_channel *ch = &l->channel[c];
+		struct slot_set *ch = &l->channel[c];
 
 		ch->turn = c;
 		ch->sent = alloc_zeroed(l->nranks, 3 * sizeof *ch->sent);
@@ -57,7 +57,7 @@ make_channels(struct p2p_lane *l)
 }
 
 static bool
-make_block(struct p2p_lane *l)
+make_block(struct peer_mapping *l)
 {
 	const struct comm *c = l->comm;
 	void *p;
@@ -66,7 +66,7 @@ make_block(struct p2p_lane *l)
 		return false;
 	memset(p, 0, block_bytes(l));
 	l->block = p;
-	l->block->magic = P2P_MAGIC;
+	l->block->magic = PEERMEM_MAGIC;
 	l->block->comm = c->id;
 	l->block->coordinator = c->coordinator;
 	l->block->epoch = c->epoch;
@@ -79,7 +79,7 @@ make_block(struct p2p_lane *l)
 
 /* The peers as they are said to be, and the paths of their memory in one piece. */
 static bool
-copy_peers(struct p2p_lane *l, const struct xport_peer *peers)
+copy_peers(struct peer_mapping *l, const struct xport_peer *peers)
 {
 	size_t n = 1;
 	char *at;
@@ -92,7 +92,7 @@ copy_peers(struct p2p_lane *l, const struct xport_peer *peers)
 	if (!l->peer || !l->mapped || !l->paths)
 		return false;
 	for (uint32_t r = 0; r < l->nranks; r++) {
-		struct p2p_peer *p = &l->peer[r];
+		struct peermem_peer *p = &l->peer[r];
 
 		p->id = peers[r].mem;
 		p->id.device_id = peers[r].device_id;
@@ -107,7 +107,7 @@ copy_peers(struct p2p_lane *l, const struct xport_peer *peers)
 }
 
 static enum rc
-open_peer(struct p2p_peer *p, struct err *err)
+open_peer(struct peermem_peer *p, struct err *err)
 {
 	enum rc rc = p->mem ? RC_OK : peermem_open(&p->id, &p->mem, err);
 
@@ -127,7 +127,7 @@ is_found(const struct peermem_id *own)
 
 /* Is any peer's memory within reach? What is not near is opened at once, to know. */
 static bool
-find_peers(struct p2p_lane *l)
+find_peers(struct peer_mapping *l)
 {
 	struct peermem_id own = {.path = devmem_path(l->mem), .user = (uint32_t)geteuid() + 1};
 	bool any = false;
@@ -136,7 +136,7 @@ find_peers(struct p2p_lane *l)
 	if (!is_found(&own))
 		return false;
 	for (uint32_t r = 0; r < l->nranks; r++) {
-		struct p2p_peer *p = &l->peer[r];
+		struct peermem_peer *p = &l->peer[r];
 
 		if (p->id.path && !peermem_is_near(&own, &p->id) && open_peer(p, NULL) != RC_OK)
 			p->id.path = NULL;
@@ -145,11 +145,11 @@ find_peers(struct p2p_lane *l)
 	return any;
 }
 
-struct p2p_lane *
-p2p_lane_new(struct comm *c, const struct xport_peer *peers)
+struct peer_mapping *
+peer_mapping_new(struct comm *c, const struct xport_peer *peers)
 {
-	bool many = c->nranks > P2P_MANY;
-	struct p2p_lane *l;
+	bool many = c->nranks > PEERMEM_MANY;
+	struct peer_mapping *l;
 
 	if (!c->x->mem || c->nranks < 2)
 		return NULL;
@@ -161,22 +161,22 @@ p2p_lane_new(struct comm *c, const struct xport_peer *peers)
 	l->mem = c->x->mem;
 	l->rank = c->rank;
 	l->nranks = c->nranks;
-	l->channels = many ? 1 : P2P_CHANNELS;
-	l->window = many ? 2 : P2P_WINDOW;
+	l->channels = many ? 1 : PEERMEM_SLOT_SETS;
+	l->window = many ? 2 : PEERMEM_WINDOW;
 	if (copy_peers(l, peers) && find_peers(l) && make_channels(l) && make_block(l))
 		return l;
-	p2p_lane_free(l);
+	peer_mapping_free(l);
 	return NULL;
 }
 
 void
-p2p_lane_free(struct p2p_lane *l)
+peer_mapping_free(struct peer_mapping *l)
 {
 	if (!l)
 		return;
 	for (uint32_t r = 0; l->peer && r < l->nranks; r++)
 		peermem_close(l->peer[r].mem);
-	for (unsigned c = 0; c < P2P_CHANNELS; c++) {
+	for (unsigned c = 0; c < PEERMEM_SLOT_SETS; c++) {
 		free(l->channel[c].sent);
 		free(l->channel[c].at);
 	}
@@ -192,16 +192,17 @@ p2p_lane_free(struct p2p_lane *l)
 
 /* Its memory is open: find its block there. */
 static enum rc
-join_peer(struct p2p_lane *l, uint32_t r, struct err *err)
+join_peer(struct peer_mapping *l, uint32_t r, struct err *err)
 {
 	const struct comm *c = l->comm;
-	struct p2p_peer *p = &l->peer[r];
-	struct p2p_block *b = NULL;
+	struct peermem_peer *p = &l->peer[r];
+	struct peermem_block *b = NULL;
 
-	if (p->mem && p->offset % P2P_LINE == 0)
+	if (p->mem && p->offset % PEERMEM_LINE == 0)
 		b = peermem_at(p->mem, p->offset, block_bytes(l));
-	if (!b || b->magic != P2P_MAGIC || b->comm != c->id || b->coordinator != c->coordinator ||
-	    b->epoch != c->epoch || b->rank != r || b->nranks != c->nranks)
+	if (!b || b->magic != PEERMEM_MAGIC || b->comm != c->id ||
+	    b->coordinator != c->coordinator || b->epoch != c->epoch || b->rank != r ||
+	    b->nranks != c->nranks)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64 ") shows no control block", r,
 			       p->id.device_id);
@@ -213,9 +214,9 @@ join_peer(struct p2p_lane *l, uint32_t r, struct err *err)
 }
 
 enum rc
-p2p_map_peer(struct p2p_lane *l, uint32_t r, struct err *err)
+peermem_map_peer(struct peer_mapping *l, uint32_t r, struct err *err)
 {
-	struct p2p_peer *p = &l->peer[r];
+	struct peermem_peer *p = &l->peer[r];
 	struct err why = {0};
 	enum rc rc = RC_OK;
 
@@ -234,7 +235,7 @@ p2p_map_peer(struct p2p_lane *l, uint32_t r, struct err *err)
 }
 
 enum rc
-p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err)
+peer_mapping_join(struct peer_mapping *l, const uint64_t *block, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t here = 1;
@@ -244,7 +245,7 @@ p2p_lane_join(struct p2p_lane *l, const uint64_t *block, struct err *err)
 		return RC_OK;
 	pthread_mutex_lock(&l->mapping);
 	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
-		struct p2p_peer *p = &l->peer[r];
+		struct peermem_peer *p = &l->peer[r];
 
 		if (r == l->rank || !block[r])
 			continue;
@@ -293,14 +294,14 @@ xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block
 	if (rc == RC_OK && (nblocks != c->nranks || !c->lane))
 		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " shares no memory here", comm);
 	if (rc == RC_OK)
-		rc = p2p_lane_join(c->lane, block, err);
+		rc = peer_mapping_join(c->lane, block, err);
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
 
 enum rc
-p2p_hold(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct p2p_lane **lane,
-	 uint64_t *first, struct err *err)
+peermem_hold(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct peer_mapping **lane,
+	     uint64_t *first, struct err *err)
 {
 	struct comm *c;
 	enum rc rc;
@@ -319,7 +320,7 @@ p2p_hold(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct p2p_
 }
 
 void
-p2p_let_go(struct p2p_lane *l)
+peermem_let_go(struct peer_mapping *l)
 {
 	struct xport *x;
 
@@ -333,27 +334,27 @@ p2p_let_go(struct p2p_lane *l)
 }
 
 bool
-p2p_whole(const struct p2p_lane *l)
+peermem_whole(const struct peer_mapping *l)
 {
 	return l && l->whole;
 }
 
 bool
-p2p_reaches(const struct p2p_lane *l, uint32_t peer)
+peermem_reaches(const struct peer_mapping *l, uint32_t peer)
 {
 	return l && l->peer[peer].reached;
 }
 
 uint64_t
-p2p_lend(const struct p2p_lane *l, uint32_t peer, const void *data)
+peermem_lend(const struct peer_mapping *l, uint32_t peer, const void *data)
 {
-	return p2p_reaches(l, peer) ? devmem_offset(l->mem, data) : 0;
+	return peermem_reaches(l, peer) ? devmem_offset(l->mem, data) : 0;
 }
 
 const void *
-p2p_borrow(struct p2p_lane *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
+peermem_borrow(struct peer_mapping *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
 {
-	return p2p_reaches(l, peer) && p2p_map(l, peer, NULL) == RC_OK
+	return peermem_reaches(l, peer) && peermem_map(l, peer, NULL) == RC_OK
 		   ? peermem_at(l->peer[peer].mem, offset, nbytes)
 		   : NULL;
 }
