@@ -56,7 +56,7 @@ enum gpusim_dtype {
 	GPUSIM_U32 = 7,
 	GPUSIM_I64 = 8,
 	GPUSIM_U64 = 9,
-	GPUSIM_NDTYPES = 10,
+	GPUSIM_NDTYPES,
 };
 
 /* Reduction operations. Integer sums and products wrap; avg of integers truncates toward zero. */
@@ -66,7 +66,7 @@ enum gpusim_redop {
 	GPUSIM_MIN = 2,
 	GPUSIM_MAX = 3,
 	GPUSIM_AVG = 4,
-	GPUSIM_NREDOPS = 5,
+	GPUSIM_NREDOPS,
 };
 
 /* Collectives and point-to-point operations. */

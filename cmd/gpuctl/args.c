@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "command.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 #define LONG_ONLY 256	  /* getopt's value of option i without a letter is LONG_ONLY + i */
 #define MAX_ITERS 1000000 /* of a bench */

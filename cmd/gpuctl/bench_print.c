@@ -5,6 +5,7 @@
 #include "bench_cli.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 static const char *
 nccl_type(enum gpusim_dtype t)

@@ -19,6 +19,7 @@
 #include "coll/fault.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 struct line {
 	char **words;

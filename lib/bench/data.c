@@ -6,12 +6,13 @@
 #include "base/buf.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
+#include "mem/number.h"
+#include "mem/redop.h"
 
-#define PERIOD	  4093u /* prime */
-#define NO_WHICH  (BENCH_REDUCED - 1)
-#define MAX_SUM	  127 /* every type holds it, and what is below */
-#define MAX_TWOS  6   /* factors of 2 in a product */
-#define MAX_MOVED 101
+#define PERIOD	    4093u /* prime */
+#define NO_WHICH    (BENCH_REDUCED - 1)
+#define SMALL_RANKS 6 /* as redop.h counts them */
+#define MAX_MOVED   101
 
 enum rc
 bench_data_init(struct bench_data *d, struct err *err)
@@ -39,92 +40,41 @@ scramble(uint32_t a, uint32_t b)
 	return (uint32_t)(x >> 33);
 }
 
-/* Element i of what a rank brings. */
-static int
+/* Element i of what a rank brings. What is reduced are small numbers of a few ranks and the redop's
+ * identity of the others, so that every type holds the result exactly. */
+static union number
 element(const struct bench_data *d, uint32_t rank, uint32_t i)
 {
-	uint32_t n = d->nranks, twos;
+	const struct redop *redop = &redops[d->redop];
+	uint32_t v = scramble(rank, i);
 
-	if (!coll_reduces(d->coll) || d->redop == GPUSIM_MIN || d->redop == GPUSIM_MAX)
-		return (int)(scramble(rank, i) % MAX_MOVED);
-	if (d->redop == GPUSIM_PROD) { /* 2 from at most MAX_TWOS ranks, 1 from the others */
-		twos = scramble(n, i) % (MAX_TWOS + 1);
-		return (rank + scramble(i, n)) % n < twos ? 2 : 1;
-	}
-	if (n > MAX_SUM)
-		return rank < MAX_SUM ? (int)(scramble(rank, i) % 2) : 0;
-	return (int)(scramble(rank, i) % (MAX_SUM / n + 1));
+	if (!coll_reduces(d->coll))
+		return number_of(d->dtype, v % MAX_MOVED);
+	if ((rank + scramble(i, d->nranks)) % d->nranks >= SMALL_RANKS)
+		return number_of(d->dtype, redop->identity);
+	return number_of(d->dtype, 1 + (int)(v % (uint32_t)redop->small));
 }
 
-static int
-combine(enum gpusim_redop redop, int a, int b)
+/* Element i of the reduction of all ranks. */
+static union number
+reduced(const struct bench_data *d, uint32_t i)
 {
-	switch (redop) {
-	case GPUSIM_PROD:
-		return a * b;
-	case GPUSIM_MIN:
-		return a < b ? a : b;
-	case GPUSIM_MAX:
-		return a > b ? a : b;
-	default:
-		return a + b;
-	}
-}
+	union number n = element(d, 0, i);
 
-#define STORE(type, value)                   \
-	do {                                 \
-		type v_ = (type)(value);     \
-		memcpy(dst, &v_, sizeof v_); \
-	} while (0)
-
-/* v / by in the type: rounded as the devices round it; by is 1 but for averages. */
-static void
-store(enum gpusim_dtype t, int v, int by, void *dst)
-{
-	switch (t) {
-	case GPUSIM_F64:
-		STORE(double, (double)v / by);
-		break;
-	case GPUSIM_F32:
-		STORE(float, (float)v / (float)by);
-		break;
-	case GPUSIM_F16:
-		STORE(uint16_t, half_from_f32((float)v / (float)by));
-		break;
-	case GPUSIM_BF16:
-		STORE(uint16_t, bf16_from_f32((float)v / (float)by));
-		break;
-	case GPUSIM_I8:
-	case GPUSIM_U8:
-		STORE(uint8_t, v / by);
-		break;
-	case GPUSIM_I32:
-	case GPUSIM_U32:
-		STORE(uint32_t, v / by);
-		break;
-	case GPUSIM_I64:
-	case GPUSIM_U64:
-		STORE(uint64_t, v / by);
-		break;
-	case GPUSIM_NDTYPES:
-		break;
-	}
+	for (uint32_t r = 1; r < d->nranks; r++)
+		n = number_fold(d->dtype, d->redop, n, element(d, r, i));
+	return number_finish(d->dtype, d->redop, n, d->nranks);
 }
 
 /* The first period of a sequence. */
 static void
 make(struct bench_data *d, uint32_t which)
 {
-	int by = which == BENCH_REDUCED && d->redop == GPUSIM_AVG ? (int)d->nranks : 1;
 	size_t size = dtype_size(d->dtype);
 
-	for (uint32_t i = 0; i < PERIOD; i++) {
-		int v = element(d, which == BENCH_REDUCED ? 0 : which, i);
-
-		for (uint32_t r = 1; which == BENCH_REDUCED && r < d->nranks; r++)
-			v = combine(d->redop, v, element(d, r, i));
-		store(d->dtype, v, by, d->room + i * size);
-	}
+	for (uint32_t i = 0; i < PERIOD; i++)
+		number_put(d->dtype, d->room + i * size,
+			   which == BENCH_REDUCED ? reduced(d, i) : element(d, which, i));
 	d->which = which;
 	d->filled = PERIOD;
 }

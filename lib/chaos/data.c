@@ -5,8 +5,7 @@
 #include "coll/plan.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
-
-#define SMALL 120 /* the sum of all ranks' elements is below, where it must not wrap */
+#include "mem/number.h"
 
 static uint64_t
 mix(uint64_t z)
@@ -17,57 +16,21 @@ mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-static bool
-is_signed(enum gpusim_dtype t)
-{
-	return t == GPUSIM_I8 || t == GPUSIM_I32 || t == GPUSIM_I64;
-}
-
-/* v as the type has it, widened to 64 bits again. */
-static uint64_t
-wrap(enum gpusim_dtype t, uint64_t v)
-{
-	unsigned bits = 64 - 8 * (unsigned)dtype_size(t);
-
-	return is_signed(t) ? (uint64_t)((int64_t)(v << bits) >> bits) : v << bits >> bits;
-}
-
-/* Element i of what a rank brings. Averages wrap on no rank's way of adding. */
-static uint64_t
+/* Element i of what a rank brings: any number of the type. */
+static union number
 element(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {
-	uint64_t v = mix(o->seed ^ mix((uint64_t)rank << 40 ^ i));
-
-	if (coll_reduces(o->coll) && o->redop == GPUSIM_AVG)
-		v %= SMALL / o->nranks + 1;
-	return wrap(o->dtype, v);
+	return number_of(o->dtype, (int64_t)mix(o->seed ^ mix((uint64_t)rank << 40 ^ i)));
 }
 
-static uint64_t
-combine(const struct chaos_op *o, uint64_t a, uint64_t b)
-{
-	bool less = is_signed(o->dtype) ? (int64_t)a < (int64_t)b : a < b;
-
-	switch (o->redop) {
-	case GPUSIM_PROD:
-		return wrap(o->dtype, a * b);
-	case GPUSIM_MIN:
-		return less ? a : b;
-	case GPUSIM_MAX:
-		return less ? b : a;
-	default:
-		return wrap(o->dtype, a + b);
-	}
-}
-
-static uint64_t
+static union number
 reduced(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint64_t i)
 {
-	uint64_t v = element(o, took[0], i);
+	union number n = element(o, took[0], i);
 
 	for (uint32_t k = 1; k < ntook; k++)
-		v = combine(o, v, element(o, took[k], i));
-	return o->redop == GPUSIM_AVG ? v / ntook : v;
+		n = number_fold(o->dtype, o->redop, n, element(o, took[k], i));
+	return number_finish(o->dtype, o->redop, n, ntook);
 }
 
 /* Elements of one rank's part. */
@@ -98,7 +61,7 @@ chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32
 }
 
 /* Element i of the output of the rank that is took[me]. */
-static uint64_t
+static union number
 expected(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me, uint64_t i)
 {
 	uint64_t part = part_of(o);
@@ -128,11 +91,8 @@ chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n)
 	size_t size = dtype_size(o->dtype);
 	unsigned char *at = to;
 
-	for (uint64_t i = 0; i < n; i++, at += size) {
-		uint64_t v = element(o, rank, i);
-
-		memcpy(at, &v, size); /* little-endian, as the devices' memory */
-	}
+	for (uint64_t i = 0; i < n; i++, at += size)
+		number_put(o->dtype, at, element(o, rank, i));
 }
 
 bool
@@ -144,9 +104,10 @@ chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint
 	const unsigned char *at = got;
 
 	for (uint64_t i = 0; i < n; i++, at += size) {
-		uint64_t v = expected(o, took, ntook, me, i);
+		unsigned char want[8];
 
-		if (memcmp(at, &v, size) != 0)
+		number_put(o->dtype, want, expected(o, took, ntook, me, i));
+		if (memcmp(at, want, size) != 0)
 			return false;
 	}
 	return true;

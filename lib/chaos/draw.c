@@ -8,6 +8,7 @@
 #include "coll/plan.h"
 #include "coll/shape.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 #define MS UINT64_C(1000000)
 

@@ -197,6 +197,16 @@ gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t e
 	add_event(o, rank, stream, event, GPU_SIM__OP__KIND_WAIT);
 }
 
+/* gpu_sim.proto has the numbers of gpusim.h. */
+#define SAME_DTYPE(constant, ...)                                                    \
+	_Static_assert((int)GPUSIM_##constant == (int)GPU_SIM__DATA_TYPE__##constant, \
+		       "a DataType of another number");
+#define SAME_REDOP(constant, ...)                                                    \
+	_Static_assert((int)GPUSIM_##constant == (int)GPU_SIM__REDUCE_OP__##constant, \
+		       "a ReduceOp of another number");
+DTYPES(SAME_DTYPE)
+REDOPS(SAME_REDOP, )
+
 void
 gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
 {

@@ -63,10 +63,10 @@ cast_widen(enum gpusim_dtype t, double *out, const void *src, size_t n, bool exa
 		LOOP((double)((const float *)src)[i]);
 		break;
 	case GPUSIM_F16:
-		LOOP((double)half_widen(((const uint16_t *)src)[i]));
+		LOOP((double)f16_to_f32(((const uint16_t *)src)[i]));
 		break;
 	case GPUSIM_BF16:
-		LOOP((double)bf16_widen(((const uint16_t *)src)[i]));
+		LOOP((double)bf16_to_f32(((const uint16_t *)src)[i]));
 		break;
 	case GPUSIM_I8:
 		LOOP(((const int8_t *)src)[i]);
@@ -138,10 +138,10 @@ cast_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n)
 		NARROW(float, src[i]);
 		break;
 	case GPUSIM_F16:
-		NARROW(uint16_t, half_narrow(float_to_odd(src[i])));
+		NARROW(uint16_t, f16_from_f32(float_to_odd(src[i])));
 		break;
 	case GPUSIM_BF16:
-		NARROW(uint16_t, bf16_narrow(float_to_odd(src[i])));
+		NARROW(uint16_t, bf16_from_f32(float_to_odd(src[i])));
 		break;
 	case GPUSIM_I8:
 		NARROW(int8_t, to_whole(src[i], INT8_MIN, INT8_MAX));

@@ -2,24 +2,18 @@
 
 #include <string.h>
 
-#include "mem/half.h"
+enum kind { REAL, HALF, SIGNED, UNSIGNED };
+
+#define ONE(...)			 +1
+#define DATA(constant, name, type, kind) [GPUSIM_##constant] = {#name, sizeof(type), kind},
+
+_Static_assert(DTYPES(ONE) == GPUSIM_NDTYPES, "each constant of enum gpusim_dtype has a row");
 
 static const struct {
 	const char *name;
 	size_t size;
-	bool is_float;
-} types[GPUSIM_NDTYPES] = {
-    [GPUSIM_F64] = {"f64", 8, true},  [GPUSIM_F32] = {"f32", 4, true},
-    [GPUSIM_F16] = {"f16", 2, true},  [GPUSIM_BF16] = {"bf16", 2, true},
-    [GPUSIM_I8] = {"i8", 1, false},   [GPUSIM_U8] = {"u8", 1, false},
-    [GPUSIM_I32] = {"i32", 4, false}, [GPUSIM_U32] = {"u32", 4, false},
-    [GPUSIM_I64] = {"i64", 8, false}, [GPUSIM_U64] = {"u64", 8, false},
-};
-
-static const char *const ops[GPUSIM_NREDOPS] = {
-    [GPUSIM_SUM] = "sum", [GPUSIM_PROD] = "prod", [GPUSIM_MIN] = "min",
-    [GPUSIM_MAX] = "max", [GPUSIM_AVG] = "avg",
-};
+	enum kind kind;
+} types[GPUSIM_NDTYPES] = {DTYPES(DATA)};
 
 /* What C, numpy and NCCL call them. */
 static const struct {
@@ -48,13 +42,19 @@ dtype_name(enum gpusim_dtype t)
 bool
 dtype_is_float(enum gpusim_dtype t)
 {
-	return (size_t)t < GPUSIM_NDTYPES && types[t].is_float;
+	return (size_t)t < GPUSIM_NDTYPES && types[t].kind <= HALF;
 }
 
-const char *
-redop_name(enum gpusim_redop redop)
+bool
+dtype_is_half(enum gpusim_dtype t)
 {
-	return (size_t)redop < GPUSIM_NREDOPS ? ops[redop] : "?";
+	return (size_t)t < GPUSIM_NDTYPES && types[t].kind == HALF;
+}
+
+bool
+dtype_is_signed(enum gpusim_dtype t)
+{
+	return (size_t)t < GPUSIM_NDTYPES && types[t].kind == SIGNED;
 }
 
 enum rc
@@ -76,42 +76,4 @@ dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err)
 	}
 	return err_set(err, RC_INVAL,
 		       "'%.64s' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)", name);
-}
-
-enum rc
-redop_parse(const char *name, enum gpusim_redop *out, struct err *err)
-{
-	size_t i;
-
-	for (i = 0; i < GPUSIM_NREDOPS; i++) {
-		if (strcmp(name, ops[i]) == 0) {
-			*out = (enum gpusim_redop)i;
-			return RC_OK;
-		}
-	}
-	return err_set(err, RC_INVAL, "'%.64s' is not an operation (sum prod min max avg)", name);
-}
-
-float
-half_to_f32(uint16_t h)
-{
-	return half_widen(h);
-}
-
-uint16_t
-half_from_f32(float f)
-{
-	return half_narrow(f);
-}
-
-float
-bf16_to_f32(uint16_t h)
-{
-	return bf16_widen(h);
-}
-
-uint16_t
-bf16_from_f32(float f)
-{
-	return bf16_narrow(f);
 }

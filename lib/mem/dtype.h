@@ -1,5 +1,5 @@
 /*
- * dtype.h - element types and reduction operations: names, sizes, conversion to and from double.
+ * dtype.h - element types: one row a type, and what follows from it.
  */
 #ifndef MEM_DTYPE_H
 #define MEM_DTYPE_H
@@ -9,26 +9,49 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "mem/half.h"
+
+/*
+ * DTYPES - one row an element type, in the order of enum gpusim_dtype.
+ *
+ *	constant	GPUSIM_constant, and DataType's in gpu_sim.proto
+ *	name		on command lines, and in the names of functions for the type
+ *	type		in C; f16 and bf16 are bits in an integer
+ *	kind		REAL computes as it is, HALF in float; SIGNED and UNSIGNED are integers
+ *
+ * A type that has a constant and no row, or a row and no constant, does not compile; neither does a
+ * switch that forgets it.
+ */
+/* clang-format off */
+#define DTYPES(ROW)                        \
+	ROW(F64,  f64,  double,   REAL)    \
+	ROW(F32,  f32,  float,    REAL)    \
+	ROW(F16,  f16,  uint16_t, HALF)    \
+	ROW(BF16, bf16, uint16_t, HALF)    \
+	ROW(I8,   i8,   int8_t,   SIGNED)  \
+	ROW(U8,   u8,   uint8_t,  UNSIGNED)\
+	ROW(I32,  i32,  int32_t,  SIGNED)  \
+	ROW(U32,  u32,  uint32_t, UNSIGNED)\
+	ROW(I64,  i64,  int64_t,  SIGNED)  \
+	ROW(U64,  u64,  uint64_t, UNSIGNED)
+/* clang-format on */
 
 /* Bytes of one element; 0 for a number that is no type (so: also the validity check). */
 size_t dtype_size(enum gpusim_dtype t);
 
 /* "f32"; "?" for a number that is no type. Static storage. */
 const char *dtype_name(enum gpusim_dtype t);
-const char *redop_name(enum gpusim_redop redop);
 
 /* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 ...
  */
 enum rc dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err);
-enum rc redop_parse(const char *name, enum gpusim_redop *out, struct err *err);
 
 bool dtype_is_float(enum gpusim_dtype t);
 
-/* IEEE binary16 and bfloat16 as bits, rounded to nearest even; NaN stays NaN, overflow is infinity.
- */
-float half_to_f32(uint16_t h);
-uint16_t half_from_f32(float f);
-float bf16_to_f32(uint16_t h);
-uint16_t bf16_from_f32(float f);
+/* f16 or bf16: it computes in float. */
+bool dtype_is_half(enum gpusim_dtype t);
+
+/* An integer with a sign. */
+bool dtype_is_signed(enum gpusim_dtype t);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * half.h - binary16 and bfloat16 as inline, branch-free arithmetic that a vectoriser can widen.
  *
- * dtype.h has the same four conversions as functions; only hot loops need this header. A NaN keeps
- * the top of its payload and becomes quiet, as the F16C instructions do.
+ * Both are rounded to nearest even; overflow is infinity. A NaN keeps the top of its payload and
+ * becomes quiet, as the F16C instructions do.
  *
  * Source: F. Giesen, "half <-> float conversions", https://gist.github.com/rygorous/2156668
  */
@@ -70,7 +70,7 @@ pick64(bool cond, uint64_t yes, uint64_t no)
 }
 
 static inline float
-half_widen(uint16_t h)
+f16_to_f32(uint16_t h)
 {
 	uint32_t sign = (h & 0x8000u) << 16, mag = (h & 0x7fffu) << 13;
 	uint32_t normal = mag + ((127u - 15) << 23);
@@ -85,7 +85,7 @@ half_widen(uint16_t h)
 }
 
 static inline uint16_t
-half_narrow(float f)
+f16_from_f32(float f)
 {
 	uint32_t u = f32_bits(f), mag = u & 0x7fffffffu;
 	/* The carry of the rounding may run into the exponent, and from 65504 into infinity. */
@@ -101,13 +101,13 @@ half_narrow(float f)
 }
 
 static inline float
-bf16_widen(uint16_t h)
+bf16_to_f32(uint16_t h)
 {
 	return f32_of_bits((uint32_t)h << 16);
 }
 
 static inline uint16_t
-bf16_narrow(float f)
+bf16_from_f32(float f)
 {
 	uint32_t u = f32_bits(f);
 	uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;

@@ -2,7 +2,7 @@
  * halfvec.h - whole vectors of binary16 to and from f32, by the processor's own instructions where
  * it has them.
  *
- * Same results, bit for bit, as half_to_f32 and half_from_f32 on each element.
+ * Same results, bit for bit, as f16_to_f32 and f16_from_f32 on each element.
  */
 #ifndef MEM_HALFVEC_H
 #define MEM_HALFVEC_H

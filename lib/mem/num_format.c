@@ -116,9 +116,9 @@ value_of(enum gpusim_dtype t, uint64_t bits)
 {
 	switch (t) {
 	case GPUSIM_F16:
-		return half_widen((uint16_t)bits);
+		return f16_to_f32((uint16_t)bits);
 	case GPUSIM_BF16:
-		return bf16_widen((uint16_t)bits);
+		return bf16_to_f32((uint16_t)bits);
 	case GPUSIM_F32:
 		return f32_of_bits((uint32_t)bits);
 	default:

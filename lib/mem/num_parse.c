@@ -221,11 +221,11 @@ parse_float(enum gpusim_dtype t, const char *text, size_t len, void *out)
 	said_inf = memchr(text, 'n', len) || memchr(text, 'N', len);
 	switch (t) {
 	case GPUSIM_F16:
-		h = half_narrow(f32_to_odd(d));
+		h = f16_from_f32(f32_to_odd(d));
 		inf = (h & 0x7fff) == 0x7c00;
 		break;
 	case GPUSIM_BF16:
-		h = bf16_narrow(f32_to_odd(d));
+		h = bf16_from_f32(f32_to_odd(d));
 		inf = (h & 0x7fff) == 0x7f80;
 		break;
 	case GPUSIM_F32:

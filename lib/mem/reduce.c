@@ -1,18 +1,19 @@
 #include "mem/reduce.h"
 
+#include "mem/dtype.h"
+#include "mem/redop.h"
 #include "mem/reduce_isa.h"
 #include "mem/reduce_many.h"
 
 #define HALF_BLOCK 1024
 
-/* avg divides at the end, in reduce_finish. */
 void
 reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, const void *b,
 	     size_t nelem)
 {
 	const void *src[] = {a, b};
 
-	reduce_many(t, redop == GPUSIM_AVG ? GPUSIM_SUM : redop, &dst, 1, src, 2, nelem, 0);
+	reduce_many(t, redop, &dst, 1, src, 2, nelem, REDUCE_PARTIAL);
 }
 
 /* f16 and bf16 go through f32 in blocks that stay in the first-level cache. */
@@ -37,9 +38,9 @@ reduce_finish(enum gpusim_dtype t, enum gpusim_redop redop, void *buf, size_t ne
 {
 	const struct reduce_isa *isa = reduce_isa_at(0);
 
-	if (redop != GPUSIM_AVG || nranks <= 1)
+	if ((unsigned)redop >= GPUSIM_NREDOPS || !redops[redop].mean || nranks <= 1)
 		return;
-	if (t == GPUSIM_F16 || t == GPUSIM_BF16)
+	if (dtype_is_half(t))
 		divide_half(isa, t, buf, nelem, nranks);
 	else
 		isa->divide(t, buf, nelem, nranks);

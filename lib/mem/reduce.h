@@ -10,20 +10,20 @@
 #include "gpusim.h"
 
 /*
- * reduce_apply - dst[i] = a[i] op b[i], i < nelem.
+ * reduce_apply - dst[i] = a[i] redop b[i], i < nelem.
  *
  *	dst	may be a or b exactly; no other overlap. All three at any alignment
- *	redop	avg adds, as sum; reduce_finish divides at the end
+ *	redop	a mean (avg) is not divided here: reduce_finish does that at the end
  *
- * f16 and bf16 are computed in f32 and rounded once per call. Integer sum and prod wrap modulo
+ * f16 and bf16 are computed in f32 and rounded once per call. Integer sums and products wrap modulo
  * 2^bits. min and max are IEEE 754-2019 minimum and maximum: NaN when either is NaN, and -0 < +0.
- * A number that is no type or operation does nothing, here and below.
+ * A number that is no type or redop does nothing, here and below.
  */
 void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		  const void *b, size_t nelem);
 
-/* reduce_finish - for avg, divide each element by nranks (integers truncate toward zero); else
- * nothing. */
+/* reduce_finish - divide each element by nranks where the redop is a mean (integers truncate toward
+ * zero); else nothing. */
 void reduce_finish(enum gpusim_dtype t, enum gpusim_redop redop, void *buf, size_t nelem,
 		   uint32_t nranks);
 

@@ -1,49 +1,40 @@
 /*
  * Design notes. Signed sums and products run in the unsigned type of the same width: the bits are
- * the same and wrapping is defined. The operations are inline functions of one element, and the
- * loops in reduce_loops.inc, which the compiler widens for each target.
+ * the same and wrapping is defined. A fold is an inline function of two elements. REDOPS and DTYPES
+ * make a loop of each fold and type in reduce_loops.inc, which the compiler widens for each target.
  */
 #include "mem/reduce_isa.h"
 
 #include <string.h>
 
 #include "mem/clones.h"
-#include "mem/half.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
 
 /* Elements as they lie in memory: at any address, and whatever the caller calls them. */
-#define UNALIGNED(type, name) typedef type name __attribute__((aligned(1), may_alias))
-UNALIGNED(uint8_t, mem_u8);
-UNALIGNED(int8_t, mem_i8);
-UNALIGNED(uint16_t, mem_u16);
-UNALIGNED(uint32_t, mem_u32);
-UNALIGNED(int32_t, mem_i32);
-UNALIGNED(uint64_t, mem_u64);
-UNALIGNED(int64_t, mem_i64);
-UNALIGNED(float, mem_f32);
-UNALIGNED(double, mem_f64);
+#define UNALIGNED(constant, name, type, kind) \
+	typedef type mem_##name __attribute__((aligned(1), may_alias));
+DTYPES(UNALIGNED)
 
-#define OP(name, type, expr)                    \
+/*
+ * The folds, two elements to one: add_f32, max_i8 ... A fold that a row of REDOPS names has a line
+ * in both lists.
+ */
+#define FOLD(name, type, expr)                  \
 	static inline type name(type x, type y) \
 	{                                       \
 		return (type)(expr);            \
 	}
-#define OPS_ARITH(suffix, type)       \
-	OP(add_##suffix, type, x + y) \
-	OP(mul_##suffix, type, x *y)
-#define OPS_ORDER(suffix, type)               \
-	OP(min_##suffix, type, x < y ? x : y) \
-	OP(max_##suffix, type, x > y ? x : y)
-OPS_ARITH(u8, uint8_t)
-OPS_ARITH(u32, uint32_t)
-OPS_ARITH(u64, uint64_t)
-OPS_ARITH(f32, float)
-OPS_ARITH(f64, double)
-OPS_ORDER(u8, uint8_t)
-OPS_ORDER(i8, int8_t)
-OPS_ORDER(u32, uint32_t)
-OPS_ORDER(i32, int32_t)
-OPS_ORDER(u64, uint64_t)
-OPS_ORDER(i64, int64_t)
+#define FOLDS_WHOLE(name, type, utype)              \
+	FOLD(add_##name, type, (utype)x + (utype)y) \
+	FOLD(mul_##name, type, (utype)x *(utype)y)  \
+	FOLD(min_##name, type, x < y ? x : y)       \
+	FOLD(max_##name, type, x > y ? x : y)
+#define FOLDS_REAL(name, type, uint, pick)                                            \
+	FOLD(add_##name, type, x + y)                                                 \
+	FOLD(mul_##name, type, x *y)                                                  \
+	FLOAT_MINMAX(min_##name, <, |, type, uint, name##_bits, name##_of_bits, pick) \
+	FLOAT_MINMAX(max_##name, >, &, type, uint, name##_bits, name##_of_bits, pick)
 
 /*
  * IEEE 754-2019 minimum and maximum. The comparison with a NaN is false and takes y, which leaves
@@ -58,13 +49,31 @@ OPS_ORDER(i64, int64_t)
 		r = pick(x == y, bx zeros by, r);                            \
 		return of_bits(pick(x != x, bx, r));                         \
 	}
-FLOAT_MINMAX(min_f32, <, |, float, uint32_t, f32_bits, f32_of_bits, pick32)
-FLOAT_MINMAX(max_f32, >, &, float, uint32_t, f32_bits, f32_of_bits, pick32)
-FLOAT_MINMAX(min_f64, <, |, double, uint64_t, f64_bits, f64_of_bits, pick64)
-FLOAT_MINMAX(max_f64, >, &, double, uint64_t, f64_bits, f64_of_bits, pick64)
 
-#define KEY(type, op) ((unsigned)(type)*GPUSIM_NREDOPS + (unsigned)(op))
-#define LINE	      64 /* bytes of a cache line; streaming stores fill whole ones */
+FOLDS_REAL(f32, float, uint32_t, pick32)
+FOLDS_REAL(f64, double, uint64_t, pick64)
+#define REAL(name, type)
+#define HALF(name, type)
+#define SIGNED(name, type)		  FOLDS_WHOLE(name, type, u##type)
+#define UNSIGNED(name, type)		  FOLDS_WHOLE(name, type, type)
+#define FOLDS(constant, name, type, kind) kind(name, type)
+DTYPES(FOLDS)
+#undef REAL
+#undef HALF
+#undef SIGNED
+#undef UNSIGNED
+
+/* The loops of a type, and their row in struct reduce_isa: of f16 and bf16 none. */
+#define LOOPS_REAL(name) REDOPS(LOOP, name)
+#define LOOPS_HALF(name)
+#define LOOPS_SIGNED(name)		  REDOPS(LOOP, name)
+#define LOOPS_UNSIGNED(name)		  REDOPS(LOOP, name)
+#define LOOPS(constant, name, type, kind) LOOPS_##kind(name)
+#define ENTRY_REAL(name)		  REDOPS(ENTRY, name)
+#define ENTRY_HALF(name)
+#define ENTRY_SIGNED(name)		    REDOPS(ENTRY, name)
+#define ENTRY_UNSIGNED(name)		    REDOPS(ENTRY, name)
+#define ENTRIES(constant, name, type, kind) [GPUSIM_##constant] = {ENTRY_##kind(name)},
 
 #define ISA(name)  name##_portable
 #define ISA_NAME   "portable"

@@ -27,10 +27,11 @@
 struct reduce_isa {
 	const char *name;
 
-	/* dst[i] = src[0][i] op ... op src[nsrc-1][i], from the left; 2 <= nsrc <= REDUCE_FOLD_MAX.
-	 * dst may be one of the sources exactly. avg is sum. Not f16, bf16. */
-	void (*fold)(enum gpusim_dtype t, enum gpusim_redop redop, void *dst,
-		     const void *const src[], unsigned nsrc, size_t nelem);
+	/* dst[i] = src[0][i] redop ... redop src[nsrc-1][i], from the left; 2 <= nsrc <=
+	 * REDUCE_FOLD_MAX. dst may be one of the sources exactly. A mean is not yet divided. NULL
+	 * for f16 and bf16. */
+	void (*fold[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
+						     unsigned nsrc, size_t nelem);
 
 	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not f16, bf16. */
 	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);

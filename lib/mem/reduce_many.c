@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
 #include "mem/reduce_isa.h"
 
 #define BLOCK_BYTES 2048
@@ -26,15 +27,9 @@ struct many {
 	void *const *dst;
 	const void *const *src;
 	unsigned ndst, nsrc;
-	bool stream;
+	bool stream, mean;
 	size_t size; /* bytes of an element */
 };
-
-static bool
-is_half(enum gpusim_dtype t)
-{
-	return t == GPUSIM_F16 || t == GPUSIM_BF16;
-}
 
 static const void *
 src_at(const struct many *m, unsigned k, size_t off)
@@ -61,11 +56,11 @@ fold_block(const struct many *m, void *out, size_t off, size_t n)
 		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
 			group[g++] = src_at(m, taken++, off);
 		last = taken == m->nsrc;
-		m->isa->fold(m->t, m->redop, last ? out : acc, group, g, n);
+		m->isa->fold[m->t][m->redop](last ? out : acc, group, g, n);
 		group[0] = acc;
 		g = 1;
 	} while (!last);
-	if (m->redop == GPUSIM_AVG)
+	if (m->mean)
 		m->isa->divide(m->t, out, n, m->nsrc);
 }
 
@@ -80,10 +75,10 @@ fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 	while (taken < m->nsrc) {
 		while (g < REDUCE_FOLD_MAX && taken < m->nsrc)
 			m->isa->widen(m->t, wide[g++], src_at(m, taken++, off), n);
-		m->isa->fold(GPUSIM_F32, m->redop, wide[0], group, g, n);
+		m->isa->fold[GPUSIM_F32][m->redop](wide[0], group, g, n);
 		g = 1;
 	}
-	if (m->redop == GPUSIM_AVG)
+	if (m->mean)
 		m->isa->divide(GPUSIM_F32, wide[0], n, m->nsrc);
 	m->isa->narrow(m->t, out, wide[0], n);
 }
@@ -117,7 +112,7 @@ reduce_block(const struct many *m, size_t off, size_t n)
 	void *out = m->stream ? staged : dst_at(m, 0, off);
 	unsigned j;
 
-	if (is_half(m->t))
+	if (dtype_is_half(m->t))
 		fold_half_block(m, out, off, n);
 	else
 		fold_block(m, out, off, n);
@@ -142,15 +137,15 @@ copy_block(const struct many *m, size_t off, size_t n)
 static bool
 is_straight(const struct many *m)
 {
-	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && m->redop != GPUSIM_AVG &&
-	       !is_half(m->t);
+	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && !m->mean &&
+	       !dtype_is_half(m->t);
 }
 
 /* Elements [i, end), in blocks. */
 static void
 reduce_range(const struct many *m, size_t i, size_t end)
 {
-	size_t block = is_half(m->t) ? BLOCK_HALF : BLOCK_BYTES / m->size, n;
+	size_t block = dtype_is_half(m->t) ? BLOCK_HALF : BLOCK_BYTES / m->size, n;
 
 	if (is_straight(m))
 		block = end - i;
@@ -183,9 +178,9 @@ is_stream_sum(const struct many *m, size_t head)
 	bool is_float = m->t == GPUSIM_F32 || m->t == GPUSIM_F64;
 	unsigned j;
 
-	if (!m->stream || !m->isa->stream_sum || is_half(m->t) || head % m->size != 0 ||
-	    !(m->redop == GPUSIM_SUM || (m->redop == GPUSIM_AVG && is_float)) ||
-	    m->nsrc > SUM_MAX || m->ndst > SUM_MAX)
+	if (!m->stream || !m->isa->stream_sum || dtype_is_half(m->t) || head % m->size != 0 ||
+	    !(m->redop == GPUSIM_SUM || (m->mean && is_float)) || m->nsrc > SUM_MAX ||
+	    m->ndst > SUM_MAX)
 		return false;
 	for (j = 0; j < m->ndst; j++) {
 		if (-(uintptr_t)m->dst[j] % REDUCE_LINE != head || is_source(m, m->dst[j]))
@@ -199,12 +194,13 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	       void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
 	       size_t nelem, unsigned flags)
 {
-	struct many m = {isa, t, redop, dst, src, ndst, nsrc, false, 0};
+	struct many m = {isa, t, redop, dst, src, ndst, nsrc, false, false, 0};
 	size_t head, first, lines = 0;
 
 	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)redop >= GPUSIM_NREDOPS || !ndst || !nsrc)
 		return;
 	m.size = dtype_size(t);
+	m.mean = redops[redop].mean && !(flags & REDUCE_PARTIAL);
 	m.stream = wants_stream(&m, flags);
 	/* What follows begins where a line of the first destination does. */
 	head = -(uintptr_t)dst[0] % REDUCE_LINE;
@@ -212,7 +208,7 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	reduce_range(&m, 0, first);
 	if (is_stream_sum(&m, head)) {
 		lines = (nelem - first) * m.size / REDUCE_LINE;
-		isa->stream_sum(t, redop == GPUSIM_AVG, dst, ndst, src, nsrc, first * m.size,
+		isa->stream_sum(t, m.mean, dst, ndst, src, nsrc, first * m.size,
 				lines * REDUCE_LINE);
 	}
 	reduce_range(&m, first + lines * (REDUCE_LINE / m.size), nelem);

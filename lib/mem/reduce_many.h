@@ -9,22 +9,23 @@
 #include "gpusim.h"
 
 enum reduce_flags {
-	REDUCE_STREAM = 1, /* the vectors are larger than the second-level cache: store past it */
+	REDUCE_STREAM = 1,  /* the vectors are larger than the second-level cache: store past it */
+	REDUCE_PARTIAL = 2, /* more elements will be folded in: do not divide a mean yet */
 };
 
 /*
- * reduce_many - dst[j][i] = src[0][i] op src[1][i] op ... op src[nsrc-1][i], j < ndst, i < nelem.
+ * reduce_many - dst[j][i] = src[0][i] redop src[1][i] redop ... redop src[nsrc-1][i], j < ndst, i < nelem.
  *
  *	dst	ndst >= 1 vectors. Each may be one of the sources exactly; no other overlap
  *	src	nsrc >= 1 vectors, all at any alignment
- *	redop	avg adds, and divides by nsrc at the end (integers truncate toward zero)
+ *	redop	a mean (avg) divides by nsrc at the end (integers truncate toward zero)
  *	flags	of enum reduce_flags. With REDUCE_STREAM everything is stored, as seen by other
  *		threads and processes, in order before whatever the caller stores next
  *
  * Reduced from the left in the order of sources, each element by itself, so whoever reduces the
  * same sources gets the same bits, on every instruction set and however the vector is cut (but for
  * the payload and sign of NaNs; see reduce_isa.h for why). f16 and bf16 accumulate in f32 over all
- * sources, avg divides there, and the result is rounded once. One source is copied as it is. The
+ * sources, a mean divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
  */
 void reduce_many(enum gpusim_dtype t, enum gpusim_redop redop, void *const dst[], unsigned ndst,

@@ -63,7 +63,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 	LIMIT=50 run bounded gpuctl run -n 3 -- bash -c '
 		b() { gpuctl bench "$@" -b 1 -e 40K -f 200 --iters 1 --warmup 0 >out || echo "failed: $*"; }
 		for t in i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64; do
-			for op in sum prod min max avg; do b allreduce --type $t --op $op; done
+			for op in $(gpuctl completion -- reduce --op "" | cut -f 1); do b allreduce --type $t --op $op; done
 			b alltoall --type $t
 		done
 		for c in reduce reduce-scatter; do for op in sum avg; do b $c --op $op --type bf16; done; done

@@ -233,7 +233,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 2
 gpuctl: reduce: --type: 'f31' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)
 2
-gpuctl: reduce: --op: 'mean' is not an operation (sum prod min max avg)
+gpuctl: reduce: --op: 'mean' is not an operation ($(gpuctl completion -- reduce --op '' | cut -f 1 | xargs))
 2
 gpuctl: reduce: --count goes with --addr, or --send and --recv
 2

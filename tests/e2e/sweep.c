@@ -16,20 +16,12 @@
 
 #include "coll/plan.h"
 #include "gpusim.h"
+#include "mem/dtype.h"
+#include "mem/number.h"
+#include "mem/redop.h"
 
 #define RANKS_MAX 8
 #define GUARD	  64 /* bytes behind each buffer that nobody may touch */
-
-static const struct {
-	const char *name;
-	size_t size;
-} types[GPUSIM_NDTYPES] = {
-    [GPUSIM_F64] = {"f64", 8},	 [GPUSIM_F32] = {"f32", 4}, [GPUSIM_F16] = {"f16", 2},
-    [GPUSIM_BF16] = {"bf16", 2}, [GPUSIM_I8] = {"i8", 1},   [GPUSIM_U8] = {"u8", 1},
-    [GPUSIM_I32] = {"i32", 4},	 [GPUSIM_U32] = {"u32", 4}, [GPUSIM_I64] = {"i64", 8},
-    [GPUSIM_U64] = {"u64", 8},
-};
-static const char *const op_names[GPUSIM_NREDOPS] = {"sum", "prod", "min", "max", "avg"};
 
 struct sweep_case {
 	uint64_t seed;
@@ -97,72 +89,25 @@ part_of(const struct sweep_case *c, uint32_t r, uint64_t *off, uint64_t *count)
 	*count = (r + 1ull) * c->nelem / c->nranks - *off;
 }
 
-/* A small integer in a type; f16 and bf16 from the bits of the float, which has them all. */
-static void
-put(enum gpusim_dtype t, unsigned char *p, int64_t v)
-{
-	double f64 = (double)v;
-	float f32 = (float)v;
-	uint64_t whole = (uint64_t)v; /* the low bytes of a little-endian integer */
-	uint32_t bits;
-	uint16_t half;
-
-	memcpy(&bits, &f32, 4);
-	switch (t) {
-	case GPUSIM_F64:
-		memcpy(p, &f64, 8);
-		break;
-	case GPUSIM_F32:
-		memcpy(p, &f32, 4);
-		break;
-	case GPUSIM_F16: /* exponents are 127 and 15 too large; v is 0 or a normal number in both */
-		half = (uint16_t)(v ? (bits >> 16 & 0x8000) |
-					  (((bits >> 23 & 0xff) - 112) << 10 | (bits >> 13 & 0x3ff))
-				    : 0);
-		memcpy(p, &half, 2);
-		break;
-	case GPUSIM_BF16:
-		half = (uint16_t)(bits >> 16);
-		memcpy(p, &half, 2);
-		break;
-	default:
-		memcpy(p, &whole, types[t].size);
-	}
-}
-
-static int64_t
+static union number
 input_value(const struct sweep_case *c)
 {
-	if (c->redop == GPUSIM_PROD)
-		return 1 + (int64_t)pick(2);
-	if (c->redop == GPUSIM_AVG)
-		return (int64_t)(pick(2) * c->nranks);
-	return (int64_t)pick(16);
+	return number_of(c->dtype, 1 + (int64_t)pick((uint64_t)redops[c->redop].small));
 }
 
-static int64_t
-reduced(const struct sweep_case *c, const int64_t *value, uint64_t i)
+static union number
+reduced(const struct sweep_case *c, const union number *value, uint64_t i)
 {
-	int64_t acc = value[i];
+	union number n = value[i];
 
-	for (uint32_t r = 1; r < c->nranks; r++) {
-		int64_t v = value[r * c->nelem + i];
-
-		if (c->redop == GPUSIM_PROD)
-			acc *= v;
-		else if (c->redop == GPUSIM_MIN)
-			acc = v < acc ? v : acc;
-		else if (c->redop == GPUSIM_MAX)
-			acc = v > acc ? v : acc;
-		else
-			acc += v;
-	}
-	return c->redop == GPUSIM_AVG ? acc / c->nranks : acc;
+	for (uint32_t r = 1; r < c->nranks; r++)
+		n = number_fold(c->dtype, c->redop, n, value[r * c->nelem + i]);
+	return number_finish(c->dtype, c->redop, n, c->nranks);
 }
 
 /* Element i of rank r's output. */
-static int64_t
-expected(const struct sweep_case *c, const int64_t *value, uint32_t r, uint64_t i)
+static union number
+expected(const struct sweep_case *c, const union number *value, uint32_t r, uint64_t i)
 {
 	uint64_t off, count, block = c->nelem / c->nranks;
 	uint32_t q = 0;
@@ -192,7 +137,7 @@ static void
 lay_out(const struct sweep_case *c, uint32_t r, struct rank *k)
 {
 	enum gpusim_coll coll = c->algo->coll;
-	size_t elem = types[c->dtype].size;
+	size_t elem = dtype_size(c->dtype);
 	bool root = r == c->root;
 	uint64_t off, part;
 
@@ -218,7 +163,7 @@ lay_out(const struct sweep_case *c, uint32_t r, struct rank *k)
 static size_t
 nbytes_of(const struct sweep_case *c)
 {
-	return 2 * (c->nelem * types[c->dtype].size + GUARD);
+	return 2 * (c->nelem * dtype_size(c->dtype) + GUARD);
 }
 
 static void
@@ -240,7 +185,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 		c->nelem = 0;
 	/* Down to one element a message, where that makes no more than some dozens. */
 	if (pick(2)) {
-		c->chunk_bytes = (c->nelem / (1 + pick(40)) + 1) * types[c->dtype].size;
+		c->chunk_bytes = (c->nelem / (1 + pick(40)) + 1) * dtype_size(c->dtype);
 		if (c->chunk_bytes > 1u << 20)
 			c->chunk_bytes = 1u << 20;
 	}
@@ -253,8 +198,8 @@ describe(const struct sweep_case *c)
 {
 	printf("seed %" PRIu64 ": %s %s %s %s, %u ranks, %" PRIu64
 	       " elements, root %u, chunk %" PRIu64 ", stream %u, %s\n",
-	       c->seed, coll_name(c->algo->coll), name_of(c), types[c->dtype].name,
-	       op_names[c->redop], c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
+	       c->seed, coll_name(c->algo->coll), name_of(c), dtype_name(c->dtype),
+	       redop_name(c->redop), c->nranks, c->nelem, c->root, c->chunk_bytes, c->stream,
 	       c->in_place ? "in place" : "out of place");
 }
 
@@ -262,8 +207,8 @@ describe(const struct sweep_case *c)
 static bool
 upload(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, struct rank *rank)
 {
-	size_t n = nbytes_of(c), elem = types[c->dtype].size;
-	int64_t *value = calloc(c->nranks * c->nelem + 1, sizeof *value);
+	size_t n = nbytes_of(c), elem = dtype_size(c->dtype);
+	union number *value = calloc(c->nranks * c->nelem + 1, sizeof *value);
 	bool good = true;
 
 	for (uint64_t i = 0; i < c->nranks * c->nelem; i++)
@@ -276,10 +221,11 @@ upload(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, s
 		k->expect = malloc(n);
 		memset(k->data, 0xa5, n);
 		for (uint64_t i = 0; i < k->nin; i++)
-			put(c->dtype, k->data + k->in + i * elem, value[r * c->nelem + i]);
+			number_put(c->dtype, k->data + k->in + i * elem, value[r * c->nelem + i]);
 		memcpy(k->expect, k->data, n);
 		for (uint64_t i = 0; i < k->nout; i++)
-			put(c->dtype, k->expect + k->out + i * elem, expected(c, value, r, i));
+			number_put(c->dtype, k->expect + k->out + i * elem,
+				   expected(c, value, r, i));
 		good =
 		    gpusim_malloc(g, gpusim_comm_device(comm, r).id, n, GPUSIM_LEASE, &k->addr) ==
 			0 &&

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
+#include "gpu_sim.pb-c.h"
 #include "mem/halfvec.h"
 
 #include "chance.h"
@@ -17,7 +19,7 @@ struct format {
 	uint16_t (*narrow)(float);
 };
 
-static const struct format formats[] = {{"f16", 5, 10, half_to_f32, half_from_f32},
+static const struct format formats[] = {{"f16", 5, 10, f16_to_f32, f16_from_f32},
 					{"bf16", 8, 7, bf16_to_f32, bf16_from_f32}};
 
 static uint32_t
@@ -160,22 +162,22 @@ test_halfvec(void)
 	}
 	halfvec_widen(wide, src + 1, 65533);
 	for (h = 65533; h < 65536; h++)
-		wide[h] = half_to_f32((uint16_t)h);
+		wide[h] = f16_to_f32((uint16_t)h);
 	for (h = 0; h < 65536; h++)
-		if (isnan(half_to_f32((uint16_t)h))
+		if (isnan(f16_to_f32((uint16_t)h))
 			? !isnan(wide[h])
-			: bits_of(wide[h]) != bits_of(half_to_f32((uint16_t)h)))
+			: bits_of(wide[h]) != bits_of(f16_to_f32((uint16_t)h)))
 			bad_widen++;
 	for (h = 0; h < 65536; h++)
 		wide[h] = wide[h] * 1.0003f;
 	halfvec_narrow(dst + 1, wide, 65533);
 	for (h = 0; h < 65533; h++) {
 		memcpy(&v, dst + 1 + 2 * h, 2);
-		bad_narrow += v != half_from_f32(wide[h]);
+		bad_narrow += v != f16_from_f32(wide[h]);
 	}
 	bad_narrow += dst[1 + 2 * 65533] != 0;
-	ok(bad_widen == 0, "halfvec_widen is half_to_f32 on each element");
-	ok(bad_narrow == 0, "halfvec_narrow is half_from_f32 on each element");
+	ok(bad_widen == 0, "halfvec_widen is f16_to_f32 on each element");
+	ok(bad_narrow == 0, "halfvec_narrow is f16_from_f32 on each element");
 }
 
 static void
@@ -197,6 +199,9 @@ test_names(void)
 		good = good && redop_parse(redop_name((enum gpusim_redop)i), &op, &err) == RC_OK &&
 		       (int)op == i;
 	ok(good, "each operation's name leads back to it");
+	ok(gpu_sim__data_type__descriptor.n_values == GPUSIM_NDTYPES &&
+	       gpu_sim__reduce_op__descriptor.n_values == GPUSIM_NREDOPS,
+	   "gpu_sim.proto has these types and operations and no others");
 	ok(dtype_parse("float", &t, &err) == RC_OK && t == GPUSIM_F32 &&
 	       dtype_parse("bfloat16", &t, &err) == RC_OK && t == GPUSIM_BF16 &&
 	       dtype_parse("uint8", &t, &err) == RC_OK && t == GPUSIM_U8,

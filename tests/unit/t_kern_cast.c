@@ -66,7 +66,7 @@ load(enum gpusim_dtype t, const void *p)
 	case GPUSIM_F32:
 		return *(const float *)p;
 	case GPUSIM_F16:
-		return half_to_f32(*(const uint16_t *)p);
+		return f16_to_f32(*(const uint16_t *)p);
 	case GPUSIM_BF16:
 		return bf16_to_f32(*(const uint16_t *)p);
 	case GPUSIM_I8:

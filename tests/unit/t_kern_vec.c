@@ -17,7 +17,7 @@ element(uint64_t addr, enum gpusim_dtype t, size_t i)
 	case GPUSIM_F32:
 		return (double)*(float *)p;
 	case GPUSIM_F16:
-		return (double)half_to_f32(*(uint16_t *)p);
+		return (double)f16_to_f32(*(uint16_t *)p);
 	case GPUSIM_BF16:
 		return (double)bf16_to_f32(*(uint16_t *)p);
 	case GPUSIM_I8:

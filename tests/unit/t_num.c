@@ -28,7 +28,7 @@ value_of(enum gpusim_dtype t, uint64_t bits)
 
 	switch (t) {
 	case GPUSIM_F16:
-		return half_to_f32((uint16_t)bits);
+		return f16_to_f32((uint16_t)bits);
 	case GPUSIM_BF16:
 		return bf16_to_f32((uint16_t)bits);
 	case GPUSIM_F32:

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
 #include "mem/reduce_isa.h"
 #include "mem/reduce_many.h"
 
-#include "reduce_ref.h"
+#include "reduce_test.h"
 #include "tap.h"
 
 #define MAX_VECTORS 9
@@ -17,97 +18,17 @@
 
 static unsigned char source[MAX_VECTORS][ROOM], place[2 * MAX_VECTORS][ROOM], want[8 * MAX_NELEM];
 
-static bool
-is_half(enum gpusim_dtype t)
-{
-	return t == GPUSIM_F16 || t == GPUSIM_BF16;
-}
-
-#define REF_DIVIDE(type, divisor)        \
-	do {                             \
-		type v;                  \
-		memcpy(&v, p, sizeof v); \
-		v = (type)(v / divisor); \
-		memcpy(p, &v, sizeof v); \
-	} while (0)
-
-static void
-ref_divide(enum gpusim_dtype t, void *p, uint32_t n)
-{
-	switch (t) {
-	case GPUSIM_F64:
-		REF_DIVIDE(double, (double)n);
-		break;
-	case GPUSIM_F32:
-		REF_DIVIDE(float, (float)n);
-		break;
-	case GPUSIM_I8:
-		REF_DIVIDE(int8_t, (int64_t)n);
-		break;
-	case GPUSIM_U8:
-		REF_DIVIDE(uint8_t, n);
-		break;
-	case GPUSIM_I32:
-		REF_DIVIDE(int32_t, (int64_t)n);
-		break;
-	case GPUSIM_U32:
-		REF_DIVIDE(uint32_t, n);
-		break;
-	case GPUSIM_I64:
-		REF_DIVIDE(int64_t, (int64_t)n);
-		break;
-	default:
-		REF_DIVIDE(uint64_t, n);
-		break;
-	}
-}
-
-static void
-to_f32(enum gpusim_dtype t, void *p)
-{
-	uint16_t h;
-	float f;
-
-	memcpy(&h, p, 2);
-	f = t == GPUSIM_F16 ? half_to_f32(h) : bf16_to_f32(h);
-	memcpy(p, &f, 4);
-}
-
-static void
-from_f32(enum gpusim_dtype t, void *p)
-{
-	uint16_t h;
-	float f;
-
-	memcpy(&f, p, 4);
-	h = t == GPUSIM_F16 ? half_from_f32(f) : bf16_from_f32(f);
-	memcpy(p, &h, 2);
-}
-
 /* One element of nsrc vectors, as the header says. */
 static void
 ref_many(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *const src[],
 	 unsigned nsrc, size_t i)
 {
-	enum gpusim_dtype in = is_half(t) ? GPUSIM_F32 : t;
-	size_t size = dtype_size(t);
-	unsigned char acc[8], x[8];
-	unsigned k;
+	size_t at = i * dtype_size(t);
+	union number n = number_get(t, (const unsigned char *)src[0] + at);
 
-	memcpy(acc, (const unsigned char *)src[0] + i * size, size);
-	if (nsrc > 1 && is_half(t))
-		to_f32(t, acc);
-	for (k = 1; k < nsrc; k++) {
-		memcpy(x, (const unsigned char *)src[k] + i * size, size);
-		if (is_half(t))
-			to_f32(t, x);
-		ref_one(in, redop, acc, acc, x);
-	}
-	if (nsrc > 1 && redop == GPUSIM_AVG)
-		ref_divide(in, acc, nsrc);
-	if (nsrc > 1 && is_half(t))
-		from_f32(t, acc);
-	memcpy((unsigned char *)dst + i * size, acc, size);
+	for (unsigned k = 1; k < nsrc; k++)
+		n = number_fold(t, redop, n, number_get(t, (const unsigned char *)src[k] + at));
+	number_put(t, (unsigned char *)dst + at, number_finish(t, redop, n, nsrc));
 }
 
 struct trial {
@@ -260,8 +181,8 @@ test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
 	isa->widen(t, f, h, n);
 	isa->narrow(t, back, f, n);
 	for (i = 0; i < n; i++) {
-		g = t == GPUSIM_F16 ? half_to_f32(h[i]) : bf16_to_f32(h[i]);
-		w = t == GPUSIM_F16 ? half_from_f32(g) : bf16_from_f32(g);
+		g = t == GPUSIM_F16 ? f16_to_f32(h[i]) : bf16_to_f32(h[i]);
+		w = t == GPUSIM_F16 ? f16_from_f32(g) : bf16_from_f32(g);
 		bad += memcmp(&g, &f[i], 4) != 0 || w != back[i];
 	}
 	for (i = 0; i < n; i++) { /* between halves, to round */
@@ -272,7 +193,7 @@ test_halves(const struct reduce_isa *isa, enum gpusim_dtype t)
 	}
 	isa->narrow(t, back, f, n);
 	for (i = 0; i < n; i++)
-		bad += back[i] != (t == GPUSIM_F16 ? half_from_f32(f[i]) : bf16_from_f32(f[i]));
+		bad += back[i] != (t == GPUSIM_F16 ? f16_from_f32(f[i]) : bf16_from_f32(f[i]));
 	ok(bad == 0, "%s: %s to and from f32, NaNs too", isa->name, dtype_name(t));
 }
 
@@ -300,7 +221,8 @@ test_divide(const struct reduce_isa *isa, enum gpusim_dtype t)
 				v = i < 256 ? i : most / 2 - 128 + i - 256;
 			memcpy(want + i * size, &v, size);
 			memcpy(place[0] + 1 + i * size, &v, size);
-			ref_divide(t, want + i * size, n);
+			number_put(t, want + i * size,
+				   number_finish(t, GPUSIM_AVG, number_get(t, want + i * size), n));
 		}
 		isa->divide(t, place[0] + 1, nelem, n);
 		bad += memcmp(want, place[0] + 1, nelem * size) != 0;

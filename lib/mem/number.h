@@ -1,0 +1,34 @@
+/*
+ * number.h - one element at a time: the reference of all reductions.
+ *
+ * Naive on purpose: one wide number of each kind, one switch of each redop. Unit tests hold the
+ * loops of reduce_many.h against it, end-to-end tests, `gpuctl bench` and `gpuctl chaos` whole
+ * collectives.
+ */
+#ifndef MEM_NUMBER_H
+#define MEM_NUMBER_H
+
+#include "gpusim.h"
+
+/* real of the floats, exact; whole of the integers, as 64 bits in two's complement. */
+union number {
+	double real;
+	uint64_t whole;
+};
+
+/* The whole number v, as far as the type holds it. */
+union number number_of(enum gpusim_dtype t, int64_t v);
+
+/* From and to an element, at any alignment. Putting rounds to nearest even, integers wrap. */
+union number number_get(enum gpusim_dtype t, const void *element);
+void number_put(enum gpusim_dtype t, void *element, union number n);
+
+/* a redop b: in double for f64, in float for f32, f16 and bf16, modulo 2^bits for integers. */
+union number number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a,
+			 union number b);
+
+/* Of what nranks elements were folded to: the mean, where the redop is one. */
+union number number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n,
+			   uint32_t nranks);
+
+#endif
