@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
 
 struct gpusim_ops *
 gpusim_ops_new(uint32_t nranks)
@@ -198,10 +200,10 @@ gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t e
 }
 
 /* gpu_sim.proto has the numbers of gpusim.h. */
-#define SAME_DTYPE(constant, ...)                                                    \
+#define SAME_DTYPE(constant, ...)                                                     \
 	_Static_assert((int)GPUSIM_##constant == (int)GPU_SIM__DATA_TYPE__##constant, \
 		       "a DataType of another number");
-#define SAME_REDOP(constant, ...)                                                    \
+#define SAME_REDOP(constant, ...)                                                     \
 	_Static_assert((int)GPUSIM_##constant == (int)GPU_SIM__REDUCE_OP__##constant, \
 		       "a ReduceOp of another number");
 DTYPES(SAME_DTYPE)

@@ -74,6 +74,5 @@ dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err)
 			return RC_OK;
 		}
 	}
-	return err_set(err, RC_INVAL,
-		       "'%.64s' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)", name);
+	return err_set(err, RC_INVAL, "'%.64s' is not a type (%s)", name, &DTYPE_NAMES[1]);
 }

@@ -36,6 +36,10 @@
 	ROW(U64,  u64,  uint64_t, UNSIGNED)
 /* clang-format on */
 
+/* " f64 f32 ...", for messages. */
+#define DTYPE_NAME(constant, name, ...) " " #name
+#define DTYPE_NAMES			DTYPES(DTYPE_NAME)
+
 /* Bytes of one element; 0 for a number that is no type (so: also the validity check). */
 size_t dtype_size(enum gpusim_dtype t);
 

@@ -2,13 +2,11 @@
 
 #include <string.h>
 
-#define ONE(constant, ...)	  +1
-#define NAME(constant, name, ...) " " #name
+#define ONE(constant, ...) +1
 #define DATA(constant, name, fold, mean, identity, small, ...) \
 	[GPUSIM_##constant] = {#name, mean, identity, small},
 
 _Static_assert(REDOPS(ONE, ) == GPUSIM_NREDOPS, "each constant of enum gpusim_redop has a row");
-static const char names[] = REDOPS(NAME, );
 const struct redop redops[GPUSIM_NREDOPS] = {REDOPS(DATA, )};
 
 const char *
@@ -26,5 +24,5 @@ redop_parse(const char *name, enum gpusim_redop *out, struct err *err)
 			return RC_OK;
 		}
 	}
-	return err_set(err, RC_INVAL, "'%.64s' is not an operation (%s)", name, names + 1);
+	return err_set(err, RC_INVAL, "'%.64s' is not an operation (%s)", name, &REDOP_NAMES[1]);
 }

@@ -31,6 +31,10 @@
 	ROW(AVG,  avg,  add, true,  0,   21,  __VA_ARGS__)
 /* clang-format on */
 
+/* " sum prod ...", for messages. */
+#define REDOP_NAME(constant, name, ...) " " #name
+#define REDOP_NAMES			REDOPS(REDOP_NAME, )
+
 struct redop {
 	const char *name;
 	bool mean;

@@ -62,7 +62,7 @@ $([[ $kind == tcp ]] && echo 0 || echo 3)"
 @test "every collective, type and op gives no wrong element" {
 	LIMIT=50 run bounded gpuctl run -n 3 -- bash -c '
 		b() { gpuctl bench "$@" -b 1 -e 40K -f 200 --iters 1 --warmup 0 >out || echo "failed: $*"; }
-		for t in i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64; do
+		for t in $(gpuctl completion -- reduce --type "" | cut -f 1); do
 			for op in $(gpuctl completion -- reduce --op "" | cut -f 1); do b allreduce --type $t --op $op; done
 			b alltoall --type $t
 		done

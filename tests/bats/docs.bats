@@ -194,6 +194,13 @@ described() {
 	diff program page
 }
 
+@test "gpusim(7) lists types and reductions as gpuctl completes them" {
+	for option in type op; do
+		grep -qx "\.Cm $(gpuctl completion -- reduce --$option '' | cut -f 1 | xargs) [.,]" "$ROOT/man/gpusim.7" ||
+			fail "gpusim.7 does not have the list of --$option"
+	done
+}
+
 @test "gpusim-algorithms(7) lists the algorithms as gpuctl plan --list does" {
 	gpuctl plan --list | awk '{ print $1, $2 }' >program
 	awk '/^\.Sh/ { on = $0 == ".Sh ALGORITHMS" }

@@ -231,7 +231,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 		done 2>&1'
 	assert_output "gpuctl: reduce: unknown algorithm 'bruck': not one of auto, ring, naive, tree
 2
-gpuctl: reduce: --type: 'f31' is not a type (i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64)
+gpuctl: reduce: --type: 'f31' is not a type ($(gpuctl completion -- reduce --type '' | cut -f 1 | xargs))
 2
 gpuctl: reduce: --op: 'mean' is not an operation ($(gpuctl completion -- reduce --op '' | cut -f 1 | xargs))
 2
