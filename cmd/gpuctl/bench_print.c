@@ -8,19 +8,6 @@
 #include "mem/redop.h"
 
 static const char *
-nccl_type(enum gpusim_dtype t)
-{
-	static const char *const names[GPUSIM_NDTYPES] = {
-	    [GPUSIM_F64] = "double",	[GPUSIM_F32] = "float",	 [GPUSIM_F16] = "half",
-	    [GPUSIM_BF16] = "bfloat16", [GPUSIM_I8] = "int8",	 [GPUSIM_U8] = "uint8",
-	    [GPUSIM_I32] = "int32",	[GPUSIM_U32] = "uint32", [GPUSIM_I64] = "int64",
-	    [GPUSIM_U64] = "uint64",
-	};
-
-	return names[t];
-}
-
-static const char *
 redop(const struct bench_cli *b)
 {
 	return coll_reduces(b->cfg.c.coll) ? redop_name(b->cfg.c.redop) : "none";
@@ -133,7 +120,7 @@ bench_print_row(void *arg, const struct bench_row *row)
 		return;
 	}
 	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, row->nbytes, row->count,
-	       nccl_type(b->cfg.c.dtype), redop(b), root(b));
+	       dtype_nccl_name(b->cfg.c.dtype), redop(b), root(b));
 	for (int p = 0; p < BENCH_NPLACES; p++) {
 		const struct bench_result *r = &row->result[p];
 		double us = r->time.p50_us;

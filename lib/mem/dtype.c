@@ -4,27 +4,25 @@
 
 enum kind { REAL, HALF, SIGNED, UNSIGNED };
 
-#define ONE(...)			 +1
-#define DATA(constant, name, type, kind) [GPUSIM_##constant] = {#name, sizeof(type), kind},
+#define ONE(...) +1
+#define DATA(constant, name, type, kind, nccl) \
+	[GPUSIM_##constant] = {#name, nccl, sizeof(type), kind},
 
 _Static_assert(DTYPES(ONE) == GPUSIM_NDTYPES, "each constant of enum gpusim_dtype has a row");
 
 static const struct {
-	const char *name;
+	const char *name, *nccl;
 	size_t size;
 	enum kind kind;
 } types[GPUSIM_NDTYPES] = {DTYPES(DATA)};
 
-/* What C, numpy and NCCL call them. */
+/* Other names, of C and numpy. */
 static const struct {
 	const char *name;
 	enum gpusim_dtype type;
 } aliases[] = {
-    {"double", GPUSIM_F64},  {"float64", GPUSIM_F64},	{"float", GPUSIM_F32},
-    {"float32", GPUSIM_F32}, {"half", GPUSIM_F16},	{"float16", GPUSIM_F16},
-    {"fp16", GPUSIM_F16},    {"bfloat16", GPUSIM_BF16}, {"int8", GPUSIM_I8},
-    {"uint8", GPUSIM_U8},    {"int32", GPUSIM_I32},	{"int", GPUSIM_I32},
-    {"uint32", GPUSIM_U32},  {"int64", GPUSIM_I64},	{"uint64", GPUSIM_U64},
+    {"float64", GPUSIM_F64}, {"float32", GPUSIM_F32}, {"float16", GPUSIM_F16},
+    {"fp16", GPUSIM_F16},    {"int", GPUSIM_I32},
 };
 
 size_t
@@ -37,6 +35,12 @@ const char *
 dtype_name(enum gpusim_dtype t)
 {
 	return (size_t)t < GPUSIM_NDTYPES ? types[t].name : "?";
+}
+
+const char *
+dtype_nccl_name(enum gpusim_dtype t)
+{
+	return (size_t)t < GPUSIM_NDTYPES ? types[t].nccl : "?";
 }
 
 bool
@@ -63,7 +67,7 @@ dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err)
 	size_t i;
 
 	for (i = 0; i < GPUSIM_NDTYPES; i++) {
-		if (strcmp(name, types[i].name) == 0) {
+		if (strcmp(name, types[i].name) == 0 || strcmp(name, types[i].nccl) == 0) {
 			*out = (enum gpusim_dtype)i;
 			return RC_OK;
 		}

@@ -18,22 +18,23 @@
  *	name		on command lines, and in the names of functions for the type
  *	type		in C; f16 and bf16 are bits in an integer
  *	kind		REAL computes as it is, HALF in float; SIGNED and UNSIGNED are integers
+ *	nccl		the name in NCCL's tables, which command lines take as well
  *
  * A type that has a constant and no row, or a row and no constant, does not compile; neither does a
  * switch that forgets it.
  */
 /* clang-format off */
-#define DTYPES(ROW)                        \
-	ROW(F64,  f64,  double,   REAL)    \
-	ROW(F32,  f32,  float,    REAL)    \
-	ROW(F16,  f16,  uint16_t, HALF)    \
-	ROW(BF16, bf16, uint16_t, HALF)    \
-	ROW(I8,   i8,   int8_t,   SIGNED)  \
-	ROW(U8,   u8,   uint8_t,  UNSIGNED)\
-	ROW(I32,  i32,  int32_t,  SIGNED)  \
-	ROW(U32,  u32,  uint32_t, UNSIGNED)\
-	ROW(I64,  i64,  int64_t,  SIGNED)  \
-	ROW(U64,  u64,  uint64_t, UNSIGNED)
+#define DTYPES(ROW)                                    \
+	ROW(F64,  f64,  double,   REAL,     "double")  \
+	ROW(F32,  f32,  float,    REAL,     "float")   \
+	ROW(F16,  f16,  uint16_t, HALF,     "half")    \
+	ROW(BF16, bf16, uint16_t, HALF,     "bfloat16")\
+	ROW(I8,   i8,   int8_t,   SIGNED,   "int8")    \
+	ROW(U8,   u8,   uint8_t,  UNSIGNED, "uint8")   \
+	ROW(I32,  i32,  int32_t,  SIGNED,   "int32")   \
+	ROW(U32,  u32,  uint32_t, UNSIGNED, "uint32")  \
+	ROW(I64,  i64,  int64_t,  SIGNED,   "int64")   \
+	ROW(U64,  u64,  uint64_t, UNSIGNED, "uint64")
 /* clang-format on */
 
 /* " f64 f32 ...", for messages. */
@@ -45,6 +46,7 @@ size_t dtype_size(enum gpusim_dtype t);
 
 /* "f32"; "?" for a number that is no type. Static storage. */
 const char *dtype_name(enum gpusim_dtype t);
+const char *dtype_nccl_name(enum gpusim_dtype t); /* "float" */
 
 /* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 ...
  */

@@ -26,7 +26,7 @@ number_get(enum gpusim_dtype t, const void *element)
 #define HALF(name)     n.real = (double)name##_to_f32(x)
 #define SIGNED(name)   n.whole = (uint64_t)(int64_t)x
 #define UNSIGNED(name) n.whole = x
-#define GET(constant, name, type, kind)        \
+#define GET(constant, name, type, kind, ...)   \
 	case GPUSIM_##constant: {              \
 		type x;                        \
                                                \
@@ -53,7 +53,7 @@ number_put(enum gpusim_dtype t, void *element, union number n)
 #define HALF(name)     name##_from_f32((float)n.real)
 #define SIGNED(name)   n.whole
 #define UNSIGNED(name) n.whole
-#define PUT(constant, name, type, kind)        \
+#define PUT(constant, name, type, kind, ...)   \
 	case GPUSIM_##constant: {              \
 		type x = (type)kind(name);     \
                                                \

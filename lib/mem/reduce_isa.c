@@ -12,7 +12,7 @@
 #include "mem/redop.h"
 
 /* Elements as they lie in memory: at any address, and whatever the caller calls them. */
-#define UNALIGNED(constant, name, type, kind) \
+#define UNALIGNED(constant, name, type, kind, ...) \
 	typedef type mem_##name __attribute__((aligned(1), may_alias));
 DTYPES(UNALIGNED)
 
@@ -54,9 +54,9 @@ FOLDS_REAL(f32, float, uint32_t, pick32)
 FOLDS_REAL(f64, double, uint64_t, pick64)
 #define REAL(name, type)
 #define HALF(name, type)
-#define SIGNED(name, type)		  FOLDS_WHOLE(name, type, u##type)
-#define UNSIGNED(name, type)		  FOLDS_WHOLE(name, type, type)
-#define FOLDS(constant, name, type, kind) kind(name, type)
+#define SIGNED(name, type)		       FOLDS_WHOLE(name, type, u##type)
+#define UNSIGNED(name, type)		       FOLDS_WHOLE(name, type, type)
+#define FOLDS(constant, name, type, kind, ...) kind(name, type)
 DTYPES(FOLDS)
 #undef REAL
 #undef HALF
@@ -66,14 +66,14 @@ DTYPES(FOLDS)
 /* The loops of a type, and their row in struct reduce_isa: of f16 and bf16 none. */
 #define LOOPS_REAL(name) REDOPS(LOOP, name)
 #define LOOPS_HALF(name)
-#define LOOPS_SIGNED(name)		  REDOPS(LOOP, name)
-#define LOOPS_UNSIGNED(name)		  REDOPS(LOOP, name)
-#define LOOPS(constant, name, type, kind) LOOPS_##kind(name)
-#define ENTRY_REAL(name)		  REDOPS(ENTRY, name)
+#define LOOPS_SIGNED(name)		       REDOPS(LOOP, name)
+#define LOOPS_UNSIGNED(name)		       REDOPS(LOOP, name)
+#define LOOPS(constant, name, type, kind, ...) LOOPS_##kind(name)
+#define ENTRY_REAL(name)		       REDOPS(ENTRY, name)
 #define ENTRY_HALF(name)
-#define ENTRY_SIGNED(name)		    REDOPS(ENTRY, name)
-#define ENTRY_UNSIGNED(name)		    REDOPS(ENTRY, name)
-#define ENTRIES(constant, name, type, kind) [GPUSIM_##constant] = {ENTRY_##kind(name)},
+#define ENTRY_SIGNED(name)			 REDOPS(ENTRY, name)
+#define ENTRY_UNSIGNED(name)			 REDOPS(ENTRY, name)
+#define ENTRIES(constant, name, type, kind, ...) [GPUSIM_##constant] = {ENTRY_##kind(name)},
 
 #define ISA(name)  name##_portable
 #define ISA_NAME   "portable"
