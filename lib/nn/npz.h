@@ -54,13 +54,13 @@ struct buf;
 enum rc npz_pack(const struct npz_array *array, size_t narrays, struct buf *out, struct err *err);
 
 /*
- * npz_read - read a file that npz_write made.   npz_parse - the same of bytes in memory.
+ * npz_read - read a .npz file of any maker, gzipped or not.   npz_parse - the same of bytes in memory.
  *
  *	npz		[out] the caller owns it and releases it with npz_fini; untouched on
  *			error
  *
- * Strict: every byte is accounted for, every checksum compared; a .npz of another maker may be
- * refused. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason, RC_NOMEM.
+ * Entries are stored or deflated; each has the name of an array, a type of enum npz_type and C order. Every
+ * checksum is compared. Errors: RC_BADDATA "NAME: reason", RC_FAILED the system's reason, RC_NOMEM.
  */
 enum rc npz_read(const char *path, struct npz *npz, struct err *err);
 enum rc npz_parse(const void *bytes, size_t nbytes, const char *name, struct npz *npz,

@@ -1,5 +1,5 @@
 /*
- * npz_format.h - the layout that npz.c writes and npz_read.c reads.
+ * npz_format.h - the layout that npz.c writes.
  *
  *	per array:  local header | NAME.npy | npy header | data
  *	then per array:  central header | NAME.npy

@@ -143,7 +143,10 @@ find_data(const struct zip *z, const struct zip_file *f)
 	const uint8_t *p = z->bytes + f->at;
 	uint64_t at = (uint64_t)f->at + LOCAL_NBYTES;
 
-	if (at > z->nbytes || !has_mark(p, "PK\x03\x04"))
+	if (at + strlen(f->name) > z->nbytes || !has_mark(p, "PK\x03\x04"))
+		return NULL;
+	if (get16(p + 26) != strlen(f->name) ||
+	    memcmp(p + LOCAL_NBYTES, f->name, strlen(f->name)) != 0)
 		return NULL;
 	at += get16(p + 26) + get16(p + 28);
 	return at + f->stored <= z->nbytes ? z->bytes + at : NULL;

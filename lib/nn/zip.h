@@ -1,7 +1,6 @@
 /*
  * zip.h - files in a zip archive of any maker, in memory: stored or deflated.
  *
- * npz_read reads only files of npz_write; this reader also takes numpy's.
  * Source: PKWARE APPNOTE 6.3, sections 4.3 and 4.4.
  */
 #ifndef NN_ZIP_H

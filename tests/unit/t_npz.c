@@ -12,7 +12,9 @@
 
 #include "base/buf.h"
 #include "nn/npz.h"
+#include "nn/zip.h"
 #include "tap.h"
+#include "zips.h"
 
 static char dir[] = "/tmp/t_npz.XXXXXX", path[64];
 
@@ -202,6 +204,18 @@ refused(const void *bytes, size_t nbytes)
 	return rc == RC_BADDATA && strncmp(err.text, "m: ", 3) == 0 && npz.narrays == 77;
 }
 
+/* Read as the arrays that they were. */
+static bool
+same(const void *bytes, size_t nbytes)
+{
+	struct npz npz = {0};
+	struct err err = {0};
+	bool good = npz_parse(bytes, nbytes, "m", &npz, &err) == RC_OK && is_model(&npz);
+
+	npz_fini(&npz);
+	return good;
+}
+
 static void
 test_read_refusals(void)
 {
@@ -223,11 +237,12 @@ test_read_refusals(void)
 	for (size_t i = 0; i < n && good; i++)
 		for (int bit = 0; bit < 8 && good; bit++) {
 			b[i] ^= (uint8_t)(1 << bit);
-			good = refused(b, n);
+			good = refused(b, n) || same(b, n);
 			b[i] ^= (uint8_t)(1 << bit);
 			at = i;
 		}
-	ok(good, "every flipped bit (last tried: byte %zu of %zu)", at, n);
+	ok(good, "every flipped bit: refused, or it changes no array (last tried: byte %zu of %zu)",
+	   at, n);
 	b[n] = 0;
 	ok(refused(b, n + 1), "a trailing byte");
 	ok(npz_parse(b, n, "m", &npz, &err) == RC_OK && is_model(&npz), "the same bytes, whole");
@@ -239,11 +254,32 @@ test_read_refusals(void)
 	   "a missing file, a folder: %s", err.text);
 }
 
+/* The model's arrays in an archive as numpy.savez_compressed makes one. */
 static void
-put32(uint8_t *p, uint32_t v)
+test_deflated(void)
 {
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
+	struct buf packed = {0}, file = {0}, again = {0};
+	struct npz npz = {0};
+	struct err err = {0};
+	struct zip zip = {0};
+
+	zip_begin(&again);
+	npz_pack(model, NMODEL, &packed, &err);
+	zip_open(packed.data, packed.len, "m", &zip, &err);
+	for (size_t i = 0; i < zip.nfiles; i++) {
+		file.len = 0;
+		zip_take(&zip, &zip.file[i], &file, &err);
+		zip_put(&again, zip.file[i].name, file.data, file.len, true);
+	}
+	zip_end_all(&again, "");
+	ok(zip.nfiles == NMODEL && npz_parse(again.data, again.len, "m", &npz, &err) == RC_OK &&
+	       is_model(&npz),
+	   "arrays that another maker deflated, %s", err.text);
+	npz_fini(&npz);
+	zip_close(&zip);
+	buf_fini(&packed);
+	buf_fini(&file);
+	buf_fini(&again);
 }
 
 /* Files whose checksums are right and whose lengths are not. */
@@ -259,11 +295,6 @@ test_forged(void)
 	size_t n;
 
 	ok(npz_write(path, &one, 1, &err) == RC_OK, "one scalar again %s", err.text);
-	b = slurp(&n);
-	memmove(b + CENTRAL + 4, b + CENTRAL, n - CENTRAL);
-	put32(b + n + 4 - 6, CENTRAL + 4);
-	ok(refused(b, n + 4), "bytes between the last array and the directory");
-	free(b);
 	b = slurp(&n);
 	shape = (uint8_t *)strstr((char *)b + NPY + 10, "(), }  ");
 	if (ok(shape != NULL, "the shape is where it should be")) {
@@ -298,6 +329,7 @@ main(void)
 	test_full();
 	test_read_refusals();
 	test_forged();
+	test_deflated();
 	unlink(path);
 	ok(rmdir(dir) == 0, "nothing else in the folder");
 	return tap_done();
