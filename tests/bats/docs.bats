@@ -141,7 +141,7 @@ installed() {
 first_screen() { mandoc -T utf8 -O width=78 "$1" | col -b | head -n 24; }
 
 @test "each man page has an example on its first screen" {
-	for page in "$ROOT"/man/*.7; do
+	for page in "$ROOT"/man/*.[1-9]; do
 		first_screen "$page" | grep -q '^\s*\$ ' || fail "$page has none"
 	done
 }
