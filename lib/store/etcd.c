@@ -12,11 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/parse.h"
-#include "net/http.h"
 #include "net/net.h"
 #include "store/etcd_json.h"
+#include "store/gateway.h"
 #include "store/store_impl.h"
 
 #define PREFIX_MAX  200
@@ -27,7 +26,7 @@
 #define BYTES_MAX   (1400u << 10) /* etcd takes 1.5 MiB */
 
 struct etcd {
-	char host[NET_ADDR_MAX];
+	struct gateway *gateway;
 	char prefix[PREFIX_MAX + 2]; /* ends with a slash */
 	char end[PREFIX_MAX + 2];    /* after all keys with the prefix */
 	char owner[PREFIX_MAX + 16]; /* the key */
@@ -40,48 +39,44 @@ struct etcd {
 static void
 etcd_free(struct etcd *e)
 {
+	gateway_close(e->gateway);
 	table_fini(&e->undo);
 	buf_fini(&e->out);
 	buf_fini(&e->in);
 	free(e);
 }
 
+static const char *
+host_of(const struct etcd *e)
+{
+	return gateway_host(e->gateway);
+}
+
 static enum rc
 no_memory(const struct etcd *e, struct err *err)
 {
-	return err_set(err, RC_NOMEM, "etcd: %s: out of memory", e->host);
+	return err_set(err, RC_NOMEM, "etcd: %s: out of memory", host_of(e));
 }
 
 /* Post e->out; the answer is in e->in. */
 static enum rc
-post(struct etcd *e, const char *path, struct err *err)
+post(struct etcd *e, const char *path, bool repeatable, struct err *err)
 {
-	char why[200];
-	unsigned status = 0;
-	enum rc rc;
+	enum rc rc = gateway_post(e->gateway, path, &e->out, repeatable, &e->in, err);
 
-	e->in.len = 0;
-	rc = http_post(e->host, path, e->out.data, e->out.len, deadline_in_ms(STORE_DEADLINE_MS),
-		       ANSWER_MAX, &e->in, &status, err);
-	if (rc != RC_OK)
-		return err_prefix(err, "etcd");
-	if (status == 200)
-		return RC_OK;
-	etcd_json_refusal(e->in.data, e->in.len, why, sizeof why);
-	return err_set(err, RC_FAILED, "etcd: %s: refused with HTTP status %u%s%s", e->host, status,
-		       why[0] ? ": " : "", why);
+	return rc == RC_OK ? rc : err_prefix(err, "etcd");
 }
 
 /* Send the transaction in e->out. */
 static enum rc
-transact(struct etcd *e, bool *done, struct err *err)
+transact(struct etcd *e, bool repeatable, bool *done, struct err *err)
 {
-	enum rc rc = post(e, "/v3/kv/txn", err);
+	enum rc rc = post(e, "/v3/kv/txn", repeatable, err);
 
 	if (rc != RC_OK)
 		return rc;
 	rc = etcd_json_done(e->in.data, e->in.len, done, err);
-	return rc == RC_OK ? rc : err_prefix(err, "etcd: %s", e->host);
+	return rc == RC_OK ? rc : err_prefix(err, "etcd: %s", host_of(e));
 }
 
 /* ---- reading */
@@ -99,16 +94,16 @@ read_pages(struct etcd *e, const char *from, const char *end, etcd_json_fn *fn, 
 		e->out.len = 0;
 		if (!etcd_json_range(&e->out, next, end, page.revision, PAGE))
 			return no_memory(e, err);
-		rc = post(e, "/v3/kv/range", err);
+		rc = post(e, "/v3/kv/range", true, err);
 		if (rc != RC_OK)
 			return rc;
 		rc = etcd_json_page(e->in.data, e->in.len, fn, arg, &page, err);
 		if (rc != RC_OK)
-			return err_prefix(err, "etcd: %s", e->host);
+			return err_prefix(err, "etcd: %s", host_of(e));
 		/* The last key is the page's largest; behind it the next one goes on. */
 		if (page.more && strcmp(page.last, next) < 0)
 			return err_set(err, RC_BADDATA, "etcd: %s: its keys are not in order",
-				       e->host);
+				       host_of(e));
 		snprintf(next, sizeof next, "%s\x01", page.last);
 	} while (page.more);
 	return RC_OK;
@@ -140,6 +135,13 @@ take_owner(void *arg, const char *key, const void *value, size_t nbytes)
 
 /* ---- owning */
 
+static enum rc
+taken_over(const struct etcd *e, struct err *err)
+{
+	return err_set(err, RC_BUSY, "etcd: %s: another process has taken over %s", host_of(e),
+		       e->prefix);
+}
+
 static void
 owner_text(const struct etcd *e, uint64_t seq, char text[64])
 {
@@ -161,14 +163,14 @@ begin(struct etcd *e, bool compare)
 
 /* Send what began so. */
 static enum rc
-end(struct etcd *e, struct err *err)
+end(struct etcd *e, bool repeatable, struct err *err)
 {
 	bool done = false;
-	enum rc rc = etcd_json_txn_end(&e->out) ? transact(e, &done, err) : no_memory(e, err);
+	enum rc rc =
+	    etcd_json_txn_end(&e->out) ? transact(e, repeatable, &done, err) : no_memory(e, err);
 
 	if (rc == RC_OK && !done)
-		return err_set(err, RC_BUSY, "etcd: %s: another process has taken over %s", e->host,
-			       e->prefix);
+		rc = taken_over(e, err);
 	if (rc == RC_OK)
 		e->seq++;
 	return rc;
@@ -188,8 +190,7 @@ ask_seq(struct etcd *e, struct err *err)
 	snprintf(mine, sizeof mine, "%016" PRIx64 " ", e->id);
 	if (strncmp(text, mine, strlen(mine)) != 0 ||
 	    parse_u64(text + strlen(mine), 0, UINT64_MAX, &e->seq, NULL) != RC_OK)
-		return err_set(err, RC_BUSY, "etcd: %s: another process has taken over %s", e->host,
-			       e->prefix);
+		return taken_over(e, err);
 	return RC_OK;
 }
 
@@ -211,7 +212,7 @@ undo_once(struct store *s, struct err *err)
 			     : etcd_json_delete(&e->out, key, NULL);
 	}
 	free(v);
-	return packed ? end(e, err) : no_memory(e, err);
+	return packed ? end(e, false, err) : no_memory(e, err);
 }
 
 /* Undo the commit that may have taken effect. It may also do so between our question and our answer to
@@ -270,7 +271,7 @@ measure(const struct etcd *e, const struct store_change *change, size_t n, struc
 	if (n > CHANGES_MAX || nbytes > BYTES_MAX)
 		return err_set(err, RC_INVAL,
 			       "etcd: %s: %zu changes at once; it takes %u, and %u KiB in all",
-			       e->host, n, CHANGES_MAX, BYTES_MAX >> 10);
+			       host_of(e), n, CHANGES_MAX, BYTES_MAX >> 10);
 	return RC_OK;
 }
 
@@ -312,7 +313,7 @@ etcd_commit(struct store *s, const struct store_change *change, size_t n,
 		table_fini(&e->undo);
 		return no_memory(e, err);
 	}
-	rc = end(e, err);
+	rc = end(e, false, err);
 	e->unsure = rc != RC_OK && rc != RC_BUSY;
 	if (!e->unsure)
 		table_fini(&e->undo);
@@ -321,20 +322,20 @@ etcd_commit(struct store *s, const struct store_change *change, size_t n,
 
 /* ---- opening and closing */
 
+/* etcd://host:port,.../prefix; etcds: with TLS. */
 static enum rc
 parse_where(struct etcd *e, const char *where, struct err *err)
 {
-	const char *host = where + strlen("etcd://"), *slash = strchr(host, '/');
-	size_t n = slash ? (size_t)(slash - host) : strlen(host), len;
-	const char *prefix = slash && slash[1] ? slash + 1 : "gpusim", *colon;
-	uint64_t port;
+	const char *hosts = strstr(where, "://") + 3, *slash = strchr(hosts, '/');
+	const char *prefix = slash && slash[1] ? slash + 1 : "gpusim";
+	size_t len = strlen(prefix);
+	char *list = strndup(hosts, slash ? (size_t)(slash - hosts) : strlen(hosts));
+	enum rc rc = list ? gateway_open(list, where[4] == 's', ANSWER_MAX, &e->gateway, err)
+			  : err_set(err, RC_NOMEM, "out of memory");
 
-	snprintf(e->host, sizeof e->host, "%.*s", n < sizeof e->host ? (int)n : 0, host);
-	colon = strrchr(e->host, ':');
-	if (!colon || colon == e->host || parse_u64(colon + 1, 1, 65535, &port, NULL) != RC_OK)
-		return err_set(err, RC_INVAL,
-			       "'%s' is not etcd://host:port or etcd://host:port/prefix", where);
-	len = strlen(prefix);
+	free(list);
+	if (rc != RC_OK)
+		return err_prefix(err, "%s", where);
 	while (len && prefix[len - 1] == '/')
 		len--;
 	if (len == 0 || len > PREFIX_MAX)
@@ -357,7 +358,7 @@ etcd_open(struct store *s, const char *where, struct err *err)
 	e->id = net_random();
 	rc = parse_where(e, where, err);
 	if (rc == RC_OK)
-		rc = begin(e, false) ? end(e, err) : no_memory(e, err);
+		rc = begin(e, false) ? end(e, true, err) : no_memory(e, err);
 	if (rc == RC_OK)
 		rc = read_pages(e, e->prefix, e->end, take_record, s, err);
 	if (rc != RC_OK) {
@@ -380,7 +381,7 @@ etcd_close(struct store *s, enum store_end how, struct err *err)
 		e->out.len = 0;
 		if (etcd_json_txn(&e->out, e->owner, now) &&
 		    etcd_json_delete(&e->out, e->prefix, e->end) && etcd_json_txn_end(&e->out))
-			rc = transact(e, &done, err); /* another's state is left alone */
+			rc = transact(e, false, &done, err); /* another's state is left alone */
 		else
 			rc = no_memory(e, err);
 	}

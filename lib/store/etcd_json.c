@@ -134,12 +134,27 @@ etcd_json_txn_end(struct buf *b)
 	return add(b, "]}");
 }
 
+bool
+etcd_json_login(struct buf *b, const char *user, size_t nuser, const char *password)
+{
+	cJSON *root = cJSON_CreateObject();
+	char *name = strndup(user, nuser), *text = NULL;
+	bool good = name && cJSON_AddStringToObject(root, "name", name) &&
+		    cJSON_AddStringToObject(root, "password", password) &&
+		    (text = cJSON_PrintUnformatted(root)) && add(b, text);
+
+	free(name);
+	cJSON_free(text);
+	cJSON_Delete(root);
+	return good;
+}
+
 /* ---- answers */
 
 static enum rc
 bad(struct err *err)
 {
-	return err_set(err, RC_BADDATA, "what it answers is not what etcd answers");
+	return err_set(err, RC_BADDATA, "its answer is not one of etcd's");
 }
 
 /* A 64-bit number, which JSON's mapping of protobuf has as a string; none: 0. */
@@ -228,6 +243,17 @@ etcd_json_done(const char *text, size_t nbytes, bool *done, struct err *err)
 		*done = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "succeeded"));
 	cJSON_Delete(root);
 	return rc;
+}
+
+bool
+etcd_json_token(const char *text, size_t nbytes, char token[ETCD_TOKEN_MAX])
+{
+	cJSON *root = cJSON_ParseWithLength(text, nbytes);
+	const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "token"));
+	bool good = s && *s && snprintf(token, ETCD_TOKEN_MAX, "%s", s) < ETCD_TOKEN_MAX;
+
+	cJSON_Delete(root);
+	return good;
 }
 
 void

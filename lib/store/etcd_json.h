@@ -1,5 +1,5 @@
 /*
- * etcd_json.h - what is said to etcd's JSON gateway, and what it answers. Pure.
+ * etcd_json.h - requests to etcd's JSON gateway, and its answers. Pure.
  *
  * Keys here are the whole keys in etcd, terminated; keys and values travel in base64.
  */
@@ -25,7 +25,10 @@ bool etcd_json_put(struct buf *b, const char *key, const void *value, size_t nby
 bool etcd_json_delete(struct buf *b, const char *key, const char *end); /* end NULL: one key */
 bool etcd_json_txn_end(struct buf *b);
 
-/* ---- answers: RC_BADDATA what came is not what etcd answers, RC_NOMEM */
+/* For a token; nuser bytes of user. */
+bool etcd_json_login(struct buf *b, const char *user, size_t nuser, const char *password);
+
+/* ---- answers: RC_BADDATA etcd would not answer that, RC_NOMEM */
 
 /* One record; false: out of memory. */
 typedef bool etcd_json_fn(void *arg, const char *key, const void *value, size_t nbytes);
@@ -41,6 +44,10 @@ enum rc etcd_json_page(const char *text, size_t nbytes, etcd_json_fn *fn, void *
 
 /* Did the transaction's condition hold? */
 enum rc etcd_json_done(const char *text, size_t nbytes, bool *done, struct err *err);
+
+/* The token that a login is answered with. False: none, or too long. */
+#define ETCD_TOKEN_MAX 4096
+bool etcd_json_token(const char *text, size_t nbytes, char token[ETCD_TOKEN_MAX]);
 
 /* The sentence in a refusal; "" when there is none. */
 void etcd_json_refusal(const char *text, size_t nbytes, char *out, size_t size);

@@ -8,7 +8,7 @@
 int
 store_is_etcd(const char *where)
 {
-	return strncmp(where, "etcd://", 7) == 0;
+	return strncmp(where, "etcd://", 7) == 0 || strncmp(where, "etcds://", 8) == 0;
 }
 
 bool

@@ -11,10 +11,11 @@
 
 #include "base/rc.h"
 
-#define STORE_KEY_MAX	  255	       /* bytes of a key, at least 1 */
-#define STORE_VALUE_MAX	  (4u << 20)   /* bytes of a value */
-#define STORE_BATCH_MAX	  (256u << 20) /* bytes of keys and values of one commit */
-#define STORE_DEADLINE_MS 2000	       /* an exchange with etcd takes no longer */
+#define STORE_KEY_MAX	255	     /* bytes of a key, at least 1 */
+#define STORE_VALUE_MAX (4u << 20)   /* bytes of a value */
+#define STORE_BATCH_MAX (256u << 20) /* bytes of keys and values of one commit */
+#define STORE_DEADLINE_MS \
+	2000 /* of an exchange with etcd. Fixed: gpucoord answers nobody meanwhile */
 
 struct store;
 
@@ -27,7 +28,8 @@ int store_is_etcd(const char *where);
 /*
  * store_open - take the state, and call each() for every record, in order of keys.
  *
- *	where	a directory, made (0700) when it is not there; or etcd://host:port[/prefix]
+ *	where	a directory, made (0700) when it is not there; or etcd://host:port[,host:port...][/prefix],
+ *		etcds:// with TLS; gateway.h has the variables for users and certificates
  *	out	the caller's; ends with store_close
  *
  * A last commit that was cut off by a crash is dropped, it was not promised: store_note tells.

@@ -193,6 +193,11 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	run bounded gpucoord --state etcd://127.0.0.1:1/x
 	assert_status 3
 	assert_output "gpucoord: etcd: 127.0.0.1:1: Connection refused"
+	mkdir lib
+	touch lib/libcurl.so.4 lib/libcurl-gnutls.so.4
+	LD_LIBRARY_PATH=$T/lib run bounded gpucoord --state etcd://127.0.0.1:1/x
+	assert_status 1
+	assert_match '^gpucoord: etcd://127.0.0.1:1/x: etcd is reached through libcurl, which cannot be loaded .Debian: libcurl4.: '
 	run bounded gpucoord --state ''
 	assert_status 2
 	mkdir open && chmod 777 open

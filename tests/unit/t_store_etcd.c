@@ -19,12 +19,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "net/http.h"
+#include "store/gateway.h"
 #include "store/store.h"
 #include "tap.h"
 
 #define PATIENCE_MS 60000 /* whatever works, works within */
-#define WATCHDOG_S  300	  /* a test that hangs is killed, and so fails */
+#define PEM(name)   "tests/data/tls/" name ".pem"
+#define WATCHDOG_S  300 /* a test that hangs is killed, and so fails */
 
 /* A listener on a free port of loopback. */
 static int
@@ -77,56 +78,105 @@ again(enum rc rc, uint64_t until_ns)
 	return rc == RC_TIMEOUT && clock_now_ns() < until_ns;
 }
 
-/* ---- servers that are none: one answer, as text, or silence */
+/* ---- fake servers: an answer a connection, as text */
+
+#define ANSWERS_MAX 8
 
 struct fake {
 	int fd, port;
-	const char *answer; /* NULL: none, until the peer closes */
-	size_t repeat;	    /* the answer's last byte, so often more */
+	const char
+	    *answer[ANSWERS_MAX]; /* "": silence until the peer closes; NULL: no more connections */
+	size_t repeat;		  /* the answer's last byte, so often more */
+	struct buf asked;	  /* all requests */
 	pthread_t thread;
 };
+
+static void
+fake_answer(struct fake *f, int c, const char *answer)
+{
+	char junk[65536];
+	ssize_t n;
+
+	/* The head and the body may come apart; a peer that has all of it waits for us. */
+	if (*answer && (n = recv(c, junk, sizeof junk, 0)) > 0) {
+		buf_add(&f->asked, junk, (size_t)n);
+		send(c, answer, strlen(answer), MSG_NOSIGNAL);
+		memset(junk, answer[strlen(answer) - 1], sizeof junk);
+		for (size_t sent = 0; sent < f->repeat; sent += sizeof junk)
+			if (send(c, junk, sizeof junk, MSG_NOSIGNAL) < 0)
+				break;
+		shutdown(c, SHUT_WR);
+	}
+	while ((n = recv(c, junk, sizeof junk, 0)) > 0)
+		if (*answer)
+			buf_add(&f->asked, junk, (size_t)n);
+}
 
 static void *
 fake_serve(void *arg)
 {
 	struct fake *f = arg;
-	char junk[65536];
-	int c = accept(f->fd, NULL, NULL);
+	int c;
 
-	/* The head and the body may come apart; a peer that has all of it waits for us. */
-	if (c >= 0 && f->answer && recv(c, junk, sizeof junk, 0) > 0) {
-		send(c, f->answer, strlen(f->answer), MSG_NOSIGNAL);
-		memset(junk, f->answer[strlen(f->answer) - 1], sizeof junk);
-		for (size_t n = 0; n < f->repeat; n += sizeof junk)
-			if (send(c, junk, sizeof junk, MSG_NOSIGNAL) < 0)
-				break;
-		shutdown(c, SHUT_WR);
+	for (int i = 0; f->answer[i] && (c = accept(f->fd, NULL, NULL)) >= 0; i++) {
+		fake_answer(f, c, f->answer[i]);
+		close(c);
 	}
-	while (c >= 0 && recv(c, junk, sizeof junk, 0) > 0)
-		;
-	close(c);
 	return NULL;
 }
 
-/* What a post to such a server comes to, and within which time. */
-static enum rc
-post_to(const char *answer, size_t repeat, uint64_t ms, struct buf *out, struct err *err)
+static void
+fake_start(struct fake *f)
 {
-	struct fake f = {.answer = answer, .repeat = repeat};
-	char host[32];
-	unsigned status;
+	f->fd = listen_any(&f->port);
+	if (pthread_create(&f->thread, NULL, fake_serve, f) != 0)
+		abort();
+}
+
+/* Its requests are a string from now on, until fake_free. */
+static void
+fake_stop(struct fake *f)
+{
+	shutdown(f->fd, SHUT_RDWR);
+	pthread_join(f->thread, NULL);
+	close(f->fd);
+	buf_add(&f->asked, "", 1);
+}
+
+static void
+fake_free(struct fake *f)
+{
+	buf_fini(&f->asked);
+}
+
+static enum rc
+post(const char *hosts, bool repeatable, struct buf *out, struct err *err)
+{
+	const struct buf body = {(char *)"{}", 2, 2};
+	struct gateway *g = NULL;
 	enum rc rc;
 
-	f.fd = listen_any(&f.port);
-	snprintf(host, sizeof host, "127.0.0.1:%d", f.port);
-	if (pthread_create(&f.thread, NULL, fake_serve, &f) != 0)
-		abort();
 	*err = (struct err){0};
-	out->len = 0;
-	rc = http_post(host, "/x", "{}", 2, deadline_in_ms(ms), 1u << 20, out, &status, err);
-	shutdown(f.fd, SHUT_RDWR);
-	pthread_join(f.thread, NULL);
-	close(f.fd);
+	rc = gateway_open(hosts, false, 1u << 20, &g, err);
+	if (rc == RC_OK)
+		rc = gateway_post(g, "/x", &body, repeatable, out, err);
+	gateway_close(g);
+	return rc;
+}
+
+/* A post to one such server. */
+static enum rc
+post_to(const char *answer, size_t repeat, struct buf *out, struct err *err)
+{
+	struct fake f = {.answer = {answer}, .repeat = repeat};
+	char host[32];
+	enum rc rc;
+
+	fake_start(&f);
+	snprintf(host, sizeof host, "127.0.0.1:%d", f.port);
+	rc = post(host, false, out, err);
+	fake_stop(&f);
+	fake_free(&f);
 	return rc;
 }
 
@@ -136,70 +186,146 @@ body_is(const struct buf *b, const char *want)
 	return b->len == strlen(want) && memcmp(b->data, want, b->len) == 0;
 }
 
-#define HEAD "HTTP/1.1 200 OK\r\n"
+#define HEAD   "HTTP/1.1 200 OK\r\n"
+#define HELLO  HEAD "Content-Length: 5\r\n\r\nhello"
+#define TOKEN  HEAD "\r\n{\"token\":\"abc.1\"}"
+#define STALE  "HTTP/1.1 401 Unauthorized\r\n\r\n{\"error\":\"etcdserver: invalid auth token\"}"
+#define DENIED "HTTP/1.1 400 Bad Request\r\n\r\n{\"error\":\"authentication failed\"}"
 
+/* One exchange: its bounds in time and size. */
 static void
-test_http(void)
+test_post(void)
 {
+	static const struct {
+		const char *answer;
+		size_t repeat;
+		enum rc rc; /* RC_OK: the body is "hello" */
+		const char *name;
+	} v[] = {
+	    {HELLO, 0, RC_OK, "a body with its length"},
+	    {HEAD "\r\nhello", 0, RC_OK, "a body to the end of the connection"},
+	    {HEAD "Transfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n1\r\no\r\n0\r\n\r\n", 0, RC_OK,
+	     "a body in chunks"},
+	    {"SSH-2.0-OpenSSH_9\r\n\r\n", 0, RC_BADDATA, "no HTTP"},
+	    {HEAD "Content-Length: 5\r\n\r\nhell", 0, RC_UNREACHABLE, "cut off"},
+	    {HEAD "Content-Length: 9999999\r\n\r\nx", 1u << 22, RC_BADDATA, "too long, it says"},
+	    {HEAD "\r\nx", 1u << 22, RC_BADDATA, "too long, without saying"},
+	    {"", 0, RC_TIMEOUT, "silence"},
+	    {DENIED, 0, RC_FAILED, "a refusal"},
+	};
 	struct buf out = {0};
 	struct err err;
 
-	ok(post_to(HEAD "Content-Length: 5\r\n\r\nhello", 0, PATIENCE_MS, &out, &err) == 0 &&
-	       body_is(&out, "hello"),
-	   "a body with its length");
-	ok(post_to(HEAD "\r\nhello", 0, PATIENCE_MS, &out, &err) == 0 && body_is(&out, "hello"),
-	   "a body to the end of the connection");
-	ok(post_to(HEAD "Transfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n1;x=y\r\no\r\n0\r\n\r\n", 0,
-		   PATIENCE_MS, &out, &err) == 0 &&
-	       body_is(&out, "hello"),
-	   "a body in chunks");
-	ok(post_to("SSH-2.0-OpenSSH_9\r\n\r\n", 0, PATIENCE_MS, &out, &err) != 0, "no HTTP: %s",
-	   err.text);
-	ok(post_to(HEAD "Content-Length: 5\r\n\r\nhell", 0, PATIENCE_MS, &out, &err) ==
-	       RC_UNREACHABLE,
-	   "cut off: %s", err.text);
-	ok(post_to(HEAD "Content-Length: 9999999\r\n\r\nx", 1u << 22, PATIENCE_MS, &out, &err) ==
-	       RC_BADDATA,
-	   "too long, it says: %s", err.text);
-	ok(post_to(HEAD "\r\nx", 1u << 22, PATIENCE_MS, &out, &err) == RC_BADDATA &&
-	       out.len <= 1u << 20,
-	   "too long, without saying: %s", err.text);
-	ok(post_to(HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx", 1u << 22, 9000,
-		   &out, &err) == RC_BADDATA,
-	   "too long a chunk: %s", err.text);
-	ok(post_to(HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 0, PATIENCE_MS, &out, &err) ==
-	       RC_BADDATA,
-	   "no length of a chunk: %s", err.text);
-	ok(post_to(HEAD "Transfer-Encoding: chunked\r\n\r\n1", 1u << 22, PATIENCE_MS, &out, &err) ==
-	       RC_BADDATA,
-	   "a line without end: %s", err.text);
-	ok(post_to(HEAD "x: y", 1u << 22, PATIENCE_MS, &out, &err) != RC_OK,
-	   "a head without end: %s", err.text);
-	ok(post_to(NULL, 0, 200, &out, &err) == RC_TIMEOUT, "silence: %s", err.text);
-	ok(post_to(HEAD "Content-Length: 5\r\n\r\nx", 0, 0, &out, &err) == RC_TIMEOUT,
-	   "no time at all: %s", err.text);
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		enum rc rc = post_to(v[i].answer, v[i].repeat, &out, &err);
+
+		ok(rc == v[i].rc && (rc != RC_OK || body_is(&out, "hello")) && out.len <= 1u << 20,
+		   "%s: %s", v[i].name, err.text);
+	}
+	ok(post_to(HEAD "x: y", 1u << 22, &out, &err) != RC_OK, "a head without end: %s", err.text);
 	buf_fini(&out);
 }
 
-/* Open a state at a server with that answer: what it comes to. */
+/* One endpoint after the other, unless a request that must not be repeated may have arrived. */
+static void
+test_endpoints(void)
+{
+	struct fake silent = {.answer = {"", ""}}, good = {.answer = {HELLO, HELLO}};
+	struct buf out = {0};
+	struct err err;
+	char hosts[128];
+
+	fake_start(&silent);
+	fake_start(&good);
+	snprintf(hosts, sizeof hosts, "127.0.0.1:%d,127.0.0.1:%d", free_port(), good.port);
+	ok(post(hosts, false, &out, &err) == RC_OK && body_is(&out, "hello"),
+	   "the first is dead: the second is asked %s", err.text);
+	snprintf(hosts, sizeof hosts, "127.0.0.1:%d,127.0.0.1:%d", silent.port, good.port);
+	ok(post(hosts, true, &out, &err) == RC_OK && body_is(&out, "hello"),
+	   "the first is silent: what may be repeated is %s", err.text);
+	ok(post(hosts, false, &out, &err) == RC_TIMEOUT, "and nothing else: %s", err.text);
+	snprintf(hosts, sizeof hosts, "127.0.0.1:%d,127.0.0.1:%d", free_port(), free_port());
+	ok(post(hosts, true, &out, &err) == RC_UNREACHABLE, "both are dead: %s", err.text);
+	fake_stop(&silent);
+	fake_stop(&good);
+	fake_free(&silent);
+	fake_free(&good);
+	buf_fini(&out);
+}
+
+/* How often text has that in it. */
+static int
+times(const char *text, const char *what)
+{
+	int n = 0;
+
+	while ((text = strstr(text, what))) {
+		n++;
+		text += strlen(what);
+	}
+	return n;
+}
+
+/* With a user there is a token; a new one when etcd has forgotten it. */
+static void
+test_login(void)
+{
+	static const struct {
+		const char *answer[ANSWERS_MAX];
+		enum rc rc;
+		int logins, tokens;
+		const char *name;
+	} v[] = {
+	    {{TOKEN, HELLO}, RC_OK, 1, 1, "a token is asked for first"},
+	    {{TOKEN, STALE, TOKEN, HELLO}, RC_OK, 2, 2, "a token that is refused is renewed"},
+	    {{TOKEN, STALE, TOKEN, STALE}, RC_FAILED, 2, 2, "once"},
+	    {{DENIED}, RC_FAILED, 1, 0, "a wrong password"},
+	    {{HEAD "\r\n{}"}, RC_BADDATA, 1, 0, "no token"},
+	};
+	struct buf out = {0};
+	struct err err;
+
+	setenv("GPUSIM_ETCD_USER", "me:pass\"word", 1);
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+		struct fake f = {0};
+		char host[32];
+		enum rc rc;
+
+		memcpy(f.answer, v[i].answer, sizeof f.answer);
+		fake_start(&f);
+		snprintf(host, sizeof host, "127.0.0.1:%d", f.port);
+		rc = post(host, false, &out, &err);
+		fake_stop(&f);
+		ok(rc == v[i].rc &&
+		       times(f.asked.data, "{\"name\":\"me\",\"password\":\"pass\\\"word\"}") ==
+			   v[i].logins &&
+		       times(f.asked.data, "Authorization: abc.1\r\n") == v[i].tokens,
+		   "%s %s", v[i].name, err.text);
+		fake_free(&f);
+	}
+	setenv("GPUSIM_ETCD_USER", "me", 1);
+	ok(post("127.0.0.1:1", false, &out, &err) == RC_INVAL, "a user without password: %s",
+	   err.text);
+	unsetenv("GPUSIM_ETCD_USER");
+	buf_fini(&out);
+}
+
+/* Open a state at a server with that answer. */
 static enum rc
 open_fake(const char *answer, struct buf *out, struct err *err)
 {
 	uint64_t until = deadline_in_ms(PATIENCE_MS);
 
 	do {
-		struct fake f = {.answer = answer};
+		struct fake f = {.answer = {answer}};
 		struct store *s;
 		char where[64];
 
-		f.fd = listen_any(&f.port);
+		fake_start(&f);
 		snprintf(where, sizeof where, "etcd://127.0.0.1:%d/x", f.port);
-		if (pthread_create(&f.thread, NULL, fake_serve, &f) != 0)
-			abort();
 		s = open_at(where, out, err);
-		shutdown(f.fd, SHUT_RDWR);
-		pthread_join(f.thread, NULL);
-		close(f.fd);
+		fake_stop(&f);
+		fake_free(&f);
 		store_close(s, STORE_KEEP, NULL);
 	} while (again(err->rc, until));
 	return err->rc;
@@ -232,6 +358,8 @@ test_not_etcd(void)
 	ok(!open_at("etcd://host", &out, &err) && err.rc == RC_INVAL, "%s", err.text);
 	ok(!open_at("etcd://host:x/y", &out, &err) && err.rc == RC_INVAL, "%s", err.text);
 	ok(!open_at("etcd://h:1///", &out, &err) && err.rc == RC_INVAL, "%s", err.text);
+	ok(!open_at("etcd://h:1,/x", &out, &err) && err.rc == RC_INVAL, "%s", err.text);
+	ok(!open_at("etcds://a:b@h:1/x", &out, &err) && err.rc == RC_INVAL, "%s", err.text);
 	buf_fini(&out);
 }
 
@@ -240,7 +368,8 @@ test_not_etcd(void)
 struct etcd {
 	pid_t pid;
 	int port;
-	char dir[64], where[64];
+	bool tls; /* wants a client's certificate too */
+	char dir[64], where[64], authorities[80];
 	FILE *log;
 	pthread_t drain;
 };
@@ -260,17 +389,33 @@ static void
 etcd_exec(const struct etcd *e, int out)
 {
 	char client[64], peer[64], cluster[80];
+	const char *argv[32] = {"etcd", "--data-dir", e->dir, "--listen-client-urls", client,
+				"--advertise-client-urls", client, "--listen-peer-urls", peer,
+				"--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+				/* with tls: */
+				"--cert-file", PEM("host-cert"), "--key-file", PEM("host-key"),
+				"--trusted-ca-file", e->authorities, "--client-cert-auth"};
 
-	snprintf(client, sizeof client, "http://127.0.0.1:%d", e->port);
+	if (!e->tls)
+		argv[13] = NULL;
+	snprintf(client, sizeof client, "http%s://127.0.0.1:%d", e->tls ? "s" : "", e->port);
 	snprintf(peer, sizeof peer, "http://127.0.0.1:%d", free_port());
 	snprintf(cluster, sizeof cluster, "default=%s", peer);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
-	execlp("etcd", "etcd", "--data-dir", e->dir, "--listen-client-urls", client,
-	       "--advertise-client-urls", client, "--listen-peer-urls", peer,
-	       "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster, (char *)NULL);
+	execvp("etcd", (char *const *)argv);
 	_exit(127);
+}
+
+/* Clients have certificates of ca; the gateway is a client of its own server, with the server's. */
+static bool
+copy_authorities(const char *to)
+{
+	char cmd[256];
+
+	snprintf(cmd, sizeof cmd, "cat '%s' '%s' >'%s'", PEM("ca"), PEM("host-cert"), to);
+	return system(cmd) == 0;
 }
 
 /* Start it, and read what it says until it is ready. False: it has ended. */
@@ -285,7 +430,11 @@ etcd_start(struct etcd *e)
 	if (!mkdtemp(e->dir) || pipe2(pipefd, O_CLOEXEC) != 0)
 		abort();
 	e->port = free_port();
-	snprintf(e->where, sizeof e->where, "etcd://127.0.0.1:%d/a/b", e->port);
+	snprintf(e->authorities, sizeof e->authorities, "%s/ca.pem", e->dir);
+	if (e->tls && !copy_authorities(e->authorities))
+		abort();
+	snprintf(e->where, sizeof e->where, "etcd%s://127.0.0.1:%d/a/b", e->tls ? "s" : "",
+		 e->port);
 	e->pid = fork();
 	if (e->pid == 0)
 		etcd_exec(e, pipefd[1]);
@@ -293,7 +442,8 @@ etcd_start(struct etcd *e)
 	e->log = fdopen(pipefd[0], "r");
 	while (!ready && fgets(line, sizeof line, e->log))
 		ready = strstr(line, "ready to serve client requests") ||
-			strstr(line, "serving insecure client requests");
+			strstr(line, "serving insecure client requests") ||
+			strstr(line, "serving client requests on");
 	if (pthread_create(&e->drain, NULL, drain, e->log) != 0)
 		abort();
 	return ready;
@@ -613,6 +763,56 @@ test_late(const struct etcd *e)
 	buf_fini(&out);
 }
 
+/* What opening it comes to with these files; NULL: none. */
+static enum rc
+open_with(const struct etcd *e, const char *ca, const char *cert, const char *key, struct err *err)
+{
+	static const char *const name[] = {"GPUSIM_ETCD_CACERT", "GPUSIM_ETCD_CERT",
+					   "GPUSIM_ETCD_KEY"};
+	const char *value[] = {ca, cert, key};
+	struct buf out = {0};
+	struct store *s;
+
+	for (int i = 0; i < 3; i++)
+		if (value[i])
+			setenv(name[i], value[i], 1);
+		else
+			unsetenv(name[i]);
+	s = state_open(e->where, &out, err);
+	if (s)
+		put(s, "a", "1", NULL);
+	store_close(s, STORE_KEEP, NULL);
+	buf_fini(&out);
+	return err->rc;
+}
+
+static void
+test_tls(void)
+{
+	struct etcd e = {.tls = true};
+	struct err err;
+
+	if (!etcd_start_somewhere(&e))
+		return;
+	ok(open_with(&e, PEM("ca"), PEM("cert"), PEM("key"), &err) == RC_UNREACHABLE,
+	   "another authority's: %s", err.text);
+	ok(open_with(&e, PEM("host-cert"), NULL, NULL, &err) == RC_UNREACHABLE,
+	   "no certificate of ours: %s", err.text);
+	ok(open_with(&e, PEM("host-cert"), PEM("other-cert"), PEM("other-key"), &err) ==
+	       RC_UNREACHABLE,
+	   "a certificate of another authority: %s", err.text);
+	ok(open_with(&e, PEM("none"), NULL, NULL, &err) == RC_FAILED, "no such file: %s", err.text);
+	ok(open_with(&e, PEM("host-cert"), PEM("cert"), NULL, &err) == RC_INVAL, "no key: %s",
+	   err.text);
+	ok(open_with(&e, PEM("host-cert"), PEM("cert"), PEM("key"), &err) == RC_OK &&
+	       holds(e.where, "a=1 "),
+	   "state over TLS %s", err.text);
+	etcd_stop(&e);
+	unsetenv("GPUSIM_ETCD_CACERT");
+	unsetenv("GPUSIM_ETCD_CERT");
+	unsetenv("GPUSIM_ETCD_KEY");
+}
+
 int
 main(void)
 {
@@ -627,10 +827,13 @@ main(void)
 		test_silent(&e);
 		test_late(&e);
 		etcd_stop(&e);
+		test_tls();
 	} else {
 		ok(true, "# SKIP etcd is not installed (Debian: etcd-server)");
 	}
-	test_http();
+	test_post();
+	test_endpoints();
+	test_login();
 	test_not_etcd();
 	return tap_done();
 }
