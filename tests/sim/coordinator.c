@@ -112,7 +112,7 @@ discard(struct world *w, uint32_t d)
 static void
 carry_out(struct world *w, struct coord_action *a)
 {
-	if (a->kind != COORD_STORE && a->kind != COORD_LOG) {
+	if (a->kind == COORD_SPAWN || a->kind == COORD_DISCARD) {
 		digest_add(&w->digest, a->kind);
 		digest_add(&w->digest, a->device_id);
 	}

@@ -69,6 +69,18 @@ retry_later(struct world *w, uint32_t i)
 	post(w, at, EV_RETRY, w->call[i].from)->a = i;
 }
 
+static void
+digest_request(struct world *w, const struct buf *body)
+{
+	GpuSim__Request *req =
+	    gpu_sim__request__unpack(NULL, body->len, (const uint8_t *)body->data);
+
+	if (!req)
+		abort();
+	digest_message(&w->digest, &req->base);
+	gpu_sim__request__free_unpacked(req, NULL);
+}
+
 uint32_t
 rpc_start(struct world *w, enum call_kind kind, uint32_t from, uint32_t to, uint64_t client_id,
 	  uint64_t seq, uint64_t arg, uint64_t timeout_us, struct buf *body)
@@ -92,6 +104,7 @@ rpc_start(struct world *w, enum call_kind kind, uint32_t from, uint32_t to, uint
 				       .deadline = w->now + timeout_us,
 				       .body = *body};
 	*body = (struct buf){0};
+	digest_request(w, &w->call[i].body);
 	add_envelope(&w->call[i], &w->call[i].body);
 	send_request(w, i);
 	retry_later(w, i);
@@ -195,7 +208,6 @@ rpc_request_arrives(struct world *w, const struct event *e)
 		wrong(w, "a request cannot be unpacked: %s", err.text);
 		return;
 	}
-	digest_message(&w->digest, &w->served[s].req->base);
 	if (to->kind == NODE_COORD)
 		coordinator_serve(w, s);
 	else
