@@ -21,7 +21,7 @@ nng_a          := $(shell $(CC) -print-file-name=libnng.a)
 # nng's own TLS, where it has one.
 nng_libs       := $(if $(shell nm -u $(nng_a) 2>/dev/null | grep mbedtls),-lmbedtls -lmbedx509 -lmbedcrypto)
 api_libs       := $(nng_libs) -lprotobuf-c -lz -lm
-house_libs     := $(api_libs) -linih -ldl
+house_libs     := $(api_libs) -ldl
 image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
 ifdef SAN
@@ -257,7 +257,7 @@ $(BUILD)/fuzz/libhouse.a: $(fuzz_obj) $(BUILD)/nng.o
 	@rm -f $@
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
-$(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/config.o
+$(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/options.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \

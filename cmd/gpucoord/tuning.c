@@ -56,15 +56,12 @@ measure(struct tuner *t)
 }
 
 enum rc
-tuning_init(const char *file, bool calibrate, struct tuner *out, struct err *err)
+tuning_init(const char *algo, const char *file, bool calibrate, struct tuner *out, struct err *err)
 {
-	const char *algo = getenv("GPUSIM_ALGO");
 	struct buf text = {0};
 	enum rc rc = RC_OK;
 
 	tuner_init(out);
-	if (!file)
-		file = getenv("GPUSIM_TUNER_CONFIG_FILE");
 	if (algo && tuner_select(out, algo, err) != RC_OK)
 		return err_prefix(err, "GPUSIM_ALGO");
 	if (file && *file) {

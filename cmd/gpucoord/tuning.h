@@ -12,12 +12,14 @@
 /*
  * tuning_init - a tuner for this process; release with tuner_fini.
  *
- *	file		of --tuner; NULL: $GPUSIM_TUNER_CONFIG_FILE, and without that none
+ *	algo		of $GPUSIM_ALGO; NULL: none
+ *	file		of --tuner; NULL: none
  *	calibrate	measure for about 3 ms what a byte costs; else the built-in costs hold
  *
  * RC_INVAL GPUSIM_ALGO is wrong; RC_FAILED, RC_BADDATA, RC_NOMEM the file. *out is usable, and to
  * be released, in any case.
  */
-enum rc tuning_init(const char *file, bool calibrate, struct tuner *out, struct err *err);
+enum rc tuning_init(const char *algo, const char *file, bool calibrate, struct tuner *out,
+		    struct err *err);
 
 #endif

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/option.h"
 #include "base/parse.h"
 #include "command.h"
+#include "getopts.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
@@ -120,7 +120,7 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	switch (id) {
 	case OPT_MEM:
 		a->mem = arg;
-		return option_bytes(arg, &unused, err);
+		return parse_bytes(arg, &unused, err);
 	case OPT_LATENCY:
 		a->latency = arg;
 		return parse_duration(arg, &unused, err);
@@ -139,10 +139,10 @@ set_checked(enum opt_id id, const char *arg, struct args *a, struct err *err)
 		return RC_OK;
 	case OPT_OP_TIMEOUT:
 		a->op_timeout = arg;
-		return option_ms(arg, &a->op_timeout_ms, err);
+		return parse_ms(arg, &a->op_timeout_ms, err);
 	default:
 		a->threads = arg;
-		return option_u32(arg, 1, 1024, &n, err);
+		return parse_u32(arg, 1, 1024, &n, err);
 	}
 }
 
@@ -181,17 +181,17 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_COMM:
 		return parse_u64(arg, 1, UINT64_MAX, &a->comm, err);
 	case OPT_RANK:
-		return option_u32(arg, 0, UINT32_MAX, &a->rank, err);
+		return parse_u32(arg, 0, UINT32_MAX, &a->rank, err);
 	case OPT_PEER:
-		return option_u32(arg, 0, UINT32_MAX, &a->peer, err);
+		return parse_u32(arg, 0, UINT32_MAX, &a->peer, err);
 	case OPT_ROOT:
-		return option_u32(arg, 0, UINT32_MAX, &a->root, err);
+		return parse_u32(arg, 0, UINT32_MAX, &a->root, err);
 	case OPT_SPARES:
-		return option_u32(arg, 0, UINT32_MAX, &a->spares, err);
+		return parse_u32(arg, 0, UINT32_MAX, &a->spares, err);
 	case OPT_RANKS:
-		return option_u32(arg, 1, UINT32_MAX, &a->nranks, err);
+		return parse_u32(arg, 1, UINT32_MAX, &a->nranks, err);
 	case OPT_NRANKS:
-		return option_u32(arg, 1, UINT32_MAX, &a->job_ranks, err);
+		return parse_u32(arg, 1, UINT32_MAX, &a->job_ranks, err);
 	case OPT_COUNT:
 		return parse_u64(arg, 0, UINT64_MAX, &a->count, err);
 	case OPT_SEED:
@@ -199,7 +199,7 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_OPS:
 		return parse_u64(arg, 1, UINT32_MAX, &a->ops, err);
 	case OPT_FOR:
-		return option_ms(arg, &a->for_ms, err);
+		return parse_ms(arg, &a->for_ms, err);
 	case OPT_RATE:
 		return set_rate(arg, a, err);
 	case OPT_CHUNK_ELEMS:
@@ -215,7 +215,7 @@ set_number(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_BYTES:
 		return parse_size(arg, &a->nbytes, err);
 	case OPT_CHUNK:
-		return option_bytes(arg, &a->chunk, err);
+		return parse_bytes(arg, &a->chunk, err);
 	case OPT_MIN_BYTES:
 		return parse_size(arg, &a->min_bytes, err);
 	default:
@@ -261,9 +261,9 @@ apply(enum opt_id id, const char *arg, struct args *a, struct err *err)
 	case OPT_OP:
 		return redop_parse(arg, &a->redop, err);
 	case OPT_START_TIMEOUT:
-		return option_ms(arg, &a->start_timeout_ms, err);
+		return parse_ms(arg, &a->start_timeout_ms, err);
 	case OPT_WAIT:
-		return option_ms(arg, &a->wait_ms, err);
+		return parse_ms(arg, &a->wait_ms, err);
 	case OPT_VERBOSE:
 		a->verbose++;
 		return RC_OK;
@@ -407,8 +407,8 @@ args_parse(const struct command *cmd, int argc, char **argv, uint64_t without, s
 	shorts[0] = '+';
 	describe(cmd->options, shorts + 1, longs);
 	optind = 0; /* start anew */
-	while ((opt = option_next(argc, argv, shorts + (cmd->max_rest != ARGS_COMMAND), longs,
-				  err)) != -1) {
+	while ((opt = getopts_next(argc, argv, shorts + (cmd->max_rest != ARGS_COMMAND), longs,
+				   err)) != -1) {
 		if (opt == '?')
 			return ARGS_BAD;
 		if (opt == 'h')
@@ -417,7 +417,7 @@ args_parse(const struct command *cmd, int argc, char **argv, uint64_t without, s
 		if (id == OPT_STREAM)
 			id = find_stream(argv[optind]);
 		if (apply(id, optarg, &a, err) != RC_OK) {
-			option_err(longs, opt, err);
+			getopts_err(longs, opt, err);
 			return ARGS_BAD;
 		}
 		a.given |= UINT64_C(1) << id;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/option.h"
 #include "base/parse.h"
 #include "hold.h"
 
@@ -235,7 +234,7 @@ cli_nranks(const struct args *a, uint32_t *n, struct err *err)
 
 	if (args_has(a, OPT(RANKS)))
 		made_for = a->nranks;
-	else if (env && *env && option_u32(env, 1, UINT32_MAX, &made_for, err) != RC_OK)
+	else if (env && *env && parse_u32(env, 1, UINT32_MAX, &made_for, err) != RC_OK)
 		return err_prefix(err, NDEVICES);
 	*n = made_for;
 	return RC_OK;

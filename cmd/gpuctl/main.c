@@ -5,9 +5,10 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
-#include "base/option.h"
+#include "base/parse.h"
 #include "cli.h"
 #include "coll/fault.h"
+#include "getopts.h"
 
 #define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
 #define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
@@ -205,15 +206,15 @@ global_options(struct cli *cli, int argc, char **argv, struct err *err)
 	const char *env = getenv("GPUSIM_TIMEOUT");
 	int opt;
 
-	if (env && *env && option_ms(env, &cli->timeout_ms, err) != RC_OK)
+	if (env && *env && parse_ms(env, &cli->timeout_ms, err) != RC_OK)
 		return err_prefix(err, "GPUSIM_TIMEOUT");
-	while ((opt = option_next(argc, argv, "+Vh", longopts, err)) != -1) {
+	while ((opt = getopts_next(argc, argv, "+Vh", longopts, err)) != -1) {
 		switch (opt) {
 		case 'c':
 			cli->coordinator = optarg;
 			break;
 		case 't':
-			if (option_ms(optarg, &cli->timeout_ms, err) != RC_OK)
+			if (parse_ms(optarg, &cli->timeout_ms, err) != RC_OK)
 				return err_prefix(err, "--timeout");
 			break;
 		case 'V':

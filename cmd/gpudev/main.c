@@ -1,4 +1,6 @@
 /* gpudev - serve one simulated GPU. See gpudev(8). */
+#define OPTION_TARGET struct options
+
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,8 +12,7 @@
 #include "base/daemon.h"
 #include "base/launcher.h"
 #include "base/log.h"
-#include "base/option.h"
-#include "base/parse.h"
+#include "base/option_rows.h"
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
@@ -26,199 +27,120 @@
 #define TICK_MS		 100
 #define STOP_WITHIN_SECS 5
 
-static const char usage_text[] =
-    "usage: gpudev [options]\n"
-    "  --listen ADDR       control address, ipc:///path, tcp://host:port or\n"
-    "                      tls+tcp://host:port (default gpudev-PID.sock in the\n"
-    "                      private directory, see gpusim(7)); the host *: the one\n"
-    "                      that the coordinator sees\n"
-    "  --data ADDR         data address (default beside the control address)\n"
-    "  --grpc HOST:PORT    serve the lab's GPUDevice to clients of gRPC\n"
-    "  --coordinator ADDR  register there (default $GPUSIM_COORD, else gpucoord.sock in\n"
-    "                      the private directory); none: stand alone\n"
-    "  --id ID             device id (default: the memory file's, else random)\n"
-    "  --ordinal N         place in lists of devices (default: the rank that mpirun or\n"
-    "                      srun gives, else 0)\n"
-    "  --rank N            the same\n"
-    "  -m, --mem SIZE      memory, such as 256M (the default) or 1G\n"
-    "  --client-mem SIZE   what one client may lease of it (default all)\n"
-    "  --mem-file PATH     keep the memory in this file (default: under /dev/shm, removed)\n"
-    "  --mem-scratch PATH  as --mem-file, but remove the file at the end\n"
-    "  --threads N         BLAS threads (default 1)\n"
-    "  --pin CPU           compute on this CPU; auto: by ordinal, none (the default)\n"
-    "  --kernels FILE      load kernels of one's own; may be repeated\n"
-    "  --list-kernels[=json]  print the kernels with their arguments, and end\n"
-    "  --latency TIME      delay of everything received, such as 5ms\n"
-    "  --bandwidth RATE    bits a second in and out, such as 1Gb\n"
-    "  --spare             wait to take a lost device's place\n"
-    "  --join              offer it to communicators that grow\n"
-    "  --supervised        who starts it starts it again when it is killed: the\n"
-    "                      coordinator waits for that\n"
-    "  --allow-inject      let gpuctl inject faults, to rehearse failure\n"
-    "  --insecure          listen beyond loopback without encryption\n"
-    "  --tls-cert FILE     certificate for tls+tcp addresses (default $GPUSIM_TLS_CERT)\n"
-    "  --tls-key FILE      its key (default $GPUSIM_TLS_KEY)\n"
-    "  --tls-ca FILE       who signs peers' certificates (default $GPUSIM_TLS_CA)\n"
-    "  -N FD               write a newline to FD when ready\n"
-    "  --lifeline FD       end when FD reads end-of-file\n"
-    "  -v                  say more on stderr\n"
-    "  -V                  print the version\n"
-    "  -h                  print this\n";
-
 struct options {
 	struct device_config device;
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
 	const char *coordinator; /* NULL: stand alone */
 	const char *grpc;	 /* NULL: not served */
 	char default_coordinator[RUNDIR_ADDRESS_MAX];
-	enum net_reach reach;
 	struct net_tls_files tls;
-	bool ordinal;					  /* was given */
+	bool insecure;
+	int p2p_disable, p2p_level; /* of NCCL's variables: peers may not map the memory */
 	enum { LIST_NOTHING, LIST_TEXT, LIST_JSON } list; /* of kernels */
 	int pin;
 	int ready_fd, lifeline;
-	enum log_level level;
+	unsigned verbose;
 };
 
-enum {
-	OPT_LISTEN = 256,
-	OPT_DATA,
-	OPT_GRPC,
-	OPT_COORDINATOR,
-	OPT_ID,
-	OPT_ORDINAL,
-	OPT_RANK,
-	OPT_CLIENT_MEM,
-	OPT_MEM_FILE,
-	OPT_MEM_SCRATCH,
-	OPT_THREADS,
-	OPT_PIN,
-	OPT_KERNELS,
-	OPT_LIST_KERNELS,
-	OPT_LATENCY,
-	OPT_BANDWIDTH,
-	OPT_SPARE,
-	OPT_JOIN,
-	OPT_SUPERVISED,
-	OPT_ALLOW_INJECT,
-	OPT_INSECURE,
-	OPT_TLS_CERT,
-	OPT_TLS_KEY,
-	OPT_TLS_CA,
-	OPT_LIFELINE,
-};
+static const struct option_word p2p_disable_words[] = {{"0", 0}, {"1", 1}, {NULL, 0}};
+static const struct option_word p2p_level_words[] = {{"SYS", 0}, {"LOC", 1}, {NULL, 0}};
 
-static const struct option longopts[] = {{"listen", 1, NULL, OPT_LISTEN},
-					 {"data", 1, NULL, OPT_DATA},
-					 {"grpc", 1, NULL, OPT_GRPC},
-					 {"coordinator", 1, NULL, OPT_COORDINATOR},
-					 {"id", 1, NULL, OPT_ID},
-					 {"ordinal", 1, NULL, OPT_ORDINAL},
-					 {"rank", 1, NULL, OPT_RANK},
-					 {"mem", 1, NULL, 'm'},
-					 {"client-mem", 1, NULL, OPT_CLIENT_MEM},
-					 {"mem-file", 1, NULL, OPT_MEM_FILE},
-					 {"mem-scratch", 1, NULL, OPT_MEM_SCRATCH},
-					 {"threads", 1, NULL, OPT_THREADS},
-					 {"pin", 1, NULL, OPT_PIN},
-					 {"kernels", 1, NULL, OPT_KERNELS},
-					 {"list-kernels", 2, NULL, OPT_LIST_KERNELS},
-					 {"latency", 1, NULL, OPT_LATENCY},
-					 {"bandwidth", 1, NULL, OPT_BANDWIDTH},
-					 {"spare", 0, NULL, OPT_SPARE},
-					 {"join", 0, NULL, OPT_JOIN},
-					 {"supervised", 0, NULL, OPT_SUPERVISED},
-					 {"allow-inject", 0, NULL, OPT_ALLOW_INJECT},
-					 {"insecure", 0, NULL, OPT_INSECURE},
-					 {"tls-cert", 1, NULL, OPT_TLS_CERT},
-					 {"tls-key", 1, NULL, OPT_TLS_KEY},
-					 {"tls-ca", 1, NULL, OPT_TLS_CA},
-					 {"lifeline", 1, NULL, OPT_LIFELINE},
-					 {"help", 0, NULL, 'h'},
-					 {"version", 0, NULL, 'V'},
-					 {NULL, 0, NULL, 0}};
-
-/* Apply one option; ends the program for -h and -V. */
 static enum rc
-apply(struct options *o, int opt, const char *arg, struct err *err)
+take_mem_file(const struct option_row *row, const char *text, void *target, struct err *err)
 {
-	switch (opt) {
-	case OPT_LISTEN:
-		return option_string(arg, o->listen, sizeof o->listen, err);
-	case OPT_DATA:
-		return option_string(arg, o->data, sizeof o->data, err);
-	case OPT_GRPC:
-		o->grpc = arg;
-		return RC_OK;
-	case OPT_COORDINATOR:
-		o->coordinator = arg;
-		return RC_OK;
-	case OPT_ID:
-		return parse_u64(arg, 1, UINT64_MAX, &o->device.id, err);
-	case OPT_ORDINAL:
-	case OPT_RANK:
-		o->ordinal = true;
-		return option_u32(arg, 0, UINT32_MAX, &o->device.ordinal, err);
-	case 'm':
-		return option_bytes(arg, &o->device.mem_bytes, err);
-	case OPT_CLIENT_MEM:
-		return option_bytes(arg, &o->device.client_bytes, err);
-	case OPT_MEM_FILE:
-	case OPT_MEM_SCRATCH:
-		o->device.mem_path = arg;
-		o->device.mem_fate = opt == OPT_MEM_FILE ? DEVMEM_PERSIST_FILE : DEVMEM_UNLINK_FILE;
-		return RC_OK;
-	case OPT_THREADS:
-		return option_u32(arg, 1, 1024, &o->device.threads, err);
-	case OPT_PIN:
-		return pin_parse(arg, &o->pin, err);
-	case OPT_KERNELS:
-		return load_kernels(arg, err);
-	case OPT_LIST_KERNELS:
-		if (arg && strcmp(arg, "json") != 0)
-			return err_set(err, RC_INVAL, "'%.64s' is not json", arg);
-		o->list = arg ? LIST_JSON : LIST_TEXT;
-		return RC_OK;
-	case OPT_LATENCY:
-		return parse_duration(arg, &o->device.latency_ns, err);
-	case OPT_BANDWIDTH:
-		return parse_rate(arg, &o->device.bits_per_s, err);
-	case OPT_SPARE:
-		o->device.spare = true;
-		return RC_OK;
-	case OPT_JOIN:
-		o->device.join = true;
-		return RC_OK;
-	case OPT_SUPERVISED:
-		o->device.supervised = true;
-		return RC_OK;
-	case OPT_ALLOW_INJECT:
-		o->device.allow_inject = true;
-		return RC_OK;
-	case OPT_INSECURE:
-		o->reach = NET_ANY_HOST;
-		return RC_OK;
-	case OPT_TLS_CERT:
-		o->tls.cert = arg;
-		return RC_OK;
-	case OPT_TLS_KEY:
-		o->tls.key = arg;
-		return RC_OK;
-	case OPT_TLS_CA:
-		o->tls.ca = arg;
-		return RC_OK;
-	case 'N':
-		return option_fd(arg, &o->ready_fd, err);
-	case OPT_LIFELINE:
-		return option_fd(arg, &o->lifeline, err);
-	case 'v':
-		o->level = o->level == LOG_WARN ? LOG_INFO : LOG_DEBUG;
-		return RC_OK;
-	case 'V':
-		return option_answer("gpudev " GPUSIM_VERSION "\n", err);
-	default:
-		return option_answer(usage_text, err);
-	}
+	struct options *o = target;
+
+	(void)err;
+	o->device.mem_path = text;
+	o->device.mem_fate =
+	    strcmp(row->name, "mem-file") == 0 ? DEVMEM_PERSIST_FILE : DEVMEM_UNLINK_FILE;
+	return RC_OK;
+}
+
+static enum rc
+take_pin(const struct option_row *row, const char *text, void *target, struct err *err)
+{
+	(void)row;
+	return pin_parse(text, &((struct options *)target)->pin, err);
+}
+
+static enum rc
+take_kernels(const struct option_row *row, const char *text, void *target, struct err *err)
+{
+	(void)target;
+	return row->env ? load_kernels_list(text, err) : load_kernels(text, err);
+}
+
+static enum rc
+take_list(const struct option_row *row, const char *text, void *target, struct err *err)
+{
+	(void)row;
+	if (*text && strcmp(text, "json") != 0)
+		return err_set(err, RC_INVAL, "'%.64s' is not json", text);
+	((struct options *)target)->list = *text ? LIST_JSON : LIST_TEXT;
+	return RC_OK;
+}
+
+static const struct option_kind mem_file = {"path", take_mem_file, NULL},
+				pin_cpu = {"cpu", take_pin, NULL},
+				kernels = {"path", take_kernels, NULL},
+				list_format = {"word", take_list, NULL};
+
+#define LISTENS "ipc:///path, tcp://host:port or tls+tcp://host:port"
+
+static const struct option_row rows[] = {
+    {"listen", "ADDR", "control address: " LISTENS "; host *: the one the coordinator sees",
+     AS_CHARS(listen), DEFAULT_NOTE("gpudev-PID.sock in the private directory, see gpusim(7)")},
+    {"data", "ADDR", "data address", AS_CHARS(data), DEFAULT_NOTE("beside the control address")},
+    {"grpc", "HOST:PORT", "serve the lab's GPUDevice to clients of gRPC", AS_ANY_STRING(grpc)},
+    {"coordinator", "ADDR", "register there; none: stand alone", AS_ANY_STRING(coordinator),
+     ENV("GPUSIM_COORD"), DEFAULT_NOTE("gpucoord.sock in the private directory")},
+    {"id", "ID", "device id", AS_U64(device.id, 1, 0),
+     DEFAULT_NOTE("the memory file's, else random")},
+    {"ordinal", "N", "position in lists of devices", AS_U32(device.ordinal, 0, UINT32_MAX),
+     DEFAULT_NOTE("the rank that mpirun or srun gives, else 0")},
+    {"rank", "N", "the same as --ordinal", AS_U32(device.ordinal, 0, UINT32_MAX)},
+    {"mem", "SIZE", "memory", AS_BYTES(device.mem_bytes), LETTER('m'), DEFAULT("256M")},
+    {"client-mem", "SIZE", "the most of it that one client may lease",
+     AS_BYTES(device.client_bytes), DEFAULT_NOTE("all")},
+    {"mem-file", "PATH", "keep the memory in this file", AS_KIND(mem_file),
+     DEFAULT_NOTE("under /dev/shm, removed at the end")},
+    {"mem-scratch", "PATH", "as --mem-file, but remove the file at the end", AS_KIND(mem_file)},
+    {"threads", "N", "BLAS threads", AS_U32(device.threads, 1, 1024), DEFAULT("1")},
+    {"pin", "CPU", "compute on this CPU; auto: by ordinal; none: on any", AS_KIND(pin_cpu),
+     DEFAULT("none")},
+    {"kernels", "FILE", "load kernels from a shared object; may be repeated", AS_KIND(kernels)},
+    {"list-kernels", "[=json]", "print the kernels with their arguments, and end",
+     AS_KIND(list_format)},
+    {"latency", "TIME", "delay everything received, such as 5ms", AS_NS(device.latency_ns)},
+    {"bandwidth", "RATE", "bits a second in and out, such as 1Gb", AS_RATE(device.bits_per_s)},
+    {"spare", NULL, "wait to replace a lost device", AS_BOOL(device.spare)},
+    {"join", NULL, "offer the device to communicators that grow", AS_BOOL(device.join)},
+    {"supervised", NULL,
+     "tell the coordinator that a supervisor starts this device again when it is killed",
+     AS_BOOL(device.supervised)},
+    {"allow-inject", NULL, "let gpuctl inject faults, to rehearse failure",
+     AS_BOOL(device.allow_inject)},
+    {"insecure", NULL, "listen beyond loopback without encryption", AS_BOOL(insecure)},
+    {"tls-cert", "FILE", "certificate for tls+tcp addresses", AS_ANY_STRING(tls.cert),
+     ENV("GPUSIM_TLS_CERT")},
+    {"tls-key", "FILE", "its key", AS_ANY_STRING(tls.key), ENV("GPUSIM_TLS_KEY")},
+    {"tls-ca", "FILE", "certificates that sign the peers'", AS_ANY_STRING(tls.ca),
+     ENV("GPUSIM_TLS_CA")},
+    {NULL, "FD", "write a newline to FD when ready", AS_FD(ready_fd), LETTER('N')},
+    {"lifeline", "FD", "end when FD reads end-of-file", AS_FD(lifeline)},
+    {NULL, NULL, "say more on stderr; twice: still more", AS_COUNT(verbose), LETTER('v')},
+    {NULL, NULL, NULL, AS_WORD(p2p_disable, p2p_disable_words), ENV("GPUSIM_P2P_DISABLE")},
+    {NULL, NULL, NULL, AS_WORD(p2p_level, p2p_level_words), ENV("GPUSIM_P2P_LEVEL")},
+    {NULL, NULL, NULL, AS_KIND(kernels), ENV("GPUSIM_KERNELS")},
+    ROW_VERSION,
+    ROW_HELP,
+};
+
+static enum net_reach
+reach_of(const struct options *o)
+{
+	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
 /* What the device wants somebody to read. */
@@ -232,37 +154,6 @@ static void
 tell(const char *line)
 {
 	log_line(LOG_INFO, "%s", line);
-}
-
-/* NCCL's two variables: whether peers may map the memory. */
-static enum rc
-apply_p2p(struct options *o, struct err *err)
-{
-	const char *disable = getenv("GPUSIM_P2P_DISABLE"), *level = getenv("GPUSIM_P2P_LEVEL");
-
-	if (disable && *disable && strcmp(disable, "0") != 0) {
-		if (strcmp(disable, "1") != 0)
-			return err_set(err, RC_INVAL, "GPUSIM_P2P_DISABLE: '%s' is not 0 or 1",
-				       disable);
-		o->device.mem_private = "GPUSIM_P2P_DISABLE=1";
-	}
-	if (level && *level && strcmp(level, "SYS") != 0) {
-		if (strcmp(level, "LOC") != 0)
-			return err_set(err, RC_INVAL, "GPUSIM_P2P_LEVEL: '%s' is not LOC or SYS",
-				       level);
-		o->device.mem_private = "GPUSIM_P2P_LEVEL=LOC";
-	}
-	return RC_OK;
-}
-
-/* Kernels that the environment names, beside those of options. */
-static enum rc
-apply_kernels(struct err *err)
-{
-	const char *list = getenv("GPUSIM_KERNELS");
-	enum rc rc = list ? load_kernels_list(list, err) : RC_OK;
-
-	return rc == RC_OK ? rc : err_prefix(err, "GPUSIM_KERNELS");
 }
 
 /* Where to listen when that is not said: in the private directory. */
@@ -295,6 +186,7 @@ find_coordinator(struct options *o, struct err *err)
 static enum rc
 check_addresses(struct options *o, struct err *err)
 {
+	enum net_reach reach = reach_of(o);
 	enum rc rc = find_coordinator(o, err);
 
 	if (rc == RC_OK && !o->listen[0])
@@ -306,11 +198,11 @@ check_addresses(struct options *o, struct err *err)
 	if (rc == RC_OK && o->coordinator)
 		rc = net_addr_own(o->data, o->coordinator, err);
 	if (rc == RC_OK)
-		rc = net_addr_check(o->listen, o->reach, err);
+		rc = net_addr_check(o->listen, reach, err);
 	if (rc == RC_OK && !o->data[0])
 		rc = net_addr_data(o->listen, o->data, err);
 	else if (rc == RC_OK)
-		rc = net_addr_check(o->data, o->reach, err);
+		rc = net_addr_check(o->data, reach, err);
 	o->device.data_addr = o->data;
 	o->device.coordinator = o->coordinator;
 	return rc;
@@ -319,26 +211,24 @@ check_addresses(struct options *o, struct err *err)
 static enum rc
 parse_options(int argc, char **argv, struct options *o, struct err *err)
 {
-	enum rc rc = RC_OK;
-	int opt;
+	struct option_set set = {
+	    .usage = "gpudev [options]", .rows = rows, .n = NROWS(rows), .target = o};
+	enum option_ask ask;
+	enum rc rc = option_parse(&set, argc, argv, &ask, err);
 
-	while (rc == RC_OK && (opt = option_next(argc, argv, "m:N:vVh", longopts, err)) != -1) {
-		if (opt == '?')
-			return err->rc;
-		rc = apply(o, opt, optarg, err);
-		if (rc != RC_OK)
-			return option_err(longopts, opt, err);
-	}
-	if (rc == RC_OK && optind < argc)
-		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", argv[optind]);
+	if (rc == RC_OK && ask != OPTION_RUN)
+		return option_answer(&set, ask, err);
+	if (rc == RC_OK && set.noperands)
+		rc = err_set(err, RC_INVAL, "unexpected argument '%s'", set.operands[0]);
 	net_tls_use(&o->tls);
-	if (rc == RC_OK && !o->ordinal)
+	if (rc == RC_OK && !option_from(&set, "ordinal")->rank && !option_from(&set, "rank")->rank)
 		rc = launcher_rank(&o->device.ordinal, err);
 	if (rc == RC_OK)
 		rc = check_addresses(o, err);
-	if (rc == RC_OK)
-		rc = apply_p2p(o, err);
-	return rc == RC_OK ? apply_kernels(err) : rc;
+	if (o->p2p_disable || o->p2p_level)
+		o->device.mem_private =
+		    o->p2p_level ? "GPUSIM_P2P_LEVEL=LOC" : "GPUSIM_P2P_DISABLE=1";
+	return rc;
 }
 
 /* To standard output. */
@@ -349,7 +239,7 @@ list_kernels(const struct options *o, struct err *err)
 		kernel_list_json(stdout);
 	else
 		kernel_list(stdout);
-	return option_answer("", err);
+	return option_say("", err);
 }
 
 /* Serve until told to end. */
@@ -391,7 +281,7 @@ static enum rc
 serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handler,
 	   struct grpc_server **out, struct err *err)
 {
-	enum rc rc = grpc_server_start(o->grpc, o->reach, GRPC_DEVICE, handler, out, err);
+	enum rc rc = grpc_server_start(o->grpc, reach_of(o), GRPC_DEVICE, handler, out, err);
 
 	if (rc != RC_OK)
 		return err_prefix(err, "--grpc");
@@ -403,14 +293,8 @@ serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handle
 int
 main(int argc, char **argv)
 {
-	struct options o = {.device = {.mem_bytes = 256u << 20,
-				       .mem_fate = DEVMEM_UNLINK_FILE,
-				       .threads = 1,
-				       .say = say},
-			    .pin = PIN_NONE,
-			    .ready_fd = -1,
-			    .lifeline = -1,
-			    .level = LOG_WARN};
+	struct options o = {
+	    .device = {.mem_fate = DEVMEM_UNLINK_FILE, .say = say}, .ready_fd = -1, .lifeline = -1};
 	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct grpc_server *grpc = NULL;
@@ -422,7 +306,7 @@ main(int argc, char **argv)
 	blas_reload(argv);
 	log_open("gpudev", LOG_WARN);
 	rc = parse_options(argc, argv, &o, &err);
-	log_open("gpudev", o.level);
+	log_open("gpudev", log_verbose(o.verbose));
 	if (rc == RC_OK)
 		rc = log_check(&err);
 	if (log_operations())

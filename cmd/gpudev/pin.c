@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "base/option.h"
+#include "base/parse.h"
 
 enum rc
 pin_parse(const char *arg, int *pin, struct err *err)
@@ -16,7 +16,7 @@ pin_parse(const char *arg, int *pin, struct err *err)
 		*pin = PIN_AUTO;
 	else if (strcmp(arg, "none") == 0)
 		*pin = PIN_NONE;
-	else if ((rc = option_u32(arg, 0, CPU_SETSIZE - 1, &cpu, err)) == RC_OK)
+	else if ((rc = parse_u32(arg, 0, CPU_SETSIZE - 1, &cpu, err)) == RC_OK)
 		*pin = (int)cpu;
 	return rc;
 }

@@ -194,7 +194,7 @@ train(struct comparison *s, const struct compare_run *r, struct err *err)
 		return rc;
 	unlink(s->json);
 	status = children_run(&s->children, (char *const *)args, s->out, s->err, 0);
-	config_args_free(options);
+	option_args_free(options);
 	if (status == NO_PROGRAM && r->method == COMPARE_MPI)
 		return err_set(err, RC_FAILED, "there is no mpirun here");
 	if (status == 0)

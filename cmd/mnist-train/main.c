@@ -106,7 +106,7 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	/* "--" twice, this program, and the end. */
 	args = alloc_zeroed(nhead + nspare + n_own + o->nfiles + 4, sizeof *args);
 	if (!args) {
-		config_args_free(own_args);
+		option_args_free(own_args);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	for (; k < nhead; k++)
@@ -123,7 +123,7 @@ start_cluster(const struct train_config *o, uint32_t n, uint64_t bytes_each, str
 	execv(gpuctl, args);
 	execvp("gpuctl", args);
 	rc = err_set(err, RC_FAILED, "cannot run gpuctl: %s", strerror(errno));
-	config_args_free(own_args);
+	option_args_free(own_args);
 	free(args);
 	return rc;
 }
@@ -188,7 +188,7 @@ become_rank(const struct train_config *o, struct err *err)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	}
 	free(args);
-	config_args_free(options);
+	option_args_free(options);
 	return rc;
 }
 

@@ -117,7 +117,7 @@ open_server(struct session *s, struct gpusim *g, const struct task *task, uint32
 		return rc;
 	options.argv = args;
 	rc = ps_new(g, task, &options, from, &hooks, out, err);
-	config_args_free(args);
+	option_args_free(args);
 	return rc;
 }
 

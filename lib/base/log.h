@@ -16,6 +16,13 @@ enum log_level { LOG_ERROR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
  * it. */
 void log_open(const char *progname, enum log_level level);
 
+/* How much -v says, given so many times. */
+static inline enum log_level
+log_verbose(unsigned n)
+{
+	return n > LOG_DEBUG - LOG_WARN ? LOG_DEBUG : (enum log_level)(LOG_WARN + n);
+}
+
 /* Whether GPUSIM_DEBUG is error, warn, info or debug, and GPUSIM_DEBUG_SUBSYS is COLL or ALL, in any case,
  * or not set. RC_INVAL. */
 enum rc log_check(struct err *err);

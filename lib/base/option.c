@@ -1,15 +1,170 @@
 #include "base/option.h"
 
 #include <ctype.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "base/log.h"
 #include "base/nearest.h"
 #include "base/parse.h"
+
+#define FIRST_VAL 256				/* of the rows, for getopt_long */
+#define LIST_VAL  (FIRST_VAL + OPTION_MAX_ROWS) /* of --help-options */
+#define MAX_LONGS (2 * OPTION_MAX_ROWS + 2)	/* names, former names, --help-options, the end */
+#define SHORTS	  (2 + 3 * OPTION_MAX_ROWS + 1)
+
+struct option_text {
+	struct option_text *next;
+	char text[];
+};
+
+const char *
+option_keep(struct option_text **texts, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	struct option_text *t = malloc(sizeof *t + len);
+
+	if (!t)
+		return NULL;
+	memcpy(t->text, text, len);
+	t->next = *texts;
+	*texts = t;
+	return t->text;
+}
+
+void
+option_texts_free(struct option_text *texts)
+{
+	for (struct option_text *next; texts; texts = next) {
+		next = texts->next;
+		free(texts);
+	}
+}
+
+void
+option_fini(struct option_set *s)
+{
+	option_texts_free(s->texts);
+	buf_fini(&s->unknown);
+	s->texts = NULL;
+}
+
+static bool
+is_called(const struct option_row *o, const char *name)
+{
+	if (o->key)
+		return strcmp(o->key, name) == 0;
+	return o->name ? strcmp(o->name, name) == 0 : o->letter == name[0] && o->letter && !name[1];
+}
+
+unsigned
+option_row(const struct option_set *s, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < s->n && !is_called(&s->rows[i], name))
+		i++;
+	return i;
+}
+
+const struct option_from *
+option_from(const struct option_set *s, const char *name)
+{
+	return &s->from[option_row(s, name)];
+}
+
+enum rc
+option_blame(const struct option_from *from, const char *name, struct err *err)
+{
+	if (from->file)
+		return err_prefix(err, "%s:%d: %s", from->file, from->line, name);
+	if (from->rank == OPTION_FROM_ENV)
+		return err_prefix(err, "%s", name);
+	return err_prefix(err, "%s%s", name[1] ? "--" : "-", name);
+}
+
+enum rc
+option_refuse(const struct option_set *s, const char *name, struct err *err)
+{
+	return option_blame(option_from(s, name), name, err);
+}
+
+enum rc
+option_set_row(struct option_set *s, unsigned row, const char *name, const char *text,
+	       const struct option_from *from, struct err *err)
+{
+	const struct option_row *o = &s->rows[row];
+
+	if (o->kind->parse(o, text, s->target, err) != RC_OK)
+		return option_blame(from, name, err);
+	s->from[row] = *from;
+	return RC_OK;
+}
+
+static enum rc
+begin_row(struct option_set *s, unsigned row, struct err *err)
+{
+	static const struct option_from dflt = {.rank = OPTION_FROM_DEFAULT},
+					env = {.rank = OPTION_FROM_ENV};
+	const struct option_row *o = &s->rows[row];
+	const char *text = o->env ? getenv(o->env) : NULL;
+	enum rc rc = RC_OK;
+
+	if (o->dflt)
+		rc = option_set_row(s, row, o->name, o->dflt, &dflt, err);
+	if (rc == RC_OK && text && *text)
+		rc = option_set_row(s, row, o->env, text, &env, err);
+	return rc;
+}
+
+enum rc
+option_begin(struct option_set *s, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (unsigned i = 0; rc == RC_OK && i < s->n; i++)
+		rc = begin_row(s, i, err);
+	return rc;
+}
+
+/* ---- flags */
+
+/* What follows an option, as getopt calls it. */
+static int
+follows(const struct option_row *o)
+{
+	if (o->arg && *o->arg != '[')
+		return required_argument;
+	return o->arg || (o->kind && o->kind != &option_count) ? optional_argument : no_argument;
+}
+
+/* getopt's two descriptions of the rows. */
+static void
+describe(const struct option_set *s, char shorts[SHORTS], struct option longs[MAX_LONGS])
+{
+	if (s->stops)
+		*shorts++ = '+';
+	*shorts++ = ':'; /* tell a missing value from an unknown option */
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct option_row *o = &s->rows[i];
+		int val = FIRST_VAL + (int)i;
+
+		if (!o->help)
+			continue;
+		if (o->letter)
+			*shorts++ = o->letter;
+		if (o->letter && o->arg)
+			*shorts++ = ':';
+		if (o->name)
+			*longs++ = (struct option){o->name, follows(o), NULL, val};
+		if (o->was)
+			*longs++ = (struct option){o->was, follows(o), NULL, val};
+	}
+	*shorts = '\0';
+	*longs++ = (struct option){"help-options", no_argument, NULL, LIST_VAL};
+	*longs = (struct option){0};
+}
 
 /* Whether getopt_long refused `word` for the value it gives to an option that takes none. */
 static bool
@@ -24,124 +179,143 @@ given_value(const char *word, const struct option *longs)
 }
 
 /* A long option that is not there, or the beginning of several. */
-static void
-unknown_long(const char *word, const struct option *longs, struct err *err)
+static enum rc
+unknown_long(const struct option_set *s, const char *word, struct err *err)
 {
 	char name[64];
 	struct nearest n;
 
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	n = nearest_begin(name);
-	for (; longs->name; longs++)
-		nearest_offer(&n, longs->name);
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->rows[i].help)
+			nearest_offer(&n, s->rows[i].name);
 	if (n.name)
-		err_set(err, RC_INVAL, "unknown option '%.64s', did you mean --%s? -h lists all",
-			word, n.name);
-	else
-		err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", word);
+		return err_set(err, RC_INVAL,
+			       "unknown option '%.64s', did you mean --%s? -h lists all", word,
+			       n.name);
+	return err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", word);
 }
 
-int
-option_next(int argc, char **argv, const char *shorts, const struct option *longs, struct err *err)
+/* What getopt_long refused: '?' or ':'. */
+static enum rc
+refuse(const struct option_set *s, int opt, const char *word, const struct option *longs,
+       struct err *err)
 {
-	char spec[128];
-	bool plus = shorts[0] == '+';
-	int opt;
-
-	/* A colon first: tell a missing value from an unknown option. */
-	snprintf(spec, sizeof spec, "%s:%s", plus ? "+" : "", shorts + plus);
-	opterr = 0;
-	opt = getopt_long(argc, argv, spec, longs, NULL);
-	if (opt != '?' && opt != ':')
-		return opt;
 	if (opt == ':')
-		err_set(err, RC_INVAL, "%.64s needs a value", argv[optind - 1]);
-	else if (optopt && given_value(argv[optind - 1], longs))
-		err_set(err, RC_INVAL, "%.64s: the option takes no value", argv[optind - 1]);
-	else if (optopt > 0 && optopt < 256 && isprint(optopt))
-		err_set(err, RC_INVAL, "unknown option '-%c'; -h lists them", optopt);
-	else if (optopt && optopt < 256)
-		err_set(err, RC_INVAL, "unknown option '-\\x%02x'; -h lists them",
-			(unsigned)optopt & 0xffu);
-	else
-		unknown_long(argv[optind - 1], longs, err);
-	return '?';
+		return err_set(err, RC_INVAL, "%.64s needs a value", word);
+	if (optopt && given_value(word, longs))
+		return err_set(err, RC_INVAL, "%.64s: the option takes no value", word);
+	if (optopt > 0 && optopt < 256 && isprint(optopt))
+		return err_set(err, RC_INVAL, "unknown option '-%c'; -h lists them", optopt);
+	if (optopt && optopt < 256)
+		return err_set(err, RC_INVAL, "unknown option '-\\x%02x'; -h lists them",
+			       (unsigned)optopt & 0xffu);
+	return unknown_long(s, word, err);
 }
 
-enum rc
-option_err(const struct option *longs, int opt, struct err *err)
+/* The row that getopt_long found. */
+static unsigned
+found(const struct option_set *s, int opt)
 {
-	for (; longs->name; longs++)
-		if (longs->val == opt)
-			return err_prefix(err, "--%s", longs->name);
-	return err_prefix(err, "-%c", opt);
+	unsigned i = 0;
+
+	if (opt >= FIRST_VAL)
+		return (unsigned)(opt - FIRST_VAL);
+	while (s->rows[i].letter != opt)
+		i++;
+	return i;
 }
 
-enum rc
-option_u32(const char *arg, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err)
+/* What a row is given: the option's value, for some the next word, for flags true. */
+static const char *
+value(const struct option_row *o, char **argv)
 {
-	uint64_t v;
-	enum rc rc = parse_u64(arg, lo, hi, &v, err);
-
-	if (rc == RC_OK)
-		*out = (uint32_t)v;
-	return rc;
+	if (!optarg && o->number_follows && argv[optind] && isdigit((unsigned char)*argv[optind]))
+		optarg = argv[optind++];
+	return optarg ? optarg : o->arg ? "" : "true";
 }
 
-enum rc
-option_ms(const char *arg, uint32_t *out, struct err *err)
-{
-	uint64_t ns, ms;
-	enum rc rc = parse_duration(arg, &ns, err);
+enum pass { LOOK, FILES, FLAGS };
 
-	if (rc != RC_OK)
-		return rc;
-	ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
-	if (ms == 0 || ms > INT32_MAX)
-		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", arg);
-	*out = (uint32_t)ms;
+/* An option of a pass: what it asks for, a file, or a value. */
+static enum rc
+take(struct option_set *s, enum pass pass, unsigned row, const char *text, int *nfiles,
+     enum option_ask *ask, struct err *err)
+{
+	static const struct option_from flags = {.rank = OPTION_FROM_FLAGS};
+	const struct option_row *o = &s->rows[row];
+
+	if (o->ask == OPTION_FILE)
+		return pass == FILES ? option_file(s, text, OPTION_FROM_FILES + (*nfiles)++, err)
+				     : RC_OK;
+	if (o->ask)
+		*ask = o->ask;
+	else if (pass == FLAGS)
+		return option_set_row(s, row, o->name ? o->name : (const char[]){o->letter, '\0'},
+				      text, &flags, err);
 	return RC_OK;
 }
 
-enum rc
-option_bytes(const char *arg, uint64_t *out, struct err *err)
+/* Once over argv. */
+static enum rc
+read_flags(struct option_set *s, int argc, char **argv, enum pass pass, enum option_ask *ask,
+	   struct err *err)
 {
-	uint64_t v;
-	enum rc rc = parse_size(arg, &v, err);
+	struct option longs[MAX_LONGS];
+	char shorts[SHORTS];
+	int opt, index, nfiles = 0;
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && v == 0)
-		rc = err_set(err, RC_INVAL, "'%.64s': at least 1 byte", arg);
-	if (rc == RC_OK)
-		*out = v;
+	describe(s, shorts, longs);
+	optind = 0; /* getopt_long begins anew */
+	opterr = 0;
+	while (rc == RC_OK && *ask != OPTION_HELP && *ask != OPTION_VERSION &&
+	       (index = -1, opt = getopt_long(argc, argv, shorts, longs, &index)) != -1) {
+		unsigned row;
+
+		if (opt == '?' || opt == ':')
+			return refuse(s, opt, argv[optind - 1], longs, err);
+		if (opt == LIST_VAL) {
+			*ask = OPTION_LIST;
+			return RC_OK;
+		}
+		row = found(s, opt);
+		if (pass == LOOK && index >= 0 && longs[index].name == s->rows[row].was)
+			log_line(LOG_INFO, "--%s is --%s now", s->rows[row].was, s->rows[row].name);
+		rc = take(s, pass, row, value(&s->rows[row], argv), &nfiles, ask, err);
+	}
+	s->operands = argv + optind;
+	s->noperands = argc - optind;
 	return rc;
 }
 
 enum rc
-option_answer(const char *text, struct err *err)
+option_parse(struct option_set *s, int argc, char **argv, enum option_ask *ask, struct err *err)
 {
-	if (fputs(text, stdout) < 0 || fflush(stdout) != 0 || close(STDOUT_FILENO) != 0)
-		return err_set(err, RC_FAILED, "standard output: %m");
-	exit(EXIT_SUCCESS);
+	enum rc rc;
+
+	*ask = OPTION_RUN;
+	rc = read_flags(s, argc, argv, LOOK, ask, err);
+	if (rc != RC_OK || *ask == OPTION_HELP || *ask == OPTION_VERSION || *ask == OPTION_LIST)
+		return rc;
+	rc = option_begin(s, err);
+	for (enum pass pass = FILES; rc == RC_OK && pass <= FLAGS; pass++)
+		rc = read_flags(s, argc, argv, pass, ask, err);
+	return rc == RC_OK ? option_file_check(s, err) : rc;
 }
 
 enum rc
-option_fd(const char *arg, int *fd, struct err *err)
+option_check_applies(const struct option_set *s, struct err *err)
 {
-	uint32_t v;
-	enum rc rc = option_u32(arg, 0, INT32_MAX, &v, err);
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct option_row *o = &s->rows[i];
 
-	if (rc == RC_OK && fcntl((int)v, F_GETFD) < 0)
-		rc = err_set(err, RC_INVAL, "file descriptor %u is not open", v);
-	if (rc == RC_OK)
-		*fd = (int)v;
-	return rc;
-}
-
-enum rc
-option_string(const char *arg, char *out, size_t size, struct err *err)
-{
-	if (strlen(arg) >= size)
-		return err_set(err, RC_INVAL, "longer than %zu bytes", size - 1);
-	memcpy(out, arg, strlen(arg) + 1);
+		if (!s->from[i].rank || !o->applies || o->applies(s->target) ||
+		    option_from(s, o->on)->rank > s->from[i].rank)
+			continue;
+		err_set(err, RC_INVAL, "%s", o->needs);
+		return option_blame(&s->from[i], o->name, err);
+	}
 	return RC_OK;
 }

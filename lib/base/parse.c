@@ -2,10 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/clock.h"
 
 enum rc
 parse_u64(const char *s, uint64_t lo, uint64_t hi, uint64_t *out, struct err *err)
@@ -104,5 +107,57 @@ parse_rate(const char *s, uint64_t *bits_per_s, struct err *err)
 		rc = err_set(err, RC_INVAL, "'%.64s': nothing goes through at 0 bits a second", s);
 	if (rc == RC_OK)
 		*bits_per_s = v;
+	return rc;
+}
+
+enum rc
+parse_u32(const char *s, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err)
+{
+	uint64_t v;
+	enum rc rc = parse_u64(s, lo, hi, &v, err);
+
+	if (rc == RC_OK)
+		*out = (uint32_t)v;
+	return rc;
+}
+
+enum rc
+parse_ms(const char *s, uint32_t *out, struct err *err)
+{
+	uint64_t ns, ms;
+	enum rc rc = parse_duration(s, &ns, err);
+
+	if (rc != RC_OK)
+		return rc;
+	ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
+	if (ms == 0 || ms > INT32_MAX)
+		return err_set(err, RC_INVAL, "'%.64s' is not 1ms to 24 days", s);
+	*out = (uint32_t)ms;
+	return RC_OK;
+}
+
+enum rc
+parse_bytes(const char *s, uint64_t *out, struct err *err)
+{
+	uint64_t v;
+	enum rc rc = parse_size(s, &v, err);
+
+	if (rc == RC_OK && v == 0)
+		rc = err_set(err, RC_INVAL, "'%.64s': at least 1 byte", s);
+	if (rc == RC_OK)
+		*out = v;
+	return rc;
+}
+
+enum rc
+parse_fd(const char *s, int *fd, struct err *err)
+{
+	uint32_t v;
+	enum rc rc = parse_u32(s, 0, INT32_MAX, &v, err);
+
+	if (rc == RC_OK && fcntl((int)v, F_GETFD) < 0)
+		rc = err_set(err, RC_INVAL, "file descriptor %u is not open", v);
+	if (rc == RC_OK)
+		*fd = (int)v;
 	return rc;
 }

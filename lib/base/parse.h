@@ -26,4 +26,15 @@ enum rc parse_rate(const char *s, uint64_t *bits_per_s, struct err *err);
 /* A finite double, lo <= value <= hi. */
 enum rc parse_double(const char *s, double lo, double hi, double *out, struct err *err);
 
+enum rc parse_u32(const char *s, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err);
+
+/* A size of at least 1 byte. */
+enum rc parse_bytes(const char *s, uint64_t *out, struct err *err);
+
+/* A time of 1 ms to 24 days, rounded up to milliseconds. */
+enum rc parse_ms(const char *s, uint32_t *ms, struct err *err);
+
+/* An open file descriptor's number. */
+enum rc parse_fd(const char *s, int *fd, struct err *err);
+
 #endif

@@ -1,25 +1,8 @@
 #include "nn/augment.h"
 
-#include <string.h>
-
 #include "nn/rng.h"
 
 static const char *const names[] = {"none", "crop", "flip", "crop,flip"};
-
-enum rc
-augment_parse(const char *text, uint32_t *out, struct err *err)
-{
-	for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(text, names[i]) == 0) {
-			*out = i;
-			return RC_OK;
-		}
-	if (strcmp(text, "flip,crop") == 0) {
-		*out = AUGMENT_CROP | AUGMENT_FLIP;
-		return RC_OK;
-	}
-	return err_set(err, RC_INVAL, "'%.64s' is none of crop, flip, crop,flip, none", text);
-}
 
 const char *
 augment_name(uint32_t what)

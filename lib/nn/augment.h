@@ -16,8 +16,7 @@
 
 enum { AUGMENT_CROP = 1, AUGMENT_FLIP = 2 };
 
-/* "crop,flip", "crop", "flip" or "none" to a set of those. RC_INVAL. augment_name: the other way. */
-enum rc augment_parse(const char *text, uint32_t *out, struct err *err);
+/* "crop,flip", "crop", "flip" or "none". */
 const char *augment_name(uint32_t what);
 
 /* RC_INVAL: the data are no images, or the border is larger than they are. */

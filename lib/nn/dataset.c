@@ -129,29 +129,6 @@ dataset_open(const char *path, const struct dataset_options *o, struct dataset *
 	return RC_OK;
 }
 
-enum rc
-dataset_format_parse(const char *text, enum dataset_format *out, struct err *err)
-{
-	for (int i = 0; i < NFORMATS; i++)
-		if (strcmp(text, readers[i].name) == 0) {
-			*out = (enum dataset_format)i;
-			return RC_OK;
-		}
-	return err_set(err, RC_INVAL,
-		       "'%.64s' is no format: auto, idx, csv, cifar10, npz or folder", text);
-}
-
-enum rc
-dataset_normalize_parse(const char *text, enum dataset_normalize *out, struct err *err)
-{
-	for (int i = 0; i < NNORMALIZES; i++)
-		if (strcmp(text, normalize_names[i]) == 0) {
-			*out = (enum dataset_normalize)i;
-			return RC_OK;
-		}
-	return err_set(err, RC_INVAL, "'%.64s' is not unit, standard or raw", text);
-}
-
 const char *
 dataset_format_name(enum dataset_format format)
 {

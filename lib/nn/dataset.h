@@ -74,8 +74,6 @@ enum rc dataset_open(const char *path, const struct dataset_options *o, struct d
 		     struct err *err);
 
 /* By name, for options: RC_INVAL. The name of each, for sentences and configurations. */
-enum rc dataset_format_parse(const char *text, enum dataset_format *out, struct err *err);
-enum rc dataset_normalize_parse(const char *text, enum dataset_normalize *out, struct err *err);
 const char *dataset_format_name(enum dataset_format format);
 const char *dataset_normalize_name(enum dataset_normalize how);
 

@@ -7,14 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/rc.h"
+#include "base/option.h"
 #include "gpusim.h"
 #include "nn/dataset.h"
 #include "nn/emit.h"
 #include "nn/schedule.h"
 
 #define CONFIG_MAX_WORKERS 64
-#define CONFIG_MAX_LINE	   4096 /* bytes of a line of a file, without blanks around it */
 #define CONFIG_MAX_DIMS	   5
 
 enum sync {
@@ -37,8 +36,7 @@ enum backend {
 	BACKEND_MPI,	/* ranks of an MPI job */
 };
 
-struct buf;
-struct config_text;
+struct option_text;
 
 /* A shape that a file says the data set has. */
 struct config_dims {
@@ -93,7 +91,7 @@ struct train_config {
 	bool strict;
 	const char *unknown; /* what in files is no option: sentences, one a line; NULL: nothing */
 	const char *json, *save, *load, *out;
-	struct config_text *texts; /* all the strings above */
+	struct option_text *texts; /* all the strings above */
 };
 
 /* Devices beside the workers: the one that holds the weights and trains nothing. */
@@ -103,14 +101,13 @@ config_servers(const struct train_config *c)
 	return c->sync == SYNC_SENDRECV || c->sync == SYNC_PS;
 }
 
-/* What was asked for beside all that. */
-enum config_wish { CONFIG_TRAIN, CONFIG_HELP, CONFIG_VERSION, CONFIG_PRINT };
-
 /*
  * config_parse - options, and the files that --config names.
  *
- *	out	[out] released with config_fini; untouched on error. With CONFIG_HELP and CONFIG_VERSION
- *		it is empty
+ *	argv	lives as long as the configuration, whose strings point into it
+ *	argv	lives as long as the configuration, whose strings point into it
+ *	out	[out] released with config_fini; untouched on error. {0} when
+ *		-h, -V or --help-options asks for something else
  *
  * First come the defaults, then GPUSIM_ON_FAILURE, then the files in their order, then the flags,
  * wherever they stand. With strict a name in a file that is no option is an error, else it is left out, and
@@ -118,7 +115,7 @@ enum config_wish { CONFIG_TRAIN, CONFIG_HELP, CONFIG_VERSION, CONFIG_PRINT };
  * a file that cannot be read; RC_NOMEM.
  * Checked by: tests/unit/t_config.c
  */
-enum rc config_parse(int argc, char **argv, struct train_config *out, enum config_wish *wish,
+enum rc config_parse(int argc, char **argv, struct train_config *out, enum option_ask *ask,
 		     struct err *err);
 
 /* The same of one file's text, that is called `name`. */
@@ -133,10 +130,9 @@ enum rc config_parse_text(const char *text, const char *name, struct train_confi
 enum rc config_print(const struct train_config *c, struct buf *out, struct err *err);
 
 /* config_args - the same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else it
- * ends with NULL). The list ends with NULL; config_args_free. RC_NOMEM. */
+ * ends with NULL). The list ends with NULL; option_args_free. RC_NOMEM. */
 enum rc config_args(const struct train_config *c, const char *const *except, char ***out,
 		    struct err *err);
-void config_args_free(char **args);
 
 /*
  * config_check_dims - whether a data set is what files said of it.
@@ -152,8 +148,8 @@ void config_args_free(char **args);
 enum rc config_check_dims(const struct train_config *c, const char *path, struct net_shape item,
 			  uint32_t nclasses, const struct dataset *ds, struct err *err);
 
-/* Append the text of -h. False: out of memory. */
-bool config_usage(struct buf *out);
+/* Print what was asked for, and end the program; RC_FAILED, RC_INVAL. */
+enum rc config_answer(const struct train_config *c, enum option_ask ask, struct err *err);
 
 /* Release the strings and make it {0}. */
 void config_fini(struct train_config *c);

@@ -2,33 +2,87 @@
 
 #include "train/config_impl.h"
 
+/* Neurons that this file gave, as layers: 0 is what the data have. */
+static enum rc
+take_neurons(struct option_set *s, int rank, struct err *err)
+{
+	static const char *const keys[] = {"inputLayerNeurons", "hiddenLayerNeurons",
+					   "outputLayerNeurons"};
+	struct config_draft *d = s->target;
+	const struct option_from *from = NULL;
+	const struct config_neurons *n = &d->neurons;
+	struct net_config *net = &d->c.net;
+
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		if (option_from(s, keys[i])->rank == rank)
+			from = option_from(s, keys[i]);
+	if (!from)
+		return RC_OK;
+	if (option_from(s, "layers")->rank == rank)
+		return err_set(err, RC_INVAL, "%s:%d: layers and their neurons are both given",
+			       from->file, from->line);
+	if (!n->input && !n->nhidden)
+		return err_set(err, RC_INVAL,
+			       "%s:%d: outputLayerNeurons needs the layers before it", from->file,
+			       from->line);
+	net->nsizes = 0;
+	net->size[net->nsizes++] = 0;
+	if (n->input)
+		net->size[net->nsizes++] = n->input;
+	for (uint32_t i = 0; i < n->nhidden; i++)
+		net->size[net->nsizes++] = n->hidden[i];
+	net->size[net->nsizes++] = n->output;
+	s->from[option_row(s, "layers")] = *from;
+	return RC_OK;
+}
+
+/* Fractions that this file gave: what is left is for testing, or for training. */
+static enum rc
+take_fractions(struct option_set *s, int rank, struct err *err)
+{
+	struct dataset_options *o = &((struct config_draft *)s->target)->c.dataset;
+	const struct option_from *train = option_from(s, "trainFraction");
+	const struct option_from *validation = option_from(s, "validationFraction");
+	const struct option_from *test = option_from(s, "testFraction");
+	const struct option_from *from = train->rank == rank	    ? train
+					 : validation->rank == rank ? validation
+								    : test;
+	if (from->rank != rank)
+		return RC_OK;
+	if (option_from(s, "split")->rank == rank)
+		return err_set(err, RC_INVAL, "%s:%d: split and its fractions are both given",
+			       from->file, from->line);
+	if (train->rank && !test->rank)
+		o->test = fmax(0, 1 - o->train - o->validation);
+	else if (test->rank && !train->rank)
+		o->train = fmax(0, 1 - o->test - o->validation);
+	if (o->train + o->validation + o->test > 1 + 1e-9)
+		return err_set(err, RC_INVAL, "%s:%d: the fractions sum to more than 1", from->file,
+			       from->line);
+	s->from[option_row(s, "split")] = *from;
+	return RC_OK;
+}
+
+enum rc
+config_file_read(struct option_set *s, const char *name, int rank, struct err *err)
+{
+	enum rc rc = take_neurons(s, rank, err);
+
+	(void)name;
+	return rc == RC_OK ? take_fractions(s, rank, err) : rc;
+}
+
 /* Whether option a was given by somebody whose word counts more than b's. */
 static bool
 outranks(const struct config_draft *d, const char *a, const char *b)
 {
-	return d->from[config_row(a)].rank > d->from[config_row(b)].rank;
+	return option_from(&d->set, a)->rank > option_from(&d->set, b)->rank;
 }
 
 static enum rc
 refuse(const struct config_draft *d, const char *name, struct err *err)
 {
-	return config_blame(&d->from[config_row(name)], name, err);
-}
-
-/* What was given and says nothing is refused, unless what it depends on was changed later. */
-static enum rc
-check_applies(const struct config_draft *d, struct err *err)
-{
-	for (unsigned i = 0; i < config_noptions; i++) {
-		const struct config_option *o = &config_options[i];
-
-		if (!d->from[i].rank || !o->applies || o->applies(&d->c) ||
-		    outranks(d, o->on, o->name))
-			continue;
-		err_set(err, RC_INVAL, "%s", o->needs);
-		return config_blame(&d->from[i], o->name, err);
-	}
-	return RC_OK;
+	return option_refuse(&d->set, name, err);
 }
 
 /* Devices and workers say the same; who spoke later counts. */
@@ -121,7 +175,7 @@ look_at_net(struct config_draft *d)
 	static const char *const names[] = {"model", "layers", "activation", "layer-norm", "loss"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		d->c.net_given = d->c.net_given || d->from[config_row(names[i])].rank;
+		d->c.net_given = d->c.net_given || option_from(&d->set, names[i])->rank;
 	if (d->c.net.model != NET_MLP) {
 		d->c.net.nsizes = 0;
 		d->c.net.layer_norm = false;
@@ -132,13 +186,13 @@ look_at_net(struct config_draft *d)
 static enum rc
 keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
 {
-	const struct config_from *from = &d->from[config_row(name)];
+	const struct option_from *from = option_from(&d->set, name);
 	struct buf text = {0};
 
 	if (!dims->n)
 		return RC_OK;
 	if (buf_addf(&text, "%s:%d: %s", from->file, from->line, name) && buf_add(&text, "", 1))
-		dims->from = config_keep(&d->c, text.data);
+		dims->from = option_keep(&d->set.texts, text.data);
 	buf_fini(&text);
 	return dims->from ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
@@ -149,7 +203,7 @@ config_check(struct config_draft *d, struct err *err)
 	enum rc rc;
 
 	look_at_net(d);
-	rc = check_applies(d, err);
+	rc = option_check_applies(&d->set, err);
 
 	if (rc == RC_OK)
 		rc = check_workers(d, err);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "train/config_values.h"
+#include "train/config_impl.h"
 
 #define SEPARATORS "xX*, \t"
 
@@ -27,9 +27,8 @@ take_dim(const char **p, struct config_dims *dims)
 	return true;
 }
 
-enum rc
-value_parse_dims(const struct config_option *o, const char *text, struct config_draft *d,
-		 struct err *err)
+static enum rc
+take(const struct option_row *o, const char *text, void *target, struct err *err)
 {
 	char open = *text == '(' || *text == '[' ? *text : '\0';
 	const char *p = text + (open != 0);
@@ -45,20 +44,22 @@ value_parse_dims(const struct config_option *o, const char *text, struct config_
 	if (!good || *p)
 		return err_set(err, RC_INVAL,
 			       "'%.64s' is no shape such as 784, 28x28 or (60000, 784)", text);
-	*(struct config_dims *)((char *)&d->c + o->at) = dims;
+	*(struct config_dims *)option_field(o, target) = dims;
 	return RC_OK;
 }
 
-bool
-value_print_dims(const struct config_option *o, const struct train_config *c, struct buf *out)
+static bool
+add(const struct option_row *o, const void *target, struct buf *out)
 {
-	const struct config_dims *dims = (const struct config_dims *)((const char *)c + o->at);
+	const struct config_dims *dims = option_value(o, target);
 
 	for (uint32_t i = 0; i < dims->n; i++)
 		if (!buf_addf(out, "%s%" PRIu64, i ? "," : "", dims->dim[i]))
 			return false;
 	return true;
 }
+
+const struct option_kind config_dims = {"shape", take, add};
 
 /* The product of the dimensions from `first` on; UINT64_MAX: beyond all. */
 static uint64_t

@@ -133,8 +133,8 @@ refused() {
 		assert_output "gpucoord: --$option: '0' is not 1ms to 24 days"
 		printf '[coordinator]\n%s = 0s\n' $option >conf
 		run bounded gpucoord -c conf
-		assert_status 5
-		assert_output "gpucoord: conf:2: '0s' is not 1ms to 24 days"
+		assert_status 2
+		assert_output "gpucoord: conf:2: $option: '0s' is not 1ms to 24 days"
 	done
 	run bounded gpudev --mem 0
 	assert_status 2

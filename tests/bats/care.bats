@@ -66,7 +66,7 @@ told() {
 	assert_output "gpucoord: --on-failure: 'never' is none of abort, shrink, respawn, spare"
 	printf '[coordinator]\non-failure = never\n' >conf
 	run bounded gpucoord -c conf
-	assert_output "gpucoord: conf:2: 'never' is none of abort, shrink, respawn, spare"
+	assert_output "gpucoord: conf:2: on-failure: 'never' is none of abort, shrink, respawn, spare"
 }
 
 @test "spare: it takes the lost device's place, and is no spare any more" {

@@ -160,10 +160,15 @@ described() {
 	done
 }
 
+# options PROGRAM... - the options of the command line, as the program tells of its table: -x and --xyz
+options() {
+	"$@" --help-options | awk -F '\t' '$8 != "file only" && $1 != "-" { print "--" $1 } $2 != "-" { print "-" $2 }'
+}
+
 @test "man pages describe every option and every verb" {
 	for program in gpudev.8 gpucoord.8 mnist-train.1; do
 		# shellcheck disable=SC2046
-		described "$program" $("${program%.*}" -h | grep -oE '^  -.*' | grep -oE '^  (-[A-Za-z])?(, )?(--[a-z-]+)?' | tr -d ,)
+		described "$program" $(options "${program%.*}")
 	done
 	for verb in $(gpuctl completion | cut -f 1); do
 		grep -qE "^(\.It (Xo )?Cm |\.Cm )([a-z-]+ , )*$verb( |$)" "$ROOT/man/gpuctl.1" ||
@@ -174,10 +179,16 @@ described() {
 }
 
 @test "gpusim(7) names every variable of the environment that is read" {
-	grep -rhoE 'getenv\("GPUSIM_[A-Z_]*"\)' "$ROOT/lib" "$ROOT/cmd" | grep -o 'GPUSIM_[A-Z_]*' |
-		sort -u | while read -r name; do
+	{
+		grep -rhoE 'getenv\("GPUSIM_[A-Z_]*"\)' "$ROOT/lib" "$ROOT/cmd" | grep -o 'GPUSIM_[A-Z_]*'
+		for program in gpudev gpucoord mnist-train; do
+			"$program" --help-options | cut -f 7 | grep GPUSIM_
+		done
+	} | sort -u >names
+	grep -qx GPUSIM_P2P_LEVEL names
+	while read -r name; do
 		grep -qE "^\.It Ev .*$name" "$ROOT/man/gpusim.7" || fail "gpusim.7 does not name $name"
-	done
+	done <names
 }
 
 # A kernel as "name argument argument ..." a line.

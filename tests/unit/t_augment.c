@@ -10,21 +10,6 @@
 static struct err err;
 
 static void
-test_names(void)
-{
-	uint32_t what = 7;
-	bool good = true;
-
-	for (uint32_t i = 0; i <= (AUGMENT_CROP | AUGMENT_FLIP); i++)
-		good = good && augment_parse(augment_name(i), &what, &err) == RC_OK && what == i;
-	ok(good && augment_parse("flip,crop", &what, &err) == RC_OK && what == 3, "names");
-	what = 7;
-	ok(augment_parse("crop,", &what, &err) == RC_INVAL && what == 7 &&
-	       strstr(err.text, "'crop,' is none of crop, flip"),
-	   "another is refused");
-}
-
-static void
 test_data(void)
 {
 	const struct dataset table = {.channels = 30, .rows = 1, .cols = 1};
@@ -104,7 +89,6 @@ test_draws(void)
 int
 main(void)
 {
-	test_names();
 	test_data();
 	test_draws();
 	return tap_done();

@@ -56,7 +56,7 @@ flags_of(enum compare_method m, struct train_config config)
 		tap_bail(err.text);
 	for (char **a = args; *a; a++)
 		buf_addf(&line, "%s ", *a);
-	config_args_free(args);
+	option_args_free(args);
 	return line.data;
 }
 
@@ -91,10 +91,10 @@ test_config(void)
 			(char *)"--ps-aggregate",
 			(char *)"2",
 			NULL};
-	enum config_wish wish;
+	enum option_ask ask;
 	struct train_config c = {0};
 
-	ok(config_parse(8, argv, &c, &wish, &err) == RC_OK && c.nworkers == 2, "a comparison");
+	ok(config_parse(8, argv, &c, &ask, &err) == RC_OK && c.nworkers == 2, "a comparison");
 	ok(has_flags(COMPARE_ALLREDUCE, &c,
 		     FLAGS("--sync=allreduce", "--workers=3", "!--staleness", "!--local-steps",
 			   "!--ps-aggregate", "!--backend=mpi", "!--devices")) &&

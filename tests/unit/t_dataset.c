@@ -340,24 +340,9 @@ test_parsers(void)
 	    "",	    "1",  "0.5",      "a,b", "0.5,0.5,0.1", "0.2,0.2,0.2,0.2",
 	    "0.5,", ",,", "-0.5,0.5", "2,0", "nan,0.5",	    "0.5,0.5 "};
 	struct dataset_options o = {.train = 9}, keep = o;
-	enum dataset_format format = DATASET_AUTO;
-	enum dataset_normalize how = DATASET_UNIT;
 	struct err err;
 	bool good = true;
 
-	for (int i = DATASET_AUTO; i <= DATASET_FOLDER; i++)
-		good &= dataset_format_parse(dataset_format_name((enum dataset_format)i), &format,
-					     &err) == RC_OK &&
-			format == (enum dataset_format)i;
-	for (int i = DATASET_UNIT; i <= DATASET_RAW; i++)
-		good &= dataset_normalize_parse(dataset_normalize_name((enum dataset_normalize)i),
-						&how, &err) == RC_OK &&
-			how == (enum dataset_normalize)i;
-	ok(good, "formats and normalizations by their names");
-	ok(dataset_format_parse("hdf5", &format, &err) == RC_INVAL && format == DATASET_FOLDER &&
-	       dataset_normalize_parse("Unit", &how, &err) == RC_INVAL && how == DATASET_RAW,
-	   "and no others");
-	good = true;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		good &= dataset_split_parse(bad[i], &o, &err) == RC_INVAL &&
 			memcmp(&o, &keep, sizeof o) == 0;

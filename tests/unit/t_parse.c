@@ -1,11 +1,9 @@
-/* What people type, and what they are told: numbers with units, results, deadlines, buffers,
- * options. */
+/* What people type, and what they are told: numbers with units, results, deadlines, buffers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/option.h"
 #include "base/parse.h"
 #include "tap.h"
 
@@ -302,89 +300,21 @@ test_alloc(void)
 	free(none);
 }
 
-static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-				      {"count", required_argument, NULL, 'c'},
-				      {"quiet", no_argument, NULL, 300},
-				      {"quick", no_argument, NULL, 301},
-				      {NULL, 0, NULL, 0}};
-
-/* The first option of a command line of at most two words. */
-static int
-first_option(const char *a, const char *b, struct err *err)
-{
-	static char name[] = "prog", one[64], two[64]; /* optarg points into them */
-	char *argv[] = {name, one, b ? two : NULL, NULL};
-
-	snprintf(one, sizeof one, "%s", a);
-	snprintf(two, sizeof two, "%s", b ? b : "");
-	optind = 0;
-	return option_next(b ? 3 : 2, argv, "+hc:", longs, err);
-}
-
 static void
-test_option_next(void)
-{
-	static const struct {
-		const char *word, *text;
-	} bad[] = {{"-z", "unknown option '-z'; -h lists them"},
-		   {"-zh", "unknown option '-z'; -h lists them"},
-		   {"--zoo", "unknown option '--zoo'; -h lists them"},
-		   {"--zoo=1", "unknown option '--zoo=1'; -h lists them"},
-		   {"--qui", "unknown option '--qui', did you mean --quiet? -h lists all"},
-		   {"-c", "-c needs a value"},
-		   {"--count", "--count needs a value"},
-		   {"--help=me", "--help=me: the option takes no value"},
-		   {"--quiet=1", "--quiet=1: the option takes no value"},
-		   {"-\xc3\xa9", "unknown option '-\\xc3'; -h lists them"},
-		   {"-\n", "unknown option '-\\x0a'; -h lists them"}};
-	struct err err = {0};
-	size_t i;
-
-	ok(first_option("-h", NULL, &err) == 'h' && first_option("--help", NULL, &err) == 'h' &&
-	       first_option("--quiet", NULL, &err) == 300,
-	   "option_next: short and long");
-	ok(first_option("-c", "7", &err) == 'c' && strcmp(optarg, "7") == 0 &&
-	       first_option("--count=8", NULL, &err) == 'c' &&
-	       first_option("-c9", NULL, &err) == 'c',
-	   "option_next: with a value");
-	ok(first_option("word", "-z", &err) == -1 && optind == 1 &&
-	       first_option("--", "-z", &err) == -1 && optind == 2,
-	   "option_next: ends at the first word and at --");
-	for (i = 0; i < COUNT(bad); i++) {
-		err = (struct err){0};
-		if (first_option(bad[i].word, NULL, &err) != '?' || err.rc != RC_INVAL ||
-		    strcmp(err.text, bad[i].text) != 0)
-			break;
-	}
-	if (!ok(i == COUNT(bad), "option_next: each mistake has its sentence"))
-		printf("#   '%s' gave '%s'\n", bad[i].word, err.text);
-}
-
-static void
-test_option_values(void)
+test_bounds(void)
 {
 	struct err err = {0};
-	char s[4] = "old";
 	uint32_t u = 1;
 	int fd = -1;
 
-	err_set(&err, RC_INVAL, "bad");
-	ok(option_err(longs, 'c', &err) == RC_INVAL && strcmp(err.text, "--count: bad") == 0 &&
-	       option_err(longs, 'x', &err) == RC_INVAL &&
-	       strcmp(err.text, "-x: --count: bad") == 0,
-	   "option_err names the option");
-	ok(option_string("four", s, sizeof s, &err) == RC_INVAL && strcmp(s, "old") == 0 &&
-	       strcmp(err.text, "longer than 3 bytes") == 0 &&
-	       option_string("new", s, sizeof s, &err) == RC_OK && strcmp(s, "new") == 0,
-	   "option_string holds size - 1 bytes");
-	ok(option_u32("4294967295", 0, UINT32_MAX, &u, &err) == RC_OK && u == UINT32_MAX &&
-	       option_u32("4294967296", 0, UINT32_MAX, &u, &err) == RC_INVAL && u == UINT32_MAX,
-	   "option_u32 does not wrap");
-	ok(option_fd("1", &fd, &err) == RC_OK && fd == 1 &&
-	       option_fd("2147483647", &fd, &err) == RC_INVAL && fd == 1 &&
+	ok(parse_u32("4294967295", 0, UINT32_MAX, &u, &err) == RC_OK && u == UINT32_MAX &&
+	       parse_u32("4294967296", 0, UINT32_MAX, &u, &err) == RC_INVAL && u == UINT32_MAX,
+	   "parse_u32 does not wrap");
+	ok(parse_fd("1", &fd, &err) == RC_OK && fd == 1 &&
+	       parse_fd("2147483647", &fd, &err) == RC_INVAL && fd == 1 &&
 	       strstr(err.text, "2147483647 is not open") &&
-	       option_fd("-1", &fd, &err) == RC_INVAL && option_fd("", &fd, &err) == RC_INVAL,
-	   "option_fd takes open descriptors only");
+	       parse_fd("-1", &fd, &err) == RC_INVAL && parse_fd("", &fd, &err) == RC_INVAL,
+	   "parse_fd takes open descriptors only");
 }
 
 int
@@ -399,7 +329,6 @@ main(void)
 	test_clock();
 	test_buf();
 	test_alloc();
-	test_option_next();
-	test_option_values();
+	test_bounds();
 	return tap_done();
 }

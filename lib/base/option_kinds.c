@@ -1,0 +1,268 @@
+/*
+ * option_kinds.c - the types that values of options have, from text and to text.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/option.h"
+#include "base/parse.h"
+
+#define FIELD(o, target, type) ((type *)option_field(o, target))
+#define VALUE(o, target, type) (*(const type *)option_value(o, target))
+
+static enum rc
+take_u32(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_u32(text, (uint32_t)o->lo, (uint32_t)o->hi, FIELD(o, target, uint32_t), err);
+}
+
+static bool
+add_u32(const struct option_row *o, const void *target, struct buf *out)
+{
+	uint32_t v = VALUE(o, target, uint32_t);
+
+	return v < o->lo || buf_addf(out, "%" PRIu32, v);
+}
+
+static enum rc
+take_u64(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	uint64_t hi = o->hi > 0 ? (uint64_t)o->hi : UINT64_MAX;
+
+	return parse_u64(text, (uint64_t)o->lo, hi, FIELD(o, target, uint64_t), err);
+}
+
+static bool
+add_u64(const struct option_row *o, const void *target, struct buf *out)
+{
+	uint64_t v = VALUE(o, target, uint64_t);
+
+	return v < (uint64_t)o->lo || buf_addf(out, "%" PRIu64, v);
+}
+
+static enum rc
+take_size(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_size(text, FIELD(o, target, uint64_t), err);
+}
+
+static enum rc
+take_bytes(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_bytes(text, FIELD(o, target, uint64_t), err);
+}
+
+static enum rc
+take_rate(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_rate(text, FIELD(o, target, uint64_t), err);
+}
+
+static enum rc
+take_ns(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_duration(text, FIELD(o, target, uint64_t), err);
+}
+
+static bool
+add_ns(const struct option_row *o, const void *target, struct buf *out)
+{
+	return buf_addf(out, "%" PRIu64 "ns", VALUE(o, target, uint64_t));
+}
+
+static enum rc
+take_ms(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_ms(text, FIELD(o, target, uint32_t), err);
+}
+
+static bool
+add_ms(const struct option_row *o, const void *target, struct buf *out)
+{
+	uint32_t ms = VALUE(o, target, uint32_t);
+
+	return !ms || buf_addf(out, "%" PRIu32 "ms", ms);
+}
+
+static enum rc
+take_fd(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_fd(text, FIELD(o, target, int), err);
+}
+
+static enum rc
+take_double(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	return parse_double(text, o->lo, o->hi, FIELD(o, target, double), err);
+}
+
+bool
+option_add_double(struct buf *out, double v)
+{
+	char text[40];
+
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	return buf_addf(out, "%s", text);
+}
+
+static bool
+add_double(const struct option_row *o, const void *target, struct buf *out)
+{
+	return option_add_double(out, VALUE(o, target, double));
+}
+
+static enum rc
+take_any_string(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	(void)err;
+	*FIELD(o, target, const char *) = text;
+	return RC_OK;
+}
+
+static enum rc
+take_string(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	if (!*text)
+		return err_set(err, RC_INVAL, "'' is not a %s", o->arg);
+	return take_any_string(o, text, target, err);
+}
+
+static bool
+add_string(const struct option_row *o, const void *target, struct buf *out)
+{
+	const char *s = VALUE(o, target, char *);
+
+	return !s || buf_add(out, s, strlen(s));
+}
+
+static enum rc
+take_chars(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	size_t room = (size_t)o->hi;
+
+	if (strlen(text) >= room)
+		return err_set(err, RC_INVAL, "longer than %zu bytes", room - 1);
+	memcpy(option_field(o, target), text, strlen(text) + 1);
+	return RC_OK;
+}
+
+static bool
+add_chars(const struct option_row *o, const void *target, struct buf *out)
+{
+	const char *s = option_value(o, target);
+
+	return buf_add(out, s, strlen(s));
+}
+
+static enum rc
+take_bool(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	bool yes = strcasecmp(text, "true") == 0;
+
+	if (!yes && strcasecmp(text, "false") != 0)
+		return err_set(err, RC_INVAL, "'%.64s' is neither true nor false", text);
+	*FIELD(o, target, bool) = yes;
+	return RC_OK;
+}
+
+static bool
+add_bool(const struct option_row *o, const void *target, struct buf *out)
+{
+	return buf_addf(out, "%s", VALUE(o, target, bool) ? "true" : "false");
+}
+
+static enum rc
+take_count(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	(void)text;
+	(void)err;
+	++*FIELD(o, target, unsigned);
+	return RC_OK;
+}
+
+const char *
+option_word(const struct option_row *o, unsigned i, int *value)
+{
+	*value = o->words ? o->words[i].value : (int)i;
+	if (o->words)
+		return o->words[i].word;
+	return o->names && (o->hi < 1 || i < o->hi) ? o->names(i) : NULL;
+}
+
+unsigned
+option_names(const struct option_row *o, const char *name[OPTION_MAX_WORDS])
+{
+	const char *word;
+	int value, last = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; n < OPTION_MAX_WORDS && (word = option_word(o, i, &value)); i++) {
+		if (i == 0 || value != last)
+			name[n++] = word;
+		last = value;
+	}
+	return n;
+}
+
+/* "'x' is none of a, b, c". */
+static enum rc
+refuse_word(const struct option_row *o, const char *text, struct err *err)
+{
+	const char *name[OPTION_MAX_WORDS];
+	unsigned n = option_names(o, name);
+	char names[256];
+	size_t len = 0;
+
+	for (unsigned i = 0; i < n && len < sizeof names; i++)
+		len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "",
+					name[i]);
+	return err_set(err, RC_INVAL, "'%.64s' is none of %s", text, names);
+}
+
+static enum rc
+take_word(const struct option_row *o, const char *text, void *target, struct err *err)
+{
+	const char *word;
+	int value;
+
+	for (unsigned i = 0; (word = option_word(o, i, &value)); i++)
+		if (strcasecmp(word, text) == 0) {
+			*FIELD(o, target, int) = value;
+			return RC_OK;
+		}
+	return refuse_word(o, text, err);
+}
+
+static bool
+add_word(const struct option_row *o, const void *target, struct buf *out)
+{
+	const char *word;
+	int value;
+
+	for (unsigned i = 0; (word = option_word(o, i, &value)); i++)
+		if (value == VALUE(o, target, int))
+			return buf_addf(out, "%s", word);
+	return true;
+}
+
+const struct option_kind option_bool = {"flag", take_bool, add_bool},
+			 option_count = {"flag", take_count, NULL},
+			 option_u32 = {"number", take_u32, add_u32},
+			 option_u64 = {"number", take_u64, add_u64},
+			 option_double = {"real", take_double, add_double},
+			 option_size = {"size", take_size, add_u64},
+			 option_bytes = {"size", take_bytes, add_u64},
+			 option_rate = {"rate", take_rate, add_u64},
+			 option_ns = {"time", take_ns, add_ns},
+			 option_ms = {"time", take_ms, add_ms},
+			 option_fd = {"descriptor", take_fd, NULL},
+			 option_string = {"string", take_string, add_string},
+			 option_any_string = {"string", take_any_string, add_string},
+			 option_chars = {"string", take_chars, add_chars},
+			 option_word_kind = {"word", take_word, add_word};

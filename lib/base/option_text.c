@@ -1,0 +1,302 @@
+/*
+ * option_text.c - what a table of options says: -h, --help-options, a configuration file, flags.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option.h"
+#include "gpusim.h"
+
+#define HELP_COLUMN 24
+#define HELP_WIDTH  80
+
+/* ---- -h */
+
+const char *
+option_spelled(const struct option_row *o, char out[48])
+{
+	if (o->name)
+		snprintf(out, 48, "--%s", o->name);
+	else
+		snprintf(out, 48, "-%c", o->letter);
+	return out;
+}
+
+/* ": a, b or c", of a row that takes words. False: out of memory. */
+static bool
+add_words(const struct option_row *o, struct buf *out)
+{
+	const char *name[OPTION_MAX_WORDS];
+	unsigned n = option_names(o, name);
+	bool good = true;
+
+	for (unsigned i = 0; good && i < n; i++)
+		good = buf_addf(out, "%s%s", i == 0 ? ": " : i + 1 == n ? " or " : ", ", name[i]);
+	return good;
+}
+
+/* "(default $VARIABLE, else 5: five)". False: out of memory. */
+static bool
+add_default(const struct option_row *o, struct buf *out)
+{
+	bool both = o->env && (o->dflt || o->dflt_note);
+
+	if (!o->env && !o->dflt && !o->dflt_note)
+		return true;
+	return buf_addf(out, " (default%s%s%s%s%s%s%s)", o->env || o->dflt ? " " : ": ",
+			o->env ? "$" : "", o->env ? o->env : "", both ? ", else " : "",
+			o->dflt ? o->dflt : "", o->dflt && o->dflt_note ? ": " : "",
+			o->dflt_note ? o->dflt_note : "");
+}
+
+/* Words in lines of the second column; the first line is at column `at` already. */
+static bool
+add_filled(struct buf *out, const char *text, size_t at)
+{
+	size_t column = at < HELP_COLUMN ? HELP_COLUMN : at + 1;
+	bool good = buf_addf(out, "%*s", (int)(column - at), "");
+
+	for (size_t len; good && *text; text += len + (text[len] == ' ')) {
+		len = strcspn(text, " ");
+		if (column + len > HELP_WIDTH && column > HELP_COLUMN) {
+			good = buf_addf(out, "\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		} else if (column > HELP_COLUMN && out->data[out->len - 1] != ' ') {
+			good = buf_add(out, " ", 1);
+			column++;
+		}
+		good = good && buf_add(out, text, len);
+		column += len;
+	}
+	return good && buf_add(out, "\n", 1);
+}
+
+static bool
+add_row(const struct option_row *o, struct buf *out)
+{
+	struct buf text = {0};
+	size_t begin = out->len;
+	bool good = buf_addf(out, "  ");
+
+	if (good && o->letter)
+		good = buf_addf(out, "-%c%s", o->letter, o->name ? ", " : "");
+	if (good && o->name)
+		good = buf_addf(out, "--%s", o->name);
+	if (good && o->arg)
+		good = buf_addf(out, "%s%s", *o->arg == '[' ? "" : " ", o->arg);
+	good = good && buf_addf(&text, "%s", o->help) && add_words(o, &text) &&
+	       add_default(o, &text) && buf_add(&text, "", 1) &&
+	       add_filled(out, text.data, out->len - begin);
+	buf_fini(&text);
+	return good;
+}
+
+bool
+option_help(const struct option_row *rows, unsigned n, struct buf *out)
+{
+	bool good = true;
+
+	for (unsigned i = 0; good && i < n; i++)
+		good = !rows[i].help || add_row(&rows[i], out);
+	return good;
+}
+
+bool
+option_usage(const struct option_set *s, struct buf *out)
+{
+	return buf_addf(out, "usage: %s\n", s->usage) && option_help(s->rows, s->n, out);
+}
+
+/* ---- --help-options */
+
+/* The values that a row takes, as far as they are known: "1..64", "a|b", "-". */
+static bool
+add_values(const struct option_row *o, struct buf *out)
+{
+	const char *name[OPTION_MAX_WORDS];
+	unsigned n = option_names(o, name);
+	bool good = true;
+
+	for (unsigned i = 0; good && i < n; i++)
+		good = buf_addf(out, "%s%s", i ? "|" : "", name[i]);
+	if (n)
+		return good;
+	return o->kind && o->hi > o->lo && o->kind != &option_chars
+		   ? buf_addf(out, "%.15g..%.15g", o->lo, o->hi)
+		   : buf_add(out, "-", 1);
+}
+
+bool
+option_list(const struct option_set *s, struct buf *out)
+{
+	bool good = true, files = false;
+
+	for (unsigned i = 0; i < s->n; i++)
+		files = files || s->rows[i].ask == OPTION_FILE;
+
+	for (unsigned i = 0; good && i < s->n; i++) {
+		const struct option_row *o = &s->rows[i];
+		const char letter[2] = {o->letter ? o->letter : '-'};
+
+		good = buf_addf(out, "%s\t%s\t%s\t%s\t", o->name ? o->name : "-", letter,
+				o->arg ? o->arg : "-", o->kind ? o->kind->type : "-") &&
+		       add_values(o, out) &&
+		       buf_addf(out, "\t%s\t%s\t%s\t%s\t%s\n", o->dflt && *o->dflt ? o->dflt : "-",
+				o->env ? o->env : "-",
+				!files || o->flag_only || !o->name ? "-"
+				: o->help			   ? "file"
+								   : "file only",
+				o->was ? o->was : "-", o->help && *o->help ? o->help : "-");
+	}
+	return good;
+}
+
+/* ---- --print-config, flags */
+
+/* Whether a line can hold a value as it is: no blanks around it, nothing like a comment or a quote. */
+static bool
+is_plain(const char *value)
+{
+	size_t len = strlen(value);
+
+	for (size_t i = 0; i < len; i++)
+		if ((value[i] == '#' || value[i] == ';') && (i == 0 || value[i - 1] == ' '))
+			return false;
+	return len && !strchr(" \"'", value[0]) && value[len - 1] != ' ';
+}
+
+/* Append NAME = VALUE. RC_INVAL: no line can hold it. */
+static enum rc
+print_pair(const char *name, const char *value, struct buf *out, struct err *err)
+{
+	const char *quote = is_plain(value) ? "" : strchr(value, '\'') ? "\"" : "'";
+	size_t first = out->len;
+	bool good = buf_addf(out, "%s = %s", name, quote);
+
+	for (const char *p = value; good && *p; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'",
+				       name, value);
+		if (*quote == '"' && (*p == '"' || *p == '\\'))
+			good = buf_add(out, "\\", 1);
+		good = good && buf_add(out, p, 1);
+	}
+	if (!good || !buf_addf(out, "%s\n", quote))
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (out->len - first > OPTION_MAX_LINE)
+		return err_set(err, RC_INVAL, "%s: no line of a file can hold '%.64s'", name,
+			       value);
+	return RC_OK;
+}
+
+/* The value of a row, terminated; empty when there is none or it says nothing. */
+static enum rc
+value_of(const struct option_set *s, const struct option_row *o, struct buf *value, struct err *err)
+{
+	bool good = true;
+
+	value->len = 0;
+	if (o->kind && o->kind->print && !o->flag_only && (!o->applies || o->applies(s->target)))
+		good = o->kind->print(o, s->target, value);
+	if (!good || !buf_add(value, "", 1))
+		return err_set(err, RC_NOMEM, "out of memory");
+	return RC_OK;
+}
+
+enum rc
+option_print(const struct option_set *s, struct buf *out, struct err *err)
+{
+	struct buf value = {0};
+	enum rc rc = RC_OK;
+
+	for (unsigned i = 0; rc == RC_OK && i < s->n; i++) {
+		rc = value_of(s, &s->rows[i], &value, err);
+		if (rc == RC_OK && value.data[0])
+			rc = print_pair(s->rows[i].name, value.data, out, err);
+	}
+	buf_fini(&value);
+	return rc;
+}
+
+static bool
+among(const char *name, const char *const *list)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return false;
+}
+
+enum rc
+option_args(const struct option_set *s, const char *const *except, char ***out, struct err *err)
+{
+	char **args = alloc_zeroed(s->n + 1, sizeof *args);
+	struct buf value = {0};
+	enum rc rc = args ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	size_t n = 0;
+
+	for (unsigned i = 0; rc == RC_OK && i < s->n; i++) {
+		const struct option_row *o = &s->rows[i];
+
+		if (!o->help || !o->name || among(o->name, except))
+			continue;
+		rc = value_of(s, o, &value, err);
+		if (rc != RC_OK || !value.data[0])
+			continue;
+		if (asprintf(&args[n], "--%s=%s", o->name, value.data) < 0) {
+			args[n] = NULL;
+			rc = err_set(err, RC_NOMEM, "out of memory");
+		}
+		n++;
+	}
+	buf_fini(&value);
+	if (rc == RC_OK)
+		*out = args;
+	else
+		option_args_free(args);
+	return rc;
+}
+
+void
+option_args_free(char **args)
+{
+	for (char **a = args; a && *a; a++)
+		free(*a);
+	free(args);
+}
+
+/* ---- answers */
+
+enum rc
+option_say(const char *text, struct err *err)
+{
+	if (fputs(text, stdout) < 0 || fflush(stdout) != 0 || close(STDOUT_FILENO) != 0)
+		return err_set(err, RC_FAILED, "standard output: %m");
+	exit(EXIT_SUCCESS);
+}
+
+enum rc
+option_answer(const struct option_set *s, enum option_ask ask, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc = RC_OK;
+	bool good = true;
+
+	if (ask == OPTION_HELP)
+		good = option_usage(s, &text);
+	else if (ask == OPTION_VERSION)
+		good = buf_addf(&text, "%.*s %s\n", (int)strcspn(s->usage, " "), s->usage,
+				GPUSIM_VERSION);
+	else if (ask == OPTION_LIST)
+		good = option_list(s, &text);
+	else
+		rc = option_print(s, &text, err);
+	if (!good || !buf_add(&text, "", 1))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = option_say(text.data, err);
+	buf_fini(&text);
+	return rc;
+}
