@@ -1,6 +1,7 @@
 /*
  * coord.c - one event in, its actions out.
  */
+#include "coord/coord.h"
 #include "coord/top.h"
 
 #include <inttypes.h>
@@ -60,10 +61,15 @@ check_ladder(const struct coord_config *c, struct err *err)
 	return RC_OK;
 }
 
+static const struct device_hooks hooks = {
+    .lost = comms_device_lost, .restarted = comms_device_restarted, .seat = comms_seat};
+
 static void
 rooms_free(struct coord *c)
 {
-	free(c->devices);
+	devices_fini(c);
+	history_fini(c);
+	pendings_fini(c);
 	free(c->comms);
 	free(c->runs);
 	free(c->persist);
@@ -85,15 +91,16 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
-	c->devices = alloc_zeroed(1, sizeof *c->devices);
 	c->comms = alloc_zeroed(1, sizeof *c->comms);
 	c->runs = alloc_zeroed(1, sizeof *c->runs);
 	c->persist = alloc_zeroed(1, sizeof *c->persist);
-	if (!c->devices || !c->comms || !c->runs || !c->persist) {
+	if (pendings_init(c) != RC_OK || history_init(c) != RC_OK ||
+	    devices_init(c, &hooks) != RC_OK || !c->comms || !c->runs || !c->persist) {
 		rooms_free(c);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	c->cfg = *cfg;
+	c->answering = keep_reply;
 	c->lost_ms = cfg->heartbeat_ms * cfg->missed;
 	tuner_init(&c->model);
 	if (!c->cfg.tuner)
@@ -112,8 +119,7 @@ coord_free(struct coord *c)
 		return;
 	/* What ends below has nobody to tell; the actions are thrown away. */
 	c->out = &none;
-	while (c->waiters)
-		waiter_free(c, c->waiters);
+	pendings_drop(c);
 	while (c->comms->first) {
 		if (c->comms->first->made && c->comms->first->state != COMM_DETACHING)
 			comm_destroy(c, c->comms->first);
@@ -121,13 +127,27 @@ coord_free(struct coord *c)
 	}
 	rendezvous_fini(c);
 	keep_fini(c);
-	for (size_t i = 0; i < c->devices->n; i++)
-		free(c->devices->v[i]);
 	tuner_fini(&c->model);
-	free(c->devices->config);
-	free(c->history.ring);
 	rooms_free(c);
 	coord_actions_fini(&none);
+}
+
+static enum rc
+on_register(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__RegisterResponse r = GPU_SIM__REGISTER_RESPONSE__INIT;
+	struct device *d;
+	enum rc rc =
+	    device_registers(c, pending_asker(p)->client_id, req->registerdevice, &d, &r, err);
+
+	if (rc != RC_OK)
+		return rc;
+	progress_heard(c, d, req->registerdevice);
+	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
+	reply.registerdevice = &r;
+	answer(c, p, &reply);
+	return RC_OK;
 }
 
 static const struct {
@@ -157,12 +177,9 @@ static const struct {
 };
 
 static enum rc
-dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+dispatch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
-	if (c->nwaiters > COORD_MAX_WAITERS)
-		return err_set(err, RC_BUSY, "%u requests wait for an answer, which is the limit",
-			       COORD_MAX_WAITERS);
-	if (limit_check(c, NULL, LIMIT_REQUESTS, 1, err) != RC_OK)
+	if (pendings_check(c, err) != RC_OK)
 		return err->rc;
 	if (keep_check(c, w, err) != RC_OK)
 		return err->rc;
@@ -176,7 +193,7 @@ dispatch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct e
 static enum rc
 request(struct coord *c, const struct coord_event *ev)
 {
-	struct waiter *w = waiter_new(c, ev);
+	struct pending *w = pending_new(c, ev);
 	struct err err = {0};
 
 	if (!w)
@@ -204,10 +221,10 @@ tick(struct coord *c)
 	polls_tick(c);
 	rendezvous_tick(c);
 	queue_tick(c);
-	waiters_tick(c);
+	pendings_tick(c);
 }
 
-void
+static void
 coord_step_end(struct coord *c)
 {
 	/* Reaping may start calls that fail at once, and their end may be what reaping waits for; so may
@@ -216,10 +233,30 @@ coord_step_end(struct coord *c)
 		calls_settle(c);
 		comms_reap(c);
 		queue_step(c);
-	} while (c->devices->dead.first);
+	} while (calls_unsettled(c));
 	events_tell(c);
 	keep_step(c);
 	c->out = NULL;
+}
+
+enum rc
+coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
+{
+	return persist_restore(c, key, value, nbytes, err);
+}
+
+void
+coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out)
+{
+	c->out = out;
+	persist_uncommitted(c, why, out);
+	coord_step_end(c);
+}
+
+void
+coord_committed(struct coord *c)
+{
+	c->refuse = (struct err){0};
 }
 
 enum rc
@@ -259,7 +296,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		client_seen(c, ev->client_id);
 		break;
 	case COORD_CANCEL:
-		waiter_cancel(c, ev->client_id, ev->seq);
+		pending_cancel(c, ev->client_id, ev->seq);
 		break;
 	case COORD_TICK:
 		tick(c);
@@ -268,8 +305,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		device_unreachable(c, ev->device_id, ev->text);
 		break;
 	case COORD_ECHO:
-		listen_echo(c);
-		devices_decide(c);
+		devices_echo(c);
 		break;
 	case COORD_LOOKED:
 		device_looked(c, ev->device_id, ev->found);

@@ -37,7 +37,7 @@ ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 
 static enum rc
 ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingRequest *q,
-	    struct ring_rank *rank, GpuSim__RankOps **list, struct waiter *w, struct err *err)
+	    struct ring_rank *rank, GpuSim__RankOps **list, struct pending *w, struct err *err)
 {
 	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
 	char algo[] = "ring";
@@ -70,7 +70,7 @@ ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingReque
 }
 
 enum rc
-on_all_reduce_ring(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_all_reduce_ring(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__AllReduceRingResponse r = GPU_SIM__ALL_REDUCE_RING_RESPONSE__INIT;
@@ -101,7 +101,7 @@ on_all_reduce_ring(struct coord *c, struct waiter *w, const GpuSim__Request *req
 /* ---- Memcpy: passed on to the device */
 
 static void
-answer_copied(struct coord *c, struct waiter *w, const GpuSim__Reply *from)
+answer_copied(struct coord *c, struct pending *w, const GpuSim__Reply *from)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__MemcpyResponse r = GPU_SIM__MEMCPY_RESPONSE__INIT;
@@ -122,28 +122,53 @@ answer_copied(struct coord *c, struct waiter *w, const GpuSim__Reply *from)
 	answer(c, w, &reply);
 }
 
-static void
-copied(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+struct copy {
+	struct call call;
+	struct pending *p;
+};
+
+static bool
+name_device(struct coord *c, struct pending *p, struct err *err)
 {
-	struct waiter *w = call->owner;
-	bool gone = call->end == CALL_LOST || call->end == CALL_RESTARTED;
+	err_set(err, RC_TIMEOUT, "device %016" PRIx64 " has not answered for %.1fs", pending_id(p),
+		(double)(c->now_ms - pending_asker(p)->asked_ms) / 1e3);
+	return false;
+}
+
+static void
+left(struct coord *c, struct pending *p)
+{
+	struct copy *copy = pending_own(p);
+
+	call_cancel(c, &copy->call);
+	free(copy);
+}
+
+static const struct wait wait_copy = {.late = name_device, .left = left};
+
+static void
+copied(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
+{
+	struct copy *copy = owner;
 	struct err err;
 
-	if (why->rc == RC_OK) {
-		answer_copied(c, w, reply);
+	(void)rank;
+	if (o->err.rc == RC_OK) {
+		answer_copied(c, copy->p, o->reply);
 		return;
 	}
-	err_set(&err, why->rc, "device %016" PRIx64 "%s %s", call->dev->id, gone ? "" : ":",
-		why->text);
-	answer_failure(c, w, &err);
+	err_set(&err, o->err.rc, "device %016" PRIx64 "%s %s", device_id(o->dev),
+		o->gone ? "" : ":", o->err.text);
+	answer_failure(c, copy->p, &err);
 }
 
 static enum rc
-copy_start(struct coord *c, struct waiter *w, const GpuSim__DeviceId *id, uint64_t nbytes,
+copy_start(struct coord *c, struct pending *p, const GpuSim__DeviceId *id, uint64_t nbytes,
 	   uint32_t field, const ProtobufCMessage *q, struct err *err)
 {
 	struct device *d = id ? device_find(c, id->value) : NULL;
 	struct buf body = {0};
+	struct copy *copy;
 
 	if (!id)
 		return err_set(err, RC_INVAL, "memcpy: no device is named");
@@ -154,18 +179,20 @@ copy_start(struct coord *c, struct waiter *w, const GpuSim__DeviceId *id, uint64
 			       "memcpy of %" PRIu64 " bytes through the coordinator, at most %u; "
 			       "gpusim_memcpy and gpuctl memcpy copy any size",
 			       nbytes, WIRE_BULK_MAX);
-	if (w->due_ms <= c->now_ms)
+	if (pending_due_ms(p) <= c->now_ms)
 		return err_set(err, RC_TIMEOUT, "memcpy: the client does not wait for it");
+	copy = alloc_zeroed(1, sizeof *copy);
+	if (!copy)
+		return err_set(err, RC_NOMEM, "memcpy: out of memory");
+	copy->p = p;
 	pack_request(field, q, NULL, &body);
-	w->call.owner = w;
-	w->call.done = copied;
-	waiter_set(w, WAIT_CALL, 0);
-	call_start(c, &w->call, d, d->address, w->due_ms - c->now_ms, &body);
+	pending_wait(c, p, &wait_copy, id->value, copy);
+	call_start(c, &copy->call, d, copied, copy, 0, pending_due_ms(p) - c->now_ms, &body);
 	return RC_OK;
 }
 
 enum rc
-on_memcpy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_memcpy(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__WriteRequest in = GPU_SIM__WRITE_REQUEST__INIT;
 	GpuSim__ReadRequest out = GPU_SIM__READ_REQUEST__INIT;

@@ -5,118 +5,6 @@
 
 #include <stdlib.h>
 
-/* A communicator that the device is in, or 0. */
-static uint64_t
-comm_of(const struct coord *c, const struct device *d)
-{
-	if (d->ncomms == 0)
-		return 0;
-	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks; r++)
-			if (comm->rank[r].dev == d)
-				return comm->id;
-	return 0;
-}
-
-static void
-device_show(const struct coord *c, struct device *d, struct device_msg *out)
-{
-	*out = (struct device_msg){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
-				   GPU_SIM__MEM_ADDR__INIT,	   GPU_SIM__MEM_ADDR__INIT,
-				   GPU_SIM__DEVICE_LOSS__INIT,	   ""};
-	out->id.value = d->id;
-	out->min.value = d->min_addr;
-	out->max.value = d->max_addr;
-	out->m.deviceid = &out->id;
-	out->m.minmemaddr = &out->min;
-	out->m.maxmemaddr = &out->max;
-	out->m.address = d->address;
-	out->m.dataaddress = d->data_address;
-	out->m.mempath = d->mem_path;
-	out->m.host = d->host;
-	out->m.memprivate = d->mem_private;
-	out->m.memdev = d->mem_dev;
-	out->m.meminode = d->mem_inode;
-	out->m.memuser = d->mem_user;
-	out->m.pid = d->pid;
-	out->m.ordinal = d->ordinal;
-	out->m.incarnation = d->incarnation;
-	out->m.usedbytes = d->used_bytes;
-	out->m.state = d->lost;
-	out->m.commid = comm_of(c, d);
-	out->m.spare = d->spare;
-	out->m.join = d->join;
-	out->m.threads = d->threads;
-	out->m.latencyns = d->latency_ns;
-	out->m.bitspers = d->bits_per_s;
-	out->m.kernels = d->kernels;
-	out->m.grpcaddress = d->grpc_address;
-	out->m.memkept = d->mem_kept;
-	out->m.supervised = d->supervised;
-	out->m.placed = d->placed;
-	if (!d->lost)
-		return;
-	device_remedy(c, d, out->remedy, sizeof out->remedy);
-	out->loss.why = d->loss.why;
-	out->loss.atms = d->loss.at_ms;
-	out->loss.agoms = device_lost_for(c, d);
-	out->loss.remedy = out->remedy;
-	out->m.loss = &out->loss;
-}
-
-bool
-device_msgs_init(struct coord *c, struct device *const *dev, size_t n, struct device_msgs *out)
-{
-	*out = (struct device_msgs){alloc_zeroed(n, sizeof *out->v),
-				    alloc_zeroed(n, sizeof *out->p), n};
-	if (!out->v || !out->p) {
-		device_msgs_fini(out);
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		device_show(c, dev[i], &out->v[i]);
-		out->p[i] = &out->v[i].m;
-	}
-	return true;
-}
-
-bool
-device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out)
-{
-	struct device *dev[WIRE_MAX_RANKS];
-
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		dev[r] = comm->rank[r].dev;
-	return device_msgs_init(c, dev, comm->nranks, out);
-}
-
-void
-device_msgs_fini(struct device_msgs *m)
-{
-	free(m->v);
-	free(m->p);
-	*m = (struct device_msgs){0};
-}
-
-enum rc
-on_list_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
-{
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	GpuSim__ListDevicesResponse r = GPU_SIM__LIST_DEVICES_RESPONSE__INIT;
-	struct device_msgs msgs;
-
-	(void)req;
-	if (!device_msgs_init(c, c->devices->v, c->devices->n, &msgs))
-		return err_set(err, RC_NOMEM, "list of devices: out of memory");
-	r.n_devices = msgs.n;
-	r.devices = msgs.p;
-	reply.body_case = GPU_SIM__REPLY__BODY_LIST_DEVICES;
-	reply.listdevices = &r;
-	answer(c, w, &reply);
-	device_msgs_fini(&msgs);
-	return RC_OK;
-}
-
 static void
 comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 {
@@ -128,7 +16,7 @@ comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->onfailure = (GpuSim__OnFailure)comm->on_failure;
 	out->recoveries = comm->recoveries;
 	for (uint32_t r = 0; r < comm->nranks; r++)
-		ids[r] = comm->rank[r].dev->id;
+		ids[r] = device_id(comm->rank[r].dev);
 	out->deviceids = ids;
 	out->n_deviceids = comm->nranks;
 	out->pending = comm->nruns;
@@ -211,7 +99,7 @@ trim(GpuSim__Reply *reply)
 }
 
 enum rc
-on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_status(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__StatusResponse r = GPU_SIM__STATUS_RESPONSE__INIT;
@@ -220,7 +108,7 @@ on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct 
 	char version[] = GPUSIM_VERSION;
 
 	(void)req;
-	if (!device_msgs_init(c, c->devices->v, c->devices->n, &devices))
+	if (!device_msgs_all(c, &devices))
 		return err_set(err, RC_NOMEM, "status: out of memory");
 	if (!summaries_init(c, &comms)) {
 		device_msgs_fini(&devices);
@@ -235,7 +123,7 @@ on_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct 
 	r.devices = devices.p;
 	r.n_comms = comms.n;
 	r.comms = comms.p;
-	r.waiting = c->nqueued;
+	r.waiting = queue_length(c);
 	reply.body_case = GPU_SIM__REPLY__BODY_STATUS;
 	reply.status = &r;
 	trim(&reply);

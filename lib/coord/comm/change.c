@@ -1,13 +1,13 @@
 /*
  * change.c - changes of a communicator that somebody asks for: abort, shrink, grow.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 enum rc
-on_comm_abort(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_abort(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommAbortRequest *q = req->commabort;
 	struct comm *comm = comm_find(c, q->commid);
@@ -24,7 +24,7 @@ on_comm_abort(struct coord *c, struct waiter *w, const GpuSim__Request *req, str
 	}
 	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": %s", comm->id,
 		*q->reason ? q->reason : "aborted by a client");
-	waiter_set(w, WAIT_ABORT, comm->id);
+	pending_wait(c, w, &wait_abort, comm->id, NULL);
 	comm_abort(c, comm, &why);
 	return RC_OK;
 }
@@ -69,7 +69,7 @@ choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, u
 }
 
 enum rc
-on_comm_shrink(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_shrink(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommShrinkRequest *q = req->commshrink;
 	bool lost[WIRE_MAX_RANKS];
@@ -87,7 +87,7 @@ on_comm_shrink(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 		answer_init(c, comm, w);
 		return RC_OK;
 	}
-	waiter_set(w, WAIT_ATTACH, comm->id);
+	pending_wait(c, w, &wait_attach, comm->id, NULL);
 	graphs_settle(c, comm);
 	if (n)
 		members_leave(c, comm, lost);
@@ -104,12 +104,12 @@ check_strangers(const struct comm *comm, struct device *const *dev, uint32_t n, 
 				return err_set(err, RC_INVAL,
 					       "device %016" PRIx64 " is rank %u of comm %" PRIu64
 					       " already",
-					       dev[k]->id, r, comm->id);
+					       device_id(dev[k]), r, comm->id);
 	return RC_OK;
 }
 
 enum rc
-on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_grow(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommGrowRequest *q = req->commgrow;
 	struct device *dev[WIRE_MAX_RANKS];
@@ -140,7 +140,7 @@ on_comm_grow(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 		rc = members_come(c, comm, dev, n, err);
 	if (rc != RC_OK)
 		return rc;
-	waiter_set(w, WAIT_ATTACH, comm->id);
+	pending_wait(c, w, &wait_attach, comm->id, NULL);
 	comm_renew(c, comm);
 	return RC_OK;
 }

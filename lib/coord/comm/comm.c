@@ -1,7 +1,7 @@
 /*
  * comm.c - communicators: found, failed as a whole, detached, told about.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,13 +34,13 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 bool
 member_there(const struct member *m)
 {
-	return m->dev->incarnation == m->incarnation;
+	return device_incarnation(m->dev) == m->incarnation;
 }
 
 bool
 member_lost(const struct member *m)
 {
-	return m->gone || m->dev->lost || !member_there(m);
+	return m->gone || device_is_lost(m->dev) || !member_there(m);
 }
 
 struct pair_count *
@@ -58,19 +58,46 @@ comm_pair(struct comm *comm, uint32_t src, uint32_t dst)
 	return &p[i];
 }
 
+static const struct wait wait_idle;
+
+/* The first rank that has not answered. */
+static bool
+name_missing(struct coord *c, struct pending *p, struct err *err)
+{
+	const struct comm *comm = c->comms->first;
+
+	while (comm && comm->id != pending_id(p))
+		comm = comm->next;
+	for (uint32_t r = 0; comm && r < comm->nranks; r++)
+		if (call_is_live(&comm->rank[r].call)) {
+			err_set(err, RC_TIMEOUT,
+				"comm %" PRIu64 ": rank %u (device %016" PRIx64
+				") has not answered its %s",
+				comm->id, r, device_id(comm->rank[r].dev),
+				comm->state == COMM_ATTACHING ? "attach"
+				: comm->state == COMM_JOINING ? "join"
+							      : "detach");
+			break;
+		}
+	return false;
+}
+
+const struct wait wait_attach = {.late = name_missing};
+const struct wait wait_detach = {.late = name_missing};
+const struct wait wait_abort;
+
 /* ---- ending one */
 
 static void
-comm_detached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+comm_detached(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct comm *comm = call->owner;
+	struct comm *comm = owner;
 	struct err err;
 
-	(void)reply;
 	comm->waiting--;
-	if (why->rc == RC_OK)
+	if (o->err.rc == RC_OK)
 		return;
-	call_blame(comm, call, why, &err);
+	call_culprit(comm->id, rank, o, &err);
 	act_log(c, "detach: %s", err.text);
 }
 
@@ -87,8 +114,8 @@ comm_detach(struct coord *c, struct comm *comm)
 		if (!m->attached || !member_there(m))
 			continue;
 		comm_pack_detach(comm, &body);
-		if (m->dev->lost && body.data)
-			member_tell(c, m->dev, &body);
+		if (device_is_lost(m->dev) && body.data)
+			device_tell(c, m->dev, &body);
 		else
 			member_call(c, comm, r, comm_detached, c->cfg.abort_grace_ms, &body);
 	}
@@ -112,13 +139,13 @@ comm_destroy(struct coord *c, struct comm *comm)
 	while (comm->groups)
 		group_free(c, comm, comm->groups);
 	while (comm->graphs) {
-		waiters_fail(c, WAIT_GRAPH, comm->graphs->id, &err);
+		pendings_fail(c, &wait_graph, comm->graphs->id, &err);
 		graph_free(c, comm->graphs);
 	}
-	waiters_fail(c, WAIT_IDLE, comm->id, &err);
-	waiters_fail(c, WAIT_ATTACH, comm->id, &err);
-	waiters_fail(c, WAIT_ABORT, comm->id, &err);
-	waiters_fail(c, WAIT_DEVICES, comm->id, &err);
+	pendings_fail(c, &wait_idle, comm->id, &err);
+	pendings_fail(c, &wait_attach, comm->id, &err);
+	pendings_fail(c, &wait_abort, comm->id, &err);
+	pendings_fail(c, &wait_devices, comm->id, &err);
 	comm_detach(c, comm);
 }
 
@@ -139,7 +166,7 @@ comm_free(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		member_release(&comm->rank[r]);
 		free(comm->rank[r].mapped);
-		comm->rank[r].dev->ncomms--;
+		device_release(comm->rank[r].dev);
 	}
 	pairs_fini(&comm->pairs);
 	free(comm->pair);
@@ -153,15 +180,15 @@ detach_ended(struct coord *c, struct comm *comm)
 {
 	uint64_t id = comm->id;
 	struct err failed = comm->failed;
-	struct waiter *w;
+	struct pending *w;
 
 	comm_free(c, comm);
-	while ((w = waiter_find(c, WAIT_DETACH, id))) {
+	while ((w = pending_find(c, &wait_detach, id))) {
 		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
 
-		if (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
-		    w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK) {
+		if (pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+		    pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK) {
 			answer_failure(c, w, &failed);
 			continue;
 		}
@@ -191,7 +218,7 @@ comms_reap(struct coord *c)
 }
 
 enum rc
-on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	uint64_t id = req->commdestroy->commid;
 	struct comm *comm = c->comms->first;
@@ -202,11 +229,33 @@ on_comm_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
 	if (comm->state != COMM_DETACHING)
 		comm_destroy(c, comm);
-	waiter_set(w, WAIT_DETACH, id);
+	pending_wait(c, w, &wait_detach, id, NULL);
 	return RC_OK;
 }
 
 /* ---- telling of one */
+
+uint64_t
+comms_seat(const struct coord *c, const struct device *d, uint32_t *rank)
+{
+	const struct comm *comm = device_is_reserved(d) ? c->comms->first : NULL;
+
+	for (; comm; comm = comm->next)
+		for (*rank = 0; *rank < comm->nranks; ++*rank)
+			if (comm->rank[*rank].dev == d)
+				return comm->id;
+	return 0;
+}
+
+bool
+device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out)
+{
+	struct device *dev[WIRE_MAX_RANKS];
+
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		dev[r] = comm->rank[r].dev;
+	return device_msgs_init(c, dev, comm->nranks, out);
+}
 
 static bool
 show_paths(const struct comm *comm, ProtobufCBinaryData *out)
@@ -248,8 +297,16 @@ comm_state(const struct comm *comm)
 						       : GPU_SIM__STATUS__SUCCESS;
 }
 
-void
-comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
+/* What a status tells beside the rest. */
+struct show {
+	bool paths, lateness;
+};
+
+static const struct show shows[2][2] = {{{false, false}, {false, true}},
+					{{true, false}, {true, true}}};
+
+static void
+comm_status_answer(struct coord *c, struct comm *comm, struct pending *w, const struct show *show)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
@@ -258,8 +315,8 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 	const struct err *why;
 	struct err err;
 
-	if (!device_msgs_of_comm(c, comm, &msgs) || (w->paths && !show_paths(comm, &r.paths)) ||
-	    (w->lateness && !late_show(comm, &late, &r.lateness))) {
+	if (!device_msgs_of_comm(c, comm, &msgs) || (show->paths && !show_paths(comm, &r.paths)) ||
+	    (show->lateness && !late_show(comm, &late, &r.lateness))) {
 		free(late);
 		free(r.lateness);
 		free(r.paths.data);
@@ -289,32 +346,45 @@ comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w)
 	device_msgs_fini(&msgs);
 }
 
+static bool
+idle_late(struct coord *c, struct pending *p, struct err *err)
+{
+	struct comm *comm = comm_find(c, pending_id(p));
+
+	(void)err;
+	if (comm)
+		comm_status_answer(c, comm, p, pending_own(p));
+	return comm;
+}
+
+static const struct wait wait_idle = {.late = idle_late};
+
 void
 comm_idle(struct coord *c, struct comm *comm)
 {
-	struct waiter *w;
+	struct pending *w;
 
-	while (comm->nruns == 0 && !comm_busy(comm) && (w = waiter_find(c, WAIT_IDLE, comm->id)))
-		comm_status_answer(c, comm, w);
+	while (comm->nruns == 0 && !comm_busy(comm) && (w = pending_find(c, &wait_idle, comm->id)))
+		comm_status_answer(c, comm, w, pending_own(w));
 }
 
 enum rc
-on_comm_status(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_status(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	struct comm *comm = comm_find(c, req->getcommstatus->commid);
+	const struct show *show;
 
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
 			       req->getcommstatus->commid);
-	w->paths = req->getcommstatus->paths;
-	w->lateness = req->getcommstatus->lateness;
-	if (w->paths && comm->nranks > WIRE_MAX_PATHS)
+	show = &shows[req->getcommstatus->paths][req->getcommstatus->lateness];
+	if (show->paths && comm->nranks > WIRE_MAX_PATHS)
 		return err_set(err, RC_INVAL,
 			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
 			       comm->id, comm->nranks, WIRE_MAX_PATHS);
 	if (req->getcommstatus->wait && (comm->nruns || comm_busy(comm)))
-		waiter_set(w, WAIT_IDLE, comm->id);
+		pending_wait(c, w, &wait_idle, comm->id, (void *)show);
 	else
-		comm_status_answer(c, comm, w);
+		comm_status_answer(c, comm, w, show);
 	return RC_OK;
 }

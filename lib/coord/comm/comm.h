@@ -6,6 +6,12 @@
 
 #include "coord/device/device.h"
 
+/* Who asks for devices, for messages to others. */
+struct label {
+	char program[64]; /* "gpuctl allreduce"; "": nobody said */
+	uint32_t pid;
+};
+
 struct run;
 struct graph;
 struct group;
@@ -142,19 +148,17 @@ struct comm {
 	} keep;
 };
 
-/* A rank's place in a rendezvous. */
-struct place {
-	bool here; /* a waiter with this rank is there */
-	bool gone; /* its client is away since gone_ms */
-	uint64_t gone_ms, due_ms;
-	uint64_t client_id;
+/* A rank's seat in a rendezvous. */
+struct seat {
+	struct pending *p; /* NULL: the seat is free */
+	bool gone;	   /* its client is away since gone_ms */
+	uint64_t gone_ms;
 	uint64_t device_id; /* 0: any */
 };
 
 /* Ranks that come by an id, each with a call of its own, until all are there. */
 struct rendezvous {
 	struct rendezvous *next;
-	uint64_t number; /* which its waiters name */
 	struct unique_id uid;
 	uint64_t client_id; /* who came first */
 	uint32_t nranks;
@@ -163,7 +167,7 @@ struct rendezvous {
 	GpuSim__OnFailure on_failure;
 	uint32_t op_timeout_ms;
 	struct label label; /* of who came first */
-	struct place place[];
+	struct seat seat[];
 };
 
 struct used_id {
@@ -177,10 +181,10 @@ struct comms {
 	uint64_t last;
 	struct rendezvous *rendezvous;
 	uint32_t nrendezvous;
-	uint64_t last_rendezvous;
 	struct used_id used[COORD_USED_IDS]; /* a ring */
 	uint64_t nused;			     /* ever */
-	const struct waiter *serving;	     /* the queued one whose turn it is */
+	struct queued *queue;
+	const struct pending *serving; /* the queued one whose turn it is */
 };
 
 /* ---- progress.c */
@@ -201,9 +205,13 @@ bool progress_blame(const struct coord *c, const struct comm *comm, bool *by_ran
 
 /* ---- comm.c, comm_init.c, lease.c */
 
+/* Requests wait for the communicator with that id. */
+extern const struct wait wait_attach, wait_detach, wait_abort;
+
 struct comm *comm_find(struct coord *c, uint64_t id);
 /* One that can take work: RC_NOTFOUND, RC_FAILED with the sentence. */
 enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
+bool device_msgs_of_comm(struct coord *c, const struct comm *comm, struct device_msgs *out);
 bool member_there(const struct member *m); /* the device has not restarted since */
 bool member_lost(const struct member *m);  /* it takes no part any more, whatever the reason */
 /* All its ranks again, under the next epoch. */
@@ -217,15 +225,12 @@ void comm_attach_ended(struct coord *c, struct comm *comm);
 /* Whether two ranks reach each other by memory. */
 bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
 void comms_reap(struct coord *c);
-/* The end of a step: all that follows from it, and its records. */
-void coord_step_end(struct coord *c);
 void comm_idle(struct coord *c, struct comm *comm);
 /* Its collectives so far. */
 uint64_t comm_operations(const struct comm *comm);
 /* Its failure, rc RC_OK while it has none that lasts; and how it is, in a word. */
 const struct err *comm_failure(const struct comm *comm);
 GpuSim__Status comm_state(const struct comm *comm);
-void comm_status_answer(struct coord *c, struct comm *comm, struct waiter *w);
 struct pair_count *comm_pair(struct comm *comm, uint32_t src, uint32_t dst);
 void client_gone(struct coord *c, uint64_t client_id);
 void client_seen(struct coord *c, uint64_t client_id);
@@ -238,8 +243,6 @@ void comm_holder_is(const struct coord *c, struct comm *comm, uint64_t client_id
 
 /* Of a client that has gone, or come back. */
 void rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone);
-/* A rank's caller (WAIT_RANKS) hears why it waits no longer; its place is free. */
-void rendezvous_dismiss(struct coord *c, const struct waiter *w, const struct err *why);
 /* What has waited too long for its ranks ends. Before waiters_tick. */
 void rendezvous_tick(struct coord *c);
 void rendezvous_fini(struct coord *c);
@@ -272,12 +275,15 @@ struct supply supply_count(const struct coord *c);
  * n free devices into dev, or *queued: the waiter stands in line for them, at most wait_ms long, and
  * its request is handled again when it is its turn. wait_ms 0: it does not wait.
  */
-enum rc queue_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, uint32_t n,
+enum rc queue_devices(struct coord *c, struct pending *w, const GpuSim__Request *req, uint32_t n,
 		      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err);
-/* Somebody stands in line who could have devices as soon as they are free. */
-const struct waiter *queue_first(const struct coord *c);
-/* Let go of what the waiter has as one that is queued. */
-void queue_leave(struct coord *c, struct waiter *w);
+/* Requests that wait for devices; that for a communicator to grow are by its id. */
+extern const struct wait wait_devices;
+/* A request is in the queue that takes devices as soon as they are free; the label of the first of these, and
+ * how many it wants; NULL. */
+bool queue_is_ready(const struct coord *c);
+const struct label *queue_first(const struct coord *c, uint32_t *want);
+uint32_t queue_length(const struct coord *c);
 /* Whose turn it is. At the end of a step. */
 void queue_step(struct coord *c);
 /* Those that have waited long enough, and whose client stays away. */
@@ -290,13 +296,13 @@ void queue_client_is(struct coord *c, uint64_t client_id, bool gone);
 enum rc check_policy(uint32_t on_failure, struct err *err);
 /*
  * A communicator over the devices, which are attached from now on. What q says of devices is not
- * looked at. The caller's waiters are to wait for it (WAIT_ATTACH). On error nothing has happened.
+ * looked at. The caller's waiters are to wait for it (&wait_attach). On error nothing has happened.
  */
 enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 		  uint32_t nranks, uint64_t client_id, struct comm **out, struct err *err);
 /* How many ranks are wanted; named: so many are named. RC_INVAL. */
 enum rc check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err);
-void answer_init(struct coord *c, struct comm *comm, struct waiter *w);
+void answer_init(struct coord *c, struct comm *comm, struct pending *w);
 
 /* ---- recover.c */
 
@@ -307,7 +313,9 @@ void comm_abort(struct coord *c, struct comm *comm, const struct err *why);
 /* Its ranks have changed, or it had failed: attach all, and go on. Nothing runs. */
 void comm_renew(struct coord *c, struct comm *comm);
 /* What a failed call says of its rank. */
-void comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why);
+void comm_blame(struct comm *comm, uint32_t rank, const struct outcome *o);
+/* As struct device_hooks wants. */
+uint64_t comms_seat(const struct coord *c, const struct device *d, uint32_t *rank);
 void comms_device_restarted(struct coord *c, const struct device *d);
 void comms_device_lost(struct coord *c, const struct device *d);
 bool comm_recovers(const struct comm *comm); /* its policy is not to fail */
@@ -340,9 +348,6 @@ void member_call(struct coord *c, struct comm *comm, uint32_t r, call_done *done
 void members_cancel(struct coord *c, struct comm *comm);
 /* It is to adopt nobody's memory any more. */
 void member_release(struct member *m);
-/* Tell a device without waiting for its answer: it may be dead or frozen, and read it later. Takes
- * *body, which may be empty: no memory. */
-void member_tell(struct coord *c, const struct device *d, struct buf *body);
 /* A CommDetachRequest. */
 void comm_pack_detach(const struct comm *comm, struct buf *body);
 /* Tell every rank to end what runs; done, or NULL, hears from those who are not lost. */

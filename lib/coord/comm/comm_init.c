@@ -3,7 +3,7 @@
  * says whose memory it could map; who has mapped each other is then told to use it (join). If one
  * refuses, all are detached before the client hears of it, so that it can try again at once.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,18 +55,19 @@ comm_reaches(const struct comm *comm, uint32_t r, uint32_t q)
 
 /* A rank did not do its part: the first one's reason is the communicator's. */
 static void
-init_failed(struct coord *c, struct comm *comm, const struct call *call, const struct err *why,
+init_failed(struct coord *c, struct comm *comm, uint32_t rank, const struct outcome *o,
 	    const char *part)
 {
+	struct member *m = &comm->rank[rank];
 	struct err err;
 
-	call_blame(NULL, call, why, &err);
+	call_culprit(0, rank, o, &err);
 	if (comm->made) {
-		comm_blame(c, comm, call, why);
-		comm->rank[call->rank].gone = true;
-		if (!comm->rank[call->rank].why[0])
-			snprintf(comm->rank[call->rank].why, sizeof comm->rank[0].why, "%.*s",
-				 (int)sizeof comm->rank[0].why - 1, why->text);
+		comm_blame(comm, rank, o);
+		m->gone = true;
+		if (!m->why[0])
+			snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1,
+				 o->err.text);
 	}
 	if (comm->failed.rc == RC_OK)
 		comm->failed = err;
@@ -74,20 +75,19 @@ init_failed(struct coord *c, struct comm *comm, const struct call *call, const s
 }
 
 static void
-comm_attached(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+comm_attached(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct comm *comm = call->owner;
+	struct comm *comm = owner;
 
 	comm->waiting--;
-	if (why->rc == RC_OK) {
-		if (reply->body_case == GPU_SIM__REPLY__BODY_COMM_ATTACH)
-			take_offer(comm, call->rank, reply->commattach);
+	if (o->err.rc == RC_OK) {
+		if (o->reply->body_case == GPU_SIM__REPLY__BODY_COMM_ATTACH)
+			take_offer(comm, rank, o->reply->commattach);
 		return;
 	}
-	/* One that refused has nothing to detach. */
-	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
-		comm->rank[call->rank].attached = false;
-	init_failed(c, comm, call, why, "attach");
+	if (o->refused)
+		comm->rank[rank].attached = false;
+	init_failed(c, comm, rank, o, "attach");
 }
 
 /* The communicators that a device is in, this one too, into ids; a device that was out of reach may
@@ -98,7 +98,7 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 	size_t n = 0;
 
 	ids[n++] = comm->id;
-	for (const struct comm *other = d->ncomms ? c->comms->first : NULL; other;
+	for (const struct comm *other = device_is_reserved(d) ? c->comms->first : NULL; other;
 	     other = other->next) {
 		if (other == comm || other->state == COMM_DETACHING)
 			continue;
@@ -116,17 +116,11 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 static bool
 pack_ranks(struct device_msgs *msgs, struct buf *out)
 {
-	char none[] = "";
 	bool good = true;
 
-	for (size_t r = 0; r < msgs->n && good; r++) {
-		struct device_msg *d = &msgs->v[r];
-
-		d->m.usedbytes = 0;
-		d->m.minmemaddr = d->m.maxmemaddr = NULL;
-		d->m.address = d->m.kernels = none;
-		good = buf_pack_field(out, 4, &d->m.base);
-	}
+	device_msgs_shorten(msgs);
+	for (size_t r = 0; r < msgs->n && good; r++)
+		good = buf_pack_field(out, 4, &msgs->p[r]->base);
 	return good;
 }
 
@@ -145,7 +139,7 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *ranks, struct
 	q.optimeoutms = comm->op_timeout_ms;
 	q.instance = c->cfg.instance;
 	q.comms = ids;
-	q.order = ++c->last_run; /* any number that grows, over restarts too */
+	q.order = ++c->last_number; /* any number that grows, over restarts too */
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
@@ -199,8 +193,8 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	label_set(&comm->label, q->program, q->pid);
 	for (uint32_t r = 0; r < nranks; r++) {
 		rank[r].dev = dev[r];
-		rank[r].incarnation = dev[r]->incarnation;
-		rank[r].memories = dev[r]->memories;
+		rank[r].incarnation = device_incarnation(dev[r]);
+		rank[r].memories = device_memories(dev[r]);
 	}
 	return comm;
 }
@@ -214,6 +208,22 @@ check_policy(uint32_t on_failure, struct err *err)
 	return RC_OK;
 }
 
+/* Of one client. */
+static enum rc
+check_limit(const struct coord *c, struct err *err)
+{
+	uint32_t n = 0;
+
+	if (c->comms->n < COORD_CLIENT_COMMS || c->client_id == 0)
+		return RC_OK;
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
+		n += comm->client_id == c->client_id;
+	if (n < COORD_CLIENT_COMMS)
+		return RC_OK;
+	return err_set(err, RC_BUSY, "this client has %u communicators, which is its limit",
+		       COORD_CLIENT_COMMS);
+}
+
 enum rc
 comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks,
 	  uint64_t client_id, struct comm **out, struct err *err)
@@ -224,7 +234,7 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev
 	if (c->comms->n == COORD_MAX_COMMS)
 		return err_set(err, RC_BUSY, "there are %u communicators, which is the limit",
 			       COORD_MAX_COMMS);
-	rc = limit_check(c, NULL, LIMIT_COMMS, 1, err);
+	rc = check_limit(c, err);
 	if (rc != RC_OK)
 		return rc;
 	comm = comm_new(c, q, dev, nranks);
@@ -241,7 +251,7 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev
 	}
 	c->comms->last++;
 	for (uint32_t r = 0; r < nranks; r++)
-		dev[r]->ncomms++;
+		device_reserve(dev[r]);
 	*c->comms->tail = comm;
 	c->comms->tail = &comm->next;
 	c->comms->n++;
@@ -250,7 +260,7 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev
 }
 
 enum rc
-on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_init(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommInitRequest *q = req->comminit;
 	struct device *dev[WIRE_MAX_RANKS];
@@ -267,14 +277,14 @@ on_comm_init(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 		rc = queue_devices(c, w, req, nranks, q->waitms, dev, &queued, err);
 	if (rc != RC_OK || queued)
 		return rc;
-	rc = comm_make(c, q, dev, nranks, w->client_id, &comm, err);
+	rc = comm_make(c, q, dev, nranks, pending_asker(w)->client_id, &comm, err);
 	if (rc == RC_OK)
-		waiter_set(w, WAIT_ATTACH, comm->id);
+		pending_wait(c, w, &wait_attach, comm->id, NULL);
 	return rc;
 }
 
 void
-answer_init(struct coord *c, struct comm *comm, struct waiter *w)
+answer_init(struct coord *c, struct comm *comm, struct pending *w)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
@@ -298,14 +308,13 @@ answer_init(struct coord *c, struct comm *comm, struct waiter *w)
 }
 
 static void
-comm_joined(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+comm_joined(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct comm *comm = call->owner;
+	struct comm *comm = owner;
 
-	(void)reply;
 	comm->waiting--;
-	if (why->rc != RC_OK)
-		init_failed(c, comm, call, why, "join");
+	if (o->err.rc != RC_OK)
+		init_failed(c, comm, rank, o, "join");
 }
 
 /* Tell one rank whom it reaches by memory; false: nobody. */
@@ -356,9 +365,9 @@ join(struct coord *c, struct comm *comm)
 static void
 answer_all(struct coord *c, struct comm *comm)
 {
-	struct waiter *w;
+	struct pending *w;
 
-	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+	while ((w = pending_find(c, &wait_attach, comm->id)))
 		answer_init(c, comm, w);
 }
 
@@ -366,10 +375,10 @@ answer_all(struct coord *c, struct comm *comm)
 static void
 detach_all(struct coord *c, struct comm *comm)
 {
-	struct waiter *w;
+	struct pending *w;
 
-	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
-		waiter_set(w, WAIT_DETACH, comm->id);
+	while ((w = pending_find(c, &wait_attach, comm->id)))
+		pending_wait(c, w, &wait_detach, comm->id, NULL);
 	comm_detach(c, comm);
 }
 
@@ -377,7 +386,7 @@ void
 comm_attach_ended(struct coord *c, struct comm *comm)
 {
 	bool good =
-	    comm->failed.rc == RC_OK && (comm->made || waiter_find(c, WAIT_ATTACH, comm->id));
+	    comm->failed.rc == RC_OK && (comm->made || pending_find(c, &wait_attach, comm->id));
 
 	if (good && comm->state == COMM_ATTACHING && join(c, comm)) {
 		comm->state = COMM_JOINING;

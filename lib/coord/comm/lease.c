@@ -2,7 +2,7 @@
  * lease.c - what belongs to a client ends when it has been away too long: leased communicators,
  * open groups.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
  *
  * They leave and come between epochs only: nobody runs anything, no rank's call is under way.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +15,8 @@ member_call(struct coord *c, struct comm *comm, uint32_t r, call_done *done, uin
 {
 	struct member *m = &comm->rank[r];
 
-	m->call.owner = comm;
-	m->call.rank = r;
-	m->call.done = done;
 	comm->waiting++;
-	call_start(c, &m->call, m->dev, m->dev->address, timeout_ms, body);
+	call_start(c, &m->call, m->dev, done, comm, r, timeout_ms, body);
 }
 
 void
@@ -34,15 +31,8 @@ void
 member_release(struct member *m)
 {
 	if (m->from)
-		m->from->ncomms--;
+		device_release(m->from);
 	m->from = NULL;
-}
-
-void
-member_tell(struct coord *c, const struct device *d, struct buf *body)
-{
-	if (body->data)
-		act_call(c, 0, d->id, d->address, c->cfg.abort_grace_ms, body);
 }
 
 void
@@ -71,7 +61,7 @@ members_abort(struct coord *c, struct comm *comm, const char *reason, call_done 
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
 		if (!done || (member_lost(m) && body.data))
-			member_tell(c, m->dev, &body);
+			device_tell(c, m->dev, &body);
 		else
 			member_call(c, comm, r, done, c->cfg.abort_grace_ms, &body);
 	}
@@ -115,9 +105,9 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 			continue;
 		}
 		comm_pack_detach(comm, &body);
-		member_tell(c, m->dev, &body); /* nobody waits */
+		device_tell(c, m->dev, &body); /* nobody waits */
 		free(m->mapped);
-		m->dev->ncomms--;
+		device_release(m->dev);
 	}
 	comm->nranks = left;
 	for (struct run *run = comm->runs; run; run = run->next)
@@ -146,11 +136,12 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	while (comm->groups)
 		group_free(c, comm, comm->groups);
 	for (uint32_t k = 0; k < n; k++) {
-		comm->rank[comm->nranks++] = (struct member){.dev = dev[k],
-							     .incarnation = dev[k]->incarnation,
-							     .memories = dev[k]->memories,
-							     .newcomer = true};
-		dev[k]->ncomms++;
+		comm->rank[comm->nranks++] =
+		    (struct member){.dev = dev[k],
+				    .incarnation = device_incarnation(dev[k]),
+				    .memories = device_memories(dev[k]),
+				    .newcomer = true};
+		device_reserve(dev[k]);
 	}
 	return RC_OK;
 }

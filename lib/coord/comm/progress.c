@@ -2,7 +2,7 @@
  * progress.c - how far ranks are, as their devices tell with each heartbeat, and what that says of
  * who holds up the others.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,20 +38,19 @@ moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progre
 void
 progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
 {
-	d->reports++;
 	for (size_t i = 0; i < q->n_progress; i++) {
 		const GpuSim__Progress *m = q->progress[i];
-		struct member *member = d->ncomms ? find_member(c, d, m->commid) : NULL;
+		struct member *member = device_is_reserved(d) ? find_member(c, d, m->commid) : NULL;
 		struct progress *p = member ? &member->progress : NULL;
 		uint64_t moved;
 
 		if (!p)
 			continue;
 		/* Of several streams, the one that is least far. */
-		if (p->report == d->reports && p->op < m->operation)
+		if (p->report == device_reports(d) && p->op < m->operation)
 			continue;
 		moved = moved_ms(c, p, m);
-		*p = (struct progress){.report = d->reports,
+		*p = (struct progress){.report = device_reports(d),
 				       .moved_ms = moved,
 				       .op = m->operation,
 				       .epoch = m->epoch,
@@ -67,7 +66,8 @@ progress_of(const struct comm *comm, uint32_t r)
 	const struct member *m = &comm->rank[r];
 	const struct progress *p = &m->progress;
 
-	return p->report && p->report == m->dev->reports && p->epoch == comm->epoch ? p : NULL;
+	return p->report && p->report == device_reports(m->dev) && p->epoch == comm->epoch ? p
+											   : NULL;
 }
 
 size_t
@@ -90,18 +90,10 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 		m->idlems = c->now_ms - p->moved_ms;
 		m->waitsfor = p->waits_for;
 		m->rank = r;
-		m->deviceid = comm->rank[r].dev->id;
+		m->deviceid = device_id(comm->rank[r].dev);
 		n++;
 	}
 	return n;
-}
-
-/* Its last report is too old to say anything: it may be frozen. */
-static bool
-is_silent(const struct coord *c, const struct device *d)
-{
-	return c->devices->ear.ms - d->heard_at >=
-	       2ull * c->cfg.heartbeat_ms * (d->stride ? d->stride : 1);
 }
 
 /* What is known of each rank. */
@@ -113,11 +105,11 @@ gather(const struct coord *c, const struct comm *comm)
 	for (uint32_t r = 0; v && r < comm->nranks; r++) {
 		const struct progress *p = progress_of(comm, r);
 
-		v[r].lost = comm->rank[r].dev->lost;
+		v[r].lost = device_is_lost(comm->rank[r].dev);
 		if (p) {
 			v[r].op = p->op;
 			v[r].step = p->step;
-			v[r].waits_for = is_silent(c, comm->rank[r].dev) ? 0 : p->waits_for;
+			v[r].waits_for = device_is_silent(c, comm->rank[r].dev) ? 0 : p->waits_for;
 		}
 	}
 	return v;
@@ -128,19 +120,20 @@ blame_text(const struct coord *c, const struct comm *comm, uint32_t r, enum blam
 	   size_t room)
 {
 	const struct progress *p = progress_of(comm, r);
-	uint64_t id = comm->rank[r].dev->id;
+	uint64_t id = device_id(comm->rank[r].dev);
 
 	if (why == BLAME_APART && p)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64 ") gets nothing from rank %u (device "
 				"%016" PRIx64 ") for %.1fs",
-				r, id, p->waits_for - 1, comm->rank[p->waits_for - 1].dev->id,
+				r, id, p->waits_for - 1,
+				device_id(comm->rank[p->waits_for - 1].dev),
 				(double)(c->now_ms - p->moved_ms) / 1e3);
-	if (why == BLAME_STUCK && is_silent(c, comm->rank[r].dev))
-		return snprintf(text, room,
-				"rank %u (device %016" PRIx64
-				") is stuck: no word from it for %.1fs",
-				r, id, (double)(c->now_ms - comm->rank[r].dev->heard_ms) / 1e3);
+	if (why == BLAME_STUCK && device_is_silent(c, comm->rank[r].dev))
+		return snprintf(
+		    text, room,
+		    "rank %u (device %016" PRIx64 ") is stuck: no word from it for %.1fs", r, id,
+		    (double)(c->now_ms - device_heard_ms(comm->rank[r].dev)) / 1e3);
 	if (why == BLAME_STUCK && p)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64

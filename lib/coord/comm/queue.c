@@ -1,25 +1,37 @@
 /*
  * queue.c - requests that wait for free devices: first come, first served.
  *
- * A queued request is a waiter (WAIT_DEVICES) that has its request with it; when its turn has come, that is
- * handled as if it had just arrived. Waiters are in order of their coming, so they are the queue. Nobody
- * goes before the first, so a large request is not starved by small ones; but for two kinds that keep
- * their place and let others go first: one whose client has no connection, until that is back or the
- * request leaves; and one that wants more devices than are not lost, until lost ones are back.
+ * When its turn comes, a queued request is handled as if it had just arrived. Nobody overtakes the first, so
+ * small requests do not starve a large one. Two kinds keep their position and let others go first: a request
+ * whose client has no connection, until that is back or the request leaves; and one that wants more devices
+ * than are alive, until lost devices are back.
  *
- * Whoever did not ask to wait does so for lost devices that are about to be back, and for those alone.
+ * A client that did not ask to wait waits for lost devices that are about to be back, and for nothing else.
  *
- * Nothing of this is stored: after a restart the clients ask again, and stand in line again.
+ * Nothing of this is stored: after a restart clients repeat their requests and queue again.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+
+struct queued {
+	struct queued *next;
+	struct pending *p;
+	struct buf request; /* packed */
+	struct label label;
+	uint32_t want;
+	bool brief; /* it did not ask to wait */
+	uint64_t until_ms;
+	bool gone; /* its client is away since gone_ms */
+	uint64_t gone_ms;
+};
 
 /* It could have devices now if enough of them were free. */
 static bool
-is_ready(const struct waiter *w, const struct supply *s)
+is_ready(const struct queued *q, const struct supply *s)
 {
-	return w->on == WAIT_DEVICES && !w->gone && w->want <= s->alive;
+	return !q->gone && q->want <= s->alive;
 }
 
 /* It has to wait for lost devices, and they are about to be back. */
@@ -29,26 +41,60 @@ awaits_return(const struct supply *s, uint32_t want)
 	return want > s->alive && want <= s->alive + s->returning;
 }
 
-const struct waiter *
-queue_first(const struct coord *c)
+static struct queued *
+first_ready(const struct coord *c)
 {
-	const struct waiter *w = c->nqueued ? c->waiters : NULL;
+	struct queued *q = c->comms->queue;
 	struct supply s;
 
-	if (w)
+	if (q)
 		s = supply_count(c);
-	while (w && !is_ready(w, &s))
-		w = w->next;
-	return w;
+	while (q && !is_ready(q, &s))
+		q = q->next;
+	return q;
 }
 
-void
-queue_leave(struct coord *c, struct waiter *w)
+bool
+queue_is_ready(const struct coord *c)
 {
-	buf_fini(&w->request);
-	waiter_set(w, WAIT_NOT, 0);
-	c->nqueued--;
+	return first_ready(c);
 }
+
+const struct label *
+queue_first(const struct coord *c, uint32_t *want)
+{
+	const struct queued *q = first_ready(c);
+
+	*want = q ? q->want : 0;
+	return q ? &q->label : NULL;
+}
+
+uint32_t
+queue_length(const struct coord *c)
+{
+	uint32_t n = 0;
+
+	for (const struct queued *q = c->comms->queue; q; q = q->next)
+		n++;
+	return n;
+}
+
+/* ---- coming and going */
+
+static void
+left(struct coord *c, struct pending *p)
+{
+	struct queued *q = pending_own(p), **at = &c->comms->queue;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	buf_fini(&q->request);
+	free(q);
+}
+
+/* By the id of the communicator that is to grow, or 0. */
+const struct wait wait_devices = {.idle = true, .left = left};
 
 static bool
 is_grow(const GpuSim__Request *req)
@@ -56,7 +102,6 @@ is_grow(const GpuSim__Request *req)
 	return req->body_case == GPU_SIM__REQUEST__BODY_COMM_GROW;
 }
 
-/* What the request says of who asks. */
 static void
 take_label(struct label *l, const GpuSim__Request *req)
 {
@@ -67,139 +112,144 @@ take_label(struct label *l, const GpuSim__Request *req)
 }
 
 static enum rc
-enter(struct coord *c, struct waiter *w, const GpuSim__Request *req, uint32_t n, uint64_t wait_ms,
-      struct err *err)
+enter(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n, bool brief,
+      uint64_t wait_ms, struct err *err)
 {
-	if (!buf_pack(&w->request, &req->base))
+	struct queued *q = alloc_zeroed(1, sizeof *q), **at = &c->comms->queue;
+
+	if (!q || !buf_pack(&q->request, &req->base)) {
+		free(q);
 		return err_set(err, RC_NOMEM, "the coordinator is out of memory");
-	waiter_set(w, WAIT_DEVICES, is_grow(req) ? req->commgrow->commid : 0);
-	take_label(&w->label, req);
-	w->want = n;
-	w->until_ms = c->now_ms + wait_ms < w->due_ms ? c->now_ms + wait_ms : w->due_ms;
-	c->nqueued++;
-	act_log(c, "%s waits for %u device%s", w->label.program[0] ? w->label.program : "a client",
+	}
+	q->p = p;
+	take_label(&q->label, req);
+	q->want = n;
+	q->brief = brief;
+	q->until_ms = c->now_ms + wait_ms;
+	if (q->until_ms > pending_due_ms(p))
+		q->until_ms = pending_due_ms(p);
+	while (*at)
+		at = &(*at)->next;
+	*at = q;
+	pending_wait(c, p, &wait_devices, is_grow(req) ? req->commgrow->commid : 0, q);
+	act_log(c, "%s waits for %u device%s", q->label.program[0] ? q->label.program : "a client",
 		n, n == 1 ? "" : "s");
 	return RC_OK;
 }
 
 enum rc
-queue_devices(struct coord *c, struct waiter *w, const GpuSim__Request *req, uint32_t n,
+queue_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, uint32_t n,
 	      uint64_t wait_ms, struct device **dev, bool *queued, struct err *err)
 {
 	struct supply s = supply_count(c);
+	bool brief = wait_ms == 0;
 	enum rc rc;
 
-	if (c->comms->serving != w && queue_first(c))
+	if (c->comms->serving != p && queue_is_ready(c))
 		rc = supply_short(c, n, s.free, err);
 	else
 		rc = choose_free(c, n, dev, err);
-	w->brief = wait_ms == 0;
-	if (rc == RC_OK || rc == RC_NOTFOUND || (w->brief && !awaits_return(&s, n)))
+	if (rc == RC_OK || rc == RC_NOTFOUND || (brief && !awaits_return(&s, n)))
 		return rc;
-	rc = enter(c, w, req, n, w->brief ? c->cfg.respawn_ms : wait_ms, err);
+	rc = enter(c, p, req, n, brief, brief ? c->cfg.respawn_ms : wait_ms, err);
 	*queued = rc == RC_OK;
 	return rc;
 }
 
-/* Its devices are free: handle its request, which may answer the waiter. */
+/* Its devices are free: handle its request, which may answer it. */
 static void
-serve(struct coord *c, struct waiter *w)
+serve(struct coord *c, struct queued *q)
 {
+	struct pending *p = q->p;
 	GpuSim__Request *req =
-	    gpu_sim__request__unpack(NULL, w->request.len, (const uint8_t *)w->request.data);
+	    gpu_sim__request__unpack(NULL, q->request.len, (const uint8_t *)q->request.data);
 	struct err err = {0};
 	enum rc rc;
 
-	queue_leave(c, w);
-	c->comms->serving = w;
-	c->client_id = w->client_id;
+	pending_wait(c, p, NULL, 0, NULL);
+	c->comms->serving = p;
+	c->client_id = pending_asker(p)->client_id;
 	if (!req)
 		rc = err_set(&err, RC_NOMEM, "the coordinator is out of memory");
 	else if (is_grow(req))
-		rc = on_comm_grow(c, w, req, &err);
+		rc = on_comm_grow(c, p, req, &err);
 	else
-		rc = on_comm_init(c, w, req, &err);
+		rc = on_comm_init(c, p, req, &err);
 	c->comms->serving = NULL;
 	c->client_id = 0;
 	if (rc != RC_OK)
-		answer_failure(c, w, &err);
+		answer_failure(c, p, &err);
 	wire_request_free(req);
 }
 
-/* They want more than there are, since devices were forgotten, or what they waited for does not come. */
+/* They want more than there are, since devices were forgotten, or the devices they wait for do not come. */
 static void
 refuse_hopeless(struct coord *c, const struct supply *s)
 {
-	struct waiter *next;
+	struct queued *next;
 	struct err err;
 
-	for (struct waiter *w = c->waiters; w; w = next) {
-		next = w->next;
-		if (w->on != WAIT_DEVICES)
+	for (struct queued *q = c->comms->queue; q; q = next) {
+		next = q->next;
+		if (q->want <= s->all &&
+		    (!q->brief || q->want <= s->free || awaits_return(s, q->want)))
 			continue;
-		if (w->want <= s->all &&
-		    (!w->brief || w->want <= s->free || awaits_return(s, w->want)))
-			continue;
-		supply_short(c, w->want, s->free, &err);
-		queue_leave(c, w);
-		answer_failure(c, w, &err);
+		supply_short(c, q->want, s->free, &err);
+		answer_failure(c, q->p, &err);
 	}
 }
 
 void
 queue_step(struct coord *c)
 {
-	struct waiter *w;
+	struct queued *q;
 	struct supply s;
 
-	while (c->nqueued && c->persist->refuse.rc == RC_OK) {
+	while (c->comms->queue && c->refuse.rc == RC_OK) {
 		s = supply_count(c);
 		refuse_hopeless(c, &s);
-		w = (struct waiter *)queue_first(c);
-		if (!w || w->want > s.free)
+		q = first_ready(c);
+		if (!q || q->want > s.free)
 			return;
-		serve(c, w);
+		serve(c, q);
 	}
 }
 
 static void
-expire(struct coord *c, struct waiter *w)
+expire(struct coord *c, struct queued *q)
 {
+	struct pending *p = q->p;
+	uint32_t want = q->want;
 	struct err why, err;
-	uint32_t want = w->want;
 
-	queue_leave(c, w);
+	pending_wait(c, p, NULL, 0, NULL); /* it is not named as one that waits */
 	supply_short(c, want, supply_count(c).free, &why);
-	err_set(&err, RC_TIMEOUT, "waited %.1f s: %s", (double)(c->now_ms - w->asked_ms) / 1e3,
-		why.text);
-	answer_failure(c, w, &err);
+	err_set(&err, RC_TIMEOUT, "waited %.1f s: %s",
+		(double)(c->now_ms - pending_asker(p)->asked_ms) / 1e3, why.text);
+	answer_failure(c, p, &err);
 }
 
 void
 queue_tick(struct coord *c)
 {
 	const struct err away = {RC_ABORTED, "its client has gone"};
-	struct waiter *next;
+	struct queued *next;
 
-	for (struct waiter *w = c->nqueued ? c->waiters : NULL; w; w = next) {
-		next = w->next;
-		if (w->on != WAIT_DEVICES)
-			continue;
-		if (w->gone && c->now_ms >= w->gone_ms + COORD_LEASE_MS) {
-			queue_leave(c, w);
-			answer_failure(c, w, &away);
-		} else if (c->now_ms >= w->until_ms) {
-			expire(c, w);
-		}
+	for (struct queued *q = c->comms->queue; q; q = next) {
+		next = q->next;
+		if (q->gone && c->now_ms >= q->gone_ms + COORD_LEASE_MS)
+			answer_failure(c, q->p, &away);
+		else if (c->now_ms >= q->until_ms)
+			expire(c, q);
 	}
 }
 
 void
 queue_client_is(struct coord *c, uint64_t client_id, bool gone)
 {
-	for (struct waiter *w = c->nqueued ? c->waiters : NULL; w; w = w->next)
-		if (w->on == WAIT_DEVICES && w->client_id == client_id && w->gone != gone) {
-			w->gone = gone;
-			w->gone_ms = c->now_ms;
+	for (struct queued *q = c->comms->queue; q; q = q->next)
+		if (pending_asker(q->p)->client_id == client_id && q->gone != gone) {
+			q->gone = gone;
+			q->gone_ms = c->now_ms;
 		}
 }

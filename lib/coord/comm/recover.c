@@ -7,7 +7,7 @@
  * memory. Then all ranks are attached under the next epoch, as when the communicator was made, and what
  * was under way is run again (runs_resume). A failure on the way starts over, a bounded number of times.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,18 +48,18 @@ take_failure(struct comm *comm, const GpuSim__Failure *f)
 }
 
 void
-comm_blame(struct coord *c, struct comm *comm, const struct call *call, const struct err *why)
+comm_blame(struct comm *comm, uint32_t rank, const struct outcome *o)
 {
-	struct member *m = &comm->rank[call->rank];
+	struct member *m = &comm->rank[rank];
 
-	if (call->answered || call->end == CALL_NOMEM) {
+	if (o->answered || o->nomem) {
 		m->heard = true;
 	} else if (!m->gone) {
 		m->gone = true;
-		snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1, why->text);
+		snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1, o->err.text);
 	}
-	if (c->devices->failure)
-		take_failure(comm, c->devices->failure);
+	if (o->failure)
+		take_failure(comm, o->failure);
 }
 
 /* Nothing more is to be heard of the rank before it is decided what becomes of it. */
@@ -85,13 +85,13 @@ is_drained(const struct comm *comm)
 /* ---- draining */
 
 static void
-abort_ended(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+abort_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct comm *comm = call->owner;
+	struct comm *comm = owner;
 
-	(void)reply;
+	(void)c;
 	comm->waiting--;
-	comm_blame(c, comm, call, why);
+	comm_blame(comm, rank, o);
 }
 
 /* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
@@ -148,7 +148,7 @@ comms_device_restarted(struct coord *c, const struct device *d)
 				err_set(&err, RC_FAILED,
 					"comm %" PRIu64 " rank %u (device %016" PRIx64
 					") restarted",
-					comm->id, r, d->id);
+					comm->id, r, device_id(d));
 				comm_fail(c, comm, &err);
 			}
 }
@@ -164,7 +164,7 @@ comms_device_lost(struct coord *c, const struct device *d)
 				device_lost(d, &why);
 				err_set(&err, why.rc,
 					"comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-					comm->id, r, d->id, why.text);
+					comm->id, r, device_id(d), why.text);
 				comm_fail(c, comm, &err);
 			}
 }
@@ -188,7 +188,7 @@ forget_failure(struct comm *comm)
 static void
 give_up(struct coord *c, struct comm *comm, const struct err *line)
 {
-	struct waiter *w;
+	struct pending *w;
 
 	members_cancel(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -204,8 +204,8 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 	runs_end_failed(c, comm, line);
 	graphs_settle(c, comm);
 	forget_failure(comm);
-	waiters_fail(c, WAIT_ATTACH, comm->id, line);
-	while ((w = waiter_find(c, WAIT_ABORT, comm->id)))
+	pendings_fail(c, &wait_attach, comm->id, line);
+	while ((w = pending_find(c, &wait_abort, comm->id)))
 		answer_done(c, w);
 	comm_idle(c, comm);
 }
@@ -229,12 +229,12 @@ name_lost(struct comm *comm, const bool *lost)
 				strncmp(m->why, "lost", 4) == 0 ? "" : "lost: ", m->why);
 		else if (!member_there(m))
 			err_set(&why, RC_FAILED, "restarted");
-		else if (m->dev->lost)
+		else if (device_is_lost(m->dev))
 			device_lost(m->dev, &why);
 		else
 			err_set(&why, RC_FAILED, "lost: it is stuck and does not answer");
 		n += (size_t)snprintf(who + n, room - n, "%srank %u (device %016" PRIx64 ") %s",
-				      n ? ", " : "", r, m->dev->id, why.text);
+				      n ? ", " : "", r, device_id(m->dev), why.text);
 	}
 }
 
@@ -398,7 +398,7 @@ send_back(struct coord *c, struct comm *comm)
 	}
 	if (!any || !stays)
 		return false;
-	waiters_fail(c, WAIT_ATTACH, comm->id, &why);
+	pendings_fail(c, &wait_attach, comm->id, &why);
 	runs_stop(c, comm);
 	graphs_settle(c, comm);
 	members_leave(c, comm, leave);
@@ -445,7 +445,7 @@ tell(struct coord *c, struct comm *comm)
 static void
 go_live(struct coord *c, struct comm *comm)
 {
-	struct waiter *w;
+	struct pending *w;
 
 	comm->state = COMM_LIVE;
 	for (uint32_t r = 0; r < comm->nranks; r++)
@@ -460,7 +460,7 @@ go_live(struct coord *c, struct comm *comm)
 		tell(c, comm);
 	runs_resume(c, comm);
 	forget_failure(comm);
-	while ((w = waiter_find(c, WAIT_ATTACH, comm->id)))
+	while ((w = pending_find(c, &wait_attach, comm->id)))
 		answer_init(c, comm, w);
 	comm_idle(c, comm);
 }

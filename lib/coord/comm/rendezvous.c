@@ -3,12 +3,12 @@
  * id: ncclCommInitRank. When all are there, a communicator is made as for one call, and each hears
  * of it.
  *
- * A rank is here as long as its waiter waits (WAIT_RANKS). Of one whose client has gone the place is
+ * A rank is here as long as its waiter waits (&wait_ranks). Of one whose client has gone the place is
  * free at once: whoever comes for it has it. The first deadline of a rank that is here ends the
  * rendezvous for all of them, so that all hear who was missing then; the id may be used again.
  * Nothing of this is stored: after a restart the clients ask again, and so begin it again.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,16 +28,6 @@ find(const struct coord *c, const struct unique_id *uid)
 	while (v && !same_id(&v->uid, uid))
 		v = v->next;
 	return v;
-}
-
-static struct waiter *
-waiter_of(struct coord *c, const struct rendezvous *v, uint32_t rank)
-{
-	struct waiter *w = c->waiters;
-
-	while (w && (w->on != WAIT_RANKS || w->id != v->number || w->rank != rank))
-		w = w->next;
-	return w;
 }
 
 static void
@@ -127,7 +117,7 @@ check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q
 			       "rank %u wants another lease, policy on failure or timeout than who "
 			       "came before",
 			       q->rank);
-	if (v->place[q->rank].here && !v->place[q->rank].gone)
+	if (v->seat[q->rank].p && !v->seat[q->rank].gone)
 		return err_set(err, RC_INVAL, "rank %u has come already", q->rank);
 	return RC_OK;
 }
@@ -136,58 +126,46 @@ static enum rc
 check_device(struct coord *c, const struct rendezvous *v, const GpuSim__CommInitRankRequest *q,
 	     struct err *err)
 {
-	struct device *d = q->deviceid ? device_find(c, q->deviceid) : NULL;
-	struct err why;
+	struct device *d;
 
 	if (!q->deviceid)
 		return RC_OK;
-	if (!d)
-		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, q->deviceid);
-	if (d->lost) {
-		device_lost(d, &why);
-		return err_set(err, why.rc, "device %016" PRIx64 " %s", d->id, why.text);
-	}
+	if (device_named(c, q->deviceid, &d, err) != RC_OK)
+		return err->rc;
 	for (uint32_t r = 0; v && r < v->nranks; r++)
-		if (r != q->rank && v->place[r].here && v->place[r].device_id == d->id)
+		if (r != q->rank && v->seat[r].p && v->seat[r].device_id == q->deviceid)
 			return err_set(err, RC_INVAL,
 				       "device %016" PRIx64
 				       " is named twice, as rank %u and rank %u",
-				       d->id, r, q->rank);
+				       q->deviceid, r, q->rank);
 	return RC_OK;
 }
 
 /* ---- the end of waiting */
 
 static void
-leave(struct rendezvous *v, uint32_t rank)
+left(struct coord *c, struct pending *p)
 {
-	struct place *p = &v->place[rank];
+	struct rendezvous *v = pending_own(p);
+	uint32_t r = 0;
 
-	v->nhere -= p->here;
-	v->ngone -= p->gone;
-	*p = (struct place){0};
+	(void)c;
+	while (v->seat[r].p != p)
+		r++;
+	v->nhere--;
+	v->ngone -= v->seat[r].gone;
+	v->seat[r] = (struct seat){0};
 }
 
-/* The rank's caller hears why it waits no longer. Nothing has begun, so nothing is stored. */
-static void
-dismiss(struct coord *c, struct rendezvous *v, uint32_t rank, const struct err *why)
-{
-	struct waiter *w = waiter_of(c, v, rank);
-
-	leave(v, rank);
-	if (!w)
-		return;
-	waiter_set(w, WAIT_NOT, 0);
-	answer_failure(c, w, why);
-}
+static const struct wait wait_ranks = {.idle = true, .left = left};
 
 /* All hear the same. */
 static void
 end_all(struct coord *c, struct rendezvous *v, const struct err *why)
 {
 	for (uint32_t r = 0; r < v->nranks; r++)
-		if (v->place[r].here)
-			dismiss(c, v, r, why);
+		if (v->seat[r].p)
+			answer_failure(c, v->seat[r].p, why);
 	rendezvous_free(c, v);
 }
 
@@ -204,9 +182,9 @@ name_missing(const struct rendezvous *v, char *text, size_t room)
 		const char *comma = n ? ", " : "";
 
 		end = r + 1;
-		if (v->place[r].here && !v->place[r].gone)
+		if (v->seat[r].p && !v->seat[r].gone)
 			continue;
-		while (end < v->nranks && (!v->place[end].here || v->place[end].gone))
+		while (end < v->nranks && (!v->seat[end].p || v->seat[end].gone))
 			end++;
 		n += end - r;
 		if (full)
@@ -231,11 +209,11 @@ expire(struct coord *c, struct rendezvous *v)
 	uint32_t r = 0;
 	struct err err;
 
-	while (r < v->nranks && (!v->place[r].here || v->place[r].due_ms > c->now_ms))
+	while (r < v->nranks && (!v->seat[r].p || pending_due_ms(v->seat[r].p) > c->now_ms))
 		r++;
 	err_set(&err, RC_TIMEOUT, "rank%s %s of %u ha%s not come while rank %u waited for %.1fs",
 		n == 1 ? "" : "s", missing, v->nranks, n == 1 ? "s" : "ve", r,
-		(double)(c->now_ms - waiter_of(c, v, r)->asked_ms) / 1e3);
+		(double)(c->now_ms - pending_asker(v->seat[r].p)->asked_ms) / 1e3);
 	refuse(&err, &v->uid);
 	end_all(c, v, &err);
 }
@@ -251,39 +229,39 @@ choose(struct coord *c, const struct rendezvous *v, struct device **dev, struct 
 	uint32_t want = 0, nfree = 0;
 	size_t next = 0;
 
-	for (size_t i = 0; i < c->devices->n; i++)
-		taken[i] = !device_is_free(c->devices->v[i]) || c->devices->v[i]->spare;
+	for (size_t i = 0; i < devices_count(c); i++)
+		taken[i] = !device_is_free(device_at(c, i)) || device_is_spare(device_at(c, i));
 	for (uint32_t r = 0; r < v->nranks; r++) {
 		GpuSim__CommInitRankRequest q = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
 
 		dev[r] = NULL;
 		q.rank = r;
-		q.deviceid = v->place[r].device_id;
+		q.deviceid = v->seat[r].device_id;
 		want += !q.deviceid;
 		if (check_device(c, v, &q, err) != RC_OK)
 			return err->rc;
-		for (size_t i = 0; q.deviceid && i < c->devices->n; i++)
-			if (c->devices->v[i]->id == q.deviceid) {
-				dev[r] = c->devices->v[i];
+		for (size_t i = 0; q.deviceid && i < devices_count(c); i++)
+			if (device_id(device_at(c, i)) == q.deviceid) {
+				dev[r] = device_at(c, i);
 				taken[i] = true;
 			}
 	}
-	for (size_t i = 0; i < c->devices->n; i++) {
-		uint32_t r = c->devices->v[i]->ordinal;
+	for (size_t i = 0; i < devices_count(c); i++) {
+		uint32_t r = device_ordinal(device_at(c, i));
 
 		nfree += !taken[i];
 		if (taken[i] || r >= v->nranks || dev[r])
 			continue;
-		dev[r] = c->devices->v[i];
+		dev[r] = device_at(c, i);
 		taken[i] = true;
 	}
-	if (nfree < want || (want && queue_first(c)))
+	if (nfree < want || (want && queue_is_ready(c)))
 		return supply_short(c, want, nfree, err);
 	for (uint32_t r = 0; r < v->nranks; r++) {
 		while (!dev[r] && taken[next])
 			next++;
 		if (!dev[r])
-			dev[r] = c->devices->v[next++];
+			dev[r] = device_at(c, next++);
 	}
 	return RC_OK;
 }
@@ -304,13 +282,14 @@ make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err 
 	if (!holders)
 		rc = err_set(err, RC_NOMEM, "the coordinator is out of memory");
 	if (rc == RC_OK)
-		rc = comm_make(c, &q, dev, v->nranks, v->place[0].client_id, out, err);
+		rc = comm_make(c, &q, dev, v->nranks, pending_asker(v->seat[0].p)->client_id, out,
+			       err);
 	if (rc != RC_OK) {
 		free(holders);
 		return rc;
 	}
 	for (uint32_t r = 0; r < v->nranks; r++)
-		holders[r].client_id = v->place[r].client_id;
+		holders[r].client_id = pending_asker(v->seat[r].p)->client_id;
 	(*out)->holders = holders;
 	(*out)->nholders = v->nranks;
 	(*out)->uid = v->uid;
@@ -332,7 +311,7 @@ complete(struct coord *c, struct rendezvous *v)
 		return;
 	}
 	for (uint32_t r = 0; r < v->nranks; r++)
-		waiter_set(waiter_of(c, v, r), WAIT_ATTACH, comm->id);
+		pending_wait(c, v->seat[r].p, &wait_attach, comm->id, NULL);
 	rendezvous_free(c, v);
 }
 
@@ -346,28 +325,17 @@ rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone)
 	for (struct rendezvous *v = c->comms->rendezvous; v; v = next) {
 		next = v->next;
 		for (uint32_t r = 0; (gone || v->ngone) && r < v->nranks; r++) {
-			struct place *p = &v->place[r];
+			struct seat *s = &v->seat[r];
 
-			if (!p->here || p->client_id != client_id || p->gone == gone)
+			if (!s->p || pending_asker(s->p)->client_id != client_id || s->gone == gone)
 				continue;
-			p->gone = gone;
-			p->gone_ms = c->now_ms;
+			s->gone = gone;
+			s->gone_ms = c->now_ms;
 			v->ngone = gone ? v->ngone + 1 : v->ngone - 1;
 		}
 		if (!gone)
 			complete(c, v);
 	}
-}
-
-void
-rendezvous_dismiss(struct coord *c, const struct waiter *w, const struct err *why)
-{
-	struct rendezvous *v = c->comms->rendezvous;
-
-	while (v && v->number != w->id)
-		v = v->next;
-	if (v)
-		dismiss(c, v, w->rank, why);
 }
 
 void
@@ -381,11 +349,11 @@ rendezvous_tick(struct coord *c)
 
 		next = v->next;
 		for (uint32_t r = 0; r < v->nranks; r++) {
-			const struct place *p = &v->place[r];
+			const struct seat *s = &v->seat[r];
 
-			if (p->gone && c->now_ms >= p->gone_ms + COORD_LEASE_MS)
-				dismiss(c, v, r, &away);
-			due |= p->here && c->now_ms >= p->due_ms;
+			if (s->gone && c->now_ms >= s->gone_ms + COORD_LEASE_MS)
+				answer_failure(c, s->p, &away);
+			due |= s->p && c->now_ms >= pending_due_ms(s->p);
 		}
 		if (v->nhere == 0)
 			rendezvous_free(c, v);
@@ -395,6 +363,20 @@ rendezvous_tick(struct coord *c)
 }
 
 /* ---- the call */
+
+/* Of one client. */
+static enum rc
+check_limit(const struct coord *c, struct err *err)
+{
+	uint32_t n = 0;
+
+	for (const struct rendezvous *v = c->comms->rendezvous; v && c->client_id; v = v->next)
+		n += v->client_id == c->client_id;
+	if (n < COORD_CLIENT_IDS)
+		return RC_OK;
+	return err_set(err, RC_BUSY, "%u ids of this client wait for ranks, which is its limit",
+		       COORD_CLIENT_IDS);
+}
 
 static struct rendezvous *
 rendezvous_new(struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
@@ -406,14 +388,13 @@ rendezvous_new(struct coord *c, const GpuSim__CommInitRankRequest *q, const stru
 		err_set(err, RC_BUSY, "%u ids wait for ranks, which is the limit", COORD_MAX_IDS);
 		return NULL;
 	}
-	if (limit_check(c, NULL, LIMIT_IDS, 1, err) != RC_OK)
+	if (check_limit(c, err) != RC_OK)
 		return NULL;
-	v = alloc_zeroed(1, sizeof *v + q->numranks * sizeof v->place[0]);
+	v = alloc_zeroed(1, sizeof *v + q->numranks * sizeof v->seat[0]);
 	if (!v) {
 		err_set(err, RC_NOMEM, "the coordinator is out of memory");
 		return NULL;
 	}
-	v->number = ++c->comms->last_rendezvous;
 	v->uid = *uid;
 	v->client_id = c->client_id;
 	v->nranks = q->numranks;
@@ -429,28 +410,24 @@ rendezvous_new(struct coord *c, const GpuSim__CommInitRankRequest *q, const stru
 
 /* The rank is here: who had its place and has gone is told so. */
 static void
-arrive(struct coord *c, struct rendezvous *v, struct waiter *w,
+arrive(struct coord *c, struct rendezvous *v, struct pending *w,
        const GpuSim__CommInitRankRequest *q)
 {
 	const struct err taken = {RC_ABORTED, "its client had gone, and another came in its place"};
-	struct place *p = &v->place[q->rank];
-	uint64_t longest = c->now_ms + c->cfg.comm_timeout_ms;
+	struct seat *s = &v->seat[q->rank];
 
-	if (p->here)
-		dismiss(c, v, q->rank, &taken);
-	w->rank = q->rank;
-	waiter_set(w, WAIT_RANKS, v->number);
-	if (w->due_ms > longest)
-		w->due_ms = longest;
-	*p = (struct place){
-	    .here = true, .client_id = w->client_id, .device_id = q->deviceid, .due_ms = w->due_ms};
+	if (s->p)
+		answer_failure(c, s->p, &taken);
+	pending_wait(c, w, &wait_ranks, 0, v);
+	pending_due_by(w, c->now_ms + c->cfg.comm_timeout_ms);
+	*s = (struct seat){.p = w, .device_id = q->deviceid};
 	v->nhere++;
 	act_log(c, "id %016" PRIx64 "%016" PRIx64 ": rank %u is there, %u of %u", v->uid.high,
 		v->uid.low, q->rank, v->nhere - v->ngone, v->nranks);
 }
 
 enum rc
-on_comm_init_rank(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_comm_init_rank(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommInitRankRequest *q = req->comminitrank;
 	const struct unique_id uid = {q->idhigh, q->idlow};

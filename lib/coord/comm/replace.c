@@ -1,7 +1,7 @@
 /*
  * replace.c - lost ranks of a communicator get their devices back, or others.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 static bool
 has_returned(const struct coord *c, const struct comm *comm, const struct member *m)
 {
-	if (m->dev->lost)
+	if (device_is_lost(m->dev))
 		return false;
 	if (!member_there(m))
 		return true;
-	return !device_can_spawn(c, m->dev) && m->dev->heard_ms > comm->rec.drained_ms;
+	return !device_can_spawn(c, m->dev) && device_heard_ms(m->dev) > comm->rec.drained_ms;
 }
 
 /* Lost ones that nobody is starting already are started, on this host. */
@@ -27,8 +27,7 @@ start_again(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 
-		if (m->gone && !m->dev->spawn.until_ms && !m->dev->spawn.cannot[0] &&
-		    !has_returned(c, comm, m) && device_can_spawn(c, m->dev))
+		if (m->gone && !has_returned(c, comm, m))
 			device_spawn(c, m->dev);
 	}
 }
@@ -41,10 +40,8 @@ replace_start(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 
-		if (m->gone && !m->dev->spawn.until_ms)
-			device_came(m->dev); /* what failed before may go now */
-		if (m->gone && !has_returned(c, comm, m))
-			device_end(c, m->dev);
+		if (m->gone)
+			device_revive(c, m->dev, !has_returned(c, comm, m));
 	}
 	start_again(c, comm);
 }
@@ -59,9 +56,9 @@ respawned(struct coord *c, struct comm *comm)
 		struct member *m = &comm->rank[r];
 
 		if (m->gone && has_returned(c, comm, m)) {
-			m->incarnation = m->dev->incarnation;
-			comm->rec.blank |= m->memories != m->dev->memories;
-			m->memories = m->dev->memories;
+			m->incarnation = device_incarnation(m->dev);
+			comm->rec.blank |= m->memories != device_memories(m->dev);
+			m->memories = device_memories(m->dev);
 			m->gone = false;
 		}
 		all &= !m->gone;
@@ -71,52 +68,23 @@ respawned(struct coord *c, struct comm *comm)
 
 /* ---- replacing: spare */
 
-/* Is it large enough, and was not tried in vain? */
-static bool
-serves(const struct device *d, const struct device *lost)
-{
-	return d != lost && !d->unfit &&
-	       d->max_addr - d->min_addr >= lost->max_addr - lost->min_addr;
-}
-
-struct device *
-device_find_spare(const struct coord *c, const struct device *lost, bool spares)
-{
-	struct device *best = NULL;
-	int best_points = -1;
-
-	for (size_t i = 0; i < c->devices->n; i++) {
-		struct device *d = c->devices->v[i];
-		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
-
-		if (!device_is_free(d) || !serves(d, lost) || (spares && !d->spare))
-			continue;
-		if (points > best_points) {
-			best = d;
-			best_points = points;
-		}
-	}
-	return best;
-}
-
 static void
-adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct comm *comm = call->owner;
-	struct member *m = &comm->rank[call->rank];
+	struct comm *comm = owner;
+	struct member *m = &comm->rank[rank];
 
-	(void)reply;
 	comm->waiting--;
-	if (why->rc == RC_OK) {
+	if (o->err.rc == RC_OK) {
 		m->gone = false;
 		device_replace(c, m->from, m->dev);
 		return;
 	}
 	snprintf(comm->rec.tried, sizeof comm->rec.tried, "spare device %016" PRIx64 ": %.150s",
-		 m->dev->id, why->text);
-	act_log(c, "comm %" PRIu64 " rank %u: %s", comm->id, call->rank, comm->rec.tried);
-	m->dev->unfit = true;
-	m->dev->ncomms--;
+		 device_id(m->dev), o->err.text);
+	act_log(c, "comm %" PRIu64 " rank %u: %s", comm->id, rank, comm->rec.tried);
+	device_is_unfit(m->dev);
+	device_release(m->dev);
 	m->dev = m->from;
 	m->from = NULL;
 	comm->rec.rounds++;
@@ -131,9 +99,9 @@ take_place(struct coord *c, struct comm *comm, uint32_t r, struct device *d)
 
 	m->from = m->dev;
 	m->dev = d;
-	m->incarnation = d->incarnation;
-	m->memories = d->memories;
-	d->ncomms++;
+	m->incarnation = device_incarnation(d);
+	m->memories = device_memories(d);
+	device_reserve(d);
 	if (adopt_pack(m->from, d, &body)) {
 		member_call(c, comm, r, adopted, COORD_ADOPT_MS, &body);
 		return;
@@ -167,7 +135,7 @@ may_come(const struct comm *comm, const struct device *d)
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		if (comm->rank[r].dev == d || comm->rank[r].from == d)
 			return false;
-	return !d->lost;
+	return !device_is_lost(d);
 }
 
 /* Why a rank will be without a device however long one waits for it; false: it may get one. */
@@ -180,11 +148,12 @@ is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *wh
 	if (!comm->rank[r].gone || comm->rank[r].from)
 		return false;
 	if (comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN) {
-		snprintf(why, room, "device %016" PRIx64 " %s", lost->id, lost->spawn.cannot);
-		return lost->spawn.cannot[0];
+		snprintf(why, room, "device %016" PRIx64 " %s", device_id(lost),
+			 device_cannot_come(lost));
+		return *device_cannot_come(lost);
 	}
-	for (size_t i = 0; i < c->devices->n; i++)
-		if (serves(c->devices->v[i], lost) && may_come(comm, c->devices->v[i]))
+	for (size_t i = 0; i < devices_count(c); i++)
+		if (device_serves(device_at(c, i), lost) && may_come(comm, device_at(c, i)))
 			return false;
 	devices_name_lost(c, true, spares, sizeof spares);
 	snprintf(why, room, "no spare device is left%s%s%s", comm->rec.tried[0] ? "; " : "",

@@ -2,7 +2,7 @@
  * supply.c - devices for a communicator: those that are named, or so many that are free; and why there are
  * too few, which names the communicators that have the others.
  */
-#include "coord/top.h"
+#include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -21,22 +21,14 @@ enum rc
 choose_named(struct coord *c, const uint64_t *ids, size_t n, struct device **dev, struct err *err)
 {
 	for (size_t r = 0; r < n; r++) {
-		struct err why;
-
 		for (size_t k = 0; k < r; k++)
 			if (ids[k] == ids[r])
 				return err_set(err, RC_INVAL,
 					       "device %016" PRIx64
 					       " is named twice, as rank %zu and rank %zu",
 					       ids[r], k, r);
-		dev[r] = device_find(c, ids[r]);
-		if (!dev[r])
-			return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, ids[r]);
-		if (dev[r]->lost) {
-			device_lost(dev[r], &why);
-			return err_set(err, why.rc, "device %016" PRIx64 " %s", dev[r]->id,
-				       why.text);
-		}
+		if (device_named(c, ids[r], &dev[r], err) != RC_OK)
+			return err->rc;
 	}
 	return RC_OK;
 }
@@ -46,10 +38,10 @@ choose_free(const struct coord *c, uint32_t n, struct device **dev, struct err *
 {
 	uint32_t nfree = 0;
 
-	for (size_t i = 0; i < c->devices->n; i++)
-		if (device_is_free(c->devices->v[i]) && !c->devices->v[i]->spare) {
+	for (size_t i = 0; i < devices_count(c); i++)
+		if (device_is_free(device_at(c, i)) && !device_is_spare(device_at(c, i))) {
 			if (nfree < n)
-				dev[nfree] = c->devices->v[i];
+				dev[nfree] = device_at(c, i);
 			nfree++;
 		}
 	return nfree < n ? supply_short(c, n, nfree, err) : RC_OK;
@@ -62,13 +54,13 @@ supply_count(const struct coord *c)
 {
 	struct supply s = {0};
 
-	for (size_t i = 0; i < c->devices->n; i++) {
-		const struct device *d = c->devices->v[i];
+	for (size_t i = 0; i < devices_count(c); i++) {
+		const struct device *d = device_at(c, i);
 
-		s.all += !d->spare;
-		s.alive += !d->spare && !d->lost;
-		s.free += !d->spare && device_is_free(d);
-		s.returning += !d->spare && device_returns(c, d);
+		s.all += !device_is_spare(d);
+		s.alive += !device_is_spare(d) && !device_is_lost(d);
+		s.free += !device_is_spare(d) && device_is_free(d);
+		s.returning += !device_is_spare(d) && device_returns(c, d);
 	}
 	return s;
 }
@@ -109,7 +101,7 @@ devices_of(const struct comm *comm)
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < comm->nranks; r++)
-		n += !comm->rank[r].dev->spare;
+		n += !device_is_spare(comm->rank[r].dev);
 	return n;
 }
 
@@ -139,7 +131,8 @@ add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_
 static void
 add_users(struct text *t, const struct coord *c)
 {
-	const struct waiter *first = queue_first(c);
+	uint32_t want;
+	const struct label *first = queue_first(c, &want);
 	const char *before = ": ";
 
 	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
@@ -155,10 +148,10 @@ add_users(struct text *t, const struct coord *c)
 		add_comm(t, c, comm, n);
 		before = ", ";
 	}
-	if (first && first != c->comms->serving) {
+	if (first) {
 		add(t, "%s", before);
-		add_label(t, &first->label);
-		add(t, " waits for %u", first->want);
+		add_label(t, first);
+		add(t, " waits for %u", want);
 	}
 }
 

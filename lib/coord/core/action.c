@@ -1,12 +1,9 @@
-#include "coord/top.h"
+#include "coord/core/core.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Room in a control message for what the shell adds around a body. */
-#define ENVELOPE 64
 
 bool
 act(struct coord *c, struct coord_action *a)
@@ -115,53 +112,6 @@ act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *addres
 	*body = (struct buf){0};
 	snprintf(a.address, sizeof a.address, "%s", address);
 	return act(c, &a);
-}
-
-void
-answer(struct coord *c, struct waiter *w, GpuSim__Reply *reply)
-{
-	struct coord_action a = {.kind = COORD_ANSWER, .token = w->token};
-	size_t n = gpu_sim__reply__get_packed_size(reply);
-	struct err err;
-
-	if (n > WIRE_CONTROL_MAX - ENVELOPE) {
-		err_set(&err, RC_INTERNAL, "the answer takes %zu bytes, at most %u", n,
-			WIRE_CONTROL_MAX - ENVELOPE);
-		answer_failure(c, w, &err);
-		return;
-	}
-	keep_reply(c, w, reply, &a);
-	if (w->token == 0) {
-		waiter_free(c, w);
-		return;
-	}
-	if (buf_pack(&a.body, &reply->base)) {
-		if (act(c, &a)) {
-			waiter_free(c, w);
-			return;
-		}
-	}
-	waiter_set(w, WAIT_MEMORY, 0);
-}
-
-void
-answer_failure(struct coord *c, struct waiter *w, const struct err *err)
-{
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-
-	wire_reply_failure(&reply, err);
-	answer(c, w, &reply);
-}
-
-void
-answer_done(struct coord *c, struct waiter *w)
-{
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
-
-	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
-	reply.done = &done;
-	answer(c, w, &reply);
 }
 
 void

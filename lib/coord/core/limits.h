@@ -12,7 +12,7 @@
 #define COORD_MAX_RUNS	  1024 /* not yet ended, per communicator */
 #define COORD_MAX_GROUPS  64   /* open, per communicator */
 #define COORD_MAX_GRAPHS  256  /* per communicator */
-#define COORD_MAX_WAITERS 4096
+#define COORD_MAX_PENDING 4096
 #define COORD_MAX_IDS	  256	       /* that wait for ranks */
 #define COORD_USED_IDS	  1024	       /* remembered, of communicators that are gone */
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
@@ -20,7 +20,7 @@
 
 /* What one client may have of that; see limits.c. A device holds 256 communicators. */
 #define COORD_CLIENT_COMMS   128
-#define COORD_CLIENT_WAITERS 1024
+#define COORD_CLIENT_PENDING 1024
 #define COORD_CLIENT_IDS     64 /* that it began */
 #define COORD_CLIENT_HELD    (64u << 20)
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */

@@ -1,7 +1,4 @@
-/*
- * call.c - calls to devices: each ends exactly once, by a result, a lost device or its deadline.
- */
-#include "coord/top.h"
+#include "coord/device/device_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,13 +58,13 @@ call_die(struct coord *c, struct call *call, enum call_state why)
 	list_add(&c->devices->dead, call);
 }
 
-void
-call_start(struct coord *c, struct call *call, struct device *dev, const char *address,
-	   uint64_t timeout_ms, struct buf *body)
+static void
+start(struct coord *c, struct call *call, const char *address, uint64_t timeout_ms,
+      struct buf *body)
 {
+	struct device *dev = call->dev;
 	struct call **bucket;
 
-	call->dev = dev;
 	call->since_ms = c->now_ms;
 	call->overdue_ms = c->now_ms + timeout_ms + COORD_OVERDUE_MS;
 	if (!body->data || (dev && dev->lost)) {
@@ -85,6 +82,45 @@ call_start(struct coord *c, struct call *call, struct device *dev, const char *a
 	bucket = &c->devices->by_token[call->token % CALL_BUCKETS];
 	call->chain = *bucket;
 	*bucket = call;
+}
+
+void
+call_start(struct coord *c, struct call *call, struct device *dev, call_done *done, void *owner,
+	   uint32_t rank, uint64_t timeout_ms, struct buf *body)
+{
+	call->dev = dev;
+	call->done = done;
+	call->owner = owner;
+	call->rank = rank;
+	start(c, call, dev->address, timeout_ms, body);
+}
+
+void
+call_address(struct coord *c, struct call *call, const char *address, call_done *done, void *owner,
+	     uint64_t timeout_ms, struct buf *body)
+{
+	call->dev = NULL;
+	call->done = done;
+	call->owner = owner;
+	start(c, call, address, timeout_ms, body);
+}
+
+bool
+call_is_idle(const struct call *call)
+{
+	return call->state == CALL_IDLE;
+}
+
+bool
+call_is_live(const struct call *call)
+{
+	return call->state == CALL_LIVE;
+}
+
+uint64_t
+call_since_ms(const struct call *call)
+{
+	return call->since_ms;
 }
 
 void
@@ -115,25 +151,25 @@ void
 calls_result(struct coord *c, const struct coord_event *ev)
 {
 	struct call *call = c->devices->by_token[ev->token % CALL_BUCKETS];
-	struct err err = {0};
+	struct outcome o = {.answered = ev->reply};
 
 	while (call && call->token != ev->token)
 		call = call->chain;
 	if (!call)
 		return;
 	if (ev->reply)
-		wire_reply_rc(ev->reply, &err);
+		wire_reply_rc(ev->reply, &o.err);
 	else
-		err_set(&err, ev->rc == RC_OK ? RC_INTERNAL : ev->rc, "%s",
+		err_set(&o.err, ev->rc == RC_OK ? RC_INTERNAL : ev->rc, "%s",
 			ev->text && *ev->text ? ev->text : "no reason given");
 	if (ev->reply && call->dev)
 		device_alive(c, call->dev);
 	call_cancel(c, call);
-	call->end = CALL_IDLE;
-	call->answered = ev->reply != NULL;
-	c->devices->failure = ev->reply ? ev->reply->failure : NULL;
-	call->done(c, call, &err, err.rc == RC_OK ? ev->reply : NULL);
-	c->devices->failure = NULL;
+	o.dev = call->dev;
+	o.reply = o.err.rc == RC_OK ? ev->reply : NULL;
+	o.failure = ev->reply ? ev->reply->failure : NULL;
+	o.refused = o.err.rc != RC_OK && o.err.rc != RC_TIMEOUT && o.err.rc != RC_UNREACHABLE;
+	call->done(c, call->owner, call->rank, &o);
 }
 
 void
@@ -173,25 +209,30 @@ calls_settle(struct coord *c)
 	struct call *call;
 
 	while ((call = c->devices->dead.first)) {
-		struct err err = {0};
+		struct outcome o = {.dev = call->dev,
+				    .gone =
+					call->state == CALL_LOST || call->state == CALL_RESTARTED,
+				    .nomem = call->state == CALL_NOMEM};
 
-		death_sentence(c, call, &err);
-		list_remove(&c->devices->dead, call);
-		call->end = call->state;
-		call->state = CALL_IDLE;
-		call->answered = false;
-		call->done(c, call, &err, NULL);
+		death_sentence(c, call, &o.err);
+		call_cancel(c, call);
+		call->done(c, call->owner, call->rank, &o);
 	}
 }
 
-enum rc
-call_blame(const struct comm *comm, const struct call *call, const struct err *why, struct err *out)
+bool
+calls_unsettled(const struct coord *c)
 {
-	bool gone = call->end == CALL_LOST || call->end == CALL_RESTARTED;
+	return c->devices->dead.first;
+}
+
+enum rc
+call_culprit(uint64_t comm, uint32_t rank, const struct outcome *o, struct err *out)
+{
 	char where[32] = "";
 
 	if (comm)
-		snprintf(where, sizeof where, "comm %" PRIu64 " ", comm->id);
-	return err_set(out, why->rc, "%srank %u (device %016" PRIx64 ")%s %s", where, call->rank,
-		       call->dev->id, gone ? "" : ":", why->text);
+		snprintf(where, sizeof where, "comm %" PRIu64 " ", comm);
+	return err_set(out, o->err.rc, "%srank %u (device %016" PRIx64 ")%s %s", where, rank,
+		       o->dev->id, o->gone ? "" : ":", o->err.text);
 }

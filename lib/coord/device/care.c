@@ -5,7 +5,7 @@
  * communicator has, the coordinator's own policy decides. Only the coordinator's shell knows whether a
  * process could be started, and how one has ended: events tell.
  */
-#include "coord/top.h"
+#include "coord/device/device_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,15 +44,8 @@ act_spawn(struct coord *c, struct device *d)
 	return true;
 }
 
-void
-device_end(struct coord *c, struct device *d)
-{
-	if (is_here(c, d) && d->supervised)
-		act_spawn(c, d);
-}
-
-void
-device_spawn(struct coord *c, struct device *d)
+static void
+spawn(struct coord *c, struct device *d)
 {
 	if (!act_spawn(c, d))
 		return;
@@ -62,10 +55,38 @@ device_spawn(struct coord *c, struct device *d)
 	d->spawn.cannot[0] = '\0';
 }
 
+bool
+device_is_coming(const struct device *d)
+{
+	return d->spawn.until_ms;
+}
+
+const char *
+device_cannot_come(const struct device *d)
+{
+	return d->spawn.cannot;
+}
+
+void
+device_spawn(struct coord *c, struct device *d)
+{
+	if (!d->spawn.until_ms && !d->spawn.cannot[0] && device_can_spawn(c, d))
+		spawn(c, d);
+}
+
 void
 device_came(struct device *d)
 {
 	memset(&d->spawn, 0, sizeof d->spawn);
+}
+
+void
+device_revive(struct coord *c, struct device *d, bool stuck)
+{
+	if (!d->spawn.until_ms)
+		device_came(d);
+	if (stuck && is_here(c, d) && d->supervised)
+		act_spawn(c, d); /* it ends its process */
 }
 
 /* It was started in vain. */
@@ -132,7 +153,7 @@ device_exited(struct coord *c, uint32_t pid, int status)
 		} else if (d->loss.broke) {
 			snprintf(d->loss.why, sizeof d->loss.why, "%s", how);
 			d->loss.broke = false;
-			keep_device(c, d);
+			device_changed(c, d);
 		}
 		return;
 	}
@@ -147,11 +168,43 @@ respawn(struct coord *c, struct device *d)
 		snprintf(why, sizeof why, "within %.1fs", (double)c->cfg.respawn_ms / 1e3);
 		give_up(c, d, "was started again and did not come", why);
 	}
-	if (!d->spawn.until_ms && !d->spawn.cannot[0] && device_can_spawn(c, d))
-		device_spawn(c, d);
+	device_spawn(c, d);
 }
 
 /* ---- a spare in its place */
+
+bool
+device_serves(const struct device *d, const struct device *lost)
+{
+	return d != lost && !d->unfit &&
+	       d->max_addr - d->min_addr >= lost->max_addr - lost->min_addr;
+}
+
+struct device *
+device_find_spare(const struct coord *c, const struct device *lost, bool spares)
+{
+	struct device *best = NULL;
+	int best_points = -1;
+
+	for (size_t i = 0; i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
+
+		if (!device_is_free(d) || !device_serves(d, lost) || (spares && !d->spare))
+			continue;
+		if (points > best_points) {
+			best = d;
+			best_points = points;
+		}
+	}
+	return best;
+}
+
+void
+device_is_unfit(struct device *d)
+{
+	d->unfit = true;
+}
 
 bool
 adopt_pack(const struct device *lost, const struct device *spare, struct buf *body)
@@ -183,8 +236,8 @@ device_replace(struct coord *c, struct device *lost, struct device *spare)
 	lost->placed = spare->placed = true;
 	device_moved(c, lost);
 	device_moved(c, spare);
-	keep_device(c, lost);
-	keep_device(c, spare);
+	device_changed(c, lost);
+	device_changed(c, spare);
 	act_log(c, "device %016" PRIx64 " takes the place of device %016" PRIx64, spare->id,
 		lost->id);
 	event_device(c, GPU_SIM__EVENT_KIND__REPLACED, spare,
@@ -193,22 +246,22 @@ device_replace(struct coord *c, struct device *lost, struct device *spare)
 }
 
 static void
-adopted(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct device *d = call->owner, *spare = d->heir;
+	struct device *d = owner, *spare = d->heir;
 
-	(void)reply;
+	(void)rank;
 	d->heir = NULL;
 	d->ncomms--;
 	spare->ncomms--;
 	/* What it refuses to take over does not matter if nothing was there. */
-	if (d->lost && (why->rc == RC_OK || (call->answered && d->used_bytes == 0))) {
+	if (d->lost && (o->err.rc == RC_OK || (o->answered && d->used_bytes == 0))) {
 		device_replace(c, d, spare);
 		return;
 	}
 	spare->unfit = true;
 	act_log(c, "device %016" PRIx64 ": spare device %016" PRIx64 ": %s", d->id, spare->id,
-		why->rc == RC_OK ? "the device is back" : why->text);
+		o->err.rc == RC_OK ? "the device is back" : o->err.text);
 }
 
 static void
@@ -226,9 +279,7 @@ spare(struct coord *c, struct device *d)
 	d->heir = s;
 	d->ncomms++;
 	s->ncomms++;
-	d->adopt.owner = d;
-	d->adopt.done = adopted;
-	call_start(c, &d->adopt, s, s->address, COORD_ADOPT_MS, &body);
+	call_start(c, &d->adopt, s, adopted, d, 0, COORD_ADOPT_MS, &body);
 }
 
 /* ---- nobody waits for it */

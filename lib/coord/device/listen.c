@@ -12,7 +12,7 @@
  * shell looks at its process: one whose threads wanted to run, and could not, is excused. One that is
  * stopped wants nothing. No excuse lasts longer than the operation timeout.
  */
-#include "coord/top.h"
+#include "coord/device/device_impl.h"
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ ask_echo(struct coord *c)
 
 /* After one that was late the next goes out at once: what passes between them is heard as late. */
 void
-listen_echo(struct coord *c)
+devices_echo(struct coord *c)
 {
 	bool soon = c->now_ms - c->devices->ear.asked_ms <= attention_ms(c);
 
@@ -66,6 +66,14 @@ listen_echo(struct coord *c)
 		c->devices->ear.ms += c->devices->ear.held_ms;
 	else
 		ask_echo(c);
+	devices_decide(c);
+}
+
+bool
+device_is_silent(const struct coord *c, const struct device *d)
+{
+	return c->devices->ear.ms - d->heard_at >=
+	       2ull * c->cfg.heartbeat_ms * (d->stride ? d->stride : 1);
 }
 
 uint32_t
@@ -130,10 +138,10 @@ listen_excuses(struct coord *c, struct device *d, enum coord_look found)
 }
 
 enum rc
-on_ping(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_ping(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	(void)req;
 	(void)err;
-	answer_done(c, w);
+	answer_done(c, p);
 	return RC_OK;
 }

@@ -2,11 +2,13 @@
  * poll.c - devices that the configuration names: asked for their metadata while they do not come by
  * themselves.
  */
-#include "coord/top.h"
+#include "coord/device/device_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "coord/coord.h"
 
 #define POLL_OFTEN  3 /* who has not answered so often in a row ... */
 #define POLL_SELDOM 8 /* ... is asked in so many heartbeats once: each try costs sockets */
@@ -41,15 +43,16 @@ coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *
 }
 
 static void
-polled(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+polled(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct config_device *cd = call->owner;
+	struct config_device *cd = owner;
 	const GpuSim__DeviceMetadata *m = NULL;
 	struct device *d;
-	struct err err = *why;
+	struct err err = o->err;
 
-	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA)
-		m = reply->getdevicemetadata->metadata;
+	(void)rank;
+	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA)
+		m = o->reply->getdevicemetadata->metadata;
 	cd->silent = err.rc == RC_OK ? 0 : cd->silent + 1;
 	if (err.rc != RC_OK) {
 		if (!cd->said_silent)
@@ -96,13 +99,11 @@ polls_tick(struct coord *c)
 		struct config_device *cd = &c->devices->config[i];
 		struct buf body = {0};
 
-		if (cd->call.state != CALL_IDLE || c->now_ms < cd->next_ms || comes_itself(c, cd))
+		if (!call_is_idle(&cd->call) || c->now_ms < cd->next_ms || comes_itself(c, cd))
 			continue;
 		cd->next_ms = c->now_ms + (uint64_t)c->cfg.heartbeat_ms *
 					      (cd->silent < POLL_OFTEN ? 1 : POLL_SELDOM);
-		cd->call.owner = cd;
-		cd->call.done = polled;
 		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
-		call_start(c, &cd->call, NULL, cd->address, c->lost_ms, &body);
+		call_address(c, &cd->call, cd->address, polled, cd, c->lost_ms, &body);
 	}
 }

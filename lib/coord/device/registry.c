@@ -3,12 +3,125 @@
  *
  * A device is known by its id; the incarnation tells a process from its predecessor under that id.
  */
-#include "coord/top.h"
+#include "coord/device/device_impl.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum rc
+devices_init(struct coord *c, const struct device_hooks *hooks)
+{
+	c->devices = alloc_zeroed(1, sizeof *c->devices);
+	if (!c->devices)
+		return RC_NOMEM;
+	c->devices->hooks = hooks;
+	return RC_OK;
+}
+
+void
+devices_fini(struct coord *c)
+{
+	for (size_t i = 0; c->devices && i < c->devices->n; i++)
+		free(c->devices->v[i]);
+	if (c->devices)
+		free(c->devices->config);
+	free(c->devices);
+}
+
+uint64_t
+device_id(const struct device *d)
+{
+	return d->id;
+}
+
+uint64_t
+device_incarnation(const struct device *d)
+{
+	return d->incarnation;
+}
+
+uint32_t
+device_memories(const struct device *d)
+{
+	return d->memories;
+}
+
+void
+device_range(const struct device *d, uint64_t *min, uint64_t *max)
+{
+	*min = d->min_addr;
+	*max = d->max_addr;
+}
+
+uint32_t
+device_ordinal(const struct device *d)
+{
+	return d->ordinal;
+}
+
+bool
+device_is_spare(const struct device *d)
+{
+	return d->spare;
+}
+
+bool
+device_is_lost(const struct device *d)
+{
+	return d->lost;
+}
+
+uint64_t
+device_heard_ms(const struct device *d)
+{
+	return d->heard_ms;
+}
+
+uint64_t
+device_reports(const struct device *d)
+{
+	return d->reports;
+}
+
+void
+device_reserve(struct device *d)
+{
+	d->ncomms++;
+}
+
+void
+device_release(struct device *d)
+{
+	d->ncomms--;
+}
+
+bool
+device_is_reserved(const struct device *d)
+{
+	return d->ncomms;
+}
+
+void
+device_tell(struct coord *c, const struct device *d, struct buf *body)
+{
+	if (body->data)
+		act_call(c, 0, d->id, d->address, c->cfg.abort_grace_ms, body);
+}
+
+size_t
+devices_count(const struct coord *c)
+{
+	return c->devices->n;
+}
+
+struct device *
+device_at(const struct coord *c, size_t i)
+{
+	return c->devices->v[i];
+}
 
 struct device *
 device_find(struct coord *c, uint64_t id)
@@ -23,6 +136,22 @@ bool
 device_is_free(const struct device *d)
 {
 	return !d->lost && d->ncomms == 0;
+}
+
+enum rc
+device_named(struct coord *c, uint64_t id, struct device **out, struct err *err)
+{
+	struct device *d = device_find(c, id);
+	struct err why;
+
+	if (!d)
+		return err_set(err, RC_NOTFOUND, "no device %016" PRIx64, id);
+	if (d->lost) {
+		device_lost(d, &why);
+		return err_set(err, why.rc, "device %016" PRIx64 " %s", d->id, why.text);
+	}
+	*out = d;
+	return RC_OK;
 }
 
 enum rc
@@ -41,11 +170,11 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->loss.broke = false;
 	if (!d->spawn.until_ms)
 		device_came(d); /* it may come anew */
-	keep_device(c, d);
+	device_changed(c, d);
 	calls_fail_device(c, d, CALL_LOST);
 	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->address, why);
 	event_device(c, GPU_SIM__EVENT_KIND__LOST, d, "lost: %s", why);
-	comms_device_lost(c, d);
+	c->devices->hooks->lost(c, d);
 }
 
 /* A word from it: what it owed by now is settled. Whoever is half a heartbeat late is in time. */
@@ -95,7 +224,7 @@ device_alive(struct coord *c, struct device *d)
 	d->after = 0;
 	if (d->lost) {
 		d->lost = false;
-		keep_device(c, d);
+		device_changed(c, d);
 		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
 		if (d->loss.incarnation == d->incarnation)
 			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "is back");
@@ -166,7 +295,7 @@ device_moved(struct coord *c, struct device *d)
 static void
 forget(struct coord *c, size_t i)
 {
-	keep_device_gone(c, c->devices->v[i]);
+	device_forgotten(c, c->devices->v[i]);
 	call_cancel(c, &c->devices->v[i]->ask);
 	free(c->devices->v[i]);
 	c->devices->n--;
@@ -328,11 +457,11 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 			     ours ? " by the coordinator" : "", d->pid);
 	if (restarted) {
 		calls_fail_device(c, d, CALL_RESTARTED);
-		comms_device_restarted(c, d);
+		c->devices->hooks->restarted(c, d);
 	}
 	device_alive(c, d);
 	if (fresh || restarted) {
-		keep_device(c, d);
+		device_changed(c, d);
 		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
 			fresh ? "is there" : "restarted");
 		if (c->started) /* else it is restored, and the other may be the later one */
@@ -394,24 +523,47 @@ devices_tick(struct coord *c)
 }
 
 enum rc
-on_register(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+device_registers(struct coord *c, uint64_t client_id, const GpuSim__RegisterRequest *q,
+		 struct device **out, GpuSim__RegisterResponse *r, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	GpuSim__RegisterResponse r = GPU_SIM__REGISTER_RESPONSE__INIT;
 	struct device *d;
-	enum rc rc = device_heard(c, req->registerdevice->metadata, NULL, &d, err);
+	enum rc rc = device_heard(c, q->metadata, NULL, &d, err);
 
 	if (rc != RC_OK)
 		return rc;
 	d->registered_ms = c->now_ms;
-	d->client_id = w->client_id;
-	progress_heard(c, d, req->registerdevice);
-	r.instance = c->cfg.instance;
-	r.mark = req->registerdevice->mark;
+	d->client_id = client_id;
+	d->reports++;
 	d->stride = listen_stride(c);
-	r.heartbeatms = c->cfg.heartbeat_ms * d->stride;
-	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
-	reply.registerdevice = &r;
-	answer(c, w, &reply);
+	r->instance = c->cfg.instance;
+	r->mark = q->mark;
+	r->heartbeatms = c->cfg.heartbeat_ms * d->stride;
+	*out = d;
 	return RC_OK;
+}
+
+/* ---- events */
+
+void
+event_device(struct coord *c, GpuSim__EventKind kind, const struct device *d, const char *fmt, ...)
+{
+	struct event e = {.kind = kind, .device = d->id, .ordinal = d->ordinal};
+	char text[EVENT_TEXT_MAX / 2], who[64];
+	uint32_t rank;
+	size_t at = 0;
+	va_list ap;
+
+	while (at < c->devices->n && c->devices->v[at] != d)
+		at++;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	snprintf(who, sizeof who, "device %zu (%016" PRIx64 ")", at, d->id);
+	e.comm = c->devices->hooks->seat(c, d, &rank);
+	if (e.comm) {
+		e.rank = rank + 1;
+		event_add(c, &e, "%s, rank %u of comm %" PRIu64 ", %s", who, rank, e.comm, text);
+	} else {
+		event_add(c, &e, "%s %s", who, text);
+	}
 }

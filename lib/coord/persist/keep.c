@@ -13,53 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_MAX (3u << 20) /* bytes of a record */
-
-/* ---- putting */
-
-void
-keep_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise)
-{
-	struct coord_action a = {.kind = COORD_STORE, .promise = promise};
-
-	snprintf(a.address, sizeof a.address, "%s", key);
-	if (value && value->len > VALUE_MAX)
-		act_log(c, "%s takes %zu bytes and is not stored", key, value->len);
-	else if (value && !(buf_reserve(&a.body, value->len + 1) &&
-			    buf_add(&a.body, value->data, value->len)))
-		act_log(c, "%s is not stored: out of memory", key);
-	else
-		act(c, &a);
-}
-
-void
-keep_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise)
-{
-	struct buf b = {0};
-
-	if (!c->cfg.keeps)
-		return;
-	if (!value)
-		keep_put_bytes(c, key, NULL, promise);
-	else if (buf_pack(&b, value))
-		keep_put_bytes(c, key, &b, promise);
-	else
-		act_log(c, "%s is not stored: out of memory", key);
-	buf_fini(&b);
-}
-
-#define KEY_MAX 80
+/* ---- keys and marks */
 
 static void
-key_of(char key[KEY_MAX], const char *what, uint64_t id)
+key_of(char key[RECORD_KEY_MAX], const char *what, uint64_t id)
 {
-	snprintf(key, KEY_MAX, "%s/%016" PRIx64, what, id);
+	snprintf(key, RECORD_KEY_MAX, "%s/%016" PRIx64, what, id);
 }
 
 static void
-key_of_graph(char key[KEY_MAX], const struct graph *g)
+key_of_graph(char key[RECORD_KEY_MAX], const struct graph *g)
 {
-	snprintf(key, KEY_MAX, "3/graph/%016" PRIx64 "/%016" PRIx64, g->comm->id, g->id);
+	snprintf(key, RECORD_KEY_MAX, "3/graph/%016" PRIx64 "/%016" PRIx64, g->comm->id, g->id);
 }
 
 static uint64_t
@@ -84,7 +49,7 @@ keep_meta(struct coord *c)
 	GpuSim__KeptMeta m = GPU_SIM__KEPT_META__INIT;
 	uint64_t mark;
 
-	reserve(c->last_run, &c->persist->last_run);
+	reserve(c->last_number, &c->persist->last_run);
 	reserve(c->runs->last_graph, &c->persist->last_graph);
 	mark = mix(mix(mix(1, c->comms->last), c->persist->last_run), c->persist->last_graph);
 	if (c->persist->meta == mark)
@@ -94,44 +59,7 @@ keep_meta(struct coord *c)
 	m.lastcomm = c->comms->last;
 	m.lastrun = c->persist->last_run;
 	m.lastgraph = c->persist->last_graph;
-	keep_put(c, "0/meta", &m.base, true);
-}
-
-/* ---- devices */
-
-void
-keep_device(struct coord *c, struct device *d)
-{
-	d->kept = false;
-	c->persist->devices_new = true;
-}
-
-void
-keep_device_gone(struct coord *c, struct device *d)
-{
-	char key[KEY_MAX];
-
-	key_of(key, "1/device", d->id);
-	if (d->kept)
-		keep_put(c, key, NULL, false);
-}
-
-static void
-keep_devices(struct coord *c)
-{
-	for (size_t i = 0; c->persist->devices_new && i < c->devices->n; i++) {
-		struct device *d = c->devices->v[i];
-		struct device_msgs msgs;
-		char key[KEY_MAX];
-
-		if (d->kept || !device_msgs_init(c, &d, 1, &msgs))
-			continue;
-		d->kept = true;
-		key_of(key, "1/device", d->id);
-		keep_put(c, key, &msgs.p[0]->base, false);
-		device_msgs_fini(&msgs);
-	}
-	c->persist->devices_new = false;
+	record_put(c, "0/meta", &m.base, true);
 }
 
 /* ---- communicators */
@@ -158,13 +86,13 @@ keep_comm_mark(const struct comm *comm)
 }
 
 /* For whom it is being changed; NULL: for nobody. */
-static const struct waiter *
+static const struct pending *
 asking(struct coord *c, const struct comm *comm)
 {
-	const struct waiter *w =
-	    waiter_find(c, comm->state == COMM_DETACHING ? WAIT_DETACH : WAIT_ATTACH, comm->id);
+	const struct pending *w =
+	    pending_find(c, comm->state == COMM_DETACHING ? &wait_detach : &wait_attach, comm->id);
 
-	return w ? w : waiter_find(c, WAIT_ABORT, comm->id);
+	return w ? w : pending_find(c, &wait_abort, comm->id);
 }
 
 struct members {
@@ -181,7 +109,7 @@ members_init(const struct comm *comm, struct members *out)
 		GpuSim__KeptMember *k = &out->v[r];
 
 		gpu_sim__kept_member__init(k);
-		k->deviceid = m->from ? m->from->id : m->dev->id;
+		k->deviceid = device_id(m->from ? m->from : m->dev);
 		k->incarnation = m->from ? 0 : m->incarnation;
 		k->block = m->block;
 		if (m->mapped && keep_comm_state(comm) == GPU_SIM__KEPT_STATE__LIVE)
@@ -199,7 +127,7 @@ struct callers {
 };
 
 static bool
-callers_init(struct coord *c, const struct comm *comm, const struct waiter *first,
+callers_init(struct coord *c, const struct comm *comm, const struct pending *first,
 	     struct callers *out)
 {
 	*out = (struct callers){alloc_zeroed(comm->nholders, sizeof *out->v),
@@ -209,14 +137,16 @@ callers_init(struct coord *c, const struct comm *comm, const struct waiter *firs
 		return false;
 	for (uint32_t i = 0; i < comm->nholders; i++)
 		out->client[i] = comm->holders[i].client_id;
-	if (!first || first->kind != GPU_SIM__REQUEST__BODY_COMM_INIT_RANK)
+	if (!first || pending_asker(first)->kind != GPU_SIM__REQUEST__BODY_COMM_INIT_RANK)
 		return true;
-	for (const struct waiter *w = c->waiters; w && out->n < comm->nholders; w = w->next) {
-		if (w == first || w->on != first->on || w->id != comm->id || w->kind != first->kind)
+	for (const struct pending *w = pending_next(c, NULL); w && out->n < comm->nholders;
+	     w = pending_next(c, w)) {
+		if (w == first || pending_on(w) != pending_on(first) || pending_id(w) != comm->id ||
+		    pending_asker(w)->kind != pending_asker(first)->kind)
 			continue;
 		gpu_sim__kept_ask__init(&out->v[out->n]);
-		out->v[out->n].client = w->client_id;
-		out->v[out->n].seq = w->seq;
+		out->v[out->n].client = pending_asker(w)->client_id;
+		out->v[out->n].seq = pending_asker(w)->seq;
 		out->p[out->n] = &out->v[out->n];
 		out->n++;
 	}
@@ -235,10 +165,10 @@ static void
 put_comm(struct coord *c, struct comm *comm)
 {
 	GpuSim__KeptComm k = GPU_SIM__KEPT_COMM__INIT;
-	const struct waiter *w = asking(c, comm);
+	const struct pending *w = asking(c, comm);
 	struct callers callers = {0};
 	struct members m;
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	k.commid = comm->id;
 	k.epoch = comm->epoch;
@@ -256,9 +186,9 @@ put_comm(struct coord *c, struct comm *comm)
 	k.causecode = comm->rec.cause.rc;
 	k.cause = comm->rec.cause.text;
 	k.nextop = comm->keep.next_op;
-	k.askclient = w ? w->client_id : 0;
-	k.askseq = w ? w->seq : 0;
-	k.askkind = w ? (uint32_t)w->kind : 0;
+	k.askclient = w ? pending_asker(w)->client_id : 0;
+	k.askseq = w ? pending_asker(w)->seq : 0;
+	k.askkind = w ? (uint32_t)pending_asker(w)->kind : 0;
 	k.idhigh = comm->uid.high;
 	k.idlow = comm->uid.low;
 	k.program = comm->label.program;
@@ -271,7 +201,7 @@ put_comm(struct coord *c, struct comm *comm)
 		k.n_ranks = comm->nranks;
 		k.ranks = m.p;
 		key_of(key, "2/comm", comm->id);
-		keep_put(c, key, &k.base, true);
+		record_put(c, key, &k.base, true);
 	}
 	callers_fini(&callers);
 	free(m.v);
@@ -297,14 +227,14 @@ static void
 keep_ops(struct coord *c, struct comm *comm)
 {
 	GpuSim__KeptOps k = GPU_SIM__KEPT_OPS__INIT;
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	k.operations = comm_operations(comm);
 	if (k.operations == comm->keep.ops)
 		return;
 	comm->keep.ops = k.operations;
 	key_of(key, "2/ops", comm->id);
-	keep_put(c, key, &k.base, false);
+	record_put(c, key, &k.base, false);
 }
 
 /* What was sent and not received yet, or the other way round, must meet in the end. */
@@ -314,7 +244,7 @@ keep_pairs(struct coord *c, struct comm *comm)
 	GpuSim__KeptPairs k = GPU_SIM__KEPT_PAIRS__INIT;
 	size_t n = comm->pairs.n < comm->pair_cap ? comm->pairs.n : comm->pair_cap;
 	GpuSim__KeptPair *v, **p;
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	if (!comm->keep.pairs_new || (n == 0 && !comm->keep.pairs))
 		return;
@@ -333,7 +263,7 @@ keep_pairs(struct coord *c, struct comm *comm)
 	k.n_pairs = v && p ? n : 0;
 	k.pairs = p;
 	key_of(key, "2/pairs", comm->id);
-	keep_put(c, key, n ? &k.base : NULL, false);
+	record_put(c, key, n ? &k.base : NULL, false);
 	free(v);
 	free(p);
 }
@@ -341,17 +271,17 @@ keep_pairs(struct coord *c, struct comm *comm)
 void
 keep_comm_gone(struct coord *c, struct comm *comm)
 {
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	key_of(key, "2/comm", comm->id);
 	if (comm->keep.mark)
-		keep_put(c, key, NULL, true);
+		record_put(c, key, NULL, true);
 	key_of(key, "2/ops", comm->id);
 	if (comm->keep.ops)
-		keep_put(c, key, NULL, false);
+		record_put(c, key, NULL, false);
 	key_of(key, "2/pairs", comm->id);
 	if (comm->keep.pairs)
-		keep_put(c, key, NULL, false);
+		record_put(c, key, NULL, false);
 }
 
 /* ---- graphs */
@@ -369,7 +299,7 @@ keep_graph(struct coord *c, const struct graph *g)
 {
 	GpuSim__KeptGraph k = GPU_SIM__KEPT_GRAPH__INIT;
 	protobuf_c_boolean has[WIRE_MAX_RANKS];
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	if (g->state != GRAPH_READY)
 		return;
@@ -384,7 +314,7 @@ keep_graph(struct coord *c, const struct graph *g)
 		k.submit =
 		    (ProtobufCBinaryData){g->part->packed.len, (uint8_t *)g->part->packed.data};
 	key_of_graph(key, g);
-	keep_put(c, key, &k.base, true);
+	record_put(c, key, &k.base, true);
 }
 
 static void
@@ -403,11 +333,11 @@ keep_graphs(struct coord *c, struct comm *comm)
 void
 keep_graph_gone(struct coord *c, struct graph *g)
 {
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	key_of_graph(key, g);
 	if (g->kept)
-		keep_put(c, key, NULL, false);
+		record_put(c, key, NULL, false);
 }
 
 /* ---- runs */
@@ -460,13 +390,13 @@ void
 keep_run(struct coord *c, struct run *run)
 {
 	GpuSim__KeptRun k = GPU_SIM__KEPT_RUN__INIT;
-	const struct waiter *w;
+	const struct pending *w;
 	struct run_parts p = {0};
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	if (!c->cfg.keeps)
 		return;
-	w = waiter_find(c, WAIT_RUN, run->id);
+	w = pending_find(c, &wait_run, run->id);
 	k.commid = run->comm->id;
 	k.run = run->id;
 	k.firstop = run->first_op;
@@ -478,9 +408,9 @@ keep_run(struct coord *c, struct run *run)
 	k.pure = run->pure;
 	k.tries = run->tries;
 	k.recoveries = run->recoveries;
-	k.askclient = w ? w->client_id : 0;
-	k.askseq = w ? w->seq : 0;
-	k.askkind = w ? (uint32_t)w->kind : 0;
+	k.askclient = w ? pending_asker(w)->client_id : 0;
+	k.askseq = w ? pending_asker(w)->seq : 0;
+	k.askkind = w ? (uint32_t)pending_asker(w)->kind : 0;
 	if (run_parts_init(run, &p)) {
 		k.n_ranks = p.nranks;
 		k.ranks = p.rankp;
@@ -488,7 +418,7 @@ keep_run(struct coord *c, struct run *run)
 		k.parts = p.part;
 		key_of(key, "4/run", run->id);
 		run->kept = true;
-		keep_put(c, key, &k.base, false);
+		record_put(c, key, &k.base, false);
 	}
 	run_parts_fini(&p);
 }
@@ -496,13 +426,13 @@ keep_run(struct coord *c, struct run *run)
 void
 keep_run_gone(struct coord *c, struct run *run)
 {
-	char key[KEY_MAX];
+	char key[RECORD_KEY_MAX];
 
 	if (!run->kept)
 		return;
 	run->kept = false;
 	key_of(key, "4/run", run->id);
-	keep_put(c, key, NULL, false);
+	record_put(c, key, NULL, false);
 }
 
 /* ---- a step */
@@ -530,7 +460,7 @@ keep_step(struct coord *c)
 	if (!c->cfg.keeps)
 		return;
 	keep_meta(c);
-	keep_devices(c);
+	devices_record(c);
 	for (struct comm *comm = c->comms->first; comm; comm = comm->next) {
 		keep_comm(c, comm);
 		keep_ops(c, comm);

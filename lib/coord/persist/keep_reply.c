@@ -55,7 +55,7 @@ drop_oldest(struct coord *c, struct keep_client *k)
 	char key[80];
 
 	snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id, k->reply[0].seq);
-	keep_put(c, key, NULL, false);
+	record_put(c, key, NULL, false);
 	buf_fini(&k->reply[0].body);
 	k->n--;
 	for (uint32_t i = 0; i < k->n; i++)
@@ -122,35 +122,38 @@ keep_fini(struct coord *c)
 
 /* It is the failure of something that had not begun: it fails again. */
 static bool
-is_refusal(const struct waiter *w, const GpuSim__Reply *reply)
+is_refusal(const struct pending *w, const GpuSim__Reply *reply)
 {
-	return reply->code != RC_OK && w->on == WAIT_NOT;
+	return reply->code != RC_OK && (!pending_on(w) || pending_on(w)->idle);
 }
 
 void
-keep_reply(struct coord *c, const struct waiter *w, GpuSim__Reply *reply, struct coord_action *a)
+keep_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply, struct coord_action *a)
 {
 	struct keep_client *k;
 	struct buf body = {0};
 	char key[80];
 
-	if (!c->cfg.keeps || !has_effect(w->kind) || is_refusal(w, reply))
+	if (!c->cfg.keeps || !has_effect(pending_asker(w)->kind) || is_refusal(w, reply))
 		return;
 	a->promise = true;
-	if (reply->code == RC_OK && (w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
-				     w->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
+	if (reply->code == RC_OK &&
+	    (pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+	     pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
 		a->made = reply->comminit->commid;
-	if (!w->client_id || !w->seq || !buf_pack(&body, &reply->base))
+	if (!pending_asker(w)->client_id || !pending_asker(w)->seq ||
+	    !buf_pack(&body, &reply->base))
 		return;
-	k = keep_client(c, w->client_id, true);
+	k = keep_client(c, pending_asker(w)->client_id, true);
 	if (k && k->n == COORD_KEEP_REPLIES)
 		drop_oldest(c, k);
 	if (k) {
-		snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id, w->seq);
-		keep_put_bytes(c, key, &body, false);
-		k->reply[k->n].seq = w->seq;
+		snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id,
+			 pending_asker(w)->seq);
+		record_put_bytes(c, key, &body, false);
+		k->reply[k->n].seq = pending_asker(w)->seq;
 		k->reply[k->n].body = (struct buf){0};
-		if (w->token == 0) {
+		if (pending_is_absent(w)) {
 			k->reply[k->n].body = body;
 			body = (struct buf){0};
 		}
@@ -159,49 +162,37 @@ keep_reply(struct coord *c, const struct waiter *w, GpuSim__Reply *reply, struct
 	buf_fini(&body);
 }
 
-static bool
-answer_again(struct coord *c, struct waiter *w, const struct buf *body)
-{
-	struct coord_action a = {.kind = COORD_ANSWER, .token = w->token};
-
-	if (!buf_add(&a.body, body->data, body->len) || !act(c, &a)) {
-		waiter_set(w, WAIT_MEMORY, 0);
-		return true;
-	}
-	waiter_free(c, w);
-	return true;
-}
-
 bool
-keep_asked_before(struct coord *c, struct waiter *w)
+keep_asked_before(struct coord *c, struct pending *w)
 {
 	const struct keep_client *k;
+	struct pending *old;
 
-	if (!c->persist->restored || !w->seq)
+	if (!c->persist->restored || !pending_asker(w)->seq)
 		return false;
-	k = keep_client(c, w->client_id, false);
+	k = keep_client(c, pending_asker(w)->client_id, false);
 	for (uint32_t i = 0; k && i < k->n; i++)
-		if (k->reply[i].seq == w->seq && k->reply[i].body.data)
-			return answer_again(c, w, &k->reply[i].body);
-	for (struct waiter *old = c->waiters; c->persist->nabsent && old; old = old->next)
-		if (old->token == 0 && old->client_id == w->client_id && old->seq == w->seq &&
-		    old->kind == w->kind) {
-			waiter_set(w, old->on, old->id);
-			waiter_free(c, old);
+		if (k->reply[i].seq == pending_asker(w)->seq && k->reply[i].body.data) {
+			answer_packed(c, w, &k->reply[i].body);
 			return true;
 		}
-	return false;
+	old = pending_repeated(c, w);
+	if (!old)
+		return false;
+	pending_wait(c, w, pending_on(old), pending_id(old), NULL);
+	pending_free(c, old);
+	return true;
 }
 
 /* ---- when nothing can be stored */
 
 enum rc
-keep_check(const struct coord *c, const struct waiter *w, struct err *err)
+keep_check(const struct coord *c, const struct pending *w, struct err *err)
 {
-	if (c->persist->refuse.rc == RC_OK || !has_effect(w->kind))
+	if (c->refuse.rc == RC_OK || !has_effect(pending_asker(w)->kind))
 		return RC_OK;
 	return err_set(err, RC_FAILED, "%s: the coordinator cannot store its state now: %s",
-		       w->name, c->persist->refuse.text);
+		       pending_asker(w)->name, c->refuse.text);
 }
 
 /* Take the records out. */
@@ -234,12 +225,11 @@ fail_answer(struct coord_action *a, const struct err *why)
 }
 
 void
-coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out)
+persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out)
 {
 	size_t n;
 
-	c->persist->refuse = *why;
-	c->out = out;
+	c->refuse = *why;
 	drop_stores(out);
 	n = out->n;
 	for (size_t i = 0; i < n; i++) {
@@ -253,11 +243,4 @@ coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *
 		if (comm)
 			comm_destroy(c, comm);
 	}
-	coord_step_end(c);
-}
-
-void
-coord_committed(struct coord *c)
-{
-	c->persist->refuse = (struct err){0};
 }

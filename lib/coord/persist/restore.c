@@ -27,26 +27,20 @@ no_memory(const char *key, struct err *err)
 /* Somebody who has asked, and may ask again. */
 static enum rc
 absent(struct coord *c, const char *key, uint64_t client, uint64_t seq, uint32_t kind,
-       enum waiting on, uint64_t id, struct err *err)
+       const struct wait *on, uint64_t id, struct err *err)
 {
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	struct coord_event ev = {.client_id = client, .request = &req};
-	struct waiter *w;
+	struct pending *w;
 
 	if (!client || !seq)
 		return RC_OK;
-	req.seq = seq;
-	req.body_case = (GpuSim__Request__BodyCase)kind;
-	w = waiter_new(c, &ev);
+	w = pending_absent(c, client, seq, (GpuSim__Request__BodyCase)kind);
 	if (!w)
 		return no_memory(key, err);
-	w->due_ms = UINT64_MAX;
-	waiter_set(w, on, id);
-	c->persist->nabsent++;
+	pending_wait(c, w, on, id, NULL);
 	return RC_OK;
 }
 
-/* ---- counts, devices */
+/* ---- counts */
 
 static enum rc
 restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
@@ -57,42 +51,10 @@ restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 		return nonsense(key, err);
 	c->cfg.instance = m->instance;
 	c->comms->last = m->lastcomm;
-	c->last_run = c->persist->last_run = m->lastrun;
+	c->last_number = c->persist->last_run = m->lastrun;
 	c->runs->last_graph = c->persist->last_graph = m->lastgraph;
 	gpu_sim__kept_meta__free_unpacked(m, NULL);
 	return RC_OK;
-}
-
-/* What we have made of it, and not it itself. */
-static void
-take_device(struct device *d, const GpuSim__DeviceMetadata *m)
-{
-	d->placed = m->placed;
-	d->lost = m->loss != NULL;
-	if (m->loss) {
-		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
-		d->loss.at_ms = m->loss->atms;
-		d->loss.incarnation = m->incarnation;
-	}
-	d->kept = true;
-}
-
-static enum rc
-restore_device(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
-{
-	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(NULL, n, value);
-	struct device *d;
-	struct err why;
-	enum rc rc = RC_OK;
-
-	if (!m)
-		return nonsense(key, err);
-	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
-		rc = err_set(err, RC_BADDATA, "the record %s: %s", key, why.text);
-	else
-		take_device(d, m);
-	gpu_sim__device_metadata__free_unpacked(m, NULL);
-	return rc;
 }
 
 /* ---- communicators */
@@ -134,7 +96,7 @@ take_members(struct coord *c, struct comm *comm, const GpuSim__KeptComm *k)
 		m->incarnation = from->incarnation;
 		m->block = from->block;
 		m->attached = true;
-		m->dev->ncomms++;
+		device_reserve(m->dev);
 		if (from->mapped.len == 0)
 			continue;
 		m->mapped = alloc_zeroed(comm->nranks, sizeof *m->mapped);
@@ -200,7 +162,7 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 {
 	struct comm *comm = alloc_zeroed(1, sizeof *comm);
 	struct member *rank = alloc_zeroed(k->n_ranks, sizeof *rank);
-	enum waiting on;
+	const struct wait *on;
 	enum rc rc;
 
 	if (!comm || !rank) {
@@ -219,9 +181,9 @@ add_comm(struct coord *c, const char *key, const GpuSim__KeptComm *k, struct err
 		return no_memory(key, err);
 	if (comm->lease && keep_client(c, comm->client_id, true))
 		keep_client_is(c, comm->client_id, true);
-	on = k->state == GPU_SIM__KEPT_STATE__LEAVING	       ? WAIT_DETACH
-	     : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? WAIT_ABORT
-							       : WAIT_ATTACH;
+	on = k->state == GPU_SIM__KEPT_STATE__LEAVING	       ? &wait_detach
+	     : k->askkind == GPU_SIM__REQUEST__BODY_COMM_ABORT ? &wait_abort
+							       : &wait_attach;
 	rc = absent(c, key, k->askclient, k->askseq, k->askkind, on, comm->id, err);
 	for (size_t i = 0; i < k->n_asks && rc == RC_OK; i++)
 		rc = absent(c, key, k->asks[i]->client, k->asks[i]->seq, k->askkind, on, comm->id,
@@ -437,7 +399,7 @@ add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__KeptR
 	take_run(run, k);
 	rc = take_bodies(c, key, run, k, err);
 	if (rc == RC_OK)
-		rc = absent(c, key, k->askclient, k->askseq, k->askkind, WAIT_RUN, run->id, err);
+		rc = absent(c, key, k->askclient, k->askseq, k->askkind, &wait_run, run->id, err);
 	return rc;
 }
 
@@ -448,8 +410,9 @@ restore_run(struct coord *c, const char *key, const uint8_t *value, size_t n, st
 	struct comm *comm = k ? find(c, k->commid) : NULL;
 	enum rc rc;
 
-	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_run &&
-	    k->firstop <= COORD_MAX_OP && k->nops <= COORD_MAX_OP - k->firstop)
+	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run &&
+	    k->run <= c->last_number && k->firstop <= COORD_MAX_OP &&
+	    k->nops <= COORD_MAX_OP - k->firstop)
 		rc = add_run(c, key, comm, k, err);
 	else
 		rc = nonsense(key, err);
@@ -481,13 +444,13 @@ restore_reply(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 }
 
 enum rc
-coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
+persist_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
 {
 	static const struct {
 		const char *prefix;
 		restore_fn *fn;
 	} kinds[] = {
-	    {"0/meta", restore_meta}, {"1/device/", restore_device}, {"2/comm/", restore_comm},
+	    {"0/meta", restore_meta}, {"1/device/", device_restore}, {"2/comm/", restore_comm},
 	    {"2/ops/", restore_ops},  {"2/pairs/", restore_pairs},   {"3/graph/", restore_graph},
 	    {"4/run/", restore_run},  {"5/reply/", restore_reply},   {"6/event/", events_restore},
 	};

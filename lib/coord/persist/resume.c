@@ -6,46 +6,13 @@
 
 #include <inttypes.h>
 
-static void
-asked(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
-{
-	struct device *d;
-	struct err err;
-
-	if (why->rc == RC_OK && reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA &&
-	    device_heard(c, reply->getdevicemetadata->metadata, call->dev->address, &d, &err) !=
-		RC_OK)
-		act_log(c, "device %016" PRIx64 ": %s", call->dev->id, err.text);
-}
-
-/* Devices have as long as ever to say that they are there, and are asked. */
-static void
-ask_devices(struct coord *c)
-{
-	GpuSim__GetDeviceMetadataRequest get = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
-
-	for (size_t i = 0; i < c->devices->n; i++) {
-		struct device *d = c->devices->v[i];
-		struct buf body = {0};
-
-		d->heard_ms = c->now_ms;
-		d->heard_at = d->word_at = d->beat_at = c->devices->ear.ms;
-		if (d->lost)
-			continue;
-		d->ask.owner = d;
-		d->ask.done = asked;
-		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
-		call_start(c, &d->ask, d, d->address, c->lost_ms, &body);
-	}
-}
-
 /* The making, or the change, had not ended: once more, under the next epoch. */
 static void
 make_again(struct coord *c, struct comm *comm)
 {
 	struct err err;
 
-	if (!waiter_find(c, WAIT_ATTACH, comm->id)) {
+	if (!pending_find(c, &wait_attach, comm->id)) {
 		comm_detach(c, comm);
 		return;
 	}
@@ -96,12 +63,11 @@ resume(struct coord *c)
 	struct comm *next;
 
 	c->persist->resumes = false;
-	ask_devices(c);
+	devices_resume(c);
 	for (size_t b = 0; b < KEEP_BUCKETS; b++)
 		for (struct keep_client *k = c->persist->client[b]; k; k = k->next)
 			k->gone_ms = c->now_ms;
-	for (struct waiter *w = c->waiters; w; w = w->next)
-		w->asked_ms = c->now_ms;
+	pendings_resume(c);
 	for (struct comm *comm = c->comms->first; comm; comm = next) {
 		next = comm->next;
 		comm->keep.resumes = false;
@@ -119,7 +85,7 @@ resume(struct coord *c)
 	}
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 		  "the coordinator was started again, with %zu device%s and %u communicator%s",
-		  c->devices->n, c->devices->n == 1 ? "" : "s", c->comms->n,
+		  devices_count(c), devices_count(c) == 1 ? "" : "s", c->comms->n,
 		  c->comms->n == 1 ? "" : "s");
-	act_log(c, "went on: %zu devices, %u communicators", c->devices->n, c->comms->n);
+	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), c->comms->n);
 }

@@ -7,7 +7,7 @@
  * receive that meets nobody gets the next number of its own kind in the pair's own numbering
  * (Coll.p2p), so that it meets the one that another submit brings.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

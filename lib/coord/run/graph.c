@@ -1,7 +1,7 @@
 /*
  * graph.c - operations that the devices keep under a number, to be run many times.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,6 +41,24 @@ graph_free(struct coord *c, struct graph *g)
 	free(g);
 }
 
+/* Of a client on a communicator that another client made. */
+static enum rc
+check_limit(const struct coord *c, const struct comm *comm, struct err *err)
+{
+	uint32_t n = 0;
+
+	if (comm->client_id == c->client_id || c->client_id == 0)
+		return RC_OK;
+	for (const struct graph *g = comm->graphs; g; g = g->next)
+		n += g->client_id == c->client_id;
+	if (n < COORD_GUEST_GRAPHS)
+		return RC_OK;
+	return err_set(err, RC_BUSY,
+		       "comm %" PRIu64 ": %u graphs are this client's, which is its limit on "
+		       "another's communicator",
+		       comm->id, COORD_GUEST_GRAPHS);
+}
+
 static struct graph *
 graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
@@ -52,7 +70,7 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, COORD_MAX_GRAPHS);
 		return NULL;
 	}
-	if (limit_check(c, comm, LIMIT_GRAPHS, 1, err) != RC_OK || !held_take(c, size, err))
+	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	g = alloc_zeroed(1, size);
 	if (!g) {
@@ -68,19 +86,37 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	return g;
 }
 
+/* The first rank that has not answered. */
+static bool
+name_missing(struct coord *c, struct pending *p, struct err *err)
+{
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
+		for (const struct graph *g = comm->graphs; g; g = g->next)
+			for (uint32_t r = 0; g->id == pending_id(p) && r < comm->nranks; r++)
+				if (call_is_live(&g->rank[r].call)) {
+					err_set(err, RC_TIMEOUT,
+						"graph %" PRIu64 ": rank %u (device %016" PRIx64
+						") has not answered",
+						g->id, r, device_id(comm->rank[r].dev));
+					return false;
+				}
+	return false;
+}
+
+const struct wait wait_graph = {.late = name_missing};
+
 /* ---- dropping */
 
 static void
-graph_dropped(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+graph_dropped(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct graph *g = call->owner;
+	struct graph *g = owner;
 	struct err err;
 
-	(void)reply;
 	g->waiting--;
-	if (why->rc == RC_OK)
+	if (o->err.rc == RC_OK)
 		return;
-	call_blame(g->comm, call, why, &err);
+	call_culprit(g->comm->id, rank, o, &err);
 	act_log(c, "graph %" PRIu64 ": drop: %s", g->id, err.text);
 }
 
@@ -93,37 +129,32 @@ drop_start(struct coord *c, struct graph *g)
 	q.graphid = g->id;
 	for (uint32_t r = 0; r < g->comm->nranks; r++) {
 		const struct member *m = &g->comm->rank[r];
-		struct call *call = &g->rank[r].call;
 		struct buf body = {0};
 
 		if (!g->rank[r].has_ops || !member_there(m))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DROP, &q.base, NULL, &body);
-		/* One that was read back from the journal has made no call yet. */
-		call->owner = g;
-		call->rank = r;
-		call->done = graph_dropped;
 		g->waiting++;
-		call_start(c, call, m->dev, m->dev->address, call_timeout_ms(c), &body);
+		call_start(c, &g->rank[r].call, m->dev, graph_dropped, g, r, call_timeout_ms(c),
+			   &body);
 	}
 }
 
 /* ---- defining */
 
 static void
-graph_defined(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+graph_defined(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct graph *g = call->owner;
+	struct graph *g = owner;
 
 	(void)c;
-	(void)reply;
 	g->waiting--;
-	if (why->rc == RC_OK)
+	if (o->err.rc == RC_OK)
 		return;
-	if (call->end == CALL_IDLE && why->rc != RC_TIMEOUT && why->rc != RC_UNREACHABLE)
-		g->rank[call->rank].has_ops = false;
+	if (o->refused)
+		g->rank[rank].has_ops = false;
 	if (g->failed.rc == RC_OK)
-		call_blame(g->comm, call, why, &g->failed);
+		call_culprit(g->comm->id, rank, o, &g->failed);
 }
 
 static void
@@ -134,20 +165,16 @@ define_start(struct coord *c, struct graph *g, struct buf *ops, call_done *done)
 	q.commid = g->comm->id;
 	q.graphid = g->id;
 	for (uint32_t r = 0; r < g->comm->nranks; r++) {
-		struct call *call = &g->rank[r].call;
-		struct device *d = g->comm->rank[r].dev;
 		struct buf body = {0};
 
-		call->owner = g;
-		call->rank = r;
-		call->done = done;
 		g->rank[r].has_ops = false;
 		if (!ops[r].data)
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DEFINE, &q.base, &ops[r], &body);
 		g->rank[r].has_ops = true;
 		g->waiting++;
-		call_start(c, call, d, d->address, call_timeout_ms(c), &body);
+		call_start(c, &g->rank[r].call, g->comm->rank[r].dev, done, g, r,
+			   call_timeout_ms(c), &body);
 	}
 }
 
@@ -206,7 +233,7 @@ check_settled(const struct comm *comm, struct err *err)
 }
 
 enum rc
-on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_graph_create(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
 	struct comm *comm;
@@ -229,13 +256,13 @@ on_graph_create(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 	if (rc == RC_OK)
 		rc = graph_make(c, &b, &s, &g, err);
 	if (rc == RC_OK)
-		waiter_set(w, WAIT_GRAPH, g->id);
+		pending_wait(c, w, &wait_graph, g->id, NULL);
 	batch_fini(&b);
 	return rc;
 }
 
 static void
-answer_created(struct coord *c, struct waiter *w, uint64_t id)
+answer_created(struct coord *c, struct pending *w, uint64_t id)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GraphCreateResponse r = GPU_SIM__GRAPH_CREATE_RESPONSE__INIT;
@@ -250,7 +277,7 @@ answer_created(struct coord *c, struct waiter *w, uint64_t id)
 static void
 graph_ended(struct coord *c, struct graph *g)
 {
-	struct waiter *w = waiter_find(c, WAIT_GRAPH, g->id);
+	struct pending *w = pending_find(c, &wait_graph, g->id);
 	struct err failed;
 	uint64_t id = g->id;
 
@@ -266,7 +293,7 @@ graph_ended(struct coord *c, struct graph *g)
 	}
 	failed = g->failed;
 	graph_free(c, g);
-	while ((w = waiter_find(c, WAIT_GRAPH, id))) {
+	while ((w = pending_find(c, &wait_graph, id))) {
 		if (failed.rc != RC_OK)
 			answer_failure(c, w, &failed);
 		else
@@ -299,7 +326,7 @@ graphs_settle(struct coord *c, struct comm *comm)
 	for (struct graph *g = comm->graphs; g; g = next) {
 		/* One whose definition has failed is being dropped. */
 		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
-		struct waiter *w;
+		struct pending *w;
 		uint64_t id = g->id;
 
 		next = g->next;
@@ -308,7 +335,7 @@ graphs_settle(struct coord *c, struct comm *comm)
 			continue;
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
-		while ((w = waiter_find(c, WAIT_GRAPH, id))) {
+		while ((w = pending_find(c, &wait_graph, id))) {
 			if (failed.rc != RC_OK)
 				answer_failure(c, w, &failed);
 			else
@@ -318,21 +345,20 @@ graphs_settle(struct coord *c, struct comm *comm)
 }
 
 static void
-defined_again(struct coord *c, struct call *call, const struct err *why, const GpuSim__Reply *reply)
+defined_again(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct graph *g = call->owner;
+	struct graph *g = owner;
 	struct err err;
 
-	(void)reply;
 	g->comm->waiting--;
 	g->waiting--;
-	if (why->rc == RC_OK)
+	if (o->err.rc == RC_OK)
 		return;
-	call_blame(g->comm, call, why, &err);
+	call_culprit(g->comm->id, rank, o, &err);
 	act_log(c, "graph %" PRIu64 ": define again: %s", g->id, err.text);
 	if (g->failed.rc == RC_OK)
 		g->failed = err;
-	comm_blame(c, g->comm, call, why);
+	comm_blame(g->comm, rank, o);
 }
 
 static enum rc
@@ -413,17 +439,17 @@ check_there(const struct graph *g, struct err *err)
 		const struct device *d = g->comm->rank[r].dev;
 		struct err why;
 
-		if (!g->rank[r].has_ops || !d->lost || comm_recovers(g->comm))
+		if (!g->rank[r].has_ops || !device_is_lost(d) || comm_recovers(g->comm))
 			continue;
 		device_lost(d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-			       g->comm->id, r, d->id, why.text);
+			       g->comm->id, r, device_id(d), why.text);
 	}
 	return RC_OK;
 }
 
 enum rc
-on_graph_launch(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_graph_launch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__GraphLaunchRequest *q = req->graphlaunch;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
@@ -435,14 +461,14 @@ on_graph_launch(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 		return rc;
 	if (q->iterations == 0)
 		return err_set(err, RC_INVAL, "graph %" PRIu64 ": 0 iterations", g->id);
-	if (group_find(g->comm, w->client_id))
+	if (group_find(g->comm, pending_asker(w)->client_id))
 		return err_set(err, RC_INVAL,
 			       "graph %" PRIu64 ": the client's group is open; end it first",
 			       g->id);
 	rc = check_there(g, err);
 	if (rc == RC_OK)
 		rc = run_graph(c, g, q, w, &r.operation, err);
-	if (rc != RC_OK || w->on != WAIT_NOT)
+	if (rc != RC_OK || pending_on(w))
 		return rc;
 	reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
 	reply.submit = &r;
@@ -451,7 +477,7 @@ on_graph_launch(struct coord *c, struct waiter *w, const GpuSim__Request *req, s
 }
 
 enum rc
-on_graph_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_graph_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	struct comm *comm = comm_find(c, req->graphdestroy->commid);
 	struct graph *g;
@@ -469,7 +495,7 @@ on_graph_destroy(struct coord *c, struct waiter *w, const GpuSim__Request *req, 
 	if (g->nruns)
 		return err_set(err, RC_BUSY, "graph %" PRIu64 ": %u of its runs are pending", g->id,
 			       g->nruns);
-	waiter_set(w, WAIT_GRAPH, g->id);
+	pending_wait(c, w, &wait_graph, g->id, NULL);
 	drop_start(c, g);
 	return RC_OK;
 }

@@ -1,7 +1,7 @@
 /*
  * group.c - what a client gathers between GroupStart and GroupEnd, to be one run.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 }
 
 enum rc
-on_group_start(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GroupStartResponse r = GPU_SIM__GROUP_START_RESPONSE__INIT;
@@ -89,14 +89,14 @@ on_group_start(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 
 	if (rc != RC_OK)
 		return rc;
-	if (group_find(comm, w->client_id))
+	if (group_find(comm, pending_asker(w)->client_id))
 		return err_set(err, RC_INVAL,
 			       "comm %" PRIu64 ": the client's group is open already", comm->id);
 	if (comm->ngroups >= COORD_MAX_GROUPS)
 		return err_set(err, RC_BUSY,
 			       "comm %" PRIu64 ": %u groups are open, which is the limit", comm->id,
 			       COORD_MAX_GROUPS);
-	if (!group_new(c, comm, w->client_id, err))
+	if (!group_new(c, comm, pending_asker(w)->client_id, err))
 		return err->rc;
 	r.success = true;
 	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_START;
@@ -106,7 +106,7 @@ on_group_start(struct coord *c, struct waiter *w, const GpuSim__Request *req, st
 }
 
 enum rc
-on_group_end(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GroupEndResponse r = GPU_SIM__GROUP_END_RESPONSE__INIT;
@@ -117,7 +117,7 @@ on_group_end(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 
 	if (rc != RC_OK)
 		return rc;
-	g = group_find(comm, w->client_id);
+	g = group_find(comm, pending_asker(w)->client_id);
 	if (!g)
 		return err_set(err, RC_INVAL, "comm %" PRIu64 ": the client has no open group",
 			       comm->id);
@@ -127,7 +127,7 @@ on_group_end(struct coord *c, struct waiter *w, const GpuSim__Request *req, stru
 	if (rc != RC_OK)
 		return rc;
 	group_free(c, comm, g);
-	if (w->on != WAIT_NOT)
+	if (pending_on(w))
 		return RC_OK;
 	r.success = true;
 	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;

@@ -6,7 +6,7 @@
  * longest, is taken what it waited itself; what is left is its own. Only durations are compared, and
  * so clocks of several hosts need not agree.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p)
 
 		gpu_sim__lateness__init(m);
 		m->rank = r;
-		m->deviceid = comm->rank[r].dev->id;
+		m->deviceid = device_id(comm->rank[r].dev);
 		m->operations = comm->rank[r].late.operations;
 		m->sumns = comm->rank[r].late.sum_ns;
 		m->maxns = comm->rank[r].late.max_ns;

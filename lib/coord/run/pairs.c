@@ -1,4 +1,4 @@
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * An all-reduce of three ranks that are left is an all-reduce of three. What has no meaning without the
  * lost rank (its own send, its part of a scatter) is refused, and the caller has to say what it wants.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

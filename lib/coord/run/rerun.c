@@ -2,7 +2,7 @@
  * rerun.c - what becomes of runs when their communicator recovers: what was submitted is kept, and run
  * again by the ranks of then.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

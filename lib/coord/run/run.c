@@ -5,17 +5,42 @@
  * send/recv alone that met nobody in its submit: it starts at once, for its other half may come in
  * a later submit.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes that one client's operations take. Summed up only when they can be too many. */
+static enum rc
+check_held(const struct coord *c, size_t more, struct err *err)
+{
+	size_t held = more;
+
+	if (c->runs->held + more <= COORD_CLIENT_HELD || c->client_id == 0)
+		return RC_OK;
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
+		for (const struct run *run = comm->runs; run; run = run->next)
+			held += run->client_id == c->client_id ? run->held : 0;
+		for (const struct group *g = comm->groups; g; g = g->next)
+			held += g->client_id == c->client_id ? g->held : 0;
+		for (const struct graph *g = comm->graphs; g; g = g->next)
+			held += g->client_id == c->client_id ? g->held : 0;
+	}
+	if (held <= COORD_CLIENT_HELD)
+		return RC_OK;
+	return err_set(
+	    err, RC_BUSY,
+	    "the coordinator would hold %zu MiB of this client's operations, at most %u; "
+	    "try again later",
+	    held >> 20, COORD_CLIENT_HELD >> 20);
+}
+
 bool
 held_take(struct coord *c, size_t nbytes, struct err *err)
 {
-	if (limit_check(c, NULL, LIMIT_HELD, nbytes, err) != RC_OK)
+	if (check_held(c, nbytes, err) != RC_OK)
 		return false;
 	if (nbytes > COORD_MAX_HELD - c->runs->held) {
 		err_set(err, RC_BUSY,
@@ -43,33 +68,39 @@ run_find(struct coord *c, uint64_t id)
 	return NULL;
 }
 
-void
-run_describe(const struct coord *c, const struct run *run, struct err *err)
+static bool
+describe(struct coord *c, struct pending *p, struct err *err)
 {
-	const struct comm *comm = run->comm;
+	const struct run *run = run_find(c, pending_id(p));
+	const struct comm *comm = run ? run->comm : NULL;
 	uint32_t r = 0;
 	char more[32] = "";
 
+	if (!run)
+		return false;
 	if (!run->started) {
 		err_set(err, RC_TIMEOUT, "comm %" PRIu64 ": still behind other runs, %u in all",
 			comm->id, comm->nruns);
-		return;
+		return false;
 	}
-	while (r + 1 < comm->nranks && run->rank[r].call.state != CALL_LIVE)
+	while (r + 1 < comm->nranks && !call_is_live(&run->rank[r].call))
 		r++;
 	if (run->waiting > 1)
 		snprintf(more, sizeof more, " and %u more", run->waiting - 1);
 	err_set(err, RC_TIMEOUT,
 		"comm %" PRIu64
 		": still in progress after %.1fs, waiting for rank %u (device %016" PRIx64 ")%s",
-		comm->id, (double)(c->now_ms - run->rank[r].call.since_ms) / 1e3, r,
-		comm->rank[r].dev->id, more);
+		comm->id, (double)(c->now_ms - call_since_ms(&run->rank[r].call)) / 1e3, r,
+		device_id(comm->rank[r].dev), more);
+	return false;
 }
+
+const struct wait wait_run = {.late = describe};
 
 /* ---- ending */
 
 static void
-answer_run(struct coord *c, const struct run *run, struct waiter *w)
+answer_run(struct coord *c, const struct run *run, struct pending *w)
 {
 	uint32_t nranks = run->comm->nranks;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
@@ -88,7 +119,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 		v[r].commns = run->rank[r].comm_ns;
 		p[r] = &v[r];
 	}
-	if (w->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
+	if (pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
 		group.success = true;
 		group.note = note.text;
 		reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
@@ -104,7 +135,7 @@ answer_run(struct coord *c, const struct run *run, struct waiter *w)
 		reply.submit = &submit;
 		answer(c, w, &reply);
 	} else {
-		waiter_set(w, WAIT_MEMORY, 0);
+		answer_nomem(c, w);
 	}
 	free(v);
 	free(p);
@@ -133,7 +164,7 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 	struct comm *comm = run->comm;
 	struct run **p = &comm->runs;
 	struct err result = run->cause;
-	struct waiter *w;
+	struct pending *w;
 
 	while (*p != run)
 		p = &(*p)->next;
@@ -149,7 +180,7 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 	}
 	if (result.rc == RC_OK)
 		late_count(run);
-	while ((w = waiter_find(c, WAIT_RUN, run->id))) {
+	while ((w = pending_find(c, &wait_run, run->id))) {
 		if (result.rc == RC_OK)
 			answer_run(c, run, w);
 		else
@@ -215,7 +246,7 @@ bool
 runs_wait_for(const struct comm *comm, uint32_t rank)
 {
 	for (const struct run *run = comm->runs; run; run = run->next)
-		if (run->started && run->rank[rank].call.state != CALL_IDLE)
+		if (run->started && !call_is_idle(&run->rank[rank].call))
 			return true;
 	return false;
 }
@@ -229,26 +260,27 @@ is_hopeless(enum rc rc)
 }
 
 static void
-run_rank_ended(struct coord *c, struct call *call, const struct err *why,
-	       const GpuSim__Reply *reply)
+run_rank_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
-	struct run *run = call->owner;
-	struct err err = *why, text;
+	struct run *run = owner;
+	struct outcome out = *o;
+	struct err text;
 
 	run->waiting--;
-	if (reply && reply->body_case == GPU_SIM__REPLY__BODY_RUN) {
-		run->rank[call->rank].compute_ns = reply->run->computens;
-		run->rank[call->rank].comm_ns = reply->run->commns;
-		late_answer(run, call->rank, reply->run);
-	} else if (reply) {
-		err_set(&err, RC_BADDATA, "answered a run with something else");
+	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_RUN) {
+		run->rank[rank].compute_ns = o->reply->run->computens;
+		run->rank[rank].comm_ns = o->reply->run->commns;
+		late_answer(run, rank, o->reply->run);
+	} else if (o->reply) {
+		err_set(&out.err, RC_BADDATA, "answered a run with something else");
 	}
-	if (err.rc != RC_OK) {
-		call_blame(run->comm, call, &err, &text);
-		if (run->cause.rc == RC_OK || (run->cause.rc == RC_ABORTED && err.rc != RC_ABORTED))
+	if (out.err.rc != RC_OK) {
+		call_culprit(run->comm->id, rank, &out, &text);
+		if (run->cause.rc == RC_OK ||
+		    (run->cause.rc == RC_ABORTED && out.err.rc != RC_ABORTED))
 			run->cause = text;
-		run->hopeless |= call->answered && is_hopeless(err.rc);
-		comm_blame(c, run->comm, call, &err);
+		run->hopeless |= out.answered && is_hopeless(out.err.rc);
+		comm_blame(run->comm, rank, &out);
 		comm_fail(c, run->comm, &text);
 	}
 	/* One that failed is ended, or run again, when all is known of the failure. */
@@ -272,13 +304,10 @@ run_start(struct coord *c, struct run *run)
 
 		if (!rr->body.data)
 			continue;
-		rr->call.owner = run;
-		rr->call.rank = r;
-		rr->call.done = run_rank_ended;
 		run->waiting++;
 		held_drop(c, n);
 		run->held -= n;
-		call_start(c, &rr->call, comm->rank[r].dev, comm->rank[r].dev->address,
+		call_start(c, &rr->call, comm->rank[r].dev, run_rank_ended, run, r,
 			   c->cfg.job_timeout_ms, &rr->body);
 	}
 }
@@ -293,6 +322,25 @@ runs_start_next(struct coord *c, struct comm *comm)
 				run_start(c, run);
 			return;
 		}
+}
+
+/* Of a client on a communicator that another client made. */
+static enum rc
+check_limit(const struct coord *c, const struct comm *comm, struct err *err)
+{
+	uint32_t n = 0;
+
+	if (comm->client_id == c->client_id || comm->nruns < COORD_GUEST_RUNS || c->client_id == 0)
+		return RC_OK;
+	for (const struct run *run = comm->runs; run; run = run->next)
+		n += run->client_id == c->client_id;
+	if (n < COORD_GUEST_RUNS)
+		return RC_OK;
+	return err_set(err, RC_BUSY,
+		       "comm %" PRIu64
+		       ": %u runs of this client are pending, which is its limit on "
+		       "another's communicator",
+		       comm->id, COORD_GUEST_RUNS);
 }
 
 static struct run *
@@ -311,7 +359,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 			comm->id, nops);
 		return NULL;
 	}
-	if (limit_check(c, comm, LIMIT_RUNS, 1, err) != RC_OK || !held_take(c, size, err))
+	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
 		return NULL;
 	run = alloc_zeroed(1, size);
 	if (!run) {
@@ -321,7 +369,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	}
 	run->comm = comm;
 	run->client_id = c->client_id;
-	run->id = c->last_run + 1;
+	run->id = c->last_number + 1;
 	run->held = size;
 	run->nops = nops;
 	run->first_op = comm->next_op;
@@ -363,17 +411,17 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 
 /* The run is complete: into the queue, and off if it may. */
 static void
-run_queue(struct coord *c, struct run *run, struct waiter *w, bool wait)
+run_queue(struct coord *c, struct run *run, struct pending *w, bool wait)
 {
 	struct comm *comm = run->comm;
 
-	c->last_run = run->id;
+	c->last_number = run->id;
 	comm->next_op += run->nops;
 	*comm->runs_tail = run;
 	comm->runs_tail = &run->next;
 	comm->nruns++;
 	if (wait)
-		waiter_set(w, WAIT_RUN, run->id);
+		pending_wait(c, w, &wait_run, run->id, NULL);
 	keep_run(c, run);
 	if (run->serial)
 		runs_start_next(c, comm);
@@ -425,7 +473,7 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 
 enum rc
 run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
-	   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
+	   const struct group_part *parts, struct pending *w, bool wait, uint64_t *operation,
 	   struct err *err)
 {
 	struct comm *comm = b->comm;
@@ -465,7 +513,7 @@ run_encode_graph(struct coord *c, struct run *run, struct err *err)
 }
 
 enum rc
-run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q, struct waiter *w,
+run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q, struct pending *w,
 	  uint64_t *operation, struct err *err)
 {
 	struct comm *comm = g->comm;
@@ -498,7 +546,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 /* ---- submitting */
 
 static void
-answer_submitted(struct coord *c, struct waiter *w, uint64_t operation)
+answer_submitted(struct coord *c, struct pending *w, uint64_t operation)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
@@ -510,10 +558,10 @@ answer_submitted(struct coord *c, struct waiter *w, uint64_t operation)
 }
 
 enum rc
-comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct waiter *w,
+comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct pending *w,
 	    bool wait, uint64_t *operation, struct err *err)
 {
-	struct group *g = group_find(comm, w->client_id);
+	struct group *g = group_find(comm, pending_asker(w)->client_id);
 	struct batch b;
 	enum rc rc;
 
@@ -532,7 +580,7 @@ comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 }
 
 enum rc
-on_submit(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct err *err)
+on_submit(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	struct comm *comm;
 	uint64_t operation;
@@ -540,7 +588,7 @@ on_submit(struct coord *c, struct waiter *w, const GpuSim__Request *req, struct 
 
 	if (rc == RC_OK)
 		rc = comm_submit(c, comm, req->submit, w, req->submit->wait, &operation, err);
-	if (rc == RC_OK && w->on == WAIT_NOT)
+	if (rc == RC_OK && !pending_on(w))
 		answer_submitted(c, w, operation);
 	return rc;
 }

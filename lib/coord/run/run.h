@@ -97,6 +97,9 @@ struct graph {
 };
 
 /* A rank's place in a rendezvous. */
+/* Requests wait for the end of a run, by its id; for a graph to be made or dropped. */
+extern const struct wait wait_run, wait_graph;
+
 struct runs {
 	size_t held;
 	uint64_t last_graph;
@@ -121,15 +124,6 @@ enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from
 		     struct err *err);
 /* The same of parts as they are kept. RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
-		    struct err *err);
-
-/* ---- limits.c */
-
-enum limit { LIMIT_REQUESTS, LIMIT_COMMS, LIMIT_IDS, LIMIT_RUNS, LIMIT_GRAPHS, LIMIT_HELD };
-
-/* May the client whose request is at work have one more, or `more` bytes held? comm: of runs and
- * graphs, the communicator. RC_BUSY with the sentence. */
-enum rc limit_check(const struct coord *c, const struct comm *comm, enum limit what, size_t more,
 		    struct err *err);
 
 /* ---- pairs.c */
@@ -175,14 +169,14 @@ void held_drop(struct coord *c, size_t nbytes);
 /* Submit the operations of a batch whose parts are the submits (or packed submits of a group). With
  * wait the waiter hears of the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
 enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
-		   const struct group_part *parts, struct waiter *w, bool wait, uint64_t *operation,
-		   struct err *err);
+		   const struct group_part *parts, struct pending *w, bool wait,
+		   uint64_t *operation, struct err *err);
 enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
-		  struct waiter *w, uint64_t *operation, struct err *err);
+		  struct pending *w, uint64_t *operation, struct err *err);
 /* Submit, or append to the client's open group. With wait the waiter may wait afterwards (w->on),
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
-		    struct waiter *w, bool wait, uint64_t *operation, struct err *err);
+		    struct pending *w, bool wait, uint64_t *operation, struct err *err);
 /* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
 enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
 		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
@@ -221,8 +215,6 @@ struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, str
 /* What is in it, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
 GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);
-/* What a run still waits for, as a sentence. */
-void run_describe(const struct coord *c, const struct run *run, struct err *err);
 /* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
 enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct group_part **out, struct err *err);

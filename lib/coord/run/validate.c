@@ -2,7 +2,7 @@
  * validate.c - the arguments of operations, before any device hears of them. What a rank's own
  * device knows better (kernels, copies on the device) is left to it.
  */
-#include "coord/top.h"
+#include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -35,18 +35,19 @@ static enum rc
 check_buffer(const struct device *d, const char *field, uint64_t addr, uint64_t nelem, size_t size,
 	     struct err *err)
 {
-	uint64_t room = d->max_addr - d->min_addr;
+	uint64_t min, max;
 
+	device_range(d, &min, &max);
 	if (nelem == 0)
 		return RC_OK;
 	if (addr == 0)
 		return err_set(err, RC_INVAL, "%s is not given", field);
-	if (nelem > room / size || addr < d->min_addr || addr > d->max_addr - nelem * size)
+	if (nelem > (max - min) / size || addr < min || addr > max - nelem * size)
 		return err_set(err, RC_INVAL,
 			       "%s 0x%" PRIx64 ", %" PRIu64
 			       " elements of %zu bytes: outside the device's memory 0x%" PRIx64
 			       "..0x%" PRIx64,
-			       field, addr, nelem, size, d->min_addr, d->max_addr);
+			       field, addr, nelem, size, min, max);
 	return RC_OK;
 }
 
@@ -141,12 +142,12 @@ check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, str
 		if (check_op(comm, r->rank, r->ops[i], err) != RC_OK)
 			return err_prefix(err, "rank %u operation %zu", r->rank, i);
 	d = comm->rank[r->rank].dev;
-	if (r->n_ops && d->lost && !comm_recovers(comm)) {
+	if (r->n_ops && device_is_lost(d) && !comm_recovers(comm)) {
 		struct err why;
 
 		device_lost(d, &why);
 		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-			       comm->id, r->rank, d->id, why.text);
+			       comm->id, r->rank, device_id(d), why.text);
 	}
 	return RC_OK;
 }

@@ -1,0 +1,2 @@
+#include "coord/run/run.h"
+#include "coord/persist/persist.h"

@@ -1,0 +1,30 @@
+/*
+ * history.h - events: what has happened to devices and communicators.
+ */
+#ifndef COORD_HISTORY_H
+#define COORD_HISTORY_H
+
+#include "coord/core/pending.h"
+
+#define EVENT_TEXT_MAX sizeof((struct err *)0)->text
+
+/* What an event is about. */
+struct event {
+	GpuSim__EventKind kind;
+	uint64_t device, comm;	/* or 0 */
+	uint32_t ordinal, rank; /* rank + 1, or 0 */
+};
+
+/* It has happened, as the sentence says. */
+void event_add(struct coord *c, const struct event *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The end of a step: those who wait for events get the new ones. */
+void events_tell(struct coord *c);
+enum rc events_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
+		       struct err *err);
+enum rc history_init(struct coord *c);
+void history_fini(struct coord *c);
+
+handler on_events;
+
+#endif

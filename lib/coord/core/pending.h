@@ -1,0 +1,81 @@
+/*
+ * pending.h - requests that have no answer yet.
+ *
+ * Each is answered exactly once, by answer*(), which frees it. The room that a request waits for describes
+ * the wait in a static `struct wait`; so a deadline and a cancellation need no list of kinds.
+ */
+#ifndef COORD_PENDING_H
+#define COORD_PENDING_H
+
+#include "coord/core/core.h"
+
+/* Who asked for what. */
+struct asker {
+	uint64_t client_id, seq, asked_ms;
+	GpuSim__Request__BodyCase kind;
+	const char *name; /* of the request */
+};
+
+/* A kind of wait. Each function may be NULL. */
+struct wait {
+	/* Nothing has begun: a failure is no effect, and the same request may come again. */
+	bool idle;
+	/* The deadline has come. True: the request is answered. False: *err tells what it waited for. */
+	bool (*late)(struct coord *c, struct pending *p, struct err *err);
+	/* The request is answered, or waits for something else from now on. */
+	void (*left)(struct coord *c, struct pending *p);
+};
+
+enum rc pendings_init(struct coord *c);
+/* Frees all requests, unanswered. */
+void pendings_drop(struct coord *c);
+void pendings_fini(struct coord *c);
+/* One more may be pending, of all clients and of the one at work. RC_BUSY with the limit. */
+enum rc pendings_check(const struct coord *c, struct err *err);
+/* Ends those whose deadline has come. */
+void pendings_tick(struct coord *c);
+
+/* The request of the event. NULL: out of memory. */
+struct pending *pending_new(struct coord *c, const struct coord_event *ev);
+/* A request from before a restart, whose client has not repeated it yet. NULL: out of memory. */
+struct pending *pending_absent(struct coord *c, uint64_t client_id, uint64_t seq,
+			       GpuSim__Request__BodyCase kind);
+/* The absent request that p repeats, or NULL. */
+struct pending *pending_repeated(struct coord *c, const struct pending *p);
+/* The absent requests have waited since now. */
+void pendings_resume(struct coord *c);
+void pending_free(struct coord *c, struct pending *p);
+
+const struct asker *pending_asker(const struct pending *p);
+bool pending_is_absent(const struct pending *p);
+/* What it waits for (NULL: it is being handled), which one of these, and what the room has put there. */
+const struct wait *pending_on(const struct pending *p);
+uint64_t pending_id(const struct pending *p);
+void *pending_own(const struct pending *p);
+void pending_wait(struct coord *c, struct pending *p, const struct wait *on, uint64_t id,
+		  void *own);
+/* When it is answered at the latest; and make that earlier. */
+uint64_t pending_due_ms(const struct pending *p);
+void pending_due_by(struct pending *p, uint64_t ms);
+
+/* The first that waits for that; the one after p, any; NULL: none. */
+struct pending *pending_find(struct coord *c, const struct wait *on, uint64_t id);
+struct pending *pending_next(const struct coord *c, const struct pending *p);
+void pendings_fail(struct coord *c, const struct wait *on, uint64_t id, const struct err *err);
+/* The client wants no answer to that request any more. */
+void pending_cancel(struct coord *c, uint64_t client_id, uint64_t seq);
+
+/* Answer and free it. Without memory it stays, to be answered RC_NOMEM later. */
+void answer(struct coord *c, struct pending *p, GpuSim__Reply *reply);
+void answer_failure(struct coord *c, struct pending *p, const struct err *err);
+void answer_done(struct coord *c, struct pending *p);
+/* RC_NOMEM, at the next tick. */
+void answer_nomem(struct coord *c, struct pending *p);
+/* With an answer that was packed before. */
+void answer_packed(struct coord *c, struct pending *p, const struct buf *body);
+
+/* RC_OK: the request is answered, or waits. Else *err is the failure to answer with. */
+typedef enum rc handler(struct coord *c, struct pending *p, const GpuSim__Request *req,
+			struct err *err);
+
+#endif

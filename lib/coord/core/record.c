@@ -1,0 +1,36 @@
+#include <stdio.h>
+
+#include "coord/core/core.h"
+
+#define VALUE_MAX (3u << 20) /* bytes of a record */
+
+void
+record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise)
+{
+	struct coord_action a = {.kind = COORD_STORE, .promise = promise};
+
+	snprintf(a.address, sizeof a.address, "%s", key);
+	if (value && value->len > VALUE_MAX)
+		act_log(c, "%s takes %zu bytes and is not stored", key, value->len);
+	else if (value && !(buf_reserve(&a.body, value->len + 1) &&
+			    buf_add(&a.body, value->data, value->len)))
+		act_log(c, "%s is not stored: out of memory", key);
+	else
+		act(c, &a);
+}
+
+void
+record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise)
+{
+	struct buf b = {0};
+
+	if (!c->cfg.keeps)
+		return;
+	if (!value)
+		record_put_bytes(c, key, NULL, promise);
+	else if (buf_pack(&b, value))
+		record_put_bytes(c, key, &b, promise);
+	else
+		act_log(c, "%s is not stored: out of memory", key);
+	buf_fini(&b);
+}

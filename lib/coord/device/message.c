@@ -1,0 +1,232 @@
+/*
+ * message.c - devices as they are told to clients, to other devices and to the store.
+ */
+#include "coord/device/device_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct device_msg {
+	GpuSim__DeviceMetadata m;
+	GpuSim__DeviceId id;
+	GpuSim__MemAddr min, max;
+	GpuSim__DeviceLoss loss;
+	char remedy[COORD_WHY_MAX];
+};
+
+static void
+device_show(const struct coord *c, struct device *d, struct device_msg *out)
+{
+	uint32_t rank;
+
+	*out = (struct device_msg){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
+				   GPU_SIM__MEM_ADDR__INIT,	   GPU_SIM__MEM_ADDR__INIT,
+				   GPU_SIM__DEVICE_LOSS__INIT,	   ""};
+	out->id.value = d->id;
+	out->min.value = d->min_addr;
+	out->max.value = d->max_addr;
+	out->m.deviceid = &out->id;
+	out->m.minmemaddr = &out->min;
+	out->m.maxmemaddr = &out->max;
+	out->m.address = d->address;
+	out->m.dataaddress = d->data_address;
+	out->m.mempath = d->mem_path;
+	out->m.host = d->host;
+	out->m.memprivate = d->mem_private;
+	out->m.memdev = d->mem_dev;
+	out->m.meminode = d->mem_inode;
+	out->m.memuser = d->mem_user;
+	out->m.pid = d->pid;
+	out->m.ordinal = d->ordinal;
+	out->m.incarnation = d->incarnation;
+	out->m.usedbytes = d->used_bytes;
+	out->m.state = d->lost;
+	out->m.commid = c->devices->hooks->seat(c, d, &rank);
+	out->m.spare = d->spare;
+	out->m.join = d->join;
+	out->m.threads = d->threads;
+	out->m.latencyns = d->latency_ns;
+	out->m.bitspers = d->bits_per_s;
+	out->m.kernels = d->kernels;
+	out->m.grpcaddress = d->grpc_address;
+	out->m.memkept = d->mem_kept;
+	out->m.supervised = d->supervised;
+	out->m.placed = d->placed;
+	if (!d->lost)
+		return;
+	device_remedy(c, d, out->remedy, sizeof out->remedy);
+	out->loss.why = d->loss.why;
+	out->loss.atms = d->loss.at_ms;
+	out->loss.agoms = device_lost_for(c, d);
+	out->loss.remedy = out->remedy;
+	out->m.loss = &out->loss;
+}
+
+bool
+device_msgs_init(struct coord *c, struct device *const *dev, size_t n, struct device_msgs *out)
+{
+	*out = (struct device_msgs){alloc_zeroed(n, sizeof *out->v),
+				    alloc_zeroed(n, sizeof *out->p), n};
+	if (!out->v || !out->p) {
+		device_msgs_fini(out);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		device_show(c, dev[i], &out->v[i]);
+		out->p[i] = &out->v[i].m;
+	}
+	return true;
+}
+
+bool
+device_msgs_all(struct coord *c, struct device_msgs *out)
+{
+	return device_msgs_init(c, c->devices->v, c->devices->n, out);
+}
+
+void
+device_msgs_shorten(struct device_msgs *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		struct device_msg *d = &m->v[i];
+
+		d->m.usedbytes = 0;
+		d->m.minmemaddr = d->m.maxmemaddr = NULL;
+		d->m.address = d->m.kernels = (char *)protobuf_c_empty_string;
+	}
+}
+
+void
+device_msgs_fini(struct device_msgs *m)
+{
+	free(m->v);
+	free(m->p);
+	*m = (struct device_msgs){0};
+}
+
+enum rc
+on_list_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__ListDevicesResponse r = GPU_SIM__LIST_DEVICES_RESPONSE__INIT;
+	struct device_msgs msgs;
+
+	(void)req;
+	if (!device_msgs_all(c, &msgs))
+		return err_set(err, RC_NOMEM, "list of devices: out of memory");
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_LIST_DEVICES;
+	reply.listdevices = &r;
+	answer(c, p, &reply);
+	device_msgs_fini(&msgs);
+	return RC_OK;
+}
+
+/* ---- records */
+
+static void
+key_of(char key[RECORD_KEY_MAX], const struct device *d)
+{
+	snprintf(key, RECORD_KEY_MAX, "1/device/%016" PRIx64, d->id);
+}
+
+void
+device_changed(struct coord *c, struct device *d)
+{
+	d->recorded = false;
+	c->devices->unrecorded = true;
+}
+
+void
+device_forgotten(struct coord *c, const struct device *d)
+{
+	char key[RECORD_KEY_MAX];
+
+	key_of(key, d);
+	if (d->recorded)
+		record_put(c, key, NULL, false);
+}
+
+void
+devices_record(struct coord *c)
+{
+	for (size_t i = 0; c->devices->unrecorded && i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+		struct device_msgs msgs;
+		char key[RECORD_KEY_MAX];
+
+		if (d->recorded || !device_msgs_init(c, &d, 1, &msgs))
+			continue;
+		d->recorded = true;
+		key_of(key, d);
+		record_put(c, key, &msgs.p[0]->base, false);
+		device_msgs_fini(&msgs);
+	}
+	c->devices->unrecorded = false;
+}
+
+/* Of the coordinator's own decisions; the device does not tell them again. */
+static void
+take_device(struct device *d, const GpuSim__DeviceMetadata *m)
+{
+	d->placed = m->placed;
+	d->lost = m->loss != NULL;
+	if (m->loss) {
+		snprintf(d->loss.why, sizeof d->loss.why, "%s", m->loss->why);
+		d->loss.at_ms = m->loss->atms;
+		d->loss.incarnation = m->incarnation;
+	}
+	d->recorded = true;
+}
+
+enum rc
+device_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__DeviceMetadata *m = gpu_sim__device_metadata__unpack(NULL, n, value);
+	struct device *d;
+	struct err why;
+	enum rc rc = RC_OK;
+
+	if (!m)
+		return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
+	if (device_heard(c, m, NULL, &d, &why) != RC_OK)
+		rc = err_set(err, RC_BADDATA, "the record %s: %s", key, why.text);
+	else
+		take_device(d, m);
+	gpu_sim__device_metadata__free_unpacked(m, NULL);
+	return rc;
+}
+
+static void
+asked(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
+{
+	struct device *asked = owner, *d;
+	struct err err;
+
+	(void)rank;
+	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA &&
+	    device_heard(c, o->reply->getdevicemetadata->metadata, asked->address, &d, &err) !=
+		RC_OK)
+		act_log(c, "device %016" PRIx64 ": %s", asked->id, err.text);
+}
+
+void
+devices_resume(struct coord *c)
+{
+	GpuSim__GetDeviceMetadataRequest get = GPU_SIM__GET_DEVICE_METADATA_REQUEST__INIT;
+
+	for (size_t i = 0; i < c->devices->n; i++) {
+		struct device *d = c->devices->v[i];
+		struct buf body = {0};
+
+		/* It has as long as ever to show that it is there. */
+		d->heard_ms = c->now_ms;
+		d->heard_at = d->word_at = d->beat_at = c->devices->ear.ms;
+		if (d->lost)
+			continue;
+		pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &get.base, NULL, &body);
+		call_start(c, &d->ask, d, asked, d, 0, c->lost_ms, &body);
+	}
+}

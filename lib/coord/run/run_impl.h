@@ -1,0 +1,1 @@
+#include "coord/persist/persist.h"
