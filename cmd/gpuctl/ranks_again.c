@@ -7,13 +7,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/times.h"
 #include "hold.h"
 #include "ranks_impl.h"
 #include "recover.h"
 
 #define TIMEOUT_MS \
 	60000 /* unless --timeout: after the first failure nothing begins again any more */
-#define RETURN_MS 11000 /* a device that is started again comes within 10 s, or not at all */
+#define RETURN_MS (TIME_RESPAWN_MS + 1000) /* a device that is started again */
 #define POLL_MS	  20
 #define ANEW_MOST 20 /* so often a new communicator is made for one operation */
 

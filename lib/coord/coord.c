@@ -24,7 +24,7 @@ complete(const struct coord_config *cfg)
 					? (uint32_t)ten_times(c.op_timeout_ms)
 					: COORD_COMM_MS;
 	if (c.respawn_ms == 0)
-		c.respawn_ms = COORD_RESPAWN_MS;
+		c.respawn_ms = TIME_RESPAWN_MS;
 	if (c.job_timeout_ms == 0)
 		c.job_timeout_ms = c.comm_timeout_ms > COORD_JOB_MS / 10
 				       ? (uint32_t)ten_times(c.comm_timeout_ms)

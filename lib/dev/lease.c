@@ -196,7 +196,7 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 			continue;
 		in.full |= !put(l, client, in.v[i].addr, in.v[i].nbytes);
 		if (!in.full)
-			find(l, client)->until_ns = now_ns + LEASE_RESTART_MS * NS_PER_MS;
+			find(l, client)->until_ns = now_ns + TIME_RETURN_MS * NS_PER_MS;
 	}
 	pthread_mutex_unlock(&l->lock);
 	free(in.v);
@@ -246,7 +246,7 @@ set_until(struct leases *l, uint64_t client, uint64_t until_ns)
 void
 lease_client_gone(struct leases *l, uint64_t client, uint64_t now_ns)
 {
-	set_until(l, client, now_ns + LEASE_GRACE_MS * NS_PER_MS);
+	set_until(l, client, now_ns + TIME_LEASE_MS * NS_PER_MS);
 }
 
 void

@@ -1,7 +1,7 @@
 /*
  * lease.h - allocations that are freed when their client has gone.
  *
- * A client is gone when its last connection has been closed for LEASE_GRACE_MS without a new
+ * A client is gone when its last connection has been closed for TIME_LEASE_MS without a new
  * request. Thread-safe.
  */
 #ifndef DEV_LEASE_H
@@ -10,11 +10,10 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "base/times.h"
 #include "mem/devmem.h"
 
-#define LEASE_GRACE_MS	 2000
-#define LEASE_RESTART_MS 30000
-#define LEASE_MAX	 4096 /* allocations that one client leases */
+#define LEASE_MAX 4096 /* allocations that one client leases */
 
 struct leases;
 
@@ -29,7 +28,7 @@ enum rc lease_add(struct leases *l, uint64_t client, uint64_t addr, uint64_t nby
 /*
  * Take over what the memory says is leased and this process does not know: from a device that was
  * killed, or whose memory was adopted. Whether their clients are connected is not known, and who
- * waits for a run sends nothing: each has LEASE_RESTART_MS to show up. RC_NOMEM, and as devmem_owners.
+ * waits for a run sends nothing: each has TIME_RETURN_MS to show up. RC_NOMEM, and as devmem_owners.
  */
 enum rc leases_inherit(struct leases *l, uint64_t now_ns, struct err *err);
 

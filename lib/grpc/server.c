@@ -25,7 +25,6 @@
 #define OUT_MAX	       (256u << 10)
 #define WRITE_STALL_NS (20 * NS_PER_SEC) /* a connection that takes nothing */
 #define CLOSING_NS     (2 * NS_PER_SEC)	 /* and one that is to be closed */
-#define PAUSE_MS       100		 /* when the system has no descriptor for a connection */
 
 /* ---- one connection */
 
@@ -158,7 +157,7 @@ accept_one(struct grpc_server *s)
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			s->pause_ns = deadline_in_ms(PAUSE_MS);
+			s->pause_ns = deadline_in_ms(NET_ACCEPT_PAUSE_MS);
 		return;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);

@@ -9,8 +9,6 @@
 #include <nng/nng.h>
 #include <stdbool.h>
 
-#define CLOSING_WAIT_MS 1000 /* longer than any close that does not hang */
-
 /*
  * closing_start - close a socket on a thread of its own.
  *

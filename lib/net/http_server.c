@@ -26,12 +26,11 @@
 
 #include "base/clock.h"
 #include "net/listen.h"
+#include "net/times.h"
 
-#define DRAIN_MS       1000
 #define DRAIN_MAX      65536 /* bytes */
-#define SLOWEST_BPS    16384 /* bytes a second, on average, after the first HTTP_SERVER_STALL_MS */
+#define SLOWEST_BPS    16384 /* bytes a second, on average, after the first NET_HTTP_STALL_MS */
 #define PATH_MAX_CHARS 1024
-#define PAUSE_MS       100 /* when the system has no descriptor for a connection */
 
 enum phase { READING, WRITING, DRAINING };
 
@@ -114,7 +113,7 @@ conn_answer(struct conn *c)
 
 	c->nhead = n > 0 && (size_t)n < sizeof c->head ? (size_t)n : 0;
 	c->sent = 0;
-	conn_phase(c, WRITING, HTTP_SERVER_STALL_MS);
+	conn_phase(c, WRITING, NET_HTTP_STALL_MS);
 	if (c->nhead == 0)
 		conn_close(c);
 }
@@ -240,13 +239,13 @@ conn_write(struct conn *c)
 		return;
 	}
 	c->sent += (size_t)n;
-	c->due_ns = deadline_in_ms(HTTP_SERVER_STALL_MS);
-	slow_s = c->sent / SLOWEST_BPS + HTTP_SERVER_STALL_MS / 1000;
+	c->due_ns = deadline_in_ms(NET_HTTP_STALL_MS);
+	slow_s = c->sent / SLOWEST_BPS + NET_HTTP_STALL_MS / 1000;
 	if (clock_now_ns() - c->began_ns > slow_s * NS_PER_SEC) {
 		conn_close(c);
 	} else if (conn_next(c, &at) == 0) {
 		shutdown(c->fd, SHUT_WR);
-		conn_phase(c, DRAINING, DRAIN_MS);
+		conn_phase(c, DRAINING, NET_HTTP_DRAIN_MS);
 	}
 }
 
@@ -280,14 +279,14 @@ accept_one(struct http_server *s)
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			s->pause_ns = deadline_in_ms(PAUSE_MS);
+			s->pause_ns = deadline_in_ms(NET_ACCEPT_PAUSE_MS);
 		return;
 	}
 	c = take_place(s);
 	c->fd = fd;
 	c->nin = c->drained = c->sent = c->nhead = 0;
 	c->bodyless = false;
-	conn_phase(c, READING, HTTP_SERVER_HEAD_MS);
+	conn_phase(c, READING, NET_HTTP_HEAD_MS);
 }
 
 /* Milliseconds until something is due, at most a second. */

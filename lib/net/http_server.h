@@ -10,9 +10,7 @@
 #include "net/net.h"
 
 #define HTTP_SERVER_MAX_CONNS 128
-#define HTTP_SERVER_HEAD_MAX  8192  /* bytes of a request's head */
-#define HTTP_SERVER_HEAD_MS   5000  /* and how long it may take */
-#define HTTP_SERVER_STALL_MS  10000 /* without a byte taken of an answer */
+#define HTTP_SERVER_HEAD_MAX  8192 /* bytes of a request's head */
 
 struct http_server;
 

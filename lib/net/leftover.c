@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/net.h"
+#include "net/times.h"
 
 union name {
 	struct sockaddr any;
@@ -80,7 +81,7 @@ leftovers_note(struct leftovers *l, const char *addr, uint64_t now_ns)
 
 		if (e->d_name[0] != '.' && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
 		    is_at(fd, addr))
-			add(l, fd, st.st_ino, now_ns + LEFTOVER_GRACE_MS * NS_PER_MS);
+			add(l, fd, st.st_ino, now_ns + NET_LEFTOVER_MS * NS_PER_MS);
 	}
 	if (dir)
 		closedir(dir);

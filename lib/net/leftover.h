@@ -4,7 +4,7 @@
  * nng 1.5.2 never frees connections that had finished their handshake when a deaf listener was
  * closed: nobody had accepted them, so nobody closes them, and an attacker could use up all
  * descriptors. After a listener has been closed, no socket with its address should be left; those
- * that still are after LEFTOVER_GRACE_MS are closed here. (A few kilobytes of memory a connection
+ * that still are after NET_LEFTOVER_MS are closed here. (A few kilobytes of memory a connection
  * stay lost: they are nng's.)
  */
 #ifndef NET_LEFTOVER_H
@@ -12,8 +12,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#define LEFTOVER_GRACE_MS 3000 /* nng closes what it has not forgotten within milliseconds */
 
 struct leftover {
 	int fd;

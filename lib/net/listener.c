@@ -25,12 +25,8 @@
 #include "net/ipcpath.h"
 #include "net/leftover.h"
 #include "net/net.h"
+#include "net/times.h"
 #include "net/tls.h"
-
-#define GUARD_EVERY_MS	 500
-#define GUARD_SELDOM_MS	 30000
-#define GUARD_TIMEOUT_MS 1500
-#define RELISTEN_MS	 50
 
 struct listener {
 	nng_socket sock, probe;
@@ -178,7 +174,7 @@ probe(struct listener *l)
 		return true; /* no memory to ask with: judge later */
 	/* Both ends: nng forgets a connection that is closed between its two halves. */
 	good = tls_dialer(d, l->dial) != 0 || nng_dialer_start(d, NNG_FLAG_NONBLOCK) != 0 ||
-	       wait_for(l, accepted, connected, GUARD_TIMEOUT_MS);
+	       wait_for(l, accepted, connected, NET_GUARD_MS);
 	nng_dialer_close(d);
 	return good;
 }
@@ -191,7 +187,7 @@ revive(struct listener *l)
 	nng_listener_close(l->nl);
 	leftovers_note(&l->leftovers, l->addr, clock_now_ns());
 	while ((l->path.fd >= 0 && ipcpath_clear(l->addr, NULL) != RC_OK) || listen_now(l) != 0)
-		if (wait_for(l, UINT64_MAX, UINT64_MAX, RELISTEN_MS))
+		if (wait_for(l, UINT64_MAX, UINT64_MAX, NET_RELISTEN_MS))
 			return;
 	pthread_mutex_lock(&l->lock);
 	l->revivals++;
@@ -216,7 +212,7 @@ judge(struct listener *l)
 {
 	uint64_t n = strays(l), now = clock_now_ns();
 
-	if (n == l->strays && now - l->judged_ns < GUARD_SELDOM_MS * NS_PER_MS)
+	if (n == l->strays && now - l->judged_ns < NET_GUARD_SELDOM_MS * NS_PER_MS)
 		return;
 	if (!probe(l))
 		revive(l);
@@ -235,7 +231,7 @@ guard_main(void *arg)
 		pthread_cond_wait(&l->wake, &l->lock);
 	up = !l->stop;
 	pthread_mutex_unlock(&l->lock);
-	while (up && !wait_for(l, UINT64_MAX, UINT64_MAX, GUARD_EVERY_MS)) {
+	while (up && !wait_for(l, UINT64_MAX, UINT64_MAX, NET_GUARD_EVERY_MS)) {
 		leftovers_sweep(&l->leftovers, clock_now_ns());
 		judge(l);
 	}

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "net/net.h"
-
-#define PROBE_MS 200 /* the system takes connections for a process that is frozen */
+#include "net/times.h"
 
 bool
 net_listens(const char *addr)
@@ -17,7 +16,7 @@ net_listens(const char *addr)
 	if (strncmp(addr, "tls+", 4) == 0)
 		addr += 4;
 	if (nng_stream_dialer_alloc(&dialer, addr) == 0 && nng_aio_alloc(&aio, NULL, NULL) == 0) {
-		nng_aio_set_timeout(aio, PROBE_MS);
+		nng_aio_set_timeout(aio, NET_PROBE_MS);
 		nng_stream_dialer_dial(dialer, aio);
 		nng_aio_wait(aio);
 		listens = nng_aio_result(aio) == 0;

@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "net/times.h"
 
-#define NET_ADDR_MAX   256
-#define NET_CONNECT_MS 2000 /* without a connection for so long, a peer is unreachable */
-#define NET_MAX_PEERS  4096 /* connections one listener holds */
+#define NET_ADDR_MAX  256
+#define NET_MAX_PEERS 4096 /* connections one listener holds */
 
 enum net_reach { NET_LOOPBACK, NET_ANY_HOST };
 

@@ -23,15 +23,10 @@
 #include "base/clock.h"
 #include "net/framemem.h"
 #include "net/pull_impl.h"
+#include "net/times.h"
 
 #define YIELD_BYTES (64u << 10)
 #define FITS_BYTES  (16u << 10) /* a window of frames up to this fits in any socket */
-#define AWAKE_NS    50000	/* longer than a message is on its way */
-#define TICK_MS	    5
-#define PARKED_MS   50	/* without a reader, until the own thread comes back; */
-#define BUSY_MS	    5	/* where much comes, and who sends may be waiting */
-#define TAKEN_MS    100 /* the longest read of a thread that has taken a connection */
-#define ALOOF_MS    300 /* after net_pull_resume nobody takes a connection for so long */
 
 void
 pull_conn_free(struct net_conn *c)
@@ -110,7 +105,7 @@ take_ahead(struct net_conn *c, void *to, size_t nbytes)
 static void
 stay_awake(nng_aio *aio)
 {
-	uint64_t until = clock_now_ns() + AWAKE_NS;
+	uint64_t until = clock_now_ns() + NET_AWAKE_NS;
 
 	while (nng_aio_count(aio) == 0 && clock_now_ns() < until)
 		sched_yield();
@@ -256,11 +251,11 @@ look_after(struct net_conn *c, uint64_t now)
 {
 	uint64_t ago = now - c->since_ns;
 
-	if (c->taken && ago >= TAKEN_MS * NS_PER_MS)
+	if (c->taken && ago >= NET_TAKEN_MS * NS_PER_MS)
 		nng_aio_abort(c->aio, NNG_EINTR);
 	/* Parked and not taken, nobody writes to c->last. */
 	else if (c->parked && !c->taken &&
-		 ago >= (c->last > FITS_BYTES ? BUSY_MS : PARKED_MS) * NS_PER_MS)
+		 ago >= (c->last > FITS_BYTES ? NET_BUSY_MS : NET_PARKED_MS) * NS_PER_MS)
 		pull_conn_call_back(c);
 }
 
@@ -273,7 +268,7 @@ pull_tick_main(void *arg)
 	pthread_setname_np(pthread_self(), "gpusim:ticker");
 	pthread_mutex_lock(&p->lock);
 	while (!p->stopping) {
-		struct timespec ts = deadline_timespec(deadline_in_ms(TICK_MS));
+		struct timespec ts = deadline_timespec(deadline_in_ms(NET_PULL_TICK_MS));
 
 		if (p->nparked == 0)
 			pthread_cond_wait(&p->tick, &p->lock);
@@ -300,7 +295,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 		c = NULL;
 	} else if (c->taken) {
 		/* Two that wait for one connection: its own thread serves both better. */
-		p->aloof_ns = deadline_in_ms(ALOOF_MS);
+		p->aloof_ns = deadline_in_ms(NET_ALOOF_MS);
 		c->wanted = false;
 		c = NULL;
 	} else if (!c->parked && !c->between) {
@@ -362,7 +357,7 @@ void
 net_pull_resume(struct net_pull *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->aloof_ns = deadline_in_ms(ALOOF_MS);
+	p->aloof_ns = deadline_in_ms(NET_ALOOF_MS);
 	for (struct net_conn *c = p->nparked ? p->conns : NULL; c; c = c->next)
 		if (c->parked && !c->taken)
 			pull_conn_call_back(c);

@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "net/pull_impl.h"
+#include "net/times.h"
 #include "net/tls.h"
 
-#define ACCEPT_MS   50 /* pause after an accept that failed, such as for want of descriptors */
 #define STACK_BYTES (128u << 10)
 
 /* False: it has been closed. */
@@ -114,7 +114,7 @@ accept_next(struct net_pull *p, bool failed)
 	if (!p->stopping && failed) {
 		/* No descriptors: somebody holds them who says nothing. */
 		evict(p);
-		nng_sleep_aio(ACCEPT_MS, p->pause);
+		nng_sleep_aio(NET_ACCEPT_PAUSE_MS, p->pause);
 	} else if (!p->stopping) {
 		nng_stream_listener_accept(p->listener, p->accept);
 	}

@@ -29,14 +29,11 @@
 #include "base/clock.h"
 #include "net/connection.h"
 #include "net/net.h"
+#include "net/times.h"
 #include "net/tls.h"
 
-#define QUEUE_MAX	 (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
-#define QUEUE_KEPT	 (64u << 10) /* bytes of an empty queue */
-#define LINGER_MS	 1000
-#define TICK_MS		 200
-#define RECONNECT_MS	 10 /* doubles up to */
-#define RECONNECT_MAX_MS 100
+#define QUEUE_MAX  (16u << 20) /* bytes; a window of the largest chunks, and acknowledgements */
+#define QUEUE_KEPT (64u << 10) /* bytes of an empty queue */
 
 struct net_push {
 	char addr[NET_ADDR_MAX];
@@ -113,7 +110,7 @@ replace_stream(struct net_push *p)
 	p->leaving.len = p->leaving_at = 0;
 	/* On TLS a connection may be made and end with the handshake, again and again. */
 	if (p->tls && !p->closing)
-		nng_sleep_aio(RECONNECT_MAX_MS, p->retry);
+		nng_sleep_aio(NET_RECONNECT_MAX_MS, p->retry);
 	else
 		start_dial(p);
 }
@@ -145,7 +142,7 @@ on_dialed(void *arg)
 	pthread_mutex_lock(&p->lock);
 	if (nng_aio_result(p->dial) == 0) {
 		p->stream = nng_aio_get_output(p->dial, 0);
-		p->retry_ms = RECONNECT_MS;
+		p->retry_ms = NET_RECONNECT_MS;
 		atomic_fetch_add(&p->generation, 1);
 		nng_aio_set_iov(p->watch, 1, &iov);
 		nng_stream_recv(p->stream, p->watch);
@@ -156,7 +153,7 @@ on_dialed(void *arg)
 	} else if (!p->closing) {
 		nng_sleep_aio(p->retry_ms, p->retry);
 		p->retry_ms =
-		    p->retry_ms * 2 < RECONNECT_MAX_MS ? p->retry_ms * 2 : RECONNECT_MAX_MS;
+		    p->retry_ms * 2 < NET_RECONNECT_MAX_MS ? p->retry_ms * 2 : NET_RECONNECT_MAX_MS;
 	}
 	pthread_mutex_unlock(&p->lock);
 }
@@ -210,7 +207,7 @@ on_tick(void *arg)
 	p->ticking = !p->closing && (p->write_deadline_ns || p->wrote);
 	p->wrote = false;
 	if (p->ticking)
-		nng_sleep_aio(TICK_MS, p->tick);
+		nng_sleep_aio(NET_PUSH_TICK_MS, p->tick);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -276,7 +273,7 @@ net_push_open(const char *addr, struct net_push **out, struct err *err)
 	snprintf(p->addr, sizeof p->addr, "%s", addr);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
-	p->retry_ms = RECONNECT_MS;
+	p->retry_ms = NET_RECONNECT_MS;
 	p->tls = tls_address(addr);
 	if ((rv = nng_aio_alloc(&p->dial, on_dialed, p)) != 0 ||
 	    (rv = nng_aio_alloc(&p->retry, on_retry, p)) != 0 ||
@@ -349,7 +346,7 @@ begin_writing(struct net_push *p, uint64_t deadline_ns)
 	p->write_deadline_ns = deadline_ns;
 	if (!p->ticking) {
 		p->ticking = true;
-		nng_sleep_aio(TICK_MS, p->tick);
+		nng_sleep_aio(NET_PUSH_TICK_MS, p->tick);
 	}
 	return RC_OK;
 }
@@ -448,7 +445,7 @@ net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 void
 net_push_close(struct net_push *p)
 {
-	struct timespec ts = deadline_timespec(deadline_in_ms(LINGER_MS));
+	struct timespec ts = deadline_timespec(deadline_in_ms(NET_LINGER_MS));
 
 	if (!p)
 		return;

@@ -19,10 +19,8 @@
 #include "net/closing.h"
 #include "net/ipcpath.h"
 #include "net/net.h"
+#include "net/times.h"
 #include "net/tls.h"
-
-#define RECONNECT_MIN_MS 10
-#define RECONNECT_MAX_MS 100
 
 struct net_queue {
 	nng_socket sock;
@@ -122,9 +120,9 @@ dial(struct net_queue *q)
 	int rv = nng_setopt_size(q->sock, NNG_OPT_RECVMAXSZ, NET_QUEUE_MAX);
 
 	if (rv == 0)
-		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS);
+		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMINT, NET_RECONNECT_MS);
 	if (rv == 0)
-		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS);
+		rv = nng_setopt_ms(q->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
 	if (rv == 0)
 		rv = nng_dialer_create(&d, q->sock, q->addr);
 	if (rv == 0)
@@ -226,5 +224,5 @@ net_queue_close(struct net_queue *q)
 		nng_listener_close(q->listener);
 		ipcpath_unlock(&q->path, q->addr);
 	}
-	closing_start(q->sock, NULL, closed, q, CLOSING_WAIT_MS);
+	closing_start(q->sock, NULL, closed, q, NET_CLOSE_MS);
 }

@@ -19,9 +19,7 @@
 #include "base/clock.h"
 #include "net/ipcpath.h"
 #include "net/rpc_client_impl.h"
-
-#define CONFIRM_MS 100 /* of refusals, at least */
-#define RETRY_MS   20
+#include "net/times.h"
 
 /* One try. False: it is not ours to try: the client is being closed, or the connection was made and
  * is lost again already, which is somebody else's. */
@@ -53,7 +51,7 @@ dial_once(struct rpc_client *c, int *rv)
 static bool
 pause_between(struct rpc_client *c)
 {
-	struct timespec ts = deadline_timespec(deadline_in_ms(RETRY_MS));
+	struct timespec ts = deadline_timespec(deadline_in_ms(NET_RETRY_MS));
 	bool closing;
 
 	pthread_mutex_lock(&c->lock);
@@ -84,7 +82,8 @@ find_out(struct rpc_client *c)
 			refused = 0;
 		else if (!refused)
 			refused = now;
-		if (refused && now - refused >= CONFIRM_MS * NS_PER_MS && !ipcpath_held(c->addr))
+		if (refused && now - refused >= NET_REFUSED_MS * NS_PER_MS &&
+		    !ipcpath_held(c->addr))
 			return FOUND_NOBODY;
 		if (now - start >= NET_CONNECT_MS * NS_PER_MS)
 			return FOUND_NOTHING;

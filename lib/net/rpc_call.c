@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "net/rpc_client_impl.h"
+#include "net/times.h"
 
-#define GRACE_MS      (3 * RECONNECT_MAX_MS) /* a peer that has just come back is found */
 #define ENVELOPE_ROOM 64 /* the envelope's own fields, packed, and nng's header */
 
 static void step_send(struct call *call);
@@ -283,7 +283,7 @@ rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t 
 	if (!call)
 		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
 	call->deadline_ns = deadline_ns;
-	call->grace_ns = deadline_in_ms(GRACE_MS);
+	call->grace_ns = deadline_in_ms(NET_RETURN_MS);
 	call->done = done;
 	call->arg = arg;
 	call->body.len = 0;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "net/closing.h"
 #include "net/rpc_client_impl.h"
+#include "net/times.h"
 #include "net/tls.h"
 
 int
@@ -32,7 +33,7 @@ client_dialer(struct rpc_client *c, nng_dialer *out)
 uint64_t
 client_stale_ms(const struct rpc_client *c)
 {
-	return strncmp(c->addr, "tls", 3) == 0 ? DIAL_STALE_TLS : DIAL_STALE_MS;
+	return strncmp(c->addr, "tls", 3) == 0 ? NET_DIAL_STALE_TLS_MS : NET_DIAL_STALE_MS;
 }
 
 /*
@@ -208,7 +209,7 @@ set_options(struct rpc_client *c)
 	if (rv == 0)
 		rv = nng_pipe_notify(c->sock, NNG_PIPE_EV_REM_POST, on_pipe, c);
 	nng_setopt_ms(c->sock, NNG_OPT_RECONNMINT, 10);
-	nng_setopt_ms(c->sock, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS);
+	nng_setopt_ms(c->sock, NNG_OPT_RECONNMAXT, NET_RECONNECT_MAX_MS);
 	nng_setopt_bool(c->sock, NNG_OPT_TCP_KEEPALIVE, true);
 	return rv;
 }
@@ -417,5 +418,5 @@ rpc_client_close(struct rpc_client *c)
 		pthread_cond_wait(&c->changed, &c->lock);
 	wait = !c->redialers;
 	pthread_mutex_unlock(&c->lock);
-	closing_start(c->sock, settle, client_free, c, wait ? CLOSING_WAIT_MS : 0);
+	closing_start(c->sock, settle, client_free, c, wait ? NET_CLOSE_MS : 0);
 }

@@ -12,10 +12,6 @@
 #include "net/net.h"
 #include "net/rpc_client.h"
 
-#define RECONNECT_MAX_MS 100
-#define DIAL_STALE_MS	 300  /* a dialer that nng has not connected by then is replaced ... */
-#define DIAL_STALE_TLS	 1000 /* ... with the handshake of TLS */
-
 enum call_phase { CALL_SENDING, CALL_RECEIVING };
 
 struct call {

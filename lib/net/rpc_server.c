@@ -321,5 +321,5 @@ rpc_server_stop(struct rpc_server *s)
 	if (slot)
 		nng_aio_stop(slot->aio);
 	pthread_join(s->thread, NULL);
-	closing_start(s->sock, NULL, closed, s, CLOSING_WAIT_MS);
+	closing_start(s->sock, NULL, closed, s, NET_CLOSE_MS);
 }

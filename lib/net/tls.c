@@ -17,8 +17,7 @@
 
 #include "base/file.h"
 #include "net/net.h"
-
-#define HANDSHAKE_MS 5000
+#include "net/times.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct net_tls_files given;
@@ -150,7 +149,7 @@ shake_hands(void)
 	for (int i = 0; i < 2 && rv == 0; i++) {
 		rv = nng_aio_alloc(&h.aio[i], NULL, NULL);
 		if (rv == 0)
-			nng_aio_set_timeout(h.aio[i], HANDSHAKE_MS);
+			nng_aio_set_timeout(h.aio[i], NET_HANDSHAKE_MS);
 	}
 	if (rv == 0)
 		rv = connect_both(&h);

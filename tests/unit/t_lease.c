@@ -6,7 +6,7 @@
 #include "dev/lease.h"
 #include "tap.h"
 
-#define GRACE	  (LEASE_GRACE_MS * NS_PER_MS)
+#define GRACE	  (TIME_LEASE_MS * NS_PER_MS)
 #define MAX_BYTES (1000 * (uint64_t)LEASE_MAX + 500)
 
 static struct devmem *mem;
@@ -133,7 +133,7 @@ test_many(struct leases *l)
 static struct leases *
 test_inherited(const char *path)
 {
-	const uint64_t later = LEASE_RESTART_MS * NS_PER_MS;
+	const uint64_t later = TIME_RETURN_MS * NS_PER_MS;
 	struct leases *l;
 	uint64_t addr, before = nalloc();
 

@@ -58,7 +58,7 @@ client_seen(struct coord *c, uint64_t client_id)
 static bool
 over(const struct coord *c, bool gone, uint64_t gone_ms)
 {
-	return gone && c->now_ms >= gone_ms + COORD_LEASE_MS;
+	return gone && c->now_ms >= gone_ms + TIME_LEASE_MS;
 }
 
 void

@@ -237,7 +237,7 @@ queue_tick(struct coord *c)
 
 	for (struct queued *q = c->comms->queue; q; q = next) {
 		next = q->next;
-		if (q->gone && c->now_ms >= q->gone_ms + COORD_LEASE_MS)
+		if (q->gone && c->now_ms >= q->gone_ms + TIME_LEASE_MS)
 			answer_failure(c, q->p, &away);
 		else if (c->now_ms >= q->until_ms)
 			expire(c, q);

@@ -351,7 +351,7 @@ rendezvous_tick(struct coord *c)
 		for (uint32_t r = 0; r < v->nranks; r++) {
 			const struct seat *s = &v->seat[r];
 
-			if (s->gone && c->now_ms >= s->gone_ms + COORD_LEASE_MS)
+			if (s->gone && c->now_ms >= s->gone_ms + TIME_LEASE_MS)
 				answer_failure(c, s->p, &away);
 			due |= s->p && c->now_ms >= pending_due_ms(s->p);
 		}

@@ -109,7 +109,7 @@ devices_of(const struct comm *comm)
 static void
 add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_t n)
 {
-	uint64_t end = comm->gone_ms + COORD_LEASE_MS;
+	uint64_t end = comm->gone_ms + TIME_LEASE_MS;
 
 	bool told = comm->label.program[0] != '\0';
 

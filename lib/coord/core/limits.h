@@ -4,6 +4,7 @@
 #ifndef COORD_LIMITS_H
 #define COORD_LIMITS_H
 
+#include "base/times.h"
 #include "wire/wire.h"
 
 /* Bounds. Lists in a reply hold at most WIRE_MAX_RANKS entries, which bounds devices and comms. */
@@ -26,15 +27,12 @@
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
 #define COORD_GUEST_GRAPHS   64
 
-#define COORD_LEASE_MS	    2000     /* a client may be away so long before its leases end */
-#define COORD_RETURN_MS	    30000    /* who has leases has so long to be heard after a restart */
 #define COORD_COMM_MS	    300000   /* when the configuration leaves it open */
 #define COORD_JOB_MS	    86400000 /* the same */
 #define COORD_CALL_MS	    10000    /* a control call to a device takes no longer, or 2 lost_ms */
 #define COORD_OVERDUE_MS    1000     /* past a call's timeout: the shell owes a result by then */
 #define COORD_ANSWER_MARGIN 150	     /* ms before a client's deadline: the answer must reach it */
 #define COORD_FORGET_MS	    3600000  /* a free device that is lost for so long is forgotten */
-#define COORD_RESPAWN_MS    10000    /* when the configuration leaves it open */
 #define COORD_DISCARD_MS    1000     /* between two tries to remove a memory */
 #define COORD_ADOPT_MS	    10000    /* for taking over a memory */
 #define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */

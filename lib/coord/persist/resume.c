@@ -73,7 +73,7 @@ resume(struct coord *c)
 		comm->keep.resumes = false;
 		/* Its client may have gone while nobody listened. */
 		comm->gone = true;
-		comm->gone_ms = c->now_ms + COORD_RETURN_MS - COORD_LEASE_MS;
+		comm->gone_ms = c->now_ms + TIME_RETURN_MS - TIME_LEASE_MS;
 		if (comm->state == COMM_DETACHING)
 			comm_detach(c, comm);
 		else if (!comm->made)
