@@ -129,6 +129,7 @@ $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
+$(BUILD)/bin/gpuctl $(BUILD)/e2e/deadly: extra_libs := -lcjson
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
@@ -228,7 +229,7 @@ $(BUILD)/e2e/deadly: private house_ldflags += $(patsubst %,-Wl$(comma)--wrap=gpu
     memcpy_h2d collective memcpy_d2h free comm_destroy)
 $(BUILD)/e2e/%: $(BUILD)/obj/tests/e2e/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(house_libs))
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(extra_libs) $(house_libs))
 
 .PHONY: asan tsan
 asan:
