@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpu
 # What the house needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after.
 house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
-                  -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings -Werror=switch $(WERROR:%=-Werror)
+                  -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings -Werror=switch -Werror=implicit-function-declaration $(WERROR:%=-Werror)
 house_ldflags  := -pthread
 nng_a          := $(shell $(CC) -print-file-name=libnng.a)
 # nng's own TLS, where it has one.

@@ -96,8 +96,10 @@ fold_real(enum gpusim_redop redop, double a, double b)
 }
 
 static uint64_t
-fold_whole(enum gpusim_redop redop, bool less, uint64_t a, uint64_t b)
+fold_whole(enum gpusim_redop redop, bool is_signed, uint64_t a, uint64_t b)
 {
+	bool less = is_signed ? (int64_t)a < (int64_t)b : a < b;
+
 	switch (redop) {
 	case GPUSIM_SUM:
 	case GPUSIM_AVG:
@@ -117,13 +119,9 @@ fold_whole(enum gpusim_redop redop, bool less, uint64_t a, uint64_t b)
 union number
 number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a, union number b)
 {
-	bool less;
-
-	if (!dtype_is_float(t)) {
-		less = dtype_is_signed(t) ? (int64_t)a.whole < (int64_t)b.whole : a.whole < b.whole;
-		a.whole = fold_whole(redop, less, a.whole, b.whole);
-		return number_of(t, (int64_t)a.whole);
-	}
+	if (!dtype_is_float(t))
+		return number_of(t,
+				 (int64_t)fold_whole(redop, dtype_is_signed(t), a.whole, b.whole));
 	a.real = fold_real(redop, a.real, b.real);
 	if (t != GPUSIM_F64)
 		a.real = (float)a.real; /* as if folded in float: a double has twice its digits */
