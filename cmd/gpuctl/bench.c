@@ -115,7 +115,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 	enum gpusim_coll coll;
 	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &coll, err);
 
-	if (rc == RC_OK && coll_is_p2p(coll))
+	if (rc == RC_OK && coll_is_sendrecv(coll))
 		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b is more than -e");

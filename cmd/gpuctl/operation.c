@@ -43,13 +43,13 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 
 	if (rc == RC_OK && coll_has_root(coll))
 		rc = check_rank("root", a->root, nranks, err);
-	if (rc == RC_OK && coll_is_p2p(coll))
+	if (rc == RC_OK && coll_is_sendrecv(coll))
 		rc = check_rank("rank", a->rank, nranks, err);
-	if (rc == RC_OK && coll_is_p2p(coll))
+	if (rc == RC_OK && coll_is_sendrecv(coll))
 		rc = check_rank("peer", a->peer, nranks, err);
 	if (rc != RC_OK)
 		return rc;
-	if (coll_is_p2p(coll) && a->rank == a->peer)
+	if (coll_is_sendrecv(coll) && a->rank == a->peer)
 		return err_set(err, RC_INVAL, "--peer: rank %" PRIu32 " is its own peer", a->peer);
 	if (a->stream > MAX_STREAM)
 		return err_set(err, RC_INVAL, "--stream: %" PRIu64 " is not 0 to %d", a->stream,
@@ -58,7 +58,7 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 					.dtype = a->dtype,
 					.redop = a->redop,
 					.algo = a->algo,
-					.root = coll_is_p2p(coll) ? a->peer : a->root,
+					.root = coll_is_sendrecv(coll) ? a->peer : a->root,
 					.rank = a->rank,
 					.stream = (uint32_t)a->stream,
 					.chunk_bytes = a->chunk};
@@ -143,7 +143,7 @@ operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *
 		rc = err_set(err, RC_INVAL, "--count N is missing");
 	if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = shape_nelem(coll, a->count, gpusim_comm_count(comm), &o.c.nelem, err);
-	if (rc == RC_OK && coll_is_p2p(coll))
+	if (rc == RC_OK && coll_is_sendrecv(coll))
 		rc =
 		    parse_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv, err);
 	else if (rc == RC_OK && coll != GPUSIM_BARRIER)

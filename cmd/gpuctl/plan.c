@@ -202,7 +202,7 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = plan_size(p.coll, a, &p.nelem, err);
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
-	p.root = rc == RC_OK && coll_is_p2p(p.coll) ? a->peer : a->root;
+	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
 		rc = args_has(a, OPT(SIMULATE)) ? simulate_all(&t, &p, a, &text, err)
 						: show(&t, &p, a, &text, err);

@@ -72,7 +72,7 @@ run_tune(struct cli *cli, const struct args *given, struct err *err)
 	for (; n < a.nrest && rc == RC_OK; n++)
 		rc = coll_parse(a.rest[n], &coll[n], err);
 	for (int i = 0; i < n && rc == RC_OK; i++)
-		if (coll_is_p2p(coll[i]))
+		if (coll_is_sendrecv(coll[i]))
 			rc = err_set(err, RC_INVAL, "%s is no collective", coll_name(coll[i]));
 	if (rc == RC_OK && a.min_bytes > a.max_bytes)
 		rc = err_set(err, RC_INVAL, "-b is more than -e");

@@ -13,8 +13,10 @@
 #define PLAN_ALGOS(ROW)                                                                            \
 	ROW(ALLREDUCE, "ring", plan_allreduce_ring, "reduce-scatter, then allgather, on a ring")   \
 	ROW(ALLREDUCE, "naive", plan_allreduce_naive, "vectors to rank 0, the result back")        \
-	ROW(ALLREDUCE, "direct", plan_allreduce_direct, "each rank reduces its part for all; p2p") \
-	ROW(ALLREDUCE, "oneshot", plan_allreduce_oneshot, "all ranks reduce all of it; p2p")       \
+	ROW(ALLREDUCE, "twoshot", plan_allreduce_twoshot,                                          \
+	    "each rank reduces its part for all, in peer memory")                                  \
+	ROW(ALLREDUCE, "oneshot", plan_allreduce_oneshot,                                          \
+	    "each rank reduces all of it, from peer memory")                                       \
 	ROW(ALLREDUCE, "halving-doubling", plan_allreduce_halving_doubling,                        \
 	    "halves exchanged and reduced, then gathered")                                         \
 	ROW(ALLREDUCE, "recursive-doubling", plan_allreduce_recursive_doubling,                    \

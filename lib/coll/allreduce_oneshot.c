@@ -1,5 +1,5 @@
 /*
- * allreduce_oneshot.c - allreduce over mapped memory with one sync: every rank reduces everything.
+ * allreduce_oneshot.c - allreduce over peer memory with one sync: every rank reduces everything.
  */
 #include "coll/algo.h"
 
@@ -16,7 +16,7 @@
  * Cost of rank r: writes 2n, reads (p+1) n elements. No messages. Rounds: one sync a slice.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the one-shot allreduce over peer-mapped memory of GPU inference engines
- * Checked by: tests/unit/t_coll_direct.c
+ * Checked by: tests/unit/t_coll_oneshot.c
  */
 enum rc
 plan_allreduce_oneshot(const struct plan_args *a, struct plan *out)

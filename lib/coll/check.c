@@ -10,13 +10,13 @@
 #include "coll/machine.h"
 
 static uint32_t
-p2p_sender(const struct plan_args *a)
+sender_of(const struct plan_args *a)
 {
 	return a->coll == GPUSIM_SEND ? a->rank : a->root;
 }
 
 static uint32_t
-p2p_receiver(const struct plan_args *a)
+receiver_of(const struct plan_args *a)
 {
 	return a->coll == GPUSIM_SEND ? a->root : a->rank;
 }
@@ -29,10 +29,10 @@ buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nou
 	struct shape s;
 
 	/* A pair's two halves are built for one half's arguments. */
-	if (coll_is_p2p(coll))
-		coll = r == p2p_sender(a)     ? GPUSIM_SEND
-		       : r == p2p_receiver(a) ? GPUSIM_RECV
-					      : GPUSIM_BARRIER;
+	if (coll_is_sendrecv(coll))
+		coll = r == sender_of(a)     ? GPUSIM_SEND
+		       : r == receiver_of(a) ? GPUSIM_RECV
+					     : GPUSIM_BARRIER;
 	s = shape_of(coll, a->nelem, a->nranks, a->root, r);
 	*nin = s.in;
 	*nout = s.out;
@@ -106,7 +106,7 @@ expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint
 		break;
 	case GPUSIM_SEND:
 	case GPUSIM_RECV:
-		*from = p2p_sender(a);
+		*from = sender_of(a);
 		break;
 	}
 }
@@ -202,7 +202,7 @@ plan_check_plans(const struct plan_args *a, enum plan_place place, const struct 
 	struct machine *m = NULL;
 	enum rc rc;
 
-	if (!coll_is_p2p(a->coll))
+	if (!coll_is_sendrecv(a->coll))
 		first.rank = 0;
 	rc = plan_args_check(&first, err);
 	if (rc)

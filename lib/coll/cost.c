@@ -141,7 +141,7 @@ allreduce_oneshot(const struct cost_args *a, const struct cost_model *m)
 }
 
 static double
-allreduce_direct(const struct cost_args *a, const struct cost_model *m)
+allreduce_twoshot(const struct cost_args *a, const struct cost_model *m)
 {
 	return 2 * sync_all(a, m) + (a->nranks - 1) * (m->gamma_us + m->beta_us) * part(a);
 }
@@ -326,7 +326,7 @@ enum { SHARED = 1, PIPELINED = 2, SLOW = 4 };
 
 /* clang-format off */
 const struct cost_algo cost_algos[] = {
-	ROW(ALLREDUCE, "direct", allreduce_direct, SHARED),
+	ROW(ALLREDUCE, "twoshot", allreduce_twoshot, SHARED),
 	ROW(ALLREDUCE, "oneshot", allreduce_oneshot, SHARED),
 	ROW(ALLREDUCE, "halving-doubling", allreduce_halving_doubling, 0),
 	ROW(ALLREDUCE, "ring-chunked", allreduce_ring_chunked, 0),

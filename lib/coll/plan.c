@@ -70,6 +70,14 @@ list_algos(enum gpusim_coll coll, struct buf *b)
 	}
 }
 
+bool
+plan_algo_named(const struct plan_algo *row, const char *name)
+{
+	bool old = row->coll == GPUSIM_ALLREDUCE && !strcmp(name, "direct");
+
+	return !strcmp(old ? "twoshot" : name, row->name);
+}
+
 enum rc
 plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 	       struct err *err)
@@ -80,7 +88,7 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 	if (!coll_known(coll))
 		return err_set(err, RC_INVAL, "unknown collective %u", (unsigned)coll);
 	for (const struct plan_algo *row = plan_algos; row->name; row++) {
-		if (row->coll == coll && (any || !strcmp(name, row->name))) {
+		if (row->coll == coll && (any || plan_algo_named(row, name))) {
 			*out = row;
 			return RC_OK;
 		}
@@ -139,7 +147,7 @@ coll_has_root(enum gpusim_coll coll)
 }
 
 bool
-coll_is_p2p(enum gpusim_coll coll)
+coll_is_sendrecv(enum gpusim_coll coll)
 {
 	return coll == GPUSIM_SEND || coll == GPUSIM_RECV;
 }
@@ -163,10 +171,10 @@ plan_args_check(const struct plan_args *a, struct err *err)
 	if (a->rank >= a->nranks)
 		return err_set(err, RC_INVAL, "%s: no rank %u in %u ranks", name, a->rank,
 			       a->nranks);
-	if ((coll_has_root(a->coll) || coll_is_p2p(a->coll)) && a->root >= a->nranks)
+	if ((coll_has_root(a->coll) || coll_is_sendrecv(a->coll)) && a->root >= a->nranks)
 		return err_set(err, RC_INVAL, "%s: no %s rank %u in %u ranks", name,
-			       coll_is_p2p(a->coll) ? "peer" : "root", a->root, a->nranks);
-	if (coll_is_p2p(a->coll) && a->root == a->rank)
+			       coll_is_sendrecv(a->coll) ? "peer" : "root", a->root, a->nranks);
+	if (coll_is_sendrecv(a->coll) && a->root == a->rank)
 		return err_set(err, RC_INVAL, "%s: rank %u is its own peer", name, a->rank);
 	if (a->coll == GPUSIM_ALLTOALL && a->nelem % a->nranks)
 		return err_set(err, RC_INVAL, "%s: %llu elements do not divide by %u ranks", name,
@@ -181,7 +189,7 @@ plan_args_check(const struct plan_args *a, struct err *err)
 static void
 sample(const struct plan_algo *row, bool *mapped, bool *stores)
 {
-	struct plan_args a = {.coll = row->coll, .nranks = 2, .root = coll_is_p2p(row->coll)};
+	struct plan_args a = {.coll = row->coll, .nranks = 2, .root = coll_is_sendrecv(row->coll)};
 	struct plan p = {0};
 	bool built;
 
@@ -260,7 +268,7 @@ args_of_rank(const struct plan_args *a, uint32_t r, struct plan_args *out)
 {
 	*out = *a;
 	out->rank = r;
-	if (!coll_is_p2p(a->coll) || r == a->rank)
+	if (!coll_is_sendrecv(a->coll) || r == a->rank)
 		return true;
 	out->coll = a->coll == GPUSIM_SEND ? GPUSIM_RECV : GPUSIM_SEND;
 	out->root = a->rank;
@@ -275,7 +283,7 @@ plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans,
 	size_t total = 0;
 	enum rc rc;
 
-	if (!coll_is_p2p(a->coll))
+	if (!coll_is_sendrecv(a->coll))
 		first.rank = 0;
 	rc = plan_args_check(&first, err);
 	if (rc)

@@ -117,6 +117,9 @@ struct plan_algo {
  * who has no tuner (tune.h). */
 extern const struct plan_algo plan_algos[];
 
+/* Is that the row's name? "direct" is what allreduce twoshot was called until 0.2. */
+bool plan_algo_named(const struct plan_algo *row, const char *name);
+
 /* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */
 enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 		       struct err *err);
@@ -170,7 +173,7 @@ enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 /* What kind it is: takes an op and STEP_FINISH; has a root; is one half of a transfer to a peer. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
-bool coll_is_p2p(enum gpusim_coll coll);
+bool coll_is_sendrecv(enum gpusim_coll coll);
 
 /*
  * plan_show - append every rank's plan as text, one line a step, one block a rank, with the

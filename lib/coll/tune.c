@@ -77,7 +77,7 @@ rows_named(const char *name, enum gpusim_coll coll)
 	uint64_t rows = 0;
 
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
-		if ((coll == GPUSIM_NCOLLS || of_coll(row, coll)) && strcmp(row->name, name) == 0)
+		if ((coll == GPUSIM_NCOLLS || of_coll(row, coll)) && plan_algo_named(row, name))
 			rows |= bit(row);
 	return rows;
 }

@@ -591,7 +591,7 @@ gpuctl params
 gpuctl unique-id
 gpuctl plan --list
 gpuctl plan allreduce -n 3
-gpuctl plan allreduce -n 3 --algo direct
+gpuctl plan allreduce -n 3 --algo twoshot
 gpuctl plan broadcast -n 5 --root 1 --algo tree --count 9
 gpuctl plan barrier -n 2
 gpuctl plan allreduce -n 4 --bytes 1M --simulate

@@ -160,7 +160,7 @@ dev1  P2P   X     NET
 dev2  NET   NET   X
 '
 	for a in ring naive; do assert_match "$a is exact"; done
-	for a in direct oneshot; do
+	for a in twoshot oneshot; do
 		assert_match "algorithm $a needs every rank's memory mapped, and some ranks of comm [0-9]+ are reached by sockets"
 		[[ ! $output =~ $a\ is\ exact ]]
 	done
@@ -168,9 +168,9 @@ dev2  NET   NET   X
 }
 
 @test "what has no whole communicator is refused with one line, exit 2" {
-	GPUSIM_P2P_DISABLE=1 run machine 2 'printf "1\n2\n" | gpuctl allreduce --algo direct'
+	GPUSIM_P2P_DISABLE=1 run machine 2 'printf "1\n2\n" | gpuctl allreduce --algo twoshot'
 	assert_status 2
-	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm direct needs every rank's memory mapped, and some ranks of comm 1 are reached by sockets"
+	assert_output "gpuctl: allreduce: rank 0 operation 0: algorithm twoshot needs every rank's memory mapped, and some ranks of comm 1 are reached by sockets"
 }
 
 @test "the same bits by memory and by sockets, for each algorithm; one-sided: on every rank" {
@@ -179,7 +179,7 @@ dev2  NET   NET   X
 	for f in n.*; do head -n 20000 "$f" | paste -sd " "; done >in
 	machine 3 'for a in ring naive; do gpuctl allreduce --type f32 --algo $a <in >mem.$a
 		gpuctl reduce --type f32 --algo $a --root 1 <in >mem.r$a; done
-		for a in direct oneshot; do gpuctl allreduce --type f32 --algo $a --all <in >mem.$a; done'
+		for a in twoshot oneshot; do gpuctl allreduce --type f32 --algo $a --all <in >mem.$a; done'
 	GPUSIM_P2P_DISABLE=1 machine 3 'for a in ring naive; do gpuctl allreduce --type f32 --algo $a <in >net.$a
 		gpuctl reduce --type f32 --algo $a --root 1 <in >net.r$a; done'
 	for a in ring naive rring rnaive; do
@@ -187,7 +187,7 @@ dev2  NET   NET   X
 		assert_equal "$(wc -w <"mem.$a")" 20000
 	done
 	# In the order of ranks, which is also that of naive.
-	for a in direct oneshot; do
+	for a in twoshot oneshot; do
 		assert_equal "$(sort -u "mem.$a" | wc -l)" 1
 		assert_equal "$(wc -l <"mem.$a")" 3
 		head -1 "mem.$a" | cmp - mem.naive
@@ -195,7 +195,7 @@ dev2  NET   NET   X
 }
 
 @test "a device killed inside a long graph ends the call with a line that names it" {
-	for a in ring direct; do
+	for a in ring twoshot; do
 		run machine 3 "gpuctl bench --algo $a -n 3 -b 256K -e 256K --warmup 0 --iters 1000000 >/dev/null 2>err & call=\$!
 			until gpuctl status --json | grep -q '\"progress\":\[{'; do :; done
 			memory >files; kill -9 \$(pids | sed -n 2p)
@@ -227,7 +227,7 @@ dev2  NET   NET   X
 }
 
 @test "nothing stays in /dev/shm" {
-	run machine 3 'memory; printf "1\n2\n3\n" | gpuctl allreduce --algo direct >/dev/null; memory | xargs ls >/dev/null'
+	run machine 3 'memory; printf "1\n2\n3\n" | gpuctl allreduce --algo twoshot >/dev/null; memory | xargs ls >/dev/null'
 	assert_status 0
 	[[ ${#lines[@]} == 3 ]]
 	for f in "${lines[@]}"; do refute_file "$f"; done

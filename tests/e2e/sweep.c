@@ -58,7 +58,7 @@ pick(uint64_t n)
 static bool
 is_swept(const struct plan_algo *row)
 {
-	return !coll_is_p2p(row->coll) && !(no_mapped && plan_algo_mapped(row));
+	return !coll_is_sendrecv(row->coll) && !(no_mapped && plan_algo_mapped(row));
 }
 
 /* In turn, so that as many cases as there are rows sweep them all. */

@@ -120,7 +120,7 @@ sweep_nelems(enum gpusim_coll coll, uint32_t p, uint64_t nelem[static 9])
 static inline bool
 sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, sweep_cost *cost)
 {
-	bool good = true, rooted = coll_has_root(coll) || coll_is_p2p(coll);
+	bool good = true, rooted = coll_has_root(coll) || coll_is_sendrecv(coll);
 
 	for (uint32_t i = 1; i <= SWEEP_MAX_RANKS + 2 && good; i++) {
 		uint32_t p = i <= SWEEP_MAX_RANKS ? i : i == SWEEP_MAX_RANKS + 1 ? 65 : 130;
@@ -145,10 +145,10 @@ sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, sweep_cost
 			if (p > 12 && p <= SWEEP_MAX_RANKS &&
 			    (a.chunk == 1 || (a.chunk == 3) != (a.nelem > p + 1)))
 				continue;
-			for (uint32_t r = 0; r < (coll_is_p2p(coll) ? p : 1) && good;
+			for (uint32_t r = 0; r < (coll_is_sendrecv(coll) ? p : 1) && good;
 			     r += p / 7 + 1) {
 				a.rank = r;
-				if (!coll_is_p2p(coll) || r != root)
+				if (!coll_is_sendrecv(coll) || r != root)
 					good = sweep_one(&a, algo, place, cost);
 			}
 		}

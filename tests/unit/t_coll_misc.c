@@ -108,7 +108,7 @@ barrier_cost(const struct plan_args *a)
 }
 
 static struct plan_counts
-p2p_cost(const struct plan_args *a)
+sendrecv_cost(const struct plan_args *a)
 {
 	uint64_t m = nmessages(a, a->nelem);
 
@@ -129,7 +129,7 @@ main(void)
 	check_algo(GPUSIM_GATHER, "linear", gather_cost);
 	check_algo(GPUSIM_SCATTER, "linear", scatter_cost);
 	check_algo(GPUSIM_BARRIER, "dissemination", barrier_cost);
-	check_algo(GPUSIM_SEND, "direct", p2p_cost);
-	check_algo(GPUSIM_RECV, "direct", p2p_cost);
+	check_algo(GPUSIM_SEND, "direct", sendrecv_cost);
+	check_algo(GPUSIM_RECV, "direct", sendrecv_cost);
 	return tap_done();
 }

@@ -254,7 +254,7 @@ sweep(enum nodes_way way, unsigned samples)
 	for (const struct plan_algo *a = plan_algos; a->name; a++) {
 		bool good = true;
 
-		if (coll_is_p2p(a->coll) || (way == NODES_BY_SOCKETS && plan_algo_mapped(a)))
+		if (coll_is_sendrecv(a->coll) || (way == NODES_BY_SOCKETS && plan_algo_mapped(a)))
 			continue;
 		for (uint32_t p = 1; p <= NODES_MAX && good; p++)
 			for (unsigned k = 0; k < samples && good; k++) {

@@ -154,7 +154,7 @@ submit_direct(struct harness *h, uint64_t comm, uint32_t nranks)
 
 	h_allreduce(&o, nranks, 10);
 	for (uint32_t r = 0; r < nranks; r++)
-		o.coll[r][0].algo = (char *)"direct";
+		o.coll[r][0].algo = (char *)"twoshot";
 	return h_submit(h, 9, comm, &o, true);
 }
 
@@ -225,7 +225,7 @@ t_join_some(void)
 	ok(h_code(&h, t) == 0 && same_paths(h_paths(&h, 1), "101010101"),
 	   "its paths are by sockets, the others' by memory");
 	ok(h_failed(&h, submit_direct(&h, 1, 3), RC_INVAL,
-		    "rank 0 operation 0: algorithm direct needs every rank's memory "
+		    "rank 0 operation 0: algorithm twoshot needs every rank's memory "
 		    "mapped, and some ranks of comm 1 are reached by sockets"),
 	   "one-sided algorithms are refused");
 	h_destroy(&h, 9, 1);

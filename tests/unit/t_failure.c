@@ -75,8 +75,8 @@ test_all_missing(void)
 
 	nodes_open_by(&v, NRANKS, 1 << 20, NODES_BY_MEMORY);
 	nodes_attach(&v, COMM, 1, NRANKS, TIMEOUT_MS);
-	start(0, GPUSIM_ALLREDUCE, "direct", &e);
-	ok(failed(&e, "direct", "allreduce #7 (direct) step 1 of ") &&
+	start(0, GPUSIM_ALLREDUCE, "twoshot", &e);
+	ok(failed(&e, "twoshot", "allreduce #7 (twoshot) step 1 of ") &&
 	       e.result.failure.nmissing == 2 && e.result.failure.missing[0] == 1 &&
 	       e.result.failure.missing[1] == 2,
 	   "where all meet, all who are missing are named");

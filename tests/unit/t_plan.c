@@ -131,6 +131,9 @@ test_algos(void)
 	       finds(GPUSIM_BARRIER, NULL, "dissemination") && finds(GPUSIM_SEND, NULL, "direct") &&
 	       finds(GPUSIM_RECV, NULL, "direct"),
 	   "every other collective has its default");
+	ok(finds(GPUSIM_ALLREDUCE, "twoshot", "twoshot") &&
+	       finds(GPUSIM_ALLREDUCE, "direct", "twoshot"),
+	   "direct is twoshot's old name");
 	ok(plan_algo_find(GPUSIM_ALLTOALL, "ring", &row, &err) == RC_INVAL && !row &&
 	       !strcmp(err.text,
 		       "alltoall: unknown algorithm 'ring': not one of auto, pairwise, bruck"),
@@ -262,7 +265,7 @@ test_build(void)
 			good = good && !plan_build(&none, row->name, &plan, &err) && !plan.nstep;
 			one.nelem = 3;
 		}
-		if (coll_is_p2p(row->coll))
+		if (coll_is_sendrecv(row->coll))
 			continue;
 		good = good && !plan_build(&one, row->name, &plan, &err) &&
 		       plan.nstep == (one.nelem > 0) + (size_t)coll_reduces(row->coll) &&

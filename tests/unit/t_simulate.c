@@ -17,7 +17,7 @@ simulated(enum gpusim_coll coll, const char *algo, uint32_t p, uint64_t nbytes, 
 	struct err err = {0};
 	double us = NAN;
 
-	a.root = coll_is_p2p(coll);
+	a.root = coll_is_sendrecv(coll);
 	if (plan_build_all(&a, algo, &plans, &err) != RC_OK) {
 		printf("# %s\n", err.text);
 		return us;

@@ -86,17 +86,17 @@ test_shared(void)
 
 	tuner_init(&t);
 	there = !plan_algo_find(GPUSIM_ALLREDUCE, "oneshot", &row, NULL) &&
-		!plan_algo_find(GPUSIM_ALLREDUCE, "direct", &row, NULL);
+		!plan_algo_find(GPUSIM_ALLREDUCE, "twoshot", &row, NULL);
 	tuner_choose(&t, &ask, &small, NULL);
 	ask.nbytes = 16 << 20;
 	tuner_choose(&t, &ask, &large, NULL);
 	ok(small.algo && large.algo &&
 	       (!there ||
-		(!strcmp(small.algo->name, "oneshot") && !strcmp(large.algo->name, "direct"))),
-	   "shared memory: oneshot for small vectors, direct for large, where they exist");
+		(!strcmp(small.algo->name, "oneshot") && !strcmp(large.algo->name, "twoshot"))),
+	   "shared memory: oneshot for small vectors, twoshot for large, where they exist");
 	ask.transport = TUNE_NET;
 	if (there)
-		tuner_select(&t, "allreduce:direct,oneshot", NULL);
+		tuner_select(&t, "allreduce:direct,oneshot", NULL); /* twoshot's old name */
 	tuner_choose(&t, &ask, &large, NULL);
 	ok(!cost_find(GPUSIM_ALLREDUCE, large.algo->name)->shared,
 	   "never through sockets, whatever GPUSIM_ALGO says");
@@ -126,9 +126,9 @@ test_stores(void)
 		}
 	ok(good && nstoring == 1, "auto takes none that stores, of which there is one");
 	ask.coll = GPUSIM_ALLREDUCE;
-	ask.algo = "direct";
+	ask.algo = "twoshot";
 	ok(tuner_choose(&t, &ask, &a, &err) == RC_INVAL &&
-	       strstr(err.text, "allreduce direct writes to other ranks' memory"),
+	       strstr(err.text, "allreduce twoshot writes to other ranks' memory"),
 	   "asked for by name it is refused: %s", err.text);
 	ask.nranks = 1;
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "a rank alone writes to nobody");
@@ -136,8 +136,8 @@ test_stores(void)
 	ask.algo = "oneshot";
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK, "oneshot writes to its own memory alone");
 	ask.algo = NULL;
-	tuner_select(&t, "allreduce:direct", NULL);
-	tuner_rules(&t, "allreduce,0,-1,direct,p2p\n", "conf", NULL);
+	tuner_select(&t, "allreduce:twoshot", NULL);
+	tuner_rules(&t, "allreduce,0,-1,twoshot,p2p\n", "conf", NULL);
 	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK && !plan_algo_stores(a.algo),
 	   "whatever GPUSIM_ALGO and the tuner file say");
 	tuner_fini(&t);

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "mem/dtype.h"
+
 /* A rank's packed operations fit a control message with the envelope. */
 #define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
 
@@ -102,7 +104,7 @@ p2p_of(uint32_t rank, const GpuSim__Coll *k, struct p2p_op *out)
 	out->dir = k->coll == GPU_SIM__COLLECTIVE__SEND ? P2P_SEND : P2P_RECV;
 	out->src = out->dir == P2P_SEND ? rank : k->root;
 	out->dst = out->dir == P2P_SEND ? k->root : rank;
-	out->nbytes = k->nelem * elem_size((uint32_t)k->dtype);
+	out->nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype);
 }
 
 static bool
@@ -112,7 +114,7 @@ next_p2p(const GpuSim__SubmitRequest *s, struct walk *w, struct p2p_op *out)
 		while (w->i < s->ranks[w->r]->n_ops) {
 			const GpuSim__Op *op = s->ranks[w->r]->ops[w->i++];
 
-			if (op->kind_case != GPU_SIM__OP__KIND_COLL || !is_p2p(op->coll))
+			if (op->kind_case != GPU_SIM__OP__KIND_COLL || !is_sendrecv(op->coll))
 				continue;
 			p2p_of(s->ranks[w->r]->rank, op->coll, out);
 			out->index = w->i - 1;
@@ -290,7 +292,7 @@ choose(const struct batch *b, GpuSim__Coll *k)
 	struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
 			       .transport = b->comm->p2p ? TUNE_P2P : TUNE_NET,
 			       .nranks = b->comm->nranks,
-			       .nbytes = k->nelem * elem_size((uint32_t)k->dtype),
+			       .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
 			       .algo = k->algo,
 			       .chunk_bytes = k->chunkbytes,
 			       .no_stores = comm_recovers(b->comm)};
@@ -319,7 +321,7 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			op.coll = &k;
 			k.opoffset = k.p2p = 0;
 			choose(b, &k);
-			if (is_p2p(&k)) {
+			if (is_sendrecv(&k)) {
 				if (number_p2p(b, r->rank, &k) != RC_OK)
 					return RC_NOMEM;
 			} else {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mem/dtype.h"
+
 static enum rc
 no_meaning(const GpuSim__Coll *k, const char *why, struct err *err)
 {
@@ -27,7 +29,7 @@ overlap(uint64_t a, uint64_t na, uint64_t b, uint64_t nb)
 static enum rc
 remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err *err)
 {
-	size_t elem = elem_size((uint32_t)k->dtype);
+	size_t elem = dtype_size((enum gpusim_dtype)k->dtype);
 	uint64_t part = k->nelem / from;
 
 	if (k->coll != GPU_SIM__COLLECTIVE__ALLGATHER && k->coll != GPU_SIM__COLLECTIVE__GATHER)
@@ -58,7 +60,7 @@ remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, st
 		break;
 	}
 	if (k->root >= from || to[k->root] == REMAP_LOST)
-		return no_meaning(k, is_p2p(k) ? "its peer is lost" : "its root is lost", err);
+		return no_meaning(k, is_sendrecv(k) ? "its peer is lost" : "its root is lost", err);
 	k->root = to[k->root];
 	if (k->coll == GPU_SIM__COLLECTIVE__GATHER || k->coll == GPU_SIM__COLLECTIVE__SCATTER)
 		return remap_parts_of_vector(k, from, left, err);

@@ -137,8 +137,7 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 
 /* ---- validate.c */
 
-size_t elem_size(uint32_t dtype); /* 0: no such type */
-bool is_p2p(const GpuSim__Coll *k);
+bool is_sendrecv(const GpuSim__Coll *k);
 /* Every rank and operation of one submit by itself, and its collectives against each other. */
 enum rc submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
 		     struct err *err);

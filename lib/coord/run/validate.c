@@ -7,28 +7,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "mem/dtype.h"
+
 #include "coll/shape.h"
 #include "wire/frame.h"
 
 #define MAX_STREAMS 64
 
 /* lib/mem/dtype.h has these too; the coordinator moves no data and does not know that room. */
-size_t
-elem_size(uint32_t dtype)
-{
-	static const uint8_t size[GPUSIM_NDTYPES] = {
-	    [GPUSIM_F64] = 8, [GPUSIM_F32] = 4, [GPUSIM_F16] = 2, [GPUSIM_BF16] = 2,
-	    [GPUSIM_I8] = 1,  [GPUSIM_U8] = 1,	[GPUSIM_I32] = 4, [GPUSIM_U32] = 4,
-	    [GPUSIM_I64] = 8, [GPUSIM_U64] = 8,
-	};
-
-	return dtype < GPUSIM_NDTYPES ? size[dtype] : 0;
-}
-
 bool
-is_p2p(const GpuSim__Coll *k)
+is_sendrecv(const GpuSim__Coll *k)
 {
-	return coll_is_p2p((enum gpusim_coll)k->coll);
+	return coll_is_sendrecv((enum gpusim_coll)k->coll);
 }
 
 static enum rc
@@ -56,8 +46,8 @@ check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *e
 {
 	if (k->root >= nranks)
 		return err_set(err, RC_INVAL, "%s %u of a communicator of %u",
-			       is_p2p(k) ? "peer" : "root", k->root, nranks);
-	if (is_p2p(k) && k->root == rank)
+			       is_sendrecv(k) ? "peer" : "root", k->root, nranks);
+	if (is_sendrecv(k) && k->root == rank)
 		return err_set(err, RC_INVAL, "the peer is the rank itself");
 	if ((uint32_t)k->coll == GPUSIM_BARRIER && k->nelem != 0)
 		return err_set(err, RC_INVAL, "nelem is %" PRIu64 ", a barrier has none", k->nelem);
@@ -72,7 +62,7 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 {
 	const struct device *d = comm->rank[rank].dev;
 	const struct plan_algo *algo;
-	size_t size = elem_size((uint32_t)k->dtype);
+	size_t size = dtype_size((enum gpusim_dtype)k->dtype);
 	struct shape shape;
 	enum rc rc;
 
@@ -159,7 +149,7 @@ next_coll(const GpuSim__RankOps *r, size_t *i)
 	while (*i < r->n_ops) {
 		const GpuSim__Op *op = r->ops[(*i)++];
 
-		if (op->kind_case == GPU_SIM__OP__KIND_COLL && !is_p2p(op->coll))
+		if (op->kind_case == GPU_SIM__OP__KIND_COLL && !is_sendrecv(op->coll))
 			return op->coll;
 	}
 	return NULL;

@@ -3,7 +3,7 @@
 #include "coll_sweep.h"
 
 static struct plan_counts
-direct_cost(const struct plan_args *a)
+twoshot_cost(const struct plan_args *a)
 {
 	uint64_t part = 0;
 
@@ -33,7 +33,7 @@ changed(void (*change)(struct plan *), enum plan_place place, struct err *err)
 	enum rc rc;
 
 	*err = (struct err){0};
-	rc = plan_build_all(&args, "direct", &plans, err);
+	rc = plan_build_all(&args, "twoshot", &plans, err);
 
 	if (rc)
 		return rc;
@@ -88,7 +88,7 @@ main(void)
 {
 	struct err err;
 
-	check_algo(GPUSIM_ALLREDUCE, "direct", direct_cost);
+	check_algo(GPUSIM_ALLREDUCE, "twoshot", twoshot_cost);
 	check_algo(GPUSIM_ALLREDUCE, "oneshot", oneshot_cost);
 	ok(changed(leave, PLAN_OUT_OF_PLACE, &err) == RC_FAILED && strstr(err.text, "deadlock"),
 	   "a sync that one rank leaves out: %s", err.text);

@@ -1,10 +1,10 @@
 /*
- * allreduce_direct.c - allreduce over mapped memory: each rank reduces one part, for all.
+ * allreduce_twoshot.c - allreduce over peer memory: each rank reduces one part, for all.
  */
 #include "coll/algo.h"
 
 /*
- * plan_allreduce_direct - append one rank's steps of a direct allreduce.
+ * plan_allreduce_twoshot - append one rank's steps of a two-shot allreduce.
  *
  *	a	in[n] -> out[n]; part i is plan_part(n, p, i); no scratch; chunk is not used
  *	out	[out] appended to; plan->mapped is set
@@ -17,10 +17,10 @@
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: the two-shot allreduce over peer-mapped memory of GPU inference engines; Rabenseifner's
  * reduce-scatter and allgather (ICCS 2004) with loads and stores for messages
- * Checked by: tests/unit/t_coll_direct.c
+ * Checked by: tests/unit/t_coll_oneshot.c
  */
 enum rc
-plan_allreduce_direct(const struct plan_args *a, struct plan *out)
+plan_allreduce_twoshot(const struct plan_args *a, struct plan *out)
 {
 	struct span own = part_of(a, a->rank);
 	enum rc rc = plan_append(out, (struct plan_step){.kind = STEP_SYNC});
