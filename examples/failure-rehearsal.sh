@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# failure-rehearsal.sh [-d DIR] [-e EPOCHS] [-n DEVICES] [POLICY...] - what a training is worth whose
-# devices are killed.
+# failure-rehearsal.sh [-d DIR] [-e EPOCHS] [-n DEVICES] [POLICY...] - kill devices of a training, and compare what
+# it learns.
 #
-# Trains once undisturbed, then once with each POLICY (default: shrink respawn spare), where in every
-# epoch but the first a device is killed with SIGKILL at a random moment. With shrink one device is
-# left over at least. DIR holds MNIST (default data/mnist of this tree, else the sample in tests/data);
-# EPOCHS and DEVICES are 4 at first. Prints, of each: how many were killed, the accuracy at the end and
-# its difference from the undisturbed one, in points, and the most time that one failure cost.
+# Trains once undisturbed, then once with each POLICY (default: shrink respawn spare). In every epoch but the first it
+# kills a device with SIGKILL at a random moment; with shrink at least one device is left. DIR holds MNIST (default:
+# data/mnist of this tree, else the sample in tests/data); EPOCHS and DEVICES are 4 by default. Prints, for each
+# training: the number of killed devices, the accuracy at the end, its difference from the undisturbed one in points,
+# and the largest time that one failure cost.
 set -euo pipefail
 
 root=$(dirname "$(readlink -f "$0")")/..
@@ -32,14 +32,14 @@ for policy; do
 done
 data=$(readlink -f "$data")
 PATH=$root/build/bin:$PATH
-unset GPUSIM_COORD # each run has a machine of its own
+unset GPUSIM_COORD # each run has a cluster of its own
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
 # Under gpuctl run: train, and kill a device of the communicator after each epoch but the last.
 cat >killer <<'END'
-exec {tick}<> <(:) # nothing to read: a pause that can be of any length
+exec {tick}<> <(:) # a pipe without data: reading it with a timeout is a pause
 mnist-train --data "$1" --epochs "$2" >out &
 trainer=$! killed=0
 for ((epoch = 1; epoch < $2; epoch++)); do

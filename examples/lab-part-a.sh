@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# lab-part-a.sh - the lab's Part A with gpuctl: a vector on each of three devices, summed by a ring
-# all-reduce inside a group, read back. lab_part_a.c is the same against the C API.
+# lab-part-a.sh - part A of the lab (see gpusim(7)) with gpuctl: sum a vector on each of three devices by a ring
+# all-reduce inside a group, and read it back. lab_part_a.c is the same with the C API.
 #
 #	gpuctl run -n 3 -- examples/lab-part-a.sh
 #
-# Without a machine around it, it starts one.
+# Without a cluster around it, the script starts one.
 set -euo pipefail
 
 PATH=$PATH:$(dirname "$(readlink -f "$0")")/../build/bin

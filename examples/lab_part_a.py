@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""lab_part_a HOST:PORT N [COUNT] - the lab's Part A by gRPC: one vector of COUNT doubles on each of N
-devices, summed by a ring all-reduce, read back and compared; then device 0's sum is sent to device 1.
+"""lab_part_a HOST:PORT N [COUNT] - part A of the lab (see gpusim(7)) over gRPC: sum a vector of COUNT doubles on
+each of N devices by a ring all-reduce, read it back and compare; then send device 0's sum to device 1.
 
     gpuctl run -n 3 --grpc 127.0.0.1:50051 -- examples/lab_part_a.py 127.0.0.1:50051 3
 
-Device r holds r + i/2 at index i, so every sum is exact. Exits 0 when every element is right. It wants
-Python's grpcio and grpcio-tools (Debian: python3-grpcio, python3-grpc-tools).
+Device r holds r + i/2 at index i, so every sum is exact. Exits with 0 when every element is right. Needs Python's
+grpcio and grpcio-tools (Debian: python3-grpcio, python3-grpc-tools).
 """
 import importlib
 import os
@@ -21,7 +21,7 @@ PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "proto")
 
 
 def generate():
-    """The classes that protoc makes of the .proto: messages, and stubs of the services."""
+    """Make the classes of the .proto with protoc: messages, and stubs of the services."""
     with tempfile.TemporaryDirectory() as folder:
         out = [f"--python_out={folder}", f"--grpc_python_out={folder}"]
         if protoc.main(["protoc", f"-I{PROTO}", *out, "gpu_sim.proto"]) != 0:
@@ -70,7 +70,7 @@ def await_success(ask):
 
 
 def send(comm, count):
-    """From device 0 to device 1, which each serve gRPC themselves."""
+    """Send from device 0 to device 1, which serve gRPC themselves."""
     stub = [rpc.GPUDeviceStub(grpc.insecure_channel(d.grpcAddress)) for d in comm.devices[:2]]
     addr = [d.minMemAddr for d in comm.devices[:2]]
     begun = stub[0].BeginSend(

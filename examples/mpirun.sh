@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# mpirun.sh - a machine of devices that mpirun starts, of Open MPI or of MPICH, and a command on it.
+# mpirun.sh - run a command on devices that mpirun starts, of Open MPI or MPICH.
 #
 #	examples/mpirun.sh -n 4 -- mnist-train --epochs 1
 #	examples/mpirun.sh -n 8 -a node0 -o '--hostfile hosts' -- mnist-train
 #
 #	-n N	devices
-#	-a ADDR	the name or address by which the other hosts reach this one (default: 127.0.0.1, all
-#		devices are on this host)
-#	-o OPT	further options of mpirun, with blanks between them
+#	-a ADDR	name or address by which the other hosts reach this one (default: 127.0.0.1; all devices
+#		are then on this host)
+#	-o OPT	further options of mpirun, separated by blanks
 #	-m SIZE	memory of a device
 #
-# The coordinator runs here. Each gpudev has its rank from mpirun, and listens at the address by which
-# its host reaches the coordinator. When the command ends, so does all, with its exit status.
+# The coordinator runs here. A gpudev takes its rank from mpirun, and listens at the address by which its host reaches
+# the coordinator. Everything ends when the command ends, with its exit status.
 #
-# A device that is killed is started again on its host, GPUSIM_RESTARTS (10) times; a training goes on
-# with --on-failure respawn when it is back, and with --on-failure shrink at once, without it.
+# A killed device is started again on its host, at most GPUSIM_RESTARTS (10) times. A training continues with
+# --on-failure respawn when the device is back, and with --on-failure shrink at once, without it.
 #
-# MPIRUN names another mpirun than the one in PATH. With GPUSIM_TLS_CERT, GPUSIM_TLS_KEY and
-# GPUSIM_TLS_CA set (gpusim(7)) everything is encrypted; without, hosts that -a names must be among
-# themselves.
+# MPIRUN names another mpirun than the one in PATH. With GPUSIM_TLS_CERT, GPUSIM_TLS_KEY and GPUSIM_TLS_CA (gpusim(7))
+# everything is encrypted. Without them, use -a only in a network that you trust.
 set -euo pipefail
 
 PATH=$PATH:$(dirname "$(readlink -f "$0")")/../build/bin
@@ -40,8 +39,7 @@ done
 shift $((OPTIND - 1))
 [[ $n =~ ^[1-9][0-9]*$ && $# -gt 0 ]] || usage
 
-# Open MPI wants to be told to start more than it has processors, to let a device use more than one, and
-# that root knows what it does.
+# Open MPI needs options to start more devices than processors, to let a device use more than one, and to run as root.
 mpirun=${MPIRUN:-mpirun}
 if "$mpirun" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
 	options+=(--oversubscribe --bind-to none)
@@ -51,8 +49,8 @@ scheme=tcp insecure=()
 [ -z "${GPUSIM_TLS_CERT-}" ] || scheme=tls+tcp
 [ "$scheme" != tcp ] || [ "$addr" = 127.0.0.1 ] || insecure=(--insecure)
 
-# mpirun hands SIGUSR1 on, and the devices end by it, in 5 seconds at most, and clean up. SIGTERM would not
-# leave them that long.
+# mpirun forwards SIGUSR1 to the devices, which end and clean up within 5 seconds. SIGTERM would not leave them that
+# long.
 finish() {
 	trap - EXIT TERM INT
 	[ -z "${command-}" ] || kill "$command" 2>/dev/null || true
@@ -77,9 +75,9 @@ read -r -t 30 -u "$ready" GPUSIM_COORD || {
 }
 export GPUSIM_COORD
 
-# One per rank: it starts gpudev, and again on the same memory when a signal has killed that, so that the
-# device has its id and its allocations. It ends well whatever becomes of the device: launchers end a job
-# when one of its processes fails. A device that ends by itself and badly is told in a line.
+# One process per rank. It starts gpudev, and starts it again on the same memory after a signal has killed it, so the
+# device has its id and its allocations again. It always exits with 0, because launchers end a job when one of its
+# processes fails. If a device fails by itself, a line says so.
 # shellcheck disable=SC2016 # it expands there
 keep='
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}
@@ -103,7 +101,7 @@ exit 0
 '
 # end of keep
 
-# The processes' environment on other hosts is not this one: the coordinator is named.
+# Processes on other hosts do not have this environment, so they get the coordinator as an option.
 exec {said}< <(exec "$mpirun" -n "$n" "${options[@]}" sh -c "$keep" keep \
 	"/dev/shm/gpusim-$(id -u)-mpirun-$$" "${GPUSIM_RESTARTS:-10}" \
 	--coordinator "$GPUSIM_COORD" --listen "$scheme://*:0" "${insecure[@]}" "${mem[@]}" \
@@ -120,10 +118,10 @@ for ((i = 0; i < n; i++)); do
 		exit 1
 	fi
 done
-cat <&"$said" & # what else they say
+cat <&"$said" & # their other lines
 passing=$!
 
-# Waited for in the background, so that a signal is heard meanwhile.
+# In the background, so that the shell handles signals meanwhile.
 "$@" <&0 &
 command=$!
 wait "$command"

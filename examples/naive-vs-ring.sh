@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# naive-vs-ring.sh [-n DEVICES] [-s SIZE] [-l LATENCY_MS] [-b MBIT] - the lab's comparison.
+# naive-vs-ring.sh [-n DEVICES] [-s SIZE] [-l LATENCY_MS] [-b MBIT] - compare the two algorithms of the lab.
 #
-# The same all-reduce of SIZE MiB (default 4) over DEVICES (4) by both algorithms, on links with
-# the same delay (1 ms) and rate (400 Mbit/s), beside what the cost model says:
+# Times the same all-reduce of SIZE MiB (default 4) over DEVICES (4) by both algorithms, on links with the same latency
+# (1 ms) and rate (400 Mbit/s), beside the cost model:
 #
 #	naive	2(p-1) n/B + 2L			everything passes rank 0's link
 #	ring	2(p-1) (n/(pB) + L)		every link carries the same
 #
-# p devices, n bits, B bits a second, L latency. The ring formula is for one message a round, and a
-# message carries at most 1 MiB: so keep SIZE/DEVICES within that. Exits 1 when a result is wrong.
+# p devices, n bits, B bits a second, L latency. The formula of the ring is for one message a round. A message carries at
+# most 1 MiB, so keep SIZE/DEVICES within that. Exits with 1 when a result is wrong.
 set -euo pipefail
 
 devices=4 mib=4 latency_ms=1 mbit=400
