@@ -20,13 +20,13 @@ struct bench_cli {
 	unsigned nprinted; /* rows, or rules */
 };
 
-/* The collective on devices of its own, by the options. Release with bench_cli_close, also after a
- * failure, whose result it is told. */
+/* Take devices and buffers for the collective, by the options. Release with bench_cli_close, also after a
+ * failure; rc: the result of the work. */
 enum rc bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out,
 		       struct err *err);
 void bench_cli_close(struct bench_cli *b, struct bench *bench, enum rc rc);
 
-/* As nccl-tests: a table whose rows come as they are measured; or with --json one object. */
+/* As nccl-tests: a table, a row as soon as it is measured; with --json one object. */
 void bench_print_head(const struct bench_cli *b, uint64_t max_bytes);
 void bench_print_row(void *b, const struct bench_row *row);
 void bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum);

@@ -92,7 +92,7 @@ print_row_json(const struct bench_cli *b, const struct bench_row *row, bool firs
 	       row->result[BENCH_OUT_OF_PLACE].client.min_us);
 }
 
-/* How the times compare with the baseline's: a comment, as readers of the table skip it. */
+/* The ratios to the baseline, in a comment that readers of the table skip. */
 static void
 print_ratios(const struct bench_cli *b, const struct bench_row *row)
 {

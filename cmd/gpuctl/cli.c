@@ -18,8 +18,8 @@
 #define ID_DIGITS 16
 #define NDEVICES  "GPUSIM_NDEVICES"
 
-/* No socket may get the number of a standard stream that the caller closed: reading or writing
- * that stream must go on failing. */
+/* No socket may get the number of a standard stream that the caller closed: reading or writing that stream
+ * must go on failing. */
 static void
 guard_standard(void)
 {
@@ -30,7 +30,7 @@ guard_standard(void)
 			return;
 }
 
-/* Others hear of us as "gpuctl allreduce". */
+/* The coordinator lists us as "gpuctl allreduce". */
 static enum rc
 introduce(struct gpusim *g, const struct cli *cli, struct err *err)
 {

@@ -1,6 +1,4 @@
-/*
- * cli.h - what verbs do alike: connect, name a device, tell of failures, end.
- */
+/* cli.h - shared by the verbs: connect, name a device, report a failure, end. */
 #ifndef GPUCTL_CLI_H
 #define GPUCTL_CLI_H
 
@@ -14,10 +12,8 @@
 /* Connect to the coordinator, once; cli->g is then good until the program ends. */
 enum rc cli_open(struct cli *cli, struct err *err);
 
-/*
- * Flush and close stdout, say err's one sentence (if it has one), disconnect, end the program. A
- * full disk is a failure. stdout's reader gets its end of file before anything can delay it.
- */
+/* Flush and close stdout, print err's sentence (if there is one), disconnect, end the program. A full disk
+ * is a failure. stdout is closed first, so that its reader need not wait for the rest. */
 void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
 
 /*
@@ -44,29 +40,28 @@ enum rc cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct e
 /* How many devices are there and in no communicator, at the moment. */
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
 
-/*
- * How many ranks a verb is to have, which does not depend on who is alive: -n, else as many devices as
- * the cluster was made for ($GPUSIM_NDEVICES). 0: neither says. RC_INVAL: the variable is no number.
- */
+/* The number of ranks for a verb, independent of which devices are alive: -n, else the number of devices
+ * that the cluster was started with ($GPUSIM_NDEVICES). 0: neither is given. RC_INVAL: the variable is no
+ * number. */
 enum rc cli_nranks(const struct args *a, uint32_t *n, struct err *err);
 
-/* The same; RC_INVAL when neither says. */
+/* The same; RC_INVAL when neither is given. */
 enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
 
-/* The same; else all devices that the coordinator knows of, lost and busy ones too. */
+/* The same; else the number of all devices that the coordinator knows, also lost and busy ones. */
 enum rc cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err);
 
 /*
- * cli_config - how a communicator that a verb makes is to be: --on-failure, else
+ * cli_config - the configuration of a communicator that a verb makes: --on-failure, else
  * $GPUSIM_ON_FAILURE, else abort; --op-timeout.
  *
- * RC_INVAL: what the variable names is no policy.
+ * RC_INVAL: the variable names no policy.
  */
 enum rc cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_config *out,
 		   struct err *err);
 
-/* Tell of what the last call to the coordinator had to recover from, on stderr; at most once each
- * time. Call it after a success, before the next call. */
+/* Print the note of the last call to the coordinator, if it had to recover. Call it after a success, before
+ * the next call. */
 void cli_note(void);
 
 /*

@@ -17,7 +17,7 @@ on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err
 	return rc;
 }
 
-/* Over all ranks of --comm, maybe queued, or of a communicator of the moment; moves nothing. */
+/* A barrier over all ranks of --comm, maybe queued, or over a communicator of its own; it moves no data. */
 static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {

@@ -71,9 +71,9 @@ run_unique_id(struct cli *cli, const struct args *a, struct err *err)
 }
 
 #define BY_ID	(OPT(RANK) | OPT(NRANKS) | OPT(DEVICE))
-#define MEET_MS 300000 /* how long a rank waits for the others, when nobody says */
+#define MEET_MS 300000 /* a rank waits so long for the others, unless an option says otherwise */
 
-/* This rank, and how many there are: of the options, else of who launched us. */
+/* This rank and the number of ranks: from the options, else from the launcher's variables. */
 static enum rc
 who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *err)
 {
@@ -94,7 +94,7 @@ who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *e
 	return rc;
 }
 
-/* One rank of those that meet by --id. */
+/* Join the communicator of --id as one rank. */
 static enum rc
 init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
 	  struct gpusim_comm **out, struct err *err)
@@ -120,7 +120,7 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	return api(gpusim_comm_init_rank(cli->g, nranks, a->id, rank, device, config, out), err);
 }
 
-/* Over -n free devices, or over those named, rank by rank. */
+/* Over -n free devices, or over the devices that are named, rank by rank. */
 static enum rc
 init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
 	 struct gpusim_comm **out, struct err *err)
@@ -141,7 +141,7 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	return rc;
 }
 
-/* The number that the verb is about, or all of it as JSON. */
+/* Print the number that the verb returns, or with --json all of it. */
 static void
 print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
@@ -169,7 +169,7 @@ run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* With the words that follow as its reason. */
+/* The operands are the reason. */
 enum rc
 run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -187,7 +187,7 @@ run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* Without the ranks named, or those whose devices are lost. Prints who is left. */
+/* Remove the named ranks, or the ranks whose devices are lost. Prints the ranks that are left. */
 enum rc
 run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -217,7 +217,7 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* With -n free devices more, or with those named. Prints how many ranks there are now. */
+/* Add -n free devices, or the devices that are named. Prints the new number of ranks. */
 enum rc
 run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 {
@@ -252,7 +252,7 @@ run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 	return rc == RC_OK ? api(gpusim_comm_destroy(comm), err) : rc;
 }
 
-/* Of s, the communicator of an id. */
+/* The fields of s, the communicator of an id. */
 static enum rc
 find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_info **out,
 	  struct err *err)
@@ -267,7 +267,7 @@ find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_i
 	return RC_OK;
 }
 
-/* What a communicator that may recover, or whose ranks have changed, has beside its state. */
+/* More fields, of a communicator that may recover or whose ranks have changed. */
 static void
 print_recovery(const struct gpusim_comm_info *c, const char *recovered)
 {
@@ -317,7 +317,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	return rc;
 }
 
-/* Until nothing is in progress; a failure of what was queued is ours. */
+/* Wait until nothing is in progress; a queued operation that fails fails the verb. */
 enum rc
 run_wait(struct cli *cli, const struct args *a, struct err *err)
 {

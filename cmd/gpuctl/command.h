@@ -1,8 +1,8 @@
 /*
- * command.h - a verb of gpuctl, and what every verb is given.
+ * command.h - a verb of gpuctl and the arguments of every verb.
  *
- * main.c holds the one table of verbs. A verb returns its result with its sentence in *err; main
- * prints the sentence, closes what is open and ends the program.
+ * main.c holds the one table of verbs. A verb returns its result with its sentence in *err; main prints the
+ * sentence, closes what is open and ends the program.
  */
 #ifndef GPUCTL_COMMAND_H
 #define GPUCTL_COMMAND_H

@@ -1,4 +1,4 @@
-/* gpuctl devices - what there is, in the order whose places are indices. */
+/* gpuctl devices - the devices; a line's position is the device's index. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* gpuctl events - what has happened. */
+/* gpuctl events - the history. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include "cli.h"
 #include "table.h"
 
-#define WAIT_MS 500  /* for news, before it is seen whether somebody still reads */
-#define AWAY_MS 5000 /* a coordinator that may be started again */
+#define WAIT_MS 500  /* for an event, before we look whether our reader is still there */
+#define AWAY_MS 5000 /* for a coordinator that may be started again */
 
 static void
 print_json(const struct gpusim_history_event *e)
@@ -41,7 +41,7 @@ print_text(const struct gpusim_history_event *e)
 	       gpusim_history_name(e->kind), e->text);
 }
 
-/* A list is one array; who follows gets one object a line. */
+/* A list is one array; with --follow each event is an object on a line of its own. */
 static void
 print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 {
@@ -61,7 +61,7 @@ print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 		puts(n ? "]" : "[]");
 }
 
-/* Whoever reads has gone: end as a filter in a pipe does. */
+/* Our reader has gone: end as a filter in a pipe does. */
 static void
 end_if_deserted(void)
 {
@@ -73,7 +73,7 @@ end_if_deserted(void)
 	raise(SIGPIPE);
 }
 
-/* The next events. A coordinator that is away is waited for: one that is started again has the history. */
+/* The next events. Waits for a coordinator that is away: if it is started again, it has the history. */
 static enum rc
 next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
 {
@@ -86,7 +86,7 @@ next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, s
 		return rc;
 	print(v, n, a);
 	free(v);
-	/* A coordinator that has forgotten everything counts from the beginning. */
+	/* A coordinator that has lost its state counts from the beginning. */
 	*after = last < *after ? 0 : last;
 	return RC_OK;
 }

@@ -66,7 +66,7 @@ read_input(struct filter *f, struct err *err)
 	return rc;
 }
 
-/* Cut what was read into vectors, now that it is known how many. */
+/* Cut the input into vectors, now that their number is known. */
 static enum rc
 cut(struct filter *f, struct err *err)
 {
@@ -102,7 +102,7 @@ filter_take(struct ranks *r, uint32_t nranks, struct err *err)
 	return ranks_take(r, nranks, what, err);
 }
 
-/* With as many ranks as there are vectors, where there is one a rank. */
+/* Take as many ranks as there are vectors, where each rank has one. */
 static enum rc
 take(struct filter *f, uint32_t nranks, struct err *err)
 {
@@ -119,7 +119,7 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 
 /* ---- output */
 
-/* Write what has come together. */
+/* Write the results. */
 static enum rc
 flush(struct buf *text, struct err *err)
 {
@@ -129,7 +129,7 @@ flush(struct buf *text, struct err *err)
 	return rc;
 }
 
-/* One vector, a piece at a time; the last one ends the line. */
+/* Write one vector, a piece at a time; the last piece ends the line. */
 static enum rc
 print_text(const struct args *a, const char *data, uint64_t nelem, struct buf *text,
 	   struct err *err)
@@ -172,14 +172,14 @@ filter_print(const struct args *a, const struct results *r, struct err *err)
 	return rc;
 }
 
-/* ---- all of it */
+/* ---- the filter */
 
 enum rc
 filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
 	struct filter f = {.a = a, .coll = coll};
 	uint32_t nranks = 0;
-	/* A wrong option is told before stdin is waited for. */
+	/* Report a wrong option before waiting for stdin. */
 	enum rc rc = ranks_init(&f.ranks, cli, coll, a, err);
 
 	if (rc == RC_OK && (is_raw(&f) || ranks_take_one(coll)))

@@ -15,33 +15,27 @@
 
 #include "ranks.h"
 
-/*
- * Errors: RC_BADDATA no vectors, ragged or unparsable ones, a number of bytes that is no whole
- * number of vectors; RC_BUSY fewer free devices than vectors, RC_NOTFOUND fewer devices. Nothing stays behind on the
- * devices.
- */
+/* Errors: RC_BADDATA no vectors, ragged or unparsable ones, a number of bytes that is no whole number of
+ * vectors; RC_BUSY fewer free devices than vectors, RC_NOTFOUND fewer devices. Leaves nothing on the
+ * devices. */
 enum rc filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err);
 
-/* Return when every rank is there; moves nothing. */
+/* Return when every rank has arrived; moves no data. */
 enum rc filter_barrier(struct cli *cli, const struct args *a, struct err *err);
 
-/*
- * filter_stream - one operation after the other, until stdin ends: each of as many lines, or of --count
- * raw elements for each rank, as make one. What comes of it is written at once, on devices that are kept.
- */
+/* filter_stream - one operation after the other, until stdin ends: each of as many lines, or of --count raw
+ * elements for each rank, as it takes. Writes each result at once, and keeps the devices. */
 enum rc filter_stream(struct cli *cli, enum gpusim_coll coll, const struct args *a,
 		      struct err *err);
 
-/*
- * filter_nranks - how many ranks, where the input does not tell; what ranks_take takes. RC_INVAL:
- * neither options nor environment say.
- */
+/* filter_nranks - the number of ranks for ranks_take, where the input does not tell it. RC_INVAL: neither
+ * options nor environment do. */
 enum rc filter_nranks(const struct args *a, uint32_t *nranks, struct err *err);
 
-/* ranks_take of so many. */
+/* ranks_take of n ranks. */
 enum rc filter_take(struct ranks *r, uint32_t nranks, struct err *err);
 
-/* Print vectors as they are asked for: text or raw. */
+/* Print vectors as text or raw, by the options. */
 enum rc filter_print(const struct args *a, const struct results *r, struct err *err);
 
 #define FILTER_STDIN  "standard input"

@@ -129,7 +129,8 @@ parse(char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 	return rc;
 }
 
-/* Submit all, then run them. What is refused leaves the group open and unrun: it ends with us. */
+/* Submit all, then run them. If one is refused the group stays open and never runs: it ends with our
+ * connection. */
 static enum rc
 submit(const struct args *a, struct gpusim_comm *comm, const struct lines *l, struct err *err)
 {

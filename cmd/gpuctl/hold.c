@@ -1,11 +1,13 @@
 /*
- * Design notes. Two threads: the verb's, and a watcher that is started before the first thing is held. The
- * handler of the signals runs on any thread, says which signal it was in `caught` and in a pipe; the watcher
- * reads the pipe, takes out what is held and gives it back. One lock guards the rest of `held`. `taking` is
- * set while the verb's thread is in a call whose result is not entered yet; the watcher waits for that call,
- * but not for long. From `caught` on the verb's thread begins no such call and ends nothing: it is parked.
- * What is taken out is nobody else's, so everything is given back once. The same signal again is not caught
- * and ends the program at once.
+ * Design notes. Two threads: the verb's, and a watcher that starts before the first thing is held. The
+ * signal handler runs on either thread and writes the signal's number to `caught` and to a pipe; the
+ * watcher reads the pipe, takes out everything that is held and gives it back. One lock guards the rest of
+ * `held`.
+ *
+ * `taking` is set while the verb's thread is in a call whose result is not entered yet; the watcher waits
+ * for that call, up to TAKING_MS. Once `caught` is set the verb's thread is parked: it begins no such call
+ * and ends nothing. Only the thread that takes a thing out gives it back, so everything is given back once.
+ * The same signal again is not caught and ends the program at once.
  */
 #include "hold.h"
 
@@ -21,9 +23,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define TAKING_MS  500	/* the watcher's patience with a call that takes something */
-#define GIVING_MS  1000 /* and with each that gives it back */
-#define DESTROY_MS 5000 /* the verb's: what takes longer its lease sees to */
+#define TAKING_MS  500	/* the watcher waits so long for a call that takes something */
+#define GIVING_MS  1000 /* and so long for each call that gives it back */
+#define DESTROY_MS 5000 /* the verb's call; after that the lease ends by itself */
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
@@ -35,7 +37,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t taken;
 	bool watched, taking;
-	atomic_int caught; /* a signal that is being seen to; 0: none */
+	atomic_int caught; /* a signal that is being handled; 0: none */
 	int pipe[2];
 	struct cli *cli;
 	uint64_t comm;
@@ -67,7 +69,7 @@ is_default(int signo)
 	       now.sa_handler == SIG_DFL;
 }
 
-/* ---- what is held */
+/* ---- the things that are held */
 
 static void
 park(void)
@@ -76,7 +78,7 @@ park(void)
 		pause();
 }
 
-/* From here on the verb's thread is in a call that takes or gives. */
+/* The verb's thread begins a call that takes or gives. */
 static void
 enter(void)
 {
@@ -90,7 +92,7 @@ enter(void)
 	pthread_mutex_unlock(&held.lock);
 }
 
-/* The call has ended, and what it took is entered. */
+/* The call has ended, and its result is entered. */
 static void
 leave(void)
 {
@@ -105,7 +107,7 @@ leave(void)
 		park();
 }
 
-/* Take out all that is held: nobody else gives it back. */
+/* Take out all that is held: only the caller gives it back now. */
 static uint64_t
 take_out(struct memory **memory, size_t *n)
 {
@@ -122,7 +124,7 @@ take_out(struct memory **memory, size_t *n)
 	return comm;
 }
 
-/* In the middle of anything. Memory that an operation may still write to is left to its lease. */
+/* At any moment. Memory that an operation may still write to is left to its lease. */
 static void
 abandon(void)
 {

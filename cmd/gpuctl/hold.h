@@ -1,11 +1,11 @@
 /*
- * hold.h - what a verb has of the machine, given back however the verb ends.
+ * hold.h - the devices and memory that a verb holds, given back however the verb ends.
  *
- * A communicator of the moment and memory are leased: left alone they go 2 s after their client has, and
- * the devices are nobody else's until then. So SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, unless they are
- * ignored, give them back first, and then end the program as if they had not been caught.
+ * Its communicator and memory are leased: a lease ends 2 s after its client has gone, and until then nobody
+ * else gets the devices. So SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, unless they are ignored, first
+ * give them back and then end the program as if they had not been caught.
  *
- * One a program. From one thread alone, which is parked for good as soon as such a signal is being seen to.
+ * One instance a program, used by one thread, which is parked for good once such a signal is being handled.
  */
 #ifndef GPUCTL_HOLD_H
 #define GPUCTL_HOLD_H
@@ -20,10 +20,10 @@ enum rc hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *
 enum rc hold_memory(struct cli *cli, uint64_t device, uint64_t nbytes, uint64_t *addr,
 		    struct err *err);
 
-/* The same of memory that is there: another device has it now. Without room it is left to its lease. */
+/* Remember memory that exists: a spare has it now. Without room for the entry it is left to its lease. */
 void hold_remember(uint64_t device, uint64_t addr);
 
-/* The verb has freed its memory, wherever that was by now. */
+/* The verb has freed its memory, on whichever devices it was. */
 void hold_forget_memory(void);
 
 /* Destroy the communicator if it is held, and release its handle (NULL: none). The verb has freed its memory.

@@ -10,14 +10,14 @@
 #include "cli.h"
 #include "coll/fault.h"
 
-/* A fault and whose it is. */
+/* A fault and its victim. */
 struct order {
 	struct gpusim_fault f;
-	bool named;	 /* somebody is */
+	bool named;	 /* the victim is named */
 	uint64_t device; /* 0: the coordinator */
 };
 
-/* The communicator that rank= is about: --comm, or the only one. */
+/* The communicator that rank= refers to: --comm, or the only one. */
 static enum rc
 which_comm(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 {
@@ -56,7 +56,7 @@ name_rank(struct cli *cli, const struct args *a, const char *rank, struct order 
 	return rc;
 }
 
-/* A word that says whose the fault is; RC_NOTFOUND: it does not. */
+/* A word that names the victim; RC_NOTFOUND: it does not. */
 static enum rc
 name_target(struct cli *cli, const struct args *a, const char *word, struct order *o,
 	    struct err *err)
@@ -118,7 +118,7 @@ parse_orders(struct cli *cli, const struct args *a, struct order *order, size_t 
 	return rc == RC_OK ? finish(a, &order[*n - 1], err) : rc;
 }
 
-/* Each target gets its faults in one call. */
+/* Send each target its faults in one call. */
 static enum rc
 send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 {
@@ -168,7 +168,7 @@ print_json(uint64_t device, const struct gpusim_injected *in)
 
 enum visit { VISIT_CLEAR, VISIT_LIST, VISIT_LIST_JSON };
 
-/* List, or forget, what is armed at one of them; 0: the coordinator, which comes first. */
+/* List or disarm the faults of one target; 0: the coordinator, which comes first. */
 static enum rc
 visit(struct cli *cli, uint64_t device, enum visit why, struct err *err)
 {

@@ -48,7 +48,7 @@ io_widen(int fd)
 	fcntl(fd, F_SETPIPE_SZ, (int)IO_PIECE);
 }
 
-/* What is left of a file, of other streams a piece. */
+/* The rest of a file; for other streams a piece. */
 static size_t
 first_room(int fd)
 {

@@ -11,25 +11,23 @@
 
 #define IO_PIECE ((size_t)1 << 20) /* bytes moved at a time */
 
-/*
- * io_widen - for large transfers: a pipe gets room for a piece, so that its two ends take turns
- * once a piece and not once in 64 KiB. What is no pipe, or may not grow, stays as it is.
- */
+/* io_widen - for large transfers: make room for a piece in a pipe, so that its two ends take turns once a
+ * piece and not once in 64 KiB. A stream that is no pipe, or may not grow, stays as it is. */
 void io_widen(int fd);
 
 /*
- * io_read - fill dst, or as much of it as there is before the end.
+ * io_read - fill dst, or less of it at the end of the stream.
  *
  *	name	of the stream, for errors
  *	got	[out] bytes read; less than nbytes only at the end
  */
 enum rc io_read(int fd, const char *name, void *dst, size_t nbytes, size_t *got, struct err *err);
 
-/* Read what there is, at most nbytes; waits for some. *got 0: it is at its end. */
+/* Read at least one byte and at most nbytes. *got 0: the stream is at its end. */
 enum rc io_read_some(int fd, const char *name, void *dst, size_t nbytes, size_t *got,
 		     struct err *err);
 
-/* Append all that is left to *out; room beyond what was read is address space, not memory. */
+/* Append the rest of the stream to *out; room beyond the bytes read is address space, not memory. */
 enum rc io_read_all(int fd, const char *name, struct buf *out, struct err *err);
 
 enum rc io_write(int fd, const char *name, const void *src, size_t nbytes, struct err *err);

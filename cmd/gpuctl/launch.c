@@ -14,7 +14,7 @@
 #define MAX_ARGS   32
 #define MAX_STREAM 63
 
-/* A type's name stands for its number; whole numbers are u; anything else is real. */
+/* A type's name stands for its number; a whole number is u; any other number is real. */
 static enum rc
 parse_value(const char *text, struct gpusim_arg *arg, struct err *err)
 {
@@ -47,7 +47,7 @@ parse_arg(char *word, struct gpusim_arg *arg, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "%.64s", word);
 }
 
-/* gpudev has the kernels: it takes this process over. */
+/* gpudev has the kernels: this process becomes gpudev. */
 static enum rc
 list(const struct args *a, struct err *err)
 {

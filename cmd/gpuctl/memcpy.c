@@ -58,7 +58,7 @@ parse_end(struct cli *cli, const struct args *a, const char *word, struct end *e
 	return cli_device(cli, a, name, &e->device, err);
 }
 
-/* Nothing is moved when not all can be: no half-written file. */
+/* Move nothing unless all can be moved: no half-written file. */
 static enum rc
 check_range(struct cli *cli, const struct end *e, uint64_t nbytes, struct err *err)
 {
@@ -125,7 +125,7 @@ host_to_device(struct cli *cli, const struct end *src, const struct end *dst, st
 	return rc;
 }
 
-/* The file is made once the first piece has come. */
+/* Make the file when the first piece has come. */
 static enum rc
 device_to_host(struct cli *cli, const struct end *src, const struct end *dst, struct err *err)
 {

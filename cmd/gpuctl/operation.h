@@ -16,16 +16,15 @@ struct operation {
 };
 
 /*
- * operation_common - what needs no buffer: type, reduction, algorithm, root, stream, chunk.
+ * operation_common - the fields that need no buffer: type, reduction, algorithm, root, stream, chunk.
  *
- * Checks them, so that a mistake is told before anything is moved.
+ * Checks them, so that a mistake is reported before anything is moved.
  */
 enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 			 struct gpusim_collective *c, struct err *err);
 
 /*
- * operation_make - the operation that a says on comm, checked as far as it can be without the
- * devices.
+ * operation_make - an operation on comm by the options a, checked as far as it can be without the devices.
  *
  * RC_INVAL: counts, addresses, root, peer, algorithm. *out is untouched on failure.
  */
@@ -34,7 +33,7 @@ enum rc operation_make(enum gpusim_coll coll, const struct args *a, struct gpusi
 
 void operation_fini(struct operation *o);
 
-/* Make it, and submit it: queued, or until it has ended. */
+/* Make it, and submit it; with --queue return at once. */
 enum rc operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		      struct err *err);
 

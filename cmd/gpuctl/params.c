@@ -1,4 +1,4 @@
-/* gpuctl params - what is in force, and what could be set. */
+/* gpuctl params - the parameters in force and their possible values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

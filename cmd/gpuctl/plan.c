@@ -1,4 +1,4 @@
-/* gpuctl plan - a collective's schedule, as text, or what it would cost. Needs no devices. */
+/* gpuctl plan - a collective's schedule as text, or its simulated cost. Needs no devices. */
 #include "coll/plan.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ list(bool json)
 	return RC_OK;
 }
 
-/* Without --count or --bytes: one element in each rank's part. */
+/* Without --count or --bytes each rank's part has one element. */
 static enum rc
 plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct err *err)
 {
@@ -54,7 +54,7 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 	return shape_nelem(coll, count, a->nranks, nelem, err);
 }
 
-/* As a coordinator that starts in this environment, over sockets. */
+/* Choose as a coordinator would that starts in this environment, over sockets. */
 static enum rc
 tuner_here(struct tuner *t, struct err *err)
 {
@@ -87,7 +87,7 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 	return tuner_choose(t, &ask, out, err);
 }
 
-/* The steps, after a line that says what was taken where that was open. */
+/* The steps, after a line with the choices that the options leave open. */
 static enum rc
 show(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
      struct err *err)

@@ -1,4 +1,4 @@
-/* Each size of a bench: known input, the clock, known output. */
+/* A bench: at each size known input, the clock, known output. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
-#define UNWRITTEN 0xff /* fills output beforehand: in no type a right result */
+#define UNWRITTEN 0xff /* fills output beforehand: no type's right result */
 
 /* ---- buffers */
 
@@ -59,7 +59,7 @@ fit_buffers(struct bench *b, struct err *err)
 	return rc;
 }
 
-/* Where the operation at hand, in c->nelem elements, reads and writes. */
+/* Set the addresses of the operation at hand, of c->nelem elements. */
 static void
 place(struct bench *b, enum bench_place where)
 {
@@ -81,7 +81,7 @@ place(struct bench *b, enum bench_place where)
 	b->c.recv = b->recv;
 }
 
-/* ---- right? before the clock and behind it */
+/* ---- results, before and after the clock */
 
 static enum rc
 give_input(struct bench *b, uint32_t rank, struct err *err)
@@ -133,7 +133,7 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 	return rc;
 }
 
-/* One whose ranks were others at its end than at its begin has not measured anything. */
+/* An operation that recovered measured nothing: its ranks at the end are not those of its begin. */
 enum rc
 bench_collective(struct bench *b, struct err *err)
 {
@@ -144,7 +144,7 @@ bench_collective(struct bench *b, struct err *err)
 	return rc;
 }
 
-/* Look at every element of every rank's output, and add the wrong ones to *nwrong. */
+/* Compare every element of every rank's output; add the wrong ones to *nwrong. */
 static enum rc
 compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 {
@@ -183,10 +183,8 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 	return rc == RC_OK ? compare_output(b, nwrong, err) : rc;
 }
 
-/*
- * Behind the clock. Out of place, input and output are still those of the timed operations; in place, and
- * where --rewrite has overwritten the input, only one more operation on known input can be compared.
- */
+/* After the clock. Out of place, input and output are still those of the timed operations; in place, or
+ * after rewriting, the input is gone, so one more operation on known input is compared. */
 static enum rc
 check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err)
 {
@@ -195,9 +193,9 @@ check_again(struct bench *b, enum bench_place where, uint64_t *nwrong, struct er
 	return check(b, where, nwrong, err);
 }
 
-/* ---- fast? (bench_time.c) */
+/* ---- speed (time.c) */
 
-/* What nccl-tests divides by: how much of a rank's traffic an optimal algorithm would have. */
+/* nccl-tests divides by it: the share of a rank's traffic in an optimal algorithm. */
 static double
 bus_factor(enum gpusim_coll coll, uint32_t nranks)
 {
@@ -242,7 +240,7 @@ run_place(struct bench *b, enum bench_place where, uint64_t nbytes, struct bench
 	return RC_OK;
 }
 
-/* All of one size: the bytes of the whole vector, cut down to a whole number of parts. */
+/* One size: bytes of the whole vector, cut down to a whole number of parts. */
 enum rc
 bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *err)
 {
@@ -262,7 +260,7 @@ bench_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *
 	return rc;
 }
 
-/* A rank was lost: may the size at hand begin again, with the ranks and the buffers there are now? */
+/* A rank was lost: may the size begin again, with the ranks and the buffers that are left? */
 static enum rc
 go_on(struct bench *b, enum rc rc, struct err *err)
 {

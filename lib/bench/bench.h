@@ -26,7 +26,8 @@ struct bench_config {
 	uint64_t factor;	       /* from one size to the next; at least 2 */
 	uint64_t iters, warmup;	       /* repetitions that are timed, and before those; iters > 0 */
 	bool
-	    rewrite; /* each repetition fills the input first and meets the other ranks in a barrier, untimed */
+	    rewrite; /* each repetition fills the input first and meets the other ranks in a barrier,
+		      * untimed */
 	const struct baseline *baseline; /* NULL: none */
 	/*
 	 * After a failure rc with its sentence *err: may the size begin again? NULL: never.
@@ -74,7 +75,7 @@ enum rc bench_open(const struct bench_config *cfg, struct bench **out, struct er
 /* The largest size there is room for: cfg->max_bytes, or less where it fits. */
 uint64_t bench_max_bytes(const struct bench *b);
 
-/* rc: what came of it all; memory on devices that may not answer is left to its lease. b may be NULL. */
+/* rc: the result of the work; memory on devices that may not answer is left to its lease. b may be NULL. */
 void bench_close(struct bench *b, enum rc rc);
 
 /*

@@ -1,9 +1,8 @@
 /*
- * data.h - what ranks bring to a checked collective, and what must come out, to the bit.
+ * data.h - the input of each rank of a checked collective and its expected output, to the bit.
  *
- * Elements are small whole numbers, of which every type holds every sum, product and average that
- * can arise. They repeat after a prime number of elements, so that a part that lands at a wrong
- * place does not look right, and that making them is mostly copying.
+ * Elements are small whole numbers: every type holds every sum, product and average of them. They repeat
+ * after a prime number of elements, so a part at a wrong place shows, and making them is mostly copying.
  */
 #ifndef BENCH_DATA_H
 #define BENCH_DATA_H
@@ -26,7 +25,7 @@ struct bench_data {
 };
 
 #define BENCH_PIECE   ((size_t)1 << 20) /* bytes of a request, at most */
-#define BENCH_REDUCED UINT32_MAX	/* the sequence that reducing all ranks' gives */
+#define BENCH_REDUCED UINT32_MAX /* the sequence that the reduction of all ranks' sequences gives */
 
 /* Elements [at, at + nelem) of a rank's output are elements [from, ...) of sequence `which`. */
 struct bench_segment {

@@ -8,9 +8,9 @@
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
-#define ENOUGH	(100 * NS_PER_MS) /* no further run, or call, when those before took so long */
+#define ENOUGH	(100 * NS_PER_MS) /* no further run or call after so long */
 #define CALLS	15
-#define PATTERN 0x3c /* what rewriting fills input with: in each type a small finite number */
+#define PATTERN 0x3c /* rewriting fills the input with it: a small finite number in each type */
 
 static int
 compare(const void *a, const void *b)
@@ -27,7 +27,7 @@ summary(double *us, size_t n)
 	return (struct bench_time){.p50_us = us[(n - 1) / 2], .min_us = us[0]};
 }
 
-/* Fill the input of each rank, and wait until all have; the clock stands still meanwhile. */
+/* Fill the input of each rank, and wait until all ranks have; untimed. */
 static void
 add_rewrite(struct bench *b, struct gpusim_ops *ops)
 {

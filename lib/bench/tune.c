@@ -5,7 +5,7 @@
 #include "coll/cost.h"
 #include "coll/plan.h"
 
-/* The fastest at one size. What needs memory that the ranks do not share is no candidate. */
+/* The fastest at one size. An algorithm that needs memory which the ranks do not share is no candidate. */
 static enum rc
 find_winner(struct bench *b, uint64_t nbytes, const char **algo, struct err *err)
 {

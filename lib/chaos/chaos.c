@@ -34,7 +34,7 @@ chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
 
 /* ---- faults */
 
-/* Whose it is: a device, or 0 for the coordinator. False: nobody's now. */
+/* The victim: a device, or 0 for the coordinator. False: there is none now. */
 static bool
 find_victim(struct chaos *c, const struct chaos_fault *f, uint64_t *device)
 {
@@ -51,7 +51,7 @@ find_victim(struct chaos *c, const struct chaos_fault *f, uint64_t *device)
 	return found;
 }
 
-/* Two devices must be left, where nobody starts them again; also of those that a fault waits for. */
+/* Where nobody starts devices again, two must be left, also by faults that are armed. */
 static bool
 is_too_many(const struct chaos *c, const struct chaos_fault *f)
 {
@@ -87,7 +87,7 @@ inject(struct chaos *c, const struct chaos_fault *f)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The next fault, and when: c->next_fault is set. */
+/* The next fault; sets its time c->next_fault. */
 static void
 draw_next(struct chaos *c, double rate, struct chaos_fault *f)
 {
@@ -95,7 +95,7 @@ draw_next(struct chaos *c, double rate, struct chaos_fault *f)
 	c->next_fault += f->after / rate;
 }
 
-/* Those that come by the clock. */
+/* Inject the faults that come by the clock. */
 static void *
 inject_main(void *arg)
 {
@@ -120,7 +120,7 @@ inject_main(void *arg)
 	return NULL;
 }
 
-/* Those that come before operation i. */
+/* Inject the faults that come before operation i. */
 static void
 inject_by_ops(struct chaos *c, uint64_t i)
 {
@@ -144,7 +144,7 @@ is_over(const struct chaos *c)
 	return clock_now_ns() - c->start_ns >= c->cfg->for_ms * NS_PER_MS;
 }
 
-/* Operations without faults; a wrong result counts, the others do not. */
+/* Operations without faults. Wrong results count, the operations do not. */
 static enum rc
 warm_up(struct chaos *c, struct err *err)
 {
@@ -229,7 +229,7 @@ look_after(struct chaos *c)
 	gpusim_status_fini(&s);
 }
 
-/* Forget what is armed, wherever that can be done. */
+/* Disarm all faults, wherever that can be done. */
 static void
 clear_faults(struct chaos *c)
 {
@@ -276,7 +276,8 @@ chaos_run(const struct chaos_config *cfg, struct chaos_report *out, struct err *
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.ended, NULL);
 	gpusim_set_timeout_ms(c.side, CHAOS_SIDE_MS);
-	rc = api(gpusim_inject(c.side, 0, 1, NULL, 0, NULL), err); /* whether daemons let us */
+	rc = api(gpusim_inject(c.side, 0, 1, NULL, 0, NULL),
+		 err); /* RC_FAILED where daemons allow no faults */
 	c.room = malloc((size_t)CHAOS_MAX_RANKS * CHAOS_BYTES);
 	if (rc == RC_OK && !c.room)
 		rc = err_set(err, RC_NOMEM, "out of memory");

@@ -1,7 +1,5 @@
-/*
- * chaos_impl.h - what the files of chaos share: operations and faults drawn from a seed, results that are
- * checked against the host's own, the communicator.
- */
+/* chaos_impl.h - shared by chaos's files: operations and faults drawn from a seed, results that are checked
+ * against the host's own, the communicator. */
 #ifndef CHAOS_CHAOS_IMPL_H
 #define CHAOS_CHAOS_IMPL_H
 
@@ -15,7 +13,7 @@
 
 #define CHAOS_BYTES (1u << 20) /* of a vector; each rank has two such buffers */
 
-/* ---- draw.c: from seeds alone. What is drawn for number i does not depend on any other. */
+/* ---- draw.c: from seeds alone. The draw of number i does not depend on any other number. */
 
 struct chaos_op {
 	uint64_t seed; /* of its elements */
@@ -29,7 +27,7 @@ struct chaos_op {
 	uint64_t chunk_bytes; /* 0: default */
 };
 
-/* Operation number i for so many ranks; one_sided: steps that read peers' memory are possible. */
+/* Operation number i for nranks ranks; one_sided: steps may read peers' memory. */
 void chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided,
 		   struct chaos_op *out);
 
@@ -43,22 +41,22 @@ struct chaos_fault {
 	struct gpusim_fault f;
 };
 
-/* Fault number i, of one of the kinds (bits). frames_of_sends: those of frames wait for a send. */
+/* Fault number i, of one of the kinds (bits). frames_of_sends: faults of frames wait for a send. */
 void chaos_draw_fault(uint64_t seed, uint64_t i, unsigned kinds, bool frames_of_sends,
 		      struct chaos_fault *out);
 void chaos_show_fault(const struct chaos_fault *f, char *out, size_t n);
 
 /* ---- data.c */
 
-/* Elements that a rank brings, [0, n). */
+/* Elements [0, n) of a rank's input. */
 void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
 
 /*
- * Is this what a rank must have at its end, if so many ranks took part?
+ * Is this a rank's right output, if these ranks took part?
  *
- *	took	their ranks when it began, ascending
+ *	took	their ranks when the operation began, ascending
  *	me	an index in it
- *	got	chaos_out(o, ntook, took, me) elements
+ *	got	chaos_out(o, took, ntook, me) elements
  */
 bool chaos_check(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint32_t me,
 		 const void *got);
@@ -98,21 +96,20 @@ struct chaos {
 void chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Have a communicator that works, of as many devices as there are up to cfg->nranks. RC_FAILED: there are
- * no two that answer. */
+/* Have a communicator that works, of all free devices up to cfg->nranks. RC_FAILED: no two devices answer. */
 enum rc chaos_settle(struct chaos *c, struct err *err);
 
-/* The first one, over cfg->nranks free devices, which may be waited for. */
+/* Make the first communicator, over cfg->nranks free devices; waits for them. */
 enum rc chaos_begin(struct chaos *c, struct err *err);
 
-/* Who is in it now. */
+/* Bring c->comm up to date. */
 enum rc chaos_refresh(struct chaos *c, struct err *err);
 
-/* After a failure: it goes on, or is destroyed. */
+/* After a failure: chaos_mend keeps the communicator if it goes on, chaos_drop destroys it. */
 void chaos_mend(struct chaos *c);
 void chaos_drop(struct chaos *c);
 
-/* Have the ranks do operation number i, and count what became of it. */
+/* Run operation number i and count its result. */
 void chaos_operate(struct chaos *c, uint64_t i);
 
 /* The memory of a device. */

@@ -27,7 +27,7 @@ chaos_slot_of(struct chaos *c, uint64_t device)
 	return &c->slot[c->nslots++];
 }
 
-/* Fresh buffers on a device; what was there is given back, if it can be. */
+/* Get fresh buffers on a device; give the old ones back, if the device answers. */
 static enum rc
 furnish(struct chaos *c, uint64_t device, struct err *err)
 {
@@ -69,7 +69,7 @@ chaos_refresh(struct chaos *c, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	/* A spare that has taken a lost device's place has its memory. */
+	/* A spare that replaces a lost device has its memory. */
 	for (uint32_t r = 0;
 	     r < gpusim_comm_count(now) && gpusim_comm_count(now) == gpusim_comm_count(c->comm);
 	     r++) {
@@ -202,7 +202,7 @@ make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
 	return RC_OK;
 }
 
-/* What came of the last try, if there was one. */
+/* The reason that the last try gave, if there was one. */
 static enum rc
 no_more(const struct err *last, struct err *err)
 {
@@ -220,7 +220,7 @@ chaos_settle(struct chaos *c, struct err *err)
 
 	if (c->live && gpusim_comm_count(c->comm) < c->cfg->nranks &&
 	    find_free(c, ids, &n, err) == RC_OK && n > 0)
-		chaos_drop(c); /* somebody has come back */
+		chaos_drop(c); /* a device has come back */
 	if (c->live && gpusim_comm_count(c->comm) < 2)
 		chaos_drop(c);
 	if (c->live)

@@ -1,4 +1,4 @@
-/* Elements of chaos's operations, and what must come of them. */
+/* Elements of chaos's operations, and their expected results. */
 #include <string.h>
 
 #include "chaos/chaos_impl.h"
@@ -16,7 +16,7 @@ mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/* Element i of what a rank brings: any number of the type. */
+/* Element i of a rank's input: any number of the type. */
 static union number
 element(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {

@@ -45,7 +45,7 @@ begin(uint64_t seed, uint64_t what, uint64_t i)
 	return draw(&state) ^ i * UINT64_C(0xd1342543de82ef95);
 }
 
-/* One of the algorithms that leave other ranks' memory alone: a frozen rank may resume at any time. */
+/* An algorithm that does not store into peers: a frozen rank may resume at any time. */
 static const char *
 draw_algo(uint64_t *state, enum gpusim_coll coll, bool one_sided)
 {
@@ -78,12 +78,12 @@ chaos_draw_op(uint64_t seed, uint64_t i, uint32_t nranks, bool one_sided, struct
 	if (!coll_has_root(out->coll))
 		out->root = 0;
 	size = dtype_size(out->dtype);
-	/* As many of a few elements as of many. */
+	/* Few elements are as likely as many. */
 	out->nelem = (uint64_t)exp(unit(&state) * log((double)(CHAOS_BYTES / size)));
 	out->in_place =
 	    draw(&state) % 2 && out->coll != GPUSIM_ALLTOALL && out->coll != GPUSIM_SEND;
 	out->chunk_bytes = chunks[between(&state, 0, 4)];
-	/* Not so small that there are too many of them. */
+	/* Chunks are not so small that there are too many of them. */
 	if (out->nelem * size > 64 * out->chunk_bytes)
 		out->chunk_bytes = 0;
 	out->algo = draw_algo(&state, out->coll, one_sided);
@@ -106,7 +106,7 @@ chaos_show_op(const struct chaos_op *o, char *out, size_t n)
 		 o->root, (unsigned long long)o->chunk_bytes, o->nranks);
 }
 
-/* How long and how much. */
+/* A fault's duration and amount. */
 static void
 draw_details(uint64_t *state, bool frames_of_sends, struct gpusim_fault *f)
 {

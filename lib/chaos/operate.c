@@ -1,11 +1,11 @@
 /*
- * One operation of chaos: given to the devices, and its result read and checked.
+ * One operation of chaos: given to the devices, its result read and checked.
  *
- * Design notes. What took part is known exactly unless ranks were lost on the way; then a result is
- * right if it is right for those that are left and any set of those that are not.
+ * Design notes. The set of ranks that took part is known unless ranks were lost on the way; then a result
+ * is right if it is right for the ranks that are left and any set of the lost ones.
  *
- * Only algorithms that leave other ranks' memory alone are used: a rank that was frozen in the middle
- * of one of the others may write to buffers that belong to another operation by then.
+ * Only algorithms that do not store into peers are used: a rank that was frozen in the middle of another
+ * one may later write to buffers that belong to another operation by then.
  */
 #include "chaos/chaos_impl.h"
 
@@ -16,7 +16,7 @@
 #include "coll/shape.h"
 #include "mem/dtype.h"
 
-#define MAX_SUBSETS 10 /* ranks of which it is not known whether they took part */
+#define MAX_SUBSETS 10 /* lost ranks that may have taken part */
 
 /* Where each rank reads and writes. */
 struct places {
@@ -105,13 +105,13 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 		   err);
 }
 
-/* Results as they were read: of the rank's output, or not there. */
+/* Results as read, by the rank at the operation's begin. */
 struct results {
-	bool there[CHAOS_MAX_RANKS]; /* by the rank of before */
-	bool left[CHAOS_MAX_RANKS];  /* whether it has a rank now */
+	bool there[CHAOS_MAX_RANKS]; /* it was read */
+	bool left[CHAOS_MAX_RANKS];  /* the rank is still a member */
 };
 
-/* Read what every rank that is left has. Who cannot be read has just been lost. */
+/* Read the output of every rank that is left. A rank that cannot be read has just been lost. */
 static void
 read_results(struct chaos *c, const struct chaos_op *o, const struct places *p, const uint64_t *ids,
 	     struct results *res)
@@ -131,7 +131,7 @@ read_results(struct chaos *c, const struct chaos_op *o, const struct places *p, 
 	}
 }
 
-/* Is all of it right, if these took part? */
+/* Is all of it right, if these ranks took part? */
 static bool
 is_right(struct chaos *c, const struct chaos_op *o, const struct results *res, const bool *took)
 {
@@ -147,7 +147,7 @@ is_right(struct chaos *c, const struct chaos_op *o, const struct results *res, c
 	return true;
 }
 
-/* Right for those that are left, and any of the others, who may have been lost since. */
+/* Is it right for the ranks that are left and any set of the lost ones? */
 static bool
 is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct results *res)
 {
@@ -169,7 +169,7 @@ is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct result
 	return false;
 }
 
-/* It has succeeded: with the right result? */
+/* The operation succeeded: is its result right? */
 static void
 check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places *p,
       const uint64_t *ids)

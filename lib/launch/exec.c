@@ -129,7 +129,7 @@ arrange_descriptors(int ready_fd, int lifeline_fd, int exits_fd)
 	       close_range(DAEMON_FIRST_CLOSED_FD, ~0u, 0) == 0;
 }
 
-/* Nothing ignored, nothing blocked; but `stty tostop` must not stop a daemon that logs. */
+/* No signal ignored, none blocked; but `stty tostop` must not stop a daemon that logs. */
 static void
 reset_signals(void)
 {
@@ -205,8 +205,8 @@ exec_program(const struct launch *l, int ordinal)
 		argv[n++] = "--grpc";
 		argv[n++] = grpc;
 	}
-	/* At load OpenBLAS would start a thread a processor, which spin for a while; --threads says
-	 * later how many there are to be. */
+	/* When it is loaded, OpenBLAS would start a thread per processor, and each spins for a while.
+	 * --threads sets the number later. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	argv[n++] = "-N";
 	argv[n++] = "3";

@@ -1,6 +1,6 @@
 /*
  * The guardian: starts the daemons and the command, watches them, ends them. The design notes of
- * the process tree are in cluster.c.
+ * the process tree are in launch.c.
  *
  * One thread, one poll over a signalfd (SIGCHLD, SIGTERM), the pipe from the front and, during the
  * start, one readiness pipe a daemon. Each event only records what happened; the phases decide.
@@ -82,7 +82,7 @@ daemon_ended(struct guardian *g, int i, int status)
 	g->statuses[i] = status;
 }
 
-/* For the coordinator, who knows the device. Whoever does not read it in time misses it. */
+/* For the coordinator, which knows the device. A line that it does not read in time is lost. */
 static void
 tell_exit(const struct guardian *g, pid_t pid, int status)
 {
@@ -165,7 +165,7 @@ on_ready(struct guardian *g, int i)
 	p->fd = -1;
 }
 
-/* Take what has happened, or wait for it; a deadline of 0 is none. */
+/* Handle the events that are there, or wait for one; a deadline of 0 is none. */
 static void
 turn(struct guardian *g, uint64_t deadline)
 {
@@ -188,8 +188,7 @@ earlier(uint64_t a, uint64_t b)
 	return !a || (b && b < a) ? b : a;
 }
 
-/* Has the command ended, has its time run out, or is nobody left to work for? Without a command the
- * front's end is the only one. */
+/* The command has ended, its time is up, or the front is gone. Without a command only the front ends it. */
 static bool
 is_over(const struct guardian *g)
 {
@@ -197,7 +196,7 @@ is_over(const struct guardian *g)
 	       (g->kill_at && clock_now_ns() >= g->kill_at);
 }
 
-/* One readiness pipe a daemon may be more than the soft limit allows. */
+/* The readiness pipes may be more than the soft limit allows. */
 static void
 raise_nofile(const struct guardian *g)
 {
@@ -218,8 +217,8 @@ start_deadline(const struct guardian *g)
 	return g->begun + (ms ? ms : LAUNCH_START_MS) * NS_PER_MS;
 }
 
-/* Hundreds that start at once keep the coordinator from answering any: wait until few enough of the first
- * n do. False: something has come to an end meanwhile, which phase_start tells. */
+/* Hundreds of daemons that start at once keep the coordinator from answering any of them: wait until few
+ * enough of the first n are still starting. False: a daemon or the command ended; phase_start says so. */
 static bool
 make_way(struct guardian *g, int n)
 {
@@ -359,8 +358,7 @@ wait_daemons(struct guardian *g, uint64_t deadline)
 	}
 }
 
-/* What the command left in the background is the user's, unless the job was ended before its time.
- */
+/* Processes that the command left in the background stay, unless the job was ended before its time. */
 static void
 phase_end(struct guardian *g, int status)
 {
@@ -370,11 +368,11 @@ phase_end(struct guardian *g, int status)
 			       deadline_in_ms(LAUNCH_KILL_MS));
 	signal_daemons(g, SIGTERM);
 	close(
-	    g->lifeline); /* for one that is deaf to signals; after them, so that they come first */
+	    g->lifeline); /* for a daemon that ignores signals; after the signals, so that they come first */
 	wait_daemons(g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
 	signal_daemons(g, SIGKILL);
 	wait_daemons(g, deadline_in_ms(LAUNCH_KILL_MS));
-	/* What the coordinator started again is ours now that it has ended. */
+	/* The coordinator's children are ours now that it has ended: devices that it started again. */
 	sweep_devices(g->l, SIGTERM, reap, g, deadline_in_ms(LAUNCH_DAEMON_TERM_MS));
 	sweep_devices(g->l, SIGKILL, reap, g, deadline_in_ms(LAUNCH_KILL_MS));
 	sweep_files(g->l);

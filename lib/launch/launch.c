@@ -116,7 +116,7 @@ reap_any(void *unused)
 		continue;
 }
 
-/* After the guardian's sudden death: the orphans are ours now. */
+/* The guardian was killed: this process has inherited its children. */
 static void
 bury_orphans(const struct launch *l)
 {
@@ -144,7 +144,7 @@ keeper_main(struct launch *l)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would lose how children end */
+	signal(SIGCHLD, SIG_DFL); /* with an inherited SIG_IGN the exit statuses would be lost */
 	prctl(PR_SET_NAME, "gpusim-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	l->keeper = getpid();
@@ -178,7 +178,7 @@ front_signals(sigset_t *forward, sigset_t *caller)
 	struct sigaction sa;
 	sigset_t block;
 
-	signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would lose the exit status */
+	signal(SIGCHLD, SIG_DFL); /* with an inherited SIG_IGN the exit status would be lost */
 	sigemptyset(forward);
 	sigemptyset(&block);
 	sigaddset(&block, SIGPIPE);

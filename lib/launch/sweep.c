@@ -82,10 +82,8 @@ is_daemon(const struct launch *l, const char *pid)
 	       memmem(args, (size_t)n, dir, strlen(dir));
 }
 
-/*
- * How many children there were to signal: all but the spared, or, with l, the daemons. None of them
- * can be another's: they are not reaped yet.
- */
+/* Signal all children but the spared ones, or, with l, the daemons; returns how many there were. A pid
+ * cannot be another process's: none of them is reaped yet. */
 static size_t
 signal_children(const struct launch *l, const pid_t *spare, size_t nspare, int sig)
 {

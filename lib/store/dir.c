@@ -1,10 +1,10 @@
 /*
  * dir.c - a store in a directory: a journal, written anew when most of it is history.
  *
- * The file only grows at its end. A batch that could not be written is cut off again. After a failed
- * fsync nobody knows what the disk has (the kernel forgets the pages), so the file is written anew
- * before the next commit, from memory. A new file is written beside the old one and takes its name
- * when it is safe.
+ * The file only grows at its end. A batch that could not be written is cut off again. After a failed fsync
+ * the content of the disk is unknown (the kernel forgets the pages), so the file is written anew from
+ * memory before the next commit. A new file is written beside the old one and takes its name when it is
+ * safe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct dir {
 	struct journal j;
 	size_t nbytes; /* of the file */
 	size_t retry;  /* a snapshot is not tried before the file has this size */
-	bool suspect;  /* the file may not hold what it should */
+	bool suspect;  /* the file may not hold the table */
 	struct buf out;
 };
 
@@ -95,7 +95,7 @@ take_directory(struct dir *d, struct err *err)
 	return RC_OK;
 }
 
-/* One process owns the directory. The last owner may remove the lock's file as we open it. */
+/* One process owns the directory. The last owner may remove the lock file while we open it. */
 static enum rc
 take_lock(struct dir *d, struct err *err)
 {
@@ -116,7 +116,7 @@ take_lock(struct dir *d, struct err *err)
 	return err_set(err, RC_BUSY, "%s: other processes come and go there", d->path);
 }
 
-/* The name of the directory itself is safe too. As far as its parent can be opened. */
+/* Make the name of the directory itself safe too, if its parent can be opened. */
 static void
 sync_parent(const struct dir *d)
 {
@@ -200,7 +200,7 @@ write_all(struct dir *d, int fd, struct journal *j, const struct entry **v, stru
 	return rc == RC_OK ? sync_file(d, fd, err) : rc;
 }
 
-/* Write the table to a new file, and take that instead. On failure all is as it was. */
+/* Write the table to a new file, and use that from now on. On failure the old file is unchanged. */
 static enum rc
 rewrite(struct store *s, struct err *err)
 {
@@ -233,7 +233,7 @@ rewrite(struct store *s, struct err *err)
 	d->j = j;
 	d->nbytes = j.base;
 	d->retry = 0;
-	/* Until its name is safe, a promise is none. */
+	/* A commit is not promised before the file's name is safe. */
 	d->suspect = fsync(d->fd) != 0;
 	return d->suspect ? fail(err, d, "cannot be made safe") : RC_OK;
 }
@@ -272,7 +272,7 @@ slurp(int fd, struct buf *out)
 	return true;
 }
 
-/* Drop what a crash has left of a commit, so that the next one follows the last whole one. */
+/* Drop the part of a commit that a crash has left, so that the next commit follows the last whole one. */
 static enum rc
 cut(struct store *s, size_t good, size_t nbytes, struct err *err)
 {
@@ -347,7 +347,7 @@ dir_open(struct store *s, const char *where, struct err *err)
 
 /* ---- committing */
 
-/* Take back what was appended; where that fails, the file is not to be trusted. */
+/* Cut off the bytes that were appended; if that fails, the file is not to be trusted. */
 static void
 take_back(struct dir *d, const struct journal *before)
 {
@@ -383,7 +383,7 @@ dir_commit(struct store *s, const struct store_change *change, size_t n,
 	return rc;
 }
 
-/* Most of the journal is history: write it anew. If that fails, it goes on as it is. */
+/* Write a journal anew that is mostly history. If that fails, the old file stays in use. */
 static void
 dir_committed(struct store *s)
 {
@@ -411,7 +411,7 @@ dir_close(struct store *s, enum store_end end, struct err *err)
 		if (unlinkat(d->fd, NAME_JOURNAL, 0) != 0 && errno != ENOENT)
 			rc = fail(err, d, NAME_JOURNAL);
 		unlinkat(d->fd, NAME_LOCK, 0);
-		/* Not empty: somebody else's things are there, and stay. */
+		/* Not empty: somebody else's files are there, and stay. */
 		if (rmdir(d->path) != 0 && errno != ENOTEMPTY && errno != ENOENT && rc == RC_OK)
 			rc = fail(err, d, "cannot remove it");
 	}

@@ -1,11 +1,11 @@
 /*
  * etcd.c - a store under a prefix of keys in etcd, by its JSON gateway.
  *
- * PREFIX/.owner holds "ID N": who owns the state and how many commits it has made. Each commit is
- * one transaction that wants the owner as it was and counts it up. So a process that another one has
- * replaced changes nothing any more, and a commit that was given up on cannot come late. Whether one
- * whose answer was lost took effect is asked before the next; it is undone by its keys' values
- * before it, by a commit that counts up as well, so it cannot come after that.
+ * PREFIX/.owner holds "ID N": the owner and how many commits it has made. Each commit is one transaction
+ * that compares the owner's value and counts it up. So a process that another has replaced changes nothing
+ * any more, and a commit that was given up cannot take effect late. If the answer to a commit was lost, the
+ * next commit first asks whether it took effect, and undoes it: it gives the keys their values of before,
+ * and counts up as well.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ read_pages(struct etcd *e, const char *from, const char *end, etcd_json_fn *fn, 
 		rc = etcd_json_page(e->in.data, e->in.len, fn, arg, &page, err);
 		if (rc != RC_OK)
 			return err_prefix(err, "etcd: %s", host_of(e));
-		/* The last key is the page's largest; behind it the next one goes on. */
+		/* The last key is the page's largest; the next page begins behind it. */
 		if (page.more && strcmp(page.last, next) < 0)
 			return err_set(err, RC_BADDATA, "etcd: %s: its keys are not in order",
 				       host_of(e));
@@ -176,7 +176,7 @@ end(struct etcd *e, bool repeatable, struct err *err)
 	return rc;
 }
 
-/* How many commits of ours etcd has seen. */
+/* How many commits of ours etcd has carried out. */
 static enum rc
 ask_seq(struct etcd *e, struct err *err)
 {
@@ -194,7 +194,7 @@ ask_seq(struct etcd *e, struct err *err)
 	return RC_OK;
 }
 
-/* One try of that: all keys of the commit get the values they have for us. */
+/* One try: all keys of the lost commit get the values that they have in the table. */
 static enum rc
 undo_once(struct store *s, struct err *err)
 {
@@ -215,9 +215,9 @@ undo_once(struct store *s, struct err *err)
 	return packed ? end(e, false, err) : no_memory(e, err);
 }
 
-/* Undo the commit that may have taken effect. It may also do so between our question and our answer to
- * it; then the owner is still us, at another count, and we begin again. What comes late is what was
- * given up on, so soon there is no more of it. */
+/* Undo the commit that may have taken effect. It may still take effect between our question and our
+ * transaction; then the owner is still us, with another count, and we try again. There are only a few
+ * commits that can come late, so this ends. */
 static enum rc
 undo(struct store *s, struct err *err)
 {

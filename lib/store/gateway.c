@@ -1,7 +1,5 @@
-/*
- * Each exchange has a connection of its own. On one that is kept libcurl would repeat a request that the
- * server may have carried out before it closed, and a transaction must not be carried out twice.
- */
+/* Each exchange has a connection of its own. On a connection that is kept, libcurl would repeat a request
+ * if the server closed before it answered; a transaction must not be carried out twice. */
 #include "store/gateway.h"
 
 #define CURL_DISABLE_TYPECHECK
@@ -31,7 +29,7 @@ struct gateway {
 	char why[CURL_ERROR_SIZE];
 };
 
-/* ---- libcurl, without being linked to it */
+/* ---- libcurl, loaded when it is needed */
 
 static struct {
 	__typeof__(curl_global_init) *global_init;
@@ -180,7 +178,7 @@ set_headers(struct gateway *g, const char *token, struct err *err)
 	return RC_OK;
 }
 
-/* What comes, as long as it is not too long. */
+/* Collects a body, up to max bytes. */
 struct answer {
 	struct buf *out;
 	size_t max;
@@ -352,7 +350,7 @@ ask(struct gateway *g, const char *path, const struct buf *body, bool repeatable
 	}
 }
 
-/* etcd wants a token, or a newer one. */
+/* Does etcd want a token, or a newer one? */
 static bool
 wants_login(const struct gateway *g, long status, const struct buf *answer)
 {

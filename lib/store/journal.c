@@ -22,7 +22,7 @@ header_crc(const unsigned char *h)
 	return crc32c(v, sizeof v);
 }
 
-/* Of a batch's head. With the nonce no value that somebody stores can pass for a batch. */
+/* Of a batch's head. The nonce keeps a stored value from passing for a batch. */
 static uint32_t
 batch_crc(uint64_t nonce, const unsigned char *head)
 {
@@ -208,7 +208,7 @@ read_batch(struct reader *r, size_t at, size_t end, struct err *err)
 	return RC_OK;
 }
 
-/* The batch at `at` is not whole: that is a crash if it is the last one, and damage otherwise. */
+/* The batch at `at` is not whole: a crash if it is the last one, else damage. */
 static enum rc
 judge(const struct reader *r, size_t at, struct err *err)
 {

@@ -19,7 +19,7 @@
 
 struct store;
 
-/* One record; what it points to is the store's, for the call. */
+/* One record. key and value are the store's, valid during the call. */
 typedef void store_fn(void *arg, const char *key, const void *value, size_t nbytes);
 
 /* Does it name etcd, and not a directory? */
@@ -40,18 +40,18 @@ int store_is_etcd(const char *where);
 enum rc store_open(const char *where, store_fn *each, void *arg, struct store **out,
 		   struct err *err);
 
-/* What had to be given up when it was opened, one sentence, or "". Lives as long as the store. */
+/* What the opening dropped, one sentence, or "". Lives as long as the store. */
 const char *store_note(const struct store *s);
 
 struct store_change {
 	const char *key;
-	const void *value; /* NULL: the key goes; that it was not there is no error */
+	const void *value; /* NULL: remove the key; a key that is not there is no error */
 	size_t nbytes;
 };
 
 enum store_durability {
-	STORE_LAZY, /* survives the death of the process */
-	STORE_SYNC, /* survives that of the machine */
+	STORE_LAZY, /* the change survives the death of the process */
+	STORE_SYNC, /* the change survives the death of the machine */
 };
 
 /*
@@ -67,8 +67,8 @@ enum rc store_commit(struct store *s, const struct store_change *change, size_t 
 		     enum store_durability durability, struct err *err);
 
 enum store_end {
-	STORE_KEEP,   /* for the next who opens it */
-	STORE_REMOVE, /* nothing is left, but what others put there */
+	STORE_KEEP,   /* for the process that opens it next */
+	STORE_REMOVE, /* remove our own records, and nobody else's */
 };
 
 /* Let go of it and free. NULL is legal. RC_FAILED: it could not be made safe, or removed. */
