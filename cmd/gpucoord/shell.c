@@ -517,7 +517,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	if (rc == RC_OK) {
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
-		cfg->keeps = state_wanted(state, addr);
+		cfg->persists = state_wanted(state, addr);
 		rc = coord_new(cfg, &s->coord, err);
 	}
 	if (rc == RC_OK)

@@ -100,7 +100,7 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	c->cfg = *cfg;
-	c->answering = keep_reply;
+	c->answering = persist_reply;
 	c->lost_ms = cfg->heartbeat_ms * cfg->missed;
 	tuner_init(&c->model);
 	if (!c->cfg.tuner)
@@ -126,7 +126,7 @@ coord_free(struct coord *c)
 		comm_free(c, c->comms->first);
 	}
 	rendezvous_fini(c);
-	keep_fini(c);
+	persist_fini(c);
 	tuner_fini(&c->model);
 	rooms_free(c);
 	coord_actions_fini(&none);
@@ -181,13 +181,20 @@ dispatch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct 
 {
 	if (pendings_check(c, err) != RC_OK)
 		return err->rc;
-	if (keep_check(c, w, err) != RC_OK)
+	if (persist_check(c, w, err) != RC_OK)
 		return err->rc;
 	for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
 		if (handlers[i].kind == req->body_case)
 			return handlers[i].handle(c, w, req, err);
 	return err_set(err, RC_INVAL, "%s is for a device, not the coordinator",
 		       wire_request_name(req));
+}
+
+static void
+seen(struct coord *c, uint64_t client_id)
+{
+	persist_client_is(c, client_id, false);
+	client_seen(c, client_id);
 }
 
 static enum rc
@@ -198,8 +205,8 @@ request(struct coord *c, const struct coord_event *ev)
 
 	if (!w)
 		return RC_NOMEM;
-	client_seen(c, ev->client_id);
-	if (keep_asked_before(c, w))
+	seen(c, ev->client_id);
+	if (persist_asked_before(c, w))
 		return RC_OK;
 	c->client_id = ev->client_id;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
@@ -217,7 +224,7 @@ tick(struct coord *c)
 	comms_reap(c);
 	care_tick(c);
 	comm_leases_tick(c);
-	keep_tick(c);
+	persist_tick(c);
 	polls_tick(c);
 	rendezvous_tick(c);
 	queue_tick(c);
@@ -235,7 +242,7 @@ coord_step_end(struct coord *c)
 		queue_step(c);
 	} while (calls_unsettled(c));
 	events_tell(c);
-	keep_step(c);
+	persist_step(c);
 	c->out = NULL;
 }
 
@@ -280,7 +287,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 			  "the coordinator has started");
 	if (c->persist->resumes)
-		resume(c);
+		persist_resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);
@@ -289,11 +296,12 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		calls_result(c, ev);
 		break;
 	case COORD_GONE:
+		persist_client_is(c, ev->client_id, true);
 		client_gone(c, ev->client_id);
 		device_hung_up(c, ev->client_id);
 		break;
 	case COORD_SEEN:
-		client_seen(c, ev->client_id);
+		seen(c, ev->client_id);
 		break;
 	case COORD_CANCEL:
 		pending_cancel(c, ev->client_id, ev->seq);

@@ -369,7 +369,7 @@ coordinator_start(struct world *w)
 				   .respawn_ms = RESPAWN_MS,
 				   .host = "host",
 				   .on_failure = w->policy,
-				   .keeps = true};
+				   .persists = true};
 	struct err err = {0};
 
 	if (coord_new(&cfg, &w->coord, &err) != RC_OK)

@@ -238,7 +238,7 @@ h_coord_with(uint64_t instance, const struct tuner *tuner, uint32_t on_failure)
 				   .op_timeout_ms = 10000,
 				   .comm_timeout_ms = H_COMM_MS,
 				   .abort_grace_ms = H_GRACE_MS,
-				   .keeps = true,
+				   .persists = true,
 				   .respawn_ms = H_RESPAWN_MS,
 				   .host = H_HOST,
 				   .on_failure = on_failure,

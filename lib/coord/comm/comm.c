@@ -160,7 +160,7 @@ comm_free(struct coord *c, struct comm *comm)
 	if (!comm->next)
 		c->comms->tail = p;
 	c->comms->n--;
-	keep_comm_gone(c, comm);
+	comm_unrecord(c, comm);
 	members_cancel(c, comm);
 	rendezvous_used(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {

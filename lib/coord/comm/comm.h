@@ -144,8 +144,7 @@ struct comm {
 		uint64_t ops;	  /* as stored; 0: nothing is */
 		bool pairs;	  /* those are stored */
 		bool pairs_new;	  /* they have changed since */
-		bool resumes;	  /* restored, and has not gone on yet */
-	} keep;
+	} record;
 };
 
 /* A rank's seat in a rendezvous. */
@@ -238,6 +237,19 @@ void comm_leases_tick(struct coord *c);
 
 /* Whether the client is one of those whose communicator it is; then it has gone, or come back. */
 void comm_holder_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone);
+
+/* ---- comm_record.c */
+
+/* Store what has changed of it; drop its records. */
+void comm_record(struct coord *c, struct comm *comm);
+void comm_unrecord(struct coord *c, struct comm *comm);
+/* Of what is stored, whatever its state. NULL: none. */
+struct comm *comm_by_id(struct coord *c, uint64_t id);
+restore_record comm_restore, comm_ops_restore, comm_pairs_restore;
+/* It was dealing with a failure when the records ended. */
+bool comm_was_failing(const struct comm *comm);
+/* Begin again what had not ended. True: its runs are to be started. */
+bool comm_resume(struct coord *c, struct comm *comm);
 
 /* ---- rendezvous.c */
 

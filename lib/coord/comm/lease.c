@@ -40,7 +40,6 @@ mark(struct coord *c, uint64_t client_id, bool gone)
 void
 client_gone(struct coord *c, uint64_t client_id)
 {
-	keep_client_is(c, client_id, true);
 	mark(c, client_id, true);
 	rendezvous_client_is(c, client_id, true);
 	queue_client_is(c, client_id, true);
@@ -49,7 +48,6 @@ client_gone(struct coord *c, uint64_t client_id)
 void
 client_seen(struct coord *c, uint64_t client_id)
 {
-	keep_client_is(c, client_id, false);
 	mark(c, client_id, false);
 	rendezvous_client_is(c, client_id, false);
 	queue_client_is(c, client_id, false);

@@ -111,9 +111,9 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 	}
 	comm->nranks = left;
 	for (struct run *run = comm->runs; run; run = run->next)
-		keep_run(c, run);
+		run_record(c, run);
 	for (struct graph *g = comm->graphs; g; g = g->next)
-		keep_graph(c, g);
+		graph_record(c, g);
 	/* What a group has gathered was checked against the ranks of then. */
 	while (comm->groups)
 		group_free(c, comm, comm->groups);

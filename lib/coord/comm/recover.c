@@ -454,7 +454,7 @@ go_live(struct coord *c, struct comm *comm)
 	free(comm->pair);
 	comm->pair = NULL;
 	comm->pair_cap = 0;
-	comm->keep.pairs_new = true;
+	comm->record.pairs_new = true;
 	graphs_drop_failed(c, comm);
 	if (comm->rec.cause.rc != RC_OK)
 		tell(c, comm);

@@ -73,5 +73,18 @@ bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *a
 /* Store the message under the key; NULL: drop the record. promise: it must survive the machine. */
 void record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);
 void record_put_bytes(struct coord *c, const char *key, const struct buf *value, bool promise);
+/* "PREFIX/ID", in hex. */
+void record_key(char key[RECORD_KEY_MAX], const char *prefix, uint64_t id);
+/* A mark of numbers: h is that of those before v, or 1. */
+uint64_t record_mix(uint64_t h, uint64_t v);
+/* Take COORD_RESERVE more numbers when those taken are used up. */
+void record_reserve(uint64_t used, uint64_t *reserved);
+/* RC_BADDATA, RC_NOMEM, with the key. */
+enum rc record_nonsense(const char *key, struct err *err);
+enum rc record_nomem(const char *key, struct err *err);
+
+/* Take in the record of another coordinator, as far as it can do no harm. RC_BADDATA, RC_NOMEM. */
+typedef enum rc restore_record(struct coord *c, const char *key, const uint8_t *value, size_t n,
+			       struct err *err);
 
 #endif

@@ -27,19 +27,19 @@
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
 #define COORD_GUEST_GRAPHS   64
 
-#define COORD_COMM_MS	    300000   /* when the configuration leaves it open */
-#define COORD_JOB_MS	    86400000 /* the same */
-#define COORD_CALL_MS	    10000    /* a control call to a device takes no longer, or 2 lost_ms */
-#define COORD_OVERDUE_MS    1000     /* past a call's timeout: the shell owes a result by then */
-#define COORD_ANSWER_MARGIN 150	     /* ms before a client's deadline: the answer must reach it */
-#define COORD_FORGET_MS	    3600000  /* a free device that is lost for so long is forgotten */
-#define COORD_DISCARD_MS    1000     /* between two tries to remove a memory */
-#define COORD_ADOPT_MS	    10000    /* for taking over a memory */
-#define COORD_WHY_MAX	    160	     /* bytes of a reason that is kept */
-#define COORD_EVENTS	    1024     /* remembered of what has happened */
-#define COORD_KEEP_REPLIES  32	     /* answers stored of a client */
-#define COORD_KEEP_MS	    60000    /* so long, when it has gone */
-#define COORD_RESERVE	    (1u << 20) /* numbers taken at once, so that few are stored */
-#define COORD_MAX_TRIES	    4	       /* of one run, before its failure is the answer */
+#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
+#define COORD_JOB_MS	     86400000 /* the same */
+#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
+#define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
+#define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
+#define COORD_FORGET_MS	     3600000  /* a free device that is lost for so long is forgotten */
+#define COORD_DISCARD_MS     1000     /* between two tries to remove a memory */
+#define COORD_ADOPT_MS	     10000    /* for taking over a memory */
+#define COORD_WHY_MAX	     160      /* bytes of a reason that is kept */
+#define COORD_EVENTS	     1024     /* remembered of what has happened */
+#define COORD_CLIENT_REPLIES 32	      /* answers stored of a client */
+#define COORD_REPLIES_MS     60000    /* so long, when it has gone */
+#define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
 
 #endif

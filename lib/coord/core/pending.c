@@ -102,21 +102,25 @@ pending_new(struct coord *c, const struct coord_event *ev)
 	return p;
 }
 
-struct pending *
-pending_absent(struct coord *c, uint64_t client_id, uint64_t seq, GpuSim__Request__BodyCase kind)
+enum rc
+pending_restore(struct coord *c, const char *key, uint64_t client, uint64_t seq, uint32_t kind,
+		const struct wait *on, uint64_t id, struct err *err)
 {
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	struct asker asker = {.client_id = client_id, .seq = seq, .kind = kind};
+	struct asker asker = {.client_id = client, .seq = seq};
 	struct pending *p;
 
-	req.body_case = kind;
+	if (!client || !seq)
+		return RC_OK;
+	req.body_case = asker.kind = (GpuSim__Request__BodyCase)kind;
 	asker.name = wire_request_name(&req);
 	p = add(c, &asker);
 	if (!p)
-		return NULL;
+		return record_nomem(key, err);
 	p->due_ms = UINT64_MAX;
 	c->pendings->nabsent++;
-	return p;
+	pending_wait(c, p, on, id, NULL);
+	return RC_OK;
 }
 
 struct pending *

@@ -37,9 +37,10 @@ void pendings_tick(struct coord *c);
 
 /* The request of the event. NULL: out of memory. */
 struct pending *pending_new(struct coord *c, const struct coord_event *ev);
-/* A request from before a restart, whose client has not repeated it yet. NULL: out of memory. */
-struct pending *pending_absent(struct coord *c, uint64_t client_id, uint64_t seq,
-			       GpuSim__Request__BodyCase kind);
+/* A request of a record, which waits as told; its client has not repeated it yet. client or seq 0: there is
+ * none. RC_NOMEM with the key. */
+enum rc pending_restore(struct coord *c, const char *key, uint64_t client, uint64_t seq,
+			uint32_t kind, const struct wait *on, uint64_t id, struct err *err);
 /* The absent request that p repeats, or NULL. */
 struct pending *pending_repeated(struct coord *c, const struct pending *p);
 /* The absent requests have waited since now. */

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "coord/core/core.h"
@@ -24,7 +25,7 @@ record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool
 {
 	struct buf b = {0};
 
-	if (!c->cfg.keeps)
+	if (!c->cfg.persists)
 		return;
 	if (!value)
 		record_put_bytes(c, key, NULL, promise);
@@ -33,4 +34,35 @@ record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool
 	else
 		act_log(c, "%s is not stored: out of memory", key);
 	buf_fini(&b);
+}
+
+void
+record_key(char key[RECORD_KEY_MAX], const char *prefix, uint64_t id)
+{
+	snprintf(key, RECORD_KEY_MAX, "%s/%016" PRIx64, prefix, id);
+}
+
+uint64_t
+record_mix(uint64_t h, uint64_t v)
+{
+	return (h ^ v) * 0x100000001b3ull;
+}
+
+void
+record_reserve(uint64_t used, uint64_t *reserved)
+{
+	if (used > *reserved)
+		*reserved = used + COORD_RESERVE;
+}
+
+enum rc
+record_nonsense(const char *key, struct err *err)
+{
+	return err_set(err, RC_BADDATA, "the record %s makes no sense", key);
+}
+
+enum rc
+record_nomem(const char *key, struct err *err)
+{
+	return err_set(err, RC_NOMEM, "the record %s: out of memory", key);
 }

@@ -34,7 +34,7 @@ struct coord_config {
 	uint32_t respawn_ms;	  /* how long a device that is started again has to come; 0: 10 s */
 	uint32_t on_failure;	  /* enum gpusim_on_failure: of devices lost in no communicator */
 	char host[HOST_ID_MAX];	  /* boot id of its machine: where it can start devices; or "" */
-	bool keeps;		  /* it emits COORD_STORE */
+	bool persists;		  /* it emits COORD_STORE */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };

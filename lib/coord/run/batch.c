@@ -360,7 +360,7 @@ batch_commit(const struct batch *b)
 			continue;
 		count = comm_pair(b->comm, (uint32_t)(b->pairs.key[i] >> 32),
 				  (uint32_t)b->pairs.key[i]);
-		b->comm->keep.pairs_new = true;
+		b->comm->record.pairs_new = true;
 		count->n[P2P_SEND] += p->n[P2P_SEND] - met(p);
 		count->n[P2P_RECV] += p->n[P2P_RECV] - met(p);
 	}

@@ -33,7 +33,7 @@ graph_free(struct coord *c, struct graph *g)
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
-	keep_graph_gone(c, g);
+	graph_unrecord(c, g);
 	g->comm->ngraphs--;
 	graph_cancel(c, g);
 	parts_free(c, g->part);

@@ -200,7 +200,7 @@ runs_resume(struct coord *c, struct comm *comm)
 		run_end_quietly(c, run, &err);
 	}
 	for (struct run *run = comm->runs; run; run = run->next)
-		keep_run(c, run);
+		run_record(c, run);
 	for (struct run *run = comm->runs; run; run = run->next)
 		if (!run->serial)
 			run_start(c, run);

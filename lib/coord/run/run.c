@@ -144,7 +144,7 @@ answer_run(struct coord *c, const struct run *run, struct pending *w)
 static void
 run_free(struct coord *c, struct run *run)
 {
-	keep_run_gone(c, run);
+	run_unrecord(c, run);
 	for (uint32_t r = 0; r < run->comm->nranks; r++) {
 		call_cancel(c, &run->rank[r].call);
 		buf_fini(&run->rank[r].body);
@@ -422,7 +422,7 @@ run_queue(struct coord *c, struct run *run, struct pending *w, bool wait)
 	comm->nruns++;
 	if (wait)
 		pending_wait(c, w, &wait_run, run->id, NULL);
-	keep_run(c, run);
+	run_record(c, run);
 	if (run->serial)
 		runs_start_next(c, comm);
 	else if (comm->state == COMM_LIVE)

@@ -33,7 +33,7 @@ struct run {
 	struct err cause;		/* first failure, one that is not RC_ABORTED if there is */
 	uint64_t started_ms, failed_ms; /* failed: at first */
 	size_t held;
-	bool kept;
+	bool recorded;
 	struct run_rank rank[]; /* comm->nranks, or more */
 };
 
@@ -89,7 +89,7 @@ struct graph {
 	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
 	struct err failed; /* of the definition */
 	size_t held;
-	uint64_t kept; /* mark of what is stored; 0: nothing */
+	uint64_t recorded; /* mark of what is stored; 0: nothing */
 	struct {
 		bool has_ops;
 		struct call call;
@@ -217,6 +217,20 @@ struct run *run_find(struct coord *c, uint64_t id);
 /* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
 enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct group_part **out, struct err *err);
+
+/* ---- run_record.c */
+
+/* The run has all its bodies; its record goes with it. */
+void run_record(struct coord *c, struct run *run);
+void run_unrecord(struct coord *c, struct run *run);
+/* Store a graph; those of a communicator that have changed; drop the record. */
+void graph_record(struct coord *c, const struct graph *g);
+void graphs_record(struct coord *c, struct comm *comm);
+void graph_unrecord(struct coord *c, struct graph *g);
+restore_record graph_restore, run_restore;
+/* Runs that may have begun at some ranks before a failure have had a try. */
+void runs_were_tried(struct comm *comm);
+void runs_restart(struct coord *c, struct comm *comm);
 
 /* ---- group.c, graph.c */
 

@@ -1,8 +1,8 @@
 /*
- * keep_reply.c - answers that are stored: a client that asks again after a restart gets the first
+ * reply.c - answers that are stored: a client that asks again after a restart gets the first
  * one, and what it asked for is done once.
  */
-#include "coord/top.h"
+#include "coord/persist/persist.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,10 +32,10 @@ has_effect(GpuSim__Request__BodyCase kind)
 
 /* ---- clients */
 
-struct keep_client *
-keep_client(struct coord *c, uint64_t id, bool make)
+struct persist_client *
+persist_client(struct coord *c, uint64_t id, bool make)
 {
-	struct keep_client **p = &c->persist->client[id % KEEP_BUCKETS], *k;
+	struct persist_client **p = &c->persist->client[id % PERSIST_BUCKETS], *k;
 
 	for (k = *p; k; k = k->next)
 		if (k->id == id)
@@ -50,7 +50,7 @@ keep_client(struct coord *c, uint64_t id, bool make)
 }
 
 static void
-drop_oldest(struct coord *c, struct keep_client *k)
+drop_oldest(struct coord *c, struct persist_client *k)
 {
 	char key[80];
 
@@ -63,9 +63,9 @@ drop_oldest(struct coord *c, struct keep_client *k)
 }
 
 void
-keep_client_is(struct coord *c, uint64_t client_id, bool gone)
+persist_client_is(struct coord *c, uint64_t client_id, bool gone)
 {
-	struct keep_client *k = keep_client(c, client_id, false);
+	struct persist_client *k = persist_client(c, client_id, false);
 
 	if (!k)
 		return;
@@ -75,7 +75,7 @@ keep_client_is(struct coord *c, uint64_t client_id, bool gone)
 
 /* A client that did not come back after our restart has left what it leased. */
 static void
-end_leases(struct coord *c, const struct keep_client *k)
+end_leases(struct coord *c, const struct persist_client *k)
 {
 	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
 		if (!comm->gone)
@@ -83,13 +83,13 @@ end_leases(struct coord *c, const struct keep_client *k)
 }
 
 void
-keep_tick(struct coord *c)
+persist_tick(struct coord *c)
 {
-	for (size_t b = 0; c->cfg.keeps && b < KEEP_BUCKETS; b++) {
-		struct keep_client **p = &c->persist->client[b], *k;
+	for (size_t b = 0; c->cfg.persists && b < PERSIST_BUCKETS; b++) {
+		struct persist_client **p = &c->persist->client[b], *k;
 
 		while ((k = *p)) {
-			if (!k->gone || c->now_ms - k->gone_ms < COORD_KEEP_MS) {
+			if (!k->gone || c->now_ms - k->gone_ms < COORD_REPLIES_MS) {
 				p = &k->next;
 				continue;
 			}
@@ -103,10 +103,10 @@ keep_tick(struct coord *c)
 }
 
 void
-keep_fini(struct coord *c)
+persist_fini(struct coord *c)
 {
-	for (size_t b = 0; b < KEEP_BUCKETS; b++) {
-		struct keep_client *k, *next;
+	for (size_t b = 0; b < PERSIST_BUCKETS; b++) {
+		struct persist_client *k, *next;
 
 		for (k = c->persist->client[b]; k; k = next) {
 			next = k->next;
@@ -128,13 +128,14 @@ is_refusal(const struct pending *w, const GpuSim__Reply *reply)
 }
 
 void
-keep_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply, struct coord_action *a)
+persist_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply,
+	      struct coord_action *a)
 {
-	struct keep_client *k;
+	struct persist_client *k;
 	struct buf body = {0};
 	char key[80];
 
-	if (!c->cfg.keeps || !has_effect(pending_asker(w)->kind) || is_refusal(w, reply))
+	if (!c->cfg.persists || !has_effect(pending_asker(w)->kind) || is_refusal(w, reply))
 		return;
 	a->promise = true;
 	if (reply->code == RC_OK &&
@@ -144,8 +145,8 @@ keep_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply, struc
 	if (!pending_asker(w)->client_id || !pending_asker(w)->seq ||
 	    !buf_pack(&body, &reply->base))
 		return;
-	k = keep_client(c, pending_asker(w)->client_id, true);
-	if (k && k->n == COORD_KEEP_REPLIES)
+	k = persist_client(c, pending_asker(w)->client_id, true);
+	if (k && k->n == COORD_CLIENT_REPLIES)
 		drop_oldest(c, k);
 	if (k) {
 		snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id,
@@ -163,14 +164,14 @@ keep_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply, struc
 }
 
 bool
-keep_asked_before(struct coord *c, struct pending *w)
+persist_asked_before(struct coord *c, struct pending *w)
 {
-	const struct keep_client *k;
+	const struct persist_client *k;
 	struct pending *old;
 
 	if (!c->persist->restored || !pending_asker(w)->seq)
 		return false;
-	k = keep_client(c, pending_asker(w)->client_id, false);
+	k = persist_client(c, pending_asker(w)->client_id, false);
 	for (uint32_t i = 0; k && i < k->n; i++)
 		if (k->reply[i].seq == pending_asker(w)->seq && k->reply[i].body.data) {
 			answer_packed(c, w, &k->reply[i].body);
@@ -187,7 +188,7 @@ keep_asked_before(struct coord *c, struct pending *w)
 /* ---- when nothing can be stored */
 
 enum rc
-keep_check(const struct coord *c, const struct pending *w, struct err *err)
+persist_check(const struct coord *c, const struct pending *w, struct err *err)
 {
 	if (c->refuse.rc == RC_OK || !has_effect(pending_asker(w)->kind))
 		return RC_OK;
@@ -195,52 +196,22 @@ keep_check(const struct coord *c, const struct pending *w, struct err *err)
 		       pending_asker(w)->name, c->refuse.text);
 }
 
-/* Take the records out. */
-static void
-drop_stores(struct coord_actions *a)
+enum rc
+reply_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
-	size_t n = 0;
+	struct persist_client *k;
+	uint64_t client, seq;
 
-	for (size_t i = 0; i < a->n; i++)
-		if (a->v[i].kind == COORD_STORE)
-			buf_fini(&a->v[i].body);
-		else
-			a->v[n++] = a->v[i];
-	a->n = n;
-}
-
-static void
-fail_answer(struct coord_action *a, const struct err *why)
-{
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	struct buf body = {0};
-	struct err err;
-
-	err_set(&err, RC_FAILED, "the coordinator cannot store its state: %s", why->text);
-	wire_reply_failure(&reply, &err);
-	if (!buf_pack(&body, &reply.base))
-		return;
-	buf_fini(&a->body);
-	a->body = body;
-}
-
-void
-persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out)
-{
-	size_t n;
-
-	c->refuse = *why;
-	drop_stores(out);
-	n = out->n;
-	for (size_t i = 0; i < n; i++) {
-		struct comm *comm;
-
-		if (out->v[i].kind != COORD_ANSWER || !out->v[i].promise)
-			continue;
-		fail_answer(&out->v[i], why);
-		/* Its client will never know that it is there. */
-		comm = out->v[i].made ? comm_find(c, out->v[i].made) : NULL;
-		if (comm)
-			comm_destroy(c, comm);
-	}
+	if (sscanf(key, "5/reply/%" SCNx64 "/%" SCNx64, &client, &seq) != 2)
+		return record_nonsense(key, err);
+	k = persist_client(c, client, true);
+	if (!k)
+		return record_nomem(key, err);
+	k->gone = true;
+	if (k->n == COORD_CLIENT_REPLIES)
+		return record_nonsense(key, err);
+	if (!buf_add(&k->reply[k->n].body, value, n))
+		return record_nomem(key, err);
+	k->reply[k->n++].seq = seq;
+	return RC_OK;
 }

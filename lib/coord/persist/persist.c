@@ -1,0 +1,185 @@
+/*
+ * persist.c - a step's records: stored before the step has effects, read by the next coordinator.
+ *
+ * Each room makes the records of its own things and restores them. This file calls them in order, and owns the
+ * record of the numbers that must not be given twice.
+ */
+#include "coord/persist/persist.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void
+put_meta(struct coord *c)
+{
+	GpuSim__MetaRecord m = GPU_SIM__META_RECORD__INIT;
+	uint64_t mark;
+
+	record_reserve(c->last_number, &c->persist->last_run);
+	record_reserve(c->runs->last_graph, &c->persist->last_graph);
+	mark = record_mix(record_mix(record_mix(1, c->comms->last), c->persist->last_run),
+			  c->persist->last_graph);
+	if (c->persist->meta == mark)
+		return;
+	c->persist->meta = mark;
+	m.instance = c->cfg.instance;
+	m.lastcomm = c->comms->last;
+	m.lastrun = c->persist->last_run;
+	m.lastgraph = c->persist->last_graph;
+	record_put(c, "0/meta", &m.base, true);
+}
+
+/* ---- a step */
+
+/* Records first, in their order; the rest in its order. */
+static void
+sort_actions(struct coord_actions *a)
+{
+	size_t nstore = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct coord_action store;
+
+		if (a->v[i].kind != COORD_STORE)
+			continue;
+		store = a->v[i];
+		memmove(&a->v[nstore + 1], &a->v[nstore], (i - nstore) * sizeof *a->v);
+		a->v[nstore++] = store;
+	}
+}
+
+void
+persist_step(struct coord *c)
+{
+	if (!c->cfg.persists)
+		return;
+	put_meta(c);
+	devices_record(c);
+	for (struct comm *comm = c->comms->first; comm; comm = comm->next) {
+		comm_record(c, comm);
+		graphs_record(c, comm);
+	}
+	sort_actions(c->out);
+}
+
+/* ---- a commit that failed */
+
+/* Take the records out. */
+static void
+drop_stores(struct coord_actions *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->v[i].kind == COORD_STORE)
+			buf_fini(&a->v[i].body);
+		else
+			a->v[n++] = a->v[i];
+	a->n = n;
+}
+
+static void
+fail_answer(struct coord_action *a, const struct err *why)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct buf body = {0};
+	struct err err;
+
+	err_set(&err, RC_FAILED, "the coordinator cannot store its state: %s", why->text);
+	wire_reply_failure(&reply, &err);
+	if (!buf_pack(&body, &reply.base))
+		return;
+	buf_fini(&a->body);
+	a->body = body;
+}
+
+void
+persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out)
+{
+	size_t n;
+
+	c->refuse = *why;
+	drop_stores(out);
+	n = out->n;
+	for (size_t i = 0; i < n; i++) {
+		struct comm *comm;
+
+		if (out->v[i].kind != COORD_ANSWER || !out->v[i].promise)
+			continue;
+		fail_answer(&out->v[i], why);
+		/* Its client will never know that it is there. */
+		comm = out->v[i].made ? comm_find(c, out->v[i].made) : NULL;
+		if (comm)
+			comm_destroy(c, comm);
+	}
+}
+
+/* ---- another coordinator's records */
+
+static enum rc
+restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__MetaRecord *m = gpu_sim__meta_record__unpack(NULL, n, value);
+
+	if (!m)
+		return record_nonsense(key, err);
+	c->cfg.instance = m->instance;
+	c->comms->last = m->lastcomm;
+	c->last_number = c->persist->last_run = m->lastrun;
+	c->runs->last_graph = c->persist->last_graph = m->lastgraph;
+	gpu_sim__meta_record__free_unpacked(m, NULL);
+	return RC_OK;
+}
+
+enum rc
+persist_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
+{
+	static const struct {
+		const char *prefix;
+		restore_record *fn;
+	} kinds[] = {
+	    {"0/meta", restore_meta},	      {"1/device/", device_restore},
+	    {"2/comm/", comm_restore},	      {"2/ops/", comm_ops_restore},
+	    {"2/pairs/", comm_pairs_restore}, {"3/graph/", graph_restore},
+	    {"4/run/", run_restore},	      {"5/reply/", reply_restore},
+	    {"6/event/", events_restore},
+	};
+	struct coord_actions none = {0};
+	const size_t nkinds = sizeof kinds / sizeof kinds[0];
+	size_t i = 0;
+	enum rc rc;
+
+	c->out = &none;
+	while (i < nkinds && strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) != 0)
+		i++;
+	rc = i < nkinds ? kinds[i].fn(c, key, value, nbytes, err) : record_nonsense(key, err);
+	c->out = NULL;
+	coord_actions_fini(&none);
+	c->persist->resumes = c->persist->restored = true;
+	return rc;
+}
+
+void
+persist_resume(struct coord *c)
+{
+	struct comm *next;
+
+	c->persist->resumes = false;
+	devices_resume(c);
+	for (size_t b = 0; b < PERSIST_BUCKETS; b++)
+		for (struct persist_client *k = c->persist->client[b]; k; k = k->next)
+			k->gone_ms = c->now_ms;
+	pendings_resume(c);
+	for (struct comm *comm = c->comms->first; comm; comm = next) {
+		next = comm->next;
+		if (comm_was_failing(comm))
+			runs_were_tried(comm);
+		if (comm_resume(c, comm))
+			runs_restart(c, comm);
+	}
+	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
+		  "the coordinator was started again, with %zu device%s and %u communicator%s",
+		  devices_count(c), devices_count(c) == 1 ? "" : "s", c->comms->n,
+		  c->comms->n == 1 ? "" : "s");
+	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), c->comms->n);
+}

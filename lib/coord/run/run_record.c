@@ -1,0 +1,367 @@
+/*
+ * run_record.c - runs and graphs as records. A run's record holds the bytes its devices were sent: asked again,
+ * they see the same run.
+ */
+#include "coord/run/run_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void
+key_of_graph(char key[RECORD_KEY_MAX], const struct graph *g)
+{
+	snprintf(key, RECORD_KEY_MAX, "3/graph/%016" PRIx64 "/%016" PRIx64, g->comm->id, g->id);
+}
+
+/* ---- graphs */
+
+static uint64_t
+graph_mark(const struct graph *g)
+{
+	uint64_t h =
+	    record_mix(record_mix(record_mix(1, g->comm->epoch), g->nops), g->part != NULL);
+
+	return h ? h : 1;
+}
+
+void
+graph_record(struct coord *c, const struct graph *g)
+{
+	GpuSim__GraphRecord k = GPU_SIM__GRAPH_RECORD__INIT;
+	protobuf_c_boolean has[WIRE_MAX_RANKS];
+	char key[RECORD_KEY_MAX];
+
+	if (g->state != GRAPH_READY)
+		return;
+	for (uint32_t r = 0; r < g->comm->nranks; r++)
+		has[r] = g->rank[r].has_ops;
+	k.commid = g->comm->id;
+	k.graphid = g->id;
+	k.nops = g->nops;
+	k.n_hasops = g->comm->nranks;
+	k.hasops = has;
+	if (g->part)
+		k.submit =
+		    (ProtobufCBinaryData){g->part->packed.len, (uint8_t *)g->part->packed.data};
+	key_of_graph(key, g);
+	record_put(c, key, &k.base, true);
+}
+
+void
+graphs_record(struct coord *c, struct comm *comm)
+{
+	for (struct graph *g = comm->graphs; g && comm->state == COMM_LIVE; g = g->next) {
+		uint64_t mark = graph_mark(g);
+
+		if (g->state != GRAPH_READY || g->recorded == mark)
+			continue;
+		g->recorded = mark;
+		graph_record(c, g);
+	}
+}
+
+void
+graph_unrecord(struct coord *c, struct graph *g)
+{
+	char key[RECORD_KEY_MAX];
+
+	key_of_graph(key, g);
+	if (g->recorded)
+		record_put(c, key, NULL, false);
+}
+
+/* ---- runs */
+
+struct run_parts {
+	GpuSim__RankRecord *rank, **rankp;
+	ProtobufCBinaryData *part;
+	size_t nranks, nparts;
+};
+
+static void
+run_parts_fini(struct run_parts *p)
+{
+	free(p->rank);
+	free(p->rankp);
+	free(p->part);
+}
+
+static bool
+run_parts_init(const struct run *run, struct run_parts *out)
+{
+	uint32_t nranks = run->comm->nranks;
+	size_t nparts = 0;
+
+	for (const struct group_part *p = run->parts; p; p = p->next)
+		nparts++;
+	*out = (struct run_parts){.rank = alloc_zeroed(nranks, sizeof *out->rank),
+				  .rankp = alloc_zeroed(nranks, sizeof *out->rankp),
+				  .part = alloc_zeroed(nparts, sizeof *out->part)};
+	if (!out->rank || !out->rankp || !out->part)
+		return false;
+	for (uint32_t r = 0; r < nranks; r++) {
+		const struct buf *b = &run->rank[r].body;
+		GpuSim__RankRecord *k = &out->rank[out->nranks];
+
+		if (!b->data)
+			continue;
+		gpu_sim__rank_record__init(k);
+		k->rank = r;
+		k->request = (ProtobufCBinaryData){b->len, (uint8_t *)b->data};
+		out->rankp[out->nranks++] = k;
+	}
+	for (const struct group_part *p = run->parts; p; p = p->next)
+		out->part[out->nparts++] =
+		    (ProtobufCBinaryData){p->packed.len, (uint8_t *)p->packed.data};
+	return true;
+}
+
+void
+run_record(struct coord *c, struct run *run)
+{
+	GpuSim__RunRecord k = GPU_SIM__RUN_RECORD__INIT;
+	const struct pending *w;
+	struct run_parts p = {0};
+	char key[RECORD_KEY_MAX];
+
+	if (!c->cfg.persists)
+		return;
+	w = pending_find(c, &wait_run, run->id);
+	k.commid = run->comm->id;
+	k.run = run->id;
+	k.firstop = run->first_op;
+	k.nops = run->nops;
+	k.graphid = run->graph ? run->graph->id : 0;
+	k.firstiteration = run->first_iteration;
+	k.iterations = run->iterations;
+	k.serial = run->serial;
+	k.pure = run->pure;
+	k.tries = run->tries;
+	k.recoveries = run->recoveries;
+	k.askclient = w ? pending_asker(w)->client_id : 0;
+	k.askseq = w ? pending_asker(w)->seq : 0;
+	k.askkind = w ? (uint32_t)pending_asker(w)->kind : 0;
+	if (run_parts_init(run, &p)) {
+		k.n_ranks = p.nranks;
+		k.ranks = p.rankp;
+		k.n_parts = p.nparts;
+		k.parts = p.part;
+		record_key(key, "4/run", run->id);
+		run->recorded = true;
+		record_put(c, key, &k.base, false);
+	}
+	run_parts_fini(&p);
+}
+
+void
+run_unrecord(struct coord *c, struct run *run)
+{
+	char key[RECORD_KEY_MAX];
+
+	if (!run->recorded)
+		return;
+	run->recorded = false;
+	record_key(key, "4/run", run->id);
+	record_put(c, key, NULL, false);
+}
+
+/* ---- restoring */
+
+/* A part of packed bytes; NULL: no sense, or no memory, says *err. */
+static struct group_part *
+take_part(struct coord *c, const char *key, const ProtobufCBinaryData *b, struct err *err)
+{
+	GpuSim__SubmitRequest *s = gpu_sim__submit_request__unpack(NULL, b->len, b->data);
+	struct group_part *part = NULL;
+
+	if (!s) {
+		record_nonsense(key, err);
+		return NULL;
+	}
+	part = part_new(c, s, err);
+	gpu_sim__submit_request__free_unpacked(s, NULL);
+	return part;
+}
+
+static enum rc
+add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__GraphRecord *k,
+	  struct err *err)
+{
+	size_t size = sizeof(struct graph) + comm->nranks * sizeof *((struct graph *)0)->rank;
+	struct graph *g;
+
+	if (!held_take(c, size, err))
+		return err->rc;
+	g = alloc_zeroed(1, size);
+	if (!g) {
+		held_drop(c, size);
+		return record_nomem(key, err);
+	}
+	g->comm = comm;
+	g->nranks = comm->nranks;
+	g->held = size;
+	g->id = k->graphid;
+	g->nops = k->nops;
+	g->state = GRAPH_READY;
+	g->next = comm->graphs;
+	comm->graphs = g;
+	comm->ngraphs++;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		g->rank[r].has_ops = k->hasops[r];
+	if (k->submit.len && !(g->part = take_part(c, key, &k->submit, err)))
+		return err->rc;
+	g->recorded = graph_mark(g);
+	return RC_OK;
+}
+
+enum rc
+graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__GraphRecord *k = gpu_sim__graph_record__unpack(NULL, n, value);
+	struct comm *comm = k ? comm_by_id(c, k->commid) : NULL;
+	enum rc rc;
+
+	/* One that was stored for ranks of before was to be defined again for those of now. */
+	if (comm && comm->made && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
+	    k->graphid <= c->runs->last_graph && (k->n_hasops == comm->nranks || k->submit.len)) {
+		protobuf_c_boolean *has = k->hasops;
+		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
+
+		if (k->n_hasops != comm->nranks)
+			k->hasops = none;
+		rc = add_graph(c, key, comm, k, err);
+		k->hasops = has;
+	} else {
+		rc = record_nonsense(key, err);
+	}
+	if (k)
+		gpu_sim__graph_record__free_unpacked(k, NULL);
+	return rc;
+}
+
+static struct graph *
+find_graph(struct comm *comm, uint64_t id)
+{
+	struct graph *g = comm->graphs;
+
+	while (g && g->id != id)
+		g = g->next;
+	return g;
+}
+
+static enum rc
+take_bodies(struct coord *c, const char *key, struct run *run, const GpuSim__RunRecord *k,
+	    struct err *err)
+{
+	struct group_part **tail = &run->parts;
+
+	for (size_t i = 0; i < k->n_ranks; i++) {
+		const GpuSim__RankRecord *from = k->ranks[i];
+		struct buf *body;
+
+		if (from->rank >= run->comm->nranks || run->rank[from->rank].body.data)
+			return record_nonsense(key, err);
+		if (!held_take(c, from->request.len, err))
+			return err->rc;
+		run->held += from->request.len;
+		body = &run->rank[from->rank].body;
+		if (!buf_reserve(body, from->request.len + 1) ||
+		    !buf_add(body, from->request.data, from->request.len))
+			return record_nomem(key, err);
+	}
+	for (size_t i = 0; i < k->n_parts; i++, tail = &(*tail)->next)
+		if (!(*tail = take_part(c, key, &k->parts[i], err)))
+			return err->rc;
+	return RC_OK;
+}
+
+static void
+take_run(struct run *run, const GpuSim__RunRecord *k)
+{
+	run->id = k->run;
+	run->first_op = k->firstop;
+	run->nops = k->nops;
+	run->first_iteration = k->firstiteration;
+	run->iterations = k->iterations;
+	run->serial = k->serial;
+	run->pure = k->pure;
+	run->tries = k->tries;
+	run->recoveries = k->recoveries;
+	run->recorded = true;
+	run->graph = find_graph(run->comm, k->graphid);
+	if (run->graph)
+		run->graph->nruns++;
+}
+
+static enum rc
+add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRecord *k,
+	struct err *err)
+{
+	size_t size = sizeof(struct run) + comm->nranks * sizeof(struct run_rank);
+	struct run *run;
+	enum rc rc;
+
+	if (!held_take(c, size, err))
+		return err->rc;
+	run = alloc_zeroed(1, size);
+	if (!run) {
+		held_drop(c, size);
+		return record_nomem(key, err);
+	}
+	run->comm = comm;
+	run->held = size;
+	*comm->runs_tail = run;
+	comm->runs_tail = &run->next;
+	comm->nruns++;
+	take_run(run, k);
+	rc = take_bodies(c, key, run, k, err);
+	if (rc == RC_OK)
+		rc = pending_restore(c, key, k->askclient, k->askseq, k->askkind, &wait_run,
+				     run->id, err);
+	return rc;
+}
+
+enum rc
+run_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__RunRecord *k = gpu_sim__run_record__unpack(NULL, n, value);
+	struct comm *comm = k ? comm_by_id(c, k->commid) : NULL;
+	enum rc rc;
+
+	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run &&
+	    k->run <= c->last_number && k->firstop <= COORD_MAX_OP &&
+	    k->nops <= COORD_MAX_OP - k->firstop)
+		rc = add_run(c, key, comm, k, err);
+	else
+		rc = record_nonsense(key, err);
+	if (k)
+		gpu_sim__run_record__free_unpacked(k, NULL);
+	return rc;
+}
+
+/* ---- going on */
+
+void
+runs_were_tried(struct comm *comm)
+{
+	bool first = true;
+
+	for (struct run *run = comm->runs; run; run = run->next) {
+		run->started = !run->serial || first;
+		first &= !run->serial;
+	}
+}
+
+void
+runs_restart(struct coord *c, struct comm *comm)
+{
+	struct run *next;
+
+	for (struct run *run = comm->runs; run; run = next) {
+		next = run->next;
+		if (!run->serial)
+			run_start(c, run);
+	}
+	runs_start_next(c, comm);
+}
