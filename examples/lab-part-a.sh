@@ -29,7 +29,7 @@ done
 # GroupStart, AllReduceRing, GroupEnd: queued. Then wait until it is no longer in progress.
 addr_list=$(IFS=, && echo "${addrs[*]}")
 echo "allreduce --addr $addr_list --count $count --type f64 --algo ring" |
-	gpuctl group --comm "$comm" --queue
+	gpuctl group --comm "$comm" --async
 gpuctl wait "$comm" >/dev/null
 echo "allreduce: $(gpuctl comm-status "$comm")"
 

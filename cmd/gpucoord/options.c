@@ -271,6 +271,8 @@ options_parse_text(const char *text, const char *name, struct options *out, stru
 	if (rc == RC_OK)
 		rc = option_file_text(&set, text, name, OPTION_FROM_FILES, err);
 	if (rc == RC_OK)
+		rc = option_environment(&set, err);
+	if (rc == RC_OK)
 		rc = option_file_check(&set, err);
 	return finish(&o, &set, out, rc);
 }

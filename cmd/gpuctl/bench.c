@@ -39,11 +39,11 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 				       .comm = &b->comm,
 				       .min_bytes = a->min_bytes,
 				       .max_bytes = a->max_bytes,
-				       .fits = !args_has(a, OPT(MAX_BYTES)),
+				       .fits = !args_given(a, max_bytes),
 				       .factor = a->factor,
 				       .iters = a->iters,
 				       .warmup = a->warmup,
-				       .rewrite = args_has(a, OPT(REWRITE)),
+				       .rewrite = a->rewrite,
 				       .baseline = &b->baseline,
 				       .recover = go_on,
 				       .arg = b->cli};
@@ -52,7 +52,7 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 	if (rc != RC_OK)
 		return rc;
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
-	if (!args_has(a, OPT(TYPE)))
+	if (!a->typed)
 		b->cfg.c.dtype = GPUSIM_F32;
 	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);
@@ -99,7 +99,7 @@ run(struct bench_cli *b, struct bench *bench, struct err *err)
 	bench_print_foot(b, &sum);
 	if (sum.nwrong)
 		return err_set(err, RC_FAILED, "%" PRIu64 " wrong elements", sum.nwrong);
-	if (args_has(b->a, OPT(MAX_SLOWDOWN)) && sum.worst > b->a->max_slowdown) {
+	if (b->a->max_slowdown && sum.worst > b->a->max_slowdown) {
 		log_line(LOG_ERROR, "bench: %.3g times as long as in %.200s, at most %.3g",
 			 sum.worst, b->a->baseline, b->a->max_slowdown);
 		b->cli->status = BENCH_EXIT_SLOWER;
@@ -119,7 +119,7 @@ run_bench(struct cli *cli, const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b is more than -e");
-	if (rc == RC_OK && args_has(a, OPT(MAX_SLOWDOWN)) && !a->baseline)
+	if (rc == RC_OK && a->max_slowdown && !a->baseline)
 		return err_set(err, RC_INVAL, "--max-slowdown needs --baseline");
 	if (rc == RC_OK && a->baseline)
 		rc = read_baseline(a->baseline, &b.baseline, err);

@@ -27,13 +27,13 @@ print_head_json(const struct bench_cli *b)
 	       ",\"warmup\":%" PRIu64 ",\"rewrite\":%s,\"rows\":[",
 	       coll_name(b->cfg.c.coll), b->algo, gpusim_comm_count(b->comm),
 	       dtype_name(b->cfg.c.dtype), redop(b), root(b), b->a->iters, b->a->warmup,
-	       args_has(b->a, OPT(REWRITE)) ? "true" : "false");
+	       b->a->rewrite ? "true" : "false");
 }
 
 void
 bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 {
-	if (args_has(b->a, OPT(JSON))) {
+	if (b->a->json) {
 		print_head_json(b);
 		return;
 	}
@@ -44,7 +44,7 @@ bench_print_head(const struct bench_cli *b, uint64_t max_bytes)
 	       max_bytes, b->a->factor, b->a->warmup, b->a->iters);
 	printf("# time: of the slowest rank, inside the devices, as a graph repeats the operation; "
 	       "no client round trips%s\n#\n# Using devices\n",
-	       args_has(b->a, OPT(REWRITE)) ? ", nor the rewriting of inputs" : "");
+	       b->a->rewrite ? ", nor the rewriting of inputs" : "");
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++)
 		printf("#  Rank %2" PRIu32 " Pid %6" PRIu32 " device %2" PRIu32 " [%016" PRIx64
 		       "] %s\n",
@@ -115,7 +115,7 @@ bench_print_row(void *arg, const struct bench_row *row)
 {
 	struct bench_cli *b = arg;
 
-	if (args_has(b->a, OPT(JSON))) {
+	if (b->a->json) {
 		print_row_json(b, row, b->nprinted++ == 0);
 		return;
 	}
@@ -140,7 +140,7 @@ bench_print_row(void *arg, const struct bench_row *row)
 void
 bench_print_foot(const struct bench_cli *b, const struct bench_summary *sum)
 {
-	if (args_has(b->a, OPT(JSON)))
+	if (b->a->json)
 		printf("],\"avg_busbw\":%.6g,\"wrong\":%" PRIu64 "}\n", sum->avg_busbw,
 		       sum->nwrong);
 	else

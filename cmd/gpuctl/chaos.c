@@ -20,7 +20,7 @@ static void
 say(void *arg, enum chaos_event event, const char *sentence)
 {
 	const struct args *a = arg;
-	bool aside = args_has(a, OPT(JSON)) || event >= CHAOS_DETAIL;
+	bool aside = a->json || event >= CHAOS_DETAIL;
 
 	if (event == CHAOS_ALARM || a->verbose > (event == CHAOS_DETAIL))
 		fprintf(aside ? stderr : stdout, "%s\n", sentence);
@@ -117,21 +117,20 @@ configure(const struct args *a, struct chaos_config *c, struct err *err)
 {
 	enum rc rc = parse_kinds(a->kinds, &c->kinds, err);
 
-	if (rc == RC_OK && args_has(a, OPT(FOR)) && args_has(a, OPT(OPS)))
+	if (rc == RC_OK && a->for_ms && a->ops)
 		rc = err_set(err, RC_INVAL, "--for and --ops both say when it is over");
 	if (rc == RC_OK && a->nranks > CHAOS_MAX_RANKS)
 		rc = err_set(err, RC_INVAL, "-n: %u is more than %d", a->nranks, CHAOS_MAX_RANKS);
-	if (rc == RC_OK && args_has(a, OPT(RANKS)) && a->nranks < 2)
+	if (rc == RC_OK && a->nranks && a->nranks < 2)
 		rc = err_set(err, RC_INVAL, "-n: at least two");
-	if (rc == RC_OK)
-		rc = cli_config(a, GPUSIM_LEASE, &c->comm, err);
-	if (!args_has(a, OPT(OP_TIMEOUT)))
+	c->comm = cli_config(a, GPUSIM_LEASE);
+	if (!a->op_timeout_ms)
 		c->comm.op_timeout_ms = OP_TIMEOUT_MS;
 	c->seed = a->seed;
 	c->nops = a->ops;
-	c->for_ms = args_has(a, OPT(FOR)) ? a->for_ms : DEFAULT_MS;
-	c->rate_by_op = args_has(a, OPT(RATE)) ? a->rate_by_op : args_has(a, OPT(OPS));
-	c->rate = args_has(a, OPT(RATE)) ? a->rate : c->rate_by_op ? RATE_OP : RATE_SECOND;
+	c->for_ms = a->for_ms ? a->for_ms : DEFAULT_MS;
+	c->rate_by_op = args_given(a, rate) ? a->rate_by_op : a->ops;
+	c->rate = args_given(a, rate) ? a->rate : c->rate_by_op ? RATE_OP : RATE_SECOND;
 	return rc;
 }
 
@@ -156,7 +155,7 @@ run_chaos(struct cli *cli, const struct args *a, struct err *err)
 	c.g = cli->g;
 	if (rc == RC_OK)
 		rc = chaos_run(&c, &r, err);
-	if (r.ndaemons && args_has(a, OPT(JSON)))
+	if (r.ndaemons && a->json)
 		print_json(&c, &r);
 	else if (r.ndaemons)
 		print_text(&c, &r);

@@ -164,7 +164,7 @@ cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id
 			       "'%.64s' is no device: an index in `gpuctl devices`, or an id as 16 "
 			       "hexadecimal digits",
 			       word);
-	if (args_has(a, OPT(COMM))) {
+	if (a->comm) {
 		rc = parse_u64(word, 0, UINT32_MAX, &v, err);
 		return rc == RC_OK ? device_of_rank(cli, a->comm, v, id, err) : rc;
 	}
@@ -191,11 +191,11 @@ cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 {
 	struct args alone = {0};
 
-	if (a->device && args_has(a, OPT(RANK)))
+	if (a->device && args_given(a, rank))
 		return err_set(err, RC_INVAL, "--device and --rank both name the device");
 	if (a->device)
 		return cli_device(cli, &alone, a->device, id, err);
-	if (!args_has(a, OPT(COMM)) || !args_has(a, OPT(RANK)))
+	if (!a->comm || !args_given(a, rank))
 		return err_set(err, RC_INVAL,
 			       "which device? --device DEVICE, or --comm ID --rank RANK");
 	return device_of_rank(cli, a->comm, a->rank, id, err);
@@ -232,7 +232,7 @@ cli_nranks(const struct args *a, uint32_t *n, struct err *err)
 	const char *env = getenv(NDEVICES);
 	uint32_t made_for = 0;
 
-	if (args_has(a, OPT(RANKS)))
+	if (a->nranks)
 		made_for = a->nranks;
 	else if (env && *env && parse_u32(env, 1, UINT32_MAX, &made_for, err) != RC_OK)
 		return err_prefix(err, NDEVICES);
@@ -263,20 +263,13 @@ cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err
 	return rc != RC_OK || *n ? rc : err_set(err, RC_FAILED, "there is no device");
 }
 
-enum rc
-cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_config *out,
-	   struct err *err)
+struct gpusim_comm_config
+cli_config(const struct args *a, enum gpusim_life life)
 {
-	const char *env = getenv("GPUSIM_ON_FAILURE");
-	struct gpusim_comm_config c = {.life = life, .on_failure = a->on_failure};
-
-	if (!args_has(a, OPT(ON_FAILURE)) && env && *env &&
-	    on_failure_parse(env, &c.on_failure, err) != RC_OK)
-		return err_prefix(err, "GPUSIM_ON_FAILURE");
-	c.op_timeout_ms = a->op_timeout_ms;
-	c.wait_ms = a->wait_ms;
-	*out = c;
-	return RC_OK;
+	return (struct gpusim_comm_config){.life = life,
+					   .on_failure = a->on_failure,
+					   .op_timeout_ms = a->op_timeout_ms,
+					   .wait_ms = a->wait_ms};
 }
 
 void
@@ -292,11 +285,9 @@ enum rc
 cli_lease_comm(struct cli *cli, const struct args *a, uint32_t n, const char *what,
 	       struct gpusim_comm **out, struct err *err)
 {
-	struct gpusim_comm_config config;
-	enum rc rc = cli_config(a, GPUSIM_LEASE, &config, err);
+	const struct gpusim_comm_config config = cli_config(a, GPUSIM_LEASE);
+	enum rc rc = cli_open(cli, err);
 
-	if (rc == RC_OK)
-		rc = cli_open(cli, err);
 	if (rc != RC_OK)
 		return rc;
 	rc = hold_comm(cli, n, &config, out, err);

@@ -51,14 +51,8 @@ enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
 /* The same; else the number of all devices that the coordinator knows, also lost and busy ones. */
 enum rc cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err);
 
-/*
- * cli_config - the configuration of a communicator that a verb makes: --on-failure, else
- * $GPUSIM_ON_FAILURE, else abort; --op-timeout.
- *
- * RC_INVAL: the variable names no policy.
- */
-enum rc cli_config(const struct args *a, enum gpusim_life life, struct gpusim_comm_config *out,
-		   struct err *err);
+/* The configuration of a communicator that a verb makes: --on-failure, --op-timeout, --wait. */
+struct gpusim_comm_config cli_config(const struct args *a, enum gpusim_life life);
 
 /* Print the note of the last call to the coordinator, if it had to recover. Call it after a success, before
  * the next call. */

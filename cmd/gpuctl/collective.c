@@ -21,24 +21,24 @@ on_comm(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err
 static enum rc
 barrier(struct cli *cli, const struct args *a, struct err *err)
 {
-	if (!args_has(a, OPT(QUEUE)))
+	if (!a->async)
 		return filter_barrier(cli, a, err);
-	if (!args_has(a, OPT(COMM)))
-		return err_set(err, RC_INVAL, "--queue goes with --comm");
+	if (!a->comm)
+		return err_set(err, RC_INVAL, "--async goes with --comm");
 	return on_comm(cli, GPUSIM_BARRIER, a, err);
 }
 
 static enum rc
 on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
-	if (!args_has(a, OPT(COMM)))
+	if (!a->comm)
 		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
-	if (args_has(a, OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE) | OPT(WAIT)))
+	if ((a->all || a->raw || a->nranks || args_given(a, on_failure) || a->wait_ms))
 		return err_set(
 		    err, RC_INVAL,
 		    "--all, --raw, -n, --on-failure and --wait are for vectors on standard input, "
 		    "not for --addr, --send and --recv");
-	if (args_has(a, OPT(STREAMING)))
+	if (a->streaming)
 		return err_set(
 		    err, RC_INVAL,
 		    "--stream: which? Without a number it is for vectors on standard input");
@@ -55,12 +55,12 @@ run_collective(struct cli *cli, const struct args *a, struct err *err)
 		return rc;
 	if (coll == GPUSIM_BARRIER)
 		return barrier(cli, a, err);
-	if (args_has(a, OPT(ADDR) | OPT(SEND) | OPT(RECV)))
+	if ((a->addr || a->send || a->recv))
 		return on_buffers(cli, coll, a, err);
-	if (args_has(a, OPT(STREAMING)) && !args_has(a, OPT(QUEUE)))
+	if (a->streaming && !a->async)
 		return filter_stream(cli, coll, a, err);
-	if (args_has(a, OPT(COUNT) | OPT(QUEUE)))
+	if ((args_given(a, count) || a->async))
 		return err_set(err, RC_INVAL, "--%s goes with --addr, or --send and --recv",
-			       args_has(a, OPT(QUEUE)) ? "queue" : "count");
+			       a->async ? "async" : "count");
 	return filter_run(cli, coll, a, err);
 }

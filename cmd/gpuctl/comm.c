@@ -52,9 +52,9 @@ how_many(const struct args *a, int first, uint32_t *n, struct err *err)
 {
 	bool named = a->nrest > first;
 
-	if (named && args_has(a, OPT(RANKS)))
+	if (named && a->nranks)
 		return err_set(err, RC_INVAL, "-n N or named devices, not both");
-	*n = args_has(a, OPT(RANKS)) ? a->nranks : (uint32_t)(a->nrest - first);
+	*n = a->nranks ? a->nranks : (uint32_t)(a->nrest - first);
 	return *n ? RC_OK : err_set(err, RC_INVAL, "which devices? -n N, or name them");
 }
 
@@ -66,11 +66,10 @@ run_unique_id(struct cli *cli, const struct args *a, struct err *err)
 
 	(void)cli;
 	if (rc == RC_OK)
-		printf(args_has(a, OPT(JSON)) ? "{\"id\":\"%s\"}\n" : "%s\n", id);
+		printf(a->json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
 	return rc;
 }
 
-#define BY_ID	(OPT(RANK) | OPT(NRANKS) | OPT(DEVICE))
 #define MEET_MS 300000 /* a rank waits so long for the others, unless an option says otherwise */
 
 /* This rank and the number of ranks: from the options, else from the launcher's variables. */
@@ -81,11 +80,11 @@ who_we_are(const struct args *a, uint32_t *rank, uint32_t *nranks, struct err *e
 
 	*rank = a->rank;
 	*nranks = a->job_ranks;
-	if (!args_has(a, OPT(RANK))) {
+	if (!args_given(a, rank)) {
 		*rank = UINT32_MAX;
 		rc = launcher_rank(rank, err);
 	}
-	if (rc == RC_OK && !args_has(a, OPT(NRANKS)))
+	if (rc == RC_OK && !a->job_ranks)
 		rc = launcher_size(nranks, err);
 	if (rc == RC_OK && *rank == UINT32_MAX)
 		rc = err_set(err, RC_INVAL, "which rank? --rank R, or under mpirun or srun");
@@ -104,10 +103,10 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	uint32_t rank, nranks;
 	enum rc rc = who_we_are(a, &rank, &nranks, err);
 
-	if (rc == RC_OK && (a->nrest || args_has(a, OPT(RANKS))))
+	if (rc == RC_OK && (a->nrest || a->nranks))
 		rc =
 		    err_set(err, RC_INVAL, "with --id each rank names its own device, by --device");
-	if (rc == RC_OK && args_has(a, OPT(WAIT)))
+	if (rc == RC_OK && a->wait_ms)
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
@@ -129,9 +128,9 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	uint32_t n;
 	enum rc rc = how_many(a, 0, &n, err);
 
-	if (rc == RC_OK && args_has(a, BY_ID))
+	if (rc == RC_OK && (args_given(a, rank) || a->job_ranks || a->device))
 		rc = err_set(err, RC_INVAL, "--rank, --nranks and --device go with --id");
-	if (rc == RC_OK && a->nrest && args_has(a, OPT(WAIT)))
+	if (rc == RC_OK && a->nrest && a->wait_ms)
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 0, &ids, err);
@@ -145,7 +144,7 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 static void
 print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 {
-	if (!args_has(a, OPT(JSON))) {
+	if (!a->json) {
 		printf("%" PRIu64 "\n", number);
 		return;
 	}
@@ -157,12 +156,10 @@ print_comm(const struct args *a, struct gpusim_comm *comm, uint64_t number)
 enum rc
 run_comm_init(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm_config config;
+	const struct gpusim_comm_config config = cli_config(a, GPUSIM_PERSIST);
 	struct gpusim_comm *comm = NULL;
-	enum rc rc = cli_config(a, GPUSIM_PERSIST, &config, err);
+	enum rc rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
 
-	if (rc == RC_OK)
-		rc = (a->id ? init_rank : init_all)(cli, a, &config, &comm, err);
 	if (rc == RC_OK)
 		print_comm(a, comm, gpusim_comm_id(comm).id);
 	gpusim_comm_free(comm);
@@ -226,7 +223,7 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 	uint32_t n;
 	enum rc rc = how_many(a, 1, &n, err);
 
-	if (rc == RC_OK && a->nrest > 1 && args_has(a, OPT(WAIT)))
+	if (rc == RC_OK && a->nrest > 1 && a->wait_ms)
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 1, &ids, err);
@@ -300,14 +297,14 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	snprintf(recovered, sizeof recovered, "%s", gpusim_note());
-	if (!args_has(a, OPT(JSON)) && state == GPUSIM_STATE_FAILED)
+	if (!a->json && state == GPUSIM_STATE_FAILED)
 		printf("failed: %s\n", gpusim_error());
-	else if (!args_has(a, OPT(JSON)))
+	else if (!a->json)
 		puts(state_name((int)state));
 	rc = api(gpusim_status(cli->g, &s), err);
 	if (rc == RC_OK)
 		rc = find_comm(&s, id, &c, err);
-	if (rc == RC_OK && args_has(a, OPT(JSON))) {
+	if (rc == RC_OK && a->json) {
 		json_comm(c, recovered, stdout);
 		putchar('\n');
 	} else if (rc == RC_OK) {

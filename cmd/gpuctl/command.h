@@ -19,8 +19,8 @@ struct command {
 	const char *synopsis; /* operands and options, after the name; "" for none */
 	const char *summary;  /* one line; NULL hides the verb from help and completion */
 	enum rc (*run)(struct cli *cli, const struct args *a, struct err *err);
-	uint64_t options;	/* OPT() of those it takes */
-	uint64_t needs;		/* and of those it cannot do without */
+	const char
+	    *options; /* keys of those it takes, in args.c; "!" behind one: it cannot do without */
 	int min_rest, max_rest; /* operands; ARGS_COMMAND: a command follows */
 };
 
@@ -34,6 +34,9 @@ struct cli {
 
 /* The row of a name, hidden ones included; NULL: there is none. */
 const struct command *command_find(const char *name);
+
+/* The options before the verb. */
+const struct option_row *command_globals(unsigned *n);
 
 /* The row i of the table, from 0 on; NULL behind the last. */
 const struct command *command_at(size_t i);

@@ -28,6 +28,8 @@ struct line {
 	const char *prefix; /* and what is to be completed in it */
 	char kept[128];
 	const struct command *cmd;
+	struct option_row rows[OPTION_MAX_ROWS]; /* of the verb */
+	unsigned nrows;
 	const char *collective; /* that the words name; NULL: none */
 	int operands;		/* before the last word, behind the verb */
 };
@@ -47,27 +49,6 @@ offer_list(const struct line *l, const char *const *words)
 }
 
 /* ---- what may stand for a name in the tables: TYPE, OP, ... */
-
-static void
-types(const struct line *l)
-{
-	for (int t = 0; t < GPUSIM_NDTYPES; t++)
-		offer(l, dtype_name((enum gpusim_dtype)t), NULL);
-}
-
-static void
-ops(const struct line *l)
-{
-	for (int redop = 0; redop < GPUSIM_NREDOPS; redop++)
-		offer(l, redop_name((enum gpusim_redop)redop), NULL);
-}
-
-static void
-policies(const struct line *l)
-{
-	for (int p = GPUSIM_ON_FAILURE_ABORT; p <= GPUSIM_ON_FAILURE_SPARE; p++)
-		offer(l, gpusim_on_failure_name(p), NULL);
-}
 
 static bool
 seen_before(const struct plan_algo *row)
@@ -164,22 +145,6 @@ files(const struct line *l)
 }
 
 static void
-cpus(const struct line *l)
-{
-	static const char *const words[] = {"auto", "none", NULL};
-
-	offer_list(l, words);
-}
-
-static void
-sockets(const struct line *l)
-{
-	static const char *const words[] = {"ipc", "tcp", NULL};
-
-	offer_list(l, words);
-}
-
-static void
 injections(const struct line *l)
 {
 	static const char *const words[] = {
@@ -189,15 +154,11 @@ injections(const struct line *l)
 	offer_list(l, words);
 }
 
-/* What is offered for an option's value or a verb's operand that has this name there. */
+/* What is offered for an option's value that has this name in the table and no words there. */
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
-} values[] = {
-    {"TYPE", types},	      {"OP", ops},     {"ALGO", algos}, {"POLICY", policies},
-    {"KIND,...", fault_list}, {"FILE", files}, {"BASE", files}, {"CPUS", cpus},
-    {"SOCKETS", sockets},
-};
+} values[] = {{"ALGO", algos}, {"KIND,...", fault_list}, {"FILE", files}, {"BASE", files}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {
@@ -211,10 +172,15 @@ static const struct {
 };
 
 static void
-offer_value(const struct line *l, const char *name)
+offer_value(const struct line *l, const struct option_row *o)
 {
+	const char *name[OPTION_MAX_WORDS];
+	unsigned n = option_names(o, name);
+
+	for (unsigned i = 0; i < n; i++)
+		offer(l, name[i], NULL);
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		if (strcmp(values[i].name, name) == 0)
+		if (strcmp(values[i].name, o->arg) == 0)
 			values[i].offer(l);
 }
 
@@ -230,28 +196,28 @@ offer_operand(const struct line *l)
 static void
 offer_options(const struct line *l)
 {
-	struct args_option o;
+	char word[48];
 
-	for (int i = 0; args_option(l->cmd->options, &i, &o);)
-		offer(l, o.word, o.help);
-	offer(l, "-h", "print help");
+	for (const struct option_row *o = l->rows; o < l->rows + l->nrows; o++)
+		offer(l, o->ask == OPTION_HELP ? "-h" : option_spelled(o, word), o->help);
 }
 
 /* ---- the words before the last */
 
-/* Does this word, "--type" or "--type=f32", give an option a value? Then its name in the table; *apart: the value
- * is a word of its own. */
-static const char *
-option_value(const struct command *cmd, const char *word, bool *apart)
+/* Does this word, "--type" or "--type=f32", give an option a value? Then its row; *apart: the value is a word of
+ * its own. */
+static const struct option_row *
+valued_option(const struct line *l, const char *word, bool *apart)
 {
 	const char *eq = strchr(word, '=');
 	size_t n = eq ? (size_t)(eq - word) : strlen(word);
-	struct args_option o;
+	char own[48];
 
-	for (int i = 0; args_option(cmd->options, &i, &o);)
-		if (o.value && strlen(o.word) == n && strncmp(o.word, word, n) == 0) {
+	for (unsigned i = 0; i < l->nrows; i++)
+		if (l->rows[i].arg && *l->rows[i].arg != '[' &&
+		    strlen(option_spelled(&l->rows[i], own)) == n && strncmp(own, word, n) == 0) {
 			*apart = !eq;
-			return o.value;
+			return &l->rows[i];
 		}
 	return NULL;
 }
@@ -272,7 +238,7 @@ complete_command(const struct line *l, int at, int from)
 
 /* The last word is an option's value, behind '=' in it or by itself. */
 static void
-complete_value(struct line *l, const char *name)
+complete_value(struct line *l, const struct option_row *o)
 {
 	const char *eq = strchr(l->prefix, '=');
 
@@ -283,7 +249,7 @@ complete_value(struct line *l, const char *name)
 	} else if (strcmp(l->prefix, "=") == 0) {
 		l->prefix = ""; /* bash makes a word of it */
 	}
-	offer_value(l, name);
+	offer_value(l, o);
 }
 
 /* Behind the verb at words[at]. */
@@ -292,13 +258,13 @@ complete_verb(struct line *l, int at, int from)
 {
 	const bool runs = l->cmd->max_rest == ARGS_COMMAND;
 	const int last = l->n - 1;
-	const char *value;
+	const struct option_row *value;
 	bool options = true, apart;
 
 	if (strcmp(l->cmd->name, "plan") != 0 && strcmp(l->cmd->name, "bench") != 0)
 		l->collective = l->cmd->name;
 	for (int i = at + 1; i < last; i++) {
-		value = options ? option_value(l->cmd, l->words[i], &apart) : NULL;
+		value = options ? valued_option(l, l->words[i], &apart) : NULL;
 		if (value && apart) {
 			i += i + 1 < last && strcmp(l->words[i + 1], "=") == 0;
 			if (++i >= last) {
@@ -317,8 +283,7 @@ complete_verb(struct line *l, int at, int from)
 			l->operands++;
 		}
 	}
-	if (options && *l->prefix == '-' && (value = option_value(l->cmd, l->prefix, &apart)) &&
-	    !apart)
+	if (options && *l->prefix == '-' && (value = valued_option(l, l->prefix, &apart)) && !apart)
 		complete_value(l, value);
 	else if (options && *l->prefix == '-')
 		offer_options(l);
@@ -332,25 +297,23 @@ complete_verb(struct line *l, int at, int from)
 static void
 complete(char **words, int n, int from)
 {
-	static const char *const globals[] = {"--coordinator", "--timeout", "-h", "-V", NULL};
 	struct line l = {.words = words, .n = n, .before = "", .prefix = n ? words[n - 1] : ""};
+	const struct option_row *globals = command_globals(&l.nrows);
+	struct err err = {0};
+	bool apart;
 	int i = 0;
 
+	memcpy(l.rows, globals, l.nrows * sizeof *globals);
 	while (i < n - 1 && *words[i] == '-')
-		i += strcmp(words[i], "--coordinator") == 0 || strcmp(words[i], "--timeout") == 0
-			 ? 2
-			 : 1;
+		i += valued_option(&l, words[i], &apart) && apart ? 2 : 1;
 	if (i > n - 1 && n > 0)
 		return; /* an address, a time */
-	if (i >= n - 1) {
-		if (*l.prefix == '-')
-			offer_list(&l, globals);
-		else
-			verbs(&l);
-		return;
-	}
-	l.cmd = command_find(words[i]);
-	if (l.cmd)
+	if (i >= n - 1 && *l.prefix == '-')
+		offer_options(&l);
+	else if (i >= n - 1)
+		verbs(&l);
+	else if ((l.cmd = command_find(words[i])) &&
+		 args_rows(l.cmd, l.rows, &l.nrows, &err) == RC_OK)
 		complete_verb(&l, i, from);
 }
 

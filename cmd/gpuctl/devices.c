@@ -16,7 +16,7 @@ run_devices(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_devices(cli->g, &list, &n), err);
 	if (rc != RC_OK)
 		return rc;
-	if (!args_has(a, OPT(JSON))) {
+	if (!a->json) {
 		table_devices(list, n, stdout);
 	} else {
 		putchar('[');

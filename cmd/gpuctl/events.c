@@ -45,7 +45,7 @@ print_text(const struct gpusim_history_event *e)
 static void
 print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 {
-	bool json = args_has(a, OPT(JSON)), list = json && !args_has(a, OPT(FOLLOW));
+	bool json = a->json, list = json && !a->follow;
 
 	for (size_t i = 0; i < n; i++) {
 		if (list)
@@ -120,5 +120,5 @@ run_events(struct cli *cli, const struct args *a, struct err *err)
 
 	if (rc == RC_OK)
 		rc = next(cli, &after, 0, a, err);
-	return rc == RC_OK && args_has(a, OPT(FOLLOW)) ? follow(cli, &after, a, err) : rc;
+	return rc == RC_OK && a->follow ? follow(cli, &after, a, err) : rc;
 }

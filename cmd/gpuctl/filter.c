@@ -23,7 +23,7 @@ struct filter {
 static bool
 is_raw(const struct filter *f)
 {
-	return args_has(f->a, OPT(RAW));
+	return f->a->raw;
 }
 
 /* ---- input */
@@ -87,9 +87,9 @@ cut(struct filter *f, struct err *err)
 enum rc
 filter_nranks(const struct args *a, uint32_t *nranks, struct err *err)
 {
-	if (!args_has(a, OPT(COMM)))
+	if (!a->comm)
 		return cli_need_nranks(a, nranks, err);
-	*nranks = args_has(a, OPT(RANKS)) ? a->nranks : 0;
+	*nranks = a->nranks ? a->nranks : 0;
 	return RC_OK;
 }
 
@@ -112,7 +112,7 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 	if (nranks || is_raw(f) || ranks_take_one(f->coll))
 		return filter_take(&f->ranks, nranks, err);
 	snprintf(what, sizeof what, "%zu vector%s", n, n == 1 ? "" : "s");
-	if (args_has(f->a, OPT(RANKS)) && n != f->a->nranks)
+	if (f->a->nranks && n != f->a->nranks)
 		return err_set(err, RC_BADDATA, "%s, but -n %" PRIu32, what, f->a->nranks);
 	return ranks_take(&f->ranks, (uint32_t)n, what, err);
 }
@@ -162,9 +162,9 @@ filter_print(const struct args *a, const struct results *r, struct err *err)
 		const char *data = r->data.data + r->v[i].at;
 		uint64_t nelem = r->v[i].nelem;
 
-		rc = args_has(a, OPT(RAW)) ? io_write(STDOUT_FILENO, FILTER_STDOUT, data,
-						      nelem * dtype_size(a->dtype), err)
-					   : print_text(a, data, nelem, &text, err);
+		rc = a->raw ? io_write(STDOUT_FILENO, FILTER_STDOUT, data,
+				       nelem * dtype_size(a->dtype), err)
+			    : print_text(a, data, nelem, &text, err);
 	}
 	if (rc == RC_OK)
 		rc = flush(&text, err);

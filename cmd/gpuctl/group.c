@@ -68,7 +68,6 @@ find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, 
 static enum rc
 parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *empty, struct err *err)
 {
-	const uint64_t alien = OPT(QUEUE) | OPT(ALL) | OPT(RAW) | OPT(RANKS) | OPT(ON_FAILURE);
 	char *words[MAX_WORDS + 1];
 	const struct command *cmd;
 	enum gpusim_coll coll;
@@ -82,20 +81,21 @@ parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *emp
 	rc = find_verb(words[0], &cmd, &coll, err);
 	if (rc != RC_OK)
 		return rc;
-	switch (args_parse(cmd, n, words, OPT(COMM), &a, err)) {
+	switch (args_parse(cmd, n, words, "comm", &a, err)) {
 	case ARGS_HELP:
+	case ARGS_LIST:
 		return err_set(err, RC_INVAL, "-h has no meaning here");
 	case ARGS_BAD:
 		return err->rc;
 	case ARGS_OK:
 		break;
 	}
-	if (args_has(&a, alien))
+	if (a.async || a.all || a.raw || a.nranks || args_given(&a, on_failure))
 		return err_set(err, RC_INVAL,
-			       "--queue, --all, --raw, -n and --on-failure have no meaning here");
-	if (args_has(&a, OPT(STREAMING)))
+			       "--async, --all, --raw, -n and --on-failure have no meaning here");
+	if (a.streaming)
 		return err_set(err, RC_INVAL, "--stream: which?");
-	if (args_has(&a, OPT(COMM)) && a.comm != gpusim_comm_id(comm).id)
+	if (a.comm && a.comm != gpusim_comm_id(comm).id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
 			       gpusim_comm_id(comm).id);
 	rc = operation_make(coll, &a, comm, op, err);
@@ -142,9 +142,7 @@ submit(const struct args *a, struct gpusim_comm *comm, const struct lines *l, st
 			err_prefix(err, "line %zu", l->v[i].number);
 	}
 	if (rc == RC_OK)
-		rc = api(
-		    gpusim_group_end(comm, args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
-		    err);
+		rc = api(gpusim_group_end(comm, a->async ? GPUSIM_ASYNC : GPUSIM_SYNC), err);
 	if (rc == RC_OK)
 		cli_note();
 	return rc;

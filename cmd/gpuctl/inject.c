@@ -25,7 +25,7 @@ which_comm(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	enum rc rc;
 
 	*id = a->comm;
-	if (args_has(a, OPT(COMM)))
+	if (a->comm)
 		return RC_OK;
 	rc = api(gpusim_status(cli->g, &s), err);
 	if (rc != RC_OK)
@@ -49,7 +49,6 @@ name_rank(struct cli *cli, const struct args *a, const char *rank, struct order 
 	if (rc != RC_OK)
 		return err_prefix(err, "rank");
 	rc = which_comm(cli, a, &of.comm, err);
-	of.given = OPT(COMM);
 	if (rc == RC_OK)
 		rc = cli_device(cli, &of, rank, &o->device, err);
 	o->f.comm = of.comm;
@@ -81,7 +80,7 @@ finish(const struct args *a, struct order *o, struct err *err)
 	if (!o->named)
 		return err_set(err, RC_INVAL, "%s whom? rank=RANK, device=DEVICE or coordinator",
 			       fault_name(o->f.kind));
-	if (args_has(a, OPT(COMM)))
+	if (a->comm)
 		o->f.comm = a->comm;
 	return fault_complete(&o->f, err);
 }
@@ -222,12 +221,12 @@ run_inject(struct cli *cli, const struct args *a, struct err *err)
 		if (a->nrest > 1)
 			return err_set(err, RC_INVAL, "unexpected operand '%.64s'", a->rest[1]);
 		return visit_all(cli,
-				 clear			  ? VISIT_CLEAR
-				 : args_has(a, OPT(JSON)) ? VISIT_LIST_JSON
-							  : VISIT_LIST,
+				 clear	   ? VISIT_CLEAR
+				 : a->json ? VISIT_LIST_JSON
+					   : VISIT_LIST,
 				 err);
 	}
-	if (args_has(a, OPT(JSON)))
+	if (a->json)
 		return err_set(err, RC_INVAL, "--json goes with list");
 	order = alloc_zeroed((size_t)a->nrest, sizeof *order);
 	rc = order ? parse_orders(cli, a, order, &n, err) : err_set(err, RC_NOMEM, "out of memory");

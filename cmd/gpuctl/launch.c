@@ -51,10 +51,11 @@ parse_arg(char *word, struct gpusim_arg *arg, struct err *err)
 static enum rc
 list(const struct args *a, struct err *err)
 {
-	const char *how = args_has(a, OPT(JSON)) ? "--list-kernels=json" : "--list-kernels";
+	const char *how = a->json ? "--list-kernels=json" : "--list-kernels";
 	char path[PATH_MAX + 16], folder[PATH_MAX];
 
-	if (a->nrest || args_has(a, OPT(DEVICE) | OPT(COMM) | OPT(RANK) | OPT(STREAM) | OPT(QUEUE)))
+	if (a->nrest ||
+	    (a->device || a->comm || args_given(a, rank) || args_given(a, stream) || a->async))
 		return err_set(err, RC_INVAL, "--list stands alone, or with --json");
 	if (host_own_folder(folder, sizeof folder)) {
 		snprintf(path, sizeof path, "%s/gpudev", folder);
@@ -72,9 +73,9 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 	uint64_t device;
 	enum rc rc = RC_OK;
 
-	if (args_has(a, OPT(LIST)))
+	if (a->list)
 		return list(a, err);
-	if (args_has(a, OPT(JSON)))
+	if (a->json)
 		return err_set(err, RC_INVAL, "--json goes with --list");
 	if (a->nrest == 0)
 		return err_set(err, RC_INVAL, "which kernel? --list lists them");
@@ -89,7 +90,7 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_launch(cli->g, device, (uint32_t)a->stream, a->rest[0], args, nargs,
-				       args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
+				       a->async ? GPUSIM_ASYNC : GPUSIM_SYNC),
 			 err);
 	return rc;
 }

@@ -1,21 +1,22 @@
 /* gpuctl - operate simulated GPUs from a shell. See gpuctl(1). */
+#define OPTION_TARGET struct cli
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/nearest.h"
-#include "base/parse.h"
+#include "base/option_rows.h"
 #include "cli.h"
 #include "coll/fault.h"
-#include "getopts.h"
 
-#define WHERE	 (OPT(DEVICE) | OPT(COMM) | OPT(RANK))
-#define HOW	 (OPT(ALGO) | OPT(CHUNK) | OPT(STREAM) | OPT(QUEUE))
-#define BUFFERS	 (OPT(COMM) | OPT(ADDR) | OPT(SEND) | OPT(RECV) | OPT(COUNT) | OPT(TYPE))
-#define FILTER	 (OPT(RANKS) | OPT(RAW) | OPT(ON_FAILURE) | OPT(WAIT) | OPT(STREAMING))
-#define MOVES	 (BUFFERS | FILTER | HOW)
-#define TRANSFER (OPT(COMM) | OPT(RANK) | OPT(PEER) | OPT(ADDR) | OPT(COUNT) | OPT(TYPE))
+#define WHERE	 "device comm rank "
+#define HOW	 "algo chunk async "
+#define BUFFERS	 "comm addr send recv count type "
+#define FILTER	 "n raw on-failure wait streaming "
+#define MOVES	 BUFFERS FILTER HOW
+#define TRANSFER "comm! rank! peer! addr! count! type stream " HOW
 
 static enum rc run_help(struct cli *, const struct args *,
 			struct err *); /* at the end of this file */
@@ -25,109 +26,112 @@ static enum rc run_help(struct cli *, const struct args *,
 /* clang-format off */
 static const struct command commands[] = {
 	{"run", "-n N [options] [--] COMMAND [ARG...]", "run a command with N devices of its own", run_run,
-	 OPT(RANKS) | OPT(MEM) | OPT(MEM_FILE) | OPT(LATENCY) | OPT(BANDWIDTH) | OPT(TRANSPORT) | OPT(THREADS) | OPT(KERNELS) | OPT(PIN) |
-	 OPT(OP_TIMEOUT) | OPT(START_TIMEOUT) | OPT(ALLOW_INJECT) | OPT(HTTP) | OPT(GRPC) | OPT(SPARES) | OPT(ON_FAILURE) | OPT(VERBOSE), OPT(RANKS), 1, ARGS_COMMAND},
-	{"devices", "[--json]", "list the devices", run_devices, OPT(JSON), 0, 0, 0},
-	{"status", "[--json]", "show coordinator, devices and communicators", run_status, OPT(JSON), 0, 0, 0},
+	 "n! mem mem-file latency bandwidth transport threads kernels pin op-timeout start-timeout allow-inject http grpc spares on-failure v", 1, ARGS_COMMAND},
+	{"devices", "[--json]", "list the devices", run_devices, "json", 0, 0},
+	{"status", "[--json]", "show coordinator, devices and communicators", run_status, "json", 0, 0},
 	{"events", "[--follow] [--json]", "list what has happened, newest last", run_events,
-	 OPT(FOLLOW) | OPT(JSON), 0, 0, 0},
+	 "follow json", 0, 0},
 	{"topo", "[--comm ID] [--json]", "show how each pair of devices reaches each other", run_topo,
-	 OPT(COMM) | OPT(JSON), 0, 0, 0},
+	 "comm json", 0, 0},
 
-	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, OPT(JSON), 0, 0, 0},
+	{"unique-id", "", "print an id by which ranks can meet, each with its own comm-init", run_unique_id, "json", 0, 0},
 	{"comm-init", "{-n N | DEVICE... | --id ID [--rank R] [--nranks N] [--device DEVICE]} [options]",
 	 "make a communicator and print its id", run_comm_init,
-	 OPT(RANKS) | OPT(ID) | OPT(RANK) | OPT(NRANKS) | OPT(DEVICE) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(WAIT) |
-	 OPT(JSON), 0, 0, 65536},
-	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, 0, 0, 1, 1},
+	 "n id rank nranks device on-failure op-timeout wait json", 0, 65536},
+	{"comm-destroy", "ID", "end a communicator", run_comm_destroy, "", 1, 1},
 	{"comm-status", "ID [--json]", "print success, in-progress, or failed and why", run_comm_status,
-	 OPT(JSON), 0, 1, 1},
+	 "json", 1, 1},
 	{"stragglers", "ID [--json]", "show by how much each rank held up the others", run_stragglers,
-	 OPT(JSON), 0, 1, 1},
-	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, 0, 0, 1, 65536},
+	 "json", 1, 1},
+	{"comm-abort", "ID [REASON...]", "end what runs on a communicator; it has failed", run_comm_abort, "", 1, 65536},
 	{"comm-shrink", "ID [RANK...]", "leave ranks out, the lost ones, and print how many are left",
-	 run_comm_shrink, OPT(JSON), 0, 1, 65536},
+	 run_comm_shrink, "json", 1, 65536},
 	{"comm-grow", "ID {-n N | DEVICE...}", "take in devices as the last ranks, and print how many there are",
-	 run_comm_grow, OPT(RANKS) | OPT(WAIT) | OPT(JSON), 0, 1, 65536},
+	 run_comm_grow, "n wait json", 1, 65536},
 	{"comm-split", "ID COLOR,COLOR,... [--keys K,...]", "a communicator for the ranks of each color",
-	 run_comm_split, OPT(KEYS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) | OPT(JSON), 0, 2, 2},
-	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, 0, 0, 1, 1},
+	 run_comm_split, "keys on-failure op-timeout json", 2, 2},
+	{"wait", "ID", "wait until nothing is in progress on a communicator", run_wait, "", 1, 1},
 
-	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE | OPT(JSON), 0, 1, 1},
-	{"free", "--device DEVICE ADDR", "free memory", run_free, WHERE, 0, 1, 1},
-	{"memcpy", "SRC DST", "copy; each is -, a file, or DEVICE:ADDR[:NBYTES]", run_memcpy, OPT(COMM), 0, 2, 2},
-	{"memset", "--device DEVICE ADDR BYTE SIZE", "fill memory", run_memset, WHERE, 0, 3, 3},
+	{"malloc", "--device DEVICE SIZE", "allocate memory and print its address", run_malloc, WHERE "json", 1, 1},
+	{"free", "--device DEVICE ADDR", "free memory", run_free, WHERE, 1, 1},
+	{"memcpy", "SRC DST", "copy; each is -, a file, or DEVICE:ADDR[:NBYTES]", run_memcpy, "comm", 2, 2},
+	{"memset", "--device DEVICE ADDR BYTE SIZE", "fill memory", run_memset, WHERE, 3, 3},
 	{"launch", "--device DEVICE KERNEL [NAME=VALUE...] | --list [--json]", "run a kernel, or list those there are", run_launch,
-	 WHERE | OPT(STREAM) | OPT(QUEUE) | OPT(LIST) | OPT(JSON), 0, 0, 65536},
+	 WHERE "stream async list json", 0, 65536},
 	{"sync", "--device DEVICE [--stream STREAM]", "wait until a stream is idle", run_sync,
-	 WHERE | OPT(STREAM), 0, 0, 0},
+	 WHERE "stream", 0, 0},
 
 	{"allreduce", ON_BUFFERS, "reduce; every rank gets the result", run_collective,
-	 MOVES | OPT(OP) | OPT(ALL), 0, 0, 0},
+	 MOVES "op all", 0, 0},
 	{"broadcast", ON_BUFFERS, "the root's vector to every rank", run_collective,
-	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	 MOVES "root all", 0, 0},
 	{"reduce", ON_BUFFERS, "reduce; the root gets the result", run_collective,
-	 MOVES | OPT(OP) | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	 MOVES "op root all", 0, 0},
 	{"allgather", ON_BUFFERS, "join all vectors; every rank gets the result", run_collective,
-	 MOVES | OPT(ALL), 0, 0, 0},
+	 MOVES "all", 0, 0},
 	{"reduce-scatter", ON_BUFFERS, "reduce; each rank gets its part", run_collective,
-	 MOVES | OPT(OP) | OPT(ALL), 0, 0, 0},
+	 MOVES "op all", 0, 0},
 	{"alltoall", ON_BUFFERS, "each rank's parts to the ranks they are for", run_collective,
-	 MOVES | OPT(ALL), 0, 0, 0},
+	 MOVES "all", 0, 0},
 	{"gather", ON_BUFFERS, "join all vectors; the root gets the result", run_collective,
-	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	 MOVES "root all", 0, 0},
 	{"scatter", ON_BUFFERS, "the root's vector in parts, each rank gets its own", run_collective,
-	 MOVES | OPT(ROOT) | OPT(ALL), 0, 0, 0},
+	 MOVES "root all", 0, 0},
 	{"barrier", "[--comm ID | -n N] [options]", "return when every rank is there", run_collective,
-	 OPT(COMM) | OPT(RANKS) | OPT(ALGO) | OPT(STREAM) | OPT(QUEUE) | OPT(ON_FAILURE) | OPT(WAIT), 0, 0, 0},
+	 "comm n algo stream async on-failure wait", 0, 0},
 	{"send", "--comm ID --rank R --peer P --addr A --count N [options]", "send to a peer that receives",
-	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
+	 run_send_recv, TRANSFER, 0, 0},
 	{"recv", "--comm ID --rank R --peer P --addr A --count N [options]", "receive from a peer that sends",
-	 run_send_recv, TRANSFER | HOW, TRANSFER & ~OPT(TYPE), 0, 0},
-	{"group", "--comm ID [--queue] <OPERATIONS", "run operations together, one a line, as the verbs are spelled",
-	 run_group, OPT(COMM) | OPT(QUEUE), OPT(COMM), 0, 0},
+	 run_send_recv, TRANSFER, 0, 0},
+	{"group", "--comm ID [--async] <OPERATIONS", "run operations together, one a line, as the verbs are spelled",
+	 run_group, "comm! async", 0, 0},
 
 	{"begin-send", "--device DEVICE --peer RANK --addr A --bytes SIZE",
 	 "queue a transfer's sending end and print its stream", run_begin_send,
-	 WHERE | OPT(PEER) | OPT(ADDR) | OPT(BYTES) | OPT(JSON), OPT(PEER) | OPT(ADDR) | OPT(BYTES), 0, 0},
+	 WHERE "peer! addr! bytes! json", 0, 0},
 	{"begin-receive", "--device DEVICE --peer RANK --stream STREAM --addr A --bytes SIZE",
 	 "queue the receiving end", run_begin_receive,
-	 WHERE | OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES),
-	 OPT(PEER) | OPT(STREAM) | OPT(ADDR) | OPT(BYTES), 0, 0},
+	 WHERE "peer! stream! addr! bytes!", 0, 0},
 	{"stream-status", "--device DEVICE --stream STREAM", "print success, in-progress, or failed and why",
-	 run_stream_status, WHERE | OPT(STREAM) | OPT(JSON), 0, 0, 0},
+	 run_stream_status, WHERE "stream json", 0, 0},
 
 	{"inject", "[--comm ID] {FAULT TARGET [KEY=VALUE...]}... | list | clear",
-	 "make something fail, now or at a point of a collective", run_inject, OPT(COMM) | OPT(JSON), 0, 1, 1024},
+	 "make something fail, now or at a point of a collective", run_inject, "comm json", 1, 1024},
 
 	{"chaos", "[options]", "run random collectives while random faults happen, and check every result",
-	 run_chaos, OPT(SEED) | OPT(FOR) | OPT(OPS) | OPT(RATE) | OPT(KINDS) | OPT(ON_FAILURE) | OPT(OP_TIMEOUT) |
-	 OPT(RANKS) | OPT(WAIT) | OPT(VERBOSE) | OPT(JSON), 0, 0, 0},
+	 run_chaos, "seed for ops rate kinds on-failure op-timeout n wait v json", 0, 0},
 
 	{"plan", "COLLECTIVE -n N [options] | --list", "show a collective's schedule, step by step", run_plan,
-	 OPT(ALGO) | OPT(RANKS) | OPT(COUNT) | OPT(BYTES) | OPT(TYPE) | OPT(CHUNK_ELEMS) | OPT(ROOT) | OPT(RANK) |
-	 OPT(PEER) | OPT(SIMULATE) | OPT(LIST) | OPT(JSON), 0, 0, 1},
+	 "algo n count bytes type chunk-elems root rank peer simulate list json", 0, 1},
 	{"bench", "[COLLECTIVE] [options]", "measure a collective, with nccl-tests' table", run_bench,
-	 OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(OP) | OPT(ALGO) |
-	 OPT(ROOT) | OPT(CHUNK) | OPT(ITERS) | OPT(WARMUP) | OPT(REWRITE) |
-	 OPT(ON_FAILURE) | OPT(WAIT) | OPT(BASELINE) | OPT(MAX_SLOWDOWN) | OPT(JSON), 0, 0, 1},
+	 "n b e f type op algo root chunk iters warmup rewrite on-failure wait baseline max-slowdown json", 0, 1},
 	{"tune", "[COLLECTIVE...] [options]", "measure which algorithms are fastest, as a file for gpucoord --tuner",
-	 run_tune, OPT(RANKS) | OPT(MIN_BYTES) | OPT(MAX_BYTES) | OPT(FACTOR) | OPT(TYPE) | OPT(ITERS) |
-	 OPT(WARMUP) | OPT(WAIT) | OPT(JSON), 0, 0, GPUSIM_NCOLLS},
-	{"params", "", "print what is in force", run_params, OPT(JSON), 0, 0, 0},
-	{"version", "", "print the version", run_version, OPT(JSON), 0, 0, 0},
-	{"help", "[VERB]", "list the verbs, or one's options", run_help, 0, 0, 0, 1},
-	{"completion", "[--] WORD...", NULL, run_completion, 0, 0, 0, ARGS_COMMAND},
+	 run_tune, "n b e f type iters warmup on-failure wait json", 0, GPUSIM_NCOLLS},
+	{"params", "", "print what is in force", run_params, "json", 0, 0},
+	{"version", "", "print the version", run_version, "json", 0, 0},
+	{"help", "[VERB]", "list the verbs, or one's options", run_help, "", 0, 1},
+	{"completion", "[--] WORD...", NULL, run_completion, "", 0, ARGS_COMMAND},
 };
 /* clang-format on */
 
 #define NCOMMANDS (sizeof commands / sizeof *commands)
 
-static const struct option longopts[] = {{"coordinator", 1, NULL, 'c'},
-					 {"timeout", 1, NULL, 't'},
-					 {"help", 0, NULL, 'h'},
-					 {"version", 0, NULL, 'V'},
-					 {NULL, 0, NULL, 0}};
+static const struct option_row globals[] = {
+    {"coordinator", "ADDR", "where gpucoord is", AS_ANY_STRING(coordinator), ENV("GPUSIM_COORD"),
+     DEFAULT_NOTE("gpucoord.sock in the private directory")},
+    {"timeout", "TIME", "longest wait of one call, such as 5s", AS_MS(timeout_ms),
+     ENV("GPUSIM_TIMEOUT"), DEFAULT_NOTE("60s")},
+    ROW_VERSION,
+    {"help", NULL, "print this; gpuctl help VERB: a verb's options", ASKS(OPTION_HELP),
+     LETTER('h')},
+};
+
+const struct option_row *
+command_globals(unsigned *n)
+{
+	*n = NROWS(globals);
+	return globals;
+}
 
 const struct command *
 command_find(const char *name)
@@ -144,29 +148,53 @@ command_at(size_t i)
 	return i < NCOMMANDS ? &commands[i] : NULL;
 }
 
-/* Usage, summary and options of one verb, to stdout. */
-static void
-command_help(const struct command *cmd)
+/* Print a text about options. */
+static enum rc
+print(struct buf *text, bool good, struct err *err)
 {
+	enum rc rc = good && buf_add(text, "", 1) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc == RC_OK)
+		fputs(text->data, stdout);
+	buf_fini(text);
+	return rc;
+}
+
+/* Usage, summary and options of one verb, or those options for programs. */
+static enum rc
+command_help(const struct command *cmd, enum args_result what, struct err *err)
+{
+	struct option_row rows[OPTION_MAX_ROWS];
+	struct option_set set = {.rows = rows};
+	struct buf text = {0};
+	enum rc rc = args_rows(cmd, rows, &set.n, err);
+
+	if (rc == RC_OK && what == ARGS_LIST)
+		return print(&text, option_list(&set, &text), err);
+	if (rc != RC_OK)
+		return rc;
 	printf("usage: gpuctl %s%s%s\n", cmd->name, *cmd->synopsis ? " " : "", cmd->synopsis);
 	if (cmd->summary)
 		printf("%s\n", cmd->summary);
-	args_help(cmd->options, stdout);
+	rc = print(&text, option_help(rows, set.n, &text), err);
 	if (cmd->run == run_inject)
 		fault_help(stdout);
+	return rc;
 }
 
-static void
-help_all(void)
+static enum rc
+help_all(struct err *err)
 {
-	printf("usage: gpuctl [--coordinator ADDR] [--timeout TIME] VERB [ARG...]\n"
-	       "  --coordinator ADDR  where gpucoord is (default $GPUSIM_COORD)\n"
-	       "  --timeout TIME      longest wait of one call, such as 5s (default 60s)\n"
-	       "  -V                  print the version\n"
-	       "  -h                  print this; gpuctl help VERB: a verb's options\n\n");
+	struct buf text = {0};
+	enum rc rc;
+
+	puts("usage: gpuctl [--coordinator ADDR] [--timeout TIME] VERB [ARG...]");
+	rc = print(&text, option_help(globals, NROWS(globals), &text), err);
+	puts("");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (commands[i].summary)
 			printf("  %-14s  %s\n", commands[i].name, commands[i].summary);
+	return rc;
 }
 
 static enum rc
@@ -192,44 +220,29 @@ run_help(struct cli *cli, const struct args *a, struct err *err)
 	(void)cli;
 	if (a->nrest && !cmd)
 		return unknown(a->rest[0], err);
-	if (cmd)
-		command_help(cmd);
-	else
-		help_all();
-	return RC_OK;
+	return cmd ? command_help(cmd, ARGS_HELP, err) : help_all(err);
 }
 
 /* The options before the verb; ends the program for -h and -V. */
 static enum rc
-global_options(struct cli *cli, int argc, char **argv, struct err *err)
+global_options(struct cli *cli, int *argc, char ***argv, struct err *err)
 {
-	const char *env = getenv("GPUSIM_TIMEOUT");
-	int opt;
+	struct option_set set = {
+	    .usage = "gpuctl", .rows = globals, .n = NROWS(globals), .target = cli, .stops = true};
+	enum option_ask ask;
+	enum rc rc = option_parse(&set, *argc, *argv, &ask, err);
 
-	if (env && *env && parse_ms(env, &cli->timeout_ms, err) != RC_OK)
-		return err_prefix(err, "GPUSIM_TIMEOUT");
-	while ((opt = getopts_next(argc, argv, "+Vh", longopts, err)) != -1) {
-		switch (opt) {
-		case 'c':
-			cli->coordinator = optarg;
-			break;
-		case 't':
-			if (parse_ms(optarg, &cli->timeout_ms, err) != RC_OK)
-				return err_prefix(err, "--timeout");
-			break;
-		case 'V':
-			run_version(cli, NULL, err);
-			cli_end(cli, err);
-		case 'h':
-			help_all();
-			cli_end(cli, err);
-		default:
-			return err->rc;
-		}
+	if (rc == RC_OK && ask == OPTION_HELP) {
+		help_all(err);
+		cli_end(cli, err);
 	}
-	if (optind >= argc)
-		return err_set(err, RC_INVAL, "no verb; gpuctl -h lists them");
-	return RC_OK;
+	if (rc == RC_OK && ask != OPTION_RUN)
+		rc = option_answer(&set, ask, err);
+	if (rc == RC_OK && set.noperands == 0)
+		rc = err_set(err, RC_INVAL, "no verb; gpuctl -h lists them");
+	*argc = set.noperands;
+	*argv = set.operands;
+	return rc;
 }
 
 int
@@ -237,28 +250,21 @@ main(int argc, char **argv)
 {
 	struct cli cli = {0};
 	struct err err = {0};
+	enum args_result what;
 	struct args a;
 
 	log_open("gpuctl", LOG_WARN);
-	if (log_check(&err) != RC_OK || global_options(&cli, argc, argv, &err) != RC_OK)
+	if (log_check(&err) != RC_OK || global_options(&cli, &argc, &argv, &err) != RC_OK)
 		cli_end(&cli, &err);
-	argc -= optind;
-	argv += optind;
 	cli.cmd = command_find(argv[0]);
 	if (!cli.cmd) {
 		unknown(argv[0], &err);
 		cli_end(&cli, &err);
 	}
-	switch (args_parse(cli.cmd, argc, argv, 0, &a, &err)) {
-	case ARGS_OK:
-		if (cli.cmd->run(&cli, &a, &err) == RC_OK)
-			err = (struct err){0};
-		break;
-	case ARGS_HELP:
-		command_help(cli.cmd);
-		break;
-	case ARGS_BAD:
-		break;
-	}
+	what = args_parse(cli.cmd, argc, argv, NULL, &a, &err);
+	if (what == ARGS_OK && cli.cmd->run(&cli, &a, &err) == RC_OK)
+		err = (struct err){0};
+	if (what == ARGS_HELP || what == ARGS_LIST)
+		command_help(cli.cmd, what, &err);
 	cli_end(&cli, &err);
 }

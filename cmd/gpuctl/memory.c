@@ -15,7 +15,7 @@ run_malloc(struct cli *cli, const struct args *a, struct err *err)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_malloc(cli->g, device, nbytes, GPUSIM_PERSIST, &addr), err);
-	if (rc == RC_OK && args_has(a, OPT(JSON)))
+	if (rc == RC_OK && a->json)
 		printf("{\"device\":\"%016" PRIx64 "\",\"address\":%" PRIu64 ",\"bytes\":%" PRIu64
 		       "}\n",
 		       device, addr, nbytes);

@@ -139,7 +139,7 @@ operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *
 	struct operation o = {0};
 	enum rc rc = operation_common(coll, a, gpusim_comm_count(comm), &o.c, err);
 
-	if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_has(a, OPT(COUNT)))
+	if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_given(a, count))
 		rc = err_set(err, RC_INVAL, "--count N is missing");
 	if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = shape_nelem(coll, a->count, gpusim_comm_count(comm), &o.c.nelem, err);
@@ -174,9 +174,7 @@ operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *c
 	enum rc rc = operation_make(coll, a, comm, &o, err);
 
 	if (rc == RC_OK)
-		rc = api(gpusim_collective(comm, &o.c,
-					   args_has(a, OPT(QUEUE)) ? GPUSIM_ASYNC : GPUSIM_SYNC),
-			 err);
+		rc = api(gpusim_collective(comm, &o.c, a->async ? GPUSIM_ASYNC : GPUSIM_SYNC), err);
 	if (rc == RC_OK)
 		cli_note();
 	operation_fini(&o);

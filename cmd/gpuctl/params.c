@@ -50,7 +50,7 @@ run_params(struct cli *cli, const struct args *a, struct err *err)
 
 	if (!coordinator)
 		return err->rc;
-	if (args_has(a, OPT(JSON))) {
+	if (a->json) {
 		print_json(coordinator, cli->timeout_ms);
 		return RC_OK;
 	}

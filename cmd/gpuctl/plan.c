@@ -39,15 +39,15 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 {
 	uint64_t count = shape_counts_parts(coll) ? 1 : a->nranks;
 
-	if (args_has(a, OPT(BYTES)) && args_has(a, OPT(COUNT)))
+	if (args_given(a, nbytes) && args_given(a, count))
 		return err_set(err, RC_INVAL, "--bytes and --count say the same; give one");
-	if (args_has(a, OPT(BYTES))) {
+	if (args_given(a, nbytes)) {
 		*nelem = a->nbytes / dtype_size(a->dtype);
 		if (coll == GPUSIM_ALLTOALL)
 			*nelem -= *nelem % a->nranks;
 		return RC_OK;
 	}
-	if (args_has(a, OPT(COUNT)))
+	if (args_given(a, count))
 		count = a->count;
 	else if (coll == GPUSIM_BARRIER)
 		count = 0;
@@ -93,7 +93,7 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
      struct err *err)
 {
 	static const char *const by[] = {"said so", "the tuner file", "the model", "GPUSIM_ALGO"};
-	bool json = args_has(a, OPT(JSON));
+	bool json = a->json;
 	struct tune_answer answer;
 	enum rc rc;
 
@@ -129,7 +129,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	plan_count(plans, p.nranks, &counts);
 	rc = plan_simulate(plans, p.nranks, dtype_size(a->dtype), &t->model[TUNE_NET], &us, err);
 	plan_free_all(plans, p.nranks);
-	if (rc == RC_OK && args_has(a, OPT(JSON)))
+	if (rc == RC_OK && a->json)
 		buf_addf(text,
 			 "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
 			 "%" PRIu32 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64
@@ -156,7 +156,7 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 
 	if (rc == RC_OK && a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		rc = plan_algo_find(p->coll, a->algo, &only, err);
-	if (args_has(a, OPT(JSON)))
+	if (a->json)
 		buf_addf(text,
 			 "{\"collective\":\"%s\",\"nranks\":%" PRIu32 ",\"bytes\":%" PRIu64
 			 ",\"alpha_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,\"algorithms\":[",
@@ -176,7 +176,7 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 		if (row->coll == p->coll && (!only || row == only) && !(cost && cost->shared))
 			rc = simulate(t, *p, a, row, row == answer.algo, text, err);
 	}
-	if (args_has(a, OPT(JSON)))
+	if (a->json)
 		buf_addf(text, "]}\n");
 	return rc;
 }
@@ -190,11 +190,11 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc;
 
 	(void)cli;
-	if (args_has(a, OPT(LIST)))
-		return list(args_has(a, OPT(JSON)));
+	if (a->list)
+		return list(a->json);
 	if (a->nrest < 1)
 		return err_set(err, RC_INVAL, "which collective? --list lists them");
-	if (!args_has(a, OPT(RANKS)))
+	if (!a->nranks)
 		return err_set(err, RC_INVAL, "how many ranks? -n N");
 	tuner_init(&t);
 	rc = coll_parse(a->rest[0], &p.coll, err);
@@ -204,8 +204,8 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = tuner_here(&t, err);
 	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
-		rc = args_has(a, OPT(SIMULATE)) ? simulate_all(&t, &p, a, &text, err)
-						: show(&t, &p, a, &text, err);
+		rc =
+		    a->simulate ? simulate_all(&t, &p, a, &text, err) : show(&t, &p, a, &text, err);
 	if (rc == RC_OK)
 		fwrite(text.data, 1, text.len, stdout);
 	buf_fini(&text);

@@ -34,21 +34,17 @@ enum rc
 ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct args *a,
 	   struct err *err)
 {
-	struct gpusim_comm_config config;
 	enum rc rc;
 
 	*r = (struct ranks){
 	    .cli = cli, .a = a, .size = dtype_size(a->dtype), .takes_one = ranks_take_one(coll)};
-	if (args_has(a, OPT(COMM)) && args_has(a, OPT(ON_FAILURE)))
+	if (a->comm && args_given(a, on_failure))
 		return err_set(err, RC_INVAL,
 			       "--on-failure is for a communicator of the moment, not for --comm");
-	if (args_has(a, OPT(COMM)) && args_has(a, OPT(WAIT)))
+	if (a->comm && a->wait_ms)
 		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
 	rc = operation_common(coll, a, PLAN_MAX_RANKS, &r->c, err);
-	if (rc == RC_OK)
-		rc = cli_config(a, GPUSIM_LEASE, &config, err);
-	if (rc == RC_OK)
-		r->on_failure = config.on_failure;
+	r->on_failure = a->on_failure;
 	return rc;
 }
 
@@ -88,7 +84,7 @@ open_comm(struct ranks *r, uint32_t n, const char *what, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (n && n != gpusim_comm_count(r->comm))
-		return err_set(err, args_has(r->a, OPT(RANKS)) ? RC_INVAL : RC_BADDATA,
+		return err_set(err, r->a->nranks ? RC_INVAL : RC_BADDATA,
 			       "%s, but communicator %" PRIu64 " has %" PRIu32 " ranks", what, id,
 			       gpusim_comm_count(r->comm));
 	return make_room(r, gpusim_comm_count(r->comm), err);
@@ -100,7 +96,7 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 	enum rc rc = cli_open(r->cli, err);
 
 	snprintf(r->what, sizeof r->what, "%s", what);
-	if (rc == RC_OK && args_has(r->a, OPT(COMM)))
+	if (rc == RC_OK && r->a->comm)
 		rc = open_comm(r, n, what, err);
 	else if (rc == RC_OK)
 		rc = make_room(r, n, err);
@@ -224,7 +220,7 @@ prints(const struct ranks *r, uint32_t rank)
 	case GPUSIM_GATHER:
 		return at_root;
 	default:
-		return at_root || args_has(r->a, OPT(ALL));
+		return at_root || r->a->all;
 	}
 }
 

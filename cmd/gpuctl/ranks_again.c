@@ -21,7 +21,7 @@
 bool
 ranks_recover(const struct ranks *r)
 {
-	return args_has(r->a, OPT(COMM)) || r->on_failure != GPUSIM_ON_FAILURE_ABORT;
+	return r->a->comm || r->on_failure != GPUSIM_ON_FAILURE_ABORT;
 }
 
 uint32_t
@@ -199,7 +199,7 @@ give_up_comm(struct ranks *r, enum rc rc)
 	struct census c;
 	bool lost;
 
-	if (args_has(r->a, OPT(COMM)) || !whole || !take_census(r, &c))
+	if (r->a->comm || !whole || !take_census(r, &c))
 		return false;
 	lost = may_be_loss(rc) || has_lost(&c, r->comm);
 	free(c.device);

@@ -1,4 +1,5 @@
 /* gpuctl run - a command with a machine full of devices; see lib/launch/launch.h. */
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@ enum { MAX_EXTRA = 13 + 2 * ARGS_MAX_KERNELS };
 struct extra {
 	const char *v[MAX_EXTRA];
 	size_t n;
+	char number[4][32];
+	size_t nnumbers;
 };
 
 static void
@@ -25,6 +28,21 @@ add(struct extra *x, const char *option, const char *value)
 		return;
 	x->v[x->n++] = option;
 	x->v[x->n++] = value;
+}
+
+static const char *
+show(char text[32], uint64_t value, const char *unit)
+{
+	snprintf(text, 32, "%" PRIu64 "%s", value, unit);
+	return text;
+}
+
+/* 0: it was not given. */
+static void
+add_number(struct extra *x, const char *option, uint64_t value, const char *unit)
+{
+	if (value)
+		add(x, option, show(x->number[x->nnumbers++], value, unit));
 }
 
 static void
@@ -47,7 +65,7 @@ is_pinned(const struct args *a)
 {
 	cpu_set_t set;
 
-	if (!a->pin || strcmp(a->pin, "auto") != 0 || (a->threads && strcmp(a->threads, "1") != 0))
+	if (a->pin != PIN_AUTO || a->threads > 1)
 		return false;
 	return sched_getaffinity(0, sizeof set, &set) == 0 &&
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
@@ -89,11 +107,10 @@ enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
-	struct gpusim_comm_config policy;
-	char advice[80];
+	char advice[80], mem[32];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
-				    .mem = a->mem,
+				    .mem = a->mem_bytes ? show(mem, a->mem_bytes, "") : NULL,
 				    .mem_file = a->mem_file,
 				    .grpc = a->grpc,
 				    .dev_args = dev.v,
@@ -105,24 +122,22 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->nranks > LAUNCH_MAX_DEVICES)
 		return err_set(err, RC_INVAL, "-n: %u is not 1 to %d", a->nranks,
 			       LAUNCH_MAX_DEVICES);
-	add(&dev, "--latency", a->latency);
-	add(&dev, "--bandwidth", a->bandwidth);
+	add_number(&dev, "--latency", a->latency_ns, "ns");
+	add_number(&dev, "--bandwidth", a->bits_per_s, "");
 	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
 		return err_set(err, RC_INVAL, "--spares: %u and %u devices are more than %d",
 			       a->spares, a->nranks, LAUNCH_MAX_DEVICES);
-	if (cli_config(a, GPUSIM_PERSIST, &policy, err) != RC_OK)
-		return err->rc;
-	if (args_has(a, OPT(ON_FAILURE))) /* for the coordinator, and the command's clients */
+	if (args_given(a, on_failure)) /* for the coordinator, and the command's clients */
 		setenv("GPUSIM_ON_FAILURE", gpusim_on_failure_name(a->on_failure), 1);
 	if (a->transport)
 		setenv("GPUSIM_P2P_LEVEL", "LOC", 1); /* for the devices */
-	if (a->transport && strcmp(a->transport, "tcp") == 0)
+	if (a->transport == TRANSPORT_TCP)
 		add(&dev, "--data", "tcp://127.0.0.1:0");
-	add(&dev, "--threads", a->threads);
+	add_number(&dev, "--threads", a->threads, "");
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
-	add(&coord, "--op-timeout", a->op_timeout);
+	add_number(&coord, "--op-timeout", a->op_timeout_ms, "ms");
 	add(&coord, "--http", a->http);
-	if (args_has(a, OPT(ALLOW_INJECT))) {
+	if (a->allow_inject) {
 		add_flag(&dev, "--allow-inject");
 		add_flag(&coord, "--allow-inject");
 	}

@@ -61,7 +61,7 @@ parse_lists(const struct args *a, uint32_t n, int **color, int **key, struct err
 static void
 print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 {
-	bool json = args_has(a, OPT(JSON));
+	bool json = a->json;
 
 	for (size_t i = 0; i < n && !json; i++)
 		printf("%d %" PRIu64 "\n", made[i].color, gpusim_comm_id(made[i].comm).id);
@@ -77,7 +77,7 @@ print_split(const struct args *a, const struct gpusim_split *made, size_t n)
 enum rc
 run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct gpusim_comm_config config;
+	const struct gpusim_comm_config config = cli_config(a, GPUSIM_PERSIST);
 	struct gpusim_comm *comm = NULL;
 	struct gpusim_split *made = NULL;
 	int *color = NULL, *key = NULL;
@@ -85,8 +85,6 @@ run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 	uint64_t id;
 	enum rc rc = comm_id(a->rest[0], &id, err);
 
-	if (rc == RC_OK)
-		rc = cli_config(a, GPUSIM_PERSIST, &config, err);
 	if (rc == RC_OK)
 		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)

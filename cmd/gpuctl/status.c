@@ -73,7 +73,7 @@ run_status(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_status(cli->g, &s), err);
 	if (rc != RC_OK)
 		return rc;
-	if (args_has(a, OPT(JSON)))
+	if (a->json)
 		print_json(&s);
 	else
 		print_text(&s);

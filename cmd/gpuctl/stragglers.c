@@ -47,7 +47,7 @@ run_stragglers(struct cli *cli, const struct args *a, struct err *err)
 		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_lateness(comm, &v, &nranks), err);
-	if (rc == RC_OK && args_has(a, OPT(JSON)))
+	if (rc == RC_OK && a->json)
 		print_json(v, nranks);
 	else if (rc == RC_OK)
 		print_text(v, nranks);

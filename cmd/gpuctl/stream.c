@@ -30,7 +30,7 @@ struct stream {
 static bool
 is_raw(const struct stream *s)
 {
-	return args_has(s->a, OPT(RAW));
+	return s->a->raw;
 }
 
 /* How long a block is. */
@@ -168,10 +168,10 @@ do_blocks(struct stream *s, struct err *err)
 static enum rc
 check(const struct args *a, struct err *err)
 {
-	if (args_has(a, OPT(COUNT)) && !args_has(a, OPT(RAW)))
+	if (args_given(a, count) && !a->raw)
 		return err_set(err, RC_INVAL,
 			       "--count goes with --raw: lines say how long they are");
-	if (args_has(a, OPT(RAW)) && !a->count)
+	if (a->raw && !a->count)
 		return err_set(err, RC_INVAL,
 			       "--count N is missing: elements of each rank's vector in a block");
 	return RC_OK;

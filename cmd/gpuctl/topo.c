@@ -120,7 +120,7 @@ learn_busy(struct cli *cli, struct topo *t, struct err *err)
 static enum rc
 learn_free(struct cli *cli, struct topo *t, struct err *err)
 {
-	const struct args none = {.given = OPT(ON_FAILURE)};
+	const struct args none = {0};
 	struct gpusim_comm *comm = NULL;
 	uint32_t n;
 	enum rc rc = cli_free_devices(cli, &n, err);
@@ -345,9 +345,8 @@ run_topo(struct cli *cli, const struct args *a, struct err *err)
 	enum rc rc = cli_open(cli, err);
 
 	if (rc == RC_OK)
-		rc = args_has(a, OPT(COMM)) ? topo_comm(cli, &t, a->comm, err)
-					    : topo_all(cli, &t, err);
-	if (rc == RC_OK && args_has(a, OPT(JSON)))
+		rc = a->comm ? topo_comm(cli, &t, a->comm, err) : topo_all(cli, &t, err);
+	if (rc == RC_OK && a->json)
 		print_json(&t);
 	else if (rc == RC_OK)
 		rc = print_text(&t, err);

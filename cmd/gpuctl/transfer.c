@@ -29,8 +29,7 @@ run_begin_send(struct cli *cli, const struct args *a, struct err *err)
 		    gpusim_begin_send(cli->g, device, a->comm, addr, a->nbytes, a->peer, &stream),
 		    err);
 	if (rc == RC_OK)
-		printf(args_has(a, OPT(JSON)) ? "{\"stream\":%" PRIu64 "}\n" : "%" PRIu64 "\n",
-		       stream);
+		printf(a->json ? "{\"stream\":%" PRIu64 "}\n" : "%" PRIu64 "\n", stream);
 	return rc;
 }
 
@@ -60,7 +59,7 @@ run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 		rc = api(gpusim_stream_status(cli->g, device, a->stream, &state), err);
 	if (rc != RC_OK)
 		return rc;
-	if (args_has(a, OPT(JSON))) {
+	if (a->json) {
 		printf("{\"stream\":%" PRIu64 ",\"state\":\"%s\",\"reason\":", a->stream,
 		       state_name((int)state));
 		json_string(state == GPUSIM_STATE_FAILED ? gpusim_error() : "", stdout);

@@ -12,15 +12,15 @@ with_defaults(const struct args *a)
 {
 	struct args b = *a;
 
-	if (!args_has(a, OPT(MIN_BYTES)))
+	if (!args_given(a, min_bytes))
 		b.min_bytes = 256;
-	if (!args_has(a, OPT(MAX_BYTES)))
+	if (!args_given(a, max_bytes))
 		b.max_bytes = 4u << 20;
-	if (!args_has(a, OPT(FACTOR)))
+	if (!args_given(a, factor))
 		b.factor = 8;
-	if (!args_has(a, OPT(ITERS)))
+	if (!args_given(a, iters))
 		b.iters = 10;
-	if (!args_has(a, OPT(WARMUP)))
+	if (!args_given(a, warmup))
 		b.warmup = 3;
 	return b;
 }
@@ -29,7 +29,7 @@ static void
 print_rule(void *arg, const struct bench_rule *rule)
 {
 	struct bench_cli *b = arg;
-	bool json = args_has(b->a, OPT(JSON));
+	bool json = b->a->json;
 	const char *name = coll_name(b->cfg.c.coll);
 	char max[24] = "-1";
 
@@ -79,14 +79,14 @@ run_tune(struct cli *cli, const struct args *given, struct err *err)
 	for (int c = 0; c < GPUSIM_NCOLLS && !a.nrest; c++)
 		if (bench_has_choice((enum gpusim_coll)c))
 			coll[n++] = (enum gpusim_coll)c;
-	if (rc == RC_OK && args_has(&a, OPT(JSON)))
+	if (rc == RC_OK && a.json)
 		fputs("[", stdout);
 	else if (rc == RC_OK)
 		printf("# collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,"
 		       "numPipeOps,regBuff\n");
 	for (int i = 0; i < n && rc == RC_OK; i++)
 		rc = tune(&b, coll[i], err);
-	if (rc == RC_OK && args_has(&a, OPT(JSON)))
+	if (rc == RC_OK && a.json)
 		puts("]");
 	return rc;
 }

@@ -8,7 +8,7 @@ run_version(struct cli *cli, const struct args *a, struct err *err)
 {
 	(void)cli;
 	(void)err;
-	if (a && args_has(a, OPT(JSON)))
+	if (a->json)
 		puts("{\"program\":\"gpuctl\",\"version\":\"" GPUSIM_VERSION "\"}");
 	else
 		puts("gpuctl " GPUSIM_VERSION);

@@ -102,29 +102,30 @@ option_set_row(struct option_set *s, unsigned row, const char *name, const char 
 	return RC_OK;
 }
 
-static enum rc
-begin_row(struct option_set *s, unsigned row, struct err *err)
+enum rc
+option_begin(struct option_set *s, struct err *err)
 {
-	static const struct option_from dflt = {.rank = OPTION_FROM_DEFAULT},
-					env = {.rank = OPTION_FROM_ENV};
-	const struct option_row *o = &s->rows[row];
-	const char *text = o->env ? getenv(o->env) : NULL;
+	static const struct option_from dflt = {.rank = OPTION_FROM_DEFAULT};
 	enum rc rc = RC_OK;
 
-	if (o->dflt)
-		rc = option_set_row(s, row, o->name, o->dflt, &dflt, err);
-	if (rc == RC_OK && text && *text)
-		rc = option_set_row(s, row, o->env, text, &env, err);
+	for (unsigned i = 0; rc == RC_OK && i < s->n; i++)
+		if (s->rows[i].dflt)
+			rc = option_set_row(s, i, s->rows[i].name, s->rows[i].dflt, &dflt, err);
 	return rc;
 }
 
 enum rc
-option_begin(struct option_set *s, struct err *err)
+option_environment(struct option_set *s, struct err *err)
 {
+	static const struct option_from env = {.rank = OPTION_FROM_ENV};
 	enum rc rc = RC_OK;
 
-	for (unsigned i = 0; rc == RC_OK && i < s->n; i++)
-		rc = begin_row(s, i, err);
+	for (unsigned i = 0; rc == RC_OK && i < s->n; i++) {
+		const char *name = s->rows[i].env, *text = name ? getenv(name) : NULL;
+
+		if (text && *text && s->from[i].rank == OPTION_FROM_DEFAULT)
+			rc = option_set_row(s, i, name, text, &env, err);
+	}
 	return rc;
 }
 
@@ -302,7 +303,7 @@ option_parse(struct option_set *s, int argc, char **argv, enum option_ask *ask, 
 	rc = option_begin(s, err);
 	for (enum pass pass = FILES; rc == RC_OK && pass <= FLAGS; pass++)
 		rc = read_flags(s, argc, argv, pass, ask, err);
-	return rc == RC_OK ? option_file_check(s, err) : rc;
+	return rc == RC_OK ? option_environment(s, err) : rc;
 }
 
 enum rc

@@ -116,7 +116,8 @@ struct option_set {
 };
 
 /*
- * option_parse - defaults, then the environment, then files, then flags, wherever they stand in argv.
+ * option_parse - defaults, then files, then flags, wherever they stand in argv. A variable of the environment is
+ * read for an option that neither gave.
  *
  *	ask	[out] what is asked for. With -h, -V and --help-options nothing else is read
  *
@@ -126,8 +127,9 @@ struct option_set {
 enum rc option_parse(struct option_set *s, int argc, char **argv, enum option_ask *ask,
 		     struct err *err);
 
-/* Set the defaults and what the environment says. */
+/* Set the defaults; at the end, what the environment says where nothing else was given. */
 enum rc option_begin(struct option_set *s, struct err *err);
+enum rc option_environment(struct option_set *s, struct err *err);
 
 /* Add a file, or its text. rank: OPTION_FROM_FILES and more. */
 enum rc option_file(struct option_set *s, const char *path, int rank, struct err *err);

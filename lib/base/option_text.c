@@ -10,6 +10,7 @@
 #include "gpusim.h"
 
 #define HELP_COLUMN 24
+#define LIST_NAME   "help-options"
 #define HELP_WIDTH  80
 
 /* ---- -h */
@@ -85,7 +86,7 @@ add_row(const struct option_row *o, struct buf *out)
 	if (good && o->name)
 		good = buf_addf(out, "--%s", o->name);
 	if (good && o->arg)
-		good = buf_addf(out, "%s%s", *o->arg == '[' ? "" : " ", o->arg);
+		good = buf_addf(out, "%s%s", strncmp(o->arg, "[=", 2) == 0 ? "" : " ", o->arg);
 	good = good && buf_addf(&text, "%s", o->help) && add_words(o, &text) &&
 	       add_default(o, &text) && buf_add(&text, "", 1) &&
 	       add_filled(out, text.data, out->len - begin);
@@ -295,8 +296,13 @@ option_answer(const struct option_set *s, enum option_ask ask, struct err *err)
 		rc = option_print(s, &text, err);
 	if (!good || !buf_add(&text, "", 1))
 		rc = err_set(err, RC_NOMEM, "out of memory");
-	if (rc == RC_OK)
-		rc = option_say(text.data, err);
+	if (rc == RC_OK && option_say(text.data, err) != RC_OK) {
+		unsigned i = 0;
+
+		while (i < s->n && s->rows[i].ask != ask)
+			i++;
+		rc = err_prefix(err, "--%s", i < s->n ? s->rows[i].name : LIST_NAME);
+	}
 	buf_fini(&text);
 	return rc;
 }

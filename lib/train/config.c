@@ -86,6 +86,8 @@ config_parse_text(const char *text, const char *name, struct train_config *out, 
 	if (rc == RC_OK)
 		rc = option_file_text(&d.set, text, name, OPTION_FROM_FILES, err);
 	if (rc == RC_OK)
+		rc = option_environment(&d.set, err);
+	if (rc == RC_OK)
 		rc = finish(&d, err);
 	if (rc == RC_OK)
 		*out = d.c;

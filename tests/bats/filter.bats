@@ -226,7 +226,7 @@ LOSE='lose() { local pid; pid=$(gpuctl devices | awk -v k=$1 "\$1 == k { print \
 }
 
 @test "a wrong option is told without waiting for stdin: exit 2" {
-	run machine 1 'for o in "--algo bruck" "--type f31" "--op mean" "--count 3" --queue; do
+	run machine 1 'for o in "--algo bruck" "--type f31" "--op mean" "--count 3" --async; do
 			gpuctl reduce $o <> <(:); echo $?
 		done 2>&1'
 	assert_output "gpuctl: reduce: unknown algorithm 'bruck': not one of auto, ring, naive, tree
@@ -237,7 +237,7 @@ gpuctl: reduce: --op: 'mean' is not an operation ($(gpuctl completion -- reduce 
 2
 gpuctl: reduce: --count goes with --addr, or --send and --recv
 2
-gpuctl: reduce: --queue goes with --addr, or --send and --recv
+gpuctl: reduce: --async goes with --addr, or --send and --recv
 2"
 }
 
@@ -399,7 +399,7 @@ gpuctl: allreduce: standard input ends after 1 of the 4 bytes of a block'
 		seq 3 | try allreduce --stream; printf "1 2\n3 4\n5 6\n7\n" | try allreduce --stream
 		printf "1\n2\n3\nx\n5\n6\n" | try allreduce --stream; try allreduce --stream x; try allreduce --stream 64
 		try allreduce --stream --count 2; try allreduce --stream --raw u8; try allreduce --stream --comm 1 --addr 1,2
-		try allreduce --stream --queue; try launch --stream --device 0 fill; unset GPUSIM_NDEVICES; try allreduce --stream'
+		try allreduce --stream --async; try launch --stream --device 0 fill; unset GPUSIM_NDEVICES; try allreduce --stream'
 	assert_match '^3
 gpuctl: allreduce: standard input ends with line 3, after 1 of the 2 lines of a block
 5
@@ -420,7 +420,7 @@ gpuctl: allreduce: --count N is missing: elements of each rank.s vector in a blo
 2
 gpuctl: allreduce: --stream: which\? Without a number it is for vectors on standard input
 2
-gpuctl: allreduce: --queue goes with --addr, or --send and --recv
+gpuctl: allreduce: --async goes with --addr, or --send and --recv
 2
 gpuctl: launch: --stream: .--device. is not a whole number
 2

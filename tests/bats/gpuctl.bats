@@ -27,7 +27,7 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 		assert_match "^usage: gpuctl $verb"
 		assert_equal "$(gpuctl "$verb" -h)" "$output"
 		for option in $(gpuctl completion -- "$verb" - | cut -f 1); do
-			assert_match $'\n'"  $option "
+			assert_match $'\n'"  ${option}[ ,]"
 		done
 	done
 	run gpuctl -V
@@ -204,7 +204,7 @@ gpuctl: memcpy: SRC names 4 bytes and DST 5
 @test "kernels by name, waited for or queued" {
 	run machine 1 'A=$(gpuctl malloc --device 0 64)
 		gpuctl launch fill --device 0 dst="$A" n=4 dtype=f32 value=1.5; f32 "0:$A:16"
-		gpuctl launch fill dst="$A" n=2 dtype=f32 value=-2e0 --device 0 --stream 7 --queue
+		gpuctl launch fill dst="$A" n=2 dtype=f32 value=-2e0 --device 0 --stream 7 --async
 		gpuctl sync --device 0 --stream 7; f32 "0:$A:16"
 		try gpuctl launch flll --device 0; try gpuctl launch fill --device 0 dst=here
 		try gpuctl launch fill --device 0 n; try gpuctl launch fill --device 0 bad=1
@@ -311,7 +311,7 @@ success"
 	run machine 3 "$THREE"'
 		gpuctl send --comm $C --rank 0 --peer 2 --addr $A --count 2 --type f32 &
 		gpuctl recv --comm $C --rank 2 --peer 0 --addr $D --count 2 --type f32; wait $!; f32 2:$D:12
-		gpuctl recv --comm $C --rank 0 --peer 1 --addr $A --count 1 --type f32 --queue
+		gpuctl recv --comm $C --rank 0 --peer 1 --addr $A --count 1 --type f32 --async
 		gpuctl send --comm $C --rank 1 --peer 0 --addr $B --count 1 --type f32
 		gpuctl wait $C; f32 0:$A:8
 		try gpuctl send --comm $C --rank 1 --peer 1 --addr $B --count 1'
@@ -382,7 +382,7 @@ gpuctl: group: line 3: broadcast: --count N is missing
 2
 gpuctl: group: line 3: --comm: the group is on communicator 1
 2
-gpuctl: group: line 3: --queue, --all, --raw, -n and --on-failure have no meaning here
+gpuctl: group: line 3: --async, --all, --raw, -n and --on-failure have no meaning here
 2
 gpuctl: group: line 3: send: --peer: rank 0 is its own peer
 2

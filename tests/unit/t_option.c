@@ -174,7 +174,7 @@ test_texts(void)
 	    "  -c, --count N         how many (default $T_OPTION_COUNT, else 3: "
 	    "a few)\n"
 	    "  --heartbeat TIME      how often (default 250ms)\n"
-	    "  --size[SIZE]          how large\n"
+	    "  --size [SIZE]         how large\n"
 	    "  --name WORD           of it\n"
 	    "  --path FILE           where it is (default: nowhere)\n"
 	    "  --quiet               say nothing\n"
