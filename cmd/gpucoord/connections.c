@@ -1,7 +1,7 @@
 /*
- * A client dials for as long as it is there, many times a second, and each try is a socket that nng's
- * one thread for that has to clear away. So where nobody listens the client goes, a moment later, unless
- * it is called again; a call that finds nobody there tells so once more.
+ * A client dials as long as it exists, many times a second, and each try is a socket that nng's one thread
+ * for that must clear away. So a client at an address where nobody listens is closed a moment later, unless
+ * it is called again; a call that finds nobody there reports it once more.
  */
 #include "connections.h"
 
@@ -15,18 +15,18 @@
 
 #define MAX_ADDRESSES 4096
 #define BUCKETS	      1024
-#define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lives */
+#define FORGET_AFTER  (600 * NS_PER_SEC) /* longer than any call lasts */
 #define NOBODY_AFTER  (200 * NS_PER_MS)
 #define CALL_WAITS    (350 * NS_PER_MS) /* longer than a call waits where nobody listens */
 
 struct connection {
 	struct connection *next;
 	struct connections *all;
-	_Atomic uint64_t device_id; /* called there last */
+	_Atomic uint64_t device_id; /* the device of the last call */
 	char addr[NET_ADDR_MAX];
 	struct rpc_client *client;
 	uint64_t used_ns;
-	_Atomic uint64_t nobody_ns; /* since when nobody listens there; 0: somebody may */
+	_Atomic uint64_t nobody_ns; /* since when nobody listens there; 0: somebody may listen */
 };
 
 struct connections {
@@ -77,7 +77,7 @@ connections_free(struct connections *d)
 	free(d);
 }
 
-/* Where a connection to the address is, or belongs. */
+/* The link to the connection of an address, or to the place for one. */
 static struct connection **
 find(struct connections *d, const char *addr)
 {
@@ -118,7 +118,7 @@ connections_client(struct connections *d, const char *addr, uint64_t id, uint64_
 	}
 	if (id)
 		atomic_store(&c->device_id, id);
-	atomic_store(&c->nobody_ns, 0); /* its call will tell */
+	atomic_store(&c->nobody_ns, 0); /* its call reports it */
 	c->used_ns = now_ns;
 	*out = c->client;
 	return RC_OK;

@@ -1,6 +1,6 @@
 /*
- * exits.h - which processes have ended, and how: devices that this one has started, and those of which
- * its own parent tells.
+ * exits.h - which processes have ended, and how: devices that this process started, and those of which its
+ * own parent reports.
  */
 #ifndef GPUCOORD_EXITS_H
 #define GPUCOORD_EXITS_H
@@ -15,10 +15,10 @@ struct exits {
 	size_t len;
 };
 
-/* fd is the caller's to close, and is not waited for from now on. */
+/* fd is the caller's to close; it is no longer read. */
 void exits_init(struct exits *e, int fd);
 
-/* The next that is known of by now; false: none. */
+/* The next end that is known; false: there is none. */
 bool exits_next(struct exits *e, uint32_t *pid, int *status);
 
 #endif

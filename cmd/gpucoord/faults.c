@@ -17,7 +17,7 @@ check(const struct gpusim_fault *f, struct err *err)
 	return fault_check(f, err);
 }
 
-/* Lock held. */
+/* The lock is held. */
 static enum rc
 add(struct faults *t, const struct gpusim_fault *f, struct err *err)
 {

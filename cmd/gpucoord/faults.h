@@ -27,7 +27,7 @@ struct faults {
 /* Answer an Inject. On any thread. */
 void faults_call(struct faults *f, struct rpc_call *call);
 
-/* A request is about to be looked at: wait, if there is slowness. */
+/* Before a request is handled: wait, if the fault is slowness. */
 void faults_delay(struct faults *f);
 
 /* Kill or stop now; called every 100 ms or so. */

@@ -13,21 +13,25 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define FRESH_NS (10 * NS_PER_SEC) /* a look that is older is nothing to compare with */
-#define SHARE	 5		   /* of the time, one part of so many */
-#define HUNGER	 8 /* who has waited so many times as long as it ran had no chance to speak */
+#define FRESH_NS (10 * NS_PER_SEC) /* a look that is older is not compared with */
+#define SHARE \
+	5 /* share of the time that a starved process has waited: one part in so
+				    * many */
+#define HUNGER \
+	8 /* a process that waited so many times as long as it ran could not send its heartbeats */
 
 struct look {
 	uint64_t device_id, at_ns, waited_ns, ran_ns;
 	uint32_t pid;
 };
 
-/* Of all threads of a process. */
+/* The sums over all threads of a process. */
 struct threads {
-	uint64_t waited_ns; /* for a processor */
-	uint64_t ran_ns;    /* on one */
+	uint64_t waited_ns; /* waited for a processor */
+	uint64_t ran_ns;    /* ran on one */
 	bool
-	    runnable; /* the first thread, which sends the heartbeats: streams may run all the time */
+	    runnable; /* the first thread, which sends the heartbeats, wants to run; streams may run all the
+		       * time */
 	bool stopped;
 };
 
@@ -83,7 +87,7 @@ look_now(uint32_t pid)
 	return t;
 }
 
-/* The device's place, a new one if it has none; NULL: out of memory. */
+/* The device's entry, a new one if it has none; NULL: out of memory. */
 static struct look *
 place(struct looks *l, uint64_t device_id)
 {
@@ -103,7 +107,7 @@ place(struct looks *l, uint64_t device_id)
 	return &l->v[l->n++];
 }
 
-/* Forget what is too old to be compared with. */
+/* Drop looks that are too old. */
 static void
 forget_old(struct looks *l, uint64_t now_ns)
 {
@@ -115,7 +119,7 @@ forget_old(struct looks *l, uint64_t now_ns)
 	l->n = n;
 }
 
-/* One that computes all the time on a busy machine waits as well, but it has its share. */
+/* A process that computes all the time on a busy machine waits as well, but it gets its share. */
 static bool
 is_starved(const struct threads *t, const struct look *before, uint64_t now_ns)
 {

@@ -1,8 +1,7 @@
 /*
- * look.h - whether a silent process of this host gets no processor.
+ * look.h - does a silent process of this host get no processor?
  *
- * From /proc: the states of its threads, and how long they have waited for a processor, of which the
- * kernel keeps account.
+ * From /proc: the states of its threads, and how long the kernel says they have waited for a processor.
  */
 #ifndef GPUCOORD_LOOK_H
 #define GPUCOORD_LOOK_H
@@ -14,7 +13,7 @@
 
 struct look;
 
-/* What was found last, by device. {0} is empty. */
+/* The last look at each device. {0} is empty. */
 struct looks {
 	struct look *v;
 	size_t n, cap;

@@ -28,7 +28,7 @@ struct command {
 	char kernels[WIRE_NAME_MAX]; /* paths, cut apart */
 };
 
-/* Whether the process has the file mapped: then it is the device, and not one that has its number now. */
+/* Has the process mapped the file? Then it is the device, and not another process with its number. */
 static bool
 has_mapped(uint32_t pid, const char *path)
 {
@@ -94,7 +94,7 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		add_number(c, "--lifeline", (uint64_t)lifeline, "");
 }
 
-/* A process that was killed keeps its memory file locked until all of it has gone, which takes its time. */
+/* The kernel unlocks the memory file of a killed process only when all of that process has gone. */
 static void
 await_file(const char *path)
 {
@@ -111,7 +111,7 @@ await_file(const char *path)
 		close(fd);
 }
 
-/* Whether nobody but this user and root can change what is there. */
+/* Can only this user and root write to it? */
 static bool
 is_ours(const char *path)
 {
@@ -120,12 +120,12 @@ is_ours(const char *path)
 	if (stat(path, &st) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
 		return false;
 	if (S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX)
-		return true; /* as in /tmp: what is in it is whose it is */
+		return true; /* as in /tmp: only its owner can rename or remove a file */
 	return !(st.st_mode & S_IWOTH) &&
 	       (!(st.st_mode & S_IWGRP) || st.st_gid == getegid() || st.st_gid == 0);
 }
 
-/* The same of the file and of all folders above it, which have no symbolic link among them. */
+/* The same for the file and all folders above it, none of which is a symbolic link. */
 static bool
 is_ours_all_the_way(const char *path)
 {
@@ -142,10 +142,8 @@ is_ours_all_the_way(const char *path)
 	return false;
 }
 
-/*
- * The device's kernels, which are code. Whoever can register a device could name any file, so it has
- * to be one that this user or root has put there.
- */
+/* The device's kernels, which are code. Any client that can register a device could name any file, so the
+ * file must be writable by this user or root alone. */
 static enum rc
 add_kernels(struct command *c, const char *list, struct err *err)
 {
@@ -173,7 +171,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
-	/* Not a session: the scheduler would weigh it against all other devices together. */
+	/* No session of its own: the scheduler would weigh it against all other devices together. */
 	setpgid(0, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -192,7 +190,7 @@ become(const char *path, const struct command *c, const GpuSim__DeviceMetadata *
 	_exit(127);
 }
 
-/* What it would come back to is still there. */
+/* The memory that it would come back to exists. */
 static enum rc
 check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
 {
@@ -222,7 +220,7 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	if (m->pid > 1 && m->pid <= INT_MAX && *m->mempath && has_mapped(m->pid, m->mempath))
 		kill((pid_t)m->pid, SIGKILL);
 	if (m->supervised)
-		return RC_OK; /* who started it does so again */
+		return RC_OK; /* the supervisor starts it again */
 	make_command(m, coordinator, lifeline, &c);
 	if (add_kernels(&c, m->kernels, err) != RC_OK)
 		return err->rc;

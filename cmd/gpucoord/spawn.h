@@ -11,18 +11,18 @@
 #include "wire/wire.h"
 
 /*
- * spawn_device - end what is left of the process, and start gpudev with what the device said of itself.
+ * spawn_device - end the rest of the process, and start gpudev with the values of its registration.
  *
- *	m		as it registered
- *	coordinator	where it shall register
- *	lifeline	descriptor that it shall have as its own lifeline, or -1
- *	allow_inject	whether faults may be injected into it, as into the coordinator
+ *	m		its registration
+ *	coordinator	the address where it shall register
+ *	lifeline	a descriptor that it shall have as its own lifeline, or -1
+ *	allow_inject	may faults be injected into it, as into the coordinator?
  *	pid		[out] the child, which is the caller's to wait for
  *
- * A supervised device is not started, only ended: *pid is left alone. The old process is ended (SIGKILL) only
- * if it has the memory file mapped. The new one tells of itself when it
- * registers, and by its end if it cannot. RC_FAILED: it cannot be started, its memory is gone, or files of kernels
- * that it had loaded are not this user's or root's alone to write.
+ * A supervised device is only ended, not started: *pid is left alone. The old process is ended (SIGKILL)
+ * only if it has the memory file mapped. The new one reports when it registers, and by its end if it
+ * cannot. RC_FAILED: it cannot be started, its memory is gone, or others than this user and root can write
+ * to a file of its kernels.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
 		     bool allow_inject, pid_t *pid, struct err *err);

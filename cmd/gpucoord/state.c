@@ -1,9 +1,10 @@
 /*
- * state.c - where the state is, and what becomes of it while it cannot be stored.
+ * state.c - where the state is stored, and the changes that could not be stored yet.
  *
- * What could not be committed waits in `late`, in order, and is committed together with what comes
- * later, so that the store never has a state that was not. Meanwhile the coordinator accepts nothing
- * new that would have to be stored, so `late` stays small; tries are spaced by what they cost.
+ * Changes that could not be committed wait in `late`, in order, and are committed together with later ones,
+ * so that the store never has a state that did not exist. Meanwhile the coordinator accepts nothing new
+ * that would have to be stored, so `late` stays small. The longer a try takes, the longer the pause before
+ * the next.
  */
 #include "state.h"
 
@@ -25,15 +26,15 @@ struct state {
 	struct store *store;
 	struct store_change *late;
 	size_t nlate, cap;
-	bool promise;	   /* among them */
+	bool promise;	   /* one of them was promised */
 	bool failing;	   /* the last commit failed with *why */
-	uint64_t retry_ns; /* not before */
+	uint64_t retry_ns; /* no try before */
 	struct err why;
 };
 
 /* ---- where */
 
-/* Make a directory, and those above it. Whether it is there in the end shows when it is used. */
+/* Make a directory, and those above it. Errors show when it is used. */
 static void
 make_path(char *path)
 {
@@ -46,8 +47,8 @@ make_path(char *path)
 	mkdir(path, 0700);
 }
 
-/* The directory that goes with the address; false: none does. One whose port is given by chance is
- * not found again by anybody. */
+/* The directory for an address; false: there is none. Nobody finds a coordinator again whose port is any
+ * free one. */
 static bool
 default_where(const char *address, char *out, size_t n)
 {
@@ -184,8 +185,7 @@ gather(struct state *st, struct coord_actions *a)
 	return true;
 }
 
-/* All at once, or, where that is too much, what of it is not too much by itself. *err says what is
- * not stored. */
+/* All at once; if that is too much, each change that is not too large by itself. *err names the others. */
 static enum rc
 commit_late(struct state *st, struct err *err)
 {
@@ -209,7 +209,7 @@ commit(struct state *st)
 	enum rc rc = commit_late(st, &err);
 
 	if (rc == RC_OK || rc == RC_INVAL)
-		forget(st); /* what is too large stays so */
+		forget(st); /* a change that is too large stays too large */
 	if (rc != RC_OK) {
 		if (!st->failing || strcmp(st->why.text, err.text) != 0)
 			log_line(LOG_ERROR, "the state cannot be stored: %s", err.text);

@@ -12,7 +12,7 @@
 #define SAMPLE	256000 /* floats: larger than a core's own caches, and quick */
 #define REPEATS 8
 
-/* Microseconds a byte of copying, or of adding, one buffer to another: the best of some. */
+/* Microseconds a byte of copying, or adding, one buffer to another: the best of several tries. */
 static double
 byte_us(float *to, const float *from, bool add)
 {
@@ -32,8 +32,8 @@ byte_us(float *to, const float *from, bool add)
 	return (double)best / 1e3 / (double)(SAMPLE * sizeof *to);
 }
 
-/* Bytes cost what this machine takes for them; a socket stays as many times dearer than a copy as
- * built in. Messages cost what is built in: to measure them takes two devices. */
+/* Bytes cost what this machine needs for them; the ratio of a socket to a copy stays as built in, and so do
+ * the costs of messages: to measure them takes two devices. */
 static void
 measure(struct tuner *t)
 {

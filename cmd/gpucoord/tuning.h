@@ -1,5 +1,5 @@
 /*
- * tuning.h - what the coordinator's tuner is told at start: environment, file, the machine itself.
+ * tuning.h - the inputs of the coordinator's tuner: environment, file, the machine itself.
  */
 #ifndef GPUCOORD_TUNING_H
 #define GPUCOORD_TUNING_H

@@ -1,7 +1,5 @@
-/*
- * Design notes. Models come on the rpc server's thread and go on the HTTP server's; `lock` guards them,
- * and is held for as long as a piece is copied and not while anybody is answered.
- */
+/* Design notes. Models arrive on the rpc server's thread and are served on the HTTP server's; `lock` guards
+ * them. A thread holds it to copy a piece, never to answer. */
 #include "web.h"
 
 #include <inttypes.h>
@@ -18,7 +16,7 @@ struct web {
 	struct http_server *server;
 };
 
-/* What an answer holds until it is sent. */
+/* Held by an answer until it is sent. */
 struct lent {
 	struct web *web;
 	struct model *model;
@@ -36,7 +34,7 @@ give_back(void *arg)
 	free(l);
 }
 
-/* False: there is no model, or no memory to speak of it. */
+/* False: there is no model, or no memory. */
 static bool
 lend(struct web *w, struct http_answer *out, struct lent **lent)
 {

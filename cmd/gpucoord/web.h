@@ -1,9 +1,9 @@
 /*
- * web.h - the newest model of whoever trains, over HTTP.
+ * web.h - the newest model of a training, over HTTP.
  *
- *	GET /			what there is
- *	GET /model		the newest model, a .npz file; X-Gpusim-Version says which version
- *	GET /model/version	its number
+ *	GET /			a list of the paths
+ *	GET /model		the newest model, a .npz file; X-Gpusim-Version has its version
+ *	GET /model/version	its version, a number
  */
 #ifndef GPUCOORD_WEB_H
 #define GPUCOORD_WEB_H
@@ -19,10 +19,10 @@ const char *web_address(const struct web *w);
 /* Answer a ModelPut; w may be NULL: nobody is served. On any thread. */
 void web_put(struct web *w, struct rpc_call *call);
 
-/* A client has gone: calls nothing but its own. */
+/* A client has gone: drop the model that it was sending. */
 void web_gone(struct web *w, uint64_t client_id);
 
-/* After the last call of these. NULL is legal. */
+/* After the last call of the others. NULL is legal. */
 void web_stop(struct web *w);
 
 #endif

@@ -1,4 +1,6 @@
-/* cli.h - shared by the verbs: connect, name a device, report a failure, end. */
+/*
+ * cli.h - shared by the verbs: connect, name a device, report a failure, end.
+ */
 #ifndef GPUCTL_CLI_H
 #define GPUCTL_CLI_H
 

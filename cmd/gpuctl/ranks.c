@@ -14,7 +14,7 @@
 #include "ranks_impl.h"
 #include "recover.h"
 
-#define FREE_MS 500 /* patience with a device that memory is given back to */
+#define FREE_MS 500 /* longest wait for a device that gets memory back */
 
 bool
 ranks_take_one(enum gpusim_coll coll)
@@ -50,7 +50,7 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 
 /* ---- the communicator */
 
-/* Room for what is kept by rank: there are never more ranks than at first. */
+/* Arrays by rank: there are never more ranks than at first. */
 static enum rc
 make_room(struct ranks *r, uint32_t n, struct err *err)
 {
@@ -143,7 +143,7 @@ set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 	return RC_OK;
 }
 
-/* One that does not answer soon has its lease. */
+/* Free memory on a device. If it does not answer soon, the lease ends by itself. */
 void
 ranks_free_buffers(struct ranks *r)
 {
@@ -160,7 +160,7 @@ ranks_free_buffers(struct ranks *r)
 	hold_forget_memory();
 }
 
-/* Buffers on the devices, or those of before. */
+/* Have buffers on the devices: new ones, or those of the last operation. */
 static enum rc
 make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 {
@@ -224,8 +224,8 @@ prints(const struct ranks *r, uint32_t rank)
 	}
 }
 
-/* The last result need not be kept twice if it is what the first one is. Where all ranks must have the
- * same, one that has not is told of. */
+/* Keep the last result only once if it equals the first one. Where all ranks must have the same result, a
+ * rank that has another is reported. */
 static void
 share_place(struct ranks *r, uint32_t rank, struct results *out)
 {
@@ -292,11 +292,9 @@ download(struct ranks *r, struct buf *spent, struct results *out, struct err *er
 
 /* ---- the operation */
 
-/*
- * The collective has succeeded: where are the results, if that was with other devices? With fewer
- * ranks the parts of a vector are others, in other places: RC_RECOVERED then, to begin again with
- * the vectors that are left.
- */
+/* The collective has succeeded: where are the results, if it recovered with other devices? With fewer ranks
+ * the parts of a vector have other sizes and places: then RC_RECOVERED, to begin again with the vectors
+ * that are left. */
 static enum rc
 follow(struct ranks *r, struct err *err)
 {
@@ -322,7 +320,7 @@ follow(struct ranks *r, struct err *err)
 void
 ranks_reorder(struct ranks *r)
 {
-	/* was[i] >= i, so nothing is lost on the way. */
+	/* was[i] >= i, so no entry is overwritten before it is read. */
 	for (uint32_t i = 0; i < gpusim_comm_count(r->comm); i++) {
 		r->vector[i] = r->vector[r->was[i]];
 		r->base[i] = r->base[r->was[i]];

@@ -1,4 +1,4 @@
-/* A device was lost: whether the operation may begin again, and with whom. */
+/* A device was lost: may the operation begin again, and with which ranks? */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "recover.h"
 
 #define TIMEOUT_MS \
-	60000 /* unless --timeout: after the first failure nothing begins again any more */
+	60000 /* unless --timeout: so long after the first failure no operation begins again */
 #define RETURN_MS (TIME_RESPAWN_MS + 1000) /* a device that is started again */
 #define POLL_MS	  20
 #define ANEW_MOST 20 /* so often a new communicator is made for one operation */
@@ -44,12 +44,12 @@ ranks_begin(struct ranks *r)
 	r->again = r->anew = 0;
 }
 
-/* ---- who is there */
+/* ---- the devices that are there */
 
 struct census {
 	struct gpusim_device_info *device;
 	size_t n;
-	uint32_t nfree, nlost, nspares; /* lost: but for spares; spares: that are free */
+	uint32_t nfree, nlost, nspares; /* lost: without spares; spares: the free ones */
 };
 
 static bool
@@ -79,7 +79,7 @@ find(const struct census *c, uint64_t id)
 	return NULL;
 }
 
-/* Is one of these processes not there any more? */
+/* Has one of these processes ended? */
 static bool
 has_lost(const struct census *c, struct gpusim_comm *comm)
 {
@@ -94,7 +94,8 @@ has_lost(const struct census *c, struct gpusim_comm *comm)
 
 /* ---- making the communicator */
 
-/* The devices that will be taken, unless somebody else is faster: who is lost from now on was a rank. */
+/* Remember the devices that will be taken, unless another client is faster: one that is lost from now on
+ * was a rank. */
 static void
 expect(struct ranks *r)
 {
@@ -119,7 +120,7 @@ ranks_lease(struct ranks *r, struct err *err)
 	return cli_lease_comm(r->cli, r->a, r->nleft, r->what, &r->comm, err);
 }
 
-/* shrink: leave out the ranks whose devices were lost while the communicator was made. How many. */
+/* shrink: leave out the ranks whose devices were lost while the communicator was made. Returns how many. */
 static uint32_t
 leave_out(struct ranks *r, const struct census *c)
 {
@@ -141,7 +142,7 @@ leave_out(struct ranks *r, const struct census *c)
 	return nlost;
 }
 
-/* Are there devices enough, or ranks few enough? -1: not yet, 0: never. */
+/* Are there enough devices, or few enough ranks? -1: not yet, 0: never. */
 static int
 is_possible(struct ranks *r, const struct census *c)
 {
@@ -157,7 +158,7 @@ is_possible(struct ranks *r, const struct census *c)
 	}
 }
 
-/* Wait until there are devices enough. */
+/* Wait until there are enough devices. */
 static bool
 wait_for_devices(struct ranks *r)
 {
@@ -183,14 +184,14 @@ may_be_loss(enum rc rc)
 	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_ABORTED || rc == RC_RECOVERED;
 }
 
-/* With what a communicator that could not be made may be possible a moment later. */
+/* Failures after which making a communicator may succeed a moment later. */
 static bool
 may_pass(enum rc rc)
 {
 	return may_be_loss(rc) || rc == RC_FAILED || rc == RC_BUSY || rc == RC_NOTFOUND;
 }
 
-/* The communicator has failed for good. May there be another? */
+/* The communicator has failed for good. May we make another? */
 static bool
 give_up_comm(struct ranks *r, enum rc rc)
 {
@@ -213,7 +214,7 @@ give_up_comm(struct ranks *r, enum rc rc)
 	return true;
 }
 
-/* With the communicator as it has recovered, or a new one. */
+/* Go on with the communicator that has recovered, or a new one. */
 static bool
 find_way(struct ranks *r, enum rc rc, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * ranks_impl.h - what ranks.c and ranks_again.c share.
+ * ranks_impl.h - shared by ranks.c and ranks_again.c.
  */
 #ifndef GPUCTL_RANKS_IMPL_H
 #define GPUCTL_RANKS_IMPL_H
@@ -9,32 +9,32 @@
 /* All ranks, each with its vector. */
 void ranks_all(struct ranks *r);
 
-/* What is kept by rank, in the order of the ranks there are now, who were r->was. */
+/* Reorder the arrays by rank: rank i of now was r->was[i]. */
 void ranks_reorder(struct ranks *r);
 
-/* Free what there is, as far as devices answer. */
+/* Free the memory, on the devices that answer. */
 void ranks_free_buffers(struct ranks *r);
 
 /* How long a call may take. */
 uint32_t ranks_timeout_ms(const struct ranks *r);
 
-/* Say what had to be recovered from; what was said last is not said again. */
+/* Print the note of a recovery, unless it was the last one printed. */
 void ranks_tell(struct ranks *r, const char *note);
 
-/* Whether a lost device is not the end. */
+/* Whether the verb goes on after a lost device. */
 bool ranks_recover(const struct ranks *r);
 
-/* A communicator of the moment, of r->nleft ranks. */
+/* Make a communicator of r->nleft ranks, leased. */
 enum rc ranks_lease(struct ranks *r, struct err *err);
 
 /* An operation begins. */
 void ranks_begin(struct ranks *r);
 
 /*
- * ranks_again - it came to rc: may the work begin again?
+ * ranks_again - the work failed with rc: may it begin again?
  *
- * True: *err is empty, and there is a communicator, or ranks_lease will make one. False: *err is what the
- * verb ends with.
+ * True: *err is empty, and there is a communicator, or ranks_lease will make one. False: *err is the verb's
+ * failure.
  */
 bool ranks_again(struct ranks *r, enum rc rc, struct err *err);
 

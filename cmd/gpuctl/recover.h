@@ -1,13 +1,12 @@
 /*
- * recover.h - going on after a rank of a communicator was lost, for verbs that have a copy of their
- * input.
+ * recover.h - recovery after a rank of a communicator was lost, for verbs that have a copy of their input.
  */
 #ifndef GPUCTL_RECOVER_H
 #define GPUCTL_RECOVER_H
 
 #include "cli.h"
 
-#define RECOVER_MOST 100 /* so often one verb begins again */
+#define RECOVER_MOST 100 /* of one verb */
 
 /*
  * recover - after a failure rc of work on comm: may the work begin again?

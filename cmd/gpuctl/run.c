@@ -51,7 +51,7 @@ add_flag(struct extra *x, const char *option)
 	x->v[x->n++] = option;
 }
 
-/* Verbose once or twice; more says nothing more. */
+/* Once or twice; a third -v adds nothing. */
 static void
 add_verbose(struct extra *x, unsigned verbose)
 {
@@ -59,7 +59,7 @@ add_verbose(struct extra *x, unsigned verbose)
 		x->v[x->n++] = "-v";
 }
 
-/* Whether each device gets a CPU of its own, as was asked for: when there are enough of them. */
+/* Does each device get a CPU of its own? Only if that is asked for and there are enough. */
 static bool
 is_pinned(const struct args *a)
 {
@@ -71,7 +71,8 @@ is_pinned(const struct args *a)
 	       a->nranks <= (unsigned)CPU_COUNT(&set);
 }
 
-/* For the command, whose `gpuctl launch --list` shall know them: $GPUSIM_KERNELS, and those of the options. */
+/* Set $GPUSIM_KERNELS for the command, whose `gpuctl launch --list` shows the kernels: its value and those
+ * of the options. */
 static enum rc
 name_kernels(const struct args *a, struct err *err)
 {
@@ -87,7 +88,7 @@ name_kernels(const struct args *a, struct err *err)
 	return ok ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* A verb where a command should be is a slip that is easily made. */
+/* A verb in place of a command is an easy slip. */
 static const char *
 advise(const char *command, char *text, size_t size)
 {

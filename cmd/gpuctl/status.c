@@ -28,7 +28,7 @@ print_json(const struct gpusim_status *s)
 	puts("]}");
 }
 
-/* Some rank is in an operation. */
+/* Is a rank in an operation? */
 static bool
 is_busy(const struct gpusim_status *s)
 {

@@ -1,4 +1,4 @@
-/* gpuctl stragglers - by how much each rank of a communicator held up the others. */
+/* gpuctl stragglers - how long each rank of a communicator held up the others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
  * gpuctl allreduce --stream ... - a filter that goes on: block after block, on devices that it keeps.
  *
- * What is read and not yet done is one buffer, of a block and a piece at most. A block is done as soon as it is
- * there, whether or not more is, and its result is out before the next is looked for: so a block whose
- * operation has to begin again was never printed, and none is printed twice.
+ * One buffer holds the input that is not done yet: at most a block and a piece. A block runs as soon as it
+ * is complete, and its result is written before the next block is looked for. So a block whose operation
+ * begins again was never printed, and none is printed twice.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,10 +21,10 @@ struct stream {
 	struct results out;
 	uint32_t nvec;	   /* vectors of a block */
 	size_t nbytes;	   /* raw: of a block */
-	struct buf in;	   /* what was read, and from in.data + at on is not done */
-	size_t at, looked; /* text: up to in.data + looked lines are counted, */
-	uint32_t nlines;   /* so many of the block, */
-	size_t nbefore;	   /* and lines of blocks before it */
+	struct buf in;	   /* the input from in.data + at on is not done */
+	size_t at, looked; /* text: lines up to in.data + looked are counted; */
+	uint32_t nlines;   /* so many belong to the block, */
+	size_t nbefore;	   /* and so many to blocks before it */
 };
 
 static bool
@@ -33,7 +33,7 @@ is_raw(const struct stream *s)
 	return s->a->raw;
 }
 
-/* How long a block is. */
+/* The size of a block. */
 static enum rc
 measure(struct stream *s, struct err *err)
 {
@@ -51,7 +51,7 @@ measure(struct stream *s, struct err *err)
 
 /* ---- input */
 
-/* Read what there is now. *end: there is no more. */
+/* Read the input that is there. *end: the stream has ended. */
 static enum rc
 read_some(struct stream *s, bool *end, struct err *err)
 {
@@ -89,7 +89,7 @@ find_block(struct stream *s)
 	return s->nlines == s->nvec ? s->looked - s->at : 0;
 }
 
-/* The same at the end, where a last line may lack its newline. RC_BADDATA: it is the part of a block. */
+/* The last block, whose last line may lack its newline. RC_BADDATA: it is incomplete. */
 static enum rc
 last_block(struct stream *s, size_t *nbytes, struct err *err)
 {
@@ -113,7 +113,7 @@ last_block(struct stream *s, size_t *nbytes, struct err *err)
 	return RC_OK;
 }
 
-/* The next block, waited for; 0 bytes: there is none. */
+/* Wait for the next block; 0 bytes: there is none. */
 static enum rc
 next_block(struct stream *s, size_t *nbytes, struct err *err)
 {

@@ -11,13 +11,13 @@
 /* "in-progress", "success", "failed": enum gpusim_state. Static storage. */
 const char *state_name(int state);
 
-/* A time of the epoch, here: "2026-11-22 10:00:00". */
+/* A time of the epoch as local time: "2026-11-22 10:00:00". */
 #define TIME_TEXT 32
 const char *time_text(uint64_t ms, char out[TIME_TEXT]);
 
-/* A header and one row a device; the first column is the index that options take. */
+/* A header, and a row for each device; the first column is the index that options take. */
 void table_devices(const struct gpusim_device_info *d, size_t n, FILE *f);
-/* How far their ranks are, of those that are in an operation. */
+/* The progress of the ranks that are in an operation. */
 void table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
@@ -26,7 +26,7 @@ void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void json_device(const struct gpusim_device_info *d, size_t index, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
-/* The same of one that was just made, as members of an object: comm, nranks, devices. */
+/* A communicator that was just made, as members of an object: comm, nranks, devices. */
 void json_members(struct gpusim_comm *comm, FILE *f);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * gpuctl topo - how each pair of devices reaches each other, in the manner of nvidia-smi topo -m.
+ * gpuctl topo - how each pair of devices reaches each other, like nvidia-smi topo -m.
  *
- * What is shown is what communicators have, not what they might: with --comm that one's paths, else
- * those of all there are, and of one of the moment over the devices that are free.
+ * It shows the paths that communicators have: with --comm that one's, else those of all communicators, and
+ * of a temporary one over the devices that are free.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum cell { CELL_UNKNOWN, CELL_NET, CELL_P2P, CELL_SELF };
 
 struct topo {
 	struct gpusim_device_info *device;
-	size_t *index; /* of each, in `gpuctl devices` */
+	size_t *index; /* by device, as `gpuctl devices` counts */
 	uint8_t *cell; /* [n * n], enum cell */
 	size_t n;
 };
@@ -33,7 +33,7 @@ cell_at(const struct topo *t, size_t i, size_t j)
 	return (enum cell)t->cell[i * t->n + j];
 }
 
-/* Where a device is in a list of n; n: nowhere. */
+/* The index of a device in a list of n; n: it is not there. */
 static size_t
 place_of(const struct gpusim_device_info *list, size_t n, uint64_t id)
 {
@@ -67,7 +67,7 @@ topo_fini(struct topo *t)
 	free(t->cell);
 }
 
-/* Take over what a communicator knows; devices that came after the list are not in it. */
+/* Take over the paths of a communicator; devices that came after the list are not in it. */
 static enum rc
 learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 {
@@ -90,7 +90,7 @@ learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 	return rc;
 }
 
-/* A communicator that exists; one that is being made, or is gone, has nothing to tell. */
+/* A communicator that exists; one that is being made, or is gone, has no paths. */
 static enum rc
 learn_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 {
@@ -197,7 +197,7 @@ why_by_sockets(const struct topo *t, size_t i, char note[NOTE_MAX])
 		return true;
 	}
 	if (strange == t->n)
-		return false; /* the others have the reason */
+		return false; /* the other devices have the reason */
 	e = &t->device[strange];
 	snprintf(note, NOTE_MAX,
 		 strcmp(d->host, e->host) != 0
@@ -235,7 +235,7 @@ static note_maker *const makers[] = {why_by_sockets, why_unknown};
 static const char *const cell_text[] = {
     [CELL_UNKNOWN] = "-", [CELL_NET] = "NET", [CELL_P2P] = "P2P", [CELL_SELF] = "X"};
 
-/* One line: what stands in front, and a word for each device, in columns. */
+/* One line: a prefix, and a word for each device, in columns. */
 static void
 print_row(const struct topo *t, int width, const char *first, const char *const *word)
 {

@@ -15,7 +15,7 @@ buffer(const struct args *a, uint64_t *addr, struct err *err)
 	return rc == RC_OK ? rc : err_prefix(err, "--addr");
 }
 
-/* Prints the stream's id, which the other end wants to know. */
+/* Prints the stream's id, which the other end needs. */
 enum rc
 run_begin_send(struct cli *cli, const struct args *a, struct err *err)
 {

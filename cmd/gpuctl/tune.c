@@ -1,4 +1,4 @@
-/* gpuctl tune - measure the algorithms on this machine, and write what won as a tuner file. */
+/* gpuctl tune - measure the algorithms on this machine, and write the winners as a tuner file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "bench_cli.h"
 #include "coll/plan.h"
 
-/* Unless said otherwise: enough to tell algorithms apart, in some seconds. */
+/* Defaults: enough to tell algorithms apart, in some seconds. */
 static struct args
 with_defaults(const struct args *a)
 {

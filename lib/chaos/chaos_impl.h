@@ -1,5 +1,7 @@
-/* chaos_impl.h - shared by chaos's files: operations and faults drawn from a seed, results that are checked
- * against the host's own, the communicator. */
+/*
+ * chaos_impl.h - shared by chaos's files: operations and faults drawn from a seed, results that are checked
+ * against the host's own, the communicator.
+ */
 #ifndef CHAOS_CHAOS_IMPL_H
 #define CHAOS_CHAOS_IMPL_H
 
