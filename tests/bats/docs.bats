@@ -178,13 +178,24 @@ options() {
 	done
 }
 
-@test "gpusim(7) names every variable of the environment that is read" {
-	{
-		grep -rhoE 'getenv\("GPUSIM_[A-Z_]*"\)' "$ROOT/lib" "$ROOT/cmd" | grep -o 'GPUSIM_[A-Z_]*'
-		for program in gpudev gpucoord mnist-train; do
-			"$program" --help-options | cut -f 7 | grep GPUSIM_
+# described_values PAGE COLUMN - the text of each option in the page has the word that the column of --help-options has
+described_values() {
+	"${1%.*}" --help-options | awk -F '\t' -v c="$2" '$1 != "-" && $c != "-" { print $1 "\t" $c }' |
+		while IFS=$'\t' read -r name value; do
+			awk -v n="Fl -$name" '/^\.It .*Fl / { on = index($0 " ", n " ") } on' "$ROOT/man/$1" |
+				grep -qwF -e "$value" || fail "$1: the text of --$name lacks $value"
 		done
-	} | sort -u >names
+}
+
+@test "man pages give the default and the variable of each option" {
+	for page in gpudev.8 gpucoord.8 mnist-train.1; do
+		described_values "$page" 6
+		described_values "$page" 7
+	done
+}
+
+@test "gpusim(7) names every variable of the environment that the sources name" {
+	grep -rhoE '"GPUSIM_[A-Z0-9_]+[="]' "$ROOT/lib" "$ROOT/cmd" | tr -d '"=' | sort -u >names
 	grep -qx GPUSIM_P2P_LEVEL names
 	while read -r name; do
 		grep -qE "^\.It Ev .*$name" "$ROOT/man/gpusim.7" || fail "gpusim.7 does not name $name"
