@@ -111,11 +111,9 @@ $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 
 # nng, linked into each program and library of ours and seen by nobody else; lib/net/nng.syms says what it calls
 # in place of its own. A program that uses the shared nng as well has two that do not meet.
-$(BUILD)/nng.o: $(nng_a) lib/net/nng.syms
-	@[ -f $(nng_a) ] || { echo 'make: there is no libnng.a: ./setup installs libnng-dev' >&2; exit 1; }
+$(BUILD)/nng.o: $(nng_a) lib/net/nng.syms tools/private-nng
 	@mkdir -p $(@D)
-	@$(LD) -r --whole-archive --wrap=nng_stream_recv --wrap=nng_stream_send -o $@ $(nng_a)
-	$(call say,objcopy --redefine-syms=lib/net/nng.syms $@,NNG,$@)
+	$(call say,LD='$(LD)' tools/private-nng '$(nng_a)' lib/net/nng.syms $@,NNG,$@)
 
 # Programs outside see gpusim_* and nothing else.
 $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o

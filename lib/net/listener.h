@@ -1,8 +1,5 @@
 /*
- * listener.h - a listening nng socket that stays alive. Inside lib/net only.
- *
- * nng 1.5.2: a listener goes deaf for good when one peer drops in its handshake. So a guard
- * connects to ourselves, and listens again when nobody lets it in.
+ * listener.h - a listening nng socket with limits, its address and its lock file. Inside lib/net only.
  */
 #ifndef NET_LISTENER_H
 #define NET_LISTENER_H
@@ -23,7 +20,7 @@ struct listener;
 typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 
 /*
- * listener_open - set limits on sock, listen on addr, start the guard.
+ * listener_open - set limits on sock, listen on addr.
  *
  *	sock	REP, open; stays the caller's, who closes it on failure too
  *	max	bytes of the largest message taken
@@ -40,12 +37,8 @@ const char *listener_address(const struct listener *l);
 /* How this process reaches it: a dialable host for a wildcard. */
 const char *listener_self(const struct listener *l);
 
-/* How often it had to listen again. */
-unsigned listener_revivals(struct listener *l);
-
 /*
- * The end goes in this order: listener_stop (no guard, nobody listens, socket and lock file
- * removed), nng_close(sock) (until then fn may run), listener_free.
+ * The end goes in this order: listener_stop (nobody listens, socket and lock file removed), nng_close(sock) (until then fn may run), listener_free.
  */
 void listener_stop(struct listener *l);
 void listener_free(struct listener *l);

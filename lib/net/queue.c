@@ -1,10 +1,8 @@
 /*
- * Design notes. A PUSH socket that listens, and PULL sockets that dial. The listener has no guard
- * (listener.h): what asks whether a PUSH socket still lets connections in is sent a message, which
- * is then lost. So it may go deaf, and whoever takes must not depend on the queue alone.
+ * Design notes. A PUSH socket that listens, and PULL sockets that dial.
  *
- * nng writes a message as soon as the kernel takes it, so a taker that stands still has whatever
- * goes into a socket's buffer. Who puts must bound that.
+ * nng writes a message as soon as the kernel takes it, so a taker that stands still holds a socket's
+ * buffer full of messages, which die with it. The putting side must bound that.
  */
 #include "net/queue.h"
 

@@ -9,8 +9,8 @@
  * That does not say why a dial has failed; so the redialer of a client that watches tries itself,
  * until there is a connection or it is known that nobody listens. Each try has a dialer of its own.
  *
- * A listener that is being revived (listener.h) is away for some tens of milliseconds. So refusals
- * count when they have lasted, and on ipc while nobody holds the lock beside the path.
+ * A server that starts again is away for some tens of milliseconds. So refusals count when they have
+ * lasted, and on ipc while nobody holds the lock beside the path.
  */
 #include <nng/nng.h>
 #include <pthread.h>

@@ -38,12 +38,6 @@ rpc_server_self(const struct rpc_server *s)
 	return listener_self(s->listener);
 }
 
-unsigned
-rpc_server_revivals(struct rpc_server *s)
-{
-	return listener_revivals(s->listener);
-}
-
 /* Lock held, so that nobody is told any more once stopping has begun. client_id may be 0: nobody.
  */
 static void

@@ -46,9 +46,6 @@ const char *rpc_server_address(const struct rpc_server *s);
 /* The address at which this process reaches it; lives as long as the server. */
 const char *rpc_server_self(const struct rpc_server *s);
 
-/* How often the listener had gone deaf and was revived. */
-unsigned rpc_server_revivals(struct rpc_server *s);
-
 /* Stop serving: no handler runs any more. Calls not yet answered stay valid until they are, into
  * the void. */
 void rpc_server_stop(struct rpc_server *s);

@@ -21,11 +21,6 @@
 
 /* Listening. */
 #define NET_ACCEPT_PAUSE_MS 50	  /* after an accept that failed, such as for want of descriptors */
-#define NET_GUARD_EVERY_MS  500	  /* the guard looks whether connections went astray */
-#define NET_GUARD_SELDOM_MS 30000 /* and connects to ourselves even if none did */
-#define NET_GUARD_MS	    1500  /* that connection must be let in by then */
-#define NET_RELISTEN_MS	    50	  /* between two tries to listen again */
-#define NET_LEFTOVER_MS	    3000 /* nng closes a socket that it has not forgotten within milliseconds */
 #define NET_CLOSE_MS	    1000 /* longer than any close that does not hang */
 
 /* Frames. */

@@ -3,8 +3,7 @@
  * first address wants them; nng counts who uses them. `lock` guards both and the names of the
  * files. nng (1.5.2, with mbedtls) finds out in a handshake and not before that a key belongs to
  * another certificate, or that the authority has not signed it. So one is made with ourselves: a
- * mistake is told at once and in one sentence, and not by peers that stay away. It also is what the
- * guard of a listener does all the time (listener.c).
+ * mistake is told at once and in one sentence, and not by peers that stay away.
  */
 #include "net/tls.h"
 
@@ -172,6 +171,13 @@ shake_hands(void)
 	return rv;
 }
 
+/* The machine failed, not the files. An end that refuses the other may be gone before its alert is read. */
+static bool
+ours(int rv)
+{
+	return rv == NNG_ENOMEM || rv == NNG_ENOFILES || rv == NNG_ETIMEDOUT;
+}
+
 /* Lock held. */
 static enum rc
 load(const struct net_tls_files *f, struct err *err)
@@ -193,7 +199,7 @@ load(const struct net_tls_files *f, struct err *err)
 	buf_fini(&key);
 	buf_fini(&ca);
 	if (rc == RC_OK && (rv = shake_hands()) != 0)
-		rc = err_set(err, rv == NNG_ECRYPTO || rv == NNG_EPEERAUTH ? RC_BADDATA : RC_FAILED,
+		rc = err_set(err, ours(rv) ? RC_FAILED : RC_BADDATA,
 			     "%s: %s is not its key, or it is not signed by %s, or not valid now "
 			     "(%s)",
 			     f->cert, f->key, f->ca, nng_strerror(rv));

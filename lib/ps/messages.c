@@ -2,8 +2,7 @@
  * messages.c - what learners say, and who they are.
  *
  * A learner is known by its client id. Nothing that it says is believed but what the pool has on record of
- * it. A connection that closes is not its end, as a listener that is revived (net/listener.h) closes
- * all: it has a moment to come back. The end of a process that was started here is known, and only then
+ * it. A connection that closes is not its end: it has a moment to come back. The end of a process that was started here is known, and only then
  * is its slot free at once.
  */
 #include <inttypes.h>

@@ -94,7 +94,7 @@ connect_request(void)
 	struct pollfd p = {.events = POLLIN};
 	unsigned char theirs[8];
 
-	/* A listener is made anew when a hostile peer has made it deaf; that takes a moment. */
+	/* A daemon under attack may take a moment, or have no descriptor left for one. */
 	while (g.fd < 0 && clock_now_ns() < end) {
 		g.fd = raw_connect(g.addr);
 		if (g.fd >= 0)

@@ -4,7 +4,7 @@
  */
 #include "net_test.h"
 
-#include "net/accepts.h"
+#include "net/private.h"
 
 #include <sys/epoll.h>
 #include <sys/resource.h>

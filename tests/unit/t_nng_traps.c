@@ -16,8 +16,7 @@ is_ipc(const char *addr)
 #define ASKED	       40u
 #define HOSTILE_LENGTH (UINT64_MAX - 39) /* 2^64 - 40 */
 
-/* Bursts of connections that drop: on ipc the first ones make a listener deaf. On tcp none has. */
-#define BURSTS(addr) (is_ipc(addr) ? 64u : 1u)
+#define BURSTS 4u /* of connections that drop; on ipc the first makes nng's own listener deaf */
 
 /* ---- a pull to push to */
 
@@ -135,15 +134,12 @@ test_deaf_rep(const char *addr, const char *name)
 
 	rpc_client_open(rpc_server_address(s), RPC_CONNECT_NOW, &before, &err);
 	call_echo(before, 1, LONG_MS, &err);
-	for (unsigned i = 0; i < BURSTS(addr) && good && rpc_server_revivals(s) == 0; i++) {
+	for (unsigned i = 0; i < BURSTS && good; i++) {
 		drop_in_handshake(rpc_server_address(s), GREETS);
 		good = call_once(rpc_server_address(s), LONG_MS, &err) == RC_OK;
 	}
 	ok(good, "%sREP on %s: a new client is answered after peers have dropped in the handshake",
 	   trap, name);
-	if (is_ipc(addr))
-		ok(rpc_server_revivals(s) > 0, "REP on %s: its listener was deaf", name);
-	printf("# %u revivals %s\n", rpc_server_revivals(s), err.text);
 	ok(call_echo(before, 2, LONG_MS, &err) == RC_OK,
 	   "no trap: REP on %s: a client from before is answered", name);
 	rpc_client_close(before);

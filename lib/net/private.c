@@ -1,0 +1,82 @@
+/*
+ * Design notes. Four defects of nng 1.5.2, each mended where nng calls a function: nng.syms names the calls.
+ *
+ * An operation on a byte stream that is posted after its aio was stopped is forgotten: its callback never
+ * runs. nng's transports read a message in two operations and post the second from the callback of the
+ * first. If we close the connection in between, the read of the message never ends; nng's one thread
+ * that reaps connections then waits for it until the process ends, and nng_close with it. So an
+ * operation that was refused ends here. Right after the call only a refused one shows NNG_ECANCELED.
+ *
+ * A peer that drops in the handshake makes a listener deaf for good: the transport hands NNG_ECLOSED on, which
+ * the listener takes for its own end (nng's issue 1518). Transports get NNG_ECONNSHUT instead.
+ *
+ * A listener's queue holds 128 connections. A thousand devices that start at once are more, and a dial that
+ * finds no room fails.
+ *
+ * A socket is entered in epoll with no events wanted before it connects. epoll reports a Unix socket that is
+ * not connected as hung up, whatever is wanted, and nng's poller spins until another thread connects it.
+ * EPOLLONESHOT has it reported once.
+ */
+#include "net/private.h"
+
+#include <sys/socket.h>
+
+#define BACKLOG 4096 /* the kernel has its own limit below it */
+
+/* nng prints to these. Its objects cannot name the C library's in a shared library of ours. */
+FILE *net_nng_stdout, *net_nng_stderr;
+
+__attribute__((constructor)) static void
+set_streams(void)
+{
+	net_nng_stdout = stdout;
+	net_nng_stderr = stderr;
+}
+
+static void
+end_refused(nng_aio *aio)
+{
+	if (nng_aio_result(aio) == NNG_ECANCELED)
+		nng_aio_finish(aio, NNG_ECLOSED);
+}
+
+void
+net_nng_stream_recv(nng_stream *s, nng_aio *aio)
+{
+	nng_stream_recv(s, aio);
+	end_refused(aio);
+}
+
+void
+net_nng_stream_send(nng_stream *s, nng_aio *aio)
+{
+	nng_stream_send(s, aio);
+	end_refused(aio);
+}
+
+int
+net_nng_aio_result(nng_aio *aio)
+{
+	int rv = nng_aio_result(aio);
+
+	return rv == NNG_ECLOSED ? NNG_ECONNSHUT : rv;
+}
+
+int
+net_nng_listen(int fd, int backlog)
+{
+	return listen(fd, backlog > BACKLOG ? backlog : BACKLOG);
+}
+
+int
+net_nng_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct epoll_event once;
+
+	if (op == EPOLL_CTL_ADD && event && event->events == 0) {
+		once = *event;
+		once.events = EPOLLONESHOT;
+		event = &once;
+	}
+	return epoll_ctl(epfd, op, fd, event);
+}
