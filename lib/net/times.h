@@ -20,7 +20,7 @@
 #define NET_PROBE_MS	      200  /* the kernel accepts connections for a process that is frozen */
 
 /* Listening. */
-#define NET_ACCEPT_PAUSE_MS 50	  /* after an accept that failed, such as for want of descriptors */
+#define NET_ACCEPT_PAUSE_MS 50	 /* after an accept that failed, such as for want of descriptors */
 #define NET_CLOSE_MS	    1000 /* longer than any close that does not hang */
 
 /* Frames. */
