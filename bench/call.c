@@ -38,24 +38,24 @@ compare(const void *a, const void *b)
 
 /* Vectors {1, 2} and {10, 20}; the sum has to be on both. */
 static void
-give_input(struct gpusim *g, struct gpusim_comm *comm, uint64_t *in, uint64_t *out)
+give_input(struct gpusim *g, struct gpusim_comm *comm, struct gpusim_addr *in, struct gpusim_addr *out)
 {
 	const float v[NRANKS][COUNT] = {{1, 2}, {10, 20}};
 
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		must(gpusim_malloc(g, gpusim_comm_device(comm, r).id, sizeof v[r], GPUSIM_LEASE, &in[r]));
-		must(gpusim_malloc(g, gpusim_comm_device(comm, r).id, sizeof v[r], GPUSIM_LEASE, &out[r]));
-		must(gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r).id, in[r], v[r], sizeof v[r]));
+		must(gpusim_malloc(g, gpusim_comm_device(comm, r), sizeof v[r], GPUSIM_LEASE, &in[r]));
+		must(gpusim_malloc(g, gpusim_comm_device(comm, r), sizeof v[r], GPUSIM_LEASE, &out[r]));
+		must(gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r), in[r], v[r], sizeof v[r]));
 	}
 }
 
 static int
-check_output(struct gpusim *g, struct gpusim_comm *comm, const uint64_t *out)
+check_output(struct gpusim *g, struct gpusim_comm *comm, const struct gpusim_addr *out)
 {
 	float v[COUNT];
 
 	for (uint32_t r = 0; r < NRANKS; r++) {
-		must(gpusim_memcpy_d2h(g, v, gpusim_comm_device(comm, r).id, out[r], sizeof v));
+		must(gpusim_memcpy_d2h(g, v, gpusim_comm_device(comm, r), out[r], sizeof v));
 		if (v[0] != 11 || v[1] != 22) {
 			fprintf(stderr, "call: rank %u: wrong sum\n", r);
 			return 1;
@@ -68,7 +68,7 @@ int
 main(int argc, char **argv)
 {
 	int ncalls = argc > 1 ? atoi(argv[1]) : 500, status;
-	uint64_t in[NRANKS], out[NRANKS];
+	struct gpusim_addr in[NRANKS], out[NRANKS];
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
 				      .redop = GPUSIM_SUM,

@@ -16,7 +16,7 @@
 
 #define MAX_RANKS 1024
 
-static uint64_t addrs[MAX_RANKS]; /* by rank */
+static struct gpusim_addr addrs[MAX_RANKS]; /* by rank */
 
 static double
 contribution(uint32_t rank, uint64_t i)
@@ -31,7 +31,7 @@ upload(struct gpusim *g, struct gpusim_comm *comm, double *vec, uint64_t count)
 	enum gpusim_rc rc = GPUSIM_OK;
 
 	for (uint32_t r = 0; r < gpusim_comm_count(comm) && rc == GPUSIM_OK; r++) {
-		uint64_t device = gpusim_comm_device(comm, r).id;
+		struct gpusim_device device = gpusim_comm_device(comm, r);
 
 		for (uint64_t i = 0; i < count; i++)
 			vec[i] = contribution(r, i);
@@ -73,7 +73,7 @@ verify(struct gpusim *g, struct gpusim_comm *comm, double *vec, uint64_t count, 
 
 	*nwrong = 0;
 	for (uint32_t r = 0; r < n && rc == GPUSIM_OK; r++) {
-		rc = gpusim_memcpy_d2h(g, vec, gpusim_comm_device(comm, r).id, addrs[r],
+		rc = gpusim_memcpy_d2h(g, vec, gpusim_comm_device(comm, r), addrs[r],
 				       count * sizeof *vec);
 		for (uint64_t i = 0; i < count && rc == GPUSIM_OK; i++)
 			*nwrong += vec[i] != (double)n * (n - 1) / 2 + (double)n * (double)i / 2;

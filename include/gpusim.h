@@ -98,8 +98,29 @@ struct gpusim_device {
 	uint64_t id; /* 0: none, or any */
 };
 struct gpusim_comm_id {
-	uint64_t id; /* by which other processes open the communicator */
+	uint64_t id; /* by which other processes open the communicator; 0: none, or any */
 };
+struct gpusim_stream {
+	uint64_t id; /* 0 .. 63 of a device; 0 is the one that is always there */
+};
+struct gpusim_event {
+	uint64_t id; /* of a device; any number */
+};
+struct gpusim_graph {
+	uint64_t id; /* of a communicator; 0: none */
+};
+
+/* Memory of a device; 0: nowhere. */
+struct gpusim_addr {
+	uint64_t addr;
+};
+
+static inline struct gpusim_addr
+gpusim_addr_add(struct gpusim_addr base, uint64_t nbytes)
+{
+	base.addr += nbytes;
+	return base;
+}
 
 struct gpusim; /* a connection to a coordinator, and to devices as they are needed */
 
@@ -130,10 +151,10 @@ enum gpusim_rc gpusim_set_program(struct gpusim *g, const char *name);
 #define GPUSIM_TEXT 256 /* bytes of an address or path, with its NUL */
 
 struct gpusim_device_info {
-	uint64_t id;
-	uint64_t min_addr, max_addr; /* device addresses [min, max) */
-	uint64_t used_bytes;	     /* in allocations */
-	uint64_t comm;		     /* a communicator it is in, or 0 */
+	struct gpusim_device device;
+	struct gpusim_addr min_addr, max_addr; /* of its memory: [min, max) */
+	uint64_t used_bytes;		       /* in allocations */
+	struct gpusim_comm_id comm;	       /* it is in; or 0 */
 	uint32_t ordinal, pid;
 	int lost;  /* its process has ended, or it was not heard from for a while */
 	int spare; /* taken for a communicator only when named, or in a lost rank's place */
@@ -153,7 +174,8 @@ enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device_info **out,
 
 /* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
 struct gpusim_progress {
-	uint64_t device, operation;
+	struct gpusim_device device;
+	uint64_t operation;
 	uint64_t idle_ms; /* since it last moved */
 	uint32_t rank;
 	uint32_t step, steps; /* of its plan, from 1 */
@@ -161,12 +183,13 @@ struct gpusim_progress {
 };
 
 struct gpusim_comm_info {
-	uint64_t id, pending, operations;
+	struct gpusim_comm_id id;
+	uint64_t pending, operations;
 	uint32_t epoch, nranks;
 	uint32_t recoveries;		  /* so often it went on without, or with another, rank */
 	int on_failure;			  /* enum gpusim_on_failure */
 	int state;			  /* enum gpusim_state */
-	uint64_t *device_ids;		  /* by rank */
+	struct gpusim_device *devices;	  /* by rank */
 	char reason[512];		  /* when it failed */
 	struct gpusim_progress *progress; /* of the ranks that are in an operation */
 	size_t nprogress;
@@ -202,12 +225,13 @@ enum gpusim_history_kind {
 const char *gpusim_history_name(int kind);
 
 struct gpusim_history_event {
-	uint64_t number, at_ms; /* from 1 on; of the epoch, by the coordinator's clock */
-	uint64_t device, comm;	/* or 0 */
-	uint32_t ordinal;	/* of the device */
-	int32_t rank;		/* of the device in comm; or -1 */
-	int kind;		/* enum gpusim_history_kind */
-	char text[512];		/* a sentence */
+	uint64_t number, at_ms;	     /* from 1 on; of the epoch, by the coordinator's clock */
+	struct gpusim_device device; /* or 0 */
+	struct gpusim_comm_id comm;  /* or 0 */
+	uint32_t ordinal;	     /* of the device */
+	int32_t rank;		     /* of the device in comm; or -1 */
+	int kind;		     /* enum gpusim_history_kind */
+	char text[512];		     /* a sentence */
 };
 
 /* What has happened, in its order: events whose number is larger than `after`, at most the last 1024. If
@@ -223,22 +247,23 @@ enum gpusim_life {
 	GPUSIM_LEASE,	/* at most until this handle is closed or its process dies */
 };
 
-enum gpusim_rc gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes,
-			     enum gpusim_life life, uint64_t *addr);
-enum gpusim_rc gpusim_free(struct gpusim *g, uint64_t device, uint64_t addr);
+enum gpusim_rc gpusim_malloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes,
+			     enum gpusim_life life, struct gpusim_addr *addr);
+enum gpusim_rc gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr);
 
 /* Copy host to device, device to host, device to device (the same or another). Any size; not
  * ordered with what is queued on streams. The memory of a device of this host and user is a file,
  * which is then read and written without the device's process, unless GPUSIM_P2P_DISABLE=1 was in
  * the environment of gpusim_open. */
-enum gpusim_rc gpusim_memcpy_h2d(struct gpusim *g, uint64_t device, uint64_t addr, const void *src,
-				 uint64_t nbytes);
-enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr,
-				 uint64_t nbytes);
-enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr,
-				 uint64_t src_device, uint64_t src_addr, uint64_t nbytes);
-enum gpusim_rc gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, int value,
-			     uint64_t nbytes);
+enum gpusim_rc gpusim_memcpy_h2d(struct gpusim *g, struct gpusim_device device,
+				 struct gpusim_addr addr, const void *src, uint64_t nbytes);
+enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, struct gpusim_device device,
+				 struct gpusim_addr addr, uint64_t nbytes);
+enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, struct gpusim_device dst_device,
+				 struct gpusim_addr dst_addr, struct gpusim_device src_device,
+				 struct gpusim_addr src_addr, uint64_t nbytes);
+enum gpusim_rc gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
+			     int value, uint64_t nbytes);
 
 /* ------------------------------------------------------------------ streams of one device */
 
@@ -258,28 +283,31 @@ struct gpusim_arg {
 };
 
 /* Streams are 0..63. */
-enum gpusim_rc gpusim_launch(struct gpusim *g, uint64_t device, uint32_t stream, const char *kernel,
+enum gpusim_rc gpusim_launch(struct gpusim *g, struct gpusim_device device,
+			     struct gpusim_stream stream, const char *kernel,
 			     const struct gpusim_arg *args, size_t nargs, enum gpusim_wait wait);
-enum gpusim_rc gpusim_event_record(struct gpusim *g, uint64_t device, uint32_t stream,
-				   uint64_t event);
-enum gpusim_rc gpusim_event_wait(struct gpusim *g, uint64_t device, uint32_t stream,
-				 uint64_t event);
+enum gpusim_rc gpusim_event_record(struct gpusim *g, struct gpusim_device device,
+				   struct gpusim_stream stream, struct gpusim_event event);
+enum gpusim_rc gpusim_event_wait(struct gpusim *g, struct gpusim_device device,
+				 struct gpusim_stream stream, struct gpusim_event event);
 
 enum gpusim_state { GPUSIM_IN_PROGRESS = 0, GPUSIM_SUCCESS = 1, GPUSIM_STATE_FAILED = 2 };
 
 /* Wait until a stream is idle, and return the failure of what was queued, if any. */
-enum gpusim_rc gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream);
+enum gpusim_rc gpusim_stream_sync(struct gpusim *g, struct gpusim_device device,
+				  struct gpusim_stream stream);
 
 /* The lab's transfers: queue one end each on two devices of a communicator (0: their only one). The
  * stream id that begin_send returns names the transfer to begin_receive; each end's outcome is its
  * stream's. */
-enum gpusim_rc gpusim_begin_send(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t addr,
-				 uint64_t nbytes, uint32_t dst_rank, uint64_t *stream);
-enum gpusim_rc gpusim_begin_receive(struct gpusim *g, uint64_t device, uint64_t comm,
-				    uint64_t stream, uint64_t addr, uint64_t nbytes,
-				    uint32_t src_rank);
-enum gpusim_rc gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t stream,
-				    enum gpusim_state *state);
+enum gpusim_rc gpusim_begin_send(struct gpusim *g, struct gpusim_device device,
+				 struct gpusim_comm_id comm, struct gpusim_addr addr,
+				 uint64_t nbytes, uint32_t dst_rank, struct gpusim_stream *stream);
+enum gpusim_rc gpusim_begin_receive(struct gpusim *g, struct gpusim_device device,
+				    struct gpusim_comm_id comm, struct gpusim_stream stream,
+				    struct gpusim_addr addr, uint64_t nbytes, uint32_t src_rank);
+enum gpusim_rc gpusim_stream_status(struct gpusim *g, struct gpusim_device device,
+				    struct gpusim_stream stream, enum gpusim_state *state);
 
 /* ------------------------------------------------------------------ communicators */
 
@@ -305,7 +333,7 @@ struct gpusim_comm_config {
 	uint32_t wait_ms;	/* for devices that are in use; beside the handle's timeout */
 };
 
-/* Over n devices that are in no communicator (device_ids NULL), or over the n named, rank by rank.
+/* Over n devices that are in no communicator (devices NULL), or over the n named, rank by rank.
  * config NULL: all zero. Release *out with gpusim_comm_free or gpusim_comm_destroy.
  *
  * When fewer than n are free: GPUSIM_BUSY, and who has the others. With wait_ms the call stands in line
@@ -317,7 +345,8 @@ struct gpusim_comm_config {
  * submitted of collectives alone is run again from its inputs, which the devices keep, and succeeds;
  * gpusim_note() says what happened. Anything else that ran (kernels, graphs) ends with
  * GPUSIM_RECOVERED and the communicator is usable; gpusim_comm_open says who is in it now. */
-enum gpusim_rc gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+enum gpusim_rc gpusim_comm_init_all(struct gpusim *g, uint32_t n,
+				    const struct gpusim_device *devices,
 				    const struct gpusim_comm_config *config,
 				    struct gpusim_comm **out);
 
@@ -326,12 +355,10 @@ enum gpusim_rc gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t
 #define GPUSIM_UNIQUE_ID 33 /* bytes, with its NUL */
 enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
 
-#define GPUSIM_ANY_DEVICE 0
-
 /* The same as gpusim_comm_init_all by nranks calls, one a rank, of one or many processes, as
  * ncclCommInitRank: each returns the communicator, all the same, when all have called with the id.
  *
- * device: the rank's, or GPUSIM_ANY_DEVICE: the free one whose ordinal is the rank, else the next that is
+ * device: the rank's, or {0}: the free one whose ordinal is the rank, else the next that is
  * free. config must be the same in all calls; GPUSIM_LEASE: until all handles that called are closed.
  * wait_ms is not looked at: ranks wait for each other, not for devices.
  *
@@ -340,7 +367,7 @@ enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
  * communicator. GPUSIM_INVAL: it is used up, the rank has come already, nranks or config differ, a device
  * is named twice. */
 enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id,
-				     uint32_t rank, uint64_t device,
+				     uint32_t rank, struct gpusim_device device,
 				     const struct gpusim_comm_config *config,
 				     struct gpusim_comm **out);
 
@@ -373,10 +400,11 @@ enum gpusim_rc gpusim_comm_abort(struct gpusim_comm *comm, const char *reason);
 enum gpusim_rc gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nranks,
 				  struct gpusim_comm **out);
 
-/* Take in n free devices (device_ids NULL), for which the call stands in line for up to wait_ms as
+/* Take in n free devices (devices NULL), for which the call stands in line for up to wait_ms as
  * gpusim_comm_init_all does, or the n named, as the last ranks. out NULL: as above. */
-enum gpusim_rc gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const uint64_t *device_ids,
-				uint32_t wait_ms, struct gpusim_comm **out);
+enum gpusim_rc gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n,
+				const struct gpusim_device *devices, uint32_t wait_ms,
+				struct gpusim_comm **out);
 
 /* One color's communicator. */
 struct gpusim_split {
@@ -409,7 +437,7 @@ enum gpusim_rc gpusim_comm_get_async_error(const struct gpusim_comm *comm, enum 
 /* By how much a rank held up the others: how long it was waited for, less what it waited itself, in
  * each run of the communicator that succeeded. So the slow one stands out, and not its victims. */
 struct gpusim_lateness {
-	uint64_t device;
+	struct gpusim_device device;
 	uint64_t operations; /* of those runs */
 	uint64_t sum_ns;
 	uint64_t max_ns; /* of one run */
@@ -446,11 +474,12 @@ struct gpusim_collective {
 	 * NCCL's count is nelem / n there.
 	 */
 	uint64_t nelem;
-	uint32_t root;	      /* send, recv: the peer */
-	uint32_t rank;	      /* send, recv: who does it */
-	const uint64_t *send; /* addresses by rank (send: [0]); 0 where a rank has none */
-	const uint64_t *recv; /* addresses by rank (recv: [0]); equal to send means in place */
-	uint32_t stream;
+	uint32_t root;			/* send, recv: the peer */
+	uint32_t rank;			/* send, recv: who does it */
+	const struct gpusim_addr *send; /* addresses by rank (send: [0]); 0 where a rank has none */
+	const struct gpusim_addr
+	    *recv; /* addresses by rank (recv: [0]); equal to send means in place */
+	struct gpusim_stream stream;
 	uint64_t chunk_bytes; /* largest message; 0: default */
 };
 
@@ -460,7 +489,7 @@ enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_c
 /* As in the lab: in place, by the ring, queued; gpusim_comm_status tells the outcome. */
 enum gpusim_rc gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count,
 				     enum gpusim_dtype dtype, enum gpusim_redop redop,
-				     const uint64_t *addrs);
+				     const struct gpusim_addr *addrs);
 
 /* ------------------------------------------------------------------ lists of operations, graphs */
 
@@ -469,14 +498,16 @@ struct gpusim_ops;
 
 struct gpusim_ops *gpusim_ops_new(uint32_t nranks);
 void gpusim_ops_free(struct gpusim_ops *o);
-void gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, uint32_t stream, const char *kernel,
-		       const struct gpusim_arg *args, size_t nargs);
-void gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t addr,
-		       int value, uint64_t nbytes);
-void gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t dst,
-		     uint64_t src, uint64_t nbytes);
-void gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event);
-void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event);
+void gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		       const char *kernel, const struct gpusim_arg *args, size_t nargs);
+void gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		       struct gpusim_addr addr, int value, uint64_t nbytes);
+void gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		     struct gpusim_addr dst, struct gpusim_addr src, uint64_t nbytes);
+void gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		       struct gpusim_event event);
+void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		     struct gpusim_event event);
 void gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c);
 
 /* Whether what is added from here on counts in struct gpusim_times; at first it does. */
@@ -496,11 +527,11 @@ enum gpusim_rc gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *
 /* Record once, run often: one request for all iterations, first .. first + iterations - 1 as kernel
  * arguments with a step count them. */
 enum gpusim_rc gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
-				   uint64_t *graph);
-enum gpusim_rc gpusim_graph_launch(struct gpusim_comm *comm, uint64_t graph, uint64_t first,
-				   uint64_t iterations, enum gpusim_wait wait,
+				   struct gpusim_graph *graph);
+enum gpusim_rc gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph graph,
+				   uint64_t first, uint64_t iterations, enum gpusim_wait wait,
 				   struct gpusim_times *times);
-enum gpusim_rc gpusim_graph_destroy(struct gpusim_comm *comm, uint64_t graph);
+enum gpusim_rc gpusim_graph_destroy(struct gpusim_comm *comm, struct gpusim_graph graph);
 
 /* ------------------------------------------------------------------ models for others */
 
@@ -562,7 +593,7 @@ struct gpusim_injected {
  *	clear	not 0: forget first what is armed
  *	out	what is armed now, or NULL; release with gpusim_injected_fini
  */
-enum gpusim_rc gpusim_inject(struct gpusim *g, uint64_t device, int clear,
+enum gpusim_rc gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 			     const struct gpusim_fault *faults, size_t nfaults,
 			     struct gpusim_injected *out);
 void gpusim_injected_fini(struct gpusim_injected *i);

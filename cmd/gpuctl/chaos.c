@@ -35,8 +35,8 @@ print_usage(const struct chaos_report *r)
 		const struct chaos_usage *b = &r->daemons[i].before, *u = &r->daemons[i].after;
 		char name[24] = "coordinator";
 
-		if (r->daemons[i].device)
-			snprintf(name, sizeof name, "%016" PRIx64, r->daemons[i].device);
+		if (r->daemons[i].device.id)
+			snprintf(name, sizeof name, "%016" PRIx64, r->daemons[i].device.id);
 		printf("%-16s %8u %6u %6u %6u %6u %8" PRIu64 " %8" PRIu64 "%s\n", name, b->pid,
 		       b->fds, u->fds, b->threads, u->threads, b->kib, u->kib,
 		       u->pid == 0	  ? "  gone"
@@ -83,7 +83,7 @@ print_json(const struct chaos_config *c, const struct chaos_report *r)
 		printf("%s{\"device\":\"%016" PRIx64
 		       "\",\"pid\":[%u,%u],\"fds\":[%u,%u],\"threads\":[%u,%u],\"kib\":[%" PRIu64
 		       ",%" PRIu64 "]}",
-		       i ? "," : "", r->daemons[i].device, b->pid, u->pid, b->fds, u->fds,
+		       i ? "," : "", r->daemons[i].device.id, b->pid, u->pid, b->fds, u->fds,
 		       b->threads, u->threads, b->kib, u->kib);
 	}
 	printf("]}\n");

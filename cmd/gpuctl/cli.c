@@ -107,7 +107,7 @@ cli_is_device(const char *word, size_t len)
 
 /* The index-th of all devices. */
 static enum rc
-device_at(struct cli *cli, uint64_t index, uint64_t *id, struct err *err)
+device_at(struct cli *cli, uint64_t index, struct gpusim_device *out, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t n;
@@ -116,7 +116,7 @@ device_at(struct cli *cli, uint64_t index, uint64_t *id, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (index < n)
-		*id = list[index].id;
+		*out = list[index].device;
 	else
 		rc =
 		    err_set(err, RC_NOTFOUND, "no device %" PRIu64 ": there %s %zu, counted from 0",
@@ -135,7 +135,8 @@ cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err
 }
 
 static enum rc
-device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, uint64_t *id, struct err *err)
+device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, struct gpusim_device *out,
+	       struct err *err)
 {
 	struct gpusim_comm *c;
 	enum rc rc = cli_comm(cli, comm, &c, err);
@@ -143,7 +144,7 @@ device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, uint64_t *id, stru
 	if (rc != RC_OK)
 		return rc;
 	if (rank < gpusim_comm_count(c))
-		*id = gpusim_comm_device(c, (uint32_t)rank).id;
+		*out = gpusim_comm_device(c, (uint32_t)rank);
 	else
 		rc = err_set(err, RC_NOTFOUND,
 			     "communicator %" PRIu64 " has no rank %" PRIu64 ": it has %u", comm,
@@ -153,7 +154,8 @@ device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, uint64_t *id, stru
 }
 
 enum rc
-cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id, struct err *err)
+cli_device(struct cli *cli, const struct args *a, const char *word, struct gpusim_device *out,
+	   struct err *err)
 {
 	size_t len = strlen(word);
 	uint64_t v;
@@ -166,7 +168,7 @@ cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id
 			       word);
 	if (a->comm) {
 		rc = parse_u64(word, 0, UINT32_MAX, &v, err);
-		return rc == RC_OK ? device_of_rank(cli, a->comm, v, id, err) : rc;
+		return rc == RC_OK ? device_of_rank(cli, a->comm, v, out, err) : rc;
 	}
 	rc = cli_open(cli, err);
 	if (rc != RC_OK)
@@ -179,26 +181,26 @@ cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id
 		if (errno == ERANGE)
 			return err_set(err, RC_INVAL, "'%.64s' is no device: more than 64 bits",
 				       word);
-		*id = v;
+		out->id = v;
 		return RC_OK;
 	}
 	rc = parse_u64(word, 0, INDEX_END - 1, &v, err);
-	return rc == RC_OK ? device_at(cli, v, id, err) : rc;
+	return rc == RC_OK ? device_at(cli, v, out, err) : rc;
 }
 
 enum rc
-cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
+cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out, struct err *err)
 {
 	struct args alone = {0};
 
 	if (a->device && args_given(a, rank))
 		return err_set(err, RC_INVAL, "--device and --rank both name the device");
 	if (a->device)
-		return cli_device(cli, &alone, a->device, id, err);
+		return cli_device(cli, &alone, a->device, out, err);
 	if (!a->comm || !args_given(a, rank))
 		return err_set(err, RC_INVAL,
 			       "which device? --device DEVICE, or --comm ID --rank RANK");
-	return device_of_rank(cli, a->comm, a->rank, id, err);
+	return device_of_rank(cli, a->comm, a->rank, out, err);
 }
 
 /* How many devices there are but for spares: all, or those that are free. */
@@ -215,7 +217,7 @@ count_devices(struct cli *cli, bool all, uint32_t *n, struct err *err)
 		return rc;
 	*n = 0;
 	for (size_t i = 0; i < ndevices; i++)
-		*n += !list[i].spare && (all || (list[i].comm == 0 && !list[i].lost));
+		*n += !list[i].spare && (all || (list[i].comm.id == 0 && !list[i].lost));
 	free(list);
 	return RC_OK;
 }

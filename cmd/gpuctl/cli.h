@@ -19,13 +19,13 @@ enum rc cli_open(struct cli *cli, struct err *err);
 void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
 
 /*
- * cli_device - the id of the device a word means: an index in `gpuctl devices` (below 2^20) or an
+ * cli_device - the device a word means: an index in `gpuctl devices` (below 2^20) or an
  * id (0x..., or 16 hex digits).
  *
  * With a->comm, the word is a rank of that communicator.
  */
-enum rc cli_device(struct cli *cli, const struct args *a, const char *word, uint64_t *id,
-		   struct err *err);
+enum rc cli_device(struct cli *cli, const struct args *a, const char *word,
+		   struct gpusim_device *out, struct err *err);
 
 /* The id of the communicator a word means; RC_INVAL. */
 enum rc comm_id(const char *word, uint64_t *id, struct err *err);
@@ -37,7 +37,8 @@ enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct 
 int cli_is_device(const char *word, size_t len);
 
 /* The device that --device, or --comm and --rank, name. */
-enum rc cli_target(struct cli *cli, const struct args *a, uint64_t *id, struct err *err);
+enum rc cli_target(struct cli *cli, const struct args *a, struct gpusim_device *out,
+		   struct err *err);
 
 /* How many devices are there and in no communicator, at the moment. */
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);

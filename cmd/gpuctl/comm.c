@@ -29,18 +29,19 @@ named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out, stru
 	return rc == RC_OK ? cli_comm(cli, id, out, err) : rc;
 }
 
-/* The devices that the operands from `first` on name. *ids is the caller's to free. */
+/* The devices that the operands from `first` on name. *out is the caller's to free. */
 static enum rc
-named_devices(struct cli *cli, const struct args *a, int first, uint64_t **ids, struct err *err)
+named_devices(struct cli *cli, const struct args *a, int first, struct gpusim_device **out,
+	      struct err *err)
 {
 	const struct args alone = {0};
-	uint64_t *v = alloc_zeroed((size_t)(a->nrest - first), sizeof *v);
+	struct gpusim_device *v = alloc_zeroed((size_t)(a->nrest - first), sizeof *v);
 	enum rc rc = v ? cli_open(cli, err) : err_set(err, RC_NOMEM, "out of memory");
 
 	for (int i = first; i < a->nrest && rc == RC_OK; i++)
 		rc = cli_device(cli, &alone, a->rest[i], &v[i - first], err);
 	if (rc == RC_OK)
-		*ids = v;
+		*out = v;
 	else
 		free(v);
 	return rc;
@@ -99,7 +100,7 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	  struct gpusim_comm **out, struct err *err)
 {
 	const struct args alone = {0};
-	uint64_t device = GPUSIM_ANY_DEVICE;
+	struct gpusim_device device = {0};
 	uint32_t rank, nranks;
 	enum rc rc = who_we_are(a, &rank, &nranks, err);
 
@@ -124,7 +125,7 @@ static enum rc
 init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config *config,
 	 struct gpusim_comm **out, struct err *err)
 {
-	uint64_t *ids = NULL;
+	struct gpusim_device *devices = NULL;
 	uint32_t n;
 	enum rc rc = how_many(a, 0, &n, err);
 
@@ -133,10 +134,11 @@ init_all(struct cli *cli, const struct args *a, const struct gpusim_comm_config 
 	if (rc == RC_OK && a->nrest && a->wait_ms)
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
-		rc = named_devices(cli, a, 0, &ids, err);
+		rc = named_devices(cli, a, 0, &devices, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init_all(cli->g, n, a->nrest ? ids : NULL, config, out), err);
-	free(ids);
+		rc = api(gpusim_comm_init_all(cli->g, n, a->nrest ? devices : NULL, config, out),
+			 err);
+	free(devices);
 	return rc;
 }
 
@@ -219,24 +221,24 @@ enum rc
 run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm *comm = NULL, *now = NULL;
-	uint64_t *ids = NULL;
+	struct gpusim_device *devices = NULL;
 	uint32_t n;
 	enum rc rc = how_many(a, 1, &n, err);
 
 	if (rc == RC_OK && a->nrest > 1 && a->wait_ms)
 		rc = err_set(err, RC_INVAL, "--wait goes with -n");
 	if (rc == RC_OK)
-		rc = named_devices(cli, a, 1, &ids, err);
+		rc = named_devices(cli, a, 1, &devices, err);
 	if (rc == RC_OK)
 		rc = named_comm(cli, a, &comm, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_grow(comm, n, a->nrest > 1 ? ids : NULL, a->wait_ms, &now),
+		rc = api(gpusim_comm_grow(comm, n, a->nrest > 1 ? devices : NULL, a->wait_ms, &now),
 			 err);
 	if (rc == RC_OK)
 		print_comm(a, now, gpusim_comm_count(now));
 	gpusim_comm_free(comm);
 	gpusim_comm_free(now);
-	free(ids);
+	free(devices);
 	return rc;
 }
 
@@ -256,7 +258,7 @@ find_comm(const struct gpusim_status *s, uint64_t id, const struct gpusim_comm_i
 {
 	size_t i = 0;
 
-	while (i < s->ncomms && s->comms[i].id != id)
+	while (i < s->ncomms && s->comms[i].id.id != id)
 		i++;
 	if (i == s->ncomms)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);

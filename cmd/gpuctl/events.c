@@ -20,11 +20,11 @@ print_json(const struct gpusim_history_event *e)
 {
 	printf("{\"number\":%" PRIu64 ",\"at_ms\":%" PRIu64 ",\"kind\":\"%s\"", e->number, e->at_ms,
 	       gpusim_history_name(e->kind));
-	if (e->device)
-		printf(",\"device\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32, e->device,
+	if (e->device.id)
+		printf(",\"device\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32, e->device.id,
 		       e->ordinal);
-	if (e->comm)
-		printf(",\"comm\":%" PRIu64, e->comm);
+	if (e->comm.id)
+		printf(",\"comm\":%" PRIu64, e->comm.id);
 	if (e->rank >= 0)
 		printf(",\"rank\":%d", e->rank);
 	fputs(",\"text\":", stdout);

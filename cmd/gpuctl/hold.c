@@ -30,7 +30,8 @@
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 struct memory {
-	uint64_t device, addr;
+	struct gpusim_device device;
+	struct gpusim_addr addr;
 };
 
 static struct {
@@ -212,7 +213,7 @@ hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *config,
 }
 
 void
-hold_remember(uint64_t device, uint64_t addr)
+hold_remember(struct gpusim_device device, struct gpusim_addr addr)
 {
 	struct memory *memory;
 	size_t cap;
@@ -229,7 +230,8 @@ hold_remember(uint64_t device, uint64_t addr)
 }
 
 enum rc
-hold_memory(struct cli *cli, uint64_t device, uint64_t nbytes, uint64_t *addr, struct err *err)
+hold_memory(struct cli *cli, struct gpusim_device device, uint64_t nbytes, struct gpusim_addr *addr,
+	    struct err *err)
 {
 	enum rc rc = start_watch(cli, err);
 

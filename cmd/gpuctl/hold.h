@@ -17,11 +17,11 @@ enum rc hold_comm(struct cli *cli, uint32_t n, const struct gpusim_comm_config *
 		  struct gpusim_comm **out, struct err *err);
 
 /* gpusim_malloc, leased, and remembered for a signal. */
-enum rc hold_memory(struct cli *cli, uint64_t device, uint64_t nbytes, uint64_t *addr,
-		    struct err *err);
+enum rc hold_memory(struct cli *cli, struct gpusim_device device, uint64_t nbytes,
+		    struct gpusim_addr *addr, struct err *err);
 
 /* Remember memory that exists: a spare has it now. Without room for the entry it is left to its lease. */
-void hold_remember(uint64_t device, uint64_t addr);
+void hold_remember(struct gpusim_device device, struct gpusim_addr addr);
 
 /* The verb has freed its memory, on whichever devices it was. */
 void hold_forget_memory(void);

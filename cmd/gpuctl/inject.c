@@ -13,8 +13,8 @@
 /* A fault and its victim. */
 struct order {
 	struct gpusim_fault f;
-	bool named;	 /* the victim is named */
-	uint64_t device; /* 0: the coordinator */
+	bool named;		     /* the victim is named */
+	struct gpusim_device device; /* 0: the coordinator */
 };
 
 /* The communicator that rank= refers to: --comm, or the only one. */
@@ -31,7 +31,7 @@ which_comm(struct cli *cli, const struct args *a, uint64_t *id, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (s.ncomms == 1)
-		*id = s.comms[0].id;
+		*id = s.comms[0].id.id;
 	else
 		rc = err_set(err, RC_INVAL,
 			     "rank=: of which communicator? There are %zu; --comm ID", s.ncomms);
@@ -130,7 +130,7 @@ send_orders(struct cli *cli, struct order *order, size_t n, struct err *err)
 		if (!order[i].named)
 			continue;
 		for (size_t j = i; j < n && k < GPUSIM_FAULTS_MAX; j++)
-			if (order[j].named && order[j].device == order[i].device) {
+			if (order[j].named && order[j].device.id == order[i].device.id) {
 				f[k++] = order[j].f;
 				order[j].named = j == i;
 			}
@@ -149,11 +149,11 @@ print(const char *who, const struct gpusim_injected *in)
 }
 
 static void
-print_json(uint64_t device, const struct gpusim_injected *in)
+print_json(struct gpusim_device device, const struct gpusim_injected *in)
 {
-	fputs(device ? ",{\"device\":" : "[{\"device\":", stdout);
-	if (device)
-		printf("\"%016" PRIx64 "\"", device);
+	fputs(device.id ? ",{\"device\":" : "[{\"device\":", stdout);
+	if (device.id)
+		printf("\"%016" PRIx64 "\"", device.id);
 	else
 		fputs("null", stdout);
 	printf(",\"fired\":%" PRIu64 ",\"damaged_frames\":%" PRIu64 ",\"armed\":[", in->fired,
@@ -169,7 +169,7 @@ enum visit { VISIT_CLEAR, VISIT_LIST, VISIT_LIST_JSON };
 
 /* List or disarm the faults of one target; 0: the coordinator, which comes first. */
 static enum rc
-visit(struct cli *cli, uint64_t device, enum visit why, struct err *err)
+visit(struct cli *cli, struct gpusim_device device, enum visit why, struct err *err)
 {
 	struct gpusim_injected in;
 	char who[64] = "coordinator";
@@ -177,8 +177,8 @@ visit(struct cli *cli, uint64_t device, enum visit why, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	if (device)
-		snprintf(who, sizeof who, "device %016" PRIx64, device);
+	if (device.id)
+		snprintf(who, sizeof who, "device %016" PRIx64, device.id);
 	if (why == VISIT_LIST)
 		print(who, &in);
 	else if (why == VISIT_LIST_JSON)
@@ -192,7 +192,7 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t n;
-	enum rc rc = visit(cli, 0, why, err);
+	enum rc rc = visit(cli, (struct gpusim_device){0}, why, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_devices(cli->g, &list, &n), err);
@@ -200,7 +200,7 @@ visit_all(struct cli *cli, enum visit why, struct err *err)
 		return rc;
 	for (size_t i = 0; i < n && rc == RC_OK; i++)
 		if (!list[i].lost)
-			rc = visit(cli, list[i].id, why, err);
+			rc = visit(cli, list[i].device, why, err);
 	free(list);
 	if (rc == RC_OK && why == VISIT_LIST_JSON)
 		puts("]");

@@ -70,7 +70,7 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_arg args[MAX_ARGS];
 	size_t nargs;
-	uint64_t device;
+	struct gpusim_device device;
 	enum rc rc = RC_OK;
 
 	if (a->list)
@@ -89,8 +89,9 @@ run_launch(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_launch(cli->g, device, (uint32_t)a->stream, a->rest[0], args, nargs,
-				       a->async ? GPUSIM_ASYNC : GPUSIM_SYNC),
-			 err);
+		rc =
+		    api(gpusim_launch(cli->g, device, (struct gpusim_stream){a->stream}, a->rest[0],
+				      args, nargs, a->async ? GPUSIM_ASYNC : GPUSIM_SYNC),
+			err);
 	return rc;
 }

@@ -16,7 +16,8 @@
 /* One end of a copy: device memory, or a file. */
 struct end {
 	const char *path; /* NULL: a device */
-	uint64_t device, addr;
+	struct gpusim_device device;
+	struct gpusim_addr addr;
 	uint64_t nbytes; /* when has_nbytes */
 	bool has_nbytes;
 };
@@ -31,7 +32,7 @@ parse_range(const char *text, struct end *e, struct err *err)
 	enum rc rc;
 
 	snprintf(addr, sizeof addr, "%.*s", (int)(len < sizeof addr ? len : sizeof addr), text);
-	rc = parse_u64(addr, 0, UINT64_MAX, &e->addr, err);
+	rc = parse_u64(addr, 0, UINT64_MAX, &e->addr.addr, err);
 	e->has_nbytes = colon != NULL;
 	if (rc == RC_OK && colon)
 		rc = parse_size(colon + 1, &e->nbytes, err);
@@ -69,14 +70,14 @@ check_range(struct cli *cli, const struct end *e, uint64_t nbytes, struct err *e
 	if (rc != RC_OK)
 		return rc;
 	for (size_t i = 0; i < n && rc == RC_OK; i++)
-		if (list[i].id == e->device &&
-		    (e->addr < list[i].min_addr || e->addr > list[i].max_addr ||
-		     nbytes > list[i].max_addr - e->addr))
-			rc =
-			    err_set(err, RC_INVAL,
-				    "device %016" PRIx64 ": 0x%" PRIx64 ", %" PRIu64
-				    " bytes: outside its memory 0x%" PRIx64 "..0x%" PRIx64,
-				    e->device, e->addr, nbytes, list[i].min_addr, list[i].max_addr);
+		if (list[i].device.id == e->device.id &&
+		    (e->addr.addr < list[i].min_addr.addr || e->addr.addr > list[i].max_addr.addr ||
+		     nbytes > list[i].max_addr.addr - e->addr.addr))
+			rc = err_set(err, RC_INVAL,
+				     "device %016" PRIx64 ": 0x%" PRIx64 ", %" PRIu64
+				     " bytes: outside its memory 0x%" PRIx64 "..0x%" PRIx64,
+				     e->device.id, e->addr.addr, nbytes, list[i].min_addr.addr,
+				     list[i].max_addr.addr);
 	free(list);
 	return rc;
 }
@@ -109,9 +110,9 @@ host_to_device(struct cli *cli, const struct end *src, const struct end *dst, st
 		want = left < IO_PIECE ? (size_t)left : IO_PIECE;
 		rc = io_read(fd, name, room, want, &got, err);
 		if (rc == RC_OK && got)
-			rc =
-			    api(gpusim_memcpy_h2d(cli->g, dst->device, dst->addr + done, room, got),
-				err);
+			rc = api(gpusim_memcpy_h2d(cli->g, dst->device,
+						   gpusim_addr_add(dst->addr, done), room, got),
+				 err);
 		done += got;
 		if (rc != RC_OK || got < want || want == 0)
 			break;
@@ -139,7 +140,8 @@ device_to_host(struct cli *cli, const struct end *src, const struct end *dst, st
 	do {
 		n = src->nbytes - done < IO_PIECE ? src->nbytes - done : IO_PIECE;
 		if (rc == RC_OK)
-			rc = api(gpusim_memcpy_d2h(cli->g, room, src->device, src->addr + done, n),
+			rc = api(gpusim_memcpy_d2h(cli->g, room, src->device,
+						   gpusim_addr_add(src->addr, done), n),
 				 err);
 		if (rc == RC_OK && fd < 0)
 			rc = open_end(dst, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO, &name, &fd,

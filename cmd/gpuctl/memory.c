@@ -8,7 +8,9 @@
 enum rc
 run_malloc(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device, nbytes, addr;
+	struct gpusim_device device;
+	struct gpusim_addr addr;
+	uint64_t nbytes;
 	enum rc rc = parse_size(a->rest[0], &nbytes, err);
 
 	if (rc == RC_OK)
@@ -18,17 +20,18 @@ run_malloc(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK && a->json)
 		printf("{\"device\":\"%016" PRIx64 "\",\"address\":%" PRIu64 ",\"bytes\":%" PRIu64
 		       "}\n",
-		       device, addr, nbytes);
+		       device.id, addr.addr, nbytes);
 	else if (rc == RC_OK)
-		printf("0x%" PRIx64 "\n", addr);
+		printf("0x%" PRIx64 "\n", addr.addr);
 	return rc;
 }
 
 enum rc
 run_free(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device, addr;
-	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr, err);
+	struct gpusim_device device;
+	struct gpusim_addr addr;
+	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr.addr, err);
 
 	if (rc == RC_OK)
 		rc = cli_target(cli, a, &device, err);
@@ -38,8 +41,10 @@ run_free(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_memset(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device, addr, value, nbytes;
-	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr, err);
+	struct gpusim_device device;
+	struct gpusim_addr addr;
+	uint64_t value, nbytes;
+	enum rc rc = parse_u64(a->rest[0], 0, UINT64_MAX, &addr.addr, err);
 
 	if (rc == RC_OK)
 		rc = parse_u64(a->rest[1], 0, UINT8_MAX, &value, err);

@@ -60,16 +60,17 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 					.algo = a->algo,
 					.root = coll_is_sendrecv(coll) ? a->peer : a->root,
 					.rank = a->rank,
-					.stream = (uint32_t)a->stream,
+					.stream = {a->stream},
 					.chunk_bytes = a->chunk};
 	return RC_OK;
 }
 
 /* n addresses with commas between. *out is the caller's to free. */
 static enum rc
-parse_addrs(const char *option, const char *text, uint32_t n, uint64_t **out, struct err *err)
+parse_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
+	    struct err *err)
 {
-	uint64_t *v = alloc_zeroed(n, sizeof *v);
+	struct gpusim_addr *v = alloc_zeroed(n, sizeof *v);
 	char word[ADDR_CHARS];
 	uint32_t k = 0;
 	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
@@ -79,7 +80,7 @@ parse_addrs(const char *option, const char *text, uint32_t n, uint64_t **out, st
 
 		snprintf(word, sizeof word, "%.*s", (int)(len < ADDR_CHARS ? len : ADDR_CHARS), p);
 		if (k < n)
-			rc = parse_u64(word, 0, UINT64_MAX, &v[k], err);
+			rc = parse_u64(word, 0, UINT64_MAX, &v[k].addr, err);
 		p = p[len] ? p + len + 1 : NULL;
 	}
 	if (rc == RC_OK && k != n)
@@ -107,10 +108,10 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t r = 0; r < nranks; r++) {
 		struct shape s = shape_of(o->c.coll, o->c.nelem, nranks, o->c.root, r);
-		uint64_t base = o->send[r];
+		uint64_t base = o->send[r].addr;
 
-		o->send[r] = s.in && base ? base + s.in_at * size : 0;
-		o->recv[r] = s.out && base ? base + s.out_at * size : 0;
+		o->send[r].addr = s.in && base ? base + s.in_at * size : 0;
+		o->recv[r].addr = s.out && base ? base + s.out_at * size : 0;
 	}
 	return RC_OK;
 }

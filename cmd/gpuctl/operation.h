@@ -12,7 +12,7 @@
 /* Initialise with {0}; operation_fini releases. c borrows from the arguments it was made of. */
 struct operation {
 	struct gpusim_collective c;
-	uint64_t *send, *recv;
+	struct gpusim_addr *send, *recv;
 };
 
 /*

@@ -151,9 +151,9 @@ ranks_free_buffers(struct ranks *r)
 		return;
 	gpusim_set_timeout_ms(r->cli->g, FREE_MS);
 	for (uint32_t i = 0; i < gpusim_comm_count(r->comm); i++) {
-		if (r->base[i])
-			gpusim_free(r->cli->g, gpusim_comm_device(r->comm, i).id, r->base[i]);
-		r->base[i] = 0;
+		if (r->base[i].addr)
+			gpusim_free(r->cli->g, gpusim_comm_device(r->comm, i), r->base[i]);
+		r->base[i].addr = 0;
 	}
 	gpusim_set_timeout_ms(r->cli->g, ranks_timeout_ms(r));
 	r->room_nelem = 0;
@@ -174,10 +174,10 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 		struct shape s = shape_of(r->c.coll, r->c.nelem, n, r->c.root, i);
 
 		if (!enough && s.whole)
-			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i).id,
-					 s.whole * r->size, &r->base[i], err);
-		r->send[i] = s.in ? r->base[i] + s.in_at * r->size : 0;
-		r->recv[i] = s.out ? r->base[i] + s.out_at * r->size : 0;
+			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i), s.whole * r->size,
+					 &r->base[i], err);
+		r->send[i].addr = s.in ? r->base[i].addr + s.in_at * r->size : 0;
+		r->recv[i].addr = s.out ? r->base[i].addr + s.out_at * r->size : 0;
 	}
 	if (rc == RC_OK && !enough)
 		r->room_nelem = nelem;
@@ -195,9 +195,9 @@ upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK && nbytes; i++)
-		if (r->send[i])
+		if (r->send[i].addr)
 			rc = api(gpusim_memcpy_h2d(
-				     r->cli->g, gpusim_comm_device(r->comm, i).id, r->send[i],
+				     r->cli->g, gpusim_comm_device(r->comm, i), r->send[i],
 				     data + (r->takes_one ? 0 : r->vector[i] * nbytes), nbytes),
 				 err);
 	return rc;
@@ -258,10 +258,10 @@ download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *e
 		return err_set(err, RC_NOMEM, "no memory for %zu bytes of results", nbytes);
 	out->v[out->n++] = (struct result){out->data.len, nelem};
 	if (nbytes)
-		rc = api(gpusim_memcpy_d2h(r->cli->g, out->data.data + out->data.len,
-					   gpusim_comm_device(r->comm, rank).id, r->recv[rank],
-					   nbytes),
-			 err);
+		rc =
+		    api(gpusim_memcpy_d2h(r->cli->g, out->data.data + out->data.len,
+					  gpusim_comm_device(r->comm, rank), r->recv[rank], nbytes),
+			err);
 	if (rc != RC_OK)
 		return rc;
 	out->data.len += nbytes;
@@ -328,12 +328,12 @@ ranks_reorder(struct ranks *r)
 		r->recv[i] = r->recv[r->was[i]];
 	}
 	for (uint32_t i = gpusim_comm_count(r->comm); i < r->nleft; i++)
-		r->base[i] = 0;
+		r->base[i].addr = 0;
 	r->nleft = gpusim_comm_count(r->comm);
 	hold_forget_memory();
 	for (uint32_t i = 0; i < r->nleft; i++)
-		if (r->base[i])
-			hold_remember(gpusim_comm_device(r->comm, i).id, r->base[i]);
+		if (r->base[i].addr)
+			hold_remember(gpusim_comm_device(r->comm, i), r->base[i]);
 }
 
 static enum rc

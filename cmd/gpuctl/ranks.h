@@ -41,11 +41,11 @@ struct ranks {
 	uint32_t nleft;	  /* ranks that are not lost for good */
 	uint32_t *vector; /* by rank: which of the vectors it has */
 	uint32_t *was;	  /* room for as many */
-	uint64_t
+	struct gpusim_device
 	    *device; /* shrink: the devices that were free when the communicator was asked for */
-	uint64_t *base, *send, *recv; /* addresses by rank */
+	struct gpusim_addr *base, *send, *recv; /* by rank */
 	uint64_t room_nelem; /* the buffers have room for so many elements; base NULL: there are
-				       * none */
+			      * none */
 	/* Recoveries of the operation at hand: */
 	int again, anew;
 	uint64_t until_ns;

@@ -62,7 +62,7 @@ take_census(struct ranks *r, struct census *c)
 		const struct gpusim_device_info *d = &c->device[i];
 
 		c->nlost += d->lost && !d->spare;
-		if (d->lost || d->comm)
+		if (d->lost || d->comm.id)
 			continue;
 		c->nspares += d->spare != 0;
 		c->nfree += !d->spare;
@@ -71,10 +71,10 @@ take_census(struct ranks *r, struct census *c)
 }
 
 static const struct gpusim_device_info *
-find(const struct census *c, uint64_t id)
+find(const struct census *c, struct gpusim_device device)
 {
 	for (size_t i = 0; i < c->n; i++)
-		if (c->device[i].id == id)
+		if (c->device[i].device.id == device.id)
 			return &c->device[i];
 	return NULL;
 }
@@ -84,7 +84,7 @@ static bool
 has_lost(const struct census *c, struct gpusim_comm *comm)
 {
 	for (uint32_t i = 0; i < gpusim_comm_count(comm); i++) {
-		const struct gpusim_device_info *d = find(c, gpusim_comm_device(comm, i).id);
+		const struct gpusim_device_info *d = find(c, gpusim_comm_device(comm, i));
 
 		if (!d || d->lost || d->pid != gpusim_comm_device_info(comm, i)->pid)
 			return true;
@@ -105,10 +105,10 @@ expect(struct ranks *r)
 	if (!take_census(r, &c))
 		return;
 	for (size_t i = 0; i < c.n && n < r->nleft; i++)
-		if (!c.device[i].lost && !c.device[i].comm && !c.device[i].spare)
-			r->device[n++] = c.device[i].id;
+		if (!c.device[i].lost && !c.device[i].comm.id && !c.device[i].spare)
+			r->device[n++] = c.device[i].device;
 	while (n < r->nleft)
-		r->device[n++] = 0;
+		r->device[n++].id = 0;
 	free(c.device);
 }
 
@@ -127,13 +127,13 @@ leave_out(struct ranks *r, const struct census *c)
 	uint32_t n = 0, nlost;
 
 	for (uint32_t i = 0; i < r->nleft; i++) {
-		const struct gpusim_device_info *d = r->device[i] ? find(c, r->device[i]) : NULL;
+		const struct gpusim_device_info *d = r->device[i].id ? find(c, r->device[i]) : NULL;
 
 		if (d && d->lost)
 			log_line(LOG_ERROR,
 				 "note: rank %" PRIu32 " (device %016" PRIx64
 				 ") was lost before there was a communicator; shrink",
-				 r->vector[i], d->id);
+				 r->vector[i], d->device.id);
 		else
 			r->vector[n++] = r->vector[i];
 	}

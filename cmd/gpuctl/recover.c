@@ -6,11 +6,11 @@
 #include "base/log.h"
 
 static uint32_t
-rank_of(struct gpusim_comm *comm, uint64_t device)
+rank_of(struct gpusim_comm *comm, struct gpusim_device device)
 {
 	uint32_t r = 0;
 
-	while (r < gpusim_comm_count(comm) && gpusim_comm_device(comm, r).id != device)
+	while (r < gpusim_comm_count(comm) && gpusim_comm_device(comm, r).id != device.id)
 		r++;
 	return r;
 }
@@ -26,14 +26,14 @@ recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struc
 		return rc;
 	n = gpusim_comm_count(now);
 	for (uint32_t r = 0; r < n && rc == RC_OK; r++) {
-		uint64_t device = gpusim_comm_device(now, r).id;
+		struct gpusim_device device = gpusim_comm_device(now, r);
 		uint32_t old = n == nwas ? r : rank_of(*comm, device);
 
 		if (r >= nwas || old >= nwas)
 			rc = err_set(err, RC_INTERNAL,
 				     "comm %" PRIu64 " rank %" PRIu32 " (device %016" PRIx64
 				     "): was no rank of it before",
-				     gpusim_comm_id(now).id, r, device);
+				     gpusim_comm_id(now).id, r, device.id);
 		else
 			was[r] = old;
 	}

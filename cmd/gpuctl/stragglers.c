@@ -19,7 +19,7 @@ print_text(const struct gpusim_lateness *v, uint32_t nranks)
 	       "MAX us");
 	for (uint32_t r = 0; r < nranks; r++)
 		printf("%5" PRIu32 "  %016" PRIx64 "  %10" PRIu64 "  %12.1f  %12.1f\n", r,
-		       v[r].device, v[r].operations, mean_us(&v[r]), (double)v[r].max_ns / 1e3);
+		       v[r].device.id, v[r].operations, mean_us(&v[r]), (double)v[r].max_ns / 1e3);
 }
 
 static void
@@ -30,7 +30,7 @@ print_json(const struct gpusim_lateness *v, uint32_t nranks)
 		printf("%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64
 		       "\",\"operations\":%" PRIu64 ",\"sum_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64
 		       "}",
-		       r ? "," : "", r, v[r].device, v[r].operations, v[r].sum_ns, v[r].max_ns);
+		       r ? "," : "", r, v[r].device.id, v[r].operations, v[r].sum_ns, v[r].max_ns);
 	puts("]");
 }
 

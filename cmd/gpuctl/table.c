@@ -10,7 +10,7 @@ device_state(const struct gpusim_device_info *d)
 {
 	if (d->lost)
 		return "lost";
-	return d->comm ? "busy" : d->spare ? "spare" : d->join ? "join" : "free";
+	return d->comm.id ? "busy" : d->spare ? "spare" : d->join ? "join" : "free";
 }
 
 const char *
@@ -66,11 +66,11 @@ table_devices(const struct gpusim_device_info *d, size_t n, FILE *f)
 	fprintf(f, "%5s  %-16s  %6s  %6s  %-5s  %4s  %7s  %s\n", "INDEX", "ID", "MEMORY", "USED",
 		"STATE", "COMM", "PID", "ADDRESS");
 	for (size_t i = 0; i < n; i++) {
-		snprintf(comm, sizeof comm, "%" PRIu64, d[i].comm);
+		snprintf(comm, sizeof comm, "%" PRIu64, d[i].comm.id);
 		fprintf(f, "%5zu  %016" PRIx64 "  %6s  %6s  %-5s  %4s  %7" PRIu32 "  %s", i,
-			d[i].id, size_text(d[i].max_addr - d[i].min_addr, memory),
+			d[i].device.id, size_text(d[i].max_addr.addr - d[i].min_addr.addr, memory),
 			size_text(d[i].used_bytes, used), device_state(&d[i]),
-			d[i].comm ? comm : "-", d[i].pid, d[i].address);
+			d[i].comm.id ? comm : "-", d[i].pid, d[i].address);
 		if (d[i].lost)
 			print_loss(&d[i], f);
 		putc('\n', f);
@@ -86,7 +86,7 @@ table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 		fprintf(f,
 			"%4" PRIu64 "  %-11s  %5" PRIu32 "  %5" PRIu32 "  %-10s  %10" PRIu32
 			"  %7" PRIu64 "  %10" PRIu64 "  %s\n",
-			c[i].id, state_name(c[i].state), c[i].nranks, c[i].epoch,
+			c[i].id.id, state_name(c[i].state), c[i].nranks, c[i].epoch,
 			gpusim_on_failure_name(c[i].on_failure), c[i].recoveries, c[i].pending,
 			c[i].operations, c[i].reason[0] ? c[i].reason : "-");
 }
@@ -98,8 +98,8 @@ json_device(const struct gpusim_device_info *d, size_t index, FILE *f)
 		"{\"index\":%zu,\"id\":\"%016" PRIx64 "\",\"ordinal\":%" PRIu32
 		",\"state\":\"%s\",\"spare\":%s,\"join\":%s,\"comm\":%" PRIu64 ",\"pid\":%" PRIu32
 		",\"min_addr\":%" PRIu64 ",\"max_addr\":%" PRIu64 ",\"used_bytes\":%" PRIu64,
-		index, d->id, d->ordinal, device_state(d), d->spare ? "true" : "false",
-		d->join ? "true" : "false", d->comm, d->pid, d->min_addr, d->max_addr,
+		index, d->device.id, d->ordinal, device_state(d), d->spare ? "true" : "false",
+		d->join ? "true" : "false", d->comm.id, d->pid, d->min_addr.addr, d->max_addr.addr,
 		d->used_bytes);
 	fputs(",\"address\":", f);
 	json_string(d->address, f);
@@ -135,7 +135,7 @@ table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f)
 			fprintf(f,
 				"%4" PRIu64 "  %5" PRIu32 "  %016" PRIx64 "  %10" PRIu64
 				"  %6" PRIu32 "/%-6" PRIu32 "  %7.1fs  %s\n",
-				c[i].id, p->rank, p->device, p->operation, p->step, p->steps,
+				c[i].id.id, p->rank, p->device.id, p->operation, p->step, p->steps,
 				(double)p->idle_ms / 1e3, p->waits_for < 0 ? "-" : waits);
 		}
 }
@@ -147,7 +147,7 @@ json_progress(const struct gpusim_progress *p, size_t i, FILE *f)
 		"%s{\"rank\":%" PRIu32 ",\"device\":\"%016" PRIx64 "\",\"operation\":%" PRIu64
 		",\"step\":%" PRIu32 ",\"steps\":%" PRIu32 ",\"idle_ms\":%" PRIu64
 		",\"waits_for\":%d}",
-		i ? "," : "", p->rank, p->device, p->operation, p->step, p->steps, p->idle_ms,
+		i ? "," : "", p->rank, p->device.id, p->operation, p->step, p->steps, p->idle_ms,
 		p->waits_for);
 }
 
@@ -158,10 +158,10 @@ json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 		"{\"id\":%" PRIu64 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nranks\":%" PRIu32
 		",\"on_failure\":\"%s\",\"recoveries\":%" PRIu32 ",\"pending\":%" PRIu64
 		",\"operations\":%" PRIu64 ",\"devices\":[",
-		c->id, state_name(c->state), c->epoch, c->nranks,
+		c->id.id, state_name(c->state), c->epoch, c->nranks,
 		gpusim_on_failure_name(c->on_failure), c->recoveries, c->pending, c->operations);
 	for (uint32_t r = 0; r < c->nranks; r++)
-		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->device_ids[r]);
+		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->devices[r].id);
 	fputs("],\"reason\":", f);
 	json_string(c->reason, f);
 	if (recovered) {

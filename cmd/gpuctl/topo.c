@@ -35,11 +35,11 @@ cell_at(const struct topo *t, size_t i, size_t j)
 
 /* The index of a device in a list of n; n: it is not there. */
 static size_t
-place_of(const struct gpusim_device_info *list, size_t n, uint64_t id)
+place_of(const struct gpusim_device_info *list, size_t n, struct gpusim_device device)
 {
 	size_t i = 0;
 
-	while (i < n && list[i].id != id)
+	while (i < n && list[i].device.id != device.id)
 		i++;
 	return i;
 }
@@ -79,7 +79,7 @@ learn(struct topo *t, struct gpusim_comm *comm, struct err *err)
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_paths(comm, path), err);
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
-		at[r] = place_of(t->device, t->n, gpusim_comm_device(comm, r).id);
+		at[r] = place_of(t->device, t->n, gpusim_comm_device(comm, r));
 	for (uint32_t r = 0; rc == RC_OK && r < n; r++)
 		for (uint32_t q = 0; q < n; q++)
 			if (r != q && at[r] < t->n && at[q] < t->n)
@@ -112,7 +112,7 @@ learn_busy(struct cli *cli, struct topo *t, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	for (size_t i = 0; i < s.ncomms && rc == RC_OK; i++)
-		rc = learn_comm(cli, t, s.comms[i].id, err);
+		rc = learn_comm(cli, t, s.comms[i].id.id, err);
 	gpusim_status_fini(&s);
 	return rc;
 }
@@ -165,7 +165,7 @@ topo_comm(struct cli *cli, struct topo *t, uint64_t id, struct err *err)
 		rc = topo_room(t, err);
 	for (uint32_t i = 0; rc == RC_OK && i < t->n; i++) {
 		t->device[i] = *gpusim_comm_device_info(comm, i);
-		t->index[i] = place_of(all, nall, t->device[i].id);
+		t->index[i] = place_of(all, nall, t->device[i].device);
 	}
 	if (rc == RC_OK)
 		rc = learn(t, comm, err);
@@ -215,12 +215,12 @@ why_unknown(const struct topo *t, size_t i, char note[NOTE_MAX])
 
 	while (j < t->n && cell_at(t, i, j) != CELL_UNKNOWN)
 		j++;
-	if (j == t->n || (!d->lost && !d->comm))
+	if (j == t->n || (!d->lost && !d->comm.id))
 		return false;
 	if (d->lost)
 		snprintf(note, NOTE_MAX, "lost, not heard from for a while");
 	else
-		snprintf(note, NOTE_MAX, "busy in communicator %" PRIu64, d->comm);
+		snprintf(note, NOTE_MAX, "busy in communicator %" PRIu64, d->comm.id);
 	return true;
 }
 

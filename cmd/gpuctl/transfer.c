@@ -8,9 +8,9 @@
 #include "table.h"
 
 static enum rc
-buffer(const struct args *a, uint64_t *addr, struct err *err)
+buffer(const struct args *a, struct gpusim_addr *addr, struct err *err)
 {
-	enum rc rc = parse_u64(a->addr, 0, UINT64_MAX, addr, err);
+	enum rc rc = parse_u64(a->addr, 0, UINT64_MAX, &addr->addr, err);
 
 	return rc == RC_OK ? rc : err_prefix(err, "--addr");
 }
@@ -19,30 +19,34 @@ buffer(const struct args *a, uint64_t *addr, struct err *err)
 enum rc
 run_begin_send(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device, addr, stream;
+	struct gpusim_device device;
+	struct gpusim_stream stream;
+	struct gpusim_addr addr;
 	enum rc rc = buffer(a, &addr, err);
 
 	if (rc == RC_OK)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
-		rc = api(
-		    gpusim_begin_send(cli->g, device, a->comm, addr, a->nbytes, a->peer, &stream),
-		    err);
+		rc = api(gpusim_begin_send(cli->g, device, (struct gpusim_comm_id){a->comm}, addr,
+					   a->nbytes, a->peer, &stream),
+			 err);
 	if (rc == RC_OK)
-		printf(a->json ? "{\"stream\":%" PRIu64 "}\n" : "%" PRIu64 "\n", stream);
+		printf(a->json ? "{\"stream\":%" PRIu64 "}\n" : "%" PRIu64 "\n", stream.id);
 	return rc;
 }
 
 enum rc
 run_begin_receive(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device, addr;
+	struct gpusim_device device;
+	struct gpusim_addr addr;
 	enum rc rc = buffer(a, &addr, err);
 
 	if (rc == RC_OK)
 		rc = cli_target(cli, a, &device, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_begin_receive(cli->g, device, a->comm, a->stream, addr, a->nbytes,
+		rc = api(gpusim_begin_receive(cli->g, device, (struct gpusim_comm_id){a->comm},
+					      (struct gpusim_stream){a->stream}, addr, a->nbytes,
 					      a->peer),
 			 err);
 	return rc;
@@ -52,11 +56,13 @@ enum rc
 run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 {
 	enum gpusim_state state;
-	uint64_t device;
+	struct gpusim_device device;
 	enum rc rc = cli_target(cli, a, &device, err);
 
 	if (rc == RC_OK)
-		rc = api(gpusim_stream_status(cli->g, device, a->stream, &state), err);
+		rc = api(
+		    gpusim_stream_status(cli->g, device, (struct gpusim_stream){a->stream}, &state),
+		    err);
 	if (rc != RC_OK)
 		return rc;
 	if (a->json) {
@@ -74,8 +80,10 @@ run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 enum rc
 run_sync(struct cli *cli, const struct args *a, struct err *err)
 {
-	uint64_t device;
+	struct gpusim_device device;
 	enum rc rc = cli_target(cli, a, &device, err);
 
-	return rc == RC_OK ? api(gpusim_stream_sync(cli->g, device, a->stream), err) : rc;
+	return rc == RC_OK
+		   ? api(gpusim_stream_sync(cli->g, device, (struct gpusim_stream){a->stream}), err)
+		   : rc;
 }

@@ -220,8 +220,8 @@ count(struct gpusim *g, struct census *c, struct err *err)
 	*c = (struct census){0};
 	for (size_t i = 0; i < n; i++)
 		if (!list[i].lost) {
-			c->busy += list[i].comm != 0;
-			c->free += list[i].comm == 0 && !list[i].spare;
+			c->busy += list[i].comm.id != 0;
+			c->free += list[i].comm.id == 0 && !list[i].spare;
 		}
 	free(list);
 	return RC_OK;

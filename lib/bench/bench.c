@@ -19,10 +19,10 @@ free_buffers(struct bench *b)
 {
 	for (int p = 0; p < BENCH_NPLACES; p++)
 		for (uint32_t r = 0; b->base[p] && r < gpusim_comm_count(b->comm); r++) {
-			if (b->base[p][r])
-				gpusim_free(b->cfg.g, gpusim_comm_device(b->comm, r).id,
+			if (b->base[p][r].addr)
+				gpusim_free(b->cfg.g, gpusim_comm_device(b->comm, r),
 					    b->base[p][r]);
-			b->base[p][r] = 0;
+			b->base[p][r].addr = 0;
 		}
 }
 
@@ -33,7 +33,7 @@ make_buffers(struct bench *b, uint64_t nbytes, struct err *err)
 
 	for (int p = 0; p < BENCH_NPLACES; p++)
 		for (uint32_t r = 0; rc == RC_OK && r < gpusim_comm_count(b->comm); r++)
-			rc = api(gpusim_malloc(b->cfg.g, gpusim_comm_device(b->comm, r).id,
+			rc = api(gpusim_malloc(b->cfg.g, gpusim_comm_device(b->comm, r),
 					       nbytes ? nbytes : 1, GPUSIM_LEASE, &b->base[p][r]),
 				 err);
 	if (rc != RC_OK)
@@ -68,14 +68,14 @@ place(struct bench *b, enum bench_place where)
 	for (uint32_t r = 0; r < gpusim_comm_count(b->comm); r++) {
 		struct shape s =
 		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r);
-		uint64_t send = b->base[0][r], recv = b->base[1][r];
+		struct gpusim_addr send = b->base[0][r], recv = b->base[1][r];
 
 		if (where == BENCH_IN_PLACE) {
-			send = recv + s.in_at * size;
-			recv += s.out_at * size;
+			send = gpusim_addr_add(recv, s.in_at * size);
+			recv = gpusim_addr_add(recv, s.out_at * size);
 		}
-		b->send[r] = s.in ? send : 0;
-		b->recv[r] = s.out ? recv : 0;
+		b->send[r] = s.in ? send : (struct gpusim_addr){0};
+		b->recv[r] = s.out ? recv : (struct gpusim_addr){0};
 	}
 	b->c.send = b->send;
 	b->c.recv = b->recv;
@@ -93,8 +93,8 @@ give_input(struct bench *b, uint32_t rank, struct err *err)
 
 	for (uint64_t done = 0; done < total && rc == RC_OK; done += n) {
 		n = total - done < b->data.most ? total - done : b->data.most;
-		rc = api(gpusim_memcpy_h2d(b->cfg.g, gpusim_comm_device(b->comm, rank).id,
-					   b->send[rank] + done * size,
+		rc = api(gpusim_memcpy_h2d(b->cfg.g, gpusim_comm_device(b->comm, rank),
+					   gpusim_addr_add(b->send[rank], done * size),
 					   bench_data_get(&b->data, rank, done, n), n * size),
 			 err);
 	}
@@ -123,8 +123,9 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 
 	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
 		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
-		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, gpusim_comm_device(b->comm, rank).id,
-					   b->recv[rank] + (s->at + done) * size, n * size),
+		rc = api(gpusim_memcpy_d2h(b->cfg.g, room, gpusim_comm_device(b->comm, rank),
+					   gpusim_addr_add(b->recv[rank], (s->at + done) * size),
+					   n * size),
 			 err);
 		if (rc == RC_OK)
 			*nwrong += count_wrong(
@@ -172,8 +173,8 @@ check(struct bench *b, enum bench_place where, uint64_t *nwrong, struct err *err
 		    shape_of(b->c.coll, b->c.nelem, gpusim_comm_count(b->comm), b->c.root, r).out;
 
 		if (where == BENCH_OUT_OF_PLACE && out)
-			rc = api(gpusim_memset(b->cfg.g, gpusim_comm_device(b->comm, r).id,
-					       b->recv[r], UNWRITTEN, out * size),
+			rc = api(gpusim_memset(b->cfg.g, gpusim_comm_device(b->comm, r), b->recv[r],
+					       UNWRITTEN, out * size),
 				 err);
 		if (rc == RC_OK)
 			rc = give_input(b, r, err);

@@ -11,8 +11,8 @@ struct bench {
 	struct gpusim_comm *comm;
 	struct gpusim_collective c; /* the operation at hand */
 	struct bench_data data;
-	uint64_t *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
-	uint64_t *send, *recv;	       /* addresses of the operation at hand */
+	struct gpusim_addr *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
+	struct gpusim_addr *send, *recv;	 /* those of the operation at hand */
 	uint64_t max_bytes;
 	int recoveries;
 };

@@ -47,7 +47,7 @@ add_rewrite(struct bench *b, struct gpusim_ops *ops)
 }
 
 static enum rc
-make_graph(struct bench *b, uint64_t *graph, struct err *err)
+make_graph(struct bench *b, struct gpusim_graph *graph, struct err *err)
 {
 	struct gpusim_ops *ops = gpusim_ops_new(gpusim_comm_count(b->comm));
 	enum rc rc;
@@ -61,14 +61,16 @@ make_graph(struct bench *b, uint64_t *graph, struct err *err)
 }
 
 static enum rc
-launch(struct bench *b, uint64_t graph, uint64_t n, struct gpusim_times *times, struct err *err)
+launch(struct bench *b, struct gpusim_graph graph, uint64_t n, struct gpusim_times *times,
+       struct err *err)
 {
 	return api(gpusim_graph_launch(b->comm, graph, 0, n, GPUSIM_SYNC, times), err);
 }
 
 /* One run of a graph: the time of a repetition at the slowest rank. */
 static enum rc
-run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *us, struct err *err)
+run_batch(struct bench *b, struct gpusim_graph graph, struct gpusim_times *times, double *us,
+	  struct err *err)
 {
 	uint64_t slowest = 0;
 	enum rc rc = launch(b, graph, b->cfg.iters, times, err);
@@ -80,7 +82,7 @@ run_batch(struct bench *b, uint64_t graph, struct gpusim_times *times, double *u
 }
 
 static enum rc
-run_batches(struct bench *b, uint64_t graph, struct bench_time *out, struct err *err)
+run_batches(struct bench *b, struct gpusim_graph graph, struct bench_time *out, struct err *err)
 {
 	struct gpusim_times *times = alloc_zeroed(gpusim_comm_count(b->comm), sizeof *times);
 	double us[BENCH_BATCHES];
@@ -102,7 +104,7 @@ run_batches(struct bench *b, uint64_t graph, struct bench_time *out, struct err 
 enum rc
 bench_time(struct bench *b, struct bench_time *out, struct err *err)
 {
-	uint64_t graph;
+	struct gpusim_graph graph;
 	enum rc rc = make_graph(b, &graph, err);
 
 	if (rc != RC_OK)

@@ -36,17 +36,17 @@ chaos_say(struct chaos *c, enum chaos_event event, const char *fmt, ...)
 
 /* The victim: a device, or 0 for the coordinator. False: there is none now. */
 static bool
-find_victim(struct chaos *c, const struct chaos_fault *f, uint64_t *device)
+find_victim(struct chaos *c, const struct chaos_fault *f, struct gpusim_device *device)
 {
 	bool found;
 
-	*device = 0;
+	device->id = 0;
 	if (f->coordinator)
 		return true;
 	pthread_mutex_lock(&c->lock);
 	found = c->live && gpusim_comm_count(c->comm) > 0;
 	if (found)
-		*device = gpusim_comm_device(c->comm, f->victim % gpusim_comm_count(c->comm)).id;
+		*device = gpusim_comm_device(c->comm, f->victim % gpusim_comm_count(c->comm));
 	pthread_mutex_unlock(&c->lock);
 	return found;
 }
@@ -66,7 +66,8 @@ inject(struct chaos *c, const struct chaos_fault *f)
 {
 	char text[GPUSIM_TEXT];
 	const char *what = "";
-	uint64_t device, *count = &c->sum->missed;
+	struct gpusim_device device;
+	uint64_t *count = &c->sum->missed;
 
 	if (is_too_many(c, f)) {
 		count = &c->sum->skipped;
@@ -204,7 +205,7 @@ look_before(struct chaos *c, struct err *err)
 		c->ndevices = (uint32_t)s.ndevices;
 		chaos_usage(s.pid, &r->daemons[0].before);
 		for (size_t i = 0; i < s.ndevices; i++) {
-			r->daemons[i + 1].device = s.devices[i].id;
+			r->daemons[i + 1].device = s.devices[i].device;
 			if (!s.devices[i].lost)
 				chaos_usage(s.devices[i].pid, &r->daemons[i + 1].before);
 		}
@@ -224,7 +225,7 @@ look_after(struct chaos *c)
 	chaos_usage(s.pid, &r->daemons[0].after);
 	for (size_t i = 1; i < r->ndaemons; i++)
 		for (size_t k = 0; k < s.ndevices; k++)
-			if (s.devices[k].id == r->daemons[i].device && !s.devices[k].lost)
+			if (s.devices[k].device.id == r->daemons[i].device.id && !s.devices[k].lost)
 				chaos_usage(s.devices[k].pid, &r->daemons[i].after);
 	gpusim_status_fini(&s);
 }
@@ -236,12 +237,12 @@ clear_faults(struct chaos *c)
 	struct gpusim_device_info *list;
 	size_t n;
 
-	gpusim_inject(c->side, 0, 1, NULL, 0, NULL);
+	gpusim_inject(c->side, (struct gpusim_device){0}, 1, NULL, 0, NULL);
 	if (gpusim_devices(c->side, &list, &n) != GPUSIM_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (!list[i].lost)
-			gpusim_inject(c->side, list[i].id, 1, NULL, 0, NULL);
+			gpusim_inject(c->side, list[i].device, 1, NULL, 0, NULL);
 	free(list);
 }
 
@@ -276,7 +277,7 @@ chaos_run(const struct chaos_config *cfg, struct chaos_report *out, struct err *
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.ended, NULL);
 	gpusim_set_timeout_ms(c.side, CHAOS_SIDE_MS);
-	rc = api(gpusim_inject(c.side, 0, 1, NULL, 0, NULL),
+	rc = api(gpusim_inject(c.side, (struct gpusim_device){0}, 1, NULL, 0, NULL),
 		 err); /* RC_FAILED where daemons allow no faults */
 	c.room = malloc((size_t)CHAOS_MAX_RANKS * CHAOS_BYTES);
 	if (rc == RC_OK && !c.room)

@@ -49,7 +49,7 @@ struct chaos_usage {
 };
 
 struct chaos_daemon {
-	uint64_t device; /* 0: the coordinator */
+	struct gpusim_device device; /* 0: the coordinator */
 	struct chaos_usage before, after;
 };
 

@@ -68,7 +68,8 @@ uint64_t chaos_out(const struct chaos_op *o, const uint32_t *took, uint32_t ntoo
 
 /* Memory of a device: two buffers. */
 struct chaos_slot {
-	uint64_t device, send, recv;
+	struct gpusim_device device;
+	struct gpusim_addr send, recv;
 	bool stale; /* a former communicator may write there: to be given back */
 };
 
@@ -115,7 +116,7 @@ void chaos_drop(struct chaos *c);
 void chaos_operate(struct chaos *c, uint64_t i);
 
 /* The memory of a device. */
-struct chaos_slot *chaos_slot_of(struct chaos *c, uint64_t device);
+struct chaos_slot *chaos_slot_of(struct chaos *c, struct gpusim_device device);
 
 /* ---- usage.c: all zero when it cannot be read */
 void chaos_usage(uint32_t pid, struct chaos_usage *out);

@@ -16,10 +16,10 @@ pause_ms(unsigned ms)
 }
 
 struct chaos_slot *
-chaos_slot_of(struct chaos *c, uint64_t device)
+chaos_slot_of(struct chaos *c, struct gpusim_device device)
 {
 	for (unsigned i = 0; i < c->nslots; i++)
-		if (c->slot[i].device == device)
+		if (c->slot[i].device.id == device.id)
 			return &c->slot[i];
 	if (c->nslots == CHAOS_MAX_RANKS)
 		return NULL;
@@ -29,20 +29,20 @@ chaos_slot_of(struct chaos *c, uint64_t device)
 
 /* Get fresh buffers on a device; give the old ones back, if the device answers. */
 static enum rc
-furnish(struct chaos *c, uint64_t device, struct err *err)
+furnish(struct chaos *c, struct gpusim_device device, struct err *err)
 {
 	struct chaos_slot *s = chaos_slot_of(c, device);
 	enum rc rc;
 
 	if (!s)
 		return err_set(err, RC_FAILED, "more than %d devices", CHAOS_MAX_RANKS);
-	if (s->send && !s->stale)
+	if (s->send.addr && !s->stale)
 		return RC_OK;
-	if (s->send)
+	if (s->send.addr)
 		gpusim_free(c->side, device, s->send);
-	if (s->recv)
+	if (s->recv.addr)
 		gpusim_free(c->side, device, s->recv);
-	s->send = s->recv = 0;
+	s->send = s->recv = (struct gpusim_addr){0};
 	rc = api(gpusim_malloc(c->side, device, CHAOS_BYTES, GPUSIM_LEASE, &s->send), err);
 	if (rc == RC_OK)
 		rc = api(gpusim_malloc(c->side, device, CHAOS_BYTES, GPUSIM_LEASE, &s->recv), err);
@@ -73,14 +73,14 @@ chaos_refresh(struct chaos *c, struct err *err)
 	for (uint32_t r = 0;
 	     r < gpusim_comm_count(now) && gpusim_comm_count(now) == gpusim_comm_count(c->comm);
 	     r++) {
-		struct chaos_slot *old = chaos_slot_of(c, gpusim_comm_device(c->comm, r).id);
-		struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(now, r).id);
+		struct chaos_slot *old = chaos_slot_of(c, gpusim_comm_device(c->comm, r));
+		struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(now, r));
 
 		if (!old || !s || old == s)
 			continue;
 		s->send = old->send;
 		s->recv = old->recv;
-		old->send = old->recv = 0;
+		old->send = old->recv = (struct gpusim_addr){0};
 	}
 	take(c, now);
 	return RC_OK;
@@ -133,9 +133,9 @@ chaos_mend(struct chaos *c)
 	chaos_drop(c);
 }
 
-/* The devices that are free now, at most c->cfg->nranks; *n how many, ids the caller's room. */
+/* The devices that are free now, at most c->cfg->nranks; *n how many, devices the caller's room. */
 static enum rc
-find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
+find_free(struct chaos *c, struct gpusim_device *devices, uint32_t *n, struct err *err)
 {
 	struct gpusim_device_info *list;
 	size_t ndevices;
@@ -145,8 +145,8 @@ find_free(struct chaos *c, uint64_t *ids, uint32_t *n, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	for (size_t i = 0; i < ndevices && *n < c->cfg->nranks; i++)
-		if (!list[i].lost && !list[i].spare && list[i].comm == 0)
-			ids[(*n)++] = list[i].id;
+		if (!list[i].lost && !list[i].spare && list[i].comm.id == 0)
+			devices[(*n)++] = list[i].device;
 	free(list);
 	return RC_OK;
 }
@@ -175,7 +175,7 @@ chaos_begin(struct chaos *c, struct err *err)
 	take(c, comm);
 	c->sum->ncomms++;
 	for (uint32_t r = 0; r < gpusim_comm_count(comm) && rc == RC_OK; r++)
-		rc = furnish(c, gpusim_comm_device(comm, r).id, err);
+		rc = furnish(c, gpusim_comm_device(comm, r), err);
 	if (rc == RC_OK)
 		look_at_paths(c);
 	else
@@ -185,15 +185,15 @@ chaos_begin(struct chaos *c, struct err *err)
 
 /* Make one over these devices, with memory on each. */
 static enum rc
-make(struct chaos *c, const uint64_t *ids, uint32_t n, struct err *err)
+make(struct chaos *c, const struct gpusim_device *devices, uint32_t n, struct err *err)
 {
 	struct gpusim_comm *comm = NULL;
 	enum rc rc = RC_OK;
 
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++)
-		rc = furnish(c, ids[i], err);
+		rc = furnish(c, devices[i], err);
 	if (rc == RC_OK)
-		rc = api(gpusim_comm_init_all(c->g, n, ids, &c->cfg->comm, &comm), err);
+		rc = api(gpusim_comm_init_all(c->g, n, devices, &c->cfg->comm, &comm), err);
 	if (rc != RC_OK)
 		return rc;
 	take(c, comm);
@@ -213,13 +213,14 @@ no_more(const struct err *last, struct err *err)
 enum rc
 chaos_settle(struct chaos *c, struct err *err)
 {
-	uint64_t ids[CHAOS_MAX_RANKS], began = clock_now_ns(), now;
+	struct gpusim_device devices[CHAOS_MAX_RANKS];
+	uint64_t began = clock_now_ns(), now;
 	struct err last = {0};
 	uint32_t n;
 	enum rc rc;
 
 	if (c->live && gpusim_comm_count(c->comm) < c->cfg->nranks &&
-	    find_free(c, ids, &n, err) == RC_OK && n > 0)
+	    find_free(c, devices, &n, err) == RC_OK && n > 0)
 		chaos_drop(c); /* a device has come back */
 	if (c->live && gpusim_comm_count(c->comm) < 2)
 		chaos_drop(c);
@@ -227,11 +228,11 @@ chaos_settle(struct chaos *c, struct err *err)
 		return RC_OK;
 	for (;;) {
 		now = clock_now_ns();
-		rc = find_free(c, ids, &n, &last);
+		rc = find_free(c, devices, &n, &last);
 		if (rc == RC_OK &&
 		    (n == c->cfg->nranks ||
 		     (n >= 2 && now - began > CHAOS_RETURN_MS * NS_PER_MS)) &&
-		    make(c, ids, n, &last) == RC_OK)
+		    make(c, devices, n, &last) == RC_OK)
 			return RC_OK;
 		if (now - began > c->bound_ns)
 			return no_more(&last, err);

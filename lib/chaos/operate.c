@@ -20,7 +20,7 @@
 
 /* Where each rank reads and writes. */
 struct places {
-	uint64_t send[CHAOS_MAX_RANKS], recv[CHAOS_MAX_RANKS];
+	struct gpusim_addr send[CHAOS_MAX_RANKS], recv[CHAOS_MAX_RANKS];
 	struct shape shape[CHAOS_MAX_RANKS];
 };
 
@@ -30,17 +30,18 @@ place(struct chaos *c, const struct chaos_op *o, struct places *p)
 	size_t size = dtype_size(o->dtype);
 
 	for (uint32_t r = 0; r < o->nranks; r++) {
-		const struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(c->comm, r).id);
+		const struct chaos_slot *s = chaos_slot_of(c, gpusim_comm_device(c->comm, r));
 
 		p->shape[r] = shape_of(o->coll, o->nelem, o->nranks, o->root, r);
 		if (o->coll == GPUSIM_SEND)
 			p->shape[r].in = p->shape[r].out = o->nelem;
-		p->send[r] = o->in_place ? s->recv + p->shape[r].in_at * size : s->send;
-		p->recv[r] = o->in_place ? s->recv + p->shape[r].out_at * size : s->recv;
+		p->send[r] =
+		    o->in_place ? gpusim_addr_add(s->recv, p->shape[r].in_at * size) : s->send;
+		p->recv[r] = gpusim_addr_add(s->recv, o->in_place ? p->shape[r].out_at * size : 0);
 		if (!p->shape[r].in)
-			p->send[r] = 0;
+			p->send[r].addr = 0;
 		if (!p->shape[r].out)
-			p->recv[r] = 0;
+			p->recv[r].addr = 0;
 	}
 }
 
@@ -54,7 +55,7 @@ feed(struct chaos *c, const struct chaos_op *o, const struct places *p, struct e
 
 		chaos_fill(o, r, c->room, n);
 		if (n)
-			rc = api(gpusim_memcpy_h2d(c->side, gpusim_comm_device(c->comm, r).id,
+			rc = api(gpusim_memcpy_h2d(c->side, gpusim_comm_device(c->comm, r),
 						   p->send[r], c->room, n * dtype_size(o->dtype)),
 				 err);
 	}
@@ -113,21 +114,22 @@ struct results {
 
 /* Read the output of every rank that is left. A rank that cannot be read has just been lost. */
 static void
-read_results(struct chaos *c, const struct chaos_op *o, const struct places *p, const uint64_t *ids,
-	     struct results *res)
+read_results(struct chaos *c, const struct chaos_op *o, const struct places *p,
+	     const struct gpusim_device *devices, struct results *res)
 {
 	*res = (struct results){0};
 	for (uint32_t r = 0; r < o->nranks; r++) {
-		uint64_t n = p->shape[r].out * dtype_size(o->dtype), id = 0;
+		uint64_t n = p->shape[r].out * dtype_size(o->dtype);
+		struct gpusim_device now = {0};
 
 		for (uint32_t q = 0; q < gpusim_comm_count(c->comm); q++)
-			if (gpusim_comm_device(c->comm, q).id == ids[r] ||
+			if (gpusim_comm_device(c->comm, q).id == devices[r].id ||
 			    (gpusim_comm_count(c->comm) == o->nranks && q == r))
-				id = gpusim_comm_device(c->comm, q).id;
-		res->left[r] = id != 0;
+				now = gpusim_comm_device(c->comm, q);
+		res->left[r] = now.id != 0;
 		res->there[r] =
-		    id && (n == 0 || gpusim_memcpy_d2h(c->side, c->room + r * CHAOS_BYTES, id,
-						       p->recv[r], n) == GPUSIM_OK);
+		    now.id && (n == 0 || gpusim_memcpy_d2h(c->side, c->room + r * CHAOS_BYTES, now,
+							   p->recv[r], n) == GPUSIM_OK);
 	}
 }
 
@@ -172,7 +174,7 @@ is_right_for_some(struct chaos *c, const struct chaos_op *o, const struct result
 /* The operation succeeded: is its result right? */
 static void
 check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places *p,
-      const uint64_t *ids)
+      const struct gpusim_device *devices)
 {
 	bool noted = *gpusim_note() != '\0', right;
 	bool all[CHAOS_MAX_RANKS];
@@ -188,7 +190,7 @@ check(struct chaos *c, uint64_t i, const struct chaos_op *o, const struct places
 		chaos_drop(c);
 		return;
 	}
-	read_results(c, o, p, ids, &res);
+	read_results(c, o, p, devices, &res);
 	memset(all, true, sizeof all);
 	right = noted ? is_right_for_some(c, o, &res) : is_right(c, o, &res, all);
 	c->sum->good += right;
@@ -214,7 +216,8 @@ fail(struct chaos *c, uint64_t i, uint64_t ns, const struct err *err)
 void
 chaos_operate(struct chaos *c, uint64_t i)
 {
-	uint64_t ids[CHAOS_MAX_RANKS], began, ns;
+	struct gpusim_device devices[CHAOS_MAX_RANKS];
+	uint64_t began, ns;
 	struct chaos_op o;
 	struct places p;
 	struct err err = {0};
@@ -225,7 +228,7 @@ chaos_operate(struct chaos *c, uint64_t i)
 	chaos_show_op(&o, text, sizeof text);
 	chaos_say(c, CHAOS_OPERATION, "operation %" PRIu64 ": %s", i, text);
 	for (uint32_t r = 0; r < o.nranks; r++)
-		ids[r] = gpusim_comm_device(c->comm, r).id;
+		devices[r] = gpusim_comm_device(c->comm, r);
 	place(c, &o, &p);
 	began = clock_now_ns();
 	if (rc == RC_OK)
@@ -237,7 +240,7 @@ chaos_operate(struct chaos *c, uint64_t i)
 	if (ns > c->sum->slowest_ns)
 		c->sum->slowest_ns = ns;
 	if (rc == RC_OK)
-		check(c, i, &o, &p, ids);
+		check(c, i, &o, &p, devices);
 	else
 		fail(c, i, ns, &err);
 }

@@ -226,18 +226,18 @@ client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int want, uint
 }
 
 enum rc
-client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,
-		   GpuSim__Reply **out)
+client_call_device(struct gpusim *g, struct gpusim_device device, const GpuSim__Request *req,
+		   int want, GpuSim__Reply **out)
 {
 	struct known_device *d;
 	GpuSim__Reply *reply;
-	enum rc rc = client_device(g, id, &d);
+	enum rc rc = client_device(g, device, &d);
 
 	if (rc != RC_OK)
 		return rc;
 	rc = rpc_call(d->client, req, client_deadline(g), &reply, &last);
 	if (rc == RC_UNREACHABLE || rc == RC_TIMEOUT)
-		err_prefix(&last, "device %016" PRIx64, id);
+		err_prefix(&last, "device %016" PRIx64, device.id);
 	return rc == RC_OK ? expect(reply, want, out) : rc;
 }
 
@@ -262,7 +262,7 @@ client_note_devices(struct gpusim *g, const struct gpusim_device_info *v, size_t
 {
 	pthread_mutex_lock(&g->lock);
 	for (size_t i = 0; i < n; i++) {
-		struct known_device *d = entry(g, v[i].id);
+		struct known_device *d = entry(g, v[i].device.id);
 
 		if (!d)
 			break;
@@ -296,7 +296,7 @@ ask_address(struct gpusim *g, struct known_device *d, char out[GPUSIM_TEXT])
 
 	if (rc != RC_OK)
 		return rc;
-	while (i < n && list[i].id != d->id)
+	while (i < n && list[i].device.id != d->id)
 		i++;
 	if (i < n)
 		snprintf(out, GPUSIM_TEXT, "%s", list[i].address);
@@ -329,7 +329,7 @@ connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out
 }
 
 enum rc
-client_device(struct gpusim *g, uint64_t id, struct known_device **out)
+client_device(struct gpusim *g, struct gpusim_device device, struct known_device **out)
 {
 	struct rpc_client *client = NULL;
 	struct known_device *d;
@@ -337,7 +337,7 @@ client_device(struct gpusim *g, uint64_t id, struct known_device **out)
 	enum rc rc;
 
 	pthread_mutex_lock(&g->lock);
-	d = entry(g, id);
+	d = entry(g, device.id);
 	connected = d && d->client;
 	pthread_mutex_unlock(&g->lock);
 	if (!d)
@@ -359,17 +359,17 @@ client_device(struct gpusim *g, uint64_t id, struct known_device **out)
 void
 client_copy_device(struct gpusim_device_info *to, const GpuSim__DeviceMetadata *from)
 {
-	*to =
-	    (struct gpusim_device_info){.id = from->deviceid ? from->deviceid->value : 0,
-					.min_addr = from->minmemaddr ? from->minmemaddr->value : 0,
-					.max_addr = from->maxmemaddr ? from->maxmemaddr->value : 0,
-					.used_bytes = from->usedbytes,
-					.comm = from->commid,
-					.ordinal = from->ordinal,
-					.pid = from->pid,
-					.lost = from->state != 0,
-					.spare = from->spare,
-					.join = from->join};
+	*to = (struct gpusim_device_info){
+	    .device = {from->deviceid ? from->deviceid->value : 0},
+	    .min_addr = {from->minmemaddr ? from->minmemaddr->value : 0},
+	    .max_addr = {from->maxmemaddr ? from->maxmemaddr->value : 0},
+	    .used_bytes = from->usedbytes,
+	    .comm = {from->commid},
+	    .ordinal = from->ordinal,
+	    .pid = from->pid,
+	    .lost = from->state != 0,
+	    .spare = from->spare,
+	    .join = from->join};
 	snprintf(to->address, sizeof to->address, "%s", from->address);
 	snprintf(to->data_address, sizeof to->data_address, "%s", from->dataaddress);
 	snprintf(to->mem_path, sizeof to->mem_path, "%s", from->mempath);

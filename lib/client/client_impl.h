@@ -85,11 +85,11 @@ enum rc client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int wa
 void client_program(struct gpusim *g, char out[GPUSIM_PROGRAM]);
 
 /* Call a device. */
-enum rc client_call_device(struct gpusim *g, uint64_t id, const GpuSim__Request *req, int want,
-			   GpuSim__Reply **out);
+enum rc client_call_device(struct gpusim *g, struct gpusim_device device,
+			   const GpuSim__Request *req, int want, GpuSim__Reply **out);
 
 /* The device, connected to; it lives as long as the handle. RC_NOTFOUND. */
-enum rc client_device(struct gpusim *g, uint64_t id, struct known_device **out);
+enum rc client_device(struct gpusim *g, struct gpusim_device device, struct known_device **out);
 
 /*
  * Copies without the device's process, where its memory is a file of this host and user (direct.c).
@@ -100,18 +100,18 @@ enum rc client_device(struct gpusim *g, uint64_t id, struct known_device **out);
  *
  * Errors: the device does not answer.
  */
-enum rc direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void *src,
-		    void *dst, uint64_t nbytes, bool *done);
-enum rc direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr,
-			   struct known_device *src, uint64_t src_addr, uint64_t nbytes,
+enum rc direct_copy(struct gpusim *g, struct known_device *d, struct gpusim_addr addr,
+		    const void *src, void *dst, uint64_t nbytes, bool *done);
+enum rc direct_copy_across(struct gpusim *g, struct known_device *dst, struct gpusim_addr dst_addr,
+			   struct known_device *src, struct gpusim_addr src_addr, uint64_t nbytes,
 			   bool *done);
 
 /* Close the file of a device, and those after it; NULL is legal. */
 void direct_close(struct device_file *f);
 
-/* Run a list of one rank on a device, outside any communicator. */
-enum rc client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,
-			  enum gpusim_wait wait);
+/* Copy on one device, by the device. */
+enum gpusim_rc client_copy_within(struct gpusim *g, struct gpusim_device device,
+				  struct gpusim_addr dst, struct gpusim_addr src, uint64_t nbytes);
 
 /* What a status answer means; RC_TIMEOUT when a wait ended in progress. The reason of a failure
  * becomes this thread's error. */

@@ -33,6 +33,15 @@ make(struct gpusim *g, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *cons
 	return RC_OK;
 }
 
+/* Devices as the numbers of a message, which does not change them. */
+static uint64_t *
+ids(const struct gpusim_device *devices)
+{
+	_Static_assert(sizeof *devices == sizeof(uint64_t), "a device is its id");
+
+	return (uint64_t *)devices;
+}
+
 /* Call for a CommInitResponse; out may be NULL. */
 static enum gpusim_rc
 call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct gpusim_comm **out)
@@ -50,7 +59,7 @@ call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct
 }
 
 enum gpusim_rc
-gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
+gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *devices,
 		     const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
@@ -58,10 +67,8 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
 
-	if (device_ids) {
-		m.deviceids = (uint64_t *)device_ids;
-		m.n_deviceids = n;
-	}
+	m.deviceids = ids(devices);
+	m.n_deviceids = devices ? n : 0;
 	m.numdevices = n;
 	m.lease = cfg->life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
@@ -72,7 +79,7 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const uint64_t *device_ids,
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
-	return call_init(g, &req, device_ids ? 0 : cfg->wait_ms, out);
+	return call_init(g, &req, devices ? 0 : cfg->wait_ms, out);
 }
 
 enum gpusim_rc
@@ -111,7 +118,7 @@ parse_id(const char *id, GpuSim__CommInitRankRequest *m)
 
 enum gpusim_rc
 gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_t rank,
-		      uint64_t device, const struct gpusim_comm_config *config,
+		      struct gpusim_device device, const struct gpusim_comm_config *config,
 		      struct gpusim_comm **out)
 {
 	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
@@ -124,7 +131,7 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_
 		return rc;
 	m.rank = rank;
 	m.numranks = nranks;
-	m.deviceid = device;
+	m.deviceid = device.id;
 	m.lease = cfg->life == GPUSIM_LEASE;
 	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
 	m.optimeoutms = cfg->op_timeout_ms;
@@ -168,8 +175,8 @@ gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nrank
 }
 
 enum gpusim_rc
-gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const uint64_t *device_ids, uint32_t wait_ms,
-		 struct gpusim_comm **out)
+gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const struct gpusim_device *devices,
+		 uint32_t wait_ms, struct gpusim_comm **out)
 {
 	GpuSim__CommGrowRequest m = GPU_SIM__COMM_GROW_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -177,9 +184,9 @@ gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const uint64_t *device_id
 
 	m.commid = comm->id;
 	m.numdevices = n;
-	m.n_deviceids = device_ids ? n : 0;
-	m.deviceids = (uint64_t *)device_ids;
-	m.waitms = device_ids ? 0 : wait_ms;
+	m.deviceids = ids(devices);
+	m.n_deviceids = devices ? n : 0;
+	m.waitms = devices ? 0 : wait_ms;
 	client_program(comm->g, program);
 	m.program = program;
 	m.pid = (uint32_t)getpid();
@@ -290,7 +297,7 @@ gpusim_comm_lateness(const struct gpusim_comm *comm, struct gpusim_lateness **ou
 	for (size_t r = 0; v && r < n; r++) {
 		const GpuSim__Lateness *from = reply->getcommstatus->lateness[r];
 
-		v[r] = (struct gpusim_lateness){.device = from->deviceid,
+		v[r] = (struct gpusim_lateness){.device = {from->deviceid},
 						.operations = from->operations,
 						.sum_ns = from->sumns,
 						.max_ns = from->maxns};
@@ -338,7 +345,7 @@ gpusim_comm_device_info(const struct gpusim_comm *comm, uint32_t rank)
 struct gpusim_device
 gpusim_comm_device(const struct gpusim_comm *comm, uint32_t rank)
 {
-	return (struct gpusim_device){rank < comm->nranks ? comm->device[rank].id : 0};
+	return rank < comm->nranks ? comm->device[rank].device : (struct gpusim_device){0};
 }
 
 void
@@ -403,7 +410,7 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 
 enum gpusim_rc
 gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtype dtype,
-		      enum gpusim_redop redop, const uint64_t *addrs)
+		      enum gpusim_redop redop, const struct gpusim_addr *addrs)
 {
 	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -421,7 +428,7 @@ gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtyp
 	}
 	for (uint32_t r = 0; r < n; r++) {
 		v[r].addr = (GpuSim__MemAddr)GPU_SIM__MEM_ADDR__INIT;
-		v[r].addr.value = addrs[r];
+		v[r].addr.value = addrs[r].addr;
 		v[r].entry = (GpuSim__AllReduceRingRequest__MemAddrsEntry)
 		    GPU_SIM__ALL_REDUCE_RING_REQUEST__MEM_ADDRS_ENTRY__INIT;
 		v[r].entry.key = r;

@@ -44,13 +44,13 @@ open_file(uint64_t id, const struct gpusim_device_info *m)
 {
 	struct device_file *f;
 
-	if (m->id != id || m->min_addr >= m->max_addr || !is_this_host(m->host))
+	if (m->device.id != id || m->min_addr.addr >= m->max_addr.addr || !is_this_host(m->host))
 		return NULL;
 	f = calloc(1, sizeof *f);
 	if (!f)
 		return NULL;
-	f->min_addr = m->min_addr;
-	if (memfile_open(m->mem_path, id, m->max_addr - f->min_addr, &f->file, NULL) == RC_OK)
+	f->min_addr = m->min_addr.addr;
+	if (memfile_open(m->mem_path, id, m->max_addr.addr - f->min_addr, &f->file, NULL) == RC_OK)
 		return f;
 	free(f);
 	return NULL;
@@ -81,7 +81,8 @@ ask(struct gpusim *g, struct known_device *d, struct device_file **out)
 
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA;
 	req.getdevicemetadata = &m;
-	rc = client_call_device(g, d->id, &req, GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
+	rc = client_call_device(g, (struct gpusim_device){d->id}, &req,
+				GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA, &reply);
 	if (rc != RC_OK)
 		return rc;
 	if (reply->getdevicemetadata->metadata)
@@ -141,8 +142,8 @@ put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
 
 /* The file that holds [addr, addr + nbytes) of a device that lives, and where; NULL: by calls. */
 static enum rc
-find(struct gpusim *g, struct known_device *d, uint64_t addr, uint64_t nbytes, struct memfile **out,
-     uint64_t *off)
+find(struct gpusim *g, struct known_device *d, struct gpusim_addr addr, uint64_t nbytes,
+     struct memfile **out, uint64_t *off)
 {
 	struct device_file *f = NULL;
 	enum rc rc = RC_OK;
@@ -158,16 +159,16 @@ find(struct gpusim *g, struct known_device *d, uint64_t addr, uint64_t nbytes, s
 		put_aside(g, d, f);
 		return RC_OK;
 	}
-	*off = addr - f->min_addr;
-	if (addr >= f->min_addr && *off <= memfile_nbytes(f->file) &&
+	*off = addr.addr - f->min_addr;
+	if (addr.addr >= f->min_addr && *off <= memfile_nbytes(f->file) &&
 	    nbytes <= memfile_nbytes(f->file) - *off)
 		*out = f->file;
 	return RC_OK;
 }
 
 enum rc
-direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void *src, void *dst,
-	    uint64_t nbytes, bool *done)
+direct_copy(struct gpusim *g, struct known_device *d, struct gpusim_addr addr, const void *src,
+	    void *dst, uint64_t nbytes, bool *done)
 {
 	struct memfile *f;
 	uint64_t off;
@@ -183,8 +184,9 @@ direct_copy(struct gpusim *g, struct known_device *d, uint64_t addr, const void 
 }
 
 enum rc
-direct_copy_across(struct gpusim *g, struct known_device *dst, uint64_t dst_addr,
-		   struct known_device *src, uint64_t src_addr, uint64_t nbytes, bool *done)
+direct_copy_across(struct gpusim *g, struct known_device *dst, struct gpusim_addr dst_addr,
+		   struct known_device *src, struct gpusim_addr src_addr, uint64_t nbytes,
+		   bool *done)
 {
 	struct memfile *d, *s = NULL;
 	uint64_t to, from;

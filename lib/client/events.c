@@ -24,9 +24,9 @@ copy(struct gpusim_history_event *to, const GpuSim__HistoryEvent *from)
 	*to = (struct gpusim_history_event){.number = from->number,
 					    .at_ms = from->atms,
 					    .kind = (int)from->kind,
-					    .device = from->deviceid,
+					    .device = {from->deviceid},
 					    .ordinal = from->ordinal,
-					    .comm = from->commid,
+					    .comm = {from->commid},
 					    .rank = (int32_t)from->rank - 1};
 	snprintf(to->text, sizeof to->text, "%s", from->text);
 }

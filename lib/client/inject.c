@@ -21,8 +21,8 @@ copy_answer(struct gpusim_injected *to, const GpuSim__InjectResponse *from)
 }
 
 enum gpusim_rc
-gpusim_inject(struct gpusim *g, uint64_t device, int clear, const struct gpusim_fault *faults,
-	      size_t nfaults, struct gpusim_injected *out)
+gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
+	      const struct gpusim_fault *faults, size_t nfaults, struct gpusim_injected *out)
 {
 	GpuSim__InjectRequest m = GPU_SIM__INJECT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -43,8 +43,8 @@ gpusim_inject(struct gpusim *g, uint64_t device, int clear, const struct gpusim_
 	m.faults = list;
 	req.body_case = GPU_SIM__REQUEST__BODY_INJECT;
 	req.inject = &m;
-	rc = device ? client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_INJECT, &reply)
-		    : client_call(g, &req, GPU_SIM__REPLY__BODY_INJECT, &reply);
+	rc = device.id ? client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_INJECT, &reply)
+		       : client_call(g, &req, GPU_SIM__REPLY__BODY_INJECT, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
 	rc = out ? copy_answer(&got, reply->inject) : RC_OK;

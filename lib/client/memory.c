@@ -14,8 +14,8 @@
 #define PIECES_UNDER_WAY 4
 
 enum gpusim_rc
-gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes, enum gpusim_life life,
-	      uint64_t *addr)
+gpusim_malloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, enum gpusim_life life,
+	      struct gpusim_addr *addr)
 {
 	GpuSim__MallocRequest m = GPU_SIM__MALLOC_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -29,18 +29,18 @@ gpusim_malloc(struct gpusim *g, uint64_t device, uint64_t nbytes, enum gpusim_li
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_MALLOC, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	*addr = reply->malloc->addr;
+	addr->addr = reply->malloc->addr;
 	wire_reply_free(reply);
 	return GPUSIM_OK;
 }
 
 enum gpusim_rc
-gpusim_free(struct gpusim *g, uint64_t device, uint64_t addr)
+gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr)
 {
 	GpuSim__FreeRequest m = GPU_SIM__FREE_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	m.addr = addr;
+	m.addr = addr.addr;
 	req.body_case = GPU_SIM__REQUEST__BODY_FREE;
 	req.free = &m;
 	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
@@ -127,8 +127,8 @@ start_piece(struct gpusim *g, struct rpc_client *client, struct copy *c, uint64_
 
 /* One of src and dst is the host's; the other is NULL. */
 static enum rc
-copy_by_calls(struct gpusim *g, struct known_device *d, uint64_t addr, const unsigned char *src,
-	      unsigned char *dst, uint64_t nbytes)
+copy_by_calls(struct gpusim *g, struct known_device *d, struct gpusim_addr addr,
+	      const unsigned char *src, unsigned char *dst, uint64_t nbytes)
 {
 	struct copy c = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
 	uint64_t done = 0;
@@ -141,7 +141,7 @@ copy_by_calls(struct gpusim *g, struct known_device *d, uint64_t addr, const uns
 
 		c.under_way++;
 		pthread_mutex_unlock(&c.lock);
-		rc = start_piece(g, d->client, &c, addr + done, src ? src + done : NULL,
+		rc = start_piece(g, d->client, &c, addr.addr + done, src ? src + done : NULL,
 				 dst ? dst + done : NULL, n, &err);
 		pthread_mutex_lock(&c.lock);
 		if (rc != RC_OK) {
@@ -159,7 +159,8 @@ copy_by_calls(struct gpusim *g, struct known_device *d, uint64_t addr, const uns
 }
 
 static enum rc
-copy(struct gpusim *g, uint64_t device, uint64_t addr, const void *src, void *dst, uint64_t nbytes)
+copy(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr, const void *src,
+     void *dst, uint64_t nbytes)
 {
 	struct known_device *d;
 	bool done = true;
@@ -173,22 +174,23 @@ copy(struct gpusim *g, uint64_t device, uint64_t addr, const void *src, void *ds
 }
 
 enum gpusim_rc
-gpusim_memcpy_h2d(struct gpusim *g, uint64_t device, uint64_t addr, const void *src,
-		  uint64_t nbytes)
+gpusim_memcpy_h2d(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
+		  const void *src, uint64_t nbytes)
 {
 	return client_rc(copy(g, device, addr, src, NULL, nbytes));
 }
 
 enum gpusim_rc
-gpusim_memcpy_d2h(struct gpusim *g, void *dst, uint64_t device, uint64_t addr, uint64_t nbytes)
+gpusim_memcpy_d2h(struct gpusim *g, void *dst, struct gpusim_device device, struct gpusim_addr addr,
+		  uint64_t nbytes)
 {
 	return client_rc(copy(g, device, addr, NULL, dst, nbytes));
 }
 
 /* From one device to another; through the host, a few pieces at a time, if it must be. */
 static enum rc
-copy_across(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t src_device,
-	    uint64_t src_addr, uint64_t nbytes)
+copy_across(struct gpusim *g, struct gpusim_device dst_device, struct gpusim_addr dst_addr,
+	    struct gpusim_device src_device, struct gpusim_addr src_addr, uint64_t nbytes)
 {
 	uint64_t most = PIECES_UNDER_WAY * (uint64_t)WIRE_BULK_MAX;
 	struct known_device *src, *dst;
@@ -208,39 +210,20 @@ copy_across(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t s
 
 	for (uint64_t done = 0, n; done < nbytes && rc == RC_OK; done += n) {
 		n = nbytes - done < most ? nbytes - done : most;
-		rc = copy_by_calls(g, src, src_addr + done, NULL, room, n);
+		rc = copy_by_calls(g, src, gpusim_addr_add(src_addr, done), NULL, room, n);
 		if (rc == RC_OK)
-			rc = copy_by_calls(g, dst, dst_addr + done, room, NULL, n);
+			rc = copy_by_calls(g, dst, gpusim_addr_add(dst_addr, done), room, NULL, n);
 	}
 	free(room);
 	return rc;
 }
 
 enum gpusim_rc
-gpusim_memcpy_d2d(struct gpusim *g, uint64_t dst_device, uint64_t dst_addr, uint64_t src_device,
-		  uint64_t src_addr, uint64_t nbytes)
+gpusim_memcpy_d2d(struct gpusim *g, struct gpusim_device dst_device, struct gpusim_addr dst_addr,
+		  struct gpusim_device src_device, struct gpusim_addr src_addr, uint64_t nbytes)
 {
-	struct gpusim_ops *o;
-	enum rc rc;
-
-	if (dst_device != src_device)
+	if (dst_device.id != src_device.id)
 		return client_rc(
 		    copy_across(g, dst_device, dst_addr, src_device, src_addr, nbytes));
-	o = gpusim_ops_new(1);
-	gpusim_ops_copy(o, 0, 0, dst_addr, src_addr, nbytes);
-	rc = client_run_device(g, dst_device, o, GPUSIM_SYNC);
-	gpusim_ops_free(o);
-	return client_rc(rc);
-}
-
-enum gpusim_rc
-gpusim_memset(struct gpusim *g, uint64_t device, uint64_t addr, int value, uint64_t nbytes)
-{
-	struct gpusim_ops *o = gpusim_ops_new(1);
-	enum rc rc;
-
-	gpusim_ops_memset(o, 0, 0, addr, value, nbytes);
-	rc = client_run_device(g, device, o, GPUSIM_SYNC);
-	gpusim_ops_free(o);
-	return client_rc(rc);
+	return client_copy_within(g, dst_device, dst_addr, src_addr, nbytes);
 }

@@ -46,7 +46,7 @@ gpusim_ops_free(struct gpusim_ops *o)
 
 /* Append a copy of op, made by packing and unpacking it. */
 static void
-add(struct gpusim_ops *o, uint32_t rank, GpuSim__Op *op)
+add(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream, GpuSim__Op *op)
 {
 	struct rank_list *l;
 	struct buf b = {0};
@@ -56,6 +56,7 @@ add(struct gpusim_ops *o, uint32_t rank, GpuSim__Op *op)
 	if (!o || o->err.rc != RC_OK)
 		return;
 	op->untimed = o->untimed;
+	op->stream = stream.id < UINT32_MAX ? (uint32_t)stream.id : UINT32_MAX;
 	if (rank >= o->nranks) {
 		err_set(&o->err, RC_INVAL, "rank %u of %u", rank, o->nranks);
 		return;
@@ -106,8 +107,8 @@ gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing)
 }
 
 void
-gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, uint32_t stream, const char *kernel,
-		  const struct gpusim_arg *args, size_t nargs)
+gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		  const char *kernel, const struct gpusim_arg *args, size_t nargs)
 {
 	GpuSim__KernelArg arg[WIRE_MAX_ARGS], *argp[WIRE_MAX_ARGS];
 	GpuSim__Launch l = GPU_SIM__LAUNCH__INIT;
@@ -135,66 +136,64 @@ gpusim_ops_launch(struct gpusim_ops *o, uint32_t rank, uint32_t stream, const ch
 	l.kernel = (char *)kernel;
 	l.args = argp;
 	l.n_args = nargs;
-	op.stream = stream;
 	op.kind_case = GPU_SIM__OP__KIND_LAUNCH;
 	op.launch = &l;
-	add(o, rank, &op);
+	add(o, rank, stream, &op);
 }
 
 void
-gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t addr, int value,
-		  uint64_t nbytes)
+gpusim_ops_memset(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		  struct gpusim_addr addr, int value, uint64_t nbytes)
 {
 	GpuSim__Memset m = GPU_SIM__MEMSET__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
 
-	m.addr = addr;
+	m.addr = addr.addr;
 	m.nbytes = nbytes;
 	m.value = (uint32_t)(value & 0xff);
-	op.stream = stream;
 	op.kind_case = GPU_SIM__OP__KIND_MEMSET;
 	op.memset = &m;
-	add(o, rank, &op);
+	add(o, rank, stream, &op);
 }
 
 void
-gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t dst, uint64_t src,
-		uint64_t nbytes)
+gpusim_ops_copy(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		struct gpusim_addr dst, struct gpusim_addr src, uint64_t nbytes)
 {
 	GpuSim__Copy m = GPU_SIM__COPY__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
 
-	m.dst = dst;
-	m.src = src;
+	m.dst = dst.addr;
+	m.src = src.addr;
 	m.nbytes = nbytes;
-	op.stream = stream;
 	op.kind_case = GPU_SIM__OP__KIND_COPY;
 	op.copy = &m;
-	add(o, rank, &op);
+	add(o, rank, stream, &op);
 }
 
 static void
-add_event(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event,
-	  GpuSim__Op__KindCase kind)
+add_event(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+	  struct gpusim_event event, GpuSim__Op__KindCase kind)
 {
 	GpuSim__Event m = GPU_SIM__EVENT__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
 
-	m.id = event;
-	op.stream = stream;
+	m.id = event.id;
 	op.kind_case = kind;
 	op.record = &m; /* record and wait share the place */
-	add(o, rank, &op);
+	add(o, rank, stream, &op);
 }
 
 void
-gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event)
+gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		  struct gpusim_event event)
 {
 	add_event(o, rank, stream, event, GPU_SIM__OP__KIND_RECORD);
 }
 
 void
-gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, uint32_t stream, uint64_t event)
+gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
+		struct gpusim_event event)
 {
 	add_event(o, rank, stream, event, GPU_SIM__OP__KIND_WAIT);
 }
@@ -214,6 +213,7 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
+	bool one = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
 
 	if (!o)
 		return;
@@ -224,18 +224,11 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
 	m.nelem = c->nelem;
 	m.root = c->root;
 	m.chunkbytes = c->chunk_bytes;
-	op.stream = c->stream;
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
-	if (c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV) {
-		m.sendaddr = c->send ? c->send[0] : 0;
-		m.recvaddr = c->recv ? c->recv[0] : 0;
-		add(o, c->rank, &op);
-		return;
-	}
-	for (uint32_t r = 0; r < o->nranks; r++) {
-		m.sendaddr = c->send ? c->send[r] : 0;
-		m.recvaddr = c->recv ? c->recv[r] : 0;
-		add(o, r, &op);
+	for (uint32_t i = 0; i < (one ? 1 : o->nranks); i++) {
+		m.sendaddr = c->send ? c->send[i].addr : 0;
+		m.recvaddr = c->recv ? c->recv[i].addr : 0;
+		add(o, one ? c->rank : i, c->stream, &op);
 	}
 }

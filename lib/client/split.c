@@ -29,7 +29,7 @@ gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out)
 struct member {
 	int color, key;
 	uint32_t rank;
-	uint64_t device;
+	struct gpusim_device device;
 };
 
 static int
@@ -52,7 +52,8 @@ sort_members(const struct gpusim_comm *comm, const int *color, const int *key, s
 
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		if (color[r] >= 0)
-			m[n++] = (struct member){color[r], key ? key[r] : 0, r, comm->device[r].id};
+			m[n++] =
+			    (struct member){color[r], key ? key[r] : 0, r, comm->device[r].device};
 	if (n)
 		qsort(m, n, sizeof *m, order);
 	return n;
@@ -81,14 +82,15 @@ undo(struct gpusim_split *s, size_t n)
 /* One communicator of the n members of a color. */
 static enum gpusim_rc
 init_color(struct gpusim *g, const struct member *m, uint32_t n,
-	   const struct gpusim_comm_config *config, uint64_t *ids, struct gpusim_split *out)
+	   const struct gpusim_comm_config *config, struct gpusim_device *devices,
+	   struct gpusim_split *out)
 {
 	enum gpusim_rc rc;
 
 	for (uint32_t i = 0; i < n; i++)
-		ids[i] = m[i].device;
+		devices[i] = m[i].device;
 	out->color = m->color;
-	rc = gpusim_comm_init_all(g, n, ids, config, &out->comm);
+	rc = gpusim_comm_init_all(g, n, devices, config, &out->comm);
 	return rc == GPUSIM_OK ? rc : client_rc(err_prefix(client_err(), "color %d", m->color));
 }
 
@@ -99,21 +101,21 @@ gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color, const in
 {
 	struct gpusim_split *s = alloc_zeroed(comm->nranks, sizeof *s);
 	struct member *m = alloc_zeroed(comm->nranks, sizeof *m);
-	uint64_t *ids = alloc_zeroed(comm->nranks, sizeof *ids);
+	struct gpusim_device *devices = alloc_zeroed(comm->nranks, sizeof *devices);
 	enum gpusim_rc rc = GPUSIM_OK;
 	uint32_t n, many;
 	size_t made = 0;
 
-	if (!s || !m || !ids)
+	if (!s || !m || !devices)
 		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
 	n = rc == GPUSIM_OK ? sort_members(comm, color, key, m) : 0;
 	for (uint32_t i = 0; i < n && rc == GPUSIM_OK; i += many) {
 		for (many = 1; i + many < n && m[i + many].color == m[i].color;)
 			many++;
-		rc = init_color(comm->g, m + i, many, config, ids, &s[made]);
+		rc = init_color(comm->g, m + i, many, config, devices, &s[made]);
 		made += rc == GPUSIM_OK;
 	}
-	free(ids);
+	free(devices);
 	free(m);
 	if (rc != GPUSIM_OK) {
 		undo(s, made);

@@ -31,7 +31,7 @@ static void
 copy_progress(struct gpusim_progress *to, const GpuSim__Progress *from)
 {
 	*to = (struct gpusim_progress){.rank = from->rank,
-				       .device = from->deviceid,
+				       .device = {from->deviceid},
 				       .operation = from->operation,
 				       .step = from->step,
 				       .steps = from->steps,
@@ -42,7 +42,7 @@ copy_progress(struct gpusim_progress *to, const GpuSim__Progress *from)
 static enum rc
 copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 {
-	to->id = from->commid;
+	to->id.id = from->commid;
 	to->pending = from->pending;
 	to->operations = from->operations;
 	to->epoch = from->epoch;
@@ -51,11 +51,11 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 	to->on_failure = (int)from->onfailure;
 	to->recoveries = from->recoveries;
 	snprintf(to->reason, sizeof to->reason, "%s", from->reason);
-	to->device_ids = alloc_zeroed(from->n_deviceids, sizeof *to->device_ids);
-	if (!to->device_ids)
+	to->devices = alloc_zeroed(from->n_deviceids, sizeof *to->devices);
+	if (!to->devices)
 		return err_set(client_err(), RC_NOMEM, "out of memory");
 	for (size_t r = 0; r < from->n_deviceids; r++)
-		to->device_ids[r] = from->deviceids[r];
+		to->devices[r].id = from->deviceids[r];
 	to->progress = alloc_zeroed(from->n_progress, sizeof *to->progress);
 	if (!to->progress)
 		return err_set(client_err(), RC_NOMEM, "out of memory");
@@ -68,7 +68,7 @@ copy_comm(struct gpusim_comm_info *to, const GpuSim__CommSummary *from)
 static void
 comm_fini(struct gpusim_comm_info *c)
 {
-	free(c->device_ids);
+	free(c->devices);
 	free(c->progress);
 }
 

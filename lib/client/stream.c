@@ -18,8 +18,8 @@ client_state(GpuSim__Status status, uint32_t code, const char *reason, enum gpus
 }
 
 static enum rc
-ask_stream(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_wait wait,
-	   enum gpusim_state *state)
+ask_stream(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+	   enum gpusim_wait wait, enum gpusim_state *state)
 {
 	GpuSim__GetStreamStatusRequest m = GPU_SIM__GET_STREAM_STATUS_REQUEST__INIT;
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
@@ -27,7 +27,7 @@ ask_stream(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_wait 
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	id.value = stream;
+	id.value = stream.id;
 	m.streamid = &id;
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS;
@@ -42,7 +42,7 @@ ask_stream(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_wait 
 }
 
 enum gpusim_rc
-gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream)
+gpusim_stream_sync(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream)
 {
 	enum gpusim_state state;
 	enum rc rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
@@ -53,14 +53,16 @@ gpusim_stream_sync(struct gpusim *g, uint64_t device, uint64_t stream)
 }
 
 enum gpusim_rc
-gpusim_stream_status(struct gpusim *g, uint64_t device, uint64_t stream, enum gpusim_state *state)
+gpusim_stream_status(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+		     enum gpusim_state *state)
 {
 	return client_rc(ask_stream(g, device, stream, GPUSIM_ASYNC, state));
 }
 
 enum gpusim_rc
-gpusim_begin_send(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t addr, uint64_t nbytes,
-		  uint32_t dst_rank, uint64_t *stream)
+gpusim_begin_send(struct gpusim *g, struct gpusim_device device, struct gpusim_comm_id comm,
+		  struct gpusim_addr addr, uint64_t nbytes, uint32_t dst_rank,
+		  struct gpusim_stream *stream)
 {
 	GpuSim__BeginSendRequest m = GPU_SIM__BEGIN_SEND_REQUEST__INIT;
 	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
@@ -69,25 +71,26 @@ gpusim_begin_send(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t add
 	GpuSim__Reply *reply;
 	enum rc rc;
 
-	a.value = addr;
+	a.value = addr.addr;
 	r.value = dst_rank;
 	m.sendbuffaddr = &a;
 	m.dstrank = &r;
 	m.numbytes = nbytes;
-	m.commid = comm;
+	m.commid = comm.id;
 	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_SEND;
 	req.beginsend = &m;
 	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_SEND, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	*stream = reply->beginsend->streamid ? reply->beginsend->streamid->value : 0;
+	stream->id = reply->beginsend->streamid ? reply->beginsend->streamid->value : 0;
 	wire_reply_free(reply);
 	return GPUSIM_OK;
 }
 
 enum gpusim_rc
-gpusim_begin_receive(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t stream,
-		     uint64_t addr, uint64_t nbytes, uint32_t src_rank)
+gpusim_begin_receive(struct gpusim *g, struct gpusim_device device, struct gpusim_comm_id comm,
+		     struct gpusim_stream stream, struct gpusim_addr addr, uint64_t nbytes,
+		     uint32_t src_rank)
 {
 	GpuSim__BeginReceiveRequest m = GPU_SIM__BEGIN_RECEIVE_REQUEST__INIT;
 	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
@@ -95,14 +98,14 @@ gpusim_begin_receive(struct gpusim *g, uint64_t device, uint64_t comm, uint64_t 
 	GpuSim__Rank r = GPU_SIM__RANK__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
-	id.value = stream;
-	a.value = addr;
+	id.value = stream.id;
+	a.value = addr.addr;
 	r.value = src_rank;
 	m.streamid = &id;
 	m.recvbuffaddr = &a;
 	m.srcrank = &r;
 	m.numbytes = nbytes;
-	m.commid = comm;
+	m.commid = comm.id;
 	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE;
 	req.beginreceive = &m;
 	return client_rc(

@@ -3,9 +3,12 @@
 
 #include "client/ops.h"
 
-enum rc
-client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,
-		  enum gpusim_wait wait)
+static const struct gpusim_stream stream0 = {0};
+
+/* Run a list of one rank, outside any communicator, on a device. */
+static enum rc
+run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_ops *o,
+	   enum gpusim_wait wait)
 {
 	GpuSim__RunRequest m = GPU_SIM__RUN_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -27,41 +30,65 @@ client_run_device(struct gpusim *g, uint64_t device, const struct gpusim_ops *o,
 	    g, device, &req, m.queued ? GPU_SIM__REPLY__BODY_DONE : GPU_SIM__REPLY__BODY_RUN, NULL);
 }
 
+/* The same, and free the list. */
+static enum gpusim_rc
+run_once(struct gpusim *g, struct gpusim_device device, struct gpusim_ops *o, enum gpusim_wait wait)
+{
+	enum rc rc = run_device(g, device, o, wait);
+
+	gpusim_ops_free(o);
+	return client_rc(rc);
+}
+
 enum gpusim_rc
-gpusim_launch(struct gpusim *g, uint64_t device, uint32_t stream, const char *kernel,
-	      const struct gpusim_arg *args, size_t nargs, enum gpusim_wait wait)
+gpusim_launch(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+	      const char *kernel, const struct gpusim_arg *args, size_t nargs,
+	      enum gpusim_wait wait)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
-	enum rc rc;
 
 	gpusim_ops_launch(o, 0, stream, kernel, args, nargs);
-	rc = client_run_device(g, device, o, wait);
-	gpusim_ops_free(o);
-	return client_rc(rc);
+	return run_once(g, device, o, wait);
 }
 
 enum gpusim_rc
-gpusim_event_record(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t event)
+gpusim_event_record(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+		    struct gpusim_event event)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
-	enum rc rc;
 
 	gpusim_ops_record(o, 0, stream, event);
-	rc = client_run_device(g, device, o, GPUSIM_ASYNC);
-	gpusim_ops_free(o);
-	return client_rc(rc);
+	return run_once(g, device, o, GPUSIM_ASYNC);
 }
 
 enum gpusim_rc
-gpusim_event_wait(struct gpusim *g, uint64_t device, uint32_t stream, uint64_t event)
+gpusim_event_wait(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
+		  struct gpusim_event event)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
-	enum rc rc;
 
 	gpusim_ops_wait(o, 0, stream, event);
-	rc = client_run_device(g, device, o, GPUSIM_ASYNC);
-	gpusim_ops_free(o);
-	return client_rc(rc);
+	return run_once(g, device, o, GPUSIM_ASYNC);
+}
+
+enum gpusim_rc
+client_copy_within(struct gpusim *g, struct gpusim_device device, struct gpusim_addr dst,
+		   struct gpusim_addr src, uint64_t nbytes)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+
+	gpusim_ops_copy(o, 0, stream0, dst, src, nbytes);
+	return run_once(g, device, o, GPUSIM_SYNC);
+}
+
+enum gpusim_rc
+gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr, int value,
+	      uint64_t nbytes)
+{
+	struct gpusim_ops *o = gpusim_ops_new(1);
+
+	gpusim_ops_memset(o, 0, stream0, addr, value, nbytes);
+	return run_once(g, device, o, GPUSIM_SYNC);
 }
 
 /* Call for a SubmitResponse and hand out the times, by rank as they come. */
@@ -113,7 +140,8 @@ gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
 }
 
 enum gpusim_rc
-gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o, uint64_t *graph)
+gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
+		    struct gpusim_graph *graph)
 {
 	GpuSim__GraphCreateRequest m = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
@@ -128,20 +156,20 @@ gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o, uint64
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	*graph = reply->graphcreate->graphid;
+	graph->id = reply->graphcreate->graphid;
 	wire_reply_free(reply);
 	return GPUSIM_OK;
 }
 
 enum gpusim_rc
-gpusim_graph_launch(struct gpusim_comm *comm, uint64_t graph, uint64_t first, uint64_t iterations,
-		    enum gpusim_wait wait, struct gpusim_times *times)
+gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph graph, uint64_t first,
+		    uint64_t iterations, enum gpusim_wait wait, struct gpusim_times *times)
 {
 	GpuSim__GraphLaunchRequest m = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
 	m.commid = comm->id;
-	m.graphid = graph;
+	m.graphid = graph.id;
 	m.firstiteration = first;
 	m.iterations = iterations;
 	m.wait = wait == GPUSIM_SYNC;
@@ -151,13 +179,13 @@ gpusim_graph_launch(struct gpusim_comm *comm, uint64_t graph, uint64_t first, ui
 }
 
 enum gpusim_rc
-gpusim_graph_destroy(struct gpusim_comm *comm, uint64_t graph)
+gpusim_graph_destroy(struct gpusim_comm *comm, struct gpusim_graph graph)
 {
 	GpuSim__GraphDestroyRequest m = GPU_SIM__GRAPH_DESTROY_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
 	m.commid = comm->id;
-	m.graphid = graph;
+	m.graphid = graph.id;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_DESTROY;
 	req.graphdestroy = &m;
 	return client_rc(client_call(comm->g, &req, GPU_SIM__REPLY__BODY_DONE, NULL));

@@ -10,7 +10,8 @@
 #define MAX_TRIES  6
 #define MAX_PROBES 3
 #define PAUSE_MS   50
-#define EVENT	   0x7073u /* recorded by nobody else */
+
+static const struct gpusim_event probed = {0x7073}; /* recorded by nobody else */
 
 static void
 pause_a_moment(void)
@@ -32,7 +33,7 @@ probe(struct gpusim_comm *comm, struct err *err)
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	enum rc rc;
 
-	gpusim_ops_record(o, 0, STREAM_COMPUTE, EVENT);
+	gpusim_ops_record(o, 0, STREAM_COMPUTE, probed);
 	rc = check(gpusim_submit(comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
 	return rc;

@@ -33,7 +33,8 @@ struct learner {
 	size_t message_max, message_len;
 	/* What the server has told. */
 	uint64_t instance;
-	uint64_t device, versions, copy[2];
+	struct gpusim_device device;
+	uint64_t versions, copy[2];
 	uint32_t beat_ms;
 	pthread_t beat;
 	bool beats;
@@ -105,7 +106,7 @@ take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	l->instance = r->instance;
-	l->device = r->deviceid;
+	l->device.id = r->deviceid;
 	l->versions = r->versions;
 	l->copy[0] = r->copies[0];
 	l->copy[1] = r->copies[1];

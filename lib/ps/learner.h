@@ -25,7 +25,7 @@ struct learner_device {
 	uint8_t *labels, *staging;
 	struct {
 		uint32_t rows;
-		uint64_t id;
+		struct gpusim_graph graph;
 	} graph[LEARNER_MAX_GRAPHS];
 };
 
@@ -41,8 +41,9 @@ enum rc learner_device_place(struct learner_device *b, const struct task *task, 
 
 /* Have weights at least as new as the version, from another device (README of ps.h: two copies, of which
  * one is whole). */
-enum rc learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t versions,
-			     const uint64_t copy[2], uint64_t version, struct err *err);
+enum rc learner_device_fetch(struct learner_device *b, struct gpusim_device device,
+			     uint64_t versions, const uint64_t copy[2], uint64_t version,
+			     struct err *err);
 
 /* An item of the learner's own samples; valid until the next. */
 enum rc learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, uint32_t rows,
@@ -53,7 +54,7 @@ enum rc learner_device_compute(struct learner_device *b, const struct minibatch 
 			       struct err *err);
 
 /* The gradient, and the batch's statistics, to another device. */
-enum rc learner_device_push(struct learner_device *b, uint64_t device, uint64_t addr,
+enum rc learner_device_push(struct learner_device *b, struct gpusim_device device, uint64_t addr,
 			    struct err *err);
 
 #endif

@@ -39,11 +39,10 @@ allocate(struct learner_device *b, uint32_t batch, uint64_t held, struct err *er
 				  .held = held,
 				  .train_items = batch,
 				  .train_steps = 1};
-	rc = check(gpusim_malloc(b->g, gpusim_comm_device(b->comm, 0).id, replica_bytes(&b->shape),
-				 GPUSIM_LEASE, &base),
-		   err);
+	rc = device_alloc(b->g, gpusim_comm_device(b->comm, 0), replica_bytes(&b->shape), &base,
+			  err);
 	if (rc == RC_OK)
-		replica_place(&b->r, &b->shape, gpusim_comm_device(b->comm, 0).id, base);
+		replica_place(&b->r, &b->shape, gpusim_comm_device(b->comm, 0), base);
 	return rc;
 }
 
@@ -51,7 +50,7 @@ static enum rc
 to_device(struct learner_device *b, uint64_t addr, const void *src, uint64_t nbytes,
 	  struct err *err)
 {
-	return check(gpusim_memcpy_h2d(b->g, b->r.device, addr, src, nbytes), err);
+	return device_write(b->g, b->r.device, addr, src, nbytes, err);
 }
 
 static enum rc
@@ -108,7 +107,7 @@ learner_device_close(struct learner_device *b)
 	if (b->g)
 		gpusim_set_timeout_ms(b->g, TASK_GIVE_BACK_MS);
 	if (b->r.owned)
-		gpusim_free(b->g, b->r.device, b->r.base);
+		device_free(b->g, b->r.device, b->r.base);
 	gpusim_comm_destroy(b->comm);
 	free(b->order);
 	free(b->mine);
@@ -122,30 +121,28 @@ learner_device_close(struct learner_device *b)
 
 /* One try; *got: the version that was copied whole, plus 1, or 0. */
 static enum rc
-fetch_once(struct learner_device *b, uint64_t device, uint64_t versions, const uint64_t copy[2],
-	   uint64_t *got, struct err *err)
+fetch_once(struct learner_device *b, struct gpusim_device device, uint64_t versions,
+	   const uint64_t copy[2], uint64_t *got, struct err *err)
 {
 	uint64_t stamp[2], again, nbytes = task_values(b->task) * sizeof(float);
 	unsigned k;
-	enum rc rc = check(gpusim_memcpy_d2h(b->g, stamp, device, versions, sizeof stamp), err);
+	enum rc rc = device_read(b->g, stamp, device, versions, sizeof stamp, err);
 
 	*got = 0;
 	k = rc == RC_OK && stamp[1] > stamp[0];
 	if (rc != RC_OK || stamp[k] == 0)
 		return rc;
-	rc = check(gpusim_memcpy_d2d(b->g, b->r.device, b->r.net.params, device, copy[k], nbytes),
-		   err);
+	rc = device_copy(b->g, b->r.device, b->r.net.params, device, copy[k], nbytes, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_d2h(b->g, &again, device, versions + k * sizeof again,
-					     sizeof again),
-			   err);
+		rc = device_read(b->g, &again, device, versions + k * sizeof again, sizeof again,
+				 err);
 	if (rc == RC_OK && again == stamp[k])
 		*got = again;
 	return rc;
 }
 
 enum rc
-learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t versions,
+learner_device_fetch(struct learner_device *b, struct gpusim_device device, uint64_t versions,
 		     const uint64_t copy[2], uint64_t version, struct err *err)
 {
 	enum rc rc = RC_OK;
@@ -160,7 +157,7 @@ learner_device_fetch(struct learner_device *b, uint64_t device, uint64_t version
 /* ---- gradients */
 
 static enum rc
-record(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err)
+record(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
@@ -181,7 +178,7 @@ record(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err
 
 /* The graph for so many rows: there are few different numbers; the last one makes room. */
 static enum rc
-graph_for(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *err)
+graph_for(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, struct err *err)
 {
 	unsigned k = 0;
 	enum rc rc;
@@ -190,14 +187,14 @@ graph_for(struct learner_device *b, uint32_t rows, uint64_t *graph, struct err *
 		k++;
 	if (b->graph[k].rows != rows) {
 		if (b->graph[k].rows)
-			(void)gpusim_graph_destroy(b->comm, b->graph[k].id);
+			(void)gpusim_graph_destroy(b->comm, b->graph[k].graph);
 		b->graph[k].rows = 0;
-		rc = record(b, rows, &b->graph[k].id, err);
+		rc = record(b, rows, &b->graph[k].graph, err);
 		if (rc != RC_OK)
 			return rc;
 		b->graph[k].rows = rows;
 	}
-	*graph = b->graph[k].id;
+	*graph = b->graph[k].graph;
 	return RC_OK;
 }
 
@@ -254,7 +251,7 @@ enum rc
 learner_device_compute(struct learner_device *b, const struct minibatch *m, float *loss,
 		       struct err *err)
 {
-	uint64_t graph;
+	struct gpusim_graph graph;
 	enum rc rc;
 
 	if (m->rows == 0 || m->rows > b->shape.max_rows)
@@ -266,15 +263,14 @@ learner_device_compute(struct learner_device *b, const struct minibatch *m, floa
 	if (rc == RC_OK)
 		rc = check(gpusim_graph_launch(b->comm, graph, 0, 1, GPUSIM_SYNC, NULL), err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_d2h(b->g, loss, b->r.device, b->r.losses, sizeof *loss),
-			   err);
+		rc = device_read(b->g, loss, b->r.device, b->r.losses, sizeof *loss, err);
 	return rc;
 }
 
 enum rc
-learner_device_push(struct learner_device *b, uint64_t device, uint64_t addr, struct err *err)
+learner_device_push(struct learner_device *b, struct gpusim_device device, uint64_t addr,
+		    struct err *err)
 {
-	return check(gpusim_memcpy_d2d(b->g, device, addr, b->r.device, b->r.net.grads,
-				       task_values(b->task) * sizeof(float)),
-		     err);
+	return device_copy(b->g, device, addr, b->r.device, b->r.net.grads,
+			   task_values(b->task) * sizeof(float), err);
 }

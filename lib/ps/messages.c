@@ -187,7 +187,7 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	struct buf text = {0};
 
-	r.deviceid = ps->store.r.device;
+	r.deviceid = ps->store.r.device.id;
 	r.seed = ps->task->config->seed;
 	r.queue = (char *)net_queue_address(ps->queue);
 	r.versions = ps->store.versions;

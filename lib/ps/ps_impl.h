@@ -96,7 +96,7 @@ struct store {
 	uint64_t copy[2];   /* of the weights */
 	uint64_t versions;  /* u64[2]: version + 1 of each; 0: it is being written */
 	uint64_t began;	    /* u64: version + 1 that an update has begun to make */
-	uint64_t whole[NTESTS], rest[NTESTS]; /* graphs; 0: not needed */
+	struct gpusim_graph whole[NTESTS], rest[NTESTS]; /* 0: not needed */
 	uint64_t slot[POOL_MAX_AGGREGATE + POOL_MAX_LEARNERS];
 	uint32_t nslots;
 	bool gone; /* the device does not answer any more */

@@ -82,9 +82,8 @@ enum rc
 store_slots(struct store *s, uint32_t n, struct err *err)
 {
 	while (s->nslots < n) {
-		enum rc rc = check(gpusim_malloc(s->g, s->r.device, nbytes_of(s->task),
-						 GPUSIM_LEASE, &s->slot[s->nslots]),
-				   err);
+		enum rc rc =
+		    device_alloc(s->g, s->r.device, nbytes_of(s->task), &s->slot[s->nslots], err);
 
 		if (rc != RC_OK)
 			return rc;
@@ -96,34 +95,35 @@ store_slots(struct store *s, uint32_t n, struct err *err)
 static enum rc
 to_device(struct store *s, uint64_t addr, const void *src, uint64_t nbytes, struct err *err)
 {
-	return check(gpusim_memcpy_h2d(s->g, s->r.device, addr, src, nbytes), err);
+	return device_write(s->g, s->r.device, addr, src, nbytes, err);
 }
 
 static enum rc
 from_device(struct store *s, void *dst, uint64_t addr, uint64_t nbytes, struct err *err)
 {
-	return check(gpusim_memcpy_d2h(s->g, dst, s->r.device, addr, nbytes), err);
+	return device_read(s->g, dst, s->r.device, addr, nbytes, err);
 }
 
 static enum rc
 place(struct store *s, struct err *err)
 {
 	const struct task *task = s->task;
-	uint64_t device = gpusim_comm_device(s->comm, 0).id, base;
-	enum rc rc =
-	    check(gpusim_malloc(s->g, device, replica_bytes(&s->shape), GPUSIM_LEASE, &base), err);
+	struct gpusim_device device = gpusim_comm_device(s->comm, 0);
+	uint64_t base;
+	enum rc rc = device_alloc(s->g, device, replica_bytes(&s->shape), &base, err);
 
 	if (rc != RC_OK)
 		return rc;
 	replica_place(&s->r, &s->shape, device, base);
-	rc = check(gpusim_malloc(s->g, device, published_bytes(task), GPUSIM_LEASE, &s->published),
-		   err);
+	rc = device_alloc(s->g, device, published_bytes(task), &s->published, err);
 	s->copy[0] = s->published;
 	s->copy[1] = s->published + copy_bytes(task);
 	s->versions = s->published + 2 * copy_bytes(task);
 	s->began = s->versions + 2 * sizeof(uint64_t);
 	if (rc == RC_OK)
-		rc = check(gpusim_memset(s->g, device, s->versions, 0, 3 * sizeof(uint64_t)), err);
+		rc = check(gpusim_memset(s->g, device, (struct gpusim_addr){s->versions}, 0,
+					 3 * sizeof(uint64_t)),
+			   err);
 	return rc;
 }
 
@@ -198,7 +198,8 @@ upload(struct store *s, struct err *err)
 
 /* A graph of a batch of a part: whole batches, moving, or the rest. */
 static enum rc
-record_test(struct store *s, unsigned part, const struct batch *b, uint64_t *graph, struct err *err)
+record_test(struct store *s, unsigned part, const struct batch *b, struct gpusim_graph *graph,
+	    struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
@@ -261,7 +262,7 @@ again(struct store *s, struct ps_trouble *t, struct err *err)
 
 /* So often as the coordinator goes away and comes back: a test that is run again counts the same. */
 static enum rc
-launch(struct store *s, uint64_t graph, uint64_t iterations, struct err *err)
+launch(struct store *s, struct gpusim_graph graph, uint64_t iterations, struct err *err)
 {
 	struct ps_trouble trouble = {0};
 	enum rc rc;
@@ -282,12 +283,12 @@ test_part(struct store *s, unsigned p, double *right, struct err *err)
 
 	if (rc == RC_OK && whole)
 		rc = launch(s, s->whole[p], whole, err);
-	if (rc == RC_OK && s->rest[p])
+	if (rc == RC_OK && s->rest[p].id)
 		rc = launch(s, s->rest[p], 1, err);
 	if (rc == RC_OK)
 		rc = from_device(s, counts, s->r.right[p],
-				 (whole + (s->rest[p] != 0)) * sizeof *counts, err);
-	for (uint64_t i = 0; rc == RC_OK && i < whole + (s->rest[p] != 0); i++)
+				 (whole + (s->rest[p].id != 0)) * sizeof *counts, err);
+	for (uint64_t i = 0; rc == RC_OK && i < whole + (s->rest[p].id != 0); i++)
 		sum += counts[i];
 	free(counts);
 	if (rc == RC_OK)
@@ -326,7 +327,8 @@ add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 	const struct net *net = &s->task->net;
 	uint64_t grads = s->r.net.grads, at = net->nparams * sizeof(float);
 
-	gpusim_ops_copy(o, 0, STREAM_COMPUTE, grads, s->slot[u->slot[0]], at);
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){grads},
+			(struct gpusim_addr){s->slot[u->slot[0]]}, at);
 	if (u->age[0])
 		LAUNCH(sink, 0, "scale", U("x", grads), U("n", net->nparams),
 		       F("alpha", weight(u, 0)));
@@ -376,8 +378,8 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	add_word(&sink, s->began, version + 1);
 	add_up(s, u, o, &sink);
 	emit_update(&s->task->net, 0, &s->r.net, &opt, &sink);
-	gpusim_ops_copy(o, 0, STREAM_COMPUTE, s->copy[version % 2], s->r.net.params,
-			nbytes_of(s->task));
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){s->copy[version % 2]},
+			(struct gpusim_addr){s->r.net.params}, nbytes_of(s->task));
 	add_word(&sink, stamp_at(s, version), version + 1);
 	rc = check(gpusim_submit(s->comm, o, GPUSIM_SYNC, NULL), err);
 	gpusim_ops_free(o);
@@ -506,11 +508,11 @@ store_close(struct store *s)
 		return;
 	gpusim_set_timeout_ms(s->g, TASK_GIVE_BACK_MS);
 	for (uint32_t i = 0; i < s->nslots && answers; i++)
-		answers = gpusim_free(s->g, s->r.device, s->slot[i]) == GPUSIM_OK;
+		answers = device_free(s->g, s->r.device, s->slot[i]);
 	if (s->published && answers)
-		answers = gpusim_free(s->g, s->r.device, s->published) == GPUSIM_OK;
+		answers = device_free(s->g, s->r.device, s->published);
 	if (s->r.owned && answers)
-		gpusim_free(s->g, s->r.device, s->r.base);
+		device_free(s->g, s->r.device, s->r.base);
 	gpusim_comm_destroy(s->comm);
 	*s = (struct store){0};
 }

@@ -33,7 +33,7 @@ feed_samples(struct trainer *t, const struct replica *r, uint64_t n, struct err 
 		memcpy(t->staging + k * nbytes, items + t->mine[k] * nbytes, nbytes);
 		t->mine[k] = (uint32_t)k;
 	}
-	return check(gpusim_memcpy_h2d(t->g, r->device, r->samples, t->staging, n * nbytes), err);
+	return device_write(t->g, r->device, r->samples, t->staging, n * nbytes, err);
 }
 
 static enum rc
@@ -44,19 +44,14 @@ feed_device(struct trainer *t, uint32_t rank, struct err *err)
 	enum rc rc = resident(t) ? RC_OK : feed_samples(t, r, n, err);
 
 	if (rc == RC_OK)
-		rc = check(
-		    gpusim_memcpy_h2d(t->g, r->device, r->order, t->mine, n * sizeof *t->mine),
-		    err);
+		rc = device_write(t->g, r->device, r->order, t->mine, n * sizeof *t->mine, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->labels, t->labels, n), err);
+		rc = device_write(t->g, r->device, r->labels, t->labels, n, err);
 	if (rc == RC_OK && r->draws)
-		rc = check(
-		    gpusim_memcpy_h2d(t->g, r->device, r->draws, t->draws, n * sizeof *t->draws),
-		    err);
+		rc = device_write(t->g, r->device, r->draws, t->draws, n * sizeof *t->draws, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->lr, t->rates,
-					     t->shape.train_steps * sizeof *t->rates),
-			   err);
+		rc = device_write(t->g, r->device, r->lr, t->rates,
+				  t->shape.train_steps * sizeof *t->rates, err);
 	return rc;
 }
 

@@ -13,7 +13,8 @@ struct predictor {
 	struct gpusim *g;
 	const struct model *m;
 	struct gpusim_comm *comm;
-	uint64_t device, rows;
+	struct gpusim_device device;
+	uint64_t rows;
 	uint64_t base;
 	struct emit_place net;
 	uint64_t items, scale, shift; /* addresses */
@@ -48,16 +49,13 @@ upload(struct predictor *p, struct err *err)
 {
 	const struct task *t = &p->m->task;
 	uint64_t channels = t->data.channels * sizeof(float);
-	enum rc rc = check(gpusim_memcpy_h2d(p->g, p->device, p->net.params, p->m->params,
-					     task_values(t) * sizeof(float)),
-			   err);
+	enum rc rc = device_write(p->g, p->device, p->net.params, p->m->params,
+				  task_values(t) * sizeof(float), err);
 
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(p->g, p->device, p->scale, t->data.scale, channels),
-			   err);
+		rc = device_write(p->g, p->device, p->scale, t->data.scale, channels, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(p->g, p->device, p->shift, t->data.shift, channels),
-			   err);
+		rc = device_write(p->g, p->device, p->shift, t->data.shift, channels, err);
 	return rc;
 }
 
@@ -75,9 +73,8 @@ predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms, struct 
 	p->m = m;
 	rc = check(gpusim_comm_init_all(g, 1, NULL, &config, &p->comm), err);
 	if (rc == RC_OK) {
-		p->device = gpusim_comm_device(p->comm, 0).id;
-		rc = check(gpusim_malloc(g, p->device, predictor_bytes(m), GPUSIM_LEASE, &p->base),
-			   err);
+		p->device = gpusim_comm_device(p->comm, 0);
+		rc = device_alloc(g, p->device, predictor_bytes(m), &p->base, err);
 	}
 	if (rc == RC_OK) {
 		place(p, m, p->base);
@@ -97,7 +94,7 @@ predictor_free(struct predictor *p)
 		return;
 	gpusim_set_timeout_ms(p->g, TASK_GIVE_BACK_MS);
 	if (p->base)
-		(void)gpusim_free(p->g, p->device, p->base);
+		(void)device_free(p->g, p->device, p->base);
 	(void)gpusim_comm_destroy(p->comm);
 	free(p);
 }
@@ -139,7 +136,7 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 	const struct net *net = &p->m->task.net;
 	uint64_t nbytes = n * net_shape_size(net->input) * (type == GPUSIM_F32 ? sizeof(float) : 1);
 	struct gpusim_ops *o = gpusim_ops_new(1);
-	enum rc rc = check(gpusim_memcpy_h2d(p->g, p->device, p->items, items, nbytes), err);
+	enum rc rc = device_write(p->g, p->device, p->items, items, nbytes, err);
 
 	if (rc == RC_OK) {
 		forward(p, type, n, o);
@@ -147,9 +144,8 @@ predictor_run(struct predictor *p, enum gpusim_dtype type, const void *items, ui
 	}
 	gpusim_ops_free(o);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_d2h(p->g, out, p->device, p->net.y[net->nnodes - 1],
-					     n * net->nclasses * sizeof *out),
-			   err);
+		rc = device_read(p->g, out, p->device, p->net.y[net->nnodes - 1],
+				 n * net->nclasses * sizeof *out, err);
 	return rc;
 }
 

@@ -77,7 +77,7 @@ give_back(struct trainer *t, uint32_t rank)
 	struct replica *r = &t->replica[rank];
 
 	if (r->owned)
-		gpusim_free(t->g, r->device, r->base);
+		device_free(t->g, r->device, r->base);
 	*r = (struct replica){.device = r->device};
 }
 
@@ -87,14 +87,14 @@ place_rank(struct trainer *t, uint32_t rank, struct err *err)
 {
 	struct replica *r = &t->replica[rank];
 	uint64_t base;
-	enum rc rc = check(
-	    gpusim_malloc(t->g, r->device, replica_bytes(&t->shape), GPUSIM_LEASE, &base), err);
+	enum rc rc = device_alloc(t->g, r->device, replica_bytes(&t->shape), &base, err);
 
 	if (rc != RC_OK)
 		return rc;
 	replica_place(r, &t->shape, r->device, base);
 	/* Parameters, optimizer state, step count, gradients: they lie together. */
-	return check(gpusim_memset(t->g, r->device, base, 0, r->net.x - base), err);
+	return check(gpusim_memset(t->g, r->device, (struct gpusim_addr){base}, 0, r->net.x - base),
+		     err);
 }
 
 static bool
@@ -182,14 +182,13 @@ upload_images(struct trainer *t, uint32_t rank, struct err *err)
 	const struct dataset *data = t->data;
 	const struct replica *r = &t->replica[rank];
 	uint64_t nbytes = data->channels * sizeof *data->scale;
-	enum rc rc = check(gpusim_memcpy_h2d(t->g, r->device, r->scale, data->scale, nbytes), err);
+	enum rc rc = device_write(t->g, r->device, r->scale, data->scale, nbytes, err);
 
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->shift, data->shift, nbytes), err);
+		rc = device_write(t->g, r->device, r->shift, data->shift, nbytes, err);
 	if (rc == RC_OK && resident(t))
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->samples, data->train.items,
-					     data->train.nitems * dataset_item_bytes(data)),
-			   err);
+		rc = device_write(t->g, r->device, r->samples, data->train.items,
+				  data->train.nitems * dataset_item_bytes(data), err);
 	return rc;
 }
 
@@ -204,14 +203,11 @@ upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
 	enum rc rc;
 
 	dataset_share(from->nitems, rank, gpusim_comm_count(t->comm), &begin, &end);
-	rc = check(gpusim_memcpy_h2d(t->g, r->device, r->tests[part],
-				     (const uint8_t *)from->items + begin * item,
-				     (end - begin) * item),
-		   err);
+	rc = device_write(t->g, r->device, r->tests[part],
+			  (const uint8_t *)from->items + begin * item, (end - begin) * item, err);
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_h2d(t->g, r->device, r->test_labels[part],
-					     from->labels + begin, end - begin),
-			   err);
+		rc = device_write(t->g, r->device, r->test_labels[part], from->labels + begin,
+				  end - begin, err);
 	return rc;
 }
 

@@ -95,7 +95,7 @@ rank_new(const struct task *task, const struct rank_world *world, struct rank **
 	r->world = world;
 	r->shape = shape_of(task, world->nranks);
 	r->global = (uint64_t)task->config->batch * world->nranks;
-	replica_place(&r->at, &r->shape, 0, world->base);
+	replica_place(&r->at, &r->shape, (struct gpusim_device){0}, world->base);
 	r->order = alloc_zeroed(task->data.train.nitems, sizeof *r->order);
 	r->mine = alloc_zeroed(r->shape.train_items, sizeof *r->mine);
 	r->sums = alloc_zeroed(r->shape.train_steps + 1, sizeof *r->sums);

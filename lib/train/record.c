@@ -21,15 +21,18 @@ static void
 record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *addr)
 {
 	struct recorder *rec = arg;
+	struct trainer *t = rec->t;
 	const struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 					    .dtype = type,
 					    .redop = GPUSIM_SUM,
-					    .algo = rec->t->o->algo,
+					    .algo = t->o->algo,
 					    .nelem = nelem,
-					    .send = addr,
-					    .recv = addr,
+					    .send = t->addrs,
+					    .recv = t->addrs,
 					    .stream = STREAM_COMPUTE};
 
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
+		t->addrs[r].addr = addr[r];
 	gpusim_ops_collective(rec->o, &c);
 }
 
@@ -45,7 +48,7 @@ make_sink(struct recorder *rec)
 }
 
 static enum rc
-make_graph(struct trainer *t, struct gpusim_ops *o, uint64_t *graph, struct err *err)
+make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, struct err *err)
 {
 	enum rc rc = check(gpusim_graph_create(t->comm, o, graph), err);
 
@@ -86,7 +89,7 @@ emit_parts(struct trainer *t, uint64_t total)
  */
 static void
 reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *bucket,
-	      unsigned number, uint32_t stream)
+	      unsigned number, struct gpusim_stream stream)
 {
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
@@ -98,8 +101,8 @@ reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *
 				      .stream = stream};
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
-		t->addrs[r] = t->replica[r].net.grads + bucket->first * sizeof(float);
-		if (stream != STREAM_COMPUTE)
+		t->addrs[r].addr = t->replica[r].net.grads + bucket->first * sizeof(float);
+		if (stream.id != STREAM_COMPUTE.id)
 			replica_join(o, r, number, STREAM_COMPUTE, stream);
 	}
 	gpusim_ops_collective(o, &c);
@@ -112,7 +115,7 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 	struct trainer *t = rec->t;
 	struct net_bucket bucket[NET_MAX_NODES];
 	unsigned n = net_buckets(t->net, t->o->bucket_bytes, bucket), at = 0;
-	uint32_t stream = n > 1 ? STREAM_COMM : STREAM_COMPUTE;
+	struct gpusim_stream stream = n > 1 ? STREAM_COMM : STREAM_COMPUTE;
 
 	for (uint32_t k = t->net->nnodes; k-- > 0;) {
 		emit_gradients(t->net, b, k, sink);
@@ -122,7 +125,7 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 		}
 		emit_propagate(t->net, b, k, sink);
 	}
-	for (uint32_t r = 0; stream != STREAM_COMPUTE && r < gpusim_comm_count(t->comm); r++)
+	for (uint32_t r = 0; stream.id != STREAM_COMPUTE.id && r < gpusim_comm_count(t->comm); r++)
 		replica_join(rec->o, r, n, stream, STREAM_COMPUTE);
 }
 
@@ -132,12 +135,13 @@ static void
 send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64_t dst,
 	  uint64_t nbytes)
 {
+	const struct gpusim_addr out = {src}, in = {dst};
 	struct gpusim_collective c = {.coll = GPUSIM_SEND,
 				      .dtype = GPUSIM_U8,
 				      .nelem = nbytes,
 				      .rank = from,
 				      .root = to,
-				      .send = &src,
+				      .send = &out,
 				      .stream = STREAM_COMPUTE};
 
 	gpusim_ops_collective(rec->o, &c);
@@ -145,7 +149,7 @@ send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64
 	c.rank = to;
 	c.root = from;
 	c.send = NULL;
-	c.recv = &dst;
+	c.recv = &in;
 	gpusim_ops_collective(rec->o, &c);
 }
 
@@ -237,7 +241,7 @@ grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
 
 /* A training step: a whole global batch, moving, or the rest at the end of an epoch. */
 static enum rc
-record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
+record_train(struct trainer *t, bool moving, struct gpusim_graph *graph, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t global = moving ? t->global : t->rest;
@@ -260,7 +264,7 @@ record_train(struct trainer *t, bool moving, uint64_t *graph, struct err *err)
 
 /* The mean over the ranks of all that training changes. */
 static enum rc
-record_average(struct trainer *t, uint64_t *graph, struct err *err)
+record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
 	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
@@ -273,13 +277,14 @@ record_average(struct trainer *t, uint64_t *graph, struct err *err)
 				      .stream = STREAM_COMPUTE};
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
-		t->addrs[r] = t->replica[r].net.params;
+		t->addrs[r].addr = t->replica[r].net.params;
 	gpusim_ops_collective(o, &c);
 	return make_graph(t, o, graph, err);
 }
 
 static enum rc
-record_test(struct trainer *t, unsigned part, bool moving, uint64_t *graph, struct err *err)
+record_test(struct trainer *t, unsigned part, bool moving, struct gpusim_graph *graph,
+	    struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t rows = task_test_rows(t->task), done = t->tests[part].full * rows;
@@ -329,13 +334,13 @@ record_graphs(struct trainer *t, struct err *err)
 void
 forget_graphs(struct trainer *t)
 {
-	uint64_t *const graphs[] = {&t->train,		&t->train_rest,	   &t->average,
-				    &t->tests[0].whole, &t->tests[0].rest, &t->tests[1].whole,
-				    &t->tests[1].rest};
+	struct gpusim_graph *const graphs[] = {
+	    &t->train,	       &t->train_rest,	   &t->average,	     &t->tests[0].whole,
+	    &t->tests[0].rest, &t->tests[1].whole, &t->tests[1].rest};
 
 	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
-		if (*graphs[i])
+		if (graphs[i]->id)
 			(void)gpusim_graph_destroy(t->comm, *graphs[i]);
-		*graphs[i] = 0;
+		graphs[i]->id = 0;
 	}
 }

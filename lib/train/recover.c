@@ -57,11 +57,11 @@ make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *
 static struct replica
 inherit(const struct trainer *t, struct gpusim_comm *now, uint32_t rank)
 {
-	uint64_t device = gpusim_comm_device(now, rank).id;
+	struct gpusim_device device = gpusim_comm_device(now, rank);
 	struct replica r = {.device = device};
 
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
-		if (t->replica && gpusim_comm_device(t->comm, q).id == device)
+		if (t->replica && gpusim_comm_device(t->comm, q).id == device.id)
 			return t->replica[q];
 	if (t->replica && gpusim_comm_count(now) == gpusim_comm_count(t->comm))
 		r = t->replica[rank];
@@ -101,7 +101,7 @@ members_begin(struct trainer *t, struct err *err)
 	enum rc rc = make_room(t, gpusim_comm_count(t->comm), &t->replica, err);
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++)
-		t->replica[r].device = gpusim_comm_device(t->comm, r).id;
+		t->replica[r].device = gpusim_comm_device(t->comm, r);
 	return rc;
 }
 
@@ -132,7 +132,7 @@ has_memory(struct trainer *t, uint32_t rank, bool *has, struct err *err)
 	*has = false;
 	if (!r->stamp)
 		return RC_OK;
-	rc = check(gpusim_memcpy_d2h(t->g, &stamp, r->device, r->stamp, sizeof stamp), err);
+	rc = device_read(t->g, &stamp, r->device, r->stamp, sizeof stamp, err);
 	*has = rc == RC_OK && stamp == t->nonce;
 	r->owned |= *has;
 	return rc == RC_UNREACHABLE || rc == RC_TIMEOUT || rc == RC_ABORTED ? rc : RC_OK;
@@ -145,7 +145,7 @@ stamp(struct trainer *t, uint32_t rank, struct err *err)
 
 	if (!r->stamp)
 		return RC_OK;
-	return check(gpusim_memcpy_h2d(t->g, r->device, r->stamp, &t->nonce, sizeof t->nonce), err);
+	return device_write(t->g, r->device, r->stamp, &t->nonce, sizeof t->nonce, err);
 }
 
 /* Everything anew, from the host's copy. */
@@ -174,9 +174,8 @@ rebuild_rank(struct trainer *t, uint32_t rank, uint32_t from, struct err *err)
 	enum rc rc = place_one(t, rank, err);
 
 	if (rc == RC_OK)
-		rc = check(gpusim_memcpy_d2d(t->g, to->device, to->kept[k], of->device, of->kept[k],
-					     of->live_bytes),
-			   err);
+		rc = device_copy(t->g, to->device, to->kept[k], of->device, of->kept[k],
+				 of->live_bytes, err);
 	return rc == RC_OK ? stamp(t, rank, err) : rc;
 }
 
@@ -284,7 +283,7 @@ keep(struct trainer *t, struct err *err)
 /* Devices that offer themselves and have the memory; how many. */
 static uint32_t
 find_joining(const struct trainer *t, const struct gpusim_device_info *list, size_t n,
-	     uint64_t *ids, uint32_t max)
+	     struct gpusim_device *devices, uint32_t max)
 {
 	uint64_t bytes = replica_bytes(&t->shape);
 	uint32_t found = 0;
@@ -292,9 +291,9 @@ find_joining(const struct trainer *t, const struct gpusim_device_info *list, siz
 	for (size_t i = 0; i < n && found < max; i++) {
 		const struct gpusim_device_info *d = &list[i];
 
-		if (d->join && !d->spare && !d->lost && d->comm == 0 && d->id != t->refused &&
-		    d->max_addr - d->min_addr >= bytes)
-			ids[found++] = d->id;
+		if (d->join && !d->spare && !d->lost && d->comm.id == 0 &&
+		    d->device.id != t->refused.id && d->max_addr.addr - d->min_addr.addr >= bytes)
+			devices[found++] = d->device;
 	}
 	return found;
 }
@@ -315,7 +314,8 @@ say_joined(const struct trainer *t, uint32_t before, double ms)
 enum rc
 take_in(struct trainer *t, struct err *err)
 {
-	uint64_t ids[16], began = clock_now_ns();
+	struct gpusim_device devices[16];
+	uint64_t began = clock_now_ns();
 	uint32_t found, before = gpusim_comm_count(t->comm);
 	struct gpusim_device_info *list;
 	size_t n;
@@ -323,13 +323,13 @@ take_in(struct trainer *t, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	found = find_joining(t, list, n, ids, sizeof ids / sizeof ids[0]);
+	found = find_joining(t, list, n, devices, sizeof devices / sizeof *devices);
 	free(list);
 	if (found == 0)
 		return RC_OK;
-	if (gpusim_comm_grow(t->comm, found, ids, 0, NULL) != GPUSIM_OK) {
+	if (gpusim_comm_grow(t->comm, found, devices, 0, NULL) != GPUSIM_OK) {
 		/* If that is more than this device's trouble, the unit will meet it. */
-		t->refused = ids[0];
+		t->refused = devices[0];
 		return RC_OK;
 	}
 	rc = adopt_members(t, err);

@@ -5,6 +5,47 @@
 
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
 
+enum rc
+device_alloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, uint64_t *at,
+	     struct err *err)
+{
+	struct gpusim_addr addr;
+	enum rc rc = check(gpusim_malloc(g, device, nbytes, GPUSIM_LEASE, &addr), err);
+
+	if (rc == RC_OK)
+		*at = addr.addr;
+	return rc;
+}
+
+enum rc
+device_write(struct gpusim *g, struct gpusim_device device, uint64_t at, const void *src,
+	     uint64_t nbytes, struct err *err)
+{
+	return check(gpusim_memcpy_h2d(g, device, (struct gpusim_addr){at}, src, nbytes), err);
+}
+
+enum rc
+device_read(struct gpusim *g, void *dst, struct gpusim_device device, uint64_t at, uint64_t nbytes,
+	    struct err *err)
+{
+	return check(gpusim_memcpy_d2h(g, dst, device, (struct gpusim_addr){at}, nbytes), err);
+}
+
+enum rc
+device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t dst,
+	    struct gpusim_device src_device, uint64_t src, uint64_t nbytes, struct err *err)
+{
+	return check(gpusim_memcpy_d2d(g, dst_device, (struct gpusim_addr){dst}, src_device,
+				       (struct gpusim_addr){src}, nbytes),
+		     err);
+}
+
+bool
+device_free(struct gpusim *g, struct gpusim_device device, uint64_t at)
+{
+	return gpusim_free(g, device, (struct gpusim_addr){at}) == GPUSIM_OK;
+}
+
 /* Weights, optimizer, gradients. */
 static void
 place_values(struct replica *r, const struct shape *s, uint64_t *at)
@@ -59,7 +100,7 @@ replica_bytes(const struct shape *s)
 }
 
 void
-replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base)
+replica_place(struct replica *r, const struct shape *s, struct gpusim_device device, uint64_t base)
 {
 	*r = (struct replica){.device = device, .base = base, .owned = true};
 	place(r, s, base);
@@ -74,13 +115,15 @@ replica_floats(const struct replica *r)
 void
 replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
 {
-	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->kept[which], r->net.params, r->live_bytes);
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, (struct gpusim_addr){r->kept[which]},
+			(struct gpusim_addr){r->net.params}, r->live_bytes);
 }
 
 void
 replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which)
 {
-	gpusim_ops_copy(o, rank, STREAM_COMPUTE, r->net.params, r->kept[which], r->live_bytes);
+	gpusim_ops_copy(o, rank, STREAM_COMPUTE, (struct gpusim_addr){r->net.params},
+			(struct gpusim_addr){r->kept[which]}, r->live_bytes);
 }
 
 void
@@ -197,8 +240,11 @@ replica_optimizer(const struct replica *r, const struct shape *s, const struct b
 }
 
 void
-replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to)
+replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
+	     struct gpusim_stream to)
 {
-	gpusim_ops_record(o, rank, from, EVENT_BASE + number);
-	gpusim_ops_wait(o, rank, to, EVENT_BASE + number);
+	const struct gpusim_event event = {EVENT_BASE + number};
+
+	gpusim_ops_record(o, rank, from, event);
+	gpusim_ops_wait(o, rank, to, event);
 }

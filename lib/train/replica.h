@@ -14,6 +14,23 @@
 #include "gpusim.h"
 #include "train/task.h"
 
+/*
+ * Memory of a device whose addresses are numbers, as kernels' arguments are: gpusim_malloc (leased),
+ * gpusim_memcpy_h2d, _d2h, _d2d, with our kind of error.
+ */
+enum rc device_alloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes, uint64_t *at,
+		     struct err *err);
+enum rc device_write(struct gpusim *g, struct gpusim_device device, uint64_t at, const void *src,
+		     uint64_t nbytes, struct err *err);
+enum rc device_read(struct gpusim *g, void *dst, struct gpusim_device device, uint64_t at,
+		    uint64_t nbytes, struct err *err);
+enum rc device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t dst,
+		    struct gpusim_device src_device, uint64_t src, uint64_t nbytes,
+		    struct err *err);
+
+/* Give memory back; false: the device did not. */
+bool device_free(struct gpusim *g, struct gpusim_device device, uint64_t at);
+
 enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
 
 static inline const struct dataset_part *
@@ -37,7 +54,8 @@ struct shape {
 
 /* Device addresses. */
 struct replica {
-	uint64_t device, base;
+	struct gpusim_device device;
+	uint64_t base;
 	bool owned;	/* the allocation at base is known to be there and ours */
 	uint64_t stamp; /* u64: whose memory this is; with kept copies */
 	/* What training changes, one behind the other: live_bytes from net.params on. */
@@ -61,7 +79,8 @@ struct replica {
 uint64_t replica_bytes(const struct shape *s);
 
 /* Lay the buffers out from base. */
-void replica_place(struct replica *r, const struct shape *s, uint64_t device, uint64_t base);
+void replica_place(struct replica *r, const struct shape *s, struct gpusim_device device,
+		   uint64_t base);
 
 /* Give each channel of rows at x its factor and summand, which lie at scale and shift. */
 void replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct task *task,
@@ -75,7 +94,7 @@ struct batch {
 	bool moving;	/* next iteration: the next `rows` samples, the next entry */
 };
 
-enum { STREAM_COMPUTE, STREAM_COMM };
+static const struct gpusim_stream STREAM_COMPUTE = {0}, STREAM_COMM = {1};
 
 /* Append: what training changes goes to a kept copy, or comes back. */
 void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
@@ -102,7 +121,8 @@ struct emit_optimizer replica_optimizer(const struct replica *r, const struct sh
 
 /* Append: stream `to` goes on when what is on stream `from` so far is done. Each number is used
  * once in a list. */
-void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, uint32_t from, uint32_t to);
+void replica_join(struct gpusim_ops *o, uint32_t rank, unsigned number, struct gpusim_stream from,
+		  struct gpusim_stream to);
 
 /* A rank's values as floats, as far as optimizers change them: parameters, statistics, state. */
 uint64_t replica_floats(const struct replica *r);

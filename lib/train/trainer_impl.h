@@ -11,7 +11,7 @@
 
 /* Graphs of one part that is tested, and how many whole batches of it every device has. */
 struct tests {
-	uint64_t whole, rest; /* 0: not needed */
+	struct gpusim_graph whole, rest; /* 0: not needed */
 	uint64_t full;
 };
 
@@ -52,14 +52,14 @@ struct trainer {
 	struct position at;
 	struct gpusim_comm *comm;
 	struct replica *replica;   /* by rank */
-	uint64_t *addrs;	   /* by rank, of one collective */
+	struct gpusim_addr *addrs; /* by rank, of one collective */
 	struct emit_place *places; /* by rank, of one graph, as the next three */
 	struct emit_target *targets;
 	struct batch *batches;
 	uint64_t *rows;
-	struct gpusim_times *times; /* by rank, of one launch */
-	uint64_t train, train_rest; /* graphs; 0: not needed */
-	uint64_t average;	    /* of SYNC_LOCAL */
+	struct gpusim_times *times;	       /* by rank, of one launch */
+	struct gpusim_graph train, train_rest; /* 0: not needed */
+	struct gpusim_graph average;	       /* of SYNC_LOCAL */
 	struct tests tests[NTESTS];
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t fed;		   /* the epoch whose order the devices have, from 1; 0: none */
@@ -69,8 +69,8 @@ struct trainer {
 	struct kept kept;
 	uint8_t *host; /* the host's copy; live_bytes of a replica */
 	struct position host_at;
-	bool distrust;	  /* the devices' allocations may go: place all anew */
-	uint64_t refused; /* a device that could not be taken in */
+	bool distrust;		      /* the devices' allocations may go: place all anew */
+	struct gpusim_device refused; /* a device that could not be taken in */
 	uint32_t *order;
 	/* For the shape: */
 	uint32_t *mine;	  /* of one device: which of its images, in the order of use */

@@ -12,8 +12,8 @@
 
 /* Run a graph and add its times to *e. */
 static enum rc
-launch(struct trainer *t, uint64_t graph, uint64_t first, uint64_t iterations, struct epoch *e,
-       struct err *err)
+launch(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t iterations,
+       struct epoch *e, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm);
 	enum rc rc;
@@ -39,9 +39,8 @@ add_losses(struct trainer *t, uint64_t n, struct err *err)
 
 	memset(t->sums, 0, n * sizeof *t->sums);
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
-		rc = check(gpusim_memcpy_d2h(t->g, t->losses, t->replica[r].device,
-					     t->replica[r].losses + first, n * sizeof *t->losses),
-			   err);
+		rc = device_read(t->g, t->losses, t->replica[r].device,
+				 t->replica[r].losses + first, n * sizeof *t->losses, err);
 		for (uint64_t s = 0; s < n; s++)
 			t->sums[s] += t->losses[s];
 	}
@@ -87,8 +86,8 @@ unit_steps(const struct trainer *t)
 
 /* Steps of which every device does its own, and the mean of what they have become. */
 static enum rc
-launch_local(struct trainer *t, uint64_t graph, uint64_t first, uint64_t n, struct epoch *e,
-	     struct err *err)
+launch_local(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t n,
+	     struct epoch *e, struct err *err)
 {
 	enum rc rc = RC_OK;
 	uint64_t count;
@@ -131,9 +130,8 @@ count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 
 	*right = 0;
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
-		rc = check(gpusim_memcpy_d2h(t->g, t->right, t->replica[r].device,
-					     t->replica[r].right[part], steps * sizeof *t->right),
-			   err);
+		rc = device_read(t->g, t->right, t->replica[r].device, t->replica[r].right[part],
+				 steps * sizeof *t->right, err);
 		for (uint64_t s = 0; s < steps; s++)
 			*right += t->right[s];
 	}

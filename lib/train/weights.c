@@ -11,7 +11,7 @@ offsets(const struct trainer *t)
 {
 	struct replica r;
 
-	replica_place(&r, &t->shape, 0, 0);
+	replica_place(&r, &t->shape, (struct gpusim_device){0}, 0);
 	r.state[0] -= r.net.params;
 	r.state[1] -= r.state[1] ? r.net.params : 0;
 	r.adam_step -= r.net.params;
@@ -50,11 +50,10 @@ weights_load(struct trainer *t, struct err *err)
 					    .nelem = r->live_bytes,
 					    .send = t->addrs,
 					    .recv = t->addrs};
-	enum rc rc =
-	    check(gpusim_memcpy_h2d(t->g, r->device, r->net.params, t->host, r->live_bytes), err);
+	enum rc rc = device_write(t->g, r->device, r->net.params, t->host, r->live_bytes, err);
 
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)
-		t->addrs[q] = t->replica[q].net.params;
+		t->addrs[q].addr = t->replica[q].net.params;
 	if (rc == RC_OK)
 		rc = check(gpusim_collective(t->comm, &c, GPUSIM_SYNC), err);
 	return rc;
@@ -65,9 +64,8 @@ weights_fetch(struct trainer *t, uint32_t rank, uint64_t addr, struct position a
 {
 	const struct replica *r = &t->replica[rank];
 	uint8_t *bytes = alloc_zeroed(r->live_bytes, 1);
-	enum rc rc =
-	    bytes ? check(gpusim_memcpy_d2h(t->g, bytes, r->device, addr, r->live_bytes), err)
-		  : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = bytes ? device_read(t->g, bytes, r->device, addr, r->live_bytes, err)
+			   : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc != RC_OK) {
 		free(bytes);

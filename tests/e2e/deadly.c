@@ -42,19 +42,24 @@ before(const char *name)
 	}
 
 WRAP(comm_init_all,
-     (struct gpusim * g, uint32_t n, const uint64_t *ids, const struct gpusim_comm_config *config,
-      struct gpusim_comm **out),
-     (g, n, ids, config, out))
+     (struct gpusim * g, uint32_t n, const struct gpusim_device *devices,
+      const struct gpusim_comm_config *config, struct gpusim_comm **out),
+     (g, n, devices, config, out))
 WRAP(malloc,
-     (struct gpusim * g, uint64_t device, uint64_t nbytes, enum gpusim_life life, uint64_t *addr),
+     (struct gpusim * g, struct gpusim_device device, uint64_t nbytes, enum gpusim_life life,
+      struct gpusim_addr *addr),
      (g, device, nbytes, life, addr))
 WRAP(memcpy_h2d,
-     (struct gpusim * g, uint64_t device, uint64_t addr, const void *src, uint64_t nbytes),
+     (struct gpusim * g, struct gpusim_device device, struct gpusim_addr addr, const void *src,
+      uint64_t nbytes),
      (g, device, addr, src, nbytes))
 WRAP(collective,
      (struct gpusim_comm * comm, const struct gpusim_collective *c, enum gpusim_wait wait),
      (comm, c, wait))
-WRAP(memcpy_d2h, (struct gpusim * g, void *dst, uint64_t device, uint64_t addr, uint64_t nbytes),
+WRAP(memcpy_d2h,
+     (struct gpusim * g, void *dst, struct gpusim_device device, struct gpusim_addr addr,
+      uint64_t nbytes),
      (g, dst, device, addr, nbytes))
-WRAP(free, (struct gpusim * g, uint64_t device, uint64_t addr), (g, device, addr))
+WRAP(free, (struct gpusim * g, struct gpusim_device device, struct gpusim_addr addr),
+     (g, device, addr))
 WRAP(comm_destroy, (struct gpusim_comm * comm), (comm))

@@ -36,7 +36,7 @@ struct sweep_case {
 
 /* One rank's memory: both buffers in one allocation. Counts are elements. */
 struct rank {
-	uint64_t addr;
+	struct gpusim_addr addr;
 	size_t in, out; /* bytes from there */
 	uint64_t nin, nout;
 	unsigned char *data, *expect;
@@ -227,9 +227,8 @@ upload(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c, s
 			number_put(c->dtype, k->expect + k->out + i * elem,
 				   expected(c, value, r, i));
 		good =
-		    gpusim_malloc(g, gpusim_comm_device(comm, r).id, n, GPUSIM_LEASE, &k->addr) ==
-			0 &&
-		    gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r).id, k->addr, k->data, n) == 0;
+		    gpusim_malloc(g, gpusim_comm_device(comm, r), n, GPUSIM_LEASE, &k->addr) == 0 &&
+		    gpusim_memcpy_h2d(g, gpusim_comm_device(comm, r), k->addr, k->data, n) == 0;
 	}
 	free(value);
 	return good;
@@ -243,7 +242,7 @@ download(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c,
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		struct rank *k = &rank[r];
 
-		if (gpusim_memcpy_d2h(g, k->data, gpusim_comm_device(comm, r).id, k->addr, n) != 0)
+		if (gpusim_memcpy_d2h(g, k->data, gpusim_comm_device(comm, r), k->addr, n) != 0)
 			return false;
 		if (!memcmp(k->data, k->expect, n))
 			continue;
@@ -259,8 +258,8 @@ download(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c,
 static bool
 run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 {
-	struct rank rank[RANKS_MAX] = {{0}};
-	uint64_t send[RANKS_MAX], recv[RANKS_MAX];
+	struct rank rank[RANKS_MAX] = {{.data = NULL}};
+	struct gpusim_addr send[RANKS_MAX] = {{0}}, recv[RANKS_MAX] = {{0}};
 	struct gpusim_collective op = {.coll = c->algo->coll,
 				       .dtype = c->dtype,
 				       .redop = c->redop,
@@ -269,18 +268,20 @@ run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 				       .root = c->root,
 				       .send = send,
 				       .recv = recv,
-				       .stream = c->stream,
+				       .stream = {c->stream},
 				       .chunk_bytes = c->chunk_bytes};
 	bool good = upload(g, comm, c, rank);
 
 	for (uint32_t r = 0; r < c->nranks; r++) {
-		send[r] = rank[r].nin ? rank[r].addr + rank[r].in : 0;
-		recv[r] = rank[r].nout ? rank[r].addr + rank[r].out : 0;
+		if (rank[r].nin)
+			send[r] = gpusim_addr_add(rank[r].addr, rank[r].in);
+		if (rank[r].nout)
+			recv[r] = gpusim_addr_add(rank[r].addr, rank[r].out);
 	}
 	good = good && gpusim_collective(comm, &op, GPUSIM_SYNC) == 0 && download(g, comm, c, rank);
 	for (uint32_t r = 0; r < c->nranks; r++) {
-		if (rank[r].addr &&
-		    gpusim_free(g, gpusim_comm_device(comm, r).id, rank[r].addr) != 0)
+		if (rank[r].addr.addr &&
+		    gpusim_free(g, gpusim_comm_device(comm, r), rank[r].addr) != 0)
 			good = false;
 		free(rank[r].data);
 		free(rank[r].expect);

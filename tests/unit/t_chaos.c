@@ -111,7 +111,7 @@ main(void)
 	   "ten operations %s", err.text);
 	ok(told.n[CHAOS_OPERATION] == 10 && told.n[CHAOS_FAULT] > 0 && told.n[CHAOS_ALARM] == 0,
 	   "each was told of, and %u faults", told.n[CHAOS_FAULT]);
-	ok(r.ndaemons == 3 && r.daemons[0].device == 0 && r.daemons[1].before.pid > 0 &&
+	ok(r.ndaemons == 3 && r.daemons[0].device.id == 0 && r.daemons[1].before.pid > 0 &&
 	       r.daemons[1].after.pid == r.daemons[1].before.pid,
 	   "three daemons were looked at, before and after");
 	chaos_report_fini(&r);

@@ -132,6 +132,18 @@ on_call(void *arg, struct rpc_call *call)
 		rpc_reply_err(call, &other);
 }
 
+static struct gpusim_device
+device(int i)
+{
+	return (struct gpusim_device){ID + (uint64_t)i};
+}
+
+static struct gpusim_addr
+at(uint64_t addr)
+{
+	return (struct gpusim_addr){addr};
+}
+
 static struct gpusim *
 client(void)
 {
@@ -147,13 +159,13 @@ client(void)
 static bool
 both_ways(struct gpusim *g, int i, unsigned char value)
 {
-	uint64_t addr = devmem_min(fake.mem[i]) + 8191;
+	struct gpusim_addr addr = {devmem_min(fake.mem[i]) + 8191};
 	unsigned char in[70000], out[sizeof in] = {0};
 
 	memset(in, value, sizeof in);
-	return gpusim_memcpy_h2d(g, ID + (uint64_t)i, addr, in, sizeof in) == GPUSIM_OK &&
-	       memcmp(devmem_at(fake.mem[i], addr, sizeof in), in, sizeof in) == 0 &&
-	       gpusim_memcpy_d2h(g, out, ID + (uint64_t)i, addr, sizeof in) == GPUSIM_OK &&
+	return gpusim_memcpy_h2d(g, device(i), addr, in, sizeof in) == GPUSIM_OK &&
+	       memcmp(devmem_at(fake.mem[i], addr.addr, sizeof in), in, sizeof in) == 0 &&
+	       gpusim_memcpy_d2h(g, out, device(i), addr, sizeof in) == GPUSIM_OK &&
 	       memcmp(in, out, sizeof in) == 0;
 }
 
@@ -166,19 +178,22 @@ test_direct(void)
 
 	ok(both_ways(g, 0, 1) && both_ways(g, 0, 2) && both_ways(g, 0, 3), "through the file");
 	ok(fake.ncopies == 0 && fake.nmetadata == 0, "without a call");
-	ok(gpusim_memcpy_d2d(g, ID + 1, b + 5, ID, a + 8191, 70000) == GPUSIM_OK &&
+	ok(gpusim_memcpy_d2d(g, device(1), at(b + 5), device(0), at(a + 8191), 70000) ==
+		   GPUSIM_OK &&
 	       memcmp(devmem_at(fake.mem[1], b + 5, 70000), devmem_at(fake.mem[0], a + 8191, 70000),
 		      70000) == 0 &&
 	       fake.ncopies == 0,
 	   "from device to device");
-	ok(gpusim_memcpy_h2d(g, ID, a + NBYTES - 1, "x", 1) == GPUSIM_OK && fake.ncopies == 0,
+	ok(gpusim_memcpy_h2d(g, device(0), at(a + NBYTES - 1), "x", 1) == GPUSIM_OK &&
+	       fake.ncopies == 0,
 	   "the last byte");
-	ok(gpusim_memcpy_h2d(g, ID, a + NBYTES - 1, "xy", 2) == GPUSIM_INVAL &&
+	ok(gpusim_memcpy_h2d(g, device(0), at(a + NBYTES - 1), "xy", 2) == GPUSIM_INVAL &&
 	       strstr(gpusim_error(), "is outside"),
 	   "one more is the device's to refuse: %s", gpusim_error());
-	ok(gpusim_memcpy_d2h(g, &byte, ID, 0, 1) == GPUSIM_INVAL, "address 0");
-	ok(gpusim_memcpy_d2h(g, &byte, ID, UINT64_MAX, 1) == GPUSIM_INVAL, "the last address");
-	ok(gpusim_memcpy_d2d(g, ID + 1, b + NBYTES - 1, ID, a, 2) == GPUSIM_INVAL,
+	ok(gpusim_memcpy_d2h(g, &byte, device(0), at(0), 1) == GPUSIM_INVAL, "address 0");
+	ok(gpusim_memcpy_d2h(g, &byte, device(0), at(UINT64_MAX), 1) == GPUSIM_INVAL,
+	   "the last address");
+	ok(gpusim_memcpy_d2d(g, device(1), at(b + NBYTES - 1), device(0), at(a), 2) == GPUSIM_INVAL,
 	   "from device to device, outside");
 	gpusim_close(g);
 }
