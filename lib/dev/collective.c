@@ -18,43 +18,13 @@ at(const struct inst_coll *c, uint8_t buf, uint64_t off)
 	return c->base[buf] ? c->base[buf] + off * c->elem : NULL;
 }
 
-static bool
-by_lane(const struct route *route, uint32_t peer)
-{
-	return route->pm && peermem_reaches(route->pm->lane, peer);
-}
-
-static enum rc
-send_to(const struct route *route, uint32_t peer, const void *data, size_t nbytes, struct err *err)
-{
-	return by_lane(route, peer) ? peermem_send(route->pm, peer, data, nbytes, err)
-				    : xport_send(route->net, peer, data, nbytes, err);
-}
-
-static bool
-can_send(const struct route *route, uint32_t peer)
-{
-	return by_lane(route, peer) ? peermem_room(route->pm, peer)
-				    : xport_ready(route->net, peer, XPORT_SEND);
-}
-
-static void
-release(const struct route *route, uint32_t peer)
-{
-	if (by_lane(route, peer))
-		peermem_release(route->pm, peer);
-	else
-		xport_release(route->net, peer);
-}
-
 /* A chunk of the length the plan says, from a peer. */
 static enum rc
-receive(const struct route *route, const struct plan_step *s, size_t elem, const void **data,
+receive(struct xport_op *o, const struct plan_step *s, size_t elem, const void **data,
 	struct err *err)
 {
 	size_t nbytes = 0;
-	enum rc rc = by_lane(route, s->peer) ? peermem_recv(route->pm, s->peer, data, &nbytes, err)
-					     : xport_recv(route->net, s->peer, data, &nbytes, err);
+	enum rc rc = xport_recv(o, s->peer, data, &nbytes, err);
 
 	if (rc == RC_OK && nbytes != s->count * elem)
 		rc = err_set(
@@ -66,7 +36,7 @@ receive(const struct route *route, const struct plan_step *s, size_t elem, const
 
 /* One range of every rank into one of every rank, or of this one. */
 static enum rc
-reduce_all(const struct route *route, const struct inst_coll *c, const struct plan_step *s,
+reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 	   uint32_t nranks, struct err *err)
 {
 	size_t nbytes = s->count * c->elem;
@@ -78,11 +48,11 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 	enum rc rc = RC_OK;
 
 	if (s->src == PLAN_SHARED)
-		src = peermem_shared(route->pm);
+		src = xport_shared(o);
 	else
-		rc = peermem_ins(route->pm, s->src_off * c->elem, nbytes, &src, err);
+		rc = xport_ins(o, s->src_off * c->elem, nbytes, &src, err);
 	if (rc == RC_OK && s->peer == PLAN_EVERY)
-		rc = peermem_outs(route->pm, s->dst_off * c->elem, nbytes, &dst, err);
+		rc = xport_outs(o, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
 		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
 			    large ? REDUCE_STREAM : 0);
@@ -90,7 +60,7 @@ reduce_all(const struct route *route, const struct inst_coll *c, const struct pl
 }
 
 enum rc
-collective_step(const struct route *route, const struct inst_coll *c, const struct plan_step *s,
+collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 		uint32_t nranks, struct err *err)
 {
 	const void *data;
@@ -98,25 +68,24 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 
 	switch ((enum plan_step_kind)s->kind) {
 	case STEP_SEND:
-		return send_to(route, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
+		return xport_send(o, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_RECV:
-		if (!by_lane(route, s->peer) && s->count * c->elem >= EXPECT_BYTES)
-			xport_expect(route->net, s->peer, at(c, s->dst, s->dst_off),
-				     s->count * c->elem);
-		rc = receive(route, s, c->elem, &data, err);
+		if (s->count * c->elem >= EXPECT_BYTES)
+			xport_expect(o, s->peer, at(c, s->dst, s->dst_off), s->count * c->elem);
+		rc = receive(o, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		if (s->count && data != at(c, s->dst, s->dst_off))
 			memcpy(at(c, s->dst, s->dst_off), data, s->count * c->elem);
-		release(route, s->peer);
+		xport_release(o, s->peer);
 		return RC_OK;
 	case STEP_RECV_REDUCE:
-		rc = receive(route, s, c->elem, &data, err);
+		rc = receive(o, s, c->elem, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		reduce_apply(c->dtype, c->redop, at(c, s->dst, s->dst_off),
 			     at(c, s->src, s->src_off), data, s->count);
-		release(route, s->peer);
+		xport_release(o, s->peer);
 		return RC_OK;
 	case STEP_COPY:
 		if (s->count && at(c, s->dst, s->dst_off) != at(c, s->src, s->src_off))
@@ -127,19 +96,19 @@ collective_step(const struct route *route, const struct inst_coll *c, const stru
 		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
 		return RC_OK;
 	case STEP_SYNC:
-		return peermem_sync(route->pm, err);
+		return xport_sync(o, err);
 	case STEP_SHARE:
-		return peermem_share(route->pm, at(c, s->src, s->src_off), s->count * c->elem, err);
+		return xport_share(o, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_REDUCE_ALL:
-		return reduce_all(route, c, s, nranks, err);
+		return reduce_all(o, c, s, nranks, err);
 	}
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
-/* Steps as they are run. */
-struct progress {
-	const struct route *route;
-	struct recorder *meter;
+/* A plan's steps as they are run. */
+struct walk {
+	struct xport_op *o;
+	struct recorder *recorder;
 	const struct program *p;
 	const struct inst_coll *c;
 	uint64_t op;
@@ -149,15 +118,16 @@ struct progress {
 };
 
 static bool
-may_post(const struct progress *g, const struct plan_step *s)
+may_post(const struct walk *g, const struct plan_step *s)
 {
-	return g->posted == g->k || (g->c->after[g->posted] <= g->k && can_send(g->route, s->peer));
+	return g->posted == g->k ||
+	       (g->c->after[g->posted] <= g->k && xport_ready(g->o, s->peer, XPORT_SEND));
 }
 
 /* Post the sends whose data are there, as far as the windows have room; the one at hand may wait.
  */
 static enum rc
-post_sends(struct progress *g, struct err *err)
+post_sends(struct walk *g, struct err *err)
 {
 	const struct plan *plan = &g->c->plan;
 	enum rc rc = RC_OK;
@@ -170,25 +140,25 @@ post_sends(struct progress *g, struct err *err)
 		if (!may_post(g, s))
 			break;
 		inject_step(g->p, g->c, g->op, g->posted);
-		rc = collective_step(g->route, g->c, s, g->nranks, err);
+		rc = collective_step(g->o, g->c, s, g->nranks, err);
 	}
 	return rc;
 }
 
-/* Does the next send wait for nothing but room, at a peer by sockets? */
+/* Does the next send wait for nothing but room, which a slow link takes long to make? */
 static bool
-wants_room(const struct progress *g)
+wants_room(const struct walk *g)
 {
 	return g->posted < g->c->plan.nstep && g->c->after[g->posted] <= g->k &&
-	       !by_lane(g->route, g->c->plan.step[g->posted].peer);
+	       xport_is_slow(g->o, g->c->plan.step[g->posted].peer);
 }
 
-/* Before the chunk of the step at hand is there, whose peer is reached by sockets, room may come
- * for sends: else a window would stand empty until it does. */
+/* Before the chunk of the step at hand has come over its slow link, there may be room for sends: else a
+ * window would stand empty until the chunk comes. */
 static enum rc
-send_meanwhile(struct progress *g, struct err *err)
+send_meanwhile(struct walk *g, struct err *err)
 {
-	struct xport_op *o = g->route->net;
+	struct xport_op *o = g->o;
 	uint32_t peer = g->c->plan.step[g->k].peer;
 	uint64_t deadline = xport_deadline(o), seen = xport_moves(o);
 	enum rc rc = RC_OK;
@@ -216,7 +186,7 @@ send_meanwhile(struct progress *g, struct err *err)
  * wait, and meanwhile chunks are under way.
  */
 static enum rc
-run_steps(struct progress *g, struct err *err)
+run_steps(struct walk *g, struct err *err)
 {
 	const struct plan *plan = &g->c->plan;
 	enum rc rc = RC_OK;
@@ -225,15 +195,14 @@ run_steps(struct progress *g, struct err *err)
 		const struct plan_step *s = &plan->step[g->k];
 		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 
-		recorder_step(g->meter, g->k + 1);
+		recorder_step(g->recorder, g->k + 1);
 		rc = post_sends(g, err);
-		if (rc == RC_OK && receives && !by_lane(g->route, s->peer) &&
-		    xport_is_slow(g->route->net) && wants_room(g))
+		if (rc == RC_OK && receives && xport_is_slow(g->o, s->peer) && wants_room(g))
 			rc = send_meanwhile(g, err);
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
-			rc = collective_step(g->route, g->c, s, g->nranks, err);
+			rc = collective_step(g->o, g->c, s, g->nranks, err);
 	}
 	return rc;
 }
@@ -256,25 +225,6 @@ most_bytes(const struct program *p, const struct inst_coll *c)
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }
 
-/* The peers by sockets want to be looked after while this rank waits for one by the lane. */
-static void
-tend(void *net)
-{
-	(void)xport_poll(net, NULL);
-}
-
-/* End the ways of an operation that failed, or came to its end, with rc in err; both get to know.
- */
-static enum rc
-end(const struct route *route, enum rc rc, struct err *err)
-{
-	if (route->pm)
-		rc = peermem_end(route->pm, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
-	if (route->net)
-		rc = xport_end(route->net, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
-	return rc;
-}
-
 void
 collective_failure(struct recorder *m, enum rc why, struct failure *out)
 {
@@ -293,8 +243,8 @@ collective_failure(struct recorder *m, enum rc why, struct failure *out)
 }
 
 void
-collective_meter(struct recorder *m, const struct program *p, const struct inst_coll *c,
-		 uint64_t op)
+collective_record(struct recorder *m, const struct program *p, const struct inst_coll *c,
+		  uint64_t op)
 {
 	if (!m)
 		return;
@@ -315,58 +265,48 @@ say(const struct inst_coll *c, uint64_t op, size_t step, enum rc rc, const struc
 		       c->plan.nstep, why->text);
 }
 
-/* What collective_run does once it has a way to all ranks. */
 static enum rc
-run(struct progress *g, struct err *err)
+run(struct walk *g, struct err *err)
 {
-	const struct route *route = g->route;
-	enum rc rc = RC_OK;
+	enum rc rc = run_steps(g, err);
 
-	if (route->pm)
-		rc = peermem_begin(route->pm, err);
-	if (rc == RC_OK) {
-		rc = run_steps(g, err);
-		if (rc != RC_OK && route->net)
-			collective_involve(route->net, g->c, g->k - 1);
-	}
-	return end(route, rc, err);
+	if (rc != RC_OK)
+		collective_involve(g->o, g->c, g->k - 1);
+	return xport_end(g->o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
 }
 
 enum rc
-collective_run(struct xport *x, struct peer_mapping *lane, uint64_t turn, const struct program *p,
-	       const struct inst_coll *c, uint64_t op, struct recorder *meter, struct err *err)
+collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
+	       const struct program *p, const struct inst_coll *c, uint64_t op,
+	       struct recorder *recorder, struct err *err)
 {
-	struct peermem_op lane_op = {.lane = lane,
-				     .turn = turn,
-				     .kind = c->kind,
-				     .in = c->base[PLAN_IN],
-				     .out = c->base[PLAN_OUT],
-				     .meter = meter};
-	struct route route = {.pm = lane ? &lane_op : NULL};
-	struct progress g = {
-	    .route = &route, .meter = meter, .p = p, .c = c, .op = op, .nranks = p->nranks};
+	struct xport_opening how = {.comm = p->comm,
+				    .epoch = p->epoch,
+				    .op = op,
+				    .nbytes = most_bytes(p, c),
+				    .recorder = recorder,
+				    .tickets = tickets,
+				    .ticket = ticket,
+				    .kind = c->kind,
+				    .in = c->base[PLAN_IN],
+				    .out = c->base[PLAN_OUT],
+				    .shares = c->plan.mapped};
+	struct xport_op o;
+	struct walk g = {
+	    .o = &o, .recorder = recorder, .p = p, .c = c, .op = op, .nranks = p->nranks};
 	struct err local = {0};
-	enum rc rc = RC_OK;
+	enum rc rc;
 
-	collective_meter(meter, p, c, op);
-	if (c->plan.mapped && !peermem_whole(lane))
-		rc = err_set(&local, RC_INVAL,
-			     "algorithm %s needs every rank's memory, and some are reached by "
-			     "sockets",
-			     c->algo);
-	else if (!peermem_whole(lane))
-		rc = xport_begin(x, p->comm, p->epoch, op, &route.net, &local);
-	if (rc == RC_OK && route.net) {
-		xport_meter(route.net, meter);
-		xport_allow(route.net, most_bytes(p, c));
-		lane_op.idle = tend;
-		lane_op.idle_arg = route.net;
-	}
-	if (rc != RC_OK)
+	collective_record(recorder, p, c, op);
+	rc = xport_begin(x, &how, &o, &local);
+	if (rc == RC_INVAL && how.shares)
+		err_prefix(&local, "algorithm %s", c->algo);
+	if (rc != RC_OK && rc != RC_TIMEOUT)
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
-	rc = run(&g, &local);
+	if (rc == RC_OK)
+		rc = run(&g, &local);
 	if (rc != RC_OK)
 		return say(c, op, g.k, rc, &local, err);
-	recorder_end(meter);
+	recorder_end(recorder);
 	return RC_OK;
 }

@@ -12,27 +12,28 @@ struct failure {
 	    *algo;	      /* static; coll NULL: what failed is no collective, send or receive */
 	uint64_t op, idle_ns; /* number; since it last moved */
 	uint32_t step, steps; /* of its plan, from 1 */
-	uint32_t missing[RECORDER_MISSING_MAX], nmissing; /* ranks it waited for, the first few */
+	uint32_t missing[PROGRESS_MISSING_MAX], nmissing; /* ranks it waited for, the first few */
 };
 
-/* What the meter says of an operation that has failed; it is over. Of a run that was aborted between two of
- * them (why: RC_ABORTED): of the last one. */
+/* What the recorder says of an operation that has failed, which is over. Of a run that was aborted
+ * between two operations (why: RC_ABORTED): of the last one. */
 void collective_failure(struct recorder *m, enum rc why, struct failure *out);
 
 /*
- * Run one collective as operation `op` of the program's communicator, which is turn `turn` of its
- * lane (NULL: it has none). The error is a sentence: "allreduce #7 (ring) step 3 of 6: why". The meter
- * (or NULL) is told how far it is; after a failure it says where that was.
+ * Run one collective as operation `op` of the program's communicator, by that ticket (xport_reserve).
+ * The error is a sentence: "allreduce #7 (ring) step 3 of 6: why". The recorder (or NULL) is told how
+ * far it is; after a failure it says where that was.
  */
-enum rc collective_run(struct xport *x, struct peer_mapping *lane, uint64_t turn,
+enum rc collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 		       const struct program *p, const struct inst_coll *c, uint64_t op,
-		       struct recorder *meter, struct err *err);
+		       struct recorder *recorder, struct err *err);
 
 /* A send or receive as its own operation. The caller sets the first two. */
 struct pair {
 	const struct inst_coll *c;
 	uint64_t op; /* its number */
-	struct xport_op *o;
+	struct xport_op o;
+	bool open;
 	size_t next; /* step */
 };
 
@@ -41,6 +42,6 @@ struct pair {
  * the list is no matter. The error names the one that failed.
  */
 enum rc pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
-		  struct recorder *meter, struct err *err);
+		  struct recorder *recorder, struct err *err);
 
 #endif

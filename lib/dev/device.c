@@ -183,7 +183,7 @@ device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room 
 size_t
 device_progress(struct device *d, struct device_progress *room)
 {
-	struct stream_progress v[DEVICE_PROGRESS_MAX];
+	struct progress v[DEVICE_PROGRESS_MAX];
 	size_t n = streams_progress(d->streams, v, DEVICE_PROGRESS_MAX);
 
 	for (size_t i = 0; i < n; i++) {

@@ -44,7 +44,7 @@ run_pairs(const struct execution *x, uint64_t iteration, const uint32_t *at, siz
 		x->pair[i] = (struct pair){.c = c, .op = execution_number(x, c, iteration)};
 	}
 	*ndone = k;
-	return pairs_run(x->xport, x->program, x->pair, k, x->meter, err);
+	return pairs_run(x->xport, x->program, x->pair, k, x->recorder, err);
 }
 
 static enum rc
@@ -72,8 +72,9 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 				  deadline_in_ms(EVENT_WAIT_MS), err);
 	case INST_COLL:
 		return collective_run(
-		    x->xport, x->lane, x->first_turn + iteration * x->program->ncoll + i->coll.turn,
-		    x->program, &i->coll, execution_number(x, &i->coll, iteration), x->meter, err);
+		    x->xport, x->tickets,
+		    x->tickets->first + iteration * x->program->ncoll + i->coll.ticket, x->program,
+		    &i->coll, execution_number(x, &i->coll, iteration), x->recorder, err);
 	case INST_SENDRECV:
 		break;
 	}

@@ -14,14 +14,13 @@ struct event_number {
 /* How one run uses a program. */
 struct execution {
 	struct xport *xport;
-	struct peer_mapping *lane; /* or NULL */
-	uint64_t first_turn;	   /* of the lane */
+	const struct xport_tickets *tickets;
 	const struct devmem *mem;
 	const struct program *program;
 	uint64_t first_iteration; /* as kernel arguments with a step count */
 	uint64_t first_op, stride;
 	const struct event_number *event; /* by instruction */
-	struct recorder *meter;		  /* or NULL */
+	struct recorder *recorder;	  /* or NULL */
 	struct pair *pair; /* room for as many as stand together in at[] of execute */
 };
 

@@ -26,17 +26,15 @@ waits_for(const struct pair *q, enum xport_way *way)
 static enum rc
 end_pair(struct pair *q, enum xport_ending how, struct err *err)
 {
-	struct xport_op *o = q->o;
-
 	if (how == XPORT_GIVE_UP && steps_left(q))
-		collective_involve(o, q->c, q->next);
-	q->o = NULL;
-	return xport_end(o, how, err);
+		collective_involve(&q->o, q->c, q->next);
+	q->open = false;
+	return xport_end(&q->o, how, err);
 }
 
 /* The sentence of a failure, with the word for what failed. */
 static enum rc
-blame(const struct pair *q, struct err *err)
+name_it(const struct pair *q, struct err *err)
 {
 	return err_prefix(err, "%s", coll_name(q->c->coll));
 }
@@ -52,11 +50,10 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 	while (rc == RC_OK && steps_left(q)) {
 		uint32_t peer = waits_for(q, &way);
 
-		if (!xport_ready(q->o, peer, way))
+		if (!xport_ready(&q->o, peer, way))
 			return RC_OK;
 		inject_step(p, q->c, q->op, q->next);
-		rc = collective_step(&(struct route){.net = q->o}, q->c, &q->c->plan.step[q->next],
-				     p->nranks, err);
+		rc = collective_step(&q->o, q->c, &q->c->plan.step[q->next], p->nranks, err);
 		q->next += rc == RC_OK;
 		*moved = true;
 	}
@@ -66,7 +63,7 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 	if (q->next > 0 && q->c->coll == GPUSIM_SEND) {
 		uint32_t peer = waits_for(q, &way);
 
-		if (!xport_ready(q->o, peer, way))
+		if (!xport_ready(&q->o, peer, way))
 			return RC_OK;
 	}
 	*moved = true;
@@ -83,21 +80,21 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 	*stuck = NULL;
 	*moved = false;
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		if (!q[i].o)
+		if (!q[i].open)
 			continue;
 		rc = advance(&q[i], p, moved, err);
 		if (rc != RC_OK)
-			return blame(&q[i], err);
-		if (q[i].o && !*stuck)
+			return name_it(&q[i], err);
+		if (q[i].open && !*stuck)
 			*stuck = &q[i];
 	}
 	return rc;
 }
 
 static enum rc
-drive(const struct program *p, struct pair *q, size_t n, struct recorder *meter, struct err *err)
+drive(const struct program *p, struct pair *q, size_t n, struct recorder *recorder, struct err *err)
 {
-	uint64_t deadline = xport_deadline(q[0].o), seen = 0;
+	uint64_t deadline = xport_deadline(&q[0].o), seen = 0;
 	struct pair *stuck;
 	bool moved;
 	enum rc rc;
@@ -108,20 +105,20 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *meter,
 
 		/* What comes after this reading ends the wait; so go round once more before
 		 * waiting. */
-		if (moved || seen != xport_moves(stuck->o)) {
-			seen = xport_moves(stuck->o);
-			deadline = moved ? xport_deadline(stuck->o) : deadline;
+		if (moved || seen != xport_moves(&stuck->o)) {
+			seen = xport_moves(&stuck->o);
+			deadline = moved ? xport_deadline(&stuck->o) : deadline;
 			continue;
 		}
 		peer = waits_for(stuck, &way);
-		collective_meter(meter, p, stuck->c, stuck->op);
-		recorder_step(meter, steps_left(stuck) ? stuck->next + 1 : stuck->next);
-		rc = xport_wait(stuck->o, peer, way, seen, deadline, err);
+		collective_record(recorder, p, stuck->c, stuck->op);
+		recorder_step(recorder, steps_left(stuck) ? stuck->next + 1 : stuck->next);
+		rc = xport_wait(&stuck->o, peer, way, seen, deadline, err);
 		if (rc != RC_OK)
-			return blame(stuck, err);
+			return name_it(stuck, err);
 		for (size_t i = 0; i < n && rc == RC_OK; i++)
-			if (q[i].o)
-				rc = xport_poll(q[i].o, err);
+			if (q[i].open)
+				rc = xport_poll(&q[i].o, err);
 		if (rc != RC_OK)
 			return rc;
 	}
@@ -130,28 +127,27 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *meter,
 
 enum rc
 pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
-	  struct recorder *meter, struct err *err)
+	  struct recorder *recorder, struct err *err)
 {
-	uint64_t nbytes = 0;
+	struct xport_opening how = {.comm = p->comm, .epoch = p->epoch, .recorder = recorder};
 	enum rc rc = RC_OK;
 
-	collective_meter(meter, p, q[0].c, q[0].op);
-	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		rc = xport_begin(x, p->comm, p->epoch, q[i].op, &q[i].o, err);
-		if (rc != RC_OK)
-			blame(&q[i], err);
-		nbytes += q[i].c->nelem * q[i].c->elem;
-	}
-	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		xport_meter(q[i].o, meter);
-		xport_allow(q[i].o, nbytes);
-	}
-	if (rc == RC_OK)
-		rc = drive(p, q, n, meter, err);
-	if (rc == RC_OK)
-		recorder_end(meter);
+	collective_record(recorder, p, q[0].c, q[0].op);
 	for (size_t i = 0; i < n; i++)
-		if (q[i].o)
+		how.nbytes += q[i].c->nelem * q[i].c->elem;
+	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+		how.op = q[i].op;
+		rc = xport_begin(x, &how, &q[i].o, err);
+		q[i].open = rc == RC_OK;
+		if (rc != RC_OK)
+			name_it(&q[i], err);
+	}
+	if (rc == RC_OK)
+		rc = drive(p, q, n, recorder, err);
+	if (rc == RC_OK)
+		recorder_end(recorder);
+	for (size_t i = 0; i < n; i++)
+		if (q[i].open)
 			end_pair(&q[i], XPORT_GIVE_UP, err);
 	return rc;
 }

@@ -114,7 +114,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / c->elem;
 	if (a->chunk == 0)
 		a->chunk = 1;
-	a->share = PEERMEM_SHARE_MAX / c->elem;
+	a->share = XPORT_SHARE_MAX / c->elem;
 	shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
 	rc = resolve(env->mem, "send buffer", send, shape.in * c->elem, &p, err);
 	if (rc != RC_OK)
@@ -163,7 +163,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	if (m->p2p)
 		c->fixed_op = send ? FRAME_OP_SENDRECV(p->rank, m->root, m->p2p)
 				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
-	c->turn = i->kind == INST_COLL ? p->ncoll++ : 0;
+	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
 	return build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
 }
 

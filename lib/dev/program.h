@@ -15,7 +15,7 @@
 #include "dev/kernel.h"
 #include "gpu_sim.pb-c.h"
 #include "mem/devmem.h"
-#include "xport/peermem.h"
+#include "xport/xport.h"
 
 #define STREAM_MAX	  64	     /* numbered streams of a device */
 #define PROGRAM_MAX_STEPS (1u << 22) /* of all plans of a program */
@@ -66,7 +66,7 @@ struct inst_coll {
 	size_t elem;	    /* bytes */
 	uint64_t op_offset; /* see proto Coll */
 	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */
-	uint64_t turn;	    /* how many collectives of the program stand before it */
+	uint64_t ticket;    /* how many collectives of the program stand before it */
 	uint32_t kind;	    /* of what it does; equal on all its ranks */
 };
 

@@ -24,7 +24,7 @@ segment_free(struct segment *g)
 void
 run_free(struct run *r)
 {
-	peermem_let_go(r->lane);
+	xport_unreserve(&r->tickets);
 	free(r->event);
 	free(r->waited_ns);
 	free(r);
@@ -221,15 +221,14 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 	struct streams *s = st->all;
 	struct run *r = g->run;
 	struct execution x = {.xport = s->env.xport,
-			      .lane = r->lane,
-			      .first_turn = r->first_turn,
+			      .tickets = &r->tickets,
 			      .mem = s->env.mem,
 			      .program = r->spec.program,
 			      .first_iteration = r->spec.first_iteration,
 			      .first_op = r->spec.first_op,
 			      .stride = r->spec.stride,
 			      .event = r->event,
-			      .meter = &st->meter,
+			      .recorder = &st->recorder,
 			      .pair = g->pair};
 	uint64_t t = clock_now_ns(), before;
 
@@ -290,11 +289,11 @@ segment_run(struct stream *st, struct segment *g)
 
 	start(s, r);
 	pthread_mutex_unlock(&s->lock);
-	st->meter.waited_ns = g->waited_ns;
-	st->meter.coll = NULL;
+	st->recorder.waited_ns = g->waited_ns;
+	st->recorder.coll = NULL;
 	g->failed = !run_all(st, g, &sum);
-	collective_failure(&st->meter, sum.err.rc, &sum.failure);
-	st->meter.waited_ns = NULL;
+	collective_failure(&st->recorder, sum.err.rc, &sum.failure);
+	st->recorder.waited_ns = NULL;
 	pthread_mutex_lock(&s->lock);
 	if (g->failed && sum.err.rc == RC_OK)
 		err_set(&sum.err, RC_ABORTED, "the device is shutting down");

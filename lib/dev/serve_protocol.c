@@ -40,7 +40,7 @@ answer_failed_run(struct rpc_call *call, const struct run_result *res)
 {
 	const struct failure *f = &res->failure;
 	GpuSim__Failure m = GPU_SIM__FAILURE__INIT;
-	uint32_t missing[RECORDER_MISSING_MAX];
+	uint32_t missing[PROGRESS_MISSING_MAX];
 
 	memcpy(missing, f->missing, sizeof missing);
 	m.operation = f->op;

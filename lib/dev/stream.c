@@ -218,9 +218,8 @@ streams_run(struct streams *s, const struct run_spec *spec, struct err *err)
 		return RC_OK;
 	}
 	if (spec->program->ncoll)
-		rc = peermem_hold(s->env.xport, spec->program->comm, spec->program->epoch,
-				  spec->program->ncoll * spec->iterations, &r->lane, &r->first_turn,
-				  err);
+		rc = xport_reserve(s->env.xport, spec->program->comm, spec->program->epoch,
+				   spec->program->ncoll * spec->iterations, &r->tickets, err);
 	pthread_mutex_lock(&s->lock);
 	if (rc == RC_OK)
 		rc = enqueue_all(s, r, g, err);

@@ -95,15 +95,8 @@ bool streams_at_work(struct streams *s, uint64_t stream);
 
 enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 
-/* What the operation a stream is in tells of its progress. */
-struct stream_progress {
-	uint64_t comm, op, idle_ns; /* waiting for so long; 0: it does not wait */
-	uint32_t epoch, step, steps;
-	uint32_t waits_for; /* rank + 1; 0: nobody */
-};
-
 /* Of all streams that are in an operation, at most max; how many. */
-size_t streams_progress(struct streams *s, struct stream_progress *out, size_t max);
+size_t streams_progress(struct streams *s, struct progress *out, size_t max);
 
 /*
  * What a stream is doing. A failure that nobody was told of (run_spec.done NULL, transfers) stays

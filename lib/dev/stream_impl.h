@@ -25,12 +25,11 @@ enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
 struct run {
 	struct run_spec spec;
 	struct run_result result;
-	struct event_number *event; /* by instruction */
-	struct peer_mapping *lane;  /* held for its collectives; or NULL */
-	uint64_t first_turn;
-	uint64_t *waited_ns; /* by rank, of all segments; or NULL */
-	unsigned segments;   /* not yet ended */
-	atomic_bool over;    /* a segment has failed: the others need not go on */
+	struct event_number *event;   /* by instruction */
+	struct xport_tickets tickets; /* of its collectives */
+	uint64_t *waited_ns;	      /* by rank, of all segments; or NULL */
+	unsigned segments;	      /* not yet ended */
+	atomic_bool over;	      /* a segment has failed: the others need not go on */
 	enum run_start start;
 };
 
@@ -62,7 +61,7 @@ struct stream {
 	bool started, transfer;
 	struct transfer_receive receive; /* nbytes 0: it is none */
 	struct err why;			 /* the failure nobody was told of */
-	struct recorder meter;
+	struct recorder recorder;
 	struct waiter *waiters;
 };
 

@@ -94,33 +94,17 @@ streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_i
 	return rc;
 }
 
-static bool
-read_recorder(const struct recorder *m, uint64_t now, struct stream_progress *out)
-{
-	uint64_t since = RECORDER_GET(m, since_ns);
-
-	*out = (struct stream_progress){.comm = RECORDER_GET(m, comm),
-					.op = RECORDER_GET(m, op),
-					.epoch = RECORDER_GET(m, epoch),
-					.step = RECORDER_GET(m, step),
-					.steps = RECORDER_GET(m, steps),
-					.waits_for = RECORDER_GET(m, waits_for)};
-	if (out->waits_for && now > since)
-		out->idle_ns = now - since;
-	return out->comm != 0;
-}
-
 size_t
-streams_progress(struct streams *s, struct stream_progress *out, size_t max)
+streams_progress(struct streams *s, struct progress *out, size_t max)
 {
 	uint64_t now = clock_now_ns();
 	size_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
 	for (unsigned i = 0; i < STREAM_MAX && n < max; i++)
-		n += read_recorder(&s->numbered[i].meter, now, &out[n]);
+		n += recorder_read(&s->numbered[i].recorder, now, &out[n]);
 	for (const struct stream *st = s->transfers; st && n < max; st = st->next)
-		n += read_recorder(&st->meter, now, &out[n]);
+		n += recorder_read(&st->recorder, now, &out[n]);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }

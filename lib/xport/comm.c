@@ -11,43 +11,43 @@
 void
 xport_forget_comm(struct comm *c)
 {
-	struct xport_op *o, *next;
+	struct exchange *e, *next;
 
 	if (c->attached)
 		return;
-	for (o = c->ops; o; o = next) {
-		next = o->next;
-		if (!o->begun)
-			xport_drop_op(o, OP_GAVE_UP);
+	for (e = c->exchanges; e; e = next) {
+		next = e->next;
+		if (!e->begun)
+			exchange_drop(e, OP_GAVE_UP);
 	}
-	if (c->ops || (c->lane && c->lane->holds))
+	if (c->exchanges || (c->mapping && c->mapping->holds))
 		return;
-	while ((o = c->spare)) {
-		c->spare = o->next;
+	while ((e = c->spare)) {
+		c->spare = e->next;
 		for (uint32_t r = 0; r < c->nranks; r++)
-			free(o->flow[r]);
-		free(o->flow);
-		pthread_cond_destroy(&o->changed);
-		free(o);
+			free(e->flow[r]);
+		free(e->flow);
+		pthread_cond_destroy(&e->changed);
+		free(e);
 	}
-	peer_mapping_free(c->lane);
+	peer_mapping_free(c->mapping);
 	pthread_cond_destroy(&c->any);
 	free(c->finished);
 	free(c->peer);
 	free(c);
 }
 
-void
-xport_abort_comm(struct comm *c, const char *reason)
+/* Lock held. End what runs and refuse what comes. */
+static void
+abort_comm(struct comm *c, const char *reason)
 {
 	if (!c->aborted[0])
 		snprintf(c->aborted, sizeof c->aborted, "%s",
 			 *reason ? reason : "aborted, no reason given");
-	if (c->lane)
-		atomic_store(&c->lane->aborted, true);
-	for (struct xport_op *o = c->ops; o; o = o->next) {
-		xport_drop_early(o);
-		xport_signal(o);
+	atomic_store_explicit(&c->stopped, true, memory_order_release);
+	for (struct exchange *e = c->exchanges; e; e = e->next) {
+		exchange_drop_early(e);
+		exchange_signal(e);
 	}
 }
 
@@ -61,7 +61,7 @@ xport_unlink_comm(struct xport *x, struct comm *c, const char *reason)
 	*at = c->next;
 	x->ncomms--;
 	c->attached = false;
-	xport_abort_comm(c, reason);
+	abort_comm(c, reason);
 	xport_forget_comm(c);
 }
 
@@ -91,9 +91,10 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 	c->attached = true;
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		c->peer[r].device_id = peers[r].device_id;
+		c->peer[r].via = &xport_frames;
 		snprintf(c->peer[r].addr, sizeof c->peer[r].addr, "%s", peers[r].data_addr);
 	}
-	c->lane = peer_mapping_new(c, peers);
+	c->mapping = peer_mapping_new(c, peers);
 	return c;
 }
 
@@ -145,7 +146,7 @@ xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason, 
 	pthread_mutex_lock(&x->lock);
 	rc = xport_find_epoch(x, comm, epoch, &c, err);
 	if (rc == RC_OK)
-		xport_abort_comm(c, reason);
+		abort_comm(c, reason);
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
@@ -155,7 +156,7 @@ xport_abort_all(struct xport *x, const char *reason)
 {
 	pthread_mutex_lock(&x->lock);
 	for (struct comm *c = x->comms; c; c = c->next)
-		xport_abort_comm(c, reason);
+		abort_comm(c, reason);
 	pthread_mutex_unlock(&x->lock);
 }
 

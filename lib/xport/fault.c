@@ -1,7 +1,6 @@
 #include "xport/fault.h"
 
 #include "base/clock.h"
-#include "xport/peermem.h"
 #include "xport/xport_impl.h"
 
 /* splitmix64: any seed will do, 0 too. */
@@ -96,7 +95,7 @@ has_wire(struct xport *x, const struct gpusim_fault *f, bool *any)
 			if (r == c->rank || !is_about(f, c, r))
 				continue;
 			*any = true;
-			if (!c->lane || !peermem_reaches(c->lane, r))
+			if (c->peer[r].via == &xport_frames)
 				return true;
 		}
 	return false;

@@ -1,30 +1,32 @@
 /*
- * peermem_impl.h - what lies in the page that a rank shares with its peers, and what the files of the
- * lane share.
+ * peermem_impl.h - the control block that a rank shares with its peers in its memory file, and what
+ * the files of the transport by peer memory share. README.md draws the block.
  *
  * Design notes. Each rank has one block in its memory file for each communicator, which it alone
- * writes, but for `sleepers`. In it are counters that only grow: whoever waits, waits for a counter
- * of a peer to reach a number, so nothing has to be taken back and no message is lost. A counter is
+ * writes, but for `sleepers`. The block holds counters that only grow: a rank waits for a peer's
+ * counter to reach a number, so nothing has to be taken back and no message is lost. A counter is
  * also the futex word of those who wait for it: its writer wakes them when `sleepers` says that
  * there are any.
  *
- * A block has channels, used by turns in rotation, so that so many collectives on different streams may
- * run at a time; a turn of a channel begins on a rank when the one before has ended there. With many
- * ranks there are fewer and shorter ones, by what their number says: a block is to be a small part of a
- * device's memory.
+ * A block has slot sets, which tickets use in rotation, so that several collectives on different
+ * streams may run at a time. A ticket begins on a rank when the one before it in its slot set has
+ * ended there. With many ranks there is one set with a shorter window, by their number alone: a block is to
+ * be a small part of a device's memory.
  *
- * A peer's memory is mapped when its block is first looked at. Most algorithms meet few peers, and
- * else making a communicator would take as much of each rank as there are ranks. What must be known
- * before, whether it can be mapped, is known of memory files that lie beside this rank's own; others
- * are mapped at once. `mapping` guards what is done then; the block's address is published last.
+ * A peer's memory is mapped when its block is first looked at: most algorithms meet few peers, and
+ * mapping all of them would cost each rank as much as there are ranks. Whether it can be mapped must
+ * be known before. It is known for memory files that lie beside this rank's own; others are mapped
+ * at once. `lock` guards the mapping; the block's address is published last.
  *
  * Messages. From each rank to each other goes a ring of `window` slots; slot s % window holds
- * message s, published by its number, seq = s + 1. It says where in the sender's file the bytes
- * are, or has them if they are few. The receiver counts what it has `taken` in its own block.
+ * message s, published by its number, seq = s + 1. The slot says where in the sender's file the
+ * bytes are, or holds them if they are few. The receiver counts what it has `taken` in its own block.
  *
- * Syncs. A rank's n-th arrival in a channel is published in arrival[n % 2], seq = n, with where its
+ * Syncs. A rank's n-th arrival in a slot set is published in arrival[n % 2], seq = n, with where its
  * buffers are, or with what it shares. No rank can be more than one arrival ahead of any other, so
- * two places suffice: whoever writes n + 2 has seen everybody's n + 1, so all are through with n.
+ * two places suffice: a rank that writes n + 2 has seen everybody's n + 1, so all are through with n.
+ *
+ * Nothing here allocates or locks, but where a peer is met for the first time.
  */
 #ifndef XPORT_PEERMEM_IMPL_H
 #define XPORT_PEERMEM_IMPL_H
@@ -33,7 +35,6 @@
 
 #include "mem/devmem.h"
 #include "mem/peermem.h"
-#include "xport/peermem.h"
 #include "xport/xport_impl.h"
 
 #define PEERMEM_SLOT_SETS 4   /* at most */
@@ -63,10 +64,10 @@ struct peermem_count {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t n;
 };
 
-/* One channel in the block; the rings follow the struct. */
+/* One slot set in the block; the rings follow the struct. */
 struct slot_page {
 	struct peermem_arrival arrival[2];
-	_Alignas(PEERMEM_LINE) unsigned char share[2][PEERMEM_SHARE_MAX];
+	_Alignas(PEERMEM_LINE) unsigned char share[2][XPORT_SHARE_MAX];
 	/* struct peermem_count taken[nranks]; struct peermem_slot slot[nranks][window]; */
 };
 
@@ -79,10 +80,10 @@ struct peermem_block {
 	_Alignas(PEERMEM_LINE) atomic_uint sleepers; /* the one thing that peers write */
 	_Alignas(PEERMEM_LINE) atomic_uint gave_up;  /* enum peermem_end_state */
 	char reason[REASON_MAX];
-	/* struct slot_page and its rings, for each channel */
+	/* struct slot_page and its rings, for each slot set */
 };
 
-/* A rank's channel, as seen from here. */
+/* A rank's slot set, as seen from here. */
 struct slot_view {
 	struct slot_page *page;
 	struct peermem_count *taken; /* by the peer that sent */
@@ -92,8 +93,7 @@ struct slot_view {
 struct peermem_peer {
 	struct peermem_id id; /* path NULL: this rank's own, or not to be mapped; in `paths` */
 	int pid;	      /* as its device says */
-	bool reached;
-	uint64_t offset; /* of its block in its file */
+	uint64_t offset;      /* of its block in its file */
 	/* When it is mapped: */
 	struct peermem *mem;
 	int seen;			     /* pid; 0: not seen from here */
@@ -101,13 +101,14 @@ struct peermem_peer {
 	struct slot_view view[PEERMEM_SLOT_SETS];
 };
 
-/* What this rank knows of one channel; one thread at a time works on it. */
+/* This rank's side of one slot set; one thread at a time works on it. */
 struct slot_set {
-	_Atomic uint64_t turn; /* that may begin */
+	unsigned index;
+	_Atomic uint64_t ticket; /* that may begin */
 	uint64_t arrivals;
 	uint64_t *sent, *received; /* messages by peer */
-	uint64_t *lent;		   /* the last that was not copied, + 1; by peer */
-	void **at;		   /* by rank, for peermem_shared and its like */
+	uint64_t *uncopied;	   /* the last that lies in this rank's memory, + 1; by peer */
+	void **at;		   /* by rank, for xport_shared and its like */
 };
 
 struct peer_mapping {
@@ -115,57 +116,55 @@ struct peer_mapping {
 	struct devmem *mem;
 	struct peermem_block *block;
 	uint32_t rank, nranks;
-	unsigned channels, window;
+	unsigned nsets, window;
 	bool joined, whole;
 	unsigned spins;
-	atomic_bool aborted;
-	uint64_t turns; /* given away; under the xport's lock */
-	unsigned holds; /* the same */
+	uint64_t tickets; /* given away; under the xport's lock */
+	unsigned holds;	  /* the same */
 	struct peermem_peer *peer;
 	char *paths;
-	struct slot_set channel[PEERMEM_SLOT_SETS];
-	pthread_mutex_t mapping;
-	uint32_t *mapped; /* peers, in order of mapping */
+	struct slot_set set[PEERMEM_SLOT_SETS];
+	pthread_mutex_t lock;
+	uint32_t *mapped; /* ranks in order of mapping, this one first */
 	_Atomic uint32_t nmapped;
 };
 
-/* Make the lane of a communicator that is being attached: its block, and the peers' memory as far
- * as it can be mapped. NULL: no lane, for whatever reason, or out of memory. */
+/* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory
+ * as far as it can be mapped. NULL: no peer's, for whatever reason, or out of memory. */
 struct peer_mapping *peer_mapping_new(struct comm *c, const struct xport_peer *peers);
-void peer_mapping_free(struct peer_mapping *l);
-
-/* The peers' blocks, by rank; 0: not reached. RC_BADDATA when one is mapped already and is not what it
- * should be. */
-enum rc peer_mapping_join(struct peer_mapping *l, const uint64_t *block, struct err *err);
+void peer_mapping_free(struct peer_mapping *m);
 
 /* Map a peer that is reached, unless it is. RC_UNREACHABLE: it is not there any more. RC_NOMEM. */
-enum rc peermem_map_peer(struct peer_mapping *l, uint32_t r, struct err *err);
+enum rc peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err);
 
 static inline enum rc
-peermem_map(struct peer_mapping *l, uint32_t r, struct err *err)
+peermem_map(struct peer_mapping *m, uint32_t r, struct err *err)
 {
-	return atomic_load_explicit(&l->peer[r].block, memory_order_acquire)
+	return atomic_load_explicit(&m->peer[r].block, memory_order_acquire)
 		   ? RC_OK
-		   : peermem_map_peer(l, r, err);
+		   : peermem_map_peer(m, r, err);
 }
 
-/* A chunk of a send or receive, whose frame says where it lies: the offset in this rank's file, 0 when
- * the peer cannot read there; and at the peer, NULL when it is not in the sender's file. lane may be
- * NULL. */
-uint64_t peermem_lend(const struct peer_mapping *lane, uint32_t peer, const void *data);
-const void *peermem_borrow(struct peer_mapping *lane, uint32_t peer, uint64_t offset,
-			   uint64_t nbytes);
+/* Where in this rank's file a chunk lies, for a frame to say; 0: the peer cannot read it there. And a
+ * range of the peer's file; NULL: it has none such. m may be NULL. */
+uint64_t peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data);
+const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset,
+			    uint64_t nbytes);
 
-/*
- * Wait until a counter of a peer's block is at least n. what: "nothing from".
- */
-enum rc peermem_await(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+/* RC_ABORTED with the reason: a rank whose memory is mapped, or this one, gave up. */
+enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
+
+/* The parts of xport_begin and xport_end; reason NULL: all went well. */
+enum rc peermem_begin(struct xport_op *o, struct err *err);
+enum rc peermem_settle(struct xport_op *o, struct err *err);
+void peermem_end(struct xport_op *o, const char *reason);
+
+/* Publish: the counter, of this rank's block or its own, is n now. */
+void peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n);
+
+/* Wait until a counter of a peer's block is at least n. what: "nothing from". */
+enum rc peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 		      const char *what, struct err *err);
-
-/* Whether the communicator is aborted: then with the reason. */
-enum rc peermem_aborted(const struct peer_mapping *lane, struct err *err);
-
-/* Publish: the counter of the own block is n now. */
-void peermem_publish(struct peer_mapping *l, _Atomic uint64_t *word, uint64_t n);
+enum rc peermem_pause(struct wait *w, struct err *err);
 
 #endif

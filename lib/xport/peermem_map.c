@@ -1,4 +1,5 @@
-/* Lanes: made when a communicator is attached, joined when all its ranks have offered. */
+/* Mapping the peers' memory: begun when a communicator is attached, joined when all its ranks have
+ * offered. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -10,95 +11,93 @@
 #include "base/buf.h"
 #include "xport/peermem_impl.h"
 
-/* Pauses, 1 us or so, when each rank has a core to itself: yielding costs less than that when nobody
- * else wants the core, and spinning everything when somebody does. */
-#define SPINS 30
-
 static size_t
-page_bytes(const struct peer_mapping *l)
+page_bytes(const struct peer_mapping *m)
 {
 	return sizeof(struct slot_page) +
-	       l->nranks * (sizeof(struct peermem_count) + l->window * sizeof(struct peermem_slot));
+	       m->nranks * (sizeof(struct peermem_count) + m->window * sizeof(struct peermem_slot));
 }
 
 static size_t
-block_bytes(const struct peer_mapping *l)
+block_bytes(const struct peer_mapping *m)
 {
-	return sizeof(struct peermem_block) + l->channels * page_bytes(l);
+	return sizeof(struct peermem_block) + m->nsets * page_bytes(m);
 }
 
 static void
-find_views(const struct peer_mapping *l, struct peermem_peer *p, struct peermem_block *b)
+find_views(const struct peer_mapping *m, struct peermem_peer *p, struct peermem_block *b)
 {
 	unsigned char *at = (unsigned char *)(b + 1);
 
-	for (unsigned c = 0; c < l->channels; c++, at += page_bytes(l)) {
+	for (unsigned c = 0; c < m->nsets; c++, at += page_bytes(m)) {
 		p->view[c].page = (struct slot_page *)at;
 		p->view[c].taken = (struct peermem_count *)(p->view[c].page + 1);
-		p->view[c].slot = (struct peermem_slot *)(p->view[c].taken + l->nranks);
+		p->view[c].slot = (struct peermem_slot *)(p->view[c].taken + m->nranks);
 	}
 }
 
 static bool
-make_channels(struct peer_mapping *l)
+make_sets(struct peer_mapping *m)
 {
-	for (unsigned c = 0; c < l->channels; c++) {
-		struct slot_set *ch = &l->channel[c];
+	for (unsigned c = 0; c < m->nsets; c++) {
+		struct slot_set *set = &m->set[c];
 
-		ch->turn = c;
-		ch->sent = alloc_zeroed(l->nranks, 3 * sizeof *ch->sent);
-		ch->at = alloc_zeroed(l->nranks, 2 * sizeof *ch->at);
-		if (!ch->sent || !ch->at)
+		set->index = c;
+		set->ticket = c;
+		set->sent = alloc_zeroed(m->nranks, 3 * sizeof *set->sent);
+		set->at = alloc_zeroed(m->nranks, 2 * sizeof *set->at);
+		if (!set->sent || !set->at)
 			return false;
-		ch->received = ch->sent + l->nranks;
-		ch->lent = ch->received + l->nranks;
+		set->received = set->sent + m->nranks;
+		set->uncopied = set->received + m->nranks;
 	}
 	return true;
 }
 
 static bool
-make_block(struct peer_mapping *l)
+make_block(struct peer_mapping *m)
 {
-	const struct comm *c = l->comm;
+	const struct comm *c = m->comm;
 	void *p;
 
-	if (devmem_own_alloc(l->mem, block_bytes(l), &p, NULL) != RC_OK)
+	if (devmem_own_alloc(m->mem, block_bytes(m), &p, NULL) != RC_OK)
 		return false;
-	memset(p, 0, block_bytes(l));
-	l->block = p;
-	l->block->magic = PEERMEM_MAGIC;
-	l->block->comm = c->id;
-	l->block->coordinator = c->coordinator;
-	l->block->epoch = c->epoch;
-	l->block->rank = c->rank;
-	l->block->nranks = c->nranks;
-	find_views(l, &l->peer[l->rank], l->block);
-	l->peer[l->rank].block = l->block;
+	memset(p, 0, block_bytes(m));
+	m->block = p;
+	m->block->magic = PEERMEM_MAGIC;
+	m->block->comm = c->id;
+	m->block->coordinator = c->coordinator;
+	m->block->epoch = c->epoch;
+	m->block->rank = c->rank;
+	m->block->nranks = c->nranks;
+	find_views(m, &m->peer[m->rank], m->block);
+	m->peer[m->rank].block = m->block;
+	m->mapped[m->nmapped++] = m->rank;
 	return true;
 }
 
 /* The peers as they are said to be, and the paths of their memory in one piece. */
 static bool
-copy_peers(struct peer_mapping *l, const struct xport_peer *peers)
+copy_peers(struct peer_mapping *m, const struct xport_peer *peers)
 {
 	size_t n = 1;
 	char *at;
 
-	for (uint32_t r = 0; r < l->nranks; r++)
+	for (uint32_t r = 0; r < m->nranks; r++)
 		n += peers[r].mem.path ? strlen(peers[r].mem.path) + 1 : 0;
-	l->peer = alloc_zeroed(l->nranks, sizeof *l->peer);
-	l->mapped = alloc_zeroed(l->nranks, sizeof *l->mapped);
-	l->paths = at = malloc(n);
-	if (!l->peer || !l->mapped || !l->paths)
+	m->peer = alloc_zeroed(m->nranks, sizeof *m->peer);
+	m->mapped = alloc_zeroed(m->nranks, sizeof *m->mapped);
+	m->paths = at = malloc(n);
+	if (!m->peer || !m->mapped || !m->paths)
 		return false;
-	for (uint32_t r = 0; r < l->nranks; r++) {
-		struct peermem_peer *p = &l->peer[r];
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		struct peermem_peer *p = &m->peer[r];
 
 		p->id = peers[r].mem;
 		p->id.device_id = peers[r].device_id;
 		p->id.path = NULL;
 		p->pid = peers[r].pid;
-		if (r == l->rank || !peers[r].mem.path)
+		if (r == m->rank || !peers[r].mem.path)
 			continue;
 		p->id.path = strcpy(at, peers[r].mem.path);
 		at += strlen(at) + 1;
@@ -127,16 +126,16 @@ is_found(const struct peermem_id *own)
 
 /* Is any peer's memory within reach? What is not near is opened at once, to know. */
 static bool
-find_peers(struct peer_mapping *l)
+find_peers(struct peer_mapping *m)
 {
-	struct peermem_id own = {.path = devmem_path(l->mem), .user = (uint32_t)geteuid() + 1};
+	struct peermem_id own = {.path = devmem_path(m->mem), .user = (uint32_t)geteuid() + 1};
 	bool any = false;
 
-	devmem_inode(l->mem, &own.dev, &own.inode);
+	devmem_inode(m->mem, &own.dev, &own.inode);
 	if (!is_found(&own))
 		return false;
-	for (uint32_t r = 0; r < l->nranks; r++) {
-		struct peermem_peer *p = &l->peer[r];
+	for (uint32_t r = 0; r < m->nranks; r++) {
+		struct peermem_peer *p = &m->peer[r];
 
 		if (p->id.path && !peermem_is_near(&own, &p->id) && open_peer(p, NULL) != RC_OK)
 			p->id.path = NULL;
@@ -149,84 +148,84 @@ struct peer_mapping *
 peer_mapping_new(struct comm *c, const struct xport_peer *peers)
 {
 	bool many = c->nranks > PEERMEM_MANY;
-	struct peer_mapping *l;
+	struct peer_mapping *m;
 
 	if (!c->x->mem || c->nranks < 2)
 		return NULL;
-	l = calloc(1, sizeof *l);
-	if (!l)
+	m = calloc(1, sizeof *m);
+	if (!m)
 		return NULL;
-	pthread_mutex_init(&l->mapping, NULL);
-	l->comm = c;
-	l->mem = c->x->mem;
-	l->rank = c->rank;
-	l->nranks = c->nranks;
-	l->channels = many ? 1 : PEERMEM_SLOT_SETS;
-	l->window = many ? 2 : PEERMEM_WINDOW;
-	if (copy_peers(l, peers) && find_peers(l) && make_channels(l) && make_block(l))
-		return l;
-	peer_mapping_free(l);
+	pthread_mutex_init(&m->lock, NULL);
+	m->comm = c;
+	m->mem = c->x->mem;
+	m->rank = c->rank;
+	m->nranks = c->nranks;
+	m->nsets = many ? 1 : PEERMEM_SLOT_SETS;
+	m->window = many ? 2 : PEERMEM_WINDOW;
+	if (copy_peers(m, peers) && find_peers(m) && make_sets(m) && make_block(m))
+		return m;
+	peer_mapping_free(m);
 	return NULL;
 }
 
 void
-peer_mapping_free(struct peer_mapping *l)
+peer_mapping_free(struct peer_mapping *m)
 {
-	if (!l)
+	if (!m)
 		return;
-	for (uint32_t r = 0; l->peer && r < l->nranks; r++)
-		peermem_close(l->peer[r].mem);
+	for (uint32_t r = 0; m->peer && r < m->nranks; r++)
+		peermem_close(m->peer[r].mem);
 	for (unsigned c = 0; c < PEERMEM_SLOT_SETS; c++) {
-		free(l->channel[c].sent);
-		free(l->channel[c].at);
+		free(m->set[c].sent);
+		free(m->set[c].at);
 	}
-	if (l->block)
-		l->block->magic = 0;
-	devmem_own_free(l->mem, l->block);
-	pthread_mutex_destroy(&l->mapping);
-	free(l->mapped);
-	free(l->paths);
-	free(l->peer);
-	free(l);
+	if (m->block)
+		m->block->magic = 0;
+	devmem_own_free(m->mem, m->block);
+	pthread_mutex_destroy(&m->lock);
+	free(m->mapped);
+	free(m->paths);
+	free(m->peer);
+	free(m);
 }
 
 /* Its memory is open: find its block there. */
 static enum rc
-join_peer(struct peer_mapping *l, uint32_t r, struct err *err)
+join_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 {
-	const struct comm *c = l->comm;
-	struct peermem_peer *p = &l->peer[r];
+	const struct comm *c = m->comm;
+	struct peermem_peer *p = &m->peer[r];
 	struct peermem_block *b = NULL;
 
 	if (p->mem && p->offset % PEERMEM_LINE == 0)
-		b = peermem_at(p->mem, p->offset, block_bytes(l));
+		b = peermem_at(p->mem, p->offset, block_bytes(m));
 	if (!b || b->magic != PEERMEM_MAGIC || b->comm != c->id ||
 	    b->coordinator != c->coordinator || b->epoch != c->epoch || b->rank != r ||
 	    b->nranks != c->nranks)
 		return err_set(err, RC_BADDATA,
 			       "rank %u (device %016" PRIx64 ") shows no control block", r,
 			       p->id.device_id);
-	find_views(l, p, b);
-	l->mapped[l->nmapped] = r;
+	find_views(m, p, b);
+	m->mapped[m->nmapped] = r;
 	atomic_store_explicit(&p->block, b, memory_order_release);
-	l->nmapped++;
+	m->nmapped++;
 	return RC_OK;
 }
 
 enum rc
-peermem_map_peer(struct peer_mapping *l, uint32_t r, struct err *err)
+peermem_map_peer(struct peer_mapping *m, uint32_t r, struct err *err)
 {
-	struct peermem_peer *p = &l->peer[r];
+	struct peermem_peer *p = &m->peer[r];
 	struct err why = {0};
 	enum rc rc = RC_OK;
 
-	pthread_mutex_lock(&l->mapping);
+	pthread_mutex_lock(&m->lock);
 	if (!p->block) {
 		rc = open_peer(p, &why);
 		if (rc == RC_OK)
-			rc = join_peer(l, r, &why);
+			rc = join_peer(m, r, &why);
 	}
-	pthread_mutex_unlock(&l->mapping);
+	pthread_mutex_unlock(&m->lock);
 	if (rc == RC_OK)
 		return rc;
 	/* Both were there when the communicator was made. */
@@ -234,31 +233,34 @@ peermem_map_peer(struct peer_mapping *l, uint32_t r, struct err *err)
 		       "rank %u (device %016" PRIx64 ") is gone: %s", r, p->id.device_id, why.text);
 }
 
-enum rc
-peer_mapping_join(struct peer_mapping *l, const uint64_t *block, struct err *err)
+/* The blocks by rank, 0: by frames. RC_BADDATA when a peer's that is mapped already is not there. */
+static enum rc
+join(struct peer_mapping *m, const uint64_t *block, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t here = 1;
 	enum rc rc = RC_OK;
 
-	if (l->joined)
+	if (m->joined)
 		return RC_OK;
-	pthread_mutex_lock(&l->mapping);
-	for (uint32_t r = 0; r < l->nranks && rc == RC_OK; r++) {
-		struct peermem_peer *p = &l->peer[r];
+	pthread_mutex_lock(&m->lock);
+	m->comm->peer[m->rank].via = &xport_peermem;
+	for (uint32_t r = 0; r < m->nranks && rc == RC_OK; r++) {
+		struct peermem_peer *p = &m->peer[r];
 
-		if (r == l->rank || !block[r])
+		if (r == m->rank || !block[r])
 			continue;
 		p->offset = block[r];
 		if (!p->id.path || p->mem)
-			rc = join_peer(l, r, err);
-		p->reached = rc == RC_OK;
+			rc = join_peer(m, r, err);
+		if (rc == RC_OK)
+			m->comm->peer[r].via = &xport_peermem;
 		here++;
 	}
-	pthread_mutex_unlock(&l->mapping);
-	l->whole = here == l->nranks;
-	l->spins = cores >= 0 && here > (uint32_t)cores ? 0 : SPINS;
-	l->joined = rc == RC_OK && here > 1;
+	pthread_mutex_unlock(&m->lock);
+	m->whole = here == m->nranks;
+	m->spins = cores >= 0 && here > (uint32_t)cores ? 0 : SPINS;
+	m->joined = rc == RC_OK && here > 1;
 	return rc;
 }
 
@@ -274,9 +276,9 @@ xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, boo
 	pthread_mutex_lock(&x->lock);
 	rc = xport_find_epoch(x, comm, epoch, &c, err);
 	if (rc == RC_OK) {
-		*block = c->lane ? devmem_offset(c->lane->mem, c->lane->block) : 0;
+		*block = c->mapping ? devmem_offset(c->mapping->mem, c->mapping->block) : 0;
 		for (uint32_t r = 0; r < c->nranks; r++)
-			mapped[r] = c->lane && c->lane->peer[r].id.path;
+			mapped[r] = c->mapping && c->mapping->peer[r].id.path;
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
@@ -291,70 +293,59 @@ xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_t *block
 
 	pthread_mutex_lock(&x->lock);
 	rc = xport_find_epoch(x, comm, epoch, &c, err);
-	if (rc == RC_OK && (nblocks != c->nranks || !c->lane))
+	if (rc == RC_OK && (nblocks != c->nranks || !c->mapping))
 		rc = err_set(err, RC_INVAL, "communicator %" PRIu64 " shares no memory here", comm);
 	if (rc == RC_OK)
-		rc = peer_mapping_join(c->lane, block, err);
+		rc = join(c->mapping, block, err);
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
 
 enum rc
-peermem_hold(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct peer_mapping **lane,
-	     uint64_t *first, struct err *err)
+xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n, struct xport_tickets *out,
+	      struct err *err)
 {
 	struct comm *c;
 	enum rc rc;
 
-	*lane = NULL;
+	*out = (struct xport_tickets){0};
 	pthread_mutex_lock(&x->lock);
 	rc = xport_find_epoch(x, comm, epoch, &c, err);
-	if (rc == RC_OK && c->lane && c->lane->joined) {
-		*lane = c->lane;
-		*first = c->lane->turns;
-		c->lane->turns += n;
-		c->lane->holds++;
+	if (rc == RC_OK && c->mapping && c->mapping->joined) {
+		*out = (struct xport_tickets){.comm = c, .first = c->mapping->tickets};
+		c->mapping->tickets += n;
+		c->mapping->holds++;
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }
 
 void
-peermem_let_go(struct peer_mapping *l)
+xport_unreserve(struct xport_tickets *t)
 {
+	struct comm *c = t->comm;
 	struct xport *x;
 
-	if (!l)
+	if (!c)
 		return;
-	x = l->comm->x;
+	x = c->x;
 	pthread_mutex_lock(&x->lock);
-	l->holds--;
-	xport_forget_comm(l->comm);
+	c->mapping->holds--;
+	xport_forget_comm(c);
 	pthread_mutex_unlock(&x->lock);
-}
-
-bool
-peermem_whole(const struct peer_mapping *l)
-{
-	return l && l->whole;
-}
-
-bool
-peermem_reaches(const struct peer_mapping *l, uint32_t peer)
-{
-	return l && l->peer[peer].reached;
+	t->comm = NULL;
 }
 
 uint64_t
-peermem_lend(const struct peer_mapping *l, uint32_t peer, const void *data)
+peermem_offset(const struct peer_mapping *m, uint32_t peer, const void *data)
 {
-	return peermem_reaches(l, peer) ? devmem_offset(l->mem, data) : 0;
+	return m && m->comm->peer[peer].via == &xport_peermem ? devmem_offset(m->mem, data) : 0;
 }
 
 const void *
-peermem_borrow(struct peer_mapping *l, uint32_t peer, uint64_t offset, uint64_t nbytes)
+peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offset, uint64_t nbytes)
 {
-	return peermem_reaches(l, peer) && peermem_map(l, peer, NULL) == RC_OK
-		   ? peermem_at(l->peer[peer].mem, offset, nbytes)
+	return m && m->comm->peer[peer].via == &xport_peermem && peermem_map(m, peer, NULL) == RC_OK
+		   ? peermem_at(m->peer[peer].mem, offset, nbytes)
 		   : NULL;
 }

@@ -1,7 +1,6 @@
 /*
  * Waiting for a peer's counter: spinning while that is likely to be short, then giving the core
- * away, then sleeping. Where ranks have to share cores there is no spinning: whoever is waited for
- * may need this very core.
+ * away, then sleeping. Where ranks share cores there is no spinning: the peer may need this core.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,11 +14,6 @@
 
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
-
-#define YIELDS	     1000 /* before sleeping */
-#define YIELDS_CHECK 32	  /* between looking whether to go on */
-#define SLEEP_NS     (1 * NS_PER_MS)
-#define SLEEP_MOST   (20 * NS_PER_MS)
 
 static void
 pause_core(void)
@@ -50,38 +44,20 @@ futex_sleep(_Atomic uint64_t *word, uint64_t seen, uint64_t ns)
 }
 
 void
-peermem_publish(struct peer_mapping *l, _Atomic uint64_t *word, uint64_t n)
+peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n)
 {
 	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
 	atomic_store(word, n);
-	if (atomic_load(&l->block->sleepers))
+	if (atomic_load(&m->block->sleepers))
 		syscall(SYS_futex, futex_word(word), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 enum rc
-peermem_aborted(const struct peer_mapping *l, struct err *err)
+peermem_verdict(const struct peer_mapping *m, struct err *err)
 {
-	struct comm *c = l->comm;
-
-	if (!atomic_load_explicit(&l->aborted, memory_order_relaxed))
-		return RC_OK;
-	pthread_mutex_lock(&c->x->lock);
-	err_set(err, RC_ABORTED, "%s", c->aborted);
-	pthread_mutex_unlock(&c->x->lock);
-	return RC_ABORTED;
-}
-
-/* Whether the operation can go on at all. */
-static enum rc
-verdict(const struct peermem_op *o, struct err *err)
-{
-	const struct peer_mapping *l = o->lane;
-
-	if (peermem_aborted(l, err) != RC_OK)
-		return RC_ABORTED;
-	/* Of those who are not mapped nobody here waits for any. */
-	for (uint32_t i = 0, n = atomic_load(&l->nmapped); i < n; i++) {
-		struct peermem_block *b = l->peer[l->mapped[i]].block;
+	/* Nobody here waits for a rank that is not mapped. */
+	for (uint32_t i = 0, n = atomic_load(&m->nmapped); i < n; i++) {
+		struct peermem_block *b = m->peer[m->mapped[i]].block;
 
 		if (atomic_load_explicit(&b->gave_up, memory_order_acquire) == PEERMEM_GAVE_UP)
 			return err_set(err, RC_ABORTED, "%.*s", (int)sizeof b->reason - 1,
@@ -90,99 +66,78 @@ verdict(const struct peermem_op *o, struct err *err)
 	return RC_OK;
 }
 
-/* A process that has ended will not publish anything more. */
+/* A process that has ended will not publish anything more; what it published before counts. */
 static enum rc
-still_there(const struct peermem_op *o, uint32_t peer, struct err *err)
+still_there(const struct wait *w, struct err *err)
 {
-	const struct peermem_peer *p = &o->lane->peer[peer];
+	const struct peermem_peer *p = &w->op->comm->mapping->peer[w->peer];
 
-	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH)
+	if (!p->seen || kill(p->seen, 0) == 0 || errno != ESRCH || xport_wait_is_over(w))
 		return RC_OK;
 	return err_set(err, RC_UNREACHABLE,
-		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", peer,
+		       "rank %u (device %016" PRIx64 ") is gone: its process %d has ended", w->peer,
 		       p->id.device_id, p->seen);
 }
 
-static enum rc
-sleep_for(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
-	  uint64_t deadline, const char *what, struct err *err)
-{
-	uint64_t ns = SLEEP_NS, seen;
-
-	while ((seen = atomic_load(word)) < n) {
-		enum rc rc = verdict(o, err);
-
-		if (rc == RC_OK)
-			rc = still_there(o, peer, err);
-		/* What it published before it ended counts. */
-		if (rc == RC_UNREACHABLE && atomic_load(word) >= n)
-			return RC_OK;
-		if (rc == RC_OK && clock_now_ns() >= deadline)
-			rc = err_set(err, RC_TIMEOUT,
-				     "no progress for %.1fs: %s rank %u (device %016" PRIx64 ")",
-				     (double)o->lane->comm->op_timeout_ns / 1e9, what, peer,
-				     o->lane->peer[peer].id.device_id);
-		if (rc != RC_OK)
-			return rc;
-		if (o->idle)
-			o->idle(o->idle_arg);
-		futex_sleep(word, seen, ns);
-		if (ns < SLEEP_MOST)
-			ns *= 2;
-	}
-	return RC_OK;
-}
-
-/* Is it the block that it was? Who slept frozen, while the others went on without it, finds anything
- * in its place, and must not write there. */
+/* Is it the block that it was? A rank that was frozen, while the others went on without it, may find
+ * anything in its place when it wakes, and must not write there. */
 static bool
-is_same_block(const struct peermem_op *o, const struct peermem_block *b)
+is_same_block(const struct comm *c, const struct peermem_block *b)
 {
-	const struct comm *c = o->lane->comm;
-
 	return b->magic == PEERMEM_MAGIC && b->comm == c->id && b->coordinator == c->coordinator &&
 	       b->epoch == c->epoch;
 }
 
-/* Give the core away for a while, then sleep. */
-static enum rc
-wait_long(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
-	  const char *what, struct err *err)
+static void
+sleep_on(struct wait *w)
 {
-	struct peermem_block *b = o->lane->peer[peer].block;
-	uint64_t deadline;
+	struct comm *c = w->op->comm;
+	struct peermem_block *b = c->mapping->peer[w->peer].block;
+	unsigned longer = w->pauses - YIELD_RUNS;
+	uint64_t ns = longer < 5 ? SLEEP_NS << longer : SLEEP_MOST, seen;
+
+	atomic_fetch_add(&b->sleepers, 1);
+	seen = atomic_load(w->counter);
+	if (seen < w->n)
+		futex_sleep(w->counter, seen, ns);
+	if (is_same_block(c, b))
+		atomic_fetch_sub(&b->sleepers, 1);
+}
+
+enum rc
+peermem_pause(struct wait *w, struct err *err)
+{
 	enum rc rc;
 
-	for (unsigned i = 1; i <= YIELDS; i++) {
+	for (unsigned i = 0; w->pauses < YIELD_RUNS && i < YIELDS; i++) {
 		sched_yield();
-		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+		if (xport_wait_is_over(w))
 			return RC_OK;
-		if (i % YIELDS_CHECK == 0 && (rc = verdict(o, err)) != RC_OK)
-			return rc;
 	}
-	deadline = clock_now_ns() + o->lane->comm->op_timeout_ns;
-	atomic_fetch_add(&b->sleepers, 1);
-	rc = sleep_for(o, peer, word, n, deadline, what, err);
-	if (is_same_block(o, b))
-		atomic_fetch_sub(&b->sleepers, 1);
+	if (w->pauses < YIELD_RUNS)
+		return RC_OK;
+	rc = still_there(w, err);
+	/* The peers by frames want to be looked after, too. */
+	if (rc == RC_OK && w->op->frames)
+		rc = xport_poll(w->op, err);
+	if (rc == RC_OK)
+		sleep_on(w);
 	return rc;
 }
 
 enum rc
-peermem_await(const struct peermem_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
 	      const char *what, struct err *err)
 {
-	enum rc rc;
+	struct wait w = {
+	    .op = o, .peer = peer, .what = what, .counter = word, .n = n, .until_ns = UINT64_MAX};
 
-	if (atomic_load_explicit(word, memory_order_acquire) >= n)
+	if (xport_wait_is_over(&w))
 		return RC_OK;
-	for (unsigned i = 0; i < o->lane->spins; i++) {
+	for (unsigned i = 0; i < o->comm->mapping->spins; i++) {
 		pause_core();
-		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+		if (xport_wait_is_over(&w))
 			return RC_OK;
 	}
-	recorder_waits(o->meter, peer);
-	rc = wait_long(o, peer, word, n, what, err);
-	recorder_goes_on(o->meter, rc != RC_OK);
-	return rc;
+	return xport_await(&w, err);
 }

@@ -1,9 +1,9 @@
 /*
- * progress.h - what a thread tells of the operation it is in: how far it is, and for whom it waits.
+ * progress.h - how far an operation is, and for whom it waits; and the recorder of it.
  *
- * One thread writes; what is atomic others may read at any time, in relaxed order: what they read
- * may be of two moments. A step costs one store; clocks are read only where a thread has to wait for
- * long. NULL is legal for all of these.
+ * The thread that works on an operation records. Other threads may read the atomic fields at any
+ * time, in relaxed order: they may see two moments at once. A step costs one store; the recorder is
+ * given a clock's reading only where the thread has to wait for long. NULL is a legal recorder.
  */
 #ifndef XPORT_PROGRESS_H
 #define XPORT_PROGRESS_H
@@ -15,7 +15,14 @@
 
 #include "base/clock.h"
 
-#define RECORDER_MISSING_MAX 16
+#define PROGRESS_MISSING_MAX 16
+
+/* As a device reports it. */
+struct progress {
+	uint64_t comm, op, idle_ns; /* waiting for so long; 0: it does not wait */
+	uint32_t epoch, step, steps;
+	uint32_t waits_for; /* rank + 1; 0: nobody */
+};
 
 struct recorder {
 	_Atomic uint64_t comm;		     /* 0: in no operation */
@@ -26,7 +33,7 @@ struct recorder {
 	const char *coll, *algo; /* of the operation; static */
 	uint64_t *waited_ns;	 /* by rank: how long it was waited for; NULL: nobody counts */
 	uint64_t idle_ns;	 /* of the wait that failed */
-	uint32_t missing[RECORDER_MISSING_MAX]; /* ranks that were waited for in vain */
+	uint32_t missing[PROGRESS_MISSING_MAX]; /* ranks that were waited for in vain */
 	uint32_t nmissing;
 };
 
@@ -63,22 +70,22 @@ recorder_end(struct recorder *m)
 
 /* The thread has to wait for a peer. */
 static inline void
-recorder_waits(struct recorder *m, uint32_t peer)
+recorder_waits(struct recorder *m, uint32_t peer, uint64_t now_ns)
 {
 	if (!m)
 		return;
-	RECORDER_SET(m, since_ns, clock_now_ns());
+	RECORDER_SET(m, since_ns, now_ns);
 	RECORDER_SET(m, waits_for, peer + 1);
 }
 
-/* Once more, what was waited for in vain. */
+/* One more rank that was waited for in vain. */
 static inline void
 recorder_missing(struct recorder *m, uint32_t peer)
 {
 	for (uint32_t i = 0; m && i < m->nmissing; i++)
 		if (m->missing[i] == peer)
 			return;
-	if (m && m->nmissing < RECORDER_MISSING_MAX)
+	if (m && m->nmissing < PROGRESS_MISSING_MAX)
 		m->missing[m->nmissing++] = peer;
 }
 
@@ -99,6 +106,23 @@ recorder_goes_on(struct recorder *m, bool in_vain)
 		m->idle_ns = ns;
 		recorder_missing(m, peer - 1);
 	}
+}
+
+/* What another thread sees now. False: in no operation. */
+static inline bool
+recorder_read(const struct recorder *m, uint64_t now_ns, struct progress *out)
+{
+	uint64_t since = RECORDER_GET(m, since_ns);
+
+	*out = (struct progress){.comm = RECORDER_GET(m, comm),
+				 .op = RECORDER_GET(m, op),
+				 .epoch = RECORDER_GET(m, epoch),
+				 .step = RECORDER_GET(m, step),
+				 .steps = RECORDER_GET(m, steps),
+				 .waits_for = RECORDER_GET(m, waits_for)};
+	if (out->waits_for && now_ns > since)
+		out->idle_ns = now_ns - since;
+	return out->comm != 0;
 }
 
 #endif

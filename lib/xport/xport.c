@@ -110,63 +110,72 @@ xport_find_epoch(struct xport *x, uint64_t id, uint32_t epoch, struct comm **out
 	return RC_OK;
 }
 
-struct xport_op *
-xport_find_op(struct comm *c, uint64_t id)
+struct exchange *
+exchange_find(struct comm *c, uint64_t id)
 {
-	struct xport_op *o = c->ops;
+	struct exchange *e = c->exchanges;
 
-	while (o && o->id != id)
-		o = o->next;
-	return o;
+	while (e && e->id != id)
+		e = e->next;
+	return e;
 }
 
-struct xport_op *
-xport_make_op(struct comm *c, uint64_t id)
+struct exchange *
+exchange_make(struct comm *c, uint64_t id)
 {
-	struct xport_op *o = c->spare;
+	struct exchange *e = c->spare;
 
-	if (o) {
-		c->spare = o->next;
+	if (e) {
+		c->spare = e->next;
 	} else {
-		o = calloc(1, sizeof *o);
-		if (!o)
+		e = calloc(1, sizeof *e);
+		if (!e)
 			return NULL;
-		o->flow = alloc_zeroed(c->nranks, sizeof(struct flow *));
-		if (!o->flow) {
-			free(o);
+		e->flow = alloc_zeroed(c->nranks, sizeof(struct flow *));
+		if (!e->flow) {
+			free(e);
 			return NULL;
 		}
-		pthread_cond_init(&o->changed, NULL);
-		o->comm = c;
+		pthread_cond_init(&e->changed, NULL);
+		e->comm = c;
 	}
-	o->id = id;
-	o->begun = false;
-	o->allow_ns = o->poll_ns = 0;
-	o->refused[0] = '\0';
-	o->next = c->ops;
-	c->ops = o;
+	e->id = id;
+	e->begun = false;
+	e->poll_ns = 0;
+	e->refused[0] = '\0';
+	atomic_store(&e->is_refused, false);
+	e->next = c->exchanges;
+	c->exchanges = e;
 	c->nearly++;
-	return o;
+	return e;
 }
 
 struct flow *
-xport_flow(struct xport_op *o, uint32_t peer)
+exchange_flow(struct exchange *e, uint32_t peer)
 {
-	if (!o->flow[peer])
-		o->flow[peer] = calloc(1, sizeof(struct flow));
-	if (o->flow[peer])
-		o->flow[peer]->used = true;
-	return o->flow[peer];
+	if (!e->flow[peer])
+		e->flow[peer] = calloc(1, sizeof(struct flow));
+	if (e->flow[peer])
+		e->flow[peer]->used = true;
+	return e->flow[peer];
 }
 
 void
-xport_signal(struct xport_op *o)
+exchange_signal(struct exchange *e)
 {
-	o->comm->moves++;
-	pthread_cond_broadcast(&o->changed);
-	pthread_cond_broadcast(&o->comm->any);
-	if (o->taken && !pthread_equal(o->reader, pthread_self()))
-		net_pull_nudge(o->taken);
+	e->comm->moves++;
+	pthread_cond_broadcast(&e->changed);
+	pthread_cond_broadcast(&e->comm->any);
+	if (e->taken && !pthread_equal(e->reader, pthread_self()))
+		net_pull_nudge(e->taken);
+}
+
+void
+exchange_refuse(struct exchange *e)
+{
+	atomic_store_explicit(&e->is_refused, true, memory_order_release);
+	exchange_drop_early(e);
+	exchange_signal(e);
 }
 
 /* A peer does not take what we send: it may be waiting for us to read. */
@@ -216,17 +225,17 @@ xport_finished(const struct comm *c, uint64_t op)
 
 /* Free what has not been consumed. */
 static void
-drop_chunks(struct xport_op *o)
+drop_chunks(struct exchange *e)
 {
-	struct xport *x = o->comm->x;
+	struct xport *x = e->comm->x;
 
-	for (uint32_t r = 0; r < o->comm->nranks; r++) {
-		struct flow *f = o->flow[r];
+	for (uint32_t r = 0; r < e->comm->nranks; r++) {
+		struct flow *f = e->flow[r];
 
 		for (; f && f->rx_consumed != f->rx_next; f->rx_next--) {
 			struct arrived *a = &f->rx[(f->rx_next - 1) % XPORT_WINDOW];
 
-			if (!o->begun)
+			if (!e->begun)
 				x->early_bytes -= a->frame.head.nbytes;
 			net_frame_free(&a->frame);
 		}
@@ -234,32 +243,32 @@ drop_chunks(struct xport_op *o)
 }
 
 void
-xport_drop_early(struct xport_op *o)
+exchange_drop_early(struct exchange *e)
 {
-	if (!o->begun)
-		drop_chunks(o);
+	if (!e->begun)
+		drop_chunks(e);
 }
 
 void
-xport_drop_op(struct xport_op *o, enum op_outcome how)
+exchange_drop(struct exchange *e, enum op_outcome how)
 {
-	struct comm *c = o->comm;
-	struct xport_op **at = &c->ops;
+	struct comm *c = e->comm;
+	struct exchange **at = &c->exchanges;
 	struct finished *done = &c->finished[c->nfinished++ % FINISHED_OPS];
 
-	while (*at != o)
+	while (*at != e)
 		at = &(*at)->next;
-	*at = o->next;
-	drop_chunks(o);
-	if (!o->begun)
+	*at = e->next;
+	drop_chunks(e);
+	if (!e->begun)
 		c->nearly--;
-	*done = (struct finished){.op = o->id, .gave_up = how == OP_GAVE_UP};
+	*done = (struct finished){.op = e->id, .gave_up = how == OP_GAVE_UP};
 	for (uint32_t r = 0; r < c->nranks; r++)
-		if (o->flow[r]) {
-			if (o->flow[r]->rx_consumed > done->consumed)
-				done->consumed = o->flow[r]->rx_consumed;
-			memset(o->flow[r], 0, sizeof *o->flow[r]);
+		if (e->flow[r]) {
+			if (e->flow[r]->rx_consumed > done->consumed)
+				done->consumed = e->flow[r]->rx_consumed;
+			memset(e->flow[r], 0, sizeof *e->flow[r]);
 		}
-	o->next = c->spare;
-	c->spare = o;
+	e->next = c->spare;
+	c->spare = e;
 }

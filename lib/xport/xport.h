@@ -1,13 +1,16 @@
 /*
  * xport.h - chunks between the ranks of a communicator: a device's end of every link.
  *
- * An operation (one collective, one send/recv pair) is opened on each of its ranks under the same
- * number. Chunks from one rank to another within an operation arrive once, in order, uncorrupted,
- * or the operation fails with a reason; at most XPORT_WINDOW of them are under way at a time, so a
- * fast rank cannot flood a slow one. Chunks lost with a connection are sent again.
+ * An operation (one collective, one send, one receive) is opened on each of its ranks under the
+ * same number. Chunks from one rank to another within an operation arrive once, in order and
+ * undamaged, or the operation fails with a reason. A window bounds the chunks under way, so a fast
+ * rank cannot flood a slow one.
+ *
+ * The transport alone knows how a peer is reached: by its mapped memory, where chunks are read in
+ * place, or by frames over a byte stream, which are acknowledged and repeated. README.md draws both.
  *
  * Every wait ends: with success, when nothing has moved for the communicator's timeout, when the
- * communicator is aborted, or when the peer gave up.
+ * communicator is aborted, when a peer gave up, or when a peer's process is gone.
  */
 #ifndef XPORT_XPORT_H
 #define XPORT_XPORT_H
@@ -23,11 +26,12 @@
 #include "xport/progress.h"
 
 #define XPORT_WINDOW	8	    /* chunks */
+#define XPORT_SHARE_MAX 16384u	    /* bytes */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
 #define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
 
 struct xport;
-struct xport_op;
+struct comm;
 
 struct xport_config {
 	uint64_t device_id;
@@ -78,8 +82,8 @@ enum rc xport_attach(struct xport *x, const struct xport_membership *m,
 		     const struct xport_peer *peers, struct err *err);
 
 /*
- * Ranks that have mapped each other's memory reach each other by it (peermem.h). Each rank offers, and
- * when all have, each joins with the others that it is to reach so.
+ * Ranks that have mapped each other's memory reach each other by it. Each rank offers, and when all
+ * have, each joins with the others that it is to reach so.
  *
  *	block	where in the rank's memory file its control block is; 0: none
  *	mapped	[out] by rank, whose memory this rank has mapped
@@ -112,25 +116,61 @@ bool xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch);
 enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err);
 
 /*
- * Open an operation; end it with xport_end. One thread works on it. A number is used once in an
- * epoch: late chunks of its first use could not be told from those of a second.
- *
- * Errors: RC_NOTFOUND no such communicator and epoch, RC_ABORTED, RC_INVAL the number is or was in
- * use, RC_NOMEM.
+ * The collectives of a communicator use the peers' memory by tickets, in the same order on each
+ * rank: ticket t is the t-th collective. A run reserves [first, first + n) when it is queued.
+ * comm NULL: every peer is reached by frames, and no tickets are needed. RC_NOTFOUND.
  */
-enum rc xport_begin(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op,
-		    struct xport_op **out, struct err *err);
+struct xport_tickets {
+	struct comm *comm;
+	uint64_t first;
+};
 
-/* What waits in the operation is told to m from now on (NULL: to nobody); m outlives it. */
-void xport_meter(struct xport_op *o, struct recorder *m);
+enum rc xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n,
+		      struct xport_tickets *out, struct err *err);
+void xport_unreserve(struct xport_tickets *t);
 
-/* The operation moves at most so many bytes through one link: while that takes a shaped link longer
- * than the communicator's timeout, waiting for one's turn is no failure. */
-void xport_allow(struct xport_op *o, uint64_t nbytes);
+/* An operation that is to be opened. */
+struct xport_opening {
+	uint64_t comm,
+	    op; /* number: used once in an epoch, or late chunks could not be told apart */
+	uint32_t epoch;
+	uint64_t nbytes; /* at most so many go through one link: waiting for their turn on a shaped
+			  * link is no failure */
+	struct recorder *recorder; /* told of each wait, or NULL; outlives the operation */
+	/* A collective's; the others are sends and receives, which frames order. */
+	const struct xport_tickets *tickets; /* or NULL */
+	uint64_t ticket;
+	uint32_t kind;	/* the same on every rank, or the ranks disagree */
+	const void *in; /* shown to the peers by xport_sync */
+	void *out;
+	bool shares; /* it syncs or shares, so every peer's memory is needed */
+};
 
-/* Chunks are under way for long on this device's link, which is shaped: longer than it takes to
- * wake a thread. */
-bool xport_is_slow(const struct xport_op *o);
+/* One operation as it runs, in the caller's storage. Its fields are the transport's. */
+struct xport_op {
+	struct comm *comm;
+	struct recorder *recorder;
+	struct exchange *frames; /* NULL: every peer is reached by its memory */
+	struct slot_set *slots;	 /* NULL: no peer is */
+	uint64_t ticket, allow_ns;
+	uint32_t kind;
+	const void *in;
+	void *out;
+};
+
+/*
+ * Open an operation; end it with xport_end. One thread works on it.
+ *
+ * Errors, which leave nothing to end: RC_NOTFOUND no such communicator and epoch, RC_ABORTED,
+ * RC_INVAL the number is or was in use, or it shares and a peer is reached by frames, RC_TIMEOUT the
+ * ticket before it does not end, RC_NOMEM.
+ */
+enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o,
+		    struct err *err);
+
+/* Chunks from or to this peer are under way for longer than it takes to wake a thread: its link is
+ * shaped. */
+bool xport_is_slow(const struct xport_op *o, uint32_t peer);
 
 /* The peer shall hear of it when this operation is given up, even if nothing has been exchanged
  * with it yet. Those who have sent or been sent to hear in any case. */
@@ -154,8 +194,23 @@ void xport_release(struct xport_op *o, uint32_t peer);
  * xport_recv says where it is. */
 void xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes);
 
-/* For driving several operations of a communicator by one thread: can the next call for this peer
- * go on without waiting (also: to report a failure)? */
+/*
+ * Algorithms that use the memory of all ranks at once (xport_opening.shares).
+ *
+ * xport_sync shows each rank's in and out to all, xport_share up to XPORT_SHARE_MAX bytes; both end
+ * when every rank has come to it. Then the arrays by rank say what each rank shared, and where its
+ * buffers are, from so many bytes on; they are good until asked again. RC_BADDATA: a peer runs
+ * another operation, or names what is not in its memory.
+ */
+enum rc xport_sync(struct xport_op *o, struct err *err);
+enum rc xport_share(struct xport_op *o, const void *data, size_t nbytes, struct err *err);
+const void *const *xport_shared(struct xport_op *o);
+enum rc xport_ins(struct xport_op *o, uint64_t from, uint64_t nbytes, const void *const **by_rank,
+		  struct err *err);
+enum rc xport_outs(struct xport_op *o, uint64_t from, uint64_t nbytes, void *const **by_rank,
+		   struct err *err);
+
+/* Can the next call for this peer go on without waiting (also: to report a failure)? */
 enum xport_way {
 	XPORT_SEND,
 	XPORT_RECV,
@@ -163,8 +218,9 @@ enum xport_way {
 };
 bool xport_ready(struct xport_op *o, uint32_t peer, enum xport_way way);
 
-/* Wait until anything of the communicator has moved since xport_moves said `seen`, or for a moment;
- * RC_TIMEOUT past the deadline, with a sentence about this operation and peer. */
+/* One thread may drive several operations whose chunks are frames. Wait until anything of the
+ * communicator has moved since xport_moves said `seen`, or for a moment; RC_TIMEOUT past the
+ * deadline, with a sentence about this operation and peer. */
 uint64_t xport_moves(struct xport_op *o);
 enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 		   uint64_t deadline_ns, struct err *err);
@@ -181,7 +237,7 @@ enum xport_ending {
 };
 
 /*
- * End an operation, whatever comes of it; o is gone afterwards. XPORT_COMPLETE fails with
+ * End an operation, whatever comes of it; o is of no use afterwards. XPORT_COMPLETE fails with
  * RC_BADDATA when a peer has sent more than was received: the ranks disagree on the operation.
  */
 enum rc xport_end(struct xport_op *o, enum xport_ending how, struct err *err);

@@ -146,7 +146,7 @@ t_order(void)
 }
 
 static void
-t_peermem(void)
+t_sendrecv(void)
 {
 	struct harness h;
 	struct h_ops o;
@@ -413,7 +413,7 @@ main(void)
 	t_submit();
 	t_algorithm();
 	t_order();
-	t_peermem();
+	t_sendrecv();
 	t_failure();
 	t_grace();
 	t_lost();

@@ -42,7 +42,7 @@ static void
 test_missing(enum nodes_way way, const char *by)
 {
 	struct ending e[2] = {ENDING, ENDING};
-	struct stream_progress p;
+	struct progress p;
 
 	nodes_open_by(&v, NRANKS, 1 << 20, way);
 	nodes_attach(&v, COMM, 1, NRANKS, TIMEOUT_MS);
@@ -88,7 +88,7 @@ static void
 test_waited(enum nodes_way way, const char *by)
 {
 	struct ending e[NRANKS] = {ENDING, ENDING, ENDING};
-	struct stream_progress p;
+	struct progress p;
 	uint64_t waited[NRANKS][NRANKS], began_ns, ran_ns;
 
 	nodes_open_by(&v, NRANKS, 1 << 20, way);

@@ -1,4 +1,4 @@
-/* xport/p2p: ranks that have mapped each other's memory; what they see of each other, and how every
+/* xport/peermem: ranks that have mapped each other's memory; what they see of each other, and how every
  * wait ends. */
 #include "dev_test.h"
 
@@ -11,12 +11,17 @@
 #define COMM	 5
 #define PATIENCE 20000 /* ms; nothing that works takes so long */
 
-/* Two ranks by memory, each with its lane held. */
+/* Two ranks by memory, each with tickets reserved. */
 struct two {
 	struct nodes v;
-	struct peer_mapping *lane[2];
-	uint64_t first;
+	struct xport_tickets tickets[2];
 };
+
+static struct peer_mapping *
+mapping(const struct two *t, int rank)
+{
+	return t->tickets[rank].comm->mapping;
+}
 
 static void
 two_hold(struct two *t)
@@ -24,8 +29,7 @@ two_hold(struct two *t)
 	struct err err = {0};
 
 	for (int r = 0; r < 2; r++)
-		must(peermem_hold(t->v.node[r].xport, COMM, 1, 1000, &t->lane[r], &t->first, &err),
-		     &err);
+		must(xport_reserve(t->v.node[r].xport, COMM, 1, 1000, &t->tickets[r], &err), &err);
 }
 
 static void
@@ -39,23 +43,36 @@ two_open(struct two *t, uint32_t timeout_ms)
 static void
 two_close(struct two *t)
 {
-	peermem_let_go(t->lane[0]);
-	peermem_let_go(t->lane[1]);
+	xport_unreserve(&t->tickets[0]);
+	xport_unreserve(&t->tickets[1]);
 	nodes_close(&t->v);
 }
 
 static enum rc
-begin(struct two *t, int rank, uint64_t turn, uint32_t kind, struct peermem_op *o, struct err *err)
+begin(struct two *t, int rank, uint64_t ticket, uint32_t kind, struct xport_op *o, struct err *err)
 {
-	*o = (struct peermem_op){.lane = t->lane[rank], .turn = turn, .kind = kind};
-	return peermem_begin(o, err);
+	struct xport_opening how = {
+	    .tickets = &t->tickets[rank], .ticket = ticket, .kind = kind, .shares = true};
+
+	return xport_begin(t->v.node[rank].xport, &how, o, err);
+}
+
+/* A send or receive, by frames. */
+static void
+begin_frames(struct two *t, int rank, uint64_t op, struct xport_op *o)
+{
+	struct err err = {0};
+
+	must(xport_begin(t->v.node[rank].xport,
+			 &(struct xport_opening){.comm = COMM, .epoch = 1, .op = op}, o, &err),
+	     &err);
 }
 
 /* One rank's part of a test, on a thread of its own. */
 struct part {
 	struct two *t;
 	int rank;
-	uint64_t turn;
+	uint64_t ticket;
 	uint32_t kind;
 	enum rc rc;
 	struct err err;
@@ -89,11 +106,11 @@ byte_of(int rank, unsigned round, size_t i)
 static void *
 share_rounds(void *arg)
 {
-	static const size_t sizes[] = {1, PEERMEM_INLINE, PEERMEM_INLINE + 1, PEERMEM_SHARE_MAX};
+	static const size_t sizes[] = {1, PEERMEM_INLINE, PEERMEM_INLINE + 1, XPORT_SHARE_MAX};
 	struct part *p = arg;
-	unsigned char *own = malloc(PEERMEM_SHARE_MAX);
+	unsigned char *own = malloc(XPORT_SHARE_MAX);
 	const void *const *all;
-	struct peermem_op o;
+	struct xport_op o;
 
 	p->rc = begin(p->t, p->rank, 0, 1, &o, &p->err);
 	for (unsigned k = 0; k < 4000 && p->rc == RC_OK; k++) {
@@ -101,16 +118,16 @@ share_rounds(void *arg)
 
 		for (size_t i = 0; i < n; i++)
 			own[i] = byte_of(p->rank, k, i);
-		p->rc = peermem_share(&o, own, n, &p->err);
-		all = peermem_shared(&o);
+		p->rc = xport_share(&o, own, n, &p->err);
+		all = xport_shared(&o);
 		for (int r = 0; r < 2 && p->rc == RC_OK; r++)
 			for (size_t i = 0; i < n; i++)
 				p->bad += ((const unsigned char *)all[r])[i] != byte_of(r, k, i);
 		if (k % 5 == 4 && p->rc == RC_OK)
-			p->rc = peermem_sync(&o, &p->err);
+			p->rc = xport_sync(&o, &p->err);
 	}
 	free(own);
-	p->rc = peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	p->rc = xport_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -123,7 +140,7 @@ exchange(void *arg)
 	struct node *n = &p->t->v.node[p->rank];
 	unsigned char *room = devmem_at(n->mem, devmem_min(n->mem), 1 << 20);
 	uint32_t peer = !p->rank;
-	struct peermem_op o;
+	struct xport_op o;
 
 	p->rc = begin(p->t, p->rank, 1, 1, &o, &p->err);
 	for (unsigned k = 0; k < 3000 && p->rc == RC_OK; k++) {
@@ -133,17 +150,17 @@ exchange(void *arg)
 
 		for (size_t i = 0; i < size; i++)
 			at[i] = byte_of(p->rank, k, i);
-		p->rc = peermem_send(&o, peer, at, size, &p->err);
+		p->rc = xport_send(&o, peer, at, size, &p->err);
 		if (p->rc == RC_OK)
-			p->rc = peermem_recv(&o, peer, &data, &got, &p->err);
+			p->rc = xport_recv(&o, peer, &data, &got, &p->err);
 		if (p->rc != RC_OK)
 			break;
 		p->bad += got != size;
 		for (size_t i = 0; i < size; i++)
 			p->bad += ((const unsigned char *)data)[i] != byte_of((int)peer, k, i);
-		peermem_release(&o, peer);
+		xport_release(&o, peer);
 	}
-	p->rc = peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+	p->rc = xport_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -154,10 +171,9 @@ test_moves(void)
 	struct two t;
 
 	two_open(&t, PATIENCE);
-	ok(t.lane[0] && t.lane[1] && t.first == 0 && peermem_whole(t.lane[0]) &&
-	       peermem_reaches(t.lane[0], 1) && !peermem_reaches(t.lane[0], 0) &&
-	       !peermem_whole(NULL),
-	   "both ranks have a lane that reaches the other");
+	ok(t.tickets[0].comm && t.tickets[1].comm && t.tickets[0].first == 0 &&
+	       mapping(&t, 0)->whole && t.tickets[0].comm->peer[1].via == &xport_peermem,
+	   "both ranks reach the other by its memory");
 	parts_run(&t, share_rounds, share);
 	ok(share[0].rc == RC_OK && share[1].rc == RC_OK && share[0].bad + share[1].bad == 0,
 	   "what is shared is what all see, 4000 times");
@@ -172,7 +188,7 @@ static void
 test_window(void)
 {
 	struct err err = {0};
-	struct peermem_op o, q;
+	struct xport_op o, q;
 	const void *data;
 	size_t n;
 	struct two t;
@@ -181,43 +197,43 @@ test_window(void)
 	two_open(&t, PATIENCE);
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
 	must(begin(&t, 1, 0, 1, &q, &err), &err);
-	for (k = 0; k < 100 && peermem_room(&o, 1); k++)
-		must(peermem_send(&o, 1, "x", 1, &err), &err);
+	for (k = 0; k < 100 && xport_ready(&o, 1, XPORT_SEND); k++)
+		must(xport_send(&o, 1, "x", 1, &err), &err);
 	ok(k == PEERMEM_WINDOW, "%u messages go without a receiver", k);
-	must(peermem_recv(&q, 0, &data, &n, &err), &err);
-	ok(n == 1 && !memcmp(data, "x", 1) && !peermem_room(&o, 1),
+	must(xport_recv(&q, 0, &data, &n, &err), &err);
+	ok(n == 1 && !memcmp(data, "x", 1) && !xport_ready(&o, 1, XPORT_SEND),
 	   "receiving alone makes no room");
-	peermem_release(&q, 0);
-	ok(peermem_room(&o, 1), "giving back does");
+	xport_release(&q, 0);
+	ok(xport_ready(&o, 1, XPORT_SEND), "giving back does");
 	two_close(&t);
 }
 
 static void *
-second_turn(void *arg)
+second_ticket(void *arg)
 {
 	struct part *p = arg;
-	struct peermem_op o;
+	struct xport_op o;
 
 	p->rc = begin(p->t, 0, PEERMEM_SLOT_SETS, 1, &o, &p->err);
 	return NULL;
 }
 
 static void
-test_turns(void)
+test_tickets(void)
 {
 	struct part p = {0};
 	struct err err = {0};
-	struct peermem_op o, other;
+	struct xport_op o, other;
 	struct two t;
 
 	two_open(&t, PATIENCE);
 	p.t = &t;
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
 	must(begin(&t, 0, 1, 1, &other, &err), &err);
-	pthread_create(&p.thread, NULL, second_turn, &p);
-	ok(peermem_end(&o, XPORT_COMPLETE, &err) == RC_OK, "two turns run at a time");
+	pthread_create(&p.thread, NULL, second_ticket, &p);
+	ok(xport_end(&o, XPORT_COMPLETE, &err) == RC_OK, "two tickets run at a time");
 	pthread_join(p.thread, NULL);
-	ok(p.rc == RC_OK, "and the next of a channel when the one before has ended");
+	ok(p.rc == RC_OK, "and the next of a slot set when the one before has ended");
 	two_close(&t);
 	two_open(&t, 50);
 	must(begin(&t, 0, 0, 1, &o, &err), &err);
@@ -234,13 +250,13 @@ receive_one(void *arg)
 {
 	struct part *p = arg;
 	const void *data;
-	struct peermem_op o;
+	struct xport_op o;
 	size_t n;
 
-	p->rc = begin(p->t, p->rank, p->turn, p->kind, &o, &p->err);
+	p->rc = begin(p->t, p->rank, p->ticket, p->kind, &o, &p->err);
 	if (p->rc == RC_OK)
-		p->rc = peermem_recv(&o, (uint32_t)!p->rank, &data, &n, &p->err);
-	peermem_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
+		p->rc = xport_recv(&o, (uint32_t)!p->rank, &data, &n, &p->err);
+	xport_end(&o, p->rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, &p->err);
 	return NULL;
 }
 
@@ -250,7 +266,7 @@ waits(struct part *p, struct two *t)
 	*p = (struct part){.t = t, .kind = 1};
 	pthread_create(&p->thread, NULL, receive_one, p);
 	/* It sleeps: that is the longest way. */
-	while (!atomic_load(&t->lane[1]->block->sleepers))
+	while (!atomic_load(&mapping(t, 1)->block->sleepers))
 		sched_yield();
 }
 
@@ -259,7 +275,7 @@ test_ends(void)
 {
 	struct part p = {0};
 	struct err err = {0};
-	struct peermem_op o;
+	struct xport_op o;
 	struct two t;
 
 	two_open(&t, PATIENCE);
@@ -274,7 +290,7 @@ test_ends(void)
 	waits(&p, &t);
 	must(begin(&t, 1, 0, 1, &o, &err), &err);
 	err_set(&err, RC_FAILED, "no paper");
-	ok(peermem_end(&o, XPORT_GIVE_UP, &err) == RC_FAILED, "giving up keeps the reason");
+	ok(xport_end(&o, XPORT_GIVE_UP, &err) == RC_FAILED, "giving up keeps the reason");
 	pthread_join(p.thread, NULL);
 	ok(p.rc == RC_ABORTED &&
 	       !strcmp(p.err.text, "rank 1 (device 00000000000000d1) gave up: no paper"),
@@ -327,11 +343,11 @@ static void *
 sync_once(void *arg)
 {
 	struct part *p = arg;
-	struct peermem_op o;
+	struct xport_op o;
 
 	p->rc = begin(p->t, p->rank, 0, p->kind, &o, &p->err);
 	if (p->rc == RC_OK)
-		p->rc = peermem_sync(&o, &p->err);
+		p->rc = xport_sync(&o, &p->err);
 	return NULL;
 }
 
@@ -340,7 +356,7 @@ test_disagree(void)
 {
 	struct part p[2] = {{.kind = 1}, {.kind = 2}};
 	struct err err = {0};
-	struct peermem_op o;
+	struct xport_op o;
 	struct two t;
 
 	two_open(&t, PATIENCE);
@@ -352,7 +368,7 @@ test_disagree(void)
 	two_open(&t, PATIENCE);
 	waits(&p[0], &t);
 	must(begin(&t, 1, 0, 2, &o, &err), &err);
-	must(peermem_send(&o, 0, "x", 1, &err), &err);
+	must(xport_send(&o, 0, "x", 1, &err), &err);
 	pthread_join(p[0].thread, NULL);
 	ok(p[0].rc == RC_BADDATA, "a message of another: %s", p[0].err.text);
 	two_close(&t);
@@ -360,10 +376,10 @@ test_disagree(void)
 	/* A peer whose block is nonsense. */
 	two_open(&t, PATIENCE);
 	must(begin(&t, 1, 0, 1, &o, &err), &err);
-	must(peermem_send(&o, 0, devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100), 100,
-			  &err),
+	must(xport_send(&o, 0, devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 100), 100,
+			&err),
 	     &err);
-	t.lane[1]->peer[1].view[0].slot[0].offset = UINT64_MAX - 10;
+	mapping(&t, 1)->peer[1].view[0].slot[0].offset = UINT64_MAX - 10;
 	p[0] = (struct part){.t = &t, .kind = 1};
 	receive_one(&p[0]);
 	ok(p[0].rc == RC_BADDATA, "an offset out of the file: %s", p[0].err.text);
@@ -373,7 +389,7 @@ test_disagree(void)
 /* ---- sends and receives, whose frames go through sockets and name chunks in memory */
 
 static void
-test_loans(void)
+test_rendezvous(void)
 {
 	struct frame_rndv bad = {.offset = htole64(UINT64_MAX - 3), .nbytes = htole64(100)};
 	struct net_frame f = {.head = {.kind = FRAME_RNDV,
@@ -384,7 +400,7 @@ test_loans(void)
 				       .src = 1,
 				       .nbytes = sizeof bad}};
 	struct err err = {0};
-	struct xport_op *from, *to;
+	struct xport_op from, to;
 	unsigned char *mem;
 	const void *data;
 	struct two t;
@@ -393,24 +409,24 @@ test_loans(void)
 	two_open(&t, PATIENCE);
 	mem = devmem_at(t.v.node[1].mem, devmem_min(t.v.node[1].mem), 10000);
 	memset(mem, 7, 10000);
-	must(xport_begin(t.v.node[0].xport, COMM, 1, 7, &to, &err), &err);
-	must(xport_begin(t.v.node[1].xport, COMM, 1, 7, &from, &err), &err);
-	must(xport_send(from, 0, mem, 10000, &err), &err);
-	must(xport_recv(to, 1, &data, &n, &err), &err);
+	begin_frames(&t, 0, 7, &to);
+	begin_frames(&t, 1, 7, &from);
+	must(xport_send(&from, 0, mem, 10000, &err), &err);
+	must(xport_recv(&to, 1, &data, &n, &err), &err);
 	ok(n == 10000 && !memcmp(data, mem, n), "a large chunk comes");
 	mem[5000] = 9;
 	ok(((const volatile unsigned char *)data)[5000] == 9, "out of the sender's own memory");
-	xport_release(to, 1);
-	ok(xport_end(to, XPORT_COMPLETE, &err) == RC_OK &&
-	       xport_end(from, XPORT_COMPLETE, &err) == RC_OK,
+	xport_release(&to, 1);
+	ok(xport_end(&to, XPORT_COMPLETE, &err) == RC_OK &&
+	       xport_end(&from, XPORT_COMPLETE, &err) == RC_OK,
 	   "and both end");
 
-	must(xport_begin(t.v.node[0].xport, COMM, 1, 9, &to, &err), &err);
+	begin_frames(&t, 0, 9, &to);
 	must(net_frame_copy(&f, &bad, &err), &err);
 	xport_arrive(t.v.node[0].xport, &f);
-	ok(xport_recv(to, 1, &data, &n, &err) == RC_BADDATA, "one outside of it is refused: %s",
+	ok(xport_recv(&to, 1, &data, &n, &err) == RC_BADDATA, "one outside of it is refused: %s",
 	   err.text);
-	xport_end(to, XPORT_GIVE_UP, &err);
+	xport_end(&to, XPORT_GIVE_UP, &err);
 	two_close(&t);
 }
 
@@ -420,8 +436,8 @@ static void
 test_offers(void)
 {
 	struct err err = {0};
-	struct peer_mapping *lane;
-	uint64_t block[2] = {0}, first;
+	struct xport_tickets tickets;
+	uint64_t block[2] = {0};
 	bool mapped[2];
 	struct nodes v;
 
@@ -433,8 +449,8 @@ test_offers(void)
 	   "without the peer's memory nothing is offered");
 	ok(xport_join(v.node[0].xport, COMM, 1, block, 2, &err) == RC_INVAL, "nor joined: %s",
 	   err.text);
-	ok(peermem_hold(v.node[0].xport, COMM, 1, 1, &lane, &first, &err) == RC_OK && !lane,
-	   "and there is no lane");
+	ok(xport_reserve(v.node[0].xport, COMM, 1, 1, &tickets, &err) == RC_OK && !tickets.comm,
+	   "and no tickets are needed");
 	v.way = NODES_BY_MEMORY;
 	nodes_attach(&v, COMM + 1, 1, 2, PATIENCE);
 	ok(xport_offer(v.node[0].xport, COMM + 1, 2, &block[0], mapped, &err) == RC_NOTFOUND,
@@ -460,11 +476,11 @@ main(void)
 {
 	test_moves();
 	test_window();
-	test_turns();
+	test_tickets();
 	test_ends();
 	test_gone();
 	test_disagree();
-	test_loans();
+	test_rendezvous();
 	test_offers();
 	return tap_done();
 }

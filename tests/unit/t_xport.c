@@ -222,8 +222,8 @@ all_woken(struct world *w, const char *reason, void (*end)(struct world *w))
 		begun = 0;
 		pthread_mutex_lock(&w->x[0]->lock);
 		c = xport_find_comm(w->x[0], WORLD_COMM);
-		for (struct xport_op *o = c->ops; o; o = o->next)
-			begun += o->begun;
+		for (struct exchange *e = c->exchanges; e; e = e->next)
+			begun += e->begun;
 		pthread_mutex_unlock(&w->x[0]->lock);
 	} while (begun < 3);
 	end(w);
@@ -271,15 +271,14 @@ static void
 test_abort(void)
 {
 	struct world w;
-	struct xport_op *o;
+	struct xport_op o;
 	struct err err = {0};
 
 	world_open(&w, 2, 0, NULL);
 	world_attach(&w, 1, 60000);
 	ok(all_woken(&w, "rank 3 burns", end_by_abort),
 	   "an abort wakes everybody, with its reason");
-	ok(xport_begin(w.x[0], WORLD_COMM, 1, 99, &o, &err) == RC_ABORTED &&
-	       strstr(err.text, "burns"),
+	ok(op_try(w.x[0], WORLD_COMM, 1, 99, &o, &err) == RC_ABORTED && strstr(err.text, "burns"),
 	   "and nothing begins any more: %s", err.text);
 	world_attach(&w, 2, 60000);
 	ok(all_woken(&w, "no reason", end_by_nothing), "an abort without a reason is one too");
@@ -365,8 +364,7 @@ test_chain(void)
 				"rank 7 (device 00000000000000d7) gave up: out of cheese");
 	}
 	ok(same, "through %d ranks the first reason arrives as it was: %s", N - 1, s[0].err.text);
-	ok(xport_begin(w.x[0], WORLD_COMM, 1, 1, &o, &err) == RC_ABORTED &&
-	       strstr(err.text, "cheese"),
+	ok(op_try(w.x[0], WORLD_COMM, 1, 1, o, &err) == RC_ABORTED && strstr(err.text, "cheese"),
 	   "an operation that was given up does not begin again: %s", err.text);
 	world_close(&w);
 }
@@ -438,17 +436,17 @@ static void
 test_numbers(void)
 {
 	struct world w;
-	struct xport_op *o, *p;
+	struct xport_op *o, p;
 	struct err err = {0};
 
 	world_open(&w, 2, 1, NULL);
 	world_attach(&w, 1, 1000);
 	o = op_begin(&w, 1, 4);
-	ok(xport_begin(w.x[1], WORLD_COMM, 1, 4, &p, &err) == RC_INVAL, "%s", err.text);
+	ok(op_try(w.x[1], WORLD_COMM, 1, 4, &p, &err) == RC_INVAL, "%s", err.text);
 	xport_end(o, XPORT_COMPLETE, &err);
-	ok(xport_begin(w.x[1], WORLD_COMM, 1, 4, &p, &err) == RC_INVAL, "%s", err.text);
-	ok(xport_begin(w.x[1], WORLD_COMM, 2, 5, &p, &err) == RC_NOTFOUND, "%s", err.text);
-	ok(xport_begin(w.x[1], 8, 1, 5, &p, &err) == RC_NOTFOUND, "%s", err.text);
+	ok(op_try(w.x[1], WORLD_COMM, 1, 4, &p, &err) == RC_INVAL, "%s", err.text);
+	ok(op_try(w.x[1], WORLD_COMM, 2, 5, &p, &err) == RC_NOTFOUND, "%s", err.text);
+	ok(op_try(w.x[1], 8, 1, 5, &p, &err) == RC_NOTFOUND, "%s", err.text);
 	ok(xport_abort(w.x[1], WORLD_COMM, 2, "x", &err) == RC_NOTFOUND, "%s", err.text);
 	world_close(&w);
 }

@@ -28,13 +28,13 @@ close_world(struct world *w, struct puppet *p)
 static unsigned
 filed(struct world *w, uint64_t op)
 {
-	struct xport_op *o;
+	struct exchange *e;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&w->x[1]->lock);
-	o = xport_find_op(xport_find_comm(w->x[1], WORLD_COMM), op);
-	if (o && o->flow[0])
-		n = o->flow[0]->rx_next - o->flow[0]->rx_consumed;
+	e = exchange_find(xport_find_comm(w->x[1], WORLD_COMM), op);
+	if (e && e->flow[0])
+		n = (unsigned)(e->flow[0]->rx_next - e->flow[0]->rx_consumed);
 	pthread_mutex_unlock(&w->x[1]->lock);
 	return n;
 }
@@ -411,6 +411,7 @@ test_bounds(void)
 	struct world w;
 	struct puppet *p = puppet_world(&w, 1, 20000);
 	unsigned char *big = calloc(1, BIG);
+	struct xport_op *o;
 	unsigned nops;
 
 	for (uint64_t op = 0; op < 80; op++)
@@ -431,11 +432,11 @@ test_bounds(void)
 		puppet_send(p, puppet_frame(p, 1, REFUSE, 5000 + op, 0), "no", 2);
 	puppet_send(p, puppet_frame(p, 1, DATA, 9000, 0), "here", 4);
 	ok(EVENTUALLY(filed(&w, 9000) == 1), "a chunk is kept for later");
-	ok(receives(op_begin(&w, 1, 9000), "here"), "given up ones make room for what is of use");
+	o = op_begin(&w, 1, 9000);
+	ok(receives(o, "here"), "given up ones make room for what is of use");
 	early_bytes(&w, &nops);
 	ok(nops <= XPORT_EARLY_OPS, "and stay bounded");
-	xport_end(xport_find_op(xport_find_comm(w.x[1], WORLD_COMM), 9000), XPORT_COMPLETE,
-		  &(struct err){0});
+	xport_end(o, XPORT_COMPLETE, &(struct err){0});
 	free(big);
 	close_world(&w, p);
 }

@@ -22,6 +22,12 @@
 #define WORLD_COMM 7ull
 #define PATIENCE_S 20 /* a condition that has not come by then never will */
 
+/* An operation's storage, freed with its world. */
+struct world_op {
+	struct xport_op o; /* the first: op_begin hands out its address */
+	struct world_op *next;
+};
+
 /* One communicator over n ranks; x[r] is NULL for a puppet. */
 struct world {
 	uint32_t n;
@@ -30,6 +36,7 @@ struct world {
 	struct xport *x[WORLD_MAX];
 	struct xport_peer peer[WORLD_MAX];
 	char addr[WORLD_MAX][NET_ADDR_MAX];
+	struct world_op *_Atomic ops;
 };
 
 /* Spin, giving others the processor, until cond holds; false: it never did. */
@@ -93,19 +100,37 @@ world_open(struct world *w, uint32_t n, unsigned puppets, const struct xport_con
 static inline void
 world_close(struct world *w)
 {
+	struct world_op *op, *next;
+
 	for (uint32_t r = 0; r < w->n; r++)
 		xport_free(w->x[r]);
+	for (op = w->ops; op; op = next) {
+		next = op->next;
+		free(op);
+	}
 	rmdir(w->dir);
+}
+
+/* An operation without tickets, of a communicator and epoch. */
+static inline enum rc
+op_try(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t op, struct xport_op *o,
+       struct err *err)
+{
+	return xport_begin(x, &(struct xport_opening){.comm = comm, .epoch = epoch, .op = op}, o,
+			   err);
 }
 
 static inline struct xport_op *
 op_begin(struct world *w, uint32_t r, uint64_t op)
 {
-	struct xport_op *o = NULL;
+	struct world_op *room = calloc(1, sizeof *room);
 	struct err err = {0};
 
-	must(xport_begin(w->x[r], WORLD_COMM, w->epoch, op, &o, &err), &err);
-	return o;
+	must(op_try(w->x[r], WORLD_COMM, w->epoch, op, &room->o, &err), &err);
+	room->next = w->ops;
+	while (!atomic_compare_exchange_weak(&w->ops, &room->next, room))
+		;
+	return &room->o;
 }
 
 /* What a puppet was sent, in order. */
@@ -119,7 +144,7 @@ struct puppet {
 	struct frame got[PUPPET_FRAMES];
 	char text[PUPPET_FRAMES][64]; /* the head of the payload */
 	unsigned ngot;
-	/* Runs for each frame, on the channel's thread. NULL: nothing. */
+	/* Runs for each frame, on the connection's thread. NULL: nothing. */
 	void (*react)(struct puppet *p, const struct net_frame *f);
 	uint32_t next; /* of react */
 	unsigned count;

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
-#define POLL_MS	       200 /* how often an operation is looked after */
-#define RETRANSMIT_MS  1000
 #define RNDV_BYTES     4096 /* from here on it costs less to say where a chunk is */
 #define REPEATS_SLOWER 3    /* each repetition in vain doubles the retransmit timeout, so often */
 
@@ -101,12 +99,12 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
  * for the peer to answer. A peer that has mapped this device's memory is told where the chunk lies.
  */
 static enum rc
-transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
+transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 {
-	struct flow *f = o->flow[peer];
+	struct flow *f = e->flow[peer];
 	struct posted p = f->tx[seq % XPORT_WINDOW];
-	struct frame head = make_head(o->comm, peer, FRAME_DATA, o->id, seq);
-	struct net_push *push = xport_push(o->comm, peer);
+	struct frame head = make_head(e->comm, peer, FRAME_DATA, e->id, seq);
+	struct net_push *push = xport_push(e->comm, peer);
 	struct frame_rndv loan = {.nbytes = htole64(p.nbytes)};
 
 	if (!push)
@@ -114,22 +112,22 @@ transmit(struct xport_op *o, uint32_t peer, uint32_t seq, int timeout_ms)
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
 	if (p.nbytes >= RNDV_BYTES)
-		loan.offset = htole64(peermem_lend(o->comm->lane, peer, p.data));
+		loan.offset = htole64(peermem_offset(e->comm->mapping, peer, p.data));
 	if (loan.offset) {
 		head.kind = FRAME_RNDV;
 		head.nbytes = sizeof loan;
-		return push_frame(o->comm, peer, &head, &loan, timeout_ms);
+		return push_frame(e->comm, peer, &head, &loan, timeout_ms);
 	}
 	head.nbytes = p.nbytes;
-	return push_frame(o->comm, peer, &head, p.data, timeout_ms);
+	return push_frame(e->comm, peer, &head, p.data, timeout_ms);
 }
 
 /* After so long without an acknowledgement a chunk may be lost; in any case well before the
  * operation is late. */
 static uint64_t
-retransmit_ns(const struct xport_op *o, const struct flow *f)
+retransmit_ns(const struct exchange *e, const struct flow *f)
 {
-	const struct comm *c = o->comm;
+	const struct comm *c = e->comm;
 	uint64_t t = RETRANSMIT_MS * NS_PER_MS;
 	unsigned slower = f->tx_repeats < REPEATS_SLOWER ? f->tx_repeats : REPEATS_SLOWER;
 
@@ -142,10 +140,10 @@ retransmit_ns(const struct xport_op *o, const struct flow *f)
 /* Repeat what a broken connection may have lost, what came damaged, and what nobody has acknowledged
  * for long. */
 static enum rc
-repeat_flow(struct xport_op *o, uint32_t peer)
+repeat_flow(struct exchange *e, uint32_t peer)
 {
-	struct flow *f = o->flow[peer];
-	struct net_push *push = xport_push(o->comm, peer);
+	struct flow *f = e->flow[peer];
+	struct net_push *push = xport_push(e->comm, peer);
 	unsigned generation;
 	bool anew;
 	enum rc rc = RC_OK;
@@ -155,32 +153,32 @@ repeat_flow(struct xport_op *o, uint32_t peer)
 	generation = net_push_generation(push);
 	/* A first connection carries what was queued before it. */
 	anew = generation != f->tx_generation && !(f->tx_generation == 0 && generation == 1);
-	if (!anew && !f->tx_nacked && clock_now_ns() - f->tx_moved_ns < retransmit_ns(o, f))
+	if (!anew && !f->tx_nacked && clock_now_ns() - f->tx_moved_ns < retransmit_ns(e, f))
 		return RC_OK;
 	f->tx_repeats += !anew && !f->tx_nacked;
 	f->tx_nacked = false;
 	for (uint32_t s = f->tx_acked; s != f->tx_next && rc == RC_OK; s++)
-		rc = transmit(o, peer, s, 0);
+		rc = transmit(e, peer, s, 0);
 	return rc == RC_NOMEM ? rc : RC_OK; /* no room now: later */
 }
 
 enum rc
-xport_poll_op(struct xport_op *o, struct err *err)
+exchange_poll(struct exchange *e, struct err *err)
 {
-	struct comm *c = o->comm;
+	struct comm *c = e->comm;
 	uint64_t now = clock_now_ns();
 	enum rc rc = RC_OK;
 
-	if (now < o->poll_ns)
+	if (now < e->poll_ns)
 		return RC_OK;
-	o->poll_ns = now + POLL_MS * NS_PER_MS;
+	e->poll_ns = now + POLL_MS * NS_PER_MS;
 	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++) {
-		struct flow *f = o->flow[r];
+		struct flow *f = e->flow[r];
 
-		if (f && f->rx_consumed != f->rx_acked && xport_ack(c, r, o->id, f->rx_consumed, 0))
+		if (f && f->rx_consumed != f->rx_acked && xport_ack(c, r, e->id, f->rx_consumed, 0))
 			f->rx_acked = f->rx_consumed;
 		if (f && f->tx_acked != f->tx_next)
-			rc = repeat_flow(o, r);
+			rc = repeat_flow(e, r);
 	}
 	return rc == RC_OK ? rc : err_set(err, rc, "out of memory");
 }
@@ -191,19 +189,8 @@ xport_poll(struct xport_op *o, struct err *err)
 	enum rc rc;
 
 	pthread_mutex_lock(&o->comm->x->lock);
-	rc = xport_poll_op(o, err);
+	rc = exchange_poll(o->frames, err);
 	pthread_mutex_unlock(&o->comm->x->lock);
-	return rc;
-}
-
-/* The sender's own link is busy with the chunk until then. */
-static enum rc
-pace(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err)
-{
-	enum rc rc = RC_OK;
-
-	while (rc == RC_OK && clock_now_ns() < until_ns)
-		rc = xport_await(o, &o->changed, peer, until_ns, UINT64_MAX, "sending to", err);
 	return rc;
 }
 
@@ -211,18 +198,18 @@ pace(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err)
 static enum rc
 send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 {
-	uint64_t late = xport_late_ns(o);
-	uint32_t seq = o->flow[peer]->tx_next++;
+	uint64_t late = xport_deadline(o);
+	uint32_t seq = o->frames->flow[peer]->tx_next++;
 	enum rc rc;
 
-	while ((rc = transmit(o, peer, seq, POLL_MS)) == RC_TIMEOUT) {
+	while ((rc = transmit(o->frames, peer, seq, POLL_MS)) == RC_TIMEOUT) {
 		rc = xport_verdict(o, err);
 		if (rc == RC_OK && clock_now_ns() >= late)
 			rc = err_set(err, RC_TIMEOUT,
 				     "no room for chunks to rank %u (device %016" PRIx64 ")", peer,
 				     o->comm->peer[peer].device_id);
 		if (rc != RC_OK) {
-			recorder_missing(o->meter, peer);
+			recorder_missing(o->recorder, peer);
 			return rc;
 		}
 	}
@@ -230,7 +217,7 @@ send_posted(struct xport_op *o, uint32_t peer, struct err *err)
 }
 
 enum rc
-xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
+frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, struct err *err)
 {
 	struct xport *x = o->comm->x;
 	struct flow *f;
@@ -240,13 +227,17 @@ xport_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, s
 		return err_set(err, RC_INVAL, "a chunk of %zu bytes, at most %u", nbytes,
 			       FRAME_PAYLOAD_MAX);
 	pthread_mutex_lock(&x->lock);
-	f = xport_flow(o, peer);
+	f = exchange_flow(o->frames, peer);
 	rc = f ? xport_verdict(o, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = xport_await_acks(o, peer, XPORT_WINDOW - 1, err);
+		rc = frames_await_acks(o, peer, XPORT_WINDOW - 1, err);
 	if (rc == RC_OK) {
+		/* The sender's own link is busy with the chunk until then. */
+		uint64_t busy_ns = shaper_out(&x->shaper, clock_now_ns(), nbytes);
+
 		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
-		rc = pace(o, peer, shaper_out(&x->shaper, clock_now_ns(), nbytes), err);
+		if (busy_ns)
+			rc = frames_await_time(o, peer, busy_ns, err);
 	}
 	if (rc == RC_OK)
 		rc = send_posted(o, peer, err);

@@ -19,30 +19,30 @@
 static bool
 evict_early(struct comm *c)
 {
-	struct xport_op *oldest = NULL;
+	struct exchange *oldest = NULL;
 
-	for (struct xport_op *o = c->ops; o; o = o->next)
-		if (!o->begun && o->refused[0])
-			oldest = o;
+	for (struct exchange *e = c->exchanges; e; e = e->next)
+		if (!e->begun && e->refused[0])
+			oldest = e;
 	if (!oldest)
 		return false;
 	memcpy(c->gave_up, oldest->refused, sizeof c->gave_up);
-	xport_drop_op(oldest, OP_GAVE_UP);
+	exchange_drop(oldest, OP_GAVE_UP);
 	return true;
 }
 
 /* The operation a frame belongs to; made when the frame comes before the operation is begun. NULL:
  * not now. */
-static struct xport_op *
+static struct exchange *
 find_or_make(struct comm *c, uint64_t op)
 {
-	struct xport_op *o = xport_find_op(c, op);
+	struct exchange *e = exchange_find(c, op);
 
-	if (o)
-		return o;
+	if (e)
+		return e;
 	if (c->nearly >= XPORT_EARLY_OPS && !evict_early(c))
 		return NULL;
-	return xport_make_op(c, op);
+	return exchange_make(c, op);
 }
 
 /* A chunk of an operation that has ended here: our last ack or refusal was lost, or the peer sends
@@ -71,8 +71,8 @@ file_chunk(struct comm *c, struct net_frame *f)
 {
 	const struct frame *h = &f->head;
 	struct xport *x = c->x;
-	struct xport_op *o = xport_find_op(c, h->op);
-	const struct finished *done = o ? NULL : xport_finished(c, h->op);
+	struct exchange *e = exchange_find(c, h->op);
+	const struct finished *done = e ? NULL : xport_finished(c, h->op);
 	struct flow *flow;
 	struct arrived *slot;
 
@@ -81,11 +81,11 @@ file_chunk(struct comm *c, struct net_frame *f)
 		return false;
 	}
 	/* Only a first chunk can begin something. */
-	if (!o && (h->seq != 0 || !(o = find_or_make(c, h->op))))
+	if (!e && (h->seq != 0 || !(e = find_or_make(c, h->op))))
 		return false;
-	if (!o->begun && (o->refused[0] || x->early_bytes + h->nbytes > XPORT_EARLY_MAX))
+	if (!e->begun && (e->refused[0] || x->early_bytes + h->nbytes > XPORT_EARLY_MAX))
 		return false;
-	flow = xport_flow(o, h->src);
+	flow = exchange_flow(e, h->src);
 	if (!flow)
 		return false;
 	if (h->seq < flow->rx_consumed) {
@@ -98,17 +98,17 @@ file_chunk(struct comm *c, struct net_frame *f)
 	slot = &flow->rx[flow->rx_next++ % XPORT_WINDOW];
 	slot->frame = *f;
 	slot->visible_ns = shaper_in(&x->shaper, clock_now_ns(), h->nbytes);
-	if (!o->begun)
+	if (!e->begun)
 		x->early_bytes += h->nbytes;
-	xport_signal(o);
+	exchange_signal(e);
 	return true;
 }
 
 static void
 note_ack(struct comm *c, const struct frame *h)
 {
-	struct xport_op *o = xport_find_op(c, h->op);
-	struct flow *flow = o ? o->flow[h->src] : NULL;
+	struct exchange *e = exchange_find(c, h->op);
+	struct flow *flow = e ? e->flow[h->src] : NULL;
 	uint32_t seq = h->seq;
 
 	if (!flow)
@@ -121,7 +121,7 @@ note_ack(struct comm *c, const struct frame *h)
 	flow->tx_acked = seq;
 	flow->tx_repeats = 0;
 	flow->tx_moved_ns = clock_now_ns();
-	xport_signal(o);
+	exchange_signal(e);
 }
 
 /* A chunk came damaged at the peer: the thread that works on the operation sends it again, and those
@@ -129,37 +129,36 @@ note_ack(struct comm *c, const struct frame *h)
 static void
 note_nack(struct comm *c, const struct frame *h)
 {
-	struct xport_op *o = xport_find_op(c, h->op);
-	struct flow *flow = o ? o->flow[h->src] : NULL;
+	struct exchange *e = exchange_find(c, h->op);
+	struct flow *flow = e ? e->flow[h->src] : NULL;
 
 	if (!flow || h->seq - flow->tx_acked >= flow->tx_next - flow->tx_acked)
 		return;
 	flow->tx_nacked = true;
-	o->poll_ns = 0;
-	xport_signal(o);
+	e->poll_ns = 0;
+	exchange_signal(e);
 }
 
 /* A peer gave an operation up. The first reason is kept. */
 static void
 note_refusal(struct comm *c, const struct net_frame *f)
 {
-	struct xport_op *o = NULL;
+	struct exchange *e = NULL;
 	size_t n = f->head.nbytes < REASON_MAX ? f->head.nbytes : REASON_MAX - 1;
 
 	if (!xport_finished(c, f->head.op))
-		o = find_or_make(c, f->head.op);
-	if (!o || o->refused[0])
+		e = find_or_make(c, f->head.op);
+	if (!e || e->refused[0])
 		return;
-	memcpy(o->refused, f->payload, n);
-	o->refused[n] = '\0';
-	for (char *p = o->refused; *p; p++)
+	memcpy(e->refused, f->payload, n);
+	e->refused[n] = '\0';
+	for (char *p = e->refused; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
-	if (!o->refused[0])
-		snprintf(o->refused, sizeof o->refused, "rank %u gave up, no reason given",
+	if (!e->refused[0])
+		snprintf(e->refused, sizeof e->refused, "rank %u gave up, no reason given",
 			 f->head.src);
-	xport_drop_early(o);
-	xport_signal(o);
+	exchange_refuse(e);
 }
 
 static bool
@@ -198,13 +197,13 @@ whose(struct xport *x, const struct frame *h)
 static void
 send_nack(struct comm *c, const struct frame *h)
 {
-	struct xport_op *o = xport_find_op(c, h->op);
-	const struct finished *done = o ? NULL : xport_finished(c, h->op);
+	struct exchange *e = exchange_find(c, h->op);
+	const struct finished *done = e ? NULL : xport_finished(c, h->op);
 
 	if (done)
 		answer_late(c, h, done);
 	else
-		xport_nack(c, h->src, h->op, o && o->flow[h->src] ? o->flow[h->src]->rx_next : 0);
+		xport_nack(c, h->src, h->op, e && e->flow[h->src] ? e->flow[h->src]->rx_next : 0);
 }
 
 void
@@ -276,7 +275,7 @@ xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t
 {
 	struct net_frame f;
 	struct comm *c;
-	struct xport_op *o;
+	struct exchange *e;
 	enum rc rc;
 
 	if (nbytes > FRAME_PAYLOAD_MAX)
@@ -284,13 +283,13 @@ xport_inject(struct xport *x, uint64_t comm, uint64_t op, uint32_t src, uint32_t
 			       FRAME_PAYLOAD_MAX);
 	pthread_mutex_lock(&x->lock);
 	c = xport_find_comm(x, comm);
-	o = c ? xport_find_op(c, op) : NULL;
-	if (!o || !o->begun)
+	e = c ? exchange_find(c, op) : NULL;
+	if (!e || !e->begun)
 		rc = err_set(err, RC_NOTFOUND, "no BeginReceive waits for this stream");
 	else if (src >= c->nranks || src == c->rank)
 		rc = err_set(err, RC_INVAL, "no peer of rank %u", src);
 	else
-		rc = xport_verdict(o, err);
+		rc = xport_verdict(&(struct xport_op){.comm = c, .frames = e}, err);
 	if (rc == RC_OK) {
 		f.head = (struct frame){.kind = FRAME_DATA,
 					.comm = comm,
@@ -316,17 +315,17 @@ enum rc
 xport_inject_end(struct xport *x, uint64_t comm, uint64_t op, const char *reason, struct err *err)
 {
 	struct comm *c;
-	struct xport_op *o;
+	struct exchange *e;
 	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&x->lock);
 	c = xport_find_comm(x, comm);
-	o = c ? xport_find_op(c, op) : NULL;
-	if (!o || !o->begun)
+	e = c ? exchange_find(c, op) : NULL;
+	if (!e || !e->begun)
 		rc = err_set(err, RC_NOTFOUND, "no BeginReceive waits for this stream");
-	else if (!o->refused[0]) {
-		snprintf(o->refused, sizeof o->refused, "%s", reason);
-		xport_signal(o);
+	else if (!e->refused[0]) {
+		snprintf(e->refused, sizeof e->refused, "%s", reason);
+		exchange_refuse(e);
 	}
 	pthread_mutex_unlock(&x->lock);
 	return rc;

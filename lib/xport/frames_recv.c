@@ -1,0 +1,414 @@
+/* Operations over frames: beginning, receiving, waiting, ending. */
+#include <endian.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "xport/peermem_impl.h"
+
+/* The exchange of that number, if it may begin: the one that early chunks have made, or a new one. */
+static enum rc
+claim(struct comm *c, uint64_t op, struct exchange **out, struct err *err)
+{
+	const struct finished *before;
+	struct exchange *e;
+
+	if (c->aborted[0])
+		return err_set(err, RC_ABORTED, "%s", c->aborted);
+	e = exchange_find(c, op);
+	if (e && e->begun)
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " runs already", op);
+	before = e ? NULL : xport_finished(c, op);
+	if (before && before->gave_up)
+		return err_set(err, RC_ABORTED, "%s", c->gave_up);
+	if (before)
+		return err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", op);
+	if (!e && !(e = exchange_make(c, op)))
+		return err_set(err, RC_NOMEM, "out of memory");
+	*out = e;
+	return RC_OK;
+}
+
+enum rc
+frames_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o, struct err *err)
+{
+	struct exchange *e = NULL;
+	struct comm *c = NULL;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	rc = xport_find_epoch(x, how->comm, how->epoch, &c, err);
+	if (rc == RC_OK)
+		rc = claim(c, how->op, &e, err);
+	if (rc == RC_OK) {
+		for (uint32_t r = 0; r < c->nranks; r++)
+			for (uint32_t s = 0; e->flow[r] && s != e->flow[r]->rx_next; s++)
+				x->early_bytes -= e->flow[r]->rx[s].frame.head.nbytes;
+		c->nearly--;
+		e->begun = true;
+		o->comm = c;
+		o->frames = e;
+		o->allow_ns = shaper_transit_ns(&x->shaper, how->nbytes);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+void
+xport_involve(struct xport_op *o, uint32_t peer)
+{
+	struct xport *x = o->comm->x;
+
+	if (!o->frames || xport_via(o, peer) != &xport_frames)
+		return;
+	pthread_mutex_lock(&x->lock);
+	(void)exchange_flow(o->frames, peer);
+	pthread_mutex_unlock(&x->lock);
+}
+
+/* ---- waiting */
+
+/* Lock held; given up meanwhile. Read the peer's connection ourselves until a frame has come, if
+ * that can be done. True: something may have moved. */
+static bool
+read_peer(struct exchange *e, uint32_t peer)
+{
+	struct comm *c = e->comm;
+	struct xport *x = c->x;
+	uint64_t device = c->peer[peer].device_id, seen = c->moves;
+	const struct net_into *into = e->expected.payload ? &e->expected : NULL;
+	struct net_conn *conn;
+
+	pthread_mutex_unlock(&x->lock);
+	conn = net_pull_take(x->pull, device);
+	pthread_mutex_lock(&x->lock);
+	if (conn && c->moves == seen) {
+		e->taken = conn;
+		e->reader = pthread_self();
+		pthread_mutex_unlock(&x->lock);
+		net_pull_read(conn, into);
+		pthread_mutex_lock(&x->lock);
+		e->taken = NULL;
+	}
+	if (conn)
+		net_pull_give(conn);
+	return conn || c->moves != seen;
+}
+
+/* Lock held; given up meanwhile. Wait on a condition until something changes, or it is time to look. */
+static void
+sleep_on(struct wait *w, pthread_cond_t *on)
+{
+	struct exchange *e = w->op->frames;
+	uint64_t until = e->poll_ns < w->until_ns ? e->poll_ns : w->until_ns;
+	struct timespec ts = deadline_timespec(until < w->deadline_ns ? until : w->deadline_ns);
+
+	pthread_cond_clockwait(on, &e->comm->x->lock, CLOCK_MONOTONIC, &ts);
+}
+
+/* May the thread that waits read a connection, which takes as long as it takes? */
+static bool
+may_read(const struct wait *w)
+{
+	return w->until_ns == UINT64_MAX && w->deadline_ns - w->now_ns > READ_MS * NS_PER_MS;
+}
+
+static enum rc
+frames_pause(struct wait *w, struct err *err)
+{
+	struct exchange *e = w->op->frames;
+	struct comm *c = e->comm;
+	struct xport *x = c->x;
+	bool any = w->what && w->counter == &c->moves;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	rc = exchange_poll(e, err);
+	/* The counter and the verdict change under the lock: no signal is missed. */
+	if (rc != RC_OK || xport_wait_is_over(w) || xport_verdict(w->op, NULL) != RC_OK)
+		goto out;
+	if (any)
+		net_pull_resume(x->pull);
+	if (!may_read(w) || !read_peer(e, w->peer))
+		sleep_on(w, any ? &c->any : &e->changed);
+out:
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+/* Lock held; given up while it waits. */
+static enum rc
+await_count(struct xport_op *o, uint32_t peer, _Atomic uint64_t *counter, uint64_t n,
+	    const char *what, struct err *err)
+{
+	struct wait w = {.op = o,
+			 .peer = peer,
+			 .what = what,
+			 .counter = counter,
+			 .n = n,
+			 .until_ns = UINT64_MAX};
+	enum rc rc;
+
+	if (xport_wait_is_over(&w))
+		return RC_OK;
+	pthread_mutex_unlock(&o->comm->x->lock);
+	rc = xport_await(&w, err);
+	pthread_mutex_lock(&o->comm->x->lock);
+	return rc;
+}
+
+enum rc
+frames_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, struct err *err)
+{
+	struct flow *f = o->frames->flow[peer];
+
+	return f->tx_next <= most ? RC_OK
+				  : await_count(o, peer, &f->tx_acked, f->tx_next - most,
+						"chunks not taken by", err);
+}
+
+enum rc
+frames_await_time(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err)
+{
+	struct wait w = {.op = o,
+			 .peer = peer,
+			 .counter = &o->comm->moves,
+			 .n = UINT64_MAX,
+			 .until_ns = until_ns,
+			 .deadline_ns = UINT64_MAX};
+	enum rc rc;
+
+	if (clock_now_ns() >= until_ns)
+		return RC_OK;
+	pthread_mutex_unlock(&o->comm->x->lock);
+	rc = xport_await(&w, err);
+	pthread_mutex_lock(&o->comm->x->lock);
+	return rc;
+}
+
+uint64_t
+xport_moves(struct xport_op *o)
+{
+	return o->comm->moves;
+}
+
+/* Lock held. When the next chunk that has arrived for any operation may be seen: nothing signals that. */
+static uint64_t
+next_visible(const struct comm *c, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (!c->x->shaper.latency_ns && !c->x->shaper.bits_per_s)
+		return next;
+	for (const struct exchange *e = c->exchanges; e; e = e->next)
+		for (uint32_t r = 0; r < c->nranks; r++) {
+			const struct flow *f = e->flow[r];
+			uint64_t at;
+
+			if (!f || f->rx_next == f->rx_consumed)
+				continue;
+			at = f->rx[f->rx_consumed % XPORT_WINDOW].visible_ns;
+			if (at > now && at < next)
+				next = at;
+		}
+	return next;
+}
+
+enum rc
+xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
+	   uint64_t deadline_ns, struct err *err)
+{
+	struct comm *c = o->comm;
+	uint64_t now = clock_now_ns(), visible;
+	struct wait w = {.op = o,
+			 .peer = peer,
+			 .what = way == XPORT_RECV ? "nothing from" : "chunks not taken by",
+			 .counter = &c->moves,
+			 .n = seen + 1,
+			 .until_ns = now + POLL_MS * NS_PER_MS,
+			 .deadline_ns = deadline_ns};
+	enum rc rc;
+
+	pthread_mutex_lock(&c->x->lock);
+	visible = next_visible(c, now);
+	pthread_mutex_unlock(&c->x->lock);
+	if (visible < w.until_ns)
+		w.until_ns = visible;
+	rc = xport_await(&w, err);
+	if (rc == RC_TIMEOUT && o->recorder) /* this wait was the last of many */
+		o->recorder->idle_ns = c->op_timeout_ns + o->allow_ns;
+	return rc;
+}
+
+/* ---- receiving */
+
+/* Where the bytes of a chunk are. */
+static enum rc
+find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
+	   size_t *nbytes, struct err *err)
+{
+	struct frame_rndv rndv;
+
+	*data = f->payload;
+	*nbytes = f->head.nbytes;
+	if (f->head.kind != FRAME_RNDV)
+		return RC_OK;
+	memcpy(&rndv, f->payload, sizeof rndv);
+	*nbytes = le64toh(rndv.nbytes);
+	*data = peermem_at_peer(o->comm->mapping, peer, le64toh(rndv.offset), *nbytes);
+	return *data ? RC_OK
+		     : err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64
+			       ") names a chunk that is not in its memory",
+			       peer, o->comm->peer[peer].device_id);
+}
+
+void
+xport_expect(struct xport_op *o, uint32_t peer, void *room, size_t nbytes)
+{
+	struct comm *c = o->comm;
+	struct flow *f;
+
+	if (xport_via(o, peer) != &xport_frames)
+		return;
+	pthread_mutex_lock(&c->x->lock);
+	f = exchange_flow(o->frames, peer);
+	if (f && f->rx_next == f->rx_consumed)
+		o->frames->expected = (struct net_into){.payload = room,
+							.head = {.kind = FRAME_DATA,
+								 .comm = c->id,
+								 .device = c->peer[peer].device_id,
+								 .op = o->frames->id,
+								 .seq = f->rx_consumed,
+								 .epoch = c->epoch,
+								 .dst = c->rank,
+								 .src = peer,
+								 .nbytes = (uint32_t)nbytes}};
+	pthread_mutex_unlock(&c->x->lock);
+}
+
+static enum rc
+frames_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes, struct err *err)
+{
+	struct xport *x = o->comm->x;
+	struct flow *f;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	f = exchange_flow(o->frames, peer);
+	rc = f ? await_count(o, peer, &f->rx_next, f->rx_consumed + 1ull, "nothing from", err)
+	       : err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK) {
+		struct arrived *a = &f->rx[f->rx_consumed % XPORT_WINDOW];
+
+		if (a->visible_ns)
+			rc = frames_await_time(o, peer, a->visible_ns, err);
+		if (rc == RC_OK)
+			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
+	}
+	o->frames->expected.payload = NULL;
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
+static void
+frames_release(struct xport_op *o, uint32_t peer)
+{
+	struct xport *x = o->comm->x;
+	struct flow *f;
+	struct net_frame done;
+
+	pthread_mutex_lock(&x->lock);
+	f = o->frames->flow[peer];
+	done = f->rx[f->rx_consumed++ % XPORT_WINDOW].frame;
+	if (f->rx_consumed - f->rx_acked >= XPORT_WINDOW / 2 &&
+	    xport_ack(o->comm, peer, o->frames->id, f->rx_consumed, LAST_WORD_MS))
+		f->rx_acked = f->rx_consumed;
+	pthread_mutex_unlock(&x->lock);
+	net_frame_free(&done);
+}
+
+static bool
+frames_room(struct xport_op *o, uint32_t peer, enum xport_way way)
+{
+	struct xport *x = o->comm->x;
+	struct flow *f;
+	bool ready;
+
+	pthread_mutex_lock(&x->lock);
+	f = exchange_flow(o->frames, peer);
+	if (!f || xport_verdict(o, NULL) != RC_OK)
+		ready = true;
+	else if (way == XPORT_SEND)
+		ready = f->tx_next - f->tx_acked < XPORT_WINDOW;
+	else if (way == XPORT_TAKEN)
+		ready = f->tx_next == f->tx_acked;
+	else
+		ready = f->rx_next != f->rx_consumed &&
+			clock_now_ns() >= f->rx[f->rx_consumed % XPORT_WINDOW].visible_ns;
+	pthread_mutex_unlock(&x->lock);
+	return ready;
+}
+
+static enum rc
+frames_share(struct xport_op *o, uint32_t peer, struct err *err)
+{
+	return err_set(err, RC_INTERNAL, "rank %u (device %016" PRIx64 ") shares no memory", peer,
+		       o->comm->peer[peer].device_id);
+}
+
+const struct transport xport_frames = {.send = frames_send,
+				       .recv = frames_recv,
+				       .release = frames_release,
+				       .room = frames_room,
+				       .share = frames_share,
+				       .pause = frames_pause};
+
+/* ---- the end */
+
+enum rc
+frames_settle(struct xport_op *o, struct err *err)
+{
+	struct comm *c = o->comm;
+	struct flow **flow = o->frames->flow;
+	enum rc rc = RC_OK;
+
+	pthread_mutex_lock(&c->x->lock);
+	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
+		if (flow[r] && flow[r]->rx_next != flow[r]->rx_consumed)
+			rc = err_set(err, RC_BADDATA,
+				     "rank %u (device %016" PRIx64
+				     ") sent more than is due: the ranks disagree on the operation",
+				     r, c->peer[r].device_id);
+	/* Without room for an acknowledgement the peer will ask, and hear it then. */
+	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
+		if (flow[r] && flow[r]->rx_consumed != flow[r]->rx_acked &&
+		    xport_ack(c, r, o->frames->id, flow[r]->rx_consumed, LAST_WORD_MS))
+			flow[r]->rx_acked = flow[r]->rx_consumed;
+	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
+		if (flow[r])
+			rc = frames_await_acks(o, r, 0, err);
+	pthread_mutex_unlock(&c->x->lock);
+	return rc;
+}
+
+void
+frames_end(struct xport_op *o, const char *reason)
+{
+	struct comm *c = o->comm;
+	struct exchange *e = o->frames;
+	struct xport *x = c->x;
+	uint64_t until = reason ? clock_now_ns() + LAST_WORD_MS * NS_PER_MS : 0;
+
+	pthread_mutex_lock(&x->lock);
+	if (reason)
+		memcpy(c->gave_up, reason, REASON_MAX);
+	for (uint32_t r = 0; r < c->nranks && reason; r++)
+		if (e->flow[r] && e->flow[r]->used &&
+		    !xport_refuse(c, r, c->epoch, e->id, reason, 0))
+			(void)xport_refuse(c, r, c->epoch, e->id, reason, deadline_left_ms(until));
+	exchange_drop(e, reason ? OP_GAVE_UP : OP_DONE);
+	xport_forget_comm(c);
+	pthread_mutex_unlock(&x->lock);
+}
