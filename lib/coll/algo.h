@@ -52,7 +52,7 @@
 /* clang-format on */
 
 #define PLAN_ALGO_PROTOTYPE(coll, name, build, summary) \
-	enum rc build(const struct plan_args *a, struct plan *out);
+	void build(const struct plan_args *a, struct plan *out);
 PLAN_ALGOS(PLAN_ALGO_PROTOTYPE)
 #undef PLAN_ALGO_PROTOTYPE
 
@@ -60,6 +60,26 @@ PLAN_ALGOS(PLAN_ALGO_PROTOTYPE)
 struct span {
 	uint64_t off, count;
 };
+
+/* The first n elements of a buffer, and all of the vector. */
+static inline struct span
+first(uint64_t n)
+{
+	return (struct span){0, n};
+}
+
+static inline struct span
+whole(const struct plan_args *a)
+{
+	return first(a->nelem);
+}
+
+/* Of a power of two. */
+static inline uint32_t
+log2_of(uint32_t power)
+{
+	return (uint32_t)__builtin_ctz(power);
+}
 
 /* Rank r's part of the vector. */
 struct span part_of(const struct plan_args *a, uint32_t r);
@@ -88,9 +108,65 @@ void plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c);
 void plan_scratch(struct plan *out, uint64_t ntmp);
 
 /*
+ * Steps. step_reduce and step_copy read at src_off of `src` as many elements as `to` has;
+ * step_finish finishes in place.
+ */
+static inline struct plan_step
+step_send(enum plan_buf src, struct span from, uint32_t peer, uint32_t round)
+{
+	return (struct plan_step){.kind = STEP_SEND,
+				  .src = (uint8_t)src,
+				  .peer = peer,
+				  .round = round,
+				  .src_off = from.off,
+				  .count = from.count};
+}
+
+static inline struct plan_step
+step_recv(enum plan_buf dst, struct span to, uint32_t peer, uint32_t round)
+{
+	return (struct plan_step){.kind = STEP_RECV,
+				  .dst = (uint8_t)dst,
+				  .peer = peer,
+				  .round = round,
+				  .dst_off = to.off,
+				  .count = to.count};
+}
+
+static inline struct plan_step
+step_reduce(enum plan_buf src, uint64_t src_off, enum plan_buf dst, struct span to, uint32_t peer,
+	    uint32_t round)
+{
+	struct plan_step s = step_recv(dst, to, peer, round);
+
+	s.kind = STEP_RECV_REDUCE;
+	s.src = (uint8_t)src;
+	s.src_off = src_off;
+	return s;
+}
+
+static inline struct plan_step
+step_copy(enum plan_buf src, uint64_t src_off, enum plan_buf dst, struct span to, uint32_t round)
+{
+	struct plan_step s = step_reduce(src, src_off, dst, to, 0, round);
+
+	s.kind = STEP_COPY;
+	return s;
+}
+
+static inline struct plan_step
+step_finish(enum plan_buf dst, struct span in, uint32_t round)
+{
+	struct plan_step s = step_recv(dst, in, 0, round);
+
+	s.kind = STEP_FINISH;
+	return s;
+}
+
+/*
  * These append steps: every send and receive is cut in messages of at most a->chunk elements, and a
- * step of no elements is dropped. RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS; some steps may have been
- * appended then (plan_build drops them).
+ * step of no elements is dropped. One that fails sets out->rc, and everything that follows is
+ * dropped; loops over messages look at out->rc, so that they end.
  *
  *	plan_message	one send, or one receive
  *	plan_exchange	a send and a receive of one round as send, receive, send, receive ...: ranks
@@ -98,28 +174,27 @@ void plan_scratch(struct plan *out, uint64_t ntmp);
  *	plan_forward	receive a message, send it on, receive the next: the link of a pipeline;
  *			both have the same count; message c is c rounds later than the step given
  *	plan_pipe	an end of a pipeline, as plan_forward: message c is c rounds later
- *	plan_local	a copy or finish, whole
+ *	plan_local	a copy or finish, whole; or a message that is cut already
+ *	plan_nth_local	message c of those that the step is cut in
  */
-enum rc plan_message(const struct plan_args *a, struct plan *out, struct plan_step s);
-enum rc plan_exchange(const struct plan_args *a, struct plan *out, struct plan_step send,
-		      struct plan_step recv);
-enum rc plan_forward(const struct plan_args *a, struct plan *out, struct plan_step recv,
-		     struct plan_step send);
-enum rc plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
-enum rc plan_local(struct plan *out, struct plan_step s);
+void plan_message(const struct plan_args *a, struct plan *out, struct plan_step s);
+void plan_exchange(const struct plan_args *a, struct plan *out, struct plan_step send,
+		   struct plan_step recv);
+void plan_forward(const struct plan_args *a, struct plan *out, struct plan_step recv,
+		  struct plan_step send);
+void plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
+void plan_local(struct plan *out, struct plan_step s);
+void plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct plan_step s);
 
-/*
- * What is done through rank 0, in 2(p-1) rounds: rank k gives in round k-1, and gets in p-1 + k-1.
- *
- *	naive_sum	rank 0's first part: the others' vectors added in rank order to its own
- *	naive_other	all steps of another rank: `give` elements of IN, then `get` to OUT
- */
-enum rc naive_sum(const struct plan_args *a, struct plan *out, enum plan_buf to);
-enum rc naive_other(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get);
+/* The plan cannot be made: RC_NOMEM, or RC_INVAL past PLAN_MAX_STEPS. */
+void plan_fail(struct plan *out, enum rc rc);
+
+/* The round of the last step so far. */
+uint32_t last_round(const struct plan *out);
 
 /* One slice of the vector once round the ring: allreduce_ring.c, in 2(p-1) rounds from `round`. */
-enum rc plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice,
-			uint32_t round);
+void plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice,
+		     uint32_t round);
 
 /*
  * A power of two of the ranks. Of p = size + extra ranks, the even ones of the first 2 extra are
@@ -138,11 +213,10 @@ uint32_t fold_rank(const struct fold *f, uint32_t place); /* who is at a place *
 struct span fold_parts(const struct plan_args *a, const struct fold *f, uint32_t first,
 		       uint32_t end);
 /* An idle rank's steps: `give` elements of IN to its partner in round 0, then `get` to OUT. */
-enum rc fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get,
-		  uint32_t last_round);
+void fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get,
+	       uint32_t last);
 /* A rank's last step: all of OUT to the idle one whose place it took, if it did. */
-enum rc fold_give(const struct plan_args *a, const struct fold *f, struct plan *out,
-		  uint32_t last_round);
+void fold_give(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t last);
 
 /*
  * A binomial tree over the ranks: rank root+d has place d, its parent is d without its lowest bit,

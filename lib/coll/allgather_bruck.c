@@ -13,28 +13,6 @@ elements(const struct plan_args *a, uint32_t n)
 	return s[0].count + s[1].count;
 }
 
-/* Scratch begins with the own part, OUT with rank 0's. */
-static enum rc
-unroll(const struct plan_args *a, struct plan *out, uint32_t round)
-{
-	struct span own = part_of(a, a->rank);
-	uint64_t behind = a->nelem - own.off;
-	enum rc rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
-							.src = PLAN_TMP,
-							.dst = PLAN_OUT,
-							.round = round,
-							.dst_off = own.off,
-							.count = behind});
-
-	return rc ? rc
-		  : plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						       .src = PLAN_TMP,
-						       .dst = PLAN_OUT,
-						       .round = round,
-						       .src_off = behind,
-						       .count = own.off});
-}
-
 /*
  * plan_allgather_bruck - append one rank's steps of Bruck's allgather.
  *
@@ -51,31 +29,24 @@ unroll(const struct plan_args *a, struct plan *out, uint32_t round)
  * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
  * Checked by: tests/unit/t_coll_doubling.c
  */
-enum rc
+void
 plan_allgather_bruck(const struct plan_args *a, struct plan *out)
 {
+	uint64_t before = part_of(a, a->rank).off, behind = a->nelem - before;
 	uint32_t k = 0;
-	enum rc rc = plan_local(
-	    out, (struct plan_step){
-		     .kind = STEP_COPY, .src = PLAN_IN, .dst = PLAN_TMP, .count = elements(a, 1)});
 
 	plan_scratch(out, a->nelem);
-	for (uint32_t d = 1; d < a->nranks && !rc; d *= 2, k++) {
+	plan_local(out, step_copy(PLAN_IN, 0, PLAN_TMP, first(elements(a, 1)), 0));
+	for (uint32_t d = 1; d < a->nranks; d *= 2, k++) {
 		uint32_t n = d < a->nranks - d ? d : a->nranks - d;
 		uint64_t have = elements(a, d);
 
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_TMP,
-						      .peer = rank_before(a, d),
-						      .round = k,
-						      .count = elements(a, n)},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_TMP,
-						      .peer = rank_after(a, d),
-						      .round = k,
-						      .dst_off = have,
-						      .count = elements(a, d + n) - have});
+		plan_exchange(a, out,
+			      step_send(PLAN_TMP, first(elements(a, n)), rank_before(a, d), k),
+			      step_recv(PLAN_TMP, (struct span){have, elements(a, d + n) - have},
+					rank_after(a, d), k));
 	}
-	return rc ? rc : unroll(a, out, k - 1);
+	/* Scratch begins with the own part, OUT with rank 0's. */
+	plan_local(out, step_copy(PLAN_TMP, 0, PLAN_OUT, (struct span){before, behind}, k - 1));
+	plan_local(out, step_copy(PLAN_TMP, behind, PLAN_OUT, first(before), k - 1));
 }

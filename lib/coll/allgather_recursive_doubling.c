@@ -19,47 +19,27 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_doubling.c
  */
-enum rc
+void
 plan_allgather_recursive_doubling(const struct plan_args *a, struct plan *out)
 {
 	struct fold f = fold_of(a);
-	struct span own = part_of(a, a->rank), pair = part_of(a, rank_before(a, 1));
+	struct span own = part_of(a, a->rank);
 	uint32_t round = f.extra > 0;
-	enum rc rc;
 
-	if (f.idle)
-		return fold_idle(a, out, own.count, a->nelem, f.log2 + 1);
-	rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						.src = PLAN_IN,
-						.dst = PLAN_OUT,
-						.dst_off = own.off,
-						.count = own.count});
-	if (!rc && f.folded)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_RECV,
-						     .dst = PLAN_OUT,
-						     .peer = a->rank - 1,
-						     .dst_off = pair.off,
-						     .count = pair.count});
-	for (uint32_t d = 1; d < f.size && !rc; d *= 2, round++) {
+	if (f.idle) {
+		fold_idle(a, out, own.count, a->nelem, f.log2 + 1);
+		return;
+	}
+	plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, own, 0));
+	if (f.folded)
+		plan_message(a, out, step_recv(PLAN_OUT, part_of(a, a->rank - 1), a->rank - 1, 0));
+	for (uint32_t d = 1; d < f.size; d *= 2, round++) {
 		uint32_t mine = f.place & ~(d - 1), theirs = mine ^ d;
 		uint32_t peer = fold_rank(&f, f.place ^ d);
-		struct span gone = fold_parts(a, &f, mine, mine + d);
-		struct span come = fold_parts(a, &f, theirs, theirs + d);
 
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_OUT,
-						      .peer = peer,
-						      .round = round,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = peer,
-						      .round = round,
-						      .dst_off = come.off,
-						      .count = come.count});
+		plan_exchange(
+		    a, out, step_send(PLAN_OUT, fold_parts(a, &f, mine, mine + d), peer, round),
+		    step_recv(PLAN_OUT, fold_parts(a, &f, theirs, theirs + d), peer, round));
 	}
-	return rc ? rc : fold_give(a, &f, out, f.log2 + 1);
+	fold_give(a, &f, out, f.log2 + 1);
 }

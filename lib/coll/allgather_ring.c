@@ -18,36 +18,16 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_allgather_ring(const struct plan_args *a, struct plan *out)
 {
 	struct span own = part_of(a, a->rank);
-	enum rc rc = RC_OK;
 
-	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
-		struct span gone = part_of(a, rank_before(a, t));
-		struct span come = part_of(a, rank_before(a, t + 1));
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = t ? PLAN_OUT : PLAN_IN,
-						      .peer = rank_after(a, 1),
-						      .round = t,
-						      .src_off = t ? gone.off : 0,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = rank_before(a, 1),
-						      .round = t,
-						      .dst_off = come.off,
-						      .count = come.count});
-	}
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						  .src = PLAN_IN,
-						  .dst = PLAN_OUT,
-						  .round = a->nranks - 2,
-						  .dst_off = own.off,
-						  .count = own.count});
+	for (uint32_t t = 0; t + 1 < a->nranks; t++)
+		plan_exchange(
+		    a, out,
+		    t ? step_send(PLAN_OUT, part_of(a, rank_before(a, t)), rank_after(a, 1), t)
+		      : step_send(PLAN_IN, first(own.count), rank_after(a, 1), t),
+		    step_recv(PLAN_OUT, part_of(a, rank_before(a, t + 1)), rank_before(a, 1), t));
+	plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, own, a->nranks - 2));
 }

@@ -30,61 +30,6 @@ halve(const struct plan_args *a, const struct fold *f, uint32_t distance)
 			       .theirs = segments(a, f, theirs, theirs + distance)};
 }
 
-/* Rounds of distance size/2 .. 1: the peer's half goes, with what comes the own half is reduced. */
-static enum rc
-reduce_scatter(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t round)
-{
-	uint8_t src = f->folded ? PLAN_OUT : PLAN_IN;
-	enum rc rc = RC_OK;
-
-	for (uint32_t d = f->size / 2; d && !rc; d /= 2, round++, src = PLAN_OUT) {
-		struct halves h = halve(a, f, d);
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = src,
-						      .peer = h.peer,
-						      .round = round,
-						      .src_off = h.theirs.off,
-						      .count = h.theirs.count},
-				   (struct plan_step){.kind = STEP_RECV_REDUCE,
-						      .src = src,
-						      .dst = PLAN_OUT,
-						      .peer = h.peer,
-						      .round = round,
-						      .src_off = h.mine.off,
-						      .dst_off = h.mine.off,
-						      .count = h.mine.count});
-	}
-	return rc;
-}
-
-/* Rounds of distance 1 .. size/2: what is finished here goes, as much comes. */
-static enum rc
-allgather(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t round)
-{
-	enum rc rc = RC_OK;
-
-	for (uint32_t d = 1; d < f->size && !rc; d *= 2, round++) {
-		struct halves h = halve(a, f, d);
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_OUT,
-						      .peer = h.peer,
-						      .round = round,
-						      .src_off = h.mine.off,
-						      .count = h.mine.count},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = h.peer,
-						      .round = round,
-						      .dst_off = h.theirs.off,
-						      .count = h.theirs.count});
-	}
-	return rc;
-}
-
 /*
  * plan_allreduce_halving_doubling - append one rank's steps of Rabenseifner's allreduce.
  *
@@ -104,32 +49,33 @@ allgather(const struct plan_args *a, const struct fold *f, struct plan *out, uin
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_doubling.c
  */
-enum rc
+void
 plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)
 {
 	struct fold f = fold_of(a);
-	uint32_t first = f.extra > 0, last = 2 * f.log2 + 1;
-	struct span own = segments(a, &f, f.place, f.place + 1);
-	enum rc rc = RC_OK;
+	uint32_t round = f.extra > 0, last = 2 * f.log2 + 1;
+	enum plan_buf src = f.folded ? PLAN_OUT : PLAN_IN;
 
-	if (f.idle)
-		return fold_idle(a, out, a->nelem, a->nelem, last);
+	if (f.idle) {
+		fold_idle(a, out, a->nelem, a->nelem, last);
+		return;
+	}
 	if (f.folded)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_RECV_REDUCE,
-						     .src = PLAN_IN,
-						     .dst = PLAN_OUT,
-						     .peer = a->rank - 1,
-						     .count = a->nelem});
-	if (!rc)
-		rc = reduce_scatter(a, &f, out, first);
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_OUT,
-							.round = first + f.log2 - 1,
-							.dst_off = own.off,
-							.count = own.count});
-	if (!rc)
-		rc = allgather(a, &f, out, first + f.log2);
-	return rc ? rc : fold_give(a, &f, out, last);
+		plan_message(a, out, step_reduce(PLAN_IN, 0, PLAN_OUT, whole(a), a->rank - 1, 0));
+	/* The peer's half goes; with what comes the own half is reduced. */
+	for (uint32_t d = f.size / 2; d; d /= 2, round++, src = PLAN_OUT) {
+		struct halves h = halve(a, &f, d);
+
+		plan_exchange(a, out, step_send(src, h.theirs, h.peer, round),
+			      step_reduce(src, h.mine.off, PLAN_OUT, h.mine, h.peer, round));
+	}
+	plan_local(out, step_finish(PLAN_OUT, segments(a, &f, f.place, f.place + 1), round - 1));
+	/* What is finished here goes; as much comes. */
+	for (uint32_t d = 1; d < f.size; d *= 2, round++) {
+		struct halves h = halve(a, &f, d);
+
+		plan_exchange(a, out, step_send(PLAN_OUT, h.mine, h.peer, round),
+			      step_recv(PLAN_OUT, h.theirs, h.peer, round));
+	}
+	fold_give(a, &f, out, last);
 }

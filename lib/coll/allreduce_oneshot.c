@@ -18,29 +18,26 @@
  * Source: the one-shot allreduce over peer-mapped memory of GPU inference engines
  * Checked by: tests/unit/t_coll_oneshot.c
  */
-enum rc
+void
 plan_allreduce_oneshot(const struct plan_args *a, struct plan *out)
 {
 	uint64_t most = a->share ? a->share : a->nelem;
 	uint32_t round = 0;
-	enum rc rc = RC_OK;
 
-	for (uint64_t off = 0; off < a->nelem && !rc; off += most, round++) {
+	for (uint64_t off = 0; off < a->nelem && !out->rc; off += most, round++) {
 		uint64_t count = a->nelem - off < most ? a->nelem - off : most;
 
-		rc = plan_append(out, (struct plan_step){.kind = STEP_SHARE,
-							 .src = PLAN_IN,
-							 .round = round,
-							 .src_off = off,
-							 .count = count});
-		if (!rc)
-			rc = plan_append(out, (struct plan_step){.kind = STEP_REDUCE_ALL,
-								 .src = PLAN_SHARED,
-								 .dst = PLAN_OUT,
-								 .peer = a->rank,
-								 .round = round,
-								 .dst_off = off,
-								 .count = count});
+		plan_append(out, (struct plan_step){.kind = STEP_SHARE,
+						    .src = PLAN_IN,
+						    .round = round,
+						    .src_off = off,
+						    .count = count});
+		plan_append(out, (struct plan_step){.kind = STEP_REDUCE_ALL,
+						    .src = PLAN_SHARED,
+						    .dst = PLAN_OUT,
+						    .peer = a->rank,
+						    .round = round,
+						    .dst_off = off,
+						    .count = count});
 	}
-	return rc;
 }

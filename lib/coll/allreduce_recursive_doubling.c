@@ -3,53 +3,6 @@
  */
 #include "coll/algo.h"
 
-/* The k-th vector of scratch. */
-static uint64_t
-slot(const struct plan_args *a, uint32_t k)
-{
-	return k * a->nelem;
-}
-
-/* This rank's vector, or that of its folded pair, to slot 0. */
-static enum rc
-begin(const struct plan_args *a, const struct fold *f, struct plan *out)
-{
-	if (f->folded)
-		return plan_message(a, out,
-				    (struct plan_step){.kind = STEP_RECV_REDUCE,
-						       .src = PLAN_IN,
-						       .dst = PLAN_TMP,
-						       .peer = a->rank - 1,
-						       .count = a->nelem});
-	return plan_local(
-	    out, (struct plan_step){
-		     .kind = STEP_COPY, .src = PLAN_IN, .dst = PLAN_TMP, .count = a->nelem});
-}
-
-/* Round k: slot k goes out; with what comes it is slot k+1, or the result. */
-static enum rc
-exchange(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t k)
-{
-	uint32_t peer = fold_rank(f, f->place ^ 1u << k), round = k + (f->extra > 0);
-	bool last = k + 1 == f->log2;
-
-	return plan_exchange(a, out,
-			     (struct plan_step){.kind = STEP_SEND,
-						.src = PLAN_TMP,
-						.peer = peer,
-						.round = round,
-						.src_off = slot(a, k),
-						.count = a->nelem},
-			     (struct plan_step){.kind = STEP_RECV_REDUCE,
-						.src = PLAN_TMP,
-						.dst = last ? PLAN_OUT : PLAN_TMP,
-						.peer = peer,
-						.round = round,
-						.src_off = slot(a, k),
-						.dst_off = last ? 0 : slot(a, k + 1),
-						.count = a->nelem});
-}
-
 /*
  * plan_allreduce_recursive_doubling - append one rank's steps of a recursive doubling allreduce.
  *
@@ -69,24 +22,35 @@ exchange(const struct plan_args *a, const struct fold *f, struct plan *out, uint
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_doubling.c
  */
-enum rc
+void
 plan_allreduce_recursive_doubling(const struct plan_args *a, struct plan *out)
 {
 	struct fold f = fold_of(a);
-	enum rc rc;
+	uint32_t round = f.extra > 0;
 
-	if (f.idle)
-		return fold_idle(a, out, a->nelem, a->nelem, f.log2 + 1);
-	if (a->nelem > UINT64_MAX / f.log2)
-		return RC_NOMEM;
+	if (f.idle) {
+		fold_idle(a, out, a->nelem, a->nelem, f.log2 + 1);
+		return;
+	}
+	if (a->nelem > UINT64_MAX / f.log2) {
+		plan_fail(out, RC_NOMEM);
+		return;
+	}
 	plan_scratch(out, f.log2 * a->nelem);
-	rc = begin(a, &f, out);
-	for (uint32_t k = 0; k < f.log2 && !rc; k++)
-		rc = exchange(a, &f, out, k);
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_OUT,
-							.round = f.log2 - (f.extra == 0),
-							.count = a->nelem});
-	return rc ? rc : fold_give(a, &f, out, f.log2 + 1);
+	if (f.folded)
+		plan_message(a, out, step_reduce(PLAN_IN, 0, PLAN_TMP, whole(a), a->rank - 1, 0));
+	else
+		plan_local(out, step_copy(PLAN_IN, 0, PLAN_TMP, whole(a), 0));
+	/* Vector k of scratch goes out; with what comes it is vector k+1, or the result. */
+	for (uint32_t k = 0; k < f.log2; k++, round++) {
+		uint32_t peer = fold_rank(&f, f.place ^ 1u << k);
+		struct span have = {k * a->nelem, a->nelem}, next = {have.off + a->nelem, a->nelem};
+		bool last = k + 1 == f.log2;
+
+		plan_exchange(a, out, step_send(PLAN_TMP, have, peer, round),
+			      step_reduce(PLAN_TMP, have.off, last ? PLAN_OUT : PLAN_TMP,
+					  last ? whole(a) : next, peer, round));
+	}
+	plan_local(out, step_finish(PLAN_OUT, whole(a), round - 1));
+	fold_give(a, &f, out, f.log2 + 1);
 }

@@ -14,75 +14,27 @@ slice_part(const struct plan_args *a, struct span slice, uint32_t r)
 	return s;
 }
 
-/* Rounds 0..p-2: partial sums go round; this rank ends with the whole sum of its own part. */
-static enum rc
-reduce_scatter(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
-{
-	enum rc rc = RC_OK;
-
-	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
-		struct span gone = slice_part(a, slice, rank_before(a, t + 1));
-		struct span come = slice_part(a, slice, rank_before(a, t + 2));
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = t ? PLAN_OUT : PLAN_IN,
-						      .peer = rank_after(a, 1),
-						      .round = round + t,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV_REDUCE,
-						      .src = PLAN_IN,
-						      .dst = PLAN_OUT,
-						      .peer = rank_before(a, 1),
-						      .round = round + t,
-						      .src_off = come.off,
-						      .dst_off = come.off,
-						      .count = come.count});
-	}
-	return rc;
-}
-
-/* Rounds p-1..2p-3: the finished parts go round. */
-static enum rc
-allgather(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
-{
-	enum rc rc = RC_OK;
-
-	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
-		struct span gone = slice_part(a, slice, rank_before(a, t));
-		struct span come = slice_part(a, slice, rank_before(a, t + 1));
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_OUT,
-						      .peer = rank_after(a, 1),
-						      .round = round + a->nranks - 1 + t,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = rank_before(a, 1),
-						      .round = round + a->nranks - 1 + t,
-						      .dst_off = come.off,
-						      .count = come.count});
-	}
-	return rc;
-}
-
-enum rc
+void
 plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice, uint32_t round)
 {
-	struct span own = slice_part(a, slice, a->rank);
-	enum rc rc = reduce_scatter(a, out, slice, round);
+	uint32_t next = rank_after(a, 1), before = rank_before(a, 1), p = a->nranks;
 
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_OUT,
-							.round = round + a->nranks - 2,
-							.dst_off = own.off,
-							.count = own.count});
-	return rc ? rc : allgather(a, out, slice, round);
+	for (uint32_t t = 0; t + 1 < p; t++) { /* partial sums go round, to the rank of the part */
+		struct span come = slice_part(a, slice, rank_before(a, t + 2));
+
+		plan_exchange(a, out,
+			      step_send(t ? PLAN_OUT : PLAN_IN,
+					slice_part(a, slice, rank_before(a, t + 1)), next,
+					round + t),
+			      step_reduce(PLAN_IN, come.off, PLAN_OUT, come, before, round + t));
+	}
+	plan_local(out, step_finish(PLAN_OUT, slice_part(a, slice, a->rank), round + p - 2));
+	for (uint32_t t = 0; t + 1 < p; t++) /* the finished parts go round */
+		plan_exchange(a, out,
+			      step_send(PLAN_OUT, slice_part(a, slice, rank_before(a, t)), next,
+					round + p - 1 + t),
+			      step_recv(PLAN_OUT, slice_part(a, slice, rank_before(a, t + 1)),
+					before, round + p - 1 + t));
 }
 
 /*
@@ -104,8 +56,8 @@ plan_ring_slice(const struct plan_args *a, struct plan *out, struct span slice, 
  * Source: Patarasuk & Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_allreduce_ring(const struct plan_args *a, struct plan *out)
 {
-	return plan_ring_slice(a, out, (struct span){0, a->nelem}, 0);
+	plan_ring_slice(a, out, whole(a), 0);
 }

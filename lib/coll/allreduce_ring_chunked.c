@@ -21,21 +21,19 @@
  * allreduce_ring.c
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_allreduce_ring_chunked(const struct plan_args *a, struct plan *out)
 {
 	uint32_t p = a->nranks;
 	uint64_t most = a->chunk && a->chunk < a->nelem / p + 1 ? a->chunk * p : a->nelem;
 	uint64_t k = plan_nmessages(a->nelem, most);
-	enum rc rc = RC_OK;
 
 	if (k > PLAN_MAX_STEPS)
-		return RC_INVAL;
-	for (uint32_t s = 0; s < k && !rc; s++) {
+		plan_fail(out, RC_INVAL);
+	for (uint32_t s = 0; s < k && !out->rc; s++) {
 		struct span slice;
 
 		plan_part(a->nelem, (uint32_t)k, s, &slice.off, &slice.count);
-		rc = plan_ring_slice(a, out, slice, s * 2 * (p - 1));
+		plan_ring_slice(a, out, slice, s * 2 * (p - 1));
 	}
-	return rc;
 }

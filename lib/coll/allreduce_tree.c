@@ -93,59 +93,39 @@ is_leaf(const struct node *n)
 }
 
 /* What a rank does in a tree in this round of the way up: from the children and to the parent. */
-static enum rc
+static void
 up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t round)
 {
-	struct plan_step s = {
-	    .round = round, .src_off = n->half.off, .dst_off = n->half.off, .count = n->half.count};
-	enum rc rc = RC_OK;
+	uint64_t c = round - n->up;
 
 	if (round < n->up)
-		return RC_OK;
-	plan_nth(&s, a->chunk, round - n->up);
-	for (int i = 0; i < 2 && !rc; i++) {
-		if (n->child[i] == NONE)
-			continue;
-		s.kind = STEP_RECV_REDUCE;
-		s.src = i ? PLAN_OUT : PLAN_IN;
-		s.dst = PLAN_OUT;
-		s.peer = n->child[i];
-		rc = plan_local(out, s);
-	}
-	s.kind = n->parent == NONE ? STEP_FINISH : STEP_SEND;
-	s.src = is_leaf(n) ? PLAN_IN : PLAN_OUT;
-	s.dst = PLAN_OUT;
-	s.peer = n->parent;
-	return rc ? rc : plan_local(out, s);
+		return;
+	for (int i = 0; i < 2; i++)
+		if (n->child[i] != NONE)
+			plan_nth_local(a, out, c,
+				       step_reduce(i ? PLAN_OUT : PLAN_IN, n->half.off, PLAN_OUT,
+						   n->half, n->child[i], round));
+	plan_nth_local(a, out, c,
+		       n->parent == NONE
+			   ? step_finish(PLAN_OUT, n->half, round)
+			   : step_send(is_leaf(n) ? PLAN_IN : PLAN_OUT, n->half, n->parent, round));
 }
 
 /* The same of the way down, which begins in round `begin`: from the parent and to the children. */
-static enum rc
+static void
 down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t begin,
      uint32_t round)
 {
-	struct plan_step s = {.kind = STEP_RECV,
-			      .src = PLAN_OUT,
-			      .dst = PLAN_OUT,
-			      .peer = n->parent,
-			      .round = begin + round,
-			      .src_off = n->half.off,
-			      .dst_off = n->half.off,
-			      .count = n->half.count};
-	enum rc rc = RC_OK;
+	uint64_t c = round - n->down;
 
 	if (round < n->down)
-		return RC_OK;
-	plan_nth(&s, a->chunk, round - n->down);
+		return;
 	if (n->parent != NONE)
-		rc = plan_local(out, s);
-	s.kind = STEP_SEND;
-	for (int i = 0; i < 2 && !rc; i++) {
-		s.peer = n->child[i];
-		if (s.peer != NONE)
-			rc = plan_local(out, s);
-	}
-	return rc;
+		plan_nth_local(a, out, c, step_recv(PLAN_OUT, n->half, n->parent, begin + round));
+	for (int i = 0; i < 2; i++)
+		if (n->child[i] != NONE)
+			plan_nth_local(a, out, c,
+				       step_send(PLAN_OUT, n->half, n->child[i], begin + round));
 }
 
 /*
@@ -169,31 +149,29 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * Source: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001
  * Checked by: tests/unit/t_coll_tree.c
  */
-enum rc
+void
 plan_allreduce_tree(const struct plan_args *a, struct plan *out)
 {
 	struct node tree[2];
 	uint64_t m = plan_nmessages(a->nelem - a->nelem / 2, a->chunk);
 	uint32_t rounds;
-	enum rc rc = RC_OK;
-	int first;
+	int lead;
 
-	if (m > PLAN_MAX_STEPS)
-		return RC_INVAL;
+	if (m > PLAN_MAX_STEPS) {
+		plan_fail(out, RC_INVAL);
+		return;
+	}
 	for (rounds = (uint32_t)m - 1; 1u << (rounds + 1 - m) < a->nranks; rounds++)
 		continue;
 	node_init(a, 0, &tree[0]);
 	node_init(a, 1, &tree[1]);
-	first = is_leaf(&tree[1]);
-	for (uint32_t t = 0; t < rounds && !rc; t++) {
-		rc = up(a, &tree[first], out, t);
-		if (!rc)
-			rc = up(a, &tree[!first], out, t);
+	lead = is_leaf(&tree[1]);
+	for (uint32_t t = 0; t < rounds && !out->rc; t++) {
+		up(a, &tree[lead], out, t);
+		up(a, &tree[!lead], out, t);
 	}
-	for (uint32_t t = 0; t < rounds && !rc; t++) {
-		rc = down(a, &tree[!first], out, rounds, t);
-		if (!rc)
-			rc = down(a, &tree[first], out, rounds, t);
+	for (uint32_t t = 0; t < rounds && !out->rc; t++) {
+		down(a, &tree[!lead], out, rounds, t);
+		down(a, &tree[lead], out, rounds, t);
 	}
-	return rc;
 }

@@ -19,19 +19,18 @@
  * reduce-scatter and allgather (ICCS 2004) with loads and stores for messages
  * Checked by: tests/unit/t_coll_oneshot.c
  */
-enum rc
+void
 plan_allreduce_twoshot(const struct plan_args *a, struct plan *out)
 {
 	struct span own = part_of(a, a->rank);
-	enum rc rc = plan_append(out, (struct plan_step){.kind = STEP_SYNC});
 
-	if (!rc)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_REDUCE_ALL,
-							.src = PLAN_IN,
-							.dst = PLAN_OUT,
-							.peer = PLAN_EVERY,
-							.src_off = own.off,
-							.dst_off = own.off,
-							.count = own.count});
-	return rc ? rc : plan_append(out, (struct plan_step){.kind = STEP_SYNC, .round = 1});
+	plan_append(out, (struct plan_step){.kind = STEP_SYNC});
+	plan_local(out, (struct plan_step){.kind = STEP_REDUCE_ALL,
+					   .src = PLAN_IN,
+					   .dst = PLAN_OUT,
+					   .peer = PLAN_EVERY,
+					   .src_off = own.off,
+					   .dst_off = own.off,
+					   .count = own.count});
+	plan_append(out, (struct plan_step){.kind = STEP_SYNC, .round = 1});
 }

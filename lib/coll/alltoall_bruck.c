@@ -7,53 +7,32 @@
 
 /* Where the block for the rank j places on is now. */
 struct place {
-	uint8_t buf;
+	enum plan_buf buf;
 	uint64_t off;
 };
 
 /* Round k: pack the blocks with bit k, send them 2^k places on; *tmp is the scratch used so far. */
-static enum rc
+static void
 exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t k, uint64_t *tmp)
 {
-	uint64_t block = a->nelem / a->nranks, n = 0, packed = *tmp, come;
+	uint64_t block = a->nelem / a->nranks, packed = *tmp, n = 0, come;
 	uint32_t d = 1u << k;
-	enum rc rc = RC_OK;
 
-	for (uint32_t j = d; j < a->nranks && !rc; j++) {
-		if (!(j & d))
-			continue;
-		rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
-							.src = at[j].buf,
-							.dst = PLAN_TMP,
-							.round = k,
-							.src_off = at[j].off,
-							.dst_off = packed + n,
-							.count = block});
-		n += block;
-	}
+	for (uint32_t j = d; j < a->nranks; j++)
+		if (j & d) {
+			plan_local(out, step_copy(at[j].buf, at[j].off, PLAN_TMP,
+						  (struct span){packed + n, block}, k));
+			n += block;
+		}
 	come = packed + n;
 	*tmp = come + n;
-	if (!rc)
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_TMP,
-						      .peer = rank_after(a, d),
-						      .round = k,
-						      .src_off = packed,
-						      .count = n},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_TMP,
-						      .peer = rank_before(a, d),
-						      .round = k,
-						      .dst_off = come,
-						      .count = n});
-	for (uint32_t j = d; j < a->nranks; j++) {
-		if (!(j & d))
-			continue;
-		at[j] = (struct place){PLAN_TMP, come};
-		come += block;
-	}
-	return rc;
+	plan_exchange(a, out, step_send(PLAN_TMP, (struct span){packed, n}, rank_after(a, d), k),
+		      step_recv(PLAN_TMP, (struct span){come, n}, rank_before(a, d), k));
+	for (uint32_t j = d; j < a->nranks; j++)
+		if (j & d) {
+			at[j] = (struct place){PLAN_TMP, come};
+			come += block;
+		}
 }
 
 /*
@@ -73,29 +52,22 @@ exchange(const struct plan_args *a, struct plan *out, struct place *at, uint32_t
  * Source: Bruck, Ho, Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997, doi:10.1109/71.642949
  * Checked by: tests/unit/t_coll_misc.c
  */
-enum rc
+void
 plan_alltoall_bruck(const struct plan_args *a, struct plan *out)
 {
 	uint64_t block = a->nelem / a->nranks, tmp = 0;
 	struct place *at = alloc_zeroed(a->nranks, sizeof *at);
 	uint32_t k = 0;
-	enum rc rc = at ? RC_OK : RC_NOMEM;
 
-	if (a->nelem > UINT64_MAX / 32)
-		rc = RC_NOMEM;
-	for (uint32_t j = 0; j < a->nranks && !rc; j++)
+	if (!at || a->nelem > UINT64_MAX / 32)
+		plan_fail(out, RC_NOMEM);
+	for (uint32_t j = 0; j < a->nranks && !out->rc; j++)
 		at[j] = (struct place){PLAN_IN, rank_after(a, j) * block};
-	for (; 1u << k < a->nranks && !rc; k++)
-		rc = exchange(a, out, at, k, &tmp);
-	for (uint32_t j = 0; j < a->nranks && !rc; j++)
-		rc = plan_local(out, (struct plan_step){.kind = STEP_COPY,
-							.src = at[j].buf,
-							.dst = PLAN_OUT,
-							.round = k - 1,
-							.src_off = at[j].off,
-							.dst_off = rank_before(a, j) * block,
-							.count = block});
+	for (; 1u << k < a->nranks && !out->rc; k++)
+		exchange(a, out, at, k, &tmp);
+	for (uint32_t j = 0; j < a->nranks && !out->rc; j++)
+		plan_local(out, step_copy(at[j].buf, at[j].off, PLAN_OUT,
+					  (struct span){rank_before(a, j) * block, block}, k - 1));
 	plan_scratch(out, tmp);
 	free(at);
-	return rc;
 }

@@ -17,36 +17,16 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_misc.c
  */
-enum rc
+void
 plan_alltoall_pairwise(const struct plan_args *a, struct plan *out)
 {
-	uint64_t block = a->nelem / a->nranks;
-	enum rc rc = RC_OK;
+	struct span own = part_of(a, a->rank);
 
-	for (uint32_t t = 1; t < a->nranks && !rc; t++) {
+	for (uint32_t t = 1; t < a->nranks; t++) {
 		uint32_t to = rank_after(a, t), from = rank_before(a, t);
 
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_IN,
-						      .peer = to,
-						      .round = t - 1,
-						      .src_off = to * block,
-						      .count = block},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = from,
-						      .round = t - 1,
-						      .dst_off = from * block,
-						      .count = block});
+		plan_exchange(a, out, step_send(PLAN_IN, part_of(a, to), to, t - 1),
+			      step_recv(PLAN_OUT, part_of(a, from), from, t - 1));
 	}
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						  .src = PLAN_IN,
-						  .dst = PLAN_OUT,
-						  .round = a->nranks - 2,
-						  .src_off = a->rank * block,
-						  .dst_off = a->rank * block,
-						  .count = block});
+	plan_local(out, step_copy(PLAN_IN, own.off, PLAN_OUT, own, a->nranks - 2));
 }

@@ -16,20 +16,11 @@
  * Source: Hensgen, Finkel & Manber, IJPP 17(1), 1988, doi:10.1007/BF01379320
  * Checked by: tests/unit/t_coll_misc.c
  */
-enum rc
+void
 plan_barrier_dissemination(const struct plan_args *a, struct plan *out)
 {
-	enum rc rc = RC_OK;
-
-	for (uint32_t k = 0; 1u << k < a->nranks && !rc; k++) {
-		rc = plan_append(out, (struct plan_step){.kind = STEP_SEND,
-							 .peer = rank_after(a, 1u << k),
-							 .round = k});
-		if (!rc)
-			rc = plan_append(out, (struct plan_step){.kind = STEP_RECV,
-								 .dst = PLAN_OUT,
-								 .peer = rank_before(a, 1u << k),
-								 .round = k});
+	for (uint32_t k = 0; 1u << k < a->nranks; k++) {
+		plan_append(out, step_send(PLAN_IN, first(0), rank_after(a, 1u << k), k));
+		plan_append(out, step_recv(PLAN_OUT, first(0), rank_before(a, 1u << k), k));
 	}
-	return rc;
 }

@@ -17,32 +17,19 @@
  * Source: Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007, doi:10.1002/cpe.1206
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_broadcast_ring(const struct plan_args *a, struct plan *out)
 {
 	uint32_t d = rank_distance(a, a->root);
-	struct plan_step send = {.kind = STEP_SEND,
-				 .src = d ? PLAN_OUT : PLAN_IN,
-				 .peer = rank_after(a, 1),
-				 .round = d,
-				 .count = a->nelem};
-	struct plan_step recv = {.kind = STEP_RECV,
-				 .dst = PLAN_OUT,
-				 .peer = rank_before(a, 1),
-				 .round = d - 1,
-				 .count = a->nelem};
-	enum rc rc;
+	struct plan_step send = step_send(d ? PLAN_OUT : PLAN_IN, whole(a), rank_after(a, 1), d);
+	struct plan_step recv = step_recv(PLAN_OUT, whole(a), rank_before(a, 1), d - 1);
 
 	if (d == a->nranks - 1)
-		return plan_pipe(a, out, recv);
-	if (d)
-		return plan_forward(a, out, recv, send);
-	rc = plan_pipe(a, out, send);
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						  .src = PLAN_IN,
-						  .dst = PLAN_OUT,
-						  .round = out->step[out->nstep - 1].round,
-						  .count = a->nelem});
+		plan_pipe(a, out, recv);
+	else if (d)
+		plan_forward(a, out, recv, send);
+	else
+		plan_pipe(a, out, send);
+	if (!d)
+		plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, whole(a), last_round(out)));
 }

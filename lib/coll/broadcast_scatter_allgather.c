@@ -5,47 +5,30 @@
 
 /* Blocks first..first+n-1 of the vector; block d is for place d. */
 static struct span
-blocks(const struct plan_args *a, uint32_t first, uint32_t n)
+blocks(const struct plan_args *a, uint32_t begin, uint32_t n)
 {
-	return n ? parts_of(a, first, first + n) : (struct span){0};
+	return n ? parts_of(a, begin, begin + n) : (struct span){0};
 }
 
 /* Round k of D: blocks for the place 2^(D-1-k) on and those behind it. */
-static enum rc
+static void
 scatter(const struct plan_args *a, const struct binomial *t, struct plan *out)
 {
-	uint8_t src = t->place ? PLAN_OUT : PLAN_IN;
-	enum rc rc = RC_OK;
-
-	if (t->place) {
-		struct span come = blocks(a, t->place, binomial_size(a, t->place, t->reach));
-
-		rc = plan_message(
-		    a, out,
-		    (struct plan_step){.kind = STEP_RECV,
-				       .dst = PLAN_OUT,
-				       .peer = binomial_rank(a, t->place - t->reach),
-				       .round = t->depth - 1 - (uint32_t)__builtin_ctz(t->reach),
-				       .dst_off = come.off,
-				       .count = come.count});
-	}
-	for (uint32_t d = t->reach / 2; d && !rc; d /= 2) {
+	if (t->place)
+		plan_message(a, out,
+			     step_recv(PLAN_OUT,
+				       blocks(a, t->place, binomial_size(a, t->place, t->reach)),
+				       binomial_rank(a, t->place - t->reach),
+				       t->depth - 1 - log2_of(t->reach)));
+	for (uint32_t d = t->reach / 2; d; d /= 2) {
 		uint32_t child = t->place + d;
-		struct span gone;
 
-		if (child >= a->nranks)
-			continue;
-		gone = blocks(a, child, binomial_size(a, child, d));
-		rc = plan_message(
-		    a, out,
-		    (struct plan_step){.kind = STEP_SEND,
-				       .src = src,
-				       .peer = binomial_rank(a, child),
-				       .round = t->depth - 1 - (uint32_t)__builtin_ctz(d),
-				       .src_off = gone.off,
-				       .count = gone.count});
+		if (child < a->nranks)
+			plan_message(a, out,
+				     step_send(t->place ? PLAN_OUT : PLAN_IN,
+					       blocks(a, child, binomial_size(a, child, d)),
+					       binomial_rank(a, child), t->depth - 1 - log2_of(d)));
 	}
-	return rc;
 }
 
 /* The block, unless `place` has it from the scatter. */
@@ -58,35 +41,6 @@ missing(const struct plan_args *a, uint32_t place, uint32_t block)
 	if (block >= place && block < place + have)
 		return (struct span){0};
 	return blocks(a, block, 1);
-}
-
-/* Round D+t: block d-t to the next place, block d-t-1 from the one before. */
-static enum rc
-allgather(const struct plan_args *a, const struct binomial *t, struct plan *out)
-{
-	uint32_t p = a->nranks, next = (t->place + 1) % p;
-	enum rc rc = RC_OK;
-
-	for (uint32_t i = 0; i + 1 < p && !rc; i++) {
-		uint32_t block = (t->place + p - i) % p;
-		struct span gone = missing(a, next, block);
-		struct span come = missing(a, t->place, (block + p - 1) % p);
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = t->place ? PLAN_OUT : PLAN_IN,
-						      .peer = rank_after(a, 1),
-						      .round = t->depth + i,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV,
-						      .dst = PLAN_OUT,
-						      .peer = rank_before(a, 1),
-						      .round = t->depth + i,
-						      .dst_off = come.off,
-						      .count = come.count});
-	}
-	return rc;
 }
 
 /*
@@ -107,19 +61,22 @@ allgather(const struct plan_args *a, const struct binomial *t, struct plan *out)
  *	doi:10.1109/SHPCC.1994.296665
  * Checked by: tests/unit/t_coll_tree.c
  */
-enum rc
+void
 plan_broadcast_scatter_allgather(const struct plan_args *a, struct plan *out)
 {
 	struct binomial t = binomial_of(a);
-	enum rc rc = scatter(a, &t, out);
+	uint32_t p = a->nranks, next = (t.place + 1) % p;
 
-	if (!rc)
-		rc = allgather(a, &t, out);
-	if (rc || t.place)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						  .src = PLAN_IN,
-						  .dst = PLAN_OUT,
-						  .round = t.depth + a->nranks - 2,
-						  .count = a->nelem});
+	scatter(a, &t, out);
+	for (uint32_t i = 0; i + 1 < p; i++) {
+		uint32_t block = (t.place + p - i) % p;
+
+		plan_exchange(a, out,
+			      step_send(t.place ? PLAN_OUT : PLAN_IN, missing(a, next, block),
+					rank_after(a, 1), t.depth + i),
+			      step_recv(PLAN_OUT, missing(a, t.place, (block + p - 1) % p),
+					rank_before(a, 1), t.depth + i));
+	}
+	if (!t.place)
+		plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, whole(a), t.depth + p - 2));
 }

@@ -18,41 +18,29 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_tree.c
  */
-enum rc
+void
 plan_broadcast_tree(const struct plan_args *a, struct plan *out)
 {
 	struct binomial t = binomial_of(a);
 	uint64_t m = plan_nmessages(a->nelem, a->chunk);
-	enum rc rc = RC_OK;
 
 	if (m > PLAN_MAX_STEPS)
-		return RC_INVAL;
-	for (uint32_t c = 0; c < m && !rc; c++) {
-		struct plan_step s = {.count = a->nelem};
+		plan_fail(out, RC_INVAL);
+	for (uint32_t c = 0; c < m && !out->rc; c++) {
+		uint32_t last = c * t.depth + t.depth - 1;
 
-		plan_nth(&s, a->chunk, c);
-		if (t.place) {
-			s.kind = STEP_RECV;
-			s.dst = PLAN_OUT;
-			s.peer = binomial_rank(a, t.place - t.reach);
-			s.round = c * t.depth + t.depth - 1 - (uint32_t)__builtin_ctz(t.reach);
-			rc = plan_local(out, s);
-		}
-		for (uint32_t d = t.reach / 2; d && !rc; d /= 2) {
-			if (t.place + d >= a->nranks)
-				continue;
-			s.kind = STEP_SEND;
-			s.src = t.place ? PLAN_OUT : PLAN_IN;
-			s.peer = binomial_rank(a, t.place + d);
-			s.round = c * t.depth + t.depth - 1 - (uint32_t)__builtin_ctz(d);
-			rc = plan_local(out, s);
-		}
+		if (t.place)
+			plan_nth_local(a, out, c,
+				       step_recv(PLAN_OUT, whole(a),
+						 binomial_rank(a, t.place - t.reach),
+						 last - log2_of(t.reach)));
+		for (uint32_t d = t.reach / 2; d; d /= 2)
+			if (t.place + d < a->nranks)
+				plan_nth_local(a, out, c,
+					       step_send(t.place ? PLAN_OUT : PLAN_IN, whole(a),
+							 binomial_rank(a, t.place + d),
+							 last - log2_of(d)));
 	}
-	if (rc || t.place)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						  .src = PLAN_IN,
-						  .dst = PLAN_OUT,
-						  .round = out->step[out->nstep - 1].round,
-						  .count = a->nelem});
+	if (!t.place)
+		plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, whole(a), last_round(out)));
 }

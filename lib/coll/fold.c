@@ -38,33 +38,16 @@ fold_parts(const struct plan_args *a, const struct fold *f, uint32_t first, uint
 	return parts_of(a, first_rank(f, first), first_rank(f, end));
 }
 
-enum rc
-fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get,
-	  uint32_t last_round)
+void
+fold_idle(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get, uint32_t last)
 {
-	enum rc rc = plan_message(
-	    a, out,
-	    (struct plan_step){
-		.kind = STEP_SEND, .src = PLAN_IN, .peer = a->rank + 1, .count = give});
-
-	return rc ? rc
-		  : plan_message(a, out,
-				 (struct plan_step){.kind = STEP_RECV,
-						    .dst = PLAN_OUT,
-						    .peer = a->rank + 1,
-						    .round = last_round,
-						    .count = get});
+	plan_message(a, out, step_send(PLAN_IN, first(give), a->rank + 1, 0));
+	plan_message(a, out, step_recv(PLAN_OUT, first(get), a->rank + 1, last));
 }
 
-enum rc
-fold_give(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t last_round)
+void
+fold_give(const struct plan_args *a, const struct fold *f, struct plan *out, uint32_t last)
 {
-	if (!f->folded)
-		return RC_OK;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_SEND,
-					       .src = PLAN_OUT,
-					       .peer = a->rank - 1,
-					       .round = last_round,
-					       .count = a->nelem});
+	if (f->folded)
+		plan_message(a, out, step_send(PLAN_OUT, whole(a), a->rank - 1, last));
 }

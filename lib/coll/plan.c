@@ -112,17 +112,27 @@ plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *
 	*count = hi - lo;
 }
 
+void
+plan_fail(struct plan *out, enum rc rc)
+{
+	out->rc = out->rc ? out->rc : rc;
+}
+
 enum rc
 plan_append(struct plan *plan, struct plan_step s)
 {
 	if (plan->nstep >= PLAN_MAX_STEPS)
-		return RC_INVAL;
+		plan_fail(plan, RC_INVAL);
+	if (plan->rc)
+		return plan->rc;
 	if (plan->nstep == plan->cap) {
 		size_t cap = plan->cap ? 2 * plan->cap : 16;
 		struct plan_step *step = alloc_resize(plan->step, cap, sizeof *step);
 
-		if (!step)
-			return RC_NOMEM;
+		if (!step) {
+			plan_fail(plan, RC_NOMEM);
+			return plan->rc;
+		}
 		plan->step = step;
 		plan->cap = cap;
 	}
@@ -194,7 +204,8 @@ sample(const struct plan_algo *row, bool *mapped, bool *stores)
 	bool built;
 
 	a.nelem = row->coll == GPUSIM_BARRIER ? 0 : 2;
-	built = row->build(&a, &p) == RC_OK;
+	row->build(&a, &p);
+	built = p.rc == RC_OK;
 	*mapped = built && p.mapped;
 	*stores = built && p.stores;
 	plan_fini(&p);
@@ -219,17 +230,12 @@ plan_algo_stores(const struct plan_algo *row)
 }
 
 /* One rank alone: its output is its input. */
-static enum rc
+static void
 build_single(const struct plan_args *a, struct plan *out)
 {
-	enum rc rc = plan_local(
-	    out, (struct plan_step){
-		     .kind = STEP_COPY, .src = PLAN_IN, .dst = PLAN_OUT, .count = a->nelem});
-
-	if (!rc && coll_reduces(a->coll))
-		rc = plan_local(out, (struct plan_step){
-					 .kind = STEP_FINISH, .dst = PLAN_OUT, .count = a->nelem});
-	return rc;
+	plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, whole(a), 0));
+	if (coll_reduces(a->coll))
+		plan_local(out, step_finish(PLAN_OUT, whole(a), 0));
 }
 
 enum rc
@@ -246,11 +252,13 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	if (rc)
 		return rc;
 	if (a->nranks == 1)
-		rc = build_single(a, plan);
+		build_single(a, plan);
 	else if (a->nelem || a->coll == GPUSIM_BARRIER)
-		rc = row->build(a, plan);
-	if (!rc)
+		row->build(a, plan);
+	if (!plan->rc)
 		return RC_OK;
+	rc = plan->rc;
+	plan->rc = RC_OK;
 	plan->nstep = nstep;
 	plan->ntmp = ntmp;
 	plan->mapped = mapped;

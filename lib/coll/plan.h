@@ -88,6 +88,7 @@ struct plan {
 	uint64_t ntmp; /* elements of scratch */
 	bool mapped;   /* it has one-sided steps */
 	bool stores;   /* some of them write to other ranks' memory */
+	enum rc rc;    /* why a step could not be appended; none is appended after it */
 };
 
 /* What to plan. */
@@ -109,8 +110,8 @@ struct plan_algo {
 	const char *name;    /* "ring" */
 	const char *summary; /* one line for people */
 	/* Appends; sees only valid arguments with nranks > 1, and nelem > 0 but for barrier.
-	 * RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. */
-	enum rc (*build)(const struct plan_args *a, struct plan *out);
+	 * out->rc: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS. */
+	void (*build)(const struct plan_args *a, struct plan *out);
 };
 
 /* The rows, NULL-name terminated. The first row of a collective is its default: what "auto" is to

@@ -18,34 +18,22 @@
  * Source: Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007, doi:10.1002/cpe.1206
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_reduce_ring(const struct plan_args *a, struct plan *out)
 {
 	uint32_t d = rank_distance(a, (a->root + 1) % a->nranks);
-	struct plan_step send = {.kind = STEP_SEND,
-				 .src = d ? PLAN_TMP : PLAN_IN,
-				 .peer = rank_after(a, 1),
-				 .round = d,
-				 .count = a->nelem};
-	struct plan_step recv = {.kind = STEP_RECV_REDUCE,
-				 .src = PLAN_IN,
-				 .dst = a->rank == a->root ? PLAN_OUT : PLAN_TMP,
-				 .peer = rank_before(a, 1),
-				 .round = d - 1,
-				 .count = a->nelem};
-	enum rc rc;
+	bool end = a->rank == a->root;
+	struct plan_step send = step_send(d ? PLAN_TMP : PLAN_IN, whole(a), rank_after(a, 1), d);
+	struct plan_step recv =
+	    step_reduce(PLAN_IN, 0, end ? PLAN_OUT : PLAN_TMP, whole(a), rank_before(a, 1), d - 1);
 
-	if (!d)
-		return plan_pipe(a, out, send);
-	if (a->rank != a->root) {
+	if (!d) {
+		plan_pipe(a, out, send);
+	} else if (!end) {
 		plan_scratch(out, a->nelem);
-		return plan_forward(a, out, recv, send);
+		plan_forward(a, out, recv, send);
+	} else {
+		plan_pipe(a, out, recv);
+		plan_local(out, step_finish(PLAN_OUT, whole(a), last_round(out)));
 	}
-	rc = plan_pipe(a, out, recv);
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-						  .dst = PLAN_OUT,
-						  .round = out->step[out->nstep - 1].round,
-						  .count = a->nelem});
 }

@@ -19,41 +19,30 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_tree.c
  */
-enum rc
+void
 plan_reduce_tree(const struct plan_args *a, struct plan *out)
 {
 	struct binomial t = binomial_of(a);
 	uint64_t m = plan_nmessages(a->nelem, a->chunk);
-	uint8_t sum = t.place ? PLAN_TMP : PLAN_OUT;
+	enum plan_buf sum = t.place ? PLAN_TMP : PLAN_OUT;
 	bool inside = t.reach > 1 && t.place + 1 < a->nranks;
-	enum rc rc = RC_OK;
 
 	if (m > PLAN_MAX_STEPS)
-		return RC_INVAL;
+		plan_fail(out, RC_INVAL);
 	if (t.place && inside)
 		plan_scratch(out, a->nelem);
-	for (uint32_t c = 0; c < m && !rc; c++) {
-		struct plan_step s = {.kind = STEP_RECV_REDUCE, .dst = sum, .count = a->nelem};
-
-		plan_nth(&s, a->chunk, c);
-		for (uint32_t d = 1; d < t.reach && t.place + d < a->nranks && !rc; d *= 2) {
-			s.src = d > 1 ? sum : PLAN_IN;
-			s.peer = binomial_rank(a, t.place + d);
-			s.round = c * t.depth + (uint32_t)__builtin_ctz(d);
-			rc = plan_local(out, s);
-		}
-		if (rc || !t.place)
-			continue;
-		s.kind = STEP_SEND;
-		s.src = inside ? PLAN_TMP : PLAN_IN;
-		s.peer = binomial_rank(a, t.place - t.reach);
-		s.round = c * t.depth + (uint32_t)__builtin_ctz(t.reach);
-		rc = plan_local(out, s);
+	for (uint32_t c = 0; c < m && !out->rc; c++) {
+		for (uint32_t d = 1; d < t.reach && t.place + d < a->nranks; d *= 2)
+			plan_nth_local(a, out, c,
+				       step_reduce(d > 1 ? sum : PLAN_IN, 0, sum, whole(a),
+						   binomial_rank(a, t.place + d),
+						   c * t.depth + log2_of(d)));
+		if (t.place)
+			plan_nth_local(a, out, c,
+				       step_send(inside ? PLAN_TMP : PLAN_IN, whole(a),
+						 binomial_rank(a, t.place - t.reach),
+						 c * t.depth + log2_of(t.reach)));
 	}
-	if (rc || t.place)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-						  .dst = PLAN_OUT,
-						  .round = out->step[out->nstep - 1].round,
-						  .count = a->nelem});
+	if (!t.place)
+		plan_local(out, step_finish(PLAN_OUT, whole(a), last_round(out)));
 }

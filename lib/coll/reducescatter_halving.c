@@ -4,66 +4,23 @@
 #include "coll/algo.h"
 
 /* Rounds of distance size/2 .. 1; sums lie in scratch, but the last may go to OUT at once. */
-static enum rc
+static void
 halve(const struct plan_args *a, const struct fold *f, struct plan *out)
 {
-	uint8_t src = f->folded ? PLAN_TMP : PLAN_IN;
+	enum plan_buf src = f->folded ? PLAN_TMP : PLAN_IN;
 	uint32_t round = f->extra > 0;
-	enum rc rc = RC_OK;
 
-	for (uint32_t d = f->size / 2; d && !rc; d /= 2, round++, src = PLAN_TMP) {
+	for (uint32_t d = f->size / 2; d; d /= 2, round++, src = PLAN_TMP) {
 		uint32_t mine = f->place & ~(d - 1), theirs = mine ^ d;
 		uint32_t peer = fold_rank(f, f->place ^ d);
-		struct span gone = fold_parts(a, f, theirs, theirs + d);
 		struct span come = fold_parts(a, f, mine, mine + d);
 		bool last = d == 1 && !f->folded;
 
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = src,
-						      .peer = peer,
-						      .round = round,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV_REDUCE,
-						      .src = src,
-						      .dst = last ? PLAN_OUT : PLAN_TMP,
-						      .peer = peer,
-						      .round = round,
-						      .src_off = come.off,
-						      .dst_off = last ? 0 : come.off,
-						      .count = come.count});
+		plan_exchange(a, out,
+			      step_send(src, fold_parts(a, f, theirs, theirs + d), peer, round),
+			      step_reduce(src, come.off, last ? PLAN_OUT : PLAN_TMP,
+					  last ? first(come.count) : come, peer, round));
 	}
-	return rc;
-}
-
-/* An odd rank of the folded: finish both parts, and give the even rank its own. */
-static enum rc
-unfold(const struct plan_args *a, const struct fold *f, struct plan *out)
-{
-	struct span both = fold_parts(a, f, f->place, f->place + 1);
-	struct span pair = part_of(a, a->rank - 1), own = part_of(a, a->rank);
-	enum rc rc = plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-							.dst = PLAN_TMP,
-							.round = f->log2,
-							.dst_off = both.off,
-							.count = both.count});
-
-	if (!rc)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_SEND,
-						     .src = PLAN_TMP,
-						     .peer = a->rank - 1,
-						     .round = f->log2 + 1,
-						     .src_off = pair.off,
-						     .count = pair.count});
-	return rc ? rc
-		  : plan_local(out, (struct plan_step){.kind = STEP_COPY,
-						       .src = PLAN_TMP,
-						       .dst = PLAN_OUT,
-						       .round = f->log2 + 1,
-						       .src_off = own.off,
-						       .count = own.count});
 }
 
 /*
@@ -84,29 +41,27 @@ unfold(const struct plan_args *a, const struct fold *f, struct plan *out)
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_doubling.c
  */
-enum rc
+void
 plan_reducescatter_halving(const struct plan_args *a, struct plan *out)
 {
 	struct fold f = fold_of(a);
-	enum rc rc = RC_OK;
+	struct span own = part_of(a, a->rank);
 
-	if (f.idle)
-		return fold_idle(a, out, a->nelem, part_of(a, a->rank).count, f.log2 + 1);
+	if (f.idle) {
+		fold_idle(a, out, a->nelem, own.count, f.log2 + 1);
+		return;
+	}
 	if (a->nranks > 2)
 		plan_scratch(out, a->nelem);
 	if (f.folded)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_RECV_REDUCE,
-						     .src = PLAN_IN,
-						     .dst = PLAN_TMP,
-						     .peer = a->rank - 1,
-						     .count = a->nelem});
-	if (!rc)
-		rc = halve(a, &f, out);
-	if (rc || f.folded)
-		return rc ? rc : unfold(a, &f, out);
-	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-						  .dst = PLAN_OUT,
-						  .round = f.log2 - (f.extra == 0),
-						  .count = part_of(a, a->rank).count});
+		plan_message(a, out, step_reduce(PLAN_IN, 0, PLAN_TMP, whole(a), a->rank - 1, 0));
+	halve(a, &f, out);
+	if (!f.folded) {
+		plan_local(out, step_finish(PLAN_OUT, first(own.count), f.log2 - (f.extra == 0)));
+		return;
+	}
+	/* Both parts are finished here; the even rank gets its own. */
+	plan_local(out, step_finish(PLAN_TMP, fold_parts(a, &f, f.place, f.place + 1), f.log2));
+	plan_message(a, out, step_send(PLAN_TMP, part_of(a, a->rank - 1), a->rank - 1, f.log2 + 1));
+	plan_local(out, step_copy(PLAN_TMP, own.off, PLAN_OUT, first(own.count), f.log2 + 1));
 }

@@ -17,34 +17,16 @@
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
  * Checked by: tests/unit/t_coll_misc.c
  */
-enum rc
+void
 plan_reducescatter_pairwise(const struct plan_args *a, struct plan *out)
 {
 	struct span own = part_of(a, a->rank);
-	enum rc rc = RC_OK;
 
-	for (uint32_t t = 1; t < a->nranks && !rc; t++) {
-		struct span gone = part_of(a, rank_after(a, t));
-
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = PLAN_IN,
-						      .peer = rank_after(a, t),
-						      .round = t - 1,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV_REDUCE,
-						      .src = t > 1 ? PLAN_OUT : PLAN_IN,
-						      .dst = PLAN_OUT,
-						      .peer = rank_before(a, t),
-						      .round = t - 1,
-						      .src_off = t > 1 ? 0 : own.off,
-						      .count = own.count});
-	}
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-						  .dst = PLAN_OUT,
-						  .round = a->nranks - 2,
-						  .count = own.count});
+	for (uint32_t t = 1; t < a->nranks; t++)
+		plan_exchange(
+		    a, out,
+		    step_send(PLAN_IN, part_of(a, rank_after(a, t)), rank_after(a, t), t - 1),
+		    step_reduce(t > 1 ? PLAN_OUT : PLAN_IN, t > 1 ? 0 : own.off, PLAN_OUT,
+				first(own.count), rank_before(a, t), t - 1));
+	plan_local(out, step_finish(PLAN_OUT, first(own.count), a->nranks - 2));
 }

@@ -21,38 +21,22 @@
  * Source: Patarasuk & Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002 (its first phase)
  * Checked by: tests/unit/t_coll_ring.c
  */
-enum rc
+void
 plan_reducescatter_ring(const struct plan_args *a, struct plan *out)
 {
-	enum rc rc = RC_OK;
+	struct span own = part_of(a, a->rank);
 
 	if (a->nranks > 2)
 		plan_scratch(out, a->nelem);
-	for (uint32_t t = 0; t + 1 < a->nranks && !rc; t++) {
+	for (uint32_t t = 0; t + 1 < a->nranks; t++) {
 		bool last = t + 2 == a->nranks;
-		struct span gone = part_of(a, rank_before(a, t + 1));
 		struct span come = part_of(a, rank_before(a, t + 2));
 
-		rc = plan_exchange(a, out,
-				   (struct plan_step){.kind = STEP_SEND,
-						      .src = t ? PLAN_TMP : PLAN_IN,
-						      .peer = rank_after(a, 1),
-						      .round = t,
-						      .src_off = gone.off,
-						      .count = gone.count},
-				   (struct plan_step){.kind = STEP_RECV_REDUCE,
-						      .src = PLAN_IN,
-						      .dst = last ? PLAN_OUT : PLAN_TMP,
-						      .peer = rank_before(a, 1),
-						      .round = t,
-						      .src_off = come.off,
-						      .dst_off = last ? 0 : come.off,
-						      .count = come.count});
+		plan_exchange(a, out,
+			      step_send(t ? PLAN_TMP : PLAN_IN, part_of(a, rank_before(a, t + 1)),
+					rank_after(a, 1), t),
+			      step_reduce(PLAN_IN, come.off, last ? PLAN_OUT : PLAN_TMP,
+					  last ? first(come.count) : come, rank_before(a, 1), t));
 	}
-	if (rc)
-		return rc;
-	return plan_local(out, (struct plan_step){.kind = STEP_FINISH,
-						  .dst = PLAN_OUT,
-						  .round = a->nranks - 2,
-						  .count = part_of(a, a->rank).count});
+	plan_local(out, step_finish(PLAN_OUT, first(own.count), a->nranks - 2));
 }

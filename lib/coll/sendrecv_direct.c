@@ -16,20 +16,14 @@
  * Source: the definition
  * Checked by: tests/unit/t_coll_misc.c
  */
-enum rc
+void
 plan_send_direct(const struct plan_args *a, struct plan *out)
 {
-	return plan_pipe(
-	    a, out,
-	    (struct plan_step){
-		.kind = STEP_SEND, .src = PLAN_IN, .peer = a->root, .count = a->nelem});
+	plan_pipe(a, out, step_send(PLAN_IN, whole(a), a->root, 0));
 }
 
-enum rc
+void
 plan_recv_direct(const struct plan_args *a, struct plan *out)
 {
-	return plan_pipe(
-	    a, out,
-	    (struct plan_step){
-		.kind = STEP_RECV, .dst = PLAN_OUT, .peer = a->root, .count = a->nelem});
+	plan_pipe(a, out, step_recv(PLAN_OUT, whole(a), a->root, 0));
 }

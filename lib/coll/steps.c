@@ -76,99 +76,63 @@ plan_nth(struct plan_step *s, uint64_t chunk, uint64_t c)
 	}
 }
 
-/* Append message c of those that s is cut in; nothing when there is none. */
-static enum rc
-append_message(struct plan *out, struct plan_step s, uint64_t chunk, uint64_t c)
+uint32_t
+last_round(const struct plan *out)
 {
-	plan_nth(&s, chunk, c);
-	return plan_local(out, s);
+	return out->nstep ? out->step[out->nstep - 1].round : 0;
+}
+
+void
+plan_local(struct plan *out, struct plan_step s)
+{
+	if (s.count)
+		plan_append(out, s);
+}
+
+void
+plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct plan_step s)
+{
+	plan_nth(&s, a->chunk, c);
+	plan_local(out, s);
 }
 
 /* Interleave the messages of two steps, message c `pace * c` rounds later; second may be empty. */
-static enum rc
-interleave(const struct plan_args *a, struct plan *out, struct plan_step first,
-	   struct plan_step second, uint32_t pace)
+static void
+interleave(const struct plan_args *a, struct plan *out, struct plan_step x, struct plan_step y,
+	   uint32_t pace)
 {
-	uint64_t m = plan_nmessages(first.count, a->chunk);
-	uint64_t n = plan_nmessages(second.count, a->chunk);
-	enum rc rc = RC_OK;
+	uint64_t m = plan_nmessages(x.count, a->chunk), n = plan_nmessages(y.count, a->chunk);
 
-	for (uint64_t c = 0; (c < m || c < n) && !rc; c++) {
-		rc = append_message(out, first, a->chunk, c);
-		if (!rc)
-			rc = append_message(out, second, a->chunk, c);
-		first.round += pace;
-		second.round += pace;
+	for (uint64_t c = 0; (c < m || c < n) && !out->rc; c++) {
+		plan_nth_local(a, out, c, x);
+		plan_nth_local(a, out, c, y);
+		x.round += pace;
+		y.round += pace;
 	}
-	return rc;
 }
 
-enum rc
+void
 plan_message(const struct plan_args *a, struct plan *out, struct plan_step s)
 {
-	return interleave(a, out, s, (struct plan_step){0}, 0);
+	interleave(a, out, s, (struct plan_step){0}, 0);
 }
 
-enum rc
+void
 plan_exchange(const struct plan_args *a, struct plan *out, struct plan_step send,
 	      struct plan_step recv)
 {
-	return interleave(a, out, send, recv, 0);
+	interleave(a, out, send, recv, 0);
 }
 
-enum rc
+void
 plan_forward(const struct plan_args *a, struct plan *out, struct plan_step recv,
 	     struct plan_step send)
 {
-	return interleave(a, out, recv, send, 1);
+	interleave(a, out, recv, send, 1);
 }
 
-enum rc
+void
 plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s)
 {
-	return interleave(a, out, s, (struct plan_step){0}, 1);
-}
-
-enum rc
-plan_local(struct plan *out, struct plan_step s)
-{
-	return s.count ? plan_append(out, s) : RC_OK;
-}
-
-enum rc
-naive_sum(const struct plan_args *a, struct plan *out, enum plan_buf to)
-{
-	enum rc rc = RC_OK;
-
-	for (uint32_t k = 1; k < a->nranks && !rc; k++)
-		rc = plan_message(a, out,
-				  (struct plan_step){.kind = STEP_RECV_REDUCE,
-						     .src = k > 1 ? to : PLAN_IN,
-						     .dst = to,
-						     .peer = k,
-						     .round = k - 1,
-						     .count = a->nelem});
-	if (rc)
-		return rc;
-	return plan_local(
-	    out, (struct plan_step){
-		     .kind = STEP_FINISH, .dst = to, .round = a->nranks - 2, .count = a->nelem});
-}
-
-enum rc
-naive_other(const struct plan_args *a, struct plan *out, uint64_t give, uint64_t get)
-{
-	enum rc rc = plan_message(
-	    a, out,
-	    (struct plan_step){
-		.kind = STEP_SEND, .src = PLAN_IN, .peer = 0, .round = a->rank - 1, .count = give});
-
-	if (rc)
-		return rc;
-	return plan_message(a, out,
-			    (struct plan_step){.kind = STEP_RECV,
-					       .dst = PLAN_OUT,
-					       .peer = 0,
-					       .round = a->nranks - 1 + a->rank - 1,
-					       .count = get});
+	interleave(a, out, s, (struct plan_step){0}, 1);
 }
