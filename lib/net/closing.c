@@ -13,7 +13,7 @@ struct closing {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool done, left; /* by the thread; by the one who waits: the second frees */
+	bool done, left; /* set by the thread and by the one that waits: the second of them frees */
 };
 
 static bool
@@ -51,7 +51,7 @@ closing_main(void *arg)
 	return NULL;
 }
 
-/* A thread that takes no signals of the program's. */
+/* A thread that handles none of the program's signals. */
 static bool
 start_thread(struct closing *c)
 {

@@ -1,7 +1,8 @@
 /*
- * closing.h - close an nng socket without being caught in it. Inside lib/net only.
+ * closing.h - close an nng socket without hanging. Inside lib/net only.
  *
- * What else nng waits for in nng_close is not known; so a thread closes that nobody has to wait for.
+ * Nobody knows all the things that nng_close may wait for; so a thread of its own calls it, and nobody has
+ * to wait for that thread.
  */
 #ifndef NET_CLOSING_H
 #define NET_CLOSING_H
@@ -12,11 +13,11 @@
 /*
  * closing_start - close a socket on a thread of its own.
  *
- *	before	run first there, or NULL. False: leave the socket open for ever
- *	after	run last, when nng has let go of the socket; never, if it does not
- *	wait_ms	how long to wait for all that
+ *	before	that thread runs it first; NULL: nothing. False: leave the socket open for ever
+ *	after	that thread runs it last, when nng has released the socket, or never
+ *	wait_ms	wait so long for all of it
  *
- * True: it is done.
+ * True: the socket is closed.
  */
 bool closing_start(nng_socket sock, bool (*before)(void *), void (*after)(void *), void *arg,
 		   int wait_ms);

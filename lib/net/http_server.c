@@ -1,13 +1,11 @@
 /*
- * Design notes. One thread, one poll, sockets that do not block. nng has an HTTP server, but it gives
- * a request as much time as it likes, counts no connections and reads bodies of any length; none of
- * that can be set. So this is a small one of our own: a connection is one request, of which only
- * method and path matter, and one answer.
+ * Design notes. One thread, one poll, sockets that do not block. A connection is one request, of which only
+ * method and path matter, and one answer. README.md says why the server is our own.
  *
- * A connection is read until its head is whole, then written, then drained: what the peer still
- * sends is thrown away for a moment, as closing at once would make the kernel throw the answer away.
- * Each state has an end in time. For one connection too many, the oldest that is not being answered
- * goes, else the oldest; so who holds all of them open holds nobody off.
+ * A connection is read until its head is complete, then written, then drained: bytes that the peer still
+ * sends are thrown away for a moment, because after a close at once the kernel would throw the answer away.
+ * Each state has an end in time. When a connection is one too many, the oldest that is not being answered
+ * is closed, else the oldest; so a client that holds all of them open keeps nobody out.
  */
 #include "net/http_server.h"
 
@@ -38,7 +36,7 @@ struct conn {
 	int fd; /* -1: none */
 	enum phase phase;
 	uint64_t began_ns; /* this phase */
-	uint64_t due_ns;   /* it ends then, if nothing happens */
+	uint64_t due_ns;   /* it ends then, if nothing comes */
 	char in[HTTP_SERVER_HEAD_MAX];
 	size_t nin, drained;
 	char head[1024]; /* of the answer */
@@ -99,7 +97,7 @@ reason(unsigned status)
 	}
 }
 
-/* Begin to answer with what c->answer says. */
+/* Begin to send c->answer. */
 static void
 conn_answer(struct conn *c)
 {
@@ -127,7 +125,7 @@ conn_refuse(struct conn *c, unsigned status, const char *line)
 	conn_answer(c);
 }
 
-/* "GET /path HTTP/1.1", taken apart in place. False: it is no such thing. */
+/* Cut "GET /path HTTP/1.1" apart, in place. False: it is no such line. */
 static bool
 take_apart(char *line, char **method, char **path, char **version)
 {
@@ -146,7 +144,7 @@ take_apart(char *line, char **method, char **path, char **version)
 	return true;
 }
 
-/* The head is whole. */
+/* The head is complete. */
 static void
 conn_request(struct http_server *s, struct conn *c)
 {
@@ -210,7 +208,7 @@ conn_read(struct http_server *s, struct conn *c)
 		conn_refuse(c, 431, "that request is too long\n");
 }
 
-/* What of the answer is next; 0: it is sent. */
+/* The next bytes of the answer; 0: it is sent. */
 static size_t
 conn_next(const struct conn *c, const void **at)
 {
@@ -251,7 +249,7 @@ conn_write(struct conn *c)
 
 /* ---- all of them */
 
-/* A place for a connection; one is closed if there is none. */
+/* An entry for a connection; closes one if there is none. */
 static struct conn *
 take_place(struct http_server *s)
 {
@@ -289,7 +287,7 @@ accept_one(struct http_server *s)
 	conn_phase(c, READING, NET_HTTP_HEAD_MS);
 }
 
-/* Milliseconds until something is due, at most a second. */
+/* Milliseconds until the first deadline, at most a second. */
 static int
 patience(const struct http_server *s)
 {

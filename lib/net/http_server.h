@@ -14,7 +14,7 @@
 
 struct http_server;
 
-/* What a path is answered with; at first a 404 with a line. */
+/* The answer to a path; at first a 404 with a line. */
 struct http_answer {
 	unsigned status;   /* 200, 404 or 503 */
 	const char *type;  /* Content-Type */
@@ -25,8 +25,8 @@ struct http_answer {
 	void *arg;
 };
 
-/* On the server's one thread: do not block. The path begins with a slash and is of printable ASCII, as it
- * came but without its query. */
+/* Runs on the server's one thread: do not block. The path begins with a slash and is of printable ASCII, as
+ * it came but without its query. */
 typedef void (*http_server_fn)(void *arg, const char *path, struct http_answer *out);
 
 /*

@@ -1,8 +1,8 @@
 /*
- * ipcpath.h - who owns the path of an ipc address. Inside lib/net only.
+ * ipcpath.h - the owner of the path of an ipc address. Inside lib/net only.
  *
- * nng lets a second process take a path from the first. So a lock file beside it is held as long as
- * we listen, and the socket of a process that is no more is removed under the lock.
+ * nng lets a second process take a path from the first. So a server holds a lock file beside it as long as
+ * it listens, and removes a dead process's socket under the lock.
  */
 #ifndef NET_IPCPATH_H
 #define NET_IPCPATH_H
@@ -20,14 +20,14 @@ struct ipcpath {
 /* Take the path of addr. RC_BUSY: another process has it. Other addresses have none: RC_OK. */
 enum rc ipcpath_lock(struct ipcpath *p, const char *addr, struct err *err);
 
-/* Does a process that is seen from here hold the lock of addr? Looks, and takes nothing. */
+/* Does a process that is visible here hold the lock of addr? Takes nothing. */
 bool ipcpath_held(const char *addr);
 
-/* Remove the socket of a process that is no more, and nothing else that may be there. The path is
- * ours. RC_INVAL: there is a file. */
+/* Remove the socket of a dead process, and no other kind of file. The path is ours. RC_INVAL: there is a
+ * file. */
 enum rc ipcpath_clear(const char *addr, struct err *err);
 
-/* Remove our socket and let go of the path. */
+/* Remove our socket and release the path. */
 void ipcpath_unlock(struct ipcpath *p, const char *addr);
 
 #endif

@@ -42,7 +42,7 @@ listen_at(const char *host, int backlog, int *fd, struct err *err)
 	return err->rc;
 }
 
-/* The port that it came to be. */
+/* The real port. */
 static void
 learn_port(int fd, char addr[NET_ADDR_MAX])
 {

@@ -1,4 +1,4 @@
-/* Whether anybody listens at an address, whatever that process does. */
+/* Does any process listen at an address, even a frozen one? */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>
 #include <string.h>

@@ -29,19 +29,18 @@ struct net_tls_files {
 	const char *cert, *key, *ca;
 };
 
-/* Name them, before any address of tls+tcp is used. The strings are borrowed for ever. What is NULL
- * comes from the environment: GPUSIM_TLS_CERT, GPUSIM_TLS_KEY, GPUSIM_TLS_CA. */
+/* Name them, before any address of tls+tcp is used. The strings are borrowed for ever. For each that is
+ * NULL the environment is asked: GPUSIM_TLS_CERT, GPUSIM_TLS_KEY, GPUSIM_TLS_CA. */
 void net_tls_use(const struct net_tls_files *files);
 
-/* Is this an address we can use? RC_INVAL with the reason. RC_BADDATA: of tls+tcp, with files that
- * do not hold what they should (net/tls.h). */
+/* Is this an address that we can use? RC_INVAL with the reason. RC_BADDATA: of tls+tcp, with bad files
+ * (net/tls.h). */
 enum rc net_addr_check(const char *addr, enum net_reach reach, struct err *err);
 
 /* "host:port" of an address of tcp or tls+tcp; NULL: another. */
 const char *net_addr_host(const char *addr);
 
-/* The data address that goes with a control address: ipc gets ".data" appended, others any free
- * port. */
+/* The data address for a control address: ipc gets ".data" appended, others any free port. */
 enum rc net_addr_data(const char *addr, char out[NET_ADDR_MAX], struct err *err);
 
 /*

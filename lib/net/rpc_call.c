@@ -145,7 +145,7 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 		away = deadline_in_ms(c->away_ms);
 	if (phase == CALL_SENDING && away < until)
 		until = away;
-	/* Now and then the dialer is looked after (client_redial). */
+	/* Look after the dialer now and then (client_redial). */
 	away = deadline_in_ms(client_stale_ms(c));
 	if (phase == CALL_SENDING && away < until)
 		until = away;

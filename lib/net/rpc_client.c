@@ -1,12 +1,12 @@
 /*
- * Design notes. One REQ socket a server; the calls are in rpc_call.c. `lock` guards the lists of
- * calls and what is known of the connection. A connection that was up and closes is replaced by us,
- * with a new dialer, and not by nng: that would do it from the thread that clears connections away,
- * which may hang (closing.h). Its end is learnt from nng's event or from a call that it broke,
- * whichever comes first; the rest is a redialer's (redial.c).
+ * Design notes. One REQ socket a server; the calls are in rpc_call.c. `lock` guards the lists of calls and
+ * the state of the connection. When a connection closes, we replace it with a new dialer, not nng: nng
+ * would do it from the thread that clears connections away, which may hang (closing.h). We learn of its end
+ * from nng's event or from a call that it broke, whichever comes first; a redialer does the rest
+ * (redial.c).
  *
- * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end,
- * and close the socket.
+ * Closing: abort the calls. Then, on a thread that nobody has to wait for: let the redialers end, and close
+ * the socket.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -36,11 +36,8 @@ client_stale_ms(const struct rpc_client *c)
 	return strncmp(c->addr, "tls", 3) == 0 ? NET_DIAL_STALE_TLS_MS : NET_DIAL_STALE_MS;
 }
 
-/*
- * Lock held. A dialer of nng's that has had its time, or none. If it reached a process that was
- * about to end, so that writing its handshake failed, nng counts it as closed, and it never tries
- * again.
- */
+/* Lock held. There is no dialer, or nng's has had its time. If it reached a process that was about to end,
+ * so that writing its handshake failed, nng counts it as closed, and it never tries again. */
 static nng_dialer
 take_stale(struct rpc_client *c)
 {
@@ -71,7 +68,7 @@ client_redial(struct rpc_client *c)
 		client_start_redialer(c, stale, nng_dialer_id(stale) <= 0);
 }
 
-/* Lock held. The connection is gone; the caller closes its dialer and sees to another. */
+/* Lock held. The connection is gone; the caller closes its dialer and makes another. */
 static nng_dialer
 forget_connection(struct rpc_client *c)
 {
@@ -103,10 +100,8 @@ client_lost(struct rpc_client *c, int pipe)
 		client_start_redialer(c, old, true);
 }
 
-/*
- * nng is about to replace the connection itself, and its dialer has nothing to do: closing it waits
- * for nobody. A connection's last event may overtake its first: it is known by its dialer, too.
- */
+/* nng is about to replace the connection itself, and its dialer has nothing to do: closing it waits for
+ * nobody. A connection's last event may overtake its first: its dialer identifies it too. */
 static void
 on_gone(struct rpc_client *c, int id, nng_dialer d)
 {
@@ -196,7 +191,7 @@ client_dial(nng_dialer d, int within_ms)
 	return p.over ? NNG_ETIMEDOUT : rv;
 }
 
-/* The limit and the resending must be set (README.md); the rest is for the better. */
+/* The limit and the resending must be set (README.md); the rest only helps. */
 static int
 set_options(struct rpc_client *c)
 {
@@ -297,10 +292,8 @@ rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 	return RC_OK;
 }
 
-/*
- * One dial, and if it had no answer from somebody who listens, another with all the time that is left.
- * nng does not tell those two from each other.
- */
+/* One dial; if a listener is there and has not answered, another dial with all the time that is left. nng
+ * does not tell those two cases apart. */
 static int
 dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
 {
@@ -377,10 +370,8 @@ rpc_client_connected(struct rpc_client *c)
 	return connected;
 }
 
-/*
- * Free the calls before their contexts go with the socket: nng's timer thread may still be about to
- * cancel in one what has ended, and only nng_aio_free waits for that. Then let the redialers end.
- */
+/* Free the calls before their contexts go with the socket: nng's timer thread may still be about to cancel
+ * an operation that has ended, and only nng_aio_free waits for that. Then let the redialers end. */
 static bool
 settle(void *arg)
 {

@@ -10,7 +10,7 @@
 struct rpc_client;
 
 enum rpc_connect {
-	RPC_CONNECT_NOW,   /* the first connection is made before open returns, or open fails */
+	RPC_CONNECT_NOW,   /* open makes the first connection before it returns, or fails */
 	RPC_CONNECT_LATER, /* in the background; calls wait for it up to NET_CONNECT_MS */
 };
 
@@ -19,26 +19,25 @@ enum rpc_connect {
 enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 			struct err *err);
 
-/*
- * Connect before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
- * NET_CONNECT_MS. RC_TIMEOUT: somebody listens there and has not answered in time: a frozen process.
- */
+/* Connect before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
+ * NET_CONNECT_MS. RC_TIMEOUT: a process listens there and has not answered in time: it is frozen. */
 enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out,
 			   struct err *err);
 
 /*
- * Connect in the background, and watch whether the server is there: when nobody listens at the
- * address any more, which is known within a fifth of a second of its process's end (of a host that
- * answers), what is called ends at once with RC_UNREACHABLE, and fn is told before the calls are. A
- * server that only dropped the connection is connected to again, and calls are repeated.
+ * Connect in the background, and watch whether the server is there. Once nobody listens at the address any
+ * more, calls end at once with RC_UNREACHABLE, and fn is called before their callbacks; on a host that
+ * answers this is known within a fifth of a second of the process's end. If the server only dropped the
+ * connection, the client connects again, and calls are repeated.
  *
- *	fn	or NULL; told once each time, and again for each call that fails so later. On any
- *		thread: it must not close the client
+ *	fn	or NULL; called once each time, and again for each call that fails so later. On any thread: it
+ *		must not close the client
  */
 enum rc rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_client **out,
 			 struct err *err);
 
-/* How long there may be no connection before a call ends with RC_UNREACHABLE; NET_CONNECT_MS until it is set. */
+/* How long there may be no connection before a call ends with RC_UNREACHABLE; NET_CONNECT_MS until it is
+ * set. */
 void rpc_client_set_away(struct rpc_client *c, uint32_t ms);
 
 /* Whether there is a connection now. */
@@ -48,11 +47,10 @@ bool rpc_client_connected(struct rpc_client *c);
 void rpc_client_close(struct rpc_client *c);
 
 /*
- * What a call came to; runs exactly once, on a thread of nng: do not block in it.
+ * The result of a call; runs exactly once, on a thread of nng: do not block in it.
  *
- *	rc	RC_OK: reply is what the server said, success or not (see wire_reply_rc). Else reply
- *		is NULL and text says why: RC_TIMEOUT, RC_UNREACHABLE, RC_ABORTED, RC_BADDATA,
- *		RC_NOMEM.
+ *	rc	RC_OK: reply is the server's, success or not (see wire_reply_rc). Else reply is NULL and text
+ *		says why: RC_TIMEOUT, RC_UNREACHABLE, RC_ABORTED, RC_BADDATA, RC_NOMEM.
  *	reply	the callback's to free with wire_reply_free
  */
 typedef void (*rpc_done_fn)(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text);
@@ -71,10 +69,8 @@ enum rc rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, u
 enum rc rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		       rpc_done_fn done, void *arg, struct err *err);
 
-/*
- * Call and wait. On RC_OK *out is a successful reply, the caller's to free; a failure that the
- * server answered comes back as its code with its sentence.
- */
+/* Call and wait. On RC_OK *out is a successful reply, the caller's to free; a failure in the server's
+ * answer is returned as its code with its sentence. */
 enum rc rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 		 GpuSim__Reply **out, struct err *err);
 

@@ -1,6 +1,4 @@
-/*
- * rpc_client_impl.h - what rpc_client.c (the connection) and rpc_call.c (the calls) share.
- */
+/* rpc_client_impl.h - shared by rpc_client.c (the connection) and rpc_call.c (the calls). */
 #ifndef NET_RPC_CLIENT_IMPL_H
 #define NET_RPC_CLIENT_IMPL_H
 
@@ -39,11 +37,11 @@ struct rpc_client {
 	struct call *free, *running;
 	uint64_t seq;
 	uint64_t away_since;  /* meaningful while pipe is 0 */
-	uint32_t away_ms;     /* so long the server may be away before a call fails */
+	uint32_t away_ms;     /* the server may be away so long before a call fails */
 	uint64_t ncame;	      /* connections that came up so far */
 	int pipe;	      /* the connection, or 0 */
 	int pipe_gone;	      /* the last one that closed */
-	bool dialing;	      /* there is a dialer, or somebody sees to it */
+	bool dialing;	      /* there is a dialer, or a redialer makes one */
 	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
 	bool closing;
 	bool shut;	    /* the dialers are nng_close's now */
@@ -51,37 +49,35 @@ struct rpc_client {
 	/* of a client that watches */
 	bool watches;
 	bool nobody;  /* listens there; until there is a connection */
-	bool telling; /* that, by a redialer */
+	bool telling; /* the same, found by a redialer */
 	void (*tell)(void *);
 	void *tell_arg;
 };
 
-/* The connection `pipe` has closed, says a running call: make a new one. No lock held. */
+/* A running call says that the connection `pipe` has closed: make a new one. No lock held. */
 void client_lost(struct rpc_client *c, int pipe);
 
-/* Try again where that failed. */
+/* Try again after that failed. */
 void client_redial(struct rpc_client *c);
 
-/* How long nng may dial by itself before somebody looks after it. */
+/* nng may dial by itself so long before a redialer replaces its dialer. */
 uint64_t client_stale_ms(const struct rpc_client *c);
 
 /* A dialer for the client's address, not started. */
 int client_dialer(struct rpc_client *c, nng_dialer *out);
 
-/* Connect by this dialer, within so long; it is closed when that was not enough. */
+/* Connect by this dialer within so long, else close it. */
 int client_dial(nng_dialer d, int within_ms);
 
-/*
- * Have a thread close the dialer `old`, if it is one, and dial anew; of a client that watches, with
- * find_out, try first whether anybody listens there. Lock not held; dialing is claimed, and the
- * thread counted in redialers, by the caller.
- */
+/* Have a thread close the dialer `old`, if there is one, and dial again; of a client that watches, with
+ * find_out, first find out whether anybody listens there. Lock not held; the caller has claimed dialing,
+ * and counted the thread in redialers. */
 void client_start_redialer(struct rpc_client *c, nng_dialer old, bool find_out);
 
-/* One redialer less; lock not held. The client may be gone then. */
+/* One redialer less; lock not held. The client may be gone after that. */
 void client_end_redialer(struct rpc_client *c);
 
-/* Lock held. Nobody listens: calls that wait for a connection end. */
+/* Lock held. Nobody listens: end the calls that wait for a connection. */
 void client_end_waiting(struct rpc_client *c);
 
 /* Free a call that does not run; its context is left to the closing of the socket. */

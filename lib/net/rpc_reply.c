@@ -62,7 +62,7 @@ server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 		rpc_reply_err(rpc, &err);
 		return;
 	}
-	/* Without memory for the answer the call is forgotten: a repetition runs it again. */
+	/* Without memory for the answer, forget the call: a repetition runs it again. */
 	good = buf_reserve(&out, nbytes + nseq) && buf_add(&out, body, nbytes) &&
 	       buf_add(&out, seq, nseq);
 	pthread_mutex_lock(&s->lock);
@@ -70,7 +70,7 @@ server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 			good ? out.len : REPLYCACHE_ANSWER + 1);
 	pending_drop(call);
 	pthread_mutex_unlock(&s->lock);
-	/* The slot is ours alone now: the cache no longer leads to the call. */
+	/* The slot is ours alone now: the cache does not lead to the call any more. */
 	if (good)
 		slot_send(call->slot, out.data, out.len);
 	else

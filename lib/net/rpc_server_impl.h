@@ -1,8 +1,5 @@
-/*
- * rpc_server_impl.h - what the parts of the server share: rpc_server.c (its life, and what comes
- * in), rpc_slot.c (peers and slots), rpc_reply.c (what goes out). The design notes are in
- * rpc_server.c.
- */
+/* rpc_server_impl.h - shared by the parts of the server: rpc_server.c (its life, and requests), rpc_slot.c
+ * (peers and slots), rpc_reply.c (answers). The design notes are in rpc_server.c. */
 #ifndef NET_RPC_SERVER_IMPL_H
 #define NET_RPC_SERVER_IMPL_H
 
@@ -29,17 +26,17 @@ struct server_call {
 	struct rpc_call call; /* first */
 	struct rpc_server *server;
 	struct slot *slot;
-	int pipe;     /* it came through */
+	int pipe;     /* the connection of the request */
 	size_t taken; /* memory of the request */
 };
 
 struct peer {
 	int pipe;
-	bool closing;	    /* it has been told to go */
-	uint64_t heard_ns;  /* since when it says nothing */
-	uint64_t client_id; /* who spoke last through it; 0: nobody yet */
+	bool closing;	    /* it has been told to close */
+	uint64_t heard_ns;  /* since when it is silent */
+	uint64_t client_id; /* the client that spoke last through it; 0: none yet */
 	uint64_t unsent;
-	size_t ncalls;	/* of its requests that are not answered, */
+	size_t ncalls;	/* of its requests that are not answered yet, */
 	size_t pending; /* and their memory */
 };
 
@@ -61,10 +58,8 @@ struct rpc_server {
 	bool closed; /* nng has let go of the socket */
 };
 
-/*
- * Peers; all with the lock held. peer_remove: the client that has now no connection left, or 0.
- * peer_surplus: the connection that is to be closed when there is one too many, or 0.
- */
+/* Peers; all with the lock held. peer_remove: the client that has no connection left now, or 0.
+ * peer_surplus: the connection that must close when there is one too many, or 0. */
 struct peer *peer_find(struct rpc_server *s, int pipe);
 void peer_add(struct rpc_server *s, int pipe);
 uint64_t peer_remove(struct rpc_server *s, int pipe);
@@ -77,17 +72,15 @@ struct slot *slot_take(struct rpc_server *s);
 /* Give a slot back that is not sending. */
 void slot_release(struct slot *slot);
 
-/*
- * Send the answer and give the slot back when it is on its way. A peer that has gone is nobody's
- * trouble, it will ask again; one that lets too many answers lie gets no more.
- */
+/* Send the answer and give the slot back when it is on its way. A peer that has gone asks again; one that
+ * leaves too many answers lying gets no more. */
 void slot_send(struct slot *slot, const void *body, size_t nbytes);
 
-/* Free all slots; waits for what is being sent. The socket is closed. */
+/* Free all slots; waits for answers that are being sent. The socket is closed. */
 void slots_free(struct rpc_server *s);
 
-/* Enter the memory of a call's request, or take it out; lock held. RC_BUSY with the sentence: those
- * of its connection, or all, wait with too much. */
+/* Enter the memory of a call's request, or take it out; lock held. RC_BUSY with the sentence: the requests
+ * of its connection, or all, take too much. */
 enum rc pending_check(const struct server_call *call, struct err *err);
 void pending_add(const struct server_call *call);
 void pending_drop(const struct server_call *call);

@@ -33,14 +33,15 @@ peer_add(struct rpc_server *s, int pipe)
 		struct peer *p = alloc_resize(s->peers, cap, sizeof *p);
 
 		if (!p)
-			return; /* its client will be taken for gone after each request */
+			return; /* its client counts as gone after each request */
 		s->peers = p;
 		s->peers_cap = cap;
 	}
 	s->peers[s->npeers++] = (struct peer){.pipe = pipe, .heard_ns = clock_now_ns()};
 }
 
-/* Whether a goes before b: who has never said anything, then who has said nothing for longest. */
+/* Does a go before b? First a peer that has never said anything, then the one that has been silent for
+ * longest. */
 static bool
 is_idler(const struct peer *a, const struct peer *b)
 {
@@ -49,7 +50,7 @@ is_idler(const struct peer *a, const struct peer *b)
 	return a->heard_ns < b->heard_ns;
 }
 
-/* Who waits for an answer, or has not taken one, does not go: rather the newest. */
+/* A peer that waits for an answer, or has not taken one, stays: then the newest goes. */
 int
 peer_surplus(struct rpc_server *s, int newest)
 {
@@ -107,7 +108,7 @@ slot_release(struct slot *slot)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* What was owed to the peer is on its way, or lost: the slot is free. */
+/* The answer is on its way, or lost: the slot is free. */
 static void
 sent(struct slot *slot)
 {
@@ -218,7 +219,7 @@ pending_drop(const struct server_call *call)
 	p->ncalls--;
 }
 
-/* Enter nbytes as on their way to the slot's peer; false: it lets too many lie. */
+/* Enter nbytes as on their way to the slot's peer; false: it leaves too many lying. */
 static bool
 peer_owe(struct slot *slot, size_t nbytes)
 {

@@ -1,10 +1,9 @@
 /*
- * tls.h - what this process shows and wants to see on tls+tcp addresses. Inside lib/net only; which
- * files that is says net_tls_use (net.h).
+ * tls.h - certificates for tls+tcp addresses. Inside lib/net only; net_tls_use (net.h) names the files.
  *
  * Both ends show a certificate and check that the other's chain ends at the authority. Names in
- * certificates are not compared with addresses: whoever has a certificate of the authority's is
- * let in, and is believed to be whom we wanted.
+ * certificates are not compared with addresses: a peer with a certificate of the authority's is let in, and
+ * is believed to be the one we wanted.
  */
 #ifndef NET_TLS_H
 #define NET_TLS_H
