@@ -61,17 +61,14 @@ check_ladder(const struct coord_config *c, struct err *err)
 	return RC_OK;
 }
 
-static const struct device_hooks hooks = {
-    .lost = comms_device_lost, .restarted = comms_device_restarted, .seat = comms_seat};
-
 static void
 rooms_free(struct coord *c)
 {
+	comms_fini(c);
+	runs_fini(c);
 	devices_fini(c);
 	history_fini(c);
 	pendings_fini(c);
-	free(c->comms);
-	free(c->runs);
 	free(c->persist);
 	free(c);
 }
@@ -91,11 +88,10 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
-	c->comms = alloc_zeroed(1, sizeof *c->comms);
-	c->runs = alloc_zeroed(1, sizeof *c->runs);
 	c->persist = alloc_zeroed(1, sizeof *c->persist);
 	if (pendings_init(c) != RC_OK || history_init(c) != RC_OK ||
-	    devices_init(c, &hooks) != RC_OK || !c->comms || !c->runs || !c->persist) {
+	    devices_init(c, &comm_device_hooks) != RC_OK ||
+	    comms_init(c, &run_comm_hooks) != RC_OK || runs_init(c) != RC_OK || !c->persist) {
 		rooms_free(c);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -105,7 +101,6 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	tuner_init(&c->model);
 	if (!c->cfg.tuner)
 		c->cfg.tuner = &c->model;
-	c->comms->tail = &c->comms->first;
 	*out = c;
 	return RC_OK;
 }
@@ -120,12 +115,6 @@ coord_free(struct coord *c)
 	/* What ends below has nobody to tell; the actions are thrown away. */
 	c->out = &none;
 	pendings_drop(c);
-	while (c->comms->first) {
-		if (c->comms->first->made && c->comms->first->state != COMM_DETACHING)
-			comm_destroy(c, c->comms->first);
-		comm_free(c, c->comms->first);
-	}
-	rendezvous_fini(c);
 	persist_fini(c);
 	tuner_fini(&c->model);
 	rooms_free(c);
@@ -190,11 +179,13 @@ dispatch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct 
 		       wire_request_name(req));
 }
 
+/* A client has gone, or come back. */
 static void
-seen(struct coord *c, uint64_t client_id)
+client_is(struct coord *c, uint64_t client_id, bool gone)
 {
-	persist_client_is(c, client_id, false);
-	client_seen(c, client_id);
+	persist_client_is(c, client_id, gone);
+	comms_client_is(c, client_id, gone);
+	groups_client_is(c, client_id, gone);
 }
 
 static enum rc
@@ -205,7 +196,7 @@ request(struct coord *c, const struct coord_event *ev)
 
 	if (!w)
 		return RC_NOMEM;
-	seen(c, ev->client_id);
+	client_is(c, ev->client_id, false);
 	if (persist_asked_before(c, w))
 		return RC_OK;
 	c->client_id = ev->client_id;
@@ -221,9 +212,10 @@ tick(struct coord *c)
 	devices_tick(c);
 	calls_tick(c);
 	calls_settle(c);
-	comms_reap(c);
+	comms_step(c);
 	care_tick(c);
 	comm_leases_tick(c);
+	groups_tick(c);
 	persist_tick(c);
 	polls_tick(c);
 	rendezvous_tick(c);
@@ -238,7 +230,7 @@ coord_step_end(struct coord *c)
 	 * those whose turn it is when devices have become free. */
 	do {
 		calls_settle(c);
-		comms_reap(c);
+		comms_step(c);
 		queue_step(c);
 	} while (calls_unsettled(c));
 	events_tell(c);
@@ -296,12 +288,11 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		calls_result(c, ev);
 		break;
 	case COORD_GONE:
-		persist_client_is(c, ev->client_id, true);
-		client_gone(c, ev->client_id);
+		client_is(c, ev->client_id, true);
 		device_hung_up(c, ev->client_id);
 		break;
 	case COORD_SEEN:
-		seen(c, ev->client_id);
+		client_is(c, ev->client_id, false);
 		break;
 	case COORD_CANCEL:
 		pending_cancel(c, ev->client_id, ev->seq);

@@ -21,15 +21,15 @@ ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 	for (size_t i = 0; i < q->n_memaddrs; i++) {
 		const GpuSim__AllReduceRingRequest__MemAddrsEntry *e = q->memaddrs[i];
 
-		if (e->key >= comm->nranks)
+		if (e->key >= comm_nranks(comm))
 			return err_set(err, RC_INVAL,
 				       "memAddrs names rank %u of communicator %" PRIu64
 				       ", which has %u",
-				       e->key, comm->id, comm->nranks);
+				       e->key, comm_id(comm), comm_nranks(comm));
 		rank[e->key].coll.sendaddr = e->value ? e->value->value : 0;
 		rank[e->key].coll.recvaddr = rank[e->key].coll.sendaddr;
 	}
-	for (uint32_t r = 0; r < comm->nranks; r++)
+	for (uint32_t r = 0; r < comm_nranks(comm); r++)
 		if (rank[r].coll.sendaddr == 0)
 			return err_set(err, RC_INVAL, "memAddrs has no address for rank %u", r);
 	return RC_OK;
@@ -37,14 +37,14 @@ ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 
 static enum rc
 ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingRequest *q,
-	    struct ring_rank *rank, GpuSim__RankOps **list, struct pending *w, struct err *err)
+	    struct ring_rank *rank, GpuSim__RankOps **list, struct pending *p, struct err *err)
 {
 	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
 	char algo[] = "ring";
 	uint64_t operation;
 	enum rc rc;
 
-	for (uint32_t r = 0; r < comm->nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(comm); r++) {
 		struct ring_rank *rr = &rank[r];
 
 		gpu_sim__coll__init(&rr->coll);
@@ -63,14 +63,14 @@ ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingReque
 		list[r] = &rr->ranks;
 	}
 	rc = ring_addresses(comm, q, rank, err);
-	s.commid = comm->id;
-	s.n_ranks = comm->nranks;
+	s.commid = comm_id(comm);
+	s.n_ranks = comm_nranks(comm);
 	s.ranks = list;
-	return rc == RC_OK ? comm_submit(c, comm, &s, w, false, &operation, err) : rc;
+	return rc == RC_OK ? comm_submit(c, comm, &s, p, false, &operation, err) : rc;
 }
 
 enum rc
-on_all_reduce_ring(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_all_reduce_ring(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__AllReduceRingResponse r = GPU_SIM__ALL_REDUCE_RING_RESPONSE__INIT;
@@ -81,12 +81,12 @@ on_all_reduce_ring(struct coord *c, struct pending *w, const GpuSim__Request *re
 
 	if (rc != RC_OK)
 		return rc;
-	rank = alloc_zeroed(comm->nranks, sizeof *rank);
-	list = alloc_zeroed(comm->nranks, sizeof(void *));
+	rank = alloc_zeroed(comm_nranks(comm), sizeof *rank);
+	list = alloc_zeroed(comm_nranks(comm), sizeof(void *));
 	if (rank && list)
-		rc = ring_submit(c, comm, req->allreducering, rank, list, w, err);
+		rc = ring_submit(c, comm, req->allreducering, rank, list, p, err);
 	else
-		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		rc = comm_nomem(comm, err);
 	free(rank);
 	free(list);
 	if (rc != RC_OK)
@@ -94,14 +94,14 @@ on_all_reduce_ring(struct coord *c, struct pending *w, const GpuSim__Request *re
 	r.success = true;
 	reply.body_case = GPU_SIM__REPLY__BODY_ALL_REDUCE_RING;
 	reply.allreducering = &r;
-	answer(c, w, &reply);
+	answer(c, p, &reply);
 	return RC_OK;
 }
 
 /* ---- Memcpy: passed on to the device */
 
 static void
-answer_copied(struct coord *c, struct pending *w, const GpuSim__Reply *from)
+answer_copied(struct coord *c, struct pending *p, const GpuSim__Reply *from)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__MemcpyResponse r = GPU_SIM__MEMCPY_RESPONSE__INIT;
@@ -119,7 +119,7 @@ answer_copied(struct coord *c, struct pending *w, const GpuSim__Reply *from)
 	}
 	reply.body_case = GPU_SIM__REPLY__BODY_MEMCPY;
 	reply.memcpy = &r;
-	answer(c, w, &reply);
+	answer(c, p, &reply);
 }
 
 struct copy {
@@ -192,7 +192,7 @@ copy_start(struct coord *c, struct pending *p, const GpuSim__DeviceId *id, uint6
 }
 
 enum rc
-on_memcpy(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_memcpy(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	GpuSim__WriteRequest in = GPU_SIM__WRITE_REQUEST__INIT;
 	GpuSim__ReadRequest out = GPU_SIM__READ_REQUEST__INIT;
@@ -204,13 +204,13 @@ on_memcpy(struct coord *c, struct pending *w, const GpuSim__Request *req, struct
 		h2d = req->memcpy->hosttodevice;
 		in.addr = h2d->dstmemaddr ? h2d->dstmemaddr->value : 0;
 		in.data = h2d->hostsrcdata;
-		return copy_start(c, w, h2d->dstdeviceid, in.data.len, GPU_SIM__REQUEST__BODY_WRITE,
+		return copy_start(c, p, h2d->dstdeviceid, in.data.len, GPU_SIM__REQUEST__BODY_WRITE,
 				  &in.base, err);
 	case GPU_SIM__MEMCPY_REQUEST__EITHER_DEVICE_TO_HOST:
 		d2h = req->memcpy->devicetohost;
 		out.addr = d2h->srcmemaddr ? d2h->srcmemaddr->value : 0;
 		out.nbytes = d2h->numbytes;
-		return copy_start(c, w, d2h->srcdeviceid, out.nbytes, GPU_SIM__REQUEST__BODY_READ,
+		return copy_start(c, p, d2h->srcdeviceid, out.nbytes, GPU_SIM__REQUEST__BODY_READ,
 				  &out.base, err);
 	default:
 		return err_set(err, RC_INVAL, "memcpy: no direction is given");

@@ -5,24 +5,6 @@
 
 #include <stdlib.h>
 
-static void
-comm_show(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
-{
-	gpu_sim__comm_summary__init(out);
-	out->commid = comm->id;
-	out->epoch = comm->epoch;
-	out->status = comm_state(comm);
-	out->reason = (char *)comm_failure(comm)->text;
-	out->onfailure = (GpuSim__OnFailure)comm->on_failure;
-	out->recoveries = comm->recoveries;
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		ids[r] = device_id(comm->rank[r].dev);
-	out->deviceids = ids;
-	out->n_deviceids = comm->nranks;
-	out->pending = comm->nruns;
-	out->operations = comm_operations(comm);
-}
-
 #define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */
 
 struct summaries {
@@ -60,10 +42,10 @@ summaries_init(const struct coord *c, struct summaries *out)
 {
 	size_t nids = 0, nprogress = 0;
 
-	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
-		nids += comm->nranks;
-	*out = (struct summaries){.v = alloc_zeroed(c->comms->n, sizeof *out->v),
-				  .p = alloc_zeroed(c->comms->n, sizeof(void *)),
+	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm))
+		nids += comm_nranks(comm);
+	*out = (struct summaries){.v = alloc_zeroed(comms_count(c), sizeof *out->v),
+				  .p = alloc_zeroed(comms_count(c), sizeof(void *)),
 				  .ids = alloc_zeroed(nids, sizeof *out->ids),
 				  .progress = alloc_zeroed(PROGRESS_MAX, sizeof *out->progress),
 				  .progress_p = alloc_zeroed(PROGRESS_MAX, sizeof(void *))};
@@ -72,10 +54,11 @@ summaries_init(const struct coord *c, struct summaries *out)
 		return false;
 	}
 	nids = 0;
-	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
-		comm_show(comm, out->ids + nids, &out->v[out->n]);
+	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
+		comm_summary(comm, out->ids + nids, &out->v[out->n]);
+		out->v[out->n].operations = runs_operations(comm);
 		nprogress = summary_progress(c, comm, out, nprogress);
-		nids += comm->nranks;
+		nids += comm_nranks(comm);
 		out->p[out->n] = &out->v[out->n];
 		out->n++;
 	}

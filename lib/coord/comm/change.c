@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum rc
-on_comm_abort(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommAbortRequest *q = req->commabort;
 	struct comm *comm = comm_find(c, q->commid);
@@ -19,13 +19,14 @@ on_comm_abort(struct coord *c, struct pending *w, const GpuSim__Request *req, st
 		return err_set(err, RC_INVAL, "comm %" PRIu64 " is at epoch %u, not %u", comm->id,
 			       comm->epoch, q->epoch);
 	if (comm->failed.rc != RC_OK) {
-		answer_done(c, w);
+		answer_done(c, p);
 		return RC_OK;
 	}
 	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": %s", comm->id,
 		*q->reason ? q->reason : "aborted by a client");
-	pending_wait(c, w, &wait_abort, comm->id, NULL);
-	comm_abort(c, comm, &why);
+	pending_wait(c, p, &wait_abort, comm->id, NULL);
+	comm->rec.final = true;
+	comm_happens(c, comm, COMM_ABORTED, &why);
 	return RC_OK;
 }
 
@@ -53,9 +54,7 @@ choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, u
 {
 	*n = 0;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		const struct member *m = &comm->rank[r];
-
-		lost[r] = q->n_ranks == 0 && member_lost(m);
+		lost[r] = q->n_ranks == 0 && comm_is_lost(comm, r);
 	}
 	for (size_t i = 0; i < q->n_ranks; i++) {
 		if (q->ranks[i] >= comm->nranks)
@@ -69,7 +68,7 @@ choose_lost(struct comm *comm, const GpuSim__CommShrinkRequest *q, bool *lost, u
 }
 
 enum rc
-on_comm_shrink(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_comm_shrink(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommShrinkRequest *q = req->commshrink;
 	bool lost[WIRE_MAX_RANKS];
@@ -84,14 +83,14 @@ on_comm_shrink(struct coord *c, struct pending *w, const GpuSim__Request *req, s
 	if (n == comm->nranks)
 		return err_set(err, RC_INVAL, "comm %" PRIu64 ": no rank would be left", comm->id);
 	if (n == 0 && comm->failed.rc == RC_OK) {
-		answer_init(c, comm, w);
+		answer_init(c, comm, p);
 		return RC_OK;
 	}
-	pending_wait(c, w, &wait_attach, comm->id, NULL);
-	graphs_settle(c, comm);
+	pending_wait(c, p, &wait_attach, comm->id, NULL);
+	c->comms->hooks->stop(c, comm);
 	if (n)
 		members_leave(c, comm, lost);
-	comm_renew(c, comm);
+	comm_happens(c, comm, COMM_CHANGED, NULL);
 	return RC_OK;
 }
 
@@ -109,7 +108,7 @@ check_strangers(const struct comm *comm, struct device *const *dev, uint32_t n, 
 }
 
 enum rc
-on_comm_grow(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_comm_grow(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommGrowRequest *q = req->commgrow;
 	struct device *dev[WIRE_MAX_RANKS];
@@ -129,18 +128,18 @@ on_comm_grow(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	if (rc == RC_OK && q->n_deviceids)
 		rc = choose_named(c, q->deviceids, n, dev, err);
 	else if (rc == RC_OK)
-		rc = queue_devices(c, w, req, n, q->waitms, dev, &queued, err);
+		rc = queue_devices(c, p, req, n, q->waitms, dev, &queued, err);
 	if (queued)
 		return RC_OK;
 	if (rc == RC_OK)
 		rc = check_strangers(comm, dev, n, err);
 	if (rc == RC_OK)
-		graphs_settle(c, comm);
+		c->comms->hooks->stop(c, comm);
 	if (rc == RC_OK)
 		rc = members_come(c, comm, dev, n, err);
 	if (rc != RC_OK)
 		return rc;
-	pending_wait(c, w, &wait_attach, comm->id, NULL);
-	comm_renew(c, comm);
+	pending_wait(c, p, &wait_attach, comm->id, NULL);
+	comm_happens(c, comm, COMM_CHANGED, NULL);
 	return RC_OK;
 }

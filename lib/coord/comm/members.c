@@ -57,10 +57,10 @@ members_abort(struct coord *c, struct comm *comm, const char *reason, call_done 
 		const struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
-		if (!member_there(m))
+		if (!comm_holds(comm, r))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ABORT, &q.base, NULL, &body);
-		if (!done || (member_lost(m) && body.data))
+		if (!done || (comm_is_lost(comm, r) && body.data))
 			device_tell(c, m->dev, &body);
 		else
 			member_call(c, comm, r, done, c->cfg.abort_grace_ms, &body);
@@ -69,31 +69,13 @@ members_abort(struct coord *c, struct comm *comm, const char *reason, call_done 
 
 /* ---- between epochs */
 
-/* What was submitted and has lost its meaning is not run again: it keeps no parts. */
-static void
-remap_kept(struct coord *c, struct group_part **parts, const uint32_t *to, uint32_t from,
-	   uint32_t left, const char *what, uint64_t id)
-{
-	struct err err;
-
-	if (!*parts || remap_parts(*parts, to, from, left, &err) == RC_OK)
-		return;
-	act_log(c, "%s %" PRIu64 ": %s", what, id, err.text);
-	parts_free(c, *parts);
-	*parts = NULL;
-}
-
 void
 members_leave(struct coord *c, struct comm *comm, const bool *lost)
 {
 	uint32_t to[WIRE_MAX_RANKS], left = 0, from = comm->nranks;
 
 	for (uint32_t r = 0; r < from; r++)
-		to[r] = lost[r] ? REMAP_LOST : left++;
-	for (struct run *run = comm->runs; run; run = run->next)
-		remap_kept(c, &run->parts, to, from, left, "run", run->id);
-	for (struct graph *g = comm->graphs; g; g = g->next)
-		remap_kept(c, &g->part, to, from, left, "graph", g->id);
+		to[r] = lost[r] ? RANK_LEAVES : left++;
 	members_cancel(c, comm);
 	for (uint32_t r = 0; r < from; r++) {
 		struct member *m = &comm->rank[r];
@@ -110,13 +92,7 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		device_release(m->dev);
 	}
 	comm->nranks = left;
-	for (struct run *run = comm->runs; run; run = run->next)
-		run_record(c, run);
-	for (struct graph *g = comm->graphs; g; g = g->next)
-		graph_record(c, g);
-	/* What a group has gathered was checked against the ranks of then. */
-	while (comm->groups)
-		group_free(c, comm, comm->groups);
+	c->comms->hooks->ranks(c, comm, to, from);
 }
 
 enum rc
@@ -128,13 +104,8 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 	members_cancel(c, comm);
 	v = alloc_resize(comm->rank, comm->nranks + n, sizeof *v);
 	if (!v)
-		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		return comm_nomem(comm, err);
 	comm->rank = v;
-	/* They name every rank, but not these. */
-	while (comm->graphs)
-		graph_free(c, comm->graphs);
-	while (comm->groups)
-		group_free(c, comm, comm->groups);
 	for (uint32_t k = 0; k < n; k++) {
 		comm->rank[comm->nranks++] =
 		    (struct member){.dev = dev[k],
@@ -143,5 +114,6 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 				    .newcomer = true};
 		device_reserve(dev[k]);
 	}
+	c->comms->hooks->ranks(c, comm, NULL, comm->nranks - n);
 	return RC_OK;
 }

@@ -8,16 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coord/comm/blame.h"
+#include "coord/comm/culprit.h"
 #include "wire/frame.h"
 
 static struct member *
-find_member(struct coord *c, const struct device *d, uint64_t comm_id)
+find_member(struct coord *c, const struct device *d, uint64_t id)
 {
-	struct comm *comm = c->comms->first;
+	struct comm *comm = comm_any(c, id);
 
-	while (comm && comm->id != comm_id)
-		comm = comm->next;
 	for (uint32_t r = 0; comm && r < comm->nranks; r++)
 		if (comm->rank[r].dev == d)
 			return &comm->rank[r];
@@ -29,7 +27,7 @@ static uint64_t
 moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progress *m)
 {
 	uint64_t t = m->idlems < c->now_ms ? c->now_ms - m->idlems : 0;
-	bool same = old->report && old->op == m->operation && old->step == m->step &&
+	bool same = old->report && old->seq == m->operation && old->step == m->step &&
 		    old->epoch == m->epoch;
 
 	return same && old->moved_ms < t ? old->moved_ms : t;
@@ -47,12 +45,12 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 		if (!p)
 			continue;
 		/* Of several streams, the one that is least far. */
-		if (p->report == device_reports(d) && p->op < m->operation)
+		if (p->report == device_reports(d) && p->seq < m->operation)
 			continue;
 		moved = moved_ms(c, p, m);
 		*p = (struct progress){.report = device_reports(d),
 				       .moved_ms = moved,
-				       .op = m->operation,
+				       .seq = m->operation,
 				       .epoch = m->epoch,
 				       .step = m->step,
 				       .steps = m->steps,
@@ -60,7 +58,8 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 	}
 }
 
-const struct progress *
+/* The operation that rank r is in, or NULL. */
+static const struct progress *
 progress_of(const struct comm *comm, uint32_t r)
 {
 	const struct member *m = &comm->rank[r];
@@ -84,7 +83,7 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 		gpu_sim__progress__init(m);
 		m->commid = comm->id;
 		m->epoch = comm->epoch;
-		m->operation = frame_op_shown(p->op);
+		m->operation = frame_op_shown(p->seq);
 		m->step = p->step;
 		m->steps = p->steps;
 		m->idlems = c->now_ms - p->moved_ms;
@@ -97,17 +96,17 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 }
 
 /* What is known of each rank. */
-static struct blame_rank *
+static struct culprit_rank *
 gather(const struct coord *c, const struct comm *comm)
 {
-	struct blame_rank *v = alloc_zeroed(comm->nranks, sizeof *v);
+	struct culprit_rank *v = alloc_zeroed(comm->nranks, sizeof *v);
 
 	for (uint32_t r = 0; v && r < comm->nranks; r++) {
 		const struct progress *p = progress_of(comm, r);
 
 		v[r].lost = device_is_lost(comm->rank[r].dev);
 		if (p) {
-			v[r].op = p->op;
+			v[r].seq = p->seq;
 			v[r].step = p->step;
 			v[r].waits_for = device_is_silent(c, comm->rank[r].dev) ? 0 : p->waits_for;
 		}
@@ -116,30 +115,30 @@ gather(const struct coord *c, const struct comm *comm)
 }
 
 static int
-blame_text(const struct coord *c, const struct comm *comm, uint32_t r, enum blame why, char *text,
-	   size_t room)
+describe(const struct coord *c, const struct comm *comm, uint32_t r, enum culprit why, char *text,
+	 size_t room)
 {
 	const struct progress *p = progress_of(comm, r);
 	uint64_t id = device_id(comm->rank[r].dev);
 
-	if (why == BLAME_APART && p)
+	if (why == CULPRIT_APART && p)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64 ") gets nothing from rank %u (device "
 				"%016" PRIx64 ") for %.1fs",
 				r, id, p->waits_for - 1,
 				device_id(comm->rank[p->waits_for - 1].dev),
 				(double)(c->now_ms - p->moved_ms) / 1e3);
-	if (why == BLAME_STUCK && device_is_silent(c, comm->rank[r].dev))
+	if (why == CULPRIT_STUCK && device_is_silent(c, comm->rank[r].dev))
 		return snprintf(
 		    text, room,
 		    "rank %u (device %016" PRIx64 ") is stuck: no word from it for %.1fs", r, id,
 		    (double)(c->now_ms - device_heard_ms(comm->rank[r].dev)) / 1e3);
-	if (why == BLAME_STUCK && p)
+	if (why == CULPRIT_STUCK && p)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64
 				") is stuck: it lives, and stands in step %u of %u for %.1fs",
 				r, id, p->step, p->steps, (double)(c->now_ms - p->moved_ms) / 1e3);
-	if (why == BLAME_STUCK)
+	if (why == CULPRIT_STUCK)
 		return snprintf(text, room,
 				"rank %u (device %016" PRIx64
 				") is stuck: it lives, and has not come to the operation",
@@ -149,13 +148,13 @@ blame_text(const struct coord *c, const struct comm *comm, uint32_t r, enum blam
 
 /* Of two that are apart one has to go: the one that the other waits for. */
 static bool
-leaves_to(const struct comm *comm, const enum blame *why, uint32_t r)
+leaves_to(const struct comm *comm, const enum culprit *why, uint32_t r)
 {
 	const struct progress *p = progress_of(comm, r);
 	const struct progress *q;
 	uint32_t to = p && p->waits_for ? p->waits_for - 1 : comm->nranks;
 
-	if (why[r] != BLAME_APART || to >= comm->nranks || why[to] != BLAME_APART)
+	if (why[r] != CULPRIT_APART || to >= comm->nranks || why[to] != CULPRIT_APART)
 		return false;
 	q = progress_of(comm, to);
 	/* They wait for each other: the lower rank stays. */
@@ -164,28 +163,28 @@ leaves_to(const struct comm *comm, const enum blame *why, uint32_t r)
 
 /* Of two that are apart, the one that is waited for by the other alone has nothing to tell. */
 static bool
-starves(const struct comm *comm, const enum blame *why, uint32_t r)
+starves(const struct comm *comm, const enum culprit *why, uint32_t r)
 {
 	const struct progress *p = progress_of(comm, r);
 
-	return why[r] != BLAME_APART || (p && p->waits_for && p->waits_for <= comm->nranks &&
-					 why[p->waits_for - 1] == BLAME_APART);
+	return why[r] != CULPRIT_APART || (p && p->waits_for && p->waits_for <= comm->nranks &&
+					   why[p->waits_for - 1] == CULPRIT_APART);
 }
 
 bool
-progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
-	       size_t room)
+progress_culprits(const struct coord *c, const struct comm *comm, bool *by_rank, char *text,
+		  size_t room)
 {
-	struct blame_rank *v = gather(c, comm);
-	enum blame *why = alloc_zeroed(comm->nranks, sizeof *why);
+	struct culprit_rank *v = gather(c, comm);
+	enum culprit *why = alloc_zeroed(comm->nranks, sizeof *why);
 	uint32_t n = 0;
 	size_t len = 0;
 
 	text[0] = '\0';
-	if (v && why && blame_find(v, comm->nranks, why, &n, NULL) != RC_OK)
+	if (v && why && culprits_find(v, comm->nranks, why, &n, NULL) != RC_OK)
 		n = 0;
 	for (uint32_t r = 0; n && r < comm->nranks; r++) {
-		bool guilty = why[r] == BLAME_STUCK || why[r] == BLAME_APART;
+		bool guilty = why[r] == CULPRIT_STUCK || why[r] == CULPRIT_APART;
 
 		if (by_rank)
 			by_rank[r] = guilty && !leaves_to(comm, why, r);
@@ -194,7 +193,7 @@ progress_blame(const struct coord *c, const struct comm *comm, bool *by_rank, ch
 		if (len)
 			len += (size_t)snprintf(text + len, room - len, ", ");
 		if (len < room)
-			len += (size_t)blame_text(c, comm, r, why[r], text + len, room - len);
+			len += (size_t)describe(c, comm, r, why[r], text + len, room - len);
 	}
 	free(v);
 	free(why);

@@ -16,18 +16,6 @@
 
 #include "wire/frame.h"
 
-bool
-comm_recovers(const struct comm *comm)
-{
-	return comm->on_failure != GPUSIM_ON_FAILURE_ABORT && !comm->rec.final;
-}
-
-bool
-comm_busy(const struct comm *comm)
-{
-	return comm->made && comm->state != COMM_LIVE && comm->state != COMM_DETACHING;
-}
-
 /* ---- what went wrong */
 
 /* Where the first rank to complain stood, and for whom it waited. */
@@ -48,7 +36,7 @@ take_failure(struct comm *comm, const GpuSim__Failure *f)
 }
 
 void
-comm_blame(struct comm *comm, uint32_t rank, const struct outcome *o)
+comm_call_failed(struct comm *comm, uint32_t rank, const struct outcome *o)
 {
 	struct member *m = &comm->rank[rank];
 
@@ -62,26 +50,6 @@ comm_blame(struct comm *comm, uint32_t rank, const struct outcome *o)
 		take_failure(comm, o->failure);
 }
 
-/* Nothing more is to be heard of the rank before it is decided what becomes of it. */
-static bool
-is_settled(const struct comm *comm, uint32_t r)
-{
-	const struct member *m = &comm->rank[r];
-
-	if (member_lost(m))
-		return true;
-	return !runs_wait_for(comm, r) && (m->heard || !comm_recovers(comm));
-}
-
-static bool
-is_drained(const struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (!is_settled(comm, r))
-			return false;
-	return true;
-}
-
 /* ---- draining */
 
 static void
@@ -91,7 +59,7 @@ abort_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome *o
 
 	(void)c;
 	comm->waiting--;
-	comm_blame(comm, rank, o);
+	comm_call_failed(comm, rank, o);
 }
 
 /* Nothing moved for too long: who holds up the others, while the ranks' progress still tells. */
@@ -102,71 +70,51 @@ accuse(struct coord *c, struct comm *comm)
 	bool guilty[WIRE_MAX_RANKS];
 
 	if (rec->cause.rc != RC_TIMEOUT ||
-	    !progress_blame(c, comm, guilty, rec->stuck, sizeof rec->stuck))
+	    !progress_culprits(c, comm, guilty, rec->stuck, sizeof rec->stuck))
 		return;
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		comm->rank[r].accused = guilty[r];
 }
 
-static void
-drain(struct coord *c, struct comm *comm)
+/* It is the cause, unless an earlier failure is. */
+void
+comm_note(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct err *cause = &comm->rec.cause;
+
+	(void)c;
+	if (comm->failed.rc == RC_OK &&
+	    (cause->rc == RC_OK ||
+	     (cause->rc == RC_ABORTED && why->rc != RC_ABORTED && !comm->rec.final)))
+		*cause = *why;
+}
+
+void
+comm_note_abort(struct coord *c, struct comm *comm, const struct err *why)
+{
+	(void)c;
+	comm->rec.cause = *why;
+}
+
+void
+comm_drain(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct recovery *rec = &comm->rec;
 
-	comm->state = COMM_DRAINING;
+	comm_note(c, comm, why);
 	rec->began_ms = c->now_ms;
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
 	accuse(c, comm);
 	act_log(c, "%s", rec->cause.text);
 	members_abort(c, comm, rec->cause.text, abort_ended);
 	if (!comm_recovers(comm))
-		runs_end_unstarted(c, comm, &rec->cause);
+		c->comms->hooks->failing(c, comm, &rec->cause);
 }
 
 void
 comm_fail(struct coord *c, struct comm *comm, const struct err *why)
 {
-	struct err *cause = &comm->rec.cause;
-
-	if (!comm->made || comm->state == COMM_DETACHING || comm->failed.rc != RC_OK)
-		return;
-	if (cause->rc == RC_OK ||
-	    (cause->rc == RC_ABORTED && why->rc != RC_ABORTED && !comm->rec.final))
-		*cause = *why;
-	if (comm->state == COMM_LIVE)
-		drain(c, comm);
-}
-
-void
-comms_device_restarted(struct coord *c, const struct device *d)
-{
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d && !member_there(&comm->rank[r])) {
-				struct err err;
-
-				err_set(&err, RC_FAILED,
-					"comm %" PRIu64 " rank %u (device %016" PRIx64
-					") restarted",
-					comm->id, r, device_id(d));
-				comm_fail(c, comm, &err);
-			}
-}
-
-void
-comms_device_lost(struct coord *c, const struct device *d)
-{
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (uint32_t r = 0; r < comm->nranks && comm->state == COMM_LIVE; r++)
-			if (comm->rank[r].dev == d) {
-				struct err why, err;
-
-				device_lost(d, &why);
-				err_set(&err, why.rc,
-					"comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-					comm->id, r, device_id(d), why.text);
-				comm_fail(c, comm, &err);
-			}
+	comm_happens(c, comm, COMM_FAILS, why);
 }
 
 /* ---- the end of a failure */
@@ -185,10 +133,10 @@ forget_failure(struct comm *comm)
 }
 
 /* It stays failed. */
-static void
-give_up(struct coord *c, struct comm *comm, const struct err *line)
+void
+comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
 {
-	struct pending *w;
+	struct pending *p;
 
 	members_cancel(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -196,17 +144,15 @@ give_up(struct coord *c, struct comm *comm, const struct err *line)
 		comm->rank[r].newcomer = false;
 	}
 	comm->failed = *line;
-	comm->state = COMM_LIVE;
 	if (strcmp(line->text, comm->rec.cause.text) != 0)
 		act_log(c, "%s", line->text);
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
 		  "%s", line->text);
-	runs_end_failed(c, comm, line);
-	graphs_settle(c, comm);
+	c->comms->hooks->failed(c, comm, line);
 	forget_failure(comm);
 	pendings_fail(c, &wait_attach, comm->id, line);
-	while ((w = pending_find(c, &wait_abort, comm->id)))
-		answer_done(c, w);
+	while ((p = pending_find(c, &wait_abort, comm->id)))
+		answer_done(c, p);
 	comm_idle(c, comm);
 }
 
@@ -227,7 +173,7 @@ name_lost(struct comm *comm, const bool *lost)
 		if (m->why[0])
 			err_set(&why, RC_FAILED, "%s%s",
 				strncmp(m->why, "lost", 4) == 0 ? "" : "lost: ", m->why);
-		else if (!member_there(m))
+		else if (!comm_holds(comm, r))
 			err_set(&why, RC_FAILED, "restarted");
 		else if (device_is_lost(m->dev))
 			device_lost(m->dev, &why);
@@ -260,16 +206,17 @@ comm_cannot(struct coord *c, struct comm *comm, const char *why)
 
 	describe(comm, &line);
 	err_set(&err, RC_FAILED, "%s; %s", line.text, why);
-	give_up(c, comm, &err);
+	comm_happens(c, comm, COMM_HOPELESS, &err);
 }
 
 /* ---- attaching again */
 
 void
-comm_attach_again(struct coord *c, struct comm *comm)
+comm_attach_again(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct err err;
 
+	(void)why;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 
@@ -281,30 +228,40 @@ comm_attach_again(struct coord *c, struct comm *comm)
 		m->why[0] = '\0';
 	}
 	comm->epoch++;
-	comm->state = COMM_ATTACHING;
 	if (comm_attach(c, comm, &err) != RC_OK)
-		give_up(c, comm, &err);
+		comm_happens(c, comm, COMM_HOPELESS, &err);
 }
 
+/* Its ranks have changed, or it had failed. */
 void
-comm_renew(struct coord *c, struct comm *comm)
+comm_renew(struct coord *c, struct comm *comm, const struct err *why)
 {
 	comm->failed = (struct err){0};
 	comm->rec = (struct recovery){.drained_ms = c->now_ms, .began_ms = c->now_ms};
-	comm_attach_again(c, comm);
+	comm_attach_again(c, comm, why);
+}
+
+/* The coordinator was restarted while it dealt with a failure: it begins again. */
+void
+comm_recover_again(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct err cause = comm->rec.cause;
+
+	(void)why;
+	comm->rec = (struct recovery){.final = comm->rec.final};
+	if (cause.rc == RC_OK) {
+		comm_happens(c, comm, COMM_CHANGED, NULL);
+		return;
+	}
+	comm->failed = (struct err){0};
+	comm_happens(c, comm, COMM_FAILS, &cause);
 }
 
 void
-comm_abort(struct coord *c, struct comm *comm, const struct err *why)
+comm_abort_busy(struct coord *c, struct comm *comm, const struct err *why)
 {
-	comm->rec.final = true;
-	if (comm->state == COMM_LIVE) {
-		comm_fail(c, comm, why);
-	} else {
-		comm->rec.cause = *why;
-		if (comm->state != COMM_DRAINING)
-			give_up(c, comm, why);
-	}
+	comm->rec.cause = *why;
+	comm_give_up(c, comm, why);
 }
 
 /* ---- deciding */
@@ -312,12 +269,12 @@ comm_abort(struct coord *c, struct comm *comm, const struct err *why)
 /* All answered, and yet it failed: the rank that is known to be stuck; or when it failed again, that
  * others waited for. */
 static uint32_t
-find_lost(struct comm *comm, bool *lost)
+find_lost(const struct coord *c, struct comm *comm, bool *lost)
 {
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < comm->nranks; r++) {
-		lost[r] = member_lost(&comm->rank[r]) || !is_settled(comm, r);
+		lost[r] = comm_is_lost(comm, r) || !comm_is_settled(c, comm, r);
 		n += lost[r];
 	}
 	if (n || !comm_recovers(comm) || (!comm->rec.stuck[0] && comm->rec.rounds <= 1))
@@ -338,25 +295,24 @@ go_on_without(struct coord *c, struct comm *comm, const bool *lost, uint32_t nlo
 	comm->rec.until_ms = c->now_ms + c->cfg.respawn_ms;
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		comm->rank[r].gone = lost[r];
-	if (nlost && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK) {
-		members_leave(c, comm, lost);
-	} else if (nlost) {
-		comm->state = COMM_REPLACING;
-		replace_start(c, comm);
-		replace_step(c, comm);
+	if (nlost && comm->on_failure != GPUSIM_ON_FAILURE_SHRINK) {
+		comm_happens(c, comm, COMM_SHORT, NULL);
 		return;
 	}
-	comm_attach_again(c, comm);
+	if (nlost)
+		members_leave(c, comm, lost);
+	comm_happens(c, comm, COMM_COMPLETE, NULL);
 }
 
-static void
-decide(struct coord *c, struct comm *comm)
+void
+comm_decide(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct recovery *rec = &comm->rec;
 	bool lost[WIRE_MAX_RANKS];
-	uint32_t nlost = find_lost(comm, lost);
+	uint32_t nlost = find_lost(c, comm, lost);
 	struct err line;
 
+	(void)why;
 	name_lost(comm, lost);
 	rec->drained_ms = c->now_ms;
 	rec->rounds++;
@@ -364,17 +320,16 @@ decide(struct coord *c, struct comm *comm)
 	if (!comm_recovers(comm)) {
 		for (uint32_t r = 0; r < comm->nranks; r++)
 			comm->rank[r].gone = lost[r];
-		give_up(c, comm, &line);
+		comm_happens(c, comm, COMM_HOPELESS, &line);
 		return;
 	}
 	members_cancel(c, comm);
-	runs_stop(c, comm);
-	graphs_settle(c, comm);
+	c->comms->hooks->stop(c, comm);
 	if (nlost == comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_SHRINK)
 		comm_cannot(c, comm, "no rank is left");
 	else if (rec->rounds > comm->nranks + COORD_MAX_TRIES)
 		comm_cannot(c, comm, "it fails again and again");
-	else if (runs_overdue(c, comm))
+	else if (c->comms->hooks->overdue(c, comm))
 		comm_cannot(c, comm, "its time, with recoveries, is over");
 	else
 		go_on_without(c, comm, lost, nlost);
@@ -391,23 +346,23 @@ send_back(struct coord *c, struct comm *comm)
 		const struct member *m = &comm->rank[r];
 
 		leave[r] = m->newcomer;
-		any |= m->newcomer && member_lost(m);
+		any |= m->newcomer && comm_is_lost(comm, r);
 		stays |= !m->newcomer;
-		if (member_lost(m) && !m->newcomer)
+		if (comm_is_lost(comm, r) && !m->newcomer)
 			return false;
 	}
 	if (!any || !stays)
 		return false;
 	pendings_fail(c, &wait_attach, comm->id, &why);
-	runs_stop(c, comm);
-	graphs_settle(c, comm);
+	c->comms->hooks->stop(c, comm);
 	members_leave(c, comm, leave);
-	comm_renew(c, comm);
+	comm_happens(c, comm, COMM_CHANGED, NULL);
 	return true;
 }
 
+/* A rank did not do its part of attaching, joining or defining. */
 void
-comm_attach_failed(struct coord *c, struct comm *comm)
+comm_decide_again(struct coord *c, struct comm *comm, const struct err *why)
 {
 	if (send_back(c, comm))
 		return;
@@ -417,7 +372,7 @@ comm_attach_failed(struct coord *c, struct comm *comm)
 	}
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		comm->rank[r].heard = true;
-	decide(c, comm);
+	comm_decide(c, comm, why);
 }
 
 /* ---- live again */
@@ -442,64 +397,26 @@ tell(struct coord *c, struct comm *comm)
 	comm->recoveries++;
 }
 
-static void
-go_live(struct coord *c, struct comm *comm)
+void
+comm_go_live(struct coord *c, struct comm *comm, const struct err *why)
 {
-	struct pending *w;
+	struct pending *p;
 
-	comm->state = COMM_LIVE;
+	(void)why;
 	for (uint32_t r = 0; r < comm->nranks; r++)
 		comm->rank[r].newcomer = false;
-	pairs_fini(&comm->pairs);
-	free(comm->pair);
-	comm->pair = NULL;
-	comm->pair_cap = 0;
-	comm->record.pairs_new = true;
-	graphs_drop_failed(c, comm);
 	if (comm->rec.cause.rc != RC_OK)
 		tell(c, comm);
-	runs_resume(c, comm);
+	c->comms->hooks->live(c, comm);
 	forget_failure(comm);
-	while ((w = pending_find(c, &wait_attach, comm->id)))
-		answer_init(c, comm, w);
+	while ((p = pending_find(c, &wait_attach, comm->id)))
+		answer_init(c, comm, p);
 	comm_idle(c, comm);
 }
 
 void
-comm_joined_all(struct coord *c, struct comm *comm)
+comm_define(struct coord *c, struct comm *comm, const struct err *why)
 {
-	comm->state = COMM_DEFINING;
-	graphs_define_again(c, comm);
-	comm_recover_step(c, comm);
-}
-
-static void
-defined(struct coord *c, struct comm *comm)
-{
-	for (uint32_t r = 0; r < comm->nranks; r++)
-		if (comm->rank[r].gone) {
-			comm_attach_failed(c, comm);
-			return;
-		}
-	go_live(c, comm);
-}
-
-void
-comm_recover_step(struct coord *c, struct comm *comm)
-{
-	switch (comm->state) {
-	case COMM_DRAINING:
-		if (is_drained(comm) || c->now_ms >= comm->rec.until_ms)
-			decide(c, comm);
-		break;
-	case COMM_REPLACING:
-		replace_step(c, comm);
-		break;
-	case COMM_DEFINING:
-		if (comm->waiting == 0)
-			defined(c, comm);
-		break;
-	default:
-		break;
-	}
+	(void)why;
+	c->comms->hooks->define(c, comm);
 }

@@ -14,6 +14,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A rank's seat. */
+struct seat {
+	struct pending *p; /* NULL: the seat is free */
+	bool gone;	   /* its client is away since gone_ms */
+	uint64_t gone_ms;
+	uint64_t device_id; /* 0: any */
+};
+
+/* Ranks that come by an id, each with a call of its own, until all are there. */
+struct rendezvous {
+	struct rendezvous *next;
+	struct unique_id uid;
+	uint64_t client_id; /* of the first */
+	uint32_t nranks;
+	uint32_t nhere, ngone; /* of them */
+	bool lease;
+	GpuSim__OnFailure on_failure;
+	uint32_t op_timeout_ms;
+	struct label label; /* of the first */
+	struct seat seat[];
+};
+
 static bool
 same_id(const struct unique_id *a, const struct unique_id *b)
 {
@@ -270,7 +292,7 @@ static enum rc
 make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err *err)
 {
 	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
-	struct holder *holders = alloc_zeroed(v->nranks, sizeof *holders);
+	struct owner *owners = alloc_zeroed(v->nranks, sizeof *owners);
 	struct device *dev[WIRE_MAX_RANKS];
 	enum rc rc = choose(c, v, dev, err);
 
@@ -279,19 +301,19 @@ make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err 
 	q.optimeoutms = v->op_timeout_ms;
 	q.program = (char *)v->label.program;
 	q.pid = v->label.pid;
-	if (!holders)
+	if (!owners)
 		rc = err_set(err, RC_NOMEM, "the coordinator is out of memory");
 	if (rc == RC_OK)
 		rc = comm_make(c, &q, dev, v->nranks, pending_asker(v->seat[0].p)->client_id, out,
 			       err);
 	if (rc != RC_OK) {
-		free(holders);
+		free(owners);
 		return rc;
 	}
 	for (uint32_t r = 0; r < v->nranks; r++)
-		holders[r].client_id = pending_asker(v->seat[r].p)->client_id;
-	(*out)->holders = holders;
-	(*out)->nholders = v->nranks;
+		owners[r].client_id = pending_asker(v->seat[r].p)->client_id;
+	(*out)->owners = owners;
+	(*out)->nowners = v->nranks;
 	(*out)->uid = v->uid;
 	return RC_OK;
 }
@@ -410,7 +432,7 @@ rendezvous_new(struct coord *c, const GpuSim__CommInitRankRequest *q, const stru
 
 /* The rank is here: who had its place and has gone is told so. */
 static void
-arrive(struct coord *c, struct rendezvous *v, struct pending *w,
+arrive(struct coord *c, struct rendezvous *v, struct pending *p,
        const GpuSim__CommInitRankRequest *q)
 {
 	const struct err taken = {RC_ABORTED, "its client had gone, and another came in its place"};
@@ -418,16 +440,16 @@ arrive(struct coord *c, struct rendezvous *v, struct pending *w,
 
 	if (s->p)
 		answer_failure(c, s->p, &taken);
-	pending_wait(c, w, &wait_ranks, 0, v);
-	pending_due_by(w, c->now_ms + c->cfg.comm_timeout_ms);
-	*s = (struct seat){.p = w, .device_id = q->deviceid};
+	pending_wait(c, p, &wait_ranks, 0, v);
+	pending_due_by(p, c->now_ms + c->cfg.comm_timeout_ms);
+	*s = (struct seat){.p = p, .device_id = q->deviceid};
 	v->nhere++;
 	act_log(c, "id %016" PRIx64 "%016" PRIx64 ": rank %u is there, %u of %u", v->uid.high,
 		v->uid.low, q->rank, v->nhere - v->ngone, v->nranks);
 }
 
 enum rc
-on_comm_init_rank(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
+on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__CommInitRankRequest *q = req->comminitrank;
 	const struct unique_id uid = {q->idhigh, q->idlow};
@@ -442,7 +464,7 @@ on_comm_init_rank(struct coord *c, struct pending *w, const GpuSim__Request *req
 		rc = err->rc;
 	if (rc != RC_OK)
 		return refuse(err, &uid);
-	arrive(c, v, w, q);
+	arrive(c, v, p, q);
 	complete(c, v);
 	return RC_OK;
 }

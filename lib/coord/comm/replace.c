@@ -15,7 +15,7 @@ has_returned(const struct coord *c, const struct comm *comm, const struct member
 {
 	if (device_is_lost(m->dev))
 		return false;
-	if (!member_there(m))
+	if (device_incarnation(m->dev) != m->incarnation)
 		return true;
 	return !device_can_spawn(c, m->dev) && device_heard_ms(m->dev) > comm->rec.drained_ms;
 }
@@ -33,17 +33,17 @@ start_again(struct coord *c, struct comm *comm)
 }
 
 void
-replace_start(struct coord *c, struct comm *comm)
+replace_start(struct coord *c, struct comm *comm, const struct err *why)
 {
-	if (comm->on_failure != GPUSIM_ON_FAILURE_RESPAWN)
-		return;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
+	(void)why;
+	for (uint32_t r = 0; r < comm->nranks && comm->on_failure == GPUSIM_ON_FAILURE_RESPAWN;
+	     r++) {
 		struct member *m = &comm->rank[r];
 
 		if (m->gone)
 			device_revive(c, m->dev, !has_returned(c, comm, m));
 	}
-	start_again(c, comm);
+	replace_step(c, comm);
 }
 
 /* True: none is missing any more. */
@@ -170,7 +170,7 @@ replace_step(struct coord *c, struct comm *comm)
 	if (respawns)
 		start_again(c, comm);
 	if (respawns ? respawned(c, comm) : spared(c, comm)) {
-		comm_attach_again(c, comm);
+		comm_happens(c, comm, COMM_COMPLETE, NULL);
 		return;
 	}
 	for (uint32_t r = 0; r < comm->nranks; r++)

@@ -20,8 +20,7 @@ void event_add(struct coord *c, const struct event *what, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The end of a step: those who wait for events get the new ones. */
 void events_tell(struct coord *c);
-enum rc events_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
-		       struct err *err);
+restore_record events_restore;
 enum rc history_init(struct coord *c);
 void history_fini(struct coord *c);
 

@@ -127,8 +127,7 @@ void device_replace(struct coord *c, struct device *lost, struct device *spare);
 
 /* Store what has changed. */
 void devices_record(struct coord *c);
-enum rc device_restore(struct coord *c, const char *key, const uint8_t *value, size_t n,
-		       struct err *err);
+restore_record device_restore;
 /* After a restart: ask all who they are. */
 void devices_resume(struct coord *c);
 

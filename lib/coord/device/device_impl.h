@@ -116,7 +116,7 @@ void event_device(struct coord *c, GpuSim__EventKind kind, const struct device *
 /* Its record is no longer what it should be. */
 void device_changed(struct coord *c, struct device *d);
 /* Drop its record. */
-void device_forgotten(struct coord *c, const struct device *d);
+void device_unrecord(struct coord *c, const struct device *d);
 
 /* ---- listen.c */
 

@@ -140,7 +140,7 @@ device_changed(struct coord *c, struct device *d)
 }
 
 void
-device_forgotten(struct coord *c, const struct device *d)
+device_unrecord(struct coord *c, const struct device *d)
 {
 	char key[RECORD_KEY_MAX];
 

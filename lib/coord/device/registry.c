@@ -295,7 +295,7 @@ device_moved(struct coord *c, struct device *d)
 static void
 forget(struct coord *c, size_t i)
 {
-	device_forgotten(c, c->devices->v[i]);
+	device_unrecord(c, c->devices->v[i]);
 	call_cancel(c, &c->devices->v[i]->ask);
 	free(c->devices->v[i]);
 	c->devices->n--;

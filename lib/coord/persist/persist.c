@@ -15,17 +15,13 @@ put_meta(struct coord *c)
 	GpuSim__MetaRecord m = GPU_SIM__META_RECORD__INIT;
 	uint64_t mark;
 
-	record_reserve(c->last_number, &c->persist->last_run);
-	record_reserve(c->runs->last_graph, &c->persist->last_graph);
-	mark = record_mix(record_mix(record_mix(1, c->comms->last), c->persist->last_run),
-			  c->persist->last_graph);
+	m.instance = c->cfg.instance;
+	m.lastcomm = comms_last(c);
+	runs_reserve_numbers(c, &m.lastrun, &m.lastgraph);
+	mark = record_mix(record_mix(record_mix(1, m.lastcomm), m.lastrun), m.lastgraph);
 	if (c->persist->meta == mark)
 		return;
 	c->persist->meta = mark;
-	m.instance = c->cfg.instance;
-	m.lastcomm = c->comms->last;
-	m.lastrun = c->persist->last_run;
-	m.lastgraph = c->persist->last_graph;
 	record_put(c, "0/meta", &m.base, true);
 }
 
@@ -55,9 +51,9 @@ persist_step(struct coord *c)
 		return;
 	put_meta(c);
 	devices_record(c);
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next) {
-		comm_record(c, comm);
-		graphs_record(c, comm);
+	for (struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
+		comm_record(c, comm, runs_reserve(comm));
+		runs_record(c, comm);
 	}
 	sort_actions(c->out);
 }
@@ -102,15 +98,11 @@ persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions
 	drop_stores(out);
 	n = out->n;
 	for (size_t i = 0; i < n; i++) {
-		struct comm *comm;
-
 		if (out->v[i].kind != COORD_ANSWER || !out->v[i].promise)
 			continue;
 		fail_answer(&out->v[i], why);
 		/* Its client will never know that it is there. */
-		comm = out->v[i].made ? comm_find(c, out->v[i].made) : NULL;
-		if (comm)
-			comm_destroy(c, comm);
+		comm_disown(c, out->v[i].made);
 	}
 }
 
@@ -124,11 +116,22 @@ restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 	if (!m)
 		return record_nonsense(key, err);
 	c->cfg.instance = m->instance;
-	c->comms->last = m->lastcomm;
-	c->last_number = c->persist->last_run = m->lastrun;
-	c->runs->last_graph = c->persist->last_graph = m->lastgraph;
+	comms_set_last(c, m->lastcomm);
+	runs_restore_numbers(c, m->lastrun, m->lastgraph);
 	gpu_sim__meta_record__free_unpacked(m, NULL);
 	return RC_OK;
+}
+
+static enum rc
+restore_comm(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	struct comm *comm;
+	uint64_t next_seq;
+	enum rc rc = comm_restore(c, key, value, n, &comm, &next_seq, err);
+
+	if (rc == RC_OK)
+		runs_restore_seq(comm, next_seq);
+	return rc;
 }
 
 enum rc
@@ -138,11 +141,9 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 		const char *prefix;
 		restore_record *fn;
 	} kinds[] = {
-	    {"0/meta", restore_meta},	      {"1/device/", device_restore},
-	    {"2/comm/", comm_restore},	      {"2/ops/", comm_ops_restore},
-	    {"2/pairs/", comm_pairs_restore}, {"3/graph/", graph_restore},
-	    {"4/run/", run_restore},	      {"5/reply/", reply_restore},
-	    {"6/event/", events_restore},
+	    {"0/meta", restore_meta}, {"1/device/", device_restore}, {"2/comm/", restore_comm},
+	    {"2/ops/", ops_restore},  {"2/pairs/", pairs_restore},   {"3/graph/", graph_restore},
+	    {"4/run/", run_restore},  {"5/reply/", reply_restore},   {"6/event/", events_restore},
 	};
 	struct coord_actions none = {0};
 	const size_t nkinds = sizeof kinds / sizeof kinds[0];
@@ -170,16 +171,19 @@ persist_resume(struct coord *c)
 		for (struct persist_client *k = c->persist->client[b]; k; k = k->next)
 			k->gone_ms = c->now_ms;
 	pendings_resume(c);
-	for (struct comm *comm = c->comms->first; comm; comm = next) {
-		next = comm->next;
-		if (comm_was_failing(comm))
-			runs_were_tried(comm);
-		if (comm_resume(c, comm))
-			runs_restart(c, comm);
+	for (struct comm *comm = comm_next(c, NULL); comm; comm = next) {
+		next = comm_next(c, comm);
+		if (comm_is_live(comm)) {
+			comm_resume(c, comm);
+			runs_resume_live(c, comm);
+		} else {
+			runs_resume_failed(comm);
+			comm_resume(c, comm);
+		}
 	}
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 		  "the coordinator was started again, with %zu device%s and %u communicator%s",
-		  devices_count(c), devices_count(c) == 1 ? "" : "s", c->comms->n,
-		  c->comms->n == 1 ? "" : "s");
-	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), c->comms->n);
+		  devices_count(c), devices_count(c) == 1 ? "" : "s", comms_count(c),
+		  comms_count(c) == 1 ? "" : "s");
+	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), comms_count(c));
 }

@@ -23,9 +23,8 @@ struct persist_client {
 
 struct persist {
 	struct persist_client *client[PERSIST_BUCKETS];
-	uint64_t meta;		       /* mark of what is stored; 0: nothing */
-	uint64_t last_run, last_graph; /* reserved */
-	bool resumes;		       /* it was restored, and the first step is to come */
+	uint64_t meta; /* mark of what is stored; 0: nothing */
+	bool resumes;  /* it was restored, and the first step is to come */
 	bool restored;
 };
 

@@ -73,15 +73,6 @@ persist_client_is(struct coord *c, uint64_t client_id, bool gone)
 	k->gone_ms = c->now_ms;
 }
 
-/* A client that did not come back after our restart has left what it leased. */
-static void
-end_leases(struct coord *c, const struct persist_client *k)
-{
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		if (!comm->gone)
-			comm_holder_is(c, comm, k->id, true);
-}
-
 void
 persist_tick(struct coord *c)
 {
@@ -93,7 +84,7 @@ persist_tick(struct coord *c)
 				p = &k->next;
 				continue;
 			}
-			end_leases(c, k);
+			comms_client_lost(c, k->id);
 			while (k->n)
 				drop_oldest(c, k);
 			*p = k->next;

@@ -22,17 +22,16 @@ batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err
 {
 	*b = (struct batch){.tuner = c->cfg.tuner,
 			    .comm = comm,
-			    .rank = alloc_zeroed(comm->nranks, sizeof *b->rank)};
-	return b->rank ? RC_OK
-		       : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+			    .rank = alloc_zeroed(comm_nranks(comm), sizeof *b->rank)};
+	return b->rank ? RC_OK : comm_nomem(comm, err);
 }
 
 void
 batch_fini(struct batch *b)
 {
 	for (size_t i = 0; i < b->pair_cap; i++) {
-		free(b->pair[i].nbytes[P2P_SEND]);
-		free(b->pair[i].nbytes[P2P_RECV]);
+		free(b->pair[i].nbytes[DIR_SEND]);
+		free(b->pair[i].nbytes[DIR_RECV]);
 		free(b->pair[i].number);
 	}
 	free(b->pair);
@@ -44,7 +43,7 @@ batch_fini(struct batch *b)
 static size_t
 met(const struct batch_pair *p)
 {
-	return p->n[P2P_SEND] < p->n[P2P_RECV] ? p->n[P2P_SEND] : p->n[P2P_RECV];
+	return p->n[DIR_SEND] < p->n[DIR_RECV] ? p->n[DIR_SEND] : p->n[DIR_RECV];
 }
 
 uint64_t
@@ -63,21 +62,21 @@ batch_loose(const struct batch *b)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++)
-		n += b->pair[i].n[P2P_SEND] + b->pair[i].n[P2P_RECV] - 2 * met(&b->pair[i]);
+		n += b->pair[i].n[DIR_SEND] + b->pair[i].n[DIR_RECV] - 2 * met(&b->pair[i]);
 	return n;
 }
 
 bool
-batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_dir *dir)
+batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum sendrecv_dir *dir)
 {
 	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
 		const struct batch_pair *p = &b->pair[i];
 
-		if (p->n[P2P_SEND] == p->n[P2P_RECV])
+		if (p->n[DIR_SEND] == p->n[DIR_RECV])
 			continue;
 		*src = (uint32_t)(b->pairs.key[i] >> 32);
 		*dst = (uint32_t)b->pairs.key[i];
-		*dir = p->n[P2P_SEND] > p->n[P2P_RECV] ? P2P_SEND : P2P_RECV;
+		*dir = p->n[DIR_SEND] > p->n[DIR_RECV] ? DIR_SEND : DIR_RECV;
 		return true;
 	}
 	return false;
@@ -85,9 +84,9 @@ batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_
 
 /* ---- taking in */
 
-struct p2p_op {
+struct sendrecv {
 	uint32_t rank, src, dst;
-	enum p2p_dir dir;
+	enum sendrecv_dir dir;
 	size_t index; /* of the operation in the rank's list */
 	uint64_t nbytes;
 };
@@ -98,17 +97,17 @@ struct walk {
 };
 
 static void
-p2p_of(uint32_t rank, const GpuSim__Coll *k, struct p2p_op *out)
+sendrecv_of(uint32_t rank, const GpuSim__Coll *k, struct sendrecv *out)
 {
 	out->rank = rank;
-	out->dir = k->coll == GPU_SIM__COLLECTIVE__SEND ? P2P_SEND : P2P_RECV;
-	out->src = out->dir == P2P_SEND ? rank : k->root;
-	out->dst = out->dir == P2P_SEND ? k->root : rank;
+	out->dir = k->coll == GPU_SIM__COLLECTIVE__SEND ? DIR_SEND : DIR_RECV;
+	out->src = out->dir == DIR_SEND ? rank : k->root;
+	out->dst = out->dir == DIR_SEND ? k->root : rank;
 	out->nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype);
 }
 
 static bool
-next_p2p(const GpuSim__SubmitRequest *s, struct walk *w, struct p2p_op *out)
+next_sendrecv(const GpuSim__SubmitRequest *s, struct walk *w, struct sendrecv *out)
 {
 	for (; w->r < s->n_ranks; w->r++, w->i = 0)
 		while (w->i < s->ranks[w->r]->n_ops) {
@@ -116,7 +115,7 @@ next_p2p(const GpuSim__SubmitRequest *s, struct walk *w, struct p2p_op *out)
 
 			if (op->kind_case != GPU_SIM__OP__KIND_COLL || !is_sendrecv(op->coll))
 				continue;
-			p2p_of(s->ranks[w->r]->rank, op->coll, out);
+			sendrecv_of(s->ranks[w->r]->rank, op->coll, out);
 			out->index = w->i - 1;
 			return true;
 		}
@@ -139,7 +138,7 @@ pair_of(struct batch *b, uint32_t src, uint32_t dst)
 }
 
 static bool
-pair_push(struct batch_pair *p, enum p2p_dir dir, uint64_t nbytes)
+pair_push(struct batch_pair *p, enum sendrecv_dir dir, uint64_t nbytes)
 {
 	if (p->n[dir] == p->cap[dir]) {
 		size_t cap = p->cap[dir] ? p->cap[dir] * 2 : 4;
@@ -155,10 +154,10 @@ pair_push(struct batch_pair *p, enum p2p_dir dir, uint64_t nbytes)
 }
 
 static enum rc
-take_p2p(struct batch *b, const struct p2p_op *op, struct err *err)
+take_sendrecv(struct batch *b, const struct sendrecv *op, struct err *err)
 {
 	struct batch_pair *p = pair_of(b, op->src, op->dst);
-	enum p2p_dir other = op->dir == P2P_SEND ? P2P_RECV : P2P_SEND;
+	enum sendrecv_dir other = op->dir == DIR_SEND ? DIR_RECV : DIR_SEND;
 	size_t k;
 
 	if (!p)
@@ -168,28 +167,28 @@ take_p2p(struct batch *b, const struct p2p_op *op, struct err *err)
 		return err_set(err, RC_INVAL,
 			       "rank %u operation %zu: %s of %" PRIu64
 			       " bytes, but rank %u's %s has %" PRIu64,
-			       op->rank, op->index, op->dir == P2P_SEND ? "send" : "recv",
-			       op->nbytes, op->dir == P2P_SEND ? op->dst : op->src,
-			       op->dir == P2P_SEND ? "recv" : "send", p->nbytes[other][k]);
+			       op->rank, op->index, op->dir == DIR_SEND ? "send" : "recv",
+			       op->nbytes, op->dir == DIR_SEND ? op->dst : op->src,
+			       op->dir == DIR_SEND ? "recv" : "send", p->nbytes[other][k]);
 	return pair_push(p, op->dir, op->nbytes) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 static enum rc
-take_all_p2p(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
+take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 {
 	struct walk w = {0};
-	struct p2p_op op;
+	struct sendrecv op;
 	enum rc rc = RC_OK;
 	size_t n = 0;
 
-	while (next_p2p(s, &w, &op)) {
-		rc = take_p2p(b, &op, err);
+	while (next_sendrecv(s, &w, &op)) {
+		rc = take_sendrecv(b, &op, err);
 		if (rc != RC_OK)
 			break;
 		n++;
 	}
 	w = (struct walk){0};
-	while (rc != RC_OK && n-- > 0 && next_p2p(s, &w, &op))
+	while (rc != RC_OK && n-- > 0 && next_sendrecv(s, &w, &op))
 		pair_of(b, op.src, op.dst)->n[op.dir]--;
 	return rc;
 }
@@ -223,7 +222,7 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 				     r->rank, BATCH_RANK_MAX);
 	}
 	if (rc == RC_OK)
-		rc = take_all_p2p(b, s, err);
+		rc = take_all_sendrecv(b, s, err);
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
 
@@ -247,27 +246,27 @@ batch_rewind(struct batch *b)
 	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
 		struct batch_pair *p = &b->pair[i];
 
-		p->seen[P2P_SEND] = p->seen[P2P_RECV] = 0;
+		p->seen[DIR_SEND] = p->seen[DIR_RECV] = 0;
 		free(p->number);
 		p->number = NULL;
 	}
 }
 
 static enum rc
-number_p2p(struct batch *b, uint32_t rank, GpuSim__Coll *k)
+number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 {
-	struct p2p_op op;
+	struct sendrecv op;
 	struct batch_pair *p;
 	struct pair_count *count;
 	size_t nth;
 
-	p2p_of(rank, k, &op);
+	sendrecv_of(rank, k, &op);
 	p = pair_of(b, op.src, op.dst);
 	if (!p)
 		return RC_NOMEM;
 	nth = p->seen[op.dir]++;
 	if (nth >= met(p)) {
-		count = comm_pair(b->comm, op.src, op.dst);
+		count = work_pair(comm_work(b->comm), op.src, op.dst);
 		if (!count)
 			return RC_NOMEM;
 		k->p2p = count->n[op.dir] + (nth - met(p)) + 1;
@@ -290,8 +289,8 @@ static void
 choose(const struct batch *b, GpuSim__Coll *k)
 {
 	struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
-			       .transport = b->comm->p2p ? TUNE_P2P : TUNE_NET,
-			       .nranks = b->comm->nranks,
+			       .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
+			       .nranks = comm_nranks(b->comm),
 			       .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
 			       .algo = k->algo,
 			       .chunk_bytes = k->chunkbytes,
@@ -322,7 +321,7 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			k.opoffset = k.p2p = 0;
 			choose(b, &k);
 			if (is_sendrecv(&k)) {
-				if (number_p2p(b, r->rank, &k) != RC_OK)
+				if (number_sendrecv(b, r->rank, &k) != RC_OK)
 					return RC_NOMEM;
 			} else {
 				if (!coll[ncoll])
@@ -346,7 +345,8 @@ batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field, st
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++)
 		rc = encode_rank(b, s->ranks[i], field, coll, &ops[s->ranks[i]->rank]);
 	free(coll);
-	return rc == RC_OK ? rc : err_set(err, rc, "comm %" PRIu64 ": out of memory", b->comm->id);
+	return rc == RC_OK ? rc
+			   : err_set(err, rc, "comm %" PRIu64 ": out of memory", comm_id(b->comm));
 }
 
 void
@@ -356,12 +356,12 @@ batch_commit(const struct batch *b)
 		const struct batch_pair *p = &b->pair[i];
 		struct pair_count *count;
 
-		if (p->n[P2P_SEND] == p->n[P2P_RECV])
+		if (p->n[DIR_SEND] == p->n[DIR_RECV])
 			continue;
-		count = comm_pair(b->comm, (uint32_t)(b->pairs.key[i] >> 32),
+		count = work_pair(comm_work(b->comm), (uint32_t)(b->pairs.key[i] >> 32),
 				  (uint32_t)b->pairs.key[i]);
-		b->comm->record.pairs_new = true;
-		count->n[P2P_SEND] += p->n[P2P_SEND] - met(p);
-		count->n[P2P_RECV] += p->n[P2P_RECV] - met(p);
+		comm_work(b->comm)->recorded.pairs_new = true;
+		count->n[DIR_SEND] += p->n[DIR_SEND] - met(p);
+		count->n[DIR_RECV] += p->n[DIR_RECV] - met(p);
 	}
 }

@@ -9,7 +9,7 @@
 static struct graph *
 find_in(struct comm *comm, uint64_t id, enum graph_state state)
 {
-	struct graph *g = comm->graphs;
+	struct graph *g = comm_work(comm)->graphs;
 
 	while (g && (g->id != id || g->state != state))
 		g = g->next;
@@ -28,13 +28,13 @@ graph_cancel(struct coord *c, struct graph *g)
 void
 graph_free(struct coord *c, struct graph *g)
 {
-	struct graph **p = &g->comm->graphs;
+	struct graph **p = &comm_work(g->comm)->graphs;
 
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
 	graph_unrecord(c, g);
-	g->comm->ngraphs--;
+	comm_work(g->comm)->ngraphs--;
 	graph_cancel(c, g);
 	parts_free(c, g->part);
 	held_drop(c, g->held);
@@ -47,27 +47,27 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 {
 	uint32_t n = 0;
 
-	if (comm->client_id == c->client_id || c->client_id == 0)
+	if (comm_client(comm) == c->client_id || c->client_id == 0)
 		return RC_OK;
-	for (const struct graph *g = comm->graphs; g; g = g->next)
+	for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
 		n += g->client_id == c->client_id;
 	if (n < COORD_GUEST_GRAPHS)
 		return RC_OK;
 	return err_set(err, RC_BUSY,
 		       "comm %" PRIu64 ": %u graphs are this client's, which is its limit on "
 		       "another's communicator",
-		       comm->id, COORD_GUEST_GRAPHS);
+		       comm_id(comm), COORD_GUEST_GRAPHS);
 }
 
 static struct graph *
 graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
-	size_t size = sizeof(struct graph) + comm->nranks * sizeof *((struct graph *)0)->rank;
+	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
 	struct graph *g;
 
-	if (comm->ngraphs >= COORD_MAX_GRAPHS) {
+	if (comm_work(comm)->ngraphs >= COORD_MAX_GRAPHS) {
 		err_set(err, RC_BUSY, "comm %" PRIu64 ": %u graphs exist, which is the limit",
-			comm->id, COORD_MAX_GRAPHS);
+			comm_id(comm), COORD_MAX_GRAPHS);
 		return NULL;
 	}
 	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
@@ -75,11 +75,11 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	g = alloc_zeroed(1, size);
 	if (!g) {
 		held_drop(c, size);
-		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		comm_nomem(comm, err);
 		return NULL;
 	}
 	g->comm = comm;
-	g->nranks = comm->nranks;
+	g->nranks = comm_nranks(comm);
 	g->client_id = c->client_id;
 	g->held = size;
 	g->nops = nops;
@@ -90,14 +90,14 @@ graph_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 static bool
 name_missing(struct coord *c, struct pending *p, struct err *err)
 {
-	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (const struct graph *g = comm->graphs; g; g = g->next)
-			for (uint32_t r = 0; g->id == pending_id(p) && r < comm->nranks; r++)
+	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm))
+		for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
+			for (uint32_t r = 0; g->id == pending_id(p) && r < comm_nranks(comm); r++)
 				if (call_is_live(&g->rank[r].call)) {
 					err_set(err, RC_TIMEOUT,
 						"graph %" PRIu64 ": rank %u (device %016" PRIx64
 						") has not answered",
-						g->id, r, device_id(comm->rank[r].dev));
+						g->id, r, device_id(comm_device(comm, r)));
 					return false;
 				}
 	return false;
@@ -116,7 +116,7 @@ graph_dropped(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	g->waiting--;
 	if (o->err.rc == RC_OK)
 		return;
-	call_culprit(g->comm->id, rank, o, &err);
+	call_culprit(comm_id(g->comm), rank, o, &err);
 	act_log(c, "graph %" PRIu64 ": drop: %s", g->id, err.text);
 }
 
@@ -127,16 +127,15 @@ drop_start(struct coord *c, struct graph *g)
 
 	g->state = GRAPH_DROPPING;
 	q.graphid = g->id;
-	for (uint32_t r = 0; r < g->comm->nranks; r++) {
-		const struct member *m = &g->comm->rank[r];
+	for (uint32_t r = 0; r < comm_nranks(g->comm); r++) {
 		struct buf body = {0};
 
-		if (!g->rank[r].has_ops || !member_there(m))
+		if (!g->rank[r].has_ops || !comm_holds(g->comm, r))
 			continue;
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DROP, &q.base, NULL, &body);
 		g->waiting++;
-		call_start(c, &g->rank[r].call, m->dev, graph_dropped, g, r, call_timeout_ms(c),
-			   &body);
+		call_start(c, &g->rank[r].call, comm_device(g->comm, r), graph_dropped, g, r,
+			   call_timeout_ms(c), &body);
 	}
 }
 
@@ -154,7 +153,7 @@ graph_defined(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	if (o->refused)
 		g->rank[rank].has_ops = false;
 	if (g->failed.rc == RC_OK)
-		call_culprit(g->comm->id, rank, o, &g->failed);
+		call_culprit(comm_id(g->comm), rank, o, &g->failed);
 }
 
 static void
@@ -162,9 +161,9 @@ define_start(struct coord *c, struct graph *g, struct buf *ops, call_done *done)
 {
 	GpuSim__GraphDefineRequest q = GPU_SIM__GRAPH_DEFINE_REQUEST__INIT;
 
-	q.commid = g->comm->id;
+	q.commid = comm_id(g->comm);
 	q.graphid = g->id;
-	for (uint32_t r = 0; r < g->comm->nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(g->comm); r++) {
 		struct buf body = {0};
 
 		g->rank[r].has_ops = false;
@@ -173,7 +172,7 @@ define_start(struct coord *c, struct graph *g, struct buf *ops, call_done *done)
 		pack_request(GPU_SIM__REQUEST__BODY_GRAPH_DEFINE, &q.base, &ops[r], &body);
 		g->rank[r].has_ops = true;
 		g->waiting++;
-		call_start(c, &g->rank[r].call, g->comm->rank[r].dev, done, g, r,
+		call_start(c, &g->rank[r].call, comm_device(g->comm, r), done, g, r,
 			   call_timeout_ms(c), &body);
 	}
 }
@@ -182,32 +181,31 @@ static enum rc
 check_loose(const struct batch *b, struct err *err)
 {
 	uint32_t src, dst;
-	enum p2p_dir dir;
+	enum sendrecv_dir dir;
 
 	if (!batch_first_loose(b, &src, &dst, &dir))
 		return RC_OK;
 	return err_set(err, RC_INVAL, "rank %u: %s rank %u meets no %s; in a graph every one must",
-		       dir == P2P_SEND ? src : dst, dir == P2P_SEND ? "send to" : "recv from",
-		       dir == P2P_SEND ? dst : src, dir == P2P_SEND ? "recv" : "send");
+		       dir == DIR_SEND ? src : dst, dir == DIR_SEND ? "send to" : "recv from",
+		       dir == DIR_SEND ? dst : src, dir == DIR_SEND ? "recv" : "send");
 }
 
-/* Encode the batch and define it; the graph is new in comm->graphs. */
+/* Encode the batch and define it; the graph is new in comm_work(comm)->graphs. */
 static enum rc
 graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, struct graph **out,
 	   struct err *err)
 {
 	struct comm *comm = b->comm;
 	struct graph *g = graph_new(c, comm, batch_numbered(b), err);
-	struct buf *ops = g ? alloc_zeroed(comm->nranks, sizeof *ops) : NULL;
+	struct buf *ops = g ? alloc_zeroed(comm_nranks(comm), sizeof *ops) : NULL;
 	enum rc rc;
 
 	if (!g)
 		return err->rc;
-	rc = ops ? batch_encode(b, s, 3, ops, err)
-		 : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
-	g->next = comm->graphs;
-	comm->graphs = g;
-	comm->ngraphs++;
+	rc = ops ? batch_encode(b, s, 3, ops, err) : comm_nomem(comm, err);
+	g->next = comm_work(comm)->graphs;
+	comm_work(comm)->graphs = g;
+	comm_work(comm)->ngraphs++;
 	if (rc == RC_OK && comm_recovers(comm) && !(g->part = part_new(c, s, err)))
 		rc = err->rc;
 	if (rc == RC_OK) {
@@ -217,7 +215,7 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	} else {
 		graph_free(c, g);
 	}
-	for (uint32_t r = 0; ops && r < comm->nranks; r++)
+	for (uint32_t r = 0; ops && r < comm_nranks(comm); r++)
 		buf_fini(&ops[r]);
 	free(ops);
 	return rc;
@@ -229,7 +227,7 @@ check_settled(const struct comm *comm, struct err *err)
 {
 	if (!comm_busy(comm))
 		return RC_OK;
-	return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", comm->id);
+	return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", comm_id(comm));
 }
 
 enum rc
@@ -247,7 +245,7 @@ on_graph_create(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 		rc = batch_init(c, &b, comm, err);
 	if (rc != RC_OK)
 		return rc;
-	s.commid = comm->id;
+	s.commid = comm_id(comm);
 	s.n_ranks = req->graphcreate->n_ranks;
 	s.ranks = req->graphcreate->ranks;
 	rc = batch_add(&b, &s, err);
@@ -306,7 +304,7 @@ graphs_reap(struct coord *c, struct comm *comm)
 {
 	struct graph *next;
 
-	for (struct graph *g = comm->graphs; g; g = next) {
+	for (struct graph *g = comm_work(comm)->graphs; g; g = next) {
 		next = g->next;
 		if (g->state != GRAPH_READY && g->waiting == 0)
 			graph_ended(c, g);
@@ -321,9 +319,9 @@ graphs_settle(struct coord *c, struct comm *comm)
 	struct graph *next;
 	struct err err;
 
-	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm->id,
-		comm->rec.cause.rc ? ": " : "", comm->rec.cause.text);
-	for (struct graph *g = comm->graphs; g; g = next) {
+	err_set(&err, RC_RECOVERED, "comm %" PRIu64 " changed meanwhile%s%s", comm_id(comm),
+		comm_cause(comm)->rc ? ": " : "", comm_cause(comm)->text);
+	for (struct graph *g = comm_work(comm)->graphs; g; g = next) {
 		/* One whose definition has failed is being dropped. */
 		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
 		struct pending *w;
@@ -350,15 +348,14 @@ defined_again(struct coord *c, void *owner, uint32_t rank, const struct outcome 
 	struct graph *g = owner;
 	struct err err;
 
-	g->comm->waiting--;
 	g->waiting--;
 	if (o->err.rc == RC_OK)
 		return;
-	call_culprit(g->comm->id, rank, o, &err);
+	call_culprit(comm_id(g->comm), rank, o, &err);
 	act_log(c, "graph %" PRIu64 ": define again: %s", g->id, err.text);
 	if (g->failed.rc == RC_OK)
 		g->failed = err;
-	comm_blame(g->comm, rank, o);
+	comm_call_failed(g->comm, rank, o);
 }
 
 static enum rc
@@ -366,7 +363,7 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 {
 	struct comm *comm = g->comm;
 	GpuSim__SubmitRequest *s = g->part ? part_unpack(g->part) : NULL;
-	struct buf *ops = alloc_zeroed(comm->nranks, sizeof *ops);
+	struct buf *ops = alloc_zeroed(comm_nranks(comm), sizeof *ops);
 	struct batch b;
 	enum rc rc =
 	    s && ops ? batch_init(c, &b, comm, err) : err_set(err, RC_RECOVERED, "it is not kept");
@@ -381,9 +378,8 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 	}
 	if (rc == RC_OK) {
 		define_start(c, g, ops, defined_again);
-		comm->waiting += g->waiting;
 	}
-	for (uint32_t r = 0; ops && r < comm->nranks; r++)
+	for (uint32_t r = 0; ops && r < comm_nranks(comm); r++)
 		buf_fini(&ops[r]);
 	free(ops);
 	if (s)
@@ -394,7 +390,7 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 void
 graphs_define_again(struct coord *c, struct comm *comm)
 {
-	for (struct graph *g = comm->graphs; g; g = g->next) {
+	for (struct graph *g = comm_work(comm)->graphs; g; g = g->next) {
 		g->waiting = 0;
 		g->failed = (struct err){0};
 		define_again(c, g, &g->failed);
@@ -406,7 +402,7 @@ graphs_drop_failed(struct coord *c, struct comm *comm)
 {
 	struct graph *next;
 
-	for (struct graph *g = comm->graphs; g; g = next) {
+	for (struct graph *g = comm_work(comm)->graphs; g; g = next) {
 		next = g->next;
 		if (g->failed.rc == RC_OK)
 			continue;
@@ -435,16 +431,10 @@ graph_usable(struct coord *c, uint64_t comm_id, uint64_t id, struct graph **out,
 static enum rc
 check_there(const struct graph *g, struct err *err)
 {
-	for (uint32_t r = 0; r < g->comm->nranks; r++) {
-		const struct device *d = g->comm->rank[r].dev;
-		struct err why;
-
-		if (!g->rank[r].has_ops || !device_is_lost(d) || comm_recovers(g->comm))
-			continue;
-		device_lost(d, &why);
-		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-			       g->comm->id, r, device_id(d), why.text);
-	}
+	for (uint32_t r = 0; r < comm_nranks(g->comm); r++)
+		if (g->rank[r].has_ops && device_is_lost(comm_device(g->comm, r)) &&
+		    !comm_recovers(g->comm))
+			return comm_rank_lost(g->comm, r, err);
 	return RC_OK;
 }
 
@@ -490,8 +480,8 @@ on_graph_destroy(struct coord *c, struct pending *w, const GpuSim__Request *req,
 		return err->rc;
 	g = find_in(comm, req->graphdestroy->graphid, GRAPH_READY);
 	if (!g)
-		return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64, comm->id,
-			       req->graphdestroy->graphid);
+		return err_set(err, RC_NOTFOUND, "comm %" PRIu64 " has no graph %" PRIu64,
+			       comm_id(comm), req->graphdestroy->graphid);
 	if (g->nruns)
 		return err_set(err, RC_BUSY, "graph %" PRIu64 ": %u of its runs are pending", g->id,
 			       g->nruns);

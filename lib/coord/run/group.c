@@ -9,7 +9,7 @@
 struct group *
 group_find(struct comm *comm, uint64_t client_id)
 {
-	struct group *g = comm->groups;
+	struct group *g = comm_work(comm)->groups;
 
 	while (g && g->client_id != client_id)
 		g = g->next;
@@ -19,12 +19,12 @@ group_find(struct comm *comm, uint64_t client_id)
 void
 group_free(struct coord *c, struct comm *comm, struct group *g)
 {
-	struct group **p = &comm->groups;
+	struct group **p = &comm_work(comm)->groups;
 
 	while (*p != g)
 		p = &(*p)->next;
 	*p = g->next;
-	comm->ngroups--;
+	comm_work(comm)->ngroups--;
 	parts_free(c, g->parts);
 	batch_fini(&g->batch);
 	held_drop(c, g->held);
@@ -58,14 +58,14 @@ group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s, s
 static struct group *
 group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *err)
 {
-	size_t held = sizeof(struct group) + comm->nranks * sizeof *((struct batch *)0)->rank;
+	size_t held = sizeof(struct group) + comm_nranks(comm) * sizeof *((struct batch *)0)->rank;
 	struct group *g;
 
 	if (!held_take(c, held, err))
 		return NULL;
 	g = alloc_zeroed(1, sizeof *g);
 	if (!g || batch_init(c, &g->batch, comm, err) != RC_OK) {
-		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		comm_nomem(comm, err);
 		free(g);
 		held_drop(c, held);
 		return NULL;
@@ -73,10 +73,37 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 	g->client_id = client_id;
 	g->held = held;
 	g->parts_tail = &g->parts;
-	g->next = comm->groups;
-	comm->groups = g;
-	comm->ngroups++;
+	g->next = comm_work(comm)->groups;
+	comm_work(comm)->groups = g;
+	comm_work(comm)->ngroups++;
 	return g;
+}
+
+void
+groups_client_is(struct coord *c, uint64_t client_id, bool gone)
+{
+	for (struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
+		struct group *g = group_find(comm, client_id);
+
+		if (g) {
+			g->gone = gone;
+			g->gone_ms = c->now_ms;
+		}
+	}
+}
+
+void
+groups_tick(struct coord *c)
+{
+	for (struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
+		struct group *next;
+
+		for (struct group *g = comm_work(comm)->groups; g; g = next) {
+			next = g->next;
+			if (g->gone && c->now_ms >= g->gone_ms + TIME_LEASE_MS)
+				group_free(c, comm, g);
+		}
+	}
 }
 
 enum rc
@@ -91,11 +118,12 @@ on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, s
 		return rc;
 	if (group_find(comm, pending_asker(w)->client_id))
 		return err_set(err, RC_INVAL,
-			       "comm %" PRIu64 ": the client's group is open already", comm->id);
-	if (comm->ngroups >= COORD_MAX_GROUPS)
+			       "comm %" PRIu64 ": the client's group is open already",
+			       comm_id(comm));
+	if (comm_work(comm)->ngroups >= COORD_MAX_GROUPS)
 		return err_set(err, RC_BUSY,
-			       "comm %" PRIu64 ": %u groups are open, which is the limit", comm->id,
-			       COORD_MAX_GROUPS);
+			       "comm %" PRIu64 ": %u groups are open, which is the limit",
+			       comm_id(comm), COORD_MAX_GROUPS);
 	if (!group_new(c, comm, pending_asker(w)->client_id, err))
 		return err->rc;
 	r.success = true;
@@ -120,7 +148,7 @@ on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	g = group_find(comm, pending_asker(w)->client_id);
 	if (!g)
 		return err_set(err, RC_INVAL, "comm %" PRIu64 ": the client has no open group",
-			       comm->id);
+			       comm_id(comm));
 	if (g->batch.nops)
 		rc = run_submit(c, &g->batch, NULL, g->parts, w, req->groupend->wait, &operation,
 				err);

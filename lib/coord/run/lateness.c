@@ -13,16 +13,16 @@
 void
 late_begin(struct run *run)
 {
-	for (uint32_t r = 0; r < run->comm->nranks; r++)
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++)
 		run->rank[r].held_ns = run->rank[r].waited_ns = 0;
 }
 
 void
 late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m)
 {
-	if (m->n_waitedns != run->comm->nranks)
+	if (m->n_waitedns != comm_nranks(run->comm))
 		return;
-	for (uint32_t q = 0; q < run->comm->nranks; q++) {
+	for (uint32_t q = 0; q < comm_nranks(run->comm); q++) {
 		uint64_t *held = &run->rank[q].held_ns;
 
 		run->rank[r].waited_ns += m->waitedns[q];
@@ -34,34 +34,10 @@ late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m)
 void
 late_count(const struct run *run)
 {
-	for (uint32_t r = 0; run->nops && r < run->comm->nranks; r++) {
+	for (uint32_t r = 0; run->nops && r < comm_nranks(run->comm); r++) {
 		const struct run_rank *rr = &run->rank[r];
-		struct lateness *late = &run->comm->rank[r].late;
 		uint64_t own = rr->held_ns > rr->waited_ns ? rr->held_ns - rr->waited_ns : 0;
 
-		late->operations += run->nops;
-		late->sum_ns += own;
-		if (own > late->max_ns)
-			late->max_ns = own;
+		comm_late(run->comm, r, run->nops, own);
 	}
-}
-
-bool
-late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p)
-{
-	*v = alloc_zeroed(comm->nranks, sizeof **v);
-	*p = alloc_zeroed(comm->nranks, sizeof **p);
-	if (!*v || !*p)
-		return false;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		GpuSim__Lateness *m = (*p)[r] = &(*v)[r];
-
-		gpu_sim__lateness__init(m);
-		m->rank = r;
-		m->deviceid = device_id(comm->rank[r].dev);
-		m->operations = comm->rank[r].late.operations;
-		m->sumns = comm->rank[r].late.sum_ns;
-		m->maxns = comm->rank[r].late.max_ns;
-	}
-	return true;
 }

@@ -59,7 +59,7 @@ remap_coll(GpuSim__Coll *k, const uint32_t *to, uint32_t from, uint32_t left, st
 	default:
 		break;
 	}
-	if (k->root >= from || to[k->root] == REMAP_LOST)
+	if (k->root >= from || to[k->root] == RANK_LEAVES)
 		return no_meaning(k, is_sendrecv(k) ? "its peer is lost" : "its root is lost", err);
 	k->root = to[k->root];
 	if (k->coll == GPU_SIM__COLLECTIVE__GATHER || k->coll == GPU_SIM__COLLECTIVE__SCATTER)
@@ -76,7 +76,7 @@ remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		GpuSim__RankOps *r = s->ranks[i];
 
-		if (r->rank >= from || to[r->rank] == REMAP_LOST) {
+		if (r->rank >= from || to[r->rank] == RANK_LEAVES) {
 			gpu_sim__rank_ops__free_unpacked(r, NULL);
 			continue;
 		}

@@ -74,7 +74,7 @@ parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 static void
 drop_bodies(struct coord *c, struct run *run)
 {
-	for (uint32_t r = 0; r < run->comm->nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++) {
 		struct buf *body = &run->rank[r].body;
 
 		held_drop(c, body->len);
@@ -86,8 +86,8 @@ drop_bodies(struct coord *c, struct run *run)
 void
 runs_stop(struct coord *c, struct comm *comm)
 {
-	for (struct run *run = comm->runs; run; run = run->next) {
-		for (uint32_t r = 0; r < comm->nranks; r++)
+	for (struct run *run = comm_work(comm)->runs; run; run = run->next) {
+		for (uint32_t r = 0; r < comm_nranks(comm); r++)
 			call_cancel(c, &run->rank[r].call);
 		drop_bodies(c, run);
 		run->waiting = 0;
@@ -99,7 +99,7 @@ runs_stop(struct coord *c, struct comm *comm)
 void
 runs_forget_graph(struct comm *comm, struct graph *g)
 {
-	for (struct run *run = comm->runs; run; run = run->next)
+	for (struct run *run = comm_work(comm)->runs; run; run = run->next)
 		if (run->graph == g) {
 			run->graph = NULL;
 			g->nruns--;
@@ -111,7 +111,7 @@ static enum rc
 check_again(const struct run *run, const struct err *after, struct err *err)
 {
 	const struct comm *comm = run->comm;
-	const struct err *cause = run->cause.rc ? &run->cause : &comm->rec.cause;
+	const struct err *cause = run->cause.rc ? &run->cause : comm_cause(comm);
 
 	if (run->hopeless)
 		return (*err = run->cause).rc;
@@ -120,16 +120,16 @@ check_again(const struct run *run, const struct err *after, struct err *err)
 			       run->tries);
 	if (after->rc != RC_OK)
 		return err_set(err, RC_RECOVERED, "what was submitted before it was not run again");
-	if (run->tries && (!run->pure || comm->rec.blank))
+	if (run->tries && (!run->pure || comm_is_blank(comm)))
 		return err_set(err, RC_RECOVERED, "comm %" PRIu64 " has recovered: %s; %s",
-			       comm->id, comm->recovered.text,
+			       comm_id(comm), comm_recovered(comm),
 			       run->pure ? "the lost memory has to be filled again"
 					 : "what ran was not of collectives alone: run it again");
 	if (!run->graph && !run->parts)
 		return err_set(err, RC_RECOVERED,
 			       "comm %" PRIu64
 			       " has recovered: %s; the operation has no meaning without the rank",
-			       comm->id, comm->recovered.text);
+			       comm_id(comm), comm_recovered(comm));
 	return RC_OK;
 }
 
@@ -144,11 +144,11 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	drop_bodies(c, run); /* of one that came while the communicator was not live */
 	run->started = false;
 	run->cause = (struct err){0};
-	run->first_op = comm->next_op;
+	run->first_seq = comm_work(comm)->next_seq;
 	if (run->graph) {
 		run->nops = run->graph->nops * run->iterations;
 		rc = run_encode_graph(c, run, err);
-		comm->next_op += run->nops;
+		comm_work(comm)->next_seq += run->nops;
 		return rc;
 	}
 	rc = batch_init(c, &b, comm, err);
@@ -164,7 +164,7 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 	run->nops = batch_numbered(&b);
 	if (rc == RC_OK)
 		rc = run_encode(c, run, &b, NULL, run->parts, err);
-	comm->next_op += run->nops;
+	comm_work(comm)->next_seq += run->nops;
 	batch_fini(&b);
 	return rc;
 }
@@ -173,11 +173,11 @@ run_renew(struct coord *c, struct run *run, struct err *err)
 static enum rc
 check_any_rank(const struct run *run, struct err *err)
 {
-	for (uint32_t r = 0; r < run->comm->nranks; r++)
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++)
 		if (run->rank[r].body.data)
 			return RC_OK;
 	return err_set(err, RC_RECOVERED, "comm %" PRIu64 ": the ranks that it was for have gone",
-		       run->comm->id);
+		       comm_id(run->comm));
 }
 
 void
@@ -186,7 +186,7 @@ runs_resume(struct coord *c, struct comm *comm)
 	struct err after = {0};
 	struct run *next;
 
-	for (struct run *run = comm->runs; run; run = next) {
+	for (struct run *run = comm_work(comm)->runs; run; run = next) {
 		struct err err = {0};
 
 		next = run->next;
@@ -199,10 +199,20 @@ runs_resume(struct coord *c, struct comm *comm)
 		run->started = false;
 		run_end_quietly(c, run, &err);
 	}
-	for (struct run *run = comm->runs; run; run = run->next)
+	for (struct run *run = comm_work(comm)->runs; run; run = run->next)
 		run_record(c, run);
-	for (struct run *run = comm->runs; run; run = run->next)
+	runs_resume_live(c, comm);
+}
+
+void
+runs_resume_live(struct coord *c, struct comm *comm)
+{
+	struct run *next;
+
+	for (struct run *run = comm_work(comm)->runs; run; run = next) {
+		next = run->next;
 		if (!run->serial)
 			run_start(c, run);
+	}
 	runs_start_next(c, comm);
 }

@@ -20,12 +20,12 @@ check_held(const struct coord *c, size_t more, struct err *err)
 
 	if (c->runs->held + more <= COORD_CLIENT_HELD || c->client_id == 0)
 		return RC_OK;
-	for (const struct comm *comm = c->comms->first; comm; comm = comm->next) {
-		for (const struct run *run = comm->runs; run; run = run->next)
+	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
+		for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
 			held += run->client_id == c->client_id ? run->held : 0;
-		for (const struct group *g = comm->groups; g; g = g->next)
+		for (const struct group *g = comm_work(comm)->groups; g; g = g->next)
 			held += g->client_id == c->client_id ? g->held : 0;
-		for (const struct graph *g = comm->graphs; g; g = g->next)
+		for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
 			held += g->client_id == c->client_id ? g->held : 0;
 	}
 	if (held <= COORD_CLIENT_HELD)
@@ -61,8 +61,8 @@ held_drop(struct coord *c, size_t nbytes)
 struct run *
 run_find(struct coord *c, uint64_t id)
 {
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		for (struct run *run = comm->runs; run; run = run->next)
+	for (struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm))
+		for (struct run *run = comm_work(comm)->runs; run; run = run->next)
 			if (run->id == id)
 				return run;
 	return NULL;
@@ -80,18 +80,18 @@ describe(struct coord *c, struct pending *p, struct err *err)
 		return false;
 	if (!run->started) {
 		err_set(err, RC_TIMEOUT, "comm %" PRIu64 ": still behind other runs, %u in all",
-			comm->id, comm->nruns);
+			comm_id(comm), comm_work(comm)->nruns);
 		return false;
 	}
-	while (r + 1 < comm->nranks && !call_is_live(&run->rank[r].call))
+	while (r + 1 < comm_nranks(comm) && !call_is_live(&run->rank[r].call))
 		r++;
 	if (run->waiting > 1)
 		snprintf(more, sizeof more, " and %u more", run->waiting - 1);
 	err_set(err, RC_TIMEOUT,
 		"comm %" PRIu64
 		": still in progress after %.1fs, waiting for rank %u (device %016" PRIx64 ")%s",
-		comm->id, (double)(c->now_ms - call_since_ms(&run->rank[r].call)) / 1e3, r,
-		device_id(comm->rank[r].dev), more);
+		comm_id(comm), (double)(c->now_ms - call_since_ms(&run->rank[r].call)) / 1e3, r,
+		device_id(comm_device(comm, r)), more);
 	return false;
 }
 
@@ -102,7 +102,7 @@ const struct wait wait_run = {.late = describe};
 static void
 answer_run(struct coord *c, const struct run *run, struct pending *w)
 {
-	uint32_t nranks = run->comm->nranks;
+	uint32_t nranks = comm_nranks(run->comm);
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__SubmitResponse submit = GPU_SIM__SUBMIT_RESPONSE__INIT;
 	GpuSim__GroupEndResponse group = GPU_SIM__GROUP_END_RESPONSE__INIT;
@@ -110,9 +110,9 @@ answer_run(struct coord *c, const struct run *run, struct pending *w)
 	GpuSim__RunResponse **p = alloc_zeroed(nranks, sizeof *p);
 	struct err note = {0};
 
-	if (run->recoveries != run->comm->recoveries)
-		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms", run->comm->id,
-			run->comm->recovered.text, c->now_ms - run->started_ms);
+	if (run->recoveries != comm_recoveries(run->comm))
+		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms",
+			comm_id(run->comm), comm_recovered(run->comm), c->now_ms - run->started_ms);
 	for (uint32_t r = 0; v && p && r < nranks; r++) {
 		gpu_sim__run_response__init(&v[r]);
 		v[r].computens = run->rank[r].compute_ns;
@@ -126,7 +126,7 @@ answer_run(struct coord *c, const struct run *run, struct pending *w)
 		reply.groupend = &group;
 		answer(c, w, &reply);
 	} else if (v && p) {
-		submit.operation = run->first_op;
+		submit.operation = run->first_seq;
 		submit.n_ranks = nranks;
 		submit.ranks = p;
 		submit.nranks = nranks;
@@ -145,7 +145,7 @@ static void
 run_free(struct coord *c, struct run *run)
 {
 	run_unrecord(c, run);
-	for (uint32_t r = 0; r < run->comm->nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++) {
 		call_cancel(c, &run->rank[r].call);
 		buf_fini(&run->rank[r].body);
 	}
@@ -162,7 +162,7 @@ void
 run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
 	struct comm *comm = run->comm;
-	struct run **p = &comm->runs;
+	struct run **p = &comm_work(comm)->runs;
 	struct err result = run->cause;
 	struct pending *w;
 
@@ -170,13 +170,14 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 		p = &(*p)->next;
 	*p = run->next;
 	if (!run->next)
-		comm->runs_tail = p;
-	comm->nruns--;
+		comm_work(comm)->runs_tail = p;
+	comm_count_runs(comm, --comm_work(comm)->nruns);
 	if (result.rc == RC_OK || result.rc == RC_ABORTED) {
 		if (why)
 			result = *why;
-		else if ((result.rc == RC_ABORTED || run->waiting) && comm->failed.rc != RC_OK)
-			result = comm->failed;
+		else if ((result.rc == RC_ABORTED || run->waiting) &&
+			 comm_failed(comm)->rc != RC_OK)
+			result = *comm_failed(comm);
 	}
 	if (result.rc == RC_OK)
 		late_count(run);
@@ -195,29 +196,28 @@ run_end(struct coord *c, struct run *run, const struct err *why)
 	struct comm *comm = run->comm;
 
 	run_end_quietly(c, run, why);
-	if (comm->state == COMM_LIVE) {
-		runs_start_next(c, comm);
-		comm_idle(c, comm);
-	}
+	runs_start_next(c, comm);
+	comm_idle(c, comm);
 }
 
 void
 runs_end_all(struct coord *c, struct comm *comm, const struct err *why)
 {
-	while (comm->runs)
-		run_end(c, comm->runs, why);
+	while (comm_work(comm)->runs)
+		run_end(c, comm_work(comm)->runs, why);
 }
 
 void
 runs_end_failed(struct coord *c, struct comm *comm, const struct err *why)
 {
-	while (comm->runs) {
-		const struct err *own = &comm->runs->cause;
-		bool same = strcmp(own->text, comm->rec.cause.text) == 0;
+	while (comm_work(comm)->runs) {
+		const struct err *own = &comm_work(comm)->runs->cause;
+		bool same = strcmp(own->text, comm_cause(comm)->text) == 0;
 
 		if (same)
-			comm->runs->cause = *why;
-		run_end(c, comm->runs, own->rc == RC_OK || own->rc == RC_ABORTED ? why : NULL);
+			comm_work(comm)->runs->cause = *why;
+		run_end(c, comm_work(comm)->runs,
+			own->rc == RC_OK || own->rc == RC_ABORTED ? why : NULL);
 	}
 }
 
@@ -226,7 +226,7 @@ runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct run *next;
 
-	for (struct run *run = comm->runs; run; run = next) {
+	for (struct run *run = comm_work(comm)->runs; run; run = next) {
 		next = run->next;
 		if (!run->started)
 			run_end(c, run, why);
@@ -236,8 +236,17 @@ runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why)
 bool
 runs_overdue(const struct coord *c, const struct comm *comm)
 {
-	for (const struct run *run = comm->runs; run; run = run->next)
+	for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
 		if (run->tries && c->now_ms - run->failed_ms >= c->cfg.comm_timeout_ms)
+			return true;
+	return false;
+}
+
+bool
+runs_begun(const struct comm *comm)
+{
+	for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
+		if (run->started)
 			return true;
 	return false;
 }
@@ -245,7 +254,7 @@ runs_overdue(const struct coord *c, const struct comm *comm)
 bool
 runs_wait_for(const struct comm *comm, uint32_t rank)
 {
-	for (const struct run *run = comm->runs; run; run = run->next)
+	for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
 		if (run->started && !call_is_idle(&run->rank[rank].call))
 			return true;
 	return false;
@@ -275,12 +284,12 @@ run_rank_ended(struct coord *c, void *owner, uint32_t rank, const struct outcome
 		err_set(&out.err, RC_BADDATA, "answered a run with something else");
 	}
 	if (out.err.rc != RC_OK) {
-		call_culprit(run->comm->id, rank, &out, &text);
+		call_culprit(comm_id(run->comm), rank, &out, &text);
 		if (run->cause.rc == RC_OK ||
 		    (run->cause.rc == RC_ABORTED && out.err.rc != RC_ABORTED))
 			run->cause = text;
 		run->hopeless |= out.answered && is_hopeless(out.err.rc);
-		comm_blame(run->comm, rank, &out);
+		comm_call_failed(run->comm, rank, &out);
 		comm_fail(c, run->comm, &text);
 	}
 	/* One that failed is ended, or run again, when all is known of the failure. */
@@ -298,7 +307,7 @@ run_start(struct coord *c, struct run *run)
 	run->started = true;
 	run->started_ms = c->now_ms;
 	late_begin(run);
-	for (uint32_t r = 0; r < comm->nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(comm); r++) {
 		struct run_rank *rr = &run->rank[r];
 		size_t n = rr->body.len;
 
@@ -307,7 +316,7 @@ run_start(struct coord *c, struct run *run)
 		run->waiting++;
 		held_drop(c, n);
 		run->held -= n;
-		call_start(c, &rr->call, comm->rank[r].dev, run_rank_ended, run, r,
+		call_start(c, &rr->call, comm_device(comm, r), run_rank_ended, run, r,
 			   c->cfg.job_timeout_ms, &rr->body);
 	}
 }
@@ -316,9 +325,9 @@ run_start(struct coord *c, struct run *run)
 void
 runs_start_next(struct coord *c, struct comm *comm)
 {
-	for (struct run *run = comm->runs; run && comm->state == COMM_LIVE; run = run->next)
+	for (struct run *run = comm_work(comm)->runs; run && comm_is_live(comm); run = run->next)
 		if (run->serial) {
-			if (!run->started && comm->failed.rc == RC_OK)
+			if (!run->started)
 				run_start(c, run);
 			return;
 		}
@@ -330,9 +339,10 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 {
 	uint32_t n = 0;
 
-	if (comm->client_id == c->client_id || comm->nruns < COORD_GUEST_RUNS || c->client_id == 0)
+	if (comm_client(comm) == c->client_id || comm_work(comm)->nruns < COORD_GUEST_RUNS ||
+	    c->client_id == 0)
 		return RC_OK;
-	for (const struct run *run = comm->runs; run; run = run->next)
+	for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
 		n += run->client_id == c->client_id;
 	if (n < COORD_GUEST_RUNS)
 		return RC_OK;
@@ -340,23 +350,23 @@ check_limit(const struct coord *c, const struct comm *comm, struct err *err)
 		       "comm %" PRIu64
 		       ": %u runs of this client are pending, which is its limit on "
 		       "another's communicator",
-		       comm->id, COORD_GUEST_RUNS);
+		       comm_id(comm), COORD_GUEST_RUNS);
 }
 
 static struct run *
 run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 {
-	size_t size = sizeof(struct run) + comm->nranks * sizeof(struct run_rank);
+	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
 	struct run *run;
 
-	if (comm->nruns >= COORD_MAX_RUNS) {
+	if (comm_work(comm)->nruns >= COORD_MAX_RUNS) {
 		err_set(err, RC_BUSY, "comm %" PRIu64 ": %u runs are pending, which is the limit",
-			comm->id, COORD_MAX_RUNS);
+			comm_id(comm), COORD_MAX_RUNS);
 		return NULL;
 	}
-	if (nops > COORD_MAX_OP - comm->next_op) {
+	if (nops > COORD_MAX_OP - comm_work(comm)->next_seq) {
 		err_set(err, RC_INVAL, "comm %" PRIu64 ": %" PRIu64 " operations are too many",
-			comm->id, nops);
+			comm_id(comm), nops);
 		return NULL;
 	}
 	if (check_limit(c, comm, err) != RC_OK || !held_take(c, size, err))
@@ -364,7 +374,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	run = alloc_zeroed(1, size);
 	if (!run) {
 		held_drop(c, size);
-		err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		comm_nomem(comm, err);
 		return NULL;
 	}
 	run->comm = comm;
@@ -372,8 +382,8 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	run->id = c->last_number + 1;
 	run->held = size;
 	run->nops = nops;
-	run->first_op = comm->next_op;
-	run->recoveries = comm->recoveries;
+	run->first_seq = comm_work(comm)->next_seq;
+	run->recoveries = comm_recoveries(comm);
 	return run;
 }
 
@@ -386,9 +396,9 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 	struct buf body = {0};
 	bool packed;
 
-	q.commid = run->comm->id;
-	q.epoch = run->comm->epoch;
-	q.firstop = run->first_op;
+	q.commid = comm_id(run->comm);
+	q.epoch = comm_epoch(run->comm);
+	q.firstop = run->first_seq;
 	q.iterations = iterations;
 	q.stride = run->nops / iterations;
 	q.firstiteration = run->first_iteration;
@@ -399,7 +409,7 @@ run_pack_rank(struct coord *c, struct run *run, uint32_t r, uint64_t iterations,
 	packed = pack_request(GPU_SIM__REQUEST__BODY_RUN, &q.base, ops, &body);
 	buf_fini(ops);
 	if (!packed)
-		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
+		return comm_nomem(run->comm, err);
 	if (!held_take(c, body.len, err)) {
 		buf_fini(&body);
 		return err->rc;
@@ -416,16 +426,14 @@ run_queue(struct coord *c, struct run *run, struct pending *w, bool wait)
 	struct comm *comm = run->comm;
 
 	c->last_number = run->id;
-	comm->next_op += run->nops;
-	*comm->runs_tail = run;
-	comm->runs_tail = &run->next;
-	comm->nruns++;
+	comm_work(comm)->next_seq += run->nops;
+	work_append(comm, run);
 	if (wait)
 		pending_wait(c, w, &wait_run, run->id, NULL);
 	run_record(c, run);
 	if (run->serial)
 		runs_start_next(c, comm);
-	else if (comm->state == COMM_LIVE)
+	else if (comm_is_live(comm))
 		run_start(c, run);
 }
 
@@ -439,8 +447,7 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 		GpuSim__SubmitRequest *s = part_unpack(parts);
 
 		if (!s)
-			return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory",
-				       b->comm->id);
+			return comm_nomem(b->comm, err);
 		rc = batch_encode(b, s, 6, ops, err);
 		gpu_sim__submit_request__free_unpacked(s, NULL);
 	}
@@ -452,10 +459,9 @@ enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
 {
-	uint32_t nranks = run->comm->nranks;
+	uint32_t nranks = comm_nranks(run->comm);
 	struct buf *ops = alloc_zeroed(nranks, sizeof *ops);
-	enum rc rc =
-	    ops ? RC_OK : err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", run->comm->id);
+	enum rc rc = ops ? RC_OK : comm_nomem(run->comm, err);
 
 	batch_rewind(b);
 	if (rc == RC_OK)
@@ -492,7 +498,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 		run_free(c, run);
 		return rc;
 	}
-	*operation = run->first_op;
+	*operation = run->first_seq;
 	run_queue(c, run, w, wait);
 	return RC_OK;
 }
@@ -503,7 +509,7 @@ run_encode_graph(struct coord *c, struct run *run, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	for (uint32_t r = 0; rc == RC_OK && r < run->comm->nranks; r++)
+	for (uint32_t r = 0; rc == RC_OK && r < comm_nranks(run->comm); r++)
 		if (run->graph->rank[r].has_ops) {
 			struct buf none = {0};
 
@@ -538,7 +544,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 		run_free(c, run);
 		return rc;
 	}
-	*operation = run->first_op;
+	*operation = run->first_seq;
 	run_queue(c, run, w, q->wait);
 	return RC_OK;
 }
@@ -572,7 +578,7 @@ comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 	if (rc != RC_OK)
 		return rc;
 	rc = batch_add(&b, s, err);
-	*operation = comm->next_op;
+	*operation = comm_work(comm)->next_seq;
 	if (rc == RC_OK && b.nops)
 		rc = run_submit(c, &b, s, NULL, w, wait, operation, err);
 	batch_fini(&b);

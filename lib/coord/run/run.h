@@ -1,254 +1,43 @@
 /*
- * run.h - operations: submitted, numbered, run, run again.
+ * run.h - operations: submitted, numbered, run as one by all ranks, run again after a recovery.
  */
 #ifndef COORD_RUN_H
 #define COORD_RUN_H
 
 #include "coord/comm/comm.h"
 
-struct run_rank {
-	struct buf body; /* packed Request{run} until started; no data: nothing to do */
-	struct call call;
-	uint64_t compute_ns, comm_ns;
-	uint64_t held_ns;   /* the longest that another rank waited for it */
-	uint64_t waited_ns; /* it waited for others */
-};
+enum rc runs_init(struct coord *c);
+void runs_fini(struct coord *c);
+extern const struct comm_hooks run_comm_hooks;
 
-struct run {
-	struct run *next;
-	struct comm *comm;
-	uint64_t client_id;	     /* who submitted it */
-	uint64_t id, first_op, nops; /* nops: all iterations' numbered operations */
-	struct graph *graph;	     /* or NULL */
-	uint64_t first_iteration;    /* of a graph */
-	uint64_t iterations;	     /* of a graph */
-	bool serial;		     /* waits its turn; else send/recv only, starts at once */
-	bool started;
-	bool pure;			/* of collectives alone: it may be run again */
-	bool hopeless;			/* it would fail again */
-	unsigned tries;			/* that failed */
-	uint32_t recoveries;		/* of the communicator when it was submitted */
-	struct group_part *parts;	/* what was submitted, to be run again; or NULL */
-	uint32_t waiting;		/* ranks that have not answered */
-	struct err cause;		/* first failure, one that is not RC_ABORTED if there is */
-	uint64_t started_ms, failed_ms; /* failed: at first */
-	size_t held;
-	bool recorded;
-	struct run_rank rank[]; /* comm->nranks, or more */
-};
-
-/* The operations of a submit, group or graph while they are gathered, matched and numbered. */
-struct batch_pair {
-	uint64_t *nbytes[2]; /* of each send, receive, in order */
-	size_t n[2], cap[2];
-	size_t seen[2];	  /* by batch_encode */
-	uint64_t *number; /* operation + 1 of the k-th met pair; 0: not yet */
-};
-
-struct batch {
-	const struct tuner *tuner;
-	struct comm *comm;
-	size_t nops;
-	size_t npure; /* of them, collectives, sends and receives */
-	uint64_t ncoll;
-	struct {
-		size_t nops, nbytes;
-	} * rank; /* comm->nranks */
-	struct pairs pairs;
-	struct batch_pair *pair;
-	size_t pair_cap;
-	uint64_t next; /* by batch_encode: next operation number */
-};
-
-struct group_part {
-	struct group_part *next;
-	struct buf packed; /* SubmitRequest */
-	size_t held;
-};
-
-struct group {
-	struct group *next;
-	uint64_t client_id;
-	bool gone;
-	uint64_t gone_ms;
-	struct batch batch;
-	struct group_part *parts, **parts_tail;
-	size_t held;
-};
-
-enum graph_state { GRAPH_DEFINING, GRAPH_READY, GRAPH_DROPPING };
-
-struct graph {
-	struct graph *next;
-	struct comm *comm;
-	uint64_t client_id; /* who made it */
-	uint64_t id, nops;  /* nops: numbered operations of one iteration */
-	enum graph_state state;
-	struct group_part *part; /* what was submitted, to be defined again; or NULL */
-	uint32_t nruns, waiting;
-	uint32_t nranks;   /* of rank[]; the communicator has that many or less */
-	struct err failed; /* of the definition */
-	size_t held;
-	uint64_t recorded; /* mark of what is stored; 0: nothing */
-	struct {
-		bool has_ops;
-		struct call call;
-	} rank[]; /* comm->nranks */
-};
-
-/* A rank's place in a rendezvous. */
 /* Requests wait for the end of a run, by its id; for a graph to be made or dropped. */
 extern const struct wait wait_run, wait_graph;
 
-struct runs {
-	size_t held;
-	uint64_t last_graph;
-};
-
-/* ---- lateness.c */
-
-/* A rank's part of a run begins; has ended well; all parts have. */
-void late_begin(struct run *run);
-void late_answer(struct run *run, uint32_t r, const GpuSim__RunResponse *m);
-void late_count(const struct run *run);
-/* The messages, by rank: two arrays for free(3). False: out of memory. */
-bool late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p);
-
-/* ---- remap.c */
-
-#define REMAP_LOST UINT32_MAX
-
-/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r. RC_RECOVERED: it has no
- * meaning without those who are lost; *s may be half rewritten. */
-enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
-		     struct err *err);
-/* The same of parts as they are kept. RC_NOMEM. */
-enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
-		    struct err *err);
-
-/* ---- pairs.c */
-
-/* The pair's number, added if new; the caller keeps arrays beside it. RC_NOMEM. */
-enum rc pairs_index(struct pairs *p, uint32_t src, uint32_t dst, size_t *idx);
-void pairs_fini(struct pairs *p);
-/* v, an array of *vcap things of `size` bytes, zero-extended to p->cap of them if it does not reach
- * idx. NULL: out of memory, v as it was. */
-void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, size_t size);
-
-/* ---- validate.c */
-
-bool is_sendrecv(const GpuSim__Coll *k);
-/* Every rank and operation of one submit by itself, and its collectives against each other. */
-enum rc submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
-		     struct err *err);
-
-/* ---- batch.c */
-
-enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err);
-void batch_fini(struct batch *b);
-/* Check and take in one submit; the batch is unchanged on error. */
-enum rc batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err);
-uint64_t batch_numbered(const struct batch *b); /* collectives, and send/recv pairs that met */
-uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
-/* The loose operation to name in an error; false: none. */
-bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum p2p_dir *dir);
-/* Forget the numbers given so far. */
-void batch_rewind(struct batch *b);
-/* Number the operations of one submit that was added (in the order of adding), choose what callers
- * left open of their algorithms, and append them, as field `field`, to ops[rank]. RC_NOMEM. */
-enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
-		     struct buf *ops, struct err *err);
-/* The loose operations have been submitted: count them. After encoding; cannot fail. */
-void batch_commit(const struct batch *b);
-
-/* ---- run.c */
-
-bool held_take(struct coord *c, size_t nbytes, struct err *err);
-void held_drop(struct coord *c, size_t nbytes);
-/* Submit the operations of a batch whose parts are the submits (or packed submits of a group). With
- * wait the waiter hears of the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
-enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
-		   const struct group_part *parts, struct pending *w, bool wait,
-		   uint64_t *operation, struct err *err);
-enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
-		  struct pending *w, uint64_t *operation, struct err *err);
-/* Submit, or append to the client's open group. With wait the waiter may wait afterwards (w->on),
- * else it is to be answered with the first operation's number. */
+/* Submit, or append to the client's open group. With wait, the request may wait for the end afterwards; else it
+ * is to be answered with *operation, the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
-		    struct pending *w, bool wait, uint64_t *operation, struct err *err);
-/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
-enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
-		   const GpuSim__SubmitRequest *one, const struct group_part *parts,
-		   struct err *err);
-/* The same of a graph's run. */
-enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
-void run_start(struct coord *c, struct run *run);
-/* Start the first of those that wait for their turn, if none of them is under way. */
-void runs_start_next(struct coord *c, struct comm *comm);
-/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
- * caller. */
-void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
-/* All of a communicator's runs end now with *why. */
-void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
-/* The same, each with its own first failure if it has one. */
-void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
-/* Those that have not started end now. */
-void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
-/* One that is to run again had its first failure too long ago. */
-bool runs_overdue(const struct coord *c, const struct comm *comm);
-/* The rank owes the end of a run. */
-bool runs_wait_for(const struct comm *comm, uint32_t rank);
+		    struct pending *p, bool wait, uint64_t *operation, struct err *err);
+/* A communicator's collectives so far. */
+uint64_t runs_operations(const struct comm *comm);
+/* A client has gone, or come back: its open groups wait for it, for a while. */
+void groups_client_is(struct coord *c, uint64_t client_id, bool gone);
+void groups_tick(struct coord *c);
 
-/* ---- rerun.c */
+/* ---- records */
 
-/* Nobody waits for the ranks any more; what had started has had a try. */
-void runs_stop(struct coord *c, struct comm *comm);
-/* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
-void runs_resume(struct coord *c, struct comm *comm);
-/* Its runs have lost it, and cannot run. */
-void runs_forget_graph(struct comm *comm, struct graph *g);
-/* Parts that were kept. */
-void parts_free(struct coord *c, struct group_part *parts);
-/* A copy of what is submitted, to be kept. NULL: *err. */
-struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
-/* What is in it, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
-GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
-struct run *run_find(struct coord *c, uint64_t id);
-/* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
-enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
-		   const struct group_part *parts, struct group_part **out, struct err *err);
+/* Store what has changed of a communicator's operations; runs store themselves. */
+void runs_record(struct coord *c, struct comm *comm);
+/* Numbers that are taken, in advance: of a communicator's collectives; of runs and graphs. */
+uint64_t runs_reserve(const struct comm *comm);
+void runs_reserve_numbers(struct coord *c, uint64_t *last_number, uint64_t *last_graph);
+/* From records. */
+void runs_restore_numbers(struct coord *c, uint64_t last_number, uint64_t last_graph);
+void runs_restore_seq(struct comm *comm, uint64_t next_seq);
+restore_record ops_restore, pairs_restore, graph_restore, run_restore;
+/* After a restart, of a communicator that recovers, before comm_resume; of one that is live, after it. */
+void runs_resume_failed(struct comm *comm);
+void runs_resume_live(struct coord *c, struct comm *comm);
 
-/* ---- run_record.c */
-
-/* The run has all its bodies; its record goes with it. */
-void run_record(struct coord *c, struct run *run);
-void run_unrecord(struct coord *c, struct run *run);
-/* Store a graph; those of a communicator that have changed; drop the record. */
-void graph_record(struct coord *c, const struct graph *g);
-void graphs_record(struct coord *c, struct comm *comm);
-void graph_unrecord(struct coord *c, struct graph *g);
-restore_record graph_restore, run_restore;
-/* Runs that may have begun at some ranks before a failure have had a try. */
-void runs_were_tried(struct comm *comm);
-void runs_restart(struct coord *c, struct comm *comm);
-
-/* ---- group.c, graph.c */
-
-struct group *group_find(struct comm *comm, uint64_t client_id);
-enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitRequest *s,
-		     struct err *err);
-void group_free(struct coord *c, struct comm *comm, struct group *g);
-void graph_free(struct coord *c, struct graph *g);
-/* The devices have lost them: define them again, which comm->waiting counts. Then drop those that could not
- * be. */
-void graphs_define_again(struct coord *c, struct comm *comm);
-void graphs_drop_failed(struct coord *c, struct comm *comm);
-/* Of a failure: definitions and drops under way end here. */
-void graphs_settle(struct coord *c, struct comm *comm);
-void graphs_reap(struct coord *c, struct comm *comm);
-
-handler on_submit;					    /* run.c */
-handler on_group_start, on_group_end;			    /* group.c */
-handler on_graph_create, on_graph_launch, on_graph_destroy; /* graph.c */
+handler on_submit, on_group_start, on_group_end, on_graph_create, on_graph_launch, on_graph_destroy;
 
 #endif

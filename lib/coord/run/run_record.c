@@ -1,26 +1,110 @@
 /*
- * run_record.c - runs and graphs as records. A run's record holds the bytes its devices were sent: asked again,
- * they see the same run.
+ * run_record.c - the records of runs, graphs, and what a communicator's operations are numbered by.
+ *
+ * A run is stored as its devices are asked for it: asked again after a restart, it is the same run.
  */
 #include "coord/run/run_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+/* The number of its operations, which next_seq does not tell after a restart. It changes with the record of a
+ * run, so it costs no commit of its own. */
 static void
-key_of_graph(char key[RECORD_KEY_MAX], const struct graph *g)
+record_ops(struct coord *c, struct comm *comm)
 {
-	snprintf(key, RECORD_KEY_MAX, "3/graph/%016" PRIx64 "/%016" PRIx64, g->comm->id, g->id);
+	GpuSim__OpsRecord k = GPU_SIM__OPS_RECORD__INIT;
+	struct work *work = comm_work(comm);
+	char key[RECORD_KEY_MAX];
+
+	k.operations = runs_operations(comm);
+	if (k.operations == work->recorded.ops)
+		return;
+	work->recorded.ops = k.operations;
+	record_key(key, "2/ops", comm_id(comm));
+	record_put(c, key, &k.base, false);
+}
+
+/* A message that was sent before a restart and not received, or the other way round, must meet its peer. */
+static void
+record_pairs(struct coord *c, struct comm *comm)
+{
+	GpuSim__PairsRecord k = GPU_SIM__PAIRS_RECORD__INIT;
+	struct work *work = comm_work(comm);
+	size_t n = work->pairs.n < work->pair_cap ? work->pairs.n : work->pair_cap;
+	GpuSim__PairRecord *v, **p;
+	char key[RECORD_KEY_MAX];
+
+	if (!work->recorded.pairs_new || (n == 0 && !work->recorded.pairs))
+		return;
+	work->recorded.pairs_new = false;
+	work->recorded.pairs = n > 0;
+	v = alloc_zeroed(n, sizeof *v);
+	p = alloc_zeroed(n, sizeof *p);
+	for (size_t i = 0; v && p && i < n; i++) {
+		gpu_sim__pair_record__init(&v[i]);
+		v[i].src = (uint32_t)(work->pairs.key[i] >> 32);
+		v[i].dst = (uint32_t)work->pairs.key[i];
+		v[i].sends = work->pair[i].n[DIR_SEND];
+		v[i].recvs = work->pair[i].n[DIR_RECV];
+		p[i] = &v[i];
+	}
+	k.n_pairs = v && p ? n : 0;
+	k.pairs = p;
+	record_key(key, "2/pairs", comm_id(comm));
+	record_put(c, key, n ? &k.base : NULL, false);
+	free(v);
+	free(p);
+}
+
+void
+work_unrecord(struct coord *c, const struct comm *comm)
+{
+	const struct work *work = comm_work(comm);
+	char key[RECORD_KEY_MAX];
+
+	record_key(key, "2/ops", comm_id(comm));
+	if (work->recorded.ops)
+		record_put(c, key, NULL, false);
+	record_key(key, "2/pairs", comm_id(comm));
+	if (work->recorded.pairs)
+		record_put(c, key, NULL, false);
+}
+
+uint64_t
+runs_reserve(const struct comm *comm)
+{
+	struct work *work = comm_work(comm);
+
+	record_reserve(work->next_seq, &work->recorded.next_seq);
+	return work->recorded.next_seq;
+}
+
+void
+runs_reserve_numbers(struct coord *c, uint64_t *last_number, uint64_t *last_graph)
+{
+	record_reserve(c->last_number, &c->runs->reserved_number);
+	record_reserve(c->runs->last_graph, &c->runs->reserved_graph);
+	*last_number = c->runs->reserved_number;
+	*last_graph = c->runs->reserved_graph;
 }
 
 /* ---- graphs */
+
+static void
+graph_key(char key[RECORD_KEY_MAX], const struct graph *g)
+{
+	snprintf(key, RECORD_KEY_MAX, "3/graph/%016" PRIx64 "/%016" PRIx64, comm_id(g->comm),
+		 g->id);
+}
 
 static uint64_t
 graph_mark(const struct graph *g)
 {
 	uint64_t h =
-	    record_mix(record_mix(record_mix(1, g->comm->epoch), g->nops), g->part != NULL);
+	    record_mix(record_mix(record_mix(1, comm_epoch(g->comm)), g->nops), g->part != NULL);
 
 	return h ? h : 1;
 }
@@ -34,24 +118,24 @@ graph_record(struct coord *c, const struct graph *g)
 
 	if (g->state != GRAPH_READY)
 		return;
-	for (uint32_t r = 0; r < g->comm->nranks; r++)
+	for (uint32_t r = 0; r < comm_nranks(g->comm); r++)
 		has[r] = g->rank[r].has_ops;
-	k.commid = g->comm->id;
+	k.commid = comm_id(g->comm);
 	k.graphid = g->id;
 	k.nops = g->nops;
-	k.n_hasops = g->comm->nranks;
+	k.n_hasops = comm_nranks(g->comm);
 	k.hasops = has;
 	if (g->part)
 		k.submit =
 		    (ProtobufCBinaryData){g->part->packed.len, (uint8_t *)g->part->packed.data};
-	key_of_graph(key, g);
+	graph_key(key, g);
 	record_put(c, key, &k.base, true);
 }
 
-void
-graphs_record(struct coord *c, struct comm *comm)
+static void
+record_graphs(struct coord *c, struct comm *comm)
 {
-	for (struct graph *g = comm->graphs; g && comm->state == COMM_LIVE; g = g->next) {
+	for (struct graph *g = comm_work(comm)->graphs; g && comm_is_live(comm); g = g->next) {
 		uint64_t mark = graph_mark(g);
 
 		if (g->state != GRAPH_READY || g->recorded == mark)
@@ -66,12 +150,10 @@ graph_unrecord(struct coord *c, struct graph *g)
 {
 	char key[RECORD_KEY_MAX];
 
-	key_of_graph(key, g);
+	graph_key(key, g);
 	if (g->recorded)
 		record_put(c, key, NULL, false);
 }
-
-/* ---- runs */
 
 struct run_parts {
 	GpuSim__RankRecord *rank, **rankp;
@@ -90,7 +172,7 @@ run_parts_fini(struct run_parts *p)
 static bool
 run_parts_init(const struct run *run, struct run_parts *out)
 {
-	uint32_t nranks = run->comm->nranks;
+	uint32_t nranks = comm_nranks(run->comm);
 	size_t nparts = 0;
 
 	for (const struct group_part *p = run->parts; p; p = p->next)
@@ -128,9 +210,9 @@ run_record(struct coord *c, struct run *run)
 	if (!c->cfg.persists)
 		return;
 	w = pending_find(c, &wait_run, run->id);
-	k.commid = run->comm->id;
+	k.commid = comm_id(run->comm);
 	k.run = run->id;
-	k.firstop = run->first_op;
+	k.firstop = run->first_seq;
 	k.nops = run->nops;
 	k.graphid = run->graph ? run->graph->id : 0;
 	k.firstiteration = run->first_iteration;
@@ -166,7 +248,63 @@ run_unrecord(struct coord *c, struct run *run)
 	record_put(c, key, NULL, false);
 }
 
-/* ---- restoring */
+void
+runs_record(struct coord *c, struct comm *comm)
+{
+	record_ops(c, comm);
+	record_pairs(c, comm);
+	record_graphs(c, comm);
+}
+
+/* ---- restored */
+
+enum rc
+ops_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__OpsRecord *k = gpu_sim__ops_record__unpack(NULL, n, value);
+	struct comm *comm = comm_any(c, strtoull(key + strlen("2/ops/"), NULL, 16));
+	enum rc rc = k && comm && k->operations <= comm_work(comm)->next_seq
+			 ? RC_OK
+			 : record_nonsense(key, err);
+
+	if (rc == RC_OK) {
+		comm_work(comm)->recorded.ops = k->operations;
+		comm_work(comm)->skipped = comm_work(comm)->next_seq - k->operations;
+	}
+	if (k)
+		gpu_sim__ops_record__free_unpacked(k, NULL);
+	return rc;
+}
+
+enum rc
+pairs_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
+{
+	GpuSim__PairsRecord *k = gpu_sim__pairs_record__unpack(NULL, n, value);
+	struct comm *comm = comm_any(c, strtoull(key + strlen("2/pairs/"), NULL, 16));
+	enum rc rc = k && comm ? RC_OK : record_nonsense(key, err);
+
+	for (size_t i = 0; rc == RC_OK && i < k->n_pairs; i++) {
+		const GpuSim__PairRecord *p = k->pairs[i];
+		struct pair_count *count;
+
+		if (p->src >= comm_nranks(comm) || p->dst >= comm_nranks(comm)) {
+			rc = record_nonsense(key, err);
+			break;
+		}
+		count = work_pair(comm_work(comm), p->src, p->dst);
+		if (!count) {
+			rc = record_nomem(key, err);
+			break;
+		}
+		count->n[DIR_SEND] = p->sends;
+		count->n[DIR_RECV] = p->recvs;
+	}
+	if (rc == RC_OK)
+		comm_work(comm)->recorded.pairs = true;
+	if (k)
+		gpu_sim__pairs_record__free_unpacked(k, NULL);
+	return rc;
+}
 
 /* A part of packed bytes; NULL: no sense, or no memory, says *err. */
 static struct group_part *
@@ -188,7 +326,7 @@ static enum rc
 add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__GraphRecord *k,
 	  struct err *err)
 {
-	size_t size = sizeof(struct graph) + comm->nranks * sizeof *((struct graph *)0)->rank;
+	size_t size = sizeof(struct graph) + comm_nranks(comm) * sizeof *((struct graph *)0)->rank;
 	struct graph *g;
 
 	if (!held_take(c, size, err))
@@ -199,15 +337,15 @@ add_graph(struct coord *c, const char *key, struct comm *comm, const GpuSim__Gra
 		return record_nomem(key, err);
 	}
 	g->comm = comm;
-	g->nranks = comm->nranks;
+	g->nranks = comm_nranks(comm);
 	g->held = size;
 	g->id = k->graphid;
 	g->nops = k->nops;
 	g->state = GRAPH_READY;
-	g->next = comm->graphs;
-	comm->graphs = g;
-	comm->ngraphs++;
-	for (uint32_t r = 0; r < comm->nranks; r++)
+	g->next = comm_work(comm)->graphs;
+	comm_work(comm)->graphs = g;
+	comm_work(comm)->ngraphs++;
+	for (uint32_t r = 0; r < comm_nranks(comm); r++)
 		g->rank[r].has_ops = k->hasops[r];
 	if (k->submit.len && !(g->part = take_part(c, key, &k->submit, err)))
 		return err->rc;
@@ -219,16 +357,17 @@ enum rc
 graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
 	GpuSim__GraphRecord *k = gpu_sim__graph_record__unpack(NULL, n, value);
-	struct comm *comm = k ? comm_by_id(c, k->commid) : NULL;
+	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
 	enum rc rc;
 
 	/* One that was stored for ranks of before was to be defined again for those of now. */
-	if (comm && comm->made && comm->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
-	    k->graphid <= c->runs->last_graph && (k->n_hasops == comm->nranks || k->submit.len)) {
+	if (comm && comm_work(comm)->ngraphs < COORD_MAX_GRAPHS && k->graphid &&
+	    k->graphid <= c->runs->last_graph &&
+	    (k->n_hasops == comm_nranks(comm) || k->submit.len)) {
 		protobuf_c_boolean *has = k->hasops;
 		protobuf_c_boolean none[WIRE_MAX_RANKS] = {0};
 
-		if (k->n_hasops != comm->nranks)
+		if (k->n_hasops != comm_nranks(comm))
 			k->hasops = none;
 		rc = add_graph(c, key, comm, k, err);
 		k->hasops = has;
@@ -243,7 +382,7 @@ graph_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, 
 static struct graph *
 find_graph(struct comm *comm, uint64_t id)
 {
-	struct graph *g = comm->graphs;
+	struct graph *g = comm_work(comm)->graphs;
 
 	while (g && g->id != id)
 		g = g->next;
@@ -260,7 +399,7 @@ take_bodies(struct coord *c, const char *key, struct run *run, const GpuSim__Run
 		const GpuSim__RankRecord *from = k->ranks[i];
 		struct buf *body;
 
-		if (from->rank >= run->comm->nranks || run->rank[from->rank].body.data)
+		if (from->rank >= comm_nranks(run->comm) || run->rank[from->rank].body.data)
 			return record_nonsense(key, err);
 		if (!held_take(c, from->request.len, err))
 			return err->rc;
@@ -280,7 +419,7 @@ static void
 take_run(struct run *run, const GpuSim__RunRecord *k)
 {
 	run->id = k->run;
-	run->first_op = k->firstop;
+	run->first_seq = k->firstop;
 	run->nops = k->nops;
 	run->first_iteration = k->firstiteration;
 	run->iterations = k->iterations;
@@ -298,7 +437,7 @@ static enum rc
 add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRecord *k,
 	struct err *err)
 {
-	size_t size = sizeof(struct run) + comm->nranks * sizeof(struct run_rank);
+	size_t size = sizeof(struct run) + comm_nranks(comm) * sizeof(struct run_rank);
 	struct run *run;
 	enum rc rc;
 
@@ -311,9 +450,7 @@ add_run(struct coord *c, const char *key, struct comm *comm, const GpuSim__RunRe
 	}
 	run->comm = comm;
 	run->held = size;
-	*comm->runs_tail = run;
-	comm->runs_tail = &run->next;
-	comm->nruns++;
+	work_append(comm, run);
 	take_run(run, k);
 	rc = take_bodies(c, key, run, k, err);
 	if (rc == RC_OK)
@@ -326,12 +463,11 @@ enum rc
 run_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
 	GpuSim__RunRecord *k = gpu_sim__run_record__unpack(NULL, n, value);
-	struct comm *comm = k ? comm_by_id(c, k->commid) : NULL;
+	struct comm *comm = k ? comm_find(c, k->commid) : NULL;
 	enum rc rc;
 
-	if (comm && comm->made && comm->nruns < COORD_MAX_RUNS && k->run &&
-	    k->run <= c->last_number && k->firstop <= COORD_MAX_OP &&
-	    k->nops <= COORD_MAX_OP - k->firstop)
+	if (comm && comm_work(comm)->nruns < COORD_MAX_RUNS && k->run && k->run <= c->last_number &&
+	    k->firstop <= COORD_MAX_OP && k->nops <= COORD_MAX_OP - k->firstop)
 		rc = add_run(c, key, comm, k, err);
 	else
 		rc = record_nonsense(key, err);
@@ -340,28 +476,31 @@ run_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, st
 	return rc;
 }
 
-/* ---- going on */
-
 void
-runs_were_tried(struct comm *comm)
+runs_restore_numbers(struct coord *c, uint64_t last_number, uint64_t last_graph)
 {
-	bool first = true;
-
-	for (struct run *run = comm->runs; run; run = run->next) {
-		run->started = !run->serial || first;
-		first &= !run->serial;
-	}
+	c->last_number = c->runs->reserved_number = last_number;
+	c->runs->last_graph = c->runs->reserved_graph = last_graph;
 }
 
 void
-runs_restart(struct coord *c, struct comm *comm)
+runs_restore_seq(struct comm *comm, uint64_t next_seq)
 {
-	struct run *next;
+	struct work *work = comm_work(comm);
 
-	for (struct run *run = comm->runs; run; run = next) {
-		next = run->next;
-		if (!run->serial)
-			run_start(c, run);
+	work->next_seq = work->recorded.next_seq = work->skipped = next_seq;
+}
+
+/* Those that may have begun at some ranks have had a try, if the communicator had failed. */
+void
+runs_resume_failed(struct comm *comm)
+{
+	bool first = true;
+
+	if (comm_cause(comm)->rc == RC_OK)
+		return;
+	for (struct run *run = comm_work(comm)->runs; run; run = run->next) {
+		run->started = !run->serial || first;
+		first &= !run->serial;
 	}
-	runs_start_next(c, comm);
 }

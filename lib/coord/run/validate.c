@@ -60,7 +60,7 @@ check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *e
 static enum rc
 check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct err *err)
 {
-	const struct device *d = comm->rank[rank].dev;
+	const struct device *d = comm_device(comm, rank);
 	const struct plan_algo *algo;
 	size_t size = dtype_size((enum gpusim_dtype)k->dtype);
 	struct shape shape;
@@ -76,21 +76,22 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
-	if (rc == RC_OK && comm->nranks > 1 && !comm->p2p && plan_algo_mapped(algo))
+	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s needs every rank's memory mapped, and some ranks of "
 			     "comm %" PRIu64 " are reached by sockets",
-			     algo->name, comm->id);
+			     algo->name, comm_id(comm));
 	if (rc == RC_OK && comm_recovers(comm) && *k->algo && plan_algo_stores(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s writes to peers' memory, where comm %" PRIu64
 			     " could not stop a rank that it has lost",
-			     algo->name, comm->id);
+			     algo->name, comm_id(comm));
 	if (rc != RC_OK)
 		return rc;
-	rc = check_shape(k, comm->nranks, rank, err);
+	rc = check_shape(k, comm_nranks(comm), rank, err);
 	if (rc == RC_OK) {
-		shape = shape_of((enum gpusim_coll)k->coll, k->nelem, comm->nranks, k->root, rank);
+		shape =
+		    shape_of((enum gpusim_coll)k->coll, k->nelem, comm_nranks(comm), k->root, rank);
 		rc = check_buffer(d, "sendAddr", k->sendaddr, shape.in, size, err);
 	}
 	if (rc == RC_OK)
@@ -118,11 +119,9 @@ check_op(const struct comm *comm, uint32_t rank, const GpuSim__Op *op, struct er
 static enum rc
 check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, struct err *err)
 {
-	const struct device *d;
-
-	if (r->rank >= comm->nranks)
+	if (r->rank >= comm_nranks(comm))
 		return err_set(err, RC_INVAL, "rank %u of communicator %" PRIu64 ", which has %u",
-			       r->rank, comm->id, comm->nranks);
+			       r->rank, comm_id(comm), comm_nranks(comm));
 	if (seen[r->rank]++)
 		return err_set(err, RC_INVAL, "rank %u is named twice", r->rank);
 	if (r->n_ops > WIRE_MAX_OPS)
@@ -131,14 +130,8 @@ check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, str
 	for (size_t i = 0; i < r->n_ops; i++)
 		if (check_op(comm, r->rank, r->ops[i], err) != RC_OK)
 			return err_prefix(err, "rank %u operation %zu", r->rank, i);
-	d = comm->rank[r->rank].dev;
-	if (r->n_ops && device_is_lost(d) && !comm_recovers(comm)) {
-		struct err why;
-
-		device_lost(d, &why);
-		return err_set(err, why.rc, "comm %" PRIu64 " rank %u (device %016" PRIx64 ") %s",
-			       comm->id, r->rank, device_id(d), why.text);
-	}
+	if (r->n_ops && device_is_lost(comm_device(comm, r->rank)) && !comm_recovers(comm))
+		return comm_rank_lost(comm, r->rank, err);
 	return RC_OK;
 }
 
@@ -229,7 +222,7 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 				       b->rank, nb);
 		any += nb;
 	}
-	for (uint32_t r = 0; any && r < comm->nranks; r++)
+	for (uint32_t r = 0; any && r < comm_nranks(comm); r++)
 		if (!seen[r])
 			return err_set(err, RC_INVAL,
 				       "rank %u does not take part; a collective names every rank",

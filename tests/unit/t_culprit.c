@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coord/comm/blame.h"
+#include "coord/comm/culprit.h"
 #include "tap.h"
 
 #define MAX 6
@@ -12,20 +12,20 @@
 static bool
 blames(const char *ranks, const char *expected)
 {
-	struct blame_rank v[MAX] = {0};
-	enum blame why[MAX];
+	struct culprit_rank v[MAX] = {0};
+	enum culprit why[MAX];
 	char got[MAX + 1] = "";
 	uint32_t n = 0, nblamed = 99, count = 0;
 
 	for (const char *p = ranks; *p; p++) {
-		struct blame_rank *b = &v[n];
+		struct culprit_rank *b = &v[n];
 
 		if (*p == '>')
 			b->waits_for = (uint32_t)(*++p - '0') + 1;
 		else if (*p == '@')
 			b->step = (uint32_t)(*++p - '0');
 		else if (*p == '#')
-			b->op = (uint64_t)(*++p - '0');
+			b->seq = (uint64_t)(*++p - '0');
 		else if (*p == 'x')
 			b->lost = true;
 		else if (*p == 'e')
@@ -33,11 +33,11 @@ blames(const char *ranks, const char *expected)
 		n += *p == ' ';
 	}
 	n++;
-	if (blame_find(v, n, why, &nblamed, NULL) != RC_OK)
+	if (culprits_find(v, n, why, &nblamed, NULL) != RC_OK)
 		return false;
 	for (uint32_t r = 0; r < n; r++) {
 		got[r] = ".LSA"[why[r]];
-		count += why[r] != BLAME_NOT;
+		count += why[r] != CULPRIT_NOT;
 	}
 	if (strcmp(got, expected) != 0)
 		printf("# %s: %s, not %s\n", ranks, got, expected);

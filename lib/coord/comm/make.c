@@ -1,5 +1,5 @@
 /*
- * comm_init.c - making a communicator: devices are chosen, reserved, and attached in parallel. Each
+ * make.c - making a communicator: devices are chosen, reserved, and attached in parallel. Each
  * says whose memory it could map; who has mapped each other is then told to use it (join). If one
  * refuses, all are detached before the client hears of it, so that it can try again at once.
  */
@@ -63,7 +63,7 @@ init_failed(struct coord *c, struct comm *comm, uint32_t rank, const struct outc
 
 	call_culprit(0, rank, o, &err);
 	if (comm->made) {
-		comm_blame(comm, rank, o);
+		comm_call_failed(comm, rank, o);
 		m->gone = true;
 		if (!m->why[0])
 			snprintf(m->why, sizeof m->why, "%.*s", (int)sizeof m->why - 1,
@@ -161,9 +161,9 @@ comm_attach(struct coord *c, struct comm *comm, struct err *err)
 	enum rc rc = RC_OK;
 
 	if (!device_msgs_of_comm(c, comm, &msgs))
-		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		return comm_nomem(comm, err);
 	if (!pack_ranks(&msgs, &ranks))
-		rc = err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
+		rc = comm_nomem(comm, err);
 	if (rc == RC_OK)
 		rc = attach_start(c, comm, &ranks, err);
 	buf_fini(&ranks);
@@ -178,7 +178,7 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	struct comm *comm = alloc_zeroed(1, sizeof *comm);
 	struct member *rank = alloc_zeroed(nranks, sizeof *rank);
 
-	if (!comm || !rank) {
+	if (!comm || !rank || !c->comms->hooks->made(comm)) {
 		free(comm);
 		free(rank);
 		return NULL;
@@ -189,7 +189,7 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 	comm->lease = q->lease;
 	comm->on_failure = (enum gpusim_on_failure)q->onfailure;
 	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
-	comm->runs_tail = &comm->runs;
+	comm->state = COMM_MAKING;
 	label_set(&comm->label, q->program, q->pid);
 	for (uint32_t r = 0; r < nranks; r++) {
 		rank[r].dev = dev[r];
@@ -245,6 +245,7 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev
 	comm->client_id = client_id;
 	rc = comm_attach(c, comm, err);
 	if (rc != RC_OK) {
+		c->comms->hooks->freed(c, comm);
 		free(comm->rank);
 		free(comm);
 		return rc;
@@ -283,30 +284,6 @@ on_comm_init(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	return rc;
 }
 
-void
-answer_init(struct coord *c, struct comm *comm, struct pending *w)
-{
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
-	struct device_msgs msgs;
-	struct err err;
-
-	if (!device_msgs_of_comm(c, comm, &msgs)) {
-		err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm->id);
-		answer_failure(c, w, &err);
-		return;
-	}
-	r.success = true;
-	r.commid = comm->id;
-	r.epoch = comm->epoch;
-	r.n_devices = msgs.n;
-	r.devices = msgs.p;
-	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
-	reply.comminit = &r;
-	answer(c, w, &reply);
-	device_msgs_fini(&msgs);
-}
-
 static void
 comm_joined(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 {
@@ -330,7 +307,7 @@ join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 		n += block[k] != 0;
 	}
 	if (n + 1 < comm->nranks)
-		comm->p2p = false;
+		comm->by_memory = false;
 	if (n == 0)
 		return false;
 	q.commid = comm->id;
@@ -342,63 +319,49 @@ join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 	return true;
 }
 
-/* All ranks are attached: let those join that can. False: none can. */
-static bool
-join(struct coord *c, struct comm *comm)
+/* All ranks are attached: let those join that can. */
+void
+comm_join(struct coord *c, struct comm *comm, const struct err *why)
 {
 	uint64_t *block = alloc_zeroed(comm->nranks, sizeof *block);
 	bool any = false;
 
-	comm->p2p = block && comm->nranks > 1;
+	(void)why;
+	comm->by_memory = block && comm->nranks > 1;
 	for (uint32_t r = 0; block && r < comm->nranks; r++)
 		any |= join_rank(c, comm, r, block);
 	free(block);
 	if (comm->nranks > 1)
 		act_log(c, "comm %" PRIu64 ": %u ranks, %s", comm->id, comm->nranks,
-			comm->p2p ? "all by memory"
-			: any	  ? "some by memory, some by sockets"
-				  : "all by sockets");
-	return any;
-}
-
-/* Those who asked for it hear that it is there: one, or one a rank. */
-static void
-answer_all(struct coord *c, struct comm *comm)
-{
-	struct pending *w;
-
-	while ((w = pending_find(c, &wait_attach, comm->id)))
-		answer_init(c, comm, w);
-}
-
-/* They hear why not when it has been detached. */
-static void
-detach_all(struct coord *c, struct comm *comm)
-{
-	struct pending *w;
-
-	while ((w = pending_find(c, &wait_attach, comm->id)))
-		pending_wait(c, w, &wait_detach, comm->id, NULL);
-	comm_detach(c, comm);
+			comm->by_memory ? "all by memory"
+			: any		? "some by memory, some by sockets"
+					: "all by sockets");
 }
 
 void
-comm_attach_ended(struct coord *c, struct comm *comm)
+comm_made(struct coord *c, struct comm *comm, const struct err *why)
 {
-	bool good =
-	    comm->failed.rc == RC_OK && (comm->made || pending_find(c, &wait_attach, comm->id));
+	struct pending *p;
 
-	if (good && comm->state == COMM_ATTACHING && join(c, comm)) {
-		comm->state = COMM_JOINING;
-	} else if (good && comm->made) {
-		comm_joined_all(c, comm);
-	} else if (good) {
-		comm->state = COMM_LIVE;
-		comm->made = true;
-		answer_all(c, comm);
-	} else if (comm->made) {
-		comm_attach_failed(c, comm);
-	} else {
-		detach_all(c, comm);
+	(void)why;
+	comm->made = true;
+	while ((p = pending_find(c, &wait_attach, comm->id)))
+		answer_init(c, comm, p);
+}
+
+/* Its making had not ended: once more, under the next epoch. */
+void
+comm_make_again(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct err err;
+
+	(void)why;
+	if (!comm_is_wanted(c, comm)) {
+		comm_happens(c, comm, COMM_BROKEN, NULL);
+		return;
 	}
+	comm->epoch++;
+	comm->failed = (struct err){0};
+	if (comm_attach(c, comm, &err) != RC_OK)
+		comm->failed = err; /* and so it ends */
 }

@@ -1,4 +1,4 @@
-#include "coord/comm/blame.h"
+#include "coord/comm/culprit.h"
 
 #include <stdlib.h>
 
@@ -6,9 +6,9 @@
 
 /* Whom rank r waits for; nranks: nobody. */
 static uint32_t
-waits_for(const struct blame_rank *rank, uint32_t nranks, uint32_t r)
+waits_for(const struct culprit_rank *rank, uint32_t nranks, uint32_t r)
 {
-	const struct blame_rank *b = &rank[r];
+	const struct culprit_rank *b = &rank[r];
 
 	if (b->lost || b->ended || b->waits_for == 0 || b->waits_for > nranks ||
 	    b->waits_for == r + 1)
@@ -18,26 +18,27 @@ waits_for(const struct blame_rank *rank, uint32_t nranks, uint32_t r)
 
 /* Is a less far than b? */
 static bool
-is_behind(const struct blame_rank *a, const struct blame_rank *b)
+is_behind(const struct culprit_rank *a, const struct culprit_rank *b)
 {
-	return a->op != b->op ? a->op < b->op : a->step < b->step;
+	return a->seq != b->seq ? a->seq < b->seq : a->step < b->step;
 }
 
 /* A ring of ranks that wait, one of which is r. */
 static void
-blame_ring(const struct blame_rank *rank, uint32_t nranks, uint32_t r, enum blame *why)
+find_in_ring(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, enum culprit *why)
 {
 	uint32_t last = r;
 
 	for (uint32_t q = waits_for(rank, nranks, r); q != r; q = waits_for(rank, nranks, q))
 		if (is_behind(&rank[q], &rank[last]))
 			last = q;
-	why[last] = why[waits_for(rank, nranks, last)] = BLAME_APART;
+	why[last] = why[waits_for(rank, nranks, last)] = CULPRIT_APART;
 }
 
 /* Follow the chain from r. mark: by rank, in which chain it was met. */
 static void
-follow(const struct blame_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mark, enum blame *why)
+follow(const struct culprit_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mark,
+       enum culprit *why)
 {
 	uint32_t at = r, next;
 
@@ -46,26 +47,26 @@ follow(const struct blame_rank *rank, uint32_t nranks, uint32_t r, uint32_t *mar
 		at = next;
 	}
 	if (mark[at] == r + 1)
-		blame_ring(rank, nranks, at, why);
+		find_in_ring(rank, nranks, at, why);
 	else if (mark[at] == 0 && at != r && !rank[at].lost && !rank[at].ended)
-		why[at] = BLAME_STUCK;
+		why[at] = CULPRIT_STUCK;
 }
 
 enum rc
-blame_find(const struct blame_rank *rank, uint32_t nranks, enum blame *why, uint32_t *n,
-	   struct err *err)
+culprits_find(const struct culprit_rank *rank, uint32_t nranks, enum culprit *why, uint32_t *n,
+	      struct err *err)
 {
 	uint32_t *mark = alloc_zeroed(nranks, sizeof *mark);
 
 	if (!mark)
 		return err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t r = 0; r < nranks; r++)
-		why[r] = rank[r].lost ? BLAME_LOST : BLAME_NOT;
+		why[r] = rank[r].lost ? CULPRIT_LOST : CULPRIT_NOT;
 	for (uint32_t r = 0; r < nranks; r++)
 		follow(rank, nranks, r, mark, why);
 	free(mark);
 	*n = 0;
 	for (uint32_t r = 0; r < nranks; r++)
-		*n += why[r] != BLAME_NOT;
+		*n += why[r] != CULPRIT_NOT;
 	return RC_OK;
 }

@@ -1,0 +1,161 @@
+/*
+ * life.c - the life of a communicator: a table of states and events. README.md draws it, and a test compares
+ * the two.
+ */
+#include "coord/comm/comm_impl.h"
+
+#include <stdio.h>
+
+#define BUSY (COMM_REPLACING | COMM_ATTACHING | COMM_JOINING | COMM_DEFINING)
+#define STAY 0
+
+static const struct row {
+	unsigned from; /* states */
+	enum comm_event on;
+	unsigned to;
+	comm_act *act;
+} rows[] = {
+    /* It is made. */
+    {COMM_MAKING, COMM_ATTACHED, COMM_MEETING, comm_join},
+    {COMM_MEETING, COMM_JOINED, COMM_LIVE, comm_made},
+    {COMM_MAKING | COMM_MEETING, COMM_BROKEN, COMM_DETACHING, comm_refuse},
+    {COMM_MAKING, COMM_RESUMED, STAY, comm_make_again},
+    /* It fails. */
+    {COMM_LIVE, COMM_FAILS, COMM_DRAINING, comm_drain},
+    {COMM_LIVE, COMM_ABORTED, COMM_DRAINING, comm_drain},
+    {COMM_DRAINING | BUSY, COMM_FAILS, STAY, comm_note},
+    {COMM_DRAINING, COMM_ABORTED, STAY, comm_note_abort},
+    {COMM_DRAINING, COMM_DRAINED, COMM_DECIDING, comm_decide},
+    {COMM_DRAINING, COMM_RESUMED, COMM_LIVE, comm_recover_again},
+    /* It recovers, or not. */
+    {COMM_DECIDING, COMM_SHORT, COMM_REPLACING, replace_start},
+    {COMM_DECIDING | COMM_REPLACING, COMM_COMPLETE, COMM_ATTACHING, comm_attach_again},
+    {COMM_ATTACHING, COMM_ATTACHED, COMM_JOINING, comm_join},
+    {COMM_JOINING, COMM_JOINED, COMM_DEFINING, comm_define},
+    {COMM_DEFINING, COMM_DEFINED, COMM_LIVE, comm_go_live},
+    {COMM_ATTACHING | COMM_JOINING | COMM_DEFINING, COMM_BROKEN, COMM_DECIDING, comm_decide_again},
+    {COMM_DECIDING | COMM_REPLACING | COMM_ATTACHING, COMM_HOPELESS, COMM_FAILED, comm_give_up},
+    {BUSY, COMM_ABORTED, COMM_FAILED, comm_abort_busy},
+    /* Clients change it. */
+    {COMM_LIVE | COMM_FAILED | COMM_DECIDING, COMM_CHANGED, COMM_ATTACHING, comm_renew},
+    {COMM_LIVE | COMM_FAILED | COMM_DRAINING | BUSY, COMM_DESTROYED, COMM_DETACHING, comm_end},
+    /* It ends. */
+    {COMM_DETACHING, COMM_RESUMED, STAY, comm_detach},
+    {COMM_DETACHING, COMM_DETACHED, COMM_GONE, comm_free_detached},
+};
+
+void
+comm_happens(struct coord *c, struct comm *comm, enum comm_event e, const struct err *why)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].from & comm->state && rows[i].on == e) {
+			if (rows[i].to != STAY)
+				comm->state = rows[i].to;
+			rows[i].act(c, comm, why);
+			return;
+		}
+}
+
+/* ---- the events that a state waits for */
+
+bool
+comm_is_settled(const struct coord *c, const struct comm *comm, uint32_t r)
+{
+	if (comm_is_lost(comm, r))
+		return true;
+	return !c->comms->hooks->owes(comm, r) && (comm->rank[r].heard || !comm_recovers(comm));
+}
+
+static bool
+is_drained(const struct coord *c, const struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (!comm_is_settled(c, comm, r))
+			return false;
+	return true;
+}
+
+static bool
+any_gone(const struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->rank[r].gone)
+			return true;
+	return false;
+}
+
+static bool
+is_due(struct coord *c, const struct comm *comm, enum comm_event *e)
+{
+	bool ended = comm->waiting == 0;
+	bool good = comm->failed.rc == RC_OK && (comm->made || comm_is_wanted(c, comm));
+
+	switch (comm->state) {
+	case COMM_MAKING:
+	case COMM_ATTACHING:
+		*e = good ? COMM_ATTACHED : COMM_BROKEN;
+		return ended;
+	case COMM_MEETING:
+	case COMM_JOINING:
+		*e = good ? COMM_JOINED : COMM_BROKEN;
+		return ended;
+	case COMM_DEFINING:
+		*e = any_gone(comm) ? COMM_BROKEN : COMM_DEFINED;
+		return c->comms->hooks->defined(comm);
+	case COMM_DRAINING:
+		*e = COMM_DRAINED;
+		return c->now_ms >= comm->rec.until_ms || is_drained(c, comm);
+	case COMM_DETACHING:
+		*e = COMM_DETACHED;
+		return ended || c->now_ms >= comm->detach_ms;
+	default:
+		return false;
+	}
+}
+
+void
+comm_step(struct coord *c, struct comm *comm)
+{
+	enum comm_event e;
+
+	c->comms->hooks->step(c, comm);
+	if (comm->state == COMM_REPLACING)
+		replace_step(c, comm);
+	while (is_due(c, comm, &e)) {
+		comm_happens(c, comm, e, NULL);
+		if (e == COMM_DETACHED)
+			return; /* it is freed */
+	}
+}
+
+/* ---- the table as text */
+
+static const char *const event_names[] = {"attached", "joined",	 "defined",   "broken",	 "fails",
+					  "aborted",  "drained", "complete",  "short",	 "hopeless",
+					  "changed",  "resumed", "destroyed", "detached"};
+
+static void
+name_states(unsigned states, char *text, size_t room)
+{
+	static const char *const names[] = {"making",	"meeting",  "live",	 "failed",
+					    "draining", "deciding", "replacing", "attaching",
+					    "joining",	"defining", "detaching", "gone"};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (states & 1u << i)
+			n += (size_t)snprintf(text + n, room - n, "%s%s", n ? "|" : "", names[i]);
+}
+
+bool
+comm_row(size_t i, char *text, size_t room)
+{
+	char from[120], to[120] = "same";
+
+	if (i >= sizeof rows / sizeof *rows)
+		return false;
+	name_states(rows[i].from, from, sizeof from);
+	name_states(rows[i].to, to, sizeof to);
+	snprintf(text, room, "%s --%s--> %s", from, event_names[rows[i].on], to);
+	return true;
+}

@@ -1,0 +1,206 @@
+/*
+ * show.c - communicators as clients see them.
+ */
+#include "coord/comm/comm_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static bool
+show_paths(const struct comm *comm, ProtobufCBinaryData *out)
+{
+	uint32_t n = comm->nranks;
+	uint8_t *path = alloc_zeroed((size_t)n * n, 1);
+
+	for (uint32_t r = 0; path && r < n; r++)
+		for (uint32_t q = 0; q < n; q++)
+			path[r * n + q] =
+			    r == q || comm_reaches(comm, r, q) ? GPUSIM_PATH_P2P : GPUSIM_PATH_NET;
+	*out = (ProtobufCBinaryData){path ? (size_t)n * n : 0, path};
+	return path != NULL;
+}
+
+/* Its failure, if it is one for good: not that of an attempt to attach, which is not the last. */
+static const struct err *
+failure_of(const struct comm *comm)
+{
+	static const struct err none;
+
+	if (comm->state == COMM_DRAINING && !comm_recovers(comm))
+		return &comm->rec.cause;
+	return comm->state & (COMM_LIVE | COMM_FAILED | COMM_DETACHING) ? &comm->failed : &none;
+}
+
+static GpuSim__Status
+status_of(const struct comm *comm)
+{
+	if (failure_of(comm)->rc != RC_OK)
+		return GPU_SIM__STATUS__FAILED;
+	return comm->nruns || comm->state != COMM_LIVE ? GPU_SIM__STATUS__IN_PROGRESS
+						       : GPU_SIM__STATUS__SUCCESS;
+}
+
+static bool
+late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p)
+{
+	*v = alloc_zeroed(comm->nranks, sizeof **v);
+	*p = alloc_zeroed(comm->nranks, sizeof **p);
+	if (!*v || !*p)
+		return false;
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		GpuSim__Lateness *m = (*p)[r] = &(*v)[r];
+
+		gpu_sim__lateness__init(m);
+		m->rank = r;
+		m->deviceid = device_id(comm->rank[r].dev);
+		m->operations = comm->rank[r].late.operations;
+		m->sumns = comm->rank[r].late.sum_ns;
+		m->maxns = comm->rank[r].late.max_ns;
+	}
+	return true;
+}
+
+void
+comm_late(struct comm *comm, uint32_t rank, uint64_t nops, uint64_t ns)
+{
+	struct lateness *late = &comm->rank[rank].late;
+
+	late->operations += nops;
+	late->sum_ns += ns;
+	if (ns > late->max_ns)
+		late->max_ns = ns;
+}
+
+/* What a status tells beside the rest. */
+struct show {
+	bool paths, lateness;
+};
+
+static const struct show shows[2][2] = {{{false, false}, {false, true}},
+					{{true, false}, {true, true}}};
+
+static void
+comm_status_answer(struct coord *c, struct comm *comm, struct pending *p, const struct show *show)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
+	struct device_msgs msgs = {0};
+	GpuSim__Lateness *late = NULL;
+	const struct err *why;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs) || (show->paths && !show_paths(comm, &r.paths)) ||
+	    (show->lateness && !late_show(comm, &late, &r.lateness))) {
+		free(late);
+		free(r.lateness);
+		free(r.paths.data);
+		device_msgs_fini(&msgs);
+		comm_nomem(comm, &err);
+		answer_failure(c, p, &err);
+		return;
+	}
+	why = failure_of(comm);
+	r.status = status_of(comm);
+	r.reason = (char *)why->text;
+	r.code = why->rc;
+	r.pending = comm->nruns;
+	r.epoch = comm->epoch;
+	r.onfailure = (GpuSim__OnFailure)comm->on_failure;
+	r.recoveries = comm->recoveries;
+	r.recovered = comm->recovered.text;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	r.n_lateness = late ? comm->nranks : 0;
+	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
+	reply.getcommstatus = &r;
+	answer(c, p, &reply);
+	free(late);
+	free(r.lateness);
+	free(r.paths.data);
+	device_msgs_fini(&msgs);
+}
+
+static bool
+idle_late(struct coord *c, struct pending *p, struct err *err)
+{
+	struct comm *comm = comm_find(c, pending_id(p));
+
+	(void)err;
+	if (comm)
+		comm_status_answer(c, comm, p, pending_own(p));
+	return comm;
+}
+
+const struct wait wait_idle = {.late = idle_late};
+
+void
+comm_idle(struct coord *c, struct comm *comm)
+{
+	struct pending *p;
+
+	while (comm->nruns == 0 && comm->state & (COMM_LIVE | COMM_FAILED) &&
+	       (p = pending_find(c, &wait_idle, comm->id)))
+		comm_status_answer(c, comm, p, pending_own(p));
+}
+
+void
+comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
+{
+	gpu_sim__comm_summary__init(out);
+	out->commid = comm->id;
+	out->epoch = comm->epoch;
+	out->status = status_of(comm);
+	out->reason = (char *)failure_of(comm)->text;
+	out->onfailure = (GpuSim__OnFailure)comm->on_failure;
+	out->recoveries = comm->recoveries;
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		ids[r] = device_id(comm->rank[r].dev);
+	out->deviceids = ids;
+	out->n_deviceids = comm->nranks;
+	out->pending = comm->nruns;
+}
+
+enum rc
+on_comm_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	struct comm *comm = comm_find(c, req->getcommstatus->commid);
+	const struct show *show;
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64,
+			       req->getcommstatus->commid);
+	show = &shows[req->getcommstatus->paths][req->getcommstatus->lateness];
+	if (show->paths && comm->nranks > WIRE_MAX_PATHS)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 " has %u ranks; paths are told of at most %u",
+			       comm->id, comm->nranks, WIRE_MAX_PATHS);
+	if (req->getcommstatus->wait && (comm->nruns || comm_busy(comm)))
+		pending_wait(c, p, &wait_idle, comm->id, (void *)show);
+	else
+		comm_status_answer(c, comm, p, show);
+	return RC_OK;
+}
+
+void
+answer_init(struct coord *c, struct comm *comm, struct pending *p)
+{
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
+	struct device_msgs msgs;
+	struct err err;
+
+	if (!device_msgs_of_comm(c, comm, &msgs)) {
+		comm_nomem(comm, &err);
+		answer_failure(c, p, &err);
+		return;
+	}
+	r.success = true;
+	r.commid = comm->id;
+	r.epoch = comm->epoch;
+	r.n_devices = msgs.n;
+	r.devices = msgs.p;
+	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
+	reply.comminit = &r;
+	answer(c, p, &reply);
+	device_msgs_fini(&msgs);
+}

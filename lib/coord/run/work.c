@@ -1,0 +1,185 @@
+/*
+ * work.c - the operations of each communicator, and what becomes of them when that changes.
+ */
+#include "coord/run/run_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum rc
+runs_init(struct coord *c)
+{
+	c->runs = alloc_zeroed(1, sizeof *c->runs);
+	return c->runs ? RC_OK : RC_NOMEM;
+}
+
+void
+runs_fini(struct coord *c)
+{
+	free(c->runs);
+}
+
+uint64_t
+runs_operations(const struct comm *comm)
+{
+	return comm_work(comm)->next_seq - comm_work(comm)->skipped;
+}
+
+struct pair_count *
+work_pair(struct work *work, uint32_t src, uint32_t dst)
+{
+	struct pair_count *p;
+	size_t i;
+
+	if (pairs_index(&work->pairs, src, dst, &i) != RC_OK)
+		return NULL;
+	p = pairs_beside(&work->pairs, i, work->pair, &work->pair_cap, sizeof *p);
+	if (!p)
+		return NULL;
+	work->pair = p;
+	return &p[i];
+}
+
+void
+work_append(struct comm *comm, struct run *run)
+{
+	struct work *work = comm_work(comm);
+
+	*work->runs_tail = run;
+	work->runs_tail = &run->next;
+	comm_count_runs(comm, ++work->nruns);
+}
+
+static void
+forget_pairs(struct work *work)
+{
+	pairs_fini(&work->pairs);
+	free(work->pair);
+	work->pair = NULL;
+	work->pair_cap = 0;
+}
+
+static void
+groups_free(struct coord *c, struct comm *comm)
+{
+	while (comm_work(comm)->groups)
+		group_free(c, comm, comm_work(comm)->groups);
+}
+
+/* ---- what the communicator tells */
+
+static bool
+made(struct comm *comm)
+{
+	struct work *work = alloc_zeroed(1, sizeof *work);
+
+	if (work)
+		work->runs_tail = &work->runs;
+	comm_set_work(comm, work);
+	return work;
+}
+
+static void
+freed(struct coord *c, struct comm *comm)
+{
+	work_unrecord(c, comm);
+	forget_pairs(comm_work(comm));
+	free(comm_work(comm));
+}
+
+static bool
+defined(const struct comm *comm)
+{
+	for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
+		if (g->waiting)
+			return false;
+	return true;
+}
+
+static void
+stop(struct coord *c, struct comm *comm)
+{
+	runs_stop(c, comm);
+	graphs_settle(c, comm);
+}
+
+static void
+failed(struct coord *c, struct comm *comm, const struct err *why)
+{
+	runs_end_failed(c, comm, why);
+	graphs_settle(c, comm);
+}
+
+static void
+live(struct coord *c, struct comm *comm)
+{
+	forget_pairs(comm_work(comm));
+	comm_work(comm)->recorded.pairs_new = true;
+	graphs_drop_failed(c, comm);
+	runs_resume(c, comm);
+}
+
+static void
+end(struct coord *c, struct comm *comm, const struct err *why)
+{
+	struct work *work = comm_work(comm);
+
+	runs_end_all(c, comm, why);
+	groups_free(c, comm);
+	while (work->graphs) {
+		pendings_fail(c, &wait_graph, work->graphs->id, why);
+		graph_free(c, work->graphs);
+	}
+}
+
+/* A submit that has no meaning for the ranks that are left is not run again: it keeps no parts. */
+static void
+remap(struct coord *c, struct group_part **parts, const uint32_t *to, uint32_t from, uint32_t left,
+      const char *what, uint64_t id)
+{
+	struct err err;
+
+	if (!*parts || remap_parts(*parts, to, from, left, &err) == RC_OK)
+		return;
+	act_log(c, "%s %" PRIu64 ": %s", what, id, err.text);
+	parts_free(c, *parts);
+	*parts = NULL;
+}
+
+static void
+ranks(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
+{
+	uint32_t left = comm_nranks(comm);
+	struct work *work = comm_work(comm);
+
+	for (struct run *run = work->runs; to && run; run = run->next) {
+		remap(c, &run->parts, to, from, left, "run", run->id);
+		run_record(c, run);
+	}
+	for (struct graph *g = work->graphs; to && g; g = g->next) {
+		remap(c, &g->part, to, from, left, "graph", g->id);
+		graph_record(c, g);
+	}
+	/* Graphs name every rank, but not the new ones. */
+	while (!to && work->graphs)
+		graph_free(c, work->graphs);
+	/* Groups were checked against the ranks of before. */
+	groups_free(c, comm);
+}
+
+const struct comm_hooks run_comm_hooks = {
+    .made = made,
+    .owes = runs_wait_for,
+    .begun = runs_begun,
+    .overdue = runs_overdue,
+    .defined = defined,
+    .step = graphs_reap,
+    .failing = runs_end_unstarted,
+    .failed = failed,
+    .stop = stop,
+    .ranks = ranks,
+    .define = graphs_define_again,
+    .live = live,
+    .end = end,
+    .freed = freed,
+};
