@@ -97,7 +97,7 @@ static const struct option_kind type = {"word", take_type, NULL},
 				streaming = {"number", take_streaming, NULL},
 				rate = {"rate", take_rate, NULL};
 
-static const struct option_word pins[] = {{"none", PIN_NONE}, {"auto", PIN_AUTO}, {NULL, 0}};
+static const struct option_word pins[] = {{"auto", PIN_AUTO}, {"none", PIN_NONE}, {NULL, 0}};
 static const struct option_word transports[] = {
     {"ipc", TRANSPORT_IPC}, {"tcp", TRANSPORT_TCP}, {NULL, 0}};
 

@@ -174,7 +174,7 @@ assert_no_memory() {
 	assert_equal "$(cat seen/gpucoord.args)" "--listen ipc://$output/coord.sock -N 3 --lifeline 4 --exits 5"
 	got=$(sed 's/-[0-9]*-1 /-KEEPER-1 /' seen/gpudev1.args)
 	assert_equal "$got" "--listen ipc://$output/dev1.sock --coordinator ipc://$output/coord.sock \
---ordinal 1 --mem-scratch /dev/shm/gpusim-$(id -u)-KEEPER-1 -m 64M -N 3 --lifeline 4"
+--ordinal 1 --mem-scratch /dev/shm/gpusim-$(id -u)-KEEPER-1 -m 67108864 -N 3 --lifeline 4"
 }
 
 @test "signals a caller ignores stay ignored, others are default" {
@@ -428,7 +428,7 @@ cpus_of() {
 	done
 	run --separate-stderr gpurun -n 1 --pin 0 -- true
 	assert_status 2
-	[[ $stderr == "gpuctl: run: --pin: '0' is neither auto nor none" ]] || fail "$stderr"
+	[[ $stderr == "gpuctl: run: --pin: '0' is none of auto, none" ]] || fail "$stderr"
 }
 
 @test "--spares: devices more, which are no part of the number that the command is told" {
