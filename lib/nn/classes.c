@@ -82,20 +82,16 @@ enum classes_status
 classes_sort(struct classes *c)
 {
 	struct key key[CLASSES_MAX];
-	locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	uint32_t nwhole = 0, nnumbers = 0;
 	float f;
 
-	if (!locale)
-		return CLASSES_NOMEM;
 	for (uint32_t i = 0; i < c->n; i++) {
 		size_t len = strlen(c->text[i]);
 
 		key[i] = (struct key){.id = i};
 		nwhole += decimal_whole(c->text[i], len, &key[i].value);
-		nnumbers += decimal_f32(c->text[i], len, locale, &f) == DECIMAL_OK;
+		nnumbers += decimal_f32(c->text[i], len, &f) == DECIMAL_OK;
 	}
-	freelocale(locale);
 	if (nnumbers == c->n && nwhole < c->n)
 		return CLASSES_UNCOUNTABLE;
 	c->name_is_text = nwhole < c->n;

@@ -4,7 +4,6 @@
 #ifndef NN_DECIMAL_H
 #define NN_DECIMAL_H
 
-#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,16 +19,17 @@ enum decimal {
 /*
  * decimal_f32 - the f32 nearest to text[0..len), ties to even.
  *
- *	c	a locale made from "C"
  *	out	[out] untouched unless DECIMAL_OK; too small a number becomes 0
  *
  * A number is an optional sign, digits with or without a point, and an optional exponent. The whole
  * text must be the number.
  */
-enum decimal decimal_f32(const char *text, size_t len, locale_t c, float *out);
+enum decimal decimal_f32(const char *text, size_t len, float *out);
 
-/* The whole number in text[0..len), also as "3." or "3.00"; false when it is not one, or beyond
- * +-10^18. */
+#define DECIMAL_WHOLE_MAX INT64_C(1000000000000000000)
+
+/* The whole number in text[0..len), also as "3." or "3.00"; false when it is not one, or as far
+ * from 0 as DECIMAL_WHOLE_MAX. */
 bool decimal_whole(const char *text, size_t len, int64_t *out);
 
 #endif

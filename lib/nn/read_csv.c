@@ -108,7 +108,7 @@ add_row(struct csv_table *t, struct err *err)
 
 		if (i == l->label)
 			continue;
-		switch (decimal_f32(f->text, f->len, t->locale, v)) {
+		switch (decimal_f32(f->text, f->len, v)) {
 		case DECIMAL_OK:
 			break;
 		case DECIMAL_SYNTAX:
@@ -164,9 +164,6 @@ read_table(struct csv_table *t, const char *path, const char *option, const stru
 	enum rc rc;
 
 	*t = (struct csv_table){.path = path, .classes = classes, .bytes = true};
-	t->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!t->locale)
-		return csv_nomem(t, err);
 	rc = input_open(&in, path, err);
 	if (rc != RC_OK)
 		return rc;
@@ -190,8 +187,6 @@ table_fini(struct csv_table *t)
 	free(t->values);
 	free(t->ids);
 	csv_end(&t->csv);
-	if (t->locale)
-		freelocale(t->locale);
 }
 
 /* Are the features called pixel...? */

@@ -54,11 +54,11 @@ csv_named_label(const struct csv *csv, const char *option)
 
 /* Is it a number, or in the place of one? */
 static bool
-is_number(const struct csv_table *t, const struct csv_field *f)
+is_number(const struct csv_field *f)
 {
 	float out;
 
-	return decimal_f32(f->text, f->len, t->locale, &out) != DECIMAL_SYNTAX;
+	return decimal_f32(f->text, f->len, &out) != DECIMAL_SYNTAX;
 }
 
 static uint32_t
@@ -67,7 +67,7 @@ count_texts(const struct csv_table *t)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < t->csv.nfields; i++)
-		count += !is_number(t, &t->csv.fields[i]);
+		count += !is_number(&t->csv.fields[i]);
 	return count;
 }
 
@@ -144,7 +144,7 @@ text_label(const struct csv_table *t, uint32_t begin, uint32_t *label, struct er
 
 	*label = CSV_NONE;
 	for (uint32_t i = begin; i < csv->nfields; i++) {
-		if (is_number(t, &csv->fields[i]))
+		if (is_number(&csv->fields[i]))
 			continue;
 		if (*label != CSV_NONE)
 			return err_set(err, RC_BADDATA,

@@ -5,7 +5,6 @@
 #ifndef NN_READ_CSV_IMPL_H
 #define NN_READ_CSV_IMPL_H
 
-#include <locale.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +24,6 @@ struct csv_layout {
 struct csv_table {
 	const char *path;
 	struct csv csv;
-	locale_t locale;
 	struct classes *classes; /* of all tables together */
 	char **names;		 /* [layout.ncols], or NULL: no header */
 	uint32_t named;		 /* the column that the header calls the label, or CSV_NONE */

@@ -150,7 +150,7 @@ static enum rc
 value(const struct samples *s, const struct csv_field *f, float *out, struct err *err)
 {
 	char shown[CSV_SHOW];
-	enum decimal d = decimal_f32(f->text, f->len, s->c, out);
+	enum decimal d = decimal_f32(f->text, f->len, out);
 
 	if (d == DECIMAL_OK)
 		return RC_OK;
@@ -167,7 +167,7 @@ is_header(const struct samples *s)
 {
 	float v;
 
-	return decimal_f32(s->csv.fields[0].text, s->csv.fields[0].len, s->c, &v) == DECIMAL_SYNTAX;
+	return decimal_f32(s->csv.fields[0].text, s->csv.fields[0].len, &v) == DECIMAL_SYNTAX;
 }
 
 /* A header line, or a line of another kind of file. */
@@ -337,11 +337,6 @@ make(int fd, const char *name, const struct samples_want *want, struct samples *
 	s->in.fd = fd;
 	s->fd = -1;
 	s->want = *want;
-	s->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!s->c) {
-		samples_close(s);
-		return err_set(err, RC_NOMEM, "%s: out of memory", name);
-	}
 	*out = s;
 	return RC_OK;
 }
@@ -401,8 +396,6 @@ samples_close(struct samples *s)
 		csv_end(&s->csv);
 	if (s->open)
 		input_end(&s->in);
-	if (s->c)
-		freelocale(s->c);
 	free(s);
 }
 

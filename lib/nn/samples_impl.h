@@ -4,8 +4,6 @@
 #ifndef NN_SAMPLES_IMPL_H
 #define NN_SAMPLES_IMPL_H
 
-#include <locale.h>
-
 #include "base/buf.h"
 #include "nn/csv.h"
 #include "nn/ndarray.h"
@@ -29,7 +27,6 @@ struct samples {
 	uint32_t total; /* IDX: images there are to be */
 	struct csv csv; /* table */
 	bool has_csv;
-	locale_t c;
 	/* An array, whose elements are in `whole`. */
 	struct buf whole;
 	struct ndarray array;
