@@ -1,7 +1,5 @@
-/*
- * The set is our own, so it is well-formed; a walk over its fields is all that is wanted of it. The numbers
- * are those of google/protobuf/descriptor.proto.
- */
+/* The set is built from our own files, so it is well-formed; a walk over its fields is enough. The field
+ * numbers are those of google/protobuf/descriptor.proto. */
 #include "grpc/descriptor.h"
 
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
- * Calls, and the requests they become.
+ * Calls, and the requests that they become.
  *
- * A job lives as long as its call, and as long as a request of it is without an answer. Answers come on any
- * thread and are queued for the server's. A client that goes has its request cancelled, which brings the
- * answer soon; nobody reads it.
+ * A job lives as long as its call, and as long as a request of it waits for an answer. Answers come on any
+ * thread and are queued for the server's. When a client goes, its request is cancelled, so the answer comes
+ * soon; nobody reads it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ job_free(struct job *job)
 	free(job);
 }
 
-/* Nobody waits for it, and it waits for nobody. */
+/* The call is gone, and no request waits. */
 static void
 job_over(struct job *job)
 {
@@ -82,7 +82,7 @@ on_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 		grpc_server_free(s);
 }
 
-/* Count one more; false: there are too many. */
+/* Count one more request; false: there are too many. */
 static bool
 count_in(struct grpc_server *s)
 {
@@ -103,7 +103,7 @@ count_out(struct grpc_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* What the handler may keep: a copy of its own, checked as if it had come by nng. */
+/* The handler may keep the request: it gets a copy of its own, checked like one that came by nng. */
 static enum rc
 copy_request(const GpuSim__Request *req, GpuSim__Request **out, struct err *err)
 {
@@ -200,7 +200,7 @@ jobs_answered(struct grpc_server *s)
 	}
 }
 
-/* Jobs whose requests are still without an answer end with those. */
+/* Jobs whose requests still wait for an answer end with the answers. */
 void
 jobs_stop(struct grpc_server *s)
 {
@@ -313,7 +313,7 @@ unary_answered(struct job *job, const GpuSim__Reply *reply)
 const struct job_kind job_unary = {
     .size = sizeof(struct job), .message = unary_message, .answered = unary_answered};
 
-/* ---- what the session tells */
+/* ---- events of the session */
 
 static bool
 on_find(void *arg, const char *path, struct grpc_method *out)
@@ -388,7 +388,7 @@ on_gone(void *arg, struct grpc_stream *st)
 	(void)arg;
 	job->st = NULL;
 	if (s->ending)
-		; /* nobody is told any more */
+		; /* no answer is delivered any more */
 	else if (job->asked && s->handler.cancel)
 		s->handler.cancel(s->handler.arg, job->client_id, job->asked->rpc.req->seq);
 	else if (!job->asked && job->route->kind->gone)

@@ -1,7 +1,5 @@
-/*
- * Memcpy, whose messages are larger than a control message may be: one request a piece, one after the other.
- * What comes before a piece that fails has been copied.
- */
+/* Memcpy, whose messages may be larger than a control message: one request a piece, one after the other.
+ * The pieces before one that fails have been copied. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@ struct copying {
 	struct job job; /* first */
 	GpuSim__MemcpyRequest *req;
 	uint64_t done;	 /* bytes, of all */
-	struct buf data; /* device to host: what has come */
+	struct buf data; /* device to host: the data so far */
 };
 
 static uint64_t
@@ -102,7 +100,7 @@ memcpy_message(struct job *job, const void *data, size_t nbytes)
 		job_finish(job, GRPC_RESOURCE_EXHAUSTED, text);
 		return;
 	}
-	/* What is to come has its room before it does. */
+	/* Reserve room for the data before it comes. */
 	if (c->req->either_case == GPU_SIM__MEMCPY_REQUEST__EITHER_HOST_TO_DEVICE ||
 	    n <= WIRE_BULK_MAX || grpc_stream_reserve(job->st, n))
 		ask_piece(c);

@@ -1,11 +1,11 @@
 /*
- * Design notes. One thread, one poll, sockets that do not block, as net/http_server.c; what the bytes mean is
- * told by a session (session.h), which knows no socket. The handler is called on this thread. Answers come on
- * any, are queued under the lock, and wake the poll.
+ * Design notes. One thread, one poll, sockets that do not block, as net/http_server.c; a session
+ * (session.h) interprets the bytes and knows no socket. The handler is called on this thread. Answers come
+ * on any thread, are queued under the lock, and wake the poll.
  *
- * A connection's bytes are read while fewer than OUT_MAX wait to be sent to it, so what it makes the server say
- * is bounded. For one connection too many one that has not spoken HTTP/2 goes, else one that has no call, else
- * any: of several the one that has been silent longest.
+ * A connection's bytes are read while fewer than OUT_MAX wait to be sent to it, so a client cannot make the
+ * server buffer more. When a connection is one too many, one that has not spoken HTTP/2 is closed, else one
+ * without a call, else any: of several the one that has been silent longest.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -45,7 +45,7 @@ conn_close(struct conn *c)
 		s->handler.gone(s->handler.arg, c->client_id);
 }
 
-/* Fill what is to be sent. */
+/* Fill the buffer of bytes to send. */
 static void
 conn_fill(struct conn *c)
 {
@@ -59,7 +59,7 @@ conn_fill(struct conn *c)
 		if (!buf_add(&c->out, data, n)) {
 			c->closing = true;
 			c->out.len = c->out_at =
-			    0; /* the stream of bytes has a hole: say nothing more */
+			    0; /* the stream of bytes has a hole: send nothing more */
 			return;
 		}
 }
@@ -86,7 +86,7 @@ conn_write(struct conn *c)
 	}
 }
 
-/* Whoever speaks HTTP/1 is told that HTTP/2 is spoken here. */
+/* Tell a client of HTTP/1 that this is HTTP/2. */
 static void
 conn_misled(struct conn *c, const char *data, size_t n)
 {
@@ -121,14 +121,14 @@ conn_read(struct conn *c)
 
 /* ---- all of them */
 
-/* How much there is to a connection. */
+/* How much a connection matters. */
 static int
 worth(const struct conn *c)
 {
 	return grpc_session_streams(c->session) > 0 ? 2 : grpc_session_greeted(c->session);
 }
 
-/* A place for a connection; one is closed if there is none. */
+/* An entry for a connection; closes one if there is none. */
 static struct conn *
 take_place(struct grpc_server *s)
 {
@@ -265,7 +265,7 @@ serve(void *arg)
 
 /* ---- beginning and end */
 
-/* Whether a service's method goes this way, and not by one request. */
+/* Does a service's method have a route of its own, instead of one request? */
 static const struct job_kind *
 kind_of(const ProtobufCMethodDescriptor *m)
 {

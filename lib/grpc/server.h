@@ -1,9 +1,9 @@
 /*
- * server.h - the lab's services over gRPC, for clients that nobody here wrote.
+ * server.h - the lab's services over gRPC, for clients in any language.
  *
- * A call becomes the request of the same name in the envelope, and goes to the handler that the nng server's
- * requests go to; its answer becomes the call's. A connection is a client: it has an id of its own, and is
- * gone when it is closed. Memcpy goes in pieces, StreamSend becomes a request a chunk.
+ * A call becomes the request of the same name in the envelope, and goes to the same handler as the nng
+ * server's requests; the reply becomes the call's answer. A connection is a client: it has an id of its
+ * own, and is gone when it closes. Memcpy goes in pieces; each chunk of StreamSend becomes a request.
  */
 #ifndef GRPC_SERVER_H
 #define GRPC_SERVER_H
@@ -29,8 +29,8 @@ enum rc grpc_server_start(const char *host, enum net_reach reach, enum grpc_serv
 /* "host:port", with the real port; lives as long as the server. */
 const char *grpc_server_address(const struct grpc_server *s);
 
-/* Drop all connections; no handler runs any more. Calls not yet answered stay valid until they are, into the
- * void. NULL is legal. */
+/* Drop all connections; no handler runs any more. Calls stay valid until they are answered; their answers
+ * are dropped. NULL is legal. */
 void grpc_server_stop(struct grpc_server *s);
 
 #endif

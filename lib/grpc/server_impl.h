@@ -1,7 +1,5 @@
-/*
- * server_impl.h - what the parts of the server share: server.c (sockets), job.c (calls and the requests that
- * they become), and a file for each kind of call. The design notes are in server.c.
- */
+/* server_impl.h - shared by the parts of the server: server.c (sockets), job.c (calls and the requests that
+ * they become), and a file for each kind of call. The design notes are in server.c. */
 #ifndef GRPC_SERVER_IMPL_H
 #define GRPC_SERVER_IMPL_H
 
@@ -20,7 +18,8 @@
 struct job;
 struct asked;
 
-/* What becomes of a call. NULL: nothing. All on the server's thread; st may be gone only in answered. */
+/* The callbacks of a call. NULL: nothing to do. All on the server's thread; st may be gone only in
+ * answered. */
 struct job_kind {
 	size_t size; /* of the job, which begins with struct job */
 	void (*message)(struct job *job, const void *data, size_t nbytes);
@@ -28,12 +27,12 @@ struct job_kind {
 	void (*wake)(struct job *job);
 	/* The request of job_ask has its answer. */
 	void (*answered)(struct job *job, const GpuSim__Reply *reply);
-	/* The client does not wait any more, and nothing is being asked. */
+	/* The client no longer waits, and no request is running. */
 	void (*gone)(struct job *job);
 	void (*fini)(struct job *job);
 };
 
-/* A method, and what it becomes. */
+/* A method, and its handling. */
 struct route {
 	char path[PATH_MAX_CHARS];
 	const struct job_kind *kind;
@@ -60,8 +59,8 @@ struct conn {
 	uint64_t client_id, moved_ns, heard_ns;
 	struct buf out;
 	size_t out_at;
-	bool heard;   /* it speaks HTTP/2, as far as can be seen; else nothing is said to it */
-	bool closing; /* what is to be sent, and no more */
+	bool heard;   /* it speaks HTTP/2, as far as we can see; else we send it nothing */
+	bool closing; /* bytes to send, and then the end */
 };
 
 struct grpc_server {
@@ -90,22 +89,22 @@ struct grpc_server {
 extern const struct grpc_events conn_events; /* but for arg, a conn */
 
 /*
- * job_ask - hand a request to the handler; its answer comes to the job's `answered`, later.
+ * job_ask - hand a request to the handler; the answer comes to the job's `answered`, later.
  *
- * req is borrowed; the envelope's fields are filled in. One at a time for a job. Errors: RC_BADDATA, RC_BUSY
- * too many are at work, RC_NOMEM.
+ * req is borrowed; the envelope's fields are filled in. A job has one at a time. Errors: RC_BADDATA,
+ * RC_BUSY too many requests wait, RC_NOMEM.
  */
 enum rc job_ask(struct job *job, GpuSim__Request *req, struct err *err);
 
 /* Ask or, if that fails, end the call. */
 void job_ask_or_fail(struct job *job, GpuSim__Request *req);
 
-/* The call's message, unpacked; NULL: it cannot be, and the call has ended. Released with
+/* The call's message, unpacked; NULL: it cannot be unpacked, and the call has ended. Release with
  * protobuf_c_message_free_unpacked. */
 ProtobufCMessage *job_unpack(struct job *job, const ProtobufCMessageDescriptor *d, const void *data,
 			     size_t nbytes);
 
-/* Send a message; false: the call has ended for want of memory. */
+/* Send a message; false: out of memory, the call has ended. */
 bool job_send(struct job *job, const ProtobufCMessage *m);
 
 /* End the call. */
@@ -114,15 +113,15 @@ void job_finish(struct job *job, enum grpc_code code, const char *text);
 /* True: the reply is a failure, and the call has ended with it. */
 bool job_failed(struct job *job, const GpuSim__Reply *reply);
 
-/* What has been answered since; on the server's thread. */
+/* Handle the answers that have come; on the server's thread. */
 void jobs_answered(struct grpc_server *s);
 
-/* Nobody is told any more; frees what can be. The thread has ended. */
+/* Deliver no more answers; free every job that can be freed. The thread has ended. */
 void jobs_stop(struct grpc_server *s);
 
 /* ---- server.c */
 
-/* Free everything: stopped, and nothing is asked. */
+/* Free everything: the server is stopped, and no request waits. */
 void grpc_server_free(struct grpc_server *s);
 
 /* ---- reflect.c */

@@ -1,14 +1,14 @@
 /*
- * Design notes. nghttp2 does frames and header compression, and calls back from within the bytes that are
- * fed to it; what is submitted there is sent later. It guards itself against floods that make it answer
- * (SETTINGS, PING) and against headers of more than 64 KiB. The rest is bounded here: a bucket of tokens for
- * calls that are taken back at once (CVE-2023-44487), and one for frames that move nothing.
+ * Design notes. nghttp2 does frames and header compression, and calls back while bytes are fed to it;
+ * frames that are submitted there are sent later. It guards itself against floods that make it answer
+ * (SETTINGS, PING) and against headers of more than 64 KiB. The rest is bounded here: a bucket of tokens
+ * for calls that are taken back at once (CVE-2023-44487), and one for frames that move nothing.
  *
- * A client may send 16 KiB of a call unasked (64, HTTP/2's default, until it has taken note of that, for which
- * it has a few seconds and a megabyte), and the connection as a whole any number of calls' worth: its own window is given back
- * at once. Room for the rest of a larger message is given when its
- * bytes have been taken from the budget, so messages that wait for room hold no memory, and one that has
- * it can always be completed.
+ * A client may send 16 KiB of a call unasked (64, HTTP/2's default, until it has acknowledged our settings,
+ * for which it has a few seconds and a megabyte). The connection as a whole may carry any number of calls'
+ * worth: its own window is given back at once. A larger message gets window for its rest only when its
+ * bytes have been taken from the budget. So messages that wait for room hold no memory, and a message that
+ * has room can always be completed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define CONNECTION_WINDOW (1 << 20)
 #define EARLY_MAX \
-	(1u << 20) /* bytes of calls from a client that has not taken note of our settings */
+	(1u << 20) /* bytes of calls from a client that has not acknowledged our settings */
 #define HEADER_LIST_MAX 16384 /* told to the client; GRPC_HEAD_MAX bounds what we keep */
 
 /* Buckets: this many at once, and one more each so many nanoseconds. */
@@ -53,7 +53,7 @@ stream_of(struct grpc_session *s, int32_t id)
 	return nghttp2_session_get_stream_user_data(s->h2, id);
 }
 
-/* ---- what nghttp2 tells */
+/* ---- callbacks of nghttp2 */
 
 static int
 on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
@@ -137,7 +137,7 @@ on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *data, siz
 	return 0;
 }
 
-/* The answer is out, and the client is still sending: it need not go on. */
+/* The answer is out, and the client is still sending: tell it to stop. */
 static int
 on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
@@ -268,7 +268,7 @@ grpc_session_tick(struct grpc_session *s, uint64_t now_ns, uint64_t *due_ns)
 		else if (s->born_ns + GRPC_HELLO_NS < *due_ns)
 			*due_ns = s->born_ns + GRPC_HELLO_NS;
 	}
-	/* Nobody leaves the list here: that is done while bytes are fed in and sent. */
+	/* No call leaves the list here: that happens while bytes are fed in and sent. */
 	for (struct grpc_stream *st = s->first; st; st = next) {
 		next = st->next;
 		stream_tick(st, due_ns);

@@ -1,8 +1,8 @@
 /*
  * session.h - one connection's HTTP/2 and gRPC: bytes in, bytes out. No socket, thread or clock inside.
  *
- * What comes over the connection is fed in; calls come out by events, messages whole and in order. Every
- * call is finished once, by who handles it or, when its deadline passes or the client breaks the rules,
+ * The caller feeds in the bytes of the connection; calls come out by events, messages whole and in order.
+ * Every call is finished once: by its handler or, when its deadline passes or the client breaks the rules,
  * by the session. Bytes, headers, streams, frames without use and time are bounded.
  */
 #ifndef GRPC_SESSION_H
@@ -19,7 +19,7 @@
 #define GRPC_HEAD_MAX	  8192		 /* bytes of a call's headers */
 #define GRPC_SESSION_HOLD (64u << 20)	 /* bytes that the large messages of one connection take */
 #define GRPC_SERVER_HOLD  (256u << 20)	 /* and of all connections */
-#define GRPC_DEADLINE_NS  86400000000000 /* of a call that names none: a day */
+#define GRPC_DEADLINE_NS  86400000000000 /* of a call that sets none: a day */
 #define GRPC_HELLO_NS	  5000000000	 /* until a client has said that it speaks HTTP/2 */
 #define GRPC_STALL_NS	  60000000000	 /* a call whose client sends nothing, or takes nothing */
 #define GRPC_LARGE_NS \
@@ -34,8 +34,9 @@ struct grpc_budget {
 };
 
 struct grpc_method {
-	bool many; /* any number of messages come, and are told as they come; else exactly one, when
-			  * the client has said all */
+	bool
+	    many; /* any number of messages come, each as an event; else exactly one, when the client has
+		    * sent all */
 	const void *arg; /* the handler's */
 };
 
@@ -43,15 +44,15 @@ struct grpc_method {
 struct grpc_events {
 	/* The method at a path, "/package.Service/Method", into *out; false: there is none. */
 	bool (*find)(void *arg, const char *path, struct grpc_method *out);
-	/* A call has begun: the handler may keep something of its own with it (grpc_stream_keep). */
+	/* A call has begun: the handler may attach its own data (grpc_stream_keep). */
 	void (*begin)(void *arg, struct grpc_stream *st);
 	/* A message; borrowed until the call returns. */
 	void (*message)(void *arg, struct grpc_stream *st, const void *data, size_t nbytes);
 	/* The client sends no more. */
 	void (*end)(void *arg, struct grpc_stream *st);
-	/* The time of grpc_stream_wake has come, or the memory of grpc_stream_reserve is there. */
+	/* The time of grpc_stream_wake has come, or the memory of grpc_stream_reserve has been taken. */
 	void (*wake)(void *arg, struct grpc_stream *st);
-	/* The client waits no longer, or has gone: st is not to be touched any more. Not for a call that was
+	/* The client waits no longer, or has gone: do not use st any more. Not for a call that was
 	 * finished. */
 	void (*gone)(void *arg, struct grpc_stream *st);
 	void *arg;
@@ -61,20 +62,20 @@ struct grpc_events {
 enum rc grpc_session_new(const struct grpc_events *events, struct grpc_budget *budget,
 			 uint64_t now_ns, struct grpc_session **out, struct err *err);
 
-/* All calls are gone; tells of those that were not finished. NULL is legal. */
+/* End all calls, with an event for those that were not finished. NULL is legal. */
 void grpc_session_free(struct grpc_session *s);
 
-/* Bytes that came. False: the connection is to be closed once what is still to be sent has been. */
+/* Bytes from the connection. False: close it once all pending bytes have been sent. */
 bool grpc_session_recv(struct grpc_session *s, const void *data, size_t nbytes, uint64_t now_ns);
 
 /* The next bytes to be sent, valid until the next call; 0: none now. */
 size_t grpc_session_send(struct grpc_session *s, const void **data, uint64_t now_ns);
 
-/* Deadlines, and reservations that can now be met. False: as grpc_session_recv. *due_ns becomes when the next
- * is due, if that is earlier. */
+/* Deadlines, and reservations that can now be met. False: as grpc_session_recv. *due_ns becomes the next
+ * deadline, if that is earlier. */
 bool grpc_session_tick(struct grpc_session *s, uint64_t now_ns, uint64_t *due_ns);
 
-/* Take no new calls, and say so to the client. */
+/* Take no new calls, and tell the client. */
 void grpc_session_goaway(struct grpc_session *s);
 
 /* Calls that are open; and whether the client has said that it speaks HTTP/2. */
@@ -88,7 +89,8 @@ void *grpc_stream_kept(const struct grpc_stream *st);
 const struct grpc_method *grpc_stream_method(const struct grpc_stream *st);
 uint64_t grpc_stream_deadline_ns(const struct grpc_stream *st);
 
-/* No event of messages or the end until grpc_stream_resume, which may bring some; the client is held back. */
+/* No event of messages or the end until grpc_stream_resume, which may bring some; the client's window stays
+ * closed. */
 void grpc_stream_hold(struct grpc_stream *st);
 void grpc_stream_resume(struct grpc_stream *st);
 
@@ -96,14 +98,14 @@ void grpc_stream_resume(struct grpc_stream *st);
 void grpc_stream_wake(struct grpc_stream *st, uint64_t at_ns);
 
 /* Take nbytes, at most GRPC_MESSAGE_MAX, of the budget until the call has ended. False: not now; the event
- * wake says when it has been taken. */
+ * wake comes when it has been taken. */
 bool grpc_stream_reserve(struct grpc_stream *st, size_t nbytes);
 
 /* Room for a message of so many bytes that is to be sent to the client, to be filled at once. NULL: out of
  * memory. */
 void *grpc_stream_message(struct grpc_stream *st, size_t nbytes);
 
-/* End the call with a status, after the messages. st is not to be touched any more. */
+/* End the call with a status, after the messages. Do not use st any more. */
 void grpc_stream_finish(struct grpc_stream *st, enum grpc_code code, const char *text);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * session_impl.h - what session.c (a connection) and stream.c (a call) share.
- */
+/* session_impl.h - shared by session.c (a connection) and stream.c (a call). */
 #ifndef GRPC_SESSION_IMPL_H
 #define GRPC_SESSION_IMPL_H
 
@@ -26,8 +24,8 @@ struct grpc_session {
 	size_t held; /* of the budget */
 	struct bucket resets, useless;
 	bool greeted, closing;
-	bool agreed;  /* the client has taken note of our settings */
-	size_t early; /* bytes of calls that came before */
+	bool agreed;  /* the client has acknowledged our settings */
+	size_t early; /* bytes of calls before that */
 };
 
 struct grpc_stream {
@@ -45,13 +43,13 @@ struct grpc_stream {
 
 	uint64_t deadline_ns, moved_ns, wake_ns, large_ns; /* 0: none */
 	struct buf in;
-	size_t in_at;	   /* of it has been told */
-	size_t unconsumed; /* bytes the client has not been given room for again */
+	size_t in_at;	   /* its event has been raised */
+	size_t unconsumed; /* bytes for which the client has not got window back */
 	size_t granted, want;
 	unsigned nmessages;
-	bool reserving; /* what is wanted is wanted by the handler, not for a message */
+	bool reserving; /* the handler wants them, not a message */
 	bool begun, ended, end_told, held, finished;
-	bool taking; /* events are being told: resuming goes on with that */
+	bool taking; /* events are being raised: resuming goes on with that */
 
 	struct buf out;
 	size_t out_at;
@@ -62,10 +60,10 @@ struct grpc_stream {
 
 struct grpc_stream *stream_new(struct grpc_session *s, int32_t id);
 
-/* Out of the session, without a word. */
+/* Remove it from the session, without an event. */
 void stream_free(struct grpc_stream *st);
 
-/* It has ended before it was finished, if so. */
+/* If it ends before it was finished, raise the event. */
 void stream_gone(struct grpc_stream *st);
 
 /* A header of the request. */
@@ -79,7 +77,7 @@ void stream_begin(struct grpc_stream *st);
 void stream_data(struct grpc_stream *st, const void *data, size_t nbytes);
 void stream_ended(struct grpc_stream *st);
 
-/* Take what is wanted from the budget; false: not now. */
+/* Take the wanted bytes from the budget; false: not now. */
 bool stream_grant(struct grpc_stream *st);
 
 /* Reservations, deadlines, stalls. *due_ns as of grpc_session_tick. */

@@ -29,11 +29,11 @@ enum grpc_code {
 	GRPC_DATA_LOSS = 15,
 };
 
-/* The status that stands for a result; every rc has one. The table is in gpucoord(8). */
+/* The status for a result; every rc has one. The table is in gpucoord(8). */
 enum grpc_code grpc_code_of(enum rc rc);
 
-/* A sentence as grpc-message wants it: what is not printable ASCII, and '%', as %XX. Cut, never overrun;
- * size is at least 1. */
+/* A sentence for grpc-message: '%' and all that is not printable ASCII as %XX. Cut, never overrun; size is
+ * at least 1. */
 void grpc_message_encode(const char *text, char *out, size_t size);
 
 /* "100m" and the like: up to eight digits and one of H M S m u n. False: it is none. */

@@ -10,8 +10,9 @@
 #include "base/le.h"
 #include "grpc/session_impl.h"
 
-#define OUT_ROOM 65536 /* bytes of answers that wait to be sent before more messages are told */
-#define PREFIX	 5     /* bytes before a message: compressed or not, and its length, big-endian */
+#define OUT_ROOM \
+	65536	 /* bytes of answers that wait to be sent before the handler gets more messages */
+#define PREFIX 5 /* bytes before a message: compressed or not, and its length, big-endian */
 
 struct grpc_stream *
 stream_new(struct grpc_session *s, int32_t id)
@@ -136,7 +137,7 @@ fill_status(const struct grpc_stream *st, char number[12], nghttp2_nv *nv)
 
 static void take(struct grpc_stream *st);
 
-/* Move what is to be sent; how much. When all of it has been, the client's next messages are told. */
+/* Move bytes to send; returns how many. When all are sent, the client's next messages are delivered. */
 static size_t
 drain(struct grpc_stream *st, uint8_t *to, size_t room)
 {
@@ -177,7 +178,7 @@ on_read(nghttp2_session *h2, int32_t id, uint8_t *to, size_t room, uint32_t *fla
 	return (ssize_t)n;
 }
 
-/* Send the headers, with the status where nothing comes between, or go on sending. */
+/* Send the headers, with the status if no message comes before it, or go on sending. */
 static void
 answer(struct grpc_stream *st, const char *http_status)
 {
@@ -230,7 +231,7 @@ finish(struct grpc_stream *st, const char *http_status, enum grpc_code code, con
 	buf_fini(&st->in);
 	st->in_at = 0;
 	st->want = 0;
-	/* What the client has sent in vain does not keep it from sending elsewhere. */
+	/* Bytes that the client has sent in vain do not close the window for its other calls. */
 	nghttp2_session_consume_stream(st->session->h2, st->id, st->unconsumed);
 	st->unconsumed = 0;
 	answer(st, http_status);
@@ -242,7 +243,7 @@ grpc_stream_finish(struct grpc_stream *st, enum grpc_code code, const char *text
 	finish(st, "200", code, text);
 }
 
-/* The session ends a call by itself. */
+/* The session ends a call. */
 static void
 end_call(struct grpc_stream *st, enum grpc_code code, const char *text)
 {
@@ -270,7 +271,7 @@ stream_grant(struct grpc_stream *st)
 	return true;
 }
 
-/* Give the client room for n bytes more, or for all that have come. */
+/* Give the client window for n bytes more, or for all bytes that have come. */
 static void
 consume(struct grpc_stream *st, size_t n)
 {
@@ -280,7 +281,7 @@ consume(struct grpc_stream *st, size_t n)
 	st->unconsumed -= n;
 }
 
-/* What can be said of a message by its first bytes; 0: it is good. */
+/* Judge a message by its first bytes; 0: it is good. */
 static enum grpc_code
 check_prefix(const struct grpc_stream *st, const unsigned char *p, size_t nbytes, char *text,
 	     size_t size)
@@ -305,10 +306,9 @@ check_prefix(const struct grpc_stream *st, const unsigned char *p, size_t nbytes
 	return GRPC_OK;
 }
 
-/*
- * A message is not all there: see that it can be. Up to half a window it can: what has been given back of the
- * window is told to the client when it is half of it, so the client may know of no more than the rest.
- */
+/* A message is incomplete: make sure that it can be completed. Up to half a window it can: the window that
+ * we give back is announced to the client when it is half of all, so the client may know of no more than
+ * the rest. */
 static void
 await_rest(struct grpc_stream *st, size_t nbytes)
 {
@@ -322,7 +322,7 @@ await_rest(struct grpc_stream *st, size_t nbytes)
 		return;
 	if (st->large_ns == 0) {
 		st->large_ns = st->session->now_ns + GRPC_LARGE_NS;
-		/* All of it in one go: nothing but the end comes behind the only message. */
+		/* Take all of it at once: only the end comes after the only message. */
 		if (!st->method.many)
 			nghttp2_session_set_local_window_size(
 			    st->session->h2, NGHTTP2_FLAG_NONE, st->id,
@@ -331,7 +331,7 @@ await_rest(struct grpc_stream *st, size_t nbytes)
 	consume(st, st->unconsumed);
 }
 
-/* Tell of the message that stands at in_at. */
+/* Deliver the message that begins at in_at. */
 static void
 tell(struct grpc_stream *st, size_t nbytes)
 {
@@ -345,7 +345,7 @@ tell(struct grpc_stream *st, size_t nbytes)
 	ev->message(ev->arg, st, data, nbytes);
 }
 
-/* Tell the next message; false: it is not there yet, or this is over. */
+/* Deliver the next message; false: it is not complete yet, or the call is over. */
 static bool
 next_message(struct grpc_stream *st)
 {
@@ -377,7 +377,7 @@ next_message(struct grpc_stream *st)
 	return true;
 }
 
-/* What is told is not kept. */
+/* Drop the messages that were delivered. */
 static void
 trim(struct grpc_stream *st)
 {
@@ -391,7 +391,7 @@ trim(struct grpc_stream *st)
 	}
 }
 
-/* Tell what can be told. */
+/* Deliver every message that can be delivered. */
 static void
 take(struct grpc_stream *st)
 {
@@ -400,7 +400,7 @@ take(struct grpc_stream *st)
 	if (st->taking)
 		return;
 	st->taking = true;
-	/* Who does not take the answers is told none of the questions. */
+	/* A client that does not take the answers gets no more of its messages handled. */
 	while (!st->finished && !st->held && st->out.len < OUT_ROOM && next_message(st))
 		continue;
 	st->taking = false;
@@ -474,7 +474,7 @@ due(uint64_t at_ns, uint64_t *due_ns)
 		*due_ns = at_ns;
 }
 
-/* A client that takes nothing, or no longer sends what it owes. */
+/* A client that takes nothing, or no longer sends its message. */
 static void
 check_stall(struct grpc_stream *st, uint64_t *due_ns)
 {
@@ -500,7 +500,7 @@ stream_tick(struct grpc_stream *st, uint64_t *due_ns)
 	const struct grpc_events *ev = st->session->events;
 	uint64_t now = st->session->now_ns;
 
-	if (!st->begun) { /* its headers are still coming, and nothing else can come before them */
+	if (!st->begun) { /* its headers are still coming, and no other frame can come before them */
 		due(st->moved_ns + GRPC_HELLO_NS, due_ns);
 		st->session->closing |= now - st->moved_ns >= GRPC_HELLO_NS;
 		return;

@@ -1,15 +1,17 @@
 /*
- * Design notes. A client streams chunks of any length to a device, and says nothing with them. So the device is
- * first asked which receive they are for: the only one that has begun. They are then cut anew to the messages
- * that the receive waits for, and handed in one after the other. The last is kept back until the client has
- * said that it was all: chunks that together are fewer or more than the receive wants make it fail, and never
- * look like success. In the end the call waits for the receive, and its status is the call's.
+ * Design notes. A client streams chunks of any length to a device, and nothing else. So the device is first
+ * asked which receive they are for: the only one that has begun. The chunks are then cut anew into the
+ * messages that the receive waits for, and handed in one after the other. The last is kept back until the
+ * client has ended its stream: chunks that together are fewer or more bytes than the receive wants make it
+ * fail, and never look like success. In the end the call waits for the receive, and returns its status.
  *
- *	ASKING -> FEEDING -> AWAITING -> (the call ends)
- *	             \-> (the client has gone, or the lengths differ: GIVING_UP) -> (the call ends)
+ * ASKING -> FEEDING -> AWAITING -> (the call ends)
  *
- * A client may also send what the sending device, told to by BeginSend, has sent already. Then the receive has
- * ended, or ends meanwhile, and what the client sends is compared with what is there: the same is success.
+ * A client that goes, or whose length differs, leads to GIVING_UP, and then the call ends.
+ *
+ * A client may also send the data that the sending device, told to by BeginSend, has sent already. Then the
+ * receive has ended, or ends meanwhile, and the client's data are compared with the receive's: if they are
+ * equal, the call succeeds.
  *
  * The stream is held while a message of it is not handed in, so a client is as fast as the device.
  */
@@ -28,12 +30,12 @@ enum state { NEW, ASKING, FEEDING, AWAITING, GIVING_UP };
 struct sending {
 	struct job job; /* first */
 	enum state state;
-	bool ended;		  /* the client has said all */
+	bool ended;		  /* the client has sent all */
 	GpuSim__DataChunk *chunk; /* being cut; NULL: none */
 	size_t chunk_at;
 	struct buf piece; /* the next to be handed in */
 	uint64_t comm, stream, addr, nbytes, piece_bytes;
-	bool over; /* the receive has ended: its data are compared */
+	bool over; /* the receive has ended: compare its data */
 	uint32_t src, seq;
 	uint64_t sent, came; /* bytes */
 	char why[200];	     /* giving up */
@@ -109,7 +111,7 @@ hand_in(struct sending *s)
 	ask_chunk(s, &m);
 }
 
-/* The same of what is there. */
+/* Compare the piece with the received data. */
 static void
 look(struct sending *s)
 {
@@ -123,7 +125,7 @@ look(struct sending *s)
 	job_ask_or_fail(&s->job, &req);
 }
 
-/* Cut from the chunk what the piece still wants; false: out of memory. */
+/* Move the piece's missing bytes from the chunk; false: out of memory. */
 static bool
 cut(struct sending *s)
 {
@@ -154,7 +156,7 @@ wrong_length(struct sending *s)
 	give_up(s);
 }
 
-/* One step: a piece, the end, or have the client go on. */
+/* One step: hand in a piece, end, or let the client go on. */
 static void
 feed(struct sending *s)
 {
@@ -268,7 +270,7 @@ handed_in(struct sending *s, const GpuSim__Reply *reply)
 		if (!s->job.st)
 			return;
 	} else if (reply->code != RC_OK) {
-		await(s); /* it has ended: why? */
+		await(s); /* the receive has ended: find out why */
 		return;
 	}
 	s->sent += s->piece.len;

@@ -1,4 +1,5 @@
-/* The pipe callback runs on nng's threads. nng_close returns after the last of them, so listener_free comes after it. */
+/* The pipe callback runs on nng's threads. nng_close returns after the last of them, so listener_free comes
+ * after it. */
 #include "net/listener.h"
 
 #include <arpa/inet.h>
@@ -17,7 +18,7 @@ struct listener {
 	void *arg;
 	nng_listener nl;
 	char addr[NET_ADDR_MAX];
-	char dial[NET_ADDR_MAX]; /* how we reach ourselves */
+	char dial[NET_ADDR_MAX]; /* the address by which we reach ourselves */
 	struct ipcpath path;
 };
 
@@ -83,7 +84,7 @@ learn_address(struct listener *l)
 		snprintf(l->dial, sizeof l->dial, "%.*s[::1]%s", scheme, l->addr, colon);
 }
 
-/* 0 as the limit would take a length of 2^64-40 at its word and abort: it must be set. */
+/* With a limit of 0 nng would believe a length of 2^64-40 and abort. */
 static int
 set_limits(struct listener *l, size_t max)
 {

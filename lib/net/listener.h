@@ -16,7 +16,7 @@ enum listener_event {
 
 struct listener;
 
-/* Told of each connection, on a thread of nng: do not wait in it. */
+/* Called for each connection, on a thread of nng: do not wait in it. */
 typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 
 /*
@@ -31,15 +31,14 @@ typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 enum rc listener_open(nng_socket sock, const char *addr, size_t max, listener_fn fn, void *arg,
 		      struct listener **out, struct err *err);
 
-/* The address with the port that was really taken. */
+/* The address with the real port. */
 const char *listener_address(const struct listener *l);
 
-/* How this process reaches it: a dialable host for a wildcard. */
+/* The address by which this process reaches it: a dialable host for a wildcard. */
 const char *listener_self(const struct listener *l);
 
-/*
- * The end goes in this order: listener_stop (nobody listens, socket and lock file removed), nng_close(sock) (until then fn may run), listener_free.
- */
+/* The end goes in this order: listener_stop (nobody listens, socket and lock file removed), nng_close(sock)
+ * (until then fn may run), listener_free. */
 void listener_stop(struct listener *l);
 void listener_free(struct listener *l);
 

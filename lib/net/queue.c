@@ -22,7 +22,7 @@
 
 struct net_queue {
 	nng_socket sock;
-	nng_listener listener; /* of who serves */
+	nng_listener listener; /* the server's */
 	bool serves;
 	struct ipcpath path;
 	char addr[NET_ADDR_MAX];
@@ -206,7 +206,7 @@ net_queue_take(struct net_queue *q, void *message, size_t size, size_t *nbytes, 
 	return rc;
 }
 
-/* nng has let go of the socket. */
+/* nng has released the socket. */
 static void
 closed(void *queue)
 {

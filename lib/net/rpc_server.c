@@ -1,15 +1,15 @@
 /*
- * Design notes. nng's REP with one context (a "slot") for each request that is received, being run,
- * or being answered: unlike raw REP, which drops answers beyond 64 that a connection has not yet
- * taken, a context waits its turn. One thread receives, unpacks, asks the reply cache and calls the
- * handler; answers are sent from whatever thread answers, without waiting. A slot belongs to one
- * of: the free list, the receiving thread, a call, the sending aio (whose callback frees it). A
- * repeated request that is still running hands its slot to the call and takes the call's: the
- * answer goes to the connection that asked last.
+ * Design notes. nng's REP with one context (a "slot") for each request that is received, being run, or
+ * being answered: unlike raw REP, which drops answers beyond 64 that a connection has not yet taken, a
+ * context waits its turn. One thread receives, unpacks, asks the reply cache and calls the handler; answers
+ * are sent from whatever thread answers, without waiting. A slot belongs to one of: the free list, the
+ * receiving thread, a call, the sending aio (whose callback frees it). A repeated request that is still
+ * running hands its slot to the call and takes the call's: the answer goes to the connection that asked
+ * last.
  *
- * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with
- * it held. A call is answered exactly once, by its holder; the server lives until it is stopped and
- * all calls are answered.
+ * `lock` guards the cache, the peers, the slot lists and each call's slot; nng is never called with it
+ * held. A call is answered exactly once, by its owner; the server lives until it is stopped and all calls
+ * are answered.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
@@ -38,8 +38,7 @@ rpc_server_self(const struct rpc_server *s)
 	return listener_self(s->listener);
 }
 
-/* Lock held, so that nobody is told any more once stopping has begun. client_id may be 0: nobody.
- */
+/* Lock held, so that no callback runs once stopping has begun. client_id 0: nobody. */
 static void
 tell_gone(struct rpc_server *s, uint64_t client_id)
 {
@@ -67,7 +66,7 @@ on_peer(void *arg, int pipe, enum listener_event event)
 		nng_pipe_close(surplus);
 }
 
-/* As many as we want, and as leaves descriptors for other things. */
+/* As many as we want, and as leave descriptors for other things. */
 static size_t
 most_peers(void)
 {
@@ -78,7 +77,7 @@ most_peers(void)
 	return files.rlim_cur / 4 * 3;
 }
 
-/* The answer to something that never became a call. */
+/* The answer to a request that never became a call. */
 static void
 refuse(struct slot *slot, const struct err *err)
 {
@@ -89,8 +88,7 @@ refuse(struct slot *slot, const struct err *err)
 	slot_send(slot, out, gpu_sim__reply__pack(&reply, out));
 }
 
-/* Ask the cache what a request is; lock held. *again: the packed answer of a request that has run.
- */
+/* Ask the cache about a request; lock held. *again: the packed answer of a request that has run. */
 static struct err
 judge(struct rpc_server *s, struct server_call *call, bool *is_new, struct buf *again)
 {
@@ -131,7 +129,7 @@ judge(struct rpc_server *s, struct server_call *call, bool *is_new, struct buf *
 	return err;
 }
 
-/* Deal with one message: it becomes a call, or is answered at once. */
+/* Handle one message: it becomes a call, or is answered at once. */
 static void
 take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 {
@@ -165,7 +163,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 		p->client_id = call->call.req->clientid;
 		p->heard_ns = clock_now_ns();
 	} else if (!client_connected(s, call->call.req->clientid))
-		lost = call->call.req->clientid; /* gone before we knew who it was */
+		lost = call->call.req->clientid; /* gone before its first message */
 	err = judge(s, call, &is_new, &again);
 	pthread_mutex_unlock(&s->lock);
 	if (is_new) {
@@ -185,7 +183,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Enter which slot is being received with, so that stopping can end that; false: stopping. */
+/* Enter the slot that receives, so that stopping can end that; false: stopping. */
 static bool
 receiving(struct rpc_server *s, struct slot *slot)
 {
@@ -198,7 +196,7 @@ receiving(struct rpc_server *s, struct slot *slot)
 	return go;
 }
 
-/* Receive one message and deal with it; false: the end. */
+/* Receive one message and handle it; false: the end. */
 static bool
 serve_one(struct rpc_server *s, struct slot *slot)
 {
@@ -284,7 +282,7 @@ out:
 	return rc;
 }
 
-/* nng has let go of the socket: no callback runs any more. */
+/* nng has released the socket: no callback runs any more. */
 static void
 closed(void *arg)
 {

@@ -10,8 +10,8 @@
 
 struct rpc_server;
 
-/* A request that waits for its answer, whatever brought it: this server, or another that hands its
- * requests to the same handler (lib/grpc). What the transport keeps of it stands behind. */
+/* A request that waits for its answer, from this server or from another that hands its requests to the same
+ * handler (lib/grpc). The transport's own data stands behind it. */
 struct rpc_call {
 	GpuSim__Request *req;
 	uint64_t deadline_ns; /* when the client stops waiting, on our clock */
@@ -20,18 +20,18 @@ struct rpc_call {
 };
 
 struct rpc_handler {
-	/* A new request, on the server's one thread: do not block. The call is the handler's until
-	 * it is answered, which it must be, once. */
+	/* A new request, on the server's one thread: do not block. The handler owns the call until it
+	 * answers it, which it must do, once. */
 	void (*call)(void *arg, struct rpc_call *call);
-	/* A client's last connection closed (it may come back). On a thread of nng, under the
-	 * server's lock: only take note, call nothing of the server. Not after rpc_server_stop.
-	 * NULL: nobody asks. */
+	/* A client's last connection closed (it may come back). On a thread of nng, under the server's
+	 * lock: only take note, call no function of the server. Not after rpc_server_stop. NULL: no
+	 * callback. */
 	void (*gone)(void *arg, uint64_t client_id);
-	/* A client repeats a request that is still at work: it is there, or has come back. As
-	 * gone, on the server's one thread. NULL: nobody asks. */
+	/* A client repeats a request that is still running: it is there, or has come back. On the server's
+	 * one thread, else as gone. */
 	void (*back)(void *arg, uint64_t client_id);
-	/* A client does not wait for the answer to request `seq` any more, which is due all the same:
-	 * soon, if that can be. As gone; only of transports that tell. NULL: nobody asks. */
+	/* A client no longer waits for the answer to request `seq`, which must still be given, soon if
+	 * possible. As gone; only some transports notice this. */
 	void (*cancel)(void *arg, uint64_t client_id, uint64_t seq);
 	void *arg;
 };
@@ -43,14 +43,14 @@ enum rc rpc_server_start(const char *addr, const struct rpc_handler *h, struct r
 /* The address with the real port; lives as long as the server. */
 const char *rpc_server_address(const struct rpc_server *s);
 
-/* The address at which this process reaches it; lives as long as the server. */
+/* The address by which this process reaches it; lives as long as the server. */
 const char *rpc_server_self(const struct rpc_server *s);
 
-/* Stop serving: no handler runs any more. Calls not yet answered stay valid until they are, into
- * the void. */
+/* Stop serving: no handler runs any more. Calls stay valid until they are answered; their answers are
+ * dropped. */
 void rpc_server_stop(struct rpc_server *s);
 
-/* What is asked; lives until the answer. */
+/* The request; lives until the answer. */
 const GpuSim__Request *rpc_request(const struct rpc_call *call);
 
 /* When the client stops waiting, on our clock. */
@@ -63,7 +63,7 @@ void rpc_reply(struct rpc_call *call, const GpuSim__Reply *reply);
 void rpc_reply_err(struct rpc_call *call, const struct err *err);
 void rpc_reply_done(struct rpc_call *call);
 
-/* A failure that says where the operation stood; f is borrowed, NULL is legal. */
+/* A failure with the position of the operation; f is borrowed, NULL is legal. */
 void rpc_reply_failure(struct rpc_call *call, const struct err *err, GpuSim__Failure *f);
 
 /* Answer with an already packed Reply that has no seq of its own. */

@@ -1,9 +1,9 @@
 /*
- * Design notes. One configuration for all that dials and one for all that listens, made when the
- * first address wants them; nng counts who uses them. `lock` guards both and the names of the
- * files. nng (1.5.2, with mbedtls) finds out in a handshake and not before that a key belongs to
- * another certificate, or that the authority has not signed it. So one is made with ourselves: a
- * mistake is told at once and in one sentence, and not by peers that stay away.
+ * Design notes. One configuration for all dialers and one for all listeners, made for the first address
+ * that needs them; nng counts their users. `lock` guards both and the names of the files. nng (1.5.2, with
+ * mbedtls) finds out only in a handshake that a key belongs to another certificate, or that the authority
+ * has not signed it. So tls_ready makes one with ourselves: a mistake is reported at once in one sentence,
+ * instead of peers that stay away.
  */
 #include "net/tls.h"
 
@@ -82,7 +82,7 @@ make_config(nng_tls_mode mode, const struct net_tls_files *f, const char *cert, 
 	return RC_OK;
 }
 
-/* One dials the other, and says a byte. Whatever was made until something failed is in place. */
+/* One end dials the other and writes a byte. After a failure the fields hold everything made so far. */
 struct handshake {
 	nng_stream_listener *listener;
 	nng_stream_dialer *dialer;
@@ -124,7 +124,7 @@ connect_both(struct handshake *h)
 	return rv;
 }
 
-/* Both have shaken hands when the one that listens has read what the other wrote. */
+/* Both have shaken hands when the listening end has read the other's byte. */
 static int
 say_byte(struct handshake *h)
 {
