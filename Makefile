@@ -12,7 +12,7 @@ CC      ?= cc
 PROTOC_C ?= protoc-c
 VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpusim.h)
 
-# What the house needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after.
+# Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.
 house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
 house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings -Werror=switch -Werror=implicit-function-declaration $(WERROR:%=-Werror)
@@ -45,14 +45,14 @@ ROOMS    := base wire net grpc store mem coll xport dev coord client launch benc
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
-# Messages: ours, and those of gRPC itself; and what all of them look like, for who asks.
+# Messages: gpusim's and those of gRPC itself, and the descriptors of all for server reflection.
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
 api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
-# mnist-train --backend mpi, where there is MPI; not under sanitizers, which find its own leaks.
+# mnist-train --backend mpi, if MPI is installed; not under sanitizers, which find leaks of MPI.
 MPICC    ?= mpicc
 MPI      ?= $(if $(SAN),0,$(if $(shell command -v $(MPICC)),1,0))
 ifneq ($(MPI),0)
@@ -77,7 +77,7 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h &: proto/%.proto
 	@mkdir -p $(@D)
 	$(call say,$(PROTOC_C) --proto_path=proto --c_out=$(BUILD)/gen $<,PROTOC,$<)
 
-# Reflection under the name that it had before: clients ask for one or the other.
+# Reflection under its former name too, because clients use either.
 reflection := grpc/reflection/v1/reflection.proto
 alpha      := $(BUILD)/gen/$(reflection:grpc/reflection/v1/%=grpc/reflection/v1alpha/%)
 $(alpha): proto/$(reflection)
@@ -100,8 +100,8 @@ $(BUILD)/obj/%.o: %.c | $(gen_headers)
 	@mkdir -p $(@D)
 	$(compile)
 
-# The reduction and elementwise kernels are loops made for the vectoriser; no one reads errno in
-# them, and no compiler may make an FMA of two operations: results are the same on every processor.
+# Reduction and elementwise kernels are loops for the vectoriser. They do not read errno. The compiler may not fuse two
+# operations into an FMA, so results are the same on every processor.
 $(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno-math-errno \
     -ffp-contract=off
 
@@ -109,13 +109,13 @@ $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 	@rm -f $@
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
-# nng, linked into each program and library of ours and seen by nobody else; lib/net/nng.syms says what it calls
-# in place of its own. A program that uses the shared nng as well has two that do not meet.
+# nng, linked privately into each program and library; lib/net/nng.syms lists the symbols that it gets from us. A program
+# that also uses the shared nng has two separate copies.
 $(BUILD)/nng.o: $(nng_a) lib/net/nng.syms tools/private-nng
 	@mkdir -p $(@D)
 	$(call say,LD='$(LD)' tools/private-nng '$(nng_a)' lib/net/nng.syms $@,NNG,$@)
 
-# Programs outside see gpusim_* and nothing else.
+# Other programs see gpusim_* and no other symbol.
 $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	@rm -f $@
 	@$(LD) -r -o $(BUILD)/obj/libgpusim.o $^
@@ -150,7 +150,7 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
 
-# Kernels of one's own, which gpudev --kernels loads: they need a header and nothing else.
+# Kernels of your own, which gpudev --kernels loads; they need one header only.
 $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
@@ -166,8 +166,8 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 .PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
 unit: $(unit)
 
-# Most of the tests wait most of the time: twice as many files as processors run side by side, those first that
-# take longest. tests/tap shows what failed; PROVE_FLAGS=-j1 runs one after the other.
+# Most tests wait most of the time, so twice as many files as processors run side by side, the longest first. tests/tap
+# shows the failures; PROVE_FLAGS=-j1 runs one file after the other.
 TEST_JOBS ?= $(shell echo $$((2 * $$(nproc))))
 prove = BUILD=$(abspath $(BUILD)) SIM_SEEDS=$(SEEDS) prove --timer -j$(TEST_JOBS) $(PROVE_FLAGS) -e tests/tap
 longest_first = $(foreach f,$(2),$(filter $f,$(1))) $(filter-out $(2),$(1))
@@ -186,7 +186,7 @@ check-unit: $(unit) $(bin)
 check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
-# Those of the rooms with threads: what is pure has none to race.
+# Tests of rooms with threads; pure code has no threads that could race.
 pure := checkpoint coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nearest net npy npz \
         num order parse pickle plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tar tune \
         vectext wire zip
@@ -198,13 +198,13 @@ threaded: $(threaded) $(bin)
 check-threads: threaded
 	$(prove) $(call longest_first,$(threaded),$(slow_unit))
 
-# Worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
+# Simulated worlds of one coordinator, devices and clients, each from a seed: make sim SEEDS=1000000 SEED=1
 SEEDS ?= 10000
 SEED  ?= 1
 sim: $(sim)
 	$< -n $(SEEDS) -s $(SEED)
 
-# The same line before and after a change: no event of these worlds has changed.
+# If this line is the same before and after a change, no event of these worlds has changed.
 sim-digest: $(sim)
 	@$< -d -n $(SEEDS) -s $(SEED)
 
@@ -217,11 +217,11 @@ $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libh
 	@mkdir -p $(@D)
 	$(call link,$^ $(house_libs))
 
-# What the end-to-end tests need beside the programs.
+# Programs for the end-to-end tests.
 e2e: $(e2e)
 
 $(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus_*.c))
-# gpuctl whose calls are led through tests/e2e/deadly.c.
+# gpuctl with its calls wrapped by tests/e2e/deadly.c.
 $(BUILD)/e2e/deadly: $$(call program_obj,gpuctl)
 $(BUILD)/e2e/deadly: private house_ldflags += $(patsubst %,-Wl$(comma)--wrap=gpusim_%,comm_init_all malloc \
     memcpy_h2d collective memcpy_d2h free comm_destroy)
@@ -273,7 +273,7 @@ fuzz: $(fuzzers)
 bench: all
 	BUILD=$(abspath $(BUILD)) bench/run
 
-# Release 14 lays the house out; others differ in details.
+# Release 14 defines the layout; other releases differ in details.
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 c_files = $(shell find include lib cmd tests examples -name '*.[ch]')
 
@@ -301,7 +301,7 @@ demo: all data
 
 # ---- install
 
-# MODE:SOURCE:TARGET of each file; tools/tree puts them there, and takes away what it has made.
+# MODE:SOURCE:TARGET of each file; tools/tree installs and removes them.
 to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 share     := $(PREFIX)/share
 installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
@@ -327,7 +327,7 @@ install: all
 uninstall:
 	@tools/tree uninstall '$(DESTDIR)' $(manifest)
 
-# Files as Debian's package has them lie in BUILD while it is made.
+# The files of the Debian package lie in BUILD while it is made.
 deb: all
 	@tools/deb $(BUILD)
 
@@ -338,19 +338,19 @@ clean:
 help:
 	@echo 'all            programs in $(BUILD)/bin, libgpusim, examples'
 	@echo 'check          every test; check-unit and check-bats run one half'
-	@echo 'sim            play SEEDS=10000 simulated worlds, from SEED=1 on; part of check'
+	@echo 'sim            run SEEDS=10000 simulated worlds, from SEED=1 on; part of check'
 	@echo 'sim-digest     one line, the digest of those worlds: a change that keeps it changes no behaviour'
 	@echo 'demo           fetch MNIST and train it on four devices'
 	@echo 'data           fetch MNIST into data/mnist; data-fashion: Fashion-MNIST'
 	@echo 'asan, tsan     the tests under the sanitizers (their own build folders)'
 	@echo 'fuzz           run the fuzzers, FUZZ_SECONDS each'
-	@echo 'bench          speed beside peers that are installed, as ratios; bench/README.md'
+	@echo 'bench          speed beside the peers that are installed, as ratios; bench/README.md'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
-	@echo 'install        to DESTDIR/PREFIX; uninstall takes it away'
-	@echo 'deb            a package of Debian in $(BUILD), needs dpkg-dev'
+	@echo 'install        install into DESTDIR/PREFIX; uninstall removes it'
+	@echo 'deb            make a Debian package in $(BUILD); needs dpkg-dev'
 	@echo 'clean          remove $(BUILD)'
 	@echo 'Variables: CC CFLAGS LDFLAGS PREFIX DESTDIR BUILD SAN WERROR=1 TEST_JOBS=4 PROVE_FLAGS V=1'
-	@echo 'MPI=0 leaves out mnist-train --backend mpi, which is built where MPICC=mpicc is'
+	@echo 'MPI=0 leaves out mnist-train --backend mpi, which needs MPICC=mpicc'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
     $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \

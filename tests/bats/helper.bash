@@ -1,4 +1,4 @@
-# helper.bash - what every .bats file loads:   load helper
+# helper.bash - loaded by every .bats file:   load helper
 #
 # Each test gets its own folder $T (also its working directory and TMPDIR), the programs of $BUILD
 # (default: build) in front of PATH, and a teardown that kills what `background` started and removes
@@ -7,8 +7,8 @@
 
 bats_require_minimum_version 1.5.0
 
-# Seconds in the tests are those of a machine with nothing else to do; PATIENCE times as many is what they
-# wait for things that must happen, at most. What comes is never waited for any longer than it takes.
+# Seconds in the tests are those of an idle machine. A test waits at most PATIENCE times as long for something that must
+# happen, and no longer than it takes.
 export PATIENCE=${PATIENCE:-5}
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-$((60 * PATIENCE))} # where bats knows it
 
@@ -36,7 +36,7 @@ house_teardown() {
 	cd / && rm -rf "$T"
 }
 
-# Also what came from there without `background`: devices that were started again.
+# Also processes without `background`: devices that were started again.
 kill_all() {
 	local pid
 	for pid in $(pgrep -f "$T/"); do
@@ -47,8 +47,8 @@ kill_all() {
 setup() { house_setup; }
 teardown() { house_teardown; }
 
-# bounded CMD... - run for at most $LIMIT (default 20) seconds times PATIENCE; 124 when that was not
-# enough. Like the daemons it must not hold the descriptors bats itself waits on.
+# bounded CMD... - run for at most $LIMIT (default 20) seconds times PATIENCE; 124 when the time is over. Like the daemons
+# it must not hold the descriptors that bats waits on.
 bounded() { timeout -k 2 $((${LIMIT:-20} * PATIENCE)) "$@" 3>&-; }
 
 # background CMD... - start CMD, as a shell's & does but with default signals, and in a session and
@@ -59,8 +59,7 @@ background() {
 	BACKGROUND+=("$PID")
 }
 
-# ready NAME CMD... - start the daemon CMD in the background, and wait until it is ready. It says on
-# NAME.log what it does.
+# ready NAME CMD... - start the daemon CMD in the background, and wait until it is ready. Its messages go to NAME.log.
 ready() {
 	local fd
 	rm -f "$1.ready"
@@ -126,7 +125,7 @@ compile() {
 	"${compiler[@]}" "$@"
 }
 
-# Assertions. They say what was expected and what was there.
+# Assertions. They print the expected and the real value.
 fail() {
 	echo "$*" >&2
 	return 1
