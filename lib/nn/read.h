@@ -46,6 +46,15 @@ enum rc npz_samples(const void *bytes, size_t nbytes, const char *name, struct b
 enum rc cifar10_archive(const struct buf *file, const char *name, struct cifar10_batch *batch,
 			struct err *err);
 
+/* The names in a folder that are not hidden, sorted. {0} is empty; released with read_list_free. RC_FAILED, RC_NOMEM. */
+struct read_list {
+	struct dirent **entry;
+	uint32_t n;
+};
+enum rc read_list(const char *dir, struct read_list *l, struct err *err);
+void read_list_free(struct read_list *l);
+bool read_is_dir(const char *path);
+
 /* Split the samples as the options say. RC_INVAL; RC_BADDATA: a part is empty. */
 enum rc dataset_split(struct dataset *ds, const char *path, const struct dataset_options *o,
 		      struct err *err);

@@ -123,11 +123,12 @@ static struct content
 look(const char *dir)
 {
 	struct content c = {0};
-	struct dirent *e;
-	DIR *d = opendir(dir);
+	struct read_list l = {0};
 
-	while (d && (e = readdir(d))) {
-		struct member m = tell(e->d_name);
+	if (read_list(dir, &l, NULL) != RC_OK)
+		return c;
+	for (uint32_t i = 0; i < l.n; i++) {
+		struct member m = tell(l.entry[i]->d_name);
 
 		if (m.kind != MEMBER_TRAIN && m.kind != MEMBER_TEST)
 			continue;
@@ -135,8 +136,7 @@ look(const char *dir)
 		c.binary = c.binary || !m.pickle;
 		c.last = m.number > c.last ? m.number : c.last;
 	}
-	if (d)
-		closedir(d);
+	read_list_free(&l);
 	return c;
 }
 

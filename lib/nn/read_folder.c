@@ -21,29 +21,8 @@
 
 enum { DEFAULT_SIDE = 32, DEFAULT_CHANNELS = 3, MAX_IMAGES = 1 << 24 };
 
-/* Names in a folder, sorted. */
-struct names {
-	char **name;
-	uint32_t n, cap;
-};
-
-static void
-names_fini(struct names *l)
-{
-	for (uint32_t i = 0; i < l->n; i++)
-		free(l->name[i]);
-	free(l->name);
-	*l = (struct names){0};
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool
-is_dir(const char *path)
+bool
+read_is_dir(const char *path)
 {
 	struct stat st;
 
@@ -56,47 +35,31 @@ nomem(const char *path, struct err *err)
 	return err_set(err, RC_NOMEM, "%s: out of memory", path);
 }
 
-static enum rc
-add_name(struct names *l, const char *dir, const char *name, struct err *err)
+static int
+is_visible(const struct dirent *e)
 {
-	uint32_t cap = l->cap ? l->cap * 2 : 64;
-	char **p, *copy;
+	return e->d_name[0] != '.';
+}
 
-	if (l->n == l->cap) {
-		if (l->n == MAX_IMAGES)
-			return err_set(err, RC_BADDATA, "%s: more than %d files", dir, MAX_IMAGES);
-		p = alloc_resize(l->name, cap, sizeof *p);
-		if (!p)
-			return nomem(dir, err);
-		l->name = p;
-		l->cap = cap;
-	}
-	copy = strdup(name);
-	if (!copy)
-		return nomem(dir, err);
-	l->name[l->n++] = copy;
+enum rc
+read_list(const char *dir, struct read_list *l, struct err *err)
+{
+	int n = scandir(dir, &l->entry, is_visible, alphasort);
+
+	if (n < 0)
+		return errno == ENOMEM ? nomem(dir, err)
+				       : err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
+	l->n = (uint32_t)n;
 	return RC_OK;
 }
 
-/* All names in a folder that are not hidden; the caller releases *l, also after an error. */
-static enum rc
-list(const char *dir, struct names *l, struct err *err)
+void
+read_list_free(struct read_list *l)
 {
-	struct dirent *e;
-	DIR *d = opendir(dir);
-	enum rc rc = RC_OK;
-
-	if (!d)
-		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
-	while (rc == RC_OK && (errno = 0, e = readdir(d)))
-		if (e->d_name[0] != '.')
-			rc = add_name(l, dir, e->d_name, err);
-	if (rc == RC_OK && errno != 0)
-		rc = err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
-	closedir(d);
-	if (l->n > 0)
-		qsort(l->name, l->n, sizeof *l->name, compare);
-	return rc;
+	for (uint32_t i = 0; i < l->n; i++)
+		free(l->entry[i]);
+	free(l->entry);
+	*l = (struct read_list){0};
 }
 
 /* DIR/NAME, malloc'ed; NULL: out of memory. */
@@ -121,7 +84,7 @@ find_part(const char *dir, const char *const *names, char **path, struct err *er
 		*path = join(dir, *names);
 		if (!*path)
 			return nomem(dir, err);
-		if (is_dir(*path))
+		if (read_is_dir(*path))
 			break;
 		free(*path);
 	}
@@ -130,7 +93,7 @@ find_part(const char *dir, const char *const *names, char **path, struct err *er
 		return RC_OK;
 	}
 	deeper = join(*path, *names);
-	if (deeper && is_dir(deeper)) {
+	if (deeper && read_is_dir(deeper)) {
 		free(*path);
 		*path = deeper;
 		return RC_OK;
@@ -190,7 +153,7 @@ read_image(struct reading *r, const char *path, uint8_t id, struct err *err)
 	struct image im = {0};
 	enum rc rc;
 
-	if (is_dir(path))
+	if (read_is_dir(path))
 		return err_set(err, RC_BADDATA, "%s: a folder within a class", path);
 	rc = input_file(path, IMAGE_MAX_NBYTES, &file, err);
 	if (rc == RC_OK)
@@ -212,18 +175,18 @@ read_image(struct reading *r, const char *path, uint8_t id, struct err *err)
 static enum rc
 read_class(struct reading *r, const char *dir, uint8_t id, struct err *err)
 {
-	struct names files = {0};
+	struct read_list files = {0};
 	char *path;
-	enum rc rc = list(dir, &files, err);
+	enum rc rc = read_list(dir, &files, err);
 
 	if (rc == RC_OK && files.n == 0)
 		rc = err_set(err, RC_BADDATA, "%s: a class without images", dir);
 	for (uint32_t i = 0; i < files.n && rc == RC_OK; i++) {
-		path = join(dir, files.name[i]);
+		path = join(dir, files.entry[i]->d_name);
 		rc = path ? read_image(r, path, id, err) : nomem(dir, err);
 		free(path);
 	}
-	names_fini(&files);
+	read_list_free(&files);
 	return rc;
 }
 
@@ -270,17 +233,17 @@ class_id(struct reading *r, const char *name, bool known, uint8_t *id, struct er
 static enum rc
 read_part(struct reading *r, bool known, struct err *err)
 {
-	struct names classes = {0};
-	enum rc rc = list(r->dir, &classes, err);
+	struct read_list classes = {0};
+	enum rc rc = read_list(r->dir, &classes, err);
 	uint8_t id;
 
 	for (uint32_t i = 0; i < classes.n && rc == RC_OK; i++) {
-		char *path = join(r->dir, classes.name[i]);
+		char *path = join(r->dir, classes.entry[i]->d_name);
 
 		if (!path) {
 			rc = nomem(r->dir, err);
-		} else if (is_dir(path)) {
-			rc = class_id(r, classes.name[i], known, &id, err);
+		} else if (read_is_dir(path)) {
+			rc = class_id(r, classes.entry[i]->d_name, known, &id, err);
 			if (rc == RC_OK)
 				rc = read_class(r, path, id, err);
 		} else if (has_suffix(path)) {
@@ -289,7 +252,7 @@ read_part(struct reading *r, bool known, struct err *err)
 		}
 		free(path);
 	}
-	names_fini(&classes);
+	read_list_free(&classes);
 	if (rc == RC_OK && r->part->nitems == 0)
 		rc = err_set(err, RC_BADDATA, "%s: no folders of images here", r->dir);
 	if (rc == RC_OK) {
@@ -334,18 +297,18 @@ take_names(const char *dir, struct classes *classes, struct dataset *ds, struct 
 bool
 folder_is_here(const char *dir)
 {
-	struct names l = {0};
+	struct read_list l = {0};
 	bool found = false;
 
-	if (list(dir, &l, NULL) != RC_OK)
+	if (read_list(dir, &l, NULL) != RC_OK)
 		l.n = 0;
 	for (uint32_t i = 0; i < l.n && !found; i++) {
-		char *path = join(dir, l.name[i]);
+		char *path = join(dir, l.entry[i]->d_name);
 
-		found = path && is_dir(path);
+		found = path && read_is_dir(path);
 		free(path);
 	}
-	names_fini(&l);
+	read_list_free(&l);
 	return found;
 }
 

@@ -223,26 +223,13 @@ read_member(struct arrays *all, const char *dir, const char *name, struct err *e
 static enum rc
 read_dir(struct arrays *all, const char *dir, struct err *err)
 {
-	struct dirent *e;
-	DIR *d = opendir(dir);
-	enum rc rc = RC_OK;
+	struct read_list l = {0};
+	enum rc rc = read_list(dir, &l, err);
 
-	if (!d)
-		return err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
-	while (rc == RC_OK && (errno = 0, e = readdir(d)))
-		rc = read_member(all, dir, e->d_name, err);
-	if (rc == RC_OK && errno != 0)
-		rc = err_set(err, RC_FAILED, "%s: %s", dir, strerror(errno));
-	closedir(d);
+	for (uint32_t i = 0; rc == RC_OK && i < l.n; i++)
+		rc = read_member(all, dir, l.entry[i]->d_name, err);
+	read_list_free(&l);
 	return rc;
-}
-
-static bool
-is_dir(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* The folder that a file is in, malloc'ed. */
@@ -262,7 +249,7 @@ find_arrays(struct arrays *all, struct err *err)
 	char *dir;
 	enum rc rc;
 
-	if (is_dir(path))
+	if (read_is_dir(path))
 		return read_dir(all, path, err);
 	if (!npy_name(path))
 		return read_archive(all, path, err);
@@ -436,15 +423,18 @@ bool
 npz_is_here(const char *dir)
 {
 	bool here = false;
-	struct dirent *e;
+	struct read_list l = {0};
 	enum part part;
 	enum role role;
-	DIR *d = opendir(dir);
 
-	while (!here && d && (e = readdir(d)))
-		here = npy_name(e->d_name) && tell(e->d_name, npy_name(e->d_name), &part, &role);
-	if (d)
-		closedir(d);
+	if (read_list(dir, &l, NULL) != RC_OK)
+		return false;
+	for (uint32_t i = 0; !here && i < l.n; i++) {
+		const char *name = l.entry[i]->d_name;
+
+		here = npy_name(name) && tell(name, npy_name(name), &part, &role);
+	}
+	read_list_free(&l);
 	return here;
 }
 
