@@ -6,7 +6,7 @@
  *		{"heartbeat", "TIME", "how often devices say that they live", AS_MS(heartbeat_ms), DEFAULT("250ms")},
  *
  * Name, argument, help; then the field with its type and bounds, which must be the field's; then, in any
- * order, what else holds. A row in which the type is another than the field's does not compile with -Werror.
+ * order, what else holds. A row in which the type is another than the field's does not compile.
  */
 #ifndef BASE_OPTION_ROWS_H
 #define BASE_OPTION_ROWS_H
@@ -15,10 +15,10 @@
 
 #include "base/option.h"
 
-/* A choice of pointers to two types is a warning, and an array of -1 an error. */
+/* A field of another type has no association, and an array of -1 no size: neither compiles. */
 #define OPTION_AT_(field, type)                \
 	.at = offsetof(OPTION_TARGET, field) + \
-	      0 * sizeof(1 ? &((OPTION_TARGET *)0)->field : (type *)0)
+	      0 * sizeof(_Generic(&((OPTION_TARGET *)0)->field, type * : 0))
 #define OPTION_ENUM_(field)                    \
 	.at = offsetof(OPTION_TARGET, field) + \
 	      0 * sizeof(char[sizeof((OPTION_TARGET *)0)->field == sizeof(int) ? 1 : -1])
