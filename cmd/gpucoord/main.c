@@ -25,7 +25,7 @@ reach_of(const struct options *o)
 	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
-/* Who started us may wait for the line, or not be there any more. */
+/* The parent may wait for the line, or have ended already. */
 static void
 print_address(const char *address)
 {
@@ -33,7 +33,7 @@ print_address(const char *address)
 	fflush(stdout);
 }
 
-/* What no option says. */
+/* Fill in the fields that no option sets. */
 static enum rc
 complete(struct options *o, struct err *err)
 {
@@ -113,7 +113,7 @@ main(int argc, char **argv)
 		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
 			shell_step(shell);
 	}
-	/* Cleaning up must not take for ever, whatever state the peers are in. */
+	/* Peers in any state must not block the end. */
 	alarm(STOP_WITHIN_SECS);
 	shell_free(shell, rc == RC_OK);
 	web_stop(web);

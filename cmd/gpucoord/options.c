@@ -104,7 +104,7 @@ static const struct option_row rows[] = {
 
 /* ---- sections of devices */
 
-/* The device that a section is about; a new one when the section begins. NULL: too many, or no memory. */
+/* The device of a section; a new one when the section begins. NULL: too many, or no memory. */
 static struct options_device *
 section_device(struct options *o, const char *section, struct err *err)
 {
@@ -166,7 +166,7 @@ in_section(void *target, const char *section, const char *key, const char *value
 	return rc;
 }
 
-/* Each device has an address, and no other is the same. */
+/* Refuse a device without an address, and one that is there twice. */
 static enum rc
 check_devices(struct option_set *s, const char *name, int rank, struct err *err)
 {
@@ -190,7 +190,7 @@ check_devices(struct option_set *s, const char *name, int rank, struct err *err)
 
 /* ---- all of it */
 
-/* What is in force, as a file, and the end of the program. */
+/* Print the options in force and the devices as a file, and end the program. */
 static enum rc
 print_config(const struct options *o, const struct option_set *set, struct err *err)
 {

@@ -1,5 +1,5 @@
 /*
- * options.h - what gpucoord is told: options, the environment, and files such as
+ * options.h - the options of gpucoord, from flags, the environment and files such as
  *
  *	[coordinator]
  *	listen = ipc:///run/gpusim/coord.sock

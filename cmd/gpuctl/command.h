@@ -14,13 +14,15 @@
 
 struct cli;
 
+/* Run a verb. */
+typedef enum rc command_fn(struct cli *cli, const struct args *a, struct err *err);
+
 struct command {
 	const char *name;
 	const char *synopsis; /* operands and options, after the name; "" for none */
 	const char *summary;  /* one line; NULL hides the verb from help and completion */
-	enum rc (*run)(struct cli *cli, const struct args *a, struct err *err);
-	const char
-	    *options; /* keys of those it takes, in args.c; "!" behind one: it cannot do without */
+	command_fn *run;
+	const char *options; /* keys of the options it takes, in args.c; "!" behind a key: needed */
 	int min_rest, max_rest; /* operands; ARGS_COMMAND: a command follows */
 };
 
@@ -41,40 +43,11 @@ const struct option_row *command_globals(unsigned *n);
 /* The row i of the table, from 0 on; NULL behind the last. */
 const struct command *command_at(size_t i);
 
-enum rc run_bench(struct cli *, const struct args *, struct err *);
-enum rc run_begin_receive(struct cli *, const struct args *, struct err *);
-enum rc run_begin_send(struct cli *, const struct args *, struct err *);
-enum rc run_chaos(struct cli *, const struct args *, struct err *);
-enum rc run_collective(struct cli *, const struct args *, struct err *);
-enum rc run_completion(struct cli *, const struct args *, struct err *);
-enum rc run_comm_abort(struct cli *, const struct args *, struct err *);
-enum rc run_comm_destroy(struct cli *, const struct args *, struct err *);
-enum rc run_comm_grow(struct cli *, const struct args *, struct err *);
-enum rc run_comm_init(struct cli *, const struct args *, struct err *);
-enum rc run_comm_shrink(struct cli *, const struct args *, struct err *);
-enum rc run_comm_split(struct cli *, const struct args *, struct err *);
-enum rc run_comm_status(struct cli *, const struct args *, struct err *);
-enum rc run_devices(struct cli *, const struct args *, struct err *);
-enum rc run_events(struct cli *, const struct args *, struct err *);
-enum rc run_free(struct cli *, const struct args *, struct err *);
-enum rc run_group(struct cli *, const struct args *, struct err *);
-enum rc run_inject(struct cli *, const struct args *, struct err *);
-enum rc run_launch(struct cli *, const struct args *, struct err *);
-enum rc run_malloc(struct cli *, const struct args *, struct err *);
-enum rc run_memcpy(struct cli *, const struct args *, struct err *);
-enum rc run_memset(struct cli *, const struct args *, struct err *);
-enum rc run_params(struct cli *, const struct args *, struct err *);
-enum rc run_plan(struct cli *, const struct args *, struct err *);
-enum rc run_run(struct cli *, const struct args *, struct err *);
-enum rc run_send_recv(struct cli *, const struct args *, struct err *);
-enum rc run_status(struct cli *, const struct args *, struct err *);
-enum rc run_stream_status(struct cli *, const struct args *, struct err *);
-enum rc run_sync(struct cli *, const struct args *, struct err *);
-enum rc run_stragglers(struct cli *, const struct args *, struct err *);
-enum rc run_topo(struct cli *, const struct args *, struct err *);
-enum rc run_tune(struct cli *, const struct args *, struct err *);
-enum rc run_unique_id(struct cli *, const struct args *, struct err *);
-enum rc run_version(struct cli *, const struct args *, struct err *);
-enum rc run_wait(struct cli *, const struct args *, struct err *);
+command_fn run_begin_receive, run_begin_send, run_bench, run_chaos, run_collective, run_comm_abort,
+    run_comm_destroy, run_comm_grow, run_comm_init, run_comm_shrink, run_comm_split,
+    run_comm_status, run_completion, run_devices, run_events, run_free, run_group, run_inject,
+    run_launch, run_malloc, run_memcpy, run_memset, run_params, run_plan, run_run, run_send_recv,
+    run_status, run_stragglers, run_stream_status, run_sync, run_topo, run_tune, run_unique_id,
+    run_version, run_wait;
 
 #endif

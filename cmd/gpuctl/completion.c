@@ -1,13 +1,13 @@
 /*
- * gpuctl completion - what a shell offers for the last of the words of a command line, so that bash, zsh and
- * fish know what the table of verbs and that of options know, and nothing by themselves.
+ * gpuctl completion - candidates for the last word of a command line, from the tables of verbs and options. The
+ * scripts for bash, zsh and fish only ask for them.
  *
  * A candidate is a line: the word, and behind a tab what it means. Two lines ask the shell itself:
  *
  *	:files		names of files
  *	:command\tN	the words from the N-th on, counted from 0 behind gpuctl, are a command line of their own
  *
- * A command line that is another gpuctl's is gone into here.
+ * The words of an inner gpuctl are completed here.
  */
 #include <limits.h>
 #include <stdio.h>

@@ -35,7 +35,7 @@ struct options {
 	char default_coordinator[RUNDIR_ADDRESS_MAX];
 	struct net_tls_files tls;
 	bool insecure;
-	int p2p_disable, p2p_level; /* of NCCL's variables: peers may not map the memory */
+	int p2p_disable, p2p_level; /* NCCL's variables: peers may not map the memory */
 	enum { LIST_NOTHING, LIST_TEXT, LIST_JSON } list; /* of kernels */
 	int pin;
 	int ready_fd, lifeline;
@@ -143,7 +143,7 @@ reach_of(const struct options *o)
 	return o->insecure ? NET_ANY_HOST : NET_LOOPBACK;
 }
 
-/* What the device wants somebody to read. */
+/* A message of the device. */
 static void
 say(const char *line)
 {
@@ -156,7 +156,7 @@ tell(const char *line)
 	log_line(LOG_INFO, "%s", line);
 }
 
-/* Where to listen when that is not said: in the private directory. */
+/* The default address, in the private directory. */
 static enum rc
 default_address(struct options *o, struct err *err)
 {
@@ -169,7 +169,7 @@ default_address(struct options *o, struct err *err)
 	return rc;
 }
 
-/* What --coordinator said, or what stands in for it. */
+/* The coordinator of --coordinator, else the default; NULL: none. */
 static enum rc
 find_coordinator(struct options *o, struct err *err)
 {
@@ -270,7 +270,7 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 			break;
 		device_tick(d);
 	}
-	/* Cleaning up must not take for ever, whatever state the peers are in. */
+	/* Peers in any state must not block the end. */
 	alarm(STOP_WITHIN_SECS);
 	registration_free(reg);
 	return rc;
@@ -321,7 +321,7 @@ main(int argc, char **argv)
 		blas_set_threads(o.device.threads);
 		rc = device_new(&o.device, &d, &err);
 	}
-	if (rc == RC_OK && !o.device.mem_path) /* launchers do it once for all */
+	if (rc == RC_OK && !o.device.mem_path) /* with a path, the launcher has done it */
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK) {
 		handler.arg = d;

@@ -8,8 +8,8 @@
 
 #include "base/rc.h"
 
-#define PIN_AUTO (-1) /* the one at the device's place among those that the process may use */
-#define PIN_NONE (-2) /* wherever the system likes */
+#define PIN_AUTO (-1) /* the CPU number `ordinal` of those that the process may use */
+#define PIN_NONE (-2) /* any CPU */
 
 /* "auto", "none" or a number: *pin. RC_INVAL. */
 enum rc pin_parse(const char *arg, int *pin, struct err *err);

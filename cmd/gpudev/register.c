@@ -1,5 +1,5 @@
 /*
- * Design notes. One call is under way at a time; its answer comes on a thread of nng, is left under
+ * Design notes. One call is in progress at a time; its answer comes on a thread of nng, is left under
  * the lock, and is read by the main thread, which it wakes.
  *
  * Whoever knows a client id can send requests under it, with numbers that ours then come after: they
@@ -192,7 +192,7 @@ renew(struct registration *r)
 
 /* For a coordinator that is not there, or is there and answers nothing. */
 static uint64_t
-patience_ms(const struct registration *r)
+give_up_ms(const struct registration *r)
 {
 	return r->rc == RC_TIMEOUT ? REGISTER_SLOW_MS : REGISTER_WITHIN_MS;
 }
@@ -211,7 +211,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 	if (renew(r) || (r->done && r->late == 1))
 		return RC_OK;
 	if (!passes(r->rc) || (!r->done && r->need == REGISTER_WITH_IT &&
-			       now - r->started_ns > patience_ms(r) * NS_PER_MS)) {
+			       now - r->started_ns > give_up_ms(r) * NS_PER_MS)) {
 		*err = r->err;
 		return r->rc;
 	}

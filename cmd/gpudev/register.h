@@ -1,5 +1,5 @@
 /*
- * register.h - tell the coordinator that this device is there, and keep telling it.
+ * register.h - register the device with the coordinator, and send heartbeats.
  */
 #ifndef GPUDEV_REGISTER_H
 #define GPUDEV_REGISTER_H

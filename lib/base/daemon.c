@@ -58,7 +58,7 @@ daemon_ready(int fd)
 	if (fd < 0)
 		return;
 	if (write(fd, "\n", 1) < 0) {
-		/* Whoever wanted to know has gone. */
+		/* The reader has gone. */
 	}
 	close(fd);
 }

@@ -1,6 +1,5 @@
 /*
- * daemon.h - what a long-running program owes whoever started it: readiness, a clean end, no
- * waiting.
+ * daemon.h - the duties of a long-running program to its parent: readiness, a clean end, no waiting.
  */
 #ifndef BASE_DAEMON_H
 #define BASE_DAEMON_H

@@ -28,7 +28,7 @@ struct file_new {
 };
 
 /*
- * file_new_open - begin a file that takes the place of what is at path when all of it is written.
+ * file_new_open - begin a file that replaces the one at path when all of it is written.
  *
  *	f	[out] written to through f->fd; ended by file_new_close
  *

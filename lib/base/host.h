@@ -13,7 +13,7 @@
  * not tell. */
 void host_id(char out[HOST_ID_MAX]);
 
-/* The folder of this program, for what lies beside it, without a slash at the end. False and empty when
+/* The folder of this program, without a slash at the end. False and empty when
  * the system does not tell. */
 bool host_own_folder(char *out, size_t nbytes);
 

@@ -1,5 +1,5 @@
 /*
- * launcher.h - which of many processes this is, by the environment that mpirun or srun gave it.
+ * launcher.h - the rank of this process, from the environment of mpirun or srun.
  */
 #ifndef BASE_LAUNCHER_H
 #define BASE_LAUNCHER_H

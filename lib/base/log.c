@@ -77,5 +77,5 @@ log_line(enum log_level level, const char *fmt, ...)
 	n = strlen(line);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
-		return; /* stderr is gone: there is nobody left to tell */
+		return; /* stderr is closed */
 }

@@ -1,5 +1,5 @@
 /*
- * log.h - one line a event on stderr for the daemons, and the one-line failure of every program.
+ * log.h - one line per event on stderr for the daemons, and the one-line failure of every program.
  *
  * Only cmd/ and the daemons' shells log; other rooms return their sentence in struct err.
  */
@@ -12,11 +12,11 @@
 
 enum log_level { LOG_ERROR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
 
-/* Set the program's name (static storage) and how much to say. GPUSIM_DEBUG wins, if log_check accepts
+/* Set the program's name (static storage) and the level. GPUSIM_DEBUG wins, if log_check accepts
  * it. */
 void log_open(const char *progname, enum log_level level);
 
-/* How much -v says, given so many times. */
+/* The level for -v, given n times. */
 static inline enum log_level
 log_verbose(unsigned n)
 {
@@ -27,7 +27,7 @@ log_verbose(unsigned n)
  * or not set. RC_INVAL. */
 enum rc log_check(struct err *err);
 
-/* Whether each operation is to be told of: at debug, or at info with GPUSIM_DEBUG_SUBSYS. Ask after
+/* Whether each operation is logged: at debug, or at info with GPUSIM_DEBUG_SUBSYS. Ask after
  * log_open. */
 bool log_operations(void);
 

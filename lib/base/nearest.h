@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* A search over names that stand in somebody's table: begin, offer each, take name. */
+/* A search over the names of a table: begin, offer each, read name. */
 struct nearest {
 	const char *word; /* the caller's */
 	const char *name; /* the nearest so far, the first of those; NULL: none is near */

@@ -20,7 +20,7 @@ struct option_text {
 };
 
 const char *
-option_keep(struct option_text **texts, const char *text)
+option_copy(struct option_text **texts, const char *text)
 {
 	size_t len = strlen(text) + 1;
 	struct option_text *t = malloc(sizeof *t + len);
@@ -75,7 +75,7 @@ option_from(const struct option_set *s, const char *name)
 }
 
 enum rc
-option_blame(const struct option_from *from, const char *name, struct err *err)
+option_err_at(const struct option_from *from, const char *name, struct err *err)
 {
 	if (from->file)
 		return err_prefix(err, "%s:%d: %s", from->file, from->line, name);
@@ -87,7 +87,7 @@ option_blame(const struct option_from *from, const char *name, struct err *err)
 enum rc
 option_refuse(const struct option_set *s, const char *name, struct err *err)
 {
-	return option_blame(option_from(s, name), name, err);
+	return option_err_at(option_from(s, name), name, err);
 }
 
 enum rc
@@ -97,7 +97,7 @@ option_set_row(struct option_set *s, unsigned row, const char *name, const char 
 	const struct option_row *o = &s->rows[row];
 
 	if (o->kind->parse(o, text, s->target, err) != RC_OK)
-		return option_blame(from, name, err);
+		return option_err_at(from, name, err);
 	s->from[row] = *from;
 	return RC_OK;
 }
@@ -131,7 +131,7 @@ option_environment(struct option_set *s, struct err *err)
 
 /* ---- flags */
 
-/* What follows an option, as getopt calls it. */
+/* Whether an argument follows, in getopt's words. */
 static int
 follows(const struct option_row *o)
 {
@@ -198,7 +198,7 @@ unknown_long(const struct option_set *s, const char *word, struct err *err)
 	return err_set(err, RC_INVAL, "unknown option '%.64s'; -h lists them", word);
 }
 
-/* What getopt_long refused: '?' or ':'. */
+/* The sentence for a word that getopt_long refused: '?' or ':'. */
 static enum rc
 refuse(const struct option_set *s, int opt, const char *word, const struct option *longs,
        struct err *err)
@@ -228,7 +228,7 @@ found(const struct option_set *s, int opt)
 	return i;
 }
 
-/* What a row is given: the option's value, for some the next word, for flags true. */
+/* The value of an option: its argument, for some rows the next word, for a flag "true". */
 static const char *
 value(const struct option_row *o, char **argv)
 {
@@ -239,7 +239,7 @@ value(const struct option_row *o, char **argv)
 
 enum pass { LOOK, FILES, FLAGS };
 
-/* An option of a pass: what it asks for, a file, or a value. */
+/* Do what a pass does with an option: note what it asks for, read its file, or set its value. */
 static enum rc
 take(struct option_set *s, enum pass pass, unsigned row, const char *text, int *nfiles,
      enum option_ask *ask, struct err *err)
@@ -258,7 +258,7 @@ take(struct option_set *s, enum pass pass, unsigned row, const char *text, int *
 	return RC_OK;
 }
 
-/* Once over argv. */
+/* Read argv once. */
 static enum rc
 read_flags(struct option_set *s, int argc, char **argv, enum pass pass, enum option_ask *ask,
 	   struct err *err)
@@ -316,7 +316,7 @@ option_check_applies(const struct option_set *s, struct err *err)
 		    option_from(s, o->on)->rank > s->from[i].rank)
 			continue;
 		err_set(err, RC_INVAL, "%s", o->needs);
-		return option_blame(&s->from[i], o->name, err);
+		return option_err_at(&s->from[i], o->name, err);
 	}
 	return RC_OK;
 }

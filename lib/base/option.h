@@ -1,8 +1,8 @@
 /*
- * option.h - the options of a program: one table, from which come flags, configuration files, variables of
- * the environment, -h, --help-options, --print-config and the flags of processes that it starts.
+ * option.h - the options of a program in one table. Flags, configuration files, variables of the environment, -h,
+ * --help-options, --print-config and the flags of child processes come from it.
  *
- * A table is written in the words of option_rows.h. lib/base/README.md says why it is ours.
+ * option_rows.h has the words of a table. lib/base/README.md gives the reasons.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -42,7 +42,7 @@ struct option_word {
 	int value;
 };
 
-/* What a program is asked to do instead of its work. */
+/* A request to print something, instead of the program's work. */
 enum option_ask {
 	OPTION_RUN, /* nothing else */
 	OPTION_HELP,
@@ -72,8 +72,8 @@ struct option_row {
 	const char *was;       /* its name in the version before, which still works */
 	const char *key; /* how the program calls it where two have one name; NULL: its name */
 	const char *const *also; /* other names in files; NULL ends them, or there are none */
-	/* Whether it says anything; NULL: always. Else `needs` tells what it takes, which depends on the
-	 * option `on`. */
+	/* Whether the option means anything here; NULL: always. If not, `needs` is the sentence, and `on` the
+	 * option that decides. */
 	bool (*applies)(const void *target);
 	const char *needs, *on;
 };
@@ -94,7 +94,7 @@ struct option_from {
 
 struct option_text;
 
-/* A program's table, and what was given of it. The caller fills the first part; option_fini releases. */
+/* A program's table, and the options that were given. The caller fills the first part; option_fini releases. */
 struct option_set {
 	const char *usage; /* behind "usage: "; its first word is the program's name */
 	const struct option_row *rows;
@@ -127,7 +127,7 @@ struct option_set {
 enum rc option_parse(struct option_set *s, int argc, char **argv, enum option_ask *ask,
 		     struct err *err);
 
-/* Set the defaults; at the end, what the environment says where nothing else was given. */
+/* Set the defaults; at the end, read the variables of options that were not given. */
 enum rc option_begin(struct option_set *s, struct err *err);
 enum rc option_environment(struct option_set *s, struct err *err);
 
@@ -139,7 +139,7 @@ enum rc option_file_text(struct option_set *s, const char *text, const char *nam
 /* Names in files that were no option's, if they are an error; else they stand in s->unknown. */
 enum rc option_file_check(struct option_set *s, struct err *err);
 
-/* An option that was given and says nothing is refused, unless what it depends on was changed later. */
+/* Refuse an option that was given and means nothing here, unless the option it depends on was given later. */
 enum rc option_check_applies(const struct option_set *s, struct err *err);
 
 void option_fini(struct option_set *s);
@@ -155,13 +155,13 @@ enum rc option_set_row(struct option_set *s, unsigned row, const char *name, con
 		       const struct option_from *from, struct err *err);
 
 /* Put "FILE:LINE: name: ", "--name: " or "VARIABLE: " before *err. Returns err->rc. */
-enum rc option_blame(const struct option_from *from, const char *name, struct err *err);
+enum rc option_err_at(const struct option_from *from, const char *name, struct err *err);
 
 /* The same for a row by its name. */
 enum rc option_refuse(const struct option_set *s, const char *name, struct err *err);
 
 /* Copy a string that lives until the texts are freed. NULL: out of memory. */
-const char *option_keep(struct option_text **texts, const char *text);
+const char *option_copy(struct option_text **texts, const char *text);
 void option_texts_free(struct option_text *texts);
 
 /* ---- text about options (option_text.c) */
@@ -182,13 +182,13 @@ bool option_usage(const struct option_set *s, struct buf *out);
 bool option_help(const struct option_row *rows, unsigned n, struct buf *out);
 
 /*
- * Append what --help-options prints: a line an option, columns between tabs, "-" for what there is not: name,
+ * Append the text of --help-options: a line per option, columns between tabs, "-" for an empty one: name,
  * letter, argument, type, values ("1..64", "a|b"), default, variable, whether it stands in files ("file",
  * "file only" or "-"), former name, help. False: out of memory.
  */
 bool option_list(const struct option_set *s, struct buf *out);
 
-/* Append what is in force as a file that gives the same again. RC_INVAL: a value that no line can hold. */
+/* Append the options in force as a file that gives the same again. RC_INVAL: a value that no line can hold. */
 enum rc option_print(const struct option_set *s, struct buf *out, struct err *err);
 
 /* The same as flags, "--lr=0.1", but for the options named in `except` (NULL: none; else NULL ends it). The
@@ -197,11 +197,11 @@ enum rc option_args(const struct option_set *s, const char *const *except, char 
 		    struct err *err);
 void option_args_free(char **args);
 
-/* Print what was asked for, but not OPTION_RUN, and end the program well. RC_FAILED: standard output does not
- * take it. */
+/* Print the text that was asked for (not OPTION_RUN), and end the program well. RC_FAILED: standard output
+ * fails. */
 enum rc option_answer(const struct option_set *s, enum option_ask ask, struct err *err);
 
-/* Print a text and end the program well. RC_FAILED: standard output does not take it. */
+/* Print a text and end the program well. RC_FAILED: standard output fails. */
 enum rc option_say(const char *text, struct err *err);
 
 /* ---- types (option_kinds.c); the field's type behind each */

@@ -209,7 +209,7 @@ take_option(const struct reading *r, const char *key, const char *name, const ch
 	if (s->from[row].rank == f->rank)
 		return err_set(err, RC_INVAL, "%s:%d: %s: given in line %d already", f->file,
 			       f->line, name, s->from[row].line);
-	kept = option_keep(&s->texts, value);
+	kept = option_copy(&s->texts, value);
 	if (!kept)
 		return err_set(err, RC_NOMEM, "out of memory");
 	return option_set_row(s, row, name, kept, f, err);
@@ -227,7 +227,7 @@ take_pair(const struct reading *r, const char *key, const char *value, struct er
 	if (s->in_section)
 		rc = s->in_section(s->target, r->section, key, value, &mine, err);
 	if (rc != RC_OK)
-		return option_blame(&r->from, name, err);
+		return option_err_at(&r->from, name, err);
 	return mine ? take_option(r, key, name, value, err) : RC_OK;
 }
 
@@ -263,7 +263,7 @@ take_line(struct reading *r, char *line, struct err *err)
 	return rc == RC_OK ? take_pair(r, line, value, err) : rc;
 }
 
-/* The line at s, of len bytes, in a copy without blanks around it and what is comment alone. */
+/* The line at s, of len bytes, in a copy without blanks around it. Skips a comment. */
 static enum rc
 next_line(struct reading *r, const char *s, size_t len, struct err *err)
 {

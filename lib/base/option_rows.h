@@ -1,9 +1,9 @@
 /*
- * option_rows.h - the words of which a table of options is written. For files that have one, and nothing else.
+ * option_rows.h - the words of a table of options. Only files with a table include it.
  *
  *	#define OPTION_TARGET struct options
  *	static const struct option_row rows[] = {
- *		{"heartbeat", "TIME", "how often devices say that they live", AS_MS(heartbeat_ms), DEFAULT("250ms")},
+ *		{"heartbeat", "TIME", "interval of heartbeats", AS_MS(heartbeat_ms), DEFAULT("250ms")},
  *
  * Name, argument, help; then the field with its type and bounds, which must be the field's; then, in any
  * order, what else holds. A row in which the type is another than the field's does not compile.

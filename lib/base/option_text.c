@@ -1,5 +1,5 @@
 /*
- * option_text.c - what a table of options says: -h, --help-options, a configuration file, flags.
+ * option_text.c - texts from a table of options: -h, --help-options, a configuration file, flags.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * parse.h - what people type: whole numbers, sizes, durations, rates.
+ * parse.h - whole numbers, sizes, durations and rates as people type them.
  *
  * Each takes the whole string (no leading or trailing rubbish) and returns RC_INVAL with a
  * sentence in *err that quotes it. *out is untouched on failure.

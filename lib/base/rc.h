@@ -1,5 +1,5 @@
 /*
- * rc.h - what a library function came to, and the sentence that goes with it.
+ * rc.h - the result of a library function, and its sentence.
  */
 #ifndef BASE_RC_H
 #define BASE_RC_H

@@ -1,5 +1,5 @@
 /*
- * rundir.h - the private directory of this user's daemons that were not told where to listen.
+ * rundir.h - the private directory with the default sockets of this user's daemons.
  */
 #ifndef BASE_RUNDIR_H
 #define BASE_RUNDIR_H

@@ -34,7 +34,7 @@ finish(struct config_draft *d, struct err *err)
 	rc = option_file_check(s, err);
 	if (rc == RC_OK && s->unknown.len) {
 		d->c.unknown =
-		    buf_add(&s->unknown, "", 1) ? option_keep(&s->texts, s->unknown.data) : NULL;
+		    buf_add(&s->unknown, "", 1) ? option_copy(&s->texts, s->unknown.data) : NULL;
 		if (!d->c.unknown)
 			return err_set(err, RC_NOMEM, "out of memory");
 	}

@@ -1,5 +1,5 @@
 /*
- * config.h - what a training was asked to do: one table for options, configuration files and help.
+ * config.h - the configuration of a training, from flags and files.
  */
 #ifndef TRAIN_CONFIG_H
 #define TRAIN_CONFIG_H
@@ -25,7 +25,7 @@ enum sync {
 
 #define STALENESS_ASYNC UINT32_MAX
 
-/* What a parameter server puts into its queue. */
+/* The messages that a parameter server puts into its queue. */
 enum feed {
 	FEED_INDEX, /* numbers of samples, which learners have files of */
 	FEED_DATA,  /* the samples */
@@ -46,21 +46,21 @@ struct config_dims {
 };
 
 struct train_config {
-	/* what */
+	/* the task */
 	struct net_config net;
-	bool net_given; /* any of it was asked for; else a model that is loaded says what it is */
+	bool net_given; /* an option chose it; else a loaded model has its own */
 	struct dataset_options dataset;
 	const char *data;			   /* path; NULL: looked for */
 	struct config_dims input_dims, label_dims; /* config_check_dims */
-	uint32_t augment; /* what becomes of training images (nn/augment.h); 0: nothing */
-	/* how */
+	uint32_t augment;			   /* of training images (nn/augment.h); 0: none */
+	/* the method */
 	uint32_t epochs, batch; /* batch: images a worker and step */
 	double lr;
 	double momentum, weight_decay;
 	enum optimizer optimizer;
 	struct lr_schedule schedule;
 	uint64_t seed;
-	/* by whom */
+	/* the workers */
 	enum sync sync;
 	enum backend backend;
 	uint32_t devices; /* 0: all there are, or 4 where a cluster is to be started */
@@ -76,7 +76,7 @@ struct train_config {
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
 	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: batch * workers */
 	const char *algo;
-	/* what if */
+	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */
 	uint64_t checkpoint_every; /* steps; 0: at the end of each epoch */
 	bool resume;
@@ -89,7 +89,7 @@ struct train_config {
 	const char *compare; /* list of methods, as it was given; NULL: none */
 	/* files */
 	bool strict;
-	const char *unknown; /* what in files is no option: sentences, one a line; NULL: nothing */
+	const char *unknown; /* sentences about unknown names in files, one a line; NULL: none */
 	const char *json, *save, *load, *out;
 	struct option_text *texts; /* all the strings above */
 };
@@ -105,13 +105,11 @@ config_servers(const struct train_config *c)
  * config_parse - options, and the files that --config names.
  *
  *	argv	lives as long as the configuration, whose strings point into it
- *	argv	lives as long as the configuration, whose strings point into it
  *	out	[out] released with config_fini; untouched on error. {0} when
  *		-h, -V or --help-options asks for something else
  *
- * First come the defaults, then GPUSIM_ON_FAILURE, then the files in their order, then the flags,
- * wherever they stand. With strict a name in a file that is no option is an error, else it is left out, and
- * out->unknown tells of it. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
+ * A later file wins over an earlier one, a flag over all files; see option_parse. With strict, an unknown name in a file
+ * is an error, else out->unknown has a sentence about it. Errors: RC_INVAL "--option: reason" or "FILE:LINE: option: reason"; RC_FAILED
  * a file that cannot be read; RC_NOMEM.
  * Checked by: tests/unit/t_config.c
  */
@@ -135,7 +133,7 @@ enum rc config_args(const struct train_config *c, const char *const *except, cha
 		    struct err *err);
 
 /*
- * config_check_dims - whether a data set is what files said of it.
+ * config_check_dims - does a data set have the shape that files say?
  *
  *	path		what it is called
  *	item, nclasses	of what is trained or asked; 0 classes are not looked at
@@ -148,7 +146,7 @@ enum rc config_args(const struct train_config *c, const char *const *except, cha
 enum rc config_check_dims(const struct train_config *c, const char *path, struct net_shape item,
 			  uint32_t nclasses, const struct dataset *ds, struct err *err);
 
-/* Print what was asked for, and end the program; RC_FAILED, RC_INVAL. */
+/* Print the text that was asked for, and end the program; RC_FAILED, RC_INVAL. */
 enum rc config_answer(const struct train_config *c, enum option_ask ask, struct err *err);
 
 /* Release the strings and make it {0}. */

@@ -2,7 +2,7 @@
 
 #include "train/config_impl.h"
 
-/* Neurons that this file gave, as layers: 0 is what the data have. */
+/* Turn the neurons of this file into layers; 0: from the data. */
 static enum rc
 take_neurons(struct option_set *s, int rank, struct err *err)
 {
@@ -36,7 +36,7 @@ take_neurons(struct option_set *s, int rank, struct err *err)
 	return RC_OK;
 }
 
-/* Fractions that this file gave: what is left is for testing, or for training. */
+/* Complete the fractions of this file: the rest is for testing, or for training. */
 static enum rc
 take_fractions(struct option_set *s, int rank, struct err *err)
 {
@@ -72,7 +72,7 @@ config_file_read(struct option_set *s, const char *name, int rank, struct err *e
 	return rc == RC_OK ? take_fractions(s, rank, err) : rc;
 }
 
-/* Whether option a was given by somebody whose word counts more than b's. */
+/* Was option a given by a stronger source than b? */
 static bool
 outranks(const struct config_draft *d, const char *a, const char *b)
 {
@@ -85,7 +85,7 @@ refuse(const struct config_draft *d, const char *name, struct err *err)
 	return option_refuse(&d->set, name, err);
 }
 
-/* Devices and workers say the same; who spoke later counts. */
+/* Devices and workers mean the same; the stronger source counts. */
 static enum rc
 check_workers(struct config_draft *d, struct err *err)
 {
@@ -136,7 +136,7 @@ check_optimizer(struct config_draft *d, struct err *err)
 	return RC_OK;
 }
 
-/* What is done instead of training, one at a time. */
+/* One task instead of training, at most. */
 static enum rc
 check_task(const struct config_draft *d, struct err *err)
 {
@@ -182,7 +182,7 @@ look_at_net(struct config_draft *d)
 	}
 }
 
-/* Which line said what the data set has, for when it has not. */
+/* Remember the line with a shape, for the sentence of a data set that has another. */
 static enum rc
 keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, struct err *err)
 {
@@ -192,7 +192,7 @@ keep_origin(struct config_draft *d, const char *name, struct config_dims *dims, 
 	if (!dims->n)
 		return RC_OK;
 	if (buf_addf(&text, "%s:%d: %s", from->file, from->line, name) && buf_add(&text, "", 1))
-		dims->from = option_keep(&d->set.texts, text.data);
+		dims->from = option_copy(&d->set.texts, text.data);
 	buf_fini(&text);
 	return dims->from ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }

@@ -45,7 +45,7 @@ policy_name(unsigned policy)
 	return gpusim_on_failure_name((int)policy);
 }
 
-/* ---- when options say something */
+/* ---- when options mean something */
 
 static bool
 infers(const struct train_config *c)
@@ -67,7 +67,7 @@ not_infer(const void *target)
 	return !c->infer;
 }
 
-/* A model that is loaded says itself which it is. */
+/* A loaded model brings its net. */
 static bool
 has_net(const void *target)
 {

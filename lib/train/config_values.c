@@ -75,7 +75,7 @@ take_devices(const struct option_row *o, const char *text, void *target, struct 
 	return option_u32.parse(o, text, target, err);
 }
 
-/* Workers give them already. */
+/* --workers gives them already. */
 static bool
 add_devices(const struct option_row *o, const void *target, struct buf *out)
 {
