@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-
-/* What is waited for has been queued and ends by itself, be it a long graph: this is for bugs. */
-#define EVENT_WAIT_MS 86400000
+#include "dev/times.h"
 
 static enum rc
 run_kernel(const struct execution *x, const struct inst_kernel *k, uint64_t iteration,

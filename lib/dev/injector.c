@@ -5,12 +5,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "dev/times.h"
 #include "base/freeze.h"
 #include "coll/fault.h"
 #include "wire/frame.h"
 #include "xport/fault.h"
-
-#define SLICE_NS (5 * NS_PER_MS) /* a step that waits looks up so often */
 
 struct injector *
 injector_new(struct xport *x, void (*say)(const char *line))
@@ -157,7 +156,7 @@ linger(struct xport *x, const struct program *p, uint64_t ns)
 	uint64_t until = clock_now_ns() + ns, now;
 
 	while ((now = clock_now_ns()) < until && xport_is_live(x, p->comm, p->epoch))
-		freeze_sleep(until - now < SLICE_NS ? until - now : SLICE_NS);
+		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }
 
 void

@@ -1,9 +1,9 @@
 /*
- * channel.h - one-way streams of data frames between devices: a pull at the receiver, a push per
- * peer. Underneath are nng's byte streams.
+ * connection.h - one-way connections that carry data frames between devices: a pull at the receiver,
+ * a push for each peer. Underneath are nng's byte streams.
  *
- * The channel may lose frames when a connection breaks and says so (net_push_generation); whoever
- * needs all of them sends again what is not acknowledged.
+ * Frames may be lost when a connection breaks; net_push_generation tells. A sender that needs all of
+ * them repeats those that are not acknowledged.
  */
 #ifndef NET_CONNECTION_H
 #define NET_CONNECTION_H
@@ -28,7 +28,7 @@ enum rc net_frame_copy(struct net_frame *f, const void *payload, struct err *err
 
 struct net_pull;
 
-/* Takes the frame over; on the thread of its connection: what it waits for, the peer waits for. */
+/* Takes the frame over. On the thread of its connection: while it waits, the peer waits. */
 typedef void (*net_frame_fn)(void *arg, struct net_frame *f);
 
 enum rc net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_pull **out,
@@ -56,10 +56,10 @@ void net_pull_stop(struct net_pull *p);
  * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
  * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
  * describes, its payload is put there, also when it turns out wrong.
- * net_pull_give: give it back. Nobody may read it for a tenth of a second: take it again, or
- * net_pull_resume: have the connections read by their own threads for a while, for somebody who
- * waits for he does not know whom, or whose peers wait for him.
- * net_pull_nudge: end the read of who has taken it. What is done in the moment before the read is
+ * net_pull_give: give it back. Its own thread reads it again 50 ms later, unless somebody takes it.
+ * net_pull_resume: have the connections read by their own threads for a while, for a thread that
+ * waits for any peer, or whose peers wait for it.
+ * net_pull_nudge: end the read of the thread that has taken it. A nudge just before the read is
  * seen after it, a tenth of a second late.
  */
 struct net_conn;

@@ -2,7 +2,7 @@
  * net.h - nng, and nothing of nng outside this room.
  *
  * Three things: a server that answers each request once (rpc_server), a client that calls with a
- * deadline (rpc_client), and one-way channels of data frames over byte streams (channel.h).
+ * deadline (rpc_client), and one-way connections of data frames over byte streams (connection.h).
  * README.md beside this file lists the traps of nng 1.5.2 and where each is met.
  *
  * Addresses are "ipc:///path", "ipc://@name" is refused; "tcp://host:port", "tls+tcp://host:port".

@@ -1,5 +1,5 @@
 /*
- * The receiving end of a channel: who reads a connection.
+ * The receiving end: which thread reads a connection.
  *
  * Design notes. A connection has a thread of its own, which waits for each read itself and hands the
  * frames on: what must be copied out of the socket is copied once, straight to where the frame will

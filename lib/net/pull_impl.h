@@ -1,6 +1,6 @@
 /*
- * pull_impl.h - what the files of a channel's receiving end share: pull_listen.c (who comes and goes)
- * and pull.c (who reads).
+ * pull_impl.h - what the files of the receiving end share: pull_listen.c (connections come and go) and
+ * pull.c (which thread reads).
  */
 #ifndef NET_PULL_IMPL_H
 #define NET_PULL_IMPL_H

@@ -1,5 +1,5 @@
 /*
- * The receiving end of a channel: listening, and which connections there are.
+ * The receiving end: listening, and which connections there are.
  *
  * Design notes. A connection is read by nng's threads until its first header has come and is one;
  * then by a thread of its own (pull.c). Who connects and says nothing, or nonsense, gets no thread.

@@ -1,5 +1,5 @@
 /*
- * The sending end of a channel.
+ * The sending end of a connection.
  *
  * Design notes. `lock` guards everything but the bytes being written. Who writes holds the role of
  * the writer (`writing`): a thread in net_push_send, which writes straight from the payload and

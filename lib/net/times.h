@@ -25,7 +25,7 @@
 
 /* Frames. */
 #define NET_PUSH_TICK_MS 200  /* a write that is late is aborted then */
-#define NET_LINGER_MS	 1000 /* queued frames of a channel that is closed */
+#define NET_LINGER_MS	 1000 /* queued frames of a connection that is closed */
 #define NET_PULL_TICK_MS 5
 #define NET_AWAKE_NS	 50000 /* a reader stays awake: longer than a message is on its way */
 #define NET_PARKED_MS	 50    /* a connection without a reader, until its own thread comes back */

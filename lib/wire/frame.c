@@ -70,7 +70,8 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 		return err_set(err, RC_BADDATA, "data frame that claims %u bytes, at most %u",
 			       f.nbytes, FRAME_PAYLOAD_MAX);
 	if (f.kind == FRAME_RNDV && f.nbytes != sizeof(struct frame_rndv))
-		return err_set(err, RC_BADDATA, "data frame of a loan with %u bytes", f.nbytes);
+		return err_set(err, RC_BADDATA, "data frame that names a chunk in %u bytes",
+			       f.nbytes);
 	*out = f;
 	return RC_OK;
 }

@@ -2,13 +2,8 @@
  * frame.h - the header of a data frame: what travels between two devices over a byte
  * stream.
  *
- * A frame is FRAME_HEADER bytes of header, little-endian, and then `nbytes` of payload. A stream is
- * frames and nothing else, so its first bytes are a frame's:
- *
- *	0  magic "gSIM"		24 operation	44 src rank
- *	4  version, kind, whole, zero	32 seq		48 nbytes
- *	8  communicator		36 epoch	52 crc of the payload
- *	16 sender's device id	40 dst rank	56 crc of bytes 0..55, then 4 zero bytes
+ * A frame is FRAME_HEADER bytes of header, little-endian, and then `nbytes` of payload; README.md
+ * draws it. A stream is frames and nothing else.
  *
  * Chunks of one (communicator, epoch, operation, src, dst) are numbered 0, 1, 2 ... in seq. An ack
  * travels the other way with the same names and seq = how many chunks have been consumed.
@@ -27,8 +22,8 @@
 #define FRAME_CRC_MAX	  4096u /* bytes of a payload that its checksum covers */
 
 /*
- * Operation numbers. A communicator's collectives count up from 0. Pairs that send and receive
- * outside of them have their own numbering, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and
+ * Operation numbers. A communicator's collectives count up from 0. Sends and receives
+ * outside of them have their own numbering for each pair of ranks, n = 1, 2 ... (proto Coll.p2p); the lab's BeginSend and
  * BeginReceive meet under their stream id, which is below 2^62.
  */
 #define FRAME_OP_SENDRECV(src, dst, n) \
@@ -69,10 +64,8 @@ struct frame {
 /*
  * The checksum of a payload: crc32c of its first FRAME_CRC_MAX bytes; of a frame that says so, of all.
  *
- * TCP and the kernel's own sockets deliver bytes whole; what goes wrong is that a payload is not
- * where its header says, or is written over while it is sent again. The first bytes show that; to
- * go over all of them twice would cost more than to move them. Where bytes are damaged on purpose,
- * frames have all of theirs covered.
+ * README.md says why the first bytes suffice. Where bytes are damaged on purpose, frames have all of
+ * theirs covered.
  */
 uint32_t frame_crc(const void *data, size_t nbytes);
 

@@ -105,18 +105,18 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 	struct posted p = f->tx[seq % XPORT_WINDOW];
 	struct frame head = make_head(e->comm, peer, FRAME_DATA, e->id, seq);
 	struct net_push *push = xport_push(e->comm, peer);
-	struct frame_rndv loan = {.nbytes = htole64(p.nbytes)};
+	struct frame_rndv rndv = {.nbytes = htole64(p.nbytes)};
 
 	if (!push)
 		return RC_NOMEM;
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
 	if (p.nbytes >= RNDV_BYTES)
-		loan.offset = htole64(peermem_offset(e->comm->mapping, peer, p.data));
-	if (loan.offset) {
+		rndv.offset = htole64(peermem_offset(e->comm->mapping, peer, p.data));
+	if (rndv.offset) {
 		head.kind = FRAME_RNDV;
-		head.nbytes = sizeof loan;
-		return push_frame(e->comm, peer, &head, &loan, timeout_ms);
+		head.nbytes = sizeof rndv;
+		return push_frame(e->comm, peer, &head, &rndv, timeout_ms);
 	}
 	head.nbytes = p.nbytes;
 	return push_frame(e->comm, peer, &head, p.data, timeout_ms);

@@ -42,7 +42,7 @@
 #define PEERMEM_MANY	  128 /* ranks, from which on there are fewer */
 #define PEERMEM_INLINE	  32u /* bytes */
 #define PEERMEM_LINE	  64  /* bytes of a cache line */
-#define PEERMEM_MAGIC	  0x6770753270326c32ull
+#define PEERMEM_MAGIC	  0x6770753270326c33ull
 
 struct peermem_slot {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq;
@@ -75,7 +75,8 @@ struct slot_page {
 enum peermem_end_state { PEERMEM_GOES_ON, PEERMEM_WRITES, PEERMEM_GAVE_UP };
 
 struct peermem_block {
-	_Alignas(PEERMEM_LINE) uint64_t magic, comm, coordinator;
+	_Alignas(PEERMEM_LINE) uint64_t magic;
+	uint64_t comm, coordinator;
 	uint32_t epoch, rank, nranks;
 	_Alignas(PEERMEM_LINE) atomic_uint sleepers; /* the one thing that peers write */
 	_Alignas(PEERMEM_LINE) atomic_uint gave_up;  /* enum peermem_end_state */
