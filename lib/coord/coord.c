@@ -239,6 +239,12 @@ coord_step_end(struct coord *c)
 }
 
 enum rc
+coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err)
+{
+	return device_configure(c, id, address, err);
+}
+
+enum rc
 coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
 {
 	return persist_restore(c, key, value, nbytes, err);

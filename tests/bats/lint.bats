@@ -33,6 +33,11 @@ allows() {
 	offends lib/coll/x.c '"mem/dtype.h"'
 	offends lib/coord/x.c '"dev/device.h"'
 	offends lib/client/x.c '"coll/plan.h"'
+	offends lib/coord/device/x.c '"coord/comm/comm.h"'
+	offends lib/coord/comm/x.c '"coord/run/run.h"'
+	offends lib/coord/run/x.c '"coord/persist/persist.h"'
+	offends lib/coord/run/x.c '"coord/comm/comm_impl.h"'
+	offends lib/coord/core/x.c '"coord/coord.h"'
 	offends lib/nn/x.c '"train/task.h"'
 	offends lib/train/x.c '"dev/kernel.h"'
 	offends lib/dev/x.c '<nng/nng.h>'
@@ -55,6 +60,9 @@ allows() {
 
 @test "layers: what is below is allowed" {
 	allows lib/net/x.c '<nng/nng.h>'
+	allows lib/coord/run/x.c '"coord/comm/comm.h"'
+	allows lib/coord/run/x.c '"coord/run/run_impl.h"'
+	allows lib/coord/x.c '"coord/persist/persist.h"'
 	allows lib/dev/x.c '<cblas.h>'
 	allows lib/nn/x.c '<png.h>'
 	allows lib/dev/x.c '"xport/xport.h"'

@@ -19,27 +19,35 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
-/* What one client may have of that; see limits.c. A device holds 256 communicators. */
+/* Limits of one client, so that it keeps no other out. They are looked at only when a shared bound is near. A
+ * device holds 256 communicators. */
 #define COORD_CLIENT_COMMS   128
 #define COORD_CLIENT_PENDING 1024
 #define COORD_CLIENT_IDS     64 /* that it began */
 #define COORD_CLIENT_HELD    (64u << 20)
+#define COORD_CLIENT_REPLIES 32	 /* answers stored */
 #define COORD_GUEST_RUNS     256 /* on a communicator that another client made */
 #define COORD_GUEST_GRAPHS   64
 
-#define COORD_COMM_MS	     300000   /* when the configuration leaves it open */
-#define COORD_JOB_MS	     86400000 /* the same */
-#define COORD_CALL_MS	     10000    /* a control call to a device takes no longer, or 2 lost_ms */
-#define COORD_OVERDUE_MS     1000     /* past a call's timeout: the shell owes a result by then */
-#define COORD_ANSWER_MARGIN  150      /* ms before a client's deadline: the answer must reach it */
-#define COORD_FORGET_MS	     3600000  /* a free device that is lost for so long is forgotten */
-#define COORD_DISCARD_MS     1000     /* between two tries to remove a memory */
-#define COORD_ADOPT_MS	     10000    /* for taking over a memory */
-#define COORD_WHY_MAX	     160      /* bytes of a reason that is kept */
-#define COORD_EVENTS	     1024     /* remembered of what has happened */
-#define COORD_CLIENT_REPLIES 32	      /* answers stored of a client */
-#define COORD_REPLIES_MS     60000    /* so long, when it has gone */
-#define COORD_RESERVE	     (1u << 20) /* numbers taken at once, so that few are stored */
-#define COORD_MAX_TRIES	     4		/* of one run, before its failure is the answer */
+/* Defaults of struct coord_config. */
+#define COORD_COMM_MS 300000
+#define COORD_JOB_MS  86400000
+
+/* Fixed times: none is a matter of how fast a job or a machine is. */
+#define COORD_TICK_MS 100 /* the shell's ticks are not further apart */
+#define COORD_CALL_MS \
+	10000 /* longest control call to a device, or 2 lost_ms: it computes nothing */
+#define COORD_ADOPT_MS	    10000 /* longest adoption of a memory: a file of the same host is copied */
+#define COORD_OVERDUE_MS    1000 /* the shell owes a result that long after a call's timeout */
+#define COORD_ANSWER_MARGIN 150	 /* ms before a client's deadline, in which the answer reaches it */
+#define COORD_FORGET_MS	    3600000 /* until a free device that is lost is forgotten */
+#define COORD_DISCARD_MS    1000 /* between two tries to remove a memory whose process may still end */
+#define COORD_REPLIES_MS \
+	60000 /* answers are stored after their client went: longer than it repeats */
+
+#define COORD_WHY_MAX	160	   /* bytes of a reason */
+#define COORD_EVENTS	1024	   /* in the history */
+#define COORD_RESERVE	(1u << 20) /* numbers taken at once, so that few are stored */
+#define COORD_MAX_TRIES 4	   /* of one run, before its failure is the answer */
 
 #endif

@@ -19,6 +19,9 @@ struct device_hooks {
 enum rc devices_init(struct coord *c, const struct device_hooks *hooks);
 void devices_fini(struct coord *c);
 
+/* A device of the configuration, as coord_add_device says. */
+enum rc device_configure(struct coord *c, uint64_t id, const char *address, struct err *err);
+
 /* ---- one device */
 
 uint64_t device_id(const struct device *d);

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#define TICK_MS	 100 /* the shell's, at most */
 #define PER_BEAT 128 /* devices that may send every heartbeat */
 
 /* What passes unheard in this time, nobody needs an excuse for. */
@@ -25,7 +24,7 @@ attention_ms(const struct coord *c)
 {
 	uint64_t half = c->cfg.heartbeat_ms / 2;
 
-	return half > TICK_MS ? half : TICK_MS;
+	return half > COORD_TICK_MS ? half : COORD_TICK_MS;
 }
 
 void

@@ -8,13 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coord/coord.h"
-
 #define POLL_OFTEN  3 /* who has not answered so often in a row ... */
 #define POLL_SELDOM 8 /* ... is asked in so many heartbeats once: each try costs sockets */
 
 enum rc
-coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err)
+device_configure(struct coord *c, uint64_t id, const char *address, struct err *err)
 {
 	struct config_device *v;
 
