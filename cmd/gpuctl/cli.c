@@ -228,8 +228,8 @@ cli_free_devices(struct cli *cli, uint32_t *n, struct err *err)
 	return count_devices(cli, false, n, err);
 }
 
-enum rc
-cli_nranks(const struct args *a, uint32_t *n, struct err *err)
+static enum rc
+nranks_of(const struct args *a, uint32_t *n, struct err *err)
 {
 	const char *env = getenv(NDEVICES);
 	uint32_t made_for = 0;
@@ -245,7 +245,7 @@ cli_nranks(const struct args *a, uint32_t *n, struct err *err)
 enum rc
 cli_need_nranks(const struct args *a, uint32_t *n, struct err *err)
 {
-	enum rc rc = cli_nranks(a, n, err);
+	enum rc rc = nranks_of(a, n, err);
 
 	if (rc == RC_OK && *n == 0)
 		rc = err_set(err, RC_INVAL,
@@ -257,7 +257,7 @@ cli_need_nranks(const struct args *a, uint32_t *n, struct err *err)
 enum rc
 cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err *err)
 {
-	enum rc rc = cli_nranks(a, n, err);
+	enum rc rc = nranks_of(a, n, err);
 
 	if (rc != RC_OK || *n)
 		return rc;

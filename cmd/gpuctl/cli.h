@@ -43,12 +43,10 @@ enum rc cli_target(struct cli *cli, const struct args *a, struct gpusim_device *
 /* How many devices are there and in no communicator, at the moment. */
 enum rc cli_free_devices(struct cli *cli, uint32_t *n, struct err *err);
 
-/* The number of ranks for a verb, independent of which devices are alive: -n, else the number of devices
- * that the cluster was started with ($GPUSIM_NDEVICES). 0: neither is given. RC_INVAL: the variable is no
- * number. */
-enum rc cli_nranks(const struct args *a, uint32_t *n, struct err *err);
-
-/* The same; RC_INVAL when neither is given. */
+/*
+ * The number of ranks for a verb, independent of which devices are alive: -n, else the number of devices
+ * that the cluster was started with ($GPUSIM_NDEVICES). RC_INVAL: neither is given.
+ */
 enum rc cli_need_nranks(const struct args *a, uint32_t *n, struct err *err);
 
 /* The same; else the number of all devices that the coordinator knows, also lost and busy ones. */

@@ -161,7 +161,7 @@ sync_file(const struct dir *d, int fd, struct err *err)
 
 /* Write n entries behind *at as one batch. */
 static enum rc
-write_piece(struct dir *d, int fd, struct journal *j, const struct entry **v, size_t n, size_t *at,
+write_piece(struct dir *d, int fd, struct journal *j, struct entry *const *v, size_t n, size_t *at,
 	    struct err *err)
 {
 	struct store_change change[PIECE_MAX];
@@ -179,13 +179,13 @@ write_piece(struct dir *d, int fd, struct journal *j, const struct entry **v, si
 
 /* All of the table, and then the header. */
 static enum rc
-write_all(struct dir *d, int fd, struct journal *j, const struct entry **v, struct err *err)
+write_all(struct dir *d, int fd, struct journal *j, const struct table *t, struct err *err)
 {
 	unsigned char header[JOURNAL_HEADER];
 	size_t at = JOURNAL_HEADER;
 	enum rc rc = RC_OK;
 
-	while (rc == RC_OK && *v) {
+	for (struct entry *const *v = t->v; rc == RC_OK && v && *v;) {
 		size_t n = 0, nbytes = 0;
 
 		while (v[n] && n < PIECE_MAX && nbytes < PIECE)
@@ -206,20 +206,18 @@ rewrite(struct store *s, struct err *err)
 {
 	struct dir *d = s->own;
 	struct journal j = {0};
-	const struct entry **v = table_sorted(&s->table);
 	int fd = -1;
-	enum rc rc = v ? RC_OK : err_set(err, RC_NOMEM, "%s: out of memory", d->path);
+	enum rc rc = RC_OK;
 
-	if (rc == RC_OK && getrandom(&j.nonce, sizeof j.nonce, 0) != sizeof j.nonce)
+	if (getrandom(&j.nonce, sizeof j.nonce, 0) != sizeof j.nonce)
 		rc = fail(err, d, "random numbers");
 	if (rc == RC_OK) {
 		unlinkat(d->fd, NAME_NEW, 0);
 		fd = openat(d->fd, NAME_NEW, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		rc = fd < 0 ? fail(err, d, NAME_NEW) : write_all(d, fd, &j, v, err);
+		rc = fd < 0 ? fail(err, d, NAME_NEW) : write_all(d, fd, &j, &s->table, err);
 	}
 	if (rc == RC_OK && renameat(d->fd, NAME_NEW, d->fd, NAME_JOURNAL) != 0)
 		rc = fail(err, d, NAME_JOURNAL);
-	free(v);
 	if (rc != RC_OK) {
 		if (fd >= 0) {
 			close(fd);

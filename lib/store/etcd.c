@@ -199,19 +199,16 @@ static enum rc
 undo_once(struct store *s, struct err *err)
 {
 	struct etcd *e = s->own;
-	const struct entry **v = NULL;
-	bool packed;
+	bool packed = begin(e, true);
 
-	packed = (v = table_sorted(&e->undo)) && begin(e, true);
-	for (size_t i = 0; packed && v[i]; i++) {
-		const struct entry *was = table_find(&s->table, v[i]->key);
+	for (size_t i = 0; packed && i < e->undo.n; i++) {
+		const struct entry *was = table_find(&s->table, e->undo.v[i]->key);
 		char key[PREFIX_MAX + STORE_KEY_MAX + 2];
 
-		snprintf(key, sizeof key, "%s%s", e->prefix, v[i]->key);
+		snprintf(key, sizeof key, "%s%s", e->prefix, e->undo.v[i]->key);
 		packed = was ? etcd_json_put(&e->out, key, was->value, was->nbytes)
 			     : etcd_json_delete(&e->out, key, NULL);
 	}
-	free(v);
 	return packed ? end(e, false, err) : no_memory(e, err);
 }
 

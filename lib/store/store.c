@@ -5,8 +5,8 @@
 
 #include "store/store_impl.h"
 
-int
-store_is_etcd(const char *where)
+static bool
+is_etcd(const char *where)
 {
 	return strncmp(where, "etcd://", 7) == 0 || strncmp(where, "etcds://", 8) == 0;
 }
@@ -20,7 +20,7 @@ store_apply(struct table *t, const struct store_change *c)
 		table_drop(t, c->key);
 		return true;
 	}
-	e = table_reserve(t) ? entry_new(c->key, c->value, c->nbytes) : NULL;
+	e = table_reserve(t, 1) ? entry_new(c->key, c->value, c->nbytes) : NULL;
 	if (e)
 		table_put(t, e);
 	return e != NULL;
@@ -30,22 +30,21 @@ enum rc
 store_open(const char *where, store_fn *each, void *arg, struct store **out, struct err *err)
 {
 	struct store *s = alloc_zeroed(1, sizeof *s);
-	const struct entry **v = NULL;
 	enum rc rc;
 
 	if (!s)
 		return err_set(err, RC_NOMEM, "%s: out of memory", where);
-	s->medium = store_is_etcd(where) ? &store_etcd : &store_dir;
+	s->medium = is_etcd(where) ? &store_etcd : &store_dir;
 	rc = s->medium->open(s, where, err);
-	if (rc == RC_OK && !(v = table_sorted(&s->table)))
-		rc = err_set(err, RC_NOMEM, "%s: out of memory", where);
 	if (rc != RC_OK) {
 		store_close(s, STORE_KEEP, NULL);
 		return rc;
 	}
-	for (size_t i = 0; v[i]; i++)
-		each(arg, v[i]->key, v[i]->value, v[i]->nbytes);
-	free(v);
+	for (size_t i = 0; i < s->table.n; i++) {
+		const struct entry *e = s->table.v[i];
+
+		each(arg, e->key, e->value, e->nbytes);
+	}
 	*out = s;
 	return RC_OK;
 }
@@ -68,13 +67,13 @@ free_entries(struct entry **v, size_t n)
 static struct entry **
 prepare(struct store *s, const struct store_change *change, size_t n)
 {
-	struct entry **v = alloc_zeroed(n, sizeof *v);
+	struct entry **v = table_reserve(&s->table, n) ? alloc_zeroed(n, sizeof *v) : NULL;
 
 	for (size_t i = 0; v && i < n; i++) {
 		if (!change[i].value)
 			continue;
 		v[i] = entry_new(change[i].key, change[i].value, change[i].nbytes);
-		if (!v[i] || !table_reserve(&s->table)) {
+		if (!v[i]) {
 			free_entries(v, n);
 			return NULL;
 		}

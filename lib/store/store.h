@@ -22,9 +22,6 @@ struct store;
 /* One record. key and value are the store's, valid during the call. */
 typedef void store_fn(void *arg, const char *key, const void *value, size_t nbytes);
 
-/* Does it name etcd, and not a directory? */
-int store_is_etcd(const char *where);
-
 /*
  * store_open - take the state, and call each() for every record, in order of keys.
  *

@@ -5,17 +5,6 @@
 
 #include "base/buf.h"
 
-/* FNV-1a. */
-static uint64_t
-hash_of(const char *key)
-{
-	uint64_t h = 14695981039346656037ull;
-
-	for (; *key; key++)
-		h = (h ^ (unsigned char)*key) * 0x100000001b3ull;
-	return h ^ h >> 32;
-}
-
 struct entry *
 entry_new(const char *key, const void *value, size_t nbytes)
 {
@@ -24,7 +13,7 @@ entry_new(const char *key, const void *value, size_t nbytes)
 
 	if (!e)
 		return NULL;
-	*e = (struct entry){.hash = hash_of(key), .nbytes = nbytes};
+	e->nbytes = nbytes;
 	memcpy(e->key, key, nkey);
 	e->value = e->key + nkey;
 	if (nbytes)
@@ -33,109 +22,87 @@ entry_new(const char *key, const void *value, size_t nbytes)
 }
 
 bool
-table_reserve(struct table *t)
+table_reserve(struct table *t, size_t more)
 {
-	size_t nslot = t->nslot ? t->nslot * 2 : 64;
-	struct entry **slot, *e, *next;
+	size_t cap = t->n + t->n / 2 + more + 64;
+	struct entry **v;
 
-	if (t->n < t->nslot)
+	if (t->cap > t->n + more)
 		return true;
-	slot = alloc_zeroed(nslot, sizeof *slot);
-	if (!slot)
-		return t->nslot > 0; /* longer chains will do */
-	for (size_t i = 0; i < t->nslot; i++)
-		for (e = t->slot[i]; e; e = next) {
-			next = e->next;
-			e->next = slot[e->hash & (nslot - 1)];
-			slot[e->hash & (nslot - 1)] = e;
-		}
-	free(t->slot);
-	t->slot = slot;
-	t->nslot = nslot;
+	v = alloc_resize(t->v, cap, sizeof *v);
+	if (!v)
+		return false;
+	v[t->n] = NULL;
+	t->v = v;
+	t->cap = cap;
 	return true;
 }
 
-/* Where the entry of that key is, or would be. */
-static struct entry **
-place(const struct table *t, const char *key, uint64_t hash)
+/* The index of the first entry that is not before the key; *there: it has that key. */
+static size_t
+find(const struct table *t, const char *key, bool *there)
 {
-	struct entry **p = &t->slot[hash & (t->nslot - 1)];
+	size_t lo = 0, hi = t->n;
 
-	while (*p && ((*p)->hash != hash || strcmp((*p)->key, key) != 0))
-		p = &(*p)->next;
-	return p;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(t->v[mid]->key, key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*there = lo < t->n && strcmp(t->v[lo]->key, key) == 0;
+	return lo;
 }
 
 static void
-take_out(struct table *t, struct entry **p)
+take_out(struct table *t, size_t i)
 {
-	struct entry *e = *p;
-
-	*p = e->next;
-	t->n--;
-	t->nbytes -= strlen(e->key) + e->nbytes;
-	free(e);
+	t->nbytes -= strlen(t->v[i]->key) + t->v[i]->nbytes;
+	free(t->v[i]);
 }
 
 void
 table_put(struct table *t, struct entry *e)
 {
-	struct entry **p = place(t, e->key, e->hash);
+	bool there;
+	size_t i = find(t, e->key, &there);
 
-	if (*p)
-		take_out(t, p);
-	e->next = *p;
-	*p = e;
-	t->n++;
+	if (there)
+		take_out(t, i);
+	else
+		memmove(&t->v[i + 1], &t->v[i], (++t->n - i) * sizeof *t->v);
+	t->v[i] = e;
 	t->nbytes += strlen(e->key) + e->nbytes;
 }
 
 void
 table_drop(struct table *t, const char *key)
 {
-	struct entry **p;
+	bool there;
+	size_t i = find(t, key, &there);
 
-	if (t->nslot == 0)
+	if (!there)
 		return;
-	p = place(t, key, hash_of(key));
-	if (*p)
-		take_out(t, p);
+	take_out(t, i);
+	memmove(&t->v[i], &t->v[i + 1], (t->n-- - i) * sizeof *t->v);
 }
 
 const struct entry *
 table_find(const struct table *t, const char *key)
 {
-	return t->nslot ? *place(t, key, hash_of(key)) : NULL;
-}
+	bool there;
+	size_t i = find(t, key, &there);
 
-static int
-by_key(const void *a, const void *b)
-{
-	const struct entry *const *x = a, *const *y = b;
-
-	return strcmp((*x)->key, (*y)->key);
-}
-
-const struct entry **
-table_sorted(const struct table *t)
-{
-	const struct entry **v = alloc_zeroed(t->n + 1, sizeof *v);
-	size_t n = 0;
-
-	for (size_t i = 0; v && i < t->nslot; i++)
-		for (const struct entry *e = t->slot[i]; e; e = e->next)
-			v[n++] = e;
-	if (v)
-		qsort(v, n, sizeof *v, by_key);
-	return v;
+	return there ? t->v[i] : NULL;
 }
 
 void
 table_fini(struct table *t)
 {
-	for (size_t i = 0; i < t->nslot; i++)
-		while (t->slot[i])
-			take_out(t, &t->slot[i]);
-	free(t->slot);
+	for (size_t i = 0; i < t->n; i++)
+		free(t->v[i]);
+	free(t->v);
 	*t = (struct table){0};
 }

@@ -1,16 +1,13 @@
 /*
- * table.h - keys and their values in memory.
+ * table.h - keys and their values in memory, in order of keys.
  */
 #ifndef STORE_TABLE_H
 #define STORE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct entry {
-	struct entry *next;
-	uint64_t hash;
 	size_t nbytes;
 	char *value; /* in the same allocation */
 	char key[];
@@ -18,16 +15,16 @@ struct entry {
 
 /* {0} is empty. */
 struct table {
-	struct entry **slot;
-	size_t nslot, n;
+	struct entry **v; /* n, and a NULL; NULL: nothing was ever reserved */
+	size_t n, cap;
 	size_t nbytes; /* of keys and values */
 };
 
 /* A copy of key and value, in no table; free() releases it. NULL: out of memory. */
 struct entry *entry_new(const char *key, const void *value, size_t nbytes);
 
-/* Make room for one more entry. False: out of memory. */
-bool table_reserve(struct table *t);
+/* Make room for so many more entries. False: out of memory. */
+bool table_reserve(struct table *t, size_t more);
 
 /* Enter it in place of the one with its key. Takes it. There is room. */
 void table_put(struct table *t, struct entry *e);
@@ -37,9 +34,6 @@ void table_drop(struct table *t, const char *key);
 
 /* NULL: none. */
 const struct entry *table_find(const struct table *t, const char *key);
-
-/* All entries in order of keys; the array is the caller's to free. NULL: out of memory. */
-const struct entry **table_sorted(const struct table *t);
 
 void table_fini(struct table *t);
 
