@@ -2,7 +2,8 @@
  * kern_cast.c - conversion between any two element types.
  *
  * Blocks that stay in the first-level cache go through one wide type, so that ten loops in and ten
- * out do for a hundred pairs: int64_t between integers, double otherwise.
+ * out do for a hundred pairs: int64_t between integers, double otherwise. The loops are made from
+ * DTYPES.
  */
 #include "dev/kern_impl.h"
 
@@ -16,10 +17,22 @@
 
 enum { DST, SRC, N, FROM, TO, SCALE };
 
-#define LOOP(expr)              \
-	HOT_LOOP                \
-	for (i = 0; i < n; i++) \
-	out[i] = (expr)
+/*
+ * A case in a switch over types: out[i] of n is an expression of the element `from[i]`, which the
+ * kind of the type chooses. Kinds that never come here have none.
+ */
+#define CASE(constant, to, from, expr)         \
+	case GPUSIM_##constant: {              \
+		to;                            \
+		from;                          \
+                                               \
+		HOT_LOOP                       \
+		for (size_t i = 0; i < n; i++) \
+			out[i] = (expr);       \
+		break;                         \
+	}
+#define SIGNED_MAX(type)   (((uint64_t)1 << (8 * sizeof(type) - 1)) - 1)
+#define UNSIGNED_MAX(type) ((type)-1)
 
 /* ---- through double */
 
@@ -49,50 +62,20 @@ float_to_odd(double d)
 	return f32_of_bits((f32_bits(f) - away) | inexact);
 }
 
+#define REAL_LOAD(name, type, x)     (double)(x)
+#define HALF_LOAD(name, type, x)     (double)name##_to_f32(x)
+#define SIGNED_LOAD(name, type, x)   exact || sizeof(type) < 8 ? (double)(x) : sticky_signed(x)
+#define UNSIGNED_LOAD(name, type, x) exact || sizeof(type) < 8 ? (double)(x) : (double)sticky(x)
+#define LOAD(constant, name, type, kind, ...) \
+	CASE(constant, double *out = dst, const type *from = src, kind##_LOAD(name, type, from[i]))
+
 /* exact: the doubles are the result, so 64-bit integers round to nearest, not to odd. */
 HOT_CLONES static void
-cast_widen(enum gpusim_dtype t, double *out, const void *src, size_t n, bool exact)
+cast_widen(enum gpusim_dtype t, double *dst, const void *src, size_t n, bool exact)
 {
-	size_t i;
-
 	switch (t) {
-	case GPUSIM_F64:
-		memcpy(out, src, n * sizeof *out);
-		break;
-	case GPUSIM_F32:
-		LOOP((double)((const float *)src)[i]);
-		break;
-	case GPUSIM_F16:
-		LOOP((double)f16_to_f32(((const uint16_t *)src)[i]));
-		break;
-	case GPUSIM_BF16:
-		LOOP((double)bf16_to_f32(((const uint16_t *)src)[i]));
-		break;
-	case GPUSIM_I8:
-		LOOP(((const int8_t *)src)[i]);
-		break;
-	case GPUSIM_U8:
-		LOOP(((const uint8_t *)src)[i]);
-		break;
-	case GPUSIM_I32:
-		LOOP(((const int32_t *)src)[i]);
-		break;
-	case GPUSIM_U32:
-		LOOP(((const uint32_t *)src)[i]);
-		break;
-	case GPUSIM_I64:
-		if (exact)
-			LOOP((double)((const int64_t *)src)[i]);
-		else
-			LOOP(sticky_signed(((const int64_t *)src)[i]));
-		break;
-	case GPUSIM_U64:
-		if (exact)
-			LOOP((double)((const uint64_t *)src)[i]);
-		else
-			LOOP((double)sticky(((const uint64_t *)src)[i]));
-		break;
-	default:
+		DTYPES(LOAD)
+	case GPUSIM_NDTYPES:
 		break;
 	}
 }
@@ -118,50 +101,23 @@ to_u64(double d)
 	return d >= 0x1p64 ? UINT64_MAX : (uint64_t)to_whole(d, 0, 0x1p64 - 2048);
 }
 
-#define NARROW(type, expr)          \
-	do {                        \
-		type *out = dst;    \
-                                    \
-		LOOP((type)(expr)); \
-	} while (0)
+#define REAL_STORE(name, type, x) (type)(x)
+#define HALF_STORE(name, type, x) name##_from_f32(float_to_odd(x))
+#define SIGNED_STORE(name, type, x)                                                      \
+	sizeof(type) < 8                                                                 \
+	    ? (type)to_whole(x, -1 - (double)SIGNED_MAX(type), (double)SIGNED_MAX(type)) \
+	    : (type)to_i64(x)
+#define UNSIGNED_STORE(name, type, x) \
+	sizeof(type) < 8 ? (type)to_whole(x, 0, (double)UNSIGNED_MAX(type)) : (type)to_u64(x)
+#define STORE(constant, name, type, kind, ...) \
+	CASE(constant, type *out = dst, const double *from = src, kind##_STORE(name, type, from[i]))
 
 HOT_CLONES static void
 cast_narrow(enum gpusim_dtype t, void *dst, const double *src, size_t n)
 {
-	size_t i;
-
 	switch (t) {
-	case GPUSIM_F64:
-		memcpy(dst, src, n * sizeof *src);
-		break;
-	case GPUSIM_F32:
-		NARROW(float, src[i]);
-		break;
-	case GPUSIM_F16:
-		NARROW(uint16_t, f16_from_f32(float_to_odd(src[i])));
-		break;
-	case GPUSIM_BF16:
-		NARROW(uint16_t, bf16_from_f32(float_to_odd(src[i])));
-		break;
-	case GPUSIM_I8:
-		NARROW(int8_t, to_whole(src[i], INT8_MIN, INT8_MAX));
-		break;
-	case GPUSIM_U8:
-		NARROW(uint8_t, to_whole(src[i], 0, UINT8_MAX));
-		break;
-	case GPUSIM_I32:
-		NARROW(int32_t, to_whole(src[i], INT32_MIN, INT32_MAX));
-		break;
-	case GPUSIM_U32:
-		NARROW(uint32_t, to_whole(src[i], 0, UINT32_MAX));
-		break;
-	case GPUSIM_I64:
-		NARROW(int64_t, to_i64(src[i]));
-		break;
-	case GPUSIM_U64:
-		NARROW(uint64_t, to_u64(src[i]));
-		break;
-	default:
+		DTYPES(STORE)
+	case GPUSIM_NDTYPES:
 		break;
 	}
 }
@@ -181,58 +137,46 @@ clamp(int64_t s, int64_t lo, int64_t hi)
 	return s < lo ? lo : s > hi ? hi : s;
 }
 
-/* A u64 above INT64_MAX becomes that: it saturates in every other integer type anyway. */
-HOT_CLONES static void
-integers_widen(enum gpusim_dtype t, int64_t *out, const void *src, size_t n)
-{
-	const uint64_t *u64 = src;
-	size_t i;
+/* Floats never come here. A u64 above INT64_MAX becomes that: it saturates in every other integer
+ * type anyway. */
+#define NO_CASE(constant, type) \
+	case GPUSIM_##constant: \
+		break;
+#define REAL_TAKE NO_CASE
+#define HALF_TAKE NO_CASE
+#define SIGNED_TAKE(constant, type) \
+	CASE(constant, int64_t *out = dst, const type *from = src, from[i])
+#define UNSIGNED_TAKE(constant, type)                              \
+	CASE(constant, int64_t *out = dst, const type *from = src, \
+	     sizeof(type) == 8 && from[i] > INT64_MAX ? INT64_MAX : (int64_t)from[i])
+#define TAKE(constant, name, type, kind, ...) kind##_TAKE(constant, type)
 
+HOT_CLONES static void
+integers_widen(enum gpusim_dtype t, int64_t *dst, const void *src, size_t n)
+{
 	switch (t) {
-	case GPUSIM_I8:
-		LOOP(((const int8_t *)src)[i]);
-		break;
-	case GPUSIM_U8:
-		LOOP(((const uint8_t *)src)[i]);
-		break;
-	case GPUSIM_I32:
-		LOOP(((const int32_t *)src)[i]);
-		break;
-	case GPUSIM_U32:
-		LOOP(((const uint32_t *)src)[i]);
-		break;
-	case GPUSIM_I64:
-		memcpy(out, src, n * sizeof *out);
-		break;
-	default:
-		LOOP(u64[i] > INT64_MAX ? INT64_MAX : (int64_t)u64[i]);
+		DTYPES(TAKE)
+	case GPUSIM_NDTYPES:
 		break;
 	}
 }
 
+#define REAL_GIVE NO_CASE
+#define HALF_GIVE NO_CASE
+#define SIGNED_GIVE(constant, type)                                \
+	CASE(constant, type *out = dst, const int64_t *from = src, \
+	     (type)clamp(from[i], -1 - (int64_t)SIGNED_MAX(type), (int64_t)SIGNED_MAX(type)))
+#define UNSIGNED_GIVE(constant, type)                              \
+	CASE(constant, type *out = dst, const int64_t *from = src, \
+	     (type)clamp(from[i], 0, sizeof(type) < 8 ? (int64_t)UNSIGNED_MAX(type) : INT64_MAX))
+#define GIVE(constant, name, type, kind, ...) kind##_GIVE(constant, type)
+
 HOT_CLONES static void
 integers_narrow(enum gpusim_dtype t, void *dst, const int64_t *src, size_t n)
 {
-	size_t i;
-
 	switch (t) {
-	case GPUSIM_I8:
-		NARROW(int8_t, clamp(src[i], INT8_MIN, INT8_MAX));
-		break;
-	case GPUSIM_U8:
-		NARROW(uint8_t, clamp(src[i], 0, UINT8_MAX));
-		break;
-	case GPUSIM_I32:
-		NARROW(int32_t, clamp(src[i], INT32_MIN, INT32_MAX));
-		break;
-	case GPUSIM_U32:
-		NARROW(uint32_t, clamp(src[i], 0, UINT32_MAX));
-		break;
-	case GPUSIM_I64:
-		memcpy(dst, src, n * sizeof *src);
-		break;
-	default:
-		NARROW(uint64_t, clamp(src[i], 0, INT64_MAX));
+		DTYPES(GIVE)
+	case GPUSIM_NDTYPES:
 		break;
 	}
 }
@@ -242,17 +186,17 @@ integers_narrow(enum gpusim_dtype t, void *dst, const int64_t *src, size_t n)
 HOT_CLONES static void
 bytes_by_parts(float *out, const uint8_t *src, size_t n, float hi, float lo)
 {
-	size_t i;
-
-	LOOP((float)src[i] * hi + (float)src[i] * lo);
+	HOT_LOOP
+	for (size_t i = 0; i < n; i++)
+		out[i] = (float)src[i] * hi + (float)src[i] * lo;
 }
 
 HOT_CLONES static void
 bytes_by_double(float *out, const uint8_t *src, size_t n, double scale)
 {
-	size_t i;
-
-	LOOP((float)((double)src[i] * scale));
+	HOT_LOOP
+	for (size_t i = 0; i < n; i++)
+		out[i] = (float)((double)src[i] * scale);
 }
 
 /*
