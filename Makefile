@@ -62,6 +62,7 @@ mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) 
 endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+converters := $(patsubst tools/%.c,$(BUILD)/tools/%,$(wildcard tools/*.c))
 own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
 e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpus_%.c,$(wildcard tests/e2e/*.c)))
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
@@ -69,7 +70,7 @@ man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels) $(converters)
 
 # ---- generated code, objects, libraries, programs
 
@@ -149,6 +150,10 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libgpusim.a
 	@mkdir -p $(@D)
 	$(call say,$(CC) -Iinclude $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
 	    -o $@ $^ $(house_libs),CC,$<)
+
+$(BUILD)/tools/%: tools/%.c
+	@mkdir -p $(@D)
+	$(call say,$(CC) $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) -o $@ $<,CC,$<)
 
 # Kernels of your own, which gpudev --kernels loads; they need one header only.
 $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
@@ -275,7 +280,7 @@ bench: all
 
 # Release 14 defines the layout; other releases differ in details.
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
-c_files = $(shell find include lib cmd tests examples -name '*.[ch]')
+c_files = $(shell find include lib cmd tests tools examples -name '*.[ch]')
 
 .PHONY: lint format
 lint:
@@ -291,10 +296,10 @@ format:
 
 .PHONY: data data-fashion demo
 data:
-	examples/fetch-mnist data/mnist
+	tools/fetch-mnist data/mnist
 
 data-fashion:
-	examples/fetch-fashion data/fashion
+	tools/fetch-fashion data/fashion
 
 demo: all data
 	$(BUILD)/bin/mnist-train --devices 4 --data data/mnist

