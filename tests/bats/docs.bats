@@ -137,6 +137,25 @@ installed() {
 	done
 }
 
+@test "man pages refer to pages, sections and functions that exist" {
+	local page name section file
+	grep -hoE '^\.Fn gpusim_[a-z_0-9]+' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ name; do
+		grep -qw "$name" "$ROOT"/include/*.h || fail "no $name in include"
+	done
+	grep -hE '^\.Xr (gpu|mnist)' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ page section _; do
+		[[ -e $ROOT/man/$page.$section ]] || fail "no page $page($section)"
+	done
+	# ".Sx TITLE", "in", ".Xr PAGE SECTION" on three lines: of that page; else of the page itself
+	awk '/^\.Sx / { title = $0; sub(/^\.Sx /, "", title); sub(/ [.,;:)]$/, "", title); at = FNR; where[title] = FILENAME }
+		/^in$/ && at == FNR - 1 { inside = title; at = FNR }
+		/^\.Xr / && inside != "" && at == FNR - 1 { f = FILENAME; sub(/[^\/]*$/, $2 "." $3, f); where[inside] = f }
+		/^\.Xr / || !/^in$/ { inside = "" }
+		title != "" && FNR > at { print where[title] "\t" title; title = "" }' \
+		"$ROOT"/man/*.[1-9] | sort -u | while IFS=$'\t' read -r file section; do
+		grep -qxE "\.S[hs] $section" "$file" || fail "no section $section in ${file##*/}"
+	done
+}
+
 # first_screen FILE - what a terminal of 24 lines and 80 columns shows first
 first_screen() { mandoc -T utf8 -O width=78 "$1" | col -b | head -n 24; }
 
