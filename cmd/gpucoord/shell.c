@@ -299,8 +299,12 @@ carry_out(struct shell *s)
 
 		switch (a->kind) {
 		case COORD_ANSWER:
-			rpc_reply_packed((struct rpc_call *)(uintptr_t)a->token, a->body.data,
-					 a->body.len);
+			if (a->token)
+				rpc_reply_packed((struct rpc_call *)(uintptr_t)a->token,
+						 a->body.data, a->body.len);
+			else
+				rpc_server_remember(s->server, a->client_id, a->seq, a->body.data,
+						    a->body.len);
 			break;
 		case COORD_CALL:
 			call_device(s, a);
@@ -358,6 +362,8 @@ feed_item(struct shell *s, const struct item *i)
 		ev.request = rpc_request(i->call);
 		ev.client_id = ev.request->clientid;
 		ev.deadline_ms = rpc_deadline_ns(i->call) / NS_PER_MS;
+		if (rpc_reply_again(i->call))
+			ev = (struct coord_event){.kind = COORD_SEEN, .client_id = ev.client_id};
 	} else if (i->kind == COORD_RESULT) {
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
@@ -521,11 +527,13 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 		rc = coord_new(cfg, &s->coord, err);
 	}
 	if (rc == RC_OK)
-		rc = state_open(state, addr, s->coord, &s->state, err);
-	if (rc != RC_OK)
+		rc = state_open(state, addr, s->coord, &s->actions, &s->state, err);
+	if (rc != RC_OK) {
 		shell_free(s, false);
-	else
+	} else {
+		carry_out(s);
 		*out = s;
+	}
 	return rc;
 }
 

@@ -86,6 +86,7 @@ state_wanted(const char *where, const char *address)
 
 struct taking {
 	struct coord *coord;
+	struct coord_actions *out;
 	struct err err;
 };
 
@@ -95,13 +96,14 @@ take(void *arg, const char *key, const void *value, size_t nbytes)
 	struct taking *t = arg;
 
 	if (t->err.rc == RC_OK)
-		coord_restore(t->coord, key, value, nbytes, &t->err);
+		coord_restore(t->coord, key, value, nbytes, t->out, &t->err);
 }
 
 static enum rc
-open_store(const char *where, struct coord *c, struct state *st, struct err *err)
+open_store(const char *where, struct coord *c, struct coord_actions *out, struct state *st,
+	   struct err *err)
 {
-	struct taking t = {.coord = c};
+	struct taking t = {.coord = c, .out = out};
 	enum rc rc = store_open(where, take, &t, &st->store, err);
 
 	if (rc == RC_OK && *store_note(st->store))
@@ -116,8 +118,8 @@ open_store(const char *where, struct coord *c, struct state *st, struct err *err
 }
 
 enum rc
-state_open(const char *where, const char *address, struct coord *c, struct state **out,
-	   struct err *err)
+state_open(const char *where, const char *address, struct coord *c, struct coord_actions *actions,
+	   struct state **out, struct err *err)
 {
 	bool given = where != NULL;
 	struct state *st;
@@ -129,7 +131,7 @@ state_open(const char *where, const char *address, struct coord *c, struct state
 	st = alloc_zeroed(1, sizeof *st);
 	if (!st)
 		return err_set(err, RC_NOMEM, "out of memory");
-	rc = open_store(given ? where : path, c, st, err);
+	rc = open_store(given ? where : path, c, actions, st, err);
 	if (rc == RC_OK) {
 		*out = st;
 		return RC_OK;

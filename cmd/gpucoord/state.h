@@ -11,7 +11,7 @@
 struct state;
 
 /*
- * state_open - read the state that another coordinator has left, and give it to c.
+ * state_open - read the records of another coordinator, and give them to c; *actions as of coord_restore.
  *
  *	where	a directory, etcd://host:port/prefix, "none", or NULL: by the address
  *	address	where the coordinator listens
@@ -20,8 +20,8 @@ struct state;
  * If the directory by the address cannot be made, a warning says so and nothing is stored. Errors as of
  * store_open, and RC_BADDATA of coord_restore.
  */
-enum rc state_open(const char *where, const char *address, struct coord *c, struct state **out,
-		   struct err *err);
+enum rc state_open(const char *where, const char *address, struct coord *c,
+		   struct coord_actions *actions, struct state **out, struct err *err);
 
 /* Would state_open store anything? */
 bool state_wanted(const char *where, const char *address);

@@ -69,7 +69,6 @@ rooms_free(struct coord *c)
 	devices_fini(c);
 	history_fini(c);
 	pendings_fini(c);
-	free(c->persist);
 	free(c);
 }
 
@@ -88,10 +87,10 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
-	c->persist = alloc_zeroed(1, sizeof *c->persist);
 	if (pendings_init(c) != RC_OK || history_init(c) != RC_OK ||
 	    devices_init(c, &comm_device_hooks) != RC_OK ||
-	    comms_init(c, &run_comm_hooks) != RC_OK || runs_init(c) != RC_OK || !c->persist) {
+	    comms_init(c, &run_comm_hooks) != RC_OK || runs_init(c) != RC_OK ||
+	    persist_init(c) != RC_OK) {
 		rooms_free(c);
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
@@ -191,14 +190,18 @@ client_is(struct coord *c, uint64_t client_id, bool gone)
 static enum rc
 request(struct coord *c, const struct coord_event *ev)
 {
-	struct pending *w = pending_new(c, ev);
+	struct pending *w = pending_new(c, ev), *old;
 	struct err err = {0};
 
 	if (!w)
 		return RC_NOMEM;
 	client_is(c, ev->client_id, false);
-	if (persist_asked_before(c, w))
+	old = pending_repeated(c, w);
+	if (old) { /* from before a restart: its answer is due already */
+		pending_wait(c, w, pending_on(old), pending_id(old), NULL);
+		pending_free(c, old);
 		return RC_OK;
+	}
 	c->client_id = ev->client_id;
 	if (dispatch(c, w, ev->request, &err) != RC_OK)
 		answer_failure(c, w, &err);
@@ -245,9 +248,10 @@ coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *
 }
 
 enum rc
-coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
+coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
+	      struct coord_actions *out, struct err *err)
 {
-	return persist_restore(c, key, value, nbytes, err);
+	return persist_restore(c, key, value, nbytes, out, err);
 }
 
 void
@@ -281,11 +285,9 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		c->now_ms = now_ms;
 	if (ev->wall_ms)
 		c->wall_ms = ev->wall_ms;
-	if (fresh && !c->persist->resumes)
+	if (fresh && !persist_resume(c))
 		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 			  "the coordinator has started");
-	if (c->persist->resumes)
-		persist_resume(c);
 	switch (ev->kind) {
 	case COORD_REQUEST:
 		rc = request(c, ev);

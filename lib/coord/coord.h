@@ -40,12 +40,13 @@ enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_m
 /*
  * coord_restore - a record that another coordinator has stored, one after the other, in order of
  * keys. Before the first step, which goes on where the other one was: communicators live, what was
- * under way is asked for again, a request that is repeated gets the first one's answer.
+ * under way is asked for again. A stored answer becomes a COORD_ANSWER without a token in *out: the shell
+ * carries these out before it feeds requests.
  *
  * Errors: RC_BADDATA it makes no sense, with the key; RC_NOMEM. The coordinator is of no use then.
  */
 enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
-		      struct err *err);
+		      struct coord_actions *out, struct err *err);
 
 /*
  * coord_uncommitted - what the last step wanted to be stored could not be, *why says why.

@@ -25,6 +25,7 @@ void
 server_call_free(struct server_call *call)
 {
 	wire_request_free(call->call.req);
+	buf_fini(&call->again);
 	free(call);
 }
 
@@ -82,6 +83,56 @@ server_call_answer(struct rpc_call *rpc, const void *body, size_t nbytes)
 	pthread_mutex_unlock(&s->lock);
 	if (last)
 		rpc_server_free(s);
+}
+
+void
+rpc_server_remember(struct rpc_server *s, uint64_t client_id, uint64_t seq, const void *body,
+		    size_t nbytes)
+{
+	unsigned char packed[SEQ_ROOM];
+	size_t nseq = pack_seq(seq, packed), nold;
+	struct buf out = {0};
+	void *call = NULL;
+	const void *old;
+
+	if (!buf_add(&out, body, nbytes) || !buf_add(&out, packed, nseq)) {
+		buf_fini(&out);
+		return;
+	}
+	pthread_mutex_lock(&s->lock);
+	switch (replycache_ask(s->cache, client_id, seq, &call, &old, &nold)) {
+	case REPLYCACHE_NEW:
+		replycache_done(s->cache, client_id, seq, out.data, out.len);
+		break;
+	case REPLYCACHE_RUNNING: /* it has been repeated, and the handler has not taken it up */
+		buf_fini(&((struct server_call *)call)->again);
+		((struct server_call *)call)->again = out;
+		out = (struct buf){0};
+		break;
+	default:
+		break;
+	}
+	pthread_mutex_unlock(&s->lock);
+	buf_fini(&out);
+}
+
+bool
+rpc_reply_again(struct rpc_call *rpc)
+{
+	struct server_call *call = (struct server_call *)rpc;
+	struct buf again;
+
+	if (rpc->answer != server_call_answer)
+		return false;
+	pthread_mutex_lock(&call->server->lock);
+	again = call->again;
+	call->again = (struct buf){0};
+	pthread_mutex_unlock(&call->server->lock);
+	if (!again.data)
+		return false;
+	server_call_answer(rpc, again.data, again.len);
+	buf_fini(&again);
+	return true;
 }
 
 void

@@ -47,6 +47,13 @@ tell_gone(struct rpc_server *s, uint64_t client_id)
 }
 
 static void
+tell_back(struct rpc_server *s, uint64_t client_id)
+{
+	if (s->handler.back && !s->stopping)
+		s->handler.back(s->handler.arg, client_id);
+}
+
+static void
 on_peer(void *arg, int pipe, enum listener_event event)
 {
 	struct rpc_server *s = arg;
@@ -110,10 +117,10 @@ judge(struct rpc_server *s, struct server_call *call, bool *is_new, struct buf *
 	case REPLYCACHE_RUNNING:
 		call->slot = ((struct server_call *)known)->slot;
 		((struct server_call *)known)->slot = asked;
-		if (s->handler.back && !s->stopping)
-			s->handler.back(s->handler.arg, call->call.req->clientid);
+		tell_back(s, call->call.req->clientid);
 		break;
 	case REPLYCACHE_DONE:
+		tell_back(s, call->call.req->clientid);
 		if (!buf_add(again, answer, nbytes))
 			err_set(&err, RC_NOMEM, "out of memory");
 		break;

@@ -4,6 +4,8 @@
 #ifndef NET_RPC_SERVER_H
 #define NET_RPC_SERVER_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/rc.h"
 #include "wire/wire.h"
@@ -27,8 +29,8 @@ struct rpc_handler {
 	 * lock: only take note, call no function of the server. Not after rpc_server_stop. NULL: no
 	 * callback. */
 	void (*gone)(void *arg, uint64_t client_id);
-	/* A client repeats a request that is still running: it is there, or has come back. On the server's
-	 * one thread, else as gone. */
+	/* A client repeats a request: it is there, or has come back. On the server's one thread, else as
+	 * gone. */
 	void (*back)(void *arg, uint64_t client_id);
 	/* A client no longer waits for the answer to request `seq`, which must still be given, soon if
 	 * possible. As gone; only some transports notice this. */
@@ -66,7 +68,13 @@ void rpc_reply_done(struct rpc_call *call);
 /* A failure with the position of the operation; f is borrowed, NULL is legal. */
 void rpc_reply_failure(struct rpc_call *call, const struct err *err, GpuSim__Failure *f);
 
-/* Answer with an already packed Reply that has no seq of its own. */
+/* Remember the answer, a packed Reply, to a request that an earlier process of this server was asked. */
+void rpc_server_remember(struct rpc_server *s, uint64_t client_id, uint64_t seq, const void *body,
+			 size_t nbytes);
+/* Answer with what was remembered after the request had come. False: nothing was; the call is the caller's. */
+bool rpc_reply_again(struct rpc_call *call);
+
+/* Answer with an already packed Reply. */
 void rpc_reply_packed(struct rpc_call *call, const void *body, size_t nbytes);
 
 #endif

@@ -26,8 +26,9 @@ struct server_call {
 	struct rpc_call call; /* first */
 	struct rpc_server *server;
 	struct slot *slot;
-	int pipe;     /* the connection of the request */
-	size_t taken; /* memory of the request */
+	int pipe;	  /* the connection of the request */
+	size_t taken;	  /* memory of the request */
+	struct buf again; /* its answer, remembered meanwhile; no data: none */
 };
 
 struct peer {

@@ -51,17 +51,6 @@ store(struct world *w, const struct coord_action *a)
 }
 
 static void
-restore(struct world *w, struct coord *c)
-{
-	struct err err = {0};
-
-	for (size_t i = 0; i < w->nrecords; i++)
-		if (coord_restore(c, w->record[i].key, w->record[i].value.data,
-				  w->record[i].value.len, &err) != RC_OK)
-			wrong(w, "what the coordinator stored is refused: %s", err.text);
-}
-
-static void
 call_device(struct world *w, struct coord_action *a)
 {
 	uint32_t d = (uint32_t)strtoul(a->address + strlen("sim:"), NULL, 10);
@@ -120,7 +109,9 @@ carry_out(struct world *w, struct coord_action *a)
 	case COORD_ANSWER:
 		if (a->token == ASKED_BY_WORLD)
 			buf_add(w->telling, a->body.data, a->body.len);
-		else if (a->token == 0 || a->token > w->nserved)
+		else if (a->token == 0)
+			rpc_remember(w, a->client_id, a->seq, a->body.data, a->body.len);
+		else if (a->token > w->nserved)
 			wrong(w, "an answer to nobody");
 		else
 			rpc_answer_packed(w, (uint32_t)a->token - 1, a->body.data, a->body.len);
@@ -153,6 +144,21 @@ carry_out(struct world *w, struct coord_action *a)
 	}
 }
 
+static void
+restore(struct world *w, struct coord *c)
+{
+	struct coord_actions out = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < w->nrecords; i++)
+		if (coord_restore(c, w->record[i].key, w->record[i].value.data,
+				  w->record[i].value.len, &out, &err) != RC_OK)
+			wrong(w, "what the coordinator stored is refused: %s", err.text);
+	for (size_t i = 0; i < out.n; i++)
+		carry_out(w, &out.v[i]);
+	coord_actions_fini(&out);
+}
+
 void
 coordinator_event(struct world *w, struct coord_event *ev)
 {
@@ -176,6 +182,14 @@ coordinator_serve(struct world *w, uint32_t s)
 				 .request = w->served[s].req};
 
 	ev.deadline_ms = w->served[s].until / MS;
+	coordinator_event(w, &ev);
+}
+
+void
+coordinator_seen(struct world *w, uint64_t client_id)
+{
+	struct coord_event ev = {.kind = COORD_SEEN, .client_id = client_id};
+
 	coordinator_event(w, &ev);
 }
 

@@ -185,7 +185,7 @@ served_new(struct world *w, uint32_t call)
 void
 rpc_request_arrives(struct world *w, const struct event *e)
 {
-	const struct sim_call *c = &w->call[e->a];
+	struct sim_call *c = &w->call[e->a];
 	struct node *to = &w->node[c->to];
 	void *call = (void *)(uintptr_t)(w->nserved + 1);
 	const void *answer;
@@ -195,9 +195,14 @@ rpc_request_arrives(struct world *w, const struct event *e)
 
 	switch (replycache_ask(to->cache, c->client_id, c->seq, &call, &answer, &nbytes)) {
 	case REPLYCACHE_NEW:
+		c->served_in = to->life;
 		break;
 	case REPLYCACHE_DONE:
 		send_reply(w, e->a, answer, nbytes);
+		if (to->kind == NODE_COORD && c->served_in != to->life) {
+			c->served_in = to->life;
+			coordinator_seen(w, c->client_id);
+		}
 		return;
 	default: /* its answer comes */
 		return;
@@ -230,6 +235,25 @@ rpc_answer_packed(struct world *w, uint32_t s, const void *body, size_t nbytes)
 }
 
 void
+rpc_remember(struct world *w, uint64_t client_id, uint64_t seq, const void *body, size_t nbytes)
+{
+	struct replycache *cache = w->node[0].cache;
+	const void *old;
+	void *call = NULL;
+	size_t nold;
+
+	switch (replycache_ask(cache, client_id, seq, &call, &old, &nold)) {
+	case REPLYCACHE_NEW:
+		replycache_done(cache, client_id, seq, body, nbytes);
+		break;
+	case REPLYCACHE_DONE: /* its deadline passed before the restart: that is its answer */
+		break;
+	default:
+		wrong(w, "the coordinator remembers an answer for a request that it is at");
+	}
+}
+
+void
 rpc_answer(struct world *w, uint32_t s, const GpuSim__Reply *reply)
 {
 	struct buf b = pack_message(&reply->base);
@@ -259,6 +283,7 @@ rpc_reply_arrives(struct world *w, const struct event *e)
 		wrong(w, "a reply cannot be unpacked: %s", err.text);
 		return;
 	}
+	reply->seq = 0; /* which the server adds; a remembered answer has it */
 	digest_message(&w->digest, &reply->base);
 	finish(w, e->a, RC_OK, reply, "");
 	wire_reply_free(reply);

@@ -66,7 +66,8 @@ struct sim_call {
 	enum call_kind kind;
 	uint32_t from, to, from_life; /* nodes */
 	uint64_t arg, client_id, seq, deadline, since;
-	struct buf body; /* packed, without the envelope */
+	struct buf body;    /* packed, without the envelope */
+	uint32_t served_in; /* life of its server, or 0 */
 	bool done;
 };
 
@@ -281,6 +282,9 @@ void rpc_retry(struct world *w, const struct event *e);
 /* Answer; the reply's seq is filled in. */
 void rpc_answer(struct world *w, uint32_t served, const GpuSim__Reply *reply);
 void rpc_answer_packed(struct world *w, uint32_t served, const void *body, size_t nbytes);
+/* Remember the answer to a request that the coordinator was asked in another life. */
+void rpc_remember(struct world *w, uint64_t client_id, uint64_t seq, const void *body,
+		  size_t nbytes);
 void rpc_answer_err(struct world *w, uint32_t served, const struct err *err);
 /* A request of the world's own, packed for rpc_start. */
 #define PACK(w, CASE, member, q)                                 \
@@ -299,6 +303,8 @@ void coordinator_serve(struct world *w, uint32_t served);
 void coordinator_result(struct world *w, uint64_t token, enum rc rc, const GpuSim__Reply *reply,
 			const char *text);
 void coordinator_tick(struct world *w);
+/* A client repeats a request that was answered in another life of the coordinator. */
+void coordinator_seen(struct world *w, uint64_t client_id);
 /* Its history makes sense, and none of it has been lost. */
 void coordinator_check_history(struct world *w);
 void coordinator_event(struct world *w, struct coord_event *ev);

@@ -40,6 +40,7 @@ struct h_answer {
 	GpuSim__Reply *reply;
 	struct buf req; /* packed, to be repeated */
 	uint64_t deadline_ms;
+	struct buf remembered; /* an answer to nobody yet */
 };
 
 /* What has been stored, in order of keys. */
@@ -99,11 +100,16 @@ h_take_answer(struct harness *h, const struct coord_action *a)
 {
 	struct h_answer *slot;
 
-	if (a->token == 0 || a->token > h->last_token) {
+	if ((a->token ? a->token : a->seq) - 1 >= h->last_token) {
 		h->bad++;
 		return;
 	}
-	slot = &h->answer[a->token - 1];
+	slot = &h->answer[(a->token ? a->token : a->seq) - 1];
+	if (a->token == 0) {
+		if (!slot->remembered.data) /* else its deadline passed before the restart */
+			buf_add(&slot->remembered, a->body.data, a->body.len);
+		return;
+	}
 	if (slot->count++)
 		return;
 	if (wire_reply_unpack(a->body.data, a->body.len, &slot->reply, NULL) != RC_OK)
@@ -286,8 +292,10 @@ h_fini(struct harness *h)
 		h_drop_call(h, 0);
 	for (uint64_t i = 0; i < h->last_token; i++)
 		wire_reply_free(h->answer[i].reply);
-	for (uint64_t i = 0; i < h->last_token; i++)
+	for (uint64_t i = 0; i < h->last_token; i++) {
 		buf_fini(&h->answer[i].req);
+		buf_fini(&h->answer[i].remembered);
+	}
 	while (h->nrecord)
 		buf_fini(&h->record[--h->nrecord].value);
 	free(h->record);
@@ -332,6 +340,12 @@ h_repeat(struct harness *h, uint64_t token)
 				 .request = req,
 				 .deadline_ms = a->deadline_ms};
 
+	if (a->remembered.data) {
+		ev = (struct coord_event){.kind = COORD_SEEN, .client_id = req->clientid};
+		if (!a->count++)
+			h->bad += wire_reply_unpack(a->remembered.data, a->remembered.len,
+						    &a->reply, NULL) != RC_OK;
+	}
 	h_step(h, &ev);
 	gpu_sim__request__free_unpacked(req, NULL);
 }
@@ -343,13 +357,16 @@ h_crash(struct harness *h)
 	struct coord *next = h_coord_with(78, NULL, h->own_policy);
 	struct err err = {0};
 
+	for (uint64_t i = 0; i < h->last_token; i++)
+		buf_fini(&h->answer[i].remembered);
 	for (size_t i = 0; i < h->nrecord; i++)
 		if (coord_restore(next, h->record[i].key, h->record[i].value.data,
-				  h->record[i].value.len, &err) != RC_OK ||
+				  h->record[i].value.len, &h->out, &err) != RC_OK ||
 		    err.rc != RC_OK) {
 			printf("# %s\n", err.text);
 			h->bad++;
 		}
+	h_carry_out(h);
 	coord_free(h->c);
 	h->c = next;
 	while (h->ncall)

@@ -511,6 +511,59 @@ test_back(void)
 	free(msg);
 }
 
+/* Ask what is held; the answer's code, or -1. */
+static int
+ask_held(int fd, uint64_t seq, bool wait)
+{
+	unsigned char *msg = malloc(200000), answer[1024];
+	size_t k = pack_large_held(77, seq, msg);
+	GpuSim__Reply *reply = NULL;
+	uint64_t n = 0;
+	int code = -1;
+
+	if (!raw_head(fd, true, k) || !raw_write(fd, msg, k))
+		code = -2;
+	free(msg);
+	if (code != -1 || !wait)
+		return code;
+	if (raw_read_head(fd, true, &n) && n <= sizeof answer && raw_read(fd, answer, n) &&
+	    wire_reply_unpack(answer + 4, n - 4, &reply, NULL) == RC_OK)
+		code = reply->seq == seq ? (int)reply->code : -3;
+	wire_reply_free(reply);
+	return code;
+}
+
+/* The answers of an earlier process of this server. */
+static void
+test_remember(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0}, was = {RC_BUSY, "as before"};
+	struct rpc_server *s = echo_start(&e, net_ipc("remember"), &err);
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	unsigned char body[256];
+	int fd = raw_connect(rpc_server_address(s));
+	uint64_t n;
+	bool good;
+
+	e.gone_client = 77;
+	wire_reply_failure(&reply, &was);
+	n = gpu_sim__reply__pack(&reply, body);
+	good = raw_handshake(fd, SP_REQ);
+	rpc_server_remember(s, 77, 1, body, n);
+	ok(good && ask_held(fd, 1, true) == RC_BUSY && e.ncalls == 0 && e.nback == 1,
+	   "a repeated request gets the answer that was remembered, and its client is back");
+	ok(ask_held(fd, 2, false) == -1, "another request comes");
+	echo_wait(&e, &e.nheld, 1);
+	ok(!rpc_reply_again(e.held[0]), "nothing is remembered for it");
+	rpc_server_remember(s, 77, 2, body, n);
+	ok(rpc_reply_again(e.held[0]), "what is remembered meanwhile is its answer");
+	good = raw_read_head(fd, true, &n) && n <= sizeof body && raw_read(fd, body, n);
+	ok(good && ask_held(fd, 2, true) == RC_BUSY && e.ncalls == 1, "and stays that");
+	close(fd);
+	rpc_server_stop(s);
+}
+
 /* A peer whose large requests wait for their answers; others must get through. */
 static void
 test_pending(void)
@@ -734,6 +787,7 @@ main(int argc, char **argv)
 	test_close();
 	test_limits();
 	test_back();
+	test_remember();
 	test_pending();
 	test_file_in_the_way();
 	return net_end();

@@ -69,6 +69,7 @@ bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *a
 /* ---- record.c: a record per thing, under a key that sorts after the keys of things it refers to */
 
 #define RECORD_KEY_MAX 80
+#define RECORD_VERSION 1 /* of the form of all records; gpusim 0.1 wrote none, which is 0 */
 
 /* Store the message under the key; NULL: drop the record. promise: it must survive the machine. */
 void record_put(struct coord *c, const char *key, const ProtobufCMessage *value, bool promise);

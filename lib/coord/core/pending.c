@@ -166,12 +166,6 @@ pending_asker(const struct pending *p)
 	return &p->asker;
 }
 
-bool
-pending_is_absent(const struct pending *p)
-{
-	return p->token == 0;
-}
-
 const struct wait *
 pending_on(const struct pending *p)
 {
@@ -240,7 +234,10 @@ answer_nomem(struct coord *c, struct pending *p)
 void
 answer(struct coord *c, struct pending *p, GpuSim__Reply *reply)
 {
-	struct coord_action a = {.kind = COORD_ANSWER, .token = p->token};
+	struct coord_action a = {.kind = COORD_ANSWER,
+				 .token = p->token,
+				 .client_id = p->asker.client_id,
+				 .seq = p->asker.seq};
 	size_t n = gpu_sim__reply__get_packed_size(reply);
 	struct err err;
 
@@ -252,7 +249,7 @@ answer(struct coord *c, struct pending *p, GpuSim__Reply *reply)
 	}
 	if (c->answering)
 		c->answering(c, p, reply, &a);
-	if (p->token == 0 || (buf_pack(&a.body, &reply->base) && act(c, &a)))
+	if (buf_pack(&a.body, &reply->base) && act(c, &a))
 		pending_free(c, p);
 	else
 		answer_nomem(c, p);
@@ -276,17 +273,6 @@ answer_done(struct coord *c, struct pending *p)
 	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
 	reply.done = &done;
 	answer(c, p, &reply);
-}
-
-void
-answer_packed(struct coord *c, struct pending *p, const struct buf *body)
-{
-	struct coord_action a = {.kind = COORD_ANSWER, .token = p->token};
-
-	if (buf_add(&a.body, body->data, body->len) && act(c, &a))
-		pending_free(c, p);
-	else
-		answer_nomem(c, p);
 }
 
 void

@@ -48,7 +48,6 @@ void pendings_resume(struct coord *c);
 void pending_free(struct coord *c, struct pending *p);
 
 const struct asker *pending_asker(const struct pending *p);
-bool pending_is_absent(const struct pending *p);
 /* What it waits for (NULL: it is being handled), which one of these, and what the room has put there. */
 const struct wait *pending_on(const struct pending *p);
 uint64_t pending_id(const struct pending *p);
@@ -72,8 +71,6 @@ void answer_failure(struct coord *c, struct pending *p, const struct err *err);
 void answer_done(struct coord *c, struct pending *p);
 /* RC_NOMEM, at the next tick. */
 void answer_nomem(struct coord *c, struct pending *p);
-/* With an answer that was packed before. */
-void answer_packed(struct coord *c, struct pending *p, const struct buf *body);
 
 /* RC_OK: the request is answered, or waits. Else *err is the failure to answer with. */
 typedef enum rc handler(struct coord *c, struct pending *p, const GpuSim__Request *req,

@@ -81,7 +81,9 @@ struct coord_event {
 };
 
 enum coord_action_kind {
-	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request */
+	COORD_ANSWER, /* answer request `token` with the packed Reply in body; once a request. token
+		       * 0: nobody has repeated request seq of client_id since a restart; remember
+		       * the answer for it */
 	COORD_CALL,   /* call the device with the packed Request in body; result as `token`, which
 		       * is 0 when nobody waits for it */
 	COORD_SPAWN, /* start device_id again, on this host: body is its packed DeviceMetadata; if its
@@ -105,8 +107,9 @@ struct coord_action {
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
 	char address[256];   /* call; store: the key; discard: the path */
 	bool promise;	     /* store: it must survive the machine; answer: it tells of an effect */
-	uint64_t made;	     /* answer: the communicator that its client hears of, or 0 */
-	struct buf body;     /* packed, without the envelope's fields: the net room adds those */
+	uint64_t client_id, seq; /* answer without a token: of the request */
+	uint64_t made;		 /* answer: the communicator that its client hears of, or 0 */
+	struct buf body; /* packed, without the envelope's fields: the net room adds those */
 };
 
 struct coord_actions {

@@ -4,10 +4,17 @@
  * Each room makes the records of its own things and restores them. This file calls them in order, and owns the
  * record of the numbers that must not be given twice.
  */
-#include "coord/persist/persist.h"
+#include "coord/persist/persist_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+enum rc
+persist_init(struct coord *c)
+{
+	c->persist = alloc_zeroed(1, sizeof *c->persist);
+	return c->persist ? RC_OK : RC_NOMEM;
+}
 
 static void
 put_meta(struct coord *c)
@@ -22,6 +29,7 @@ put_meta(struct coord *c)
 	if (c->persist->meta == mark)
 		return;
 	c->persist->meta = mark;
+	m.version = RECORD_VERSION;
 	record_put(c, "0/meta", &m.base, true);
 }
 
@@ -115,6 +123,14 @@ restore_meta(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 
 	if (!m)
 		return record_nonsense(key, err);
+	if (m->version > RECORD_VERSION) {
+		err_set(err, RC_BADDATA,
+			"a newer gpusim has stored this state: its records have version %" PRIu32
+			", this one reads up to %d",
+			m->version, RECORD_VERSION);
+		gpu_sim__meta_record__free_unpacked(m, NULL);
+		return err->rc;
+	}
 	c->cfg.instance = m->instance;
 	comms_set_last(c, m->lastcomm);
 	runs_restore_numbers(c, m->lastrun, m->lastgraph);
@@ -135,11 +151,12 @@ restore_comm(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 }
 
 enum rc
-persist_restore(struct coord *c, const char *key, const void *value, size_t nbytes, struct err *err)
+persist_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
+		struct coord_actions *out, struct err *err)
 {
 	static const struct {
 		const char *prefix;
-		restore_record *fn;
+		restore_record *restore;
 	} kinds[] = {
 	    {"0/meta", restore_meta}, {"1/device/", device_restore}, {"2/comm/", restore_comm},
 	    {"2/ops/", ops_restore},  {"2/pairs/", pairs_restore},   {"3/graph/", graph_restore},
@@ -150,26 +167,32 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 	size_t i = 0;
 	enum rc rc;
 
-	c->out = &none;
 	while (i < nkinds && strncmp(key, kinds[i].prefix, strlen(kinds[i].prefix)) != 0)
 		i++;
-	rc = i < nkinds ? kinds[i].fn(c, key, value, nbytes, err) : record_nonsense(key, err);
+	if (i == nkinds)
+		return record_nonsense(key, err);
+	c->out = kinds[i].restore == reply_restore ? out : &none; /* its sentences are old */
+	rc = kinds[i].restore(c, key, value, nbytes, err);
 	c->out = NULL;
 	coord_actions_fini(&none);
-	c->persist->resumes = c->persist->restored = true;
+	c->persist->resumes = true;
 	return rc;
 }
 
-void
+bool
 persist_resume(struct coord *c)
 {
 	struct comm *next;
 
+	if (!c->persist->resumes)
+		return false;
 	c->persist->resumes = false;
+	for (size_t at = 0; at < c->persist->stale.len;
+	     at += strlen(c->persist->stale.data + at) + 1)
+		record_put(c, c->persist->stale.data + at, NULL, false);
+	buf_fini(&c->persist->stale);
 	devices_resume(c);
-	for (size_t b = 0; b < PERSIST_BUCKETS; b++)
-		for (struct persist_client *k = c->persist->client[b]; k; k = k->next)
-			k->gone_ms = c->now_ms;
+	replies_resume(c);
 	pendings_resume(c);
 	for (struct comm *comm = comm_next(c, NULL); comm; comm = next) {
 		next = comm_next(c, comm);
@@ -186,4 +209,5 @@ persist_resume(struct coord *c)
 		  devices_count(c), devices_count(c) == 1 ? "" : "s", comms_count(c),
 		  comms_count(c) == 1 ? "" : "s");
 	act_log(c, "went on: %zu devices, %u communicators", devices_count(c), comms_count(c));
+	return true;
 }

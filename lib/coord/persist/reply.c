@@ -1,12 +1,15 @@
 /*
- * reply.c - answers that are stored: a client that asks again after a restart gets the first
- * one, and what it asked for is done once.
+ * reply.c - answers that are stored, so that a client that asks again after a restart gets the first one.
+ *
+ * The server's reply cache remembers answers. This file says which of them must outlive the process, and where
+ * they are: a client's answers take turns in COORD_CLIENT_REPLIES slots, so a new one replaces the oldest.
  */
-#include "coord/persist/persist.h"
+#include "coord/persist/persist_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool
 has_effect(GpuSim__Request__BodyCase kind)
@@ -32,7 +35,7 @@ has_effect(GpuSim__Request__BodyCase kind)
 
 /* ---- clients */
 
-struct persist_client *
+static struct persist_client *
 persist_client(struct coord *c, uint64_t id, bool make)
 {
 	struct persist_client **p = &c->persist->client[id % PERSIST_BUCKETS], *k;
@@ -50,16 +53,21 @@ persist_client(struct coord *c, uint64_t id, bool make)
 }
 
 static void
-drop_oldest(struct coord *c, struct persist_client *k)
+slot_key(char key[RECORD_KEY_MAX], const struct persist_client *k, uint32_t slot)
 {
-	char key[80];
+	snprintf(key, RECORD_KEY_MAX, "5/reply/%016" PRIx64 "/%02x", k->id, (unsigned)slot);
+}
 
-	snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id, k->reply[0].seq);
-	record_put(c, key, NULL, false);
-	buf_fini(&k->reply[0].body);
-	k->n--;
-	for (uint32_t i = 0; i < k->n; i++)
-		k->reply[i] = k->reply[i + 1];
+static void
+drop_all(struct coord *c, const struct persist_client *k)
+{
+	char key[RECORD_KEY_MAX];
+
+	for (uint32_t slot = 0; slot < COORD_CLIENT_REPLIES; slot++)
+		if (k->used >> slot & 1) {
+			slot_key(key, k, slot);
+			record_put(c, key, NULL, false);
+		}
 }
 
 void
@@ -85,8 +93,7 @@ persist_tick(struct coord *c)
 				continue;
 			}
 			comms_client_lost(c, k->id);
-			while (k->n)
-				drop_oldest(c, k);
+			drop_all(c, k);
 			*p = k->next;
 			free(k);
 		}
@@ -96,17 +103,17 @@ persist_tick(struct coord *c)
 void
 persist_fini(struct coord *c)
 {
-	for (size_t b = 0; b < PERSIST_BUCKETS; b++) {
+	for (size_t b = 0; c->persist && b < PERSIST_BUCKETS; b++) {
 		struct persist_client *k, *next;
 
 		for (k = c->persist->client[b]; k; k = next) {
 			next = k->next;
-			for (uint32_t i = 0; i < k->n; i++)
-				buf_fini(&k->reply[i].body);
 			free(k);
 		}
-		c->persist->client[b] = NULL;
 	}
+	if (c->persist)
+		buf_fini(&c->persist->stale);
+	free(c->persist);
 }
 
 /* ---- answers */
@@ -118,62 +125,36 @@ is_refusal(const struct pending *w, const GpuSim__Reply *reply)
 	return reply->code != RC_OK && (!pending_on(w) || pending_on(w)->idle);
 }
 
-void
-persist_reply(struct coord *c, const struct pending *w, GpuSim__Reply *reply,
-	      struct coord_action *a)
+static void
+store(struct coord *c, const struct asker *asker, GpuSim__Reply *reply)
 {
-	struct persist_client *k;
-	struct buf body = {0};
-	char key[80];
+	struct persist_client *k = persist_client(c, asker->client_id, true);
+	uint32_t slot = k ? k->n++ % COORD_CLIENT_REPLIES : 0;
+	char key[RECORD_KEY_MAX];
 
-	if (!c->cfg.persists || !has_effect(pending_asker(w)->kind) || is_refusal(w, reply))
+	if (!k)
 		return;
-	a->promise = true;
-	if (reply->code == RC_OK &&
-	    (pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
-	     pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
-		a->made = reply->comminit->commid;
-	if (!pending_asker(w)->client_id || !pending_asker(w)->seq ||
-	    !buf_pack(&body, &reply->base))
-		return;
-	k = persist_client(c, pending_asker(w)->client_id, true);
-	if (k && k->n == COORD_CLIENT_REPLIES)
-		drop_oldest(c, k);
-	if (k) {
-		snprintf(key, sizeof key, "5/reply/%016" PRIx64 "/%016" PRIx64, k->id,
-			 pending_asker(w)->seq);
-		record_put_bytes(c, key, &body, false);
-		k->reply[k->n].seq = pending_asker(w)->seq;
-		k->reply[k->n].body = (struct buf){0};
-		if (pending_is_absent(w)) {
-			k->reply[k->n].body = body;
-			body = (struct buf){0};
-		}
-		k->n++;
-	}
-	buf_fini(&body);
+	k->used |= 1u << slot;
+	slot_key(key, k, slot);
+	reply->seq = asker->seq;
+	record_put(c, key, &reply->base, false);
+	reply->seq = 0;
 }
 
-bool
-persist_asked_before(struct coord *c, struct pending *w)
+void
+persist_reply(struct coord *c, const struct pending *p, GpuSim__Reply *reply,
+	      struct coord_action *a)
 {
-	const struct persist_client *k;
-	struct pending *old;
+	const struct asker *asker = pending_asker(p);
 
-	if (!c->persist->restored || !pending_asker(w)->seq)
-		return false;
-	k = persist_client(c, pending_asker(w)->client_id, false);
-	for (uint32_t i = 0; k && i < k->n; i++)
-		if (k->reply[i].seq == pending_asker(w)->seq && k->reply[i].body.data) {
-			answer_packed(c, w, &k->reply[i].body);
-			return true;
-		}
-	old = pending_repeated(c, w);
-	if (!old)
-		return false;
-	pending_wait(c, w, pending_on(old), pending_id(old), NULL);
-	pending_free(c, old);
-	return true;
+	if (!c->cfg.persists || !has_effect(asker->kind) || is_refusal(p, reply))
+		return;
+	a->promise = true;
+	if (reply->code == RC_OK && (asker->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+				     asker->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
+		a->made = reply->comminit->commid;
+	if (asker->client_id && asker->seq)
+		store(c, asker, reply);
 }
 
 /* ---- when nothing can be stored */
@@ -187,22 +168,56 @@ persist_check(const struct coord *c, const struct pending *w, struct err *err)
 		       pending_asker(w)->name, c->refuse.text);
 }
 
+/* ---- after a restart */
+
+/* 0.1 stored an answer under its request's number: nobody but this process remembers it any longer. */
+static bool
+is_stale(struct coord *c, const char *key, uint64_t *client, uint64_t *seq)
+{
+	return strlen(key) == strlen("5/reply/") + 16 + 1 + 16 &&
+	       sscanf(key, "5/reply/%" SCNx64 "/%" SCNx64, client, seq) == 2 &&
+	       buf_add(&c->persist->stale, key, strlen(key) + 1);
+}
+
 enum rc
 reply_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, struct err *err)
 {
+	struct coord_action a = {.kind = COORD_ANSWER};
+	bool stale = is_stale(c, key, &a.client_id, &a.seq);
+	GpuSim__Reply *reply = gpu_sim__reply__unpack(NULL, n, value);
 	struct persist_client *k;
-	uint64_t client, seq;
+	uint32_t slot = 0;
 
-	if (sscanf(key, "5/reply/%" SCNx64 "/%" SCNx64, &client, &seq) != 2)
+	if (!reply ||
+	    (!stale && (sscanf(key, "5/reply/%" SCNx64 "/%" SCNx32, &a.client_id, &slot) != 2 ||
+			slot >= COORD_CLIENT_REPLIES))) {
+		if (reply)
+			gpu_sim__reply__free_unpacked(reply, NULL);
 		return record_nonsense(key, err);
-	k = persist_client(c, client, true);
+	}
+	if (!stale)
+		a.seq = reply->seq;
+	gpu_sim__reply__free_unpacked(reply, NULL);
+	if (!buf_reserve(&a.body, n + 1) || !buf_add(&a.body, value, n) || !act(c, &a))
+		return record_nomem(key, err);
+	if (stale)
+		return RC_OK;
+	k = persist_client(c, a.client_id, true);
 	if (!k)
 		return record_nomem(key, err);
 	k->gone = true;
-	if (k->n == COORD_CLIENT_REPLIES)
-		return record_nonsense(key, err);
-	if (!buf_add(&k->reply[k->n].body, value, n))
-		return record_nomem(key, err);
-	k->reply[k->n++].seq = seq;
+	k->used |= 1u << slot;
+	if (a.seq >= k->newest) {
+		k->newest = a.seq;
+		k->n = slot + 1;
+	}
 	return RC_OK;
+}
+
+void
+replies_resume(struct coord *c)
+{
+	for (size_t b = 0; b < PERSIST_BUCKETS; b++)
+		for (struct persist_client *k = c->persist->client[b]; k; k = k->next)
+			k->gone_ms = c->now_ms;
 }

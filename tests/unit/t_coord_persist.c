@@ -469,6 +469,71 @@ test_many_answers(void)
 	h_fini(&h);
 }
 
+static struct h_record *
+record(struct harness *h, const char *prefix)
+{
+	for (size_t i = 0; i < h->nrecord; i++)
+		if (strncmp(h->record[i].key, prefix, strlen(prefix)) == 0)
+			return &h->record[i];
+	return NULL;
+}
+
+static void
+set_version(struct harness *h, uint32_t version)
+{
+	struct buf *b = &record(h, "0/meta")->value;
+	GpuSim__MetaRecord *m =
+	    gpu_sim__meta_record__unpack(NULL, b->len, (const uint8_t *)b->data);
+
+	m->version = version;
+	buf_reserve(b, gpu_sim__meta_record__get_packed_size(m) + 1);
+	b->len = gpu_sim__meta_record__pack(m, (uint8_t *)b->data);
+	gpu_sim__meta_record__free_unpacked(m, NULL);
+}
+
+/* The state of gpusim 0.1: no version, and answers under the numbers of their requests. */
+static void
+test_version(void)
+{
+	struct harness h;
+	struct h_ops o;
+	struct err err = {0};
+	struct coord *c;
+	uint64_t t;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	t = h_comm_init(&h, 9, 2, false);
+	h_serve(&h);
+	set_version(&h, 0);
+	snprintf(record(&h, "5/reply/")->key, sizeof h.record->key, "5/reply/%016x/%016x", 9,
+		 (unsigned)t);
+	h.answer[t - 1].count = 0;
+	wire_reply_free(h.answer[t - 1].reply);
+	h_crash(&h);
+	h_repeat(&h, t);
+	ok(h_code(&h, t) == 0 && h_reply(&h, t)->comminit->commid == 1,
+	   "a client of 0.1 gets the answer that 0.1 stored");
+	ok(status(&h)->n_comms == 1 && records(&h, "5/reply/") == 0,
+	   "its communicator lives, and its answer's record is gone");
+	h_allreduce(&o, 2, 10);
+	t = h_submit(&h, 9, 1, &o, true);
+	h_serve(&h);
+	h_crash(&h);
+	meet(&h);
+	ok(h_code(&h, t) == 0 && status(&h)->n_comms == 1 && records(&h, "5/reply/") == 1,
+	   "another restart later the records are of this version");
+	set_version(&h, 2);
+	c = h_coord(1, NULL);
+	ok(coord_restore(c, "0/meta", record(&h, "0/meta")->value.data,
+			 record(&h, "0/meta")->value.len, &h.out, &err) == RC_BADDATA &&
+	       strstr(err.text, "newer gpusim"),
+	   "%s", err.text);
+	coord_free(c);
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 /* Records that are cut, or of something else, are refused, or harmless. */
 static void
 test_nonsense(void)
@@ -495,7 +560,7 @@ test_nonsense(void)
 			err = (struct err){0};
 			for (size_t j = 0; rc == RC_OK && j < h.nrecord; j++)
 				rc = coord_restore(c, h.record[j].key, h.record[j].value.data,
-						   h.record[j].value.len, &err);
+						   h.record[j].value.len, &out, &err);
 			*at ^= (char)(1 << k % 8);
 			refused += rc != RC_OK;
 			taken += rc == RC_OK;
@@ -507,7 +572,7 @@ test_nonsense(void)
 		}
 	ok(refused > 100 && taken > 100 && silent == 0,
 	   "damaged records: %zu refused, %zu taken for something else", refused, taken);
-	ok(coord_restore(h.c, "9/what", "x", 1, &err) == RC_BADDATA, "%s", err.text);
+	ok(coord_restore(h.c, "9/what", "x", 1, &h.out, &err) == RC_BADDATA, "%s", err.text);
 	h_fini(&h);
 }
 
@@ -524,6 +589,7 @@ main(void)
 	test_lost(true);
 	test_recovering();
 	test_uncommitted();
+	test_version();
 	test_leases();
 	test_many_answers();
 	test_nonsense();
