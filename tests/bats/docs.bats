@@ -138,21 +138,19 @@ installed() {
 }
 
 @test "man pages refer to pages, sections and functions that exist" {
-	local page name section file
+	local page name section
 	grep -hoE '^\.Fn gpusim_[a-z_0-9]+' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ name; do
 		grep -qw "$name" "$ROOT"/include/*.h || fail "no $name in include"
 	done
 	grep -hE '^\.Xr (gpu|mnist)' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ page section _; do
 		[[ -e $ROOT/man/$page.$section ]] || fail "no page $page($section)"
 	done
-	# ".Sx TITLE", "in", ".Xr PAGE SECTION" on three lines: of that page; else of the page itself
-	awk '/^\.Sx / { title = $0; sub(/^\.Sx /, "", title); sub(/ [.,;:)]$/, "", title); at = FNR; where[title] = FILENAME }
-		/^in$/ && at == FNR - 1 { inside = title; at = FNR }
-		/^\.Xr / && inside != "" && at == FNR - 1 { f = FILENAME; sub(/[^\/]*$/, $2 "." $3, f); where[inside] = f }
-		/^\.Xr / || !/^in$/ { inside = "" }
-		title != "" && FNR > at { print where[title] "\t" title; title = "" }' \
-		"$ROOT"/man/*.[1-9] | sort -u | while IFS=$'\t' read -r file section; do
-		grep -qxE "\.S[hs] $section" "$file" || fail "no section $section in ${file##*/}"
+	# ".Sx TITLE", and perhaps "in", ".Xr PAGE SECTION" on the next lines
+	for page in "$ROOT"/man/*.[1-9]; do
+		PAGE=${page##*/} perl -0ne 'while (/^\.Sx (.+?)(?: [.,;:)])*\n(?:in\n\.Xr (\S+) (\d))?/mg) {
+			print $2 ? "$2.$3" : $ENV{PAGE}, "\t$1\n" }' "$page"
+	done | sort -u | while IFS=$'\t' read -r page section; do
+		grep -qx "\.S[hs] $section" "$ROOT/man/$page" || fail "no section $section in $page"
 	done
 }
 
