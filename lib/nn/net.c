@@ -16,56 +16,6 @@ static const char *const model_names[NET_NMODELS] = {"mlp", "softmax", "lenet", 
 static const char *const act_names[NET_NACTS] = {"linear", "relu", "sigmoid", "tanh"};
 static const char *const loss_names[NET_NLOSSES] = {"cross-entropy", "l2"};
 
-/* The index of a name; n when it is none of them, and then *err lists them. */
-static unsigned
-find_name(const char *text, const char *const *name, unsigned n, struct err *err)
-{
-	char all[128] = "";
-	unsigned i = 0;
-
-	while (i < n && strcmp(text, name[i]) != 0)
-		i++;
-	for (unsigned k = 0; i == n && k < n; k++)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "",
-			 name[k]);
-	if (i == n)
-		err_set(err, RC_INVAL, "'%.64s' is none of %s", text, all);
-	return i;
-}
-
-enum rc
-net_model_parse(const char *text, enum net_model *out, struct err *err)
-{
-	unsigned i = find_name(text, model_names, NET_NMODELS, err);
-
-	if (i == NET_NMODELS)
-		return RC_INVAL;
-	*out = (enum net_model)i;
-	return RC_OK;
-}
-
-enum rc
-net_act_parse(const char *text, enum net_act *out, struct err *err)
-{
-	unsigned i = find_name(text, act_names, NET_NACTS, err);
-
-	if (i == NET_NACTS)
-		return RC_INVAL;
-	*out = (enum net_act)i;
-	return RC_OK;
-}
-
-enum rc
-net_loss_parse(const char *text, enum net_loss *out, struct err *err)
-{
-	unsigned i = find_name(text, loss_names, NET_NLOSSES, err);
-
-	if (i == NET_NLOSSES)
-		return RC_INVAL;
-	*out = (enum net_loss)i;
-	return RC_OK;
-}
-
 const char *
 net_model_name(enum net_model m)
 {

@@ -70,10 +70,7 @@ struct net {
 	char text[160];	  /* "mlp 784-128-10 relu": the same text is the same net */
 };
 
-/* By name, for options: RC_INVAL. net_sizes_parse: "784,128,10" to size and nsizes. */
-enum rc net_model_parse(const char *text, enum net_model *out, struct err *err);
-enum rc net_act_parse(const char *text, enum net_act *out, struct err *err);
-enum rc net_loss_parse(const char *text, enum net_loss *out, struct err *err);
+/* "784,128,10" to size and nsizes: RC_INVAL. */
 enum rc net_sizes_parse(const char *text, struct net_config *out, struct err *err);
 const char *net_model_name(enum net_model m);
 const char *net_act_name(enum net_act a);

@@ -1,9 +1,13 @@
+#define OPTION_TARGET struct description
+
 #include "train/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/option_rows.h"
 
 enum { MAX_LINE = 256 };
 
@@ -109,8 +113,9 @@ struct description {
 
 /* Three whole numbers, "1x28x28", and nothing else. */
 static enum rc
-parse_shape(const char *text, struct net_shape *out, struct err *err)
+take_shape(const struct option_row *row, const char *text, void *target, struct err *err)
 {
+	struct net_shape *out = option_field(row, target);
 	int end = 0;
 
 	if (strspn(text, "0123456789x") != strlen(text) ||
@@ -122,54 +127,45 @@ parse_shape(const char *text, struct net_shape *out, struct err *err)
 }
 
 static enum rc
-parse_classes(const char *text, uint32_t *out, struct err *err)
+take_layers(const struct option_row *row, const char *text, void *target, struct err *err)
 {
-	int end = 0;
-
-	if (strspn(text, "0123456789") != strlen(text) ||
-	    sscanf(text, "%7" SCNu32 "%n", out, &end) != 1 || text[end] || *out == 0 ||
-	    *out > NET_MAX_WIDTH)
-		return err_set(err, RC_INVAL, "'%.64s' is no number of classes", text);
-	return RC_OK;
+	(void)row;
+	return net_sizes_parse(text, &((struct description *)target)->net, err);
 }
 
-static enum rc
-parse_items(const char *text, enum samples_values *out, struct err *err)
-{
-	*out = strcmp(text, "u8") == 0	  ? SAMPLES_BYTES
-	       : strcmp(text, "f32") == 0 ? SAMPLES_NUMBERS
-					  : SAMPLES_ANY;
-	return *out ? RC_OK : err_set(err, RC_INVAL, "'%.64s' is neither u8 nor f32", text);
-}
+static const struct option_kind shape = {"shape", take_shape, NULL},
+				layers = {"numbers", take_layers, NULL};
+static const struct option_word item_words[] = {
+    {"u8", SAMPLES_BYTES}, {"f32", SAMPLES_NUMBERS}, {NULL, 0}};
+
+static const struct option_row rows[] = {
+    {"model", NULL, NULL, AS_NAME(net.model, net_model_name, NET_NMODELS)},
+    {"layers", NULL, NULL, AS_KIND(layers)},
+    {"activation", NULL, NULL, AS_NAME(net.act, net_act_name, NET_NACTS)},
+    {"layer-norm", NULL, NULL, AS_BOOL(net.layer_norm)},
+    {"loss", NULL, NULL, AS_NAME(net.loss, net_loss_name, NET_NLOSSES)},
+    {"input", NULL, NULL, AS_KIND(shape), AT(input)},
+    {"items", NULL, NULL, AS_WORD(items, item_words)},
+    {"classes", NULL, NULL, AS_U32(nclasses, 1, NET_MAX_WIDTH)},
+};
 
 /* A line, "NAME VALUE". */
 static enum rc
 describe(struct description *d, char *line, struct err *err)
 {
+	static const struct option_set set = {.rows = rows, .n = NROWS(rows)};
 	char *value = strchr(line, ' ');
+	unsigned i;
 
 	if (!value)
 		return err_set(err, RC_INVAL, "'%.64s' is no name and value", line);
 	*value++ = '\0';
-	if (strcmp(line, "model") == 0)
-		return net_model_parse(value, &d->net.model, err);
-	if (strcmp(line, "layers") == 0)
-		return net_sizes_parse(value, &d->net, err);
-	if (strcmp(line, "activation") == 0)
-		return net_act_parse(value, &d->net.act, err);
-	if (strcmp(line, "layer-norm") == 0 && strcmp(value, "true") == 0) {
-		d->net.layer_norm = true;
-		return RC_OK;
-	}
-	if (strcmp(line, "loss") == 0)
-		return net_loss_parse(value, &d->net.loss, err);
-	if (strcmp(line, "input") == 0)
-		return parse_shape(value, &d->input, err);
-	if (strcmp(line, "items") == 0)
-		return parse_items(value, &d->items, err);
-	if (strcmp(line, "classes") == 0)
-		return parse_classes(value, &d->nclasses, err);
-	return err_set(err, RC_INVAL, "nothing is called '%.64s'", line);
+	i = option_row(&set, line);
+	if (i == set.n)
+		return err_set(err, RC_INVAL, "nothing is called '%.64s'", line);
+	if (rows[i].kind->parse(&rows[i], value, d, err) != RC_OK)
+		return err_prefix(err, "%s", line);
+	return RC_OK;
 }
 
 static enum rc

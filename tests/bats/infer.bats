@@ -192,7 +192,7 @@ same() {
 	head -c 5000 m.npz >short.npz
 	run bounded mnist-train --infer --load short.npz </dev/null
 	assert_status 5
-	assert_output 'mnist-train: short.npz: not a .npz file, or truncated'
+	assert_output 'mnist-train: short.npz: no zip archive, or cut short'
 	run bounded mnist-train --infer --load nowhere.npz </dev/null
 	assert_status 1
 	run bounded mnist-train --eval --load m.npz --data "$ROOT/examples/data/iris.csv"

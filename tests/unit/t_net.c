@@ -129,7 +129,6 @@ refusals(void)
 {
 	struct net_config c = {.nsizes = 2, .size = {784, 10}};
 	struct err err = {0};
-	enum net_model model;
 
 	ok(refused(&c, (struct net_shape){1, 5, 5}, 10, "items have 25 values"), "wrong inputs");
 	ok(refused(&c, digits, 11, "there are 11 classes"), "too few outputs");
@@ -143,9 +142,6 @@ refusals(void)
 	   "resnet9 of seven rows");
 	ok(refused(&(struct net_config){0}, (struct net_shape){3, 300, 300}, 3, "at most 65536"),
 	   "an mlp of a photograph");
-	ok(net_model_parse("resnet50", &model, &err) == RC_INVAL &&
-	       strstr(err.text, "none of mlp, softmax, lenet, resnet9"),
-	   "an unknown model: %s", err.text);
 	ok(net_sizes_parse("0,5,0", &c, &err) == RC_OK && c.nsizes == 3 && c.size[2] == 0,
 	   "sizes of the data");
 	ok(net_sizes_parse("784", &c, &err) == RC_INVAL &&
