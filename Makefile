@@ -310,7 +310,7 @@ demo: all data
 to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 share     := $(PREFIX)/share
 installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
-    $(call to,644,include/gpusim.h include/gpusim_kernel.h,$(PREFIX)/include) \
+    $(call to,644,include/gpusim.h include/gpusim_lab.h include/gpusim_kernel.h,$(PREFIX)/include) \
     $(call to,644,$(BUILD)/libgpusim.a,$(LIBDIR)) \
     644:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.0 link:libgpusim.so.0:$(LIBDIR)/libgpusim.so \
     $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \

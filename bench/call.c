@@ -69,13 +69,13 @@ main(int argc, char **argv)
 {
 	int ncalls = argc > 1 ? atoi(argv[1]) : 500, status;
 	struct gpusim_addr in[NRANKS], out[NRANKS];
-	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_F32,
 				      .redop = GPUSIM_SUM,
 				      .nelem = COUNT,
 				      .send = in,
 				      .recv = out};
-	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
+	const struct gpusim_comm_config lease = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct gpusim_comm *comm;
 	struct gpusim *g;
 	double *t;

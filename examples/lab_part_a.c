@@ -7,7 +7,7 @@
  * Device r holds r + i/2 at index i, so every sum is exact. Exits 0 when every element of every
  * device is right.
  */
-#include <gpusim.h>
+#include <gpusim_lab.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ main(int argc, char **argv)
 	uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000, nwrong = 0;
 	struct gpusim *g = NULL;
-	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
+	const struct gpusim_comm_config lease = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct gpusim_comm *comm = NULL;
 	double *vec = NULL;
 	enum gpusim_rc rc;

@@ -1,17 +1,27 @@
 /*
  * gpusim.h - the public C API of gpusim, "NCCL you can run from a shell".
  *
- * One process (a script, a trainer) drives a machine full of simulated GPUs: it asks the
- * coordinator (gpucoord) for devices and communicators, and moves data to and from the devices
- * (gpudev) directly. Link with `pkg-config --cflags --libs gpusim`.
+ * A process (a script, a trainer) drives a machine full of simulated GPUs. It asks the coordinator
+ * (gpucoord) for devices and communicators, and copies data to and from the devices (gpudev) directly.
+ * Link with `pkg-config --cflags --libs gpusim`. Names, counts and meanings are NCCL's where NCCL has
+ * them. gpusim_lab.h has a few calls more, gpusim_kernel.h is for kernels of your own.
  *
- * Conventions
- *	- Every call that can fail returns enum gpusim_rc; outputs are untouched on failure and
- *	  gpusim_error() gives the sentence that names the thing and the reason.
- *	- A handle may be used by several threads; gpusim_error() answers for its thread.
- *	- counts are elements, sizes are bytes, times are milliseconds, addresses are device
- *	  addresses (never host pointers).
- *	- Nothing waits for ever: calls end within the handle's timeout (gpusim_set_timeout_ms).
+ * Conventions, which the comments below do not repeat:
+ *	- A call that can fail returns enum gpusim_rc. On failure its outputs are untouched, and
+ *	  gpusim_error() is the sentence that names the thing and the reason.
+ *	- A count is in elements, a size in bytes, a time in milliseconds. An address is a device's, never
+ *	  the host's. "by rank" is an array with gpusim_comm_count() entries.
+ *	- Threads: any thread may use any handle at any time, but no thread may release a handle that
+ *	  another still uses. gpusim_error() and gpusim_note() are about the calling thread's calls. A
+ *	  group (gpusim_group_start) and a list (struct gpusim_ops) belong to one thread at a time.
+ *	- No call waits for ever: each ends within the timeout of its connection (gpusim_set_timeout_ms).
+ *	- Any call can fail with GPUSIM_UNREACHABLE, GPUSIM_TIMEOUT, GPUSIM_NOMEM, GPUSIM_BADDATA (an answer
+ *	  that does not parse); comments name the other failures.
+ *	- NULL is legal wherever something is released.
+ *	- A struct that programs fill begins with its size, which its macro sets:
+ *	  struct gpusim_comm_config c = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
+ *	  A smaller size is that of an older header: what it lacks has its default. GPUSIM_INVAL: the size is
+ *	  0, or larger than this library knows.
  */
 #ifndef GPUSIM_H
 #define GPUSIM_H
@@ -23,10 +33,9 @@
 extern "C" {
 #endif
 
-#define GPUSIM_VERSION "0.1.0"
+#define GPUSIM_VERSION "0.2.0"
 
-/* What a call came to. The programs exit with gpusim_rc_exit(rc). The wire carries these numbers.
- */
+/* The result of a call. Programs exit with gpusim_rc_exit(rc). Messages carry these numbers. */
 enum gpusim_rc {
 	GPUSIM_OK = 0,
 	GPUSIM_FAILED = 1,	/* the operation failed */
@@ -85,32 +94,36 @@ enum gpusim_coll {
 	GPUSIM_NCOLLS = 11,
 };
 
-/* The exit code a program ends with for a result: the table in gpusim(7). */
+/* The exit status of a program for a result: the table in gpusim(7). */
 int gpusim_rc_exit(enum gpusim_rc rc);
 
-/* The sentence of this thread's last failure. Valid until the thread's next failure. */
+/* The sentence of this thread's last failure, until its next. */
 const char *gpusim_error(void);
 
-/* ------------------------------------------------------------------ the machine */
+/* The recovery that this thread's last successful call met, as a sentence, or "". After
+ * gpusim_comm_status: the communicator's latest recovery. */
+const char *gpusim_note(void);
 
-/* Ids are types, so that one is not taken for another; they are passed by value. */
+/* ------------------------------------------------------------------ ids */
+
+/* Ids are types, so that the compiler finds two that are swapped. They are passed by value. */
 struct gpusim_device {
 	uint64_t id; /* 0: none, or any */
 };
 struct gpusim_comm_id {
-	uint64_t id; /* by which other processes open the communicator; 0: none, or any */
+	uint64_t id; /* other processes open the communicator by it; 0: none, or any */
 };
 struct gpusim_stream {
-	uint64_t id; /* 0 .. 63 of a device; 0 is the one that is always there */
+	uint64_t id; /* 0 .. 63, of a device. Every device has them all; 0 is the default */
 };
 struct gpusim_event {
-	uint64_t id; /* of a device; any number */
+	uint64_t id; /* any number, of a device */
 };
 struct gpusim_graph {
 	uint64_t id; /* of a communicator; 0: none */
 };
 
-/* Memory of a device; 0: nowhere. */
+/* Memory of a device; 0: none. */
 struct gpusim_addr {
 	uint64_t addr;
 };
@@ -122,30 +135,32 @@ gpusim_addr_add(struct gpusim_addr base, uint64_t nbytes)
 	return base;
 }
 
+/* ------------------------------------------------------------------ the machine */
+
 struct gpusim; /* a connection to a coordinator, and to devices as they are needed */
 
-/* Connect. coordinator NULL: $GPUSIM_COORD, else gpucoord.sock in the private directory (gpusim(7)), which
- * is waited for up to a second, as both may just have been started. GPUSIM_UNREACHABLE. */
+/* Connect. coordinator NULL: $GPUSIM_COORD, else gpucoord.sock in the private directory (gpusim(7)); the
+ * call waits up to a second for the latter, as both may have just been started. */
 enum gpusim_rc gpusim_open(const char *coordinator, struct gpusim **out);
 
-/* The same, with the timeout of gpusim_set_timeout_ms, which counts for connecting as well. */
+/* The same, with the timeout of gpusim_set_timeout_ms, which bounds connecting as well. */
 enum gpusim_rc gpusim_open_within(const char *coordinator, uint32_t timeout_ms,
 				  struct gpusim **out);
 
-/* Close; what is leased (GPUSIM_LEASE) goes a moment later. NULL is legal. */
+/* Disconnect. Release communicators' handles before. Leases (GPUSIM_LEASE) end a moment later. */
 void gpusim_close(struct gpusim *g);
 
-/* How long any one call may take; 60 s at first. */
+/* How long any one call may take; 60 s by default. */
 void gpusim_set_timeout_ms(struct gpusim *g, uint32_t timeout_ms);
 
-/* How long the coordinator may be away, as when it is started again, before a call fails with
- * GPUSIM_UNREACHABLE; 2 s until it is set. The timeout bounds that too. */
+/* How long calls wait for a coordinator that is away, as while it is started again, before they fail with
+ * GPUSIM_UNREACHABLE; 2 s by default. The timeout bounds that too. */
 void gpusim_set_away_ms(struct gpusim *g, uint32_t away_ms);
 
 #define GPUSIM_PROGRAM 64 /* bytes of a program's name, with its NUL */
 
-/* What messages to others call this program, beside its process id: who has the devices that they want. At
- * first the name it was started by. GPUSIM_INVAL: it is too long, or has control characters. */
+/* The name of this program, beside its process id, in messages to users who wait for its devices. Default:
+ * the name it was started by. GPUSIM_INVAL: it is too long, or has control characters. */
 enum gpusim_rc gpusim_set_program(struct gpusim *g, const char *name);
 
 #define GPUSIM_TEXT 256 /* bytes of an address or path, with its NUL */
@@ -172,7 +187,7 @@ struct gpusim_device_info {
 /* All devices, sorted by ordinal and id. *out is the caller's to free(3). */
 enum gpusim_rc gpusim_devices(struct gpusim *g, struct gpusim_device_info **out, size_t *ndevices);
 
-/* How far a rank is in the operation it is in, as its device told with its last heartbeat. */
+/* How far a rank is in its operation, as its device's last heartbeat told. */
 struct gpusim_progress {
 	struct gpusim_device device;
 	uint64_t operation;
@@ -186,11 +201,11 @@ struct gpusim_comm_info {
 	struct gpusim_comm_id id;
 	uint64_t pending, operations;
 	uint32_t epoch, nranks;
-	uint32_t recoveries;		  /* so often it went on without, or with another, rank */
+	uint32_t recoveries;		  /* so far */
 	int on_failure;			  /* enum gpusim_on_failure */
 	int state;			  /* enum gpusim_state */
 	struct gpusim_device *devices;	  /* by rank */
-	char reason[512];		  /* when it failed */
+	char reason[512];		  /* of its failure */
 	struct gpusim_progress *progress; /* of the ranks that are in an operation */
 	size_t nprogress;
 };
@@ -205,7 +220,7 @@ struct gpusim_status {
 	uint32_t waiting; /* calls that stand in line for devices */
 };
 
-/* What the coordinator knows. Release with gpusim_status_fini. */
+/* The coordinator's view of everything. Release with gpusim_status_fini. */
 enum gpusim_rc gpusim_status(struct gpusim *g, struct gpusim_status *out);
 void gpusim_status_fini(struct gpusim_status *s);
 
@@ -225,7 +240,7 @@ enum gpusim_history_kind {
 const char *gpusim_history_name(int kind);
 
 struct gpusim_history_event {
-	uint64_t number, at_ms;	     /* from 1 on; of the epoch, by the coordinator's clock */
+	uint64_t number, at_ms;	     /* from 1; since the epoch, by the coordinator's clock */
 	struct gpusim_device device; /* or 0 */
 	struct gpusim_comm_id comm;  /* or 0 */
 	uint32_t ordinal;	     /* of the device */
@@ -234,27 +249,36 @@ struct gpusim_history_event {
 	char text[512];		     /* a sentence */
 };
 
-/* What has happened, in its order: events whose number is larger than `after`, at most the last 1024. If
- * there is none yet it is waited for, at most wait_ms. *out is the caller's to free(3). *last is the number
- * of the newest; less than `after`: this is another coordinator, which counts anew. */
+/*
+ * The coordinator's history: events in order, at most the last 1024.
+ *
+ *	after	only events with a larger number
+ *	wait_ms	how long the call waits for the first such event
+ *	out	the caller's to free(3)
+ *	last	number of the newest event. Less than `after`: this is another coordinator, which counts
+ *		from 1 again
+ */
 enum gpusim_rc gpusim_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
 			      struct gpusim_history_event **out, size_t *n, uint64_t *last);
 
 /* ------------------------------------------------------------------ memory of one device */
 
+/* How long an allocation or a communicator lives. */
 enum gpusim_life {
-	GPUSIM_PERSIST, /* until it is freed or destroyed */
-	GPUSIM_LEASE,	/* at most until this handle is closed or its process dies */
+	GPUSIM_PERSIST, /* until a call frees or destroys it */
+	GPUSIM_LEASE,	/* at most until its connection is closed or its process dies */
 };
 
+/* GPUSIM_NOMEM: the device has no such block. GPUSIM_NOTFOUND: no such device. */
 enum gpusim_rc gpusim_malloc(struct gpusim *g, struct gpusim_device device, uint64_t nbytes,
 			     enum gpusim_life life, struct gpusim_addr *addr);
+/* addr: as gpusim_malloc gave it. GPUSIM_INVAL: it is no allocation. */
 enum gpusim_rc gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr);
 
-/* Copy host to device, device to host, device to device (the same or another). Any size; not
- * ordered with what is queued on streams. The memory of a device of this host and user is a file,
- * which is then read and written without the device's process, unless GPUSIM_P2P_DISABLE=1 was in
- * the environment of gpusim_open. */
+/* Copy host to device, device to host, device to device (the same or another); any size, done when the call
+ * returns, not ordered with streams. The memory of a device of this host and user is a file, which the
+ * library then reads and writes without the device's process, unless GPUSIM_P2P_DISABLE=1 was in the
+ * environment of gpusim_open. GPUSIM_INVAL: a range is outside the device's memory. */
 enum gpusim_rc gpusim_memcpy_h2d(struct gpusim *g, struct gpusim_device device,
 				 struct gpusim_addr addr, const void *src, uint64_t nbytes);
 enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, struct gpusim_device device,
@@ -262,30 +286,32 @@ enum gpusim_rc gpusim_memcpy_d2h(struct gpusim *g, void *dst, struct gpusim_devi
 enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, struct gpusim_device dst_device,
 				 struct gpusim_addr dst_addr, struct gpusim_device src_device,
 				 struct gpusim_addr src_addr, uint64_t nbytes);
+/* Fill nbytes with the low byte of value; on stream 0, done when the call returns. */
 enum gpusim_rc gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
 			     int value, uint64_t nbytes);
 
 /* ------------------------------------------------------------------ streams of one device */
 
 enum gpusim_wait {
-	GPUSIM_ASYNC, /* return when the work is queued; its failure is the stream's or
-			 communicator's */
-	GPUSIM_SYNC,  /* return when it has ended, with its result */
+	GPUSIM_ASYNC, /* return when the work is queued; a failure is the stream's or communicator's */
+	GPUSIM_SYNC, /* return when the work has ended, with its result */
 };
 
-/* An argument of a kernel, by name; gpusim(7) lists kernels and arguments. */
+/* An argument of a kernel, by name; gpusim-kernels(7) lists kernels and arguments. */
 struct gpusim_arg {
 	const char *name;
-	int is_real; /* f holds, else u */
+	int is_real; /* f holds the value, else u */
 	uint64_t u;  /* address, count, enum gpusim_dtype, flag */
 	double f;
 	uint64_t step; /* in a graph: added to u once per iteration */
 };
 
-/* Streams are 0..63. */
+/* Run a kernel on a stream. GPUSIM_NOTFOUND: no such kernel. GPUSIM_INVAL: an argument or the stream. */
 enum gpusim_rc gpusim_launch(struct gpusim *g, struct gpusim_device device,
 			     struct gpusim_stream stream, const char *kernel,
 			     const struct gpusim_arg *args, size_t nargs, enum gpusim_wait wait);
+
+/* Queue: the event is recorded when the stream gets there; the stream waits until it is recorded. */
 enum gpusim_rc gpusim_event_record(struct gpusim *g, struct gpusim_device device,
 				   struct gpusim_stream stream, struct gpusim_event event);
 enum gpusim_rc gpusim_event_wait(struct gpusim *g, struct gpusim_device device,
@@ -293,28 +319,21 @@ enum gpusim_rc gpusim_event_wait(struct gpusim *g, struct gpusim_device device,
 
 enum gpusim_state { GPUSIM_IN_PROGRESS = 0, GPUSIM_SUCCESS = 1, GPUSIM_STATE_FAILED = 2 };
 
-/* Wait until a stream is idle, and return the failure of what was queued, if any. */
+/* Wait until a stream is idle. Returns the failure of its work, if there was one. */
 enum gpusim_rc gpusim_stream_sync(struct gpusim *g, struct gpusim_device device,
 				  struct gpusim_stream stream);
 
-/* The lab's transfers: queue one end each on two devices of a communicator (0: their only one). The
- * stream id that begin_send returns names the transfer to begin_receive; each end's outcome is its
- * stream's. */
-enum gpusim_rc gpusim_begin_send(struct gpusim *g, struct gpusim_device device,
-				 struct gpusim_comm_id comm, struct gpusim_addr addr,
-				 uint64_t nbytes, uint32_t dst_rank, struct gpusim_stream *stream);
-enum gpusim_rc gpusim_begin_receive(struct gpusim *g, struct gpusim_device device,
-				    struct gpusim_comm_id comm, struct gpusim_stream stream,
-				    struct gpusim_addr addr, uint64_t nbytes, uint32_t src_rank);
+/* The state of a stream, without waiting. In GPUSIM_STATE_FAILED gpusim_error() says why. */
 enum gpusim_rc gpusim_stream_status(struct gpusim *g, struct gpusim_device device,
 				    struct gpusim_stream stream, enum gpusim_state *state);
 
 /* ------------------------------------------------------------------ communicators */
 
-/* A communicator as it was when the handle was made: its members by rank. The handle does not change. */
+/* A handle of a communicator: its ranks as they were when the handle was made. It does not change; after a
+ * recovery, gpusim_comm_open gives a handle of the ranks there are now. */
 struct gpusim_comm;
 
-/* What becomes of a communicator that lost a rank; gpusim(7) has the whole story. */
+/* What the coordinator does about a rank that is lost; gpusim(7) has the whole story. */
 enum gpusim_on_failure {
 	GPUSIM_ON_FAILURE_ABORT = 0,   /* it fails, and says why */
 	GPUSIM_ON_FAILURE_SHRINK = 1,  /* it goes on with the ranks that are left */
@@ -327,81 +346,92 @@ const char *gpusim_on_failure_name(int on_failure);
 enum gpusim_rc gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out);
 
 struct gpusim_comm_config {
+	size_t size; /* GPUSIM_COMM_CONFIG_INIT */
 	enum gpusim_life life;
 	enum gpusim_on_failure on_failure;
 	uint32_t op_timeout_ms; /* longest wait without progress; 0: the coordinator's default */
-	uint32_t wait_ms;	/* for devices that are in use; beside the handle's timeout */
+	uint32_t wait_ms; /* for devices that are in use; on top of the connection's timeout */
 };
+#define GPUSIM_COMM_CONFIG_INIT .size = sizeof(struct gpusim_comm_config)
 
-/* Over n devices that are in no communicator (devices NULL), or over the n named, rank by rank.
- * config NULL: all zero. Release *out with gpusim_comm_free or gpusim_comm_destroy.
+/*
+ * gpusim_comm_init_all - a communicator of n devices, for all its ranks.
  *
- * When fewer than n are free: GPUSIM_BUSY, and who has the others. With wait_ms the call stands in line
- * for them, so long: first come, first served, and GPUSIM_TIMEOUT when the time is over. Where there are
- * less than n it fails at once: GPUSIM_NOTFOUND; or, if some of them are lost, without wait_ms,
- * GPUSIM_FAILED.
+ *	devices	by rank; NULL: n free devices
+ *	config	NULL: every default
+ *	out	release with gpusim_comm_free or gpusim_comm_destroy
  *
- * With on_failure other than abort, a rank lost in mid operation costs time, not the result: what was
- * submitted of collectives alone is run again from its inputs, which the devices keep, and succeeds;
- * gpusim_note() says what happened. Anything else that ran (kernels, graphs) ends with
- * GPUSIM_RECOVERED and the communicator is usable; gpusim_comm_open says who is in it now. */
+ * Errors: GPUSIM_BUSY, with the programs that have them: fewer than n devices are free. With wait_ms the
+ * call stands in line for them instead, first come, first served, until GPUSIM_TIMEOUT. GPUSIM_NOTFOUND:
+ * there are fewer than n. GPUSIM_FAILED: some of them are lost, and wait_ms is 0.
+ *
+ * With on_failure other than abort, a rank that is lost in an operation costs time, not the result: a
+ * submission of collectives alone runs again from its inputs, which the devices keep, and succeeds;
+ * gpusim_note() has what happened. Other work (kernels, graphs) ends with GPUSIM_RECOVERED, and the
+ * communicator is usable; gpusim_comm_open tells its ranks.
+ */
 enum gpusim_rc gpusim_comm_init_all(struct gpusim *g, uint32_t n,
 				    const struct gpusim_device *devices,
 				    const struct gpusim_comm_config *config,
 				    struct gpusim_comm **out);
 
-/* An id for gpusim_comm_init_rank, by chance: 32 hexadecimal digits. One process makes it and tells the
- * others; no coordinator is needed for that. */
-#define GPUSIM_UNIQUE_ID 33 /* bytes, with its NUL */
-enum gpusim_rc gpusim_unique_id(char id[GPUSIM_UNIQUE_ID]);
+/* A random id by which ranks meet: 32 hexadecimal digits. One process makes it and tells the others; that
+ * takes no coordinator. */
+struct gpusim_unique_id {
+	char text[33];
+};
+enum gpusim_rc gpusim_get_unique_id(struct gpusim_unique_id *out);
 
-/* The same as gpusim_comm_init_all by nranks calls, one a rank, of one or many processes, as
- * ncclCommInitRank: each returns the communicator, all the same, when all have called with the id.
+/*
+ * gpusim_comm_init_rank - one rank's handle of a communicator that nranks calls make together, as
+ * ncclCommInitRank. The calls come from one or many processes; each returns when all have called.
  *
- * device: the rank's, or {0}: the free one whose ordinal is the rank, else the next that is
- * free. config must be the same in all calls; GPUSIM_LEASE: until all handles that called are closed.
- * wait_ms is not looked at: ranks wait for each other, not for devices.
+ *	rank	the caller's own, 0 .. nranks - 1
+ *	device	the rank's; {0}: the free one whose ordinal is the rank, else the next free one
+ *	config	the same in all calls. A lease ends when all callers' connections are closed. wait_ms is
+ *		ignored: ranks wait for each other, not for devices
  *
- * When one waits longer than its handle's timeout, or any longer than the coordinator's communicator
- * timeout, all end with GPUSIM_TIMEOUT and who was missing, and may try again. An id makes one
- * communicator. GPUSIM_INVAL: it is used up, the rank has come already, nranks or config differ, a device
- * is named twice. */
-enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id,
+ * Errors: GPUSIM_TIMEOUT, with the ranks that are missing, for all callers as soon as one has waited for
+ * its connection's timeout or the coordinator's communicator timeout; they may try again. An id makes one
+ * communicator. GPUSIM_INVAL: it was used before, the rank has called already, nranks or config differ,
+ * two ranks name one device.
+ */
+enum gpusim_rc gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id id,
 				     uint32_t rank, struct gpusim_device device,
 				     const struct gpusim_comm_config *config,
 				     struct gpusim_comm **out);
 
-/* A communicator that exists, as it is now: another handle for one that has recovered or changed. */
+/* A handle, for all ranks, of a communicator that exists. GPUSIM_NOTFOUND. */
 enum gpusim_rc gpusim_comm_open(struct gpusim *g, struct gpusim_comm_id id,
 				struct gpusim_comm **out);
 
-/* Release the handle; the communicator lives on. NULL is legal. */
+/* Release the handle; the communicator lives on. */
 void gpusim_comm_free(struct gpusim_comm *comm);
 
-/* Destroy the communicator, and release the handle whatever the result. NULL is legal. */
+/* Destroy the communicator for all its ranks, and release the handle whatever the result. */
 enum gpusim_rc gpusim_comm_destroy(struct gpusim_comm *comm);
 
-/* What a handle says. user_rank: the rank it was made for, or -1 if it is for all ranks. epoch: grows with
- * each change of the ranks. count: 0 for NULL. device {0}, device_info NULL: there is no such rank; the latter lives as long as
- * the handle. */
+/* The handle's ranks. These calls cannot fail. */
 struct gpusim_comm_id gpusim_comm_id(const struct gpusim_comm *comm);
-uint32_t gpusim_comm_count(const struct gpusim_comm *comm);
-int gpusim_comm_user_rank(const struct gpusim_comm *comm);
-uint32_t gpusim_comm_epoch(const struct gpusim_comm *comm);
+uint32_t gpusim_comm_count(const struct gpusim_comm *comm); /* ranks; NULL has 0 */
+int gpusim_comm_user_rank(const struct gpusim_comm *comm);  /* -1: the handle is for all ranks */
+uint32_t gpusim_comm_epoch(const struct gpusim_comm *comm); /* grows with each change of ranks */
+/* {0} or NULL: no such rank. The latter lives as long as the handle. */
 struct gpusim_device gpusim_comm_device(const struct gpusim_comm *comm, uint32_t rank);
 const struct gpusim_device_info *gpusim_comm_device_info(const struct gpusim_comm *comm,
 							 uint32_t rank);
 
-/* End what runs, with a reason (NULL: none given); the communicator has failed. */
+/* End its operations with a reason (NULL: a default). The communicator has failed then. */
 enum gpusim_rc gpusim_comm_abort(struct gpusim_comm *comm, const char *reason);
 
-/* Leave ranks out (nranks 0: those whose devices are lost); the others keep their order. Nothing may be
- * in progress. A communicator that failed is usable again. out NULL: no handle of what it is then. */
+/* Leave ranks out (nranks 0: those whose devices are lost); the others keep their order. A communicator that
+ * failed is usable again. *out: a handle of the ranks there are then; out may be NULL. GPUSIM_BUSY: an
+ * operation is in progress. */
 enum gpusim_rc gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nranks,
 				  struct gpusim_comm **out);
 
-/* Take in n free devices (devices NULL), for which the call stands in line for up to wait_ms as
- * gpusim_comm_init_all does, or the n named, as the last ranks. out NULL: as above. */
+/* Take in n devices as the last ranks: the named ones, or (NULL) n free ones, for which the call stands in
+ * line for up to wait_ms as in gpusim_comm_init_all. *out and errors as above. */
 enum gpusim_rc gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n,
 				const struct gpusim_device *devices, uint32_t wait_ms,
 				struct gpusim_comm **out);
@@ -412,35 +442,40 @@ struct gpusim_split {
 	struct gpusim_comm *comm;
 };
 
-/* Make a communicator of the ranks of each color, ordered by key, then rank: ncclCommSplit, for all
- * ranks at once. color and key: by rank; a color below 0 takes no part, key NULL is all 0. comm stays.
- * All or nothing: if one cannot be made, those made before are destroyed. *out: one a color, in
- * ascending order, released with gpusim_split_free, which does not destroy the communicators. */
+/*
+ * gpusim_comm_split_all - ncclCommSplit for all ranks at once: a communicator of the ranks of each color,
+ * ordered by key, then rank. comm stays.
+ *
+ *	color	by rank; below 0: the rank takes no part
+ *	key	by rank; NULL: all 0
+ *	out	one a color, ascending; release with gpusim_split_free, which destroys nothing
+ *
+ * All or nothing: if one cannot be made, the call destroys those it has made.
+ */
 enum gpusim_rc gpusim_comm_split_all(const struct gpusim_comm *comm, const int *color,
 				     const int *key, const struct gpusim_comm_config *config,
 				     struct gpusim_split **out, size_t *nout);
 void gpusim_split_free(struct gpusim_split *s, size_t n);
 
-/* What had to be recovered from in this thread's last call that succeeded: a sentence, or "". After
- * gpusim_comm_status: the communicator's latest recovery. */
-const char *gpusim_note(void);
-
-/* Its state; with GPUSIM_SYNC once nothing is in progress (or the time is up: GPUSIM_TIMEOUT). When
- * the state is GPUSIM_STATE_FAILED, gpusim_error() says why. */
+/* Its state; with GPUSIM_SYNC once nothing is in progress, else GPUSIM_TIMEOUT. In GPUSIM_STATE_FAILED
+ * gpusim_error() says why. */
 enum gpusim_rc gpusim_comm_status(const struct gpusim_comm *comm, enum gpusim_wait wait,
 				  enum gpusim_state *state);
 
-/* How what was queued on the communicator came out: GPUSIM_OK if it is well or still runs, else the failure,
- * whose sentence gpusim_error() then has. */
+/* Wait until nothing is in progress. Returns the communicator's failure, if there was one. */
+enum gpusim_rc gpusim_comm_sync(const struct gpusim_comm *comm);
+
+/* The outcome of queued work, without waiting, as ncclCommGetAsyncError: GPUSIM_OK while it runs and when it
+ * is well, else the failure, whose sentence gpusim_error() has. */
 enum gpusim_rc gpusim_comm_get_async_error(const struct gpusim_comm *comm, enum gpusim_rc *out);
 
-/* By how much a rank held up the others: how long it was waited for, less what it waited itself, in
- * each run of the communicator that succeeded. So the slow one stands out, and not its victims. */
+/* How much a rank held up the others: the time others waited for it, less the time it waited itself, over
+ * the communicator's successful operations. So the slow rank stands out, not its victims. */
 struct gpusim_lateness {
 	struct gpusim_device device;
-	uint64_t operations; /* of those runs */
+	uint64_t operations; /* counted */
 	uint64_t sum_ns;
-	uint64_t max_ns; /* of one run */
+	uint64_t max_ns; /* of one submission */
 };
 
 /* By rank. *out is the caller's to free(3). */
@@ -449,51 +484,139 @@ enum gpusim_rc gpusim_comm_lateness(const struct gpusim_comm *comm, struct gpusi
 
 /* How chunks get from one rank to another. */
 enum gpusim_path {
-	GPUSIM_PATH_NET = 0, /* sockets */
-	GPUSIM_PATH_P2P = 1, /* each maps the other's memory */
+	GPUSIM_PATH_NET = 0, /* by sockets */
+	GPUSIM_PATH_P2P = 1, /* by memory that each maps of the other */
 };
 
-/* The path from rank r to rank q is path[r * nranks + q], an enum gpusim_path; to itself it is
- * GPUSIM_PATH_P2P. path: nranks * nranks bytes. GPUSIM_INVAL for more than 512 ranks. */
+/* path: nranks * nranks bytes [out]. From rank r to rank q it is path[r * nranks + q], an enum gpusim_path;
+ * to itself GPUSIM_PATH_P2P. GPUSIM_INVAL: more than 512 ranks. */
 enum gpusim_rc gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path);
 
-/* What is submitted between start and end is checked at once and runs together at the end. */
-enum gpusim_rc gpusim_group_start(struct gpusim_comm *comm);
-enum gpusim_rc gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait);
+/* ------------------------------------------------------------------ collectives of one rank */
 
-/* One collective over all ranks, or a send or recv of one. */
+/*
+ * For a handle of gpusim_comm_init_rank: each rank calls, in the same order, with its own buffers, as in
+ * NCCL. A call returns when all ranks have called and the operation is queued on their streams;
+ * gpusim_stream_sync or gpusim_comm_sync waits for the end. send equal to recv, or to the rank's part of
+ * it, means in place, as in NCCL.
+ *
+ *	allreduce, broadcast, reduce, send, recv	count is of the whole buffer
+ *	allgather, gather		count is what a rank sends; the result has nranks * count
+ *	reduce_scatter, scatter		count is what a rank receives; the input has nranks * count
+ *	alltoall			count is between each pair; both buffers have nranks * count
+ *
+ * Buffers that only the root has are {0} elsewhere. Errors: GPUSIM_INVAL: the handle is for all ranks, ranks
+ * differ in an argument, a buffer is outside the device's memory. GPUSIM_TIMEOUT: a rank has not called.
+ */
+enum gpusim_rc gpusim_allreduce(struct gpusim_comm *comm, struct gpusim_addr send,
+				struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+				enum gpusim_redop redop, struct gpusim_stream stream);
+enum gpusim_rc gpusim_broadcast(struct gpusim_comm *comm, struct gpusim_addr send,
+				struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+				uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce(struct gpusim_comm *comm, struct gpusim_addr send,
+			     struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+			     enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_allgather(struct gpusim_comm *comm, struct gpusim_addr send,
+				struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+				struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce_scatter(struct gpusim_comm *comm, struct gpusim_addr send,
+				     struct gpusim_addr recv, uint64_t count,
+				     enum gpusim_dtype dtype, enum gpusim_redop redop,
+				     struct gpusim_stream stream);
+enum gpusim_rc gpusim_alltoall(struct gpusim_comm *comm, struct gpusim_addr send,
+			       struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+			       struct gpusim_stream stream);
+enum gpusim_rc gpusim_gather(struct gpusim_comm *comm, struct gpusim_addr send,
+			     struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+			     uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_scatter(struct gpusim_comm *comm, struct gpusim_addr send,
+			      struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype,
+			      uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_barrier(struct gpusim_comm *comm, struct gpusim_stream stream);
+/* To and from a peer. They wait for no other rank: the other half may come later. */
+enum gpusim_rc gpusim_send(struct gpusim_comm *comm, struct gpusim_addr send, uint64_t count,
+			   enum gpusim_dtype dtype, uint32_t peer, struct gpusim_stream stream);
+enum gpusim_rc gpusim_recv(struct gpusim_comm *comm, struct gpusim_addr recv, uint64_t count,
+			   enum gpusim_dtype dtype, uint32_t peer, struct gpusim_stream stream);
+
+/* ------------------------------------------------------------------ collectives of all ranks */
+
+/* For a handle of all ranks: one call does it for every rank, with send and recv by rank ({0} where a rank
+ * has none). Counts as above. The call returns when the operation is queued. */
+enum gpusim_rc gpusim_allreduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				    const struct gpusim_addr *recv, uint64_t count,
+				    enum gpusim_dtype dtype, enum gpusim_redop redop,
+				    struct gpusim_stream stream);
+enum gpusim_rc gpusim_broadcast_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				    const struct gpusim_addr *recv, uint64_t count,
+				    enum gpusim_dtype dtype, uint32_t root,
+				    struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				 const struct gpusim_addr *recv, uint64_t count,
+				 enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
+				 struct gpusim_stream stream);
+enum gpusim_rc gpusim_allgather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				    const struct gpusim_addr *recv, uint64_t count,
+				    enum gpusim_dtype dtype, struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+					 const struct gpusim_addr *recv, uint64_t count,
+					 enum gpusim_dtype dtype, enum gpusim_redop redop,
+					 struct gpusim_stream stream);
+enum gpusim_rc gpusim_alltoall_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				   const struct gpusim_addr *recv, uint64_t count,
+				   enum gpusim_dtype dtype, struct gpusim_stream stream);
+enum gpusim_rc gpusim_gather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				 const struct gpusim_addr *recv, uint64_t count,
+				 enum gpusim_dtype dtype, uint32_t root,
+				 struct gpusim_stream stream);
+enum gpusim_rc gpusim_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				  const struct gpusim_addr *recv, uint64_t count,
+				  enum gpusim_dtype dtype, uint32_t root,
+				  struct gpusim_stream stream);
+enum gpusim_rc gpusim_barrier_all(struct gpusim_comm *comm, struct gpusim_stream stream);
+
+/* The general form: any collective, algorithm and chunk; or a send or recv of one rank. For a handle of all
+ * ranks. */
 struct gpusim_collective {
+	size_t size; /* GPUSIM_COLLECTIVE_INIT */
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
 	enum gpusim_redop redop;
-	const char *algo; /* NULL: the default; gpuctl plan lists them */
+	const char *algo; /* NULL: the tuner's choice; gpuctl plan lists them */
 	/*
-	 * Elements of the whole vector: of the buffer for allreduce, broadcast, reduce, send, recv;
-	 * of all ranks' parts together for allgather, gather, reducescatter, scatter, alltoall.
-	 * Rank r's part is [r*nelem/n, (r+1)*nelem/n), so it may be uneven (but for alltoall).
-	 * NCCL's count is nelem / n there.
+	 * Elements of the whole vector: of the buffer for allreduce, broadcast, reduce, send, recv; of all
+	 * ranks' parts together for the others (nranks times NCCL's count). Rank r's part is
+	 * [r * nelem / n, (r + 1) * nelem / n), so parts may be uneven (but for alltoall).
 	 */
 	uint64_t nelem;
 	uint32_t root;			/* send, recv: the peer */
-	uint32_t rank;			/* send, recv: who does it */
-	const struct gpusim_addr *send; /* addresses by rank (send: [0]); 0 where a rank has none */
-	const struct gpusim_addr
-	    *recv; /* addresses by rank (recv: [0]); equal to send means in place */
+	uint32_t rank;			/* send, recv: the rank that does it */
+	const struct gpusim_addr *send; /* by rank (send: [0]); 0 where a rank has none */
+	const struct gpusim_addr *recv; /* by rank (recv: [0]); equal to send means in place */
 	struct gpusim_stream stream;
-	uint64_t chunk_bytes; /* largest message; 0: default */
+	uint64_t chunk_bytes; /* largest message; 0: the default */
 };
+#define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 
+/* Run it. Errors: as of one rank; GPUSIM_ABORTED: a peer failed; GPUSIM_RECOVERED: see
+ * gpusim_comm_init_all. */
 enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
 				 enum gpusim_wait wait);
 
-/* As in the lab: in place, by the ring, queued; gpusim_comm_status tells the outcome. */
-enum gpusim_rc gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count,
-				     enum gpusim_dtype dtype, enum gpusim_redop redop,
-				     const struct gpusim_addr *addrs);
+/*
+ * What the caller submits between start and end runs together at the end, in one operation of the
+ * communicator. A handle of all ranks: each call is checked at once. A handle of one rank: nothing is sent
+ * before the end, which returns when all ranks have ended theirs; it takes GPUSIM_ASYNC only.
+ * GPUSIM_INVAL: a group is open already, or none is.
+ */
+enum gpusim_rc gpusim_group_start(struct gpusim_comm *comm);
+enum gpusim_rc gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait);
 
 /* ------------------------------------------------------------------ lists of operations, graphs */
 
-/* What each rank does, in order. Adding can run out of memory only, and then submitting says so. */
+/* The operations of each rank, in order. Adding reports no failure; submitting the list reports the first
+ * one. NULL: out of memory, which is legal in all calls below. */
 struct gpusim_ops;
 
 struct gpusim_ops *gpusim_ops_new(uint32_t nranks);
@@ -508,24 +631,25 @@ void gpusim_ops_record(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream
 		       struct gpusim_event event);
 void gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream,
 		     struct gpusim_event event);
+/* On all ranks; a send or recv on c->rank. */
 void gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c);
 
-/* Whether what is added from here on counts in struct gpusim_times; at first it does. */
+/* Whether operations added from here on count in struct gpusim_times; at first they do. */
 enum gpusim_timing { GPUSIM_TIMED, GPUSIM_UNTIMED };
 void gpusim_ops_timing(struct gpusim_ops *o, enum gpusim_timing timing);
 
-/* Where a rank's time went. */
+/* A rank's time. */
 struct gpusim_times {
 	uint64_t compute_ns; /* kernels, memset, copy */
-	uint64_t comm_ns;    /* collectives, waiting for peers included */
+	uint64_t comm_ns;    /* collectives, with the time they waited for peers */
 };
 
-/* Run once. times: nranks entries, or NULL; filled only with GPUSIM_SYNC. */
+/* Run a list once. times: by rank, or NULL; filled with GPUSIM_SYNC only. Errors: as gpusim_collective. */
 enum gpusim_rc gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o,
 			     enum gpusim_wait wait, struct gpusim_times *times);
 
-/* Record once, run often: one request for all iterations, first .. first + iterations - 1 as kernel
- * arguments with a step count them. */
+/* Record a list once, run it often: one request runs iterations first .. first + iterations - 1, as kernel
+ * arguments with a step count them. GPUSIM_NOTFOUND: no such graph. */
 enum gpusim_rc gpusim_graph_create(struct gpusim_comm *comm, const struct gpusim_ops *o,
 				   struct gpusim_graph *graph);
 enum gpusim_rc gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph graph,
@@ -536,14 +660,14 @@ enum gpusim_rc gpusim_graph_destroy(struct gpusim_comm *comm, struct gpusim_grap
 /* ------------------------------------------------------------------ models for others */
 
 /*
- * Give the coordinator the bytes of a .npz file, for whoever asks it over HTTP for the newest model
- * (gpucoord --http); it keeps one.
+ * gpusim_model_put - give the coordinator a model, the bytes of a .npz file, to serve as the newest over
+ * HTTP (gpucoord --http). It keeps one.
  *
  *	training	a random number that tells this training from others, never 0
- *	version		larger than those of the same training before it
+ *	version		larger than the training's earlier ones
  *
- * GPUSIM_INVAL: it was started without --http, or the version is not larger. GPUSIM_BUSY: too many or too
- * large ones at a time.
+ * Errors: GPUSIM_INVAL: the coordinator was started without --http, or the version is not larger.
+ * GPUSIM_BUSY: too many or too large models at a time.
  */
 enum gpusim_rc gpusim_model_put(struct gpusim *g, uint64_t training, uint64_t version,
 				const void *npz, uint64_t nbytes);
@@ -587,11 +711,12 @@ struct gpusim_injected {
 };
 
 /*
- * Arm faults on a device, or with device 0 on the coordinator (kill, stop, slow; now). They must have
- * been started with --allow-inject: else GPUSIM_INVAL.
+ * gpusim_inject - arm faults on a device, or with device {0} on the coordinator (kill, stop, slow; now).
  *
- *	clear	not 0: forget first what is armed
- *	out	what is armed now, or NULL; release with gpusim_injected_fini
+ *	clear	not 0: disarm first what is armed
+ *	out	what is armed then, or NULL; release with gpusim_injected_fini
+ *
+ * Errors: GPUSIM_INVAL: a fault is malformed, or the process was started without --allow-inject.
  */
 enum gpusim_rc gpusim_inject(struct gpusim *g, struct gpusim_device device, int clear,
 			     const struct gpusim_fault *faults, size_t nfaults,

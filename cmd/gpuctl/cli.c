@@ -268,10 +268,9 @@ cli_nranks_or_all(struct cli *cli, const struct args *a, uint32_t *n, struct err
 struct gpusim_comm_config
 cli_config(const struct args *a, enum gpusim_life life)
 {
-	return (struct gpusim_comm_config){.life = life,
-					   .on_failure = a->on_failure,
-					   .op_timeout_ms = a->op_timeout_ms,
-					   .wait_ms = a->wait_ms};
+	return (struct gpusim_comm_config){
+	    GPUSIM_COMM_CONFIG_INIT, .life = life, .on_failure = a->on_failure,
+	    .op_timeout_ms = a->op_timeout_ms, .wait_ms = a->wait_ms};
 }
 
 void

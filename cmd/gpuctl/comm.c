@@ -62,12 +62,12 @@ how_many(const struct args *a, int first, uint32_t *n, struct err *err)
 enum rc
 run_unique_id(struct cli *cli, const struct args *a, struct err *err)
 {
-	char id[GPUSIM_UNIQUE_ID];
-	enum rc rc = api(gpusim_unique_id(id), err);
+	struct gpusim_unique_id id;
+	enum rc rc = api(gpusim_get_unique_id(&id), err);
 
 	(void)cli;
 	if (rc == RC_OK)
-		printf(a->json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
+		printf(a->json ? "{\"id\":\"%s\"}\n" : "%s\n", id.text);
 	return rc;
 }
 
@@ -100,6 +100,7 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 	  struct gpusim_comm **out, struct err *err)
 {
 	const struct args alone = {0};
+	struct gpusim_unique_id id = {{0}};
 	struct gpusim_device device = {0};
 	uint32_t rank, nranks;
 	enum rc rc = who_we_are(a, &rank, &nranks, err);
@@ -117,7 +118,11 @@ init_rank(struct cli *cli, const struct args *a, const struct gpusim_comm_config
 		rc = cli_device(cli, &alone, a->device, &device, err);
 	if (rc != RC_OK)
 		return rc;
-	return api(gpusim_comm_init_rank(cli->g, nranks, a->id, rank, device, config, out), err);
+	if (snprintf(id.text, sizeof id.text, "%s", a->id) >= (int)sizeof id.text)
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is no unique id, which has %zu hexadecimal digits", a->id,
+			       sizeof id.text - 1);
+	return api(gpusim_comm_init_rank(cli->g, nranks, id, rank, device, config, out), err);
 }
 
 /* Over -n free devices, or over the devices that are named, rank by rank. */

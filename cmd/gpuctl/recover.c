@@ -51,7 +51,7 @@ recover_refresh(struct cli *cli, struct gpusim_comm **comm, uint32_t *was, struc
 static bool
 meet(struct cli *cli, struct gpusim_comm_id id)
 {
-	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
+	const struct gpusim_collective barrier = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BARRIER};
 	struct gpusim_comm *now;
 	bool told = false;
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli.h"
+#include "gpusim_lab.h"
 #include "table.h"
 
 static enum rc

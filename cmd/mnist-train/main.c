@@ -231,7 +231,7 @@ count(struct gpusim *g, struct census *c, struct err *err)
 static enum rc
 why_none(struct gpusim *g, struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	enum rc rc = (enum rc)gpusim_comm_init_all(g, 1, NULL, &config, NULL);
 
 	if (rc == RC_OK)

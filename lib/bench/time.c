@@ -31,7 +31,8 @@ summary(double *us, size_t n)
 static void
 add_rewrite(struct bench *b, struct gpusim_ops *ops)
 {
-	struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER, .stream = b->c.stream};
+	struct gpusim_collective barrier = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BARRIER,
+					    .stream = b->c.stream};
 	uint32_t n = gpusim_comm_count(b->comm);
 
 	gpusim_ops_timing(ops, GPUSIM_UNTIMED);

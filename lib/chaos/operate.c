@@ -91,15 +91,11 @@ submit_ring(struct chaos *c, struct gpusim_collective *k, const struct places *p
 static enum rc
 submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct err *err)
 {
-	struct gpusim_collective k = {.coll = o->coll,
-				      .dtype = o->dtype,
-				      .redop = o->redop,
-				      .algo = o->algo,
-				      .nelem = o->nelem,
-				      .root = o->root,
-				      .send = p->send,
-				      .recv = p->recv,
-				      .chunk_bytes = o->chunk_bytes};
+	struct gpusim_collective k = {GPUSIM_COLLECTIVE_INIT, .coll = o->coll,
+				      .dtype = o->dtype,      .redop = o->redop,
+				      .algo = o->algo,	      .nelem = o->nelem,
+				      .root = o->root,	      .send = p->send,
+				      .recv = p->recv,	      .chunk_bytes = o->chunk_bytes};
 
 	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
 					  : gpusim_collective(c->comm, &k, GPUSIM_SYNC),

@@ -192,6 +192,26 @@ client_deadline(const struct gpusim *g)
 	return deadline_in_ms(g->timeout_ms);
 }
 
+enum rc
+client_take(const char *name, const void *from, void *to, size_t size)
+{
+	size_t given;
+
+	memcpy(&given, from, sizeof given);
+	if (given < sizeof given)
+		return err_set(&last, RC_INVAL,
+			       "struct %s: its size is not set: initialise it with its INIT macro",
+			       name);
+	if (given > size)
+		return err_set(&last, RC_INVAL,
+			       "struct %s: a size of %zu bytes, this libgpusim knows %zu: the "
+			       "program was built with a newer gpusim.h",
+			       name, given, size);
+	memset(to, 0, size);
+	memcpy(to, from, given);
+	return RC_OK;
+}
+
 /* The answer must be of the expected kind. */
 static enum rc
 expect(GpuSim__Reply *reply, int want, GpuSim__Reply **out)

@@ -50,12 +50,14 @@ struct gpusim {
 	char program[GPUSIM_PROGRAM]; /* lock held */
 };
 
-/* A communicator as the coordinator last told: it does not change, so threads share it without a lock. */
+/* A communicator as the coordinator last told: but for the group it does not change, so threads share it
+ * without a lock. */
 struct gpusim_comm {
 	struct gpusim *g;
 	uint64_t id;
 	uint32_t epoch, nranks;
 	int rank;			   /* the caller's own; -1: the handle is for all ranks */
+	struct gpusim_ops *group;	   /* of the rank's open group, used by one thread */
 	struct gpusim_device_info *device; /* by rank */
 };
 
@@ -64,6 +66,15 @@ struct err *client_err(void);
 
 /* What this thread's gpusim_note() is from now on. */
 void client_note(const char *text);
+
+/*
+ * A struct that begins with its size, as the caller has it, into one of ours: what it lacks is 0.
+ *
+ *	name	of the struct, which begins the sentence
+ *
+ * RC_INVAL: the size is 0, or larger than ours.
+ */
+enum rc client_take(const char *name, const void *from, void *to, size_t size);
 
 /* rc as the public enum; they are the same numbers. */
 static inline enum gpusim_rc
@@ -108,6 +119,9 @@ enum rc direct_copy_across(struct gpusim *g, struct known_device *dst, struct gp
 
 /* Close the file of a device, and those after it; NULL is legal. */
 void direct_close(struct device_file *f);
+
+/* Submit the list of the handle's own rank, queued. */
+enum gpusim_rc client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o);
 
 /* Copy on one device, by the device. */
 enum gpusim_rc client_copy_within(struct gpusim *g, struct gpusim_device device,

@@ -1,4 +1,4 @@
-/* Communicators, groups, and the lab's ring. */
+/* Communicators and groups. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,30 +62,33 @@ enum gpusim_rc
 gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *devices,
 		     const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
-	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
+	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT};
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
 
+	if (config && client_take("gpusim_comm_config", config, &cfg, sizeof cfg) != RC_OK)
+		return client_rc(client_err()->rc);
 	m.deviceids = ids(devices);
 	m.n_deviceids = devices ? n : 0;
 	m.numdevices = n;
-	m.lease = cfg->life == GPUSIM_LEASE;
-	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
-	m.optimeoutms = cfg->op_timeout_ms;
-	m.waitms = cfg->wait_ms;
+	m.lease = cfg.life == GPUSIM_LEASE;
+	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
+	m.optimeoutms = cfg.op_timeout_ms;
+	m.waitms = cfg.wait_ms;
 	client_program(g, program);
 	m.program = program;
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
-	return call_init(g, &req, devices ? 0 : cfg->wait_ms, out);
+	return call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
 }
 
 enum gpusim_rc
-gpusim_unique_id(char id[GPUSIM_UNIQUE_ID])
+gpusim_get_unique_id(struct gpusim_unique_id *out)
 {
-	snprintf(id, GPUSIM_UNIQUE_ID, "%016" PRIx64 "%016" PRIx64, net_random(), net_random());
+	snprintf(out->text, sizeof out->text, "%016" PRIx64 "%016" PRIx64, net_random(),
+		 net_random());
 	return GPUSIM_OK;
 }
 
@@ -101,40 +104,45 @@ half(const char *digits)
 }
 
 static enum rc
-parse_id(const char *id, GpuSim__CommInitRankRequest *m)
+parse_id(const struct gpusim_unique_id *uid, GpuSim__CommInitRankRequest *m)
 {
+	const size_t digits = sizeof uid->text - 1;
+	const char *id = uid->text;
 	size_t n = 0;
 
-	while (n < GPUSIM_UNIQUE_ID && isxdigit((unsigned char)id[n]))
+	while (n < digits && isxdigit((unsigned char)id[n]))
 		n++;
-	if (n != GPUSIM_UNIQUE_ID - 1 || id[n])
+	if (n != digits || id[n])
 		return err_set(client_err(), RC_INVAL,
-			       "'%.64s' is no unique id, which has %d hexadecimal digits", id,
-			       GPUSIM_UNIQUE_ID - 1);
+			       "'%.32s' is no unique id, which has %zu hexadecimal digits", id,
+			       digits);
 	m->idhigh = half(id);
 	m->idlow = half(id + 16);
 	return RC_OK;
 }
 
 enum gpusim_rc
-gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, const char *id, uint32_t rank,
+gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id id, uint32_t rank,
 		      struct gpusim_device device, const struct gpusim_comm_config *config,
 		      struct gpusim_comm **out)
 {
-	const struct gpusim_comm_config plain = {0}, *cfg = config ? config : &plain;
+	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT};
 	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
-	enum gpusim_rc rc = client_rc(parse_id(id, &m));
+	enum gpusim_rc rc = client_rc(parse_id(&id, &m));
+
+	if (rc == GPUSIM_OK && config)
+		rc = client_rc(client_take("gpusim_comm_config", config, &cfg, sizeof cfg));
 
 	if (rc != GPUSIM_OK)
 		return rc;
 	m.rank = rank;
 	m.numranks = nranks;
 	m.deviceid = device.id;
-	m.lease = cfg->life == GPUSIM_LEASE;
-	m.onfailure = (GpuSim__OnFailure)cfg->on_failure;
-	m.optimeoutms = cfg->op_timeout_ms;
+	m.lease = cfg.life == GPUSIM_LEASE;
+	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
+	m.optimeoutms = cfg.op_timeout_ms;
 	client_program(g, program);
 	m.program = program;
 	m.pid = (uint32_t)getpid();
@@ -256,6 +264,15 @@ gpusim_comm_get_async_error(const struct gpusim_comm *comm, enum gpusim_rc *out)
 }
 
 enum gpusim_rc
+gpusim_comm_sync(const struct gpusim_comm *comm)
+{
+	enum gpusim_state state;
+	enum gpusim_rc rc = gpusim_comm_status(comm, GPUSIM_SYNC, &state);
+
+	return rc == GPUSIM_OK && state == GPUSIM_STATE_FAILED ? client_rc(client_err()->rc) : rc;
+}
+
+enum gpusim_rc
 gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path)
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
@@ -353,6 +370,7 @@ gpusim_comm_free(struct gpusim_comm *comm)
 {
 	if (!comm)
 		return;
+	gpusim_ops_free(comm->group);
 	free(comm->device);
 	free(comm);
 }
@@ -376,12 +394,42 @@ gpusim_comm_destroy(struct gpusim_comm *comm)
 
 /* ---- groups */
 
+/* A group of the handle's own rank is gathered here. */
+static enum gpusim_rc
+start_own(struct gpusim_comm *comm)
+{
+	if (comm->group)
+		return client_rc(err_set(client_err(), RC_INVAL,
+					 "comm %" PRIu64 ": the group is open already", comm->id));
+	comm->group = gpusim_ops_new(comm->nranks);
+	return comm->group ? GPUSIM_OK
+			   : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+}
+
+static enum gpusim_rc
+end_own(struct gpusim_comm *comm, enum gpusim_wait wait)
+{
+	struct gpusim_ops *group = comm->group;
+	enum gpusim_rc rc;
+
+	if (!group || wait != GPUSIM_ASYNC)
+		return client_rc(
+		    err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id,
+			    group ? "a rank's group ends with GPUSIM_ASYNC" : "no group is open"));
+	comm->group = NULL;
+	rc = client_submit_rank(comm, group);
+	gpusim_ops_free(group);
+	return rc;
+}
+
 enum gpusim_rc
 gpusim_group_start(struct gpusim_comm *comm)
 {
 	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
+	if (comm->rank >= 0)
+		return start_own(comm);
 	m.commid = comm->id;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_START;
 	req.groupstart = &m;
@@ -396,6 +444,8 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 	GpuSim__Reply *reply;
 	enum rc rc;
 
+	if (comm->rank >= 0)
+		return end_own(comm, wait);
 	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
@@ -405,46 +455,5 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 		client_note(reply->groupend->note);
 		wire_reply_free(reply);
 	}
-	return client_rc(rc);
-}
-
-enum gpusim_rc
-gpusim_allreduce_ring(struct gpusim_comm *comm, uint64_t count, enum gpusim_dtype dtype,
-		      enum gpusim_redop redop, const struct gpusim_addr *addrs)
-{
-	GpuSim__AllReduceRingRequest m = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	uint32_t n = comm->nranks;
-	struct {
-		GpuSim__MemAddr addr;
-		GpuSim__AllReduceRingRequest__MemAddrsEntry entry;
-	} *v = alloc_zeroed(n, sizeof *v);
-	enum rc rc;
-
-	m.memaddrs = alloc_zeroed(n, sizeof *m.memaddrs);
-	if (!v || !m.memaddrs) {
-		rc = err_set(client_err(), RC_NOMEM, "out of memory");
-		goto out;
-	}
-	for (uint32_t r = 0; r < n; r++) {
-		v[r].addr = (GpuSim__MemAddr)GPU_SIM__MEM_ADDR__INIT;
-		v[r].addr.value = addrs[r].addr;
-		v[r].entry = (GpuSim__AllReduceRingRequest__MemAddrsEntry)
-		    GPU_SIM__ALL_REDUCE_RING_REQUEST__MEM_ADDRS_ENTRY__INIT;
-		v[r].entry.key = r;
-		v[r].entry.value = &v[r].addr;
-		m.memaddrs[r] = &v[r].entry;
-	}
-	m.n_memaddrs = n;
-	m.commid = comm->id;
-	m.count = count;
-	m.dtype = (GpuSim__DataType)dtype;
-	m.op = (GpuSim__ReduceOp)redop;
-	req.body_case = GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING;
-	req.allreducering = &m;
-	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, NULL);
-out:
-	free(m.memaddrs);
-	free(v);
 	return client_rc(rc);
 }

@@ -209,14 +209,11 @@ DTYPES(SAME_DTYPE)
 REDOPS(SAME_REDOP, )
 
 void
-gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
+ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c)
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
-	bool one = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
 
-	if (!o)
-		return;
 	m.coll = (GpuSim__Collective)c->coll;
 	m.algo = (char *)(c->algo ? c->algo : "");
 	m.dtype = (GpuSim__DataType)c->dtype;
@@ -224,11 +221,31 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *c)
 	m.nelem = c->nelem;
 	m.root = c->root;
 	m.chunkbytes = c->chunk_bytes;
+	m.sendaddr = c->send ? c->send->addr : 0;
+	m.recvaddr = c->recv ? c->recv->addr : 0;
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
-	for (uint32_t i = 0; i < (one ? 1 : o->nranks); i++) {
-		m.sendaddr = c->send ? c->send[i].addr : 0;
-		m.recvaddr = c->recv ? c->recv[i].addr : 0;
-		add(o, one ? c->rank : i, c->stream, &op);
+	add(o, rank, c->stream, &op);
+}
+
+void
+gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *given)
+{
+	struct gpusim_collective c;
+
+	if (!o || o->err.rc != RC_OK)
+		return;
+	if (client_take("gpusim_collective", given, &c, sizeof c) != RC_OK) {
+		o->err = *client_err();
+		return;
+	}
+	if (c.coll == GPUSIM_SEND || c.coll == GPUSIM_RECV) {
+		ops_collective_of(o, c.rank, &c);
+		return;
+	}
+	for (uint32_t r = 0; r < o->nranks; r++) {
+		ops_collective_of(o, r, &c);
+		c.send += c.send != NULL;
+		c.recv += c.recv != NULL;
 	}
 }

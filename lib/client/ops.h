@@ -21,6 +21,9 @@ struct gpusim_ops {
 	struct err err;		 /* the first thing that went wrong while adding */
 };
 
+/* Append a collective, send or recv for one rank: buffers are send[0] and recv[0]. */
+void ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c);
+
 /* The messages for the ranks that have any; NULL list: the error is in client_err. */
 enum rc ops_ranks(const struct gpusim_ops *o, GpuSim__RankOps ***out, size_t *n);
 

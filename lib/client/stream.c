@@ -1,4 +1,4 @@
-/* Streams of a device: their state, and the lab's transfers. */
+/* Streams of a device: their state. */
 #include "client/client_impl.h"
 
 enum rc
@@ -57,57 +57,4 @@ gpusim_stream_status(struct gpusim *g, struct gpusim_device device, struct gpusi
 		     enum gpusim_state *state)
 {
 	return client_rc(ask_stream(g, device, stream, GPUSIM_ASYNC, state));
-}
-
-enum gpusim_rc
-gpusim_begin_send(struct gpusim *g, struct gpusim_device device, struct gpusim_comm_id comm,
-		  struct gpusim_addr addr, uint64_t nbytes, uint32_t dst_rank,
-		  struct gpusim_stream *stream)
-{
-	GpuSim__BeginSendRequest m = GPU_SIM__BEGIN_SEND_REQUEST__INIT;
-	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
-	GpuSim__Rank r = GPU_SIM__RANK__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	a.value = addr.addr;
-	r.value = dst_rank;
-	m.sendbuffaddr = &a;
-	m.dstrank = &r;
-	m.numbytes = nbytes;
-	m.commid = comm.id;
-	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_SEND;
-	req.beginsend = &m;
-	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_SEND, &reply);
-	if (rc != RC_OK)
-		return client_rc(rc);
-	stream->id = reply->beginsend->streamid ? reply->beginsend->streamid->value : 0;
-	wire_reply_free(reply);
-	return GPUSIM_OK;
-}
-
-enum gpusim_rc
-gpusim_begin_receive(struct gpusim *g, struct gpusim_device device, struct gpusim_comm_id comm,
-		     struct gpusim_stream stream, struct gpusim_addr addr, uint64_t nbytes,
-		     uint32_t src_rank)
-{
-	GpuSim__BeginReceiveRequest m = GPU_SIM__BEGIN_RECEIVE_REQUEST__INIT;
-	GpuSim__StreamId id = GPU_SIM__STREAM_ID__INIT;
-	GpuSim__MemAddr a = GPU_SIM__MEM_ADDR__INIT;
-	GpuSim__Rank r = GPU_SIM__RANK__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-
-	id.value = stream.id;
-	a.value = addr.addr;
-	r.value = src_rank;
-	m.streamid = &id;
-	m.recvbuffaddr = &a;
-	m.srcrank = &r;
-	m.numbytes = nbytes;
-	m.commid = comm.id;
-	req.body_case = GPU_SIM__REQUEST__BODY_BEGIN_RECEIVE;
-	req.beginreceive = &m;
-	return client_rc(
-	    client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_BEGIN_RECEIVE, NULL));
 }

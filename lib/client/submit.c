@@ -126,6 +126,38 @@ gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o, enum gpusim_
 	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, o->nranks));
 }
 
+/* Whether a list has a collective, which needs the other ranks'. */
+static bool
+meets(GpuSim__RankOps *const *ranks, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < ranks[i]->n_ops; k++) {
+			const GpuSim__Op *op = ranks[i]->ops[k];
+
+			if (op->kind_case == GPU_SIM__OP__KIND_COLL &&
+			    op->coll->coll != GPU_SIM__COLLECTIVE__SEND &&
+			    op->coll->coll != GPU_SIM__COLLECTIVE__RECV)
+				return true;
+		}
+	return false;
+}
+
+enum gpusim_rc
+client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
+{
+	GpuSim__SubmitRequest m = GPU_SIM__SUBMIT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	enum rc rc = ops_ranks(o, &m.ranks, &m.n_ranks);
+
+	if (rc != RC_OK)
+		return client_rc(rc);
+	m.commid = comm->id;
+	m.meet = meets(m.ranks, m.n_ranks);
+	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
+	req.submit = &m;
+	return client_rc(call_submit(comm->g, &req, NULL, 0));
+}
+
 enum gpusim_rc
 gpusim_collective(struct gpusim_comm *comm, const struct gpusim_collective *c,
 		  enum gpusim_wait wait)

@@ -20,7 +20,8 @@ resident(const struct learner_device *b)
 enum rc
 learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t wait_ms, struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE, .wait_ms = wait_ms};
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+						  .wait_ms = wait_ms};
 
 	*b = (struct learner_device){.g = g};
 	gpusim_set_timeout_ms(g, DEVICE_MS);

@@ -482,7 +482,7 @@ enum rc
 store_open(struct store *s, struct gpusim *g, const struct task *task,
 	   const struct checkpoint *from, uint64_t version, struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE,
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
 						  .wait_ms = task->config->wait_ms};
 	enum rc rc;
 

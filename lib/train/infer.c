@@ -63,7 +63,8 @@ enum rc
 predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms, struct predictor **out,
 	      struct err *err)
 {
-	const struct gpusim_comm_config config = {.life = GPUSIM_LEASE, .wait_ms = wait_ms};
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+						  .wait_ms = wait_ms};
 	struct predictor *p = alloc_zeroed(1, sizeof *p);
 	enum rc rc;
 

@@ -22,14 +22,10 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 {
 	struct recorder *rec = arg;
 	struct trainer *t = rec->t;
-	const struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
-					    .dtype = type,
-					    .redop = GPUSIM_SUM,
-					    .algo = t->o->algo,
-					    .nelem = nelem,
-					    .send = t->addrs,
-					    .recv = t->addrs,
-					    .stream = STREAM_COMPUTE};
+	const struct gpusim_collective c = {
+	    GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE, .dtype = type,
+	    .redop = GPUSIM_SUM,    .algo = t->o->algo,	      .nelem = nelem,
+	    .send = t->addrs,	    .recv = t->addrs,	      .stream = STREAM_COMPUTE};
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->addrs[r].addr = addr[r];
@@ -91,14 +87,10 @@ static void
 reduce_bucket(struct trainer *t, struct gpusim_ops *o, const struct net_bucket *bucket,
 	      unsigned number, struct gpusim_stream stream)
 {
-	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
-				      .dtype = GPUSIM_F32,
-				      .redop = GPUSIM_SUM,
-				      .algo = t->o->algo,
-				      .nelem = bucket->count,
-				      .send = t->addrs,
-				      .recv = t->addrs,
-				      .stream = stream};
+	struct gpusim_collective c = {
+	    GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE, .dtype = GPUSIM_F32,
+	    .redop = GPUSIM_SUM,    .algo = t->o->algo,	      .nelem = bucket->count,
+	    .send = t->addrs,	    .recv = t->addrs,	      .stream = stream};
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
 		t->addrs[r].addr = t->replica[r].net.grads + bucket->first * sizeof(float);
@@ -136,13 +128,10 @@ send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64
 	  uint64_t nbytes)
 {
 	const struct gpusim_addr out = {src}, in = {dst};
-	struct gpusim_collective c = {.coll = GPUSIM_SEND,
-				      .dtype = GPUSIM_U8,
-				      .nelem = nbytes,
-				      .rank = from,
-				      .root = to,
-				      .send = &out,
-				      .stream = STREAM_COMPUTE};
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_SEND,
+				      .dtype = GPUSIM_U8,     .nelem = nbytes,
+				      .rank = from,	      .root = to,
+				      .send = &out,	      .stream = STREAM_COMPUTE};
 
 	gpusim_ops_collective(rec->o, &c);
 	c.coll = GPUSIM_RECV;
@@ -267,14 +256,12 @@ static enum rc
 record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(gpusim_comm_count(t->comm));
-	struct gpusim_collective c = {.coll = GPUSIM_ALLREDUCE,
-				      .dtype = GPUSIM_F32,
-				      .redop = GPUSIM_AVG,
-				      .algo = t->o->algo,
-				      .nelem = replica_floats(&t->replica[0]),
-				      .send = t->addrs,
-				      .recv = t->addrs,
-				      .stream = STREAM_COMPUTE};
+	struct gpusim_collective c = {
+	    GPUSIM_COLLECTIVE_INIT,  .coll = GPUSIM_ALLREDUCE,
+	    .dtype = GPUSIM_F32,     .redop = GPUSIM_AVG,
+	    .algo = t->o->algo,	     .nelem = replica_floats(&t->replica[0]),
+	    .send = t->addrs,	     .recv = t->addrs,
+	    .stream = STREAM_COMPUTE};
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
 		t->addrs[r].addr = t->replica[r].net.params;

@@ -374,7 +374,7 @@ wait_usable(struct trainer *t, bool *over, struct err *err)
 enum rc
 name_lost(struct trainer *t, enum rc rc, struct err *err)
 {
-	const struct gpusim_collective barrier = {.coll = GPUSIM_BARRIER};
+	const struct gpusim_collective barrier = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BARRIER};
 	enum gpusim_state state;
 
 	if (rc != RC_UNREACHABLE)

@@ -14,8 +14,9 @@
 static enum rc
 start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struct err *err)
 {
-	const struct gpusim_comm_config config = {
-	    .life = GPUSIM_LEASE, .on_failure = t->o->on_failure, .wait_ms = t->o->wait_ms};
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+						  .on_failure = t->o->on_failure,
+						  .wait_ms = t->o->wait_ms};
 	struct trouble trouble = {0};
 	enum rc rc = weights_begin(t, from, err);
 

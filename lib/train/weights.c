@@ -45,11 +45,9 @@ enum rc
 weights_load(struct trainer *t, struct err *err)
 {
 	const struct replica *r = &t->replica[0];
-	const struct gpusim_collective c = {.coll = GPUSIM_BROADCAST,
-					    .dtype = GPUSIM_U8,
-					    .nelem = r->live_bytes,
-					    .send = t->addrs,
-					    .recv = t->addrs};
+	const struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BROADCAST,
+					    .dtype = GPUSIM_U8,	    .nelem = r->live_bytes,
+					    .send = t->addrs,	    .recv = t->addrs};
 	enum rc rc = device_write(t->g, r->device, r->net.params, t->host, r->live_bytes, err);
 
 	for (uint32_t q = 0; q < gpusim_comm_count(t->comm); q++)

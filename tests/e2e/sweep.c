@@ -260,7 +260,8 @@ run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 {
 	struct rank rank[RANKS_MAX] = {{.data = NULL}};
 	struct gpusim_addr send[RANKS_MAX] = {{0}}, recv[RANKS_MAX] = {{0}};
-	struct gpusim_collective op = {.coll = c->algo->coll,
+	struct gpusim_collective op = {GPUSIM_COLLECTIVE_INIT,
+				       .coll = c->algo->coll,
 				       .dtype = c->dtype,
 				       .redop = c->redop,
 				       .algo = name_of(c),
@@ -297,7 +298,7 @@ run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 static bool
 run_on(struct gpusim *g, struct gpusim_comm **comm, const struct sweep_case *c)
 {
-	const struct gpusim_comm_config lease = {.life = GPUSIM_LEASE};
+	const struct gpusim_comm_config lease = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 
 	if (gpusim_comm_count(*comm) != c->nranks) {
 		gpusim_comm_destroy(*comm);

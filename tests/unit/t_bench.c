@@ -71,15 +71,16 @@ int
 main(void)
 {
 	struct launch_config two = two_devices();
-	struct gpusim_comm_config policy = {.life = GPUSIM_LEASE};
+	struct gpusim_comm_config policy = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct gpusim_comm *comm = NULL;
-	struct bench_config cfg = {.comm = &comm,
-				   .c = {.coll = GPUSIM_ALLREDUCE, .dtype = GPUSIM_F32},
-				   .min_bytes = 1024,
-				   .max_bytes = 64 << 20,
-				   .fits = true,
-				   .factor = 1024,
-				   .iters = 2};
+	struct bench_config cfg = {
+	    .comm = &comm,
+	    .c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE, .dtype = GPUSIM_F32},
+	    .min_bytes = 1024,
+	    .max_bytes = 64 << 20,
+	    .fits = true,
+	    .factor = 1024,
+	    .iters = 2};
 	struct seen rows = {0}, rules = {0};
 	struct bench_summary sum = {0};
 	struct bench *b = NULL;

@@ -81,7 +81,7 @@ main(void)
 	static const char *const inject[] = {"--allow-inject"};
 	struct launch_config two = two_devices();
 	struct told told = {0};
-	struct chaos_config cfg = {.comm = {.life = GPUSIM_LEASE},
+	struct chaos_config cfg = {.comm = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE},
 				   .nranks = 2,
 				   .kinds = 1u << GPUSIM_FAULT_SLOW | 1u << GPUSIM_FAULT_DROP,
 				   .seed = 1,

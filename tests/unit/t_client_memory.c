@@ -247,6 +247,35 @@ test_restart(void)
 	gpusim_close(g);
 }
 
+/* A struct of an older header is taken, one that is not initialised or newer is refused with a sentence. */
+static void
+test_sizes(void)
+{
+	struct gpusim_comm_config config = {.life = GPUSIM_LEASE};
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_BARRIER};
+	struct gpusim_ops *o = gpusim_ops_new(2);
+	struct gpusim_comm *comm = NULL;
+	struct gpusim *g = client();
+
+	ok(gpusim_comm_init_all(g, 2, NULL, &config, &comm) == GPUSIM_INVAL &&
+	       strstr(gpusim_error(), "size is not set"),
+	   "no size: %s", gpusim_error());
+	config.size = sizeof config + 1;
+	ok(gpusim_comm_init_all(g, 2, NULL, &config, &comm) == GPUSIM_INVAL &&
+	       strstr(gpusim_error(), "newer gpusim.h"),
+	   "a larger size: %s", gpusim_error());
+	config.size = offsetof(struct gpusim_comm_config, wait_ms);
+	ok(gpusim_comm_init_all(g, 2, NULL, &config, &comm) == GPUSIM_INVAL &&
+	       strstr(gpusim_error(), "not here") && !comm,
+	   "a smaller size is taken, and the call made");
+	gpusim_ops_collective(o, &c);
+	c.size = 0;
+	gpusim_ops_collective(o, &c);
+	gpusim_ops_free(o);
+	ok(strstr(gpusim_error(), "gpusim_collective"), "a collective: %s", gpusim_error());
+	gpusim_close(g);
+}
+
 static void
 read_host(void)
 {
@@ -284,6 +313,7 @@ main(void)
 	test_direct();
 	test_calls();
 	test_restart();
+	test_sizes();
 	for (int i = 0; i <= N; i++)
 		rpc_server_stop(server[i]);
 	for (int i = 0; i < N; i++)
