@@ -57,9 +57,9 @@
 enum plan_step_kind {
 	STEP_SEND,	  /* post src[src_off, +count) to peer */
 	STEP_RECV,	  /* dst[dst_off, +count) = the next chunk from peer */
-	STEP_RECV_REDUCE, /* dst[dst_off, +count) = src[src_off, +count) op the chunk from peer */
+	STEP_RECV_REDUCE, /* dst[dst_off, +count) = src[src_off, +count) redop the chunk from peer */
 	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
-	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it when op is avg;
+	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it for a mean (avg);
 			   * in allreduce, reduce, reducescatter only, once for each element */
 	STEP_SYNC,	  /* wait until every rank has come to this step */
 	STEP_SHARE, /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
@@ -171,7 +171,7 @@ void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint6
 const char *coll_name(enum gpusim_coll coll);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
-/* What kind it is: takes an op and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+/* What kind it is: takes a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
 bool coll_is_sendrecv(enum gpusim_coll coll);
