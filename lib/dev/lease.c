@@ -11,8 +11,8 @@
 #include "base/clock.h"
 
 /* What one client holds; there is none for a client that holds nothing. */
-struct holder {
-	struct holder *next;
+struct owner {
+	struct owner *next;
 	uint64_t client;
 	uint64_t until_ns; /* 0: the client is there */
 	uint64_t nbytes;   /* of all */
@@ -26,7 +26,7 @@ struct leases {
 	struct devmem *mem;
 	uint64_t max_bytes;
 	pthread_mutex_t lock;
-	struct holder *holders;
+	struct owner *owners;
 };
 
 struct leases *
@@ -44,9 +44,9 @@ leases_new(struct devmem *mem, uint64_t max_bytes)
 
 /* Lock held. */
 static void
-drop(struct holder **at)
+drop(struct owner **at)
 {
-	struct holder *h = *at;
+	struct owner *h = *at;
 
 	*at = h->next;
 	free(h->v);
@@ -58,17 +58,17 @@ leases_free(struct leases *l)
 {
 	if (!l)
 		return;
-	while (l->holders)
-		drop(&l->holders);
+	while (l->owners)
+		drop(&l->owners);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
 
 /* Lock held. NULL: it holds nothing. */
-static struct holder *
+static struct owner *
 find(struct leases *l, uint64_t client)
 {
-	struct holder *h = l->holders;
+	struct owner *h = l->owners;
 
 	while (h && h->client != client)
 		h = h->next;
@@ -76,10 +76,10 @@ find(struct leases *l, uint64_t client)
 }
 
 /* What the client holds; NULL: out of memory. */
-static struct holder *
+static struct owner *
 find_or_make(struct leases *l, uint64_t client)
 {
-	struct holder *h = find(l, client);
+	struct owner *h = find(l, client);
 
 	if (h)
 		return h;
@@ -87,13 +87,13 @@ find_or_make(struct leases *l, uint64_t client)
 	if (!h)
 		return NULL;
 	h->client = client;
-	h->next = l->holders;
-	l->holders = h;
+	h->next = l->owners;
+	l->owners = h;
 	return h;
 }
 
 static enum rc
-check(const struct leases *l, const struct holder *h, uint64_t nbytes, struct err *err)
+check(const struct leases *l, const struct owner *h, uint64_t nbytes, struct err *err)
 {
 	uint64_t held = h ? h->nbytes : 0;
 
@@ -112,7 +112,7 @@ check(const struct leases *l, const struct holder *h, uint64_t nbytes, struct er
 static bool
 put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
-	struct holder *h = find_or_make(l, client);
+	struct owner *h = find_or_make(l, client);
 	struct range *v;
 
 	if (!h)
@@ -174,7 +174,7 @@ inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 static bool
 knows(struct leases *l, uint64_t client, uint64_t addr)
 {
-	const struct holder *h = find(l, client);
+	const struct owner *h = find(l, client);
 
 	for (size_t i = 0; h && i < h->n; i++)
 		if (h->v[i].addr == addr)
@@ -205,9 +205,9 @@ leases_inherit(struct leases *l, uint64_t now_ns, struct err *err)
 
 /* Lock held. The newest first: they are the likeliest to be freed. */
 static bool
-end(struct holder **at, uint64_t addr)
+end(struct owner **at, uint64_t addr)
 {
-	struct holder *h = *at;
+	struct owner *h = *at;
 
 	for (size_t i = h->n; i-- > 0;)
 		if (h->v[i].addr == addr) {
@@ -223,7 +223,7 @@ end(struct holder **at, uint64_t addr)
 void
 lease_end(struct leases *l, uint64_t addr)
 {
-	struct holder **at = &l->holders;
+	struct owner **at = &l->owners;
 
 	pthread_mutex_lock(&l->lock);
 	while (*at && !end(at, addr))
@@ -234,7 +234,7 @@ lease_end(struct leases *l, uint64_t addr)
 static void
 set_until(struct leases *l, uint64_t client, uint64_t until_ns)
 {
-	struct holder *h;
+	struct owner *h;
 
 	pthread_mutex_lock(&l->lock);
 	h = find(l, client);
@@ -258,7 +258,7 @@ lease_client_here(struct leases *l, uint64_t client)
 void
 leases_tick(struct leases *l, uint64_t now_ns)
 {
-	struct holder **at = &l->holders, *h;
+	struct owner **at = &l->owners, *h;
 
 	pthread_mutex_lock(&l->lock);
 	while ((h = *at)) {

@@ -115,15 +115,18 @@ run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX])
 	return r;
 }
 
-/* Nobody will reach the recordings of a run's instructions [0, n). */
+/* Nobody will reach the recordings among these instructions (at NULL: the run's first n): nobody shall
+ * wait for them. */
 static void
-pass_all(const struct run *r, size_t n)
+pass_events(const struct run *r, const uint32_t *at, size_t n)
 {
-	const struct inst *in = r->spec.program->inst;
+	for (size_t i = 0; i < n; i++) {
+		size_t k = at ? at[i] : i;
+		const struct inst *in = &r->spec.program->inst[k];
 
-	for (size_t i = 0; i < n; i++)
-		if (in[i].kind == INST_RECORD)
-			event_record(in[i].event.event, r->event[i].first + r->spec.iterations - 1);
+		if (in->kind == INST_RECORD)
+			event_record(in->event.event, r->event[k].first + r->spec.iterations - 1);
+	}
 }
 
 /*
@@ -144,7 +147,7 @@ run_number_events(struct run *r)
 			uint64_t first = event_queue(p->inst[i].event.event, r->spec.iterations);
 
 			if (first == 0) {
-				pass_all(r, i);
+				pass_events(r, NULL, i);
 				return false;
 			}
 			r->event[i] = (struct event_number){first, 1};
@@ -156,21 +159,6 @@ run_number_events(struct run *r)
 			r->event[i] = (struct event_number){r->event[rec].first - (i < rec), 1};
 	}
 	return true;
-}
-
-/* A segment that failed will not reach its recordings; nobody shall wait for them. */
-static void
-pass_events(const struct segment *g)
-{
-	const struct run *r = g->run;
-
-	for (size_t i = 0; i < g->n; i++) {
-		const struct inst *in = &r->spec.program->inst[g->at[i]];
-
-		if (in->kind == INST_RECORD)
-			event_record(in->event.event,
-				     r->event[g->at[i]].first + r->spec.iterations - 1);
-	}
 }
 
 /* Add the time since *t to what it was spent on; waiting for events is neither. Of sends and
@@ -308,6 +296,6 @@ segment_run(struct stream *st, struct segment *g)
 	/* In this order: who waited for this segment's events shall not go on in the same run. */
 	if (g->failed) {
 		atomic_store(&r->over, true);
-		pass_events(g);
+		pass_events(r, g->at, g->n);
 	}
 }

@@ -20,7 +20,7 @@ take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
 	enum rc rc;
 
 	if (devmem_used(d->mem, NULL) == 0)
-		snapshot_drop_all(d->snapshots); /* of communicators that this device has left */
+		snapshot_drop(d->snapshots, 0, 0); /* of communicators that this device has left */
 	rc = devmem_adopt(d->mem, &from, &d->adopt.stop, err);
 	if (rc == RC_OK)
 		rc = leases_inherit(d->leases, clock_now_ns(), err);

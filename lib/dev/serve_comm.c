@@ -44,7 +44,7 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		describe_memory(d, meta, &peers[r]);
 	}
 	if (xport_attach(d->xport, &me, peers, err) == RC_OK)
-		snapshot_drop_others(d->snapshots, m->instance);
+		snapshot_drop(d->snapshots, 0, m->instance);
 	free(peers);
 }
 

@@ -165,7 +165,7 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
-		snapshot_drop(d->snapshots, a->comm);
+		snapshot_drop(d->snapshots, a->comm, 0);
 		return;
 	case PROTOCOL_DROP:
 		streams_drop(d->streams, d->graph[a->graph]);

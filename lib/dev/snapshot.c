@@ -210,14 +210,20 @@ forget(struct snapshot *e)
 /* ---- the list */
 
 static void
-free_snapshot(struct snapshots *k, struct snapshot *e)
+free_entry(struct snapshot *e)
 {
-	forget(e);
-	devmem_persist_free(k->mem, e->rec, NULL);
 	free(e->in.v);
 	free(e->out.v);
 	free(e->both.v);
 	free(e);
+}
+
+static void
+free_snapshot(struct snapshots *k, struct snapshot *e)
+{
+	forget(e);
+	devmem_persist_free(k->mem, e->rec, NULL);
+	free_entry(e);
 }
 
 /* Lock held. */
@@ -363,70 +369,29 @@ snapshots_free(struct snapshots *k)
 		return;
 	while ((e = k->list)) {
 		k->list = e->next;
-		free(e->in.v);
-		free(e->out.v);
-		free(e->both.v);
-		free(e);
+		free_entry(e);
 	}
 	pthread_cond_destroy(&k->idle);
 	pthread_mutex_destroy(&k->lock);
 	free(k);
 }
 
-/* Drop those of which this is true; all coordinators but one, one communicator, or all. */
-static void
-drop_if(struct snapshots *k, bool (*fits)(const struct snapshot *e, uint64_t arg), uint64_t arg)
+void
+snapshot_drop(struct snapshots *k, uint64_t comm, uint64_t spared)
 {
 	struct snapshot **at = &k->list;
 
 	pthread_mutex_lock(&k->lock);
 	while (*at) {
 		struct snapshot *e = *at;
+		bool stays = spared && (e->busy || !e->rec || e->rec->coordinator == spared);
 
-		if (fits(e, arg))
+		if (!stays && (!comm || e->comm == comm))
 			drop(k, at);
 		if (*at == e)
 			at = &e->next;
 	}
 	pthread_mutex_unlock(&k->lock);
-}
-
-static bool
-is_comm(const struct snapshot *e, uint64_t comm)
-{
-	return e->comm == comm;
-}
-
-static bool
-is_of_another(const struct snapshot *e, uint64_t coordinator)
-{
-	return !e->busy && e->rec && e->rec->coordinator != coordinator;
-}
-
-static bool
-is_any(const struct snapshot *e, uint64_t unused)
-{
-	(void)e;
-	(void)unused;
-	return true;
-}
-
-void
-snapshot_drop(struct snapshots *k, uint64_t comm)
-{
-	drop_if(k, is_comm, comm);
-}
-
-void
-snapshot_drop_others(struct snapshots *k, uint64_t coordinator)
-{
-	drop_if(k, is_of_another, coordinator);
-}
-
-void
-snapshot_drop_all(struct snapshots *k)
-{
-	drop_if(k, is_any, 0);
 }
 
 /* ---- taking and putting back */

@@ -47,10 +47,8 @@ enum rc snapshot_take(struct snapshots *k, const struct snapshot_id *id, const s
 enum rc snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
 			 struct err *err);
 
-/* The communicator is no more; or all those of other coordinators; or all. What is being used goes
- * when that is over. */
-void snapshot_drop(struct snapshots *k, uint64_t comm);
-void snapshot_drop_others(struct snapshots *k, uint64_t coordinator);
-void snapshot_drop_all(struct snapshots *k);
+/* Drop the snapshots of a communicator (0: of all), but those of the coordinator `spared` (0: of none).
+ * One that a thread uses goes when that thread is through. */
+void snapshot_drop(struct snapshots *k, uint64_t comm, uint64_t spared);
 
 #endif

@@ -61,14 +61,14 @@ end_segment(struct stream *st, struct segment *g)
 {
 	struct streams *s = st->all;
 	struct run *r = g->run;
-	struct waiter *w;
+	struct pending *w;
 	bool last = --r->segments == 0;
 
 	if (g->failed && !r->spec.done && st->why.rc == RC_OK)
 		st->why = r->result.err;
 	segment_free(g);
 	st->queued--;
-	w = st->queued ? NULL : waiters_take(st);
+	w = st->queued ? NULL : pending_take(st);
 	if (st->transfer)
 		transfer_retire(st, &r->result.err);
 	pthread_mutex_unlock(&s->lock);
@@ -78,7 +78,7 @@ end_segment(struct stream *st, struct segment *g)
 		streams_drop(s, r->spec.program);
 		run_free(r);
 	}
-	waiters_tell(w);
+	pending_tell(w);
 	pthread_mutex_lock(&s->lock);
 }
 

@@ -44,8 +44,8 @@ struct segment {
 	bool failed;	     /* it did not get to its end */
 };
 
-struct waiter {
-	struct waiter *next;
+struct pending {
+	struct pending *next;
 	stream_idle_fn fn;
 	void *arg;
 	uint64_t deadline_ns;
@@ -62,7 +62,7 @@ struct stream {
 	struct transfer_receive receive; /* nbytes 0: it is none */
 	struct err why;			 /* the failure nobody was told of */
 	struct recorder recorder;
-	struct waiter *waiters;
+	struct pending *pending;
 };
 
 /* What became of a transfer. */
@@ -77,7 +77,7 @@ struct streams {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;	/* a thread has ended */
 	pthread_cond_t started; /* a run has */
-	unsigned threads, ntransfers, nwaiters;
+	unsigned threads, ntransfers, npending;
 	atomic_bool stop;
 	struct stream numbered[STREAM_MAX];
 	struct stream *transfers;
@@ -123,9 +123,9 @@ void transfer_retire(struct stream *st, const struct err *why);
 /* ---- waiting.c */
 
 /* Lock held. Take the waiters of a stream that has nothing more to do. */
-struct waiter *waiters_take(struct stream *st);
+struct pending *pending_take(struct stream *st);
 
 /* Without the lock. */
-void waiters_tell(struct waiter *w);
+void pending_tell(struct pending *w);
 
 #endif

@@ -5,23 +5,23 @@
 #include "base/clock.h"
 #include "dev/stream_impl.h"
 
-#define MAX_WAITERS 4096 /* more than a client may have requests */
+#define MAX_PENDING 4096 /* more than a client may have requests */
 
-struct waiter *
-waiters_take(struct stream *st)
+struct pending *
+pending_take(struct stream *st)
 {
-	struct waiter *w = st->waiters;
+	struct pending *w = st->pending;
 
-	st->waiters = NULL;
-	for (struct waiter *i = w; i; i = i->next)
-		st->all->nwaiters--;
+	st->pending = NULL;
+	for (struct pending *i = w; i; i = i->next)
+		st->all->npending--;
 	return w;
 }
 
 void
-waiters_tell(struct waiter *w)
+pending_tell(struct pending *w)
 {
-	struct waiter *next;
+	struct pending *next;
 
 	for (; w; w = next) {
 		next = w->next;
@@ -67,24 +67,24 @@ enum rc
 streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_idle_fn fn,
 		  void *arg, struct err *err)
 {
-	struct waiter *w = calloc(1, sizeof *w);
+	struct pending *w = calloc(1, sizeof *w);
 	struct stream *st;
 	bool now = false;
 	enum rc rc = w ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc != RC_OK)
 		return rc;
-	*w = (struct waiter){.fn = fn, .arg = arg, .deadline_ns = deadline_ns};
+	*w = (struct pending){.fn = fn, .arg = arg, .deadline_ns = deadline_ns};
 	pthread_mutex_lock(&s->lock);
 	st = find(s, id);
 	if (!st || !st->queued) {
 		now = true; /* streams_status knows the rest */
-	} else if (s->nwaiters == MAX_WAITERS) {
-		rc = err_set(err, RC_BUSY, "%d callers wait for streams already", MAX_WAITERS);
+	} else if (s->npending == MAX_PENDING) {
+		rc = err_set(err, RC_BUSY, "%d callers wait for streams already", MAX_PENDING);
 	} else {
-		w->next = st->waiters;
-		st->waiters = w;
-		s->nwaiters++;
+		w->next = st->pending;
+		st->pending = w;
+		s->npending++;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (now)
@@ -111,9 +111,9 @@ streams_progress(struct streams *s, struct progress *out, size_t max)
 
 /* Lock held. Move the waiters past their deadline to *late. */
 static void
-take_late(struct stream *st, uint64_t now, struct waiter **late)
+take_late(struct stream *st, uint64_t now, struct pending **late)
 {
-	struct waiter **at = &st->waiters, *w;
+	struct pending **at = &st->pending, *w;
 
 	while ((w = *at)) {
 		if (now < w->deadline_ns) {
@@ -121,7 +121,7 @@ take_late(struct stream *st, uint64_t now, struct waiter **late)
 			continue;
 		}
 		*at = w->next;
-		st->all->nwaiters--;
+		st->all->npending--;
 		w->next = *late;
 		*late = w;
 	}
@@ -131,7 +131,7 @@ void
 streams_tick(struct streams *s)
 {
 	uint64_t now = clock_now_ns();
-	struct waiter *late = NULL;
+	struct pending *late = NULL;
 
 	pthread_mutex_lock(&s->lock);
 	for (unsigned i = 0; i < STREAM_MAX; i++)
@@ -139,5 +139,5 @@ streams_tick(struct streams *s)
 	for (struct stream *st = s->transfers; st; st = st->next)
 		take_late(st, now, &late);
 	pthread_mutex_unlock(&s->lock);
-	waiters_tell(late);
+	pending_tell(late);
 }

@@ -69,23 +69,13 @@ xport_address(const struct xport *x)
 uint64_t
 xport_refused(struct xport *x)
 {
-	uint64_t n;
-
-	pthread_mutex_lock(&x->lock);
-	n = x->foreign;
-	pthread_mutex_unlock(&x->lock);
-	return n + net_pull_refused(x->pull);
+	return x->foreign + net_pull_refused(x->pull);
 }
 
 uint64_t
 xport_damaged(struct xport *x)
 {
-	uint64_t n;
-
-	pthread_mutex_lock(&x->lock);
-	n = x->damaged;
-	pthread_mutex_unlock(&x->lock);
-	return n;
+	return x->damaged;
 }
 
 struct comm *

@@ -125,8 +125,8 @@ struct xport {
 	unsigned ncomms;
 	struct push *pushes;
 	size_t early_bytes;
-	uint64_t foreign; /* proper frames that belong to nothing here */
-	uint64_t damaged; /* chunks' frames with a wrong checksum */
+	_Atomic uint64_t foreign; /* proper frames that belong to nothing here */
+	_Atomic uint64_t damaged; /* chunks' frames with a wrong checksum */
 	bool check_all;
 	void (*say)(const char *line);
 	struct xport_faults faults;

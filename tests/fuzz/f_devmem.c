@@ -62,7 +62,7 @@ adopt(struct devmem *m, const char *path)
 	if (devmem_adopt(m, &from, &stop, &err) != RC_OK)
 		require(err.text[0] && devmem_used(m, NULL) == 0);
 	if (snapshots_new(m, &k, &err) == RC_OK) {
-		snapshot_drop_all(k);
+		snapshot_drop(k, 0, 0);
 		snapshots_free(k);
 	}
 	drain(m);

@@ -162,7 +162,7 @@ test_list(struct nodes *v)
 	   "another run takes its place");
 	ok(snapshot_restore(k, &id, p, &err) == RC_NOTFOUND && strstr(err.text, "of run 2"),
 	   "and then the run before cannot be done again: %s", err.text);
-	snapshot_drop(k, 7);
+	snapshot_drop(k, 7, 0);
 	ok(nareas(d->mem) == 0, "gone with its communicator");
 	ok(snapshot_restore(k, &before, p, &err) == RC_OK,
 	   "where nothing is kept, but its inputs are, the run has not begun");
@@ -200,10 +200,10 @@ test_refusals(struct nodes *v)
 	ok(snapshot_take(k, &id, whole, &err) == RC_OK &&
 	       snapshot_take(k, &theirs, whole, &err) == RC_OK && nareas(d->mem) == 2,
 	   "each communicator has its own");
-	snapshot_drop_others(k, 1);
+	snapshot_drop(k, 0, 1);
 	ok(nareas(d->mem) == 1 && snapshot_restore(k, &id, whole, &err) == RC_OK,
 	   "another coordinator's are dropped");
-	snapshot_drop_all(k);
+	snapshot_drop(k, 0, 0);
 	ok(nareas(d->mem) == 0, "or all");
 	devmem_free(d->mem, a, NULL);
 	program_free(p);
@@ -232,7 +232,7 @@ test_damaged(struct nodes *v)
 		area[i] ^= 0x81;
 		k = keeps(d->mem);
 		refused += nareas(d->mem) == 0;
-		snapshot_drop_all(k);
+		snapshot_drop(k, 0, 0);
 		snapshots_free(k);
 	}
 	/* All but the word that says that it is complete, which may have any value but 0. */
@@ -309,7 +309,7 @@ test_streams(struct nodes *v)
 	ok(run_again(v, k, a, n, 30, true) == RC_NOTFOUND && is_sum(v, a, n),
 	   "when the inputs are lost the run fails, and does nothing");
 	for (uint32_t r = 0; r < 2; r++) {
-		snapshot_drop(k[r], 7);
+		snapshot_drop(k[r], 7, 0);
 		snapshots_free(k[r]);
 		devmem_free(v->node[r].mem, a, NULL);
 	}
@@ -342,13 +342,13 @@ test_adopted(struct nodes *v)
 	ok(*bytes(&spare, a + 89999, 1) == 0xdd && snapshot_restore(k, &id, p, &err) == RC_OK &&
 	       holds(&spare, a, 90000, 4),
 	   "a device that adopts the memory puts the inputs back");
-	snapshot_drop_all(k);
+	snapshot_drop(k, 0, 0);
 	snapshots_free(k);
 	devmem_close(spare.mem, DEVMEM_UNLINK_FILE);
 	k = keeps(d->mem);
 	ok(snapshot_restore(k, &id, p, &err) == RC_OK && holds(d, a, 90000, 4),
 	   "and so can who had it");
-	snapshot_drop_all(k);
+	snapshot_drop(k, 0, 0);
 	snapshots_free(k);
 	program_free(p);
 	devmem_free(d->mem, gap, NULL);
