@@ -14,7 +14,7 @@ enum rc collective_step(struct xport_op *o, const struct inst_coll *c, const str
 void collective_record(struct recorder *m, const struct program *p, const struct inst_coll *c,
 		       uint64_t op);
 
-/* Those whom the steps from number `from` on would meet shall hear that it is given up. */
+/* The peers of the steps from number `from` on hear that the operation is given up. */
 void collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from);
 
 #endif

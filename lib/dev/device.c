@@ -1,9 +1,9 @@
 /*
- * Design notes. Requests come on the one thread of a server, nng's or gRPC's, and are answered there, but
- * for runs and waits, which streams answer. gRPC's are those of serve_transfer, reads of
- * memory and the metadata, which lock what they touch; all others are nng's alone. What concerns communicators, graphs and runs is decided by the
- * protocol (serve_protocol.c). Memory is written and read by requests while kernels run, as host
- * copies and kernels of a GPU do: ordering them is the client's business.
+ * Design notes. One thread of a server, nng's or gRPC's, brings each request and answers it, but for
+ * runs and waits, which streams answer. gRPC's requests are those of serve_transfer, reads of memory
+ * and the metadata, which take locks; all others are nng's alone. The protocol decides about
+ * communicators, graphs and runs (serve_protocol.c). Requests write and read memory while kernels
+ * run, as host copies and kernels of a GPU do: ordering them is the client's business.
  */
 #include "dev/device.h"
 
@@ -34,7 +34,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->feed_tail = &d->feed_head;
 	d->id = cfg->id;
 	if (d->id == 0 && cfg->mem_path)
-		d->id = devmem_file_id(cfg->mem_path); /* whose memory it was, it is again */
+		d->id = devmem_file_id(cfg->mem_path); /* the file's device is back */
 	if (d->id == 0)
 		d->id = net_random();
 	xc.device_id = d->id;
@@ -46,14 +46,14 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	d->supervised = cfg->supervised;
 	d->spare = cfg->spare;
 	d->join = cfg->join;
-	/* A shaped link is a network's: who could see through it would not be behind it. */
+	/* A shaped link stands for a network: memory would be a way around it. */
 	d->mem_private =
 	    cfg->latency_ns || cfg->bits_per_s ? "its link is shaped" : cfg->mem_private;
 	host_id(d->host);
 	if (!*d->host)
 		snprintf(d->host, sizeof d->host, "unknown");
 	rc = devmem_open(cfg->mem_path, d->id, cfg->mem_bytes, &d->mem, err);
-	/* One that was given its id means to come back under it. */
+	/* A device that was given its id may come back under it. */
 	if (rc == RC_OK && d->mem_fate == DEVMEM_UNLINK_FILE && (cfg->mem_path || !cfg->id))
 		rc = devmem_mark(d->mem, cfg->coordinator, err);
 	if (rc == RC_OK &&

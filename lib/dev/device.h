@@ -37,7 +37,7 @@ struct device_config {
 
 enum rc device_new(const struct device_config *cfg, struct device **out, struct err *err);
 
-/* End what runs, with RC_ABORTED for who waits for it; to be done before the server is stopped. */
+/* End all runs: their callers get RC_ABORTED. To be called before the server is stopped. */
 void device_stop(struct device *d);
 
 /* The device is stopped and nobody calls it any more. NULL is legal. */
@@ -47,7 +47,7 @@ void device_free(struct device *d);
 void device_call(void *device, struct rpc_call *call);
 void device_gone(void *device, uint64_t client_id);
 
-/* To be called every 100 ms or so: leases and waiters. */
+/* To be called every 100 ms or so: leases, pending requests, faults. */
 void device_tick(struct device *d);
 
 /* Where its control address is, for the metadata. */

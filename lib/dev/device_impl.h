@@ -67,7 +67,7 @@ void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 /* Wait for the last one; the server is stopped, and so is the device. */
 void device_join_adopt(struct device *d);
 
-/* ---- what the protocol's actions come to. serve_comm.c */
+/* ---- the protocol's actions, carried out. serve_comm.c */
 
 void carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *err);
 void carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err);

@@ -8,7 +8,7 @@
 
 /*
  * elf_check - look before the dynamic linker does, which says little, and maps a file that has been
- * cut off without noticing: touching what is not there would be a SIGBUS.
+ * cut off without noticing: touching a missing page would be a SIGBUS.
  *
  * RC_INVAL: cannot be read. RC_BADDATA: is none. The sentence begins with the path.
  */

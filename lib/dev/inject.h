@@ -63,7 +63,7 @@ bool inject_due(struct inject_table *t, const struct inject_point *at, struct gp
 /* How long this step is to wait; it counts as one step of each slowness. */
 uint64_t inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t now_ns);
 
-/* What is armed, at most max; and how many took place. Returns how many. */
+/* List the armed faults, at most max of them, and count those that took place. Returns how many are listed. */
 size_t inject_list(struct inject_table *t, uint64_t now_ns, struct gpusim_fault *out, size_t max,
 		   uint64_t *fired);
 

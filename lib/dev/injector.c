@@ -47,7 +47,7 @@ is_of_frames(const struct gpusim_fault *f)
 	       f->kind == GPUSIM_FAULT_CUT;
 }
 
-/* Kill and stop wait until whoever asked has its answer. */
+/* Kill and stop wait until the request for them has been answered. */
 static enum rc
 add_soon(struct injector *i, const struct gpusim_fault *f, struct err *err)
 {

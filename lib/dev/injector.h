@@ -28,7 +28,7 @@ void injector_clear(struct injector *i);
 /* Kill or stop now; called every 100 ms or so. NULL is legal. */
 void injector_tick(struct injector *i);
 
-/* A step is about to be done: what is due takes place. */
+/* A step is about to be done: the faults that are due take place. */
 void injector_step(struct injector *i, const struct program *p, const struct inst_coll *c,
 		   uint64_t op, size_t step);
 

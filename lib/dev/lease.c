@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* What one client holds; there is none for a client that holds nothing. */
+/* One client's allocations; a client without any has no owner struct. */
 struct owner {
 	struct owner *next;
 	uint64_t client;
@@ -75,7 +75,7 @@ find(struct leases *l, uint64_t client)
 	return h;
 }
 
-/* What the client holds; NULL: out of memory. */
+/* The client's allocations; NULL: out of memory. */
 static struct owner *
 find_or_make(struct leases *l, uint64_t client)
 {

@@ -39,7 +39,7 @@ void lease_end(struct leases *l, uint64_t addr);
 void lease_client_gone(struct leases *l, uint64_t client, uint64_t now_ns);
 void lease_client_here(struct leases *l, uint64_t client);
 
-/* Free what has run out. */
+/* Free the leases that have run out. */
 void leases_tick(struct leases *l, uint64_t now_ns);
 
 #endif

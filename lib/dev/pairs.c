@@ -11,7 +11,7 @@ steps_left(const struct pair *q)
 	return q->next < q->c->plan.nstep;
 }
 
-/* The peer and what the pair waits for next from it. Both kinds have one peer in all steps; a pair
+/* The peer, and which way the pair's next step goes. Both kinds have one peer in all steps; a pair
  * without steps never waits. */
 static uint32_t
 waits_for(const struct pair *q, enum xport_way *way)
@@ -103,8 +103,8 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *record
 		enum xport_way way;
 		uint32_t peer;
 
-		/* What comes after this reading ends the wait; so go round once more before
-		 * waiting. */
+		/* Anything that moves after this reading ends the wait, so look at all pairs once
+		 * more before waiting. */
 		if (moved || seen != xport_moves(&stuck->o)) {
 			seen = xport_moves(&stuck->o);
 			deadline = moved ? xport_deadline(&stuck->o) : deadline;

@@ -74,7 +74,7 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
-/* FNV-1a of what the ranks have to agree on. */
+/* FNV-1a of everything that the ranks must agree on. */
 static uint32_t
 kind_of(const struct plan_args *a, const struct inst_coll *c)
 {
@@ -259,8 +259,8 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 	return rc;
 }
 
-/* One recording of an event a program, so that iterations can be told apart. Tells waits which
- * instruction they are for. */
+/* A program records an event once, so that iterations can be told apart. Each wait learns which
+ * instruction records for it. */
 static enum rc
 match_events(struct program *p, struct err *err)
 {
@@ -329,7 +329,7 @@ look_ahead(struct program *p, struct err *err)
 	return RC_OK;
 }
 
-/* Enter what the program takes in the device's account. */
+/* Charge the program's memory to the device. */
 static enum rc
 account(struct program *p, atomic_size_t *held, struct err *err)
 {

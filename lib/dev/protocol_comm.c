@@ -44,7 +44,7 @@ proto_comm_at(struct protocol *p, uint64_t id, uint32_t epoch, const struct err 
 static const struct err taken_over = {RC_ABORTED, "another coordinator took over"};
 static const struct err destroyed = {RC_ABORTED, "the communicator was destroyed"};
 
-/* Answer who attached it and waits for orphans. */
+/* Answer the attach that waits for orphans. */
 static void
 answer_attached(struct protocol *p, struct pcomm *c, const struct err *err)
 {
@@ -179,7 +179,7 @@ check_ranks(struct protocol *p, const GpuSim__CommAttachRequest *m)
 	return check_distinct(p, m);
 }
 
-/* Who the ranks are: ids and data addresses. */
+/* The ranks' ids and data addresses. */
 static uint64_t
 digest_ranks(const GpuSim__CommAttachRequest *m)
 {

@@ -133,9 +133,9 @@ const struct err *proto_attach(struct protocol *p, uint64_t caller,
 			       const GpuSim__CommAttachRequest *m);
 /* The transport takes part: so does the protocol. Takes `u` and what it names, and answers. */
 void proto_attached(struct protocol *p, struct due *u);
-/* Answer who attached it, unless runs that are over may still write. */
+/* Answer its attach, unless runs that are over may still write. */
 void proto_attached_settle(struct protocol *p, struct pcomm *c);
-/* The last orphan has ended: who waits for that is answered. */
+/* The last orphan has ended: answer the attaches that wait for that. */
 void proto_orphans_gone(struct protocol *p);
 const struct err *proto_join(struct protocol *p, uint64_t caller, const GpuSim__CommJoinRequest *m);
 const struct err *proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m);
@@ -157,9 +157,9 @@ const struct err *proto_run(struct protocol *p, uint64_t caller, const GpuSim__R
 void proto_ended(struct protocol *p, uint64_t start, const struct run_result *result);
 /* Those that wait for runs of older epochs are refused. */
 void proto_refuse_held(struct protocol *p, struct pcomm *c, const struct err *why);
-/* The epoch is over: what has ended is forgotten, what is under way is of an older one. */
+/* The epoch is over: forget its ended runs; those under way belong to an older epoch now. */
 void proto_runs_age(struct protocol *p, struct pcomm *c);
-/* The communicator goes: likewise, and what is under way loses it. */
+/* The communicator goes: the same, and runs under way lose it. */
 void proto_runs_orphan(struct protocol *p, struct pcomm *c);
 /* Of one that is in no list any more. */
 void proto_run_free(struct protocol *p, struct prun *r);

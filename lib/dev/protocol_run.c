@@ -1,5 +1,5 @@
 /*
- * protocol_run.c - runs: each once, whoever asks how often.
+ * protocol_run.c - runs: each is executed once, however often it is requested.
  *
  * There are two kinds. Those that take a turn come in the order of their numbers: one that is lower
  * than one that has ended, and is not remembered, is late. Sends and receives that met nobody in
@@ -114,7 +114,7 @@ slot_new(struct protocol *p)
 	return p->free_slot[--p->nfree] + 1;
 }
 
-/* Tell all who asked for a run what it came to. */
+/* Tell a run's result to all its callers. */
 static void
 run_tell(struct protocol *p, struct prun *r, const struct run_result *result)
 {
@@ -383,7 +383,7 @@ proto_run(struct protocol *p, uint64_t caller, const GpuSim__RunRequest *m)
 	struct prun *r;
 
 	if (m->commid && !(c = proto_comm_at(p, m->commid, m->epoch, &why)))
-		/* Whoever asks takes this device for a rank: it has lost its part. */
+		/* The caller takes this device for a rank: the device has lost its part. */
 		return why->rc == RC_NOTFOUND ? proto_say(p, RC_FAILED, "%s", why->text) : why;
 	r = c && m->run ? run_find(c, m->run, m->epoch) : NULL;
 	if (r)

@@ -161,8 +161,8 @@ run_number_events(struct run *r)
 	return true;
 }
 
-/* Add the time since *t to what it was spent on; waiting for events is neither. Of sends and
- * receives that run together the first one says. */
+/* Add the time since *t to computing or communicating; waiting for events is neither. The first of
+ * the sends and receives that run together decides. */
 static void
 count_time(struct run_result *sum, const struct inst *in, uint64_t *t)
 {
@@ -293,7 +293,7 @@ segment_run(struct stream *st, struct segment *g)
 		r->waited_ns[q] += g->waited_ns[q];
 	r->result.compute_ns += sum.compute_ns;
 	r->result.comm_ns += sum.comm_ns;
-	/* In this order: who waited for this segment's events shall not go on in the same run. */
+	/* In this order: a segment that waited for this one's events must not go on in the same run. */
 	if (g->failed) {
 		atomic_store(&r->over, true);
 		pass_events(r, g->at, g->n);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "dev/device_impl.h"
 
-/* Contents and allocations, leases, and kept inputs. */
+/* Contents and allocations, leases, and snapshots. */
 static enum rc
 take_over(struct device *d, const GpuSim__AdoptRequest *m, struct err *err)
 {
@@ -63,7 +63,7 @@ serve_adopt(struct device *d, struct rpc_call *call)
 	struct err err = {0};
 	int rv = 0;
 
-	/* Asked of its predecessor, and late: whoever asked has found another by now, perhaps. */
+	/* A late request for its predecessor: the caller may have found another spare by now. */
 	if (meant && meant != d->incarnation) {
 		err_set(&err, RC_ABORTED, "device %016" PRIx64 " was started again meanwhile",
 			d->id);

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "dev/device_impl.h"
 
-/* What of a peer's memory can be mapped here, by what it says of itself. */
+/* A peer's memory file as its metadata name it. */
 static void
 describe_memory(const struct device *d, const GpuSim__DeviceMetadata *meta, struct xport_peer *out)
 {

@@ -27,7 +27,7 @@ add_all(struct device *d, const GpuSim__InjectRequest *m, struct err *err)
 	return rc;
 }
 
-/* What is armed, as lines. */
+/* The armed faults, as lines. */
 static void
 answer(struct device *d, struct rpc_call *call)
 {

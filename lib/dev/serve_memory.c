@@ -16,7 +16,7 @@ find_range(struct device *d, uint64_t addr, uint64_t nbytes, void **out, struct 
 	return RC_OK;
 }
 
-/* Where the device is too small, whatever is freed but what is used now: how large it should have been. */
+/* If the device is too small even without free holes, add the size that it should have. */
 static void
 advise(struct device *d, uint64_t nbytes, struct err *err)
 {

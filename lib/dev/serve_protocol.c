@@ -116,7 +116,7 @@ copy_waited(const struct run_result *result)
 	return v;
 }
 
-/* A run has ended; arg is who asked for it. */
+/* A run has ended; arg is its caller. */
 static void
 tell_end(void *arg, const struct run_result *result)
 {

@@ -19,7 +19,7 @@ find_program(struct device *d, const GpuSim__RunRequest *m, uint32_t graph, stru
 	return RC_OK;
 }
 
-/* What the run's first thread is to restore and keep of its inputs. */
+/* The snapshot that the run's first thread restores or takes. */
 static void
 snapshot_inputs(struct device *d, const struct program *p, const struct protocol_action *a,
 		uint64_t run, struct run_spec *spec)

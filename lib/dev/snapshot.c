@@ -1,11 +1,11 @@
 /*
- * Design notes. A record is one kept area of the memory (devmem.h): a head, the ranges, and from
+ * Design notes. A record is one persistent area of the memory (devmem.h): a head, the ranges, and from
  * DATA on the bytes, range after range. `complete` is written last, and taken back before anything
  * else of the record changes; the rest is under a check.
  *
- * Bytes are copied on the threads of streams, without the lock: the record is `busy` meanwhile, and
- * whoever else wants it waits for the end of a copy, but who drops it, which the server's thread
- * does: it leaves that to who is busy.
+ * Threads of streams copy bytes without the lock: the record is `busy` meanwhile, and another stream
+ * waits until the copy has ended. The server's thread, which drops records, never waits: it marks a
+ * busy one as doomed, and the thread that is busy drops it.
  */
 #include "dev/snapshot.h"
 
@@ -101,7 +101,7 @@ ranges_merge(struct ranges *s)
 	s->n = n;
 }
 
-/* What is in both; each is merged. */
+/* The intersection; each is merged. */
 static bool
 ranges_common(const struct ranges *a, const struct ranges *b, struct ranges *out)
 {
@@ -120,7 +120,7 @@ ranges_common(const struct ranges *a, const struct ranges *b, struct ranges *out
 	return true;
 }
 
-/* Of one buffer of a collective; what has no bytes is nowhere. */
+/* One buffer of a collective; an empty one has no range. */
 static bool
 add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf, uint64_t nelem,
 	   struct ranges *to)
@@ -130,7 +130,7 @@ add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf
 	return !base || nelem == 0 || ranges_add(to, devmem_addr(p->mem, base), nelem * c->elem);
 }
 
-/* What the program reads, and what it writes. */
+/* The ranges that the program reads, that it writes, and that it overwrites of its inputs. */
 static enum rc
 find_ranges(const struct program *p, struct snapshot *e, struct err *err)
 {
@@ -180,7 +180,7 @@ check_of(const struct record *rec)
 	return h ^ h >> 32;
 }
 
-/* Whether a record of the file, of so many bytes, is what was once written. */
+/* Is a record of the file, of so many bytes, undamaged? */
 static bool
 is_sound(const struct record *rec, uint64_t room)
 {
@@ -197,7 +197,7 @@ is_sound(const struct record *rec, uint64_t room)
 	return sum == rec->nbytes;
 }
 
-/* The record says nothing from here on. */
+/* The record is void from here on. */
 static void
 forget(struct snapshot *e)
 {
@@ -251,7 +251,7 @@ add(struct snapshots *k, uint64_t comm)
 	return e;
 }
 
-/* The communicator's entry, for the caller alone until he is done. NULL: out of memory. */
+/* The communicator's entry, for the caller alone until it is released. NULL: out of memory. */
 static struct snapshot *
 acquire(struct snapshots *k, uint64_t comm)
 {
@@ -293,7 +293,7 @@ release(struct snapshots *k, struct snapshot *e)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* Lock held. Enter an area of the memory; one that says nothing is given back. */
+/* Lock held. Enter an area of the memory; free one without a sound record. */
 static enum rc
 enter(struct snapshots *k, struct record *rec, uint64_t room, struct err *err)
 {
@@ -396,14 +396,14 @@ snapshot_drop(struct snapshots *k, uint64_t comm, uint64_t spared)
 
 /* ---- taking and putting back */
 
-/* Is it what is kept of this coordinator's communicator? */
+/* Is it complete, and of this coordinator's communicator? */
 static bool
 is_taken(const struct snapshot *e, const struct snapshot_id *id)
 {
 	return e->rec && e->rec->complete && e->rec->coordinator == id->coordinator;
 }
 
-/* Room for so many ranges and bytes, in which nothing is said. */
+/* Make room for so many ranges and bytes; the record is void from here on. */
 static enum rc
 make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nbytes,
 	  struct err *err)
@@ -512,7 +512,7 @@ out:
 	return rc;
 }
 
-/* Nothing is kept of the run, so it has not begun here, if this is where its inputs are. */
+/* Without a snapshot the run has not begun here. Are its inputs in this memory? */
 static enum rc
 has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
 	   const struct program *p, struct err *err)

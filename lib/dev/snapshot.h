@@ -1,5 +1,5 @@
 /*
- * snapshot.h - what a run overwrites of its inputs, copied aside so that the run can be done again.
+ * snapshot.h - copies of the inputs that a run overwrites, so that the run can be done again.
  *
  * One record a communicator, in the device's memory file: it outlives the device, and goes along
  * when another device adopts the memory. It is complete or it is not, whenever the device is
@@ -18,31 +18,30 @@ struct snapshot_id {
 	uint64_t coordinator, comm, run;
 };
 
-/* What is in the memory already is taken over; what is damaged of it is given up. mem outlives it.
- * RC_NOMEM. */
+/* Takes over the records that the memory has, and frees damaged ones. mem outlives it. RC_NOMEM. */
 enum rc snapshots_new(struct devmem *mem, struct snapshots **out, struct err *err);
 void snapshots_free(struct snapshots *k); /* NULL is legal; the records stay */
 
-/* The same for what has come into the memory since. RC_NOMEM. */
+/* The same for records that came into the memory since. RC_NOMEM. */
 enum rc snapshots_load(struct snapshots *k, struct err *err);
 
 /*
- * snapshot_take - before the run's first instruction: copy what its collectives read and some of them
- * write, as one memcpy a range, into the communicator's area.
+ * snapshot_take - before the run's first instruction: copy the ranges that its collectives both read
+ * and write, as one memcpy a range, into the communicator's area.
  *
- * What was kept for another run of the communicator is lost; when it is for this very run already,
- * it stays as it is. Once the area is large enough nothing is allocated. RC_INVAL: the program holds
+ * It replaces the snapshot of another run of the communicator. A snapshot of this very run stays as
+ * it is. Once the area is large enough nothing is allocated. RC_INVAL: the program holds
  * more than collectives, sends and receives. RC_NOMEM says what helps.
  */
 enum rc snapshot_take(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
 		      struct err *err);
 
 /*
- * snapshot_restore - before the run is done again: put the bytes back. When nothing is kept of it but
- * its inputs are here, it never began here, and that is well.
+ * snapshot_restore - before the run is done again: put the bytes back. Without a snapshot of the run,
+ * but with its inputs here, the run never began here, and nothing is to be done.
  *
- * RC_NOTFOUND: the inputs are lost, since a later run has been kept, or nothing has and not all that
- * the program reads is in this memory's allocations. RC_INVAL: what is kept is not in this memory.
+ * RC_NOTFOUND: the inputs are lost: the snapshot is of a later run, or there is none and the program
+ * reads outside of this memory's allocations. RC_INVAL: the snapshot's ranges are not in this memory.
  */
 enum rc snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
 			 struct err *err);

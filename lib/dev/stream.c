@@ -54,7 +54,7 @@ streams_drop(struct streams *s, struct program *p)
 
 /*
  * Lock held; given up for the telling. A failure that nobody is told of stays with each stream that
- * did not get to its end. A transfer's stream is gone when its waiters are told.
+ * did not get to its end. A transfer's stream is gone when its pending requests are answered.
  */
 static void
 end_segment(struct stream *st, struct segment *g)
@@ -141,7 +141,7 @@ streams_stop(struct streams *s)
 	s->stop = true;
 	for (unsigned i = 0; i < STREAM_MAX; i++)
 		pthread_cond_broadcast(&s->numbered[i].work);
-	/* Each runs what is queued to its end, which comes at once now, and tells who waits. */
+	/* Each thread ends its queued runs, which fail at once now, and tells their callers. */
 	while (s->threads)
 		pthread_cond_wait(&s->ended, &s->lock);
 	pthread_mutex_unlock(&s->lock);

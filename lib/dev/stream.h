@@ -4,7 +4,7 @@
  *
  * A run is a program executed a number of times. Its operations are queued on their streams
  * together; the run ends when each of its streams is through, and its result is told once. The
- * first failure ends the run; what is queued behind it goes on.
+ * first failure ends the run; runs queued behind it go on.
  */
 #ifndef DEV_STREAM_H
 #define DEV_STREAM_H
@@ -20,7 +20,7 @@
 
 struct streams;
 
-/* What a run came to; err.rc is RC_OK on success. */
+/* A run's result; err.rc is RC_OK on success. */
 struct run_result {
 	struct err err;
 	uint64_t compute_ns;	   /* in kernels, memset, copy */
@@ -39,17 +39,17 @@ struct run_spec {
 	uint64_t iterations;	 /* at least 1 */
 	uint64_t first_iteration;
 	uint64_t first_op, stride;
-	struct snapshots *snapshots; /* or NULL: nothing is kept, nor restored */
+	struct snapshots *snapshots; /* or NULL: none is taken, nor restored */
 	struct snapshot_id snapshot_id;
 	bool restore, snapshot; /* before the first instruction, in this order */
 	run_done_fn done;	/* or NULL: the streams keep the result */
 	void *arg;
 };
 
-/* What env names outlives the streams. */
+/* Everything that env names outlives the streams. */
 enum rc streams_new(const struct program_env *env, struct streams **out, struct err *err);
 
-/* End what runs (abort the communicators first), tell everybody, take nothing new. */
+/* End all runs (abort the communicators first), tell their callers, take nothing new. */
 void streams_stop(struct streams *s);
 
 /* Stops too. NULL is legal. */
@@ -84,8 +84,8 @@ struct transfer_receive {
 /*
  * streams_receive - that of a stream, or with stream 0 the only one; of a communicator, 0: of any.
  *
- * If there is none, it is the last that has ended well and that nobody has been told of, so it has what its
- * sender's device sent: whoever would hand in chunks for it comes after those. RC_FAILED: there is none, or more than one.
+ * If none is at work, the last that has ended well and that nobody was told of: its sender's device has sent
+ * everything, and chunks for it come too late. RC_FAILED: there is none, or more than one.
  */
 enum rc streams_receive(struct streams *s, uint64_t stream, uint64_t comm,
 			struct transfer_receive *out, struct err *err);
@@ -99,7 +99,7 @@ enum stream_state { STREAM_IDLE, STREAM_WORKING, STREAM_FAILED };
 size_t streams_progress(struct streams *s, struct progress *out, size_t max);
 
 /*
- * What a stream is doing. A failure that nobody was told of (run_spec.done NULL, transfers) stays
+ * A stream's state. A failure that nobody was told of (run_spec.done NULL, transfers) stays
  * with each stream that did not get to the run's end, the first one, until it is asked for; for
  * numbered streams asking clears it. *why is set when the state is
  * STREAM_FAILED. RC_NOTFOUND: no such stream (numbered ones always are).

@@ -19,7 +19,7 @@
 
 #define FINISHED_TRANSFERS 1024 /* whose status is remembered */
 
-/* Inputs are restored and kept by the first segment that gets to run; the others wait for that. */
+/* The first segment that gets to run restores and takes snapshots; the others wait for that. */
 enum run_start { RUN_NEW, RUN_STARTING, RUN_STARTED };
 
 struct run {
@@ -65,7 +65,7 @@ struct stream {
 	struct pending *pending;
 };
 
-/* What became of a transfer. */
+/* A transfer that has ended. */
 struct finished {
 	uint64_t id;
 	struct err why;
@@ -122,7 +122,7 @@ void transfer_retire(struct stream *st, const struct err *why);
 
 /* ---- waiting.c */
 
-/* Lock held. Take the waiters of a stream that has nothing more to do. */
+/* Lock held. Take the pending requests of a stream that has nothing more to do. */
 struct pending *pending_take(struct stream *st);
 
 /* Without the lock. */

@@ -63,7 +63,7 @@ begin(struct streams *s, struct stream *st, struct segment *g, struct err *err)
 	return RC_OK;
 }
 
-/* What a program of one receive waits for. */
+/* Note which chunks a program of one receive waits for. */
 static void
 note_receive(struct stream *st, const struct program *p, uint64_t addr)
 {

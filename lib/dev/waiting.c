@@ -1,4 +1,4 @@
-/* Waiting for streams, and asking what became of them. */
+/* Requests that wait for streams, and the streams' states. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -109,7 +109,7 @@ streams_progress(struct streams *s, struct progress *out, size_t max)
 	return n;
 }
 
-/* Lock held. Move the waiters past their deadline to *late. */
+/* Lock held. Move the pending requests past their deadline to *late. */
 static void
 take_late(struct stream *st, uint64_t now, struct pending **late)
 {

@@ -2,12 +2,12 @@
  * The receiving end: which thread reads a connection.
  *
  * Design notes. A connection has a thread of its own, which waits for each read itself and hands the
- * frames on: what must be copied out of the socket is copied once, straight to where the frame will
- * be, and nothing is handed over between threads but the frame.
+ * frames on: bytes are copied out of the socket once, straight to the frame's place, and threads
+ * hand over nothing but the frame.
  *
  * A thread that waits for a frame may take its connection and read it itself (net_pull_take): that
  * saves waking one more thread. The connection's own thread parks meanwhile, and for a while after,
- * since who waited once will wait again; a ticker brings it back when nobody has read for long, and
+ * since a thread that waited once will wait again; a ticker brings it back when nobody has read for long, and
  * aborts the read of a waiting thread now and then so that it can look at its clock. Reading passes
  * over between frames only: the own thread posts the read that begins a frame under the lock
  * (`between`), so that an abort cannot miss it. On TLS, where nng ends the connection with an
@@ -51,7 +51,7 @@ pull_conn_free(struct net_conn *c)
 
 enum progress { CAME, INTERRUPTED, ENDED };
 
-/* What has come of a read: *got bytes of `nbytes`; what is beyond has been read ahead. */
+/* The result of a read: *got bytes of `nbytes`; the rest of what came has been read ahead. */
 static enum progress
 end_read(struct net_conn *c, size_t nbytes, size_t *got)
 {
@@ -82,7 +82,7 @@ begin_read(struct net_conn *c, void *mem, size_t nbytes)
 	nng_stream_recv(c->stream, c->aio);
 }
 
-/* Take up to nbytes of what has been read ahead; how many. */
+/* Take up to nbytes of the bytes that were read ahead; how many. */
 static size_t
 take_ahead(struct net_conn *c, void *to, size_t nbytes)
 {
@@ -214,7 +214,7 @@ await_header(struct net_conn *c)
 	}
 	if (c->ended)
 		got = ENDED;
-	/* Whoever comes to take it now shall know that it is gone. */
+	/* A thread that takes it now sees that it is gone. */
 	c->ended = got == ENDED;
 	pthread_mutex_unlock(&p->lock);
 	return c->ended ? ENDED : CAME;
@@ -294,7 +294,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 	if (!c || p->stopping || (p->aloof_ns && clock_now_ns() < p->aloof_ns)) {
 		c = NULL;
 	} else if (c->taken) {
-		/* Two that wait for one connection: its own thread serves both better. */
+		/* Two threads wait for one connection: its own thread serves both better. */
 		p->aloof_ns = deadline_in_ms(NET_ALOOF_MS);
 		c->wanted = false;
 		c = NULL;
@@ -319,8 +319,8 @@ net_pull_read(struct net_conn *c, const struct net_into *into)
 	size_t none;
 
 	if (c->nahead < FRAME_HEADER) {
-		/* Who sends little sends soon, and may wait for this processor: what comes while it
-		 * has it costs no waking. */
+		/* A peer that sends little sends soon, and may need this processor. A frame that
+		 * comes while this thread yields wakes nobody. */
 		if (c->last <= YIELD_BYTES)
 			sched_yield();
 		begin_read(c, NULL, 0);

@@ -2,8 +2,8 @@
  * The receiving end: listening, and which connections there are.
  *
  * Design notes. A connection is read by nng's threads until its first header has come and is one;
- * then by a thread of its own (pull.c). Who connects and says nothing, or nonsense, gets no thread.
- * Connections are bounded: for one too many, the one heard last is closed.
+ * then by a thread of its own (pull.c). A peer that connects and sends nothing, or nonsense, gets no thread.
+ * Connections are bounded: for one too many, the one that has been silent longest is closed.
  *
  * A connection is freed by its own thread, or by nng's while there is none; net_pull_stop closes
  * them and waits until all have gone.
@@ -112,7 +112,7 @@ accept_next(struct net_pull *p, bool failed)
 {
 	pthread_mutex_lock(&p->lock);
 	if (!p->stopping && failed) {
-		/* No descriptors: somebody holds them who says nothing. */
+		/* No descriptors: a silent connection may hold one. */
 		evict(p);
 		nng_sleep_aio(NET_ACCEPT_PAUSE_MS, p->pause);
 	} else if (!p->stopping) {

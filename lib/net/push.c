@@ -1,20 +1,20 @@
 /*
  * The sending end of a connection.
  *
- * Design notes. `lock` guards everything but the bytes being written. Who writes holds the role of
- * the writer (`writing`): a thread in net_push_send, which writes straight from the payload and
- * waits for it itself, or nng's threads, which write the queue out (`flush`). A frame that is begun
- * is ended by the same or by the queue, so frames stay whole.
+ * Design notes. `lock` guards everything but the bytes being written. One writer at a time holds the
+ * role (`writing`): a thread in net_push_send, which writes straight from the payload and waits for
+ * the write itself, or nng's threads, which write the queue out (`flush`). The writer that begins a
+ * frame ends it, or the queue does, so frames stay whole.
  *
- * A connection has come to its end when the read that watches it has (`watch`; a receiver never
- * says anything). Whoever then is last of that read and the writer frees it and connects anew. A
- * writer who meets an error closes the connection, which ends the read.
+ * A connection has ended when the read that watches it has (`watch`; a receiver never says
+ * anything). The last of that read and the writer frees it and connects anew. A writer that meets an
+ * error closes the connection, which ends the read.
  *
- * On TLS nng ends the connection with an aborted write, so none is posted that might have to be:
- * everything goes by the queue, a copy that is nothing beside the encryption.
+ * On TLS nng ends the connection with an aborted write, so no write is posted that might have to be
+ * aborted: everything goes by the queue, a copy that costs nothing beside the encryption.
  *
- * No write has a timeout of nng's, which costs a wake-up each: a ticker that runs only while there
- * is something to time aborts a write that has waited too long.
+ * No write has a timeout of nng's, which costs a wake-up each: a ticker, which runs only while there
+ * is something to time, aborts a write that has waited too long.
  */
 #include <nng/nng.h>
 #include <nng/supplemental/util/platform.h>

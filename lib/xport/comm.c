@@ -37,7 +37,7 @@ xport_forget_comm(struct comm *c)
 	free(c);
 }
 
-/* Lock held. End what runs and refuse what comes. */
+/* Lock held. End its operations and refuse new ones. */
 static void
 abort_comm(struct comm *c, const char *reason)
 {

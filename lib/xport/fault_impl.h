@@ -32,7 +32,7 @@ faults_any(const struct xport_faults *s)
 
 enum frame_fate { FRAME_GOES, FRAME_IS_LOST, FRAME_IS_DAMAGED };
 
-/* Lock held. What becomes of a frame to the peer; *byte is which of its nbytes changes. */
+/* Lock held. The fate of a frame to the peer; *byte is which of its nbytes changes. */
 enum frame_fate faults_of_frame(struct xport_faults *s, const struct comm *c, uint32_t peer,
 				const struct frame *head, size_t *byte);
 

@@ -1,9 +1,9 @@
 /*
- * A frame has come: whose is it, may it come now, and where does it wait. On the thread that
- * has read it.
+ * A frame has come: find its operation, check that it is the next of its flow, and file it. On the
+ * thread that has read it.
  *
- * A chunk that cannot be kept now (early beyond the limits, not the next of its flow, no memory) is
- * dropped without a word: it is not acknowledged, so it comes again.
+ * A chunk that cannot be filed now (early beyond the limits, not the next of its flow, no memory) is
+ * dropped: it is not acknowledged, so its sender repeats it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,7 @@
 
 #define DAMAGED_SAID 64
 
-/* Forget the oldest operation that is not begun here and never will be of use: a peer gave it up.
- */
+/* Forget the oldest operation that has not begun here and that a peer gave up. */
 static bool
 evict_early(struct comm *c)
 {
@@ -31,7 +30,7 @@ evict_early(struct comm *c)
 	return true;
 }
 
-/* The operation a frame belongs to; made when the frame comes before the operation is begun. NULL:
+/* The exchange that a frame belongs to; made when the frame comes before the operation begins. NULL:
  * not now. */
 static struct exchange *
 find_or_make(struct comm *c, uint64_t op)

@@ -95,8 +95,8 @@ xport_refuse(struct comm *c, uint32_t peer, uint32_t epoch, uint64_t op, const c
 
 /*
  * Send chunk seq to the peer, waiting for room at most timeout_ms. The checksum is made each time:
- * what is repeated may have been consumed and overwritten since, and must still be a proper frame
- * for the peer to answer. A peer that has mapped this device's memory is told where the chunk lies.
+ * a repeated chunk may have been consumed and overwritten since, and its frame must still be proper
+ * for the peer to answer. A peer that has mapped this device's memory is told where a large chunk lies.
  */
 static enum rc
 transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
@@ -122,8 +122,8 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 	return push_frame(e->comm, peer, &head, p.data, timeout_ms);
 }
 
-/* After so long without an acknowledgement a chunk may be lost; in any case well before the
- * operation is late. */
+/* The retransmit timeout: a chunk that is not acknowledged for so long may be lost. It ends well before
+ * the operation is late. */
 static uint64_t
 retransmit_ns(const struct exchange *e, const struct flow *f)
 {
@@ -137,8 +137,8 @@ retransmit_ns(const struct exchange *e, const struct flow *f)
 	       << slower;
 }
 
-/* Repeat what a broken connection may have lost, what came damaged, and what nobody has acknowledged
- * for long. */
+/* Repeat chunks that a broken connection may have lost, that came damaged, or whose retransmit timeout
+ * is over. */
 static enum rc
 repeat_flow(struct exchange *e, uint32_t peer)
 {
@@ -151,7 +151,7 @@ repeat_flow(struct exchange *e, uint32_t peer)
 	if (!push)
 		return RC_NOMEM;
 	generation = net_push_generation(push);
-	/* A first connection carries what was queued before it. */
+	/* A first connection carries the frames that were queued before it. */
 	anew = generation != f->tx_generation && !(f->tx_generation == 0 && generation == 1);
 	if (!anew && !f->tx_nacked && clock_now_ns() - f->tx_moved_ns < retransmit_ns(e, f))
 		return RC_OK;

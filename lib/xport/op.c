@@ -67,7 +67,7 @@ xport_deadline(struct xport_op *o)
 	return clock_now_ns() + o->comm->op_timeout_ns + o->allow_ns;
 }
 
-/* What the peers are told: the reason that this rank has heard itself, or its own. */
+/* The reason for the peers: the one that this rank has heard, or its own. */
 static void
 last_word(const struct xport_op *o, const struct err *own, char text[REASON_MAX])
 {

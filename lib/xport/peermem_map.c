@@ -124,7 +124,7 @@ is_found(const struct peermem_id *own)
 	return stat(own->path, &st) == 0 && st.st_dev == own->dev && st.st_ino == own->inode;
 }
 
-/* Is any peer's memory within reach? What is not near is opened at once, to know. */
+/* Can any peer's memory be mapped? Files that do not lie beside this rank's are opened at once, to know. */
 static bool
 find_peers(struct peer_mapping *m)
 {
@@ -264,7 +264,7 @@ join(struct peer_mapping *m, const uint64_t *block, struct err *err)
 	return rc;
 }
 
-/* ---- what the device asks */
+/* ---- for the device */
 
 enum rc
 xport_offer(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t *block, bool *mapped,

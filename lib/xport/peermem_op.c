@@ -63,7 +63,7 @@ peermem_room(struct xport_op *o, uint32_t peer, enum xport_way way)
 	return atomic_load(&view(o, peer)->taken[m->rank].n) >= due;
 }
 
-/* Wait until the peer has taken n of what was sent to it. */
+/* Wait until the peer has taken n of the messages sent to it. */
 static enum rc
 await_taken(struct xport_op *o, uint32_t peer, uint64_t n, struct err *err)
 {
@@ -91,7 +91,7 @@ peermem_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes,
 	if (nbytes <= PEERMEM_INLINE)
 		memcpy(slot->bytes, data ? data : "", data ? nbytes : 0);
 	else if (slot->offset == 0)
-		return err_set(err, RC_INTERNAL, "what is sent is not in the device's memory");
+		return err_set(err, RC_INTERNAL, "a chunk to send is not in the device's memory");
 	else
 		set->uncopied[peer] = s + 1;
 	set->sent[peer] = s + 1;
@@ -229,7 +229,7 @@ xport_shared(struct xport_op *o)
 	return (const void *const *)at;
 }
 
-/* A range of what a rank has shown; NULL: it is not in its memory. */
+/* A range of the buffer that a rank has shown; NULL: it is not in its memory. */
 static void *
 shown(const struct xport_op *o, uint32_t r, void *own, uint64_t offset, uint64_t from,
       uint64_t nbytes)

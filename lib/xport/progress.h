@@ -108,7 +108,7 @@ recorder_goes_on(struct recorder *m, bool in_vain)
 	}
 }
 
-/* What another thread sees now. False: in no operation. */
+/* Read it on another thread. False: in no operation. */
 static inline bool
 recorder_read(const struct recorder *m, uint64_t now_ns, struct progress *out)
 {

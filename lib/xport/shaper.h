@@ -2,8 +2,8 @@
  * shaper.h - a network's latency and bandwidth on a machine that has neither. Pure arithmetic on
  * times.
  *
- * Each device has one full-duplex link: what it sends goes out one chunk after another at the rate,
- * and what it receives comes in at the rate whoever sends it; each chunk takes the latency on top.
+ * Each device has one full-duplex link: its chunks go out one after another at the rate,
+ * and chunks come in at the rate whichever rank sends them; each chunk takes the latency on top.
  * So p-1 senders to one root wait for the root's link, as on a real switch.
  */
 #ifndef XPORT_SHAPER_H

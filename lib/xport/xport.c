@@ -1,4 +1,4 @@
-/* An xport, and what its operations are made of. */
+/* An xport, its communicators' exchanges, its connections. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ exchange_refuse(struct exchange *e)
 	exchange_signal(e);
 }
 
-/* A peer does not take what we send: it may be waiting for us to read. */
+/* A peer does not take our frames: it may be waiting for us to read. */
 static void
 on_full(void *arg)
 {
@@ -213,7 +213,7 @@ xport_finished(const struct comm *c, uint64_t op)
 	return NULL;
 }
 
-/* Free what has not been consumed. */
+/* Free the chunks that were not consumed. */
 static void
 drop_chunks(struct exchange *e)
 {

@@ -40,7 +40,7 @@ struct xport_config {
 	uint64_t bits_per_s;
 	struct devmem *mem; /* the device's; NULL: peers are reached by sockets alone */
 	bool check_all;	    /* checksums of what it sends cover every byte, see wire/frame.h */
-	void (*say)(const char *line); /* what somebody should read, on any thread; or NULL */
+	void (*say)(const char *line); /* a line for the log, on any thread; or NULL */
 };
 
 struct xport_peer {
@@ -71,8 +71,8 @@ struct xport_membership {
 };
 
 /*
- * Take part in a communicator, in the place of one of that number: its operations end with
- * RC_ABORTED. Whether that is right, and that this device has the rank, the caller knows.
+ * Take part in a communicator. It replaces one of that number, whose operations end with RC_ABORTED.
+ * The caller has checked that it may, and that this device has the rank.
  *
  *	peers	m->nranks of them, by rank; copied
  *
@@ -101,8 +101,7 @@ enum rc xport_join(struct xport *x, uint64_t comm, uint32_t epoch, const uint64_
 /* Leave; running operations end with RC_ABORTED. RC_NOTFOUND. */
 enum rc xport_detach(struct xport *x, uint64_t comm, struct err *err);
 
-/* End what runs and refuse what comes, with a reason. RC_NOTFOUND: no such communicator and epoch.
- */
+/* End its operations and refuse new ones, with a reason. RC_NOTFOUND: no such communicator and epoch. */
 enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
 		    struct err *err);
 
@@ -112,7 +111,7 @@ void xport_abort_all(struct xport *x, const char *reason);
 /* Is there such a communicator, not aborted? */
 bool xport_is_live(struct xport *x, uint64_t comm, uint32_t epoch);
 
-/* What this device is in a communicator; comm 0 means its only one. */
+/* This device's part of a communicator; comm 0 means its only one. */
 enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struct err *err);
 
 /*
@@ -172,8 +171,8 @@ enum rc xport_begin(struct xport *x, const struct xport_opening *how, struct xpo
  * shaped. */
 bool xport_is_slow(const struct xport_op *o, uint32_t peer);
 
-/* The peer shall hear of it when this operation is given up, even if nothing has been exchanged
- * with it yet. Those who have sent or been sent to hear in any case. */
+/* If this operation is given up, tell the peer, even if nothing has been exchanged with it yet. Peers
+ * that have exchanged chunks are told in any case. */
 void xport_involve(struct xport_op *o, uint32_t peer);
 
 /*
@@ -225,7 +224,7 @@ uint64_t xport_moves(struct xport_op *o);
 enum rc xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 		   uint64_t deadline_ns, struct err *err);
 
-/* Repeat what may have been lost; to be called for each operation of a set now and then. */
+/* Repeat frames that may have been lost; to be called for each operation of a set now and then. */
 enum rc xport_poll(struct xport_op *o, struct err *err);
 
 /* The deadline for an operation that has moved just now. */

@@ -227,7 +227,8 @@ enum rc frames_await_acks(struct xport_op *o, uint32_t peer, uint32_t most, stru
 /* Wait for a moment; gives the lock up. */
 enum rc frames_await_time(struct xport_op *o, uint32_t peer, uint64_t until_ns, struct err *err);
 
-/* Repeat what may have been lost and acknowledge what is owed, if it is time to. RC_NOMEM. */
+/* Repeat frames that may have been lost and send acknowledgements that are owed, if it is time to.
+ * RC_NOMEM. */
 enum rc exchange_poll(struct exchange *e, struct err *err);
 
 /* Without the lock. The parts of xport_begin and xport_end; reason NULL: all went well. */
