@@ -92,7 +92,7 @@ call_start(struct coord *c, struct call *call, struct device *dev, call_done *do
 	call->done = done;
 	call->owner = owner;
 	call->rank = rank;
-	start(c, call, dev->address, timeout_ms, body);
+	start(c, call, dev->said->address, timeout_ms, body);
 }
 
 void

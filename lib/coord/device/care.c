@@ -20,13 +20,13 @@
 static bool
 is_here(const struct coord *c, const struct device *d)
 {
-	return c->cfg.host[0] && strcmp(c->cfg.host, d->host) == 0 && d->mem_path[0];
+	return c->cfg.host[0] && strcmp(c->cfg.host, d->said->host) == 0 && d->said->mempath[0];
 }
 
 bool
 device_can_spawn(const struct coord *c, const struct device *d)
 {
-	return is_here(c, d) && !d->supervised;
+	return is_here(c, d) && !d->said->supervised;
 }
 
 /* False: out of memory; it will be missed. */
@@ -85,7 +85,7 @@ device_revive(struct coord *c, struct device *d, bool stuck)
 {
 	if (!d->spawn.until_ms)
 		device_came(d);
-	if (stuck && is_here(c, d) && d->supervised)
+	if (stuck && is_here(c, d) && d->said->supervised)
 		act_spawn(c, d); /* it ends its process */
 }
 
@@ -145,7 +145,7 @@ device_exited(struct coord *c, uint32_t pid, int status)
 			spawn_ended(c, d, status);
 			return;
 		}
-		if (d->pid != pid || strcmp(d->host, c->cfg.host) != 0)
+		if (d->said->pid != pid || strcmp(d->said->host, c->cfg.host) != 0)
 			continue;
 		how_ended(status, how, sizeof how);
 		if (!d->lost) {
@@ -177,7 +177,8 @@ bool
 device_serves(const struct device *d, const struct device *lost)
 {
 	return d != lost && !d->unfit &&
-	       d->max_addr - d->min_addr >= lost->max_addr - lost->min_addr;
+	       d->said->maxmemaddr->value - d->said->minmemaddr->value >=
+		   lost->said->maxmemaddr->value - lost->said->minmemaddr->value;
 }
 
 struct device *
@@ -188,7 +189,7 @@ device_find_spare(const struct coord *c, const struct device *lost, bool spares)
 
 	for (size_t i = 0; i < c->devices->n; i++) {
 		struct device *d = c->devices->v[i];
-		int points = 2 * (strcmp(d->host, lost->host) == 0) + d->spare;
+		int points = 2 * (strcmp(d->said->host, lost->said->host) == 0) + d->spare;
 
 		if (!device_is_free(d) || !device_serves(d, lost) || (spares && !d->spare))
 			continue;
@@ -211,13 +212,13 @@ adopt_pack(const struct device *lost, const struct device *spare, struct buf *bo
 {
 	GpuSim__AdoptRequest q = GPU_SIM__ADOPT_REQUEST__INIT;
 
-	if (strcmp(spare->host, lost->host) != 0 || !lost->mem_path[0])
+	if (strcmp(spare->said->host, lost->said->host) != 0 || !lost->said->mempath[0])
 		return false;
 	q.deviceid = lost->id;
-	q.path = (char *)lost->mem_path;
-	q.dev = lost->mem_dev;
-	q.inode = lost->mem_inode;
-	q.incarnation = spare->incarnation;
+	q.path = (char *)lost->said->mempath;
+	q.dev = lost->said->memdev;
+	q.inode = lost->said->meminode;
+	q.incarnation = spare->said->incarnation;
 	pack_request(GPU_SIM__REQUEST__BODY_ADOPT, &q.base, NULL, body);
 	return true;
 }
@@ -255,7 +256,7 @@ adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	d->ncomms--;
 	spare->ncomms--;
 	/* What it refuses to take over does not matter if nothing was there. */
-	if (d->lost && (o->err.rc == RC_OK || (o->answered && d->used_bytes == 0))) {
+	if (d->lost && (o->err.rc == RC_OK || (o->answered && d->said->usedbytes == 0))) {
 		device_replace(c, d, spare);
 		return;
 	}
@@ -290,11 +291,11 @@ discard(struct coord *c, struct device *d)
 {
 	struct coord_action a = {.kind = COORD_DISCARD, .device_id = d->id};
 
-	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE || d->mem_kept ||
+	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_SPARE || d->said->memkept ||
 	    !device_can_spawn(c, d) || c->now_ms < d->discard_ms)
 		return;
 	d->discard_ms = c->now_ms + COORD_DISCARD_MS;
-	snprintf(a.address, sizeof a.address, "%s", d->mem_path);
+	snprintf(a.address, sizeof a.address, "%s", d->said->mempath);
 	act(c, &a);
 }
 
@@ -324,7 +325,7 @@ device_returns(const struct coord *c, const struct device *d)
 		return d->lost;
 	if (d->ncomms)
 		return false;
-	if (d->supervised)
+	if (d->said->supervised)
 		return device_lost_for(c, d) < c->cfg.respawn_ms;
 	if (c->cfg.on_failure == GPUSIM_ON_FAILURE_RESPAWN)
 		return !d->spawn.cannot[0] && device_can_spawn(c, d);

@@ -7,22 +7,11 @@
 #include "coord/device/device.h"
 
 struct device {
-	uint64_t id, incarnation, min_addr, max_addr, used_bytes;
-	uint32_t pid, ordinal;
-	char address[WIRE_NAME_MAX], data_address[WIRE_NAME_MAX];
-	char mem_path[WIRE_NAME_MAX], host[WIRE_NAME_MAX];
-	char mem_private[WIRE_NAME_MAX];
-	uint64_t mem_dev, mem_inode;
-	uint32_t mem_user;
-	uint32_t threads; /* with what follows: how to start it again */
-	uint64_t latency_ns, bits_per_s;
-	char kernels[WIRE_NAME_MAX];
-	char grpc_address[WIRE_NAME_MAX];
-	bool mem_kept;
-	bool supervised;   /* somebody else starts it again */
+	uint64_t id;
+	GpuSim__DeviceMetadata *said; /* by the device, last; it has an address */
+	uint32_t ordinal;
 	uint32_t memories; /* so often it came back with another memory */
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
-	bool join;	   /* offers itself to communicators that grow */
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
 	uint64_t reports;	/* of progress that came; counts from 1 */
@@ -105,6 +94,7 @@ enum rc device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const cha
 void device_alive(struct coord *c, struct device *d);
 /* It is lost, for that reason: "killed by signal 9". */
 void device_lose(struct coord *c, struct device *d, const char *why);
+void device_free(struct device *d);
 /* Its ordinal has changed: move it to where it belongs. */
 void device_moved(struct coord *c, struct device *d);
 /* It has happened to that device, "lost: killed by signal 9". Its name and rank come first. */

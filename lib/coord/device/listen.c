@@ -90,14 +90,14 @@ listen_stride(const struct coord *c)
 static bool
 can_look(const struct coord *c, const struct device *d)
 {
-	return d->pid && c->cfg.host[0] && strcmp(d->host, c->cfg.host) == 0 &&
+	return d->said->pid && c->cfg.host[0] && strcmp(d->said->host, c->cfg.host) == 0 &&
 	       c->devices->ear.ms - d->word_at < c->cfg.op_timeout_ms;
 }
 
 static bool
 ask_look(struct coord *c, struct device *d)
 {
-	struct coord_action a = {.kind = COORD_LOOK, .device_id = d->id, .pid = d->pid};
+	struct coord_action a = {.kind = COORD_LOOK, .device_id = d->id, .pid = d->said->pid};
 
 	return act(c, &a);
 }

@@ -9,8 +9,6 @@
 
 struct device_msg {
 	GpuSim__DeviceMetadata m;
-	GpuSim__DeviceId id;
-	GpuSim__MemAddr min, max;
 	GpuSim__DeviceLoss loss;
 	char remedy[COORD_WHY_MAX];
 };
@@ -20,39 +18,13 @@ device_show(const struct coord *c, struct device *d, struct device_msg *out)
 {
 	uint32_t rank;
 
-	*out = (struct device_msg){GPU_SIM__DEVICE_METADATA__INIT, GPU_SIM__DEVICE_ID__INIT,
-				   GPU_SIM__MEM_ADDR__INIT,	   GPU_SIM__MEM_ADDR__INIT,
-				   GPU_SIM__DEVICE_LOSS__INIT,	   ""};
-	out->id.value = d->id;
-	out->min.value = d->min_addr;
-	out->max.value = d->max_addr;
-	out->m.deviceid = &out->id;
-	out->m.minmemaddr = &out->min;
-	out->m.maxmemaddr = &out->max;
-	out->m.address = d->address;
-	out->m.dataaddress = d->data_address;
-	out->m.mempath = d->mem_path;
-	out->m.host = d->host;
-	out->m.memprivate = d->mem_private;
-	out->m.memdev = d->mem_dev;
-	out->m.meminode = d->mem_inode;
-	out->m.memuser = d->mem_user;
-	out->m.pid = d->pid;
+	*out = (struct device_msg){.m = *d->said, .loss = GPU_SIM__DEVICE_LOSS__INIT};
 	out->m.ordinal = d->ordinal;
-	out->m.incarnation = d->incarnation;
-	out->m.usedbytes = d->used_bytes;
+	out->m.spare = d->spare;
+	out->m.placed = d->placed;
 	out->m.state = d->lost;
 	out->m.commid = c->devices->hooks->seat(c, d, &rank);
-	out->m.spare = d->spare;
-	out->m.join = d->join;
-	out->m.threads = d->threads;
-	out->m.latencyns = d->latency_ns;
-	out->m.bitspers = d->bits_per_s;
-	out->m.kernels = d->kernels;
-	out->m.grpcaddress = d->grpc_address;
-	out->m.memkept = d->mem_kept;
-	out->m.supervised = d->supervised;
-	out->m.placed = d->placed;
+	out->m.loss = NULL;
 	if (!d->lost)
 		return;
 	device_remedy(c, d, out->remedy, sizeof out->remedy);
@@ -207,8 +179,8 @@ asked(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 
 	(void)rank;
 	if (o->reply && o->reply->body_case == GPU_SIM__REPLY__BODY_GET_DEVICE_METADATA &&
-	    device_heard(c, o->reply->getdevicemetadata->metadata, asked->address, &d, &err) !=
-		RC_OK)
+	    device_heard(c, o->reply->getdevicemetadata->metadata, asked->said->address, &d,
+			 &err) != RC_OK)
 		act_log(c, "device %016" PRIx64 ": %s", asked->id, err.text);
 }
 

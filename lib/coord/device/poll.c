@@ -82,7 +82,7 @@ comes_itself(const struct coord *c, const struct config_device *cd)
 		const struct device *d = c->devices->v[i];
 
 		if (d->registered_ms && c->now_ms - d->registered_ms < c->lost_ms &&
-		    (cd->id ? cd->id == d->id : strcmp(d->address, cd->address) == 0))
+		    (cd->id ? cd->id == d->id : strcmp(d->said->address, cd->address) == 0))
 			return true;
 	}
 	return false;

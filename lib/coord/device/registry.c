@@ -25,7 +25,7 @@ void
 devices_fini(struct coord *c)
 {
 	for (size_t i = 0; c->devices && i < c->devices->n; i++)
-		free(c->devices->v[i]);
+		device_free(c->devices->v[i]);
 	if (c->devices)
 		free(c->devices->config);
 	free(c->devices);
@@ -40,7 +40,7 @@ device_id(const struct device *d)
 uint64_t
 device_incarnation(const struct device *d)
 {
-	return d->incarnation;
+	return d->said->incarnation;
 }
 
 uint32_t
@@ -52,8 +52,8 @@ device_memories(const struct device *d)
 void
 device_range(const struct device *d, uint64_t *min, uint64_t *max)
 {
-	*min = d->min_addr;
-	*max = d->max_addr;
+	*min = d->said->minmemaddr->value;
+	*max = d->said->maxmemaddr->value;
 }
 
 uint32_t
@@ -108,7 +108,7 @@ void
 device_tell(struct coord *c, const struct device *d, struct buf *body)
 {
 	if (body->data)
-		act_call(c, 0, d->id, d->address, c->cfg.abort_grace_ms, body);
+		act_call(c, 0, d->id, d->said->address, c->cfg.abort_grace_ms, body);
 }
 
 size_t
@@ -166,13 +166,13 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	d->lost = true;
 	snprintf(d->loss.why, sizeof d->loss.why, "%s", why);
 	d->loss.at_ms = c->wall_ms;
-	d->loss.incarnation = d->incarnation;
+	d->loss.incarnation = d->said->incarnation;
 	d->loss.broke = false;
 	if (!d->spawn.until_ms)
 		device_came(d); /* it may come anew */
 	device_changed(c, d);
 	calls_fail_device(c, d, CALL_LOST);
-	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->address, why);
+	act_log(c, "device %016" PRIx64 " at %s lost: %s", d->id, d->said->address, why);
 	event_device(c, GPU_SIM__EVENT_KIND__LOST, d, "lost: %s", why);
 	c->devices->hooks->lost(c, d);
 }
@@ -225,8 +225,8 @@ device_alive(struct coord *c, struct device *d)
 	if (d->lost) {
 		d->lost = false;
 		device_changed(c, d);
-		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->address);
-		if (d->loss.incarnation == d->incarnation)
+		act_log(c, "device %016" PRIx64 " at %s is back", d->id, d->said->address);
+		if (d->loss.incarnation == d->said->incarnation)
 			event_device(c, GPU_SIM__EVENT_KIND__BACK, d, "is back");
 	}
 }
@@ -238,10 +238,10 @@ device_unreachable(struct coord *c, uint64_t id, const char *address)
 	char why[COORD_WHY_MAX];
 
 	/* It may have come back elsewhere meanwhile. */
-	if (!d || d->lost || strcmp(d->address, address) != 0)
+	if (!d || d->lost || strcmp(d->said->address, address) != 0)
 		return;
 	snprintf(why, sizeof why, "its connection broke and nobody listens at %.*s",
-		 COORD_WHY_MAX - 64, d->address);
+		 COORD_WHY_MAX - 64, d->said->address);
 	device_lose(c, d, why);
 	d->loss.broke = true;
 }
@@ -259,7 +259,7 @@ device_hung_up(struct coord *c, uint64_t client_id)
 			continue;
 		/* Nobody waits for the answer: when nobody is there, that is told as such. */
 		if (pack_request(GPU_SIM__REQUEST__BODY_GET_DEVICE_METADATA, &q.base, NULL, &body))
-			act_call(c, 0, d->id, d->address, call_timeout_ms(c), &body);
+			act_call(c, 0, d->id, d->said->address, call_timeout_ms(c), &body);
 	}
 }
 
@@ -297,7 +297,7 @@ forget(struct coord *c, size_t i)
 {
 	device_unrecord(c, c->devices->v[i]);
 	call_cancel(c, &c->devices->v[i]->ask);
-	free(c->devices->v[i]);
+	device_free(c->devices->v[i]);
 	c->devices->n--;
 	memmove(&c->devices->v[i], &c->devices->v[i + 1],
 		(c->devices->n - i) * sizeof *c->devices->v);
@@ -363,42 +363,57 @@ check_metadata(const GpuSim__DeviceMetadata *m, const char *address, struct err 
 	return RC_OK;
 }
 
-static void
-copy_metadata(struct device *d, const GpuSim__DeviceMetadata *m, const char *address)
+/* A copy of what a device says of itself, without fields that nobody knows. NULL: out of memory. */
+static GpuSim__DeviceMetadata *
+copy_metadata(const GpuSim__DeviceMetadata *m, const char *address)
 {
-	d->incarnation = m->incarnation;
-	d->min_addr = m->minmemaddr->value;
-	d->max_addr = m->maxmemaddr->value;
-	d->used_bytes = m->usedbytes;
-	d->pid = m->pid;
-	if (!d->placed)
-		d->ordinal = m->ordinal;
-	snprintf(d->address, sizeof d->address, "%s", address);
-	snprintf(d->data_address, sizeof d->data_address, "%s", m->dataaddress);
-	snprintf(d->mem_path, sizeof d->mem_path, "%s", m->mempath);
-	snprintf(d->host, sizeof d->host, "%s", m->host);
-	snprintf(d->mem_private, sizeof d->mem_private, "%s", m->memprivate);
-	d->mem_dev = m->memdev;
-	d->mem_inode = m->meminode;
-	d->mem_user = m->memuser;
-	d->threads = m->threads;
-	d->latency_ns = m->latencyns;
-	d->bits_per_s = m->bitspers;
-	snprintf(d->kernels, sizeof d->kernels, "%s", m->kernels);
-	snprintf(d->grpc_address, sizeof d->grpc_address, "%s", m->grpcaddress);
-	d->mem_kept = m->memkept;
-	d->supervised = m->supervised;
-	if (!d->placed)
-		d->spare = m->spare;
-	d->join = m->join;
+	GpuSim__DeviceMetadata *copy = NULL, with = *m;
+	GpuSim__DeviceId id = GPU_SIM__DEVICE_ID__INIT;
+	GpuSim__MemAddr min = GPU_SIM__MEM_ADDR__INIT, max = min;
+	struct buf b = {0};
+
+	id.value = m->deviceid->value;
+	min.value = m->minmemaddr->value;
+	max.value = m->maxmemaddr->value;
+	with.base =
+	    (ProtobufCMessage)PROTOBUF_C_MESSAGE_INIT(&gpu_sim__device_metadata__descriptor);
+	with.deviceid = &id;
+	with.minmemaddr = &min;
+	with.maxmemaddr = &max;
+	with.loss = NULL;
+	with.address = (char *)address;
+	if (buf_pack(&b, &with.base))
+		copy = gpu_sim__device_metadata__unpack(NULL, b.len, (const uint8_t *)b.data);
+	buf_fini(&b);
+	return copy;
+}
+
+static void
+take_metadata(struct device *d, GpuSim__DeviceMetadata *m)
+{
+	if (d->said)
+		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
+	d->said = m;
+	if (d->placed)
+		return;
+	d->ordinal = m->ordinal;
+	d->spare = m->spare;
+}
+
+void
+device_free(struct device *d)
+{
+	if (d->said)
+		gpu_sim__device_metadata__free_unpacked(d->said, NULL);
+	free(d);
 }
 
 /* Whether a device that was started again has the memory it had. */
 static bool
 has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
 {
-	return strcmp(d->host, m->host) == 0 && d->mem_dev == m->memdev &&
-	       d->mem_inode == m->meminode;
+	return strcmp(d->said->host, m->host) == 0 && d->said->memdev == m->memdev &&
+	       d->said->meminode == m->meminode;
 }
 
 /* Another device's old address: the other cannot be there any more. */
@@ -408,7 +423,7 @@ take_address(struct coord *c, const struct device *d)
 	for (size_t i = c->devices->n; i-- > 0;) {
 		struct device *other = c->devices->v[i];
 
-		if (other == d || strcmp(other->address, d->address) != 0)
+		if (other == d || strcmp(other->said->address, d->said->address) != 0)
 			continue;
 		if (!other->lost)
 			device_lose(c, other, "another device has its address now");
@@ -422,39 +437,43 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	     struct device **out, struct err *err)
 {
 	const char *address = m && m->address && *m->address ? m->address : fallback_address;
+	GpuSim__DeviceMetadata *copy;
 	struct device *d;
 	enum rc rc = check_metadata(m, address, err);
-	bool fresh = false, restarted = false, ours;
+	bool fresh, restarted, ours;
 
 	if (rc != RC_OK)
 		return rc;
 	d = device_find(c, m->deviceid->value);
-	if (!d) {
-		rc = device_add(c, m->deviceid->value, &d, err);
-		if (rc != RC_OK)
-			return rc;
-		fresh = true;
-	} else if (d->incarnation != m->incarnation) {
-		if (!d->lost && strcmp(d->address, address) != 0)
-			return err_set(err, RC_BUSY,
-				       "device %016" PRIx64
-				       " is alive at %s; another at %s claims its id",
-				       d->id, d->address, address);
-		restarted = true;
+	fresh = !d;
+	restarted = d && d->said->incarnation != m->incarnation;
+	if (restarted && !d->lost && strcmp(d->said->address, address) != 0)
+		return err_set(err, RC_BUSY,
+			       "device %016" PRIx64 " is alive at %s; another at %s claims its id",
+			       d->id, d->said->address, address);
+	copy = copy_metadata(m, address);
+	if (!copy)
+		return err_set(err, RC_NOMEM, "device %016" PRIx64 ": out of memory",
+			       m->deviceid->value);
+	if (fresh && device_add(c, m->deviceid->value, &d, err) != RC_OK) {
+		gpu_sim__device_metadata__free_unpacked(copy, NULL);
+		return err->rc;
+	}
+	if (restarted) {
 		d->unfit = false;
 		d->memories += !has_its_memory(d, m);
 	}
-	copy_metadata(d, m, address);
+	take_metadata(d, copy);
 	device_moved(c, d);
 	ours = d->spawn.until_ms != 0;
 	if (fresh || restarted)
 		device_came(d);
 	if (fresh)
-		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u", d->address,
-			     d->pid);
+		event_device(c, GPU_SIM__EVENT_KIND__JOINED, d, "joined at %s, pid %u",
+			     d->said->address, d->said->pid);
 	else if (restarted)
 		event_device(c, GPU_SIM__EVENT_KIND__RESTARTED, d, "was started again%s, pid %u",
-			     ours ? " by the coordinator" : "", d->pid);
+			     ours ? " by the coordinator" : "", d->said->pid);
 	if (restarted) {
 		calls_fail_device(c, d, CALL_RESTARTED);
 		c->devices->hooks->restarted(c, d);
@@ -462,7 +481,7 @@ device_heard(struct coord *c, const GpuSim__DeviceMetadata *m, const char *fallb
 	device_alive(c, d);
 	if (fresh || restarted) {
 		device_changed(c, d);
-		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->address,
+		act_log(c, "device %016" PRIx64 " at %s %s", d->id, d->said->address,
 			fresh ? "is there" : "restarted");
 		if (c->started) /* else it is restored, and the other may be the later one */
 			take_address(c, d);
