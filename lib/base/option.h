@@ -64,6 +64,7 @@ struct option_row {
 	    unsigned value); /* instead of words: of 0 to hi - 1; hi 0: until NULL */
 	char letter;	     /* 0: none */
 	bool flag_only;	     /* not in files */
+	bool unprinted;	     /* a part of another option, which is printed */
 	bool number_follows; /* of one that may be missing: the next word, if it is a number */
 	enum option_ask ask;
 	const char *dflt;      /* as it would be typed; NULL: the target's */

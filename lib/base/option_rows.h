@@ -47,6 +47,7 @@
 
 #define LETTER(c)	   .letter = (c)
 #define FLAG_ONLY	   .flag_only = true
+#define NOT_PRINTED	   .unprinted = true
 #define DEFAULT(text)	   .dflt = (text)
 #define DEFAULT_NOTE(text) .dflt_note = (text)
 #define ENV(variable)	   .env = (variable)

@@ -199,7 +199,8 @@ value_of(const struct option_set *s, const struct option_row *o, struct buf *val
 	bool good = true;
 
 	value->len = 0;
-	if (o->kind && o->kind->print && !o->flag_only && (!o->applies || o->applies(s->target)))
+	if (o->kind && o->kind->print && !o->flag_only && !o->unprinted &&
+	    (!o->applies || o->applies(s->target)))
 		good = o->kind->print(o, s->target, value);
 	if (!good || !buf_add(value, "", 1))
 		return err_set(err, RC_NOMEM, "out of memory");

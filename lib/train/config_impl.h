@@ -24,9 +24,9 @@ extern const struct option_row config_rows[];
 extern const unsigned config_nrows;
 
 /* Types of one option alone (config_values.c, config_dims.c). */
-extern const struct option_kind config_algo, config_devices, config_dims, config_fraction,
-    config_hidden, config_image_size, config_input_neurons, config_layers, config_optimizer,
-    config_output_neurons, config_split, config_staleness, config_wait, config_workers;
+extern const struct option_kind config_algo, config_devices, config_dims, config_hidden,
+    config_image_size, config_layers, config_optimizer, config_split, config_staleness, config_wait,
+    config_workers;
 
 /* A file has been read: layers and fractions that it gives in parts. */
 enum rc config_file_read(struct option_set *s, const char *name, int rank, struct err *err);

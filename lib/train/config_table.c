@@ -47,6 +47,12 @@ policy_name(unsigned policy)
 
 /* ---- when options mean something */
 
+static const struct train_config *
+config(const void *target)
+{
+	return target;
+}
+
 static bool
 infers(const struct train_config *c)
 {
@@ -60,76 +66,58 @@ trains(const void *c)
 }
 
 static bool
-not_infer(const void *target)
+not_infer(const void *c)
 {
-	const struct train_config *c = target;
-
-	return !c->infer;
+	return !config(c)->infer;
 }
 
 /* A loaded model brings its net. */
 static bool
-has_net(const void *target)
+has_net(const void *c)
 {
-	const struct train_config *c = target;
-
-	return !infers(c) || c->net_given;
+	return !infers(c) || config(c)->net_given;
 }
 
 static bool
-is_mlp(const void *target)
+is_mlp(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->net.model == NET_MLP && has_net(c);
+	return config(c)->net.model == NET_MLP && has_net(c);
 }
 
 static bool
-is_stepped(const void *target)
+is_stepped(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->schedule.kind == LR_STEP;
+	return config(c)->schedule.kind == LR_STEP;
 }
 
 static bool
-is_local(const void *target)
+is_local(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->sync == SYNC_LOCAL || c->compare;
+	return config(c)->sync == SYNC_LOCAL || config(c)->compare;
 }
 
 static bool
-is_ps(const void *target)
+is_ps(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->sync == SYNC_PS || c->compare;
+	return config(c)->sync == SYNC_PS || config(c)->compare;
 }
 
 static bool
-feeds(const void *target)
+feeds(const void *c)
 {
-	const struct train_config *c = target;
-
-	return is_ps(c) || c->learn;
+	return is_ps(c) || config(c)->learn;
 }
 
 static bool
-has_checkpoint(const void *target)
+has_checkpoint(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->checkpoint;
+	return config(c)->checkpoint;
 }
 
 static bool
-has_compare(const void *target)
+has_compare(const void *c)
 {
-	const struct train_config *c = target;
-
-	return c->compare;
+	return config(c)->compare;
 }
 
 #define ONLY_MLP	ONLY(is_mlp, "model", "only with --model mlp")
@@ -137,6 +125,11 @@ has_compare(const void *target)
 #define ONLY_PS		ONLY(is_ps, "sync", "only with --sync ps")
 #define ONLY_CHECKPOINT ONLY(has_checkpoint, "checkpoint", "needs --checkpoint DIR")
 #define NOT_INFER	ONLY(not_infer, "infer", "not together with --infer")
+
+/* Parts of --layers, in the draft. */
+#define AS_NEURONS(part)                                                                 \
+	AS_KIND(option_u32), .at = offsetof(struct config_draft, neurons.part), .lo = 1, \
+			     .hi = NET_MAX_WIDTH, NOT_PRINTED
 
 /* ---- the table */
 
@@ -167,10 +160,10 @@ const struct option_row config_rows[] = {
      DEFAULT_NOTE("3")},
     {"split", "A,B,C", "fractions for training, validation and test", AS_KIND(config_split),
      DEFAULT_NOTE("as the files say, else 0.8,0,0.2")},
-    {"trainFraction", NULL, NULL, AS_KIND(config_fraction), AT(dataset.train), .hi = 1},
-    {"validationFraction", NULL, NULL, AS_KIND(config_fraction), AT(dataset.validation), .hi = 1,
+    {"trainFraction", NULL, NULL, AS_DOUBLE(dataset.train, 0, 1), NOT_PRINTED},
+    {"validationFraction", NULL, NULL, AS_DOUBLE(dataset.validation, 0, 1), NOT_PRINTED,
      ALSO("valFraction")},
-    {"testFraction", NULL, NULL, AS_KIND(config_fraction), AT(dataset.test), .hi = 1},
+    {"testFraction", NULL, NULL, AS_DOUBLE(dataset.test, 0, 1), NOT_PRINTED},
     {"normalize", "HOW", "scale values by",
      AS_NAME(dataset.normalize, dataset_normalize_name, DATASET_RAW + 1), DEFAULT("unit"),
      ALSO("normalise", "normalization", "normalisation")},
@@ -185,12 +178,10 @@ const struct option_row config_rows[] = {
      .applies = has_net},
     {"layers", "A,B,...", "sizes of an mlp's layers from input to output; 0: from the data",
      AS_KIND(config_layers), DEFAULT_NOTE("0,128,0"), ALSO("layerSizes"), ONLY_MLP},
-    {"inputLayerNeurons", NULL, NULL, AS_KIND(config_input_neurons), .lo = 1, .hi = NET_MAX_WIDTH,
-     ONLY_MLP},
+    {"inputLayerNeurons", NULL, NULL, AS_NEURONS(input), ONLY_MLP},
     {"hiddenLayerNeurons", NULL, NULL, AS_KIND(config_hidden), .lo = 1, .hi = NET_MAX_WIDTH,
      ALSO("hiddenNeurons"), ONLY_MLP},
-    {"outputLayerNeurons", NULL, NULL, AS_KIND(config_output_neurons), .lo = 1, .hi = NET_MAX_WIDTH,
-     ALSO("outputNeurons"), ONLY_MLP},
+    {"outputLayerNeurons", NULL, NULL, AS_NEURONS(output), ALSO("outputNeurons"), ONLY_MLP},
     {"inputdataDims", NULL, NULL, AS_KIND(config_dims), AT(input_dims), ALSO("inputDims")},
     {"labelOnehotDims", NULL, NULL, AS_KIND(config_dims), AT(label_dims), ALSO("outputDims")},
     {"activation", "NAME", "activation of an mlp", AS_NAME(net.act, net_act_name, NET_NACTS),

@@ -117,20 +117,6 @@ take_hidden(const struct option_row *o, const char *text, void *target, struct e
 			     &n->nhidden, err);
 }
 
-static enum rc
-take_input_neurons(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_u32(text, (uint32_t)o->lo, (uint32_t)o->hi,
-			 &((struct config_draft *)target)->neurons.input, err);
-}
-
-static enum rc
-take_output_neurons(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return parse_u32(text, (uint32_t)o->lo, (uint32_t)o->hi,
-			 &((struct config_draft *)target)->neurons.output, err);
-}
-
 /* momentum is sgd with a momentum that is not 0. */
 static enum rc
 take_optimizer(const struct option_row *o, const char *text, void *target, struct err *err)
@@ -248,13 +234,6 @@ add_wait(const struct option_row *o, const void *target, struct buf *out)
 	return buf_addf(out, c->wait_ms ? "%" PRIu32 "ms" : "0", c->wait_ms);
 }
 
-/* A part of a split; --print-config prints the split. */
-static enum rc
-take_fraction(const struct option_row *o, const char *text, void *target, struct err *err)
-{
-	return option_double.parse(o, text, target, err);
-}
-
 static bool
 add_algo(const struct option_row *o, const void *target, struct buf *out)
 {
@@ -263,13 +242,10 @@ add_algo(const struct option_row *o, const void *target, struct buf *out)
 
 const struct option_kind config_algo = {"name", take_algo, add_algo},
 			 config_devices = {"number", take_devices, add_devices},
-			 config_fraction = {"real", take_fraction, NULL},
 			 config_hidden = {"numbers", take_hidden, NULL},
 			 config_image_size = {"size", take_image_size, add_image_size},
-			 config_input_neurons = {"number", take_input_neurons, NULL},
 			 config_layers = {"numbers", take_layers, add_layers},
 			 config_optimizer = {"word", take_optimizer, add_optimizer},
-			 config_output_neurons = {"number", take_output_neurons, NULL},
 			 config_split = {"reals", take_split, add_split},
 			 config_staleness = {"number", take_staleness, add_staleness},
 			 config_wait = {"time", take_wait, add_wait},
