@@ -142,25 +142,37 @@ reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* A command line, and room for the texts in it. */
+struct words {
+	const char **v;
+	size_t n;
+	char listen[LAUNCH_URL_MAX], mem[PATH_MAX], number[16], grpc[PATH_MAX];
+};
+
 static void
-add_device_args(const struct launch *l, int ordinal, const char **argv, size_t *n, char *mem,
-		size_t mem_size, char *number, size_t number_size)
+add(struct words *w, const char *option, const char *value)
 {
-	snprintf(number, number_size, "%d", ordinal);
-	if (l->cfg.mem_file)
-		snprintf(mem, mem_size, "%s.%d", l->cfg.mem_file, ordinal);
-	else
-		snprintf(mem, mem_size, "%s%d", l->mem_base, ordinal);
-	argv[(*n)++] = "--ordinal";
-	argv[(*n)++] = number;
-	argv[(*n)++] = l->cfg.mem_file ? "--mem-file" : "--mem-scratch";
-	argv[(*n)++] = mem;
-	if (l->cfg.mem) {
-		argv[(*n)++] = "-m";
-		argv[(*n)++] = l->cfg.mem;
-	}
+	w->v[w->n++] = option;
+	if (value)
+		w->v[w->n++] = value;
+}
+
+static void
+add_device(struct words *w, const struct launch *l, int ordinal)
+{
+	const char *base = l->cfg.mem_file ? l->cfg.mem_file : l->mem_base;
+
+	snprintf(w->listen, sizeof w->listen, "ipc://%s/dev%d.sock", l->dir, ordinal);
+	snprintf(w->number, sizeof w->number, "%d", ordinal);
+	snprintf(w->mem, sizeof w->mem, l->cfg.mem_file ? "%s.%d" : "%s%d", base, ordinal);
+	add(w, "--listen", w->listen);
+	add(w, "--coordinator", l->url);
+	add(w, "--ordinal", w->number);
+	add(w, l->cfg.mem_file ? "--mem-file" : "--mem-scratch", w->mem);
+	if (l->cfg.mem)
+		add(w, "-m", l->cfg.mem);
 	if (ordinal >= l->cfg.ndevices)
-		argv[(*n)++] = "--spare";
+		add(w, "--spare", NULL);
 }
 
 /* "host:port" of the coordinator (ordinal -1) or a device. */
@@ -183,48 +195,36 @@ exec_program(const struct launch *l, int ordinal)
 	const struct launch_config *cfg = &l->cfg;
 	const char *name = ordinal < 0 ? "gpucoord" : "gpudev";
 	const char *const *extra = ordinal < 0 ? cfg->coord_args : cfg->dev_args;
-	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args, n = 0;
-	const char **argv = alloc_zeroed(nextra + 24, sizeof *argv);
-	char listen[LAUNCH_URL_MAX], path[PATH_MAX + 16], mem[PATH_MAX], number[16], grpc[PATH_MAX];
+	size_t nextra = ordinal < 0 ? cfg->ncoord_args : cfg->ndev_args;
+	struct words w = {.v = alloc_zeroed(nextra + 24, sizeof *w.v)};
+	char path[PATH_MAX + 16];
 
-	if (!argv) {
-		errno = ENOMEM;
+	if (!w.v)
 		return exec_failed(l, name, NULL);
-	}
-	snprintf(listen, sizeof listen, "ipc://%s/dev%d.sock", l->dir, ordinal);
-	argv[n++] = name;
-	argv[n++] = "--listen";
-	argv[n++] = ordinal < 0 ? l->url : listen;
-	if (ordinal >= 0) {
-		argv[n++] = "--coordinator";
-		argv[n++] = l->url;
-		add_device_args(l, ordinal, argv, &n, mem, sizeof mem, number, sizeof number);
+	add(&w, name, NULL);
+	if (ordinal < 0) {
+		add(&w, "--listen", l->url);
+		add(&w, "--exits", "5");
+	} else {
+		add_device(&w, l, ordinal);
+		close(DAEMON_EXITS_FD);
 	}
 	if (cfg->grpc) {
-		grpc_address(cfg, ordinal, grpc, sizeof grpc);
-		argv[n++] = "--grpc";
-		argv[n++] = grpc;
+		grpc_address(cfg, ordinal, w.grpc, sizeof w.grpc);
+		add(&w, "--grpc", w.grpc);
 	}
 	/* When it is loaded, OpenBLAS would start a thread per processor, and each spins for a while.
 	 * --threads sets the number later. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
-	argv[n++] = "-N";
-	argv[n++] = "3";
-	argv[n++] = "--lifeline";
-	argv[n++] = "4";
-	if (ordinal < 0) {
-		argv[n++] = "--exits";
-		argv[n++] = "5";
-	} else {
-		close(DAEMON_EXITS_FD);
-	}
+	add(&w, "-N", "3");
+	add(&w, "--lifeline", "4");
 	for (size_t i = 0; i < nextra; i++)
-		argv[n++] = extra[i];
+		add(&w, extra[i], NULL);
 	snprintf(path, sizeof path, "%s/%s", l->bindir, name);
 	if (l->bindir[0])
-		execv(path, (char *const *)argv);
+		execv(path, (char *const *)w.v);
 	if (!l->bindir[0] || errno == ENOENT)
-		execvp(name, (char *const *)argv);
+		execvp(name, (char *const *)w.v);
 	return exec_failed(l, name, NULL);
 }
 
