@@ -118,7 +118,7 @@ configure(const struct args *a, struct chaos_config *c, struct err *err)
 	enum rc rc = parse_kinds(a->kinds, &c->kinds, err);
 
 	if (rc == RC_OK && a->for_ms && a->ops)
-		rc = err_set(err, RC_INVAL, "--for and --ops both say when it is over");
+		rc = err_set(err, RC_INVAL, "--for and --ops both set the end");
 	if (rc == RC_OK && a->nranks > CHAOS_MAX_RANKS)
 		rc = err_set(err, RC_INVAL, "-n: %u is more than %d", a->nranks, CHAOS_MAX_RANKS);
 	if (rc == RC_OK && a->nranks && a->nranks < 2)

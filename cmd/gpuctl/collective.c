@@ -32,7 +32,9 @@ static enum rc
 on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct err *err)
 {
 	if (!a->comm)
-		return err_set(err, RC_INVAL, "buffers are a communicator's: --comm ID is missing");
+		return err_set(err, RC_INVAL,
+			       "--comm ID is missing: --addr, --send and --recv name buffers of a "
+			       "communicator");
 	if ((a->all || a->raw || a->nranks || args_given(a, on_failure) || a->wait_ms))
 		return err_set(
 		    err, RC_INVAL,

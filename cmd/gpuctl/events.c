@@ -94,7 +94,7 @@ next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, s
 static enum rc
 follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 {
-	uint64_t patience_ms = cli->timeout_ms ? cli->timeout_ms : AWAY_MS, until = 0;
+	uint64_t away_ms = cli->timeout_ms ? cli->timeout_ms : AWAY_MS, until = 0;
 	enum rc rc = RC_OK;
 
 	while (rc == RC_OK) {
@@ -103,7 +103,7 @@ follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 		if (rc == RC_OK)
 			until = 0;
 		else if (rc == RC_UNREACHABLE && until == 0)
-			until = deadline_in_ms(patience_ms);
+			until = deadline_in_ms(away_ms);
 		if (rc != RC_UNREACHABLE || deadline_left_ms(until) == 0)
 			continue;
 		nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);

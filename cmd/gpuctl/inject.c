@@ -78,7 +78,8 @@ static enum rc
 finish(const struct args *a, struct order *o, struct err *err)
 {
 	if (!o->named)
-		return err_set(err, RC_INVAL, "%s whom? rank=RANK, device=DEVICE or coordinator",
+		return err_set(err, RC_INVAL,
+			       "%s: no target; give rank=RANK, device=DEVICE or coordinator",
 			       fault_name(o->f.kind));
 	if (a->comm)
 		o->f.comm = a->comm;

@@ -33,7 +33,7 @@ enum rc operation_make(enum gpusim_coll coll, const struct args *a, struct gpusi
 
 void operation_fini(struct operation *o);
 
-/* Make it, and submit it; with --queue return at once. */
+/* Make it, and submit it; with --async return at once. */
 enum rc operation_run(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		      struct err *err);
 

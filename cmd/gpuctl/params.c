@@ -14,7 +14,7 @@ static const struct {
     {"GPUSIM_TIMEOUT", "longest wait of one call; --timeout wins"},
     {"GPUSIM_ALGO", "which algorithms gpucoord may choose; read when it starts"},
     {"GPUSIM_TUNER_CONFIG_FILE", "gpucoord's tuner file; its --tuner wins"},
-    {"GPUSIM_DEBUG", "how much is said on stderr: error warn info debug"},
+    {"GPUSIM_DEBUG", "what programs log on stderr: error warn info debug"},
     {"GPUSIM_DEBUG_SUBSYS", "COLL: one line an operation at info already"},
     {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies are calls"},
     {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},

@@ -40,7 +40,7 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 	    .cli = cli, .a = a, .size = dtype_size(a->dtype), .takes_one = ranks_take_one(coll)};
 	if (a->comm && args_given(a, on_failure))
 		return err_set(err, RC_INVAL,
-			       "--on-failure is for a communicator of the moment, not for --comm");
+			       "--on-failure is for a new communicator, not for --comm");
 	if (a->comm && a->wait_ms)
 		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
 	rc = operation_common(coll, a, PLAN_MAX_RANKS, &r->c, err);

@@ -162,7 +162,7 @@ is_possible(struct ranks *r, const struct census *c)
 static bool
 wait_for_devices(struct ranks *r)
 {
-	uint64_t patience = deadline_in_ms(RETURN_MS);
+	uint64_t return_ns = deadline_in_ms(RETURN_MS);
 	struct census c;
 	int possible;
 
@@ -172,7 +172,7 @@ wait_for_devices(struct ranks *r)
 			return false;
 		possible = is_possible(r, &c);
 		free(c.device);
-	} while (possible < 0 && deadline_left_ms(patience) && deadline_left_ms(r->until_ns));
+	} while (possible < 0 && deadline_left_ms(return_ns) && deadline_left_ms(r->until_ns));
 	return possible > 0;
 }
 

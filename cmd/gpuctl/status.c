@@ -47,7 +47,7 @@ print_text(const struct gpusim_status *s)
 	printf("%zu device%s, %zu communicator%s\n", s->ndevices, s->ndevices == 1 ? "" : "s",
 	       s->ncomms, s->ncomms == 1 ? "" : "s");
 	if (s->waiting)
-		printf("%" PRIu32 " request%s for devices in line\n", s->waiting,
+		printf("%" PRIu32 " request%s for devices in the queue\n", s->waiting,
 		       s->waiting == 1 ? "" : "s");
 	if (s->ndevices) {
 		putchar('\n');

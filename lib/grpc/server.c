@@ -179,7 +179,7 @@ accept_one(struct grpc_server *s)
 static void
 conn_step(struct conn *c, short revents, uint64_t *due_ns)
 {
-	uint64_t now, patience;
+	uint64_t now, stall_ns;
 
 	if (revents & (POLLIN | POLLERR | POLLHUP) && !c->closing)
 		conn_read(c);
@@ -187,15 +187,15 @@ conn_step(struct conn *c, short revents, uint64_t *due_ns)
 		c->closing = true;
 	conn_write(c);
 	now = clock_now_ns();
-	patience = c->closing ? CLOSING_NS : WRITE_STALL_NS;
+	stall_ns = c->closing ? CLOSING_NS : WRITE_STALL_NS;
 	if (c->out_at == c->out.len) {
 		c->moved_ns = now;
 		if (c->closing)
 			conn_close(c);
-	} else if (now - c->moved_ns >= patience) {
+	} else if (now - c->moved_ns >= stall_ns) {
 		conn_close(c);
-	} else if (c->moved_ns + patience < *due_ns) {
-		*due_ns = c->moved_ns + patience;
+	} else if (c->moved_ns + stall_ns < *due_ns) {
+		*due_ns = c->moved_ns + stall_ns;
 	}
 }
 

@@ -57,7 +57,7 @@ is_spared(pid_t pid, const pid_t *spare, size_t nspare)
 	return false;
 }
 
-/* Whether pid is one of our daemons, whoever started it: it has a socket in the private folder. */
+/* Whether pid is one of our daemons, also one that the coordinator started: it has a socket in the private folder. */
 static bool
 is_daemon(const struct launch *l, const char *pid)
 {

@@ -289,7 +289,7 @@ accept_one(struct http_server *s)
 
 /* Milliseconds until the first deadline, at most a second. */
 static int
-patience(const struct http_server *s)
+next_due_ms(const struct http_server *s)
 {
 	int ms = 1000;
 
@@ -330,7 +330,7 @@ serve(void *arg)
 			p[i + 2] = (struct pollfd){.fd = s->conn[i].fd,
 						   .events = s->conn[i].phase == WRITING ? POLLOUT
 											 : POLLIN};
-		if (poll(p, HTTP_SERVER_MAX_CONNS + 2, patience(s)) < 0)
+		if (poll(p, HTTP_SERVER_MAX_CONNS + 2, next_due_ms(s)) < 0)
 			continue;
 		if (p[0].revents)
 			return NULL;

@@ -147,7 +147,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 }
 
 /* The dialer of a client that has waited long enough. */
-struct patience {
+struct dial_timer {
 	nng_aio *timer;
 	nng_dialer dialer;
 	pthread_t closer;
@@ -157,7 +157,7 @@ struct patience {
 static void *
 closer_main(void *arg)
 {
-	struct patience *p = arg;
+	struct dial_timer *p = arg;
 
 	nng_dialer_close(p->dialer);
 	return NULL;
@@ -165,9 +165,9 @@ closer_main(void *arg)
 
 /* On a thread of nng's, which must not wait for another of them. */
 static void
-on_patience(void *arg)
+on_dial_timer(void *arg)
 {
-	struct patience *p = arg;
+	struct dial_timer *p = arg;
 
 	if (nng_aio_result(p->timer) == 0)
 		p->over = pthread_create(&p->closer, NULL, closer_main, p) == 0;
@@ -177,8 +177,8 @@ on_patience(void *arg)
 int
 client_dial(nng_dialer d, int within_ms)
 {
-	struct patience p = {.dialer = d};
-	int rv = nng_aio_alloc(&p.timer, on_patience, &p);
+	struct dial_timer p = {.dialer = d};
+	int rv = nng_aio_alloc(&p.timer, on_dial_timer, &p);
 
 	if (rv != 0)
 		return rv;

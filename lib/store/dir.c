@@ -91,7 +91,7 @@ take_directory(struct dir *d, struct err *err)
 		return err_set(err, RC_FAILED, "%s: %s", d->path, strerror(errno));
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(err, RC_FAILED,
-			       "%s: others may write there; it has to be ours alone", d->path);
+			       "%s: others may write there; it must be ours alone", d->path);
 	return RC_OK;
 }
 

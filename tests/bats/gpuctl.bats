@@ -480,7 +480,7 @@ gpuctl: allreduce: 1 vector: busy: 1 device wanted, 0 free of 1: ...
 8
 gpuctl: allreduce: GPUSIM_ON_FAILURE: 'never' is none of abort, shrink, respawn, spare
 2
-gpuctl: allreduce: --on-failure is for a communicator of the moment, not for --comm
+gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
 2"
 	run bounded gpuctl run -n 1 --on-failure respawn -- sh -c 'echo $GPUSIM_ON_FAILURE'
 	assert_output respawn
