@@ -90,8 +90,8 @@ take_directory(struct dir *d, struct err *err)
 	if (d->fd < 0 || fstat(d->fd, &st) != 0)
 		return err_set(err, RC_FAILED, "%s: %s", d->path, strerror(errno));
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, RC_FAILED,
-			       "%s: others may write there; it must be ours alone", d->path);
+		return err_set(err, RC_FAILED, "%s: others may write there; it must be ours alone",
+			       d->path);
 	return RC_OK;
 }
 
