@@ -20,6 +20,15 @@ number() { awk -v name="$1" -v column="$2" '$1 == name { print $column }' <<<"$o
 	assert_nothing_left
 }
 
+@test "ranks: a process a rank, which meet by an id and each call allreduce" {
+	for n in 1 4; do
+		run bounded gpuctl run -n "$n" -- "$BUILD/examples/ranks" "$n"
+		assert_status 0
+		assert_output "$n ranks have the sum"
+	done
+	assert_nothing_left
+}
+
 @test "lab_part_a: says what is wrong in one line, with the exit code of its kind" {
 	run bounded gpuctl run -n 2 -- "$BUILD/examples/lab_part_a" 3
 	assert_status 1

@@ -69,6 +69,61 @@ t_group(void)
 	h_fini(&h);
 }
 
+/* One rank's submit. */
+static uint64_t
+submit_one(struct harness *h, uint64_t client, struct h_ops *o, uint32_t rank)
+{
+	GpuSim__SubmitRequest q = GPU_SIM__SUBMIT_REQUEST__INIT;
+
+	q.commid = 1;
+	q.n_ranks = 1;
+	q.ranks = &o->rankp[rank];
+	q.meet = true;
+	return h_ask(h, client, SUBMIT, submit, &q);
+}
+
+static void
+t_meet(void)
+{
+	struct harness h;
+	struct h_ops o, bad;
+	uint64_t t[2];
+
+	h_init(&h);
+	h_devices(&h, 2);
+	h_comm(&h, 9, 2);
+	h_allreduce(&o, 2, 10);
+	h_allreduce(&bad, 2, 11);
+	t[1] = submit_one(&h, 8, &o, 1);
+	ok(h_code(&h, t[1]) == -1 && h.ncall == 0, "one rank's submit waits for the other's");
+	ok(h_failed(&h, submit_one(&h, 7, &o, 1), RC_BUSY,
+		    "comm 1: rank 1 has a submit that waits for other ranks"),
+	   "a rank has one at a time");
+	t[0] = submit_one(&h, 9, &o, 0);
+	ok(h_code(&h, t[0]) == 0 && h_code(&h, t[1]) == 0 && h.ncall == 2 &&
+	       h_reply(&h, t[0])->submit->operation == h_reply(&h, t[1])->submit->operation,
+	   "then they run as one, and both are answered");
+	h_serve(&h);
+	t[0] = submit_one(&h, 9, &o, 0);
+	t[1] = submit_one(&h, 8, &bad, 1);
+	ok(h_failed(&h, t[1], RC_INVAL,
+		    "collective 0 (allreduce): nelem is 10 on rank 0 and 11 on rank 1") &&
+	       h_code(&h, t[0]) == RC_INVAL,
+	   "both hear how they differ");
+	t[0] = submit_one(&h, 9, &o, 0);
+	h_advance(&h, 3600000);
+	ok(h_code(&h, t[0]) == RC_TIMEOUT &&
+	       strstr(h_text(&h, t[0]), "rank 1 has not submitted its part; 1 of 2 have"),
+	   "a rank that never comes is named");
+	t[0] = submit_one(&h, 9, &o, 0);
+	h_destroy(&h, 9, 1);
+	ok(h_code(&h, t[0]) > 0, "who waits hears of the communicator's end: %s", h_text(&h, t[0]));
+	h_serve(&h);
+	h_comm(&h, 9, 2);
+	submit_one(&h, 9, &o, 0);
+	h_fini(&h);
+}
+
 static void
 t_group_fails(void)
 {
@@ -273,6 +328,7 @@ int
 main(void)
 {
 	t_group();
+	t_meet();
 	t_group_fails();
 	t_group_bounds();
 	t_graph();

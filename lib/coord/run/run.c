@@ -551,7 +551,7 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 
 /* ---- submitting */
 
-static void
+void
 answer_submitted(struct coord *c, struct pending *w, uint64_t operation)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
@@ -592,6 +592,8 @@ on_submit(struct coord *c, struct pending *w, const GpuSim__Request *req, struct
 	uint64_t operation;
 	enum rc rc = comm_usable(c, req->submit->commid, &comm, err);
 
+	if (rc == RC_OK && req->submit->meet)
+		return meet_submit(c, comm, req->submit, w, err);
 	if (rc == RC_OK)
 		rc = comm_submit(c, comm, req->submit, w, req->submit->wait, &operation, err);
 	if (rc == RC_OK && !pending_on(w))

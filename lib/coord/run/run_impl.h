@@ -119,6 +119,8 @@ struct work {
 	uint32_t ngroups;
 	struct graph *graphs;
 	uint32_t ngraphs;
+	struct seat *seat; /* by rank: submits that wait for other ranks'; or NULL */
+	uint32_t nseated;
 	uint64_t next_seq; /* number of the next collective */
 	uint64_t skipped;  /* numbers below it that a restart has left out */
 	struct pairs pairs;
@@ -192,6 +194,15 @@ enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t f
 /* The loose operations have been submitted: count them. After encoding; cannot fail. */
 void batch_commit(const struct batch *b);
 
+/* ---- meet.c */
+
+/* The submit of one rank: it waits until all ranks' are here. RC_INVAL, RC_BUSY: the rank's is here already. */
+enum rc meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
+		    struct pending *p, struct err *err);
+/* Answer those that wait with *why; and forget the seats, which nobody has. */
+void meet_fail(struct coord *c, struct comm *comm, const struct err *why);
+void meet_forget(struct comm *comm);
+
 /* ---- run.c */
 
 bool held_take(struct coord *c, size_t nbytes, struct err *err);
@@ -207,6 +218,8 @@ enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchReq
  * else it is to be answered with the first operation's number. */
 enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
 		    struct pending *w, bool wait, uint64_t *operation, struct err *err);
+/* The operation is queued, and its first number known. */
+void answer_submitted(struct coord *c, struct pending *w, uint64_t operation);
 /* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
 enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
 		   const GpuSim__SubmitRequest *one, const struct group_part *parts,

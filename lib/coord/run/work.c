@@ -83,6 +83,7 @@ static void
 freed(struct coord *c, struct comm *comm)
 {
 	work_unrecord(c, comm);
+	meet_forget(comm);
 	forget_pairs(comm_work(comm));
 	free(comm_work(comm));
 }
@@ -106,6 +107,7 @@ stop(struct coord *c, struct comm *comm)
 static void
 failed(struct coord *c, struct comm *comm, const struct err *why)
 {
+	meet_fail(c, comm, why);
 	runs_end_failed(c, comm, why);
 	graphs_settle(c, comm);
 }
@@ -124,6 +126,7 @@ end(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct work *work = comm_work(comm);
 
+	meet_fail(c, comm, why);
 	runs_end_all(c, comm, why);
 	groups_free(c, comm);
 	while (work->graphs) {
@@ -151,7 +154,11 @@ ranks(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 {
 	uint32_t left = comm_nranks(comm);
 	struct work *work = comm_work(comm);
+	struct err changed;
 
+	err_set(&changed, RC_RECOVERED, "comm %" PRIu64 ": its ranks have changed", comm_id(comm));
+	meet_fail(c, comm, &changed);
+	meet_forget(comm);
 	for (struct run *run = work->runs; to && run; run = run->next) {
 		remap(c, &run->parts, to, from, left, "run", run->id);
 		run_record(c, run);

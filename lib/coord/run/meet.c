@@ -1,0 +1,123 @@
+/*
+ * meet.c - submits of single ranks (SubmitRequest.meet), which run as one when all ranks' are here: what
+ * gpusim_allreduce and its siblings send.
+ *
+ * Each rank has one seat, so its submits meet the others' in their order. Nothing is recorded: until the
+ * ranks have met nothing has begun, and after a restart the clients send their requests again. When they
+ * have met all are answered at once, and the run is as any other.
+ */
+#include "coord/run/run_impl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct seat {
+	struct pending *p;	 /* NULL: the rank's submit is not here */
+	struct group_part *part; /* it */
+};
+
+/* The request is answered. */
+static void
+left(struct coord *c, struct pending *p)
+{
+	struct work *work = comm_work(pending_own(p));
+	uint32_t r = 0;
+
+	while (work->seat[r].p != p)
+		r++;
+	parts_free(c, work->seat[r].part);
+	work->seat[r] = (struct seat){0};
+	work->nseated--;
+}
+
+static bool
+late(struct coord *c, struct pending *p, struct err *err)
+{
+	const struct comm *comm = pending_own(p);
+	uint32_t r = 0;
+
+	(void)c;
+	while (comm_work(comm)->seat[r].p)
+		r++;
+	err_set(err, RC_TIMEOUT,
+		"comm %" PRIu64 ": rank %u has not submitted its part; %u of %u have",
+		comm_id(comm), r, comm_work(comm)->nseated, comm_nranks(comm));
+	return false;
+}
+
+static const struct wait wait_meet = {.idle = true, .late = late, .left = left};
+
+void
+meet_fail(struct coord *c, struct comm *comm, const struct err *why)
+{
+	pendings_fail(c, &wait_meet, comm_id(comm), why);
+}
+
+void
+meet_forget(struct comm *comm)
+{
+	free(comm_work(comm)->seat);
+	comm_work(comm)->seat = NULL;
+}
+
+/* All are here: submit what they say as one, and answer all. */
+static void
+meet(struct coord *c, struct comm *comm)
+{
+	uint32_t n = comm_nranks(comm);
+	struct seat *seat = comm_work(comm)->seat;
+	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
+	GpuSim__SubmitRequest **one = alloc_zeroed(n, sizeof *one);
+	uint64_t operation = 0;
+	struct err err = {0};
+	enum rc rc = RC_OK;
+
+	s.commid = comm_id(comm);
+	s.ranks = alloc_zeroed(n, sizeof *s.ranks);
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
+		if (!one || !s.ranks || !(one[r] = part_unpack(seat[r].part)))
+			rc = err_set(&err, RC_NOMEM, "comm %" PRIu64 ": out of memory", s.commid);
+		else
+			s.ranks[s.n_ranks++] = one[r]->ranks[0];
+	if (rc == RC_OK)
+		rc = comm_submit(c, comm, &s, seat[0].p, false, &operation, &err);
+	for (uint32_t r = 0; r < n; r++) {
+		if (rc == RC_OK)
+			answer_submitted(c, seat[r].p, operation);
+		else
+			answer_failure(c, seat[r].p, &err);
+		if (one && one[r])
+			gpu_sim__submit_request__free_unpacked(one[r], NULL);
+	}
+	free(s.ranks);
+	free(one);
+}
+
+enum rc
+meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, struct pending *p,
+	    struct err *err)
+{
+	struct work *work = comm_work(comm);
+	uint32_t n = comm_nranks(comm), r = s->n_ranks == 1 ? s->ranks[0]->rank : n;
+	struct group_part *part;
+
+	if (r >= n || s->wait)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 ": a submit that meets others is of one rank of %u, "
+			       "and does not wait for the end",
+			       comm_id(comm), n);
+	if (work->seat && work->seat[r].p)
+		return err_set(err, RC_BUSY,
+			       "comm %" PRIu64 ": rank %u has a submit that waits for other ranks",
+			       comm_id(comm), r);
+	if (!work->seat && !(work->seat = alloc_zeroed(n, sizeof *work->seat)))
+		return err_set(err, RC_NOMEM, "comm %" PRIu64 ": out of memory", comm_id(comm));
+	part = part_new(c, s, err);
+	if (!part)
+		return err->rc;
+	work->seat[r] = (struct seat){p, part};
+	pending_wait(c, p, &wait_meet, comm_id(comm), comm);
+	if (++work->nseated == n)
+		meet(c, comm);
+	return RC_OK;
+}
