@@ -1,7 +1,7 @@
 /*
  * command.h - a verb of gpuctl and the arguments of every verb.
  *
- * main.c holds the one table of verbs. A verb returns its result with its sentence in *err; main prints the
+ * verbs.inc is the one table of verbs. A verb returns its result with its sentence in *err; main prints the
  * sentence, closes what is open and ends the program.
  */
 #ifndef GPUCTL_COMMAND_H
@@ -43,11 +43,8 @@ const struct option_row *command_globals(unsigned *n);
 /* The row i of the table, from 0 on; NULL behind the last. */
 const struct command *command_at(size_t i);
 
-command_fn run_begin_receive, run_begin_send, run_bench, run_chaos, run_collective, run_comm_abort,
-    run_comm_destroy, run_comm_grow, run_comm_init, run_comm_shrink, run_comm_split,
-    run_comm_status, run_completion, run_devices, run_events, run_free, run_group, run_inject,
-    run_launch, run_malloc, run_memcpy, run_memset, run_params, run_plan, run_run, run_send_recv,
-    run_status, run_stragglers, run_stream_status, run_sync, run_topo, run_tune, run_unique_id,
-    run_version, run_wait;
+#define VERB(run, ...) command_fn run;
+#include "verbs.inc"
+#undef VERB
 
 #endif
