@@ -202,13 +202,10 @@ exec_program(const struct launch *l, int ordinal)
 	if (!w.v)
 		return exec_failed(l, name, NULL);
 	add(&w, name, NULL);
-	if (ordinal < 0) {
+	if (ordinal < 0)
 		add(&w, "--listen", l->url);
-		add(&w, "--exits", "5");
-	} else {
+	else
 		add_device(&w, l, ordinal);
-		close(DAEMON_EXITS_FD);
-	}
 	if (cfg->grpc) {
 		grpc_address(cfg, ordinal, w.grpc, sizeof w.grpc);
 		add(&w, "--grpc", w.grpc);
@@ -218,6 +215,10 @@ exec_program(const struct launch *l, int ordinal)
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
 	add(&w, "-N", "3");
 	add(&w, "--lifeline", "4");
+	if (ordinal < 0)
+		add(&w, "--exits", "5");
+	else
+		close(DAEMON_EXITS_FD);
 	for (size_t i = 0; i < nextra; i++)
 		add(&w, extra[i], NULL);
 	snprintf(path, sizeof path, "%s/%s", l->bindir, name);
