@@ -1,11 +1,10 @@
 /*
- * Design notes. One nng_ctx a call; calls are kept and used again, because nng may hang when a
- * context closes while an answer arrives. A call has one aio, whose callback (on nng's threads)
- * walks it through send, receive, done; REQ's own resending is off, and a call whose connection
- * breaks is sent again by us under the same sequence number until its deadline, or until the peer
- * has been away for NET_CONNECT_MS. An operation is started under the client's lock, so that
- * closing finds it to abort or it finds the closing. The callback of the caller runs without the
- * lock, exactly once.
+ * Design notes. One nng_ctx a call; calls are kept and used again, because nng may hang when a context
+ * closes while an answer arrives. A call has one aio, whose callback (on nng's threads) walks it through
+ * send, receive, done. REQ's own resending is off: when a connection breaks, we send the call again under
+ * the same sequence number, until its deadline or until the peer has been away for NET_CONNECT_MS. An
+ * operation is started under the client's lock, so that either closing finds it and aborts it, or it finds
+ * the closing. The caller's callback runs without the lock, exactly once.
  */
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -20,7 +19,7 @@
 
 static void step_send(struct call *call);
 
-/* Lock held. When a call that finds no connection gives up; UINT64_MAX: there is one. */
+/* Lock held. When a call without a connection gives up; UINT64_MAX: there is a connection. */
 static uint64_t
 away_until_locked(const struct call *call)
 {
@@ -53,7 +52,7 @@ client_end_waiting(struct rpc_client *c)
 	}
 }
 
-/* Hand the call back to its owner and keep its context for the next one. */
+/* Give the call back to its owner and keep its context for the next call. */
 static void
 finish(struct call *call, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -93,7 +92,7 @@ fail(struct call *call, enum rc rc)
 	finish(call, rc, NULL, text);
 }
 
-/* nng said rv: try again, or give up with the right reason. */
+/* nng returned rv: try again, or give up with the right reason. */
 static void
 again_or_fail(struct call *call, int rv)
 {
@@ -111,11 +110,9 @@ again_or_fail(struct call *call, int rv)
 		step_send(call);
 }
 
-/*
- * Note which connection the call goes through; lock held. nng does not tell: it is the one there was
- * when sending began, or the one that came since. When more came, it may be one that has gone: the
- * call's end must not be blamed on its successor.
- */
+/* Note which connection the call goes through; lock held. nng does not say: it is the one that was there
+ * when sending began, or the one that came since. When several came since, it is unknown, so that a later
+ * connection does not end with this call. */
 static void
 note_pipe(struct call *call, enum call_phase phase)
 {
@@ -139,7 +136,7 @@ begin(struct call *call, enum call_phase phase, uint64_t until, nng_msg *msg)
 
 	pthread_mutex_lock(&c->lock);
 	closing = c->closing;
-	/* Sending waits only for a connection, so it waits no longer than a peer may be away. */
+	/* Sending waits only for a connection, so it ends when the peer has been away for too long. */
 	away = away_until_locked(call);
 	if (phase == CALL_SENDING && away == UINT64_MAX)
 		away = deadline_in_ms(c->away_ms);
@@ -187,7 +184,7 @@ on_aio(void *arg)
 	int rv = nng_aio_result(call->aio);
 
 	if (call->phase == CALL_SENDING && rv != 0) {
-		/* The message is still ours when sending fails. */
+		/* When sending fails, the message is still ours. */
 		nng_msg_free(nng_aio_get_msg(call->aio));
 		nng_aio_set_msg(call->aio, NULL);
 	}

@@ -146,7 +146,7 @@ on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The dialer of a client that has waited long enough. */
+/* A time limit on a dial: when it is over, a thread closes the dialer. */
 struct dial_timer {
 	nng_aio *timer;
 	nng_dialer dialer;
