@@ -7,26 +7,30 @@
 #include "base/buf.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "wire/pack.h"
 
 struct gpusim_ops *
-gpusim_ops_new(uint32_t nranks)
+ops_new(uint32_t nranks, uint32_t field)
 {
 	struct gpusim_ops *o = calloc(1, sizeof *o);
 
 	if (!o)
 		return NULL;
 	o->nranks = nranks;
+	o->field = field;
 	o->rank = alloc_zeroed(nranks, sizeof *o->rank);
 	o->ranks = alloc_zeroed(nranks, sizeof(GpuSim__RankOps *));
 	if (!o->rank || !o->ranks) {
 		gpusim_ops_free(o);
 		return NULL;
 	}
-	for (uint32_t r = 0; r < nranks; r++) {
-		o->rank[r].msg = (GpuSim__RankOps)GPU_SIM__RANK_OPS__INIT;
-		o->rank[r].msg.rank = r;
-	}
 	return o;
+}
+
+struct gpusim_ops *
+gpusim_ops_new(uint32_t nranks)
+{
+	return ops_new(nranks, OPS_OF_RANKS);
 }
 
 void
@@ -34,54 +38,42 @@ gpusim_ops_free(struct gpusim_ops *o)
 {
 	if (!o)
 		return;
-	for (uint32_t r = 0; o->rank && r < o->nranks; r++) {
-		for (size_t i = 0; i < o->rank[r].msg.n_ops; i++)
-			gpu_sim__op__free_unpacked(o->rank[r].msg.ops[i], NULL);
-		free(o->rank[r].msg.ops);
-	}
+	for (uint32_t r = 0; o->rank && r < o->nranks; r++)
+		buf_fini(&o->rank[r].packed);
 	free(o->rank);
 	free(o->ranks);
 	free(o);
 }
 
-/* Append a copy of op, made by packing and unpacking it. */
+/* Append the operation's bytes. */
 static void
 add(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream, GpuSim__Op *op)
 {
-	struct rank_list *l;
-	struct buf b = {0};
-	GpuSim__Op *copy;
-	size_t n;
-
 	if (!o || o->err.rc != RC_OK)
 		return;
 	op->untimed = o->untimed;
 	op->stream = stream.id < UINT32_MAX ? (uint32_t)stream.id : UINT32_MAX;
-	if (rank >= o->nranks) {
+	if (rank >= o->nranks)
 		err_set(&o->err, RC_INVAL, "rank %u of %u", rank, o->nranks);
-		return;
-	}
-	l = &o->rank[rank];
-	if (l->msg.n_ops == l->cap) {
-		GpuSim__Op **v = alloc_resize(l->msg.ops, l->cap * 2 + 8, sizeof *v);
+	else if (!buf_pack_field(&o->rank[rank].packed, o->field, &op->base))
+		err_set(&o->err, RC_NOMEM, "out of memory");
+}
 
-		if (!v)
-			goto nomem;
-		l->msg.ops = v;
-		l->cap = l->cap * 2 + 8;
-	}
-	n = gpu_sim__op__get_packed_size(op);
-	if (!buf_reserve(&b, n + 1))
-		goto nomem;
-	gpu_sim__op__pack(op, (uint8_t *)b.data);
-	copy = gpu_sim__op__unpack(NULL, n, (uint8_t *)b.data);
-	buf_fini(&b);
-	if (!copy)
-		goto nomem;
-	l->msg.ops[l->msg.n_ops++] = copy;
-	return;
-nomem:
-	err_set(&o->err, RC_NOMEM, "out of memory");
+/* protobuf-c packs an unknown field as its tag and then its bytes: so one takes a whole repeated field, from behind
+ * the first tag, which is a byte. */
+void
+ops_carry(struct rank_list *l, uint32_t field, ProtobufCMessage *m)
+{
+	_Static_assert(OPS_OF_RANKS < 16 && OPS_OF_RUN < 16, "a tag of more than a byte");
+
+	if (!l->packed.len)
+		return;
+	l->ops = (ProtobufCMessageUnknownField){.tag = field,
+						.wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+						.len = l->packed.len - 1,
+						.data = (uint8_t *)l->packed.data + 1};
+	m->unknown_fields = &l->ops;
+	m->n_unknown_fields = 1;
 }
 
 enum rc
@@ -93,9 +85,16 @@ ops_ranks(const struct gpusim_ops *o, GpuSim__RankOps ***out, size_t *n)
 		return err_set(client_err(), o->err.rc, "%s", o->err.text);
 	*n = 0;
 	*out = o->ranks;
-	for (uint32_t r = 0; r < o->nranks; r++)
-		if (o->rank[r].msg.n_ops)
-			o->ranks[(*n)++] = &o->rank[r].msg;
+	for (uint32_t r = 0; r < o->nranks; r++) {
+		GpuSim__RankOps *msg = &o->rank[r].msg;
+
+		if (!o->rank[r].packed.len)
+			continue;
+		gpu_sim__rank_ops__init(msg);
+		msg->rank = r;
+		ops_carry(&o->rank[r], o->field, &msg->base);
+		o->ranks[(*n)++] = msg;
+	}
 	return RC_OK;
 }
 
@@ -225,6 +224,8 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.recvaddr = c->recv ? c->recv->addr : 0;
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
+	if (o)
+		o->meets |= c->coll != GPUSIM_SEND && c->coll != GPUSIM_RECV;
 	add(o, rank, c->stream, &op);
 }
 

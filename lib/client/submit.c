@@ -20,10 +20,7 @@ run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_op
 		return rc;
 	m.iterations = 1;
 	m.queued = wait == GPUSIM_ASYNC;
-	if (n) {
-		m.ops = ranks[0]->ops;
-		m.n_ops = ranks[0]->n_ops;
-	}
+	ops_carry(&o->rank[0], o->field, &m.base);
 	req.body_case = GPU_SIM__REQUEST__BODY_RUN;
 	req.run = &m;
 	return client_call_device(
@@ -45,7 +42,7 @@ gpusim_launch(struct gpusim *g, struct gpusim_device device, struct gpusim_strea
 	      const char *kernel, const struct gpusim_arg *args, size_t nargs,
 	      enum gpusim_wait wait)
 {
-	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct gpusim_ops *o = ops_new(1, OPS_OF_RUN);
 
 	gpusim_ops_launch(o, 0, stream, kernel, args, nargs);
 	return run_once(g, device, o, wait);
@@ -55,7 +52,7 @@ enum gpusim_rc
 gpusim_event_record(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
 		    struct gpusim_event event)
 {
-	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct gpusim_ops *o = ops_new(1, OPS_OF_RUN);
 
 	gpusim_ops_record(o, 0, stream, event);
 	return run_once(g, device, o, GPUSIM_ASYNC);
@@ -65,7 +62,7 @@ enum gpusim_rc
 gpusim_event_wait(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
 		  struct gpusim_event event)
 {
-	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct gpusim_ops *o = ops_new(1, OPS_OF_RUN);
 
 	gpusim_ops_wait(o, 0, stream, event);
 	return run_once(g, device, o, GPUSIM_ASYNC);
@@ -75,7 +72,7 @@ enum gpusim_rc
 client_copy_within(struct gpusim *g, struct gpusim_device device, struct gpusim_addr dst,
 		   struct gpusim_addr src, uint64_t nbytes)
 {
-	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct gpusim_ops *o = ops_new(1, OPS_OF_RUN);
 
 	gpusim_ops_copy(o, 0, stream0, dst, src, nbytes);
 	return run_once(g, device, o, GPUSIM_SYNC);
@@ -85,7 +82,7 @@ enum gpusim_rc
 gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr, int value,
 	      uint64_t nbytes)
 {
-	struct gpusim_ops *o = gpusim_ops_new(1);
+	struct gpusim_ops *o = ops_new(1, OPS_OF_RUN);
 
 	gpusim_ops_memset(o, 0, stream0, addr, value, nbytes);
 	return run_once(g, device, o, GPUSIM_SYNC);
@@ -126,22 +123,6 @@ gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o, enum gpusim_
 	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, o->nranks));
 }
 
-/* Whether a list has a collective, which needs the other ranks'. */
-static bool
-meets(GpuSim__RankOps *const *ranks, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < ranks[i]->n_ops; k++) {
-			const GpuSim__Op *op = ranks[i]->ops[k];
-
-			if (op->kind_case == GPU_SIM__OP__KIND_COLL &&
-			    op->coll->coll != GPU_SIM__COLLECTIVE__SEND &&
-			    op->coll->coll != GPU_SIM__COLLECTIVE__RECV)
-				return true;
-		}
-	return false;
-}
-
 enum gpusim_rc
 client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
 {
@@ -152,7 +133,7 @@ client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
 	if (rc != RC_OK)
 		return client_rc(rc);
 	m.commid = comm->id;
-	m.meet = meets(m.ranks, m.n_ranks);
+	m.meet = o->meets;
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &m;
 	return client_rc(call_submit(comm->g, &req, NULL, 0));

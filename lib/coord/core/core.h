@@ -16,6 +16,7 @@
 #include "coord/core/limits.h"
 #include "coord/core/step.h"
 #include "gpu_sim.pb-c.h"
+#include "wire/pack.h"
 #include "wire/wire.h"
 
 struct coord;
@@ -51,10 +52,6 @@ struct coord {
 
 /* ---- action.c */
 
-/* Append the packed message; false: out of memory, *b is unchanged. */
-bool buf_pack(struct buf *b, const ProtobufCMessage *m);
-/* Append the message as field number `field` of the message that *b encodes. */
-bool buf_pack_field(struct buf *b, uint32_t field, const ProtobufCMessage *m);
 /* *body = a Request whose field `field` is head, followed by `tail` (more encoded fields of it). False: out
  * of memory. */
 bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail,
