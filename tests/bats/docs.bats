@@ -143,7 +143,7 @@ installed() {
 @test "man pages refer to pages, sections and functions that exist" {
 	local page name section
 	grep -hoE '^\.Fn gpusim_[a-z_0-9]+' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ name; do
-		grep -qw "$name" "$ROOT"/include/*.h || fail "no $name in include"
+		grep -q "\\<$name(" "$ROOT"/include/*.h || fail "no $name() in include"
 	done
 	grep -hE '^\.Xr (gpu|mnist)' "$ROOT"/man/*.[1-9] | sort -u | while read -r _ page section _; do
 		[[ -e $ROOT/man/$page.$section ]] || fail "no page $page($section)"
