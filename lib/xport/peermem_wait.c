@@ -125,19 +125,26 @@ peermem_pause(struct wait *w, struct err *err)
 	return rc;
 }
 
-enum rc
-peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
-	      const char *what, struct err *err)
+/* When the counter is not there soon. */
+static __attribute__((noinline)) enum rc
+await_long(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n, const char *what,
+	   struct err *err)
 {
 	struct wait w = {
 	    .op = o, .peer = peer, .what = what, .counter = word, .n = n, .until_ns = UINT64_MAX};
 
-	if (xport_wait_is_over(&w))
-		return RC_OK;
-	for (unsigned i = 0; i < o->comm->mapping->spins; i++) {
-		pause_core();
-		if (xport_wait_is_over(&w))
-			return RC_OK;
-	}
 	return xport_await(&w, err);
+}
+
+enum rc
+peermem_await(struct xport_op *o, uint32_t peer, _Atomic uint64_t *word, uint64_t n,
+	      const char *what, struct err *err)
+{
+	for (unsigned i = o->comm->mapping->spins;; i--) {
+		if (atomic_load_explicit(word, memory_order_acquire) >= n)
+			return RC_OK;
+		if (i == 0)
+			return await_long(o, peer, word, n, what, err);
+		pause_core();
+	}
 }
