@@ -17,6 +17,7 @@
 
 #include "mem/dtype.h"
 #include "mem/half.h"
+#include "mem/number.h"
 
 /* A decimal, m * 10^e10. */
 struct decimal {
@@ -272,21 +273,12 @@ format_float(enum gpusim_dtype t, const void *src, char *dst)
 size_t
 num_format(enum gpusim_dtype t, const void *src, char *dst)
 {
-	uint64_t bits;
+	union number n;
 
 	if (dtype_size(t) == 0)
 		return 0;
 	if (dtype_is_float(t))
 		return format_float(t, src, dst);
-	bits = dtype_size(t) == 1 ? *(const uint8_t *)src : load_bits(t, src);
-	switch (t) {
-	case GPUSIM_I8:
-		return put_i64((int8_t)bits, dst);
-	case GPUSIM_I32:
-		return put_i64((int32_t)bits, dst);
-	case GPUSIM_I64:
-		return put_i64((int64_t)bits, dst);
-	default:
-		return put_u64(bits, dst);
-	}
+	n = number_get(t, src);
+	return dtype_is_signed(t) ? put_i64((int64_t)n.whole, dst) : put_u64(n.whole, dst);
 }

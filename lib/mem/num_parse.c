@@ -20,6 +20,7 @@
 
 #include "mem/dtype.h"
 #include "mem/half.h"
+#include "mem/number.h"
 
 #define EXACT_P10 22 /* 10^22 is the largest power of ten that a double holds exactly */
 
@@ -27,28 +28,23 @@ static const double p10[EXACT_P10 + 1] = {1e0,	1e1,  1e2,  1e3,  1e4,	1e5,  1e6,
 					  1e8,	1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 					  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* The magnitudes an integer type holds on either side of zero. */
-static const struct {
-	uint64_t most, least;
-	const char *range;
-} limits[GPUSIM_NDTYPES] = {
-    [GPUSIM_I8] = {INT8_MAX, INT8_MAX + UINT64_C(1), "-128 to 127"},
-    [GPUSIM_U8] = {UINT8_MAX, 0, "0 to 255"},
-    [GPUSIM_I32] = {INT32_MAX, INT32_MAX + UINT64_C(1), "-2147483648 to 2147483647"},
-    [GPUSIM_U32] = {UINT32_MAX, 0, "0 to 4294967295"},
-    [GPUSIM_I64] = {INT64_MAX, INT64_MAX + UINT64_C(1),
-		    "-9223372036854775808 to 9223372036854775807"},
-    [GPUSIM_U64] = {UINT64_MAX, 0, "0 to 18446744073709551615"},
-    [GPUSIM_F16] = {0, 0, "at most 65504"},
-    [GPUSIM_BF16] = {0, 0, "at most 3.39e38"},
-    [GPUSIM_F32] = {0, 0, "at most 3.4028235e38"},
-    [GPUSIM_F64] = {0, 0, "at most 1.7976931348623157e308"},
+static const char *const ranges[GPUSIM_NDTYPES] = {
+    [GPUSIM_I8] = "-128 to 127",
+    [GPUSIM_U8] = "0 to 255",
+    [GPUSIM_I32] = "-2147483648 to 2147483647",
+    [GPUSIM_U32] = "0 to 4294967295",
+    [GPUSIM_I64] = "-9223372036854775808 to 9223372036854775807",
+    [GPUSIM_U64] = "0 to 18446744073709551615",
+    [GPUSIM_F16] = "at most 65504",
+    [GPUSIM_BF16] = "at most 3.39e38",
+    [GPUSIM_F32] = "at most 3.4028235e38",
+    [GPUSIM_F64] = "at most 1.7976931348623157e308",
 };
 
 const char *
 num_range(enum gpusim_dtype t)
 {
-	return (size_t)t < GPUSIM_NDTYPES ? limits[t].range : "?";
+	return (size_t)t < GPUSIM_NDTYPES ? ranges[t] : "?";
 }
 
 static bool
@@ -62,7 +58,7 @@ parse_int(enum gpusim_dtype t, const char *s, size_t len, uint64_t *out)
 {
 	const char *end = s + len;
 	bool negative = len && *s == '-', over = false;
-	uint64_t v = 0;
+	uint64_t v = 0, most;
 
 	s += len && (*s == '-' || *s == '+');
 	if (s == end)
@@ -73,7 +69,8 @@ parse_int(enum gpusim_dtype t, const char *s, size_t len, uint64_t *out)
 		over |= __builtin_mul_overflow(v, 10, &v);
 		over |= __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v);
 	}
-	if (over || v > (negative ? limits[t].least : limits[t].most))
+	most = UINT64_MAX >> (64 - 8 * dtype_size(t)) >> dtype_is_signed(t);
+	if (over || v > (!negative ? most : dtype_is_signed(t) ? most + 1 : 0))
 		return NUM_RANGE;
 	*out = negative ? 0 - v : v;
 	return NUM_OK;
@@ -252,23 +249,13 @@ num_parse(enum gpusim_dtype t, const char *text, size_t len, void *out)
 {
 	enum num_status st;
 	uint64_t v = 0;
-	uint32_t v32;
-	uint8_t v8;
 
 	if (dtype_is_float(t))
 		return parse_float(t, text, len, out);
 	if (dtype_size(t) == 0)
 		return NUM_SYNTAX;
 	st = parse_int(t, text, len, &v);
-	if (st)
-		return st;
-	v32 = (uint32_t)v;
-	v8 = (uint8_t)v;
-	if (dtype_size(t) == 8)
-		memcpy(out, &v, sizeof v);
-	else if (dtype_size(t) == 4)
-		memcpy(out, &v32, sizeof v32);
-	else
-		memcpy(out, &v8, sizeof v8);
-	return NUM_OK;
+	if (st == NUM_OK)
+		number_put(t, out, (union number){.whole = v});
+	return st;
 }
