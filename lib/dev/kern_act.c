@@ -108,11 +108,9 @@ MAP(sigmoid, float, sigmoid)
 MAP(sigmoid, double, sigmoid)
 
 static enum rc
-sigmoid_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+sigmoid_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_sigmoid, .mem = mem, .v = v, .err = err};
-
-	return act_run(&call, sigmoid_float, sigmoid_double);
+	return act_run(call, sigmoid_float, sigmoid_double);
 }
 
 /*
@@ -133,11 +131,9 @@ MAP_GRAD(sigmoid_grad, float, SIGMOID_SLOPE)
 MAP_GRAD(sigmoid_grad, double, SIGMOID_SLOPE)
 
 static enum rc
-sigmoid_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+sigmoid_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_sigmoid_grad, .mem = mem, .v = v, .err = err};
-
-	return grad_run(&call, sigmoid_grad_float, sigmoid_grad_double);
+	return grad_run(call, sigmoid_grad_float, sigmoid_grad_double);
 }
 
 /*
@@ -167,11 +163,9 @@ MAP(tanh, float, hyperbolic)
 MAP(tanh, double, hyperbolic)
 
 static enum rc
-tanh_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+tanh_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_tanh, .mem = mem, .v = v, .err = err};
-
-	return act_run(&call, tanh_float, tanh_double);
+	return act_run(call, tanh_float, tanh_double);
 }
 
 /*
@@ -192,11 +186,9 @@ MAP_GRAD(tanh_grad, float, TANH_SLOPE)
 MAP_GRAD(tanh_grad, double, TANH_SLOPE)
 
 static enum rc
-tanh_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+tanh_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_tanh_grad, .mem = mem, .v = v, .err = err};
-
-	return grad_run(&call, tanh_grad_float, tanh_grad_double);
+	return grad_run(call, tanh_grad_float, tanh_grad_double);
 }
 
 /*

@@ -89,31 +89,32 @@ is_how(uint32_t how, uint64_t pad)
 }
 
 static enum rc
-augment_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+augment_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_augment, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[AUG_N].u, c = v[AUG_C].u, h = v[AUG_H].u, w = v[AUG_W].u, i;
-	uint64_t pad = v[AUG_PAD].u, image = kern_product(&call, "src", (uint64_t[]){c, h, w}, 3);
-	size_t size = kern_type(&call, AUG_DTYPE);
-	struct row r = {.dst = kern_at(&call, AUG_DST, n, image, size),
-			.src = kern_at(&call, AUG_SRC, n, image, size),
+	uint64_t n = call->v[AUG_N].u, c = call->v[AUG_C].u, h = call->v[AUG_H].u,
+		 w = call->v[AUG_W].u, i;
+	uint64_t pad = call->v[AUG_PAD].u,
+		 image = kern_product(call, "src", (uint64_t[]){c, h, w}, 3);
+	size_t size = kern_type(call, AUG_DTYPE);
+	struct row r = {.dst = kern_at(call, AUG_DST, n, image, size),
+			.src = kern_at(call, AUG_SRC, n, image, size),
 			.w = w,
 			.size = size};
 	/* Volatile: as gather's index. A word that has changed since moves no read out of its image. */
-	const volatile uint32_t *how = kern_at(&call, AUG_HOW, n, 1, sizeof *how);
+	const volatile uint32_t *how = kern_at(call, AUG_HOW, n, 1, sizeof *how);
 
-	kern_apart(&call, AUG_DST, AUG_SRC);
-	kern_apart(&call, AUG_DST, AUG_HOW);
-	if (call.rc == RC_OK && pad > MAX_PAD)
-		kern_fail(&call, RC_INVAL, "pad: %" PRIu64 " is more than %d", pad, MAX_PAD);
-	for (i = 0; call.rc == RC_OK && i < n; i++)
+	kern_apart(call, AUG_DST, AUG_SRC);
+	kern_apart(call, AUG_DST, AUG_HOW);
+	if (call->rc == RC_OK && pad > MAX_PAD)
+		kern_fail(call, RC_INVAL, "pad: %" PRIu64 " is more than %d", pad, MAX_PAD);
+	for (i = 0; call->rc == RC_OK && i < n; i++)
 		if (!is_how(how[i], pad))
-			kern_fail(&call, RC_BADDATA,
+			kern_fail(call, RC_BADDATA,
 				  "how[%" PRIu64 "] is 0x%" PRIx32 ", which a pad of %" PRIu64
 				  " does not have",
 				  i, how[i], pad);
-	if (call.rc != RC_OK || image == 0)
-		return call.rc;
+	if (call->rc != RC_OK || image == 0)
+		return call->rc;
 	for (i = 0; i < n; i++, r.dst += image * size, r.src += image * size) {
 		uint32_t word = how[i];
 

@@ -271,20 +271,20 @@ kern_cast(const struct kern_cast *c, void *dst, const void *src, size_t n)
 /* ---- the kernel */
 
 static enum rc
-cast_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+cast_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_cast, .mem = mem, .v = v, .err = err};
-	size_t from_size = kern_type(&call, FROM), to_size = kern_type(&call, TO);
-	enum gpusim_dtype from = (enum gpusim_dtype)v[FROM].u, to = (enum gpusim_dtype)v[TO].u;
-	uint64_t n = v[N].u;
-	void *dst = kern_at(&call, DST, n, 1, to_size);
-	const void *src = kern_at(&call, SRC, n, 1, from_size);
+	size_t from_size = kern_type(call, FROM), to_size = kern_type(call, TO);
+	enum gpusim_dtype from = (enum gpusim_dtype)call->v[FROM].u,
+			  to = (enum gpusim_dtype)call->v[TO].u;
+	uint64_t n = call->v[N].u;
+	void *dst = kern_at(call, DST, n, 1, to_size);
+	const void *src = kern_at(call, SRC, n, 1, from_size);
 	struct kern_cast cast;
 
-	kern_apart(&call, DST, SRC);
-	if (call.rc != RC_OK)
-		return call.rc;
-	kern_cast_init(&cast, to, from, v[SCALE].f);
+	kern_apart(call, DST, SRC);
+	if (call->rc != RC_OK)
+		return call->rc;
+	kern_cast_init(&cast, to, from, call->v[SCALE].f);
 	kern_cast(&cast, dst, src, n);
 	return RC_OK;
 }

@@ -255,23 +255,23 @@ conv_forward(const struct conv *c, unsigned char *y, const void *x, const void *
 }
 
 static enum rc
-conv2d_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+conv2d_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {CONV_X, CONV_WEIGHT, CONV_BIAS, CONV_Y, CONV_SCRATCH};
-	struct kern_call call = {.k = &kernel_conv2d, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, CONV_DTYPE), n = sizeof areas / sizeof areas[0];
-	struct conv c = conv_read(&call, CONV_SHAPE, CONV_IMAGES, size);
-	const void *x = kern_at(&call, CONV_X, c.n, c.image, size), *bias = NULL;
-	const void *weight = kern_at(&call, CONV_WEIGHT, c.k, c.patch, size);
-	void *y = kern_at(&call, CONV_Y, c.n, c.k * c.plane, size);
-	void *scratch = kern_at(&call, CONV_SCRATCH, v[CONV_IMAGES].u, c.patch * c.plane, size);
+	size_t size = kern_float(call, CONV_DTYPE), n = sizeof areas / sizeof areas[0];
+	struct conv c = conv_read(call, CONV_SHAPE, CONV_IMAGES, size);
+	const void *x = kern_at(call, CONV_X, c.n, c.image, size), *bias = NULL;
+	const void *weight = kern_at(call, CONV_WEIGHT, c.k, c.patch, size);
+	void *y = kern_at(call, CONV_Y, c.n, c.k * c.plane, size);
+	void *scratch =
+	    kern_at(call, CONV_SCRATCH, call->v[CONV_IMAGES].u, c.patch * c.plane, size);
 
-	if (v[CONV_BIAS].u != 0)
-		bias = kern_at(&call, CONV_BIAS, c.k, 1, size);
-	kern_apart_from(&call, CONV_Y, areas, n);
-	kern_apart_from(&call, CONV_SCRATCH, areas, n);
-	if (call.rc != RC_OK)
-		return call.rc;
+	if (call->v[CONV_BIAS].u != 0)
+		bias = kern_at(call, CONV_BIAS, c.k, 1, size);
+	kern_apart_from(call, CONV_Y, areas, n);
+	kern_apart_from(call, CONV_SCRATCH, areas, n);
+	if (call->rc != RC_OK)
+		return call->rc;
 	conv_forward(&c, y, x, weight, bias, scratch);
 	return RC_OK;
 }
@@ -362,22 +362,21 @@ conv_grad_x(const struct conv *c, unsigned char *dx, const void *dy, const void 
 }
 
 static enum rc
-conv2d_grad_x_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+conv2d_grad_x_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {GX_DX, GX_DY, GX_WEIGHT, GX_SCRATCH};
-	struct kern_call call = {.k = &kernel_conv2d_grad_x, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, GX_DTYPE), n = sizeof areas / sizeof areas[0];
-	struct conv c = conv_read(&call, GX_SHAPE, GX_IMAGES, size);
-	void *dx = kern_at(&call, GX_DX, c.n, c.image, size);
-	const void *dy = kern_at(&call, GX_DY, c.n, c.k * c.plane, size);
-	const void *weight = kern_at(&call, GX_WEIGHT, c.k, c.patch, size);
-	void *scratch = kern_at(&call, GX_SCRATCH, v[GX_IMAGES].u, c.patch * c.plane, size);
+	size_t size = kern_float(call, GX_DTYPE), n = sizeof areas / sizeof areas[0];
+	struct conv c = conv_read(call, GX_SHAPE, GX_IMAGES, size);
+	void *dx = kern_at(call, GX_DX, c.n, c.image, size);
+	const void *dy = kern_at(call, GX_DY, c.n, c.k * c.plane, size);
+	const void *weight = kern_at(call, GX_WEIGHT, c.k, c.patch, size);
+	void *scratch = kern_at(call, GX_SCRATCH, call->v[GX_IMAGES].u, c.patch * c.plane, size);
 
-	kern_apart_from(&call, GX_DX, areas, n);
-	kern_apart_from(&call, GX_SCRATCH, areas, n);
-	if (call.rc != RC_OK)
-		return call.rc;
-	conv_grad_x(&c, dx, dy, weight, scratch, v[GX_ADD].u != 0);
+	kern_apart_from(call, GX_DX, areas, n);
+	kern_apart_from(call, GX_SCRATCH, areas, n);
+	if (call->rc != RC_OK)
+		return call->rc;
+	conv_grad_x(&c, dx, dy, weight, scratch, call->v[GX_ADD].u != 0);
 	return RC_OK;
 }
 
@@ -458,24 +457,23 @@ conv_grad_w(const struct conv *c, void *dw, const void *dy, const void *x, void 
 }
 
 static enum rc
-conv2d_grad_w_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+conv2d_grad_w_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {GW_DW, GW_DB, GW_DY, GW_X, GW_SCRATCH};
-	struct kern_call call = {.k = &kernel_conv2d_grad_w, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, GW_DTYPE), n = sizeof areas / sizeof areas[0], k;
-	struct conv c = conv_read(&call, GW_SHAPE, GW_IMAGES, size);
-	void *dw = kern_at(&call, GW_DW, c.k, c.patch, size), *db = NULL;
-	const void *dy = kern_at(&call, GW_DY, c.n, c.k * c.plane, size);
-	const void *x = kern_at(&call, GW_X, c.n, c.image, size);
-	void *scratch = kern_at(&call, GW_SCRATCH, v[GW_IMAGES].u, c.patch * c.plane, size);
+	size_t size = kern_float(call, GW_DTYPE), n = sizeof areas / sizeof areas[0], k;
+	struct conv c = conv_read(call, GW_SHAPE, GW_IMAGES, size);
+	void *dw = kern_at(call, GW_DW, c.k, c.patch, size), *db = NULL;
+	const void *dy = kern_at(call, GW_DY, c.n, c.k * c.plane, size);
+	const void *x = kern_at(call, GW_X, c.n, c.image, size);
+	void *scratch = kern_at(call, GW_SCRATCH, call->v[GW_IMAGES].u, c.patch * c.plane, size);
 
-	if (v[GW_DB].u != 0)
-		db = kern_at(&call, GW_DB, c.k, 1, size);
-	kern_apart_from(&call, GW_DW, areas, n);
-	kern_apart_from(&call, GW_DB, areas, n);
-	kern_apart_from(&call, GW_SCRATCH, areas, n);
-	if (call.rc != RC_OK)
-		return call.rc;
+	if (call->v[GW_DB].u != 0)
+		db = kern_at(call, GW_DB, c.k, 1, size);
+	kern_apart_from(call, GW_DW, areas, n);
+	kern_apart_from(call, GW_DB, areas, n);
+	kern_apart_from(call, GW_SCRATCH, areas, n);
+	if (call->rc != RC_OK)
+		return call->rc;
 	conv_grad_w(&c, dw, dy, x, scratch);
 	for (k = 0; db != NULL && k < c.k; k++)
 		kern_put(db, k, size,

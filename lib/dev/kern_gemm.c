@@ -25,34 +25,33 @@ scale_matrix(void *c, size_t n, size_t size, double beta)
 }
 
 static enum rc
-gemm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+gemm_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_gemm, .mem = mem, .v = v, .err = err};
-	uint64_t m = v[M].u, n = v[N].u, k = v[K].u;
-	size_t size = kern_float(&call, DTYPE);
+	uint64_t m = call->v[M].u, n = call->v[N].u, k = call->v[K].u;
+	size_t size = kern_float(call, DTYPE);
 	void *a, *b, *c;
 
 	if (m > INT_MAX || n > INT_MAX || k > INT_MAX)
-		kern_fail(&call, RC_INVAL, "m, n and k are at most %d", INT_MAX);
-	a = kern_at(&call, A, m, k, size);
-	b = kern_at(&call, B, k, n, size);
-	c = kern_at(&call, C, m, n, size);
-	kern_apart(&call, A, C);
-	kern_apart(&call, B, C);
-	if (call.rc != RC_OK || m == 0 || n == 0)
-		return call.rc;
+		kern_fail(call, RC_INVAL, "m, n and k are at most %d", INT_MAX);
+	a = kern_at(call, A, m, k, size);
+	b = kern_at(call, B, k, n, size);
+	c = kern_at(call, C, m, n, size);
+	kern_apart(call, A, C);
+	kern_apart(call, B, C);
+	if (call->rc != RC_OK || m == 0 || n == 0)
+		return call->rc;
 
 	if (k == 0)
-		scale_matrix(c, m * n, size, v[BETA].f);
+		scale_matrix(c, m * n, size, call->v[BETA].f);
 	else
 		blas_multiply(&(struct blas_product){.m = m,
 						     .n = n,
 						     .k = k,
 						     .size = size,
-						     .ta = v[TA].u,
-						     .tb = v[TB].u,
-						     .alpha = v[ALPHA].f,
-						     .beta = v[BETA].f,
+						     .ta = call->v[TA].u,
+						     .tb = call->v[TB].u,
+						     .alpha = call->v[ALPHA].f,
+						     .beta = call->v[BETA].f,
 						     .a = a,
 						     .b = b,
 						     .c = c});

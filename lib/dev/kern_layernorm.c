@@ -43,25 +43,24 @@ row_moments(const void *x, size_t cols, size_t size, double eps, double out[2])
 }
 
 static enum rc
-layernorm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+layernorm_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {LN_Y, LN_X, LN_GAMMA, LN_BETA, LN_MOMENTS};
-	struct kern_call call = {.k = &kernel_layernorm, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[LN_ROWS].u, cols = v[LN_COLS].u, i;
-	size_t size = kern_float(&call, LN_DTYPE);
-	unsigned char *y = kern_at(&call, LN_Y, rows, cols, size);
-	const unsigned char *x = kern_at(&call, LN_X, rows, cols, size);
-	const void *gamma = kern_at(&call, LN_GAMMA, cols, 1, size);
-	const void *beta = kern_at(&call, LN_BETA, cols, 1, size);
-	double *moments = kern_at(&call, LN_MOMENTS, rows, 2, sizeof *moments);
+	uint64_t rows = call->v[LN_ROWS].u, cols = call->v[LN_COLS].u, i;
+	size_t size = kern_float(call, LN_DTYPE);
+	unsigned char *y = kern_at(call, LN_Y, rows, cols, size);
+	const unsigned char *x = kern_at(call, LN_X, rows, cols, size);
+	const void *gamma = kern_at(call, LN_GAMMA, cols, 1, size);
+	const void *beta = kern_at(call, LN_BETA, cols, 1, size);
+	double *moments = kern_at(call, LN_MOMENTS, rows, 2, sizeof *moments);
 
-	kern_inplace(&call, LN_Y, LN_X);
-	kern_apart_from(&call, LN_Y, areas + 2, 3);
-	kern_apart_from(&call, LN_MOMENTS, areas, sizeof areas / sizeof areas[0]);
-	if (call.rc != RC_OK || cols == 0)
-		return call.rc;
+	kern_inplace(call, LN_Y, LN_X);
+	kern_apart_from(call, LN_Y, areas + 2, 3);
+	kern_apart_from(call, LN_MOMENTS, areas, sizeof areas / sizeof areas[0]);
+	if (call->rc != RC_OK || cols == 0)
+		return call->rc;
 	for (i = 0; i < rows; i++, x += cols * size, y += cols * size, moments += 2) {
-		row_moments(x, cols, size, v[LN_EPS].f, moments);
+		row_moments(x, cols, size, call->v[LN_EPS].f, moments);
 		if (size == sizeof(float))
 			row_float((float *)y, (const float *)x, gamma, beta, cols,
 				  (float)moments[0], (float)moments[1]);
@@ -121,23 +120,21 @@ COLUMN_SUMS(float)
 COLUMN_SUMS(double)
 
 static enum rc
-layernorm_grad_params_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+layernorm_grad_params_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {LGP_DGAMMA, LGP_DBETA, LGP_DY, LGP_X, LGP_MOMENTS};
-	struct kern_call call = {
-	    .k = &kernel_layernorm_grad_params, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[LGP_ROWS].u, cols = v[LGP_COLS].u, at, n, j;
-	size_t size = kern_float(&call, LGP_DTYPE), nareas = sizeof areas / sizeof areas[0];
-	void *dgamma = kern_at(&call, LGP_DGAMMA, cols, 1, size);
-	void *dbeta = kern_at(&call, LGP_DBETA, cols, 1, size);
-	const void *dy = kern_at(&call, LGP_DY, rows, cols, size);
-	const void *x = kern_at(&call, LGP_X, rows, cols, size);
-	const double *moments = kern_at(&call, LGP_MOMENTS, rows, 2, sizeof *moments);
+	uint64_t rows = call->v[LGP_ROWS].u, cols = call->v[LGP_COLS].u, at, n, j;
+	size_t size = kern_float(call, LGP_DTYPE), nareas = sizeof areas / sizeof areas[0];
+	void *dgamma = kern_at(call, LGP_DGAMMA, cols, 1, size);
+	void *dbeta = kern_at(call, LGP_DBETA, cols, 1, size);
+	const void *dy = kern_at(call, LGP_DY, rows, cols, size);
+	const void *x = kern_at(call, LGP_X, rows, cols, size);
+	const double *moments = kern_at(call, LGP_MOMENTS, rows, 2, sizeof *moments);
 
-	kern_apart_from(&call, LGP_DGAMMA, areas, nareas);
-	kern_apart_from(&call, LGP_DBETA, areas, nareas);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart_from(call, LGP_DGAMMA, areas, nareas);
+	kern_apart_from(call, LGP_DBETA, areas, nareas);
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (at = 0; at < cols; at += n) {
 		double factor[BLOCK] = {0}, term[BLOCK] = {0};
 
@@ -257,26 +254,25 @@ row_grad(void *dx, const void *dy, const void *x, const void *gamma, const doubl
 }
 
 static enum rc
-layernorm_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+layernorm_grad_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {LG_X, LG_GAMMA, LG_MOMENTS};
-	struct kern_call call = {.k = &kernel_layernorm_grad, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[LG_ROWS].u, cols = v[LG_COLS].u, i;
-	size_t size = kern_float(&call, LG_DTYPE);
-	unsigned char *dx = kern_at(&call, LG_DX, rows, cols, size);
-	const unsigned char *dy = kern_at(&call, LG_DY, rows, cols, size);
-	const unsigned char *x = kern_at(&call, LG_X, rows, cols, size);
-	const void *gamma = kern_at(&call, LG_GAMMA, cols, 1, size);
-	const double *moments = kern_at(&call, LG_MOMENTS, rows, 2, sizeof *moments);
-	bool add = v[LG_ADD].u != 0;
+	uint64_t rows = call->v[LG_ROWS].u, cols = call->v[LG_COLS].u, i;
+	size_t size = kern_float(call, LG_DTYPE);
+	unsigned char *dx = kern_at(call, LG_DX, rows, cols, size);
+	const unsigned char *dy = kern_at(call, LG_DY, rows, cols, size);
+	const unsigned char *x = kern_at(call, LG_X, rows, cols, size);
+	const void *gamma = kern_at(call, LG_GAMMA, cols, 1, size);
+	const double *moments = kern_at(call, LG_MOMENTS, rows, 2, sizeof *moments);
+	bool add = call->v[LG_ADD].u != 0;
 
 	if (add)
-		kern_apart(&call, LG_DX, LG_DY);
+		kern_apart(call, LG_DX, LG_DY);
 	else
-		kern_inplace(&call, LG_DX, LG_DY);
-	kern_apart_from(&call, LG_DX, areas, sizeof areas / sizeof areas[0]);
-	if (call.rc != RC_OK || cols == 0)
-		return call.rc;
+		kern_inplace(call, LG_DX, LG_DY);
+	kern_apart_from(call, LG_DX, areas, sizeof areas / sizeof areas[0]);
+	if (call->rc != RC_OK || cols == 0)
+		return call->rc;
 	for (i = 0; i < rows; i++) {
 		size_t at = i * cols * size;
 

@@ -170,22 +170,21 @@ loss_end(struct kern_call *call, const struct loss *l, bool steady, double sum)
 }
 
 static enum rc
-softmax_xent_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+softmax_xent_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_softmax_xent, .mem = mem, .v = v, .err = err};
 	struct loss l;
 	double sum;
 	bool steady;
 
-	if (loss_bind(&call, &l) != RC_OK)
-		return call.rc;
+	if (loss_bind(call, &l) != RC_OK)
+		return call->rc;
 	if (l.size == sizeof(float))
 		steady = xent_rows_float(l.grad, l.logits, l.labels, l.rows, l.classes,
 					 l.grad_scale, &sum);
 	else
 		steady = xent_rows_double(l.grad, l.logits, l.labels, l.rows, l.classes,
 					  l.grad_scale, &sum);
-	return loss_end(&call, &l, steady, sum);
+	return loss_end(call, &l, steady, sum);
 }
 
 /*
@@ -205,16 +204,15 @@ const struct kernel kernel_softmax_xent = {
 /* ---- l2_loss */
 
 static enum rc
-l2_loss_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+l2_loss_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_l2_loss, .mem = mem, .v = v, .err = err};
 	double sum = 0, d;
 	unsigned right = 0;
 	size_t r, i, at;
 	struct loss l;
 
-	if (loss_bind(&call, &l) != RC_OK)
-		return call.rc;
+	if (loss_bind(call, &l) != RC_OK)
+		return call->rc;
 	for (r = at = 0; r < l.rows; r++) {
 		if ((right = l.labels[r]) >= l.classes)
 			break;
@@ -225,7 +223,7 @@ l2_loss_run(const struct devmem *mem, const union kernel_value *v, struct err *e
 				kern_put(l.grad, at, l.size, l.grad_scale * d);
 		}
 	}
-	return loss_end(&call, &l, r == l.rows, sum);
+	return loss_end(call, &l, r == l.rows, sum);
 }
 
 /*
@@ -264,20 +262,19 @@ argmax_row(const unsigned char *logits, size_t classes, size_t size)
 }
 
 static enum rc
-argmax_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+argmax_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_argmax, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[ARGMAX_ROWS].u, classes = v[ARGMAX_CLASSES].u, r;
-	size_t size = kern_float(&call, ARGMAX_DTYPE);
-	uint32_t *index = kern_at(&call, ARGMAX_INDEX, rows, 1, sizeof *index);
-	const unsigned char *logits = kern_at(&call, ARGMAX_LOGITS, rows, classes, size);
+	uint64_t rows = call->v[ARGMAX_ROWS].u, classes = call->v[ARGMAX_CLASSES].u, r;
+	size_t size = kern_float(call, ARGMAX_DTYPE);
+	uint32_t *index = kern_at(call, ARGMAX_INDEX, rows, 1, sizeof *index);
+	const unsigned char *logits = kern_at(call, ARGMAX_LOGITS, rows, classes, size);
 
-	kern_apart(&call, ARGMAX_INDEX, ARGMAX_LOGITS);
+	kern_apart(call, ARGMAX_INDEX, ARGMAX_LOGITS);
 	if (rows != 0 && (classes == 0 || classes > UINT32_MAX))
-		kern_fail(&call, RC_INVAL, "classes: %" PRIu64 " is not in 1..%" PRIu32, classes,
+		kern_fail(call, RC_INVAL, "classes: %" PRIu64 " is not in 1..%" PRIu32, classes,
 			  UINT32_MAX);
-	if (call.rc != RC_OK)
-		return call.rc;
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (r = 0; r < rows; r++)
 		index[r] = (uint32_t)argmax_row(logits + r * classes * size, classes, size);
 	return RC_OK;
@@ -309,20 +306,19 @@ const struct kernel kernel_argmax = {
 enum { ACC_COUNT, ACC_LOGITS, ACC_LABELS, ACC_ROWS, ACC_CLASSES, ACC_DTYPE };
 
 static enum rc
-accuracy_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+accuracy_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_accuracy, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[ACC_ROWS].u, classes = v[ACC_CLASSES].u, r, right = 0;
-	size_t size = kern_float(&call, ACC_DTYPE);
-	uint64_t *count = kern_at(&call, ACC_COUNT, 1, 1, sizeof *count);
-	const unsigned char *logits = kern_at(&call, ACC_LOGITS, rows, classes, size);
-	label *labels = kern_at(&call, ACC_LABELS, rows, 1, sizeof *labels);
+	uint64_t rows = call->v[ACC_ROWS].u, classes = call->v[ACC_CLASSES].u, r, right = 0;
+	size_t size = kern_float(call, ACC_DTYPE);
+	uint64_t *count = kern_at(call, ACC_COUNT, 1, 1, sizeof *count);
+	const unsigned char *logits = kern_at(call, ACC_LOGITS, rows, classes, size);
+	label *labels = kern_at(call, ACC_LABELS, rows, 1, sizeof *labels);
 
-	kern_apart(&call, ACC_COUNT, ACC_LOGITS);
-	kern_apart(&call, ACC_COUNT, ACC_LABELS);
-	check_labels(&call, labels, rows, classes);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, ACC_COUNT, ACC_LOGITS);
+	kern_apart(call, ACC_COUNT, ACC_LABELS);
+	check_labels(call, labels, rows, classes);
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (r = 0; r < rows; r++)
 		right += argmax_row(logits + r * classes * size, classes, size) == labels[r];
 	*count = right;

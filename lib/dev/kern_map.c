@@ -22,18 +22,17 @@ ADD_LOOP(float)
 ADD_LOOP(double)
 
 static enum rc
-add_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+add_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_add, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, ADD_DTYPE), n = v[ADD_N].u;
-	void *y = kern_at(&call, ADD_Y, n, 1, size);
-	const void *a = kern_at(&call, ADD_A, n, 1, size);
-	const void *b = kern_at(&call, ADD_B, n, 1, size);
+	size_t size = kern_float(call, ADD_DTYPE), n = call->v[ADD_N].u;
+	void *y = kern_at(call, ADD_Y, n, 1, size);
+	const void *a = kern_at(call, ADD_A, n, 1, size);
+	const void *b = kern_at(call, ADD_B, n, 1, size);
 
-	kern_inplace(&call, ADD_Y, ADD_A);
-	kern_inplace(&call, ADD_Y, ADD_B);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_inplace(call, ADD_Y, ADD_A);
+	kern_inplace(call, ADD_Y, ADD_B);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		add_float(y, a, b, n);
 	else
@@ -84,20 +83,19 @@ AFFINE_LOOP(float)
 AFFINE_LOOP(double)
 
 static enum rc
-affine_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+affine_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_affine, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[AFF_ROWS].u, c = v[AFF_C].u, hw = v[AFF_HW].u;
-	size_t size = kern_float(&call, AFF_DTYPE);
-	uint64_t cols = kern_product(&call, "x", (uint64_t[]){c, hw}, 2);
-	void *x = kern_at(&call, AFF_X, rows, cols, size);
-	const void *scale = kern_at(&call, AFF_SCALE, c, 1, size);
-	const void *shift = kern_at(&call, AFF_SHIFT, c, 1, size);
+	uint64_t rows = call->v[AFF_ROWS].u, c = call->v[AFF_C].u, hw = call->v[AFF_HW].u;
+	size_t size = kern_float(call, AFF_DTYPE);
+	uint64_t cols = kern_product(call, "x", (uint64_t[]){c, hw}, 2);
+	void *x = kern_at(call, AFF_X, rows, cols, size);
+	const void *scale = kern_at(call, AFF_SCALE, c, 1, size);
+	const void *shift = kern_at(call, AFF_SHIFT, c, 1, size);
 
-	kern_apart(&call, AFF_X, AFF_SCALE);
-	kern_apart(&call, AFF_X, AFF_SHIFT);
-	if (call.rc != RC_OK || cols == 0)
-		return call.rc;
+	kern_apart(call, AFF_X, AFF_SCALE);
+	kern_apart(call, AFF_X, AFF_SHIFT);
+	if (call->rc != RC_OK || cols == 0)
+		return call->rc;
 	if (size == sizeof(float))
 		affine_float(x, scale, shift, rows, c, hw);
 	else

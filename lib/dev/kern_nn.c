@@ -7,42 +7,61 @@
 
 #define BLOCK 256
 
-/* ---- bias_add */
+/* ---- bias_add, bias_relu */
 
-enum { BADD_X, BADD_BIAS, BADD_ROWS, BADD_COLS, BADD_DTYPE };
+enum { BIAS_X, BIAS_BIAS, BIAS_ROWS, BIAS_COLS, BIAS_DTYPE };
 
-#define BIAS_ADD_LOOP(type)                                                            \
-	HOT_CLONES static void bias_add_##type(type *x, const type *bias, size_t rows, \
-					       size_t cols)                            \
-	{                                                                              \
-		size_t i;                                                              \
-                                                                                       \
-		for (; rows > 0; rows--, x += cols) {                                  \
-			HOT_LOOP                                                       \
-			for (i = 0; i < cols; i++)                                     \
-				x[i] += bias[i];                                       \
-		}                                                                      \
+/* Both kernels: x[i] = expr of the sum y, row by row. */
+#define BIAS_LOOP(name, type, expr)                                                               \
+	HOT_CLONES static void name##_##type(type *x, const type *bias, size_t rows, size_t cols) \
+	{                                                                                         \
+		for (; rows > 0; rows--, x += cols) {                                             \
+			HOT_LOOP                                                                  \
+			for (size_t i = 0; i < cols; i++) {                                       \
+				type y = x[i] + bias[i];                                          \
+                                                                                                  \
+				x[i] = (expr);                                                    \
+			}                                                                         \
+		}                                                                                 \
 	}
-BIAS_ADD_LOOP(float)
-BIAS_ADD_LOOP(double)
+BIAS_LOOP(bias_add, float, y)
+BIAS_LOOP(bias_add, double, y)
+/* NaN, which is not <= 0, stays. */
+BIAS_LOOP(bias_relu, float, y <= 0 ? 0 : y)
+BIAS_LOOP(bias_relu, double, y <= 0 ? 0 : y)
 
 static enum rc
-bias_add_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+bias_run(struct kern_call *call, void (*f32)(float *x, const float *bias, size_t rows, size_t cols),
+	 void (*f64)(double *x, const double *bias, size_t rows, size_t cols))
 {
-	struct kern_call call = {.k = &kernel_bias_add, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[BADD_ROWS].u, cols = v[BADD_COLS].u;
-	size_t size = kern_float(&call, BADD_DTYPE);
-	void *x = kern_at(&call, BADD_X, rows, cols, size);
-	const void *bias = kern_at(&call, BADD_BIAS, cols, 1, size);
+	uint64_t rows = call->v[BIAS_ROWS].u, cols = call->v[BIAS_COLS].u;
+	size_t size = kern_float(call, BIAS_DTYPE);
+	void *x = kern_at(call, BIAS_X, rows, cols, size);
+	const void *bias = kern_at(call, BIAS_BIAS, cols, 1, size);
 
-	kern_apart(&call, BADD_X, BADD_BIAS);
-	if (call.rc != RC_OK || cols == 0)
-		return call.rc;
+	kern_apart(call, BIAS_X, BIAS_BIAS);
+	if (call->rc != RC_OK || cols == 0)
+		return call->rc;
 	if (size == sizeof(float))
-		bias_add_float(x, bias, rows, cols);
+		f32(x, bias, rows, cols);
 	else
-		bias_add_double(x, bias, rows, cols);
+		f64(x, bias, rows, cols);
 	return RC_OK;
+}
+
+#define BIAS_PARAMS                                                                 \
+	{                                                                           \
+		[BIAS_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},      \
+		[BIAS_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},             \
+		[BIAS_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},            \
+		[BIAS_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},         \
+		[BIAS_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"}, \
+	}
+
+static enum rc
+bias_add_run(struct kern_call *call)
+{
+	return bias_run(call, bias_add_float, bias_add_double);
 }
 
 /*
@@ -53,57 +72,14 @@ bias_add_run(const struct devmem *mem, const union kernel_value *v, struct err *
 const struct kernel kernel_bias_add = {
     .name = "bias_add",
     .summary = "add a vector to each row",
-    .params =
-	{
-	    [BADD_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},
-	    [BADD_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},
-	    [BADD_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
-	    [BADD_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
-	    [BADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = BIAS_PARAMS,
     .run = bias_add_run,
 };
 
-/* ---- bias_relu */
-
-enum { BRELU_X, BRELU_BIAS, BRELU_ROWS, BRELU_COLS, BRELU_DTYPE };
-
-/* NaN, which is not <= 0, stays. */
-#define BIAS_RELU_LOOP(type)                                                            \
-	HOT_CLONES static void bias_relu_##type(type *x, const type *bias, size_t rows, \
-						size_t cols)                            \
-	{                                                                               \
-		size_t i;                                                               \
-		type y;                                                                 \
-                                                                                        \
-		for (; rows > 0; rows--, x += cols) {                                   \
-			HOT_LOOP                                                        \
-			for (i = 0; i < cols; i++) {                                    \
-				y = x[i] + bias[i];                                     \
-				x[i] = y <= 0 ? 0 : y;                                  \
-			}                                                               \
-		}                                                                       \
-	}
-BIAS_RELU_LOOP(float)
-BIAS_RELU_LOOP(double)
-
 static enum rc
-bias_relu_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+bias_relu_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_bias_relu, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[BRELU_ROWS].u, cols = v[BRELU_COLS].u;
-	size_t size = kern_float(&call, BRELU_DTYPE);
-	void *x = kern_at(&call, BRELU_X, rows, cols, size);
-	const void *bias = kern_at(&call, BRELU_BIAS, cols, 1, size);
-
-	kern_apart(&call, BRELU_X, BRELU_BIAS);
-	if (call.rc != RC_OK || cols == 0)
-		return call.rc;
-	if (size == sizeof(float))
-		bias_relu_float(x, bias, rows, cols);
-	else
-		bias_relu_double(x, bias, rows, cols);
-	return RC_OK;
+	return bias_run(call, bias_relu_float, bias_relu_double);
 }
 
 /*
@@ -114,14 +90,7 @@ bias_relu_run(const struct devmem *mem, const union kernel_value *v, struct err 
 const struct kernel kernel_bias_relu = {
     .name = "bias_relu",
     .summary = "add a vector to each row, then rectify",
-    .params =
-	{
-	    [BRELU_X] = {"x", KP_ADDR, false, 0, "[rows,cols] in and out"},
-	    [BRELU_BIAS] = {"bias", KP_ADDR, false, 0, "[cols] in"},
-	    [BRELU_ROWS] = {"rows", KP_COUNT, false, 0, "rows of x"},
-	    [BRELU_COLS] = {"cols", KP_COUNT, false, 0, "columns of x"},
-	    [BRELU_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
-	},
+    .params = BIAS_PARAMS,
     .run = bias_relu_run,
 };
 
@@ -153,17 +122,16 @@ BIAS_GRAD_LOOP(float)
 BIAS_GRAD_LOOP(double)
 
 static enum rc
-bias_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+bias_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_bias_grad, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[BGRAD_ROWS].u, cols = v[BGRAD_COLS].u;
-	size_t size = kern_float(&call, BGRAD_DTYPE);
-	void *db = kern_at(&call, BGRAD_DB, cols, 1, size);
-	const void *dy = kern_at(&call, BGRAD_DY, rows, cols, size);
+	uint64_t rows = call->v[BGRAD_ROWS].u, cols = call->v[BGRAD_COLS].u;
+	size_t size = kern_float(call, BGRAD_DTYPE);
+	void *db = kern_at(call, BGRAD_DB, cols, 1, size);
+	const void *dy = kern_at(call, BGRAD_DY, rows, cols, size);
 
-	kern_apart(&call, BGRAD_DB, BGRAD_DY);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, BGRAD_DB, BGRAD_DY);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		bias_grad_float(db, dy, rows, cols);
 	else
@@ -208,16 +176,15 @@ RELU_LOOP(float)
 RELU_LOOP(double)
 
 static enum rc
-relu_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+relu_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_relu, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, RELU_DTYPE), n = v[RELU_N].u;
-	void *y = kern_at(&call, RELU_Y, n, 1, size);
-	const void *x = kern_at(&call, RELU_X, n, 1, size);
+	size_t size = kern_float(call, RELU_DTYPE), n = call->v[RELU_N].u;
+	void *y = kern_at(call, RELU_Y, n, 1, size);
+	const void *x = kern_at(call, RELU_X, n, 1, size);
 
-	kern_inplace(&call, RELU_Y, RELU_X);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_inplace(call, RELU_Y, RELU_X);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		relu_float(y, x, n);
 	else
@@ -263,18 +230,17 @@ RELU_GRAD_LOOP(float)
 RELU_GRAD_LOOP(double)
 
 static enum rc
-relu_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+relu_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_relu_grad, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, RGRAD_DTYPE), n = v[RGRAD_N].u;
-	void *dx = kern_at(&call, RGRAD_DX, n, 1, size);
-	const void *dy = kern_at(&call, RGRAD_DY, n, 1, size);
-	const void *x = kern_at(&call, RGRAD_X, n, 1, size);
+	size_t size = kern_float(call, RGRAD_DTYPE), n = call->v[RGRAD_N].u;
+	void *dx = kern_at(call, RGRAD_DX, n, 1, size);
+	const void *dy = kern_at(call, RGRAD_DY, n, 1, size);
+	const void *x = kern_at(call, RGRAD_X, n, 1, size);
 
-	kern_inplace(&call, RGRAD_DX, RGRAD_DY);
-	kern_inplace(&call, RGRAD_DX, RGRAD_X);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_inplace(call, RGRAD_DX, RGRAD_DY);
+	kern_inplace(call, RGRAD_DX, RGRAD_X);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		relu_grad_float(dx, dy, x, n);
 	else
@@ -337,23 +303,22 @@ BIAS_RELU_GRAD_LOOP(float)
 BIAS_RELU_GRAD_LOOP(double)
 
 static enum rc
-bias_relu_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+bias_relu_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_bias_relu_grad, .mem = mem, .v = v, .err = err};
-	uint64_t rows = v[BRGRAD_ROWS].u, cols = v[BRGRAD_COLS].u;
-	size_t size = kern_float(&call, BRGRAD_DTYPE);
-	void *dx = kern_at(&call, BRGRAD_DX, rows, cols, size);
-	void *db = kern_at(&call, BRGRAD_DB, cols, 1, size);
-	const void *dy = kern_at(&call, BRGRAD_DY, rows, cols, size);
-	const void *y = kern_at(&call, BRGRAD_Y, rows, cols, size);
+	uint64_t rows = call->v[BRGRAD_ROWS].u, cols = call->v[BRGRAD_COLS].u;
+	size_t size = kern_float(call, BRGRAD_DTYPE);
+	void *dx = kern_at(call, BRGRAD_DX, rows, cols, size);
+	void *db = kern_at(call, BRGRAD_DB, cols, 1, size);
+	const void *dy = kern_at(call, BRGRAD_DY, rows, cols, size);
+	const void *y = kern_at(call, BRGRAD_Y, rows, cols, size);
 
-	kern_inplace(&call, BRGRAD_DX, BRGRAD_DY);
-	kern_inplace(&call, BRGRAD_DX, BRGRAD_Y);
-	kern_apart(&call, BRGRAD_DB, BRGRAD_DX);
-	kern_apart(&call, BRGRAD_DB, BRGRAD_DY);
-	kern_apart(&call, BRGRAD_DB, BRGRAD_Y);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_inplace(call, BRGRAD_DX, BRGRAD_DY);
+	kern_inplace(call, BRGRAD_DX, BRGRAD_Y);
+	kern_apart(call, BRGRAD_DB, BRGRAD_DX);
+	kern_apart(call, BRGRAD_DB, BRGRAD_DY);
+	kern_apart(call, BRGRAD_DB, BRGRAD_Y);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		bias_relu_grad_float(dx, db, dy, y, rows, cols);
 	else

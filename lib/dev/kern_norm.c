@@ -28,17 +28,16 @@ inverse_deviation(const void *moments, size_t c, size_t ch, size_t size, double 
 enum { SUMS_SUMS, SUMS_X, SUMS_N, SUMS_C, SUMS_HW, SUMS_DTYPE };
 
 static enum rc
-batchnorm_sums_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+batchnorm_sums_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_batchnorm_sums, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[SUMS_N].u, c = v[SUMS_C].u, hw = v[SUMS_HW].u, ch;
-	size_t size = kern_float(&call, SUMS_DTYPE);
-	double *sums = kern_at(&call, SUMS_SUMS, 2, c, sizeof *sums), sum[2];
-	const void *x = kern_at(&call, SUMS_X, n, image_of(&call, SUMS_C, SUMS_HW), size);
+	uint64_t n = call->v[SUMS_N].u, c = call->v[SUMS_C].u, hw = call->v[SUMS_HW].u, ch;
+	size_t size = kern_float(call, SUMS_DTYPE);
+	double *sums = kern_at(call, SUMS_SUMS, 2, c, sizeof *sums), sum[2];
+	const void *x = kern_at(call, SUMS_X, n, image_of(call, SUMS_C, SUMS_HW), size);
 
-	kern_apart(&call, SUMS_SUMS, SUMS_X);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, SUMS_SUMS, SUMS_X);
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (ch = 0; ch < c; ch++) {
 		channel_squares(&(struct channel){x, NULL, hw == 0 ? 0 : n, c, ch, hw, size}, sum);
 		sums[ch] = sum[0];
@@ -72,18 +71,17 @@ const struct kernel kernel_batchnorm_sums = {
 enum { MOM_MOMENTS, MOM_SUMS, MOM_C, MOM_COUNT, MOM_DTYPE };
 
 static enum rc
-batchnorm_moments_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+batchnorm_moments_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_batchnorm_moments, .mem = mem, .v = v, .err = err};
-	uint64_t c = v[MOM_C].u, ch;
-	size_t size = kern_float(&call, MOM_DTYPE);
-	void *moments = kern_at(&call, MOM_MOMENTS, 2, c, size);
-	const double *sums = kern_at(&call, MOM_SUMS, 2, c, sizeof *sums);
-	double count = (double)v[MOM_COUNT].u, mean, variance;
+	uint64_t c = call->v[MOM_C].u, ch;
+	size_t size = kern_float(call, MOM_DTYPE);
+	void *moments = kern_at(call, MOM_MOMENTS, 2, c, size);
+	const double *sums = kern_at(call, MOM_SUMS, 2, c, sizeof *sums);
+	double count = (double)call->v[MOM_COUNT].u, mean, variance;
 
-	kern_apart(&call, MOM_MOMENTS, MOM_SUMS);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, MOM_MOMENTS, MOM_SUMS);
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (ch = 0; ch < c; ch++) {
 		mean = count > 0 ? sums[ch] / count : 0;
 		variance = count > 0 ? sums[c + ch] / count - mean * mean : 0;
@@ -143,29 +141,28 @@ NORMALISE(float)
 NORMALISE(double)
 
 static enum rc
-batchnorm_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+batchnorm_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {BN_X, BN_MOMENTS, BN_GAMMA, BN_BETA};
-	struct kern_call call = {.k = &kernel_batchnorm, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[BN_N].u, c = v[BN_C].u, hw = v[BN_HW].u, i, ch;
-	size_t size = kern_float(&call, BN_DTYPE);
-	uint64_t image = image_of(&call, BN_C, BN_HW);
-	unsigned char *y = kern_at(&call, BN_Y, n, image, size);
-	const unsigned char *x = kern_at(&call, BN_X, n, image, size);
-	const void *moments = kern_at(&call, BN_MOMENTS, 2, c, size);
-	const void *gamma = kern_at(&call, BN_GAMMA, c, 1, size);
-	const void *beta = kern_at(&call, BN_BETA, c, 1, size);
+	uint64_t n = call->v[BN_N].u, c = call->v[BN_C].u, hw = call->v[BN_HW].u, i, ch;
+	size_t size = kern_float(call, BN_DTYPE);
+	uint64_t image = image_of(call, BN_C, BN_HW);
+	unsigned char *y = kern_at(call, BN_Y, n, image, size);
+	const unsigned char *x = kern_at(call, BN_X, n, image, size);
+	const void *moments = kern_at(call, BN_MOMENTS, 2, c, size);
+	const void *gamma = kern_at(call, BN_GAMMA, c, 1, size);
+	const void *beta = kern_at(call, BN_BETA, c, 1, size);
 	double mean, factor, term;
 
-	kern_inplace(&call, BN_Y, BN_X);
-	kern_apart_from(&call, BN_Y, areas + 1, 3);
-	if (call.rc != RC_OK || image == 0)
-		return call.rc;
+	kern_inplace(call, BN_Y, BN_X);
+	kern_apart_from(call, BN_Y, areas + 1, 3);
+	if (call->rc != RC_OK || image == 0)
+		return call->rc;
 	for (i = 0; i < n * c; i++, x += hw * size, y += hw * size) {
 		ch = i % c;
 		mean = kern_get(moments, ch, size);
 		factor = kern_get(gamma, ch, size) *
-			 inverse_deviation(moments, c, ch, size, v[BN_EPS].f);
+			 inverse_deviation(moments, c, ch, size, call->v[BN_EPS].f);
 		term = kern_get(beta, ch, size);
 		if (size == sizeof(float))
 			normalise_float((float *)y, (const float *)x, hw, (float)mean,
@@ -219,29 +216,28 @@ enum {
 };
 
 static enum rc
-batchnorm_grad_sums_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+batchnorm_grad_sums_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {BGS_SUMS, BGS_DGAMMA, BGS_DBETA,
 					 BGS_DY,   BGS_X,      BGS_MOMENTS};
-	struct kern_call call = {.k = &kernel_batchnorm_grad_sums, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[BGS_N].u, c = v[BGS_C].u, hw = v[BGS_HW].u, ch;
-	size_t size = kern_float(&call, BGS_DTYPE), nareas = sizeof areas / sizeof areas[0], i;
-	uint64_t image = image_of(&call, BGS_C, BGS_HW);
-	double *sums = kern_at(&call, BGS_SUMS, 2, c, sizeof *sums), sum[2];
-	const void *dy = kern_at(&call, BGS_DY, n, image, size);
-	const void *x = kern_at(&call, BGS_X, n, image, size);
-	const void *moments = kern_at(&call, BGS_MOMENTS, 2, c, size);
-	void *dgamma = v[BGS_DGAMMA].u != 0 ? kern_at(&call, BGS_DGAMMA, c, 1, size) : NULL;
-	void *dbeta = v[BGS_DBETA].u != 0 ? kern_at(&call, BGS_DBETA, c, 1, size) : NULL;
+	uint64_t n = call->v[BGS_N].u, c = call->v[BGS_C].u, hw = call->v[BGS_HW].u, ch;
+	size_t size = kern_float(call, BGS_DTYPE), nareas = sizeof areas / sizeof areas[0], i;
+	uint64_t image = image_of(call, BGS_C, BGS_HW);
+	double *sums = kern_at(call, BGS_SUMS, 2, c, sizeof *sums), sum[2];
+	const void *dy = kern_at(call, BGS_DY, n, image, size);
+	const void *x = kern_at(call, BGS_X, n, image, size);
+	const void *moments = kern_at(call, BGS_MOMENTS, 2, c, size);
+	void *dgamma = call->v[BGS_DGAMMA].u != 0 ? kern_at(call, BGS_DGAMMA, c, 1, size) : NULL;
+	void *dbeta = call->v[BGS_DBETA].u != 0 ? kern_at(call, BGS_DBETA, c, 1, size) : NULL;
 
 	for (i = BGS_SUMS; i <= BGS_DBETA; i++)
-		kern_apart_from(&call, (unsigned)i, areas, nareas);
-	if (call.rc != RC_OK)
-		return call.rc;
+		kern_apart_from(call, (unsigned)i, areas, nareas);
+	if (call->rc != RC_OK)
+		return call->rc;
 	for (ch = 0; ch < c; ch++) {
 		channel_products(&(struct channel){x, dy, hw == 0 ? 0 : n, c, ch, hw, size},
 				 kern_get(moments, ch, size),
-				 inverse_deviation(moments, c, ch, size, v[BGS_EPS].f), sum);
+				 inverse_deviation(moments, c, ch, size, call->v[BGS_EPS].f), sum);
 		sums[ch] = sum[0];
 		sums[c + ch] = sum[1];
 		if (dbeta != NULL)
@@ -353,33 +349,32 @@ grad_planes(struct grad g)
 }
 
 static enum rc
-batchnorm_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+batchnorm_grad_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {BG_X, BG_MOMENTS, BG_GAMMA, BG_SUMS};
-	struct kern_call call = {.k = &kernel_batchnorm_grad, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, BG_DTYPE);
-	uint64_t n = v[BG_N].u, c = v[BG_C].u, image = image_of(&call, BG_C, BG_HW);
-	struct grad g = {.dx = kern_at(&call, BG_DX, n, image, size),
-			 .dy = kern_at(&call, BG_DY, n, image, size),
-			 .x = kern_at(&call, BG_X, n, image, size),
-			 .moments = kern_at(&call, BG_MOMENTS, 2, c, size),
-			 .gamma = kern_at(&call, BG_GAMMA, c, 1, size),
-			 .sums = kern_at(&call, BG_SUMS, 2, c, sizeof(double)),
+	size_t size = kern_float(call, BG_DTYPE);
+	uint64_t n = call->v[BG_N].u, c = call->v[BG_C].u, image = image_of(call, BG_C, BG_HW);
+	struct grad g = {.dx = kern_at(call, BG_DX, n, image, size),
+			 .dy = kern_at(call, BG_DY, n, image, size),
+			 .x = kern_at(call, BG_X, n, image, size),
+			 .moments = kern_at(call, BG_MOMENTS, 2, c, size),
+			 .gamma = kern_at(call, BG_GAMMA, c, 1, size),
+			 .sums = kern_at(call, BG_SUMS, 2, c, sizeof(double)),
 			 .n = n,
 			 .c = c,
-			 .hw = v[BG_HW].u,
+			 .hw = call->v[BG_HW].u,
 			 .size = size,
-			 .count = (double)v[BG_COUNT].u,
-			 .eps = v[BG_EPS].f,
-			 .add = v[BG_ADD].u != 0};
+			 .count = (double)call->v[BG_COUNT].u,
+			 .eps = call->v[BG_EPS].f,
+			 .add = call->v[BG_ADD].u != 0};
 
 	if (g.add)
-		kern_apart(&call, BG_DX, BG_DY);
+		kern_apart(call, BG_DX, BG_DY);
 	else
-		kern_inplace(&call, BG_DX, BG_DY);
-	kern_apart_from(&call, BG_DX, areas, sizeof areas / sizeof areas[0]);
-	if (call.rc != RC_OK || image == 0)
-		return call.rc;
+		kern_inplace(call, BG_DX, BG_DY);
+	kern_apart_from(call, BG_DX, areas, sizeof areas / sizeof areas[0]);
+	if (call->rc != RC_OK || image == 0)
+		return call->rc;
 	grad_planes(g);
 	return RC_OK;
 }

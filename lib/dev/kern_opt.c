@@ -70,29 +70,28 @@ SGD_LOOPS(float)
 SGD_LOOPS(double)
 
 static enum rc
-sgd_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+sgd_run(struct kern_call *call)
 {
 	static const unsigned written[] = {SGD_W, SGD_V};
-	struct kern_call call = {.k = &kernel_sgd, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[SGD_N].u;
-	size_t size = kern_float(&call, SGD_DTYPE);
-	double lr = v[SGD_LR].f, mu = v[SGD_MOMENTUM].f, decay = v[SGD_DECAY].f;
-	bool nesterov = v[SGD_NESTEROV].u != 0;
+	uint64_t n = call->v[SGD_N].u;
+	size_t size = kern_float(call, SGD_DTYPE);
+	double lr = call->v[SGD_LR].f, mu = call->v[SGD_MOMENTUM].f, decay = call->v[SGD_DECAY].f;
+	bool nesterov = call->v[SGD_NESTEROV].u != 0;
 	flush_state before;
-	void *w = kern_at(&call, SGD_W, n, 1, size), *g = kern_at(&call, SGD_GRAD, n, 1, size);
+	void *w = kern_at(call, SGD_W, n, 1, size), *g = kern_at(call, SGD_GRAD, n, 1, size);
 	void *velocity = NULL;
 
 	if (mu != 0) {
-		velocity = kern_at(&call, SGD_V, n, 1, size);
-		kern_apart(&call, SGD_W, SGD_V);
-		kern_apart(&call, SGD_GRAD, SGD_V);
+		velocity = kern_at(call, SGD_V, n, 1, size);
+		kern_apart(call, SGD_W, SGD_V);
+		kern_apart(call, SGD_GRAD, SGD_V);
 	} else if (nesterov) {
-		kern_fail(&call, RC_INVAL, "nesterov wants a momentum");
+		kern_fail(call, RC_INVAL, "nesterov wants a momentum");
 	}
-	kern_apart(&call, SGD_W, SGD_GRAD);
-	lr *= rate_factor(&call, SGD_LR_AT, written, sizeof written / sizeof written[0]);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, SGD_W, SGD_GRAD);
+	lr *= rate_factor(call, SGD_LR_AT, written, sizeof written / sizeof written[0]);
+	if (call->rc != RC_OK)
+		return call->rc;
 	before = flush_begin();
 	if (size == sizeof(float))
 		sgd_float(w, g, velocity, n, (float)lr, (float)mu, (float)decay, nesterov);
@@ -172,31 +171,31 @@ ADAM_LOOP(float, sqrtf)
 ADAM_LOOP(double, sqrt)
 
 static enum rc
-adam_run(const struct devmem *mem, const union kernel_value *a, struct err *err)
+adam_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {ADAM_W, ADAM_M, ADAM_V, ADAM_T, ADAM_GRAD};
-	struct kern_call call = {.k = &kernel_adam, .mem = mem, .v = a, .err = err};
+	const union kernel_value *a = call->v;
 	uint64_t n = a[ADAM_N].u, *t, now;
-	size_t size = kern_float(&call, ADAM_DTYPE), i, j;
+	size_t size = kern_float(call, ADAM_DTYPE), i, j;
 	double lr = a[ADAM_LR].f, b1 = a[ADAM_BETA1].f, b2 = a[ADAM_BETA2].f, eps = a[ADAM_EPS].f;
 	double decay = a[ADAM_DECAY].f, keep = 1, l2 = 0, step, root;
 	flush_state before;
 	void *w, *g, *m, *v;
 
-	w = kern_at(&call, ADAM_W, n, 1, size);
-	g = kern_at(&call, ADAM_GRAD, n, 1, size);
-	m = kern_at(&call, ADAM_M, n, 1, size);
-	v = kern_at(&call, ADAM_V, n, 1, size);
-	t = kern_at(&call, ADAM_T, 1, 1, sizeof *t);
+	w = kern_at(call, ADAM_W, n, 1, size);
+	g = kern_at(call, ADAM_GRAD, n, 1, size);
+	m = kern_at(call, ADAM_M, n, 1, size);
+	v = kern_at(call, ADAM_V, n, 1, size);
+	t = kern_at(call, ADAM_T, 1, 1, sizeof *t);
 	for (i = 0; i < sizeof areas / sizeof areas[0]; i++) {
 		for (j = 0; j < i; j++)
-			kern_apart(&call, areas[j], areas[i]);
+			kern_apart(call, areas[j], areas[i]);
 	}
-	lr *= rate_factor(&call, ADAM_LR_AT, areas, 4);
+	lr *= rate_factor(call, ADAM_LR_AT, areas, 4);
 	if (!(b1 >= 0 && b1 < 1 && b2 >= 0 && b2 < 1))
-		kern_fail(&call, RC_INVAL, "beta1 %g and beta2 %g are not in [0, 1)", b1, b2);
-	if (call.rc != RC_OK)
-		return call.rc;
+		kern_fail(call, RC_INVAL, "beta1 %g and beta2 %g are not in [0, 1)", b1, b2);
+	if (call->rc != RC_OK)
+		return call->rc;
 
 	now = *t == UINT64_MAX ? *t : *t + 1;
 	step = lr / (1 - pow(b1, (double)now));

@@ -135,20 +135,19 @@ POOL_WINDOW(float)
 POOL_WINDOW(double)
 
 static enum rc
-maxpool2d_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+maxpool2d_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_maxpool2d, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, POOL_DTYPE);
-	struct pool p = pool_read(&call, POOL_SHAPE);
-	const void *x = kern_at(&call, POOL_X, p.planes, p.h * p.w, size);
-	void *y = kern_at(&call, POOL_Y, p.planes, p.oh * p.ow, size);
-	uint32_t *index = kern_at(&call, POOL_INDEX, p.planes, p.oh * p.ow, sizeof *index);
+	size_t size = kern_float(call, POOL_DTYPE);
+	struct pool p = pool_read(call, POOL_SHAPE);
+	const void *x = kern_at(call, POOL_X, p.planes, p.h * p.w, size);
+	void *y = kern_at(call, POOL_Y, p.planes, p.oh * p.ow, size);
+	uint32_t *index = kern_at(call, POOL_INDEX, p.planes, p.oh * p.ow, sizeof *index);
 
-	kern_apart(&call, POOL_Y, POOL_X);
-	kern_apart(&call, POOL_Y, POOL_INDEX);
-	kern_apart(&call, POOL_X, POOL_INDEX);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_apart(call, POOL_Y, POOL_X);
+	kern_apart(call, POOL_Y, POOL_INDEX);
+	kern_apart(call, POOL_X, POOL_INDEX);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		pool_float(&p, y, index, x);
 	else
@@ -237,29 +236,28 @@ POOL_GRAD(float)
 POOL_GRAD(double)
 
 static enum rc
-maxpool2d_grad_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+maxpool2d_grad_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_maxpool2d_grad, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, PG_DTYPE);
-	struct pool p = pool_read(&call, PG_SHAPE);
-	void *dx = kern_at(&call, PG_DX, p.planes, p.h * p.w, size);
-	const void *dy = kern_at(&call, PG_DY, p.planes, p.oh * p.ow, size);
-	place *index = kern_at(&call, PG_INDEX, p.planes, p.oh * p.ow, sizeof *index);
+	size_t size = kern_float(call, PG_DTYPE);
+	struct pool p = pool_read(call, PG_SHAPE);
+	void *dx = kern_at(call, PG_DX, p.planes, p.h * p.w, size);
+	const void *dy = kern_at(call, PG_DY, p.planes, p.oh * p.ow, size);
+	place *index = kern_at(call, PG_INDEX, p.planes, p.oh * p.ow, sizeof *index);
 	bool steady;
 
-	kern_apart(&call, PG_DX, PG_DY);
-	kern_apart(&call, PG_DX, PG_INDEX);
-	check_index(&call, index, p.planes * p.oh * p.ow, p.h * p.w);
-	if (call.rc != RC_OK)
-		return call.rc;
-	if (v[PG_ADD].u == 0)
+	kern_apart(call, PG_DX, PG_DY);
+	kern_apart(call, PG_DX, PG_INDEX);
+	check_index(call, index, p.planes * p.oh * p.ow, p.h * p.w);
+	if (call->rc != RC_OK)
+		return call->rc;
+	if (call->v[PG_ADD].u == 0)
 		memset(dx, 0, p.planes * p.h * p.w * size);
 	if (size == sizeof(float))
 		steady = pool_grad_float(&p, dx, dy, index);
 	else
 		steady = pool_grad_double(&p, dx, dy, index);
 	if (!steady)
-		return kern_fail(&call, RC_BADDATA, "index has changed meanwhile");
+		return kern_fail(call, RC_BADDATA, "index has changed meanwhile");
 	return RC_OK;
 }
 

@@ -34,19 +34,18 @@ is_integer_of(enum gpusim_dtype t, size_t size, double value)
 	} while (0)
 
 static enum rc
-fill_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+fill_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_fill, .mem = mem, .v = v, .err = err};
-	size_t size = kern_type(&call, FILL_DTYPE), i, n = v[FILL_N].u;
-	enum gpusim_dtype t = (enum gpusim_dtype)v[FILL_DTYPE].u;
-	void *dst = kern_at(&call, FILL_DST, n, 1, size);
-	double value = v[FILL_VALUE].f;
+	size_t size = kern_type(call, FILL_DTYPE), i, n = call->v[FILL_N].u;
+	enum gpusim_dtype t = (enum gpusim_dtype)call->v[FILL_DTYPE].u;
+	void *dst = kern_at(call, FILL_DST, n, 1, size);
+	double value = call->v[FILL_VALUE].f;
 	unsigned char element[8];
 
 	if (size != 0 && !dtype_is_float(t) && !is_integer_of(t, size, value))
-		kern_fail(&call, RC_INVAL, "value: %.17g is not a %s", value, dtype_name(t));
-	if (call.rc != RC_OK)
-		return call.rc;
+		kern_fail(call, RC_INVAL, "value: %.17g is not a %s", value, dtype_name(t));
+	if (call->rc != RC_OK)
+		return call->rc;
 	kern_narrow(t, element, &value, 1);
 	switch (size) {
 	case 1:
@@ -88,16 +87,15 @@ const struct kernel kernel_fill = {
 enum { COPY_DST, COPY_SRC, COPY_N, COPY_DTYPE };
 
 static enum rc
-copy_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+copy_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_copy, .mem = mem, .v = v, .err = err};
-	size_t size = kern_type(&call, COPY_DTYPE), n = v[COPY_N].u;
-	void *dst = kern_at(&call, COPY_DST, n, 1, size);
-	const void *src = kern_at(&call, COPY_SRC, n, 1, size);
+	size_t size = kern_type(call, COPY_DTYPE), n = call->v[COPY_N].u;
+	void *dst = kern_at(call, COPY_DST, n, 1, size);
+	const void *src = kern_at(call, COPY_SRC, n, 1, size);
 
-	if (call.rc == RC_OK)
+	if (call->rc == RC_OK)
 		memmove(dst, src, n * size);
-	return call.rc;
+	return call->rc;
 }
 
 /*
@@ -144,36 +142,36 @@ fetch_row(const unsigned char *row, size_t nbytes)
 }
 
 static enum rc
-gather_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+gather_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_gather, .mem = mem, .v = v, .err = err};
-	uint64_t n = v[GATHER_N].u, rows = v[GATHER_ROWS].u, cols = v[GATHER_COLS].u, i, row;
-	bool cast = v[GATHER_TO].u != GPUSIM_NDTYPES;
+	uint64_t n = call->v[GATHER_N].u, rows = call->v[GATHER_ROWS].u,
+		 cols = call->v[GATHER_COLS].u, i, row;
+	bool cast = call->v[GATHER_TO].u != GPUSIM_NDTYPES;
 	unsigned to = cast ? GATHER_TO : GATHER_DTYPE;
-	size_t size = kern_type(&call, GATHER_DTYPE), to_size = kern_type(&call, to);
-	unsigned char *dst = kern_at(&call, GATHER_DST, n, cols, to_size);
-	const unsigned char *src = kern_at(&call, GATHER_SRC, rows, cols, size);
+	size_t size = kern_type(call, GATHER_DTYPE), to_size = kern_type(call, to);
+	unsigned char *dst = kern_at(call, GATHER_DST, n, cols, to_size);
+	const unsigned char *src = kern_at(call, GATHER_SRC, rows, cols, size);
 	struct kern_cast c;
 	/* Volatile: somebody may write it meanwhile, so what was checked must be what is used. */
-	const volatile uint32_t *index = kern_at(&call, GATHER_INDEX, n, 1, sizeof *index);
+	const volatile uint32_t *index = kern_at(call, GATHER_INDEX, n, 1, sizeof *index);
 
-	kern_apart(&call, GATHER_DST, GATHER_SRC);
-	kern_apart(&call, GATHER_DST, GATHER_INDEX);
-	for (i = 0; call.rc == RC_OK && i < n; i++) {
+	kern_apart(call, GATHER_DST, GATHER_SRC);
+	kern_apart(call, GATHER_DST, GATHER_INDEX);
+	for (i = 0; call->rc == RC_OK && i < n; i++) {
 		if ((row = index[i]) >= rows)
-			kern_fail(&call, RC_BADDATA,
+			kern_fail(call, RC_BADDATA,
 				  "index[%" PRIu64 "] is %" PRIu64 ", not below %" PRIu64 " rows",
 				  i, row, rows);
 	}
-	if (call.rc != RC_OK)
-		return call.rc;
-	kern_cast_init(&c, (enum gpusim_dtype)v[to].u, (enum gpusim_dtype)v[GATHER_DTYPE].u,
-		       v[GATHER_SCALE].f);
+	if (call->rc != RC_OK)
+		return call->rc;
+	kern_cast_init(&c, (enum gpusim_dtype)call->v[to].u,
+		       (enum gpusim_dtype)call->v[GATHER_DTYPE].u, call->v[GATHER_SCALE].f);
 	for (i = 0; i < n; i++) {
 		if (i + AHEAD < n && (row = index[i + AHEAD]) < rows)
 			fetch_row(src + row * cols * size, cols * size);
 		if ((row = index[i]) >= rows)
-			return kern_fail(&call, RC_BADDATA, "index[%" PRIu64 "] has changed", i);
+			return kern_fail(call, RC_BADDATA, "index[%" PRIu64 "] has changed", i);
 		kern_cast(&c, dst + i * cols * to_size, src + row * cols * size, cols);
 	}
 	return RC_OK;
@@ -221,17 +219,16 @@ AXPY_LOOP(float)
 AXPY_LOOP(double)
 
 static enum rc
-axpy_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+axpy_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_axpy, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, AXPY_DTYPE), n = v[AXPY_N].u;
-	void *y = kern_at(&call, AXPY_Y, n, 1, size);
-	const void *x = kern_at(&call, AXPY_X, n, 1, size);
-	double alpha = v[AXPY_ALPHA].f;
+	size_t size = kern_float(call, AXPY_DTYPE), n = call->v[AXPY_N].u;
+	void *y = kern_at(call, AXPY_Y, n, 1, size);
+	const void *x = kern_at(call, AXPY_X, n, 1, size);
+	double alpha = call->v[AXPY_ALPHA].f;
 
-	kern_inplace(&call, AXPY_Y, AXPY_X);
-	if (call.rc != RC_OK)
-		return call.rc;
+	kern_inplace(call, AXPY_Y, AXPY_X);
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		axpy_float(y, x, n, (float)alpha);
 	else
@@ -274,15 +271,14 @@ SCALE_LOOP(float)
 SCALE_LOOP(double)
 
 static enum rc
-scale_run(const struct devmem *mem, const union kernel_value *v, struct err *err)
+scale_run(struct kern_call *call)
 {
-	struct kern_call call = {.k = &kernel_scale, .mem = mem, .v = v, .err = err};
-	size_t size = kern_float(&call, SCALE_DTYPE), n = v[SCALE_N].u;
-	void *x = kern_at(&call, SCALE_X, n, 1, size);
-	double alpha = v[SCALE_ALPHA].f;
+	size_t size = kern_float(call, SCALE_DTYPE), n = call->v[SCALE_N].u;
+	void *x = kern_at(call, SCALE_X, n, 1, size);
+	double alpha = call->v[SCALE_ALPHA].f;
 
-	if (call.rc != RC_OK)
-		return call.rc;
+	if (call->rc != RC_OK)
+		return call->rc;
 	if (size == sizeof(float))
 		scale_float(x, n, (float)alpha);
 	else

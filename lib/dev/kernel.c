@@ -65,7 +65,9 @@ enum rc
 kernel_run(const struct kernel *k, const struct devmem *mem, const union kernel_value *v,
 	   struct err *err)
 {
-	return k->run != NULL ? k->run(mem, v, err) : load_run(k, mem, v, err);
+	struct kern_call call = {.k = k, .mem = mem, .v = v, .err = err};
+
+	return k->run != NULL ? k->run(&call) : load_run(k, mem, v, err);
 }
 
 const struct kernel *

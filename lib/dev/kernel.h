@@ -28,6 +28,7 @@ enum kernel_param_kind {
 };
 
 struct gpusim_kernel;
+struct kern_call; /* kern_impl.h */
 
 struct kernel_param {
 	const char *name;
@@ -47,8 +48,8 @@ union kernel_value {
 struct kernel {
 	const char *name, *summary;
 	struct kernel_param params[KERNEL_MAX_PARAMS + 1];
-	/* v[i] belongs to params[i]; all are present (given or default). NULL: it is `user`. */
-	enum rc (*run)(const struct devmem *mem, const union kernel_value *v, struct err *err);
+	/* call->v[i] belongs to params[i]; all are present (given or default). NULL: it is `user`. */
+	enum rc (*run)(struct kern_call *call);
 	const struct gpusim_kernel *user; /* a kernel that was loaded, see load.h; or NULL */
 };
 

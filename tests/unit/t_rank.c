@@ -57,7 +57,7 @@ launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *ar
 			given[i].value.u = args[i].u;
 	}
 	if (rank != 0 || !k || kernel_bind(k, given, nargs, v, step, &err) != RC_OK ||
-	    k->run(mem, v, &err) != RC_OK)
+	    kernel_run(k, mem, v, &err) != RC_OK)
 		bail(&err);
 }
 
