@@ -78,7 +78,7 @@ dev1: shares no memory: $1"
 	assert_output "gpudev: GPUSIM_P2P_DISABLE: 'yes' is none of 0, 1"
 	GPUSIM_P2P_LEVEL=NVL run bounded gpudev
 	assert_status 2
-	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL' is not LOC or SYS"
+	assert_output "gpudev: GPUSIM_P2P_LEVEL: 'NVL' is none of SYS, LOC"
 }
 
 @test "topo: devices in communicators, one communicator, none such, as JSON" {
