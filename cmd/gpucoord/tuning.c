@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 
 #define SAMPLE	256000 /* floats: larger than a core's own caches, and quick */
@@ -58,18 +57,10 @@ measure(struct tuner *t)
 enum rc
 tuning_init(const char *algo, const char *file, bool calibrate, struct tuner *out, struct err *err)
 {
-	struct buf text = {0};
-	enum rc rc = RC_OK;
+	enum rc rc;
 
 	tuner_init(out);
-	if (algo && tuner_select(out, algo, err) != RC_OK)
-		return err_prefix(err, "GPUSIM_ALGO");
-	if (file && *file) {
-		rc = file_text(file, "a tuner file", &text, err);
-		if (rc == RC_OK)
-			rc = tuner_rules(out, text.data, file, err);
-		buf_fini(&text);
-	}
+	rc = tuner_configure(out, algo, file, err);
 	if (rc == RC_OK && calibrate)
 		measure(out);
 	return rc;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "cli.h"
 #include "coll/check.h"
@@ -58,19 +57,7 @@ plan_size(enum gpusim_coll coll, const struct args *a, uint64_t *nelem, struct e
 static enum rc
 tuner_here(struct tuner *t, struct err *err)
 {
-	const char *algo = getenv("GPUSIM_ALGO"), *file = getenv("GPUSIM_TUNER_CONFIG_FILE");
-	struct buf text = {0};
-	enum rc rc = RC_OK;
-
-	if (algo && tuner_select(t, algo, err) != RC_OK)
-		return err_prefix(err, "GPUSIM_ALGO");
-	if (file && *file) {
-		rc = file_text(file, "a tuner file", &text, err);
-		if (rc == RC_OK)
-			rc = tuner_rules(t, text.data, file, err);
-		buf_fini(&text);
-	}
-	return rc;
+	return tuner_configure(t, getenv("GPUSIM_ALGO"), getenv("GPUSIM_TUNER_CONFIG_FILE"), err);
 }
 
 static enum rc

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/parse.h"
 
 /*
@@ -336,6 +337,23 @@ tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err
 	t->rule = new.rule;
 	t->nrules = new.nrules;
 	return RC_OK;
+}
+
+enum rc
+tuner_configure(struct tuner *t, const char *algo, const char *path, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc;
+
+	if (algo && tuner_select(t, algo, err) != RC_OK)
+		return err_prefix(err, "GPUSIM_ALGO");
+	if (!path || !*path)
+		return RC_OK;
+	rc = file_text(path, "a tuner file", &text, err);
+	if (rc == RC_OK)
+		rc = tuner_rules(t, text.data, path, err);
+	buf_fini(&text);
+	return rc;
 }
 
 /* ---- choosing */

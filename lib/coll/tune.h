@@ -73,6 +73,9 @@ enum rc tuner_select(struct tuner *t, const char *text, struct err *err);
  */
 enum rc tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err);
 
+/* Both: the value of GPUSIM_ALGO, then the tuner file at a path. NULL or "": none. Errors as theirs, and of file_text. */
+enum rc tuner_configure(struct tuner *t, const char *algo, const char *path, struct err *err);
+
 struct tune_ask {
 	enum gpusim_coll coll;
 	enum tune_transport transport;
