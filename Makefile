@@ -11,6 +11,8 @@ DESTDIR ?=
 CC      ?= cc
 PROTOC_C ?= protoc-c
 VERSION := $(shell sed -n 's/^\#define GPUSIM_VERSION "\(.*\)"/\1/p' include/gpusim.h)
+# Before 1.0 a minor version may change the C interface, and then the library's name.
+SOVERSION := $(basename $(VERSION))
 
 # Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.
 house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
@@ -124,7 +126,7 @@ $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 	$(call say,$(AR) rcs $@ $(BUILD)/obj/libgpusim.o,AR,$@)
 
 $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
-	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.0 \
+	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.$(SOVERSION) \
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
@@ -182,7 +184,7 @@ slow_bats := $(patsubst %,tests/bats/%.bats,recovery inject ps hostile docs trai
 sim  := $(BUILD)/sim/sim
 BATS ?= $(wildcard tests/bats/*.bats)
 
-check: all e2e $(unit) $(sim)
+check: all abi e2e $(unit) $(sim)
 	$(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
 
 check-unit: $(unit) $(bin)
@@ -282,12 +284,17 @@ bench: all
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 c_files = $(shell find include lib cmd tests tools examples -name '*.[ch]')
 
-.PHONY: lint format
+.PHONY: lint format abi
 lint:
 	tests/lint/layers
+	@CC='$(CC)' tests/lint/abi
 	tests/lint/shell
 	mandoc -T lint -W warning $(man)
 	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
+
+# The C interface is as include/gpusim.abi lists it, and the library exports it.
+abi: $(BUILD)/libgpusim.so
+	CC='$(CC)' tests/lint/abi $<
 
 format:
 	@$(CLANG_FORMAT) -i $(c_files)
@@ -312,7 +319,7 @@ share     := $(PREFIX)/share
 installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(call to,644,include/gpusim.h include/gpusim_lab.h include/gpusim_kernel.h,$(PREFIX)/include) \
     $(call to,644,$(BUILD)/libgpusim.a,$(LIBDIR)) \
-    644:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.0 link:libgpusim.so.0:$(LIBDIR)/libgpusim.so \
+    644:$(BUILD)/libgpusim.so:$(LIBDIR)/libgpusim.so.$(SOVERSION) link:libgpusim.so.$(SOVERSION):$(LIBDIR)/libgpusim.so \
     $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \
     $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
     $(call to,644,$(configs),$(share)/gpusim/config) \
@@ -351,6 +358,7 @@ help:
 	@echo 'fuzz           run the fuzzers, FUZZ_SECONDS each'
 	@echo 'bench          speed beside the peers that are installed, as ratios; bench/README.md'
 	@echo 'lint, format   layer check, shellcheck, mandoc, clang-format'
+	@echo 'abi            the C interface against include/gpusim.abi'
 	@echo 'install        install into DESTDIR/PREFIX; uninstall removes it'
 	@echo 'deb            make a Debian package in $(BUILD); needs dpkg-dev'
 	@echo 'clean          remove $(BUILD)'

@@ -45,7 +45,7 @@ END
 
 @test "install puts everything under DESTDIR and PREFIX" {
 	house_make install
-	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_kernel}.h lib/libgpusim.a \
+	for file in bin/{gpudev,gpucoord,gpuctl,mnist-train} include/gpusim{,_lab,_kernel}.h lib/libgpusim.a \
 		lib/libgpusim.so lib/pkgconfig/gpusim.pc share/gpusim/data/iris.csv \
 		share/bash-completion/completions/gpuctl share/zsh/site-functions/_gpuctl \
 		share/fish/vendor_completions.d/gpuctl.fish; do
@@ -173,7 +173,7 @@ comes_and_goes() {
 
 # shown NM-ARGUMENT... - what a library shows, but gpusim_* and the sanitizers'.
 shown() {
-	nm --defined-only "$@" | awk 'NF == 3 { print $3 }' | grep -v -e '^gpusim_' -e '^__[a-z]*san'
+	nm --defined-only "$@" | awk 'NF == 3 { print $3 }' | grep -v -e '^gpusim_' -e '^GPUSIM_[0-9.]*' -e '^__[a-z]*san'
 }
 
 @test "the libraries show gpusim_* and nothing else" {

@@ -98,3 +98,18 @@ allows() {
 	run "$ROOT/tests/lint/shell" "$T/good"
 	assert_status 0
 }
+
+@test "abi: the C interface is as listed; a change that breaks programs is told" {
+	run "$ROOT/tests/lint/abi"
+	assert_status 0
+	assert_output ''
+	mkdir -p tree/tests/lint
+	cp "$ROOT/tests/lint/abi" tree/tests/lint
+	cp -r "$ROOT/include" tree
+	sed -i 's/GPUSIM_BARRIER = 8,/GPUSIM_BARRIER = 18,/; s/^	uint32_t op_timeout_ms;/	uint64_t op_timeout_ms;/' tree/include/gpusim.h
+	run tree/tests/lint/abi
+	assert_status 1
+	assert_match '-enumerator GPUSIM_BARRIER 8'
+	assert_match '\+size struct gpusim_comm_config'
+	assert_match 'abi: the C interface differs from include/gpusim.abi'
+}
