@@ -123,7 +123,6 @@ coord_free(struct coord *c)
 static enum rc
 on_register(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__RegisterResponse r = GPU_SIM__REGISTER_RESPONSE__INIT;
 	struct device *d;
 	enum rc rc =
@@ -132,9 +131,7 @@ on_register(struct coord *c, struct pending *p, const GpuSim__Request *req, stru
 	if (rc != RC_OK)
 		return rc;
 	progress_heard(c, d, req->registerdevice);
-	reply.body_case = GPU_SIM__REPLY__BODY_REGISTER_DEVICE;
-	reply.registerdevice = &r;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_REGISTER_DEVICE, &r);
 	return RC_OK;
 }
 

@@ -72,7 +72,6 @@ ring_submit(struct coord *c, struct comm *comm, const GpuSim__AllReduceRingReque
 enum rc
 on_all_reduce_ring(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__AllReduceRingResponse r = GPU_SIM__ALL_REDUCE_RING_RESPONSE__INIT;
 	GpuSim__RankOps **list;
 	struct ring_rank *rank;
@@ -92,9 +91,7 @@ on_all_reduce_ring(struct coord *c, struct pending *p, const GpuSim__Request *re
 	if (rc != RC_OK)
 		return rc;
 	r.success = true;
-	reply.body_case = GPU_SIM__REPLY__BODY_ALL_REDUCE_RING;
-	reply.allreducering = &r;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_ALL_REDUCE_RING, &r);
 	return RC_OK;
 }
 
@@ -103,7 +100,6 @@ on_all_reduce_ring(struct coord *c, struct pending *p, const GpuSim__Request *re
 static void
 answer_copied(struct coord *c, struct pending *p, const GpuSim__Reply *from)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__MemcpyResponse r = GPU_SIM__MEMCPY_RESPONSE__INIT;
 	GpuSim__MemcpyHostToDeviceResponse in = GPU_SIM__MEMCPY_HOST_TO_DEVICE_RESPONSE__INIT;
 	GpuSim__MemcpyDeviceToHostResponse out = GPU_SIM__MEMCPY_DEVICE_TO_HOST_RESPONSE__INIT;
@@ -117,9 +113,7 @@ answer_copied(struct coord *c, struct pending *p, const GpuSim__Reply *from)
 		r.either_case = GPU_SIM__MEMCPY_RESPONSE__EITHER_HOST_TO_DEVICE;
 		r.hosttodevice = &in;
 	}
-	reply.body_case = GPU_SIM__REPLY__BODY_MEMCPY;
-	reply.memcpy = &r;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_MEMCPY, &r);
 }
 
 struct copy {

@@ -87,29 +87,10 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 
 /* ---- asked about */
 
-uint64_t
-comm_id(const struct comm *comm)
-{
-	return comm->id;
-}
-
-uint64_t
-comm_client(const struct comm *comm)
-{
-	return comm->client_id;
-}
-
-uint32_t
-comm_epoch(const struct comm *comm)
-{
-	return comm->epoch;
-}
-
-uint32_t
-comm_nranks(const struct comm *comm)
-{
-	return comm->nranks;
-}
+GETTER(uint64_t, comm_id, comm, id)
+GETTER(uint64_t, comm_client, comm, client_id)
+GETTER(uint32_t, comm_epoch, comm, epoch)
+GETTER(uint32_t, comm_nranks, comm, nranks)
 
 struct device *
 comm_device(const struct comm *comm, uint32_t rank)
@@ -130,11 +111,7 @@ comm_is_lost(const struct comm *comm, uint32_t rank)
 	       !comm_holds(comm, rank);
 }
 
-bool
-comm_by_memory(const struct comm *comm)
-{
-	return comm->by_memory;
-}
+GETTER(bool, comm_by_memory, comm, by_memory)
 
 bool
 comm_recovers(const struct comm *comm)
@@ -160,17 +137,8 @@ comm_busy(const struct comm *comm)
 	return comm->made && !(comm->state & (COMM_LIVE | COMM_FAILED | COMM_DETACHING));
 }
 
-uint32_t
-comm_recoveries(const struct comm *comm)
-{
-	return comm->recoveries;
-}
-
-const char *
-comm_recovered(const struct comm *comm)
-{
-	return comm->recovered.text;
-}
+GETTER(uint32_t, comm_recoveries, comm, recoveries)
+GETTER(const char *, comm_recovered, comm, recovered.text)
 
 const struct err *
 comm_cause(const struct comm *comm)
@@ -178,17 +146,8 @@ comm_cause(const struct comm *comm)
 	return &comm->rec.cause;
 }
 
-bool
-comm_is_blank(const struct comm *comm)
-{
-	return comm->rec.blank;
-}
-
-struct work *
-comm_work(const struct comm *comm)
-{
-	return comm->work;
-}
+GETTER(bool, comm_is_blank, comm, rec.blank)
+GETTER(struct work *, comm_work, comm, work)
 
 void
 comm_set_work(struct comm *comm, struct work *work)
@@ -403,7 +362,6 @@ comm_free_detached(struct coord *c, struct comm *comm, const struct err *why)
 	(void)why;
 	comm_free(c, comm);
 	while ((p = pending_find(c, &wait_detach, id))) {
-		GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 		GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
 
 		if (pending_asker(p)->kind != GPU_SIM__REQUEST__BODY_COMM_DESTROY) {
@@ -411,9 +369,7 @@ comm_free_detached(struct coord *c, struct comm *comm, const struct err *why)
 			continue;
 		}
 		r.success = true;
-		reply.body_case = GPU_SIM__REPLY__BODY_COMM_DESTROY;
-		reply.commdestroy = &r;
-		answer(c, p, &reply);
+		answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_DESTROY, &r);
 	}
 }
 

@@ -111,7 +111,7 @@ void comms_client_lost(struct coord *c, uint64_t client_id);
 
 /* A summary, with room for a device id per rank; and its ranks' progress, at most `room` messages. */
 void comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out);
-size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *v,
+size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress **v,
 		     size_t room);
 
 /* ---- rendezvous.c, queue.c: ranks that wait for each other, requests that wait for devices */

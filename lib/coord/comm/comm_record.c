@@ -41,69 +41,41 @@ asking(struct coord *c, const struct comm *comm)
 	return w ? w : pending_find(c, &wait_abort, comm->id);
 }
 
-struct member_records {
-	GpuSim__MemberRecord *v, **p;
-};
-
-static bool
-member_records_init(const struct comm *comm, struct member_records *out)
+static GpuSim__MemberRecord **
+members_new(const struct comm *comm)
 {
-	*out = (struct member_records){alloc_zeroed(comm->nranks, sizeof *out->v),
-				       alloc_zeroed(comm->nranks, sizeof *out->p)};
-	for (uint32_t r = 0; out->v && out->p && r < comm->nranks; r++) {
+	GpuSim__MemberRecord **p = messages_new(comm->nranks, &gpu_sim__member_record__descriptor);
+
+	for (uint32_t r = 0; p && r < comm->nranks; r++) {
 		const struct member *m = &comm->rank[r];
-		GpuSim__MemberRecord *k = &out->v[r];
 
-		gpu_sim__member_record__init(k);
-		k->deviceid = device_id(m->from ? m->from : m->dev);
-		k->incarnation = m->from ? 0 : m->incarnation;
-		k->block = m->block;
+		p[r]->deviceid = device_id(m->from ? m->from : m->dev);
+		p[r]->incarnation = m->from ? 0 : m->incarnation;
+		p[r]->block = m->block;
 		if (m->mapped && state_of(comm) == GPU_SIM__COMM_RECORD_STATE__LIVE)
-			k->mapped = (ProtobufCBinaryData){comm->nranks, (uint8_t *)m->mapped};
-		out->p[r] = k;
+			p[r]->mapped = (ProtobufCBinaryData){comm->nranks, (uint8_t *)m->mapped};
 	}
-	return out->v && out->p;
+	return p;
 }
 
-/* Of a communicator whose ranks came by themselves: who else asks, and whose it is. */
-struct asks {
-	GpuSim__AskRecord *v, **p;
-	uint64_t *client;
-	size_t n;
-};
-
-static bool
-asks_init(struct coord *c, const struct comm *comm, const struct pending *first, struct asks *out)
+/* Of a communicator whose ranks met by an id: the other requests that wait for the same; how many. */
+static size_t
+take_asks(struct coord *c, const struct comm *comm, const struct pending *first,
+	  GpuSim__AskRecord **out)
 {
-	*out = (struct asks){alloc_zeroed(comm->nowners, sizeof *out->v),
-			     alloc_zeroed(comm->nowners, sizeof *out->p),
-			     alloc_zeroed(comm->nowners, sizeof *out->client), 0};
-	if (!out->v || !out->p || !out->client)
-		return false;
-	for (uint32_t i = 0; i < comm->nowners; i++)
-		out->client[i] = comm->owners[i].client_id;
+	size_t n = 0;
+
 	if (!first || pending_asker(first)->kind != GPU_SIM__REQUEST__BODY_COMM_INIT_RANK)
-		return true;
-	for (const struct pending *w = pending_next(c, NULL); w && out->n < comm->nowners;
-	     w = pending_next(c, w)) {
-		if (w == first || pending_on(w) != pending_on(first) || pending_id(w) != comm->id ||
-		    pending_asker(w)->kind != pending_asker(first)->kind)
+		return 0;
+	for (const struct pending *p = pending_next(c, NULL); p && n < comm->nowners;
+	     p = pending_next(c, p)) {
+		if (p == first || pending_on(p) != pending_on(first) || pending_id(p) != comm->id ||
+		    pending_asker(p)->kind != pending_asker(first)->kind)
 			continue;
-		gpu_sim__ask_record__init(&out->v[out->n]);
-		out->v[out->n].client = pending_asker(w)->client_id;
-		out->v[out->n].seq = pending_asker(w)->seq;
-		out->p[out->n] = &out->v[out->n];
-		out->n++;
+		out[n]->client = pending_asker(p)->client_id;
+		out[n++]->seq = pending_asker(p)->seq;
 	}
-	return true;
-}
-
-static void
-asks_fini(struct asks *a)
-{
-	free(a->v);
-	free(a->p);
-	free(a->client);
+	return n;
 }
 
 static void
@@ -111,8 +83,9 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 {
 	GpuSim__CommRecord k = GPU_SIM__COMM_RECORD__INIT;
 	const struct pending *w = asking(c, comm);
-	struct asks asks = {0};
-	struct member_records m;
+	GpuSim__AskRecord **asks = messages_new(comm->nowners, &gpu_sim__ask_record__descriptor);
+	GpuSim__MemberRecord **members = members_new(comm);
+	uint64_t *clients = alloc_zeroed(comm->nowners, sizeof *clients);
 	char key[RECORD_KEY_MAX];
 
 	k.commid = comm->id;
@@ -138,19 +111,21 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	k.idlow = comm->uid.low;
 	k.program = comm->label.program;
 	k.pid = comm->label.pid;
-	if (member_records_init(comm, &m) && asks_init(c, comm, w, &asks)) {
-		k.n_asks = asks.n;
-		k.asks = asks.p;
+	if (asks && members && clients) {
+		k.n_asks = take_asks(c, comm, w, asks);
+		k.asks = asks;
+		for (uint32_t i = 0; i < comm->nowners; i++)
+			clients[i] = comm->owners[i].client_id;
 		k.n_clients = comm->nowners;
-		k.clients = asks.client;
+		k.clients = clients;
 		k.n_ranks = comm->nranks;
-		k.ranks = m.p;
+		k.ranks = members;
 		record_key(key, "2/comm", comm->id);
 		record_put(c, key, &k.base, true);
 	}
-	asks_fini(&asks);
-	free(m.v);
-	free(m.p);
+	free(asks);
+	free(members);
+	free(clients);
 }
 
 void

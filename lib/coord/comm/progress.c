@@ -70,17 +70,16 @@ progress_of(const struct comm *comm, uint32_t r)
 }
 
 size_t
-progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *v, size_t room)
+progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress **v, size_t room)
 {
 	size_t n = 0;
 
 	for (uint32_t r = 0; r < comm->nranks && n < room; r++) {
 		const struct progress *p = progress_of(comm, r);
-		GpuSim__Progress *m = &v[n];
+		GpuSim__Progress *m = v[n];
 
 		if (!p)
 			continue;
-		gpu_sim__progress__init(m);
 		m->commid = comm->id;
 		m->epoch = comm->epoch;
 		m->operation = frame_op_shown(p->seq);

@@ -41,23 +41,22 @@ status_of(const struct comm *comm)
 }
 
 static bool
-late_show(const struct comm *comm, GpuSim__Lateness **v, GpuSim__Lateness ***p)
+show_lateness(const struct comm *comm, GpuSim__GetCommStatusResponse *out)
 {
-	*v = alloc_zeroed(comm->nranks, sizeof **v);
-	*p = alloc_zeroed(comm->nranks, sizeof **p);
-	if (!*v || !*p)
-		return false;
-	for (uint32_t r = 0; r < comm->nranks; r++) {
-		GpuSim__Lateness *m = (*p)[r] = &(*v)[r];
+	GpuSim__Lateness **p = messages_new(comm->nranks, &gpu_sim__lateness__descriptor);
 
-		gpu_sim__lateness__init(m);
-		m->rank = r;
-		m->deviceid = device_id(comm->rank[r].dev);
-		m->operations = comm->rank[r].late.operations;
-		m->sumns = comm->rank[r].late.sum_ns;
-		m->maxns = comm->rank[r].late.max_ns;
+	for (uint32_t r = 0; p && r < comm->nranks; r++) {
+		const struct lateness *late = &comm->rank[r].late;
+
+		p[r]->rank = r;
+		p[r]->deviceid = device_id(comm->rank[r].dev);
+		p[r]->operations = late->operations;
+		p[r]->sumns = late->sum_ns;
+		p[r]->maxns = late->max_ns;
 	}
-	return true;
+	out->lateness = p;
+	out->n_lateness = p ? comm->nranks : 0;
+	return p;
 }
 
 void
@@ -82,39 +81,28 @@ static const struct show shows[2][2] = {{{false, false}, {false, true}},
 static void
 comm_status_answer(struct coord *c, struct comm *comm, struct pending *p, const struct show *show)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
 	struct device_msgs msgs = {0};
-	GpuSim__Lateness *late = NULL;
-	const struct err *why;
+	const struct err *why = failure_of(comm);
 	struct err err;
 
-	if (!device_msgs_of_comm(c, comm, &msgs) || (show->paths && !show_paths(comm, &r.paths)) ||
-	    (show->lateness && !late_show(comm, &late, &r.lateness))) {
-		free(late);
-		free(r.lateness);
-		free(r.paths.data);
-		device_msgs_fini(&msgs);
+	if (device_msgs_of_comm(c, comm, &msgs) && (!show->paths || show_paths(comm, &r.paths)) &&
+	    (!show->lateness || show_lateness(comm, &r))) {
+		r.status = status_of(comm);
+		r.reason = (char *)why->text;
+		r.code = why->rc;
+		r.pending = comm->nruns;
+		r.epoch = comm->epoch;
+		r.onfailure = (GpuSim__OnFailure)comm->on_failure;
+		r.recoveries = comm->recoveries;
+		r.recovered = comm->recovered.text;
+		r.n_devices = msgs.n;
+		r.devices = msgs.p;
+		answer_body(c, p, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, &r);
+	} else {
 		comm_nomem(comm, &err);
 		answer_failure(c, p, &err);
-		return;
 	}
-	why = failure_of(comm);
-	r.status = status_of(comm);
-	r.reason = (char *)why->text;
-	r.code = why->rc;
-	r.pending = comm->nruns;
-	r.epoch = comm->epoch;
-	r.onfailure = (GpuSim__OnFailure)comm->on_failure;
-	r.recoveries = comm->recoveries;
-	r.recovered = comm->recovered.text;
-	r.n_devices = msgs.n;
-	r.devices = msgs.p;
-	r.n_lateness = late ? comm->nranks : 0;
-	reply.body_case = GPU_SIM__REPLY__BODY_GET_COMM_STATUS;
-	reply.getcommstatus = &r;
-	answer(c, p, &reply);
-	free(late);
 	free(r.lateness);
 	free(r.paths.data);
 	device_msgs_fini(&msgs);
@@ -146,7 +134,6 @@ comm_idle(struct coord *c, struct comm *comm)
 void
 comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 {
-	gpu_sim__comm_summary__init(out);
 	out->commid = comm->id;
 	out->epoch = comm->epoch;
 	out->status = status_of(comm);
@@ -184,7 +171,6 @@ on_comm_status(struct coord *c, struct pending *p, const GpuSim__Request *req, s
 void
 answer_init(struct coord *c, struct comm *comm, struct pending *p)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__CommInitResponse r = GPU_SIM__COMM_INIT_RESPONSE__INIT;
 	struct device_msgs msgs;
 	struct err err;
@@ -199,8 +185,6 @@ answer_init(struct coord *c, struct comm *comm, struct pending *p)
 	r.epoch = comm->epoch;
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
-	reply.body_case = GPU_SIM__REPLY__BODY_COMM_INIT;
-	reply.comminit = &r;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_INIT, &r);
 	device_msgs_fini(&msgs);
 }

@@ -25,6 +25,19 @@ act(struct coord *c, struct coord_action *a)
 	return true;
 }
 
+void *
+messages_new(size_t n, const ProtobufCMessageDescriptor *kind)
+{
+	void **p = alloc_zeroed(n + 1, sizeof *p + kind->sizeof_message);
+	char *at = (char *)(p + n);
+
+	for (size_t i = 0; p && i < n; i++, at += kind->sizeof_message) {
+		protobuf_c_message_init(kind, at);
+		p[i] = at;
+	}
+	return p;
+}
+
 bool
 pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf *tail, struct buf *body)
 {

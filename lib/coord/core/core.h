@@ -50,7 +50,18 @@ struct coord {
 	struct persist *persist;
 };
 
+/* Defines a function that tells a field; the header of the thing declares it. */
+#define GETTER(type, name, thing, field)     \
+	type name(const struct thing *thing) \
+	{                                    \
+		return thing->field;         \
+	}
+
 /* ---- action.c */
+
+/* n messages of a kind, initialised, by an array of pointers to them. free(3) of that frees all. NULL: out of
+ * memory. */
+void *messages_new(size_t n, const ProtobufCMessageDescriptor *kind);
 
 /* *body = a Request whose field `field` is head, followed by `tail` (more encoded fields of it). False: out
  * of memory. */

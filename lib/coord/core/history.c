@@ -89,32 +89,23 @@ static void
 answer_events(struct coord *c, struct pending *w)
 {
 	GpuSim__EventsResponse r = GPU_SIM__EVENTS_RESPONSE__INIT;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	uint64_t last = c->history->last, after = pending_id(w);
 	uint64_t kept = last < COORD_EVENTS ? last : COORD_EVENTS;
 	uint64_t n = after >= last ? 0 : last - after < kept ? last - after : kept;
-	GpuSim__HistoryEvent *v = alloc_zeroed(n, sizeof *v), **p = alloc_zeroed(n, sizeof *p);
+	GpuSim__HistoryEvent **p = messages_new(n, &gpu_sim__history_event__descriptor);
 	struct err err;
 
-	if (v && p) {
-		for (uint64_t i = 0; i < n; i++) {
-			struct happened *e = slot(c, last - n + 1 + i);
-
-			if (e->number != last - n + 1 + i)
-				continue; /* its record was lost */
-			p[r.n_events] = &v[r.n_events];
-			show(e, p[r.n_events++]);
-		}
+	if (p) {
+		for (uint64_t i = last - n + 1; i <= last; i++)
+			if (slot(c, i)->number == i) /* else its record was lost */
+				show(slot(c, i), p[r.n_events++]);
 		r.events = p;
 		r.last = last;
-		reply.body_case = GPU_SIM__REPLY__BODY_EVENTS;
-		reply.events = &r;
-		answer(c, w, &reply);
+		answer_body(c, w, GPU_SIM__REPLY__BODY_EVENTS, &r);
 	} else {
 		err_set(&err, RC_NOMEM, "events: out of memory");
 		answer_failure(c, w, &err);
 	}
-	free(v);
 	free(p);
 }
 

@@ -166,23 +166,9 @@ pending_asker(const struct pending *p)
 	return &p->asker;
 }
 
-const struct wait *
-pending_on(const struct pending *p)
-{
-	return p->on;
-}
-
-uint64_t
-pending_id(const struct pending *p)
-{
-	return p->id;
-}
-
-void *
-pending_own(const struct pending *p)
-{
-	return p->own;
-}
+GETTER(const struct wait *, pending_on, pending, on)
+GETTER(uint64_t, pending_id, pending, id)
+GETTER(void *, pending_own, pending, own)
 
 void
 pending_wait(struct coord *c, struct pending *p, const struct wait *on, uint64_t id, void *own)
@@ -194,11 +180,7 @@ pending_wait(struct coord *c, struct pending *p, const struct wait *on, uint64_t
 	p->own = own;
 }
 
-uint64_t
-pending_due_ms(const struct pending *p)
-{
-	return p->due_ms;
-}
+GETTER(uint64_t, pending_due_ms, pending, due_ms)
 
 void
 pending_due_by(struct pending *p, uint64_t ms)
@@ -265,14 +247,21 @@ answer_failure(struct coord *c, struct pending *p, const struct err *err)
 }
 
 void
-answer_done(struct coord *c, struct pending *p)
+answer_body(struct coord *c, struct pending *p, GpuSim__Reply__BodyCase kind, void *body)
 {
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+
+	reply.body_case = kind;
+	reply.done = body; /* all bodies are pointers in one union */
+	answer(c, p, &reply);
+}
+
+void
+answer_done(struct coord *c, struct pending *p)
+{
 	GpuSim__Empty done = GPU_SIM__EMPTY__INIT;
 
-	reply.body_case = GPU_SIM__REPLY__BODY_DONE;
-	reply.done = &done;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_DONE, &done);
 }
 
 void

@@ -67,6 +67,8 @@ void pending_cancel(struct coord *c, uint64_t client_id, uint64_t seq);
 
 /* Answer and free it. Without memory it stays, to be answered RC_NOMEM later. */
 void answer(struct coord *c, struct pending *p, GpuSim__Reply *reply);
+/* With the message as the body of a reply of that kind. */
+void answer_body(struct coord *c, struct pending *p, GpuSim__Reply__BodyCase kind, void *body);
 void answer_failure(struct coord *c, struct pending *p, const struct err *err);
 void answer_done(struct coord *c, struct pending *p);
 /* RC_NOMEM, at the next tick. */

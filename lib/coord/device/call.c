@@ -117,11 +117,7 @@ call_is_live(const struct call *call)
 	return call->state == CALL_LIVE;
 }
 
-uint64_t
-call_since_ms(const struct call *call)
-{
-	return call->since_ms;
-}
+GETTER(uint64_t, call_since_ms, call, since_ms)
 
 void
 call_cancel(struct coord *c, struct call *call)

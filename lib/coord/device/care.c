@@ -55,17 +55,8 @@ spawn(struct coord *c, struct device *d)
 	d->spawn.cannot[0] = '\0';
 }
 
-bool
-device_is_coming(const struct device *d)
-{
-	return d->spawn.until_ms;
-}
-
-const char *
-device_cannot_come(const struct device *d)
-{
-	return d->spawn.cannot;
-}
+GETTER(bool, device_is_coming, device, spawn.until_ms)
+GETTER(const char *, device_cannot_come, device, spawn.cannot)
 
 void
 device_spawn(struct coord *c, struct device *d)

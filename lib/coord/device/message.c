@@ -80,7 +80,6 @@ device_msgs_fini(struct device_msgs *m)
 enum rc
 on_list_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__ListDevicesResponse r = GPU_SIM__LIST_DEVICES_RESPONSE__INIT;
 	struct device_msgs msgs;
 
@@ -89,9 +88,7 @@ on_list_devices(struct coord *c, struct pending *p, const GpuSim__Request *req, 
 		return err_set(err, RC_NOMEM, "list of devices: out of memory");
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
-	reply.body_case = GPU_SIM__REPLY__BODY_LIST_DEVICES;
-	reply.listdevices = &r;
-	answer(c, p, &reply);
+	answer_body(c, p, GPU_SIM__REPLY__BODY_LIST_DEVICES, &r);
 	device_msgs_fini(&msgs);
 	return RC_OK;
 }

@@ -31,23 +31,9 @@ devices_fini(struct coord *c)
 	free(c->devices);
 }
 
-uint64_t
-device_id(const struct device *d)
-{
-	return d->id;
-}
-
-uint64_t
-device_incarnation(const struct device *d)
-{
-	return d->said->incarnation;
-}
-
-uint32_t
-device_memories(const struct device *d)
-{
-	return d->memories;
-}
+GETTER(uint64_t, device_id, device, id)
+GETTER(uint64_t, device_incarnation, device, said->incarnation)
+GETTER(uint32_t, device_memories, device, memories)
 
 void
 device_range(const struct device *d, uint64_t *min, uint64_t *max)
@@ -56,35 +42,11 @@ device_range(const struct device *d, uint64_t *min, uint64_t *max)
 	*max = d->said->maxmemaddr->value;
 }
 
-uint32_t
-device_ordinal(const struct device *d)
-{
-	return d->ordinal;
-}
-
-bool
-device_is_spare(const struct device *d)
-{
-	return d->spare;
-}
-
-bool
-device_is_lost(const struct device *d)
-{
-	return d->lost;
-}
-
-uint64_t
-device_heard_ms(const struct device *d)
-{
-	return d->heard_ms;
-}
-
-uint64_t
-device_reports(const struct device *d)
-{
-	return d->reports;
-}
+GETTER(uint32_t, device_ordinal, device, ordinal)
+GETTER(bool, device_is_spare, device, spare)
+GETTER(bool, device_is_lost, device, lost)
+GETTER(uint64_t, device_heard_ms, device, heard_ms)
+GETTER(uint64_t, device_reports, device, reports)
 
 void
 device_reserve(struct device *d)
@@ -98,11 +60,7 @@ device_release(struct device *d)
 	d->ncomms--;
 }
 
-bool
-device_is_reserved(const struct device *d)
-{
-	return d->ncomms;
-}
+GETTER(bool, device_is_reserved, device, ncomms)
 
 void
 device_tell(struct coord *c, const struct device *d, struct buf *body)

@@ -350,6 +350,14 @@ batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field, st
 }
 
 void
+bufs_free(struct buf *b, size_t n)
+{
+	for (size_t i = 0; b && i < n; i++)
+		buf_fini(&b[i]);
+	free(b);
+}
+
+void
 batch_commit(const struct batch *b)
 {
 	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {

@@ -215,9 +215,7 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	} else {
 		graph_free(c, g);
 	}
-	for (uint32_t r = 0; ops && r < comm_nranks(comm); r++)
-		buf_fini(&ops[r]);
-	free(ops);
+	bufs_free(ops, comm_nranks(comm));
 	return rc;
 }
 
@@ -262,13 +260,24 @@ on_graph_create(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 static void
 answer_created(struct coord *c, struct pending *w, uint64_t id)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GraphCreateResponse r = GPU_SIM__GRAPH_CREATE_RESPONSE__INIT;
 
 	r.graphid = id;
-	reply.body_case = GPU_SIM__REPLY__BODY_GRAPH_CREATE;
-	reply.graphcreate = &r;
-	answer(c, w, &reply);
+	answer_body(c, w, GPU_SIM__REPLY__BODY_GRAPH_CREATE, &r);
+}
+
+/* The graph is gone: by a failure, or as its client wanted. */
+static void
+answer_gone(struct coord *c, uint64_t id, const struct err *failed)
+{
+	struct pending *p;
+
+	while ((p = pending_find(c, &wait_graph, id))) {
+		if (failed->rc != RC_OK)
+			answer_failure(c, p, failed);
+		else
+			answer_done(c, p);
+	}
 }
 
 /* All ranks have answered a definition or a drop. */
@@ -291,12 +300,7 @@ graph_ended(struct coord *c, struct graph *g)
 	}
 	failed = g->failed;
 	graph_free(c, g);
-	while ((w = pending_find(c, &wait_graph, id))) {
-		if (failed.rc != RC_OK)
-			answer_failure(c, w, &failed);
-		else
-			answer_done(c, w);
-	}
+	answer_gone(c, id, &failed);
 }
 
 void
@@ -324,7 +328,6 @@ graphs_settle(struct coord *c, struct comm *comm)
 	for (struct graph *g = comm_work(comm)->graphs; g; g = next) {
 		/* One whose definition has failed is being dropped. */
 		struct err failed = g->state == GRAPH_DEFINING ? err : g->failed;
-		struct pending *w;
 		uint64_t id = g->id;
 
 		next = g->next;
@@ -333,12 +336,7 @@ graphs_settle(struct coord *c, struct comm *comm)
 			continue;
 		/* A device that has it still drops it with the epoch, or with the communicator. */
 		graph_free(c, g);
-		while ((w = pending_find(c, &wait_graph, id))) {
-			if (failed.rc != RC_OK)
-				answer_failure(c, w, &failed);
-			else
-				answer_done(c, w);
-		}
+		answer_gone(c, id, &failed);
 	}
 }
 
@@ -376,12 +374,9 @@ define_again(struct coord *c, struct graph *g, struct err *err)
 			rc = batch_encode(&b, s, 3, ops, err);
 		batch_fini(&b);
 	}
-	if (rc == RC_OK) {
+	if (rc == RC_OK)
 		define_start(c, g, ops, defined_again);
-	}
-	for (uint32_t r = 0; ops && r < comm_nranks(comm); r++)
-		buf_fini(&ops[r]);
-	free(ops);
+	bufs_free(ops, comm_nranks(comm));
 	if (s)
 		gpu_sim__submit_request__free_unpacked(s, NULL);
 	return rc;
@@ -442,7 +437,6 @@ enum rc
 on_graph_launch(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
 	const GpuSim__GraphLaunchRequest *q = req->graphlaunch;
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
 	struct graph *g;
 	enum rc rc = graph_usable(c, q->commid, q->graphid, &g, err);
@@ -460,9 +454,7 @@ on_graph_launch(struct coord *c, struct pending *w, const GpuSim__Request *req, 
 		rc = run_graph(c, g, q, w, &r.operation, err);
 	if (rc != RC_OK || pending_on(w))
 		return rc;
-	reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
-	reply.submit = &r;
-	answer(c, w, &reply);
+	answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
 	return RC_OK;
 }
 

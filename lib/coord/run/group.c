@@ -109,7 +109,6 @@ groups_tick(struct coord *c)
 enum rc
 on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GroupStartResponse r = GPU_SIM__GROUP_START_RESPONSE__INIT;
 	struct comm *comm;
 	enum rc rc = comm_usable(c, req->groupstart->commid, &comm, err);
@@ -127,16 +126,13 @@ on_group_start(struct coord *c, struct pending *w, const GpuSim__Request *req, s
 	if (!group_new(c, comm, pending_asker(w)->client_id, err))
 		return err->rc;
 	r.success = true;
-	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_START;
-	reply.groupstart = &r;
-	answer(c, w, &reply);
+	answer_body(c, w, GPU_SIM__REPLY__BODY_GROUP_START, &r);
 	return RC_OK;
 }
 
 enum rc
 on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__GroupEndResponse r = GPU_SIM__GROUP_END_RESPONSE__INIT;
 	struct comm *comm;
 	struct group *g;
@@ -158,8 +154,6 @@ on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	if (pending_on(w))
 		return RC_OK;
 	r.success = true;
-	reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
-	reply.groupend = &r;
-	answer(c, w, &reply);
+	answer_body(c, w, GPU_SIM__REPLY__BODY_GROUP_END, &r);
 	return RC_OK;
 }

@@ -48,7 +48,7 @@ part_unpack(const struct group_part *part)
 
 /* Of a communicator that recovers, in order; *out is the first. */
 enum rc
-parts_keep(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
+parts_copy(struct coord *c, const GpuSim__SubmitRequest *one, const struct group_part *parts,
 	   struct group_part **out, struct err *err)
 {
 	struct group_part **tail = out;

@@ -103,41 +103,31 @@ static void
 answer_run(struct coord *c, const struct run *run, struct pending *w)
 {
 	uint32_t nranks = comm_nranks(run->comm);
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__SubmitResponse submit = GPU_SIM__SUBMIT_RESPONSE__INIT;
 	GpuSim__GroupEndResponse group = GPU_SIM__GROUP_END_RESPONSE__INIT;
-	GpuSim__RunResponse *v = alloc_zeroed(nranks, sizeof *v);
-	GpuSim__RunResponse **p = alloc_zeroed(nranks, sizeof *p);
+	GpuSim__RunResponse **p = messages_new(nranks, &gpu_sim__run_response__descriptor);
 	struct err note = {0};
 
 	if (run->recoveries != comm_recoveries(run->comm))
 		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms",
 			comm_id(run->comm), comm_recovered(run->comm), c->now_ms - run->started_ms);
-	for (uint32_t r = 0; v && p && r < nranks; r++) {
-		gpu_sim__run_response__init(&v[r]);
-		v[r].computens = run->rank[r].compute_ns;
-		v[r].commns = run->rank[r].comm_ns;
-		p[r] = &v[r];
+	for (uint32_t r = 0; p && r < nranks; r++) {
+		p[r]->computens = run->rank[r].compute_ns;
+		p[r]->commns = run->rank[r].comm_ns;
 	}
 	if (pending_asker(w)->kind == GPU_SIM__REQUEST__BODY_GROUP_END) {
 		group.success = true;
 		group.note = note.text;
-		reply.body_case = GPU_SIM__REPLY__BODY_GROUP_END;
-		reply.groupend = &group;
-		answer(c, w, &reply);
-	} else if (v && p) {
+		answer_body(c, w, GPU_SIM__REPLY__BODY_GROUP_END, &group);
+	} else if (p) {
 		submit.operation = run->first_seq;
-		submit.n_ranks = nranks;
+		submit.n_ranks = submit.nranks = nranks;
 		submit.ranks = p;
-		submit.nranks = nranks;
 		submit.note = note.text;
-		reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
-		reply.submit = &submit;
-		answer(c, w, &reply);
+		answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &submit);
 	} else {
 		answer_nomem(c, w);
 	}
-	free(v);
 	free(p);
 }
 
@@ -469,9 +459,7 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 	for (uint32_t r = 0; rc == RC_OK && r < nranks; r++)
 		if (ops[r].data)
 			rc = run_pack_rank(c, run, r, 1, &ops[r], err);
-	for (uint32_t r = 0; ops && r < nranks; r++)
-		buf_fini(&ops[r]);
-	free(ops);
+	bufs_free(ops, nranks);
 	if (rc == RC_OK)
 		batch_commit(b);
 	return rc;
@@ -491,7 +479,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 	run->serial = run->nops > 0 || batch_loose(b) == 0;
 	run->pure = b->npure == b->nops;
 	if (comm_recovers(comm))
-		rc = parts_keep(c, one, parts, &run->parts, err);
+		rc = parts_copy(c, one, parts, &run->parts, err);
 	if (rc == RC_OK)
 		rc = run_encode(c, run, b, one, parts, err);
 	if (rc != RC_OK) {
@@ -554,13 +542,10 @@ run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 void
 answer_submitted(struct coord *c, struct pending *w, uint64_t operation)
 {
-	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	GpuSim__SubmitResponse r = GPU_SIM__SUBMIT_RESPONSE__INIT;
 
 	r.operation = operation;
-	reply.body_case = GPU_SIM__REPLY__BODY_SUBMIT;
-	reply.submit = &r;
-	answer(c, w, &reply);
+	answer_body(c, w, GPU_SIM__REPLY__BODY_SUBMIT, &r);
 }
 
 enum rc

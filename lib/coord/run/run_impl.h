@@ -110,7 +110,6 @@ struct graph {
 	} rank[]; /* comm_nranks(comm) */
 };
 
-/* A rank's place in a rendezvous. */
 /* The operations of a communicator. */
 struct work {
 	struct run *runs, **runs_tail; /* in order of submission */
@@ -149,13 +148,11 @@ void late_count(const struct run *run);
 
 /* ---- remap.c */
 
-#define REMAP_LOST UINT32_MAX
-
-/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r. RC_RECOVERED: it has no
- * meaning without those who are lost; *s may be half rewritten. */
+/* Rewrite a submit of `from` ranks for `left` of them; to[r] is the new number of rank r, or RANK_LEAVES.
+ * RC_RECOVERED: it has no meaning without the ranks that leave; *s may be half rewritten. */
 enum rc remap_submit(GpuSim__SubmitRequest *s, const uint32_t *to, uint32_t from, uint32_t left,
 		     struct err *err);
-/* The same of parts as they are kept. RC_NOMEM. */
+/* The same of packed parts. RC_NOMEM. */
 enum rc remap_parts(struct group_part *parts, const uint32_t *to, uint32_t from, uint32_t left,
 		    struct err *err);
 
@@ -187,10 +184,12 @@ uint64_t batch_loose(const struct batch *b);	/* send/recv that met nobody */
 bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum sendrecv_dir *dir);
 /* Forget the numbers given so far. */
 void batch_rewind(struct batch *b);
-/* Number the operations of one submit that was added (in the order of adding), choose what callers
- * left open of their algorithms, and append them, as field `field`, to ops[rank]. RC_NOMEM. */
+/* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that callers
+ * left open, and append them, as field `field`, to ops[rank]. RC_NOMEM. */
 enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
 		     struct buf *ops, struct err *err);
+/* The array of ops. */
+void bufs_free(struct buf *b, size_t n);
 /* The loose operations have been submitted: count them. After encoding; cannot fail. */
 void batch_commit(const struct batch *b);
 
@@ -207,17 +206,13 @@ void meet_forget(struct comm *comm);
 
 bool held_take(struct coord *c, size_t nbytes, struct err *err);
 void held_drop(struct coord *c, size_t nbytes);
-/* Submit the operations of a batch whose parts are the submits (or packed submits of a group). With
- * wait the waiter hears of the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
+/* Submit the operations of a batch: `one` submit, or the packed submits of a group. With wait the request
+ * waits for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
 enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct pending *w, bool wait,
 		   uint64_t *operation, struct err *err);
 enum rc run_graph(struct coord *c, struct graph *g, const GpuSim__GraphLaunchRequest *q,
 		  struct pending *w, uint64_t *operation, struct err *err);
-/* Submit, or append to the client's open group. With wait the waiter may wait afterwards (w->on),
- * else it is to be answered with the first operation's number. */
-enum rc comm_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s,
-		    struct pending *w, bool wait, uint64_t *operation, struct err *err);
 /* The operation is queued, and its first number known. */
 void answer_submitted(struct coord *c, struct pending *w, uint64_t operation);
 /* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
@@ -227,10 +222,9 @@ enum rc run_encode(struct coord *c, struct run *run, struct batch *b,
 /* The same of a graph's run. */
 enum rc run_encode_graph(struct coord *c, struct run *run, struct err *err);
 void run_start(struct coord *c, struct run *run);
-/* Start the first of those that wait for their turn, if none of them is under way. */
+/* Start the first serial run, unless one is under way. */
 void runs_start_next(struct coord *c, struct comm *comm);
-/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
- * caller. */
+/* The run is over: with *why if that is a failure, else with its own result. Nothing else starts. */
 void run_end_quietly(struct coord *c, struct run *run, const struct err *why);
 /* All of a communicator's runs end now with *why. */
 void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
@@ -238,7 +232,7 @@ void runs_end_all(struct coord *c, struct comm *comm, const struct err *why);
 void runs_end_failed(struct coord *c, struct comm *comm, const struct err *why);
 /* Those that have not started end now. */
 void runs_end_unstarted(struct coord *c, struct comm *comm, const struct err *why);
-/* One that is to run again had its first failure too long ago. */
+/* The first failure of a run that is to run again was too long ago. */
 bool runs_overdue(const struct coord *c, const struct comm *comm);
 /* Some run has begun. The rank owes the end of a run. */
 bool runs_begun(const struct comm *comm);
@@ -246,21 +240,20 @@ bool runs_wait_for(const struct comm *comm, uint32_t rank);
 
 /* ---- rerun.c */
 
-/* Nobody waits for the ranks any more; what had started has had a try. */
+/* Nobody waits for the ranks any more; runs that had started have had a try. */
 void runs_stop(struct coord *c, struct comm *comm);
-/* After a recovery: number and encode anew what is to run (again), end the rest with RC_RECOVERED; start. */
+/* After a recovery: number, encode and start the runs that can run, end the others with RC_RECOVERED. */
 void runs_resume(struct coord *c, struct comm *comm);
-/* Its runs have lost it, and cannot run. */
+/* Its runs lose the graph, and cannot run. */
 void runs_forget_graph(struct comm *comm, struct graph *g);
-/* Parts that were kept. */
 void parts_free(struct coord *c, struct group_part *parts);
-/* A copy of what is submitted, to be kept. NULL: *err. */
+/* A packed copy of a submit. NULL: *err. */
 struct group_part *part_new(struct coord *c, const GpuSim__SubmitRequest *s, struct err *err);
-/* What is in it, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
+/* The submit, for gpu_sim__submit_request__free_unpacked. NULL: out of memory. */
 GpuSim__SubmitRequest *part_unpack(const struct group_part *part);
 struct run *run_find(struct coord *c, uint64_t id);
 /* Copies of the submit, or of a group's parts: *out is the first, in order, also on error. */
-enum rc parts_keep(struct coord *c, const GpuSim__SubmitRequest *one,
+enum rc parts_copy(struct coord *c, const GpuSim__SubmitRequest *one,
 		   const struct group_part *parts, struct group_part **out, struct err *err);
 
 /* ---- group.c, graph.c */
@@ -270,11 +263,10 @@ enum rc group_append(struct coord *c, struct group *g, const GpuSim__SubmitReque
 		     struct err *err);
 void group_free(struct coord *c, struct comm *comm, struct group *g);
 void graph_free(struct coord *c, struct graph *g);
-/* The devices have lost them: define them again, which comm->waiting counts. Then drop those that could not
- * be. */
+/* The devices have lost them: define them again. Then drop those that could not be. */
 void graphs_define_again(struct coord *c, struct comm *comm);
 void graphs_drop_failed(struct coord *c, struct comm *comm);
-/* Of a failure: definitions and drops under way end here. */
+/* After a failure: definitions and drops under way end. */
 void graphs_settle(struct coord *c, struct comm *comm);
 void graphs_reap(struct coord *c, struct comm *comm);
 

@@ -34,28 +34,24 @@ record_pairs(struct coord *c, struct comm *comm)
 	GpuSim__PairsRecord k = GPU_SIM__PAIRS_RECORD__INIT;
 	struct work *work = comm_work(comm);
 	size_t n = work->pairs.n < work->pair_cap ? work->pairs.n : work->pair_cap;
-	GpuSim__PairRecord *v, **p;
+	GpuSim__PairRecord **p;
 	char key[RECORD_KEY_MAX];
 
 	if (!work->recorded.pairs_new || (n == 0 && !work->recorded.pairs))
 		return;
 	work->recorded.pairs_new = false;
 	work->recorded.pairs = n > 0;
-	v = alloc_zeroed(n, sizeof *v);
-	p = alloc_zeroed(n, sizeof *p);
-	for (size_t i = 0; v && p && i < n; i++) {
-		gpu_sim__pair_record__init(&v[i]);
-		v[i].src = (uint32_t)(work->pairs.key[i] >> 32);
-		v[i].dst = (uint32_t)work->pairs.key[i];
-		v[i].sends = work->pair[i].n[DIR_SEND];
-		v[i].recvs = work->pair[i].n[DIR_RECV];
-		p[i] = &v[i];
+	p = messages_new(n, &gpu_sim__pair_record__descriptor);
+	for (size_t i = 0; p && i < n; i++) {
+		p[i]->src = (uint32_t)(work->pairs.key[i] >> 32);
+		p[i]->dst = (uint32_t)work->pairs.key[i];
+		p[i]->sends = work->pair[i].n[DIR_SEND];
+		p[i]->recvs = work->pair[i].n[DIR_RECV];
 	}
-	k.n_pairs = v && p ? n : 0;
+	k.n_pairs = p ? n : 0;
 	k.pairs = p;
 	record_key(key, "2/pairs", comm_id(comm));
 	record_put(c, key, n ? &k.base : NULL, false);
-	free(v);
 	free(p);
 }
 
@@ -155,48 +151,20 @@ graph_unrecord(struct coord *c, struct graph *g)
 		record_put(c, key, NULL, false);
 }
 
-struct run_parts {
-	GpuSim__RankRecord *rank, **rankp;
-	ProtobufCBinaryData *part;
-	size_t nranks, nparts;
-};
-
-static void
-run_parts_fini(struct run_parts *p)
+static size_t
+take_bodies_of(const struct run *run, GpuSim__RankRecord **out)
 {
-	free(p->rank);
-	free(p->rankp);
-	free(p->part);
-}
+	size_t n = 0;
 
-static bool
-run_parts_init(const struct run *run, struct run_parts *out)
-{
-	uint32_t nranks = comm_nranks(run->comm);
-	size_t nparts = 0;
-
-	for (const struct group_part *p = run->parts; p; p = p->next)
-		nparts++;
-	*out = (struct run_parts){.rank = alloc_zeroed(nranks, sizeof *out->rank),
-				  .rankp = alloc_zeroed(nranks, sizeof *out->rankp),
-				  .part = alloc_zeroed(nparts, sizeof *out->part)};
-	if (!out->rank || !out->rankp || !out->part)
-		return false;
-	for (uint32_t r = 0; r < nranks; r++) {
+	for (uint32_t r = 0; r < comm_nranks(run->comm); r++) {
 		const struct buf *b = &run->rank[r].body;
-		GpuSim__RankRecord *k = &out->rank[out->nranks];
 
 		if (!b->data)
 			continue;
-		gpu_sim__rank_record__init(k);
-		k->rank = r;
-		k->request = (ProtobufCBinaryData){b->len, (uint8_t *)b->data};
-		out->rankp[out->nranks++] = k;
+		out[n]->rank = r;
+		out[n++]->request = (ProtobufCBinaryData){b->len, (uint8_t *)b->data};
 	}
-	for (const struct group_part *p = run->parts; p; p = p->next)
-		out->part[out->nparts++] =
-		    (ProtobufCBinaryData){p->packed.len, (uint8_t *)p->packed.data};
-	return true;
+	return n;
 }
 
 void
@@ -204,7 +172,8 @@ run_record(struct coord *c, struct run *run)
 {
 	GpuSim__RunRecord k = GPU_SIM__RUN_RECORD__INIT;
 	const struct pending *w;
-	struct run_parts p = {0};
+	GpuSim__RankRecord **ranks;
+	ProtobufCBinaryData *part;
 	char key[RECORD_KEY_MAX];
 
 	if (!c->cfg.persists)
@@ -224,16 +193,21 @@ run_record(struct coord *c, struct run *run)
 	k.askclient = w ? pending_asker(w)->client_id : 0;
 	k.askseq = w ? pending_asker(w)->seq : 0;
 	k.askkind = w ? (uint32_t)pending_asker(w)->kind : 0;
-	if (run_parts_init(run, &p)) {
-		k.n_ranks = p.nranks;
-		k.ranks = p.rankp;
-		k.n_parts = p.nparts;
-		k.parts = p.part;
+	for (const struct group_part *p = run->parts; p; p = p->next)
+		k.n_parts++;
+	ranks = messages_new(comm_nranks(run->comm), &gpu_sim__rank_record__descriptor);
+	k.parts = part = alloc_zeroed(k.n_parts, sizeof *part);
+	if (ranks && part) {
+		k.n_ranks = take_bodies_of(run, ranks);
+		k.ranks = ranks;
+		for (const struct group_part *p = run->parts; p; p = p->next)
+			*part++ = (ProtobufCBinaryData){p->packed.len, (uint8_t *)p->packed.data};
 		record_key(key, "4/run", run->id);
 		run->recorded = true;
 		record_put(c, key, &k.base, false);
 	}
-	run_parts_fini(&p);
+	free(ranks);
+	free(k.parts);
 }
 
 void
