@@ -204,6 +204,7 @@ zip_take(const struct zip *zip, const struct zip_file *file, struct buf *out, st
 		return err_set(err, RC_NOMEM, "%s: %s: out of memory", zip->name, file->name);
 	crc = out->len > first ? crc32_z(0, (const Bytef *)out->data + first, out->len - first) : 0;
 	if (rc != RC_OK || crc != file->crc)
-		return err_set(err, RC_BADDATA, "%s: %s: damaged", zip->name, file->name);
+		return err_set(err, RC_BADDATA, "%s: %s: %s", zip->name, file->name,
+			       rc == RC_OK ? "wrong checksum" : "damaged");
 	return RC_OK;
 }

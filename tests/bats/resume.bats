@@ -131,7 +131,7 @@ again() {
 		--resume --save again.npz
 	assert_status 0
 	assert_match '2 epochs and 0 of 32 steps'
-	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: array params: wrong checksum: damaged, trying the one before'
+	assert_equal "$stderr" 'mnist-train: ck/ckpt-000000000096.npz: params.npy: wrong checksum: damaged, trying the one before'
 	cmp whole.npz again.npz
 	for file in ck/*; do
 		head -c 1000 "$file" >short
