@@ -167,7 +167,7 @@ $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
+	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
 	    $(house_libs))
 
 .PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
@@ -217,6 +217,10 @@ sim-digest: $(sim)
 
 check-sim: $(sim)
 	$(prove) $<
+
+# The coordinator's tests share one harness.
+$(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_coord*.c) tests/unit/t_rendezvous.c): \
+    $(BUILD)/obj/tests/unit/coord_harness.o
 
 $(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 

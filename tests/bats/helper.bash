@@ -12,6 +12,9 @@ bats_require_minimum_version 1.5.0
 export PATIENCE=${PATIENCE:-5}
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-$((60 * PATIENCE))} # where bats knows it
 
+# Where a test picks at random it begins with RANDOM=$CHANCE and prints that: CHANCE=1234 bats ... picks the same again.
+export CHANCE=${CHANCE:-$RANDOM}
+
 house_setup() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 	BUILD=${BUILD:-build}

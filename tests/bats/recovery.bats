@@ -72,8 +72,9 @@ export -f gone fill pid_of under_way freeze begun strike allreduce buffers many 
 setup() {
 	house_setup
 	export TICK LIMIT=50
+	RANDOM=$CHANCE
 	VICTIM=$((RANDOM % 4)) SECOND=$(((VICTIM + 1 + RANDOM % 3) % 4))
-	echo "victim $VICTIM, then $SECOND"
+	echo "victim $VICTIM, then $SECOND; again with CHANCE=$CHANCE"
 	NELEM=200000
 	for r in 0 1 2 3; do fill $((1 << r)) "$NELEM"; done >in
 }
