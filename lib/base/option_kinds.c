@@ -42,6 +42,13 @@ add_u64(const struct option_row *o, const void *target, struct buf *out)
 	return v < (uint64_t)o->lo || buf_addf(out, "%" PRIu64, v);
 }
 
+/* Of sizes and rates that are not 0: it was not given. */
+static bool
+add_u64_set(const struct option_row *o, const void *target, struct buf *out)
+{
+	return VALUE(o, target, uint64_t) == 0 || add_u64(o, target, out);
+}
+
 static enum rc
 take_size(const struct option_row *o, const char *text, void *target, struct err *err)
 {
@@ -257,8 +264,8 @@ const struct option_kind option_bool = {"flag", take_bool, add_bool},
 			 option_u64 = {"number", take_u64, add_u64},
 			 option_double = {"real", take_double, add_double},
 			 option_size = {"size", take_size, add_u64},
-			 option_bytes = {"size", take_bytes, add_u64},
-			 option_rate = {"rate", take_rate, add_u64},
+			 option_bytes = {"size", take_bytes, add_u64_set},
+			 option_rate = {"rate", take_rate, add_u64_set},
 			 option_ns = {"time", take_ns, add_ns},
 			 option_ms = {"time", take_ms, add_ms},
 			 option_fd = {"descriptor", take_fd, NULL},

@@ -22,6 +22,8 @@ value() {
 	word) echo "${2##*|}" ;;
 	fraction) echo 3/4 ;;
 	string) echo "a b" ;;
+	number | real) [[ $2 == - ]] && echo 7 || echo "${2##*..}" ;;
+	size | rate) echo 4096 ;;
 	*) fail "no value of the type '$1' is known here" ;;
 	esac
 }
@@ -33,6 +35,7 @@ bad() {
 	flag) echo maybe ;;
 	word) echo never ;;
 	fraction) echo 4/3 ;;
+	number | real | size | rate) echo many ;;
 	esac
 }
 
