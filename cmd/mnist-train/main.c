@@ -492,7 +492,7 @@ main(int argc, char **argv)
 			err_set(&err, rc, "%s", gpusim_error());
 	}
 	if (rc == RC_OK && o.on_failure != GPUSIM_ON_FAILURE_ABORT)
-		gpusim_set_away_ms(g, PS_AWAY_MS);
+		gpusim_set_away_ms(g, TASK_AWAY_MS);
 	if (rc == RC_OK)
 		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
 out:

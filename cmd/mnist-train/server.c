@@ -155,7 +155,7 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 static enum rc
 open_patiently(struct gpusim **g, struct err *err)
 {
-	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
+	uint64_t patience = deadline_in_ms(TASK_AWAY_MS);
 	bool waits = false;
 	enum rc rc;
 

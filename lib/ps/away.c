@@ -66,7 +66,7 @@ ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 enum rc
 ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err)
 {
-	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
+	uint64_t patience = deadline_in_ms(TASK_AWAY_MS);
 	enum rc rc = err->rc;
 
 	if (is_final(rc))
@@ -76,7 +76,8 @@ ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err)
 			return rc;
 		if (t->away && deadline_left_ms(patience) == 0)
 			return err_set(err, RC_UNREACHABLE,
-				       "the coordinator has been away for %d s", PS_AWAY_MS / 1000);
+				       "the coordinator has been away for %d s",
+				       TASK_AWAY_MS / 1000);
 		pause_a_moment();
 		rc = ps_device_gone(comm, &t->away, err);
 	}

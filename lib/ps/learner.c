@@ -466,7 +466,7 @@ enum rc
 ps_learn(struct gpusim *g, const struct task *task, const struct train_config *config,
 	 struct err *err)
 {
-	uint64_t patience = deadline_in_ms(PS_AWAY_MS);
+	uint64_t patience = deadline_in_ms(TASK_AWAY_MS);
 	unsigned tries = 0;
 	bool early;
 	enum rc rc;

@@ -20,7 +20,6 @@
 #define PS_SILENT_MS  10000  /* not heard for so long, it is given up */
 #define PS_CLAIM_MS   120000 /* the longest that an item may take, or no other be asked for */
 #define PS_ALONE_MS   15000  /* so long the server waits without a learner */
-#define PS_AWAY_MS    15000  /* so long a coordinator that is away is waited for */
 #define PS_GOODBYE_MS 5000   /* at the end: until the learners are gone */
 
 struct ps;

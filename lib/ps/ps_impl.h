@@ -80,7 +80,7 @@ struct ps_trouble {
  *	t	{0} at first
  *
  * Waits for a coordinator that is away. RC_OK: again. Else why not: what was wrong and no other try mends, the
- * device's end, or that the coordinator has been away for PS_AWAY_MS.
+ * device's end, or that the coordinator has been away for TASK_AWAY_MS.
  */
 enum rc ps_again(struct gpusim_comm *comm, struct ps_trouble *t, struct err *err);
 

@@ -11,17 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "train/trainer_impl.h"
 
 #define USABLE_MS \
-	30000 /* a device that is started again has to come within 10 s, see gpucoord(8) */
-#define PATIENCE_MS 15000 /* for a coordinator that is away */
-#define BLAME_MS    5000  /* until the coordinator has noticed that a device is lost */
-#define PAUSE_MS    50
+	30000	      /* a device that is started again has to come within 10 s, see gpucoord(8) */
+#define BLAME_MS 5000 /* until the coordinator has noticed that a device is lost */
 
 /* ---- who is in it */
 
@@ -342,27 +339,15 @@ take_in(struct trainer *t, struct err *err)
 
 /* ---- after a failure */
 
-static void
-pause_ms(long ms)
-{
-	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 /* Until nothing is in progress there, and it has not failed. *over [out]: it will not get better. */
 static enum rc
 wait_usable(struct trainer *t, bool *over, struct err *err)
 {
-	uint64_t patience = deadline_in_ms(PATIENCE_MS);
 	enum gpusim_state state;
 	enum rc rc;
 
 	gpusim_set_timeout_ms(t->g, USABLE_MS);
-	for (;;) {
-		rc = check(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
-		if (rc != RC_UNREACHABLE || deadline_left_ms(patience) == 0)
-			break;
-		pause_ms(PAUSE_MS);
-	}
+	rc = check(gpusim_comm_status(t->comm, GPUSIM_SYNC, &state), err);
 	*over = rc == RC_UNREACHABLE || rc == RC_NOTFOUND;
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED) {
 		*over = true;
@@ -398,6 +383,7 @@ connect_anew(struct trainer *t)
 
 	if (gpusim_open(NULL, &g) != GPUSIM_OK)
 		return;
+	gpusim_set_away_ms(g, TASK_AWAY_MS);
 	gpusim_close(t->fresh);
 	t->fresh = t->g = g;
 	t->distrust = true;

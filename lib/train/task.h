@@ -33,6 +33,9 @@ check(enum gpusim_rc rc, struct err *err)
  * the lease. */
 #define TASK_GIVE_BACK_MS 2000
 
+/* How long a training waits for a coordinator that is away; fixed: it starts again within seconds. */
+#define TASK_AWAY_MS 15000
+
 /* What a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 
