@@ -293,6 +293,7 @@ lint:
 	tests/lint/layers
 	@CC='$(CC)' tests/lint/abi
 	tests/lint/shell
+	tests/lint/names
 	mandoc -T lint -W warning $(man)
 	@$(CLANG_FORMAT) --dry-run -Werror $(c_files)
 

@@ -113,3 +113,27 @@ allows() {
 	assert_match '\+size struct gpusim_comm_config'
 	assert_match 'abi: the C interface differs from include/gpusim.abi'
 }
+
+@test "names: this tree's pages name what is there, and are as short as they should be" {
+	run "$ROOT/tests/lint/names"
+	assert_status 0
+	assert_output ''
+}
+
+@test "names: a file, a message, a target that is not there, a page that is too long" {
+	mkdir -p tree/lib/net tree/proto
+	touch tree/lib/net/there.c
+	echo 'message RunRequest {' >tree/proto/x.proto
+	printf '%s\n' '.PHONY: check' 'check:' >tree/Makefile
+	echo '`there.c` `net/there.c` RunRequest `make check`' >tree/HACKING.md
+	run "$ROOT/tests/lint/names" tree
+	assert_status 0
+	echo '`gone.c` GoneRequest `make gone`' >>tree/HACKING.md
+	seq 250 >>tree/HACKING.md
+	run "$ROOT/tests/lint/names" tree
+	assert_status 1
+	assert_match 'HACKING.md: gone.c: no such file'
+	assert_match 'HACKING.md: GoneRequest: no such message'
+	assert_match 'HACKING.md: make gone: no such target'
+	assert_match 'HACKING.md: more than 250 lines'
+}
