@@ -89,7 +89,7 @@ struct program {
 	size_t ninst;
 	uint64_t comm; /* 0: no communicator */
 	uint32_t epoch, rank, nranks;
-	int refs;		   /* holders; guarded by their lock */
+	int refs;		   /* guarded by the lock of the streams */
 	uint64_t op_offsets;	   /* all collectives' op_offset are below */
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */

@@ -1,12 +1,12 @@
 /*
- * serve_protocol.c - what the protocol decides (protocol.h), carried out.
+ * serve_protocol.c - carry out the protocol's actions (protocol.h).
  *
- * Design notes. Events come from the server's thread, requests, and from the streams' threads, ends
- * of runs. They are queued, and who queues one works the queue off unless another thread is at it;
- * so the protocol and the graphs' programs need no lock, and nobody waits. What carries an action
- * out may tell of an end at once: that is queued, too. A request's `struct asked` is made when it
- * comes and freed when it has been answered; it has room for the end of the run that it may start,
- * so nothing later can fail for want of memory.
+ * Design notes. The server's thread brings events, which are requests, and the streams' threads bring
+ * others, which are ends of runs. A thread that queues an event drains the queue, unless another
+ * thread already does; so the protocol and the graphs' programs need no lock, and nobody waits. An
+ * action that is carried out may end at once: that end is queued, too. A request's `struct asked` is
+ * made when it comes and freed when it has been answered. It has room for the end of the run that it
+ * may start, so nothing later can fail for want of memory.
  */
 #include <inttypes.h>
 #include <stdlib.h>

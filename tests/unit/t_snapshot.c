@@ -1,4 +1,4 @@
-/* dev/keep: inputs that a run overwrites, put back for the same run again, whoever was killed. */
+/* dev/snapshot: inputs that a run overwrites are put back for the same run, also after a kill. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
