@@ -1,13 +1,12 @@
 /*
- * Design notes. What comes is appended to a queue under the lock, and whoever brings something
- * works the queue off, unless another thread is at it: the state machine runs on one thread at a
- * time, the `running` one, without the lock, and a request is on its way to the devices without a
- * change of threads. That may be a server's thread or one of nng's, so nothing may block there,
- * but for what has to be stored first (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
- * The main thread comes for the timer: a running thread makes way for it after what it has in hand.
- * Who has gone or is back is told under the server's lock, so that waits for the main thread.
- * Before the first shell_step, for which the main thread is woken, and after shell_free has begun,
- * things are only queued.
+ * Design notes. Whoever enqueues an event drains the queue, unless another thread already does: so the
+ * state machine runs on one thread at a time, the `running` one, without the lock, and a request is on its way
+ * to the devices without a change of threads. The running thread may be a server's or one of nng's. Nothing may
+ * block there but a commit (state.h): a write, an fsync, or etcd, 2 s at most an exchange.
+ *
+ * The main thread comes for the timer: a running thread makes way for it after the event in hand. The server tells
+ * of clients that have gone or come back under its lock, so those events wait for the main thread. Before the
+ * first shell_step, for which the main thread is woken, and after shell_free has begun, events are only enqueued.
  *
  * A request's token is its call's address; it is answered exactly once, then gone.
  */
@@ -33,7 +32,7 @@
 #include "spawn.h"
 #include "state.h"
 
-/* One thing that came, in order. */
+/* An event in the queue. */
 struct item {
 	struct item *next;
 	struct shell *shell;
@@ -66,7 +65,7 @@ struct shell {
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
 	struct item *head, **tail;
-	bool open;	 /* the queue is worked off by who fills it */
+	bool open;	 /* a thread that enqueues drains the queue */
 	bool running;	 /* a thread is in the state machine */
 	bool main_waits; /* to be the running one */
 };
@@ -111,7 +110,7 @@ on_call(void *arg, struct rpc_call *call)
 	work(s);
 }
 
-/* Of a client: under the server's lock, so the main thread goes on with it. */
+/* Called under the server's lock, so the main thread drains the queue. */
 static void
 note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id, uint64_t seq)
 {
@@ -168,7 +167,7 @@ on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	struct item *i = arg;
 	struct shell *s = i->shell;
 
-	if (i->token == 0) { /* nobody wants to know */
+	if (i->token == 0) { /* nobody waits for it */
 		wire_reply_free(reply);
 		free(i);
 		return;
@@ -206,7 +205,7 @@ call_device(struct shell *s, const struct coord_action *a)
 		on_result(i, rc, NULL, err.text);
 }
 
-/* It is back, or is lost; arg is the item that tells. */
+/* The echo is back, or is lost; arg is the item that tells. */
 static void
 on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
@@ -248,7 +247,7 @@ look(struct shell *s, const struct coord_action *a, struct item *i)
 	push(s, i);
 }
 
-/* What it asks of us is answered by an event, which whoever runs finds in the queue. */
+/* The answer is an event in the queue. */
 static void
 sense(struct shell *s, const struct coord_action *a)
 {
@@ -375,7 +374,7 @@ feed_item(struct shell *s, const struct item *i)
 	feed(s, &ev);
 }
 
-/* Lock held. What has come, in order; the caller's to free. */
+/* Lock held. The queue; the caller's to free. */
 static struct item *
 take_all(struct shell *s)
 {
@@ -386,7 +385,7 @@ take_all(struct shell *s)
 	return i;
 }
 
-/* Lock held, running. Feed what is there and comes meanwhile. */
+/* Lock held, running. Feed all events, those that come meanwhile too. */
 static void
 work_off(struct shell *s)
 {
@@ -432,7 +431,7 @@ take_over(struct shell *s)
 	s->main_waits = false;
 }
 
-/* Running. Who has ended by now, and how. */
+/* Running. Processes that have ended by now, and how. */
 static void
 feed_exits(struct shell *s)
 {
@@ -537,7 +536,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	return rc;
 }
 
-/* Answer what waits, without the state machine. */
+/* Fail the calls in the queue, without the state machine. */
 static void
 drain(struct shell *s)
 {
@@ -565,7 +564,7 @@ shell_free(struct shell *s, bool clean)
 	s->open = false;
 	take_over(s);
 	pthread_mutex_unlock(&s->lock);
-	/* Before the address is free: who takes that wants the state too. */
+	/* Before the address is free: the next coordinator at it wants the state too. */
 	state_close(s->state, clean);
 	s->state = NULL;
 	connections_free(s->connections);
@@ -573,7 +572,7 @@ shell_free(struct shell *s, bool clean)
 	drain(s);
 	rpc_server_stop(s->server);
 	grpc_server_stop(s->grpc);
-	drain(s); /* what came in between, into the void */
+	drain(s); /* events that came in between */
 	coord_free(s->coord);
 	coord_actions_fini(&s->actions);
 	looks_fini(&s->looks);

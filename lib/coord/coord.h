@@ -49,10 +49,10 @@ enum rc coord_restore(struct coord *c, const char *key, const void *value, size_
 		      struct coord_actions *out, struct err *err);
 
 /*
- * coord_uncommitted - what the last step wanted to be stored could not be, *why says why.
+ * coord_uncommitted - the records of the last step could not be stored, *why.
  *
  * The COORD_STORE actions are taken out of *out: the shell has them, and commits them later, in
- * order, with what follows. Who was to hear of an effect hears of the failure. Until coord_committed
+ * order, with what follows. Clients that were to hear of an effect hear of the failure. Until coord_committed
  * no request with an effect is accepted. *out may have new COORD_STORE actions.
  */
 void coord_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);

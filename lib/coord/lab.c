@@ -1,5 +1,5 @@
 /*
- * lab.c - the lab's AllReduceRing and Memcpy, in terms of what the rest of gpusim does.
+ * lab.c - the lab's AllReduceRing and Memcpy, as a submit and as a call to a device.
  */
 #include "coord/top.h"
 

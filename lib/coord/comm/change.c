@@ -1,5 +1,5 @@
 /*
- * change.c - changes of a communicator that somebody asks for: abort, shrink, grow.
+ * change.c - clients change a communicator: abort, shrink, grow.
  */
 #include "coord/comm/comm_impl.h"
 

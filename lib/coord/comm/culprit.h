@@ -1,5 +1,5 @@
 /*
- * culprit.h - who is to blame when an operation of a communicator does not go on.
+ * culprit.h - the ranks at which an operation of a communicator stands still.
  */
 #ifndef COORD_CULPRIT_H
 #define COORD_CULPRIT_H

@@ -1,7 +1,7 @@
 /*
- * make.c - making a communicator: devices are chosen, reserved, and attached in parallel. Each
- * says whose memory it could map; who has mapped each other is then told to use it (join). If one
- * refuses, all are detached before the client hears of it, so that it can try again at once.
+ * make.c - makes a communicator: devices are chosen, reserved, and attached in parallel. Each tells whose memory it
+ * has mapped; pairs that have mapped each other are then told to use that (join). If one rank refuses, all are
+ * detached before the client hears of it, so that it can try again at once.
  */
 #include "coord/comm/comm_impl.h"
 

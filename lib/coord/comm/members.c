@@ -1,7 +1,7 @@
 /*
- * members.c - the calls to a communicator's ranks; ranks that leave it and ranks that come.
+ * members.c - calls to the ranks of a communicator; ranks that leave it and ranks that come.
  *
- * They leave and come between epochs only: nobody runs anything, no rank's call is under way.
+ * They leave and come between epochs only, while nothing runs and no call of a rank is under way.
  */
 #include "coord/comm/comm_impl.h"
 

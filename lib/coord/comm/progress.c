@@ -1,6 +1,5 @@
 /*
- * progress.c - how far ranks are, as their devices tell with each heartbeat, and what that says of
- * who holds up the others.
+ * progress.c - how far ranks are, as their devices tell with each heartbeat, and which rank holds up the others.
  */
 #include "coord/comm/comm_impl.h"
 

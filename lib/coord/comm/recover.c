@@ -1,11 +1,8 @@
 /*
- * recover.c - a communicator that failed: who is lost, and how it goes on.
+ * recover.c - actions of a communicator that has failed: it drains, decides who is lost, and goes on or gives up.
  *
- * Draining. The epoch is aborted at every rank, so all that can still answer do so at once. Who does
- * not is lost, at the latest when the grace period is over. Replacing: with the policy shrink the lost
- * leave; with respawn their devices are started again; with spare other devices take their place and
- * memory. Then all ranks are attached under the next epoch, as when the communicator was made, and what
- * was under way is run again (runs_resume). A failure on the way starts over, a bounded number of times.
+ * The epoch is aborted at every rank, so all that can answer do so at once. A rank that does not is lost, at the
+ * latest when the grace period is over. A failure on the way starts over, a bounded number of times.
  */
 #include "coord/comm/comm_impl.h"
 

@@ -1,12 +1,10 @@
 /*
- * rendezvous.c - ranks that come one by one, each with a call of its own, and find each other by an
- * id: ncclCommInitRank. When all are there, a communicator is made as for one call, and each hears
- * of it.
+ * rendezvous.c - ranks that come one by one, each with a request of its own, and find each other by an id, as
+ * ncclCommInitRank. When all are there, they become a communicator, and each hears of it.
  *
- * A rank is here as long as its waiter waits (&wait_ranks). Of one whose client has gone the place is
- * free at once: whoever comes for it has it. The first deadline of a rank that is here ends the
- * rendezvous for all of them, so that all hear who was missing then; the id may be used again.
- * Nothing of this is stored: after a restart the clients ask again, and so begin it again.
+ * A rank has its seat as long as its request is pending. The seat of a client that has gone is free at once for the
+ * next that comes. The first deadline ends the rendezvous for all, so that all hear who was missing; the id may be used
+ * again. Nothing of this is stored: after a restart the clients repeat their requests.
  */
 #include "coord/comm/comm_impl.h"
 

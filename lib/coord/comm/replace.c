@@ -1,5 +1,5 @@
 /*
- * replace.c - lost ranks of a communicator get their devices back, or others.
+ * replace.c - lost ranks of a communicator get their devices back, or other devices.
  */
 #include "coord/comm/comm_impl.h"
 

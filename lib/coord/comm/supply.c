@@ -1,6 +1,6 @@
 /*
- * supply.c - devices for a communicator: those that are named, or so many that are free; and why there are
- * too few, which names the communicators that have the others.
+ * supply.c - devices for a communicator: named ones, or free ones; and why there are too few, with the names of
+ * the communicators that have the others.
  */
 #include "coord/comm/comm_impl.h"
 

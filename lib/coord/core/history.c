@@ -1,7 +1,7 @@
 /*
- * history.c - what has happened: devices that came, were lost, returned, communicators that failed or
- * recovered. The last 1024 events are kept, here and stored, in a ring of places: an event's record takes
- * that of the one 1024 before it. Who follows waits for a number that has not been given yet.
+ * history.c - events: devices that came, were lost, returned; communicators that failed or recovered. The last 1024
+ * are held, here and as records, in a ring: an event overwrites the one 1024 before it. A client that follows waits for
+ * a number that has not been given yet.
  */
 #include "coord/core/history.h"
 

@@ -2,7 +2,7 @@
  * call.h - calls to devices: each ends exactly once, by a result, a lost device or its deadline.
  *
  * A call lies in the thing that waits for it (a rank of a run, a member of a communicator), so starting one
- * needs no memory. Who frees that thing cancels the call first. A result for a cancelled call is ignored.
+ * needs no memory. The owner cancels the call before it frees that thing. A result for a cancelled call is ignored.
  *
  * No recursion: a call that fails as it starts (its device is lost, no memory) ends with the step, in order.
  */

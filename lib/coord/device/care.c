@@ -1,9 +1,8 @@
 /*
- * care.c - devices that are lost: started again, or replaced by a spare.
+ * care.c - lost devices are started again, or spares replace them.
  *
- * With a communicator's policy that is the recovery's business (replace.c); of a device that no
- * communicator has, the coordinator's own policy decides. Only the coordinator's shell knows whether a
- * process could be started, and how one has ended: events tell.
+ * For a device in a communicator the communicator's policy decides (comm/replace.c), for others that of the
+ * coordinator. Events tell whether a process could be started, and how one has ended.
  */
 #include "coord/device/device_impl.h"
 
@@ -112,7 +111,7 @@ how_ended(int status, char *out, size_t room)
 		snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
 }
 
-/* Before it has come. Whoever was killed may be lucky the next time. */
+/* Before it has come. A process that was killed is tried again. */
 static void
 spawn_ended(struct coord *c, struct device *d, int status)
 {

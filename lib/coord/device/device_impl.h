@@ -24,7 +24,7 @@ struct device {
 	bool looked_at;	   /* since its last word: the shell was asked to look at its process */
 	uint32_t stride;   /* it was told to send every so-manieth heartbeat; 0: nothing yet */
 	uint64_t missing;  /* of the heartbeats owed by then, the last in bit 0: 1 is missing */
-	bool placed;	   /* ordinal and spare are what we have made them */
+	bool placed;	   /* the coordinator has set ordinal and spare */
 	bool configured;   /* named by the configuration: never forgotten */
 	bool unfit;	   /* as a spare: it was tried */
 	uint32_t ncomms;   /* communicators it is in or reserved for */
@@ -114,16 +114,16 @@ void device_unrecord(struct coord *c, const struct device *d);
 uint32_t listen_stride(const struct coord *c);
 /* What had come when devices were found missing has been read. */
 void devices_decide(struct coord *c);
-/* Ask what is to be known of a device that is silent. missing: its heartbeats are. */
+/* Ask the shell about a device that is silent. missing: too many of its heartbeats are missing. */
 void listen_tick(struct coord *c, struct device *d, bool missing);
-/* Of one that is missing. False: what has come is not read yet, or the shell is to look first. */
+/* A missing device is lost. False: heartbeats may wait to be read, or the shell is to look first. */
 bool listen_decides(struct coord *c, struct device *d);
 /* Whether that excuses its silence. */
 bool listen_excuses(struct coord *c, struct device *d, enum coord_look found);
 
 /* ---- care.c */
 
-/* It has come, whoever started it. */
+/* It has come, started by anyone. */
 void device_came(struct device *d);
 /* "is being started again": the future of a lost device; or "". */
 void device_remedy(const struct coord *c, const struct device *d, char *text, size_t room);

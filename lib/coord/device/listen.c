@@ -1,16 +1,16 @@
 /*
  * listen.c - how much of the time the coordinator has listened, and which silent devices are starved.
  *
- * Silence is measured in time that was listened to, so a coordinator that was frozen, or had no
- * processor, calls nobody lost for what it has not heard. Two things take time out of the count. The
- * shell ticks every 100 ms at least: of a longer gap between two steps only so much counts. And what
- * has come may wait to be read: while a device is silent the shell sends itself an echo, by the way
- * that heartbeats take, and what passes until it is back counts only if it came soon. And nobody is
- * called lost before an echo that was sent after that is back: what had come has been read by then.
+ * Silence is measured in time that the coordinator has listened, so one that was frozen, or had no processor, calls
+ * no device lost for heartbeats that it has not heard. Two things take time out of the count. First, the shell ticks
+ * every 100 ms at least: of a longer gap between two steps only that much counts. Second, heartbeats may wait to be
+ * read: while a device is silent, the shell sends itself an echo by the way that heartbeats take, and the time until
+ * it is back counts only if that was soon. No device is called lost before an echo that was sent after that is back:
+ * heartbeats that had come by then have been read.
  *
- * A device of this host that is silent may have no processor either. Before it is called lost the
- * shell looks at its process: one whose threads wanted to run, and could not, is excused. One that is
- * stopped wants nothing. No excuse lasts longer than the operation timeout.
+ * A silent device of this host may have no processor either. Before it is called lost the shell looks at its process:
+ * one whose threads wanted to run, and could not, is excused; one that is stopped is not. No excuse lasts longer than
+ * the operation timeout.
  */
 #include "coord/device/device_impl.h"
 
@@ -53,7 +53,7 @@ ask_echo(struct coord *c)
 	c->devices->ear.held_ms = 0;
 }
 
-/* After one that was late the next goes out at once: what passes between them is heard as late. */
+/* After a late echo the next goes out at once: the time between them counts as late. */
 void
 devices_echo(struct coord *c)
 {

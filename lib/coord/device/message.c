@@ -1,5 +1,5 @@
 /*
- * message.c - devices as they are told to clients, to other devices and to the store.
+ * message.c - devices as messages: to clients, to other devices, and as records.
  */
 #include "coord/device/device_impl.h"
 

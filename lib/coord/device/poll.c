@@ -1,6 +1,5 @@
 /*
- * poll.c - devices that the configuration names: asked for their metadata while they do not come by
- * themselves.
+ * poll.c - devices of the configuration, asked for their metadata as long as they do not register.
  */
 #include "coord/device/device_impl.h"
 

@@ -1,5 +1,5 @@
 /*
- * registry.c - the devices: who is there, since when, and who was not heard from.
+ * registry.c - the devices: who is there, since when, and who is silent.
  *
  * A device is known by its id; the incarnation tells a process from its predecessor under that id.
  */
@@ -135,7 +135,7 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	c->devices->hooks->lost(c, d);
 }
 
-/* A word from it: what it owed by now is settled. Whoever is half a heartbeat late is in time. */
+/* A word from it settles the heartbeats owed by now. Half a heartbeat late is in time. */
 static void
 count_beats(const struct coord *c, struct device *d)
 {

@@ -283,7 +283,7 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	return RC_OK;
 }
 
-/* Algorithm and size of messages, where the caller left them open: they follow from what all ranks
+/* Algorithm and size of messages, where the caller left them open: they follow from fields that all ranks
  * say alike, so all get the same. Both are valid, since submit_check has seen them. */
 static void
 choose(const struct batch *b, GpuSim__Coll *k)

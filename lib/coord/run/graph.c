@@ -1,5 +1,5 @@
 /*
- * graph.c - operations that the devices keep under a number, to be run many times.
+ * graph.c - graphs: operations that devices hold under a number, to be run many times.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,5 +1,5 @@
 /*
- * group.c - what a client gathers between GroupStart and GroupEnd, to be one run.
+ * group.c - groups: a client gathers submits between GroupStart and GroupEnd, which become one run.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,10 +1,9 @@
 /*
- * lateness.c - stragglers: which rank the others wait for.
+ * lateness.c - stragglers: the ranks that others wait for.
  *
- * Each rank says how long it waited for each other. Who waits late passes it on: in a ring the
- * successor of a late rank is late too. So from how long a rank was waited for, by whom that was
- * longest, is taken what it waited itself; what is left is its own. Only durations are compared, and
- * so clocks of several hosts need not agree.
+ * Each rank tells how long it waited for each other. A rank that waits passes its delay on: in a ring the successor
+ * of a late rank is late too. So the own lateness of a rank is the longest that any rank waited for it, less the
+ * time it waited itself. Only durations are compared, so clocks of several hosts need not agree.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,8 +1,8 @@
 /*
- * remap.c - what was submitted for n ranks, said again for those that are left of them.
+ * remap.c - a submit of n ranks, rewritten for those that are left of them.
  *
- * An all-reduce of three ranks that are left is an all-reduce of three. What has no meaning without the
- * lost rank (its own send, its part of a scatter) is refused, and the caller has to say what it wants.
+ * An all-reduce of three ranks that are left is an all-reduce of three. An operation that has no meaning without the
+ * lost rank (its own send, its part of a scatter) is refused, and its caller has to decide.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,6 +1,5 @@
 /*
- * rerun.c - what becomes of runs when their communicator recovers: what was submitted is kept, and run
- * again by the ranks of then.
+ * rerun.c - runs when their communicator recovers: the ranks that are there then run their submits again.
  */
 #include "coord/run/run_impl.h"
 

@@ -1,9 +1,8 @@
 /*
- * run.c - operations on their way: submitted, started at every rank, collected, failed as one.
+ * run.c - runs: submitted, started at every rank, collected, failed as one.
  *
- * Runs of a communicator go one after the other, in order of submission. The exception is a run of
- * send/recv alone that met nobody in its submit: it starts at once, for its other half may come in
- * a later submit.
+ * Runs of a communicator go one after the other, in order of submission. A run of sends and receives alone that
+ * met nobody in its submit starts at once, because its other half may come in a later submit.
  */
 #include "coord/run/run_impl.h"
 
@@ -444,7 +443,6 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
-/* Encode the operations of the batch, every rank's, and pack what each is to be sent. */
 enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)

@@ -1,6 +1,6 @@
 /*
- * validate.c - the arguments of operations, before any device hears of them. What a rank's own
- * device knows better (kernels, copies on the device) is left to it.
+ * validate.c - checks the arguments of operations before any device hears of them. Kernels and copies on a device are
+ * left to the device.
  */
 #include "coord/run/run_impl.h"
 
