@@ -40,8 +40,8 @@ halve(const struct plan_args *a, const struct fold *f, uint32_t distance)
  * in a round before, and get the result from it in a round after. The 2^d others have places
  * 0..2^d-1, and segment i is plan_part(n, 2^d, i). In round k of d the rank exchanges halves of
  * what it has with the rank 2^(d-1-k) places away and keeps the half with its own segment; then
- * the same peers in reverse exchange what is finished. What comes back from a peer is the half
- * that was posted to it, which it has reduced by then.
+ * the same peers in reverse exchange the finished segments. A peer sends back the half that was
+ * posted to it, which it has reduced by then.
  * Cost with e = 0: 2n(p-1)/p elements when p divides n, in 2d messages when chunk is 0. In
  * general 2(n - |segment|) elements; an odd rank of the first 2e n more, an even one n in all.
  * Rounds: 2d, and 2 more if e > 0.
@@ -62,7 +62,7 @@ plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)
 	}
 	if (f.folded)
 		plan_message(a, out, step_reduce(PLAN_IN, 0, PLAN_OUT, whole(a), a->rank - 1, 0));
-	/* The peer's half goes; with what comes the own half is reduced. */
+	/* Send the peer's half, and reduce the received one into the own half. */
 	for (uint32_t d = f.size / 2; d; d /= 2, round++, src = PLAN_OUT) {
 		struct halves h = halve(a, &f, d);
 
@@ -70,7 +70,7 @@ plan_allreduce_halving_doubling(const struct plan_args *a, struct plan *out)
 			      step_reduce(src, h.mine.off, PLAN_OUT, h.mine, h.peer, round));
 	}
 	plan_local(out, step_finish(PLAN_OUT, segments(a, &f, f.place, f.place + 1), round - 1));
-	/* What is finished here goes; as much comes. */
+	/* Send the finished half, and receive the peer's. */
 	for (uint32_t d = 1; d < f.size; d *= 2, round++) {
 		struct halves h = halve(a, &f, d);
 

@@ -41,7 +41,7 @@ plan_allreduce_recursive_doubling(const struct plan_args *a, struct plan *out)
 		plan_message(a, out, step_reduce(PLAN_IN, 0, PLAN_TMP, whole(a), a->rank - 1, 0));
 	else
 		plan_local(out, step_copy(PLAN_IN, 0, PLAN_TMP, whole(a), 0));
-	/* Vector k of scratch goes out; with what comes it is vector k+1, or the result. */
+	/* Send vector k of scratch; the received vector makes it vector k+1, or the result. */
 	for (uint32_t k = 0; k < f.log2; k++, round++) {
 		uint32_t peer = fold_rank(&f, f.place ^ 1u << k);
 		struct span have = {k * a->nelem, a->nelem}, next = {have.off + a->nelem, a->nelem};

@@ -92,7 +92,7 @@ is_leaf(const struct node *n)
 	return n->child[0] == NONE;
 }
 
-/* What a rank does in a tree in this round of the way up: from the children and to the parent. */
+/* A rank's steps in one round of the way up: from the children and to the parent. */
 static void
 up(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t round)
 {
@@ -139,8 +139,8 @@ down(const struct plan_args *a, const struct node *n, struct plan *out, uint32_t
  * first tree carries elements [0, n/2), the second the rest, in messages of at most `chunk`, one
  * behind the other: up to the root with what each rank adds, then down again. In a round of the
  * first phase a rank sends as a leaf first, in one of the second it receives as one last; so
- * nothing waits in a circle. What comes down to a range has passed the parent, to which it was
- * posted.
+ * no ranks wait in a circle. A result that comes down to a range has passed the parent, to which
+ * the range was posted.
  * Cost of a rank: as a leaf its half up; inside, the other half up and down to each child, so 2n
  * elements at most (2.5n for rank 0 of an odd p). All ranks together: 2n(p-1). Messages: of each
  * half m = ceil(half / chunk) (1 when chunk is 0). Rounds: 2(m + ceil(log2 p) - 1), with the larger

@@ -8,7 +8,7 @@
 
 enum plan_place { PLAN_OUT_OF_PLACE, PLAN_IN_PLACE };
 
-/* What a run of all ranks' plans counted. */
+/* Counts of a run of all ranks' plans. */
 struct plan_counts {
 	uint64_t max_messages; /* most messages sent by one rank */
 	uint64_t max_elements; /* most elements sent by one rank */

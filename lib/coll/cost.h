@@ -6,7 +6,7 @@
 
 #include "coll/simulate.h"
 
-/* What is asked: sizes in bytes. */
+/* An operation; sizes in bytes. */
 struct cost_args {
 	uint32_t nranks;    /* > 1 */
 	double nbytes;	    /* of the whole vector */

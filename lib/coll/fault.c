@@ -190,7 +190,7 @@ is_of_frames(const struct gpusim_fault *f)
 	return f->kind == GPUSIM_FAULT_DROP || f->kind == GPUSIM_FAULT_CORRUPT;
 }
 
-/* What each kind knows beside its point. */
+/* The keys of each kind, beside its point. */
 static enum rc
 check_kind(const struct gpusim_fault *f, struct err *err)
 {

@@ -19,7 +19,7 @@ struct machine_span {
 	uint64_t base, len;
 };
 
-/* What check.c says of one rank before the run. */
+/* One rank before the run, as check.c lays it out. */
 struct machine_rank {
 	const struct plan *plan;
 	struct machine_span buf[3]; /* by enum plan_buf */
@@ -48,7 +48,7 @@ struct channel {
 	uint32_t n;
 };
 
-/* What a rank left for the others with its last two one-sided steps, by their number modulo 2. */
+/* A rank's offer to the others in its last two one-sided steps, by their number modulo 2. */
 struct arrival {
 	uint32_t *clock; /* its own when it came */
 	uint64_t *value; /* of STEP_SHARE, or NULL */
@@ -133,7 +133,7 @@ enum progress machine_sync(struct machine *m, uint32_t r, const struct plan_step
 enum progress machine_reduce_all(struct machine *m, uint32_t r, const struct plan_step *s,
 				 struct err *err);
 
-/* Rank r touches rank q's memory: nobody else may touch it at the same time, but two may read. */
+/* Rank r touches rank q's memory: no other rank may touch it at the same time, but two may read. */
 bool machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t count,
 		   bool write, struct err *err);
 

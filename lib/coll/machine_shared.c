@@ -1,9 +1,9 @@
 /*
  * machine_shared.c - one-sided steps: ranks that meet, and touch each other's memory.
  *
- * Two touches of one element by different ranks, one of them a write, must be ordered: whoever
- * comes second in this run must know of the first by its clock. As the clocks tell what is known
- * and not what happened, one run finds a race of any.
+ * Two touches of one element by different ranks, one of them a write, must be ordered: the second
+ * rank in this run must know of the first touch by its clock. Clocks record knowledge, not time, so
+ * one run finds the races of every run.
  */
 #include <stdlib.h>
 #include <string.h>

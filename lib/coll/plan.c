@@ -195,7 +195,7 @@ plan_args_check(const struct plan_args *a, struct err *err)
 	return RC_OK;
 }
 
-/* What kind of steps an algorithm's smallest plan has. */
+/* The kinds of steps in an algorithm's smallest plan. */
 static void
 sample(const struct plan_algo *row, bool *mapped, bool *stores)
 {
@@ -270,7 +270,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		       row->name, a->rank);
 }
 
-/* What rank r does in the operation that *a describes; false: nothing. */
+/* Rank r's half or share of the operation that *a describes; false: it takes no part. */
 static bool
 args_of_rank(const struct plan_args *a, uint32_t r, struct plan_args *out)
 {

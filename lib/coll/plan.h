@@ -15,12 +15,12 @@
  * on the way out.
  *
  * One-sided steps. Where every rank has the others' memory mapped, a plan may instead read and
- * write it: plan->mapped is set then. STEP_SYNC and STEP_SHARE are met by all ranks together; what
- * a rank did before its sync, all see after theirs. STEP_REDUCE_ALL reads the same range of every
- * rank and writes the same range of every rank (PLAN_EVERY) or of its own. Nobody may touch a range
- * that another rank writes, nor write what another reads, without a sync between. What STEP_SHARE
- * leaves is a copy: its range may be written at once, and the copy is readable until the rank's
- * next one-sided step but one.
+ * write it: plan->mapped is set then. All ranks meet at STEP_SYNC and STEP_SHARE, and see
+ * after it what any of them wrote before. STEP_REDUCE_ALL reads the same range of every
+ * rank and writes the same range of every rank (PLAN_EVERY) or of its own. No rank may touch a range
+ * that another rank writes, nor write a range that another reads, without a sync between. STEP_SHARE
+ * leaves a copy: the rank may write to its range at once, and the copy is readable until the rank's
+ * second next one-sided step.
  *
  * Buffers. Counts are in elements of the operation's vector, which has `nelem` elements;
  * offsets are in elements from the start of the buffer named (offset 0 of allgather's in is the
@@ -91,7 +91,7 @@ struct plan {
 	enum rc rc;    /* why a step could not be appended; none is appended after it */
 };
 
-/* What to plan. */
+/* The operation to plan. */
 struct plan_args {
 	enum gpusim_coll coll;
 	uint32_t rank, nranks;
@@ -171,7 +171,7 @@ void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint6
 const char *coll_name(enum gpusim_coll coll);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
-/* What kind it is: takes a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
+/* It takes a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */
 bool coll_reduces(enum gpusim_coll coll);
 bool coll_has_root(enum gpusim_coll coll);
 bool coll_is_sendrecv(enum gpusim_coll coll);

@@ -13,7 +13,7 @@ static const char *const buf_names[] = {"in", "out", "tmp", "shared"};
 static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
 				    "finish", "sync", "share",	     "reduce-all"};
 
-/* What a step of a kind uses. */
+/* The ranges that a step of a kind uses. */
 static bool
 has_src(enum plan_step_kind k)
 {

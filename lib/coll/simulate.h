@@ -6,7 +6,7 @@
 
 #include "coll/plan.h"
 
-/* What things cost, in microseconds. */
+/* Costs in microseconds. */
 struct cost_model {
 	double alpha_us; /* a message */
 	double beta_us;	 /* a byte of a message */

@@ -369,7 +369,7 @@ cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *
 	return row->us(&a, &t->model[ask->transport]);
 }
 
-/* What is under way to a peer through sockets shall stay in a core's cache, once there is much. */
+/* A large vector goes through sockets in pieces whose window fits a core's cache. */
 static uint64_t
 largest_chunk(const struct tune_ask *ask)
 {
@@ -397,7 +397,7 @@ best_chunk(const struct tuner *t, const struct tune_ask *ask, struct tune_answer
 	}
 }
 
-/* A rank alone writes to nobody. */
+/* A single rank stores into no peer. */
 static bool
 is_barred(const struct tune_ask *ask, const struct plan_algo *algo)
 {
@@ -454,8 +454,8 @@ by_model(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *
 	}
 }
 
-/* GPUSIM_ALGO has left only what the model does not take by itself: the first of that. Or only what
- * this transport cannot do: as if it had said nothing. */
+/* GPUSIM_ALGO has left algorithms that the model does not take by itself: take the first of them. Or it
+ * has left none that this transport can do: ignore it. */
 static void
 by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out)
 {

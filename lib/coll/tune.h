@@ -1,10 +1,9 @@
 /*
  * tune.h - which algorithm, and in which messages, when the caller leaves it open. Pure.
  *
- * What decides, the first that does: the call's own algorithm; GPUSIM_ALGO (struct tune_select);
- * the first line of a tuner file that fits (struct tune_rule); the model (cost.h). GPUSIM_ALGO only
- * narrows what the file and the model may choose from, and only as far as the transport can do any
- * of it.
+ * The first of these that says something decides: the call's own algorithm; the first line of a
+ * tuner file that fits (struct tune_rule); the model (cost.h). GPUSIM_ALGO (struct tune_select)
+ * narrows the choice of the file and the model, unless the transport can do none of the rest.
  */
 #ifndef COLL_TUNE_H
 #define COLL_TUNE_H
@@ -33,7 +32,7 @@ struct tune_rule {
 	uint32_t nranks; /* 0: any */
 };
 
-/* What GPUSIM_ALGO says of one collective. */
+/* GPUSIM_ALGO's part about one collective. */
 struct tune_select {
 	uint64_t allowed; /* bit i: row i of plan_algos */
 	bool named;	  /* the allowed ones were listed, so the slow ones count too */

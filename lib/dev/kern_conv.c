@@ -281,7 +281,7 @@ conv2d_run(struct kern_call *call)
  * oy stride + ky - pad, ix = ox stride + kx - pad; x is 0 beyond its edges.
  *
  * oh = (h + 2 pad - size) / stride + 1, rounded down, and ow likewise. Neither y nor scratch
- * overlaps anything. What is left in scratch is undefined.
+ * overlaps anything. The contents of scratch are undefined afterwards.
  * Errors: RC_INVAL, also for a kernel larger than the padded image. Checked by:
  * tests/unit/t_kern_conv.c
  */

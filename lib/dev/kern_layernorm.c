@@ -75,7 +75,7 @@ layernorm_run(struct kern_call *call)
  * layernorm - y[i,j] = gamma[j] (x[i,j] - mean[i]) / sqrt(variance[i] + eps) + beta[j], by the mean and the
  * biased variance of row i. moments[i] = mean[i], 1 / sqrt(variance[i] + eps), for the gradients.
  *
- * y may be x; what is written overlaps nothing else. Errors: RC_INVAL.
+ * y may be x; outputs overlap nothing else. Errors: RC_INVAL.
  * Source: Ba, Kiros & Hinton, arXiv:1607.06450. Checked by: tests/unit/t_kern_layernorm.c
  */
 const struct kernel kernel_layernorm = {
@@ -157,7 +157,7 @@ layernorm_grad_params_run(struct kern_call *call)
  * layernorm_grad_params - dgamma[j] = sum of dy[:,j] (x[:,j] - mean) / sqrt(variance + eps), dbeta[j] = sum of
  * dy[:,j], in double, with layernorm's moments.
  *
- * What is written overlaps nothing. Errors: RC_INVAL. Checked by: tests/unit/t_kern_layernorm.c
+ * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/t_kern_layernorm.c
  */
 const struct kernel kernel_layernorm_grad_params = {
     .name = "layernorm_grad_params",

@@ -12,7 +12,7 @@
 
 #define BLOCK 256
 
-/* Volatile: somebody may write the labels meanwhile, and what was checked must be what is used. */
+/* Volatile: another thread may write the labels meanwhile, and the checked value must be the used one. */
 typedef const volatile uint8_t label;
 
 /* Fails when a label is no class. */
@@ -123,7 +123,7 @@ xent_rows(unsigned char *grad, const unsigned char *logits, label *labels, size_
 XENT_ROWS(float)
 XENT_ROWS(double)
 
-/* What a loss works on, once it is checked. */
+/* A loss's checked arguments. */
 struct loss {
 	const void *logits;
 	label *labels;

@@ -252,7 +252,7 @@ batchnorm_grad_sums_run(struct kern_call *call)
  * batchnorm_grad_sums - sums[0,j] = dbeta[j] = sum of dy[:,j,:], sums[1,j] = dgamma[j] = sum of dy
  * (x - mean) / sqrt(variance + eps), in double.
  *
- * What is written overlaps nothing. Errors: RC_INVAL. Checked by: tests/unit/t_kern_norm.c
+ * Outputs overlap nothing. Errors: RC_INVAL. Checked by: tests/unit/t_kern_norm.c
  */
 const struct kernel kernel_batchnorm_grad_sums = {
     .name = "batchnorm_grad_sums",
@@ -313,7 +313,7 @@ enum {
 NORMALISE_GRAD(float)
 NORMALISE_GRAD(double)
 
-/* What batchnorm_grad works on, once it is checked. */
+/* batchnorm_grad's checked arguments. */
 struct grad {
 	unsigned char *dx;
 	const unsigned char *dy, *x;

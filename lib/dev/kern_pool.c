@@ -198,7 +198,7 @@ enum {
 	PG_DTYPE,
 };
 
-/* Volatile: somebody may write it meanwhile, and what was checked must be what is used. */
+/* Volatile: another thread may write it meanwhile, and the checked value must be the used one. */
 typedef const volatile uint32_t place;
 
 /* Fails when an index lies outside its plane. */

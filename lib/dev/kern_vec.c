@@ -152,7 +152,7 @@ gather_run(struct kern_call *call)
 	unsigned char *dst = kern_at(call, GATHER_DST, n, cols, to_size);
 	const unsigned char *src = kern_at(call, GATHER_SRC, rows, cols, size);
 	struct kern_cast c;
-	/* Volatile: somebody may write it meanwhile, so what was checked must be what is used. */
+	/* Volatile: another thread may write it meanwhile, and the checked value must be the used one. */
 	const volatile uint32_t *index = kern_at(call, GATHER_INDEX, n, 1, sizeof *index);
 
 	kern_apart(call, GATHER_DST, GATHER_SRC);
@@ -181,7 +181,7 @@ gather_run(struct kern_call *call)
  * gather - dst[i,:] = scale src[index[i],:], in another type if one is named. dst overlaps neither
  * src nor index.
  *
- * Converts as cast does, while a row is at hand.
+ * Converts as cast does, row by row while it is in the cache.
  * Errors: RC_INVAL; RC_BADDATA an index past the rows. Checked by: tests/unit/t_kern_vec.c
  */
 const struct kernel kernel_gather = {

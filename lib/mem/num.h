@@ -41,7 +41,7 @@ enum num_status num_parse(enum gpusim_dtype t, const char *text, size_t len, voi
  */
 size_t num_format(enum gpusim_dtype t, const void *src, char *dst);
 
-/* What the type holds, for messages: "0 to 255", "at most 65504". Static storage. */
+/* The type's range, for messages: "0 to 255", "at most 65504". Static storage. */
 const char *num_range(enum gpusim_dtype t);
 
 #endif

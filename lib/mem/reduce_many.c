@@ -202,7 +202,7 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	m.size = dtype_size(t);
 	m.mean = redops[redop].mean && !(flags & REDUCE_PARTIAL);
 	m.stream = wants_stream(&m, flags);
-	/* What follows begins where a line of the first destination does. */
+	/* The rest begins with a line of the first destination. */
 	head = -(uintptr_t)dst[0] % REDUCE_LINE;
 	first = m.stream && head / m.size < nelem ? head / m.size : 0;
 	reduce_range(&m, 0, first);

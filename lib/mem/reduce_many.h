@@ -22,9 +22,9 @@ enum reduce_flags {
  *	flags	of enum reduce_flags. With REDUCE_STREAM everything is stored, as seen by other
  *		threads and processes, in order before whatever the caller stores next
  *
- * Reduced from the left in the order of sources, each element by itself, so whoever reduces the
- * same sources gets the same bits, on every instruction set and however the vector is cut (but for
- * the payload and sign of NaNs; see reduce_isa.h for why). f16 and bf16 accumulate in f32 over all
+ * Each element is reduced by itself, from the left in the order of sources. So the same sources give
+ * the same bits, on every instruction set and however the vector is cut (but for the payload and
+ * sign of NaNs; reduce_isa.h says why). f16 and bf16 accumulate in f32 over all
  * sources, a mean divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
  */

@@ -10,7 +10,7 @@
 
 #define QUOTED_CHARS 40 /* of an element in a message */
 
-/* What is left of one line. more: another element follows, if only an empty one behind a comma. */
+/* The rest of one line. more: another element follows, even an empty one after a comma. */
 struct line {
 	const char *p, *end;
 	bool more;
