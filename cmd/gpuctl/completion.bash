@@ -1,4 +1,4 @@
-# gpuctl(1): completion for bash. What there is to offer gpuctl itself says; see completion.c.
+# gpuctl(1): completion for bash. gpuctl itself says what to offer; see completion.c.
 # shellcheck shell=bash
 
 _gpuctl() {

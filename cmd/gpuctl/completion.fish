@@ -1,4 +1,4 @@
-# gpuctl(1): completion for fish. What there is to offer gpuctl itself says; see completion.c.
+# gpuctl(1): completion for fish. gpuctl itself says what to offer; see completion.c.
 
 function __gpuctl_offer
     set -l words (commandline -opc)

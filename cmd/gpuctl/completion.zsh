@@ -1,5 +1,5 @@
 #compdef gpuctl
-# gpuctl(1): completion for zsh. What there is to offer gpuctl itself says; see completion.c.
+# gpuctl(1): completion for zsh. gpuctl itself says what to offer; see completion.c.
 
 local line at
 local -a lines offered
