@@ -269,8 +269,8 @@ fill(struct world *w, uint32_t k)
 		c->filled_by[r] = c->dev[r];
 	}
 	c->nfilled = c->nranks;
-	/* What is written into a device's memory after another has taken its place is lost, and the
-	 * writer cannot tell; nobody promises anything then. */
+	/* A write into a device's memory after another device has adopted it is lost, and the client
+	 * cannot tell. No result is promised then. */
 	c->in_vain = false;
 	for (uint32_t r = 0; r < c->nranks; r++)
 		c->in_vain |= w->dev[c->dev[r]].adopted > c->told_at;
@@ -513,11 +513,12 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 		forget_data(c);
 	}
 	if (c->last && what == GPU_SIM__REQUEST__BODY_SUBMIT && rc != RC_OK)
-		wrong(w, "client %u: in a calm world an all-reduce fails: %s", k, text);
-	/* What belonged to clients that left while there was no coordinator is free a bit later. */
+		wrong(w, "client %u: in a world without faults an all-reduce fails: %s", k, text);
+	/* Devices of clients that left while the coordinator was down are free RETURN_MS later. */
 	if (c->last && what == GPU_SIM__REQUEST__BODY_COMM_INIT && rc != RC_OK &&
 	    w->now > w->calm_at + RETURN_MS * MS)
-		wrong(w, "client %u: in a calm world no communicator can be made: %s", k, text);
+		wrong(w, "client %u: in a world without faults no communicator can be made: %s", k,
+		      text);
 	later(w, k, c->last && rc != RC_OK ? 1000 * MS : between(w, MS, 150 * MS));
 }
 
@@ -623,7 +624,7 @@ client_start(struct world *w, uint32_t k)
 void
 clients_last_check(struct world *w)
 {
-	/* Whoever goes leaves nothing behind; by then who was frozen is awake, and known to be. */
+	/* Leases of clients that ended are over by then; frozen nodes run again and are known to. */
 	uint64_t rest = w->calm_at + 9000 * MS, us = 4000 * MS;
 
 	trace(w, "the last check");

@@ -117,8 +117,7 @@ coll_try(struct world *w, uint32_t i)
 	      c->comm, c->epoch, c->op, c->result[0], c->result[1]);
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		struct event *e = post(
-		    w,
-		    w->now + between(w, 100, roll(w, 3) || w->calm ? 5 * MS : w->weather.slow_us),
+		    w, w->now + between(w, 100, roll(w, 3) || w->calm ? 5 * MS : w->faults.slow_us),
 		    EV_COLL, node_of_device(c->dev[r]));
 
 		e->b = c->start[r];

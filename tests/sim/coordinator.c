@@ -8,7 +8,7 @@
 #define ASKED_BY_WORLD UINT64_MAX
 #define LATE_MS	       400 /* an answer may be so long past its deadline: ticks are 100 ms apart */
 
-/* ---- what is kept: records by key, of which each commit is whole */
+/* ---- the store: records by key */
 
 static size_t
 record_at(const struct world *w, const char *key)
@@ -63,7 +63,7 @@ call_device(struct world *w, struct coord_action *a)
 		  a->token, a->timeout_ms * MS, &a->body);
 }
 
-/* It comes, or cannot be started, or ends before it has come, or nobody hears of it any more. */
+/* The device starts, or fails to start, or exits before it registers, or nothing is reported at all. */
 static void
 spawn(struct world *w, uint32_t d)
 {
@@ -88,7 +88,7 @@ spawn(struct world *w, uint32_t d)
 	}
 }
 
-/* What nobody waits for is not asked for afterwards. */
+/* Nobody adopts this memory afterwards. */
 static void
 discard(struct world *w, uint32_t d)
 {
@@ -222,7 +222,7 @@ coordinator_tick(struct world *w)
 
 /* ---- the process */
 
-/* What it says of itself. */
+/* Send the coordinator a request of the world's own, and take the answer. */
 static void
 ask(struct world *w, GpuSim__Request *req, struct buf *out)
 {
@@ -238,7 +238,7 @@ ask(struct world *w, GpuSim__Request *req, struct buf *out)
 	w->telling = NULL;
 }
 
-/* Its communicators, from itself. */
+/* Its status: the communicators it has. */
 static void
 ask_state(struct world *w, struct buf *out)
 {
@@ -310,7 +310,7 @@ find_comm(const GpuSim__StatusResponse *r, uint64_t id)
 	return NULL;
 }
 
-/* What a communicator was, it is. One that was changing may have got further, or start over. */
+/* A communicator is the same after a restart. One that was changing may have got further, or begin again. */
 static void
 check_same(struct world *w, const GpuSim__CommSummary *was, const GpuSim__CommSummary *is)
 {
@@ -402,7 +402,7 @@ coordinator_start(struct world *w)
 void
 coordinator_kill(struct world *w)
 {
-	ask_state(w, &w->told); /* so that what was due has happened when it tells: */
+	ask_state(w, &w->told); /* this step handles what is due; the next one reports it: */
 	coordinator_check_history(w);
 	ask_state(w, &w->told);
 	coord_free(w->coord);

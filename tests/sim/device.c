@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the answers to a run that has just failed say of the failure. */
+/* The failure that answers to a run carry when it has just failed. */
 static const GpuSim__Failure *failure;
 
 static struct sim_device *

@@ -1,5 +1,5 @@
 /*
- * sim - play seeded worlds of one coordinator, devices and clients, and check what must hold.
+ * sim - play seeded worlds of one coordinator, devices and clients, and check their invariants.
  *
  *	sim [-n SEEDS] [-s FIRST] [-j JOBS] [-d | -v]
  *

@@ -11,7 +11,7 @@
 static uint64_t
 latency(struct world *w)
 {
-	return between(w, 20, w->weather.latency_us);
+	return between(w, 20, w->faults.latency_us);
 }
 
 struct buf
@@ -26,7 +26,7 @@ pack_message(const ProtobufCMessage *m)
 	return b;
 }
 
-/* What the net room adds to a body. */
+/* The fields that lib/net adds to a body. */
 static void
 add_envelope(const struct sim_call *c, struct buf *body)
 {
@@ -47,9 +47,9 @@ static void
 send_request(struct world *w, uint32_t i)
 {
 	const struct sim_call *c = &w->call[i];
-	unsigned copies = 1 + chance(w, w->weather.repeat);
+	unsigned copies = 1 + chance(w, w->faults.repeat);
 
-	if (!reaches(w, c->from, c->to) || !w->node[c->to].alive || chance(w, w->weather.lose))
+	if (!reaches(w, c->from, c->to) || !w->node[c->to].alive || chance(w, w->faults.lose))
 		return;
 	while (copies--) {
 		struct event *e = post(w, w->now + latency(w), EV_REQUEST, c->to);
@@ -151,7 +151,7 @@ send_reply(struct world *w, uint32_t call, const void *body, size_t nbytes)
 	struct event *e;
 
 	if (!reaches(w, c->from, c->to) || !w->node[c->from].alive ||
-	    w->node[c->from].life != c->from_life || chance(w, w->weather.lose))
+	    w->node[c->from].life != c->from_life || chance(w, w->faults.lose))
 		return;
 	e = post(w, w->now + latency(w), EV_REPLY, c->from);
 	e->a = call;

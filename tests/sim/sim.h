@@ -94,7 +94,7 @@ struct memory { /* a device's file: it outlives the process */
 struct drun { /* a run as a device executes it */
 	uint64_t start, comm, instance, generation;
 	uint32_t epoch, rank, served;
-	const GpuSim__RunRequest *req;	 /* of who is to be answered */
+	const GpuSim__RunRequest *req;	 /* the request to be answered */
 	GpuSim__GraphDefineRequest *def; /* its own copy of its graph, or NULL */
 	GpuSim__Op **ops;
 	size_t nops, op;
@@ -135,7 +135,7 @@ struct sim_device {
 struct coll {
 	uint64_t comm, instance, op;
 	uint32_t epoch, nranks;
-	uint32_t dev[MAX_DEVICES];			      /* by rank: who has come, or NONE */
+	uint32_t dev[MAX_DEVICES]; /* by rank: a device that has arrived, or NONE */
 	uint64_t start[MAX_DEVICES], generation[MAX_DEVICES]; /* its run */
 	uint32_t gone, finished;			      /* bits of ranks */
 	uint64_t result[WORDS];
@@ -156,9 +156,9 @@ struct sim_client {
 	bool failed;				  /* the communicator has */
 	unsigned what;				  /* it is doing */
 	uint32_t filled_by[MAX_DEVICES], nfilled; /* whose input is in which word */
-	bool in_vain;				  /* some inputs went to who was no rank any more */
-	uint64_t asked, told_at;		  /* the last request; what dev is from */
-	bool filled, shared;			  /* inputs are there; or `expect` everywhere */
+	bool in_vain;		 /* some inputs went to a device that is no rank any more */
+	uint64_t asked, told_at; /* the last request; what dev is from */
+	bool filled, shared;	 /* inputs are there; or `expect` everywhere */
 	uint64_t expect[WORDS];
 	uint32_t told;	     /* ranks that took part, by an answer that is to be checked */
 	bool note;	     /* it tells of a recovery */
@@ -184,7 +184,7 @@ enum event_kind {
 	EV_COLL_LATE,	/* device: run b of generation c has waited for too long in operation d */
 	EV_COLL_TRY,	/* a: collective (none of a node) */
 	EV_CLIENT,	/* client: its next step */
-	EV_FAULT,	/* the weather */
+	EV_FAULT,	/* faults begin at random */
 	EV_START,	/* start node a */
 	EV_MEND,	/* partitions end */
 	EV_UNREACHABLE, /* coordinator: device b's connection broke; life c of it */
@@ -206,7 +206,7 @@ struct event {
 	size_t nbytes;
 };
 
-struct profile { /* how foul the weather is; of 1000 */
+struct profile { /* of faults: chances out of 1000, at each step of the fault generator */
 	uint32_t lose, repeat, crash, freeze, split, coord_crash, coord_freeze, client_dies;
 	uint32_t starve;	      /* for want of a processor things happen late */
 	uint32_t latency_us, slow_us; /* of a message; of a collective, at most */
@@ -220,11 +220,11 @@ struct record {
 struct world {
 	uint64_t seed, rng, now, order;
 	int verbose;
-	struct profile weather;
-	bool starving;	       /* of processors: nothing is lost, and nobody may be called so */
-	uint64_t behind_until; /* what comes to the coordinator waits for so long: */
+	struct profile faults;
+	bool starving;	       /* of processors: no node dies, and no device may be called lost */
+	uint64_t behind_until; /* until then messages to the coordinator wait so long: */
 	uint64_t behind_us;
-	uint64_t inbox_at; /* when what has come is read: nothing overtakes it */
+	uint64_t inbox_at; /* when the coordinator reads its messages: in order */
 	uint32_t policy;   /* of devices lost in no communicator */
 	bool calm;	   /* no more faults */
 	uint64_t calm_at;
@@ -239,7 +239,7 @@ struct world {
 	struct coord *coord;
 	struct coord_actions actions;
 	uint64_t instance, coord_client[MAX_DEVICES], coord_seq[MAX_DEVICES];
-	struct buf told;       /* what the coordinator said of itself when it died */
+	struct buf told;       /* the coordinator's status just before it died */
 	uint64_t told_events;  /* number of the last event it had told then */
 	struct buf *telling;   /* where its answer to the world itself goes */
 	struct record *record; /* sorted by key */
@@ -250,7 +250,7 @@ struct world {
 	size_t ncolls, coll_cap;
 	uint32_t tags;
 	uint8_t tag_max[MAX_TAGS]; /* most that a device may count of it */
-	char wrong[512];	   /* the first thing that must not be, or "" */
+	char wrong[512];	   /* the first broken invariant, or "" */
 	struct digest digest;	   /* of all that has happened */
 	uint64_t events, checked, succeeded, failed, recovered;
 };
@@ -261,7 +261,7 @@ bool chance(struct world *w, uint32_t of1000);
 uint64_t roll64(struct world *w);
 uint64_t between(struct world *w, uint64_t lo, uint64_t hi);
 void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Note what must not be; the world ends. */
+/* An invariant is broken: note the sentence. The world ends. */
 void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct event *post(struct world *w, uint64_t at, enum event_kind kind, uint32_t node);
 bool reaches(const struct world *w, uint32_t a, uint32_t b);
@@ -327,7 +327,7 @@ void coll_leave(struct world *w, uint32_t d, struct drun *r);
 void coll_try(struct world *w, uint32_t i);
 /* The result is in the rank's buffer; false: it will not come. */
 bool coll_finish(struct world *w, uint32_t d, struct drun *r);
-/* Whom the rank waits for, as bits of ranks. */
+/* The ranks that this rank waits for, as bits. */
 uint32_t coll_missing(struct world *w, uint32_t d, const struct drun *r);
 
 /* client.c */
@@ -335,7 +335,7 @@ void client_start(struct world *w, uint32_t k);
 void client_step(struct world *w, uint32_t k);
 void client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum rc rc,
 		   const GpuSim__Reply *reply, const char *text);
-/* At the end, when all is calm: it does one thing and it must succeed. */
+/* At the end, without faults: it does one thing, which must succeed. */
 void clients_last_check(struct world *w);
 
 /* The process that a device was in its so manieth life. */

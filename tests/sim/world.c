@@ -1,4 +1,4 @@
-/* world.c - chance, time, processes, weather, and what must hold at the end. */
+/* world.c - chance, time, processes, faults, and the invariants at the end. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -202,7 +202,7 @@ node_kill(struct world *w, uint32_t n, const char *why)
 			w->call[i].done = true;
 }
 
-/* ---- weather */
+/* ---- faults */
 
 static uint32_t
 strength(struct world *w, uint32_t low, uint32_t high)
@@ -213,18 +213,18 @@ strength(struct world *w, uint32_t low, uint32_t high)
 }
 
 static void
-make_weather(struct world *w)
+make_faults(struct world *w)
 {
-	w->weather = (struct profile){.lose = strength(w, 10, 100),
-				      .repeat = strength(w, 10, 150),
-				      .crash = strength(w, 20, 120),
-				      .freeze = strength(w, 20, 100),
-				      .split = strength(w, 5, 40),
-				      .coord_freeze = strength(w, 3, 20),
-				      .coord_crash = strength(w, 5, 30),
-				      .client_dies = strength(w, 2, 15),
-				      .slow_us = roll(w, 2) ? 400 * MS : 2500 * MS,
-				      .latency_us = roll(w, 2) ? 2000 : 20000};
+	w->faults = (struct profile){.lose = strength(w, 10, 100),
+				     .repeat = strength(w, 10, 150),
+				     .crash = strength(w, 20, 120),
+				     .freeze = strength(w, 20, 100),
+				     .split = strength(w, 5, 40),
+				     .coord_freeze = strength(w, 3, 20),
+				     .coord_crash = strength(w, 5, 30),
+				     .client_dies = strength(w, 2, 15),
+				     .slow_us = roll(w, 2) ? 400 * MS : 2500 * MS,
+				     .latency_us = roll(w, 2) ? 2000 : 20000};
 }
 
 /* A world in which nothing happens but that it happens late. */
@@ -232,10 +232,10 @@ static void
 make_starving(struct world *w)
 {
 	w->starving = true;
-	w->weather = (struct profile){.repeat = w->weather.repeat,
-				      .starve = 150,
-				      .slow_us = 400 * MS,
-				      .latency_us = w->weather.latency_us};
+	w->faults = (struct profile){.repeat = w->faults.repeat,
+				     .starve = 150,
+				     .slow_us = 400 * MS,
+				     .latency_us = w->faults.latency_us};
 }
 
 static void
@@ -275,7 +275,7 @@ crash(struct world *w, uint32_t n, uint64_t most)
 	post(w, w->now + between(w, 50 * MS, most), EV_START, NONE)->a = n;
 }
 
-/* The coordinator, and a device: that less than the operation timeout, with the heartbeat that is due. */
+/* Both the coordinator and a device get no processor. The device misses less than the operation timeout. */
 static void
 starve(struct world *w, uint32_t d)
 {
@@ -289,9 +289,9 @@ starve(struct world *w, uint32_t d)
 }
 
 static void
-weather(struct world *w)
+begin_faults(struct world *w)
 {
-	const struct profile *p = &w->weather;
+	const struct profile *p = &w->faults;
 	uint32_t some = node_of_device(roll(w, w->ndevices));
 
 	if (chance(w, p->crash))
@@ -316,11 +316,11 @@ static void
 calm(struct world *w)
 {
 	w->calm = true;
-	w->weather = (struct profile){.latency_us = 1000};
+	w->faults = (struct profile){.latency_us = 1000};
 	trace(w, "calm");
 	mend(w);
 	for (uint32_t n = 0; n < w->nnodes; n++)
-		node_start(w, n); /* who is frozen wakes when it is time to */
+		node_start(w, n); /* a frozen node runs again when its time comes */
 }
 
 /* ---- events */
@@ -372,7 +372,7 @@ happen(struct world *w, const struct event *e)
 		break;
 	case EV_FAULT:
 		if (!w->calm)
-			weather(w);
+			begin_faults(w);
 		break;
 	case EV_START:
 		node_start(w, e->a);
@@ -542,7 +542,7 @@ world_init(struct world *w, uint64_t seed, int verbose)
 		w->client[k].call = NONE;
 		w->client[k].ops = 1;
 	}
-	make_weather(w);
+	make_faults(w);
 	w->calm_at = between(w, 3000 * MS, 12000 * MS);
 	if (roll(w, 8) == 0)
 		make_starving(w);
@@ -563,7 +563,7 @@ world_play(struct world *w, uint64_t seed, int verbose)
 	for (int s = 0; s < 90 && !w->wrong[0] && !clients_done(w); s++)
 		play_until(w, w->now + 1000 * MS);
 	if (!w->wrong[0] && !clients_done(w))
-		wrong(w, "a client is not done %.0f s after all is calm",
+		wrong(w, "a client is not done %.0f s after the last fault",
 		      (double)(w->now - w->calm_at) / 1e6);
 	if (!w->wrong[0])
 		clients_last_check(w);

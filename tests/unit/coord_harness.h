@@ -43,7 +43,7 @@ struct h_answer {
 	struct buf remembered; /* an answer to nobody yet */
 };
 
-/* What has been stored, in order of keys. */
+/* The store's records, in order of keys. */
 struct h_record {
 	char key[256];
 	struct buf value;
@@ -126,7 +126,7 @@ void h_repeat_all(struct harness *h);
 
 /* The answer, or NULL while there is none. */
 GpuSim__Reply *h_reply(struct harness *h, uint64_t token);
-/* What a request came to: RC_OK, its failure, or -1 for none (or two) yet. */
+/* The result of a request: RC_OK, its failure, or -1 for none (or two) yet. */
 int h_code(struct harness *h, uint64_t token);
 const char *h_text(struct harness *h, uint64_t token);
 /* One check: the request failed with this code and exactly this sentence. */
@@ -151,7 +151,7 @@ void h_advance(struct harness *h, uint64_t ms);
 /* Answer call i with the reply, or (NULL) end it with rc and text. */
 void h_end_call(struct harness *h, size_t i, GpuSim__Reply *reply, enum rc rc, const char *text);
 void h_refuse(struct harness *h, size_t i, enum rc rc, const char *text);
-/* What a device that shares memory says of the others'. */
+/* The answer of a device that shares memory to an attach. */
 void h_mapped(const struct h_offer *o, const GpuSim__CommAttachRequest *q,
 	      protobuf_c_boolean *mapped, GpuSim__CommAttachResponse *out);
 /* The device does as told. A run's times name its device; a read gives bytes of 'x'. */

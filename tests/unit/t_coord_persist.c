@@ -1,4 +1,4 @@
-/* What the coordinator stores, and that another one goes on from it as if it were the same. */
+/* The coordinator's records, and a second coordinator that goes on from them as if it were the first. */
 #include "coord_harness.h"
 
 static bool

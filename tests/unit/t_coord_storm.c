@@ -1,7 +1,8 @@
 /*
- * Seeded storms: random requests, answers, refusals, deaths, restarts, departures and late or
- * repeated results. Whatever happens, every request is answered exactly once and in time, nothing
- * waits for a dead device, and the same storm gives the same actions.
+ * Seeded storms of requests that the simulator (tests/sim) does not make: groups, sends and receives that meet in
+ * later submits, graphs that are destroyed, ranks that meet by an id, copies, cancelled requests, ids of things that do
+ * not exist, devices that refuse, results that come twice. Every request is answered exactly once and in time, nothing
+ * waits for a dead device, and the same storm gives the same actions, byte for byte.
  */
 #include "coord_harness.h"
 
@@ -388,7 +389,7 @@ main(void)
 	ok(unanswered == 0, "every request of %d storms is answered exactly once", SEEDS);
 	ok(busy == 0, "nothing is left pending, every communicator can be destroyed");
 	ok(differ == 0, "the same storm gives the same actions, byte for byte");
-	ok(good > SEEDS && bad > SEEDS, "storms have both fair and foul weather");
+	ok(good > SEEDS && bad > SEEDS, "requests succeed and fail in storms");
 	printf("# %u requests succeeded, %u failed\n", good, bad);
 
 	/* In the middle of a storm, too, everything can be released. */

@@ -13,7 +13,8 @@ enum rc persist_init(struct coord *c);
 
 /* The end of a step: store what has changed, before everything else. */
 void persist_step(struct coord *c);
-/* The last step's records could not be stored: take them out of *out, fail who was to hear of an effect. */
+/* The last step's records could not be stored: take them out of *out, and answer requests with an effect by the
+ * failure. */
 void persist_uncommitted(struct coord *c, const struct err *why, struct coord_actions *out);
 /* coord_restore */
 enum rc persist_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
