@@ -1,5 +1,5 @@
 /*
- * NCCL's calls, a function each: of one rank, and of all. Both fill a gpusim_collective and submit it.
+ * NCCL's calls, a function each: of one rank, and of all. Both describe a gpusim_collective and submit it.
  *
  * One rank's submission waits at the coordinator for those of the other ranks (SubmitRequest.meet), which
  * then run as one. A send or recv meets its other half at the devices, so it waits for nobody.
@@ -8,48 +8,58 @@
 
 #include "client/ops.h"
 
-/* The operation's nelem is of all parts together, NCCL's count of one. */
-static struct gpusim_collective
-whole(const struct gpusim_comm *comm, struct gpusim_collective c)
-{
-	bool parts = c.coll != GPUSIM_ALLREDUCE && c.coll != GPUSIM_BROADCAST &&
-		     c.coll != GPUSIM_REDUCE && c.coll != GPUSIM_SEND && c.coll != GPUSIM_RECV;
+static const struct gpusim_addr nowhere = {0};
 
-	c.size = sizeof c;
-	/* Of a product that is too large the coordinator says that the range is outside. */
-	if (parts && __builtin_mul_overflow(c.nelem, comm->nranks, &c.nelem))
+/* The operation's elements are of all parts together, NCCL's count is of one. */
+static struct gpusim_collective
+describe(const struct gpusim_comm *comm, enum gpusim_coll coll, uint64_t count,
+	 enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
+	 struct gpusim_stream stream)
+{
+	bool whole = coll == GPUSIM_ALLREDUCE || coll == GPUSIM_BROADCAST ||
+		     coll == GPUSIM_REDUCE || coll == GPUSIM_SEND || coll == GPUSIM_RECV;
+	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = coll,   .dtype = dtype,
+				      .redop = redop,	      .nelem = count, .root = root,
+				      .stream = stream};
+
+	/* The coordinator refuses a product that is too large: the range is outside. */
+	if (!whole && __builtin_mul_overflow(count, comm->nranks, &c.nelem))
 		c.nelem = UINT64_MAX / comm->nranks * comm->nranks;
 	return c;
 }
 
-static const struct gpusim_addr nowhere = {0};
-
 static enum gpusim_rc
-all(struct gpusim_comm *comm, struct gpusim_collective c)
+all(struct gpusim_comm *comm, enum gpusim_coll coll, const struct gpusim_addr *send,
+    const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
+    enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream)
 {
-	c = whole(comm, c);
+	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
+
+	c.send = send;
+	c.recv = recv;
 	return gpusim_collective(comm, &c, GPUSIM_ASYNC);
 }
 
 static enum gpusim_rc
-one(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
-    struct gpusim_collective c)
+one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
+    struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
+    uint32_t root, struct gpusim_stream stream)
 {
+	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
 	struct gpusim_ops *o = comm->group;
 	enum gpusim_rc rc;
 
 	if (comm->rank < 0)
-		return client_rc(err_set(client_err(), RC_INVAL,
-					 "comm %" PRIu64
-					 ": the handle is for all ranks; this call is one rank's",
-					 comm->id));
+		return client_rc(err_set(
+		    client_err(), RC_INVAL,
+		    "comm %" PRIu64 ": the handle is for all ranks, and this call is one rank's",
+		    comm->id));
 	if (!o)
 		o = gpusim_ops_new(comm->nranks);
-	c = whole(comm, c);
 	c.send = &send;
 	c.recv = &recv;
 	ops_collective_of(o, (uint32_t)comm->rank, &c);
-	if (o && o == comm->group)
+	if (comm->group)
 		return GPUSIM_OK;
 	rc = client_submit_rank(comm, o);
 	gpusim_ops_free(o);
@@ -61,12 +71,7 @@ gpusim_allreduce(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusi
 		 uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
 		 struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_ALLREDUCE,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .redop = redop,
-					      .stream = stream});
+	return one(comm, GPUSIM_ALLREDUCE, send, recv, count, dtype, redop, 0, stream);
 }
 
 enum gpusim_rc
@@ -74,13 +79,7 @@ gpusim_allreduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		     enum gpusim_redop redop, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_ALLREDUCE,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .redop = redop,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_ALLREDUCE, send, recv, count, dtype, redop, 0, stream);
 }
 
 enum gpusim_rc
@@ -88,12 +87,7 @@ gpusim_broadcast(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusi
 		 uint64_t count, enum gpusim_dtype dtype, uint32_t root,
 		 struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_BROADCAST,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .root = root,
-					      .stream = stream});
+	return one(comm, GPUSIM_BROADCAST, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
@@ -101,13 +95,7 @@ gpusim_broadcast_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		     uint32_t root, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_BROADCAST,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .root = root,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_BROADCAST, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
@@ -115,13 +103,7 @@ gpusim_reduce(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_a
 	      uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop, uint32_t root,
 	      struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_REDUCE,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .redop = redop,
-					      .root = root,
-					      .stream = stream});
+	return one(comm, GPUSIM_REDUCE, send, recv, count, dtype, redop, root, stream);
 }
 
 enum gpusim_rc
@@ -129,23 +111,14 @@ gpusim_reduce_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		  enum gpusim_redop redop, uint32_t root, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_REDUCE,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .redop = redop,
-						    .root = root,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_REDUCE, send, recv, count, dtype, redop, root, stream);
 }
 
 enum gpusim_rc
 gpusim_allgather(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
 		 uint64_t count, enum gpusim_dtype dtype, struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){
-		       .coll = GPUSIM_ALLGATHER, .dtype = dtype, .nelem = count, .stream = stream});
+	return one(comm, GPUSIM_ALLGATHER, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
@@ -153,12 +126,7 @@ gpusim_allgather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		     const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		     struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_ALLGATHER,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_ALLGATHER, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
@@ -166,12 +134,7 @@ gpusim_reduce_scatter(struct gpusim_comm *comm, struct gpusim_addr send, struct 
 		      uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
 		      struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_REDUCESCATTER,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .redop = redop,
-					      .stream = stream});
+	return one(comm, GPUSIM_REDUCESCATTER, send, recv, count, dtype, redop, 0, stream);
 }
 
 enum gpusim_rc
@@ -179,22 +142,14 @@ gpusim_reduce_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *se
 			  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 			  enum gpusim_redop redop, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_REDUCESCATTER,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .redop = redop,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_REDUCESCATTER, send, recv, count, dtype, redop, 0, stream);
 }
 
 enum gpusim_rc
 gpusim_alltoall(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
 		uint64_t count, enum gpusim_dtype dtype, struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){
-		       .coll = GPUSIM_ALLTOALL, .dtype = dtype, .nelem = count, .stream = stream});
+	return one(comm, GPUSIM_ALLTOALL, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
@@ -202,24 +157,14 @@ gpusim_alltoall_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		    const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		    struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_ALLTOALL,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_ALLTOALL, send, recv, count, dtype, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
 gpusim_gather(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
 	      uint64_t count, enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_GATHER,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .root = root,
-					      .stream = stream});
+	return one(comm, GPUSIM_GATHER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
@@ -227,25 +172,14 @@ gpusim_gather_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		  const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		  uint32_t root, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_GATHER,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .root = root,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_GATHER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
 gpusim_scatter(struct gpusim_comm *comm, struct gpusim_addr send, struct gpusim_addr recv,
 	       uint64_t count, enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream)
 {
-	return one(comm, send, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_SCATTER,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .root = root,
-					      .stream = stream});
+	return one(comm, GPUSIM_SCATTER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
@@ -253,48 +187,31 @@ gpusim_scatter_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
 		   const struct gpusim_addr *recv, uint64_t count, enum gpusim_dtype dtype,
 		   uint32_t root, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_SCATTER,
-						    .dtype = dtype,
-						    .nelem = count,
-						    .root = root,
-						    .send = send,
-						    .recv = recv,
-						    .stream = stream});
+	return all(comm, GPUSIM_SCATTER, send, recv, count, dtype, GPUSIM_SUM, root, stream);
 }
 
 enum gpusim_rc
 gpusim_barrier(struct gpusim_comm *comm, struct gpusim_stream stream)
 {
-	return one(comm, nowhere, nowhere,
-		   (struct gpusim_collective){.coll = GPUSIM_BARRIER, .stream = stream});
+	return one(comm, GPUSIM_BARRIER, nowhere, nowhere, 0, GPUSIM_F64, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
 gpusim_barrier_all(struct gpusim_comm *comm, struct gpusim_stream stream)
 {
-	return all(comm, (struct gpusim_collective){.coll = GPUSIM_BARRIER, .stream = stream});
+	return all(comm, GPUSIM_BARRIER, NULL, NULL, 0, GPUSIM_F64, GPUSIM_SUM, 0, stream);
 }
 
 enum gpusim_rc
 gpusim_send(struct gpusim_comm *comm, struct gpusim_addr send, uint64_t count,
 	    enum gpusim_dtype dtype, uint32_t peer, struct gpusim_stream stream)
 {
-	return one(comm, send, nowhere,
-		   (struct gpusim_collective){.coll = GPUSIM_SEND,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .root = peer,
-					      .stream = stream});
+	return one(comm, GPUSIM_SEND, send, nowhere, count, dtype, GPUSIM_SUM, peer, stream);
 }
 
 enum gpusim_rc
 gpusim_recv(struct gpusim_comm *comm, struct gpusim_addr recv, uint64_t count,
 	    enum gpusim_dtype dtype, uint32_t peer, struct gpusim_stream stream)
 {
-	return one(comm, nowhere, recv,
-		   (struct gpusim_collective){.coll = GPUSIM_RECV,
-					      .dtype = dtype,
-					      .nelem = count,
-					      .root = peer,
-					      .stream = stream});
+	return one(comm, GPUSIM_RECV, nowhere, recv, count, dtype, GPUSIM_SUM, peer, stream);
 }
