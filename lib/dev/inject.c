@@ -13,29 +13,15 @@ inject_fini(struct inject_table *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* Lock held. */
-static unsigned
-count(const struct inject_table *t)
-{
-	return atomic_load_explicit(&t->n, memory_order_relaxed);
-}
-
-/* Lock held. */
-static void
-set_count(struct inject_table *t, unsigned n)
-{
-	atomic_store_explicit(&t->n, n, memory_order_relaxed);
-}
-
 /* Lock held. The others keep their order. */
 static void
 take_out(struct inject_table *t, unsigned i)
 {
-	unsigned n = count(t) - 1;
+	unsigned n = t->n - 1;
 
 	for (; i < n; i++)
 		t->armed[i] = t->armed[i + 1];
-	set_count(t, n);
+	t->n = n;
 }
 
 static uint64_t
@@ -50,11 +36,11 @@ inject_arm(struct inject_table *t, const struct gpusim_fault *f, uint64_t now_ns
 	enum rc rc = RC_OK;
 
 	pthread_mutex_lock(&t->lock);
-	if (count(t) == GPUSIM_FAULTS_MAX) {
+	if (t->n == GPUSIM_FAULTS_MAX) {
 		rc = err_set(err, RC_BUSY, "%d faults are armed, which is the limit",
 			     GPUSIM_FAULTS_MAX);
 	} else {
-		struct inject_armed *a = &t->armed[count(t)];
+		struct inject_armed *a = &t->armed[t->n];
 
 		*a = (struct inject_armed){.f = *f, .until_ns = UINT64_MAX};
 		if (!f->at) {
@@ -62,7 +48,7 @@ inject_arm(struct inject_table *t, const struct gpusim_fault *f, uint64_t now_ns
 			a->until_ns = end_of(f, now_ns);
 			t->fired++;
 		}
-		set_count(t, count(t) + 1);
+		t->n++;
 	}
 	pthread_mutex_unlock(&t->lock);
 	return rc;
@@ -72,7 +58,7 @@ void
 inject_clear(struct inject_table *t)
 {
 	pthread_mutex_lock(&t->lock);
-	set_count(t, 0);
+	t->n = 0;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -99,7 +85,7 @@ inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_
 	bool found = false;
 
 	pthread_mutex_lock(&t->lock);
-	for (unsigned i = 0; i < count(t) && !found; i++) {
+	for (unsigned i = 0; i < t->n && !found; i++) {
 		const struct gpusim_fault *f = &t->armed[i].f;
 
 		if (f->kind == GPUSIM_FAULT_SLOW || !is_met(f, at))
@@ -140,7 +126,7 @@ inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t n
 	uint64_t ns = 0;
 
 	pthread_mutex_lock(&t->lock);
-	for (unsigned i = 0; i < count(t); i++) {
+	for (unsigned i = 0; i < t->n; i++) {
 		struct inject_armed *a = &t->armed[i];
 
 		if (a->f.kind != GPUSIM_FAULT_SLOW || (a->f.comm && a->f.comm != at->comm))
@@ -170,7 +156,7 @@ inject_list(struct inject_table *t, uint64_t now_ns, struct gpusim_fault *out, s
 	size_t n = 0;
 
 	pthread_mutex_lock(&t->lock);
-	for (unsigned i = 0; i < count(t) && n < max; i++)
+	for (unsigned i = 0; i < t->n && n < max; i++)
 		if (!t->armed[i].live || now_ns < t->armed[i].until_ns)
 			out[n++] = t->armed[i].f;
 	*fired = t->fired;

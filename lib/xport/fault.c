@@ -18,11 +18,11 @@ draw(uint64_t *state)
 static void
 take_out(struct xport_faults *s, unsigned i)
 {
-	unsigned n = atomic_load_explicit(&s->n, memory_order_relaxed) - 1;
+	unsigned n = s->n - 1;
 
 	for (; i < n; i++)
 		s->v[i] = s->v[i + 1];
-	atomic_store_explicit(&s->n, n, memory_order_relaxed);
+	s->n = n;
 }
 
 /* Lock held. Forget cuts that are over. */
@@ -31,7 +31,7 @@ expire(struct xport_faults *s)
 {
 	uint64_t now = clock_now_ns();
 
-	for (unsigned i = 0; i < atomic_load_explicit(&s->n, memory_order_relaxed); i++)
+	for (unsigned i = 0; i < s->n; i++)
 		if (s->v[i].f.kind == GPUSIM_FAULT_CUT && now >= s->v[i].until_ns)
 			take_out(s, i--);
 }
@@ -57,8 +57,7 @@ faults_of_frame(struct xport_faults *s, const struct comm *c, uint32_t peer,
 	enum frame_fate fate = FRAME_GOES;
 
 	expire(s);
-	for (unsigned i = 0;
-	     i < atomic_load_explicit(&s->n, memory_order_relaxed) && fate == FRAME_GOES; i++) {
+	for (unsigned i = 0; i < s->n && fate == FRAME_GOES; i++) {
 		struct xport_fault *v = &s->v[i];
 		bool corrupt = v->f.kind == GPUSIM_FAULT_CORRUPT;
 
@@ -78,7 +77,7 @@ bool
 faults_cut_off(struct xport_faults *s, const struct comm *c, uint32_t peer)
 {
 	expire(s);
-	for (unsigned i = 0; i < atomic_load_explicit(&s->n, memory_order_relaxed); i++)
+	for (unsigned i = 0; i < s->n; i++)
 		if (s->v[i].f.kind == GPUSIM_FAULT_CUT && is_about(&s->v[i].f, c, peer))
 			return true;
 	return false;
@@ -157,7 +156,7 @@ xport_fault_set(struct xport *x, const struct gpusim_fault *f, struct err *err)
 	pthread_mutex_lock(&x->lock);
 	expire(s);
 	rc = check(x, f, err);
-	n = atomic_load_explicit(&s->n, memory_order_relaxed);
+	n = s->n;
 	if (rc == RC_OK && n == XPORT_FAULTS)
 		rc = err_set(err, RC_BUSY, "%d faults of frames are set, which is the limit",
 			     XPORT_FAULTS);
@@ -165,7 +164,7 @@ xport_fault_set(struct xport *x, const struct gpusim_fault *f, struct err *err)
 		s->v[n] = (struct xport_fault){.f = *f, .chance = f->seed};
 		if (f->kind == GPUSIM_FAULT_CUT)
 			s->v[n].until_ns = clock_now_ns() + f->for_ns;
-		atomic_store_explicit(&s->n, n + 1, memory_order_relaxed);
+		s->n = n + 1;
 	}
 	if (rc == RC_OK && f->kind == GPUSIM_FAULT_CUT)
 		close_connections(x, f);
@@ -177,7 +176,7 @@ void
 xport_fault_clear(struct xport *x)
 {
 	pthread_mutex_lock(&x->lock);
-	atomic_store_explicit(&x->faults.n, 0, memory_order_relaxed);
+	x->faults.n = 0;
 	pthread_mutex_unlock(&x->lock);
 }
 
@@ -189,7 +188,7 @@ xport_fault_list(struct xport *x, struct gpusim_fault *out, size_t max)
 
 	pthread_mutex_lock(&x->lock);
 	expire(s);
-	for (; n < atomic_load_explicit(&s->n, memory_order_relaxed) && n < max; n++)
+	for (; n < s->n && n < max; n++)
 		out[n] = s->v[n].f;
 	pthread_mutex_unlock(&x->lock);
 	return n;
