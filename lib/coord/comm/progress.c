@@ -112,36 +112,26 @@ gather(const struct coord *c, const struct comm *comm)
 	return v;
 }
 
-static int
-describe(const struct coord *c, const struct comm *comm, uint32_t r, enum culprit why, char *text,
-	 size_t room)
+static void
+describe(const struct coord *c, const struct comm *comm, uint32_t r, enum culprit why,
+	 struct text *t)
 {
 	const struct progress *p = progress_of(comm, r);
-	uint64_t id = device_id(comm->rank[r].dev);
+	const struct device *d = comm->rank[r].dev;
+	double idle = p ? (double)(c->now_ms - p->moved_ms) / 1e3 : 0;
 
-	if (why == CULPRIT_APART && p)
-		return snprintf(text, room,
-				"rank %u (device %016" PRIx64 ") gets nothing from rank %u (device "
-				"%016" PRIx64 ") for %.1fs",
-				r, id, p->waits_for - 1,
-				device_id(comm->rank[p->waits_for - 1].dev),
-				(double)(c->now_ms - p->moved_ms) / 1e3);
-	if (why == CULPRIT_STUCK && device_is_silent(c, comm->rank[r].dev))
-		return snprintf(
-		    text, room,
-		    "rank %u (device %016" PRIx64 ") is stuck: no word from it for %.1fs", r, id,
-		    (double)(c->now_ms - device_heard_ms(comm->rank[r].dev)) / 1e3);
-	if (why == CULPRIT_STUCK && p)
-		return snprintf(text, room,
-				"rank %u (device %016" PRIx64
-				") is stuck: it lives, and stands in step %u of %u for %.1fs",
-				r, id, p->step, p->steps, (double)(c->now_ms - p->moved_ms) / 1e3);
-	if (why == CULPRIT_STUCK)
-		return snprintf(text, room,
-				"rank %u (device %016" PRIx64
-				") is stuck: it lives, and has not come to the operation",
-				r, id);
-	return 0;
+	text_add(t, "rank %u (device %016" PRIx64 ") ", r, device_id(d));
+	if (why == CULPRIT_APART)
+		text_add(t, "gets nothing from rank %u (device %016" PRIx64 ") for %.1fs",
+			 p->waits_for - 1, device_id(comm->rank[p->waits_for - 1].dev), idle);
+	else if (device_is_silent(c, d))
+		text_add(t, "is stuck: no word from it for %.1fs",
+			 (double)(c->now_ms - device_heard_ms(d)) / 1e3);
+	else if (p)
+		text_add(t, "is stuck: it lives, and stands in step %u of %u for %.1fs", p->step,
+			 p->steps, idle);
+	else
+		text_add(t, "is stuck: it lives, and has not come to the operation");
 }
 
 /* Of two that are apart one has to go: the one that the other waits for. */
@@ -175,8 +165,8 @@ progress_culprits(const struct coord *c, const struct comm *comm, bool *by_rank,
 {
 	struct culprit_rank *v = gather(c, comm);
 	enum culprit *why = alloc_zeroed(comm->nranks, sizeof *why);
+	struct text t = {text, room};
 	uint32_t n = 0;
-	size_t len = 0;
 
 	text[0] = '\0';
 	if (v && why && culprits_find(v, comm->nranks, why, &n, NULL) != RC_OK)
@@ -186,14 +176,13 @@ progress_culprits(const struct coord *c, const struct comm *comm, bool *by_rank,
 
 		if (by_rank)
 			by_rank[r] = guilty && !leaves_to(comm, why, r);
-		if (!guilty || len >= room || !starves(comm, why, r))
+		if (!guilty || !starves(comm, why, r))
 			continue;
-		if (len)
-			len += (size_t)snprintf(text + len, room - len, ", ");
-		if (len < room)
-			len += (size_t)describe(c, comm, r, why[r], text + len, room - len);
+		if (text[0])
+			text_add(&t, ", ");
+		describe(c, comm, r, why[r], &t);
 	}
 	free(v);
 	free(why);
-	return len > 0;
+	return text[0];
 }

@@ -157,11 +157,10 @@ comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
 static void
 name_lost(struct comm *comm, const bool *lost)
 {
-	char *who = comm->rec.who;
-	size_t room = sizeof comm->rec.who, n = 0;
+	struct text t = {comm->rec.who, sizeof comm->rec.who};
 
-	who[0] = '\0';
-	for (uint32_t r = 0; r < comm->nranks && n < room; r++) {
+	comm->rec.who[0] = '\0';
+	for (uint32_t r = 0; r < comm->nranks; r++) {
 		const struct member *m = &comm->rank[r];
 		struct err why;
 
@@ -176,8 +175,8 @@ name_lost(struct comm *comm, const bool *lost)
 			device_lost(m->dev, &why);
 		else
 			err_set(&why, RC_FAILED, "lost: it is stuck and does not answer");
-		n += (size_t)snprintf(who + n, room - n, "%srank %u (device %016" PRIx64 ") %s",
-				      n ? ", " : "", r, device_id(m->dev), why.text);
+		text_add(&t, "%srank %u (device %016" PRIx64 ") %s", comm->rec.who[0] ? ", " : "",
+			 r, device_id(m->dev), why.text);
 	}
 }
 

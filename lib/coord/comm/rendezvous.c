@@ -193,9 +193,9 @@ end_all(struct coord *c, struct rendezvous *v, const struct err *why)
 static uint32_t
 name_missing(const struct rendezvous *v, char *text, size_t room)
 {
+	struct text t = {text, room};
 	bool full = false;
 	uint32_t n = 0;
-	size_t len = 0;
 
 	*text = '\0';
 	for (uint32_t r = 0, end; r < v->nranks; r = end) {
@@ -209,14 +209,13 @@ name_missing(const struct rendezvous *v, char *text, size_t room)
 		n += end - r;
 		if (full)
 			continue;
-		full = len + 32 > room; /* two numbers take less */
+		full = t.room < 32; /* two numbers take less */
 		if (full)
-			snprintf(text + len, room - len, "%s...", comma);
+			text_add(&t, "%s...", comma);
 		else if (end - r == 1)
-			len += (size_t)snprintf(text + len, room - len, "%s%u", comma, r);
+			text_add(&t, "%s%u", comma, r);
 		else
-			len +=
-			    (size_t)snprintf(text + len, room - len, "%s%u-%u", comma, r, end - 1);
+			text_add(&t, "%s%u-%u", comma, r, end - 1);
 	}
 	return n;
 }

@@ -143,7 +143,7 @@ static bool
 is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *why, size_t room)
 {
 	const struct device *lost = comm->rank[r].dev;
-	char spares[COORD_WHY_MAX * 2];
+	struct text t = {why, room};
 
 	if (!comm->rank[r].gone || comm->rank[r].from)
 		return false;
@@ -155,9 +155,9 @@ is_hopeless(const struct coord *c, const struct comm *comm, uint32_t r, char *wh
 	for (size_t i = 0; i < devices_count(c); i++)
 		if (device_serves(device_at(c, i), lost) && may_come(comm, device_at(c, i)))
 			return false;
-	devices_name_lost(c, true, spares, sizeof spares);
-	snprintf(why, room, "no spare device is left%s%s%s", comm->rec.tried[0] ? "; " : "",
-		 comm->rec.tried, spares);
+	text_add(&t, "no spare device is left%s%s", comm->rec.tried[0] ? "; " : "",
+		 comm->rec.tried);
+	devices_name_lost(c, true, &t);
 	return true;
 }
 

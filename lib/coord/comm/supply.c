@@ -5,7 +5,6 @@
 #include "coord/comm/comm_impl.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 void
@@ -65,34 +64,14 @@ supply_count(const struct coord *c)
 	return s;
 }
 
-/* A sentence that grows as long as there is room. */
-struct text {
-	char *at;
-	size_t room;
-};
-
-static void __attribute__((format(printf, 2, 3))) add(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(t->at, t->room, fmt, ap);
-	va_end(ap);
-	if (n < 0 || (size_t)n >= t->room)
-		n = t->room ? (int)t->room - 1 : 0;
-	t->at += n;
-	t->room -= (size_t)n;
-}
-
 /* "gpuctl allreduce (pid 4711)" */
 static void
 add_label(struct text *t, const struct label *l)
 {
 	if (l->program[0])
-		add(t, "%s (pid %u)", l->program, l->pid);
+		text_add(t, "%s (pid %u)", l->program, l->pid);
 	else
-		add(t, "a client");
+		text_add(t, "a client");
 }
 
 static uint32_t
@@ -113,18 +92,18 @@ add_comm(struct text *t, const struct coord *c, const struct comm *comm, uint32_
 
 	bool told = comm->label.program[0] != '\0';
 
-	add(t, "comm %" PRIu64, comm->id);
+	text_add(t, "comm %" PRIu64, comm->id);
 	if (told) {
-		add(t, "%s ", comm->lease ? " of" : ", made by");
+		text_add(t, "%s ", comm->lease ? " of" : ", made by");
 		add_label(t, &comm->label);
 	}
 	if (comm->state == COMM_DETACHING)
-		add(t, ", which is about to end");
+		text_add(t, ", which is about to end");
 	else if (comm->lease && comm->gone)
-		add(t, ", which is gone: free in %.1f s",
-		    end > c->now_ms ? (double)(end - c->now_ms) / 1e3 : 0.1);
+		text_add(t, ", which is gone: free in %.1f s",
+			 end > c->now_ms ? (double)(end - c->now_ms) / 1e3 : 0.1);
 	else
-		add(t, "%s has %u", told && !comm->lease ? "," : "", n);
+		text_add(t, "%s has %u", told && !comm->lease ? "," : "", n);
 }
 
 /* Who has devices, and who stands in line for them. */
@@ -141,28 +120,18 @@ add_users(struct text *t, const struct coord *c)
 		if (n == 0)
 			continue;
 		if (t->room < 160) {
-			add(t, ", ...");
+			text_add(t, ", ...");
 			break;
 		}
-		add(t, "%s", before);
+		text_add(t, "%s", before);
 		add_comm(t, c, comm, n);
 		before = ", ";
 	}
 	if (first) {
-		add(t, "%s", before);
+		text_add(t, "%s", before);
 		add_label(t, first);
-		add(t, " waits for %u", want);
+		text_add(t, " waits for %u", want);
 	}
-}
-
-/* Which are lost, since when, why. */
-static void
-add_lost(struct text *t, const struct coord *c)
-{
-	char lost[sizeof((struct err *)0)->text];
-
-	devices_name_lost(c, false, lost, sizeof lost);
-	add(t, "%s", lost);
 }
 
 enum rc
@@ -171,20 +140,20 @@ supply_short(const struct coord *c, uint32_t want, uint32_t nfree, struct err *e
 	struct supply s = supply_count(c);
 	struct text t = {err->text, sizeof err->text};
 
-	add(&t, "%s%u device%s wanted, ", want <= s.alive ? "busy: " : "", want,
-	    want == 1 ? "" : "s");
+	text_add(&t, "%s%u device%s wanted, ", want <= s.alive ? "busy: " : "", want,
+		 want == 1 ? "" : "s");
 	if (want > s.all) {
 		err->rc = RC_NOTFOUND;
-		add(&t, "there %s %u", s.all == 1 ? "is" : "are", s.all);
+		text_add(&t, "there %s %u", s.all == 1 ? "is" : "are", s.all);
 	} else if (want > s.alive) {
 		err->rc = RC_FAILED;
-		add(&t, "%u of %u there", s.alive, s.all);
-		add_lost(&t, c);
+		text_add(&t, "%u of %u there", s.alive, s.all);
+		devices_name_lost(c, false, &t);
 	} else {
 		err->rc = RC_BUSY;
-		add(&t, "%u free of %u", nfree, s.alive);
+		text_add(&t, "%u free of %u", nfree, s.alive);
 		add_users(&t, c);
-		add_lost(&t, c);
+		devices_name_lost(c, false, &t);
 	}
 	return err->rc;
 }

@@ -67,6 +67,21 @@ act_log(struct coord *c, const char *fmt, ...)
 		act(c, &a);
 }
 
+void
+text_add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at, t->room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= t->room)
+		n = t->room ? (int)t->room - 1 : 0;
+	t->at += n;
+	t->room -= (size_t)n;
+}
+
 bool
 act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
 	 uint64_t timeout_ms, struct buf *body)

@@ -74,6 +74,15 @@ void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf
 bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
 	      uint64_t timeout_ms, struct buf *body);
 
+/* ---- action.c: a sentence that grows as long as there is room */
+
+struct text {
+	char *at;
+	size_t room;
+};
+
+void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* ---- record.c: a record per thing, under a key that sorts after the keys of things it refers to */
 
 #define RECORD_KEY_MAX 80

@@ -346,23 +346,21 @@ device_lost_for(const struct coord *c, const struct device *d)
 }
 
 void
-devices_name_lost(const struct coord *c, bool spares, char *text, size_t room)
+devices_name_lost(const struct coord *c, bool spares, struct text *t)
 {
-	size_t n = 0, len = 0;
+	size_t n = 0;
 
-	text[0] = '\0';
 	for (size_t i = 0; i < c->devices->n; i++) {
 		const struct device *d = c->devices->v[i];
 		char remedy[COORD_WHY_MAX];
 
-		if (!d->lost || d->spare != spares || n++ >= SHOW_LOST || len >= room)
+		if (!d->lost || d->spare != spares || n++ >= SHOW_LOST)
 			continue;
 		device_remedy(c, d, remedy, sizeof remedy);
-		len += (size_t)snprintf(text + len, room - len,
-					"; device %zu (%016" PRIx64 ") was lost %.1f s ago: %s%s%s",
-					i, d->id, (double)device_lost_for(c, d) / 1e3, d->loss.why,
-					*remedy ? ", " : "", remedy);
+		text_add(t, "; device %zu (%016" PRIx64 ") was lost %.1f s ago: %s%s%s", i, d->id,
+			 (double)device_lost_for(c, d) / 1e3, d->loss.why, *remedy ? ", " : "",
+			 remedy);
 	}
-	if (n > SHOW_LOST && len < room)
-		snprintf(text + len, room - len, "; and %zu more", n - SHOW_LOST);
+	if (n > SHOW_LOST)
+		text_add(t, "; and %zu more", n - SHOW_LOST);
 }

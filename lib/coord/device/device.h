@@ -112,7 +112,7 @@ void device_spawn(struct coord *c, struct device *d);
 /* It is lost, and about to be back or replaced by a spare. */
 bool device_returns(const struct coord *c, const struct device *d);
 /* "; device 2 (..) was lost 3.1 s ago: killed by signal 9", of the lost spares, or of all others; or "". */
-void devices_name_lost(const struct coord *c, bool spares, char *text, size_t room);
+void devices_name_lost(const struct coord *c, bool spares, struct text *t);
 /* The device is large enough to replace the lost one, and has not failed to. */
 bool device_serves(const struct device *d, const struct device *lost);
 /* The best free device to replace a lost one: a spare before others, one that reaches its memory before one
