@@ -87,7 +87,7 @@ check_prefix(const char *prefix, struct err *err)
 	return rc;
 }
 
-/* What belongs to one run and not to many. */
+/* Options of one run, which a comparison refuses. */
 static enum rc
 check_options(const struct train_config *o, struct err *err)
 {

@@ -277,7 +277,7 @@ save(struct trainer *t, const struct task *task, struct err *err)
 	return rc;
 }
 
-/* What goes with a training. */
+/* The hooks' argument of a training. */
 struct session {
 	struct report report;
 	struct saver saver;
@@ -401,7 +401,7 @@ say_damaged(void *arg, const char *reason)
 	log_line(LOG_WARN, "%s: damaged, trying the one before", reason);
 }
 
-/* Who only starts a cluster leaves that to who trains. */
+/* A process that only starts a cluster leaves that to the one that trains. */
 static void
 say_nothing(void *arg, const char *reason)
 {
@@ -409,7 +409,7 @@ say_nothing(void *arg, const char *reason)
 	(void)reason;
 }
 
-/* What of a former training goes with this one; o->global: its images of a step. */
+/* Take over an earlier training's checkpoint, if there is one; o->global: its images of a step. */
 static enum rc
 prepare(struct train_config *o, const struct task *task, checkpoint_damaged_fn damaged,
 	struct checkpoint_terms *terms, struct checkpoint *from, bool *found, struct err *err)

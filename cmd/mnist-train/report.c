@@ -70,7 +70,7 @@ report_open(struct report *r, const struct train_config *o, uint32_t done, struc
 			return rc;
 	}
 	r->bar = r->bar && !o->quiet;
-	/* Who goes on keeps the lines of the epochs before. */
+	/* A training that resumes keeps the lines of the earlier epochs. */
 	return report_streams(o, o->resume, &r->json, err);
 }
 

@@ -32,7 +32,7 @@ void report_start(const struct task *task, uint32_t n, const char *what);
 /* A warning where batch norm makes so many workers learn something else than --sync allreduce. */
 void report_differs(const struct task *task, uint32_t nworkers);
 
-/* So much of the epoch's steps is done. */
+/* The part of the epoch's steps that is done. */
 void report_progress(const struct report *r, double fraction);
 
 /* Something worth a line has happened within it. */

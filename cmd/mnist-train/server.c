@@ -12,7 +12,7 @@
 #include "ps/ps.h"
 #include "train/model.h"
 
-/* What the hooks of a training with a parameter server reach. */
+/* The argument of the hooks of a training with a parameter server. */
 struct session {
 	struct report *report;
 	struct saver *saver;
@@ -80,7 +80,7 @@ train(struct session *s, struct ps *ps, struct err *err)
 	return rc;
 }
 
-/* So a learner is started: with the options that are in force, but for the files that are the server's.
+/* The command line of a learner: the options in force, but for the files that are the server's.
  */
 static enum rc
 learner_args(const struct train_config *o, char ***out, struct err *err)
@@ -151,7 +151,7 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 	return rc;
 }
 
-/* Who started this learner has met the coordinator: if it is away, it comes back. */
+/* The process that started this learner has met the coordinator: if it is away, it comes back. */
 static enum rc
 open_patiently(struct gpusim **g, struct err *err)
 {

@@ -1,11 +1,10 @@
 /*
  * client_impl.h - what the files of libgpusim share.
  *
- * Design notes. A handle's lock guards its table of devices; where they are is noted from each answer
- * of the coordinator's that tells, so that nobody has to ask for one device at a time. Connections are
- * made when first needed and live as long as the handle. Calls wait on their own; the handle itself is never locked while
- * one waits. A device's memory file may be in use by several threads, so one whose device has ended
- * is only put aside, and closed with the handle.
+ * Design notes. A handle's lock guards its table of devices, and is never held while a call waits. Each
+ * answer of the coordinator that describes devices updates the table. Connections are made when first needed
+ * and live as long as the handle. Several threads may use a device's memory file, so a file whose device
+ * has ended is put aside, and closed with the handle.
  */
 #ifndef CLIENT_IMPL_H
 #define CLIENT_IMPL_H
@@ -61,10 +60,10 @@ struct gpusim_comm {
 	struct gpusim_device_info *device; /* by rank */
 };
 
-/* This thread's error, to be filled by whatever fails. */
+/* This thread's error, which a failing function fills. */
 struct err *client_err(void);
 
-/* What this thread's gpusim_note() is from now on. */
+/* Set this thread's gpusim_note(). */
 void client_note(const char *text);
 
 /*
@@ -92,7 +91,7 @@ enum rc client_call(struct gpusim *g, const GpuSim__Request *req, int want, GpuS
 enum rc client_call_waiting(struct gpusim *g, const GpuSim__Request *req, int want,
 			    uint32_t wait_ms, GpuSim__Reply **out);
 
-/* What others are told of who asks: a copy of the program's name. */
+/* A copy of the program's name, for the coordinator's messages to other users. */
 void client_program(struct gpusim *g, char out[GPUSIM_PROGRAM]);
 
 /* Call a device. */

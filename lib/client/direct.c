@@ -1,13 +1,12 @@
 /*
  * Copies through a device's memory file.
  *
- * Design notes. The coordinator tells with a device's address where its memory file is; if no such file
- * is there, the device is asked. The file is checked and opened then. Before each copy one system call
- * tells whether the device still has that file. If not, the copy at hand goes by calls, which find out
- * what became of the device, and the next copy asks again. A device that was started anew in its old
- * file, with its old id, is written to, as it is by calls. After a write the same system call tells
- * whether the device was there until the end: if not, a spare may have copied its memory meanwhile and
- * lack the written bytes.
+ * Design notes. The coordinator names a device's memory file with its address; if no such file is there,
+ * the library asks the device. It checks the file and opens it. Before each copy one system call tells
+ * whether the device still has that file. If not, this copy goes by calls, which find out about the device,
+ * and the next copy looks for the file again. A device that was started again in its old file, with its old
+ * id, is written to, as it is by calls. After a write the same system call tells whether the device was
+ * there until the end: if not, a spare may have copied the memory meanwhile and lack the written bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +55,7 @@ open_file(uint64_t id, const struct gpusim_device_info *m)
 	return NULL;
 }
 
-/* What the coordinator has told will do, if that file is there. */
+/* Open the file that the coordinator has named; NULL: it is not there, or not to be trusted. */
 static struct device_file *
 open_noted(struct gpusim *g, struct known_device *d)
 {
@@ -104,7 +103,7 @@ known(struct gpusim *g, struct known_device *d, struct device_file **f)
 	return now;
 }
 
-/* Enter what the device says; what another thread has entered meanwhile stays. */
+/* Find the device's file and enter it, unless another thread has entered one meanwhile. */
 static enum rc
 learn(struct gpusim *g, struct known_device *d, struct device_file **f)
 {

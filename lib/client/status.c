@@ -1,4 +1,4 @@
-/* What there is: devices, and the coordinator's view of everything. */
+/* The devices, and the coordinator's view of everything. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * A coordinator that is away, and a device that is gone: both show as calls that fail. The first comes back, and
- * what was asked of it is asked again; of the second the coordinator knows the reason.
+ * A call fails when the coordinator is away and when the device is gone. The coordinator comes back, so the
+ * call is made again; of a device that is gone the coordinator tells the reason.
  */
 #include <time.h>
 
@@ -19,14 +19,14 @@ pause_a_moment(void)
 	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * NS_PER_MS}, NULL);
 }
 
-/* A failure that another try does not mend. */
+/* Whether another try would fail the same way. */
 static bool
 is_final(enum rc rc)
 {
 	return rc == RC_INVAL || rc == RC_NOMEM || rc == RC_BADDATA || rc == RC_INTERNAL;
 }
 
-/* Next to nothing, which a device that is gone does not do. */
+/* Give the device the smallest piece of work. One that is gone does not do it. */
 static enum rc
 probe(struct gpusim_comm *comm, struct err *err)
 {
@@ -58,7 +58,7 @@ ps_device_gone(struct gpusim_comm *comm, bool *away, struct err *err)
 		if (known != GPUSIM_OK || state == GPUSIM_STATE_FAILED)
 			return err_set(err, known == GPUSIM_OK ? RC_UNREACHABLE : (enum rc)known,
 				       "%s", gpusim_error());
-		/* It is well: the coordinator came back in between. */
+		/* The communicator is well: the coordinator came back in between. */
 	}
 	return rc;
 }

@@ -31,7 +31,7 @@ struct learner {
 	struct task told;	 /* what the server says of samples that it feeds */
 	uint8_t *message;	 /* of the queue: a ticket, and samples that are fed */
 	size_t message_max, message_len;
-	/* What the server has told. */
+	/* Told by the server: */
 	uint64_t instance;
 	struct gpusim_device device;
 	uint64_t versions, copy[2];
@@ -64,7 +64,7 @@ call(struct learner *l, GpuSim__Request *q, int want, unsigned timeout_ms, GpuSi
 	return rc;
 }
 
-/* What is fed: net, and how values become its input. */
+/* For samples that are fed: the net, and how values become its input. */
 static enum rc
 take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 {
@@ -87,7 +87,7 @@ take_feed(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	return RC_OK;
 }
 
-/* What the server says of itself. */
+/* Take over the server's answer about itself. */
 static enum rc
 take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 {
@@ -356,7 +356,7 @@ attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct miniba
 	return rc;
 }
 
-/* An item, again while it is only the coordinator that is away. */
+/* Work on an item; again as long as only the coordinator is away. */
 static enum rc
 work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 {
@@ -471,7 +471,7 @@ ps_learn(struct gpusim *g, const struct task *task, const struct train_config *c
 	bool early;
 	enum rc rc;
 
-	/* Who was only slow, or cut off, comes again as somebody new. */
+	/* A learner that was slow or cut off joins again as a new one. */
 	do
 		rc = learn_once(g, task, config, &early, err);
 	while ((rc == RC_NOTFOUND && tries++ < MAX_REJOINS) ||

@@ -68,7 +68,7 @@ upload(struct learner_device *b, struct err *err)
 	return rc;
 }
 
-/* What items are made of on the host, where the samples are here. */
+/* Allocate the host's room for items, if this process has the samples. */
 static bool
 make_room(struct learner_device *b, uint32_t batch)
 {

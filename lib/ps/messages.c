@@ -93,7 +93,7 @@ leave_out(struct ps *ps, struct member *m, enum pool_leave how, const char *why)
 	pool_leave(ps->pool, m->id, how);
 	if (how == POOL_SILENT)
 		haunt(ps, m);
-	/* What lay in its socket is lost with it. */
+	/* Messages in its socket are lost with it. */
 	pool_unqueue(ps->pool, POOL_NO_ITEM);
 	*m = (struct member){0};
 	ps_answer_claims(ps); /* one of its own too: there are never more than members */
@@ -162,7 +162,7 @@ ps_on_gone(void *arg, uint64_t client_id)
 
 /* ---- joining */
 
-/* What samples are, for who has none. text holds what r points to. */
+/* Describe the samples to a learner that has none. text owns the strings that r points to. */
 static bool
 describe_feed(const struct ps *ps, struct buf *text, GpuSim__PsJoinResponse *r)
 {

@@ -35,7 +35,7 @@ struct ticket {
 
 #define PS_ITEM_MAX (NET_QUEUE_MAX - 4096) /* bytes of an item's samples; there is a head, too */
 
-/* What a learner trains with. Pointers are another's. */
+/* A learner's minibatch. The pointers are borrowed. */
 struct minibatch {
 	uint32_t rows;
 	const void *draws;   /* u32[rows] */
@@ -193,7 +193,7 @@ struct ps {
 	size_t ngone;
 };
 
-/* So long learners are waited for at the end. Where the device is gone they cannot do anything any more. */
+/* How long the server waits for learners at the end. Once the device is gone they can do nothing more. */
 static inline uint32_t
 ps_goodbye_ms(const struct ps *ps)
 {

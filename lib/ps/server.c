@@ -92,7 +92,7 @@ make_slots(struct ps *ps, struct err *err)
 	return rc == RC_NOMEM && ps->store.nslots ? RC_OK : rc;
 }
 
-/* What the learning rate is multiplied by in the update that is under way. */
+/* The factor of the learning rate in the current update. */
 static double
 rate(const struct ps *ps, uint64_t version)
 {

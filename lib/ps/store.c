@@ -129,7 +129,7 @@ place(struct store *s, struct err *err)
 
 /* ---- what training begins with */
 
-/* What training changes, as it lies on the device. */
+/* The values that training changes, in the device's layout. */
 static uint8_t *
 image(const struct store *s, const struct checkpoint *from, struct err *err)
 {
@@ -260,7 +260,7 @@ again(struct store *s, struct ps_trouble *t, struct err *err)
 	return rc == RC_UNREACHABLE && !t->away ? call_gone(s, err) : rc;
 }
 
-/* So often as the coordinator goes away and comes back: a test that is run again counts the same. */
+/* Again each time the coordinator goes away and comes back: a test that runs again gives the same counts. */
 static enum rc
 launch(struct store *s, struct gpusim_graph graph, uint64_t iterations, struct err *err)
 {

@@ -358,7 +358,7 @@ method_differs(const struct compare *c, enum compare_method m)
 	return differs;
 }
 
-/* What the table's mark stands for, a line a method and reason. */
+/* Explain the table's mark: a line for each method and reason. */
 static bool
 explain(const struct compare *c, struct buf *out)
 {

@@ -27,7 +27,7 @@ enum compare_method {
 	COMPARE_NMETHODS,
 };
 
-/* What was asked for. */
+/* The comparison's options. */
 struct compare_request {
 	unsigned nmethods, nworkers;
 	enum compare_method method[COMPARE_NMETHODS];
@@ -86,7 +86,7 @@ void compare_fini(struct compare *c);
  * some. */
 void compare_judge(struct compare *c, const struct train_config *config, bool batchnorm);
 
-/* What was asked for, made that of one run, whose report goes to a file. Strings are not copied. */
+/* The options of one run of the comparison; its report goes to a file. Strings are not copied. */
 void compare_config(const struct compare_run *run, const char *json, struct train_config *config);
 
 /* Take a run's report: one JSON object an epoch and line, as --json writes. RC_BADDATA names the line;

@@ -219,7 +219,7 @@ loss_of(const struct net *net, const float *values, uint32_t label)
 
 /* ---- testing */
 
-/* What a data set calls a class. */
+/* The data set's name of a class. */
 static const char *
 data_class(const struct dataset *data, uint32_t k, char number[16])
 {

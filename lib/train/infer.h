@@ -20,7 +20,7 @@ enum rc predictor_new(struct gpusim *g, const struct model *m, uint32_t wait_ms,
 /* Give the device back. NULL is legal. */
 void predictor_free(struct predictor *p);
 
-/* So many samples at most are asked about at once. */
+/* The most samples of one call of predictor_run. */
 uint64_t predictor_rows(const struct predictor *p);
 
 /*
@@ -40,10 +40,10 @@ uint32_t infer_class(const float *values, uint32_t n);
  * at 0 and scaled to sum to 1, or all the same where none is above 0. */
 void infer_probabilities(const struct net *net, const float *values, double *out);
 
-/* What a model takes, for sentences: "784 values: images of 1x28x28, 0 to 255 scaled to 0..1". */
+/* The input that a model takes, for sentences: "784 values: images of 1x28x28, 0 to 255 scaled to 0..1". */
 const char *model_wants(const struct model *m, char out[128]);
 
-/* What a test came to. */
+/* The result of a test. */
 struct evaluation {
 	uint64_t nitems, right;
 	double loss; /* mean over the items */

@@ -103,7 +103,7 @@ model_save(const char *path, const struct task *t, const float *params, struct e
 
 /* ---- reading */
 
-/* What gpusim.net says. */
+/* Read the net's description, gpusim.net. */
 struct description {
 	struct net_config net;
 	struct net_shape input;
@@ -243,7 +243,7 @@ take_vector(const struct npz *npz, const char *name, const char *path, uint32_t 
 	return RC_OK;
 }
 
-/* What is known of the input, without samples. */
+/* The input's shape and scale, without samples. */
 static enum rc
 take_input(const struct npz *npz, const char *path, struct dataset *data, const struct net *net,
 	   struct err *err)

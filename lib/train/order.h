@@ -25,7 +25,7 @@ uint64_t order_deal(const uint32_t *order, uint32_t n, uint64_t global, uint32_t
 uint64_t order_most(uint32_t n, uint64_t global, uint32_t nworkers);
 uint64_t order_most_rows(uint32_t n, uint64_t global, uint32_t nworkers);
 
-/* What the learning rate is multiplied by in each of an epoch's nsteps: rates. */
+/* rates [out]: the factor of the learning rate in each of an epoch's nsteps. */
 void order_rates(const struct lr_schedule *schedule, uint32_t epoch, uint32_t epochs,
 		 uint64_t nsteps, float *rates);
 

@@ -38,7 +38,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 	return s;
 }
 
-/* So few devices may be left of n. */
+/* The fewest devices that may be left of n. */
 static uint32_t
 fewest(const struct task *task, uint32_t n)
 {

@@ -10,7 +10,7 @@
 
 #include "train/trainer.h"
 
-/* What a rank lives in. What fails in there does not come back. */
+/* The surroundings of a rank. A failure in its calls ends the process. */
 struct rank_world {
 	uint32_t rank, nranks;
 	/* Launches are those of the rank itself, which is rank 0 in there, and run at once. All ranks come

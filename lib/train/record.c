@@ -52,7 +52,7 @@ make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, 
 	return rc;
 }
 
-/* What a rank has of a global batch: a whole part, moving, or of the rest at the end of an epoch.
+/* A rank's part of a global batch: a whole part, moving, or of the rest at the end of an epoch.
  */
 static struct batch
 train_batch(const struct trainer *t, bool moving, uint32_t rank)
@@ -197,7 +197,7 @@ update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink 
 	emit_update(t->net, rank, &r->net, &o, sink);
 }
 
-/* What comes behind the losses. */
+/* The rest of a step, after the losses. */
 static void
 finish_step(struct recorder *rec, const struct emit_batch *b, bool moving,
 	    const struct emit_sink *sink)

@@ -1,11 +1,10 @@
 /*
- * When a device is lost, or one comes: from what the communicator is now back to training.
+ * Back to training after a device was lost or has joined.
  *
- * At the beginning of a unit every device copies what training changes beside it; so whenever a unit
- * fails, each survivor has the whole of where it began. There are two such copies, and the host only
- * counts on one when all ranks have it. Memory is told by a stamp, which is written last: a device that
- * came back with its memory has it, one that stands in with none of it has not, and gets everything
- * anew.
+ * At the start of a unit every device copies the values that training changes, beside them; so when a unit
+ * fails, each survivor has the whole state of its start. There are two such copies, and the host relies on
+ * one only when all ranks have it. A stamp, written last, identifies a replica's memory: a device that came
+ * back with its memory has the stamp, a replacement without that memory has not, and gets everything anew.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +16,8 @@
 #include "train/trainer_impl.h"
 
 #define USABLE_MS \
-	30000	      /* a device that is started again has to come within 10 s, see gpucoord(8) */
-#define BLAME_MS 5000 /* until the coordinator has noticed that a device is lost */
+	30000	      /* fixed: a device that is started again comes within 10 s, see gpucoord(8) */
+#define BLAME_MS 5000 /* fixed: until the coordinator has noticed that a device is lost */
 
 /* ---- who is in it */
 
@@ -49,7 +48,7 @@ make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *
 	return all && *replicas ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
-/* What is known of a device's replica: its own; or, in the place of another, that one's, whose memory
+/* The known state of a device's replica: its own; or, in the place of another, that one's, whose memory
  * it may have. */
 static struct replica
 inherit(const struct trainer *t, struct gpusim_comm *now, uint32_t rank)
@@ -208,7 +207,7 @@ rebuild_some(struct trainer *t, const bool *has, uint32_t whole, struct err *err
 	return rc;
 }
 
-/* Who has its memory: has[0..n); *whole is one that has, or n. */
+/* has[0..n) [out]: whether each rank has its memory; *whole: a rank that has it, or n. */
 static enum rc
 look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err *err)
 {
@@ -339,7 +338,8 @@ take_in(struct trainer *t, struct err *err)
 
 /* ---- after a failure */
 
-/* Until nothing is in progress there, and it has not failed. *over [out]: it will not get better. */
+/* Wait until nothing is in progress and the communicator has not failed. *over [out]: waiting longer is of no
+ * use. */
 static enum rc
 wait_usable(struct trainer *t, bool *over, struct err *err)
 {

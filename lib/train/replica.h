@@ -58,7 +58,7 @@ struct replica {
 	uint64_t base;
 	bool owned;	/* the allocation at base is known to be there and ours */
 	uint64_t stamp; /* u64: whose memory this is; with kept copies */
-	/* What training changes, one behind the other: live_bytes from net.params on. */
+	/* The values that training changes, contiguous: live_bytes from net.params on. */
 	uint64_t state[2], adam_step;
 	uint64_t live_bytes;
 	uint64_t kept[2]; /* live_bytes each; 0: there are none */
@@ -96,7 +96,7 @@ struct batch {
 
 static const struct gpusim_stream STREAM_COMPUTE = {0}, STREAM_COMM = {1};
 
-/* Append: what training changes goes to a kept copy, or comes back. */
+/* Append: copy the values that training changes to a kept copy, or back. */
 void replica_keep(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 void replica_restore(struct gpusim_ops *o, uint32_t rank, const struct replica *r, unsigned which);
 

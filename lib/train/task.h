@@ -22,21 +22,21 @@ struct task {
 enum rc task_open(const struct train_config *config, struct task *task, struct err *err);
 void task_fini(struct task *t);
 
-/* gpusim's rc and sentence as ours. */
+/* A result of libgpusim, with its sentence, as ours. */
 static inline enum rc
 check(enum gpusim_rc rc, struct err *err)
 {
 	return rc == GPUSIM_OK ? RC_OK : err_set(err, (enum rc)rc, "%s", gpusim_error());
 }
 
-/* For calls that give something back at the end: what stands still must not be waited for, as all goes with
- * the lease. */
+/* The timeout of calls that give something back at the end. A device that stands still is not waited for: its
+ * leases end by themselves. */
 #define TASK_GIVE_BACK_MS 2000
 
 /* How long a training waits for a coordinator that is away; fixed: it starts again within seconds. */
 #define TASK_AWAY_MS 15000
 
-/* What a checkpoint must agree with. */
+/* The terms that a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 
 /* Ranks that train of so many. Rank 0 of SYNC_SENDRECV, when it is not alone, holds the weights and
@@ -50,7 +50,7 @@ uint64_t task_values(const struct task *t);
  * nothing is added; false: each channel has its own. */
 bool task_scale(const struct task *t, double *scale);
 
-/* So many rows are tested at once. */
+/* Rows of a test batch. */
 uint64_t task_test_rows(const struct task *t);
 
 #endif

@@ -24,7 +24,7 @@ struct trainer;
  * as the configuration says. */
 uint64_t trainer_bytes(const struct task *task, uint64_t global, uint32_t ndevices);
 
-/* What is called from within an epoch; each may be NULL. */
+/* The trainer calls these within an epoch; each may be NULL. */
 struct trainer_hooks {
 	void *arg;
 	void (*progress)(void *arg, double fraction);	  /* of the epoch's steps */

@@ -30,7 +30,7 @@ struct kept {
 	struct position at;
 };
 
-/* What went wrong in a unit, and what it cost so far. */
+/* The failure of a unit, and its cost so far. */
 struct trouble {
 	uint64_t began_ns;   /* the unit that failed, first */
 	uint64_t rebuilt_ns; /* everything is back, and the unit begins again */

@@ -1,4 +1,4 @@
-/* What training changes, as the host has it: what it begins with, and now and then what it has become. */
+/* The host's copy of the values that training changes: at the start, and at checkpoints. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "mnist-train/report.h"
 #include "train/model.h"
 
-/* What there is only with devices of a coordinator, or is another's to say here. */
+/* Options that need a coordinator's devices, or that MPI decides. */
 static enum rc
 check_options(const struct train_config *o, uint32_t nranks, struct err *err)
 {
