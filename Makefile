@@ -110,6 +110,8 @@ $(BUILD)/obj/lib/mem/%.o $(BUILD)/obj/lib/dev/kern_%.o: house_cflags += -O3 -fno
 
 $(BUILD)/libhouse.a: $(lib_obj) $(BUILD)/nng.o
 	@rm -f $@
+	@twice=$$(nm --defined-only -g $(lib_obj) | awk 'NF == 3 && $$2 ~ /[TDBR]/ { print $$3 }' | sort | uniq -d); \
+	[ -z "$$twice" ] || { echo "$@: defined twice:" $$twice >&2; exit 1; }
 	$(call say,$(AR) rcs $@ $^,AR,$@)
 
 # nng, linked privately into each program and library; lib/net/nng.syms lists the symbols that it gets from us. A program

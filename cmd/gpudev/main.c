@@ -260,7 +260,7 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 		if (reg)
 			rc = registration_step(reg, err);
 		if (rc == RC_OK && !ready && (!reg || registration_done(reg))) {
-			log_line(LOG_INFO, "device %016" PRIx64 " is ready at %s", device_id(d),
+			log_line(LOG_INFO, "device %016" PRIx64 " is ready at %s", device_own_id(d),
 				 addr);
 			daemon_ready(o->ready_fd);
 			ready = true;
@@ -336,7 +336,7 @@ main(int argc, char **argv)
 		rpc_server_stop(server);
 		grpc_server_stop(grpc);
 	}
-	device_free(d);
+	device_end(d);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	fflush(stdout);

@@ -83,7 +83,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc != RC_OK)
-		device_free(d);
+		device_end(d);
 	else
 		*out = d;
 	return rc;
@@ -98,7 +98,7 @@ device_stop(struct device *d)
 }
 
 void
-device_free(struct device *d)
+device_end(struct device *d)
 {
 	if (!d)
 		return;
@@ -121,7 +121,7 @@ device_free(struct device *d)
 }
 
 uint64_t
-device_id(const struct device *d)
+device_own_id(const struct device *d)
 {
 	return d->id;
 }

@@ -41,7 +41,7 @@ enum rc device_new(const struct device_config *cfg, struct device **out, struct 
 void device_stop(struct device *d);
 
 /* The device is stopped and nobody calls it any more. NULL is legal. */
-void device_free(struct device *d);
+void device_end(struct device *d);
 
 /* Serve a request; for struct rpc_handler, arg is the device. */
 void device_call(void *device, struct rpc_call *call);
@@ -72,6 +72,6 @@ struct device_progress {
 };
 size_t device_progress(struct device *d, struct device_progress *room);
 
-uint64_t device_id(const struct device *d);
+uint64_t device_own_id(const struct device *d);
 
 #endif

@@ -102,9 +102,9 @@ struct store {
 	bool gone; /* the device does not answer any more */
 };
 
-enum rc store_open(struct store *s, struct gpusim *g, const struct task *task,
-		   const struct checkpoint *from, uint64_t version, struct err *err);
-void store_close(struct store *s);
+enum rc ps_store_open(struct store *s, struct gpusim *g, const struct task *task,
+		      const struct checkpoint *from, uint64_t version, struct err *err);
+void ps_store_close(struct store *s);
 
 /* Have at least n slots. */
 enum rc store_slots(struct store *s, uint32_t n, struct err *err);

@@ -383,7 +383,7 @@ start(struct ps *ps, const struct ps_options *options, const struct checkpoint *
 			rc = err_set(err, RC_NOMEM, "out of memory");
 	}
 	if (rc == RC_OK)
-		rc = store_open(&ps->store, ps->g, ps->task, from, pool_version(ps->pool), err);
+		rc = ps_store_open(&ps->store, ps->g, ps->task, from, pool_version(ps->pool), err);
 	if (rc == RC_OK)
 		rc = store_slots(&ps->store, ps->aggregate, err);
 	if (rc != RC_OK)
@@ -465,7 +465,7 @@ ps_free(struct ps *ps)
 	pthread_mutex_lock(&ps->lock);
 	ps_answer_claims(ps); /* into the void */
 	pthread_mutex_unlock(&ps->lock);
-	store_close(&ps->store);
+	ps_store_close(&ps->store);
 	pool_free(ps->pool);
 	buf_fini(&ps->lines);
 	free(ps->order);

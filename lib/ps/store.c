@@ -479,8 +479,8 @@ store_state(struct store *s, struct checkpoint *out, struct err *err)
 /* ---- beginning and end */
 
 enum rc
-store_open(struct store *s, struct gpusim *g, const struct task *task,
-	   const struct checkpoint *from, uint64_t version, struct err *err)
+ps_store_open(struct store *s, struct gpusim *g, const struct task *task,
+	      const struct checkpoint *from, uint64_t version, struct err *err)
 {
 	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
 						  .wait_ms = task->config->wait_ms};
@@ -500,7 +500,7 @@ store_open(struct store *s, struct gpusim *g, const struct task *task,
 }
 
 void
-store_close(struct store *s)
+ps_store_close(struct store *s)
 {
 	bool answers = !s->gone;
 

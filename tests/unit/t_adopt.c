@@ -298,7 +298,7 @@ test_request(void)
 	ok(ask(c, &from, &err) != RC_OK, "one that stops takes over nothing");
 	rpc_client_close(c);
 	rpc_server_stop(server);
-	device_free(d);
+	device_end(d);
 	unlink(lost);
 }
 
