@@ -3,7 +3,7 @@
  *
  * Design notes. Copying another device's memory may take long, so a thread of its own does it and
  * answers; there is at most one. Only the server's thread starts it, and joins the one before once
- * `over` says that this will not wait; device_free joins the last.
+ * `over` says that this will not wait; device_end joins the last.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -108,7 +108,7 @@ learner_device_close(struct learner_device *b)
 	if (b->g)
 		gpusim_set_timeout_ms(b->g, TASK_GIVE_BACK_MS);
 	if (b->r.owned)
-		device_free(b->g, b->r.device, b->r.base);
+		replica_free_memory(b->g, b->r.device, b->r.base);
 	gpusim_comm_destroy(b->comm);
 	free(b->order);
 	free(b->mine);

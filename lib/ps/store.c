@@ -508,11 +508,11 @@ ps_store_close(struct store *s)
 		return;
 	gpusim_set_timeout_ms(s->g, TASK_GIVE_BACK_MS);
 	for (uint32_t i = 0; i < s->nslots && answers; i++)
-		answers = device_free(s->g, s->r.device, s->slot[i]);
+		answers = replica_free_memory(s->g, s->r.device, s->slot[i]);
 	if (s->published && answers)
-		answers = device_free(s->g, s->r.device, s->published);
+		answers = replica_free_memory(s->g, s->r.device, s->published);
 	if (s->r.owned && answers)
-		device_free(s->g, s->r.device, s->r.base);
+		replica_free_memory(s->g, s->r.device, s->r.base);
 	gpusim_comm_destroy(s->comm);
 	*s = (struct store){0};
 }

@@ -95,7 +95,7 @@ predictor_free(struct predictor *p)
 		return;
 	gpusim_set_timeout_ms(p->g, TASK_GIVE_BACK_MS);
 	if (p->base)
-		(void)device_free(p->g, p->device, p->base);
+		(void)replica_free_memory(p->g, p->device, p->base);
 	(void)gpusim_comm_destroy(p->comm);
 	free(p);
 }

@@ -77,7 +77,7 @@ give_back(struct trainer *t, uint32_t rank)
 	struct replica *r = &t->replica[rank];
 
 	if (r->owned)
-		device_free(t->g, r->device, r->base);
+		replica_free_memory(t->g, r->device, r->base);
 	*r = (struct replica){.device = r->device};
 }
 

@@ -41,7 +41,7 @@ device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t dst,
 }
 
 bool
-device_free(struct gpusim *g, struct gpusim_device device, uint64_t at)
+replica_free_memory(struct gpusim *g, struct gpusim_device device, uint64_t at)
 {
 	return gpusim_free(g, device, (struct gpusim_addr){at}) == GPUSIM_OK;
 }

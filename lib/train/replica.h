@@ -29,7 +29,7 @@ enum rc device_copy(struct gpusim *g, struct gpusim_device dst_device, uint64_t 
 		    struct err *err);
 
 /* Give memory back; false: the device did not. */
-bool device_free(struct gpusim *g, struct gpusim_device device, uint64_t at);
+bool replica_free_memory(struct gpusim *g, struct gpusim_device device, uint64_t at);
 
 enum { TESTS, VALIDATION, NTESTS }; /* parts that are tested */
 
