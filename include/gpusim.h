@@ -688,12 +688,12 @@ enum gpusim_fault_kind {
 
 struct gpusim_fault {
 	enum gpusim_fault_kind kind;
-	uint64_t comm;	 /* 0: any */
-	int at;		 /* at a point of a collective; else now */
-	int coll;	 /* enum gpusim_coll, or -1: any */
-	int next;	 /* whichever comes next, else: */
-	uint64_t op;	 /* the operation of this number */
-	uint32_t step;	 /* of its plan, from 1; 0: the first it does */
+	struct gpusim_comm_id comm; /* 0: any */
+	int at;			    /* at a point of a collective; else now */
+	int coll;		    /* enum gpusim_coll, or -1: any */
+	int next;		    /* whichever comes next, else: */
+	uint64_t seq;		    /* the operation of this number */
+	uint32_t step;		    /* of its plan, from 1; 0: the first it does */
 	uint64_t for_ns; /* stop, slow, cut: how long; 0: stop for ever, cut only closes */
 	uint64_t by_ns;	 /* slow: how long each step waits */
 	uint64_t count;	 /* slow: steps, drop, corrupt: frames; 0: no limit */

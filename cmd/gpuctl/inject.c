@@ -51,7 +51,7 @@ name_rank(struct cli *cli, const struct args *a, const char *rank, struct order 
 	rc = which_comm(cli, a, &of.comm, err);
 	if (rc == RC_OK)
 		rc = cli_device(cli, &of, rank, &o->device, err);
-	o->f.comm = of.comm;
+	o->f.comm.id = of.comm;
 	return rc;
 }
 
@@ -82,7 +82,7 @@ finish(const struct args *a, struct order *o, struct err *err)
 			       "%s: no target; give rank=RANK, device=DEVICE or coordinator",
 			       fault_name(o->f.kind));
 	if (a->comm)
-		o->f.comm = a->comm;
+		o->f.comm.id = a->comm;
 	return fault_complete(&o->f, err);
 }
 

@@ -59,8 +59,8 @@ static enum rc
 parse_operation(struct gpusim_fault *f, const char *text, struct err *err)
 {
 	f->next = strcmp(text, "next") == 0;
-	f->op = 0;
-	return f->next ? RC_OK : parse_u64(text, 0, UINT64_MAX, &f->op, err);
+	f->seq = 0;
+	return f->next ? RC_OK : parse_u64(text, 0, UINT64_MAX, &f->seq, err);
 }
 
 static enum rc
@@ -144,7 +144,7 @@ fault_show_point(const struct gpusim_fault *f, char *out, size_t n)
 		return;
 	}
 	if (!f->next)
-		snprintf(op, sizeof op, "%llu", (unsigned long long)f->op);
+		snprintf(op, sizeof op, "%llu", (unsigned long long)f->seq);
 	if (f->step)
 		snprintf(step, sizeof step, STEP "%u", f->step);
 	snprintf(out, n, "%s#%s%s", f->coll < 0 ? "any" : coll_name((enum gpusim_coll)f->coll), op,

@@ -74,8 +74,8 @@ inject_fired(struct inject_table *t, uint64_t n)
 static bool
 is_met(const struct gpusim_fault *f, const struct inject_point *at)
 {
-	return f->at && (!f->comm || f->comm == at->comm) &&
-	       (f->coll < 0 || f->coll == (int)at->coll) && (f->next || f->op == at->op) &&
+	return f->at && (!f->comm.id || f->comm.id == at->comm) &&
+	       (f->coll < 0 || f->coll == (int)at->coll) && (f->next || f->seq == at->op) &&
 	       (!f->step || f->step == at->step);
 }
 
@@ -105,8 +105,8 @@ begin_slow(struct inject_armed *a, const struct inject_point *at, uint64_t now_n
 {
 	a->live = true;
 	a->until_ns = end_of(&a->f, now_ns);
-	a->f.comm = at->comm;
-	a->f.op = at->op;
+	a->f.comm.id = at->comm;
+	a->f.seq = at->op;
 	a->f.next = 0;
 }
 
@@ -117,7 +117,7 @@ is_over(const struct inject_armed *a, const struct inject_point *at, uint64_t no
 	if (now_ns >= a->until_ns)
 		return true;
 	/* Bound to its operation, and this is a later one. */
-	return a->f.at && !a->f.for_ns && !a->f.count && at->op != a->f.op;
+	return a->f.at && !a->f.for_ns && !a->f.count && at->op != a->f.seq;
 }
 
 uint64_t
@@ -129,7 +129,7 @@ inject_slow_ns(struct inject_table *t, const struct inject_point *at, uint64_t n
 	for (unsigned i = 0; i < t->n; i++) {
 		struct inject_armed *a = &t->armed[i];
 
-		if (a->f.kind != GPUSIM_FAULT_SLOW || (a->f.comm && a->f.comm != at->comm))
+		if (a->f.kind != GPUSIM_FAULT_SLOW || (a->f.comm.id && a->f.comm.id != at->comm))
 			continue;
 		if (!a->live && is_met(&a->f, at)) {
 			begin_slow(a, at, now_ns);

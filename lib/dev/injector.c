@@ -140,7 +140,7 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 	    "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
 	    fault_name(f->kind), coll_name(at->coll), at->op, at->step, algo, at->comm, p->rank);
 
-	f->comm = at->comm;
+	f->comm.id = at->comm;
 	f->coll = (int)at->coll;
 	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK)
 		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);

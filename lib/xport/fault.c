@@ -39,7 +39,7 @@ expire(struct xport_faults *s)
 static bool
 is_about(const struct gpusim_fault *f, const struct comm *c, uint32_t peer)
 {
-	return (!f->comm || f->comm == c->id) && (!f->to_peer || f->peer == peer);
+	return (!f->comm.id || f->comm.id == c->id) && (!f->to_peer || f->peer == peer);
 }
 
 static bool
@@ -111,7 +111,7 @@ check(struct xport *x, const struct gpusim_fault *f, struct err *err)
 		return err_set(err, RC_INVAL, "no fault of frames");
 	if (f->at && (f->coll == GPUSIM_SEND || f->coll == GPUSIM_RECV))
 		return RC_OK;
-	if (has_wire(x, f, &any) || (!any && !f->to_peer && !f->comm))
+	if (has_wire(x, f, &any) || (!any && !f->to_peer && !f->comm.id))
 		return RC_OK;
 	if (!any)
 		return err_set(err, RC_NOTFOUND, "in no communicator with such a peer");

@@ -164,7 +164,7 @@ static void
 test_comm(void)
 {
 	struct gpusim_fault f = {
-	    .kind = GPUSIM_FAULT_KILL, .comm = 5, .at = 1, .coll = -1, .next = 1};
+	    .kind = GPUSIM_FAULT_KILL, .comm = {5}, .at = 1, .coll = -1, .next = 1};
 	struct err err = {0};
 	struct gpusim_fault listed[2];
 	uint64_t fired;
@@ -172,7 +172,7 @@ test_comm(void)
 
 	inject_arm(&table, &f, 0, &err);
 	ok(nothing(GPUSIM_ALLREDUCE, 1, 1), "that of another communicator waits");
-	ok(inject_list(&table, 0, listed, 2, &fired) == 1 && listed[0].comm == 5 && fired == 3,
+	ok(inject_list(&table, 0, listed, 2, &fired) == 1 && listed[0].comm.id == 5 && fired == 3,
 	   "what waits is listed, what took place is counted");
 	while (armed <= GPUSIM_FAULTS_MAX && inject_arm(&table, &f, 0, &err) == RC_OK)
 		armed++;
