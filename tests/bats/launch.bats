@@ -105,14 +105,14 @@ said() { [[ -s $1 ]]; }
 	machine 3
 	id=$(gpuctl unique-id)
 	for r in 0 2; do
-		background gpuctl --timeout 700ms comm-init --id "$id" --rank $r --nranks 3 2>err.$r
+		background gpuctl --timeout 2s comm-init --id "$id" --rank $r --nranks 3 2>err.$r
 		pids[r]=$PID
 	done
 	for r in 0 2; do
 		status=0
 		wait "${pids[r]}" || status=$?
 		assert_equal "$status" 4
-		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not come while rank '[02]' waited for 0.'[0-9]s$ ]] ||
+		[[ $(cat err.$r) =~ ^'gpuctl: comm-init: id '$id': rank 1 of 3 has not come while rank '[02]' waited for '[0-9].[0-9]s$ ]] ||
 			fail "$(cat err.$r)"
 	done
 }
