@@ -54,6 +54,9 @@ run_block() {
 	[[ ! -e expect. ]] || fail "prints before its first command: $1"
 }
 
+# needs_mnist BLOCK - it trains or asks without --data
+needs_mnist() { grep '^[$>] .*mnist-train' "$1" | grep -qve '--data ' -e '--print-config'; }
+
 # run_examples FILE LEAST
 run_examples() {
 	local b left=0
@@ -61,7 +64,7 @@ run_examples() {
 	[[ $(echo block.* | wc -w) -ge $2 ]] || fail "$1 has fewer than $2 examples"
 	grep -q '^[$>].* | ' block.* || fail "$1 has no pipeline among its examples"
 	for b in block.*; do
-		if grep -q '^[$>] .*mnist-train' "$b" && [[ ! -e $GPUSIM_DATA/t10k-images-idx3-ubyte ]]; then
+		if [[ ! -e $GPUSIM_DATA/t10k-images-idx3-ubyte ]] && needs_mnist "$b"; then
 			left=$((left + 1))
 		else
 			run_block "$b"
