@@ -261,10 +261,16 @@ receive_one(void *arg)
 }
 
 static void
-waits(struct part *p, struct two *t)
+starts(struct part *p, struct two *t)
 {
 	*p = (struct part){.t = t, .kind = 1};
 	pthread_create(&p->thread, NULL, receive_one, p);
+}
+
+static void
+waits(struct part *p, struct two *t)
+{
+	starts(p, t);
 	/* It sleeps: that is the longest way. */
 	while (!atomic_load(&mapping(t, 1)->block->sleepers))
 		sched_yield();
@@ -298,7 +304,7 @@ test_ends(void)
 	two_close(&t);
 
 	two_open(&t, 100);
-	waits(&p, &t);
+	starts(&p, &t);
 	pthread_join(p.thread, NULL);
 	ok(p.rc == RC_TIMEOUT &&
 	       !strcmp(p.err.text,
