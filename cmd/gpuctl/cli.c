@@ -134,6 +134,15 @@ cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err
 			   : rc;
 }
 
+enum rc
+cli_named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out, struct err *err)
+{
+	uint64_t id;
+	enum rc rc = parse_u64(a->rest[0], 1, UINT64_MAX, &id, err);
+
+	return rc == RC_OK ? cli_comm(cli, id, out, err) : err_prefix(err, "communicator");
+}
+
 static enum rc
 device_of_rank(struct cli *cli, uint64_t comm, uint64_t rank, struct gpusim_device *out,
 	       struct err *err)

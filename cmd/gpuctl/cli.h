@@ -27,11 +27,12 @@ void cli_end(struct cli *cli, struct err *err) __attribute__((noreturn));
 enum rc cli_device(struct cli *cli, const struct args *a, const char *word,
 		   struct gpusim_device *out, struct err *err);
 
-/* The id of the communicator a word means; RC_INVAL. */
-enum rc comm_id(const char *word, uint64_t *id, struct err *err);
-
 /* Connect, and open the communicator of an id. Release it with gpusim_comm_free. */
 enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct err *err);
+
+/* The same, of the communicator that the first operand names. */
+enum rc cli_named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out,
+		       struct err *err);
 
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);

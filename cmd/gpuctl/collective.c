@@ -1,4 +1,4 @@
-/* gpuctl allreduce ... barrier - one verb a collective: on buffers that exist, or as a filter. */
+/* gpuctl allreduce ... barrier, send, recv - one verb a collective: on buffers that exist, or as a filter. */
 #include "cli.h"
 #include "coll/plan.h"
 #include "filter.h"
@@ -57,6 +57,8 @@ run_collective(struct cli *cli, const struct args *a, struct err *err)
 		return rc;
 	if (coll == GPUSIM_BARRIER)
 		return barrier(cli, a, err);
+	if (coll_is_sendrecv(coll))
+		return on_comm(cli, coll, a, err);
 	if ((a->addr || a->send || a->recv))
 		return on_buffers(cli, coll, a, err);
 	if (a->streaming && !a->async)

@@ -11,24 +11,6 @@
 #include "cli.h"
 #include "table.h"
 
-enum rc
-comm_id(const char *word, uint64_t *id, struct err *err)
-{
-	enum rc rc = parse_u64(word, 1, UINT64_MAX, id, err);
-
-	return rc == RC_OK ? rc : err_prefix(err, "communicator");
-}
-
-/* The communicator that the first operand names. */
-static enum rc
-named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out, struct err *err)
-{
-	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
-
-	return rc == RC_OK ? cli_comm(cli, id, out, err) : rc;
-}
-
 /* The devices that the operands from `first` on name. *out is the caller's to free. */
 static enum rc
 named_devices(struct cli *cli, const struct args *a, int first, struct gpusim_device **out,
@@ -179,7 +161,7 @@ run_comm_abort(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm *comm = NULL;
 	struct buf reason = {0};
-	enum rc rc = named_comm(cli, a, &comm, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
 	for (int i = 1; i < a->nrest && rc == RC_OK; i++)
 		if (!buf_addf(&reason, "%s%s", i > 1 ? " " : "", a->rest[i]))
@@ -198,19 +180,15 @@ run_comm_shrink(struct cli *cli, const struct args *a, struct err *err)
 	size_t n = (size_t)(a->nrest - 1);
 	uint32_t *ranks = alloc_zeroed(n, sizeof *ranks);
 	struct gpusim_comm *comm = NULL, *now = NULL;
-	uint64_t id, v;
-	enum rc rc =
-	    ranks ? comm_id(a->rest[0], &id, err) : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc = ranks ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		rc = parse_u64(a->rest[i + 1], 0, UINT32_MAX, &v, err);
+		rc = parse_u32(a->rest[i + 1], 0, UINT32_MAX, &ranks[i], err);
 		if (rc != RC_OK)
 			err_prefix(err, "rank");
-		else
-			ranks[i] = (uint32_t)v;
 	}
 	if (rc == RC_OK)
-		rc = cli_comm(cli, id, &comm, err);
+		rc = cli_named_comm(cli, a, &comm, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_shrink(comm, ranks, n, &now), err);
 	if (rc == RC_OK)
@@ -235,7 +213,7 @@ run_comm_grow(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = named_devices(cli, a, 1, &devices, err);
 	if (rc == RC_OK)
-		rc = named_comm(cli, a, &comm, err);
+		rc = cli_named_comm(cli, a, &comm, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_grow(comm, n, a->nrest > 1 ? devices : NULL, a->wait_ms, &now),
 			 err);
@@ -251,7 +229,7 @@ enum rc
 run_comm_destroy(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm *comm;
-	enum rc rc = named_comm(cli, a, &comm, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
 	return rc == RC_OK ? api(gpusim_comm_destroy(comm), err) : rc;
 }
@@ -294,7 +272,7 @@ run_comm_status(struct cli *cli, const struct args *a, struct err *err)
 	struct gpusim_comm *comm;
 	enum gpusim_state state;
 	uint64_t id;
-	enum rc rc = named_comm(cli, a, &comm, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -327,7 +305,7 @@ run_wait(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct gpusim_comm *comm = NULL;
 	enum gpusim_state state;
-	enum rc rc = named_comm(cli, a, &comm, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_status(comm, GPUSIM_SYNC, &state), err);

@@ -27,8 +27,7 @@ print_json(const struct gpusim_history_event *e)
 		printf(",\"comm\":%" PRIu64, e->comm.id);
 	if (e->rank >= 0)
 		printf(",\"rank\":%d", e->rank);
-	fputs(",\"text\":", stdout);
-	json_string(e->text, stdout);
+	json_member("text", e->text, stdout);
 	putchar('}');
 }
 

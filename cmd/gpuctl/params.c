@@ -1,4 +1,4 @@
-/* gpuctl params - the parameters in force and their possible values. */
+/* gpuctl params, version - the parameters in force and their possible values; this version. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static const struct {
 static void
 print_json(const char *coordinator, uint32_t timeout_ms)
 {
-	printf("{\"version\":\"%s\",\"coordinator\":", GPUSIM_VERSION);
-	json_string(coordinator, stdout);
+	printf("{\"version\":\"%s\"", GPUSIM_VERSION);
+	json_member("coordinator", coordinator, stdout);
 	printf(",\"timeout_ms\":%" PRIu32 ",\"environment\":{", timeout_ms ? timeout_ms : 60000);
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
 		const char *value = getenv(variables[i].name);
@@ -66,5 +66,15 @@ run_params(struct cli *cli, const struct args *a, struct err *err)
 		printf("%s=%s  # %s\n", variables[i].name, value ? value : "",
 		       variables[i].meaning);
 	}
+	return RC_OK;
+}
+
+enum rc
+run_version(struct cli *cli, const struct args *a, struct err *err)
+{
+	(void)cli;
+	(void)err;
+	puts(a->json ? "{\"program\":\"gpuctl\",\"version\":\"" GPUSIM_VERSION "\"}"
+		     : "gpuctl " GPUSIM_VERSION);
 	return RC_OK;
 }

@@ -82,11 +82,8 @@ run_comm_split(struct cli *cli, const struct args *a, struct err *err)
 	struct gpusim_split *made = NULL;
 	int *color = NULL, *key = NULL;
 	size_t n = 0;
-	uint64_t id;
-	enum rc rc = comm_id(a->rest[0], &id, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
-	if (rc == RC_OK)
-		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
 		rc = parse_lists(a, gpusim_comm_count(comm), &color, &key, err);
 	if (rc == RC_OK)

@@ -1,6 +1,7 @@
-/* gpuctl status - the coordinator's view of everything. */
+/* gpuctl status, devices - the coordinator's view of everything, or of the devices alone. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "cli.h"
@@ -11,16 +12,12 @@ print_json(const struct gpusim_status *s)
 {
 	printf("{\"version\":");
 	json_string(s->version, stdout);
-	printf(",\"address\":");
-	json_string(s->address, stdout);
+	json_member("address", s->address, stdout);
 	printf(",\"instance\":\"%016" PRIx64 "\",\"pid\":%" PRIu32 ",\"uptime_ms\":%" PRIu64
-	       ",\"waiting\":%" PRIu32 ",\"devices\":[",
+	       ",\"waiting\":%" PRIu32 ",\"devices\":",
 	       s->instance, s->pid, s->uptime_ms, s->waiting);
-	for (size_t i = 0; i < s->ndevices; i++) {
-		fputs(i ? "," : "", stdout);
-		json_device(&s->devices[i], i, stdout);
-	}
-	printf("],\"comms\":[");
+	json_devices(s->devices, NULL, s->ndevices, stdout);
+	printf(",\"comms\":[");
 	for (size_t i = 0; i < s->ncomms; i++) {
 		fputs(i ? "," : "", stdout);
 		json_comm(&s->comms[i], NULL, stdout);
@@ -78,5 +75,27 @@ run_status(struct cli *cli, const struct args *a, struct err *err)
 	else
 		print_text(&s);
 	gpusim_status_fini(&s);
+	return RC_OK;
+}
+
+/* A line's position is the device's index. */
+enum rc
+run_devices(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct gpusim_device_info *list;
+	size_t n;
+	enum rc rc = cli_open(cli, err);
+
+	if (rc == RC_OK)
+		rc = api(gpusim_devices(cli->g, &list, &n), err);
+	if (rc != RC_OK)
+		return rc;
+	if (a->json) {
+		json_devices(list, NULL, n, stdout);
+		putchar('\n');
+	} else {
+		table_devices(list, n, stdout);
+	}
+	free(list);
 	return RC_OK;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/parse.h"
 #include "cli.h"
 
 static double
@@ -40,11 +39,8 @@ run_stragglers(struct cli *cli, const struct args *a, struct err *err)
 	struct gpusim_lateness *v = NULL;
 	struct gpusim_comm *comm = NULL;
 	uint32_t nranks = 0;
-	uint64_t id;
-	enum rc rc = parse_u64(a->rest[0], 1, UINT64_MAX, &id, err);
+	enum rc rc = cli_named_comm(cli, a, &comm, err);
 
-	if (rc == RC_OK)
-		rc = cli_comm(cli, id, &comm, err);
 	if (rc == RC_OK)
 		rc = api(gpusim_comm_lateness(comm, &v, &nranks), err);
 	if (rc == RC_OK && a->json)

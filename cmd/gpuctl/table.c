@@ -91,7 +91,7 @@ table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f)
 			c[i].operations, c[i].reason[0] ? c[i].reason : "-");
 }
 
-void
+static void
 json_device(const struct gpusim_device_info *d, size_t index, FILE *f)
 {
 	fprintf(f,
@@ -101,23 +101,28 @@ json_device(const struct gpusim_device_info *d, size_t index, FILE *f)
 		index, d->device.id, d->ordinal, device_state(d), d->spare ? "true" : "false",
 		d->join ? "true" : "false", d->comm.id, d->pid, d->min_addr.addr, d->max_addr.addr,
 		d->used_bytes);
-	fputs(",\"address\":", f);
-	json_string(d->address, f);
-	fputs(",\"data_address\":", f);
-	json_string(d->data_address, f);
-	fputs(",\"mem_path\":", f);
-	json_string(d->mem_path, f);
-	fputs(",\"host\":", f);
-	json_string(d->host, f);
-	fputs(",\"mem_private\":", f);
-	json_string(d->mem_private, f);
+	json_member("address", d->address, f);
+	json_member("data_address", d->data_address, f);
+	json_member("mem_path", d->mem_path, f);
+	json_member("host", d->host, f);
+	json_member("mem_private", d->mem_private, f);
 	if (d->lost) {
-		fprintf(f, ",\"lost_at_ms\":%" PRIu64 ",\"lost_why\":", d->lost_at_ms);
-		json_string(d->lost_why, f);
-		fputs(",\"lost_remedy\":", f);
-		json_string(d->lost_remedy, f);
+		fprintf(f, ",\"lost_at_ms\":%" PRIu64, d->lost_at_ms);
+		json_member("lost_why", d->lost_why, f);
+		json_member("lost_remedy", d->lost_remedy, f);
 	}
 	putc('}', f);
+}
+
+void
+json_devices(const struct gpusim_device_info *d, const size_t *index, size_t n, FILE *f)
+{
+	putc('[', f);
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? "," : "", f);
+		json_device(&d[i], index ? index[i] : i, f);
+	}
+	putc(']', f);
 }
 
 void
@@ -162,11 +167,10 @@ json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f)
 		gpusim_on_failure_name(c->on_failure), c->recoveries, c->pending, c->operations);
 	for (uint32_t r = 0; r < c->nranks; r++)
 		fprintf(f, "%s\"%016" PRIx64 "\"", r ? "," : "", c->devices[r].id);
-	fputs("],\"reason\":", f);
-	json_string(c->reason, f);
+	fputs("]", f);
+	json_member("reason", c->reason, f);
 	if (recovered) {
-		fputs(",\"recovered\":", f);
-		json_string(recovered, f);
+		json_member("recovered", recovered, f);
 	} else {
 		fputs(",\"progress\":[", f);
 		for (size_t i = 0; i < c->nprogress; i++)

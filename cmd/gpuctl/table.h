@@ -21,9 +21,10 @@ void table_devices(const struct gpusim_device_info *d, size_t n, FILE *f);
 void table_progress(const struct gpusim_comm_info *c, size_t n, FILE *f);
 void table_comms(const struct gpusim_comm_info *c, size_t n, FILE *f);
 
-/* One object, without a newline. Ids of devices are strings of 16 hexadecimal digits.
+/* Without a newline. Ids of devices are strings of 16 hexadecimal digits.
+ * index: of each device, as options take it; NULL: its position.
  * recovered: what the communicator's latest recovery was; NULL leaves it out. */
-void json_device(const struct gpusim_device_info *d, size_t index, FILE *f);
+void json_devices(const struct gpusim_device_info *d, const size_t *index, size_t n, FILE *f);
 void json_comm(const struct gpusim_comm_info *c, const char *recovered, FILE *f);
 
 /* A communicator that was just made, as members of an object: comm, nranks, devices. */

@@ -304,8 +304,8 @@ json_notes(const struct topo *t)
 	for (size_t i = 0; i < t->n; i++)
 		for (size_t k = 0; k < NMAKERS; k++)
 			if (makers[k](t, i, note)) {
-				printf("%s{\"index\":%zu,\"note\":", lead, t->index[i]);
-				json_string(note, stdout);
+				printf("%s{\"index\":%zu", lead, t->index[i]);
+				json_member("note", note, stdout);
 				putchar('}');
 				lead = ",";
 			}
@@ -314,12 +314,9 @@ json_notes(const struct topo *t)
 static void
 print_json(const struct topo *t)
 {
-	printf("{\"devices\":[");
-	for (size_t i = 0; i < t->n; i++) {
-		fputs(i ? "," : "", stdout);
-		json_device(&t->device[i], t->index[i], stdout);
-	}
-	printf("],\"paths\":[");
+	printf("{\"devices\":");
+	json_devices(t->device, t->index, t->n, stdout);
+	printf(",\"paths\":[");
 	for (size_t i = 0; i < t->n; i++) {
 		fputs(i ? ",[" : "[", stdout);
 		for (size_t j = 0; j < t->n; j++) {

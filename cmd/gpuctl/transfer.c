@@ -67,9 +67,9 @@ run_stream_status(struct cli *cli, const struct args *a, struct err *err)
 	if (rc != RC_OK)
 		return rc;
 	if (a->json) {
-		printf("{\"stream\":%" PRIu64 ",\"state\":\"%s\",\"reason\":", a->stream,
+		printf("{\"stream\":%" PRIu64 ",\"state\":\"%s\"", a->stream,
 		       state_name((int)state));
-		json_string(state == GPUSIM_STATE_FAILED ? gpusim_error() : "", stdout);
+		json_member("reason", state == GPUSIM_STATE_FAILED ? gpusim_error() : "", stdout);
 		puts("}");
 	} else if (state == GPUSIM_STATE_FAILED)
 		printf("failed: %s\n", gpusim_error());

@@ -44,6 +44,13 @@ json_string(const char *s, FILE *f)
 }
 
 void
+json_member(const char *name, const char *s, FILE *f)
+{
+	fprintf(f, ",\"%s\":", name);
+	json_string(s, f);
+}
+
+void
 json_real(double v, FILE *f)
 {
 	if (isfinite(v))

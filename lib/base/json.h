@@ -10,6 +10,9 @@
  * so whatever s is, the result is valid. Errors show in ferror(f). */
 void json_string(const char *s, FILE *f);
 
+/* A member behind others: a comma, the name, a colon, the string s. */
+void json_member(const char *name, const char *s, FILE *f);
+
 /* A number with nine digits; null where it is not finite, as JSON has no such number. */
 void json_real(double v, FILE *f);
 

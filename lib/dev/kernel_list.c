@@ -59,8 +59,7 @@ print_param_json(const struct kernel_param *p, FILE *f)
 {
 	fputs("{\"name\":", f);
 	json_string(p->name, f);
-	fputs(",\"kind\":", f);
-	json_string(kinds[p->kind], f);
+	json_member("kind", kinds[p->kind], f);
 	fprintf(f, ",\"optional\":%s,\"default\":", p->optional ? "true" : "false");
 	if (!has_default(p))
 		fputs("null", f);
@@ -68,8 +67,7 @@ print_param_json(const struct kernel_param *p, FILE *f)
 		json_string(dtype_name((enum gpusim_dtype)p->dflt), f);
 	else
 		json_real(p->dflt, f);
-	fputs(",\"help\":", f);
-	json_string(p->help ? p->help : "", f);
+	json_member("help", p->help ? p->help : "", f);
 	fputs("}", f);
 }
 
@@ -82,8 +80,7 @@ kernel_list_json(FILE *f)
 	for (unsigned i = 0; (k = kernel_at(i)) != NULL; i++) {
 		fprintf(f, "%s{\"name\":", i ? "," : "");
 		json_string(k->name, f);
-		fputs(",\"summary\":", f);
-		json_string(k->summary ? k->summary : "", f);
+		json_member("summary", k->summary ? k->summary : "", f);
 		fputs(",\"arguments\":[", f);
 		for (const struct kernel_param *p = k->params; p->kind != KP_END; p++) {
 			fputs(p > k->params ? "," : "", f);
