@@ -90,7 +90,7 @@ $(alpha): proto/$(reflection)
 $(BUILD)/gen/grpc_descriptors.c: $(protos:%=proto/%.proto) $(alpha)
 	@mkdir -p $(@D)
 	@$(PROTOC_C) --proto_path=proto --proto_path=$(BUILD)/gen --descriptor_set_out=$(@:.c=.pb) $^
-	@(echo '#include "grpc/descriptors.h"'; echo 'const unsigned char grpc_descriptors[] = {'; \
+	@(echo '#include "grpc/descriptor.h"'; echo 'const unsigned char grpc_descriptors[] = {'; \
 	    od -An -v -tu1 $(@:.c=.pb) | sed 's/\([0-9]\)\( \|$$\)/\1,\2/g'; echo '};'; \
 	    echo 'const size_t grpc_descriptors_size = sizeof grpc_descriptors;') >$@
 

@@ -20,12 +20,6 @@ struct filter {
 	struct results out;
 };
 
-static bool
-is_raw(const struct filter *f)
-{
-	return f->a->raw;
-}
-
 /* ---- input */
 
 static enum rc
@@ -58,7 +52,7 @@ read_input(struct filter *f, struct err *err)
 {
 	enum rc rc;
 
-	if (!is_raw(f))
+	if (!f->a->raw)
 		return read_text(f, err);
 	rc = io_read_all(STDIN_FILENO, FILTER_STDIN, &f->in, err);
 	if (rc == RC_OK && f->in.len == 0)
@@ -109,7 +103,7 @@ take(struct filter *f, uint32_t nranks, struct err *err)
 	size_t n = f->nvec;
 	char what[32];
 
-	if (nranks || is_raw(f) || ranks_take_one(f->coll))
+	if (nranks || f->a->raw || ranks_take_one(f->coll))
 		return filter_take(&f->ranks, nranks, err);
 	snprintf(what, sizeof what, "%zu vector%s", n, n == 1 ? "" : "s");
 	if (f->a->nranks && n != f->a->nranks)
@@ -182,13 +176,13 @@ filter_run(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	/* Report a wrong option before waiting for stdin. */
 	enum rc rc = ranks_init(&f.ranks, cli, coll, a, err);
 
-	if (rc == RC_OK && (is_raw(&f) || ranks_take_one(coll)))
+	if (rc == RC_OK && (a->raw || ranks_take_one(coll)))
 		rc = filter_nranks(a, &nranks, err);
 	if (rc == RC_OK)
 		rc = read_input(&f, err);
 	if (rc == RC_OK)
 		rc = take(&f, nranks, err);
-	if (rc == RC_OK && is_raw(&f))
+	if (rc == RC_OK && a->raw)
 		rc = cut(&f, err);
 	if (rc == RC_OK)
 		rc = ranks_do(&f.ranks, f.in.data, f.nelem, &f.in, &f.out, err);

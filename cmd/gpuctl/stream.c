@@ -27,12 +27,6 @@ struct stream {
 	size_t nbefore;	   /* and so many to blocks before it */
 };
 
-static bool
-is_raw(const struct stream *s)
-{
-	return s->a->raw;
-}
-
 /* The size of a block. */
 static enum rc
 measure(struct stream *s, struct err *err)
@@ -40,7 +34,7 @@ measure(struct stream *s, struct err *err)
 	size_t size = dtype_size(s->a->dtype), nbytes;
 
 	s->nvec = ranks_take_one(s->ranks.c.coll) ? 1 : s->ranks.want;
-	if (!is_raw(s))
+	if (!s->a->raw)
 		return RC_OK;
 	if (__builtin_mul_overflow(size * s->nvec, s->a->count, &nbytes) || nbytes > SIZE_MAX / 2)
 		return err_set(err, RC_INVAL, "--count: %" PRIu64 " elements are too many",
@@ -79,7 +73,7 @@ find_block(struct stream *s)
 {
 	const char *nl;
 
-	if (is_raw(s))
+	if (s->a->raw)
 		return s->in.len - s->at >= s->nbytes ? s->nbytes : 0;
 	while (s->nlines < s->nvec && s->looked < s->in.len) {
 		nl = memchr(s->in.data + s->looked, '\n', s->in.len - s->looked);
@@ -99,7 +93,7 @@ last_block(struct stream *s, size_t *nbytes, struct err *err)
 	*nbytes = 0;
 	if (left == 0)
 		return RC_OK;
-	if (is_raw(s))
+	if (s->a->raw)
 		return err_set(err, RC_BADDATA,
 			       FILTER_STDIN " ends after %zu of the %zu bytes of a block", left,
 			       s->nbytes);
@@ -135,7 +129,7 @@ do_block(struct stream *s, size_t nbytes, struct err *err)
 	uint64_t nelem = s->a->count;
 	enum rc rc = RC_OK;
 
-	if (!is_raw(s)) {
+	if (!s->a->raw) {
 		rc = vectext_parse(s->a->dtype, data, nbytes, s->nbefore + 1, &text, err);
 		data = text.data;
 		nelem = text.nelem;

@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "grpc/descriptors.h"
-
 enum { NAME = 1 }; /* of everything that has one */
 enum { SET_FILE = 1 };
 enum { FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6 };

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A FileDescriptorSet of all that is in proto/, made when this is built. */
+extern const unsigned char grpc_descriptors[];
+extern const size_t grpc_descriptors_size;
+
 /* A packed message, in static storage. */
 struct descriptor {
 	const unsigned char *data;

@@ -26,24 +26,32 @@ wait_child(uint64_t deadline_ns)
 	sigtimedwait(&chld, NULL, &ts);
 }
 
-/* The parent of pid, or -1. The name in /proc/PID/stat may hold any byte: count from its last ')'.
- */
-static pid_t
-parent_of(const char *pid)
+/* A file of /proc/PID, or its beginning, with a NUL behind it; how long it is, 0: it cannot be read. */
+static size_t
+read_proc(const char *pid, const char *name, char *text, size_t size)
 {
-	char path[64], text[512], *p;
+	char path[64];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/%s/stat", pid);
+	snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -1;
-	n = read(fd, text, sizeof text - 1);
+		return 0;
+	n = read(fd, text, size - 1);
 	close(fd);
-	if (n <= 0)
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The parent of pid, or -1. The name in /proc/PID/stat may hold any byte: count from its last ')'. */
+static pid_t
+parent_of(const char *pid)
+{
+	char text[512], *p;
+
+	if (read_proc(pid, "stat", text, sizeof text) == 0)
 		return -1;
-	text[n] = '\0';
 	p = strrchr(text, ')');
 	return p && p[1] == ' ' && p[2] ? (pid_t)strtol(p + 3, NULL, 10) : -1;
 }
@@ -61,25 +69,17 @@ is_spared(pid_t pid, const pid_t *spare, size_t nspare)
 static bool
 is_daemon(const struct launch *l, const char *pid)
 {
-	char path[64], args[4096], dir[LAUNCH_DIR_MAX + 2];
+	char args[4096], dir[LAUNCH_DIR_MAX + 2];
 	const char *name, *slash;
-	ssize_t n;
-	int fd;
+	size_t n = read_proc(pid, "cmdline", args, sizeof args);
 
-	snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (n == 0)
 		return false;
-	n = read(fd, args, sizeof args - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	args[n] = '\0';
 	slash = strrchr(args, '/');
 	name = slash ? slash + 1 : args;
 	snprintf(dir, sizeof dir, "%s/", l->dir);
 	return (strcmp(name, "gpudev") == 0 || strcmp(name, "gpucoord") == 0) &&
-	       memmem(args, (size_t)n, dir, strlen(dir));
+	       memmem(args, n, dir, strlen(dir));
 }
 
 /* Signal all children but the spared ones, or, with l, the daemons; returns how many there were. A pid

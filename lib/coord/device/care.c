@@ -54,7 +54,6 @@ spawn(struct coord *c, struct device *d)
 	d->spawn.cannot[0] = '\0';
 }
 
-GETTER(bool, device_is_coming, device, spawn.until_ms)
 GETTER(const char *, device_cannot_come, device, spawn.cannot)
 
 void

@@ -100,9 +100,8 @@ handler on_ping, on_list_devices;
 
 /* ---- lost devices */
 
-/* It can be started again, from here; it was, and has time to come; the reason why it never will, or "". */
+/* It can be started again, from here; the reason why it never will, or "". */
 bool device_can_spawn(const struct coord *c, const struct device *d);
-bool device_is_coming(const struct device *d);
 const char *device_cannot_come(const struct device *d);
 /* Begin to bring it back for a communicator: failures of before do not count. stuck: end what is left of a
  * supervised process, so that its supervisor starts it again. */
