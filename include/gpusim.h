@@ -605,10 +605,10 @@ enum gpusim_rc gpusim_collective(struct gpusim_comm *comm, const struct gpusim_c
 				 enum gpusim_wait wait);
 
 /*
- * What the caller submits between start and end runs together at the end, in one operation of the
- * communicator. A handle of all ranks: each call is checked at once. A handle of one rank: nothing is sent
- * before the end, which returns when all ranks have ended theirs; it takes GPUSIM_ASYNC only.
- * GPUSIM_INVAL: a group is open already, or none is.
+ * Operations that the caller submits between start and end run together at the end, in one
+ * operation of the communicator. A handle of all ranks: each call is checked at once. A handle of
+ * one rank: nothing is sent before the end, which returns when all ranks have ended theirs; it
+ * takes GPUSIM_ASYNC only. GPUSIM_INVAL: a group is open already, or none is.
  */
 enum gpusim_rc gpusim_group_start(struct gpusim_comm *comm);
 enum gpusim_rc gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait);

@@ -18,7 +18,7 @@
 	5 /* share of the time that a starved process has waited: one part in so
 				    * many */
 #define HUNGER \
-	8 /* a process that waited so many times as long as it ran could not send its heartbeats */
+	8 /* a process that waited this many times as long as it ran could not send its heartbeats */
 
 struct look {
 	uint64_t device_id, at_ns, waited_ns, ran_ns;

@@ -12,7 +12,7 @@
 
 struct shell;
 
-/* Serve at addr and go on from the state (state_open); dm is woken by whatever comes. What the
+/* Serve at addr and go on from the state (state_open); events wake dm. What the
  * configuration says of address and state is filled in. */
 enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
 		  struct shell **out, struct err *err);
@@ -20,7 +20,7 @@ enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg,
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);
 
-/* Take models, and give them to whoever asks w for them. Before the loop starts; w is stopped after
+/* Take models, and serve them through w. Before the loop starts; w is stopped after
  * shell_free. */
 void shell_serve_models(struct shell *s, struct web *w);
 

@@ -19,7 +19,7 @@
 enum { PIN_NONE, PIN_AUTO };
 enum { TRANSPORT_DEFAULT, TRANSPORT_IPC, TRANSPORT_TCP };
 
-/* What was given; a field without a default is 0 until its option comes. Strings are borrowed. */
+/* The values given; a field without a default is 0 until its option comes. Strings are borrowed. */
 struct args {
 	bool given[OPTION_MAX_ROWS];	/* by row; see args_given */
 	const char *device;		/* see cli.h */

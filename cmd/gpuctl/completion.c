@@ -154,7 +154,7 @@ injections(const struct line *l)
 	offer_list(l, words);
 }
 
-/* What is offered for an option's value that has this name in the table and no words there. */
+/* The candidates for an option's value that has this name in the table and no words there. */
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);

@@ -44,8 +44,8 @@ struct ranks {
 	struct gpusim_device
 	    *device; /* shrink: the devices that were free when the communicator was asked for */
 	struct gpusim_addr *base, *send, *recv; /* by rank */
-	uint64_t room_nelem; /* the buffers have room for so many elements; base NULL: there are
-			      * none */
+	uint64_t
+	    room_nelem; /* the buffers have room for this many elements; base NULL: there are none */
 	/* Recoveries of the operation at hand: */
 	int again, anew;
 	uint64_t until_ns;

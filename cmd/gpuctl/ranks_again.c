@@ -16,7 +16,7 @@
 	60000 /* unless --timeout: so long after the first failure no operation begins again */
 #define RETURN_MS (TIME_RESPAWN_MS + 1000) /* a device that is started again */
 #define POLL_MS	  20
-#define ANEW_MOST 20 /* so often a new communicator is made for one operation */
+#define ANEW_MOST 20 /* new communicators for one operation, at most */
 
 bool
 ranks_recover(const struct ranks *r)

@@ -23,8 +23,8 @@ struct stream {
 	size_t nbytes;	   /* raw: of a block */
 	struct buf in;	   /* the input from in.data + at on is not done */
 	size_t at, looked; /* text: lines up to in.data + looked are counted; */
-	uint32_t nlines;   /* so many belong to the block, */
-	size_t nbefore;	   /* and so many to blocks before it */
+	uint32_t nlines;   /* of the block, */
+	size_t nbefore;	   /* and of blocks before it */
 };
 
 /* The size of a block. */

@@ -2,9 +2,9 @@
  * Design notes. One call is in progress at a time; its answer comes on a thread of nng, is left under
  * the lock, and is read by the main thread, which it wakes.
  *
- * Whoever knows a client id can send requests under it, with numbers that ours then come after: they
- * are refused as old, or get another request's answer, which the mark tells. A device that meets that
- * registers under a new id, by a new client.
+ * A client that knows our id can send requests under it. Ours then come with older numbers: the
+ * coordinator refuses them, or answers with another request's answer, which the mark shows. A
+ * device that meets that registers under a new id, by a new client.
  */
 #include "register.h"
 
@@ -141,8 +141,8 @@ call(struct registration *r, struct err *err)
 	return rc;
 }
 
-/* What passes: the coordinator is away, is about to end, or has no room now. Busy is also our own past,
- * under the same id, that is not yet lost. */
+/* A failure that may pass: the coordinator is away, is about to end, or has no room now. Busy is
+ * also our own past, under the same id, that is not yet lost. */
 static bool
 passes(enum rc rc)
 {
@@ -197,7 +197,7 @@ give_up_ms(const struct registration *r)
 	return r->rc == RC_TIMEOUT ? REGISTER_SLOW_MS : REGISTER_WITHIN_MS;
 }
 
-/* What an answer means; RC_OK: go on. */
+/* The meaning of an answer; RC_OK: continue. */
 static enum rc
 judge(struct registration *r, uint64_t now, struct err *err)
 {

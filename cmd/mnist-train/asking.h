@@ -21,8 +21,7 @@ void asking_fini(struct asking *a);
 enum rc asking_eval(const struct asking *a, struct gpusim *g, struct err *err);
 
 /* --infer: for each sample of the files, of --data's test part or of standard input a line, its class and the
- * probabilities of all. What was
- * read before something wrong is answered. */
+ * probabilities of all. Samples before a wrong one are answered. */
 enum rc asking_infer(const struct asking *a, struct gpusim *g, struct err *err);
 
 #endif

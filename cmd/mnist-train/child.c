@@ -22,7 +22,7 @@
 
 static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* A signal that whoever started us ignores is left alone. */
+/* A signal that our parent ignores stays ignored. */
 void
 children_begin(struct children *c)
 {

@@ -227,7 +227,7 @@ count(struct gpusim *g, struct census *c, struct err *err)
 	return RC_OK;
 }
 
-/* No device is free: who has them. */
+/* No device is free: name the programs that have them. */
 static enum rc
 why_none(struct gpusim *g, struct err *err)
 {
@@ -318,8 +318,8 @@ say_start(const struct task *task, uint32_t ndevices, const struct checkpoint *f
 	fflush(stdout);
 }
 
-/* The model after an epoch, to whoever may ask for it. If it cannot be had now, training goes on and finds
- * out why. */
+/* Publish the model after an epoch. If it cannot be read now, training continues and finds out
+ * why. */
 static void
 publish(struct session *s, struct trainer *t, const struct task *task)
 {

@@ -1,5 +1,5 @@
 /*
- * publish.h - the model as it is, to the coordinator, for whoever asks that over HTTP.
+ * publish.h - hand the newest model to the coordinator, which serves it over HTTP.
  */
 #ifndef MNIST_PUBLISH_H
 #define MNIST_PUBLISH_H

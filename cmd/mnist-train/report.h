@@ -22,14 +22,14 @@ struct report {
  */
 enum rc report_streams(const struct train_config *o, bool more, FILE **json, struct err *err);
 
-/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to. RC_FAILED: it
- * cannot be made, or what --save will want to make. */
+/* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
+ * RC_FAILED: it, or the file of --save, cannot be made. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
 
 /* The first line: on how many of what. Rank 0's alone, where there are ranks. */
 void report_start(const struct task *task, uint32_t n, const char *what);
 
-/* A warning where batch norm makes so many workers learn something else than --sync allreduce. */
+/* A warning if batch norm makes this many workers learn something else than --sync allreduce. */
 void report_differs(const struct task *task, uint32_t nworkers);
 
 /* The part of the epoch's steps that is done. */

@@ -32,7 +32,7 @@ struct file_new {
  *
  *	f	[out] written to through f->fd; ended by file_new_close
  *
- * A link is followed. RC_FAILED what is there is no regular file, or none can be made; RC_NOMEM.
+ * A link is followed. RC_FAILED the path is not a regular file, or none can be made; RC_NOMEM.
  */
 enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
 
@@ -40,7 +40,7 @@ enum rc file_new_open(const char *path, struct file_new *f, struct err *err);
  * not good, or of what went wrong here; what was at the path is as it was. */
 enum rc file_new_close(struct file_new *f, bool good, struct err *err);
 
-/* Could file_new_open begin one? What is at the path stays as it is. Errors as its own. */
+/* Could file_new_open begin one? The file at the path stays as it is. Errors as its own. */
 enum rc file_new_check(const char *path, struct err *err);
 
 /* All bytes; false with errno. */

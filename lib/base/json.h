@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* A string, quoted. Characters of UTF-8 are as they are; a byte that is of none counts as one of Latin-1,
- * so whatever s is, the result is valid. Errors show in ferror(f). */
+/* A string, quoted. Characters of UTF-8 are as they are; any other byte counts as Latin-1, so
+ * the result is always valid. Errors show in ferror(f). */
 void json_string(const char *s, FILE *f);
 
 /* A member behind others: a comma, the name, a colon, the string s. */

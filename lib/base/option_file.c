@@ -136,7 +136,7 @@ refuse(const struct reading *r, const char *reason, struct err *err)
 	return err_set(err, RC_INVAL, "%s:%d: %s", r->from.file, r->from.line, reason);
 }
 
-/* What a character means behind a backslash. */
+/* The meaning of a character behind a backslash. */
 static char
 unescape(char c)
 {

@@ -40,8 +40,8 @@ scramble(uint32_t a, uint32_t b)
 	return (uint32_t)(x >> 33);
 }
 
-/* Element i of what a rank brings. What is reduced are small numbers of a few ranks and the redop's
- * identity of the others, so that every type holds the result exactly. */
+/* Element i of a rank's input. A few ranks have small numbers and the others the redop's
+ * identity, so that every type holds the result exactly. */
 static union number
 element(const struct bench_data *d, uint32_t rank, uint32_t i)
 {

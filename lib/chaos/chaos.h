@@ -41,7 +41,7 @@ struct chaos_config {
 	void *arg;
 };
 
-/* What a daemon of this host holds; all zero when it cannot be read. */
+/* The resources of a daemon of this host; all zero when they cannot be read. */
 struct chaos_usage {
 	uint32_t pid; /* 0: gone */
 	unsigned fds, threads;

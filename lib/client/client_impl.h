@@ -126,7 +126,7 @@ enum gpusim_rc client_submit_rank(struct gpusim_comm *comm, const struct gpusim_
 enum gpusim_rc client_copy_within(struct gpusim *g, struct gpusim_device device,
 				  struct gpusim_addr dst, struct gpusim_addr src, uint64_t nbytes);
 
-/* What a status answer means; RC_TIMEOUT when a wait ended in progress. The reason of a failure
+/* The meaning of a status answer; RC_TIMEOUT when a wait ended in progress. The reason of a failure
  * becomes this thread's error. */
 enum rc client_state(GpuSim__Status status, uint32_t code, const char *reason,
 		     enum gpusim_wait wait, enum gpusim_state *state);

@@ -27,7 +27,7 @@ void plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *c
 /*
  * plan_check - simulate all ranks with at most PLAN_WINDOW unconsumed chunks between any two ranks.
  *
- * Proves: no deadlock, whatever the timing and for any window of PLAN_WINDOW or more (each rank
+ * Proves: no deadlock, for any timing and any window of PLAN_WINDOW or more (each rank
  * is sequential and names the peer it waits for, so one schedule stands for all of them); every
  * send meets a receive of the same count and every message is consumed; no message is larger
  * than the chunk; no access outside a buffer, no read of an element that nothing wrote, no

@@ -114,8 +114,8 @@ struct plan_algo {
 	void (*build)(const struct plan_args *a, struct plan *out);
 };
 
-/* The rows, NULL-name terminated. The first row of a collective is its default: what "auto" is to
- * who has no tuner (tune.h). */
+/* The rows, NULL-name terminated. The first row of a collective is its default: the choice of
+ * "auto" without a tuner (tune.h). */
 extern const struct plan_algo plan_algos[];
 
 /* Is that the row's name? "direct" is what allreduce twoshot was called until 0.2. */

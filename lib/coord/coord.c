@@ -111,7 +111,7 @@ coord_free(struct coord *c)
 
 	if (!c)
 		return;
-	/* What ends below has nobody to tell; the actions are thrown away. */
+	/* Requests that end below have nobody to answer; the actions are discarded. */
 	c->out = &none;
 	pendings_drop(c);
 	persist_fini(c);

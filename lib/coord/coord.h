@@ -30,7 +30,7 @@ enum rc coord_add_device(struct coord *c, uint64_t id, const char *address, stru
  *	now_ms	monotonic; any origin, the same in all events
  *
  * Every request is answered exactly once, at the latest a little before its deadline (so that the
- * answer still arrives): with RC_TIMEOUT and what it waited for. What was started goes on.
+ * answer still arrives): with RC_TIMEOUT and the thing it waited for. Started work continues.
  * Errors: RC_NOMEM, the request had no effect and gets no answer. When memory ends later than that,
  * the answer is RC_NOMEM.
  */

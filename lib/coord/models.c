@@ -77,7 +77,7 @@ models_gone(struct models *m, uint64_t client)
 		drop(m, u);
 }
 
-/* What is known of a training; make: or the place of the one that was quiet longest. */
+/* The entry of a training; make: or the place of the one that was quiet longest. */
 static struct training *
 training(struct models *m, uint64_t id, bool make)
 {

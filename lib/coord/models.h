@@ -1,8 +1,8 @@
 /*
  * models.h - models that trainings hand in, piece by piece, and the newest that is whole.
  *
- * Pure, as all of this room; whoever calls locks. A model never changes once it is whole, and lives as
- * long as somebody holds it. Half of one is never seen, and is dropped with its client.
+ * Pure, as all of this room; callers lock. A complete model never changes, and lives as long as
+ * somebody holds it. Nobody sees an incomplete one; it is dropped with its client.
  */
 #ifndef COORD_MODELS_H
 #define COORD_MODELS_H

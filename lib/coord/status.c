@@ -49,8 +49,8 @@ summaries_init(const struct coord *c, struct summaries *out)
 	return true;
 }
 
-/* What a control message can hold: of the comms the progress and the lists of devices go first, then
- * the reasons. */
+/* Cut to the size of a control message: first the communicators' progress and device lists go,
+ * then the reasons. */
 static void
 trim(GpuSim__Reply *reply)
 {

@@ -64,8 +64,8 @@ struct device_room {
 };
 void device_metadata(struct device *d, GpuSim__DeviceMetadata *m, struct device_room *room);
 
-/* What its streams tell of their progress: at most DEVICE_PROGRESS_MAX messages, which live in *room.
- * How many. */
+/* The progress of its streams: at most DEVICE_PROGRESS_MAX messages, which live in *room.
+ * Returns their number. */
 #define DEVICE_PROGRESS_MAX 64
 struct device_progress {
 	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];

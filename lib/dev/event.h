@@ -2,9 +2,8 @@
  * event.h - points in streams that other streams wait for.
  *
  * Recording and waiting are decided when operations are queued, as with CUDA: a wait is for the
- * recordings queued before it. Each recording is a number, 1, 2 ... in the order of queueing; they
- * are reached in whatever order the streams get there, and a wait is for its own number, not for a
- * later one.
+ * recordings queued before it. Each recording is a number, 1, 2 ... in the order of queueing;
+ * streams reach them in any order, and a wait is for its own number, not for a later one.
  */
 #ifndef DEV_EVENT_H
 #define DEV_EVENT_H

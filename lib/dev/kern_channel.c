@@ -1,7 +1,7 @@
 /*
  * kern_channel.c - sums over a channel of images.
  *
- * Each is the sum of LANES sums, whatever the width of the processor's vectors.
+ * Each is the sum of LANES sums, for any width of the processor's vectors.
  */
 #include "dev/kern_channel.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Into the clones, or it is compiled for the plain processor. */
+/* Inlined into each clone of a kernel, or the compiler makes it for the oldest processor only. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /*

@@ -212,7 +212,7 @@ is_taken(const struct gpusim_kernel_table *t)
 	return false;
 }
 
-/* What the dynamic linker says, in one line and without the path that it begins with. */
+/* The dynamic linker's message, in one line and without the path at its beginning. */
 static enum rc
 linker_error(const char *path, struct err *err)
 {
@@ -289,7 +289,7 @@ load_kernels_list(const char *list, struct err *err)
 
 /* ---- runs */
 
-/* What a run sees of the memory; pub comes first, and is what it has the address of. */
+/* A run's view of the memory; pub comes first, because the run has its address. */
 struct memory {
 	struct gpusim_kernel_memory pub;
 	const struct devmem *mem;
@@ -325,7 +325,7 @@ memory_at(const struct gpusim_kernel_memory *pub, const char *what, uint64_t add
 	return p;
 }
 
-/* The sentence of a run, in one line whatever is in it. */
+/* The sentence of a run, forced into one line. */
 static void
 one_line(char *why, size_t n)
 {

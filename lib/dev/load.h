@@ -1,7 +1,7 @@
 /*
  * load.h - kernels out of shared objects, see include/gpusim_kernel.h.
  *
- * What is loaded belongs to the process and stays until it ends. Load before the device is made:
+ * Loaded code belongs to the process and stays until it ends. Load before the device is made:
  * there is no lock.
  */
 #ifndef DEV_LOAD_H
@@ -14,7 +14,7 @@
  *
  * The file's code runs, with all that this process may do. RC_INVAL: the file cannot be read.
  * RC_BADDATA: it is not a shared object of this machine, has no table of this version, or a table
- * that is malformed or names what is there already; then nothing of it is taken.
+ * that is malformed or names a kernel that exists already; then none of it is taken.
  */
 enum rc load_kernels(const char *path, struct err *err);
 

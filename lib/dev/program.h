@@ -65,7 +65,7 @@ struct inst_coll {
 	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */
 	size_t elem;	    /* bytes */
 	uint64_t op_offset; /* see proto Coll */
-	uint64_t fixed_op;  /* when not 0: the operation's number, whatever the iteration */
+	uint64_t fixed_op;  /* when not 0: the operation's number in each iteration */
 	uint64_t ticket;    /* how many collectives of the program stand before it */
 	uint32_t kind;	    /* of what it does; equal on all its ranks */
 };
@@ -125,7 +125,7 @@ enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll s
 			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
 			       uint64_t op, struct program **out, struct err *err);
 
-/* RC_INVAL: the operations of so many iterations would be numbered past FRAME_OP_MAX. */
+/* RC_INVAL: this many iterations would number operations past FRAME_OP_MAX. */
 enum rc program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,
 			      uint64_t iterations, struct err *err);
 

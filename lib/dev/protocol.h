@@ -2,8 +2,8 @@
  * protocol.h - the device's side of the protocol as a pure state machine: step(state, event) ->
  * actions.
  *
- * It decides what a device does about communicators, graphs and runs: whose word counts, what is
- * over, what has been done already. No socket, thread, clock or chance inside, and time plays no
+ * It decides a device's actions for communicators, graphs and runs: which coordinator and epoch
+ * count, which runs are done already. No socket, thread, clock or chance inside, and time plays no
  * part. The shell (dev/device.c) feeds it requests and how things ended, and carries out the
  * actions in order, each step's before the next step.
  *

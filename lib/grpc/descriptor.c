@@ -12,7 +12,7 @@ enum { MESSAGE_FIELD = 2, MESSAGE_NESTED = 3, MESSAGE_ENUM = 4, MESSAGE_ONEOF = 
 enum { ENUM_VALUE = 2 };
 enum { SERVICE_METHOD = 2 };
 
-/* What is declared within something of a kind. */
+/* The declarations within an element of a kind. */
 enum kind { IN_FILE, IN_MESSAGE, IN_ENUM, IN_SERVICE, IN_NOTHING };
 
 static const struct {

@@ -28,7 +28,7 @@
 struct grpc_session;
 struct grpc_stream;
 
-/* Memory that sessions share: what is left of it. */
+/* Memory that sessions share: the rest of it. */
 struct grpc_budget {
 	size_t left;
 };

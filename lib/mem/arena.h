@@ -24,7 +24,7 @@ struct arena {
 /* One hole [lo, hi). unit > 0; hi - lo is a multiple of it and not 0. RC_NOMEM. */
 enum rc arena_init(struct arena *a, uint64_t lo, uint64_t hi, uint64_t unit, struct err *err);
 
-/* Release the bookkeeping, with whatever is still allocated. */
+/* Release the bookkeeping, also of live allocations. */
 void arena_fini(struct arena *a);
 
 /* The lowest hole that fits nbytes rounded up to units (0: one unit). RC_NOMEM says how much is

@@ -1,8 +1,8 @@
 /*
  * memfile.h - the memory of a device that another process of this host and user owns.
  *
- * Offsets count from the device's lowest address. Thread-safe. What is copied is not ordered with
- * what the device does meanwhile.
+ * Offsets count from the device's lowest address. Thread-safe. Copies are not ordered with the
+ * device's own work.
  */
 #ifndef MEM_MEMFILE_H
 #define MEM_MEMFILE_H

@@ -1,5 +1,5 @@
 /*
- * num.h - one element as text, in any type, whatever the locale.
+ * num.h - one element as text, in any type and locale.
  */
 #ifndef MEM_NUM_H
 #define MEM_NUM_H

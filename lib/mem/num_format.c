@@ -198,7 +198,7 @@ rounded(double x, int ndigits)
 
 	snprintf(text, sizeof text, "%.*e", ndigits - 1, x);
 	for (; *p != 'e'; p++)
-		if (*p >= '0' && *p <= '9') /* whatever the locale's point is */
+		if (*p >= '0' && *p <= '9') /* in any locale */
 			v.m = v.m * 10 + (uint64_t)(*p - '0');
 	v.e10 = atoi(p + 1) - (ndigits - 1);
 	return v;

@@ -1,7 +1,8 @@
 /*
  * Design notes. A device takes the lock of its file before it believes what is in it, and begins anew when the
- * path names another file by then (devmem_open.c). So whoever has the lock may unlink the file. The lock is
- * tried only when all else speaks for it: a device that finds it held by a sweeper would be refused.
+ * path names another file by then (devmem_open.c). So the holder of the lock may unlink the file.
+ * The lock is tried only when all else speaks for it: a device that finds it held by a sweeper
+ * would be refused.
  */
 #include "mem/sweep.h"
 

@@ -35,7 +35,7 @@ enum rc net_pull_start(const char *addr, net_frame_fn fn, void *arg, struct net_
 		       struct err *err);
 const char *net_pull_address(const struct net_pull *p);
 
-/* What came that was no proper frame. All but a wrong payload end their connection. */
+/* Bytes that are no proper frame. All but a wrong payload end their connection. */
 uint64_t net_pull_refused(struct net_pull *p);
 
 /* Tell fn of frames whose payload is not what their header says: which it was. On the thread that
@@ -52,7 +52,7 @@ void net_pull_stop(struct net_pull *p);
  * A thread that waits for a frame may read it itself, which saves waking it.
  *
  * net_pull_take: the connection of the device whose first frame named it; NULL: there is none, or
- * another thread is reading. What has come until now has been handed on.
+ * another thread is reading. All frames so far have been handed on.
  * net_pull_read: wait for a frame and hand it on, on this thread; or return without one, when
  * nudged, after a while, or at the end of the connection. If it is the one that `into` (or NULL)
  * describes, its payload is put there, also when it turns out wrong.
@@ -105,7 +105,7 @@ unsigned net_push_generation(const struct net_push *p);
 enum rc net_push_send(struct net_push *p, const struct frame *head, const void *payload,
 		      int timeout_ms);
 
-/* What is queued still leaves, if it does so within a second. No send is under way. NULL is legal.
+/* Queued frames still leave, within a second. No send is under way. NULL is legal.
  */
 void net_push_close(struct net_push *p);
 

@@ -22,7 +22,7 @@ typedef void (*listener_fn)(void *arg, int pipe, enum listener_event event);
 /*
  * listener_open - set limits on sock, listen on addr.
  *
- *	sock	REP, open; stays the caller's, who closes it on failure too
+ *	sock	REP, open; stays the caller's, to be closed after a failure too
  *	max	bytes of the largest message taken
  *	fn	or NULL
  *

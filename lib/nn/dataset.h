@@ -33,7 +33,8 @@ struct dataset_options {
 	uint32_t rows, cols, channels; /* folder: what images become; 0: 32 x 32, 3 */
 	/* Fractions. All 0: as the files say, else 0.8, 0, 0.2. validation alone is taken from
 	 * training. Where the files have a test part and test is 0, it stays, and the fractions are
-	 * of the rest; else they are of all samples. What is missing from 1 is left out. */
+	 * of the rest; else they are of all samples. Samples beyond the sum of the fractions
+	 * are left out. */
 	double train, validation, test;
 	uint64_t seed;	      /* of the split */
 	uint32_t train_items; /* at most so many training samples; 0: all */

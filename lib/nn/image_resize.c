@@ -83,7 +83,7 @@ axis_init(struct axis *a, uint32_t in, uint32_t out)
 	return true;
 }
 
-/* A pixel's grey, or its channel of so many. */
+/* A pixel's grey, or one of its channels. */
 static uint32_t
 sample(const uint8_t *rgb, uint32_t channel, uint32_t channels)
 {

@@ -77,7 +77,7 @@ const char *net_act_name(enum net_act a);
 const char *net_loss_name(enum net_loss l);
 
 /*
- * net_build - a net for items of a shape and so many classes.
+ * net_build - a net for items of a shape and a number of classes.
  *
  * Errors: RC_INVAL sizes that are not the data's, items too small for the model, too many parameters.
  * Checked by: tests/unit/t_net.c

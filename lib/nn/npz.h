@@ -41,9 +41,9 @@ struct npz {
  *	array, narrays	at most NPZ_MAX_ARRAYS; names are 1..NPZ_MAX_NAME bytes of
  *			[A-Za-z0-9_.-], each once; stay the caller's
  *
- * Written to PATH.PID-N.tmp, synced, renamed: whatever fails, the old file stays and no other is
- * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason.
- * Checked by: tests/unit/t_npz.c
+ * Written to PATH.PID-N.tmp, synced, renamed: after any failure the old file stays and no other is
+ * left. Errors: RC_INVAL an array that cannot be written, RC_FAILED the system's reason. Checked
+ * by: tests/unit/t_npz.c
  */
 enum rc npz_write(const char *path, const struct npz_array *array, size_t narrays, struct err *err);
 

@@ -20,7 +20,7 @@ put32(uint8_t *p, uint32_t v)
 	return put16(put16(p, v), v >> 16);
 }
 
-/* What local and central headers have in common, from "version needed" on. */
+/* The common part of local and central headers, from "version needed" on. */
 static uint8_t *
 put_common(uint8_t *p, const struct zip_entry *e)
 {

@@ -37,7 +37,8 @@ struct samples_want {
 /* Whether a value is one of bytes. */
 bool samples_is_byte(float v);
 
-/* A file by itself is one image, with whatever is behind it; a stream may have several, or names of files. */
+/* A file by itself is one image, and bytes behind it are ignored; a stream may have several, or
+ * names of files. */
 enum samples_source { SAMPLES_STREAM, SAMPLES_FILE };
 
 /*

@@ -24,11 +24,10 @@ struct tar_file {
 bool tar_is(const void *bytes, size_t nbytes);
 
 /*
- * tar_next - the next regular file; what is left of the one before is skipped.
+ * tar_next - the next regular file; the rest of the one before is skipped.
  *
- * *more [out] false: there is none, and all that is behind the end was read. Errors: RC_BADDATA "NAME: reason"
- * damaged, cut short; those of input_get.
- * Checked by: tests/unit/t_tar.c
+ * *more [out] false: there is none, and the input was read to its end. Errors: RC_BADDATA "NAME:
+ * reason" damaged, cut short; those of input_get. Checked by: tests/unit/t_tar.c
  */
 enum rc tar_next(struct tar *t, struct tar_file *file, bool *more, struct err *err);
 

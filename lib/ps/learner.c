@@ -1,6 +1,6 @@
 /*
  * Design notes. Two threads: the caller's, which takes items, computes and tells, and one that tells
- * the server that this process lives. `dead` is set once by whoever finds that the server is gone;
+ * the server that this process lives. `dead` is set once, by the thread that finds the server gone;
  * every wait of the caller's thread is short enough to see that soon.
  */
 #include <stdatomic.h>
@@ -334,7 +334,7 @@ find_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct minibatch 
 	return rc;
 }
 
-/* From weights to the gradient in its slot; whatever was done of it before. */
+/* From weights to the gradient in its slot, from the beginning. */
 static enum rc
 attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct minibatch *m,
 	struct timing *t, float *loss, struct err *err)
@@ -391,7 +391,7 @@ take(struct learner *l)
 	if (l->message_len < sizeof t)
 		return POOL_NO_ITEM;
 	memcpy(&t, l->message, sizeof t);
-	return t.item; /* of whatever epoch: the server knows better */
+	return t.item; /* of any epoch: the server knows better */
 }
 
 static enum rc

@@ -177,7 +177,7 @@ record(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, stru
 	return rc;
 }
 
-/* The graph for so many rows: there are few different numbers; the last one makes room. */
+/* The graph for a number of rows: there are few different numbers; the last one makes room. */
 static enum rc
 graph_for(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, struct err *err)
 {

@@ -238,7 +238,7 @@ pool_learners(const struct pool *p)
 	return n;
 }
 
-/* Claimed no more: to be computed by whoever comes. */
+/* Claimed no more: any learner may compute it. */
 static void
 put_back(struct pool *p, uint32_t i)
 {

@@ -1,5 +1,5 @@
 /*
- * pool.h - the parameter server's bookkeeping: which minibatch is whose, and what becomes of it.
+ * pool.h - the parameter server's bookkeeping: the claim and the fate of each minibatch.
  *
  * Pure: no socket, thread, clock or chance inside. An item is a minibatch: images
  * [first, first + rows) of the epoch's order. It is pending, then claimed by a learner, then its
@@ -72,8 +72,8 @@ double pool_loss(const struct pool *p);
 /* RC_BUSY: too many, or there already. Ids are not 0. */
 enum rc pool_join(struct pool *p, uint64_t learner, struct err *err);
 
-/* What it has claimed is pending again. POOL_SILENT: it may still write to its slots. POOL_GONE: it does
- * nothing any more; also after POOL_SILENT. Whoever is not there does not matter. */
+/* Its claims are pending again. POOL_SILENT: it may still write to its slots. POOL_GONE: it does
+ * nothing any more; also after POOL_SILENT. An unknown learner does not matter. */
 enum pool_leave { POOL_SILENT, POOL_GONE };
 void pool_leave(struct pool *p, uint64_t learner, enum pool_leave how);
 
@@ -115,7 +115,7 @@ struct pool_gradient {
  * pool_gradient - a learner says that a gradient is in its slot.
  *
  * POOL_TAKEN: it will be applied. POOL_STALE: it is too old, and its item is pending again.
- * POOL_REFUSED: the learner has no such claim (any more): whoever has applies it, or it is applied
+ * POOL_REFUSED: the learner has no such claim (any more): another has it, or it is applied
  * already; nothing has changed.
  */
 enum pool_verdict { POOL_TAKEN, POOL_STALE, POOL_REFUSED };

@@ -54,7 +54,7 @@ void ps_order(struct ps *ps);
 /* Lock held. Append an item's samples. False: there is no such item, or no memory. */
 bool ps_item_put(const struct ps *ps, uint32_t item, struct buf *out);
 
-/* Of bytes that somebody sent. False: they are not so many rows of such data. */
+/* Of bytes from a peer. False: they are not this many rows of such data. */
 bool ps_item_take(const void *bytes, size_t nbytes, const struct dataset *data, uint32_t rows,
 		  struct minibatch *out);
 

@@ -26,7 +26,7 @@
 
 #define TICK_MS		 100
 #define REQUEUE_MS	 500 /* of nothing moving */
-#define PUBLISH_SHARE	 25  /* publishing takes one part in so many of the time */
+#define PUBLISH_SHARE	 25  /* publishing takes one part in this many of the time */
 #define PUBLISH_LEAST_MS 20
 
 /* ---- the queue */

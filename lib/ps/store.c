@@ -2,8 +2,8 @@
  * store.c - the server's device: weights, optimizer state, slots for gradients, tests.
  *
  * A gradient in a slot is that of the sum over its rows, and behind it lie the batch's statistics.
- * An update adds the slots up in the order of their items, so the sum has the same bits whoever
- * computed what, and divides by all rows.
+ * An update adds the slots up in the order of their items, so the sum has the same bits whichever
+ * learner computed a slot, and divides by all rows.
  */
 #include <inttypes.h>
 #include <math.h>

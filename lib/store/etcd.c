@@ -20,7 +20,7 @@
 
 #define PREFIX_MAX  200
 #define PAGE	    32		/* records asked for at once */
-#define ANSWER_MAX  (96u << 20) /* so many of the largest, in base64 */
+#define ANSWER_MAX  (96u << 20) /* this many of the largest, in base64 */
 #define CHANGES_MAX 126		/* etcd takes 128 operations; one is the owner's */
 #define UNDO_TRIES  8
 #define BYTES_MAX   (1400u << 10) /* etcd takes 1.5 MiB */

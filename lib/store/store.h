@@ -37,7 +37,7 @@ typedef void store_fn(void *arg, const char *key, const void *value, size_t nbyt
 enum rc store_open(const char *where, store_fn *each, void *arg, struct store **out,
 		   struct err *err);
 
-/* What the opening dropped, one sentence, or "". Lives as long as the store. */
+/* A sentence about records that the opening dropped, or "". Lives as long as the store. */
 const char *store_note(const struct store *s);
 
 struct store_change {

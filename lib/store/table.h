@@ -23,7 +23,7 @@ struct table {
 /* A copy of key and value, in no table; free() releases it. NULL: out of memory. */
 struct entry *entry_new(const char *key, const void *value, size_t nbytes);
 
-/* Make room for so many more entries. False: out of memory. */
+/* Make room for n more entries. False: out of memory. */
 bool table_reserve(struct table *t, size_t more);
 
 /* Enter it in place of the one with its key. Takes it. There is room. */

@@ -1,8 +1,8 @@
 /*
  * compare.h - the same training by several methods and numbers of workers, side by side.
  *
- * What runs them is not here: this plans the runs, reads what they report, and makes of it a table,
- * CSV, a plot in text and a script for gnuplot. All text is appended to a buffer.
+ * Pure: it plans the runs, reads their reports, and makes a table, CSV, a plot in text and a
+ * script for gnuplot. cmd/mnist-train/compare.c runs them. All text is appended to a buffer.
  */
 #ifndef TRAIN_COMPARE_H
 #define TRAIN_COMPARE_H

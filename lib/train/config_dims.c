@@ -73,7 +73,7 @@ product(const struct config_dims *dims, uint32_t first)
 	return n;
 }
 
-/* Whether so many samples are those of a data set. */
+/* Is this the number of samples of a data set? */
 static bool
 counts(const struct train_config *c, const struct dataset *ds, uint64_t n)
 {

@@ -242,8 +242,8 @@ find_class(const struct model *m, const char *name)
 }
 
 /*
- * to[label] [out]: the model's class of that name. Files give classes numbers by what is in them, so another
- * file's may be others. Where neither is called anything it is the number.
+ * to[label] [out]: the model's class of that name. Each file numbers its classes by itself, so
+ * another file's numbers may differ. Without names the number is the class.
  */
 static enum rc
 match_classes(const struct model *m, const struct dataset *data, const bool used[256],

@@ -48,7 +48,7 @@ struct evaluation {
 	uint64_t nitems, right;
 	double loss; /* mean over the items */
 	uint32_t nclasses;
-	uint32_t nlabels; /* so many of them at most are labels, which are bytes */
+	uint32_t nlabels; /* labels are bytes */
 	uint64_t
 	    *taken; /* [nlabels, nclasses]: items of a class, row, that were taken for another */
 };

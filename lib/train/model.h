@@ -48,8 +48,8 @@ enum rc model_save(const char *path, const struct task *task, const float *param
 enum rc model_load(const char *path, const struct train_config *config, bool *known,
 		   struct model *out, struct err *err);
 
-/* The net that a data set and a configuration make, with the weights of a file that says no more than
- * those. Takes the task over, whatever comes of it. */
+/* The net that a data set and a configuration make, with the weights of a file that has nothing
+ * else. Takes the task over, also on failure. */
 enum rc model_of_task(const char *path, struct task *task, struct model *out, struct err *err);
 
 /* A task's net in lines, as gpusim.net has them. False: out of memory. */

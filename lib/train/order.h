@@ -13,9 +13,9 @@
 void order_epoch(uint64_t seed, uint32_t epoch, uint32_t n, uint32_t *order);
 
 /*
- * order_deal - what worker q of nworkers uses of an order of n samples, step after step.
+ * order_deal - worker q's samples of an order of n, step after step.
  *
- * Step s is samples [s*global, (s+1)*global) of the order, the last step what is left; each is
+ * Step s is samples [s*global, (s+1)*global) of the order, the last step has the rest; each is
  * shared out as dataset_share does. mine: at least order_most entries. Returns how many there are.
  */
 uint64_t order_deal(const uint32_t *order, uint32_t n, uint64_t global, uint32_t q,

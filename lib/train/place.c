@@ -31,7 +31,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 	    .augment = task->config->augment,
 	    .inbox = task->config->sync == SYNC_SENDRECV};
 
-	/* Every device tests the same number of whole batches, then what is left of its share. */
+	/* Every device tests the same number of whole batches, then the rest of its share. */
 	s.held = resident ? items : s.train_items;
 	s.test_steps[TESTS] = data->test.nitems / n / tested + 1;
 	s.test_steps[VALIDATION] = data->validation.nitems / n / tested + 1;

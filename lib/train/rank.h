@@ -24,7 +24,7 @@ struct rank_world {
 
 struct rank;
 
-/* Memory that each of so many ranks needs. */
+/* Memory that each of nranks ranks needs. */
 uint64_t rank_bytes(const struct task *task, uint32_t nranks);
 
 /*

@@ -19,7 +19,7 @@
 	30000	      /* fixed: a device that is started again comes within 10 s, see gpucoord(8) */
 #define BLAME_MS 5000 /* fixed: until the coordinator has noticed that a device is lost */
 
-/* ---- who is in it */
+/* ---- its members */
 
 /* A list by rank, which *list points to. */
 static bool

@@ -130,7 +130,7 @@ checkpoint_if_due(struct trainer *t, uint64_t before)
 		t->hooks.checkpoint(t->hooks.arg, t);
 }
 
-/* Images that an epoch has used after so many steps. */
+/* Images that an epoch has used after a number of steps. */
 static uint64_t
 images_after(const struct trainer *t, uint64_t steps)
 {

@@ -20,7 +20,7 @@
 
 struct trainer;
 
-/* Device memory that one of so many devices needs for this. global: images of a step, or 0: as many
+/* Device memory that one of ndevices devices needs. global: images of a step, or 0: as many
  * as the configuration says. */
 uint64_t trainer_bytes(const struct task *task, uint64_t global, uint32_t ndevices);
 
@@ -59,7 +59,7 @@ struct epoch {
 	double images_per_s;
 };
 
-/* Train one epoch, or what is left of it, and test. */
+/* Train one epoch, or the rest of it, and test. */
 enum rc trainer_epoch(struct trainer *t, struct epoch *out, struct err *err);
 
 /* Fetch the weights, task_values of them. */

@@ -175,8 +175,7 @@ enum rc unit_run(struct trainer *t, struct epoch *e, struct err *err);
 
 /* ---- recover.c */
 
-/* Make the devices of the communicator ready for the position, whatever they have: memory, images,
- * weights, graphs. */
+/* Make the devices of the communicator ready for the position: memory, images, weights, graphs. */
 enum rc rebuild(struct trainer *t, bool scratch, struct err *err);
 
 /* Remember the position and what training has changed, on every rank. */

@@ -5,7 +5,7 @@
 
 /*
  * protobuf-c allocates through this while it unpacks: plain malloc until the budget is spent.
- * What it made is freed by the default allocator, which is free().
+ * The default allocator, which is free(), releases its results.
  */
 struct budget {
 	size_t left;

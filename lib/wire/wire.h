@@ -41,7 +41,7 @@ void wire_reply_free(GpuSim__Reply *reply);
 /* "allreduce"-like word for a request's kind, for logs and errors. Static storage. */
 const char *wire_request_name(const GpuSim__Request *req);
 
-/* What users call a GpuSim__OnFailure: "abort", "shrink" ...; NULL: it is none. */
+/* A GpuSim__OnFailure's name for users: "abort", "shrink" ...; NULL: it is none. */
 const char *wire_policy_name(int on_failure);
 /* And back: RC_INVAL. */
 enum rc wire_policy_parse(const char *text, int *on_failure, struct err *err);

@@ -131,7 +131,7 @@ struct peer_mapping {
 };
 
 /* Make the mapping of a communicator that is being attached: this rank's block, and the peers' memory
- * as far as it can be mapped. NULL: no peer's, for whatever reason, or out of memory. */
+ * as far as it can be mapped. NULL: no peer's memory can be mapped, or out of memory. */
 struct peer_mapping *peer_mapping_new(struct comm *c, const struct xport_peer *peers);
 void peer_mapping_free(struct peer_mapping *m);
 

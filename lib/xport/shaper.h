@@ -23,7 +23,7 @@ uint64_t shaper_out(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
 /* A chunk arrived: the time at which the receiver may see it (0: at once). */
 uint64_t shaper_in(struct shaper *s, uint64_t now_ns, uint64_t nbytes);
 
-/* How long so many bytes are under way on an idle link. */
+/* The time that nbytes bytes are under way on an idle link. */
 uint64_t shaper_transit_ns(const struct shaper *s, uint64_t nbytes);
 
 #endif

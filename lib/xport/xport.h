@@ -236,7 +236,7 @@ enum xport_ending {
 };
 
 /*
- * End an operation, whatever comes of it; o is of no use afterwards. XPORT_COMPLETE fails with
+ * End an operation, successful or not; o is of no use afterwards. XPORT_COMPLETE fails with
  * RC_BADDATA when a peer has sent more than was received: the ranks disagree on the operation.
  */
 enum rc xport_end(struct xport_op *o, enum xport_ending how, struct err *err);

@@ -92,7 +92,7 @@ sum(void *arg, double *v, size_t n)
 	sum_up(arg, MPI_DOUBLE, v, n, sizeof *v);
 }
 
-/* The file has no name from here on: whatever becomes of the job, nothing is left. */
+/* The file has no name from here on, so the job leaves nothing behind. */
 static enum rc
 open_memory(struct job *j, uint64_t nbytes, struct err *err)
 {

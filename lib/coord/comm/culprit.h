@@ -17,7 +17,7 @@ enum culprit {
 		      * does not get */
 };
 
-/* What is known of one rank. */
+/* A rank's state. */
 struct culprit_rank {
 	bool lost;
 	bool ended;	    /* it has answered its run */
@@ -27,7 +27,7 @@ struct culprit_rank {
 };
 
 /*
- * culprits_find - follow who waits for whom to those that wait for nobody.
+ * culprits_find - follow the chain of waiting ranks to its ends.
  *
  *	nranks	at least 1
  *	why	[out] by rank

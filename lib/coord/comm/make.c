@@ -29,7 +29,7 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 /* Room in an attach for what is not addresses: the numbers of communicators are most of it. */
 #define ATTACH_ROOM (16u << 10)
 
-/* What the rank offers. Without memory for it, it is reached by sockets. */
+/* The rank's offer. Without memory for it, peers reach the rank by sockets. */
 static void
 take_offer(struct comm *comm, uint32_t r, const GpuSim__CommAttachResponse *offer)
 {
@@ -111,8 +111,7 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 	return n;
 }
 
-/* What the ranks have to know of each other, as the fields of an attach: the same for all, so packed
- * once. */
+/* The ranks' addresses and memory, as the fields of an attach: the same for all, so packed once. */
 static bool
 pack_ranks(struct device_msgs *msgs, struct buf *out)
 {

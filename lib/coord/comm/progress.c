@@ -93,7 +93,7 @@ progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress *
 	return n;
 }
 
-/* What is known of each rank. */
+/* The state of each rank. */
 static struct culprit_rank *
 gather(const struct coord *c, const struct comm *comm)
 {

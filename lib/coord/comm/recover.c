@@ -1,5 +1,6 @@
 /*
- * recover.c - actions of a communicator that has failed: it drains, decides who is lost, and goes on or gives up.
+ * recover.c - actions of a communicator that has failed: it drains, decides which ranks are lost,
+ * and continues or gives up.
  *
  * The epoch is aborted at every rank, so all that can answer do so at once. A rank that does not is lost, at the
  * latest when the grace period is over. A failure on the way starts over, a bounded number of times.
@@ -21,7 +22,8 @@ take_failure(struct comm *comm, const GpuSim__Failure *f)
 {
 	struct recovery *rec = &comm->rec;
 
-	/* Its progress says more than whom a peer waited for, who may have waited for a third. */
+	/* Its progress says more than a peer's complaint: the peer may have waited for a third
+	 * rank. */
 	for (size_t i = 0; i < f->n_missing && !rec->stuck[0]; i++)
 		if (f->missing[i] < comm->nranks)
 			comm->rank[f->missing[i]].accused = true;

@@ -189,7 +189,7 @@ end_all(struct coord *c, struct rendezvous *v, const struct err *why)
 	rendezvous_free(c, v);
 }
 
-/* "rank 3", "ranks 1, 3-5": who is not there, as far as there is room; how many. */
+/* "rank 3", "ranks 1, 3-5": the missing ranks, as far as there is room; their number. */
 static uint32_t
 name_missing(const struct rendezvous *v, char *text, size_t room)
 {

@@ -70,7 +70,7 @@ comm_late(struct comm *comm, uint32_t rank, uint64_t nops, uint64_t ns)
 		late->max_ns = ns;
 }
 
-/* What a status tells beside the rest. */
+/* Fields of a status beside the summary. */
 struct show {
 	bool paths, lateness;
 };

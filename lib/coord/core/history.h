@@ -8,7 +8,7 @@
 
 #define EVENT_TEXT_MAX sizeof((struct err *)0)->text
 
-/* What an event is about. */
+/* The subject of an event. */
 struct event {
 	GpuSim__EventKind kind;
 	uint64_t device, comm;	/* or 0 */

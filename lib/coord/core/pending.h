@@ -48,7 +48,8 @@ void pendings_resume(struct coord *c);
 void pending_free(struct coord *c, struct pending *p);
 
 const struct asker *pending_asker(const struct pending *p);
-/* What it waits for (NULL: it is being handled), which one of these, and what the room has put there. */
+/* The kind of thing it waits for (NULL: it is being handled), its number, and the room's own
+ * data. */
 const struct wait *pending_on(const struct pending *p);
 uint64_t pending_id(const struct pending *p);
 void *pending_own(const struct pending *p);

@@ -244,7 +244,7 @@ adopted(struct coord *c, void *owner, uint32_t rank, const struct outcome *o)
 	d->heir = NULL;
 	d->ncomms--;
 	spare->ncomms--;
-	/* What it refuses to take over does not matter if nothing was there. */
+	/* A refusal to take over does not matter if nothing was there. */
 	if (d->lost && (o->err.rc == RC_OK || (o->answered && d->said->usedbytes == 0))) {
 		device_replace(c, d, spare);
 		return;

@@ -1,5 +1,5 @@
 /*
- * device.h - devices: who is there, since when, who is lost, who is started again.
+ * device.h - devices: present, lost, or being started again, and since when.
  */
 #ifndef COORD_DEVICE_H
 #define COORD_DEVICE_H
@@ -7,7 +7,7 @@
 #include "coord/core/history.h"
 #include "coord/device/call.h"
 
-/* What the room above makes of devices. */
+/* The room above hears of devices by these. */
 struct device_hooks {
 	/* The device has been lost; has come again as another process. */
 	void (*lost)(struct coord *c, const struct device *d);
@@ -103,8 +103,8 @@ handler on_ping, on_list_devices;
 /* It can be started again, from here; the reason why it never will, or "". */
 bool device_can_spawn(const struct coord *c, const struct device *d);
 const char *device_cannot_come(const struct device *d);
-/* Begin to bring it back for a communicator: failures of before do not count. stuck: end what is left of a
- * supervised process, so that its supervisor starts it again. */
+/* Begin to bring it back for a communicator: earlier failures do not count. stuck: end a
+ * supervised process that may still live, so that its supervisor starts it again. */
 void device_revive(struct coord *c, struct device *d, bool stuck);
 /* Start it again, unless it is coming, or cannot. */
 void device_spawn(struct coord *c, struct device *d);

@@ -10,7 +10,7 @@ struct device {
 	uint64_t id;
 	GpuSim__DeviceMetadata *said; /* by the device, last; it has an address */
 	uint32_t ordinal;
-	uint32_t memories; /* so often it came back with another memory */
+	uint32_t memories; /* returns with another memory */
 	bool spare;	   /* taken for a communicator only by name, or in a lost rank's place */
 	uint64_t heard_ms; /* last word from it */
 	uint64_t registered_ms; /* last time it came by itself; 0: never */
@@ -112,7 +112,7 @@ void device_unrecord(struct coord *c, const struct device *d);
 
 /* How many heartbeats apart a device is to send its own, so that many devices do not drown us. */
 uint32_t listen_stride(const struct coord *c);
-/* What had come when devices were found missing has been read. */
+/* All messages that had arrived when devices were found missing have been read. */
 void devices_decide(struct coord *c);
 /* Ask the shell about a device that is silent. missing: too many of its heartbeats are missing. */
 void listen_tick(struct coord *c, struct device *d, bool missing);

@@ -18,7 +18,7 @@
 
 #define PER_BEAT 128 /* devices that may send every heartbeat */
 
-/* What passes unheard in this time, nobody needs an excuse for. */
+/* Silence of up to this time needs no excuse. */
 static uint64_t
 attention_ms(const struct coord *c)
 {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POLL_OFTEN  3 /* who has not answered so often in a row ... */
-#define POLL_SELDOM 8 /* ... is asked in so many heartbeats once: each try costs sockets */
+#define POLL_OFTEN  3 /* after this many unanswered tries in a row ... */
+#define POLL_SELDOM 8 /* ... one try in this many heartbeats: each costs sockets */
 
 enum rc
 device_configure(struct coord *c, uint64_t id, const char *address, struct err *err)

@@ -1,5 +1,5 @@
 /*
- * registry.c - the devices: who is there, since when, and who is silent.
+ * registry.c - the devices: present, silent or lost, and since when.
  *
  * A device is known by its id; the incarnation tells a process from its predecessor under that id.
  */

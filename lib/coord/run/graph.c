@@ -219,7 +219,7 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 	return rc;
 }
 
-/* What the devices are told of graphs now would get lost among the epochs. */
+/* A message about graphs sent now would be lost with the epoch. */
 static enum rc
 check_settled(const struct comm *comm, struct err *err)
 {

@@ -69,7 +69,7 @@ parts_copy(struct coord *c, const GpuSim__SubmitRequest *one, const struct group
 
 /* ---- after a recovery */
 
-/* What was packed for its ranks and not sent. */
+/* Requests that were packed for its ranks and not sent. */
 static void
 drop_bodies(struct coord *c, struct run *run)
 {

@@ -145,8 +145,8 @@ run_free(struct coord *c, struct run *run)
 	free(run);
 }
 
-/* The run is over: with *why if that is a failure, else with its own result. What comes next is up to the
- * caller. */
+/* The run is over: with *why if that is a failure, else with its own result. The caller starts
+ * the next. */
 void
 run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 {
@@ -249,7 +249,7 @@ runs_wait_for(const struct comm *comm, uint32_t rank)
 	return false;
 }
 
-/* A failure that has nothing to do with who takes part. */
+/* A failure that does not depend on the ranks that take part. */
 static bool
 is_hopeless(enum rc rc)
 {

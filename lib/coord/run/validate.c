@@ -158,7 +158,7 @@ count_colls(const GpuSim__RankOps *r)
 	return n;
 }
 
-/* Not given, or left open in so many words. */
+/* Not given, or explicitly left open ("auto"). */
 static bool
 open_algo(const GpuSim__Coll *k)
 {
