@@ -6,25 +6,6 @@
 #include "bench_cli.h"
 #include "coll/plan.h"
 
-/* Defaults: enough to tell algorithms apart, in some seconds. */
-static struct args
-with_defaults(const struct args *a)
-{
-	struct args b = *a;
-
-	if (!args_given(a, min_bytes))
-		b.min_bytes = 256;
-	if (!args_given(a, max_bytes))
-		b.max_bytes = 4u << 20;
-	if (!args_given(a, factor))
-		b.factor = 8;
-	if (!args_given(a, iters))
-		b.iters = 10;
-	if (!args_given(a, warmup))
-		b.warmup = 3;
-	return b;
-}
-
 static void
 print_rule(void *arg, const struct bench_rule *rule)
 {
@@ -61,32 +42,31 @@ tune(struct bench_cli *b, enum gpusim_coll coll, struct err *err)
 }
 
 enum rc
-run_tune(struct cli *cli, const struct args *given, struct err *err)
+run_tune(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct args a = with_defaults(given);
 	enum gpusim_coll coll[GPUSIM_NCOLLS];
-	struct bench_cli b = {.cli = cli, .a = &a};
+	struct bench_cli b = {.cli = cli, .a = a};
 	int n = 0;
 	enum rc rc = RC_OK;
 
-	for (; n < a.nrest && rc == RC_OK; n++)
-		rc = coll_parse(a.rest[n], &coll[n], err);
+	for (; n < a->nrest && rc == RC_OK; n++)
+		rc = coll_parse(a->rest[n], &coll[n], err);
 	for (int i = 0; i < n && rc == RC_OK; i++)
 		if (coll_is_sendrecv(coll[i]))
 			rc = err_set(err, RC_INVAL, "%s is no collective", coll_name(coll[i]));
-	if (rc == RC_OK && a.min_bytes > a.max_bytes)
+	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		rc = err_set(err, RC_INVAL, "-b is more than -e");
-	for (int c = 0; c < GPUSIM_NCOLLS && !a.nrest; c++)
+	for (int c = 0; c < GPUSIM_NCOLLS && !a->nrest; c++)
 		if (bench_has_choice((enum gpusim_coll)c))
 			coll[n++] = (enum gpusim_coll)c;
-	if (rc == RC_OK && a.json)
+	if (rc == RC_OK && a->json)
 		fputs("[", stdout);
 	else if (rc == RC_OK)
 		printf("# collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,"
 		       "numPipeOps,regBuff\n");
 	for (int i = 0; i < n && rc == RC_OK; i++)
 		rc = tune(&b, coll[i], err);
-	if (rc == RC_OK && a.json)
+	if (rc == RC_OK && a->json)
 		puts("]");
 	return rc;
 }

@@ -45,6 +45,7 @@ kinds() { gpuctl events | awk '{ print $4 }' | xargs; }
 	wait_until 10 has lost 2
 	gpuctl wait "$C"
 	device 1
+	wait_until 10 has restarted 2
 	assert_equal "$(kinds)" 'started joined joined lost recovered restarted'
 	gpuctl events >before
 	seq 1 | gpuctl allreduce --comm "$C"
