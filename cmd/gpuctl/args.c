@@ -277,11 +277,14 @@ args_parse(const struct command *cmd, int argc, char **argv, const char *without
 
 	if (choose(cmd, takes, needs, err) != RC_OK)
 		return ARGS_BAD;
-	/* A row that the verb does not take has its default, and nothing else. */
+	/* A row that the verb does not take has its default, unless the verb takes another of that field. */
 	for (unsigned i = 0; i < all.n; i++) {
 		rows[i] = table[i];
 		if (!takes[i])
 			rows[i].help = rows[i].env = NULL;
+		for (unsigned k = 0; !takes[i] && k < all.n; k++)
+			if (takes[k] && table[k].at == table[i].at)
+				rows[i].dflt = NULL;
 	}
 	if (option_parse(&set, argc, argv, &ask, err) != RC_OK)
 		return ARGS_BAD;
