@@ -60,7 +60,7 @@ main(void)
 
 	ok(read_drawing("lib/coord/README.md"), "the README draws the states of a communicator");
 	for (; comm_row(n, row, sizeof row); n++)
-		ok(is_drawn_once(row), row);
+		ok(is_drawn_once(row), "%s", row);
 	ok(n == ndrawn, "it draws no other rows");
 	return tap_done();
 }
