@@ -52,6 +52,11 @@ protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
 api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
+# The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
+home     := $(BUILD)/nccl
+nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))
+nvcc_bin := $(if $(wildcard lib/nvcc/*.c),$(home)/bin/nvcc)
+nccl_home := $(nccl_inc) $(nvcc_bin) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(home)/lib64
 program_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(1)/*.c))
 bin      := $(PROGRAMS:%=$(BUILD)/bin/%)
 # mnist-train --backend mpi, if MPI is installed; not under sanitizers, which find leaks of MPI.
@@ -72,7 +77,7 @@ man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 
 .PHONY: all
-all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(examples) $(own_kernels) $(converters)
+all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
 
 # ---- generated code, objects, libraries, programs
 
@@ -130,6 +135,32 @@ $(BUILD)/libgpusim.a: $(api_obj) $(BUILD)/nng.o
 $(BUILD)/libgpusim.so: $(api_obj) $(BUILD)/nng.o lib/client/gpusim.map
 	$(call link,-shared -Wl$(comma)-soname$(comma)libgpusim.so.$(SOVERSION) \
 	    -Wl$(comma)--version-script=lib/client/gpusim.map $(api_obj) $(BUILD)/nng.o $(house_libs))
+
+# Programs written for CUDA and NCCL see CUDA's and NCCL's symbols. libnccl uses the client inside of libcudart, under a
+# version of its own.
+door_obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard lib/$(1)/*.c)))
+$(BUILD)/obj/lib/cudart/%.o $(BUILD)/obj/lib/nccl/%.o: house_cppflags += -Iinclude/nccl
+$(home)/lib/libcudart.so.12: $(call door_obj,cudart) $(api_obj) $(BUILD)/nng.o lib/cudart/cudart.map
+	@mkdir -p $(@D)
+	$(call link,-shared -Wl$(comma)-soname$(comma)libcudart.so.12 -Wl$(comma)-Bsymbolic \
+	    -Wl$(comma)--version-script=lib/cudart/cudart.map $(filter %.o,$^) $(house_libs))
+nccl_also = $(filter $(foreach r,base coll,$(BUILD)/obj/lib/$r/%) %/mem/dtype.o %/mem/redop.o,$(lib_obj))
+$(home)/lib/libnccl.so.2: $(call door_obj,nccl) $(nccl_also) lib/nccl/nccl.map $(home)/lib/libcudart.so.12
+	@mkdir -p $(@D)
+	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2 -Wl$(comma)-Bsymbolic -Wl$(comma)-rpath$(comma)'$$ORIGIN' \
+	    -Wl$(comma)--version-script=lib/nccl/nccl.map $(filter %.o %.so.12,$^) -lm)
+$(home)/lib/libcudart.so: $(home)/lib/libcudart.so.12
+	@ln -sf libcudart.so.12 $@
+$(home)/lib/libnccl.so: $(home)/lib/libnccl.so.2
+	@ln -sf libnccl.so.2 $@
+$(home)/lib64: | $(home)/lib/libcudart.so.12
+	@ln -sfn lib $@
+$(home)/include/%: include/nccl/%
+	@mkdir -p $(@D)
+	@cp $< $@
+$(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_obj))
+	@mkdir -p $(@D)
+	$(call link,$^ -lm)
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
 $(BUILD)/bin/gpuctl $(BUILD)/e2e/deadly: extra_libs := -lcjson

@@ -1,0 +1,73 @@
+/* Counters of command queues: publishing and waiting. */
+#include "mem/cmdq.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define SPINS \
+	200 /* a few hundred ns: where the other side runs on another core, it is soon there */
+#define YIELDS 64 /* where it shares this core, it runs now */
+#define SLICE_NS \
+	100000000u /* of a sleep: then the deadline and the process of the other side are looked at */
+
+static uint32_t *
+futex_word(_Atomic uint64_t *word)
+{
+	uint32_t *half = (uint32_t *)(void *)word;
+
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? half : half + 1;
+}
+
+void
+cmdq_publish(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n)
+{
+	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
+	atomic_store(counter, n);
+	if (atomic_load(sleeps))
+		syscall(SYS_futex, futex_word(counter), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void
+sleep_on(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_SEC),
+			      .tv_nsec = (long)(ns % NS_PER_SEC)};
+	uint64_t seen;
+
+	atomic_fetch_add(sleeps, 1);
+	seen = atomic_load(counter);
+	if (seen < n)
+		syscall(SYS_futex, futex_word(counter), FUTEX_WAIT, (uint32_t)seen, &ts, NULL, 0);
+	atomic_fetch_sub(sleeps, 1);
+}
+
+bool
+cmdq_await(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n, const _Atomic uint32_t *stop,
+	   uint64_t until_ns)
+{
+	for (unsigned i = 0;; i++) {
+		if (atomic_load_explicit(counter, memory_order_acquire) >= n)
+			return true;
+		if (i < SPINS) {
+#if defined(__x86_64__) || defined(__i386__)
+			__builtin_ia32_pause();
+#endif
+			continue;
+		}
+		if (i < SPINS + YIELDS) {
+			sched_yield();
+			continue;
+		}
+		uint64_t now = clock_now_ns();
+
+		if ((stop && atomic_load(stop)) || now >= until_ns)
+			return atomic_load(counter) >= n;
+		sleep_on(counter, sleeps, n, until_ns - now < SLICE_NS ? until_ns - now : SLICE_NS);
+	}
+}
