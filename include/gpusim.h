@@ -65,16 +65,23 @@ enum gpusim_dtype {
 	GPUSIM_U32 = 7,
 	GPUSIM_I64 = 8,
 	GPUSIM_U64 = 9,
+	GPUSIM_F8E4M3 = 10, /* 8 bits, as OCP defines them: at most 448, no infinity */
+	GPUSIM_F8E5M2 = 11, /* at most 57344 */
 	GPUSIM_NDTYPES,
 };
 
-/* Reduction operations. Integer sums and products wrap; avg of integers truncates toward zero. */
+/* Reduction operations. Integer sums and products wrap; avg of integers truncates toward zero. The last three
+ * take integers only. */
 enum gpusim_redop {
 	GPUSIM_SUM = 0,
 	GPUSIM_PROD = 1,
 	GPUSIM_MIN = 2,
 	GPUSIM_MAX = 3,
 	GPUSIM_AVG = 4,
+	GPUSIM_PREMULSUM = 5, /* each rank multiplies its input by its own factor, then the sum */
+	GPUSIM_BAND = 6,      /* bitwise and */
+	GPUSIM_BOR = 7,
+	GPUSIM_BXOR = 8,
 	GPUSIM_NREDOPS,
 };
 

@@ -7,6 +7,7 @@
 #include "coll/shape.h"
 #include "dev/hoist.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
 
@@ -105,9 +106,9 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 			       FRAME_PAYLOAD_MAX);
 	c->algo = row->name;
 	c->elem = dtype_size(c->dtype);
-	if (c->elem == 0 || (unsigned)c->redop >= GPUSIM_NREDOPS)
-		return err_set(err, RC_INVAL, "unknown type %d or operation %d", (int)c->dtype,
-			       (int)c->redop);
+	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
+	if (rc != RC_OK)
+		return rc;
 	if (a->nelem > UINT64_MAX / c->elem)
 		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
 			       a->nelem);

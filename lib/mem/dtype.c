@@ -21,8 +21,16 @@ static const struct {
 	const char *name;
 	enum gpusim_dtype type;
 } aliases[] = {
-    {"float64", GPUSIM_F64}, {"float32", GPUSIM_F32}, {"float16", GPUSIM_F16},
-    {"fp16", GPUSIM_F16},    {"int", GPUSIM_I32},
+    {"float64", GPUSIM_F64},
+    {"float32", GPUSIM_F32},
+    {"float16", GPUSIM_F16},
+    {"fp16", GPUSIM_F16},
+    {"int", GPUSIM_I32},
+    {"e4m3", GPUSIM_F8E4M3},
+    {"float8_e4m3", GPUSIM_F8E4M3},
+    {"float8_e4m3fn", GPUSIM_F8E4M3},
+    {"e5m2", GPUSIM_F8E5M2},
+    {"float8_e5m2", GPUSIM_F8E5M2},
 };
 
 size_t

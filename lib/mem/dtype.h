@@ -16,8 +16,8 @@
  *
  *	constant	GPUSIM_constant, and DataType's in gpu_sim.proto
  *	name		on command lines, and in the names of functions for the type
- *	type		in C; f16 and bf16 are bits in an integer
- *	kind		REAL computes as it is, HALF in float; SIGNED and UNSIGNED are integers
+ *	type		in C; the short floats are bits in an integer
+ *	kind		REAL computes as it is, HALF (shorter than f32) in float; SIGNED and UNSIGNED are integers
  *	nccl		the name in NCCL's tables, which command lines take as well
  *
  * A type that has a constant and no row, or a row and no constant, does not compile; neither does a
@@ -34,7 +34,9 @@
 	ROW(I32,  i32,  int32_t,  SIGNED,   "int32")   \
 	ROW(U32,  u32,  uint32_t, UNSIGNED, "uint32")  \
 	ROW(I64,  i64,  int64_t,  SIGNED,   "int64")   \
-	ROW(U64,  u64,  uint64_t, UNSIGNED, "uint64")
+	ROW(U64,  u64,  uint64_t, UNSIGNED, "uint64")  \
+	ROW(F8E4M3, f8e4m3, uint8_t, HALF,  "fp8_e4m3")\
+	ROW(F8E5M2, f8e5m2, uint8_t, HALF,  "fp8_e5m2")
 /* clang-format on */
 
 /* " f64 f32 ...", for messages. */
@@ -48,13 +50,13 @@ size_t dtype_size(enum gpusim_dtype t);
 const char *dtype_name(enum gpusim_dtype t);
 const char *dtype_nccl_name(enum gpusim_dtype t); /* "float" */
 
-/* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 ...
+/* From a name; the error lists the names there are. Also takes float double half bfloat16 int8 e4m3 ...
  */
 enum rc dtype_parse(const char *name, enum gpusim_dtype *out, struct err *err);
 
 bool dtype_is_float(enum gpusim_dtype t);
 
-/* f16 or bf16: it computes in float. */
+/* f16, bf16, f8e4m3 or f8e5m2: it computes in float. */
 bool dtype_is_half(enum gpusim_dtype t);
 
 /* An integer with a sign. */

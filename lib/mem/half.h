@@ -1,10 +1,12 @@
 /*
- * half.h - binary16 and bfloat16 as inline, branch-free arithmetic that a vectoriser can widen.
+ * half.h - the floats shorter than f32 as inline, branch-free arithmetic that a vectoriser can widen.
  *
- * Both are rounded to nearest even; overflow is infinity. A NaN keeps the top of its payload and
- * becomes quiet, as the F16C instructions do.
+ * All are rounded to nearest even. Overflow of binary16 and bfloat16 is infinity, and a NaN keeps the
+ * top of its payload and becomes quiet, as the F16C instructions do. The two of 8 bits saturate, as
+ * CUDA's conversions do by default: what is larger than the largest number becomes that, infinity too.
+ * e4m3 has no infinity, and one NaN of each sign; e5m2 is the upper byte of a binary16.
  *
- * Source: F. Giesen, "half <-> float conversions", https://gist.github.com/rygorous/2156668
+ * Source: OCP 8-bit Floating Point Specification (OFP8), revision 1.0; F. Giesen, "half <-> float conversions", https://gist.github.com/rygorous/2156668
  */
 #ifndef MEM_HALF_H
 #define MEM_HALF_H
@@ -114,6 +116,52 @@ bf16_from_f32(float f)
 	uint32_t nan = (u >> 16) | 0x40;
 
 	return (uint16_t)pick32((u & 0x7fffffffu) > 0x7f800000u, nan, rounded);
+}
+
+static inline float
+f8e4m3_to_f32(uint8_t h)
+{
+	uint32_t sign = (h & 0x80u) << 24, mag = (h & 0x7fu) << 20;
+	uint32_t normal = mag + ((127u - 7) << 23);
+	uint32_t subnormal = f32_bits(f32_of_bits(mag + (121u << 23)) - 0x1p-6f);
+	uint32_t r = pick32(mag < (1u << 23), subnormal, normal);
+
+	r = pick32(mag == (0x7fu << 20), 0x7fc00000u, r);
+	return f32_of_bits(r | sign);
+}
+
+static inline uint8_t
+f8e4m3_from_f32(float f)
+{
+	uint32_t u = f32_bits(f), mag = u & 0x7fffffffu;
+	uint32_t normal = (mag - ((127u - 7) << 23) + 0x7ffff + ((mag >> 20) & 1)) >> 20;
+	/* Adding 2^14 makes the adder round at 2^-9, the subnormal's last place. */
+	uint32_t subnormal = f32_bits(f32_of_bits(mag) + 0x1p14f) - f32_bits(0x1p14f);
+	uint32_t r = pick32(mag < (121u << 23), subnormal, normal);
+
+	r = pick32(mag > 0x43e00000u, 0x7e, r); /* more than 448 */
+	r = pick32(mag > 0x7f800000u, 0x7f, r);
+	return (uint8_t)(r | (u >> 24 & 0x80));
+}
+
+static inline float
+f8e5m2_to_f32(uint8_t h)
+{
+	return f16_to_f32((uint16_t)(h << 8));
+}
+
+static inline uint8_t
+f8e5m2_from_f32(float f)
+{
+	uint32_t u = f32_bits(f), mag = u & 0x7fffffffu;
+	uint32_t normal = (mag - ((127u - 15) << 23) + 0xfffff + ((mag >> 21) & 1)) >> 21;
+	/* Adding 2^7 makes the adder round at 2^-16, the subnormal's last place. */
+	uint32_t subnormal = f32_bits(f32_of_bits(mag) + 0x1p7f) - f32_bits(0x1p7f);
+	uint32_t r = pick32(mag < (113u << 23), subnormal, normal);
+
+	r = pick32(mag > 0x47600000u, 0x7b, r); /* more than 57344 */
+	r = pick32(mag > 0x7f800000u, 0x7e | ((mag >> 21) & 1), r);
+	return (uint8_t)(r | (u >> 24 & 0x80));
 }
 
 #endif

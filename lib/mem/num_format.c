@@ -98,6 +98,7 @@ load_bits(enum gpusim_dtype t, const void *src)
 	uint64_t u64;
 	uint32_t u32;
 	uint16_t u16;
+	uint8_t u8;
 
 	switch (dtype_size(t)) {
 	case 8:
@@ -106,9 +107,12 @@ load_bits(enum gpusim_dtype t, const void *src)
 	case 4:
 		memcpy(&u32, src, sizeof u32);
 		return u32;
-	default:
+	case 2:
 		memcpy(&u16, src, sizeof u16);
 		return u16;
+	default:
+		memcpy(&u8, src, sizeof u8);
+		return u8;
 	}
 }
 
@@ -120,6 +124,10 @@ value_of(enum gpusim_dtype t, uint64_t bits)
 		return f16_to_f32((uint16_t)bits);
 	case GPUSIM_BF16:
 		return bf16_to_f32((uint16_t)bits);
+	case GPUSIM_F8E4M3:
+		return f8e4m3_to_f32((uint8_t)bits);
+	case GPUSIM_F8E5M2:
+		return f8e5m2_to_f32((uint8_t)bits);
 	case GPUSIM_F32:
 		return f32_of_bits((uint32_t)bits);
 	default:
@@ -132,7 +140,7 @@ static bool
 fast_narrow(enum gpusim_dtype t, uint64_t bits, double x, struct decimal *out)
 {
 	const double lo = x - (x - value_of(t, bits - 1)) / 2, next = value_of(t, bits + 1);
-	const double hi = isinf(next) ? x + (x - lo) : x + (next - x) / 2;
+	const double hi = !isfinite(next) ? x + (x - lo) : x + (next - x) / 2;
 	double scale = 1, y, d;
 	uint64_t m, other;
 	int k, i;
@@ -217,6 +225,9 @@ fewest_digits(enum gpusim_dtype t, double x)
 		return x < 0x1p-14 ? 1 : 3;
 	case GPUSIM_BF16:
 		return x < 0x1p-126 ? 1 : 2;
+	case GPUSIM_F8E4M3:
+	case GPUSIM_F8E5M2:
+		return 1;
 	case GPUSIM_F32:
 		return x < 0x1p-126 ? 1 : 6;
 	default:
@@ -228,7 +239,8 @@ static struct decimal
 slow_decimal(enum gpusim_dtype t, uint64_t bits, double x)
 {
 	static const int enough[GPUSIM_NDTYPES] = {
-	    [GPUSIM_F64] = 17, [GPUSIM_F32] = 9, [GPUSIM_F16] = 5, [GPUSIM_BF16] = 4};
+	    [GPUSIM_F64] = 17, [GPUSIM_F32] = 9,    [GPUSIM_F16] = 5,
+	    [GPUSIM_BF16] = 4, [GPUSIM_F8E4M3] = 3, [GPUSIM_F8E5M2] = 2};
 	int n, exp;
 	/* The interval of a power of two is twice as wide above as below, so the decimal above the
 	 * nearest may read back when the nearest does not. */

@@ -37,6 +37,8 @@ static const char *const ranges[GPUSIM_NDTYPES] = {
     [GPUSIM_U64] = "0 to 18446744073709551615",
     [GPUSIM_F16] = "at most 65504",
     [GPUSIM_BF16] = "at most 3.39e38",
+    [GPUSIM_F8E4M3] = "at most 448",
+    [GPUSIM_F8E5M2] = "at most 57344",
     [GPUSIM_F32] = "at most 3.4028235e38",
     [GPUSIM_F64] = "at most 1.7976931348623157e308",
 };
@@ -187,7 +189,7 @@ parse_float_slow(const char *text, size_t len, bool to_odd, double *d)
 	return st;
 }
 
-/* To f32, rounded to odd: halfway between two f16 or bf16 only when d is. */
+/* To f32, rounded to odd: halfway between two shorter floats only when d is. */
 static float
 f32_to_odd(double d)
 {
@@ -201,11 +203,29 @@ f32_to_odd(double d)
 	return f32_of_bits(u | 1);
 }
 
+/*
+ * The conversions of 8 bits saturate, so what rounds to no number is found before: e4m3 has none
+ * from 464 on (halfway to 480; 464 itself goes to the even 448), e5m2 none from 61440 on.
+ */
+static enum num_status
+parse_eighth(enum gpusim_dtype t, double d, uint8_t *out)
+{
+	double a = fabs(d);
+
+	if (t == GPUSIM_F8E4M3 ? a > 464 : a >= 61440 && !isinf(a))
+		return NUM_RANGE;
+	*out = t == GPUSIM_F8E4M3 ? f8e4m3_from_f32(f32_to_odd(d)) : f8e5m2_from_f32(f32_to_odd(d));
+	if (isinf(a))
+		*out = (uint8_t)((*out & 0x80) | 0x7c);
+	return NUM_OK;
+}
+
 static enum num_status
 parse_float(enum gpusim_dtype t, const char *text, size_t len, void *out)
 {
 	enum num_status st;
 	uint16_t h = 0;
+	uint8_t q = 0;
 	double d;
 	float f = 0;
 	bool inf, said_inf;
@@ -217,6 +237,13 @@ parse_float(enum gpusim_dtype t, const char *text, size_t len, void *out)
 	}
 	said_inf = memchr(text, 'n', len) || memchr(text, 'N', len);
 	switch (t) {
+	case GPUSIM_F8E4M3:
+	case GPUSIM_F8E5M2:
+		inf = isinf(d);
+		st = parse_eighth(t, d, &q);
+		if (st)
+			return st;
+		break;
 	case GPUSIM_F16:
 		h = f16_from_f32(f32_to_odd(d));
 		inf = (h & 0x7fff) == 0x7c00;
@@ -239,8 +266,10 @@ parse_float(enum gpusim_dtype t, const char *text, size_t len, void *out)
 		memcpy(out, &d, sizeof d);
 	else if (t == GPUSIM_F32)
 		memcpy(out, &f, sizeof f);
-	else
+	else if (dtype_size(t) == 2)
 		memcpy(out, &h, sizeof h);
+	else
+		memcpy(out, &q, sizeof q);
 	return NUM_OK;
 }
 

@@ -82,6 +82,7 @@ fold_real(enum gpusim_redop redop, double a, double b)
 	switch (redop) {
 	case GPUSIM_SUM:
 	case GPUSIM_AVG:
+	case GPUSIM_PREMULSUM:
 		return a + b;
 	case GPUSIM_PROD:
 		return a * b;
@@ -89,6 +90,9 @@ fold_real(enum gpusim_redop redop, double a, double b)
 		return lesser(a, b);
 	case GPUSIM_MAX:
 		return -lesser(-a, -b);
+	case GPUSIM_BAND:
+	case GPUSIM_BOR:
+	case GPUSIM_BXOR:
 	case GPUSIM_NREDOPS:
 		break;
 	}
@@ -103,6 +107,7 @@ fold_whole(enum gpusim_redop redop, bool is_signed, uint64_t a, uint64_t b)
 	switch (redop) {
 	case GPUSIM_SUM:
 	case GPUSIM_AVG:
+	case GPUSIM_PREMULSUM:
 		return a + b;
 	case GPUSIM_PROD:
 		return a * b;
@@ -110,6 +115,12 @@ fold_whole(enum gpusim_redop redop, bool is_signed, uint64_t a, uint64_t b)
 		return less ? a : b;
 	case GPUSIM_MAX:
 		return less ? b : a;
+	case GPUSIM_BAND:
+		return a & b;
+	case GPUSIM_BOR:
+		return a | b;
+	case GPUSIM_BXOR:
+		return a ^ b;
 	case GPUSIM_NREDOPS:
 		break;
 	}

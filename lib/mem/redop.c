@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "mem/dtype.h"
+
 #define ONE(constant, ...) +1
 #define DATA(constant, name, fold, mean, identity, small, ...) \
 	[GPUSIM_##constant] = {#name, mean, identity, small},
@@ -13,6 +15,39 @@ const char *
 redop_name(enum gpusim_redop redop)
 {
 	return (size_t)redop < GPUSIM_NREDOPS ? redops[redop].name : "?";
+}
+
+#define IS(constant, ...)       \
+	case GPUSIM_##constant: \
+		return true;
+
+static bool
+is_of_bits(enum gpusim_redop redop)
+{
+	switch (redop) {
+		REDOPS_BITS(IS, )
+	default:
+		return false;
+	}
+}
+
+bool
+redop_takes(enum gpusim_redop redop, enum gpusim_dtype t)
+{
+	return (size_t)redop < GPUSIM_NREDOPS && dtype_size(t) > 0 &&
+	       !(is_of_bits(redop) && dtype_is_float(t));
+}
+
+enum rc
+redop_check(enum gpusim_redop redop, enum gpusim_dtype t, struct err *err)
+{
+	if ((size_t)redop >= GPUSIM_NREDOPS || dtype_size(t) == 0)
+		return err_set(err, RC_INVAL, "unknown type %d or operation %d", (int)t,
+			       (int)redop);
+	if (!redop_takes(redop, t))
+		return err_set(err, RC_INVAL, "%s is for integers, not for %s", redop_name(redop),
+			       dtype_name(t));
+	return RC_OK;
 }
 
 enum rc

@@ -16,15 +16,15 @@ reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void
 	reduce_many(t, redop, &dst, 1, src, 2, nelem, REDUCE_PARTIAL);
 }
 
-/* f16 and bf16 go through f32 in blocks that stay in the first-level cache. */
+/* Floats shorter than f32 go through f32 in blocks that stay in the first-level cache. */
 static void
 divide_half(const struct reduce_isa *isa, enum gpusim_dtype t, unsigned char *buf, size_t nelem,
 	    uint32_t nranks)
 {
 	float f[HALF_BLOCK];
-	size_t n;
+	size_t size = dtype_size(t), n;
 
-	for (; nelem; nelem -= n, buf += 2 * n) {
+	for (; nelem; nelem -= n, buf += size * n) {
 		n = nelem < HALF_BLOCK ? nelem : HALF_BLOCK;
 		isa->widen(t, f, buf, n);
 		isa->divide(GPUSIM_F32, f, n, nranks);

@@ -15,9 +15,9 @@
  *	dst	may be a or b exactly; no other overlap. All three at any alignment
  *	redop	a mean (avg) is not divided here: reduce_finish does that at the end
  *
- * f16 and bf16 are computed in f32 and rounded once per call. Integer sums and products wrap modulo
+ * Floats shorter than f32 are computed in f32 and rounded once per call. Integer sums and products wrap modulo
  * 2^bits. min and max are IEEE 754-2019 minimum and maximum: NaN when either is NaN, and -0 < +0.
- * A number that is no type or redop does nothing, here and below.
+ * A number that is no type or redop does nothing, here and below; neither does a redop of bits on floats.
  */
 void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		  const void *b, size_t nelem);

@@ -29,7 +29,10 @@ DTYPES(UNALIGNED)
 	FOLD(add_##name, type, (utype)x + (utype)y) \
 	FOLD(mul_##name, type, (utype)x *(utype)y)  \
 	FOLD(min_##name, type, x < y ? x : y)       \
-	FOLD(max_##name, type, x > y ? x : y)
+	FOLD(max_##name, type, x > y ? x : y)       \
+	FOLD(and_##name, type, x &y)                \
+	FOLD(or_##name, type, x | y)                \
+	FOLD(xor_##name, type, x ^ y)
 #define FOLDS_REAL(name, type, uint, pick)                                            \
 	FOLD(add_##name, type, x + y)                                                 \
 	FOLD(mul_##name, type, x *y)                                                  \
@@ -63,13 +66,13 @@ DTYPES(FOLDS)
 #undef SIGNED
 #undef UNSIGNED
 
-/* The loops of a type, and their row in struct reduce_isa: of f16 and bf16 none. */
-#define LOOPS_REAL(name) REDOPS(LOOP, name)
+/* The loops of a type, and their row in struct reduce_isa: of the floats shorter than f32 none. */
+#define LOOPS_REAL(name) REDOPS_NUMBERS(LOOP, name)
 #define LOOPS_HALF(name)
 #define LOOPS_SIGNED(name)		       REDOPS(LOOP, name)
 #define LOOPS_UNSIGNED(name)		       REDOPS(LOOP, name)
 #define LOOPS(constant, name, type, kind, ...) LOOPS_##kind(name)
-#define ENTRY_REAL(name)		       REDOPS(ENTRY, name)
+#define ENTRY_REAL(name)		       REDOPS_NUMBERS(ENTRY, name)
 #define ENTRY_HALF(name)
 #define ENTRY_SIGNED(name)			 REDOPS(ENTRY, name)
 #define ENTRY_UNSIGNED(name)			 REDOPS(ENTRY, name)

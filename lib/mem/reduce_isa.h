@@ -29,14 +29,14 @@ struct reduce_isa {
 
 	/* dst[i] = src[0][i] redop ... redop src[nsrc-1][i], from the left; 2 <= nsrc <=
 	 * REDUCE_FOLD_MAX. dst may be one of the sources exactly. A mean is not yet divided. NULL
-	 * for f16 and bf16. */
+	 * for floats shorter than f32, and where redop_takes says no. */
 	void (*fold[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
 						     unsigned nsrc, size_t nelem);
 
-	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not f16, bf16. */
+	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not floats shorter than f32. */
 	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);
 
-	/* f16 and bf16, bit for bit as dtype.h's conversions. No overlap. */
+	/* Floats shorter than f32, bit for bit as dtype.h's conversions. No overlap. */
 	void (*widen)(enum gpusim_dtype t, float *dst, const void *src, size_t nelem);
 	void (*narrow)(enum gpusim_dtype t, void *dst, const float *src, size_t nelem);
 
@@ -46,7 +46,7 @@ struct reduce_isa {
 	/*
 	 * dst[j][i] = src[0][i] + ... + src[nsrc-1][i], from the left, for nbytes off bytes on, all
 	 * past the caches; with avg divided by nsrc. nbytes and dst[j] + off are multiples of
-	 * REDUCE_LINE; no destination is a source. Not f16, bf16, nor avg of integers. NULL where
+	 * REDUCE_LINE; no destination is a source. Not floats shorter than f32, nor avg of integers. NULL where
 	 * the processor cannot.
 	 */
 	void (*stream_sum)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,

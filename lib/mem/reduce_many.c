@@ -2,7 +2,7 @@
  * Design notes. The vectors are taken in blocks that stay in the first-level cache: all sources of
  * a block are folded, up to REDUCE_FOLD_MAX at a time, the last fold writes the block's result, and
  * from there it is copied to the other destinations. A block's destinations are written after its
- * sources were read, so a destination may be any source. Only f16 and bf16, which are folded in
+ * sources were read, so a destination may be any source. Only short floats, which are folded in
  * f32, and folds that go on need a buffer. Past the caches a result is staged, but for sums, which
  * go from registers to all destinations: reading and storing overlap better.
  */
@@ -16,7 +16,7 @@
 #include "mem/reduce_isa.h"
 
 #define BLOCK_BYTES 2048
-#define BLOCK_HALF  (BLOCK_BYTES / 2) /* elements of f16 and bf16 */
+#define BLOCK_HALF  (BLOCK_BYTES / 2) /* elements of floats shorter than f32 */
 #define ALIAS_MAX   64		      /* sources among which a destination is looked for */
 #define SUM_MAX	    8		      /* vectors on each side of a sum that goes past the caches */
 
@@ -197,7 +197,7 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	struct many m = {isa, t, redop, dst, src, ndst, nsrc, false, false, 0};
 	size_t head, first, lines = 0;
 
-	if ((unsigned)t >= GPUSIM_NDTYPES || (unsigned)redop >= GPUSIM_NREDOPS || !ndst || !nsrc)
+	if (!redop_takes(redop, t) || !ndst || !nsrc)
 		return;
 	m.size = dtype_size(t);
 	m.mean = redops[redop].mean && !(flags & REDUCE_PARTIAL);

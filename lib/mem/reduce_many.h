@@ -24,7 +24,7 @@ enum reduce_flags {
  *
  * Each element is reduced by itself, from the left in the order of sources. So the same sources give
  * the same bits, on every instruction set and however the vector is cut (but for the payload and
- * sign of NaNs; reduce_isa.h says why). f16 and bf16 accumulate in f32 over all
+ * sign of NaNs; reduce_isa.h says why). Floats shorter than f32 accumulate in f32 over all
  * sources, a mean divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
  */

@@ -173,8 +173,10 @@ make_case(uint64_t seed, struct sweep_case *c)
 
 	rng = seed;
 	*c = (struct sweep_case){.seed = seed, .algo = algo_of(seed)};
-	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
-	c->redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
+	c->dtype = (enum gpusim_dtype)pick(GPUSIM_F8E4M3);
+	do
+		c->redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
+	while (!redop_takes(c->redop, c->dtype));
 	c->nranks = 1 + (uint32_t)pick(RANKS_MAX);
 	c->root = (uint32_t)pick(c->nranks);
 	c->stream = (uint32_t)pick(64);

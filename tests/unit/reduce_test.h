@@ -48,10 +48,11 @@ fill(enum gpusim_dtype t, unsigned char *p, size_t nelem)
 		v = rnd();
 		if (v % 8 == 0)
 			v = top[v / 8 % (sizeof top / sizeof top[0])]
-			    << (size > 2 ? 8 * size - 16 : 0);
+				<< (size > 2 ? 8 * size - 16 : 0) >>
+			    (size == 1 ? 8 : 0);
 		else
 			v >>= 3;
-		if (dtype_is_float(t) &&
+		if (dtype_is_float(t) && size > 1 &&
 		    rnd() % 2) /* magnitudes that meet: else sums round to one */
 			v = (v & ~(0xffffull << (8 * size - 16))) |
 			    ((t == GPUSIM_F16 ? 0x3c00ull : 0x3f80ull) + rnd() % 256)

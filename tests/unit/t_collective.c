@@ -221,8 +221,10 @@ make_sample(const struct plan_algo *algo, uint32_t nranks)
 	struct sample s = {.algo = algo, .nranks = nranks};
 	size_t elem;
 
-	s.dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
-	s.redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
+	s.dtype = (enum gpusim_dtype)pick(GPUSIM_F8E4M3);
+	do
+		s.redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
+	while (!redop_takes(s.redop, s.dtype));
 	s.root = (uint32_t)pick(nranks);
 	s.stream = (uint32_t)pick(3);
 	s.nelem = counts[pick(9)];

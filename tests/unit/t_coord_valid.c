@@ -11,6 +11,7 @@ static const struct {
 	enum {
 		NONE,
 		DTYPE,
+		BITS,
 		OP,
 		ALGO,
 		STREAM,
@@ -63,8 +64,10 @@ static const struct {
     {NULL, GPUSIM_BARRIER, 0, 0, SEND0},
     {P "barrier: nelem is 1, a barrier has none", GPUSIM_BARRIER, 1, 0, NONE},
     {P "collective number 11, there are 11", GPUSIM_NCOLLS, 10, 0, NONE},
-    {P "data type number 10, there are 10", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
-    {P "reduction number 5, there are 5", GPUSIM_ALLREDUCE, 10, 0, OP},
+    {P "data type number 12, there are 12", GPUSIM_ALLREDUCE, 10, 0, DTYPE},
+    {P "reduction number 9, there are 9", GPUSIM_ALLREDUCE, 10, 0, OP},
+    {P "allreduce: band is for integers, not for f32", GPUSIM_ALLREDUCE, 10, 0, BITS},
+    {NULL, GPUSIM_ALLGATHER, 9, 0, BITS},
     {P "stream 64, the last is 63", GPUSIM_ALLREDUCE, 10, 0, STREAM},
     {P "an operation of a kind this version does not know", GPUSIM_ALLREDUCE, 10, 0, KIND},
     {"collective 0 (allreduce): chunkBytes is 0 on rank 0 and 64 on rank 1", GPUSIM_ALLREDUCE, 10,
@@ -87,6 +90,10 @@ build(size_t i, struct h_ops *o)
 		break;
 	case OP:
 		o->coll[1][0].redop = (GpuSim__ReduceOp)GPUSIM_NREDOPS;
+		break;
+	case BITS:
+		for (uint32_t r = 0; r < 3; r++)
+			o->coll[r][0].redop = (GpuSim__ReduceOp)GPUSIM_BAND;
 		break;
 	case STREAM:
 		o->op[1][0].stream = 64;

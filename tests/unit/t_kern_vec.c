@@ -20,6 +20,10 @@ element(uint64_t addr, enum gpusim_dtype t, size_t i)
 		return (double)f16_to_f32(*(uint16_t *)p);
 	case GPUSIM_BF16:
 		return (double)bf16_to_f32(*(uint16_t *)p);
+	case GPUSIM_F8E4M3:
+		return (double)f8e4m3_to_f32(*(uint8_t *)p);
+	case GPUSIM_F8E5M2:
+		return (double)f8e5m2_to_f32(*(uint8_t *)p);
 	case GPUSIM_I8:
 		return *(int8_t *)p;
 	case GPUSIM_U8:
@@ -38,7 +42,7 @@ element(uint64_t addr, enum gpusim_dtype t, size_t i)
 static void
 fill(void)
 {
-	static const double whole[] = {0, 1, 100, 127};
+	static const double whole[] = {0, 1, 96, 112};
 	static const struct {
 		enum gpusim_dtype t;
 		double value;

@@ -31,6 +31,10 @@ value_of(enum gpusim_dtype t, uint64_t bits)
 		return f16_to_f32((uint16_t)bits);
 	case GPUSIM_BF16:
 		return bf16_to_f32((uint16_t)bits);
+	case GPUSIM_F8E4M3:
+		return f8e4m3_to_f32((uint8_t)bits);
+	case GPUSIM_F8E5M2:
+		return f8e5m2_to_f32((uint8_t)bits);
 	case GPUSIM_F32:
 		memcpy(&f, &u, sizeof f);
 		return f;
@@ -187,7 +191,11 @@ test_against_strtod(void)
 static void
 test_midpoints(enum gpusim_dtype t, uint64_t step)
 {
-	const uint64_t max = t == GPUSIM_F16 ? 0x7bff : t == GPUSIM_BF16 ? 0x7f7f : 0x7f7fffff;
+	const uint64_t max = t == GPUSIM_F16	  ? 0x7bff
+			     : t == GPUSIM_BF16	  ? 0x7f7f
+			     : t == GPUSIM_F8E4M3 ? 0x7e
+			     : t == GPUSIM_F8E5M2 ? 0x7b
+						  : 0x7f7fffff;
 	char text[256], first[256] = "";
 	uint64_t b, got = 0;
 	unsigned bad = 0;
@@ -295,6 +303,21 @@ static const struct {
     {GPUSIM_F16, "1.00048828125001", NUM_OK, "1.001"},
     {GPUSIM_F16, "2.9802322387695312e-8", NUM_OK, "0"},
     {GPUSIM_F16, "2.9802322387695313e-8", NUM_OK, "6e-8"},
+    {GPUSIM_F8E4M3, "448", NUM_OK, "448"},
+    {GPUSIM_F8E4M3, "464", NUM_OK, "448"},
+    {GPUSIM_F8E4M3, "464.00001", NUM_RANGE, 0},
+    {GPUSIM_F8E4M3, "-inf", NUM_RANGE, 0},
+    {GPUSIM_F8E4M3, "1e999", NUM_RANGE, 0},
+    {GPUSIM_F8E4M3, "nan", NUM_OK, "nan"},
+    {GPUSIM_F8E4M3, "0.1", NUM_OK, "0.1"},
+    {GPUSIM_F8E4M3, "0.002", NUM_OK, "0.002"},
+    {GPUSIM_F8E5M2, "57344", NUM_OK, "57344"},
+    {GPUSIM_F8E5M2, "61439.99", NUM_OK, "57344"},
+    {GPUSIM_F8E5M2, "61440", NUM_RANGE, 0},
+    {GPUSIM_F8E5M2, "-inf", NUM_OK, "-inf"},
+    {GPUSIM_F8E5M2, "1e999", NUM_RANGE, 0},
+    {GPUSIM_F8E5M2, "nan", NUM_OK, "nan"},
+    {GPUSIM_F8E5M2, "0.00002", NUM_OK, "0.00002"},
     {GPUSIM_BF16, "3.39e38", NUM_OK, "3.39e38"},
     {GPUSIM_BF16, "3.4e38", NUM_RANGE, 0},
     {GPUSIM_BF16, "0.1", NUM_OK, "0.1"},
@@ -380,6 +403,8 @@ main(void)
 	test_against_strtod();
 	test_midpoints(GPUSIM_F16, 1);
 	test_midpoints(GPUSIM_BF16, 1);
+	test_midpoints(GPUSIM_F8E4M3, 1);
+	test_midpoints(GPUSIM_F8E5M2, 1);
 	test_midpoints(GPUSIM_F32, 104729);
 	test_cases();
 	test_odd_texts();

@@ -99,6 +99,8 @@ test_row(enum gpusim_redop redop)
 		enum gpusim_dtype type = (enum gpusim_dtype)t;
 		union number identity = number_of(type, row->identity);
 
+		if (!redop_takes(redop, type))
+			continue;
 		for (int v = 0; v < 128; v++) {
 			n = number_of(type, v);
 			six = number_fold(type, redop, n, identity);
@@ -107,7 +109,7 @@ test_row(enum gpusim_redop redop)
 		six = number_of(type, row->small);
 		for (int k = 1; k < 6; k++)
 			six = number_fold(type, redop, six, number_of(type, row->small));
-		n = number_of(type, 127);
+		n = number_of(type, dtype_is_float(type) ? 128 : 127);
 		good = good && (dtype_is_float(type) ? six.real <= n.real : six.whole <= n.whole);
 	}
 	ok(good, "%s: its identity and its small numbers, in every type", row->name);
@@ -118,6 +120,7 @@ test_finish(void)
 {
 	bool good = true;
 	uint16_t h[3] = {f16_from_f32(10), f16_from_f32(-1), f16_from_f32(0.5f)}, w[3];
+	uint8_t q[3], wq[3];
 	int i;
 
 	AVG(GPUSIM_F64, double, 3, 1, -10, 1e300, 0.1);
@@ -133,6 +136,12 @@ test_finish(void)
 	}
 	reduce_finish(GPUSIM_BF16, GPUSIM_AVG, h, 3, 7);
 	ok(good && memcmp(h, w, sizeof h) == 0, "avg divides f16 and bf16 in f32");
+	for (i = 0; i < 3; i++) {
+		q[i] = f8e4m3_from_f32((float)i - 7.5f);
+		wq[i] = f8e4m3_from_f32(f8e4m3_to_f32(q[i]) / 7);
+	}
+	reduce_finish(GPUSIM_F8E4M3, GPUSIM_AVG, q, 3, 7);
+	ok(memcmp(q, wq, sizeof q) == 0, "and f8e4m3");
 	good = true;
 	AVG(GPUSIM_I8, int8_t, 3, -128, -1, -7, 7, 127);
 	AVG(GPUSIM_U8, uint8_t, 3, 255, 0, 2, 3, 128);
@@ -156,13 +165,15 @@ main(void)
 
 	for (t = 0; t < GPUSIM_NDTYPES; t++) {
 		for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
-			test_apply((enum gpusim_dtype)t, (enum gpusim_redop)redop);
+			if (redop_takes((enum gpusim_redop)redop, (enum gpusim_dtype)t))
+				test_apply((enum gpusim_dtype)t, (enum gpusim_redop)redop);
 	}
 	for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
 		test_row((enum gpusim_redop)redop);
 	test_finish();
 	reduce_apply((enum gpusim_dtype)99, GPUSIM_SUM, &one, &one, &one, 1);
 	reduce_apply(GPUSIM_U8, (enum gpusim_redop)99, &one, &one, &one, 1);
-	ok(one == 1, "a number that is no type or operation touches nothing");
+	reduce_apply(GPUSIM_F8E4M3, GPUSIM_BAND, &one, &one, &one, 1);
+	ok(one == 1, "a number that is no type or operation, or not of this type, touches nothing");
 	return tap_done();
 }

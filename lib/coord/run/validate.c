@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 #include "coll/shape.h"
 #include "wire/frame.h"
@@ -75,6 +76,9 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
 		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
+	if (coll_reduces((enum gpusim_coll)k->coll) &&
+	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
+		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
 	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
 	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
