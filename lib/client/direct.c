@@ -8,6 +8,7 @@
  * id, is written to, as it is by calls. After a write the same system call tells whether the device was
  * there until the end: if not, a spare may have copied the memory meanwhile and lack the written bytes.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,27 @@ put_aside(struct gpusim *g, struct known_device *d, struct device_file *f)
 		g->former = f;
 	}
 	pthread_mutex_unlock(&g->lock);
+}
+
+enum rc
+direct_memfile(struct gpusim *g, struct gpusim_device device, struct memfile **out)
+{
+	struct known_device *d;
+	struct device_file *f = NULL;
+	enum rc rc = client_device(g, device, &d);
+
+	if (rc == RC_OK && known(g, d, &f) == DIRECT_UNKNOWN)
+		rc = learn(g, d, &f);
+	if (rc == RC_OK && !f)
+		rc = err_set(
+		    client_err(), RC_UNREACHABLE,
+		    "device %016" PRIx64
+		    ": this process cannot map its memory: it is on another host, or another "
+		    "user's",
+		    device.id);
+	if (rc == RC_OK)
+		*out = f->file;
+	return rc;
 }
 
 /* The file that holds [addr, addr + nbytes) of a device that lives, and where; NULL: by calls. */

@@ -241,3 +241,32 @@ memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src, uint64_
 	}
 	return rc;
 }
+
+enum rc
+memfile_map(const struct memfile *f, uint64_t offset, uint64_t nbytes, void **out, struct err *err)
+{
+	uint64_t end = devmem_map_bytes(f->nbytes), first = offset / DEVMEM_PAGE * DEVMEM_PAGE;
+	unsigned char *map;
+
+	if (offset < DEVMEM_PAGE || offset > end || nbytes > end - offset)
+		return err_set(err, RC_BADDATA,
+			       "device memory: %" PRIu64 " bytes at offset %" PRIu64
+			       " are outside of its file",
+			       nbytes, offset);
+	map = mmap(NULL, offset - first + nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd,
+		   (off_t)first);
+	if (map == MAP_FAILED)
+		return err_set(err, RC_NOMEM, "device memory: cannot map it: %s", strerror(errno));
+	*out = map + (offset - first);
+	return RC_OK;
+}
+
+void
+memfile_unmap(void *p, uint64_t nbytes)
+{
+	unsigned char *at = p;
+	size_t into = (uintptr_t)p % DEVMEM_PAGE;
+
+	if (p)
+		munmap(at - into, into + nbytes);
+}

@@ -53,4 +53,14 @@ enum rc memfile_read(struct memfile *f, void *dst, uint64_t off, uint64_t nbytes
 enum rc memfile_copy(struct memfile *dst, uint64_t dst_off, struct memfile *src, uint64_t src_off,
 		     uint64_t nbytes, struct err *err);
 
+/*
+ * memfile_map - map a part of the file, of the memory or of the device's own, by its offset in the file. The
+ * device has told it, so its blocks are there. memfile_unmap takes what memfile_map gave.
+ *
+ * RC_BADDATA: it is outside. RC_NOMEM.
+ */
+enum rc memfile_map(const struct memfile *f, uint64_t offset, uint64_t nbytes, void **out,
+		    struct err *err);
+void memfile_unmap(void *p, uint64_t nbytes);
+
 #endif

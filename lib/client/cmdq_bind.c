@@ -1,0 +1,256 @@
+/*
+ * Ranks of communicators whose operations go through command queues: binding, numbering.
+ *
+ * Design notes. Each rank counts its operations for itself: collectives of the communicator, sends and receives of
+ * each ordered pair. So the numbers are given and the commands appended under the binding's lock; those of several
+ * communicators are taken in the order of their ids.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "client/cmdq_impl.h"
+
+struct cmdq_bind {
+	struct gpusim *g;
+	struct gpusim_device device;
+	uint64_t comm;
+	uint32_t nranks;
+	struct cmdq_area area;
+	struct cmdq_comm *record;
+	pthread_mutex_t lock; /* of what follows */
+	uint64_t collectives;
+	uint64_t *sends, *recvs; /* by peer */
+};
+
+static void
+bind_free(struct cmdq_bind *b)
+{
+	if (b->area.at)
+		cmdq_unmap(&b->area);
+	pthread_mutex_destroy(&b->lock);
+	free(b->sends);
+	free(b->recvs);
+	free(b);
+}
+
+static void
+tell_unbound(struct cmdq_bind *b)
+{
+	GpuSim__CommUnbindRequest m = GPU_SIM__COMM_UNBIND_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.commid = b->comm;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_UNBIND;
+	req.communbind = &m;
+	client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_DONE, NULL);
+}
+
+static enum rc
+bind(struct cmdq_bind *b, uint32_t epoch)
+{
+	GpuSim__CommBindRequest m = GPU_SIM__COMM_BIND_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.commid = b->comm;
+	m.epoch = epoch;
+	m.pid = (uint32_t)getpid();
+	client_program(b->g, program);
+	m.program = program;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_BIND;
+	req.commbind = &m;
+	rc = client_call_device(b->g, b->device, &req, GPU_SIM__REPLY__BODY_COMM_BIND, &reply);
+	if (rc != RC_OK)
+		return rc;
+	rc = cmdq_map(b->g, b->device, reply->commbind->offset, sizeof *b->record, &b->area);
+	wire_reply_free(reply);
+	if (rc != RC_OK) {
+		struct err why = *client_err();
+
+		tell_unbound(b);
+		*client_err() = why;
+	}
+	return rc;
+}
+
+enum gpusim_rc
+cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out)
+{
+	struct cmdq_bind *b;
+	enum rc rc;
+
+	if (comm->rank < 0)
+		return client_rc(err_set(client_err(), RC_INVAL,
+					 "comm %" PRIu64 ": the handle is for all ranks",
+					 comm->id));
+	b = calloc(1, sizeof *b);
+	if (!b)
+		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	*b = (struct cmdq_bind){.g = comm->g,
+				.device = comm->device[comm->rank].device,
+				.comm = comm->id,
+				.nranks = comm->nranks};
+	pthread_mutex_init(&b->lock, NULL);
+	b->sends = alloc_zeroed(b->nranks, sizeof *b->sends);
+	b->recvs = alloc_zeroed(b->nranks, sizeof *b->recvs);
+	rc = b->sends && b->recvs ? bind(b, comm->epoch)
+				  : err_set(client_err(), RC_NOMEM, "out of memory");
+	if (rc != RC_OK) {
+		bind_free(b);
+		return client_rc(rc);
+	}
+	b->record = b->area.at;
+	*out = b;
+	return GPUSIM_OK;
+}
+
+void
+cmdq_unbind(struct cmdq_bind *b)
+{
+	if (!b)
+		return;
+	tell_unbound(b);
+	bind_free(b);
+}
+
+enum gpusim_rc
+cmdq_bind_error(const struct cmdq_bind *b)
+{
+	const struct cmdq_comm *r = b->record;
+
+	if (atomic_load_explicit(&r->state, memory_order_acquire) == CMDQ_COMM_FAILED)
+		return client_rc(err_set(client_err(), r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
+					 (int)sizeof r->text - 1, r->text));
+	if (!memfile_lives(b->area.file))
+		return client_rc(err_set(client_err(), RC_UNREACHABLE,
+					 "device %016" PRIx64 " has ended", b->device.id));
+	return GPUSIM_OK;
+}
+
+int
+cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms)
+{
+	int32_t rank = atomic_load(&b->record->waits_for);
+	uint64_t since = atomic_load(&b->record->waits_since_ns), now = clock_now_ns();
+
+	*ms = now > since ? (now - since) / NS_PER_MS : 0;
+	return rank >= 0 && (uint32_t)rank < b->nranks ? rank : -1;
+}
+
+/* ---- numbering */
+
+static enum rc
+check(const struct cmdq_bind *b, const struct cmdq_command *c)
+{
+	if (c->kind == CMDQ_SENDRECV && c->u.coll.root >= b->nranks)
+		return err_set(client_err(), RC_INVAL,
+			       "comm %" PRIu64 ": peer %" PRIu32 " of %" PRIu32 " ranks", b->comm,
+			       c->u.coll.root, b->nranks);
+	return RC_OK;
+}
+
+static void
+number(struct cmdq_bind *b, struct cmdq_command *c)
+{
+	c->u.coll.comm = b->comm;
+	if (c->kind == CMDQ_COLL)
+		c->u.coll.number = b->collectives++;
+	else if (c->coll == GPUSIM_SEND)
+		c->u.coll.number = b->sends[c->u.coll.root]++;
+	else
+		c->u.coll.number = b->recvs[c->u.coll.root]++;
+}
+
+static enum gpusim_rc
+append_one(struct cmdq *q, struct cmdq_bind *b, struct cmdq_command *c, uint64_t *position)
+{
+	enum gpusim_rc rc = client_rc(check(b, c));
+
+	if (rc != GPUSIM_OK)
+		return rc;
+	pthread_mutex_lock(&b->lock);
+	number(b, c);
+	rc = cmdq_append(q, c, 1, position);
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* A group's order, which is the same on all ranks: communicators by id, of each collectives as they were
+ * called, then sends and receives as they were called. */
+static bool
+belongs_after(struct cmdq_bind *a, const struct cmdq_command *ca, struct cmdq_bind *b,
+	      const struct cmdq_command *cb)
+{
+	if (a->comm != b->comm)
+		return a->comm > b->comm;
+	return ca->kind == CMDQ_SENDRECV && cb->kind == CMDQ_COLL;
+}
+
+/* Stable, by insertion: groups are short, and come in order mostly. */
+static void
+sort(struct cmdq_bind **b, struct cmdq_command *c, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct cmdq_command one = c[i];
+		struct cmdq_bind *of = b[i];
+		size_t k = i;
+
+		for (; k > 0 && belongs_after(b[k - 1], &c[k - 1], of, &one); k--) {
+			c[k] = c[k - 1];
+			b[k] = b[k - 1];
+		}
+		c[k] = one;
+		b[k] = of;
+	}
+}
+
+static void
+link_sets(struct cmdq_bind *const *b, struct cmdq_command *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
+			    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1];
+
+		c[i].flags = (uint8_t)((c[i].flags & ~CMDQ_MORE) | (more ? CMDQ_MORE : 0));
+	}
+}
+
+enum gpusim_rc
+cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *binds, struct cmdq_command *c, size_t n,
+		  uint64_t *position)
+{
+	struct cmdq_bind **b;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (n == 1)
+		return append_one(q, binds[0], c, position);
+	if (n == 0 || n > CMDQ_SIZE / 2)
+		return cmdq_append(q, c, n, position); /* refused: no number is given */
+	b = alloc_zeroed(n, sizeof *b);
+	if (!b)
+		return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	memcpy(b, binds, n * sizeof *b);
+	for (size_t i = 0; i < n && rc == GPUSIM_OK; i++)
+		rc = client_rc(check(b[i], &c[i]));
+	if (rc == GPUSIM_OK) {
+		sort(b, c, n);
+		link_sets(b, c, n);
+		for (size_t i = 0; i < n; i++) {
+			if (i == 0 || b[i] != b[i - 1])
+				pthread_mutex_lock(&b[i]->lock);
+			number(b[i], &c[i]);
+		}
+		rc = cmdq_append(q, c, n, position);
+		for (size_t i = 0; i < n; i++)
+			if (i == 0 || b[i] != b[i - 1])
+				pthread_mutex_unlock(&b[i]->lock);
+	}
+	free(b);
+	return rc;
+}
