@@ -203,6 +203,12 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
 	    $(house_libs))
 
+# The runtime's own files, for tests of its parts.
+$(BUILD)/obj/tests/unit/t_cudart_%.o: house_cppflags += -Iinclude/nccl
+$(BUILD)/unit/t_cudart_%: $(BUILD)/obj/tests/unit/t_cudart_%.o $(call door_obj,cudart) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) $(house_libs))
+
 .PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
 unit: $(unit)
 

@@ -1,0 +1,74 @@
+/*
+ * cuda_runtime_cxx.h - forms of the runtime's calls that C++ programs use besides: typed pointers, and
+ * cudaGraphInstantiate as it was before CUDA 12.
+ */
+#ifndef CUDA_RUNTIME_CXX_H
+#define CUDA_RUNTIME_CXX_H
+
+template <class T>
+static inline cudaError_t
+cudaMalloc(T **ptr, size_t size)
+{
+	return ::cudaMalloc((void **)(void *)ptr, size);
+}
+
+template <class T>
+static inline cudaError_t
+cudaMallocHost(T **ptr, size_t size, unsigned int flags = 0)
+{
+	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
+}
+
+template <class T>
+static inline cudaError_t
+cudaHostAlloc(T **ptr, size_t size, unsigned int flags)
+{
+	return ::cudaHostAlloc((void **)(void *)ptr, size, flags);
+}
+
+template <class T>
+static inline cudaError_t
+cudaHostGetDevicePointer(T **device, void *host, unsigned int flags)
+{
+	return ::cudaHostGetDevicePointer((void **)(void *)device, host, flags);
+}
+
+template <class T>
+static inline cudaError_t
+cudaMallocManaged(T **ptr, size_t size, unsigned int flags = cudaMemAttachGlobal)
+{
+	return ::cudaMallocManaged((void **)(void *)ptr, size, flags);
+}
+
+template <class T>
+static inline cudaError_t
+cudaMallocAsync(T **ptr, size_t size, cudaStream_t stream)
+{
+	return ::cudaMallocAsync((void **)(void *)ptr, size, stream);
+}
+
+template <class T>
+static inline cudaError_t
+cudaMallocPitch(T **ptr, size_t *pitch, size_t width, size_t height)
+{
+	return ::cudaMallocPitch((void **)(void *)ptr, pitch, width, height);
+}
+
+static inline cudaError_t
+cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *error_node,
+		     char *log, size_t log_nbytes)
+{
+	if (error_node)
+		*error_node = 0;
+	if (log && log_nbytes)
+		log[0] = '\0';
+	return ::cudaGraphInstantiate(exec, graph, 0);
+}
+
+static inline cudaError_t
+cudaEventCreate(cudaEvent_t *event, unsigned int flags)
+{
+	return ::cudaEventCreateWithFlags(event, flags);
+}
+
+#endif
