@@ -267,8 +267,21 @@ $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libh
 	@mkdir -p $(@D)
 	$(call link,$^ $(house_libs))
 
-# Programs for the end-to-end tests.
-e2e: $(e2e)
+# Programs for the end-to-end tests; in NCCL's interface those of tests/nccl, where .cu files need a C++ compiler.
+nccl_e2e := $(patsubst tests/nccl/%.c,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.c)) \
+    $(if $(and $(nvcc_bin),$(shell command -v g++)),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
+e2e: $(e2e) $(nccl_e2e)
+
+$(nccl_e2e): $(nccl_inc) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(wildcard tests/nccl/*.h)
+nccl_libs := -L$(home)/lib -lnccl -lcudart
+$(BUILD)/e2e/nccl/%: tests/nccl/%.c
+	@mkdir -p $(@D)
+	$(call say,$(CC) -D_GNU_SOURCE -I$(home)/include $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \
+	    -Wl$(comma)-rpath$(comma)'$$ORIGIN/../../nccl/lib' -o $@ $< $(nccl_libs) -lm,CC,$<)
+$(BUILD)/e2e/nccl/%: tests/nccl/%.cu $(nvcc_bin)
+	@mkdir -p $(@D)
+	$(call say,$(home)/bin/nvcc -O1 -g $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$s) \
+	    -Xlinker -rpath -Xlinker '$$ORIGIN/../../nccl/lib' -o $@ $< $(nccl_libs),NVCC,$<)
 
 $(BUILD)/e2e/corpus: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/e2e/corpus_*.c))
 # gpuctl with its calls wrapped by tests/e2e/deadly.c.
@@ -370,15 +383,23 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl \
     644:cmd/gpuctl/completion.zsh:$(ZSHDIR)/_gpuctl \
     644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish
+# The home, and a link by which gpuctl finds it from its own folder.
+nccl_dir  := $(LIBDIR)/gpusim/nccl
+installed += $(foreach h,$(nccl_inc),644:$h:$(h:$(home)/%=$(nccl_dir)/%)) $(call to,755,$(nvcc_bin),$(nccl_dir)/bin) \
+    $(call to,755,$(home)/lib/libcudart.so.12 $(home)/lib/libnccl.so.2,$(nccl_dir)/lib) \
+    link:libcudart.so.12:$(nccl_dir)/lib/libcudart.so link:libnccl.so.2:$(nccl_dir)/lib/libnccl.so link:lib:$(nccl_dir)/lib64 \
+    link:$(shell realpath -ms --relative-to='$(share)/gpusim' '$(nccl_dir)'):$(share)/gpusim/nccl
 manifest  := $(share)/gpusim/installed
 
 .PHONY: install uninstall deb
 install: all
-	@pc=$$(mktemp) && trap "rm -f $$pc" EXIT && \
-	sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
-	    lib/client/gpusim.pc.in >$$pc && \
+	@pc=$$(mktemp -d) && trap "rm -rf $$pc" EXIT && \
+	for in in lib/client/gpusim.pc.in lib/nccl/gpusim-nccl.pc.in; do \
+	    sed 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|;s|@LIBS@|$(api_libs)|' \
+	        $$in >$$pc/$$(basename $$in .in) || exit 1; \
+	done && \
 	tools/tree install '$(DESTDIR)' $(manifest) $(installed) \
-	    644:$$pc:$(LIBDIR)/pkgconfig/gpusim.pc
+	    644:$$pc/gpusim.pc:$(LIBDIR)/pkgconfig/gpusim.pc 644:$$pc/gpusim-nccl.pc:$(LIBDIR)/pkgconfig/gpusim-nccl.pc
 
 uninstall:
 	@tools/tree uninstall '$(DESTDIR)' $(manifest)

@@ -30,7 +30,7 @@ struct args {
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
 	bool typed;		 /* one of them was given */
 	enum gpusim_redop redop;
-	bool async, streaming, raw, all, json, list, simulate, follow, rewrite, allow_inject;
+	bool async, streaming, raw, all, json, list, simulate, follow, rewrite, allow_inject, nccl;
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline;
 	const char *kinds; /* of faults, with commas */

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "cli.h"
+#include "home.h"
 #include "launch/launch.h"
 
 /* Most arguments that options add to one daemon's command line. */
@@ -144,7 +145,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	}
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);
-	if (name_kernels(a, err) != RC_OK)
+	if (name_kernels(a, err) != RC_OK || (a->nccl && home_enter(err) != RC_OK))
 		return err->rc;
 	add_verbose(&dev, a->verbose);
 	add_verbose(&coord, a->verbose);

@@ -145,6 +145,17 @@ $LEGEND
 dev1: on another host than dev0"
 }
 
+@test "GPUSIM_HOSTID, else NCCL_HOSTID, makes hosts of processes" {
+	export NCCL_HOSTID=a
+	run machine 1 "extra 7 GPUSIM_HOSTID=b; gpuctl topo | tail -n 1; gpuctl devices --json | grep -o '\"host\":\"[ab]\"'
+		printf '1 2\n3 4\n' | gpuctl allreduce"
+	assert_status 0
+	assert_output 'dev1: on another host than dev0
+"host":"a"
+"host":"b"
+4 6'
+}
+
 @test "a mixed communicator is exact; one-sided algorithms are refused on it" {
 	run machine 2 'extra 7 GPUSIM_P2P_DISABLE=1; gpuctl topo | head -4
 		seq -s " " 1 10007 >v; cat v v v >in; seq -s " " 3 3 30021 >want

@@ -44,6 +44,9 @@ package() {
 	export PKG_CONFIG_SYSROOT_DIR=$ROOT_DIR PKG_CONFIG_LIBDIR=$LD_LIBRARY_PATH/pkgconfig
 	# shellcheck disable=SC2046
 	compile program.c $(pkg-config --cflags --libs gpusim) && ./a.out
+	home=$("$ROOT_DIR/usr/bin/gpuctl" nccl-home)
+	assert_equal "$home" "$LD_LIBRARY_PATH/gpusim/nccl"
+	assert_file "$home/lib/libcudart.so.12"
 	assert_equal "$(gzip -dc "$ROOT_DIR/usr/share/man/man1/gpuctl.1.gz")" "$(cat "$ROOT/man/gpuctl.1")"
 	assert_equal "$(grep -rlI -e "$T" -e "$ROOT" "$ROOT_DIR/usr")" ''
 	package --purge gpusim

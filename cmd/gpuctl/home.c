@@ -1,0 +1,94 @@
+/*
+ * gpuctl nccl-home, run --nccl - the folder with the names that programs written for NCCL and CUDA look for: include,
+ * lib, lib64, bin.
+ *
+ * It is looked for from this program's own folder, so that a tree that was moved works. In the build it lies beside bin.
+ * Installed it lies below LIBDIR, whose place make install tells by a link in PREFIX/share/gpusim.
+ */
+#include "home.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/host.h"
+#include "base/json.h"
+#include "cli.h"
+
+static const char *const places[] = {"../nccl", "../share/gpusim/nccl"};
+
+static bool
+is_home(const char *folder)
+{
+	char library[PATH_MAX + 32];
+
+	snprintf(library, sizeof library, "%s/lib/libnccl.so.2", folder);
+	return access(library, R_OK) == 0;
+}
+
+enum rc
+home_find(char out[PATH_MAX], struct err *err)
+{
+	char own[PATH_MAX], path[PATH_MAX + 32];
+
+	if (!host_own_folder(own, sizeof own))
+		return err_set(err, RC_FAILED, "/proc does not tell where gpuctl lies");
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(path, sizeof path, "%s/%s", own, places[i]);
+		if (realpath(path, out) && is_home(out))
+			return RC_OK;
+	}
+	return err_set(
+	    err, RC_FAILED,
+	    "no libnccl.so.2 in %.200s/%s/lib, nor in %s/lib from there: `make` builds it", own,
+	    places[0], places[1]);
+}
+
+/* Put FOLDER/SUB in front of a list with colons. */
+static bool
+put_first(const char *name, const char *folder, const char *sub)
+{
+	const char *old = getenv(name);
+	struct buf list = {0};
+	bool ok = buf_addf(&list, old && *old ? "%s/%s:%s" : "%s/%s", folder, sub, old);
+
+	ok = ok && setenv(name, list.data, 1) == 0;
+	buf_fini(&list);
+	return ok;
+}
+
+enum rc
+home_enter(struct err *err)
+{
+	char home[PATH_MAX];
+	enum rc rc = home_find(home, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (put_first("LD_LIBRARY_PATH", home, "lib") && put_first("PATH", home, "bin") &&
+	    setenv("NCCL_HOME", home, 1) == 0 && setenv("CUDA_HOME", home, 1) == 0 &&
+	    setenv("CUDA_PATH", home, 1) == 0)
+		return RC_OK;
+	return err_set(err, RC_NOMEM, "out of memory");
+}
+
+enum rc
+run_nccl_home(struct cli *cli, const struct args *a, struct err *err)
+{
+	char home[PATH_MAX];
+	enum rc rc = home_find(home, err);
+
+	(void)cli;
+	if (rc != RC_OK)
+		return rc;
+	if (!a->json) {
+		puts(home);
+		return RC_OK;
+	}
+	printf("{\"home\":");
+	json_string(home, stdout);
+	puts("}");
+	return RC_OK;
+}

@@ -1,0 +1,17 @@
+/*
+ * home.h - where NCCL's interface lies, and an environment in which programs find it.
+ */
+#ifndef GPUCTL_HOME_H
+#define GPUCTL_HOME_H
+
+#include <limits.h>
+
+#include "base/rc.h"
+
+/* The home that belongs to this gpuctl, as an absolute path without links. RC_FAILED: it is not there. */
+enum rc home_find(char out[PATH_MAX], struct err *err);
+
+/* Set NCCL_HOME, CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH and PATH of this process and its children. */
+enum rc home_enter(struct err *err);
+
+#endif

@@ -1,0 +1,75 @@
+# The home of NCCL's interface: where it lies, the environment of gpuctl run --nccl, programs that are compiled with it.
+# shellcheck disable=SC2016,SC2030,SC2031
+load nccl
+
+# house_make TARGET [VARIABLE=VALUE...] - without the options of the make that runs these tests
+house_make() {
+	local mpi=0
+	[ ! -e "$BUILD/bin/mnist-train-mpi" ] || mpi=1
+	env -u CC -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES make -s -C "$ROOT" BUILD="$BUILD" MPI=$mpi "$@"
+}
+
+# assert_home FOLDER - it has everything that makefiles look for
+assert_home() {
+	local file
+	for file in include/{nccl,cuda_runtime}.h lib/lib{nccl.so{,.2},cudart.so{,.12}} lib64/libnccl.so; do
+		assert_file "$1/$file"
+	done
+}
+
+@test "nccl-home: the build's; a copy of the tree has its own" {
+	assert_equal "$NCCL_HOME_HERE" "$(realpath "$BUILD")/nccl"
+	assert_home "$NCCL_HOME_HERE"
+	assert_equal "$(gpuctl nccl-home --json)" "{\"home\":\"$NCCL_HOME_HERE\"}"
+	mkdir -p copy/bin
+	cp "$BUILD/bin/gpuctl" copy/bin
+	run copy/bin/gpuctl nccl-home
+	assert_status 1
+	assert_output "gpuctl: nccl-home: no libnccl.so.2 in $T/copy/bin/../nccl/lib, nor in ../share/gpusim/nccl/lib from there: \`make\` builds it"
+	run copy/bin/gpuctl run --nccl -n 1 -- true
+	assert_status 1
+	assert_match '^gpuctl: run: no libnccl.so.2'
+	cp -a "$NCCL_HOME_HERE" copy
+	assert_equal "$(copy/bin/gpuctl nccl-home)" "$T/copy/nccl"
+	ln -s copy/bin/gpuctl linked
+	assert_equal "$(./linked nccl-home)" "$T/copy/nccl"
+}
+
+@test "nccl-home: installed, wherever LIBDIR is, and after a move; no file of it lies in a global place" {
+	house_make install DESTDIR="$T/dest" PREFIX=/usr LIBDIR=/usr/lib/some-where
+	assert_equal "$(dest/usr/bin/gpuctl nccl-home)" "$T/dest/usr/lib/some-where/gpusim/nccl"
+	assert_home "$T/dest/usr/lib/some-where/gpusim/nccl"
+	mv dest moved
+	assert_equal "$(moved/usr/bin/gpuctl nccl-home)" "$T/moved/usr/lib/some-where/gpusim/nccl"
+	run find moved '(' -name '*nccl.*' -o -name '*cuda*' -o -name '*nvcc*' ')' \
+		! -path '*/gpusim/nccl/*' ! -path '*/man/*' ! -name gpusim-nccl.pc
+	assert_output ''
+	house_make uninstall DESTDIR="$T/moved" PREFIX=/usr LIBDIR=/usr/lib/some-where
+	assert_equal "$(find moved -mindepth 1)" ''
+}
+
+@test "run --nccl: the command finds libraries and headers; without it nothing is set" {
+	run bounded gpuctl run -n 1 -- sh -c 'echo "$NCCL_HOME$CUDA_HOME$CUDA_PATH$LD_LIBRARY_PATH"'
+	assert_output ''
+	LD_LIBRARY_PATH=/x:/y run bounded gpuctl run --nccl -n 1 -- sh -c 'echo "$LD_LIBRARY_PATH $NCCL_HOME $CUDA_HOME $CUDA_PATH $PATH"'
+	assert_status 0
+	assert_match "^$NCCL_HOME_HERE/lib:/x:/y $NCCL_HOME_HERE $NCCL_HOME_HERE $NCCL_HOME_HERE "
+	assert_match "[ :]$NCCL_HOME_HERE/bin:"
+}
+
+@test "a program is compiled by pkg-config's flags, and runs without a variable" {
+	sanitizers
+	house_make install DESTDIR='' PREFIX="$T/home"
+	export PKG_CONFIG_PATH=$T/home/lib/pkgconfig
+	assert_equal "$(pkg-config --variable=nccl_home gpusim-nccl)" "$(home/bin/gpuctl nccl-home)"
+	# shellcheck disable=SC2046
+	compile "${SANITIZE[@]}" -o versions "$ROOT/tests/nccl/home_versions.c" $(pkg-config --cflags --libs gpusim-nccl)
+	run ./versions
+	assert_status 0
+	assert_output '22707 22707 12040 12040'
+	ldd versions >libraries
+	grep -qF "libnccl.so.2 => $T/home/lib/gpusim/nccl/lib/libnccl.so.2" libraries
+	grep -qF "libcudart.so.12 => $T/home/lib/gpusim/nccl/lib/libcudart.so.12" libraries
+	run nccl 1 home_versions
+	assert_output '22707 22707 12040 12040'
+}
