@@ -603,6 +603,8 @@ struct gpusim_collective {
 	const struct gpusim_addr *recv; /* by rank (recv: [0]); equal to send means in place */
 	struct gpusim_stream stream;
 	uint64_t chunk_bytes; /* largest message; 0: the default */
+	const void
+	    *scalar; /* GPUSIM_PREMULSUM: each rank's factor, by rank, as elements of dtype */
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 

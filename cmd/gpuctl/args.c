@@ -120,6 +120,8 @@ static const struct option_row table[] = {
     {"bytes", "SIZE", "bytes to transfer, such as 4096 or 64K", AS_SIZE(nbytes)},
     {"type", "TYPE", "type", AS_KIND(type), AT(dtype), NAMES_OF_TYPES},
     {"op", "OP", "reduction", AS_KIND(redop), AT(redop), NAMES_OF_REDOPS, DEFAULT("sum")},
+    {"scalar", "X[,...]", "premulsum: the factor of each rank, or one for all",
+     AS_ANY_STRING(scalar)},
     {"algo", "ALGO", "algorithm; `gpuctl plan --list` lists them", AS_ANY_STRING(algo)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
     {"chunk", "SIZE", "largest message in bytes, such as 64K", AS_BYTES(chunk)},

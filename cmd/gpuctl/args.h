@@ -25,6 +25,7 @@ struct args {
 	const char *device;		/* see cli.h */
 	const char *addr, *send, *recv; /* addresses by rank, with commas */
 	const char *algo;		/* NULL: the default */
+	const char *scalar;		/* factors of premulsum by rank, with commas; or one */
 	uint64_t comm, count, nbytes, chunk, stream;
 	uint32_t rank, peer, root, nranks;
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */

@@ -27,10 +27,15 @@ enum rc
 bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, struct err *err)
 {
 	const struct args *a = b->a;
+	struct args factored = *a; /* by lib/bench, which checks the results */
 	char what[32];
 	uint32_t n;
 	enum rc rc = cli_open(b->cli, err);
 
+	if (!a->typed)
+		factored.dtype = GPUSIM_F32;
+	if (a->redop == GPUSIM_PREMULSUM)
+		factored.scalar = "2";
 	if (rc == RC_OK && !b->cli->timeout_ms)
 		gpusim_set_timeout_ms(b->cli->g, TIMEOUT_MS);
 	if (rc == RC_OK)
@@ -48,12 +53,10 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 				       .recover = go_on,
 				       .arg = b->cli};
 	if (rc == RC_OK)
-		rc = operation_common(coll, a, n, &b->cfg.c, err);
+		rc = operation_common(coll, &factored, n, &b->cfg.c, err);
 	if (rc != RC_OK)
 		return rc;
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
-	if (!a->typed)
-		b->cfg.c.dtype = GPUSIM_F32;
 	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);
 	return rc == RC_OK ? bench_open(&b->cfg, out, err) : rc;

@@ -8,6 +8,8 @@
 #include "base/parse.h"
 #include "coll/plan.h"
 #include "mem/dtype.h"
+#include "mem/num.h"
+#include "mem/redop.h"
 #include "coll/shape.h"
 
 #define ADDR_CHARS 24 /* longest address, and its NUL */
@@ -35,12 +37,62 @@ check_rank(const char *option, uint32_t rank, uint32_t nranks, struct err *err)
 		       option, rank, nranks);
 }
 
+/* The reduction and the type go together, and there are factors where they are used. */
+static enum rc
+check_redop(enum gpusim_coll coll, const struct args *a, struct err *err)
+{
+	bool scaled = coll_reduces(coll) && a->redop == GPUSIM_PREMULSUM;
+
+	if (coll_reduces(coll) && redop_check(a->redop, a->dtype, err) != RC_OK)
+		return err_prefix(err, "--op");
+	if (scaled && !a->scalar)
+		return err_set(err, RC_INVAL, "--op premulsum: --scalar X[,...] is missing");
+	if (!scaled && a->scalar)
+		return err_set(err, RC_INVAL, "--scalar is for --op premulsum");
+	return RC_OK;
+}
+
+enum rc
+operation_scalars(const struct gpusim_collective *c, const struct args *a, uint32_t nranks,
+		  void **out, struct err *err)
+{
+	size_t size = dtype_size(c->dtype), len;
+	uint32_t k = 0;
+	char *v;
+
+	*out = NULL;
+	if (!coll_reduces(c->coll) || c->redop != GPUSIM_PREMULSUM)
+		return RC_OK;
+	v = alloc_zeroed(nranks, size);
+	if (!v)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (const char *p = a->scalar; p && k <= nranks; k++, p = p[len] ? p + len + 1 : NULL) {
+		len = strcspn(p, ",");
+		if (k < nranks && num_parse(c->dtype, p, len, v + k * size) != NUM_OK) {
+			free(v);
+			return err_set(err, RC_INVAL, "--scalar: '%.*s' is not a number of type %s",
+				       (int)(len < 64 ? len : 64), p, dtype_name(c->dtype));
+		}
+	}
+	if (k != 1 && k != nranks) {
+		free(v);
+		return err_set(err, RC_INVAL, "--scalar: %s factors than the %" PRIu32 " ranks",
+			       k > nranks ? "more" : "fewer", nranks);
+	}
+	for (; k < nranks; k++)
+		memcpy(v + k * size, v, size);
+	*out = v;
+	return RC_OK;
+}
+
 enum rc
 operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 		 struct gpusim_collective *c, struct err *err)
 {
 	enum rc rc = check_algo(coll, a->algo, err);
 
+	if (rc == RC_OK)
+		rc = check_redop(coll, a, err);
 	if (rc == RC_OK && coll_has_root(coll))
 		rc = check_rank("root", a->root, nranks, err);
 	if (rc == RC_OK && coll_is_sendrecv(coll))
@@ -147,10 +199,13 @@ operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *
 		    parse_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv, err);
 	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = addresses(&o, a, gpusim_comm_count(comm), err);
+	if (rc == RC_OK)
+		rc = operation_scalars(&o.c, a, gpusim_comm_count(comm), &o.scalar, err);
 	if (rc != RC_OK) {
 		operation_fini(&o);
 		return rc;
 	}
+	o.c.scalar = o.scalar;
 	o.c.send = o.send;
 	o.c.recv = o.recv;
 	*out = o;
@@ -162,6 +217,7 @@ operation_fini(struct operation *o)
 {
 	free(o->send);
 	free(o->recv);
+	free(o->scalar);
 	*o = (struct operation){0};
 }
 

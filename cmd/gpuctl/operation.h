@@ -13,6 +13,7 @@
 struct operation {
 	struct gpusim_collective c;
 	struct gpusim_addr *send, *recv;
+	void *scalar;
 };
 
 /*
@@ -22,6 +23,16 @@ struct operation {
  */
 enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 			 struct gpusim_collective *c, struct err *err);
+
+/*
+ * operation_scalars - the factors of --scalar, nranks elements of the type.
+ *
+ *	out	[out] the caller's to free(3); NULL when the operation is no premulsum
+ *
+ * RC_INVAL: no numbers of the type, or neither one nor nranks.
+ */
+enum rc operation_scalars(const struct gpusim_collective *c, const struct args *a, uint32_t nranks,
+			  void **out, struct err *err);
 
 /*
  * operation_make - an operation on comm by the options a, checked as far as it can be without the devices.

@@ -90,6 +90,27 @@ open_comm(struct ranks *r, uint32_t n, const char *what, struct err *err)
 	return make_room(r, gpusim_comm_count(r->comm), err);
 }
 
+static enum rc
+take_factors(struct ranks *r, struct err *err)
+{
+	enum rc rc = operation_scalars(&r->c, r->a, r->want, &r->factor, err);
+
+	if (rc != RC_OK || !r->factor)
+		return rc;
+	r->scalar = alloc_zeroed(r->want, r->size);
+	r->c.scalar = r->scalar;
+	return r->scalar ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* Each rank has the factor of its vector. */
+static void
+place_factors(struct ranks *r)
+{
+	for (uint32_t i = 0; r->factor && i < gpusim_comm_count(r->comm); i++)
+		memcpy((char *)r->scalar + i * r->size,
+		       (const char *)r->factor + r->vector[i] * r->size, r->size);
+}
+
 enum rc
 ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 {
@@ -105,7 +126,9 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 	ranks_begin(r);
 	while (rc != RC_OK && r->vector && ranks_again(r, rc, err))
 		rc = ranks_lease(r, err);
-	return rc == RC_OK ? operation_common(r->c.coll, r->a, r->want, &r->c, err) : rc;
+	if (rc == RC_OK)
+		rc = operation_common(r->c.coll, r->a, r->want, &r->c, err);
+	return rc == RC_OK ? take_factors(r, err) : rc;
 }
 
 /* ---- memory */
@@ -347,6 +370,8 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 	if (rc == RC_OK)
 		rc = set_nelem(r, nelem, err);
 	if (rc == RC_OK)
+		place_factors(r);
+	if (rc == RC_OK)
 		rc = make_buffers(r, nelem, err);
 	if (rc == RC_OK)
 		rc = upload(r, data, nelem, err);
@@ -382,5 +407,7 @@ ranks_release(struct ranks *r, enum rc rc)
 	free(r->base);
 	free(r->send);
 	free(r->recv);
+	free(r->factor);
+	free(r->scalar);
 	*r = (struct ranks){.cli = r->cli};
 }

@@ -44,6 +44,7 @@ struct ranks {
 	struct gpusim_device
 	    *device; /* shrink: the devices that were free when the communicator was asked for */
 	struct gpusim_addr *base, *send, *recv; /* by rank */
+	void *factor, *scalar;			/* of premulsum: by vector, and by rank; or NULL */
 	uint64_t
 	    room_nelem; /* the buffers have room for this many elements; base NULL: there are none */
 	/* Recoveries of the operation at hand: */

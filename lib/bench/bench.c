@@ -353,6 +353,18 @@ bench_run(struct bench *b, void (*take)(void *arg, const struct bench_row *row),
 	return RC_OK;
 }
 
+/* By rank, as elements. */
+static void *
+factors(const struct gpusim_collective *c, uint32_t n)
+{
+	size_t size = dtype_size(c->dtype);
+	char *v = alloc_zeroed(n, size);
+
+	for (uint32_t r = 0; v && r < n; r++)
+		number_put(c->dtype, v + r * size, bench_factor(c->dtype, r));
+	return v;
+}
+
 enum rc
 bench_open(const struct bench_config *cfg, struct bench **out, struct err *err)
 {
@@ -372,7 +384,8 @@ bench_open(const struct bench_config *cfg, struct bench **out, struct err *err)
 	b->recv = alloc_zeroed(n, sizeof *b->recv);
 	b->data =
 	    (struct bench_data){b->c.coll, b->c.dtype, b->c.redop, n, b->c.root, NULL, 0, 0, 0};
-	rc = b->base[0] && b->base[1] && b->send && b->recv
+	b->c.scalar = b->scalar = factors(&b->c, n);
+	rc = b->base[0] && b->base[1] && b->send && b->recv && b->scalar
 		 ? bench_data_init(&b->data, err)
 		 : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
@@ -402,5 +415,6 @@ bench_close(struct bench *b, enum rc rc)
 	free(b->base[1]);
 	free(b->send);
 	free(b->recv);
+	free(b->scalar);
 	free(b);
 }

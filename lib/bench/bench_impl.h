@@ -13,6 +13,7 @@ struct bench {
 	struct bench_data data;
 	struct gpusim_addr *base[BENCH_NPLACES]; /* buffers of max_bytes by rank */
 	struct gpusim_addr *send, *recv;	 /* those of the operation at hand */
+	void *scalar;				 /* by rank, of premulsum */
 	uint64_t max_bytes;
 	int recoveries;
 };

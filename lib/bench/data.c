@@ -55,14 +55,31 @@ element(const struct bench_data *d, uint32_t rank, uint32_t i)
 	return number_of(d->dtype, 1 + (int)(v % (uint32_t)redop->small));
 }
 
+union number
+bench_factor(enum gpusim_dtype dtype, uint32_t rank)
+{
+	return number_of(dtype, 1 + rank % 2);
+}
+
+/* What a rank's element enters the reduction as. */
+static union number
+summand(const struct bench_data *d, uint32_t rank, uint32_t i)
+{
+	union number n = element(d, rank, i);
+
+	return d->redop == GPUSIM_PREMULSUM
+		   ? number_scale(d->dtype, n, bench_factor(d->dtype, rank))
+		   : n;
+}
+
 /* Element i of the reduction of all ranks. */
 static union number
 reduced(const struct bench_data *d, uint32_t i)
 {
-	union number n = element(d, 0, i);
+	union number n = summand(d, 0, i);
 
 	for (uint32_t r = 1; r < d->nranks; r++)
-		n = number_fold(d->dtype, d->redop, n, element(d, r, i));
+		n = number_fold(d->dtype, d->redop, n, summand(d, r, i));
 	return number_finish(d->dtype, d->redop, n, d->nranks);
 }
 

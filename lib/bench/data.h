@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "mem/number.h"
 
 /* Initialise with bench_data_init. */
 struct bench_data {
@@ -39,6 +40,9 @@ void bench_data_fini(struct bench_data *d);
 
 /* nelem <= d->most elements of a sequence, from `from` on. Valid until the next call. */
 const char *bench_data_get(struct bench_data *d, uint32_t which, uint64_t from, uint64_t nelem);
+
+/* A rank's factor of premulsum. */
+union number bench_factor(enum gpusim_dtype dtype, uint32_t rank);
 
 /* The i-th segment of a rank's output when the whole vector has nelem elements; 0: no more. */
 int bench_segment(const struct bench_data *d, uint64_t nelem, uint32_t rank, uint32_t i,

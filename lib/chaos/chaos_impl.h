@@ -50,6 +50,9 @@ void chaos_show_fault(const struct chaos_fault *f, char *out, size_t n);
 
 /* ---- data.c */
 
+/* A rank's factor of premulsum, as an element. */
+void chaos_factor(const struct chaos_op *o, uint32_t rank, void *to);
+
 /* Elements [0, n) of a rank's input. */
 void chaos_fill(const struct chaos_op *o, uint32_t rank, void *to, uint64_t n);
 

@@ -24,12 +24,33 @@ element(const struct chaos_op *o, uint32_t rank, uint64_t i)
 }
 
 static union number
+factor(const struct chaos_op *o, uint32_t rank)
+{
+	return element(o, rank, UINT64_C(1) << 39);
+}
+
+void
+chaos_factor(const struct chaos_op *o, uint32_t rank, void *to)
+{
+	number_put(o->dtype, to, factor(o, rank));
+}
+
+/* What a rank's element enters the reduction as. */
+static union number
+summand(const struct chaos_op *o, uint32_t rank, uint64_t i)
+{
+	union number n = element(o, rank, i);
+
+	return o->redop == GPUSIM_PREMULSUM ? number_scale(o->dtype, n, factor(o, rank)) : n;
+}
+
+static union number
 reduced(const struct chaos_op *o, const uint32_t *took, uint32_t ntook, uint64_t i)
 {
-	union number n = element(o, took[0], i);
+	union number n = summand(o, took[0], i);
 
 	for (uint32_t k = 1; k < ntook; k++)
-		n = number_fold(o->dtype, o->redop, n, element(o, took[k], i));
+		n = number_fold(o->dtype, o->redop, n, summand(o, took[k], i));
 	return number_finish(o->dtype, o->redop, n, ntook);
 }
 

@@ -96,7 +96,11 @@ submit(struct chaos *c, const struct chaos_op *o, const struct places *p, struct
 				      .algo = o->algo,	      .nelem = o->nelem,
 				      .root = o->root,	      .send = p->send,
 				      .recv = p->recv,	      .chunk_bytes = o->chunk_bytes};
+	unsigned char scalar[8 * CHAOS_MAX_RANKS];
 
+	for (uint32_t r = 0; r < o->nranks; r++)
+		chaos_factor(o, r, scalar + r * dtype_size(o->dtype));
+	k.scalar = scalar;
 	return api(o->coll == GPUSIM_SEND ? submit_ring(c, &k, p)
 					  : gpusim_collective(c->comm, &k, GPUSIM_SYNC),
 		   err);

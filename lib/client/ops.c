@@ -207,12 +207,25 @@ gpusim_ops_wait(struct gpusim_ops *o, uint32_t rank, struct gpusim_stream stream
 DTYPES(SAME_DTYPE)
 REDOPS(SAME_REDOP, )
 
+static bool
+multiplies(const struct gpusim_collective *c)
+{
+	return c->redop == GPUSIM_PREMULSUM &&
+	       (c->coll == GPUSIM_ALLREDUCE || c->coll == GPUSIM_REDUCE ||
+		c->coll == GPUSIM_REDUCESCATTER);
+}
+
 void
 ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c)
 {
 	GpuSim__Coll m = GPU_SIM__COLL__INIT;
 	GpuSim__Op op = GPU_SIM__OP__INIT;
 
+	if (multiplies(c) && c->scalar)
+		memcpy(&m.scalar, c->scalar, dtype_size(c->dtype));
+	else if (multiplies(c) && o && o->err.rc == RC_OK)
+		err_set(&o->err, RC_INVAL,
+			"premulsum needs a factor for each rank: gpusim_collective.scalar");
 	m.coll = (GpuSim__Collective)c->coll;
 	m.algo = (char *)(c->algo ? c->algo : "");
 	m.dtype = (GpuSim__DataType)c->dtype;
@@ -246,6 +259,8 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *give
 	}
 	for (uint32_t r = 0; r < o->nranks; r++) {
 		ops_collective_of(o, r, &c);
+		if (c.scalar)
+			c.scalar = (const char *)c.scalar + dtype_size(c.dtype);
 		c.send += c.send != NULL;
 		c.recv += c.recv != NULL;
 	}

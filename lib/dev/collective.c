@@ -298,6 +298,8 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 	enum rc rc;
 
 	collective_record(recorder, p, c, op);
+	if (c->given)
+		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);
 	if (rc == RC_INVAL && how.shares)
 		err_prefix(&local, "algorithm %s", c->algo);

@@ -12,6 +12,7 @@
 #include "wire/wire.h"
 
 #define CHUNK_DEFAULT (256u << 10) /* bytes */
+#define SCRATCH_ALIGN 64
 
 const char *
 inst_name(const struct inst *i)
@@ -131,6 +132,8 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	c->nelem = a->nelem;
 	c->nin = shape.in;
 	c->nout = shape.out;
+	if (coll_reduces(a->coll) && c->redop == GPUSIM_PREMULSUM)
+		c->given = c->base[PLAN_IN];
 	c->kind = kind_of(a, c);
 	return plan_build(a, algo, &c->plan, err);
 }
@@ -154,6 +157,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	c->coll = (enum gpusim_coll)m->coll;
 	c->dtype = (enum gpusim_dtype)m->dtype;
 	c->redop = (enum gpusim_redop)m->redop;
+	c->scalar = m->scalar;
 	c->op_offset = m->opoffset;
 	if (m->opoffset >= FRAME_OP_MAX)
 		return err_set(err, RC_INVAL, "bad operation number");
@@ -292,15 +296,36 @@ is_coll(const struct inst *i)
 	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
 }
 
+/* Bytes of a collective's scratch: the plan's own, then the room for an input times a factor. */
+static uint64_t
+scratch_bytes(const struct inst_coll *c, uint64_t *scaled)
+{
+	uint64_t n = c->plan.ntmp * c->elem;
+
+	*scaled = (n + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+	return c->given ? *scaled + c->nin * c->elem : n;
+}
+
+static void
+place_scratch(struct inst_coll *c, unsigned char *scratch)
+{
+	uint64_t scaled;
+
+	scratch_bytes(c, &scaled);
+	c->base[PLAN_TMP] = scratch;
+	if (c->given)
+		c->base[PLAN_IN] = scratch + scaled;
+}
+
 /* Scratch for each stream: its collectives run one after the other. */
 static enum rc
 make_scratch(struct program *p, struct err *err)
 {
-	uint64_t most[STREAM_MAX] = {0};
+	uint64_t most[STREAM_MAX] = {0}, scaled;
 
 	for (size_t i = 0; i < p->ninst; i++) {
 		const struct inst *in = &p->inst[i];
-		uint64_t n = is_coll(in) ? in->coll.plan.ntmp * in->coll.elem : 0;
+		uint64_t n = is_coll(in) ? scratch_bytes(&in->coll, &scaled) : 0;
 
 		if (n > most[in->stream])
 			most[in->stream] = n;
@@ -310,7 +335,7 @@ make_scratch(struct program *p, struct err *err)
 			return err_prefix(err, "scratch");
 	for (size_t i = 0; i < p->ninst; i++)
 		if (is_coll(&p->inst[i]))
-			p->inst[i].coll.base[PLAN_TMP] = p->scratch[p->inst[i].stream];
+			place_scratch(&p->inst[i].coll, p->scratch[p->inst[i].stream]);
 	return RC_OK;
 }
 

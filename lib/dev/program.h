@@ -61,6 +61,10 @@ struct inst_coll {
 	struct plan plan;
 	uint32_t *after;	/* by step, see hoist.h; NULL for pairs */
 	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
+	/* premulsum: the caller's input, of which base[PLAN_IN] is a copy times the factor, which has
+	 * its bits in scalar and may be set anew for each run. Else NULL. */
+	const unsigned char *given;
+	uint64_t scalar;
 	uint64_t nelem;
 	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */
 	size_t elem;	    /* bytes */

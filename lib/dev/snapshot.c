@@ -125,7 +125,7 @@ static bool
 add_buffer(const struct program *p, const struct inst_coll *c, enum plan_buf buf, uint64_t nelem,
 	   struct ranges *to)
 {
-	const void *base = c->base[buf];
+	const void *base = buf == PLAN_IN && c->given ? c->given : c->base[buf];
 
 	return !base || nelem == 0 || ranges_add(to, devmem_addr(p->mem, base), nelem * c->elem);
 }

@@ -140,6 +140,15 @@ number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a, union 
 }
 
 union number
+number_scale(enum gpusim_dtype t, union number n, union number factor)
+{
+	unsigned char element[8];
+
+	number_put(t, element, number_fold(t, GPUSIM_PROD, n, factor));
+	return number_get(t, element);
+}
+
+union number
 number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n, uint32_t nranks)
 {
 	if (!redops[redop].mean)

@@ -27,6 +27,9 @@ void number_put(enum gpusim_dtype t, void *element, union number n);
 union number number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a,
 			 union number b);
 
+/* The element times a factor, rounded to the type. */
+union number number_scale(enum gpusim_dtype t, union number n, union number factor);
+
 /* Of what nranks elements were folded to: the mean, where the redop is one. */
 union number number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n,
 			   uint32_t nranks);

@@ -5,7 +5,10 @@
 #include "mem/reduce_isa.h"
 #include "mem/reduce_many.h"
 
-#define HALF_BLOCK 1024
+#include <string.h>
+
+#define HALF_BLOCK  1024
+#define SCALE_BYTES 2048
 
 void
 reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, const void *b,
@@ -14,6 +17,22 @@ reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void
 	const void *src[] = {a, b};
 
 	reduce_many(t, redop, &dst, 1, src, 2, nelem, REDUCE_PARTIAL);
+}
+
+void
+reduce_scale(enum gpusim_dtype t, void *dst, const void *src, size_t nelem, uint64_t factor)
+{
+	size_t size = dtype_size(t), most = size ? SCALE_BYTES / size : 0, n;
+	_Alignas(64) unsigned char factors[SCALE_BYTES];
+	const unsigned char *from = src;
+	unsigned char *to = dst;
+
+	for (size_t i = 0; i < most && i < nelem; i++)
+		memcpy(factors + i * size, &factor, size);
+	for (; nelem && most; nelem -= n, to += n * size, from += n * size) {
+		n = nelem < most ? nelem : most;
+		reduce_apply(t, GPUSIM_PROD, to, from, factors, n);
+	}
 }
 
 /* Floats shorter than f32 go through f32 in blocks that stay in the first-level cache. */

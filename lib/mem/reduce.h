@@ -22,6 +22,10 @@
 void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		  const void *b, size_t nelem);
 
+/* reduce_scale - dst[i] = src[i] * factor, i < nelem; the factor as the bits of an element. As with
+ * reduce_apply's product; dst may be src exactly. */
+void reduce_scale(enum gpusim_dtype t, void *dst, const void *src, size_t nelem, uint64_t factor);
+
 /* reduce_finish - divide each element by nranks where the redop is a mean (integers truncate toward
  * zero); else nothing. */
 void reduce_finish(enum gpusim_dtype t, enum gpusim_redop redop, void *buf, size_t nelem,

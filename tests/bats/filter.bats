@@ -71,6 +71,34 @@ all
 barrier'
 }
 
+@test "premulsum has factors, bits are of integers, and types of 8 bits round and saturate" {
+	run machine 3 'v() { printf "1 9\n-7 2\n3 -4\n"; }
+		v | gpuctl allreduce --op premulsum --scalar 1,10,-0.5
+		v | gpuctl reduce --op premulsum --scalar -2 --type i8
+		for op in band bor bxor; do v | gpuctl allreduce --op $op --type int8; done
+		v | gpuctl reduce --op prod --type f8e4m3
+		printf "448 0.3\n448 0\n-1 0\n" | gpuctl allreduce --type e4m3
+		v | gpuctl allreduce --op band --type fp8_e5m2
+		v | gpuctl allreduce --op premulsum
+		v | gpuctl allreduce --op premulsum --scalar 1,2
+		v | gpuctl allreduce --op premulsum --scalar 1,2,3,4
+		v | gpuctl allreduce --op premulsum --scalar 0.5 --type i8
+		v | gpuctl allreduce --scalar 1'
+	assert_output '-70.5 31
+6 -14
+1 0
+-5 -1
+-5 -9
+-20 -72
+448 0.3
+gpuctl: allreduce: --op: band is for integers, not for f8e5m2
+gpuctl: allreduce: --op premulsum: --scalar X[,...] is missing
+gpuctl: allreduce: --scalar: fewer factors than the 3 ranks
+gpuctl: allreduce: --scalar: more factors than the 3 ranks
+gpuctl: allreduce: --scalar: '"'0.5'"' is not a number of type i8
+gpuctl: allreduce: --scalar is for --op premulsum'
+}
+
 @test "root, reduction, type and algorithm are as said" {
 	run machine 3 'v() { printf "1 9\n-7 2\n3 -4\n"; }
 		for op in sum prod min max avg; do v | gpuctl allreduce --op $op; done

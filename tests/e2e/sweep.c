@@ -95,13 +95,29 @@ input_value(const struct sweep_case *c)
 	return number_of(c->dtype, 1 + (int64_t)pick((uint64_t)redops[c->redop].small));
 }
 
+/* Rank r's factor of premulsum. */
+static union number
+factor(const struct sweep_case *c, uint32_t r)
+{
+	return number_of(c->dtype, (c->seed + r) % 2 ? -1 : 1);
+}
+
+/* What a rank's element enters the reduction as. */
+static union number
+summand(const struct sweep_case *c, const union number *value, uint32_t r, uint64_t i)
+{
+	union number n = value[r * c->nelem + i];
+
+	return c->redop == GPUSIM_PREMULSUM ? number_scale(c->dtype, n, factor(c, r)) : n;
+}
+
 static union number
 reduced(const struct sweep_case *c, const union number *value, uint64_t i)
 {
-	union number n = value[i];
+	union number n = summand(c, value, 0, i);
 
 	for (uint32_t r = 1; r < c->nranks; r++)
-		n = number_fold(c->dtype, c->redop, n, value[r * c->nelem + i]);
+		n = number_fold(c->dtype, c->redop, n, summand(c, value, r, i));
 	return number_finish(c->dtype, c->redop, n, c->nranks);
 }
 
@@ -274,7 +290,11 @@ run_case(struct gpusim *g, struct gpusim_comm *comm, const struct sweep_case *c)
 				       .stream = {c->stream},
 				       .chunk_bytes = c->chunk_bytes};
 	bool good = upload(g, comm, c, rank);
+	unsigned char scalar[8 * RANKS_MAX];
 
+	for (uint32_t r = 0; r < c->nranks; r++)
+		number_put(c->dtype, scalar + r * dtype_size(c->dtype), factor(c, r));
+	op.scalar = scalar;
 	for (uint32_t r = 0; r < c->nranks; r++) {
 		if (rank[r].nin)
 			send[r] = gpusim_addr_add(rank[r].addr, rank[r].in);

@@ -49,14 +49,30 @@ input_value(const struct sample *s)
 	return number_of(s->dtype, 1 + (int64_t)pick((uint64_t)redops[s->redop].small));
 }
 
+/* Rank r's factor of premulsum. */
+static union number
+factor(const struct sample *s, uint32_t r)
+{
+	return number_of(s->dtype, (s->nelem + r) % 2 ? -1 : 1);
+}
+
+/* What a rank's element enters the reduction as. */
+static union number
+summand(const struct sample *s, uint32_t r, uint64_t i)
+{
+	union number n = value[r * s->nelem + i];
+
+	return s->redop == GPUSIM_PREMULSUM ? number_scale(s->dtype, n, factor(s, r)) : n;
+}
+
 /* The reduction of all ranks' element i. */
 static union number
 reduced(const struct sample *s, uint64_t i)
 {
-	union number n = value[i];
+	union number n = summand(s, 0, i);
 
 	for (uint32_t r = 1; r < s->nranks; r++)
-		n = number_fold(s->dtype, s->redop, n, value[r * s->nelem + i]);
+		n = number_fold(s->dtype, s->redop, n, summand(s, r, i));
 	return number_finish(s->dtype, s->redop, n, s->nranks);
 }
 
@@ -200,6 +216,7 @@ run_sample(struct nodes *v, const struct sample *s)
 		c->algo = (char *)s->algo->name;
 		c->dtype = (GpuSim__DataType)s->dtype;
 		c->redop = (GpuSim__ReduceOp)s->redop;
+		number_put(s->dtype, &c->scalar, factor(s, r));
 		c->root = s->root;
 		c->chunkbytes = s->chunk_bytes;
 		node_run(&v->node[r], s->nranks, &l[r], next_op[s->nranks], &e[r]);

@@ -157,6 +157,35 @@ test_finish(void)
 	ok(h[0] == 9, "other operations and one rank divide nothing");
 }
 
+/* Every type times a factor, at odd addresses and in place. */
+static void
+test_scale(enum gpusim_dtype t)
+{
+	size_t size = dtype_size(t), i;
+	unsigned char want[8], *a = mem_a + 1, *d = mem_d + 3;
+	uint64_t factor = 0;
+	bool good = true;
+
+	for (int k = 0; k < 20; k++) {
+		bool in_place = k % 2;
+
+		fill(t, (unsigned char *)&factor, 1);
+		fill(t, a, MAX_NELEM);
+		memcpy(keep_a, a, MAX_NELEM * size);
+		d = in_place ? a : mem_d + 3;
+		d[MAX_NELEM * size] = 0x5a;
+		reduce_scale(t, d, a, MAX_NELEM, factor);
+		good = good && d[MAX_NELEM * size] == 0x5a;
+		for (i = 0; i < MAX_NELEM; i++) {
+			number_put(t, want,
+				   number_scale(t, number_get(t, keep_a + i * size),
+						number_get(t, &factor)));
+			good = good && same(t, want, d + i * size);
+		}
+	}
+	ok(good, "%s times a factor", dtype_name(t));
+}
+
 int
 main(void)
 {
@@ -168,6 +197,8 @@ main(void)
 			if (redop_takes((enum gpusim_redop)redop, (enum gpusim_dtype)t))
 				test_apply((enum gpusim_dtype)t, (enum gpusim_redop)redop);
 	}
+	for (t = 0; t < GPUSIM_NDTYPES; t++)
+		test_scale((enum gpusim_dtype)t);
 	for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
 		test_row((enum gpusim_redop)redop);
 	test_finish();
