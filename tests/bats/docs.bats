@@ -127,7 +127,7 @@ installed() {
 		echo 'BEGIN {'
 		grep '^	may\["lib/' "$ROOT/tests/lint/layers"
 		echo 'for (room in may) if (room !~ /\/.*\//) print substr(room, 5), may[room] }'
-	} | awk -f - | sed -E 's/ (public|generated|<[^>]*>|coord\/[a-z]+)//g' | sort >sources
+	} | awk -f - | sed -E 's/ (public|nccl\.h|generated|<[^>]*>|coord\/[a-z]+)//g' | sort >sources
 	sed -nE 's/^\| `([a-z]+)` \|.*\| ([a-z ]+) \|$/\1 \2/p' "$ROOT/lib/README.md" | sed 's/ libc$//' | sort >page
 	diff sources page
 }
