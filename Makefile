@@ -164,6 +164,13 @@ $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_o
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
 $(BUILD)/bin/gpuctl $(BUILD)/e2e/deadly: extra_libs := -lcjson
+# A script starts gpuctl often, and most of such a process is its loading: so it has its libraries in it, where there are
+# archives of them, and a fixed address.
+archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+ifndef SAN
+$(BUILD)/bin/gpuctl: private house_libs := $(foreach l,$(patsubst -l%,%,$(nng_libs)) protobuf-c z,$(call archive,$l)) -lm
+$(BUILD)/bin/gpuctl: private house_ldflags += -no-pie
+endif
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:

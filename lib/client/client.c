@@ -333,7 +333,7 @@ connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out
 	enum rc rc = RC_UNREACHABLE;
 
 	if (noted)
-		rc = rpc_client_open(was, RPC_CONNECT_NOW, out, &last);
+		rc = rpc_client_open(was, RPC_CONNECT_TO_CALL, out, &last);
 	if (rc == RC_UNREACHABLE) {
 		struct err before = last;
 
@@ -341,7 +341,7 @@ connect_device(struct gpusim *g, struct known_device *d, struct rpc_client **out
 		if (rc == RC_OK && noted && strcmp(was, addr) == 0)
 			rc = err_set(&last, before.rc, "%s", before.text);
 		else if (rc == RC_OK)
-			rc = rpc_client_open(addr, RPC_CONNECT_NOW, out, &last);
+			rc = rpc_client_open(addr, RPC_CONNECT_TO_CALL, out, &last);
 		else
 			return rc;
 	}

@@ -198,16 +198,15 @@ on_aio(void *arg)
 		step_done(call);
 }
 
-/* The envelope's own fields, behind the packed body. */
-static bool
-add_envelope(struct buf *b, const struct call *call, uint64_t seq)
+bool
+call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns)
 {
 	GpuSim__Request env = GPU_SIM__REQUEST__INIT;
 	unsigned char out[ENVELOPE_ROOM];
 
-	env.clientid = call->client->client_id;
+	env.clientid = c->client_id;
 	env.seq = seq;
-	env.timeoutms = (uint32_t)deadline_left_ms(call->deadline_ns);
+	env.timeoutms = (uint32_t)deadline_left_ms(deadline_ns);
 	env.version = WIRE_VERSION;
 	return buf_add(b, out, gpu_sim__request__pack(&env, out));
 }
@@ -258,22 +257,31 @@ call_free(struct call *call)
 	free(call);
 }
 
-enum rc
-rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t deadline_ns,
-		rpc_done_fn done, void *arg, struct err *err)
+static uint64_t
+next_seq(struct rpc_client *c)
 {
-	struct call *call;
 	uint64_t seq;
-	bool good;
 
-	if (nbytes > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
-		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", nbytes,
-			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
+	pthread_mutex_lock(&c->lock);
+	seq = ++c->seq;
+	pthread_mutex_unlock(&c->lock);
+	return seq;
+}
+
+/* Start a call whose request is complete; the request's memory goes to it. */
+static enum rc
+start(struct rpc_client *c, struct buf *request, uint64_t deadline_ns, rpc_done_fn done, void *arg,
+      struct err *err)
+{
+	enum rc rc = client_open_nng(c, err);
+	struct call *call;
+
+	if (rc != RC_OK)
+		return rc;
 	pthread_mutex_lock(&c->lock);
 	call = c->free;
 	if (call)
 		c->free = call->next;
-	seq = ++c->seq;
 	pthread_mutex_unlock(&c->lock);
 	if (!call)
 		call = call_new(c);
@@ -283,35 +291,68 @@ rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t 
 	call->grace_ns = deadline_in_ms(NET_RETURN_MS);
 	call->done = done;
 	call->arg = arg;
-	call->body.len = 0;
-	good = buf_reserve(&call->body, nbytes + ENVELOPE_ROOM) &&
-	       buf_add(&call->body, body, nbytes) && add_envelope(&call->body, call, seq);
+	buf_fini(&call->body);
+	call->body = *request;
+	*request = (struct buf){0};
 	pthread_mutex_lock(&c->lock);
-	call->next = good ? c->running : c->free;
-	*(good ? &c->running : &c->free) = call;
+	call->next = c->running;
+	c->running = call;
 	pthread_mutex_unlock(&c->lock);
-	if (!good)
-		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
 	step_send(call);
 	return RC_OK;
+}
+
+enum rc
+rpc_call_packed(struct rpc_client *c, const void *body, size_t nbytes, uint64_t deadline_ns,
+		rpc_done_fn done, void *arg, struct err *err)
+{
+	struct buf b = {0};
+	enum rc rc;
+
+	if (nbytes > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
+		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", nbytes,
+			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
+	if (!buf_reserve(&b, nbytes + ENVELOPE_ROOM) || !buf_add(&b, body, nbytes) ||
+	    !call_envelope(&b, c, next_seq(c), deadline_ns))
+		rc = err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
+	else
+		rc = start(c, &b, deadline_ns, done, arg, err);
+	buf_fini(&b);
+	return rc;
+}
+
+/* A request, packed and numbered. */
+static enum rc
+pack(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns, struct buf *b,
+     struct err *err)
+{
+	GpuSim__Request bare = *req;
+	size_t n;
+
+	bare.clientid = bare.seq = 0;
+	bare.timeoutms = bare.version = 0;
+	n = gpu_sim__request__get_packed_size(&bare);
+	if (n > WIRE_CONTROL_MAX - ENVELOPE_ROOM)
+		return err_set(err, RC_INVAL, "request of %zu bytes, at most %u", n,
+			       WIRE_CONTROL_MAX - ENVELOPE_ROOM);
+	if (!buf_reserve(b, n + ENVELOPE_ROOM))
+		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
+	gpu_sim__request__pack(&bare, (uint8_t *)b->data);
+	b->len = n;
+	return call_envelope(b, c, next_seq(c), deadline_ns)
+		   ? RC_OK
+		   : err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
 }
 
 enum rc
 rpc_call_start(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 	       rpc_done_fn done, void *arg, struct err *err)
 {
-	GpuSim__Request bare = *req;
 	struct buf b = {0};
-	size_t n;
-	enum rc rc;
+	enum rc rc = pack(c, req, deadline_ns, &b, err);
 
-	bare.clientid = bare.seq = 0;
-	bare.timeoutms = bare.version = 0;
-	n = gpu_sim__request__get_packed_size(&bare);
-	if (!buf_reserve(&b, n))
-		return err_set(err, RC_NOMEM, "%s: out of memory", c->addr);
-	gpu_sim__request__pack(&bare, (uint8_t *)b.data);
-	rc = rpc_call_packed(c, b.data, n, deadline_ns, done, arg, err);
+	if (rc == RC_OK)
+		rc = start(c, &b, deadline_ns, done, arg, err);
 	buf_fini(&b);
 	return rc;
 }
@@ -340,12 +381,13 @@ wake(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 	pthread_mutex_unlock(&w->lock);
 }
 
-enum rc
-rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
-	 GpuSim__Reply **out, struct err *err)
+/* By nng. */
+static enum rc
+call_and_wait(struct rpc_client *c, struct buf *request, uint64_t deadline_ns, GpuSim__Reply **out,
+	      struct err *err)
 {
 	struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-	enum rc rc = rpc_call_start(c, req, deadline_ns, wake, &w, err);
+	enum rc rc = start(c, request, deadline_ns, wake, &w, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -359,4 +401,17 @@ rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
 	}
 	*out = w.reply;
 	return RC_OK;
+}
+
+enum rc
+rpc_call(struct rpc_client *c, const GpuSim__Request *req, uint64_t deadline_ns,
+	 GpuSim__Reply **out, struct err *err)
+{
+	struct buf b = {0};
+	enum rc rc = pack(c, req, deadline_ns, &b, err);
+
+	if (rc == RC_OK && !plain_call(c, &b, deadline_ns, out, &rc, err))
+		rc = call_and_wait(c, &b, deadline_ns, out, err);
+	buf_fini(&b);
+	return rc;
 }

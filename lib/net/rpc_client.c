@@ -1,5 +1,5 @@
 /*
- * Design notes. One REQ socket a server; the calls are in rpc_call.c. `lock` guards the lists of calls and
+ * Design notes. One REQ socket a server, opened when it is needed; the calls are in rpc_call.c. `lock` guards the lists of calls and
  * the state of the connection. When a connection closes, we replace it with a new dialer, not nng: nng
  * would do it from the thread that clears connections away, which may hang (closing.h). We learn of its end
  * from nng's event or from a call that it broke, whichever comes first; a redialer does the rest
@@ -219,13 +219,29 @@ client_free(void *arg)
 	free(c);
 }
 
-/* A client that does not dial yet. */
+enum rc
+client_open_nng(struct rpc_client *c, struct err *err)
+{
+	int rv = 0;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->opened) {
+		rv = nng_req0_open(&c->sock);
+		if (rv == 0 && (rv = set_options(c)) != 0)
+			nng_close(c->sock);
+		c->opened = rv == 0;
+		c->away_since = clock_now_ns();
+	}
+	pthread_mutex_unlock(&c->lock);
+	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
+}
+
+/* A client that is not connected yet, and knows nothing of nng. */
 static enum rc
 client_new(const char *addr, struct rpc_client **out, struct err *err)
 {
 	enum rc rc = net_addr_check(addr, NET_ANY_HOST, err);
 	struct rpc_client *c;
-	int rv;
 
 	if (rc != RC_OK)
 		return rc;
@@ -238,58 +254,56 @@ client_new(const char *addr, struct rpc_client **out, struct err *err)
 	c->away_since = clock_now_ns();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->changed, NULL);
-	rv = nng_req0_open(&c->sock);
-	if (rv == 0 && (rv = set_options(c)) != 0)
-		nng_close(c->sock);
-	if (rv != 0) {
-		client_free(c);
-		return err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
-	}
 	*out = c;
 	return RC_OK;
 }
 
-/* A client with a dialer that has not been started. */
+/* Give it a dialer that has not been started. */
 static enum rc
-client_with_dialer(const char *addr, struct rpc_client **out, struct err *err)
+add_dialer(struct rpc_client *c, struct err *err)
 {
-	struct rpc_client *c;
-	enum rc rc = client_new(addr, &c, err);
+	enum rc rc = client_open_nng(c, err);
 	int rv;
 
 	if (rc != RC_OK)
 		return rc;
 	rv = client_dialer(c, &c->dialer);
 	c->dialing = rv == 0;
-	if (rv != 0) {
-		rc = err_set(err, RC_FAILED, "%s: %s", addr, nng_strerror(rv));
-		rpc_client_close(c);
+	return rv == 0 ? RC_OK : err_set(err, RC_FAILED, "%s: %s", c->addr, nng_strerror(rv));
+}
+
+static enum rc
+open_by_nng(struct rpc_client *c, enum rpc_connect how, struct err *err)
+{
+	bool now = how != RPC_CONNECT_LATER;
+	enum rc rc = add_dialer(c, err);
+	int rv;
+
+	if (rc != RC_OK)
 		return rc;
-	}
-	*out = c;
-	return RC_OK;
+	c->later_since = now ? 0 : clock_now_ns();
+	rv = now ? client_dial(c->dialer, NET_CONNECT_MS)
+		 : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
+	return rv == 0 ? RC_OK
+		       : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
+				 nng_strerror(rv));
 }
 
 enum rc
 rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out, struct err *err)
 {
 	struct rpc_client *c;
-	enum rc rc = client_with_dialer(addr, &c, err);
-	int rv;
+	enum rc rc = client_new(addr, &c, err);
 
 	if (rc != RC_OK)
 		return rc;
-	c->later_since = how == RPC_CONNECT_NOW ? 0 : clock_now_ns();
-	rv = how == RPC_CONNECT_NOW ? client_dial(c->dialer, NET_CONNECT_MS)
-				    : nng_dialer_start(c->dialer, NNG_FLAG_NONBLOCK);
-	if (rv != 0) {
-		rc = err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
-			     nng_strerror(rv));
+	if (how != RPC_CONNECT_TO_CALL || !plain_open(c, UINT64_MAX))
+		rc = open_by_nng(c, how, err);
+	if (rc == RC_OK)
+		*out = c;
+	else
 		rpc_client_close(c);
-		return rc;
-	}
-	*out = c;
-	return RC_OK;
+	return rc;
 }
 
 /* One dial; if a listener is there and has not answered, another dial with all the time that is left. nng
@@ -311,22 +325,34 @@ dial_within(struct rpc_client *c, uint64_t deadline_ns, bool *listens)
 	return rv;
 }
 
-enum rc
-rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out, struct err *err)
+static enum rc
+connect_by_nng(struct rpc_client *c, uint64_t deadline_ns, struct err *err)
 {
-	uint64_t deadline_ns = deadline_in_ms(timeout_ms);
+	enum rc rc = add_dialer(c, err);
 	bool listens = false;
-	struct rpc_client *c;
-	enum rc rc = client_with_dialer(addr, &c, err);
 	int rv;
 
 	if (rc != RC_OK)
 		return rc;
 	rv = dial_within(c, deadline_ns, &listens);
-	if (rv != 0)
-		rc = listens ? err_set(err, RC_TIMEOUT, "%s: no answer in time", addr)
-			     : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", addr,
-				       nng_strerror(rv));
+	if (rv == 0)
+		return RC_OK;
+	return listens ? err_set(err, RC_TIMEOUT, "%s: no answer in time", c->addr)
+		       : err_set(err, RC_UNREACHABLE, "%s: nobody answers there (%s)", c->addr,
+				 nng_strerror(rv));
+}
+
+enum rc
+rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out, struct err *err)
+{
+	uint64_t deadline_ns = deadline_in_ms(timeout_ms);
+	struct rpc_client *c;
+	enum rc rc = client_new(addr, &c, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (!plain_open(c, deadline_ns))
+		rc = connect_by_nng(c, deadline_ns, err);
 	if (rc == RC_OK)
 		*out = c;
 	else
@@ -351,6 +377,11 @@ rpc_client_watch(const char *addr, void (*fn)(void *), void *arg, struct rpc_cli
 
 	if (rc != RC_OK)
 		return rc;
+	rc = client_open_nng(c, err);
+	if (rc != RC_OK) {
+		rpc_client_close(c);
+		return rc;
+	}
 	c->watches = true;
 	c->tell = fn;
 	c->tell_arg = arg;
@@ -365,7 +396,7 @@ rpc_client_connected(struct rpc_client *c)
 	bool connected;
 
 	pthread_mutex_lock(&c->lock);
-	connected = c->pipe != 0;
+	connected = c->pipe != 0 || c->plain;
 	pthread_mutex_unlock(&c->lock);
 	return connected;
 }
@@ -409,5 +440,10 @@ rpc_client_close(struct rpc_client *c)
 		pthread_cond_wait(&c->changed, &c->lock);
 	wait = !c->redialers;
 	pthread_mutex_unlock(&c->lock);
+	plain_close(c);
+	if (!c->opened) {
+		client_free(c);
+		return;
+	}
 	closing_start(c->sock, settle, client_free, c, wait ? NET_CLOSE_MS : 0);
 }

@@ -12,6 +12,7 @@ struct rpc_client;
 enum rpc_connect {
 	RPC_CONNECT_NOW,   /* open makes the first connection before it returns, or fails */
 	RPC_CONNECT_LATER, /* in the background; calls wait for it up to NET_CONNECT_MS */
+	RPC_CONNECT_TO_CALL, /* as NOW, for rpc_call: on ipc without nng and its threads (rpc_plain.c) */
 };
 
 /* Connect to a server. RC_UNREACHABLE: nobody listens there, or does not answer in NET_CONNECT_MS.
@@ -19,7 +20,7 @@ enum rpc_connect {
 enum rc rpc_client_open(const char *addr, enum rpc_connect how, struct rpc_client **out,
 			struct err *err);
 
-/* Connect before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
+/* As RPC_CONNECT_TO_CALL, before timeout_ms is over. RC_UNREACHABLE: nobody listens there, or there is no connection for
  * NET_CONNECT_MS. RC_TIMEOUT: a process listens there and has not answered in time: it is frozen. */
 enum rc rpc_client_connect(const char *addr, uint32_t timeout_ms, struct rpc_client **out,
 			   struct err *err);

@@ -10,6 +10,8 @@
 #include "net/net.h"
 #include "net/rpc_client.h"
 
+#define CLIENT_SOCKETS 16 /* most calls at a time that go without nng */
+
 enum call_phase { CALL_SENDING, CALL_RECEIVING };
 
 struct call {
@@ -28,7 +30,7 @@ struct call {
 };
 
 struct rpc_client {
-	nng_socket sock;
+	nng_socket sock; /* while opened */
 	nng_dialer dialer;
 	char addr[NET_ADDR_MAX];
 	uint64_t client_id;
@@ -43,6 +45,10 @@ struct rpc_client {
 	int pipe_gone;	      /* the last one that closed */
 	bool dialing;	      /* there is a dialer, or a redialer makes one */
 	uint64_t later_since; /* when nng began to dial by itself; 0: it does not */
+	bool opened;	      /* sock is */
+	bool plain;	      /* a call that waits goes without nng (rpc_plain.c) */
+	int idle[CLIENT_SOCKETS], spent[CLIENT_SOCKETS];
+	unsigned nidle, nspent, nsockets;
 	bool closing;
 	bool shut;	    /* the dialers are nng_close's now */
 	unsigned redialers; /* threads (redial.c) */
@@ -62,6 +68,22 @@ void client_redial(struct rpc_client *c);
 
 /* nng may dial by itself so long before a redialer replaces its dialer. */
 uint64_t client_stale_ms(const struct rpc_client *c);
+
+/* rpc_plain.c: connect without nng; false: not now. */
+bool plain_open(struct rpc_client *c, uint64_t deadline_ns);
+
+/* A call without nng. False: by nng, under the same number; else *rc is what rpc_call returns. */
+bool plain_call(struct rpc_client *c, const struct buf *request, uint64_t deadline_ns,
+		GpuSim__Reply **out, enum rc *rc, struct err *err);
+
+/* No call runs any more. */
+void plain_close(struct rpc_client *c);
+
+/* The fields of a request that are ours, behind its packed body. */
+bool call_envelope(struct buf *b, const struct rpc_client *c, uint64_t seq, uint64_t deadline_ns);
+
+/* Open nng's socket, if it is not open yet; lock not held. */
+enum rc client_open_nng(struct rpc_client *c, struct err *err);
 
 /* A dialer for the client's address, not started. */
 int client_dialer(struct rpc_client *c, nng_dialer *out);
