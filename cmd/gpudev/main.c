@@ -23,6 +23,7 @@
 #include "net/net.h"
 #include "pin.h"
 #include "register.h"
+#include "report.h"
 
 #define TICK_MS		 100
 #define STOP_WITHIN_SECS 5
@@ -151,6 +152,12 @@ say(const char *line)
 }
 
 static void
+wake(void *dm)
+{
+	daemon_wake(dm);
+}
+
+static void
 tell(const char *line)
 {
 	log_line(LOG_INFO, "%s", line);
@@ -248,10 +255,11 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
       struct err *err)
 {
 	struct registration *reg = NULL;
+	struct reporter *reporter = reporter_new(o->coordinator, d);
 	bool ready = false;
-	enum rc rc = RC_OK;
+	enum rc rc = reporter ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	if (o->coordinator)
+	if (rc == RC_OK && o->coordinator)
 		rc = registration_new(o->coordinator,
 				      o->coordinator == o->default_coordinator ? REGISTER_IF_THERE
 									       : REGISTER_WITH_IT,
@@ -268,10 +276,12 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 		if (rc == RC_OK && daemon_wait(dm, reg ? registration_wait_ms(reg, TICK_MS)
 						       : TICK_MS) == DAEMON_END)
 			break;
+		reporter_step(reporter);
 		device_tick(d);
 	}
 	/* Peers in any state must not block the end. */
 	alarm(STOP_WITHIN_SECS);
+	reporter_free(reporter);
 	registration_free(reg);
 	return rc;
 }
@@ -319,6 +329,8 @@ main(int argc, char **argv)
 		rc = pin_apply(o.pin, o.device.ordinal, &err);
 	if (rc == RC_OK) {
 		blas_set_threads(o.device.threads);
+		o.device.wake = wake;
+		o.device.wake_arg = &dm;
 		rc = device_new(&o.device, &d, &err);
 	}
 	if (rc == RC_OK && !o.device.mem_path) /* with a path, the launcher has done it */

@@ -100,6 +100,25 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 	return RC_INVAL;
 }
 
+const struct plan_algo *
+plan_algo_at(enum gpusim_coll coll, unsigned number)
+{
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (row->coll == coll && number-- == 0)
+			return row;
+	return NULL;
+}
+
+unsigned
+plan_algo_number(const struct plan_algo *row)
+{
+	unsigned n = 0;
+
+	for (const struct plan_algo *at = plan_algos; at != row; at++)
+		n += at->coll == row->coll;
+	return n;
+}
+
 void
 plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count)
 {

@@ -125,6 +125,10 @@ bool plan_algo_named(const struct plan_algo *row, const char *name);
 enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 		       struct err *err);
 
+/* A row by its number among those of its collective, from 0, and back. NULL: there is no such. */
+const struct plan_algo *plan_algo_at(enum gpusim_coll coll, unsigned number);
+unsigned plan_algo_number(const struct plan_algo *row);
+
 /* Whether its plans have one-sided steps (plan.mapped) when there is more than one rank. */
 bool plan_algo_mapped(const struct plan_algo *row);
 

@@ -287,6 +287,7 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 				    .recorder = recorder,
 				    .tickets = tickets,
 				    .ticket = ticket,
+				    .numbered = p->numbered,
 				    .kind = c->kind,
 				    .in = c->base[PLAN_IN],
 				    .out = c->base[PLAN_OUT],

@@ -82,6 +82,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->env.tell = cfg->tell;
 		rc = streams_new(&d->env, &d->streams, err);
 	}
+	if (rc == RC_OK)
+		rc = cmdqs_new(&d->env, cfg->wake, cfg->wake_arg, &d->cmdqs, err);
 	if (rc != RC_OK)
 		device_end(d);
 	else
@@ -94,6 +96,7 @@ device_stop(struct device *d)
 {
 	atomic_store(&d->adopt.stop, true);
 	xport_abort_all(d->xport, "the device is shutting down");
+	cmdqs_stop(d->cmdqs);
 	streams_stop(d->streams);
 }
 
@@ -107,6 +110,7 @@ device_end(struct device *d)
 	for (unsigned i = 0; i < PROTOCOL_MAX_GRAPHS; i++)
 		if (d->graph[i])
 			streams_drop(d->streams, d->graph[i]);
+	cmdqs_free(d->cmdqs);
 	streams_free(d->streams);
 	injector_free(d->inject);
 	xport_free(d->xport);
@@ -186,6 +190,7 @@ device_progress(struct device *d, struct device_progress *room)
 	struct progress v[DEVICE_PROGRESS_MAX];
 	size_t n = streams_progress(d->streams, v, DEVICE_PROGRESS_MAX);
 
+	n += cmdqs_progress(d->cmdqs, v + n, DEVICE_PROGRESS_MAX - n);
 	for (size_t i = 0; i < n; i++) {
 		GpuSim__Progress *m = &room->v[i];
 
@@ -202,11 +207,18 @@ device_progress(struct device *d, struct device_progress *room)
 	return n;
 }
 
+bool
+device_report(struct device *d, struct cmdq_report *out)
+{
+	return cmdqs_report(d->cmdqs, out);
+}
+
 void
 device_tick(struct device *d)
 {
 	leases_tick(d->leases, clock_now_ns());
 	streams_tick(d->streams);
+	cmdqs_tick(d->cmdqs);
 	injector_tick(d->inject);
 }
 
@@ -268,6 +280,12 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_STREAM_SEND:
 	case GPU_SIM__REQUEST__BODY_GET_STREAM_STATUS:
 		serve_transfer(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_QUEUE_OPEN:
+	case GPU_SIM__REQUEST__BODY_QUEUE_CLOSE:
+	case GPU_SIM__REQUEST__BODY_COMM_BIND:
+	case GPU_SIM__REQUEST__BODY_COMM_UNBIND:
+		serve_queue(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_INJECT:
 		serve_inject(d, call);

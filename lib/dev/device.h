@@ -29,6 +29,8 @@ struct device_config {
 	bool allow_inject;	 /* faults may be injected, see injector.h */
 	void (*say)(const char *line);	/* what somebody should read, on any thread; or NULL */
 	void (*tell)(const char *line); /* the same, a line for each collective, send and receive */
+	void (*wake)(void *); /* there is something for device_report, on any thread; or NULL */
+	void *wake_arg;
 	uint32_t threads; /* of a matrix product; with what follows, for the metadata alone */
 	bool supervised;  /* who started it starts it again when it is killed */
 	bool spare;	  /* waits to take a lost rank's place */
@@ -71,6 +73,10 @@ struct device_progress {
 	GpuSim__Progress v[DEVICE_PROGRESS_MAX], *p[DEVICE_PROGRESS_MAX];
 };
 size_t device_progress(struct device *d, struct device_progress *room);
+
+/* Take the next rank that this device gives up, for the coordinator to hear. False: there is none. */
+struct cmdq_report;
+bool device_report(struct device *d, struct cmdq_report *out);
 
 uint64_t device_own_id(const struct device *d);
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "base/host.h"
+#include "dev/cmdq.h"
 #include "dev/device.h"
 #include "dev/injector.h"
 #include "dev/lease.h"
@@ -44,6 +45,7 @@ struct device {
 	struct xport *xport;
 	struct program_env env;
 	struct streams *streams;
+	struct cmdqs *cmdqs;
 	struct leases *leases;
 	struct snapshots *snapshots;
 	struct adopt adopt;
@@ -62,6 +64,7 @@ void serve_memory(struct device *d, struct rpc_call *call);   /* malloc free wri
 void serve_protocol(struct device *d, struct rpc_call *call); /* communicators, graphs, runs */
 void serve_adopt(struct device *d, struct rpc_call *call);
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
+void serve_queue(struct device *d, struct rpc_call *call);    /* command queues */
 void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
 
 /* Wait for the last one; the server is stopped, and so is the device. */

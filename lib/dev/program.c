@@ -90,14 +90,11 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* The plan and its buffers; `c` has coll, dtype and op already. */
-static enum rc
-build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
-	   uint64_t recv, uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
+enum rc
+inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
+		struct shape *shape, struct err *err)
 {
 	const struct plan_algo *row;
-	struct shape shape;
-	void *p;
 	enum rc rc = plan_algo_find(a->coll, algo, &row, err);
 
 	if (rc != RC_OK)
@@ -117,25 +114,45 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	if (a->chunk == 0)
 		a->chunk = 1;
 	a->share = XPORT_SHARE_MAX / c->elem;
-	shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
-	rc = resolve(env->mem, "send buffer", send, shape.in * c->elem, &p, err);
-	if (rc != RC_OK)
-		return rc;
-	c->base[PLAN_IN] = p;
-	rc = resolve(env->mem, "receive buffer", recv, shape.out * c->elem, &p, err);
-	if (rc != RC_OK)
-		return rc;
-	c->base[PLAN_OUT] = p;
-	rc = shape_place(&shape, send, recv, c->elem, err);
-	if (rc != RC_OK)
-		return rc;
+	*shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
 	c->nelem = a->nelem;
-	c->nin = shape.in;
-	c->nout = shape.out;
-	if (coll_reduces(a->coll) && c->redop == GPUSIM_PREMULSUM)
-		c->given = c->base[PLAN_IN];
+	c->nin = shape->in;
+	c->nout = shape->out;
 	c->kind = kind_of(a, c);
-	return plan_build(a, algo, &c->plan, err);
+	return RC_OK;
+}
+
+enum rc
+inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send, uint64_t recv,
+		struct inst_coll *c, struct err *err)
+{
+	void *in, *out;
+	enum rc rc = resolve(mem, "send buffer", send, shape->in * c->elem, &in, err);
+
+	if (rc == RC_OK)
+		rc = resolve(mem, "receive buffer", recv, shape->out * c->elem, &out, err);
+	if (rc == RC_OK)
+		rc = shape_place(shape, send, recv, c->elem, err);
+	if (rc != RC_OK)
+		return rc;
+	c->base[PLAN_IN] = in;
+	c->base[PLAN_OUT] = out;
+	if (coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM)
+		c->given = in;
+	return RC_OK;
+}
+
+/* The plan and its buffers; `c` has coll, dtype and op already. */
+static enum rc
+build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
+	   uint64_t recv, uint64_t chunk_bytes, struct inst_coll *c, struct err *err)
+{
+	struct shape shape;
+	enum rc rc = inst_coll_shape(a, algo, chunk_bytes, c, &shape, err);
+
+	if (rc == RC_OK)
+		rc = inst_coll_place(env->mem, &shape, send, recv, c, err);
+	return rc == RC_OK ? plan_build(a, algo, &c->plan, err) : rc;
 }
 
 static enum rc
@@ -296,36 +313,36 @@ is_coll(const struct inst *i)
 	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
 }
 
-/* Bytes of a collective's scratch: the plan's own, then the room for an input times a factor. */
+/* Where in a collective's scratch the room for an input times a factor is, behind the plan's own. */
 static uint64_t
-scratch_bytes(const struct inst_coll *c, uint64_t *scaled)
+scaled_at(const struct inst_coll *c)
 {
-	uint64_t n = c->plan.ntmp * c->elem;
-
-	*scaled = (n + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
-	return c->given ? *scaled + c->nin * c->elem : n;
+	return (c->plan.ntmp * c->elem + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
 }
 
-static void
-place_scratch(struct inst_coll *c, unsigned char *scratch)
+uint64_t
+inst_coll_scratch(const struct inst_coll *c)
 {
-	uint64_t scaled;
+	return c->given ? scaled_at(c) + c->nin * c->elem : c->plan.ntmp * c->elem;
+}
 
-	scratch_bytes(c, &scaled);
+void
+inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch)
+{
 	c->base[PLAN_TMP] = scratch;
 	if (c->given)
-		c->base[PLAN_IN] = scratch + scaled;
+		c->base[PLAN_IN] = scratch + scaled_at(c);
 }
 
 /* Scratch for each stream: its collectives run one after the other. */
 static enum rc
 make_scratch(struct program *p, struct err *err)
 {
-	uint64_t most[STREAM_MAX] = {0}, scaled;
+	uint64_t most[STREAM_MAX] = {0};
 
 	for (size_t i = 0; i < p->ninst; i++) {
 		const struct inst *in = &p->inst[i];
-		uint64_t n = is_coll(in) ? scratch_bytes(&in->coll, &scaled) : 0;
+		uint64_t n = is_coll(in) ? inst_coll_scratch(&in->coll) : 0;
 
 		if (n > most[in->stream])
 			most[in->stream] = n;
@@ -335,7 +352,7 @@ make_scratch(struct program *p, struct err *err)
 			return err_prefix(err, "scratch");
 	for (size_t i = 0; i < p->ninst; i++)
 		if (is_coll(&p->inst[i]))
-			place_scratch(&p->inst[i].coll, p->scratch[p->inst[i].stream]);
+			inst_coll_place_scratch(&p->inst[i].coll, p->scratch[p->inst[i].stream]);
 	return RC_OK;
 }
 

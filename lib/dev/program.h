@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "coll/plan.h"
+#include "coll/shape.h"
 #include "dev/event.h"
 #include "dev/kernel.h"
 #include "gpu_sim.pb-c.h"
@@ -93,7 +94,8 @@ struct program {
 	size_t ninst;
 	uint64_t comm; /* 0: no communicator */
 	uint32_t epoch, rank, nranks;
-	int refs;		   /* guarded by the lock of the streams */
+	bool numbered; /* its collectives' tickets are their numbers, and nobody reserved them */
+	int refs;      /* guarded by the lock of the streams */
 	uint64_t op_offsets;	   /* all collectives' op_offset are below */
 	uint64_t ncoll;		   /* collectives, without sends and receives */
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
@@ -128,6 +130,20 @@ enum rc program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *
 enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll send_or_recv,
 			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
 			       uint64_t op, struct program **out, struct err *err);
+
+/*
+ * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, plan_build.
+ * c->coll, dtype and redop are set before. The first fills in *a, *shape and c but for plan and buffers;
+ * the second finds the buffers and can be done again with others of the same shape. RC_INVAL, RC_NOMEM.
+ */
+enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
+			struct inst_coll *c, struct shape *shape, struct err *err);
+enum rc inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send,
+			uint64_t recv, struct inst_coll *c, struct err *err);
+
+/* Bytes of scratch that it wants once it is placed; and give it so many. */
+uint64_t inst_coll_scratch(const struct inst_coll *c);
+void inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch);
 
 /* RC_INVAL: this many iterations would number operations past FRAME_OP_MAX. */
 enum rc program_check_numbers(const struct program *p, uint64_t first_op, uint64_t stride,

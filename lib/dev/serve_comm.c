@@ -43,8 +43,10 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		peers[r].data_addr = meta->dataaddress;
 		describe_memory(d, meta, &peers[r]);
 	}
-	if (xport_attach(d->xport, &me, peers, err) == RC_OK)
+	if (xport_attach(d->xport, &me, peers, err) == RC_OK) {
+		cmdqs_comm_over(d->cmdqs, m->commid, m->epoch - 1, "the communicator changed");
 		snapshot_drop(d->snapshots, 0, m->instance);
+	}
 	free(peers);
 }
 

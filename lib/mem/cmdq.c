@@ -25,12 +25,18 @@ futex_word(_Atomic uint64_t *word)
 }
 
 void
+cmdq_wake(_Atomic uint64_t *counter)
+{
+	syscall(SYS_futex, futex_word(counter), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void
 cmdq_publish(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n)
 {
 	/* In one order for all: this, then looking for sleepers; theirs is the other way round. */
 	atomic_store(counter, n);
 	if (atomic_load(sleeps))
-		syscall(SYS_futex, futex_word(counter), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		cmdq_wake(counter);
 }
 
 static void

@@ -73,7 +73,7 @@ struct cmdq_command {
 	uint8_t dtype; /* enum gpusim_dtype */
 	uint8_t redop; /* enum gpusim_redop */
 	uint8_t
-	    algo; /* 0: the device chooses, else the number of the algorithm + 1, as algo_number() counts */
+	    algo; /* 0: the device chooses, else the number of the algorithm + 1, as plan_algo_number() counts */
 	uint16_t spare;
 	union {
 		struct cmdq_coll coll;
@@ -141,6 +141,9 @@ struct cmdq_comm {
 
 /* Publish n, and wake who sleeps on the counter; `sleeps` belongs to it. */
 void cmdq_publish(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n);
+
+/* Have those that sleep on a counter look again. */
+void cmdq_wake(_Atomic uint64_t *counter);
 
 /*
  * Wait until *counter is at least n, or *stop (may be NULL) is not 0. It spins, then yields, then sleeps, in

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "xport/peermem_impl.h"
 
+#define FOR_EVER_NS (UINT64_MAX / 4) /* centuries: deadlines do not overflow */
+
 void
 xport_forget_comm(struct comm *c)
 {
@@ -87,7 +89,8 @@ make_comm(struct xport *x, const struct xport_membership *m, const struct xport_
 	c->epoch = m->epoch;
 	c->rank = m->rank;
 	c->nranks = m->nranks;
-	c->op_timeout_ns = m->op_timeout_ms * NS_PER_MS;
+	c->op_timeout_ns =
+	    m->op_timeout_ms == XPORT_FOR_EVER ? FOR_EVER_NS : m->op_timeout_ms * NS_PER_MS;
 	c->attached = true;
 	for (uint32_t r = 0; r < m->nranks; r++) {
 		c->peer[r].device_id = peers[r].device_id;
@@ -151,6 +154,23 @@ xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason, 
 	return rc;
 }
 
+enum rc
+xport_give_up(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason, struct err *err)
+{
+	struct comm *c;
+	enum rc rc;
+
+	pthread_mutex_lock(&x->lock);
+	rc = xport_find_epoch(x, comm, epoch, &c, err);
+	if (rc == RC_OK) {
+		abort_comm(c, reason);
+		if (c->mapping)
+			peermem_give_up(c->mapping, c->aborted);
+	}
+	pthread_mutex_unlock(&x->lock);
+	return rc;
+}
+
 void
 xport_abort_all(struct xport *x, const char *reason)
 {
@@ -187,13 +207,15 @@ xport_member(struct xport *x, uint64_t comm, struct xport_membership *out, struc
 		rc = err_set(err, RC_INVAL, "this device is in %u communicators: name one",
 			     x->ncomms);
 	else
-		*out = (struct xport_membership){.comm = c->id,
-						 .coordinator = c->coordinator,
-						 .epoch = c->epoch,
-						 .rank = c->rank,
-						 .nranks = c->nranks,
-						 .op_timeout_ms =
-						     (uint32_t)(c->op_timeout_ns / NS_PER_MS)};
+		*out = (struct xport_membership){
+		    .comm = c->id,
+		    .coordinator = c->coordinator,
+		    .epoch = c->epoch,
+		    .rank = c->rank,
+		    .nranks = c->nranks,
+		    .op_timeout_ms = c->op_timeout_ns == FOR_EVER_NS
+					 ? XPORT_FOR_EVER
+					 : (uint32_t)(c->op_timeout_ns / NS_PER_MS)};
 	pthread_mutex_unlock(&x->lock);
 	return rc;
 }

@@ -15,6 +15,7 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 	*o = (struct xport_op){.comm = c,
 			       .recorder = how->recorder,
 			       .ticket = how->ticket,
+			       .numbered = how->numbered,
 			       .kind = how->kind,
 			       .in = how->in,
 			       .out = how->out};

@@ -106,6 +106,7 @@ struct peermem_peer {
 struct slot_set {
 	unsigned index;
 	_Atomic uint64_t ticket; /* that may begin */
+	_Atomic uint64_t begun;	 /* of tickets that callers number: the next that has not */
 	uint64_t arrivals;
 	uint64_t *sent, *received; /* messages by peer */
 	uint64_t *uncopied;	   /* the last that lies in this rank's memory, + 1; by peer */
@@ -159,6 +160,9 @@ enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
 enum rc peermem_begin(struct xport_op *o, struct err *err);
 enum rc peermem_settle(struct xport_op *o, struct err *err);
 void peermem_end(struct xport_op *o, const char *reason);
+
+/* This rank takes part no more: its peers hear the reason. The first one counts. */
+void peermem_give_up(struct peer_mapping *m, const char reason[REASON_MAX]);
 
 /* Publish: the counter, of this rank's block or its own, is n now. */
 void peermem_publish(struct peer_mapping *m, _Atomic uint64_t *word, uint64_t n);

@@ -43,7 +43,7 @@ make_sets(struct peer_mapping *m)
 		struct slot_set *set = &m->set[c];
 
 		set->index = c;
-		set->ticket = c;
+		set->ticket = set->begun = c;
 		set->sent = alloc_zeroed(m->nranks, 3 * sizeof *set->sent);
 		set->at = alloc_zeroed(m->nranks, 2 * sizeof *set->at);
 		if (!set->sent || !set->at)
@@ -334,6 +334,12 @@ xport_unreserve(struct xport_tickets *t)
 	xport_forget_comm(c);
 	pthread_mutex_unlock(&x->lock);
 	t->comm = NULL;
+}
+
+bool
+xport_by_memory(const struct xport_tickets *t)
+{
+	return t->comm && t->comm->mapping->whole;
 }
 
 uint64_t

@@ -30,7 +30,13 @@ peermem_begin(struct xport_op *o, struct err *err)
 	o->slots = &m->set[o->ticket % m->nsets];
 	rc = xport_verdict(o, err);
 	/* Another stream of this device may have the ticket before. */
-	return rc == RC_OK ? peermem_await(o, m->rank, &o->slots->ticket, o->ticket, "", err) : rc;
+	if (rc == RC_OK)
+		rc = peermem_await(o, m->rank, &o->slots->ticket, o->ticket, "", err);
+	if (rc == RC_OK && o->numbered &&
+	    !atomic_compare_exchange_strong(&o->slots->begun, &(uint64_t){o->ticket},
+					    o->ticket + m->nsets))
+		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", o->ticket);
+	return rc;
 }
 
 /* ---- chunks */
@@ -288,12 +294,18 @@ void
 peermem_end(struct xport_op *o, const char *reason)
 {
 	struct peer_mapping *m = o->comm->mapping;
+
+	if (reason)
+		peermem_give_up(m, reason);
+	else
+		peermem_publish(m, &o->slots->ticket, o->ticket + m->nsets);
+}
+
+void
+peermem_give_up(struct peer_mapping *m, const char reason[REASON_MAX])
+{
 	struct peermem_block *b = m->block;
 
-	if (!reason) {
-		peermem_publish(m, &o->slots->ticket, o->ticket + m->nsets);
-		return;
-	}
 	if (!atomic_compare_exchange_strong(&b->gave_up, &(unsigned){PEERMEM_GOES_ON},
 					    PEERMEM_WRITES))
 		return;

@@ -67,7 +67,8 @@ struct xport_membership {
 	uint64_t comm;
 	uint64_t coordinator; /* which process made it */
 	uint32_t epoch, rank, nranks;
-	uint32_t op_timeout_ms; /* longest wait without progress */
+	uint32_t op_timeout_ms; /* longest wait without progress, or: */
+#define XPORT_FOR_EVER UINT32_MAX
 };
 
 /*
@@ -105,7 +106,11 @@ enum rc xport_detach(struct xport *x, uint64_t comm, struct err *err);
 enum rc xport_abort(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
 		    struct err *err);
 
-/* The same for every communicator. */
+/* The same, and the peers hear the reason where they wait for this rank: it is lost. */
+enum rc xport_give_up(struct xport *x, uint64_t comm, uint32_t epoch, const char *reason,
+		      struct err *err);
+
+/* xport_abort for every communicator. */
 void xport_abort_all(struct xport *x, const char *reason);
 
 /* Is there such a communicator, not aborted? */
@@ -118,6 +123,9 @@ enum rc xport_member(struct xport *x, uint64_t comm, struct xport_membership *ou
  * The collectives of a communicator use the peers' memory by tickets, in the same order on each
  * rank: ticket t is the t-th collective. A run reserves [first, first + n) when it is queued.
  * comm NULL: every peer is reached by frames, and no tickets are needed. RC_NOTFOUND.
+ *
+ * Where the ranks count for themselves, nothing is reserved: with n = 0 the communicator is only held, and
+ * operations come with tickets of the caller's (xport_opening.numbered).
  */
 struct xport_tickets {
 	struct comm *comm;
@@ -127,6 +135,9 @@ struct xport_tickets {
 enum rc xport_reserve(struct xport *x, uint64_t comm, uint32_t epoch, uint64_t n,
 		      struct xport_tickets *out, struct err *err);
 void xport_unreserve(struct xport_tickets *t);
+
+/* Does this rank reach every other by its memory? */
+bool xport_by_memory(const struct xport_tickets *t);
 
 /* An operation that is to be opened. */
 struct xport_opening {
@@ -139,6 +150,7 @@ struct xport_opening {
 	/* A collective's; the others are sends and receives, which frames order. */
 	const struct xport_tickets *tickets; /* or NULL */
 	uint64_t ticket;
+	bool numbered;	/* the ticket was not reserved: one that has been used is refused */
 	uint32_t kind;	/* the same on every rank, or the ranks disagree */
 	const void *in; /* shown to the peers by xport_sync */
 	void *out;
@@ -152,6 +164,7 @@ struct xport_op {
 	struct exchange *frames; /* NULL: every peer is reached by its memory */
 	struct slot_set *slots;	 /* NULL: no peer is */
 	uint64_t ticket, allow_ns;
+	bool numbered;
 	uint32_t kind;
 	const void *in;
 	void *out;

@@ -1,0 +1,290 @@
+/* The table of command queues: opening, closing, ending. Design notes: cmdq_impl.h. */
+#include "dev/cmdq.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/cmdq_impl.h"
+
+enum rc
+cmdqs_new(const struct program_env *env, void (*wake)(void *), void *arg, struct cmdqs **out,
+	  struct err *err)
+{
+	struct cmdqs *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return err_set(err, RC_NOMEM, "out of memory");
+	s->env = *env;
+	s->wake = wake;
+	s->wake_arg = arg;
+	s->reports_tail = &s->reports;
+	s->epoll = s->stop_fd = -1;
+	tuner_init(&s->tuner);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->ended, NULL);
+	*out = s;
+	return RC_OK;
+}
+
+struct queue *
+queue_find(struct cmdqs *s, uint64_t id)
+{
+	struct queue *q = s->queues;
+
+	while (q && q->id != id)
+		q = q->next;
+	return q;
+}
+
+void
+queue_drop(struct queue *q)
+{
+	if (--q->refs)
+		return;
+	devmem_own_free(q->all->env.mem, q->page);
+	free(q);
+}
+
+void
+queue_attend(struct queue *q, uint32_t why)
+{
+	_Atomic uint64_t *on;
+
+	atomic_fetch_or(&q->attention, why);
+	on = atomic_load(&q->waits_on);
+	if (on)
+		cmdq_wake(on);
+}
+
+void
+queue_close(struct queue *q)
+{
+	struct cmdqs *s = q->all;
+	struct queue **at = &s->queues;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	s->nqueues--;
+	q->client->nqueues--;
+	client_settle(s, q->client);
+	q->client = NULL;
+	queue_attend(q, QUEUE_END);
+	queue_drop(q);
+}
+
+static enum rc
+start(struct queue *q, struct err *err)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rv;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	rv = pthread_create(&thread, &attr, queue_main, q);
+	pthread_attr_destroy(&attr);
+	if (rv != 0)
+		return err_set(err, RC_BUSY, "cannot start a queue's thread: %s", strerror(rv));
+	q->refs++;
+	q->all->threads++;
+	return RC_OK;
+}
+
+/* Lock held. */
+static enum rc
+check_room(const struct cmdqs *s, const struct cmdq_client *c, struct err *err)
+{
+	if (s->threads >= CMDQS_MAX)
+		return err_set(err, RC_BUSY, "a device has at most %d command queues", CMDQS_MAX);
+	if (c->nqueues >= CMDQS_CLIENT_MAX)
+		return err_set(err, RC_BUSY,
+			       "process %u has %d command queues here, which is the limit", c->pid,
+			       CMDQS_CLIENT_MAX);
+	return RC_OK;
+}
+
+/* Lock held. A queue with its page, and nothing else. */
+static enum rc
+make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct err *err)
+{
+	struct queue *q = calloc(1, sizeof *q);
+	void *page;
+	enum rc rc = q ? devmem_own_alloc(s->env.mem, sizeof *q->page, &page, err)
+		       : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK) {
+		free(q);
+		return rc;
+	}
+	memset(page, 0, sizeof *q->page);
+	q->all = s;
+	q->page = page;
+	q->pid = pid;
+	q->stream = stream;
+	q->id = ++s->last_id;
+	q->page->id = q->id;
+	q->page->size = CMDQ_SIZE;
+	q->page->pid = pid;
+	q->page->magic = CMDQ_MAGIC;
+	q->refs = 1;
+	*out = q;
+	return RC_OK;
+}
+
+/* Lock held. */
+static enum rc
+open_for(struct cmdqs *s, struct cmdq_client *c, uint32_t stream, struct queue **out,
+	 struct err *err)
+{
+	struct queue *q = NULL;
+	enum rc rc = check_room(s, c, err);
+
+	if (rc == RC_OK)
+		rc = make(s, c->pid, stream, &q, err);
+	if (rc == RC_OK)
+		rc = start(q, err);
+	if (rc != RC_OK && q)
+		queue_drop(q);
+	if (rc != RC_OK)
+		return rc;
+	q->client = c;
+	c->nqueues++;
+	s->nqueues++;
+	q->next = s->queues;
+	s->queues = q;
+	*out = q;
+	return RC_OK;
+}
+
+enum rc
+cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct cmdq_page **page,
+	   struct err *err)
+{
+	struct cmdq_client *c;
+	struct queue *q;
+	enum rc rc;
+
+	if (stream >= STREAM_MAX && stream != CMDQS_OWN)
+		return err_set(err, RC_INVAL, "stream %u, there are 0 to %d", stream,
+			       STREAM_MAX - 1);
+	pthread_mutex_lock(&s->lock);
+	rc = client_get(s, pid, &c, err);
+	if (rc == RC_OK) {
+		rc = open_for(s, c, stream, &q, err);
+		client_settle(s, c);
+	}
+	if (rc == RC_OK)
+		*page = q->page;
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+enum rc
+cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err)
+{
+	struct queue *q;
+
+	pthread_mutex_lock(&s->lock);
+	q = queue_find(s, id);
+	if (q)
+		queue_close(q);
+	pthread_mutex_unlock(&s->lock);
+	return q ? RC_OK : err_set(err, RC_NOTFOUND, "no command queue %" PRIu64 " here", id);
+}
+
+void
+cmdqs_stop(struct cmdqs *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	bounds_stop(s);
+	for (struct queue *q = s->queues; q; q = q->next)
+		queue_attend(q, QUEUE_END);
+	while (s->threads)
+		pthread_cond_wait(&s->ended, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	clients_unwatch(s);
+}
+
+void
+cmdqs_free(struct cmdqs *s)
+{
+	struct report *r;
+
+	if (!s)
+		return;
+	cmdqs_stop(s);
+	while (s->queues)
+		queue_close(s->queues);
+	bounds_free(s);
+	while ((r = s->reports)) {
+		s->reports = r->next;
+		free(r);
+	}
+	tuner_fini(&s->tuner);
+	pthread_cond_destroy(&s->ended);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+bool
+cmdqs_report(struct cmdqs *s, struct cmdq_report *out)
+{
+	struct report *r;
+
+	pthread_mutex_lock(&s->lock);
+	r = s->reports;
+	if (r && !(s->reports = r->next))
+		s->reports_tail = &s->reports;
+	pthread_mutex_unlock(&s->lock);
+	if (!r)
+		return false;
+	*out = r->r;
+	free(r);
+	return true;
+}
+
+size_t
+cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max)
+{
+	uint64_t now = clock_now_ns();
+	size_t n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (const struct queue *q = s->queues; q && n < max; q = q->next)
+		n += recorder_read(&q->recorder, now, &out[n]);
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+/* Lock held. For whom a communicator's client waits, for it to read. */
+static void
+show_waits(struct cmdqs *s, struct bound *b)
+{
+	uint64_t since = 0;
+	uint32_t waits_for = 0;
+
+	for (const struct queue *q = s->queues; q; q = q->next)
+		if (RECORDER_GET(&q->recorder, comm) == b->comm &&
+		    RECORDER_GET(&q->recorder, waits_for)) {
+			uint64_t at = RECORDER_GET(&q->recorder, since_ns);
+
+			if (waits_for && at >= since)
+				continue;
+			waits_for = RECORDER_GET(&q->recorder, waits_for);
+			since = at;
+		}
+	atomic_store_explicit(&b->record->waits_since_ns, since, memory_order_relaxed);
+	atomic_store_explicit(&b->record->waits_for, (int32_t)waits_for - 1, memory_order_release);
+}
+
+void
+cmdqs_tick(struct cmdqs *s)
+{
+	pthread_mutex_lock(&s->lock);
+	for (struct bound *b = s->bounds; b; b = b->next)
+		show_waits(s, b);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,286 @@
+/* Communicators that clients drive through queues: bound, lost, their records. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/cmdq_impl.h"
+
+#define RECORD_MAGIC 0x6770753171636f6dull
+
+/* Lock held. */
+static struct bound *
+find(struct cmdqs *s, uint64_t comm)
+{
+	struct bound *b = s->bounds;
+
+	while (b && b->comm != comm)
+		b = b->next;
+	return b;
+}
+
+/* Lock held. Let go of what it does not need any more. */
+static void
+settle(struct cmdqs *s, struct bound *b)
+{
+	if (b->users)
+		return;
+	if (atomic_load(&b->over))
+		xport_unreserve(&b->tickets);
+	if (b->client)
+		return;
+	xport_unreserve(&b->tickets);
+	devmem_own_free(s->env.mem, b->record);
+	free(b);
+}
+
+void
+bound_drop(struct cmdqs *s, struct bound *b)
+{
+	pthread_mutex_lock(&s->lock);
+	b->users--;
+	settle(s, b);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct bound *
+bound_hold(struct cmdqs *s, uint64_t comm, uint32_t pid, struct err *err)
+{
+	struct bound *b;
+
+	pthread_mutex_lock(&s->lock);
+	b = find(s, comm);
+	if (!b || b->client->pid != pid) {
+		err_set(err, RC_NOTFOUND, "communicator %" PRIu64 " is not bound by process %u",
+			comm, pid);
+		b = NULL;
+	} else if (atomic_load(&b->over)) {
+		*err = b->why;
+		b = NULL;
+	} else {
+		b->users++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return b;
+}
+
+/* Lock held. It runs nothing more; the first reason counts. */
+static void
+end(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason)
+{
+	struct cmdq_comm *r = b->record;
+
+	if (atomic_load(&b->over))
+		return;
+	err_set(&b->why, rc, "%s", reason);
+	atomic_store_explicit(&b->over, true, memory_order_release);
+	r->rc = (uint32_t)rc;
+	snprintf(r->text, sizeof r->text, "%.*s", (int)sizeof r->text - 1, reason);
+	atomic_store_explicit(&r->state, CMDQ_COMM_FAILED, memory_order_release);
+	for (struct queue *q = s->queues; b->users && q; q = q->next)
+		queue_attend(q, QUEUE_LOOK);
+	settle(s, b);
+}
+
+/* Lock held. Out of the table. */
+static void
+take_out(struct cmdqs *s, struct bound *b)
+{
+	struct bound **at = &s->bounds;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	end(s, b, RC_ABORTED, "the communicator is not bound any more");
+	b->client->nbounds--;
+	client_settle(s, b->client);
+	b->client = NULL;
+	settle(s, b);
+}
+
+/* Lock held. */
+static void
+report(struct cmdqs *s, const struct bound *b, const char *reason)
+{
+	struct report *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return; /* the peers have heard it */
+	r->r.comm = b->comm;
+	r->r.epoch = b->epoch;
+	snprintf(r->r.reason, sizeof r->r.reason, "%s", reason);
+	*s->reports_tail = r;
+	s->reports_tail = &r->next;
+	if (s->wake)
+		s->wake(s->wake_arg);
+}
+
+/* Lock held. */
+static void
+lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
+{
+	if (atomic_load(&b->over))
+		return;
+	end(s, b, rc, reason);
+	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) == RC_OK && tell)
+		report(s, b, reason);
+}
+
+void
+bound_give_up(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell)
+{
+	pthread_mutex_lock(&s->lock);
+	lose(s, b, rc, reason, tell);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+bounds_lose(struct cmdqs *s, const struct cmdq_client *c)
+{
+	char text[CMDQ_TEXT];
+
+	for (struct bound *b = s->bounds, *next; b; b = next) {
+		next = b->next;
+		if (b->client != c)
+			continue;
+		snprintf(text, sizeof text, "rank %u's process %u (%s) has ended", b->rank, c->pid,
+			 b->program);
+		lose(s, b, RC_ABORTED, text, true);
+		take_out(s, b);
+	}
+}
+
+void
+bounds_stop(struct cmdqs *s)
+{
+	for (struct bound *b = s->bounds; b; b = b->next)
+		end(s, b, RC_ABORTED, "the device is shutting down");
+}
+
+void
+bounds_free(struct cmdqs *s)
+{
+	while (s->bounds)
+		take_out(s, s->bounds);
+}
+
+static enum rc
+make_record(struct cmdqs *s, const struct bound *b, struct cmdq_comm **out, struct err *err)
+{
+	struct cmdq_comm *r;
+	void *p;
+	enum rc rc = devmem_own_alloc(s->env.mem, sizeof *r, &p, err);
+
+	if (rc != RC_OK)
+		return rc;
+	r = p;
+	memset(r, 0, sizeof *r);
+	r->magic = RECORD_MAGIC;
+	r->comm = b->comm;
+	r->epoch = b->epoch;
+	r->rank = b->rank;
+	r->nranks = b->nranks;
+	r->pid = b->client->pid;
+	r->waits_for = -1;
+	atomic_store(&r->state, CMDQ_COMM_LIVE);
+	*out = r;
+	return RC_OK;
+}
+
+/* Lock held. Nobody else has it, and it is there. */
+static enum rc
+check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m, struct err *err)
+{
+	struct bound *old = find(s, comm);
+	enum rc rc = xport_member(s->env.xport, comm, m, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (comm == 0 || m->epoch != epoch)
+		return err_set(err, RC_NOTFOUND,
+			       "no epoch %u here, communicator %" PRIu64 " is at epoch %u", epoch,
+			       m->comm, m->epoch);
+	if (old && !atomic_load(&old->over))
+		return err_set(err, RC_BUSY,
+			       "process %u (%s) drives communicator %" PRIu64 " already",
+			       old->client->pid, old->program, comm);
+	if (!xport_is_live(s->env.xport, comm, epoch))
+		return err_set(err, RC_ABORTED, "communicator %" PRIu64 " has failed", comm);
+	return RC_OK;
+}
+
+/* Lock held. */
+static enum rc
+bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *c,
+	 const char *program, const struct cmdq_comm **record, struct err *err)
+{
+	struct bound *b = calloc(1, sizeof *b), *old = find(s, m->comm);
+	enum rc rc = b ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK)
+		return rc;
+	*b = (struct bound){
+	    .client = c, .comm = m->comm, .epoch = m->epoch, .rank = m->rank, .nranks = m->nranks};
+	snprintf(b->program, sizeof b->program, "%s", program);
+	rc = xport_reserve(s->env.xport, b->comm, b->epoch, 0, &b->tickets, err);
+	if (rc == RC_OK)
+		rc = make_record(s, b, &b->record, err);
+	if (rc != RC_OK) {
+		b->client = NULL;
+		settle(s, b);
+		return rc;
+	}
+	c->nbounds++;
+	if (old)
+		take_out(s, old);
+	b->next = s->bounds;
+	s->bounds = b;
+	*record = b->record;
+	return RC_OK;
+}
+
+enum rc
+cmdqs_bind(struct cmdqs *s, uint64_t comm, uint32_t epoch, uint32_t pid, const char *program,
+	   const struct cmdq_comm **record, struct err *err)
+{
+	struct xport_membership m;
+	struct cmdq_client *c;
+	enum rc rc;
+
+	pthread_mutex_lock(&s->lock);
+	rc = check(s, comm, epoch, &m, err);
+	if (rc == RC_OK)
+		rc = client_get(s, pid, &c, err);
+	if (rc == RC_OK) {
+		rc = bind_for(s, &m, c, program, record, err);
+		client_settle(s, c);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+enum rc
+cmdqs_unbind(struct cmdqs *s, uint64_t comm, struct err *err)
+{
+	struct bound *b;
+
+	pthread_mutex_lock(&s->lock);
+	b = find(s, comm);
+	if (b)
+		take_out(s, b);
+	pthread_mutex_unlock(&s->lock);
+	return b ? RC_OK
+		 : err_set(err, RC_NOTFOUND, "communicator %" PRIu64 " is not bound here", comm);
+}
+
+void
+cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, const char *reason)
+{
+	struct bound *b;
+
+	pthread_mutex_lock(&s->lock);
+	b = find(s, comm);
+	if (b && b->epoch <= epoch)
+		end(s, b, RC_ABORTED, reason);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,319 @@
+/* A queue's thread: commands in their order, failures, the end. Design notes: cmdq_impl.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "dev/cmdq_impl.h"
+
+bool
+queue_look_up(struct queue *q)
+{
+	uint32_t why = atomic_fetch_and(&q->attention, ~(uint32_t)QUEUE_LOOK);
+
+	if (why & QUEUE_END)
+		return false;
+	if (why & QUEUE_LOOK)
+		queue_forget_comms(q, false);
+	return true;
+}
+
+/* Wait until *counter is at least n, however long that takes. False: the queue ends. */
+static bool
+await(struct queue *q, _Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n)
+{
+	bool goes_on = true;
+
+	atomic_store(&q->waits_on, counter);
+	while (goes_on && !cmdq_await(counter, sleeps, n, &q->attention, UINT64_MAX))
+		goes_on = queue_look_up(q);
+	atomic_store(&q->waits_on, &q->page->tail);
+	return goes_on;
+}
+
+/* ---- commands without a communicator */
+
+enum rc
+queue_copy(struct queue *q, const struct cmdq_bytes *b, struct err *err)
+{
+	void *dst, *src;
+	enum rc rc = devmem_range(q->all->env.mem, "destination", b->dst, b->nbytes, &dst, err);
+
+	if (b->nbytes == 0)
+		return RC_OK;
+	if (rc == RC_OK)
+		rc = devmem_range(q->all->env.mem, "source", b->src, b->nbytes, &src, err);
+	if (rc == RC_OK)
+		memmove(dst, src, b->nbytes);
+	return rc;
+}
+
+/* By doubling what is there. */
+static void
+fill(unsigned char *dst, uint32_t value, uint32_t width, size_t nbytes)
+{
+	size_t done = width < nbytes ? width : nbytes;
+
+	memcpy(dst, &value, done); /* little-endian: the low bytes come first */
+	for (size_t n; done < nbytes; done += n) {
+		n = done < nbytes - done ? done : nbytes - done;
+		memcpy(dst + done, dst, n);
+	}
+}
+
+static enum rc
+run_memset(struct queue *q, const struct cmdq_bytes *b, struct err *err)
+{
+	void *dst;
+	enum rc rc;
+
+	if (b->width != 1 && b->width != 2 && b->width != 4)
+		return err_set(err, RC_INVAL, "units of %u bytes, not 1, 2 or 4", b->width);
+	if (b->nbytes == 0)
+		return RC_OK;
+	rc = devmem_range(q->all->env.mem, "address", b->dst, b->nbytes, &dst, err);
+	if (rc == RC_OK && b->width == 1)
+		memset(dst, (int)(b->value & 0xff), b->nbytes);
+	else if (rc == RC_OK)
+		fill(dst, b->value, b->width, b->nbytes);
+	return rc;
+}
+
+static enum rc
+run_stamp(struct queue *q, const struct cmdq_bytes *b, struct err *err)
+{
+	uint64_t now = clock_now_ns();
+	void *dst;
+	enum rc rc = devmem_range(q->all->env.mem, "address", b->dst, sizeof now, &dst, err);
+
+	if (rc == RC_OK)
+		memcpy(dst, &now, sizeof now);
+	return rc;
+}
+
+static const char ends[] = "the queue ends";
+
+/* Until a queue has come to a position, or has ended: then it has passed over the rest. */
+static enum rc
+run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
+{
+	struct cmdqs *s = q->all;
+	struct queue *of;
+	bool known, goes_on = true;
+
+	pthread_mutex_lock(&s->lock);
+	of = queue_find(s, w->queue);
+	known = w->queue && w->queue <= s->last_id;
+	if (of)
+		of->refs++;
+	pthread_mutex_unlock(&s->lock);
+	if (!known)
+		return err_set(err, RC_INVAL, "there is no queue %" PRIu64, w->queue);
+	if (!of)
+		return RC_OK;
+	atomic_store(&q->waits_on, &of->page->head);
+	while (goes_on && !atomic_load(&of->over) &&
+	       !cmdq_await(&of->page->head, &of->page->client_sleeps, w->position, &q->attention,
+			   clock_now_ns() + 100 * NS_PER_MS))
+		goes_on = queue_look_up(q);
+	atomic_store(&q->waits_on, &q->page->tail);
+	pthread_mutex_lock(&s->lock);
+	queue_drop(of);
+	pthread_mutex_unlock(&s->lock);
+	return goes_on ? RC_OK : err_set(err, RC_ABORTED, ends);
+}
+
+static enum rc
+run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
+{
+	struct cmdq_extern *x;
+	uint32_t rc;
+
+	if (e->who >= CMDQ_EXTERNS)
+		return err_set(err, RC_INVAL, "there is no worker %" PRIu64, e->who);
+	x = &q->page->ext[e->who];
+	atomic_store_explicit(&x->rc, 0, memory_order_relaxed);
+	cmdq_publish(&x->go, &x->worker_sleeps, e->n);
+	if (!await(q, &x->done, &x->device_sleeps, e->n))
+		return err_set(err, RC_ABORTED, ends);
+	rc = atomic_load(&x->rc);
+	if (rc == RC_OK)
+		return RC_OK;
+	return err_set(err, rc <= RC_RECOVERED ? (enum rc)rc : RC_FAILED, "%.*s",
+		       (int)sizeof x->text - 1, x->text);
+}
+
+/* One command, or a set; *n of them have been taken. */
+static enum rc
+run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
+{
+	switch (c->kind) {
+	case CMDQ_COLL:
+		return queue_coll(q, c, err);
+	case CMDQ_SENDRECV:
+		return queue_set(q, c, n, err);
+	case CMDQ_NOP:
+		return RC_OK;
+	case CMDQ_COPY:
+		return queue_copy(q, &c->u.bytes, err);
+	case CMDQ_MEMSET:
+		return run_memset(q, &c->u.bytes, err);
+	case CMDQ_STAMP:
+		return run_stamp(q, &c->u.bytes, err);
+	case CMDQ_WAIT:
+		return run_wait(q, &c->u.wait, err);
+	case CMDQ_EXTERN:
+		return run_extern(q, &c->u.ext, err);
+	}
+	return err_set(err, RC_INVAL, "a command of no known kind, %u", c->kind);
+}
+
+/* ---- failures */
+
+static bool
+is_of_comm(const struct cmdq_command *c)
+{
+	return c->kind == CMDQ_COLL || c->kind == CMDQ_SENDRECV;
+}
+
+static const char *
+word(const struct cmdq_command *c)
+{
+	static const char *const words[] = {
+	    [CMDQ_COPY] = "copy", [CMDQ_MEMSET] = "memset", [CMDQ_STAMP] = "stamp",
+	    [CMDQ_WAIT] = "wait", [CMDQ_EXTERN] = "kernel", [CMDQ_NOP] = "nop"};
+
+	return c->kind < sizeof words / sizeof *words ? words[c->kind] : NULL;
+}
+
+/* The command at hand has failed: all that follow are passed over. */
+static void
+fail(struct queue *q, const struct cmdq_command *c, struct err *err)
+{
+	struct cmdq_error *e = &q->page->error;
+
+	if (is_of_comm(c))
+		queue_coll_failed(q, c, err);
+	else if (c->kind != CMDQ_EXTERN && word(c))
+		err_prefix(err, "%s", word(c));
+	e->at = q->n;
+	e->comm = is_of_comm(c) ? c->u.coll.comm : 0;
+	e->rc = (uint32_t)err->rc;
+	snprintf(e->text, sizeof e->text, "%.*s", (int)sizeof e->text - 1, err->text);
+	q->failed = true;
+	atomic_store(&e->number, ++q->errors);
+}
+
+/* Is the last error still there? */
+static bool
+has_failed(struct queue *q)
+{
+	if (atomic_load_explicit(&q->page->error.forgiven, memory_order_acquire) >= q->errors)
+		q->failed = false;
+	return q->failed;
+}
+
+/* The command at hand is not carried out. */
+static void
+pass_over(struct queue *q, const struct cmdq_command *c, const char *why)
+{
+	if (is_of_comm(c))
+		queue_skip(q, c, why);
+}
+
+/* ---- the thread */
+
+/* Carry out or pass over the command at hand. */
+static void
+serve(struct queue *q)
+{
+	struct cmdq_command c = q->page->command[q->n % CMDQ_SIZE];
+	struct err err;
+	size_t n = 1;
+
+	if (__builtin_expect(q->failed, 0) && has_failed(q)) {
+		pass_over(q, &c, q->page->error.text);
+	} else if (run(q, &c, &n, &err) != RC_OK) {
+		fail(q, &c, &err);
+	}
+	q->n += n;
+	cmdq_publish(&q->page->head, &q->page->client_sleeps, q->n);
+}
+
+/* Serve until the queue ends; then *why. */
+static void
+serve_all(struct queue *q, struct err *why)
+{
+	struct cmdq_page *p = q->page;
+	uint64_t tail;
+
+	for (;;) {
+		tail = atomic_load_explicit(&p->tail, memory_order_acquire);
+		if (tail == q->n) {
+			if (!await(q, &p->tail, &p->device_sleeps, q->n + 1))
+				break;
+			continue;
+		}
+		if (tail - q->n > CMDQ_SIZE) {
+			err_set(why, RC_BADDATA,
+				"the queue's tail is %" PRIu64 " where %" PRIu64
+				" commands are done: its client has broken it",
+				tail, q->n);
+			return;
+		}
+		while (q->n != tail) {
+			if (atomic_load_explicit(&q->attention, memory_order_relaxed) &&
+			    !queue_look_up(q))
+				goto out;
+			serve(q);
+		}
+	}
+out:
+	err_set(why, RC_ABORTED, "the queue was closed");
+}
+
+/* Nothing more is carried out: nobody shall wait for it. */
+static void
+pass_rest(struct queue *q, struct err *why)
+{
+	struct cmdq_page *p = q->page;
+	uint64_t tail = atomic_load(&p->tail);
+
+	if (why->rc == RC_BADDATA)
+		fail(q, &(struct cmdq_command){.kind = CMDQ_EXTERN}, why);
+	else
+		for (; q->n < tail && tail - q->n <= CMDQ_SIZE; q->n++) {
+			struct cmdq_command c = p->command[q->n % CMDQ_SIZE];
+
+			pass_over(q, &c, why->text);
+		}
+	atomic_store(&p->closed, 1);
+	cmdq_publish(&p->head, &p->client_sleeps, tail);
+}
+
+void *
+queue_main(void *arg)
+{
+	struct queue *q = arg;
+	struct cmdqs *s = q->all;
+	struct err why = {0};
+
+	atomic_store(&q->waits_on, &q->page->tail);
+	serve_all(q, &why);
+	pass_rest(q, &why);
+	queue_forget_comms(q, true);
+	free(q->pair);
+	free(q->inst);
+	free(q->set);
+	devmem_own_free(s->env.mem, q->scratch);
+	q->scratch = NULL;
+	pthread_mutex_lock(&s->lock);
+	atomic_store(&q->over, true);
+	atomic_store(&q->waits_on, NULL);
+	queue_drop(q);
+	s->threads--;
+	pthread_cond_broadcast(&s->ended);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
