@@ -162,7 +162,7 @@ static const struct option_row table[] = {
     {"nccl", NULL,
      "programs written for NCCL find gpusim's libnccl and CUDA runtime; see gpusim-nccl(7)",
      AS_BOOL(nccl)},
-    {"mem", "SIZE", "memory of a device (default 256M)", AS_BYTES(mem_bytes)},
+    {"mem", "SIZE", "memory of a device (default 256M; with --nccl 4G)", AS_BYTES(mem_bytes)},
     {"mem-file", "BASE", "keep the memory of device K in the file BASE.K", AS_ANY_STRING(mem_file)},
     {"latency", "TIME", "delay of messages between devices, such as 5ms", AS_NS(latency_ns)},
     {"bandwidth", "RATE", "bits a second in and out of a device, such as 1Gb", AS_RATE(bits_per_s)},

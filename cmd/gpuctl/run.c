@@ -12,6 +12,9 @@
 #include "home.h"
 #include "launch/launch.h"
 
+/* As much as programs for GPUs take for granted; memory that is not allocated takes no place. */
+#define NCCL_MEM "4G"
+
 /* Most arguments that options add to one daemon's command line. */
 enum { MAX_EXTRA = 13 + 2 * ARGS_MAX_KERNELS };
 
@@ -112,7 +115,9 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	char advice[80], mem[32];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
-				    .mem = a->mem_bytes ? show(mem, a->mem_bytes, "") : NULL,
+				    .mem = a->mem_bytes ? show(mem, a->mem_bytes, "")
+					   : a->nccl	? NCCL_MEM
+							: NULL,
 				    .mem_file = a->mem_file,
 				    .grpc = a->grpc,
 				    .dev_args = dev.v,

@@ -55,6 +55,10 @@ assert_home() {
 	assert_status 0
 	assert_match "^$NCCL_HOME_HERE/lib:/x:/y $NCCL_HOME_HERE $NCCL_HOME_HERE $NCCL_HOME_HERE "
 	assert_match "[ :]$NCCL_HOME_HERE/bin:"
+	run bounded gpuctl run --nccl -n 1 -- gpuctl devices --json
+	assert_match '"max_addr":4295032832,'
+	run bounded gpuctl run --nccl --mem 1M -n 1 -- gpuctl devices --json
+	assert_match '"max_addr":1114112,'
 }
 
 @test "a program is compiled by pkg-config's flags, and runs without a variable" {
