@@ -352,12 +352,26 @@ enum gpusim_on_failure {
 const char *gpusim_on_failure_name(int on_failure);
 enum gpusim_rc gpusim_on_failure_parse(const char *text, enum gpusim_on_failure *out);
 
+/*
+ * Whether the ranks of a communicator enqueue operations themselves, in queues of their devices (a queued
+ * communicator). They can when each process is on its device's host and of the same user, and on_failure is
+ * abort. Such a communicator ends when each rank has left it (gpusim_comm_destroy) or its process has gone.
+ */
+enum gpusim_queues {
+	GPUSIM_QUEUES_AUTO = 0, /* the library's choice, which may change */
+	GPUSIM_QUEUES_OFF =
+	    1, /* the coordinator starts its operations, when all ranks have asked for them */
+	GPUSIM_QUEUES_ON = 2, /* they do; GPUSIM_INVAL, with the reason, when one cannot */
+};
+
 struct gpusim_comm_config {
 	size_t size; /* GPUSIM_COMM_CONFIG_INIT */
 	enum gpusim_life life;
 	enum gpusim_on_failure on_failure;
-	uint32_t op_timeout_ms; /* longest wait without progress; 0: the coordinator's default */
+	uint32_t op_timeout_ms; /* longest wait without progress; 0: the coordinator's default; of a
+				 * queued communicator UINT32_MAX: for ever */
 	uint32_t wait_ms; /* for devices that are in use; on top of the connection's timeout */
+	enum gpusim_queues queues; /* of gpusim_comm_init_rank; elsewhere ignored */
 };
 #define GPUSIM_COMM_CONFIG_INIT .size = sizeof(struct gpusim_comm_config)
 
@@ -415,14 +429,61 @@ enum gpusim_rc gpusim_comm_open(struct gpusim *g, struct gpusim_comm_id id,
 /* Release the handle; the communicator lives on. */
 void gpusim_comm_free(struct gpusim_comm *comm);
 
-/* Destroy the communicator for all its ranks, and release the handle whatever the result. */
+/* Destroy the communicator for all its ranks, and release the handle whatever the result. The handle of a rank of
+ * a queued communicator: only the rank leaves, and may end its process then; the last to leave destroys it. */
 enum gpusim_rc gpusim_comm_destroy(struct gpusim_comm *comm);
+
+/*
+ * Calls of each rank for itself, as ncclCommSplit, ncclCommShrink and ncclCommGrow: each returns when all
+ * ranks that take part have called, with a new handle of the caller's own rank. The new communicator is queued
+ * if comm is. comm stays. For handles of one rank.
+ *
+ *	config	NULL: as comm. Of a config only op_timeout_ms counts (0: as comm)
+ *
+ * Errors: GPUSIM_TIMEOUT, with the ranks that are missing, as gpusim_comm_init_rank; call again to go on waiting.
+ * GPUSIM_FAILED: comm has failed, or fails meanwhile. GPUSIM_NOTFOUND: comm has been destroyed. GPUSIM_INVAL: the calls
+ * do not fit each other.
+ */
+
+/* A communicator of the ranks that say the same color, in the order of key, then rank. All ranks call. color below
+ * 0: *out is NULL. */
+enum gpusim_rc gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
+				 const struct gpusim_comm_config *config, struct gpusim_comm **out);
+
+/*
+ * A communicator of all ranks but n excluded ones, in the same order. The others call, all with the same list.
+ *
+ *	abort	first fail comm, which ends its operations; comm may have failed before. Otherwise comm must be
+ *		well
+ */
+enum gpusim_rc gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_t n,
+				       int abort, const struct gpusim_comm_config *config,
+				       struct gpusim_comm **out);
+
+/*
+ * A communicator of comm's ranks, in the same places, and of new ones behind them.
+ *
+ *	nranks	of the new communicator, in all calls
+ *	id	by which the new ranks call: of gpusim_get_unique_id, not used before. One rank of comm names it, the
+ *		others pass NULL
+ *	rank	of a new rank, from gpusim_comm_count() of comm
+ *	device	of a new rank, as in gpusim_comm_init_rank
+ */
+enum gpusim_rc gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks,
+				     const struct gpusim_unique_id *id,
+				     const struct gpusim_comm_config *config,
+				     struct gpusim_comm **out);
+enum gpusim_rc gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id id,
+				    uint32_t rank, struct gpusim_device device,
+				    const struct gpusim_comm_config *config,
+				    struct gpusim_comm **out);
 
 /* The handle's ranks. These calls cannot fail. */
 struct gpusim_comm_id gpusim_comm_id(const struct gpusim_comm *comm);
 uint32_t gpusim_comm_count(const struct gpusim_comm *comm); /* ranks; NULL has 0 */
 int gpusim_comm_user_rank(const struct gpusim_comm *comm);  /* -1: the handle is for all ranks */
 uint32_t gpusim_comm_epoch(const struct gpusim_comm *comm); /* grows with each change of ranks */
+int gpusim_comm_is_queued(const struct gpusim_comm *comm);  /* its ranks enqueue operations */
 /* {0} or NULL: no such rank. The latter lives as long as the handle. */
 struct gpusim_device gpusim_comm_device(const struct gpusim_comm *comm, uint32_t rank);
 const struct gpusim_device_info *gpusim_comm_device_info(const struct gpusim_comm *comm,

@@ -56,6 +56,8 @@ struct gpusim_comm {
 	uint64_t id;
 	uint32_t epoch, nranks;
 	int rank;			   /* the caller's own; -1: the handle is for all ranks */
+	bool queued;			   /* its ranks enqueue operations */
+	atomic_uint splits;		   /* that the rank has made */
 	struct gpusim_ops *group;	   /* of the rank's open group, used by one thread */
 	struct gpusim_device_info *device; /* by rank */
 };
@@ -122,6 +124,15 @@ enum rc direct_memfile(struct gpusim *g, struct gpusim_device device, struct mem
 
 /* Close the file of a device, and those after it; NULL is legal. */
 void direct_close(struct device_file *f);
+
+/* Call for a CommInitResponse; out may be NULL. wait_ms: for devices that are in use. *out NULL: no communicator,
+ * a rank of a split without color. */
+enum gpusim_rc client_call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms,
+				struct gpusim_comm **out);
+/* An id as its two numbers. RC_INVAL. */
+enum rc client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint64_t *low);
+/* A config as the caller has it, NULL: none, into *out. RC_INVAL. */
+enum rc client_config(const struct gpusim_comm_config *config, struct gpusim_comm_config *out);
 
 /* Submit the list of the handle's own rank, queued. */
 enum gpusim_rc client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o);

@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/host.h"
 #include "client/client_impl.h"
 #include "net/net.h"
 
 /* A handle of what the coordinator says that the communicator is. */
 static enum rc
-make(struct gpusim *g, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *const *devices,
-     size_t n, struct gpusim_comm **out)
+make(struct gpusim *g, uint64_t id, uint32_t epoch, bool queued,
+     GpuSim__DeviceMetadata *const *devices, size_t n, struct gpusim_comm **out)
 {
 	struct gpusim_comm *c = calloc(1, sizeof *c);
 	enum rc rc = c ? client_copy_devices(&c->device, devices, n)
@@ -28,6 +29,7 @@ make(struct gpusim *g, uint64_t id, uint32_t epoch, GpuSim__DeviceMetadata *cons
 	c->epoch = epoch;
 	c->nranks = (uint32_t)n;
 	c->rank = -1;
+	c->queued = queued;
 	client_note_devices(g, c->device, n);
 	*out = c;
 	return RC_OK;
@@ -42,9 +44,9 @@ ids(const struct gpusim_device *devices)
 	return (uint64_t *)devices;
 }
 
-/* Call for a CommInitResponse; out may be NULL. */
-static enum gpusim_rc
-call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct gpusim_comm **out)
+enum gpusim_rc
+client_call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms,
+		 struct gpusim_comm **out)
 {
 	GpuSim__Reply *reply;
 	enum rc rc = client_call_waiting(g, req, GPU_SIM__REPLY__BODY_COMM_INIT, wait_ms, &reply);
@@ -52,22 +54,32 @@ call_init(struct gpusim *g, const GpuSim__Request *req, uint32_t wait_ms, struct
 	if (rc != RC_OK)
 		return client_rc(rc);
 	if (out)
+		*out = NULL;
+	if (out && reply->comminit->commid)
 		rc = make(g, reply->comminit->commid, reply->comminit->epoch,
-			  reply->comminit->devices, reply->comminit->n_devices, out);
+			  reply->comminit->queued, reply->comminit->devices,
+			  reply->comminit->n_devices, out);
 	wire_reply_free(reply);
 	return client_rc(rc);
+}
+
+enum rc
+client_config(const struct gpusim_comm_config *config, struct gpusim_comm_config *out)
+{
+	*out = (struct gpusim_comm_config){GPUSIM_COMM_CONFIG_INIT};
+	return config ? client_take("gpusim_comm_config", config, out, sizeof *out) : RC_OK;
 }
 
 enum gpusim_rc
 gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *devices,
 		     const struct gpusim_comm_config *config, struct gpusim_comm **out)
 {
-	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT};
+	struct gpusim_comm_config cfg;
 	GpuSim__CommInitRequest m = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	char program[GPUSIM_PROGRAM];
 
-	if (config && client_take("gpusim_comm_config", config, &cfg, sizeof cfg) != RC_OK)
+	if (client_config(config, &cfg) != RC_OK)
 		return client_rc(client_err()->rc);
 	m.deviceids = ids(devices);
 	m.n_deviceids = devices ? n : 0;
@@ -81,7 +93,7 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT;
 	req.comminit = &m;
-	return call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
+	return client_call_init(g, &req, devices ? 0 : cfg.wait_ms, out);
 }
 
 enum gpusim_rc
@@ -103,8 +115,8 @@ half(const char *digits)
 	return strtoull(text, NULL, 16);
 }
 
-static enum rc
-parse_id(const struct gpusim_unique_id *uid, GpuSim__CommInitRankRequest *m)
+enum rc
+client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint64_t *low)
 {
 	const size_t digits = sizeof uid->text - 1;
 	const char *id = uid->text;
@@ -116,9 +128,16 @@ parse_id(const struct gpusim_unique_id *uid, GpuSim__CommInitRankRequest *m)
 		return err_set(client_err(), RC_INVAL,
 			       "'%.32s' is no unique id, which has %zu hexadecimal digits", id,
 			       digits);
-	m->idhigh = half(id);
-	m->idlow = half(id + 16);
+	*high = half(id);
+	*low = half(id + 16);
 	return RC_OK;
+}
+
+/* Whether the rank would enqueue operations itself. */
+static bool
+queues(const struct gpusim_comm_config *cfg)
+{
+	return cfg->queues == GPUSIM_QUEUES_ON;
 }
 
 enum gpusim_rc
@@ -126,15 +145,14 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 		      struct gpusim_device device, const struct gpusim_comm_config *config,
 		      struct gpusim_comm **out)
 {
-	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT};
+	struct gpusim_comm_config cfg;
 	GpuSim__CommInitRankRequest m = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	char program[GPUSIM_PROGRAM];
-	enum gpusim_rc rc = client_rc(parse_id(&id, &m));
+	char program[GPUSIM_PROGRAM], host[HOST_ID_MAX];
+	enum gpusim_rc rc = client_rc(client_parse_id(&id, &m.idhigh, &m.idlow));
 
-	if (rc == GPUSIM_OK && config)
-		rc = client_rc(client_take("gpusim_comm_config", config, &cfg, sizeof cfg));
-
+	if (rc == GPUSIM_OK)
+		rc = client_rc(client_config(config, &cfg));
 	if (rc != GPUSIM_OK)
 		return rc;
 	m.rank = rank;
@@ -146,9 +164,15 @@ gpusim_comm_init_rank(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id
 	client_program(g, program);
 	m.program = program;
 	m.pid = (uint32_t)getpid();
+	if (queues(&cfg)) {
+		host_id(host);
+		m.host = host;
+		m.user = (uint32_t)geteuid() + 1;
+		m.mustqueue = cfg.queues == GPUSIM_QUEUES_ON;
+	}
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_INIT_RANK;
 	req.comminitrank = &m;
-	rc = call_init(g, &req, 0, out);
+	rc = client_call_init(g, &req, 0, out);
 	if (rc == GPUSIM_OK)
 		(*out)->rank = (int)rank;
 	return rc;
@@ -179,7 +203,7 @@ gpusim_comm_shrink(struct gpusim_comm *comm, const uint32_t *ranks, size_t nrank
 	m.ranks = (uint32_t *)ranks;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK;
 	req.commshrink = &m;
-	return call_init(comm->g, &req, 0, out);
+	return client_call_init(comm->g, &req, 0, out);
 }
 
 enum gpusim_rc
@@ -200,7 +224,7 @@ gpusim_comm_grow(struct gpusim_comm *comm, uint32_t n, const struct gpusim_devic
 	m.pid = (uint32_t)getpid();
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW;
 	req.commgrow = &m;
-	return call_init(comm->g, &req, m.waitms, out);
+	return client_call_init(comm->g, &req, m.waitms, out);
 }
 
 /* ---- status */
@@ -226,8 +250,8 @@ gpusim_comm_open(struct gpusim *g, struct gpusim_comm_id id, struct gpusim_comm 
 	rc = call_status(g, &m, &reply);
 	if (rc != RC_OK)
 		return client_rc(rc);
-	rc = make(g, id.id, reply->getcommstatus->epoch, reply->getcommstatus->devices,
-		  reply->getcommstatus->n_devices, out);
+	rc = make(g, id.id, reply->getcommstatus->epoch, reply->getcommstatus->queued,
+		  reply->getcommstatus->devices, reply->getcommstatus->n_devices, out);
 	wire_reply_free(reply);
 	return client_rc(rc);
 }
@@ -353,6 +377,12 @@ gpusim_comm_epoch(const struct gpusim_comm *comm)
 	return comm->epoch;
 }
 
+int
+gpusim_comm_is_queued(const struct gpusim_comm *comm)
+{
+	return comm->queued;
+}
+
 const struct gpusim_device_info *
 gpusim_comm_device_info(const struct gpusim_comm *comm, uint32_t rank)
 {
@@ -385,6 +415,10 @@ gpusim_comm_destroy(struct gpusim_comm *comm)
 	if (!comm)
 		return GPUSIM_OK;
 	m.commid = comm->id;
+	if (comm->queued && comm->rank >= 0) {
+		m.leave = true;
+		m.rank = (uint32_t)comm->rank;
+	}
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_DESTROY;
 	req.commdestroy = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_COMM_DESTROY, NULL);

@@ -8,6 +8,7 @@
 #ifndef COLL_TUNE_H
 #define COLL_TUNE_H
 
+#include "base/buf.h"
 #include "coll/cost.h"
 
 #define TUNE_CHUNK_BYTES       262144	  /* largest message when nothing is said */
@@ -74,6 +75,14 @@ enum rc tuner_rules(struct tuner *t, const char *text, const char *name, struct 
 
 /* Both: the value of GPUSIM_ALGO, then the tuner file at a path. NULL or "": none. Errors as theirs, and of file_text. */
 enum rc tuner_configure(struct tuner *t, const char *algo, const char *path, struct err *err);
+
+/*
+ * Texts of what differs from a plain tuner, appended to *out: for tuner_select, and for tuner_rules as far as
+ * the rules concern nranks ranks. A plain tuner that takes them in answers all that nranks ranks ask as *t does.
+ * False: out of memory.
+ */
+bool tuner_show_lists(const struct tuner *t, struct buf *out);
+bool tuner_show_rules(const struct tuner *t, uint32_t nranks, struct buf *out);
 
 struct tune_ask {
 	enum gpusim_coll coll;

@@ -279,6 +279,61 @@ test_bad_file(void)
 	   "what is wrong is told with file and line, and the rules are as they were");
 }
 
+/* Whether a plain tuner that takes in the texts of another one answers as that. */
+static bool
+is_shown(const char *algos, const char *rules, uint32_t nranks)
+{
+	struct tuner t, copy;
+	struct buf lists = {0}, lines = {0};
+	struct err err = {0};
+	bool good;
+
+	tuner_init(&t);
+	tuner_init(&copy);
+	good = tuner_select(&t, algos, &err) == RC_OK &&
+	       tuner_rules(&t, rules, "f", &err) == RC_OK && tuner_show_lists(&t, &lists) &&
+	       tuner_show_rules(&t, nranks, &lines) && buf_add(&lists, "", 1) &&
+	       buf_add(&lines, "", 1) && tuner_select(&copy, lists.data, &err) == RC_OK &&
+	       tuner_rules(&copy, lines.data, "g", &err) == RC_OK &&
+	       memcmp(copy.select, t.select, sizeof t.select) == 0;
+	for (int c = 0; c < GPUSIM_NCOLLS && good; c++)
+		for (uint64_t n = 0; n < 1 << 20 && good; n = n * 2 + 1)
+			for (int by = 0; by < TUNE_NTRANSPORTS && good; by++) {
+				struct tune_ask ask = {.coll = (enum gpusim_coll)c,
+						       .transport = (enum tune_transport)by,
+						       .nranks = nranks,
+						       .nbytes = n};
+				struct tune_answer a, b;
+
+				good = tuner_choose(&t, &ask, &a, &err) == RC_OK &&
+				       tuner_choose(&copy, &ask, &b, &err) == RC_OK &&
+				       a.algo == b.algo && a.chunk_bytes == b.chunk_bytes &&
+				       a.by == b.by;
+			}
+	if (!good)
+		printf("# %s: '%s', '%s'\n", err.text, lists.data ? lists.data : "",
+		       lines.data ? lines.data : "");
+	buf_fini(&lists);
+	buf_fini(&lines);
+	tuner_fini(&t);
+	tuner_fini(&copy);
+	return good;
+}
+
+static void
+test_shown(void)
+{
+	ok(is_shown("", "", 4), "a plain tuner is two empty texts");
+	ok(is_shown("ring,tree", "", 4) && is_shown("^ring", "", 3) &&
+	       is_shown("allreduce:naive;broadcast:^tree,ring;barrier:dissemination", "", 8),
+	   "what GPUSIM_ALGO says is shown, also that a slow one was named");
+	ok(is_shown("^tree",
+		    "allreduce,1,100,tree,net\nallreduce,1,-1,ring,p2p,-1,1,4\n"
+		    "alltoall,0,9223372036854775807,bruck\nreduce,3,9,tree,-1,-1,-1,5\n",
+		    4),
+	   "so are the lines of a file that concern so many ranks");
+}
+
 int
 main(void)
 {
@@ -288,5 +343,6 @@ main(void)
 	test_select();
 	test_file();
 	test_bad_file();
+	test_shown();
 	return tap_done();
 }

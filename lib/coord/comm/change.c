@@ -38,6 +38,13 @@ find_idle(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 
 	if (!comm)
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (comm->queued)
+		return err_set(
+		    err, RC_INVAL,
+		    "comm %" PRIu64
+		    ": its ranks enqueue operations themselves, so each calls for itself "
+		    "to shrink or grow it",
+		    id);
 	if (comm_busy(comm))
 		return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", id);
 	if (comm->nruns)

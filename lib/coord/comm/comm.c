@@ -81,6 +81,9 @@ comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err)
 		return err_set(err, RC_FAILED,
 			       "comm %" PRIu64 " failed earlier: %s; shrink or destroy it", id,
 			       comm->failed.text);
+	if (comm->queued)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 ": its ranks enqueue operations themselves", id);
 	*out = comm;
 	return RC_OK;
 }
@@ -111,6 +114,7 @@ comm_is_lost(const struct comm *comm, uint32_t rank)
 	       !comm_holds(comm, rank);
 }
 
+GETTER(bool, comm_is_queued, comm, queued)
 GETTER(bool, comm_by_memory, comm, by_memory)
 
 bool
@@ -390,6 +394,8 @@ on_comm_destroy(struct coord *c, struct pending *p, const GpuSim__Request *req, 
 
 	if (!comm || (!comm->made && comm->state != COMM_DETACHING))
 		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (req->commdestroy->leave)
+		return comm_leave(c, comm, req->commdestroy->rank, p, err);
 	comm_happens(c, comm, COMM_DESTROYED, NULL);
 	pending_wait(c, p, &wait_detach, id, NULL);
 	return RC_OK;

@@ -53,7 +53,8 @@ extern const struct device_hooks comm_device_hooks;
 
 struct comm *comm_next(const struct coord *c, const struct comm *comm); /* NULL: the first */
 uint32_t comms_count(const struct coord *c);
-/* By its id: in any state; one that clients see; one that takes work (RC_NOTFOUND, RC_FAILED). */
+/* By its id: in any state; one that clients see; one that takes work (RC_NOTFOUND, RC_FAILED; RC_INVAL it is
+ * queued). */
 struct comm *comm_any(const struct coord *c, uint64_t id);
 struct comm *comm_find(const struct coord *c, uint64_t id);
 enum rc comm_usable(struct coord *c, uint64_t id, struct comm **out, struct err *err);
@@ -65,6 +66,8 @@ uint32_t comm_nranks(const struct comm *comm);
 struct device *comm_device(const struct comm *comm, uint32_t rank);
 /* The rank's device has not restarted since it was attached. */
 bool comm_holds(const struct comm *comm, uint32_t rank);
+/* Its ranks enqueue operations themselves. */
+bool comm_is_queued(const struct comm *comm);
 /* Every rank has mapped every other's memory. */
 bool comm_by_memory(const struct comm *comm);
 /* Its policy is not to fail, and nobody has aborted it. */

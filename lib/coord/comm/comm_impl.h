@@ -101,6 +101,7 @@ struct unique_id {
 struct owner {
 	uint64_t client_id;
 	bool gone;
+	bool left; /* of a queued communicator: its rank has left */
 };
 
 struct comm {
@@ -111,6 +112,7 @@ struct comm {
 	enum comm_state state;
 	bool made;	  /* it has been live */
 	bool by_memory;	  /* every rank has mapped every other's memory */
+	bool queued;	  /* its ranks enqueue operations themselves */
 	uint32_t waiting; /* calls of members under way */
 	enum gpusim_on_failure on_failure;
 	struct recovery rec;
@@ -121,7 +123,8 @@ struct comm {
 	uint64_t client_id, gone_ms;
 	struct label label;   /* of its client */
 	struct unique_id uid; /* its ranks met by it; {0}: one call made it */
-	struct owner *owners; /* NULL: it is client_id's alone */
+	struct owner
+	    *owners; /* by rank, when each has called for itself; NULL: it is client_id's alone */
 	uint32_t nowners;
 	struct err failed; /* of COMM_FAILED; or the first rank that refused an attach */
 	uint32_t nruns;	   /* not yet ended */
@@ -177,6 +180,9 @@ void comm_free(struct coord *c, struct comm *comm);
 bool comm_is_wanted(struct coord *c, const struct comm *comm);
 /* The client is an owner: it has gone, or come back. */
 void comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone);
+/* The rank of a queued communicator leaves it; the last one's leaving destroys it. */
+enum rc comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p,
+		   struct err *err);
 /* The record of its numbers and owners goes. */
 void comm_unrecord(struct coord *c, const struct comm *comm);
 
@@ -188,9 +194,14 @@ enum rc check_policy(uint32_t on_failure, struct err *err);
 /*
  * A communicator over the devices, which are attached from now on. It ignores the devices that q names. The
  * caller's requests are to wait_attach for it. On error nothing has happened.
+ *
+ *	queued	its ranks enqueue operations themselves; comm_can_queue
  */
-enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
-		  uint32_t nranks, uint64_t client_id, struct comm **out, struct err *err);
+enum rc comm_make(struct coord *c, const GpuSim__CommInitRequest *q, bool queued,
+		  struct device **dev, uint32_t nranks, uint64_t client_id, struct comm **out,
+		  struct err *err);
+/* RC_INVAL: queued communicators do not go with that policy, or with the tuner file. */
+enum rc comm_can_queue(const struct coord *c, GpuSim__OnFailure on_failure, struct err *err);
 /* All its ranks, under its epoch. */
 enum rc comm_attach(struct coord *c, struct comm *comm, struct err *err);
 /* Two ranks reach each other by memory. */

@@ -26,6 +26,8 @@ mark_of(const struct comm *comm, uint64_t next_seq)
 	uint64_t h = record_mix(1, state_of(comm));
 
 	h = record_mix(record_mix(record_mix(h, comm->epoch), comm->nranks), next_seq);
+	for (uint32_t i = 0; i < comm->nowners && comm->queued; i++)
+		h = record_mix(h, comm->owners[i].left);
 	h = record_mix(record_mix(record_mix(h, comm->failed.rc), comm->rec.final),
 		       comm->rec.cause.rc);
 	return h ? h : 1;
@@ -86,6 +88,7 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	GpuSim__AskRecord **asks = messages_new(comm->nowners, &gpu_sim__ask_record__descriptor);
 	GpuSim__MemberRecord **members = members_new(comm);
 	uint64_t *clients = alloc_zeroed(comm->nowners, sizeof *clients);
+	uint8_t *left = alloc_zeroed(comm->nowners, sizeof *left);
 	char key[RECORD_KEY_MAX];
 
 	k.commid = comm->id;
@@ -111,11 +114,15 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	k.idlow = comm->uid.low;
 	k.program = comm->label.program;
 	k.pid = comm->label.pid;
-	if (asks && members && clients) {
+	k.queued = comm->queued;
+	if (asks && members && clients && left) {
 		k.n_asks = take_asks(c, comm, w, asks);
 		k.asks = asks;
-		for (uint32_t i = 0; i < comm->nowners; i++)
+		for (uint32_t i = 0; i < comm->nowners; i++) {
 			clients[i] = comm->owners[i].client_id;
+			left[i] = comm->owners[i].left;
+		}
+		k.left = (ProtobufCBinaryData){comm->queued ? comm->nowners : 0, left};
 		k.n_clients = comm->nowners;
 		k.clients = clients;
 		k.n_ranks = comm->nranks;
@@ -126,6 +133,7 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	free(asks);
 	free(members);
 	free(clients);
+	free(left);
 }
 
 void
@@ -158,7 +166,9 @@ check_comm(struct coord *c, const GpuSim__CommRecord *k)
 	    k->epoch == 0 || k->n_ranks == 0 || k->n_ranks > WIRE_MAX_RANKS ||
 	    c->comms->n == COORD_MAX_COMMS || (uint32_t)k->onfailure > GPUSIM_ON_FAILURE_SPARE ||
 	    k->optimeoutms == 0 || (uint32_t)k->state > GPU_SIM__COMM_RECORD_STATE__LEAVING ||
-	    k->nextop > COORD_MAX_OP || k->n_asks > WIRE_MAX_RANKS || k->n_clients > WIRE_MAX_RANKS)
+	    k->nextop > COORD_MAX_OP || k->n_asks > WIRE_MAX_RANKS ||
+	    k->n_clients > WIRE_MAX_RANKS || (k->left.len && k->left.len != k->n_clients) ||
+	    (k->queued && (k->n_clients != k->n_ranks || k->onfailure)))
 		return false;
 	for (size_t r = 0; r < k->n_ranks; r++)
 		if (!device_find(c, k->ranks[r]->deviceid) ||
@@ -201,7 +211,9 @@ take_owners(struct comm *comm, const GpuSim__CommRecord *k)
 		return false;
 	comm->nowners = (uint32_t)k->n_clients;
 	for (uint32_t i = 0; i < comm->nowners; i++)
-		comm->owners[i] = (struct owner){k->clients[i], true};
+		comm->owners[i] = (struct owner){.client_id = k->clients[i],
+						 .gone = true,
+						 .left = k->left.len && k->left.data[i]};
 	return true;
 }
 
@@ -221,6 +233,7 @@ take_comm(struct comm *comm, const GpuSim__CommRecord *k)
 	comm->on_failure = (enum gpusim_on_failure)k->onfailure;
 	comm->by_memory = k->p2p;
 	comm->lease = k->lease;
+	comm->queued = k->queued;
 	comm->rec.final = k->final;
 	comm->client_id = k->clientid;
 	label_set(&comm->label, k->program, k->pid);
@@ -235,7 +248,6 @@ take_comm(struct comm *comm, const GpuSim__CommRecord *k)
 		      : k->state != GPU_SIM__COMM_RECORD_STATE__LIVE   ? COMM_DRAINING
 		      : comm->failed.rc == RC_OK		       ? COMM_LIVE
 								       : COMM_FAILED;
-	comm->recorded = mark_of(comm, k->nextop);
 }
 
 static enum rc
@@ -274,6 +286,7 @@ add(struct coord *c, const char *key, const GpuSim__CommRecord *k, struct comm *
 	*out = comm;
 	if (!take_members(c, comm, k) || !take_owners(comm, k))
 		return record_nomem(key, err);
+	comm->recorded = mark_of(comm, k->nextop);
 	return restore_asks(c, key, k, err);
 }
 

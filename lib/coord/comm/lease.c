@@ -1,5 +1,6 @@
 /*
- * lease.c - a leased communicator ends when its clients have been away for too long.
+ * lease.c - a leased communicator ends when its clients have been away for too long; a queued one also when each
+ * rank has left.
  */
 #include "coord/comm/comm_impl.h"
 
@@ -15,12 +16,50 @@ comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool
 			comm->owners[i].gone = gone;
 			mine = true;
 		}
-		all &= comm->owners[i].gone;
+		all &= comm->owners[i].gone || comm->owners[i].left;
 	}
 	if (!mine)
 		return;
 	comm->gone = all;
 	comm->gone_ms = c->now_ms;
+}
+
+static bool
+all_left(const struct comm *comm)
+{
+	for (uint32_t i = 0; i < comm->nowners; i++)
+		if (!comm->owners[i].left)
+			return false;
+	return true;
+}
+
+enum rc
+comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p, struct err *err)
+{
+	GpuSim__CommDestroyResponse r = GPU_SIM__COMM_DESTROY_RESPONSE__INIT;
+	struct owner *o;
+
+	if (!comm->queued)
+		return err_set(err, RC_INVAL,
+			       "comm %" PRIu64 ": a rank leaves only where ranks enqueue "
+			       "operations themselves",
+			       comm->id);
+	if (rank >= comm->nowners)
+		return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u", rank,
+			       comm->id, comm->nranks);
+	o = &comm->owners[rank];
+	o->left = true;
+	comm_owner_is(c, comm, o->client_id, o->gone);
+	if (all_left(comm) && comm->state != COMM_DETACHING)
+		comm_happens(c, comm, COMM_DESTROYED, NULL);
+	if (comm->state == COMM_DETACHING) {
+		pending_wait(c, p, &wait_detach, comm->id, NULL);
+		return RC_OK;
+	}
+	act_log(c, "comm %" PRIu64 ": rank %u has left", comm->id, rank);
+	r.success = true;
+	answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_DESTROY, &r);
+	return RC_OK;
 }
 
 void

@@ -26,8 +26,11 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 	return RC_OK;
 }
 
-/* Room in an attach for what is not addresses: the numbers of communicators are most of it. */
+/* Room in an attach for what is not addresses nor about algorithms: the numbers of communicators are most of it. */
 #define ATTACH_ROOM (16u << 10)
+
+/* Lines of a tuner file that an attach has room for. */
+#define ATTACH_RULES 4096
 
 /* The rank's offer. Without memory for it, peers reach the rank by sockets. */
 static void
@@ -111,7 +114,7 @@ comms_of(const struct coord *c, const struct comm *comm, const struct device *d,
 	return n;
 }
 
-/* The ranks' addresses and memory, as the fields of an attach: the same for all, so packed once. */
+/* The ranks' addresses and memory, as the fields of an attach. */
 static bool
 pack_ranks(struct device_msgs *msgs, struct buf *out)
 {
@@ -123,16 +126,52 @@ pack_ranks(struct device_msgs *msgs, struct buf *out)
 	return good;
 }
 
+/* Of a queued communicator: how its devices choose algorithms, as fields of an attach. */
+static bool
+pack_choice(const struct coord *c, const struct comm *comm, struct buf *out)
+{
+	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	struct buf algos = {0}, rules = {0};
+	bool good;
+
+	if (!comm->queued)
+		return true;
+	good = tuner_show_lists(c->cfg.tuner, &algos) &&
+	       tuner_show_rules(c->cfg.tuner, comm->nranks, &rules);
+	q.queued = true;
+	q.algos = (ProtobufCBinaryData){algos.len, (uint8_t *)algos.data};
+	q.rules = (ProtobufCBinaryData){rules.len, (uint8_t *)rules.data};
+	good = good && buf_pack(out, &q.base);
+	buf_fini(&algos);
+	buf_fini(&rules);
+	return good;
+}
+
+enum rc
+comm_can_queue(const struct coord *c, GpuSim__OnFailure on_failure, struct err *err)
+{
+	if (on_failure != GPU_SIM__ON_FAILURE__ABORT)
+		return err_set(err, RC_INVAL,
+			       "ranks that enqueue operations themselves have the policy abort on "
+			       "failure");
+	if (c->cfg.tuner->nrules > ATTACH_RULES)
+		return err_set(err, RC_INVAL,
+			       "the tuner file has %zu lines; devices are told of at most %u",
+			       c->cfg.tuner->nrules, ATTACH_RULES);
+	return RC_OK;
+}
+
+/* *same: fields that are the same for all ranks, so packed once. */
 static enum rc
-attach_start(struct coord *c, struct comm *comm, const struct buf *ranks, struct err *err)
+attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct err *err)
 {
 	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
 	uint64_t ids[COORD_MAX_COMMS + 1];
 
-	if (ranks->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
+	if (same->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
 		return err_set(err, RC_INVAL,
 			       "the addresses of %u devices take %zu bytes, at most %u",
-			       comm->nranks, ranks->len, WIRE_CONTROL_MAX - ATTACH_ROOM);
+			       comm->nranks, same->len, WIRE_CONTROL_MAX - ATTACH_ROOM);
 	q.commid = comm->id;
 	q.epoch = comm->epoch;
 	q.optimeoutms = comm->op_timeout_ms;
@@ -145,7 +184,7 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *ranks, struct
 
 		q.rank = r;
 		q.n_comms = comms_of(c, comm, m->dev, ids);
-		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, ranks, &body);
+		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, same, &body);
 		m->attached = true;
 		member_call(c, comm, r, comm_attached, call_timeout_ms(c), &body);
 	}
@@ -156,16 +195,16 @@ enum rc
 comm_attach(struct coord *c, struct comm *comm, struct err *err)
 {
 	struct device_msgs msgs;
-	struct buf ranks = {0};
+	struct buf same = {0};
 	enum rc rc = RC_OK;
 
 	if (!device_msgs_of_comm(c, comm, &msgs))
 		return comm_nomem(comm, err);
-	if (!pack_ranks(&msgs, &ranks))
+	if (!pack_ranks(&msgs, &same) || !pack_choice(c, comm, &same))
 		rc = comm_nomem(comm, err);
 	if (rc == RC_OK)
-		rc = attach_start(c, comm, &ranks, err);
-	buf_fini(&ranks);
+		rc = attach_start(c, comm, &same, err);
+	buf_fini(&same);
 	device_msgs_fini(&msgs);
 	return rc;
 }
@@ -224,8 +263,8 @@ check_limit(const struct coord *c, struct err *err)
 }
 
 enum rc
-comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev, uint32_t nranks,
-	  uint64_t client_id, struct comm **out, struct err *err)
+comm_make(struct coord *c, const GpuSim__CommInitRequest *q, bool queued, struct device **dev,
+	  uint32_t nranks, uint64_t client_id, struct comm **out, struct err *err)
 {
 	struct comm *comm;
 	enum rc rc;
@@ -242,6 +281,8 @@ comm_make(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev
 			       nranks);
 	comm->id = c->comms->last + 1;
 	comm->client_id = client_id;
+	comm->queued = queued;
+	comm->lease |= queued; /* nobody else could drive its ranks */
 	rc = comm_attach(c, comm, err);
 	if (rc != RC_OK) {
 		c->comms->hooks->freed(c, comm);
@@ -277,7 +318,7 @@ on_comm_init(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 		rc = queue_devices(c, w, req, nranks, q->waitms, dev, &queued, err);
 	if (rc != RC_OK || queued)
 		return rc;
-	rc = comm_make(c, q, dev, nranks, pending_asker(w)->client_id, &comm, err);
+	rc = comm_make(c, q, false, dev, nranks, pending_asker(w)->client_id, &comm, err);
 	if (rc == RC_OK)
 		pending_wait(c, w, &wait_attach, comm->id, NULL);
 	return rc;
@@ -293,6 +334,16 @@ comm_joined(struct coord *c, void *owner, uint32_t rank, const struct outcome *o
 		init_failed(c, comm, rank, o, "join");
 }
 
+static bool
+all_by_memory(const struct comm *comm)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		for (uint32_t k = r + 1; k < comm->nranks; k++)
+			if (!comm_reaches(comm, r, k))
+				return false;
+	return comm->nranks > 1;
+}
+
 /* Tell one rank whom it reaches by memory; false: nobody. */
 static bool
 join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
@@ -305,14 +356,13 @@ join_rank(struct coord *c, struct comm *comm, uint32_t r, uint64_t *block)
 		block[k] = comm_reaches(comm, r, k) ? comm->rank[k].block : 0;
 		n += block[k] != 0;
 	}
-	if (n + 1 < comm->nranks)
-		comm->by_memory = false;
 	if (n == 0)
 		return false;
 	q.commid = comm->id;
 	q.epoch = comm->epoch;
 	q.n_block = comm->nranks;
 	q.block = block;
+	q.bymemory = comm->by_memory;
 	pack_request(GPU_SIM__REQUEST__BODY_COMM_JOIN, &q.base, NULL, &body);
 	member_call(c, comm, r, comm_joined, call_timeout_ms(c), &body);
 	return true;
@@ -326,7 +376,7 @@ comm_join(struct coord *c, struct comm *comm, const struct err *why)
 	bool any = false;
 
 	(void)why;
-	comm->by_memory = block && comm->nranks > 1;
+	comm->by_memory = block && all_by_memory(comm);
 	for (uint32_t r = 0; block && r < comm->nranks; r++)
 		any |= join_rank(c, comm, r, block);
 	free(block);

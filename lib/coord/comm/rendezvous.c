@@ -17,7 +17,10 @@ struct seat {
 	struct pending *p; /* NULL: the seat is free */
 	bool gone;	   /* its client is away since gone_ms */
 	uint64_t gone_ms;
-	uint64_t device_id; /* 0: any */
+	uint64_t device_id;	/* 0: any */
+	char host[HOST_ID_MAX]; /* of its process; "": the rank enqueues nothing itself */
+	uint32_t user;		/* the same, + 1 */
+	bool must_queue;
 };
 
 /* Ranks that come by an id, each with a call of its own, until all are there. */
@@ -285,14 +288,42 @@ choose(struct coord *c, const struct rendezvous *v, struct device **dev, struct 
 	return RC_OK;
 }
 
+/* Whether its ranks can enqueue operations themselves; RC_INVAL: one cannot, and another insists. */
+static enum rc
+choose_queued(const struct coord *c, const struct rendezvous *v, struct device *const *dev,
+	      bool *queued, struct err *err)
+{
+	bool must = false;
+
+	*queued = comm_can_queue(c, v->on_failure, err) == RC_OK;
+	for (uint32_t r = 0; r < v->nranks; r++) {
+		const struct seat *s = &v->seat[r];
+
+		must |= s->must_queue;
+		if (!*queued || device_is_beside(dev[r], s->host, s->user))
+			continue;
+		*queued = false;
+		err_set(err, RC_INVAL,
+			s->host[0] ? "rank %u's process is not on the host of its device "
+				     "%016" PRIx64 ", or of another user"
+				   : "rank %u (device %016" PRIx64
+				     ") does not enqueue operations itself",
+			r, device_id(dev[r]));
+	}
+	return *queued || !must ? RC_OK : err->rc;
+}
+
 static enum rc
 make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err *err)
 {
 	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
 	struct owner *owners = alloc_zeroed(v->nranks, sizeof *owners);
 	struct device *dev[WIRE_MAX_RANKS];
+	bool queued = false;
 	enum rc rc = choose(c, v, dev, err);
 
+	if (rc == RC_OK)
+		rc = choose_queued(c, v, dev, &queued, err);
 	q.lease = v->lease;
 	q.onfailure = v->on_failure;
 	q.optimeoutms = v->op_timeout_ms;
@@ -301,8 +332,8 @@ make(struct coord *c, const struct rendezvous *v, struct comm **out, struct err 
 	if (!owners)
 		rc = err_set(err, RC_NOMEM, "the coordinator is out of memory");
 	if (rc == RC_OK)
-		rc = comm_make(c, &q, dev, v->nranks, pending_asker(v->seat[0].p)->client_id, out,
-			       err);
+		rc = comm_make(c, &q, queued, dev, v->nranks,
+			       pending_asker(v->seat[0].p)->client_id, out, err);
 	if (rc != RC_OK) {
 		free(owners);
 		return rc;
@@ -439,7 +470,9 @@ arrive(struct coord *c, struct rendezvous *v, struct pending *p,
 		answer_failure(c, s->p, &taken);
 	pending_wait(c, p, &wait_ranks, 0, v);
 	pending_due_by(p, c->now_ms + c->cfg.comm_timeout_ms);
-	*s = (struct seat){.p = p, .device_id = q->deviceid};
+	*s = (struct seat){
+	    .p = p, .device_id = q->deviceid, .user = q->user, .must_queue = q->mustqueue};
+	snprintf(s->host, sizeof s->host, "%s", q->host);
 	v->nhere++;
 	act_log(c, "id %016" PRIx64 "%016" PRIx64 ": rank %u is there, %u of %u", v->uid.high,
 		v->uid.low, q->rank, v->nhere - v->ngone, v->nranks);

@@ -93,6 +93,7 @@ comm_status_answer(struct coord *c, struct comm *comm, struct pending *p, const 
 		r.code = why->rc;
 		r.pending = comm->nruns;
 		r.epoch = comm->epoch;
+		r.queued = comm->queued;
 		r.onfailure = (GpuSim__OnFailure)comm->on_failure;
 		r.recoveries = comm->recoveries;
 		r.recovered = comm->recovered.text;
@@ -183,6 +184,7 @@ answer_init(struct coord *c, struct comm *comm, struct pending *p)
 	r.success = true;
 	r.commid = comm->id;
 	r.epoch = comm->epoch;
+	r.queued = comm->queued;
 	r.n_devices = msgs.n;
 	r.devices = msgs.p;
 	answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_INIT, &r);

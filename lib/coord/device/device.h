@@ -38,6 +38,8 @@ bool device_is_lost(const struct device *d);
 bool device_is_free(const struct device *d);
 /* "lost: why", in *err. */
 enum rc device_lost(const struct device *d, struct err *err);
+/* A process of that host and user (user id + 1) can map its memory file. */
+bool device_is_beside(const struct device *d, const char *host, uint32_t user);
 /* It is in one communicator more, or reserved for it; in one less. */
 void device_reserve(struct device *d);
 void device_release(struct device *d);

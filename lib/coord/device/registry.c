@@ -374,6 +374,15 @@ has_its_memory(const struct device *d, const GpuSim__DeviceMetadata *m)
 	       d->said->meminode == m->meminode;
 }
 
+bool
+device_is_beside(const struct device *d, const char *host, uint32_t user)
+{
+	const uint32_t root = 1;
+
+	return *host && strcmp(d->said->host, host) == 0 && d->said->mempath[0] &&
+	       (d->said->memuser == 0 || d->said->memuser == user || user == root);
+}
+
 /* Another device's old address: the other cannot be there any more. */
 static void
 take_address(struct coord *c, const struct device *d)

@@ -1,0 +1,158 @@
+/* Communicators of communicators, by a call of each rank for itself. */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "client/client_impl.h"
+
+/* Such calls are for a handle of one rank. */
+static enum rc
+check_handle(const struct gpusim_comm *comm, const char *call)
+{
+	if (comm->rank >= 0)
+		return RC_OK;
+	return err_set(client_err(), RC_INVAL,
+		       "comm %" PRIu64 ": %s is for the handle of one rank, not of all", comm->id,
+		       call);
+}
+
+/* Of a new communicator of the rank's device: its place there is the device's. */
+static enum gpusim_rc
+take_place(struct gpusim_comm *comm, struct gpusim_device device)
+{
+	for (uint32_t r = 0; r < comm->nranks; r++)
+		if (comm->device[r].device.id == device.id) {
+			comm->rank = (int)r;
+			return GPUSIM_OK;
+		}
+	return client_rc(err_set(client_err(), RC_BADDATA,
+				 "comm %" PRIu64 ": device %016" PRIx64
+				 " is none of it, although its rank called",
+				 comm->id, device.id));
+}
+
+/* Call; *out: a handle of the rank of comm, or NULL. */
+static enum gpusim_rc
+call_rank(const struct gpusim_comm *comm, const GpuSim__Request *req, struct gpusim_comm **out)
+{
+	struct gpusim_comm *made;
+	enum gpusim_rc rc = client_call_init(comm->g, req, 0, &made);
+
+	if (rc == GPUSIM_OK && made)
+		rc = take_place(made, gpusim_comm_device(comm, (uint32_t)comm->rank));
+	if (rc == GPUSIM_OK)
+		*out = made;
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_comm_split(struct gpusim_comm *comm, int color, int key,
+		  const struct gpusim_comm_config *config, struct gpusim_comm **out)
+{
+	GpuSim__CommSplitRankRequest m = GPU_SIM__COMM_SPLIT_RANK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
+	struct gpusim_comm_config cfg;
+	enum gpusim_rc rc;
+
+	if (check_handle(comm, "gpusim_comm_split") != RC_OK ||
+	    client_config(config, &cfg) != RC_OK)
+		return client_rc(client_err()->rc);
+	client_program(comm->g, program);
+	m.commid = comm->id;
+	m.rank = (uint32_t)comm->rank;
+	m.call = atomic_load(&comm->splits);
+	m.color = color < 0 ? -1 : color;
+	m.key = key;
+	m.optimeoutms = cfg.op_timeout_ms;
+	m.program = program;
+	m.pid = (uint32_t)getpid();
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SPLIT_RANK;
+	req.commsplitrank = &m;
+	rc = call_rank(comm, &req, out);
+	if (rc == GPUSIM_OK)
+		atomic_fetch_add(&comm->splits, 1);
+	return rc;
+}
+
+enum gpusim_rc
+gpusim_comm_shrink_rank(struct gpusim_comm *comm, const uint32_t *exclude, size_t n, int abort,
+			const struct gpusim_comm_config *config, struct gpusim_comm **out)
+{
+	GpuSim__CommShrinkRankRequest m = GPU_SIM__COMM_SHRINK_RANK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
+	struct gpusim_comm_config cfg;
+
+	if (check_handle(comm, "gpusim_comm_shrink_rank") != RC_OK ||
+	    client_config(config, &cfg) != RC_OK)
+		return client_rc(client_err()->rc);
+	client_program(comm->g, program);
+	m.commid = comm->id;
+	m.rank = (uint32_t)comm->rank;
+	m.n_exclude = n;
+	m.exclude = (uint32_t *)exclude;
+	m.abort = abort;
+	m.optimeoutms = cfg.op_timeout_ms;
+	m.program = program;
+	m.pid = (uint32_t)getpid();
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_SHRINK_RANK;
+	req.commshrinkrank = &m;
+	return call_rank(comm, &req, out);
+}
+
+enum gpusim_rc
+gpusim_comm_grow_rank(struct gpusim_comm *comm, uint32_t nranks, const struct gpusim_unique_id *id,
+		      const struct gpusim_comm_config *config, struct gpusim_comm **out)
+{
+	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM];
+	struct gpusim_comm_config cfg;
+
+	if (check_handle(comm, "gpusim_comm_grow_rank") != RC_OK ||
+	    client_config(config, &cfg) != RC_OK ||
+	    (id && client_parse_id(id, &m.idhigh, &m.idlow) != RC_OK))
+		return client_rc(client_err()->rc);
+	client_program(comm->g, program);
+	m.commid = comm->id;
+	m.rank = (uint32_t)comm->rank;
+	m.numranks = nranks;
+	m.optimeoutms = cfg.op_timeout_ms;
+	m.program = program;
+	m.pid = (uint32_t)getpid();
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
+	req.commgrowrank = &m;
+	return call_rank(comm, &req, out);
+}
+
+enum gpusim_rc
+gpusim_comm_grow_new(struct gpusim *g, uint32_t nranks, struct gpusim_unique_id id, uint32_t rank,
+		     struct gpusim_device device, const struct gpusim_comm_config *config,
+		     struct gpusim_comm **out)
+{
+	GpuSim__CommGrowRankRequest m = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	char program[GPUSIM_PROGRAM], host[HOST_ID_MAX];
+	struct gpusim_comm_config cfg;
+	enum gpusim_rc rc;
+
+	if (client_config(config, &cfg) != RC_OK ||
+	    client_parse_id(&id, &m.idhigh, &m.idlow) != RC_OK)
+		return client_rc(client_err()->rc);
+	client_program(g, program);
+	host_id(host);
+	m.rank = rank;
+	m.numranks = nranks;
+	m.deviceid = device.id;
+	m.program = program;
+	m.pid = (uint32_t)getpid();
+	m.host = host;
+	m.user = (uint32_t)geteuid() + 1;
+	req.body_case = GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
+	req.commgrowrank = &m;
+	rc = client_call_init(g, &req, 0, out);
+	if (rc == GPUSIM_OK)
+		(*out)->rank = (int)rank;
+	return rc;
+}

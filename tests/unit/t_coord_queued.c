@@ -1,0 +1,259 @@
+/* Queued communicators: their ranks enqueue operations themselves. How they are made, left and lost. */
+#include "coord_harness.h"
+
+#define COMM(h, t) (h_code(h, t) == 0 ? h_reply(h, t)->comminit->commid : 0)
+#define USER	   1001u
+#define ID7	   "id 00000000000000000000000000000007: "
+
+/* The call of rank r by id 0..0n, of client 100 + r, on device 1 + r. */
+static GpuSim__CommInitRankRequest
+call_of(uint64_t n, uint32_t rank, uint32_t nranks)
+{
+	GpuSim__CommInitRankRequest q = GPU_SIM__COMM_INIT_RANK_REQUEST__INIT;
+
+	q.idlow = n;
+	q.rank = rank;
+	q.numranks = nranks;
+	q.deviceid = 1 + rank;
+	q.host = (char *)H_HOST;
+	q.user = USER;
+	q.optimeoutms = UINT32_MAX;
+	return q;
+}
+
+static uint64_t
+come(struct harness *h, const GpuSim__CommInitRankRequest *q)
+{
+	return h_ask(h, 100 + q->rank, COMM_INIT_RANK, comminitrank,
+		     (GpuSim__CommInitRankRequest *)q);
+}
+
+/* A queued communicator of devices 1 .. nranks; its id. */
+static uint64_t
+make(struct harness *h, uint64_t n, uint32_t nranks)
+{
+	uint64_t t = 0;
+
+	for (uint32_t r = 0; r < nranks; r++) {
+		GpuSim__CommInitRankRequest q = call_of(n, r, nranks);
+
+		t = come(h, &q);
+	}
+	h_serve(h);
+	return COMM(h, t);
+}
+
+/* How many communicators there are. */
+static size_t
+comms(struct harness *h)
+{
+	GpuSim__StatusRequest q = GPU_SIM__STATUS_REQUEST__INIT;
+
+	return h_reply(h, h_ask(h, 1, STATUS, status, &q))->status->n_comms;
+}
+
+static uint64_t
+leave(struct harness *h, uint64_t comm, uint32_t rank)
+{
+	GpuSim__CommDestroyRequest q = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
+
+	q.commid = comm;
+	q.leave = true;
+	q.rank = rank;
+	return h_ask(h, 100 + rank, COMM_DESTROY, commdestroy, &q);
+}
+
+static const GpuSim__CommAttachRequest *
+attach_to(const struct harness *h, uint64_t device)
+{
+	long i = h_find(h, H_ATTACH, device);
+
+	return i < 0 ? NULL : h->call[i].req->commattach;
+}
+
+static void
+test_made(void)
+{
+	GpuSim__CommInitRankRequest q[2];
+	const GpuSim__CommAttachRequest *attach;
+	struct harness h;
+	struct tuner tuner;
+	struct err err;
+	uint64_t a, b;
+
+	tuner_init(&tuner);
+	ok(tuner_select(&tuner, "allreduce:^ring", &err) == RC_OK &&
+	       tuner_rules(&tuner,
+			   "allreduce,0,64,tree,-1,-1,-1,2\nbroadcast,5,-1,ring,net,-1,-1,3\n", "f",
+			   &err) == RC_OK,
+	   "the coordinator has an own choice of algorithms");
+	h_init_with(&h, &tuner);
+	h_devices(&h, 2);
+	q[0] = call_of(7, 0, 2);
+	q[1] = call_of(7, 1, 2);
+	a = come(&h, &q[0]);
+	b = come(&h, &q[1]);
+	attach = attach_to(&h, 2);
+	ok(attach && attach->queued && attach->optimeoutms == UINT32_MAX,
+	   "devices hear that it is queued, and of waits for ever");
+	ok(attach && attach->algos.len == strlen("allreduce:^ring") &&
+	       memcmp(attach->algos.data, "allreduce:^ring", attach->algos.len) == 0 &&
+	       attach->rules.len == strlen("allreduce,0,64,tree,-1\n") &&
+	       memcmp(attach->rules.data, "allreduce,0,64,tree,-1\n", attach->rules.len) == 0,
+	   "and how the coordinator would choose for two ranks");
+	h_serve(&h);
+	ok(COMM(&h, a) == 1 && COMM(&h, b) == 1 && h_reply(&h, a)->comminit->queued &&
+	       h_reply(&h, b)->comminit->queued,
+	   "ranks beside their devices make a queued communicator");
+	ok(COMM(&h, a) && h_reply(&h, h_status(&h, 5, 1, false))->getcommstatus->queued,
+	   "and its status says so");
+	ok(make(&h, 8, 2) == 2 && make(&h, 9, 2) == 3, "devices may be in several");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+	tuner_fini(&tuner);
+}
+
+/* Whether two ranks, the second as told, make a queued communicator; and with mustQueue the refusal. */
+static bool
+is_plain(struct harness *h, GpuSim__CommInitRankRequest second, const char *why)
+{
+	GpuSim__CommInitRankRequest first = call_of(7, 0, 2);
+	uint64_t a, b;
+	bool plain;
+
+	first.onfailure = second.onfailure;
+	a = come(h, &first);
+	b = come(h, &second);
+	h_serve(h);
+	plain = COMM(h, a) && COMM(h, a) == COMM(h, b) && !h_reply(h, a)->comminit->queued &&
+		!h_reply(h, b)->comminit->queued;
+	h_destroy(h, 9, COMM(h, a));
+	h_serve(h);
+	first.idlow = second.idlow = 70 + COMM(h, a);
+	first.mustqueue = true;
+	a = come(h, &first);
+	b = come(h, &second);
+	plain &= h_code(h, a) == RC_INVAL && h_code(h, b) == RC_INVAL &&
+		 strcmp(strchr(h_text(h, a), ':') + 2, why) == 0;
+	if (!plain)
+		printf("# %s\n", h_text(h, a));
+	return plain;
+}
+
+static void
+test_plain(void)
+{
+	GpuSim__CommInitRankRequest q = call_of(7, 1, 2);
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	q.host = (char *)"";
+	ok(is_plain(&h, q, "rank 1 (device 0000000000000002) does not enqueue operations itself"),
+	   "one rank that does not want to makes a plain communicator");
+	q = call_of(8, 1, 2);
+	h_fini(&h);
+	h_init(&h);
+	h_devices(&h, 2);
+	q = call_of(7, 1, 2);
+	q.host = (char *)"another-host";
+	ok(is_plain(&h, q,
+		    "rank 1's process is not on the host of its device 0000000000000002, or of "
+		    "another user"),
+	   "so does one on another host");
+	h_fini(&h);
+	h_init(&h);
+	h_devices(&h, 2);
+	q = call_of(7, 1, 2);
+	q.onfailure = GPU_SIM__ON_FAILURE__SHRINK;
+	ok(is_plain(&h, q,
+		    "ranks that enqueue operations themselves have the policy abort on failure"),
+	   "and a policy that recovers");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+test_refused(void)
+{
+	static const char no[] = "comm 1: its ranks enqueue operations themselves";
+	struct harness h;
+	struct h_ops o;
+	GpuSim__GraphCreateRequest g = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
+	GpuSim__SubmitRequest s = GPU_SIM__SUBMIT_REQUEST__INIT;
+	GpuSim__AllReduceRingRequest ring = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	make(&h, 7, 2);
+	h_allreduce(&o, 2, 8);
+	g.commid = s.commid = ring.commid = 1;
+	s.meet = true;
+	ok(h_failed(&h, h_submit(&h, 100, 1, &o, true), RC_INVAL, no) &&
+	       h_failed(&h, h_ask(&h, 100, SUBMIT, submit, &s), RC_INVAL, no) &&
+	       h_failed(&h, h_group_start(&h, 100, 1), RC_INVAL, no) &&
+	       h_failed(&h, h_group_end(&h, 100, 1, true), RC_INVAL, no) &&
+	       h_failed(&h, h_ask(&h, 100, GRAPH_CREATE, graphcreate, &g), RC_INVAL, no) &&
+	       h_failed(&h, h_ask(&h, 100, ALL_REDUCE_RING, allreducering, &ring), RC_INVAL, no),
+	   "the coordinator starts no operation of a queued communicator");
+	ok(h_failed(&h, h_shrink(&h, 100, 1, NULL, 0), RC_INVAL,
+		    "comm 1: its ranks enqueue operations themselves, so each calls for itself to "
+		    "shrink or grow it"),
+	   "and changes none of its ranks");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+test_left(void)
+{
+	struct harness h;
+	uint64_t a, b, plain;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	make(&h, 7, 3);
+	a = leave(&h, 1, 1);
+	ok(h_code(&h, a) == 0 && h_count(&h, H_DETACH) == 0 && comms(&h) == 1,
+	   "one rank leaves, and the communicator stays");
+	h_gone(&h, 101);
+	h_advance(&h, 5000);
+	ok(comms(&h) == 1 && h_count(&h, H_ABORT) == 0, "it may end without failing the others");
+	ok(h_code(&h, leave(&h, 1, 1)) == 0, "to leave twice changes nothing");
+	leave(&h, 1, 0);
+	h_crash(&h);
+	h_advance(&h, 100);
+	h_serve(&h);
+	b = leave(&h, 1, 2);
+	ok(h_count(&h, H_DETACH) == 3 && h_code(&h, b) == -1,
+	   "the last one's leaving ends it, over a restart too");
+	h_serve(&h);
+	ok(h_code(&h, b) == 0 && comms(&h) == 0, "and it hears of the end");
+	ok(h_failed(&h, leave(&h, 1, 2), RC_NOTFOUND, "no communicator 1"), "then it is gone");
+	plain = h_comm(&h, 9, 2);
+	ok(h_failed(&h, leave(&h, plain, 0), RC_INVAL,
+		    "comm 2: a rank leaves only where ranks enqueue operations themselves"),
+	   "a rank leaves no other communicator");
+	make(&h, 8, 2);
+	ok(h_failed(&h, leave(&h, 3, 2), RC_INVAL, "rank 2 of comm 3, which has 2"),
+	   "and a rank that there is not leaves none");
+	leave(&h, 3, 0);
+	h_gone(&h, 101);
+	h_advance(&h, 1000);
+	ok(comms(&h) == 2, "a client that is away may come back");
+	h_advance(&h, 2000);
+	h_serve(&h);
+	ok(comms(&h) == 1, "one that stays away has left, and so it ends");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+int
+main(void)
+{
+	test_made();
+	test_plain();
+	test_refused();
+	test_left();
+	return tap_done();
+}
