@@ -274,13 +274,16 @@ $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libh
 	@mkdir -p $(@D)
 	$(call link,$^ $(house_libs))
 
-# Programs for the end-to-end tests; in NCCL's interface those of tests/nccl, where .cu files need a C++ compiler.
-nccl_e2e := $(patsubst tests/nccl/%.c,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.c)) \
+# Programs for the end-to-end tests; in NCCL's interface those of tests/nccl, where .cu files need a C++ compiler and
+# mpi_*.c need MPI.
+nccl_c   := $(if $(filter 0,$(MPI)),$(filter-out tests/nccl/mpi_%,$(wildcard tests/nccl/*.c)),$(wildcard tests/nccl/*.c))
+nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
     $(if $(and $(nvcc_bin),$(shell command -v g++)),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
 e2e: $(e2e) $(nccl_e2e)
 
 $(nccl_e2e): $(nccl_inc) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(wildcard tests/nccl/*.h)
 nccl_libs := -L$(home)/lib -lnccl -lcudart
+$(filter $(BUILD)/e2e/nccl/mpi_%,$(nccl_e2e)): private override CC = $(mpi_cc)
 $(BUILD)/e2e/nccl/%: tests/nccl/%.c
 	@mkdir -p $(@D)
 	$(call say,$(CC) -D_GNU_SOURCE -I$(home)/include $(CPPFLAGS) $(house_cflags) $(CFLAGS) $(house_ldflags) $(LDFLAGS) \

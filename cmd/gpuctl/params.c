@@ -18,6 +18,7 @@ static const struct {
     {"GPUSIM_DEBUG_SUBSYS", "COLL: one line an operation at info already"},
     {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies are calls"},
     {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
+    {"GPUSIM_HOSTID", "a name for this host, in place of its boot id"},
     {"GPUSIM_NDEVICES", "set by `gpuctl run` for its command: how many devices it started"},
     {"GPUSIM_DIR", "set by `gpuctl run` for its command: the private folder of the sockets"},
 };
