@@ -223,7 +223,7 @@ json_of_all_verbs() {
 	comm=$(gpuctl comm-init -n 2 --on-failure shrink)
 	seq 2 | gpuctl allreduce --comm "$comm" >/dev/null
 	gpuctl malloc --json --device 0 16
-	for verb in devices status events topo "comm-status $comm" "stragglers $comm" "inject list" params version unique-id \
+	for verb in devices status events topo "comm-status $comm" "stragglers $comm" "inject list" params version nccl-home unique-id \
 		"plan allreduce -n 2" "plan allreduce -n 2 --simulate" "plan --list" "launch --list" \
 		"stream-status --device 0 --stream 0" "comm-split $comm 0,1" "comm-shrink $comm 1"; do
 		# shellcheck disable=SC2086 # words of a verb
@@ -246,11 +246,11 @@ json_of_all_verbs() {
 	done <keys
 }
 
-@test "gpusim(7) names every variable of the environment that the sources name" {
+@test "gpusim(7) and gpusim-nccl(7) name every variable of the environment that the sources name" {
 	grep -rhoE '"GPUSIM_[A-Z0-9_]+[="]' "$ROOT/lib" "$ROOT/cmd" | tr -d '"=' | sort -u >names
 	grep -qx GPUSIM_P2P_LEVEL names
 	while read -r name; do
-		grep -qE "^\.It Ev .*$name" "$ROOT/man/gpusim.7" || fail "gpusim.7 does not name $name"
+		grep -qE "^\.It Ev .*$name" "$ROOT"/man/gpusim{,-nccl}.7 || fail "neither page names $name"
 	done <names
 }
 
