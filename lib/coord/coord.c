@@ -131,6 +131,7 @@ on_register(struct coord *c, struct pending *p, const GpuSim__Request *req, stru
 	if (rc != RC_OK)
 		return rc;
 	progress_heard(c, d, req->registerdevice);
+	operations_heard(c, d, req->registerdevice);
 	answer_body(c, p, GPU_SIM__REPLY__BODY_REGISTER_DEVICE, &r);
 	return RC_OK;
 }

@@ -40,7 +40,8 @@ summaries_init(const struct coord *c, struct summaries *out)
 		GpuSim__CommSummary *s = out->comm[n++];
 
 		comm_summary(comm, out->ids + nids, s);
-		s->operations = runs_operations(comm);
+		if (!comm_is_queued(comm))
+			s->operations = runs_operations(comm);
 		s->progress = out->progress + nprogress;
 		s->n_progress = progress_show(c, comm, s->progress, PROGRESS_MAX - nprogress);
 		nprogress += s->n_progress;

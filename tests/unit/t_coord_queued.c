@@ -248,6 +248,91 @@ test_left(void)
 	h_fini(&h);
 }
 
+static const GpuSim__CommSummary *
+summary(struct harness *h)
+{
+	GpuSim__StatusRequest q = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__StatusResponse *s = h_reply(h, h_ask(h, 1, STATUS, status, &q))->status;
+
+	return s->n_comms ? s->comms[0] : NULL;
+}
+
+/* Device 1 + rank tells that its rank is lost. */
+static uint64_t
+tell_lost(struct harness *h, uint64_t comm, uint32_t rank, const char *reason)
+{
+	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
+
+	q.commid = comm;
+	q.epoch = 1;
+	q.reason = (char *)reason;
+	q.code = RC_UNREACHABLE;
+	return h_ask(h, 1001 + rank, COMM_ABORT, commabort, &q);
+}
+
+static void
+test_rank_lost(void)
+{
+	static const char why[] = "comm 1: rank 1's process 123 (train) has ended";
+	const GpuSim__CommAbortRequest *abort;
+	struct harness h;
+	uint64_t t;
+	long i;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	make(&h, 7, 3);
+	t = tell_lost(&h, 1, 1, why + strlen("comm 1: "));
+	i = h_find(&h, H_ABORT, 3);
+	abort = i < 0 ? NULL : h.call[i].req->commabort;
+	ok(h_count(&h, H_ABORT) == 3 && abort && abort->commid == 1 && abort->epoch == 1 &&
+	       abort->code == RC_UNREACHABLE && strcmp(abort->reason, why) == 0,
+	   "all devices hear at once which rank is lost, and why");
+	ok(h_code(&h, t) == 0, "and the one that told has its answer");
+	ok(summary(&h)->status == GPU_SIM__STATUS__FAILED && strcmp(summary(&h)->reason, why) == 0,
+	   "the status says it");
+	h_serve(&h);
+	t = tell_lost(&h, 1, 2, "rank 2's process 124 (train) has ended");
+	ok(h_code(&h, t) == 0 && h_count(&h, H_ABORT) == 0 && strcmp(summary(&h)->reason, why) == 0,
+	   "the first reason stays");
+	h_gone(&h, 101);
+	leave(&h, 1, 0);
+	ok(h_code(&h, leave(&h, 1, 2)) == 0 && comms(&h) == 1, "the other ranks leave it");
+	h_advance(&h, 3000);
+	h_serve(&h);
+	ok(comms(&h) == 0, "and the lost one's client does not keep it");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+test_counts(void)
+{
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__QueuedCount count = GPU_SIM__QUEUED_COUNT__INIT, *counts = &count;
+	struct h_metadata m;
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	make(&h, 7, 2);
+	for (uint64_t id = 1; id <= 2; id++) {
+		h_metadata(&h, id, &m);
+		q.metadata = &m.m;
+		q.n_queued = 1;
+		q.queued = &counts;
+		count.commid = 1;
+		count.operations = 10 * id;
+		h_ask(&h, 1000 + id, REGISTER_DEVICE, registerdevice, &q);
+	}
+	ok(summary(&h)->operations == 20, "the status has the count of the rank that is furthest");
+	count.commid = 99;
+	h_ask(&h, 1002, REGISTER_DEVICE, registerdevice, &q);
+	ok(summary(&h)->operations == 20, "a count of another communicator changes nothing");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -255,5 +340,7 @@ main(void)
 	test_plain();
 	test_refused();
 	test_left();
+	test_rank_lost();
+	test_counts();
 	return tap_done();
 }

@@ -6,6 +6,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Why, as a device may tell. */
+static enum rc
+abort_rc(const GpuSim__CommAbortRequest *q)
+{
+	return q->code && q->code <= RC_RECOVERED ? (enum rc)q->code : RC_ABORTED;
+}
+
 enum rc
 on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
@@ -22,7 +29,7 @@ on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, st
 		answer_done(c, p);
 		return RC_OK;
 	}
-	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": %s", comm->id,
+	err_set(&why, abort_rc(q), "comm %" PRIu64 ": %s", comm->id,
 		*q->reason ? q->reason : "aborted by a client");
 	pending_wait(c, p, &wait_abort, comm->id, NULL);
 	comm->rec.final = true;

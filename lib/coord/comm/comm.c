@@ -324,7 +324,7 @@ comm_end(struct coord *c, struct comm *comm, const struct err *why)
 
 	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
 	if (c->comms->hooks->begun(comm))
-		members_abort(c, comm, err.text, NULL); /* the detach that follows tells */
+		members_abort(c, comm, &err, NULL); /* the detach that follows tells */
 	c->comms->hooks->end(c, comm, &err);
 	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
 		pendings_fail(c, waits[i], comm->id, &err);

@@ -103,6 +103,8 @@ void comm_idle(struct coord *c, struct comm *comm);
 void comm_late(struct comm *comm, uint32_t rank, uint64_t nops, uint64_t ns);
 /* A device that registers tells how far its ranks are. */
 void progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q);
+/* And how many operations its ranks of queued communicators have carried out. */
+void operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q);
 /* Nobody knows that it was made: end it. */
 void comm_disown(struct coord *c, uint64_t id);
 /* A client has gone, or come back. */
@@ -112,7 +114,7 @@ void comms_client_lost(struct coord *c, uint64_t client_id);
 
 /* ---- telling of it */
 
-/* A summary, with room for a device id per rank; and its ranks' progress, at most `room` messages. */
+/* A summary, with room for a device id per rank, with the operations only of a queued one; and its ranks' progress, at most `room` messages. */
 void comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out);
 size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress **v,
 		     size_t room);

@@ -32,9 +32,10 @@ struct member {
 	uint32_t memories;    /* the same */
 	struct lateness late;
 	struct progress progress;
-	bool attached;	/* or may be */
-	uint64_t block; /* where its control block is; 0: it shares no memory */
-	bool *mapped;	/* by rank: whose memory it has mapped; NULL: nobody's */
+	uint64_t operations; /* of a queued communicator, that have ended here */
+	bool attached;	     /* or may be */
+	uint64_t block;	     /* where its control block is; 0: it shares no memory */
+	bool *mapped;	     /* by rank: whose memory it has mapped; NULL: nobody's */
 	struct call call;
 	bool newcomer; /* its first attach is to come */
 	/* While a failure is looked into, and after it: */
@@ -227,7 +228,7 @@ void members_cancel(struct coord *c, struct comm *comm);
 void member_release(struct member *m);
 void comm_pack_detach(const struct comm *comm, struct buf *body);
 /* Tell every rank to end what runs; done, or NULL, hears from those that are not lost. */
-void members_abort(struct coord *c, struct comm *comm, const char *reason, call_done *done);
+void members_abort(struct coord *c, struct comm *comm, const struct err *why, call_done *done);
 /* Ranks marked in lost leave. */
 void members_leave(struct coord *c, struct comm *comm, const bool *lost);
 /* The devices come as the last ranks. RC_NOMEM. */

@@ -9,7 +9,8 @@
 void
 comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool gone)
 {
-	bool mine = comm->nowners == 0 && comm->client_id == client_id, all = gone;
+	bool mine = comm->nowners == 0 && comm->client_id == client_id;
+	bool all = gone || comm->nowners;
 
 	for (uint32_t i = 0; i < comm->nowners; i++) {
 		if (comm->owners[i].client_id == client_id) {

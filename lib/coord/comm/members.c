@@ -46,13 +46,14 @@ comm_pack_detach(const struct comm *comm, struct buf *body)
 }
 
 void
-members_abort(struct coord *c, struct comm *comm, const char *reason, call_done *done)
+members_abort(struct coord *c, struct comm *comm, const struct err *why, call_done *done)
 {
 	GpuSim__CommAbortRequest q = GPU_SIM__COMM_ABORT_REQUEST__INIT;
 
 	q.commid = comm->id;
 	q.epoch = comm->epoch;
-	q.reason = (char *)reason;
+	q.reason = (char *)why->text;
+	q.code = why->rc;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		const struct member *m = &comm->rank[r];
 		struct buf body = {0};

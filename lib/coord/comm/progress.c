@@ -57,6 +57,17 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 	}
 }
 
+void
+operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
+{
+	for (size_t i = 0; i < q->n_queued && device_is_reserved(d); i++) {
+		struct member *m = find_member(c, d, q->queued[i]->commid);
+
+		if (m && q->queued[i]->operations > m->operations)
+			m->operations = q->queued[i]->operations;
+	}
+}
+
 /* The operation that rank r is in, or NULL. */
 static const struct progress *
 progress_of(const struct comm *comm, uint32_t r)

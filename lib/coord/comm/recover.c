@@ -105,7 +105,7 @@ comm_drain(struct coord *c, struct comm *comm, const struct err *why)
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
 	accuse(c, comm);
 	act_log(c, "%s", rec->cause.text);
-	members_abort(c, comm, rec->cause.text, abort_ended);
+	members_abort(c, comm, &rec->cause, abort_ended);
 	if (!comm_recovers(comm))
 		c->comms->hooks->failing(c, comm, &rec->cause);
 }

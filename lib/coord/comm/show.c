@@ -141,8 +141,11 @@ comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->reason = (char *)failure_of(comm)->text;
 	out->onfailure = (GpuSim__OnFailure)comm->on_failure;
 	out->recoveries = comm->recoveries;
-	for (uint32_t r = 0; r < comm->nranks; r++)
+	for (uint32_t r = 0; r < comm->nranks; r++) {
 		ids[r] = device_id(comm->rank[r].dev);
+		if (comm->rank[r].operations > out->operations)
+			out->operations = comm->rank[r].operations;
+	}
 	out->deviceids = ids;
 	out->n_deviceids = comm->nranks;
 	out->pending = comm->nruns;
