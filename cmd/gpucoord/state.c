@@ -27,6 +27,7 @@ struct state {
 	struct store_change *late;
 	size_t nlate, cap;
 	bool promise;	   /* one of them was promised */
+	bool local;	   /* the machine's death ends all that it is about */
 	bool failing;	   /* the last commit failed with *why */
 	uint64_t retry_ns; /* no try before */
 	struct err why;
@@ -133,6 +134,7 @@ state_open(const char *where, const char *address, struct coord *c, struct coord
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = open_store(given ? where : path, c, actions, st, err);
 	if (rc == RC_OK) {
+		st->local = !given && !net_addr_host(address);
 		*out = st;
 		return RC_OK;
 	}
@@ -191,7 +193,7 @@ gather(struct state *st, struct coord_actions *a)
 static enum rc
 commit_late(struct state *st, struct err *err)
 {
-	enum store_durability how = st->promise ? STORE_SYNC : STORE_LAZY;
+	enum store_durability how = st->promise && !st->local ? STORE_SYNC : STORE_LAZY;
 	enum rc rc = store_commit(st->store, st->late, st->nlate, how, err);
 	struct err one;
 

@@ -17,7 +17,9 @@ struct state;
  *	address	where the coordinator listens
  *	out	NULL: nothing is stored. Ends with state_close
  *
- * If the directory by the address cannot be made, a warning says so and nothing is stored. Errors as of
+ * What is stored survives the coordinator's process, and the machine too; not the latter in the directory beside an ipc
+ * socket, because the devices and clients of that socket end with the machine, and each fsync would cost them a fraction
+ * of a millisecond. If the directory by the address cannot be made, a warning says so and nothing is stored. Errors as of
  * store_open, and RC_BADDATA of coord_restore.
  */
 enum rc state_open(const char *where, const char *address, struct coord *c,
