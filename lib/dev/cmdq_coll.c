@@ -88,6 +88,7 @@ comm_of(struct queue *q, uint64_t id, struct err *err)
 	}
 	k->next = q->comms;
 	q->comms = k;
+	queue_settle_near(q, k);
 	return k;
 }
 

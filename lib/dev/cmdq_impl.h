@@ -20,6 +20,7 @@
 #define DEV_CMDQ_IMPL_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "coll/tune.h"
@@ -93,6 +94,9 @@ struct queue {
 	struct recorder recorder;
 	void *scratch;
 	uint64_t scratch_bytes;
+	cpu_set_t cores;   /* that the thread may use */
+	int home;	   /* the one that it should be on when it idles, or -1 */
+	uint64_t moved_ns; /* when it went there last */
 	struct pair *pair;
 	struct inst_coll *inst;
 	struct cmdq_command *set;
@@ -158,6 +162,14 @@ void queue_coll_failed(struct queue *q, const struct cmdq_command *c, const stru
 
 /* Let go of communicators that are over; of all. */
 void queue_forget_comms(struct queue *q, bool all);
+
+/* ---- cmdq_place.c: on the queue's thread */
+
+/* Its collectives are this communicator's from now on. */
+void queue_settle_near(struct queue *q, const struct queue_comm *k);
+
+/* It idles on another core than `home`. */
+void queue_move_home(struct queue *q);
 
 /* ---- cmdq_comm.c */
 

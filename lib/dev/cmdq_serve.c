@@ -251,6 +251,8 @@ serve_all(struct queue *q, struct err *why)
 	for (;;) {
 		tail = atomic_load_explicit(&p->tail, memory_order_acquire);
 		if (tail == q->n) {
+			if (q->home >= 0 && sched_getcpu() != q->home)
+				queue_move_home(q);
 			if (!await(q, &p->tail, &p->device_sleeps, q->n + 1))
 				break;
 			continue;
@@ -299,6 +301,9 @@ queue_main(void *arg)
 	struct cmdqs *s = q->all;
 	struct err why = {0};
 
+	q->home = -1;
+	if (sched_getaffinity(0, sizeof q->cores, &q->cores) != 0)
+		CPU_ZERO(&q->cores);
 	atomic_store(&q->waits_on, &q->page->tail);
 	serve_all(q, &why);
 	pass_rest(q, &why);

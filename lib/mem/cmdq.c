@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 
-#define SPINS \
-	200 /* a few hundred ns: where the other side runs on another core, it is soon there */
-#define YIELDS 64 /* where it shares this core, it runs now */
+#define SPINS  100 /* a few us, where there are cores for all: the other side is soon there */
+#define FEW    4   /* cores: two ranks with their clients may have to share them */
+#define YIELDS 250 /* where it shares this core, it runs now */
 #define SLICE_NS \
 	100000000u /* of a sleep: then the deadline and the process of the other side are looked at */
 
@@ -53,20 +53,33 @@ sleep_on(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n, uint64_t ns
 	atomic_fetch_sub(sleeps, 1);
 }
 
+/* Where the other side may need this core, spinning keeps it away. */
+static unsigned
+spins(void)
+{
+	static atomic_uint n = UINT_MAX;
+
+	if (atomic_load_explicit(&n, memory_order_relaxed) == UINT_MAX)
+		atomic_store(&n, sysconf(_SC_NPROCESSORS_ONLN) > FEW ? SPINS : 0);
+	return atomic_load_explicit(&n, memory_order_relaxed);
+}
+
 bool
 cmdq_await(_Atomic uint64_t *counter, atomic_uint *sleeps, uint64_t n, const _Atomic uint32_t *stop,
 	   uint64_t until_ns)
 {
+	const unsigned before = spins();
+
 	for (unsigned i = 0;; i++) {
 		if (atomic_load_explicit(counter, memory_order_acquire) >= n)
 			return true;
-		if (i < SPINS) {
+		if (i < before) {
 #if defined(__x86_64__) || defined(__i386__)
 			__builtin_ia32_pause();
 #endif
 			continue;
 		}
-		if (i < SPINS + YIELDS) {
+		if (i < before + YIELDS) {
 			sched_yield();
 			continue;
 		}
