@@ -4,4 +4,15 @@
 
 #include "cuda_runtime_api.h"
 
+#ifdef __cplusplus
+#include "gpusim_cuda_host.h"
+#ifdef __GPUSIM_NVCC__
+#include <limits>
+
+#include "gpusim_cuda.h"
+#include "gpusim_cuda_device.h"
+#include "gpusim_cuda_math.h"
+#endif
+#endif
+
 #endif

@@ -1,0 +1,179 @@
+/*
+ * gpusim_cuda.h - kernels: what bin/nvcc's output and libcudart.so.12 agree on. Programs do not include it by
+ * themselves.
+ *
+ * A kernel is one function with two lives. In the program __gpusim_inside is 0, and a call of it enqueues a launch.
+ * In the helper process it is 1, and a call is one thread of a block.
+ */
+#ifndef GPUSIM_CUDA_H
+#define GPUSIM_CUDA_H
+
+#include "cuda_runtime_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A kernel's record, one for each function and instance of a template. Lives as long as its module. */
+struct __gpusim_kernel {
+	void (*run)(void *const *args);	   /* one thread; args[i] points to parameter i */
+	const struct __gpusim_param *params; /* each one's size */
+	unsigned nparams;
+	/* the run-time's */
+	const void *function; /* its address, as cudaLaunchKernel gets it */
+	const char *name;     /* text with the name, as the compiler writes it */
+	struct __gpusim_kernel *next;
+	unsigned long number;		/* of its registration, from 1 */
+	int max_dynamic_shared;		/* cudaFuncSetAttribute; 0: the default */
+};
+
+struct __gpusim_param {
+	unsigned nbytes, align;
+};
+
+/* Make a kernel known. Returns 1. */
+int __gpusim_register(struct __gpusim_kernel *k, const void *function, const char *name);
+
+/* Make the __device__ and __constant__ variables of a module known, which lie in [begin, end). Returns 1. */
+int __gpusim_register_data(void *begin, void *end);
+
+/* callee<<<grid, block, shared, stream>>>: keep it for the launch that follows in this thread. */
+void __gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t shared,
+			cudaStream_t stream);
+void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
+
+extern int __gpusim_inside;
+
+/* In a kernel. */
+unsigned __gpusim_barrier(int predicate, unsigned *trues); /* of the block; returns how many took part */
+unsigned long long __gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg);
+void __gpusim_nanosleep(unsigned ns);
+void *__gpusim_dynamic_shared(void);
+void __gpusim_trap(void) __attribute__((noreturn));
+void __gpusim_assert_fail(const char *text, const char *file, unsigned line, const char *function)
+    __attribute__((noreturn));
+
+/* Operations among the threads of a warp; `mask` of those that take part. */
+enum {
+	GPUSIM_WARP_SYNC,
+	GPUSIM_WARP_SHFL, /* arg: the lane to read from; one that takes no part: one's own value */
+	GPUSIM_WARP_BALLOT,
+	GPUSIM_WARP_ACTIVE, /* which lanes are here */
+	GPUSIM_WARP_MATCH,  /* lanes with the same value */
+	GPUSIM_WARP_MATCH_ALL, /* the mask if all values are the same, else 0 */
+	GPUSIM_WARP_ADD,
+	GPUSIM_WARP_MIN, /* signed */
+	GPUSIM_WARP_MAX,
+	GPUSIM_WARP_UMIN,
+	GPUSIM_WARP_UMAX,
+	GPUSIM_WARP_AND,
+	GPUSIM_WARP_OR,
+	GPUSIM_WARP_XOR,
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __GPUSIM_NVCC__
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+extern __thread const uint3 threadIdx __asm__("__gpusim_thread_idx")
+    __attribute__((tls_model("initial-exec")));
+extern __thread const uint3 blockIdx __asm__("__gpusim_block_idx")
+    __attribute__((tls_model("initial-exec")));
+extern __thread const dim3 blockDim __asm__("__gpusim_block_dim")
+    __attribute__((tls_model("initial-exec")));
+extern __thread const dim3 gridDim __asm__("__gpusim_grid_dim")
+    __attribute__((tls_model("initial-exec")));
+static constexpr int warpSize = 32;
+
+namespace gpusim_cuda
+{
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+static const cudaStream_t default_stream = cudaStreamPerThread;
+#else
+static constexpr cudaStream_t default_stream = nullptr;
+#endif
+
+inline void
+configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = default_stream)
+{
+	const unsigned g[3] = {grid.x, grid.y, grid.z}, b[3] = {block.x, block.y, block.z};
+
+	__gpusim_configure(g, b, shared, stream ? stream : default_stream);
+}
+
+/* The record of a kernel f, whose type is F. */
+template <class F, F f> struct kernel;
+
+template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
+	static constexpr __gpusim_param params[sizeof...(P) + 1] = {
+	    {(unsigned)sizeof(P), (unsigned)alignof(P)}..., {0, 0}};
+	static __gpusim_kernel record;
+	static const int registered;
+
+	template <size_t... I> static void call(void *const *args, std::index_sequence<I...>)
+	{
+		(void)args;
+		f(*static_cast<std::remove_cv_t<std::remove_reference_t<P>> *>(args[I])...);
+	}
+
+	static void run(void *const *args)
+	{
+		call(args, std::index_sequence_for<P...>());
+	}
+
+	static const char *name()
+	{
+		return __PRETTY_FUNCTION__;
+	}
+
+	static __attribute__((noinline, cold)) void launch(const P &...p)
+	{
+		void *args[] = {const_cast<void *>(
+				    static_cast<const volatile void *>(std::addressof(p)))...,
+				nullptr};
+
+		__gpusim_launch(&record, registered, args);
+	}
+};
+
+template <class... P, void (*f)(P...)>
+__gpusim_kernel kernel<void (*)(P...), f>::record = {run,    params,  (unsigned)sizeof...(P),
+						     nullptr, nullptr, nullptr,
+						     0,	      0};
+template <class... P, void (*f)(P...)>
+const int kernel<void (*)(P...), f>::registered =
+    __gpusim_register(&record, reinterpret_cast<const void *>(f), name());
+
+/* A block's dynamic shared memory, as a pointer to anything. */
+struct shared_memory {
+	template <class T> operator T *() const
+	{
+		return static_cast<T *>(__gpusim_dynamic_shared());
+	}
+};
+
+inline shared_memory
+dynamic_shared()
+{
+	return {};
+}
+
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_gpusim_device[];
+extern "C" __attribute__((weak, visibility("hidden"))) char __stop_gpusim_device[];
+
+static const int data_registered = __start_gpusim_device
+				       ? __gpusim_register_data(__start_gpusim_device,
+								__stop_gpusim_device)
+				       : 0;
+
+} // namespace gpusim_cuda
+
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* Running the host compiler. */
+#include "nvcc/command.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum rc
+command_begin(const struct nvcc *n, struct words *out, struct err *err)
+{
+	struct stat st;
+	bool folder = n->ccbin && stat(n->ccbin, &st) == 0 && S_ISDIR(st.st_mode);
+	bool good;
+
+	if (folder)
+		good = words_addf(out, "%s/g++", n->ccbin);
+	else if (n->ccbin && strpbrk(n->ccbin, " \t")) /* -ccbin "ccache g++" */
+		good = words_add_parts(out, n->ccbin);
+	else
+		good = words_add(out, n->ccbin ? n->ccbin : "g++");
+	if (!good)
+		return err_set(err, RC_NOMEM, "out of memory");
+	return RC_OK;
+}
+
+/* With quotes where a shell wants them. */
+static void
+print(const struct words *w)
+{
+	fputs("#$", stderr);
+	for (size_t i = 0; i < w->n; i++) {
+		const char *s = w->v[i];
+
+		if (strpbrk(s, " \t\n\"\\$`;&|<>()*?!") || !*s) {
+			fputs(" '", stderr);
+			for (; *s; s++)
+				fputs(*s == '\'' ? "'\\''" : (char[]){*s, '\0'}, stderr);
+			fputc('\'', stderr);
+		} else {
+			fprintf(stderr, " %s", s);
+		}
+	}
+	fputc('\n', stderr);
+}
+
+enum rc
+command_run(const struct nvcc *n, const struct words *w, struct err *err)
+{
+	pid_t pid;
+	int status = 0, e;
+
+	if (n->verbose)
+		print(w);
+	if (n->dry)
+		return RC_OK;
+	e = posix_spawnp(&pid, w->v[0], NULL, NULL, w->v, environ);
+	if (e)
+		return err_set(err, RC_FAILED,
+			       "%s: the host compiler cannot be started: %s; install g++, or name a C++ compiler "
+			       "with -ccbin",
+			       w->v[0], strerror(e));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return err_set(err, RC_FAILED, "%s: %s", w->v[0], strerror(errno));
+	if (WIFSIGNALED(status))
+		return err_set(err, RC_FAILED, "%s: ended by signal %d", w->v[0], WTERMSIG(status));
+	return WEXITSTATUS(status) == 0 ? RC_OK : err_set(err, RC_FAILED, "%s", "");
+}

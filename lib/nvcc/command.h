@@ -1,0 +1,13 @@
+/* command.h - running the host compiler. */
+#ifndef NVCC_COMMAND_H
+#define NVCC_COMMAND_H
+
+#include "nvcc/options.h"
+
+/* The host compiler's name: -ccbin, or g++; -ccbin may name a folder. out: its first word, appended. */
+enum rc command_begin(const struct nvcc *n, struct words *out, struct err *err);
+
+/* Run it to its end. RC_FAILED: with an empty sentence, it has said why. */
+enum rc command_run(const struct nvcc *n, const struct words *w, struct err *err);
+
+#endif

@@ -1,0 +1,501 @@
+/*
+ * The steps of a command line. A .cu file is preprocessed by the host compiler, rewritten, and compiled as C++ that is
+ * preprocessed already; all other sources go to the host compiler as they are.
+ */
+#include "nvcc/compile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "nvcc/command.h"
+#include "nvcc/rewrite.h"
+
+struct job {
+	const struct nvcc *n;
+	const char *home;
+	char temp[256]; /* a folder; "": none yet */
+	unsigned ntemp;
+	struct words objects; /* one an input: itself, or what it was compiled to */
+	struct err *err;
+};
+
+static enum rc
+no_memory(struct job *j)
+{
+	return err_set(j->err, RC_NOMEM, "out of memory");
+}
+
+/* ---- names */
+
+enum source { SOURCE_CU, SOURCE_HOST, SOURCE_NONE };
+
+static const char *
+extension(const char *path)
+{
+	const char *base = strrchr(path, '/'), *dot;
+
+	base = base ? base + 1 : path;
+	dot = strrchr(base, '.');
+	return dot && dot != base ? dot + 1 : "";
+}
+
+static enum source
+source_of(const struct nvcc *n, const char *path)
+{
+	static const char *const host[] = {"c", "cc", "cpp", "cxx", "C", "c++", "s", "S", "i", "ii"};
+	const char *ext = extension(path);
+
+	if (n->language && strcmp(n->language, "none"))
+		return strcmp(n->language, "cu") == 0 ? SOURCE_CU : SOURCE_HOST;
+	if (strcmp(ext, "cu") == 0)
+		return SOURCE_CU;
+	for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+		if (strcmp(ext, host[i]) == 0)
+			return SOURCE_HOST;
+	return SOURCE_NONE;
+}
+
+/* folder/name.o of a source; folder NULL: here. */
+static bool
+add_object_name(struct words *w, const char *source, const char *folder)
+{
+	const char *base = strrchr(source, '/'), *ext = extension(source);
+	int n;
+
+	base = base ? base + 1 : source;
+	n = (int)(*ext ? ext - base - 1 : (ptrdiff_t)strlen(base));
+	return words_addf(w, "%s%s%.*s.o", folder ? folder : "", folder ? "/" : "", n, base);
+}
+
+/* ---- temporary files */
+
+static enum rc
+temp_folder(struct job *j)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (*j->temp)
+		return RC_OK;
+	if (snprintf(j->temp, sizeof j->temp, "%s/nvcc-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+		(int)sizeof j->temp ||
+	    !mkdtemp(j->temp)) {
+		*j->temp = '\0';
+		return err_set(j->err, RC_FAILED, "%s: no folder for temporary files: %s",
+			       tmp && *tmp ? tmp : "/tmp", strerror(errno));
+	}
+	return RC_OK;
+}
+
+static void
+remove_temp(struct job *j)
+{
+	DIR *d = *j->temp ? opendir(j->temp) : NULL;
+	struct dirent *e;
+
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	rmdir(j->temp);
+}
+
+/* ---- the host compiler's words */
+
+/* C++17 at least: what the rewriter writes needs it. */
+static bool
+add_std(const struct nvcc *n, bool cu, struct words *w)
+{
+	const char *s = n->std;
+	const char *digits = s ? strpbrk(s, "0123456789") : NULL;
+	int year = digits ? atoi(digits) : 0;
+
+	if (!s)
+		return !cu || words_add(w, "-std=gnu++17");
+	if (cu && digits && (year == 3 || year == 11 || year == 14 || year == 98))
+		return words_addf(w, "-std=%.*s17", (int)(digits - s), s);
+	return words_addf(w, "-std=%s", s);
+}
+
+/* What a .cu file finds defined. The release is the one that CUDART_VERSION names. */
+static bool
+add_marks(const struct nvcc *n, struct words *w)
+{
+#define MARK(name) words_add(w, "-D__" #name "__=__gpusim_" #name "__") &&
+	return NVCC_MARKS words_add(w, "-D__CUDACC__") && words_add(w, "-D__NVCC__") &&
+	       words_add(w, "-D__CUDACC_VER_MAJOR__=12") &&
+	       words_add(w, "-D__CUDACC_VER_MINOR__=4") &&
+	       words_add(w, "-D__CUDACC_VER_BUILD__=0") && words_add(w, "-D__GPUSIM_NVCC__") &&
+	       words_add(w, "-D__launch_bounds__(...)=") && words_add(w, "-D__maxnreg__(...)=") &&
+	       words_add(w, "-D__cluster_dims__(...)=") &&
+	       words_add(w, "-D__grid_constant__=") &&
+	       (!n->lambdas || (words_add(w, "-D__CUDACC_EXTENDED_LAMBDA__") &&
+				words_add(w, "-D__CUDACC_RELAXED_CONSTEXPR__"))) &&
+	       (!n->relocatable || words_add(w, "-D__CUDACC_RDC__"));
+#undef MARK
+}
+
+static bool
+add_depends(const struct nvcc *n, const char *source, const char *object, struct words *w)
+{
+	bool with_compile = n->depends && n->phase != NVCC_DEPENDS;
+	const char *ext;
+	bool good = true;
+
+	if (!n->depends)
+		return true;
+	good = words_add(w, n->depends);
+	if (n->depends_phony)
+		good = good && words_add(w, "-MP");
+	for (size_t i = 0; i < n->targets.n; i++)
+		good = good && words_add(w, "-MT") && words_add(w, n->targets.v[i]);
+	if (!with_compile)
+		return good;
+	if (n->targets.n == 0)
+		good = good && words_add(w, "-MT") && words_add(w, object);
+	if (n->depends_file)
+		return good && words_add(w, "-MF") && words_add(w, n->depends_file);
+	ext = extension(object);
+	(void)source;
+	return good && words_add(w, "-MF") &&
+	       words_addf(w, "%.*sd", (int)(*ext ? ext - object : (ptrdiff_t)strlen(object)),
+			  object);
+}
+
+static bool
+add_common(struct job *j, bool cu, struct words *w)
+{
+	const struct nvcc *n = j->n;
+
+	if (!add_std(n, cu, w) || !words_add_all(w, &n->host))
+		return false;
+	if (n->debug && !words_add(w, "-g"))
+		return false;
+	/* A GPU's code is optimised unless it is debugged. */
+	if (cu && !n->optimised && !words_add(w, n->debug ? "-O0" : "-O2"))
+		return false;
+	return true;
+}
+
+static bool
+add_preprocessor(struct job *j, bool cu, struct words *w)
+{
+	const struct nvcc *n = j->n;
+
+	return words_add_all(w, &n->pre) && words_addf(w, "-I%s/include", j->home) &&
+	       (!n->per_thread || words_add(w, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1")) &&
+	       (!cu || (add_marks(n, w) && words_add(w, "-include") &&
+			words_addf(w, "%s/include/cuda_runtime.h", j->home)));
+}
+
+/* Results do not depend on the processor (no fused multiply-add by itself), and what a GPU's compiler defines is
+ * defined: types may be read as others, and integers wrap. */
+static bool
+add_semantics(struct words *w)
+{
+	return words_add(w, "-ffp-contract=off") && words_add(w, "-fno-strict-aliasing") &&
+	       words_add(w, "-fwrapv");
+}
+
+/* ---- steps */
+
+/* Preprocess; to: NULL standard output, or a file. */
+static enum rc
+preprocess(struct job *j, const char *source, bool cu, const char *to, const char *object)
+{
+	struct words w = {0};
+	enum rc rc = command_begin(j->n, &w, j->err);
+	bool depends = j->n->phase == NVCC_DEPENDS;
+
+	if (rc == RC_OK &&
+	    !((depends || words_add(&w, "-E")) && add_common(j, cu, &w) &&
+	      add_preprocessor(j, cu, &w) && add_depends(j->n, source, object, &w) &&
+	      (!cu || (words_add(&w, "-x") && words_add(&w, "c++"))) && words_add(&w, source) &&
+	      (!to || (words_add(&w, "-o") && words_add(&w, to)))))
+		rc = no_memory(j);
+	if (rc == RC_OK)
+		rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+static enum rc
+read_whole(struct job *j, const char *path, struct buf *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
+	while (got > 0) {
+		if (!buf_reserve(out, 1u << 20)) {
+			close(fd);
+			return no_memory(j);
+		}
+		got = read(fd, out->data + out->len, 1u << 20);
+		out->len += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	return got == 0 ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(errno));
+}
+
+static enum rc
+write_whole(struct job *j, const char *path, const struct buf *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	bool good = fd >= 0 && file_write(fd, text->data, text->len);
+	int e = errno;
+
+	if (fd >= 0 && close(fd) != 0 && good) {
+		good = false;
+		e = errno;
+	}
+	return good ? RC_OK : err_set(j->err, RC_FAILED, "%s: %s", path, strerror(e));
+}
+
+static enum rc
+rewrite_file(struct job *j, const char *source, const char *from, const char *to)
+{
+	struct buf in = {0}, out = {0};
+	enum rc rc;
+
+	if (j->n->dry)
+		return RC_OK;
+	rc = read_whole(j, from, &in);
+	if (rc == RC_OK)
+		rc = rewrite(in.data ? in.data : "", in.len, source, &out, j->err);
+	if (rc == RC_OK)
+		rc = write_whole(j, to, &out);
+	buf_fini(&in);
+	buf_fini(&out);
+	return rc;
+}
+
+static enum rc
+compile_host(struct job *j, const char *source, const char *object)
+{
+	struct words w = {0};
+	enum rc rc = command_begin(j->n, &w, j->err);
+
+	if (rc == RC_OK &&
+	    !(words_add(&w, "-c") && add_common(j, false, &w) && add_preprocessor(j, false, &w) &&
+	      add_depends(j->n, source, object, &w) &&
+	      (!j->n->language || (words_add(&w, "-x") && words_add(&w, j->n->language))) &&
+	      words_add(&w, source) && words_add(&w, "-o") && words_add(&w, object)))
+		rc = no_memory(j);
+	if (rc == RC_OK)
+		rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+static enum rc
+compile_cu(struct job *j, const char *source, const char *object)
+{
+	char first[320], second[320];
+	struct words w = {0};
+	enum rc rc = temp_folder(j);
+
+	snprintf(first, sizeof first, "%s/%u.ii", j->temp, j->ntemp);
+	snprintf(second, sizeof second, "%s/%u-cpu.ii", j->temp, j->ntemp++);
+	if (rc == RC_OK)
+		rc = preprocess(j, source, true, first, object);
+	if (rc == RC_OK)
+		rc = rewrite_file(j, source, first, second);
+	if (rc == RC_OK)
+		rc = command_begin(j->n, &w, j->err);
+	if (rc == RC_OK &&
+	    !(words_add(&w, "-c") && add_common(j, true, &w) && add_semantics(&w) &&
+	      words_add(&w, "-x") && words_add(&w, "c++-cpp-output") && words_add(&w, second) &&
+	      words_add(&w, "-o") && words_add(&w, object)))
+		rc = no_memory(j);
+	if (rc == RC_OK)
+		rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+/* An input that is compiled gets the name of its object, others stay as they are. */
+static enum rc
+compile_input(struct job *j, const char *input)
+{
+	const struct nvcc *n = j->n;
+	enum source kind = source_of(n, input);
+	const char *object;
+	bool good, link = n->phase != NVCC_COMPILE;
+	enum rc rc = RC_OK;
+
+	if (kind == SOURCE_NONE) {
+		if (!link)
+			return err_set(j->err, RC_INVAL, "%s: not a source", input);
+		return words_add(&j->objects, input) ? RC_OK : no_memory(j);
+	}
+	if (access(input, R_OK) != 0)
+		return err_set(j->err, RC_INVAL, "%s: %s", input, strerror(errno));
+	if (link)
+		rc = temp_folder(j);
+	if (rc != RC_OK)
+		return rc;
+	if (n->out && !link)
+		good = words_add(&j->objects, n->out);
+	else if (link)
+		good = words_addf(&j->objects, "%s/%u-object.o", j->temp, j->ntemp++);
+	else
+		good = add_object_name(&j->objects, input, n->odir);
+	if (!good)
+		return no_memory(j);
+	object = j->objects.v[j->objects.n - 1];
+	return kind == SOURCE_CU ? compile_cu(j, input, object) : compile_host(j, input, object);
+}
+
+/* ---- linking */
+
+static bool
+is_option_library(const char *word, const char *name)
+{
+	return strncmp(word, "-l", 2) == 0 && strcmp(word + 2, name) == 0;
+}
+
+/* The options and inputs in their order; an input is its object. */
+static bool
+add_link(struct job *j, struct words *w)
+{
+	const struct words *l = &j->n->link;
+	size_t input = 0;
+	bool good = true;
+
+	for (size_t i = 0; good && i < l->n; i++) {
+		const char *s = l->v[i];
+
+		if (strcmp(s, "-Xlinker") == 0 && i + 1 < l->n)
+			good = words_add(w, s) && words_add(w, l->v[++i]);
+		else if (is_option_library(s, "cudart_static"))
+			good = words_add(w, "-lcudart"); /* the one there is */
+		else if (is_option_library(s, "cudadevrt"))
+			continue;
+		else if (*s == '-')
+			good = words_add(w, s);
+		else
+			good = words_add(w, j->objects.v[input++]);
+	}
+	return good;
+}
+
+static enum rc
+link_all(struct job *j)
+{
+	const struct nvcc *n = j->n;
+	struct words w = {0};
+	enum rc rc = command_begin(n, &w, j->err);
+	bool good = rc == RC_OK;
+
+	good = good && words_add_all(&w, &n->host) && (!n->shared || words_add(&w, "-shared")) &&
+	       words_add(&w, "-o") && words_add(&w, n->out ? n->out : "a.out") && add_link(j, &w) &&
+	       words_addf(&w, "-L%s/lib", j->home) && words_add(&w, "-Xlinker") &&
+	       words_add(&w, "-rpath") && words_add(&w, "-Xlinker") &&
+	       words_addf(&w, "%s/lib", j->home) && (n->no_cudart || words_add(&w, "-lcudart")) &&
+	       words_add(&w, "-lpthread") && words_add(&w, "-ldl") && words_add(&w, "-lrt") &&
+	       words_add(&w, "-lm");
+	if (rc == RC_OK && !good)
+		rc = no_memory(j);
+	if (rc == RC_OK)
+		rc = command_run(n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+/* An archive, replaced as a whole. */
+static enum rc
+archive(struct job *j)
+{
+	struct words w = {0};
+	const char *out = j->n->out ? j->n->out : "a.a";
+	enum rc rc = RC_OK;
+
+	if (!(words_add(&w, "ar") && words_add(&w, "rcs") && words_add(&w, out) &&
+	      words_add_all(&w, &j->objects)))
+		rc = no_memory(j);
+	if (rc == RC_OK && !j->n->dry)
+		unlink(out);
+	if (rc == RC_OK)
+		rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+/* There is no device code to link: an empty object. */
+static enum rc
+device_link(struct job *j)
+{
+	struct words w = {0};
+	enum rc rc = command_begin(j->n, &w, j->err);
+
+	if (rc == RC_OK &&
+	    !(words_add_all(&w, &j->n->host) && words_add(&w, "-c") && words_add(&w, "-x") &&
+	      words_add(&w, "c++") && words_add(&w, "/dev/null") && words_add(&w, "-o") &&
+	      words_add(&w, j->n->out ? j->n->out : "a_dlink.o")))
+		rc = no_memory(j);
+	if (rc == RC_OK)
+		rc = command_run(j->n, &w, j->err);
+	words_fini(&w);
+	return rc;
+}
+
+/* ---- the whole */
+
+static enum rc
+each_input(struct job *j)
+{
+	const struct words *in = &j->n->inputs;
+	enum rc rc = RC_OK;
+
+	for (size_t i = 0; rc == RC_OK && i < in->n; i++) {
+		bool cu = source_of(j->n, in->v[i]) == SOURCE_CU;
+
+		if (j->n->phase == NVCC_PREPROCESS || j->n->phase == NVCC_DEPENDS)
+			rc = preprocess(j, in->v[i], cu, j->n->out, in->v[i]);
+		else
+			rc = compile_input(j, in->v[i]);
+	}
+	return rc;
+}
+
+static enum rc
+check(const struct nvcc *n, struct err *err)
+{
+	if (n->inputs.n == 0)
+		return err_set(err, RC_INVAL, "no input files; -h lists the options");
+	if (n->out && n->inputs.n > 1 && n->phase != NVCC_LINK && n->phase != NVCC_ARCHIVE &&
+	    n->phase != NVCC_DEVICE_LINK)
+		return err_set(err, RC_INVAL, "-o %s: it cannot hold the results of %zu inputs",
+			       n->out, n->inputs.n);
+	return RC_OK;
+}
+
+enum rc
+nvcc_run(const struct nvcc *n, const char *home, struct err *err)
+{
+	struct job j = {.n = n, .home = home, .err = err};
+	enum rc rc = check(n, err);
+
+	if (rc == RC_OK && n->phase == NVCC_DEVICE_LINK)
+		rc = device_link(&j);
+	else if (rc == RC_OK)
+		rc = each_input(&j);
+	if (rc == RC_OK && n->phase == NVCC_LINK)
+		rc = link_all(&j);
+	if (rc == RC_OK && n->phase == NVCC_ARCHIVE)
+		rc = archive(&j);
+	remove_temp(&j);
+	words_fini(&j.objects);
+	return rc;
+}

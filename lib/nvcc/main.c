@@ -1,0 +1,60 @@
+/* nvcc - compile programs written for CUDA so that they run on simulated devices. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nvcc/compile.h"
+#include "nvcc/options.h"
+
+/* The folder above the one this program lies in. */
+static enum rc
+find_home(char home[PATH_MAX], struct err *err)
+{
+	ssize_t n = readlink("/proc/self/exe", home, PATH_MAX - 1);
+
+	if (n < 0)
+		return err_set(err, RC_FAILED, "/proc/self/exe cannot be read");
+	home[n] = '\0';
+	for (int i = 0; i < 2; i++) {
+		char *slash = strrchr(home, '/');
+
+		if (slash)
+			*slash = '\0';
+	}
+	return RC_OK;
+}
+
+/* As NVIDIA's prints it, because makefiles read the release. */
+static void
+print_version(void)
+{
+	printf("nvcc: gpusim's compiler driver for programs written for CUDA (gpusim " GPUSIM_VERSION
+	       ")\n"
+	       "Cuda compilation tools, release 12.4, V12.4.0\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	char home[PATH_MAX];
+	struct nvcc n;
+	struct err err = {0};
+	enum rc rc = nvcc_options(&n, argc, argv, &err);
+
+	if (rc == RC_OK && n.version)
+		print_version();
+	else if (rc == RC_OK && n.help)
+		nvcc_help(stdout);
+	else if (rc == RC_OK && (rc = find_home(home, &err)) == RC_OK)
+		rc = nvcc_run(&n, home, &err);
+	nvcc_fini(&n);
+	if (rc == RC_BADDATA) /* FILE:LINE: error: as a compiler says it */
+		fprintf(stderr, "%s\n", err.text);
+	else if (rc != RC_OK && *err.text)
+		fprintf(stderr, "nvcc: %s\n", err.text);
+	if (rc == RC_OK && (fflush(stdout) != 0 || ferror(stdout)))
+		rc = RC_FAILED;
+	return rc_exit(rc);
+}

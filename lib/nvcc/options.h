@@ -1,0 +1,56 @@
+/*
+ * options.h - nvcc's options.
+ */
+#ifndef NVCC_OPTIONS_H
+#define NVCC_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/rc.h"
+#include "nvcc/words.h"
+
+enum nvcc_phase {
+	NVCC_LINK,
+	NVCC_COMPILE,	 /* -c, -dc, -dw */
+	NVCC_PREPROCESS, /* -E */
+	NVCC_DEPENDS,	 /* -M, -MM */
+	NVCC_DEVICE_LINK,
+	NVCC_ARCHIVE, /* -lib */
+};
+
+struct nvcc {
+	enum nvcc_phase phase;
+	bool version, help;
+	bool verbose; /* print the commands */
+	bool dry;     /* do not run them */
+	bool shared;
+	bool no_cudart;
+	bool optimised, debug; /* -O was given; -G was */
+	bool pass_unknown;     /* unknown options go to the host compiler */
+	bool per_thread;       /* --default-stream per-thread */
+	bool lambdas;	       /* --extended-lambda */
+	bool relocatable;      /* -rdc=true, -dc */
+	const char *out, *ccbin, *language, *std, *odir;
+	const char *depends;	  /* "-MD", "-MMD", "-M", "-MM"; NULL: none is wanted */
+	const char *depends_file; /* -MF */
+	bool depends_phony;	  /* -MP */
+	struct words targets;	  /* -MT */
+	struct words pre;	  /* for the preprocessor */
+	struct words host;	  /* for each step of the host compiler */
+	struct words link;	  /* options and inputs of the linker, in order */
+	struct words inputs;	  /* all that are no options */
+	struct words read;	  /* words of response files, which others borrow */
+};
+
+/*
+ * nvcc_options - read the command line. n is released by nvcc_fini in any case; strings are borrowed from argv.
+ *
+ * RC_INVAL: a sentence. Checked by: tests/unit/t_nvcc_options.c
+ */
+enum rc nvcc_options(struct nvcc *n, int argc, char **argv, struct err *err);
+void nvcc_fini(struct nvcc *n);
+
+void nvcc_help(FILE *to);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * The walk over a source. Words that mean something are handed to their file, which notes edits; then the tokens
+ * are written with their edits.
+ */
+#include "nvcc/rewrite_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum rc
+rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
+{
+	const struct token *t = &r->t.v[i];
+	char text[400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return err_set(r->err, RC_BADDATA, "%s:%u: error: %s", r->t.file[t->file].name, t->line,
+		       text);
+}
+
+static enum rc
+no_memory(struct rewrite *r)
+{
+	return err_set(r->err, RC_NOMEM, "out of memory");
+}
+
+enum rc
+rewrite_before(struct rewrite *r, size_t i, const char *text)
+{
+	struct edit *e = &r->edit[i];
+	size_t old = e->before ? strlen(e->before) : 0, n = strlen(text);
+	char *grown = alloc_resize(e->before, old + n + 1, 1);
+
+	if (!grown)
+		return no_memory(r);
+	memcpy(grown + old, text, n + 1);
+	e->before = grown;
+	return RC_OK;
+}
+
+bool
+rewrite_is(const struct rewrite *r, size_t i, const char *text)
+{
+	return i < r->t.n && r->t.v[i].kind != TOKEN_STRING && token_is(&r->t.v[i], text);
+}
+
+bool
+rewrite_is_word(const struct rewrite *r, size_t i)
+{
+	return i < r->t.n && r->t.v[i].kind == TOKEN_WORD;
+}
+
+size_t
+rewrite_skip_attribute(const struct rewrite *r, size_t i)
+{
+	static const char *const words[] = {"__attribute__", "__attribute", "alignas", "__declspec"};
+	size_t next = token_next(&r->t, i);
+
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+		if (rewrite_is(r, i, words[k]) && rewrite_is(r, next, "("))
+			return token_next(&r->t, token_close(&r->t, next));
+	if (rewrite_is(r, i, "[") && rewrite_is(r, next, "["))
+		return token_next(&r->t, token_close(&r->t, i));
+	return i;
+}
+
+enum rc
+rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out)
+{
+	bool good = true;
+
+	for (size_t i = from; i < to && good; i++)
+		good = token_counts(&r->t.v[i]) ? buf_add(out, r->t.v[i].text, r->t.v[i].len)
+						: buf_add(out, " ", 1);
+	return good ? RC_OK : no_memory(r);
+}
+
+bool
+rewrite_at_ground(const struct rewrite *r)
+{
+	for (unsigned i = 0; i < r->depth; i++)
+		if (!r->scope[i].is_ground)
+			return false;
+	return true;
+}
+
+/* ---- scopes */
+
+/* Does the brace at i open a namespace, or extern "C"? */
+static bool
+opens_ground(const struct rewrite *r, size_t i)
+{
+	for (size_t k = r->begin; k < i; k++)
+		if (rewrite_is(r, k, "namespace") ||
+		    (rewrite_is(r, k, "extern") &&
+		     r->t.v[token_next(&r->t, k)].kind == TOKEN_STRING &&
+		     token_next(&r->t, token_next(&r->t, k)) == i))
+			return true;
+	return false;
+}
+
+static void
+begin_declaration(struct rewrite *r, size_t i)
+{
+	r->begin = i + 1;
+	r->device = r->host = false;
+}
+
+static enum rc
+brace(struct rewrite *r, size_t i)
+{
+	if (rewrite_is(r, i, "}")) {
+		r->depth -= r->depth > 0;
+	} else {
+		bool inside = r->depth > 0 && r->scope[r->depth - 1].device;
+
+		if (r->depth == REWRITE_DEPTH)
+			return rewrite_refuse(r, i, "more than %d braces in each other",
+					      REWRITE_DEPTH);
+		r->scope[r->depth++] =
+		    (struct scope){inside || (r->device && !r->host), opens_ground(r, i)};
+	}
+	begin_declaration(r, i);
+	return RC_OK;
+}
+
+/* ---- words */
+
+static enum rc
+host(struct rewrite *r, size_t i)
+{
+	r->host = true;
+	r->edit[i].instead = "";
+	return RC_OK;
+}
+
+static enum rc
+managed(struct rewrite *r, size_t i)
+{
+	return rewrite_refuse(r, i,
+			      "__managed__ variables are not simulated: use cudaMallocManaged");
+}
+
+/* In __attribute__((__noinline__)) it is the compiler's own word. */
+static enum rc
+noinline_(struct rewrite *r, size_t i)
+{
+	size_t prev = token_prev(&r->t, i);
+	bool own = prev != SIZE_MAX && (rewrite_is(r, prev, "(") || rewrite_is(r, prev, ","));
+
+	r->edit[i].instead = own ? "__noinline__" : "__attribute__((__noinline__))";
+	return RC_OK;
+}
+
+/* assert() in a function: in a kernel it ends the kernel. */
+static enum rc
+assert_(struct rewrite *r, size_t i)
+{
+	if (!rewrite_at_ground(r) && !r->t.file[r->t.v[i].file].system)
+		r->edit[i].instead = "__gpusim_assert_fail";
+	return RC_OK;
+}
+
+static enum rc
+asm_(struct rewrite *r, size_t i)
+{
+	return r->depth > 0 && r->scope[r->depth - 1].device ? rewrite_asm(r, i) : RC_OK;
+}
+
+static const struct word {
+	const char *text;
+	enum rc (*rewrite)(struct rewrite *r, size_t i);
+} words[] = {
+    {"__gpusim_global__", rewrite_kernel},
+    {"__gpusim_device__", rewrite_device},
+    {"__gpusim_constant__", rewrite_device},
+    {"__gpusim_shared__", rewrite_shared},
+    {"__gpusim_managed__", managed},
+    {"__gpusim_host__", host},
+    {"__gpusim_noinline__", noinline_},
+    {"__assert_fail", assert_},
+    {"asm", asm_},
+    {"__asm", asm_},
+    {"__asm__", asm_},
+};
+
+/* Hints to NVIDIA's compiler mean nothing to another. */
+static void
+pragma(struct rewrite *r, size_t i)
+{
+	static const char *const theirs[] = {"unroll", "nounroll", "nv_", "diag_",
+					     "hd_warning_disable"};
+	const struct token *t = &r->t.v[i];
+	const char *s = memmem(t->text, t->len, "pragma", 6);
+
+	if (!s)
+		return;
+	for (s += 6; s < t->text + t->len && (*s == ' ' || *s == '\t');)
+		s++;
+	for (size_t k = 0; k < sizeof theirs / sizeof *theirs; k++)
+		if ((size_t)(t->text + t->len - s) >= strlen(theirs[k]) &&
+		    memcmp(s, theirs[k], strlen(theirs[k])) == 0)
+			r->edit[i].instead = "";
+}
+
+/* Three < side by side begin a launch, but in operator<<<T>. */
+static bool
+begins_launch(const struct rewrite *r, size_t i)
+{
+	size_t prev = token_prev(&r->t, i);
+
+	return rewrite_is(r, i + 1, "<") && rewrite_is(r, i + 2, "<") && prev != SIZE_MAX &&
+	       !rewrite_is(r, prev, "operator") && !rewrite_is(r, prev, "<");
+}
+
+static enum rc
+token(struct rewrite *r, size_t i)
+{
+	const struct token *t = &r->t.v[i];
+
+	if (t->kind == TOKEN_LINE)
+		pragma(r, i);
+	if (t->kind == TOKEN_WORD) {
+		for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+			if (token_is(t, words[k].text))
+				return words[k].rewrite(r, i);
+		return RC_OK;
+	}
+	if (t->kind != TOKEN_PUNCT)
+		return RC_OK;
+	if (*t->text == '{' || *t->text == '}')
+		return brace(r, i);
+	if (*t->text == ';')
+		begin_declaration(r, i);
+	return *t->text == '<' && t->len == 1 && begins_launch(r, i) ? rewrite_launch(r, i)
+								      : RC_OK;
+}
+
+/* ---- writing */
+
+static bool
+add_text(struct buf *out, const char *text)
+{
+	return !text || buf_add(out, text, strlen(text));
+}
+
+static bool write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out);
+
+/* (configure(config), callee(args)): one expression, so that it stands wherever the launch may. */
+static bool
+write_launch(struct rewrite *r, const struct launch *l, struct buf *out)
+{
+	return add_text(out, "(::gpusim_cuda::configure(") &&
+	       write_tokens(r, l->config, l->config_end, out) && add_text(out, "), ") &&
+	       write_tokens(r, l->callee, l->config - 3, out) &&
+	       write_tokens(r, l->args, l->args_end + 1, out) && add_text(out, ")");
+}
+
+static bool
+write_tokens(struct rewrite *r, size_t from, size_t to, struct buf *out)
+{
+	for (size_t i = from; i < to; i++) {
+		struct edit *e = &r->edit[i];
+		struct launch *l = e->launch;
+
+		if (l) {
+			e->launch = NULL;
+			if (!write_launch(r, l, out))
+				return false;
+			i = l->args_end;
+			free(l);
+			continue;
+		}
+		if (!add_text(out, e->before) ||
+		    !(e->instead ? add_text(out, e->instead)
+				 : buf_add(out, r->t.v[i].text, r->t.v[i].len)))
+			return false;
+	}
+	return true;
+}
+
+static void
+fini(struct rewrite *r)
+{
+	for (size_t i = 0; r->edit && i < r->t.n; i++) {
+		free(r->edit[i].before);
+		free(r->edit[i].launch);
+	}
+	free(r->edit);
+	tokens_fini(&r->t);
+}
+
+enum rc
+rewrite(const char *text, size_t nbytes, const char *name, struct buf *out, struct err *err)
+{
+	struct rewrite r = {.err = err};
+	enum rc rc = tokens_read(text, nbytes, name, &r.t, err);
+
+	if (rc == RC_OK && !(r.edit = alloc_zeroed(r.t.n, sizeof *r.edit)))
+		rc = no_memory(&r);
+	for (size_t i = 0; rc == RC_OK && i + 1 < r.t.n; i++)
+		rc = token(&r, i);
+	if (rc == RC_OK && !write_tokens(&r, 0, r.t.n, out))
+		rc = no_memory(&r);
+	fini(&r);
+	return rc;
+}

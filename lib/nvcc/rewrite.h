@@ -1,0 +1,37 @@
+/*
+ * rewrite.h - CUDA's additions to C++, turned into C++ that g++ compiles: kernels, launches, marks of functions and
+ * variables, a few lines of PTX. Pure: text in, text out.
+ */
+#ifndef NVCC_REWRITE_H
+#define NVCC_REWRITE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+/*
+ * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so that #ifdef
+ * sees a macro and the rewriter sees a word, however a program's own macros are built from it.
+ */
+#define NVCC_MARKS         \
+	MARK(global)       \
+	MARK(device)       \
+	MARK(host)         \
+	MARK(shared)       \
+	MARK(constant)     \
+	MARK(managed)      \
+	MARK(noinline)
+
+/*
+ * rewrite - a preprocessed .cu source as C++.
+ *
+ *	name	of the source, for errors before its first line marker
+ *	out	appended to; lines stay lines, so that a compiler's messages name the user's file and line
+ *
+ * RC_BADDATA: "FILE:LINE: error: reason"; RC_NOMEM. Checked by: tests/unit/t_nvcc.c
+ */
+enum rc rewrite(const char *text, size_t nbytes, const char *name, struct buf *out,
+		struct err *err);
+
+#endif

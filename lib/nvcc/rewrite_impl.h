@@ -1,0 +1,80 @@
+/* rewrite_impl.h - what the files of the rewriter share. */
+#ifndef NVCC_REWRITE_IMPL_H
+#define NVCC_REWRITE_IMPL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nvcc/rewrite.h"
+#include "nvcc/token.h"
+
+#define REWRITE_DEPTH 512 /* of braces */
+
+/* callee<<<config>>>(args), by indices of tokens. */
+struct launch {
+	size_t callee, config, config_end, args, args_end;
+};
+
+/* Changes of one token. */
+struct edit {
+	char *before;	       /* NULL: nothing */
+	const char *instead;   /* NULL: the token's own text */
+	struct launch *launch; /* begins at this token */
+};
+
+struct scope {
+	bool device;	/* code that runs on a device only */
+	bool is_ground; /* a namespace, or extern "C" */
+};
+
+struct rewrite {
+	struct tokens t;
+	struct edit *edit; /* one a token */
+	struct scope scope[REWRITE_DEPTH];
+	unsigned depth;
+	size_t begin;	     /* of the declaration or statement */
+	bool device, host; /* it is marked so */
+	struct err *err;
+};
+
+/* "FILE:LINE: error: ..." at a token. RC_BADDATA. */
+enum rc rewrite_refuse(struct rewrite *r, size_t i, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Put text before a token, behind what is there already. RC_NOMEM. */
+enum rc rewrite_before(struct rewrite *r, size_t i, const char *text);
+
+/* The token i is this word or punctuation. */
+bool rewrite_is(const struct rewrite *r, size_t i, const char *text);
+bool rewrite_is_word(const struct rewrite *r, size_t i);
+
+/* If i begins __attribute__((..)), alignas(..) or the like, the index behind it; else i. */
+size_t rewrite_skip_attribute(const struct rewrite *r, size_t i);
+
+/* Append the tokens of [from, to) without their edits, in one line. */
+enum rc rewrite_copy(struct rewrite *r, size_t from, size_t to, struct buf *out);
+
+/* Whether all around the token are namespaces. */
+bool rewrite_at_ground(const struct rewrite *r);
+
+/* The tokens that mean something; each gets the index of its own. */
+enum rc rewrite_kernel(struct rewrite *r, size_t i);
+enum rc rewrite_launch(struct rewrite *r, size_t i); /* the first < of <<< */
+enum rc rewrite_device(struct rewrite *r, size_t i); /* __device__, __constant__ */
+enum rc rewrite_shared(struct rewrite *r, size_t i);
+enum rc rewrite_asm(struct rewrite *r, size_t i);
+
+/*
+ * A parameter of a template or function: [from, to).
+ *
+ *	name	[out] index of its name; SIZE_MAX: it has none
+ *	at	[out] the token before which a name belongs
+ *	pack	[out]
+ */
+struct param {
+	size_t name, at;
+	bool pack;
+};
+struct param rewrite_param(const struct rewrite *r, size_t from, size_t to, bool of_template);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * __global__ functions. A kernel stays one function. In the program its first line hands the arguments to the
+ * run-time, which enqueues them; in the helper process it goes on with the body. To name itself, with the arguments
+ * of its template, it needs the names of all parameters, so those that have none get one.
+ */
+#include "nvcc/rewrite_impl.h"
+
+#include <stdio.h>
+
+struct kernel {
+	size_t name, name_end;	 /* with ns:: and <explicit arguments> */
+	bool has_arguments;	 /* the name has <...> */
+	size_t open, close;	 /* of its parameters */
+	struct buf types, names; /* "decltype(a), decltype(b)", "a, b" */
+	struct buf self;	 /* the name with its template's parameters */
+};
+
+/* ---- lists of parameters */
+
+static size_t
+param_end(const struct rewrite *r, size_t i, size_t to)
+{
+	for (; i < to; i++) {
+		size_t prev = token_prev(&r->t, i);
+
+		if (rewrite_is(r, i, "(") || rewrite_is(r, i, "[") || rewrite_is(r, i, "{"))
+			i = token_close(&r->t, i);
+		else if (rewrite_is(r, i, "<") && prev != SIZE_MAX && rewrite_is_word(r, prev)) {
+			size_t close = token_close_angle(&r->t, i);
+
+			i = close < to ? close : i;
+		} else if (rewrite_is(r, i, ","))
+			return i;
+	}
+	return to;
+}
+
+/* For each parameter of [from, to): one line into each buffer. types may be NULL. */
+static bool
+add_param(struct rewrite *r, size_t from, size_t to, bool of_template, unsigned n,
+	  struct buf *types, struct buf *names)
+{
+	struct param p = rewrite_param(r, from, to, of_template);
+	const char *comma = n ? ", " : "", *dots = p.pack ? "..." : "";
+	char made[32];
+	const char *name = made;
+	int len = snprintf(made, sizeof made, "__gpusim_%c%u", of_template ? 't' : 'p', n);
+
+	if (p.name == SIZE_MAX) {
+		if (rewrite_before(r, p.at, " ") != RC_OK || rewrite_before(r, p.at, made) != RC_OK)
+			return false;
+	} else {
+		name = r->t.v[p.name].text;
+		len = (int)r->t.v[p.name].len;
+	}
+	return buf_addf(names, "%s%.*s%s", comma, len, name, dots) &&
+	       (!types || buf_addf(types, "%sdecltype(%.*s)%s", comma, len, name, dots));
+}
+
+static enum rc
+params(struct rewrite *r, size_t from, size_t to, bool of_template, struct buf *types,
+       struct buf *names)
+{
+	size_t first = token_counts(&r->t.v[from]) ? from : token_next(&r->t, from);
+
+	if (first >= to || (rewrite_is(r, first, "void") && token_next(&r->t, first) >= to))
+		return RC_OK;
+	for (unsigned n = 0; from < to; n++) {
+		size_t end = param_end(r, from, to);
+
+		if (!add_param(r, from, end, of_template, n, types, names))
+			return err_set(r->err, RC_NOMEM, "out of memory");
+		from = end + 1;
+	}
+	return RC_OK;
+}
+
+/* ---- the declaration */
+
+/* From the mark on: the name and the parameters. False: this is no function. */
+static bool
+find_name(const struct rewrite *r, size_t i, struct kernel *k)
+{
+	for (i = token_next(&r->t, i); i + 1 < r->t.n; i = token_next(&r->t, i)) {
+		size_t past = rewrite_skip_attribute(r, i), next;
+
+		if (past != i) {
+			i = token_prev(&r->t, past);
+			continue;
+		}
+		if (rewrite_is(r, i, ";") || rewrite_is(r, i, "{") || rewrite_is(r, i, "}"))
+			return false;
+		if (!rewrite_is_word(r, i))
+			continue;
+		next = token_next(&r->t, i);
+		k->has_arguments = rewrite_is(r, next, "<");
+		if (k->has_arguments)
+			next = token_next(&r->t, token_close_angle(&r->t, next));
+		if (rewrite_is(r, next, "(")) {
+			k->name = i;
+			k->name_end = k->open = next;
+			k->close = token_close(&r->t, next);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Before the mark: the parameters of its template, as arguments; those of an explicit instantiation are none. */
+static enum rc
+add_template(struct rewrite *r, size_t mark, struct kernel *k)
+{
+	struct buf names = {0};
+	enum rc rc = RC_OK;
+
+	for (size_t i = r->begin; rc == RC_OK && i < mark; i++) {
+		size_t open = token_next(&r->t, i), close;
+
+		if (!rewrite_is(r, i, "template") || !rewrite_is(r, open, "<"))
+			continue;
+		close = token_close_angle(&r->t, open);
+		names.len = 0;
+		rc = params(r, open + 1, close, true, NULL, &names);
+		i = close;
+	}
+	if (rc == RC_OK && names.len && !k->has_arguments &&
+	    !buf_addf(&k->self, "<%.*s>", (int)names.len, names.data))
+		rc = err_set(r->err, RC_NOMEM, "out of memory");
+	buf_fini(&names);
+	return rc;
+}
+
+/* Behind the parameters: the body's brace, or the end of a declaration. */
+static size_t
+find_body(const struct rewrite *r, size_t i)
+{
+	while (i + 1 < r->t.n && !rewrite_is(r, i, "{") && !rewrite_is(r, i, ";"))
+		i = token_next(&r->t, i);
+	return i;
+}
+
+static enum rc
+add_head(struct rewrite *r, size_t body, const struct kernel *k)
+{
+	struct buf head = {0};
+	int nt = (int)k->types.len, nn = (int)k->names.len, ns = (int)k->self.len;
+	const char *types = k->types.len ? k->types.data : "";
+	bool good =
+	    buf_addf(&head,
+		     " if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(%.*s), "
+		     "static_cast<void (*)(%.*s)>(&%.*s)>::launch(%.*s); return; }",
+		     nt, types, nt, types, ns, k->self.data, nn, nn ? k->names.data : "");
+	enum rc rc = good ? rewrite_before(r, body + 1, head.data)
+			  : err_set(r->err, RC_NOMEM, "out of memory");
+
+	buf_fini(&head);
+	return rc;
+}
+
+enum rc
+rewrite_kernel(struct rewrite *r, size_t i)
+{
+	struct kernel k = {0};
+	size_t body;
+	enum rc rc = RC_OK;
+
+	r->device = true;
+	r->edit[i].instead = "";
+	if (!find_name(r, i, &k))
+		return rewrite_refuse(r, i, "__global__ marks no function");
+	body = find_body(r, token_next(&r->t, k.close));
+	if (rewrite_is(r, body, "{")) {
+		rc = rewrite_copy(r, k.name, k.name_end, &k.self);
+		if (rc == RC_OK)
+			rc = add_template(r, i, &k);
+		if (rc == RC_OK)
+			rc = params(r, k.open + 1, k.close, false, &k.types, &k.names);
+		if (rc == RC_OK)
+			rc = add_head(r, body, &k);
+	}
+	buf_fini(&k.types);
+	buf_fini(&k.names);
+	buf_fini(&k.self);
+	return rc;
+}
