@@ -31,11 +31,13 @@ struct __attribute__((aligned(4))) __nv_bfloat162 {
 	__nv_bfloat16 x, y;
 
 	__nv_bfloat162() = default;
-	__host__ __device__ __nv_bfloat162(const __nv_bfloat16 &a, const __nv_bfloat16 &b)
+	__host__ __device__
+	__nv_bfloat162(const __nv_bfloat16 &a, const __nv_bfloat16 &b)
 	    : x(a), y(b)
 	{
 	}
-	__host__ __device__ __nv_bfloat162(const __nv_bfloat162_raw &r)
+	__host__ __device__
+	__nv_bfloat162(const __nv_bfloat162_raw &r)
 	    : x(__nv_bfloat16_raw{r.x}), y(__nv_bfloat16_raw{r.y})
 	{
 	}
@@ -64,19 +66,6 @@ clear_sign(__nv_bfloat16 a)
 
 GPUSIM_SMALL_ARITHMETIC(__nv_bfloat16, __nv_bfloat162)
 GPUSIM_SMALL_CONVERSIONS(__nv_bfloat16, __nv_bfloat162, __nv_bfloat16_raw, bfloat16, 8, 7)
-
-/* Its pair's names have one digit. */
-GPUSIM_SMALL __nv_bfloat162
-__bfloat162bfloat162(const __nv_bfloat16 a)
-{
-	return __nv_bfloat162(a, a);
-}
-
-GPUSIM_SMALL float2
-__bfloat1622float2(const __nv_bfloat162 a)
-{
-	return float2{(float)a.x, (float)a.y};
-}
 
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;

@@ -124,71 +124,73 @@ __nv_cvt_float2_to_fp8x2(const float2 x, const __nv_saturation_t saturate,
 				      gpusim_cuda::fp8_from_float(x.y, saturate, kind) << 8);
 }
 
-#define GPUSIM_FP8_FROM(T, of, from_float)                                                       \
-	explicit __host__ __device__ T(const of v)                                               \
-	    : __x(gpusim_cuda::from_float(                                                         \
-		  gpusim_cuda::odd_float((gpusim_cuda::widened<of>::type)v), __NV_SATFINITE))    \
-	{                                                                                          \
+#define GPUSIM_FP8_FROM(T, of, from_float)                                                    \
+	explicit __host__ __device__ T(const of v)                                            \
+	    : __x(gpusim_cuda::from_float(                                                    \
+		  gpusim_cuda::odd_float((gpusim_cuda::widened<of>::type)v), __NV_SATFINITE)) \
+	{                                                                                     \
 	}
-#define GPUSIM_FP8_TO(of, to_float)                                                              \
-	explicit __host__ __device__ operator of() const                                         \
-	{                                                                                          \
-		return gpusim_cuda::small_to_whole<of>(gpusim_cuda::to_float(__x));              \
+#define GPUSIM_FP8_TO(of, to_float)                                                 \
+	explicit __host__ __device__ operator of() const                            \
+	{                                                                           \
+		return gpusim_cuda::small_to_whole<of>(gpusim_cuda::to_float(__x)); \
 	}
-#define GPUSIM_FP8(T, from_float, to_float)                                                        \
-	struct T {                                                                                 \
-		__nv_fp8_storage_t __x;                                                            \
-                                                                                                   \
-		T() = default;                                                                     \
-		GPUSIM_FP8_FROM(T, float, from_float)                                              \
-		GPUSIM_FP8_FROM(T, double, from_float)                                             \
-		GPUSIM_FP8_FROM(T, short, from_float)                                              \
-		GPUSIM_FP8_FROM(T, unsigned short, from_float)                                     \
-		GPUSIM_FP8_FROM(T, int, from_float)                                                \
-		GPUSIM_FP8_FROM(T, unsigned, from_float)                                           \
-		GPUSIM_FP8_FROM(T, long, from_float)                                               \
-		GPUSIM_FP8_FROM(T, unsigned long, from_float)                                      \
-		GPUSIM_FP8_FROM(T, long long, from_float)                                          \
-		GPUSIM_FP8_FROM(T, unsigned long long, from_float)                                 \
-		explicit __host__ __device__ T(const __half v)                                     \
-		    : __x(gpusim_cuda::from_float((float)v, __NV_SATFINITE))                       \
-		{                                                                                  \
-		}                                                                                  \
-		explicit __host__ __device__ T(const __nv_bfloat16 v)                              \
-		    : __x(gpusim_cuda::from_float((float)v, __NV_SATFINITE))                       \
-		{                                                                                  \
-		}                                                                                  \
-		explicit __host__ __device__ operator float() const                                \
-		{                                                                                  \
-			return gpusim_cuda::to_float(__x);                                         \
-		}                                                                                  \
-		explicit __host__ __device__ operator double() const                               \
-		{                                                                                  \
-			return (double)gpusim_cuda::to_float(__x);                                 \
-		}                                                                                  \
-		explicit __host__ __device__ operator __half() const                               \
-		{                                                                                  \
-			return __half(gpusim_cuda::to_float(__x));                                 \
-		}                                                                                  \
-		explicit __host__ __device__ operator __nv_bfloat16() const                        \
-		{                                                                                  \
-			return __nv_bfloat16(gpusim_cuda::to_float(__x));                          \
-		}                                                                                  \
-		explicit __host__ __device__ operator bool() const                                 \
-		{                                                                                  \
-			return (__x & 0x7f) != 0;                                                  \
-		}                                                                                  \
-		GPUSIM_FP8_TO(signed char, to_float)                                               \
-		GPUSIM_FP8_TO(unsigned char, to_float)                                             \
-		GPUSIM_FP8_TO(char, to_float)                                                      \
-		GPUSIM_FP8_TO(short, to_float)                                                     \
-		GPUSIM_FP8_TO(unsigned short, to_float)                                            \
-		GPUSIM_FP8_TO(int, to_float)                                                       \
-		GPUSIM_FP8_TO(unsigned, to_float)                                                  \
-		GPUSIM_FP8_TO(long, to_float)                                                      \
-		GPUSIM_FP8_TO(unsigned long, to_float)                                             \
-		GPUSIM_FP8_TO(long long, to_float)                                                 \
-		GPUSIM_FP8_TO(unsigned long long, to_float)                                        \
+#define GPUSIM_FP8(T, from_float, to_float)                                  \
+	struct T {                                                           \
+		__nv_fp8_storage_t __x;                                      \
+                                                                             \
+		T() = default;                                               \
+		GPUSIM_FP8_FROM(T, float, from_float)                        \
+		GPUSIM_FP8_FROM(T, double, from_float)                       \
+		GPUSIM_FP8_FROM(T, short, from_float)                        \
+		GPUSIM_FP8_FROM(T, unsigned short, from_float)               \
+		GPUSIM_FP8_FROM(T, int, from_float)                          \
+		GPUSIM_FP8_FROM(T, unsigned, from_float)                     \
+		GPUSIM_FP8_FROM(T, long, from_float)                         \
+		GPUSIM_FP8_FROM(T, unsigned long, from_float)                \
+		GPUSIM_FP8_FROM(T, long long, from_float)                    \
+		GPUSIM_FP8_FROM(T, unsigned long long, from_float)           \
+		explicit __host__ __device__                                 \
+		T(const __half v)                                            \
+		    : __x(gpusim_cuda::from_float((float)v, __NV_SATFINITE)) \
+		{                                                            \
+		}                                                            \
+		explicit __host__ __device__                                 \
+		T(const __nv_bfloat16 v)                                     \
+		    : __x(gpusim_cuda::from_float((float)v, __NV_SATFINITE)) \
+		{                                                            \
+		}                                                            \
+		explicit __host__ __device__ operator float() const          \
+		{                                                            \
+			return gpusim_cuda::to_float(__x);                   \
+		}                                                            \
+		explicit __host__ __device__ operator double() const         \
+		{                                                            \
+			return (double)gpusim_cuda::to_float(__x);           \
+		}                                                            \
+		explicit __host__ __device__ operator __half() const         \
+		{                                                            \
+			return __half(gpusim_cuda::to_float(__x));           \
+		}                                                            \
+		explicit __host__ __device__ operator __nv_bfloat16() const  \
+		{                                                            \
+			return __nv_bfloat16(gpusim_cuda::to_float(__x));    \
+		}                                                            \
+		explicit __host__ __device__ operator bool() const           \
+		{                                                            \
+			return (__x & 0x7f) != 0;                            \
+		}                                                            \
+		GPUSIM_FP8_TO(signed char, to_float)                         \
+		GPUSIM_FP8_TO(unsigned char, to_float)                       \
+		GPUSIM_FP8_TO(char, to_float)                                \
+		GPUSIM_FP8_TO(short, to_float)                               \
+		GPUSIM_FP8_TO(unsigned short, to_float)                      \
+		GPUSIM_FP8_TO(int, to_float)                                 \
+		GPUSIM_FP8_TO(unsigned, to_float)                            \
+		GPUSIM_FP8_TO(long, to_float)                                \
+		GPUSIM_FP8_TO(unsigned long, to_float)                       \
+		GPUSIM_FP8_TO(long long, to_float)                           \
+		GPUSIM_FP8_TO(unsigned long long, to_float)                  \
 	};
 GPUSIM_FP8(__nv_fp8_e4m3, e4m3_from_float, e4m3_to_float)
 GPUSIM_FP8(__nv_fp8_e5m2, e5m2_from_float, e5m2_to_float)
@@ -201,7 +203,8 @@ struct __nv_fp8x2_e4m3 {
 	__nv_fp8x2_storage_t __x;
 
 	__nv_fp8x2_e4m3() = default;
-	explicit __host__ __device__ __nv_fp8x2_e4m3(const float2 v)
+	explicit __host__ __device__
+	__nv_fp8x2_e4m3(const float2 v)
 	    : __x(__nv_cvt_float2_to_fp8x2(v, __NV_SATFINITE, __NV_E4M3))
 	{
 	}
@@ -215,7 +218,8 @@ struct __nv_fp8x2_e5m2 {
 	__nv_fp8x2_storage_t __x;
 
 	__nv_fp8x2_e5m2() = default;
-	explicit __host__ __device__ __nv_fp8x2_e5m2(const float2 v)
+	explicit __host__ __device__
+	__nv_fp8x2_e5m2(const float2 v)
 	    : __x(__nv_cvt_float2_to_fp8x2(v, __NV_SATFINITE, __NV_E5M2))
 	{
 	}

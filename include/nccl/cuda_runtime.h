@@ -5,6 +5,7 @@
 #include "cuda_runtime_api.h"
 
 #ifdef __cplusplus
+#include "cuda_runtime_cxx.h"
 #include "gpusim_cuda_host.h"
 #ifdef __GPUSIM_NVCC__
 #include <limits>

@@ -16,15 +16,15 @@ extern "C" {
 
 /* A kernel's record, one for each function and instance of a template. Lives as long as its module. */
 struct __gpusim_kernel {
-	void (*run)(void *const *args);	   /* one thread; args[i] points to parameter i */
+	void (*run)(void *const *args);	     /* one thread; args[i] points to parameter i */
 	const struct __gpusim_param *params; /* each one's size */
 	unsigned nparams;
 	/* the run-time's */
 	const void *function; /* its address, as cudaLaunchKernel gets it */
 	const char *name;     /* text with the name, as the compiler writes it */
 	struct __gpusim_kernel *next;
-	unsigned long number;		/* of its registration, from 1 */
-	int max_dynamic_shared;		/* cudaFuncSetAttribute; 0: the default */
+	unsigned long number;	/* of its registration, from 1 */
+	int max_dynamic_shared; /* cudaFuncSetAttribute; 0: the default */
 };
 
 struct __gpusim_param {
@@ -45,7 +45,8 @@ void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
 extern int __gpusim_inside;
 
 /* In a kernel. */
-unsigned __gpusim_barrier(int predicate, unsigned *trues); /* of the block; returns how many took part */
+unsigned __gpusim_barrier(int predicate,
+			  unsigned *trues); /* of the block; returns how many took part */
 unsigned long long __gpusim_warp(int op, unsigned mask, unsigned long long value, unsigned arg);
 void __gpusim_nanosleep(unsigned ns);
 void *__gpusim_dynamic_shared(void);
@@ -58,8 +59,8 @@ enum {
 	GPUSIM_WARP_SYNC,
 	GPUSIM_WARP_SHFL, /* arg: the lane to read from; one that takes no part: one's own value */
 	GPUSIM_WARP_BALLOT,
-	GPUSIM_WARP_ACTIVE, /* which lanes are here */
-	GPUSIM_WARP_MATCH,  /* lanes with the same value */
+	GPUSIM_WARP_ACTIVE,    /* which lanes are here */
+	GPUSIM_WARP_MATCH,     /* lanes with the same value */
 	GPUSIM_WARP_MATCH_ALL, /* the mask if all values are the same, else 0 */
 	GPUSIM_WARP_ADD,
 	GPUSIM_WARP_MIN, /* signed */
@@ -117,43 +118,48 @@ template <class... P, void (*f)(P...)> struct kernel<void (*)(P...), f> {
 	static __gpusim_kernel record;
 	static const int registered;
 
-	template <size_t... I> static void call(void *const *args, std::index_sequence<I...>)
+	template <size_t... I>
+	static void
+	call(void *const *args, std::index_sequence<I...>)
 	{
 		(void)args;
 		f(*static_cast<std::remove_cv_t<std::remove_reference_t<P>> *>(args[I])...);
 	}
 
-	static void run(void *const *args)
+	static void
+	run(void *const *args)
 	{
 		call(args, std::index_sequence_for<P...>());
 	}
 
-	static const char *name()
+	static const char *
+	name()
 	{
 		return __PRETTY_FUNCTION__;
 	}
 
-	static __attribute__((noinline, cold)) void launch(const P &...p)
+	static __attribute__((noinline, cold)) void
+	launch(const P &...p)
 	{
-		void *args[] = {const_cast<void *>(
-				    static_cast<const volatile void *>(std::addressof(p)))...,
-				nullptr};
+		void *args[] = {
+		    const_cast<void *>(static_cast<const volatile void *>(std::addressof(p)))...,
+		    nullptr};
 
 		__gpusim_launch(&record, registered, args);
 	}
 };
 
 template <class... P, void (*f)(P...)>
-__gpusim_kernel kernel<void (*)(P...), f>::record = {run,    params,  (unsigned)sizeof...(P),
-						     nullptr, nullptr, nullptr,
-						     0,	      0};
+__gpusim_kernel kernel<void (*)(P...), f>::record = {
+    run, params, (unsigned)sizeof...(P), nullptr, nullptr, nullptr, 0, 0};
 template <class... P, void (*f)(P...)>
 const int kernel<void (*)(P...), f>::registered =
     __gpusim_register(&record, reinterpret_cast<const void *>(f), name());
 
 /* A block's dynamic shared memory, as a pointer to anything. */
 struct shared_memory {
-	template <class T> operator T *() const
+	template <class T>
+	operator T *() const
 	{
 		return static_cast<T *>(__gpusim_dynamic_shared());
 	}
@@ -168,10 +174,8 @@ dynamic_shared()
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_gpusim_device[];
 extern "C" __attribute__((weak, visibility("hidden"))) char __stop_gpusim_device[];
 
-static const int data_registered = __start_gpusim_device
-				       ? __gpusim_register_data(__start_gpusim_device,
-								__stop_gpusim_device)
-				       : 0;
+static const int data_registered =
+    __start_gpusim_device ? __gpusim_register_data(__start_gpusim_device, __stop_gpusim_device) : 0;
 
 } // namespace gpusim_cuda
 

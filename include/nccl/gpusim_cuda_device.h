@@ -84,13 +84,13 @@ __brkpt()
 	__gpusim_trap();
 }
 
-#define __builtin_assume(x) ((x) ? (void)0 : __builtin_unreachable())
+#define __builtin_assume(x)		     ((x) ? (void)0 : __builtin_unreachable())
 #define __nv_associate_access_property(p, a) (p)
 
 /* ---- warps */
 
-#define GPUSIM_WARP_VALUE                                                                          \
-	static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value,                      \
+#define GPUSIM_WARP_VALUE                                                     \
+	static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, \
 		      "threads of a warp exchange values of at most 8 bytes")
 
 namespace gpusim_cuda
@@ -103,7 +103,7 @@ bits(T v)
 	unsigned long long b = 0;
 
 	GPUSIM_WARP_VALUE;
-	memcpy(&b, &v, sizeof v);
+	memcpy(&b, static_cast<void *>(&v), sizeof v);
 	return b;
 }
 
@@ -113,7 +113,7 @@ value(unsigned long long b)
 {
 	T v;
 
-	memcpy(&v, &b, sizeof v);
+	memcpy(static_cast<void *>(&v), &b, sizeof v);
 	return v;
 }
 
@@ -163,7 +163,7 @@ __uni_sync(unsigned mask, int predicate)
 }
 
 /* Which lanes run here: those that come to this line before the warp's others wait or end. */
-#define __activemask()                                                                             \
+#define __activemask() \
 	((unsigned)__gpusim_warp(GPUSIM_WARP_ACTIVE, 0xffffffff, 0, (unsigned)__LINE__))
 
 template <class T>
@@ -190,8 +190,8 @@ __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32)
 {
 	unsigned lane = gpusim_cuda::lane(), base = lane & ~((unsigned)width - 1);
 
-	return gpusim_cuda::shfl(
-	    mask, v, lane - base + delta < (unsigned)width ? lane + delta : lane);
+	return gpusim_cuda::shfl(mask, v,
+				 lane - base + delta < (unsigned)width ? lane + delta : lane);
 }
 
 template <class T>
@@ -221,10 +221,10 @@ __match_all_sync(unsigned mask, T v, int *all)
 	return m;
 }
 
-#define GPUSIM_WARP_REDUCE(name, type, op)                                                         \
-	GPUSIM_DEVICE type name(unsigned mask, type v)                                             \
-	{                                                                                          \
-		return (type)__gpusim_warp(op, mask, (unsigned long long)(long long)v, 0);         \
+#define GPUSIM_WARP_REDUCE(name, type, op)                                                 \
+	GPUSIM_DEVICE type name(unsigned mask, type v)                                     \
+	{                                                                                  \
+		return (type)__gpusim_warp(op, mask, (unsigned long long)(long long)v, 0); \
 	}
 GPUSIM_WARP_REDUCE(__reduce_add_sync, unsigned, GPUSIM_WARP_ADD)
 GPUSIM_WARP_REDUCE(__reduce_add_sync, int, GPUSIM_WARP_ADD)
@@ -257,55 +257,55 @@ atomic_update(T *p, F f)
 
 	static_assert(sizeof(T) == sizeof(word), "atomics are of 2, 4 or 8 bytes");
 	do {
-		memcpy(&was, &old, sizeof was);
+		memcpy(static_cast<void *>(&was), &old, sizeof was);
 		now = f(was);
-		memcpy(&fresh, &now, sizeof fresh);
-	} while (!__atomic_compare_exchange_n(w, &old, fresh, true, __ATOMIC_SEQ_CST,
-					      __ATOMIC_RELAXED));
+		memcpy(&fresh, static_cast<void *>(&now), sizeof fresh);
+	} while (
+	    !__atomic_compare_exchange_n(w, &old, fresh, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 	return was;
 }
 
 } // namespace gpusim_cuda
 
-#define GPUSIM_ATOMIC_FETCH(name, builtin, type, expr)                                             \
-	GPUSIM_DEVICE type name(type *p, type v)                                                   \
-	{                                                                                          \
-		return builtin(p, (type)(expr), __ATOMIC_SEQ_CST);                                 \
+#define GPUSIM_ATOMIC_FETCH(name, builtin, type, expr)             \
+	GPUSIM_DEVICE type name(type *p, type v)                   \
+	{                                                          \
+		return builtin(p, (type)(expr), __ATOMIC_SEQ_CST); \
 	}
-#define GPUSIM_ATOMIC_LOOP(name, type, expr)                                                       \
-	GPUSIM_DEVICE type name(type *p, type v)                                                   \
-	{                                                                                          \
-		return gpusim_cuda::atomic_update(p, [v](type o) { return (type)(expr); });        \
+#define GPUSIM_ATOMIC_LOOP(name, type, expr)                                                \
+	GPUSIM_DEVICE type name(type *p, type v)                                            \
+	{                                                                                   \
+		return gpusim_cuda::atomic_update(p, [v](type o) { return (type)(expr); }); \
 	}
-#define GPUSIM_ATOMIC_WHOLE(s, type)                                                               \
-	GPUSIM_ATOMIC_FETCH(atomicAdd##s, __atomic_fetch_add, type, v)                             \
-	GPUSIM_ATOMIC_FETCH(atomicSub##s, __atomic_fetch_sub, type, v)                             \
-	GPUSIM_ATOMIC_FETCH(atomicAnd##s, __atomic_fetch_and, type, v)                             \
-	GPUSIM_ATOMIC_FETCH(atomicOr##s, __atomic_fetch_or, type, v)                               \
-	GPUSIM_ATOMIC_FETCH(atomicXor##s, __atomic_fetch_xor, type, v)                             \
-	GPUSIM_ATOMIC_FETCH(atomicExch##s, __atomic_exchange_n, type, v)                           \
-	GPUSIM_ATOMIC_LOOP(atomicMin##s, type, v < o ? v : o)                                      \
-	GPUSIM_ATOMIC_LOOP(atomicMax##s, type, o < v ? v : o)                                      \
+#define GPUSIM_ATOMIC_WHOLE(s, type)                                     \
+	GPUSIM_ATOMIC_FETCH(atomicAdd##s, __atomic_fetch_add, type, v)   \
+	GPUSIM_ATOMIC_FETCH(atomicSub##s, __atomic_fetch_sub, type, v)   \
+	GPUSIM_ATOMIC_FETCH(atomicAnd##s, __atomic_fetch_and, type, v)   \
+	GPUSIM_ATOMIC_FETCH(atomicOr##s, __atomic_fetch_or, type, v)     \
+	GPUSIM_ATOMIC_FETCH(atomicXor##s, __atomic_fetch_xor, type, v)   \
+	GPUSIM_ATOMIC_FETCH(atomicExch##s, __atomic_exchange_n, type, v) \
+	GPUSIM_ATOMIC_LOOP(atomicMin##s, type, v < o ? v : o)            \
+	GPUSIM_ATOMIC_LOOP(atomicMax##s, type, o < v ? v : o)            \
 	GPUSIM_ATOMIC_CAS(s, type)
-#define GPUSIM_ATOMIC_CAS(s, type)                                                                 \
-	GPUSIM_DEVICE type atomicCAS##s(type *p, type compare, type v)                             \
-	{                                                                                          \
-		__atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST,               \
-					    __ATOMIC_SEQ_CST);                                     \
-		return compare;                                                                    \
+#define GPUSIM_ATOMIC_CAS(s, type)                                                   \
+	GPUSIM_DEVICE type atomicCAS##s(type *p, type compare, type v)               \
+	{                                                                            \
+		__atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, \
+					    __ATOMIC_SEQ_CST);                       \
+		return compare;                                                      \
 	}
-#define GPUSIM_ATOMIC_REAL(s, type)                                                                \
-	GPUSIM_ATOMIC_LOOP(atomicAdd##s, type, o + v)                                              \
+#define GPUSIM_ATOMIC_REAL(s, type)                   \
+	GPUSIM_ATOMIC_LOOP(atomicAdd##s, type, o + v) \
 	GPUSIM_ATOMIC_LOOP(atomicExch##s, type, ((void)o, v))
-#define GPUSIM_ATOMICS(s)                                                                          \
-	GPUSIM_ATOMIC_WHOLE(s, int)                                                                \
-	GPUSIM_ATOMIC_WHOLE(s, unsigned)                                                           \
-	GPUSIM_ATOMIC_WHOLE(s, long long)                                                          \
-	GPUSIM_ATOMIC_WHOLE(s, unsigned long long)                                                 \
-	GPUSIM_ATOMIC_CAS(s, unsigned short)                                                       \
-	GPUSIM_ATOMIC_REAL(s, float)                                                               \
-	GPUSIM_ATOMIC_REAL(s, double)                                                              \
-	GPUSIM_ATOMIC_LOOP(atomicInc##s, unsigned, o >= v ? 0 : o + 1)                             \
+#define GPUSIM_ATOMICS(s)                                              \
+	GPUSIM_ATOMIC_WHOLE(s, int)                                    \
+	GPUSIM_ATOMIC_WHOLE(s, unsigned)                               \
+	GPUSIM_ATOMIC_WHOLE(s, long long)                              \
+	GPUSIM_ATOMIC_WHOLE(s, unsigned long long)                     \
+	GPUSIM_ATOMIC_CAS(s, unsigned short)                           \
+	GPUSIM_ATOMIC_REAL(s, float)                                   \
+	GPUSIM_ATOMIC_REAL(s, double)                                  \
+	GPUSIM_ATOMIC_LOOP(atomicInc##s, unsigned, o >= v ? 0 : o + 1) \
 	GPUSIM_ATOMIC_LOOP(atomicDec##s, unsigned, o == 0 || o > v ? v : o - 1)
 
 GPUSIM_ATOMICS()
@@ -316,10 +316,10 @@ GPUSIM_ATOMICS(_system)
 
 /* ---- loads, stores, clocks */
 
-#define GPUSIM_LOAD(name)                                                                          \
-	template <class T> inline T name(const T *p)                                               \
-	{                                                                                          \
-		return *p;                                                                         \
+#define GPUSIM_LOAD(name)                            \
+	template <class T> inline T name(const T *p) \
+	{                                            \
+		return *p;                           \
 	}
 GPUSIM_LOAD(__ldg)
 GPUSIM_LOAD(__ldca)
@@ -328,10 +328,10 @@ GPUSIM_LOAD(__ldcs)
 GPUSIM_LOAD(__ldcv)
 GPUSIM_LOAD(__ldlu)
 #undef GPUSIM_LOAD
-#define GPUSIM_STORE(name)                                                                         \
-	template <class T> inline void name(T *p, T v)                                             \
-	{                                                                                          \
-		*p = v;                                                                            \
+#define GPUSIM_STORE(name)                             \
+	template <class T> inline void name(T *p, T v) \
+	{                                              \
+		*p = v;                                \
 	}
 GPUSIM_STORE(__stwb)
 GPUSIM_STORE(__stcg)

@@ -49,14 +49,14 @@ saturate_to(F v)
 
 /* ---- min and max of what CUDA has overloads for; mixed types as C does */
 
-#define GPUSIM_MINMAX(t)                                                                           \
-	GPUSIM_MATH constexpr t min(const t a, const t b)                                          \
-	{                                                                                          \
-		return b < a ? b : a;                                                              \
-	}                                                                                          \
-	GPUSIM_MATH constexpr t max(const t a, const t b)                                          \
-	{                                                                                          \
-		return a < b ? b : a;                                                              \
+#define GPUSIM_MINMAX(t)                                  \
+	GPUSIM_MATH constexpr t min(const t a, const t b) \
+	{                                                 \
+		return b < a ? b : a;                     \
+	}                                                 \
+	GPUSIM_MATH constexpr t max(const t a, const t b) \
+	{                                                 \
+		return a < b ? b : a;                     \
 	}
 GPUSIM_MINMAX(int)
 GPUSIM_MINMAX(unsigned)
@@ -65,14 +65,14 @@ GPUSIM_MINMAX(unsigned long)
 GPUSIM_MINMAX(long long)
 GPUSIM_MINMAX(unsigned long long)
 #undef GPUSIM_MINMAX
-#define GPUSIM_MINMAX_MIXED(a_t, b_t, t)                                                           \
-	GPUSIM_MATH constexpr t min(const a_t a, const b_t b)                                      \
-	{                                                                                          \
-		return min((t)a, (t)b);                                                            \
-	}                                                                                          \
-	GPUSIM_MATH constexpr t max(const a_t a, const b_t b)                                      \
-	{                                                                                          \
-		return max((t)a, (t)b);                                                            \
+#define GPUSIM_MINMAX_MIXED(a_t, b_t, t)                      \
+	GPUSIM_MATH constexpr t min(const a_t a, const b_t b) \
+	{                                                     \
+		return min((t)a, (t)b);                       \
+	}                                                     \
+	GPUSIM_MATH constexpr t max(const a_t a, const b_t b) \
+	{                                                     \
+		return max((t)a, (t)b);                       \
 	}
 GPUSIM_MINMAX_MIXED(int, unsigned, unsigned)
 GPUSIM_MINMAX_MIXED(unsigned, int, unsigned)
@@ -80,14 +80,14 @@ GPUSIM_MINMAX_MIXED(long, unsigned long, unsigned long)
 GPUSIM_MINMAX_MIXED(unsigned long, long, unsigned long)
 GPUSIM_MINMAX_MIXED(long long, unsigned long long, unsigned long long)
 GPUSIM_MINMAX_MIXED(unsigned long long, long long, unsigned long long)
-#define GPUSIM_MINMAX_REAL(a_t, b_t, t, s)                                                         \
-	GPUSIM_MATH t min(const a_t a, const b_t b)                                                \
-	{                                                                                          \
-		return fmin##s((t)a, (t)b);                                                        \
-	}                                                                                          \
-	GPUSIM_MATH t max(const a_t a, const b_t b)                                                \
-	{                                                                                          \
-		return fmax##s((t)a, (t)b);                                                        \
+#define GPUSIM_MINMAX_REAL(a_t, b_t, t, s)          \
+	GPUSIM_MATH t min(const a_t a, const b_t b) \
+	{                                           \
+		return fmin##s((t)a, (t)b);         \
+	}                                           \
+	GPUSIM_MATH t max(const a_t a, const b_t b) \
+	{                                           \
+		return fmax##s((t)a, (t)b);         \
 	}
 GPUSIM_MINMAX_REAL(float, float, float, f)
 GPUSIM_MINMAX_REAL(double, double, double, )
@@ -96,14 +96,14 @@ GPUSIM_MINMAX_REAL(double, float, double, )
 #undef GPUSIM_MINMAX_MIXED
 #undef GPUSIM_MINMAX_REAL
 
-#define GPUSIM_INT_MINMAX(p, t)                                                                    \
-	GPUSIM_MATH t p##min(t a, t b)                                                             \
-	{                                                                                          \
-		return b < a ? b : a;                                                              \
-	}                                                                                          \
-	GPUSIM_MATH t p##max(t a, t b)                                                             \
-	{                                                                                          \
-		return a < b ? b : a;                                                              \
+#define GPUSIM_INT_MINMAX(p, t)        \
+	GPUSIM_MATH t p##min(t a, t b) \
+	{                              \
+		return b < a ? b : a;  \
+	}                              \
+	GPUSIM_MATH t p##max(t a, t b) \
+	{                              \
+		return a < b ? b : a;  \
 	}
 GPUSIM_INT_MINMAX(u, unsigned)
 GPUSIM_INT_MINMAX(ll, long long)
@@ -112,20 +112,20 @@ GPUSIM_INT_MINMAX(ull, unsigned long long)
 
 /* ---- integers */
 
-#define GPUSIM_1(r, name, t, expr)                                                                 \
-	GPUSIM_MATH r name(t a)                                                                    \
-	{                                                                                          \
-		return (r)(expr);                                                                  \
+#define GPUSIM_1(r, name, t, expr) \
+	GPUSIM_MATH r name(t a)    \
+	{                          \
+		return (r)(expr);  \
 	}
-#define GPUSIM_2(r, name, t, expr)                                                                 \
-	GPUSIM_MATH r name(t a, t b)                                                               \
-	{                                                                                          \
-		return (r)(expr);                                                                  \
+#define GPUSIM_2(r, name, t, expr)   \
+	GPUSIM_MATH r name(t a, t b) \
+	{                            \
+		return (r)(expr);    \
 	}
-#define GPUSIM_3(r, name, t, expr)                                                                 \
-	GPUSIM_MATH r name(t a, t b, t c)                                                          \
-	{                                                                                          \
-		return (r)(expr);                                                                  \
+#define GPUSIM_3(r, name, t, expr)        \
+	GPUSIM_MATH r name(t a, t b, t c) \
+	{                                 \
+		return (r)(expr);         \
 	}
 GPUSIM_1(int, __clz, int, a ? __builtin_clz((unsigned)a) : 32)
 GPUSIM_1(int, __clzll, long long, a ? __builtin_clzll((unsigned long long)a) : 64)
@@ -133,10 +133,10 @@ GPUSIM_1(int, __ffs, int, __builtin_ffs(a))
 GPUSIM_1(int, __ffsll, long long, __builtin_ffsll(a))
 GPUSIM_1(int, __popc, unsigned, __builtin_popcount(a))
 GPUSIM_1(int, __popcll, unsigned long long, __builtin_popcountll(a))
-GPUSIM_2(int, __mulhi, int, (long long)a * b >> 32)
-GPUSIM_2(unsigned, __umulhi, unsigned, (unsigned long long)a * b >> 32)
-GPUSIM_2(long long, __mul64hi, long long, (__int128)a * b >> 64)
-GPUSIM_2(unsigned long long, __umul64hi, unsigned long long, (unsigned __int128)a * b >> 64)
+GPUSIM_2(int, __mulhi, int, (long long)a *b >> 32)
+GPUSIM_2(unsigned, __umulhi, unsigned, (unsigned long long)a *b >> 32)
+GPUSIM_2(long long, __mul64hi, long long, (__int128)a *b >> 64)
+GPUSIM_2(unsigned long long, __umul64hi, unsigned long long, (unsigned __int128)a *b >> 64)
 GPUSIM_2(int, __mul24, int, (a << 8 >> 8) * (b << 8 >> 8))
 GPUSIM_2(unsigned, __umul24, unsigned, (a & 0xffffff) * (b & 0xffffff))
 GPUSIM_2(int, __hadd, int, ((long long)a + b) >> 1)
@@ -249,22 +249,22 @@ GPUSIM_1(double, __drcp_rn, double, 1 / a)
 GPUSIM_1(double, __dsqrt_rn, double, sqrt(a))
 
 /* Macros, because the C library has functions of these names for itself. */
-#define __expf(a)	  expf(a)
-#define __exp10f(a)	  exp10f(a)
-#define __logf(a)	  logf(a)
-#define __log2f(a)	  log2f(a)
-#define __log10f(a)	  log10f(a)
-#define __sinf(a)	  sinf(a)
-#define __cosf(a)	  cosf(a)
-#define __tanf(a)	  tanf(a)
-#define __powf(a, b)	  powf(a, b)
+#define __expf(a)	   expf(a)
+#define __exp10f(a)	   exp10f(a)
+#define __logf(a)	   logf(a)
+#define __log2f(a)	   log2f(a)
+#define __log10f(a)	   log10f(a)
+#define __sinf(a)	   sinf(a)
+#define __cosf(a)	   cosf(a)
+#define __tanf(a)	   tanf(a)
+#define __powf(a, b)	   powf(a, b)
 #define __sincosf(a, s, c) sincosf(a, s, c)
 GPUSIM_1(float, rsqrtf, float, 1 / sqrtf(a))
 GPUSIM_1(double, rsqrt, double, 1 / sqrt(a))
 GPUSIM_1(float, rcbrtf, float, 1 / cbrtf(a))
 GPUSIM_1(double, rcbrt, double, 1 / cbrt(a))
-GPUSIM_1(float, sinpif, float, (float)sin(M_PI * (double)a))
-GPUSIM_1(float, cospif, float, (float)cos(M_PI * (double)a))
+GPUSIM_1(float, sinpif, float, (float)sin(M_PI *(double)a))
+GPUSIM_1(float, cospif, float, (float)cos(M_PI *(double)a))
 GPUSIM_1(double, sinpi, double, sin(M_PI *fmod(a, 2)))
 GPUSIM_1(double, cospi, double, cos(M_PI *fmod(a, 2)))
 GPUSIM_1(float, normcdff, float, 0.5f * erfcf(-a * (float)M_SQRT1_2))
@@ -277,10 +277,10 @@ GPUSIM_3(float, rnorm3df, float, 1 / sqrtf(a * a + b * b + c * c))
 
 /* ---- conversions, named by how they round */
 
-#define GPUSIM_TO_WHOLE(from, F, to, I, s)                                                         \
-	GPUSIM_1(I, __##from##2##to##_rn, F, gpusim_cuda::saturate_to<I>(nearbyint##s(a)))         \
-	GPUSIM_1(I, __##from##2##to##_rz, F, gpusim_cuda::saturate_to<I>(trunc##s(a)))             \
-	GPUSIM_1(I, __##from##2##to##_rd, F, gpusim_cuda::saturate_to<I>(floor##s(a)))             \
+#define GPUSIM_TO_WHOLE(from, F, to, I, s)                                                 \
+	GPUSIM_1(I, __##from##2##to##_rn, F, gpusim_cuda::saturate_to<I>(nearbyint##s(a))) \
+	GPUSIM_1(I, __##from##2##to##_rz, F, gpusim_cuda::saturate_to<I>(trunc##s(a)))     \
+	GPUSIM_1(I, __##from##2##to##_rd, F, gpusim_cuda::saturate_to<I>(floor##s(a)))     \
 	GPUSIM_1(I, __##from##2##to##_ru, F, gpusim_cuda::saturate_to<I>(ceil##s(a)))
 GPUSIM_TO_WHOLE(float, float, int, int, f)
 GPUSIM_TO_WHOLE(float, float, uint, unsigned, f)

@@ -61,7 +61,8 @@ command_run(const struct nvcc *n, const struct words *w, struct err *err)
 	e = posix_spawnp(&pid, w->v[0], NULL, NULL, w->v, environ);
 	if (e)
 		return err_set(err, RC_FAILED,
-			       "%s: the host compiler cannot be started: %s; install g++, or name a C++ compiler "
+			       "%s: the host compiler cannot be started: %s; install g++, or name "
+			       "a C++ compiler "
 			       "with -ccbin",
 			       w->v[0], strerror(e));
 	while (waitpid(pid, &status, 0) < 0)

@@ -50,7 +50,8 @@ extension(const char *path)
 static enum source
 source_of(const struct nvcc *n, const char *path)
 {
-	static const char *const host[] = {"c", "cc", "cpp", "cxx", "C", "c++", "s", "S", "i", "ii"};
+	static const char *const host[] = {"c",	  "cc", "cpp", "cxx", "C",
+					   "c++", "s",	"S",   "i",   "ii"};
 	const char *ext = extension(path);
 
 	if (n->language && strcmp(n->language, "none"))
@@ -136,8 +137,7 @@ add_marks(const struct nvcc *n, struct words *w)
 	       words_add(w, "-D__CUDACC_VER_MINOR__=4") &&
 	       words_add(w, "-D__CUDACC_VER_BUILD__=0") && words_add(w, "-D__GPUSIM_NVCC__") &&
 	       words_add(w, "-D__launch_bounds__(...)=") && words_add(w, "-D__maxnreg__(...)=") &&
-	       words_add(w, "-D__cluster_dims__(...)=") &&
-	       words_add(w, "-D__grid_constant__=") &&
+	       words_add(w, "-D__cluster_dims__(...)=") && words_add(w, "-D__grid_constant__=") &&
 	       (!n->lambdas || (words_add(w, "-D__CUDACC_EXTENDED_LAMBDA__") &&
 				words_add(w, "-D__CUDACC_RELAXED_CONSTEXPR__"))) &&
 	       (!n->relocatable || words_add(w, "-D__CUDACC_RDC__"));
@@ -191,10 +191,11 @@ add_preprocessor(struct job *j, bool cu, struct words *w)
 {
 	const struct nvcc *n = j->n;
 
-	return words_add_all(w, &n->pre) && words_addf(w, "-I%s/include", j->home) &&
+	return words_add_all(w, &n->pre) && words_add(w, "-isystem") &&
+	       words_addf(w, "%s/include", j->home) &&
 	       (!n->per_thread || words_add(w, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1")) &&
-	       (!cu || (add_marks(n, w) && words_add(w, "-include") &&
-			words_addf(w, "%s/include/cuda_runtime.h", j->home)));
+	       (!cu ||
+		(add_marks(n, w) && words_add(w, "-include") && words_add(w, "cuda_runtime.h")));
 }
 
 /* Results do not depend on the processor (no fused multiply-add by itself), and what a GPU's compiler defines is
@@ -313,10 +314,9 @@ compile_cu(struct job *j, const char *source, const char *object)
 		rc = rewrite_file(j, source, first, second);
 	if (rc == RC_OK)
 		rc = command_begin(j->n, &w, j->err);
-	if (rc == RC_OK &&
-	    !(words_add(&w, "-c") && add_common(j, true, &w) && add_semantics(&w) &&
-	      words_add(&w, "-x") && words_add(&w, "c++-cpp-output") && words_add(&w, second) &&
-	      words_add(&w, "-o") && words_add(&w, object)))
+	if (rc == RC_OK && !(words_add(&w, "-c") && add_common(j, true, &w) && add_semantics(&w) &&
+			     words_add(&w, "-x") && words_add(&w, "c++-cpp-output") &&
+			     words_add(&w, second) && words_add(&w, "-o") && words_add(&w, object)))
 		rc = no_memory(j);
 	if (rc == RC_OK)
 		rc = command_run(j->n, &w, j->err);

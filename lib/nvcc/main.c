@@ -30,9 +30,10 @@ find_home(char home[PATH_MAX], struct err *err)
 static void
 print_version(void)
 {
-	printf("nvcc: gpusim's compiler driver for programs written for CUDA (gpusim " GPUSIM_VERSION
-	       ")\n"
-	       "Cuda compilation tools, release 12.4, V12.4.0\n");
+	printf(
+	    "nvcc: gpusim's compiler driver for programs written for CUDA (gpusim " GPUSIM_VERSION
+	    ")\n"
+	    "Cuda compilation tools, release 12.4, V12.4.0\n");
 }
 
 int

@@ -75,8 +75,8 @@ static const struct option table[] = {
     {"compiler-options", "Xcompiler", PARTS, AT(host), "", 0, false},
     {"linker-options", "Xlinker", PARTS, AT(link), "-Xlinker", 0, false},
     {"archive-options", "Xarchive", IGNORED_VALUE, 0, NULL, 0, false},
-    {"forward-unknown-to-host-compiler", "forward-unknown-to-host-compiler", FLAG,
-     AT(pass_unknown), NULL, 0, false},
+    {"forward-unknown-to-host-compiler", "forward-unknown-to-host-compiler", FLAG, AT(pass_unknown),
+     NULL, 0, false},
     {"forward-unknown-opts", "forward-unknown-opts", FLAG, AT(pass_unknown), NULL, 0, false},
     {"std", "std", STRING, AT(std), NULL, 0, false},
     {"optimize", "O", SPECIAL_VALUE, 0, NULL, OPTIMISE, true},
@@ -238,8 +238,8 @@ special(struct reader *r, const struct option *o, const char *value)
 	switch ((enum special)o->value) {
 	case CUDART:
 		if (strcmp(value, "none") && strcmp(value, "shared") && strcmp(value, "static"))
-			return err_set(r->err, RC_INVAL,
-				       "-cudart %s: it is none, shared or static", value);
+			return err_set(r->err, RC_INVAL, "-cudart %s: it is none, shared or static",
+				       value);
 		n->no_cudart = strcmp(value, "none") == 0;
 		break;
 	case STREAM:
@@ -331,9 +331,10 @@ unknown(struct reader *r, const char *arg)
 {
 	if (r->n->pass_unknown)
 		return words_add(&r->n->host, arg) ? RC_OK : no_memory(r->err);
-	return err_set(r->err, RC_INVAL,
-		       "%s: there is no such option; one of the host compiler is given as -Xcompiler %s",
-		       arg, arg);
+	return err_set(
+	    r->err, RC_INVAL,
+	    "%s: there is no such option; one of the host compiler is given as -Xcompiler %s", arg,
+	    arg);
 }
 
 static enum rc
@@ -414,7 +415,7 @@ nvcc_help(FILE *to)
 	      to);
 	for (const struct option *o = table; o < table + NROWS; o++)
 		fprintf(to, "  --%s (-%s)%s%s\n", o->name, o->other, takes_value(o) ? " VALUE" : "",
-			o->kind == REFUSED ? "   refused"
+			o->kind == REFUSED				 ? "   refused"
 			: o->kind == IGNORED || o->kind == IGNORED_VALUE ? "   accepted, no effect"
 									 : "");
 }

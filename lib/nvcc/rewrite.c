@@ -58,7 +58,8 @@ rewrite_is_word(const struct rewrite *r, size_t i)
 size_t
 rewrite_skip_attribute(const struct rewrite *r, size_t i)
 {
-	static const char *const words[] = {"__attribute__", "__attribute", "alignas", "__declspec"};
+	static const char *const words[] = {"__attribute__", "__attribute", "alignas",
+					    "__declspec"};
 	size_t next = token_next(&r->t, i);
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
@@ -237,8 +238,7 @@ token(struct rewrite *r, size_t i)
 		return brace(r, i);
 	if (*t->text == ';')
 		begin_declaration(r, i);
-	return *t->text == '<' && t->len == 1 && begins_launch(r, i) ? rewrite_launch(r, i)
-								      : RC_OK;
+	return *t->text == '<' && t->len == 1 && begins_launch(r, i) ? rewrite_launch(r, i) : RC_OK;
 }
 
 /* ---- writing */

@@ -14,13 +14,13 @@
  * The marks, as the driver defines them for the preprocessor (-D__global__=__gpusim_global__), so that #ifdef
  * sees a macro and the rewriter sees a word, however a program's own macros are built from it.
  */
-#define NVCC_MARKS         \
-	MARK(global)       \
-	MARK(device)       \
-	MARK(host)         \
-	MARK(shared)       \
-	MARK(constant)     \
-	MARK(managed)      \
+#define NVCC_MARKS     \
+	MARK(global)   \
+	MARK(device)   \
+	MARK(host)     \
+	MARK(shared)   \
+	MARK(constant) \
+	MARK(managed)  \
 	MARK(noinline)
 
 /*

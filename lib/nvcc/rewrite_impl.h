@@ -32,7 +32,7 @@ struct rewrite {
 	struct edit *edit; /* one a token */
 	struct scope scope[REWRITE_DEPTH];
 	unsigned depth;
-	size_t begin;	     /* of the declaration or statement */
+	size_t begin;	   /* of the declaration or statement */
 	bool device, host; /* it is marked so */
 	struct err *err;
 };

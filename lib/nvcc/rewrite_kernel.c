@@ -145,11 +145,11 @@ add_head(struct rewrite *r, size_t body, const struct kernel *k)
 	struct buf head = {0};
 	int nt = (int)k->types.len, nn = (int)k->names.len, ns = (int)k->self.len;
 	const char *types = k->types.len ? k->types.data : "";
-	bool good =
-	    buf_addf(&head,
-		     " if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(%.*s), "
-		     "static_cast<void (*)(%.*s)>(&%.*s)>::launch(%.*s); return; }",
-		     nt, types, nt, types, ns, k->self.data, nn, nn ? k->names.data : "");
+	bool good = buf_addf(
+	    &head,
+	    " if (__builtin_expect(!__gpusim_inside, 0)) { ::gpusim_cuda::kernel<void (*)(%.*s), "
+	    "static_cast<void (*)(%.*s)>(&%.*s)>::launch(%.*s); return; }",
+	    nt, types, nt, types, ns, k->self.data, nn, nn ? k->names.data : "");
 	enum rc rc = good ? rewrite_before(r, body + 1, head.data)
 			  : err_set(r->err, RC_NOMEM, "out of memory");
 

@@ -7,7 +7,7 @@
 static bool
 is_keyword(const struct rewrite *r, size_t i)
 {
-	static const char *const v[] = {"return", "else",     "do",	   "case",  "goto",
+	static const char *const v[] = {"return", "else",     "do",	   "case",    "goto",
 					"throw",  "co_yield", "co_return", "co_await"};
 
 	for (size_t k = 0; k < sizeof v / sizeof *v; k++)
@@ -80,8 +80,7 @@ config_end(const struct rewrite *r, size_t i)
 		else if (rewrite_is(r, i, ";"))
 			break;
 		else if (rewrite_is(r, i, ">") && rewrite_is(r, i + 1, ">") &&
-			 rewrite_is(r, i + 2, ">") &&
-			 rewrite_is(r, token_next(&r->t, i + 2), "("))
+			 rewrite_is(r, i + 2, ">") && rewrite_is(r, token_next(&r->t, i + 2), "("))
 			return i;
 	}
 	return SIZE_MAX;

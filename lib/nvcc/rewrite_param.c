@@ -10,15 +10,15 @@ one_of(const struct rewrite *r, size_t i, const char *const *v)
 	return false;
 }
 
-static const char *const qualifiers[] = {"const",	 "volatile", "struct", "class",
-					 "enum",	 "union",    "typename",
-					 "__restrict__", "__restrict", "register", NULL};
+static const char *const qualifiers[] = {"const",      "volatile", "struct",   "class",
+					 "enum",       "union",	   "typename", "__restrict__",
+					 "__restrict", "register", NULL};
 static const char *const builtin[] = {"void",	  "bool",     "char",	 "short",    "int",
 				      "long",	  "float",    "double",	 "signed",   "unsigned",
 				      "auto",	  "wchar_t",  "char8_t", "char16_t", "char32_t",
 				      "__int128", "_Float16", "__bf16",	 NULL};
-static const char *const pointer[] = {"*",	      "&",	    "const", "volatile",
-				      "__restrict__", "__restrict", NULL};
+static const char *const pointer[] = {"*",	    "&", "const", "volatile", "__restrict__",
+				      "__restrict", NULL};
 
 static struct param
 named(const struct rewrite *r, size_t i, size_t to, bool pack)

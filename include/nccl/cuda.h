@@ -1,0 +1,28 @@
+/*
+ * cuda.h - names of the CUDA driver's interface that programs of the runtime use beside it. The driver's calls are
+ * not here: programs that use them do not link.
+ */
+#ifndef CUDA_H
+#define CUDA_H
+
+#include "cuda_runtime_api.h"
+
+#define CUDA_VERSION 12040
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef cudaStream_t CUstream;
+typedef cudaEvent_t CUevent;
+typedef enum cudaError_enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_UNKNOWN = 999
+} CUresult;
+
+#endif
