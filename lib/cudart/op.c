@@ -1,0 +1,236 @@
+/* Operations: what a stream does once, and a graph's node at each launch. */
+#include <stdlib.h>
+
+#include "cudart/cuda_impl.h"
+
+struct op *
+op_new(enum cudaGraphNodeType type, int ordinal,
+       cudaError_t (*issue)(struct op *, struct CUstream_st *))
+{
+	struct op *o = calloc(1, sizeof *o);
+
+	if (!o)
+		return NULL;
+	o->type = type;
+	o->ordinal = ordinal;
+	o->issue = issue;
+	atomic_init(&o->users, 1);
+	return o;
+}
+
+struct op *
+op_hold(struct op *o)
+{
+	atomic_fetch_add(&o->users, 1);
+	return o;
+}
+
+void
+op_drop(struct op *o)
+{
+	if (!o || atomic_fetch_sub(&o->users, 1) != 1)
+		return;
+	if (o->fini)
+		o->fini(o);
+	free(o);
+}
+
+cudaError_t
+op_submit(struct CUstream_st *s, struct op *o)
+{
+	bool captured = false;
+	cudaError_t e = o ? capture_look(s, &captured) : cudaErrorMemoryAllocation;
+
+	if (e == cudaSuccess)
+		e = captured ? capture_add(s, o) : o->issue(o, s);
+	op_drop(o);
+	return e;
+}
+
+static cudaError_t
+issue_nothing(struct op *o, struct CUstream_st *s)
+{
+	(void)o, (void)s;
+	return cudaSuccess;
+}
+
+struct op *
+op_empty(void)
+{
+	return op_new(cudaGraphNodeTypeEmpty, -1, issue_nothing);
+}
+
+/* ------------------------------------------------------------------ enqueued by a function: hooks.h */
+
+static cudaError_t
+issue_call(struct op *o, struct CUstream_st *s)
+{
+	return order_enqueue(s, o->u.call.enqueue, o->u.call.arg);
+}
+
+static void
+fini_call(struct op *o)
+{
+	if (o->u.call.done_with)
+		o->u.call.done_with(o->u.call.arg);
+}
+
+static cudaError_t
+enqueue_call(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, void *arg,
+	     void (*done_with)(void *arg))
+{
+	struct CUstream_st *s;
+	bool captured = false;
+	struct op *o;
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess)
+		e = stream_of(stream, &s);
+	if (e == cudaSuccess && s->device->ordinal != ordinal)
+		e = cudaErrorInvalidResourceHandle;
+	if (e == cudaSuccess)
+		e = capture_look(s, &captured);
+	if (e == cudaSuccess && captured) {
+		o = op_new(cudaGraphNodeTypeKernel, ordinal, issue_call);
+		if (!o) {
+			e = cudaErrorMemoryAllocation;
+		} else {
+			o->u.call.enqueue = enqueue;
+			o->u.call.arg = arg;
+			o->u.call.done_with = done_with;
+			o->fini = fini_call;
+			e = capture_add(s, o);
+			op_drop(o);
+			return e;
+		}
+	}
+	/* Without an op: calls of collectives come this way. */
+	if (e == cudaSuccess)
+		e = order_enqueue(s, enqueue, arg);
+	if (done_with)
+		done_with(arg);
+	return e;
+}
+
+cudaError_t
+gpusim_cuda_enqueue(cudaStream_t stream, int ordinal, gpusim_cuda_enqueue_fn *enqueue, void *arg,
+		    void (*done_with)(void *arg))
+{
+	struct device *before = cuda_enter() == cudaSuccess ? cuda_current() : NULL;
+	cudaError_t e;
+
+	/* The special streams are the device's, whatever the thread's current one is. */
+	if (before && cuda_set_current(ordinal) != cudaSuccess) {
+		if (done_with)
+			done_with(arg);
+		return cudaErrorInvalidDevice;
+	}
+	e = enqueue_call(stream, ordinal, enqueue, arg, done_with);
+	if (before)
+		cuda_set_current(before->ordinal);
+	return e;
+}
+
+/* ------------------------------------------------------------------ host functions */
+
+static enum rc
+run_host(void *arg, struct err *err)
+{
+	struct op *o = arg;
+
+	(void)err;
+	cuda_forbid_calls(true);
+	o->u.host.fn(o->u.host.userData);
+	cuda_forbid_calls(false);
+	return RC_OK;
+}
+
+static void
+drop_op(void *arg, cudaError_t e)
+{
+	(void)e;
+	op_drop(arg);
+}
+
+static cudaError_t
+issue_host(struct op *o, struct CUstream_st *s)
+{
+	return work_enqueue(s, run_host, drop_op, op_hold(o));
+}
+
+struct op *
+op_host(cudaHostFn_t fn, void *arg)
+{
+	struct op *o = op_new(cudaGraphNodeTypeHost, -1, issue_host);
+
+	if (o)
+		o->u.host = (struct cudaHostNodeParams){fn, arg};
+	return o;
+}
+
+cudaError_t
+cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
+{
+	struct CUstream_st *s;
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess && !fn)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		e = stream_of(stream, &s);
+	return cuda_done(e == cudaSuccess ? op_submit(s, op_host(fn, userData)) : e);
+}
+
+/* cudaStreamAddCallback, which is called even when the stream has failed. */
+struct callback {
+	cudaStreamCallback_t fn;
+	cudaStream_t stream;
+	void *arg;
+};
+
+static void
+call(const struct callback *c, cudaError_t e)
+{
+	cuda_forbid_calls(true);
+	c->fn(c->stream, e, c->arg);
+	cuda_forbid_calls(false);
+}
+
+static enum rc
+run_callback(void *arg, struct err *err)
+{
+	(void)err;
+	call(arg, cudaSuccess);
+	return RC_OK;
+}
+
+static void
+drop_callback(void *arg, cudaError_t e)
+{
+	if (e == cudaErrorLaunchFailure)
+		call(arg, e);
+	free(arg);
+}
+
+cudaError_t
+cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData,
+		      unsigned int flags)
+{
+	struct CUstream_st *s;
+	struct callback *c;
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess && (!callback || flags))
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		e = stream_of(stream, &s);
+	if (e == cudaSuccess)
+		e = capture_forbids_on(s);
+	if (e != cudaSuccess)
+		return cuda_done(e);
+	c = malloc(sizeof *c);
+	if (!c)
+		return cuda_done(cudaErrorMemoryAllocation);
+	*c = (struct callback){callback, stream, userData};
+	return cuda_done(work_enqueue(s, run_callback, drop_callback, c));
+}

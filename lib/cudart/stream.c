@@ -1,0 +1,352 @@
+/*
+ * Streams: handles, and the calls about them.
+ *
+ * Design notes. A stream is made of memory that is never freed: one that a program destroys is kept with its queue,
+ * whose work goes on, and becomes the next new stream of its device. A queue is opened when the stream is first used.
+ */
+#include <stdlib.h>
+
+#include "cudart/cuda_impl.h"
+
+static atomic_uint_least64_t last_id;
+static _Thread_local struct CUstream_st **own; /* per-thread streams, by ordinal */
+
+static struct CUstream_st *
+make(struct device *d)
+{
+	struct CUstream_st *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->device = d;
+	pthread_mutex_init(&s->lock, NULL);
+	s->next = d->streams;
+	d->streams = s;
+	return s;
+}
+
+/* Device's lock held. One that was destroyed, whose work has ended well. */
+static struct CUstream_st *
+reuse(struct device *d)
+{
+	for (struct CUstream_st *s = d->streams; s; s = s->next) {
+		struct cmdq *q = atomic_load(&s->q);
+
+		if (!atomic_load(&s->live) && s != d->legacy &&
+		    (!q || (cmdq_done(q, cmdq_tail(q)) && cmdq_error(q, NULL) == GPUSIM_OK)))
+			return s;
+	}
+	return NULL;
+}
+
+cudaError_t
+stream_new(struct device *d, unsigned flags, int priority, struct CUstream_st **out)
+{
+	struct CUstream_st *s;
+
+	pthread_mutex_lock(&d->lock);
+	s = reuse(d);
+	if (!s)
+		s = make(d);
+	if (s) {
+		s->magic = STREAM_MAGIC;
+		s->id = atomic_fetch_add(&last_id, 1) + 1;
+		s->flags = flags;
+		s->priority = priority;
+		s->legacy_seen = 0;
+		atomic_store(&s->blocking, !(flags & cudaStreamNonBlocking));
+		atomic_store(&s->live, true);
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (!s)
+		return cudaErrorMemoryAllocation;
+	*out = s;
+	return cudaSuccess;
+}
+
+void
+stream_release(struct CUstream_st *s)
+{
+	s->magic = 0;
+	atomic_store(&s->live,
+		     false); /* it stays in the order of blocking streams while it has work */
+}
+
+void
+stream_forget_all(struct device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	for (struct CUstream_st *s = d->streams; s; s = s->next) {
+		struct cmdq *q = atomic_load(&s->q);
+
+		if (q)
+			cmdq_forgive(q, 0);
+		if (s != d->legacy)
+			stream_release(s);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The legacy stream of a device, made by its first use. */
+static cudaError_t
+legacy_of(struct device *d, struct CUstream_st **out)
+{
+	struct CUstream_st *s;
+	cudaError_t e;
+
+	pthread_mutex_lock(&d->lock);
+	s = d->legacy;
+	pthread_mutex_unlock(&d->lock);
+	if (!s) {
+		e = stream_new(d, 0, 0, &s);
+		if (e != cudaSuccess)
+			return e;
+		pthread_mutex_lock(&d->lock);
+		if (!d->legacy)
+			d->legacy = s;
+		else
+			stream_release(s);
+		s = d->legacy;
+		pthread_mutex_unlock(&d->lock);
+	}
+	*out = s;
+	return cudaSuccess;
+}
+
+static cudaError_t
+own_of(struct device *d, struct CUstream_st **out)
+{
+	cudaError_t e;
+
+	if (!own && !(own = calloc((size_t)cuda_device_count(), sizeof(struct CUstream_st *))))
+		return cudaErrorMemoryAllocation;
+	if (!own[d->ordinal] || own[d->ordinal]->magic != STREAM_MAGIC) {
+		e = stream_new(d, 0, 0, &own[d->ordinal]);
+		if (e != cudaSuccess)
+			return e;
+	}
+	*out = own[d->ordinal];
+	return cudaSuccess;
+}
+
+cudaError_t
+stream_of(cudaStream_t handle, struct CUstream_st **out)
+{
+	if (handle == NULL || handle == cudaStreamLegacy)
+		return legacy_of(cuda_current(), out);
+	if (handle == cudaStreamPerThread)
+		return own_of(cuda_current(), out);
+	if (handle->magic != STREAM_MAGIC)
+		return cudaErrorInvalidResourceHandle;
+	*out = handle;
+	return cudaSuccess;
+}
+
+cudaError_t
+stream_queue(struct CUstream_st *s, struct cmdq **out)
+{
+	struct cmdq *q = atomic_load_explicit(&s->q, memory_order_acquire);
+
+	if (!q) {
+		if (cmdq_open(cuda_connection(), s->device->space->device, CMDQ_OWN_STREAM, &q) !=
+		    GPUSIM_OK) {
+			cuda_tell(gpusim_error());
+			return cudaErrorDevicesUnavailable;
+		}
+		atomic_store(&s->q, q);
+	}
+	*out = q;
+	return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------ calls */
+
+static cudaError_t
+create(cudaStream_t *out, unsigned flags, int priority)
+{
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess && (!out || flags & ~(unsigned)cudaStreamNonBlocking))
+		e = cudaErrorInvalidValue;
+	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+	return e == cudaSuccess ? stream_new(cuda_current(), flags, priority, out) : e;
+}
+
+cudaError_t
+cudaStreamCreate(cudaStream_t *stream)
+{
+	return cuda_done(create(stream, cudaStreamDefault, 0));
+}
+
+cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+	return cuda_done(create(stream, flags, 0));
+}
+
+cudaError_t
+cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
+{
+	return cuda_done(create(stream, flags, priority));
+}
+
+/* Begin a call about one stream. */
+static cudaError_t
+about(cudaStream_t handle, struct CUstream_st **s)
+{
+	cudaError_t e = cuda_enter();
+
+	return e == cudaSuccess ? stream_of(handle, s) : e;
+}
+
+cudaError_t
+cudaStreamDestroy(cudaStream_t stream)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && s != stream)
+		e = cudaErrorInvalidResourceHandle; /* the special ones */
+	if (e == cudaSuccess)
+		e = capture_forbids_on(s);
+	if (e == cudaSuccess)
+		stream_release(s);
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamSynchronize(cudaStream_t stream)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess)
+		e = capture_forbids_on(s);
+	return cuda_done(e == cudaSuccess ? order_drain_stream(s) : e);
+}
+
+cudaError_t
+cudaStreamQuery(cudaStream_t stream)
+{
+	struct CUstream_st *s;
+	struct cmdq *q;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess)
+		e = capture_forbids_on(s);
+	if (e != cudaSuccess)
+		return cuda_done(e);
+	q = atomic_load(&s->q);
+	if (q)
+		e = order_error(q);
+	return cuda_done(e == cudaSuccess && !order_is_idle(s) ? cudaErrorNotReady : e);
+}
+
+cudaError_t
+cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !priority)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		*priority = s->priority;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !flags)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		*flags = s->flags;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamGetId(cudaStream_t stream, unsigned long long *streamId)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !streamId)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		*streamId = s->id;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !device)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess)
+		*device = s->device->ordinal;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
+{
+	struct CUstream_st *from, *to;
+	cudaError_t e = about(dst, &to);
+
+	if (e == cudaSuccess)
+		e = stream_of(src, &from);
+	if (e == cudaSuccess)
+		to->priority = from->priority;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamGetAttribute(cudaStream_t stream, cudaStreamAttrID attr, cudaStreamAttrValue *value)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !value)
+		e = cudaErrorInvalidValue;
+	if (e != cudaSuccess)
+		return cuda_done(e);
+	*value = (cudaStreamAttrValue){.pad = {0}};
+	if (attr == cudaStreamAttributePriority)
+		value->priority = s->priority;
+	else if (attr == cudaStreamAttributeSynchronizationPolicy)
+		value->syncPolicy = cudaSyncPolicyAuto;
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID attr, const cudaStreamAttrValue *value)
+{
+	struct CUstream_st *s;
+	cudaError_t e = about(stream, &s);
+
+	if (e == cudaSuccess && !value)
+		e = cudaErrorInvalidValue;
+	if (e == cudaSuccess && attr == cudaStreamAttributePriority)
+		s->priority = value->priority;
+	return cuda_done(e);
+}
+
+cudaError_t
+cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t length, unsigned int flags)
+{
+	struct CUstream_st *s;
+	struct memory m = {0};
+	cudaError_t e = about(stream, &s);
+
+	(void)length, (void)flags; /* managed memory is open to all at any time */
+	if (e == cudaSuccess)
+		e = memory_find(ptr, 1, &m, NULL);
+	return cuda_done(e == cudaSuccess && m.kind != MEMORY_MANAGED ? cudaErrorInvalidValue : e);
+}
