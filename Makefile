@@ -240,7 +240,7 @@ check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Tests of rooms with threads; pure code has no threads that could race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nearest net npy npz \
+pure := checkpoint coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nccl_% nearest net npy npz \
         num order parse pickle plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
@@ -267,6 +267,13 @@ check-sim: $(sim)
 # The coordinator's tests share one harness.
 $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_coord*.c) tests/unit/t_rendezvous.c): \
     $(BUILD)/obj/tests/unit/coord_harness.o
+
+# Of libnccl those that need no CUDA.
+nccl_pure := $(patsubst %,$(BUILD)/obj/lib/nccl/%.o,algos config id log order)
+$(BUILD)/obj/tests/unit/t_nccl_%.o: house_cppflags += -Iinclude/nccl
+$(BUILD)/unit/t_nccl_%: $(BUILD)/obj/tests/unit/t_nccl_%.o $(nccl_pure) $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) $(house_libs))
 
 $(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 

@@ -89,6 +89,9 @@ enum gpusim_rc cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *b, str
 /* Its state, without a call: GPUSIM_OK, or the failure with its sentence. */
 enum gpusim_rc cmdq_bind_error(const struct cmdq_bind *b);
 
+/* Whether all operations that were appended have ended; after a failure, see the queue. */
+bool cmdq_bind_idle(struct cmdq_bind *b);
+
 /* The rank that its operation waits for since so many ms; -1: none. */
 int cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms);
 

@@ -133,6 +133,19 @@ cmdq_bind_error(const struct cmdq_bind *b)
 	return GPUSIM_OK;
 }
 
+bool
+cmdq_bind_idle(struct cmdq_bind *b)
+{
+	uint64_t appended;
+
+	pthread_mutex_lock(&b->lock);
+	appended = b->collectives;
+	for (uint32_t r = 0; r < b->nranks; r++)
+		appended += b->sends[r] + b->recvs[r];
+	pthread_mutex_unlock(&b->lock);
+	return atomic_load_explicit(&b->record->done, memory_order_acquire) >= appended;
+}
+
 int
 cmdq_bind_waits(const struct cmdq_bind *b, uint64_t *ms)
 {

@@ -207,6 +207,19 @@ number(const char *word, uint64_t any, uint64_t *out, struct err *err)
 	return parse_size(word, out, err);
 }
 
+/* Protocols of NCCL between GPUs, which mean any transport here, and algorithms that only GPUs have. */
+static const char *const any_protocol[] = {"-1", "ll", "ll128", "simple", NULL};
+static const char *const of_gpus[] = {"collnet_direct", "collnet_chain", "nvls",
+				      "nvls_tree",	"pat",		 NULL};
+
+static bool
+is_one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(word, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
 static enum rc
 set_column(struct tune_rule *r, int col, const char *word, bool *fits, struct err *err)
 {
@@ -223,13 +236,18 @@ set_column(struct tune_rule *r, int col, const char *word, bool *fits, struct er
 	case COL_ALGO:
 		if (!*word || strcmp(word, "auto") == 0)
 			return err_set(err, RC_BADDATA, "no algorithm '%s'", word);
+		if (is_one_of(word, of_gpus)) {
+			*fits = false;
+			return RC_OK;
+		}
 		return plan_algo_find(r->coll, word, &r->algo, err);
 	case COL_PROTOCOL:
 		r->transport = strcmp(word, "net") == 0	  ? TUNE_NET
 			       : strcmp(word, "p2p") == 0 ? TUNE_P2P
 							  : -1;
-		if (r->transport < 0 && strcmp(word, "-1") != 0)
-			return err_set(err, RC_BADDATA, "'%s' is not net, p2p or -1", word);
+		if (r->transport < 0 && !is_one_of(word, any_protocol))
+			return err_set(err, RC_BADDATA,
+				       "'%s' is not net, p2p, ll, ll128, simple or -1", word);
 		return RC_OK;
 	default:
 		rc = number(word, UINT64_MAX, &n, err);

@@ -66,7 +66,8 @@ enum rc tuner_select(struct tuner *t, const char *text, struct err *err);
  *
  *	collType,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff
  *
- * Columns after the algorithm may be left out at the end; -1 is any. protocol is net or p2p.
+ * Columns after the algorithm may be left out at the end; -1 is any. protocol is net or p2p; NCCL's ll, ll128
+ * and simple are any. A line of an algorithm that only GPUs have (nvls, pat ...) fits nothing.
  * channels, numPipeOps and regBuff mean nothing here, and a line for a number of nodes other than
  * 1 and -1 fits nothing. Lines that begin with # and blank ones are skipped. RC_BADDATA
  * "NAME:LINE: reason", RC_NOMEM; *t is then as it was.

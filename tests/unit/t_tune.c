@@ -256,6 +256,27 @@ file_refuses(const char *text, const char *says)
 	return good;
 }
 
+/* A file that was written for NCCL on GPUs. */
+static void
+test_nccl_file(void)
+{
+	struct tuner t;
+
+	tuner_init(&t);
+	ok(!tuner_rules(&t,
+			"allreduce,0,65536,nvls,simple,2,1,-1,-1,-1\n"
+			"allreduce,0,65536,naive,ll,2,1,-1,-1,-1\n"
+			"reducescatter,0,-1,pat,ll128\n"
+			"allreduce,65537,-1,tree,ll128,4,1,-1,-1,-1\n",
+			"f", NULL) &&
+	       t.nrules == 2,
+	   "protocols of GPUs are any; a line with an algorithm of theirs fits nothing");
+	ok(chooses(&t, GPUSIM_ALLREDUCE, 1000, "naive") &&
+	       chooses(&t, GPUSIM_ALLREDUCE, 1 << 20, "tree"),
+	   "the other lines count");
+	tuner_fini(&t);
+}
+
 static void
 test_bad_file(void)
 {
@@ -266,8 +287,8 @@ test_bad_file(void)
 	       file_refuses("allreduce,0,1,bruck",
 			    "conf:1: algorithm: allreduce: unknown algorithm") &&
 	       file_refuses("allreduce,0,1,auto", "conf:1: algorithm: no algorithm 'auto'") &&
-	       file_refuses("allreduce,0,1,ring,simple",
-			    "conf:1: protocol: 'simple' is not net, p2p or -1") &&
+	       file_refuses("allreduce,0,1,ring,fast",
+			    "conf:1: protocol: 'fast' is not net, p2p, ll, ll128, simple or -1") &&
 	       file_refuses("allreduce,0,1,ring,-1,-1,-1,0",
 			    "conf:1: nRanks: '0' is not 1..65536 or -1") &&
 	       file_refuses("allreduce,2,1,ring", "conf:1: minBytes is more than maxBytes") &&
@@ -342,6 +363,7 @@ main(void)
 	test_stores();
 	test_select();
 	test_file();
+	test_nccl_file();
 	test_bad_file();
 	test_shown();
 	return tap_done();

@@ -1,0 +1,15 @@
+/* algos.h - NCCL_ALGO as gpusim understands it. Pure. */
+#ifndef NCCL_ALGOS_H
+#define NCCL_ALGOS_H
+
+#include "base/buf.h"
+
+/*
+ * NCCL_ALGO for tuner_select: in lower case, without the algorithms that only GPUs have (collnetdirect,
+ * collnetchain, nvls, nvlstree, pat), without lists that are empty then. False: out of memory.
+ *
+ *	gone	[out] whether a list was left out that asked for such algorithms alone
+ */
+bool nccl_algo_text(const char *text, struct buf *out, bool *gone);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * Collectives, sends and receives: their checks, then a command.
+ *
+ * The checks take no lock and no call: a pointer's device follows from the range that it lies in.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "nccl/nccl_impl.h"
+
+/* How much of a buffer an operation uses: nothing, count elements, or count of each rank. */
+enum span { NONE, PART, WHOLE };
+
+static const struct shape {
+	const char *name;
+	uint8_t send, recv;	      /* of the root, if there is one */
+	uint8_t send_else, recv_else; /* of the other ranks */
+	bool rooted, reduces;
+} shapes[GPUSIM_NCOLLS] = {
+    [GPUSIM_ALLREDUCE] = {"AllReduce", PART, PART, PART, PART, false, true},
+    [GPUSIM_BROADCAST] = {"Broadcast", PART, PART, NONE, PART, true, false},
+    [GPUSIM_REDUCE] = {"Reduce", PART, PART, PART, NONE, true, true},
+    [GPUSIM_ALLGATHER] = {"AllGather", PART, WHOLE, PART, WHOLE, false, false},
+    [GPUSIM_REDUCESCATTER] = {"ReduceScatter", WHOLE, PART, WHOLE, PART, false, true},
+    [GPUSIM_ALLTOALL] = {"AlltoAll", WHOLE, WHOLE, WHOLE, WHOLE, false, false},
+    [GPUSIM_GATHER] = {"Gather", PART, WHOLE, PART, NONE, true, false},
+    [GPUSIM_SCATTER] = {"Scatter", WHOLE, PART, NONE, PART, true, false},
+    [GPUSIM_SEND] = {"Send", PART, NONE, PART, NONE, true, false},
+    [GPUSIM_RECV] = {"Recv", NONE, PART, NONE, PART, true, false},
+};
+
+struct call {
+	enum gpusim_coll coll;
+	const void *send;
+	void *recv;
+	size_t count;
+	ncclDataType_t dtype;
+	int op, root;
+	struct ncclComm *comm;
+	cudaStream_t stream;
+};
+
+/* A buffer of the call on the device. */
+struct range {
+	uint64_t addr, nbytes;
+};
+
+static bool
+is_sendrecv(const struct call *a)
+{
+	return a->coll == GPUSIM_SEND || a->coll == GPUSIM_RECV;
+}
+
+static ncclResult_t
+check_arguments(const struct call *a, const struct shape *s)
+{
+	const struct ncclComm *comm = a->comm;
+
+	if (__builtin_expect(!comm || comm->magic != NCCL_COMM_MAGIC, 0))
+		return nccl_comm_check(comm, s->name);
+	if (__builtin_expect(atomic_load_explicit(&comm->use, memory_order_acquire), 0))
+		return nccl_comm_refuse(comm, s->name);
+	if (nccl_dtype_size(a->dtype) == 0)
+		return nccl_fail(ncclInvalidArgument, "%s : invalid type %d", s->name,
+				 (int)a->dtype);
+	if (s->rooted && (a->root < 0 || (uint32_t)a->root >= comm->nranks))
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : invalid %s %d (it should be in the 0..%" PRIu32 " range)",
+				 s->name, is_sendrecv(a) ? "peer" : "root", a->root,
+				 comm->nranks - 1);
+	return ncclSuccess;
+}
+
+/* The operator, and its scalar. */
+static ncclResult_t
+set_redop(const struct call *a, const struct shape *s, struct cmdq_command *c)
+{
+	size_t n = (size_t)a->op - ncclNumOps;
+	struct nccl_redop *op;
+
+	if (a->op >= 0 && a->op < ncclNumOps) {
+		c->redop = (uint8_t)nccl_redop((ncclRedOp_t)a->op);
+		return ncclSuccess;
+	}
+	if (a->op < 0 || n >= a->comm->nredops || !a->comm->redop[n].used)
+		return nccl_fail(ncclInvalidArgument, "%s : invalid reduction operation %d",
+				 s->name, a->op);
+	op = &a->comm->redop[n];
+	if (op->dtype != a->dtype)
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : Data type supplied to user-created ncclRedOp_t does not "
+				 "match type given to reduction operation",
+				 s->name);
+	if (op->owned) {
+		cudaError_t e = cudaMemcpyAsync(op->owned, op->host, nccl_dtype_size(op->dtype),
+						cudaMemcpyHostToDevice, a->stream);
+
+		if (e != cudaSuccess)
+			return nccl_fail_cuda(e, s->name);
+	}
+	c->redop = GPUSIM_PREMULSUM;
+	c->flags = op->flag;
+	c->u.coll.scalar = op->scalar;
+	return ncclSuccess;
+}
+
+static ncclResult_t
+refuse_pointer(const struct call *a, const struct shape *s, const char *which, const void *p,
+	       uint64_t nbytes, const struct gpusim_cuda_place *at, bool found)
+{
+	if (found)
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : %s allocated on device %d mismatches with NCCL device %d",
+				 s->name, which, at->ordinal, a->comm->ordinal);
+	if (!p)
+		return nccl_fail(ncclInvalidArgument, "%s : %s argument is NULL", s->name, which);
+	if (at->host)
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : %s %p is host memory: gpusim's devices reach their own only",
+				 s->name, which, p);
+	return nccl_fail(ncclInvalidArgument,
+			 "%s : %s %p is not a valid pointer to %" PRIu64 " bytes of device memory",
+			 s->name, which, p, nbytes);
+}
+
+static ncclResult_t
+find(const struct call *a, const struct shape *s, const char *which, const void *p, uint8_t span,
+     struct range *out)
+{
+	uint64_t nbytes = a->count * nccl_dtype_size(a->dtype);
+	struct gpusim_cuda_place at = {0};
+	bool found;
+
+	if (span == NONE || a->count == 0)
+		return ncclSuccess;
+	if (span == WHOLE)
+		nbytes *= a->comm->nranks;
+	found = gpusim_cuda_find(p, nbytes, &at);
+	if (__builtin_expect(!found || at.ordinal != a->comm->ordinal, 0))
+		return refuse_pointer(a, s, which, p, nbytes, &at, found);
+	*out = (struct range){at.addr, nbytes};
+	return ncclSuccess;
+}
+
+/* One buffer in two roles: the same, or a rank's part of the whole, as NCCL defines in place for each collective. */
+static ncclResult_t
+check_overlap(const struct call *a, const struct shape *s, const struct range *send,
+	      const struct range *recv)
+{
+	uint64_t part = a->comm->rank * a->count * nccl_dtype_size(a->dtype);
+
+	if (send->addr + send->nbytes <= recv->addr || recv->addr + recv->nbytes <= send->addr)
+		return ncclSuccess;
+	if (send->nbytes < recv->nbytes	  ? send->addr == recv->addr + part
+	    : send->nbytes > recv->nbytes ? recv->addr == send->addr + part
+	    : a->coll != GPUSIM_ALLTOALL  ? send->addr == recv->addr
+					  : false)
+		return ncclSuccess;
+	if (a->comm->nranks == 1 && send->addr == recv->addr)
+		return ncclSuccess;
+	return nccl_fail(ncclInvalidArgument,
+			 "%s : sendbuff and recvbuff overlap, and not as the call does in place",
+			 s->name);
+}
+
+static ncclResult_t
+set_buffers(const struct call *a, const struct shape *s, struct nccl_op *op)
+{
+	bool other = s->rooted && !is_sendrecv(a) && (uint32_t)a->root != a->comm->rank;
+	struct range send = {0}, recv = {0};
+	ncclResult_t r = find(a, s, "sendbuff", a->send, other ? s->send_else : s->send, &send);
+
+	if (r == ncclSuccess)
+		r = find(a, s, "recvbuff", a->recv, other ? s->recv_else : s->recv, &recv);
+	if (r == ncclSuccess && send.nbytes && recv.nbytes)
+		r = check_overlap(a, s, &send, &recv);
+	op->c.u.coll.send = send.addr;
+	op->c.u.coll.recv = recv.addr;
+	op->nbytes = send.nbytes + recv.nbytes;
+	return r;
+}
+
+/* Elements as the command counts them: of the whole vector. */
+static ncclResult_t
+set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
+{
+	bool whole = s->send == WHOLE || s->recv == WHOLE;
+	uint64_t n = a->count, nbytes;
+
+	if ((whole && __builtin_mul_overflow(n, a->comm->nranks, &n)) ||
+	    __builtin_mul_overflow(n, nccl_dtype_size(a->dtype), &nbytes) || nbytes > INT64_MAX)
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : count %zu of %" PRIu32 " ranks is too large", s->name,
+				 a->count, a->comm->nranks);
+	op->c.u.coll.count = n;
+	if (a->comm->algos && !is_sendrecv(a))
+		op->c.algo = nccl_algo(a->comm->algos, a->comm, a->coll, nbytes);
+	return ncclSuccess;
+}
+
+static ncclResult_t
+perform(const struct call *a)
+{
+	const struct shape *s = &shapes[a->coll];
+	struct nccl_op op;
+	ncclResult_t r = check_arguments(a, s);
+
+	op.c = (struct cmdq_command){.kind = is_sendrecv(a) ? CMDQ_SENDRECV : CMDQ_COLL,
+				     .coll = (uint8_t)a->coll,
+				     .u.coll.root = (uint32_t)a->root};
+	if (r == ncclSuccess)
+		r = set_count(a, s, &op);
+	if (r == ncclSuccess && s->reduces)
+		r = set_redop(a, s, &op.c);
+	if (r == ncclSuccess)
+		r = set_buffers(a, s, &op);
+	if (r != ncclSuccess || (a->count == 0 && !is_sendrecv(a)))
+		return nccl_group_note(r);
+	op.c.dtype = (uint8_t)nccl_dtype(a->dtype);
+	op.comm = a->comm;
+	op.stream = a->stream;
+	op.ordinal = a->comm->ordinal;
+	op.rank = a->comm->rank;
+	op.comm_id = a->comm->id;
+	return nccl_submit(&op);
+}
+
+ncclResult_t
+ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+	      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_ALLREDUCE, sendbuff, recvbuff, count, datatype,
+				      (int)op, 0, comm, stream});
+}
+NCCL_ALIAS(ncclAllReduce);
+
+ncclResult_t
+ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+	   ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_REDUCE, sendbuff, recvbuff, count, datatype, (int)op,
+				      root, comm, stream});
+}
+NCCL_ALIAS(ncclReduce);
+
+ncclResult_t
+ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+	      ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_BROADCAST, sendbuff, recvbuff, count, datatype, 0,
+				      root, comm, stream});
+}
+NCCL_ALIAS(ncclBroadcast);
+
+ncclResult_t
+ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+	  cudaStream_t stream)
+{
+	return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
+}
+NCCL_ALIAS(ncclBcast);
+
+ncclResult_t
+ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+		  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype,
+				      (int)op, 0, comm, stream});
+}
+NCCL_ALIAS(ncclReduceScatter);
+
+ncclResult_t
+ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+	      ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, 0,
+				      0, comm, stream});
+}
+NCCL_ALIAS(ncclAllGather);
+
+ncclResult_t
+ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+	     ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_ALLTOALL, sendbuff, recvbuff, count, datatype, 0, 0,
+				      comm, stream});
+}
+NCCL_ALIAS(ncclAlltoAll);
+
+ncclResult_t
+ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+	   ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_GATHER, sendbuff, recvbuff, count, datatype, 0, root,
+				      comm, stream});
+}
+NCCL_ALIAS(ncclGather);
+
+ncclResult_t
+ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+	    ncclComm_t comm, cudaStream_t stream)
+{
+	return perform(&(struct call){GPUSIM_SCATTER, sendbuff, recvbuff, count, datatype, 0, root,
+				      comm, stream});
+}
+NCCL_ALIAS(ncclScatter);
+
+ncclResult_t
+ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+	 cudaStream_t stream)
+{
+	return perform(
+	    &(struct call){GPUSIM_SEND, sendbuff, NULL, count, datatype, 0, peer, comm, stream});
+}
+NCCL_ALIAS(ncclSend);
+
+ncclResult_t
+ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+	 cudaStream_t stream)
+{
+	return perform(
+	    &(struct call){GPUSIM_RECV, NULL, recvbuff, count, datatype, 0, peer, comm, stream});
+}
+NCCL_ALIAS(ncclRecv);

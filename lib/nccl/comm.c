@@ -1,0 +1,253 @@
+/* Communicators: the registry of those that this process has, and what the other files ask of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "coll/tune.h"
+#include "nccl/exit.h"
+#include "nccl/memory.h"
+#include "nccl/nccl_impl.h"
+
+#define CALL_MS 10000 /* longest call: then the log says who is missing, and the call is repeated */
+
+pthread_mutex_t nccl_registry = PTHREAD_MUTEX_INITIALIZER;
+static struct ncclComm *all;
+
+void
+nccl_comms_each(void (*fn)(struct ncclComm *comm, void *arg), void *arg)
+{
+	pthread_mutex_lock(&nccl_registry);
+	for (struct ncclComm *c = all; c; c = c->next)
+		fn(c, arg);
+	pthread_mutex_unlock(&nccl_registry);
+}
+
+ncclResult_t
+nccl_comm_check(const struct ncclComm *comm, const char *call)
+{
+	if (!comm)
+		return nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
+	if (comm->magic != NCCL_COMM_MAGIC)
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : comm is no communicator: it was destroyed, or never made",
+				 call);
+	return ncclSuccess;
+}
+
+ncclResult_t
+nccl_comm_refuse(const struct ncclComm *comm, const char *call)
+{
+	switch ((enum nccl_use)atomic_load(&comm->use)) {
+	case NCCL_USE_READY:
+		break;
+	case NCCL_USE_STARTING:
+		return nccl_fail(ncclInvalidArgument,
+				 "%s : Attempt to use communicator before the previous operation "
+				 "returned ncclSuccess",
+				 call);
+	case NCCL_USE_FAILED:
+		return nccl_fail(ncclInvalidArgument, "%s : the communicator could not be made: %s",
+				 call, comm->failure.text);
+	case NCCL_USE_FINALIZED:
+		return nccl_fail(ncclInvalidArgument, "%s : the communicator is finalized", call);
+	case NCCL_USE_REVOKED:
+		return nccl_fail(ncclInvalidUsage, "%s : the communicator was revoked", call);
+	case NCCL_USE_SUSPENDED:
+		return nccl_fail(ncclInvalidUsage,
+				 "%s : the communicator is suspended; ncclCommResume ends that",
+				 call);
+	}
+	return ncclSuccess;
+}
+
+ncclResult_t
+nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **out)
+{
+	struct ncclComm *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return nccl_fail(ncclSystemError, "out of memory");
+	c->magic = NCCL_COMM_MAGIC;
+	c->ordinal = ordinal;
+	c->config = *config;
+	atomic_store(&c->use, NCCL_USE_STARTING);
+	pthread_mutex_lock(&nccl_registry);
+	c->next = all;
+	if (all)
+		all->prev = c;
+	all = c;
+	pthread_mutex_unlock(&nccl_registry);
+	*out = c;
+	return ncclSuccess;
+}
+
+static void
+unlink_comm(struct ncclComm *c)
+{
+	pthread_mutex_lock(&nccl_registry);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		all = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	pthread_mutex_unlock(&nccl_registry);
+}
+
+void
+nccl_comm_free(struct ncclComm *comm)
+{
+	if (!comm)
+		return;
+	unlink_comm(comm);
+	nccl_memory_release(comm);
+	if (comm->bind)
+		gpusim_cuda_forgive(comm->id);
+	cmdq_unbind(comm->bind);
+	gpusim_comm_destroy(comm->handle);
+	for (size_t i = 0; i < comm->nredops; i++)
+		if (comm->redop[i].owned)
+			cudaFree(comm->redop[i].owned);
+	free(comm->redop);
+	comm->magic = 0;
+	free(comm);
+}
+
+/* Whether all ranks have mapped each other's memory. */
+static int
+transport_of(const struct gpusim_comm *handle, uint32_t nranks)
+{
+	size_t n = (size_t)nranks * nranks;
+	uint8_t *path = malloc(n + 1);
+	int transport = TUNE_P2P;
+
+	if (!path || gpusim_comm_paths(handle, path) != GPUSIM_OK)
+		transport = TUNE_NET;
+	for (size_t i = 0; i < n && transport == TUNE_P2P; i++)
+		if (path[i] != GPUSIM_PATH_P2P)
+			transport = TUNE_NET;
+	free(path);
+	return transport;
+}
+
+ncclResult_t
+nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *call)
+{
+	ncclResult_t r = nccl_connect("", &comm->g);
+	enum gpusim_rc rc;
+
+	if (r != ncclSuccess)
+		return r;
+	comm->handle = handle;
+	comm->id = gpusim_comm_id(handle).id;
+	comm->nranks = gpusim_comm_count(handle);
+	comm->rank = (uint32_t)gpusim_comm_user_rank(handle);
+	rc = cmdq_bind(handle, &comm->bind);
+	if (rc != GPUSIM_OK)
+		return nccl_fail_rc(rc, call);
+	comm->algos = nccl_algos();
+	if (comm->algos)
+		comm->transport = transport_of(handle, comm->nranks);
+	nccl_log_version();
+	nccl_log(NCCL_LOG_INFO, comm->ordinal,
+		 "%s comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d commId 0x%016" PRIx64
+		 "%s%s - Init COMPLETE",
+		 call, (void *)comm, comm->rank, comm->nranks, comm->ordinal, comm->id,
+		 *comm->config.name ? " commName " : "", comm->config.name);
+	atomic_store(&comm->use, NCCL_USE_READY);
+	nccl_watch();
+	nccl_leave_at_exit();
+	return ncclSuccess;
+}
+
+/* ---- the connection */
+
+ncclResult_t
+nccl_connect(const char *address, struct gpusim **out)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct gpusim *connection;
+	uint32_t limit_ms = nccl_timeout_ms();
+	enum gpusim_rc rc = GPUSIM_OK;
+	struct gpusim *cuda;
+
+	pthread_mutex_lock(&lock);
+	if (!connection) {
+		/* CUDA's calls come first in most programs, and have found the coordinator then. */
+		rc = gpusim_cuda_connect(&cuda);
+		if (rc != GPUSIM_OK && *address && !getenv("GPUSIM_COORD")) {
+			setenv("GPUSIM_COORD", address, 0);
+			rc = gpusim_cuda_connect(&cuda);
+		}
+		if (rc == GPUSIM_OK)
+			rc = gpusim_open_within(NULL, limit_ms < CALL_MS ? limit_ms : CALL_MS,
+						&connection);
+	}
+	*out = connection;
+	pthread_mutex_unlock(&lock);
+	return rc == GPUSIM_OK ? ncclSuccess : nccl_fail_rc(rc, "Init");
+}
+
+uint32_t
+nccl_timeout_ms(void)
+{
+	const char *text = getenv("GPUSIM_TIMEOUT");
+	struct err err = {0};
+	uint32_t ms = UINT32_MAX;
+
+	if (text && *text && parse_ms(text, &ms, &err) != RC_OK) {
+		nccl_log_waiting(-1, "GPUSIM_TIMEOUT : %s; operations wait for ever", err.text);
+		ms = UINT32_MAX;
+	}
+	return ms;
+}
+
+/* ---- what a communicator is */
+
+/* One of the numbers that a communicator has had since it is there. */
+static ncclResult_t
+ask(const struct ncclComm *comm, const char *call, const void *out)
+{
+	ncclResult_t r = nccl_comm_check(comm, call);
+	int use = r == ncclSuccess ? atomic_load(&comm->use) : NCCL_USE_READY;
+
+	if (r == ncclSuccess && !out)
+		r = nccl_fail(ncclInvalidArgument, "%s : result argument is NULL", call);
+	if (r == ncclSuccess && (use == NCCL_USE_STARTING || use == NCCL_USE_FAILED))
+		r = nccl_comm_refuse(comm, call);
+	return r;
+}
+
+ncclResult_t
+ncclCommCount(const ncclComm_t comm, int *count)
+{
+	ncclResult_t r = ask(comm, "CommCount", count);
+
+	if (r == ncclSuccess)
+		*count = (int)comm->nranks;
+	return r;
+}
+NCCL_ALIAS(ncclCommCount);
+
+ncclResult_t
+ncclCommCuDevice(const ncclComm_t comm, int *device)
+{
+	ncclResult_t r = ask(comm, "CommCuDevice", device);
+
+	if (r == ncclSuccess)
+		*device = comm->ordinal;
+	return r;
+}
+NCCL_ALIAS(ncclCommCuDevice);
+
+ncclResult_t
+ncclCommUserRank(const ncclComm_t comm, int *rank)
+{
+	ncclResult_t r = ask(comm, "CommUserRank", rank);
+
+	if (r == ncclSuccess)
+		*rank = (int)comm->rank;
+	return r;
+}
+NCCL_ALIAS(ncclCommUserRank);

@@ -1,0 +1,261 @@
+/* Groups: operations and jobs that a thread gathers between ncclGroupStart and ncclGroupEnd. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "nccl/nccl_impl.h"
+
+struct group {
+	int depth;
+	ncclResult_t result; /* the first failure of a call */
+	struct nccl_op *op;
+	size_t nops, cap;
+	struct nccl_job *job, **job_end; /* in order */
+};
+
+/* ops stay allocated from one group to the next; a thread's end frees them. */
+static __thread struct group group;
+static __thread bool group_known;
+static pthread_key_t group_key;
+static pthread_once_t group_once = PTHREAD_ONCE_INIT;
+
+bool
+nccl_group_open(void)
+{
+	return group.depth > 0;
+}
+
+ncclResult_t
+nccl_group_note(ncclResult_t result)
+{
+	if (group.depth > 0 && result != ncclSuccess && group.result == ncclSuccess)
+		group.result = result;
+	return result;
+}
+
+static void
+forget_group(void *arg)
+{
+	(void)arg;
+	free(group.op);
+	group.op = NULL;
+	group.cap = 0;
+}
+
+static void
+make_key(void)
+{
+	pthread_key_create(&group_key, forget_group);
+}
+
+static ncclResult_t
+gather(const struct nccl_op *op)
+{
+	if (group.nops == group.cap) {
+		size_t cap = group.cap ? 2 * group.cap : 64;
+		struct nccl_op *v = alloc_resize(group.op, cap, sizeof *v);
+
+		if (!v)
+			return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
+		group.op = v;
+		group.cap = cap;
+		if (!group_known) {
+			pthread_once(&group_once, make_key);
+			group_known = pthread_setspecific(group_key, &group_known) == 0;
+		}
+	}
+	group.op[group.nops++] = *op;
+	return ncclSuccess;
+}
+
+ncclResult_t
+nccl_submit(const struct nccl_op *op)
+{
+	if (group.depth > 0)
+		return gather(op);
+	if (op->c.kind == CMDQ_SENDRECV && op->c.u.coll.root == op->rank)
+		return nccl_fail(ncclInvalidUsage,
+				 "rank %" PRIu32
+				 " sends to or receives from itself outside of a group",
+				 op->rank);
+	return nccl_enqueue(op, 1);
+}
+
+ncclResult_t
+nccl_group_job(const struct nccl_job *job)
+{
+	struct nccl_job *j;
+
+	if (group.job && group.job->blocking != job->blocking)
+		return nccl_group_note(nccl_fail(
+		    ncclInvalidArgument,
+		    "Blocking and nonblocking communicators are not allowed in the same group."));
+	j = malloc(sizeof *j);
+	if (!j)
+		return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
+	*j = *job;
+	j->next = NULL;
+	if (!group.job)
+		group.job_end = &group.job;
+	*group.job_end = j;
+	group.job_end = &j->next;
+	return ncclSuccess;
+}
+
+/* ---- the end */
+
+/* Streams of one communicator wait for each other: before the operations the lead for the others, then these for it. */
+static ncclResult_t
+join(const struct nccl_edge *e, bool before)
+{
+	cudaStream_t from = before ? e->other : e->lead, to = before ? e->lead : e->other;
+	int device = 0;
+	cudaEvent_t event;
+	cudaError_t rc = cudaGetDevice(&device);
+
+	if (rc == cudaSuccess)
+		rc = cudaSetDevice(e->ordinal);
+	if (rc == cudaSuccess)
+		rc = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+	if (rc == cudaSuccess) {
+		rc = cudaEventRecord(event, from);
+		if (rc == cudaSuccess)
+			rc = cudaStreamWaitEvent(to, event, 0);
+		cudaEventDestroy(event);
+	}
+	cudaSetDevice(device);
+	return rc == cudaSuccess ? ncclSuccess : nccl_fail_cuda(rc, "GroupEnd");
+}
+
+/* The part of a launch that is next, of all launches in turn, so that no queue is full while another has nothing. */
+static ncclResult_t
+enqueue_all(struct nccl_op *op, size_t n, size_t launches)
+{
+	size_t *at = alloc_zeroed(launches + 1, sizeof *at);
+	ncclResult_t r = at ? ncclSuccess : nccl_fail(ncclSystemError, "out of memory");
+	bool more = n > 0;
+
+	for (size_t i = n; at && i-- > 0;)
+		at[op[i].launch] = i;
+	while (more && r == ncclSuccess) {
+		more = false;
+		for (size_t l = 0; l < launches && r == ncclSuccess; l++) {
+			size_t end = at[l], piece;
+
+			while (end < n && op[end].launch == l)
+				end++;
+			if (end == at[l])
+				continue;
+			piece = nccl_piece(&op[at[l]], end - at[l]);
+			r = nccl_enqueue(&op[at[l]], piece);
+			at[l] += piece;
+			more |= at[l] < end;
+		}
+	}
+	free(at);
+	return r;
+}
+
+static ncclResult_t
+launch(struct nccl_op *op, size_t n)
+{
+	struct nccl_edge *edge = alloc_zeroed(n, sizeof *edge);
+	size_t nedges = edge ? nccl_edges(op, n, edge) : 0;
+	ncclResult_t r = edge ? ncclSuccess : nccl_fail(ncclSystemError, "out of memory");
+	size_t launches;
+
+	for (size_t i = 0; i < nedges && r == ncclSuccess; i++)
+		r = join(&edge[i], true);
+	launches = nccl_order(op, n);
+	if (r == ncclSuccess)
+		r = enqueue_all(op, n, launches);
+	for (size_t i = 0; i < nedges && r == ncclSuccess; i++)
+		r = join(&edge[i], false);
+	free(edge);
+	return r;
+}
+
+/* Everything that can be wrong with the group as a whole. */
+static ncclResult_t
+check(struct nccl_op *op, size_t *n)
+{
+	struct err err = {0};
+
+	if (nccl_pair_self(op, n, &err) != RC_OK)
+		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
+	if (nccl_check_sets(op, *n, &err) != RC_OK)
+		return nccl_fail(ncclInvalidUsage, "GroupEnd : %s", err.text);
+	return ncclSuccess;
+}
+
+static ncclResult_t
+end_group(ncclSimInfo_t *sim)
+{
+	struct nccl_job *job = group.job;
+	ncclResult_t r = group.result, jobs;
+	size_t n = group.nops;
+	bool background = job && !job->blocking;
+
+	group.depth = 0;
+	group.result = ncclSuccess;
+	group.nops = 0;
+	group.job = NULL;
+	if (r == ncclSuccess)
+		r = check(group.op, &n);
+	if (r != ncclSuccess) {
+		nccl_jobs_drop(job, r);
+		return r;
+	}
+	jobs = nccl_jobs_run(job);
+	if (jobs != ncclSuccess && !(background && jobs == ncclInProgress))
+		return jobs;
+	if (sim)
+		sim->estimatedTime = nccl_simulate(group.op, n);
+	else if (n == 1)
+		r = nccl_enqueue(group.op, 1);
+	else if (n)
+		r = launch(group.op, n);
+	return r == ncclSuccess ? jobs : r;
+}
+
+ncclResult_t
+ncclGroupStart(void)
+{
+	group.depth++;
+	return ncclSuccess;
+}
+NCCL_ALIAS(ncclGroupStart);
+
+static ncclResult_t
+leave(ncclSimInfo_t *sim)
+{
+	if (group.depth == 0)
+		return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
+	if (group.depth > 1) {
+		group.depth--;
+		return ncclSuccess;
+	}
+	return end_group(sim);
+}
+
+ncclResult_t
+ncclGroupEnd(void)
+{
+	return leave(NULL);
+}
+NCCL_ALIAS(ncclGroupEnd);
+
+ncclResult_t
+ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+	struct err err = {0};
+
+	if (!simInfo)
+		return nccl_group_note(
+		    nccl_fail(ncclInvalidArgument, "GroupSimulateEnd : simInfo argument is NULL"));
+	if (nccl_sim_info_check(simInfo, &err) != RC_OK)
+		return nccl_group_note(nccl_fail_err(&err, "GroupSimulateEnd"));
+	return leave(simInfo);
+}
+NCCL_ALIAS(ncclGroupSimulateEnd);

@@ -1,0 +1,203 @@
+#include "nccl/order.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpusim.h"
+
+static bool
+same_stream(const struct nccl_op *a, const struct nccl_op *b)
+{
+	return a->ordinal == b->ordinal && a->stream == b->stream;
+}
+
+/*
+ * Each operation's lead and launch: the first operation of its communicator, and the first whose communicator begins
+ * on the same stream as that. Leads are few and are chained, so this takes no longer than a group has operations.
+ */
+static void
+find_leads(struct nccl_op *op, size_t n)
+{
+	size_t last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = i && op[i].comm == op[i - 1].comm ? op[i - 1].lead : 0;
+
+		while (k < i && op[k].comm != op[i].comm)
+			k = k == last ? i : op[k].next_lead;
+		op[i].lead = k;
+		if (k != i)
+			continue;
+		op[last].next_lead = i;
+		last = i;
+		for (op[i].launch = 0; !same_stream(&op[op[i].launch], &op[i]);)
+			op[i].launch = op[op[i].launch].next_lead;
+	}
+	for (size_t i = 0; i < n; i++)
+		op[i].launch = op[op[i].lead].launch;
+}
+
+static bool
+is_sendrecv(const struct nccl_op *o)
+{
+	return o->c.kind != CMDQ_COLL;
+}
+
+static int
+compare(const void *left, const void *right)
+{
+	const struct nccl_op *a = left, *b = right;
+
+	if (a->launch != b->launch)
+		return a->launch < b->launch ? -1 : 1;
+	if (a->comm_id != b->comm_id)
+		return a->comm_id < b->comm_id ? -1 : 1;
+	if (is_sendrecv(a) != is_sendrecv(b))
+		return is_sendrecv(a) ? 1 : -1;
+	return a->call < b->call ? -1 : a->call > b->call;
+}
+
+size_t
+nccl_order(struct nccl_op *op, size_t n)
+{
+	size_t launches = 0, last = SIZE_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		op[i].call = i;
+	find_leads(op, n);
+	for (size_t i = 0; i < n; i++)
+		op[i].stream = op[op[i].lead].stream;
+	if (n)
+		qsort(op, n, sizeof *op, compare);
+	for (size_t i = 0; i < n; i++) {
+		launches += op[i].launch != last;
+		last = op[i].launch;
+		op[i].launch = launches - 1;
+	}
+	return launches;
+}
+
+size_t
+nccl_edges(struct nccl_op *op, size_t n, struct nccl_edge *edge)
+{
+	size_t nedges = 0;
+
+	find_leads(op, n);
+	for (size_t i = 0; i < n; i++) {
+		const struct nccl_op *lead = &op[op[i].lead];
+		struct nccl_edge e = {lead->stream, op[i].stream, op[i].ordinal};
+		bool known = same_stream(lead, &op[i]);
+
+		for (size_t k = 0; k < nedges && !known; k++)
+			known = edge[k].lead == e.lead && edge[k].other == e.other &&
+				edge[k].ordinal == e.ordinal;
+		if (!known)
+			edge[nedges++] = e;
+	}
+	return nedges;
+}
+
+/* ---- what a queue takes at once */
+
+#define AT_ONCE (CMDQ_SIZE / 2)
+
+size_t
+nccl_piece(const struct nccl_op *op, size_t n)
+{
+	size_t piece = 0;
+
+	if (n <= AT_ONCE)
+		return n;
+	for (size_t i = 1; i <= AT_ONCE; i++)
+		if (!is_sendrecv(&op[i]) || op[i].comm != op[i - 1].comm ||
+		    !is_sendrecv(&op[i - 1]))
+			piece = i;
+	return piece ? piece : AT_ONCE;
+}
+
+/* Rarely is a group that long, so the search may be slow. */
+enum rc
+nccl_check_sets(const struct nccl_op *op, size_t n, struct err *err)
+{
+	for (size_t i = 0; n > AT_ONCE && i < n; i++) {
+		size_t set = 0;
+
+		if (!is_sendrecv(&op[i]) ||
+		    (i && op[i].comm == op[i - 1].comm && is_sendrecv(&op[i - 1])))
+			continue;
+		for (size_t k = i; k < n; k++)
+			set += op[k].comm == op[i].comm && is_sendrecv(&op[k]);
+		if (set > AT_ONCE)
+			return err_set(
+			    err, RC_INVAL,
+			    "%zu sends and receives of a communicator in a group: at most %d", set,
+			    AT_ONCE);
+	}
+	return RC_OK;
+}
+
+/* ---- sends to oneself */
+
+static bool
+to_self(const struct nccl_op *o, enum gpusim_coll coll)
+{
+	return o->c.kind == CMDQ_SENDRECV && o->c.coll == coll && o->c.u.coll.root == o->rank;
+}
+
+/* The first receive from oneself of the send's communicator that no send has met. */
+static struct nccl_op *
+other_half(struct nccl_op *op, size_t n, const struct nccl_op *send)
+{
+	for (size_t i = 0; i < n; i++)
+		if (op[i].comm == send->comm && to_self(&op[i], GPUSIM_RECV))
+			return &op[i];
+	return NULL;
+}
+
+/* Copies carry no collective, so the order needs no rank of them. */
+static void
+make_copy(struct nccl_op *send, struct nccl_op *recv)
+{
+	struct cmdq_bytes bytes = {
+	    .dst = recv->c.u.coll.recv, .src = send->c.u.coll.send, .nbytes = send->nbytes};
+
+	send->c = (struct cmdq_command){.kind = CMDQ_COPY, .u.bytes = bytes};
+	recv->c = (struct cmdq_command){.kind = CMDQ_NOP};
+}
+
+enum rc
+nccl_pair_self(struct nccl_op *op, size_t *n, struct err *err)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < *n; i++) {
+		struct nccl_op *half;
+
+		if (!to_self(&op[i], GPUSIM_SEND))
+			continue;
+		half = other_half(op, *n, &op[i]);
+		if (!half)
+			return err_set(err, RC_INVAL,
+				       "rank %" PRIu32
+				       " sends to itself without a receive in the same group",
+				       op[i].rank);
+		if (half->nbytes != op[i].nbytes)
+			return err_set(err, RC_INVAL,
+				       "rank %" PRIu32 " sends %" PRIu64
+				       " bytes to itself and receives %" PRIu64,
+				       op[i].rank, op[i].nbytes, half->nbytes);
+		make_copy(&op[i], half);
+	}
+	for (size_t i = 0; i < *n; i++) {
+		if (to_self(&op[i], GPUSIM_RECV))
+			return err_set(err, RC_INVAL,
+				       "rank %" PRIu32
+				       " receives from itself without a send in the same group",
+				       op[i].rank);
+		if (op[i].c.kind != CMDQ_NOP)
+			op[kept++] = op[i];
+	}
+	*n = kept;
+	return RC_OK;
+}

@@ -1,0 +1,45 @@
+/* ncclGroupSimulateEnd: the cost model's answer. */
+#include "coll/tune.h"
+#include "mem/dtype.h"
+#include "nccl/nccl_impl.h"
+
+static double
+cost(const struct tuner *t, const struct nccl_op *op)
+{
+	const struct cost_model *m = &t->model[op->comm->transport];
+	struct tune_ask ask = {.coll = (enum gpusim_coll)op->c.coll,
+			       .transport = (enum tune_transport)op->comm->transport,
+			       .nranks = op->comm->nranks,
+			       .nbytes = op->nbytes};
+	struct tune_answer answer;
+
+	if (op->c.kind == CMDQ_COPY)
+		return m->gamma_us * (double)op->c.u.bytes.nbytes;
+	if (op->c.kind == CMDQ_SENDRECV)
+		return m->alpha_us + m->beta_us * (double)op->nbytes;
+	ask.nbytes = op->c.u.coll.count * dtype_size((enum gpusim_dtype)op->c.dtype);
+	if (tuner_choose(t, &ask, &answer, NULL) != RC_OK || !(answer.us > 0))
+		return m->gamma_us * (double)ask.nbytes;
+	return answer.us;
+}
+
+/* Devices work at the same time, one device's operations one after the other. */
+float
+nccl_simulate(const struct nccl_op *op, size_t n)
+{
+	double longest = 0;
+	struct tuner t;
+
+	tuner_init(&t);
+	for (size_t i = 0; i < n; i++) {
+		double sum = 0;
+
+		for (size_t k = 0; k < n; k++)
+			if (op[k].ordinal == op[i].ordinal)
+				sum += cost(&t, &op[k]);
+		if (sum > longest)
+			longest = sum;
+	}
+	tuner_fini(&t);
+	return (float)longest;
+}
