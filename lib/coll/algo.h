@@ -81,8 +81,9 @@ log2_of(uint32_t power)
 	return (uint32_t)__builtin_ctz(power);
 }
 
-/* Rank r's part of the vector. */
+/* Rank r's part of the vector, and in alltoall's output the one that comes from rank r. */
 struct span part_of(const struct plan_args *a, uint32_t r);
+struct span recv_part_of(const struct plan_args *a, uint32_t r);
 
 /* The parts of ranks first..end-1, first < end <= nranks. */
 struct span parts_of(const struct plan_args *a, uint32_t first, uint32_t end);

@@ -6,7 +6,7 @@
 /*
  * plan_alltoall_pairwise - append one rank's steps of a pairwise alltoall.
  *
- *	a	in[p blocks of n/p] -> out[p blocks of n/p]; no scratch
+ *	a	in[p blocks of n/p] -> out[p blocks of n/p], or blocks of any size by tables; no scratch
  *	out	[out] appended to
  *
  * Round t-1: rank r sends block r+t to rank r+t and receives block r-t from rank r-t, for t =
@@ -26,7 +26,8 @@ plan_alltoall_pairwise(const struct plan_args *a, struct plan *out)
 		uint32_t to = rank_after(a, t), from = rank_before(a, t);
 
 		plan_exchange(a, out, step_send(PLAN_IN, part_of(a, to), to, t - 1),
-			      step_recv(PLAN_OUT, part_of(a, from), from, t - 1));
+			      step_recv(PLAN_OUT, recv_part_of(a, from), from, t - 1));
 	}
-	plan_local(out, step_copy(PLAN_IN, own.off, PLAN_OUT, own, a->nranks - 2));
+	plan_local(out,
+		   step_copy(PLAN_IN, own.off, PLAN_OUT, recv_part_of(a, a->rank), a->nranks - 2));
 }

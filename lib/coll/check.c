@@ -15,25 +15,16 @@ sender_of(const struct plan_args *a)
 	return a->coll == GPUSIM_SEND ? a->rank : a->root;
 }
 
-static uint32_t
-receiver_of(const struct plan_args *a)
-{
-	return a->coll == GPUSIM_SEND ? a->root : a->rank;
-}
-
 /* How many elements rank r has of input and of output. */
 static void
 buffer_sizes(const struct plan_args *a, uint32_t r, uint64_t *nin, uint64_t *nout)
 {
-	enum gpusim_coll coll = a->coll;
+	struct plan_args mine;
 	struct shape s;
 
-	/* A pair's two halves are built for one half's arguments. */
-	if (coll_is_sendrecv(coll))
-		coll = r == sender_of(a)     ? GPUSIM_SEND
-		       : r == receiver_of(a) ? GPUSIM_RECV
-					     : GPUSIM_BARRIER;
-	s = shape_of(coll, a->nelem, a->nranks, a->root, r);
+	if (!plan_args_of(a, r, &mine))
+		mine.coll = GPUSIM_BARRIER;
+	s = shape_of_args(&mine);
 	*nin = s.in;
 	*nout = s.out;
 }
@@ -65,14 +56,38 @@ lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const stru
 	rank->buf[PLAN_TMP].base = nin > nout ? nin : nout;
 }
 
-/* The rank whose part input element i is in. */
+/* The part that element i is in. */
+static uint32_t
+find_part(const struct plan_part *part, uint32_t n, uint64_t i)
+{
+	for (uint32_t r = 0; r < n; r++)
+		if (i >= part[r].off && i - part[r].off < part[r].count)
+			return r;
+	return MACHINE_NOBODY;
+}
+
+/* The rank whose part input element i is in; MACHINE_NOBODY: it is in a gap. */
 static uint32_t
 owner_of(const struct plan_args *a, uint64_t i)
 {
+	if (a->part)
+		return find_part(a->part, a->nranks, i);
 	return (uint32_t)(((i + 1) * a->nranks - 1) / a->nelem);
 }
 
-/* OUT[i] of rank r should be input element *elem of rank *from. */
+/* The same of alltoall's blocks of any size. */
+static void
+expected_block(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
+{
+	const struct plan_part *recv = a->recv_part + (size_t)r * a->nranks;
+	uint32_t q = find_part(recv, a->nranks, i);
+
+	*from = q;
+	*elem =
+	    q == MACHINE_NOBODY ? 0 : a->part[(size_t)q * a->nranks + r].off + (i - recv[q].off);
+}
+
+/* OUT[i] of rank r should be input element *elem of rank *from, or nothing of MACHINE_NOBODY. */
 static void
 expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint32_t *from)
 {
@@ -101,6 +116,10 @@ expected(const struct plan_args *a, uint32_t r, uint64_t i, uint64_t *elem, uint
 		*from = a->root;
 		break;
 	case GPUSIM_ALLTOALL:
+		if (a->recv_part) {
+			expected_block(a, r, i, elem, from);
+			break;
+		}
 		*elem = r * block + i % block;
 		*from = (uint32_t)(i / block);
 		break;

@@ -208,6 +208,12 @@ machine_expect(const struct machine *m, uint32_t rank, uint64_t i, uint64_t elem
 	const char *name = coll_name(m->a->coll);
 	unsigned long long n = i;
 
+	if (from == MACHINE_NOBODY)
+		return v[W_ELEM] == MACHINE_UNDEFINED
+			   ? RC_OK
+			   : err_set(err, RC_FAILED,
+				     "%s: rank %u out element %llu: written in a gap", name, rank,
+				     n);
 	if (v[W_ELEM] == MACHINE_UNDEFINED)
 		return err_set(err, RC_FAILED, "%s: rank %u out element %llu: never written", name,
 			       rank, n);

@@ -12,7 +12,8 @@
 
 #include "coll/check.h"
 
-#define MACHINE_ALL UINT32_MAX /* every rank contributed */
+#define MACHINE_ALL    UINT32_MAX	/* every rank contributed */
+#define MACHINE_NOBODY (UINT32_MAX - 1) /* the element is in a gap: nothing wrote it */
 
 /* A buffer as a range of the rank's memory; in place, IN and OUT overlap. */
 struct machine_span {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coll/algo.h"
+#include "coll/parts.h"
 
 #define PLAN_ALGO_ROW(coll, name, build, summary) {GPUSIM_##coll, name, summary, build},
 const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
@@ -205,6 +206,8 @@ plan_args_check(const struct plan_args *a, struct err *err)
 			       coll_is_sendrecv(a->coll) ? "peer" : "root", a->root, a->nranks);
 	if (coll_is_sendrecv(a->coll) && a->root == a->rank)
 		return err_set(err, RC_INVAL, "%s: rank %u is its own peer", name, a->rank);
+	if (a->part)
+		return parts_check(a, err);
 	if (a->coll == GPUSIM_ALLTOALL && a->nelem % a->nranks)
 		return err_set(err, RC_INVAL, "%s: %llu elements do not divide by %u ranks", name,
 			       (unsigned long long)a->nelem, a->nranks);
@@ -252,7 +255,16 @@ plan_algo_stores(const struct plan_algo *row)
 static void
 build_single(const struct plan_args *a, struct plan *out)
 {
-	plan_local(out, step_copy(PLAN_IN, 0, PLAN_OUT, whole(a), 0));
+	bool from_part = a->coll == GPUSIM_SCATTER || a->coll == GPUSIM_REDUCESCATTER ||
+			 a->coll == GPUSIM_ALLTOALL;
+	bool to_part = a->coll == GPUSIM_GATHER || a->coll == GPUSIM_ALLGATHER;
+	struct span to = whole(a);
+
+	if (a->part)
+		to = to_part ? part_of(a, 0)
+			     : (struct span){a->recv_part ? a->recv_part->off : 0, a->part->count};
+	plan_local(out,
+		   step_copy(PLAN_IN, a->part && from_part ? a->part->off : 0, PLAN_OUT, to, 0));
 	if (coll_reduces(a->coll))
 		plan_local(out, step_finish(PLAN_OUT, whole(a), 0));
 }
@@ -268,11 +280,13 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 
 	if (!rc)
 		rc = plan_algo_find(a->coll, algo, &row, err);
+	if (!rc)
+		rc = plan_algo_takes(row, a, err);
 	if (rc)
 		return rc;
 	if (a->nranks == 1)
 		build_single(a, plan);
-	else if (a->nelem || a->coll == GPUSIM_BARRIER)
+	else if (a->nelem || a->recv_part || a->coll == GPUSIM_BARRIER)
 		row->build(a, plan);
 	if (!plan->rc)
 		return RC_OK;
@@ -289,12 +303,16 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		       row->name, a->rank);
 }
 
-/* Rank r's half or share of the operation that *a describes; false: it takes no part. */
-static bool
-args_of_rank(const struct plan_args *a, uint32_t r, struct plan_args *out)
+bool
+plan_args_of(const struct plan_args *a, uint32_t r, struct plan_args *out)
 {
 	*out = *a;
 	out->rank = r;
+	if (a->recv_part) {
+		out->part = a->part + (size_t)r * a->nranks;
+		out->recv_part = a->recv_part + (size_t)r * a->nranks;
+		out->nelem = parts_end(out->part, a->nranks);
+	}
 	if (!coll_is_sendrecv(a->coll) || r == a->rank)
 		return true;
 	out->coll = a->coll == GPUSIM_SEND ? GPUSIM_RECV : GPUSIM_SEND;
@@ -312,7 +330,8 @@ plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans,
 
 	if (!coll_is_sendrecv(a->coll))
 		first.rank = 0;
-	rc = plan_args_check(&first, err);
+	plan_args_of(&first, first.rank, &mine);
+	rc = plan_args_check(&mine, err);
 	if (rc)
 		return rc;
 	all = alloc_zeroed(a->nranks, sizeof *all);
@@ -320,7 +339,7 @@ plan_build_all(const struct plan_args *a, const char *algo, struct plan **plans,
 		return err_set(err, RC_NOMEM, "%s: no memory for the plans of %u ranks",
 			       coll_name(a->coll), a->nranks);
 	for (uint32_t r = 0; r < a->nranks && !rc; r++) {
-		if (args_of_rank(&first, r, &mine))
+		if (plan_args_of(&first, r, &mine))
 			rc = plan_build(&mine, algo, &all[r], err);
 		total += all[r].nstep;
 		if (!rc && total > PLAN_MAX_STEPS)

@@ -31,7 +31,8 @@
  *	alltoall			in[nelem] -> out[nelem]; nelem is a multiple of nranks
  *	send, recv			in[nelem] / out[nelem], one peer
  *	barrier				nothing; nelem is 0
- * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty. PLAN_IN is
+ * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty; or what a table of parts
+ * says (plan_args.part), for allgather, gather, reducescatter, scatter and alltoall. PLAN_IN is
  * the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements. In place
  * means that IN and OUT are the same memory for allreduce, broadcast, reduce; that in is out's
  * part(rank) for allgather and gather; that out is in's part(rank) for reducescatter and
@@ -91,7 +92,17 @@ struct plan {
 	enum rc rc;    /* why a step could not be appended; none is appended after it */
 };
 
-/* The operation to plan. */
+/* Where a rank's part lies in the vector. */
+struct plan_part {
+	uint64_t off, count;
+};
+
+/*
+ * The operation to plan. With a table of parts nelem is where the last of them ends. They may have gaps, which no step
+ * touches, but in reducescatter; parts that are written do not overlap. In alltoall part[q] of a rank's input goes to
+ * rank q, and recv_part[q] of its output comes from there; where all ranks are meant, both are nranks tables, one after
+ * the other. Only a collective's default algorithm takes gaps, and parts of alltoall.
+ */
 struct plan_args {
 	enum gpusim_coll coll;
 	uint32_t rank, nranks;
@@ -99,6 +110,8 @@ struct plan_args {
 	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
 	uint64_t chunk; /* most elements in one message; 0: no limit */
 	uint64_t share; /* most elements in one STEP_SHARE; 0: no limit */
+	const struct plan_part *part; /* by rank; NULL: even parts */
+	const struct plan_part *recv_part;
 };
 
 /* Whether the arguments are legal; plan_build asks it first. RC_INVAL with a sentence. */
@@ -167,7 +180,13 @@ enum rc plan_append(struct plan *plan, struct plan_step s);
 /* Release the steps and make it {0}. */
 void plan_fini(struct plan *plan);
 
-/* The elements [*off, *off + *count) of rank r's part: r*nelem/p without overflow. */
+/* Rank r's own arguments, of those that mean all ranks; false: of a send or recv it takes no part. */
+bool plan_args_of(const struct plan_args *all, uint32_t r, struct plan_args *out);
+
+/* Whether an algorithm takes the table of parts. RC_INVAL. */
+enum rc plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct err *err);
+
+/* The elements [*off, *off + *count) of rank r's even part: r*nelem/p without overflow. */
 void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count);
 
 /* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse

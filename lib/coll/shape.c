@@ -2,15 +2,29 @@
 
 #include <inttypes.h>
 
-#include "coll/plan.h"
+#include "coll/algo.h"
+#include "coll/parts.h"
 
 struct shape
 shape_of(enum gpusim_coll coll, uint64_t nelem, uint32_t nranks, uint32_t root, uint32_t rank)
 {
-	uint64_t off, part, at_root = rank == root ? nelem : 0;
+	const struct plan_args a = {
+	    .coll = coll, .nelem = nelem, .nranks = nranks, .root = root, .rank = rank};
 
-	plan_part(nelem, nranks, rank, &off, &part);
-	switch (coll) {
+	return shape_of_args(&a);
+}
+
+struct shape
+shape_of_args(const struct plan_args *a)
+{
+	uint32_t rank = a->rank, root = a->root;
+	uint64_t nelem = a->nelem, at_root = rank == root ? nelem : 0, received = nelem;
+	struct span s = part_of(a, rank);
+	uint64_t off = s.count || !a->part ? s.off : 0, part = s.count;
+
+	if (a->recv_part)
+		received = parts_end(a->recv_part, a->nranks);
+	switch (a->coll) {
 	case GPUSIM_ALLREDUCE:
 		return (struct shape){.in = nelem, .out = nelem, .whole = nelem};
 	case GPUSIM_BROADCAST:
@@ -23,7 +37,7 @@ shape_of(enum gpusim_coll coll, uint64_t nelem, uint32_t nranks, uint32_t root, 
 		return (struct shape){.in = nelem, .out = part, .whole = nelem, .out_at = off};
 	case GPUSIM_ALLTOALL: /* has no in-place form: two halves */
 		return (struct shape){
-		    .in = nelem, .out = nelem, .whole = 2 * nelem, .out_at = nelem};
+		    .in = nelem, .out = received, .whole = nelem + received, .out_at = nelem};
 	case GPUSIM_GATHER:
 		if (rank == root)
 			return (struct shape){

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "coll/plan.h"
 
 struct shape {
 	uint64_t in, out;	/* elements the rank reads, writes */
@@ -19,6 +20,9 @@ struct shape {
 /* nelem is the whole vector's; root is the peer for send and recv. */
 struct shape shape_of(enum gpusim_coll coll, uint64_t nelem, uint32_t nranks, uint32_t root,
 		      uint32_t rank);
+
+/* The same of one rank's arguments, which may have a table of parts. */
+struct shape shape_of_args(const struct plan_args *a);
 
 /*
  * shape_place - may the rank's buffers begin at these addresses (bytes)?
