@@ -123,6 +123,7 @@ call(struct registration *r, struct err *err)
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__DeviceMetadata meta;
 	struct device_progress progress;
+	struct device_queued queued;
 	struct device_room room;
 	enum rc rc;
 
@@ -130,6 +131,8 @@ call(struct registration *r, struct err *err)
 	m.metadata = &meta;
 	m.n_progress = device_progress(r->device, &progress);
 	m.progress = progress.p;
+	m.n_queued = device_queued(r->device, &queued);
+	m.queued = queued.p;
 	m.mark = r->mark = net_random();
 	req.body_case = GPU_SIM__REQUEST__BODY_REGISTER_DEVICE;
 	req.registerdevice = &m;

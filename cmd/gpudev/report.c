@@ -70,6 +70,7 @@ tell(struct reporter *r, struct cmdq_report *report, struct err *err)
 	m.commid = report->comm;
 	m.epoch = report->epoch;
 	m.reason = report->reason;
+	m.code = report->rc;
 	req.body_case = GPU_SIM__REQUEST__BODY_COMM_ABORT;
 	req.commabort = &m;
 	return rpc_call_start(r->client, &req, deadline_in_ms(REPORT_MS), on_answer, NULL, err);

@@ -20,7 +20,6 @@ cmdqs_new(const struct program_env *env, void (*wake)(void *), void *arg, struct
 	s->wake_arg = arg;
 	s->reports_tail = &s->reports;
 	s->epoll = s->stop_fd = -1;
-	tuner_init(&s->tuner);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->ended, NULL);
 	*out = s;
@@ -218,12 +217,11 @@ cmdqs_free(struct cmdqs *s)
 	cmdqs_stop(s);
 	while (s->queues)
 		queue_close(s->queues);
-	bounds_free(s);
+	comms_free(s);
 	while ((r = s->reports)) {
 		s->reports = r->next;
 		free(r);
 	}
-	tuner_fini(&s->tuner);
 	pthread_cond_destroy(&s->ended);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

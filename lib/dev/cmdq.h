@@ -20,6 +20,7 @@ struct cmdqs;
 struct cmdq_report {
 	uint64_t comm;
 	uint32_t epoch;
+	enum rc rc;
 	char reason[CMDQ_TEXT];
 };
 
@@ -52,10 +53,24 @@ enum rc cmdqs_open(struct cmdqs *s, uint32_t pid, uint32_t stream, const struct 
 enum rc cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err);
 
 /*
+ * A communicator that processes drive is attached here: how its ranks choose algorithms, as tuner_configure takes
+ * it (text, not ended by 0). And it is joined. Others cannot be bound.
+ *
+ * RC_NOMEM, RC_BADDATA: no such algorithms or rules.
+ */
+struct cmdq_choice {
+	const void *algos, *rules;
+	size_t nalgos, nrules;
+};
+enum rc cmdqs_attached(struct cmdqs *s, uint64_t comm, uint32_t epoch,
+		       const struct cmdq_choice *choice, struct err *err);
+void cmdqs_joined(struct cmdqs *s, uint64_t comm, uint32_t epoch, bool by_memory);
+
+/*
  * A process drives this device's rank from now on. The record lives until cmdqs_unbind, or the process's end.
  *
- * RC_NOTFOUND: no such communicator, epoch or process; RC_BUSY: it is bound already; RC_ABORTED: it has
- * failed; RC_NOMEM.
+ * RC_NOTFOUND: no such communicator, epoch or process; RC_INVAL: it is none that processes drive; RC_BUSY:
+ * it is bound already; RC_ABORTED: it has failed; RC_NOMEM.
  */
 enum rc cmdqs_bind(struct cmdqs *s, uint64_t comm, uint32_t epoch, uint32_t pid,
 		   const char *program, const struct cmdq_comm **record, struct err *err);
@@ -63,8 +78,16 @@ enum rc cmdqs_bind(struct cmdqs *s, uint64_t comm, uint32_t epoch, uint32_t pid,
 /* RC_NOTFOUND: it is not bound. */
 enum rc cmdqs_unbind(struct cmdqs *s, uint64_t comm, struct err *err);
 
-/* A communicator has ended here, at this epoch or before, with a reason. */
-void cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, const char *reason);
+/* A communicator has failed here, at this epoch or before, with a reason. And it is not here any more. */
+void cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc,
+		     const char *reason);
+void cmdqs_comm_gone(struct cmdqs *s, uint64_t comm);
+
+/* What each bound communicator has done: its id and operations; at most max, how many. */
+struct cmdq_count {
+	uint64_t comm, operations;
+};
+size_t cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max);
 
 /* Take the next report. False: there is none. */
 bool cmdqs_report(struct cmdqs *s, struct cmdq_report *out);

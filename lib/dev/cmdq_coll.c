@@ -131,12 +131,11 @@ is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 
 /* Which algorithm, and in which messages: the same on all ranks. */
 static enum rc
-choose(struct queue *q, const struct queue_comm *k, const struct cmdq_command *c,
-       struct tune_answer *out, struct err *err)
+choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_answer *out,
+       struct err *err)
 {
 	struct tune_ask ask = {.coll = (enum gpusim_coll)c->coll,
-			       .transport =
-				   xport_by_memory(&k->bound->tickets) ? TUNE_P2P : TUNE_NET,
+			       .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
 			       .nranks = k->bound->nranks,
 			       .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype)};
 	const struct plan_algo *row = NULL;
@@ -145,12 +144,12 @@ choose(struct queue *q, const struct queue_comm *k, const struct cmdq_command *c
 		return err_set(err, RC_INVAL, "there is no algorithm %u", c->algo - 1u);
 	if (row)
 		ask.algo = row->name;
-	return tuner_choose(&q->all->tuner, &ask, out, err);
+	return tuner_choose(&k->bound->tuner, &ask, out, err);
 }
 
 static enum rc
-shape_it(struct queue *q, const struct queue_comm *k, const struct cmdq_command *c,
-	 struct shaped *s, struct err *err)
+shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped *s,
+	 struct err *err)
 {
 	struct plan_args a = {.coll = (enum gpusim_coll)c->coll,
 			      .rank = k->bound->rank,
@@ -158,7 +157,7 @@ shape_it(struct queue *q, const struct queue_comm *k, const struct cmdq_command 
 			      .root = c->u.coll.root,
 			      .nelem = c->u.coll.count};
 	struct tune_answer how;
-	enum rc rc = choose(q, k, c, &how, err);
+	enum rc rc = choose(k, c, &how, err);
 
 	s->coll = c->coll;
 	s->dtype = c->dtype;
@@ -213,7 +212,7 @@ shaped_of(struct queue *q, struct queue_comm *k, const struct cmdq_command *c, s
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return err_set(err, RC_NOMEM, "out of memory");
-	rc = shape_it(q, k, c, s, err);
+	rc = shape_it(k, c, s, err);
 	if (rc == RC_OK)
 		rc = account(q, s, err);
 	if (rc != RC_OK) {

@@ -30,6 +30,7 @@ settle(struct cmdqs *s, struct bound *b)
 	if (b->client)
 		return;
 	xport_unreserve(&b->tickets);
+	tuner_fini(&b->tuner);
 	devmem_own_free(s->env.mem, b->record);
 	free(b);
 }
@@ -100,7 +101,7 @@ take_out(struct cmdqs *s, struct bound *b)
 
 /* Lock held. */
 static void
-report(struct cmdqs *s, const struct bound *b, const char *reason)
+report(struct cmdqs *s, const struct bound *b, enum rc rc, const char *reason)
 {
 	struct report *r = calloc(1, sizeof *r);
 
@@ -108,6 +109,7 @@ report(struct cmdqs *s, const struct bound *b, const char *reason)
 		return; /* the peers have heard it */
 	r->r.comm = b->comm;
 	r->r.epoch = b->epoch;
+	r->r.rc = rc;
 	snprintf(r->r.reason, sizeof r->r.reason, "%s", reason);
 	*s->reports_tail = r;
 	s->reports_tail = &r->next;
@@ -123,7 +125,7 @@ lose(struct cmdqs *s, struct bound *b, enum rc rc, const char *reason, bool tell
 		return;
 	end(s, b, rc, reason);
 	if (xport_give_up(s->env.xport, b->comm, b->epoch, reason, NULL) == RC_OK && tell)
-		report(s, b, reason);
+		report(s, b, rc, reason);
 }
 
 void
@@ -145,7 +147,7 @@ bounds_lose(struct cmdqs *s, const struct cmdq_client *c)
 			continue;
 		snprintf(text, sizeof text, "rank %u's process %u (%s) has ended", b->rank, c->pid,
 			 b->program);
-		lose(s, b, RC_ABORTED, text, true);
+		lose(s, b, RC_FAILED, text, true);
 		take_out(s, b);
 	}
 }
@@ -157,12 +159,129 @@ bounds_stop(struct cmdqs *s)
 		end(s, b, RC_ABORTED, "the device is shutting down");
 }
 
-void
-bounds_free(struct cmdqs *s)
+/* ---- communicators that may be driven */
+
+static struct drivable **
+find_drivable(struct cmdqs *s, uint64_t comm)
 {
+	struct drivable **at = &s->drivables;
+
+	while (*at && (*at)->comm != comm)
+		at = &(*at)->next;
+	return at;
+}
+
+static void
+drivable_free(struct drivable *d)
+{
+	if (!d)
+		return;
+	free(d->algos);
+	free(d->rules);
+	free(d);
+}
+
+static char *
+copy_text(const void *data, size_t n)
+{
+	char *text = malloc(n + 1);
+
+	if (text) {
+		memcpy(text, n ? data : "", n);
+		text[n] = '\0';
+	}
+	return text;
+}
+
+/* What a communicator's ranks choose by. */
+static enum rc
+make_tuner(const struct drivable *d, struct tuner *out, struct err *err)
+{
+	struct err why = {0};
+	enum rc rc;
+
+	tuner_init(out);
+	rc = tuner_select(out, d->algos, &why);
+	if (rc == RC_OK)
+		rc = tuner_rules(out, d->rules, "rules", &why);
+	if (rc == RC_OK)
+		return RC_OK;
+	tuner_fini(out);
+	return err_set(err, rc == RC_NOMEM ? rc : RC_BADDATA, "communicator %" PRIu64 ": %s",
+		       d->comm, why.text);
+}
+
+enum rc
+cmdqs_attached(struct cmdqs *s, uint64_t comm, uint32_t epoch, const struct cmdq_choice *choice,
+	       struct err *err)
+{
+	struct drivable *d = calloc(1, sizeof *d), **at;
+	struct tuner tuner;
+	enum rc rc = RC_OK;
+
+	if (d) {
+		*d = (struct drivable){.comm = comm,
+				       .epoch = epoch,
+				       .algos = copy_text(choice->algos, choice->nalgos),
+				       .rules = copy_text(choice->rules, choice->nrules)};
+	}
+	if (!d || !d->algos || !d->rules)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = make_tuner(d, &tuner, err);
+	if (rc != RC_OK) {
+		drivable_free(d);
+		return rc;
+	}
+	tuner_fini(&tuner);
+	pthread_mutex_lock(&s->lock);
+	at = find_drivable(s, comm);
+	d->next = *at ? (*at)->next : NULL;
+	drivable_free(*at);
+	*at = d;
+	pthread_mutex_unlock(&s->lock);
+	return RC_OK;
+}
+
+void
+cmdqs_joined(struct cmdqs *s, uint64_t comm, uint32_t epoch, bool by_memory)
+{
+	struct drivable *d;
+
+	pthread_mutex_lock(&s->lock);
+	d = *find_drivable(s, comm);
+	if (d && d->epoch == epoch)
+		d->by_memory = by_memory;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+cmdqs_comm_gone(struct cmdqs *s, uint64_t comm)
+{
+	struct drivable **at, *d;
+
+	pthread_mutex_lock(&s->lock);
+	at = find_drivable(s, comm);
+	if ((d = *at))
+		*at = d->next;
+	drivable_free(d);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+comms_free(struct cmdqs *s)
+{
+	struct drivable *d;
+
 	while (s->bounds)
 		take_out(s, s->bounds);
+	while ((d = s->drivables)) {
+		s->drivables = d->next;
+		drivable_free(d);
+	}
 }
+
+/* ---- binding */
 
 static enum rc
 make_record(struct cmdqs *s, const struct bound *b, struct cmdq_comm **out, struct err *err)
@@ -191,6 +310,7 @@ make_record(struct cmdqs *s, const struct bound *b, struct cmdq_comm **out, stru
 static enum rc
 check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m, struct err *err)
 {
+	const struct drivable *d = *find_drivable(s, comm);
 	struct bound *old = find(s, comm);
 	enum rc rc = xport_member(s->env.xport, comm, m, err);
 
@@ -200,6 +320,11 @@ check(struct cmdqs *s, uint64_t comm, uint32_t epoch, struct xport_membership *m
 		return err_set(err, RC_NOTFOUND,
 			       "no epoch %u here, communicator %" PRIu64 " is at epoch %u", epoch,
 			       m->comm, m->epoch);
+	if (!d || d->epoch != epoch)
+		return err_set(err, RC_INVAL,
+			       "the ranks of communicator %" PRIu64
+			       " do not enqueue operations themselves",
+			       comm);
 	if (old && !atomic_load(&old->over))
 		return err_set(err, RC_BUSY,
 			       "process %u (%s) drives communicator %" PRIu64 " already",
@@ -215,14 +340,21 @@ bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *
 	 const char *program, const struct cmdq_comm **record, struct err *err)
 {
 	struct bound *b = calloc(1, sizeof *b), *old = find(s, m->comm);
+	const struct drivable *d = *find_drivable(s, m->comm);
 	enum rc rc = b ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc != RC_OK)
 		return rc;
-	*b = (struct bound){
-	    .client = c, .comm = m->comm, .epoch = m->epoch, .rank = m->rank, .nranks = m->nranks};
+	*b = (struct bound){.client = c,
+			    .comm = m->comm,
+			    .epoch = m->epoch,
+			    .rank = m->rank,
+			    .nranks = m->nranks,
+			    .by_memory = d->by_memory};
 	snprintf(b->program, sizeof b->program, "%s", program);
-	rc = xport_reserve(s->env.xport, b->comm, b->epoch, 0, &b->tickets, err);
+	rc = make_tuner(d, &b->tuner, err);
+	if (rc == RC_OK)
+		rc = xport_reserve(s->env.xport, b->comm, b->epoch, 0, &b->tickets, err);
 	if (rc == RC_OK)
 		rc = make_record(s, b, &b->record, err);
 	if (rc != RC_OK) {
@@ -274,13 +406,26 @@ cmdqs_unbind(struct cmdqs *s, uint64_t comm, struct err *err)
 }
 
 void
-cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, const char *reason)
+cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc, const char *reason)
 {
 	struct bound *b;
 
 	pthread_mutex_lock(&s->lock);
 	b = find(s, comm);
 	if (b && b->epoch <= epoch)
-		end(s, b, RC_ABORTED, reason);
+		end(s, b, rc, reason);
 	pthread_mutex_unlock(&s->lock);
+}
+
+size_t
+cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (const struct bound *b = s->bounds; b && n < max; b = b->next)
+		out[n++] = (struct cmdq_count){
+		    b->comm, atomic_load_explicit(&b->record->done, memory_order_relaxed)};
+	pthread_mutex_unlock(&s->lock);
+	return n;
 }

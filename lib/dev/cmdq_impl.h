@@ -37,6 +37,15 @@ struct cmdq_client {
 	unsigned nqueues, nbounds; /* it goes with the last */
 };
 
+/* A communicator that processes may drive, from its attach on. */
+struct drivable {
+	struct drivable *next;
+	uint64_t comm;
+	uint32_t epoch;
+	bool by_memory; /* all its ranks reach each other so */
+	char *algos, *rules;
+};
+
 /* A communicator that a client drives. */
 struct bound {
 	struct bound *next;
@@ -46,6 +55,8 @@ struct bound {
 	uint64_t comm;
 	uint32_t epoch, rank, nranks;
 	struct xport_tickets tickets;
+	struct tuner tuner;
+	bool by_memory;
 	struct cmdq_comm *record;
 	atomic_bool over; /* its reason is in `why` */
 	struct err why;
@@ -110,7 +121,6 @@ struct report {
 
 struct cmdqs {
 	struct program_env env;
-	struct tuner tuner;
 	void (*wake)(void *);
 	void *wake_arg;
 	pthread_mutex_t lock;
@@ -119,6 +129,7 @@ struct cmdqs {
 	bool stop;
 	uint64_t last_id;
 	struct queue *queues;
+	struct drivable *drivables;
 	struct bound *bounds;
 	struct cmdq_client *clients;
 	struct report *reports, **reports_tail;
@@ -185,7 +196,7 @@ void bounds_lose(struct cmdqs *s, const struct cmdq_client *c);
 
 /* Lock held. Of all clients: the device ends. */
 void bounds_stop(struct cmdqs *s);
-void bounds_free(struct cmdqs *s);
+void comms_free(struct cmdqs *s);
 
 /* ---- cmdq_client.c: lock held but for the first two */
 

@@ -255,9 +255,13 @@ collective_record(struct recorder *m, const struct program *p, const struct inst
 
 /* The sentence of a failure. One that was heard of elsewhere is a whole sentence already. */
 static enum rc
-say(const struct inst_coll *c, uint64_t op, size_t step, enum rc rc, const struct err *why,
-    struct err *err)
+say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc rc,
+    const struct err *why, struct err *err)
 {
+	if (rc == RC_ABORTED && strstr(why->text, "the ranks disagree") &&
+	    !strstr(why->text, c->call))
+		return err_set(err, rc, "%s: %s; rank %u calls %s", coll_name(c->coll), why->text,
+			       rank, c->call);
 	if (rc == RC_ABORTED)
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
 	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
@@ -289,6 +293,7 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 				    .ticket = ticket,
 				    .numbered = p->numbered,
 				    .kind = c->kind,
+				    .call = c->call,
 				    .in = c->base[PLAN_IN],
 				    .out = c->base[PLAN_OUT],
 				    .shares = c->plan.mapped};
@@ -309,7 +314,7 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 	if (rc == RC_OK)
 		rc = run(&g, &local);
 	if (rc != RC_OK)
-		return say(c, op, g.k, rc, &local, err);
+		return say(c, p->rank, op, g.k, rc, &local, err);
 	recorder_end(recorder);
 	return RC_OK;
 }

@@ -207,6 +207,21 @@ device_progress(struct device *d, struct device_progress *room)
 	return n;
 }
 
+size_t
+device_queued(struct device *d, struct device_queued *room)
+{
+	struct cmdq_count v[DEVICE_QUEUED_MAX];
+	size_t n = cmdqs_counts(d->cmdqs, v, DEVICE_QUEUED_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		room->v[i] = (GpuSim__QueuedCount)GPU_SIM__QUEUED_COUNT__INIT;
+		room->v[i].commid = v[i].comm;
+		room->v[i].operations = v[i].operations;
+		room->p[i] = &room->v[i];
+	}
+	return n;
+}
+
 bool
 device_report(struct device *d, struct cmdq_report *out)
 {

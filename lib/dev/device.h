@@ -74,6 +74,13 @@ struct device_progress {
 };
 size_t device_progress(struct device *d, struct device_progress *room);
 
+/* How much ranks have done that processes drive: at most DEVICE_QUEUED_MAX messages, which live in *room. */
+#define DEVICE_QUEUED_MAX 256
+struct device_queued {
+	GpuSim__QueuedCount v[DEVICE_QUEUED_MAX], *p[DEVICE_QUEUED_MAX];
+};
+size_t device_queued(struct device *d, struct device_queued *room);
+
 /* Take the next rank that this device gives up, for the coordinator to hear. False: there is none. */
 struct cmdq_report;
 bool device_report(struct device *d, struct cmdq_report *out);

@@ -1,6 +1,7 @@
 #include "dev/program.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,19 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 	return (uint32_t)(h ^ h >> 32);
 }
 
+/* "allreduce of 8 f32 sum (ring)", as far as there is room. */
+static void
+say_call(const struct plan_args *a, struct inst_coll *c)
+{
+	char root[32] = "";
+
+	if (coll_has_root(a->coll))
+		snprintf(root, sizeof root, " root %u", a->root);
+	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
+		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
+		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, c->algo);
+}
+
 enum rc
 inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
 		struct shape *shape, struct err *err)
@@ -119,6 +133,7 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	c->nin = shape->in;
 	c->nout = shape->out;
 	c->kind = kind_of(a, c);
+	say_call(a, c);
 	return RC_OK;
 }
 

@@ -67,12 +67,13 @@ struct inst_coll {
 	const unsigned char *given;
 	uint64_t scalar;
 	uint64_t nelem;
-	uint64_t nin, nout; /* elements in the caller's input and output, on this rank */
-	size_t elem;	    /* bytes */
-	uint64_t op_offset; /* see proto Coll */
-	uint64_t fixed_op;  /* when not 0: the operation's number in each iteration */
-	uint64_t ticket;    /* how many collectives of the program stand before it */
-	uint32_t kind;	    /* of what it does; equal on all its ranks */
+	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
+	size_t elem;		   /* bytes */
+	uint64_t op_offset;	   /* see proto Coll */
+	uint64_t fixed_op;	   /* when not 0: the operation's number in each iteration */
+	uint64_t ticket;	   /* how many collectives of the program stand before it */
+	uint32_t kind;		   /* of what it does; equal on all its ranks */
+	char call[XPORT_CALL_MAX]; /* the same in words */
 };
 
 struct inst {

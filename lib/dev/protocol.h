@@ -74,6 +74,7 @@ struct protocol_action {
 	uint64_t comm;
 	uint32_t epoch;
 	const char *reason;
+	enum rc code;	/* abort: of the failure, for the rank's client */
 	uint32_t graph; /* start: PROTOCOL_NO_GRAPH: the operations are in the request */
 	uint64_t start;
 	bool restore;  /* start: put back first what the same run kept */

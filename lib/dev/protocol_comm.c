@@ -68,6 +68,7 @@ comm_drop(struct protocol *p, struct pcomm *c, const struct err *why)
 	a->comm = c->id;
 	a->epoch = c->epoch;
 	a->reason = why->text;
+	a->code = RC_ABORTED;
 	proto_act(p, PROTOCOL_DETACH, 0)->comm = c->id;
 	proto_graphs_drop_of(p, c->id);
 	proto_refuse_held(p, c, why);
@@ -364,6 +365,7 @@ proto_abort(struct protocol *p, const GpuSim__CommAbortRequest *m)
 	a->comm = c->id;
 	a->epoch = c->epoch;
 	a->reason = c->aborted.text;
+	a->code = m->code && m->code <= RC_RECOVERED ? (enum rc)m->code : RC_ABORTED;
 	proto_refuse_held(p, c, &c->aborted);
 	answer_attached(p, c, &c->aborted);
 	return &proto_fine;

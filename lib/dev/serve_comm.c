@@ -32,6 +32,8 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 				      .nranks = (uint32_t)m->n_ranks,
 				      .op_timeout_ms = m->optimeoutms};
 
+	struct cmdq_choice choice = {m->algos.data, m->rules.data, m->algos.len, m->rules.len};
+
 	if (!peers) {
 		err_set(err, RC_NOMEM, "out of memory");
 		return;
@@ -44,7 +46,11 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		describe_memory(d, meta, &peers[r]);
 	}
 	if (xport_attach(d->xport, &me, peers, err) == RC_OK) {
-		cmdqs_comm_over(d->cmdqs, m->commid, m->epoch - 1, "the communicator changed");
+		cmdqs_comm_over(d->cmdqs, m->commid, m->epoch - 1, RC_ABORTED,
+				"the communicator changed");
+		cmdqs_comm_gone(d->cmdqs, m->commid);
+		if (m->queued)
+			cmdqs_attached(d->cmdqs, m->commid, m->epoch, &choice, err);
 		snapshot_drop(d->snapshots, 0, m->instance);
 	}
 	free(peers);
@@ -53,7 +59,8 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 void
 carry_join(struct device *d, const GpuSim__CommJoinRequest *m, struct err *err)
 {
-	xport_join(d->xport, m->commid, m->epoch, m->block, (uint32_t)m->n_block, err);
+	if (xport_join(d->xport, m->commid, m->epoch, m->block, (uint32_t)m->n_block, err) == RC_OK)
+		cmdqs_joined(d->cmdqs, m->commid, m->epoch, m->bymemory);
 }
 
 void

@@ -162,10 +162,11 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 		return;
 	case PROTOCOL_ABORT:
 		xport_abort(d->xport, a->comm, a->epoch, a->reason, NULL);
-		cmdqs_comm_over(d->cmdqs, a->comm, a->epoch, a->reason);
+		cmdqs_comm_over(d->cmdqs, a->comm, a->epoch, a->code, a->reason);
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
+		cmdqs_comm_gone(d->cmdqs, a->comm);
 		snapshot_drop(d->snapshots, a->comm, 0);
 		return;
 	case PROTOCOL_DROP:

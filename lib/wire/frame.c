@@ -5,7 +5,7 @@
 #include "base/le.h"
 #include "wire/crc32c.h"
 
-#define FRAME_VERSION 2
+#define FRAME_VERSION 3
 
 static const unsigned char magic[4] = {'g', 'S', 'I', 'M'};
 
@@ -38,7 +38,8 @@ frame_pack(const struct frame *f, unsigned char out[FRAME_HEADER])
 	put32(out + 44, f->src);
 	put32(out + 48, f->nbytes);
 	put32(out + 52, f->crc);
-	put32(out + 56, frame_crc(out, 56));
+	put32(out + 56, f->mark);
+	put32(out + 60, frame_crc(out, 60));
 }
 
 enum rc
@@ -51,7 +52,7 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 	if (p[4] != FRAME_VERSION)
 		return err_set(err, RC_BADDATA, "data frame of version %u, this is %u", p[4],
 			       FRAME_VERSION);
-	if (get32(p + 56) != frame_crc(p, 56) || get32(p + 60) != 0 || p[6] > 1 || p[7] != 0)
+	if (get32(p + 60) != frame_crc(p, 60) || p[6] > 1 || p[7] != 0)
 		return err_set(err, RC_BADDATA, "data frame with a damaged header");
 	f = (struct frame){.kind = (enum frame_kind)p[5],
 			   .comm = get64(p + 8),
@@ -63,6 +64,7 @@ frame_unpack(const unsigned char p[FRAME_HEADER], struct frame *out, struct err 
 			   .src = get32(p + 44),
 			   .nbytes = get32(p + 48),
 			   .crc = get32(p + 52),
+			   .mark = get32(p + 56),
 			   .whole = p[6] == 1};
 	if (f.kind < FRAME_DATA || f.kind > FRAME_NACK)
 		return err_set(err, RC_BADDATA, "data frame of unknown kind %d", (int)f.kind);

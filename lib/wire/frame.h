@@ -58,7 +58,8 @@ struct frame {
 	uint32_t seq, epoch, dst, src;
 	uint32_t nbytes;
 	uint32_t crc;
-	bool whole; /* the checksum covers all of the payload */
+	uint32_t mark; /* of a collective, the same on all its ranks; 0: nobody compares */
+	bool whole;    /* the checksum covers all of the payload */
 };
 
 /*

@@ -47,6 +47,7 @@ frames_begin(struct xport *x, const struct xport_opening *how, struct xport_op *
 				x->early_bytes -= e->flow[r]->rx[s].frame.head.nbytes;
 		c->nearly--;
 		e->begun = true;
+		e->mark = how->kind;
 		o->comm = c;
 		o->frames = e;
 		o->allow_ns = shaper_transit_ns(&x->shaper, how->nbytes);
@@ -243,13 +244,20 @@ xport_wait(struct xport_op *o, uint32_t peer, enum xport_way way, uint64_t seen,
 
 /* ---- receiving */
 
-/* Where the bytes of a chunk are. */
+/* Where the bytes of a chunk are, which is one of this operation. */
 static enum rc
 find_bytes(struct xport_op *o, uint32_t peer, const struct net_frame *f, const void **data,
 	   size_t *nbytes, struct err *err)
 {
 	struct frame_rndv rndv;
 
+	if (f->head.mark && o->kind && f->head.mark != o->kind)
+		return err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64
+			       ") calls something else than rank %u, which calls %s: the ranks "
+			       "disagree on the operation",
+			       peer, o->comm->peer[peer].device_id, o->comm->rank,
+			       o->call ? o->call : "another");
 	*data = f->payload;
 	*nbytes = f->head.nbytes;
 	if (f->head.kind != FRAME_RNDV)

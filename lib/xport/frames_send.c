@@ -109,6 +109,7 @@ transmit(struct exchange *e, uint32_t peer, uint32_t seq, int timeout_ms)
 
 	if (!push)
 		return RC_NOMEM;
+	head.mark = e->mark;
 	f->tx_generation = net_push_generation(push);
 	f->tx_moved_ns = clock_now_ns();
 	if (p.nbytes >= RNDV_BYTES)

@@ -17,6 +17,7 @@ xport_begin(struct xport *x, const struct xport_opening *how, struct xport_op *o
 			       .ticket = how->ticket,
 			       .numbered = how->numbered,
 			       .kind = how->kind,
+			       .call = how->call,
 			       .in = how->in,
 			       .out = how->out};
 	if (how->shares && !whole)

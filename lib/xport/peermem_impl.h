@@ -42,7 +42,7 @@
 #define PEERMEM_MANY	  128 /* ranks, from which on there are fewer */
 #define PEERMEM_INLINE	  32u /* bytes */
 #define PEERMEM_LINE	  64  /* bytes of a cache line */
-#define PEERMEM_MAGIC	  0x6770753270326c33ull
+#define PEERMEM_MAGIC	  0x6770753270326c34ull
 
 struct peermem_slot {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t seq;
@@ -64,9 +64,17 @@ struct peermem_count {
 	_Alignas(PEERMEM_LINE) _Atomic uint64_t n;
 };
 
+/* What the rank runs by its ticket at hand: for peers that run something else by the same. */
+struct peermem_call {
+	_Alignas(PEERMEM_LINE) _Atomic uint64_t ticket; /* + 1; written last */
+	uint32_t kind;
+	char text[XPORT_CALL_MAX];
+};
+
 /* One slot set in the block; the rings follow the struct. */
 struct slot_page {
 	struct peermem_arrival arrival[2];
+	struct peermem_call call;
 	_Alignas(PEERMEM_LINE) unsigned char share[2][XPORT_SHARE_MAX];
 	/* struct peermem_count taken[nranks]; struct peermem_slot slot[nranks][window]; */
 };
@@ -155,6 +163,9 @@ const void *peermem_at_peer(struct peer_mapping *m, uint32_t peer, uint64_t offs
 
 /* RC_ABORTED with the reason: a rank whose memory is mapped, or this one, gave up. */
 enum rc peermem_verdict(const struct peer_mapping *m, struct err *err);
+
+/* A peer that runs something else by the same ticket: RC_BADDATA, with both. */
+enum rc peermem_compare(const struct xport_op *o, uint32_t peer, struct err *err);
 
 /* The parts of xport_begin and xport_end; reason NULL: all went well. */
 enum rc peermem_begin(struct xport_op *o, struct err *err);

@@ -12,13 +12,60 @@ view(const struct xport_op *o, uint32_t r)
 	return &o->comm->mapping->peer[r].view[o->slots->index];
 }
 
+/* Copy a peer's call, if it is by the ticket of this operation. */
+static bool
+call_of(const struct xport_op *o, uint32_t r, struct peermem_call *out)
+{
+	struct peermem_call *c = &view(o, r)->page->call;
+
+	if (atomic_load_explicit(&c->ticket, memory_order_acquire) != o->ticket + 1)
+		return false;
+	out->kind = c->kind;
+	memcpy(out->text, c->text, sizeof out->text);
+	atomic_thread_fence(memory_order_acquire);
+	out->text[sizeof out->text - 1] = '\0';
+	for (char *p = out->text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	return atomic_load_explicit(&c->ticket, memory_order_relaxed) == o->ticket + 1;
+}
+
+static void
+show_call(const struct xport_op *o)
+{
+	struct peermem_call *c = &view(o, o->comm->mapping->rank)->page->call;
+
+	atomic_store_explicit(&c->ticket, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	c->kind = o->kind;
+	memcpy(c->text, o->call, sizeof c->text);
+	atomic_store_explicit(&c->ticket, o->ticket + 1, memory_order_release);
+}
+
 static enum rc
 disagree(const struct xport_op *o, uint32_t r, struct err *err)
 {
+	struct peermem_call its;
+
+	if (o->call && call_of(o, r, &its) && *its.text && strcmp(its.text, o->call) != 0)
+		return err_set(err, RC_BADDATA,
+			       "rank %u (device %016" PRIx64
+			       ") calls %s, rank %u calls %s: the ranks disagree on the "
+			       "operation",
+			       r, o->comm->mapping->peer[r].id.device_id, its.text, o->comm->rank,
+			       o->call);
 	return err_set(err, RC_BADDATA,
 		       "rank %u (device %016" PRIx64
 		       ") runs something else: the ranks disagree on the operation",
 		       r, o->comm->mapping->peer[r].id.device_id);
+}
+
+enum rc
+peermem_compare(const struct xport_op *o, uint32_t r, struct err *err)
+{
+	struct peermem_call its;
+
+	return o->call && call_of(o, r, &its) && its.kind != o->kind ? disagree(o, r, err) : RC_OK;
 }
 
 enum rc
@@ -36,6 +83,8 @@ peermem_begin(struct xport_op *o, struct err *err)
 	    !atomic_compare_exchange_strong(&o->slots->begun, &(uint64_t){o->ticket},
 					    o->ticket + m->nsets))
 		rc = err_set(err, RC_INVAL, "operation %" PRIu64 " has run already", o->ticket);
+	if (rc == RC_OK && o->call)
+		show_call(o);
 	return rc;
 }
 

@@ -117,6 +117,8 @@ peermem_pause(struct wait *w, struct err *err)
 	if (w->pauses < YIELD_RUNS)
 		return RC_OK;
 	rc = still_there(w, err);
+	if (rc == RC_OK && w->peer != w->op->comm->rank)
+		rc = peermem_compare(w->op, w->peer, err);
 	/* The peers by frames want to be looked after, too. */
 	if (rc == RC_OK && w->op->frames)
 		rc = xport_poll(w->op, err);

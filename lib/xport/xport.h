@@ -27,6 +27,7 @@
 
 #define XPORT_WINDOW	8	    /* chunks */
 #define XPORT_SHARE_MAX 16384u	    /* bytes */
+#define XPORT_CALL_MAX	52	    /* bytes that say what an operation is */
 #define XPORT_EARLY_OPS 256	    /* operations of a communicator the peers may be ahead with */
 #define XPORT_EARLY_MAX (64u << 20) /* bytes of chunks held for operations not yet opened here */
 
@@ -150,9 +151,10 @@ struct xport_opening {
 	/* A collective's; the others are sends and receives, which frames order. */
 	const struct xport_tickets *tickets; /* or NULL */
 	uint64_t ticket;
-	bool numbered;	/* the ticket was not reserved: one that has been used is refused */
-	uint32_t kind;	/* the same on every rank, or the ranks disagree */
-	const void *in; /* shown to the peers by xport_sync */
+	bool numbered;	  /* the ticket was not reserved: one that has been used is refused */
+	uint32_t kind;	  /* the same on every rank, or the ranks disagree */
+	const char *call; /* the same in words, XPORT_CALL_MAX bytes that end in 0; or NULL */
+	const void *in;	  /* shown to the peers by xport_sync */
 	void *out;
 	bool shares; /* it syncs or shares, so every peer's memory is needed */
 };
@@ -166,6 +168,7 @@ struct xport_op {
 	uint64_t ticket, allow_ns;
 	bool numbered;
 	uint32_t kind;
+	const char *call;
 	const void *in;
 	void *out;
 };

@@ -65,6 +65,7 @@ struct exchange {
 	struct comm *comm;
 	struct exchange *next;
 	uint64_t id;
+	uint32_t mark; /* xport_opening.kind */
 	bool begun;
 	uint64_t poll_ns;	  /* when to look after it next */
 	char refused[REASON_MAX]; /* why a peer will not go on, or empty; complete when: */

@@ -53,11 +53,13 @@ ring_close(struct ring *q)
 }
 
 static inline const struct cmdq_comm *
-comm_bind(struct cmdqs *s, uint64_t comm)
+comm_bind(struct cmdqs *s, uint64_t comm, bool by_memory)
 {
 	const struct cmdq_comm *record;
 	struct err err = {0};
 
+	must(cmdqs_attached(s, comm, 1, &(struct cmdq_choice){0}, &err), &err);
+	cmdqs_joined(s, comm, 1, by_memory);
 	must(cmdqs_bind(s, comm, 1, (uint32_t)getpid(), "t_cmdq", &record, &err), &err);
 	return record;
 }

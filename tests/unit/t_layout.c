@@ -93,6 +93,7 @@ test_peermem(void)
 	};
 	static const struct row set[] = {
 	    FIELD(slot_page, arrival),
+	    FIELD(slot_page, call),
 	    FIELD(slot_page, share),
 	    {sizeof(struct slot_page), sizeof(struct peermem_count), "taken"},
 	};
@@ -143,9 +144,9 @@ packed(const char *name, const struct frame *f)
 
 	frame_pack(&(struct frame){0}, empty);
 	frame_pack(f, full);
-	while (r.at < 56 && empty[r.at] == full[r.at])
+	while (r.at < 60 && empty[r.at] == full[r.at])
 		r.at++;
-	while (r.at + r.nbytes < 56 && empty[r.at + r.nbytes] != full[r.at + r.nbytes])
+	while (r.at + r.nbytes < 60 && empty[r.at + r.nbytes] != full[r.at + r.nbytes])
 		r.nbytes++;
 	return r;
 }
@@ -167,8 +168,8 @@ test_frame(void)
 	    packed("src", &(struct frame){.src = UINT32_MAX}),
 	    packed("nbytes", &(struct frame){.nbytes = UINT32_MAX}),
 	    packed("crc", &(struct frame){.crc = UINT32_MAX}),
-	    {56, 4, "header's crc"},
-	    {60, 4, "zero"},
+	    packed("mark", &(struct frame){.mark = UINT32_MAX}),
+	    {60, 4, "header's crc"},
 	    {FRAME_HEADER, 0, "payload"},
 	};
 
