@@ -27,12 +27,10 @@
 #define cudaMemcpy		 cudaMemcpy_ptds
 #define cudaMemcpy2D		 cudaMemcpy2D_ptds
 #define cudaMemcpy3D		 cudaMemcpy3D_ptds
-#define cudaMemcpyPeer		 cudaMemcpyPeer_ptds
 #define cudaMemset		 cudaMemset_ptds
 #define cudaMemset2D		 cudaMemset2D_ptds
 #define cudaMemcpyAsync		 cudaMemcpyAsync_ptsz
 #define cudaMemcpy2DAsync	 cudaMemcpy2DAsync_ptsz
-#define cudaMemcpyPeerAsync	 cudaMemcpyPeerAsync_ptsz
 #define cudaMemsetAsync		 cudaMemsetAsync_ptsz
 #define cudaMemset2DAsync	 cudaMemset2DAsync_ptsz
 #define cudaMemcpy3DAsync	 cudaMemcpy3DAsync_ptsz

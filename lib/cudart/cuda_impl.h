@@ -1,7 +1,7 @@
 /*
  * cuda_impl.h - what the files of libcudart share.
  *
- * Design notes. Locks, outer first: the lock of captures (capture.c), a stream's, a device's. A stream's lock
+ * Design notes. Locks, outer first: an event's, the lock of captures (capture.c), a stream's, a device's. A stream's lock
  * covers the order of its commands: who appends to its queue holds it. A device's lock covers its list of streams.
  * Streams that a program has destroyed are kept for reuse, with their queues, and never freed: an event may
  * point to a queue for ever.
@@ -71,9 +71,8 @@ bool cuda_is_forked(void);
 
 #define STREAM_MAGIC 0x6770757374726d31ull
 
-struct work;
 struct capture;
-struct node;
+struct CUgraphNode_st;
 
 struct CUstream_st {
 	uint64_t magic, id;
@@ -90,7 +89,7 @@ struct CUstream_st {
 	struct worker *worker; /* of its CMDQ_EXTERN works; NULL until it has some */
 	/* Capture; its lock held. */
 	struct capture *_Atomic capture;
-	struct node **tips; /* the nodes that the next one depends on */
+	struct CUgraphNode_st **tips; /* the nodes that the next one depends on */
 	size_t ntips;
 };
 
@@ -238,7 +237,7 @@ cudaError_t capture_forbids_on(struct CUstream_st *s);
 /* Events recorded in a capture. */
 struct captured {
 	uint64_t id; /* of the capture; 0: none */
-	struct node **tips;
+	struct CUgraphNode_st **tips;
 	size_t ntips;
 };
 void captured_fini(struct captured *c);
