@@ -326,6 +326,7 @@ comm_end(struct coord *c, struct comm *comm, const struct err *why)
 	if (c->comms->hooks->begun(comm))
 		members_abort(c, comm, &err, NULL); /* the detach that follows tells */
 	c->comms->hooks->end(c, comm, &err);
+	rendezvous_parent_ends(c, comm, &err, false);
 	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
 		pendings_fail(c, waits[i], comm->id, &err);
 	comm_detach(c, comm, why);

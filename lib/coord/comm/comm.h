@@ -146,6 +146,6 @@ void comms_set_last(struct coord *c, uint64_t id);
 bool comm_row(size_t i, char *text, size_t room);
 
 handler on_comm_init, on_comm_init_rank, on_comm_destroy, on_comm_status, on_comm_abort,
-    on_comm_shrink, on_comm_grow;
+    on_comm_shrink, on_comm_grow, on_comm_split_rank, on_comm_shrink_rank, on_comm_grow_rank;
 
 #endif

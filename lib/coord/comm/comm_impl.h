@@ -114,6 +114,7 @@ struct comm {
 	bool made;	  /* it has been live */
 	bool by_memory;	  /* every rank has mapped every other's memory */
 	bool queued;	  /* its ranks enqueue operations themselves */
+	uint32_t splits;  /* by calls of each rank; since a restart */
 	uint32_t waiting; /* calls of members under way */
 	enum gpusim_on_failure on_failure;
 	struct recovery rec;
@@ -276,8 +277,13 @@ bool queue_is_ready(const struct coord *c);
 const struct label *queue_first(const struct coord *c, uint32_t *want);
 void queue_client_is(struct coord *c, uint64_t client_id, bool gone);
 
-/* ---- rendezvous.c */
+/* ---- rendezvous.c, init_rank.c */
 
+/* The communicator has failed for good, or is over: ranks that wait to make others of it hear why. */
+void rendezvous_parent_ends(struct coord *c, const struct comm *comm, const struct err *why,
+			    bool failed);
+/* They hear it too when a rank leaves for which they wait. */
+void rendezvous_rank_leaves(struct coord *c, const struct comm *comm, uint32_t rank);
 void rendezvous_client_is(struct coord *c, uint64_t client_id, bool gone);
 /* A communicator that was made is over: its id is used up. */
 void rendezvous_used(struct coord *c, const struct comm *comm);

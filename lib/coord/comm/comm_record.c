@@ -67,7 +67,7 @@ take_asks(struct coord *c, const struct comm *comm, const struct pending *first,
 {
 	size_t n = 0;
 
-	if (!first || pending_asker(first)->kind != GPU_SIM__REQUEST__BODY_COMM_INIT_RANK)
+	if (!first || !comm->owners || pending_on(first) != &wait_attach)
 		return 0;
 	for (const struct pending *p = pending_next(c, NULL); p && n < comm->nowners;
 	     p = pending_next(c, p)) {

@@ -58,6 +58,7 @@ comm_leave(struct coord *c, struct comm *comm, uint32_t rank, struct pending *p,
 		return RC_OK;
 	}
 	act_log(c, "comm %" PRIu64 ": rank %u has left", comm->id, rank);
+	rendezvous_rank_leaves(c, comm, rank);
 	r.success = true;
 	answer_body(c, p, GPU_SIM__REPLY__BODY_COMM_DESTROY, &r);
 	return RC_OK;

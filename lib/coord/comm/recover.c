@@ -148,6 +148,7 @@ comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
 		  "%s", line->text);
 	c->comms->hooks->failed(c, comm, line);
+	rendezvous_parent_ends(c, comm, line, true);
 	forget_failure(comm);
 	pendings_fail(c, &wait_attach, comm->id, line);
 	while ((p = pending_find(c, &wait_abort, comm->id)))

@@ -36,6 +36,17 @@ has_effect(GpuSim__Request__BodyCase kind)
 	}
 }
 
+/* Its answer tells of a new communicator. */
+static bool
+makes(GpuSim__Request__BodyCase kind)
+{
+	return kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
+	       kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK ||
+	       kind == GPU_SIM__REQUEST__BODY_COMM_SPLIT_RANK ||
+	       kind == GPU_SIM__REQUEST__BODY_COMM_SHRINK_RANK ||
+	       kind == GPU_SIM__REQUEST__BODY_COMM_GROW_RANK;
+}
+
 /* ---- clients */
 
 static struct persist_client *
@@ -153,8 +164,7 @@ persist_reply(struct coord *c, const struct pending *p, GpuSim__Reply *reply,
 	if (!c->cfg.persists || !has_effect(asker->kind) || is_refusal(p, reply))
 		return;
 	a->promise = true;
-	if (reply->code == RC_OK && (asker->kind == GPU_SIM__REQUEST__BODY_COMM_INIT ||
-				     asker->kind == GPU_SIM__REQUEST__BODY_COMM_INIT_RANK))
+	if (reply->code == RC_OK && makes(asker->kind))
 		a->made = reply->comminit->commid;
 	if (asker->client_id && asker->seq)
 		store(c, asker, reply);

@@ -1,0 +1,316 @@
+/*
+ * family.c - communicators of the ranks of a communicator, the parent, by a call of each rank for itself: split and
+ * shrink, as ncclCommSplit and ncclCommShrink.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coord/comm/rendezvous.h"
+
+enum rc
+family_parent(struct coord *c, uint64_t id, uint32_t rank, bool aborts, struct comm **out,
+	      struct err *err)
+{
+	struct comm *comm = comm_find(c, id);
+
+	if (!comm)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, id);
+	if (!aborts && comm->state == COMM_FAILED)
+		return err_set(err, RC_FAILED,
+			       "comm %" PRIu64 " failed earlier: %s; its ranks may shrink it with "
+			       "abort",
+			       id, comm->failed.text);
+	if (!aborts && comm_busy(comm))
+		return err_set(err, RC_BUSY, "comm %" PRIu64 " is recovering; try again", id);
+	if (rank >= comm->nranks)
+		return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 ", which has %u", rank, id,
+			       comm->nranks);
+	if (comm->queued && comm->owners[rank].left)
+		return err_set(err, RC_INVAL, "rank %u has left comm %" PRIu64, rank, id);
+	*out = comm;
+	return RC_OK;
+}
+
+void
+family_inherit(const struct comm *parent, const struct seat *first, GpuSim__CommInitRequest *q)
+{
+	q->lease = parent->lease;
+	q->onfailure = (GpuSim__OnFailure)parent->on_failure;
+	q->optimeoutms = first->op_timeout_ms ? first->op_timeout_ms : parent->op_timeout_ms;
+	q->program = (char *)first->label.program;
+	q->pid = first->label.pid;
+}
+
+/* One of the ranks rank[] of the parent, in that order; they hear why not. */
+static void
+make_child(struct coord *c, struct rendezvous *v, const uint32_t *rank, uint32_t n)
+{
+	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
+	struct comm *parent = comm_any(c, v->parent), *comm;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct err err = {0};
+
+	family_inherit(parent, &v->seat[rank[0]], &q);
+	for (uint32_t r = 0; r < n && err.rc == RC_OK; r++) {
+		dev[r] = comm_device(parent, rank[r]);
+		if (device_is_lost(dev[r]))
+			comm_rank_lost(parent, rank[r], &err);
+	}
+	if (err.rc == RC_OK &&
+	    rendezvous_make(c, v, &q, parent->queued, rank, dev, n, &comm, &err) == RC_OK)
+		return;
+	rendezvous_refuse(v, &err);
+	for (uint32_t r = 0; r < n; r++)
+		answer_failure(c, v->seat[rank[r]].p, &err);
+}
+
+/* A parent that recovers may have other ranks by now. */
+static bool
+is_as_it_was(struct coord *c, struct rendezvous *v)
+{
+	const struct comm *parent = comm_any(c, v->parent);
+	struct err err;
+
+	if (parent && parent->nranks == v->nranks)
+		return true;
+	err_set(&err, RC_RECOVERED, "its ranks have changed");
+	rendezvous_refuse(v, &err);
+	rendezvous_answer(c, v, &err);
+	return false;
+}
+
+/* ---- split */
+
+struct colored {
+	int color, key;
+	uint32_t rank;
+};
+
+static int
+by_color(const void *left, const void *right)
+{
+	const struct colored *a = left, *b = right;
+
+	if (a->color != b->color)
+		return a->color < b->color ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* The ranks with a color, sorted; the others are answered. How many. */
+static uint32_t
+sort_ranks(struct coord *c, struct rendezvous *v, struct colored *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < v->nranks; r++) {
+		const struct seat *s = &v->seat[r];
+		GpuSim__CommInitResponse none = GPU_SIM__COMM_INIT_RESPONSE__INIT;
+
+		if (s->color >= 0) {
+			m[n++] = (struct colored){s->color, s->key, r};
+			continue;
+		}
+		none.success = true;
+		answer_body(c, s->p, GPU_SIM__REPLY__BODY_COMM_INIT, &none);
+	}
+	if (n)
+		qsort(m, n, sizeof *m, by_color);
+	return n;
+}
+
+static void
+complete_split(struct coord *c, struct rendezvous *v)
+{
+	struct colored m[WIRE_MAX_RANKS];
+	uint32_t rank[WIRE_MAX_RANKS], n, many;
+
+	if (!is_as_it_was(c, v))
+		return;
+	comm_any(c, v->parent)->splits = v->call + 1;
+	n = sort_ranks(c, v, m);
+	for (uint32_t i = 0; i < n; i += many) {
+		for (many = 0; i + many < n && m[i + many].color == m[i].color; many++)
+			rank[many] = m[i + many].rank;
+		make_child(c, v, rank, many);
+	}
+}
+
+static void
+name_split(const struct rendezvous *v, char *text, size_t room)
+{
+	snprintf(text, room, "split of comm %" PRIu64, v->parent);
+}
+
+static const struct gathering split = {.complete = complete_split, .name = name_split};
+
+static struct rendezvous *
+find_split(const struct coord *c, uint64_t parent, uint32_t call)
+{
+	struct rendezvous *v = c->comms->rendezvous;
+
+	while (v && !(v->kind == &split && v->parent == parent && v->call == call))
+		v = v->next;
+	return v;
+}
+
+enum rc
+on_comm_split_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommSplitRankRequest *q = req->commsplitrank;
+	struct rendezvous *v = find_split(c, q->commid, q->call);
+	struct seat s = {.color = q->color, .key = q->key, .op_timeout_ms = q->optimeoutms};
+	struct comm *parent;
+	enum rc rc = family_parent(c, q->commid, q->rank, false, &parent, err);
+
+	if (rc == RC_OK && q->call < parent->splits)
+		rc = err_set(err, RC_INVAL,
+			     "rank %u asks for split %u of comm %" PRIu64
+			     ", which has been split %u times",
+			     q->rank, q->call + 1, q->commid, parent->splits);
+	if (rc == RC_OK && !v) {
+		v = rendezvous_new(c, &split, parent->nranks, err);
+		if (!v)
+			return err_prefix(err, "split of comm %" PRIu64, q->commid);
+		v->parent = q->commid;
+		v->call = q->call;
+	}
+	if (rc == RC_OK && rendezvous_check_seat(v, q->rank, err) != RC_OK)
+		rc = rendezvous_refuse(v, err);
+	if (rc != RC_OK)
+		return rc;
+	label_set(&s.label, q->program, q->pid);
+	rendezvous_arrive(c, v, q->rank, s, p);
+	rendezvous_complete(c, v);
+	return RC_OK;
+}
+
+/* ---- shrink */
+
+static void
+complete_shrink(struct coord *c, struct rendezvous *v)
+{
+	uint32_t rank[WIRE_MAX_RANKS], n = 0;
+
+	if (!is_as_it_was(c, v))
+		return;
+	for (uint32_t r = 0; r < v->nranks; r++)
+		if (!v->seat[r].spared)
+			rank[n++] = r;
+	make_child(c, v, rank, n);
+}
+
+static void
+name_shrink(const struct rendezvous *v, char *text, size_t room)
+{
+	snprintf(text, room, "shrink of comm %" PRIu64, v->parent);
+}
+
+static const struct gathering shrink = {.complete = complete_shrink, .name = name_shrink};
+
+static bool
+spares(const struct rendezvous *v, const bool *spared, uint32_t nranks)
+{
+	for (uint32_t r = 0; r < v->nranks && r < nranks; r++)
+		if (v->seat[r].spared != spared[r])
+			return false;
+	return v->nranks == nranks;
+}
+
+static struct rendezvous *
+find_shrink(const struct coord *c, uint64_t parent, const bool *spared, uint32_t nranks)
+{
+	struct rendezvous *v = c->comms->rendezvous;
+
+	while (v && !(v->kind == &shrink && v->parent == parent && spares(v, spared, nranks)))
+		v = v->next;
+	return v;
+}
+
+static struct rendezvous *
+begin_shrink(struct coord *c, const GpuSim__CommShrinkRankRequest *q, const bool *spared,
+	     uint32_t nranks, struct err *err)
+{
+	struct rendezvous *v = rendezvous_new(c, &shrink, nranks, err);
+
+	if (!v)
+		return NULL;
+	v->parent = q->commid;
+	v->aborts = q->abort;
+	for (uint32_t r = 0; r < nranks; r++) {
+		v->seat[r].spared = spared[r];
+		v->nspared += spared[r];
+	}
+	return v;
+}
+
+static enum rc
+take_excluded(const struct comm *parent, const GpuSim__CommShrinkRankRequest *q, bool *spared,
+	      struct err *err)
+{
+	for (uint32_t r = 0; r < parent->nranks; r++)
+		spared[r] = false;
+	for (size_t i = 0; i < q->n_exclude; i++) {
+		if (q->exclude[i] >= parent->nranks)
+			return err_set(err, RC_INVAL,
+				       "rank %u is to be excluded from comm %" PRIu64
+				       ", which has %u",
+				       q->exclude[i], parent->id, parent->nranks);
+		spared[q->exclude[i]] = true;
+	}
+	if (q->n_exclude == 0)
+		return err_set(err, RC_INVAL, "rank %u excludes no rank from comm %" PRIu64,
+			       q->rank, parent->id);
+	if (spared[q->rank])
+		return err_set(err, RC_INVAL, "rank %u of comm %" PRIu64 " excludes itself",
+			       q->rank, parent->id);
+	return RC_OK;
+}
+
+/* Its operations end, which its ranks may be in. */
+static void
+abort_parent(struct coord *c, struct comm *parent, uint32_t rank)
+{
+	struct err why;
+
+	if (parent->state & (COMM_FAILED | COMM_DRAINING))
+		return;
+	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": rank %u shrinks it with abort", parent->id,
+		rank);
+	parent->rec.final = true;
+	comm_happens(c, parent, COMM_ABORTED, &why);
+}
+
+enum rc
+on_comm_shrink_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommShrinkRankRequest *q = req->commshrinkrank;
+	struct seat s = {.op_timeout_ms = q->optimeoutms};
+	bool spared[WIRE_MAX_RANKS];
+	struct rendezvous *v = NULL;
+	struct comm *parent;
+	enum rc rc = family_parent(c, q->commid, q->rank, q->abort, &parent, err);
+
+	if (rc == RC_OK)
+		rc = take_excluded(parent, q, spared, err);
+	if (rc != RC_OK)
+		return rc;
+	v = find_shrink(c, q->commid, spared, parent->nranks);
+	if (!v && !(v = begin_shrink(c, q, spared, parent->nranks, err)))
+		return err_prefix(err, "shrink of comm %" PRIu64, q->commid);
+	if (v->aborts != q->abort)
+		rc = err_set(err, RC_INVAL, "rank %u says %s abort, who came before %s", q->rank,
+			     q->abort ? "with" : "without", q->abort ? "without" : "with");
+	if (rc == RC_OK)
+		rc = rendezvous_check_seat(v, q->rank, err);
+	if (rc != RC_OK)
+		return rendezvous_refuse(v, err);
+	label_set(&s.label, q->program, q->pid);
+	rendezvous_arrive(c, v, q->rank, s, p);
+	if (q->abort)
+		abort_parent(c, parent, q->rank);
+	rendezvous_complete(c, v);
+	return RC_OK;
+}

@@ -1,0 +1,300 @@
+/*
+ * init_rank.c - a communicator of ranks that come by an id, as ncclCommInitRank.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coord/comm/rendezvous.h"
+
+/* ---- used ids */
+
+void
+rendezvous_used(struct coord *c, const struct comm *comm)
+{
+	if (!comm->made || id_is_none(&comm->uid))
+		return;
+	c->comms->used[c->comms->nused++ % COORD_USED_IDS] = (struct used_id){comm->uid, comm->id};
+}
+
+uint64_t
+rendezvous_used_by(const struct coord *c, const struct unique_id *uid)
+{
+	for (const struct comm *comm = c->comms->first; comm; comm = comm->next)
+		if (same_id(&comm->uid, uid))
+			return comm->id;
+	for (size_t i = 0; i < COORD_USED_IDS && i < c->comms->nused; i++)
+		if (same_id(&c->comms->used[i].uid, uid))
+			return c->comms->used[i].comm;
+	return 0;
+}
+
+/* ---- what one rank says */
+
+static void complete(struct coord *c, struct rendezvous *v);
+
+/* "id 0123..." */
+static void
+name_id(const struct rendezvous *v, char *text, size_t room)
+{
+	snprintf(text, room, "id %016" PRIx64 "%016" PRIx64, v->uid.high, v->uid.low);
+}
+
+static const struct gathering by_id = {.complete = complete, .name = name_id};
+
+static enum rc
+refuse(struct err *err, const struct unique_id *uid)
+{
+	return err_prefix(err, "id %016" PRIx64 "%016" PRIx64, uid->high, uid->low);
+}
+
+static struct rendezvous *
+find(const struct coord *c, const struct unique_id *uid)
+{
+	struct rendezvous *v = c->comms->rendezvous;
+
+	while (v && !(v->kind == &by_id && same_id(&v->uid, uid)))
+		v = v->next;
+	return v;
+}
+
+static enum rc
+check_call(const struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
+	   struct err *err)
+{
+	uint64_t comm;
+
+	if (id_is_none(uid))
+		return err_set(err, RC_INVAL, "an id of zeros, which no unique-id is");
+	if (q->numranks == 0 || q->numranks > WIRE_MAX_RANKS)
+		return err_set(err, RC_INVAL, "%u ranks; a communicator has 1 to %u", q->numranks,
+			       WIRE_MAX_RANKS);
+	if (q->rank >= q->numranks)
+		return err_set(err, RC_INVAL, "rank %u of %u ranks, which are counted from 0",
+			       q->rank, q->numranks);
+	if (check_policy((uint32_t)q->onfailure, err) != RC_OK)
+		return err->rc;
+	comm = rendezvous_used_by(c, uid);
+	if (comm)
+		return err_set(err, RC_INVAL,
+			       "it is used up: communicator %" PRIu64 " was made by it", comm);
+	return RC_OK;
+}
+
+/* Whether it agrees with those who came before. */
+static enum rc
+check_agreement(const struct rendezvous *v, const GpuSim__CommInitRankRequest *q, struct err *err)
+{
+	if (q->numranks != v->nranks)
+		return err_set(err, RC_INVAL, "rank %u says %u ranks, who came before says %u",
+			       q->rank, q->numranks, v->nranks);
+	if (q->lease != v->lease || q->onfailure != v->on_failure ||
+	    q->optimeoutms != v->op_timeout_ms)
+		return err_set(err, RC_INVAL,
+			       "rank %u wants another lease, policy on failure or timeout than who "
+			       "came before",
+			       q->rank);
+	return rendezvous_check_seat(v, q->rank, err);
+}
+
+enum rc
+rendezvous_check_device(struct coord *c, const struct rendezvous *v, uint32_t rank,
+			uint64_t device_id, struct err *err)
+{
+	struct device *d;
+
+	if (!device_id)
+		return RC_OK;
+	if (device_named(c, device_id, &d, err) != RC_OK)
+		return err->rc;
+	for (uint32_t r = 0; v && r < v->nranks; r++)
+		if (r != rank && v->seat[r].p && v->seat[r].device_id == device_id)
+			return err_set(err, RC_INVAL,
+				       "device %016" PRIx64
+				       " is named twice, as rank %u and rank %u",
+				       device_id, r, rank);
+	return RC_OK;
+}
+
+/* ---- all are there */
+
+/* Devices by rank: those named, then for the others the free one whose ordinal is the rank, then
+ * the next free ones. */
+enum rc
+rendezvous_choose(struct coord *c, const struct rendezvous *v, struct device **dev, struct err *err)
+{
+	bool taken[COORD_MAX_DEVICES] = {false};
+	uint32_t want = 0, nfree = 0;
+	size_t next = 0;
+
+	for (size_t i = 0; i < devices_count(c); i++)
+		taken[i] = !device_is_free(device_at(c, i)) || device_is_spare(device_at(c, i));
+	for (uint32_t r = 0; r < v->nranks; r++) {
+		uint64_t named = v->seat[r].device_id;
+
+		dev[r] = NULL;
+		want += !named;
+		if (rendezvous_check_device(c, v, r, named, err) != RC_OK)
+			return err->rc;
+		for (size_t i = 0; named && i < devices_count(c); i++)
+			if (device_id(device_at(c, i)) == named) {
+				dev[r] = device_at(c, i);
+				taken[i] = true;
+			}
+	}
+	for (size_t i = 0; i < devices_count(c); i++) {
+		uint32_t r = device_ordinal(device_at(c, i));
+
+		nfree += !taken[i];
+		if (taken[i] || r >= v->nranks || dev[r])
+			continue;
+		dev[r] = device_at(c, i);
+		taken[i] = true;
+	}
+	if (nfree < want || (want && queue_is_ready(c)))
+		return supply_short(c, want, nfree, err);
+	for (uint32_t r = 0; r < v->nranks; r++) {
+		while (!dev[r] && taken[next])
+			next++;
+		if (!dev[r])
+			dev[r] = device_at(c, next++);
+	}
+	return RC_OK;
+}
+
+enum rc
+rendezvous_can_queue(const struct rendezvous *v, uint32_t from, struct device *const *dev,
+		     struct err *err)
+{
+	for (uint32_t r = from; r < v->nranks; r++) {
+		const struct seat *s = &v->seat[r];
+
+		if (device_is_beside(dev[r], s->host, s->user))
+			continue;
+		return err_set(err, RC_INVAL,
+			       s->host[0] ? "rank %u's process is not on the host of its device "
+					    "%016" PRIx64 ", or of another user"
+					  : "rank %u (device %016" PRIx64
+					    ") does not enqueue operations itself",
+			       r, device_id(dev[r]));
+	}
+	return RC_OK;
+}
+
+/* Whether its ranks enqueue operations themselves; RC_INVAL: one cannot, and another insists. */
+static enum rc
+choose_queued(const struct coord *c, const struct rendezvous *v, struct device *const *dev,
+	      bool *queued, struct err *err)
+{
+	enum rc rc = comm_can_queue(c, v->on_failure, err);
+	bool must = false;
+
+	if (rc == RC_OK)
+		rc = rendezvous_can_queue(v, 0, dev, err);
+	for (uint32_t r = 0; r < v->nranks; r++)
+		must |= v->seat[r].must_queue;
+	*queued = rc == RC_OK;
+	return must ? rc : RC_OK;
+}
+
+enum rc
+rendezvous_make(struct coord *c, const struct rendezvous *v, const GpuSim__CommInitRequest *q,
+		bool queued, const uint32_t *rank, struct device **dev, uint32_t nranks,
+		struct comm **out, struct err *err)
+{
+	struct owner *owners = alloc_zeroed(nranks, sizeof *owners);
+	enum rc rc = RC_OK;
+
+	if (!owners)
+		rc = err_set(err, RC_NOMEM, "the coordinator is out of memory");
+	for (uint32_t r = 0; owners && r < nranks; r++)
+		owners[r].client_id = pending_asker(v->seat[rank ? rank[r] : r].p)->client_id;
+	if (rc == RC_OK)
+		rc = comm_make(c, q, queued, dev, nranks, owners[0].client_id, out, err);
+	if (rc != RC_OK) {
+		free(owners);
+		return rc;
+	}
+	(*out)->owners = owners;
+	(*out)->nowners = nranks;
+	for (uint32_t r = 0; r < nranks; r++)
+		pending_wait(c, v->seat[rank ? rank[r] : r].p, &wait_attach, (*out)->id, NULL);
+	return RC_OK;
+}
+
+static enum rc
+make(struct coord *c, const struct rendezvous *v, struct err *err)
+{
+	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
+	struct label label = v->seat[0].label;
+	struct device *dev[WIRE_MAX_RANKS];
+	struct unique_id uid = v->uid;
+	struct comm *comm;
+	bool queued = false;
+	enum rc rc = rendezvous_choose(c, v, dev, err);
+
+	if (rc == RC_OK)
+		rc = choose_queued(c, v, dev, &queued, err);
+	q.lease = v->lease;
+	q.onfailure = v->on_failure;
+	q.optimeoutms = v->op_timeout_ms;
+	q.program = label.program;
+	q.pid = label.pid;
+	if (rc == RC_OK)
+		rc = rendezvous_make(c, v, &q, queued, NULL, dev, v->nranks, &comm, err);
+	if (rc == RC_OK)
+		comm->uid = uid;
+	return rc;
+}
+
+static void
+complete(struct coord *c, struct rendezvous *v)
+{
+	struct err err;
+
+	if (make(c, v, &err) == RC_OK)
+		return;
+	rendezvous_refuse(v, &err);
+	rendezvous_answer(c, v, &err);
+}
+
+/* ---- the call */
+
+static struct rendezvous *
+begin(struct coord *c, const GpuSim__CommInitRankRequest *q, const struct unique_id *uid,
+      struct err *err)
+{
+	struct rendezvous *v = rendezvous_new(c, &by_id, q->numranks, err);
+
+	if (!v)
+		return NULL;
+	v->uid = *uid;
+	v->lease = q->lease;
+	v->on_failure = q->onfailure;
+	v->op_timeout_ms = q->optimeoutms;
+	return v;
+}
+
+enum rc
+on_comm_init_rank(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	const GpuSim__CommInitRankRequest *q = req->comminitrank;
+	const struct unique_id uid = {q->idhigh, q->idlow};
+	struct rendezvous *v = find(c, &uid);
+	struct seat s = {.device_id = q->deviceid, .user = q->user, .must_queue = q->mustqueue};
+	enum rc rc = check_call(c, q, &uid, err);
+
+	if (rc == RC_OK && v)
+		rc = check_agreement(v, q, err);
+	if (rc == RC_OK)
+		rc = rendezvous_check_device(c, v, q->rank, q->deviceid, err);
+	if (rc == RC_OK && !v && !(v = begin(c, q, &uid, err)))
+		rc = err->rc;
+	if (rc != RC_OK)
+		return refuse(err, &uid);
+	snprintf(s.host, sizeof s.host, "%s", q->host);
+	label_set(&s.label, q->program, q->pid);
+	rendezvous_arrive(c, v, q->rank, s, p);
+	rendezvous_complete(c, v);
+	return RC_OK;
+}
