@@ -15,6 +15,7 @@
 #include "coll/shape.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 static enum rc
 list(bool json)
@@ -60,6 +61,13 @@ tuner_here(struct tuner *t, struct err *err)
 	return tuner_configure(t, getenv("GPUSIM_ALGO"), getenv("GPUSIM_TUNER_CONFIG_FILE"), err);
 }
 
+/* Of a partial result; the plan's messages hold as many of them as their size allows. */
+static unsigned
+widening(const struct args *a, const struct plan_args *p)
+{
+	return coll_reduces(p->coll) ? redop_widening(a->redop, a->dtype) : 1;
+}
+
 static enum rc
 choose(const struct tuner *t, const struct plan_args *p, const struct args *a, const char *algo,
        struct tune_answer *out, struct err *err)
@@ -69,9 +77,19 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 			       .nranks = p->nranks,
 			       .nbytes = p->nelem * size,
 			       .algo = algo,
-			       .chunk_bytes = p->chunk * size};
+			       .chunk_bytes = p->chunk * size * widening(a, p),
+			       .widening = widening(a, p)};
 
 	return tuner_choose(t, &ask, out, err);
+}
+
+/* Of a message. */
+static uint64_t
+elements(const struct args *a, const struct plan_args *p, const struct tune_answer *answer)
+{
+	return answer->chunk_bytes /
+	       (dtype_size(a->dtype) *
+		cost_widening(p->coll, answer->algo->name, p->nranks, widening(a, p)));
 }
 
 /* The steps, after a line with the choices that the options leave open. */
@@ -92,7 +110,7 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	if (!json)
 		buf_addf(text, "auto: %s in messages of at most %" PRIu64 " bytes, by %s\n",
 			 answer.algo->name, answer.chunk_bytes, by[answer.by]);
-	p->chunk = answer.chunk_bytes / dtype_size(a->dtype);
+	p->chunk = elements(a, p, &answer);
 	return (json ? plan_show_json : plan_show)(p, answer.algo->name, text, err);
 }
 
@@ -109,7 +127,7 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 
 	if (rc != RC_OK)
 		return rc;
-	p.chunk = answer.chunk_bytes / dtype_size(a->dtype);
+	p.chunk = elements(a, &p, &answer);
 	rc = plan_build_all(&p, row->name, &plans, err);
 	if (rc != RC_OK)
 		return rc;
@@ -123,12 +141,12 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 			 ",\"auto\":%s}",
 			 text->data[text->len - 1] == '[' ? "" : ",", row->name, us,
 			 isnan(answer.us) ? us : answer.us, counts.rounds, counts.max_messages,
-			 p.chunk * dtype_size(a->dtype), taken ? "true" : "false");
+			 answer.chunk_bytes, taken ? "true" : "false");
 	else if (rc == RC_OK)
-		buf_addf(
-		    text, "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s\n",
-		    row->name, us, isnan(answer.us) ? us : answer.us, counts.rounds,
-		    counts.max_messages, p.chunk * dtype_size(a->dtype), taken ? "  auto" : "");
+		buf_addf(text,
+			 "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s\n",
+			 row->name, us, isnan(answer.us) ? us : answer.us, counts.rounds,
+			 counts.max_messages, answer.chunk_bytes, taken ? "  auto" : "");
 	return rc;
 }
 
@@ -189,6 +207,7 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = plan_size(p.coll, a, &p.nelem, err);
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
+	p.wide = rc == RC_OK && widening(a, &p) > 1;
 	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
 		rc =

@@ -23,6 +23,8 @@
 	    "whole vectors over doubling distances")                                               \
 	ROW(ALLREDUCE, "ring-chunked", plan_allreduce_ring_chunked, "the ring, slice by slice")    \
 	ROW(ALLREDUCE, "tree", plan_allreduce_tree, "half up and down each of two binary trees")   \
+	ROW(ALLREDUCE, "pairwise", plan_allreduce_pairwise,                                        \
+	    "each part to its rank, and back to all")                                              \
 	ROW(BROADCAST, "ring", plan_broadcast_ring, "a pipelined chain from the root")             \
 	ROW(BROADCAST, "naive", plan_broadcast_naive, "the root sends to each rank in turn")       \
 	ROW(BROADCAST, "scatter-allgather", plan_broadcast_scatter_allgather,                      \
@@ -186,6 +188,9 @@ void plan_forward(const struct plan_args *a, struct plan *out, struct plan_step 
 void plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
 void plan_local(struct plan *out, struct plan_step s);
 void plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct plan_step s);
+
+/* Partial sums of the steps from number `from` on go to PLAN_WIDE. */
+void plan_widen(struct plan *out, size_t from);
 
 /* The plan cannot be made: RC_NOMEM, or RC_INVAL past PLAN_MAX_STEPS. */
 void plan_fail(struct plan *out, enum rc rc);

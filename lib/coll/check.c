@@ -44,9 +44,11 @@ lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const stru
 	rank->buf[PLAN_IN].len = nin;
 	rank->buf[PLAN_OUT].len = nout;
 	rank->buf[PLAN_TMP].len = plan->ntmp;
+	rank->buf[PLAN_WIDE].len = plan->nwide;
 	if (place == PLAN_OUT_OF_PLACE || !nin || !nout) {
 		rank->buf[PLAN_OUT].base = nin;
 		rank->buf[PLAN_TMP].base = nin + nout;
+		rank->buf[PLAN_WIDE].base = nin + nout + plan->ntmp;
 		return;
 	}
 	if (in_is_part)
@@ -54,6 +56,7 @@ lay_out(const struct plan_args *a, uint32_t r, enum plan_place place, const stru
 	if (out_is_part)
 		rank->buf[PLAN_OUT].base = part.off;
 	rank->buf[PLAN_TMP].base = nin > nout ? nin : nout;
+	rank->buf[PLAN_WIDE].base = rank->buf[PLAN_TMP].base + plan->ntmp;
 }
 
 /* The part that element i is in. */
@@ -193,6 +196,7 @@ plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *counts
 			if (s->kind == STEP_SEND) {
 				messages++;
 				elements += s->count;
+				c.total_wide += s->src == PLAN_WIDE ? s->count : 0;
 			} else {
 				received += s->count;
 			}

@@ -14,8 +14,9 @@ struct plan_counts {
 	uint64_t max_elements; /* most elements sent by one rank */
 	uint64_t max_recv_elements;
 	uint64_t total_messages, total_elements;
-	uint32_t rounds; /* largest round of a send or receive, + 1; 0 when nothing moves */
-	uint32_t syncs;	 /* of one rank: STEP_SYNC and STEP_SHARE */
+	uint64_t total_wide; /* of these elements: as f32 */
+	uint32_t rounds;     /* largest round of a send or receive, + 1; 0 when nothing moves */
+	uint32_t syncs;	     /* of one rank: STEP_SYNC and STEP_SHARE */
 	uint64_t max_read, max_written; /* elements by one rank in STEP_SHARE and STEP_REDUCE_ALL */
 };
 

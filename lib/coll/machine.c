@@ -18,7 +18,7 @@ nmem_of(const struct machine_rank *info)
 {
 	uint64_t end = 0;
 
-	for (int b = 0; b < 3; b++) {
+	for (int b = 0; b < PLAN_NBUFS; b++) {
 		if (end < info->buf[b].base + info->buf[b].len)
 			end = info->buf[b].base + info->buf[b].len;
 	}
@@ -31,7 +31,7 @@ machine_bytes(const struct plan_args *a, const struct machine_rank *rank)
 	double p = a->nranks, nmem = 0;
 
 	for (uint32_t r = 0; r < a->nranks; r++) {
-		for (int b = 0; b < 3; b++)
+		for (int b = 0; b < PLAN_NBUFS; b++)
 			nmem += (double)rank[r].buf[b].len;
 	}
 	return p * p * (sizeof(struct channel) + sizeof(uint32_t)) +

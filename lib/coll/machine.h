@@ -23,8 +23,8 @@ struct machine_span {
 /* One rank before the run, as check.c lays it out. */
 struct machine_rank {
 	const struct plan *plan;
-	struct machine_span buf[3]; /* by enum plan_buf */
-	uint64_t first;		    /* input element that IN[0] is */
+	struct machine_span buf[PLAN_NBUFS]; /* by enum plan_buf */
+	uint64_t first;			     /* input element that IN[0] is */
 };
 
 #define MACHINE_UNDEFINED UINT64_MAX /* W_ELEM of an element that nothing wrote */

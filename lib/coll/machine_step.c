@@ -14,7 +14,7 @@
 
 static const char *const kind_names[] = {"send",   "receive", "recv-reduce", "copy",
 					 "finish", "sync",    "share",	     "reduce-all"};
-static const char *const buf_names[] = {"in", "out", "tmp"};
+static const char *const buf_names[PLAN_NBUFS] = {"in", "out", "tmp", "wide"};
 
 enum progress
 machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fmt, ...)
@@ -45,7 +45,7 @@ machine_range(struct machine *m, uint32_t r, uint32_t q, unsigned buf, uint64_t 
 {
 	uint64_t count = m->info[r].plan->step[m->run[r].pc].count, len;
 
-	if (buf > PLAN_TMP) {
+	if (buf >= PLAN_NBUFS) {
 		machine_bad(m, r, err, "no buffer %u", buf);
 		return false;
 	}
@@ -128,6 +128,27 @@ overlap_partly(uint64_t x, uint64_t y, uint64_t count)
 	return x != y && (x < y ? y - x : x - y) < count;
 }
 
+/* Elements of a buffer of short ones that are no inputs and not finished were rounded on the way. */
+static bool
+none_partial(const struct machine *m, uint32_t r, unsigned buf, const uint64_t *value,
+	     uint64_t count, struct err *err)
+{
+	if (!m->a->wide || !m->reduces || buf == PLAN_WIDE)
+		return true;
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t *v = value + i * m->words;
+		int n = 0;
+
+		for (size_t w = W_RANKS; w < m->words; w++)
+			n += __builtin_popcountll(v[w]);
+		if (n > 1 && !v[W_FINISHED]) {
+			machine_bad(m, r, err, "rounds a partial sum of %d ranks", n);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* ---- the steps */
 
 static enum progress
@@ -147,7 +168,8 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	ch = &m->channel[(size_t)r * m->a->nranks + s->peer];
 	if (ch->n >= PLAN_WINDOW)
 		return BLOCKED;
-	if (!all_defined(m, r, lo, s->src_off, s->count, err))
+	if (!all_defined(m, r, lo, s->src_off, s->count, err) ||
+	    !none_partial(m, r, s->src, machine_at(m, r, lo), s->count, err))
 		return FAILED;
 	if (run->npost == run->cap) {
 		size_t cap = run->cap ? 2 * run->cap : 16;
@@ -255,6 +277,8 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 					 machine_at(m, r, dst + i), err))
 			return FAILED;
 	}
+	if (!none_partial(m, r, s->dst, machine_at(m, r, dst), s->count, err))
+		return FAILED;
 	ch->head = msg->next;
 	if (!ch->head)
 		ch->tail = NULL;
@@ -290,14 +314,22 @@ do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 static enum progress
 do_finish(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
 {
-	uint64_t dst;
+	bool wide = s->src == PLAN_WIDE;
+	uint64_t src, dst;
 
 	if (!m->reduces)
 		return machine_bad(m, r, err, "nothing to finish: the collective does not reduce");
-	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
-	    !all_defined(m, r, dst, s->dst_off, s->count, err) ||
+	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err))
+		return FAILED;
+	src = dst;
+	if (wide && !find_range(m, r, s->src, s->src_off, false, &src, err))
+		return FAILED;
+	if (!all_defined(m, r, src, wide ? s->src_off : s->dst_off, s->count, err) ||
 	    !machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
+	if (wide)
+		memcpy(machine_at(m, r, dst), machine_at(m, r, src),
+		       s->count * m->words * sizeof(uint64_t));
 	for (uint64_t i = 0; i < s->count; i++) {
 		uint64_t *v = machine_at(m, r, dst + i);
 		unsigned long long n = s->dst_off + i;

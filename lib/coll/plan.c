@@ -274,7 +274,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 {
 	const struct plan_algo *row;
 	size_t nstep = plan->nstep;
-	uint64_t ntmp = plan->ntmp;
+	uint64_t ntmp = plan->ntmp, nwide = plan->nwide;
 	bool mapped = plan->mapped, stores = plan->stores;
 	enum rc rc = plan_args_check(a, err);
 
@@ -288,12 +288,15 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		build_single(a, plan);
 	else if (a->nelem || a->recv_part || a->coll == GPUSIM_BARRIER)
 		row->build(a, plan);
+	if (!plan->rc && a->wide && coll_reduces(a->coll) && a->nranks > 1)
+		plan_widen(plan, nstep);
 	if (!plan->rc)
 		return RC_OK;
 	rc = plan->rc;
 	plan->rc = RC_OK;
 	plan->nstep = nstep;
 	plan->ntmp = ntmp;
+	plan->nwide = nwide;
 	plan->mapped = mapped;
 	plan->stores = stores;
 	if (rc == RC_INVAL)

@@ -33,13 +33,19 @@
  *	barrier				nothing; nelem is 0
  * part(r) is [r*nelem/p, (r+1)*nelem/p) (plan_part), so it may be uneven or empty; or what a table of parts
  * says (plan_args.part), for allgather, gather, reducescatter, scatter and alltoall. PLAN_IN is
- * the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements. In place
+ * the caller's input, PLAN_OUT its output, PLAN_TMP scratch of plan->ntmp elements, PLAN_WIDE scratch of
+ * plan->nwide partial sums, see below. In place
  * means that IN and OUT are the same memory for allreduce, broadcast, reduce; that in is out's
  * part(rank) for allgather and gather; that out is in's part(rank) for reducescatter and
  * scatter; alltoall has no in-place form. Every plan is right in both cases. No step writes to
  * PLAN_IN. Ranks other than the root have no output in reduce and gather (they may not touch
  * PLAN_OUT) and no input in broadcast and scatter. A range of no elements is neither sent nor
  * received, on both sides; barrier alone is made of empty messages.
+ *
+ * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), what is
+ * reduced from some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
+ * messages of f32. A receive-reduce takes both kinds of message, which differ in length. STEP_FINISH rounds,
+ * from PLAN_WIDE to its place. Inputs and finished elements lie and travel as they are.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H
@@ -61,7 +67,8 @@ enum plan_step_kind {
 	STEP_RECV_REDUCE, /* dst[dst_off, +count) = src[src_off, +count) redop the chunk from peer */
 	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
 	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it for a mean (avg);
-			   * in allreduce, reduce, reducescatter only, once for each element */
+			   * in allreduce, reduce, reducescatter only, once for each element. src is
+			   * PLAN_WIDE: it is src[src_off, +count), rounded */
 	STEP_SYNC,	  /* wait until every rank has come to this step */
 	STEP_SHARE, /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
 	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
@@ -70,15 +77,17 @@ enum plan_step_kind {
 };
 
 /* PLAN_SHARED: what the ranks left with their last STEP_SHARE; offset 0 is its first element. */
-enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_SHARED };
+enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_WIDE, PLAN_SHARED };
+#define PLAN_NBUFS PLAN_SHARED /* those that are the rank's own memory */
 
 #define PLAN_EVERY UINT32_MAX
 
 struct plan_step {
-	uint8_t kind;	  /* enum plan_step_kind */
-	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
-	uint32_t peer;	  /* rank; unused by copy, finish, sync and share */
-	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
+	uint8_t kind; /* enum plan_step_kind */
+	uint8_t src,
+	    dst; /* enum plan_buf; dst unused by send, src unused by recv, and finish but from PLAN_WIDE */
+	uint32_t peer;	/* rank; unused by copy, finish, sync and share */
+	uint32_t round; /* never falls along a plan; for people and for cost, not for running */
 	uint64_t src_off, dst_off, count; /* elements */
 };
 
@@ -86,10 +95,11 @@ struct plan_step {
 struct plan {
 	struct plan_step *step;
 	size_t nstep, cap;
-	uint64_t ntmp; /* elements of scratch */
-	bool mapped;   /* it has one-sided steps */
-	bool stores;   /* some of them write to other ranks' memory */
-	enum rc rc;    /* why a step could not be appended; none is appended after it */
+	uint64_t ntmp;	/* elements of scratch */
+	uint64_t nwide; /* of PLAN_WIDE */
+	bool mapped;	/* it has one-sided steps */
+	bool stores;	/* some of them write to other ranks' memory */
+	enum rc rc;	/* why a step could not be appended; none is appended after it */
 };
 
 /* Where a rank's part lies in the vector. */
@@ -110,6 +120,7 @@ struct plan_args {
 	uint64_t nelem; /* of the whole vector, see above; may be 0 or less than nranks */
 	uint64_t chunk; /* most elements in one message; 0: no limit */
 	uint64_t share; /* most elements in one STEP_SHARE; 0: no limit */
+	bool wide;	/* partial sums are f32, elements shorter: see above */
 	const struct plan_part *part; /* by rank; NULL: even parts */
 	const struct plan_part *recv_part;
 };

@@ -9,15 +9,16 @@
 #include "coll/check.h"
 #include "coll/plan.h"
 
-static const char *const buf_names[] = {"in", "out", "tmp", "shared"};
+static const char *const buf_names[] = {"in", "out", "tmp", "wide", "shared"};
 static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
 				    "finish", "sync", "share",	     "reduce-all"};
 
 /* The ranges that a step of a kind uses. */
 static bool
-has_src(enum plan_step_kind k)
+has_src(const struct plan_step *s)
 {
-	return k != STEP_RECV && k != STEP_FINISH && k != STEP_SYNC;
+	return s->kind == STEP_FINISH ? s->src == PLAN_WIDE
+				      : s->kind != STEP_RECV && s->kind != STEP_SYNC;
 }
 
 static bool
@@ -41,12 +42,13 @@ show_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kinds[k]);
 	if (comes)
 		fprintf(f, "rank %" PRIu32, s->peer);
-	if (has_src(k))
+	if (has_src(s))
 		show_range(f, comes ? " + " : "", s->src, s->src_off, s->count);
 	if (k == STEP_REDUCE_ALL)
 		fputs(" of all ranks", f);
 	if (has_dst(k))
-		show_range(f, k == STEP_FINISH ? "" : " -> ", s->dst, s->dst_off, s->count);
+		show_range(f, k == STEP_FINISH && !has_src(s) ? "" : " -> ", s->dst, s->dst_off,
+			   s->count);
 	if (k == STEP_SEND)
 		fprintf(f, " -> rank %" PRIu32, s->peer);
 	if (k == STEP_REDUCE_ALL && s->peer == PLAN_EVERY)
@@ -68,14 +70,19 @@ text(FILE *f, const struct plan_args *a, const struct plan_algo *row, const stru
 		"\nrounds %" PRIu32 "\na rank sends at most %" PRIu64 " messages, %" PRIu64
 		" elements; receives at most %" PRIu64 " elements\n",
 		c.rounds, c.max_messages, c.max_elements, c.max_recv_elements);
-	fprintf(f, "all ranks send %" PRIu64 " messages, %" PRIu64 " elements\n", c.total_messages,
+	fprintf(f, "all ranks send %" PRIu64 " messages, %" PRIu64 " elements", c.total_messages,
 		c.total_elements);
+	if (a->wide && coll_reduces(a->coll))
+		fprintf(f, ", %" PRIu64 " of them partial sums in f32", c.total_wide);
+	fputc('\n', f);
 	for (uint32_t r = 0; r < a->nranks; r++) {
 		plan_count(&plans[r], 1, &c);
 		fprintf(f, "\nrank %" PRIu32 ": sends %" PRIu64 " messages, %" PRIu64 " elements",
 			r, c.total_messages, c.total_elements);
 		if (plans[r].ntmp)
 			fprintf(f, "; scratch %" PRIu64, plans[r].ntmp);
+		if (plans[r].nwide)
+			fprintf(f, "; wide %" PRIu64, plans[r].nwide);
 		fputc('\n', f);
 		for (size_t i = 0; i < plans[r].nstep; i++)
 			show_step(f, &plans[r].step[i]);
@@ -98,7 +105,7 @@ json_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kinds[k]);
 	if (k == STEP_SEND || k == STEP_RECV || k == STEP_RECV_REDUCE)
 		fprintf(f, ",\"peer\":%" PRIu32, s->peer);
-	if (has_src(k))
+	if (has_src(s))
 		json_place(f, "src", s->src, s->src_off);
 	if (has_dst(k))
 		json_place(f, "dst", s->dst, s->dst_off);
@@ -117,12 +124,15 @@ json(FILE *f, const struct plan_args *a, const struct plan_algo *row, const stru
 		"{\"collective\":\"%s\",\"algo\":\"%s\",\"nranks\":%" PRIu32
 		",\"elements\":%" PRIu64 ",\"chunk\":%" PRIu64 ",\"rounds\":%" PRIu32
 		",\"max_messages\":%" PRIu64 ",\"max_elements\":%" PRIu64
-		",\"total_messages\":%" PRIu64 ",\"total_elements\":%" PRIu64 ",\"ranks\":[",
+		",\"total_messages\":%" PRIu64 ",\"total_elements\":%" PRIu64
+		",\"total_wide\":%" PRIu64 ",\"ranks\":[",
 		coll_name(a->coll), row->name, a->nranks, a->nelem, a->chunk, c.rounds,
-		c.max_messages, c.max_elements, c.total_messages, c.total_elements);
+		c.max_messages, c.max_elements, c.total_messages, c.total_elements, c.total_wide);
 	for (uint32_t r = 0; r < a->nranks; r++) {
-		fprintf(f, "%s{\"rank\":%" PRIu32 ",\"scratch\":%" PRIu64 ",\"steps\":[",
-			r ? "," : "", r, plans[r].ntmp);
+		fprintf(f,
+			"%s{\"rank\":%" PRIu32 ",\"scratch\":%" PRIu64 ",\"wide\":%" PRIu64
+			",\"steps\":[",
+			r ? "," : "", r, plans[r].ntmp, plans[r].nwide);
 		for (size_t i = 0; i < plans[r].nstep; i++) {
 			fputs(i ? "," : "", f);
 			json_step(f, &plans[r].step[i]);

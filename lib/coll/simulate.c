@@ -28,6 +28,7 @@ struct sim {
 	double *out, *in; /* by rank: when the way is free */
 	size_t *send_of;  /* by step: of a receive, the number of its send */
 	double *arrival;  /* by step: of a send; NAN until it is posted */
+	double *nbytes;	  /* by step: of a send */
 	uint32_t *waiter; /* by step: of a send, the rank that waits for it */
 	uint32_t *heap;	  /* ranks, least clock first */
 	uint32_t nheap;
@@ -127,15 +128,25 @@ pop(struct sim *s)
 
 /* ---- the run */
 
+/* Partial sums are f32. */
+static double
+message_bytes(const struct sim *s, const struct plan_step *send)
+{
+	size_t elem = send->src == PLAN_WIDE ? sizeof(float) : s->elem;
+
+	return (double)send->count * (double)elem;
+}
+
 static void
 post(struct sim *s, uint32_t r, const struct plan_step *step, size_t number)
 {
-	double takes = s->m->alpha_us + s->m->beta_us * (double)step->count * (double)s->elem;
+	double takes = s->m->alpha_us + s->m->beta_us * message_bytes(s, step);
 	double start = fmax(s->clock[r], s->out[r]);
 
 	s->out[r] = start + takes;
 	s->in[step->peer] = fmax(start, s->in[step->peer]) + takes;
 	s->arrival[number] = s->in[step->peer];
+	s->nbytes[number] = message_bytes(s, step);
 	if (s->waiter[number] != NOBODY)
 		push(s, s->waiter[number]);
 }
@@ -161,7 +172,7 @@ do_step(struct sim *s, uint32_t r)
 		s->clock[r] = fmax(s->clock[r], s->arrival[send]);
 		if (step->kind == STEP_RECV)
 			break;
-		s->clock[r] += s->m->gamma_us * (double)step->count * (double)s->elem;
+		s->clock[r] += s->m->gamma_us * s->nbytes[send];
 		break;
 	case STEP_COPY:
 		s->clock[r] += s->m->gamma_us * (double)step->count * (double)s->elem;
@@ -216,9 +227,10 @@ plan_simulate(const struct plan *plans, uint32_t nranks, size_t elem, const stru
 	s.heap = alloc_zeroed(nranks, sizeof *s.heap);
 	s.send_of = alloc_zeroed(nstep + 1, sizeof *s.send_of);
 	s.arrival = alloc_zeroed(nstep + 1, sizeof *s.arrival);
+	s.nbytes = alloc_zeroed(nstep + 1, sizeof *s.nbytes);
 	s.waiter = alloc_zeroed(nstep + 1, sizeof *s.waiter);
 	if (!s.first || !s.pc || !s.clock || !s.out || !s.in || !s.heap || !s.send_of ||
-	    !s.arrival || !s.waiter) {
+	    !s.arrival || !s.nbytes || !s.waiter) {
 		rc = err_set(err, RC_NOMEM, "no memory to simulate %u ranks", nranks);
 		goto out;
 	}
@@ -238,6 +250,7 @@ out:
 	free(s.heap);
 	free(s.send_of);
 	free(s.arrival);
+	free(s.nbytes);
 	free(s.waiter);
 	return rc;
 }

@@ -17,7 +17,7 @@ struct cost_model {
  * plan_simulate - run every rank's plan against a clock of its own.
  *
  *	plans		nranks of them; they stay the caller's
- *	elem		bytes of an element
+ *	elem		bytes of an element; partial sums in PLAN_WIDE have 4
  *	us		[out] when the last rank has done its last step
  *
  * The model: a rank does its steps in order. A send posts its message and costs the rank nothing;

@@ -380,10 +380,11 @@ static double
 cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
      uint64_t chunk_bytes)
 {
-	struct cost_args a = {ask->nranks, (double)ask->nbytes, (double)chunk_bytes};
+	struct cost_args a = {ask->nranks, (double)ask->nbytes, (double)chunk_bytes, 1};
 
 	if (!row || ask->nranks < 2)
 		return NAN;
+	a.widening = cost_widening(row->coll, row->name, ask->nranks, ask->widening);
 	return row->us(&a, &t->model[ask->transport]);
 }
 

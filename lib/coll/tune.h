@@ -92,7 +92,9 @@ struct tune_ask {
 	uint64_t nbytes;      /* of the whole vector */
 	const char *algo;     /* the call's; NULL, "" and "auto": open */
 	uint64_t chunk_bytes; /* the call's; 0: open */
-	bool no_stores;	      /* nothing that writes to other ranks' memory (plan.h) */
+	unsigned
+	    widening;	/* bytes of a partial result for one of an element (mem/redop.h); 0 is 1 */
+	bool no_stores; /* nothing that writes to other ranks' memory (plan.h) */
 };
 
 enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };

@@ -9,6 +9,7 @@
 #include "dev/cmdq_impl.h"
 #include "dev/hoist.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 #include "wire/frame.h"
 
 /* ---- a queue's communicators */
@@ -134,10 +135,12 @@ static enum rc
 choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_answer *out,
        struct err *err)
 {
-	struct tune_ask ask = {.coll = (enum gpusim_coll)c->coll,
-			       .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
-			       .nranks = k->bound->nranks,
-			       .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype)};
+	struct tune_ask ask = {
+	    .coll = (enum gpusim_coll)c->coll,
+	    .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
+	    .nranks = k->bound->nranks,
+	    .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype),
+	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype)};
 	const struct plan_algo *row = NULL;
 
 	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))

@@ -11,22 +11,30 @@
 #define EXPECT_BYTES (16u << 10) /* a chunk from here on is not copied if that can be helped */
 #define CACHE_BYTES  (1u << 20)	 /* half of a core's: what does not fit is stored past it */
 
+/* Bytes of an element in a buffer. */
+static size_t
+size_in(const struct inst_coll *c, uint8_t buf)
+{
+	return buf == PLAN_WIDE ? sizeof(float) : c->elem;
+}
+
 /* NULL for a buffer the rank has not: then nothing of it is used. */
 static unsigned char *
 at(const struct inst_coll *c, uint8_t buf, uint64_t off)
 {
-	return c->base[buf] ? c->base[buf] + off * c->elem : NULL;
+	return c->base[buf] ? c->base[buf] + off * size_in(c, buf) : NULL;
 }
 
-/* A chunk of the length the plan says, from a peer. */
+/* A chunk of the length the plan says, from a peer. wide: it may be of partial sums in f32, and is. */
 static enum rc
-receive(struct xport_op *o, const struct plan_step *s, size_t elem, const void **data,
+receive(struct xport_op *o, const struct plan_step *s, size_t elem, bool *wide, const void **data,
 	struct err *err)
 {
 	size_t nbytes = 0;
 	enum rc rc = xport_recv(o, s->peer, data, &nbytes, err);
 
-	if (rc == RC_OK && nbytes != s->count * elem)
+	*wide = *wide && nbytes == s->count * sizeof(float);
+	if (rc == RC_OK && nbytes != s->count * elem && !*wide)
 		rc = err_set(
 		    err, RC_BADDATA,
 		    "rank %u sent %zu bytes, %zu are due: the ranks disagree on the operation",
@@ -59,20 +67,43 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 	return rc;
 }
 
+/* The chunk that comes, and src, become dst. */
+static enum rc
+receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
+	       struct err *err)
+{
+	void *dst = at(c, s->dst, s->dst_off), *src = at(c, s->src, s->src_off);
+	bool wide = c->wide;
+	const void *data;
+	enum rc rc = receive(o, s, c->elem, &wide, &data, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (c->wide)
+		reduce_wide(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide,
+			    s->count);
+	else
+		reduce_apply(c->dtype, c->redop, dst, src, data, s->count);
+	xport_release(o, s->peer);
+	return RC_OK;
+}
+
 enum rc
 collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 		uint32_t nranks, struct err *err)
 {
+	bool wide = false;
 	const void *data;
 	enum rc rc;
 
 	switch ((enum plan_step_kind)s->kind) {
 	case STEP_SEND:
-		return xport_send(o, s->peer, at(c, s->src, s->src_off), s->count * c->elem, err);
+		return xport_send(o, s->peer, at(c, s->src, s->src_off),
+				  s->count * size_in(c, s->src), err);
 	case STEP_RECV:
 		if (s->count * c->elem >= EXPECT_BYTES)
 			xport_expect(o, s->peer, at(c, s->dst, s->dst_off), s->count * c->elem);
-		rc = receive(o, s, c->elem, &data, err);
+		rc = receive(o, s, c->elem, &wide, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		if (s->count && data != at(c, s->dst, s->dst_off))
@@ -80,20 +111,19 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 		xport_release(o, s->peer);
 		return RC_OK;
 	case STEP_RECV_REDUCE:
-		rc = receive(o, s, c->elem, &data, err);
-		if (rc != RC_OK)
-			return rc;
-		reduce_apply(c->dtype, c->redop, at(c, s->dst, s->dst_off),
-			     at(c, s->src, s->src_off), data, s->count);
-		xport_release(o, s->peer);
-		return RC_OK;
+		return receive_reduce(o, c, s, err);
 	case STEP_COPY:
 		if (s->count && at(c, s->dst, s->dst_off) != at(c, s->src, s->src_off))
 			memmove(at(c, s->dst, s->dst_off), at(c, s->src, s->src_off),
 				s->count * c->elem);
 		return RC_OK;
 	case STEP_FINISH:
-		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
+		if (s->src == PLAN_WIDE)
+			reduce_narrow(c->dtype, c->redop, at(c, s->dst, s->dst_off),
+				      at(c, s->src, s->src_off), s->count, nranks);
+		else
+			reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count,
+				      nranks);
 		return RC_OK;
 	case STEP_SYNC:
 		return xport_sync(o, err);
@@ -220,7 +250,8 @@ collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 static uint64_t
 most_bytes(const struct program *p, const struct inst_coll *c)
 {
-	double n = 2.0 * (double)c->nelem * (double)c->elem * p->nranks;
+	double elem = (double)(c->wide ? sizeof(float) : c->elem);
+	double n = 2.0 * (double)c->nelem * elem * p->nranks;
 
 	return n < (double)(1ull << 62) ? (uint64_t)n : 1ull << 62;
 }

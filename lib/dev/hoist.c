@@ -4,22 +4,30 @@
 
 #include "base/buf.h"
 
+/* Bytes of an element in a buffer. */
+static size_t
+size_in(uint8_t buf, size_t elem)
+{
+	return buf == PLAN_WIDE ? sizeof(float) : elem;
+}
+
 /* Does step w write what send s reads? */
 static bool
-feeds(const struct plan_step *w, const struct plan_step *s, unsigned char *const base[3],
+feeds(const struct plan_step *w, const struct plan_step *s, unsigned char *const base[PLAN_NBUFS],
       size_t elem)
 {
 	const unsigned char *written, *sent;
 
 	if (w->kind == STEP_SEND || w->count == 0 || s->count == 0)
 		return false;
-	written = base[w->dst] + w->dst_off * elem;
-	sent = base[s->src] + s->src_off * elem;
-	return written < sent + s->count * elem && sent < written + w->count * elem;
+	written = base[w->dst] + w->dst_off * size_in(w->dst, elem);
+	sent = base[s->src] + s->src_off * size_in(s->src, elem);
+	return written < sent + s->count * size_in(s->src, elem) &&
+	       sent < written + w->count * size_in(w->dst, elem);
 }
 
 uint32_t *
-hoist_compute(const struct plan *plan, unsigned char *const base[3], size_t elem)
+hoist_compute(const struct plan *plan, unsigned char *const base[PLAN_NBUFS], size_t elem)
 {
 	uint32_t *after = alloc_zeroed(plan->nstep, sizeof *after);
 	size_t back = HOIST_LOOKBACK;

@@ -21,11 +21,12 @@
  * hoist_compute - for each send of the plan, how many steps of it must have been done first.
  *
  *	base, elem	where the plan's buffers are (they may overlap: in place); bytes of an
- *			element
+ *			element; PLAN_WIDE has f32
  *
  * Returns nstep entries, the caller's to free(3); NULL: out of memory. Entry j is at most j, and
  * exact unless the last writer stands further back than is looked: then it is later than need be.
  */
-uint32_t *hoist_compute(const struct plan *plan, unsigned char *const base[3], size_t elem);
+uint32_t *hoist_compute(const struct plan *plan, unsigned char *const base[PLAN_NBUFS],
+			size_t elem);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/cost.h"
 #include "coll/shape.h"
 #include "dev/hoist.h"
 #include "mem/dtype.h"
@@ -109,6 +110,7 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 		struct shape *shape, struct err *err)
 {
 	const struct plan_algo *row;
+	unsigned widening;
 	enum rc rc = plan_algo_find(a->coll, algo, &row, err);
 
 	if (rc != RC_OK)
@@ -124,7 +126,10 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	if (a->nelem > UINT64_MAX / c->elem)
 		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
 			       a->nelem);
-	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / c->elem;
+	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
+	c->wide = a->wide = widening > 1;
+	widening = cost_widening(a->coll, row->name, a->nranks, widening);
+	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / (c->elem * widening);
 	if (a->chunk == 0)
 		a->chunk = 1;
 	a->share = XPORT_SHARE_MAX / c->elem;
@@ -328,23 +333,37 @@ is_coll(const struct inst *i)
 	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
 }
 
-/* Where in a collective's scratch the room for an input times a factor is, behind the plan's own. */
+static uint64_t
+aligned(uint64_t nbytes)
+{
+	return (nbytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+}
+
+/* Where in a collective's scratch its wide partial sums are, behind the plan's own. */
+static uint64_t
+wide_at(const struct inst_coll *c)
+{
+	return aligned(c->plan.ntmp * c->elem);
+}
+
+/* And the room for an input times a factor. */
 static uint64_t
 scaled_at(const struct inst_coll *c)
 {
-	return (c->plan.ntmp * c->elem + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+	return wide_at(c) + aligned(c->plan.nwide * sizeof(float));
 }
 
 uint64_t
 inst_coll_scratch(const struct inst_coll *c)
 {
-	return c->given ? scaled_at(c) + c->nin * c->elem : c->plan.ntmp * c->elem;
+	return scaled_at(c) + (c->given ? c->nin * c->elem : 0);
 }
 
 void
 inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch)
 {
 	c->base[PLAN_TMP] = scratch;
+	c->base[PLAN_WIDE] = scratch + wide_at(c);
 	if (c->given)
 		c->base[PLAN_IN] = scratch + scaled_at(c);
 }

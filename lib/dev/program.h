@@ -60,8 +60,9 @@ struct inst_coll {
 	enum gpusim_redop redop;
 	const char *algo;
 	struct plan plan;
-	uint32_t *after;	/* by step, see hoist.h; NULL for pairs */
-	unsigned char *base[3]; /* by enum plan_buf; scratch is shared by a stream's collectives */
+	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
+	unsigned char
+	    *base[PLAN_NBUFS]; /* by enum plan_buf; scratch is shared by a stream's collectives */
 	/* premulsum: the caller's input, of which base[PLAN_IN] is a copy times the factor, which has
 	 * its bits in scalar and may be set anew for each run. Else NULL. */
 	const unsigned char *given;
@@ -69,6 +70,7 @@ struct inst_coll {
 	uint64_t nelem;
 	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
 	size_t elem;		   /* bytes */
+	bool wide;		   /* partial sums are f32, elements shorter */
 	uint64_t op_offset;	   /* see proto Coll */
 	uint64_t fixed_op;	   /* when not 0: the operation's number in each iteration */
 	uint64_t ticket;	   /* how many collectives of the program stand before it */

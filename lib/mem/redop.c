@@ -38,6 +38,14 @@ redop_takes(enum gpusim_redop redop, enum gpusim_dtype t)
 	       !(is_of_bits(redop) && dtype_is_float(t));
 }
 
+unsigned
+redop_widening(enum gpusim_redop redop, enum gpusim_dtype t)
+{
+	bool rounds = redop != GPUSIM_MIN && redop != GPUSIM_MAX;
+
+	return dtype_is_half(t) && rounds ? (unsigned)(sizeof(float) / dtype_size(t)) : 1;
+}
+
 enum rc
 redop_check(enum gpusim_redop redop, enum gpusim_dtype t, struct err *err)
 {

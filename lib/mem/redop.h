@@ -63,6 +63,14 @@ bool redop_takes(enum gpusim_redop redop, enum gpusim_dtype t);
 /* The same with a sentence: RC_INVAL "band is for integers, not for f32". */
 enum rc redop_check(enum gpusim_redop redop, enum gpusim_dtype t, struct err *err);
 
+/*
+ * redop_widening - how many times as long as an element a partial result is.
+ *
+ * What the redop makes of some ranks' floats shorter than f32 is kept in f32, where it rounds: 2 or 4.
+ * Min and max do not round, and other types are their own partial results: 1.
+ */
+unsigned redop_widening(enum gpusim_redop redop, enum gpusim_dtype t);
+
 /* From a name; the error lists the names there are. */
 enum rc redop_parse(const char *name, enum gpusim_redop *out, struct err *err);
 

@@ -19,6 +19,56 @@ reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void
 	reduce_many(t, redop, &dst, 1, src, 2, nelem, REDUCE_PARTIAL);
 }
 
+/* n elements as f32: where they lie, or widened into room. */
+static const void *
+as_f32(const struct reduce_isa *isa, enum gpusim_dtype t, const unsigned char *from, bool wide,
+       size_t at, size_t n, float *room)
+{
+	if (wide)
+		return from + at * sizeof(float);
+	isa->widen(t, room, from + at * dtype_size(t), n);
+	return room;
+}
+
+void
+reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, bool a_wide,
+	    const void *b, bool b_wide, size_t nelem)
+{
+	const struct reduce_isa *isa = reduce_isa_at(0);
+	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	_Alignas(64) float x[HALF_BLOCK + 144], y[HALF_BLOCK];
+	size_t n;
+
+	if (!redop_takes(redop, t) || !dtype_is_half(t))
+		return;
+	for (size_t i = 0; i < nelem; i += n) {
+		const void *src[2];
+
+		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
+		src[0] = as_f32(isa, t, a, a_wide, i, n, x);
+		src[1] = as_f32(isa, t, b, b_wide, i, n, y);
+		isa->fold[GPUSIM_F32][redop]((unsigned char *)dst + i * sizeof(float), src, 2, n);
+	}
+}
+
+void
+reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *src,
+	      size_t nelem, uint32_t nranks)
+{
+	const struct reduce_isa *isa = reduce_isa_at(0);
+	bool mean = redop_takes(redop, t) && redops[redop].mean && nranks > 1;
+	_Alignas(64) float room[HALF_BLOCK];
+	size_t size = dtype_size(t), n;
+
+	for (size_t i = 0; i < nelem && dtype_is_half(t); i += n) {
+		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
+		memcpy(room, (const unsigned char *)src + i * sizeof(float), n * sizeof(float));
+		if (mean)
+			isa->divide(GPUSIM_F32, room, n, nranks);
+		isa->narrow(t, (unsigned char *)dst + i * size, room, n);
+	}
+}
+
 void
 reduce_scale(enum gpusim_dtype t, void *dst, const void *src, size_t nelem, uint64_t factor)
 {

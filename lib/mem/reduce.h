@@ -4,6 +4,7 @@
 #ifndef MEM_REDUCE_H
 #define MEM_REDUCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,20 @@
  */
 void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		  const void *b, size_t nelem);
+
+/*
+ * reduce_wide - the same of floats shorter than f32 where some are f32 already: dst[i] = a[i] redop b[i] as f32.
+ *
+ *	a, b	nelem elements of the type, or (a_wide, b_wide) of f32
+ *	dst	f32; may be a wide a or b exactly
+ *
+ * Nothing is rounded to the type. reduce_narrow does that at the end: dst[i] = src[i], divided by nranks where
+ * the redop is a mean.
+ */
+void reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
+		 bool a_wide, const void *b, bool b_wide, size_t nelem);
+void reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *src,
+		   size_t nelem, uint32_t nranks);
 
 /* reduce_scale - dst[i] = src[i] * factor, i < nelem; the factor as the bits of an element. As with
  * reduce_apply's product; dst may be src exactly. */

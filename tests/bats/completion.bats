@@ -12,7 +12,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(offers --coordinator x)" ''
 	assert_equal "$(offers topo --)" '--comm --json'
 	assert_equal "$(offers allreduce --a)" '--addr --algo --async --all'
-	assert_equal "$(offers allreduce --type f | tr ' ' '\n' | sort | xargs)" 'f16 f32 f64'
+	assert_equal "$(offers allreduce --type f | tr ' ' '\n' | sort | xargs)" 'f16 f32 f64 f8e4m3 f8e5m2'
 	assert_equal "$(offers allreduce --raw i3)" i32
 	assert_equal "$(offers reduce --op m)" 'min max'
 	assert_equal "$(offers run --on-failure s)" 'shrink spare'
@@ -41,7 +41,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(gpuctl completion -- run -n 2 -- ls '')" $':command\t4'
 	assert_equal "$(gpuctl completion -- run -n 2 l)" $':command\t3'
 	assert_equal "$(offers run -n 2 -- gpuctl allr)" allreduce
-	assert_equal "$(offers run -n 2 -- /x/gpuctl run -n 2 gpuctl reduce --op p)" prod
+	assert_equal "$(offers run -n 2 -- /x/gpuctl run -n 2 gpuctl reduce --op pr | tr ' ' '\n' | sort | xargs)" 'premulsum prod'
 	assert_equal "$(gpuctl completion -- run -n 2 -- gpuctl run -n 1 -- ls -)" $':command\t9'
 }
 

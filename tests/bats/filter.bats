@@ -99,6 +99,33 @@ gpuctl: allreduce: --scalar: '"'0.5'"' is not a number of type i8
 gpuctl: allreduce: --scalar is for --op premulsum'
 }
 
+@test "sums of short floats round once, by sockets and any algorithm; means do not overflow" {
+	run bounded gpuctl run -n 8 --transport ipc -- bash -c '
+		v() { echo 256 -448; printf "1 -448\n%.0s" {1..7}; }
+		for algo in $(gpuctl plan --list | awk "\$1 == \"allreduce\" { print \$2 }" | grep -v shot); do
+			v | gpuctl allreduce --type bf16 --algo $algo
+			v | gpuctl allreduce --type e4m3 --op avg --algo $algo
+			printf "65504\n%.0s" {1..8} | gpuctl allreduce --type f16 --op avg --algo $algo
+		done | sort | uniq -c | tr -s " "
+		for algo in ring naive tree; do v | gpuctl reduce --type bf16 --root 5 --algo $algo; done
+		for algo in ring naive halving pairwise; do
+			printf "256 256 256 256 256 256 256 256\n" >v8
+			printf "1 1 1 1 1 1 1 1\n%.0s" {1..7} >>v8
+			gpuctl reduce-scatter --type bf16 --algo $algo <v8 | sort -u
+		done'
+	assert_status 0
+	assert_output ' 7 264 -3584
+ 7 32 -448
+ 7 65504
+264 -3584
+264 -3584
+264 -3584
+264
+264
+264
+264'
+}
+
 @test "root, reduction, type and algorithm are as said" {
 	run machine 3 'v() { printf "1 9\n-7 2\n3 -4\n"; }
 		for op in sum prod min max avg; do v | gpuctl allreduce --op $op; done

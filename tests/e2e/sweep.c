@@ -99,7 +99,7 @@ input_value(const struct sweep_case *c)
 static union number
 factor(const struct sweep_case *c, uint32_t r)
 {
-	return number_of(c->dtype, (c->seed + r) % 2 ? -1 : 1);
+	return number_of(c->dtype, 1 + (int64_t)((c->seed + r) % 3));
 }
 
 /* What a rank's element enters the reduction as. */
@@ -189,7 +189,7 @@ make_case(uint64_t seed, struct sweep_case *c)
 
 	rng = seed;
 	*c = (struct sweep_case){.seed = seed, .algo = algo_of(seed)};
-	c->dtype = (enum gpusim_dtype)pick(GPUSIM_F8E4M3);
+	c->dtype = (enum gpusim_dtype)pick(GPUSIM_NDTYPES);
 	do
 		c->redop = (enum gpusim_redop)pick(GPUSIM_NREDOPS);
 	while (!redop_takes(c->redop, c->dtype));

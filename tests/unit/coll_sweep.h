@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coll/check.h"
+#include "coll/cost.h"
 #include "tap.h"
 
 #define SWEEP_MAX_RANKS 64
@@ -89,6 +90,11 @@ sweep_one(const struct plan_args *a, const char *algo, enum plan_place place, sw
 		printf("#   %s\n", err.text);
 		return false;
 	}
+	if (got.total_wide && cost_widening(a->coll, algo, a->nranks, 2) == 1) {
+		print_case(a, place);
+		printf("#   sends partial sums, although its row of cost_algos says it does not\n");
+		return false;
+	}
 	if (!same_counts(&got, &want)) {
 		print_case(a, place);
 		print_counts("got", &got);
@@ -118,7 +124,7 @@ sweep_nelems(enum gpusim_coll coll, uint32_t p, uint64_t nelem[static 9])
 
 /* p = 1..SWEEP_MAX_RANKS and two sizes past a word of ranks; every root (and peer) for small p. */
 static inline bool
-sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, sweep_cost *cost)
+sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, bool wide, sweep_cost *cost)
 {
 	bool good = true, rooted = coll_has_root(coll) || coll_is_sendrecv(coll);
 
@@ -136,7 +142,8 @@ sweep(enum gpusim_coll coll, const char *algo, enum plan_place place, sweep_cost
 					      .root = root,
 					      .nelem = nelem[j / nroots % n],
 					      .chunk = chunks[j / nroots / n],
-					      .share = chunks[j / nroots / n]};
+					      .share = chunks[j / nroots / n],
+					      .wide = wide};
 
 			if (SANITIZED && p > 20 && p % 16 > 2)
 				continue;
@@ -186,15 +193,17 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 		plan->nstep--;
 		return true;
 	case REPEAT:
-		if (s->kind == STEP_COPY || s->kind == STEP_REDUCE_ALL || plan_append(plan, copy))
+		if (s->kind == STEP_COPY || s->kind == STEP_REDUCE_ALL ||
+		    (s->kind == STEP_FINISH && s->src == PLAN_WIDE) || plan_append(plan, copy))
 			return false;
 		s = &plan->step[i];
 		memmove(s + 1, s, (plan->nstep - i - 1) * sizeof *s);
 		return true;
 	case SRC_OFF:
 		s->src_off++;
-		return s->kind == STEP_SEND || s->kind == STEP_RECV_REDUCE ||
-		       s->kind == STEP_COPY || s->kind == STEP_SHARE || s->kind == STEP_REDUCE_ALL;
+		return (s->kind == STEP_FINISH && s->src == PLAN_WIDE) || s->kind == STEP_SEND ||
+		       s->kind == STEP_RECV_REDUCE || s->kind == STEP_COPY ||
+		       s->kind == STEP_SHARE || s->kind == STEP_REDUCE_ALL;
 	case DST_OFF:
 		s->dst_off++;
 		return writes;
@@ -273,11 +282,19 @@ check_algo(enum gpusim_coll coll, const char *algo, sweep_cost *cost)
 
 	if (coll == GPUSIM_BARRIER)
 		a.nelem = 0;
-	ok(sweep(coll, algo, PLAN_OUT_OF_PLACE, cost), "%s %s: right and at its stated cost", name,
-	   algo);
+	ok(sweep(coll, algo, PLAN_OUT_OF_PLACE, false, cost), "%s %s: right and at its stated cost",
+	   name, algo);
 	if (coll != GPUSIM_ALLTOALL)
-		ok(sweep(coll, algo, PLAN_IN_PLACE, cost), "%s %s: the same in place", name, algo);
+		ok(sweep(coll, algo, PLAN_IN_PLACE, false, cost), "%s %s: the same in place", name,
+		   algo);
 	ok(mutants_refused(&a, algo), "%s %s: one step changed is refused", name, algo);
+	if (!coll_reduces(coll))
+		return;
+	a.wide = true;
+	ok(sweep(coll, algo, PLAN_OUT_OF_PLACE, true, cost) &&
+	       sweep(coll, algo, PLAN_IN_PLACE, true, cost),
+	   "%s %s: with wide partial sums too, none of which is rounded", name, algo);
+	ok(mutants_refused(&a, algo), "%s %s: one step of those changed is refused", name, algo);
 }
 
 #endif

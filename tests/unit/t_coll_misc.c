@@ -120,9 +120,28 @@ sendrecv_cost(const struct plan_args *a)
 				    .rounds = (uint32_t)m};
 }
 
+static struct plan_counts
+allreduce_pairwise_cost(const struct plan_args *a)
+{
+	struct plan_counts c = {0};
+	uint32_t p = a->nranks;
+
+	for (uint32_t r = 0; r < p; r++) {
+		uint64_t own = part_size(a, r), elements = a->nelem - own + (p - 1) * own;
+		uint64_t messages = (p - 1) * nmessages(a, own);
+
+		for (uint32_t q = 1; q < p; q++)
+			messages += nmessages(a, part_size(a, r + q));
+		add_rank(&c, messages, elements, elements);
+	}
+	c.rounds = 2 * (p - 1);
+	return c;
+}
+
 int
 main(void)
 {
+	check_algo(GPUSIM_ALLREDUCE, "pairwise", allreduce_pairwise_cost);
 	check_algo(GPUSIM_ALLTOALL, "pairwise", alltoall_cost);
 	check_algo(GPUSIM_ALLTOALL, "bruck", alltoall_bruck_cost);
 	check_algo(GPUSIM_REDUCESCATTER, "pairwise", reducescatter_pairwise_cost);

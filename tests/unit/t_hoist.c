@@ -8,7 +8,7 @@
 
 /* Does any step in [from, to) write a byte that send j reads? By bytes, slowly. */
 static bool
-written_between(const struct plan *p, unsigned char *const base[3], size_t from, size_t to,
+written_between(const struct plan *p, unsigned char *const base[PLAN_NBUFS], size_t from, size_t to,
 		size_t j)
 {
 	const struct plan_step *s = &p->step[j];
@@ -32,7 +32,7 @@ static bool
 check(const struct plan_args *a, const char *algo, bool in_place, size_t *moved)
 {
 	static unsigned char in[4096], out[4096], tmp[4096];
-	unsigned char *base[3] = {in_place ? out : in, out, tmp};
+	unsigned char *base[PLAN_NBUFS] = {in_place ? out : in, out, tmp};
 	struct plan p = {0};
 	uint32_t *after;
 	bool good = plan_build(a, algo, &p, NULL) == RC_OK;
@@ -83,8 +83,8 @@ main(void)
 	{
 		struct plan_step far = {.kind = STEP_RECV, .dst = PLAN_TMP, .count = 1},
 				 send = {.kind = STEP_SEND, .src = PLAN_OUT, .count = 1};
-		unsigned char *base[3] = {NULL, (unsigned char *)"out",
-					  (unsigned char *)"elsewhere"};
+		unsigned char *base[PLAN_NBUFS] = {NULL, (unsigned char *)"out",
+						   (unsigned char *)"elsewhere"};
 		struct plan p = {0};
 		uint32_t *after;
 

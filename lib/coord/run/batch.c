@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "mem/dtype.h"
+#include "mem/redop.h"
 
 /* A rank's packed operations fit a control message with the envelope. */
 #define BATCH_RANK_MAX (WIRE_CONTROL_MAX - 1024)
@@ -288,13 +289,15 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 static void
 choose(const struct batch *b, GpuSim__Coll *k)
 {
-	struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
-			       .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
-			       .nranks = comm_nranks(b->comm),
-			       .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
-			       .algo = k->algo,
-			       .chunk_bytes = k->chunkbytes,
-			       .no_stores = comm_recovers(b->comm)};
+	struct tune_ask ask = {
+	    .coll = (enum gpusim_coll)k->coll,
+	    .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
+	    .nranks = comm_nranks(b->comm),
+	    .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
+	    .algo = k->algo,
+	    .chunk_bytes = k->chunkbytes,
+	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
+	    .no_stores = comm_recovers(b->comm)};
 	struct tune_answer answer;
 
 	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
