@@ -36,17 +36,16 @@ within() {
 	nsenter -t "$pid" -n env GPUSIM_HOSTID="$1" LD_LIBRARY_PATH="$NCCL_HOME_HERE/lib" "${@:2}"
 }
 
-# ranks PROGRAM - four processes, ranks 0 and 1 on host a, 2 and 3 on host b; prints the sorted output of all
-ranks() {
-	local rank pids=()
+# start PROGRAM - four processes, ranks 0 and 1 on host a, 2 and 3 on host b; the output of rank R goes to out.R. Sets RANKS
+start() {
+	local rank
 	mkfifo id.1 id.2 id.3
+	RANKS=()
 	for rank in 0 1 2 3; do
 		within "$([ $rank -lt 2 ] && echo a || echo b)" timeout -k 2 $((30 * PATIENCE)) \
 			"$PROGRAMS/$1" 4 $rank $((rank % 2)) id >"out.$rank" 2>&1 3>&- &
-		pids+=($!)
+		RANKS+=($!)
 	done
-	wait "${pids[0]}" && wait "${pids[1]}" && wait "${pids[2]}" && wait "${pids[3]}"
-	cat out.?
 }
 
 @test "two network namespaces are two hosts: sockets between them, and each has its own two devices" {
@@ -54,10 +53,20 @@ ranks() {
 	assert_status 0
 	assert_match 'dev0  X     P2P   NET   NET'
 	assert_match 'dev3  NET   NET   P2P   X'
-	run ranks home_hosts
-	assert_status 0
-	assert_output 'rank 0: 2 devices, all is right
-rank 1: 2 devices, all is right
-rank 2: 2 devices, all is right
-rank 3: 2 devices, all is right'
+	start home_hosts
+	for rank in 0 1 2 3; do
+		wait "${RANKS[rank]}" || fail "$(cat out.?)"
+		assert_equal "$(cat out.$rank)" "rank $rank: 2 devices, all is right"
+	done
+}
+
+@test "two hosts: a rank's process that is killed is an error for all others, and their streams go on after an abort" {
+	start home_lost
+	wait_until 20 test -s out.3
+	kill -KILL "$(cat out.3)"
+	for rank in 0 1 2; do
+		wait "${RANKS[rank]}" || fail "$(cat out.?)"
+		grep -q "^1 .*: rank 3's process $(head -n 1 out.3) (home_lost) has ended" out.$rank || fail "rank $rank: $(cat out.$rank)"
+		assert_equal "$(tail -n 1 out.$rank)" 'goes on'
+	done
 }
