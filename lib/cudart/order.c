@@ -15,21 +15,31 @@
 
 /* ------------------------------------------------------------------ failures */
 
-cudaError_t
-order_error(struct cmdq *q)
+/* A result of the queue as CUDA numbers it; its sentence goes to the user. */
+static cudaError_t
+failure(struct cmdq *q, enum gpusim_rc rc)
 {
-	enum gpusim_rc rc = cmdq_error(q, NULL);
-
 	if (rc == GPUSIM_OK)
 		return cudaSuccess;
 	cuda_tell(gpusim_error());
-	if (rc == GPUSIM_UNREACHABLE)
+	switch (rc) {
+	case GPUSIM_UNREACHABLE:
 		return cudaErrorDevicesUnavailable;
-	if (rc == GPUSIM_NOMEM)
+	case GPUSIM_NOMEM:
 		return cudaErrorMemoryAllocation;
-	/* A kernel's helper and copies say so of an address. */
-	return rc == GPUSIM_INVAL && cmdq_page(q)->error.comm == 0 ? cudaErrorIllegalAddress
-								   : cudaErrorLaunchFailure;
+	case GPUSIM_TIMEOUT:
+		return cudaErrorLaunchTimeout;
+	case GPUSIM_INVAL: /* kernels and copies say so of an address */
+		return cmdq_page(q)->error.comm ? cudaErrorLaunchFailure : cudaErrorIllegalAddress;
+	default:
+		return cudaErrorLaunchFailure;
+	}
+}
+
+cudaError_t
+order_error(struct cmdq *q)
+{
+	return failure(q, cmdq_error(q, NULL));
 }
 
 /* ------------------------------------------------------------------ appending */
@@ -212,13 +222,7 @@ order_after(struct CUstream_st *s, struct point p)
 cudaError_t
 order_await(struct point p)
 {
-	enum gpusim_rc rc = p.q ? cmdq_wait(p.q, p.at, cuda_timeout_ms()) : GPUSIM_OK;
-
-	if (rc == GPUSIM_TIMEOUT) {
-		cuda_tell(gpusim_error());
-		return cudaErrorLaunchTimeout;
-	}
-	return rc == GPUSIM_OK ? cudaSuccess : order_error(p.q);
+	return p.q ? failure(p.q, cmdq_wait(p.q, p.at, cuda_timeout_ms())) : cudaSuccess;
 }
 
 static struct point
