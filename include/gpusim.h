@@ -608,6 +608,40 @@ enum gpusim_rc gpusim_send(struct gpusim_comm *comm, struct gpusim_addr send, ui
 enum gpusim_rc gpusim_recv(struct gpusim_comm *comm, struct gpusim_addr recv, uint64_t count,
 			   enum gpusim_dtype dtype, uint32_t peer, struct gpusim_stream stream);
 
+/*
+ * With a count for each rank, as MPI has them; all ranks give the same lists, but in alltoallv.
+ *
+ *	parts	by rank: elements of the part, and where in the vector it begins (displs NULL: behind the one
+ *		before). Parts that are written do not overlap, and gaps stay as they are
+ *	allgatherv, gatherv	a rank sends its own count; the result has the parts
+ *	scatterv, reduce_scatterv	the input has the parts; a rank receives its own count. reduce_scatterv has
+ *		no gaps
+ *	alltoallv	sent: what this rank sends to each; received: what it receives from each
+ *
+ * NULL counts: GPUSIM_INVAL. With displs, and in alltoallv, only the default algorithm can be used.
+ */
+struct gpusim_parts {
+	const uint64_t *counts, *displs;
+};
+
+enum gpusim_rc gpusim_allgatherv(struct gpusim_comm *comm, struct gpusim_addr send,
+				 struct gpusim_addr recv, struct gpusim_parts parts,
+				 enum gpusim_dtype dtype, struct gpusim_stream stream);
+enum gpusim_rc gpusim_gatherv(struct gpusim_comm *comm, struct gpusim_addr send,
+			      struct gpusim_addr recv, struct gpusim_parts parts,
+			      enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_scatterv(struct gpusim_comm *comm, struct gpusim_addr send,
+			       struct gpusim_addr recv, struct gpusim_parts parts,
+			       enum gpusim_dtype dtype, uint32_t root, struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce_scatterv(struct gpusim_comm *comm, struct gpusim_addr send,
+				      struct gpusim_addr recv, const uint64_t *counts,
+				      enum gpusim_dtype dtype, enum gpusim_redop redop,
+				      struct gpusim_stream stream);
+enum gpusim_rc gpusim_alltoallv(struct gpusim_comm *comm, struct gpusim_addr send,
+				struct gpusim_parts sent, struct gpusim_addr recv,
+				struct gpusim_parts received, enum gpusim_dtype dtype,
+				struct gpusim_stream stream);
+
 /* ------------------------------------------------------------------ collectives of all ranks */
 
 /* For a handle of all ranks: one call does it for every rank, with send and recv by rank ({0} where a rank
@@ -644,6 +678,28 @@ enum gpusim_rc gpusim_scatter_all(struct gpusim_comm *comm, const struct gpusim_
 				  struct gpusim_stream stream);
 enum gpusim_rc gpusim_barrier_all(struct gpusim_comm *comm, struct gpusim_stream stream);
 
+/* With a count for each rank. alltoallv: counts[r * nranks + q] elements go from rank r to rank q, and
+ * displs[r * nranks + q], recv_displs[q * nranks + r] say where in their buffers (NULL: packed). */
+enum gpusim_rc gpusim_allgatherv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				     const struct gpusim_addr *recv, struct gpusim_parts parts,
+				     enum gpusim_dtype dtype, struct gpusim_stream stream);
+enum gpusim_rc gpusim_gatherv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				  const struct gpusim_addr *recv, struct gpusim_parts parts,
+				  enum gpusim_dtype dtype, uint32_t root,
+				  struct gpusim_stream stream);
+enum gpusim_rc gpusim_scatterv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				   const struct gpusim_addr *recv, struct gpusim_parts parts,
+				   enum gpusim_dtype dtype, uint32_t root,
+				   struct gpusim_stream stream);
+enum gpusim_rc gpusim_reduce_scatterv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+					  const struct gpusim_addr *recv, const uint64_t *counts,
+					  enum gpusim_dtype dtype, enum gpusim_redop redop,
+					  struct gpusim_stream stream);
+enum gpusim_rc gpusim_alltoallv_all(struct gpusim_comm *comm, const struct gpusim_addr *send,
+				    const struct gpusim_addr *recv, const uint64_t *counts,
+				    const uint64_t *displs, const uint64_t *recv_displs,
+				    enum gpusim_dtype dtype, struct gpusim_stream stream);
+
 /* The general form: any collective, algorithm and chunk; or a send or recv of one rank. For a handle of all
  * ranks. */
 struct gpusim_collective {
@@ -666,6 +722,9 @@ struct gpusim_collective {
 	uint64_t chunk_bytes; /* largest message; 0: the default */
 	const void
 	    *scalar; /* GPUSIM_PREMULSUM: each rank's factor, by rank, as elements of dtype */
+	/* The v-variants, as gpusim_allgatherv_all has them; counts NULL: even parts. nelem is not used then, nor
+	 * recv_counts, unless for one rank alone. */
+	const uint64_t *counts, *recv_counts, *displs, *recv_displs;
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 

@@ -40,12 +40,9 @@ all(struct gpusim_comm *comm, enum gpusim_coll coll, const struct gpusim_addr *s
 	return gpusim_collective(comm, &c, GPUSIM_ASYNC);
 }
 
-static enum gpusim_rc
-one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
-    struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
-    uint32_t root, struct gpusim_stream stream)
+enum gpusim_rc
+collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
-	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
 	struct gpusim_ops *o = comm->group;
 	enum gpusim_rc rc;
 
@@ -56,14 +53,24 @@ one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
 		    comm->id));
 	if (!o)
 		o = gpusim_ops_new(comm->nranks);
-	c.send = &send;
-	c.recv = &recv;
-	ops_collective_of(o, (uint32_t)comm->rank, &c);
+	ops_collective_of(o, (uint32_t)comm->rank, c);
 	if (comm->group)
 		return GPUSIM_OK;
 	rc = client_submit_rank(comm, o);
 	gpusim_ops_free(o);
 	return rc;
+}
+
+static enum gpusim_rc
+one(struct gpusim_comm *comm, enum gpusim_coll coll, struct gpusim_addr send,
+    struct gpusim_addr recv, uint64_t count, enum gpusim_dtype dtype, enum gpusim_redop redop,
+    uint32_t root, struct gpusim_stream stream)
+{
+	struct gpusim_collective c = describe(comm, coll, count, dtype, redop, root, stream);
+
+	c.send = &send;
+	c.recv = &recv;
+	return collective_of_rank(comm, &c);
 }
 
 enum gpusim_rc

@@ -215,6 +215,38 @@ multiplies(const struct gpusim_collective *c)
 		c->coll == GPUSIM_REDUCESCATTER);
 }
 
+/* Where the last part ends; saturating, so that too large ones are refused. */
+static uint64_t
+end_of(const uint64_t *count, const uint64_t *displ, uint32_t n)
+{
+	uint64_t end = 0, last = 0;
+
+	for (uint32_t r = 0; r < n; r++) {
+		uint64_t at = displ ? displ[r] : last;
+
+		if (__builtin_add_overflow(at, count[r], &last))
+			last = UINT64_MAX;
+		if (count[r] && last > end)
+			end = last;
+	}
+	return end;
+}
+
+/* The counts of a v-variant as one rank has them. */
+static void
+carry_counts(GpuSim__Coll *m, const struct gpusim_collective *c, uint32_t nranks)
+{
+	m->nelem = end_of(c->counts, c->displs, nranks);
+	m->counts = (uint64_t *)c->counts;
+	m->n_counts = nranks;
+	m->recvcounts = (uint64_t *)c->recv_counts;
+	m->n_recvcounts = c->recv_counts ? nranks : 0;
+	m->displs = (uint64_t *)c->displs;
+	m->n_displs = c->displs ? nranks : 0;
+	m->recvdispls = (uint64_t *)c->recv_displs;
+	m->n_recvdispls = c->recv_displs ? nranks : 0;
+}
+
 void
 ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c)
 {
@@ -235,11 +267,39 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.chunkbytes = c->chunk_bytes;
 	m.sendaddr = c->send ? c->send->addr : 0;
 	m.recvaddr = c->recv ? c->recv->addr : 0;
+	if (o && c->counts)
+		carry_counts(&m, c, o->nranks);
 	op.kind_case = GPU_SIM__OP__KIND_COLL;
 	op.coll = &m;
 	if (o)
 		o->meets |= c->coll != GPUSIM_SEND && c->coll != GPUSIM_RECV;
 	add(o, rank, c->stream, &op);
+}
+
+/* alltoall of a matrix of counts: each rank gets its row and its column. */
+static void
+add_matrix(struct gpusim_ops *o, struct gpusim_collective *c)
+{
+	const uint64_t *counts = c->counts, *displs = c->displs, *recv_displs = c->recv_displs;
+	uint64_t *column = alloc_zeroed(o->nranks, sizeof *column);
+	size_t n = o->nranks;
+
+	if (!column) {
+		err_set(&o->err, RC_NOMEM, "out of memory");
+		return;
+	}
+	c->recv_counts = column;
+	for (size_t r = 0; r < n; r++) {
+		for (size_t q = 0; q < n; q++)
+			column[q] = counts[q * n + r];
+		c->counts = counts + r * n;
+		c->displs = displs ? displs + r * n : NULL;
+		c->recv_displs = recv_displs ? recv_displs + r * n : NULL;
+		ops_collective_of(o, (uint32_t)r, c);
+		c->send += c->send != NULL;
+		c->recv += c->recv != NULL;
+	}
+	free(column);
 }
 
 void
@@ -255,6 +315,10 @@ gpusim_ops_collective(struct gpusim_ops *o, const struct gpusim_collective *give
 	}
 	if (c.coll == GPUSIM_SEND || c.coll == GPUSIM_RECV) {
 		ops_collective_of(o, c.rank, &c);
+		return;
+	}
+	if (c.coll == GPUSIM_ALLTOALL && c.counts) {
+		add_matrix(o, &c);
 		return;
 	}
 	for (uint32_t r = 0; r < o->nranks; r++) {

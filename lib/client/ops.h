@@ -32,6 +32,9 @@ struct gpusim_ops {
 /* Append a collective, send or recv for one rank: buffers are send[0] and recv[0]. */
 void ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_collective *c);
 
+/* Submit it for the handle's own rank, or add it to the rank's open group; buffers are send[0] and recv[0]. */
+enum gpusim_rc collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c);
+
 /* A list of another message's field than OPS_OF_RANKS. */
 struct gpusim_ops *ops_new(uint32_t nranks, uint32_t field);
 /* Put a rank's operations, if it has any, into the message that carries them. */

@@ -203,6 +203,6 @@ plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct e
 		return RC_OK;
 	if (plan_algo_find(a->coll, NULL, &dflt, NULL) != RC_OK || row == dflt)
 		return RC_OK;
-	return err_set(err, RC_INVAL, "%s: algorithm %s takes no %s; %s does", coll_name(a->coll),
-		       row->name, a->recv_part ? "counts" : "displacements", dflt->name);
+	return err_set(err, RC_INVAL, "algorithm %s of %s takes no %s; %s does", row->name,
+		       coll_name(a->coll), a->recv_part ? "counts" : "displacements", dflt->name);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coll/cost.h"
+#include "coll/parts.h"
 #include "coll/shape.h"
 #include "dev/hoist.h"
 #include "mem/dtype.h"
@@ -78,15 +79,20 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
-/* FNV-1a of everything that the ranks must agree on. */
+/* FNV-1a of everything that the ranks must agree on. In alltoall with counts each rank has its own. */
 static uint32_t
 kind_of(const struct plan_args *a, const struct inst_coll *c)
 {
-	const uint64_t of[] = {a->coll, c->dtype, c->redop, a->root, a->nelem, a->chunk};
+	const uint64_t of[] = {
+	    a->coll, c->dtype, c->redop, a->root, a->recv_part ? UINT64_MAX : a->nelem, a->chunk};
 	uint64_t h = 0xcbf29ce484222325u;
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
 		h = (h ^ of[i]) * 0x100000001b3u;
+	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
+		h = (h ^ a->part[r].off) * 0x100000001b3u;
+		h = (h ^ a->part[r].count) * 0x100000001b3u;
+	}
 	for (const char *s = c->algo; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
 	return (uint32_t)(h ^ h >> 32);
@@ -133,7 +139,7 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 	if (a->chunk == 0)
 		a->chunk = 1;
 	a->share = XPORT_SHARE_MAX / c->elem;
-	*shape = shape_of(a->coll, a->nelem, a->nranks, a->root, a->rank);
+	*shape = shape_of_args(a);
 	c->nelem = a->nelem;
 	c->nin = shape->in;
 	c->nout = shape->out;
@@ -184,7 +190,12 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 			      .nranks = p->nranks,
 			      .root = m->root,
 			      .nelem = m->nelem};
+	const struct parts_given counts = {m->counts, m->displs, m->n_counts, m->n_displs};
+	const struct parts_given recv_counts = {m->recvcounts, m->recvdispls, m->n_recvcounts,
+						m->n_recvdispls};
 	struct inst_coll *c = &i->coll;
+	struct plan_part *parts;
+	enum rc rc;
 	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
 	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
 
@@ -206,7 +217,11 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 		c->fixed_op = send ? FRAME_OP_SENDRECV(p->rank, m->root, m->p2p)
 				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
 	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
-	return build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
+	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
+	if (rc == RC_OK)
+		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
+	free(parts);
+	return rc;
 }
 
 static enum rc

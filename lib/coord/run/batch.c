@@ -299,7 +299,14 @@ choose(const struct batch *b, GpuSim__Coll *k)
 	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
 	    .no_stores = comm_recovers(b->comm)};
 	struct tune_answer answer;
+	const struct plan_algo *dflt;
 
+	/* Only the default takes those (plan.h). Ranks' own counts must not choose the size of messages. */
+	if (k->n_displs || k->n_recvcounts) {
+		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
+			k->algo = (char *)dflt->name;
+		return;
+	}
 	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
 		return;
 	k->algo = (char *)answer.algo->name;

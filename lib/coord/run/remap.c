@@ -34,7 +34,7 @@ remap_parts_of_vector(GpuSim__Coll *k, uint32_t from, uint32_t left, struct err 
 
 	if (k->coll != GPU_SIM__COLLECTIVE__ALLGATHER && k->coll != GPU_SIM__COLLECTIVE__GATHER)
 		return no_meaning(k, "a part of its vector belongs to the lost rank", err);
-	if (part * from != k->nelem)
+	if (k->n_counts || part * from != k->nelem)
 		return no_meaning(k, "its parts are uneven", err);
 	if (overlap(k->sendaddr, part * elem, k->recvaddr, k->nelem * elem))
 		return no_meaning(k, "its parts lie in place of a rank's number", err);

@@ -5,11 +5,13 @@
 #include "coord/run/run_impl.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mem/dtype.h"
 #include "mem/redop.h"
 
+#include "coll/parts.h"
 #include "coll/shape.h"
 #include "wire/frame.h"
 
@@ -52,10 +54,37 @@ check_shape(const GpuSim__Coll *k, uint32_t nranks, uint32_t rank, struct err *e
 		return err_set(err, RC_INVAL, "the peer is the rank itself");
 	if ((uint32_t)k->coll == GPUSIM_BARRIER && k->nelem != 0)
 		return err_set(err, RC_INVAL, "nelem is %" PRIu64 ", a barrier has none", k->nelem);
-	if ((uint32_t)k->coll == GPUSIM_ALLTOALL && k->nelem % nranks != 0)
+	if ((uint32_t)k->coll == GPUSIM_ALLTOALL && !k->n_counts && k->nelem % nranks != 0)
 		return err_set(err, RC_INVAL, "nelem %" PRIu64 " is not a multiple of %u ranks",
 			       k->nelem, nranks);
 	return RC_OK;
+}
+
+/* The table of parts, if there is one, and what the rank reads and writes. */
+static enum rc
+check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks, uint32_t rank,
+	    struct shape *shape, struct err *err)
+{
+	const struct parts_given counts = {k->counts, k->displs, k->n_counts, k->n_displs};
+	const struct parts_given recv_counts = {k->recvcounts, k->recvdispls, k->n_recvcounts,
+						k->n_recvdispls};
+	struct plan_args a = {.coll = (enum gpusim_coll)k->coll,
+			      .rank = rank,
+			      .nranks = nranks,
+			      .root = k->root,
+			      .nelem = k->nelem};
+	struct plan_part *parts;
+	enum rc rc = parts_take(&a, &counts, &recv_counts, &parts, err);
+
+	if (rc == RC_OK && a.nelem != k->nelem)
+		rc = err_set(err, RC_INVAL, "nelem is %" PRIu64 ", its counts make %" PRIu64,
+			     k->nelem, a.nelem);
+	if (rc == RC_OK && *k->algo && strcmp(k->algo, "auto") != 0)
+		rc = plan_algo_takes(algo, &a, err);
+	if (rc == RC_OK)
+		*shape = shape_of_args(&a);
+	free(parts);
+	return rc;
 }
 
 static enum rc
@@ -93,11 +122,10 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 	if (rc != RC_OK)
 		return rc;
 	rc = check_shape(k, comm_nranks(comm), rank, err);
-	if (rc == RC_OK) {
-		shape =
-		    shape_of((enum gpusim_coll)k->coll, k->nelem, comm_nranks(comm), k->root, rank);
+	if (rc == RC_OK)
+		rc = check_parts(k, algo, comm_nranks(comm), rank, &shape, err);
+	if (rc == RC_OK)
 		rc = check_buffer(d, "sendAddr", k->sendaddr, shape.in, size, err);
-	}
 	if (rc == RC_OK)
 		rc = check_buffer(d, "recvAddr", k->recvaddr, shape.out, size, err);
 	if (rc == RC_OK)
@@ -175,6 +203,27 @@ same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
 	return strcmp(a->algo, b->algo) == 0 || (open_algo(a) && open_algo(b));
 }
 
+/* Each rank has counts of its own. */
+static bool
+own_counts(const GpuSim__Coll *k)
+{
+	return (uint32_t)k->coll == GPUSIM_ALLTOALL && k->n_counts;
+}
+
+/* Both have as many. */
+static enum rc
+check_same_list(const char *what, const uint64_t *a, const uint64_t *b, size_t n, uint32_t ra,
+		uint32_t rb, struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (a[i] != b[i])
+			return err_set(err, RC_INVAL,
+				       "the %s of rank %zu is %" PRIu64 " on rank %u and %" PRIu64
+				       " on rank %u",
+				       what, i, a[i], ra, b[i], rb);
+	return RC_OK;
+}
+
 /* One collective as two ranks describe it. */
 static enum rc
 check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const GpuSim__Coll *b,
@@ -186,7 +235,10 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	} field[] = {
 	    {"dtype", (uint32_t)a->dtype, (uint32_t)b->dtype},
 	    {"redop", (uint32_t)a->redop, (uint32_t)b->redop},
-	    {"nelem", a->nelem, b->nelem},
+	    {"nelem", own_counts(a) ? 0 : a->nelem, own_counts(b) ? 0 : b->nelem},
+	    {"number of counts", a->n_counts, b->n_counts},
+	    {"number of displacements", own_counts(a) ? 0 : a->n_displs,
+	     own_counts(b) ? 0 : b->n_displs},
 	    {"root", a->root, b->root},
 	    {"chunkBytes", a->chunkbytes, b->chunkbytes},
 	};
@@ -205,7 +257,56 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 				       "collective %zu (%s): %s is %" PRIu64
 				       " on rank %u and %" PRIu64 " on rank %u",
 				       nth, name, field[f].name, field[f].a, ra, field[f].b, rb);
+	if (own_counts(a))
+		return RC_OK;
+	if (check_same_list("count", a->counts, b->counts, a->n_counts, ra, rb, err) != RC_OK ||
+	    check_same_list("displacement", a->displs, b->displs, a->n_displs, ra, rb, err) !=
+		RC_OK)
+		return err_prefix(err, "collective %zu (%s)", nth, name);
 	return RC_OK;
+}
+
+/* What a rank sends, in alltoall with counts, its peer receives. *at[r] is where rank r's list continues. */
+static enum rc
+check_matrix(const GpuSim__SubmitRequest *s, size_t nth, size_t *at, const GpuSim__Coll **of,
+	     struct err *err)
+{
+	for (size_t i = 0; i < s->n_ranks; i++)
+		of[s->ranks[i]->rank] = next_coll(s->ranks[i], &at[i]);
+	if (!own_counts(of[0]))
+		return RC_OK;
+	for (size_t r = 0; r < s->n_ranks; r++)
+		for (size_t q = 0; q < s->n_ranks; q++)
+			if (of[r]->counts[q] != of[q]->recvcounts[r])
+				return err_set(err, RC_INVAL,
+					       "collective %zu (alltoall): rank %zu sends %" PRIu64
+					       " elements to rank %zu, which receives %" PRIu64,
+					       nth, r, of[r]->counts[q], q, of[q]->recvcounts[r]);
+	return RC_OK;
+}
+
+static enum rc
+check_matrices(const GpuSim__SubmitRequest *s, size_t n, struct err *err)
+{
+	const GpuSim__Coll *of[WIRE_MAX_RANKS];
+	size_t at[WIRE_MAX_RANKS] = {0};
+	enum rc rc = RC_OK;
+
+	for (size_t nth = 0; nth < n && rc == RC_OK; nth++)
+		rc = check_matrix(s, nth, at, of, err);
+	return rc;
+}
+
+static bool
+any_matrix(const GpuSim__RankOps *r)
+{
+	const GpuSim__Coll *k;
+	size_t i = 0;
+
+	while ((k = next_coll(r, &i)))
+		if (own_counts(k))
+			return true;
+	return false;
 }
 
 /* Every rank names the same collectives in the same order. */
@@ -244,7 +345,7 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 		}
 	}
 	*ncoll = n;
-	return RC_OK;
+	return any && any_matrix(a) ? check_matrices(s, n, err) : RC_OK;
 }
 
 enum rc
