@@ -40,7 +40,7 @@ finish(struct nccl_job *job)
 	if (job->result != ncclSuccess && job->makes)
 		atomic_store(&comm->use, NCCL_USE_FAILED);
 	pthread_mutex_lock(&nccl_registry);
-	orphan = comm->orphan;
+	orphan = comm->orphan || job->discard;
 	comm->busy = false;
 	comm->result = job->result;
 	if (job->result != ncclSuccess)
@@ -107,7 +107,7 @@ nccl_job_start(const struct nccl_job *job)
 	if (job->blocking) {
 		execute(&mine);
 		r = mine.result;
-		if (r != ncclSuccess)
+		if (r != ncclSuccess || mine.discard)
 			undo(&mine);
 		return r;
 	}
@@ -165,7 +165,7 @@ nccl_jobs_run(struct nccl_job *list)
 	}
 	for (struct nccl_job *j = list, *next; j; j = next) {
 		next = j->next;
-		if (j->result != ncclSuccess)
+		if (j->result != ncclSuccess || j->discard)
 			undo(j);
 		free(j);
 	}

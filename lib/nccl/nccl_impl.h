@@ -139,6 +139,7 @@ struct nccl_job {
 	struct ncclComm *comm;	/* that it is about, or makes */
 	struct ncclComm *other; /* that it is made from; or NULL */
 	bool blocking, makes;	/* makes: comm is unusable if it fails */
+	bool discard;		/* comm is there for the job alone */
 	int ordinal;
 	const char *call;
 	struct ncclComm **out; /* set to NULL if a blocking job fails; or NULL */

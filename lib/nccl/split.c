@@ -54,7 +54,7 @@ meet(struct nccl_job *job, nccl_try_fn *attempt, struct attempt *a)
 	a->job = job;
 	a->config = nccl_comm_config();
 	r = nccl_rendezvous(job, attempt, a, &handle);
-	if (r != ncclSuccess || !job->comm)
+	if (r != ncclSuccess || job->discard)
 		return r;
 	return nccl_comm_adopt(job->comm, handle, job->call);
 }
@@ -126,6 +126,8 @@ start(struct nccl_job *job, const ncclConfig_t *config, ncclComm_t *newcomm)
 	job->comm = *newcomm;
 	job->makes = true;
 	job->out = newcomm;
+	if (job->discard)
+		*newcomm = NULL;
 	job->blocking = c.blocking;
 	return nccl_job_start(job);
 }
@@ -141,6 +143,7 @@ ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConf
 		r = nccl_fail(ncclInvalidArgument, "%s : invalid color %d", job.call, color);
 	if (r != ncclSuccess)
 		return nccl_group_note(r);
+	job.discard = color == NCCL_SPLIT_NOCOLOR;
 	job.ordinal = comm->ordinal;
 	job.rank = (int)comm->rank;
 	return start(&job, config, newcomm);

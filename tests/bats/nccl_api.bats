@@ -1,0 +1,89 @@
+# NCCL's calls: programs of tests/nccl over devices of their own.
+load nccl
+
+# says N PROGRAM ARG... TEXT - with N devices it ends well and says so
+says() {
+	run nccl "${@:1:$#-1}"
+	assert_status 0
+	[ "${lines[-1]}" = "${*: -1}" ] || { printf '%s\n' "$output" && false; }
+}
+
+@test "every collective with every type and operator, out of place and in place" {
+	says 2 nccl_collectives '468 combinations'
+	says 4 nccl_collectives '468 combinations'
+	says 1 nccl_collectives '468 combinations'
+}
+
+@test "the same with odd ranks, and through sockets" {
+	says 3 nccl_collectives '396 combinations'
+	GPUSIM_P2P_DISABLE=1 says 4 nccl_collectives '468 combinations'
+}
+
+@test "groups: meshes with oneself, communicators and streams that mix, groups that fail, simulation" {
+	says 4 nccl_groups 'groups are well'
+	says 1 nccl_groups 'groups are well'
+	GPUSIM_P2P_DISABLE=1 says 3 nccl_groups 'groups are well'
+}
+
+@test "premulsum of each rank's own scalar, on the host, on the device, pinned" {
+	says 3 nccl_premulsum 'premulsum is well'
+}
+
+@test "split, shrink, grow; several ids, blocking=0, a rank that never comes" {
+	says 4 nccl_split 'communicators are well'
+	says 2 nccl_split 'communicators are well'
+}
+
+@test "wrong arguments have a result and a sentence" {
+	says 3 nccl_arguments 'arguments are checked'
+}
+
+@test "windows, put and signal" {
+	says 3 nccl_signal 'signals are well'
+	GPUSIM_P2P_DISABLE=1 says 2 nccl_signal 'signals are well'
+}
+
+@test "abort and revoke end what cannot end, and nothing else" {
+	says 2 nccl_revoke abort well
+	says 3 nccl_revoke revoke well
+}
+
+@test "ranks in processes; some return from main without a word" {
+	says 3 nccl_process all 'all: as it should be'
+	says 3 nccl_process leave 'leave: as it should be'
+}
+
+@test "a rank's process that dies or aborts is an error of the others within seconds" {
+	says 3 nccl_process kill 'kill: as it should be'
+	says 2 nccl_process abort 'abort: as it should be'
+	says 3 nccl_process mismatch 'mismatch: as it should be'
+}
+
+@test "NCCL_DEBUG: lines in NCCL's form, in a file for each process" {
+	NCCL_DEBUG=INFO NCCL_DEBUG_FILE=$T/log.%p run nccl 2 nccl_premulsum
+	assert_status 0
+	grep -q '^NCCL version 2.27.7+cuda12.4$' log.*
+	grep -Eq '^[^ :]+:[0-9]+:[0-9]+ \[1\] NCCL INFO ncclCommInitAll comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 1 commId 0x[0-9a-f]+ - Init COMPLETE$' log.*
+	NCCL_DEBUG=VERSION run nccl 1 nccl_premulsum
+	assert_equal "${lines[0]}" 'NCCL version 2.27.7+cuda12.4'
+	run nccl 1 nccl_premulsum
+	assert_output 'premulsum is well'
+}
+
+@test "NCCL_ALGO, NCCL_TUNER_CONFIG_FILE: names of gpusim and of NCCL; a wrong one is told" {
+	NCCL_ALGO=Tree says 4 nccl_collectives '468 combinations'
+	NCCL_ALGO='^NVLS,NVLSTree' says 2 nccl_premulsum 'premulsum is well'
+	NCCL_ALGO=Rign run nccl 2 nccl_premulsum
+	assert_status 0
+	assert_match "NCCL WARN NCCL_ALGO : no algorithm 'rign'; there are allreduce:ring "
+	printf 'allreduce,0,-1,ring,ll128,4,1,-1,-1,-1\n' >tuner
+	NCCL_TUNER_CONFIG_FILE=$T/tuner says 4 nccl_groups 'groups are well'
+	NCCL_TUNER_CONFIG_FILE=$T/none run nccl 2 nccl_premulsum
+	assert_match 'NCCL_TUNER_CONFIG_FILE : .*none'
+}
+
+@test "GPUSIM_TIMEOUT bounds a wait for a rank that never comes, and tells who is missing" {
+	GPUSIM_TIMEOUT=1s run nccl 2 nccl_alone
+	assert_status 0
+	assert_match 'rank 1'
+}
