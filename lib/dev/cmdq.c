@@ -8,14 +8,15 @@
 #include "dev/cmdq_impl.h"
 
 enum rc
-cmdqs_new(const struct program_env *env, void (*wake)(void *), void *arg, struct cmdqs **out,
-	  struct err *err)
+cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(void *), void *arg,
+	  struct cmdqs **out, struct err *err)
 {
 	struct cmdqs *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return err_set(err, RC_NOMEM, "out of memory");
 	s->env = *env;
+	s->streams = streams;
 	s->wake = wake;
 	s->wake_arg = arg;
 	s->reports_tail = &s->reports;
@@ -80,10 +81,14 @@ start(struct queue *q, struct err *err)
 	pthread_t thread;
 	int rv;
 
+	if (q->stream != CMDQS_OWN)
+		streams_attach(q->all->streams, q->stream, &q->turns);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	rv = pthread_create(&thread, &attr, queue_main, q);
 	pthread_attr_destroy(&attr);
+	if (rv != 0 && q->stream != CMDQS_OWN)
+		streams_detach(q->all->streams, &q->turns);
 	if (rv != 0)
 		return err_set(err, RC_BUSY, "cannot start a queue's thread: %s", strerror(rv));
 	q->refs++;
@@ -127,6 +132,9 @@ make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct 
 	q->page->size = CMDQ_SIZE;
 	q->page->pid = pid;
 	q->page->magic = CMDQ_MAGIC;
+	q->turns.tail = &q->page->tail;
+	q->turns.head = &q->page->head;
+	q->turns.head_sleeps = &q->page->client_sleeps;
 	q->refs = 1;
 	*out = q;
 	return RC_OK;

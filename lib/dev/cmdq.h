@@ -8,6 +8,7 @@
 #define DEV_CMDQ_H
 
 #include "dev/program.h"
+#include "dev/stream.h"
 #include "mem/cmdq.h"
 
 #define CMDQS_MAX	 512 /* queues of a device */
@@ -24,9 +25,9 @@ struct cmdq_report {
 	char reason[CMDQ_TEXT];
 };
 
-/* env, and what it names, outlive them. wake(arg): there is a report, on any thread, or NULL. */
-enum rc cmdqs_new(const struct program_env *env, void (*wake)(void *), void *arg,
-		  struct cmdqs **out, struct err *err);
+/* env, what it names, and the streams outlive them. wake(arg): there is a report, on any thread, or NULL. */
+enum rc cmdqs_new(const struct program_env *env, struct streams *streams, void (*wake)(void *),
+		  void *arg, struct cmdqs **out, struct err *err);
 
 /* End all queues (abort the communicators first) and take nothing new. */
 void cmdqs_stop(struct cmdqs *s);

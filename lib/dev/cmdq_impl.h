@@ -97,6 +97,7 @@ struct queue {
 	_Atomic uint32_t attention;
 	_Atomic(_Atomic uint64_t *) waits_on; /* the counter that its thread may sleep on */
 	atomic_bool over;		      /* its thread has ended */
+	struct stream_turns turns;	      /* with the runs of a numbered stream */
 	/* The thread's own: */
 	uint64_t n; /* the command at hand */
 	uint64_t errors;
@@ -121,6 +122,7 @@ struct report {
 
 struct cmdqs {
 	struct program_env env;
+	struct streams *streams;
 	void (*wake)(void *);
 	void *wake_arg;
 	pthread_mutex_t lock;

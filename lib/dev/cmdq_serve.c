@@ -241,6 +241,14 @@ serve(struct queue *q)
 	cmdq_publish(&q->page->head, &q->page->client_sleeps, q->n);
 }
 
+/* Wait until no run of the stream comes before the command at hand. False: the queue ends. */
+static bool
+have_turn(struct queue *q)
+{
+	return atomic_load_explicit(&q->turns.gate, memory_order_acquire) > q->n ||
+	       await(q, &q->turns.gate, &q->turns.gate_sleeps, q->n + 1);
+}
+
 /* Serve until the queue ends; then *why. */
 static void
 serve_all(struct queue *q, struct err *why)
@@ -267,6 +275,8 @@ serve_all(struct queue *q, struct err *why)
 		while (q->n != tail) {
 			if (atomic_load_explicit(&q->attention, memory_order_relaxed) &&
 			    !queue_look_up(q))
+				goto out;
+			if (q->stream != CMDQS_OWN && !have_turn(q))
 				goto out;
 			serve(q);
 		}
@@ -306,6 +316,8 @@ queue_main(void *arg)
 		CPU_ZERO(&q->cores);
 	atomic_store(&q->waits_on, &q->page->tail);
 	serve_all(q, &why);
+	if (q->stream != CMDQS_OWN)
+		streams_detach(s->streams, &q->turns);
 	pass_rest(q, &why);
 	queue_forget_comms(q, true);
 	free(q->pair);

@@ -83,7 +83,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc == RC_OK)
-		rc = cmdqs_new(&d->env, cfg->wake, cfg->wake_arg, &d->cmdqs, err);
+		rc = cmdqs_new(&d->env, d->streams, cfg->wake, cfg->wake_arg, &d->cmdqs, err);
 	if (rc != RC_OK)
 		device_end(d);
 	else

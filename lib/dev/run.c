@@ -16,6 +16,7 @@ segment_free(struct segment *g)
 	if (!g)
 		return;
 	free(g->at);
+	free(g->turn);
 	free(g->pair);
 	free(g->waited_ns);
 	free(g);

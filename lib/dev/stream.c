@@ -101,7 +101,9 @@ stream_main(void *arg)
 		st->head = g->next;
 		if (!st->head)
 			st->tail = &st->head;
+		turns_await(st, g);
 		segment_run(st, g);
+		turns_open(st);
 		end_segment(st, g);
 		over = transfer;
 	}
@@ -183,14 +185,19 @@ enqueue_all(struct streams *s, struct run *r, struct segment *const g[STREAM_MAX
 				     STREAM_MAX_QUEUED);
 		else if (g[i])
 			rc = stream_start(&s->numbered[i], err);
+	for (uint32_t i = 0; i < STREAM_MAX && rc == RC_OK; i++)
+		if (g[i] && !turns_note(&s->numbered[i], g[i]))
+			rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK && !run_number_events(r))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc != RC_OK)
 		return rc;
 	r->spec.program->refs++;
 	for (uint32_t i = 0; i < STREAM_MAX; i++)
-		if (g[i])
+		if (g[i]) {
+			turns_close(g[i]);
 			stream_enqueue(&s->numbered[i], g[i]);
+		}
 	return RC_OK;
 }
 

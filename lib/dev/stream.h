@@ -9,6 +9,7 @@
 #ifndef DEV_STREAM_H
 #define DEV_STREAM_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "dev/snapshot.h"
@@ -69,6 +70,26 @@ enum rc streams_run(struct streams *s, const struct run_spec *spec, struct err *
  */
 enum rc streams_transfer(struct streams *s, uint64_t id, struct program *p, uint64_t addr,
 			 struct err *err);
+
+/*
+ * A command queue (cmdq.h) on a numbered stream: its commands and the runs that are queued there are in one order.
+ * A command behind the gate waits until the gate is larger than its number.
+ */
+struct stream;
+struct stream_turns {
+	_Atomic uint64_t *tail, *head; /* commands written, carried out */
+	atomic_uint *head_sleeps;
+	_Atomic uint64_t gate;
+	atomic_uint gate_sleeps;
+	/* The streams': */
+	struct stream *stream;
+	struct stream_turns *next;
+	atomic_bool over;
+};
+
+/* The caller sets the first three. It detaches before they go; no run waits for it any more then. */
+void streams_attach(struct streams *s, uint32_t stream, struct stream_turns *t);
+void streams_detach(struct streams *s, struct stream_turns *t);
 
 /* A receive that is at work on a stream of its own. */
 struct transfer_receive {

@@ -39,6 +39,11 @@ struct segment {
 	struct run *run;
 	uint32_t *at;
 	size_t n;
+	struct {
+		struct stream_turns *of; /* NULL: it has gone */
+		uint64_t tail;		 /* its commands that come before */
+	} * turn;
+	size_t nturns;
 	struct pair *pair;   /* room for those that run together, or NULL */
 	uint64_t *waited_ns; /* by rank, or NULL */
 	bool failed;	     /* it did not get to its end */
@@ -63,6 +68,9 @@ struct stream {
 	struct err why;			 /* the failure nobody was told of */
 	struct recorder recorder;
 	struct pending *pending;
+	struct stream_turns *turns; /* queues on it */
+	struct segment *running;
+	const struct stream_turns *waits_for; /* before it runs; the thread is not to lose it */
 };
 
 /* A transfer that has ended. */
@@ -119,6 +127,16 @@ const struct finished *transfer_find_finished(const struct streams *s, uint64_t 
 
 /* A transfer is over: remember how, forget and free the rest. */
 void transfer_retire(struct stream *st, const struct err *why);
+
+/* ---- turns.c: lock held; turns_await gives it up meanwhile */
+
+/* Make room for what a segment waits for; false: out of memory. Then note it. */
+bool turns_note(const struct stream *st, struct segment *g);
+void turns_close(struct segment *g);
+
+/* On the stream's thread: a segment's turn comes; it has ended. */
+void turns_await(struct stream *st, struct segment *g);
+void turns_open(struct stream *st);
 
 /* ---- waiting.c */
 

@@ -22,7 +22,8 @@ cmdqs_start(struct nodes *v)
 	struct err err = {0};
 
 	for (uint32_t r = 0; r < v->n; r++)
-		must(cmdqs_new(&v->node[r].env, NULL, NULL, &cmdqs[r], &err), &err);
+		must(cmdqs_new(&v->node[r].env, v->node[r].streams, NULL, NULL, &cmdqs[r], &err),
+		     &err);
 }
 
 static inline void
@@ -35,13 +36,19 @@ cmdqs_end(struct nodes *v)
 }
 
 static inline struct ring
-ring_open(struct cmdqs *s)
+ring_open_on(struct cmdqs *s, uint32_t stream)
 {
 	const struct cmdq_page *page;
 	struct err err = {0};
 
-	must(cmdqs_open(s, (uint32_t)getpid(), CMDQS_OWN, &page, &err), &err);
+	must(cmdqs_open(s, (uint32_t)getpid(), stream, &page, &err), &err);
 	return (struct ring){.of = s, .page = (struct cmdq_page *)page};
+}
+
+static inline struct ring
+ring_open(struct cmdqs *s)
+{
+	return ring_open_on(s, CMDQS_OWN);
 }
 
 static inline void
