@@ -42,7 +42,8 @@ void __gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t 
 			cudaStream_t stream);
 void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
 
-extern int __gpusim_inside;
+/* Of this thread: it runs kernels. Thread-local, because a program would get a copy of a plain variable. */
+extern __thread int __gpusim_inside __attribute__((tls_model("initial-exec")));
 
 /* In a kernel. */
 unsigned __gpusim_barrier(int predicate,

@@ -31,7 +31,7 @@ cmdq_map(struct gpusim *g, struct gpusim_device device, uint64_t offset, uint64_
 	if (rc == RC_OK)
 		rc = memfile_map(f, offset, nbytes, &p, client_err());
 	if (rc == RC_OK)
-		*out = (struct cmdq_area){p, nbytes, f};
+		*out = (struct cmdq_area){p, offset, nbytes, f};
 	return rc;
 }
 
@@ -119,6 +119,12 @@ struct cmdq_page *
 cmdq_page(const struct cmdq *q)
 {
 	return q->page;
+}
+
+uint64_t
+cmdq_offset(const struct cmdq *q)
+{
+	return q->area.offset;
 }
 
 /* ---- waiting */

@@ -37,6 +37,7 @@ void cmdq_close(struct cmdq *q);
 uint64_t cmdq_id(const struct cmdq *q); /* for struct cmdq_wait, on the same device */
 struct gpusim_device cmdq_device(const struct cmdq *q);
 struct cmdq_page *cmdq_page(const struct cmdq *q); /* for who does CMDQ_EXTERN works */
+uint64_t cmdq_offset(const struct cmdq *q);	   /* of the page in the device's memory file */
 
 /*
  * Append n commands at once, in order, with no other thread's between them. Waits for room as long as it takes.

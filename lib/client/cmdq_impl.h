@@ -11,8 +11,8 @@
 /* A part of a device's memory file, mapped. */
 struct cmdq_area {
 	void *at;
-	uint64_t nbytes;
-	struct memfile *file; /* the connection's */
+	uint64_t offset, nbytes; /* in the file */
+	struct memfile *file;	 /* the connection's */
 };
 
 struct cmdq {

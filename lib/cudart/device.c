@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cudart/cuda_impl.h"
+#include "cudart/helper.h"
 
 cudaError_t
 cudaRuntimeGetVersion(int *version)
@@ -140,6 +141,7 @@ cudaDeviceReset(void)
 		return cuda_done(e);
 	d = cuda_current();
 	order_drain_device(d); /* a failure is what a reset is for */
+	helper_reset(d->ordinal);
 	stream_forget_all(d);
 	memory_forget_all(d);
 	for (int i = 0; i < cuda_device_count(); i++)

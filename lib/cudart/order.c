@@ -10,10 +10,31 @@
 
 #include "base/clock.h"
 #include "cudart/cuda_impl.h"
+#include "cudart/helper.h"
 
 #define WAITS 32 /* appended at a time */
 
 /* ------------------------------------------------------------------ failures */
+
+static int
+ordinal_of(const struct cmdq *q)
+{
+	int i = 0;
+
+	while (i + 1 < cuda_device_count() &&
+	       cuda_device_at(i)->space->device.id != cmdq_device(q).id)
+		i++;
+	return i;
+}
+
+/* A kernel that failed has said how. */
+static cudaError_t
+kernel_failure(struct cmdq *q)
+{
+	int e = cmdq_page(q)->error.comm ? 0 : helper_error(ordinal_of(q));
+
+	return e ? (cudaError_t)e : cudaErrorLaunchFailure;
+}
 
 /* A result of the queue as CUDA numbers it; its sentence goes to the user. */
 static cudaError_t
@@ -31,6 +52,8 @@ failure(struct cmdq *q, enum gpusim_rc rc)
 		return cudaErrorLaunchTimeout;
 	case GPUSIM_INVAL: /* kernels and copies say so of an address */
 		return cmdq_page(q)->error.comm ? cudaErrorLaunchFailure : cudaErrorIllegalAddress;
+	case GPUSIM_FAILED:
+		return kernel_failure(q);
 	default:
 		return cudaErrorLaunchFailure;
 	}
@@ -222,7 +245,10 @@ order_after(struct CUstream_st *s, struct point p)
 cudaError_t
 order_await(struct point p)
 {
-	return p.q ? failure(p.q, cmdq_wait(p.q, p.at, cuda_timeout_ms())) : cudaSuccess;
+	enum gpusim_rc rc = p.q ? cmdq_wait(p.q, p.at, cuda_timeout_ms()) : GPUSIM_OK;
+
+	helper_flush();
+	return p.q ? failure(p.q, rc) : cudaSuccess;
 }
 
 static struct point

@@ -1,0 +1,63 @@
+/*
+ * fiber.h - the threads of a block, on one thread of the system.
+ *
+ * A thread of a block is a call of the kernel's function. Calls follow each other on one stack as long as none waits; a
+ * thread that waits, at a barrier or for its warp, keeps the stack, and the next thread gets another. So a kernel
+ * without barriers costs a call a thread.
+ *
+ * What a kernel calls (__gpusim_barrier and so on, gpusim_cuda.h) finds its block through a thread-local pointer.
+ */
+#ifndef CUDART_FIBER_H
+#define CUDART_FIBER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FIBER_THREADS_MAX 1024 /* of a block */
+#define FIBER_WARP	  32
+#define FIBER_STACK	  (256u << 10)
+
+/* The stacks and the state of a running block; one a thread of the system. */
+struct fiber_gang;
+
+struct fiber_grid {
+	uint32_t grid[3], block[3];
+	uint64_t shared; /* bytes of dynamic shared memory */
+	void (*run)(void *const *args);
+	void *const *args;
+	const _Atomic uint32_t *stop; /* not 0: no further block begins; may be NULL */
+};
+
+enum fiber_end {
+	FIBER_ENDED,
+	FIBER_STUCK, /* threads wait for each other for ever */
+	FIBER_NO_MEMORY,
+	FIBER_STOPPED,
+};
+
+/* NULL: out of memory. Used and freed by the thread that makes it. fiber_gang_free(NULL) is legal. */
+struct fiber_gang *fiber_gang_new(void);
+void fiber_gang_free(struct fiber_gang *g);
+
+/*
+ * Run a grid, block by block, in order.
+ *
+ * FIBER_STUCK: fiber_where names the thread that ran last. Checked by: tests/unit/t_fiber.c
+ */
+enum fiber_end fiber_run(struct fiber_gang *g, const struct fiber_grid *grid);
+
+/* After a jump out of fiber_run (a fault in a kernel): forget the block. */
+void fiber_forget(struct fiber_gang *g);
+
+/* Whether an address lies in the guard of a stack: the stack was too small. */
+bool fiber_is_guard(const struct fiber_gang *g, const void *p);
+
+/* Where the running thread of this system's thread is: block and thread index. */
+void fiber_where(uint32_t block[3], uint32_t thread[3]);
+
+/* Let other threads of the block run, if there are some. False: there are none. */
+bool fiber_yield(void);
+
+#endif

@@ -1,0 +1,70 @@
+/* fiber_impl.h - a running block. */
+#ifndef CUDART_FIBER_IMPL_H
+#define CUDART_FIBER_IMPL_H
+
+#include "cudart/fiber.h"
+#include "cudart/fiber_context.h"
+
+struct fiber_index {
+	uint32_t x, y, z;
+};
+
+/* What kernels read; gpusim_cuda.h declares it in C++. */
+extern _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpusim_block_dim,
+    __gpusim_grid_dim;
+
+/* A stack. While its thread waits for its warp, what it brought. */
+struct fiber {
+	struct fiber_context context;
+	unsigned char *map; /* a guard page, then the stack */
+	struct fiber *next; /* of the list it is in */
+	struct fiber *all;  /* of all */
+	struct fiber_index at;
+	uint32_t thread; /* of the block, in order x, y, z */
+	uint32_t op, mask, arg;
+	uint64_t value; /* then the result */
+};
+
+struct fiber_list {
+	struct fiber *first, *last;
+};
+
+struct fiber_warp {
+	uint32_t alive;	  /* lanes that have not ended, begun or not */
+	uint32_t waiting; /* of them, those in lane[] */
+	struct fiber *lane[FIBER_WARP];
+};
+
+struct fiber_gang {
+	struct fiber_context base; /* of fiber_run */
+	struct fiber *current, *idle, *all;
+	struct fiber_list ready, barrier;
+	struct fiber_list yielded; /* go on when nobody else can */
+	uint32_t nthreads, next;   /* of the block; the first that has not begun */
+	uint32_t live;		   /* that have not ended */
+	uint32_t at_barrier, trues;
+	uint32_t passed, passed_trues; /* of the barrier that was passed last */
+	struct fiber_index at;	       /* of next */
+	struct fiber_warp warp[FIBER_THREADS_MAX / FIBER_WARP];
+	const struct fiber_grid *grid;
+	unsigned char *shared_map, *shared; /* dynamic shared memory, with a guard behind it */
+	size_t shared_nbytes, shared_map_nbytes;
+};
+
+extern _Thread_local struct fiber_gang *fiber_gang_here;
+
+void fiber_add(struct fiber_list *l, struct fiber *f);
+
+/* The running thread waits: go to who is next. */
+void fiber_wait(struct fiber_gang *g);
+
+/* A thread has come to the barrier, or ended: the barrier opens when all that live are there. */
+void fiber_arrived(struct fiber_gang *g);
+
+/* A lane has ended: its warp may wait for it no more. */
+void fiber_warp_ended(struct fiber_gang *g, uint32_t thread);
+
+/* Nothing else can run: who waits for "the lanes that are here" has them. False: nobody does. */
+bool fiber_warp_settle(struct fiber_gang *g);
+
+#endif

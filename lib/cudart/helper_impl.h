@@ -1,0 +1,58 @@
+/* helper_impl.h - the memory that the program and a helper share. */
+#ifndef CUDART_HELPER_IMPL_H
+#define CUDART_HELPER_IMPL_H
+
+#include <stdatomic.h>
+
+#include "cudart/helper.h"
+#include "mem/cmdq.h"
+
+#define HELPER_QUEUES 64
+#define HELPER_WORKS  256	   /* launches under way in a queue; a power of two */
+#define HELPER_ARGS   (256u << 10) /* bytes of their arguments */
+#define HELPER_DATA   64	   /* modules with variables */
+
+struct helper_work {
+	void (*run)(void *const *args); /* the same address in both, for the helper is a fork */
+	const struct __gpusim_kernel *kernel;
+	uint32_t grid[3], block[3];
+	uint64_t shared;
+	uint32_t nparams;
+	uint32_t at; /* in args: nparams offsets, then the bytes, at a multiple of 16 */
+};
+
+struct helper_queue {
+	_Atomic uint32_t used;		       /* written last */
+	uint64_t page;			       /* offset of the queue's page in the device's file */
+	struct helper_work work[HELPER_WORKS]; /* number n at n % HELPER_WORKS */
+	_Alignas(16) unsigned char args[HELPER_ARGS];
+};
+
+/* A module's variables on the device. */
+struct helper_data {
+	unsigned char *first, *after; /* their pages in the program */
+	unsigned char *on_device;     /* where this process points to the device's copy */
+	uint64_t file_offset;
+	_Atomic uint32_t filled; /* with their first values */
+};
+
+struct helper_shared {
+	char path[256]; /* of the device's file */
+	_Atomic uint32_t stop;
+	_Atomic uint64_t changes; /* of the queues, and of stop */
+	atomic_uint helper_sleeps;
+	_Atomic uint64_t started; /* 1: it runs, 2: it cannot, text says why */
+	atomic_uint program_sleeps;
+	_Atomic uint32_t error; /* CUDA's number of a kernel's failure */
+	char text[256];
+	uint32_t ndata;
+	struct helper_data data[HELPER_DATA];
+	struct helper_queue queue[HELPER_QUEUES];
+};
+
+/* The helper's life; ends the process.
+ *	parent	pidfd of the program
+ */
+_Noreturn void helper_main(struct helper_shared *s, int parent);
+
+#endif

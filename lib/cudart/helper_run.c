@@ -1,0 +1,287 @@
+/*
+ * The helper: a process forked from the program, in which kernels run.
+ *
+ * Design notes. The main thread starts a thread for each queue that the program tells of, and joins them when it is to
+ * stop; another thread ends the process when the program has ended. A queue's thread waits until the device calls for a
+ * work, runs it and says so. A fault in a kernel is a signal on that thread; the handler jumps back into the
+ * thread's loop, and the work has failed. The program's own handlers, locks and connections are copies here, and nothing
+ * touches them.
+ */
+#include "cudart/helper_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cudart/fiber.h"
+#include "cudart/fiber_device.h"
+#include "cudart/registry.h"
+#include "cudart/space.h"
+
+#define ALT_STACK (64u << 10)
+#define PARAMS	  1024
+
+struct worker {
+	pthread_t thread;
+	struct helper_shared *all;
+	struct helper_queue *queue;
+	struct cmdq_page *page;
+	struct fiber_gang *gang;
+	void *args[PARAMS];
+	sigjmp_buf back;
+	/* of a kernel that failed */
+	int signal;
+	void *address;
+	enum fiber_failure own;
+	char why[192];
+};
+
+static _Thread_local struct worker *here; /* while a kernel runs */
+
+/* ---- faults */
+
+static void
+on_fault(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (!here) { /* not a kernel's: let it kill the process */
+		signal(sig, SIG_DFL);
+		return;
+	}
+	here->signal = sig;
+	here->address = info->si_addr;
+	siglongjmp(here->back, 1);
+}
+
+static void
+on_own_end(enum fiber_failure why, const char *text)
+{
+	here->signal = 0;
+	here->own = why;
+	snprintf(here->why, sizeof here->why, "%s", text);
+	siglongjmp(here->back, 1);
+}
+
+/* The sentence and CUDA's number. */
+static uint32_t
+explain_fault(struct worker *w)
+{
+	switch (w->signal) {
+	case 0:
+		return w->own == FIBER_ASSERT ? cudaErrorAssert : cudaErrorLaunchFailure;
+	case SIGFPE:
+		snprintf(w->why, sizeof w->why, "an arithmetic fault (a division by zero?)");
+		return cudaErrorLaunchFailure;
+	case SIGILL:
+		snprintf(w->why, sizeof w->why, "an illegal instruction");
+		return cudaErrorIllegalInstruction;
+	case SIGABRT:
+		snprintf(w->why, sizeof w->why, "abort()");
+		return cudaErrorLaunchFailure;
+	default:
+		if (fiber_is_guard(w->gang, w->address))
+			snprintf(w->why, sizeof w->why, "its stack of %u KiB is full",
+				 FIBER_STACK >> 10);
+		else
+			snprintf(w->why, sizeof w->why, "an illegal address, %p%s", w->address,
+				 w->signal == SIGBUS ? " (no memory behind it)" : "");
+		return cudaErrorIllegalAddress;
+	}
+}
+
+static void
+note(struct worker *w, const struct helper_work *work, uint32_t code)
+{
+	struct cmdq_extern *x = &w->page->ext[0];
+	uint32_t block[3], thread[3], none = 0;
+	char name[80], text[400];
+
+	fiber_where(block, thread);
+	registry_name(work->kernel, name, sizeof name);
+	snprintf(text, sizeof text, "kernel %s, block (%u,%u,%u) thread (%u,%u,%u): %s", name,
+		 block[0], block[1], block[2], thread[0], thread[1], thread[2], w->why);
+	memcpy(x->text, text, sizeof x->text - 1);
+	x->text[sizeof x->text - 1] = '\0';
+	atomic_store(&x->rc, GPUSIM_FAILED);
+	atomic_compare_exchange_strong(&w->all->error, &none, code);
+}
+
+/* ---- a work */
+
+static const char *
+end_text(enum fiber_end end)
+{
+	if (end == FIBER_STUCK)
+		return "its threads wait at barriers that not all of them reach";
+	return end == FIBER_NO_MEMORY ? "no memory for stacks" : "stopped";
+}
+
+static void
+run_work(struct worker *w, const struct helper_work *work)
+{
+	const uint32_t *offset = (const uint32_t *)(const void *)(w->queue->args + work->at);
+	uint32_t table = (work->nparams * (uint32_t)sizeof *offset + 15) / 16 * 16;
+	struct fiber_grid grid = {.shared = work->shared, .run = work->run, .args = w->args};
+	enum fiber_end end;
+
+	memcpy(grid.grid, work->grid, sizeof grid.grid);
+	memcpy(grid.block, work->block, sizeof grid.block);
+	for (uint32_t i = 0; i < work->nparams && i < PARAMS; i++)
+		w->args[i] = w->queue->args + work->at + table + offset[i];
+	if (sigsetjmp(w->back, 1) == 0) {
+		here = w;
+		end = fiber_run(w->gang, &grid);
+		here = NULL;
+		if (end != FIBER_ENDED) {
+			snprintf(w->why, sizeof w->why, "%s", end_text(end));
+			note(w, work, cudaErrorLaunchFailure);
+		}
+	} else {
+		here = NULL;
+		note(w, work, explain_fault(w));
+		fiber_forget(w->gang);
+	}
+	fflush(stdout);
+}
+
+/* Works come in order; those that the device passes over are not called for. */
+static void *
+serve(void *arg)
+{
+	struct worker *w = arg;
+	struct cmdq_extern *x = &w->page->ext[0];
+	stack_t alt = {.ss_sp = malloc(ALT_STACK), .ss_size = ALT_STACK};
+
+	if (!alt.ss_sp || !(w->gang = fiber_gang_new()))
+		_exit(1);
+	sigaltstack(&alt, NULL);
+	__gpusim_inside = 1;
+	for (;;) {
+		uint64_t done = atomic_load(&x->done), go;
+
+		if (!cmdq_await(&x->go, &x->worker_sleeps, done + 1, &w->all->stop, UINT64_MAX))
+			return NULL; /* to stop */
+		go = atomic_load(&x->go);
+		run_work(w, &w->queue->work[go % HELPER_WORKS]);
+		cmdq_publish(&x->done, &x->device_sleeps, go);
+	}
+}
+
+/* ---- the process */
+
+static _Noreturn void
+refuse(struct helper_shared *s, const char *why)
+{
+	snprintf(s->text, sizeof s->text, "%s", why);
+	cmdq_publish(&s->started, &s->program_sleeps, 2);
+	_exit(1);
+}
+
+static void
+take_signals(void)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	/* These are for the program; the helper goes when the program has gone. */
+	static const int theirs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+	struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+		signal(theirs[i], SIG_IGN);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		sigaction(faults[i], &a, NULL);
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static void *
+watch_program(void *arg)
+{
+	struct pollfd p = {.fd = *(int *)arg, .events = POLLIN};
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+/* Put the device's memory where the program's variables are; the first helper copies their first values there. */
+static void
+map_data(struct helper_shared *s, int fd)
+{
+	for (uint32_t i = 0; i < s->ndata; i++) {
+		struct helper_data *d = &s->data[i];
+		size_t nbytes = (size_t)(d->after - d->first);
+
+		if (!atomic_load(&d->filled))
+			memcpy(d->on_device, d->first, nbytes);
+		atomic_store(&d->filled, 1);
+		if (mmap(d->first, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			 (off_t)d->file_offset) == MAP_FAILED)
+			refuse(s, "__device__ variables cannot be mapped");
+	}
+}
+
+static void
+begin_worker(struct helper_shared *s, struct helper_queue *q, struct worker **out, int fd)
+{
+	struct worker *w = calloc(1, sizeof *w);
+	long page = sysconf(_SC_PAGESIZE);
+	off_t from = (off_t)(q->page / (uint64_t)page * (uint64_t)page);
+	size_t skip = (size_t)(q->page - (uint64_t)from);
+	unsigned char *p =
+	    mmap(NULL, sizeof *w->page + skip, PROT_READ | PROT_WRITE, MAP_SHARED, fd, from);
+
+	if (!w || p == MAP_FAILED)
+		_exit(1);
+	w->all = s;
+	w->queue = q;
+	w->page = (struct cmdq_page *)(void *)(p + skip);
+	if (w->page->magic != CMDQ_MAGIC || pthread_create(&w->thread, NULL, serve, w) != 0)
+		_exit(1);
+	*out = w;
+}
+
+void
+helper_main(struct helper_shared *s, int parent)
+{
+	struct worker *workers[HELPER_QUEUES] = {0};
+	struct err err = {0};
+	pthread_t t;
+	int fd;
+
+	take_signals();
+	__fpurge(stdout); /* the program's own text */
+	fd = open(s->path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		refuse(s, "the device's memory cannot be opened");
+	if (space_map_all(&err) != RC_OK)
+		refuse(s, err.text);
+	if (pthread_create(&t, NULL, watch_program, &parent) != 0)
+		refuse(s, "no thread to watch the program");
+	map_data(s, fd);
+	fiber_on_fail(on_own_end);
+	cmdq_publish(&s->started, &s->program_sleeps, 1);
+	for (uint64_t seen = 0; !atomic_load(&s->stop);) {
+		seen = atomic_load(&s->changes);
+		for (int i = 0; i < HELPER_QUEUES; i++)
+			if (!workers[i] && atomic_load(&s->queue[i].used))
+				begin_worker(s, &s->queue[i], &workers[i], fd);
+		cmdq_await(&s->changes, &s->helper_sleeps, seen + 1, &s->stop, UINT64_MAX);
+	}
+	for (int i = 0; i < HELPER_QUEUES; i++)
+		if (workers[i])
+			pthread_join(workers[i]->thread, NULL);
+	_exit(0);
+}

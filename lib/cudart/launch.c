@@ -1,0 +1,222 @@
+/*
+ * Launches: kernel<<<...>>>(...), cudaLaunchKernel and its kin. What a launch needs is copied here, because the call
+ * returns at once and a graph launches again.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cudart/cuda_impl.h"
+#include "cudart/helper.h"
+#include "cudart/launch.h"
+#include "cudart/registry.h"
+
+#define ARGS_MAX   32764 /* bytes of parameters, as CUDA 12 has it */
+#define PARAMS_MAX 1024
+#define NESTED	   16 /* launches whose arguments launch */
+
+struct launch {
+	int ordinal;
+	struct helper_launch what;
+	uint32_t *offset;
+	unsigned char *args;
+};
+
+/* ---- a copy */
+
+static void
+launch_free(void *arg)
+{
+	struct launch *l = arg;
+
+	free(l->offset);
+	free(l->args);
+	free(l);
+}
+
+/* Where each parameter goes; the bytes of all, or 0: too many. */
+static uint32_t
+lay_out(const struct __gpusim_kernel *k, uint32_t *offset)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < k->nparams; i++) {
+		uint32_t align = k->params[i].align < 16 ? k->params[i].align : 16;
+
+		n = (n + align - 1) / align * align;
+		offset[i] = n;
+		n += k->params[i].nbytes;
+		if (n > ARGS_MAX)
+			return 0;
+	}
+	return n ? n : 1;
+}
+
+static cudaError_t
+copy_args(struct launch *l, struct __gpusim_kernel *k, void **args)
+{
+	l->offset = alloc_zeroed(k->nparams + 1, sizeof *l->offset);
+	if (!l->offset)
+		return cudaErrorMemoryAllocation;
+	l->what.nbytes = k->nparams > PARAMS_MAX ? 0 : lay_out(k, l->offset);
+	if (l->what.nbytes == 0)
+		return cudaErrorInvalidValue;
+	l->args = alloc_zeroed(l->what.nbytes, 1);
+	if (!l->args)
+		return cudaErrorMemoryAllocation;
+	for (unsigned i = 0; i < k->nparams; i++) {
+		if (!args || !args[i])
+			return cudaErrorInvalidValue;
+		memcpy(l->args + l->offset[i], args[i], k->params[i].nbytes);
+	}
+	l->what.kernel = k;
+	l->what.nparams = k->nparams;
+	l->what.offset = l->offset;
+	l->what.args = l->args;
+	return cudaSuccess;
+}
+
+/* ---- limits */
+
+static int
+shared_limit(const struct __gpusim_kernel *k)
+{
+	return k->max_dynamic_shared > LAUNCH_SHARED ? k->max_dynamic_shared : LAUNCH_SHARED;
+}
+
+static cudaError_t
+check(const struct __gpusim_kernel *k, dim3 grid, dim3 block, size_t shared)
+{
+	uint64_t threads = (uint64_t)block.x * block.y * block.z;
+
+	if (!grid.x || !grid.y || !grid.z || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
+		return cudaErrorInvalidConfiguration;
+	if (!threads || block.x > 1024 || block.y > 1024 || block.z > 64 ||
+	    threads > LAUNCH_THREADS)
+		return cudaErrorInvalidConfiguration;
+	return shared > (size_t)shared_limit(k) ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/* ---- enqueueing */
+
+static enum gpusim_rc
+enqueue(void *arg, struct cmdq *q)
+{
+	struct launch *l = arg;
+	struct err err = {0};
+	enum rc rc = helper_enqueue(l->ordinal, q, &l->what, &err);
+
+	if (rc != RC_OK)
+		cuda_tell(err.text);
+	return (enum gpusim_rc)rc;
+}
+
+static cudaError_t
+launch(struct __gpusim_kernel *k, dim3 grid, dim3 block, void **args, size_t shared,
+       cudaStream_t stream)
+{
+	struct err err = {0};
+	struct launch *l;
+	cudaError_t e = cuda_enter();
+
+	if (e == cudaSuccess)
+		e = check(k, grid, block, shared);
+	if (e != cudaSuccess)
+		return e;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return cudaErrorMemoryAllocation;
+	l->ordinal = cuda_current()->ordinal;
+	e = copy_args(l, k, args);
+	if (e == cudaSuccess && helper_error(l->ordinal))
+		e = (cudaError_t)helper_error(l->ordinal);
+	if (e == cudaSuccess && helper_start(l->ordinal, &err) != RC_OK) {
+		cuda_tell(err.text);
+		e = cudaErrorLaunchFailure;
+	}
+	if (e != cudaSuccess) {
+		launch_free(l);
+		return e;
+	}
+	memcpy(l->what.grid, (uint32_t[3]){grid.x, grid.y, grid.z}, sizeof l->what.grid);
+	memcpy(l->what.block, (uint32_t[3]){block.x, block.y, block.z}, sizeof l->what.block);
+	l->what.shared = shared;
+	return gpusim_cuda_enqueue(stream, l->ordinal, enqueue, l, launch_free);
+}
+
+cudaError_t
+cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+		 cudaStream_t stream)
+{
+	struct __gpusim_kernel *k = registry_find(func);
+
+	return cuda_done(k ? launch(k, grid, block, args, shared, stream)
+			   : cudaErrorInvalidDeviceFunction);
+}
+
+/* Attributes are hints, but for those that ask for what is not there. */
+cudaError_t
+cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	if (!config)
+		return cuda_done(cudaErrorInvalidValue);
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
+		    config->attrs[i].val.cooperative)
+			return cuda_done(cudaErrorNotSupported);
+	return cudaLaunchKernel(func, config->gridDim, config->blockDim, args,
+				config->dynamicSmemBytes, config->stream);
+}
+
+cudaError_t
+cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+			    cudaStream_t stream)
+{
+	(void)func, (void)grid, (void)block, (void)args, (void)shared, (void)stream;
+	cuda_tell("cooperative launches are not simulated: blocks run one after the other");
+	return cuda_done(cudaErrorNotSupported);
+}
+
+cudaError_t
+cudaLaunchCooperativeKernelMultiDevice(struct cudaLaunchParams *list, unsigned n, unsigned flags)
+{
+	(void)list, (void)n, (void)flags;
+	return cuda_done(cudaErrorNotSupported);
+}
+
+/* ---- kernel<<<...>>>(...) */
+
+struct config {
+	dim3 grid, block;
+	size_t shared;
+	cudaStream_t stream;
+};
+
+static _Thread_local struct config configs[NESTED];
+static _Thread_local unsigned nconfigs;
+
+void
+__gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t shared,
+		   cudaStream_t stream)
+{
+	/* Left over by an argument that threw. */
+	if (nconfigs == NESTED)
+		memmove(configs, configs + 1, --nconfigs * sizeof *configs);
+	configs[nconfigs++] = (struct config){
+	    {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, stream};
+}
+
+void
+__gpusim_launch(struct __gpusim_kernel *k, int registered, void **args)
+{
+	struct config c;
+
+	(void)registered;
+	if (nconfigs == 0) {
+		cuda_done(cudaErrorMissingConfiguration);
+		return;
+	}
+	c = configs[--nconfigs];
+	cuda_done(launch(k, c.grid, c.block, args, c.shared, c.stream));
+}
