@@ -1,0 +1,109 @@
+# The CUDA runtime over simulated devices: libcudart.so.12 of build/nccl.
+load nccl
+
+# in_cluster N PROGRAM [ARG...] - as nccl does, with the exit status of the program in $status and stderr in $output
+in_cluster() { run --separate-stderr nccl "$@"; }
+
+@test "cuda: devices, memory, copies, streams, events" {
+	run nccl 2 cu_basic
+	assert_status 0
+	assert_output 'all is well'
+}
+
+@test "cuda: capture and graphs" {
+	run nccl 2 cu_graph
+	assert_status 0
+	assert_output 'all is well'
+}
+
+@test "cuda: a program's own touch of device memory faults, of managed and pinned memory does not" {
+	in_cluster 1 cu_touch device
+	assert_status 139
+	in_cluster 1 cu_touch freed
+	assert_status 139
+	in_cluster 1 cu_touch managed
+	assert_status 0
+	in_cluster 1 cu_touch pinned
+	assert_status 0
+	GPUSIM_UNIFIED=1 in_cluster 1 cu_touch device
+	assert_status 0
+	assert_output touched
+}
+
+@test "cuda: CUDA_VISIBLE_DEVICES, by number and by UUID" {
+	local all last
+	all=$(gpuctl run -n 3 -- bash -c "
+		'$PROGRAMS/cu_devices' | sed -n '1p;4p'
+		last=\$('$PROGRAMS/cu_devices' | tail -n 1)
+		CUDA_VISIBLE_DEVICES=2,0 '$PROGRAMS/cu_devices' | sed -n '1p;2p' | sed \"s/\$last/the last/\"
+		CUDA_VISIBLE_DEVICES=\$last,1 '$PROGRAMS/cu_devices' | sed \"s/\$last/the last/\" | sed -n 1,2p
+		CUDA_VISIBLE_DEVICES= '$PROGRAMS/cu_devices'
+		CUDA_VISIBLE_DEVICES=-1 '$PROGRAMS/cu_devices'
+		CUDA_VISIBLE_DEVICES=1,7,0 '$PROGRAMS/cu_devices' | head -n 1")
+	last=$(sed -n 2p <<<"$all")
+	assert_equal "$all" "3
+$last
+2
+the last
+2
+the last
+cudaErrorNoDevice
+cudaErrorNoDevice
+1"
+}
+
+@test "cuda: no coordinator, or one without devices of this host: a sentence says so" {
+	run "$PROGRAMS/cu_devices"
+	assert_status 0
+	assert_match 'no coordinator at .*gpucoord.sock: start gpucoord'
+	assert_match 'cudaErrorNoDevice$'
+	ready coord gpucoord --listen "ipc://$T/coord.sock"
+	GPUSIM_COORD=ipc://$T/coord.sock run "$PROGRAMS/cu_devices"
+	assert_status 0
+	assert_match 'no device of this host has joined'
+}
+
+@test "cuda: a child of fork can do nothing, and harms nothing" {
+	run nccl 2 cu_fork
+	assert_status 0
+	assert_output 'all is well'
+}
+
+@test "cuda: GPUSIM_TIMEOUT bounds waits" {
+	GPUSIM_TIMEOUT=20ms in_cluster 1 cu_wait
+	assert_status 0
+	assert_output 'all is well'
+	assert_equal "${stderr%%:*}" 'libcudart (gpusim)'
+}
+
+# used_bytes - of the coordinator's only device
+used_bytes() { gpuctl devices --json | grep -o '"used_bytes":[0-9]*' | cut -d: -f2; }
+holds_much() { [ "$(used_bytes)" -ge $((11 << 20)) ]; }
+holds_nothing() { [ "$(used_bytes)" -eq 0 ]; }
+
+@test "cuda: a program that is killed leaves no memory behind, in the device or in /dev/shm" {
+	local before
+	before=$(find /dev/shm -name 'gpusim*' | sort)
+	ready coord gpucoord --listen "ipc://$T/coord.sock"
+	export GPUSIM_COORD=ipc://$T/coord.sock
+	ready dev gpudev -m 64M --listen "ipc://$T/dev.sock"
+	background "$PROGRAMS/cu_hold" "$T/holds"
+	wait_until 10 test -s "$T/holds"
+	wait_until 10 holds_much
+	kill -KILL "$PID"
+	wait_until 10 holds_nothing
+	kill_all
+	gpuctl run -n 1 -- true # sweeps what killed devices left
+	assert_equal "$(find /dev/shm -name 'gpusim*' | sort)" "$before"
+}
+
+@test "cuda: what the library exports has CUDA's version, and the rest its own" {
+	local symbols
+	symbols=$(objdump -T "$NCCL_HOME_HERE/lib/libcudart.so.12" | awk '$4 == ".text" { print $6, $7 }')
+	grep -q '^libcudart.so.12 cudaMemcpyAsync$' <<<"$symbols"
+	grep -q '^libcudart.so.12 cudaGetDeviceProperties_v2$' <<<"$symbols"
+	grep -q '^GPUSIM_PRIVATE cmdq_append$' <<<"$symbols"
+	assert_equal "$(grep -v -e '^libcudart.so.12 _*cuda' -e '^libcudart.so.12 __gpusim_' \
+		-e '^GPUSIM_PRIVATE \(gpusim\|cmdq\)_' <<<"$symbols")" ''
+	objdump -p "$NCCL_HOME_HERE/lib/libcudart.so.12" | grep -q 'SONAME *libcudart.so.12$'
+}
