@@ -55,6 +55,7 @@ says() {
 
 @test "a rank's process that dies or aborts is an error of the others within seconds" {
 	says 3 nccl_process kill 'kill: as it should be'
+	says 3 nccl_process exit 'exit: as it should be'
 	says 2 nccl_process abort 'abort: as it should be'
 	says 3 nccl_process mismatch 'mismatch: as it should be'
 }

@@ -5,7 +5,7 @@
  *	all	every rank runs collectives, and destroys its communicator
  *	leave	every rank returns from main without destroying it
  *	kill	the last rank kills itself between two collectives: the others see ncclRemoteError
- *	exit	the last rank calls exit() while the others wait for it: the same
+ *	exit	the last rank ends well while the others wait for it: the same
  *	abort	the last rank aborts: the same
  *	mismatch	ranks disagree about the count: all see a failure
  */
@@ -92,7 +92,9 @@ run_rank(const char *mode, int rank, int n)
 		return await_failure(comm, stream, p, last ? 2 : 1, "disagree");
 	if (!last)
 		return await_failure(comm, stream, p, 1,
-				     strcmp(mode, "abort") == 0 ? "ncclCommAbort" : "ended");
+				     strcmp(mode, "abort") == 0	 ? "ncclCommAbort"
+				     : strcmp(mode, "exit") == 0 ? "has left"
+								 : "ended");
 	/* So that the others wait already. */
 	usleep(200000);
 	if (strcmp(mode, "kill") == 0)

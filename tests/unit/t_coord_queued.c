@@ -305,6 +305,52 @@ test_rank_lost(void)
 	h_fini(&h);
 }
 
+/* Device 1 tells that rank 0 of communicator 1 has waited for a rank, in an operation. */
+static void
+tell_waiting(struct harness *h, uint64_t operation, uint32_t other, uint64_t idle_ms)
+{
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__Progress p = GPU_SIM__PROGRESS__INIT, *list = &p;
+	struct h_metadata m;
+
+	h_metadata(h, 1, &m);
+	p.commid = 1;
+	p.epoch = 1;
+	p.operation = operation;
+	p.step = 1;
+	p.steps = 2;
+	p.idlems = idle_ms;
+	p.waitsfor = other + 1;
+	q.metadata = &m.m;
+	q.progress = &list;
+	q.n_progress = 1;
+	h_ask(h, 1001, REGISTER_DEVICE, registerdevice, &q);
+}
+
+static void
+test_waits_for_left(void)
+{
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 3);
+	make(&h, 7, 3);
+	leave(&h, 1, 2);
+	h_advance(&h, 10000);
+	tell_waiting(&h, 1, 1, 9000);
+	ok(summary(&h)->status != GPU_SIM__STATUS__FAILED, "a rank may wait for one that is there");
+	tell_waiting(&h, 2, 2, 100);
+	ok(summary(&h)->status != GPU_SIM__STATUS__FAILED,
+	   "and for one that has left, until what that has sent is there");
+	tell_waiting(&h, 2, 2, 600);
+	ok(summary(&h)->status == GPU_SIM__STATUS__FAILED && h_count(&h, H_ABORT) == 3 &&
+	       strcmp(summary(&h)->reason, "comm 1: rank 2 has left, and others wait for it") == 0,
+	   "not longer: it fails, and says why");
+	h_serve(&h);
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 static void
 test_counts(void)
 {
@@ -341,6 +387,7 @@ main(void)
 	test_refused();
 	test_left();
 	test_rank_lost();
+	test_waits_for_left();
 	test_counts();
 	return tap_done();
 }

@@ -32,6 +32,26 @@ moved_ms(const struct coord *c, const struct progress *old, const GpuSim__Progre
 	return same && old->moved_ms < t ? old->moved_ms : t;
 }
 
+/* A rank of a queued communicator that has left calls no more. What it sent before it left arrives at once, so who
+ * waits for it a while waits in vain. */
+#define LEFT_MS 500
+
+static void
+look_for_left(struct coord *c, struct comm *comm, const struct progress *p)
+{
+	uint32_t other = p->waits_for - 1;
+	struct err why;
+
+	if (!comm->queued || comm->failed.rc != RC_OK || p->waits_for == 0 ||
+	    other >= comm->nowners || !comm->owners[other].left || p->epoch != comm->epoch ||
+	    c->now_ms < p->moved_ms + LEFT_MS)
+		return;
+	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": rank %u has left, and others wait for it",
+		comm->id, other);
+	comm->rec.final = true;
+	comm_happens(c, comm, COMM_ABORTED, &why);
+}
+
 void
 progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
 {
@@ -54,6 +74,7 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 				       .step = m->step,
 				       .steps = m->steps,
 				       .waits_for = m->waitsfor};
+		look_for_left(c, comm_any(c, m->commid), p);
 	}
 }
 
