@@ -238,6 +238,26 @@ machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *
 	return true;
 }
 
+/* A finish of one element. */
+static bool
+finish(const struct machine *m, uint32_t r, uint64_t *v, uint64_t i, struct err *err)
+{
+	unsigned long long n = i;
+
+	if (v[W_FINISHED]) {
+		machine_bad(m, r, err, "finishes element %llu twice", n);
+		return false;
+	}
+	for (uint32_t q = 0; q < m->a->nranks; q++) {
+		if (!machine_has(v, q)) {
+			machine_bad(m, r, err, "finishes element %llu without rank %u", n, q);
+			return false;
+		}
+	}
+	v[W_FINISHED] = 1;
+	return true;
+}
+
 static enum progress
 do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
 {
@@ -275,6 +295,8 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 			memcpy(machine_at(m, r, dst + i), in, m->words * sizeof *in);
 		else if (!machine_reduce(m, r, i, machine_at(m, r, src + i), in,
 					 machine_at(m, r, dst + i), err))
+			return FAILED;
+		if (s->last && !finish(m, r, machine_at(m, r, dst + i), s->dst_off + i, err))
 			return FAILED;
 	}
 	if (!none_partial(m, r, s->dst, machine_at(m, r, dst), s->count, err))
@@ -330,19 +352,9 @@ do_finish(struct machine *m, uint32_t r, const struct plan_step *s, struct err *
 	if (wide)
 		memcpy(machine_at(m, r, dst), machine_at(m, r, src),
 		       s->count * m->words * sizeof(uint64_t));
-	for (uint64_t i = 0; i < s->count; i++) {
-		uint64_t *v = machine_at(m, r, dst + i);
-		unsigned long long n = s->dst_off + i;
-
-		if (v[W_FINISHED])
-			return machine_bad(m, r, err, "finishes element %llu twice", n);
-		for (uint32_t q = 0; q < m->a->nranks; q++) {
-			if (!machine_has(v, q))
-				return machine_bad(m, r, err,
-						   "finishes element %llu without rank %u", n, q);
-		}
-		v[W_FINISHED] = 1;
-	}
+	for (uint64_t i = 0; i < s->count; i++)
+		if (!finish(m, r, machine_at(m, r, dst + i), s->dst_off + i, err))
+			return FAILED;
 	return MOVED;
 }
 

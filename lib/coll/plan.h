@@ -45,7 +45,8 @@
  * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), what is
  * reduced from some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
  * messages of f32. A receive-reduce takes both kinds of message, which differ in length. STEP_FINISH rounds,
- * from PLAN_WIDE to its place. Inputs and finished elements lie and travel as they are.
+ * from PLAN_WIDE to its place; or the last receive-reduce (step.last) finishes and rounds what it makes. Inputs
+ * and finished elements lie and travel as they are.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H
@@ -84,6 +85,7 @@ enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_WIDE, PLAN_SHARED };
 
 struct plan_step {
 	uint8_t kind; /* enum plan_step_kind */
+	uint8_t last; /* of recv-reduce where partial sums are wide: a finish is part of it */
 	uint8_t src,
 	    dst; /* enum plan_buf; dst unused by send, src unused by recv, and finish but from PLAN_WIDE */
 	uint32_t peer;	/* rank; unused by copy, finish, sync and share */

@@ -13,6 +13,12 @@ static const char *const buf_names[] = {"in", "out", "tmp", "wide", "shared"};
 static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
 				    "finish", "sync", "share",	     "reduce-all"};
 
+static const char *
+kind_of(const struct plan_step *s)
+{
+	return s->last ? "recv-finish" : kinds[s->kind];
+}
+
 /* The ranges that a step of a kind uses. */
 static bool
 has_src(const struct plan_step *s)
@@ -39,7 +45,7 @@ show_step(FILE *f, const struct plan_step *s)
 	enum plan_step_kind k = (enum plan_step_kind)s->kind;
 	bool comes = k == STEP_RECV || k == STEP_RECV_REDUCE;
 
-	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kinds[k]);
+	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kind_of(s));
 	if (comes)
 		fprintf(f, "rank %" PRIu32, s->peer);
 	if (has_src(s))
@@ -102,7 +108,7 @@ json_step(FILE *f, const struct plan_step *s)
 {
 	enum plan_step_kind k = (enum plan_step_kind)s->kind;
 
-	fprintf(f, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kinds[k]);
+	fprintf(f, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kind_of(s));
 	if (k == STEP_SEND || k == STEP_RECV || k == STEP_RECV_REDUCE)
 		fprintf(f, ",\"peer\":%" PRIu32, s->peer);
 	if (has_src(s))

@@ -4,7 +4,8 @@
  * An algorithm is written without a thought of it. Its steps are walked in order, and the ranges of OUT and TMP
  * that hold partial sums at each are kept: a receive-reduce makes one, and a finish or a plain receive ends it.
  * What lies in such a range lies in PLAN_WIDE instead, in as much room as such ranges take. So the timing of
- * the steps, and with it everything that the plan guarantees, stays as it was.
+ * the steps, and with it everything that the plan guarantees, stays as it was. Where nothing reads what a
+ * receive-reduce makes but a finish, it finishes by itself and makes no partial sum.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,10 +99,61 @@ around(const struct ranges *r, uint64_t lo, uint64_t hi)
 	return k < r->n && r->v[k].lo <= lo && hi <= r->v[k].hi ? &r->v[k] : NULL;
 }
 
-/* By buffer: the ranges that are partial sums at this step, and at any. */
+/* By buffer: the ranges that are partial sums at this step, and at any; that a finish takes before anybody else
+ * reads them; that receive-reduces finish; and that finishes are left for. */
 struct widening {
-	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE];
+	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE], taken[PLAN_WIDE], last[PLAN_WIDE],
+	    left[PLAN_WIDE];
 };
+
+/* The step, before those that were looked at already: backwards. */
+static bool
+look_back(struct widening *w, struct plan_step *s)
+{
+	uint64_t end = s->dst_off + s->count;
+	bool good = true;
+
+	if (s->kind == STEP_FINISH)
+		return add(&w->taken[s->dst], s->dst_off, end);
+	if (s->kind == STEP_RECV_REDUCE && around(&w->taken[s->dst], s->dst_off, end)) {
+		s->last = true;
+		good = add(&w->last[s->dst], s->dst_off, end);
+	}
+	if (s->kind != STEP_SEND)
+		good = good && cut(&w->taken[s->dst], s->dst_off, end);
+	if (s->kind != STEP_RECV)
+		good = good && cut(&w->taken[s->src], s->src_off, s->src_off + s->count);
+	return good;
+}
+
+/* Receive-reduces finish what they can: all that a finish is for, or nothing of it. Such finishes go. */
+static bool
+find_last(struct widening *w, struct plan *p, size_t from)
+{
+	size_t kept = from;
+
+	for (size_t i = p->nstep; i > from; i--)
+		if (!look_back(w, &p->step[i - 1]))
+			return false;
+	for (size_t i = from; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+		uint64_t end = s->dst_off + s->count;
+
+		if (s->kind == STEP_FINISH && around(&w->last[s->dst], s->dst_off, end))
+			continue;
+		if (s->kind == STEP_FINISH && !add(&w->left[s->dst], s->dst_off, end))
+			return false;
+		p->step[kept++] = *s;
+	}
+	p->nstep = kept;
+	for (size_t i = from; i < p->nstep; i++) {
+		struct plan_step *s = &p->step[i];
+
+		if (s->last && around(&w->left[s->dst], s->dst_off, s->dst_off + s->count))
+			s->last = false;
+	}
+	return true;
+}
 
 static bool
 find_ever(struct widening *w, struct plan *p, size_t from)
@@ -111,7 +163,7 @@ find_ever(struct widening *w, struct plan *p, size_t from)
 	for (size_t i = from; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
 
-		if (s->kind == STEP_RECV_REDUCE &&
+		if (s->kind == STEP_RECV_REDUCE && !s->last &&
 		    !add(&w->ever[s->dst], s->dst_off, s->dst_off + s->count))
 			return false;
 	}
@@ -148,7 +200,7 @@ widen_step(struct widening *w, struct plan_step *s)
 
 	if (reads && is_wide(w, s->src, s->src_off, s->count))
 		move(w, &s->src, &s->src_off, s->count);
-	if (s->kind == STEP_RECV_REDUCE) {
+	if (s->kind == STEP_RECV_REDUCE && !s->last) {
 		bool good = add(&w->now[s->dst], s->dst_off, end);
 
 		move(w, &s->dst, &s->dst_off, s->count);
@@ -166,7 +218,7 @@ void
 plan_widen(struct plan *out, size_t from)
 {
 	struct widening w = {0};
-	bool good = find_ever(&w, out, from);
+	bool good = find_last(&w, out, from) && find_ever(&w, out, from);
 
 	for (size_t i = from; i < out->nstep && good; i++)
 		good = widen_step(&w, &out->step[i]);
@@ -175,5 +227,8 @@ plan_widen(struct plan *out, size_t from)
 	for (int b = 0; b < PLAN_WIDE; b++) {
 		free(w.now[b].v);
 		free(w.ever[b].v);
+		free(w.taken[b].v);
+		free(w.last[b].v);
+		free(w.left[b].v);
 	}
 }

@@ -70,7 +70,7 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 /* The chunk that comes, and src, become dst. */
 static enum rc
 receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
-	       struct err *err)
+	       uint32_t nranks, struct err *err)
 {
 	void *dst = at(c, s->dst, s->dst_off), *src = at(c, s->src, s->src_off);
 	bool wide = c->wide;
@@ -79,7 +79,10 @@ receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_
 
 	if (rc != RC_OK)
 		return rc;
-	if (c->wide)
+	if (s->last)
+		reduce_last(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide, s->count,
+			    nranks);
+	else if (c->wide)
 		reduce_wide(c->dtype, c->redop, dst, src, s->src == PLAN_WIDE, data, wide,
 			    s->count);
 	else
@@ -111,7 +114,7 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 		xport_release(o, s->peer);
 		return RC_OK;
 	case STEP_RECV_REDUCE:
-		return receive_reduce(o, c, s, err);
+		return receive_reduce(o, c, s, nranks, err);
 	case STEP_COPY:
 		if (s->count && at(c, s->dst, s->dst_off) != at(c, s->src, s->src_off))
 			memmove(at(c, s->dst, s->dst_off), at(c, s->src, s->src_off),

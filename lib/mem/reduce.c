@@ -30,25 +30,39 @@ as_f32(const struct reduce_isa *isa, enum gpusim_dtype t, const unsigned char *f
 	return room;
 }
 
+/* n elements from `at` on of a and b, folded into dst. */
+static void
+fold_wide(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_redop redop, void *dst,
+	  const void *a, bool a_wide, const void *b, bool b_wide, size_t at, size_t n)
+{
+	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+	_Alignas(64) float x[HALF_BLOCK + 144], y[HALF_BLOCK];
+	const void *src[2] = {as_f32(isa, t, a, a_wide, at, n, x),
+			      as_f32(isa, t, b, b_wide, at, n, y)};
+
+	isa->fold[GPUSIM_F32][redop](dst, src, 2, n);
+}
+
 void
 reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, bool a_wide,
 	    const void *b, bool b_wide, size_t nelem)
 {
 	const struct reduce_isa *isa = reduce_isa_at(0);
-	/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
-	_Alignas(64) float x[HALF_BLOCK + 144], y[HALF_BLOCK];
 	size_t n;
 
 	if (!redop_takes(redop, t) || !dtype_is_half(t))
 		return;
 	for (size_t i = 0; i < nelem; i += n) {
-		const void *src[2];
-
 		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
-		src[0] = as_f32(isa, t, a, a_wide, i, n, x);
-		src[1] = as_f32(isa, t, b, b_wide, i, n, y);
-		isa->fold[GPUSIM_F32][redop]((unsigned char *)dst + i * sizeof(float), src, 2, n);
+		fold_wide(isa, t, redop, (unsigned char *)dst + i * sizeof(float), a, a_wide, b,
+			  b_wide, i, n);
 	}
+}
+
+static bool
+divides(enum gpusim_redop redop, uint32_t nranks)
+{
+	return redops[redop].mean && nranks > 1;
 }
 
 void
@@ -56,14 +70,34 @@ reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const voi
 	      size_t nelem, uint32_t nranks)
 {
 	const struct reduce_isa *isa = reduce_isa_at(0);
-	bool mean = redop_takes(redop, t) && redops[redop].mean && nranks > 1;
 	_Alignas(64) float room[HALF_BLOCK];
 	size_t size = dtype_size(t), n;
 
-	for (size_t i = 0; i < nelem && dtype_is_half(t); i += n) {
+	if (!redop_takes(redop, t) || !dtype_is_half(t))
+		return;
+	for (size_t i = 0; i < nelem; i += n) {
 		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
 		memcpy(room, (const unsigned char *)src + i * sizeof(float), n * sizeof(float));
-		if (mean)
+		if (divides(redop, nranks))
+			isa->divide(GPUSIM_F32, room, n, nranks);
+		isa->narrow(t, (unsigned char *)dst + i * size, room, n);
+	}
+}
+
+void
+reduce_last(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, bool a_wide,
+	    const void *b, bool b_wide, size_t nelem, uint32_t nranks)
+{
+	const struct reduce_isa *isa = reduce_isa_at(0);
+	_Alignas(64) float room[HALF_BLOCK];
+	size_t size = dtype_size(t), n;
+
+	if (!redop_takes(redop, t) || !dtype_is_half(t))
+		return;
+	for (size_t i = 0; i < nelem; i += n) {
+		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
+		fold_wide(isa, t, redop, room, a, a_wide, b, b_wide, i, n);
+		if (divides(redop, nranks))
 			isa->divide(GPUSIM_F32, room, n, nranks);
 		isa->narrow(t, (unsigned char *)dst + i * size, room, n);
 	}

@@ -30,12 +30,15 @@ void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const
  *	dst	f32; may be a wide a or b exactly
  *
  * Nothing is rounded to the type. reduce_narrow does that at the end: dst[i] = src[i], divided by nranks where
- * the redop is a mean.
+ * the redop is a mean. reduce_last is both at once; its dst, of the type, may be an a or b of the type exactly.
  */
 void reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		 bool a_wide, const void *b, bool b_wide, size_t nelem);
 void reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *src,
 		   size_t nelem, uint32_t nranks);
+
+void reduce_last(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
+		 bool a_wide, const void *b, bool b_wide, size_t nelem, uint32_t nranks);
 
 /* reduce_scale - dst[i] = src[i] * factor, i < nelem; the factor as the bits of an element. As with
  * reduce_apply's product; dst may be src exactly. */

@@ -1,6 +1,7 @@
 /* ncclGroupSimulateEnd: the cost model's answer. */
 #include "coll/tune.h"
 #include "mem/dtype.h"
+#include "mem/redop.h"
 #include "nccl/nccl_impl.h"
 
 static double
@@ -10,7 +11,9 @@ cost(const struct tuner *t, const struct nccl_op *op)
 	struct tune_ask ask = {.coll = (enum gpusim_coll)op->c.coll,
 			       .transport = (enum tune_transport)op->comm->transport,
 			       .nranks = op->comm->nranks,
-			       .nbytes = op->nbytes};
+			       .nbytes = op->nbytes,
+			       .widening = redop_widening((enum gpusim_redop)op->c.redop,
+							  (enum gpusim_dtype)op->c.dtype)};
 	struct tune_answer answer;
 
 	if (op->c.kind == CMDQ_COPY)

@@ -87,6 +87,9 @@ step(struct world *w, uint32_t r, const struct plan_step *s)
 		post(w, r, s);
 	else if (s->kind == STEP_RECV)
 		memcpy(dst, c->data, c->nbytes);
+	else if (s->kind == STEP_RECV_REDUCE && s->last)
+		reduce_last(w->t, w->redop, dst, src, s->src == PLAN_WIDE, c->data,
+			    c->nbytes == s->count * sizeof(float), s->count, w->a.nranks);
 	else if (s->kind == STEP_RECV_REDUCE && w->a.wide)
 		reduce_wide(w->t, w->redop, dst, src, s->src == PLAN_WIDE, c->data,
 			    c->nbytes == s->count * sizeof(float), s->count);
