@@ -127,7 +127,52 @@ random_rank(struct storm *s, uint64_t client)
 	q.rank = roll(s, 3);
 	q.deviceid = roll(s, 4) ? 0 : 1 + roll(s, NDEV + 1);
 	q.lease = q.idlow % 2;
+	if (q.idlow == 3) {
+		q.host = (char *)(roll(s, 20) ? H_HOST : "another-host");
+		q.user = 1;
+		q.mustqueue = roll(s, 2);
+	}
 	h_ask(&s->h, client, COMM_INIT_RANK, comminitrank, &q);
+}
+
+/* Ranks of a communicator make others of it, or leave it. */
+static void
+random_family(struct storm *s, uint64_t client, uint64_t comm)
+{
+	GpuSim__CommSplitRankRequest split = GPU_SIM__COMM_SPLIT_RANK_REQUEST__INIT;
+	GpuSim__CommShrinkRankRequest shrink = GPU_SIM__COMM_SHRINK_RANK_REQUEST__INIT;
+	GpuSim__CommGrowRankRequest grow = GPU_SIM__COMM_GROW_RANK_REQUEST__INIT;
+	GpuSim__CommDestroyRequest leave = GPU_SIM__COMM_DESTROY_REQUEST__INIT;
+	uint32_t exclude = roll(s, 3);
+
+	split.commid = shrink.commid = leave.commid = comm;
+	split.rank = shrink.rank = leave.rank = grow.rank = roll(s, 3);
+	switch (roll(s, 4)) {
+	case 0:
+		split.call = roll(s, 10) == 0;
+		split.color = (int)roll(s, 3) - 1;
+		split.key = (int)roll(s, 3) - 1;
+		h_ask(&s->h, client, COMM_SPLIT_RANK, commsplitrank, &split);
+		break;
+	case 1:
+		shrink.n_exclude = roll(s, 10) != 0;
+		shrink.exclude = &exclude;
+		shrink.abort = roll(s, 2);
+		h_ask(&s->h, client, COMM_SHRINK_RANK, commshrinkrank, &shrink);
+		break;
+	case 2:
+		grow.commid = roll(s, 2) ? comm : 0;
+		grow.numranks = 3 + roll(s, 20) / 19;
+		grow.idlow = roll(s, 3);
+		grow.deviceid = roll(s, 2) ? 0 : 1 + roll(s, NDEV + 1);
+		grow.host = (char *)H_HOST;
+		grow.user = 1;
+		h_ask(&s->h, client, COMM_GROW_RANK, commgrowrank, &grow);
+		break;
+	default:
+		leave.leave = true;
+		h_ask(&s->h, client, COMM_DESTROY, commdestroy, &leave);
+	}
 }
 
 static void
@@ -140,7 +185,7 @@ random_request(struct storm *s)
 
 	h->timeout_ms = roll(s, 20000);
 	h->policy = (enum gpusim_on_failure)roll(s, 4);
-	switch (roll(s, 20)) {
+	switch (roll(s, 22)) {
 	case 0:
 	case 1:
 	case 2:
@@ -173,6 +218,10 @@ random_request(struct storm *s)
 	case 18:
 	case 19:
 		random_rank(s, client);
+		break;
+	case 20:
+	case 21:
+		random_family(s, client, comm);
 		break;
 	case 9:
 	case 10:

@@ -167,6 +167,10 @@ ranks(struct coord *c, struct comm *comm, const uint32_t *to, uint32_t from)
 		remap(c, &g->part, to, from, left, "graph", g->id);
 		graph_record(c, g);
 	}
+	if (to) { /* no record may name a rank that is no more */
+		forget_pairs(work);
+		work->recorded.pairs_new = true;
+	}
 	/* Graphs name every rank, but not the new ones. */
 	while (!to && work->graphs)
 		graph_free(c, work->graphs);
