@@ -509,6 +509,7 @@ queue_coll_failed(struct queue *q, const struct cmdq_command *c, const struct er
 	struct err err;
 	struct queue_comm *k = comm_of(q, c->u.coll.comm, &err);
 
+	recorder_end(&q->recorder);
 	/* Others have said it already when it was heard of. */
 	if (k)
 		bound_give_up(q->all, k->bound, why->rc, why->text, why->rc != RC_ABORTED);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "mem/cmdq.h"
 #include "mem/devmem.h"
 #include "mem/devmem_file.h"
 #include "tap.h"
@@ -131,6 +132,16 @@ test_memory_file(void)
 	    {table, devmem_file_bytes(n) - table, "table of allocations"},
 	};
 
+	const struct row queue[] = {
+	    FIELD(cmdq_page, magic),	     FIELD(cmdq_page, id),
+	    FIELD(cmdq_page, size),	     FIELD(cmdq_page, pid),
+	    FIELD(cmdq_page, closed),	     FIELD(cmdq_page, tail),
+	    FIELD(cmdq_page, head),	     FIELD(cmdq_page, device_sleeps),
+	    FIELD(cmdq_page, client_sleeps), FIELD(cmdq_page, error),
+	    FIELD(cmdq_page, ext),	     FIELD(cmdq_page, command),
+	};
+
+	check("lib/mem/README.md", "command queue", queue, ROWS(queue));
 	check("lib/mem/README.md", "memory file", file, ROWS(file));
 	check("lib/mem/README.md", "header", header, ROWS(header));
 }
