@@ -21,11 +21,12 @@ enum { TRANSPORT_DEFAULT, TRANSPORT_IPC, TRANSPORT_TCP };
 
 /* The values given; a field without a default is 0 until its option comes. Strings are borrowed. */
 struct args {
-	bool given[OPTION_MAX_ROWS];	/* by row; see args_given */
-	const char *device;		/* see cli.h */
-	const char *addr, *send, *recv; /* addresses by rank, with commas */
-	const char *algo;		/* NULL: the default */
-	const char *scalar;		/* factors of premulsum by rank, with commas; or one */
+	bool given[OPTION_MAX_ROWS];		   /* by row; see args_given */
+	const char *device;			   /* see cli.h */
+	const char *addr, *send, *recv;		   /* addresses by rank, with commas */
+	const char *algo;			   /* NULL: the default */
+	const char *counts, *displs, *recv_displs; /* of parts; or files that have them */
+	const char *scalar; /* factors of premulsum by rank, with commas; or one */
 	uint64_t comm, count, nbytes, chunk, stream;
 	uint32_t rank, peer, root, nranks;
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */

@@ -1,6 +1,7 @@
 /* gpuctl allreduce ... barrier, send, recv - one verb a collective: on buffers that exist, or as a filter. */
 #include "cli.h"
 #include "coll/plan.h"
+#include "counts.h"
 #include "filter.h"
 #include "operation.h"
 
@@ -51,7 +52,8 @@ enum rc
 run_collective(struct cli *cli, const struct args *a, struct err *err)
 {
 	enum gpusim_coll coll;
-	enum rc rc = coll_parse(cli->cmd->name, &coll, err);
+	bool v;
+	enum rc rc = counts_verb(cli->cmd->name, &coll, &v, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -59,8 +61,14 @@ run_collective(struct cli *cli, const struct args *a, struct err *err)
 		return barrier(cli, a, err);
 	if (coll_is_sendrecv(coll))
 		return on_comm(cli, coll, a, err);
+	if (v && (a->addr || a->send || a->recv) && !a->counts)
+		return err_set(err, RC_INVAL, "--counts N,... is missing");
 	if ((a->addr || a->send || a->recv))
 		return on_buffers(cli, coll, a, err);
+	if (v && (args_given(a, displs) || args_given(a, recv_displs)))
+		return err_set(err, RC_INVAL, "--displs goes with --addr, or --send and --recv");
+	if (v && !a->async)
+		return filter_vector(cli, coll, a, err);
 	if (a->streaming && !a->async)
 		return filter_stream(cli, coll, a, err);
 	if ((args_given(a, count) || a->async))

@@ -28,6 +28,11 @@ enum rc filter_barrier(struct cli *cli, const struct args *a, struct err *err);
 enum rc filter_stream(struct cli *cli, enum gpusim_coll coll, const struct args *a,
 		      struct err *err);
 
+/* filter_vector - a v-variant: allgather, gather, alltoall of lines of any length; scatter, reduce-scatter into
+ * parts of any length. Errors as of filter_run; RC_INVAL: counts, RC_BADDATA: vectors that do not fit them. */
+enum rc filter_vector(struct cli *cli, enum gpusim_coll coll, const struct args *a,
+		      struct err *err);
+
 /* filter_nranks - the number of ranks for ranks_take, where the input does not tell it. RC_INVAL: neither
  * options nor environment do. */
 enum rc filter_nranks(const struct args *a, uint32_t *nranks, struct err *err);

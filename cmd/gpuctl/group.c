@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "cli.h"
 #include "coll/plan.h"
+#include "counts.h"
 #include "io.h"
 #include "operation.h"
 
@@ -57,10 +58,11 @@ cut(char *text, char *words[MAX_WORDS + 1], int *n, struct err *err)
 
 /* The verb of a line, and the operation it names. */
 static enum rc
-find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, struct err *err)
+find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, bool *v,
+	  struct err *err)
 {
 	*cmd = command_find(name);
-	if (!*cmd || coll_parse(name, coll, NULL) != RC_OK)
+	if (!*cmd || counts_verb(name, coll, v, NULL) != RC_OK)
 		return err_set(err, RC_INVAL, "'%.64s' is no collective, send or recv", name);
 	return RC_OK;
 }
@@ -72,13 +74,14 @@ parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *emp
 	const struct command *cmd;
 	enum gpusim_coll coll;
 	struct args a;
+	bool v;
 	int n;
 	enum rc rc = cut(text, words, &n, err);
 
 	*empty = rc == RC_OK && (n == 0 || words[0][0] == '#');
 	if (rc != RC_OK || *empty)
 		return rc;
-	rc = find_verb(words[0], &cmd, &coll, err);
+	rc = find_verb(words[0], &cmd, &coll, &v, err);
 	if (rc != RC_OK)
 		return rc;
 	switch (args_parse(cmd, n, words, "comm", &a, err)) {
@@ -98,6 +101,8 @@ parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *emp
 	if (a.comm && a.comm != gpusim_comm_id(comm).id)
 		return err_set(err, RC_INVAL, "--comm: the group is on communicator %" PRIu64,
 			       gpusim_comm_id(comm).id);
+	if (v && !a.counts)
+		return err_set(err, RC_INVAL, "%s: --counts N,... is missing", cmd->name);
 	rc = operation_make(coll, &a, comm, op, err);
 	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
 }

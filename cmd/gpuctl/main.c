@@ -16,9 +16,15 @@
 #define BUFFERS	 "comm addr send recv count type "
 #define FILTER	 "n raw on-failure wait streaming "
 #define MOVES	 BUFFERS FILTER HOW
+#define PARTS	 "comm addr send recv counts displs type n raw on-failure wait stream " HOW
 #define TRANSFER "comm! rank! peer! addr! count! type stream " HOW
 
 #define ON_BUFFERS "[--comm ID {--addr A,... | --send A,... --recv A,...} --count N] [options]"
+
+#define ON_PARTS                                                                            \
+	"[--counts N,...] [--comm ID {--addr A,... | --send A,... --recv A,...} [--displs " \
+	"N,...]] [options]"
+#define ON_COUNTS "--counts N,... [--comm ID {--addr A,... | --send A,... --recv A,...}] [options]"
 
 static const struct command commands[] = {
 #define VERB(run, name, synopsis, summary, options, min, max) \

@@ -10,7 +10,9 @@
 #include "mem/dtype.h"
 #include "mem/num.h"
 #include "mem/redop.h"
+#include "coll/parts.h"
 #include "coll/shape.h"
+#include "counts.h"
 
 #define ADDR_CHARS 24 /* longest address, and its NUL */
 #define MAX_STREAM 63
@@ -148,7 +150,11 @@ parse_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr
 static enum rc
 place(struct operation *o, uint32_t nranks, struct err *err)
 {
+	struct plan_args all = {
+	    .coll = o->c.coll, .nranks = nranks, .root = o->c.root, .nelem = o->c.nelem};
 	uint64_t size = dtype_size(o->c.dtype);
+	struct plan_part *parts = NULL;
+	enum rc rc;
 
 	if (o->c.coll == GPUSIM_ALLTOALL)
 		return err_set(err, RC_INVAL,
@@ -156,14 +162,36 @@ place(struct operation *o, uint32_t nranks, struct err *err)
 	o->recv = alloc_zeroed(nranks, sizeof *o->recv);
 	if (!o->recv)
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < nranks; r++) {
-		struct shape s = shape_of(o->c.coll, o->c.nelem, nranks, o->c.root, r);
+	rc = parts_take_all(&all, o->counts, o->displs, NULL, &parts, err);
+	for (uint32_t r = 0; r < nranks && rc == RC_OK; r++) {
+		struct plan_args mine = all;
+		struct shape s;
 		uint64_t base = o->send[r].addr;
 
+		mine.rank = r;
+		s = shape_of_args(&mine);
 		o->send[r].addr = s.in && base ? base + s.in_at * size : 0;
 		o->recv[r].addr = s.out && base ? base + s.out_at * size : 0;
 	}
-	return RC_OK;
+	free(parts);
+	return rc;
+}
+
+/* The counts of a v-variant, and displacements. */
+static enum rc
+take_counts(struct operation *o, const struct args *a, uint32_t nranks, struct err *err)
+{
+	size_t n = o->c.coll == GPUSIM_ALLTOALL ? (size_t)nranks * nranks : nranks;
+	enum rc rc = counts_parse("--counts", a->counts, &n, &o->counts, err);
+
+	if (rc == RC_OK)
+		rc = counts_parse("--displs", a->displs, &n, &o->displs, err);
+	if (rc == RC_OK)
+		rc = counts_parse("--recv-displs", a->recv_displs, &n, &o->recv_displs, err);
+	o->c.counts = o->counts;
+	o->c.displs = o->displs;
+	o->c.recv_displs = o->recv_displs;
+	return rc;
 }
 
 static enum rc
@@ -190,9 +218,11 @@ operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *
 	struct operation o = {0};
 	enum rc rc = operation_common(coll, a, gpusim_comm_count(comm), &o.c, err);
 
-	if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_given(a, count))
+	if (rc == RC_OK && a->counts)
+		rc = take_counts(&o, a, gpusim_comm_count(comm), err);
+	else if (rc == RC_OK && coll != GPUSIM_BARRIER && !args_given(a, count))
 		rc = err_set(err, RC_INVAL, "--count N is missing");
-	if (rc == RC_OK && coll != GPUSIM_BARRIER)
+	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = shape_nelem(coll, a->count, gpusim_comm_count(comm), &o.c.nelem, err);
 	if (rc == RC_OK && coll_is_sendrecv(coll))
 		rc =
@@ -218,6 +248,9 @@ operation_fini(struct operation *o)
 	free(o->send);
 	free(o->recv);
 	free(o->scalar);
+	free(o->counts);
+	free(o->displs);
+	free(o->recv_displs);
 	*o = (struct operation){0};
 }
 

@@ -14,6 +14,7 @@ struct operation {
 	struct gpusim_collective c;
 	struct gpusim_addr *send, *recv;
 	void *scalar;
+	uint64_t *counts, *displs, *recv_displs;
 };
 
 /*

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "coll/parts.h"
 #include "coll/plan.h"
 #include "coll/shape.h"
 #include "hold.h"
@@ -151,6 +152,51 @@ find_root(struct ranks *r, struct err *err)
 	return RC_OK;
 }
 
+void
+ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin)
+{
+	r->counts = counts;
+	r->begin = begin;
+}
+
+/* The counts of the ranks that there are. A vector of a rank that is lost is missing in the result; but a part for it,
+ * or from it to another, has no place to go. */
+static enum rc
+set_counts(struct ranks *r, struct err *err)
+{
+	uint32_t n = gpusim_comm_count(r->comm);
+	bool joins = r->c.coll == GPUSIM_ALLGATHER || r->c.coll == GPUSIM_GATHER;
+	size_t ncounts = r->c.coll == GPUSIM_ALLTOALL ? (size_t)n * n : n;
+
+	if (n != r->want && !joins)
+		return err_set(err, RC_ABORTED,
+			       "comm %" PRIu64 ": counts for %" PRIu32 " ranks, and %" PRIu32
+			       " are left",
+			       gpusim_comm_id(r->comm).id, r->want, n);
+	if (!r->now)
+		r->now = alloc_zeroed(ncounts, sizeof *r->now);
+	if (!r->now)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (size_t i = 0; i < ncounts; i++)
+		r->now[i] = joins ? r->counts[r->vector[i]] : r->counts[i];
+	free(r->parts);
+	r->all = (struct plan_args){.coll = r->c.coll, .nranks = n, .root = r->c.root};
+	r->c.counts = r->now;
+	return parts_take_all(&r->all, r->now, NULL, NULL, &r->parts, err);
+}
+
+/* What rank i reads and writes. */
+static struct shape
+shape_at(const struct ranks *r, uint32_t i)
+{
+	struct plan_args mine;
+
+	if (!r->counts)
+		return shape_of(r->c.coll, r->c.nelem, gpusim_comm_count(r->comm), r->c.root, i);
+	plan_args_of(&r->all, i, &mine);
+	return shape_of_args(&mine);
+}
+
 /* The operation's vector. */
 static enum rc
 set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
@@ -158,6 +204,8 @@ set_nelem(struct ranks *r, uint64_t nelem, struct err *err)
 	bool parts = r->c.coll == GPUSIM_ALLGATHER || r->c.coll == GPUSIM_GATHER;
 	uint32_t n = gpusim_comm_count(r->comm);
 
+	if (r->counts)
+		return set_counts(r, err);
 	r->c.nelem = parts ? nelem * n : nelem;
 	if (r->c.coll == GPUSIM_ALLTOALL && nelem % n)
 		return err_set(err, RC_BADDATA,
@@ -194,7 +242,7 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 	if (!enough && r->room_nelem)
 		ranks_free_buffers(r);
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++) {
-		struct shape s = shape_of(r->c.coll, r->c.nelem, n, r->c.root, i);
+		struct shape s = shape_at(r, i);
 
 		if (!enough && s.whole)
 			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i), s.whole * r->size,
@@ -214,15 +262,18 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 static enum rc
 upload(struct ranks *r, const char *data, uint64_t nelem, struct err *err)
 {
-	uint64_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
-	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK && nbytes; i++)
-		if (r->send[i].addr)
-			rc = api(gpusim_memcpy_h2d(
-				     r->cli->g, gpusim_comm_device(r->comm, i), r->send[i],
-				     data + (r->takes_one ? 0 : r->vector[i] * nbytes), nbytes),
+	for (uint32_t i = 0; i < gpusim_comm_count(r->comm) && rc == RC_OK; i++) {
+		uint32_t v = r->takes_one ? 0 : r->vector[i];
+		uint64_t at = r->begin ? r->begin[v] : v * nelem;
+		uint64_t n = r->begin ? r->begin[v + 1] - at : nelem;
+
+		if (r->send[i].addr && n)
+			rc = api(gpusim_memcpy_h2d(r->cli->g, gpusim_comm_device(r->comm, i),
+						   r->send[i], data + at * r->size, n * r->size),
 				 err);
+	}
 	return rc;
 }
 
@@ -272,8 +323,7 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 static enum rc
 download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
 {
-	uint64_t nelem =
-	    shape_of(r->c.coll, r->c.nelem, gpusim_comm_count(r->comm), r->c.root, rank).out;
+	uint64_t nelem = shape_at(r, rank).out;
 	size_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
@@ -401,6 +451,8 @@ ranks_release(struct ranks *r, enum rc rc)
 	if (rc != RC_UNREACHABLE && rc != RC_TIMEOUT && rc != RC_ABORTED)
 		ranks_free_buffers(r);
 	hold_release(r->cli, r->comm);
+	free(r->now);
+	free(r->parts);
 	free(r->vector);
 	free(r->was);
 	free(r->device);

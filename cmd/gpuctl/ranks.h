@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "coll/plan.h"
 #include "cli.h"
 
 /* The results: vectors, one after the other; equal ones may share their bytes. Initialise with {0}. */
@@ -44,7 +45,13 @@ struct ranks {
 	struct gpusim_device
 	    *device; /* shrink: the devices that were free when the communicator was asked for */
 	struct gpusim_addr *base, *send, *recv; /* by rank */
-	void *factor, *scalar;			/* of premulsum: by vector, and by rank; or NULL */
+	/* v-variants, or NULL: counts as gpusim_collective has them, by vector, and where in the data vectors
+	 * begin, one more; the caller's. Of the ranks that there are: */
+	const uint64_t *counts, *begin;
+	uint64_t *now;
+	struct plan_part *parts;
+	struct plan_args all;  /* with those parts */
+	void *factor, *scalar; /* of premulsum: by vector, and by rank; or NULL */
 	uint64_t
 	    room_nelem; /* the buffers have room for this many elements; base NULL: there are none */
 	/* Recoveries of the operation at hand: */
@@ -79,6 +86,9 @@ enum rc ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *er
  */
 enum rc ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent,
 		 struct results *out, struct err *err);
+
+/* The counts of a v-variant, before ranks_do; nelem is that of all vectors then. */
+void ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin);
 
 /* Free the memory on the devices, and the devices. rc: the result of the verb. */
 void ranks_release(struct ranks *r, enum rc rc);

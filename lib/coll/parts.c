@@ -157,6 +157,62 @@ parts_take(struct plan_args *a, const struct parts_given *given, const struct pa
 	return RC_OK;
 }
 
+/* Rank r's two tables of alltoall. */
+static enum rc
+take_rank(const struct plan_args *all, uint32_t r, const uint64_t *count, const uint64_t *displ,
+	  const uint64_t *recv_displ, uint64_t *column, struct plan_part *part,
+	  struct plan_part *recv, struct err *err)
+{
+	size_t n = all->nranks, at = r * n;
+	const struct parts_given given = {count + at, displ ? displ + at : NULL, n, displ ? n : 0};
+	const struct parts_given from = {column, recv_displ ? recv_displ + at : NULL, n,
+					 recv_displ ? n : 0};
+	struct plan_args mine = *all;
+	struct plan_part *mem;
+	enum rc rc;
+
+	for (size_t q = 0; q < n; q++)
+		column[q] = count[q * n + r];
+	rc = parts_take(&mine, &given, &from, &mem, err);
+	if (rc != RC_OK)
+		return err_prefix(err, "rank %" PRIu32, r);
+	memcpy(part + at, mem, n * sizeof *mem);
+	memcpy(recv + at, mem + n, n * sizeof *mem);
+	free(mem);
+	return RC_OK;
+}
+
+enum rc
+parts_take_all(struct plan_args *all, const uint64_t *count, const uint64_t *displ,
+	       const uint64_t *recv_displ, struct plan_part **mem, struct err *err)
+{
+	size_t n = all->nranks, square = n * n;
+	const struct parts_given given = {count, displ, count ? n : 0, displ ? n : 0};
+	struct plan_part *v;
+	uint64_t *column;
+	enum rc rc = RC_OK;
+
+	if (all->coll != GPUSIM_ALLTOALL)
+		return parts_take(all, &given, &(struct parts_given){0}, mem, err);
+	*mem = NULL;
+	v = alloc_zeroed(square, 2 * sizeof *v);
+	column = alloc_zeroed(n, sizeof *column);
+	if (!v || !column)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < n && rc == RC_OK; r++)
+		rc = take_rank(all, r, count, displ, recv_displ, column, v, v + square, err);
+	free(column);
+	if (rc != RC_OK) {
+		free(v);
+		return rc;
+	}
+	all->part = v;
+	all->recv_part = v + square;
+	all->nelem = parts_end(v, all->nranks);
+	*mem = v;
+	return RC_OK;
+}
+
 /* ---- in plans */
 
 static enum rc
@@ -203,6 +259,6 @@ plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, struct e
 		return RC_OK;
 	if (plan_algo_find(a->coll, NULL, &dflt, NULL) != RC_OK || row == dflt)
 		return RC_OK;
-	return err_set(err, RC_INVAL, "algorithm %s of %s takes no %s; %s does", row->name,
-		       coll_name(a->coll), a->recv_part ? "counts" : "displacements", dflt->name);
+	return err_set(err, RC_INVAL, "algorithm %s takes no %s; %s does", row->name,
+		       a->recv_part ? "counts" : "displacements", dflt->name);
 }

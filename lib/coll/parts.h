@@ -26,6 +26,16 @@ struct parts_given {
 enum rc parts_take(struct plan_args *a, const struct parts_given *given,
 		   const struct parts_given *recv, struct plan_part **mem, struct err *err);
 
+/*
+ * parts_take_all - the same for all ranks of *all.
+ *
+ *	count	by rank; alltoall: [from][to]
+ *	displ	NULL, or as count
+ *	recv_displ	NULL, or of alltoall [to][from]
+ */
+enum rc parts_take_all(struct plan_args *all, const uint64_t *count, const uint64_t *displ,
+		       const uint64_t *recv_displ, struct plan_part **mem, struct err *err);
+
 /* Whether the collective has parts, and so a v-variant. */
 bool coll_has_parts(enum gpusim_coll coll);
 

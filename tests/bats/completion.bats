@@ -8,7 +8,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 @test "verbs, options, and values of options and operands" {
 	assert_equal "$(offers comm-)" 'comm-init comm-destroy comm-status comm-abort comm-shrink comm-grow comm-split'
 	assert_equal "$(offers --ti)" --timeout
-	assert_equal "$(offers --timeout 5s all)" 'allreduce allgather alltoall'
+	assert_equal "$(offers --timeout 5s all)" 'allreduce allgather alltoall allgatherv alltoallv'
 	assert_equal "$(offers --coordinator x)" ''
 	assert_equal "$(offers topo --)" '--comm --json'
 	assert_equal "$(offers allreduce --a)" '--addr --algo --async --all'
