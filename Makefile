@@ -240,7 +240,7 @@ check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Tests of rooms with threads; pure code has no threads that could race.
-pure := checkpoint coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nccl_% nearest net npy npz \
+pure := checkpoint fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nccl_% nearest net npy npz \
         num order parse pickle plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
@@ -274,6 +274,11 @@ $(BUILD)/obj/tests/unit/t_nccl_%.o: house_cppflags += -Iinclude/nccl
 $(BUILD)/unit/t_nccl_%: $(BUILD)/obj/tests/unit/t_nccl_%.o $(nccl_pure) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) $(house_libs))
+
+# Of libcudart what needs no device; nvcc without its main.
+$(BUILD)/obj/tests/unit/t_fiber.o: house_cppflags += -Iinclude/nccl
+$(BUILD)/unit/t_fiber: $(patsubst %,$(BUILD)/obj/lib/cudart/%.o,fiber fiber_context fiber_device fiber_warp)
+$(patsubst %,$(BUILD)/unit/%,t_nvcc t_nvcc_options): $(filter-out %/main.o,$(call door_obj,nvcc))
 
 $(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 

@@ -25,6 +25,7 @@
 
 #include "cudart/fiber.h"
 #include "cudart/fiber_device.h"
+#include "cudart/helper_divide.h"
 #include "cudart/registry.h"
 #include "cudart/space.h"
 
@@ -53,7 +54,8 @@ static _Thread_local struct worker *here; /* while a kernel runs */
 static void
 on_fault(int sig, siginfo_t *info, void *context)
 {
-	(void)context;
+	if (here && sig == SIGFPE && helper_divide(context))
+		return;
 	if (!here) { /* not a kernel's: let it kill the process */
 		signal(sig, SIG_DFL);
 		return;

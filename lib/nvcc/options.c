@@ -192,7 +192,9 @@ find_joined(const char *name, const char **value)
 	for (const struct option *o = table; o < table + NROWS; o++) {
 		size_t n = strlen(o->other);
 
-		if (o->joined && n > most && strncmp(name, o->other, n) == 0 && name[n]) {
+		/* -Wl,x is the host compiler's. */
+		if (o->joined && n > most && strncmp(name, o->other, n) == 0 && name[n] &&
+		    !(*name == 'W' && strchr(name, ','))) {
 			best = o;
 			most = n;
 		}

@@ -1,0 +1,101 @@
+# Kernels: .cu programs of tests/nccl, compiled by bin/nvcc, and what nvcc refuses.
+load nccl
+
+setup() {
+	nccl_setup
+	need_cuda
+	NVCC=$NCCL_HOME_HERE/bin/nvcc
+}
+
+@test "kernels run in order with copies and each other, in every form of a launch" {
+	run nccl 1 k_order
+	assert_status 0
+	assert_output 'in order'
+}
+
+@test "threads work together: barriers, shared memory, warps, atomics, variables" {
+	run nccl 1 k_threads
+	assert_status 0
+	assert_output 'together'
+}
+
+@test "half, bfloat16 and both floats of 8 bits are exact" {
+	run nccl 1 k_floats
+	assert_status 0
+	assert_output 'exact'
+}
+
+@test "text of kernels stands between the program's" {
+	run nccl 1 k_print
+	assert_status 0
+	assert_output 'begin
+kernel 1 thread 0
+kernel 1 thread 1
+middle
+kernel 2 thread 0
+kernel 2 thread 0
+kernel 3 thread 0
+end'
+}
+
+# fails WAY RESULT SENTENCE - a kernel fails so, and the program hears why
+fails() {
+	run nccl 1 k_faults "$1"
+	assert_status 0
+	[ "${lines[-1]}" = "$2" ] || { printf '%s\n' "$output" && false; }
+	[[ $output == *"$3"* ]] || { printf '%s\n' "$output" && false; }
+}
+
+@test "a kernel that fails says how, and a reset begins anew" {
+	fails null cudaErrorIllegalAddress 'kernel touch, block (0,0,0) thread (0,0,0): an illegal address'
+	fails host cudaErrorIllegalAddress 'an illegal address, 0x10'
+	fails overflow cudaErrorIllegalAddress 'kernel overflow'
+	fails stuck cudaErrorLaunchFailure 'wait at barriers'
+	fails assert cudaErrorAssert "assertion \`threadIdx.x < n' failed"
+	fails trap cudaErrorLaunchFailure '__trap()'
+	fails stack cudaErrorIllegalAddress 'its stack of 256 KiB is full'
+	fails killed cudaErrorLaunchFailure 'the process that runs kernels of the device has ended'
+}
+
+# refuses LINE SENTENCE SOURCE - nvcc names the user's file and line
+refuses() {
+	printf '%s\n' "$3" >bad.cu
+	run "$NVCC" -c bad.cu -o bad.o
+	[ "$status" -ne 0 ]
+	[[ $output == *"bad.cu:$1"*"$2"* ]] || { printf '%s\n' "$output" && false; }
+	[ ! -e bad.o ]
+}
+
+@test "nvcc refuses what cannot be done with file, line and a sentence" {
+	refuses 2 'PTX is not simulated' $'\n__device__ void f(int a) { asm("mma.sync %0;" :: "r"(a)); }'
+	refuses 1 'cooperative groups are not simulated' '#include <cooperative_groups.h>'
+	refuses 1 "NCCL's device API is not simulated" '#include <nccl_device.h>'
+	refuses 3 '__managed__' $'\n#define M __managed__\n__device__ M int x;'
+	refuses 3 'unknown_name' $'\n#define RUN(k) k<<<1, 1>>>\n__global__ void k(int a) { a = unknown_name; }'
+}
+
+@test "nvcc takes nvcc's options" {
+	run "$NVCC" --version
+	[[ $output == *'release 12.4'* ]]
+	printf '%s\n' '#include "h.h"' '__global__ void k(int *p) { *p = X; }' 'void f(int *p) { k<<<1, 1>>>(p); }' >a.cu
+	printf '%s\n' '#pragma once' >h.h
+	printf '%s\n' 'void f(int *); int main() { return 0; }' >b.cpp
+	"$NVCC" -ccbin g++ -gencode=arch=compute_90,code=sm_90 -std=c++14 --extended-lambda -O3 -lineinfo \
+		-DX=3 -MMD -MF a.d -Xcompiler -Wall,-Werror -c a.cu -o a.o
+	grep -q 'a.o:.*a.cu.*h.h' a.d
+	"$NVCC" a.o b.cpp -o both -Xlinker -rpath,/nowhere
+	./both
+	"$NVCC" -shared -Xcompiler -fPIC -DX=4 a.cu -o liba.so
+	"$NVCC" -E -DX=55 a.cu | grep -q '= 55'
+	run "$NVCC" -M -DX=1 a.cu
+	[[ $output == *h.h* ]]
+	run "$NVCC" --frob a.cu
+	assert_status 2
+	assert_output 'nvcc: --frob: there is no such option; one of the host compiler is given as -Xcompiler --frob'
+	run "$NVCC" -c nowhere.cu
+	assert_status 2
+	assert_output 'nvcc: nowhere.cu: No such file or directory'
+	run "$NVCC" -ccbin /no/compiler -c a.cu
+	assert_status 1
+	[[ $output == *'/no/compiler: the host compiler cannot be started'*'install g++'* ]]
+}
