@@ -1,5 +1,6 @@
 /* The handle: opening, closing, calling, errors. */
 #include "client/client_impl.h"
+#include "client/enqueue.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -112,11 +113,13 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	g->timeout_ms = timeout_ms;
 	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
 	pthread_mutex_init(&g->lock, NULL);
+	pthread_mutex_init(&g->queue_lock, NULL);
 	if (is_tellable(program_invocation_short_name, sizeof g->program))
 		snprintf(g->program, sizeof g->program, "%s", program_invocation_short_name);
 	rc = connect_to(coordinator, dflt ? DEFAULT_WAIT_MS : 0, timeout_ms, &g->coord);
 	if (rc != RC_OK) {
 		pthread_mutex_destroy(&g->lock);
+		pthread_mutex_destroy(&g->queue_lock);
 		free(g);
 		if (dflt && rc == RC_UNREACHABLE)
 			err_set(
@@ -139,6 +142,7 @@ gpusim_close(struct gpusim *g)
 
 	if (!g)
 		return;
+	enqueue_fini(g);
 	for (unsigned i = 0; i < DEVICE_BUCKETS; i++)
 		while ((d = g->devices[i])) {
 			g->devices[i] = d->next;
@@ -149,6 +153,7 @@ gpusim_close(struct gpusim *g)
 	direct_close(g->former);
 	rpc_client_close(g->coord);
 	pthread_mutex_destroy(&g->lock);
+	pthread_mutex_destroy(&g->queue_lock);
 	free(g);
 }
 

@@ -29,6 +29,11 @@ enum direct { DIRECT_UNKNOWN, DIRECT_YES, DIRECT_NO };
 
 #define DEVICE_BUCKETS 256
 
+struct cmdq;
+struct cmdq_bind;
+struct queue_table;
+struct enqueue_group;
+
 struct known_device {
 	struct known_device *next; /* in its bucket */
 	uint64_t id;
@@ -45,6 +50,9 @@ struct gpusim {
 	struct known_device *devices[DEVICE_BUCKETS];
 	struct device_file *former; /* of devices that have ended */
 	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
+	struct queue_table *queues; /* of numbered streams; lock held */
+	pthread_mutex_t queue_lock; /* held while a queue is opened or a rank bound */
+	atomic_uint submits;	    /* of work that does not go through queues */
 	atomic_uint timeout_ms;
 	char program[GPUSIM_PROGRAM]; /* lock held */
 };
@@ -60,6 +68,10 @@ struct gpusim_comm {
 	atomic_uint splits;		   /* that the rank has made */
 	struct gpusim_ops *group;	   /* of the rank's open group, used by one thread */
 	struct gpusim_device_info *device; /* by rank */
+	/* Of a rank whose operations go through queues: */
+	struct enqueue_group *enqueued; /* of its open group, used by one thread */
+	struct cmdq_bind *_Atomic bind; /* made by the first operation */
+	struct cmdq *_Atomic queue[64]; /* by stream, as they are used; the connection's */
 };
 
 /* This thread's error, which a failing function fills. */

@@ -87,7 +87,8 @@ void cmdq_unbind(struct cmdq_bind *b);
 enum gpusim_rc cmdq_append_colls(struct cmdq *q, struct cmdq_bind *const *b, struct cmdq_command *c,
 				 size_t n, uint64_t *position);
 
-/* Its state, without a call: GPUSIM_OK, or the failure with its sentence. */
+/* Whether it has failed, by one load; and its state with the failure's sentence, or GPUSIM_OK. No call. */
+bool cmdq_bind_failed(const struct cmdq_bind *b);
 enum gpusim_rc cmdq_bind_error(const struct cmdq_bind *b);
 
 /* Whether all operations that were appended have ended; after a failure, see the queue. */

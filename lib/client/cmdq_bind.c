@@ -85,7 +85,7 @@ cmdq_bind(struct gpusim_comm *comm, struct cmdq_bind **out)
 	struct cmdq_bind *b;
 	enum rc rc;
 
-	if (comm->rank < 0)
+	if (comm->rank < 0 || !gpusim_comm_is_queued(comm))
 		return client_rc(err_set(client_err(), RC_INVAL,
 					 "comm %" PRIu64 ": the handle is for all ranks",
 					 comm->id));
@@ -119,12 +119,18 @@ cmdq_unbind(struct cmdq_bind *b)
 	bind_free(b);
 }
 
+bool
+cmdq_bind_failed(const struct cmdq_bind *b)
+{
+	return atomic_load_explicit(&b->record->state, memory_order_acquire) == CMDQ_COMM_FAILED;
+}
+
 enum gpusim_rc
 cmdq_bind_error(const struct cmdq_bind *b)
 {
 	const struct cmdq_comm *r = b->record;
 
-	if (atomic_load_explicit(&r->state, memory_order_acquire) == CMDQ_COMM_FAILED)
+	if (cmdq_bind_failed(b))
 		return client_rc(err_set(client_err(), r->rc ? (enum rc)r->rc : RC_FAILED, "%.*s",
 					 (int)sizeof r->text - 1, r->text));
 	if (!memfile_lives(b->area.file))

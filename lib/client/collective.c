@@ -1,11 +1,13 @@
 /*
  * NCCL's calls, a function each: of one rank, and of all. Both describe a gpusim_collective and submit it.
  *
- * One rank's submission waits at the coordinator for those of the other ranks (SubmitRequest.meet), which
+ * One rank's operation goes through a command queue of its device where the communicator allows it. Else its
+ * submission waits at the coordinator for those of the other ranks (SubmitRequest.meet), which
  * then run as one. A send or recv meets its other half at the devices, so it waits for nobody.
  */
 #include <inttypes.h>
 
+#include "client/enqueue.h"
 #include "client/ops.h"
 
 static const struct gpusim_addr nowhere = {0};
@@ -51,6 +53,8 @@ collective_of_rank(struct gpusim_comm *comm, const struct gpusim_collective *c)
 		    client_err(), RC_INVAL,
 		    "comm %" PRIu64 ": the handle is for all ranks, and this call is one rank's",
 		    comm->id));
+	if (comm->queued)
+		return enqueue(comm, c);
 	if (!o)
 		o = gpusim_ops_new(comm->nranks);
 	ops_collective_of(o, (uint32_t)comm->rank, c);

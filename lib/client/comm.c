@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/host.h"
-#include "client/client_impl.h"
+#include "client/enqueue.h"
 #include "net/net.h"
 
 /* A handle of what the coordinator says that the communicator is. */
@@ -261,8 +261,16 @@ gpusim_comm_status(const struct gpusim_comm *comm, enum gpusim_wait wait, enum g
 {
 	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
 	GpuSim__Reply *reply;
-	enum rc rc;
+	enum rc rc = RC_OK;
 
+	if (wait == GPUSIM_SYNC)
+		rc = (enum rc)enqueue_comm_sync(comm);
+	else if (enqueue_works(comm)) {
+		*state = GPUSIM_IN_PROGRESS;
+		return GPUSIM_OK;
+	}
+	if (rc != RC_OK)
+		return client_rc(rc);
 	m.commid = comm->id;
 	m.wait = wait == GPUSIM_SYNC;
 	rc = call_status(comm->g, &m, &reply);
@@ -401,6 +409,8 @@ gpusim_comm_free(struct gpusim_comm *comm)
 	if (!comm)
 		return;
 	gpusim_ops_free(comm->group);
+	enqueue_group_free(comm->enqueued);
+	cmdq_unbind(atomic_load(&comm->bind));
 	free(comm->device);
 	free(comm);
 }
@@ -462,6 +472,8 @@ gpusim_group_start(struct gpusim_comm *comm)
 	GpuSim__GroupStartRequest m = GPU_SIM__GROUP_START_REQUEST__INIT;
 	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 
+	if (comm->queued && comm->rank >= 0)
+		return enqueue_start(comm);
 	if (comm->rank >= 0)
 		return start_own(comm);
 	m.commid = comm->id;
@@ -478,6 +490,9 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 	GpuSim__Reply *reply;
 	enum rc rc;
 
+	if (comm->queued && comm->rank >= 0)
+		return wait == GPUSIM_ASYNC ? enqueue_end(comm)
+					    : end_own(comm, wait); /* which refuses */
 	if (comm->rank >= 0)
 		return end_own(comm, wait);
 	m.commid = comm->id;

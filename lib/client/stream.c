@@ -1,5 +1,6 @@
-/* Streams of a device: their state. */
-#include "client/client_impl.h"
+/* Streams of a device: their state. What this process has in its queue of the stream comes first; the device is
+ * asked when other work may be there. */
+#include "client/enqueue.h"
 
 enum rc
 client_state(GpuSim__Status status, uint32_t code, const char *reason, enum gpusim_wait wait,
@@ -44,9 +45,13 @@ ask_stream(struct gpusim *g, struct gpusim_device device, struct gpusim_stream s
 enum gpusim_rc
 gpusim_stream_sync(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream)
 {
+	struct cmdq *q = enqueue_queue(g, device, stream);
 	enum gpusim_state state;
-	enum rc rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
+	enum rc rc = q ? (enum rc)enqueue_sync(g, q) : RC_OK;
 
+	if (rc != RC_OK || (q && atomic_load(&g->submits) == 0))
+		return client_rc(rc);
+	rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = client_err()->rc;
 	return client_rc(rc);
@@ -56,5 +61,16 @@ enum gpusim_rc
 gpusim_stream_status(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream,
 		     enum gpusim_state *state)
 {
-	return client_rc(ask_stream(g, device, stream, GPUSIM_ASYNC, state));
+	struct cmdq *q = enqueue_queue(g, device, stream);
+	enum gpusim_rc rc;
+
+	if (q && !cmdq_done(q, cmdq_tail(q))) {
+		*state = GPUSIM_IN_PROGRESS;
+		return GPUSIM_OK;
+	}
+	rc = q ? enqueue_sync(g, q) : GPUSIM_OK;
+	if (rc == GPUSIM_OK)
+		return client_rc(ask_stream(g, device, stream, GPUSIM_ASYNC, state));
+	*state = GPUSIM_STATE_FAILED;
+	return GPUSIM_OK;
 }

@@ -20,6 +20,8 @@ run_device(struct gpusim *g, struct gpusim_device device, const struct gpusim_op
 		return rc;
 	m.iterations = 1;
 	m.queued = wait == GPUSIM_ASYNC;
+	if (m.queued)
+		atomic_fetch_add(&g->submits, 1);
 	ops_carry(&o->rank[0], o->field, &m.base);
 	req.body_case = GPU_SIM__REQUEST__BODY_RUN;
 	req.run = &m;
@@ -94,8 +96,10 @@ call_submit(struct gpusim *g, const GpuSim__Request *req, struct gpusim_times *t
 	    uint32_t ntimes)
 {
 	GpuSim__Reply *reply;
-	enum rc rc = client_call(g, req, GPU_SIM__REPLY__BODY_SUBMIT, &reply);
+	enum rc rc;
 
+	atomic_fetch_add(&g->submits, 1);
+	rc = client_call(g, req, GPU_SIM__REPLY__BODY_SUBMIT, &reply);
 	if (rc != RC_OK)
 		return rc;
 	for (size_t r = 0; times && r < reply->submit->n_ranks && r < ntimes; r++)

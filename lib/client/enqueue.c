@@ -1,0 +1,377 @@
+/*
+ * The calls of one rank, through the command queue of their stream: gpusim_allreduce and its siblings of a
+ * communicator whose ranks enqueue for themselves.
+ *
+ * Design notes. The first operation on a numbered stream opens this process's queue for it, which lives as long as
+ * the connection; the first of a handle binds its rank. Both are calls of the device, under a lock of their own, and
+ * happen once. What is wrong with a call's arguments is said here; where ranks differ their devices find out.
+ */
+#include "client/enqueue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmdq_impl.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
+
+#define STREAMS 64 /* numbered ones of a device */
+
+struct queue_table {
+	struct queue_table *next;
+	uint64_t device;
+	struct cmdq *_Atomic stream[STREAMS];
+};
+
+/* Operations of an open group. */
+struct enqueue_group {
+	struct cmdq_command *c;
+	uint32_t *stream;
+	size_t n, room;
+};
+
+/* ---- queues of numbered streams */
+
+/* Lock held. */
+static struct queue_table *
+table_of(struct gpusim *g, uint64_t device)
+{
+	struct queue_table *t = g->queues;
+
+	while (t && t->device != device)
+		t = t->next;
+	if (!t && (t = calloc(1, sizeof *t))) {
+		t->device = device;
+		t->next = g->queues;
+		g->queues = t;
+	}
+	return t;
+}
+
+void
+enqueue_fini(struct gpusim *g)
+{
+	struct queue_table *t;
+
+	while ((t = g->queues)) {
+		g->queues = t->next;
+		for (size_t i = 0; i < STREAMS; i++)
+			cmdq_close(t->stream[i]);
+		free(t);
+	}
+}
+
+struct cmdq *
+enqueue_queue(struct gpusim *g, struct gpusim_device device, struct gpusim_stream stream)
+{
+	struct cmdq *q = NULL;
+
+	if (stream.id >= STREAMS)
+		return NULL;
+	pthread_mutex_lock(&g->lock);
+	for (struct queue_table *t = g->queues; t; t = t->next)
+		if (t->device == device.id)
+			q = t->stream[stream.id];
+	pthread_mutex_unlock(&g->lock);
+	return q;
+}
+
+/* The same, opened if it is not. */
+static enum gpusim_rc
+open_queue(struct gpusim *g, struct gpusim_device device, uint32_t stream, struct cmdq **out)
+{
+	struct queue_table *t;
+	enum gpusim_rc rc = GPUSIM_OK;
+	struct cmdq *q;
+
+	pthread_mutex_lock(&g->queue_lock);
+	pthread_mutex_lock(&g->lock);
+	t = table_of(g, device.id);
+	pthread_mutex_unlock(&g->lock);
+	if (!t)
+		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	else if (!t->stream[stream]) {
+		rc = cmdq_open(g, device, stream, &q);
+		if (rc == GPUSIM_OK)
+			t->stream[stream] = q;
+	}
+	if (rc == GPUSIM_OK)
+		*out = t->stream[stream];
+	pthread_mutex_unlock(&g->queue_lock);
+	return rc;
+}
+
+static enum gpusim_rc
+queue_of(struct gpusim_comm *comm, uint32_t stream, struct cmdq **out)
+{
+	struct cmdq *q = atomic_load_explicit(&comm->queue[stream], memory_order_acquire);
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (!q) {
+		rc = open_queue(comm->g, comm->device[comm->rank].device, stream, &q);
+		if (rc == GPUSIM_OK)
+			atomic_store(&comm->queue[stream], q);
+	}
+	if (rc == GPUSIM_OK)
+		*out = q;
+	return rc;
+}
+
+static enum gpusim_rc
+bind_of(struct gpusim_comm *comm, struct cmdq_bind **out)
+{
+	struct cmdq_bind *b = atomic_load_explicit(&comm->bind, memory_order_acquire);
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (!b) {
+		pthread_mutex_lock(&comm->g->queue_lock);
+		b = atomic_load(&comm->bind);
+		if (!b)
+			rc = cmdq_bind(comm, &b);
+		if (rc == GPUSIM_OK)
+			atomic_store(&comm->bind, b);
+		pthread_mutex_unlock(&comm->g->queue_lock);
+	}
+	if (rc == GPUSIM_OK)
+		*out = b;
+	return rc;
+}
+
+/* ---- what a call says */
+
+static enum gpusim_rc
+refuse(const struct gpusim_comm *comm, const char *what)
+{
+	return client_rc(err_set(client_err(), RC_INVAL, "comm %" PRIu64 ": %s", comm->id, what));
+}
+
+static bool
+inside(const struct gpusim_device_info *d, uint64_t addr, uint64_t nelem, size_t elem)
+{
+	return addr == 0 || (addr >= d->min_addr.addr && addr <= d->max_addr.addr &&
+			     nelem <= (d->max_addr.addr - addr) / elem);
+}
+
+/* Elements of this rank's send and receive buffers. */
+static void
+extents(const struct gpusim_comm *comm, const struct gpusim_collective *c, uint64_t *in,
+	uint64_t *out)
+{
+	uint64_t part = c->nelem / comm->nranks;
+	bool root = (uint32_t)comm->rank == c->root;
+
+	*in = *out = c->nelem;
+	switch (c->coll) {
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_GATHER:
+		*in = part;
+		*out = c->coll == GPUSIM_ALLGATHER || root ? c->nelem : 0;
+		break;
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_SCATTER:
+		*out = part;
+		*in = c->coll == GPUSIM_REDUCESCATTER || root ? c->nelem : 0;
+		break;
+	case GPUSIM_REDUCE:
+		*out = root ? c->nelem : 0;
+		break;
+	case GPUSIM_BROADCAST:
+		*in = root ? c->nelem : 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static enum gpusim_rc
+check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	const struct gpusim_device_info *d = &comm->device[comm->rank];
+	uint64_t in, out;
+
+	if ((unsigned)c->dtype >= GPUSIM_NDTYPES)
+		return refuse(comm, "no such type");
+	if ((unsigned)c->redop >= GPUSIM_NREDOPS || c->redop == GPUSIM_PREMULSUM)
+		return refuse(comm, "no such reduction for this call");
+	if (!redop_takes(c->redop, c->dtype))
+		return refuse(comm, "the reduction is of integers only");
+	if (c->stream.id >= STREAMS)
+		return refuse(comm, "a stream is 0 to 63");
+	if (c->root >= comm->nranks)
+		return refuse(comm, "no such root or peer");
+	extents(comm, c, &in, &out);
+	if (!inside(d, c->send[0].addr, in, dtype_size(c->dtype)) ||
+	    !inside(d, c->recv[0].addr, out, dtype_size(c->dtype)))
+		return refuse(comm, "a buffer is outside of the device's memory");
+	return GPUSIM_OK;
+}
+
+static struct cmdq_command
+command(const struct gpusim_collective *c)
+{
+	bool pair = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
+
+	return (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
+				     .coll = (uint8_t)c->coll,
+				     .dtype = (uint8_t)c->dtype,
+				     .redop = (uint8_t)c->redop,
+				     .u.coll = {.send = c->send[0].addr,
+						.recv = c->recv[0].addr,
+						.count = c->nelem,
+						.root = c->root}};
+}
+
+/* ---- calls */
+
+static enum gpusim_rc
+gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
+{
+	struct enqueue_group *v = comm->enqueued;
+
+	if (v->n == v->room) {
+		size_t room = v->room ? 2 * v->room : 16;
+		struct cmdq_command *more = realloc(v->c, room * sizeof *more);
+		uint32_t *streams;
+
+		if (more)
+			v->c = more;
+		streams = more ? realloc(v->stream, room * sizeof *streams) : NULL;
+		if (!streams)
+			return client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+		v->stream = streams;
+		v->room = room;
+	}
+	v->c[v->n] = *c;
+	v->stream[v->n++] = stream;
+	return GPUSIM_OK;
+}
+
+enum gpusim_rc
+enqueue(struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	struct cmdq_command cmd = command(c);
+	uint32_t stream = (uint32_t)c->stream.id;
+	struct cmdq_bind *b;
+	struct cmdq *q;
+	enum gpusim_rc rc = check(comm, c);
+
+	if (rc != GPUSIM_OK)
+		return rc;
+	if (comm->enqueued)
+		return gather(comm, &cmd, stream);
+	rc = bind_of(comm, &b);
+	if (rc == GPUSIM_OK)
+		rc = queue_of(comm, stream, &q);
+	if (rc == GPUSIM_OK)
+		rc = cmdq_bind_failed(b) ? cmdq_bind_error(b) : GPUSIM_OK;
+	return rc == GPUSIM_OK ? cmdq_append_colls(q, &b, &cmd, 1, NULL) : rc;
+}
+
+enum gpusim_rc
+enqueue_start(struct gpusim_comm *comm)
+{
+	if (comm->enqueued)
+		return refuse(comm, "the group is open already");
+	comm->enqueued = calloc(1, sizeof *comm->enqueued);
+	return comm->enqueued ? GPUSIM_OK
+			      : client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+}
+
+void
+enqueue_group_free(struct enqueue_group *v)
+{
+	if (!v)
+		return;
+	free(v->c);
+	free(v->stream);
+	free(v);
+}
+
+/* Those of one stream, packed in front of `one`, with a binding each. */
+static enum gpusim_rc
+end_stream(struct gpusim_comm *comm, const struct enqueue_group *v, uint32_t stream,
+	   struct cmdq_command *one, struct cmdq_bind **binds)
+{
+	enum gpusim_rc rc = bind_of(comm, &binds[0]);
+	struct cmdq *q;
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (v->stream[i] == stream) {
+			one[n] = v->c[i];
+			binds[n++] = binds[0];
+		}
+	if (rc == GPUSIM_OK)
+		rc = queue_of(comm, stream, &q);
+	return rc == GPUSIM_OK ? cmdq_append_colls(q, binds, one, n, NULL) : rc;
+}
+
+enum gpusim_rc
+enqueue_end(struct gpusim_comm *comm)
+{
+	struct enqueue_group *v = comm->enqueued;
+	struct cmdq_command *one;
+	struct cmdq_bind **binds;
+	uint64_t streams = 0;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	if (!v)
+		return refuse(comm, "no group is open");
+	comm->enqueued = NULL;
+	one = calloc(v->n + 1, sizeof *one);
+	binds = calloc(v->n + 1, sizeof *binds);
+	if (!one || !binds)
+		rc = client_rc(err_set(client_err(), RC_NOMEM, "out of memory"));
+	for (size_t i = 0; i < v->n; i++)
+		streams |= UINT64_C(1) << v->stream[i];
+	for (uint32_t s = 0; s < STREAMS && rc == GPUSIM_OK; s++)
+		if (streams >> s & 1)
+			rc = end_stream(comm, v, s, one, binds);
+	free(one);
+	free(binds);
+	enqueue_group_free(v);
+	return rc;
+}
+
+/* ---- waiting */
+
+enum gpusim_rc
+enqueue_sync(struct gpusim *g, struct cmdq *q)
+{
+	enum gpusim_rc rc = cmdq_wait(q, cmdq_tail(q), g->timeout_ms);
+
+	if (rc != GPUSIM_OK && rc != GPUSIM_TIMEOUT && rc != GPUSIM_UNREACHABLE) {
+		struct err why = *client_err();
+
+		cmdq_forgive(q, 0);
+		*client_err() = why;
+	}
+	return rc;
+}
+
+bool
+enqueue_works(const struct gpusim_comm *comm)
+{
+	for (size_t i = 0; i < STREAMS; i++) {
+		struct cmdq *q = atomic_load(&comm->queue[i]);
+
+		if (q && !cmdq_done(q, cmdq_tail(q)))
+			return true;
+	}
+	return false;
+}
+
+enum gpusim_rc
+enqueue_comm_sync(const struct gpusim_comm *comm)
+{
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	for (size_t i = 0; i < STREAMS && rc == GPUSIM_OK; i++) {
+		struct cmdq *q = atomic_load(&comm->queue[i]);
+
+		if (q)
+			rc = enqueue_sync(comm->g, q);
+	}
+	return rc;
+}
