@@ -326,7 +326,8 @@ enum gpusim_rc gpusim_event_wait(struct gpusim *g, struct gpusim_device device,
 
 enum gpusim_state { GPUSIM_IN_PROGRESS = 0, GPUSIM_SUCCESS = 1, GPUSIM_STATE_FAILED = 2 };
 
-/* Wait until a stream is idle. Returns the failure of its work, if there was one. */
+/* Wait until a stream has ended what this connection has put on it; with work other than a rank's collectives:
+ * until it is idle. Returns the failure of its work, if there was one. */
 enum gpusim_rc gpusim_stream_sync(struct gpusim *g, struct gpusim_device device,
 				  struct gpusim_stream stream);
 
@@ -358,7 +359,7 @@ enum gpusim_rc gpusim_on_failure_parse(const char *text, enum gpusim_on_failure 
  * abort. Such a communicator ends when each rank has left it (gpusim_comm_destroy) or its process has gone.
  */
 enum gpusim_queues {
-	GPUSIM_QUEUES_AUTO = 0, /* the library's choice, which may change */
+	GPUSIM_QUEUES_AUTO = 0, /* they do if they can, and life is GPUSIM_LEASE */
 	GPUSIM_QUEUES_OFF =
 	    1, /* the coordinator starts its operations, when all ranks have asked for them */
 	GPUSIM_QUEUES_ON = 2, /* they do; GPUSIM_INVAL, with the reason, when one cannot */
@@ -564,7 +565,8 @@ enum gpusim_rc gpusim_comm_paths(const struct gpusim_comm *comm, uint8_t *path);
 
 /*
  * For a handle of gpusim_comm_init_rank: each rank calls, in the same order, with its own buffers, as in
- * NCCL. A call returns when all ranks have called and the operation is queued on their streams;
+ * NCCL. Of a queued communicator a call stores the operation in a queue of the rank's device and returns; of
+ * another one it returns when all ranks have called and the operation is queued on their streams;
  * gpusim_stream_sync or gpusim_comm_sync waits for the end. send equal to recv, or to the rank's part of
  * it, means in place, as in NCCL.
  *

@@ -151,6 +151,7 @@ gpusim_close(struct gpusim *g)
 			free(d);
 		}
 	direct_close(g->former);
+	free(g->unsynced);
 	rpc_client_close(g->coord);
 	pthread_mutex_destroy(&g->lock);
 	pthread_mutex_destroy(&g->queue_lock);

@@ -52,7 +52,10 @@ struct gpusim {
 	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
 	struct queue_table *queues; /* of numbered streams; lock held */
 	pthread_mutex_t queue_lock; /* held while a queue is opened or a rank bound */
-	atomic_uint submits;	    /* of work that does not go through queues */
+	atomic_uint submits;	    /* of work on streams that does not go through queues */
+	uint64_t
+	    *unsynced; /* communicators with such work, since a stream was waited for; lock held */
+	size_t nunsynced;
 	atomic_uint timeout_ms;
 	char program[GPUSIM_PROGRAM]; /* lock held */
 };
@@ -145,6 +148,13 @@ enum gpusim_rc client_call_init(struct gpusim *g, const GpuSim__Request *req, ui
 enum rc client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint64_t *low);
 /* A config as the caller has it, NULL: none, into *out. RC_INVAL. */
 enum rc client_config(const struct gpusim_comm_config *config, struct gpusim_comm_config *out);
+
+/*
+ * The coordinator has taken work that it passes on to devices while nobody waits for it: whoever waits for one of
+ * their streams has to wait until it is there (client_await_submitted).
+ */
+void client_submitted(struct gpusim *g, uint64_t comm);
+enum rc client_await_submitted(struct gpusim *g);
 
 /* Submit the list of the handle's own rank, queued. */
 enum gpusim_rc client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o);

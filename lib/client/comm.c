@@ -137,7 +137,10 @@ client_parse_id(const struct gpusim_unique_id *uid, uint64_t *high, uint64_t *lo
 static bool
 queues(const struct gpusim_comm_config *cfg)
 {
-	return cfg->queues == GPUSIM_QUEUES_ON;
+	if (cfg->queues != GPUSIM_QUEUES_AUTO)
+		return cfg->queues == GPUSIM_QUEUES_ON;
+	/* Others may open by its id one that nobody's lease ends. */
+	return cfg->life == GPUSIM_LEASE && cfg->on_failure == GPUSIM_ON_FAILURE_ABORT;
 }
 
 enum gpusim_rc
@@ -426,6 +429,8 @@ gpusim_comm_destroy(struct gpusim_comm *comm)
 		return GPUSIM_OK;
 	m.commid = comm->id;
 	if (comm->queued && comm->rank >= 0) {
+		enqueue_comm_sync(comm);
+		cmdq_unbind(atomic_exchange(&comm->bind, NULL));
 		m.leave = true;
 		m.rank = (uint32_t)comm->rank;
 	}
@@ -500,6 +505,8 @@ gpusim_group_end(struct gpusim_comm *comm, enum gpusim_wait wait)
 	req.body_case = GPU_SIM__REQUEST__BODY_GROUP_END;
 	req.groupend = &m;
 	rc = client_call(comm->g, &req, GPU_SIM__REPLY__BODY_GROUP_END, &reply);
+	if (!m.wait)
+		client_submitted(comm->g, comm->id);
 	if (rc == RC_OK) {
 		client_note(reply->groupend->note);
 		wire_reply_free(reply);

@@ -51,7 +51,9 @@ gpusim_stream_sync(struct gpusim *g, struct gpusim_device device, struct gpusim_
 
 	if (rc != RC_OK || (q && atomic_load(&g->submits) == 0))
 		return client_rc(rc);
-	rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
+	rc = client_await_submitted(g);
+	if (rc == RC_OK)
+		rc = ask_stream(g, device, stream, GPUSIM_SYNC, &state);
 	if (rc == RC_OK && state == GPUSIM_STATE_FAILED)
 		rc = client_err()->rc;
 	return client_rc(rc);

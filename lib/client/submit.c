@@ -1,4 +1,5 @@
 /* Sending lists of operations where they run: to one device, to a communicator, into graphs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/ops.h"
@@ -90,16 +91,80 @@ gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr 
 	return run_once(g, device, o, GPUSIM_SYNC);
 }
 
-/* Call for a SubmitResponse and hand out the times, by rank as they come. */
+/* Wait until nothing of a communicator is in progress. One that has failed, or is gone, is over. */
 static enum rc
-call_submit(struct gpusim *g, const GpuSim__Request *req, struct gpusim_times *times,
-	    uint32_t ntimes)
+settle_one(struct gpusim *g, uint64_t comm)
 {
+	GpuSim__GetCommStatusRequest m = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
 	GpuSim__Reply *reply;
 	enum rc rc;
 
+	m.commid = comm;
+	m.wait = true;
+	req.body_case = GPU_SIM__REQUEST__BODY_GET_COMM_STATUS;
+	req.getcommstatus = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_GET_COMM_STATUS, &reply);
+	if (rc == RC_NOTFOUND)
+		return RC_OK;
+	if (rc != RC_OK)
+		return rc;
+	if (reply->getcommstatus->status == GPU_SIM__STATUS__IN_PROGRESS)
+		rc = err_set(client_err(), RC_TIMEOUT, "still in progress");
+	wire_reply_free(reply);
+	return rc;
+}
+
+void
+client_submitted(struct gpusim *g, uint64_t comm)
+{
+	uint64_t *v;
+	size_t i = 0;
+
 	atomic_fetch_add(&g->submits, 1);
-	rc = client_call(g, req, GPU_SIM__REPLY__BODY_SUBMIT, &reply);
+	pthread_mutex_lock(&g->lock);
+	while (i < g->nunsynced && g->unsynced[i] != comm)
+		i++;
+	v = realloc(g->unsynced, (g->nunsynced + 1) * sizeof *v);
+	if (v)
+		g->unsynced = v;
+	if (v && i == g->nunsynced)
+		g->unsynced[g->nunsynced++] = comm;
+	pthread_mutex_unlock(&g->lock);
+	if (!v)
+		settle_one(g, comm);
+}
+
+enum rc
+client_await_submitted(struct gpusim *g)
+{
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK) {
+		uint64_t comm;
+
+		pthread_mutex_lock(&g->lock);
+		comm = g->nunsynced ? g->unsynced[--g->nunsynced] : 0;
+		pthread_mutex_unlock(&g->lock);
+		if (!comm)
+			break;
+		rc = settle_one(g, comm);
+		if (rc != RC_OK)
+			client_submitted(g, comm);
+	}
+	return rc;
+}
+
+/* Call for a SubmitResponse and hand out the times, by rank as they come. */
+static enum rc
+call_submit(struct gpusim_comm *comm, const GpuSim__Request *req, bool waited,
+	    struct gpusim_times *times, uint32_t ntimes)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = client_call(comm->g, req, GPU_SIM__REPLY__BODY_SUBMIT, &reply);
+
+	if (!waited)
+		client_submitted(comm->g, comm->id);
 	if (rc != RC_OK)
 		return rc;
 	for (size_t r = 0; times && r < reply->submit->n_ranks && r < ntimes; r++)
@@ -124,7 +189,7 @@ gpusim_submit(struct gpusim_comm *comm, const struct gpusim_ops *o, enum gpusim_
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &m;
-	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, o->nranks));
+	return client_rc(call_submit(comm, &req, m.wait, m.wait ? times : NULL, o->nranks));
 }
 
 enum gpusim_rc
@@ -140,7 +205,7 @@ client_submit_rank(struct gpusim_comm *comm, const struct gpusim_ops *o)
 	m.meet = o->meets;
 	req.body_case = GPU_SIM__REQUEST__BODY_SUBMIT;
 	req.submit = &m;
-	return client_rc(call_submit(comm->g, &req, NULL, 0));
+	return client_rc(call_submit(comm, &req, false, NULL, 0));
 }
 
 enum gpusim_rc
@@ -192,7 +257,7 @@ gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph graph, uint64_
 	m.wait = wait == GPUSIM_SYNC;
 	req.body_case = GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH;
 	req.graphlaunch = &m;
-	return client_rc(call_submit(comm->g, &req, m.wait ? times : NULL, WIRE_MAX_RANKS));
+	return client_rc(call_submit(comm, &req, m.wait, m.wait ? times : NULL, WIRE_MAX_RANKS));
 }
 
 enum gpusim_rc

@@ -9,7 +9,7 @@
 #include "programs.h"
 #include "tap.h"
 
-enum { N = 2, K = 3, MANY = N * K }; /* K: NCCL's count */
+enum { N = 2, K = 3, MANY = N * K, ROUNDS = 20 }; /* K: NCCL's count */
 
 static const struct gpusim_stream stream = {0};
 
@@ -92,8 +92,10 @@ struct rank {
 	struct gpusim_unique_id id;
 	struct gpusim_comm *comm;
 	uint32_t rank;
+	enum gpusim_queues queues;
 	struct gpusim_addr send, recv;
 	int wrong[NCALLS];
+	int early; /* results that were not there when the stream had been waited for */
 };
 
 static enum gpusim_rc
@@ -146,9 +148,10 @@ is_right(struct rank *t, enum call call)
 static void *
 run(void *arg)
 {
-	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE};
-	const struct gpusim_device any = {0};
 	struct rank *t = arg;
+	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+						  .queues = t->queues};
+	const struct gpusim_device any = {0};
 	struct gpusim_device d;
 	int32_t v[MANY];
 
@@ -165,6 +168,10 @@ run(void *arg)
 	for (int k = 0; k < NCALLS; k++)
 		t->wrong[k] = call_one(t, (enum call)k) != GPUSIM_OK ||
 			      gpusim_comm_sync(t->comm) != GPUSIM_OK || !is_right(t, (enum call)k);
+	for (int k = 0; k < ROUNDS * NCALLS; k++)
+		t->early += call_one(t, (enum call)(k % NCALLS)) != GPUSIM_OK ||
+			    gpusim_stream_sync(t->g, d, stream) != GPUSIM_OK ||
+			    !is_right(t, (enum call)(k % NCALLS));
 	return NULL;
 }
 
@@ -197,13 +204,27 @@ of_all(struct rank *t)
 	gpusim_comm_free(c);
 }
 
-int
-main(void)
+/* A handle of all ranks, where the ranks enqueue for themselves. */
+static void
+refuses_all(struct rank *t)
+{
+	struct gpusim_addr send[N] = {t[0].send, t[1].send}, recv[N] = {t[0].recv, t[1].recv};
+	struct gpusim_comm *c = NULL;
+
+	ok(gpusim_comm_open(t[0].g, gpusim_comm_id(t[0].comm), &c) == GPUSIM_OK &&
+	       gpusim_alltoall_all(c, send, recv, K, GPUSIM_I32, stream) == GPUSIM_INVAL,
+	   "a handle of all ranks is refused: %s", gpusim_error());
+	gpusim_comm_free(c);
+}
+
+static void
+pass(enum gpusim_queues queues)
 {
 	struct launch_config two = two_devices();
 	struct gpusim *g;
 	struct launch *l = start(&two, &g);
-	struct rank t[N] = {{.rank = 0}, {.rank = 1}};
+	struct rank t[N] = {{.rank = 0, .queues = queues}, {.rank = 1, .queues = queues}};
+	const char *by = queues == GPUSIM_QUEUES_ON ? "by queues" : "by the coordinator";
 	pthread_t thread[N];
 
 	gpusim_get_unique_id(&t[0].id);
@@ -215,13 +236,25 @@ main(void)
 	for (int r = 0; r < N; r++)
 		pthread_join(thread[r], NULL);
 	for (int k = 0; k < NCALLS; k++)
-		ok(!t[0].wrong[k] && !t[1].wrong[k], "%s of each rank", name[k]);
-	of_all(t);
-	for (int r = 0; r < N; r++) {
-		gpusim_comm_free(t[r].comm);
+		ok(!t[0].wrong[k] && !t[1].wrong[k], "%s of each rank, %s", name[k], by);
+	ok(t[0].early + t[1].early == 0, "waiting for the stream waits for the operation, %s", by);
+	if (queues == GPUSIM_QUEUES_ON)
+		refuses_all(t);
+	else
+		of_all(t);
+	for (int r = 0; r < N; r++)
+		ok(gpusim_comm_destroy(t[r].comm) == GPUSIM_OK || queues == GPUSIM_QUEUES_OFF,
+		   "destroyed");
+	for (int r = 0; r < N; r++)
 		gpusim_close(t[r].g);
-	}
 	gpusim_close(g);
 	launch_end(l);
+}
+
+int
+main(void)
+{
+	pass(GPUSIM_QUEUES_OFF);
+	pass(GPUSIM_QUEUES_ON);
 	return tap_done();
 }
