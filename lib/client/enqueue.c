@@ -247,8 +247,119 @@ gather(struct gpusim_comm *comm, const struct cmdq_command *c, uint32_t stream)
 	return GPUSIM_OK;
 }
 
+/* ---- v-variants: sends and receives of the parts, or a reduce for each part */
+
+/* Where rank r's part begins. */
+static uint64_t
+part_at(const uint64_t *counts, const uint64_t *displs, uint32_t r)
+{
+	uint64_t at = 0;
+
+	if (displs)
+		return displs[r];
+	for (uint32_t i = 0; i < r; i++)
+		at += counts[i];
+	return at;
+}
+
+static enum gpusim_rc enqueue_even(struct gpusim_comm *comm, const struct gpusim_collective *c);
+
+/* One operation of the set, from or to an address some elements on. */
+static enum gpusim_rc
+piece(struct gpusim_comm *comm, const struct gpusim_collective *c, enum gpusim_coll coll,
+      struct gpusim_addr from, uint64_t at, uint64_t count, uint32_t root)
+{
+	struct gpusim_addr nowhere = {0}, here = gpusim_addr_add(from, at * dtype_size(c->dtype));
+	struct gpusim_collective k = {GPUSIM_COLLECTIVE_INIT, .coll = coll,   .dtype = c->dtype,
+				      .redop = c->redop,      .nelem = count, .root = root,
+				      .stream = c->stream};
+
+	if (count == 0)
+		return GPUSIM_OK;
+	if (at > UINT64_MAX / 32 || from.addr > UINT64_MAX / 2)
+		return refuse(comm, "a buffer is outside of the device's memory");
+	k.send = coll == GPUSIM_RECV ? &nowhere : &here;
+	k.recv = coll == GPUSIM_RECV ? &here : &nowhere;
+	return enqueue_even(comm, &k);
+}
+
+/* This rank's part of every reduce: one for each rank, which gets its part. */
+static enum gpusim_rc
+reduce_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	struct gpusim_collective k = *c;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	k.coll = GPUSIM_REDUCE;
+	k.counts = NULL;
+	for (uint32_t r = 0; r < comm->nranks && rc == GPUSIM_OK; r++) {
+		struct gpusim_addr in =
+		    gpusim_addr_add(c->send[0], part_at(c->counts, NULL, r) * dtype_size(c->dtype));
+
+		k.send = &in;
+		k.nelem = c->counts[r];
+		k.root = r;
+		rc = enqueue_even(comm, &k);
+	}
+	return rc;
+}
+
+static enum gpusim_rc
+move_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	uint32_t me = (uint32_t)comm->rank;
+	const uint64_t *in = c->coll == GPUSIM_ALLTOALL ? c->recv_counts : c->counts;
+	const uint64_t *in_at = c->coll == GPUSIM_ALLTOALL ? c->recv_displs : c->displs;
+	bool gives = c->coll != GPUSIM_SCATTER || me == c->root;
+	bool takes = c->coll != GPUSIM_GATHER || me == c->root;
+	enum gpusim_rc rc = GPUSIM_OK;
+
+	for (uint32_t r = 0; r < comm->nranks && rc == GPUSIM_OK; r++) {
+		if (gives && (c->coll == GPUSIM_ALLTOALL || c->coll == GPUSIM_SCATTER))
+			rc = piece(comm, c, GPUSIM_SEND, c->send[0],
+				   part_at(c->counts, c->displs, r), c->counts[r], r);
+		else if (c->coll == GPUSIM_ALLGATHER || (c->coll == GPUSIM_GATHER && r == c->root))
+			rc = piece(comm, c, GPUSIM_SEND, c->send[0], 0, c->counts[me], r);
+		if (rc != GPUSIM_OK || !takes)
+			continue;
+		if (c->coll != GPUSIM_SCATTER)
+			rc = piece(comm, c, GPUSIM_RECV, c->recv[0], part_at(in, in_at, r), in[r],
+				   r);
+		else if (r == c->root)
+			rc = piece(comm, c, GPUSIM_RECV, c->recv[0], 0, c->counts[me], r);
+	}
+	return rc;
+}
+
+static enum gpusim_rc
+enqueue_parts(struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	bool own = !comm->enqueued;
+	enum gpusim_rc rc = own ? enqueue_start(comm) : GPUSIM_OK;
+
+	if (rc == GPUSIM_OK && c->algo)
+		rc = refuse(comm, "uneven parts take no algorithm here");
+	else if (rc == GPUSIM_OK)
+		rc = c->coll == GPUSIM_REDUCESCATTER ? reduce_parts(comm, c) : move_parts(comm, c);
+	if (!own)
+		return rc;
+	if (rc == GPUSIM_OK)
+		return enqueue_end(comm);
+	enqueue_group_free(comm->enqueued); /* nothing of it is enqueued */
+	comm->enqueued = NULL;
+	return rc;
+}
+
 enum gpusim_rc
 enqueue(struct gpusim_comm *comm, const struct gpusim_collective *c)
+{
+	if (c->root >= comm->nranks)
+		return refuse(comm, "no such root or peer");
+	return c->counts ? enqueue_parts(comm, c) : enqueue_even(comm, c);
+}
+
+static enum gpusim_rc
+enqueue_even(struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
 	struct cmdq_command cmd = command(c);
 	uint32_t stream = (uint32_t)c->stream.id;

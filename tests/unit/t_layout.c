@@ -86,17 +86,11 @@ static void
 test_peermem(void)
 {
 	static const struct row block[] = {
-	    FIELD(peermem_block, magic),
-	    FIELD(peermem_block, comm),
-	    FIELD(peermem_block, coordinator),
-	    FIELD(peermem_block, epoch),
-	    FIELD(peermem_block, rank),
-	    FIELD(peermem_block, nranks),
-	    FIELD(peermem_block, sleepers),
-	    FIELD(peermem_block, gave_up),
-	    FIELD(peermem_block, reason),
-	    FIELD(peermem_block, cpu),
-	    {sizeof(struct peermem_block), 0, "slot sets"},
+	    FIELD(peermem_block, magic),       FIELD(peermem_block, comm),
+	    FIELD(peermem_block, coordinator), FIELD(peermem_block, epoch),
+	    FIELD(peermem_block, rank),	       FIELD(peermem_block, nranks),
+	    FIELD(peermem_block, sleepers),    FIELD(peermem_block, gave_up),
+	    FIELD(peermem_block, reason),      {sizeof(struct peermem_block), 0, "slot sets"},
 	};
 	static const struct row set[] = {
 	    FIELD(slot_page, arrival),
