@@ -336,22 +336,14 @@ do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 static enum progress
 do_finish(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
 {
-	bool wide = s->src == PLAN_WIDE;
-	uint64_t src, dst;
+	uint64_t dst;
 
 	if (!m->reduces)
 		return machine_bad(m, r, err, "nothing to finish: the collective does not reduce");
-	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err))
-		return FAILED;
-	src = dst;
-	if (wide && !find_range(m, r, s->src, s->src_off, false, &src, err))
-		return FAILED;
-	if (!all_defined(m, r, src, wide ? s->src_off : s->dst_off, s->count, err) ||
+	if (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+	    !all_defined(m, r, dst, s->dst_off, s->count, err) ||
 	    !machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
-	if (wide)
-		memcpy(machine_at(m, r, dst), machine_at(m, r, src),
-		       s->count * m->words * sizeof(uint64_t));
 	for (uint64_t i = 0; i < s->count; i++)
 		if (!finish(m, r, machine_at(m, r, dst + i), s->dst_off + i, err))
 			return FAILED;

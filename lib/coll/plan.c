@@ -288,7 +288,7 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		build_single(a, plan);
 	else if (a->nelem || a->recv_part || a->coll == GPUSIM_BARRIER)
 		row->build(a, plan);
-	if (!plan->rc && a->wide && coll_reduces(a->coll) && a->nranks > 1)
+	if (!plan->rc && a->wide && coll_reduces(a->coll) && a->nranks > 1 && !plan->mapped)
 		plan_widen(plan, nstep);
 	if (!plan->rc)
 		return RC_OK;
@@ -302,6 +302,9 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 	if (rc == RC_INVAL)
 		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
 			       coll_name(a->coll), row->name, PLAN_MAX_STEPS, a->rank);
+	if (rc == RC_INTERNAL)
+		return err_set(err, rc, "%s %s: a sum is finished after it was sent",
+			       coll_name(a->coll), row->name);
 	return err_set(err, rc, "%s %s: no memory for the plan of rank %u", coll_name(a->coll),
 		       row->name, a->rank);
 }

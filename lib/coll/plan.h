@@ -44,9 +44,9 @@
  *
  * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), what is
  * reduced from some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
- * messages of f32. A receive-reduce takes both kinds of message, which differ in length. STEP_FINISH rounds,
- * from PLAN_WIDE to its place; or the last receive-reduce (step.last) finishes and rounds what it makes. Inputs
- * and finished elements lie and travel as they are.
+ * messages of f32. A receive-reduce takes both kinds of message, which differ in length. The last one (step.last)
+ * finishes and rounds what it makes, so there is no STEP_FINISH. Inputs and finished elements lie and travel
+ * as they are.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H
@@ -68,8 +68,7 @@ enum plan_step_kind {
 	STEP_RECV_REDUCE, /* dst[dst_off, +count) = src[src_off, +count) redop the chunk from peer */
 	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
 	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it for a mean (avg);
-			   * in allreduce, reduce, reducescatter only, once for each element. src is
-			   * PLAN_WIDE: it is src[src_off, +count), rounded */
+			   * in allreduce, reduce, reducescatter only, once for each element */
 	STEP_SYNC,	  /* wait until every rank has come to this step */
 	STEP_SHARE, /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
 	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
@@ -84,12 +83,11 @@ enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_WIDE, PLAN_SHARED };
 #define PLAN_EVERY UINT32_MAX
 
 struct plan_step {
-	uint8_t kind; /* enum plan_step_kind */
-	uint8_t last; /* of recv-reduce where partial sums are wide: a finish is part of it */
-	uint8_t src,
-	    dst; /* enum plan_buf; dst unused by send, src unused by recv, and finish but from PLAN_WIDE */
-	uint32_t peer;	/* rank; unused by copy, finish, sync and share */
-	uint32_t round; /* never falls along a plan; for people and for cost, not for running */
+	uint8_t kind;	  /* enum plan_step_kind */
+	uint8_t last;	  /* of recv-reduce where partial sums are wide: a finish is part of it */
+	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
+	uint32_t peer;	  /* rank; unused by copy, finish, sync and share */
+	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
 	uint64_t src_off, dst_off, count; /* elements */
 };
 

@@ -21,10 +21,9 @@ kind_of(const struct plan_step *s)
 
 /* The ranges that a step of a kind uses. */
 static bool
-has_src(const struct plan_step *s)
+has_src(enum plan_step_kind k)
 {
-	return s->kind == STEP_FINISH ? s->src == PLAN_WIDE
-				      : s->kind != STEP_RECV && s->kind != STEP_SYNC;
+	return k != STEP_RECV && k != STEP_FINISH && k != STEP_SYNC;
 }
 
 static bool
@@ -48,13 +47,12 @@ show_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kind_of(s));
 	if (comes)
 		fprintf(f, "rank %" PRIu32, s->peer);
-	if (has_src(s))
+	if (has_src(k))
 		show_range(f, comes ? " + " : "", s->src, s->src_off, s->count);
 	if (k == STEP_REDUCE_ALL)
 		fputs(" of all ranks", f);
 	if (has_dst(k))
-		show_range(f, k == STEP_FINISH && !has_src(s) ? "" : " -> ", s->dst, s->dst_off,
-			   s->count);
+		show_range(f, k == STEP_FINISH ? "" : " -> ", s->dst, s->dst_off, s->count);
 	if (k == STEP_SEND)
 		fprintf(f, " -> rank %" PRIu32, s->peer);
 	if (k == STEP_REDUCE_ALL && s->peer == PLAN_EVERY)
@@ -111,7 +109,7 @@ json_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kind_of(s));
 	if (k == STEP_SEND || k == STEP_RECV || k == STEP_RECV_REDUCE)
 		fprintf(f, ",\"peer\":%" PRIu32, s->peer);
-	if (has_src(s))
+	if (has_src(k))
 		json_place(f, "src", s->src, s->src_off);
 	if (has_dst(k))
 		json_place(f, "dst", s->dst, s->dst_off);

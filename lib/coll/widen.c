@@ -2,10 +2,10 @@
  * widen.c - partial sums of short floats as f32: where a plan would round them, they go to PLAN_WIDE instead.
  *
  * An algorithm is written without a thought of it. Its steps are walked in order, and the ranges of OUT and TMP
- * that hold partial sums at each are kept: a receive-reduce makes one, and a finish or a plain receive ends it.
+ * that hold partial sums at each are kept: a receive-reduce makes one, and a plain receive ends it.
  * What lies in such a range lies in PLAN_WIDE instead, in as much room as such ranges take. So the timing of
- * the steps, and with it everything that the plan guarantees, stays as it was. Where nothing reads what a
- * receive-reduce makes but a finish, it finishes by itself and makes no partial sum.
+ * the steps, and with it everything that the plan guarantees, stays as it was. What a finish is for, and nobody
+ * else reads, is no partial sum: the receive-reduce that makes it finishes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +100,9 @@ around(const struct ranges *r, uint64_t lo, uint64_t hi)
 }
 
 /* By buffer: the ranges that are partial sums at this step, and at any; that a finish takes before anybody else
- * reads them; that receive-reduces finish; and that finishes are left for. */
+ * reads them; and that receive-reduces finish. */
 struct widening {
-	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE], taken[PLAN_WIDE], last[PLAN_WIDE],
-	    left[PLAN_WIDE];
+	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE], taken[PLAN_WIDE], last[PLAN_WIDE];
 };
 
 /* The step, before those that were looked at already: backwards. */
@@ -126,33 +125,25 @@ look_back(struct widening *w, struct plan_step *s)
 	return good;
 }
 
-/* Receive-reduces finish what they can: all that a finish is for, or nothing of it. Such finishes go. */
-static bool
+/* Receive-reduces finish all, and the finishes go. */
+static enum rc
 find_last(struct widening *w, struct plan *p, size_t from)
 {
 	size_t kept = from;
 
 	for (size_t i = p->nstep; i > from; i--)
 		if (!look_back(w, &p->step[i - 1]))
-			return false;
+			return RC_NOMEM;
 	for (size_t i = from; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
-		uint64_t end = s->dst_off + s->count;
 
-		if (s->kind == STEP_FINISH && around(&w->last[s->dst], s->dst_off, end))
-			continue;
-		if (s->kind == STEP_FINISH && !add(&w->left[s->dst], s->dst_off, end))
-			return false;
-		p->step[kept++] = *s;
+		if (s->kind != STEP_FINISH)
+			p->step[kept++] = *s;
+		else if (!around(&w->last[s->dst], s->dst_off, s->dst_off + s->count))
+			return RC_INTERNAL;
 	}
 	p->nstep = kept;
-	for (size_t i = from; i < p->nstep; i++) {
-		struct plan_step *s = &p->step[i];
-
-		if (s->last && around(&w->left[s->dst], s->dst_off, s->dst_off + s->count))
-			s->last = false;
-	}
-	return true;
+	return RC_OK;
 }
 
 static bool
@@ -206,11 +197,6 @@ widen_step(struct widening *w, struct plan_step *s)
 		move(w, &s->dst, &s->dst_off, s->count);
 		return good;
 	}
-	if (s->kind == STEP_FINISH && is_wide(w, s->dst, s->dst_off, s->count)) {
-		s->src = s->dst;
-		s->src_off = s->dst_off;
-		move(w, &s->src, &s->src_off, s->count);
-	}
 	return s->kind == STEP_SEND || cut(&w->now[s->dst], s->dst_off, end);
 }
 
@@ -218,17 +204,17 @@ void
 plan_widen(struct plan *out, size_t from)
 {
 	struct widening w = {0};
-	bool good = find_last(&w, out, from) && find_ever(&w, out, from);
+	enum rc rc = find_last(&w, out, from);
+	bool good = rc == RC_OK && find_ever(&w, out, from);
 
 	for (size_t i = from; i < out->nstep && good; i++)
 		good = widen_step(&w, &out->step[i]);
 	if (!good)
-		plan_fail(out, RC_NOMEM);
+		plan_fail(out, rc == RC_OK ? RC_NOMEM : rc);
 	for (int b = 0; b < PLAN_WIDE; b++) {
 		free(w.now[b].v);
 		free(w.ever[b].v);
 		free(w.taken[b].v);
 		free(w.last[b].v);
-		free(w.left[b].v);
 	}
 }

@@ -121,12 +121,7 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 				s->count * c->elem);
 		return RC_OK;
 	case STEP_FINISH:
-		if (s->src == PLAN_WIDE)
-			reduce_narrow(c->dtype, c->redop, at(c, s->dst, s->dst_off),
-				      at(c, s->src, s->src_off), s->count, nranks);
-		else
-			reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count,
-				      nranks);
+		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
 		return RC_OK;
 	case STEP_SYNC:
 		return xport_sync(o, err);

@@ -59,31 +59,6 @@ reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void 
 	}
 }
 
-static bool
-divides(enum gpusim_redop redop, uint32_t nranks)
-{
-	return redops[redop].mean && nranks > 1;
-}
-
-void
-reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *src,
-	      size_t nelem, uint32_t nranks)
-{
-	const struct reduce_isa *isa = reduce_isa_at(0);
-	_Alignas(64) float room[HALF_BLOCK];
-	size_t size = dtype_size(t), n;
-
-	if (!redop_takes(redop, t) || !dtype_is_half(t))
-		return;
-	for (size_t i = 0; i < nelem; i += n) {
-		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
-		memcpy(room, (const unsigned char *)src + i * sizeof(float), n * sizeof(float));
-		if (divides(redop, nranks))
-			isa->divide(GPUSIM_F32, room, n, nranks);
-		isa->narrow(t, (unsigned char *)dst + i * size, room, n);
-	}
-}
-
 void
 reduce_last(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a, bool a_wide,
 	    const void *b, bool b_wide, size_t nelem, uint32_t nranks)
@@ -97,7 +72,7 @@ reduce_last(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void 
 	for (size_t i = 0; i < nelem; i += n) {
 		n = nelem - i < HALF_BLOCK ? nelem - i : HALF_BLOCK;
 		fold_wide(isa, t, redop, room, a, a_wide, b, b_wide, i, n);
-		if (divides(redop, nranks))
+		if (redops[redop].mean)
 			isa->divide(GPUSIM_F32, room, n, nranks);
 		isa->narrow(t, (unsigned char *)dst + i * size, room, n);
 	}

@@ -29,14 +29,11 @@ void reduce_apply(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const
  *	a, b	nelem elements of the type, or (a_wide, b_wide) of f32
  *	dst	f32; may be a wide a or b exactly
  *
- * Nothing is rounded to the type. reduce_narrow does that at the end: dst[i] = src[i], divided by nranks where
- * the redop is a mean. reduce_last is both at once; its dst, of the type, may be an a or b of the type exactly.
+ * Nothing is rounded to the type. reduce_last does that at the end: its dst is of the type, divided by nranks
+ * where the redop is a mean, and may be an a or b of the type exactly.
  */
 void reduce_wide(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		 bool a_wide, const void *b, bool b_wide, size_t nelem);
-void reduce_narrow(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *src,
-		   size_t nelem, uint32_t nranks);
-
 void reduce_last(enum gpusim_dtype t, enum gpusim_redop redop, void *dst, const void *a,
 		 bool a_wide, const void *b, bool b_wide, size_t nelem, uint32_t nranks);
 

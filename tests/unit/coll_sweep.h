@@ -193,17 +193,15 @@ mutate(struct plan *plan, size_t i, enum mutation how, uint32_t nranks)
 		plan->nstep--;
 		return true;
 	case REPEAT:
-		if (s->kind == STEP_COPY || s->kind == STEP_REDUCE_ALL ||
-		    (s->kind == STEP_FINISH && s->src == PLAN_WIDE) || plan_append(plan, copy))
+		if (s->kind == STEP_COPY || s->kind == STEP_REDUCE_ALL || plan_append(plan, copy))
 			return false;
 		s = &plan->step[i];
 		memmove(s + 1, s, (plan->nstep - i - 1) * sizeof *s);
 		return true;
 	case SRC_OFF:
 		s->src_off++;
-		return (s->kind == STEP_FINISH && s->src == PLAN_WIDE) || s->kind == STEP_SEND ||
-		       s->kind == STEP_RECV_REDUCE || s->kind == STEP_COPY ||
-		       s->kind == STEP_SHARE || s->kind == STEP_REDUCE_ALL;
+		return s->kind == STEP_SEND || s->kind == STEP_RECV_REDUCE ||
+		       s->kind == STEP_COPY || s->kind == STEP_SHARE || s->kind == STEP_REDUCE_ALL;
 	case DST_OFF:
 		s->dst_off++;
 		return writes;

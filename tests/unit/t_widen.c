@@ -97,8 +97,6 @@ step(struct world *w, uint32_t r, const struct plan_step *s)
 		reduce_apply(w->t, w->redop, dst, src, c->data, s->count);
 	else if (s->kind == STEP_COPY)
 		memmove(dst, src, s->count * dtype_size(w->t));
-	else if (s->kind == STEP_FINISH && s->src == PLAN_WIDE)
-		reduce_narrow(w->t, w->redop, dst, src, s->count, w->a.nranks);
 	else
 		reduce_finish(w->t, w->redop, dst, s->count, w->a.nranks);
 	if (c) {
