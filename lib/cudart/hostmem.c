@@ -107,6 +107,12 @@ cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
 	struct memory m;
 	cudaError_t e = flags || !device ? cudaErrorInvalidValue : find_host(host, &m);
 
+	if (e == cudaSuccess && m.kind == MEMORY_REGISTERED) {
+		cuda_tell("cudaHostGetDevicePointer: kernels do not see memory of "
+			  "cudaHostRegister, only that of "
+			  "cudaHostAlloc and cudaMallocHost");
+		e = cudaErrorNotSupported;
+	}
 	if (e == cudaSuccess)
 		*device = host; /* program, device and helper use one address */
 	return cuda_done(e);

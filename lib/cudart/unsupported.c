@@ -1,6 +1,6 @@
 /*
- * Calls that this library has not: they say so. Arrays, textures' formats, sharing between processes, conditional
- * nodes, memory nodes, edges with data.
+ * Calls that this library has not: they say so. Arrays, textures' formats, sharing between processes, clusters of
+ * blocks, conditional nodes, memory nodes, edges with data.
  */
 #include <stdio.h>
 
@@ -156,6 +156,14 @@ NO(cudaGraphExecNodeSetParams,
    (cudaGraphExec_t graphExec, cudaGraphNode_t node, struct cudaGraphNodeParams *nodeParams))
 NO(cudaGraphConditionalHandleCreate, (cudaGraphConditionalHandle * handle, cudaGraph_t graph,
 				      unsigned int defaultLaunchValue, unsigned int flags))
+NO(cudaFuncGetParamInfo,
+   (const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize))
+NO(cudaGetFuncBySymbol, (cudaFunction_t * function, const void *symbol))
+NO(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr))
+NO(cudaOccupancyMaxActiveClusters,
+   (int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig))
+NO(cudaOccupancyMaxPotentialClusterSize,
+   (int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig))
 NO(cudaGetExportTable, (const void **ppExportTable, const cudaUUID_t *exportTableId))
 
 cudaError_t

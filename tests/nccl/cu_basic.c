@@ -55,7 +55,7 @@ static void
 pointers(void)
 {
 	struct cudaPointerAttributes a;
-	char *p, *q, *pinned;
+	char *p, *q, *pinned, *same;
 
 	CU(cudaMalloc((void **)&p, 1000));
 	CU(cudaSetDevice(1));
@@ -69,6 +69,8 @@ pointers(void)
 	CU(cudaMallocHost((void **)&pinned, 5000));
 	CU(cudaPointerGetAttributes(&a, pinned + 4999));
 	CHECK(a.type == cudaMemoryTypeHost && a.hostPointer == pinned + 4999);
+	CU(cudaHostGetDevicePointer((void **)&same, pinned, 0));
+	CHECK(same == pinned);
 	memset(pinned, 7, 5000);
 	/* Outside of an allocation nothing is touched. */
 	FAILS(cudaMemcpy(p, host, 1001, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
@@ -90,6 +92,7 @@ pointers(void)
 	FAILS(cudaHostRegister(host, sizeof host, 0), cudaErrorHostMemoryAlreadyRegistered);
 	CU(cudaPointerGetAttributes(&a, host));
 	CHECK(a.type == cudaMemoryTypeHost);
+	FAILS(cudaHostGetDevicePointer((void **)&same, host, 0), cudaErrorNotSupported);
 	CU(cudaHostUnregister(host));
 	FAILS(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
 }

@@ -1,5 +1,6 @@
 /* The runtime when queues fail: what is sticky, what is dropped, what is forgiven; and when a device ends. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,8 +26,8 @@ count_drop(void *arg)
 	dropped++;
 }
 
-static int ran;
-static cudaError_t told = cudaSuccess;
+static atomic_int ran;
+static _Atomic(cudaError_t) told = cudaSuccess;
 
 static void
 run(void *arg)
@@ -88,6 +89,8 @@ test_failure(void)
 	ok(cudaMemcpy(&c, p + 99, 1, cudaMemcpyDeviceToHost) == cudaSuccess && c == 4,
 	   "with new work");
 	ok(cudaPointerGetAttributes(&a, p) == cudaSuccess && a.device == 0, "pointers stay");
+	cudaEventDestroy(before);
+	cudaEventDestroy(after);
 }
 
 static void
