@@ -487,6 +487,10 @@ client_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum 
 	trace(w, "client %u: %s: %s %s", k, word[c->what], rc_name(rc), rc == RC_OK ? "" : text);
 	w->succeeded += rc == RC_OK;
 	w->failed += rc != RC_OK;
+	if (w->queued && !c->last) {
+		ranks_answer(w, k, what, rc, reply);
+		return;
+	}
 	switch (what) {
 	case GPU_SIM__REQUEST__BODY_GET_COMM_STATUS:
 		took_status(w, k, rc, reply);
@@ -574,6 +578,10 @@ client_step(struct world *w, uint32_t k)
 {
 	struct sim_client *c = client_of(w, k);
 
+	if (w->queued && !c->last) {
+		ranks_step(w, k);
+		return;
+	}
 	if (c->call != NONE)
 		return;
 	if (w->calm && !c->last && c->told == 0) {

@@ -167,6 +167,11 @@ struct sim_client {
 	uint32_t graph_tag;
 	unsigned ops;	       /* 0: it has nothing more to do */
 	bool last, known_good; /* the last check: under way, passed */
+	/* Of a rank of queued communicators, comm is that of the round: */
+	uint64_t round, child, child_of;
+	uint32_t splits, child_rank, child_call;
+	int color;
+	bool spoilt; /* nothing more in this round */
 };
 
 /* ---- the world */
@@ -221,7 +226,8 @@ struct world {
 	uint64_t seed, rng, now, order;
 	int verbose;
 	struct profile faults;
-	bool starving;	       /* of processors: no node dies, and no device may be called lost */
+	bool queued;   /* until the last check the clients are ranks of queued communicators */
+	bool starving; /* of processors: no node dies, and no device may be called lost */
 	uint64_t behind_until; /* until then messages to the coordinator wait so long: */
 	uint64_t behind_us;
 	uint64_t inbox_at; /* when the coordinator reads its messages: in order */
@@ -329,6 +335,13 @@ void coll_try(struct world *w, uint32_t i);
 bool coll_finish(struct world *w, uint32_t d, struct drun *r);
 /* The ranks that this rank waits for, as bits. */
 uint32_t coll_missing(struct world *w, uint32_t d, const struct drun *r);
+
+/* ranks.c */
+void ranks_step(struct world *w, uint32_t k);
+void ranks_answer(struct world *w, uint32_t k, GpuSim__Request__BodyCase what, enum rc rc,
+		  const GpuSim__Reply *reply);
+/* The client has ended. */
+void ranks_died(struct world *w, uint32_t k);
 
 /* client.c */
 void client_start(struct world *w, uint32_t k);

@@ -189,6 +189,8 @@ node_kill(struct world *w, uint32_t n, const char *why)
 	} else {
 		post(w, w->now + between(w, 25 * MS, 200 * MS), EV_GONE, 0)->b =
 		    w->client[p->index].client_id;
+		if (w->queued)
+			ranks_died(w, p->index);
 	}
 	replycache_free(p->cache);
 	p->cache = NULL;
@@ -524,6 +526,9 @@ world_init(struct world *w, uint64_t seed, int verbose)
 	roll64(w);
 	w->ndevices = roll(w, 4) ? 2 + roll(w, 4) : 2 + roll(w, MAX_DEVICES - 1);
 	w->nclients = 1 + roll(w, 3);
+	w->queued = seed % 5 == 4;
+	if (w->queued)
+		w->nclients = w->ndevices < MAX_CLIENTS ? w->ndevices : MAX_CLIENTS;
 	w->nnodes = 1 + w->ndevices + w->nclients;
 	w->dev = alloc_zeroed(w->ndevices, sizeof *w->dev);
 	w->client = alloc_zeroed(w->nclients, sizeof *w->client);
