@@ -453,5 +453,6 @@ help:
 	@echo 'MPI=0 leaves out mnist-train --backend mpi, which needs MPICC=mpicc'
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
+    $(foreach r,cudart nccl nvcc,$(wildcard $(BUILD)/obj/lib/$r/*.d)) \
     $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)

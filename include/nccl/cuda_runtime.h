@@ -3,6 +3,7 @@
 #define CUDA_RUNTIME_H
 
 #include "cuda_runtime_api.h"
+#include "vector_functions.h"
 
 #ifdef __cplusplus
 #include "cuda_runtime_cxx.h"

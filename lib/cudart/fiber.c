@@ -18,6 +18,9 @@ _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx, __gpus
 _Thread_local struct fiber_gang *fiber_gang_here;
 
 #define SHARED_ALIGN 128
+/* Stacks begin at different offsets of their pages, or their tops would all compete for the same lines of the cache. */
+#define SHIFTS 61
+#define SHIFT  320
 
 static size_t
 page(void)
@@ -56,7 +59,7 @@ static void loop(void);
 static void
 make_idle(struct fiber_gang *g, struct fiber *f)
 {
-	fiber_context_make(&f->context, f->map + page(), FIBER_STACK, loop);
+	fiber_context_make(&f->context, f->map + page(), FIBER_STACK - f->shift, loop);
 	f->next = g->idle;
 	g->idle = f;
 }
@@ -77,6 +80,7 @@ new_fiber(struct fiber_gang *g)
 		return NULL;
 	}
 	f->map = map;
+	f->shift = g->nstacks++ % SHIFTS * SHIFT;
 	f->all = g->all;
 	g->all = f;
 	make_idle(g, f);

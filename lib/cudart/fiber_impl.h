@@ -17,6 +17,7 @@ extern _Thread_local struct fiber_index __gpusim_thread_idx, __gpusim_block_idx,
 struct fiber {
 	struct fiber_context context;
 	unsigned char *map; /* a guard page, then the stack */
+	size_t shift;	    /* of its top below the map's end */
 	struct fiber *next; /* of the list it is in */
 	struct fiber *all;  /* of all */
 	struct fiber_index at;
@@ -38,6 +39,7 @@ struct fiber_warp {
 struct fiber_gang {
 	struct fiber_context base; /* of fiber_run */
 	struct fiber *current, *idle, *all;
+	size_t nstacks;
 	struct fiber_list ready, barrier;
 	struct fiber_list yielded; /* go on when nobody else can */
 	uint32_t nthreads, next;   /* of the block; the first that has not begun */

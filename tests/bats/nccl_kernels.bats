@@ -19,6 +19,12 @@ setup() {
 	assert_output 'together'
 }
 
+@test "kernels are C++ with CUDA's names; threads launch on two devices at once" {
+	run nccl 2 k_language
+	assert_status 0
+	assert_output 'as written'
+}
+
 @test "half, bfloat16 and both floats of 8 bits are exact" {
 	run nccl 1 k_floats
 	assert_status 0
