@@ -163,13 +163,16 @@ $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_o
 	$(call link,$^ -lm)
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
-$(BUILD)/bin/gpuctl $(BUILD)/e2e/deadly: extra_libs := -lcjson
-# A script starts gpuctl often, and most of such a process is its loading: so it has its libraries in it, where there are
-# archives of them, and a fixed address.
-archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
-ifndef SAN
-$(BUILD)/bin/gpuctl: private house_libs := $(foreach l,$(patsubst -l%,%,$(nng_libs)) protobuf-c z,$(call archive,$l)) -lm
-$(BUILD)/bin/gpuctl: private house_ldflags += -no-pie
+$(BUILD)/e2e/deadly: extra_libs := -lcjson
+# A script starts gpuctl often, and most of such a process is its loading: so it is linked statically, where there are
+# archives of all that it needs. STATIC=0: not so.
+archive = $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a))
+gpuctl_libs := $(patsubst -l%,%,$(nng_libs)) protobuf-c z m c
+STATIC ?= $(if $(SAN),0,$(if $(filter $(words $(gpuctl_libs)),$(words $(foreach l,$(gpuctl_libs),$(call archive,$l)))),1,0))
+ifeq ($(STATIC),1)
+# ld warns of getaddrinfo: a static program asks files and DNS itself, and loads libraries for other sources of names.
+$(BUILD)/bin/gpuctl: private house_ldflags += -static \
+    $(if $(shell $(LD) --help | grep -e --no-warnings),-Wl$(comma)--no-warnings)
 endif
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)

@@ -4,12 +4,12 @@
  * The commands take turns, ROUNDS (200) times. A line a command: its name, and the median and the least of its times in
  * microseconds, from the spawn to the end that waitpid tells. Exit status 1: a command failed or printed something wrong.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

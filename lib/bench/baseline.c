@@ -1,62 +1,155 @@
 #include "bench/baseline.h"
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 
-static double
-number(const cJSON *object, const char *name)
-{
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, name);
+#define MAX_DEPTH 8
+#define KEY_MAX	  32
 
-	return cJSON_IsNumber(v) ? v->valuedouble : 0;
+/* JSON, of which the numbers matter and under which names they stand. */
+struct reader {
+	const char *p; /* ends with a NUL */
+	struct baseline *out;
+	bool no_memory;
+};
+
+static void
+blanks(struct reader *r)
+{
+	r->p += strspn(r->p, " \t\r\n");
 }
 
-/* Rows into b, which has room for them; false: one has no size. */
+/* A character, after blanks. */
 static bool
-take_rows(const cJSON *rows, struct baseline *b)
+accept(struct reader *r, char c)
 {
-	static const char *const where[] = {
-	    [BENCH_OUT_OF_PLACE] = "out_of_place", [BENCH_IN_PLACE] = "in_place"};
-	const cJSON *row;
+	blanks(r);
+	if (*r->p != c)
+		return false;
+	r->p++;
+	return true;
+}
 
-	cJSON_ArrayForEach(row, rows)
-	{
-		const cJSON *size = cJSON_GetObjectItemCaseSensitive(row, "size");
-		struct baseline_row *r = &b->row[b->n++];
+/* A string; its beginning goes to out, escapes as they are written. */
+static bool
+read_string(struct reader *r, char out[KEY_MAX])
+{
+	size_t n = 0;
 
-		if (!cJSON_IsNumber(size) ||
-		    !(size->valuedouble >= 0 && size->valuedouble < 0x1p63))
+	if (!accept(r, '"'))
+		return false;
+	for (; *r->p && *r->p != '"'; r->p++) {
+		if (*r->p == '\\' && !*++r->p)
 			return false;
-		r->nbytes = (uint64_t)size->valuedouble;
-		for (int p = 0; p < BENCH_NPLACES; p++)
-			r->us[p] =
-			    number(cJSON_GetObjectItemCaseSensitive(row, where[p]), "time_us");
+		if (n < KEY_MAX - 1)
+			out[n++] = *r->p;
 	}
-	return b->n > 0;
+	out[n] = '\0';
+	return accept(r, '"');
+}
+
+static bool
+add_row(struct reader *r, uint64_t nbytes)
+{
+	struct baseline *b = r->out;
+
+	if (b->n == b->cap) {
+		struct baseline_row *row = alloc_resize(b->row, b->cap * 2 + 16, sizeof *row);
+
+		if (!row) {
+			r->no_memory = true;
+			return false;
+		}
+		b->row = row;
+		b->cap = b->cap * 2 + 16;
+	}
+	b->row[b->n++] = (struct baseline_row){.nbytes = nbytes};
+	return true;
+}
+
+/* A row begins with its size. */
+static bool
+take_number(struct reader *r, const char *parent, const char *key, double v)
+{
+	struct baseline *b = r->out;
+
+	if (strcmp(parent, "rows") == 0 && strcmp(key, "size") == 0)
+		return v >= 0 && v < 0x1p63 && add_row(r, (uint64_t)v);
+	if (b->n == 0 || strcmp(key, "time_us") != 0)
+		return true;
+	if (strcmp(parent, "out_of_place") == 0)
+		b->row[b->n - 1].us[BENCH_OUT_OF_PLACE] = v;
+	else if (strcmp(parent, "in_place") == 0)
+		b->row[b->n - 1].us[BENCH_IN_PLACE] = v;
+	return true;
+}
+
+static bool
+read_word(struct reader *r, const char *parent, const char *key)
+{
+	static const char *const words[] = {"null", "true", "false"};
+	char *end;
+	double v;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strncmp(r->p, words[i], strlen(words[i])) == 0) {
+			r->p += strlen(words[i]);
+			return true;
+		}
+	v = strtod(r->p, &end);
+	if (end == r->p)
+		return false;
+	r->p = end;
+	return take_number(r, parent, key, v);
+}
+
+/* A value. key: what it, or the list it is in, is called; parent: the object's that holds that. */
+static bool
+read_value(struct reader *r, const char *parent, const char *key, int depth)
+{
+	char name[KEY_MAX];
+
+	if (depth == MAX_DEPTH)
+		return false;
+	if (accept(r, '{')) {
+		if (accept(r, '}'))
+			return true;
+		do {
+			if (!read_string(r, name) || !accept(r, ':') ||
+			    !read_value(r, key, name, depth + 1))
+				return false;
+		} while (accept(r, ','));
+		return accept(r, '}');
+	}
+	if (accept(r, '[')) {
+		if (accept(r, ']'))
+			return true;
+		do {
+			if (!read_value(r, parent, key, depth + 1))
+				return false;
+		} while (accept(r, ','));
+		return accept(r, ']');
+	}
+	blanks(r);
+	return *r->p == '"' ? read_string(r, name) : read_word(r, parent, key);
 }
 
 enum rc
 baseline_parse(const char *text, struct baseline *out, struct err *err)
 {
-	cJSON *root = cJSON_ParseWithOpts(text, NULL, true);
-	const cJSON *rows = cJSON_GetObjectItemCaseSensitive(root, "rows");
 	struct baseline b = {0};
-	enum rc rc = RC_OK;
+	struct reader r = {.p = text, .out = &b};
 
-	b.row = alloc_zeroed((size_t)cJSON_GetArraySize(rows) + 1, sizeof *b.row);
-	if (!b.row)
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else if (!cJSON_IsArray(rows) || !take_rows(rows, &b))
-		rc = err_set(err, RC_BADDATA, "not what gpuctl bench --json prints");
-	cJSON_Delete(root);
-	if (rc == RC_OK)
+	if (read_value(&r, "", "", 0) && (blanks(&r), !*r.p) && b.n > 0) {
 		*out = b;
-	else
-		baseline_fini(&b);
-	return rc;
+		return RC_OK;
+	}
+	baseline_fini(&b);
+	return r.no_memory ? err_set(err, RC_NOMEM, "out of memory")
+			   : err_set(err, RC_BADDATA, "not what gpuctl bench --json prints");
 }
 
 void

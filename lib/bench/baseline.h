@@ -19,7 +19,7 @@ struct baseline_row {
 /* Initialise with {0}. */
 struct baseline {
 	struct baseline_row *row;
-	size_t n;
+	size_t n, cap;
 };
 
 /* Of text that ends with a NUL. RC_BADDATA: not such text, or no row in it. */
