@@ -16,6 +16,13 @@ in_cluster() { run --separate-stderr nccl "$@"; }
 	assert_output 'all is well'
 }
 
+@test "cuda: kernels in graphs, on pinned, managed and another device's memory" {
+	need_cuda
+	run nccl 2 cu_kernels
+	assert_status 0
+	assert_output 'all is well'
+}
+
 @test "cuda: a program's own touch of device memory faults, of managed and pinned memory does not" {
 	in_cluster 1 cu_touch device
 	assert_status 139
