@@ -410,6 +410,7 @@ write_work(struct helper_queue *hq, uint64_t n, uint32_t at, const struct helper
 	*w = (struct helper_work){.run = l->kernel->run,
 				  .kernel = l->kernel,
 				  .shared = l->shared,
+				  .host_param = l->host_param,
 				  .nparams = l->nparams,
 				  .at = at};
 	memcpy(w->grid, l->grid, sizeof w->grid);

@@ -19,6 +19,8 @@ struct helper_launch {
 	struct __gpusim_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint64_t shared;
+	uint32_t
+	    host_param; /* the first that points to memory which kernels do not see, from 1; 0: none */
 	uint32_t nparams;
 	uint32_t nbytes;	/* of args */
 	const uint32_t *offset; /* nparams, into args */

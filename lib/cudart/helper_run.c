@@ -106,7 +106,7 @@ note(struct worker *w, const struct helper_work *work, uint32_t code)
 {
 	struct cmdq_extern *x = &w->page->ext[0];
 	uint32_t block[3], thread[3], none = 0;
-	char name[80], text[400];
+	char name[40], text[400];
 
 	fiber_where(block, thread);
 	registry_name(work->kernel, name, sizeof name);
@@ -140,7 +140,13 @@ run_work(struct worker *w, const struct helper_work *work)
 	memcpy(grid.block, work->block, sizeof grid.block);
 	for (uint32_t i = 0; i < work->nparams && i < PARAMS; i++)
 		w->args[i] = w->queue->args + work->at + table + offset[i];
-	if (sigsetjmp(w->back, 1) == 0) {
+	if (work->host_param) {
+		snprintf(w->why, sizeof w->why,
+			 "parameter %u points to memory of the program, which kernels do not see: "
+			 "cudaMallocManaged or cudaMallocHost",
+			 work->host_param);
+		note(w, work, cudaErrorIllegalAddress);
+	} else if (sigsetjmp(w->back, 1) == 0) {
 		here = w;
 		end = fiber_run(w->gang, &grid);
 		here = NULL;

@@ -10,6 +10,7 @@
 #include "cudart/cuda_impl.h"
 #include "cudart/helper.h"
 #include "cudart/launch.h"
+#include "cudart/launch_host.h"
 #include "cudart/registry.h"
 
 #define ARGS_MAX   32764 /* bytes of parameters, as CUDA 12 has it */
@@ -53,6 +54,15 @@ lay_out(const struct __gpusim_kernel *k, uint32_t *offset)
 	return n ? n : 1;
 }
 
+static uint64_t
+as_word(const void *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
 static cudaError_t
 copy_args(struct launch *l, struct __gpusim_kernel *k, void **args)
 {
@@ -69,6 +79,9 @@ copy_args(struct launch *l, struct __gpusim_kernel *k, void **args)
 		if (!args || !args[i])
 			return cudaErrorInvalidValue;
 		memcpy(l->args + l->offset[i], args[i], k->params[i].nbytes);
+		if (l->what.host_param == 0 && k->params[i].nbytes == 8 &&
+		    launch_is_host(as_word(args[i])))
+			l->what.host_param = i + 1;
 	}
 	l->what.kernel = k;
 	l->what.nparams = k->nparams;

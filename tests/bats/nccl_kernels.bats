@@ -54,7 +54,8 @@ fails() {
 
 @test "a kernel that fails says how, and a reset begins anew" {
 	fails null cudaErrorIllegalAddress 'kernel touch, block (0,0,0) thread (0,0,0): an illegal address'
-	fails host cudaErrorIllegalAddress 'an illegal address, 0x10'
+	fails low cudaErrorIllegalAddress 'an illegal address, 0x10'
+	fails host cudaErrorIllegalAddress 'parameter 1 points to memory of the program'
 	fails overflow cudaErrorIllegalAddress 'kernel overflow'
 	fails stuck cudaErrorLaunchFailure 'wait at barriers'
 	fails assert cudaErrorAssert "assertion \`threadIdx.x < n' failed"

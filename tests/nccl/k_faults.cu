@@ -1,5 +1,5 @@
 /*
- * Kernels that fail: k_faults null|host|overflow|stuck|assert|trap|stack|killed. Each ends with CUDA's number and a
+ * Kernels that fail: k_faults null|low|host|overflow|stuck|assert|trap|stack|killed. Each ends with CUDA's number and a
  * sentence; nothing hangs, and what follows on the device is refused.
  */
 #include <assert.h>
@@ -74,7 +74,7 @@ static const struct {
 	const char *name;
 	cudaError_t e;
 } ways[] = {
-    {"null", cudaErrorIllegalAddress},	{"host", cudaErrorIllegalAddress},
+    {"null", cudaErrorIllegalAddress}, {"low", cudaErrorIllegalAddress},	{"host", cudaErrorIllegalAddress},
     {"overflow", cudaErrorIllegalAddress}, {"stuck", cudaErrorLaunchFailure},
     {"assert", cudaErrorAssert},	{"trap", cudaErrorLaunchFailure},
     {"stack", cudaErrorIllegalAddress}, {"killed", cudaErrorLaunchFailure},
@@ -100,18 +100,21 @@ main(int argc, char **argv)
 		touch<<<1, 8>>>((int *)16);
 		break;
 	case 2:
-		overflow<<<1, 1, 4096>>>(p);
+		touch<<<1, 1>>>(&h);
 		break;
 	case 3:
-		stuck<<<1, 8>>>();
+		overflow<<<1, 1, 4096>>>(p);
 		break;
 	case 4:
-		asserts<<<2, 8>>>(5);
+		stuck<<<1, 8>>>();
 		break;
 	case 5:
-		traps<<<1, 1>>>();
+		asserts<<<2, 8>>>(5);
 		break;
 	case 6:
+		traps<<<1, 1>>>();
+		break;
+	case 7:
 		deep<<<1, 1>>>(p, 20);
 		break;
 	default:
