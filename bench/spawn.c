@@ -18,7 +18,7 @@ enum { MAX_ROUNDS = 100000, NCOMMANDS = 4 };
 
 extern char **environ;
 
-static char *const argv_of[NCOMMANDS][6] = {{"/bin/true"},
+static const char *const argv_of[NCOMMANDS][6] = {{"/bin/true"},
 					    {"gpuctl", "status"},
 					    {"gpuctl", "barrier", "-n", "2"},
 					    {"gpuctl", "allreduce"}};
@@ -57,7 +57,7 @@ run(int k, int in, int out)
 	posix_spawn_file_actions_adddup2(&files, in, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
 	begin = now_us();
-	if (posix_spawnp(&pid, argv_of[k][0], &files, NULL, argv_of[k], environ) == 0)
+	if (posix_spawnp(&pid, argv_of[k][0], &files, NULL, (char *const *)argv_of[k], environ) == 0)
 		waitpid(pid, &status, 0);
 	end = now_us();
 	posix_spawn_file_actions_destroy(&files);
