@@ -178,10 +178,14 @@ test_split_fails(void)
 	ok(h_count(&h, H_ATTACH) == 0, "nothing is made for a client that is away");
 	h_advance(&h, 2000);
 	ok(h_failed(&h, a, RC_ABORTED, "its client has gone"), "which loses its seat");
-	leave(&h, 1, 0);
-	ok(h_failed(&h, b, RC_INVAL, "rank 0 has left comm 1"),
+	ok(h_failed(&h, b, RC_FAILED, "comm 1: rank 0's process has gone"), "and fails the parent");
+	h_serve(&h);
+	make(&h, 8, 3);
+	b = split(&h, 2, 1, 0, 0, 0);
+	leave(&h, 2, 0);
+	ok(h_failed(&h, b, RC_INVAL, "rank 0 has left comm 2"),
 	   "who waits for one that left hears it");
-	ok(h_failed(&h, split(&h, 1, 0, 0, 0, 0), RC_INVAL, "rank 0 has left comm 1"),
+	ok(h_failed(&h, split(&h, 2, 0, 0, 0, 0), RC_INVAL, "rank 0 has left comm 2"),
 	   "and it comes no more");
 	h_fini(&h);
 	h_init(&h);

@@ -379,6 +379,64 @@ test_counts(void)
 	h_fini(&h);
 }
 
+/* Device 1 + rank registers, and tells of the communicator or (0) of none. */
+static void
+beat(struct harness *h, uint32_t rank, uint64_t comm)
+{
+	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
+	GpuSim__QueuedCount count = GPU_SIM__QUEUED_COUNT__INIT, *counts = &count;
+	struct h_metadata m;
+
+	h_metadata(h, 1 + rank, &m);
+	q.metadata = &m.m;
+	count.commid = comm;
+	q.queued = &counts;
+	q.n_queued = comm != 0;
+	h_ask(h, 1001 + rank, REGISTER_DEVICE, registerdevice, &q);
+}
+
+static void
+test_deserted(void)
+{
+	struct coord_event tick = {.kind = COORD_TICK};
+	struct harness h;
+
+	h_init(&h);
+	h_devices(&h, 2);
+	make(&h, 7, 2);
+	h_gone(&h, 101);
+	h_advance(&h, 1000);
+	ok(summary(&h)->status == GPU_SIM__STATUS__SUCCESS, "a client may be away for a while");
+	beat(&h, 0, 1);
+	beat(&h, 1, 1);
+	h.now += 3000;
+	h_step(&h, &tick);
+	ok(summary(&h)->status == GPU_SIM__STATUS__SUCCESS,
+	   "and longer while its device tells of its process");
+	beat(&h, 1, 0);
+	h_step(&h, &tick);
+	ok(summary(&h)->status == GPU_SIM__STATUS__FAILED &&
+	       strcmp(summary(&h)->reason, "comm 1: rank 1's process has gone") == 0,
+	   "without process a rank fails it, also when it has enqueued nothing yet");
+	h_serve(&h);
+	leave(&h, 1, 0);
+	h_advance(&h, 200);
+	h_serve(&h);
+	ok(comms(&h) == 0, "and does not keep it");
+	make(&h, 8, 2);
+	h_crash(&h);
+	for (int i = 0; i < 60; i++) {
+		h.now += 1000;
+		beat(&h, 0, 2);
+		beat(&h, 1, 2);
+		h_step(&h, &tick);
+	}
+	ok(comms(&h) == 1 && summary(&h)->status == GPU_SIM__STATUS__SUCCESS,
+	   "processes that only enqueue keep it when the coordinator is another");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -389,5 +447,6 @@ main(void)
 	test_rank_lost();
 	test_waits_for_left();
 	test_counts();
+	test_deserted();
 	return tap_done();
 }

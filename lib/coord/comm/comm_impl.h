@@ -32,10 +32,12 @@ struct member {
 	uint32_t memories;    /* the same */
 	struct lateness late;
 	struct progress progress;
-	uint64_t operations; /* of a queued communicator, that have ended here */
-	bool attached;	     /* or may be */
-	uint64_t block;	     /* where its control block is; 0: it shares no memory */
-	bool *mapped;	     /* by rank: whose memory it has mapped; NULL: nobody's */
+	/* Of a queued communicator: operations that have ended here, and which of its device's reports told of them
+	 * last: the rank's process lives while it is the device's last. 0: none. */
+	uint64_t operations, counted;
+	bool attached;	/* or may be */
+	uint64_t block; /* where its control block is; 0: it shares no memory */
+	bool *mapped;	/* by rank: whose memory it has mapped; NULL: nobody's */
 	struct call call;
 	bool newcomer; /* its first attach is to come */
 	/* While a failure is looked into, and after it: */
@@ -102,6 +104,7 @@ struct unique_id {
 struct owner {
 	uint64_t client_id;
 	bool gone;
+	uint64_t gone_ms;
 	bool left; /* of a queued communicator: its rank has left */
 };
 

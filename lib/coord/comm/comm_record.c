@@ -310,6 +310,8 @@ comm_resume(struct coord *c, struct comm *comm)
 	/* Its client may have gone while nobody listened. */
 	comm->gone = true;
 	comm->gone_ms = c->now_ms + TIME_RETURN_MS - TIME_LEASE_MS;
+	for (uint32_t i = 0; i < comm->nowners; i++)
+		comm->owners[i].gone_ms = comm->gone_ms;
 	comm_happens(c, comm, COMM_RESUMED, NULL);
 }
 

@@ -14,6 +14,8 @@ comm_owner_is(const struct coord *c, struct comm *comm, uint64_t client_id, bool
 
 	for (uint32_t i = 0; i < comm->nowners; i++) {
 		if (comm->owners[i].client_id == client_id) {
+			if (gone && !comm->owners[i].gone)
+				comm->owners[i].gone_ms = c->now_ms;
 			comm->owners[i].gone = gone;
 			mine = true;
 		}
@@ -81,13 +83,53 @@ comms_client_lost(struct coord *c, uint64_t client_id)
 			comm_owner_is(c, comm, client_id, true);
 }
 
+/* A rank of a queued communicator has no process any more: its client stays away, and its device does not tell of it.
+ * A process that only enqueues says nothing to a coordinator that was started again; its device does. */
+static bool
+is_deserted(const struct coord *c, const struct comm *comm, uint32_t rank)
+{
+	const struct owner *o = &comm->owners[rank];
+	const struct member *m = &comm->rank[rank];
+
+	if (!o->gone || o->left || c->now_ms < o->gone_ms + TIME_LEASE_MS)
+		return false;
+	return device_is_lost(m->dev) || !m->counted || m->counted != device_reports(m->dev);
+}
+
+/* The other ranks would wait for one without process for ever. */
+static void
+queued_tick(struct coord *c, struct comm *comm)
+{
+	uint32_t n = 0, first = 0;
+	struct err why;
+
+	for (uint32_t r = comm->nowners; r-- > 0;) {
+		bool deserted = is_deserted(c, comm, r);
+
+		n += deserted || comm->owners[r].left;
+		first = deserted ? r : first;
+	}
+	if (n == comm->nowners) {
+		act_log(c, "comm %" PRIu64 ": its ranks have left or gone", comm->id);
+		comm_happens(c, comm, COMM_DESTROYED, NULL);
+	} else if (comm->state == COMM_LIVE && is_deserted(c, comm, first)) {
+		err_set(&why, RC_FAILED, "comm %" PRIu64 ": rank %u's process has gone", comm->id,
+			first);
+		comm_fail(c, comm, &why);
+	}
+}
+
 void
 comm_leases_tick(struct coord *c)
 {
-	for (struct comm *comm = c->comms->first; comm; comm = comm->next)
-		if (comm->made && comm->state != COMM_DETACHING && comm->lease && comm->gone &&
-		    c->now_ms >= comm->gone_ms + TIME_LEASE_MS) {
+	for (struct comm *comm = c->comms->first; comm; comm = comm->next) {
+		if (!comm->made || comm->state == COMM_DETACHING || !comm->lease)
+			continue;
+		if (comm->queued) {
+			queued_tick(c, comm);
+		} else if (comm->gone && c->now_ms >= comm->gone_ms + TIME_LEASE_MS) {
 			act_log(c, "comm %" PRIu64 ": its client is gone", comm->id);
 			comm_happens(c, comm, COMM_DESTROYED, NULL);
 		}
+	}
 }

@@ -84,7 +84,10 @@ operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterReques
 	for (size_t i = 0; i < q->n_queued && device_is_reserved(d); i++) {
 		struct member *m = find_member(c, d, q->queued[i]->commid);
 
-		if (m && q->queued[i]->operations > m->operations)
+		if (!m)
+			continue;
+		m->counted = device_reports(d);
+		if (q->queued[i]->operations > m->operations)
 			m->operations = q->queued[i]->operations;
 	}
 }
