@@ -27,6 +27,8 @@ static const struct {
     {"fp16", GPUSIM_F16},
     {"int", GPUSIM_I32},
     {"e4m3", GPUSIM_F8E4M3},
+    {"fp8_e4m3", GPUSIM_F8E4M3},
+    {"fp8_e5m2", GPUSIM_F8E5M2},
     {"float8_e4m3", GPUSIM_F8E4M3},
     {"float8_e4m3fn", GPUSIM_F8E4M3},
     {"e5m2", GPUSIM_F8E5M2},

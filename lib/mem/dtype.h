@@ -35,8 +35,8 @@
 	ROW(U32,  u32,  uint32_t, UNSIGNED, "uint32")  \
 	ROW(I64,  i64,  int64_t,  SIGNED,   "int64")   \
 	ROW(U64,  u64,  uint64_t, UNSIGNED, "uint64")  \
-	ROW(F8E4M3, f8e4m3, uint8_t, HALF,  "fp8_e4m3")\
-	ROW(F8E5M2, f8e5m2, uint8_t, HALF,  "fp8_e5m2")
+	ROW(F8E4M3, f8e4m3, uint8_t, HALF,  "f8e4m3")  \
+	ROW(F8E5M2, f8e5m2, uint8_t, HALF,  "f8e5m2")
 /* clang-format on */
 
 /* " f64 f32 ...", for messages. */
