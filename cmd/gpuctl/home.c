@@ -59,6 +59,17 @@ put_first(const char *name, const char *folder, const char *sub)
 	return ok;
 }
 
+/* NCCL's way to keep ranks from each other's memory is gpusim's, which devices read when they start. */
+static bool
+pass_on(void)
+{
+	const char *disable = getenv("NCCL_P2P_DISABLE");
+
+	if (!disable || !*disable || strcmp(disable, "0") == 0)
+		return true;
+	return setenv("GPUSIM_P2P_DISABLE", "1", 0) == 0;
+}
+
 enum rc
 home_enter(struct err *err)
 {
@@ -67,9 +78,9 @@ home_enter(struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	if (put_first("LD_LIBRARY_PATH", home, "lib") && put_first("PATH", home, "bin") &&
-	    setenv("NCCL_HOME", home, 1) == 0 && setenv("CUDA_HOME", home, 1) == 0 &&
-	    setenv("CUDA_PATH", home, 1) == 0)
+	if (pass_on() && put_first("LD_LIBRARY_PATH", home, "lib") &&
+	    put_first("PATH", home, "bin") && setenv("NCCL_HOME", home, 1) == 0 &&
+	    setenv("CUDA_HOME", home, 1) == 0 && setenv("CUDA_PATH", home, 1) == 0)
 		return RC_OK;
 	return err_set(err, RC_NOMEM, "out of memory");
 }

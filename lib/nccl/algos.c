@@ -129,12 +129,12 @@ nccl_algos(void)
 }
 
 uint8_t
-nccl_algo(const struct nccl_algos *a, const struct ncclComm *comm, enum gpusim_coll coll,
+nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 	  uint64_t nbytes)
 {
 	struct tune_ask ask = {.coll = coll,
-			       .transport = (enum tune_transport)comm->transport,
-			       .nranks = comm->nranks,
+			       .transport = (enum tune_transport)transport,
+			       .nranks = nranks,
 			       .nbytes = nbytes};
 	struct tune_answer answer;
 

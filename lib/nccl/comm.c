@@ -70,6 +70,7 @@ nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **o
 		return nccl_fail(ncclSystemError, "out of memory");
 	c->magic = NCCL_COMM_MAGIC;
 	c->ordinal = ordinal;
+	c->transport = -1;
 	c->config = *config;
 	atomic_store(&c->use, NCCL_USE_STARTING);
 	pthread_mutex_lock(&nccl_registry);
@@ -114,20 +115,23 @@ nccl_comm_free(struct ncclComm *comm)
 	free(comm);
 }
 
-/* Whether all ranks have mapped each other's memory. */
-static int
-transport_of(const struct gpusim_comm *handle, uint32_t nranks)
+int
+nccl_comm_transport(struct ncclComm *comm)
 {
-	size_t n = (size_t)nranks * nranks;
-	uint8_t *path = malloc(n + 1);
+	size_t n = (size_t)comm->nranks * comm->nranks;
 	int transport = TUNE_P2P;
+	uint8_t *path;
 
-	if (!path || gpusim_comm_paths(handle, path) != GPUSIM_OK)
+	if (comm->transport >= 0)
+		return comm->transport;
+	path = malloc(n + 1);
+	if (!path || gpusim_comm_paths(comm->handle, path) != GPUSIM_OK)
 		transport = TUNE_NET;
 	for (size_t i = 0; i < n && transport == TUNE_P2P; i++)
 		if (path[i] != GPUSIM_PATH_P2P)
 			transport = TUNE_NET;
 	free(path);
+	comm->transport = transport;
 	return transport;
 }
 
@@ -147,8 +151,6 @@ nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *c
 	if (rc != GPUSIM_OK)
 		return nccl_fail_rc(rc, call);
 	comm->algos = nccl_algos();
-	if (comm->algos)
-		comm->transport = transport_of(handle, comm->nranks);
 	nccl_log_version();
 	nccl_log(NCCL_LOG_INFO, comm->ordinal,
 		 "%s comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d commId 0x%016" PRIx64

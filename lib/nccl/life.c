@@ -141,6 +141,8 @@ ncclCommDestroy(ncclComm_t comm)
 	use = atomic_load(&comm->use);
 	if (use == NCCL_USE_READY || use == NCCL_USE_SUSPENDED)
 		r = quiesce(comm, call);
+	if (comm->bind && cmdq_bind_error(comm->bind) != GPUSIM_OK)
+		stop(comm, call);
 	nccl_log(NCCL_LOG_INFO, comm->ordinal,
 		 "comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d - Destroy COMPLETE",
 		 (void *)comm, comm->rank, comm->nranks, comm->ordinal);

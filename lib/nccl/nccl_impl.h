@@ -65,7 +65,7 @@ struct ncclComm {
 	uint64_t id;
 	struct cmdq_bind *bind;
 	const struct nccl_algos *algos; /* NULL: the devices choose */
-	int transport;			/* enum tune_transport */
+	int transport;			/* enum tune_transport; -1: not asked yet */
 	struct nccl_config config;
 	struct gpusim *g;
 	struct gpusim_comm *handle;
@@ -118,6 +118,9 @@ ncclResult_t nccl_comm_new(int ordinal, const struct nccl_config *config, struct
 
 /* Take what the coordinator made: bind, and be ready. The handle is the communicator's in any case. */
 ncclResult_t nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *call);
+
+/* Whether all ranks have mapped each other's memory: enum tune_transport. */
+int nccl_comm_transport(struct ncclComm *comm);
 
 /* Release this process's part. */
 void nccl_comm_free(struct ncclComm *comm);
@@ -195,8 +198,8 @@ float nccl_simulate(const struct nccl_op *op, size_t n);
 /* What NCCL_ALGO and NCCL_TUNER_CONFIG_FILE say; NULL: neither is set. */
 const struct nccl_algos *nccl_algos(void);
 
-/* For struct cmdq_command.algo. */
-uint8_t nccl_algo(const struct nccl_algos *a, const struct ncclComm *comm, enum gpusim_coll coll,
+/* For struct cmdq_command.algo; transport: of nccl_comm_transport. */
+uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 		  uint64_t nbytes);
 
 /* ---- types (types.c) */

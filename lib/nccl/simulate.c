@@ -7,9 +7,10 @@
 static double
 cost(const struct tuner *t, const struct nccl_op *op)
 {
-	const struct cost_model *m = &t->model[op->comm->transport];
+	enum tune_transport transport = (enum tune_transport)nccl_comm_transport(op->comm);
+	const struct cost_model *m = &t->model[transport];
 	struct tune_ask ask = {.coll = (enum gpusim_coll)op->c.coll,
-			       .transport = (enum tune_transport)op->comm->transport,
+			       .transport = transport,
 			       .nranks = op->comm->nranks,
 			       .nbytes = op->nbytes,
 			       .widening = redop_widening((enum gpusim_redop)op->c.redop,

@@ -38,6 +38,12 @@ says() {
 	says 3 nccl_arguments 'arguments are checked'
 }
 
+@test "graphs: what was captured runs at each launch, in order with calls" {
+	says 1 nccl_graph 'graphs are well'
+	says 3 nccl_graph 'graphs are well'
+	GPUSIM_P2P_DISABLE=1 says 2 nccl_graph 'graphs are well'
+}
+
 @test "windows, put and signal" {
 	says 3 nccl_signal 'signals are well'
 	GPUSIM_P2P_DISABLE=1 says 2 nccl_signal 'signals are well'
@@ -87,4 +93,13 @@ says() {
 	GPUSIM_TIMEOUT=1s run nccl 2 nccl_alone
 	assert_status 0
 	assert_match 'rank 1'
+}
+
+@test "NCCL_P2P_DISABLE: run --nccl starts devices that share no memory" {
+	NCCL_P2P_DISABLE=1 run bounded gpuctl run --nccl -n 2 -- gpuctl devices --json
+	assert_status 0
+	assert_match 'GPUSIM_P2P_DISABLE=1'
+	NCCL_P2P_DISABLE=0 run bounded gpuctl run --nccl -n 2 -- gpuctl devices --json
+	[[ $output != *GPUSIM_P2P_DISABLE* ]]
+	NCCL_P2P_DISABLE=1 says 2 nccl_premulsum 'premulsum is well'
 }

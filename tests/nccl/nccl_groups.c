@@ -97,6 +97,41 @@ test_communicators(void)
 		NCCL(ncclCommDestroy(second.comm[r]));
 }
 
+/* An all-gather by doubling distances, its steps groups inside one group. */
+static void
+test_nested(void)
+{
+	int *p[MAX_RANKS], host[MAX_RANKS];
+
+	if (w.n & (w.n - 1))
+		return;
+	for (int r = 0; r < w.n; r++) {
+		memset(host, 0, sizeof host);
+		host[r] = r + 1;
+		p[r] = device_bytes(r, host, sizeof host);
+	}
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < w.n; r++)
+		for (int mask = 1; mask < w.n; mask *= 2) {
+			int from = r & ~(mask - 1), to = from ^ mask;
+
+			NCCL(ncclGroupStart());
+			NCCL(ncclSend(p[r] + from, (size_t)mask, ncclInt, r ^ mask, w.comm[r],
+				      w.stream[r]));
+			NCCL(ncclRecv(p[r] + to, (size_t)mask, ncclInt, r ^ mask, w.comm[r],
+				      w.stream[r]));
+			NCCL(ncclGroupEnd());
+		}
+	NCCL(ncclGroupEnd());
+	world_sync(&w);
+	for (int r = 0; r < w.n; r++) {
+		CUDA(cudaMemcpy(host, p[r], sizeof host, cudaMemcpyDefault));
+		for (int i = 0; i < w.n; i++)
+			CHECK(host[i] == i + 1);
+		CUDA(cudaFree(p[r]));
+	}
+}
+
 /* One communicator on two streams in one group: both are in order with what they had before and get after. */
 static void
 test_streams(void)
@@ -224,6 +259,7 @@ main(void)
 	test_mesh(1);
 	test_mesh(63);
 	test_mesh(0);
+	test_nested();
 	test_communicators();
 	test_streams();
 	test_failures();
