@@ -44,6 +44,13 @@ kernel 3 thread 0
 end'
 }
 
+@test "kernels that come by dlopen, kernels in graphs, a program with children of its own" {
+	"$NVCC" -shared -Xcompiler -fPIC -DLATE -o late.so "$BATS_TEST_DIRNAME/../nccl/k_late.cu"
+	run nccl 1 k_late "$PWD/late.so"
+	assert_status 0
+	assert_output 'late'
+}
+
 # fails WAY RESULT SENTENCE - a kernel fails so, and the program hears why
 fails() {
 	run nccl 1 k_faults "$1"
