@@ -16,6 +16,12 @@ in_cluster() { run --separate-stderr nccl "$@"; }
 	assert_output 'all is well'
 }
 
+@test "cuda: threads side by side" {
+	run nccl 2 cu_threads
+	assert_status 0
+	assert_output 'all is well'
+}
+
 @test "cuda: kernels in graphs, on pinned, managed and another device's memory" {
 	need_cuda
 	run nccl 2 cu_kernels
