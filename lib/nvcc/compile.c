@@ -186,12 +186,19 @@ add_common(struct job *j, bool cu, struct words *w)
 	return true;
 }
 
+/* mpi.h without the C++ interface that MPI-3 has removed: its inline functions want a library that makefiles do not name. */
+static bool
+add_mpi(struct words *w)
+{
+	return words_add(w, "-DOMPI_SKIP_MPICXX=1") && words_add(w, "-DMPICH_SKIP_MPICXX=1");
+}
+
 static bool
 add_preprocessor(struct job *j, bool cu, struct words *w)
 {
 	const struct nvcc *n = j->n;
 
-	return words_add_all(w, &n->pre) && words_add(w, "-isystem") &&
+	return (!cu || add_mpi(w)) && words_add_all(w, &n->pre) && words_add(w, "-isystem") &&
 	       words_addf(w, "%s/include", j->home) &&
 	       (!n->per_thread || words_add(w, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1")) &&
 	       (!cu ||
