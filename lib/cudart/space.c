@@ -19,7 +19,8 @@
 #include "mem/devmem_file.h"
 
 #define PAGE	     DEVMEM_PAGE
-#define PINNED_BYTES (UINT64_C(1) << 40)
+#define PINNED_MOST  (UINT64_C(1) << 40) /* of addresses; less where there are not so many */
+#define PINNED_LEAST (UINT64_C(1) << 30)
 
 #ifndef MADV_POPULATE_WRITE /* glibc before 2.35 */
 #define MADV_POPULATE_WRITE 23
@@ -36,6 +37,7 @@ struct gap {
 static struct {
 	pthread_mutex_t lock;
 	unsigned char *base;
+	uint64_t nbytes;
 	int fd;
 	struct gap *gaps;
 	size_t ngaps, room;
@@ -72,7 +74,7 @@ space_find(const void *p)
 bool
 space_is_pinned(const void *p)
 {
-	return pinned.base && (uintptr_t)p - (uintptr_t)pinned.base < PINNED_BYTES;
+	return pinned.base && (uintptr_t)p - (uintptr_t)pinned.base < pinned.nbytes;
 }
 
 static void *
@@ -86,19 +88,24 @@ reserve(uint64_t nbytes)
 static enum rc
 reserve_pinned(struct err *err)
 {
+	uint64_t n = PINNED_MOST;
 	void *p;
 
 	pinned.gaps = malloc(sizeof *pinned.gaps);
 	if (!pinned.gaps)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pinned.fd = memfd_create("gpusim-pinned", MFD_CLOEXEC);
-	if (pinned.fd < 0 || ftruncate(pinned.fd, (off_t)PINNED_BYTES) != 0)
+	if (pinned.fd < 0 || ftruncate(pinned.fd, (off_t)PINNED_MOST) != 0)
 		return err_set(err, RC_NOMEM, "pinned host memory: %s", strerror(errno));
-	p = mmap(NULL, PINNED_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE, pinned.fd, 0);
+	while ((p = mmap(NULL, n, PROT_NONE, MAP_SHARED | MAP_NORESERVE, pinned.fd, 0)) ==
+		   MAP_FAILED &&
+	       n > PINNED_LEAST)
+		n /= 2;
 	if (p == MAP_FAILED)
 		return err_set(err, RC_NOMEM, "pinned host memory: %s", strerror(errno));
 	pinned.base = p;
-	pinned.gaps[0] = (struct gap){0, PINNED_BYTES};
+	pinned.nbytes = n;
+	pinned.gaps[0] = (struct gap){0, n};
 	pinned.ngaps = pinned.room = 1;
 	return RC_OK;
 }
@@ -158,7 +165,7 @@ space_map_all(struct err *err)
 		if (map_file(&devices[i], 0, devices[i].nbytes, &one) != RC_OK && rc == RC_OK)
 			rc = err_set(err, one.rc, "%s", one.text);
 	}
-	if (pinned.base && mprotect(pinned.base, PINNED_BYTES, PROT_READ | PROT_WRITE) != 0 &&
+	if (pinned.base && mprotect(pinned.base, pinned.nbytes, PROT_READ | PROT_WRITE) != 0 &&
 	    rc == RC_OK)
 		rc = err_set(err, RC_FAILED, "pinned host memory: %s", strerror(errno));
 	return rc;
@@ -252,7 +259,7 @@ space_pin(size_t nbytes)
 	uint64_t off, n = whole_pages(nbytes ? nbytes : 1);
 	unsigned char *p;
 
-	if (!pinned.base || nbytes > PINNED_BYTES)
+	if (!pinned.base || nbytes > pinned.nbytes)
 		return NULL;
 	pthread_mutex_lock(&pinned.lock);
 	off = take(n);
