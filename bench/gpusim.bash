@@ -58,6 +58,16 @@ gpusim_one() { # TRANSPORT N SIZE
 
 # ---- one call
 
+nccl_call() { # N [BYTES]
+	gpuctl run --nccl -n "$1" -- mpirun.openmpi --oversubscribe -n "$1" "$programs/nccl_call" "${@:2}"
+}
+
+nccl_large() { nccl_call 2 "$1" | awk '$1 == "large" { print $2 }'; }
+
+bench_large() {
+	gpuctl run -n 2 -- gpuctl bench -b "$1" -e "$1" --iters 10 --warmup 2 | awk '!/^#/ && NF { print $6 }'
+}
+
 call_allreduce() { gpuctl run -n 2 -- "$programs/call" "$1"; }
 
 # Each all-reduce a gpuctl of its own.

@@ -37,6 +37,8 @@ build_programs() {
 	want pipe_sum 'a C compiler' peers/pipe_sum.c cc "${c[@]}" -march=native
 	want ompi 'openmpi-bin libopenmpi-dev' peers/mpi_allreduce.c mpicc.openmpi "${c[@]}"
 	want mpich 'mpich libmpich-dev' peers/mpi_allreduce.c mpicc.mpich "${c[@]}"
+	want nccl_call 'openmpi-bin libopenmpi-dev' peers/nccl_call.c mpicc.openmpi "${c[@]}" -I"$build/nccl/include" \
+		-L"$build/nccl/lib" -lnccl -lcudart
 	want gloo 'libgloo-dev' peers/gloo_allreduce.cc c++ -lgloo -pthread
 	if [ -e "$here/peers/mnist_loop.c" ]; then
 		want mnist_loop 'libopenblas-dev zlib1g-dev' peers/mnist_loop.c cc "${c[@]}" \
