@@ -234,9 +234,11 @@ link_sets(struct cmdq_bind *const *b, struct cmdq_command *c, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool more = i + 1 < n && c[i].kind == CMDQ_SENDRECV &&
-			    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1];
+			    c[i + 1].kind == CMDQ_SENDRECV && b[i] == b[i + 1] &&
+			    !(c[i + 1].flags & CMDQ_APART);
 
-		c[i].flags = (uint8_t)((c[i].flags & ~CMDQ_MORE) | (more ? CMDQ_MORE : 0));
+		c[i].flags =
+		    (uint8_t)((c[i].flags & ~(CMDQ_MORE | CMDQ_APART)) | (more ? CMDQ_MORE : 0));
 	}
 }
 

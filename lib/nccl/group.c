@@ -8,6 +8,7 @@
 
 struct group {
 	int depth;
+	uint32_t inner;	     /* groups inside that have begun or ended */
 	ncclResult_t result; /* the first failure of a call */
 	struct nccl_op *op;
 	size_t nops, cap;
@@ -65,7 +66,8 @@ gather(const struct nccl_op *op)
 			group_known = pthread_setspecific(group_key, &group_known) == 0;
 		}
 	}
-	group.op[group.nops++] = *op;
+	group.op[group.nops] = *op;
+	group.op[group.nops++].inner = group.inner;
 	return ncclSuccess;
 }
 
@@ -222,7 +224,7 @@ end_group(ncclSimInfo_t *sim)
 ncclResult_t
 ncclGroupStart(void)
 {
-	group.depth++;
+	group.inner = group.depth++ ? group.inner + 1 : 0;
 	return ncclSuccess;
 }
 NCCL_ALIAS(ncclGroupStart);
@@ -234,6 +236,7 @@ leave(ncclSimInfo_t *sim)
 		return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
 	if (group.depth > 1) {
 		group.depth--;
+		group.inner++;
 		return ncclSuccess;
 	}
 	return end_group(sim);

@@ -41,14 +41,7 @@ find_leads(struct nccl_op *op, size_t n)
 static bool
 is_sendrecv(const struct nccl_op *o)
 {
-	return o->c.kind == CMDQ_SENDRECV;
-}
-
-/* A copy is a send to oneself: it must not stand inside of a set, which it would part. */
-static int
-phase(const struct nccl_op *o)
-{
-	return o->c.kind == CMDQ_COLL ? 0 : is_sendrecv(o) ? 2 : 1;
+	return o->c.kind != CMDQ_COLL;
 }
 
 static int
@@ -60,9 +53,92 @@ compare(const void *left, const void *right)
 		return a->launch < b->launch ? -1 : 1;
 	if (a->comm_id != b->comm_id)
 		return a->comm_id < b->comm_id ? -1 : 1;
-	if (phase(a) != phase(b))
-		return phase(a) - phase(b);
+	if (is_sendrecv(a) != is_sendrecv(b))
+		return is_sendrecv(a) ? 1 : -1;
 	return a->call < b->call ? -1 : a->call > b->call;
+}
+
+/* ---- where sets are cut */
+
+/* Of a receive what it writes, of a send what it reads. */
+static uint64_t
+first_byte(const struct nccl_op *o)
+{
+	return o->c.coll == GPUSIM_RECV ? o->c.u.coll.recv : o->c.u.coll.send;
+}
+
+static bool
+overlap(const struct nccl_op *a, const struct nccl_op *b)
+{
+	return first_byte(a) < first_byte(b) + b->nbytes &&
+	       first_byte(b) < first_byte(a) + a->nbytes;
+}
+
+/* Bounds of ranges: most groups need no closer look. */
+struct bounds {
+	uint64_t low, high;
+};
+
+static void
+include(struct bounds *b, const struct nccl_op *o)
+{
+	uint64_t from = first_byte(o), to = from + o->nbytes;
+
+	if (b->low == b->high)
+		*b = (struct bounds){from, to};
+	else
+		*b = (struct bounds){from < b->low ? from : b->low, to > b->high ? to : b->high};
+}
+
+/* Does the send read what one of the n operations receives? */
+static bool
+reads_from(const struct nccl_op *send, const struct nccl_op *op, size_t n, const struct bounds *b)
+{
+	if (first_byte(send) >= b->high || first_byte(send) + send->nbytes <= b->low)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (op[i].c.coll == GPUSIM_RECV && overlap(send, &op[i]))
+			return true;
+	return false;
+}
+
+/* Cut the set of n sends and receives. */
+static void
+cut_set(struct nccl_op *op, size_t n)
+{
+	struct bounds received = {0};
+	size_t start = 0, end;
+
+	for (size_t at = 0; at < n; at = end) {
+		bool cut = false;
+
+		for (end = at; end < n && op[end].inner == op[at].inner; end++)
+			cut = cut || (op[end].c.coll == GPUSIM_SEND &&
+				      reads_from(&op[end], op + start, at - start, &received));
+		if (cut) {
+			op[at].c.flags |= CMDQ_APART;
+			start = at;
+			received = (struct bounds){0};
+		}
+		for (size_t i = at; i < end; i++)
+			if (op[i].c.coll == GPUSIM_RECV)
+				include(&received, &op[i]);
+	}
+}
+
+static void
+cut_sets(struct nccl_op *op, size_t n)
+{
+	size_t end;
+
+	for (size_t at = 0; at < n; at = end) {
+		for (end = at + 1; end < n && op[end].comm == op[at].comm &&
+				   op[end].c.kind == CMDQ_SENDRECV &&
+				   op[at].c.kind == CMDQ_SENDRECV;)
+			end++;
+		if (end - at > 1)
+			cut_set(op + at, end - at);
+	}
 }
 
 /* ---- the order */
@@ -84,6 +160,7 @@ nccl_order(struct nccl_op *op, size_t n)
 		last = op[i].launch;
 		op[i].launch = launches - 1;
 	}
+	cut_sets(op, n);
 	return launches;
 }
 

@@ -3,8 +3,12 @@
  *
  * The operations of one communicator run on one stream, that of its first; the communicator's other streams wait for
  * it and it for them. A stream's operations are sorted by communicator, which is the same order on all ranks; of each
- * communicator collectives come first, in the order of their calls, then copies to itself, then sends and receives, as one
- * set.
+ * communicator collectives come first, in the order of their calls, then its sends and receives, as one set.
+ *
+ * A set is cut where a group inside the group sends out of a range into which an earlier one inside it receives: that
+ * is an algorithm of several steps, which a program calls for all its devices in one group. NCCL leaves open which data
+ * are sent. Within one inner group such ranges are not looked at, because a cut there could make two ranks wait for
+ * each other.
  */
 #ifndef NCCL_ORDER_H
 #define NCCL_ORDER_H
@@ -24,6 +28,7 @@ struct nccl_op {
 	uint32_t rank;	  /* own, in the communicator */
 	uint64_t comm_id; /* of the communicator, the same on all its ranks */
 	uint64_t nbytes;  /* of a send or receive */
+	uint32_t inner;	  /* which group inside of the group it belongs to */
 	struct cmdq_command c;
 	size_t launch;		      /* [out] operations with the same number begin together */
 	size_t call, lead, next_lead; /* of order.c */
