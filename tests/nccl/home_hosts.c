@@ -51,6 +51,8 @@ main(int argc, char **argv)
 		MUST(got[i] != i + (rank + nranks - 1) % nranks);
 
 	MUST(ncclCommDestroy(comm));
+	free(mine);
+	free(got);
 	printf("rank %d: %d devices, all is right\n", rank, ndevices);
 	return 0;
 }
