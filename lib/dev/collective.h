@@ -34,14 +34,12 @@ struct pair {
 	uint64_t op; /* its number */
 	struct xport_op o;
 	bool open;
-	size_t next;		  /* step */
-	const struct pair *after; /* a receive of what it sends; or NULL */
+	size_t next; /* step */
 };
 
 /*
  * Run n sends and receives (n >= 1) together: as long as any can move, it does, so their order in
- * the list is no matter. But a send of bytes that a receive before it in the list brings goes when they have come,
- * or when nothing moves for long. The error names the one that failed.
+ * the list is no matter. The error names the one that failed.
  */
 enum rc pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
 		  struct recorder *recorder, struct err *err);

@@ -2,11 +2,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "dev/collective_impl.h"
 #include "dev/injector.h"
-
-#define STILL_MS 2000 /* nothing moves: not because a peer comes late */
 
 static bool
 steps_left(const struct pair *q)
@@ -73,47 +70,6 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 	return end_pair(q, XPORT_COMPLETE, err);
 }
 
-static bool
-overlap(const struct inst_coll *recv, const struct inst_coll *send)
-{
-	const unsigned char *to = recv->base[PLAN_OUT], *from = send->base[PLAN_IN];
-
-	return to && from && to < from + send->nin * send->elem &&
-	       from < to + recv->nout * recv->elem;
-}
-
-/* Programs send on, in one group, what they receive in it. Two that exchange one buffer wait for nothing. */
-static void
-find_receives(struct pair *q, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = i; q[i].c->coll == GPUSIM_SEND && k-- > 0 && !q[i].after;)
-			if (q[k].c->coll == GPUSIM_RECV && steps_left(&q[k]) && steps_left(&q[i]) &&
-			    q[k].c->plan.step[0].peer != q[i].c->plan.step[0].peer &&
-			    overlap(q[k].c, q[i].c))
-				q[i].after = &q[k];
-}
-
-/* Is the send to wait for a receive? */
-static bool
-is_held(const struct pair *q)
-{
-	return q->after && q->after->open;
-}
-
-/* Nothing moves: the sends that wait for receives may be what the peers wait for. True: there were any. */
-static bool
-let_go(struct pair *q, size_t n)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < n; i++) {
-		any |= q[i].open && is_held(&q[i]);
-		q[i].after = NULL;
-	}
-	return any;
-}
-
 /* Go round once. *stuck is the first pair that has not ended, or NULL. */
 static enum rc
 go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck, bool *moved,
@@ -124,7 +80,7 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 	*stuck = NULL;
 	*moved = false;
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
-		if (!q[i].open || is_held(&q[i]))
+		if (!q[i].open)
 			continue;
 		rc = advance(&q[i], p, moved, err);
 		if (rc != RC_OK)
@@ -138,7 +94,7 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 static enum rc
 drive(const struct program *p, struct pair *q, size_t n, struct recorder *recorder, struct err *err)
 {
-	uint64_t deadline = xport_deadline(&q[0].o), seen = 0, still_ns = 0;
+	uint64_t deadline = xport_deadline(&q[0].o), seen = 0;
 	struct pair *stuck;
 	bool moved;
 	enum rc rc;
@@ -152,13 +108,8 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *record
 		if (moved || seen != xport_moves(&stuck->o)) {
 			seen = xport_moves(&stuck->o);
 			deadline = moved ? xport_deadline(&stuck->o) : deadline;
-			still_ns = 0;
 			continue;
 		}
-		if (!still_ns)
-			still_ns = clock_now_ns();
-		else if (clock_now_ns() - still_ns > STILL_MS * NS_PER_MS && let_go(q, n))
-			continue;
 		peer = waits_for(stuck, &way);
 		collective_record(recorder, p, stuck->c, stuck->op);
 		recorder_step(recorder, steps_left(stuck) ? stuck->next + 1 : stuck->next);
@@ -182,7 +133,6 @@ pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	enum rc rc = RC_OK;
 
 	collective_record(recorder, p, q[0].c, q[0].op);
-	find_receives(q, n);
 	for (size_t i = 0; i < n; i++)
 		how.nbytes += q[i].c->nelem * q[i].c->elem;
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
