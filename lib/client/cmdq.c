@@ -175,14 +175,16 @@ static enum rc
 standing(const struct cmdq *q, uint64_t position, uint64_t *comm)
 {
 	const struct cmdq_error *e = &q->page->error;
+	enum rc rc;
 
 	if (atomic_load_explicit(&e->number, memory_order_acquire) == atomic_load(&e->forgiven) ||
 	    e->at >= position)
 		return RC_OK;
 	if (comm)
 		*comm = e->comm;
-	return err_set(client_err(), e->rc ? (enum rc)e->rc : RC_FAILED, "%.*s",
-		       (int)sizeof e->text - 1, e->text);
+	/* Out of cmdq_wait a timeout means that the work goes on. */
+	rc = e->rc == RC_OK || e->rc == RC_TIMEOUT ? RC_FAILED : (enum rc)e->rc;
+	return err_set(client_err(), rc, "%.*s", (int)sizeof e->text - 1, e->text);
 }
 
 enum gpusim_rc

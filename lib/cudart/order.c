@@ -242,10 +242,20 @@ order_after(struct CUstream_st *s, struct point p)
 
 /* ------------------------------------------------------------------ waiting on the host */
 
+#define GRACE_MS 500 /* the device's own limit comes first: its sentence says whom it waited for */
+
+static uint32_t
+patience_ms(void)
+{
+	uint32_t ms = cuda_timeout_ms();
+
+	return ms && ms < UINT32_MAX - GRACE_MS ? ms + GRACE_MS : ms;
+}
+
 cudaError_t
 order_await(struct point p)
 {
-	enum gpusim_rc rc = p.q ? cmdq_wait(p.q, p.at, cuda_timeout_ms()) : GPUSIM_OK;
+	enum gpusim_rc rc = p.q ? cmdq_wait(p.q, p.at, patience_ms()) : GPUSIM_OK;
 
 	helper_flush();
 	return p.q ? failure(p.q, rc) : cudaSuccess;

@@ -106,7 +106,7 @@ allows() {
 	mkdir -p tree/tests/lint
 	cp "$ROOT/tests/lint/abi" tree/tests/lint
 	cp -r "$ROOT/include" tree
-	sed -i 's/GPUSIM_BARRIER = 8,/GPUSIM_BARRIER = 18,/; s/^	uint32_t op_timeout_ms;/	uint64_t op_timeout_ms;/' tree/include/gpusim.h
+	sed -i 's/GPUSIM_BARRIER = 8,/GPUSIM_BARRIER = 18,/; s/^	uint32_t wait_ms;/	uint64_t wait_ms;/' tree/include/gpusim.h
 	run tree/tests/lint/abi
 	assert_status 1
 	assert_match '-enumerator GPUSIM_BARRIER 8'

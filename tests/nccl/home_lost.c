@@ -23,13 +23,16 @@ main(int argc, char **argv)
 	meet(&id, nranks, rank, argv[4]);
 	MUST(cudaSetDevice(atoi(argv[3])));
 	MUST(ncclCommInitRank(&comm, nranks, id, rank));
+	MUST(cudaStreamCreate(&stream));
+	MUST(cudaMalloc((void **)&buf, sizeof *buf));
+	/* When the first sum is there, all ranks have begun. */
+	MUST(ncclAllReduce(buf, buf, 1, ncclInt32, ncclSum, comm, stream));
+	MUST(cudaStreamSynchronize(stream));
 	if (rank == nranks - 1) {
 		printf("%d\n", (int)getpid());
 		fflush(stdout);
 		pause();
 	}
-	MUST(cudaStreamCreate(&stream));
-	MUST(cudaMalloc((void **)&buf, sizeof *buf));
 	MUST(ncclAllReduce(buf, buf, 1, ncclInt32, ncclSum, comm, stream));
 	while (result == ncclSuccess) {
 		MUST(ncclCommGetAsyncError(comm, &result));

@@ -30,13 +30,12 @@ enum call {
 	GATHER,
 	SCATTER,
 	SENDRECV,
-	RELAY,
 	NCALLS
 };
 
-static const char *const name[NCALLS] = {
-    "allreduce", "broadcast", "reduce",	 "allgather",  "reduce_scatter",
-    "alltoall",	 "gather",    "scatter", "send, recv", "a send of what the same group receives"};
+static const char *const name[NCALLS] = {"allreduce", "broadcast",	"reduce",
+					 "allgather", "reduce_scatter", "alltoall",
+					 "gather",    "scatter",	"send, recv"};
 
 /* What rank r must have; how many elements. */
 static int
@@ -74,9 +73,6 @@ expected(enum call call, uint32_t r, int32_t *v)
 				break;
 			case SCATTER:
 				v[i] = in(1, (int)r * K + i);
-				break;
-			case RELAY:
-				v[i] = in(0, i);
 				break;
 			default:
 				v[i] = in(1 - r, i);
@@ -126,15 +122,6 @@ call_one(struct rank *t, enum call call)
 		return gpusim_gather(c, t->send, t->recv, K, GPUSIM_I32, 1, stream);
 	case SCATTER:
 		return gpusim_scatter(c, t->send, t->recv, K, GPUSIM_I32, 1, stream);
-	case RELAY: /* from rank 0 to rank 1 and back */
-		rc = gpusim_group_start(c);
-		if (rc == GPUSIM_OK && t->rank == 0)
-			rc = gpusim_send(c, t->send, K, GPUSIM_I32, 1, stream);
-		if (rc == GPUSIM_OK)
-			rc = gpusim_recv(c, t->recv, K, GPUSIM_I32, 1 - t->rank, stream);
-		if (rc == GPUSIM_OK && t->rank == 1)
-			rc = gpusim_send(c, t->recv, K, GPUSIM_I32, 0, stream);
-		return rc == GPUSIM_OK ? gpusim_group_end(c, GPUSIM_ASYNC) : rc;
 	default: /* both halves at once, and a barrier behind them */
 		rc = gpusim_group_start(c);
 		if (rc == GPUSIM_OK)

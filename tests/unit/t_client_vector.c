@@ -197,6 +197,13 @@ struct rank {
 };
 
 static void *
+failed(const struct rank *t)
+{
+	printf("# rank %u: %s\n", t->rank, gpusim_error());
+	return NULL;
+}
+
+static void *
 run(void *arg)
 {
 	struct rank *t = arg;
@@ -211,7 +218,7 @@ run(void *arg)
 
 	if (gpusim_comm_init_rank(t->g, N, t->id, t->rank, (struct gpusim_device){0}, &config,
 				  &t->comm) != GPUSIM_OK)
-		return NULL;
+		return failed(t);
 	d = gpusim_comm_device(t->comm, t->rank);
 	for (int i = 0; i < 16; i++)
 		v[i] = (int32_t)t->rank * 100 + i;
@@ -225,7 +232,7 @@ run(void *arg)
 			     stream) != GPUSIM_OK ||
 	    gpusim_comm_sync(t->comm) != GPUSIM_OK ||
 	    gpusim_memcpy_d2h(t->g, got, d, t->recv, sizeof got) != GPUSIM_OK)
-		return NULL;
+		return failed(t);
 	t->good = true;
 	for (uint32_t q = 0; q < N; q++) {
 		int32_t first = (int32_t)q * 100;
@@ -250,9 +257,7 @@ run(void *arg)
 		    strstr(gpusim_error(), "rank 0 sends 3 elements to rank 2, which receives 4");
 	else if (t->rank == 2)
 		t->good &= rc == GPUSIM_OK && gpusim_comm_sync(t->comm) != GPUSIM_OK;
-	if (!t->good)
-		printf("# rank %u: %s\n", t->rank, gpusim_error());
-	return NULL;
+	return t->good ? NULL : failed(t);
 }
 
 static void
@@ -275,7 +280,10 @@ of_each(struct launch *l, enum gpusim_queues queues)
 		pthread_join(thread[r], NULL);
 	for (int r = 0; r < N; r++) {
 		good &= t[r].good;
-		gpusim_comm_free(t[r].comm);
+		if (queues == GPUSIM_QUEUES_OFF && r == 0)
+			gpusim_comm_destroy(t[r].comm);
+		else
+			gpusim_comm_free(t[r].comm);
 		gpusim_close(t[r].g);
 	}
 	ok(good, "alltoallv and allgatherv of each rank, and counts that do not fit, %s",
