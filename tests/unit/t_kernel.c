@@ -141,7 +141,7 @@ bind(void)
 	ok(bind_fails("n is given twice", ARGS(XYN, U("n", 3))), "one given twice");
 	ok(bind_fails("n: 3", ARGS(U("x", 1), U("y", 2), R("n", 3.0))), "a real for a count");
 	ok(bind_fails("x: 0.5", ARGS(R("x", 0.5), U("y", 2), U("n", 3))), "a real for an address");
-	ok(bind_fails("dtype: 10", ARGS(XYN, U("dtype", 10))), "a type that is none");
+	ok(bind_fails("dtype: 12", ARGS(XYN, U("dtype", GPUSIM_NDTYPES))), "a type that is none");
 	ok(bind_fails("alpha cannot", ARGS(XYN, odd)), "a step on a real");
 	for (i = 0; i < sizeof many / sizeof *many; i++)
 		many[i] = U("n", i);
