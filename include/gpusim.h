@@ -544,7 +544,7 @@ struct gpusim_lateness {
 	struct gpusim_device device;
 	uint64_t operations; /* counted */
 	uint64_t sum_ns;
-	uint64_t max_ns; /* of one submission */
+	uint64_t max_ns; /* of one submission; of a queued communicator 0 */
 };
 
 /* By rank. *out is the caller's to free(3). */

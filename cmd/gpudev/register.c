@@ -139,6 +139,7 @@ call(struct registration *r, struct err *err)
 	r->calling = true;
 	r->called_ns = clock_now_ns();
 	rc = rpc_call_start(r->client, &req, deadline_in_ms(CALL_MS), on_answer, r, err);
+	device_queued_fini(&queued, m.n_queued);
 	if (rc != RC_OK)
 		r->calling = false;
 	return rc;

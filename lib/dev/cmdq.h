@@ -84,9 +84,11 @@ void cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc,
 		     const char *reason);
 void cmdqs_comm_gone(struct cmdqs *s, uint64_t comm);
 
-/* What each bound communicator has done: its id and operations; at most max, how many. */
+/* What each bound communicator has done; at most max, how many. */
 struct cmdq_count {
 	uint64_t comm, operations;
+	uint64_t *waited_ns; /* by rank, the caller's to free; NULL: it waited for nobody */
+	uint32_t nranks;
 };
 size_t cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max);
 

@@ -339,6 +339,7 @@ queue_coll(struct queue *q, const struct cmdq_command *c, struct err *err)
 		rc = place(q, s, c, err);
 	if (rc != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)c->coll));
+	q->recorder.waited_ns = k->bound->waited_ns;
 	rc = collective_run(q->all->env.xport, &k->bound->tickets, number, &k->program, &s->c,
 			    number, &q->recorder, err);
 	if (rc != RC_OK)
@@ -491,8 +492,10 @@ queue_set(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *
 		}
 	if (rc == RC_OK)
 		rc = copy_to_self(q, k, *n, err);
-	if (rc == RC_OK && npairs)
+	if (rc == RC_OK && npairs) {
+		q->recorder.waited_ns = k->bound->waited_ns;
 		rc = pairs_run(q->all->env.xport, &k->program, q->pair, npairs, &q->recorder, err);
+	}
 	if (rc != RC_OK)
 		return rc;
 	count_done(k, *n);

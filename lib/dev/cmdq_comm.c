@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "dev/cmdq_impl.h"
 
 #define RECORD_MAGIC 0x6770753171636f6dull
@@ -32,6 +33,7 @@ settle(struct cmdqs *s, struct bound *b)
 	xport_unreserve(&b->tickets);
 	tuner_fini(&b->tuner);
 	devmem_own_free(s->env.mem, b->record);
+	free(b->waited_ns);
 	free(b);
 }
 
@@ -352,7 +354,8 @@ bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *
 			    .nranks = m->nranks,
 			    .by_memory = d->by_memory};
 	snprintf(b->program, sizeof b->program, "%s", program);
-	rc = make_tuner(d, &b->tuner, err);
+	b->waited_ns = alloc_zeroed(b->nranks, sizeof *b->waited_ns);
+	rc = b->waited_ns ? make_tuner(d, &b->tuner, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = xport_reserve(s->env.xport, b->comm, b->epoch, 0, &b->tickets, err);
 	if (rc == RC_OK)
@@ -417,6 +420,20 @@ cmdqs_comm_over(struct cmdqs *s, uint64_t comm, uint32_t epoch, enum rc rc, cons
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* A copy; NULL: it has waited for nobody, or there is no memory to tell. */
+static uint64_t *
+copy_waited(const struct bound *b)
+{
+	uint64_t *v = alloc_zeroed(b->nranks, sizeof *v), any = 0;
+
+	for (uint32_t r = 0; v && r < b->nranks; r++)
+		any |= v[r] = __atomic_load_n(&b->waited_ns[r], __ATOMIC_RELAXED);
+	if (any)
+		return v;
+	free(v);
+	return NULL;
+}
+
 size_t
 cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 {
@@ -425,7 +442,10 @@ cmdqs_counts(struct cmdqs *s, struct cmdq_count *out, size_t max)
 	pthread_mutex_lock(&s->lock);
 	for (const struct bound *b = s->bounds; b && n < max; b = b->next)
 		out[n++] = (struct cmdq_count){
-		    b->comm, atomic_load_explicit(&b->record->done, memory_order_relaxed)};
+		    .comm = b->comm,
+		    .operations = atomic_load_explicit(&b->record->done, memory_order_relaxed),
+		    .waited_ns = copy_waited(b),
+		    .nranks = b->nranks};
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }

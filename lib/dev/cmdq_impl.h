@@ -58,6 +58,8 @@ struct bound {
 	struct tuner tuner;
 	bool by_memory;
 	struct cmdq_comm *record;
+	uint64_t
+	    *waited_ns;	  /* by rank: how long this one waited for it; atomic, of all its queues */
 	atomic_bool over; /* its reason is in `why` */
 	struct err why;
 };

@@ -217,9 +217,18 @@ device_queued(struct device *d, struct device_queued *room)
 		room->v[i] = (GpuSim__QueuedCount)GPU_SIM__QUEUED_COUNT__INIT;
 		room->v[i].commid = v[i].comm;
 		room->v[i].operations = v[i].operations;
+		room->v[i].waitedns = v[i].waited_ns;
+		room->v[i].n_waitedns = v[i].waited_ns ? v[i].nranks : 0;
 		room->p[i] = &room->v[i];
 	}
 	return n;
+}
+
+void
+device_queued_fini(struct device_queued *room, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(room->v[i].waitedns);
 }
 
 bool

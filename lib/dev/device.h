@@ -80,6 +80,7 @@ struct device_queued {
 	GpuSim__QueuedCount v[DEVICE_QUEUED_MAX], *p[DEVICE_QUEUED_MAX];
 };
 size_t device_queued(struct device *d, struct device_queued *room);
+void device_queued_fini(struct device_queued *room, size_t n);
 
 /* Take the next rank that this device gives up, for the coordinator to hear. False: there is none. */
 struct cmdq_report;

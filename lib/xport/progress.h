@@ -101,7 +101,7 @@ recorder_goes_on(struct recorder *m, bool in_vain)
 	ns = clock_now_ns() - RECORDER_GET(m, since_ns);
 	RECORDER_SET(m, waits_for, 0);
 	if (m->waited_ns)
-		m->waited_ns[peer - 1] += ns;
+		__atomic_fetch_add(&m->waited_ns[peer - 1], ns, __ATOMIC_RELAXED);
 	if (in_vain) {
 		m->idle_ns = ns;
 		recorder_missing(m, peer - 1);

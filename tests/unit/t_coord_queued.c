@@ -351,9 +351,23 @@ test_waits_for_left(void)
 	h_fini(&h);
 }
 
+/* How late a rank of communicator 1 is said to be. */
+static uint64_t
+late_ns(struct harness *h, uint32_t rank)
+{
+	GpuSim__GetCommStatusRequest q = GPU_SIM__GET_COMM_STATUS_REQUEST__INIT;
+	GpuSim__GetCommStatusResponse *s;
+
+	q.commid = 1;
+	q.lateness = true;
+	s = h_reply(h, h_ask(h, 1, GET_COMM_STATUS, getcommstatus, &q))->getcommstatus;
+	return s->n_lateness == 2 ? s->lateness[rank]->sumns : UINT64_MAX;
+}
+
 static void
 test_counts(void)
 {
+	uint64_t waited[2][2] = {{0, 500}, {20, 0}};
 	GpuSim__RegisterRequest q = GPU_SIM__REGISTER_REQUEST__INIT;
 	GpuSim__QueuedCount count = GPU_SIM__QUEUED_COUNT__INIT, *counts = &count;
 	struct h_metadata m;
@@ -369,9 +383,16 @@ test_counts(void)
 		q.queued = &counts;
 		count.commid = 1;
 		count.operations = 10 * id;
+		count.waitedns = waited[id - 1];
+		count.n_waitedns = 2;
 		h_ask(&h, 1000 + id, REGISTER_DEVICE, registerdevice, &q);
 	}
 	ok(summary(&h)->operations == 20, "the status has the count of the rank that is furthest");
+	ok(late_ns(&h, 0) == 0 && late_ns(&h, 1) == 480,
+	   "the rank that the other waited for is late, less what it waited itself");
+	count.n_waitedns = 1;
+	h_ask(&h, 1002, REGISTER_DEVICE, registerdevice, &q);
+	ok(late_ns(&h, 1) == 480, "waits for other than all ranks are not counted");
 	count.commid = 99;
 	h_ask(&h, 1002, REGISTER_DEVICE, registerdevice, &q);
 	ok(summary(&h)->operations == 20, "a count of another communicator changes nothing");

@@ -350,6 +350,7 @@ comm_free(struct coord *c, struct comm *comm)
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		member_release(&comm->rank[r]);
 		free(comm->rank[r].mapped);
+		free(comm->rank[r].waited_ns);
 		device_release(comm->rank[r].dev);
 	}
 	free(comm->owners);

@@ -35,9 +35,10 @@ struct member {
 	/* Of a queued communicator: operations that have ended here, and which of its device's reports told of them
 	 * last: the rank's process lives while it is the device's last. 0: none. */
 	uint64_t operations, counted;
-	bool attached;	/* or may be */
-	uint64_t block; /* where its control block is; 0: it shares no memory */
-	bool *mapped;	/* by rank: whose memory it has mapped; NULL: nobody's */
+	uint64_t *waited_ns; /* and by rank how long it has waited; NULL: for nobody */
+	bool attached;	     /* or may be */
+	uint64_t block;	     /* where its control block is; 0: it shares no memory */
+	bool *mapped;	     /* by rank: whose memory it has mapped; NULL: nobody's */
 	struct call call;
 	bool newcomer; /* its first attach is to come */
 	/* While a failure is looked into, and after it: */

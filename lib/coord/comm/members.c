@@ -90,6 +90,7 @@ members_leave(struct coord *c, struct comm *comm, const bool *lost)
 		comm_pack_detach(comm, &body);
 		device_tell(c, m->dev, &body); /* nobody waits */
 		free(m->mapped);
+		free(m->waited_ns);
 		device_release(m->dev);
 	}
 	comm->nranks = left;

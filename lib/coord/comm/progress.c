@@ -78,6 +78,18 @@ progress_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest 
 	}
 }
 
+/* Short of memory, it is heard with the next report. */
+static void
+waits_heard(const struct comm *comm, struct member *m, const GpuSim__QueuedCount *q)
+{
+	if (!comm || q->n_waitedns != comm->nranks)
+		return;
+	if (!m->waited_ns)
+		m->waited_ns = alloc_zeroed(comm->nranks, sizeof *m->waited_ns);
+	for (uint32_t r = 0; m->waited_ns && r < comm->nranks; r++)
+		m->waited_ns[r] = q->waitedns[r];
+}
+
 void
 operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterRequest *q)
 {
@@ -89,6 +101,7 @@ operations_heard(struct coord *c, struct device *d, const GpuSim__RegisterReques
 		m->counted = device_reports(d);
 		if (q->queued[i]->operations > m->operations)
 			m->operations = q->queued[i]->operations;
+		waits_heard(comm_any(c, q->queued[i]->commid), m, q->queued[i]);
 	}
 }
 

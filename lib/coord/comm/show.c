@@ -40,6 +40,21 @@ status_of(const struct comm *comm)
 						       : GPU_SIM__STATUS__SUCCESS;
 }
 
+/* Of a queued communicator: the longest that a rank has waited for this one, less the time this one has waited. */
+static uint64_t
+late_ns(const struct comm *comm, uint32_t rank)
+{
+	uint64_t held = 0, waited = 0;
+
+	for (uint32_t r = 0; r < comm->nranks; r++) {
+		const uint64_t *by = comm->rank[r].waited_ns, *own = comm->rank[rank].waited_ns;
+
+		held = by && by[rank] > held ? by[rank] : held;
+		waited += own ? own[r] : 0;
+	}
+	return held > waited ? held - waited : 0;
+}
+
 static bool
 show_lateness(const struct comm *comm, GpuSim__GetCommStatusResponse *out)
 {
@@ -50,8 +65,8 @@ show_lateness(const struct comm *comm, GpuSim__GetCommStatusResponse *out)
 
 		p[r]->rank = r;
 		p[r]->deviceid = device_id(comm->rank[r].dev);
-		p[r]->operations = late->operations;
-		p[r]->sumns = late->sum_ns;
+		p[r]->operations = comm->queued ? comm->rank[r].operations : late->operations;
+		p[r]->sumns = comm->queued ? late_ns(comm, r) : late->sum_ns;
 		p[r]->maxns = late->max_ns;
 	}
 	out->lateness = p;
