@@ -86,11 +86,11 @@ wait_until() {
 	done
 }
 
-# gone PID... - none of them exists (a zombie does not count)
+# gone PID... - none of them exists. A zombie does not count, unless threads of it have not ended: they hold its sockets
 gone() {
 	local pid
 	for pid; do
-		case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) return 1 ;; esac
+		case $(ps -o stat= -p "$pid") in *l*) return 1 ;; '' | Z*) ;; *) return 1 ;; esac
 	done
 }
 
