@@ -51,7 +51,7 @@ lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
-api_obj  := $(filter $(foreach r,base wire net mem client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
+api_obj  := $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))

@@ -1,0 +1,31 @@
+/*
+ * recorder.h - for gpuctl and mnist-train: the coordinator's answers as they came, and devices' recorders. Not part of
+ * gpusim.h.
+ */
+#ifndef CLIENT_RECORDER_H
+#define CLIENT_RECORDER_H
+
+#include "flight/read.h"
+#include "gpu_sim.pb-c.h"
+#include "gpusim.h"
+
+/* The caller's, to wire_reply_free (each holds its answer: reply->status, reply->events). */
+enum gpusim_rc client_status(struct gpusim *g, GpuSim__Reply **out);
+enum gpusim_rc client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms,
+			      GpuSim__Reply **out);
+
+/*
+ * A recorder: read from the device's file where that is on this host and ours, else asked for by requests. One that
+ * is open stays readable when its device has ended and the file is gone. device id 0: the coordinator's.
+ */
+struct client_recorder;
+enum gpusim_rc client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
+				    struct client_recorder **out);
+enum gpusim_rc client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out);
+void client_recorder_close(struct client_recorder *r); /* NULL is legal */
+struct flight_source client_recorder_source(struct client_recorder *r);
+
+/* Have the device record all steps for so many ms from now on. */
+enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);
+
+#endif

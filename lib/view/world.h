@@ -1,0 +1,94 @@
+/*
+ * world.h - all that is known at one moment: the coordinator's answers and the recorders' areas. Every view is a pure
+ * function of it: timeline, explain, top, page, metrics.
+ *
+ * gpuctl fills it over the network, gpucoord from within, and a report file holds one.
+ */
+#ifndef VIEW_WORLD_H
+#define VIEW_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "flight/read.h"
+#include "gpu_sim.pb-c.h"
+
+struct world_ring {
+	struct flight_ring ring; /* identity, live operation, counters */
+	union flight_record *record;
+	size_t nrecords;
+	uint64_t lost, bad;
+	uint64_t next; /* number of the record behind the last one here */
+};
+
+/* A recorder as it was read. */
+struct world_recorder {
+	struct flight_header header;
+	struct flight_clock clock; /* one for all recorders of a host */
+	struct world_ring *ring;
+	size_t nrings;
+};
+
+struct world_device {
+	const GpuSim__DeviceMetadata *meta; /* of status->devices */
+	struct world_recorder *recorder;    /* NULL: it could not be read, or is switched off */
+	char why_not[160];		    /* the reason then */
+	char
+	    process; /* of /proc/PID/stat: 'R', 'S', 'T' stopped, 'Z'; 'X': there is none; 0: not on this host */
+};
+
+struct world {
+	GpuSim__StatusResponse *status;
+	GpuSim__EventsResponse *events; /* or NULL */
+	struct world_device *device;	/* status->n_devices, in that order */
+	size_t ndevices;
+	struct world_recorder *coordinator; /* or NULL */
+	uint64_t now_ns;		    /* since 1970, on the coordinator's clock */
+	uint64_t report;      /* number of the report that it was read from; 0: it is of now */
+	uint64_t failed_comm; /* of the report: the communicator that failed */
+};
+
+/*
+ * world_new - of the two answers, which the world owns from then on; events may be NULL. RC_NOMEM, and then the
+ * caller has them still.
+ */
+enum rc world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64_t now_ns,
+		  struct world **out, struct err *err);
+
+/* NULL is legal. */
+void world_free(struct world *w);
+
+/*
+ * world_read - read the recorder of device i (of the coordinator: WORLD_COORDINATOR), from `since` on.
+ *
+ *	records	of each ring the last so many; SIZE_MAX: all; 0: none, only what it does now and counters
+ *
+ * Of a recorder that cannot be read the world has the reason (why_not). RC_NOMEM only.
+ */
+#define WORLD_COORDINATOR SIZE_MAX
+enum rc world_read(struct world *w, size_t i, const struct flight_source *s, size_t records,
+		   struct err *err);
+
+/* A device on this host: what state its process is in. */
+char world_process_state(uint32_t pid);
+
+/* When all are read: one clock a host, from the recorder with the longest baseline. */
+void world_clocks(struct world *w);
+
+/* NULL: not there. */
+const struct world_device *world_device(const struct world *w, uint64_t device_id);
+const GpuSim__CommSummary *world_comm(const struct world *w, uint64_t comm_id);
+
+/* ---- reports: a world in a file. Magic, then a packed Report with a checksum. */
+
+/* RC_NOMEM. */
+enum rc world_pack(const struct world *w, uint64_t report, uint64_t comm, const char *reason,
+		   const struct buf *areas, struct buf *out, struct err *err);
+
+/* RC_NOTFOUND, RC_BADDATA: it is no report, or damaged; RC_NOMEM. Waits up to 5 s for one that is being written. */
+enum rc world_of_report(const char *path, struct world **out, struct err *err);
+
+#endif
