@@ -6,7 +6,7 @@
 #define CLIENT_RECORDER_H
 
 #include "flight/read.h"
-#include "gpu_sim.pb-c.h"
+#include "wire/wire.h"
 #include "gpusim.h"
 
 /* The caller's, to wire_reply_free (each holds its answer: reply->status, reply->events). */
