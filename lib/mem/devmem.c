@@ -125,6 +125,8 @@ devmem_close(struct devmem *m, enum devmem_fate fate)
 		return;
 	if (m->map)
 		munmap(m->map, devmem_map_bytes(m->nbytes));
+	if (m->recorder)
+		munmap(m->recorder, m->recorder_bytes);
 	if (m->fd >= 0) {
 		if (fate == DEVMEM_UNLINK_FILE && devmem_same_file(m->path, m->fd))
 			unlink(m->path);

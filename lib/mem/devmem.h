@@ -128,6 +128,21 @@ void devmem_inode(const struct devmem *m, uint64_t *dev, uint64_t *inode);
 /* A number that no other opening of the file had; it is in the header. Never 0. */
 uint64_t devmem_incarnation(const struct devmem *m);
 
+/*
+ * devmem_recorder - make room for a recorder's area behind all else in the file, and map it. Once.
+ *
+ *	nbytes	whole pages; 0: the file shall have none
+ *	area	[out] the memory's, until devmem_close. Contents are those of the device that had the file before,
+ *		if its area was as large, else zeros
+ *
+ * Only what devmem_recorder_reserve has made safe may be touched. RC_NOMEM, RC_FAILED: there is no area then,
+ * and all else works on.
+ */
+enum rc devmem_recorder(struct devmem *m, uint64_t nbytes, void **area, struct err *err);
+
+/* Give [offset, offset + nbytes) of the area its blocks; false: there is no room for them. `m` is a struct devmem. */
+bool devmem_recorder_reserve(void *m, uint64_t offset, uint64_t nbytes);
+
 /* Whose memory to take over, and in which file. */
 struct devmem_source {
 	const char *path;

@@ -49,7 +49,7 @@ devmem_file_header(const char *path, int fd, uint64_t device_id, struct devmem_h
 	    memcmp(h->magic, DEVMEM_MAGIC, sizeof h->magic) != 0 || h->state != DEVMEM_READY ||
 	    h->nbytes == 0 || h->nbytes > DEVMEM_MOST || h->nbytes % DEVMEM_PAGE != 0)
 		return err_set(err, RC_BADDATA, "%s: not a device memory file", path);
-	if (h->device_id != device_id || (uint64_t)st.st_size != devmem_file_bytes(h->nbytes))
+	if (h->device_id != device_id || (uint64_t)st.st_size < devmem_file_bytes(h->nbytes))
 		return err_set(err, RC_BADDATA,
 			       "%s: %" PRIu64 " bytes of device %016" PRIx64 ", not of %016" PRIx64,
 			       path, h->nbytes, h->device_id, device_id);

@@ -7,6 +7,8 @@
  * allocations. While a device lives it holds a write lock of its open file description
  * (F_OFD_SETLK) on the whole file.
  *
+ * Behind the table, at the next page, lies the recorder's area (flight/flight.h), where there is one.
+ *
  * The table has a place for each unit of memory (DEVMEM_ALIGN) and each page of the device's own
  * that an allocation can begin at: zero, or the allocation's size and owner with a check. A place
  * is written by one pwrite of its 16 aligned bytes, so to whoever comes after a process that was
@@ -36,15 +38,17 @@ struct devmem_header {
 	uint64_t scratch;     /* 1: to be removed when the device has ended */
 	char coordinator
 	    [DEVMEM_COORDINATOR_MAX]; /* which may wait for the device; "": nobody does */
+	uint64_t recorder_bytes; /* of the recorder's area, behind the table; 0: there is none */
 };
 
 enum devmem_state { DEVMEM_CREATING = 1, DEVMEM_READY = 2 };
 
 /* What comes behind so many bytes of memory; how much of the file is mapped, which is all but the
- * table; and how long the file is. */
+ * table; how long the file is without a recorder's area; and where that begins. */
 uint64_t devmem_own_bytes(uint64_t nbytes);
 uint64_t devmem_map_bytes(uint64_t nbytes);
 uint64_t devmem_file_bytes(uint64_t nbytes);
+uint64_t devmem_recorder_offset(uint64_t nbytes);
 
 /* Where in the file an address is, of the memory or of the device's own. */
 uint64_t devmem_file_offset(uint64_t addr);
@@ -64,6 +68,17 @@ enum rc devmem_file_header(const char *path, int fd, uint64_t device_id, struct 
 /* The same, and RC_FAILED when no device lives in it. */
 enum rc devmem_file_check(const char *path, int fd, uint64_t device_id, struct devmem_header *h,
 			  struct err *err);
+
+/*
+ * devmem_file_recorder - where in a device's memory file its recorder's area lies; whether the device lives or not.
+ *
+ *	offset, nbytes	[out] within the file as it is now
+ *
+ * Read it by pread: the file may get shorter, and has holes. RC_NOTFOUND: the device does not record.
+ * RC_BADDATA: as devmem_file_header.
+ */
+enum rc devmem_file_recorder(const char *path, int fd, uint64_t device_id, uint64_t *offset,
+			     uint64_t *nbytes, struct err *err);
 
 /* An allocation as the table has it. */
 struct devmem_entry {

@@ -27,6 +27,8 @@ struct devmem {
 	uint64_t nbytes, own;
 	uint64_t incarnation;
 	struct devmem_table table;
+	void *recorder; /* its area, mapped; NULL: none */
+	uint64_t recorder_bytes;
 	pthread_mutex_t lock;
 	struct arena arena, own_arena;	/* under lock */
 	struct devmem_persist *persist; /* under lock */

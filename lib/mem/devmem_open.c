@@ -106,7 +106,7 @@ check_header(const char *path, int fd, uint64_t device_id, uint64_t nbytes, bool
 			       "%s: holds %" PRIu64 " bytes of device memory, not %" PRIu64, path,
 			       h.nbytes, nbytes);
 	*ready = h.state == DEVMEM_READY;
-	if (*ready && (uint64_t)st.st_size != devmem_file_bytes(nbytes))
+	if (*ready && (uint64_t)st.st_size < devmem_file_bytes(nbytes))
 		return err_set(err, RC_BADDATA, "%s: %" PRIu64 " bytes long, not %" PRIu64, path,
 			       (uint64_t)st.st_size, devmem_file_bytes(nbytes));
 	return RC_OK;

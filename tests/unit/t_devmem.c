@@ -567,6 +567,85 @@ test_survivors(void)
 	devmem_close(m, DEVMEM_UNLINK_FILE);
 }
 
+/* Where a reader finds the recorder's area; 0: it says why not. */
+static uint64_t
+recorder_at(uint64_t *nbytes, enum rc *rc, struct err *err)
+{
+	int fd = open(path, O_RDONLY);
+	uint64_t at = 0;
+
+	*rc = devmem_file_recorder(path, fd, ID, &at, nbytes, err);
+	close(fd);
+	return at;
+}
+
+static struct devmem *
+with_recorder(uint64_t nbytes, unsigned char **area)
+{
+	struct devmem *m = NULL;
+	void *p = NULL;
+
+	if (devmem_open(path, ID, 8192, &m, NULL) != RC_OK ||
+	    devmem_recorder(m, nbytes, &p, NULL) != RC_OK)
+		tap_bail("no memory with a recorder");
+	*area = p;
+	return m;
+}
+
+static void
+test_recorder(void)
+{
+	const uint64_t least = devmem_recorder_offset(8192);
+	struct devmem_source from = {.path = path, .device_id = ID};
+	struct rlimit old, low;
+	atomic_bool stop = false;
+	struct err err = {0};
+	struct devmem *m = with_recorder(1 << 20, &(unsigned char *){NULL}), *other = NULL;
+	unsigned char *area;
+	char second[80];
+	uint64_t n = 0;
+	void *p;
+	enum rc rc;
+
+	devmem_close(m, DEVMEM_PERSIST_FILE);
+	ok(recorder_at(&n, &rc, &err) == least && n == 1 << 20 && least % 4096 == 0,
+	   "a reader finds the recorder's area of an ended device");
+	m = with_recorder(1 << 20, &area);
+	ok(devmem_recorder_reserve(m, 4096, 4096) && area[4096] == 0, "which begins as zeros");
+	area[5000] = 42;
+	devmem_close(m, DEVMEM_PERSIST_FILE);
+	m = with_recorder(1 << 20, &area);
+	ok(area[5000] == 42, "the next device goes on with it");
+	devmem_close(m, DEVMEM_PERSIST_FILE);
+	m = with_recorder(2 << 20, &area);
+	ok(devmem_recorder_reserve(m, 4096, 4096) && area[5000] == 0 &&
+	       recorder_at(&n, &rc, &err) && n == 2 << 20,
+	   "an area of another size is made anew");
+	snprintf(second, sizeof second, "%s/second", dir);
+	devmem_inode(m, &from.dev, &from.inode);
+	devmem_close(m, DEVMEM_PERSIST_FILE);
+	devmem_open(second, ID + 1, 8192, &other, NULL);
+	ok(other && devmem_adopt(other, &from, &stop, &err) == RC_OK, "a spare adopts its memory");
+	devmem_close(other, DEVMEM_UNLINK_FILE);
+	ok(truncate(path, (off_t)(least + 4096)) == 0 && !recorder_at(&n, &rc, &err) &&
+	       rc == RC_BADDATA,
+	   "a file that is too short for its area: %s", err.text);
+	m = with_recorder(0, &area);
+	ok(!recorder_at(&n, &rc, &err) && rc == RC_NOTFOUND &&
+	       file_size() == (off_t)devmem_file_bytes(8192),
+	   "switched off, it has no area: %s", err.text);
+	getrlimit(RLIMIT_FSIZE, &old);
+	low = old;
+	low.rlim_cur = least + 4096;
+	setrlimit(RLIMIT_FSIZE, &low);
+	rc = devmem_recorder(m, 1 << 20, &p, &err);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ok(rc == RC_NOMEM && file_size() == (off_t)devmem_file_bytes(8192) &&
+	       devmem_alloc(m, 100, &n, NULL) == RC_OK,
+	   "no room for it: %s", err.text);
+	devmem_close(m, DEVMEM_UNLINK_FILE);
+}
+
 int
 main(void)
 {
@@ -584,6 +663,7 @@ main(void)
 	test_killed();
 	test_damaged();
 	test_survivors();
+	test_recorder();
 	ok(rmdir(dir) == 0, "no file is left behind");
 	return tap_done();
 }

@@ -121,7 +121,7 @@ test_memory_file(void)
 	    FIELD(devmem_header, magic),       FIELD(devmem_header, device_id),
 	    FIELD(devmem_header, nbytes),      FIELD(devmem_header, state),
 	    FIELD(devmem_header, incarnation), FIELD(devmem_header, scratch),
-	    FIELD(devmem_header, coordinator),
+	    FIELD(devmem_header, coordinator), FIELD(devmem_header, recorder_bytes),
 	};
 	uint64_t n = 1 << 20, memory = devmem_file_offset(DEVMEM_FIRST),
 		 own = devmem_file_offset(DEVMEM_FIRST + n), table = devmem_map_bytes(n);
@@ -130,6 +130,7 @@ test_memory_file(void)
 	    {memory, n, "memory"},
 	    {own, devmem_own_bytes(n), "the device's own"},
 	    {table, devmem_file_bytes(n) - table, "table of allocations"},
+	    {devmem_recorder_offset(n), 0, "recorder"},
 	};
 
 	const struct row queue[] = {
