@@ -10,7 +10,8 @@
  *
  * Record n of a ring lies at place n modulo `nrecords`; `head` counts the records that are whole, and is stored after
  * them. So a process that was killed leaves all whole but for the one that it was at. A reader takes `head`,
- * copies, and takes `head` again: what lies more than nrecords behind the second is overwritten.
+ * copies, and takes `head` again: what lies more than
+ * nrecords less FLIGHT_MARGIN behind the second may be overwritten.
  *
  * Times are ticks of the processor's clock (clock.h here), the same for all processes of a host. The header has the
  * pairs that turn them into CLOCK_MONOTONIC and into the coordinator's time. Bytes are in the host's order.
@@ -29,7 +30,8 @@
 #define FLIGHT_RINGS_MAX   64u
 #define FLIGHT_RECORDS_MIN 256u /* of a ring; a power of two */
 #define FLIGHT_RECORDS_MAX (1u << 20)
-#define FLIGHT_RECORDS	   4096u /* unless the user says else */
+#define FLIGHT_RECORDS	   4096u		  /* unless the user says else */
+#define FLIGHT_MARGIN	   (FLIGHT_TEXTS_MAX + 1) /* records that may be written before head tells */
 #define FLIGHT_NAME	   32
 
 /* ---- records: 64 bytes each, the first byte is the kind */
@@ -55,7 +57,7 @@ struct flight_op {
 	uint8_t result;		    /* enum gpusim_rc; of a running one 0 */
 	uint8_t flags;		    /* FLIGHT_BY_MEMORY ... */
 	uint8_t spare;
-	uint64_t begin, end; /* ticks; end 0: it is running */
+	uint64_t begin, end; /* ticks; end 0: it is running, or its process was killed in it */
 	uint64_t comm;	     /* id */
 	uint64_t seq;	/* the operation's number as frames carry it: frame_op_shown() shows it */
 	uint64_t count; /* elements */
@@ -151,6 +153,7 @@ struct flight_mark {
 };
 
 #define FLIGHT_TEXT_BYTES 62
+#define FLIGHT_TEXTS_MAX  15u /* records of text behind a mark */
 
 struct flight_text {
 	uint8_t kind;
@@ -175,6 +178,13 @@ _Static_assert(sizeof(union flight_record) == 64, "one cache line");
 #define FLIGHT_CLASSES 6  /* by bytes: up to 1 KiB, 32 KiB, 1 MiB, 32 MiB, 1 GiB, more */
 #define FLIGHT_BUCKETS 26 /* of time: less than 1 us, 2 us, 4 us, ... 2^24 us, more */
 #define FLIGHT_COLLS   24 /* enum gpusim_coll */
+
+/* The most bytes of a class; of the last UINT64_MAX. */
+static inline uint64_t
+flight_class_most(unsigned class)
+{
+	return class < FLIGHT_CLASSES - 1 ? UINT64_C(1) << (10 + 5 * class) : UINT64_MAX;
+}
 
 struct flight_count {
 	_Atomic uint64_t n, bytes, ns;
@@ -225,7 +235,8 @@ struct flight_ring {
 	uint32_t pid;	 /* of the client whose queue it is; else of the writer */
 	char name[16];
 	_Alignas(FLIGHT_LINE) _Atomic uint64_t head; /* records written so far */
-	_Atomic uint64_t taken; /* how often the ring was taken: its records go on */
+	_Atomic uint64_t
+	    first; /* records before this number are of another stream: not to be read */
 	struct flight_live live;
 	_Alignas(FLIGHT_LINE) struct flight_counts counts;
 	/* On the next page: union flight_record [nrecords]. */
@@ -250,9 +261,10 @@ struct flight_header {
 	uint64_t device_id;  /* 0: the coordinator's */
 	uint64_t incarnation;
 	uint32_t pid, ordinal;
-	uint64_t hz;   /* ticks a second, as far as known when the process began */
-	char host[64]; /* host_id() */
-	char name[64]; /* of the program: "gpudev", "gpucoord" */
+	uint64_t hz;		 /* ticks a second, as far as known when the process began */
+	char host[64];		 /* host_id() */
+	char name[64];		 /* of the program: "gpudev", "gpucoord" */
+	_Atomic uint64_t backed; /* bit i: ring i was taken once, so the file has its blocks */
 	/* What follows is written again and again: between two equal even values of `turn` it belongs together. */
 	_Alignas(FLIGHT_LINE) _Atomic uint32_t turn;
 	uint32_t spare;

@@ -80,6 +80,5 @@ const char *flight_kind_name(unsigned kind);
 const char *flight_mark_name(unsigned what);
 const char *flight_ring_name(unsigned kind);   /* "stream", "queue" */
 const char *flight_class_name(unsigned class); /* "1K": largest size; the last: "inf" */
-uint64_t flight_class_most(unsigned class);    /* bytes; of the last UINT64_MAX */
 
 #endif

@@ -111,6 +111,7 @@ flight_add(_Atomic uint64_t *counter, uint64_t n)
 
 /* Which of the FLIGHT_CLASSES so many bytes are in; which of the FLIGHT_BUCKETS. */
 unsigned flight_class(uint64_t nbytes);
+
 static inline unsigned
 flight_bucket(uint64_t ns)
 {
@@ -122,7 +123,7 @@ flight_bucket(uint64_t ns)
 /* An operation's counters: it has succeeded with so many bytes, in so many ns. */
 void flight_count_op(struct flight_writer *w, unsigned coll, uint64_t nbytes, uint64_t ns);
 
-/* A mark with its text, of which at most 62 * 255 bytes are taken. kind, ntext and `at` 0 are filled in. */
+/* A mark with its text, of which at most FLIGHT_TEXTS_MAX * FLIGHT_TEXT_BYTES are taken. kind, ntext and `at` 0 are filled in. */
 void flight_mark(struct flight_writer *w, const struct flight_mark *m, const char *text);
 
 #endif
