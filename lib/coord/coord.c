@@ -196,6 +196,7 @@ request(struct coord *c, const struct coord_event *ev)
 
 	if (!w)
 		return RC_NOMEM;
+	c->counts.request[ev->request->body_case < COUNT_REQUESTS ? ev->request->body_case : 0]++;
 	client_is(c, ev->client_id, false);
 	old = pending_repeated(c, w);
 	if (old) { /* from before a restart: its answer is due already */

@@ -7,6 +7,64 @@
 
 #define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */
 
+struct tally {
+	GpuSim__RequestCount **request;
+	GpuSim__FailureCount **recovered, **failed;
+};
+
+static void
+tally_fini(struct tally *t)
+{
+	free(t->request);
+	free(t->recovered);
+	free(t->failed);
+}
+
+/* Those that are not 0. */
+static size_t
+tally_failures(const uint64_t counts[COUNT_POLICIES][COUNT_CODES], GpuSim__FailureCount **out)
+{
+	size_t n = 0;
+
+	for (unsigned policy = 0; policy < COUNT_POLICIES; policy++)
+		for (unsigned code = 0; code < COUNT_CODES; code++)
+			if (counts[policy][code]) {
+				out[n]->onfailure = (GpuSim__OnFailure)policy;
+				out[n]->code = code;
+				out[n++]->count = counts[policy][code];
+			}
+	return n;
+}
+
+/* What the coordinator has counted, into the answer, which borrows it. False: out of memory. */
+static bool
+tally_show(struct coord *c, struct tally *t, GpuSim__StatusResponse *r)
+{
+	const size_t nfailures = (size_t)COUNT_POLICIES * COUNT_CODES;
+
+	*t = (struct tally){
+	    messages_new(COUNT_REQUESTS, &gpu_sim__request_count__descriptor),
+	    messages_new(nfailures, &gpu_sim__failure_count__descriptor),
+	    messages_new(nfailures, &gpu_sim__failure_count__descriptor),
+	};
+	if (!t->request || !t->recovered || !t->failed)
+		return false;
+	r->requests = t->request;
+	for (uint32_t kind = 0; kind < COUNT_REQUESTS; kind++)
+		if (c->counts.request[kind]) {
+			t->request[r->n_requests]->kind = kind;
+			t->request[r->n_requests++]->count = c->counts.request[kind];
+		}
+	r->recoveries = t->recovered;
+	r->n_recoveries = tally_failures(c->counts.recovered, t->recovered);
+	r->failures = t->failed;
+	r->n_failures = tally_failures(c->counts.failed, t->failed);
+	r->eventcounts = c->counts.event;
+	r->n_eventcounts = gpu_sim__event_kind__descriptor.n_values;
+	r->beatsmissed = c->counts.beats_missed;
+	return true;
+}
+
 struct summaries {
 	GpuSim__CommSummary **comm;
 	GpuSim__Progress **progress;
@@ -73,11 +131,13 @@ on_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 	GpuSim__StatusResponse r = GPU_SIM__STATUS_RESPONSE__INIT;
 	struct device_msgs devices = {0};
 	struct summaries comms = {0};
+	struct tally tally = {0};
 	char version[] = GPUSIM_VERSION;
 	enum rc rc = RC_OK;
 
 	(void)req;
-	if (device_msgs_all(c, &devices) && summaries_init(c, &comms)) {
+	if (device_msgs_all(c, &devices) && summaries_init(c, &comms) &&
+	    tally_show(c, &tally, &r)) {
 		r.instance = c->cfg.instance;
 		r.pid = c->cfg.pid;
 		r.uptimems = c->now_ms - c->start_ms;
@@ -95,6 +155,7 @@ on_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 	} else {
 		rc = err_set(err, RC_NOMEM, "status: out of memory");
 	}
+	tally_fini(&tally);
 	summaries_fini(&comms);
 	device_msgs_fini(&devices);
 	return rc;

@@ -131,6 +131,14 @@ forget_failure(struct comm *comm)
 	}
 }
 
+/* A communicator is counted, by its policy and by what had happened to it. */
+static void
+count(uint64_t counts[COUNT_POLICIES][COUNT_CODES], const struct comm *comm, enum rc rc)
+{
+	if ((unsigned)comm->on_failure < COUNT_POLICIES && (unsigned)rc < COUNT_CODES)
+		counts[comm->on_failure][rc]++;
+}
+
 /* It stays failed. */
 void
 comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
@@ -143,6 +151,7 @@ comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
 		comm->rank[r].newcomer = false;
 	}
 	comm->failed = *line;
+	count(c->counts.failed, comm, line->rc);
 	if (strcmp(line->text, comm->rec.cause.text) != 0)
 		act_log(c, "%s", line->text);
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
@@ -393,6 +402,7 @@ tell(struct coord *c, struct comm *comm)
 	act_log(c, "comm %" PRIu64 " has recovered: %s", comm->id, comm->recovered.text);
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__RECOVERED, .comm = comm->id},
 		  "comm %" PRIu64 " has recovered: %.400s", comm->id, comm->recovered.text);
+	count(c->counts.recovered, comm, rec->cause.rc);
 	comm->recoveries++;
 }
 

@@ -28,8 +28,23 @@ struct comms;
 struct runs;
 struct persist;
 
+#define COUNT_REQUESTS 128 /* numbers of requests */
+#define COUNT_EVENTS   32  /* kinds of events */
+#define COUNT_POLICIES 8   /* on failure */
+#define COUNT_CODES    16  /* enum rc */
+
+/* What has happened since the process started; all of it only grows. */
+struct counts {
+	uint64_t request[COUNT_REQUESTS];		 /* by number; 0: a larger one */
+	uint64_t event[COUNT_EVENTS];			 /* enum GpuSim__EventKind */
+	uint64_t recovered[COUNT_POLICIES][COUNT_CODES]; /* communicators, by what had happened */
+	uint64_t failed[COUNT_POLICIES][COUNT_CODES];	 /* for good */
+	uint64_t beats_missed;
+};
+
 struct coord {
 	struct coord_config cfg;
+	struct counts counts;
 	uint32_t lost_ms;   /* a device that is silent for so long is lost */
 	struct tuner model; /* chooses algorithms when the configuration names no tuner */
 	bool started;	    /* the first step has begun */

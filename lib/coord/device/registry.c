@@ -135,17 +135,27 @@ device_lose(struct coord *c, struct device *d, const char *why)
 	c->devices->hooks->lost(c, d);
 }
 
-/* A word from it settles the heartbeats owed by now. Half a heartbeat late is in time. */
-static void
-count_beats(const struct coord *c, struct device *d)
+/* Heartbeats that are due since its last word. Half a heartbeat late is in time. */
+static uint64_t
+beats_silent(const struct coord *c, const struct device *d)
 {
 	uint64_t beat = c->cfg.heartbeat_ms, gap = c->devices->ear.ms - d->heard_at;
-	uint64_t owed = (c->devices->ear.ms - d->beat_at + beat / 2) / beat;
 	uint64_t in_time = beat / 2 + (d->stride ? d->stride - 1 : 0) * beat;
-	uint64_t missed = gap > in_time ? (gap - in_time) / beat : 0;
+
+	return gap > in_time ? (gap - in_time) / beat : 0;
+}
+
+/* A word from it settles the heartbeats owed by now. */
+static void
+count_beats(struct coord *c, struct device *d)
+{
+	uint64_t beat = c->cfg.heartbeat_ms;
+	uint64_t owed = (c->devices->ear.ms - d->beat_at + beat / 2) / beat;
+	uint64_t missed = beats_silent(c, d);
 
 	if (owed == 0)
 		return;
+	c->counts.beats_missed += missed;
 	d->missing = owed < COORD_MAX_BEATS ? d->missing << owed : 0;
 	if (missed >= COORD_MAX_BEATS)
 		missed = COORD_MAX_BEATS - 1;
@@ -464,6 +474,7 @@ device_miss(struct coord *c, struct device *d)
 	uint64_t silent_ms = c->now_ms - d->heard_ms;
 	char why[COORD_WHY_MAX];
 
+	c->counts.beats_missed += beats_silent(c, d);
 	if (silent_ms >= c->lost_ms)
 		snprintf(why, sizeof why, "no word from it for %.1fs", (double)silent_ms / 1e3);
 	else
