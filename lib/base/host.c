@@ -58,6 +58,15 @@ host_id(char out[HOST_ID_MAX])
 }
 
 bool
+host_is_this(const char *id)
+{
+	char mine[HOST_ID_MAX];
+
+	host_id(mine);
+	return *mine && strcmp(mine, id) == 0;
+}
+
+bool
 host_own_folder(char *out, size_t nbytes)
 {
 	ssize_t n = readlink("/proc/self/exe", out, nbytes - 1);

@@ -13,6 +13,9 @@
  * machines apart, and containers of one machine not. Empty when the system does not tell. */
 void host_id(char out[HOST_ID_MAX]);
 
+/* Whether an id is this machine's. */
+bool host_is_this(const char *id);
+
 /* The folder of this program, without a slash at the end. False and empty when
  * the system does not tell. */
 bool host_own_folder(char *out, size_t nbytes);

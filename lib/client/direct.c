@@ -17,15 +17,6 @@
 #include "base/host.h"
 #include "client/client_impl.h"
 
-static bool
-is_this_host(const char *host)
-{
-	char mine[HOST_ID_MAX];
-
-	host_id(mine);
-	return *mine && strcmp(mine, host) == 0;
-}
-
 void
 direct_close(struct device_file *f)
 {
@@ -44,7 +35,7 @@ open_file(uint64_t id, const struct gpusim_device_info *m)
 {
 	struct device_file *f;
 
-	if (m->device.id != id || m->min_addr.addr >= m->max_addr.addr || !is_this_host(m->host))
+	if (m->device.id != id || m->min_addr.addr >= m->max_addr.addr || !host_is_this(m->host))
 		return NULL;
 	f = calloc(1, sizeof *f);
 	if (!f)

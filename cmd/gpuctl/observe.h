@@ -1,0 +1,33 @@
+/*
+ * observe.h - a whole world over the network, for the verbs that show one: explain, top, trace.
+ */
+#ifndef GPUCTL_OBSERVE_H
+#define GPUCTL_OBSERVE_H
+
+#include <stddef.h>
+
+#include "base/rc.h"
+#include "gpusim.h"
+#include "view/world.h"
+
+/*
+ * observe_world - the coordinator's answers, and the recorders of it and of all devices.
+ *
+ *	g	connected
+ *	records	of each ring the last so many; SIZE_MAX: all; 0: none, only what it does now and counters
+ *	out	[out] the caller's, to world_free
+ *
+ * Errors: the coordinator's, RC_NOMEM. A device that cannot be read is no error: the world has the reason.
+ */
+enum rc observe_world(struct gpusim *g, size_t records, struct world **out, struct err *err);
+
+/*
+ * An observer looks again and again: it keeps recorders open, so a device that has ended is still read.
+ * It belongs to one thread, and ends before its connection.
+ */
+struct observer;
+enum rc observer_new(struct gpusim *g, struct observer **out, struct err *err);
+void observer_free(struct observer *o); /* NULL is legal */
+enum rc observer_look(struct observer *o, size_t records, struct world **out, struct err *err);
+
+#endif

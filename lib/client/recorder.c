@@ -1,0 +1,264 @@
+/*
+ * The coordinator's answers as they came, and recorders.
+ *
+ * Design notes. A device's recorder lies in its memory file. Where that is on this host and of this user it is opened
+ * once and read by pread: no device has to answer, so one that is stopped or dead is read as well, and the open file
+ * outlives its name. Everything else goes by requests, with a deadline of their own: a view that waits for a stopped
+ * device as long as a collective may would show nothing of the others.
+ */
+#include "client/recorder.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/host.h"
+#include "client/client_impl.h"
+#include "flight/ticks.h"
+#include "mem/devmem_file.h"
+
+#define READ_MS 2000 /* for an answer to a request */
+
+struct client_recorder {
+	struct gpusim *g;
+	struct rpc_client *peer; /* the connection's; NULL: by the file */
+	uint64_t device;	 /* 0: the coordinator's */
+	struct flight_file file; /* fd -1: by requests */
+};
+
+enum gpusim_rc
+client_status(struct gpusim *g, GpuSim__Reply **out)
+{
+	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &m;
+	return client_rc(client_call(g, &req, GPU_SIM__REPLY__BODY_STATUS, out));
+}
+
+enum gpusim_rc
+client_history(struct gpusim *g, uint64_t after, uint32_t wait_ms, GpuSim__Reply **out)
+{
+	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+
+	m.after = after;
+	m.waitms = wait_ms;
+	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
+	req.events = &m;
+	return client_rc(client_call_waiting(g, &req, GPU_SIM__REPLY__BODY_EVENTS, wait_ms, out));
+}
+
+/* ---- by requests */
+
+static enum rc
+ask(const struct client_recorder *r, uint64_t offset, size_t n, uint32_t trace_ms,
+    GpuSim__Reply **out, struct err *err)
+{
+	GpuSim__RecorderReadRequest m = GPU_SIM__RECORDER_READ_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	uint32_t most = r->g->timeout_ms;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.offset = offset;
+	m.nbytes = (uint32_t)n;
+	m.tracems = trace_ms;
+	req.body_case = GPU_SIM__REQUEST__BODY_RECORDER_READ;
+	req.recorderread = &m;
+	rc = rpc_call(r->peer, &req, deadline_in_ms(most < READ_MS ? most : READ_MS), &reply, err);
+	if (rc != RC_OK)
+		return rc;
+	if (reply->body_case != GPU_SIM__REPLY__BODY_READ) {
+		wire_reply_free(reply);
+		return err_set(err, RC_BADDATA, "an answer of the wrong kind");
+	}
+	*out = reply;
+	return RC_OK;
+}
+
+static enum rc
+read_by_requests(void *arg, uint64_t offset, void *dst, size_t n, struct err *err)
+{
+	const struct client_recorder *r = arg;
+	char *to = dst;
+
+	while (n > 0) {
+		size_t part = n < WIRE_BULK_MAX ? n : WIRE_BULK_MAX;
+		GpuSim__Reply *reply;
+		bool whole;
+		enum rc rc = ask(r, offset, part, 0, &reply, err);
+
+		if (rc != RC_OK)
+			return rc;
+		whole = reply->read->data.len == part;
+		if (whole)
+			memcpy(to, reply->read->data.data, part);
+		wire_reply_free(reply);
+		if (!whole)
+			return err_set(err, RC_BADDATA, "the recorder's area is shorter than that");
+		to += part;
+		offset += part;
+		n -= part;
+	}
+	return RC_OK;
+}
+
+static enum rc
+trace_by_request(const struct client_recorder *r, uint32_t ms)
+{
+	GpuSim__Reply *reply = NULL;
+	enum rc rc = ask(r, 0, 0, ms, &reply, client_err());
+
+	wire_reply_free(reply);
+	return rc;
+}
+
+/* ---- by the file */
+
+/* The recorder within a device's memory file; false: not here, not ours, or without one. */
+static bool
+open_file(struct client_recorder *r, const GpuSim__DeviceMetadata *meta)
+{
+	int fd;
+
+	if (!host_is_this(meta->host) || !*meta->mempath)
+		return false;
+	fd = open(meta->mempath, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	if (devmem_file_recorder(meta->mempath, fd, r->device, &r->file.offset, &r->file.nbytes,
+				 NULL) == RC_OK) {
+		r->file.fd = fd;
+		return true;
+	}
+	close(fd);
+	return false;
+}
+
+/*
+ * The time until which the device records all steps, in its file: a stopped device learns of it, too. It is eight
+ * aligned bytes, written at once; of two clients that write together one may shorten the other's time, which both
+ * renew. A process that may not write files that long would get a signal, so it asks.
+ */
+static bool
+trace_by_file(const struct client_recorder *r, uint32_t ms)
+{
+	off_t at = (off_t)(r->file.offset + offsetof(struct flight_header, trace_until));
+	uint64_t until = ticks_now() + (uint64_t)((double)ms / 1e3 * (double)ticks_hz()), was;
+	struct rlimit most;
+
+	if (r->file.fd < 0 ||
+	    (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < (rlim_t)at + sizeof until))
+		return false;
+	if (pread(r->file.fd, &was, sizeof was, at) != (ssize_t)sizeof was)
+		return false;
+	return was >= until ||
+	       pwrite(r->file.fd, &until, sizeof until, at) == (ssize_t)sizeof until;
+}
+
+/* ---- either */
+
+/* NULL: out of memory. */
+static struct client_recorder *
+new_recorder(struct gpusim *g, uint64_t device)
+{
+	struct client_recorder *r = alloc_zeroed(1, sizeof *r);
+
+	if (!r) {
+		err_set(client_err(), RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	r->g = g;
+	r->device = device;
+	r->file.fd = -1;
+	return r;
+}
+
+/* The device's connection: the handle's. */
+static enum rc
+connect_device(struct client_recorder *r)
+{
+	struct known_device *d;
+	enum rc rc;
+
+	if (r->peer)
+		return RC_OK;
+	rc = client_device(r->g, (struct gpusim_device){r->device}, &d);
+	if (rc == RC_OK)
+		r->peer = d->client;
+	return rc;
+}
+
+enum gpusim_rc
+client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
+		     struct client_recorder **out)
+{
+	struct client_recorder *r;
+	struct gpusim_device_info told;
+	enum rc rc = RC_OK;
+
+	client_copy_device(&told, meta);
+	r = new_recorder(g, told.device.id);
+	if (!r)
+		return GPUSIM_NOMEM;
+	client_note_devices(g, &told, 1);
+	if (!open_file(r, meta)) {
+		rc = told.lost
+			 ? err_set(client_err(), RC_UNREACHABLE,
+				   "device %016" PRIx64 " is lost, and its memory file is not "
+				   "on this host, or another user's, or removed",
+				   r->device)
+			 : connect_device(r);
+	}
+	if (rc == RC_OK)
+		*out = r;
+	else
+		client_recorder_close(r);
+	return client_rc(rc);
+}
+
+enum gpusim_rc
+client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out)
+{
+	struct client_recorder *r = new_recorder(g, 0);
+
+	if (!r)
+		return GPUSIM_NOMEM;
+	r->peer = g->coord;
+	*out = r;
+	return GPUSIM_OK;
+}
+
+void
+client_recorder_close(struct client_recorder *r)
+{
+	if (!r)
+		return;
+	if (r->file.fd >= 0)
+		close(r->file.fd);
+	free(r);
+}
+
+struct flight_source
+client_recorder_source(struct client_recorder *r)
+{
+	return r->file.fd >= 0 ? flight_file_source(&r->file)
+			       : (struct flight_source){read_by_requests, r};
+}
+
+enum gpusim_rc
+client_recorder_trace(struct client_recorder *r, uint32_t ms)
+{
+	enum rc rc;
+
+	if (trace_by_file(r, ms))
+		return GPUSIM_OK;
+	rc = connect_device(r);
+	return client_rc(rc == RC_OK ? trace_by_request(r, ms) : rc);
+}
