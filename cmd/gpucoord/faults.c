@@ -130,7 +130,7 @@ faults_tick(struct faults *t)
 	pthread_mutex_unlock(&t->lock);
 	if (!any)
 		return;
-	log_line(LOG_WARN, "inject: %s now", fault_name(f.kind));
+	log_say(LOG_WARN, LOG_RAS, "inject: %s now", fault_name(f.kind));
 	if (f.kind == GPUSIM_FAULT_KILL)
 		freeze_kill();
 	freeze_stop(f.for_ns);

@@ -102,13 +102,13 @@ main(int argc, char **argv)
 	if (rc == RC_OK && o.allow_inject)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {
-		log_line(LOG_INFO, "ready at %s", o.coord.address);
+		log_say(LOG_INFO, LOG_INIT, "ready at %s", o.coord.address);
 		if (o.print_address)
 			print_address(o.coord.address);
 		if (web)
-			log_line(LOG_INFO, "models at %s/model", web_address(web));
+			log_say(LOG_INFO, LOG_NET, "models at %s/model", web_address(web));
 		if (o.grpc)
-			log_line(LOG_INFO, "gRPC at %s", shell_grpc_address(shell));
+			log_say(LOG_INFO, LOG_NET, "gRPC at %s", shell_grpc_address(shell));
 		daemon_ready(o.ready_fd);
 		while (daemon_wait(&dm, TICK_MS) != DAEMON_END)
 			shell_step(shell);

@@ -31,6 +31,7 @@
 #include "net/rpc_server.h"
 #include "spawn.h"
 #include "state.h"
+#include "wire/log.h"
 
 /* An event in the queue. */
 struct item {
@@ -91,6 +92,7 @@ on_call(void *arg, struct rpc_call *call)
 	struct shell *s = arg;
 	struct item *i;
 
+	wire_request_log(rpc_request(call));
 	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_INJECT) {
 		faults_call(&s->faults, call);
 		return;
@@ -314,7 +316,7 @@ carry_out(struct shell *s)
 		case COORD_STORE: /* is committed already, or will be */
 			break;
 		case COORD_LOG:
-			log_line(LOG_INFO, "%s", a->body.data);
+			log_say(LOG_INFO, LOG_RAS, "%s", a->body.data);
 			break;
 		case COORD_DISCARD:
 			sweep_file(a->address, a->device_id, NULL);

@@ -108,7 +108,7 @@ open_store(const char *where, struct coord *c, struct coord_actions *out, struct
 	enum rc rc = store_open(where, take, &t, &st->store, err);
 
 	if (rc == RC_OK && *store_note(st->store))
-		log_line(LOG_WARN, "%s", store_note(st->store));
+		log_say(LOG_WARN, LOG_INIT, "%s", store_note(st->store));
 	if (rc == RC_OK && t.err.rc != RC_OK)
 		rc = err_set(err, t.err.rc, "%s: %s", where, t.err.text);
 	if (rc == RC_BADDATA) {
@@ -140,7 +140,7 @@ state_open(const char *where, const char *address, struct coord *c, struct coord
 	}
 	state_close(st, false);
 	if (rc == RC_FAILED && !given) {
-		log_line(LOG_WARN, "%s; nothing is stored", err->text);
+		log_say(LOG_WARN, LOG_INIT, "%s; nothing is stored", err->text);
 		*err = (struct err){0};
 		return RC_OK;
 	}
@@ -216,11 +216,11 @@ commit(struct state *st)
 		forget(st); /* a change that is too large stays too large */
 	if (rc != RC_OK) {
 		if (!st->failing || strcmp(st->why.text, err.text) != 0)
-			log_line(LOG_ERROR, "the state cannot be stored: %s", err.text);
+			log_say(LOG_ERROR, LOG_INIT, "the state cannot be stored: %s", err.text);
 		st->why = err;
 		st->retry_ns = clock_now_ns() + RETRY_NS + 2 * (clock_now_ns() - began);
 	} else if (st->failing) {
-		log_line(LOG_WARN, "the state is stored again");
+		log_say(LOG_WARN, LOG_INIT, "the state is stored again");
 	}
 	st->failing = rc != RC_OK && rc != RC_INVAL;
 	return rc;
@@ -271,7 +271,7 @@ state_close(struct state *st, bool remove)
 	if (!remove && st->store && st->nlate)
 		commit(st);
 	if (store_close(st->store, remove ? STORE_REMOVE : STORE_KEEP, &err) != RC_OK)
-		log_line(LOG_WARN, "%s", err.text);
+		log_say(LOG_WARN, LOG_INIT, "%s", err.text);
 	forget(st);
 	free(st->late);
 	free(st);

@@ -48,7 +48,8 @@ measure(struct tuner *t)
 		t->model[TUNE_P2P].beta_us = copy;
 		t->model[TUNE_NET].beta_us = socket * copy;
 		t->model[TUNE_P2P].gamma_us = t->model[TUNE_NET].gamma_us = add;
-		log_line(LOG_INFO, "copies %.2f GB/s, adds %.2f GB/s", 1e-3 / copy, 1e-3 / add);
+		log_say(LOG_INFO, LOG_TUNING, "copies %.2f GB/s, adds %.2f GB/s", 1e-3 / copy,
+			1e-3 / add);
 	}
 	free(a);
 	free(b);

@@ -105,7 +105,7 @@ advise(const char *command, char *text, size_t size)
 static void
 say(enum log_level level, const char *sentence)
 {
-	log_line(level, "run: %s", sentence);
+	log_say(level, LOG_INIT, "run: %s", sentence);
 }
 
 enum rc

@@ -24,6 +24,7 @@
 #include "pin.h"
 #include "register.h"
 #include "report.h"
+#include "wire/log.h"
 
 #define TICK_MS		 100
 #define STOP_WITHIN_SECS 5
@@ -160,7 +161,14 @@ wake(void *dm)
 static void
 tell(const char *line)
 {
-	log_line(LOG_INFO, "%s", line);
+	log_say(LOG_INFO, LOG_COLL, "%s", line);
+}
+
+static void
+on_call(void *device, struct rpc_call *call)
+{
+	wire_request_log(rpc_request(call));
+	device_call(device, call);
 }
 
 /* The default address, in the private directory. */
@@ -268,8 +276,8 @@ serve(struct daemon *dm, struct device *d, const char *addr, const struct option
 		if (reg)
 			rc = registration_step(reg, err);
 		if (rc == RC_OK && !ready && (!reg || registration_done(reg))) {
-			log_line(LOG_INFO, "device %016" PRIx64 " is ready at %s", device_own_id(d),
-				 addr);
+			log_say(LOG_INFO, LOG_INIT, "device %016" PRIx64 " is ready at %s",
+				device_own_id(d), addr);
 			daemon_ready(o->ready_fd);
 			ready = true;
 		}
@@ -296,7 +304,7 @@ serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handle
 	if (rc != RC_OK)
 		return err_prefix(err, "--grpc");
 	device_set_grpc(d, grpc_server_address(*out));
-	log_line(LOG_INFO, "gRPC at %s", grpc_server_address(*out));
+	log_say(LOG_INFO, LOG_NET, "gRPC at %s", grpc_server_address(*out));
 	return RC_OK;
 }
 
@@ -305,7 +313,7 @@ main(int argc, char **argv)
 {
 	struct options o = {
 	    .device = {.mem_fate = DEVMEM_UNLINK_FILE, .say = say}, .ready_fd = -1, .lifeline = -1};
-	struct rpc_handler handler = {.call = device_call, .gone = device_gone};
+	struct rpc_handler handler = {.call = on_call, .gone = device_gone};
 	struct rpc_server *server = NULL;
 	struct grpc_server *grpc = NULL;
 	struct device *d = NULL;
@@ -319,7 +327,7 @@ main(int argc, char **argv)
 	log_open("gpudev", log_verbose(o.verbose));
 	if (rc == RC_OK)
 		rc = log_check(&err);
-	if (log_operations())
+	if (log_has(LOG_INFO, LOG_COLL))
 		o.device.tell = tell;
 	if (rc == RC_OK && o.list != LIST_NOTHING)
 		rc = list_kernels(&o, &err);

@@ -86,9 +86,9 @@ tell_absent(struct registration *r, uint64_t now)
 	if (r->done || r->told || now - r->started_ns < REGISTER_TELL_MS * NS_PER_MS ||
 	    rpc_client_connected(r->client))
 		return;
-	log_line(LOG_WARN, "no coordinator at %s yet: %s", r->addr,
-		 r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
-					      : "trying for some seconds more");
+	log_say(LOG_WARN, LOG_BOOTSTRAP, "no coordinator at %s yet: %s", r->addr,
+		r->need == REGISTER_IF_THERE ? "serving alone until one appears there"
+					     : "trying for some seconds more");
 	r->told = true;
 }
 
@@ -164,7 +164,8 @@ static void
 registered(struct registration *r)
 {
 	if (r->away || r->told)
-		log_line(LOG_WARN, "the coordinator is %s", r->away ? "back" : "there");
+		log_say(LOG_WARN, LOG_BOOTSTRAP, "the coordinator is %s",
+			r->away ? "back" : "there");
 	r->told = false;
 	r->away = false;
 	r->done = true;
@@ -186,7 +187,8 @@ renew(struct registration *r)
 	rpc_client_close(r->client);
 	r->client = client;
 	if (r->done && r->renewals == 0)
-		log_line(LOG_WARN, "registers under a new client id: %s", r->err.text);
+		log_say(LOG_WARN, LOG_BOOTSTRAP, "registers under a new client id: %s",
+			r->err.text);
 	if (r->renewals < RENEWALS)
 		r->renewals++;
 	else
@@ -221,7 +223,7 @@ judge(struct registration *r, uint64_t now, struct err *err)
 	}
 	/* One that ends says so: most often everything ends with it. */
 	if (r->done && !r->away)
-		log_line(r->rc == RC_ABORTED ? LOG_INFO : LOG_WARN, "%s", r->err.text);
+		log_say(r->rc == RC_ABORTED ? LOG_INFO : LOG_WARN, LOG_RAS, "%s", r->err.text);
 	r->away = r->done;
 	return RC_OK;
 }

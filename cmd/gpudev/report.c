@@ -50,7 +50,8 @@ on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		err_set(&err, rc, "%s", text);
 	/* A communicator that the coordinator does not have needs no end. */
 	if (rc != RC_OK && rc != RC_NOTFOUND && rc != RC_INVAL)
-		log_line(LOG_INFO, "the coordinator was not told of a lost rank: %s", err.text);
+		log_say(LOG_INFO, LOG_RAS, "the coordinator was not told of a lost rank: %s",
+			err.text);
 	wire_reply_free(reply);
 }
 
@@ -83,9 +84,10 @@ reporter_step(struct reporter *r)
 	struct err err;
 
 	while (device_report(r->device, &report)) {
-		log_line(LOG_INFO, "communicator %" PRIu64 ": %s", report.comm, report.reason);
+		log_say(LOG_INFO, LOG_RAS, "communicator %" PRIu64 ": %s", report.comm,
+			report.reason);
 		if (r->addr && tell(r, &report, &err) != RC_OK)
-			log_line(LOG_WARN, "the coordinator is not told of a lost rank: %s",
-				 err.text);
+			log_say(LOG_WARN, LOG_RAS, "the coordinator is not told of a lost rank: %s",
+				err.text);
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * log.h - one line per event on stderr for the daemons, and the one-line failure of every program.
+ * log.h - a program's lines on stderr or in GPUSIM_DEBUG_FILE, and the one-line failure of every program.
  *
  * Only cmd/ and the daemons' shells log; other rooms return their sentence in struct err.
  */
@@ -8,9 +8,8 @@
 
 #include <stdbool.h>
 
+#include "base/log_env.h"
 #include "base/rc.h"
-
-enum log_level { LOG_ERROR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
 
 /* Set the program's name (static storage) and the level. GPUSIM_DEBUG wins, if log_check accepts
  * it. */
@@ -20,18 +19,31 @@ void log_open(const char *progname, enum log_level level);
 static inline enum log_level
 log_verbose(unsigned n)
 {
-	return n > LOG_DEBUG - LOG_WARN ? LOG_DEBUG : (enum log_level)(LOG_WARN + n);
+	return n > LOG_TRACE - LOG_WARN ? LOG_TRACE : (enum log_level)(LOG_WARN + n);
 }
 
-/* Whether GPUSIM_DEBUG is error, warn, info or debug, and GPUSIM_DEBUG_SUBSYS is COLL or ALL, in any case,
- * or not set. RC_INVAL. */
+/*
+ * log_check - read GPUSIM_DEBUG, GPUSIM_DEBUG_SUBSYS and GPUSIM_DEBUG_FILE, which may be missing or empty; once, after
+ * log_open.
+ *
+ * The file is opened, and from then on it gets all lines, at LOG_WARN and above, unless nothing was asked for: neither
+ * GPUSIM_DEBUG nor a level above LOG_WARN. Then the version and, of ENV, GPUSIM's variables are logged. RC_INVAL: a
+ * value is wrong, or the file cannot be written.
+ */
 enum rc log_check(struct err *err);
 
-/* Whether each operation is logged: at debug, or at info with GPUSIM_DEBUG_SUBSYS. Ask after
- * log_open. */
-bool log_operations(void);
+/*
+ * Are such lines shown? Up to LOG_WARN whatever their subsystem. Those above if it is among GPUSIM_DEBUG_SUBSYS;
+ * without it all are from LOG_DEBUG on, and at LOG_INFO INIT, BOOTSTRAP, NET, TUNING and RAS.
+ */
+bool log_has(enum log_level level, enum log_subsys subsys);
 
-/* "progname: text\n" in one write, at most 1 KiB. Thread-safe. */
+/* "progname: text\n" in one write, at most 1 KiB, if it is shown. To stderr; to the file as
+ * "time host:pid progname level SUBSYSTEM: text\n", and errors to both. Thread-safe. */
+void log_say(enum log_level level, enum log_subsys subsys, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same, of no subsystem. */
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

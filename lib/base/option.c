@@ -283,7 +283,8 @@ read_flags(struct option_set *s, int argc, char **argv, enum pass pass, enum opt
 		}
 		row = found(s, opt);
 		if (pass == LOOK && index >= 0 && longs[index].name == s->rows[row].was)
-			log_line(LOG_INFO, "--%s is --%s now", s->rows[row].was, s->rows[row].name);
+			log_say(LOG_INFO, LOG_INIT, "--%s is --%s now", s->rows[row].was,
+				s->rows[row].name);
 		rc = take(s, pass, row, value(&s->rows[row], argv), &nfiles, ask, err);
 	}
 	s->operands = argv + optind;

@@ -199,6 +199,17 @@ set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
 	return ncclSuccess;
 }
 
+/* NCCL's line of a call. */
+static void
+tell(const struct call *a, const struct shape *s)
+{
+	nccl_log(LOG_INFO, LOG_COLL, a->comm->ordinal,
+		 "%s: sendbuff %p recvbuff %p count %zu datatype %d op %d root %d comm %p "
+		 "[nranks=%" PRIu32 "] stream %p",
+		 s->name, a->send, a->recv, a->count, (int)a->dtype, a->op, a->root,
+		 (void *)a->comm, a->comm->nranks, (void *)a->stream);
+}
+
 static ncclResult_t
 perform(const struct call *a)
 {
@@ -215,6 +226,8 @@ perform(const struct call *a)
 		r = set_redop(a, s, &op.c);
 	if (r == ncclSuccess)
 		r = set_buffers(a, s, &op);
+	if (r == ncclSuccess)
+		tell(a, s);
 	if (r != ncclSuccess || (a->count == 0 && !is_sendrecv(a)))
 		return nccl_group_note(r);
 	op.c.dtype = (uint8_t)nccl_dtype(a->dtype);

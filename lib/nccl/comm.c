@@ -152,7 +152,7 @@ nccl_comm_adopt(struct ncclComm *comm, struct gpusim_comm *handle, const char *c
 		return nccl_fail_rc(rc, call);
 	comm->algos = nccl_algos();
 	nccl_log_version();
-	nccl_log(NCCL_LOG_INFO, comm->ordinal,
+	nccl_log(LOG_INFO, LOG_INIT, comm->ordinal,
 		 "%s comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d commId 0x%016" PRIx64
 		 "%s%s - Init COMPLETE",
 		 call, (void *)comm, comm->rank, comm->nranks, comm->ordinal, comm->id,

@@ -17,7 +17,7 @@ nccl_fail(ncclResult_t result, const char *fmt, ...)
 	vsnprintf(latest.text, sizeof latest.text, fmt, ap);
 	va_end(ap);
 	latest.number = atomic_fetch_add(&failures, 1) + 1;
-	nccl_log(NCCL_LOG_WARN, -1, "%s", latest.text);
+	nccl_log(LOG_WARN, LOG_NONE, -1, "%s", latest.text);
 	return result;
 }
 

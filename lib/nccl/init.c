@@ -77,7 +77,7 @@ start(const char *call, ncclComm_t *newcomm, struct nccl_job *job, const ncclCon
 	job->comm = *newcomm;
 	job->out = newcomm;
 	job->call = call;
-	nccl_log(NCCL_LOG_INFO, job->ordinal,
+	nccl_log(LOG_INFO, LOG_INIT, job->ordinal,
 		 "%s comm %p rank %d nranks %d cudaDev %d - Init START", call, (void *)*newcomm,
 		 job->rank, job->nranks, job->ordinal);
 	return nccl_job_start(job);

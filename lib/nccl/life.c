@@ -143,7 +143,7 @@ ncclCommDestroy(ncclComm_t comm)
 		r = quiesce(comm, call);
 	if (comm->bind && cmdq_bind_error(comm->bind) != GPUSIM_OK)
 		stop(comm, call);
-	nccl_log(NCCL_LOG_INFO, comm->ordinal,
+	nccl_log(LOG_INFO, LOG_INIT, comm->ordinal,
 		 "comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d - Destroy COMPLETE",
 		 (void *)comm, comm->rank, comm->nranks, comm->ordinal);
 	nccl_comm_free(comm);
@@ -169,7 +169,7 @@ ncclCommAbort(ncclComm_t comm)
 	if (busy)
 		return ncclSuccess;
 	stop(comm, "ncclCommAbort");
-	nccl_log(NCCL_LOG_INFO, comm->ordinal,
+	nccl_log(LOG_INFO, LOG_INIT, comm->ordinal,
 		 "comm %p rank %" PRIu32 " nranks %" PRIu32 " cudaDev %d - Abort COMPLETE",
 		 (void *)comm, comm->rank, comm->nranks, comm->ordinal);
 	nccl_comm_free(comm);

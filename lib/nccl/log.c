@@ -7,14 +7,12 @@
  */
 #include "nccl/log.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,61 +20,37 @@
 
 #define LINE_MAX_BYTES 2048
 #define UNREAD	       -1
+#define BY_DEFAULT     (LOG_INIT | LOG_BOOTSTRAP | LOG_ENV) /* as in NCCL */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int level_now = UNREAD;
+static atomic_uint subsys_now;
 static atomic_int fd_now = STDOUT_FILENO;
-static char host[64];
+static char host[LOG_HOST];
 
-enum nccl_level
-nccl_log_parse(const char *text)
-{
-	static const char *const names[] = {"NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"};
-
-	for (int i = 0; text && i < (int)(sizeof names / sizeof *names); i++)
-		if (strcasecmp(text, names[i]) == 0)
-			return (enum nccl_level)i;
-	return NCCL_LOG_NONE;
-}
-
-void
-nccl_log_path(char *out, size_t nbytes, const char *pattern, const char *hostname, int pid)
-{
-	size_t n = 0;
-
-	for (const char *p = pattern; *p && n < nbytes; p++) {
-		int wrote = 1;
-
-		if (p[0] == '%' && p[1] == 'h')
-			wrote = snprintf(out + n, nbytes - n, "%s", hostname);
-		else if (p[0] == '%' && p[1] == 'p')
-			wrote = snprintf(out + n, nbytes - n, "%d", pid);
-		else
-			out[n] = *p;
-		p += p[0] == '%' && p[1] && strchr("hp%", p[1]);
-		n += (size_t)wrote;
-	}
-	out[n < nbytes ? n : nbytes - 1] = '\0';
-}
-
-/* Lock held. */
+/* Lock held. A word that is none of NCCL's counts as nothing, as in NCCL. */
 static void
 read_environment(void)
 {
+	const char *word = getenv("NCCL_DEBUG"), *subsys = getenv("NCCL_DEBUG_SUBSYS");
 	const char *pattern = getenv("NCCL_DEBUG_FILE");
-	enum nccl_level level = nccl_log_parse(getenv("NCCL_DEBUG"));
-	char path[4096];
-	int fd = -1;
+	enum log_level level = LOG_ERROR;
+	uint32_t mask = BY_DEFAULT;
+	struct err err = {0};
+	int fd = STDOUT_FILENO;
 
-	if (gethostname(host, sizeof host - 1) != 0)
-		snprintf(host, sizeof host, "localhost");
-	host[strcspn(host, ".")] = '\0';
-	if (level > NCCL_LOG_VERSION && pattern && *pattern) {
-		nccl_log_path(path, sizeof path, pattern, host, (int)getpid());
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	}
-	atomic_store(&fd_now, fd >= 0 ? fd : STDOUT_FILENO);
+	if (word)
+		log_parse_level(word, &level, NULL);
+	if (subsys)
+		log_parse_subsys(subsys, &mask, NULL);
+	log_host(host);
+	if (level > LOG_VERSION && pattern && *pattern)
+		log_open_file(pattern, LOG_TRUNCATE, &fd, &err);
+	atomic_store(&fd_now, fd);
+	atomic_store(&subsys_now, mask);
 	atomic_store(&level_now, (int)level);
+	if (err.rc != RC_OK)
+		nccl_log_waiting(-1, "NCCL_DEBUG_FILE : %s; lines go to standard output", err.text);
 }
 
 void
@@ -88,7 +62,7 @@ nccl_log_reset(void)
 }
 
 bool
-nccl_log_has(enum nccl_level level)
+nccl_log_has(enum log_level level, enum log_subsys subsys)
 {
 	if (atomic_load_explicit(&level_now, memory_order_acquire) == UNREAD) {
 		pthread_mutex_lock(&lock);
@@ -96,7 +70,10 @@ nccl_log_has(enum nccl_level level)
 			read_environment();
 		pthread_mutex_unlock(&lock);
 	}
-	return (int)level <= atomic_load_explicit(&level_now, memory_order_relaxed);
+	if ((int)level > atomic_load_explicit(&level_now, memory_order_relaxed))
+		return false;
+	return level <= LOG_WARN ||
+	       (atomic_load_explicit(&subsys_now, memory_order_relaxed) & subsys);
 }
 
 /* What has been printed and not written yet comes first, as a program's own lines do in a terminal. */
@@ -116,14 +93,14 @@ put(int fd, const char *line, size_t n)
 }
 
 static void
-print(int fd, enum nccl_level level, int device, const char *fmt, va_list ap)
+print(int fd, enum log_level level, int device, const char *fmt, va_list ap)
 {
 	static const char *const words[] = {"", "", "WARN", "INFO", "ABORT", "TRACE"};
 	char line[LINE_MAX_BYTES];
 	size_t n;
 
 	n = (size_t)snprintf(line, sizeof line, "%s%s:%d:%ld [%d] NCCL %s ",
-			     level == NCCL_LOG_WARN ? "\n" : "", host, (int)getpid(),
+			     level == LOG_WARN ? "\n" : "", host, (int)getpid(),
 			     (long)syscall(SYS_gettid), device, words[level]);
 	vsnprintf(line + n, sizeof line - n - 1, fmt, ap);
 	n = strlen(line);
@@ -132,11 +109,11 @@ print(int fd, enum nccl_level level, int device, const char *fmt, va_list ap)
 }
 
 void
-nccl_log(enum nccl_level level, int device, const char *fmt, ...)
+nccl_log(enum log_level level, enum log_subsys subsys, int device, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!nccl_log_has(level))
+	if (!nccl_log_has(level, subsys))
 		return;
 	va_start(ap, fmt);
 	print(atomic_load(&fd_now), level, device, fmt, ap);
@@ -146,13 +123,13 @@ nccl_log(enum nccl_level level, int device, const char *fmt, ...)
 void
 nccl_log_waiting(int device, const char *fmt, ...)
 {
-	bool asked = nccl_log_has(NCCL_LOG_WARN);
+	bool asked = nccl_log_has(LOG_WARN, LOG_NONE);
 	va_list ap;
 
 	if (!asked && getenv("NCCL_DEBUG"))
 		return;
 	va_start(ap, fmt);
-	print(asked ? atomic_load(&fd_now) : STDERR_FILENO, NCCL_LOG_WARN, device, fmt, ap);
+	print(asked ? atomic_load(&fd_now) : STDERR_FILENO, LOG_WARN, device, fmt, ap);
 	va_end(ap);
 }
 
@@ -162,7 +139,7 @@ nccl_log_version(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 	char line[128];
 
-	if (!nccl_log_has(NCCL_LOG_VERSION) || atomic_flag_test_and_set(&said))
+	if (!nccl_log_has(LOG_VERSION, LOG_NONE) || atomic_flag_test_and_set(&said))
 		return;
 	snprintf(line, sizeof line, "NCCL version %d.%d.%d+cuda%d.%d\n", NCCL_MAJOR, NCCL_MINOR,
 		 NCCL_PATCH, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

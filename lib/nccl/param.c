@@ -140,7 +140,7 @@ void
 ncclParamDumpAll(void)
 {
 	for (size_t i = 0; i < NKEYS; i++)
-		nccl_log(NCCL_LOG_INFO, -1, "%s=%s", keys[i],
+		nccl_log(LOG_INFO, LOG_ENV, -1, "%s=%s", keys[i],
 			 value_of((ncclParamHandle_t)&keys[i]));
 }
 NCCL_ALIAS(ncclParamDumpAll);

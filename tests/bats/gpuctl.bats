@@ -527,29 +527,6 @@ gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
 	assert_equal "$(stat -c %s mem.0 mem.1 | sort -u | wc -l)" 1
 }
 
-@test "GPUSIM_DEBUG: a line for each operation at debug, or at info with GPUSIM_DEBUG_SUBSYS" {
-	line='^gpudev: comm 1 rank [01] of 2: allreduce #0 [a-z-]+, 3 i32, 12 bytes, [0-9.]+ us$'
-	printf '1 2 3\n4 5 6\n' >v
-	GPUSIM_DEBUG=debug bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>all.log
-	GPUSIM_DEBUG=INFO bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>info.log
-	GPUSIM_DEBUG=info GPUSIM_DEBUG_SUBSYS=COLL bounded gpuctl run -n 2 -- gpuctl allreduce --type i32 <v 2>coll.log
-	assert_equal "$(grep -cE "$line" all.log)" 2
-	assert_equal "$(grep -cE "$line" info.log)" 0
-	assert_equal "$(grep -cE "$line" coll.log)" 2
-	grep -q '^gpucoord: ready at' info.log
-}
-
-@test "GPUSIM_DEBUG: an unknown level or subsystem is refused by every program" {
-	for program in gpuctl gpudev gpucoord mnist-train; do
-		GPUSIM_DEBUG=lots run bounded $program
-		assert_status 2
-		assert_output "$program: GPUSIM_DEBUG: 'lots' is none of error, warn, info, debug"
-		GPUSIM_DEBUG_SUBSYS=NET run bounded $program
-		assert_status 2
-		assert_output "$program: GPUSIM_DEBUG_SUBSYS: 'NET' is neither COLL nor ALL"
-	done
-}
-
 @test "a mistyped verb or option is answered with the nearest" {
 	while IFS='|' read -r command meant; do
 		run bounded sh -c "$command"

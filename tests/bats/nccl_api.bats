@@ -71,6 +71,13 @@ says() {
 	assert_status 0
 	grep -q '^NCCL version 2.27.7+cuda12.4$' log.*
 	grep -Eq '^[^ :]+:[0-9]+:[0-9]+ \[1\] NCCL INFO ncclCommInitAll comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 1 commId 0x[0-9a-f]+ - Init COMPLETE$' log.*
+	not grep -q sendbuff log.*
+	NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL run nccl 2 nccl_premulsum
+	assert_match 'NCCL INFO AllReduce: sendbuff 0x[0-9a-f]+ recvbuff 0x[0-9a-f]+ count [0-9]+ datatype [0-9]+ op [0-9]+ root 0 comm 0x[0-9a-f]+ .nranks=2. stream '
+	[[ $output != *'Init COMPLETE'* ]]
+	NCCL_DEBUG=INFO NCCL_DEBUG_FILE=$T/none/log run nccl 1 nccl_premulsum
+	assert_match "NCCL WARN NCCL_DEBUG_FILE : $T/none/log: No such file or directory; lines go to standard output"
+	assert_match 'Init COMPLETE'
 	NCCL_DEBUG=VERSION run nccl 1 nccl_premulsum
 	assert_equal "${lines[0]}" 'NCCL version 2.27.7+cuda12.4'
 	run nccl 1 nccl_premulsum

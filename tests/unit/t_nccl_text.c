@@ -1,10 +1,9 @@
-/* What libnccl reads: configurations, ids, NCCL_DEBUG, NCCL_ALGO. */
+/* What libnccl reads: configurations, ids, NCCL_ALGO. */
 #include <string.h>
 
 #include "nccl/algos.h"
 #include "nccl/config.h"
 #include "nccl/id.h"
-#include "nccl/log.h"
 #include "tap.h"
 
 static void
@@ -81,22 +80,6 @@ test_ids(void)
 }
 
 static void
-test_log(void)
-{
-	char path[32];
-
-	ok(nccl_log_parse(NULL) == NCCL_LOG_NONE && nccl_log_parse("info") == NCCL_LOG_INFO &&
-	       nccl_log_parse("WARN") == NCCL_LOG_WARN && nccl_log_parse("x") == NCCL_LOG_NONE,
-	   "NCCL_DEBUG");
-	nccl_log_path(path, sizeof path, "log.%h.%p.%%.txt", "host", 42);
-	ok(!strcmp(path, "log.host.42.%.txt"), "NCCL_DEBUG_FILE: %s", path);
-	nccl_log_path(path, 8, "a%hb%p", "a-long-name", 42);
-	ok(strlen(path) == 7, "a path that is too long is cut: %s", path);
-	nccl_log_path(path, sizeof path, "end%", "host", 42);
-	ok(!strcmp(path, "end%"), "a percent at the end: %s", path);
-}
-
-static void
 test_algos(void)
 {
 	static const struct {
@@ -129,7 +112,6 @@ main(void)
 {
 	test_config();
 	test_ids();
-	test_log();
 	test_algos();
 	return tap_done();
 }

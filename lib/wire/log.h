@@ -1,0 +1,16 @@
+/*
+ * log.h - requests as lines of the log.
+ */
+#ifndef WIRE_LOG_H
+#define WIRE_LOG_H
+
+#include "base/log.h"
+#include "gpu_sim.pb-c.h"
+
+/* The subsystem that a request belongs to; LOG_CALL where no other fits. */
+enum log_subsys wire_request_subsys(const GpuSim__Request *req);
+
+/* For daemons: a line at LOG_TRACE that the request came. Thread-safe. */
+void wire_request_log(const GpuSim__Request *req);
+
+#endif
