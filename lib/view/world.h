@@ -17,6 +17,7 @@
 #include "gpu_sim.pb-c.h"
 
 struct world_ring {
+	uint32_t index;		 /* of the area's rings */
 	struct flight_ring ring; /* identity, live operation, counters */
 	union flight_record *record;
 	size_t nrecords;
@@ -49,6 +50,7 @@ struct world {
 	uint64_t now_ns;		    /* since 1970, on the coordinator's clock */
 	uint64_t report;      /* number of the report that it was read from; 0: it is of now */
 	uint64_t failed_comm; /* of the report: the communicator that failed */
+	char failed[480];     /* and its sentence */
 };
 
 /*
@@ -62,18 +64,22 @@ enum rc world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events
 void world_free(struct world *w);
 
 /*
- * world_read - read the recorder of device i (of the coordinator: WORLD_COORDINATOR), from `since` on.
+ * world_read - read the recorder of device i (of the coordinator: WORLD_COORDINATOR).
  *
  *	records	of each ring the last so many; SIZE_MAX: all; 0: none, only what it does now and counters
  *
- * Of a recorder that cannot be read the world has the reason (why_not). RC_NOMEM only.
+ * What was read of it before is replaced. Of a recorder that cannot be read the world has the reason (why_not).
+ * RC_NOMEM only.
  */
 #define WORLD_COORDINATOR SIZE_MAX
 enum rc world_read(struct world *w, size_t i, const struct flight_source *s, size_t records,
 		   struct err *err);
 
-/* A device on this host: what state its process is in. */
+/* A process of this host: its state, as in struct world_device. */
 char world_process_state(uint32_t pid);
+
+/* The same for each device on this host. */
+void world_processes(struct world *w);
 
 /* When all are read: one clock a host, from the recorder with the longest baseline. */
 void world_clocks(struct world *w);
@@ -82,13 +88,34 @@ void world_clocks(struct world *w);
 const struct world_device *world_device(const struct world *w, uint64_t device_id);
 const GpuSim__CommSummary *world_comm(const struct world *w, uint64_t comm_id);
 
-/* ---- reports: a world in a file. Magic, then a packed Report with a checksum. */
+/* ---- reports: a world in a file
+ *
+ *	0	8	24		24 + n
+ *	+-------+-------+---------------+
+ *	| magic | n crc | packed Report |	n: u64; crc: u64, CRC-32C of the n bytes; little-endian
+ *	+-------+-------+---------------+
+ *
+ * An empty file is a report that is being written: another takes its place, by a rename.
+ */
 
-/* RC_NOMEM. */
+#define WORLD_REPORT_MAX (1u << 30) /* bytes of a report, at most */
+
+/*
+ * world_pack - append a report.
+ *
+ *	report	its number, at least 1
+ *	areas	ndevices + 1 areas (flight_copy) that may be empty: of the devices, then of the coordinator
+ *
+ * RC_NOMEM, and then *out is as it was.
+ */
 enum rc world_pack(const struct world *w, uint64_t report, uint64_t comm, const char *reason,
 		   const struct buf *areas, struct buf *out, struct err *err);
 
-/* RC_NOTFOUND, RC_BADDATA: it is no report, or damaged; RC_NOMEM. Waits up to 5 s for one that is being written. */
+/* What world_pack made, with all records. RC_BADDATA: it is no report, or damaged; RC_NOMEM. */
+enum rc world_unpack(const void *data, size_t nbytes, struct world **out, struct err *err);
+
+/* The same of a file; waits up to 5 s for one that is being written. RC_NOTFOUND: there is none; RC_FAILED: it cannot
+ * be read. */
 enum rc world_of_report(const char *path, struct world **out, struct err *err);
 
 #endif

@@ -123,7 +123,8 @@ enum rc
 wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes,
 		    size_t max, ProtobufCMessage **out, size_t *taken, struct err *err)
 {
-	struct budget b = {WIRE_UNPACK_MAX};
+	const size_t budget = WIRE_UNPACK_MAX + (nbytes > WIRE_CONTROL_MAX ? nbytes : 0);
+	struct budget b = {budget};
 	ProtobufCAllocator a = {budget_alloc, budget_free, &b};
 	ProtobufCMessage *m;
 	enum rc rc;
@@ -139,7 +140,7 @@ wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_
 		return rc;
 	}
 	*out = m;
-	*taken = WIRE_UNPACK_MAX - b.left;
+	*taken = budget - b.left;
 	return RC_OK;
 }
 

@@ -30,7 +30,8 @@ enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **o
 enum rc wire_request_unpack_sized(const void *data, size_t nbytes, GpuSim__Request **out,
 				  size_t *taken, struct err *err);
 enum rc wire_reply_unpack(const void *data, size_t nbytes, GpuSim__Reply **out, struct err *err);
-/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. */
+/* Any message, of at most max bytes; released with protobuf_c_message_free_unpacked. One longer than WIRE_CONTROL_MAX
+ * may take its length more than WIRE_UNPACK_MAX. */
 enum rc wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *data, size_t nbytes,
 			    size_t max, ProtobufCMessage **out, size_t *taken, struct err *err);
 

@@ -1,0 +1,270 @@
+#include "view/world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host.h"
+
+enum rc
+world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64_t now_ns,
+	  struct world **out, struct err *err)
+{
+	struct world *w = calloc(1, sizeof *w);
+
+	if (w)
+		w->device = alloc_zeroed(status->n_devices + 1, sizeof *w->device);
+	if (!w || !w->device) {
+		free(w);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	w->ndevices = status->n_devices;
+	for (size_t i = 0; i < w->ndevices; i++)
+		w->device[i].meta = status->devices[i];
+	w->status = status;
+	w->events = events;
+	w->now_ns = now_ns;
+	*out = w;
+	return RC_OK;
+}
+
+static void
+recorder_free(struct world_recorder *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->nrings; i++)
+		free(r->ring[i].record);
+	free(r->ring);
+	free(r);
+}
+
+void
+world_free(struct world *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->ndevices; i++)
+		recorder_free(w->device[i].recorder);
+	recorder_free(w->coordinator);
+	free(w->device);
+	gpu_sim__status_response__free_unpacked(w->status, NULL);
+	if (w->events)
+		gpu_sim__events_response__free_unpacked(w->events, NULL);
+	free(w);
+}
+
+/* ---- recorders */
+
+/* The last `records` of a ring, whose head is known. */
+static enum rc
+ring_records(const struct flight_source *s, const struct flight_header *h, size_t records,
+	     struct world_ring *r, struct err *err)
+{
+	uint64_t head = atomic_load(&r->ring.head);
+	size_t room = records < h->nrecords ? records : h->nrecords;
+	enum rc rc;
+
+	r->next = head;
+	if (room == 0 || head == 0)
+		return RC_OK;
+	r->next = room < head && records < h->nrecords ? head - room : 0;
+	if (room < 2 * FLIGHT_MARGIN)
+		room = 2 * FLIGHT_MARGIN;
+	r->record = alloc_zeroed(room, sizeof *r->record);
+	if (!r->record)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = flight_read_records(s, h, r->index, &r->next, r->record, room, &r->nrecords, &r->lost,
+				 &r->bad, err);
+	r->lost = 0; /* this is the first reading */
+	return rc;
+}
+
+static enum rc
+recorder_rings(const struct flight_source *s, size_t records, struct world_recorder *r,
+	       struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	r->ring = alloc_zeroed(r->header.nrings, sizeof *r->ring);
+	if (!r->ring)
+		return err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t i = 0; i < r->header.nrings && rc == RC_OK; i++) {
+		struct world_ring *ring = &r->ring[r->nrings];
+
+		rc = flight_read_ring(s, &r->header, i, &ring->ring, err);
+		if (rc == RC_NOTFOUND) {
+			rc = RC_OK;
+			continue;
+		}
+		if (rc != RC_OK)
+			break;
+		ring->index = i;
+		r->nrings++;
+		rc = ring_records(s, &r->header, records, ring, err);
+	}
+	return rc;
+}
+
+static enum rc
+recorder_read(const struct flight_source *s, size_t records, struct world_recorder **out,
+	      struct err *err)
+{
+	struct world_recorder *r = calloc(1, sizeof *r);
+	enum rc rc;
+
+	if (!r)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = flight_read_header(s, &r->header, err);
+	if (rc == RC_OK)
+		rc = recorder_rings(s, records, r, err);
+	if (rc != RC_OK) {
+		recorder_free(r);
+		return rc;
+	}
+	flight_clock_of(&r->header, &r->clock);
+	*out = r;
+	return RC_OK;
+}
+
+enum rc
+world_read(struct world *w, size_t i, const struct flight_source *s, size_t records,
+	   struct err *err)
+{
+	struct world_device *d = i == WORLD_COORDINATOR ? NULL : &w->device[i];
+	struct world_recorder **at = d ? &d->recorder : &w->coordinator;
+	struct err why = {0};
+	enum rc rc;
+
+	recorder_free(*at);
+	*at = NULL;
+	rc = recorder_read(s, records, at, &why);
+	if (d)
+		snprintf(d->why_not, sizeof d->why_not, "%.*s", (int)sizeof d->why_not - 1,
+			 rc == RC_OK ? "" : why.text);
+	if (rc == RC_NOMEM)
+		return err_set(err, RC_NOMEM, "%s", why.text);
+	return RC_OK;
+}
+
+/* ---- clocks */
+
+/* Recorder i of all, the coordinator's last; NULL: it was not read. */
+static struct world_recorder *
+recorder_at(const struct world *w, size_t i)
+{
+	return i < w->ndevices ? w->device[i].recorder : w->coordinator;
+}
+
+static uint64_t
+baseline(const struct flight_header *h)
+{
+	return h->last.mono_ns > h->first.mono_ns ? h->last.mono_ns - h->first.mono_ns : 0;
+}
+
+static bool
+same_host(const struct world_recorder *a, const struct world_recorder *b)
+{
+	return strncmp(a->header.host, b->header.host, sizeof a->header.host) == 0;
+}
+
+/* The clock of a host: the rate of its longest baseline, at the time that is known best. */
+static struct flight_clock
+host_clock(const struct world *w, const struct world_recorder *of)
+{
+	const struct world_recorder *rate = of, *time = of;
+	struct flight_clock c, best;
+
+	flight_clock_of(&time->header, &best);
+	for (size_t i = 0; i <= w->ndevices; i++) {
+		const struct world_recorder *r = recorder_at(w, i);
+
+		if (!r || !same_host(r, of))
+			continue;
+		if (baseline(&r->header) > baseline(&rate->header))
+			rate = r;
+		flight_clock_of(&r->header, &c);
+		if (c.error_ns < best.error_ns)
+			best = c;
+	}
+	flight_clock_of(&rate->header, &c);
+	if (c.error_ns <= best.error_ns)
+		return c;
+	best.ns_per_tick = c.ns_per_tick;
+	return best;
+}
+
+void
+world_clocks(struct world *w)
+{
+	for (size_t i = 0; i <= w->ndevices; i++) {
+		struct world_recorder *r = recorder_at(w, i);
+		size_t first = 0;
+
+		if (!r)
+			continue;
+		while (!recorder_at(w, first) || !same_host(recorder_at(w, first), r))
+			first++;
+		r->clock = first < i ? recorder_at(w, first)->clock : host_clock(w, r);
+	}
+}
+
+/* ---- lookups */
+
+const struct world_device *
+world_device(const struct world *w, uint64_t device_id)
+{
+	for (size_t i = 0; i < w->ndevices; i++)
+		if (w->device[i].meta->deviceid && w->device[i].meta->deviceid->value == device_id)
+			return &w->device[i];
+	return NULL;
+}
+
+const GpuSim__CommSummary *
+world_comm(const struct world *w, uint64_t comm_id)
+{
+	for (size_t i = 0; i < w->status->n_comms; i++)
+		if (w->status->comms[i]->commid == comm_id)
+			return w->status->comms[i];
+	return NULL;
+}
+
+/* ---- processes */
+
+char
+world_process_state(uint32_t pid)
+{
+	char path[64], text[512];
+	const char *end;
+	size_t n;
+	FILE *f;
+
+	if (pid == 0)
+		return 0;
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 'X';
+	n = fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	/* The name before it may hold any byte. */
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' && end[2] ? end[2] : 'X';
+}
+
+void
+world_processes(struct world *w)
+{
+	char host[HOST_ID_MAX];
+
+	host_id(host);
+	for (size_t i = 0; i < w->ndevices; i++) {
+		struct world_device *d = &w->device[i];
+
+		d->process = host[0] && strcmp(d->meta->host, host) == 0
+				 ? world_process_state(d->meta->pid)
+				 : 0;
+	}
+}
