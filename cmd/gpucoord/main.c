@@ -62,6 +62,7 @@ main(int argc, char **argv)
 	struct tuner tuner = {0};
 	struct shell *shell = NULL;
 	struct web *web = NULL;
+	struct decisions decisions = {0};
 	struct daemon dm;
 	struct err err = {0};
 	enum rc rc;
@@ -78,6 +79,8 @@ main(int argc, char **argv)
 	o.coord.tuner = &tuner;
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
+	if (rc == RC_OK)
+		rc = decisions_open(&decisions, o.record, o.record_data, &err);
 	if (rc == RC_OK)
 		rc = shell_new(o.listen, o.state, &o.coord, &dm, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)
@@ -99,6 +102,8 @@ main(int argc, char **argv)
 		if (rc != RC_OK)
 			err_prefix(&err, "--grpc");
 	}
+	if (rc == RC_OK)
+		shell_record(shell, &decisions);
 	if (rc == RC_OK && o.allow_inject)
 		shell_allow_inject(shell);
 	if (rc == RC_OK) {
@@ -117,6 +122,7 @@ main(int argc, char **argv)
 	alarm(STOP_WITHIN_SECS);
 	shell_free(shell, rc == RC_OK);
 	web_stop(web);
+	decisions_close(&decisions);
 	tuner_fini(&tuner);
 	options_fini(&o);
 	if (rc != RC_OK)

@@ -60,6 +60,7 @@ struct shell {
 	struct coord_actions actions;
 	struct state *state; /* NULL: nothing is stored */
 	struct faults faults;
+	struct decisions decisions;
 	struct exits exits;
 	struct web *_Atomic web; /* NULL: no models are taken */
 	char address[NET_ADDR_MAX];
@@ -276,8 +277,8 @@ start_device(struct shell *s, const struct coord_action *a)
 	if (!m)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
-		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed), &pid,
-			     &err);
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed),
+			     &s->decisions, &pid, &err);
 	if (err.rc != RC_OK)
 		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
 			 a->device_id, err.text);
@@ -298,6 +299,7 @@ carry_out(struct shell *s)
 	for (size_t k = 0; k < s->actions.n; k++) {
 		const struct coord_action *a = &s->actions.v[k];
 
+		decisions_note(&s->decisions, a);
 		switch (a->kind) {
 		case COORD_ANSWER:
 			if (a->token)
@@ -478,6 +480,12 @@ void
 shell_allow_inject(struct shell *s)
 {
 	atomic_store(&s->faults.allowed, true);
+}
+
+void
+shell_record(struct shell *s, const struct decisions *d)
+{
+	s->decisions = *d;
 }
 
 struct coord *

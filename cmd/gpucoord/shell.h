@@ -7,6 +7,7 @@
 
 #include "base/daemon.h"
 #include "coord/coord.h"
+#include "decisions.h"
 #include "net/net.h"
 #include "web.h"
 
@@ -35,6 +36,9 @@ const char *shell_grpc_address(const struct shell *s);
 
 /* Let faults be injected into the coordinator. */
 void shell_allow_inject(struct shell *s);
+
+/* Record decisions. What *d names outlives the shell. Before the loop starts. */
+void shell_record(struct shell *s, const struct decisions *d);
 
 /* Feed what has come, and a tick, to the state machine, and carry out what it wants. */
 void shell_step(struct shell *s);

@@ -206,7 +206,7 @@ check_memory(const GpuSim__DeviceMetadata *m, struct err *err)
 
 enum rc
 spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-	     bool allow_inject, pid_t *pid, struct err *err)
+	     bool allow_inject, const struct decisions *record, pid_t *pid, struct err *err)
 {
 	struct command c = {.n = 0};
 	char own[PATH_MAX], path[PATH_MAX + sizeof "/gpudev"];
@@ -226,6 +226,10 @@ spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 		return err->rc;
 	if (allow_inject)
 		add(&c, "--allow-inject", NULL);
+	if (record->dir)
+		add(&c, "--record", record->dir);
+	if (record->with_data)
+		add(&c, "--record-data", NULL);
 	*pid = fork();
 	if (*pid < 0)
 		return err_set(err, RC_FAILED, "cannot fork: %s", strerror(errno));

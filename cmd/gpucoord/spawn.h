@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/rc.h"
+#include "decisions.h"
 #include "wire/wire.h"
 
 /*
@@ -17,6 +18,7 @@
  *	coordinator	the address where it shall register
  *	lifeline	a descriptor that it shall have as its own lifeline, or -1
  *	allow_inject	may faults be injected into it, as into the coordinator?
+ *	record		where it shall record, if anywhere
  *	pid		[out] the child, which is the caller's to wait for
  *
  * A supervised device is only ended, not started: *pid is left alone. The old process is ended (SIGKILL)
@@ -25,6 +27,7 @@
  * to a file of its kernels.
  */
 enum rc spawn_device(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
-		     bool allow_inject, pid_t *pid, struct err *err);
+		     bool allow_inject, const struct decisions *record, pid_t *pid,
+		     struct err *err);
 
 #endif

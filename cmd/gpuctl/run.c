@@ -1,4 +1,5 @@
 /* gpuctl run - a command with a machine full of devices; see lib/launch/launch.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
@@ -11,12 +12,13 @@
 #include "cli.h"
 #include "home.h"
 #include "launch/launch.h"
+#include "tape/folder.h"
 
 /* As much as programs for GPUs take for granted; memory that is not allocated takes no place. */
 #define NCCL_MEM "4G"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 13 + 2 * ARGS_MAX_KERNELS };
+enum { MAX_EXTRA = 18 + 2 * ARGS_MAX_KERNELS };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -108,11 +110,34 @@ say(enum log_level level, const char *sentence)
 	log_say(level, LOG_INIT, "run: %s", sentence);
 }
 
+/* All daemons record into the folder. */
+static enum rc
+add_record(const struct args *a, struct extra *dev, struct extra *coord, char path[PATH_MAX],
+	   struct err *err)
+{
+	struct extra *const each[] = {dev, coord};
+
+	if (a->record_data && !a->record)
+		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+	if (!a->record)
+		return RC_OK;
+	if (tape_folder_new(a->record, err) != RC_OK)
+		return err_prefix(err, "--record");
+	if (!realpath(a->record, path))
+		return err_set(err, RC_FAILED, "--record: %s: %s", a->record, strerror(errno));
+	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+		add(each[i], "--record", path);
+		if (a->record_data)
+			add_flag(each[i], "--record-data");
+	}
+	return RC_OK;
+}
+
 enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
-	char advice[80], mem[32];
+	char advice[80], mem[32], record[PATH_MAX];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
 				    .mem = a->mem_bytes ? show(mem, a->mem_bytes, "")
@@ -150,6 +175,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	}
 	for (size_t i = 0; i < a->nkernels; i++)
 		add(&dev, "--kernels", a->kernels[i]);
+	if (add_record(a, &dev, &coord, record, err) != RC_OK)
+		return err->rc;
 	if (name_kernels(a, err) != RC_OK || (a->nccl && home_enter(err) != RC_OK))
 		return err->rc;
 	add_verbose(&dev, a->verbose);

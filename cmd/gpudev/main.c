@@ -18,6 +18,7 @@
 #include "dev/device.h"
 #include "dev/kernel.h"
 #include "dev/load.h"
+#include "dev/taping.h"
 #include "grpc/server.h"
 #include "mem/sweep.h"
 #include "net/net.h"
@@ -34,6 +35,8 @@ struct options {
 	char listen[NET_ADDR_MAX], data[NET_ADDR_MAX];
 	const char *coordinator; /* NULL: stand alone */
 	const char *grpc;	 /* NULL: not served */
+	const char *record;	 /* folder; NULL: nothing is recorded */
+	bool record_data;
 	char default_coordinator[RUNDIR_ADDRESS_MAX];
 	struct net_tls_files tls;
 	bool insecure;
@@ -123,6 +126,10 @@ static const struct option_row rows[] = {
      AS_BOOL(device.supervised)},
     {"allow-inject", NULL, "let gpuctl inject faults, to rehearse failure",
      AS_BOOL(device.allow_inject)},
+    {"record", "DIR", "append each operation between ranks to DIR/device-ORDINAL.rec",
+     AS_ANY_STRING(record)},
+    {"record-data", NULL, "with --record: inputs too, not only their checksums",
+     AS_BOOL(record_data)},
     {"insecure", NULL, "listen beyond loopback without encryption", AS_BOOL(insecure)},
     {"tls-cert", "FILE", "certificate for tls+tcp addresses", AS_ANY_STRING(tls.cert),
      ENV("GPUSIM_TLS_CERT")},
@@ -308,6 +315,32 @@ serve_grpc(const struct options *o, struct device *d, struct rpc_handler *handle
 	return RC_OK;
 }
 
+/* The file of --record. */
+static enum rc
+open_tape(struct options *o, struct err *err)
+{
+	char name[32];
+
+	if (!o->record && o->record_data)
+		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+	if (!o->record)
+		return RC_OK;
+	snprintf(name, sizeof name, "device-%" PRIu32, o->device.ordinal);
+	if (tape_open(o->record, name, o->record_data, say, &o->device.tape, err) != RC_OK)
+		err_prefix(err, "--record");
+	return err->rc;
+}
+
+static void
+begin_tape(struct device *d, struct tape *t)
+{
+	struct device_room room;
+	GpuSim__DeviceMetadata m;
+
+	device_metadata(d, &m, &room);
+	taping_device(t, &m);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -339,8 +372,13 @@ main(int argc, char **argv)
 		blas_set_threads(o.device.threads);
 		o.device.wake = wake;
 		o.device.wake_arg = &dm;
+		rc = open_tape(&o, &err);
+	}
+	if (rc == RC_OK) {
 		rc = device_new(&o.device, &d, &err);
 	}
+	if (rc == RC_OK && o.device.tape)
+		begin_tape(d, o.device.tape);
 	if (rc == RC_OK && !o.device.mem_path) /* with a path, the launcher has done it */
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK) {
@@ -357,6 +395,7 @@ main(int argc, char **argv)
 		grpc_server_stop(grpc);
 	}
 	device_end(d);
+	tape_close(o.device.tape);
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);
 	fflush(stdout);

@@ -85,7 +85,9 @@ comm_of(struct queue *q, uint64_t id, struct err *err)
 					      .nranks = b->nranks,
 					      .numbered = true,
 					      .mem = q->all->env.mem,
-					      .inject = q->all->env.inject};
+					      .inject = q->all->env.inject,
+					      .tape = q->all->env.tape,
+					      .queue = q->id};
 	}
 	k->next = q->comms;
 	q->comms = k;

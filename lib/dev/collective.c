@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dev/injector.h"
+#include "dev/taping.h"
 #include "mem/reduce.h"
 #include "mem/reduce_many.h"
 #include "wire/frame.h"
@@ -308,10 +309,10 @@ run(struct walk *g, struct err *err)
 	return xport_end(g->o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
 }
 
-enum rc
-collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
-	       const struct program *p, const struct inst_coll *c, uint64_t op,
-	       struct recorder *recorder, struct err *err)
+static enum rc
+run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
+	const struct program *p, const struct inst_coll *c, uint64_t op, struct recorder *recorder,
+	struct err *err)
 {
 	struct xport_opening how = {.comm = p->comm,
 				    .epoch = p->epoch,
@@ -346,4 +347,17 @@ collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ti
 		return say(c, p->rank, op, g.k, rc, &local, err);
 	recorder_end(recorder);
 	return RC_OK;
+}
+
+enum rc
+collective_run(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
+	       const struct program *p, const struct inst_coll *c, uint64_t op,
+	       struct recorder *recorder, struct err *err)
+{
+	uint64_t taped = p->tape ? taping_begin(p, c, op, 0) : 0;
+	enum rc rc = run_one(x, tickets, ticket, p, c, op, recorder, err);
+
+	if (taped)
+		taping_end(p, c, taped, rc, err);
+	return rc;
 }

@@ -34,7 +34,8 @@ struct pair {
 	uint64_t op; /* its number */
 	struct xport_op o;
 	bool open;
-	size_t next; /* step */
+	size_t next;	/* step */
+	uint64_t taped; /* its number in the recording */
 };
 
 /*

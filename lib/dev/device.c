@@ -72,7 +72,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 	xc.mem = d->mem_private ? NULL : d->mem;
 	if (rc == RC_OK)
 		rc = xport_new(&xc, &d->xport, err);
-	if (rc == RC_OK && cfg->allow_inject && !(d->inject = injector_new(d->xport, cfg->say)))
+	if (rc == RC_OK && cfg->allow_inject &&
+	    !(d->inject = injector_new(d->xport, cfg->tape, cfg->say)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK) {
 		d->env.mem = d->mem;
@@ -80,6 +81,7 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->env.held = &d->held;
 		d->env.inject = d->inject;
 		d->env.tell = cfg->tell;
+		d->env.tape = cfg->tape;
 		rc = streams_new(&d->env, &d->streams, err);
 	}
 	if (rc == RC_OK)

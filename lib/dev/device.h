@@ -13,6 +13,7 @@
 #include "net/rpc_server.h"
 
 struct device;
+struct tape;
 
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
@@ -26,7 +27,8 @@ struct device_config {
 	uint32_t ordinal;
 	uint64_t latency_ns, bits_per_s; /* of the device's link, see xport/shaper.h */
 	const char *mem_private; /* why no peer may map the memory; NULL: those of this host may */
-	bool allow_inject;	 /* faults may be injected, see injector.h */
+	struct tape *tape; /* where operations are recorded, which outlives the device; or NULL */
+	bool allow_inject; /* faults may be injected, see injector.h */
 	void (*say)(const char *line);	/* what somebody should read, on any thread; or NULL */
 	void (*tell)(const char *line); /* the same, a line for each collective, send and receive */
 	void (*wake)(void *); /* there is something for device_report, on any thread; or NULL */

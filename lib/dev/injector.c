@@ -8,11 +8,12 @@
 #include "dev/times.h"
 #include "base/freeze.h"
 #include "coll/fault.h"
+#include "dev/taping.h"
 #include "wire/frame.h"
 #include "xport/fault.h"
 
 struct injector *
-injector_new(struct xport *x, void (*say)(const char *line))
+injector_new(struct xport *x, struct tape *tape, void (*say)(const char *line))
 {
 	struct injector *i = calloc(1, sizeof *i);
 
@@ -20,6 +21,7 @@ injector_new(struct xport *x, void (*say)(const char *line))
 		return NULL;
 	inject_init(&i->table);
 	i->xport = x;
+	i->tape = tape;
 	i->say = say;
 	return i;
 }
@@ -80,6 +82,7 @@ injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 	rc = xport_fault_set(i->xport, f, err);
 	if (rc == RC_OK) {
 		inject_fired(&i->table, 1);
+		taping_fault(i->tape, f, NULL, NULL, 0, 0);
 		snprintf(line, sizeof line, "inject: %s", text);
 		say(i, line);
 	}
@@ -125,26 +128,28 @@ injector_tick(struct injector *i)
 		return;
 	snprintf(line, sizeof line, "inject: %s now", fault_name(f.kind));
 	say(i, line);
+	taping_fault(i->tape, &f, NULL, NULL, 0, 0);
 	carry_out(&f);
 }
 
 /* A fault has come to its point. */
 static void
 take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
-	   const struct inject_point *at, const char *algo)
+	   const struct inst_coll *c, uint64_t op, const struct inject_point *at)
 {
 	char line[GPUSIM_TEXT + 512];
 	struct err err = {0};
 	int n = snprintf(
 	    line, sizeof line,
 	    "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
-	    fault_name(f->kind), coll_name(at->coll), at->op, at->step, algo, at->comm, p->rank);
+	    fault_name(f->kind), coll_name(at->coll), at->op, at->step, c->algo, at->comm, p->rank);
 
 	f->comm.id = at->comm;
 	f->coll = (int)at->coll;
 	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK)
 		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);
 	say(i, line);
+	taping_fault(i->tape, f, p, c, op, at->step);
 	if (!is_of_frames(f))
 		carry_out(f);
 }
@@ -172,8 +177,13 @@ injector_step(struct injector *i, const struct program *p, const struct inst_col
 	uint64_t ns;
 
 	while (inject_due(&i->table, &at, &f))
-		take_place(i, &f, p, &at, c->algo);
+		take_place(i, &f, p, c, op, &at);
 	ns = inject_slow_ns(&i->table, &at, clock_now_ns());
+	if (ns)
+		taping_fault(
+		    i->tape,
+		    &(struct gpusim_fault){.kind = GPUSIM_FAULT_SLOW, .by_ns = ns, .count = 1}, p,
+		    c, op, at.step);
 	if (ns)
 		linger(i->xport, p, ns);
 }

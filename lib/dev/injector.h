@@ -12,13 +12,14 @@
 struct injector {
 	struct inject_table table;
 	struct xport *xport;
+	struct tape *tape; /* where faults are recorded, or NULL */
 	void (*say)(const char *line);
 	struct gpusim_fault soon[INJECT_SOON]; /* lock: the table's */
 	unsigned nsoon;
 };
 
-/* The xport outlives it. NULL: out of memory. */
-struct injector *injector_new(struct xport *x, void (*say)(const char *line));
+/* The xport and the tape (or NULL) outlive it. NULL: out of memory. */
+struct injector *injector_new(struct xport *x, struct tape *tape, void (*say)(const char *line));
 void injector_free(struct injector *i); /* NULL is legal */
 
 /* A fault as it was asked for. RC_INVAL, RC_NOTFOUND, RC_BUSY. */

@@ -4,6 +4,7 @@
 
 #include "dev/collective_impl.h"
 #include "dev/injector.h"
+#include "dev/taping.h"
 
 static bool
 steps_left(const struct pair *q)
@@ -125,9 +126,9 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *record
 	return rc;
 }
 
-enum rc
-pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
-	  struct recorder *recorder, struct err *err)
+static enum rc
+run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
+	struct recorder *recorder, struct err *err)
 {
 	struct xport_opening how = {.comm = p->comm, .epoch = p->epoch, .recorder = recorder};
 	enum rc rc = RC_OK;
@@ -149,5 +150,19 @@ pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	for (size_t i = 0; i < n; i++)
 		if (q[i].open)
 			end_pair(&q[i], XPORT_GIVE_UP, err);
+	return rc;
+}
+
+enum rc
+pairs_run(struct xport *x, const struct program *p, struct pair *q, size_t n,
+	  struct recorder *recorder, struct err *err)
+{
+	enum rc rc;
+
+	for (size_t i = 0; p->tape && i < n; i++)
+		q[i].taped = taping_begin(p, q[i].c, q[i].op, q[0].taped);
+	rc = run_set(x, p, q, n, recorder, err);
+	for (size_t i = 0; p->tape && i < n; i++)
+		taping_end(p, q[i].c, q[i].taped, rc, err);
 	return rc;
 }

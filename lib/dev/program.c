@@ -126,6 +126,8 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 			       FRAME_PAYLOAD_MAX);
 	c->algo = row->name;
 	c->elem = dtype_size(c->dtype);
+	c->root = a->root;
+	c->chunk_bytes = chunk_bytes;
 	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
 	if (rc != RC_OK)
 		return rc;
@@ -206,6 +208,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	c->dtype = (enum gpusim_dtype)m->dtype;
 	c->redop = (enum gpusim_redop)m->redop;
 	c->scalar = m->scalar;
+	c->stream = i->stream;
 	c->op_offset = m->opoffset;
 	if (m->opoffset >= FRAME_OP_MAX)
 		return err_set(err, RC_INVAL, "bad operation number");
@@ -220,7 +223,12 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
 	if (rc == RC_OK)
 		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
-	free(parts);
+	if (rc == RC_OK && p->tape && parts) {
+		c->part = parts;
+		c->recv_part = a.recv_part ? parts + (a.recv_part - a.part) : NULL;
+	} else {
+		free(parts);
+	}
 	return rc;
 }
 
@@ -303,6 +311,7 @@ program_new(const struct program_env *env, uint64_t comm, size_t ninst, struct p
 	p->refs = 1;
 	p->mem = env->mem;
 	p->inject = env->inject;
+	p->tape = env->tape;
 	if (comm)
 		rc = xport_member(env->xport, comm, &m, err);
 	p->comm = m.comm;
@@ -541,6 +550,7 @@ program_free(struct program *p)
 		if (is_coll(&p->inst[i])) {
 			plan_fini(&p->inst[i].coll.plan);
 			free(p->inst[i].coll.after);
+			free(p->inst[i].coll.part);
 		}
 	for (unsigned s = 0; s < STREAM_MAX; s++)
 		devmem_own_free(p->mem, p->scratch[s]);

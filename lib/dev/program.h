@@ -68,6 +68,11 @@ struct inst_coll {
 	const unsigned char *given;
 	uint64_t scalar;
 	uint64_t nelem;
+	uint32_t root, stream; /* stream: numbered; not of one from a command queue */
+	uint64_t chunk_bytes;  /* as asked for */
+	struct plan_part *part,
+	    *recv_part;		   /* one piece of memory; of a program that is recorded, where it
+					     * has parts, else NULL */
 	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
 	size_t elem;		   /* bytes */
 	bool wide;		   /* partial sums are f32, elements shorter */
@@ -91,6 +96,7 @@ struct inst {
 };
 
 struct injector; /* injector.h */
+struct tape;	 /* tape/tape.h */
 
 struct program {
 	struct inst *inst;
@@ -104,6 +110,8 @@ struct program {
 	void *scratch[STREAM_MAX]; /* or NULL; in the memory file, where peers may read it */
 	struct devmem *mem;
 	struct injector *inject; /* or NULL: nothing can be injected */
+	struct tape *tape;	 /* or NULL: nothing is recorded */
+	uint64_t queue;		 /* whose commands its operations are; 0: none */
 	atomic_size_t *held;	 /* where nbytes are counted, or NULL */
 	size_t nbytes;
 };
@@ -115,6 +123,7 @@ struct program_env {
 	struct event_table *events;
 	atomic_size_t *held;		/* bytes of all programs, or NULL: nobody counts */
 	struct injector *inject;	/* of faults, or NULL */
+	struct tape *tape;		/* where operations are recorded, or NULL */
 	void (*tell)(const char *line); /* of each operation when it has ended, or NULL */
 };
 

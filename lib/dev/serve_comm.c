@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "dev/device_impl.h"
+#include "dev/taping.h"
 
 /* A peer's memory file as its metadata name it. */
 static void
@@ -46,6 +47,8 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		describe_memory(d, meta, &peers[r]);
 	}
 	if (xport_attach(d->xport, &me, peers, err) == RC_OK) {
+		if (d->env.tape)
+			taping_comm(d->env.tape, m);
 		cmdqs_comm_over(d->cmdqs, m->commid, m->epoch - 1, RC_ABORTED,
 				"the communicator changed");
 		cmdqs_comm_gone(d->cmdqs, m->commid);

@@ -1,0 +1,114 @@
+#include "decisions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+static void
+say(const char *line)
+{
+	log_line(LOG_WARN, "%s", line);
+}
+
+static void
+begin(struct tape *t)
+{
+	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
+	GpuSim__TapeBegin b = GPU_SIM__TAPE_BEGIN__INIT;
+
+	b.role = GPU_SIM__TAPE_ROLE__TAPE_COORDINATOR;
+	b.pid = (uint32_t)getpid();
+	b.atms = clock_wall_ms();
+	b.withdata = tape_with_data(t);
+	b.version = (char *)GPUSIM_VERSION;
+	r.body_case = GPU_SIM__TAPE_RECORD__BODY_BEGIN;
+	r.begin = &b;
+	tape_put(t, &r);
+}
+
+enum rc
+decisions_open(struct decisions *d, const char *dir, bool with_data, struct err *err)
+{
+	enum rc rc;
+
+	*d = (struct decisions){.dir = dir, .with_data = with_data};
+	if (!dir && with_data)
+		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+	if (!dir)
+		return RC_OK;
+	rc = tape_open(dir, "coordinator", with_data, say, &d->tape, err);
+	if (rc != RC_OK)
+		return err_prefix(err, "--record");
+	begin(d->tape);
+	return RC_OK;
+}
+
+void
+decisions_close(struct decisions *d)
+{
+	tape_close(d->tape);
+	d->tape = NULL;
+}
+
+static void
+note(struct tape *t, const char *line)
+{
+	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
+	GpuSim__TapeNote m = GPU_SIM__TAPE_NOTE__INIT;
+	char text[sizeof((struct err *)0)->text];
+
+	snprintf(text, sizeof text, "%s", line);
+	for (char *s = text; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = ' ';
+	m.atms = clock_wall_ms();
+	m.text = text;
+	r.body_case = GPU_SIM__TAPE_RECORD__BODY_NOTE;
+	r.note = &m;
+	tape_put(t, &r);
+}
+
+/* Rank 0's attach tells of all ranks. */
+static void
+made(struct tape *t, const GpuSim__CommAttachRequest *m)
+{
+	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
+	GpuSim__TapeComm c = GPU_SIM__TAPE_COMM__INIT;
+	uint64_t *devices = alloc_zeroed(m->n_ranks, sizeof *devices);
+
+	c.commid = m->commid;
+	c.epoch = m->epoch;
+	c.nranks = (uint32_t)m->n_ranks;
+	c.optimeoutms = m->optimeoutms;
+	c.queued = m->queued;
+	for (size_t i = 0; devices && i < m->n_ranks; i++)
+		devices[i] = m->ranks[i]->deviceid ? m->ranks[i]->deviceid->value : 0;
+	c.n_devices = devices ? m->n_ranks : 0;
+	c.devices = devices;
+	r.body_case = GPU_SIM__TAPE_RECORD__BODY_COMM;
+	r.comm = &c;
+	tape_put(t, &r);
+	free(devices);
+}
+
+void
+decisions_note(const struct decisions *d, const struct coord_action *a)
+{
+	GpuSim__Request *req;
+
+	if (!d->tape)
+		return;
+	if (a->kind == COORD_LOG)
+		note(d->tape, a->body.data);
+	if (a->kind != COORD_CALL)
+		return;
+	req = gpu_sim__request__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	if (req && req->body_case == GPU_SIM__REQUEST__BODY_COMM_ATTACH &&
+	    req->commattach->rank == 0)
+		made(d->tape, req->commattach);
+	wire_request_free(req);
+}

@@ -1,0 +1,30 @@
+/*
+ * taping.h - recordings: each operation between ranks is written before its first step and after its last.
+ *
+ * program.tape NULL: nothing is written, at the cost of one comparison an operation.
+ */
+#ifndef DEV_TAPING_H
+#define DEV_TAPING_H
+
+#include "dev/program.h"
+#include "tape/tape.h"
+
+/* The process and the device begin to write. */
+void taping_device(struct tape *t, const GpuSim__DeviceMetadata *m);
+
+/* A communicator is attached. */
+void taping_comm(struct tape *t, const GpuSim__CommAttachRequest *m);
+
+/* An operation begins; set 0: none has begun in its set. Returns its number. */
+uint64_t taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op,
+		      uint64_t set);
+
+/* And has ended. */
+void taping_end(const struct program *p, const struct inst_coll *c, uint64_t number, enum rc rc,
+		const struct err *err);
+
+/* A fault takes place: at a step of an operation (p and c), or (NULL) now. */
+void taping_fault(struct tape *t, const struct gpusim_fault *f, const struct program *p,
+		  const struct inst_coll *c, uint64_t op, uint32_t step);
+
+#endif

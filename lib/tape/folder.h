@@ -1,0 +1,24 @@
+/*
+ * folder.h - the folder of a recording: a file for each device, and the coordinator's.
+ */
+#ifndef TAPE_FOLDER_H
+#define TAPE_FOLDER_H
+
+#include <stddef.h>
+
+#include "base/rc.h"
+
+/* Make the folder if it is not there. RC_BUSY: there is a recording in it. RC_FAILED. */
+enum rc tape_folder_new(const char *dir, struct err *err);
+
+/*
+ * tape_folder_list - paths of its files, sorted.
+ *
+ *	*out	[out] release with tape_folder_free
+ *
+ * RC_FAILED: it cannot be read, or has no such file. RC_NOMEM.
+ */
+enum rc tape_folder_list(const char *dir, char ***out, size_t *n, struct err *err);
+void tape_folder_free(char **list, size_t n);
+
+#endif
