@@ -10,74 +10,16 @@
  *
  * A request's token is its call's address; it is answered exactly once, then gone.
  */
-#include "shell.h"
-
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "connections.h"
-#include "exits.h"
-#include "faults.h"
-#include "grpc/server.h"
-#include "look.h"
-#include "mem/sweep.h"
 #include "net/net.h"
-#include "net/rpc_client.h"
-#include "net/rpc_server.h"
-#include "spawn.h"
-#include "state.h"
+#include "shell_impl.h"
 #include "wire/log.h"
 
-/* An event in the queue. */
-struct item {
-	struct item *next;
-	struct shell *shell;
-	enum coord_event_kind kind;
-	struct rpc_call *call; /* request */
-	uint64_t device_id;    /* unreachable, looked, spawned */
-	enum coord_look found; /* looked */
-	uint64_t client_id;    /* gone, seen, cancel */
-	uint64_t seq;	       /* cancel */
-	uint64_t token;	       /* result */
-	struct err err;	       /* result, unreachable, spawned */
-	uint32_t pid;	       /* spawned */
-	GpuSim__Reply *reply;  /* result */
-};
-
-struct shell {
-	struct coord *coord;
-	struct rpc_server *server;
-	struct grpc_server *grpc; /* NULL: no such clients */
-	struct connections *connections;
-	struct rpc_client *echo; /* to ourselves */
-	struct looks looks;
-	struct daemon *dm;
-	struct coord_actions actions;
-	struct state *state; /* NULL: nothing is stored */
-	struct faults faults;
-	struct decisions decisions;
-	struct exits exits;
-	struct web *_Atomic web; /* NULL: no models are taken */
-	char address[NET_ADDR_MAX];
-	pthread_mutex_t lock;
-	pthread_cond_t stopped; /* running has become false */
-	struct item *head, **tail;
-	bool open;	 /* a thread that enqueues drains the queue */
-	bool running;	 /* a thread is in the state machine */
-	bool main_waits; /* to be the running one */
-};
-
-#define ECHO_MS 2000
-
-static void work(struct shell *s);
-
-static void
-push(struct shell *s, struct item *i)
+void
+shell_push(struct shell *s, struct item *i)
 {
 	i->next = NULL;
 	pthread_mutex_lock(&s->lock);
@@ -109,8 +51,8 @@ on_call(void *arg, struct rpc_call *call)
 	}
 	i->kind = COORD_REQUEST;
 	i->call = call;
-	push(s, i);
-	work(s);
+	shell_push(s, i);
+	shell_work(s);
 }
 
 /* Called under the server's lock, so the main thread drains the queue. */
@@ -126,7 +68,7 @@ note_client(struct shell *s, enum coord_event_kind kind, uint64_t client_id, uin
 	i->kind = kind;
 	i->client_id = client_id;
 	i->seq = seq;
-	push(s, i);
+	shell_push(s, i);
 	daemon_wake(s->dm);
 }
 
@@ -159,177 +101,8 @@ on_lost(void *arg, uint64_t id, const char *addr)
 	i->kind = COORD_UNREACHABLE;
 	i->device_id = id;
 	err_set(&i->err, RC_UNREACHABLE, "%s", addr);
-	push(s, i);
-	work(s);
-}
-
-/* A device's answer; arg is the item that waited for it. */
-static void
-on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
-{
-	struct item *i = arg;
-	struct shell *s = i->shell;
-
-	if (i->token == 0) { /* nobody waits for it */
-		wire_reply_free(reply);
-		free(i);
-		return;
-	}
-	i->reply = reply;
-	if (rc != RC_OK)
-		err_set(&i->err, rc, "%s", text);
-	else
-		wire_reply_rc(reply, &i->err);
-	push(s, i);
-	work(s);
-}
-
-static void
-call_device(struct shell *s, const struct coord_action *a)
-{
-	struct item *i = calloc(1, sizeof *i);
-	struct rpc_client *client;
-	struct err err = {0};
-	enum rc rc;
-
-	if (!i) {
-		log_line(LOG_ERROR, "out of memory: a call to %s is lost", a->address);
-		return; /* the state machine's deadline ends it */
-	}
-	i->kind = COORD_RESULT;
-	i->shell = s;
-	i->token = a->token;
-	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
-				&err);
-	if (rc == RC_OK)
-		rc = rpc_call_packed(client, a->body.data, a->body.len,
-				     deadline_in_ms(a->timeout_ms), on_result, i, &err);
-	if (rc != RC_OK)
-		on_result(i, rc, NULL, err.text);
-}
-
-/* The echo is back, or is lost; arg is the item that tells. */
-static void
-on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
-{
-	struct item *i = arg;
-
-	(void)rc;
-	(void)text;
-	wire_reply_free(reply);
-	push(i->shell, i);
-	work(i->shell);
-}
-
-/* By the way that heartbeats take, through the socket. */
-static void
-ask_echo(struct shell *s, struct item *i)
-{
-	GpuSim__PingRequest m = GPU_SIM__PING_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	struct err err = {0};
-	enum rc rc = RC_OK;
-
-	i->kind = COORD_ECHO;
-	req.body_case = GPU_SIM__REQUEST__BODY_PING;
-	req.ping = &m;
-	if (!s->echo)
-		rc = rpc_client_open(rpc_server_self(s->server), RPC_CONNECT_LATER, &s->echo, &err);
-	if (rc == RC_OK)
-		rc = rpc_call_start(s->echo, &req, deadline_in_ms(ECHO_MS), on_echo, i, &err);
-	if (rc != RC_OK)
-		push(s, i); /* then silence is all there is to go by */
-}
-
-static void
-look(struct shell *s, const struct coord_action *a, struct item *i)
-{
-	i->kind = COORD_LOOKED;
-	i->device_id = a->device_id;
-	i->found = look_at(&s->looks, a->device_id, a->pid, clock_now_ns());
-	push(s, i);
-}
-
-/* The answer is an event in the queue. */
-static void
-sense(struct shell *s, const struct coord_action *a)
-{
-	struct item *i = calloc(1, sizeof *i);
-
-	if (!i)
-		return; /* it asks again */
-	i->shell = s;
-	if (a->kind == COORD_LOOK)
-		look(s, a, i);
-	else
-		ask_echo(s, i);
-}
-
-static void
-start_device(struct shell *s, const struct coord_action *a)
-{
-	GpuSim__DeviceMetadata *m =
-	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
-	struct item *i = calloc(1, sizeof *i);
-	struct err err = {0};
-	pid_t pid = 0;
-
-	if (!m)
-		err_set(&err, RC_NOMEM, "out of memory");
-	else
-		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed),
-			     &s->decisions, &pid, &err);
-	if (err.rc != RC_OK)
-		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
-			 a->device_id, err.text);
-	if (m)
-		gpu_sim__device_metadata__free_unpacked(m, NULL);
-	if (!i)
-		return; /* it will be missed */
-	i->kind = COORD_SPAWNED;
-	i->device_id = a->device_id;
-	i->pid = (uint32_t)pid;
-	i->err = err;
-	push(s, i); /* for the thread that we are */
-}
-
-static void
-carry_out(struct shell *s)
-{
-	for (size_t k = 0; k < s->actions.n; k++) {
-		const struct coord_action *a = &s->actions.v[k];
-
-		decisions_note(&s->decisions, a);
-		switch (a->kind) {
-		case COORD_ANSWER:
-			if (a->token)
-				rpc_reply_packed((struct rpc_call *)(uintptr_t)a->token,
-						 a->body.data, a->body.len);
-			else
-				rpc_server_remember(s->server, a->client_id, a->seq, a->body.data,
-						    a->body.len);
-			break;
-		case COORD_CALL:
-			call_device(s, a);
-			break;
-		case COORD_SPAWN:
-			start_device(s, a);
-			break;
-		case COORD_STORE: /* is committed already, or will be */
-			break;
-		case COORD_LOG:
-			log_say(LOG_INFO, LOG_RAS, "%s", a->body.data);
-			break;
-		case COORD_DISCARD:
-			sweep_file(a->address, a->device_id, NULL);
-			break;
-		case COORD_ASK_ECHO:
-		case COORD_LOOK:
-			sense(s, a);
-			break;
-		}
-	}
-	coord_actions_clear(&s->actions);
+	shell_push(s, i);
+	shell_work(s);
 }
 
 static void
@@ -345,7 +118,7 @@ feed(struct shell *s, struct coord_event *ev)
 		return;
 	}
 	state_commit(s->state, s->coord, &s->actions);
-	carry_out(s);
+	shell_carry_out(s);
 }
 
 static void
@@ -409,8 +182,8 @@ work_off(struct shell *s)
 	pthread_cond_signal(&s->stopped);
 }
 
-static void
-work(struct shell *s)
+void
+shell_work(struct shell *s)
 {
 	bool open;
 
@@ -540,7 +313,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	if (rc != RC_OK) {
 		shell_free(s, false);
 	} else {
-		carry_out(s);
+		shell_carry_out(s);
 		*out = s;
 	}
 	return rc;

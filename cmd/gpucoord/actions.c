@@ -1,0 +1,180 @@
+/* actions.c - carry out what the state machine wants. Design notes: shell.c. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "mem/sweep.h"
+#include "shell_impl.h"
+#include "spawn.h"
+
+#define ECHO_MS 2000
+
+/* A device's answer; arg is the item that waited for it. */
+static void
+on_result(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct item *i = arg;
+	struct shell *s = i->shell;
+
+	if (i->token == 0) { /* nobody waits for it */
+		wire_reply_free(reply);
+		free(i);
+		return;
+	}
+	i->reply = reply;
+	if (rc != RC_OK)
+		err_set(&i->err, rc, "%s", text);
+	else
+		wire_reply_rc(reply, &i->err);
+	shell_push(s, i);
+	shell_work(s);
+}
+
+static void
+call_device(struct shell *s, const struct coord_action *a)
+{
+	struct item *i = calloc(1, sizeof *i);
+	struct rpc_client *client;
+	struct err err = {0};
+	enum rc rc;
+
+	if (!i) {
+		log_line(LOG_ERROR, "out of memory: a call to %s is lost", a->address);
+		return; /* the state machine's deadline ends it */
+	}
+	i->kind = COORD_RESULT;
+	i->shell = s;
+	i->token = a->token;
+	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
+				&err);
+	if (rc == RC_OK)
+		rc = rpc_call_packed(client, a->body.data, a->body.len,
+				     deadline_in_ms(a->timeout_ms), on_result, i, &err);
+	if (rc != RC_OK)
+		on_result(i, rc, NULL, err.text);
+}
+
+/* The echo is back, or is lost; arg is the item that tells. */
+static void
+on_echo(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
+{
+	struct item *i = arg;
+
+	(void)rc;
+	(void)text;
+	wire_reply_free(reply);
+	shell_push(i->shell, i);
+	shell_work(i->shell);
+}
+
+/* By the way that heartbeats take, through the socket. */
+static void
+ask_echo(struct shell *s, struct item *i)
+{
+	GpuSim__PingRequest m = GPU_SIM__PING_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	struct err err = {0};
+	enum rc rc = RC_OK;
+
+	i->kind = COORD_ECHO;
+	req.body_case = GPU_SIM__REQUEST__BODY_PING;
+	req.ping = &m;
+	if (!s->echo)
+		rc = rpc_client_open(rpc_server_self(s->server), RPC_CONNECT_LATER, &s->echo, &err);
+	if (rc == RC_OK)
+		rc = rpc_call_start(s->echo, &req, deadline_in_ms(ECHO_MS), on_echo, i, &err);
+	if (rc != RC_OK)
+		shell_push(s, i); /* then silence is all there is to go by */
+}
+
+static void
+look(struct shell *s, const struct coord_action *a, struct item *i)
+{
+	i->kind = COORD_LOOKED;
+	i->device_id = a->device_id;
+	i->found = look_at(&s->looks, a->device_id, a->pid, clock_now_ns());
+	shell_push(s, i);
+}
+
+/* The answer is an event in the queue. */
+static void
+sense(struct shell *s, const struct coord_action *a)
+{
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* it asks again */
+	i->shell = s;
+	if (a->kind == COORD_LOOK)
+		look(s, a, i);
+	else
+		ask_echo(s, i);
+}
+
+static void
+start_device(struct shell *s, const struct coord_action *a)
+{
+	GpuSim__DeviceMetadata *m =
+	    gpu_sim__device_metadata__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	struct item *i = calloc(1, sizeof *i);
+	struct err err = {0};
+	pid_t pid = 0;
+
+	if (!m)
+		err_set(&err, RC_NOMEM, "out of memory");
+	else
+		spawn_device(m, s->address, s->dm->lifeline, atomic_load(&s->faults.allowed),
+			     &s->decisions, &pid, &err);
+	if (err.rc != RC_OK)
+		log_line(LOG_ERROR, "device %016" PRIx64 " cannot be started again: %s",
+			 a->device_id, err.text);
+	if (m)
+		gpu_sim__device_metadata__free_unpacked(m, NULL);
+	if (!i)
+		return; /* it will be missed */
+	i->kind = COORD_SPAWNED;
+	i->device_id = a->device_id;
+	i->pid = (uint32_t)pid;
+	i->err = err;
+	shell_push(s, i); /* for the thread that we are */
+}
+
+void
+shell_carry_out(struct shell *s)
+{
+	for (size_t k = 0; k < s->actions.n; k++) {
+		const struct coord_action *a = &s->actions.v[k];
+
+		decisions_note(&s->decisions, a);
+		switch (a->kind) {
+		case COORD_ANSWER:
+			if (a->token)
+				rpc_reply_packed((struct rpc_call *)(uintptr_t)a->token,
+						 a->body.data, a->body.len);
+			else
+				rpc_server_remember(s->server, a->client_id, a->seq, a->body.data,
+						    a->body.len);
+			break;
+		case COORD_CALL:
+			call_device(s, a);
+			break;
+		case COORD_SPAWN:
+			start_device(s, a);
+			break;
+		case COORD_STORE: /* is committed already, or will be */
+			break;
+		case COORD_LOG:
+			log_say(LOG_INFO, LOG_RAS, "%s", a->body.data);
+			break;
+		case COORD_DISCARD:
+			sweep_file(a->address, a->device_id, NULL);
+			break;
+		case COORD_ASK_ECHO:
+		case COORD_LOOK:
+			sense(s, a);
+			break;
+		}
+	}
+	coord_actions_clear(&s->actions);
+}

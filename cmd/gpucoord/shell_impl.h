@@ -1,0 +1,68 @@
+/*
+ * shell_impl.h - what the shell's two files share: shell.c brings events to the state machine, actions.c carries out
+ * what it wants.
+ */
+#ifndef GPUCOORD_SHELL_IMPL_H
+#define GPUCOORD_SHELL_IMPL_H
+
+#include <pthread.h>
+
+#include "connections.h"
+#include "exits.h"
+#include "faults.h"
+#include "grpc/server.h"
+#include "look.h"
+#include "net/rpc_client.h"
+#include "net/rpc_server.h"
+#include "shell.h"
+#include "state.h"
+
+/* An event in the queue. */
+struct item {
+	struct item *next;
+	struct shell *shell;
+	enum coord_event_kind kind;
+	struct rpc_call *call; /* request */
+	uint64_t device_id;    /* unreachable, looked, spawned */
+	enum coord_look found; /* looked */
+	uint64_t client_id;    /* gone, seen, cancel */
+	uint64_t seq;	       /* cancel */
+	uint64_t token;	       /* result */
+	struct err err;	       /* result, unreachable, spawned */
+	uint32_t pid;	       /* spawned */
+	GpuSim__Reply *reply;  /* result */
+};
+
+struct shell {
+	struct coord *coord;
+	struct rpc_server *server;
+	struct grpc_server *grpc; /* NULL: no such clients */
+	struct connections *connections;
+	struct rpc_client *echo; /* to ourselves */
+	struct looks looks;
+	struct daemon *dm;
+	struct coord_actions actions;
+	struct state *state; /* NULL: nothing is stored */
+	struct faults faults;
+	struct decisions decisions;
+	struct exits exits;
+	struct web *_Atomic web; /* NULL: no models are taken */
+	char address[NET_ADDR_MAX];
+	pthread_mutex_t lock;
+	pthread_cond_t stopped; /* running has become false */
+	struct item *head, **tail;
+	bool open;	 /* a thread that enqueues drains the queue */
+	bool running;	 /* a thread is in the state machine */
+	bool main_waits; /* to be the running one */
+};
+
+/* An event joins the queue. On any thread; but for the running one, shell_work follows. */
+void shell_push(struct shell *s, struct item *i);
+
+/* Work off the queue, unless another thread does. */
+void shell_work(struct shell *s);
+
+/* Running. What the state machine wanted in its last step. */
+void shell_carry_out(struct shell *s);
+
+#endif
