@@ -60,6 +60,7 @@ main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct tuner tuner = {0};
+	struct observer *observer = NULL;
 	struct shell *shell = NULL;
 	struct web *web = NULL;
 	struct decisions decisions = {0};
@@ -82,7 +83,9 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = decisions_open(&decisions, o.record, o.record_data, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, o.state, &o.coord, &dm, &shell, &err);
+		rc = observer_new(o.coord.host, NULL, &observer, &err);
+	if (rc == RC_OK)
+		rc = shell_new(o.listen, o.state, &o.coord, &dm, observer, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)
 		rc =
 		    coord_add_device(shell_coord(shell), o.device[i].id, o.device[i].address, &err);
@@ -122,6 +125,7 @@ main(int argc, char **argv)
 	alarm(STOP_WITHIN_SECS);
 	shell_free(shell, rc == RC_OK);
 	web_stop(web);
+	observer_free(observer);
 	decisions_close(&decisions);
 	tuner_fini(&tuner);
 	options_fini(&o);

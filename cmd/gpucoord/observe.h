@@ -2,9 +2,8 @@
  * observe.h - a view of the world from within the coordinator: its own answers, and the recorders of all devices.
  *
  * Status and events come by requests to ourselves, so the state machine is asked in its turn, like by anybody else. A
- * device of this host and user is read from its memory file, which is opened when the device registers. When the file
- * loses its name, its recorder is copied and the file is closed, so that no dead device holds memory: the copies of the
- * last OBSERVE_GONE devices are kept. A device of another host is asked.
+ * device of this host and user is read from its memory file (keep.h), also when it has ended; one of another host is
+ * asked (far.h).
  */
 #ifndef GPUCOORD_OBSERVE_H
 #define GPUCOORD_OBSERVE_H
@@ -12,10 +11,6 @@
 #include "view/world.h"
 
 struct observer;
-
-#define OBSERVE_FILES	   1024 /* of devices that are kept open */
-#define OBSERVE_GONE	   32	/* copies of recorders whose files have gone */
-#define OBSERVE_GONE_BYTES (64u << 20)
 
 /*
  * observer_new - has a thread of its own.

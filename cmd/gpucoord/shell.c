@@ -44,6 +44,8 @@ on_call(void *arg, struct rpc_call *call)
 		web_put(atomic_load(&s->web), call);
 		return;
 	}
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_REGISTER_DEVICE)
+		observer_hears(s->observer, rpc_request(call)->registerdevice->metadata);
 	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
@@ -284,7 +286,7 @@ shell_grpc_address(const struct shell *s)
 
 enum rc
 shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
-	  struct shell **out, struct err *err)
+	  struct observer *observer, struct shell **out, struct err *err)
 {
 	struct rpc_handler handler = {.call = on_call, .gone = on_gone, .back = on_back};
 	struct shell *s = calloc(1, sizeof *s);
@@ -299,6 +301,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
+	s->observer = observer;
 	exits_init(&s->exits, -1);
 	handler.arg = s;
 	rc = rpc_server_start(addr, &handler, &s->server, err);
@@ -306,8 +309,10 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
 		cfg->persists = state_wanted(state, addr);
-		rc = coord_new(cfg, &s->coord, err);
+		rc = observer_serves(observer, rpc_server_self(s->server), err);
 	}
+	if (rc == RC_OK)
+		rc = coord_new(cfg, &s->coord, err);
 	if (rc == RC_OK)
 		rc = state_open(state, addr, s->coord, &s->actions, &s->state, err);
 	if (rc != RC_OK) {

@@ -9,14 +9,15 @@
 #include "coord/coord.h"
 #include "decisions.h"
 #include "net/net.h"
+#include "observe.h"
 #include "web.h"
 
 struct shell;
 
 /* Serve at addr and go on from the state (state_open); events wake dm. What the
- * configuration says of address and state is filled in. */
+ * configuration says of address and state is filled in. The observer hears of the devices, and lives longer. */
 enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
-		  struct shell **out, struct err *err);
+		  struct observer *observer, struct shell **out, struct err *err);
 
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);

@@ -39,6 +39,7 @@ struct shell {
 	struct grpc_server *grpc; /* NULL: no such clients */
 	struct connections *connections;
 	struct rpc_client *echo; /* to ourselves */
+	struct observer *observer;
 	struct looks looks;
 	struct daemon *dm;
 	struct coord_actions actions;

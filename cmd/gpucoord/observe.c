@@ -1,0 +1,291 @@
+/*
+ * Design notes. Each view is put together by the thread that wants it: two requests to ourselves, then the recorders
+ * one after the other. Those of other hosts, of which each costs several round trips, are read by up to FAR_THREADS
+ * threads that live as long as the view takes. A device is read into its own part of the world, so the threads share
+ * only the number of the next device.
+ */
+#include "observe.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "far.h"
+#include "keep.h"
+#include "net/net.h"
+#include "net/rpc_client.h"
+
+#define FAR_THREADS 8
+
+struct observer {
+	char host[64];
+	struct keeper *keeper;
+	struct fars *fars;
+	struct flight_source coordinator; /* read NULL: there is none */
+	struct rpc_client *self;
+};
+
+enum rc
+observer_new(const char *host, const struct flight_source *coordinator, struct observer **out,
+	     struct err *err)
+{
+	struct observer *o = calloc(1, sizeof *o);
+	enum rc rc = RC_OK;
+
+	if (!o || !(o->fars = fars_new()))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = keeper_new(host, &o->keeper, err);
+	if (rc != RC_OK) {
+		observer_free(o);
+		return rc;
+	}
+	snprintf(o->host, sizeof o->host, "%s", host);
+	if (coordinator)
+		o->coordinator = *coordinator;
+	*out = o;
+	return RC_OK;
+}
+
+enum rc
+observer_serves(struct observer *o, const char *self, struct err *err)
+{
+	return rpc_client_open(self, RPC_CONNECT_LATER, &o->self, err);
+}
+
+void
+observer_hears(struct observer *o, const GpuSim__DeviceMetadata *m)
+{
+	keeper_hears(o->keeper, m);
+}
+
+void
+observer_free(struct observer *o)
+{
+	if (!o)
+		return;
+	rpc_client_close(o->self);
+	keeper_free(o->keeper);
+	fars_free(o->fars);
+	free(o);
+}
+
+/* ---- the coordinator's answers */
+
+static enum rc
+ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind,
+    uint64_t deadline_ns, GpuSim__Reply **out, struct err *err)
+{
+	enum rc rc = rpc_call(o->self, req, deadline_ns, out, err);
+
+	if (rc == RC_OK && (*out)->body_case != kind) {
+		wire_reply_free(*out);
+		rc = err_set(err, RC_INTERNAL, "the coordinator answers another question");
+	}
+	return rc;
+}
+
+static enum rc
+ask_status(struct observer *o, uint64_t deadline_ns, GpuSim__StatusResponse **out, struct err *err)
+{
+	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &m;
+	rc = ask(o, &req, GPU_SIM__REPLY__BODY_STATUS, deadline_ns, &reply, err);
+	if (rc != RC_OK)
+		return rc;
+	*out = reply->status;
+	reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+static enum rc
+ask_events(struct observer *o, uint64_t deadline_ns, GpuSim__EventsResponse **out, struct err *err)
+{
+	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
+	req.events = &m;
+	rc = ask(o, &req, GPU_SIM__REPLY__BODY_EVENTS, deadline_ns, &reply, err);
+	if (rc != RC_OK)
+		return rc;
+	*out = reply->events;
+	reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+static uint64_t
+wall_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static enum rc
+ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err *err)
+{
+	GpuSim__StatusResponse *status = NULL;
+	GpuSim__EventsResponse *events = NULL;
+	enum rc rc = ask_status(o, deadline_ns, &status, err);
+
+	if (rc == RC_OK)
+		rc = ask_events(o, deadline_ns, &events, err);
+	if (rc == RC_OK)
+		rc = world_new(status, events, wall_ns(), out, err);
+	if (rc == RC_OK)
+		return RC_OK;
+	if (status)
+		gpu_sim__status_response__free_unpacked(status, NULL);
+	if (events)
+		gpu_sim__events_response__free_unpacked(events, NULL);
+	return rc;
+}
+
+/* ---- the recorders */
+
+/* A view in the making. */
+struct viewing {
+	struct observer *o;
+	struct world *world;
+	size_t records;
+	uint64_t deadline_ns;
+	const bool *far;    /* by device */
+	atomic_size_t next; /* of the devices */
+	atomic_bool nomem;
+};
+
+static void
+cannot(struct viewing *v, size_t i, const struct err *why)
+{
+	struct world_device *d = &v->world->device[i];
+
+	snprintf(d->why_not, sizeof d->why_not, "%.*s", (int)sizeof d->why_not - 1, why->text);
+}
+
+static void
+read_source(struct viewing *v, size_t i, struct flight_source s)
+{
+	struct err err = {0};
+
+	if (world_read(v->world, i, &s, v->records, &err) != RC_OK)
+		atomic_store(&v->nomem, true);
+}
+
+/* From its file. False: it has none that we could read, but it may answer. */
+static bool
+read_near(struct viewing *v, size_t i)
+{
+	const GpuSim__DeviceMetadata *m = v->world->device[i].meta;
+	struct err err = {0};
+	struct kept *e;
+
+	if (keeper_hold(v->o->keeper, m, &e, &err) != RC_OK) {
+		cannot(v, i, &err);
+		return strcmp(m->host, v->o->host) == 0 && m->state;
+	}
+	read_source(v, i, kept_source(e));
+	keeper_release(v->o->keeper, e);
+	return true;
+}
+
+static void
+read_far(struct viewing *v, size_t i)
+{
+	const GpuSim__DeviceMetadata *m = v->world->device[i].meta;
+	struct err err = {0};
+	struct far *h;
+
+	if (m->state) {
+		err_set(&err, RC_FAILED, "the device is lost, and its host is another");
+		cannot(v, i, &err);
+	} else if (far_hold(v->o->fars, m->address, v->deadline_ns, &h, &err) != RC_OK) {
+		cannot(v, i, &err);
+	} else {
+		read_source(v, i, far_source(h));
+		far_release(v->o->fars, h);
+	}
+}
+
+static void *
+read_fars(void *arg)
+{
+	struct viewing *v = arg;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&v->next, 1)) < v->world->ndevices)
+		if (v->far[i])
+			read_far(v, i);
+	return NULL;
+}
+
+static void
+read_all_far(struct viewing *v, size_t n)
+{
+	pthread_t thread[FAR_THREADS];
+	size_t started = 0;
+
+	while (started + 1 < n && started < FAR_THREADS &&
+	       pthread_create(&thread[started], NULL, read_fars, v) == 0)
+		started++;
+	read_fars(v);
+	while (started)
+		pthread_join(thread[--started], NULL);
+}
+
+static enum rc
+read_all(struct viewing *v, struct err *err)
+{
+	struct world *w = v->world;
+	bool *far = alloc_zeroed(w->ndevices + 1, sizeof *far);
+	size_t nfar = 0;
+
+	if (!far)
+		return err_set(err, RC_NOMEM, "out of memory");
+	v->far = far;
+	for (size_t i = 0; i < w->ndevices; i++) {
+		far[i] = !read_near(v, i);
+		nfar += far[i];
+	}
+	if (nfar)
+		read_all_far(v, nfar);
+	free(far);
+	if (v->o->coordinator.read)
+		read_source(v, WORLD_COORDINATOR, v->o->coordinator);
+	if (atomic_load(&v->nomem))
+		return err_set(err, RC_NOMEM, "out of memory");
+	world_processes(w);
+	world_clocks(w);
+	return RC_OK;
+}
+
+enum rc
+observe_world(struct observer *o, size_t records, uint64_t deadline_ns, struct world **out,
+	      struct err *err)
+{
+	struct viewing v = {.o = o, .records = records, .deadline_ns = deadline_ns};
+	enum rc rc = ask_all(o, deadline_ns, &v.world, err);
+
+	if (rc == RC_OK)
+		rc = read_all(&v, err);
+	if (rc != RC_OK) {
+		world_free(v.world);
+		return rc;
+	}
+	*out = v.world;
+	return RC_OK;
+}
