@@ -203,6 +203,8 @@ void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint6
 /* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse
  * takes them with or without the dash: "all-reduce", "reducescatter". */
 const char *coll_name(enum gpusim_coll coll);
+/* A kind of step's: "recv-reduce"; "?" for a number that is none. */
+const char *plan_step_name(unsigned kind);
 enum rc coll_parse(const char *name, enum gpusim_coll *out, struct err *err);
 
 /* It takes a redop and STEP_FINISH; has a root; is one half of a transfer to a peer. */

@@ -13,6 +13,12 @@ static const char *const buf_names[] = {"in", "out", "tmp", "wide", "shared"};
 static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
 				    "finish", "sync", "share",	     "reduce-all"};
 
+const char *
+plan_step_name(unsigned kind)
+{
+	return kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "?";
+}
+
 static const char *
 kind_of(const struct plan_step *s)
 {

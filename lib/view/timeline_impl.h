@@ -1,0 +1,116 @@
+/*
+ * timeline_impl.h - what the files of the timeline share.
+ *
+ *	timeline.c		processes, threads, instants, counters
+ *	timeline_slice.c	slices: lanes, operations with their steps, what stands alone
+ *	timeline_flow.c		from each send to its receive
+ *	timeline_world.c	a whole world, in the order of time
+ */
+#ifndef VIEW_TIMELINE_IMPL_H
+#define VIEW_TIMELINE_IMPL_H
+
+#include <stdbool.h>
+
+#include "view/timeline.h"
+
+#define LANES_MAX 256u /* threads of one ring, for operations that overlap */
+
+/* A thread of the trace. What it shows last ended then, by both clocks: ticks tell whether two overlap, and ns are
+ * kept from overlapping when the clock was set right in between. */
+struct lane {
+	uint32_t tid;
+	uint64_t end_ticks, end_ns;
+};
+
+/* A ring, as long as one stream has it. */
+struct track {
+	struct timeline_process *p;
+	uint32_t index;
+	uint64_t opened;
+	char name[64];
+	struct lane *lane;
+	size_t nlanes;
+	/* Steps and waits whose operation has not ended, in their order. */
+	union flight_record *step;
+	size_t nsteps, room;
+};
+
+struct timeline_process {
+	struct timeline *t;
+	struct timeline_process *next;
+	uint64_t device; /* 0: the coordinator */
+	uint32_t pid, ordinal;
+	bool ranked; /* its name tells a rank */
+	struct track *track[FLIGHT_RINGS_MAX];
+	uint64_t window, bytes; /* of operations that ended in this window */
+	bool moved;		/* some have */
+	uint64_t memory_at, memory_used;
+	char host[64];
+	uint64_t error_ns;
+	bool clocked;
+};
+
+/* One end of an arrow. */
+struct flow_key {
+	uint64_t comm, seq;
+	uint32_t epoch, src, dst, n; /* n: which of the operation's chunks from src to dst */
+};
+struct flow_end {
+	struct flow_key key;
+	bool receives;
+	uint32_t pid, tid;
+	uint64_t at_ns;
+	uint32_t next; /* of its bucket, + 1 */
+	bool used;
+};
+struct flows {
+	struct flow_end *end;
+	uint32_t *bucket; /* place + 1 */
+	uint32_t at;	  /* the next place to use: the oldest */
+	uint64_t id;	  /* of the last arrow */
+	uint64_t given_up;
+};
+
+struct timeline {
+	struct trace_out out;
+	uint64_t begin_ns;
+	struct timeline_process *processes;
+	uint32_t pids, tids;
+	struct flows flows;
+	uint32_t *count; /* chunks to and from each rank, of the operation at hand */
+	size_t ncounts;
+	uint64_t lost, bad, steps_given_up;
+};
+
+/* Since the trace's beginning; 0 before it. */
+uint64_t timeline_ns(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
+
+/* Did it end before the trace's beginning? */
+bool timeline_before(const struct timeline *t, const struct flight_clock *c, uint64_t ticks);
+
+/* The lane's thread has a name. NULL: out of memory. */
+struct lane *track_lane(struct track *k, uint64_t begin_ticks);
+
+/* timeline_slice.c: an operation that has ended (now_ns 0) or runs, with what lies below it; one record that stands alone; and
+ * a step, which waits for its operation. RC_NOMEM. */
+enum rc slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *op,
+		 const struct flight_live *live, uint64_t now_ns, struct err *err);
+enum rc slice_alone(struct track *k, const struct flight_clock *c, const union flight_record *r,
+		    struct err *err);
+enum rc slice_keep(struct track *k, const union flight_record *r, struct err *err);
+
+/* The steps whose operation never came. */
+void slice_orphans(struct track *k, const struct flight_clock *c);
+
+/* An operation has moved bytes. */
+void process_moved(struct timeline_process *p, uint64_t end_ns, uint64_t bytes);
+
+/* It is rank `rank` of something. */
+void process_ranked(struct timeline_process *p, uint32_t rank);
+
+/* timeline_flow.c */
+enum rc flows_init(struct flows *f, struct err *err);
+void flows_fini(struct flows *f);
+void flow_add(struct timeline *t, const struct flow_end *end);
+
+#endif

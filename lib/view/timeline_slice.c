@@ -1,0 +1,519 @@
+/*
+ * Slices. A step is recorded when it ends, before its operation, so steps wait here for their operation and are written
+ * below it: outer slices first, each within the one around it.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "coll/plan.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
+#include "view/timeline_impl.h"
+#include "wire/frame.h"
+
+#define DEPTH_MAX 8 /* of slices within a slice */
+
+/* ---- what a slice says */
+
+static void
+begin_slice(struct track *k, const struct lane *lane, const char *cat, uint64_t begin_ns,
+	    uint64_t end_ns)
+{
+	struct trace_out *o = &k->p->t->out;
+
+	trace_begin(o, 'X', k->p->pid, lane->tid);
+	trace_us(o, "ts", begin_ns);
+	trace_us(o, "dur", end_ns - begin_ns);
+	trace_text(o, "cat", cat);
+}
+
+static void
+put_result(struct trace_out *o, uint8_t result)
+{
+	trace_text(o, "result", rc_name((enum rc)result));
+}
+
+/* Ticks of an interval. */
+static uint64_t
+span_ns(const struct flight_clock *c, uint64_t ticks)
+{
+	double ns = (double)ticks * c->ns_per_tick;
+
+	return ns < 9e18 ? (uint64_t)ns : UINT64_MAX;
+}
+
+static uint64_t
+op_bytes(const struct flight_op *op)
+{
+	uint64_t nbytes;
+
+	return __builtin_mul_overflow(op->count, dtype_size((enum gpusim_dtype)op->dtype), &nbytes)
+		   ? 0
+		   : nbytes;
+}
+
+static bool
+reduces(unsigned coll)
+{
+	return coll == GPUSIM_ALLREDUCE || coll == GPUSIM_REDUCE || coll == GPUSIM_REDUCESCATTER;
+}
+
+static const char *
+root_word(unsigned coll)
+{
+	switch (coll) {
+	case GPUSIM_SEND:
+	case GPUSIM_RECV:
+		return "peer";
+	case GPUSIM_BROADCAST:
+	case GPUSIM_REDUCE:
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return "root";
+	default:
+		return NULL;
+	}
+}
+
+static void
+put_op(struct trace_out *o, const struct flight_op *op)
+{
+	const struct plan_algo *algo =
+	    op->algo ? plan_algo_at((enum gpusim_coll)op->coll, op->algo - 1u) : NULL;
+
+	trace_number(o, "comm", op->comm);
+	trace_number(o, "epoch", op->epoch);
+	trace_number(o, "seq", frame_op_shown(op->seq));
+	trace_number(o, "rank", op->rank);
+	trace_number(o, "ranks", op->nranks);
+	if (algo)
+		trace_text(o, "algo", algo->name);
+	trace_text(o, "type", dtype_name((enum gpusim_dtype)op->dtype));
+	if (reduces(op->coll))
+		trace_text(o, "op", redop_name((enum gpusim_redop)op->redop));
+	trace_number(o, "count", op->count);
+	trace_number(o, "bytes", op_bytes(op));
+	if (root_word(op->coll))
+		trace_number(o, root_word(op->coll), op->root);
+	trace_text(o, "path", op->flags & FLIGHT_BY_MEMORY ? "memory" : "frames");
+}
+
+static const char *
+step_name(const struct flight_step *s)
+{
+	if (s->what)
+		return plan_step_name(s->what - 1u);
+	return s->step <= 1 ? "open" : "close";
+}
+
+static void
+put_step(struct trace_out *o, const struct flight_clock *c, const struct flight_step *s)
+{
+	trace_number(o, "step", s->step);
+	if (s->peer)
+		trace_number(o, "peer", s->peer - 1);
+	if (s->bytes)
+		trace_number(o, "bytes", s->bytes);
+	trace_us(o, "waited_us", span_ns(c, s->waited));
+	put_result(o, s->result);
+}
+
+/* Whose step it is, where no slice around it tells. */
+static void
+put_whose(struct trace_out *o, const struct flight_step *s)
+{
+	trace_number(o, "comm", s->comm);
+	trace_number(o, "epoch", s->epoch);
+	trace_number(o, "seq", frame_op_shown(s->seq));
+}
+
+static void
+wait_name(struct trace_out *o, uint32_t peer)
+{
+	char name[40];
+
+	snprintf(name, sizeof name, "wait for rank %" PRIu32, peer - 1);
+	trace_text(o, "name", peer ? name : "wait");
+}
+
+static void
+write_step(struct track *k, const struct lane *lane, const struct flight_clock *c,
+	   const struct flight_step *s, uint64_t begin_ns, uint64_t end_ns, bool alone)
+{
+	struct trace_out *o = &k->p->t->out;
+
+	begin_slice(k, lane, s->kind == FLIGHT_WAIT ? "wait" : "step", begin_ns, end_ns);
+	if (s->kind == FLIGHT_WAIT)
+		wait_name(o, s->peer);
+	else
+		trace_text(o, "name", step_name(s));
+	trace_args(o);
+	put_step(o, c, s);
+	if (alone)
+		put_whose(o, s);
+	trace_end(o);
+}
+
+/* ---- steps of an operation */
+
+enum rc
+slice_keep(struct track *k, const union flight_record *r, struct err *err)
+{
+	size_t room = k->room ? 2 * k->room : 64;
+	union flight_record *more;
+
+	if (k->nsteps == TIMELINE_STEPS) { /* their operations ended long ago */
+		k->nsteps /= 2;
+		memmove(k->step, k->step + k->nsteps, k->nsteps * sizeof *k->step);
+		k->p->t->steps_given_up += k->nsteps;
+	}
+	if (k->nsteps == k->room) {
+		more = alloc_resize(k->step, room, sizeof *more);
+		if (!more)
+			return err_set(err, RC_NOMEM, "out of memory");
+		k->step = more;
+		k->room = room;
+	}
+	k->step[k->nsteps++] = *r;
+	return RC_OK;
+}
+
+static bool
+is_of(const struct flight_step *s, const struct flight_op *op)
+{
+	return s->comm == op->comm && s->seq == op->seq && s->epoch == op->epoch;
+}
+
+/* Move the operation's steps behind the others; how many. */
+static size_t
+gather_steps(struct track *k, const struct flight_op *op, union flight_record **out)
+{
+	size_t n = 0, others = 0;
+
+	for (size_t i = 0; i < k->nsteps; i++)
+		n += is_of(&k->step[i].step, op);
+	*out = NULL;
+	if (n == 0 || !(*out = alloc_zeroed(n, sizeof **out)))
+		return 0;
+	n = 0;
+	for (size_t i = 0; i < k->nsteps; i++)
+		if (is_of(&k->step[i].step, op))
+			(*out)[n++] = k->step[i];
+		else
+			k->step[others++] = k->step[i];
+	k->nsteps = others;
+	return n;
+}
+
+/* Outer slices first. */
+static int
+by_begin(const void *a, const void *b)
+{
+	const struct flight_step *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->end != y->end)
+		return x->end > y->end ? -1 : 1;
+	return (x->kind == FLIGHT_WAIT) - (y->kind == FLIGHT_WAIT);
+}
+
+/* The operation at hand, for its steps' arrows. */
+struct arrows {
+	const struct flight_op *op;
+	bool wanted; /* all its steps were recorded */
+};
+
+static void
+add_arrow(struct track *k, const struct lane *lane, const struct arrows *a,
+	  const struct flight_step *s, uint64_t begin_ns, uint64_t end_ns)
+{
+	struct timeline *t = k->p->t;
+	bool sends = s->what == STEP_SEND + 1;
+	bool receives = s->what == STEP_RECV + 1 || s->what == STEP_RECV_REDUCE + 1;
+	uint32_t peer = s->peer - 1;
+	struct flow_end e;
+
+	if (!a->wanted || s->kind != FLIGHT_STEP || !(sends || receives) || peer >= a->op->nranks ||
+	    s->result != RC_OK)
+		return;
+	e = (struct flow_end){
+	    .key = {.comm = s->comm,
+		    .seq = s->seq,
+		    .epoch = s->epoch,
+		    .src = sends ? a->op->rank : peer,
+		    .dst = sends ? peer : a->op->rank,
+		    .n = t->count[2 * peer + receives]++},
+	    .receives = receives,
+	    .pid = k->p->pid,
+	    .tid = lane->tid,
+	    .at_ns = sends || end_ns == begin_ns ? begin_ns : end_ns - 1,
+	};
+	flow_add(t, &e);
+}
+
+/* Steps, sorted, within an interval of a lane. */
+static void
+write_steps(struct track *k, const struct lane *lane, const struct flight_clock *c,
+	    const struct arrows *a, const union flight_record *v, size_t n, uint64_t begin_ns,
+	    uint64_t end_ns)
+{
+	uint64_t ends[DEPTH_MAX] = {end_ns}, at = begin_ns;
+	size_t depth = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct flight_step *s = &v[i].step;
+		uint64_t b = timeline_ns(k->p->t, c, s->begin), e = timeline_ns(k->p->t, c, s->end);
+
+		b = b > at ? b : at;
+		while (depth > 1 && ends[depth - 1] <= b)
+			depth--;
+		if (depth == DEPTH_MAX)
+			depth--;
+		b = b < ends[depth - 1] ? b : ends[depth - 1];
+		e = e < ends[depth - 1] ? e : ends[depth - 1];
+		e = e > b ? e : b;
+		write_step(k, lane, c, s, b, e, false);
+		add_arrow(k, lane, a, s, b, e);
+		ends[depth++] = e;
+		at = b;
+	}
+}
+
+/* ---- operations */
+
+/* Were its steps recorded from the first on? Then chunks can be counted; and there is room to. */
+static bool
+wants_arrows(struct timeline *t, const struct flight_op *op, const union flight_record *v, size_t n)
+{
+	size_t need = 2 * (size_t)op->nranks;
+	bool first = false;
+	uint32_t *more;
+
+	for (size_t i = 0; i < n && !first; i++)
+		first = v[i].kind == FLIGHT_STEP && v[i].step.step <= 1;
+	if (!first)
+		return false;
+	if (need > t->ncounts) {
+		more = alloc_resize(t->count, need, sizeof *more);
+		if (!more)
+			return false;
+		t->count = more;
+		t->ncounts = need;
+	}
+	memset(t->count, 0, need * sizeof *t->count);
+	return true;
+}
+
+static uint64_t
+waited(const struct flight_clock *c, const union flight_record *v, size_t n)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].kind == FLIGHT_WAIT)
+			ticks += v[i].step.waited;
+	return span_ns(c, ticks);
+}
+
+/* When an operation ended that says it did not: its process was killed in it. */
+static uint64_t
+last_tick(const struct flight_op *op, const union flight_record *v, size_t n)
+{
+	uint64_t last = op->begin;
+
+	for (size_t i = 0; i < n; i++)
+		last = v[i].step.end > last ? v[i].step.end : last;
+	return last;
+}
+
+static void
+write_op(struct track *k, const struct lane *lane, const struct flight_clock *c,
+	 const struct flight_op *op, const union flight_record *v, size_t n, uint64_t begin_ns,
+	 uint64_t end_ns, const struct flight_live *live)
+{
+	struct trace_out *o = &k->p->t->out;
+
+	begin_slice(k, lane, "op", begin_ns, end_ns);
+	trace_text(o, "name", coll_name((enum gpusim_coll)op->coll));
+	if (op->result != RC_OK)
+		trace_text(o, "cname", "terrible");
+	trace_args(o);
+	put_op(o, op);
+	trace_us(o, "queued_us", span_ns(c, (uint64_t)op->queued * 64));
+	trace_us(o, "waited_us", waited(c, v, n));
+	if (live)
+		trace_number(o, "steps", atomic_load(&live->steps));
+	if (live || op->end == 0)
+		trace_text(o, "result", live ? "running" : "killed");
+	else
+		put_result(o, op->result);
+	trace_end(o);
+}
+
+/* The wait that goes on. */
+static void
+write_waiting(struct track *k, const struct lane *lane, const struct flight_clock *c,
+	      const struct flight_live *live, uint64_t from_ns, uint64_t end_ns)
+{
+	struct trace_out *o = &k->p->t->out;
+	uint32_t peer = atomic_load(&live->waits_for);
+	uint64_t since = timeline_ns(k->p->t, c, atomic_load(&live->since));
+
+	if (peer == 0 || since > end_ns)
+		return;
+	since = since > from_ns ? since : from_ns;
+	begin_slice(k, lane, "wait", since, end_ns);
+	wait_name(o, peer);
+	trace_args(o);
+	trace_number(o, "step", atomic_load(&live->waits_in));
+	trace_number(o, "peer", peer - 1);
+	trace_us(o, "waited_us", end_ns - since);
+	trace_text(o, "result", "running");
+	trace_end(o);
+}
+
+enum rc
+slice_op(struct track *k, const struct flight_clock *c, const struct flight_op *op,
+	 const struct flight_live *live, uint64_t now_ns, struct err *err)
+{
+	struct timeline *t = k->p->t;
+	union flight_record *v;
+	size_t n = gather_steps(k, op, &v);
+	uint64_t end = op->end ? op->end : last_tick(op, v, n);
+	uint64_t b = timeline_ns(t, c, op->begin), e = timeline_ns(t, c, end), until;
+	struct arrows a = {op, wants_arrows(t, op, v, n)};
+	struct lane *lane;
+
+	if (live)
+		e = now_ns > t->begin_ns ? now_ns - t->begin_ns : 0;
+	else if (timeline_before(t, c, end)) {
+		free(v);
+		return RC_OK;
+	}
+	lane = track_lane(k, op->begin);
+	if (!lane) {
+		free(v);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	b = b > lane->end_ns ? b : lane->end_ns;
+	e = e > b ? e : b;
+	process_ranked(k->p, op->rank);
+	write_op(k, lane, c, op, v, n, b, e, live);
+	if (n)
+		qsort(v, n, sizeof *v, by_begin);
+	write_steps(k, lane, c, &a, v, n, b, e);
+	if (live) {
+		until = n ? timeline_ns(t, c, last_tick(op, v, n)) : b;
+		write_waiting(k, lane, c, live, until > b ? until : b, e);
+	} else if (op->result == RC_OK && op->end) {
+		process_moved(k->p, e, op_bytes(op));
+	}
+	lane->end_ticks = live ? UINT64_MAX : end;
+	lane->end_ns = e;
+	free(v);
+	return RC_OK;
+}
+
+/* ---- what stands alone */
+
+static const char *
+copy_name(unsigned what)
+{
+	static const char *const names[] = {
+	    [FLIGHT_COPY_DEVICE] = "copy",
+	    [FLIGHT_COPY_IN] = "copy in",
+	    [FLIGHT_COPY_OUT] = "copy out",
+	    [FLIGHT_MEMSET] = "memset",
+	    [FLIGHT_PAUSE_EVENT] = "wait for an event",
+	    [FLIGHT_PAUSE_QUEUE] = "wait for a queue",
+	    [FLIGHT_PAUSE_HOST] = "wait for the program",
+	    [FLIGHT_PAUSE_TURN] = "wait for its turn",
+	};
+
+	return what < sizeof names / sizeof *names && names[what] ? names[what] : "?";
+}
+
+static void
+write_kernel(struct trace_out *o, const struct flight_kernel *r)
+{
+	char grid[48];
+
+	trace_text(o, "name", r->name);
+	trace_args(o);
+	if (r->grid[0]) {
+		snprintf(grid, sizeof grid, "%" PRIu32 "x%" PRIu32 "x%" PRIu32, r->grid[0],
+			 r->grid[1], r->grid[2]);
+		trace_text(o, "grid", grid);
+		trace_number(o, "threads", r->threads);
+	}
+	trace_number(o, "argument_bytes", r->argbytes);
+	put_result(o, r->result);
+}
+
+static void
+write_copy(struct trace_out *o, const struct flight_copy *r)
+{
+	trace_text(o, "name", copy_name(r->what));
+	trace_args(o);
+	if (r->kind == FLIGHT_COPY) {
+		trace_number(o, "bytes", r->nbytes);
+		if (r->dst)
+			trace_hex(o, "dst", r->dst);
+		if (r->src)
+			trace_hex(o, "src", r->src);
+	} else if (r->with) {
+		trace_number(o, "with", r->with);
+	}
+	put_result(o, r->result);
+}
+
+/* Kernels, copies and pauses have their interval where steps have it. */
+_Static_assert(offsetof(struct flight_kernel, begin) == offsetof(struct flight_step, begin) &&
+		   offsetof(struct flight_copy, begin) == offsetof(struct flight_step, begin),
+	       "one place");
+
+enum rc
+slice_alone(struct track *k, const struct flight_clock *c, const union flight_record *r,
+	    struct err *err)
+{
+	struct trace_out *o = &k->p->t->out;
+	uint64_t b = timeline_ns(k->p->t, c, r->step.begin),
+		 e = timeline_ns(k->p->t, c, r->step.end);
+	struct lane *lane;
+
+	if (timeline_before(k->p->t, c, r->step.end))
+		return RC_OK;
+	lane = track_lane(k, r->step.begin);
+	if (!lane)
+		return err_set(err, RC_NOMEM, "out of memory");
+	b = b > lane->end_ns ? b : lane->end_ns;
+	e = e > b ? e : b;
+	if (r->kind == FLIGHT_WAIT || r->kind == FLIGHT_STEP) {
+		write_step(k, lane, c, &r->step, b, e, true);
+	} else {
+		begin_slice(k, lane, flight_kind_name(r->kind), b, e);
+		if (r->kind == FLIGHT_KERNEL)
+			write_kernel(o, &r->kernel);
+		else
+			write_copy(o, &r->copy);
+		trace_end(o);
+	}
+	lane->end_ticks = r->step.end;
+	lane->end_ns = e;
+	return RC_OK;
+}
+
+void
+slice_orphans(struct track *k, const struct flight_clock *c)
+{
+	if (k->nsteps)
+		qsort(k->step, k->nsteps, sizeof *k->step, by_begin);
+	for (size_t i = 0; i < k->nsteps; i++)
+		slice_alone(k, c, &k->step[i], NULL);
+	k->nsteps = 0;
+}
