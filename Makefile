@@ -26,6 +26,7 @@ api_libs       := $(nng_libs) -lprotobuf-c -lz -lm
 house_libs     := $(api_libs) -ldl
 image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
+http_libs      := -lmicrohttpd
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -51,7 +52,9 @@ lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
 protos   := gpu_sim grpc/health/v1/health grpc/reflection/v1/reflection
 gen      := $(protos:%=%.pb-c) grpc_descriptors
 lib_obj  := $(lib_src:%.c=$(BUILD)/obj/%.o) $(gen:%=$(BUILD)/obj/%.o)
-api_obj  := $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj))
+# The library serves no HTTP.
+api_obj  := $(filter-out %/net/http_server.o %/net/http_answer.o,\
+    $(filter $(foreach r,base wire net mem flight client,$(BUILD)/obj/lib/$r/%) %/gpu_sim.pb-c.o,$(lib_obj)))
 # The home of NCCL's interface: a folder with the names that programs written for NCCL and CUDA look for.
 home     := $(BUILD)/nccl
 nccl_inc := $(patsubst include/nccl/%,$(home)/include/%,$(wildcard include/nccl/*.h include/nccl/*.hpp))
@@ -174,7 +177,7 @@ ifeq ($(STATIC),1)
 $(BUILD)/bin/gpuctl: private house_ldflags += -static \
     $(if $(shell $(LD) --help | grep -e --no-warnings),-Wl$(comma)--no-warnings)
 endif
-$(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs)
+$(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs) $(http_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
@@ -211,7 +214,7 @@ $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
-	    $(house_libs))
+	    $(http_libs) $(house_libs))
 
 # The runtime's own files, for tests of its parts.
 $(BUILD)/obj/tests/unit/t_cudart_%.o: house_cppflags += -Iinclude/nccl
@@ -348,7 +351,7 @@ $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/options.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
-	    $(grpc_libs) $(house_libs),LD,$@)
+	    $(grpc_libs) $(http_libs) $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers

@@ -32,7 +32,8 @@ struct options_device {
 struct options {
 	struct coord_config coord;
 	char listen[NET_ADDR_MAX];
-	const char *state, *tuner, *algo, *http, *grpc, *record; /* NULL: not given */
+	/* NULL: not given */
+	const char *state, *tuner, *algo, *http, *http_names, *grpc, *record;
 	bool record_data, calibrate, allow_inject, insecure, print_address;
 	struct net_tls_files tls;
 	int ready_fd, exits, lifeline; /* -1: none */

@@ -67,8 +67,9 @@ lend(struct web *w, struct http_answer *out, struct lent **lent)
 }
 
 static void
-answer(void *arg, const char *path, struct http_answer *out)
+answer(void *arg, struct http_ask *ask, struct http_answer *out)
 {
+	const char *path = http_ask_path(ask);
 	static const char list[] = "/model          the newest model of a training, a .npz file\n"
 				   "/model/version  its version, a number\n";
 	struct web *w = arg;
@@ -90,7 +91,8 @@ answer(void *arg, const char *path, struct http_answer *out)
 }
 
 enum rc
-web_start(const char *host, enum net_reach reach, struct web **out, struct err *err)
+web_start(const char *host, enum net_reach reach, const char *names, struct web **out,
+	  struct err *err)
 {
 	struct web *w = calloc(1, sizeof *w);
 	enum rc rc;
@@ -100,7 +102,10 @@ web_start(const char *host, enum net_reach reach, struct web **out, struct err *
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&w->lock, NULL);
-	rc = http_server_start(host, reach, answer, w, &w->server, err);
+	rc = http_server_start(
+	    &(struct http_config){
+		.host = host, .reach = reach, .names = names, .fn = answer, .arg = w},
+	    &w->server, err);
 	if (rc != RC_OK)
 		web_stop(w);
 	else

@@ -13,7 +13,9 @@
 
 struct web;
 
-enum rc web_start(const char *host, enum net_reach reach, struct web **out, struct err *err);
+/* names: hosts that a browser may name besides (net/http_server.h), or NULL. */
+enum rc web_start(const char *host, enum net_reach reach, const char *names, struct web **out,
+		  struct err *err);
 const char *web_address(const struct web *w);
 
 /* Answer a ModelPut; w may be NULL: nobody is served. On any thread. */

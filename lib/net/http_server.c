@@ -1,20 +1,18 @@
 /*
- * Design notes. One thread, one poll, sockets that do not block. A connection is one request, of which only
- * method and path matter, and one answer. README.md says why the server is our own.
+ * Design notes. libmicrohttpd reads requests and writes answers; connections, their number and their time are ours. One
+ * thread polls the listening socket, MHD's epoll and an eventfd. It accepts by itself and hands the socket to MHD. So a
+ * crowd keeps nobody out: when a connection is one too many, the oldest that is not being answered is shut down, else the
+ * oldest. Each phase of a connection has an end in time, which no trickle of bytes puts off.
  *
- * A connection is read until its head is complete, then written, then drained: bytes that the peer still
- * sends are thrown away for a moment, because after a close at once the kernel would throw the answer away.
- * Each state has an end in time. When a connection is one too many, the oldest that is not being answered
- * is closed, else the oldest; so a client that holds all of them open keeps nobody out.
+ * Other threads only store an answer (http_reply) or an event (http_publish) and write to the eventfd. Suspending,
+ * resuming and ending are the server's thread's. README.md says what MHD does not bound.
  */
 #include "net/http_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,364 +21,465 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/http_impl.h"
 #include "net/listen.h"
-#include "net/times.h"
 
-#define DRAIN_MAX      65536 /* bytes */
-#define SLOWEST_BPS    16384 /* bytes a second, on average, after the first NET_HTTP_STALL_MS */
-#define PATH_MAX_CHARS 1024
-
-enum phase { READING, WRITING, DRAINING };
-
-struct conn {
-	int fd; /* -1: none */
-	enum phase phase;
-	uint64_t began_ns; /* this phase */
-	uint64_t due_ns;   /* it ends then, if nothing comes */
-	char in[HTTP_SERVER_HEAD_MAX];
-	size_t nin, drained;
-	char head[1024]; /* of the answer */
-	size_t nhead, sent;
-	bool bodyless; /* HEAD */
-	struct http_answer answer;
-};
-
-struct http_server {
-	int fd, wake;
-	http_server_fn fn;
-	void *arg;
-	pthread_t thread;
-	char address[NET_ADDR_MAX];
-	uint64_t pause_ns; /* no accepting until then */
-	struct conn conn[HTTP_SERVER_MAX_CONNS];
-};
+#define DRAIN_MAX 65536 /* bytes */
+#define POOL_BYTES \
+	(3u << 13) /* of a connection in MHD: the request's head, the answer's head, buffers */
 
 /* ---- one connection */
 
-static void
-conn_close(struct conn *c)
+void
+http_end(struct http_ask *ask)
 {
-	if (c->fd >= 0)
-		close(c->fd);
-	if (c->answer.release)
-		c->answer.release(c->answer.arg);
-	c->answer = (struct http_answer){0};
-	c->fd = -1;
-}
-
-static void
-conn_phase(struct conn *c, enum phase phase, uint64_t ms)
-{
-	c->phase = phase;
-	c->began_ns = clock_now_ns();
-	c->due_ns = deadline_in_ms(ms);
-}
-
-static const char *
-reason(unsigned status)
-{
-	switch (status) {
-	case 200:
-		return "OK";
-	case 400:
-		return "Bad Request";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 431:
-		return "Request Header Fields Too Large";
-	case 505:
-		return "HTTP Version Not Supported";
-	default:
-		return "Service Unavailable";
+	if (ask->phase == HTTP_SILENT) {
+		close(ask->fd);
+		ask->fd = -1;
+		return;
+	}
+	ask->ended = true;
+	ask->due_ns = UINT64_MAX;
+	shutdown(ask->fd, SHUT_RDWR);
+	/* The thread that owes an answer has the ask's address. */
+	if (ask->suspended && ask->phase != HTTP_WAITING) {
+		ask->suspended = false;
+		MHD_resume_connection(ask->mhd);
 	}
 }
 
-/* Begin to send c->answer. */
-static void
-conn_answer(struct conn *c)
-{
-	int n = snprintf(c->head, sizeof c->head,
-			 "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-			 "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-			 "Connection: close\r\n%s\r\n",
-			 c->answer.status, reason(c->answer.status),
-			 c->answer.type ? c->answer.type : "text/plain", c->answer.nbytes,
-			 c->answer.headers);
-
-	c->nhead = n > 0 && (size_t)n < sizeof c->head ? (size_t)n : 0;
-	c->sent = 0;
-	conn_phase(c, WRITING, NET_HTTP_STALL_MS);
-	if (c->nhead == 0)
-		conn_close(c);
-}
-
-static void
-conn_refuse(struct conn *c, unsigned status, const char *line)
-{
-	c->answer = (struct http_answer){.status = status, .body = line, .nbytes = strlen(line)};
-	if (status == 405)
-		snprintf(c->answer.headers, sizeof c->answer.headers, "Allow: GET, HEAD\r\n");
-	conn_answer(c);
-}
-
-/* Cut "GET /path HTTP/1.1" apart, in place. False: it is no such line. */
 static bool
-take_apart(char *line, char **method, char **path, char **version)
+is_live(const struct http_ask *ask)
 {
-	char *a = strchr(line, ' '), *b = a ? strchr(a + 1, ' ') : NULL;
+	return ask->fd >= 0 && !ask->ended;
+}
 
-	if (!b || strchr(b + 1, ' ') || a == line || a[1] != '/' || b - a > PATH_MAX_CHARS)
+/* A suspended connection that has something to send. */
+static bool
+is_ready(const struct http_ask *ask)
+{
+	if (ask->fd < 0 || !ask->suspended)
 		return false;
-	for (const char *p = line; *p; p++)
-		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f)
-			return false;
-	*a = *b = '\0';
-	*method = line;
-	*path = a + 1;
-	*version = b + 1;
-	(*path)[strcspn(*path, "?#")] = '\0';
-	return true;
-}
-
-/* The head is complete. */
-static void
-conn_request(struct http_server *s, struct conn *c)
-{
-	static const char missing[] = "there is nothing of that name\n";
-	char *method, *path, *version, *end = memchr(c->in, '\n', c->nin);
-	size_t n = (size_t)(end - c->in);
-
-	if (n > 0 && c->in[n - 1] == '\r')
-		n--;
-	c->in[n] = '\0';
-	if (strlen(c->in) != n || !take_apart(c->in, &method, &path, &version) ||
-	    strncmp(version, "HTTP/", 5) != 0) {
-		conn_refuse(c, 400, "that is no request\n");
-		return;
-	}
-	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
-		conn_refuse(c, 505, "HTTP/1.1 is spoken here\n");
-		return;
-	}
-	c->bodyless = strcmp(method, "HEAD") == 0;
-	if (!c->bodyless && strcmp(method, "GET") != 0) {
-		conn_refuse(c, 405, "GET and HEAD are answered here\n");
-		return;
-	}
-	c->answer = (struct http_answer){.status = 404, .body = missing, .nbytes = strlen(missing)};
-	s->fn(s->arg, path, &c->answer);
-	conn_answer(c);
-}
-
-/* An empty line ends a head. */
-static bool
-head_whole(const struct conn *c)
-{
-	return memmem(c->in, c->nin, "\r\n\r\n", 4) || memmem(c->in, c->nin, "\n\n", 2);
+	if (ask->phase == HTTP_WAITING)
+		return atomic_load(&ask->replied);
+	return http_feed_next(&ask->server->feed) > ask->reader.at;
 }
 
 static void
-conn_read(struct http_server *s, struct conn *c)
+resume_ready(struct http_server *s)
+{
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (is_ready(&s->ask[i])) {
+			s->ask[i].suspended = false;
+			MHD_resume_connection(s->ask[i].mhd);
+		}
+}
+
+/* ---- the end of a connection: what the peer still sends is read for a moment */
+
+static void
+drain_close(struct http_drain *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+/* A place for one more; closes the oldest if there is none. */
+static void
+drain_begin(struct http_server *s, int fd)
+{
+	struct http_drain *to = &s->drain[0];
+
+	for (size_t i = 0; i < HTTP_DRAINS && to->fd >= 0; i++)
+		if (s->drain[i].fd < 0 || s->drain[i].due_ns < to->due_ns)
+			to = &s->drain[i];
+	drain_close(to);
+	*to = (struct http_drain){.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+				  .due_ns = deadline_in_ms(NET_HTTP_DRAIN_MS)};
+}
+
+static void
+drain_step(struct http_drain *d, bool readable)
 {
 	char waste[4096];
-	bool reading = c->phase == READING;
-	ssize_t n = reading ? recv(c->fd, c->in + c->nin, sizeof c->in - c->nin, 0)
-			    : recv(c->fd, waste, sizeof waste, 0);
+	ssize_t n = readable ? recv(d->fd, waste, sizeof waste, MSG_DONTWAIT) : -1;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		conn_close(c);
-		return;
-	}
-	if (!reading) {
-		c->drained += (size_t)n;
-		if (c->drained > DRAIN_MAX)
-			conn_close(c);
-		return;
-	}
-	c->nin += (size_t)n;
-	if (head_whole(c))
-		conn_request(s, c);
-	else if (c->nin == sizeof c->in)
-		conn_refuse(c, 431, "that request is too long\n");
+	if (n > 0)
+		d->nbytes += (size_t)n;
+	if (n == 0 || (readable && n < 0 && errno != EAGAIN && errno != EINTR) ||
+	    d->nbytes > DRAIN_MAX || clock_now_ns() >= d->due_ns)
+		drain_close(d);
 }
 
-/* The next bytes of the answer; 0: it is sent. */
-static size_t
-conn_next(const struct conn *c, const void **at)
+/* MHD has taken a connection, or closes one. */
+static void
+on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+	      enum MHD_ConnectionNotificationCode what)
 {
-	size_t nbody = c->bodyless ? 0 : c->answer.nbytes, body;
+	struct http_server *s = cls;
+	struct http_ask *ask;
 
-	*at = c->head + c->sent;
-	if (c->sent < c->nhead)
-		return c->nhead - c->sent;
-	body = c->sent - c->nhead;
-	*at = (const char *)c->answer.body + body;
-	return nbody - body;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		*context = s->arrives;
+		s->arrives->mhd = mhd;
+		s->arrives->phase = HTTP_READING;
+		return;
+	}
+	ask = *context;
+	if (ask->phase == HTTP_LISTENING)
+		atomic_fetch_sub(&s->nlisteners, 1);
+	http_answer_fini(ask);
+	if (!ask->ended)
+		drain_begin(s, ask->fd);
+	ask->fd = -1;
+}
+
+/* ---- accepting */
+
+static void
+peer_of(const struct sockaddr_storage *ss, unsigned char out[16])
+{
+	memset(out, 0, 16);
+	if (ss->ss_family == AF_INET6)
+		memcpy(out, &((const struct sockaddr_in6 *)ss)->sin6_addr, 16);
+	else if (ss->ss_family == AF_INET)
+		memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
+}
+
+/* Of those from an address (NULL: of all): how many, and which would go. */
+static size_t
+crowd(struct http_server *s, const unsigned char *peer, struct http_ask **worst)
+{
+	size_t n = 0;
+
+	*worst = NULL;
+	for (size_t i = 0; i < HTTP_PLACES; i++) {
+		struct http_ask *a = &s->ask[i], *w = *worst;
+
+		if (!is_live(a) || (peer && memcmp(a->peer, peer, sizeof a->peer) != 0))
+			continue;
+		n++;
+		if (!w || (a->phase <= HTTP_READING) > (w->phase <= HTTP_READING) ||
+		    ((a->phase <= HTTP_READING) == (w->phase <= HTTP_READING) &&
+		     a->began_ns < w->began_ns))
+			*worst = a;
+	}
+	return n;
 }
 
 static void
-conn_write(struct conn *c)
+make_room(struct http_server *s, const unsigned char peer[16])
 {
-	const void *at;
-	size_t left = conn_next(c, &at);
-	ssize_t n = send(c->fd, at, left < 262144 ? left : 262144, MSG_NOSIGNAL);
-	uint64_t slow_s;
+	struct http_ask *worst;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0) {
-		conn_close(c);
-		return;
-	}
-	c->sent += (size_t)n;
-	c->due_ns = deadline_in_ms(NET_HTTP_STALL_MS);
-	slow_s = c->sent / SLOWEST_BPS + NET_HTTP_STALL_MS / 1000;
-	if (clock_now_ns() - c->began_ns > slow_s * NS_PER_SEC) {
-		conn_close(c);
-	} else if (conn_next(c, &at) == 0) {
-		shutdown(c->fd, SHUT_WR);
-		conn_phase(c, DRAINING, NET_HTTP_DRAIN_MS);
-	}
+	if (crowd(s, peer, &worst) >= HTTP_SERVER_MAX_PEER ||
+	    crowd(s, NULL, &worst) >= HTTP_SERVER_MAX_CONNS)
+		http_end(worst);
 }
 
-/* ---- all of them */
-
-/* An entry for a connection; closes one if there is none. */
-static struct conn *
-take_place(struct http_server *s)
+static struct http_ask *
+free_place(struct http_server *s)
 {
-	struct conn *worst = NULL;
-
-	for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++) {
-		struct conn *c = &s->conn[i];
-
-		if (c->fd < 0)
-			return c;
-		if (!worst || (worst->phase == WRITING && c->phase != WRITING) ||
-		    ((worst->phase == WRITING) == (c->phase == WRITING) &&
-		     c->began_ns < worst->began_ns))
-			worst = c;
-	}
-	conn_close(worst);
-	return worst;
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (s->ask[i].fd < 0)
+			return &s->ask[i];
+	return NULL;
 }
 
 static void
 accept_one(struct http_server *s)
 {
-	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct conn *c;
+	struct sockaddr_storage ss = {0};
+	unsigned char peer[16];
+	socklen_t n = sizeof ss;
+	int fd = accept4(s->fd, (struct sockaddr *)&ss, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct http_ask *ask = free_place(s);
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			s->pause_ns = deadline_in_ms(NET_ACCEPT_PAUSE_MS);
 		return;
 	}
-	c = take_place(s);
-	c->fd = fd;
-	c->nin = c->drained = c->sent = c->nhead = 0;
-	c->bodyless = false;
-	conn_phase(c, READING, NET_HTTP_HEAD_MS);
+	if (!ask) {
+		close(fd);
+		return;
+	}
+	peer_of(&ss, peer);
+	make_room(s, peer);
+	*ask = (struct http_ask){.server = s,
+				 .fd = fd,
+				 .phase = HTTP_SILENT,
+				 .address = ss,
+				 .naddress = n,
+				 .began_ns = clock_now_ns(),
+				 .due_ns = deadline_in_ms(NET_HTTP_HEAD_MS)};
+	memcpy(ask->peer, peer, sizeof peer);
 }
 
-/* Milliseconds until the first deadline, at most a second. */
-static int
-next_due_ms(const struct http_server *s)
+/* The first byte of a connection has come: MHD gets it, but for one that begins like no request. */
+static void
+hand_over(struct http_server *s, struct http_ask *ask)
 {
+	static const char none[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+				   "Content-Length: 19\r\nConnection: close\r\n\r\n"
+				   "that is no request\n";
+	char first = '\0';
+	ssize_t n = recv(ask->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 1 && first >= 'A' && first <= 'Z') {
+		s->arrives = ask;
+		MHD_add_connection(s->mhd, ask->fd, (struct sockaddr *)&ask->address,
+				   ask->naddress);
+		s->arrives = NULL;
+		if (ask->phase == HTTP_SILENT) /* it was refused, and its socket is closed */
+			ask->fd = -1;
+		return;
+	}
+	if (n == 1 && send(ask->fd, none, strlen(none), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+		shutdown(ask->fd, SHUT_WR);
+		drain_begin(s, ask->fd);
+	}
+	http_end(ask);
+}
+
+/* ---- the loop */
+
+static int
+sooner(int ms, uint64_t due_ns)
+{
+	int left = due_ns == UINT64_MAX ? ms : deadline_left_ms(due_ns);
+
+	return left < ms ? left : ms;
+}
+
+/* Milliseconds until something is due, at most a second. */
+static int
+next_due_ms(struct http_server *s)
+{
+	MHD_UNSIGNED_LONG_LONG mhd_ms;
 	int ms = 1000;
 
-	for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++)
-		if (s->conn[i].fd >= 0) {
-			int left = deadline_left_ms(s->conn[i].due_ns);
-
-			ms = left < ms ? left : ms;
-		}
-	if (deadline_left_ms(s->pause_ns) > 0 && deadline_left_ms(s->pause_ns) < ms)
-		ms = deadline_left_ms(s->pause_ns);
+	if (MHD_get_timeout(s->mhd, &mhd_ms) == MHD_YES && mhd_ms < 1000)
+		ms = (int)mhd_ms;
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (is_live(&s->ask[i]))
+			ms = sooner(ms, s->ask[i].due_ns);
+	for (size_t i = 0; i < HTTP_DRAINS; i++)
+		if (s->drain[i].fd >= 0)
+			ms = sooner(ms, s->drain[i].due_ns);
+	if (deadline_left_ms(s->pause_ns) > 0)
+		ms = sooner(ms, s->pause_ns);
 	return ms;
 }
 
 static void
-conn_step(struct http_server *s, struct conn *c, short revents)
+end_late(struct http_server *s)
 {
-	if (c->phase == WRITING && revents & (POLLOUT | POLLERR | POLLHUP))
-		conn_write(c);
-	else if (c->phase != WRITING && revents)
-		conn_read(s, c);
-	if (c->fd >= 0 && clock_now_ns() >= c->due_ns)
-		conn_close(c);
+	uint64_t now = clock_now_ns();
+
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (is_live(&s->ask[i]) && now >= s->ask[i].due_ns)
+			http_end(&s->ask[i]);
+}
+
+/* What is polled: three of the server, its drains, and the connections that have said nothing yet. */
+enum { WAKE, LISTEN, EPOLL, DRAIN, SILENT = DRAIN + HTTP_DRAINS, NPOLLED = SILENT + HTTP_PLACES };
+
+static void
+choose(struct http_server *s, struct pollfd p[NPOLLED])
+{
+	bool open = deadline_left_ms(s->pause_ns) == 0;
+
+	p[WAKE] = (struct pollfd){.fd = s->wake, .events = POLLIN};
+	p[LISTEN] = (struct pollfd){.fd = open ? s->fd : -1, .events = POLLIN};
+	p[EPOLL] = (struct pollfd){.fd = s->epoll, .events = POLLIN};
+	for (size_t i = 0; i < HTTP_DRAINS; i++)
+		p[DRAIN + i] = (struct pollfd){.fd = s->drain[i].fd, .events = POLLIN};
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		p[SILENT + i] = (struct pollfd){
+		    .fd = s->ask[i].phase == HTTP_SILENT ? s->ask[i].fd : -1, .events = POLLIN};
+}
+
+static void
+step(struct http_server *s, const struct pollfd p[NPOLLED])
+{
+	uint64_t n;
+
+	if (p[WAKE].revents && read(s->wake, &n, sizeof n) < 0 && errno != EAGAIN)
+		return;
+	for (size_t i = 0; i < HTTP_DRAINS; i++)
+		if (s->drain[i].fd >= 0)
+			drain_step(&s->drain[i], p[DRAIN + i].revents != 0);
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		if (p[SILENT + i].revents)
+			hand_over(s, &s->ask[i]);
+	resume_ready(s);
+	MHD_run(s->mhd);
+	end_late(s);
+	/* Last: a new connection must not push out one whose request has come. */
+	if (p[LISTEN].revents)
+		accept_one(s);
 }
 
 static void *
 serve(void *arg)
 {
 	struct http_server *s = arg;
-	struct pollfd p[HTTP_SERVER_MAX_CONNS + 2];
+	struct pollfd p[NPOLLED];
 
-	for (;;) {
-		bool open = deadline_left_ms(s->pause_ns) == 0;
-
-		p[0] = (struct pollfd){.fd = s->wake, .events = POLLIN};
-		p[1] = (struct pollfd){.fd = open ? s->fd : -1, .events = POLLIN};
-		for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++)
-			p[i + 2] = (struct pollfd){.fd = s->conn[i].fd,
-						   .events = s->conn[i].phase == WRITING ? POLLOUT
-											 : POLLIN};
-		if (poll(p, HTTP_SERVER_MAX_CONNS + 2, next_due_ms(s)) < 0)
-			continue;
-		if (p[0].revents)
-			return NULL;
-		for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++)
-			if (s->conn[i].fd >= 0)
-				conn_step(s, &s->conn[i], p[i + 2].revents);
-		if (p[1].revents)
-			accept_one(s);
+	while (!atomic_load(&s->stops)) {
+		choose(s, p);
+		if (poll(p, NPOLLED, next_due_ms(s)) >= 0)
+			step(s, p);
 	}
+	return NULL;
+}
+
+void
+http_wake(struct http_server *s)
+{
+	uint64_t one = 1;
+
+	while (write(s->wake, &one, sizeof one) < 0 && errno == EINTR)
+		continue;
+}
+
+/* ---- events */
+
+static enum rc
+publish(struct http_server *s, struct buf *text, bool good)
+{
+	enum rc rc = RC_NOMEM;
+
+	if (good)
+		rc = http_feed_put(&s->feed, text);
+	else
+		buf_fini(text);
+	if (rc == RC_OK)
+		http_wake(s);
+	return rc;
+}
+
+enum rc
+http_publish(struct http_server *s, const char *event, uint64_t id, const char *data, size_t n)
+{
+	struct buf text = {0};
+
+	return publish(s, &text, http_event(&text, event, id, data, n));
+}
+
+enum rc
+http_heartbeat(struct http_server *s)
+{
+	struct buf text = {0};
+
+	return publish(s, &text, buf_addf(&text, ":\n\n"));
+}
+
+unsigned
+http_listeners(struct http_server *s)
+{
+	return atomic_load(&s->nlisteners);
 }
 
 /* ---- beginning and end */
 
+/* Escapes stay as they came: a path of them is a name like any other. */
+static size_t
+keep_escapes(void *cls, struct MHD_Connection *mhd, char *text)
+{
+	(void)cls;
+	(void)mhd;
+	return strlen(text);
+}
+
+static enum rc
+begin_mhd(struct http_server *s, struct err *err)
+{
+	const union MHD_DaemonInfo *info;
+
+	s->mhd = MHD_start_daemon(
+	    MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+	    http_on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+	    MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT,
+	    (unsigned)HTTP_PLACES, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned)(NET_HTTP_STALL_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	    (size_t)POOL_BYTES, MHD_OPTION_END);
+	info = s->mhd ? MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info)
+		return err_set(err, RC_FAILED, "the HTTP library does not start");
+	s->epoll = info->epoll_fd;
+	return RC_OK;
+}
+
+/* No connection may be suspended when MHD ends. */
+static void
+end_mhd(struct http_server *s)
+{
+	for (size_t i = 0; i < HTTP_PLACES; i++) {
+		struct http_ask *ask = &s->ask[i];
+
+		if (ask->fd < 0)
+			continue;
+		if (ask->phase == HTTP_SILENT) {
+			http_end(ask);
+			continue;
+		}
+		ask->ended = true;
+		if (ask->suspended)
+			MHD_resume_connection(ask->mhd);
+		ask->suspended = false;
+	}
+	MHD_run(s->mhd);
+	MHD_stop_daemon(s->mhd);
+}
+
 static void
 server_free(struct http_server *s)
 {
-	for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++)
-		conn_close(&s->conn[i]);
+	if (s->mhd)
+		end_mhd(s);
+	for (size_t i = 0; i < HTTP_DRAINS; i++)
+		drain_close(&s->drain[i]);
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->wake >= 0)
 		close(s->wake);
+	http_feed_fini(&s->feed);
 	free(s);
 }
 
 enum rc
-http_server_start(const char *host, enum net_reach reach, http_server_fn fn, void *arg,
-		  struct http_server **out, struct err *err)
+http_server_start(const struct http_config *cfg, struct http_server **out, struct err *err)
 {
-	struct http_server *s;
+	struct http_server *s = calloc(1, sizeof *s);
 	char addr[NET_ADDR_MAX];
 	enum rc rc;
 	int rv;
 
-	s = calloc(1, sizeof *s);
 	if (!s)
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (size_t i = 0; i < HTTP_SERVER_MAX_CONNS; i++)
-		s->conn[i].fd = -1;
+	for (size_t i = 0; i < HTTP_DRAINS; i++)
+		s->drain[i].fd = -1;
+	for (size_t i = 0; i < HTTP_PLACES; i++)
+		s->ask[i].fd = -1;
 	s->fd = -1;
-	s->wake = eventfd(0, EFD_CLOEXEC);
-	s->fn = fn;
-	s->arg = arg;
-	rc = s->wake < 0 ? err_set(err, RC_FAILED, "eventfd: %s", strerror(errno))
-			 : net_listen(host, reach, HTTP_SERVER_MAX_CONNS, &s->fd, addr, err);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->cfg = *cfg;
+	http_feed_init(&s->feed);
+	rc = s->wake < 0
+		 ? err_set(err, RC_FAILED, "eventfd: %s", strerror(errno))
+		 : net_listen(cfg->host, cfg->reach, HTTP_SERVER_MAX_CONNS, &s->fd, addr, err);
+	if (rc == RC_OK)
+		rc = begin_mhd(s, err);
 	if (rc == RC_OK) {
 		snprintf(s->address, sizeof s->address, "http://%.*s", NET_ADDR_MAX - 8, addr);
 		rv = pthread_create(&s->thread, NULL, serve, s);
 		if (rv != 0)
-			rc = err_set(err, RC_FAILED, "%s: %s", host, strerror(rv));
+			rc = err_set(err, RC_FAILED, "%s: %s", cfg->host, strerror(rv));
 	}
 	if (rc != RC_OK)
 		server_free(s);
@@ -398,12 +497,10 @@ http_server_address(const struct http_server *s)
 void
 http_server_stop(struct http_server *s)
 {
-	uint64_t one = 1;
-
 	if (!s)
 		return;
-	while (write(s->wake, &one, sizeof one) < 0 && errno == EINTR)
-		continue;
+	atomic_store(&s->stops, true);
+	http_wake(s);
 	pthread_join(s->thread, NULL);
 	server_free(s);
 }

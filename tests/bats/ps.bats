@@ -239,7 +239,7 @@ coordinator_with_state() {
 get() {
 	local fd
 	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT" || return
-	printf '%s %s HTTP/1.1\r\nHost: x\r\n\r\n' "${2:-GET}" "$1" >&"$fd"
+	printf '%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' "${2:-GET}" "$1" >&"$fd"
 	timeout 10 cat <&"$fd"
 	exec {fd}>&-
 }

@@ -1,0 +1,82 @@
+/*
+ * http_impl.h - private to the HTTP server: a connection, which is one request and one answer.
+ */
+#ifndef NET_HTTP_IMPL_H
+#define NET_HTTP_IMPL_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "net/http_stream.h"
+
+#define HTTP_PLACES (2 * HTTP_SERVER_MAX_CONNS) /* with those that are on their way out */
+#define HTTP_DRAINS 32
+
+enum http_phase {
+	HTTP_SILENT,   /* nothing has come; MHD does not have it yet */
+	HTTP_READING,  /* its head */
+	HTTP_WAITING,  /* for http_reply; suspended */
+	HTTP_WRITING,  /* its answer */
+	HTTP_LISTENING /* to events; suspended while there are none */
+};
+
+struct http_ask {
+	struct http_server *server;
+	struct MHD_Connection *mhd;
+	int fd; /* MHD's, once it has said something; -1: a free place */
+	struct sockaddr_storage address;
+	socklen_t naddress;
+	unsigned char peer[16]; /* its address, of IPv4 mapped to IPv6 */
+	enum http_phase phase;
+	uint64_t began_ns;
+	uint64_t due_ns; /* it ends then; UINT64_MAX: not by itself */
+	bool suspended;
+	bool ended; /* shut down by us, and no longer counted */
+	const char *path;
+	struct http_answer answer;
+	atomic_bool replied;
+	size_t sent; /* of a stream's body */
+	struct http_reader reader;
+};
+
+/* A connection that has its answer: bytes that the peer still sends are thrown away for a moment, because after a close
+ * at once the kernel would throw the answer away. */
+struct http_drain {
+	int fd; /* -1: none */
+	uint64_t due_ns;
+	size_t nbytes;
+};
+
+struct http_server {
+	int fd, wake, epoll; /* epoll: MHD's */
+	struct http_config cfg;
+	struct MHD_Daemon *mhd;
+	pthread_t thread;
+	char address[NET_ADDR_MAX];
+	uint64_t pause_ns; /* no accepting until then */
+	atomic_bool stops;
+	atomic_uint nlisteners;
+	struct http_feed feed;
+	struct http_ask *arrives; /* while MHD takes its connection */
+	struct http_ask ask[HTTP_PLACES];
+	struct http_drain drain[HTTP_DRAINS];
+};
+
+/* Any thread: have the server's look at what has changed. */
+void http_wake(struct http_server *s);
+
+/* The server's thread: end a connection now. */
+void http_end(struct http_ask *ask);
+
+/* MHD's callback for requests; cls is the server. */
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url,
+				const char *method, const char *version, const char *upload,
+				size_t *nupload, void **req);
+
+/* The connection is closed: give back what its answer holds. */
+void http_answer_fini(struct http_ask *ask);
+
+#endif
