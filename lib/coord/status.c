@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #define PROGRESS_MAX 1024u /* ranks whose progress is told, of all communicators */
+#define WORK_MAX     1024u /* operations that wait or run, the same */
+#define RANKS_MAX    1024u /* ranks that have not answered, or not come, the same */
+#define GATHER_MAX   64u   /* gatherings, and requests that wait for devices */
 
 struct tally {
 	GpuSim__RequestCount **request;
@@ -68,7 +71,9 @@ tally_show(struct coord *c, struct tally *t, GpuSim__StatusResponse *r)
 struct summaries {
 	GpuSim__CommSummary **comm;
 	GpuSim__Progress **progress;
-	uint64_t *ids;
+	GpuSim__Work **work;
+	uint64_t *ids, *counts;
+	uint32_t *ranks;
 };
 
 static void
@@ -76,23 +81,32 @@ summaries_fini(struct summaries *s)
 {
 	free(s->comm);
 	free(s->ids);
+	free(s->counts);
+	free(s->ranks);
 	free(s->progress);
+	free(s->work);
 }
 
 static bool
 summaries_init(const struct coord *c, struct summaries *out)
 {
 	size_t nids = 0, nprogress = 0, n = 0;
+	struct work_room room = {.nwork = WORK_MAX, .nrank = RANKS_MAX};
 
 	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm))
 		nids += comm_nranks(comm);
 	*out = (struct summaries){
 	    messages_new(comms_count(c), &gpu_sim__comm_summary__descriptor),
 	    messages_new(PROGRESS_MAX, &gpu_sim__progress__descriptor),
+	    messages_new(WORK_MAX, &gpu_sim__work__descriptor),
 	    alloc_zeroed(nids, sizeof *out->ids),
+	    alloc_zeroed(nids, sizeof *out->counts),
+	    alloc_zeroed(RANKS_MAX, sizeof *out->ranks),
 	};
-	if (!out->comm || !out->ids || !out->progress)
+	if (!out->comm || !out->ids || !out->counts || !out->ranks || !out->progress || !out->work)
 		return false;
+	room.work = out->work;
+	room.rank = out->ranks;
 	nids = 0;
 	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
 		GpuSim__CommSummary *s = out->comm[n++];
@@ -103,12 +117,51 @@ summaries_init(const struct coord *c, struct summaries *out)
 		s->progress = out->progress + nprogress;
 		s->n_progress = progress_show(c, comm, s->progress, PROGRESS_MAX - nprogress);
 		nprogress += s->n_progress;
+		s->rankoperations = out->counts + nids;
+		s->n_rankoperations = comm_counts(comm, s->rankoperations);
+		work_show(c, comm, &room, s);
 		nids += comm_nranks(comm);
 	}
 	return true;
 }
 
-/* Cut to the size of a control message: first the communicators' progress and device lists go,
+/* Ranks that wait for ranks, and requests that wait for devices. */
+struct queues {
+	GpuSim__Gathering **gathering;
+	GpuSim__WaitingRequest **request;
+	char (*name)[COMM_GATHERING_NAME];
+	uint32_t *rank;
+};
+
+static void
+queues_fini(struct queues *q)
+{
+	free(q->gathering);
+	free(q->request);
+	free(q->name);
+	free(q->rank);
+}
+
+/* Into the answer, which borrows them. False: out of memory. */
+static bool
+queues_show(const struct coord *c, struct queues *q, GpuSim__StatusResponse *r)
+{
+	*q = (struct queues){
+	    messages_new(GATHER_MAX, &gpu_sim__gathering__descriptor),
+	    messages_new(GATHER_MAX, &gpu_sim__waiting_request__descriptor),
+	    alloc_zeroed(GATHER_MAX, sizeof *q->name),
+	    alloc_zeroed(RANKS_MAX, sizeof *q->rank),
+	};
+	if (!q->gathering || !q->request || !q->name || !q->rank)
+		return false;
+	r->gatherings = q->gathering;
+	r->n_gatherings = rendezvous_show(c, q->gathering, GATHER_MAX, q->name, q->rank, RANKS_MAX);
+	r->queue = q->request;
+	r->n_queue = queue_show(c, q->request, GATHER_MAX);
+	return true;
+}
+
+/* Cut to the size of a control message: first the communicators' lists of ranks go,
  * then the reasons. */
 static void
 trim(GpuSim__Reply *reply)
@@ -118,7 +171,8 @@ trim(GpuSim__Reply *reply)
 
 	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
 		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
-			r->comms[k]->n_deviceids = r->comms[k]->n_progress = 0;
+			r->comms[k]->n_deviceids = r->comms[k]->n_progress =
+			    r->comms[k]->n_rankoperations = r->comms[k]->n_calls = 0;
 	for (size_t i = 0; i < r->n_comms && gpu_sim__reply__get_packed_size(reply) > max; i += 64)
 		for (size_t k = i; k < r->n_comms && k < i + 64; k++)
 			r->comms[k]->reason = (char *)protobuf_c_empty_string;
@@ -132,12 +186,13 @@ on_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 	struct device_msgs devices = {0};
 	struct summaries comms = {0};
 	struct tally tally = {0};
+	struct queues queues = {0};
 	char version[] = GPUSIM_VERSION;
 	enum rc rc = RC_OK;
 
 	(void)req;
 	if (device_msgs_all(c, &devices) && summaries_init(c, &comms) &&
-	    tally_show(c, &tally, &r)) {
+	    queues_show(c, &queues, &r) && tally_show(c, &tally, &r)) {
 		r.instance = c->cfg.instance;
 		r.pid = c->cfg.pid;
 		r.uptimems = c->now_ms - c->start_ms;
@@ -156,6 +211,7 @@ on_status(struct coord *c, struct pending *p, const GpuSim__Request *req, struct
 		rc = err_set(err, RC_NOMEM, "status: out of memory");
 	}
 	tally_fini(&tally);
+	queues_fini(&queues);
 	summaries_fini(&comms);
 	device_msgs_fini(&devices);
 	return rc;

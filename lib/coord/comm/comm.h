@@ -9,7 +9,8 @@
 struct comm;
 struct work; /* the operations of a communicator, the room above's */
 
-#define RANK_LEAVES UINT32_MAX
+#define RANK_LEAVES	    UINT32_MAX
+#define COMM_GATHERING_NAME 80 /* bytes of what ranks gather for */
 
 /* The room above: how a communicator's operations stand, and what becomes of them. */
 struct comm_hooks {
@@ -116,6 +117,8 @@ void comms_client_lost(struct coord *c, uint64_t client_id);
 
 /* A summary, with room for a device id per rank, with the operations only of a queued one; and its ranks' progress, at most `room` messages. */
 void comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out);
+/* Of a queued one, by rank, how many operations have ended; their number: its ranks, or 0. */
+size_t comm_counts(const struct comm *comm, uint64_t *operations);
 size_t progress_show(const struct coord *c, const struct comm *comm, GpuSim__Progress **v,
 		     size_t room);
 
@@ -127,6 +130,10 @@ void queue_tick(struct coord *c);
 /* The end of a step: requests get the devices that are free. */
 void queue_step(struct coord *c);
 uint32_t queue_length(const struct coord *c);
+/* The first that wait for devices; those that are being gathered, with room for `nranks` missing ranks of all. How many. */
+size_t queue_show(const struct coord *c, GpuSim__WaitingRequest **v, size_t room);
+size_t rendezvous_show(const struct coord *c, GpuSim__Gathering **v, size_t room,
+		       char (*name)[COMM_GATHERING_NAME], uint32_t *rank, size_t nranks);
 
 /* ---- records */
 

@@ -79,6 +79,24 @@ queue_length(const struct coord *c)
 	return n;
 }
 
+size_t
+queue_show(const struct coord *c, GpuSim__WaitingRequest **v, size_t room)
+{
+	size_t n = 0;
+
+	for (const struct queued *q = c->comms->queue; q && n < room; q = q->next, n++) {
+		const struct asker *a = pending_asker(q->p);
+
+		v[n]->name = (char *)a->name;
+		v[n]->clientid = a->client_id;
+		v[n]->forms = c->now_ms - a->asked_ms;
+		v[n]->want = q->want;
+		v[n]->program = (char *)q->label.program;
+		v[n]->pid = q->label.pid;
+	}
+	return n;
+}
+
 /* ---- coming and going */
 
 static void

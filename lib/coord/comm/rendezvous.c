@@ -122,6 +122,41 @@ name_missing(const struct rendezvous *v, char *text, size_t room)
 	return n;
 }
 
+static uint64_t
+since_ms(const struct coord *c, const struct rendezvous *v)
+{
+	uint64_t ms = c->now_ms;
+
+	for (uint32_t r = 0; r < v->nranks; r++)
+		if (v->seat[r].p && pending_asker(v->seat[r].p)->asked_ms < ms)
+			ms = pending_asker(v->seat[r].p)->asked_ms;
+	return ms;
+}
+
+size_t
+rendezvous_show(const struct coord *c, GpuSim__Gathering **v, size_t room,
+		char (*name)[COMM_GATHERING_NAME], uint32_t *rank, size_t nranks)
+{
+	const struct rendezvous *at = c->comms->rendezvous;
+	size_t n = 0;
+
+	for (; at && n < room; at = at->next, n++) {
+		at->kind->name(at, name[n], sizeof name[n]);
+		v[n]->name = name[n];
+		v[n]->nranks = at->nranks;
+		v[n]->commid = at->parent;
+		v[n]->forms = c->now_ms - since_ms(c, at);
+		v[n]->missing = rank;
+		for (uint32_t r = 0; r < at->nranks && nranks > 0; r++)
+			if (is_missing(at, r)) {
+				*rank++ = r;
+				nranks--;
+				v[n]->n_missing++;
+			}
+	}
+	return n;
+}
+
 static void
 expire(struct coord *c, struct rendezvous *v)
 {

@@ -32,7 +32,7 @@ struct gathering {
 	void (*name)(const struct rendezvous *v, char *text, size_t room);
 };
 
-#define GATHERING_NAME 80
+#define GATHERING_NAME COMM_GATHERING_NAME
 
 struct rendezvous {
 	struct rendezvous *next;

@@ -164,6 +164,23 @@ comm_summary(const struct comm *comm, uint64_t *ids, GpuSim__CommSummary *out)
 	out->deviceids = ids;
 	out->n_deviceids = comm->nranks;
 	out->pending = comm->nruns;
+	out->queued = comm->queued;
+	out->program = (char *)comm->label.program;
+	out->pid = comm->label.pid;
+	out->clientid = comm->client_id;
+	out->optimeoutms = comm->op_timeout_ms;
+	out->recovered = (char *)comm->recovered.text;
+	if (comm->state & (COMM_DRAINING | COMM_DECIDING | COMM_REPLACING | COMM_ATTACHING |
+			   COMM_JOINING | COMM_DEFINING))
+		out->cause = (char *)comm->rec.cause.text;
+}
+
+size_t
+comm_counts(const struct comm *comm, uint64_t *operations)
+{
+	for (uint32_t r = 0; r < comm->nranks && comm->queued; r++)
+		operations[r] = comm->rank[r].operations;
+	return comm->queued ? comm->nranks : 0;
 }
 
 enum rc

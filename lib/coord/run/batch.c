@@ -234,6 +234,8 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
 	}
 	if (rc == RC_OK)
+		gist_add(&b->gist, s);
+	if (rc == RC_OK)
 		b->ncoll += ncoll;
 	return rc;
 }

@@ -71,6 +71,7 @@ group_new(struct coord *c, struct comm *comm, uint64_t client_id, struct err *er
 		return NULL;
 	}
 	g->client_id = client_id;
+	g->opened_ms = c->now_ms;
 	g->held = held;
 	g->parts_tail = &g->parts;
 	g->next = comm_work(comm)->groups;

@@ -11,11 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-struct seat {
-	struct pending *p;	 /* NULL: the rank's submit is not here */
-	struct group_part *part; /* it */
-};
-
 /* The request is answered. */
 static void
 left(struct coord *c, struct pending *p)
@@ -115,7 +110,8 @@ meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequest *s, 
 	part = part_new(c, s, err);
 	if (!part)
 		return err->rc;
-	work->seat[r] = (struct seat){p, part};
+	work->seat[r] = (struct seat){.p = p, .part = part};
+	gist_add(&work->seat[r].gist, s);
 	pending_wait(c, p, &wait_meet, comm_id(comm), comm);
 	if (++work->nseated == n)
 		meet(c, comm);

@@ -369,6 +369,7 @@ run_new(struct coord *c, struct comm *comm, uint64_t nops, struct err *err)
 	run->comm = comm;
 	run->client_id = c->client_id;
 	run->id = c->last_number + 1;
+	run->made_ms = c->now_ms;
 	run->held = size;
 	run->nops = nops;
 	run->first_seq = comm_work(comm)->next_seq;
@@ -474,6 +475,7 @@ run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,
 
 	if (!run)
 		return err->rc;
+	run->gist = b->gist;
 	run->serial = run->nops > 0 || batch_loose(b) == 0;
 	run->pure = b->npure == b->nops;
 	if (comm_recovers(comm))

@@ -23,6 +23,18 @@ uint64_t runs_operations(const struct comm *comm);
 void groups_client_is(struct coord *c, uint64_t client_id, bool gone);
 void groups_tick(struct coord *c);
 
+/* ---- gist.c: operations that wait or run, into s, as far as there is room */
+
+struct work_room {
+	GpuSim__Work **work; /* nwork of them, of which n are used */
+	size_t n, nwork;
+	uint32_t *rank; /* the same */
+	size_t k, nrank;
+};
+
+void work_show(const struct coord *c, const struct comm *comm, struct work_room *room,
+	       GpuSim__CommSummary *s);
+
 /* ---- records */
 
 /* Store what has changed of a communicator's operations; runs store themselves. */

@@ -14,6 +14,17 @@ struct pairs {
 	size_t nslot;
 };
 
+/* What is told of operations that wait: how many, and the first of the collectives, sends and receives. */
+struct gist {
+	uint64_t nops;
+	bool known; /* there is one */
+	GpuSim__Collective coll;
+	GpuSim__DataType dtype;
+	GpuSim__ReduceOp redop;
+	uint64_t nelem;
+	uint32_t root;
+};
+
 enum sendrecv_dir { DIR_SEND, DIR_RECV };
 
 struct pair_count {
@@ -38,14 +49,15 @@ struct run {
 	uint64_t iterations;	      /* of a graph */
 	bool serial;		      /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;			/* of collectives alone: it may be run again */
-	bool hopeless;			/* it would fail again */
-	unsigned tries;			/* that failed */
-	uint32_t recoveries;		/* of the communicator when it was submitted */
-	struct group_part *parts;	/* what was submitted, to be run again; or NULL */
-	uint32_t waiting;		/* ranks that have not answered */
-	struct err cause;		/* first failure, one that is not RC_ABORTED if there is */
-	uint64_t started_ms, failed_ms; /* failed: at first */
+	bool pure;		  /* of collectives alone: it may be run again */
+	bool hopeless;		  /* it would fail again */
+	unsigned tries;		  /* that failed */
+	uint32_t recoveries;	  /* of the communicator when it was submitted */
+	struct group_part *parts; /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	  /* ranks that have not answered */
+	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
+	uint64_t made_ms, started_ms, failed_ms; /* failed: at first */
+	struct gist gist;
 	size_t held;
 	bool recorded;
 	struct run_rank rank[]; /* comm_nranks(comm), or more */
@@ -64,6 +76,7 @@ struct batch {
 	struct comm *comm;
 	size_t nops;
 	size_t npure; /* of them, collectives, sends and receives */
+	struct gist gist;
 	uint64_t ncoll;
 	struct {
 		size_t nops, nbytes;
@@ -85,6 +98,7 @@ struct group {
 	uint64_t client_id;
 	bool gone;
 	uint64_t gone_ms;
+	uint64_t opened_ms;
 	struct batch batch;
 	struct group_part *parts, **parts_tail;
 	size_t held;
@@ -201,6 +215,18 @@ enum rc meet_submit(struct coord *c, struct comm *comm, const GpuSim__SubmitRequ
 /* Answer those that wait with *why; and forget the seats, which nobody has. */
 void meet_fail(struct coord *c, struct comm *comm, const struct err *why);
 void meet_forget(struct comm *comm);
+
+/* By rank, whose submits wait for the others'; NULL: nobody's. */
+struct seat {
+	struct pending *p;	 /* NULL: the rank's submit is not here */
+	struct group_part *part; /* it */
+	struct gist gist;
+};
+
+/* ---- gist.c */
+
+/* Of one more submit. */
+void gist_add(struct gist *g, const GpuSim__SubmitRequest *s);
 
 /* ---- run.c */
 
