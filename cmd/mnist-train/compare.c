@@ -14,7 +14,6 @@
 
 #define MAX_ARGS   128
 #define NO_PROGRAM 127
-#define GNUPLOT_MS 60000
 #define RESULT_MAX (256u << 20) /* of what a program leaves in a file */
 
 struct comparison {
@@ -270,56 +269,32 @@ write_csv(const struct comparison *s, struct err *err)
 	return rc;
 }
 
-/* The script goes to gnuplot, and what comes out of it to PREFIX.png. */
 static enum rc
-draw(struct comparison *s, const struct buf *script, struct err *err)
+write_png(struct comparison *s, const struct plot *plot, struct err *err)
 {
-	const char *args[] = {"gnuplot", "-d", s->json, NULL};
-	struct buf png = {0};
-	char words[256];
-	int status;
-	enum rc rc = file_replace(s->json, script->data, script->len, err);
+	char *path = NULL;
+	enum rc rc;
 
-	if (rc != RC_OK)
-		return rc;
-	status = children_run(&s->children, (char *const *)args, s->out, s->err, GNUPLOT_MS);
-	if (status == NO_PROGRAM) {
-		log_line(LOG_WARN, "there is no gnuplot here: no %s.png", s->prefix);
+	if (!plot_has_points(plot))
 		return RC_OK;
-	}
-	reason(s, status, words);
-	if (status == 0)
-		rc = read_bytes(s->out, &png, err);
-	if (rc == RC_OK && (png.len < 8 || memcmp(png.data, "\x89PNG\r\n\x1a\n", 8) != 0))
-		rc = err_set(err, RC_FAILED, "gnuplot: %s", words);
-	if (rc == RC_OK)
-		rc = write_result(s, "png", &png, err);
-	buf_fini(&png);
-	return rc;
+	if (asprintf(&path, "%s.png", s->prefix) < 0)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = plot_save(plot, path, err);
+	if (rc == RC_NOTFOUND)
+		log_line(LOG_WARN, "there is no gnuplot here: no %s", path);
+	free(path);
+	children_caught(&s->children);
+	return rc == RC_NOTFOUND ? RC_OK : rc;
 }
 
 static enum rc
-write_png(struct comparison *s, struct err *err)
-{
-	struct buf script = {0};
-	enum rc rc = RC_OK;
-
-	if (!compare_gnuplot(&s->c, &script))
-		rc = err_set(err, RC_NOMEM, "out of memory");
-	else if (script.len)
-		rc = draw(s, &script, err);
-	buf_fini(&script);
-	return rc;
-}
-
-static enum rc
-print(const struct comparison *s, struct err *err)
+print(const struct comparison *s, const struct plot *plot, struct err *err)
 {
 	struct buf text = {0};
 	enum rc rc = RC_OK;
 
 	if (!compare_rounding(&s->c, &text) || !compare_table(&s->c, &text) ||
-	    !compare_plot(&s->c, &text))
+	    !plot_text(plot, PLOT_ROWS, &text))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	else if (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0 ||
 		 close(STDOUT_FILENO) != 0)
@@ -369,6 +344,24 @@ note(enum rc rc, const struct err *err, enum rc *worst)
 	*worst = rc;
 }
 
+/* Everything that is told when all have run. */
+static void
+tell(struct comparison *s, enum rc *worst)
+{
+	struct plot plot = {0};
+	struct err err = {0};
+
+	compare_speedups(&s->c);
+	note(write_csv(s, &err), &err, worst);
+	if (!compare_plot(&s->c, &plot))
+		note(err_set(&err, RC_NOMEM, "out of memory"), &err, worst);
+	else if (!s->children.caught)
+		note(write_png(s, &plot, &err), &err, worst);
+	remove_folder(s);
+	note(print(s, &plot, &err), &err, worst);
+	plot_fini(&plot);
+}
+
 int
 compare_main(const struct train_config *o, bool batchnorm, const char *self)
 {
@@ -382,12 +375,7 @@ compare_main(const struct train_config *o, bool batchnorm, const char *self)
 		set_environment();
 		children_begin(&s.children);
 		run_all(&s);
-		compare_speedups(&s.c);
-		note(write_csv(&s, &err), &err, &worst);
-		if (!s.children.caught)
-			note(write_png(&s, &err), &err, &worst);
-		remove_folder(&s);
-		note(print(&s, &err), &err, &worst);
+		tell(&s, &worst);
 	}
 	exit_code = rc_exit(worst);
 	if (worst == RC_OK && s.failures)

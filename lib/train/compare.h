@@ -1,8 +1,8 @@
 /*
  * compare.h - the same training by several methods and numbers of workers, side by side.
  *
- * Pure: it plans the runs, reads their reports, and makes a table, CSV, a plot in text and a
- * script for gnuplot. cmd/mnist-train/compare.c runs them. All text is appended to a buffer.
+ * Pure: it plans the runs, reads their reports, and makes a table, CSV and a plot of them.
+ * cmd/mnist-train/compare.c runs them. All text is appended to a buffer.
  */
 #ifndef TRAIN_COMPARE_H
 #define TRAIN_COMPARE_H
@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/rc.h"
+#include "plot/plot.h"
 #include "train/config.h"
 #include "train/differ.h"
 
@@ -105,13 +106,11 @@ bool compare_rounding(const struct compare *c, struct buf *out);
 bool compare_csv(const struct compare *c, struct buf *out);
 
 /* A line a run, as of its last epoch; runs that differ have a mark, and lines below say why. The table
- * has 80 columns, as has the plot. */
+ * has 80 columns. */
 bool compare_table(const struct compare *c, struct buf *out);
 
-/* Accuracy over time, each method with its most workers; speed-up over workers. */
-bool compare_plot(const struct compare *c, struct buf *out);
-
-/* A script for gnuplot 5, data included, that writes a PNG of 1200 x 900 to standard output. */
-bool compare_gnuplot(const struct compare *c, struct buf *out);
+/* Accuracy over time, loss over epochs, speed-up over workers: into *out, which is {0} and the caller's, to plot_fini.
+ * Without a result it has no panel. It borrows from c. */
+bool compare_plot(const struct compare *c, struct plot *out);
 
 #endif

@@ -1,111 +1,17 @@
-/* A comparison as a plot in text: for terminals and logs, where no gnuplot is. */
+/*
+ * A comparison as a plot. A method is a colour, a number of workers a shape of points. Text shows a method by its run
+ * with the most workers only, and no losses.
+ */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "train/compare.h"
 
-#define WIDTH	70 /* columns, behind the 9 of the values */
-#define HEIGHT	14
-#define SEVERAL '#' /* where curves meet */
-
 /* By method. */
 static const char marks[COMPARE_NMETHODS] = "asptvlm";
-
-/* A panel: what its corners stand for, and its rows from the top. */
-struct panel {
-	double x0, x1, y0, y1;
-	char cell[HEIGHT][WIDTH + 1];
-};
-
-static void
-panel_init(struct panel *p, double x0, double x1, double y0, double y1)
-{
-	*p = (struct panel){.x0 = x0, .x1 = x1 > x0 ? x1 : x0 + 1, .y0 = y0, .y1 = y1};
-	for (unsigned i = 0; i < HEIGHT; i++)
-		memset(p->cell[i], ' ', WIDTH);
-}
-
-static double
-column_of(const struct panel *p, double x)
-{
-	return (x - p->x0) / (p->x1 - p->x0) * (WIDTH - 1);
-}
-
-static double
-row_of(const struct panel *p, double y)
-{
-	return (p->y1 - y) / (p->y1 - p->y0) * (HEIGHT - 1);
-}
-
-static void
-put(struct panel *p, double column, double row, char mark)
-{
-	long c = lround(column), r = lround(row);
-	char *cell;
-
-	if (c < 0 || c >= WIDTH || r < 0 || r >= HEIGHT)
-		return;
-	cell = &p->cell[r][c];
-	*cell = *cell == ' ' || *cell == '.' || *cell == mark ? mark : SEVERAL;
-}
-
-/* A straight line, ends included. */
-static void
-draw(struct panel *p, double xa, double ya, double xb, double yb, char mark)
-{
-	double c = column_of(p, xa), r = row_of(p, ya);
-	double dc = column_of(p, xb) - c, dr = row_of(p, yb) - r;
-	int n;
-
-	if (!isfinite(c + r + dc + dr))
-		return;
-	n = 1 + (int)fmin(fmax(fabs(dc), fabs(dr)), 4.0 * WIDTH);
-	for (int i = 0; i <= n; i++)
-		put(p, c + dc * i / n, r + dr * i / n, mark);
-}
-
-/* Rows with the values of the first, the middle and the last; then the axis. */
-static bool
-print_panel(const struct panel *p, const char *title, struct buf *out)
-{
-	bool good = buf_addf(out, "\n%s\n", title);
-
-	for (int i = 0; i < HEIGHT && good; i++) {
-		double y = p->y1 - (p->y1 - p->y0) * i / (HEIGHT - 1);
-		char value[16] = "";
-		int n = WIDTH;
-
-		while (n > 0 && p->cell[i][n - 1] == ' ')
-			n--;
-		if (i == 0 || i == HEIGHT / 2 || i == HEIGHT - 1)
-			snprintf(value, sizeof value, "%.2f", y);
-		good = buf_addf(out, "%7s |%.*s\n", value, n, p->cell[i]);
-	}
-	return good && buf_addf(out, "%7s +%.*s\n", "", WIDTH,
-				"----------------------------------------"
-				"----------------------------------------");
-}
-
-/* Below the axis: texts at columns, as far as they have room. */
-struct ticks {
-	char text[WIDTH + 16];
-	size_t end; /* of what is there */
-};
-
-static void
-tick(struct ticks *t, double column, const char *text)
-{
-	size_t len = strlen(text), at = (size_t)lround(fmax(column, 0));
-
-	at = at + len > WIDTH ? WIDTH - len : at;
-	if (len > WIDTH || (t->end && at <= t->end))
-		return;
-	memset(t->text + t->end, ' ', at - t->end);
-	memcpy(t->text + at, text, len + 1);
-	t->end = at + len;
-}
+static const unsigned colours[COMPARE_NMETHODS] = {
+    [COMPARE_ALLREDUCE] = 0, [COMPARE_SENDRECV] = 1, [COMPARE_PS] = 2, [COMPARE_PS_ASYNC] = 3,
+    [COMPARE_PS_STALE] = 4,  [COMPARE_LOCAL] = 5,    [COMPARE_MPI] = 6};
 
 /* The run of a method with the most workers of those that have a result. */
 static const struct compare_run *
@@ -119,118 +25,141 @@ largest(const struct compare *c, enum compare_method m)
 	return found;
 }
 
-/* Whole per cents around what there is, and the longest time. */
-static void
-accuracy_range(const struct compare *c, double *lo, double *hi, double *seconds)
+/* Which of the request's numbers of workers a run has. */
+static unsigned
+place_of(const struct compare *c, const struct compare_run *r)
 {
-	*lo = 100, *hi = 0, *seconds = 0;
-	for (unsigned m = 0; m < c->request.nmethods; m++) {
-		const struct compare_run *r = largest(c, c->request.method[m]);
-
-		for (size_t k = 0; r && k < r->nepochs; k++) {
-			*lo = fmin(*lo, r->epoch[k].accuracy * 100);
-			*hi = fmax(*hi, r->epoch[k].accuracy * 100);
-			*seconds = fmax(*seconds, r->epoch[k].seconds);
-		}
-	}
-	*lo = fmax(floor(*lo), 0);
-	*hi = fmin(ceil(*hi), 100);
-	if (*hi <= *lo)
-		*hi = *lo + 1;
+	return (unsigned)((size_t)(r - c->run) % c->request.nworkers);
 }
 
+static struct plot_style
+style_of(const struct compare *c, const struct compare_run *r, bool marked)
+{
+	return (struct plot_style){.colour = plot_colour(colours[r->method]),
+				   .shape = place_of(c, r),
+				   .mark = marked ? marks[r->method] : '\0'};
+}
+
+/* A curve of every run: accuracy over time, or loss over epochs. */
 static bool
-plot_accuracy(const struct compare *c, struct buf *out)
+add_progress(const struct compare *c, bool loss, struct plot_panel *p)
 {
-	double lo, hi, seconds;
-	struct ticks ticks = {0};
-	struct panel p;
-	char last[32];
-
-	accuracy_range(c, &lo, &hi, &seconds);
-	panel_init(&p, 0, seconds, lo, hi);
-	for (unsigned m = 0; m < c->request.nmethods; m++) {
-		const struct compare_run *r = largest(c, c->request.method[m]);
-
-		for (size_t k = 0; r && k < r->nepochs; k++) {
-			const struct compare_epoch *to = &r->epoch[k], *from = k ? to - 1 : to;
-
-			draw(&p, from->seconds, from->accuracy * 100, to->seconds,
-			     to->accuracy * 100, marks[r->method]);
-		}
-	}
-	snprintf(last, sizeof last, "%.2f s", p.x1);
-	tick(&ticks, 0, "0");
-	tick(&ticks, WIDTH, last);
-	return print_panel(
-		   &p, "test accuracy in % over seconds of training, each with its most workers",
-		   out) &&
-	       buf_addf(out, "%9s%s\n", "", ticks.text);
-}
-
-static void
-draw_speedups(const struct compare *c, struct panel *p)
-{
-	double least = c->request.workers[0];
-	const struct compare_run *from = NULL;
-
-	draw(p, p->x0, p->x0 / least, p->x1, p->x1 / least, '.');
 	for (size_t i = 0; i < c->nruns; i++) {
 		const struct compare_run *r = &c->run[i];
+		struct plot_style s = style_of(c, r, !loss && r == largest(c, r->method));
+		struct plot_curve *curve = r->nepochs ? plot_curve_add(p, &s) : NULL;
 
-		if (!r->nepochs)
+		if (r->nepochs && !curve)
+			return false;
+		for (size_t k = 0; k < r->nepochs; k++) {
+			const struct compare_epoch *e = &r->epoch[k];
+
+			if (!(loss ? plot_point_add(curve, e->epoch, e->loss)
+				   : plot_point_add(curve, e->seconds, e->accuracy * 100)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool
+add_ideal(const struct compare *c, struct plot_panel *p)
+{
+	uint32_t least = c->request.workers[0];
+	uint32_t most = c->request.workers[c->request.nworkers - 1];
+	struct plot_curve *ideal = plot_curve_add(
+	    p, &(struct plot_style){.look = PLOT_DASHED, .colour = PLOT_GREY, .mark = '.'});
+
+	return ideal && plot_point_add(ideal, least, 1) &&
+	       plot_point_add(ideal, most, (double)most / least);
+}
+
+/* The ideal, then the methods: lines, and on them the points of each number of workers. */
+static bool
+add_speedups(const struct compare *c, struct plot_panel *p)
+{
+	if (!add_ideal(c, p))
+		return false;
+	for (unsigned m = 0; m < c->request.nmethods; m++) {
+		const struct compare_run *first = &c->run[(size_t)m * c->request.nworkers];
+		struct plot_style s = style_of(c, first, true);
+		struct plot_curve *line;
+
+		if (!largest(c, first->method))
 			continue;
-		if (!from || from->method != r->method)
-			from = r;
-		draw(p, from->workers, from->speedup, r->workers, r->speedup, marks[r->method]);
-		from = r;
+		s.look = PLOT_LINE;
+		line = plot_curve_add(p, &s);
+		if (!line)
+			return false;
+		for (unsigned w = 0; w < c->request.nworkers; w++)
+			if (first[w].nepochs &&
+			    !plot_point_add(line, first[w].workers, first[w].speedup))
+				return false;
+		for (unsigned w = 0; w < c->request.nworkers; w++) {
+			struct plot_style at = style_of(c, &first[w], false);
+			struct plot_curve *point;
+
+			at.look = PLOT_POINTS;
+			point = first[w].nepochs ? plot_curve_add(p, &at) : NULL;
+			if (first[w].nepochs &&
+			    !(point && plot_point_add(point, first[w].workers, first[w].speedup)))
+				return false;
+		}
 	}
+	return true;
 }
 
 static bool
-plot_speedup(const struct compare *c, struct buf *out)
+add_key(const struct compare *c, struct plot *p)
 {
-	const struct compare_request *q = &c->request;
-	double least = q->workers[0], most = q->workers[q->nworkers - 1], top = most / least;
-	struct ticks ticks = {0};
-	struct panel p;
-
-	if (q->nworkers < 2)
-		return true;
-	for (size_t i = 0; i < c->nruns; i++)
-		top = fmax(top, c->run[i].speedup);
-	panel_init(&p, least, most, 0, top);
-	draw_speedups(c, &p);
-	for (unsigned w = 0; w < q->nworkers; w++) {
-		char text[16];
-
-		snprintf(text, sizeof text, "%" PRIu32, q->workers[w]);
-		tick(&ticks, column_of(&p, q->workers[w]), text);
-	}
-	return print_panel(&p, "speed-up over workers; dots: ideal", out) &&
-	       buf_addf(out, "%9s%s\n", "", ticks.text);
-}
-
-static bool
-plot_legend(const struct compare *c, struct buf *out)
-{
-	bool good = buf_addf(out, "\n%9s", "");
+	bool good = true;
 
 	for (unsigned m = 0; m < c->request.nmethods && good; m++) {
-		enum compare_method method = c->request.method[m];
+		const struct compare_run *r = largest(c, c->request.method[m]);
+		struct plot_style s = r ? style_of(c, r, true) : (struct plot_style){0};
 
-		if (largest(c, method))
-			good = buf_addf(out, "%c %s  ", marks[method], compare_method_name(method));
+		if (!r)
+			continue;
+		s.look = PLOT_LINE;
+		snprintf(s.name, sizeof s.name, "%s", compare_method_name(r->method));
+		good = plot_key_add(p, &s);
 	}
-	return good && buf_addf(out, "%c several\n", SEVERAL);
+	for (unsigned w = 0; w < c->request.nworkers && good; w++) {
+		struct plot_style s = {.look = PLOT_POINTS, .colour = 0x444444, .shape = w};
+		uint32_t n = c->request.workers[w];
+
+		snprintf(s.name, sizeof s.name, "%" PRIu32 " worker%s", n, n == 1 ? "" : "s");
+		good = plot_key_add(p, &s);
+	}
+	return good && plot_key_add(p, &(struct plot_style){.name = "ideal speed-up",
+							    .look = PLOT_DASHED,
+							    .colour = PLOT_GREY});
 }
 
 bool
-compare_plot(const struct compare *c, struct buf *out)
+compare_plot(const struct compare *c, struct plot *out)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < c->nruns; i++)
 		any = any || c->run[i].nepochs;
-	return !any || (plot_accuracy(c, out) && plot_speedup(c, out) && plot_legend(c, out));
+	if (!any)
+		return true;
+	out->title = "The same training by several methods";
+	out->npanels = 3;
+	out->panel[0] = (struct plot_panel){
+	    .title = "Accuracy",
+	    .text = "test accuracy in % over seconds of training, each with its most workers",
+	    .x = {.label = "training (s)", .unit = " s", .from_zero = true},
+	    .y = {.label = "test accuracy (%)", .whole = true}};
+	out->panel[1] = (struct plot_panel){.title = "Loss",
+					    .x = {.label = "epoch", .counts = true},
+					    .y = {.label = "mean loss over the training images"}};
+	out->panel[2] = (struct plot_panel){
+	    .title = "Speed-up",
+	    .text = c->request.nworkers > 1 ? "speed-up over workers; dots: ideal" : NULL,
+	    .x = {.label = "workers", .tick = c->request.workers, .nticks = c->request.nworkers},
+	    .y = {.label = "times as fast as the fewest workers", .from_zero = true}};
+	return add_progress(c, false, &out->panel[0]) && add_progress(c, true, &out->panel[1]) &&
+	       add_speedups(c, &out->panel[2]) && add_key(c, out);
 }

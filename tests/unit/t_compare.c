@@ -335,6 +335,21 @@ line_of(const char *text, const char *head, char out[128])
 	return out;
 }
 
+/* The comparison's plot as text, or as a script. */
+static const char *
+plotted(const struct compare *c, bool script, struct buf *text)
+{
+	struct plot p = {0};
+
+	text->len = 0;
+	ok(compare_plot(c, &p) && buf_add(text, "", 1), "a plot");
+	text->len = 0;
+	if (!(script ? plot_gnuplot(&p, PLOT_PNG, text) : plot_text(&p, PLOT_ROWS, text)))
+		exit(1);
+	plot_fini(&p);
+	return text->data;
+}
+
 static void
 test_plot(void)
 {
@@ -343,11 +358,11 @@ test_plot(void)
 	char line[128];
 
 	begin(&c, "ps", 64);
-	ok(compare_plot(&c, &text) && text.len == 0, "nothing is plotted of nothing");
+	ok(!plotted(&c, false, &text)[0] && !plotted(&c, true, &text)[0],
+	   "nothing is plotted of nothing");
 	compare_fini(&c);
 	begin_results(&c);
-	ok(compare_plot(&c, &text) && text.len > 0, "a plot");
-	ok(fits_terminal(text.data), "of 80 columns");
+	ok(fits_terminal(plotted(&c, false, &text)), "text has 80 columns");
 	line_of(text.data, "  88.00 |", line);
 	ok(strlen(line) == 9 + 36 && line[strlen(line) - 1] == 'a',
 	   "the best accuracy is at the top, after half of the time");
@@ -359,13 +374,12 @@ test_plot(void)
 	       !strstr(text.data, "local"),
 	   "the ideal, and a legend of what is there");
 	compare_fini(&c);
-	buf_fini(&text);
 	begin(&c, "allreduce,ps", 64);
 	for (size_t i = 0; i < c.nruns; i++)
 		give(&c, i, LINE(1, 2, 0.5, 600, 4) LINE(2, 1, 0.75, 600, 4));
 	compare_speedups(&c);
-	ok(compare_plot(&c, &text) && strstr(line_of(text.data, "  75.00 |", line), "##") &&
-	       !strstr(line, "a"),
+	plotted(&c, false, &text);
+	ok(strstr(line_of(text.data, "  75.00 |", line), "##") && !strstr(line, "a"),
 	   "where curves meet it is said");
 	compare_fini(&c);
 	buf_fini(&text);
@@ -386,10 +400,10 @@ test_odd(void)
 	give(&c, 0, LINE(1, nan, nan, inf, 0) LINE(2, inf, 1, 5, 0));
 	compare_speedups(&c);
 	ok(c.run[0].speedup == 0, "no time, no speed-up");
-	ok(compare_plot(&c, &text) && fits_terminal(text.data) && strstr(text.data, "m mpi") &&
-	       !strstr(text.data, "speed-up"),
+	plotted(&c, false, &text);
+	ok(fits_terminal(text.data) && strstr(text.data, "m mpi") && !strstr(text.data, "speed-up"),
 	   "one number of workers has no speed-up to show");
-	ok(compare_gnuplot(&c, &text) && compare_table(&c, &text) && compare_csv(&c, &text),
+	ok(plotted(&c, true, &text)[0] && compare_table(&c, &text) && compare_csv(&c, &text),
 	   "nor is it a trouble elsewhere");
 	compare_fini(&c);
 	buf_fini(&text);
@@ -401,19 +415,15 @@ test_gnuplot(void)
 	struct buf text = {0};
 	struct compare c;
 
-	begin(&c, "ps", 64);
-	ok(compare_gnuplot(&c, &text) && text.len == 0, "no script of nothing");
-	compare_fini(&c);
 	begin_results(&c);
-	ok(compare_gnuplot(&c, &text) &&
-	       strstr(text.data, "$run2 << END\n1 2 50.000000 1.000000\n2 1 87.500000 2.000000\n"
-				 "END\n") &&
-	       strstr(text.data, "$speed1 << END\n2 1.0000\n3 2.0000\nEND\n") &&
-	       strstr(text.data, "$ideal << END\n1 1\n3 3.0000\nEND\n"),
-	   "the script has the data");
-	ok(!strstr(text.data, "$run3") && !strstr(text.data, "$run6") &&
-	       !strstr(text.data, "$speed2 using") && !strstr(text.data, "title 'local'") &&
-	       strstr(text.data, "title 'ps'") && strstr(text.data, "'3 workers'"),
+	plotted(&c, true, &text);
+	ok(strstr(text.data, "curve2 << END\n1 50\n2 87.5\nEND\n") &&
+	       strstr(text.data, "curve2 << END\n1 2\n2 1\nEND\n") &&
+	       strstr(text.data, "<< END\n2 1\n3 2\nEND\n") &&
+	       strstr(text.data, "<< END\n1 1\n3 3\nEND\n"),
+	   "the script has the data: accuracies, losses, speed-ups, the ideal");
+	ok(!strstr(text.data, "title 'local'") && strstr(text.data, "title 'ps'") &&
+	       strstr(text.data, "title '3 workers'"),
 	   "and nothing of runs that failed");
 	compare_fini(&c);
 	buf_fini(&text);
