@@ -46,6 +46,8 @@ call_device(struct shell *s, const struct coord_action *a)
 	i->kind = COORD_RESULT;
 	i->shell = s;
 	i->token = a->token;
+	i->device_id = a->device_id;
+	i->call_kind = wire_packed_kind(a->body.data, a->body.len);
 	rc = connections_client(s->connections, a->address, a->device_id, clock_now_ns(), &client,
 				&err);
 	if (rc == RC_OK)
@@ -147,6 +149,7 @@ shell_carry_out(struct shell *s)
 		const struct coord_action *a = &s->actions.v[k];
 
 		decisions_note(&s->decisions, a);
+		recorder_action(s->see.recorder, a);
 		switch (a->kind) {
 		case COORD_ANSWER:
 			if (a->token)
@@ -162,6 +165,7 @@ shell_carry_out(struct shell *s)
 		case COORD_SPAWN:
 			start_device(s, a);
 			break;
+		case COORD_NOTE:
 		case COORD_STORE: /* is committed already, or will be */
 			break;
 		case COORD_LOG:

@@ -60,6 +60,7 @@ main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct tuner tuner = {0};
+	struct recorder *recorder = NULL;
 	struct observer *observer = NULL;
 	struct shell *shell = NULL;
 	struct web *web = NULL;
@@ -83,9 +84,12 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = decisions_open(&decisions, o.record, o.record_data, &err);
 	if (rc == RC_OK)
-		rc = observer_new(o.coord.host, NULL, &observer, &err);
+		rc = recorder_open(o.listen, o.recorder, o.coord.instance, &recorder, &err);
 	if (rc == RC_OK)
-		rc = shell_new(o.listen, o.state, &o.coord, &dm, observer, &shell, &err);
+		rc = observer_new(o.coord.host, recorder_source(recorder), &observer, &err);
+	if (rc == RC_OK)
+		rc = shell_new(o.listen, o.state, &o.coord, &dm,
+			       &(struct shell_sight){observer, recorder}, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)
 		rc =
 		    coord_add_device(shell_coord(shell), o.device[i].id, o.device[i].address, &err);
@@ -126,6 +130,7 @@ main(int argc, char **argv)
 	shell_free(shell, rc == RC_OK);
 	web_stop(web);
 	observer_free(observer);
+	recorder_close(recorder, rc == RC_OK);
 	decisions_close(&decisions);
 	tuner_fini(&tuner);
 	options_fini(&o);

@@ -82,6 +82,8 @@ static const struct option_row rows[] = {
     {"tuner", "FILE", "rules that choose the algorithm when callers leave it open",
      AS_ANY_STRING(tuner), ENV("GPUSIM_TUNER_CONFIG_FILE")},
     {"calibrate", NULL, "choose by this machine's speed, measured in 3ms", AS_BOOL(calibrate)},
+    {"recorder", "SIZE", "steps of its own that are kept, to see what happened; 0: none",
+     AS_SIZE(recorder), DEFAULT("8K")},
     {"http", "HOST:PORT", "serve a live page, its data and the newest model over HTTP",
      AS_ANY_STRING(http)},
     {"http-host", "NAME[,NAME]", "names of this host that browsers may use, besides localhost",

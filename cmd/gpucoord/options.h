@@ -38,6 +38,7 @@ struct options {
 	struct net_tls_files tls;
 	int ready_fd, exits, lifeline; /* -1: none */
 	unsigned verbose;
+	uint64_t recorder; /* records */
 	struct options_device *device;
 	size_t ndevices;
 	char section[64];	   /* of a file, the last that was read */

@@ -44,8 +44,12 @@ on_call(void *arg, struct rpc_call *call)
 		web_put(atomic_load(&s->web), call);
 		return;
 	}
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_RECORDER_READ) {
+		recorder_call(s->see.recorder, call);
+		return;
+	}
 	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_REGISTER_DEVICE)
-		observer_hears(s->observer, rpc_request(call)->registerdevice->metadata);
+		observer_hears(s->see.observer, rpc_request(call)->registerdevice->metadata);
 	i = calloc(1, sizeof *i);
 	if (!i) {
 		rpc_reply_err(call, &nomem);
@@ -140,16 +144,19 @@ feed_item(struct shell *s, const struct item *i)
 		ev.request = rpc_request(i->call);
 		ev.client_id = ev.request->clientid;
 		ev.deadline_ms = rpc_deadline_ns(i->call) / NS_PER_MS;
+		recorder_request(s->see.recorder, i->call);
 		if (rpc_reply_again(i->call))
 			ev = (struct coord_event){.kind = COORD_SEEN, .client_id = ev.client_id};
 	} else if (i->kind == COORD_RESULT) {
 		ev.rc = i->err.rc;
 		ev.reply = i->reply;
 		ev.text = i->err.text;
+		recorder_result(s->see.recorder, i->token, i->device_id, i->call_kind, &i->err);
 	} else {
 		ev.rc = i->err.rc;
 		ev.text = i->err.text;
 	}
+	recorder_heard(s->see.recorder, &ev);
 	feed(s, &ev);
 }
 
@@ -216,8 +223,10 @@ feed_exits(struct shell *s)
 {
 	struct coord_event ev = {.kind = COORD_EXITED};
 
-	while (exits_next(&s->exits, &ev.pid, &ev.status))
+	while (exits_next(&s->exits, &ev.pid, &ev.status)) {
+		recorder_heard(s->see.recorder, &ev);
 		feed(s, &ev);
+	}
 }
 
 void
@@ -226,6 +235,7 @@ shell_step(struct shell *s)
 	struct coord_event tick = {.kind = COORD_TICK};
 
 	faults_tick(&s->faults);
+	recorder_beat(s->see.recorder);
 	pthread_mutex_lock(&s->lock);
 	take_over(s);
 	s->open = s->running = true;
@@ -286,7 +296,7 @@ shell_grpc_address(const struct shell *s)
 
 enum rc
 shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
-	  struct observer *observer, struct shell **out, struct err *err)
+	  const struct shell_sight *see, struct shell **out, struct err *err)
 {
 	struct rpc_handler handler = {.call = on_call, .gone = on_gone, .back = on_back};
 	struct shell *s = calloc(1, sizeof *s);
@@ -301,7 +311,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 	pthread_mutex_init(&s->faults.lock, NULL);
 	s->tail = &s->head;
 	s->dm = dm;
-	s->observer = observer;
+	s->see = *see;
 	exits_init(&s->exits, -1);
 	handler.arg = s;
 	rc = rpc_server_start(addr, &handler, &s->server, err);
@@ -309,7 +319,7 @@ shell_new(const char *addr, const char *state, struct coord_config *cfg, struct 
 		snprintf(cfg->address, sizeof cfg->address, "%s", rpc_server_address(s->server));
 		snprintf(s->address, sizeof s->address, "%s", cfg->address);
 		cfg->persists = state_wanted(state, addr);
-		rc = observer_serves(observer, rpc_server_self(s->server), err);
+		rc = observer_serves(see->observer, rpc_server_self(s->server), err);
 	}
 	if (rc == RC_OK)
 		rc = coord_new(cfg, &s->coord, err);

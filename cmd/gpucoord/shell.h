@@ -10,14 +10,21 @@
 #include "decisions.h"
 #include "net/net.h"
 #include "observe.h"
+#include "recorder.h"
 #include "web.h"
 
 struct shell;
 
+/* What is told of all that happens. */
+struct shell_sight {
+	struct observer *observer; /* of devices that register */
+	struct recorder *recorder; /* or NULL */
+};
+
 /* Serve at addr and go on from the state (state_open); events wake dm. What the
- * configuration says of address and state is filled in. The observer hears of the devices, and lives longer. */
+ * configuration says of address and state is filled in. What *see names lives longer. */
 enum rc shell_new(const char *addr, const char *state, struct coord_config *cfg, struct daemon *dm,
-		  struct observer *observer, struct shell **out, struct err *err);
+		  const struct shell_sight *see, struct shell **out, struct err *err);
 
 /* The state machine, for adding devices before the loop starts. */
 struct coord *shell_coord(struct shell *s);

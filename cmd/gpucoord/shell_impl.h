@@ -28,6 +28,7 @@ struct item {
 	uint64_t client_id;    /* gone, seen, cancel */
 	uint64_t seq;	       /* cancel */
 	uint64_t token;	       /* result */
+	uint32_t call_kind;    /* result: of the call, a number of a body in Request */
 	struct err err;	       /* result, unreachable, spawned */
 	uint32_t pid;	       /* spawned */
 	GpuSim__Reply *reply;  /* result */
@@ -39,7 +40,7 @@ struct shell {
 	struct grpc_server *grpc; /* NULL: no such clients */
 	struct connections *connections;
 	struct rpc_client *echo; /* to ourselves */
-	struct observer *observer;
+	struct shell_sight see;
 	struct looks looks;
 	struct daemon *dm;
 	struct coord_actions actions;

@@ -133,7 +133,8 @@ enum flight_mark_kind {
 	FLIGHT_MARK_RESULT,	  /* of the call */
 	FLIGHT_MARK_DECISION,	  /* text: what and why */
 	FLIGHT_MARK_EVENT,	  /* an event of the history; value: its kind; text */
-	FLIGHT_MARK_REPORT	  /* a report was written; value: its number; text: the file */
+	FLIGHT_MARK_REPORT,	  /* a report was written; value: its number; text: the file */
+	FLIGHT_MARK_HEARD	  /* a client has gone, a process has ended ...; text */
 };
 
 struct flight_mark {

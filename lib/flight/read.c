@@ -501,7 +501,7 @@ flight_mark_name(unsigned what)
 	    [FLIGHT_MARK_REQUEST] = "request",	 [FLIGHT_MARK_ANSWER] = "answer",
 	    [FLIGHT_MARK_CALL] = "call",	 [FLIGHT_MARK_RESULT] = "result",
 	    [FLIGHT_MARK_DECISION] = "decision", [FLIGHT_MARK_EVENT] = "event",
-	    [FLIGHT_MARK_REPORT] = "report"};
+	    [FLIGHT_MARK_REPORT] = "report",	 [FLIGHT_MARK_HEARD] = "heard"};
 
 	return WORD(names, what);
 }

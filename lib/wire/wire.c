@@ -215,6 +215,38 @@ wire_request_name(const GpuSim__Request *req)
 	return f ? f->name : "nothing";
 }
 
+uint64_t
+wire_request_comm(const GpuSim__Request *req)
+{
+	const ProtobufCFieldDescriptor *f =
+	    protobuf_c_message_descriptor_get_field(&gpu_sim__request__descriptor, req->body_case);
+	const ProtobufCMessage *body;
+	uint64_t comm;
+
+	if (!f)
+		return 0;
+	memcpy(&body, (const char *)req + f->offset, sizeof body);
+	f = protobuf_c_message_descriptor_get_field_by_name(body->descriptor, "commId");
+	if (!f || f->type != PROTOBUF_C_TYPE_UINT64)
+		return 0;
+	memcpy(&comm, (const char *)body + f->offset, sizeof comm);
+	return comm;
+}
+
+uint32_t
+wire_packed_kind(const void *body, size_t nbytes)
+{
+	const uint8_t *p = body;
+	uint32_t tag = 0;
+
+	for (size_t i = 0; i < nbytes && i < 4; i++) {
+		tag |= (uint32_t)(p[i] & 0x7f) << (7 * i);
+		if (!(p[i] & 0x80))
+			return tag >> 3;
+	}
+	return 0;
+}
+
 const char *
 wire_policy_name(int on_failure)
 {

@@ -39,6 +39,12 @@ enum rc wire_message_unpack(const ProtobufCMessageDescriptor *d, const void *dat
 void wire_request_free(GpuSim__Request *req);
 void wire_reply_free(GpuSim__Reply *reply);
 
+/* The communicator that a request is about; 0: none. */
+uint64_t wire_request_comm(const GpuSim__Request *req);
+
+/* The kind of a packed Request that begins with its body: the number of that field; 0: it is none. */
+uint32_t wire_packed_kind(const void *body, size_t nbytes);
+
 /* "allreduce"-like word for a request's kind, for logs and errors. Static storage. */
 const char *wire_request_name(const GpuSim__Request *req);
 

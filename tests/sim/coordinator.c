@@ -135,6 +135,8 @@ carry_out(struct world *w, struct coord_action *a)
 		    strstr(a->body.data, " lost: "))
 			wrong(w, "nobody is gone, but %s", a->body.data);
 		break;
+	case COORD_NOTE:
+		break;
 	case COORD_ASK_ECHO:
 		post(w, w->now, EV_ECHO, 0);
 		break;

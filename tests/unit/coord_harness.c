@@ -97,7 +97,7 @@ h_carry_out(struct harness *h)
 			h->echo = true;
 		else if (a->kind == COORD_LOOK)
 			h->look[a->device_id % (H_MAX_DEV + 1)] = true;
-		else
+		else if (a->kind == COORD_LOG)
 			buf_addf(&h->log, "%s\n", a->body.data);
 	}
 	coord_actions_clear(&h->out);

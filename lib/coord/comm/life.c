@@ -4,6 +4,7 @@
  */
 #include "coord/comm/comm_impl.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define BUSY (COMM_REPLACING | COMM_ATTACHING | COMM_JOINING | COMM_DEFINING)
@@ -44,11 +45,47 @@ static const struct row {
     {COMM_DETACHING, COMM_DETACHED, COMM_GONE, comm_free_detached},
 };
 
+/* ---- the table as text */
+
+static const char *const event_names[] = {"attached", "joined",	 "defined",   "broken",	 "fails",
+					  "aborted",  "drained", "complete",  "short",	 "hopeless",
+					  "changed",  "resumed", "destroyed", "detached"};
+
+static void
+name_states(unsigned states, char *text, size_t room)
+{
+	static const char *const names[] = {"making",	"meeting",  "live",	 "failed",
+					    "draining", "deciding", "replacing", "attaching",
+					    "joining",	"defining", "detaching", "gone"};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (states & 1u << i)
+			n += (size_t)snprintf(text + n, room - n, "%s%s", n ? "|" : "", names[i]);
+}
+
+/* For the recorder: the step and its reason. */
+static void
+note(struct coord *c, const struct comm *comm, enum comm_event e, unsigned to,
+     const struct err *why)
+{
+	char from[40], next[40] = "same";
+
+	name_states(comm->state, from, sizeof from);
+	if (to != STAY)
+		name_states(to, next, sizeof next);
+	act_note(c, comm->id, 0, "comm %" PRIu64 " epoch %" PRIu32 ": %s --%s--> %s%s%s", comm->id,
+		 comm->epoch, from, event_names[e], next, why ? ": " : "", why ? why->text : "");
+}
+
+/* ---- what happens */
+
 void
 comm_happens(struct coord *c, struct comm *comm, enum comm_event e, const struct err *why)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].from & comm->state && rows[i].on == e) {
+			note(c, comm, e, rows[i].to, why);
 			if (rows[i].to != STAY)
 				comm->state = rows[i].to;
 			rows[i].act(c, comm, why);
@@ -126,25 +163,6 @@ comm_step(struct coord *c, struct comm *comm)
 		if (e == COMM_DETACHED)
 			return; /* it is freed */
 	}
-}
-
-/* ---- the table as text */
-
-static const char *const event_names[] = {"attached", "joined",	 "defined",   "broken",	 "fails",
-					  "aborted",  "drained", "complete",  "short",	 "hopeless",
-					  "changed",  "resumed", "destroyed", "detached"};
-
-static void
-name_states(unsigned states, char *text, size_t room)
-{
-	static const char *const names[] = {"making",	"meeting",  "live",	 "failed",
-					    "draining", "deciding", "replacing", "attaching",
-					    "joining",	"defining", "detaching", "gone"};
-	size_t n = 0;
-
-	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (states & 1u << i)
-			n += (size_t)snprintf(text + n, room - n, "%s%s", n ? "|" : "", names[i]);
 }
 
 bool

@@ -68,6 +68,20 @@ act_log(struct coord *c, const char *fmt, ...)
 }
 
 void
+act_note(struct coord *c, uint64_t comm_id, uint64_t device_id, const char *fmt, ...)
+{
+	struct coord_action a = {.kind = COORD_NOTE, .comm_id = comm_id, .device_id = device_id};
+	char line[sizeof((struct err *)0)->text + 128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (buf_add(&a.body, line, strlen(line) + 1))
+		act(c, &a);
+}
+
+void
 text_add(struct text *t, const char *fmt, ...)
 {
 	va_list ap;

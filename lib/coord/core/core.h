@@ -85,6 +85,9 @@ bool pack_request(uint32_t field, const ProtobufCMessage *head, const struct buf
 /* Append an action. Takes its body, on failure too. */
 bool act(struct coord *c, struct coord_action *a);
 void act_log(struct coord *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for the recorder alone; of a communicator and a device, or 0. */
+void act_note(struct coord *c, uint64_t comm_id, uint64_t device_id, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Append a call. Takes the body. token 0: nobody waits for the result. */
 bool act_call(struct coord *c, uint64_t token, uint64_t device_id, const char *address,
 	      uint64_t timeout_ms, struct buf *body);

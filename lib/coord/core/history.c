@@ -66,6 +66,20 @@ store(struct coord *c, struct happened *e)
 	record_put(c, key, &m.base, false);
 }
 
+/* For the recorder. */
+static void
+note(struct coord *c, const struct happened *e)
+{
+	struct coord_action a = {.kind = COORD_NOTE,
+				 .device_id = e->what.device,
+				 .comm_id = e->what.comm,
+				 .rank = e->what.rank,
+				 .event = (uint32_t)e->what.kind + 1};
+
+	if (buf_add(&a.body, e->text, strlen(e->text) + 1))
+		act(c, &a);
+}
+
 void
 event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 {
@@ -82,6 +96,7 @@ event_add(struct coord *c, const struct event *what, const char *fmt, ...)
 	vsnprintf(e->text, sizeof e->text, fmt, ap);
 	va_end(ap);
 	store(c, e);
+	note(c, e);
 	c->history->news = true;
 }
 

@@ -218,6 +218,7 @@ answer(struct coord *c, struct pending *p, GpuSim__Reply *reply)
 {
 	struct coord_action a = {.kind = COORD_ANSWER,
 				 .token = p->token,
+				 .rc = (enum rc)reply->code,
 				 .client_id = p->asker.client_id,
 				 .seq = p->asker.seq};
 	size_t n = gpu_sim__reply__get_packed_size(reply);

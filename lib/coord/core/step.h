@@ -93,6 +93,8 @@ enum coord_action_kind {
 		      * first and belong together: committed, safely if one is a promise, before
 		      * what follows is carried out. See coord_uncommitted */
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
+	COORD_NOTE, /* for the recorder of the coordinator's steps: body is a NUL-terminated sentence that tells a
+		      * decision with its reason, or an event */
 	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
 	COORD_DISCARD, /* remove the memory file at address, of device_id, if no device has it: nobody
 			 * waits for it */
@@ -102,7 +104,12 @@ enum coord_action_kind {
 struct coord_action {
 	enum coord_action_kind kind;
 	uint64_t token;
-	uint64_t device_id;  /* call; 0: not known yet, a configured address is asked who it is */
+	uint64_t
+	    device_id; /* call; 0: not known yet, a configured address is asked who it is; note */
+	uint64_t comm_id;    /* note, or 0 */
+	uint32_t rank;	     /* note: + 1, or 0 */
+	uint32_t event;	     /* note: the event's kind + 1; 0: a decision */
+	enum rc rc;	     /* answer: the failure that it tells; RC_OK: none */
 	uint32_t pid;	     /* look */
 	uint64_t timeout_ms; /* call: the shell owes a result, be it RC_TIMEOUT, by then */
 	char address[256];   /* call; store: the key; discard: the path */
