@@ -13,11 +13,13 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/option_rows.h"
+#include "base/parse.h"
 #include "base/rundir.h"
 #include "dev/blas.h"
 #include "dev/device.h"
 #include "dev/kernel.h"
 #include "dev/load.h"
+#include "dev/recording.h"
 #include "dev/taping.h"
 #include "grpc/server.h"
 #include "mem/sweep.h"
@@ -77,6 +79,20 @@ take_kernels(const struct option_row *row, const char *text, void *target, struc
 }
 
 static enum rc
+take_recorder(const struct option_row *row, const char *text, void *target, struct err *err)
+{
+	uint64_t n;
+	enum rc rc = parse_size(text, &n, err);
+
+	(void)row;
+	if (rc == RC_OK && n != 0 && (n < RECORDING_LEAST || n > RECORDING_MOST))
+		rc = err_set(err, RC_INVAL, "'%.64s' is not 0, nor 16K to 64M", text);
+	if (rc == RC_OK)
+		((struct options *)target)->device.recorder_bytes = n;
+	return rc;
+}
+
+static enum rc
 take_list(const struct option_row *row, const char *text, void *target, struct err *err)
 {
 	(void)row;
@@ -89,6 +105,7 @@ take_list(const struct option_row *row, const char *text, void *target, struct e
 static const struct option_kind mem_file = {"path", take_mem_file, NULL},
 				pin_cpu = {"cpu", take_pin, NULL},
 				kernels = {"path", take_kernels, NULL},
+				recorder = {"size", take_recorder, NULL},
 				list_format = {"word", take_list, NULL};
 
 #define LISTENS "ipc:///path, tcp://host:port or tls+tcp://host:port"
@@ -111,6 +128,8 @@ static const struct option_row rows[] = {
     {"mem-file", "PATH", "keep the memory in this file", AS_KIND(mem_file),
      DEFAULT_NOTE("under /dev/shm, removed at the end")},
     {"mem-scratch", "PATH", "as --mem-file, but remove the file at the end", AS_KIND(mem_file)},
+    {"recorder", "SIZE", "bytes of records that each stream keeps, at 64 an operation; 0: none",
+     AS_KIND(recorder), DEFAULT("256K")},
     {"threads", "N", "BLAS threads", AS_U32(device.threads, 1, 1024), DEFAULT("1")},
     {"pin", "CPU", "compute on this CPU; auto: by ordinal; none: on any", AS_KIND(pin_cpu),
      DEFAULT("none")},

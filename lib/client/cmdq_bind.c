@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "client/cmdq_impl.h"
+#include "flight/ticks.h"
 
 struct cmdq_bind {
 	struct gpusim *g;
@@ -178,6 +179,7 @@ static void
 number(struct cmdq_bind *b, struct cmdq_command *c)
 {
 	c->u.coll.comm = b->comm;
+	c->u.coll.queued = (uint32_t)(ticks_now() >> 6);
 	if (c->kind == CMDQ_COLL)
 		c->u.coll.number = b->collectives++;
 	else if (c->coll == GPUSIM_SEND)

@@ -412,6 +412,7 @@ write_work(struct helper_queue *hq, uint64_t n, uint32_t at, const struct helper
 				  .shared = l->shared,
 				  .host_param = l->host_param,
 				  .nparams = l->nparams,
+				  .nbytes = l->nbytes,
 				  .at = at};
 	memcpy(w->grid, l->grid, sizeof w->grid);
 	memcpy(w->block, l->block, sizeof w->block);

@@ -17,8 +17,8 @@ struct helper_work {
 	const struct __gpusim_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint64_t shared;
-	uint32_t host_param; /* not 0: it fails instead */
-	uint32_t nparams;
+	uint32_t host_param;	  /* not 0: it fails instead */
+	uint32_t nparams, nbytes; /* nbytes: of their values */
 	uint32_t at; /* in args: nparams offsets, then the bytes, at a multiple of 16 */
 };
 

@@ -38,6 +38,7 @@ struct worker {
 	struct helper_queue *queue;
 	struct cmdq_page *page;
 	struct fiber_gang *gang;
+	const struct __gpusim_kernel *told; /* the name in the page is its */
 	void *args[PARAMS];
 	sigjmp_buf back;
 	/* of a kernel that failed */
@@ -118,6 +119,20 @@ note(struct worker *w, const struct helper_work *work, uint32_t code)
 	atomic_compare_exchange_strong(&w->all->error, &none, code);
 }
 
+/* For the device's recorder. */
+static void
+tell_kernel(struct worker *w, const struct helper_work *work)
+{
+	struct cmdq_kernel *k = &w->page->ext[0].kernel;
+
+	if (w->told != work->kernel)
+		registry_name(work->kernel, k->name, sizeof k->name);
+	w->told = work->kernel;
+	memcpy(k->grid, work->grid, sizeof k->grid);
+	k->threads = work->block[0] * work->block[1] * work->block[2];
+	k->argbytes = work->nbytes;
+}
+
 /* ---- a work */
 
 static const char *
@@ -181,6 +196,7 @@ serve(void *arg)
 			return NULL; /* to stop */
 		go = atomic_load(&x->go);
 		run_work(w, &w->queue->work[go % HELPER_WORKS]);
+		tell_kernel(w, &w->queue->work[go % HELPER_WORKS]);
 		cmdq_publish(&x->done, &x->device_sleeps, go);
 	}
 }

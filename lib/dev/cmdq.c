@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "dev/cmdq_impl.h"
 
 enum rc
@@ -123,6 +124,7 @@ make(struct cmdqs *s, uint32_t pid, uint32_t stream, struct queue **out, struct 
 		return rc;
 	}
 	memset(page, 0, sizeof *q->page);
+	recorder_init(&q->recorder);
 	q->all = s;
 	q->page = page;
 	q->pid = pid;
@@ -255,35 +257,30 @@ cmdqs_report(struct cmdqs *s, struct cmdq_report *out)
 size_t
 cmdqs_progress(struct cmdqs *s, struct progress *out, size_t max)
 {
-	uint64_t now = clock_now_ns();
 	size_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
 	for (const struct queue *q = s->queues; q && n < max; q = q->next)
-		n += recorder_read(&q->recorder, now, &out[n]);
+		n += recorder_read(&q->recorder, &out[n]);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
 
-/* Lock held. For whom a communicator's client waits, for it to read. */
+/* Lock held. For whom a communicator's client waits, for it to read: the longest wait of its queues. */
 static void
 show_waits(struct cmdqs *s, struct bound *b)
 {
-	uint64_t since = 0;
-	uint32_t waits_for = 0;
+	struct progress p, most = {0};
 
 	for (const struct queue *q = s->queues; q; q = q->next)
-		if (RECORDER_GET(&q->recorder, comm) == b->comm &&
-		    RECORDER_GET(&q->recorder, waits_for)) {
-			uint64_t at = RECORDER_GET(&q->recorder, since_ns);
-
-			if (waits_for && at >= since)
-				continue;
-			waits_for = RECORDER_GET(&q->recorder, waits_for);
-			since = at;
-		}
-	atomic_store_explicit(&b->record->waits_since_ns, since, memory_order_relaxed);
-	atomic_store_explicit(&b->record->waits_for, (int32_t)waits_for - 1, memory_order_release);
+		if (recorder_read(&q->recorder, &p) && p.comm == b->comm && p.waits_for &&
+		    (!most.waits_for || p.idle_ns > most.idle_ns))
+			most = p;
+	atomic_store_explicit(&b->record->waits_since_ns,
+			      most.waits_for ? clock_now_ns() - most.idle_ns : 0,
+			      memory_order_relaxed);
+	atomic_store_explicit(&b->record->waits_for, (int32_t)most.waits_for - 1,
+			      memory_order_release);
 }
 
 void

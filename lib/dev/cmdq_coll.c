@@ -177,7 +177,7 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 		rc = plan_args_check(&a, err);
 	if (rc == RC_OK)
 		rc = inst_coll_shape(&a, how.algo->name, how.chunk_bytes, &s->c, &s->shape, err);
-	return rc == RC_OK ? plan_build(&a, how.algo->name, &s->c.plan, err) : rc;
+	return rc == RC_OK ? inst_coll_plan(&a, &s->c, err) : rc;
 }
 
 /* Charge the device for it. */

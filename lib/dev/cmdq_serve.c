@@ -92,6 +92,17 @@ run_stamp(struct queue *q, const struct cmdq_bytes *b, struct err *err)
 	return rc;
 }
 
+/* It waited since it began with the command. */
+static void
+paused(struct queue *q, enum flight_copy_kind what, uint64_t with)
+{
+	uint64_t begin = q->recorder.clock;
+
+	recorder_clock(&q->recorder);
+	if (begin)
+		recorder_pause(&q->recorder, what, with, begin);
+}
+
 static const char ends[] = "the queue ends";
 
 /* Until a queue has come to a position, or has ended: then it has passed over the rest. */
@@ -121,12 +132,30 @@ run_wait(struct queue *q, const struct cmdq_wait *w, struct err *err)
 	pthread_mutex_lock(&s->lock);
 	queue_drop(of);
 	pthread_mutex_unlock(&s->lock);
+	paused(q, FLIGHT_PAUSE_QUEUE, w->queue);
 	return goes_on ? RC_OK : err_set(err, RC_ABORTED, ends);
+}
+
+/* The client's helper has run a kernel; its words are copied before they are used. */
+static void
+record_kernel(struct queue *q, struct cmdq_extern *x, uint64_t begin, enum rc rc)
+{
+	struct cmdq_kernel told = x->kernel;
+	struct flight_kernel k = {.result = (uint8_t)rc, .begin = begin};
+
+	recorder_clock(&q->recorder);
+	told.name[sizeof told.name - 1] = '\0';
+	snprintf(k.name, sizeof k.name, "%s", *told.name ? told.name : "kernel");
+	k.threads = told.threads < UINT16_MAX ? (uint16_t)told.threads : UINT16_MAX;
+	k.argbytes = told.argbytes;
+	memcpy(k.grid, told.grid, sizeof k.grid);
+	recorder_kernel(&q->recorder, &k);
 }
 
 static enum rc
 run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 {
+	uint64_t begin = q->recorder.clock;
 	struct cmdq_extern *x;
 	uint32_t rc;
 
@@ -138,6 +167,10 @@ run_extern(struct queue *q, const struct cmdq_ext *e, struct err *err)
 	if (!await(q, &x->done, &x->device_sleeps, e->n))
 		return err_set(err, RC_ABORTED, ends);
 	rc = atomic_load(&x->rc);
+	if (e->who == 0)
+		record_kernel(q, x, begin, rc <= RC_RECOVERED ? (enum rc)rc : RC_FAILED);
+	else
+		paused(q, FLIGHT_PAUSE_HOST, 0);
 	if (rc == RC_OK)
 		return RC_OK;
 	return err_set(err, rc <= RC_RECOVERED ? (enum rc)rc : RC_FAILED, "%.*s",
@@ -167,6 +200,43 @@ run(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
 		return run_extern(q, &c->u.ext, err);
 	}
 	return err_set(err, RC_INVAL, "a command of no known kind, %u", c->kind);
+}
+
+/* When a command of a communicator was queued, as its client says, in ticks; 0: it does not make sense. */
+static uint64_t
+time_queued(const struct cmdq_command *c, uint64_t now)
+{
+	uint32_t ago = (uint32_t)(now >> 6) - c->u.coll.queued;
+
+	return c->u.coll.queued && ago <= INT32_MAX ? now - ((uint64_t)ago << 6) : 0;
+}
+
+static void
+record_bytes(struct queue *q, const struct cmdq_command *c, uint64_t begin, enum rc rc)
+{
+	struct flight_copy r = {.what = c->kind == CMDQ_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
+				.result = (uint8_t)rc,
+				.begin = begin,
+				.dst = c->u.bytes.dst,
+				.src = c->kind == CMDQ_COPY ? c->u.bytes.src : 0,
+				.nbytes = c->u.bytes.nbytes};
+
+	recorder_clock(&q->recorder);
+	recorder_copy(&q->recorder, &r);
+}
+
+static enum rc
+run_recorded(struct queue *q, const struct cmdq_command *c, size_t *n, struct err *err)
+{
+	uint64_t begin = recorder_now(&q->recorder);
+	enum rc rc;
+
+	if (c->kind == CMDQ_COLL || c->kind == CMDQ_SENDRECV)
+		q->recorder.queued = time_queued(c, begin);
+	rc = run(q, c, n, err);
+	if (c->kind == CMDQ_COPY || c->kind == CMDQ_MEMSET)
+		record_bytes(q, c, begin, rc);
+	return rc;
 }
 
 /* ---- failures */
@@ -234,7 +304,7 @@ serve(struct queue *q)
 
 	if (__builtin_expect(q->failed, 0) && has_failed(q)) {
 		pass_over(q, &c, q->page->error.text);
-	} else if (run(q, &c, &n, &err) != RC_OK) {
+	} else if (run_recorded(q, &c, &n, &err) != RC_OK) {
 		fail(q, &c, &err);
 	}
 	q->n += n;
@@ -245,8 +315,14 @@ serve(struct queue *q)
 static bool
 have_turn(struct queue *q)
 {
-	return atomic_load_explicit(&q->turns.gate, memory_order_acquire) > q->n ||
-	       await(q, &q->turns.gate, &q->turns.gate_sleeps, q->n + 1);
+	bool goes_on;
+
+	if (atomic_load_explicit(&q->turns.gate, memory_order_acquire) > q->n)
+		return true;
+	recorder_now(&q->recorder);
+	goes_on = await(q, &q->turns.gate, &q->turns.gate_sleeps, q->n + 1);
+	paused(q, FLIGHT_PAUSE_TURN, 0);
+	return goes_on;
 }
 
 /* Serve until the queue ends; then *why. */
@@ -263,6 +339,7 @@ serve_all(struct queue *q, struct err *why)
 				queue_move_home(q);
 			if (!await(q, &p->tail, &p->device_sleeps, q->n + 1))
 				break;
+			q->recorder.clock = 0;
 			continue;
 		}
 		if (tail - q->n > CMDQ_SIZE) {
@@ -315,6 +392,10 @@ queue_main(void *arg)
 	if (sched_getaffinity(0, sizeof q->cores, &q->cores) != 0)
 		CPU_ZERO(&q->cores);
 	atomic_store(&q->waits_on, &q->page->tail);
+	pthread_mutex_lock(&s->lock);
+	recorder_open(&q->recorder, s->env.flight, FLIGHT_QUEUE, q->id,
+		      q->stream == CMDQS_OWN ? UINT64_MAX : q->stream, q->pid, "queue");
+	pthread_mutex_unlock(&s->lock);
 	serve_all(q, &why);
 	if (q->stream != CMDQS_OWN)
 		streams_detach(s->streams, &q->turns);
@@ -326,6 +407,7 @@ queue_main(void *arg)
 	devmem_own_free(s->env.mem, q->scratch);
 	q->scratch = NULL;
 	pthread_mutex_lock(&s->lock);
+	recorder_close(&q->recorder);
 	atomic_store(&q->over, true);
 	atomic_store(&q->waits_on, NULL);
 	queue_drop(q);

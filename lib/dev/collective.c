@@ -134,6 +134,30 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
 
+/* Whose chunk a step moves: rank + 1; 0: nobody's. */
+static uint32_t
+peer_of(const struct plan_step *s)
+{
+	return s->kind <= STEP_RECV_REDUCE ? s->peer + 1 : 0;
+}
+
+enum rc
+collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst_coll *c, size_t k,
+		       uint32_t nranks, struct err *err)
+{
+	const struct plan_step *s = &c->plan.step[k];
+	struct recorder_step r = {.step = (uint32_t)k + 1,
+				  .what = s->kind + 1u,
+				  .peer = peer_of(s),
+				  .bytes = s->count * c->elem};
+	enum rc rc;
+
+	recorder_trace_begin(m, &r);
+	rc = collective_step(o, c, s, nranks, err);
+	recorder_trace(m, &r, rc);
+	return rc;
+}
+
 /* A plan's steps as they are run. */
 struct walk {
 	struct xport_op *o;
@@ -153,6 +177,14 @@ may_post(const struct walk *g, const struct plan_step *s)
 	       (g->c->after[g->posted] <= g->k && xport_ready(g->o, s->peer, XPORT_SEND));
 }
 
+static inline enum rc
+do_step(const struct walk *g, size_t k, struct err *err)
+{
+	if (__builtin_expect(g->recorder && g->recorder->traces, 0))
+		return collective_step_traced(g->recorder, g->o, g->c, k, g->nranks, err);
+	return collective_step(g->o, g->c, &g->c->plan.step[k], g->nranks, err);
+}
+
 /* Post the sends whose data are there, as far as the windows have room; the one at hand may wait.
  */
 static enum rc
@@ -169,7 +201,7 @@ post_sends(struct walk *g, struct err *err)
 		if (!may_post(g, s))
 			break;
 		inject_step(g->p, g->c, g->op, g->posted);
-		rc = collective_step(g->o, g->c, s, g->nranks, err);
+		rc = do_step(g, g->posted, err);
 	}
 	return rc;
 }
@@ -224,14 +256,14 @@ run_steps(struct walk *g, struct err *err)
 		const struct plan_step *s = &plan->step[g->k];
 		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 
-		recorder_step(g->recorder, g->k + 1);
+		recorder_step(g->recorder, g->k + 1, s->kind + 1u, s->count * g->c->elem);
 		rc = post_sends(g, err);
 		if (rc == RC_OK && receives && xport_is_slow(g->o, s->peer) && wants_room(g))
 			rc = send_meanwhile(g, err);
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
-			rc = collective_step(g->o, g->c, s, g->nranks, err);
+			rc = do_step(g, g->k, err);
 	}
 	return rc;
 }
@@ -259,28 +291,74 @@ void
 collective_failure(struct recorder *m, enum rc why, struct failure *out)
 {
 	*out = (struct failure){0};
-	if (!m->coll || (RECORDER_GET(m, comm) == 0 && why != RC_ABORTED))
+	if (!m->coll || (!recorder_at_work(m) && why != RC_ABORTED))
 		return;
 	out->coll = m->coll;
 	out->algo = m->algo;
-	out->op = RECORDER_GET(m, op);
-	out->step = RECORDER_GET(m, step);
-	out->steps = RECORDER_GET(m, steps);
+	out->op = m->shown_seq;
+	out->step = m->step;
+	out->steps = m->steps;
 	out->idle_ns = m->idle_ns;
 	out->nmissing = m->nmissing;
 	memcpy(out->missing, m->missing, sizeof out->missing);
 	recorder_end(m);
 }
 
+/* From the queueing of an operation to its beginning, in 64 ticks. */
+static uint32_t
+time_queued(const struct recorder *m, uint64_t begin)
+{
+	uint64_t n = m->queued && begin > m->queued ? (begin - m->queued) >> 6 : 0;
+
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 void
-collective_record(struct recorder *m, const struct program *p, const struct inst_coll *c,
-		  uint64_t op)
+collective_name(struct recorder *m, const struct program *p, const struct inst_coll *c, uint64_t op,
+		uint64_t begin)
+{
+	m->op.op = (struct flight_op){.kind = FLIGHT_OP,
+				      .coll = (uint8_t)c->coll,
+				      .dtype = (uint8_t)c->dtype,
+				      .redop = (uint8_t)c->redop,
+				      .algo = c->algo_number,
+				      .flags = p->numbered ? FLIGHT_QUEUED : 0,
+				      .begin = begin,
+				      .comm = p->comm,
+				      .seq = op,
+				      .count = c->nelem,
+				      .epoch = p->epoch,
+				      .queued = time_queued(m, begin),
+				      .root = c->root,
+				      .rank = (uint16_t)p->rank,
+				      .nranks = (uint16_t)p->nranks};
+}
+
+void
+collective_record_begin(struct recorder *m, const struct program *p, const struct inst_coll *c,
+			uint64_t op, uint64_t begin)
 {
 	if (!m)
 		return;
 	m->coll = coll_name(c->coll);
 	m->algo = c->algo;
-	recorder_begin(m, p->comm, p->epoch, op, c->plan.nstep);
+	collective_name(m, p, c, op, begin);
+	recorder_begin(m, c->plan.nstep);
+}
+
+void
+collective_record_end(struct recorder *m, const struct inst_coll *c, bool by_memory, enum rc rc)
+{
+	struct recorder_result how = {.rc = rc,
+				      .flags = by_memory ? FLIGHT_BY_MEMORY : 0,
+				      .nbytes = c->nelem * c->elem,
+				      .sent = c->sent,
+				      .received = c->received};
+
+	if (!m)
+		return;
+	recorder_clock(m);
+	recorder_done(m, &how);
 }
 
 /* The sentence of a failure. One that was heard of elsewhere is a whole sentence already. */
@@ -304,6 +382,8 @@ run(struct walk *g, struct err *err)
 {
 	enum rc rc = run_steps(g, err);
 
+	if (rc == RC_OK && g->recorder)
+		g->recorder->what = 0;
 	if (rc != RC_OK)
 		collective_involve(g->o, g->c, g->k - 1);
 	return xport_end(g->o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
@@ -333,16 +413,19 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 	struct err local = {0};
 	enum rc rc;
 
-	collective_record(recorder, p, c, op);
+	collective_record_begin(recorder, p, c, op, recorder ? recorder_now(recorder) : 0);
 	if (c->given)
 		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);
 	if (rc == RC_INVAL && how.shares)
 		err_prefix(&local, "algorithm %s", c->algo);
-	if (rc != RC_OK && rc != RC_TIMEOUT)
+	if (rc != RC_OK && rc != RC_TIMEOUT) {
+		collective_record_end(recorder, c, false, rc);
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);
+	}
 	if (rc == RC_OK)
 		rc = run(&g, &local);
+	collective_record_end(recorder, c, o.slots && !o.frames, rc);
 	if (rc != RC_OK)
 		return say(c, p->rank, op, g.k, rc, &local, err);
 	recorder_end(recorder);

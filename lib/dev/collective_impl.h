@@ -10,9 +10,21 @@
 enum rc collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 			uint32_t nranks, struct err *err);
 
-/* Record that the operation begins. m may be NULL. */
-void collective_record(struct recorder *m, const struct program *p, const struct inst_coll *c,
-		       uint64_t op);
+/* The same for step k, which is recorded. */
+enum rc collective_step_traced(struct recorder *m, struct xport_op *o, const struct inst_coll *c,
+			       size_t k, uint32_t nranks, struct err *err);
+
+/* m->op is this operation from now on, which began at these ticks. */
+void collective_name(struct recorder *m, const struct program *p, const struct inst_coll *c,
+		     uint64_t op, uint64_t begin);
+
+/* The same, and it is at hand. m may be NULL. */
+void collective_record_begin(struct recorder *m, const struct program *p, const struct inst_coll *c,
+			     uint64_t op, uint64_t begin);
+
+/* m->op has ended now. m may be NULL. */
+void collective_record_end(struct recorder *m, const struct inst_coll *c, bool by_memory,
+			   enum rc rc);
 
 /* The peers of the steps from number `from` on hear that the operation is given up. */
 void collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from);

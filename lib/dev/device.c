@@ -16,6 +16,21 @@
 #include "dev/device_impl.h"
 #include "dev/load.h"
 
+/* A device that cannot record works all the same. */
+static void
+record(struct device *d, const struct device_config *cfg)
+{
+	struct flight_identity who = {d->id, d->incarnation, d->ordinal, "gpudev"};
+	char line[sizeof(struct err) + 64];
+	struct err err;
+
+	if (recording_open(&d->recording, d->mem, cfg->recorder_bytes, &who, &err) == RC_OK)
+		return;
+	snprintf(line, sizeof line, "nothing is recorded: %s", err.text);
+	if (cfg->say)
+		cfg->say(line);
+}
+
 enum rc
 device_new(const struct device_config *cfg, struct device **out, struct err *err)
 {
@@ -64,6 +79,8 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		rc = leases_inherit(d->leases, clock_now_ns(), err);
 	}
 	if (rc == RC_OK)
+		record(d, cfg);
+	if (rc == RC_OK)
 		rc = snapshots_new(d->mem, &d->snapshots, err);
 	if (rc == RC_OK && !(d->protocol = protocol_new(d->id)))
 		rc = err_set(err, RC_NOMEM, "out of memory");
@@ -80,6 +97,9 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->env.xport = d->xport;
 		d->env.held = &d->held;
 		d->env.inject = d->inject;
+		d->env.flight = d->recording.flight;
+		if (d->inject)
+			d->inject->recording = &d->recording;
 		d->env.tell = cfg->tell;
 		d->env.tape = cfg->tape;
 		rc = streams_new(&d->env, &d->streams, err);
@@ -119,6 +139,7 @@ device_end(struct device *d)
 	event_table_free(d->env.events);
 	snapshots_free(d->snapshots);
 	leases_free(d->leases);
+	recording_close(&d->recording);
 	devmem_close(d->mem, d->mem_fate);
 	protocol_free(d->protocol);
 	pthread_mutex_destroy(&d->feed_lock);
@@ -240,6 +261,14 @@ device_report(struct device *d, struct cmdq_report *out)
 }
 
 void
+device_beat(struct device *d, int64_t offset_ns, uint64_t error_ns)
+{
+	flight_offset(d->recording.flight, offset_ns, error_ns);
+	flight_beat(d->recording.flight, devmem_used(d->mem, NULL),
+		    devmem_max(d->mem) - devmem_min(d->mem));
+}
+
+void
 device_tick(struct device *d)
 {
 	leases_tick(d->leases, clock_now_ns());
@@ -312,6 +341,9 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_COMM_BIND:
 	case GPU_SIM__REQUEST__BODY_COMM_UNBIND:
 		serve_queue(d, call);
+		break;
+	case GPU_SIM__REQUEST__BODY_RECORDER_READ:
+		serve_recorder(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_INJECT:
 		serve_inject(d, call);

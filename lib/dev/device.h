@@ -18,8 +18,9 @@ struct tape;
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
 	uint64_t mem_bytes;
-	uint64_t client_bytes; /* what one client may lease; 0: all of it */
-	const char *mem_path;  /* NULL: under /dev/shm */
+	uint64_t client_bytes;	 /* what one client may lease; 0: all of it */
+	uint64_t recorder_bytes; /* of the records of a stream, 0: none are kept */
+	const char *mem_path;	 /* NULL: under /dev/shm */
 	enum devmem_fate mem_fate;
 	const char
 	    *coordinator; /* that may wait for the memory when the device was killed; or NULL */
@@ -50,6 +51,14 @@ void device_end(struct device *d);
 /* Serve a request; for struct rpc_handler, arg is the device. */
 void device_call(void *device, struct rpc_call *call);
 void device_gone(void *device, uint64_t client_id);
+
+/*
+ * device_beat - the recorder's clocks, and what is known of the coordinator's: with each heartbeat.
+ *
+ *	offset_ns	its CLOCK_REALTIME less this host's
+ *	error_ns	by how much that may be wrong; UINT64_MAX: not known
+ */
+void device_beat(struct device *d, int64_t offset_ns, uint64_t error_ns);
 
 /* To be called every 100 ms or so: leases, pending requests, faults. */
 void device_tick(struct device *d);

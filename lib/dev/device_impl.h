@@ -13,6 +13,7 @@
 #include "dev/lease.h"
 #include "dev/program.h"
 #include "dev/protocol.h"
+#include "dev/recording.h"
 #include "dev/stream.h"
 #include "net/net.h"
 
@@ -44,6 +45,7 @@ struct device {
 	struct devmem *mem;
 	struct xport *xport;
 	struct program_env env;
+	struct recording recording;
 	struct streams *streams;
 	struct cmdqs *cmdqs;
 	struct leases *leases;
@@ -66,6 +68,7 @@ void serve_adopt(struct device *d, struct rpc_call *call);
 void serve_transfer(struct device *d, struct rpc_call *call); /* the lab's four, stream status */
 void serve_queue(struct device *d, struct rpc_call *call);    /* command queues */
 void serve_inject(struct device *d, struct rpc_call *call);   /* faults */
+void serve_recorder(struct device *d, struct rpc_call *call); /* the flight recorder */
 
 /* Wait for the last one; the server is stopped, and so is the device. */
 void device_join_adopt(struct device *d);

@@ -111,6 +111,12 @@ event_queue(struct event *e, uint64_t n)
 }
 
 uint64_t
+event_id(const struct event *e)
+{
+	return e->id;
+}
+
+uint64_t
 event_queued(struct event *e)
 {
 	uint64_t n;

@@ -24,6 +24,8 @@ void event_table_free(struct event_table *t);
 /* The event of that number, made when it is new; lives as long as the table. RC_BUSY: too many. */
 enum rc event_get(struct event_table *t, uint64_t id, struct event **out, struct err *err);
 
+uint64_t event_id(const struct event *e);
+
 /* n recordings are being queued, which one stream will reach one after the other: returns the
  * number of the first. n is at least 1. 0: out of memory, nothing was queued. */
 uint64_t event_queue(struct event *e, uint64_t n);

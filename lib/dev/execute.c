@@ -79,17 +79,64 @@ run_one(const struct execution *x, uint64_t iteration, uint32_t at, struct err *
 	return err_set(err, RC_INTERNAL, "unknown instruction");
 }
 
+static void
+record_kernel(struct recorder *m, const struct inst_kernel *i, uint64_t begin, enum rc rc)
+{
+	struct flight_kernel k = {.result = (uint8_t)rc, .argbytes = i->argbytes, .begin = begin};
+	const char *name = i->kernel->name;
+
+	for (size_t n = 0; n < sizeof k.name - 1 && name[n]; n++)
+		k.name[n] = name[n];
+	recorder_kernel(m, &k);
+}
+
+static void
+record_bytes(const struct execution *x, const struct inst *i, uint64_t begin, enum rc rc)
+{
+	struct flight_copy c = {.what = i->kind == INST_COPY ? FLIGHT_COPY_DEVICE : FLIGHT_MEMSET,
+				.result = (uint8_t)rc,
+				.begin = begin,
+				.nbytes = i->bytes.nbytes};
+
+	if (c.nbytes)
+		c.dst = devmem_addr(x->mem, i->bytes.dst);
+	if (c.nbytes && i->kind == INST_COPY)
+		c.src = devmem_addr(x->mem, i->bytes.src);
+	recorder_copy(x->recorder, &c);
+}
+
+/* An instruction without peers has ended. */
+static void
+record(const struct execution *x, const struct inst *i, uint64_t begin, enum rc rc)
+{
+	struct recorder *m = x->recorder;
+
+	recorder_clock(m);
+	if (!flight_on(&m->w))
+		return;
+	if (i->kind == INST_KERNEL)
+		record_kernel(m, &i->kernel, begin, rc);
+	else if (i->kind == INST_COPY || i->kind == INST_MEMSET)
+		record_bytes(x, i, begin, rc);
+	else if (i->kind == INST_WAIT)
+		recorder_pause(m, FLIGHT_PAUSE_EVENT, event_id(i->event.event), begin);
+}
+
 enum rc
 execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n, size_t *ndone,
 	struct err *err)
 {
 	const struct inst *i = &x->program->inst[at[0]];
+	uint64_t begin;
 	enum rc rc;
 
 	*ndone = 1;
 	if (i->kind == INST_SENDRECV)
 		return run_pairs(x, iteration, at, n, ndone, err);
+	begin = x->recorder ? recorder_now(x->recorder) : 0;
 	rc = run_one(x, iteration, at[0], err);
+	if (x->recorder && i->kind != INST_COLL)
+		record(x, i, begin, rc);
 	if (rc != RC_OK && i->kind != INST_COLL)
 		err_prefix(err, "%s", inst_name(i));
 	return rc;

@@ -42,6 +42,22 @@ say(const struct injector *i, const char *line)
 		i->say(line);
 }
 
+/* A fault takes place now, somewhere or at a point of an operation. */
+static void
+record(struct injector *i, const struct program *p, const struct inject_point *at, const char *line)
+{
+	struct flight_mark m = {.what = FLIGHT_MARK_FAULT};
+
+	if (p) {
+		m.comm = p->comm;
+		m.epoch = p->epoch;
+		m.rank = p->rank + 1;
+		m.seq = at->op;
+		m.step = at->step;
+	}
+	recording_mark(i->recording, &m, line);
+}
+
 static bool
 is_of_frames(const struct gpusim_fault *f)
 {
@@ -85,6 +101,7 @@ injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 		taping_fault(i->tape, f, NULL, NULL, 0, 0);
 		snprintf(line, sizeof line, "inject: %s", text);
 		say(i, line);
+		record(i, NULL, NULL, text);
 	}
 	return rc;
 }
@@ -129,6 +146,7 @@ injector_tick(struct injector *i)
 	snprintf(line, sizeof line, "inject: %s now", fault_name(f.kind));
 	say(i, line);
 	taping_fault(i->tape, &f, NULL, NULL, 0, 0);
+	record(i, NULL, NULL, line);
 	carry_out(&f);
 }
 
@@ -150,6 +168,7 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);
 	say(i, line);
 	taping_fault(i->tape, f, p, c, op, at->step);
+	record(i, p, at, line);
 	if (!is_of_frames(f))
 		carry_out(f);
 }

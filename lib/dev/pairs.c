@@ -23,14 +23,40 @@ waits_for(const struct pair *q, enum xport_way *way)
 	return plan->step[steps_left(q) ? q->next : plan->nstep - 1].peer;
 }
 
+/* Several pairs that are run together. */
+struct set {
+	const struct program *p;
+	struct pair *pair;
+	size_t n;
+	struct recorder *recorder;
+	uint64_t begin; /* ticks */
+};
+
 /* End a pair that has not failed yet, or has: then with *err, which keeps its text. */
 static enum rc
-end_pair(struct pair *q, enum xport_ending how, struct err *err)
+end_pair(const struct set *t, struct pair *q, enum xport_ending how, struct err *err)
 {
+	enum rc rc;
+
 	if (how == XPORT_GIVE_UP && steps_left(q))
 		collective_involve(&q->o, q->c, q->next);
 	q->open = false;
-	return xport_end(&q->o, how, err);
+	rc = xport_end(&q->o, how, err);
+	if (t->recorder) {
+		collective_name(t->recorder, t->p, q->c, q->op, t->begin);
+		collective_record_end(t->recorder, q->c, false, rc);
+	}
+	return rc;
+}
+
+static enum rc
+do_step(const struct set *t, struct pair *q, struct err *err)
+{
+	if (t->recorder && t->recorder->traces) {
+		collective_name(t->recorder, t->p, q->c, q->op, t->begin);
+		return collective_step_traced(t->recorder, &q->o, q->c, q->next, t->p->nranks, err);
+	}
+	return collective_step(&q->o, q->c, &q->c->plan.step[q->next], t->p->nranks, err);
 }
 
 /* The sentence of a failure, with the word for what failed. */
@@ -43,7 +69,7 @@ name_it(const struct pair *q, struct err *err)
 /* Do the steps that can be done without waiting, and end the pair when it can; *moved is set when
  * anything was done. */
 static enum rc
-advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
+advance(const struct set *t, struct pair *q, bool *moved, struct err *err)
 {
 	enum xport_way way;
 	enum rc rc = RC_OK;
@@ -53,8 +79,8 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 
 		if (!xport_ready(&q->o, peer, way))
 			return RC_OK;
-		inject_step(p, q->c, q->op, q->next);
-		rc = collective_step(&q->o, q->c, &q->c->plan.step[q->next], p->nranks, err);
+		inject_step(t->p, q->c, q->op, q->next);
+		rc = do_step(t, q, err);
 		q->next += rc == RC_OK;
 		*moved = true;
 	}
@@ -68,22 +94,22 @@ advance(struct pair *q, const struct program *p, bool *moved, struct err *err)
 			return RC_OK;
 	}
 	*moved = true;
-	return end_pair(q, XPORT_COMPLETE, err);
+	return end_pair(t, q, XPORT_COMPLETE, err);
 }
 
 /* Go round once. *stuck is the first pair that has not ended, or NULL. */
 static enum rc
-go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck, bool *moved,
-	 struct err *err)
+go_round(const struct set *t, struct pair **stuck, bool *moved, struct err *err)
 {
+	struct pair *q = t->pair;
 	enum rc rc = RC_OK;
 
 	*stuck = NULL;
 	*moved = false;
-	for (size_t i = 0; i < n && rc == RC_OK; i++) {
+	for (size_t i = 0; i < t->n && rc == RC_OK; i++) {
 		if (!q[i].open)
 			continue;
-		rc = advance(&q[i], p, moved, err);
+		rc = advance(t, &q[i], moved, err);
 		if (rc != RC_OK)
 			return name_it(&q[i], err);
 		if (q[i].open && !*stuck)
@@ -93,16 +119,18 @@ go_round(const struct program *p, struct pair *q, size_t n, struct pair **stuck,
 }
 
 static enum rc
-drive(const struct program *p, struct pair *q, size_t n, struct recorder *recorder, struct err *err)
+drive(const struct set *t, struct err *err)
 {
+	struct pair *q = t->pair;
 	uint64_t deadline = xport_deadline(&q[0].o), seen = 0;
 	struct pair *stuck;
 	bool moved;
 	enum rc rc;
 
-	while ((rc = go_round(p, q, n, &stuck, &moved, err)) == RC_OK && stuck) {
+	while ((rc = go_round(t, &stuck, &moved, err)) == RC_OK && stuck) {
 		enum xport_way way;
 		uint32_t peer;
+		size_t step = steps_left(stuck) ? stuck->next : stuck->next - 1;
 
 		/* Anything that moves after this reading ends the wait, so look at all pairs once
 		 * more before waiting. */
@@ -112,12 +140,13 @@ drive(const struct program *p, struct pair *q, size_t n, struct recorder *record
 			continue;
 		}
 		peer = waits_for(stuck, &way);
-		collective_record(recorder, p, stuck->c, stuck->op);
-		recorder_step(recorder, steps_left(stuck) ? stuck->next + 1 : stuck->next);
+		collective_record_begin(t->recorder, t->p, stuck->c, stuck->op, t->begin);
+		recorder_step(t->recorder, step + 1, stuck->c->plan.step[step].kind + 1u,
+			      stuck->c->plan.step[step].count * stuck->c->elem);
 		rc = xport_wait(&stuck->o, peer, way, seen, deadline, err);
 		if (rc != RC_OK)
 			return name_it(stuck, err);
-		for (size_t i = 0; i < n && rc == RC_OK; i++)
+		for (size_t i = 0; i < t->n && rc == RC_OK; i++)
 			if (q[i].open)
 				rc = xport_poll(&q[i].o, err);
 		if (rc != RC_OK)
@@ -131,9 +160,10 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 	struct recorder *recorder, struct err *err)
 {
 	struct xport_opening how = {.comm = p->comm, .epoch = p->epoch, .recorder = recorder};
+	struct set t = {p, q, n, recorder, recorder ? recorder_now(recorder) : 0};
 	enum rc rc = RC_OK;
 
-	collective_record(recorder, p, q[0].c, q[0].op);
+	collective_record_begin(recorder, p, q[0].c, q[0].op, t.begin);
 	for (size_t i = 0; i < n; i++)
 		how.nbytes += q[i].c->nelem * q[i].c->elem;
 	for (size_t i = 0; i < n && rc == RC_OK; i++) {
@@ -144,12 +174,12 @@ run_set(struct xport *x, const struct program *p, struct pair *q, size_t n,
 			name_it(&q[i], err);
 	}
 	if (rc == RC_OK)
-		rc = drive(p, q, n, recorder, err);
+		rc = drive(&t, err);
 	if (rc == RC_OK)
 		recorder_end(recorder);
 	for (size_t i = 0; i < n; i++)
 		if (q[i].open)
-			end_pair(&q[i], XPORT_GIVE_UP, err);
+			end_pair(&t, &q[i], XPORT_GIVE_UP, err);
 	return rc;
 }
 

@@ -76,6 +76,8 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	rc = kernel_bind(k->kernel, args, l->n_args, k->v, k->step, err);
 	for (unsigned p = 0; rc == RC_OK && p < KERNEL_MAX_PARAMS; p++)
 		k->stepped |= k->step[p] != 0;
+	while (k->kernel->params[k->argbytes / sizeof *k->v].kind != KP_END)
+		k->argbytes += sizeof *k->v;
 	return rc;
 }
 
@@ -125,8 +127,9 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", chunk_bytes,
 			       FRAME_PAYLOAD_MAX);
 	c->algo = row->name;
-	c->elem = dtype_size(c->dtype);
+	c->algo_number = (uint8_t)(plan_algo_number(row) + 1);
 	c->root = a->root;
+	c->elem = dtype_size(c->dtype);
 	c->chunk_bytes = chunk_bytes;
 	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
 	if (rc != RC_OK)
@@ -170,6 +173,35 @@ inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t se
 	return RC_OK;
 }
 
+/* The bytes of a step to and from peers. Of one-sided steps each rank does as much to the others as they do to it. */
+static void
+count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
+{
+	uint64_t n =
+	    s->count * (s->src == PLAN_WIDE && s->kind == STEP_SEND ? sizeof(float) : c->elem);
+
+	if (s->kind == STEP_SEND) {
+		c->sent += n;
+	} else if (s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE) {
+		c->received += n;
+	} else if (s->kind == STEP_REDUCE_ALL) {
+		n *= (nranks - 1ull) * (s->peer == PLAN_EVERY ? 2 : 1);
+		c->sent += n;
+		c->received += n;
+	}
+}
+
+enum rc
+inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err)
+{
+	enum rc rc = plan_build(a, c->algo, &c->plan, err);
+
+	c->sent = c->received = 0;
+	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++)
+		count_traffic(c, &c->plan.step[k], a->nranks);
+	return rc;
+}
+
 /* The plan and its buffers; `c` has coll, dtype and op already. */
 static enum rc
 build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
@@ -180,7 +212,7 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 
 	if (rc == RC_OK)
 		rc = inst_coll_place(env->mem, &shape, send, recv, c, err);
-	return rc == RC_OK ? plan_build(a, algo, &c->plan, err) : rc;
+	return rc == RC_OK ? inst_coll_plan(a, c, err) : rc;
 }
 
 static enum rc

@@ -39,6 +39,7 @@ struct inst_kernel {
 	union kernel_value v[KERNEL_MAX_PARAMS];
 	uint64_t step[KERNEL_MAX_PARAMS];
 	bool stepped; /* any step is not 0 */
+	uint32_t argbytes;
 };
 
 struct inst_bytes { /* memset, copy */
@@ -59,6 +60,7 @@ struct inst_coll {
 	enum gpusim_dtype dtype;
 	enum gpusim_redop redop;
 	const char *algo;
+	uint8_t algo_number; /* plan_algo_number() + 1 */
 	struct plan plan;
 	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
 	unsigned char
@@ -75,6 +77,7 @@ struct inst_coll {
 					     * has parts, else NULL */
 	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
 	size_t elem;		   /* bytes */
+	uint64_t sent, received;   /* bytes to and from peers, see inst_coll_plan */
 	bool wide;		   /* partial sums are f32, elements shorter */
 	uint64_t op_offset;	   /* see proto Coll */
 	uint64_t fixed_op;	   /* when not 0: the operation's number in each iteration */
@@ -124,6 +127,7 @@ struct program_env {
 	atomic_size_t *held;		/* bytes of all programs, or NULL: nobody counts */
 	struct injector *inject;	/* of faults, or NULL */
 	struct tape *tape;		/* where operations are recorded, or NULL */
+	struct flight *flight;		/* where threads record, or NULL */
 	void (*tell)(const char *line); /* of each operation when it has ended, or NULL */
 };
 
@@ -144,7 +148,7 @@ enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll s
 			       uint64_t op, struct program **out, struct err *err);
 
 /*
- * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, plan_build.
+ * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
  * c->coll, dtype and redop are set before. The first fills in *a, *shape and c but for plan and buffers;
  * the second finds the buffers and can be done again with others of the same shape. RC_INVAL, RC_NOMEM.
  */
@@ -152,6 +156,9 @@ enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_by
 			struct inst_coll *c, struct shape *shape, struct err *err);
 enum rc inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send,
 			uint64_t recv, struct inst_coll *c, struct err *err);
+
+/* Build its plan. */
+enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);
 
 /* Bytes of scratch that it wants once it is placed; and give it so many. */
 uint64_t inst_coll_scratch(const struct inst_coll *c);

@@ -100,6 +100,7 @@ run_new(const struct run_spec *spec, struct segment *by_stream[STREAM_MAX])
 	if (!r)
 		return NULL;
 	r->spec = *spec;
+	r->queued = ticks_now();
 	r->event = alloc_zeroed(spec->program->ninst + 1, sizeof *r->event);
 	if (spec->program->comm)
 		r->waited_ns = alloc_zeroed(spec->program->nranks, sizeof *r->waited_ns);
@@ -162,21 +163,19 @@ run_number_events(struct run *r)
 	return true;
 }
 
-/* Add the time since *t to computing or communicating; waiting for events is neither. The first of
- * the sends and receives that run together decides. */
+/* Add ticks to computing or communicating; waiting for events is neither. The first of the sends and
+ * receives that run together decides. */
 static void
-count_time(struct run_result *sum, const struct inst *in, uint64_t *t)
+count_time(struct run_result *sum, const struct inst *in, uint64_t ticks)
 {
-	uint64_t now = clock_now_ns();
 	enum inst_kind kind = in->kind;
 
 	if (in->untimed)
 		;
 	else if (kind == INST_COLL || kind == INST_SENDRECV)
-		sum->comm_ns += now - *t;
+		sum->comm_ns += ticks;
 	else if (kind != INST_RECORD && kind != INST_WAIT)
-		sum->compute_ns += now - *t;
-	*t = now;
+		sum->compute_ns += ticks;
 }
 
 /* One line for each of the collectives, sends and receives that took so long together. */
@@ -203,7 +202,7 @@ tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, 
 	}
 }
 
-/* Run the instructions; sum->err is the first failure. True: to the end. */
+/* Run the instructions; sum->err is the first failure, its times are ticks. True: to the end. */
 static bool
 run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 {
@@ -219,18 +218,23 @@ run_all(struct stream *st, const struct segment *g, struct run_result *sum)
 			      .event = r->event,
 			      .recorder = &st->recorder,
 			      .pair = g->pair};
-	uint64_t t = clock_now_ns(), before;
+	struct recorder *m = &st->recorder;
 
+	m->clock = ticks_now();
+	m->queued = r->queued;
 	for (uint64_t it = 0; it < r->spec.iterations; it++)
 		for (size_t i = 0, n; i < g->n; i += n) {
+			uint64_t before;
+
 			if (atomic_load(&r->over) || atomic_load(&s->stop))
 				return false;
+			before = m->clock;
 			if (execute(&x, it, g->at + i, g->n - i, &n, &sum->err) != RC_OK)
 				return false;
-			before = t;
-			count_time(sum, &x.program->inst[g->at[i]], &t);
+			count_time(sum, &x.program->inst[g->at[i]], m->clock - before);
 			if (s->env.tell)
-				tell(s->env.tell, &x, it, g->at + i, n, t - before);
+				tell(s->env.tell, &x, it, g->at + i, n,
+				     ticks_to_ns(m->clock - before, ticks_hz()));
 		}
 	return true;
 }
@@ -292,8 +296,8 @@ segment_run(struct stream *st, struct segment *g)
 	}
 	for (uint32_t q = 0; q < r->result.nranks; q++)
 		r->waited_ns[q] += g->waited_ns[q];
-	r->result.compute_ns += sum.compute_ns;
-	r->result.comm_ns += sum.comm_ns;
+	r->result.compute_ns += ticks_to_ns(sum.compute_ns, ticks_hz());
+	r->result.comm_ns += ticks_to_ns(sum.comm_ns, ticks_hz());
 	/* In this order: a segment that waited for this one's events must not go on in the same run. */
 	if (g->failed) {
 		atomic_store(&r->over, true);

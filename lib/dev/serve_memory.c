@@ -33,6 +33,20 @@ advise(struct device *d, uint64_t nbytes, struct err *err)
 		 megabytes >= 1024 ? megabytes / 1024 : megabytes, megabytes >= 1024 ? 'G' : 'M');
 }
 
+/* A client has copied, since `begin`. */
+static void
+record(struct device *d, enum flight_copy_kind what, uint64_t addr, uint64_t nbytes, uint64_t begin,
+       enum rc rc)
+{
+	recording_copy(&d->recording,
+		       &(struct flight_copy){.what = (uint8_t)what,
+					     .result = (uint8_t)rc,
+					     .begin = begin,
+					     .dst = what == FLIGHT_COPY_IN ? addr : 0,
+					     .src = what == FLIGHT_COPY_IN ? 0 : addr,
+					     .nbytes = nbytes});
+}
+
 static void
 serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req)
 {
@@ -47,6 +61,13 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 		if (rc != RC_OK)
 			devmem_free(d->mem, r.addr, NULL);
 	}
+	if (rc == RC_NOMEM)
+		recording_mark(&d->recording,
+			       &(struct flight_mark){.what = FLIGHT_MARK_NOMEM,
+						     .result = (uint8_t)rc,
+						     .value = req->malloc->nbytes,
+						     .client = req->clientid},
+			       err.text);
 	if (rc != RC_OK) {
 		err_prefix(&err, "device %016" PRIx64, d->id);
 		advise(d, req->malloc->nbytes, &err);
@@ -63,6 +84,7 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 {
 	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	uint64_t begin = ticks_now();
 	struct err err = {0};
 	void *p;
 
@@ -75,12 +97,14 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 	reply.body_case = GPU_SIM__REPLY__BODY_READ;
 	reply.read = &r;
 	rpc_reply(call, &reply);
+	record(d, FLIGHT_COPY_OUT, m->addr, m->nbytes, begin, RC_OK);
 }
 
 void
 serve_memory(struct device *d, struct rpc_call *call)
 {
 	const GpuSim__Request *req = rpc_request(call);
+	uint64_t begin = ticks_now();
 	struct err err = {0};
 	enum rc rc = RC_OK;
 	void *p;
@@ -103,6 +127,7 @@ serve_memory(struct device *d, struct rpc_call *call)
 		rc = find_range(d, req->write->addr, req->write->data.len, &p, &err);
 		if (rc == RC_OK && req->write->data.len)
 			memcpy(p, req->write->data.data, req->write->data.len);
+		record(d, FLIGHT_COPY_IN, req->write->addr, req->write->data.len, begin, rc);
 	}
 	if (rc == RC_OK)
 		rpc_reply_done(call);

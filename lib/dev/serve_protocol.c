@@ -141,12 +141,23 @@ start(struct device *d, const struct protocol_action *a)
 		tell_end(k, &now);
 }
 
+/* What has become of this device's rank in a communicator. */
+static void
+record(struct device *d, enum flight_mark_kind what, uint64_t comm, uint32_t epoch, uint32_t rank,
+       const char *why)
+{
+	struct flight_mark m = {.what = (uint8_t)what, .epoch = epoch, .comm = comm, .rank = rank};
+
+	recording_mark(&d->recording, &m, why);
+}
+
 /* One action; an answer frees nothing yet. An outcome that is due is left in *due. */
 static void
 carry_out(struct device *d, const struct protocol_action *a, struct asked **answered,
 	  struct protocol_event *due, struct err *err)
 {
 	struct asked *k = asked_of(a->caller);
+	const GpuSim__CommAttachRequest *attach;
 
 	switch (a->kind) {
 	case PROTOCOL_ANSWER:
@@ -163,18 +174,23 @@ carry_out(struct device *d, const struct protocol_action *a, struct asked **answ
 	case PROTOCOL_ABORT:
 		xport_abort(d->xport, a->comm, a->epoch, a->reason, NULL);
 		cmdqs_comm_over(d->cmdqs, a->comm, a->epoch, a->code, a->reason);
+		record(d, FLIGHT_MARK_ABORT, a->comm, a->epoch, 0, a->reason);
 		return;
 	case PROTOCOL_DETACH:
 		xport_detach(d->xport, a->comm, NULL);
 		cmdqs_comm_gone(d->cmdqs, a->comm);
 		snapshot_drop(d->snapshots, a->comm, 0);
+		record(d, FLIGHT_MARK_DETACH, a->comm, 0, 0, NULL);
 		return;
 	case PROTOCOL_DROP:
 		streams_drop(d->streams, d->graph[a->graph]);
 		d->graph[a->graph] = NULL;
 		return;
 	case PROTOCOL_ATTACH:
-		carry_attach(d, rpc_request(k->call)->commattach, err);
+		carry_attach(d, attach = rpc_request(k->call)->commattach, err);
+		if (err->rc == RC_OK)
+			record(d, FLIGHT_MARK_ATTACH, attach->commid, attach->epoch,
+			       attach->rank + 1, NULL);
 		break;
 	case PROTOCOL_JOIN:
 		carry_join(d, rpc_request(k->call)->commjoin, err);

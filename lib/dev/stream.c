@@ -11,6 +11,7 @@ void
 stream_init(struct stream *st, struct streams *all, uint64_t id)
 {
 	*st = (struct stream){.all = all, .id = id};
+	recorder_init(&st->recorder);
 	st->tail = &st->head;
 	pthread_cond_init(&st->work, NULL);
 }
@@ -90,6 +91,8 @@ stream_main(void *arg)
 	bool transfer = st->transfer, over = false;
 
 	pthread_mutex_lock(&s->lock);
+	recorder_open(&st->recorder, s->env.flight, transfer ? FLIGHT_TRANSFER : FLIGHT_STREAM,
+		      st->id, st->id, 0, transfer ? "transfer" : "stream");
 	while (!over) {
 		struct segment *g;
 
@@ -104,9 +107,13 @@ stream_main(void *arg)
 		turns_await(st, g);
 		segment_run(st, g);
 		turns_open(st);
+		if (transfer)
+			recorder_close(&st->recorder);
 		end_segment(st, g);
 		over = transfer;
 	}
+	if (!transfer)
+		recorder_close(&st->recorder);
 	s->threads--;
 	pthread_cond_broadcast(&s->ended);
 	pthread_mutex_unlock(&s->lock);

@@ -28,6 +28,7 @@ struct run {
 	struct event_number *event;   /* by instruction */
 	struct xport_tickets tickets; /* of its collectives */
 	uint64_t *waited_ns;	      /* by rank, of all segments; or NULL */
+	uint64_t queued;	      /* when, in ticks */
 	unsigned segments;	      /* not yet ended */
 	atomic_bool over;	      /* a segment has failed: the others need not go on */
 	enum run_start start;

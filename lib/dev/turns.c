@@ -89,6 +89,7 @@ void
 turns_await(struct stream *st, struct segment *g)
 {
 	struct streams *s = st->all;
+	uint64_t begin = ticks_now();
 
 	st->running = g;
 	for (size_t i = 0; i < g->nturns; i++) {
@@ -105,6 +106,10 @@ turns_await(struct stream *st, struct segment *g)
 		pthread_mutex_lock(&s->lock);
 		st->waits_for = NULL;
 		pthread_cond_broadcast(&s->started);
+	}
+	if (g->nturns) {
+		recorder_clock(&st->recorder);
+		recorder_pause(&st->recorder, FLIGHT_PAUSE_TURN, 0, begin);
 	}
 }
 

@@ -97,14 +97,13 @@ streams_when_idle(struct streams *s, uint64_t id, uint64_t deadline_ns, stream_i
 size_t
 streams_progress(struct streams *s, struct progress *out, size_t max)
 {
-	uint64_t now = clock_now_ns();
 	size_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
 	for (unsigned i = 0; i < STREAM_MAX && n < max; i++)
-		n += recorder_read(&s->numbered[i].recorder, now, &out[n]);
+		n += recorder_read(&s->numbered[i].recorder, &out[n]);
 	for (const struct stream *st = s->transfers; st && n < max; st = st->next)
-		n += recorder_read(&st->recorder, now, &out[n]);
+		n += recorder_read(&st->recorder, &out[n]);
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }

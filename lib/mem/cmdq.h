@@ -51,6 +51,8 @@ struct cmdq_coll {
 	    number; /* collective: of the communicator, from 0. send, recv: of the ordered pair, from 0 */
 	uint64_t scalar;
 	uint32_t root; /* send, recv: the peer */
+	uint32_t
+	    queued; /* when: ticks_now() >> 6 (flight/ticks.h); for the device's recorder alone */
 };
 
 struct cmdq_bytes {
@@ -88,6 +90,12 @@ _Static_assert(sizeof(struct cmdq_command) == 64, "one cache line");
 
 #define CMDQ_EXTERNS 2 /* 0: the helper that runs kernels; 1: a thread of the program */
 
+/* A kernel that a client's helper runs, for the device's recorder. */
+struct cmdq_kernel {
+	char name[28]; /* "": it is not told */
+	uint32_t grid[3], threads, argbytes;
+};
+
 /* Work of the client inside the queue's order. The device writes `go`, whoever does the work writes `done`. */
 struct cmdq_extern {
 	_Alignas(CMDQ_LINE) _Atomic uint64_t go;
@@ -96,6 +104,7 @@ struct cmdq_extern {
 	atomic_uint device_sleeps;
 	_Atomic uint32_t rc; /* not 0: the work failed, enum gpusim_rc; `text` has the sentence */
 	char text[CMDQ_LINE * 3];
+	struct cmdq_kernel kernel; /* that was run last */
 };
 
 struct cmdq_error {

@@ -143,6 +143,16 @@ enum rc devmem_recorder(struct devmem *m, uint64_t nbytes, void **area, struct e
 /* Give [offset, offset + nbytes) of the area its blocks; false: there is no room for them. `m` is a struct devmem. */
 bool devmem_recorder_reserve(void *m, uint64_t offset, uint64_t nbytes);
 
+/*
+ * devmem_recorder_read - a copy of bytes of the area as they are now, the caller's to free.
+ *
+ *	n	[out] how many: those behind the area's end are left out
+ *
+ * RC_NOMEM, RC_FAILED; RC_NOTFOUND: there is no area.
+ */
+enum rc devmem_recorder_read(const struct devmem *m, uint64_t offset, uint64_t nbytes, void **out,
+			     size_t *n, struct err *err);
+
 /* Whose memory to take over, and in which file. */
 struct devmem_source {
 	const char *path;

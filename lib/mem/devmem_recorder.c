@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -114,4 +115,30 @@ devmem_recorder_reserve(void *arg, uint64_t offset, uint64_t nbytes)
 				    (off_t)nbytes);
 	while (e == EINTR);
 	return e == 0;
+}
+
+enum rc
+devmem_recorder_read(const struct devmem *m, uint64_t offset, uint64_t nbytes, void **out,
+		     size_t *n, struct err *err)
+{
+	uint64_t left = offset < m->recorder_bytes ? m->recorder_bytes - offset : 0;
+	size_t want = (size_t)(nbytes < left ? nbytes : left);
+	char *p;
+	ssize_t k;
+
+	if (m->recorder_bytes == 0)
+		return err_set(err, RC_NOTFOUND, "%s: its device does not record", m->path);
+	p = malloc(want + 1);
+	if (!p)
+		return err_set(err, RC_NOMEM, "out of memory");
+	do
+		k = pread(m->fd, p, want, (off_t)(devmem_recorder_offset(m->nbytes) + offset));
+	while (k < 0 && errno == EINTR);
+	if (k < 0 || (size_t)k != want) {
+		free(p);
+		return err_set(err, RC_FAILED, "%s: its recorder cannot be read", m->path);
+	}
+	*out = p;
+	*n = want;
+	return RC_OK;
 }

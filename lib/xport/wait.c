@@ -50,7 +50,7 @@ xport_await(struct wait *w, struct err *err)
 			w->deadline_ns = w->now_ns + o->comm->op_timeout_ns + o->allow_ns;
 		seen = n;
 		if (w->pauses == 0)
-			recorder_waits(recorder, w->peer, w->now_ns);
+			recorder_waits(recorder, w->peer);
 		rc = xport_verdict(o, err);
 		if (rc == RC_OK && w->now_ns >= w->until_ns)
 			break;
@@ -59,6 +59,6 @@ xport_await(struct wait *w, struct err *err)
 		if (rc == RC_OK)
 			rc = via->pause(w, err);
 	}
-	recorder_goes_on(recorder, rc != RC_OK);
+	recorder_goes_on(recorder, rc);
 	return rc;
 }

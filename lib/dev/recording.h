@@ -1,0 +1,49 @@
+/*
+ * recording.h - a device's flight recorder: its area in the memory file, and the ring of the device's service, which any
+ * thread writes to: clients' copies, and marks of what happened. Streams and queues have rings of their own
+ * (xport/progress.h).
+ *
+ * NULL, and one that is off, are legal everywhere. Thread-safe.
+ */
+#ifndef DEV_RECORDING_H
+#define DEV_RECORDING_H
+
+#include <pthread.h>
+
+#include "mem/devmem.h"
+#include "xport/progress.h"
+
+struct recording {
+	struct devmem *mem;
+	struct flight *flight; /* NULL: off */
+	const void *area;
+	uint64_t nbytes; /* of it */
+	pthread_mutex_t lock;
+	struct recorder service; /* under lock */
+};
+
+/*
+ * Record from now on.
+ *
+ *	nbytes	of the records of one stream, at most; 0: off. They are rounded down to a power of two of records
+ *
+ * RC_NOMEM, RC_FAILED: there is no room; it is off then.
+ */
+enum rc recording_open(struct recording *r, struct devmem *mem, uint64_t nbytes,
+		       const struct flight_identity *who, struct err *err);
+
+/* All others have given their rings back. */
+void recording_close(struct recording *r);
+
+#define RECORDING_LEAST (FLIGHT_RECORDS_MIN * UINT64_C(64)) /* bytes */
+#define RECORDING_MOST	(FLIGHT_RECORDS_MAX * UINT64_C(64))
+
+void recording_mark(struct recording *r, const struct flight_mark *m, const char *text);
+
+/* A copy of a client has ended, which began at these ticks. */
+void recording_copy(struct recording *r, const struct flight_copy *c);
+
+/* Record all steps for so long from now on. */
+void recording_trace(struct recording *r, uint32_t ms);
+
+#endif

@@ -1,0 +1,36 @@
+/* RecorderRead. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "dev/device_impl.h"
+
+/* The bytes change while they are read: readers know (flight/read.h). What was never written is a hole, and reads as
+ * zeros without becoming memory, because it is read through the file. */
+void
+serve_recorder(struct device *d, struct rpc_call *call)
+{
+	const GpuSim__RecorderReadRequest *m = rpc_request(call)->recorderread;
+	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+	void *bytes = NULL;
+	enum rc rc = RC_OK;
+
+	recording_trace(&d->recording, m->tracems);
+	if (!d->recording.flight)
+		rc = err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " does not record", d->id);
+	else if (m->nbytes > WIRE_BULK_MAX)
+		rc = err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message, at most %u",
+			     m->nbytes, WIRE_BULK_MAX);
+	else
+		rc = devmem_recorder_read(d->mem, m->offset, m->nbytes, &bytes, &r.data.len, &err);
+	if (rc != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.data.data = bytes;
+	reply.body_case = GPU_SIM__REPLY__BODY_READ;
+	reply.read = &r;
+	rpc_reply(call, &reply);
+	free(bytes);
+}

@@ -1,0 +1,365 @@
+/*
+ * What a thread does and did: its live line, its records. See progress.h.
+ *
+ * Design notes. The live line is written before `turn` gets odd and after it has got even, so a reader that sees the same
+ * odd number before and after has an operation whole. The fields behind it change within an operation, one by one.
+ *
+ * A transport that drives several operations waits in slices. Slices of one wait are one record, and one time that it began:
+ * the record is put when something else happens. Records are put when things end, so intervals of a ring nest: a wait
+ * before the operation that it was in, and never across the end of another.
+ *
+ * Other processes of the user can write to the area. So nothing is read back from the live line by its thread.
+ */
+#include <string.h>
+
+#include "xport/progress.h"
+
+#define LEAST_NS 1000 /* of a wait or pause that is recorded */
+
+/* Read and written by several threads, word by word. */
+typedef uint64_t __attribute__((may_alias)) word;
+
+static void
+set(struct recorder *m, struct flight_live *to)
+{
+	atomic_store_explicit(&m->live, to, memory_order_release);
+}
+
+void
+recorder_init(struct recorder *m)
+{
+	size_t into;
+
+	memset(m, 0, sizeof *m);
+	into = (uintptr_t)m->own % FLIGHT_LINE;
+	set(m, (struct flight_live *)(void *)(m->own + (into ? FLIGHT_LINE - into : 0)));
+}
+
+void
+recorder_open(struct recorder *m, struct flight *f, enum flight_ring_kind kind, uint64_t id,
+	      uint64_t stream, uint32_t pid, const char *name)
+{
+	if (!flight_take(f, kind, id, stream, pid, name, &m->w))
+		return;
+	m->turn = (atomic_load(&m->w.ring->live.turn) | 1u) + 1;
+	atomic_store(&m->w.ring->live.turn, m->turn);
+	atomic_store(&m->w.ring->live.waits_for, 0);
+	set(m, &m->w.ring->live);
+}
+
+/* ---- the pending wait */
+
+static void
+put_wait(struct recorder *m)
+{
+	if (flight_ns(&m->w, m->wait.step.waited) >= LEAST_NS) {
+		*flight_next(&m->w) = m->wait;
+		flight_put(&m->w);
+	}
+	m->wait.kind = FLIGHT_NONE;
+}
+
+static inline void
+settle_wait(struct recorder *m)
+{
+	if (m->wait.kind)
+		put_wait(m);
+}
+
+void
+recorder_close(struct recorder *m)
+{
+	struct flight_writer w = m->w;
+
+	settle_wait(m);
+	recorder_end(m);
+	recorder_init(m);
+	flight_give(&w);
+}
+
+/* ---- an operation */
+
+/* The live line tells of nothing. */
+static void
+no_op(struct recorder *m)
+{
+	atomic_store_explicit(&recorder_live(m)->turn, ++m->turn, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+}
+
+static bool
+is_shown(const struct recorder *m)
+{
+	return recorder_at_work(m) && m->shown_seq == m->op.op.seq &&
+	       m->shown_comm == m->op.op.comm && m->shown_epoch == m->op.op.epoch;
+}
+
+static void
+show(struct recorder *m, struct flight_live *l)
+{
+	word *to = (word *)(void *)&l->op;
+
+	if (recorder_at_work(m))
+		no_op(m);
+	for (int i = 0; i < 8; i++)
+		__atomic_store_n(&to[i], m->op.words[i], __ATOMIC_RELAXED);
+	atomic_store_explicit(&l->turn, ++m->turn, memory_order_release);
+	m->shown_seq = m->op.op.seq;
+	m->shown_comm = m->op.op.comm;
+	m->shown_epoch = m->op.op.epoch;
+}
+
+void
+recorder_begin(struct recorder *m, size_t steps)
+{
+	struct flight_live *l;
+
+	if (!m)
+		return;
+	l = recorder_live(m);
+	m->nmissing = 0;
+	m->idle_ns = 0;
+	m->what = 0;
+	m->bytes = 0;
+	m->step = 1;
+	m->steps = (uint32_t)steps;
+	m->traces = flight_on(&m->w) && flight_traces(&m->w, m->op.op.begin);
+	atomic_store_explicit(&l->step, 1, memory_order_relaxed);
+	atomic_store_explicit(&l->steps, m->steps, memory_order_relaxed);
+	if (!is_shown(m))
+		show(m, l);
+}
+
+void
+recorder_end(struct recorder *m)
+{
+	if (m && recorder_at_work(m))
+		no_op(m);
+}
+
+static void
+count(struct recorder *m, const struct recorder_result *how, uint64_t ns)
+{
+	struct flight_counts *c = &m->w.ring->counts;
+
+	if (how->rc == RC_OK)
+		flight_count_op(&m->w, m->op.op.coll, how->nbytes, ns);
+	else
+		flight_add(&c->failed, 1);
+	flight_add(&c->sent, how->sent);
+	flight_add(&c->received, how->received);
+	flight_add(&c->busy_ns, ns);
+}
+
+void
+recorder_done(struct recorder *m, const struct recorder_result *how)
+{
+	union flight_record *r;
+
+	if (!m || !flight_on(&m->w))
+		return;
+	settle_wait(m);
+	r = flight_next(&m->w);
+	*r = m->op;
+	r->op.end = m->clock;
+	r->op.result = (uint8_t)how->rc;
+	r->op.flags |= how->flags;
+	flight_put(&m->w);
+	count(m, how, flight_ns(&m->w, m->clock - m->op.op.begin));
+}
+
+/* ---- steps and waits: both records are of m->op */
+
+static void
+fill_step(const struct recorder *m, enum flight_kind kind, struct flight_step *r)
+{
+	*r = (struct flight_step){.kind = (uint8_t)kind,
+				  .comm = m->op.op.comm,
+				  .seq = m->op.op.seq,
+				  .epoch = m->op.op.epoch};
+}
+
+void
+recorder_trace_begin(struct recorder *m, struct recorder_step *s)
+{
+	s->begin = ticks_now();
+	s->waited = m->waited;
+}
+
+void
+recorder_trace(struct recorder *m, const struct recorder_step *s, enum rc rc)
+{
+	struct flight_step *r;
+
+	if (!flight_on(&m->w))
+		return;
+	settle_wait(m);
+	r = &flight_next(&m->w)->step;
+	fill_step(m, FLIGHT_STEP, r);
+	r->what = s->what;
+	r->result = (uint8_t)rc;
+	r->step = s->step;
+	r->begin = s->begin;
+	r->end = recorder_clock(m);
+	r->bytes = s->bytes;
+	r->waited = m->waited - s->waited;
+	r->peer = s->peer;
+	flight_put(&m->w);
+}
+
+/* Does the pending wait go on with one for this peer? */
+static bool
+is_same_wait(const struct recorder *m, uint32_t peer)
+{
+	const struct flight_step *w = &m->wait.step;
+
+	return w->kind && w->peer == peer + 1 && w->step == m->step && w->what == m->what &&
+	       w->seq == m->op.op.seq && w->comm == m->op.op.comm && w->epoch == m->op.op.epoch;
+}
+
+void
+recorder_waits(struct recorder *m, uint32_t peer)
+{
+	struct flight_live *l;
+	uint64_t now;
+
+	if (!m)
+		return;
+	l = recorder_live(m);
+	now = recorder_clock(m);
+	m->waits = true;
+	m->waits_from = now;
+	if (!is_same_wait(m, peer)) {
+		if (flight_on(&m->w))
+			settle_wait(m);
+		fill_step(m, FLIGHT_WAIT, &m->wait.step);
+		m->wait.step.what = m->what;
+		m->wait.step.step = m->step;
+		m->wait.step.begin = now;
+		m->wait.step.bytes = m->bytes;
+		m->wait.step.peer = peer + 1;
+	}
+	atomic_store_explicit(&l->since, m->wait.step.begin, memory_order_relaxed);
+	atomic_store_explicit(&l->bytes, m->bytes, memory_order_relaxed);
+	atomic_store_explicit(&l->waits_in, m->step, memory_order_relaxed);
+	atomic_store_explicit(&l->waits_for, peer + 1, memory_order_release);
+}
+
+void
+recorder_goes_on(struct recorder *m, enum rc rc)
+{
+	uint64_t ticks, ns;
+	uint32_t peer;
+
+	if (!m || !m->waits)
+		return;
+	m->waits = false;
+	peer = m->wait.step.peer;
+	ticks = recorder_clock(m) - m->waits_from;
+	ns = flight_on(&m->w) ? flight_ns(&m->w, ticks) : ticks_to_ns(ticks, ticks_hz());
+	atomic_store_explicit(&recorder_live(m)->waits_for, 0, memory_order_relaxed);
+	if (m->waited_ns)
+		__atomic_fetch_add(&m->waited_ns[peer - 1], ns, __ATOMIC_RELAXED);
+	if (rc != RC_OK) {
+		m->idle_ns = ns;
+		recorder_missing(m, peer - 1);
+	}
+	m->waited += ticks;
+	m->wait.step.waited += ticks;
+	m->wait.step.end = m->clock;
+	m->wait.step.result = (uint8_t)rc;
+	if (flight_on(&m->w))
+		flight_add(&m->w.ring->counts.waited_ns, ns);
+}
+
+/* ---- other work */
+
+void
+recorder_kernel(struct recorder *m, const struct flight_kernel *k)
+{
+	struct flight_kernel *r;
+	uint64_t ns;
+
+	if (!flight_on(&m->w))
+		return;
+	r = &flight_next(&m->w)->kernel;
+	*r = *k;
+	r->kind = FLIGHT_KERNEL;
+	r->end = m->clock;
+	flight_put(&m->w);
+	ns = flight_ns(&m->w, r->end - r->begin);
+	flight_add(&m->w.ring->counts.kernels, 1);
+	flight_add(&m->w.ring->counts.kernel_ns, ns);
+	flight_add(&m->w.ring->counts.busy_ns, ns);
+}
+
+void
+recorder_copy(struct recorder *m, const struct flight_copy *c)
+{
+	struct flight_copy *r;
+	uint64_t ns;
+
+	if (!flight_on(&m->w))
+		return;
+	r = &flight_next(&m->w)->copy;
+	*r = *c;
+	r->kind = FLIGHT_COPY;
+	r->end = m->clock;
+	flight_put(&m->w);
+	ns = flight_ns(&m->w, r->end - r->begin);
+	flight_add(&m->w.ring->counts.copies, 1);
+	flight_add(&m->w.ring->counts.copy_ns, ns);
+	flight_add(&m->w.ring->counts.copy_bytes, r->nbytes);
+	flight_add(&m->w.ring->counts.busy_ns, ns);
+}
+
+void
+recorder_pause(struct recorder *m, enum flight_copy_kind what, uint64_t with, uint64_t begin)
+{
+	if (!flight_on(&m->w) || flight_ns(&m->w, m->clock - begin) < LEAST_NS)
+		return;
+	*flight_next(&m->w) = (union flight_record){.copy = {.kind = FLIGHT_PAUSE,
+							     .what = (uint8_t)what,
+							     .begin = begin,
+							     .end = m->clock,
+							     .with = with}};
+	flight_put(&m->w);
+}
+
+/* ---- on other threads */
+
+/* Between two readings of the same odd turn. */
+static bool
+read_once(const struct flight_live *l, struct progress *out)
+{
+	const word *op = (const word *)(const void *)&l->op;
+	uint32_t turn = atomic_load_explicit(&l->turn, memory_order_acquire);
+	union flight_record r;
+
+	for (int i = 0; i < 8; i++)
+		r.words[i] = __atomic_load_n(&op[i], __ATOMIC_RELAXED);
+	*out = (struct progress){.comm = turn & 1 ? r.op.comm : 0,
+				 .op = r.op.seq,
+				 .epoch = r.op.epoch,
+				 .step = atomic_load_explicit(&l->step, memory_order_relaxed),
+				 .steps = atomic_load_explicit(&l->steps, memory_order_relaxed),
+				 .waits_for =
+				     atomic_load_explicit(&l->waits_for, memory_order_acquire),
+				 .idle_ns = atomic_load_explicit(&l->since, memory_order_relaxed)};
+	atomic_thread_fence(memory_order_acquire);
+	return turn == atomic_load_explicit(&l->turn, memory_order_relaxed);
+}
+
+bool
+recorder_read(const struct recorder *m, struct progress *out)
+{
+	const struct flight_live *l = atomic_load_explicit(&m->live, memory_order_acquire);
+	uint64_t now;
+
+	for (int i = 0; i < 100 && !read_once(l, out); i++)
+		;
+	now = ticks_now();
+	out->idle_ns =
+	    out->waits_for && now > out->idle_ns ? ticks_to_ns(now - out->idle_ns, ticks_hz()) : 0;
+	return out->comm != 0;
+}
