@@ -1,0 +1,244 @@
+/* gpuctl replay - do a recording again on fresh devices, and compare. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cli.h"
+#include "launch/launch.h"
+#include "replay.h"
+#include "replay/replay.h"
+#include "tape/folder.h"
+
+#define WAIT_MS 10000 /* for what failed in the recording */
+#define MEM_MIN (64u << 20)
+
+/* The devices' own recording, and the cluster. */
+struct stage {
+	char dir[PATH_MAX];
+	bool ours; /* the folder is to be removed */
+	struct launch *launch;
+	struct gpusim *g;
+	struct gpusim_device *device; /* by ordinal */
+};
+
+void
+replay_say(enum log_level level, const char *sentence)
+{
+	if (level <= LOG_WARN)
+		fprintf(stderr, "gpuctl: replay: %s\n", sentence);
+}
+
+enum rc
+replay_devices(struct gpusim *g, size_t n, struct gpusim_device **out, struct err *err)
+{
+	struct gpusim_device_info *v = NULL;
+	struct gpusim_device *list = alloc_zeroed(n + 1, sizeof *list);
+	size_t have = 0;
+	enum rc rc =
+	    list ? api(gpusim_devices(g, &v, &have), err) : err_set(err, RC_NOMEM, "out of memory");
+
+	for (size_t i = 0; rc == RC_OK && i < have && i < n; i++)
+		list[i] = v[i].device; /* sorted by ordinal */
+	if (rc == RC_OK && have != n)
+		rc = err_set(err, RC_FAILED, "%zu of %zu devices are there", have, n);
+	free(v);
+	if (rc == RC_OK)
+		*out = list;
+	else
+		free(list);
+	return rc;
+}
+
+static enum rc
+make_folder(struct stage *st, const char *wanted, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (wanted) {
+		snprintf(st->dir, sizeof st->dir, "%s", wanted);
+		if (tape_folder_new(wanted, err) != RC_OK)
+			return err_prefix(err, "--record");
+		if (!realpath(wanted, st->dir))
+			return err_set(err, RC_FAILED, "%s: %s", wanted, strerror(errno));
+		return RC_OK;
+	}
+	snprintf(st->dir, sizeof st->dir, "%s/gpusim-replay.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	st->ours = mkdtemp(st->dir) != NULL;
+	return st->ours ? RC_OK : err_set(err, RC_FAILED, "%s: %s", st->dir, strerror(errno));
+}
+
+static void
+remove_folder(const struct stage *st)
+{
+	char **list;
+	size_t n;
+	struct err err;
+
+	if (!st->ours)
+		return;
+	if (tape_folder_list(st->dir, &list, &n, &err) == RC_OK) {
+		for (size_t i = 0; i < n; i++)
+			unlink(list[i]);
+		tape_folder_free(list, n);
+	}
+	rmdir(st->dir);
+}
+
+static void
+end_stage(struct stage *st)
+{
+	gpusim_close(st->g);
+	launch_end(st->launch);
+	st->g = NULL;
+	st->launch = NULL;
+	free(st->device);
+	st->device = NULL;
+}
+
+/* A device for each process of the recording, with sockets and memory as there. */
+static enum rc
+begin_stage(struct stage *st, const struct story *s, uint64_t room, const char *wanted,
+	    struct err *err)
+{
+	char mem[32];
+	const char *dev[] = {"--allow-inject", "--record", st->dir, "--data", "tcp://127.0.0.1:0"};
+	const char *coord[] = {"--allow-inject"};
+	struct launch_config cfg = {.ndevices = (int)s->nprocs,
+				    .mem = mem,
+				    .dev_args = dev,
+				    .ndev_args = 3 + 2 * s->proc[0].by_tcp,
+				    .coord_args = coord,
+				    .ncoord_args = 1,
+				    .say = replay_say};
+	enum rc rc = make_folder(st, wanted, err);
+
+	snprintf(mem, sizeof mem, "%" PRIu64, 3 * room + MEM_MIN);
+	if (!s->proc[0].by_memory)
+		setenv("GPUSIM_P2P_LEVEL", "LOC", 1);
+	else
+		unsetenv("GPUSIM_P2P_LEVEL");
+	if (rc == RC_OK)
+		rc = launch_start(&cfg, &st->launch, err);
+	if (rc == RC_OK)
+		rc = api(gpusim_open(launch_coordinator(st->launch), &st->g), err);
+	return rc == RC_OK ? replay_devices(st->g, s->nprocs, &st->device, err) : rc;
+}
+
+/* ---- results */
+
+static void
+say_story(const struct story *s)
+{
+	size_t queued = 0;
+
+	for (size_t i = 0; i < s->nops; i++)
+		queued += s->op[i].by_queue;
+	printf("recorded: %zu device process%s, %zu communicator%s, %zu operations of ranks (%zu "
+	       "from queues), %zu fault%s, %zu decisions, inputs %s\n",
+	       s->nprocs, s->nprocs == 1 ? "" : "es", s->ncomms, s->ncomms == 1 ? "" : "s", s->nops,
+	       queued, s->nfaults, s->nfaults == 1 ? "" : "s", s->ndecisions,
+	       s->with_data ? "kept" : "not kept");
+	if (s->cut)
+		printf("the recording is incomplete: what was written is replayed\n");
+}
+
+static void
+say_result(const struct story *s, const struct replay_map *map, const struct replay_result *r)
+{
+	printf("replayed: %" PRIu64 " ended well again%s, %" PRIu64 " were in operations that "
+	       "failed again, %" PRIu64 " differ; %" PRIu64 " of %" PRIu64
+	       " faults took place at the same steps\n",
+	       r->same, s->with_data ? ", with the same results to the bit" : "", r->failed,
+	       r->differ, r->met, r->nfaults);
+	if (s->with_data && map->hollow)
+		printf("%" PRIu64 " inputs were not all recorded: their results are not compared\n",
+		       map->hollow);
+	if (r->differ)
+		printf("first difference: %s\n", r->first);
+}
+
+static void
+say_json(const struct story *s, const struct replay_result *r)
+{
+	printf("{\"devices\":%zu,\"communicators\":%zu,\"operations\":%zu,\"incomplete\":%s,"
+	       "\"data\":%s,\"same\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"differ\":%" PRIu64
+	       ",\"faults\":%" PRIu64 ",\"met\":%" PRIu64 ",\"first\":",
+	       s->nprocs, s->ncomms, s->nops, s->cut ? "true" : "false",
+	       s->with_data ? "true" : "false", r->same, r->failed, r->differ, r->nfaults, r->met);
+	json_string(r->first, stdout);
+	printf("}\n");
+}
+
+static enum rc
+play(const struct args *a, struct story *s, struct err *err)
+{
+	struct stage st = {.ours = false};
+	struct replay_map map = {0};
+	struct replay_result result;
+	struct story *now = NULL;
+	uint64_t room = replay_room(s);
+	enum rc rc = begin_stage(&st, s, room, a->record, err);
+
+	if (rc == RC_OK) {
+		struct replay_config cfg = {
+		    .g = st.g, .device = st.device, .story = s, .room = room, .wait_ms = WAIT_MS};
+
+		rc = replay_play(&cfg, &map, err);
+	}
+	end_stage(&st);
+	if (rc == RC_OK)
+		rc = story_read(st.dir, &now, err);
+	if (rc == RC_OK) {
+		replay_compare(s, now, &map, &result);
+		if (a->json)
+			say_json(s, &result);
+		else
+			say_result(s, &map, &result);
+		if (result.differ)
+			rc = err_set(err, RC_FAILED, "%" PRIu64 " operations or faults differ",
+				     result.differ);
+	}
+	story_free(now);
+	replay_map_fini(&map);
+	remove_folder(&st);
+	return rc;
+}
+
+static enum rc
+replay_folder(const struct args *a, struct err *err)
+{
+	struct story *s = NULL;
+	enum rc rc = story_read(a->rest[0], &s, err);
+
+	if (rc == RC_OK)
+		rc = story_units(s, err);
+	if (rc == RC_OK && s->nops == 0)
+		rc = err_set(err, RC_BADDATA, "%s: no operation was recorded", a->rest[0]);
+	if (rc == RC_OK && !a->json)
+		say_story(s);
+	if (rc == RC_OK)
+		rc = play(a, s, err);
+	story_free(s);
+	return rc;
+}
+
+enum rc
+run_replay(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct stat st;
+
+	(void)cli;
+	if (stat(a->rest[0], &st) != 0)
+		return err_set(err, RC_FAILED, "%s: %s", a->rest[0], strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return replay_folder(a, err);
+	return err_set(err, RC_INVAL, "%s is no folder", a->rest[0]);
+}

@@ -1,0 +1,117 @@
+/*
+ * story.h - a recording in memory: which processes there were, their communicators, operations and faults. Inputs stay
+ * in the files.
+ */
+#ifndef REPLAY_STORY_H
+#define REPLAY_STORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+
+#define STORY_NONE     UINT32_MAX
+#define STORY_MAX_OPS  (16u << 20)
+#define STORY_MAX_DEVS 1024
+
+/* A process of a device, from its start to its end. */
+struct story_proc {
+	uint32_t file; /* in story.path */
+	uint32_t ordinal;
+	uint64_t device;
+	bool closed;	     /* it ended in order */
+	bool by_memory;	     /* peers could map its memory */
+	bool by_tcp;	     /* its data address is one of TCP */
+	uint32_t nops, last; /* last: its last operation, or STORY_NONE */
+};
+
+/* One epoch of a communicator. */
+struct story_comm {
+	uint64_t id;
+	uint32_t epoch, nranks, op_timeout_ms;
+	bool queued;
+	uint32_t *proc; /* by rank; or STORY_NONE */
+	uint32_t nops;
+};
+
+enum story_state {
+	STORY_OPEN, /* it has begun and not ended: its process was killed */
+	STORY_GOOD,
+	STORY_FAILED,
+};
+
+/* One rank's part of an operation. */
+struct story_op {
+	uint32_t proc, comm, rank, unit; /* unit: set by story_units */
+	uint32_t before; /* the operation before it in its stream or queue, or STORY_NONE */
+	uint64_t number; /* in its file */
+	uint64_t op;	 /* of the communicator, see TapeOp */
+	uint64_t lane;	 /* its queue, or below 64 the stream of a run */
+	uint64_t set, nelem, chunk_bytes, scalar, in_bytes, out_bytes, at_ns;
+	uint32_t root, steps, in_crc, before_crc, out_crc;
+	uint8_t coll, dtype, redop;
+	bool by_queue, in_place, gaps;
+	enum story_state state;
+	uint32_t rc;
+	const char *algo; /* static */
+	char *text;	  /* of a failure, or NULL */
+	uint64_t *parts;  /* TapeOp's four lists, or NULL */
+	bool recv_parts;  /* the last two are there */
+	uint64_t data_at, nin,
+	    nbefore; /* where its data begin in the file; bytes there of both kinds */
+};
+
+struct story_fault {
+	uint32_t proc;
+	uint32_t
+	    op; /* at a step of this operation; STORY_NONE: before the operation `position` of the process */
+	uint32_t position, step;
+	struct gpusim_fault f;
+};
+
+struct story {
+	char **path;
+	size_t npaths, ndecisions;
+	struct story_proc *proc;
+	struct story_comm *comm;
+	struct story_op *op; /* of a process in the order they began */
+	struct story_fault *fault;
+	size_t nprocs, ncomms, nops, nfaults;
+	bool cut;	 /* some of it is missing */
+	bool with_data;	 /* inputs are there */
+	uint32_t *order; /* operations by unit, set by story_units */
+	uint32_t *unit;	 /* unit u is order[unit[u] .. unit[u + 1]) */
+	size_t nunits;
+};
+
+/* Read a folder. *out is released with story_free. RC_BADDATA: damage. RC_FAILED, RC_NOMEM. */
+enum rc story_read(const char *dir, struct story **out, struct err *err);
+void story_free(struct story *s); /* NULL is legal */
+
+/*
+ * story_units - cut the operations into units, in an order in which they can be run one after the other.
+ *
+ * A unit is what can only run together: all ranks' parts of an operation, and the sends and receives of a set. In a
+ * stream or queue no unit comes before one that was there earlier, unless streams wait for each other in a circle.
+ * RC_NOMEM.
+ */
+enum rc story_units(struct story *s, struct err *err);
+
+/* Whether one of the unit's operations has not ended well, or a rank took no part. */
+bool story_unit_failed(const struct story *s, size_t unit);
+
+/* "allreduce #7 (ring) of communicator 3 epoch 1, rank 2" */
+void story_say_op(const struct story *s, const struct story_op *o, char *out, size_t size);
+
+/*
+ * story_input - an operation's bytes as recorded; before: of its output before.
+ *
+ *	to	in_bytes, or out_bytes
+ *
+ * RC_NOTFOUND: they are not all there. RC_BADDATA: they do not check.
+ */
+enum rc story_input(const struct story *s, const struct story_op *o, bool before, void *to,
+		    struct err *err);
+
+#endif

@@ -1,0 +1,233 @@
+/* The operations of a recording, cut into what has to run together. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "replay/story.h"
+
+/* ---- sets that grow together */
+
+static uint32_t
+root_of(uint32_t *parent, uint32_t i)
+{
+	while (parent[i] != i)
+		i = parent[i] = parent[parent[i]];
+	return i;
+}
+
+static void
+join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	a = root_of(parent, a);
+	b = root_of(parent, b);
+	if (a < b)
+		parent[b] = a;
+	else
+		parent[a] = b;
+}
+
+/* ---- orders of operations */
+
+static int
+compare(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* qsort_r's argument is the story. Parts of one operation stand together. */
+static int
+by_operation(const void *a, const void *b, void *arg)
+{
+	const struct story *s = arg;
+	const struct story_op *x = &s->op[*(const uint32_t *)a], *y = &s->op[*(const uint32_t *)b];
+	int d = compare(x->comm, y->comm);
+
+	if (!d)
+		d = compare(x->op, y->op);
+	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+/* A process's streams and queues, each in its order. */
+static int
+by_lane(const void *a, const void *b, void *arg)
+{
+	const struct story *s = arg;
+	const struct story_op *x = &s->op[*(const uint32_t *)a], *y = &s->op[*(const uint32_t *)b];
+	int d = compare(x->proc, y->proc);
+
+	if (!d)
+		d = compare(x->by_queue, y->by_queue);
+	if (!d)
+		d = compare(x->lane, y->lane);
+	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static int
+by_time(const void *a, const void *b, void *arg)
+{
+	const struct story *s = arg;
+	int d = compare(s->op[*(const uint32_t *)a].at_ns, s->op[*(const uint32_t *)b].at_ns);
+
+	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static int
+by_unit(const void *a, const void *b, void *arg)
+{
+	const struct story *s = arg;
+	int d = compare(s->op[*(const uint32_t *)a].unit, s->op[*(const uint32_t *)b].unit);
+
+	return d ? d : compare(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static void
+sort(struct story *s, uint32_t *v, int (*order)(const void *, const void *, void *))
+{
+	for (size_t i = 0; i < s->nops; i++)
+		v[i] = (uint32_t)i;
+	qsort_r(v, s->nops, sizeof *v, order, s);
+}
+
+/* parent[]: operations of one unit have the same root. */
+static void
+group(struct story *s, uint32_t *parent, uint32_t *v)
+{
+	for (size_t i = 0; i < s->nops; i++)
+		parent[i] = (uint32_t)i;
+	sort(s, v, by_operation);
+	for (size_t i = 1; i < s->nops; i++) {
+		const struct story_op *x = &s->op[v[i - 1]], *y = &s->op[v[i]];
+
+		if (x->comm == y->comm && x->op == y->op)
+			join(parent, v[i - 1], v[i]);
+	}
+	sort(s, v, by_lane);
+	for (size_t i = 1; i < s->nops; i++) {
+		const struct story_op *x = &s->op[v[i - 1]];
+		struct story_op *y = &s->op[v[i]];
+
+		if (x->proc != y->proc || x->by_queue != y->by_queue || x->lane != y->lane)
+			continue;
+		y->before = v[i - 1];
+		if (x->set && x->set == y->set)
+			join(parent, v[i - 1], v[i]);
+	}
+}
+
+/* ---- an order of units: depth first, each behind those that its operations stand behind */
+
+struct walk {
+	struct story *s;
+	const uint32_t *parent;
+	uint32_t *next;	      /* by operation: the next of its unit, or STORY_NONE */
+	uint32_t *first;      /* by root */
+	uint32_t *stack, *at; /* roots under way; the operation of each that is looked at */
+	uint8_t *seen;
+};
+
+static void
+visit(struct walk *w, uint32_t root, uint32_t *nunits)
+{
+	size_t n = 0;
+
+	w->stack[n] = root;
+	w->at[n++] = w->first[root];
+	w->seen[root] = 1;
+	while (n) {
+		uint32_t op = w->at[n - 1], before, r;
+
+		if (op == STORY_NONE) {
+			uint32_t done = w->stack[--n];
+
+			for (op = w->first[done]; op != STORY_NONE; op = w->next[op])
+				w->s->op[op].unit = *nunits;
+			++*nunits;
+			continue;
+		}
+		w->at[n - 1] = w->next[op];
+		before = w->s->op[op].before;
+		if (before == STORY_NONE)
+			continue;
+		r = before;
+		while (w->parent[r] != r)
+			r = w->parent[r];
+		if (w->seen[r])
+			continue; /* it comes before, or streams wait in a circle */
+		w->seen[r] = 1;
+		w->stack[n] = r;
+		w->at[n++] = w->first[r];
+	}
+}
+
+static void
+order_units(struct walk *w, uint32_t *v, uint32_t *nunits)
+{
+	struct story *s = w->s;
+
+	for (size_t i = 0; i < s->nops; i++)
+		w->first[i] = w->next[i] = STORY_NONE;
+	for (size_t i = s->nops; i-- > 0;) {
+		uint32_t r = (uint32_t)i;
+
+		while (w->parent[r] != r)
+			r = w->parent[r];
+		w->next[i] = w->first[r];
+		w->first[r] = (uint32_t)i;
+	}
+	sort(s, v, by_time);
+	for (size_t i = 0; i < s->nops; i++) {
+		uint32_t r = v[i];
+
+		while (w->parent[r] != r)
+			r = w->parent[r];
+		if (!w->seen[r])
+			visit(w, r, nunits);
+	}
+}
+
+enum rc
+story_units(struct story *s, struct err *err)
+{
+	size_t n = s->nops + 1;
+	uint32_t *room = alloc_zeroed(6 * n, sizeof *room), nunits = 0;
+	uint32_t *v = alloc_zeroed(n, sizeof *v), *unit = alloc_zeroed(n + 1, sizeof *unit);
+	uint8_t *seen = alloc_zeroed(n, 1);
+	enum rc rc = RC_OK;
+
+	if (!room || !v || !unit || !seen) {
+		rc = err_set(err, RC_NOMEM, "out of memory");
+		free(v);
+		free(unit);
+	} else {
+		struct walk w = {.s = s,
+				 .parent = room,
+				 .next = room + n,
+				 .first = room + 2 * n,
+				 .stack = room + 3 * n,
+				 .at = room + 4 * n,
+				 .seen = seen};
+
+		group(s, room, v);
+		order_units(&w, v, &nunits);
+		sort(s, v, by_unit);
+		for (size_t i = 0; i < s->nops; i++)
+			unit[s->op[v[i]].unit + 1] = (uint32_t)i + 1;
+		s->order = v;
+		s->unit = unit;
+		s->nunits = nunits;
+	}
+	free(room);
+	free(seen);
+	return rc;
+}
+
+bool
+story_unit_failed(const struct story *s, size_t unit)
+{
+	const struct story_op *o = &s->op[s->order[s->unit[unit]]];
+
+	for (uint32_t i = s->unit[unit]; i < s->unit[unit + 1]; i++)
+		if (s->op[s->order[i]].state != STORY_GOOD)
+			return true;
+	return !o->set && s->unit[unit + 1] - s->unit[unit] < s->comm[o->comm].nranks;
+}
