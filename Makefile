@@ -44,7 +44,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire tape net grpc store mem coll flight xport dev coord client view plot launch replay bench chaos nn train ps
+ROOMS    := base wire tape net grpc store mem coll flight xport dev coord client view drain plot launch replay bench chaos nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))

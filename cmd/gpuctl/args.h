@@ -53,7 +53,9 @@ struct args {
 	size_t nkernels;
 	const char *keys;
 	const char *id;
-	uint32_t job_ranks; /* of --nranks */
+	uint32_t job_ranks;		     /* of --nranks */
+	const char *output, *report, *trace; /* files */
+	uint32_t last_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */
 	int nrest;

@@ -13,6 +13,7 @@
 #include "home.h"
 #include "launch/launch.h"
 #include "tape/folder.h"
+#include "tracing.h"
 
 /* As much as programs for GPUs take for granted; memory that is not allocated takes no place. */
 #define NCCL_MEM "4G"
@@ -137,6 +138,8 @@ enum rc
 run_run(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct extra dev = {0}, coord = {0};
+	struct tracing tracing = {0};
+	int traced;
 	char advice[80], mem[32], record[PATH_MAX];
 	struct launch_config cfg = {.ndevices = (int)a->nranks,
 				    .nspares = (int)a->spares,
@@ -183,6 +186,15 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add_verbose(&coord, a->verbose);
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
+	if (a->trace) {
+		if (tracing_begin(a->trace, &tracing, err) != RC_OK)
+			return err->rc;
+		cfg.ready = tracing_ready;
+		cfg.ready_arg = &tracing;
+	}
 	cli->status = launch_run(&cfg, a->rest, err);
+	traced = tracing_end(&tracing);
+	if (cli->status == EXIT_OK)
+		cli->status = traced;
 	return err->rc;
 }

@@ -252,6 +252,12 @@ client_recorder_source(struct client_recorder *r)
 			       : (struct flight_source){read_by_requests, r};
 }
 
+bool
+client_recorder_is_file(const struct client_recorder *r)
+{
+	return r->file.fd >= 0;
+}
+
 enum gpusim_rc
 client_recorder_trace(struct client_recorder *r, uint32_t ms)
 {

@@ -5,6 +5,8 @@
 #ifndef CLIENT_RECORDER_H
 #define CLIENT_RECORDER_H
 
+#include <stdbool.h>
+
 #include "flight/read.h"
 #include "wire/wire.h"
 #include "gpusim.h"
@@ -24,6 +26,9 @@ enum gpusim_rc client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetada
 enum gpusim_rc client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out);
 void client_recorder_close(struct client_recorder *r); /* NULL is legal */
 struct flight_source client_recorder_source(struct client_recorder *r);
+
+/* Is it read from the file, without a request? */
+bool client_recorder_is_file(const struct client_recorder *r);
 
 /* Have the device record all steps for so many ms from now on. */
 enum gpusim_rc client_recorder_trace(struct client_recorder *r, uint32_t ms);

@@ -325,6 +325,8 @@ static void
 phase_run(struct guardian *g)
 {
 	g->phase = PHASE_RUN;
+	if (g->l->argv && g->l->cfg.ready && !is_over(g))
+		g->l->cfg.ready(g->l->cfg.ready_arg, g->l->url);
 	if (!is_over(g) && write(g->l->argv ? g->go_fd : g->l->ready_fd, "\n", 1) != 1)
 		return;
 	while (!is_over(g))

@@ -38,6 +38,10 @@ struct launch_config {
 	/* Each event as a sentence without a newline. Runs in the process that sees the event: this one
 	 * or a child of it. NULL: nobody is told. */
 	void (*say)(enum log_level level, const char *sentence);
+	/* launch_run: all daemons are ready, and the command goes when this returns. Runs in a child of this process. NULL:
+	 * nobody is told. */
+	void (*ready)(void *arg, const char *coordinator);
+	void *ready_arg;
 };
 
 /*

@@ -1,0 +1,473 @@
+/*
+ * Draining.
+ *
+ * Design notes. One thread. A turn looks at each recorder: where the file is on this host that costs two system calls for
+ * a ring without news. The coordinator is asked for devices and events much less often, with a short deadline: one that does not
+ * answer must not keep records from being read. Clocks are one a host, and are set again only when a much longer
+ * baseline or a much smaller error is known, so that what is shown does not jump.
+ */
+#include "drain/drain.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/api.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "client/recorder.h"
+
+#define READ_MAX      2048u /* records at a time */
+#define PASSES	      16    /* of a ring in a turn */
+#define TIMEOUT_MS    500   /* of a request */
+#define ASK_MS	      200   /* between questions to the coordinator */
+#define AWAY_MS	      2000  /* after one that was not answered */
+#define HEADER_MS     200   /* between looks at a header: clocks and memory */
+#define REMOTE_MS     50    /* between looks at a recorder that is asked for */
+#define TRACE_MS      3000  /* devices record all steps for so long ... */
+#define RENEW_MS      500   /* ... and are told again after so long */
+#define IDLE_LEAST_MS 1
+#define IDLE_MOST_MS  16
+
+struct source_ring {
+	bool known;
+	struct flight_ring head; /* as it was last read whole */
+	uint64_t next;
+};
+
+/* One clock a host. */
+struct host {
+	struct host *next;
+	char name[64];
+	struct flight_clock clock;
+	uint64_t baseline_ns;
+};
+
+struct source {
+	struct source *next;
+	uint64_t device, incarnation;
+	uint64_t lost_at_ns; /* the coordinator has lost the device; 0: no */
+	struct client_recorder *r;
+	struct flight_source s;
+	struct flight_header h;
+	struct timeline_process *p;
+	struct host *host;
+	bool near, readable;
+	uint64_t header_at, renew_at, read_at; /* when next, monotonic */
+	struct source_ring ring[FLIGHT_RINGS_MAX];
+};
+
+struct drain {
+	struct gpusim *g;
+	struct timeline *t;
+	struct source *sources;
+	struct host *hosts;
+	uint64_t ask_at, event;
+	bool began; /* what comes now is new, so it is read from its beginning */
+	uint32_t idle_ms;
+	union flight_record room[READ_MAX];
+};
+
+static uint64_t
+wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* ---- clocks */
+
+static uint64_t
+baseline(const struct flight_header *h)
+{
+	return h->last.mono_ns - h->first.mono_ns;
+}
+
+static struct host *
+find_host(struct drain *d, const struct flight_header *h)
+{
+	struct host *at = d->hosts;
+
+	while (at && strncmp(at->name, h->host, sizeof at->name) != 0)
+		at = at->next;
+	if (at || !(at = alloc_zeroed(1, sizeof *at)))
+		return at;
+	memcpy(at->name, h->host, sizeof at->name);
+	flight_clock_of(h, &at->clock);
+	at->baseline_ns = baseline(h);
+	at->next = d->hosts;
+	d->hosts = at;
+	return at;
+}
+
+/* Much better than before? */
+static void
+set_clock(struct host *at, const struct flight_header *h)
+{
+	struct flight_clock now;
+
+	flight_clock_of(h, &now);
+	if (baseline(h) / 2 <= at->baseline_ns && now.error_ns >= at->clock.error_ns / 2)
+		return;
+	if (now.error_ns > at->clock.error_ns) /* the rate alone */
+		now.wall_ns = flight_time_ns(&at->clock, now.ticks);
+	at->clock = now;
+	at->baseline_ns = baseline(h) > at->baseline_ns ? baseline(h) : at->baseline_ns;
+}
+
+/* ---- recorders */
+
+/* The header, now and then; it tells the time and the memory. */
+static enum rc
+look_at_header(struct drain *d, struct source *s, uint64_t now, struct err *err)
+{
+	struct flight_header h;
+
+	if (now < s->header_at)
+		return RC_OK;
+	s->header_at = now + HEADER_MS * NS_PER_MS;
+	if (flight_read_header(&s->s, &h, NULL) != RC_OK)
+		return RC_OK; /* its device has not begun to record, or does not answer */
+	s->h = h;
+	if (!s->host)
+		s->host = find_host(d, &h);
+	if (!s->host)
+		return err_set(err, RC_NOMEM, "out of memory");
+	set_clock(s->host, &h);
+	timeline_clock(s->p, &h, &s->host->clock);
+	timeline_memory(s->p, &h, &s->host->clock);
+	s->readable = true;
+	return RC_OK;
+}
+
+/* The first lines of a ring: whether there is news. */
+struct ring_lines {
+	_Alignas(FLIGHT_LINE) char at[offsetof(struct flight_ring, live)];
+};
+
+static bool
+peek(const struct source *s, uint32_t i, struct flight_ring *out)
+{
+	struct ring_lines lines;
+
+	if (s->s.read(s->s.arg, FLIGHT_RING_AT(i, s->h.nrecords), &lines, sizeof lines, NULL) !=
+	    RC_OK)
+		return false;
+	memcpy((void *)out, &lines, sizeof lines);
+	return true;
+}
+
+/*
+ * Where to begin with a ring that is new here: at its end, as a drain begins; else at its beginning, and the records that
+ * are overwritten already are lost.
+ */
+static uint64_t
+first_record(struct drain *d, const struct source *s, const struct flight_ring *ring)
+{
+	uint64_t head = atomic_load(&ring->head), first = atomic_load(&ring->first);
+	uint64_t keeps = s->h.nrecords - FLIGHT_MARGIN;
+
+	if (!d->began)
+		return head;
+	if (first > head || head - first <= keeps)
+		return first;
+	timeline_lost(d->t, head - keeps - first, 0);
+	return head - keeps;
+}
+
+static enum rc
+read_records(struct drain *d, struct source *s, uint32_t i, struct err *err)
+{
+	struct source_ring *k = &s->ring[i];
+	uint64_t lost = 0, bad = 0, before;
+	size_t n;
+	enum rc rc = RC_OK;
+
+	for (unsigned pass = 0; pass < PASSES && rc == RC_OK; pass++) {
+		before = k->next;
+		if (flight_read_records(&s->s, &s->h, i, &k->next, d->room, READ_MAX, &n, &lost,
+					&bad, NULL) != RC_OK)
+			break;
+		rc = timeline_records(s->p, i, &k->head, &s->host->clock, d->room, n, err);
+		if (k->next - before < READ_MAX / 2)
+			break;
+	}
+	timeline_lost(d->t, lost, bad);
+	return rc;
+}
+
+/* Give the processor away only while rings are far from going round. */
+static void
+hurry(struct drain *d, const struct source *s, uint64_t behind)
+{
+	if (behind > s->h.nrecords / 16)
+		d->idle_ms = 0;
+	else if (behind > s->h.nrecords / 64 && d->idle_ms > IDLE_LEAST_MS)
+		d->idle_ms = IDLE_LEAST_MS;
+}
+
+static enum rc
+look_at_ring(struct drain *d, struct source *s, uint32_t i, struct err *err)
+{
+	struct source_ring *k = &s->ring[i];
+	struct flight_ring now;
+	uint64_t head;
+
+	if (!peek(s, i, &now))
+		return RC_OK;
+	head = atomic_load(&now.head);
+	if (!k->known || now.opened != k->head.opened) {
+		if (flight_read_ring(&s->s, &s->h, i, &k->head, NULL) != RC_OK)
+			return RC_OK;
+		k->next = k->known && k->next ? k->next : first_record(d, s, &k->head);
+		k->known = true;
+	}
+	if (head == k->next)
+		return RC_OK;
+	hurry(d, s, head - k->next);
+	return read_records(d, s, i, err);
+}
+
+static enum rc
+look_at(struct drain *d, struct source *s, struct err *err)
+{
+	uint64_t now = clock_now_ns(), backed;
+	enum rc rc = RC_OK;
+
+	if (!s->near && now < s->read_at)
+		return RC_OK;
+	s->read_at = now + REMOTE_MS * NS_PER_MS;
+	if (now >= s->renew_at && s->device && !s->lost_at_ns) {
+		s->renew_at = now + RENEW_MS * NS_PER_MS;
+		client_recorder_trace(s->r, TRACE_MS);
+	}
+	rc = look_at_header(d, s, now, err);
+	if (rc != RC_OK || !s->readable ||
+	    s->s.read(s->s.arg, offsetof(struct flight_header, backed), &backed, sizeof backed,
+		      NULL) != RC_OK)
+		return rc;
+	for (uint32_t i = 0; i < s->h.nrings && rc == RC_OK; i++)
+		if (backed >> i & 1)
+			rc = look_at_ring(d, s, i, err);
+	return rc;
+}
+
+/* ---- which recorders there are */
+
+static struct source *
+find_source(struct drain *d, uint64_t device, uint64_t incarnation)
+{
+	struct source *s = d->sources;
+
+	while (s && (s->device != device || s->incarnation != incarnation))
+		s = s->next;
+	return s;
+}
+
+/* One that cannot be opened now may be later. */
+static enum rc
+add_source(struct drain *d, const GpuSim__DeviceMetadata *meta, uint64_t incarnation,
+	   struct err *err)
+{
+	struct source *s = alloc_zeroed(1, sizeof *s);
+	enum gpusim_rc rc;
+
+	if (!s)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = meta ? client_recorder_open(d->g, meta, &s->r)
+		  : client_recorder_open_coordinator(d->g, &s->r);
+	s->p = rc == GPUSIM_OK ? timeline_process(d->t, meta) : NULL;
+	if (!s->p) {
+		client_recorder_close(s->r);
+		free(s);
+		return rc == GPUSIM_OK || rc == GPUSIM_NOMEM
+			   ? err_set(err, RC_NOMEM, "out of memory")
+			   : RC_OK;
+	}
+	s->device = meta ? meta->deviceid->value : 0;
+	s->incarnation = incarnation;
+	s->s = client_recorder_source(s->r);
+	s->near = client_recorder_is_file(s->r);
+	s->next = d->sources;
+	d->sources = s;
+	return RC_OK;
+}
+
+static enum rc
+take_device(struct drain *d, const GpuSim__DeviceMetadata *meta, struct err *err)
+{
+	struct source *s;
+	enum rc rc = RC_OK;
+
+	if (!meta->deviceid || meta->deviceid->value == 0)
+		return RC_OK;
+	s = find_source(d, meta->deviceid->value, meta->incarnation);
+	if (!s) {
+		rc = add_source(d, meta, meta->incarnation, err);
+		s = find_source(d, meta->deviceid->value, meta->incarnation);
+	}
+	if (s)
+		s->lost_at_ns = meta->state && meta->loss ? meta->loss->atms * NS_PER_MS : 0;
+	return rc;
+}
+
+/* Devices. RC_UNREACHABLE and the like: the coordinator does not answer. */
+static enum rc
+ask_devices(struct drain *d, enum rc *mine, struct err *err)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = api(client_status(d->g, &reply), err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (!find_source(d, 0, reply->status->instance))
+		*mine = add_source(d, NULL, reply->status->instance, err);
+	for (size_t i = 0; i < reply->status->n_devices && *mine == RC_OK; i++)
+		*mine = take_device(d, reply->status->devices[i], err);
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+/* A coordinator that counts anew has lost its history. */
+static enum rc
+ask_events(struct drain *d, struct err *err)
+{
+	GpuSim__Reply *reply;
+	enum rc rc = api(client_history(d->g, d->event, 0, &reply), err);
+
+	if (rc != RC_OK)
+		return rc;
+	for (size_t i = 0; i < reply->events->n_events; i++)
+		timeline_history(d->t, reply->events->events[i]);
+	d->event = reply->events->last < d->event ? 0 : reply->events->last;
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+/* The coordinator's own failure is remembered in *told alone. */
+static enum rc
+ask(struct drain *d, enum rc *told, struct err *err)
+{
+	enum rc mine = RC_OK;
+
+	*told = ask_devices(d, &mine, err);
+	if (*told == RC_OK && mine == RC_OK)
+		*told = ask_events(d, err);
+	d->ask_at = clock_now_ns() + (*told == RC_OK ? ASK_MS : AWAY_MS) * NS_PER_MS;
+	return mine;
+}
+
+/* ---- a drain */
+
+static enum rc
+look_at_all(struct drain *d, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (struct source *s = d->sources; s && rc == RC_OK; s = s->next)
+		rc = look_at(d, s, err);
+	return rc;
+}
+
+static void
+free_drain(struct drain *d)
+{
+	struct source *s;
+	struct host *h;
+
+	while ((s = d->sources)) {
+		d->sources = s->next;
+		client_recorder_close(s->r);
+		free(s);
+	}
+	while ((h = d->hosts)) {
+		d->hosts = h->next;
+		free(h);
+	}
+	gpusim_close(d->g);
+	free(d);
+}
+
+enum rc
+drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drain **out,
+	  struct err *err)
+{
+	struct drain *d = alloc_zeroed(1, sizeof *d);
+	enum rc rc, told = RC_OK;
+
+	if (!d)
+		return err_set(err, RC_NOMEM, "out of memory");
+	rc = api(gpusim_open(coordinator, &d->g), err);
+	if (rc == RC_OK)
+		rc = timeline_new(write, arg, wall_ns(), &d->t, err);
+	if (rc == RC_OK) {
+		rc = ask(d, &told, err);
+		rc = rc == RC_OK ? told : rc;
+	}
+	if (rc == RC_OK)
+		rc = look_at_all(d, err);
+	if (rc != RC_OK) {
+		timeline_end(d->t, NULL, NULL);
+		free_drain(d);
+		return rc;
+	}
+	gpusim_set_timeout_ms(d->g, TIMEOUT_MS);
+	d->began = true;
+	*out = d;
+	return RC_OK;
+}
+
+enum rc
+drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err)
+{
+	struct err unanswered;
+	enum rc rc = RC_OK, told;
+
+	d->idle_ms = d->idle_ms ? 2 * d->idle_ms : IDLE_LEAST_MS;
+	if (d->idle_ms > IDLE_MOST_MS)
+		d->idle_ms = IDLE_MOST_MS;
+	if (clock_now_ns() >= d->ask_at) {
+		rc = ask(d, &told, &unanswered);
+		if (rc != RC_OK)
+			return err_set(err, rc, "%s", unanswered.text);
+	}
+	rc = look_at_all(d, err);
+	*idle_ms = d->idle_ms;
+	return rc == RC_OK ? timeline_flush(d->t, err) : rc;
+}
+
+/* What a thread is in at the end; of a device that was lost, was in at its loss. */
+static enum rc
+look_at_live(struct drain *d, struct err *err)
+{
+	uint64_t now = wall_ns();
+	enum rc rc = RC_OK;
+
+	for (struct source *s = d->sources; s; s = s->next)
+		for (uint32_t i = 0; s->readable && i < s->h.nrings && rc == RC_OK; i++)
+			if (s->ring[i].known &&
+			    flight_read_ring(&s->s, &s->h, i, &s->ring[i].head, NULL) == RC_OK)
+				rc = timeline_live(s->p, i, &s->ring[i].head, &s->host->clock,
+						   s->lost_at_ns ? s->lost_at_ns : now, err);
+	return rc;
+}
+
+enum rc
+drain_end(struct drain *d, struct timeline_sum *sum, struct err *err)
+{
+	enum rc rc, ended;
+
+	if (!d)
+		return RC_OK;
+	for (struct source *s = d->sources; s; s = s->next)
+		s->header_at = s->read_at = 0;
+	rc = look_at_all(d, err);
+	if (rc == RC_OK)
+		rc = look_at_live(d, err);
+	ended = timeline_end(d->t, sum, rc == RC_OK ? err : NULL);
+	free_drain(d);
+	return rc == RC_OK ? ended : rc;
+}
