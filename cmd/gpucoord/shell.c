@@ -116,7 +116,8 @@ feed(struct shell *s, struct coord_event *ev)
 {
 	const struct err nomem = {RC_NOMEM, "the coordinator is out of memory"};
 
-	ev->wall_ms = clock_wall_ms();
+	ev->wall_ns = clock_wall_ns();
+	ev->wall_ms = ev->wall_ns / NS_PER_MS;
 	if (coord_step(s->coord, ev, clock_now_ns() / NS_PER_MS, &s->actions) != RC_OK) {
 		coord_actions_clear(&s->actions);
 		if (ev->kind == COORD_REQUEST)

@@ -85,10 +85,10 @@ take_recorder(const struct option_row *row, const char *text, void *target, stru
 	enum rc rc = parse_size(text, &n, err);
 
 	(void)row;
-	if (rc == RC_OK && n != 0 && (n < RECORDING_LEAST || n > RECORDING_MOST))
-		rc = err_set(err, RC_INVAL, "'%.64s' is not 0, nor 16K to 64M", text);
+	if (rc == RC_OK && n != 0 && (n < FLIGHT_RECORDS_MIN || n > FLIGHT_RECORDS_MAX))
+		rc = err_set(err, RC_INVAL, "'%.64s' is not 0, nor 256 to 1M records", text);
 	if (rc == RC_OK)
-		((struct options *)target)->device.recorder_bytes = n;
+		((struct options *)target)->device.nrecords = (uint32_t)n;
 	return rc;
 }
 
@@ -128,8 +128,8 @@ static const struct option_row rows[] = {
     {"mem-file", "PATH", "keep the memory in this file", AS_KIND(mem_file),
      DEFAULT_NOTE("under /dev/shm, removed at the end")},
     {"mem-scratch", "PATH", "as --mem-file, but remove the file at the end", AS_KIND(mem_file)},
-    {"recorder", "SIZE", "bytes of records that each stream keeps, at 64 an operation; 0: none",
-     AS_KIND(recorder), DEFAULT("256K")},
+    {"recorder", "SIZE", "operations and waits of each stream that are kept; 0: none",
+     AS_KIND(recorder), DEFAULT("4K")},
     {"threads", "N", "BLAS threads", AS_U32(device.threads, 1, 1024), DEFAULT("1")},
     {"pin", "CPU", "compute on this CPU; auto: by ordinal; none: on any", AS_KIND(pin_cpu),
      DEFAULT("none")},

@@ -10,9 +10,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/log.h"
+#include "flight/offset.h"
 #include "net/net.h"
 #include "net/rpc_client.h"
 
@@ -28,13 +31,17 @@ struct registration {
 	struct rpc_client *client;
 	uint64_t started_ns, next_ns, called_ns;
 	bool done, away;
-	bool told;	   /* that nobody is there */
-	unsigned renewals; /* in a row */
-	unsigned late;	   /* calls in a row that were not answered in time */
-	uint64_t mark;	   /* of the call under way */
-	int seldom_ms;	   /* a quarter of a heartbeat */
+	bool told;		     /* that nobody is there */
+	unsigned renewals;	     /* in a row */
+	unsigned late;		     /* calls in a row that were not answered in time */
+	uint64_t mark;		     /* of the call under way */
+	int seldom_ms;		     /* a quarter of a heartbeat */
+	struct flight_answers clock; /* the coordinator's */
+	char host[HOST_ID_MAX];
 	pthread_mutex_t lock;
 	bool calling, answered;
+	uint64_t sent_ns, theirs_ns, back_ns; /* of the call, on the wall; theirs 0: not told */
+	bool same_host;			      /* as the coordinator */
 	enum rc rc;
 	struct err err;
 	uint32_t heartbeat_ms;
@@ -59,6 +66,7 @@ registration_new(const char *coordinator, enum register_need need, struct device
 	r->device = d;
 	r->dm = dm;
 	r->started_ns = clock_now_ns();
+	host_id(r->host);
 	*out = r;
 	return RC_OK;
 }
@@ -92,10 +100,21 @@ tell_absent(struct registration *r, uint64_t now)
 	r->told = true;
 }
 
+/* Lock held. What an answer says. */
+static void
+take(struct registration *r, const GpuSim__RegisterResponse *m, uint64_t back_ns)
+{
+	r->heartbeat_ms = m->heartbeatms;
+	r->theirs_ns = m->wallns;
+	r->back_ns = back_ns;
+	r->same_host = *m->host && strcmp(m->host, r->host) == 0;
+}
+
 static void
 on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 {
 	struct registration *r = arg;
+	uint64_t back_ns = clock_wall_ns();
 
 	pthread_mutex_lock(&r->lock);
 	r->err = (struct err){0};
@@ -108,7 +127,7 @@ on_answer(void *arg, enum rc rc, GpuSim__Reply *reply, const char *text)
 		rc = err_set(&r->err, RC_BADDATA, "coordinator %s: the answer to another request",
 			     r->addr);
 	if (rc == RC_OK)
-		r->heartbeat_ms = reply->registerdevice->heartbeatms;
+		take(r, reply->registerdevice, back_ns);
 	r->rc = rc;
 	r->answered = true;
 	pthread_mutex_unlock(&r->lock);
@@ -138,6 +157,7 @@ call(struct registration *r, struct err *err)
 	req.registerdevice = &m;
 	r->calling = true;
 	r->called_ns = clock_now_ns();
+	r->sent_ns = clock_wall_ns();
 	rc = rpc_call_start(r->client, &req, deadline_in_ms(CALL_MS), on_answer, r, err);
 	device_queued_fini(&queued, m.n_queued);
 	if (rc != RC_OK)
@@ -160,9 +180,24 @@ next_heartbeat(const struct registration *r)
 	return r->called_ns + (r->heartbeat_ms ? r->heartbeat_ms : 1000) * NS_PER_MS;
 }
 
+/* The device's clocks, and the coordinator's as far as it is known: on one host they are one. */
+static void
+beat(struct registration *r)
+{
+	struct flight_answer best = {0};
+
+	if (!r->same_host) {
+		if (r->theirs_ns)
+			flight_answer_add(&r->clock, r->sent_ns, r->theirs_ns, r->back_ns);
+		best = flight_answer_best(&r->clock, r->back_ns);
+	}
+	device_beat(r->device, best.offset_ns, best.error_ns);
+}
+
 static void
 registered(struct registration *r)
 {
+	beat(r);
 	if (r->away || r->told)
 		log_say(LOG_WARN, LOG_BOOTSTRAP, "the coordinator is %s",
 			r->away ? "back" : "there");

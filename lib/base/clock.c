@@ -10,12 +10,18 @@ clock_now_ns(void)
 }
 
 uint64_t
-clock_wall_ms(void)
+clock_wall_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / NS_PER_MS;
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+clock_wall_ms(void)
+{
+	return clock_wall_ns() / NS_PER_MS;
 }
 
 uint64_t

@@ -13,7 +13,8 @@
 /* Now on CLOCK_MONOTONIC. */
 uint64_t clock_now_ns(void);
 
-/* Milliseconds of the epoch, by the clock on the wall: to be shown, not to be counted with. */
+/* Since the epoch, by the clock on the wall: to be shown, not to be counted with. */
+uint64_t clock_wall_ns(void);
 uint64_t clock_wall_ms(void);
 
 /* now + timeout_ms, saturating. */

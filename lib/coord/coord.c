@@ -287,6 +287,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		c->now_ms = now_ms;
 	if (ev->wall_ms)
 		c->wall_ms = ev->wall_ms;
+	c->wall_ns = ev->wall_ns;
 	if (fresh && !persist_resume(c))
 		event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__STARTED},
 			  "the coordinator has started");

@@ -24,7 +24,7 @@ record(struct device *d, const struct device_config *cfg)
 	char line[sizeof(struct err) + 64];
 	struct err err;
 
-	if (recording_open(&d->recording, d->mem, cfg->recorder_bytes, &who, &err) == RC_OK)
+	if (recording_open(&d->recording, d->mem, cfg->nrecords, &who, &err) == RC_OK)
 		return;
 	snprintf(line, sizeof line, "nothing is recorded: %s", err.text);
 	if (cfg->say)

@@ -18,9 +18,9 @@ struct tape;
 struct device_config {
 	uint64_t id; /* 0: that of an existing memory file, else random */
 	uint64_t mem_bytes;
-	uint64_t client_bytes;	 /* what one client may lease; 0: all of it */
-	uint64_t recorder_bytes; /* of the records of a stream, 0: none are kept */
-	const char *mem_path;	 /* NULL: under /dev/shm */
+	uint64_t client_bytes; /* what one client may lease; 0: all of it */
+	uint32_t nrecords;     /* that each stream keeps; 0: none */
+	const char *mem_path;  /* NULL: under /dev/shm */
 	enum devmem_fate mem_fate;
 	const char
 	    *coordinator; /* that may wait for the memory when the device was killed; or NULL */

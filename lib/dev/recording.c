@@ -4,26 +4,15 @@
 
 #include "base/clock.h"
 
-/* The largest power of two that is not larger. */
-static uint32_t
-records_of(uint64_t nbytes)
-{
-	uint64_t n = nbytes / sizeof(union flight_record);
-
-	return n >= FLIGHT_RECORDS_MAX	 ? FLIGHT_RECORDS_MAX
-	       : n <= FLIGHT_RECORDS_MIN ? FLIGHT_RECORDS_MIN
-					 : UINT32_C(1) << (31 - __builtin_clz((uint32_t)n));
-}
-
 enum rc
-recording_open(struct recording *r, struct devmem *mem, uint64_t nbytes,
+recording_open(struct recording *r, struct devmem *mem, uint32_t nrecords,
 	       const struct flight_identity *who, struct err *err)
 {
-	uint32_t n = records_of(nbytes);
+	uint32_t n = nrecords ? UINT32_C(1) << (31 - __builtin_clz(nrecords)) : 0;
 	void *area = NULL;
 	enum rc rc;
 
-	r->nbytes = nbytes ? FLIGHT_AREA_BYTES(FLIGHT_RINGS_MAX, n) : 0;
+	r->nbytes = n ? FLIGHT_AREA_BYTES(FLIGHT_RINGS_MAX, n) : 0;
 	rc = devmem_recorder(mem, r->nbytes, &area, err);
 	if (rc == RC_OK && area)
 		rc = flight_open(area, r->nbytes, n, who, devmem_recorder_reserve, mem, &r->flight,

@@ -25,18 +25,15 @@ struct recording {
 /*
  * Record from now on.
  *
- *	nbytes	of the records of one stream, at most; 0: off. They are rounded down to a power of two of records
+ *	nrecords	of one stream, FLIGHT_RECORDS_MIN to FLIGHT_RECORDS_MAX, rounded down to a power of two; 0: off
  *
  * RC_NOMEM, RC_FAILED: there is no room; it is off then.
  */
-enum rc recording_open(struct recording *r, struct devmem *mem, uint64_t nbytes,
+enum rc recording_open(struct recording *r, struct devmem *mem, uint32_t nrecords,
 		       const struct flight_identity *who, struct err *err);
 
 /* All others have given their rings back. */
 void recording_close(struct recording *r);
-
-#define RECORDING_LEAST (FLIGHT_RECORDS_MIN * UINT64_C(64)) /* bytes */
-#define RECORDING_MOST	(FLIGHT_RECORDS_MAX * UINT64_C(64))
 
 void recording_mark(struct recording *r, const struct flight_mark *m, const char *text);
 

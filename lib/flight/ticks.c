@@ -29,15 +29,6 @@ choose(void)
 	ticks_by_tsc = is_invariant();
 }
 
-static uint64_t
-wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 /* Read between two readings of the ticks, as often as it takes to have those close together. */
 void
 ticks_moment(struct flight_moment *out)
@@ -45,7 +36,7 @@ ticks_moment(struct flight_moment *out)
 	uint64_t best = UINT64_MAX;
 
 	for (int i = 0; i < 5; i++) {
-		uint64_t before = ticks_now(), mono = clock_now_ns(), wall = wall_ns(),
+		uint64_t before = ticks_now(), mono = clock_now_ns(), wall = clock_wall_ns(),
 			 after = ticks_now();
 
 		if (after - before >= best)

@@ -70,6 +70,7 @@ struct coord_event {
 	const GpuSim__Request *request; /* request: borrowed for the step */
 	uint64_t deadline_ms;	    /* request: when the client stops waiting, on now_ms's clock */
 	uint64_t wall_ms;	    /* of the epoch; 0: not known */
+	uint64_t wall_ns;	    /* the same, for devices on other hosts; 0: not told */
 	enum rc rc;		    /* result: why there is no reply; spawned */
 	const GpuSim__Reply *reply; /* result: the device's answer, success or not; or NULL */
 	const char *text;      /* result, spawned: why, if not; unreachable: the address that was

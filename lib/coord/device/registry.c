@@ -535,6 +535,9 @@ device_registers(struct coord *c, uint64_t client_id, const GpuSim__RegisterRequ
 	r->instance = c->cfg.instance;
 	r->mark = q->mark;
 	r->heartbeatms = c->cfg.heartbeat_ms * d->stride;
+	r->wallns = c->wall_ns;
+	if (c->wall_ns)
+		r->host = c->cfg.host;
 	*out = d;
 	return RC_OK;
 }
