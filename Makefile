@@ -68,7 +68,7 @@ MPI      ?= $(if $(SAN),0,$(if $(shell command -v $(MPICC)),1,0))
 ifneq ($(MPI),0)
 mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
-              cmd/mnist-train/options.c cmd/mnist-train/report.c)
+              cmd/mnist-train/curves.c cmd/mnist-train/options.c cmd/mnist-train/report.c)
 endif
 unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))

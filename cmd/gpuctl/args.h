@@ -34,7 +34,7 @@ struct args {
 	enum gpusim_redop redop;
 	bool async, streaming, raw, all, json, list, simulate, follow, rewrite, allow_inject, nccl;
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
-	const char *baseline;
+	const char *baseline, *plot;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */

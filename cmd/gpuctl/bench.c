@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/log.h"
 #include "bench_cli.h"
+#include "bench_plot.h"
 #include "coll/plan.h"
 #include "hold.h"
 #include "io.h"
@@ -91,13 +93,36 @@ read_baseline(const char *path, struct baseline *out, struct err *err)
 	return rc;
 }
 
+/* What a bench is to do, one algorithm after the other. */
+struct job {
+	struct cli *cli;
+	const struct args *a;
+	enum gpusim_coll coll;
+	struct baseline baseline;
+	struct bench_plot plot;
+	struct bench_cli *now;
+};
+
+static void
+take_row(void *arg, const struct bench_row *row)
+{
+	struct job *j = arg;
+
+	bench_print_row(j->now, row);
+	if (j->a->plot)
+		bench_plot_row(&j->plot, row);
+}
+
 static enum rc
-run(struct bench_cli *b, struct bench *bench, struct err *err)
+run(struct job *j, struct bench_cli *b, struct bench *bench, struct err *err)
 {
 	struct bench_summary sum;
 
+	j->now = b;
+	if (j->a->plot)
+		bench_plot_begin(&j->plot, b);
 	bench_print_head(b, bench_max_bytes(bench));
-	if (bench_run(bench, bench_print_row, b, &sum, err) != RC_OK)
+	if (bench_run(bench, take_row, j, &sum, err) != RC_OK)
 		return err->rc;
 	bench_print_foot(b, &sum);
 	if (sum.nwrong)
@@ -110,27 +135,82 @@ run(struct bench_cli *b, struct bench *bench, struct err *err)
 	return RC_OK;
 }
 
-enum rc
-run_bench(struct cli *cli, const struct args *a, struct err *err)
+/* With one algorithm, which may be none: the coordinator's choice. */
+static enum rc
+run_one(struct job *j, const char *algo, struct err *err)
 {
-	struct bench_cli b = {.cli = cli, .a = a};
+	struct args a = *j->a;
+	struct bench_cli b = {.cli = j->cli, .a = &a, .baseline = j->baseline};
 	struct bench *bench = NULL;
-	enum gpusim_coll coll;
-	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &coll, err);
+	enum rc rc;
 
-	if (rc == RC_OK && coll_is_sendrecv(coll))
+	a.algo = algo;
+	rc = bench_cli_open(&b, j->coll, &bench, err);
+	if (rc == RC_OK)
+		rc = run(j, &b, bench, err);
+	bench_cli_close(&b, bench, rc);
+	return rc;
+}
+
+/* Before anything is measured. */
+static enum rc
+check(struct job *j, char *const *algo, struct err *err)
+{
+	const struct args *a = j->a;
+	enum rc rc = coll_parse(a->nrest ? a->rest[0] : "allreduce", &j->coll, err);
+
+	if (rc == RC_OK && coll_is_sendrecv(j->coll))
 		return err_set(err, RC_INVAL, "%s is no collective", a->rest[0]);
 	if (rc == RC_OK && a->min_bytes > a->max_bytes)
 		return err_set(err, RC_INVAL, "-b is more than -e");
 	if (rc == RC_OK && a->max_slowdown && !a->baseline)
 		return err_set(err, RC_INVAL, "--max-slowdown needs --baseline");
+	for (size_t i = 0; rc == RC_OK && algo[i]; i++)
+		rc = !*algo[i] && a->algo && *a->algo
+			 ? err_set(err, RC_INVAL, "--algo: a name is missing")
+			 : operation_algo(j->coll, algo[i], err);
+	if (rc == RC_OK && a->plot && j->coll == GPUSIM_BARRIER)
+		return err_set(err, RC_INVAL, "--plot: a barrier has no sizes");
+	if (rc == RC_OK && a->plot && plot_check(a->plot, err) != RC_OK)
+		return err_prefix(err, "--plot");
+	return rc;
+}
+
+/* "ring,tree": its names, and NULL; no name is one, too. The caller frees the list and its first. */
+static char **
+split(const char *names)
+{
+	char *copy = strdup(names ? names : ""), **list;
+	size_t n = 2;
+
+	for (const char *p = copy; p && *p; p++)
+		n += *p == ',';
+	list = copy ? alloc_zeroed(n, sizeof *list) : NULL;
+	n = 0;
+	for (char *p = copy; list && p; n++)
+		list[n] = strsep(&p, ",");
+	if (!list)
+		free(copy);
+	return list;
+}
+
+enum rc
+run_bench(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct job j = {.cli = cli, .a = a};
+	char **algo = split(a->algo);
+	enum rc rc = algo ? check(&j, algo, err) : err_set(err, RC_NOMEM, "out of memory");
+
 	if (rc == RC_OK && a->baseline)
-		rc = read_baseline(a->baseline, &b.baseline, err);
-	if (rc == RC_OK)
-		rc = bench_cli_open(&b, coll, &bench, err);
-	if (rc == RC_OK)
-		rc = run(&b, bench, err);
-	bench_cli_close(&b, bench, rc);
-	baseline_fini(&b.baseline);
+		rc = read_baseline(a->baseline, &j.baseline, err);
+	for (size_t i = 0; rc == RC_OK && algo[i]; i++)
+		rc = run_one(&j, algo[i], err);
+	if (rc == RC_OK && a->plot)
+		rc = bench_plot_show(&j.plot, a, &j.baseline, err);
+	bench_plot_fini(&j.plot);
+	baseline_fini(&j.baseline);
+	if (algo)
+		free(algo[0]);
+	free(algo);
 	return rc;
 }

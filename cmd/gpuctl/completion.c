@@ -87,7 +87,7 @@ faults(const struct line *l)
 
 /* The last of several with commas. */
 static void
-fault_list(const struct line *l)
+last_of(const struct line *l, void (*offers)(const struct line *))
 {
 	const char *comma = strrchr(l->prefix, ',');
 	struct line last = *l;
@@ -99,7 +99,19 @@ fault_list(const struct line *l)
 		last.before = before;
 		last.prefix = comma + 1;
 	}
-	faults(&last);
+	offers(&last);
+}
+
+static void
+fault_list(const struct line *l)
+{
+	last_of(l, faults);
+}
+
+static void
+algo_list(const struct line *l)
+{
+	last_of(l, algos);
 }
 
 /* gpudev has them; in its list a kernel is a line "name: meaning". */
@@ -158,7 +170,11 @@ injections(const struct line *l)
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
-} values[] = {{"ALGO", algos}, {"KIND,...", fault_list}, {"FILE", files}, {"BASE", files}};
+} values[] = {{"ALGO", algos},
+	      {"ALGO[,...]", algo_list},
+	      {"KIND,...", fault_list},
+	      {"FILE", files},
+	      {"BASE", files}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {

@@ -17,9 +17,8 @@
 #define ADDR_CHARS 24 /* longest address, and its NUL */
 #define MAX_STREAM 63
 
-/* The algorithm exists; the caller names the collective. */
-static enum rc
-check_algo(enum gpusim_coll coll, const char *name, struct err *err)
+enum rc
+operation_algo(enum gpusim_coll coll, const char *name, struct err *err)
 {
 	const struct plan_algo *algo;
 	size_t len = strlen(coll_name(coll));
@@ -91,7 +90,7 @@ enum rc
 operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 		 struct gpusim_collective *c, struct err *err)
 {
-	enum rc rc = check_algo(coll, a->algo, err);
+	enum rc rc = operation_algo(coll, a->algo, err);
 
 	if (rc == RC_OK)
 		rc = check_redop(coll, a, err);

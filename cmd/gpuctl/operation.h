@@ -25,6 +25,10 @@ struct operation {
 enum rc operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 			 struct gpusim_collective *c, struct err *err);
 
+/* The collective has an algorithm of that name; NULL, "" and "auto" are the tuner's choice. RC_INVAL names those there
+ * are. */
+enum rc operation_algo(enum gpusim_coll coll, const char *name, struct err *err);
+
 /*
  * operation_scalars - the factors of --scalar, nranks elements of the type.
  *

@@ -94,6 +94,8 @@ check_options(const struct train_config *o, struct err *err)
 
 	if (o->json)
 		name = "--json";
+	else if (o->plot)
+		name = "--plot";
 	else if (o->save)
 		name = "--save";
 	else if (o->checkpoint)

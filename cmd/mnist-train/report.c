@@ -69,6 +69,8 @@ report_open(struct report *r, const struct train_config *o, uint32_t done, struc
 		if (rc != RC_OK)
 			return rc;
 	}
+	if (curves_open(&r->curves, o, err) != RC_OK)
+		return err->rc;
 	r->bar = r->bar && !o->quiet;
 	/* A training that resumes keeps the lines of the earlier epochs. */
 	return report_streams(o, o->resume, &r->json, err);
@@ -110,12 +112,14 @@ report_progress(const struct report *r, double fraction)
 }
 
 void
-report_event(const struct report *r, const char *text)
+report_event(struct report *r, const char *text)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
+	curves_lift(&r->curves);
 	printf("%s\n", text);
 	fflush(stdout);
+	curves_drop(&r->curves);
 }
 
 /* An object, a line. */
@@ -149,6 +153,9 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 {
 	if (r->bar)
 		fprintf(stderr, "\r\033[K");
+	if (curves_epoch(&r->curves, r->epoch, e, err) != RC_OK)
+		return err->rc;
+	curves_lift(&r->curves);
 	printf("epoch %u/%u  loss %.4f  ", r->epoch, r->epochs, isnan(e->loss) ? NAN : e->loss);
 	if (!isnan(e->validation))
 		printf("validation accuracy %.2f %%  ", e->validation * 100);
@@ -156,6 +163,7 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 	    "test accuracy %.2f %%  %.0f images/s  %.2f s (compute %.2f s, communication %.2f s)\n",
 	    e->accuracy * 100, e->images_per_s, e->seconds, e->compute_s, e->comm_s);
 	fflush(stdout);
+	curves_drop(&r->curves);
 	if (r->json) {
 		write_epoch(r, e);
 		if (fflush(r->json) != 0)
@@ -168,7 +176,7 @@ report_epoch(struct report *r, const struct epoch *e, struct err *err)
 enum rc
 report_close(struct report *r, struct err *err)
 {
-	enum rc rc = RC_OK;
+	enum rc rc = curves_close(&r->curves, err);
 
 	if (r->json && fclose(r->json) != 0)
 		rc = err_set(err, RC_FAILED, "--json: %s", strerror(errno));

@@ -1,17 +1,19 @@
 /*
- * report.h - what training says: a line an epoch, a bar on a terminal, a JSON object an epoch.
+ * report.h - what training says: a line an epoch, a bar on a terminal, a JSON object an epoch, curves.
  */
 #ifndef MNIST_REPORT_H
 #define MNIST_REPORT_H
 
 #include <stdio.h>
 
+#include "curves.h"
 #include "train/trainer.h"
 
 struct report {
 	uint32_t epochs, epoch; /* the current one counts from 1 */
 	bool bar;		/* stderr is a terminal */
 	FILE *json;		/* or NULL */
+	struct curves curves;	/* of --plot */
 };
 
 /*
@@ -23,7 +25,7 @@ struct report {
 enum rc report_streams(const struct train_config *o, bool more, FILE **json, struct err *err);
 
 /* After so many epochs. Create the JSON file if one is wanted; with --resume it is added to.
- * RC_FAILED: it, or the file of --save, cannot be made. */
+ * RC_FAILED: it, or the file of --save or --plot, cannot be made. */
 enum rc report_open(struct report *r, const struct train_config *o, uint32_t done, struct err *err);
 
 /* The first line: on how many of what. Rank 0's alone, where there are ranks. */
@@ -36,12 +38,12 @@ void report_differs(const struct task *task, uint32_t nworkers);
 void report_progress(const struct report *r, double fraction);
 
 /* Something worth a line has happened within it. */
-void report_event(const struct report *r, const char *text);
+void report_event(struct report *r, const char *text);
 
 /* One epoch has ended. RC_FAILED: the JSON file is full. */
 enum rc report_epoch(struct report *r, const struct epoch *e, struct err *err);
 
-/* Close; RC_FAILED when something could not be written, stdout included. */
+/* Draw --plot, and close; RC_FAILED when something could not be written, stdout included. */
 enum rc report_close(struct report *r, struct err *err);
 
 #endif

@@ -86,8 +86,9 @@ static enum rc
 learner_args(const struct train_config *o, char ***out, struct err *err)
 {
 	/* Those that samples are fed to need no files: the last is left out where they are not. */
-	static const char *const servers[] = {"json",	"save",	  "checkpoint", "checkpoint-every",
-					      "resume", "listen", "data",	NULL};
+	static const char *const servers[] = {
+	    "json",   "plot",	"save", "checkpoint", "checkpoint-every",
+	    "resume", "listen", "data", NULL};
 	const char *except[sizeof servers / sizeof servers[0]];
 
 	memcpy(except, servers, sizeof servers);

@@ -246,6 +246,9 @@ const struct option_row config_rows[] = {
      "write one JSON object a line for each epoch, with --eval one for the test; -: to standard "
      "output, and the text to standard error",
      AS_STRING(json), NOT_INFER},
+    {"plot", "FILE",
+     "draw loss and accuracy into FILE.svg or FILE.png; -: as text, live on a terminal",
+     AS_STRING(plot), ONLY(trains, "eval", "only in training")},
     {"save", "FILE", "save the model as .npz", AS_STRING(save)},
     {"load", "FILE", "begin with a model that --save has saved; --eval, --infer: use it",
      AS_STRING(load)},

@@ -66,7 +66,7 @@ t_text(void)
 	   "the highest is at the top and the right");
 	ok(strstr(text.data, "\n1.2e-06 |r") || strstr(text.data, "\n9.5e-07 |r"),
 	   "the lowest at the bottom and the left, of a logarithmic axis");
-	ok(strstr(text.data, "\n         8         64        512       4K "),
+	ok(strstr(text.data, "\n         8         64         512       4K "),
 	   "sizes below, as people write them");
 	ok(strstr(text.data, "r ring  i it's  # several\n"), "a legend");
 	ok(lines(text_of(&p, 5, &text)) == 5 + 2 + 2 + 2, "as many rows as asked for");
