@@ -100,6 +100,8 @@ check_options(const struct train_config *o, struct err *err)
 		name = "--save";
 	else if (o->checkpoint)
 		name = "--checkpoint";
+	else if (o->trace)
+		name = "--trace";
 	else if (o->epochs == 0)
 		return err_set(err, RC_INVAL, "--compare: wants --epochs of at least 1");
 	return name ? err_set(err, RC_INVAL, "%s: not with --compare, where many train", name)

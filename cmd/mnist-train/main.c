@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "asking.h"
 #include "compare.h"
+#include "drain/drain.h"
 #include "options.h"
 #include "ps/ps.h"
 #include "report.h"
@@ -394,6 +395,28 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 	return rc;
 }
 
+/* The same, while the devices' recorders are drained. */
+static enum rc
+run_traced(struct gpusim *g, const struct task *task, const struct checkpoint_terms *terms,
+	   const struct checkpoint *from, struct err *err)
+{
+	struct drain_thread *drain = NULL;
+	char told[512];
+	struct err ended = {0};
+	enum rc rc = RC_OK;
+
+	if (task->config->trace)
+		rc = drain_start(NULL, task->config->trace, &drain, err);
+	if (rc != RC_OK)
+		return err_prefix(err, "--trace");
+	rc = run(g, task, terms, from, err);
+	if (drain_stop(drain, told, sizeof told, &ended) != RC_OK && rc == RC_OK)
+		return err_set(err, ended.rc, "--trace: %s", ended.text);
+	if (*told && ended.rc == RC_OK)
+		fprintf(stderr, "mnist-train: %s\n", told);
+	return rc;
+}
+
 static void
 say_damaged(void *arg, const char *reason)
 {
@@ -494,7 +517,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK && o.on_failure != GPUSIM_ON_FAILURE_ABORT)
 		gpusim_set_away_ms(g, TASK_AWAY_MS);
 	if (rc == RC_OK)
-		rc = run(g, &task, &terms, resumes ? &from : NULL, &err);
+		rc = run_traced(g, &task, &terms, resumes ? &from : NULL, &err);
 out:
 	if (rc != RC_OK)
 		log_line(LOG_ERROR, "%s", err.text);

@@ -87,8 +87,8 @@ learner_args(const struct train_config *o, char ***out, struct err *err)
 {
 	/* Those that samples are fed to need no files: the last is left out where they are not. */
 	static const char *const servers[] = {
-	    "json",   "plot",	"save", "checkpoint", "checkpoint-every",
-	    "resume", "listen", "data", NULL};
+	    "json",   "plot",	"save",	 "checkpoint", "checkpoint-every",
+	    "resume", "listen", "trace", "data",       NULL};
 	const char *except[sizeof servers / sizeof servers[0]];
 
 	memcpy(except, servers, sizeof servers);

@@ -90,7 +90,7 @@ struct train_config {
 	/* files */
 	bool strict;
 	const char *unknown; /* sentences about unknown names in files, one a line; NULL: none */
-	const char *json, *plot, *save, *load, *out;
+	const char *json, *plot, *save, *load, *out, *trace;
 	struct option_text *texts; /* all the strings above */
 };
 

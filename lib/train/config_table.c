@@ -115,6 +115,12 @@ has_checkpoint(const void *c)
 }
 
 static bool
+traces(const void *c)
+{
+	return trains(c) && config(c)->backend == BACKEND_GPUSIM && !config(c)->learn;
+}
+
+static bool
 has_compare(const void *c)
 {
 	return config(c)->compare;
@@ -249,6 +255,8 @@ const struct option_row config_rows[] = {
     {"plot", "FILE",
      "draw loss and accuracy into FILE.svg or FILE.png; -: as text, live on a terminal",
      AS_STRING(plot), ONLY(trains, "eval", "only in training")},
+    {"trace", "FILE", "write a timeline of what the devices do, for Perfetto", AS_STRING(trace),
+     ONLY(traces, "backend", "only of a training on gpusim's devices")},
     {"save", "FILE", "save the model as .npz", AS_STRING(save)},
     {"load", "FILE", "begin with a model that --save has saved; --eval, --infer: use it",
      AS_STRING(load)},
