@@ -1,19 +1,25 @@
 /* gpuctl chaos - random collectives under random faults, each result checked. */
 #include "chaos/chaos.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli.h"
 #include "coll/fault.h"
+#include "launch/launch.h"
+#include "tape/folder.h"
 
-#define DEFAULT_MS    60000
-#define DEFAULT_BOUND 60000 /* ms */
-#define OP_TIMEOUT_MS 4000
-#define RATE_SECOND   0.5
-#define RATE_OP	      0.1
+#define DEFAULT_MS     60000
+#define DEFAULT_BOUND  60000 /* ms */
+#define OP_TIMEOUT_MS  4000
+#define RECORDED_RANKS 4
+#define RATE_SECOND    0.5
+#define RATE_OP	       0.1
 
 /* Beside the JSON object, not in it. */
 static void
@@ -134,15 +140,67 @@ configure(const struct args *a, struct chaos_config *c, struct err *err)
 	return rc;
 }
 
-enum rc
-run_chaos(struct cli *cli, const struct args *a, struct err *err)
+/* With --record: a cluster of its own, whose daemons record. */
+struct recorded {
+	struct launch *launch; /* NULL: none */
+	char dir[PATH_MAX];
+};
+
+static void
+say_launch(enum log_level level, const char *sentence)
+{
+	if (level == LOG_ERROR)
+		fprintf(stderr, "gpuctl: chaos: %s\n", sentence);
+}
+
+static enum rc
+begin_recorded(struct cli *cli, const struct args *a, struct recorded *r, struct err *err)
+{
+	const char *words[] = {"--allow-inject", "--record", r->dir, "--record-data"};
+	struct launch_config cfg = {.ndevices = a->nranks ? (int)a->nranks : RECORDED_RANKS,
+				    .dev_args = words,
+				    .ndev_args = 3 + a->record_data,
+				    .coord_args = words,
+				    .ncoord_args = 3 + a->record_data,
+				    .say = say_launch};
+	enum rc rc = RC_OK;
+
+	if (!a->record && a->record_data)
+		return err_set(err, RC_INVAL, "--record-data: there is no --record");
+	if (!a->record)
+		return RC_OK;
+	if (tape_folder_new(a->record, err) != RC_OK)
+		return err_prefix(err, "--record");
+	if (!realpath(a->record, r->dir))
+		return err_set(err, RC_FAILED, "--record: %s: %s", a->record, strerror(errno));
+	rc = launch_start(&cfg, &r->launch, err);
+	if (rc == RC_OK)
+		cli->coordinator = launch_coordinator(r->launch);
+	return rc;
+}
+
+/* The recording of a run that failed stays. */
+static void
+end_recorded(const struct args *a, struct recorded *r, bool failed)
+{
+	bool began = r->launch != NULL;
+
+	launch_end(r->launch);
+	if (!began)
+		return;
+	if (failed)
+		fprintf(stderr, "gpuctl: chaos: to run it again: gpuctl replay %s\n", a->record);
+	else
+		tape_folder_clear(r->dir);
+}
+
+static enum rc
+run_with(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct chaos_config c = {.say = say, .arg = (void *)a};
 	struct chaos_report r = {0};
 	enum rc rc = configure(a, &c, err);
 
-	if (!cli->timeout_ms)
-		cli->timeout_ms = DEFAULT_BOUND;
 	c.bound_ms = cli->timeout_ms;
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
@@ -165,5 +223,24 @@ run_chaos(struct cli *cli, const struct args *a, struct err *err)
 			     r.stuck);
 	chaos_report_fini(&r);
 	gpusim_close(c.side);
+	return rc;
+}
+
+enum rc
+run_chaos(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct recorded recorded = {.launch = NULL};
+	enum rc rc;
+
+	if (!cli->timeout_ms)
+		cli->timeout_ms = DEFAULT_BOUND;
+	rc = begin_recorded(cli, a, &recorded, err);
+	if (rc == RC_OK)
+		rc = run_with(cli, a, err);
+	if (recorded.launch) {
+		gpusim_close(cli->g);
+		cli->g = NULL;
+	}
+	end_recorded(a, &recorded, rc != RC_OK);
 	return rc;
 }

@@ -1,5 +1,4 @@
 /* gpuctl replay - do a recording again on fresh devices, and compare. */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -73,23 +72,6 @@ make_folder(struct stage *st, const char *wanted, struct err *err)
 	snprintf(st->dir, sizeof st->dir, "%s/gpusim-replay.XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	st->ours = mkdtemp(st->dir) != NULL;
 	return st->ours ? RC_OK : err_set(err, RC_FAILED, "%s: %s", st->dir, strerror(errno));
-}
-
-static void
-remove_folder(const struct stage *st)
-{
-	char **list;
-	size_t n;
-	struct err err;
-
-	if (!st->ours)
-		return;
-	if (tape_folder_list(st->dir, &list, &n, &err) == RC_OK) {
-		for (size_t i = 0; i < n; i++)
-			unlink(list[i]);
-		tape_folder_free(list, n);
-	}
-	rmdir(st->dir);
 }
 
 static void
@@ -208,7 +190,8 @@ play(const struct args *a, struct story *s, struct err *err)
 	}
 	story_free(now);
 	replay_map_fini(&map);
-	remove_folder(&st);
+	if (st.ours)
+		tape_folder_clear(st.dir);
 	return rc;
 }
 

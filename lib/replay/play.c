@@ -21,6 +21,7 @@ struct unit {
 	size_t n;
 	struct story_op *o; /* with those of ranks that had died before */
 	struct play_op *as; /* as they are submitted */
+	uint32_t wait_ms;   /* until its communicator is aborted */
 	bool failed, alone; /* alone: with faults, so that nothing else may meet them */
 };
 
@@ -172,6 +173,25 @@ unit_fini(struct unit *u)
 	free(u->as);
 }
 
+/* How long to wait for a unit that failed. Where it was ended from outside, by a client or the coordinator, and not
+ * because a rank was lost, that is done again after the same time. */
+static uint32_t
+wait_of(const struct play *p, const struct unit *u)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		const struct story_op *o = &u->o[i];
+
+		if (o->state == STORY_OPEN || (o->state == STORY_FAILED && o->rc != GPUSIM_ABORTED))
+			return p->cfg->wait_ms;
+		if (o->state == STORY_FAILED && o->end_ns > o->at_ns &&
+		    (o->end_ns - o->at_ns) / NS_PER_MS > most)
+			most = (o->end_ns - o->at_ns) / NS_PER_MS;
+	}
+	return most < p->cfg->wait_ms ? (uint32_t)most + 1 : p->cfg->wait_ms;
+}
+
 /* Gather the unit's operations, and have its faults wait for them. */
 static enum rc
 take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
@@ -191,8 +211,12 @@ take_unit(struct play *p, size_t k, struct unit *u, struct err *err)
 		u->alone |= has_fault(p, v[i]);
 		inject_now(p, u->o[i].proc);
 	}
+	u->wait_ms = wait_of(p, u);
 	if (u->failed)
 		add_missing(p, u);
+	for (size_t i = 0; i < u->n; i++)
+		if (p->dead[u->o[i].proc])
+			u->wait_ms = p->cfg->wait_ms;
 	if (u->alone || u->failed)
 		play_drain(p, p->cfg->wait_ms);
 	for (size_t i = 0; i < n && u->alone; i++)
@@ -284,6 +308,7 @@ submit_queued(struct play *p, const struct unit *u, struct err *err)
 {
 	enum rc rc = RC_OK;
 
+	p->comm[u->o[0].comm].busy = true;
 	for (size_t i = 0, n; i < u->n && rc == RC_OK; i += n) {
 		n = 1;
 		while (u->o[i].set && i + n < u->n && u->o[i + n].proc == u->o[i].proc &&
@@ -314,7 +339,7 @@ play_unit(struct play *p, size_t k, struct err *err)
 		p->played[p->s->op[p->s->order[i]].proc]++;
 	p->comm[comm].left -= p->s->unit[k + 1] - p->s->unit[k];
 	if (rc == RC_OK && (u.failed || u.alone || p->comm[comm].left == 0))
-		play_drain(p, u.failed ? p->cfg->wait_ms : 0);
+		play_drain(p, u.failed ? u.wait_ms : 0);
 	if (rc == RC_OK && u.alone)
 		disarm(p);
 	if (p->comm[comm].left == 0)

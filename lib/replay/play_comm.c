@@ -196,9 +196,9 @@ static void
 abort_all(struct play *p)
 {
 	for (uint32_t i = 0; i < p->s->ncomms; i++) {
-		struct gpusim_comm *c = p->comm[i].all;
+		struct gpusim_comm *c = p->comm[i].busy ? p->comm[i].all : NULL;
 
-		if (!c && p->comm[i].rank)
+		if (p->comm[i].busy && p->comm[i].rank)
 			c = p->comm[i].rank[0];
 		if (c)
 			gpusim_comm_abort(c, "it failed in the recording");
@@ -224,6 +224,8 @@ settle(struct play *p, uint32_t wait_ms)
 			all &= !p->comm[i].busy;
 		}
 	gpusim_set_timeout_ms(p->cfg->g, 60000);
+	for (uint32_t i = 0; i < p->s->ncomms && all; i++)
+		p->comm[i].busy = false;
 	return all;
 }
 

@@ -256,6 +256,7 @@ take_end(const struct reading *r, const GpuSim__TapeEnd *m, struct err *err)
 	o->state = m->rc == GPUSIM_OK ? STORY_GOOD : STORY_FAILED;
 	o->rc = m->rc;
 	o->out_crc = m->outcrc;
+	o->end_ns = m->atns;
 	if (m->rc != GPUSIM_OK && !(o->text = strdup(m->text)))
 		return nomem(err);
 	return RC_OK;

@@ -48,7 +48,8 @@ struct story_op {
 	uint64_t number; /* in its file */
 	uint64_t op;	 /* of the communicator, see TapeOp */
 	uint64_t lane;	 /* its queue, or below 64 the stream of a run */
-	uint64_t set, nelem, chunk_bytes, scalar, in_bytes, out_bytes, at_ns;
+	uint64_t set, nelem, chunk_bytes, scalar, in_bytes, out_bytes;
+	uint64_t at_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint32_t root, steps, in_crc, before_crc, out_crc;
 	uint8_t coll, dtype, redop;
 	bool by_queue, in_place, gaps;

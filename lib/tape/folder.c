@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "tape/tape.h"
@@ -79,4 +80,19 @@ tape_folder_list(const char *dir, char ***out, size_t *n, struct err *err)
 	*out = paths;
 	*n = (size_t)k;
 	return RC_OK;
+}
+
+void
+tape_folder_clear(const char *dir)
+{
+	char **list;
+	size_t n;
+	struct err err;
+
+	if (tape_folder_list(dir, &list, &n, &err) == RC_OK) {
+		for (size_t i = 0; i < n; i++)
+			unlink(list[i]);
+		tape_folder_free(list, n);
+	}
+	rmdir(dir);
 }

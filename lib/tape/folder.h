@@ -21,4 +21,7 @@ enum rc tape_folder_new(const char *dir, struct err *err);
 enum rc tape_folder_list(const char *dir, char ***out, size_t *n, struct err *err);
 void tape_folder_free(char **list, size_t n);
 
+/* Remove its files, and the folder if nothing else is in it. */
+void tape_folder_clear(const char *dir);
+
 #endif

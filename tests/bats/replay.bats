@@ -132,3 +132,13 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	run bounded gpuctl run -n 1 --record-data -- true
 	assert_status 2
 }
+
+@test "a failing chaos run leaves a recording, and prints the command that replays it" {
+	run bounded gpuctl --timeout 300ms chaos -n 3 --record tape --ops 20 --seed 1 --kinds stop --rate 1/op
+	assert_status 1
+	[[ $output == *'to run it again: gpuctl replay tape'* ]] || fail "$output"
+	replayed
+	run bounded gpuctl chaos -n 2 --record other --ops 5
+	assert_status 0
+	[ ! -e other ]
+}
