@@ -96,7 +96,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK && o.http) {
-		rc = web_start(o.http, reach_of(&o), o.http_names, &web, &err);
+		rc = web_start(o.http, reach_of(&o), o.http_names, observer, &web, &err);
 		if (rc != RC_OK)
 			err_prefix(&err, "--http");
 		else

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "coord/models.h"
+#include "measure.h"
 
 struct web {
 	pthread_mutex_t lock;
 	struct models *models;
+	struct measure *measure;
 	struct http_server *server;
 };
 
@@ -71,7 +73,8 @@ answer(void *arg, struct http_ask *ask, struct http_answer *out)
 {
 	const char *path = http_ask_path(ask);
 	static const char list[] = "/model          the newest model of a training, a .npz file\n"
-				   "/model/version  its version, a number\n";
+				   "/model/version  its version, a number\n"
+				   "/metrics        counters and gauges, for Prometheus\n";
 	struct web *w = arg;
 	struct lent *l;
 
@@ -87,12 +90,14 @@ answer(void *arg, struct http_ask *ask, struct http_answer *out)
 		snprintf(l->text, sizeof l->text, "%" PRIu64 "\n", l->model->version);
 		out->body = l->text;
 		out->nbytes = strlen(l->text);
+	} else if (strcmp(path, "/metrics") == 0) {
+		measure_answer(w->measure, ask, out);
 	}
 }
 
 enum rc
-web_start(const char *host, enum net_reach reach, const char *names, struct web **out,
-	  struct err *err)
+web_start(const char *host, enum net_reach reach, const char *names, struct observer *observer,
+	  struct web **out, struct err *err)
 {
 	struct web *w = calloc(1, sizeof *w);
 	enum rc rc;
@@ -102,10 +107,12 @@ web_start(const char *host, enum net_reach reach, const char *names, struct web 
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&w->lock, NULL);
-	rc = http_server_start(
-	    &(struct http_config){
-		.host = host, .reach = reach, .names = names, .fn = answer, .arg = w},
-	    &w->server, err);
+	rc = measure_start(observer, &w->measure, err);
+	if (rc == RC_OK)
+		rc = http_server_start(
+		    &(struct http_config){
+			.host = host, .reach = reach, .names = names, .fn = answer, .arg = w},
+		    &w->server, err);
 	if (rc != RC_OK)
 		web_stop(w);
 	else
@@ -163,7 +170,9 @@ web_stop(struct web *w)
 {
 	if (!w)
 		return;
+	measure_stop(w->measure);
 	http_server_stop(w->server);
+	measure_free(w->measure);
 	models_free(w->models);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
