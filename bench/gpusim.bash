@@ -70,6 +70,13 @@ bench_large() {
 
 call_allreduce() { gpuctl run -n 2 -- "$programs/call" "$1"; }
 
+# record_against_none N SIZE - microseconds with a recorder, without, and the ratio: two clusters take turns
+record_against_none() {
+	# shellcheck disable=SC2016 # for the inner shells
+	gpuctl run -n "$1" --recorder 0 -- bash -c 'exec gpuctl run -n "$1" -- "$2" "$GPUSIM_COORD" "$1" "${@:3}"' \
+		bash "$1" "$programs/recorder" "$2" ${short:+1}
+}
+
 # Each all-reduce a gpuctl of its own.
 call_process() {
 	# shellcheck disable=SC2016 # for the inner shell

@@ -31,6 +31,7 @@ build_programs() {
 	local c=(-std=c11 -D_GNU_SOURCE) libs=(-lmbedtls -lmbedx509 -lmbedcrypto -lprotobuf-c -lz -lm -pthread) f
 	mkdir -p "$programs"
 	want call 'a build without sanitizers' call.c cc "${c[@]}" "$build/libgpusim.a" "${libs[@]}"
+	want recorder 'a build without sanitizers' recorder.c cc "${c[@]}" "$build/libgpusim.a" "${libs[@]}"
 	want spawn 'a C compiler' spawn.c cc "${c[@]}"
 	want roundtrip 'libnng-dev' peers/roundtrip.c cc "${c[@]}" -lnng -pthread
 	want memory 'a C compiler' peers/memory.c cc "${c[@]}" -march=native -pthread

@@ -174,6 +174,8 @@ static const struct option_row table[] = {
      AS_BOOL(nccl)},
     {"mem", "SIZE", "memory of a device (default 256M; with --nccl 4G)", AS_BYTES(mem_bytes)},
     {"mem-file", "BASE", "keep the memory of device K in the file BASE.K", AS_ANY_STRING(mem_file)},
+    {"recorder", "SIZE", "records that each stream of a device keeps; 0: none",
+     AS_STRING(recorder)},
     {"latency", "TIME", "delay of messages between devices, such as 5ms", AS_NS(latency_ns)},
     {"bandwidth", "RATE", "bits a second in and out of a device, such as 1Gb", AS_RATE(bits_per_s)},
     {"transport", "SOCKETS", "send data through sockets, not through shared memory",

@@ -41,6 +41,7 @@ struct args {
 	bool rate_by_op; /* an operation */
 	double max_slowdown;
 	uint64_t mem_bytes, latency_ns, bits_per_s;
+	const char *recorder;
 	const char *record; /* folder */
 	bool record_data;
 	const char *mem_file, *http, *grpc;

@@ -19,7 +19,7 @@
 #define NCCL_MEM "4G"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 18 + 2 * ARGS_MAX_KERNELS };
+enum { MAX_EXTRA = 20 + 2 * ARGS_MAX_KERNELS };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -157,6 +157,7 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	if (a->nranks > LAUNCH_MAX_DEVICES)
 		return err_set(err, RC_INVAL, "-n: %u is not 1 to %d", a->nranks,
 			       LAUNCH_MAX_DEVICES);
+	add(&dev, "--recorder", a->recorder);
 	add_number(&dev, "--latency", a->latency_ns, "ns");
 	add_number(&dev, "--bandwidth", a->bits_per_s, "");
 	if (a->spares > LAUNCH_MAX_DEVICES - a->nranks)
