@@ -228,7 +228,7 @@ unit: $(unit)
 # Most tests wait most of the time, so twice as many files as processors run side by side, the longest first. tests/tap
 # shows the failures; PROVE_FLAGS=-j1 runs one file after the other.
 TEST_JOBS ?= $(shell echo $$((2 * $$(nproc))))
-prove = BUILD=$(abspath $(BUILD)) SIM_SEEDS=$(SEEDS) prove --timer -j$(TEST_JOBS) $(PROVE_FLAGS) -e tests/tap
+prove = BUILD=$(abspath $(BUILD)) XDG_STATE_HOME=$(abspath $(BUILD))/state SIM_SEEDS=$(SEEDS) prove --timer -j$(TEST_JOBS) $(PROVE_FLAGS) -e tests/tap
 longest_first = $(foreach f,$(2),$(filter $f,$(1))) $(filter-out $(2),$(1))
 slow_unit := $(addprefix $(BUILD)/unit/t_,rpc nng_traps tls store_etcd collective failure coll_% coord_storm xport)
 slow_bats := $(patsubst %,tests/bats/%.bats,recovery inject ps hostile docs train-failure resume filter launch run restart \

@@ -165,6 +165,9 @@ shell_carry_out(struct shell *s)
 		case COORD_SPAWN:
 			start_device(s, a);
 			break;
+		case COORD_REPORT:
+			reports_write(s->see.reports, a);
+			break;
 		case COORD_NOTE:
 		case COORD_STORE: /* is committed already, or will be */
 			break;

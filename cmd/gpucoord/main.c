@@ -16,8 +16,9 @@
 #include "spawn.h"
 #include "tuning.h"
 
-#define TICK_MS		 50
-#define STOP_WITHIN_SECS 5
+#define TICK_MS		  50
+#define STOP_WITHIN_SECS  5
+#define REPORTS_WITHIN_MS 2000
 
 static enum net_reach
 reach_of(const struct options *o)
@@ -62,6 +63,7 @@ main(int argc, char **argv)
 	struct tuner tuner = {0};
 	struct recorder *recorder = NULL;
 	struct observer *observer = NULL;
+	struct reports *reports = NULL;
 	struct shell *shell = NULL;
 	struct web *web = NULL;
 	struct decisions decisions = {0};
@@ -88,8 +90,15 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = observer_new(o.coord.host, recorder_source(recorder), &observer, &err);
 	if (rc == RC_OK)
+		rc = reports_new(o.report_dir, observer, recorder, &reports, &err);
+	if (rc == RC_OK && reports) {
+		o.coord.report_claim = reports_claim;
+		o.coord.report_arg = reports;
+		snprintf(o.coord.reports, sizeof o.coord.reports, "%s", reports_dir(reports));
+	}
+	if (rc == RC_OK)
 		rc = shell_new(o.listen, o.state, &o.coord, &dm,
-			       &(struct shell_sight){observer, recorder}, &shell, &err);
+			       &(struct shell_sight){observer, recorder, reports}, &shell, &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)
 		rc =
 		    coord_add_device(shell_coord(shell), o.device[i].id, o.device[i].address, &err);
@@ -127,8 +136,10 @@ main(int argc, char **argv)
 	}
 	/* Peers in any state must not block the end. */
 	alarm(STOP_WITHIN_SECS);
+	reports_finish(reports, REPORTS_WITHIN_MS);
 	shell_free(shell, rc == RC_OK);
 	web_stop(web);
+	reports_free(reports);
 	observer_free(observer);
 	recorder_close(recorder, rc == RC_OK);
 	decisions_close(&decisions);

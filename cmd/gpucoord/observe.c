@@ -165,6 +165,8 @@ struct viewing {
 	size_t records;
 	uint64_t deadline_ns;
 	const bool *far;    /* by device */
+	struct buf *area;   /* of a report, by device: copied, not read; else NULL */
+	atomic_size_t room; /* bytes that are left for them */
 	atomic_size_t next; /* of the devices */
 	atomic_bool nomem;
 };
@@ -177,11 +179,35 @@ cannot(struct viewing *v, size_t i, const struct err *why)
 	snprintf(d->why_not, sizeof d->why_not, "%.*s", (int)sizeof d->why_not - 1, why->text);
 }
 
+/* Into the report. */
+static void
+copy_source(struct viewing *v, size_t i, const struct flight_source *s)
+{
+	struct buf *area = &v->area[i == WORLD_COORDINATOR ? v->world->ndevices : i];
+	struct err err = {0};
+
+	if (flight_copy(s, area, &err) != RC_OK) {
+		buf_fini(area);
+	} else if (area->len > atomic_load(&v->room)) {
+		err_set(&err, RC_BUSY, "the report has no room for the %zu bytes of its recorder",
+			area->len);
+		buf_fini(area);
+	} else {
+		atomic_fetch_sub(&v->room, area->len);
+	}
+	if (i != WORLD_COORDINATOR && err.rc != RC_OK)
+		cannot(v, i, &err);
+}
+
 static void
 read_source(struct viewing *v, size_t i, struct flight_source s)
 {
 	struct err err = {0};
 
+	if (v->area) {
+		copy_source(v, i, &s);
+		return;
+	}
 	if (world_read(v->world, i, &s, v->records, &err) != RC_OK)
 		atomic_store(&v->nomem, true);
 }
@@ -247,8 +273,23 @@ read_all_far(struct viewing *v, size_t n)
 		pthread_join(thread[--started], NULL);
 }
 
+static bool
+is_wanted(struct viewing *v, size_t i, const GpuSim__Report *only)
+{
+	const GpuSim__DeviceMetadata *m = v->world->device[i].meta;
+	const struct err other = {RC_NOTFOUND, "it is no rank of the communicator"};
+
+	for (size_t k = 0; only && k < only->n_recorders; k++)
+		if (m->deviceid && only->recorders[k]->deviceid == m->deviceid->value)
+			return true;
+	if (only)
+		cannot(v, i, &other);
+	return !only;
+}
+
+/* All that `only` names by their ids; NULL: all. */
 static enum rc
-read_all(struct viewing *v, struct err *err)
+read_all(struct viewing *v, const GpuSim__Report *only, struct err *err)
 {
 	struct world *w = v->world;
 	bool *far = alloc_zeroed(w->ndevices + 1, sizeof *far);
@@ -258,7 +299,7 @@ read_all(struct viewing *v, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	v->far = far;
 	for (size_t i = 0; i < w->ndevices; i++) {
-		far[i] = !read_near(v, i);
+		far[i] = is_wanted(v, i, only) && !read_near(v, i);
 		nfar += far[i];
 	}
 	if (nfar)
@@ -281,11 +322,33 @@ observe_world(struct observer *o, size_t records, uint64_t deadline_ns, struct w
 	enum rc rc = ask_all(o, deadline_ns, &v.world, err);
 
 	if (rc == RC_OK)
-		rc = read_all(&v, err);
+		rc = read_all(&v, NULL, err);
 	if (rc != RC_OK) {
 		world_free(v.world);
 		return rc;
 	}
 	*out = v.world;
 	return RC_OK;
+}
+
+enum rc
+observe_report(struct observer *o, const GpuSim__Report *what, uint64_t deadline_ns,
+	       struct buf *out, struct err *err)
+{
+	struct viewing v = {.o = o, .deadline_ns = deadline_ns, .room = OBSERVE_REPORT_MAX};
+	enum rc rc = ask_all(o, deadline_ns, &v.world, err);
+	size_t n = v.world ? v.world->ndevices + 1 : 0;
+
+	if (rc == RC_OK && !(v.area = alloc_zeroed(n, sizeof *v.area)))
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	if (rc == RC_OK)
+		rc = read_all(&v, what, err);
+	if (rc == RC_OK)
+		rc =
+		    world_pack(v.world, what->number, what->commid, what->reason, v.area, out, err);
+	for (size_t i = 0; v.area && i < n; i++)
+		buf_fini(&v.area[i]);
+	free(v.area);
+	world_free(v.world);
+	return rc;
 }

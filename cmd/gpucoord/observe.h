@@ -42,6 +42,18 @@ void observer_hears(struct observer *o, const GpuSim__DeviceMetadata *m);
 enum rc observe_world(struct observer *o, size_t records, uint64_t deadline_ns, struct world **out,
 		      struct err *err);
 
+/*
+ * observe_report - append a report (world_pack) of what is known now, with the recorders of some devices.
+ *
+ *	what	number, communicator, reason, and recorders that name the devices
+ *
+ * Recorders that cannot be read, or of which there are more than OBSERVE_REPORT_MAX bytes, are in the report with the
+ * reason. Errors and threads as of observe_world.
+ */
+#define OBSERVE_REPORT_MAX (256ul << 20)
+enum rc observe_report(struct observer *o, const GpuSim__Report *what, uint64_t deadline_ns,
+		       struct buf *out, struct err *err);
+
 /* After the last observe_world. NULL is legal. */
 void observer_free(struct observer *o);
 

@@ -11,6 +11,7 @@
 #include "net/net.h"
 #include "observe.h"
 #include "recorder.h"
+#include "reports.h"
 #include "web.h"
 
 struct shell;
@@ -19,6 +20,7 @@ struct shell;
 struct shell_sight {
 	struct observer *observer; /* of devices that register */
 	struct recorder *recorder; /* or NULL */
+	struct reports *reports;   /* the same */
 };
 
 /* Serve at addr and go on from the state (state_open); events wake dm. What the

@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/net.h"
+#include "statedir.h"
 #include "store/store.h"
 
 #define RETRY_NS (200 * NS_PER_MS)
@@ -35,43 +35,22 @@ struct state {
 
 /* ---- where */
 
-/* Make a directory, and those above it. Errors show when it is used. */
-static void
-make_path(char *path)
-{
-	for (char *p = path + 1; *p; p++)
-		if (*p == '/') {
-			*p = '\0';
-			mkdir(path, 0700);
-			*p = '/';
-		}
-	mkdir(path, 0700);
-}
-
 /* The directory for an address; false: there is none. Nobody finds a coordinator again whose port is any
  * free one. */
 static bool
 default_where(const char *address, char *out, size_t n)
 {
-	const char *host = net_addr_host(address), *state = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
+	const char *host = net_addr_host(address);
 	size_t len = strlen(address);
 	int k;
 
 	if (!host)
 		return strncmp(address, "ipc://", 6) == 0 &&
 		       snprintf(out, n, "%s.state", address + 6) < (int)n;
-	if (len > 2 && strcmp(address + len - 2, ":0") == 0)
+	if ((len > 2 && strcmp(address + len - 2, ":0") == 0) || !statedir_path(out, n))
 		return false;
-	if (state && *state == '/')
-		k = snprintf(out, n, "%s/gpusim", state);
-	else if (home && *home == '/')
-		k = snprintf(out, n, "%s/.local/state/gpusim", home);
-	else
-		return false;
-	if (k >= (int)n)
-		return false;
-	make_path(out);
+	k = (int)strlen(out);
+	statedir_make(out);
 	return snprintf(out + k, n - (size_t)k, "/%s", host) < (int)n - k;
 }
 

@@ -278,6 +278,7 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 	enum rc rc = RC_OK;
 
 	c->out = out;
+	c->report = 0;
 	if (fresh) {
 		c->started = true;
 		c->start_ms = now_ms;

@@ -106,7 +106,7 @@ told() {
 		failed; gpuctl comm-status $C; lose 0'
 	assert_match 'failed: comm 1 .*no spare device is left; device 2 \([0-9a-f]{16}\) was lost .*: killed by signal 9'
 	cluster 2 --on-failure spare -- 'C=$(gpuctl comm-init -n 2); lose 1; failed; gpuctl comm-status $C'
-	assert_match 'failed: comm 1 .*no spare device is left'$'\n'
+	assert_match 'failed: comm 1 .*no spare device is left; report: [^ ]*'$'\n'
 }
 
 @test "a device that cannot be started again is not waited for" {

@@ -334,7 +334,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 	run machine 2 --op-timeout 3s '
 		C=$(gpuctl comm-init -n 2)
 		echo "send --rank 0 --peer 1 --addr 0x10000 --count 4" | try gpuctl group --comm $C'
-	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago'$'\n4$'
+	assert_match '^gpuctl: group: comm 1: send #1 [(]direct[)], step 1 of 1: rank 1 [^'$'\n'']* has not come to the operation; last progress 3[.]0s ago; report: [^ ]*/report[.]1'$'\n4$'
 }
 
 @test "a communicator fails when a rank is lost, also when nothing runs on it" {
@@ -345,7 +345,7 @@ gpuctl: send: --peer: rank 1 is its own peer
 		until gpuctl devices | grep -q lost; do :; done
 		gpuctl wait $C 2>&1; gpuctl comm-status $C 2>&1
 		gpuctl comm-shrink $C; gpuctl comm-status $C' 2>/dev/null
-	assert_match $'^success\n.*failed: comm 1 rank 1 [(]device [0-9a-f]{16}[)] lost: killed by signal 9\n2\nsuccess\nepoch'
+	assert_match $'^success\n.*failed: comm 1 rank 1 [(]device [0-9a-f]{16}[)] lost: killed by signal 9; report: [^ ]*/report[.]1\n2\nsuccess\nepoch'
 }
 
 @test "a group runs together; a mistake is told with its line and nothing runs" {
@@ -418,7 +418,7 @@ success"
 			gpuctl stream-status --device 0 --stream $S
 			[ '$policy' != abort ] || { gpuctl comm-status $C
 				try gpuctl sync --device 0 --stream $(gpuctl begin-send --device 0 --comm $C --peer 1 --addr $A --bytes 8); }'
-		lost='comm 1 rank 2 \(device [0-9a-f]{16}\) lost: killed by signal 9'
+		lost='comm 1 rank 2 \(device [0-9a-f]{16}\) lost: killed by signal 9(; report: [^ ]*)?'
 		assert_match "gpuctl: sync: send: $lost"$'\n'"[13]"$'\n'".*gpuctl: sync: recv: $lost"$'\n'"[13]"$'\n'".*failed: send: $lost"
 		[[ $policy != abort ]] || assert_match "failed: $lost"$'\n'"gpuctl: sync: send: $lost"$'\n[13]$'
 	done

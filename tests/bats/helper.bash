@@ -25,6 +25,7 @@ house_setup() {
 	export ROOT BUILD T
 	export PATH=$BUILD/bin:$PATH TMPDIR=$T
 	export XDG_RUNTIME_DIR=$T # nobody else's coordinator
+	export XDG_STATE_HOME=$T/state # reports of failures stay in it
 	unset GPUSIM_COORD GPUSIM_NDEVICES GPUSIM_DIR GPUSIM_DEBUG GPUSIM_DEBUG_SUBSYS GPUSIM_DEBUG_FILE
 	unset GPUSIM_ALGO GPUSIM_TUNER_CONFIG_FILE
 	cd "$T" || return

@@ -33,6 +33,7 @@ on_comm_abort(struct coord *c, struct pending *p, const GpuSim__Request *req, st
 		*q->reason ? q->reason : "aborted by a client");
 	pending_wait(c, p, &wait_abort, comm->id, NULL);
 	comm->rec.final = true;
+	comm->rec.asked |= q->code == 0; /* a device says why */
 	comm_happens(c, comm, COMM_ABORTED, &why);
 	return RC_OK;
 }

@@ -322,6 +322,7 @@ comm_end(struct coord *c, struct comm *comm, const struct err *why)
 	const struct wait *const waits[] = {&wait_idle, &wait_attach, &wait_abort, &wait_devices};
 	struct err err;
 
+	comm_report_ready(c, comm, comm->rec.cause.text);
 	err_set(&err, RC_ABORTED, "communicator %" PRIu64 " destroyed", comm->id);
 	if (c->comms->hooks->begun(comm))
 		members_abort(c, comm, &err, NULL); /* the detach that follows tells */

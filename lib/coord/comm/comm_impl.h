@@ -85,7 +85,9 @@ enum comm_event {
 /* A failure, until it is over. */
 struct recovery {
 	struct err cause;  /* the first that is not only a consequence; RC_OK: there is none */
+	struct err told;   /* the cause, with the report that will tell of it */
 	bool final;	   /* a client wants it to fail */
+	bool asked;	   /* and knows why: there is no report */
 	bool blank;	   /* a rank's memory is lost with it */
 	unsigned rounds;   /* failures in a row, since it was last live */
 	uint64_t began_ms; /* of the first of them */
@@ -132,6 +134,8 @@ struct comm {
 	struct owner
 	    *owners; /* by rank, when each has called for itself; NULL: it is client_id's alone */
 	uint32_t nowners;
+	uint64_t report;   /* its number, of the last failure that got one; 0: none */
+	bool reporting;	   /* it is still to be written */
 	struct err failed; /* of COMM_FAILED; or the first rank that refused an attach */
 	uint32_t nruns;	   /* not yet ended */
 	struct work *work;
@@ -217,6 +221,16 @@ bool comm_reaches(const struct comm *comm, uint32_t r, uint32_t q);
 
 /* It fails for good: the line of its failure, and why it cannot go on. */
 void comm_cannot(struct coord *c, struct comm *comm, const char *why);
+
+/* ---- report.c */
+
+/* It fails for good: claim a report, unless it has one that is not written yet, or a client wanted the failure. */
+void comm_report_claim(struct coord *c, struct comm *comm);
+/* Name it at the end of the sentence, which is cut for it. */
+void comm_report_name(const struct coord *c, const struct comm *comm, struct err *line);
+/* All is known of the failure, or will never be: the report is written, when that is so of all communicators that
+ * share it. */
+void comm_report_ready(struct coord *c, struct comm *comm, const char *reason);
 
 /* ---- replace.c */
 

@@ -279,7 +279,7 @@ abort_parent(struct coord *c, struct comm *parent, uint32_t rank)
 		return;
 	err_set(&why, RC_ABORTED, "comm %" PRIu64 ": rank %u shrinks it with abort", parent->id,
 		rank);
-	parent->rec.final = true;
+	parent->rec.final = parent->rec.asked = true;
 	comm_happens(c, parent, COMM_ABORTED, &why);
 }
 

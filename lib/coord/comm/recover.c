@@ -75,24 +75,32 @@ accuse(struct coord *c, struct comm *comm)
 		comm->rank[r].accused = guilty[r];
 }
 
+/* As clients hear it. */
+static void
+retell(struct coord *c, struct comm *comm)
+{
+	comm->rec.told = comm->rec.cause;
+	comm_report_name(c, comm, &comm->rec.told);
+}
+
 /* It is the cause, unless an earlier failure is. */
 void
 comm_note(struct coord *c, struct comm *comm, const struct err *why)
 {
 	struct err *cause = &comm->rec.cause;
 
-	(void)c;
 	if (comm->failed.rc == RC_OK &&
 	    (cause->rc == RC_OK ||
 	     (cause->rc == RC_ABORTED && why->rc != RC_ABORTED && !comm->rec.final)))
 		*cause = *why;
+	retell(c, comm);
 }
 
 void
 comm_note_abort(struct coord *c, struct comm *comm, const struct err *why)
 {
-	(void)c;
 	comm->rec.cause = *why;
+	retell(c, comm);
 }
 
 void
@@ -101,13 +109,16 @@ comm_drain(struct coord *c, struct comm *comm, const struct err *why)
 	struct recovery *rec = &comm->rec;
 
 	comm_note(c, comm, why);
+	if (!comm_recovers(comm))
+		comm_report_claim(c, comm);
+	retell(c, comm);
 	rec->began_ms = c->now_ms;
 	rec->until_ms = c->now_ms + c->cfg.abort_grace_ms;
 	accuse(c, comm);
 	act_log(c, "%s", rec->cause.text);
-	members_abort(c, comm, &rec->cause, abort_ended);
+	members_abort(c, comm, &rec->told, abort_ended);
 	if (!comm_recovers(comm))
-		c->comms->hooks->failing(c, comm, &rec->cause);
+		c->comms->hooks->failing(c, comm, &rec->told);
 }
 
 void
@@ -141,10 +152,13 @@ count(uint64_t counts[COUNT_POLICIES][COUNT_CODES], const struct comm *comm, enu
 
 /* It stays failed. */
 void
-comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
+comm_give_up(struct coord *c, struct comm *comm, const struct err *why)
 {
+	struct err told = *why, *line = &told;
 	struct pending *p;
 
+	comm_report_claim(c, comm);
+	comm_report_name(c, comm, line);
 	members_cancel(c, comm);
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		member_release(&comm->rank[r]);
@@ -152,10 +166,11 @@ comm_give_up(struct coord *c, struct comm *comm, const struct err *line)
 	}
 	comm->failed = *line;
 	count(c->counts.failed, comm, line->rc);
-	if (strcmp(line->text, comm->rec.cause.text) != 0)
+	if (strcmp(why->text, comm->rec.cause.text) != 0)
 		act_log(c, "%s", line->text);
 	event_add(c, &(struct event){.kind = GPU_SIM__EVENT_KIND__COMM_FAILED, .comm = comm->id},
 		  "%s", line->text);
+	comm_report_ready(c, comm, why->text);
 	c->comms->hooks->failed(c, comm, line);
 	rendezvous_parent_ends(c, comm, line, true);
 	forget_failure(comm);

@@ -27,7 +27,7 @@ failure_of(const struct comm *comm)
 	static const struct err none;
 
 	if (comm->state == COMM_DRAINING && !comm_recovers(comm))
-		return &comm->rec.cause;
+		return &comm->rec.told;
 	return comm->state & (COMM_LIVE | COMM_FAILED | COMM_DETACHING) ? &comm->failed : &none;
 }
 

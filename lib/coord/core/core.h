@@ -52,6 +52,7 @@ struct coord {
 	uint64_t wall_ms;	   /* of the epoch; 0: not known */
 	uint64_t wall_ns;	   /* of the event at hand; 0: not told */
 	uint64_t client_id;	   /* whose request this step handles; 0: nobody's */
+	uint64_t report;	   /* claimed in this step; 0: none */
 	uint64_t last_number;	   /* of runs and attaches: grows, over restarts too */
 	struct err refuse;	   /* why nothing new may begin; RC_OK: it may */
 	struct coord_actions *out; /* of this step */

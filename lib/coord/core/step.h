@@ -35,6 +35,11 @@ struct coord_config {
 	uint32_t on_failure;	  /* enum gpusim_on_failure: of devices lost in no communicator */
 	char host[HOST_ID_MAX];	  /* boot id of its machine: where it can start devices; or "" */
 	bool persists;		  /* it emits COORD_STORE */
+	/* The number of a new report of a failure, claimed for it alone; 0: there will be none. In a step, so it must
+	 * not wait long. NULL: no reports are written. */
+	uint64_t (*report_claim)(void *arg);
+	void *report_arg;
+	char reports[256]; /* the folder of the reports, for sentences: "~/.local/state/gpusim" */
 	const struct tuner *tuner; /* chooses algorithms that callers leave open; the caller's, for
 				    * as long as the coordinator lives. NULL: the model's choice */
 };
@@ -96,6 +101,8 @@ enum coord_action_kind {
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
 	COORD_NOTE, /* for the recorder of the coordinator's steps: body is a NUL-terminated sentence that tells a
 		      * decision with its reason, or an event */
+	COORD_REPORT, /* write report number `token`: body is a packed Report with the communicator, the reason, and
+		       * recorders without areas that name the devices */
 	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
 	COORD_DISCARD, /* remove the memory file at address, of device_id, if no device has it: nobody
 			 * waits for it */
