@@ -102,6 +102,22 @@ $(BUILD)/gen/grpc_descriptors.c: $(protos:%=proto/%.proto) $(alpha)
 	    od -An -v -tu1 $(@:.c=.pb) | sed 's/\([0-9]\)\( \|$$\)/\1,\2/g'; echo '};'; \
 	    echo 'const size_t grpc_descriptors_size = sizeof grpc_descriptors;') >$@
 
+# The live page: page.html with its style and script in it.
+page_src := $(addprefix cmd/gpucoord/page/,page.html page.css page.js)
+$(BUILD)/gen/page.c: $(page_src)
+	@mkdir -p $(@D)
+	@sed -e '/@STYLE@/{r cmd/gpucoord/page/page.css' -e 'd;}' -e '/@SCRIPT@/{r cmd/gpucoord/page/page.js' -e 'd;}' \
+	    cmd/gpucoord/page/page.html >$(@:.c=.html)
+	@(echo '#include <stddef.h>'; \
+	    echo 'extern const unsigned char page_html[];'; echo 'extern const size_t page_html_size;'; \
+	    echo 'const unsigned char page_html[] = {'; \
+	    od -An -v -tu1 $(@:.c=.html) | sed 's/\([0-9]\)\( \|$$\)/\1,\2/g'; echo '};'; \
+	    echo 'const size_t page_html_size = sizeof page_html;') >$@
+$(BUILD)/obj/page.o: $(BUILD)/gen/page.c
+	@mkdir -p $(@D)
+	$(compile)
+$(BUILD)/bin/gpucoord: $(BUILD)/obj/page.o
+
 gen_headers := $(protos:%=$(BUILD)/gen/%.pb-c.h)
 $(gen:%=$(BUILD)/obj/%.o): $(BUILD)/obj/%.o: $(BUILD)/gen/%.c | $(gen_headers)
 	@mkdir -p $(@D)

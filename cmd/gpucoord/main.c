@@ -105,7 +105,11 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		sweep_folder(SWEEP_FOLDER, net_listens);
 	if (rc == RC_OK && o.http) {
-		rc = web_start(o.http, reach_of(&o), o.http_names, observer, &web, &err);
+		rc = web_start(&(struct web_config){.host = o.http,
+						    .reach = reach_of(&o),
+						    .names = o.http_names,
+						    .observer = observer},
+			       &web, &err);
 		if (rc != RC_OK)
 			err_prefix(&err, "--http");
 		else
@@ -127,7 +131,8 @@ main(int argc, char **argv)
 		if (o.print_address)
 			print_address(o.coord.address);
 		if (web)
-			log_say(LOG_INFO, LOG_NET, "models at %s/model", web_address(web));
+			log_say(LOG_INFO, LOG_NET, "live page at %s/, models at %s/model",
+				web_address(web), web_address(web));
 		if (o.grpc)
 			log_say(LOG_INFO, LOG_NET, "gRPC at %s", shell_grpc_address(shell));
 		daemon_ready(o.ready_fd);

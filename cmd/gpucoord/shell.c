@@ -48,6 +48,10 @@ on_call(void *arg, struct rpc_call *call)
 		recorder_call(s->see.recorder, call);
 		return;
 	}
+	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_TRAINING_PUT) {
+		web_training(atomic_load(&s->web), call);
+		return;
+	}
 	if (rpc_request(call)->body_case == GPU_SIM__REQUEST__BODY_REGISTER_DEVICE)
 		observer_hears(s->see.observer, rpc_request(call)->registerdevice->metadata);
 	i = calloc(1, sizeof *i);

@@ -1,5 +1,6 @@
-/* Design notes. Models arrive on the rpc server's thread and are served on the HTTP server's; `lock` guards
- * them. A thread holds it to copy a piece, never to answer. */
+/* Design notes. Models and points of trainings' curves arrive on the rpc server's thread and are served on the HTTP
+ * server's; `lock` guards them. A thread holds it to copy a piece, never to answer. All that is a view of the world is
+ * watch.c's. */
 #include "web.h"
 
 #include <inttypes.h>
@@ -10,10 +11,13 @@
 
 #include "coord/models.h"
 #include "measure.h"
+#include "page.h"
+#include "watch.h"
 
 struct web {
 	pthread_mutex_t lock;
 	struct models *models;
+	struct watch *watch;
 	struct measure *measure;
 	struct http_server *server;
 };
@@ -72,16 +76,11 @@ static void
 answer(void *arg, struct http_ask *ask, struct http_answer *out)
 {
 	const char *path = http_ask_path(ask);
-	static const char list[] = "/model          the newest model of a training, a .npz file\n"
-				   "/model/version  its version, a number\n"
-				   "/metrics        counters and gauges, for Prometheus\n";
 	struct web *w = arg;
 	struct lent *l;
 
 	if (strcmp(path, "/") == 0) {
-		out->status = 200;
-		out->body = list;
-		out->nbytes = strlen(list);
+		page_answer(out);
 	} else if (strcmp(path, "/model") == 0 && lend(w, out, &l)) {
 		out->type = "application/zip";
 		out->body = l->model->bytes.data;
@@ -92,12 +91,13 @@ answer(void *arg, struct http_ask *ask, struct http_answer *out)
 		out->nbytes = strlen(l->text);
 	} else if (strcmp(path, "/metrics") == 0) {
 		measure_answer(w->measure, ask, out);
+	} else {
+		watch_answer(w->watch, ask, out);
 	}
 }
 
 enum rc
-web_start(const char *host, enum net_reach reach, const char *names, struct observer *observer,
-	  struct web **out, struct err *err)
+web_start(const struct web_config *cfg, struct web **out, struct err *err)
 {
 	struct web *w = calloc(1, sizeof *w);
 	enum rc rc;
@@ -107,12 +107,18 @@ web_start(const char *host, enum net_reach reach, const char *names, struct obse
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	pthread_mutex_init(&w->lock, NULL);
-	rc = measure_start(observer, &w->measure, err);
+	rc = measure_start(cfg->observer, &w->measure, err);
 	if (rc == RC_OK)
-		rc = http_server_start(
-		    &(struct http_config){
-			.host = host, .reach = reach, .names = names, .fn = answer, .arg = w},
-		    &w->server, err);
+		rc = watch_new(cfg->observer, &w->watch, err);
+	if (rc == RC_OK)
+		rc = http_server_start(&(struct http_config){.host = cfg->host,
+							     .reach = cfg->reach,
+							     .names = cfg->names,
+							     .fn = answer,
+							     .arg = w},
+				       &w->server, err);
+	if (rc == RC_OK)
+		rc = watch_serves(w->watch, w->server, err);
 	if (rc != RC_OK)
 		web_stop(w);
 	else
@@ -156,6 +162,22 @@ web_put(struct web *w, struct rpc_call *call)
 }
 
 void
+web_training(struct web *w, struct rpc_call *call)
+{
+	struct err err = {0};
+
+	if (!w)
+		err_set(&err, RC_INVAL,
+			"the coordinator shows no curves: it was started without --http");
+	else
+		watch_training(w->watch, rpc_request(call)->trainingput, &err);
+	if (err.rc == RC_OK)
+		rpc_reply_done(call);
+	else
+		rpc_reply_err(call, &err);
+}
+
+void
 web_gone(struct web *w, uint64_t client_id)
 {
 	if (!w)
@@ -171,8 +193,10 @@ web_stop(struct web *w)
 	if (!w)
 		return;
 	measure_stop(w->measure);
+	watch_stop(w->watch);
 	http_server_stop(w->server);
 	measure_free(w->measure);
+	watch_free(w->watch);
 	models_free(w->models);
 	pthread_mutex_destroy(&w->lock);
 	free(w);

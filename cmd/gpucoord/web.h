@@ -1,10 +1,13 @@
 /*
- * web.h - over HTTP: the newest model of a training, and metrics.
+ * web.h - the coordinator over HTTP.
  *
- *	GET /			a list of the paths
- *	GET /model		the newest model, a .npz file; X-Gpusim-Version has its version
+ *	GET /			the live page (page.h)
+ *	GET /events		its data, as server-sent events (watch.h)
+ *	GET /status.json	the state of the cluster (view/state_json.h)
+ *	GET /trace.json		a timeline for Perfetto (view/timeline.h); ?last=5s
+ *	GET /metrics		for Prometheus (measure.h)
+ *	GET /model		the newest model of a training, a .npz file; X-Gpusim-Version has its version
  *	GET /model/version	its version, a number
- *	GET /metrics		the world, as Prometheus reads it (view/metrics.h)
  */
 #ifndef GPUCOORD_WEB_H
 #define GPUCOORD_WEB_H
@@ -15,13 +18,19 @@
 
 struct web;
 
-/* names: hosts that a browser may name besides (net/http_server.h), or NULL. The observer outlives it. */
-enum rc web_start(const char *host, enum net_reach reach, const char *names,
-		  struct observer *observer, struct web **out, struct err *err);
+struct web_config {
+	const char *host; /* "host:port" */
+	enum net_reach reach;
+	const char *names; /* hosts that a browser may name besides (net/http_server.h), or NULL */
+	struct observer *observer; /* outlives the web */
+};
+
+enum rc web_start(const struct web_config *cfg, struct web **out, struct err *err);
 const char *web_address(const struct web *w);
 
-/* Answer a ModelPut; w may be NULL: nobody is served. On any thread. */
+/* Answer a ModelPut, a TrainingPut; w may be NULL: nobody is served. On any thread. */
 void web_put(struct web *w, struct rpc_call *call);
+void web_training(struct web *w, struct rpc_call *call);
 
 /* A client has gone: drop the model that it was sending. */
 void web_gone(struct web *w, uint64_t client_id);

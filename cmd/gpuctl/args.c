@@ -187,7 +187,7 @@ static const struct option_row table[] = {
     {"op-timeout", "TIME", "longest wait without progress (default 30s)", AS_MS(op_timeout_ms)},
     {"start-timeout", "TIME", "longest wait until all are ready (default 10s)",
      AS_MS(start_timeout_ms)},
-    {"http", "HOST:PORT", "address at which the coordinator serves the newest model",
+    {"http", "HOST:PORT", "address at which the coordinator serves its live page and the newest model",
      AS_ANY_STRING(http)},
     {"grpc", "HOST:PORT", "the lab's services; device K's at PORT+1+K", AS_ANY_STRING(grpc)},
     {"allow-inject", NULL, "let `gpuctl inject` inject faults", AS_BOOL(allow_inject)},

@@ -346,6 +346,8 @@ train(struct session *s, struct trainer *t, const struct task *task, struct err 
 			rc = report_epoch(&s->report, &e, err);
 		if (rc == RC_OK)
 			publish(s, t, task);
+		if (rc == RC_OK)
+			publisher_epoch(&s->publisher, s->report.epoch - 1, &e);
 	}
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/training.h"
 #include "nn/rng.h"
 #include "train/model.h"
 
@@ -33,10 +34,28 @@ publisher_put(void *arg, uint64_t version, const float *values)
 	if (rc == RC_OK)
 		rc = (enum rc)gpusim_model_put(p->g, p->training, version, bytes.data, bytes.len);
 	p->off = rc == RC_INVAL;
+	p->version = version;
 	/* Training waits for a coordinator that is away, or ends with a line. */
 	if (rc != RC_OK && rc != RC_INVAL && rc != RC_UNREACHABLE)
 		log_line(LOG_WARN, "the model is not published: %s",
 			 err.rc ? err.text : gpusim_error());
 	buf_fini(&bytes);
 	buf_fini(&text);
+}
+
+void
+publisher_epoch(struct publisher *p, uint32_t epoch, const struct epoch *e)
+{
+	const struct train_config *o = p->task->config;
+	const struct client_training t = {.training = p->training,
+					  .name = p->task->net.text,
+					  .epoch = epoch,
+					  .epochs = o->epochs,
+					  .step = p->version,
+					  .loss = e->loss,
+					  .accuracy = e->accuracy,
+					  .rate = e->images_per_s};
+
+	if (!p->off)
+		client_training_put(p->g, &t);
 }

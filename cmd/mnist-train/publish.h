@@ -6,11 +6,13 @@
 
 #include "gpusim.h"
 #include "train/task.h"
+#include "train/trainer.h"
 
 struct publisher {
 	struct gpusim *g;
 	const struct task *task;
 	uint64_t training; /* random */
+	uint64_t version;  /* of the model that was published last */
 	bool off;	   /* the coordinator serves no models */
 };
 
@@ -19,5 +21,9 @@ void publisher_init(struct publisher *p, struct gpusim *g, const struct task *ta
 /* Publish; versions of a training grow. A failure is said, and training goes on. arg is the publisher:
  * for struct ps_hooks. */
 void publisher_put(void *arg, uint64_t version, const float *values);
+
+/* An epoch, counted from 1, has ended: a point of the curves that the coordinator's page shows. A failure counts for
+ * nothing. */
+void publisher_epoch(struct publisher *p, uint32_t epoch, const struct epoch *e);
 
 #endif

@@ -73,6 +73,8 @@ train(struct session *s, struct ps *ps, struct err *err)
 		if (rc == RC_OK)
 			rc = report_epoch(s->report, &e, err);
 		if (rc == RC_OK)
+			publisher_epoch(&s->publisher, s->report->epoch - 1, &e);
+		if (rc == RC_OK)
 			checkpoint(s->saver, ps);
 	}
 	if (rc == RC_OK && s->saver->dir && !s->saver->any)

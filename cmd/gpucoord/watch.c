@@ -1,0 +1,505 @@
+/*
+ * Design notes. Three threads: the HTTP server's, which only queues and never waits; the sampler; the one that answers.
+ * `lock` guards what they share, and is never held while a world is observed. The sampler alone has the worlds that
+ * rates are taken between; so has the answerer its own.
+ */
+#include "watch.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "coord/curves.h"
+#include "view/state_json.h"
+#include "view/timeline.h"
+
+#define OBSERVE_MS 2000
+#define RATES_NS   NS_PER_SEC /* rates are over at least so long, if somebody looks for so long */
+#define BEFORE_NS  (60 * NS_PER_SEC)
+#define RECORDS	   8 /* of each ring: for the operation that ended last */
+
+enum what { STATUS, TRACE };
+
+struct waiting {
+	struct http_ask *ask;
+	enum what what;
+	uint64_t last_ns;
+};
+
+struct point {
+	uint64_t at_ms;
+	struct rates rates;
+};
+
+struct watch {
+	struct observer *observer;
+	struct http_server *server;
+	pthread_t sampler, answerer;
+	bool started[2];
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stops;
+	bool comes; /* somebody has just asked for events */
+	struct waiting waiting[WATCH_ASKS];
+	size_t nwaiting;
+	struct point point[WATCH_POINTS];
+	uint64_t npoints; /* number n at n modulo this */
+	struct curves *curves;
+	bool curves_changed; /* since the sampler told them */
+	uint64_t event;	     /* id of the last */
+};
+
+/* ---- texts that answers borrow */
+
+struct text {
+	struct buf bytes;
+};
+
+static void
+text_free(void *arg)
+{
+	struct text *t = arg;
+
+	buf_fini(&t->bytes);
+	free(t);
+}
+
+static void
+answer_text(struct http_answer *a, struct buf *bytes, const char *type)
+{
+	struct text *t = malloc(sizeof *t);
+
+	if (!t) {
+		buf_fini(bytes);
+		*a = (struct http_answer){.status = 503};
+		return;
+	}
+	t->bytes = *bytes;
+	*bytes = (struct buf){0};
+	*a = (struct http_answer){.status = 200,
+				  .type = type,
+				  .body = t->bytes.data,
+				  .nbytes = t->bytes.len,
+				  .release = text_free,
+				  .arg = t};
+}
+
+static void
+answer_error(struct http_answer *a, unsigned status, const char *sentence)
+{
+	struct buf b = {0};
+
+	if (buf_addf(&b, "%s\n", sentence))
+		answer_text(a, &b, NULL);
+	a->status = status;
+}
+
+/* ---- points: throughput and latency of a second */
+
+static bool
+add_point(struct buf *out, const struct point *p)
+{
+	return buf_addf(out, "[%" PRIu64 ",%.6g,%.6g,%.4g,%.4g,%.4g]", p->at_ms, p->rates.bytes,
+			p->rates.ops, p->rates.p50_us, p->rates.p99_us, p->rates.waiting);
+}
+
+/* Lock held. All that there are. */
+static bool
+add_points(struct buf *out, const struct watch *w)
+{
+	uint64_t n = w->npoints < WATCH_POINTS ? w->npoints : WATCH_POINTS;
+	bool good = buf_add(out, "[", 1);
+
+	for (uint64_t i = w->npoints - n; good && i < w->npoints; i++)
+		good = (i == w->npoints - n || buf_add(out, ",", 1)) &&
+		       add_point(out, &w->point[i % WATCH_POINTS]);
+	return good && buf_add(out, "]", 1);
+}
+
+/* ---- the sampler */
+
+struct sampler {
+	struct watch *w;
+	struct world *old, *newer; /* rates are since old; newer takes its place */
+};
+
+static void
+forget(struct sampler *s)
+{
+	world_free(s->old);
+	world_free(s->newer);
+	s->old = s->newer = NULL;
+}
+
+/* Lock held. */
+static uint64_t
+next_event(struct watch *w)
+{
+	return ++w->event;
+}
+
+/* A second has gone by: its rates are a point. */
+static void
+tell_point(struct watch *w, uint64_t now_ns, const struct rates *r)
+{
+	struct point p = {now_ns / 1000000, *r};
+	struct buf text = {0};
+	uint64_t id;
+
+	pthread_mutex_lock(&w->lock);
+	w->point[w->npoints++ % WATCH_POINTS] = p;
+	id = next_event(w);
+	pthread_mutex_unlock(&w->lock);
+	if (buf_add(&text, "[", 1) && add_point(&text, &p) && buf_add(&text, "]", 1))
+		http_publish(w->server, "points", id, text.data, text.len);
+	buf_fini(&text);
+}
+
+/* Keep the world for rates of later ones. */
+static void
+keep(struct sampler *s, struct world *now, const struct rates *r)
+{
+	if (!s->newer) {
+		s->newer = now;
+	} else if (now->now_ns - s->newer->now_ns >= RATES_NS) {
+		tell_point(s->w, now->now_ns, r);
+		world_free(s->old);
+		s->old = s->newer;
+		s->newer = now;
+	} else {
+		world_free(now);
+	}
+}
+
+static void
+tell_curves(struct watch *w)
+{
+	struct buf text = {0};
+	struct err err = {0};
+	uint64_t id = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->curves_changed && curves_json(w->curves, &text, &err) == RC_OK)
+		id = next_event(w);
+	w->curves_changed = false;
+	pthread_mutex_unlock(&w->lock);
+	if (id)
+		http_publish(w->server, "training", id, text.data, text.len);
+	buf_fini(&text);
+}
+
+static void
+sample(struct sampler *s)
+{
+	struct watch *w = s->w;
+	struct world *now = NULL;
+	struct buf text = {0};
+	struct rates rates;
+	struct err err = {0};
+	uint64_t id;
+
+	if (observe_world(w->observer, RECORDS, deadline_in_ms(OBSERVE_MS), &now, &err) != RC_OK) {
+		http_heartbeat(w->server);
+		return;
+	}
+	tell_curves(w);
+	pthread_mutex_lock(&w->lock);
+	id = next_event(w);
+	pthread_mutex_unlock(&w->lock);
+	if (state_json(now, s->old ? s->old : s->newer, &text, &rates, &err) == RC_OK)
+		http_publish(w->server, "status", id, text.data, text.len);
+	buf_fini(&text);
+	keep(s, now, &rates);
+}
+
+/* Wait until it is time for a sample. False: the watch ends. */
+static bool
+await_turn(struct sampler *s, uint64_t due_ns)
+{
+	struct watch *w = s->w;
+	bool stops;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->stops && !w->comes && deadline_left_ms(due_ns) > 0) {
+		struct timespec ts = deadline_timespec(due_ns);
+
+		pthread_cond_clockwait(&w->changed, &w->lock, CLOCK_MONOTONIC, &ts);
+	}
+	while (!w->stops && !w->comes && http_listeners(w->server) == 0) {
+		forget(s);
+		pthread_cond_wait(&w->changed, &w->lock);
+	}
+	w->comes = false;
+	stops = w->stops;
+	pthread_mutex_unlock(&w->lock);
+	return !stops;
+}
+
+static void *
+sample_all(void *arg)
+{
+	struct sampler s = {.w = arg};
+	uint64_t due_ns = 0;
+
+	while (await_turn(&s, due_ns)) {
+		uint64_t began = clock_now_ns(), took;
+
+		sample(&s);
+		took = clock_now_ns() - began;
+		due_ns = began + WATCH_PERIOD_MS * NS_PER_MS;
+		if (took * 10 > WATCH_PERIOD_MS * NS_PER_MS)
+			due_ns = began + took * 10;
+	}
+	forget(&s);
+	return NULL;
+}
+
+/* ---- the one that answers */
+
+struct answerer {
+	struct watch *w;
+	struct world *before; /* of the last /status.json */
+};
+
+static enum rc
+trace_add(void *arg, const void *data, size_t n, struct err *err)
+{
+	struct buf *b = arg;
+
+	if (b->len + n > WATCH_TRACE_MAX)
+		return err_set(err, RC_BUSY,
+			       "the trace is longer than %u MiB: ask for less of the past, such as "
+			       "/trace.json?last=1s",
+			       WATCH_TRACE_MAX >> 20);
+	return buf_add(b, data, n) ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+/* The text of an answer. */
+static enum rc
+make(struct answerer *a, const struct waiting *q, struct buf *out, struct err *err)
+{
+	static const size_t records[] = {[STATUS] = RECORDS, [TRACE] = SIZE_MAX};
+	struct world *now = NULL;
+	enum rc rc =
+	    observe_world(a->w->observer, records[q->what], deadline_in_ms(OBSERVE_MS), &now, err);
+
+	if (rc == RC_OK && q->what == STATUS) {
+		if (a->before && now->now_ns - a->before->now_ns > BEFORE_NS) {
+			world_free(a->before);
+			a->before = NULL;
+		}
+		rc = state_json(now, a->before, out, NULL, err);
+		if (rc == RC_OK && !buf_add(out, "\n", 1))
+			rc = err_set(err, RC_NOMEM, "out of memory");
+		world_free(a->before);
+		a->before = now;
+		now = NULL;
+	} else if (rc == RC_OK) {
+		rc = timeline_of_world(now, q->last_ns, trace_add, out, NULL, err);
+	}
+	world_free(now);
+	return rc;
+}
+
+static void
+answer_one(struct answerer *a, const struct waiting *q)
+{
+	struct http_answer answer = {0};
+	struct buf text = {0};
+	struct err err = {0};
+
+	if (make(a, q, &text, &err) == RC_OK) {
+		answer_text(&answer, &text, "application/json");
+	} else {
+		buf_fini(&text);
+		answer_error(&answer, 503, err.text);
+	}
+	if (q->what == TRACE)
+		snprintf(answer.headers, sizeof answer.headers,
+			 "Content-Disposition: inline; filename=\"gpusim-trace.json\"\r\n");
+	http_reply(q->ask, &answer);
+}
+
+static bool
+next_waiting(struct watch *w, struct waiting *q)
+{
+	pthread_mutex_lock(&w->lock);
+	while (!w->stops && w->nwaiting == 0)
+		pthread_cond_wait(&w->changed, &w->lock);
+	if (w->nwaiting) {
+		*q = w->waiting[0];
+		memmove(w->waiting, w->waiting + 1, --w->nwaiting * sizeof *w->waiting);
+	} else {
+		q->ask = NULL;
+	}
+	if (w->stops && q->ask) {
+		const struct http_answer ends = {.status = 503};
+
+		http_reply(q->ask, &ends);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return q->ask != NULL;
+}
+
+static void *
+answer_all(void *arg)
+{
+	struct answerer a = {.w = arg};
+	struct waiting q;
+	bool stops = false;
+
+	while (next_waiting(a.w, &q)) {
+		pthread_mutex_lock(&a.w->lock);
+		stops = a.w->stops;
+		pthread_mutex_unlock(&a.w->lock);
+		if (!stops)
+			answer_one(&a, &q);
+	}
+	world_free(a.before);
+	return NULL;
+}
+
+/* ---- on the server's thread */
+
+static void
+put_off(struct watch *w, const struct waiting *q, struct http_answer *out)
+{
+	pthread_mutex_lock(&w->lock);
+	if (w->nwaiting < WATCH_ASKS && !w->stops) {
+		w->waiting[w->nwaiting++] = *q;
+		out->status = HTTP_LATER;
+		pthread_cond_broadcast(&w->changed);
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (out->status != HTTP_LATER)
+		answer_error(out, 503, "too many requests wait for an answer: try again");
+}
+
+/* A listener's beginning: the lines of the last minutes and the curves; the status comes at once. */
+static void
+begin_events(struct watch *w, struct http_answer *out)
+{
+	struct buf points = {0}, curves = {0}, text = {0};
+	struct err err = {0};
+	bool good;
+
+	pthread_mutex_lock(&w->lock);
+	good = buf_addf(&text, "retry: 1000\n\n") && add_points(&points, w) &&
+	       curves_json(w->curves, &curves, &err) == RC_OK &&
+	       http_event(&text, "points", w->event, points.data, points.len) &&
+	       http_event(&text, "training", w->event, curves.data, curves.len);
+	w->comes = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	buf_fini(&points);
+	buf_fini(&curves);
+	if (good)
+		answer_text(out, &text, NULL);
+	else
+		buf_fini(&text);
+	out->status = good && out->status == 200 ? HTTP_STREAM : 503;
+}
+
+static void
+begin_trace(struct watch *w, struct http_ask *ask, struct http_answer *out)
+{
+	struct waiting q = {.ask = ask, .what = TRACE, .last_ns = WATCH_TRACE_S * NS_PER_SEC};
+	const char *last = http_ask_argument(ask, "last");
+	struct err err = {0};
+
+	if (last && strcmp(last, "all") == 0)
+		q.last_ns = 0;
+	else if (last && parse_duration(last, &q.last_ns, &err) != RC_OK) {
+		err_prefix(&err, "?last=");
+		answer_error(out, 400, err.text);
+		return;
+	}
+	put_off(w, &q, out);
+}
+
+bool
+watch_answer(struct watch *w, struct http_ask *ask, struct http_answer *out)
+{
+	const char *path = http_ask_path(ask);
+
+	if (strcmp(path, "/events") == 0)
+		begin_events(w, out);
+	else if (strcmp(path, "/trace.json") == 0)
+		begin_trace(w, ask, out);
+	else if (strcmp(path, "/status.json") == 0)
+		put_off(w, &(struct waiting){.ask = ask, .what = STATUS}, out);
+	else
+		return false;
+	return true;
+}
+
+/* ---- beginning and end */
+
+enum rc
+watch_training(struct watch *w, const GpuSim__TrainingPutRequest *m, struct err *err)
+{
+	enum rc rc;
+
+	pthread_mutex_lock(&w->lock);
+	rc = curves_put(w->curves, m, clock_wall_ms(), err);
+	w->curves_changed = true;
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+enum rc
+watch_new(struct observer *o, struct watch **out, struct err *err)
+{
+	struct watch *w = calloc(1, sizeof *w);
+
+	if (!w || !(w->curves = curves_new())) {
+		free(w);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	w->observer = o;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->changed, NULL);
+	*out = w;
+	return RC_OK;
+}
+
+enum rc
+watch_serves(struct watch *w, struct http_server *s, struct err *err)
+{
+	w->server = s;
+	w->started[0] = pthread_create(&w->sampler, NULL, sample_all, w) == 0;
+	w->started[1] = pthread_create(&w->answerer, NULL, answer_all, w) == 0;
+	return w->started[0] && w->started[1] ? RC_OK
+					      : err_set(err, RC_FAILED, "no thread can be started");
+}
+
+void
+watch_stop(struct watch *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->stops = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	if (w->started[0])
+		pthread_join(w->sampler, NULL);
+	if (w->started[1])
+		pthread_join(w->answerer, NULL);
+	w->started[0] = w->started[1] = false;
+}
+
+void
+watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	curves_free(w->curves);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}

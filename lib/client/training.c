@@ -1,0 +1,27 @@
+#include "client/training.h"
+
+#include "client/client_impl.h"
+
+enum gpusim_rc
+client_training_put(struct gpusim *g, const struct client_training *t)
+{
+	GpuSim__TrainingPutRequest m = GPU_SIM__TRAINING_PUT_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.training = t->training;
+	m.name = (char *)t->name;
+	m.epoch = t->epoch;
+	m.epochs = t->epochs;
+	m.step = t->step;
+	m.loss = t->loss;
+	m.accuracy = t->accuracy;
+	m.rate = t->rate;
+	req.body_case = GPU_SIM__REQUEST__BODY_TRAINING_PUT;
+	req.trainingput = &m;
+	rc = client_call(g, &req, GPU_SIM__REPLY__BODY_DONE, &reply);
+	if (rc == RC_OK)
+		wire_reply_free(reply);
+	return client_rc(rc);
+}

@@ -1,0 +1,23 @@
+/*
+ * rates.h - how much all devices did between two worlds: operations, bytes, and how long operations took.
+ *
+ * From counters that only grow, of devices whose process is the same in both worlds.
+ */
+#ifndef VIEW_RATES_H
+#define VIEW_RATES_H
+
+#include "view/world.h"
+
+struct rates {
+	double seconds;	       /* between the two; 0: nothing is known */
+	double ops;	       /* operations of ranks that succeeded, a second */
+	double bytes;	       /* of chunks that were sent to peers, a second */
+	double mean_us;	       /* of an operation on a rank; 0: there was none */
+	double p50_us, p99_us; /* from a histogram of powers of two, so within a factor of two */
+	double waiting;	       /* share of the ranks' time that was spent waiting for peers */
+};
+
+/* before NULL: all 0. */
+void rates_between(const struct world *now, const struct world *before, struct rates *out);
+
+#endif
