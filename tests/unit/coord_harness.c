@@ -73,6 +73,14 @@ h_take_store(struct harness *h, const struct coord_action *a, size_t i)
 	buf_add(&h->record[k].value, a->body.data, a->body.len);
 }
 
+static void
+h_take_report(struct harness *h, const struct coord_action *a)
+{
+	h->nreports++;
+	h->report.len = 0;
+	buf_add(&h->report, a->body.data, a->body.len);
+}
+
 void
 h_carry_out(struct harness *h)
 {
@@ -97,6 +105,8 @@ h_carry_out(struct harness *h)
 			h->echo = true;
 		else if (a->kind == COORD_LOOK)
 			h->look[a->device_id % (H_MAX_DEV + 1)] = true;
+		else if (a->kind == COORD_REPORT)
+			h_take_report(h, a);
 		else if (a->kind == COORD_LOG)
 			buf_addf(&h->log, "%s\n", a->body.data);
 	}
@@ -142,6 +152,15 @@ h_step(struct harness *h, const struct coord_event *ev)
 	}
 }
 
+uint64_t h_next_report;
+
+static uint64_t
+h_claim(void *arg)
+{
+	(void)arg;
+	return h_next_report ? h_next_report++ : 0;
+}
+
 struct coord *
 h_coord_with(uint64_t instance, const struct tuner *tuner, uint32_t on_failure)
 {
@@ -158,6 +177,8 @@ h_coord_with(uint64_t instance, const struct tuner *tuner, uint32_t on_failure)
 				   .respawn_ms = H_RESPAWN_MS,
 				   .host = H_HOST,
 				   .on_failure = on_failure,
+				   .report_claim = h_claim,
+				   .reports = H_REPORTS,
 				   .tuner = tuner};
 	struct coord *c;
 
@@ -208,6 +229,7 @@ h_fini(struct harness *h)
 	}
 	while (h->nrecord)
 		buf_fini(&h->record[--h->nrecord].value);
+	buf_fini(&h->report);
 	free(h->record);
 	free(h->call);
 	free(h->answer);

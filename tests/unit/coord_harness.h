@@ -86,7 +86,13 @@ struct harness {
 	bool look[H_MAX_DEV + 1]; /* asked for */
 	enum coord_look found[H_MAX_DEV + 1];
 	unsigned looks;
+	unsigned nreports; /* that were to be written; */
+	struct buf report; /* the last of them, packed */
 };
+
+/* Number of the next report that a coordinator may claim; 0, as at the beginning: there are none. */
+extern uint64_t h_next_report;
+#define H_REPORTS "~/reports"
 
 void h_hash(struct harness *h, const void *p, size_t n);
 void h_take_answer(struct harness *h, const struct coord_action *a);
