@@ -192,6 +192,8 @@ static const struct option_row table[] = {
      AS_ANY_STRING(http)},
     {"grpc", "HOST:PORT", "the lab's services; device K's at PORT+1+K", AS_ANY_STRING(grpc)},
     {"allow-inject", NULL, "let `gpuctl inject` inject faults", AS_BOOL(allow_inject)},
+    {"report-dir", "DIR", "keep reports of failures there (default ~/.local/state/gpusim), or none",
+     AS_STRING(report_dir)},
     {"record", "DIR", "keep what is needed to run it again, for gpuctl replay",
      AS_ANY_STRING(record)},
     {"record-data", NULL, "with --record: all inputs too, for the same results to the bit",

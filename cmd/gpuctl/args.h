@@ -43,6 +43,7 @@ struct args {
 	uint64_t mem_bytes, latency_ns, bits_per_s;
 	const char *recorder;
 	const char *record; /* folder */
+	const char *report_dir;
 	bool record_data;
 	const char *mem_file, *http, *grpc;
 	uint32_t threads;

@@ -19,7 +19,7 @@
 #define NCCL_MEM "4G"
 
 /* Most arguments that options add to one daemon's command line. */
-enum { MAX_EXTRA = 20 + 2 * ARGS_MAX_KERNELS };
+enum { MAX_EXTRA = 24 + 2 * ARGS_MAX_KERNELS };
 
 struct extra {
 	const char *v[MAX_EXTRA];
@@ -173,6 +173,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	add(&dev, "--pin", is_pinned(a) ? "auto" : NULL);
 	add_number(&coord, "--op-timeout", a->op_timeout_ms, "ms");
 	add(&coord, "--http", a->http);
+	add(&coord, "--recorder", a->recorder);
+	add(&coord, "--report-dir", a->report_dir);
 	if (a->allow_inject) {
 		add_flag(&dev, "--allow-inject");
 		add_flag(&coord, "--allow-inject");
