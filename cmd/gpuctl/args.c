@@ -204,6 +204,8 @@ static const struct option_row table[] = {
      DEFAULT("-")},
     {"report", "FILE", "of a report that the coordinator wrote, not of now", AS_ANY_STRING(report)},
     {"last", "TIME", "so much of the past, such as 5s (default: all there is)", AS_MS(last_ms)},
+    {"compute-scale", "FACTOR", "execution traces: compute nodes take so many times as long",
+     AS_DOUBLE(compute_scale, 0, 1e6), DEFAULT("1")},
     {"seed", "N", "seed of random choices", AS_U64(seed, 0, 0), DEFAULT("1")},
     {"for", "TIME", "how long, such as 60s", AS_MS(for_ms)},
     {"rate", "RATE", "faults: so many a second (0.5/s), or an operation (0.1/op)", AS_KIND(rate),

@@ -45,6 +45,7 @@ struct args {
 	const char *record; /* folder */
 	const char *report_dir;
 	bool record_data;
+	double compute_scale; /* of execution traces */
 	const char *mem_file, *http, *grpc;
 	uint32_t threads;
 	int pin, transport;

@@ -219,9 +219,10 @@ run_replay(struct cli *cli, const struct args *a, struct err *err)
 	struct stat st;
 
 	(void)cli;
-	if (stat(a->rest[0], &st) != 0)
-		return err_set(err, RC_FAILED, "%s: %s", a->rest[0], strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return replay_folder(a, err);
-	return err_set(err, RC_INVAL, "%s is no folder", a->rest[0]);
+	if (a->nrest > 1 || stat(a->rest[0], &st) != 0 || !S_ISDIR(st.st_mode))
+		return replay_traces(a, err);
+	if (a->transport || args_given(a, compute_scale))
+		return err_set(err, RC_INVAL,
+			       "--transport and --compute-scale are for execution traces");
+	return replay_folder(a, err);
 }

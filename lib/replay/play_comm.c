@@ -1,82 +1,33 @@
-/*
- * Communicators and queues of a replay.
- *
- * Design notes. The ranks of a queued communicator meet by an id, so each calls on a thread of its own, which ends
- * before play_make_comms returns.
- */
+/* Communicators and queues of a replay. */
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "replay/meet.h"
 #include "replay/play_impl.h"
 
 #define MAX_LIVE 96 /* communicators at a time; a client may have 128 */
 
-struct meeting {
-	struct play *p;
-	uint32_t comm, rank;
-	struct gpusim_unique_id id;
-	pthread_t thread;
-	bool started;
-	struct err err;
-};
-
-static struct gpusim_comm_config
-config(const struct story_comm *c)
-{
-	return (struct gpusim_comm_config){
-	    GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE, .on_failure = GPUSIM_ON_FAILURE_ABORT,
-	    .op_timeout_ms = c->op_timeout_ms,
-	    .queues = c->queued ? GPUSIM_QUEUES_ON : GPUSIM_QUEUES_OFF};
-}
-
-static void *
-meet(void *arg)
-{
-	struct meeting *m = arg;
-	const struct story_comm *c = &m->p->s->comm[m->comm];
-	struct gpusim_comm_config cfg = config(c);
-	struct play_comm *k = &m->p->comm[m->comm];
-
-	if (api(gpusim_comm_init_rank(m->p->cfg->g, c->nranks, m->id, m->rank,
-				      m->p->cfg->device[c->proc[m->rank]], &cfg, &k->rank[m->rank]),
-		&m->err) == RC_OK)
-		api(cmdq_bind(k->rank[m->rank], &k->bind[m->rank]), &m->err);
-	return NULL;
-}
-
 static enum rc
 make_queued(struct play *p, uint32_t comm, struct err *err)
 {
-	uint32_t n = p->s->comm[comm].nranks;
+	const struct story_comm *c = &p->s->comm[comm];
 	struct play_comm *k = &p->comm[comm];
-	struct meeting *m = alloc_zeroed(n, sizeof *m);
-	struct gpusim_unique_id id;
-	enum rc rc;
+	struct gpusim_device *list = alloc_zeroed(c->nranks, sizeof *list);
+	enum rc rc = RC_OK;
 
-	k->rank = alloc_zeroed(n, sizeof(struct gpusim_comm *));
-	k->bind = alloc_zeroed(n, sizeof(struct cmdq_bind *));
-	rc = m && k->rank && k->bind ? api(gpusim_get_unique_id(&id), err)
-				     : err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < n && rc == RC_OK; r++) {
-		m[r] = (struct meeting){.p = p, .comm = comm, .rank = r, .id = id};
-		m[r].started = pthread_create(&m[r].thread, NULL, meet, &m[r]) == 0;
-		if (!m[r].started)
-			rc = err_set(err, RC_FAILED, "no thread");
-	}
-	for (uint32_t r = 0; m && r < n; r++) {
-		if (m[r].started)
-			pthread_join(m[r].thread, NULL);
-		if (rc == RC_OK && m[r].err.rc != RC_OK) {
-			*err = m[r].err;
-			rc = err->rc;
-		}
-	}
+	k->rank = alloc_zeroed(c->nranks, sizeof(struct gpusim_comm *));
+	k->bind = alloc_zeroed(c->nranks, sizeof(struct cmdq_bind *));
+	if (!list || !k->rank || !k->bind)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < c->nranks && rc == RC_OK; r++)
+		list[r] = p->cfg->device[c->proc[r]];
+	if (rc == RC_OK)
+		rc = meet(p->cfg->g, list, c->nranks, c->op_timeout_ms, k->rank, k->bind, err);
 	if (rc == RC_OK)
 		p->map->comm[comm] = gpusim_comm_id(k->rank[0]).id;
-	free(m);
+	free(list);
 	return rc;
 }
 
@@ -84,7 +35,9 @@ static enum rc
 make_whole(struct play *p, uint32_t comm, struct err *err)
 {
 	const struct story_comm *c = &p->s->comm[comm];
-	struct gpusim_comm_config cfg = config(c);
+	struct gpusim_comm_config cfg = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
+					 .on_failure = GPUSIM_ON_FAILURE_ABORT,
+					 .op_timeout_ms = c->op_timeout_ms};
 	struct gpusim_device *list = alloc_zeroed(c->nranks, sizeof *list);
 	enum rc rc;
 
@@ -138,12 +91,8 @@ play_drop_comm(struct play *p, uint32_t comm)
 
 	if (!k->all && !k->rank)
 		return;
-	for (uint32_t r = 0; k->rank && r < p->s->comm[comm].nranks; r++) {
-		if (k->bind)
-			cmdq_unbind(k->bind[r]);
-		if (k->rank[r])
-			gpusim_comm_destroy(k->rank[r]);
-	}
+	if (k->rank && k->bind)
+		meet_end(k->rank, k->bind, p->s->comm[comm].nranks);
 	if (k->all)
 		gpusim_comm_destroy(k->all);
 	free(k->rank);

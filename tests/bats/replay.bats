@@ -142,3 +142,77 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 	assert_status 0
 	[ ! -e other ]
 }
+
+# traces - standard input as execution traces job.0.et ...
+traces() {
+	cat >spec
+	rm -f job.*.et
+	"$ROOT/tests/e2e/make-et" job spec
+}
+
+@test "execution traces: collectives, groups, sends and receives in the order of their dependencies" {
+	traces <<-'T'
+		ranks 4
+		* 1 comp us=500
+		* 2 all_reduce 1 size=65536
+		* 3 all_gather 2 size=1000
+		0 4 reduce_scatter 2 size=4096 group=left
+		1 4 reduce_scatter 2 size=4096 group=left
+		2 4 broadcast dep=2 size=77 group=right root=1
+		3 4 broadcast dep=2 size=77 group=right root=1
+		0 5 send 4 size=8192 dst=3 tag=1
+		3 5 recv size=8192 src=0 tag=1
+		* 6 barrier 5
+		* 7 all_to_all 6 size=4000
+	T
+	sed -i '/^\* 6 /d; s/^\* 7 all_to_all 6/* 7 all_to_all 3/' spec
+	"$ROOT/tests/e2e/make-et" job spec
+	run bounded gpuctl replay job --compute-scale 2
+	assert_status 0
+	[[ $output == *$'\n       65536  allreduce           4  all '*' all_reduce2'* ]] || fail "$output"
+	[[ $output == *$'\n        4000  allgather           4  all '* ]] || fail "$output"
+	[[ $output == *$'\n        4096  reduce-scatter      2  left '* ]] || fail "$output"
+	[[ $output == *$'\n          77  broadcast           2  right '* ]] || fail "$output"
+	[[ $output == *$'\n        8192  sendrecv            2  all '* ]] || fail "$output"
+	[[ $output == *'4 ranks, 22 nodes;'*'compute nodes 1000.0 us on the rank that computed most' ]] || fail "$output"
+	run bounded gpuctl replay job.0.et job.1.et job.2.et job.3.et --json --transport tcp
+	assert_status 0
+	[[ $output == *'"coll":"alltoall"'*'"ranks":4,"nodes":22,'*'"compute_us":500.0}' ]] || fail "$output"
+}
+
+@test "execution traces: all ranks of a ring send before they receive" {
+	traces <<-'T'
+		ranks 3
+		0 1 send size=100000 dst=1
+		0 2 recv 1 size=100000 src=2
+		1 1 send size=100000 dst=2
+		1 2 recv 1 size=100000 src=0
+		2 1 send size=100000 dst=0
+		2 2 recv 1 size=100000 src=1
+	T
+	run bounded gpuctl replay job
+	assert_status 0
+}
+
+# refused SENTENCE STATUS - the traces of standard input
+refused() {
+	traces
+	run bounded gpuctl replay job
+	assert_status "$2"
+	[[ $output == *"$1"* ]] || fail "$output"
+}
+
+@test "execution traces that make no sense are refused" {
+	refused 'comp1 (node 1 of rank 0) waits for itself: dependencies form a circle' 5 <<<$'ranks 1\n0 1 comp 2\n0 2 comp 1'
+	refused 'node 1 of rank 0) depends on node 9, which is not there' 5 <<<$'ranks 1\n0 1 comp 9'
+	refused 'two nodes have the id 1' 5 <<<$'ranks 1\n0 1 comp\n0 1 comp'
+	refused 'has no counterpart on rank 1' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 comp'
+	refused 'is allreduce of 8 bytes, all_reduce1 (node 1 of rank 1) is allreduce of 16 bytes' 5 <<<$'ranks 2\n0 1 all_reduce size=8\n1 1 all_reduce size=16'
+	refused 'has no counterpart of its tag and size' 5 <<<$'ranks 2\n0 1 send size=8 dst=1 tag=3\n1 1 recv size=8 src=0 tag=4'
+	refused 'has a comm_dst that is no other rank' 5 <<<$'ranks 2\n0 1 send size=8 dst=2\n1 1 comp'
+	refused 'nothing goes on: ' 1 <<<$'ranks 2\n0 1 recv size=8 src=1\n0 2 send 1 size=8 dst=1\n1 1 recv size=8 src=0\n1 2 send 1 size=8 dst=0'
+	printf 'no trace' >job.0.et
+	run bounded gpuctl replay job.0.et
+	assert_status 5
+	[[ $output == *'job.0.et: byte 0: a damaged length' ]] || fail "$output"
+}
