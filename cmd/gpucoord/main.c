@@ -131,7 +131,7 @@ main(int argc, char **argv)
 		if (o.print_address)
 			print_address(o.coord.address);
 		if (web)
-			log_say(LOG_INFO, LOG_NET, "live page at %s/, models at %s/model",
+			log_say(LOG_WARN, LOG_NET, "live page at %s/, models at %s/model",
 				web_address(web), web_address(web));
 		if (o.grpc)
 			log_say(LOG_INFO, LOG_NET, "gRPC at %s", shell_grpc_address(shell));

@@ -110,11 +110,12 @@ consider(struct recent *best, const struct flight_op *op, uint64_t at_ns, bool r
 
 static void
 consider_ring(struct recent *best, const struct world_ring *r, const struct flight_clock *clock,
-	      uint64_t comm)
+	      bool lives, uint64_t comm)
 {
 	const struct flight_live *live = &r->ring.live;
 
-	if (atomic_load_explicit(&live->turn, memory_order_relaxed) & 1 && live->op.comm == comm)
+	if (lives && atomic_load_explicit(&live->turn, memory_order_relaxed) & 1 &&
+	    live->op.comm == comm)
 		consider(best, &live->op, flight_time_ns(clock, live->op.begin), true);
 	for (size_t i = 0; i < r->nrecords; i++)
 		if (r->record[i].kind == FLIGHT_OP && r->record[i].op.comm == comm)
@@ -131,7 +132,8 @@ recent_op(const struct world *w, const GpuSim__CommSummary *c)
 		const struct world_device *d = world_device(w, c->deviceids[i]);
 
 		for (size_t k = 0; d && d->recorder && k < d->recorder->nrings; k++)
-			consider_ring(&best, &d->recorder->ring[k], &d->recorder->clock, c->commid);
+			consider_ring(&best, &d->recorder->ring[k], &d->recorder->clock,
+				      d->meta->state == 0, c->commid);
 	}
 	return best;
 }

@@ -87,7 +87,7 @@ function tile(id, [number, unit], more) {
 
 function name(i) {
 	const d = status.devices[i];
-	return d ? "gpu" + d.gpu : "?";
+	return d ? "device " + d.index : "?";
 }
 
 function deviceRow() {
@@ -117,8 +117,8 @@ function showDevice(tr, d) {
 	const [dev, rank, state, op, waits, into, out, mem, busy] = tr.children;
 	const idle = !d.op;
 	tr.dataset.state = d.state;
-	say(dev.firstChild, "gpu" + d.gpu);
-	say(dev.lastChild, d.id.slice(0, 8) + " · pid " + d.pid);
+	say(dev.firstChild, "device " + d.index);
+	say(dev.lastChild, "gpu" + d.gpu + " · pid " + d.pid);
 	say(rank, d.rank === null ? "" : d.comm + ":" + d.rank);
 	say(state.firstChild, d.state);
 	say(state.lastChild, d.note);
@@ -199,7 +199,8 @@ function arrow(a, b, rim, bend, style) {
 			d: `M${xy(tip)} L${xy([neck[0] - uy * 5, neck[1] + ux * 5])} L${xy([neck[0] + uy * 5, neck[1] - ux * 5])} Z`})];
 }
 
-function node([x, y], radius, rank, d) {
+// The label lies away from the middle, where no edge runs.
+function node([x, y], radius, rank, d, [ux, uy]) {
 	const g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 	const share = d && d.op && d.steps ? Math.min(1, d.step / d.steps) : 0;
 	const length = 2 * Math.PI * radius;
@@ -210,8 +211,9 @@ function node([x, y], radius, rank, d) {
 	g.append(draw("circle", {class: "core", cx: x, cy: y, r: radius - 4}));
 	g.append(draw("text", {x, y}, rank));
 	if (d && radius > 13)
-		g.append(draw("text", {class: "under", x, y: y + radius + 10}, "gpu" + d.gpu));
-	g.append(draw("title", null, d ? `rank ${rank}: gpu${d.gpu} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: gone`));
+		g.append(draw("text", {class: "under", x: x + ux * (radius + 7), y: y + uy * (radius + 13),
+			"text-anchor": ux > 0.3 ? "start" : ux < -0.3 ? "end" : "middle"}, "device " + d.index));
+	g.append(draw("title", null, d ? `rank ${rank}: device ${d.index} ${d.state}${d.op ? ", " + d.op : ""}` : `rank ${rank}: gone`));
 	return g;
 }
 
@@ -223,9 +225,14 @@ function field(svg, c) {
 		const d = status.devices[i], g = draw("g", {class: "node", "data-state": d ? d.state : "lost"});
 		g.append(draw("rect", {x: 5 + r % across * size, y: 5 + Math.floor(r / across) * size, width: size - 3,
 			height: size - 3, rx: 3, fill: "var(--tone)"}));
-		g.append(draw("title", null, `rank ${r}: ${d ? "gpu" + d.gpu + " " + d.state : "gone"}`));
+		g.append(draw("title", null, `rank ${r}: ${d ? "device " + d.index + " " + d.state : "gone"}`));
 		return g;
 	}));
+}
+
+function outward([x, y], shape) {
+	const l = Math.hypot(x - 180, y - 140);
+	return shape === "tree" || l < 1 ? [0, 1] : [(x - 180) / l, (y - 140) / l];
 }
 
 function picture(svg, c) {
@@ -247,7 +254,7 @@ function picture(svg, c) {
 		if (a < n && b < n)
 			parts.push(...arrow(at[a], at[b], radius + 2, both.has(b + "," + a) && shape !== "tree" ? 10 : 0,
 				runs ? "edge on" : "edge"));
-	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d)));
+	devices.forEach((d, r) => parts.push(node(at[r], radius, r, d, outward(at[r], shape))));
 	devices.forEach((d, r) => {
 		const to = d && d.waitsFor !== null ? c.devices.indexOf(d.waitsFor) : -1;
 		if (to >= 0 && to !== r)
@@ -263,7 +270,7 @@ function picture(svg, c) {
 }
 
 function commCard() {
-	const svg = draw("svg", {role: "img", viewBox: "0 0 360 292"});
+	const svg = draw("svg", {role: "img", viewBox: "0 -6 360 294"});
 	return make("article", {class: "card"},
 		make("header", null, make("h3"), make("span", {class: "facts"})),
 		make("p", {class: "now"}), make("p", {class: "reason"}), svg);
@@ -278,7 +285,7 @@ function showComm(card, c) {
 		c.state === "failed" ? "failed" : ""].filter(Boolean).join(" · "));
 	say(now, !r ? "no operation yet" : `${r.collective} #${r.number}, ${join(count(r.count))} × ${r.type}` +
 		(r.algorithm ? ` by ${r.algorithm}` : "") +
-		(r.runs ? `, running for ${duration(r.secondsAgo)}` : `, ended ${duration(r.secondsAgo)} ago`));
+		(r.runs && r.secondsAgo < 1 ? ", running" : r.runs ? `, running for ${duration(r.secondsAgo)}` : (r.secondsAgo < 1 ? ", ended just now" : `, ended ${duration(r.secondsAgo)} ago`)));
 	say(reason, c.reason);
 	const shape = picture(svg, c);
 	const states = c.devices.map((i, k) => `rank ${k} ${status.devices[i] ? status.devices[i].state : "gone"}`);
@@ -287,13 +294,14 @@ function showComm(card, c) {
 
 // ---- lines
 
-function smallest(v) { // 1, 2 or 5 times a power of ten that is not less
+// 1, 2 or 5 times a power of ten that is not less; of bytes a power of two.
+function smallest(v, binary) {
 	const p = 10 ** Math.floor(Math.log10(v));
-	return [1, 2, 5, 10].map((k) => k * p).find((x) => x >= v * 0.999);
+	return binary ? 2 ** Math.ceil(Math.log2(v)) : [1, 2, 5, 10].map((k) => k * p).find((x) => x >= v * 0.999);
 }
 
 // series: arrays of [x, y]; y from 0 (or, with log, from the least decade) to a round number.
-function chart(svg, series, {log, form, x0, x1, left, right, top, label}) {
+function chart(svg, series, {log, binary, form, x0, x1, left, right, top, label}) {
 	const W = svg.clientWidth || 480, H = 170, L = 6, R = 6, T = 10, B = 24;
 	const ys = series.flat().map((p) => p[1]).filter((v) => v !== null && (!log || v > 0));
 	const parts = [];
@@ -304,7 +312,7 @@ function chart(svg, series, {log, form, x0, x1, left, right, top, label}) {
 		return;
 	}
 	let lo = log ? 10 ** Math.floor(Math.log10(Math.min(...ys))) : 0;
-	let hi = top || (log ? 10 ** Math.ceil(Math.log10(Math.max(...ys) * 1.001)) : smallest(Math.max(...ys, 1e-9)));
+	let hi = top || (log ? 10 ** Math.ceil(Math.log10(Math.max(...ys) * 1.001)) : smallest(Math.max(...ys, 1e-9), binary));
 	if (hi <= lo)
 		hi = lo * 10 || 1;
 	const sy = (v) => T + (H - T - B) * (1 - (log ? Math.log(Math.max(v, lo) / lo) / Math.log(hi / lo) : (v - lo) / (hi - lo)));
@@ -357,7 +365,7 @@ function showLines() {
 	const span = Math.max(60000, points.length ? now - points[0][0] : 0);
 	const axis = {x0: now - span, x1: now, left: duration(span / 1000) + " ago", right: "now"};
 	const last = points[points.length - 1];
-	chart($("c-bytes"), [points.map((p) => [p[0], p[1]])], {...axis, form: rateForm,
+	chart($("c-bytes"), [points.map((p) => [p[0], p[1]])], {...axis, form: rateForm, binary: true,
 		label: last ? `Throughput over ${duration(span / 1000)}, now ${rateForm(last[1])}` : "Throughput: nothing yet"});
 	chart($("c-latency"), [points.map((p) => [p[0], p[3] || null]), points.map((p) => [p[0], p[4] || null])],
 		{...axis, log: true, form: timeForm,
