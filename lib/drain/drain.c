@@ -47,6 +47,8 @@ struct host {
 struct source {
 	struct source *next;
 	uint64_t device, incarnation;
+	uint64_t file_dev, file_inode;
+	bool over;	     /* another process of the device goes on in its file */
 	uint64_t lost_at_ns; /* the coordinator has lost the device; 0: no */
 	struct client_recorder *r;
 	struct flight_source s;
@@ -237,7 +239,7 @@ look_at(struct drain *d, struct source *s, struct err *err)
 	uint64_t now = clock_now_ns(), backed;
 	enum rc rc = RC_OK;
 
-	if (!s->near && now < s->read_at)
+	if (s->over || (!s->near && now < s->read_at))
 		return RC_OK;
 	s->read_at = now + REMOTE_MS * NS_PER_MS;
 	if (now >= s->renew_at && s->device && !s->lost_at_ns) {
@@ -267,6 +269,21 @@ find_source(struct drain *d, uint64_t device, uint64_t incarnation)
 	return s;
 }
 
+/* A device that was started again on its file goes on in its rings, so what was read of them is known. */
+static void
+go_on_from(struct drain *d, struct source *s)
+{
+	struct source *was = d->sources;
+
+	while (was && (was->over || !was->near || was->device != s->device ||
+		       was->file_dev != s->file_dev || was->file_inode != s->file_inode))
+		was = was->next;
+	if (!was || !s->near || s->file_inode == 0)
+		return;
+	memcpy(s->ring, was->ring, sizeof s->ring);
+	was->over = true;
+}
+
 /* One that cannot be opened now may be later. */
 static enum rc
 add_source(struct drain *d, const GpuSim__DeviceMetadata *meta, uint64_t incarnation,
@@ -291,6 +308,9 @@ add_source(struct drain *d, const GpuSim__DeviceMetadata *meta, uint64_t incarna
 	s->incarnation = incarnation;
 	s->s = client_recorder_source(s->r);
 	s->near = client_recorder_is_file(s->r);
+	s->file_dev = meta ? meta->memdev : 0;
+	s->file_inode = meta ? meta->meminode : 0;
+	go_on_from(d, s);
 	s->next = d->sources;
 	d->sources = s;
 	return RC_OK;
@@ -447,7 +467,7 @@ look_at_live(struct drain *d, struct err *err)
 	enum rc rc = RC_OK;
 
 	for (struct source *s = d->sources; s; s = s->next)
-		for (uint32_t i = 0; s->readable && i < s->h.nrings && rc == RC_OK; i++)
+		for (uint32_t i = 0; s->readable && !s->over && i < s->h.nrings && rc == RC_OK; i++)
 			if (s->ring[i].known &&
 			    flight_read_ring(&s->s, &s->h, i, &s->ring[i].head, NULL) == RC_OK)
 				rc = timeline_live(s->p, i, &s->ring[i].head, &s->host->clock,
