@@ -18,6 +18,9 @@
 /* As much as programs for GPUs take for granted; memory that is not allocated takes no place. */
 #define NCCL_MEM "4G"
 
+/* Records of a stream that its device keeps until --trace has read them. */
+#define TRACE_RECORDER "64K"
+
 /* Most arguments that options add to one daemon's command line. */
 enum { MAX_EXTRA = 24 + 2 * ARGS_MAX_KERNELS };
 
@@ -190,6 +193,8 @@ run_run(struct cli *cli, const struct args *a, struct err *err)
 	cfg.ndev_args = dev.n;
 	cfg.ncoord_args = coord.n;
 	if (a->trace) {
+		add(&dev, "--recorder", TRACE_RECORDER);
+		cfg.ndev_args = dev.n;
 		if (tracing_begin(a->trace, &tracing, err) != RC_OK)
 			return err->rc;
 		cfg.ready = tracing_ready;

@@ -1,8 +1,9 @@
 /*
  * Draining.
  *
- * Design notes. One thread. A turn looks at each recorder: where the file is on this host that costs two system calls for
- * a ring without news. The coordinator is asked for devices and events much less often, with a short deadline: one that does not
+ * Design notes. One thread. A turn looks at each recorder and copies what is new to a backlog, and writes a small part of the
+ * backlog as text: so rings are looked at again before they go round. Where the file is on this host a look costs one
+ * system call for a ring without news. The coordinator is asked for devices and events much less often, with a short deadline: one that does not
  * answer must not keep records from being read. Clocks are one a host, and are set again only when a much longer
  * baseline or a much smaller error is known, so that what is shown does not jump.
  */
@@ -17,16 +18,16 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "client/recorder.h"
+#include "drain/backlog.h"
 
-#define READ_MAX      2048u /* records at a time */
-#define PASSES	      16    /* of a ring in a turn */
-#define TIMEOUT_MS    500   /* of a request */
-#define ASK_MS	      200   /* between questions to the coordinator */
-#define AWAY_MS	      2000  /* after one that was not answered */
-#define HEADER_MS     200   /* between looks at a header: clocks and memory */
-#define REMOTE_MS     50    /* between looks at a recorder that is asked for */
-#define TRACE_MS      3000  /* devices record all steps for so long ... */
-#define RENEW_MS      500   /* ... and are told again after so long */
+#define TIMEOUT_MS    500  /* of a request */
+#define ASK_MS	      200  /* between questions to the coordinator */
+#define AWAY_MS	      2000 /* after one that was not answered */
+#define HEADER_MS     200  /* between looks at a header: clocks and memory */
+#define REMOTE_MS     50   /* between looks at a recorder that is asked for */
+#define TRACE_MS      3000 /* devices record all steps for so long ... */
+#define RENEW_MS      500  /* ... and are told again after so long */
+#define PIECES	      2	   /* of the backlog in a turn */
 #define IDLE_LEAST_MS 1
 #define IDLE_MOST_MS  16
 
@@ -68,7 +69,7 @@ struct drain {
 	uint64_t ask_at, event;
 	bool began; /* what comes now is new, so it is read from its beginning */
 	uint32_t idle_ms;
-	union flight_record room[READ_MAX];
+	struct backlog backlog;
 };
 
 static uint64_t
@@ -78,6 +79,15 @@ wall_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* Is it time for a question, which others have to answer? While records come fast it can wait a little. */
+static bool
+is_time(const struct drain *d, uint64_t due_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	return now >= due_ns && (d->backlog.n == 0 || now - due_ns >= PATIENCE_MS * NS_PER_MS);
 }
 
 /* ---- clocks */
@@ -180,25 +190,32 @@ first_record(struct drain *d, const struct source *s, const struct flight_ring *
 	return head - keeps;
 }
 
+/* Into the backlog, while there is room. */
 static enum rc
 read_records(struct drain *d, struct source *s, uint32_t i, struct err *err)
 {
 	struct source_ring *k = &s->ring[i];
 	uint64_t lost = 0, bad = 0, before;
-	size_t n;
 	enum rc rc = RC_OK;
 
-	for (unsigned pass = 0; pass < PASSES && rc == RC_OK; pass++) {
+	do {
+		struct piece *p = backlog_room(&d->backlog);
+
+		if (!p)
+			return err_set(err, RC_NOMEM, "out of memory");
 		before = k->next;
-		if (flight_read_records(&s->s, &s->h, i, &k->next, d->room, READ_MAX, &n, &lost,
-					&bad, NULL) != RC_OK)
+		rc = flight_read_records(&s->s, &s->h, i, &k->next, p->record, BACKLOG_PIECE, &p->n,
+					 &lost, &bad, NULL);
+		if (rc != RC_OK || p->n == 0) {
+			backlog_recycle(&d->backlog, p);
 			break;
-		rc = timeline_records(s->p, i, &k->head, &s->host->clock, d->room, n, err);
-		if (k->next - before < READ_MAX / 2)
-			break;
-	}
+		}
+		p->of = s;
+		p->ring = timeline_ring(i, &k->head);
+		backlog_add(&d->backlog, p);
+	} while (k->next - before > BACKLOG_PIECE / 2 && !backlog_is_full(&d->backlog));
 	timeline_lost(d->t, lost, bad);
-	return rc;
+	return RC_OK;
 }
 
 /* Give the processor away only while rings are far from going round. */
@@ -239,7 +256,7 @@ look_at(struct drain *d, struct source *s, struct err *err)
 	uint64_t now = clock_now_ns(), backed;
 	enum rc rc = RC_OK;
 
-	if (s->over || (!s->near && now < s->read_at))
+	if (s->over || (!s->near && !is_time(d, s->read_at)))
 		return RC_OK;
 	s->read_at = now + REMOTE_MS * NS_PER_MS;
 	if (now >= s->renew_at && s->device && !s->lost_at_ns) {
@@ -392,6 +409,25 @@ look_at_all(struct drain *d, struct err *err)
 	return rc;
 }
 
+/* So many pieces of the backlog into the trace. */
+static enum rc
+write_pieces(struct drain *d, size_t pieces, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	while (pieces-- > 0 && rc == RC_OK) {
+		struct piece *p = backlog_take(&d->backlog);
+		const struct source *s;
+
+		if (!p)
+			break;
+		s = p->of;
+		rc = timeline_records(s->p, &p->ring, &s->host->clock, p->record, p->n, err);
+		backlog_recycle(&d->backlog, p);
+	}
+	return rc;
+}
+
 static void
 free_drain(struct drain *d)
 {
@@ -407,6 +443,7 @@ free_drain(struct drain *d)
 		d->hosts = h->next;
 		free(h);
 	}
+	backlog_fini(&d->backlog);
 	gpusim_close(d->g);
 	free(d);
 }
@@ -449,13 +486,16 @@ drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err)
 	d->idle_ms = d->idle_ms ? 2 * d->idle_ms : IDLE_LEAST_MS;
 	if (d->idle_ms > IDLE_MOST_MS)
 		d->idle_ms = IDLE_MOST_MS;
-	if (clock_now_ns() >= d->ask_at) {
+	if (is_time(d, d->ask_at)) {
 		rc = ask(d, &told, &unanswered);
 		if (rc != RC_OK)
 			return err_set(err, rc, "%s", unanswered.text);
 	}
-	rc = look_at_all(d, err);
-	*idle_ms = d->idle_ms;
+	if (!backlog_is_full(&d->backlog))
+		rc = look_at_all(d, err);
+	if (rc == RC_OK)
+		rc = write_pieces(d, PIECES, err);
+	*idle_ms = d->backlog.n ? 0 : d->idle_ms;
 	return rc == RC_OK ? timeline_flush(d->t, err) : rc;
 }
 
@@ -485,6 +525,8 @@ drain_end(struct drain *d, struct timeline_sum *sum, struct err *err)
 	for (struct source *s = d->sources; s; s = s->next)
 		s->header_at = s->read_at = 0;
 	rc = look_at_all(d, err);
+	if (rc == RC_OK)
+		rc = write_pieces(d, SIZE_MAX, err);
 	if (rc == RC_OK)
 		rc = look_at_live(d, err);
 	ended = timeline_end(d->t, sum, rc == RC_OK ? err : NULL);

@@ -298,8 +298,21 @@ timeline_memory(struct timeline_process *p, const struct flight_header *h,
 
 /* ---- threads */
 
+struct timeline_ring
+timeline_ring(uint32_t index, const struct flight_ring *ring)
+{
+	struct timeline_ring r = {.index = index,
+				  .kind = ring->kind,
+				  .id = ring->id,
+				  .stream = ring->stream,
+				  .opened = ring->opened};
+
+	memcpy(r.name, ring->name, sizeof r.name);
+	return r;
+}
+
 static void
-name_track(struct track *k, const struct flight_ring *ring)
+name_track(struct track *k, const struct timeline_ring *ring)
 {
 	const char *kind = flight_ring_name(ring->kind);
 
@@ -352,10 +365,10 @@ track_lane(struct track *k, uint64_t begin_ticks)
 
 /* The ring's track; a new one when another stream has taken the ring. NULL: out of memory. */
 static struct track *
-find_track(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
+find_track(struct timeline_process *p, const struct timeline_ring *ring,
 	   const struct flight_clock *clock)
 {
-	struct track **at = &p->track[index % FLIGHT_RINGS_MAX];
+	struct track **at = &p->track[ring->index % FLIGHT_RINGS_MAX];
 
 	if (*at && (*at)->opened == ring->opened)
 		return *at;
@@ -467,11 +480,11 @@ timeline_history(struct timeline *t, const GpuSim__HistoryEvent *e)
 /* ---- records */
 
 enum rc
-timeline_records(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
+timeline_records(struct timeline_process *p, const struct timeline_ring *ring,
 		 const struct flight_clock *clock, const union flight_record *r, size_t n,
 		 struct err *err)
 {
-	struct track *k = find_track(p, index, ring, clock);
+	struct track *k = find_track(p, ring, clock);
 	enum rc rc = RC_OK;
 
 	if (!k)
@@ -505,7 +518,8 @@ enum rc
 timeline_live(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
 	      const struct flight_clock *clock, uint64_t now_ns, struct err *err)
 {
-	struct track *k = find_track(p, index, ring, clock);
+	const struct timeline_ring r = timeline_ring(index, ring);
+	struct track *k = find_track(p, &r, clock);
 	enum rc rc = RC_OK;
 
 	if (!k)

@@ -43,16 +43,24 @@ enum rc timeline_new(trace_write_fn *write, void *arg, uint64_t begin_ns, struct
 /* A device by its id, new or known; meta NULL: the coordinator. The timeline's. NULL: out of memory. */
 struct timeline_process *timeline_process(struct timeline *t, const GpuSim__DeviceMetadata *meta);
 
+/* What a timeline wants to know of a ring: its place in the area, and whose it is. */
+struct timeline_ring {
+	uint32_t index, kind;
+	uint64_t id, stream;
+	uint64_t opened; /* another number: another stream has taken the ring */
+	char name[16];
+};
+struct timeline_ring timeline_ring(uint32_t index, const struct flight_ring *ring);
+
 /*
  * timeline_records - the next records of a ring.
  *
- *	index, ring	which: its head tells the thread's name, and whether another took the ring
  *	clock		of the process's host
  *	r		n records; no mark is cut from its texts
  *
  * RC_NOMEM: some are missing.
  */
-enum rc timeline_records(struct timeline_process *p, uint32_t index, const struct flight_ring *ring,
+enum rc timeline_records(struct timeline_process *p, const struct timeline_ring *ring,
 			 const struct flight_clock *clock, const union flight_record *r, size_t n,
 			 struct err *err);
 

@@ -25,7 +25,6 @@ struct lane {
 /* A ring, as long as one stream has it. */
 struct track {
 	struct timeline_process *p;
-	uint32_t index;
 	uint64_t opened;
 	char name[64];
 	struct lane *lane;

@@ -134,14 +134,14 @@ static enum rc
 feed_until(struct feed *f, uint64_t ns, struct err *err)
 {
 	const struct world_ring *ring = f->ring;
+	const struct timeline_ring r = timeline_ring(ring->index, &ring->ring);
 	size_t from = f->at;
 
 	while (f->at < ring->nrecords &&
 	       (ring->record[f->at].kind == FLIGHT_TEXT ||
 		flight_time_ns(&f->of->clock, record_ticks(&ring->record[f->at])) <= ns))
 		f->at++;
-	return timeline_records(f->p, ring->index, &ring->ring, &f->of->clock, ring->record + from,
-				f->at - from, err);
+	return timeline_records(f->p, &r, &f->of->clock, ring->record + from, f->at - from, err);
 }
 
 static enum rc

@@ -376,7 +376,7 @@ static void
 test_bounds(void)
 {
 	const struct flight_clock clock = {.ticks = 0, .wall_ns = 1000, .ns_per_tick = 1};
-	const struct flight_ring ring = {.kind = FLIGHT_STREAM, .opened = 1};
+	const struct timeline_ring ring = {.kind = FLIGHT_STREAM, .opened = 1};
 	GpuSim__DeviceMetadata meta = GPU_SIM__DEVICE_METADATA__INIT;
 	GpuSim__DeviceId id = GPU_SIM__DEVICE_ID__INIT;
 	union flight_record r = {.step = {.kind = FLIGHT_WAIT, .comm = 1, .peer = 1}};
@@ -395,7 +395,7 @@ test_bounds(void)
 	for (uint64_t i = 0; i < 3 * TIMELINE_STEPS && rc == RC_OK; i++) {
 		r.step.begin = r.step.end = 10 + i;
 		r.step.seq = i;
-		rc = timeline_records(p, 0, &ring, &clock, &r, 1, &err);
+		rc = timeline_records(p, &ring, &clock, &r, 1, &err);
 	}
 	timeline_lost(t, 12, 3);
 	ok(rc == RC_OK && timeline_end(t, &sum, &err) == RC_OK && sum.lost == 12,
