@@ -10,9 +10,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -223,14 +225,41 @@ client_recorder_open(struct gpusim *g, const GpuSim__DeviceMetadata *meta,
 	return client_rc(rc);
 }
 
+/* The coordinator's lies beside its socket: a file of ours that begins as a recorder does. */
+static void
+open_beside(struct client_recorder *r, const char *address)
+{
+	char path[WIRE_NAME_MAX + 16], magic[sizeof FLIGHT_MAGIC - 1];
+	struct stat st;
+	int fd;
+
+	if (strncmp(address, "ipc://", 6) != 0)
+		return;
+	snprintf(path, sizeof path, "%.*s.recorder", WIRE_NAME_MAX, address + 6);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+	    memcmp(magic, FLIGHT_MAGIC, sizeof magic) == 0)
+		r->file = (struct flight_file){.fd = fd, .nbytes = (uint64_t)st.st_size};
+	else
+		close(fd);
+}
+
 enum gpusim_rc
 client_recorder_open_coordinator(struct gpusim *g, struct client_recorder **out)
 {
 	struct client_recorder *r = new_recorder(g, 0);
+	GpuSim__Reply *status;
 
 	if (!r)
 		return GPUSIM_NOMEM;
 	r->peer = g->coord;
+	if (client_status(g, &status) == GPUSIM_OK) {
+		open_beside(r, status->status->address);
+		wire_reply_free(status);
+	}
 	*out = r;
 	return GPUSIM_OK;
 }

@@ -24,7 +24,8 @@
 #define ASK_MS	      200  /* between questions to the coordinator */
 #define AWAY_MS	      2000 /* after one that was not answered */
 #define HEADER_MS     200  /* between looks at a header: clocks and memory */
-#define REMOTE_MS     50   /* between looks at a recorder that is asked for */
+#define REMOTE_MS     200  /* between looks at a recorder that is asked for */
+#define PATIENCE_MS   1000 /* so long a question waits while records come fast */
 #define TRACE_MS      3000 /* devices record all steps for so long ... */
 #define RENEW_MS      500  /* ... and are told again after so long */
 #define PIECES	      2	   /* of the backlog in a turn */
