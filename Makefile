@@ -290,6 +290,8 @@ check-sim: $(sim)
 $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_coord*.c) tests/unit/t_rendezvous.c): \
     $(BUILD)/obj/tests/unit/coord_harness.o
 
+$(BUILD)/unit/t_keep: $(BUILD)/obj/cmd/gpucoord/keep.o
+
 # Of libnccl those that need no CUDA.
 nccl_pure := $(patsubst %,$(BUILD)/obj/lib/nccl/%.o,algos config id log order)
 $(BUILD)/obj/tests/unit/t_nccl_%.o: house_cppflags += -Iinclude/nccl
