@@ -92,13 +92,13 @@ begin_stage(struct stage *st, const struct story *s, uint64_t room, const char *
 {
 	char mem[32];
 	const char *dev[] = {"--allow-inject", "--record", st->dir, "--data", "tcp://127.0.0.1:0"};
-	const char *coord[] = {"--allow-inject"};
+	const char *coord[] = {"--allow-inject", "--report-dir", "none"};
 	struct launch_config cfg = {.ndevices = (int)s->nprocs,
 				    .mem = mem,
 				    .dev_args = dev,
 				    .ndev_args = 3 + 2 * s->proc[0].by_tcp,
 				    .coord_args = coord,
-				    .ncoord_args = 1,
+				    .ncoord_args = 3,
 				    .say = replay_say};
 	enum rc rc = make_folder(st, wanted, err);
 

@@ -181,10 +181,13 @@ play(const struct args *a, const struct et_job *job, struct err *err)
 {
 	char mem[32];
 	const char *dev[] = {"--data", "tcp://127.0.0.1:0"};
+	const char *coord[] = {"--report-dir", "none"};
 	struct launch_config cfg = {.ndevices = (int)job->nranks,
 				    .mem = mem,
 				    .dev_args = dev,
 				    .ndev_args = a->transport == TRANSPORT_TCP ? 2 : 0,
+				    .coord_args = coord,
+				    .ncoord_args = 2,
 				    .say = replay_say};
 	struct et_config play = {.compute_scale = a->compute_scale, .stuck_ms = STUCK_MS};
 	struct gpusim_device *device = NULL;

@@ -157,6 +157,7 @@ add_missing(struct play *p, struct unit *u)
 		if (like->by_queue || like->parts)
 			continue;
 		o.rank = r;
+		o.number = 0;
 		o.proc = c->proc[r];
 		o.nin = o.nbefore = 0;
 		o.in_place = o.gaps = false;

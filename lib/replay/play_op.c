@@ -84,7 +84,7 @@ fill(struct play *p, const struct story_op *o, bool before, struct gpusim_addr a
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = p->s->with_data ? story_input(p->s, o, before, bytes, &why) : RC_NOTFOUND;
 	if (rc == RC_NOTFOUND) {
-		p->map->hollow += !before;
+		p->map->hollow += !before && o->number;
 		invent(o, bytes, n);
 		rc = RC_OK;
 	} else if (rc != RC_OK) {

@@ -38,8 +38,7 @@ number() { grep -oE "[0-9]+ $1" <<<"$output" | head -1 | cut -d' ' -f1; }
 
 @test "sends, receives and split communicators of NCCL" {
 	record 4 --nccl -- "$PROGRAMS/nccl_split"
-	replayed
-	run bounded gpuctl replay --json tape
+	run --separate-stderr bounded gpuctl replay --json tape
 	assert_status 0
 	[[ $output == *'"data":false,'*'"differ":0,'* ]] || fail "$output"
 }
