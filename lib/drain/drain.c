@@ -369,6 +369,17 @@ ask_devices(struct drain *d, enum rc *mine, struct err *err)
 	return RC_OK;
 }
 
+/* Does the coordinator's recorder tell the history? Its last moments can be read after its end. */
+static bool
+has_history(const struct drain *d)
+{
+	const struct source *s = d->sources;
+
+	while (s && (s->device != 0 || !s->readable))
+		s = s->next;
+	return s;
+}
+
 /* A coordinator that counts anew has lost its history. */
 static enum rc
 ask_events(struct drain *d, struct err *err)
@@ -392,7 +403,7 @@ ask(struct drain *d, enum rc *told, struct err *err)
 	enum rc mine = RC_OK;
 
 	*told = ask_devices(d, &mine, err);
-	if (*told == RC_OK && mine == RC_OK)
+	if (*told == RC_OK && mine == RC_OK && d->began && !has_history(d))
 		*told = ask_events(d, err);
 	d->ask_at = clock_now_ns() + (*told == RC_OK ? ASK_MS : AWAY_MS) * NS_PER_MS;
 	return mine;
@@ -472,6 +483,8 @@ drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drai
 		free_drain(d);
 		return rc;
 	}
+	if (has_history(d))
+		timeline_events(d->t);
 	gpusim_set_timeout_ms(d->g, TIMEOUT_MS);
 	d->began = true;
 	*out = d;

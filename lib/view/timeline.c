@@ -419,29 +419,6 @@ put_mark(struct trace_out *o, const struct flight_mark *m, const char *text)
 		trace_text(o, "result", rc_name((enum rc)m->result));
 }
 
-static enum rc
-write_mark(struct track *k, const struct flight_clock *clock, const union flight_record *r,
-	   size_t n, size_t i, struct err *err)
-{
-	const struct flight_mark *m = &r[i].mark;
-	uint64_t at = timeline_ns(k->p->t, clock, m->at);
-	char text[TRACE_TEXT];
-
-	/* The history tells of events by itself. */
-	if (timeline_before(k->p->t, clock, m->at) || m->what == FLIGHT_MARK_EVENT)
-		return RC_OK;
-	if (k->nlanes == 0 && !add_lane(k))
-		return err_set(err, RC_NOMEM, "out of memory");
-	flight_text(r, n, i, text, sizeof text);
-	begin_instant(k->p->t, k->p->pid, k->lane[0].tid, at, is_grave(m->what) ? "p" : "t");
-	trace_text(&k->p->t->out, "name", flight_mark_name(m->what));
-	trace_text(&k->p->t->out, "cat", "mark");
-	trace_args(&k->p->t->out);
-	put_mark(&k->p->t->out, m, text);
-	trace_end(&k->p->t->out);
-	return RC_OK;
-}
-
 /* "COMM_FAILED" as users know it: "comm-failed". */
 static void
 history_name(int kind, char *out, size_t room)
@@ -452,6 +429,39 @@ history_name(int kind, char *out, size_t room)
 	snprintf(out, room, "%s", v ? v->name : "event");
 	for (; *out; out++)
 		*out = *out == '_' ? '-' : (char)tolower((unsigned char)*out);
+}
+
+static enum rc
+write_mark(struct track *k, const struct flight_clock *clock, const union flight_record *r,
+	   size_t n, size_t i, struct err *err)
+{
+	const struct flight_mark *m = &r[i].mark;
+	uint64_t at = timeline_ns(k->p->t, clock, m->at);
+	bool event = m->what == FLIGHT_MARK_EVENT;
+	char text[TRACE_TEXT], name[48];
+
+	if (timeline_before(k->p->t, clock, m->at) || (event && !k->p->t->events))
+		return RC_OK;
+	if (k->nlanes == 0 && !add_lane(k))
+		return err_set(err, RC_NOMEM, "out of memory");
+	flight_text(r, n, i, text, sizeof text);
+	begin_instant(k->p->t, k->p->pid, k->lane[0].tid, at,
+		      event		  ? "g"
+		      : is_grave(m->what) ? "p"
+					  : "t");
+	history_name((int)m->value, name, sizeof name);
+	trace_text(&k->p->t->out, "name", event ? name : flight_mark_name(m->what));
+	trace_text(&k->p->t->out, "cat", event ? "history" : "mark");
+	trace_args(&k->p->t->out);
+	put_mark(&k->p->t->out, m, text);
+	trace_end(&k->p->t->out);
+	return RC_OK;
+}
+
+void
+timeline_events(struct timeline *t)
+{
+	t->events = true;
 }
 
 void

@@ -72,8 +72,10 @@ enum rc timeline_live(struct timeline_process *p, uint32_t index, const struct f
 void timeline_memory(struct timeline_process *p, const struct flight_header *h,
 		     const struct flight_clock *clock);
 
-/* An event of the coordinator's history. */
+/* An event of the coordinator's history. Its recorder has them as well, and those are left out, unless timeline_events says
+ * that nobody calls this. */
 void timeline_history(struct timeline *t, const GpuSim__HistoryEvent *e);
+void timeline_events(struct timeline *t);
 
 /* Records that were overwritten before they were read, and some that made no sense. */
 void timeline_lost(struct timeline *t, uint64_t lost, uint64_t bad);

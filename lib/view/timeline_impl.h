@@ -78,6 +78,7 @@ struct timeline {
 	struct flows flows;
 	uint32_t *count; /* chunks to and from each rank, of the operation at hand */
 	size_t ncounts;
+	bool events; /* the coordinator's recorder tells the history */
 	uint64_t lost, bad, steps_given_up;
 };
 
