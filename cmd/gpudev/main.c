@@ -19,7 +19,7 @@
 #include "dev/device.h"
 #include "dev/kernel.h"
 #include "dev/load.h"
-#include "dev/recording.h"
+#include "dev/device_recorder.h"
 #include "dev/taping.h"
 #include "grpc/server.h"
 #include "mem/sweep.h"

@@ -24,7 +24,7 @@ record(struct device *d, const struct device_config *cfg)
 	char line[sizeof(struct err) + 64];
 	struct err err;
 
-	if (recording_open(&d->recording, d->mem, cfg->nrecords, &who, &err) == RC_OK)
+	if (device_recorder_open(&d->recorder, d->mem, cfg->nrecords, &who, &err) == RC_OK)
 		return;
 	snprintf(line, sizeof line, "nothing is recorded: %s", err.text);
 	if (cfg->say)
@@ -97,9 +97,9 @@ device_new(const struct device_config *cfg, struct device **out, struct err *err
 		d->env.xport = d->xport;
 		d->env.held = &d->held;
 		d->env.inject = d->inject;
-		d->env.flight = d->recording.flight;
+		d->env.flight = d->recorder.flight;
 		if (d->inject)
-			d->inject->recording = &d->recording;
+			d->inject->recorder = &d->recorder;
 		d->env.tell = cfg->tell;
 		d->env.tape = cfg->tape;
 		rc = streams_new(&d->env, &d->streams, err);
@@ -139,7 +139,7 @@ device_end(struct device *d)
 	event_table_free(d->env.events);
 	snapshots_free(d->snapshots);
 	leases_free(d->leases);
-	recording_close(&d->recording);
+	device_recorder_close(&d->recorder);
 	devmem_close(d->mem, d->mem_fate);
 	protocol_free(d->protocol);
 	pthread_mutex_destroy(&d->feed_lock);
@@ -263,8 +263,8 @@ device_report(struct device *d, struct cmdq_report *out)
 void
 device_beat(struct device *d, int64_t offset_ns, uint64_t error_ns)
 {
-	flight_offset(d->recording.flight, offset_ns, error_ns);
-	flight_beat(d->recording.flight, devmem_used(d->mem, NULL),
+	flight_offset(d->recorder.flight, offset_ns, error_ns);
+	flight_beat(d->recorder.flight, devmem_used(d->mem, NULL),
 		    devmem_max(d->mem) - devmem_min(d->mem));
 }
 

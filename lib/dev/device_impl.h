@@ -13,7 +13,7 @@
 #include "dev/lease.h"
 #include "dev/program.h"
 #include "dev/protocol.h"
-#include "dev/recording.h"
+#include "dev/device_recorder.h"
 #include "dev/stream.h"
 #include "net/net.h"
 
@@ -45,7 +45,7 @@ struct device {
 	struct devmem *mem;
 	struct xport *xport;
 	struct program_env env;
-	struct recording recording;
+	struct device_recorder recorder;
 	struct streams *streams;
 	struct cmdqs *cmdqs;
 	struct leases *leases;

@@ -55,7 +55,7 @@ record(struct injector *i, const struct program *p, const struct inject_point *a
 		m.seq = at->op;
 		m.step = at->step;
 	}
-	recording_mark(i->recording, &m, line);
+	device_recorder_mark(i->recorder, &m, line);
 }
 
 static bool

@@ -6,7 +6,7 @@
 
 #include "dev/inject.h"
 #include "dev/program.h"
-#include "dev/recording.h"
+#include "dev/device_recorder.h"
 
 #define INJECT_SOON 8 /* faults of the process that wait for the answer to have left */
 
@@ -15,7 +15,7 @@ struct injector {
 	struct xport *xport;
 	struct tape *tape; /* where faults are recorded, or NULL */
 	void (*say)(const char *line);
-	struct recording *recording;	       /* or NULL */
+	struct device_recorder *recorder;      /* or NULL */
 	struct gpusim_fault soon[INJECT_SOON]; /* lock: the table's */
 	unsigned nsoon;
 };

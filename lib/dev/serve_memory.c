@@ -38,13 +38,13 @@ static void
 record(struct device *d, enum flight_copy_kind what, uint64_t addr, uint64_t nbytes, uint64_t begin,
        enum rc rc)
 {
-	recording_copy(&d->recording,
-		       &(struct flight_copy){.what = (uint8_t)what,
-					     .result = (uint8_t)rc,
-					     .begin = begin,
-					     .dst = what == FLIGHT_COPY_IN ? addr : 0,
-					     .src = what == FLIGHT_COPY_IN ? 0 : addr,
-					     .nbytes = nbytes});
+	device_recorder_copy(&d->recorder,
+			     &(struct flight_copy){.what = (uint8_t)what,
+						   .result = (uint8_t)rc,
+						   .begin = begin,
+						   .dst = what == FLIGHT_COPY_IN ? addr : 0,
+						   .src = what == FLIGHT_COPY_IN ? 0 : addr,
+						   .nbytes = nbytes});
 }
 
 static void
@@ -62,12 +62,12 @@ serve_malloc(struct device *d, struct rpc_call *call, const GpuSim__Request *req
 			devmem_free(d->mem, r.addr, NULL);
 	}
 	if (rc == RC_NOMEM)
-		recording_mark(&d->recording,
-			       &(struct flight_mark){.what = FLIGHT_MARK_NOMEM,
-						     .result = (uint8_t)rc,
-						     .value = req->malloc->nbytes,
-						     .client = req->clientid},
-			       err.text);
+		device_recorder_mark(&d->recorder,
+				     &(struct flight_mark){.what = FLIGHT_MARK_NOMEM,
+							   .result = (uint8_t)rc,
+							   .value = req->malloc->nbytes,
+							   .client = req->clientid},
+				     err.text);
 	if (rc != RC_OK) {
 		err_prefix(&err, "device %016" PRIx64, d->id);
 		advise(d, req->malloc->nbytes, &err);

@@ -148,7 +148,7 @@ record(struct device *d, enum flight_mark_kind what, uint64_t comm, uint32_t epo
 {
 	struct flight_mark m = {.what = (uint8_t)what, .epoch = epoch, .comm = comm, .rank = rank};
 
-	recording_mark(&d->recording, &m, why);
+	device_recorder_mark(&d->recorder, &m, why);
 }
 
 /* One action; an answer frees nothing yet. An outcome that is due is left in *due. */

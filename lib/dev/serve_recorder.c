@@ -16,8 +16,8 @@ serve_recorder(struct device *d, struct rpc_call *call)
 	void *bytes = NULL;
 	enum rc rc = RC_OK;
 
-	recording_trace(&d->recording, m->tracems);
-	if (!d->recording.flight)
+	device_recorder_trace(&d->recorder, m->tracems);
+	if (!d->recorder.flight)
 		rc = err_set(&err, RC_NOTFOUND, "device %016" PRIx64 " does not record", d->id);
 	else if (m->nbytes > WIRE_BULK_MAX)
 		rc = err_set(&err, RC_INVAL, "%" PRIu32 " bytes in one message, at most %u",

@@ -87,6 +87,7 @@ installed() {
 @test "gpusim(7): the same" { run_examples "$ROOT/man/gpusim.7" 3; }
 @test "gpusim-algorithms(7): the same" { run_examples "$ROOT/man/gpusim-algorithms.7" 3; }
 @test "gpusim-launch(7): the same" { run_examples "$ROOT/man/gpusim-launch.7" 2; }
+@test "gpusim-recorder(7): the same" { run_examples "$ROOT/man/gpusim-recorder.7" 2; }
 @test "gpusim-log(7): the same" { run_examples "$ROOT/man/gpusim-log.7" 3; }
 @test "gpusim-nccl(7): the same" {
 	command -v g++ >/dev/null || skip 'no g++ (./setup --dev)'

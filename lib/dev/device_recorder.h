@@ -1,19 +1,19 @@
 /*
- * recording.h - a device's flight recorder: its area in the memory file, and the ring of the device's service, which any
+ * device_recorder.h - a device's flight recorder: its area in the memory file, and the ring of the device's service, which any
  * thread writes to: clients' copies, and marks of what happened. Streams and queues have rings of their own
  * (xport/progress.h).
  *
  * NULL, and one that is off, are legal everywhere. Thread-safe.
  */
-#ifndef DEV_RECORDING_H
-#define DEV_RECORDING_H
+#ifndef DEV_DEVICE_RECORDER_H
+#define DEV_DEVICE_RECORDER_H
 
 #include <pthread.h>
 
 #include "mem/devmem.h"
 #include "xport/progress.h"
 
-struct recording {
+struct device_recorder {
 	struct devmem *mem;
 	struct flight *flight; /* NULL: off */
 	const void *area;
@@ -29,18 +29,18 @@ struct recording {
  *
  * RC_NOMEM, RC_FAILED: there is no room; it is off then.
  */
-enum rc recording_open(struct recording *r, struct devmem *mem, uint32_t nrecords,
-		       const struct flight_identity *who, struct err *err);
+enum rc device_recorder_open(struct device_recorder *r, struct devmem *mem, uint32_t nrecords,
+			     const struct flight_identity *who, struct err *err);
 
 /* All others have given their rings back. */
-void recording_close(struct recording *r);
+void device_recorder_close(struct device_recorder *r);
 
-void recording_mark(struct recording *r, const struct flight_mark *m, const char *text);
+void device_recorder_mark(struct device_recorder *r, const struct flight_mark *m, const char *text);
 
 /* A copy of a client has ended, which began at these ticks. */
-void recording_copy(struct recording *r, const struct flight_copy *c);
+void device_recorder_copy(struct device_recorder *r, const struct flight_copy *c);
 
 /* Record all steps for so long from now on. */
-void recording_trace(struct recording *r, uint32_t ms);
+void device_recorder_trace(struct device_recorder *r, uint32_t ms);
 
 #endif

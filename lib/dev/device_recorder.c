@@ -1,12 +1,12 @@
-#include "dev/recording.h"
+#include "dev/device_recorder.h"
 
 #include <unistd.h>
 
 #include "base/clock.h"
 
 enum rc
-recording_open(struct recording *r, struct devmem *mem, uint32_t nrecords,
-	       const struct flight_identity *who, struct err *err)
+device_recorder_open(struct device_recorder *r, struct devmem *mem, uint32_t nrecords,
+		     const struct flight_identity *who, struct err *err)
 {
 	uint32_t n = nrecords ? UINT32_C(1) << (31 - __builtin_clz(nrecords)) : 0;
 	void *area = NULL;
@@ -22,17 +22,17 @@ recording_open(struct recording *r, struct devmem *mem, uint32_t nrecords,
 	pthread_mutex_init(&r->lock, NULL);
 	recorder_init(&r->service);
 	recorder_open(&r->service, r->flight, FLIGHT_SERVICE, 0, 0, 0, "service");
-	recording_mark(
+	device_recorder_mark(
 	    r, &(struct flight_mark){.what = FLIGHT_MARK_START, .value = (uint64_t)getpid()}, NULL);
 	return rc;
 }
 
 void
-recording_close(struct recording *r)
+device_recorder_close(struct device_recorder *r)
 {
 	if (!r->mem)
 		return;
-	recording_mark(r, &(struct flight_mark){.what = FLIGHT_MARK_END}, NULL);
+	device_recorder_mark(r, &(struct flight_mark){.what = FLIGHT_MARK_END}, NULL);
 	recorder_close(&r->service);
 	flight_close(r->flight);
 	pthread_mutex_destroy(&r->lock);
@@ -40,7 +40,7 @@ recording_close(struct recording *r)
 }
 
 void
-recording_mark(struct recording *r, const struct flight_mark *m, const char *text)
+device_recorder_mark(struct device_recorder *r, const struct flight_mark *m, const char *text)
 {
 	if (!r || !r->flight)
 		return;
@@ -50,7 +50,7 @@ recording_mark(struct recording *r, const struct flight_mark *m, const char *tex
 }
 
 void
-recording_copy(struct recording *r, const struct flight_copy *c)
+device_recorder_copy(struct device_recorder *r, const struct flight_copy *c)
 {
 	if (!r || !r->flight)
 		return;
@@ -61,7 +61,7 @@ recording_copy(struct recording *r, const struct flight_copy *c)
 }
 
 void
-recording_trace(struct recording *r, uint32_t ms)
+device_recorder_trace(struct device_recorder *r, uint32_t ms)
 {
 	uint64_t ticks = (uint64_t)((unsigned __int128)ticks_hz() * ms / 1000);
 
