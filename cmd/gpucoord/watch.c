@@ -20,7 +20,7 @@
 #define OBSERVE_MS 2000
 #define RATES_NS   NS_PER_SEC /* rates are over at least so long, if somebody looks for so long */
 #define BEFORE_NS  (60 * NS_PER_SEC)
-#define RECORDS	   8 /* of each ring: for the operation that ended last */
+#define RECORDS	   64 /* of each ring: for the operation that ended last */
 
 enum what { STATUS, TRACE };
 

@@ -5,6 +5,7 @@ Actions, one after the other:
     wait=JS         until the expression is true, at most $PAGE_PATIENCE seconds (20)
     print=JS        the expression's value
     shot=FILE       a PNG of the whole page
+    view=FILE       a PNG of what the window shows
     size=WxH        of the window; a width below 500 counts as a phone
     scheme=dark     or light: prefers-color-scheme
     key=CODE        press a key, such as Tab or p
@@ -18,10 +19,12 @@ import base64
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from urllib.parse import urlsplit
 
 PATIENCE = float(os.environ.get("PAGE_PATIENCE", "20"))
@@ -104,12 +107,30 @@ def wait(browser, expression):
     return True
 
 
-def shoot(browser, path):
-    size = browser.call("Page.getLayoutMetrics")["cssContentSize"]
+def deflate(png):
+    """The same picture, packed as tightly as deflate can."""
+    at, out, data = 8, [], b""
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        body = png[at + 8:at + 8 + length]
+        at += 12 + length
+        if kind == b"IDAT":
+            data += body
+            continue
+        if kind == b"IEND":
+            out.append((b"IDAT", zlib.compress(zlib.decompress(data), 9)))
+        out.append((kind, body))
+    return png[:8] + b"".join(struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in out)
+
+
+def shoot(browser, path, whole):
+    size = browser.call("Page.getLayoutMetrics")["cssContentSize" if whole else "cssLayoutViewport"]
+    if not whole:
+        size = {"width": size["clientWidth"], "height": size["clientHeight"]}
     clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
     png = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
     with open(path, "wb") as f:
-        f.write(base64.b64decode(png))
+        f.write(deflate(base64.b64decode(png)))
 
 
 def press(browser, code):
@@ -126,7 +147,9 @@ def act(browser, action):
     if kind == "print":
         print(browser.evaluate(value), flush=True)
     elif kind == "shot":
-        shoot(browser, value)
+        shoot(browser, value, True)
+    elif kind == "view":
+        shoot(browser, value, False)
     elif kind == "size":
         w, h = (int(x) for x in value.split("x"))
         browser.call("Emulation.setDeviceMetricsOverride", width=w, height=h, deviceScaleFactor=1, mobile=w < 500)

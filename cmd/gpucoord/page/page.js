@@ -7,6 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const KEEP_POINTS = 600;
 const GAP_MS = 5000; // between two points: nobody looked meanwhile
 
+const recents = new Map(); // what each communicator did last, as long as nothing newer is known
 let status = null, points = [], training = [], paused = false, heard = 0;
 
 // ---- elements
@@ -277,6 +278,11 @@ function commCard() {
 }
 
 function showComm(card, c) {
+	const key = c.id + "." + c.epoch;
+	c.recent = c.recent || recents.get(key) || null;
+	recents.set(key, c.recent);
+	if (c.recent && c.state === "failed")
+		c.recent.runs = false;
 	const [header, now, reason, svg] = card.children, r = c.recent;
 	card.dataset.state = c.state === "failed" ? "failed" : "well";
 	say(header.firstChild, `Communicator ${c.id}`);

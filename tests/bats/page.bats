@@ -1,0 +1,170 @@
+# The live page: what it serves, whom it refuses, and what a real browser makes of it while devices die.
+# shellcheck disable=SC2016,SC2030,SC2031
+load helper
+
+# get PATH [HEADER] - the answer, head and body
+get() {
+	local fd
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT" || return
+	printf 'GET %s HTTP/1.1\r\n%s\r\n\r\n' "$1" "${2:-Host: localhost}" >&"$fd"
+	timeout 20 cat <&"$fd"
+	exec {fd}>&-
+}
+body() { get "$@" | LC_ALL=C sed '1,/^\r$/d'; }
+answers() { [[ $(get "$1") == 'HTTP/1.1 200 '* ]]; }
+
+# coordinator - one with a page; sets PORT
+coordinator() {
+	export GPUSIM_COORD=ipc://$T/coord
+	background gpucoord --listen "$GPUSIM_COORD" --state none --http 127.0.0.1:0 --report-dir none 2>said
+	wait_until 10 grep -q 'live page at http' said
+	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said)
+	COORD=$PID
+}
+
+# cluster N - that, and N devices; sets DEVICES
+cluster() {
+	local k
+	coordinator
+	DEVICES=()
+	for ((k = 0; k < $1; k++)); do
+		background gpudev --listen "ipc://$T/dev$k" --ordinal "$k" -m 16M --mem-scratch "$T/mem$k"
+		DEVICES+=("$PID")
+	done
+	wait_until 20 has_devices "$1"
+}
+has_devices() { [ "$(gpuctl devices 2>/dev/null | awk '$1 ~ /^[0-9]+$/' | wc -l)" -eq "$1" ]; }
+
+# browse ACTION... - open the page in a browser; fails when it complains of anything
+browse() { PAGE_PATIENCE=$((10 * PATIENCE)) bounded "$ROOT/tests/e2e/browser.py" "http://127.0.0.1:$PORT/" "$@"; }
+browser() {
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || skip 'there is no chromium here'
+}
+
+@test "page: one file, and a policy that lets nothing else in; whose name is not ours is refused" {
+	coordinator
+	get / >whole
+	grep -q "^Content-Security-Policy: default-src 'none'; script-src 'nonce-" whole
+	grep -q '^X-Content-Type-Options: nosniff' whole
+	local nonce
+	nonce=$(sed -n "s/.*script-src 'nonce-\([^']*\)'.*/\1/p" whole)
+	(($(grep -c "nonce=\"$nonce\"" whole) == 2))
+	[[ $(get / | sed -n "s/.*script-src 'nonce-\([^']*\)'.*/\1/p") != "$nonce" ]]
+	run ! grep -E '(src|href)="?https?:|@import|url\(' whole
+	for host in evil.example 127.0.0.1.evil.example 10.1.2.3 ''; do
+		run get / "Host: $host"
+		assert_match '^HTTP/1.1 421 '
+	done
+	for host in localhost "localhost:$PORT" 127.0.0.1 "127.0.0.1:$PORT" '[::1]:9' "X: no host"; do
+		[[ $host == X* ]] || host="Host: $host"
+		run get /status.json "$host"
+		assert_match '^HTTP/1.1 200 '
+	done
+	background gpucoord --listen "ipc://$T/c2" --state none --http 127.0.0.1:0 --http-host gpus.lan,b 2>said2
+	wait_until 10 grep -q 'live page' said2
+	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said2)
+	run get / 'Host: gpus.lan:80'
+	assert_match '^HTTP/1.1 200 '
+}
+
+@test "page: status.json and trace.json are JSON, and say what gpuctl says" {
+	cluster 2
+	printf '1 2\n3 4\n' | bounded gpuctl allreduce
+	body /status.json >s.json
+	body /trace.json >t.json
+	body '/trace.json?last=all' >a.json
+	python3 - <<-END
+		import json
+		s, t, a = (json.load(open(f)) for f in ("s.json", "t.json", "a.json"))
+		assert s["format"] == 1 and [d["index"] for d in s["devices"]] == [0, 1]
+		assert [d["pid"] for d in s["devices"]] == [${DEVICES[0]}, ${DEVICES[1]}]
+		assert s["pid"] == $COORD and s["culprit"] == "" and s["events"][0]["kind"] == "started"
+		assert {d["state"] for d in s["devices"]} == {"free"}
+		assert any(e["ph"] == "X" and e["name"].startswith("allreduce") for e in a), a
+	END
+	run get '/trace.json?last=nonsense'
+	assert_match '^HTTP/1.1 400 '
+	assert_match "last=.*nonsense"
+}
+
+@test "page: events have a limit of listeners, and strangers keep nobody off" {
+	local fd fds=() i
+	cluster 1
+	for ((i = 0; i < 16; i++)); do
+		exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+		printf 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n' >&"$fd"
+		read -r -t $((10 * PATIENCE)) -u "$fd" line
+		[[ $line == 'HTTP/1.1 200 '* ]]
+		fds+=("$fd")
+	done
+	run get /events
+	assert_match '^HTTP/1.1 503 '
+	for ((i = 0; i < 200; i++)); do # who say nothing, a letter, or garbage
+		exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+		((i % 3)) || printf '\377\376garbage\n\n' >&"$fd" || true
+		((i % 3 != 1)) || printf G >&"$fd"
+		fds+=("$fd")
+	done
+	wait_until 10 answers /status.json
+	run bounded gpuctl devices
+	assert_status 0
+	for fd in "${fds[@]}"; do exec {fd}>&-; done
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT" # when they have gone, there is room again
+	wait_until 10 events_begin
+	exec {fd}>&-
+	((i == 200))
+}
+events_begin() {
+	local fd line
+	exec {fd}<>"/dev/tcp/127.0.0.1/$PORT"
+	printf 'GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n' >&"$fd"
+	read -r -t 10 -u "$fd" line
+	exec {fd}>&-
+	[[ $line == 'HTTP/1.1 200 '* ]]
+}
+
+@test "page: in a browser: devices, a killed one turns red, by keyboard, dark and on a phone" {
+	browser
+	cluster 3
+	browse 'wait=document.querySelectorAll("#device-rows tr[data-state=free]").length === 3' \
+		'wait=document.getElementById("link").dataset.state === "live"' \
+		'wait=/joined/.test(document.getElementById("events").textContent)' \
+		'key=Tab' 'wait=document.activeElement.getAttribute("href") === "#devices"' \
+		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "true"' \
+		'key=p' 'wait=document.getElementById("pause").getAttribute("aria-pressed") === "false"' \
+		"run=kill -KILL ${DEVICES[1]}" \
+		'wait=document.querySelector("#device-rows tr[data-state=gone], #device-rows tr[data-state=lost]")' \
+		'wait=document.querySelector("#device-rows tr[data-state=lost] .badge").textContent === "lost"' \
+		'print=document.querySelector("tr[data-state=lost]").textContent' \
+		'print=getComputedStyle(document.querySelector("tr[data-state=lost] .badge")).color' \
+		scheme=dark 'print=getComputedStyle(document.documentElement).backgroundColor' \
+		size=390x844 'print=document.documentElement.scrollWidth' "shot=$T/phone.png" >told
+	mapfile -t told <told
+	[[ ${told[0]} == *"${DEVICES[1]}"* ]]
+	assert_equal "${told[1]}" 'rgb(201, 32, 26)'
+	assert_equal "${told[2]}" 'rgb(13, 17, 23)'
+	((told[3] <= 390))
+	[ -s phone.png ]
+}
+
+@test "page: in a browser: a training's curve, its ring, and the one that all wait for" {
+	browser
+	background gpuctl run -n 4 --http 127.0.0.1:0 -- mnist-train --data "$ROOT/tests/data/digits.csv.gz" \
+		--layers 784,256,10 --batch 16 --epochs 100000 --algo ring >out 2>said
+	wait_until 20 grep -q 'live page at http' said
+	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said)
+	wait_until 20 grep -q 'epoch 3/' out
+	local pid
+	pid=$(body /status.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["devices"][2]["pid"])')
+	browse 'wait=!document.getElementById("training").hidden' \
+		'wait=document.querySelector("#c-loss .l").getAttribute("d").length > 10' \
+		'wait=document.querySelectorAll(".card svg .node").length === 4' \
+		'wait=document.querySelector(".card svg").getAttribute("aria-label").includes("as a ring")' \
+		'wait=points.length > 0 && points[points.length - 1][1] > 0' \
+		"run=kill -STOP $pid" \
+		'wait=document.querySelector("#device-rows tr:nth-child(3)").dataset.state === "stopped"' \
+		'wait=document.getElementById("culprit").textContent.includes("device 2")' \
+		'wait=document.querySelectorAll(".card svg path.wait.blame").length > 0' \
+		"run=kill -CONT $pid" \
+		'wait=document.getElementById("culprit").hidden'
+}
