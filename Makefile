@@ -26,6 +26,7 @@ api_libs       := $(nng_libs) -lprotobuf-c -lz -lm
 house_libs     := $(api_libs) -ldl
 image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
+curses_libs    := $(or $(shell pkg-config --libs ncurses 2>/dev/null),-lncurses)
 http_libs      := -lmicrohttpd
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -182,17 +183,18 @@ $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_o
 	$(call link,$^ -lm)
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
-$(BUILD)/e2e/deadly: extra_libs := -lcjson
+$(BUILD)/e2e/deadly: extra_libs := -lcjson $(curses_libs)
 # A script starts gpuctl often, and most of such a process is its loading: so it is linked statically, where there are
 # archives of all that it needs. STATIC=0: not so.
 archive = $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a))
-gpuctl_libs := $(patsubst -l%,%,$(nng_libs)) protobuf-c z m c
+gpuctl_libs := $(patsubst -l%,%,$(nng_libs) $(filter -l%,$(curses_libs))) protobuf-c z m c
 STATIC ?= $(if $(SAN),0,$(if $(filter $(words $(gpuctl_libs)),$(words $(foreach l,$(gpuctl_libs),$(call archive,$l)))),1,0))
 ifeq ($(STATIC),1)
 # ld warns of getaddrinfo: a static program asks files and DNS itself, and loads libraries for other sources of names.
 $(BUILD)/bin/gpuctl: private house_ldflags += -static \
     $(if $(shell $(LD) --help | grep -e --no-warnings),-Wl$(comma)--no-warnings)
 endif
+$(BUILD)/bin/gpuctl: extra_libs := $(curses_libs)
 $(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs) $(http_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:

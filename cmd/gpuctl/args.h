@@ -32,7 +32,10 @@ struct args {
 	enum gpusim_dtype dtype; /* of --type or --raw; f64 */
 	bool typed;		 /* one of them was given */
 	enum gpusim_redop redop;
-	bool async, streaming, raw, all, json, list, simulate, follow, rewrite, allow_inject, nccl;
+	bool async, streaming, raw, all, json, batch, once, watch, list, simulate, follow, rewrite,
+	    allow_inject, nccl;
+	uint64_t times;	      /* tables of top; 0: no end */
+	uint32_t interval_ms; /* from one look to the next */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline, *plot;
 	const char *kinds; /* of faults, with commas */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +90,17 @@ cli_end(struct cli *cli, struct err *err)
 		log_line(LOG_ERROR, "%s%s%s", verb ? verb : "", verb ? ": " : "", err->text);
 	gpusim_close(cli->g);
 	_exit(status);
+}
+
+void
+cli_end_if_deserted(void)
+{
+	struct pollfd p = {STDOUT_FILENO, 0, 0};
+
+	if (fflush(stdout) == 0 && (poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR)))
+		return;
+	signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
 }
 
 int

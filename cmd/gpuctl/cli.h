@@ -34,6 +34,9 @@ enum rc cli_comm(struct cli *cli, uint64_t id, struct gpusim_comm **out, struct 
 enum rc cli_named_comm(struct cli *cli, const struct args *a, struct gpusim_comm **out,
 		       struct err *err);
 
+/* For verbs that go on: flush standard output, and end as a filter in a pipe does if its reader has gone. */
+void cli_end_if_deserted(void);
+
 /* Whether a word has the shape of a device's index or id. */
 int cli_is_device(const char *word, size_t len);
 

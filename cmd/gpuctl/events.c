@@ -1,11 +1,8 @@
 /* gpuctl events - the history. */
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -60,18 +57,6 @@ print(const struct gpusim_history_event *v, size_t n, const struct args *a)
 		puts(n ? "]" : "[]");
 }
 
-/* Our reader has gone: end as a filter in a pipe does. */
-static void
-end_if_deserted(void)
-{
-	struct pollfd p = {STDOUT_FILENO, 0, 0};
-
-	if (fflush(stdout) == 0 && (poll(&p, 1, 0) <= 0 || !(p.revents & POLLERR)))
-		return;
-	signal(SIGPIPE, SIG_DFL);
-	raise(SIGPIPE);
-}
-
 /* The next events. Waits for a coordinator that is away: if it is started again, it has the history. */
 static enum rc
 next(struct cli *cli, uint64_t *after, uint32_t wait_ms, const struct args *a, struct err *err)
@@ -97,7 +82,7 @@ follow(struct cli *cli, uint64_t *after, const struct args *a, struct err *err)
 	enum rc rc = RC_OK;
 
 	while (rc == RC_OK) {
-		end_if_deserted();
+		cli_end_if_deserted();
 		rc = next(cli, after, WAIT_MS, a, err);
 		if (rc == RC_OK)
 			until = 0;

@@ -2,10 +2,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli.h"
 #include "table.h"
+#include "watch.h"
+
+#define CLEAR	 "\033[H\033[2J"
+#define AGAIN_MS 100  /* for a coordinator that is away */
+#define AWAY_MS	 5000 /* so long */
 
 static void
 print_json(const struct gpusim_status *s)
@@ -60,22 +67,58 @@ print_text(const struct gpusim_status *s)
 	}
 }
 
-enum rc
-run_status(struct cli *cli, const struct args *a, struct err *err)
+static enum rc
+show(struct cli *cli, const struct args *a, struct err *err)
 {
+	bool screen = isatty(STDOUT_FILENO);
 	struct gpusim_status s;
-	enum rc rc = cli_open(cli, err);
+	enum rc rc = api(gpusim_status(cli->g, &s), err);
 
-	if (rc == RC_OK)
-		rc = api(gpusim_status(cli->g, &s), err);
 	if (rc != RC_OK)
 		return rc;
+	if (a->watch && !a->json && screen)
+		fputs(CLEAR, stdout);
 	if (a->json)
 		print_json(&s);
 	else
 		print_text(&s);
+	if (a->watch && !a->json && !screen)
+		putchar('\n');
 	gpusim_status_fini(&s);
 	return RC_OK;
+}
+
+/* Again and again. Waits for a coordinator that is away: it may be started again. */
+static enum rc
+show_again(struct cli *cli, const struct args *a, struct err *err)
+{
+	uint64_t away_ms = cli->timeout_ms ? cli->timeout_ms : AWAY_MS, until = 0;
+	struct watch *w;
+	enum rc rc = watch_new(cli, &w, err);
+
+	while (rc == RC_OK) {
+		rc = show(cli, a, err);
+		cli_end_if_deserted();
+		if (rc == RC_OK)
+			until = 0;
+		else if (rc == RC_UNREACHABLE && until == 0)
+			until = deadline_in_ms(away_ms);
+		if (rc == RC_UNREACHABLE && deadline_left_ms(until) > 0)
+			rc = RC_OK;
+		if (rc == RC_OK)
+			watch_wait(w, until ? AGAIN_MS : a->interval_ms);
+	}
+	return rc;
+}
+
+enum rc
+run_status(struct cli *cli, const struct args *a, struct err *err)
+{
+	enum rc rc = cli_open(cli, err);
+
+	if (rc != RC_OK)
+		return rc;
+	return a->watch ? show_again(cli, a, err) : show(cli, a, err);
 }
 
 /* A line's position is the device's index. */

@@ -223,7 +223,7 @@ found(const struct option_set *s, int opt)
 
 	if (opt >= FIRST_VAL)
 		return (unsigned)(opt - FIRST_VAL);
-	while (s->rows[i].letter != opt)
+	while (s->rows[i].letter != opt || !s->rows[i].help)
 		i++;
 	return i;
 }

@@ -120,8 +120,9 @@ name_op(const struct flight_op *op, char *out, size_t room)
 		return;
 	}
 	top_size((double)op->count * (double)dtype_size((enum gpusim_dtype)op->dtype), size);
-	snprintf(out, room, "%s #%" PRIu64 " %s%s%s", coll_name(coll), frame_op_shown(op->seq),
-		 algo ? algo->name : "", algo ? " " : "", coll == GPUSIM_BARRIER ? "" : size);
+	snprintf(out, room, "%s #%" PRIu64 "%s%s%s%s", coll_name(coll), frame_op_shown(op->seq),
+		 coll == GPUSIM_BARRIER ? "" : " ", coll == GPUSIM_BARRIER ? "" : size,
+		 algo ? " " : "", algo ? algo->name : "");
 }
 
 static size_t
@@ -290,12 +291,29 @@ end_of(const struct top *t, size_t from)
 	return same == 1 ? least : TOP_NOBODY;
 }
 
+/* A rank of the communicator that cannot go on; TOP_NOBODY. */
+static size_t
+stopped_of(const struct top *t, uint64_t comm)
+{
+	for (size_t i = 0; i < t->ndevices; i++)
+		if (t->device[i].state >= TOP_STOPPED && t->device[i].comm == comm)
+			return i;
+	return TOP_NOBODY;
+}
+
 static void
 set_blame(struct top *t)
 {
 	for (size_t i = 0; i < t->ndevices; i++) {
-		size_t end = t->device[i].waits_for == TOP_NOBODY ? TOP_NOBODY : end_of(t, i);
+		size_t stopped,
+		    end = t->device[i].waits_for == TOP_NOBODY ? TOP_NOBODY : end_of(t, i);
 
+		/* One that still sends into a full window does not say that it waits. */
+		if (t->device[i].waits_for != TOP_NOBODY &&
+		    (end == TOP_NOBODY || t->device[end].state < TOP_STOPPED)) {
+			stopped = stopped_of(t, t->device[i].comm);
+			end = stopped == TOP_NOBODY ? end : stopped;
+		}
 		if (end == TOP_NOBODY || end == i)
 			continue;
 		t->device[end].waited_by++;
@@ -330,31 +348,24 @@ longest_wait(const struct top *t)
 static void
 say_culprit(struct top *t)
 {
-	static const char *const does[TOP_NSTATES] = {[TOP_FREE] = "is in no operation",
-						      [TOP_SPARE] = "is in no operation",
-						      [TOP_IDLE] = "is in no operation",
-						      [TOP_RUNS] = "is in",
-						      [TOP_WAITS] = "is in",
-						      [TOP_STOPPED] = "is stopped in",
-						      [TOP_GONE] = "has ended in",
-						      [TOP_LOST] = "was lost in"};
 	size_t at = culprit_of(t, 0);
 	const struct top_device *d;
-	char where[96] = "";
+	char what[160] = "in no operation";
 
 	if (at == TOP_NOBODY)
 		return;
 	d = &t->device[at];
-	if (d->state > TOP_IDLE && *d->op)
-		snprintf(where, sizeof where, " %s step %" PRIu32 "/%" PRIu32, d->op, d->step,
-			 d->steps);
-	else if (d->state > TOP_IDLE)
-		snprintf(where, sizeof where, " no operation");
+	if (*d->op)
+		snprintf(what, sizeof what, "%s in step %" PRIu32 "/%" PRIu32 " of %s",
+			 d->state == TOP_WAITS ? "it is" : top_state_name(d->state), d->step,
+			 d->steps, d->op);
+	else if (d->state >= TOP_STOPPED)
+		snprintf(what, sizeof what, "%s", top_state_name(d->state));
 	snprintf(t->culprit, sizeof t->culprit,
-		 "%" PRIu32 " wait%s for device %zu, rank %d of comm %" PRIu64 ", pid %" PRIu32
-		 ", for %.1f s: it %s%s",
-		 d->waited_by, d->waited_by == 1 ? "s" : "", d->index, d->rank, d->comm, d->pid,
-		 longest_wait(t), does[d->state], where);
+		 "%" PRIu32 " wait%s %.1f s for device %zu (rank %" PRIu64 ":%d, pid %" PRIu32
+		 "): %s",
+		 d->waited_by, d->waited_by == 1 ? "s" : "", longest_wait(t), d->index, d->comm,
+		 d->rank, d->pid, what);
 }
 
 /* ---- communicators */

@@ -37,10 +37,10 @@ struct top_device {
 	enum top_state state;
 	uint64_t comm; /* that its operation, or else the device, belongs to; 0: none */
 	int rank;      /* in it; -1 */
-	char op[64];   /* "allreduce #7 ring 8M", or "" */
+	char op[64];   /* "allreduce #7 8M ring", or "" */
 	uint32_t step, steps;
 	double op_s;	    /* seconds since the operation began */
-	size_t waits_for;   /* device; TOP_NOBODY */
+	size_t waits_for;   /* index of a device; TOP_NOBODY */
 	int waits_rank;	    /* its rank; -1 */
 	double waits_s;	    /* for so long */
 	uint32_t waited_by; /* devices that wait for it, directly and in turn */
@@ -60,7 +60,7 @@ struct top_comm {
 	uint32_t nranks, epoch, recoveries;
 	uint64_t operations, pending;
 	double ops;	  /* operations a second */
-	size_t culprit;	  /* the device that most of its ranks wait for; TOP_NOBODY */
+	size_t culprit;	  /* index of the device that most of its ranks wait for; TOP_NOBODY */
 	char reason[192]; /* of a failure, or "" */
 };
 
@@ -70,7 +70,9 @@ struct top {
 	size_t ndevices, ncomms;
 	size_t count[TOP_NSTATES];
 	double seconds; /* that the rates are of; 0: there was no world before, all rates are 0 */
-	char culprit[256]; /* a sentence: whom the most wait for; or "" */
+	char culprit
+	    [256]; /* whom the most wait for: "3 wait 1.5 s for device 2 (rank 7:1, pid 4711): stopped in step
+			      3/6 of allreduce #7 8M ring"; or "" */
 };
 
 /* Of a world, and of an earlier one or NULL. Keeps nothing of them. RC_NOMEM. */
@@ -111,7 +113,7 @@ void top_sort(struct top *t, enum top_column by, bool reverse);
 /* Does a text, in any case, stand in a cell of the device or in its note? "" does. */
 bool top_matches(const struct top_device *d, const char *text);
 
-/* Words, static: "runs", "lost". */
+/* Words, static: "running", "lost". */
 const char *top_state_name(enum top_state s);
 
 /* "1.2G": at most 5 bytes and the end, of bytes or bytes a second; "-" for nothing. */

@@ -39,9 +39,9 @@ const char *
 top_state_name(enum top_state s)
 {
 	static const char *const names[TOP_NSTATES] = {
-	    [TOP_FREE] = "free", [TOP_SPARE] = "spare", [TOP_IDLE] = "idle",
-	    [TOP_RUNS] = "runs", [TOP_WAITS] = "waits", [TOP_STOPPED] = "stopped",
-	    [TOP_GONE] = "gone", [TOP_LOST] = "lost"};
+	    [TOP_FREE] = "free",    [TOP_SPARE] = "spare",   [TOP_IDLE] = "idle",
+	    [TOP_RUNS] = "running", [TOP_WAITS] = "waiting", [TOP_STOPPED] = "stopped",
+	    [TOP_GONE] = "gone",    [TOP_LOST] = "lost"};
 
 	return (unsigned)s < TOP_NSTATES ? names[s] : "?";
 }
@@ -82,13 +82,11 @@ static void
 wait_text(const struct top_device *d, char out[TOP_CELL])
 {
 	if (d->blamed)
-		snprintf(out, TOP_CELL, "<- %" PRIu32, d->waited_by);
+		snprintf(out, TOP_CELL, "<-%" PRIu32, d->waited_by);
 	else if (d->waits_rank < 0)
 		snprintf(out, TOP_CELL, "-");
-	else if (d->waits_s < 99.95)
-		snprintf(out, TOP_CELL, "%d %.1fs", d->waits_rank, d->waits_s);
 	else
-		snprintf(out, TOP_CELL, "%d %.0fs", d->waits_rank, d->waits_s);
+		snprintf(out, TOP_CELL, "r%d:%.*fs", d->waits_rank, d->waits_s < 9.95, d->waits_s);
 }
 
 void
@@ -107,8 +105,8 @@ top_cell(const struct top_device *d, enum top_column c, char out[TOP_CELL])
 		snprintf(out, TOP_CELL, "%s", top_state_name(d->state));
 		break;
 	case TOP_OP:
-		if (*d->op)
-			snprintf(out, TOP_CELL, "%s", d->op);
+		if (*d->op || *d->note)
+			snprintf(out, TOP_CELL, "%.95s", *d->op ? d->op : d->note);
 		break;
 	case TOP_STEP:
 		step_text(d, out);

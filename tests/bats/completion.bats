@@ -55,7 +55,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	source "$ROOT/cmd/gpuctl/completion.bash"
 	mkdir tree
 	touch tree/one tree/two
-	assert_equal "$(complete gpuctl to)" topo
+	assert_equal "$(complete gpuctl topo)" topo
 	assert_equal "$(complete gpuctl reduce --op m)" 'min max'
 	assert_equal "$(complete gpuctl reduce --op =)" "$(gpuctl reduce --op = 2>&1 | sed 's/.*(\(.*\))/\1/')"
 	assert_equal "$(complete gpuctl run -n 2 -- gpuctl allr)" allreduce
@@ -77,7 +77,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 		_files() { print files }
 		_normal() { print -r -- "word $CURRENT of: $words" }
 		complete() { words=("$@"); CURRENT=$#; _gpuctl }
-		complete gpuctl to
+		complete gpuctl topo
 		complete gpuctl reduce --op m
 		complete gpuctl run -n 2 -- gpuctl allr
 		complete gpuctl memcpy ''
@@ -97,7 +97,7 @@ word 2 of: git che'
 	touch tree/one
 	cat >script <<-END
 		source $ROOT/cmd/gpuctl/completion.fish
-		complete -C 'gpuctl to'
+		complete -C 'gpuctl topo'
 		complete -C 'gpuctl reduce --op m' | sort
 		complete -C 'gpuctl run -n 2 -- gpuctl allr'
 		complete -C 'gpuctl memcpy tree/o'

@@ -159,15 +159,15 @@ test_states(void)
 	ok(t->count[TOP_WAITS] == 1 && t->count[TOP_LOST] == 1 && t->count[TOP_IDLE] == 0,
 	   "counted");
 	ok(shows(&t->device[0], TOP_RANK, "7:3") &&
-	       shows(&t->device[0], TOP_OP, "allreduce #7 ring 8M") &&
+	       shows(&t->device[0], TOP_OP, "allreduce #7 8M ring") &&
 	       shows(&t->device[0], TOP_STEP, "##-- 3/6") &&
-	       shows(&t->device[0], TOP_WAIT, "2 1.0s"),
+	       shows(&t->device[0], TOP_WAIT, "r2:1.0s"),
 	   "rank, operation, step, waiting");
 	ok(shows(&t->device[0], TOP_MEM, "1.5M") && shows(&t->device[0], TOP_PID, "4710") &&
 	       shows(&t->device[0], TOP_ID, "0000000000000001"),
 	   "memory, process, id");
-	ok(t->device[1].waits_rank < 0 && shows(&t->device[1], TOP_WAIT, "<- 1"),
-	   "a short wait is none; it is waited for itself");
+	ok(t->device[1].waits_rank < 0 && shows(&t->device[2], TOP_WAIT, "<-1"),
+	   "a short wait is none; the stopped one is waited for");
 	ok(strcmp(t->device[3].note, "killed by signal 9, is being started again") == 0,
 	   "why one was lost");
 	ok(t->device[0].waits_for == 1, "rank 2 is device 1");
@@ -189,10 +189,10 @@ test_culprit(void)
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[3].blamed &&
 	       t->device[3].waited_by == 3 && !t->device[0].blamed,
 	   "all wait for the stopped one");
-	ok(t->comm[0].culprit == 3 && shows(&t->device[3], TOP_WAIT, "<- 3"),
+	ok(t->comm[0].culprit == 3 && shows(&t->device[3], TOP_WAIT, "<-3"),
 	   "it is the communicator's");
-	ok(strcmp(t->culprit, "3 wait for device 3, rank 0 of comm 7, pid 4713, for 1.0 s: it is "
-			      "stopped in allreduce #7 ring 8M step 1/6") == 0,
+	ok(strcmp(t->culprit, "3 wait 1.0 s for device 3 (rank 7:0, pid 4713): stopped in step "
+			      "1/6 of allreduce #7 8M ring") == 0,
 	   "%s", t->culprit);
 	top_free(t);
 	w->device[3].process = 'S';
@@ -205,9 +205,17 @@ test_culprit(void)
 	top_free(t);
 	w->device[3].recorder->ring[1].ring.live.turn = 14;
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[3].state == TOP_IDLE &&
-	       t->device[3].blamed && strstr(t->culprit, "it is in no operation"),
+	       t->device[3].blamed && strstr(t->culprit, "in no operation"),
 	   "one that has not come is waited for, too");
 	top_free(t);
+	w->device[3].recorder->ring[1].ring.live.turn = 13;
+	for (size_t i = 0; i < N; i++)
+		put_live(w, i, 1, i == 1 ? 3 : -1, 2 * SECOND);
+	w->device[2].process = 'T';
+	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[2].blamed && !t->device[0].blamed,
+	   "who waits for one that does not say for whom it waits, waits for the stopped one");
+	top_free(t);
+	w->device[2].process = 'S';
 	w->status->comms[0]->n_deviceids = 0;
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && !*t->culprit, "ranks that are not there");
 	top_free(t);
@@ -240,7 +248,7 @@ test_told(void)
 	c->progress[0] = p;
 	c->n_progress = 1;
 	ok(top_new(w, NULL, &t, NULL) == RC_OK && t->device[1].state == TOP_WAITS &&
-	       shows(&t->device[1], TOP_OP, "#41") && shows(&t->device[1], TOP_WAIT, "0 0.9s") &&
+	       shows(&t->device[1], TOP_OP, "#41") && shows(&t->device[1], TOP_WAIT, "r0:0.9s") &&
 	       t->device[3].blamed && !strcmp(t->device[1].note, "its recorder is off"),
 	   "what heartbeats told of a device without a recorder");
 	top_free(t);

@@ -1,0 +1,116 @@
+/*
+ * Design notes. The thread asks for the events behind the last, one call after the other, on its own connection, and writes a
+ * byte to a pipe for each answer that has some. It owns nothing that others use but the pipe, and goes on until the
+ * process ends; it blocks all signals.
+ */
+#include "watch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define WAIT_MS	 1000 /* for an event, in one call */
+#define AGAIN_MS 100  /* after a call that failed */
+
+struct watch {
+	struct gpusim *g;
+	int pipe[2];
+};
+
+static void *
+listen_on(void *arg)
+{
+	struct watch *w = arg;
+	uint64_t after = 0, last;
+	uint32_t wait_ms = 0; /* what has been before is no news */
+
+	for (;;) {
+		struct gpusim_history_event *v;
+		size_t n;
+
+		if (gpusim_history(w->g, after, wait_ms, &v, &n, &last) != GPUSIM_OK) {
+			nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * NS_PER_MS}, NULL);
+			continue;
+		}
+		free(v);
+		if (wait_ms && last != after && write(w->pipe[1], "", 1) < 0)
+			continue; /* it is full: nobody has looked yet */
+		after = last;
+		wait_ms = WAIT_MS;
+	}
+	return NULL;
+}
+
+static enum rc
+begin(struct watch *w, struct err *err)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int failed;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&thread, NULL, listen_on, w);
+	if (!failed)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return failed ? err_set(err, RC_FAILED, "no thread for events") : RC_OK;
+}
+
+enum rc
+watch_new(const struct cli *cli, struct watch **out, struct err *err)
+{
+	struct watch *w = calloc(1, sizeof *w);
+	enum rc rc;
+
+	if (!w)
+		return err_set(err, RC_NOMEM, "out of memory");
+	if (pipe2(w->pipe, O_NONBLOCK | O_CLOEXEC) != 0) {
+		free(w);
+		return err_set(err, RC_FAILED, "no pipe for events: %m");
+	}
+	rc = api(cli->timeout_ms ? gpusim_open_within(cli->coordinator, cli->timeout_ms, &w->g)
+				 : gpusim_open(cli->coordinator, &w->g),
+		 err);
+	if (rc == RC_OK)
+		rc = begin(w, err);
+	if (rc == RC_OK) {
+		*out = w;
+		return RC_OK;
+	}
+	gpusim_close(w->g);
+	close(w->pipe[0]);
+	close(w->pipe[1]);
+	free(w);
+	return rc;
+}
+
+int
+watch_fd(const struct watch *w)
+{
+	return w->pipe[0];
+}
+
+void
+watch_heard(struct watch *w)
+{
+	char bytes[64];
+
+	while (read(w->pipe[0], bytes, sizeof bytes) > 0)
+		;
+}
+
+void
+watch_wait(struct watch *w, uint32_t timeout_ms)
+{
+	struct pollfd p[] = {{w->pipe[0], POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+
+	poll(p, 2, (int)timeout_ms);
+	watch_heard(w);
+}
