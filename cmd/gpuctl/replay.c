@@ -16,8 +16,9 @@
 #include "replay/replay.h"
 #include "tape/folder.h"
 
-#define WAIT_MS 10000 /* for what failed in the recording */
-#define MEM_MIN (64u << 20)
+#define WAIT_MS	 10000 /* for what failed in the recording */
+#define MEM_MIN	 (64u << 20)
+#define ROOM_MAX (UINT64_C(1) << 40) /* of one device, more than any has */
 
 /* The devices' own recording, and the cluster. */
 struct stage {
@@ -167,7 +168,10 @@ play(const struct args *a, struct story *s, struct err *err)
 	struct replay_result result;
 	struct story *now = NULL;
 	uint64_t room = replay_room(s);
-	enum rc rc = begin_stage(&st, s, room, a->record, err);
+	enum rc rc = room <= ROOM_MAX
+			 ? begin_stage(&st, s, room, a->record, err)
+			 : err_set(err, RC_BADDATA, "%s: an operation of %" PRIu64 " bytes",
+				   a->rest[0], room);
 
 	if (rc == RC_OK) {
 		struct replay_config cfg = {
