@@ -1,7 +1,7 @@
 /*
  * Design notes. The ring of steps is written by the thread that runs the state machine; there is one at a time, and the
  * shell's lock hands it on. Reports are told by other threads in a ring of their own, under `lock`. Whoever reads takes
- * the area as any reader does, without a lock.
+ * the area through its file, as any other process does, without a lock.
  *
  * Messages that only ask (polls, heartbeats) are recorded when they fail: a page that asks four times a second would
  * push everything else out.
@@ -36,7 +36,7 @@ struct recorder {
 	struct flight_writer steps;
 	pthread_mutex_t lock; /* of reports */
 	struct flight_writer reports;
-	struct flight_bytes bytes;
+	struct flight_file file;
 	struct flight_source source;
 };
 
@@ -183,8 +183,8 @@ recorder_open(const char *address, uint64_t nrecords, uint64_t instance, struct 
 		    &r->reports);
 	flight_offset(r->flight, 0, 0);
 	flight_mark(&r->steps, &start, NULL);
-	r->bytes = (struct flight_bytes){r->area, r->nbytes};
-	r->source = flight_bytes_source(&r->bytes);
+	r->file = (struct flight_file){.fd = r->fd, .nbytes = r->nbytes};
+	r->source = flight_file_source(&r->file);
 	*out = r;
 	return RC_OK;
 }
@@ -235,6 +235,7 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
 	struct err err = {0};
 	uint64_t n = m->nbytes;
+	uint8_t *bytes = NULL;
 
 	if (!r)
 		err_set(&err, RC_NOTFOUND,
@@ -242,18 +243,24 @@ recorder_call(struct recorder *r, struct rpc_call *call)
 	else if (n > WIRE_BULK_MAX)
 		err_set(&err, RC_INVAL, "%" PRIu64 " bytes at once are more than %u", n,
 			WIRE_BULK_MAX);
+	else
+		n = m->offset >= r->nbytes	? 0
+		    : n > r->nbytes - m->offset ? r->nbytes - m->offset
+						: n;
+	if (err.rc == RC_OK && !(bytes = alloc_zeroed(n + 1, 1)))
+		err_set(&err, RC_NOMEM, "the coordinator is out of memory");
+	if (err.rc == RC_OK && n)
+		r->source.read(r->source.arg, m->offset, bytes, n, &err);
 	if (err.rc != RC_OK) {
+		free(bytes);
 		rpc_reply_err(call, &err);
 		return;
 	}
-	if (m->offset < r->nbytes) {
-		if (n > r->nbytes - m->offset)
-			n = r->nbytes - m->offset;
-		answer.data = (ProtobufCBinaryData){n, (uint8_t *)r->area + m->offset};
-	}
+	answer.data = (ProtobufCBinaryData){n, bytes};
 	reply.body_case = GPU_SIM__REPLY__BODY_READ;
 	reply.read = &answer;
 	rpc_reply(call, &reply);
+	free(bytes);
 }
 
 /* ---- what comes in */
