@@ -90,8 +90,13 @@ injector_add(struct injector *i, const struct gpusim_fault *f, struct err *err)
 		rc = xport_fault_check(i->xport, f, err);
 	if (rc != RC_OK)
 		return rc;
-	if (f->at || f->kind == GPUSIM_FAULT_SLOW)
-		return inject_arm(&i->table, f, clock_now_ns(), err);
+	if (f->at || f->kind == GPUSIM_FAULT_SLOW) {
+		rc = inject_arm(&i->table, f, clock_now_ns(), err);
+		fault_show(f, text, sizeof text);
+		if (rc == RC_OK && !f->at)
+			record(i, NULL, NULL, text);
+		return rc;
+	}
 	if (!is_of_frames(f))
 		return add_soon(i, f, err);
 	fault_show(f, text, sizeof text);
@@ -111,6 +116,7 @@ injector_clear(struct injector *i)
 {
 	inject_clear(&i->table);
 	xport_fault_clear(i->xport);
+	record(i, NULL, NULL, "cleared");
 }
 
 /* The process's own faults. */

@@ -263,8 +263,13 @@ world_processes(struct world *w)
 	for (size_t i = 0; i < w->ndevices; i++) {
 		struct world_device *d = &w->device[i];
 
-		d->process = host[0] && strcmp(d->meta->host, host) == 0
-				 ? world_process_state(d->meta->pid)
-				 : 0;
+		if (!host[0] || strcmp(d->meta->host, host) != 0) {
+			d->process = 0;
+			continue;
+		}
+		d->process = world_process_state(d->meta->pid);
+		for (size_t k = 0; d->recorder && k < d->recorder->nrings; k++)
+			d->recorder->ring[k].process =
+			    world_process_state(d->recorder->ring[k].ring.pid);
 	}
 }

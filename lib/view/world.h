@@ -23,6 +23,7 @@ struct world_ring {
 	size_t nrecords;
 	uint64_t lost, bad;
 	uint64_t next; /* number of the record behind the last one here */
+	char process;  /* of ring.pid, as in struct world_device */
 };
 
 /* A recorder as it was read. */

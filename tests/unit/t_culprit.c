@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coord/comm/culprit.h"
+#include "coll/culprit.h"
 #include "tap.h"
 
 #define MAX 6

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coord/comm/culprit.h"
+#include "coll/culprit.h"
 #include "wire/frame.h"
 
 static struct member *

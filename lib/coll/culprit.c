@@ -1,4 +1,4 @@
-#include "coord/comm/culprit.h"
+#include "coll/culprit.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /*
  * culprit.h - the ranks at which an operation of a communicator stands still.
  */
-#ifndef COORD_CULPRIT_H
-#define COORD_CULPRIT_H
+#ifndef COLL_CULPRIT_H
+#define COLL_CULPRIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

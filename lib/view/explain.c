@@ -1,0 +1,476 @@
+/*
+ * explain.c - a communicator's paragraph: its failure, or its operation at hand, or what waits to become one.
+ */
+#include "view/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "view/explain_impl.h"
+#include "wire/frame.h"
+
+const char *
+explain_state_name(enum explain_state s)
+{
+	static const char *const name[] = {
+	    [EXPLAIN_IDLE] = "idle",
+	    [EXPLAIN_GOES_ON] = "goes-on",
+	    [EXPLAIN_WAITS] = "waits",
+	    [EXPLAIN_FAILED] = "failed",
+	};
+
+	return name[s];
+}
+
+/* ---- the first sentence, by what is at hand */
+
+static bool
+has_failed(const struct scene *s)
+{
+	return s->comm->status == GPU_SIM__STATUS__FAILED;
+}
+
+static const GpuSim__HistoryEvent *
+last_event(const struct scene *s, GpuSim__EventKind kind)
+{
+	const GpuSim__EventsResponse *e = s->w->events;
+
+	for (size_t i = e ? e->n_events : 0; i > 0; i--)
+		if (e->events[i - 1]->kind == kind && e->events[i - 1]->commid == s->comm->commid)
+			return e->events[i - 1];
+	return NULL;
+}
+
+/* The reason without "comm 3: ", which has been said. */
+static const char *
+reason_of(const struct scene *s)
+{
+	char own[32];
+	size_t n = (size_t)snprintf(own, sizeof own, "comm %" PRIu64 ": ", s->comm->commid);
+
+	return strncmp(s->comm->reason, own, n) == 0 ? s->comm->reason + n : s->comm->reason;
+}
+
+static enum explain_state
+say_failed(struct words *t, const struct scene *s)
+{
+	const GpuSim__HistoryEvent *e = last_event(s, GPU_SIM__EVENT_KIND__COMM_FAILED);
+
+	say(t, "has failed");
+	if (e) {
+		say(t, " at ");
+		say_when(t, e->atms * NS_PER_MS);
+	}
+	say(t, ": %s", reason_of(s));
+	return EXPLAIN_FAILED;
+}
+
+/* How long a rank has waited for a culprit, at most. */
+static uint64_t
+longest_wait(const struct scene *s)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].here && s->rank[r].waits_for && s->rank[r].waits_ns > ns)
+			ns = s->rank[r].waits_ns;
+	return ns;
+}
+
+static bool
+has_hard_cause(const struct scene *s)
+{
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].cause != CAUSE_NONE && s->rank[r].cause <= CAUSE_SHAPE)
+			return true;
+	return false;
+}
+
+static bool
+has_slow(const struct scene *s)
+{
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].cause == CAUSE_SLOW)
+			return true;
+	return false;
+}
+
+static enum explain_state
+say_at_hand(struct words *t, const struct scene *s)
+{
+	const struct seen *head = &s->rank[s->head];
+	uint64_t waits = longest_wait(s);
+	bool stands = s->nculprits && (has_hard_cause(s) || waits >= LONG_NS);
+
+	say_op(t, &head->op, head->known);
+	if (head->known) {
+		say(t, " (");
+		say_shape(t, &head->op, s->n);
+		say(t, ")");
+	}
+	if (!stands && !has_slow(s)) {
+		say(t, " runs for ");
+		say_time(t, s->age_ns);
+		if (head->steps)
+			say(t, ": rank %" PRIu32 " is in step %" PRIu32 " of %" PRIu32, s->head,
+			    head->step, head->steps);
+		return EXPLAIN_GOES_ON;
+	}
+	say(t, stands ? " waits since " : " goes on slowly for ");
+	say_time(t, stands && waits ? waits : s->age_ns);
+	say(t, ": ");
+	say_culprits(t, s);
+	say_waiters(t, s);
+	return stands ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
+}
+
+/* ---- calls that wait to meet */
+
+static bool
+has_called(const struct scene *s, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return s->rank[r].call;
+}
+
+static bool
+has_not_called(const struct scene *s, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return !s->rank[r].call;
+}
+
+static bool
+calls_differ(const GpuSim__Work *a, const GpuSim__Work *b)
+{
+	return a->known && b->known &&
+	       (a->coll != b->coll || a->dtype != b->dtype || a->redop != b->redop ||
+		a->nelem != b->nelem || a->root != b->root);
+}
+
+static enum explain_state
+say_calls(struct words *t, const struct scene *s)
+{
+	const GpuSim__Work *first = s->comm->calls[0];
+	uint64_t ms = 0;
+	uint32_t n;
+
+	for (size_t i = 0; i < s->comm->n_calls; i++)
+		ms = s->comm->calls[i]->forms > ms ? s->comm->calls[i]->forms : ms;
+	say_work(t, first);
+	say(t, " waits since ");
+	say_time(t, ms * NS_PER_MS);
+	say(t, ": ");
+	n = say_ranks(t, s, has_not_called, 0);
+	say(t, n == 1 ? " has not called it; " : " have not called it; ");
+	n = say_ranks(t, s, has_called, 0);
+	say(t, n == 1 ? " has" : " have");
+	for (size_t i = 1; i < s->comm->n_calls; i++)
+		if (calls_differ(s->comm->calls[i], first)) {
+			say(t, "; they do not agree: rank %" PRIu32 " calls ", first->rank);
+			say_work(t, first);
+			say(t, ", and rank %" PRIu32 " ", s->comm->calls[i]->rank);
+			say_work(t, s->comm->calls[i]);
+			break;
+		}
+	return ms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
+}
+
+/* ---- runs and groups */
+
+static bool
+is_unanswered(const struct scene *s, uint32_t r, uint32_t arg)
+{
+	const GpuSim__Work *m = s->comm->runs[arg];
+
+	for (size_t i = 0; i < m->n_unanswered; i++)
+		if (m->unanswered[i] == r)
+			return true;
+	return false;
+}
+
+/* No rank is in an operation between ranks: kernels, copies, or waits for events. */
+static enum explain_state
+say_run(struct words *t, const struct scene *s)
+{
+	const GpuSim__Work *m = s->comm->runs[0];
+	bool hard = has_hard_cause(s);
+	uint32_t n;
+
+	say(t, "a run of ");
+	if (m->known) {
+		say_work(t, m);
+		if (m->nops > s->n)
+			say(t, " and more, %" PRIu64 " operations in all,", m->nops);
+	} else {
+		say_work(t, m);
+	}
+	say(t, m->started ? " has not ended for " : " has waited for ");
+	say_time(t, m->forms * NS_PER_MS);
+	if (m->n_unanswered) {
+		say(t, ": ");
+		n = say_ranks(t, s, is_unanswered, 0);
+		say(t, n == 1 ? " has not ended its part" : " have not ended their parts");
+	}
+	if (hard) {
+		say(t, "; ");
+		say_culprits(t, s);
+	} else if (m->started && m->n_unanswered) {
+		say(t, ", which is a kernel, a copy, or a wait for an event");
+	}
+	return hard || m->forms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
+}
+
+static void
+say_client(struct words *t, const struct scene *s, uint64_t client)
+{
+	say(t, "client %016" PRIx64, client);
+	if (client == s->comm->clientid && s->comm->pid)
+		say(t, " (%s, pid %" PRIu32 ")", *s->comm->program ? s->comm->program : "program",
+		    s->comm->pid);
+}
+
+static enum explain_state
+say_groups(struct words *t, const struct scene *s)
+{
+	const GpuSim__Work *g = s->comm->groups[0];
+
+	say(t, "a group is open since ");
+	say_time(t, g->forms * NS_PER_MS);
+	say(t, " and has not ended: it holds %" PRIu64 " operation%s of ", g->nops,
+	    g->nops == 1 ? "" : "s");
+	say_client(t, s, g->clientid);
+	if (g->known) {
+		say(t, ", the first is ");
+		say_work(t, g);
+	}
+	say(t, "; none of them runs before the group ends");
+	if (s->comm->n_groups > 1)
+		say(t, "; %zu more groups are open", s->comm->n_groups - 1);
+	return g->nops && g->forms >= LONG_NS / NS_PER_MS ? EXPLAIN_WAITS : EXPLAIN_GOES_ON;
+}
+
+static enum explain_state
+say_idle(struct words *t, const struct scene *s)
+{
+	if (!has_hard_cause(s)) {
+		say(t, "is idle");
+		return EXPLAIN_IDLE;
+	}
+	say(t, "is in no operation, and the next one will wait: ");
+	say_culprits(t, s);
+	return EXPLAIN_WAITS;
+}
+
+static enum explain_state
+say_first(struct words *t, const struct scene *s)
+{
+	if (has_failed(s))
+		return say_failed(t, s);
+	if (*s->comm->cause) {
+		say(t, "recovers: %s", s->comm->cause);
+		return EXPLAIN_GOES_ON;
+	}
+	if (s->at_hand)
+		return say_at_hand(t, s);
+	if (s->comm->n_runs)
+		return say_run(t, s);
+	if (s->comm->n_calls)
+		return say_calls(t, s);
+	if (s->comm->n_groups)
+		return say_groups(t, s);
+	return say_idle(t, s);
+}
+
+/* ---- the rest of the paragraph */
+
+static void
+say_last(struct words *t, const struct scene *s)
+{
+	const struct seen *best = NULL;
+
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].last.kind && s->rank[r].last.result == RC_OK &&
+		    (!best || s->rank[r].last_ns > best->last_ns))
+			best = &s->rank[r];
+	if (best) {
+		say(t, "  Last finished: ");
+		say_op(t, &best->last, true);
+		say(t, " at ");
+		say_when(t, best->last_ns);
+		say(t, ".\n");
+	}
+}
+
+/* The first failure that a rank recorded, which may be the others' consequence alone. */
+static void
+say_first_failure(struct words *t, const struct scene *s)
+{
+	const struct seen *first = NULL;
+
+	for (uint32_t r = 0; r < s->n; r++)
+		if (s->rank[r].last.kind && s->rank[r].last.result != RC_OK &&
+		    s->rank[r].last.result != RC_ABORTED &&
+		    (!first || s->rank[r].last_ns < first->last_ns))
+			first = &s->rank[r];
+	if (!first)
+		return;
+	say(t, "  First to fail: rank %u in ", (unsigned)(first - s->rank));
+	say_op(t, &first->last, true);
+	say(t, " (");
+	say_shape(t, &first->last, s->n);
+	say(t, ") at ");
+	say_when(t, first->last_ns);
+	say(t, ": %s.\n", rc_name((enum rc)first->last.result));
+}
+
+/* Events of the communicator's devices, and of itself. */
+static bool
+concerns(const struct scene *s, const GpuSim__HistoryEvent *e)
+{
+	if (e->kind == GPU_SIM__EVENT_KIND__STARTED || e->kind == GPU_SIM__EVENT_KIND__JOINED)
+		return false;
+	if (e->commid)
+		return e->commid == s->comm->commid;
+	for (uint32_t r = 0; e->deviceid && r < s->n; r++)
+		if (s->comm->deviceids[r] == e->deviceid)
+			return true;
+	return false;
+}
+
+#define STORY 5
+
+static void
+say_story(struct words *t, const struct scene *s)
+{
+	const GpuSim__EventsResponse *e = s->w->events;
+	size_t n = 0, from = e ? e->n_events : 0;
+
+	while (from > 0 && n < STORY)
+		n += concerns(s, e->events[--from]);
+	if (n)
+		say(t, "  What happened:\n");
+	for (size_t i = from; e && i < e->n_events; i++)
+		if (concerns(s, e->events[i])) {
+			say(t, "    ");
+			say_when(t, e->events[i]->atms * NS_PER_MS);
+			say(t, " %s\n", e->events[i]->text);
+		}
+}
+
+/* A device that was given up and is only stopped can come back. */
+static void
+say_stopped(struct words *t, const struct scene *s)
+{
+	for (uint32_t r = 0; r < s->n; r++) {
+		const struct seen *a = &s->rank[r];
+
+		if (a->cause != CAUSE_STOPPED)
+			continue;
+		say(t, "  Now: rank %" PRIu32 " (", r);
+		say_device(t, a->dev);
+		say(t, ") is stopped; kill -CONT %" PRIu32 " lets its device go on.\n",
+		    a->dev->meta->pid);
+		return;
+	}
+}
+
+static void
+say_how_on(struct words *t, const struct scene *s, enum explain_state state)
+{
+	uint64_t id = s->comm->commid;
+
+	if (state == EXPLAIN_FAILED) {
+		say(t, "  To go on: ");
+		if (strstr(s->comm->reason, "disagree on the operation"))
+			say(t, "have all ranks call the same operations, of the same size, type "
+			       "and root, in the same order; ");
+		say(t,
+		    "gpuctl comm-shrink %" PRIu64
+		    " makes one of the ranks that live; gpuctl comm-destroy %" PRIu64 " ends it.\n",
+		    id, id);
+		return;
+	}
+	if (state != EXPLAIN_WAITS && !has_slow(s))
+		return;
+	say(t, "  To go on: ");
+	if (s->nculprits) {
+		say_remedies(t, s);
+		say(t, ", or ");
+	} else if (s->comm->n_runs == 0 && s->comm->n_calls) {
+		say(t, "have the missing ranks call it, or ");
+	} else if (s->comm->n_runs == 0 && s->comm->n_groups) {
+		say(t, "end the group, or ");
+	}
+	say(t, "gpuctl comm-abort %" PRIu64 ".", id);
+	if (s->at_hand && s->comm->optimeoutms && s->comm->optimeoutms != UINT32_MAX) {
+		say(t, " It fails by itself after ");
+		say_time(t, s->comm->optimeoutms * NS_PER_MS);
+		say(t, " without progress.");
+	}
+	say(t, "\n");
+}
+
+static void
+say_recovered(struct words *t, const struct scene *s)
+{
+	if (s->comm->recoveries)
+		say(t, "  Recovered %" PRIu32 " time%s, so its epoch is %" PRIu32 ": %s.\n",
+		    s->comm->recoveries, s->comm->recoveries == 1 ? "" : "s", s->comm->epoch,
+		    s->comm->recovered);
+}
+
+static void
+say_behind(struct words *t, const struct scene *s)
+{
+	uint64_t n = s->comm->pending;
+
+	if (n > 1)
+		say(t, "  %" PRIu64 " more run%s wait%s behind it.\n", n - 1, n == 2 ? "" : "s",
+		    n == 2 ? "s" : "");
+	if (s->comm->n_groups && (s->at_hand || s->comm->n_runs || s->comm->n_calls))
+		say(t, "  %zu group%s open.\n", s->comm->n_groups,
+		    s->comm->n_groups == 1 ? " is" : "s are");
+}
+
+enum rc
+explain_comm(const struct world *w, uint64_t comm, bool brief, struct buf *out,
+	     enum explain_state *state, struct err *err)
+{
+	const GpuSim__CommSummary *c = world_comm(w, comm);
+	struct words t = {.out = out};
+	struct scene s;
+	enum rc rc;
+
+	if (!c)
+		return err_set(err, RC_NOTFOUND, "no communicator %" PRIu64, comm);
+	rc = scene_init(w, c, &s, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = scene_causes(&s, err);
+	if (rc == RC_OK) {
+		say(&t, "comm %" PRIu64, comm);
+		say(&t, " (%" PRIu32 " rank%s, epoch %" PRIu32 "): ", s.n, s.n == 1 ? "" : "s",
+		    c->epoch);
+		*state = say_first(&t, &s);
+		if (!brief) {
+			say(&t, ".\n");
+			if (*state == EXPLAIN_FAILED) {
+				say_first_failure(&t, &s);
+				say_story(&t, &s);
+				say_stopped(&t, &s);
+			}
+			say_recovered(&t, &s);
+			say_behind(&t, &s);
+			say_last(&t, &s);
+			say_how_on(&t, &s, *state);
+		}
+	}
+	scene_fini(&s);
+	if (rc == RC_OK && t.full)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	return rc;
+}

@@ -1,0 +1,224 @@
+/*
+ * explain_rest.c - the world besides its communicators: devices, ranks that gather, requests that wait for devices.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "view/explain_impl.h"
+
+static void
+say_gathering(struct words *t, const GpuSim__Gathering *g)
+{
+	say(t, "%s: ", g->name);
+	for (size_t i = 0; i < g->n_missing && i < 16; i++)
+		say(t, "%s%" PRIu32,
+		    i			? ", "
+		    : g->n_missing == 1 ? "rank "
+					: "ranks ",
+		    g->missing[i]);
+	say(t, "%s of %" PRIu32 " %s not come for ", g->n_missing > 16 ? " ..." : "", g->nranks,
+	    g->n_missing == 1 ? "has" : "have");
+	say_time(t, g->forms * NS_PER_MS);
+	say(t, "; the others wait for %s. To go on: start %s.\n", g->n_missing == 1 ? "it" : "them",
+	    g->n_missing == 1 ? "that rank" : "those ranks");
+}
+
+static uint32_t
+free_devices(const struct world *w)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < w->ndevices; i++)
+		n += w->device[i].meta->state == 0 && !w->device[i].meta->commid &&
+		     !w->device[i].meta->spare;
+	return n;
+}
+
+static void
+say_request(struct words *t, const struct world *w, const GpuSim__WaitingRequest *q)
+{
+	uint32_t nfree = free_devices(w);
+
+	say(t, "%s", *q->program ? q->program : q->name);
+	if (q->pid)
+		say(t, ", pid %" PRIu32 ",", q->pid);
+	say(t, " waits since ");
+	say_time(t, q->forms * NS_PER_MS);
+	say(t,
+	    " for %" PRIu32 " device%s: %" PRIu32 " %s free. To go on: destroy a communicator, or "
+	    "start more devices.\n",
+	    q->want, q->want == 1 ? "" : "s", nfree, nfree == 1 ? "is" : "are");
+}
+
+/* When memory was last refused, and how much; false: never, as far as the recorder goes back. */
+static bool
+last_refusal(const struct world_device *d, uint64_t *at_ns, uint64_t *nbytes)
+{
+	bool found = false;
+
+	for (size_t i = 0; d->recorder && i < d->recorder->nrings; i++)
+		for (size_t k = 0; k < d->recorder->ring[i].nrecords; k++) {
+			const union flight_record *r = &d->recorder->ring[i].record[k];
+
+			if (r->kind != FLIGHT_MARK || r->mark.what != FLIGHT_MARK_NOMEM)
+				continue;
+			*at_ns = flight_time_ns(&d->recorder->clock, r->mark.at);
+			*nbytes = r->mark.value;
+			found = true;
+		}
+	return found;
+}
+
+#define REFUSED_NS (600 * NS_PER_SEC) /* older refusals are of no interest */
+
+static bool
+say_memory(struct words *t, const struct world *w, const struct world_device *d)
+{
+	const GpuSim__DeviceMetadata *m = d->meta;
+	uint64_t at, n,
+	    size = m->minmemaddr && m->maxmemaddr ? m->maxmemaddr->value - m->minmemaddr->value : 0;
+
+	if (!last_refusal(d, &at, &n) || at + REFUSED_NS < w->now_ns)
+		return false;
+	say(t, "device %016" PRIx64 " had no memory for ", m->deviceid ? m->deviceid->value : 0);
+	say_bytes(t, n);
+	say(t, " at ");
+	say_when(t, at);
+	say(t, ": ");
+	say_bytes(t, m->usedbytes);
+	say(t, " of ");
+	say_bytes(t, size);
+	say(t, " are allocated. To go on: free some, or start devices with a larger --mem.\n");
+	return true;
+}
+
+/* A device that no communicator tells of. */
+static bool
+say_free_device(struct words *t, const struct world_device *d)
+{
+	const GpuSim__DeviceMetadata *m = d->meta;
+	bool stopped = d->process == 'T' || d->process == 't';
+
+	if (m->commid || (!stopped && m->state == 0))
+		return false;
+	say(t, "device %016" PRIx64 ", pid %" PRIu32 ", is %s",
+	    m->deviceid ? m->deviceid->value : 0, m->pid, m->state ? "lost" : "stopped");
+	if (m->state && m->loss && *m->loss->why)
+		say(t, ", %s", m->loss->why);
+	say(t, "; it is in no communicator.");
+	if (stopped)
+		say(t, " To go on: kill -CONT %" PRIu32 ".", m->pid);
+	say(t, "\n");
+	return stopped;
+}
+
+/* ---- communicators that wait for each other */
+
+/* Does some rank of `a` hold it up because it is in `b`? */
+static enum rc
+is_crossed(const struct world *w, const GpuSim__CommSummary *a, uint64_t b, bool *out,
+	   struct err *err)
+{
+	struct scene s;
+	enum rc rc = scene_init(w, a, &s, err);
+
+	*out = false;
+	if (rc != RC_OK)
+		return rc;
+	rc = scene_causes(&s, err);
+	for (uint32_t r = 0; r < s.n && rc == RC_OK; r++)
+		*out |= s.rank[r].cause == CAUSE_CROSSED && s.rank[r].away->op.comm == b;
+	scene_fini(&s);
+	return rc;
+}
+
+#define CROSS_MAX 64u /* communicators that are compared */
+
+static enum rc
+say_crossed(struct words *t, const struct world *w, bool *found, struct err *err)
+{
+	GpuSim__CommSummary **c = w->status->comms;
+	size_t n = w->status->n_comms < CROSS_MAX ? w->status->n_comms : CROSS_MAX;
+	bool there, back;
+	enum rc rc = RC_OK;
+
+	for (size_t i = 0; i < n && rc == RC_OK; i++)
+		for (size_t k = i + 1; k < n && rc == RC_OK; k++) {
+			rc = is_crossed(w, c[i], c[k]->commid, &there, err);
+			if (rc == RC_OK && there)
+				rc = is_crossed(w, c[k], c[i]->commid, &back, err);
+			if (rc != RC_OK || !there || !back)
+				continue;
+			*found = true;
+			say(t,
+			    "comm %" PRIu64 " and comm %" PRIu64
+			    " wait for each other: some ranks called the one first, some the "
+			    "other. Neither can go on by itself.\n",
+			    c[i]->commid, c[k]->commid);
+		}
+	return rc;
+}
+
+enum rc
+explain_rest(const struct world *w, struct buf *out, enum explain_state *state, struct err *err)
+{
+	struct words t = {.out = out};
+	bool bad = false;
+	enum rc rc = say_crossed(&t, w, &bad, err);
+
+	for (size_t i = 0; i < w->status->n_gatherings; i++) {
+		say_gathering(&t, w->status->gatherings[i]);
+		bad |= w->status->gatherings[i]->forms >= LONG_NS / NS_PER_MS;
+	}
+	for (size_t i = 0; i < w->status->n_queue; i++) {
+		say_request(&t, w, w->status->queue[i]);
+		bad |= w->status->queue[i]->forms >= LONG_NS / NS_PER_MS;
+	}
+	for (size_t i = 0; i < w->ndevices; i++) {
+		say_memory(&t, w, &w->device[i]);
+		bad |= say_free_device(&t, &w->device[i]);
+	}
+	*state = bad ? EXPLAIN_WAITS : EXPLAIN_IDLE;
+	if (rc == RC_OK && t.full)
+		rc = err_set(err, RC_NOMEM, "out of memory");
+	return rc;
+}
+
+enum rc
+explain_world(const struct world *w, struct buf *out, enum explain_state *state, struct err *err)
+{
+	static const enum explain_state order[] = {EXPLAIN_FAILED, EXPLAIN_WAITS, EXPLAIN_GOES_ON,
+						   EXPLAIN_IDLE};
+	struct buf *text = alloc_zeroed(w->status->n_comms + 1, sizeof *text);
+	enum explain_state *of = alloc_zeroed(w->status->n_comms + 1, sizeof *of), rest;
+	struct words t = {.out = out};
+	enum rc rc = text && of ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	*state = EXPLAIN_IDLE;
+	for (size_t i = 0; i < w->status->n_comms && rc == RC_OK; i++) {
+		rc = explain_comm(w, w->status->comms[i]->commid, false, &text[i], &of[i], err);
+		*state = of[i] > *state ? of[i] : *state;
+	}
+	for (size_t k = 0; k < sizeof order / sizeof *order && rc == RC_OK; k++)
+		for (size_t i = 0; i < w->status->n_comms; i++)
+			if (of[i] == order[k] && !buf_add(out, text[i].data, text[i].len))
+				t.full = true;
+	if (rc == RC_OK)
+		rc = explain_rest(w, out, &rest, err);
+	if (rc == RC_OK) {
+		*state = rest > *state ? rest : *state;
+		if (w->status->n_comms == 0)
+			say(&t, "No communicator; %zu device%s.\n", w->ndevices,
+			    w->ndevices == 1 ? "" : "s");
+		else if (*state == EXPLAIN_IDLE)
+			say(&t, "Nothing waits.\n");
+		if (t.full)
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	for (size_t i = 0; text && i < w->status->n_comms; i++)
+		buf_fini(&text[i]);
+	free(text);
+	free(of);
+	return rc;
+}

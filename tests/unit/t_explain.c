@@ -1,0 +1,320 @@
+/* A world in words: each test sets one up, and looks for the sentence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tap.h"
+#include "view/explain.h"
+#include "world_test.h"
+
+#define RANKS 4u
+#define NOW   UINT64_C(1700000000000000000)
+
+/* A communicator of four ranks with a recorder each. */
+struct stage {
+	GpuSim__StatusResponse status;
+	GpuSim__DeviceMetadata m[RANKS], *mp[RANKS];
+	GpuSim__DeviceId id[RANKS];
+	GpuSim__CommSummary comm, *commp[1];
+	GpuSim__DeviceLoss loss;
+	GpuSim__Work work[RANKS], *workp[RANKS];
+	uint64_t ids[RANKS];
+	struct area *area[RANKS];
+	struct flight_writer w[RANKS];
+	char process[RANKS];
+	struct buf text;
+	enum explain_state state;
+};
+
+static void
+stage_init(struct stage *g)
+{
+	memset(g, 0, sizeof *g);
+	gpu_sim__status_response__init(&g->status);
+	gpu_sim__comm_summary__init(&g->comm);
+	gpu_sim__device_loss__init(&g->loss);
+	g->status.n_devices = RANKS;
+	g->status.devices = g->mp;
+	g->status.n_comms = 1;
+	g->status.comms = g->commp;
+	g->commp[0] = &g->comm;
+	g->comm.commid = 7;
+	g->comm.epoch = 1;
+	g->comm.optimeoutms = 30000;
+	g->comm.n_deviceids = RANKS;
+	g->comm.deviceids = g->ids;
+	for (uint32_t r = 0; r < RANKS; r++) {
+		gpu_sim__device_metadata__init(&g->m[r]);
+		gpu_sim__device_id__init(&g->id[r]);
+		gpu_sim__work__init(&g->work[r]);
+		g->workp[r] = &g->work[r];
+		g->mp[r] = &g->m[r];
+		g->m[r].deviceid = &g->id[r];
+		g->m[r].ordinal = r;
+		g->m[r].commid = 7;
+		g->m[r].pid = 4710 + r;
+		g->ids[r] = g->id[r].value = r + 1;
+		g->process[r] = 'S';
+		g->area[r] = area_new();
+		area_open(g->area[r], r + 1);
+		flight_take(g->area[r]->flight, FLIGHT_STREAM, 0, 0, 0, "stream 0", &g->w[r]);
+	}
+}
+
+/* Rank r is in an operation and has waited for a rank, + 1, for 5 s. */
+static struct flight_live *
+enter(struct stage *g, uint32_t r, unsigned coll, uint64_t seq, uint32_t step, uint32_t waits_for)
+{
+	struct flight_live *l = &g->w[r].ring->live;
+	struct flight_moment now;
+
+	ticks_moment(&now);
+	l->op = (struct flight_op){.kind = FLIGHT_OP,
+				   .coll = (uint8_t)coll,
+				   .dtype = GPUSIM_F32,
+				   .begin = now.ticks - 6 * ticks_hz(),
+				   .comm = 7,
+				   .seq = seq,
+				   .count = 2 << 20,
+				   .epoch = 1,
+				   .rank = (uint16_t)r,
+				   .nranks = RANKS};
+	atomic_store(&l->step, step);
+	atomic_store(&l->steps, 6);
+	atomic_store(&l->waits_for, waits_for);
+	atomic_store(&l->since, now.ticks - 5 * ticks_hz());
+	atomic_store(&l->turn, 1);
+	return l;
+}
+
+/* The text, and the end of the stage. */
+static void
+stage_explain(struct stage *g)
+{
+	struct world *w = NULL;
+	struct err err = {0};
+
+	world_new(message_copy(&g->status), NULL, clock_wall_ms() * NS_PER_MS, &w, &err);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		flight_beat(g->area[r]->flight, 0, 0);
+		flight_offset(g->area[r]->flight, 0, 0);
+		world_read(w, r, &g->area[r]->source, SIZE_MAX, &err);
+		w->device[r].process = g->process[r];
+	}
+	world_clocks(w);
+	if (explain_world(w, &g->text, &g->state, &err) != RC_OK || !buf_add(&g->text, "", 1))
+		tap_bail("no text");
+	world_free(w);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		flight_give(&g->w[r]);
+		area_close(g->area[r]);
+		free(g->area[r]);
+	}
+}
+
+/* All of these are in the text; NULL ends them. It is freed. */
+static bool
+says(struct stage *g, enum explain_state state, const char *const *want)
+{
+	bool good = g->state == state;
+
+	for (; *want; want++)
+		if (!strstr(g->text.data, *want)) {
+			printf("# not in it: %s\n", *want);
+			good = false;
+		}
+	if (!good)
+		printf("# state %s:\n# %s\n", explain_state_name(g->state), g->text.data);
+	buf_fini(&g->text);
+	return good;
+}
+
+#define SAYS(g, state, ...) says((g), (state), (const char *const[]){__VA_ARGS__, NULL})
+
+static void
+ring_but(struct stage *g, uint32_t odd)
+{
+	for (uint32_t r = 0; r < RANKS; r++)
+		if (r != odd)
+			enter(g, r, GPUSIM_ALLREDUCE, 7, 3, (r + RANKS - 1) % RANKS + 1);
+}
+
+static void
+test_idle(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_IDLE, "comm 7 (4 ranks, epoch 1): is idle.", "Nothing waits."),
+	   "nothing is at hand");
+}
+
+static void
+test_stopped(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, RANKS);
+	g.process[2] = 'T';
+	stage_explain(&g);
+	ok(SAYS(
+	       &g, EXPLAIN_WAITS, "allreduce #7 (4 ranks, 8 MiB of f32, sum) waits since 5.",
+	       "rank 2 (device 0000000000000003, pid 4712) is stopped in step 3 of 6; rank 3 waits "
+	       "for it; ranks 0 and 1 wait in turn.",
+	       "To go on: kill -CONT 4712, or gpuctl comm-abort 7. It fails by itself after 30.0 s "
+	       "without progress."),
+	   "a device is stopped in the operation");
+}
+
+static void
+test_missing(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, 1);
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS, "rank 1 (device 0000000000000002, pid 4711) has not called it",
+		"rank 2 waits for it; ranks 0 and 3 wait in turn",
+		"have the rank's program call it, or gpuctl comm-abort 7"),
+	   "a rank has not called");
+}
+
+static void
+test_lost(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, RANKS);
+	g.m[0].state = 1;
+	g.m[0].loss = &g.loss;
+	g.loss.why = (char *)"killed by signal 9";
+	g.loss.remedy = (char *)"is being started again";
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"rank 0 (device 0000000000000001, pid 4710) is lost, killed by signal 9 in",
+		"it is being started again", "wait until it is back"),
+	   "a device is lost");
+}
+
+static void
+test_differ(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, 3);
+	enter(&g, 3, GPUSIM_BROADCAST, 7, 1, 0);
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"rank 3 (device 0000000000000004, pid 4713) is in broadcast #7 (4 ranks, 8 MiB of "
+		"f32, root 0), and rank 0 in allreduce #7",
+		"the same operations in the same order"),
+	   "a rank is in another operation");
+	stage_init(&g);
+	ring_but(&g, 3);
+	enter(&g, 3, GPUSIM_ALLREDUCE, 7, 1, 3)->op.dtype = GPUSIM_F64;
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"rank 3 (device 0000000000000004, pid 4713) is in allreduce #7 (4 ranks, 16 MiB of "
+		"f64, sum), and rank 0 in allreduce #7 (4 ranks, 8 MiB of f32, sum)",
+		"same size, type, reduction and root"),
+	   "or of another type");
+}
+
+static void
+test_apart(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, RANKS);
+	enter(&g, 2, GPUSIM_ALLREDUCE, 7, 2, 2);
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"live, and neither hears the other: the network between them is cut",
+		"mend the network"),
+	   "two ranks do not hear each other");
+}
+
+static void
+test_slow(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	ring_but(&g, RANKS);
+	enter(&g, 1, GPUSIM_ALLREDUCE, 7, 2, 0);
+	flight_mark(&g.w[1], &(struct flight_mark){.what = FLIGHT_MARK_FAULT}, "slow by=2s");
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"rank 1 (device 0000000000000002, pid 4711) is slow in step 2 of 6 (fault: slow "
+		"by=2s)",
+		"gpuctl inject clear"),
+	   "a fault slows a rank down");
+}
+
+static void
+test_calls(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	for (uint32_t r = 0; r < 3; r++) {
+		g.work[r].rank = r;
+		g.work[r].forms = 2500;
+		g.work[r].known = true;
+		g.work[r].dtype = GPU_SIM__DATA_TYPE__F64;
+		g.work[r].nelem = 128 << r / 2;
+	}
+	g.comm.calls = g.workp;
+	g.comm.n_calls = 3;
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"allreduce of 1 KiB of f64, sum waits since 2.5 s: rank 3 has not called it; ranks "
+		"0-2 have",
+		"they do not agree: rank 0 calls allreduce of 1 KiB of f64, sum, and rank 2 "
+		"allreduce of 2 KiB of f64, sum"),
+	   "calls that wait to meet");
+}
+
+static void
+test_group(void)
+{
+	struct stage g;
+
+	stage_init(&g);
+	g.work[0].forms = 3000;
+	g.work[0].clientid = 9;
+	g.work[0].nops = 4;
+	g.comm.groups = g.workp;
+	g.comm.n_groups = 1;
+	g.comm.clientid = 9;
+	g.comm.program = (char *)"lab";
+	g.comm.pid = 99;
+	stage_explain(&g);
+	ok(SAYS(&g, EXPLAIN_WAITS,
+		"a group is open since 3.0 s and has not ended: it holds 4 operations of client "
+		"0000000000000009 (lab, pid 99)",
+		"end the group, or gpuctl comm-abort 7"),
+	   "a group that never ends");
+}
+
+int
+main(void)
+{
+	test_idle();
+	test_stopped();
+	test_missing();
+	test_lost();
+	test_differ();
+	test_apart();
+	test_slow();
+	test_calls();
+	test_group();
+	return tap_done();
+}
