@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "flight/read.h"
+#include "mem/devmem_file.h"
 
 #define MAX_ARGS    64
 #define MAX_KERNELS 16 /* files of kernels */
@@ -65,6 +67,25 @@ add_number(struct command *c, const char *option, uint64_t value, const char *un
 	add(c, option, text);
 }
 
+/* The records of a stream that the device kept, so that it goes on in its recorder; 0: not known. */
+static uint32_t
+recorder_of(const GpuSim__DeviceMetadata *m)
+{
+	int fd = open(m->mempath, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct flight_file file = {.fd = fd};
+	struct flight_source source = flight_file_source(&file);
+	struct flight_header h = {0};
+
+	if (fd < 0)
+		return 0;
+	if (devmem_file_recorder(m->mempath, fd, m->deviceid->value, &file.offset, &file.nbytes,
+				 NULL) != RC_OK ||
+	    flight_read_header(&source, &h, NULL) != RC_OK)
+		h.nrecords = 0;
+	close(fd);
+	return h.nrecords;
+}
+
 static void
 make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifeline,
 	     struct command *c)
@@ -78,6 +99,8 @@ make_command(const GpuSim__DeviceMetadata *m, const char *coordinator, int lifel
 	add_number(c, "--ordinal", m->ordinal, "");
 	add_number(c, "--mem", m->maxmemaddr->value - m->minmemaddr->value, "");
 	add(c, m->memkept ? "--mem-file" : "--mem-scratch", m->mempath);
+	if (recorder_of(m))
+		add_number(c, "--recorder", recorder_of(m), "");
 	if (m->threads)
 		add_number(c, "--threads", m->threads, "");
 	if (m->latencyns)

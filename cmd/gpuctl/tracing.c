@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "drain/drain.h"
 #include "gpusim.h"
+#include "launch/launch.h"
 
 #define READY_MS 10000 /* for the first look */
 
@@ -31,18 +32,6 @@ ignore_signals(void)
 
 	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
 		signal(ignored[i], SIG_IGN);
-}
-
-static void
-give_up_stdio(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return;
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	close(null);
 }
 
 /* The address, one line. False: there was no cluster. */
@@ -100,7 +89,7 @@ run(const char *path, int from, int answer, int fd)
 	struct err err = {0};
 
 	ignore_signals();
-	give_up_stdio();
+	launch_release_stdio();
 	if (!read_address(from, address, sizeof address))
 		return write(fd, "[]\n", 3) == 3 ? EXIT_OK : EXIT_FAILED;
 	drain_cluster(address, from, answer, fd, &sum, &err);

@@ -22,7 +22,7 @@ enum {
 #define EXIT_NOT_FOUND	    127
 
 void
-release_stdio(void)
+launch_release_stdio(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 

@@ -403,7 +403,7 @@ guardian_init(struct guardian *g, const struct launch *l)
 	g->command = l->argv ? exec_command(l, &g->go_fd) : 0;
 	if (g->command < 0)
 		return false;
-	release_stdio();
+	launch_release_stdio();
 	raise_nofile(g);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);

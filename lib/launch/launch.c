@@ -154,7 +154,7 @@ keeper_main(struct launch *l)
 	if (pid == 0)
 		_exit(guardian_main(l));
 	setpgid(0, 0);
-	release_stdio();
+	launch_release_stdio();
 	close(l->front_fd);
 	if (pid < 0) {
 		launch_say(l, LOG_ERROR, "fork: %s", strerror(errno));
@@ -330,7 +330,7 @@ launch_run(const struct launch_config *cfg, char *const *argv, struct err *err)
 	front_signals(&forward, &l.mask);
 	signal_fd = signalfd(-1, &forward, SFD_CLOEXEC);
 	if (begin(&l, err) == RC_OK) {
-		release_stdio();
+		launch_release_stdio();
 		status = front_wait(l.keeper, signal_fd, l.to_guardian);
 	}
 	close(l.to_guardian);

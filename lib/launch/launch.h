@@ -63,6 +63,9 @@ struct launch_config {
  */
 int launch_run(const struct launch_config *cfg, char *const *argv, struct err *err);
 
+/* Give up the user's stdin and stdout, so that only the command holds them: for a child that was forked before. */
+void launch_release_stdio(void);
+
 /*
  * launch_start - start the daemons; they run until launch_end or the end of this process.
  *

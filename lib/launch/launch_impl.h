@@ -69,9 +69,6 @@ pid_t exec_command(const struct launch *l, int *go_fd);
 pid_t exec_daemon(const struct launch *l, int ordinal, int lifeline_fd, int exits_fd,
 		  int *ready_fd);
 
-/* Give up the user's stdin and stdout, so that only the command holds them. */
-void release_stdio(void);
-
 /* Wait until a child may have ended (SIGCHLD, which must be blocked) or the deadline passes. */
 void wait_child(uint64_t deadline_ns);
 

@@ -117,6 +117,23 @@ check() { bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" 
 	says 'instant lost 1'
 }
 
+@test "gpuctl trace --report shows a failure, dead devices included" {
+	cat >script <<-'EOF'
+		C=$(gpuctl comm-init -n 2)
+		A=$(gpuctl malloc --device 0 64K) B=$(gpuctl malloc --device 1 64K)
+		for _ in 1 2 3; do gpuctl allreduce --comm "$C" --addr "$A,$B" --count 10 --algo ring; done
+		kill -KILL "$(gpuctl devices --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[1]["pid"])')"
+		until gpuctl comm-status "$C" | grep -q failed; do :; done
+		gpuctl allreduce --comm "$C" --addr "$A,$B" --count 10 --algo ring || :
+	EOF
+	run bounded gpuctl run -n 2 --mem 16M --report-dir reports -- bash -eu script
+	run -0 bounded gpuctl trace --report reports/report.1 -o trace
+	run check trace
+	assert_status 0
+	says 'op allreduce ok 6'
+	says 'instant lost 1'
+}
+
 @test "kill -9 of gpuctl run leaves a trace that can be read" {
 	mkfifo begun
 	background gpuctl run -n 2 --mem 16M --trace trace -- bash -c 'printf "1\n2\n" | gpuctl allreduce >begun; sleep 1000'
