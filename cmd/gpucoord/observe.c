@@ -76,55 +76,24 @@ observer_free(struct observer *o)
 
 /* ---- the coordinator's answers */
 
+/* The body of the answer; the caller's. */
 static enum rc
 ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind,
-    uint64_t deadline_ns, GpuSim__Reply **out, struct err *err)
+    uint64_t deadline_ns, void **body, struct err *err)
 {
-	enum rc rc = rpc_call(o->self, req, deadline_ns, out, err);
+	GpuSim__Reply *reply;
+	enum rc rc = rpc_call(o->self, req, deadline_ns, &reply, err);
 
-	if (rc == RC_OK && (*out)->body_case != kind) {
-		wire_reply_free(*out);
+	if (rc != RC_OK)
+		return rc;
+	if (reply->body_case == kind) {
+		*body = reply->done; /* all bodies are pointers in one union */
+		reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
+	} else {
 		rc = err_set(err, RC_INTERNAL, "the coordinator answers another question");
 	}
+	wire_reply_free(reply);
 	return rc;
-}
-
-static enum rc
-ask_status(struct observer *o, uint64_t deadline_ns, GpuSim__StatusResponse **out, struct err *err)
-{
-	GpuSim__StatusRequest m = GPU_SIM__STATUS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
-	req.status = &m;
-	rc = ask(o, &req, GPU_SIM__REPLY__BODY_STATUS, deadline_ns, &reply, err);
-	if (rc != RC_OK)
-		return rc;
-	*out = reply->status;
-	reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
-	wire_reply_free(reply);
-	return RC_OK;
-}
-
-static enum rc
-ask_events(struct observer *o, uint64_t deadline_ns, GpuSim__EventsResponse **out, struct err *err)
-{
-	GpuSim__EventsRequest m = GPU_SIM__EVENTS_REQUEST__INIT;
-	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
-	GpuSim__Reply *reply;
-	enum rc rc;
-
-	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
-	req.events = &m;
-	rc = ask(o, &req, GPU_SIM__REPLY__BODY_EVENTS, deadline_ns, &reply, err);
-	if (rc != RC_OK)
-		return rc;
-	*out = reply->events;
-	reply->body_case = GPU_SIM__REPLY__BODY__NOT_SET;
-	wire_reply_free(reply);
-	return RC_OK;
 }
 
 static uint64_t
@@ -139,12 +108,19 @@ wall_ns(void)
 static enum rc
 ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err *err)
 {
-	GpuSim__StatusResponse *status = NULL;
-	GpuSim__EventsResponse *events = NULL;
-	enum rc rc = ask_status(o, deadline_ns, &status, err);
+	GpuSim__StatusRequest of_status = GPU_SIM__STATUS_REQUEST__INIT;
+	GpuSim__EventsRequest of_events = GPU_SIM__EVENTS_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	void *status = NULL, *events = NULL;
+	enum rc rc;
 
+	req.body_case = GPU_SIM__REQUEST__BODY_STATUS;
+	req.status = &of_status;
+	rc = ask(o, &req, GPU_SIM__REPLY__BODY_STATUS, deadline_ns, &status, err);
+	req.body_case = GPU_SIM__REQUEST__BODY_EVENTS;
+	req.events = &of_events;
 	if (rc == RC_OK)
-		rc = ask_events(o, deadline_ns, &events, err);
+		rc = ask(o, &req, GPU_SIM__REPLY__BODY_EVENTS, deadline_ns, &events, err);
 	if (rc == RC_OK)
 		rc = world_new(status, events, wall_ns(), out, err);
 	if (rc == RC_OK)
