@@ -57,7 +57,10 @@ say_missing(struct words *t, const struct seen *a)
 {
 	say(t, "has not called it");
 	if (a->own && a->own->ring.pid && a->own->ring.kind == FLIGHT_QUEUE)
-		say(t, " (its program is pid %" PRIu32 ")", a->own->ring.pid);
+		say(t,
+		    ", or its stream waits for a kernel, an event or a host function of its "
+		    "program, pid %" PRIu32,
+		    a->own->ring.pid);
 	if (a->last.kind) {
 		say(t, ", its last was ");
 		say_op(t, &a->last, true);

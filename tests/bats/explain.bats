@@ -224,7 +224,7 @@ meet() {
 
 @test "NCCL: a rank has not called" {
 	stuck 3 missing 1
-	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) waits since .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it \(its program is pid $VICTIM\), its last was allreduce #0" \
+	says -- "allreduce #1 \(.*3 ranks, 4 MiB of f32, sum\) waits since .*: rank 1 \(device [0-9a-f]{16}, pid [0-9]+\) has not called it, or its stream waits for .* of its program, pid $VICTIM, its last was allreduce #0" \
 		'ranks 0 and 2 wait for it' "To go on: have the rank's program call it, or gpuctl comm-abort 1"
 }
 
@@ -232,6 +232,16 @@ meet() {
 	stuck 3 missing 1
 	kill -STOP "$VICTIM"
 	says -- "rank 1 .* has not called it: its program, pid $VICTIM, is stopped" "kill -CONT $VICTIM"
+}
+
+@test "NCCL: a host function does not end" {
+	stuck 3 host 2
+	says -- "rank 2 .* has not called it, or its stream waits for a kernel, an event or a host function of its program, pid $VICTIM" 'ranks 0 and 1 wait for it'
+}
+
+@test "NCCL: an event that is never recorded" {
+	stuck 2 event 1
+	says -- "rank 1 .* or its stream waits for a kernel, an event or a host function of its program, pid $VICTIM" 'rank 0 waits for it'
 }
 
 @test "NCCL: another size" {
