@@ -83,10 +83,9 @@ whole() {
 }
 
 @test "without room for records the device works, and says so in one line" {
-	(
-		ulimit -f $((67 << 10))
-		device
-	)
+	limited() { ulimit -f $((67 << 10)) && exec "$@"; }
+	export -f limited
+	ready device bash -c 'limited "$@"' - gpudev --coordinator none --id 7 --listen "ipc://$T/7.sock" -m 1M --mem-file "$T/mem"
 	grep -q 'nothing is recorded: .*/mem: cannot have [0-9]* bytes' device.log
 	assert_equal "$(wc -l <device.log)" 1
 	run records mem
