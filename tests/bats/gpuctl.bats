@@ -27,7 +27,7 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 		assert_match "^usage: gpuctl $verb"
 		assert_equal "$(gpuctl "$verb" -h)" "$output"
 		for option in $(gpuctl completion -- "$verb" - | cut -f 1); do
-			assert_match $'\n'"  ${option}[ ,]"
+			assert_match $'\n'"  (-[A-Za-z], )?${option}[ ,]"
 		done
 	done
 	run gpuctl -V
