@@ -45,7 +45,7 @@ pull_conn_free(struct net_conn *c)
 	pthread_cond_destroy(&c->resume);
 	free(c);
 	/* The last: net_pull_stop waits for it. */
-	pthread_cond_signal(&p->changed);
+	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -185,7 +185,7 @@ park(struct net_conn *c)
 	if (p->nparked++ == 0)
 		pthread_cond_signal(&p->tick);
 	pthread_cond_broadcast(&p->changed);
-	while (c->wanted && !c->ended)
+	while ((c->wanted || c->taken) && !c->ended)
 		pthread_cond_wait(&c->resume, &p->lock);
 	c->parked = false;
 	p->nparked--;
@@ -214,10 +214,12 @@ await_header(struct net_conn *c)
 	}
 	if (c->ended)
 		got = ENDED;
-	/* A thread that takes it now sees that it is gone. */
+	/* A thread that takes it now, or waits for it, sees that it is gone. */
 	c->ended = got == ENDED;
+	if (c->ended)
+		pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
-	return c->ended ? ENDED : CAME;
+	return got == ENDED ? ENDED : CAME;
 }
 
 static void *
@@ -231,6 +233,7 @@ conn_main(void *arg)
 		;
 	pthread_mutex_lock(&p->lock);
 	c->ended = true;
+	pthread_cond_broadcast(&p->changed);
 	while (c->taken)
 		pthread_cond_wait(&c->resume, &p->lock);
 	pthread_mutex_unlock(&p->lock);
@@ -297,6 +300,7 @@ net_pull_take(struct net_pull *p, uint64_t device)
 		/* Two threads wait for one connection: its own thread serves both better. */
 		p->aloof_ns = deadline_in_ms(NET_ALOOF_MS);
 		c->wanted = false;
+		pthread_cond_broadcast(&p->changed);
 		c = NULL;
 	} else if (!c->parked && !c->between) {
 		c = NULL;
@@ -305,8 +309,14 @@ net_pull_take(struct net_pull *p, uint64_t device)
 		c->since_ns = clock_now_ns();
 		if (!c->parked)
 			nng_aio_abort(c->aio, NNG_EINTR);
-		while (!c->parked && !c->ended)
+		while (!c->parked && !c->ended && c->wanted)
 			pthread_cond_wait(&p->changed, &p->lock);
+		/* Another thread came before the own one had parked, which reads on now. */
+		if (!c->parked && !c->ended) {
+			c->taken = false;
+			pthread_cond_signal(&c->resume);
+			c = NULL;
+		}
 	}
 	pthread_mutex_unlock(&p->lock);
 	return c;

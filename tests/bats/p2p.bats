@@ -228,7 +228,7 @@ dev2  NET   NET   X
 		for ((i = 0; i < 100; i++)); do one; done | sort | uniq -c | xargs
 		mapped; echo $before $(count)'
 	assert_status 0
-	assert_match $'^6\n1 1 1\n6\n3 3 3\n1 1 1\n100 6\n1 1 1\n' # mapped when it is met
+	assert_match $'^6\n2 2 2\n6\n4 4 4\n2 2 2\n100 6\n2 2 2\n' # its own and its recorder; a peer's when it is met
 	# lines of maps and descriptors of three devices: a few may come (a thread's arena), not a hundred
 	read -ra n <<<"${lines[-1]}"
 	assert_equal "${#n[@]}" 12
