@@ -283,6 +283,54 @@ test_take(void)
 	net_pull_stop(pull);
 }
 
+struct taker {
+	struct net_pull *pull;
+	pthread_barrier_t *start;
+};
+
+static void *
+take_and_give(void *arg)
+{
+	const struct taker *t = arg;
+	struct net_conn *c;
+
+	pthread_barrier_wait(t->start);
+	c = net_pull_take(t->pull, 0xd7);
+	if (c)
+		net_pull_give(c);
+	return NULL;
+}
+
+/* The second comes before the connection's own thread has let go of it for the first. */
+static void
+test_two_take(void)
+{
+	struct frame f = {.kind = FRAME_ACK, .device = 0xd7, .crc = frame_crc("", 0)};
+	pthread_barrier_t start;
+	struct err err = {0};
+	pthread_t one, two;
+
+	pthread_barrier_init(&start, NULL, 2);
+	for (int i = 0; i < 100; i++) {
+		struct sink s = SINK_INIT;
+		struct taker t = {.start = &start};
+		struct net_push *push = NULL;
+
+		net_pull_start(net_ipc("two"), on_any_frame, &s, &t.pull, &err);
+		net_push_open(net_pull_address(t.pull), &push, &err);
+		net_push_send(push, &f, "", LONG_MS);
+		wait_frames(&s, 1);
+		pthread_create(&one, NULL, take_and_give, &t);
+		pthread_create(&two, NULL, take_and_give, &t);
+		pthread_join(one, NULL);
+		pthread_join(two, NULL);
+		net_push_close(push);
+		net_pull_stop(t.pull);
+	}
+	pthread_barrier_destroy(&start);
+	ok(true, "neither of two threads that want one connection waits for ever");
+}
+
 /* Nobody there: frames queue up to a bound, then there is no room. */
 static void
 test_nobody(void)
@@ -367,6 +415,7 @@ main(void)
 	test_silent();
 	test_slow();
 	test_take();
+	test_two_take();
 	test_nobody();
 	test_threads();
 	test_copy();
