@@ -84,20 +84,21 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 {
 	GpuSim__ReadResponse r = GPU_SIM__READ_RESPONSE__INIT;
 	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
-	uint64_t begin = ticks_now();
+	uint64_t begin = ticks_now(), addr = m->addr,
+		 nbytes = m->nbytes; /* m ends with the reply */
 	struct err err = {0};
 	void *p;
 
-	if (find_range(d, m->addr, m->nbytes, &p, &err) != RC_OK) {
+	if (find_range(d, addr, nbytes, &p, &err) != RC_OK) {
 		rpc_reply_err(call, &err);
 		return;
 	}
 	r.data.data = p;
-	r.data.len = m->nbytes;
+	r.data.len = nbytes;
 	reply.body_case = GPU_SIM__REPLY__BODY_READ;
 	reply.read = &r;
 	rpc_reply(call, &reply);
-	record(d, FLIGHT_COPY_OUT, m->addr, m->nbytes, begin, RC_OK);
+	record(d, FLIGHT_COPY_OUT, addr, nbytes, begin, RC_OK);
 }
 
 void
