@@ -334,6 +334,8 @@ read_once(const struct flight_live *l, struct progress *out)
 {
 	const word *op = (const word *)(const void *)&l->op;
 	uint32_t turn = atomic_load_explicit(&l->turn, memory_order_acquire);
+	/* Before `since`, which was stored before it. */
+	uint32_t waits_for = atomic_load_explicit(&l->waits_for, memory_order_acquire);
 	union flight_record r;
 
 	for (int i = 0; i < 8; i++)
@@ -343,8 +345,7 @@ read_once(const struct flight_live *l, struct progress *out)
 				 .epoch = r.op.epoch,
 				 .step = atomic_load_explicit(&l->step, memory_order_relaxed),
 				 .steps = atomic_load_explicit(&l->steps, memory_order_relaxed),
-				 .waits_for =
-				     atomic_load_explicit(&l->waits_for, memory_order_acquire),
+				 .waits_for = waits_for,
 				 .idle_ns = atomic_load_explicit(&l->since, memory_order_relaxed)};
 	atomic_thread_fence(memory_order_acquire);
 	return turn == atomic_load_explicit(&l->turn, memory_order_relaxed);

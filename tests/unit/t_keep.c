@@ -87,15 +87,19 @@ last(struct keeper *k, const struct device *d, struct err *err)
 	return text;
 }
 
-/* No file descriptor of ours is the nameless file any more. */
+/* No file descriptor of ours is the nameless file any more. Asked of the system by name, for another thread closes
+ * them. */
 static bool
 is_closed(const struct device *d)
 {
+	char name[64];
 	struct stat st;
 
-	for (int fd = 3; fd < 256; fd++)
-		if (fstat(fd, &st) == 0 && st.st_dev == d->m.memdev && st.st_ino == d->m.meminode)
+	for (int fd = 3; fd < 256; fd++) {
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		if (stat(name, &st) == 0 && st.st_dev == d->m.memdev && st.st_ino == d->m.meminode)
 			return false;
+	}
 	return true;
 }
 
