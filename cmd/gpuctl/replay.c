@@ -137,8 +137,8 @@ static void
 say_result(const struct story *s, const struct replay_map *map, const struct replay_result *r)
 {
 	printf("replayed: %" PRIu64 " ended well again%s, %" PRIu64 " were in operations that "
-	       "failed again, %" PRIu64 " differ; %" PRIu64 " of %" PRIu64
-	       " faults took place at the same steps\n",
+	       "failed again or were ended from outside, %" PRIu64 " differ; %" PRIu64
+	       " of %" PRIu64 " faults took place at the same steps\n",
 	       r->same, s->with_data ? ", with the same results to the bit" : "", r->failed,
 	       r->differ, r->met, r->nfaults);
 	if (s->with_data && map->hollow)

@@ -174,14 +174,18 @@ static void
 compare_unit(struct match *m, uint32_t a, uint32_t b, bool failed)
 {
 	const struct story *s = m->then;
-	bool fails = false;
+	bool fails = false, by_itself = false;
 
 	for (uint32_t i = a; i < b; i++) {
+		const struct story_op *o = &s->op[s->order[i]];
 		uint32_t k = m->of[s->order[i]];
 
 		fails |= k == STORY_NONE || m->now->op[k].state != STORY_GOOD;
+		by_itself |=
+		    o->state == STORY_OPEN || (o->state == STORY_FAILED && o->rc != GPUSIM_ABORTED);
 	}
-	if (failed && !fails) {
+	/* Whose client or coordinator ended it did so at a moment of its own. */
+	if (failed && !fails && by_itself) {
 		for (uint32_t i = a; i < b; i++)
 			if (s->op[s->order[i]].state != STORY_GOOD) {
 				differs(m, &s->op[s->order[i]], "then: %s; now it succeeded",

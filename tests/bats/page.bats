@@ -13,19 +13,19 @@ get() {
 body() { get "$@" | LC_ALL=C sed '1,/^\r$/d'; }
 answers() { [[ $(get "$1") == 'HTTP/1.1 200 '* ]]; }
 
-# coordinator - one with a page; sets PORT
+# coordinator [OPTION...] - one with a page; sets PORT
 coordinator() {
 	export GPUSIM_COORD=ipc://$T/coord
-	background gpucoord --listen "$GPUSIM_COORD" --state none --http 127.0.0.1:0 --report-dir none 2>said
+	background gpucoord --listen "$GPUSIM_COORD" --state none --http 127.0.0.1:0 --report-dir none "$@" 2>said
 	wait_until 10 grep -q 'live page at http' said
 	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said)
 	COORD=$PID
 }
 
-# cluster N - that, and N devices; sets DEVICES
+# cluster N [OPTION...] - that, and N devices; sets DEVICES
 cluster() {
 	local k
-	coordinator
+	coordinator "${@:2}"
 	DEVICES=()
 	for ((k = 0; k < $1; k++)); do
 		background gpudev --listen "ipc://$T/dev$k" --ordinal "$k" -m 16M --mem-scratch "$T/mem$k"
@@ -149,10 +149,9 @@ events_begin() {
 
 @test "page: in a browser: a training's curve, its ring, and the one that all wait for" {
 	browser
-	background gpuctl run -n 4 --http 127.0.0.1:0 -- mnist-train --data "$ROOT/tests/data/digits.csv.gz" \
-		--layers 784,256,10 --batch 16 --epochs 100000 --algo ring >out 2>said
-	wait_until 20 grep -q 'live page at http' said
-	PORT=$(sed -n 's|.*live page at http://127.0.0.1:\([0-9]*\)/.*|\1|p' said)
+	cluster 4 --heartbeat 400ms --missed 64/64 # a stopped device is not lost before the browser has seen it
+	background mnist-train --devices 4 --data "$ROOT/tests/data/digits.csv.gz" \
+		--layers 784,256,10 --batch 16 --epochs 100000 --algo ring >out
 	wait_until 20 grep -q 'epoch 3/' out
 	local pid
 	pid=$(body /status.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["devices"][2]["pid"])')

@@ -648,6 +648,7 @@ test_silent(const struct etcd *e)
 
 	put(s, "a", "1", NULL);
 	kill(e->pid, SIGSTOP);
+	waitpid(e->pid, NULL, WUNTRACED); /* until its threads have stopped */
 	ok(store_commit(s, lost, 2, STORE_SYNC, &err) == RC_TIMEOUT, "no answer: %s", err.text);
 	kill(e->pid, SIGCONT);
 	ok(put(s, "b", "2", &err) == RC_OK, "then it answers again: %s", err.text);
