@@ -55,7 +55,8 @@ is_json() { perl -MJSON::PP -e 'local $/; decode_json(<STDIN>)'; }
 
 @test "a coordinator that is frozen: exit 4 when the time is over, 3 when there is none" {
 	run machine 1 'pid=$(gpuctl status --json | grep -o "\"pid\":[0-9]*" | head -n 1 | cut -d : -f 2)
-		kill -STOP "$pid"
+		kill -STOP "$pid" # it has stopped when all of its threads have
+		until ! grep -L "^State:.T" /proc/$pid/task/*/status | grep -q .; do :; done
 		for t in 100ms 2500ms; do (gpuctl --timeout $t devices; echo $?) & done; wait
 		kill -CONT "$pid"; gpuctl --coordinator "ipc://$TMPDIR/none" --timeout 50s devices; echo $?' 2>/dev/null
 	assert_equal "$(grep -cx 'gpuctl: devices: coordinator: ipc://.*: no answer in time' <<<"$output")" 2
