@@ -34,7 +34,7 @@ house_setup() {
 house_teardown() {
 	local pid
 	for pid in "${BACKGROUND[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
+		kill -KILL -- "-$pid" "$pid" 2>/dev/null || true # its process group too
 	done
 	exec {TICK}>&-
 	cd / && rm -rf "$T"
@@ -56,7 +56,7 @@ teardown() { house_teardown; }
 bounded() { timeout -k 2 $((${LIMIT:-20} * PATIENCE)) "$@" 3>&-; }
 
 # background CMD... - start CMD, as a shell's & does but with default signals, and in a session and
-# process group of its own so that `kill -- -$PID` hits it alone. Sets PID; ended at teardown.
+# process group of its own so that `kill -- -$PID` hits it alone. Sets PID; the group is ended at teardown.
 background() {
 	env --default-signal setsid "$@" <&0 3>&- & # without <&0 the shell gives it /dev/null
 	PID=$!
