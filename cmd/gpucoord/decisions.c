@@ -72,29 +72,6 @@ note(struct tape *t, const char *line)
 	tape_put(t, &r);
 }
 
-/* Rank 0's attach tells of all ranks. */
-static void
-made(struct tape *t, const GpuSim__CommAttachRequest *m)
-{
-	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
-	GpuSim__TapeComm c = GPU_SIM__TAPE_COMM__INIT;
-	uint64_t *devices = alloc_zeroed(m->n_ranks, sizeof *devices);
-
-	c.commid = m->commid;
-	c.epoch = m->epoch;
-	c.nranks = (uint32_t)m->n_ranks;
-	c.optimeoutms = m->optimeoutms;
-	c.queued = m->queued;
-	for (size_t i = 0; devices && i < m->n_ranks; i++)
-		devices[i] = m->ranks[i]->deviceid ? m->ranks[i]->deviceid->value : 0;
-	c.n_devices = devices ? m->n_ranks : 0;
-	c.devices = devices;
-	r.body_case = GPU_SIM__TAPE_RECORD__BODY_COMM;
-	r.comm = &c;
-	tape_put(t, &r);
-	free(devices);
-}
-
 void
 decisions_note(const struct decisions *d, const struct coord_action *a)
 {
@@ -107,8 +84,9 @@ decisions_note(const struct decisions *d, const struct coord_action *a)
 	if (a->kind != COORD_CALL)
 		return;
 	req = gpu_sim__request__unpack(NULL, a->body.len, (const uint8_t *)a->body.data);
+	/* Rank 0's attach tells of all ranks. */
 	if (req && req->body_case == GPU_SIM__REQUEST__BODY_COMM_ATTACH &&
 	    req->commattach->rank == 0)
-		made(d->tape, req->commattach);
+		tape_put_comm(d->tape, req->commattach);
 	wire_request_free(req);
 }

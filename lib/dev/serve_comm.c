@@ -48,7 +48,7 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 	}
 	if (xport_attach(d->xport, &me, peers, err) == RC_OK) {
 		if (d->env.tape)
-			taping_comm(d->env.tape, m);
+			tape_put_comm(d->env.tape, m);
 		cmdqs_comm_over(d->cmdqs, m->commid, m->epoch - 1, RC_ABORTED,
 				"the communicator changed");
 		cmdqs_comm_gone(d->cmdqs, m->commid);

@@ -31,29 +31,6 @@ taping_device(struct tape *t, const GpuSim__DeviceMetadata *m)
 	tape_put(t, &r);
 }
 
-void
-taping_comm(struct tape *t, const GpuSim__CommAttachRequest *m)
-{
-	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
-	GpuSim__TapeComm c = GPU_SIM__TAPE_COMM__INIT;
-	uint64_t *devices = alloc_zeroed(m->n_ranks, sizeof *devices);
-
-	c.commid = m->commid;
-	c.epoch = m->epoch;
-	c.rank = m->rank;
-	c.nranks = (uint32_t)m->n_ranks;
-	c.optimeoutms = m->optimeoutms;
-	c.queued = m->queued;
-	for (size_t i = 0; devices && i < m->n_ranks; i++)
-		devices[i] = m->ranks[i]->deviceid ? m->ranks[i]->deviceid->value : 0;
-	c.n_devices = devices ? m->n_ranks : 0;
-	c.devices = devices;
-	r.body_case = GPU_SIM__TAPE_RECORD__BODY_COMM;
-	r.comm = &c;
-	tape_put(t, &r);
-	free(devices);
-}
-
 /* ---- operations */
 
 /* The caller's input, without a factor. */

@@ -12,9 +12,6 @@
 /* The process and the device begin to write. */
 void taping_device(struct tape *t, const GpuSim__DeviceMetadata *m);
 
-/* A communicator is attached. */
-void taping_comm(struct tape *t, const GpuSim__CommAttachRequest *m);
-
 /* An operation begins; set 0: none has begun in its set. Returns its number. */
 uint64_t taping_begin(const struct program *p, const struct inst_coll *c, uint64_t op,
 		      uint64_t set);

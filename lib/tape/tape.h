@@ -59,6 +59,9 @@ uint64_t tape_number(struct tape *t);
 /* Append a record. Nothing is written any more once that has failed; say has been told. */
 void tape_put(struct tape *t, const GpuSim__TapeRecord *r);
 
+/* Append a communicator, as an attach of one of its ranks tells of it. */
+void tape_put_comm(struct tape *t, const GpuSim__CommAttachRequest *m);
+
 /* Append an operation's bytes, in records of TAPE_DATA_MAX. */
 void tape_put_data(struct tape *t, uint64_t number, bool before, const void *data, uint64_t nbytes);
 

@@ -176,6 +176,29 @@ tape_put(struct tape *t, const GpuSim__TapeRecord *r)
 }
 
 void
+tape_put_comm(struct tape *t, const GpuSim__CommAttachRequest *m)
+{
+	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
+	GpuSim__TapeComm c = GPU_SIM__TAPE_COMM__INIT;
+	uint64_t *devices = alloc_zeroed(m->n_ranks, sizeof *devices);
+
+	c.commid = m->commid;
+	c.epoch = m->epoch;
+	c.rank = m->rank;
+	c.nranks = (uint32_t)m->n_ranks;
+	c.optimeoutms = m->optimeoutms;
+	c.queued = m->queued;
+	for (size_t i = 0; devices && i < m->n_ranks; i++)
+		devices[i] = m->ranks[i]->deviceid ? m->ranks[i]->deviceid->value : 0;
+	c.n_devices = devices ? m->n_ranks : 0;
+	c.devices = devices;
+	r.body_case = GPU_SIM__TAPE_RECORD__BODY_COMM;
+	r.comm = &c;
+	tape_put(t, &r);
+	free(devices);
+}
+
+void
 tape_put_data(struct tape *t, uint64_t number, bool before, const void *data, uint64_t nbytes)
 {
 	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
