@@ -82,42 +82,19 @@ look_at_self(void)
 
 /* ---- answers */
 
-static void
-release(void *arg)
-{
-	buf_fini(arg);
-	free(arg);
-}
-
 /* 200 with the text, which the answer owns from then on; or 503 with the reason. */
 static void
 reply(const struct ask *a, struct buf *text, const struct err *err)
 {
-	struct http_answer out = {.status = 503};
-	struct buf *own = malloc(sizeof *own);
-	char line[sizeof err->text + 1];
+	struct http_answer out;
 
-	if (err->rc != RC_OK || !own) {
-		snprintf(line, sizeof line, "%s\n", own ? err->text : "out of memory");
-		buf_fini(text);
-		if (own && buf_addf(text, "%s", line)) {
-			out.body = text->data;
-			out.nbytes = text->len;
-		}
+	if (err->rc == RC_OK) {
+		http_answer_text(&out, 200, metrics_type(a->form), text);
 	} else {
-		out.status = 200;
-		out.type = metrics_type(a->form);
-		out.body = text->data;
-		out.nbytes = text->len;
-	}
-	if (own) {
-		*own = *text;
-		*text = (struct buf){0};
-		out.release = release;
-		out.arg = own;
+		buf_fini(text);
+		http_answer_error(&out, 503, err->text);
 	}
 	http_reply(a->http, &out);
-	buf_fini(text);
 }
 
 static void

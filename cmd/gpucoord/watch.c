@@ -53,51 +53,6 @@ struct watch {
 	uint64_t event;	     /* id of the last */
 };
 
-/* ---- texts that answers borrow */
-
-struct text {
-	struct buf bytes;
-};
-
-static void
-text_free(void *arg)
-{
-	struct text *t = arg;
-
-	buf_fini(&t->bytes);
-	free(t);
-}
-
-static void
-answer_text(struct http_answer *a, struct buf *bytes, const char *type)
-{
-	struct text *t = malloc(sizeof *t);
-
-	if (!t) {
-		buf_fini(bytes);
-		*a = (struct http_answer){.status = 503};
-		return;
-	}
-	t->bytes = *bytes;
-	*bytes = (struct buf){0};
-	*a = (struct http_answer){.status = 200,
-				  .type = type,
-				  .body = t->bytes.data,
-				  .nbytes = t->bytes.len,
-				  .release = text_free,
-				  .arg = t};
-}
-
-static void
-answer_error(struct http_answer *a, unsigned status, const char *sentence)
-{
-	struct buf b = {0};
-
-	if (buf_addf(&b, "%s\n", sentence))
-		answer_text(a, &b, NULL);
-	a->status = status;
-}
-
 /* ---- points: throughput and latency of a second */
 
 static bool
@@ -313,10 +268,10 @@ answer_one(struct answerer *a, const struct waiting *q)
 	struct err err = {0};
 
 	if (make(a, q, &text, &err) == RC_OK) {
-		answer_text(&answer, &text, "application/json");
+		http_answer_text(&answer, 200, "application/json", &text);
 	} else {
 		buf_fini(&text);
-		answer_error(&answer, 503, err.text);
+		http_answer_error(&answer, 503, err.text);
 	}
 	if (q->what == TRACE)
 		snprintf(answer.headers, sizeof answer.headers,
@@ -324,25 +279,25 @@ answer_one(struct answerer *a, const struct waiting *q)
 	http_reply(q->ask, &answer);
 }
 
+/* False: the watch ends, and all who wait have been told so. */
 static bool
 next_waiting(struct watch *w, struct waiting *q)
 {
+	const struct http_answer ends = {.status = 503};
+	bool any;
+
 	pthread_mutex_lock(&w->lock);
 	while (!w->stops && w->nwaiting == 0)
 		pthread_cond_wait(&w->changed, &w->lock);
-	if (w->nwaiting) {
+	while (w->stops && w->nwaiting)
+		http_reply(w->waiting[--w->nwaiting].ask, &ends);
+	any = w->nwaiting != 0;
+	if (any) {
 		*q = w->waiting[0];
 		memmove(w->waiting, w->waiting + 1, --w->nwaiting * sizeof *w->waiting);
-	} else {
-		q->ask = NULL;
-	}
-	if (w->stops && q->ask) {
-		const struct http_answer ends = {.status = 503};
-
-		http_reply(q->ask, &ends);
 	}
 	pthread_mutex_unlock(&w->lock);
-	return q->ask != NULL;
+	return any;
 }
 
 static void *
@@ -350,15 +305,9 @@ answer_all(void *arg)
 {
 	struct answerer a = {.w = arg};
 	struct waiting q;
-	bool stops = false;
 
-	while (next_waiting(a.w, &q)) {
-		pthread_mutex_lock(&a.w->lock);
-		stops = a.w->stops;
-		pthread_mutex_unlock(&a.w->lock);
-		if (!stops)
-			answer_one(&a, &q);
-	}
+	while (next_waiting(a.w, &q))
+		answer_one(&a, &q);
 	world_free(a.before);
 	return NULL;
 }
@@ -376,7 +325,7 @@ put_off(struct watch *w, const struct waiting *q, struct http_answer *out)
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (out->status != HTTP_LATER)
-		answer_error(out, 503, "too many requests wait for an answer: try again");
+		http_answer_error(out, 503, "too many requests wait for an answer: try again");
 }
 
 /* A listener's beginning: the lines of the last minutes and the curves; the status comes at once. */
@@ -397,11 +346,12 @@ begin_events(struct watch *w, struct http_answer *out)
 	pthread_mutex_unlock(&w->lock);
 	buf_fini(&points);
 	buf_fini(&curves);
-	if (good)
-		answer_text(out, &text, NULL);
-	else
+	if (good) {
+		http_answer_text(out, HTTP_STREAM, NULL, &text);
+	} else {
 		buf_fini(&text);
-	out->status = good && out->status == 200 ? HTTP_STREAM : 503;
+		out->status = 503;
+	}
 }
 
 static void
@@ -415,7 +365,7 @@ begin_trace(struct watch *w, struct http_ask *ask, struct http_answer *out)
 		q.last_ns = 0;
 	else if (last && parse_duration(last, &q.last_ns, &err) != RC_OK) {
 		err_prefix(&err, "?last=");
-		answer_error(out, 400, err.text);
+		http_answer_error(out, 400, err.text);
 		return;
 	}
 	put_off(w, &q, out);

@@ -6,6 +6,7 @@
 #include "net/http_impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -87,6 +88,44 @@ refused(struct http_ask *ask, const char *method)
 }
 
 /* ---- the answer */
+
+static void
+free_text(void *arg)
+{
+	buf_fini(arg);
+	free(arg);
+}
+
+void
+http_answer_text(struct http_answer *out, unsigned status, const char *type, struct buf *text)
+{
+	struct buf *own = malloc(sizeof *own);
+
+	if (!own) {
+		buf_fini(text);
+		*out = (struct http_answer){.status = 503};
+		return;
+	}
+	*own = *text;
+	*text = (struct buf){0};
+	*out = (struct http_answer){.status = status,
+				    .type = type,
+				    .body = own->data,
+				    .nbytes = own->len,
+				    .release = free_text,
+				    .arg = own};
+}
+
+void
+http_answer_error(struct http_answer *out, unsigned status, const char *sentence)
+{
+	struct buf text = {0};
+
+	if (buf_addf(&text, "%s\n", sentence))
+		http_answer_text(out, status, NULL, &text);
+	else
+		*out = (struct http_answer){.status = 503};
+}
 
 static void
 release(struct http_answer *a)

@@ -69,6 +69,18 @@ const char *http_ask_header(const struct http_ask *ask, const char *name);
 
 /* ---- on any thread */
 
+/*
+ * http_answer_text - an answer whose body is all of *text, which is empty then.
+ *
+ *	type	NULL: plain text
+ *
+ * The answer releases it. Out of memory: 503 without a body.
+ */
+void http_answer_text(struct http_answer *out, unsigned status, const char *type, struct buf *text);
+
+/* The same with a sentence, and a line's end behind it. */
+void http_answer_error(struct http_answer *out, unsigned status, const char *sentence);
+
 /* Answer what fn left for later, exactly once, with any status but those two. */
 void http_reply(struct http_ask *ask, const struct http_answer *answer);
 
