@@ -85,8 +85,7 @@ enum rc et_check(struct et_job *job, struct err *err);
 void et_job_fini(struct et_job *job);
 
 /* "all_reduce (node 5 of rank 2)" */
-void et_say(const struct et_job *job, uint32_t rank, const struct et_node *n, char *out,
-	    size_t size);
+void et_say(uint32_t rank, const struct et_node *n, char *out, size_t size);
 
 /* ---- playing */
 

@@ -53,7 +53,7 @@ resolve(struct et_job *job, uint32_t rank, struct err *err)
 				t->dep[t->node[i].dep + k] = found->at;
 				continue;
 			}
-			et_say(job, rank, &t->node[i], text, sizeof text);
+			et_say(rank, &t->node[i], text, sizeof text);
 			rc = err_set(err, RC_BADDATA,
 				     "%s depends on node %" PRIu64 ", which is not there", text,
 				     key.id);
@@ -98,7 +98,7 @@ refuse_circles(struct et_job *job, uint32_t rank, struct err *err)
 	}
 	for (size_t i = 0; i < n && ready < n && rc == RC_OK; i++)
 		if (left[i]) {
-			et_say(job, rank, &t->node[i], text, sizeof text);
+			et_say(rank, &t->node[i], text, sizeof text);
 			rc = err_set(err, RC_BADDATA,
 				     "%s waits for itself: dependencies form a circle", text);
 		}
@@ -152,7 +152,7 @@ check_node(struct et_job *job, uint32_t rank, const struct et_node *n, struct er
 		why = "moves more than 1 GiB";
 	if (!why)
 		return RC_OK;
-	et_say(job, rank, n, text, sizeof text);
+	et_say(rank, n, text, sizeof text);
 	return err_set(err, RC_BADDATA, "%s %s", text, why);
 }
 
@@ -186,8 +186,7 @@ match_group(struct et_job *job, uint32_t group, const uint32_t *ranks, uint32_t 
 			if (!one && !other)
 				continue;
 			if (!one || !other) {
-				et_say(job, one ? ranks[0] : ranks[r], one ? one : other, a,
-				       sizeof a);
+				et_say(one ? ranks[0] : ranks[r], one ? one : other, a, sizeof a);
 				return err_set(err, RC_BADDATA, "%s has no counterpart on rank %u",
 					       a, one ? ranks[r] : ranks[0]);
 			}
@@ -195,8 +194,8 @@ match_group(struct et_job *job, uint32_t group, const uint32_t *ranks, uint32_t 
 			if (one->coll == other->coll && one->nbytes == other->nbytes &&
 			    one->root == other->root)
 				continue;
-			et_say(job, ranks[0], one, a, sizeof a);
-			et_say(job, ranks[r], other, b, sizeof b);
+			et_say(ranks[0], one, a, sizeof a);
+			et_say(ranks[r], other, b, sizeof b);
 			return err_set(err, RC_BADDATA,
 				       "%s is %s of %" PRIu64 " bytes, %s is %s of %" PRIu64
 				       " bytes",
@@ -293,7 +292,7 @@ match_pairs(struct et_job *job, struct err *err)
 			y->number = x->number;
 			continue;
 		}
-		et_say(job, a ? a->rank : b->rank, a ? x : y, text, sizeof text);
+		et_say(a ? a->rank : b->rank, a ? x : y, text, sizeof text);
 		rc = err_set(err, RC_BADDATA, "%s has no counterpart of its tag and size", text);
 	}
 	free(s);

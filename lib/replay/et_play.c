@@ -425,8 +425,7 @@ end_running(struct player *p, bool *moved, struct err *err)
 			char text[96];
 
 			api(cmdq_error(r.q, NULL), err);
-			et_say(p->job, r.rank, &p->job->rank[r.rank].node[r.node], text,
-			       sizeof text);
+			et_say(r.rank, &p->job->rank[r.rank].node[r.node], text, sizeof text);
 			return err_prefix(err, "%s", text);
 		}
 		if (over)
@@ -450,13 +449,12 @@ stuck(const struct player *p, struct err *err)
 
 	for (size_t i = 0; i < p->nrunning && !found; i++)
 		if ((found = p->running[i].q != NULL))
-			et_say(p->job, p->running[i].rank,
+			et_say(p->running[i].rank,
 			       &p->job->rank[p->running[i].rank].node[p->running[i].node], text,
 			       sizeof text);
 	for (uint32_t r = 0; r < p->job->nranks && !found; r++)
 		if ((found = p->m[r].nready > 0))
-			et_say(p->job, r, &p->job->rank[r].node[p->m[r].ready[0]], text,
-			       sizeof text);
+			et_say(r, &p->job->rank[r].node[p->m[r].ready[0]], text, sizeof text);
 	return err_set(err, RC_FAILED,
 		       "nothing goes on: %s waits for a rank that waits, too; the ranks' orders do "
 		       "not fit",

@@ -363,9 +363,8 @@ et_job_fini(struct et_job *job)
 }
 
 void
-et_say(const struct et_job *job, uint32_t rank, const struct et_node *n, char *out, size_t size)
+et_say(uint32_t rank, const struct et_node *n, char *out, size_t size)
 {
-	(void)job;
 	snprintf(out, size, "%s (node %" PRIu64 " of rank %u)", *n->name ? n->name : "a node",
 		 n->id, rank);
 }
