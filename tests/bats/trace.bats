@@ -136,7 +136,7 @@ check() { bounded /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/trace_check.py" 
 
 @test "kill -9 of gpuctl run leaves a trace that can be read" {
 	mkfifo begun
-	background gpuctl run -n 2 --mem 16M --trace trace -- bash -c 'printf "1\n2\n" | gpuctl allreduce >begun; sleep 1000'
+	background gpuctl run -n 2 --mem 16M --trace trace -- bash -c 'printf "1\n2\n" | gpuctl allreduce >begun; exec sleep infinity'
 	assert_equal "$(bounded cat begun)" 3
 	until check trace --cut >seen 2>&1 && grep -q '^op allreduce ok 2$' seen; do :; done
 	kill -KILL "$PID"
