@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "far.h"
@@ -96,15 +95,6 @@ ask(struct observer *o, const GpuSim__Request *req, GpuSim__Reply__BodyCase kind
 	return rc;
 }
 
-static uint64_t
-wall_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 static enum rc
 ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err *err)
 {
@@ -122,7 +112,7 @@ ask_all(struct observer *o, uint64_t deadline_ns, struct world **out, struct err
 	if (rc == RC_OK)
 		rc = ask(o, &req, GPU_SIM__REPLY__BODY_EVENTS, deadline_ns, &events, err);
 	if (rc == RC_OK)
-		rc = world_new(status, events, wall_ns(), out, err);
+		rc = world_new(status, events, clock_wall_ns(), out, err);
 	if (rc == RC_OK)
 		return RC_OK;
 	if (status)

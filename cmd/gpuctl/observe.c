@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/api.h"
 #include "base/buf.h"
@@ -167,7 +166,6 @@ ask(struct gpusim *g, struct world **out, struct err *err)
 enum rc
 observer_look(struct observer *o, size_t records, struct world **out, struct err *err)
 {
-	struct timespec now;
 	struct world *w;
 	enum rc rc = ask(o->g, &w, err);
 
@@ -182,9 +180,7 @@ observer_look(struct observer *o, size_t records, struct world **out, struct err
 	}
 	world_clocks(w);
 	world_processes(w);
-	clock_gettime(CLOCK_REALTIME, &now);
-	w->now_ns =
-	    (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec + (uint64_t)offset_ns(w);
+	w->now_ns = clock_wall_ns() + (uint64_t)offset_ns(w);
 	*out = w;
 	return RC_OK;
 }

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/api.h"
 #include "base/buf.h"
@@ -73,15 +72,6 @@ struct drain {
 	struct backlog backlog;
 };
 
-static uint64_t
-wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 /* Is it time for a question, which others have to answer? While records come fast it can wait a little. */
 static bool
 is_time(const struct drain *d, uint64_t due_ns)
@@ -92,12 +82,6 @@ is_time(const struct drain *d, uint64_t due_ns)
 }
 
 /* ---- clocks */
-
-static uint64_t
-baseline(const struct flight_header *h)
-{
-	return h->last.mono_ns - h->first.mono_ns;
-}
 
 static struct host *
 find_host(struct drain *d, const struct flight_header *h)
@@ -110,7 +94,7 @@ find_host(struct drain *d, const struct flight_header *h)
 		return at;
 	memcpy(at->name, h->host, sizeof at->name);
 	flight_clock_of(h, &at->clock);
-	at->baseline_ns = baseline(h);
+	at->baseline_ns = flight_baseline_ns(h);
 	at->next = d->hosts;
 	d->hosts = at;
 	return at;
@@ -123,12 +107,13 @@ set_clock(struct host *at, const struct flight_header *h)
 	struct flight_clock now;
 
 	flight_clock_of(h, &now);
-	if (baseline(h) / 2 <= at->baseline_ns && now.error_ns >= at->clock.error_ns / 2)
+	if (flight_baseline_ns(h) / 2 <= at->baseline_ns && now.error_ns >= at->clock.error_ns / 2)
 		return;
 	if (now.error_ns > at->clock.error_ns) /* the rate alone */
 		now.wall_ns = flight_time_ns(&at->clock, now.ticks);
 	at->clock = now;
-	at->baseline_ns = baseline(h) > at->baseline_ns ? baseline(h) : at->baseline_ns;
+	at->baseline_ns =
+	    flight_baseline_ns(h) > at->baseline_ns ? flight_baseline_ns(h) : at->baseline_ns;
 }
 
 /* ---- recorders */
@@ -471,7 +456,7 @@ drain_new(const char *coordinator, trace_write_fn *write, void *arg, struct drai
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = api(gpusim_open(coordinator, &d->g), err);
 	if (rc == RC_OK)
-		rc = timeline_new(write, arg, wall_ns(), &d->t, err);
+		rc = timeline_new(write, arg, clock_wall_ns(), &d->t, err);
 	if (rc == RC_OK) {
 		rc = ask(d, &told, err);
 		rc = rc == RC_OK ? told : rc;
@@ -517,7 +502,7 @@ drain_turn(struct drain *d, uint32_t *idle_ms, struct err *err)
 static enum rc
 look_at_live(struct drain *d, struct err *err)
 {
-	uint64_t now = wall_ns();
+	uint64_t now = clock_wall_ns();
 	enum rc rc = RC_OK;
 
 	for (struct source *s = d->sources; s; s = s->next)

@@ -456,10 +456,9 @@ flight_clock_of(const struct flight_header *h, struct flight_clock *out)
 				     .error_ns = h->error_ns};
 	if (h->error_ns != UINT64_MAX)
 		out->wall_ns += (uint64_t)h->offset_ns;
-	if (h->last.mono_ns - h->first.mono_ns < BASELINE_NS)
+	if (flight_baseline_ns(h) < BASELINE_NS)
 		return;
-	seen = (double)(h->last.mono_ns - h->first.mono_ns) /
-	       (double)(h->last.ticks - h->first.ticks + 1);
+	seen = (double)flight_baseline_ns(h) / (double)(h->last.ticks - h->first.ticks + 1);
 	if (seen > rate * 0.99 && seen < rate * 1.01)
 		out->ns_per_tick = seen;
 }

@@ -58,6 +58,13 @@ enum rc flight_read_records(const struct flight_source *s, const struct flight_h
 /* A copy of the area with the rings that were used alone: an area itself. RC_NOMEM, the source's. */
 enum rc flight_copy(const struct flight_source *s, struct buf *out, struct err *err);
 
+/* Does the thread of a ring have an operation at hand? */
+static inline bool
+flight_at_work(const struct flight_live *l)
+{
+	return atomic_load(&l->turn) & 1;
+}
+
 /* The text behind the mark at r[i] of n records; "" when there is none. Bytes that are no printable UTF-8 become '?'. */
 void flight_text(const union flight_record *r, size_t n, size_t i, char *out, size_t room);
 
@@ -69,6 +76,13 @@ struct flight_clock {
 	double ns_per_tick;
 	uint64_t error_ns; /* of an unknown offset: UINT64_MAX */
 };
+
+/* Between the two moments of a header: the longer, the better known is the rate. */
+static inline uint64_t
+flight_baseline_ns(const struct flight_header *h)
+{
+	return h->last.mono_ns - h->first.mono_ns;
+}
 
 /* From the header with the longest baseline of a host: use one clock for all areas of a host. */
 void flight_clock_of(const struct flight_header *h, struct flight_clock *out);

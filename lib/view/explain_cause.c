@@ -44,7 +44,7 @@ differs(const struct flight_op *a, const struct flight_op *b)
 static bool
 is_pair(const struct flight_op *op)
 {
-	return op->coll == GPUSIM_SEND || op->coll == GPUSIM_RECV;
+	return coll_is_sendrecv((enum gpusim_coll)op->coll);
 }
 
 /* The rank of the operation at hand that the fewest differ from. */

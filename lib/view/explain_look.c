@@ -11,16 +11,7 @@
 static bool
 is_live(const struct world_ring *r)
 {
-	return atomic_load(&r->ring.live.turn) & 1 &&
-	       atomic_load(&r->ring.state) == FLIGHT_RING_USED;
-}
-
-static uint64_t
-ns_since(const struct world *w, const struct world_recorder *r, uint64_t ticks)
-{
-	uint64_t then = flight_time_ns(&r->clock, ticks);
-
-	return ticks && then < w->now_ns ? w->now_ns - then : 0;
+	return flight_at_work(&r->ring.live) && atomic_load(&r->ring.state) == FLIGHT_RING_USED;
 }
 
 static void
@@ -35,8 +26,8 @@ take_live(const struct scene *s, const struct world_recorder *rec, const struct 
 	out->step = atomic_load(&l->step);
 	out->steps = atomic_load(&l->steps);
 	out->waits_for = atomic_load(&l->waits_for);
-	out->waits_ns = out->waits_for ? ns_since(s->w, rec, atomic_load(&l->since)) : 0;
-	out->runs_ns = ns_since(s->w, rec, l->op.begin);
+	out->waits_ns = out->waits_for ? world_ns_since(s->w, rec, atomic_load(&l->since)) : 0;
+	out->runs_ns = world_ns_since(s->w, rec, l->op.begin);
 }
 
 /* The newest record of an operation of the communicator, and of a fault. */

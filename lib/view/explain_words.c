@@ -8,6 +8,7 @@
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "view/explain_impl.h"
+#include "view/world.h"
 #include "wire/frame.h"
 
 void
@@ -88,28 +89,20 @@ say_op(struct words *t, const struct flight_op *op, bool known)
 	    frame_op_shown(op->seq));
 }
 
-static bool
-has_root(unsigned coll)
-{
-	return coll == GPUSIM_BROADCAST || coll == GPUSIM_REDUCE || coll == GPUSIM_GATHER ||
-	       coll == GPUSIM_SCATTER;
-}
-
 void
 say_shape(struct words *t, const struct flight_op *op, uint32_t nranks)
 {
-	const struct plan_algo *algo = op->algo && op->coll < GPUSIM_NCOLLS
-					   ? plan_algo_at((enum gpusim_coll)op->coll, op->algo - 1u)
-					   : NULL;
+	const struct plan_algo *algo = world_algo(op);
+	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
 
-	if (op->coll == GPUSIM_SEND || op->coll == GPUSIM_RECV)
+	if (coll_is_sendrecv(coll))
 		say(t, "%s rank %" PRIu32, op->coll == GPUSIM_SEND ? "to" : "from", op->root);
 	else
 		say(t, "%s%s%" PRIu32 " ranks", algo ? algo->name : "", algo ? ", " : "", nranks);
 	if (op->coll != GPUSIM_BARRIER)
 		say(t, ", ");
 	say_data(t, op->coll, op->dtype, op->redop, op->count);
-	if (has_root(op->coll))
+	if (coll_has_root(coll))
 		say(t, ", root %" PRIu32, op->root);
 }
 
@@ -126,7 +119,7 @@ say_work(struct words *t, const GpuSim__Work *m)
 		return;
 	say(t, " of ");
 	say_data(t, (unsigned)m->coll, (unsigned)m->dtype, (unsigned)m->redop, m->nelem);
-	if (has_root((unsigned)m->coll))
+	if (coll_has_root((enum gpusim_coll)m->coll))
 		say(t, ", root %" PRIu32, m->root);
 }
 

@@ -203,15 +203,6 @@ request_name(uint32_t kind, char out[48])
 	return out;
 }
 
-static const char *
-event_name(uint32_t kind, char out[48])
-{
-	const ProtobufCEnumValue *v =
-	    protobuf_c_enum_descriptor_get_value(&gpu_sim__event_kind__descriptor, (int)kind);
-
-	return label(v ? v->name : "other", out);
-}
-
 /* Those of one policy and code. */
 static uint64_t
 count_of(GpuSim__FailureCount *const *v, size_t n, unsigned policy, unsigned code)
@@ -281,7 +272,8 @@ coordinator(struct text *t, const struct world *w, const struct metrics_process 
 	single(t, r->waiting, false);
 	family(t, "gpusim_events", "counter", "Events of the history (gpuctl events), by kind.");
 	for (size_t i = 0; i < r->n_eventcounts; i++)
-		sample(t, r->eventcounts[i], "kind=\"%s\"", event_name((uint32_t)i, name));
+		sample(t, r->eventcounts[i], "kind=\"%s\"",
+		       world_event_name((int)i, "other", name));
 	family(t, "gpusim_heartbeats_missed", "counter",
 	       "Heartbeats of devices that did not come in time.");
 	single(t, r->beatsmissed, false);

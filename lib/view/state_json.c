@@ -12,11 +12,6 @@
 #include "wire/frame.h"
 #include "wire/wire.h"
 
-static const char *const event_names[] = {
-    "started",	"joined",   "lost",	   "back",	"restarted",
-    "replaced", "given-up", "comm-failed", "recovered",
-};
-
 /* ---- members */
 
 static void
@@ -114,8 +109,7 @@ consider_ring(struct recent *best, const struct world_ring *r, const struct flig
 {
 	const struct flight_live *live = &r->ring.live;
 
-	if (lives && atomic_load_explicit(&live->turn, memory_order_relaxed) & 1 &&
-	    live->op.comm == comm)
+	if (lives && flight_at_work(live) && live->op.comm == comm)
 		consider(best, &live->op, flight_time_ns(clock, live->op.begin), true);
 	for (size_t i = 0; i < r->nrecords; i++)
 		if (r->record[i].kind == FLIGHT_OP && r->record[i].op.comm == comm)
@@ -160,8 +154,7 @@ put_edges_of(FILE *f, const struct plan *p, uint32_t rank, uint32_t n, bool *any
 static void
 put_edges(FILE *f, const struct flight_op *op, uint32_t n)
 {
-	const struct plan_algo *algo =
-	    op->algo ? plan_algo_at((enum gpusim_coll)op->coll, op->algo - 1u) : NULL;
+	const struct plan_algo *algo = world_algo(op);
 	bool any = false;
 
 	fprintf(f, ",\"edges\":[");
@@ -187,7 +180,7 @@ put_edges(FILE *f, const struct flight_op *op, uint32_t n)
 static bool
 is_between_all(unsigned coll)
 {
-	return coll < GPUSIM_NCOLLS && coll != GPUSIM_SEND && coll != GPUSIM_RECV;
+	return coll < GPUSIM_NCOLLS && !coll_is_sendrecv((enum gpusim_coll)coll);
 }
 
 static void
@@ -246,13 +239,11 @@ put_comm(FILE *f, const struct world *w, const struct top *t, size_t i)
 static void
 put_event(FILE *f, const GpuSim__HistoryEvent *e)
 {
+	char name[WORLD_EVENT_NAME];
+
 	fprintf(f, "{\"number\":%" PRIu64, e->number);
 	member_u64(f, "atMs", e->atms);
-	json_member("kind",
-		    (size_t)e->kind < sizeof event_names / sizeof event_names[0]
-			? event_names[e->kind]
-			: "?",
-		    f);
+	json_member("kind", world_event_name((int)e->kind, "?", name), f);
 	if (e->deviceid) {
 		member_hex(f, "device", e->deviceid);
 		member_u64(f, "gpu", e->ordinal);

@@ -1,7 +1,6 @@
 /* Processes, threads, instants, counters. */
 #include "view/timeline.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "view/timeline_impl.h"
+#include "view/world.h"
 #include "wire/frame.h"
 
 #define COORDINATOR_PID 1u
@@ -419,18 +419,6 @@ put_mark(struct trace_out *o, const struct flight_mark *m, const char *text)
 		trace_text(o, "result", rc_name((enum rc)m->result));
 }
 
-/* "COMM_FAILED" as users know it: "comm-failed". */
-static void
-history_name(int kind, char *out, size_t room)
-{
-	const ProtobufCEnumValue *v =
-	    protobuf_c_enum_descriptor_get_value(&gpu_sim__event_kind__descriptor, kind);
-
-	snprintf(out, room, "%s", v ? v->name : "event");
-	for (; *out; out++)
-		*out = *out == '_' ? '-' : (char)tolower((unsigned char)*out);
-}
-
 static enum rc
 write_mark(struct track *k, const struct flight_clock *clock, const union flight_record *r,
 	   size_t n, size_t i, struct err *err)
@@ -438,7 +426,7 @@ write_mark(struct track *k, const struct flight_clock *clock, const union flight
 	const struct flight_mark *m = &r[i].mark;
 	uint64_t at = timeline_ns(k->p->t, clock, m->at);
 	bool event = m->what == FLIGHT_MARK_EVENT;
-	char text[TRACE_TEXT], name[48];
+	char text[TRACE_TEXT], name[WORLD_EVENT_NAME];
 
 	if (timeline_before(k->p->t, clock, m->at) || (event && !k->p->t->events))
 		return RC_OK;
@@ -449,8 +437,9 @@ write_mark(struct track *k, const struct flight_clock *clock, const union flight
 		      event		  ? "g"
 		      : is_grave(m->what) ? "p"
 					  : "t");
-	history_name((int)m->value, name, sizeof name);
-	trace_text(&k->p->t->out, "name", event ? name : flight_mark_name(m->what));
+	trace_text(&k->p->t->out, "name",
+		   event ? world_event_name((int)m->value, "event", name)
+			 : flight_mark_name(m->what));
 	trace_text(&k->p->t->out, "cat", event ? "history" : "mark");
 	trace_args(&k->p->t->out);
 	put_mark(&k->p->t->out, m, text);
@@ -468,13 +457,12 @@ void
 timeline_history(struct timeline *t, const GpuSim__HistoryEvent *e)
 {
 	uint64_t at = e->atms < UINT64_MAX / NS_PER_MS ? e->atms * NS_PER_MS : 0;
-	char name[48];
+	char name[WORLD_EVENT_NAME];
 
 	if (at < t->begin_ns)
 		return;
-	history_name((int)e->kind, name, sizeof name);
 	begin_instant(t, COORDINATOR_PID, 0, at - t->begin_ns, "g");
-	trace_text(&t->out, "name", name);
+	trace_text(&t->out, "name", world_event_name((int)e->kind, "event", name));
 	trace_text(&t->out, "cat", "history");
 	trace_args(&t->out);
 	trace_text(&t->out, "text", e->text);
@@ -534,7 +522,7 @@ timeline_live(struct timeline_process *p, uint32_t index, const struct flight_ri
 
 	if (!k)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (atomic_load(&ring->live.turn) & 1)
+	if (flight_at_work(&ring->live))
 		rc = slice_op(k, clock, &ring->live.op, &ring->live, now_ns, err);
 	slice_orphans(k, clock);
 	return rc;

@@ -13,6 +13,7 @@
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "view/timeline_impl.h"
+#include "view/world.h"
 #include "wire/frame.h"
 
 #define DEPTH_MAX 8 /* of slices within a slice */
@@ -56,34 +57,17 @@ op_bytes(const struct flight_op *op)
 		   : nbytes;
 }
 
-static bool
-reduces(unsigned coll)
-{
-	return coll == GPUSIM_ALLREDUCE || coll == GPUSIM_REDUCE || coll == GPUSIM_REDUCESCATTER;
-}
-
 static const char *
-root_word(unsigned coll)
+root_word(enum gpusim_coll coll)
 {
-	switch (coll) {
-	case GPUSIM_SEND:
-	case GPUSIM_RECV:
-		return "peer";
-	case GPUSIM_BROADCAST:
-	case GPUSIM_REDUCE:
-	case GPUSIM_GATHER:
-	case GPUSIM_SCATTER:
-		return "root";
-	default:
-		return NULL;
-	}
+	return coll_is_sendrecv(coll) ? "peer" : coll_has_root(coll) ? "root" : NULL;
 }
 
 static void
 put_op(struct trace_out *o, const struct flight_op *op)
 {
-	const struct plan_algo *algo =
-	    op->algo ? plan_algo_at((enum gpusim_coll)op->coll, op->algo - 1u) : NULL;
+	const struct plan_algo *algo = world_algo(op);
+	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
 
 	trace_number(o, "comm", op->comm);
 	trace_number(o, "epoch", op->epoch);
@@ -93,12 +77,12 @@ put_op(struct trace_out *o, const struct flight_op *op)
 	if (algo)
 		trace_text(o, "algo", algo->name);
 	trace_text(o, "type", dtype_name((enum gpusim_dtype)op->dtype));
-	if (reduces(op->coll))
+	if (coll_reduces(coll))
 		trace_text(o, "op", redop_name((enum gpusim_redop)op->redop));
 	trace_number(o, "count", op->count);
 	trace_number(o, "bytes", op_bytes(op));
-	if (root_word(op->coll))
-		trace_number(o, root_word(op->coll), op->root);
+	if (root_word(coll))
+		trace_number(o, root_word(coll), op->root);
 	trace_text(o, "path", op->flags & FLIGHT_BY_MEMORY ? "memory" : "frames");
 }
 

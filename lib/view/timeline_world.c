@@ -65,14 +65,8 @@ span_of_ring(const struct world_recorder *of, const struct world_ring *ring, str
 		if (begin_ticks(&ring->record[i]))
 			widen(s, flight_time_ns(&of->clock, begin_ticks(&ring->record[i])),
 			      flight_time_ns(&of->clock, record_ticks(&ring->record[i])));
-	if (atomic_load(&ring->ring.live.turn) & 1)
+	if (flight_at_work(&ring->ring.live))
 		widen(s, flight_time_ns(&of->clock, ring->ring.live.op.begin), 0);
-}
-
-static const struct world_recorder *
-recorder_at(const struct world *w, size_t i)
-{
-	return i < w->ndevices ? w->device[i].recorder : w->coordinator;
 }
 
 static struct span
@@ -81,7 +75,7 @@ span_of(const struct world *w)
 	struct span s = {w->now_ns, 0};
 
 	for (size_t i = 0; i <= w->ndevices; i++) {
-		const struct world_recorder *r = recorder_at(w, i);
+		const struct world_recorder *r = world_recorder(w, i);
 
 		for (size_t k = 0; r && k < r->nrings; k++)
 			span_of_ring(r, &r->ring[k], &s);
@@ -107,11 +101,11 @@ feeds_of(const struct world *w, struct timeline *t, struct feed **out, size_t *n
 	size_t all = 0;
 
 	for (size_t i = 0; i <= w->ndevices; i++)
-		all += recorder_at(w, i) ? recorder_at(w, i)->nrings : 0;
+		all += world_recorder(w, i) ? world_recorder(w, i)->nrings : 0;
 	*n = 0;
 	*out = alloc_zeroed(all + 1, sizeof **out);
 	for (size_t i = 0; *out && i <= w->ndevices; i++) {
-		const struct world_recorder *r = recorder_at(w, i);
+		const struct world_recorder *r = world_recorder(w, i);
 		struct timeline_process *p =
 		    timeline_process(t, i < w->ndevices ? w->device[i].meta : NULL);
 

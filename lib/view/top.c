@@ -23,21 +23,6 @@ read_counter(const _Atomic uint64_t *at)
 	return atomic_load_explicit(at, memory_order_relaxed);
 }
 
-static bool
-is_running(const struct flight_live *l)
-{
-	return atomic_load_explicit(&l->turn, memory_order_relaxed) & 1;
-}
-
-/* From a moment of the recorder until the world's, ns. */
-static uint64_t
-ns_since(const struct world *w, const struct world_recorder *r, uint64_t ticks)
-{
-	uint64_t then = ticks ? flight_time_ns(&r->clock, ticks) : w->now_ns;
-
-	return then < w->now_ns ? w->now_ns - then : 0;
-}
-
 static struct sums
 sum_up(const struct world *w, const struct world_recorder *r)
 {
@@ -50,8 +35,8 @@ sum_up(const struct world *w, const struct world_recorder *r)
 		s.sent += read_counter(&c->sent);
 		s.received += read_counter(&c->received);
 		s.busy_ns += read_counter(&c->busy_ns);
-		if (is_running(live))
-			s.busy_ns += ns_since(w, r, live->op.begin);
+		if (flight_at_work(live))
+			s.busy_ns += world_ns_since(w, r, live->op.begin);
 		for (unsigned k = 0; k < FLIGHT_COLLS * FLIGHT_CLASSES; k++)
 			s.ops += read_counter(&c->op[k / FLIGHT_CLASSES][k % FLIGHT_CLASSES].n);
 	}
@@ -95,7 +80,7 @@ live_of(const struct world_recorder *r)
 		const struct flight_live *l = &r->ring[i].ring.live;
 		bool waits, best_waits;
 
-		if (!is_running(l))
+		if (!flight_at_work(l))
 			continue;
 		waits = atomic_load(&l->waits_for) != 0;
 		best_waits = best && atomic_load(&best->waits_for) != 0;
@@ -111,8 +96,7 @@ static void
 name_op(const struct flight_op *op, char *out, size_t room)
 {
 	enum gpusim_coll coll = (enum gpusim_coll)op->coll;
-	const struct plan_algo *algo =
-	    op->algo && op->coll < GPUSIM_NCOLLS ? plan_algo_at(coll, op->algo - 1u) : NULL;
+	const struct plan_algo *algo = world_algo(op);
 	char size[16];
 
 	if (op->coll >= GPUSIM_NCOLLS || op->dtype >= GPUSIM_NDTYPES) {
@@ -129,14 +113,10 @@ static size_t
 device_at(const struct world *w, uint64_t comm, uint32_t rank)
 {
 	const GpuSim__CommSummary *c = world_comm(w, comm);
+	const struct world_device *d =
+	    c && rank < c->n_deviceids ? world_device(w, c->deviceids[rank]) : NULL;
 
-	if (!c || rank >= c->n_deviceids)
-		return TOP_NOBODY;
-	for (size_t i = 0; i < w->ndevices; i++)
-		if (w->device[i].meta->deviceid &&
-		    w->device[i].meta->deviceid->value == c->deviceids[rank])
-			return i;
-	return TOP_NOBODY;
+	return d ? (size_t)(d - w->device) : TOP_NOBODY;
 }
 
 static void
@@ -161,9 +141,10 @@ set_live(const struct world *w, const struct world_recorder *r, const struct fli
 	out->rank = l->op.rank;
 	out->step = atomic_load(&l->step);
 	out->steps = atomic_load(&l->steps);
-	out->op_s = (double)ns_since(w, r, l->op.begin) / 1e9;
+	out->op_s = (double)world_ns_since(w, r, l->op.begin) / 1e9;
 	name_op(&l->op, out->op, sizeof out->op);
-	set_waiting(w, atomic_load(&l->waits_for), ns_since(w, r, atomic_load(&l->since)), out);
+	set_waiting(w, atomic_load(&l->waits_for), world_ns_since(w, r, atomic_load(&l->since)),
+		    out);
 }
 
 /* Without a recorder: as the device's heartbeats told the coordinator. */

@@ -1,11 +1,13 @@
 #include "view/world.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/host.h"
+#include "coll/plan.h"
 
 enum rc
 world_new(GpuSim__StatusResponse *status, GpuSim__EventsResponse *events, uint64_t now_ns,
@@ -150,19 +152,6 @@ world_read(struct world *w, size_t i, const struct flight_source *s, size_t reco
 
 /* ---- clocks */
 
-/* Recorder i of all, the coordinator's last; NULL: it was not read. */
-static struct world_recorder *
-recorder_at(const struct world *w, size_t i)
-{
-	return i < w->ndevices ? w->device[i].recorder : w->coordinator;
-}
-
-static uint64_t
-baseline(const struct flight_header *h)
-{
-	return h->last.mono_ns > h->first.mono_ns ? h->last.mono_ns - h->first.mono_ns : 0;
-}
-
 static bool
 same_host(const struct world_recorder *a, const struct world_recorder *b)
 {
@@ -178,11 +167,11 @@ host_clock(const struct world *w, const struct world_recorder *of)
 
 	flight_clock_of(&time->header, &best);
 	for (size_t i = 0; i <= w->ndevices; i++) {
-		const struct world_recorder *r = recorder_at(w, i);
+		const struct world_recorder *r = world_recorder(w, i);
 
 		if (!r || !same_host(r, of))
 			continue;
-		if (baseline(&r->header) > baseline(&rate->header))
+		if (flight_baseline_ns(&r->header) > flight_baseline_ns(&rate->header))
 			rate = r;
 		flight_clock_of(&r->header, &c);
 		if (c.error_ns < best.error_ns)
@@ -199,18 +188,32 @@ void
 world_clocks(struct world *w)
 {
 	for (size_t i = 0; i <= w->ndevices; i++) {
-		struct world_recorder *r = recorder_at(w, i);
+		struct world_recorder *r = world_recorder(w, i);
 		size_t first = 0;
 
 		if (!r)
 			continue;
-		while (!recorder_at(w, first) || !same_host(recorder_at(w, first), r))
+		while (!world_recorder(w, first) || !same_host(world_recorder(w, first), r))
 			first++;
-		r->clock = first < i ? recorder_at(w, first)->clock : host_clock(w, r);
+		r->clock = first < i ? world_recorder(w, first)->clock : host_clock(w, r);
 	}
 }
 
+uint64_t
+world_ns_since(const struct world *w, const struct world_recorder *r, uint64_t ticks)
+{
+	uint64_t then = ticks ? flight_time_ns(&r->clock, ticks) : w->now_ns;
+
+	return then < w->now_ns ? w->now_ns - then : 0;
+}
+
 /* ---- lookups */
+
+struct world_recorder *
+world_recorder(const struct world *w, size_t i)
+{
+	return i < w->ndevices ? w->device[i].recorder : w->coordinator;
+}
 
 const struct world_device *
 world_device(const struct world *w, uint64_t device_id)
@@ -228,6 +231,26 @@ world_comm(const struct world *w, uint64_t comm_id)
 		if (w->status->comms[i]->commid == comm_id)
 			return w->status->comms[i];
 	return NULL;
+}
+
+const struct plan_algo *
+world_algo(const struct flight_op *op)
+{
+	return op->algo ? plan_algo_at((enum gpusim_coll)op->coll, op->algo - 1u) : NULL;
+}
+
+const char *
+world_event_name(int kind, const char *unknown, char out[WORLD_EVENT_NAME])
+{
+	const ProtobufCEnumValue *v =
+	    protobuf_c_enum_descriptor_get_value(&gpu_sim__event_kind__descriptor, kind);
+
+	if (!v)
+		return unknown;
+	snprintf(out, WORLD_EVENT_NAME, "%s", v->name);
+	for (char *s = out; *s; s++)
+		*s = *s == '_' ? '-' : (char)tolower((unsigned char)*s);
+	return out;
 }
 
 /* ---- processes */

@@ -85,6 +85,21 @@ void world_processes(struct world *w);
 /* When all are read: one clock a host, from the recorder with the longest baseline. */
 void world_clocks(struct world *w);
 
+/* From a moment of a recorder until the world's; 0: ticks is 0. */
+uint64_t world_ns_since(const struct world *w, const struct world_recorder *r, uint64_t ticks);
+
+/* Recorder i: a device's, or at ndevices the coordinator's. NULL: it was not read. */
+struct world_recorder *world_recorder(const struct world *w, size_t i);
+
+struct plan_algo; /* coll/plan.h */
+
+/* The algorithm of an operation; NULL: it is not known. */
+const struct plan_algo *world_algo(const struct flight_op *op);
+
+/* A kind of the history's events as users know it, such as "comm-failed"; `unknown` for a number that is none. */
+#define WORLD_EVENT_NAME 48
+const char *world_event_name(int kind, const char *unknown, char out[WORLD_EVENT_NAME]);
+
 /* NULL: not there. */
 const struct world_device *world_device(const struct world *w, uint64_t device_id);
 const GpuSim__CommSummary *world_comm(const struct world *w, uint64_t comm_id);
