@@ -28,7 +28,7 @@ cluster() {
 	coordinator "${@:2}"
 	DEVICES=()
 	for ((k = 0; k < $1; k++)); do
-		background gpudev --listen "ipc://$T/dev$k" --ordinal "$k" -m 16M --mem-scratch "$T/mem$k"
+		background gpudev --listen "ipc://$T/dev$k" --ordinal "$k" -m 16M --mem-scratch "$T/mem$k" --allow-inject
 		DEVICES+=("$PID")
 	done
 	wait_until 20 has_devices "$1"
@@ -149,7 +149,7 @@ events_begin() {
 
 @test "page: in a browser: a training's curve, its ring, and the one that all wait for" {
 	browser
-	cluster 4 --heartbeat 400ms --missed 64/64 # a stopped device is not lost before the browser has seen it
+	cluster 4 --allow-inject --heartbeat 400ms --missed 64/64 # a stopped device is not lost before the browser has seen it
 	background mnist-train --devices 4 --data "$ROOT/tests/data/digits.csv.gz" \
 		--layers 784,256,10 --batch 16 --epochs 100000 --algo ring >out
 	wait_until 20 grep -q 'epoch 3/' out
@@ -160,7 +160,7 @@ events_begin() {
 		'wait=document.querySelectorAll(".card svg .node").length === 4' \
 		'wait=document.querySelector(".card svg").getAttribute("aria-label").includes("as a ring")' \
 		'wait=points.length > 0 && points[points.length - 1][1] > 0' \
-		"run=kill -STOP $pid" \
+		'run=gpuctl inject --comm 1 stop rank=2 at=allreduce#next.step2' \
 		'wait=document.querySelector("#device-rows tr:nth-child(3)").dataset.state === "stopped"' \
 		'wait=document.getElementById("culprit").textContent.includes("device 2")' \
 		'wait=document.querySelectorAll(".card svg path.wait.blame").length > 0' \
