@@ -28,6 +28,7 @@ image_libs     := -lpng -ljpeg
 grpc_libs      := -lnghttp2
 curses_libs    := $(or $(shell pkg-config --libs ncurses 2>/dev/null),-lncurses)
 http_libs      := -lmicrohttpd
+algo_libs      := -lexpat
 ifdef SAN
 house_cflags   += -O1 -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 house_ldflags  += -fsanitize=$(SAN)
@@ -45,7 +46,7 @@ endif
 compile = $(call say,$(CC) $(house_cppflags) $(CPPFLAGS) $(house_cflags) $(CFLAGS) -MMD -MP -c -o $@ $<,CC,$<)
 link    = $(call say,$(CC) $(house_ldflags) $(LDFLAGS) -o $@ $(1),LD,$@)
 
-ROOMS    := base wire tape net grpc store mem coll flight xport dev coord client view drain plot launch replay bench chaos nn train ps
+ROOMS    := base wire tape net grpc store mem coll algo cluster synth whatif flight xport dev coord client view drain plot launch replay bench chaos nn train ps
 PROGRAMS := gpudev gpucoord gpuctl mnist-train
 
 lib_src  := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$r/*.c lib/$r/*/*.c)))
@@ -183,19 +184,19 @@ $(home)/bin/nvcc: $(call door_obj,nvcc) $(filter $(BUILD)/obj/lib/base/%,$(lib_o
 	$(call link,$^ -lm)
 
 $(BUILD)/bin/gpudev: extra_libs := -lopenblas $(grpc_libs)
-$(BUILD)/e2e/deadly: extra_libs := -lcjson $(curses_libs)
+$(BUILD)/e2e/deadly: extra_libs := -lcjson $(curses_libs) $(algo_libs)
 # A script starts gpuctl often, and most of such a process is its loading: so it is linked statically, where there are
 # archives of all that it needs. STATIC=0: not so.
 archive = $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a))
-gpuctl_libs := $(patsubst -l%,%,$(nng_libs) $(filter -l%,$(curses_libs))) protobuf-c z m c
+gpuctl_libs := $(patsubst -l%,%,$(nng_libs) $(filter -l%,$(curses_libs))) expat protobuf-c z m c
 STATIC ?= $(if $(SAN),0,$(if $(filter $(words $(gpuctl_libs)),$(words $(foreach l,$(gpuctl_libs),$(call archive,$l)))),1,0))
 ifeq ($(STATIC),1)
 # ld warns of getaddrinfo: a static program asks files and DNS itself, and loads libraries for other sources of names.
 $(BUILD)/bin/gpuctl: private house_ldflags += -static \
     $(if $(shell $(LD) --help | grep -e --no-warnings),-Wl$(comma)--no-warnings)
 endif
-$(BUILD)/bin/gpuctl: extra_libs := $(curses_libs)
-$(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs) $(http_libs)
+$(BUILD)/bin/gpuctl: extra_libs := $(curses_libs) $(algo_libs)
+$(BUILD)/bin/gpucoord: extra_libs := -lcjson $(grpc_libs) $(http_libs) $(algo_libs)
 $(BUILD)/bin/mnist-train: extra_libs := $(image_libs)
 .SECONDEXPANSION:
 $(bin): $(BUILD)/bin/%: $$(call program_obj,$$*) $(BUILD)/libhouse.a
@@ -232,7 +233,7 @@ $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
 	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
-	    $(http_libs) $(house_libs))
+	    $(http_libs) $(algo_libs) $(house_libs))
 
 # The runtime's own files, for tests of its parts.
 $(BUILD)/obj/tests/unit/t_cudart_%.o: house_cppflags += -Iinclude/nccl
@@ -310,7 +311,7 @@ $(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 
 $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
-	$(call link,$^ $(house_libs))
+	$(call link,$^ $(algo_libs) $(house_libs))
 
 # Programs for the end-to-end tests; in NCCL's interface those of tests/nccl, where .cu files need a C++ compiler and
 # mpi_*.c need MPI.
@@ -371,7 +372,7 @@ $(BUILD)/fuzz/f_config: $(BUILD)/fuzz/obj/cmd/gpucoord/options.o
 $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	$(call say,$(FUZZ_CC) -pthread $(fuzz_san) -fsanitize=fuzzer $(LDFLAGS) -o $@ \
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
-	    $(grpc_libs) $(http_libs) $(house_libs),LD,$@)
+	    $(grpc_libs) $(http_libs) $(algo_libs) $(house_libs),LD,$@)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers

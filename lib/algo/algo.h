@@ -1,0 +1,125 @@
+/*
+ * algo.h - an algorithm of one collective for a fixed number of ranks, as a file says it. Pure.
+ *
+ * The representation is that of MSCCL's XML. Each rank has buffers of chunks and thread blocks. The steps
+ * of a thread block run in order; the thread blocks of a rank run at the same time. A thread block sends to at most one
+ * rank and receives from at most one, each over one channel. A message goes from (rank, its send peer, channel) to the
+ * thread block of that peer which receives from the rank over the channel, first in, first out.
+ *
+ * Chunks. The vector of the collective is cut into nchunks chunks of equal length, or nearly (lib/coll/schedule.h). In
+ * allgather, reducescatter and alltoall per = nchunks / nranks of them belong to a rank. Which chunk of the vector is
+ * at a place of a buffer before (in) and after (out):
+ *	allreduce, broadcast, reduce	in[i] and out[i] are chunk i; nchunks each
+ *	allgather			in[j], j < per, becomes out[k * per + j] for rank k
+ *	reducescatter			out[j] of rank k is chunk k * per + j, of all ranks
+ *	alltoall			in[k * per + j] of rank r becomes out[r * per + j] of rank k
+ *	custom				the algorithm's own affair
+ * In place (in_place): input and output are one buffer. Steps may call it ALGO_IN or ALGO_OUT. In allgather rank k's input
+ * lies at out[k * per], in reducescatter its output lies at in[k * per], and offsets count from the whole vector's start.
+ */
+#ifndef ALGO_ALGO_H
+#define ALGO_ALGO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "coll/plan.h"
+
+#define ALGO_MAX_RANKS	  1024u
+#define ALGO_MAX_CHUNKS	  65536u /* of one buffer of one rank */
+#define ALGO_MAX_BLOCKS	  1024u	 /* of one rank */
+#define ALGO_MAX_CHANNELS 64u
+#define ALGO_MAX_STEPS	  (1u << 20) /* of all ranks */
+#define ALGO_NAME_MAX \
+	64 /* bytes with the NUL: letters, digits, . _ - ; begins with a letter or digit */
+#define ALGO_SLOTS 8	      /* messages that a connection of NCCL's Simple protocol holds */
+#define ALGO_NONE  UINT32_MAX /* no peer, no dependency */
+
+enum algo_buf { ALGO_IN, ALGO_OUT, ALGO_SCRATCH, ALGO_NBUFS };
+
+enum algo_kind {
+	ALGO_NOP,    /* nop: only waits */
+	ALGO_SEND,   /* s: send src */
+	ALGO_RECV,   /* r: dst = received */
+	ALGO_RCS,    /* rcs: dst = received, and send it on */
+	ALGO_RRC,    /* rrc: dst = received + src */
+	ALGO_RRS,    /* rrs: send (received + src), store nothing */
+	ALGO_RRCS,   /* rrcs: dst = received + src, and send it on */
+	ALGO_COPY,   /* cpy: dst = src */
+	ALGO_REDUCE, /* re: dst = dst + src */
+	ALGO_NKINDS
+};
+
+/* One step. Offsets and counts in chunks; count 0 only for ALGO_NOP. */
+struct algo_step {
+	uint8_t kind;	  /* enum algo_kind */
+	uint8_t src, dst; /* enum algo_buf; ALGO_IN where the kind has none */
+	uint32_t src_at, dst_at, count;
+	uint32_t dep_block,
+	    dep_step; /* it waits until step dep_step of that thread block (index) has been done; ALGO_NONE */
+	uint32_t line; /* of the file, for messages; 0: unknown */
+};
+
+struct algo_block {
+	uint32_t id; /* as the file numbers it; its index in the rank is what dep_block names */
+	uint32_t send, recv; /* peers; ALGO_NONE: none */
+	uint32_t channel;
+	struct algo_step *step;
+	size_t nstep, cap;
+};
+
+struct algo_rank {
+	uint32_t chunks[ALGO_NBUFS]; /* by enum algo_buf */
+	struct algo_block *block;
+	size_t nblock, cap;
+};
+
+struct algo {
+	char name[ALGO_NAME_MAX];
+	bool custom; /* no collective of ours: shown and simulated, not run */
+	enum gpusim_coll
+	    coll; /* where not custom: allreduce, allgather, reducescatter, alltoall, broadcast, reduce */
+	uint32_t root; /* of broadcast and reduce */
+	uint32_t nranks, nchunks, nchannels;
+	bool in_place,
+	    out_of_place; /* how it may be called; the steps are those of in_place where it is set */
+	char proto[8];	  /* "Simple", "LL", "LL128": a hint; "" none */
+	uint64_t min_bytes, max_bytes; /* of the vector; max 0: no bound */
+	struct algo_rank *rank;	       /* nranks */
+};
+
+/* Append with growth. NULL: out of memory. What they return moves with the next append. */
+struct algo_block *algo_add_block(struct algo_rank *rank, uint32_t send, uint32_t recv,
+				  uint32_t channel);
+struct algo_step *algo_add_step(struct algo_block *block, struct algo_step step);
+
+/* NULL is legal. */
+void algo_free(struct algo *a);
+
+/*
+ * algo_check_shape - what every parser ends with: what the structure itself must satisfy, before any proof.
+ *
+ * Limits, name, ranks, chunks as the collective wants them, ranges inside buffers, peers that exist and are not the rank
+ * itself, a thread block with the peer that its steps want, one thread block for each end of a connection,
+ * dependencies that exist. RC_BADDATA with a sentence that names rank, thread block and step (and the line).
+ */
+enum rc algo_check_shape(const struct algo *a, struct err *err);
+
+/* "s", "rcs" ... as in MSCCL's XML; "i", "o", "s". Static storage. */
+const char *algo_kind_name(unsigned kind);
+const char *algo_buf_name(unsigned buf);
+bool algo_kind_sends(unsigned kind);
+bool algo_kind_recvs(unsigned kind);
+bool algo_kind_reads(unsigned kind);  /* it has a source of its own rank */
+bool algo_kind_writes(unsigned kind); /* it has a destination */
+
+/* From a file's bytes: XML begins with '<', else our text form. RC_BADDATA "NAME:LINE: reason", RC_NOMEM. Not proven. */
+enum rc algo_parse(const char *bytes, size_t n, const char *name, struct algo **out,
+		   struct err *err);
+
+/* 16 hexadecimal digits of what the algorithm does: equal for equal structures, whatever the file looks like. */
+void algo_digest(const struct algo *a, char out[static 17]);
+
+#endif
