@@ -53,6 +53,16 @@ check_string(const char *s, const ProtobufCFieldDescriptor *f, struct err *err)
 	return RC_OK;
 }
 
+/* A schedule has a bound of its own; other bytes have that of the message. */
+static enum rc
+check_bytes(const ProtobufCBinaryData *b, const ProtobufCFieldDescriptor *f, struct err *err)
+{
+	if (b->len > WIRE_SCHEDULE_MAX && strcmp(f->name, "schedule") == 0)
+		return err_set(err, RC_BADDATA, "%s: %zu bytes, at most %u", f->name, b->len,
+			       WIRE_SCHEDULE_MAX);
+	return RC_OK;
+}
+
 static size_t
 repeated_max(const ProtobufCFieldDescriptor *f)
 {
@@ -99,6 +109,9 @@ check_field(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, unsign
 			else if (f->label == PROTOBUF_C_LABEL_REPEATED ||
 				 f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
 				rc = err_set(err, RC_BADDATA, "%s: missing", f->name);
+			break;
+		case PROTOBUF_C_TYPE_BYTES:
+			rc = check_bytes((const ProtobufCBinaryData *)base + i, f, err);
 			break;
 		default:
 			break;

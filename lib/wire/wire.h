@@ -22,6 +22,8 @@
 #define WIRE_MAX_PATHS	 512	      /* ranks of one communicator whose paths one message tells */
 #define WIRE_MAX_OPS	 4096	      /* operations in one Run, Submit or graph, per rank */
 #define WIRE_MAX_ARGS	 32	      /* arguments of one kernel launch */
+#define WIRE_SCHEDULE_MAX \
+	(256u << 10) /* bytes of one rank's schedule of an algorithm from a file */
 
 /* Unpack and check. *out is the caller's; release with wire_request_free. RC_BADDATA, RC_NOMEM. */
 enum rc wire_request_unpack(const void *data, size_t nbytes, GpuSim__Request **out,

@@ -23,7 +23,9 @@ static const struct {
 		KIND,
 		PLACE,
 		NEAR,
-		HUGE
+		HUGE,
+		FORGED,
+		EXACT
 	} wrong;
 } cases[] = {
     {NULL, GPUSIM_ALLREDUCE, 10, 0, NONE},
@@ -33,6 +35,8 @@ static const struct {
     {P "alltoall: the receive buffer overlaps the send buffer, and not as in place",
      GPUSIM_ALLTOALL, 9, 0, PLACE},
     {P "allreduce: chunk of 1048577 bytes, at most 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
+    {P "the schedule is the coordinator's to give", GPUSIM_ALLREDUCE, 10, 0, FORGED},
+    {P "deterministic results are not to be had yet", GPUSIM_ALLREDUCE, 10, 0, EXACT},
     {P "allreduce: sendAddr 0x10000, 131073 elements of 4 bytes: outside the device's memory "
        "0x10000..0x90000",
      GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4 + 1, 0, NONE},
@@ -116,6 +120,12 @@ build(size_t i, struct h_ops *o)
 	case HUGE:
 		for (uint32_t r = 0; r < 3; r++)
 			o->coll[r][0].chunkbytes = (1 << 20) + 1;
+		break;
+	case FORGED:
+		o->coll[1][0].schedule = (ProtobufCBinaryData){1, (uint8_t *)"x"};
+		break;
+	case EXACT:
+		o->coll[1][0].deterministic = true;
 		break;
 	case PLACE:
 		for (uint32_t r = 0; r < 3; r++)

@@ -284,6 +284,23 @@ test_counts(void)
 }
 
 static void
+test_schedule(void)
+{
+	static uint8_t bytes[WIRE_SCHEDULE_MAX + 1];
+	GpuSim__Coll coll = GPU_SIM__COLL__INIT;
+	struct run r;
+	struct err err;
+
+	run_make(&r);
+	r.op.kind_case = GPU_SIM__OP__KIND_COLL;
+	r.op.coll = &coll;
+	coll.schedule = (ProtobufCBinaryData){WIRE_SCHEDULE_MAX, bytes};
+	ok(try_request(&r.req, &err) == RC_OK, "a schedule of %u bytes", WIRE_SCHEDULE_MAX);
+	coll.schedule.len++;
+	ok(refused(&r.req, "schedule: 262145 bytes, at most 262144"), "a byte more");
+}
+
+static void
 add_varint(struct buf *b, uint64_t v)
 {
 	unsigned char c;
@@ -579,6 +596,7 @@ main(void)
 	test_strings();
 	test_sentences();
 	test_counts();
+	test_schedule();
 	test_nesting();
 	test_groups_and_lengths();
 	test_oversize();

@@ -105,6 +105,10 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
 		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
+	if (k->schedule.len)
+		return err_set(err, RC_INVAL, "the schedule is the coordinator's to give");
+	if (k->deterministic)
+		return err_set(err, RC_INVAL, "deterministic results are not to be had yet");
 	if (coll_reduces((enum gpusim_coll)k->coll) &&
 	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
