@@ -39,6 +39,7 @@ struct message {
 	size_t step;	 /* the sender's */
 	size_t received; /* the peer's steps done once it had this; 0: not received */
 	uint64_t lo, count;
+	bool wide;	 /* of f32 */
 	uint64_t *value; /* count elements */
 	uint32_t *clock;
 };

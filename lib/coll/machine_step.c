@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"send",   "receive", "recv-reduce", "copy",
-					 "finish", "sync",    "share",	     "reduce-all"};
+static const char *const kind_names[] = {"send",   "receive", "recv-reduce", "copy",	  "finish",
+					 "reduce", "sync",    "share",	     "reduce-all"};
 static const char *const buf_names[PLAN_NBUFS] = {"in", "out", "tmp", "wide"};
 
 enum progress
@@ -186,6 +186,7 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	run->post[run->npost++] = msg;
 	msg->peer = s->peer;
 	msg->step = run->pc;
+	msg->wide = s->src == PLAN_WIDE;
 	msg->lo = lo;
 	msg->count = s->count;
 	msg->value = alloc_zeroed(s->count, m->words * sizeof *msg->value);
@@ -278,6 +279,8 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 		return machine_bad(m, r, err, "wants %llu elements, step %zu of rank %u sends %llu",
 				   (unsigned long long)s->count, msg->step, s->peer,
 				   (unsigned long long)msg->count);
+	if (!reduce && msg->wide != (s->dst == PLAN_WIDE))
+		return machine_bad(m, r, err, "the message and its place differ in width");
 	if (reduce && overlap_partly(src, dst, s->count))
 		return machine_bad(m, r, err, "source and destination overlap in part");
 	if (reduce && !all_defined(m, r, src, s->src_off, s->count, err))
@@ -322,6 +325,8 @@ do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	    !find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
 	    !all_defined(m, r, src, s->src_off, s->count, err))
 		return FAILED;
+	if ((s->src == PLAN_WIDE) != (s->dst == PLAN_WIDE))
+		return machine_bad(m, r, err, "source and destination differ in width");
 	if (src == dst)
 		return MOVED;
 	if (overlap_partly(src, dst, s->count))
@@ -331,6 +336,33 @@ do_copy(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	memcpy(machine_at(m, r, dst), machine_at(m, r, src),
 	       s->count * m->words * sizeof(uint64_t));
 	return MOVED;
+}
+
+static enum progress
+do_reduce(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	uint64_t with, src, dst;
+
+	if (!m->reduces)
+		return machine_bad(m, r, err, "the collective does not reduce");
+	if (!find_range(m, r, s->with, s->with_off, false, &with, err) ||
+	    !find_range(m, r, s->src, s->src_off, false, &src, err) ||
+	    !find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+	    !all_defined(m, r, with, s->with_off, s->count, err) ||
+	    !all_defined(m, r, src, s->src_off, s->count, err))
+		return FAILED;
+	if (overlap_partly(src, dst, s->count) || overlap_partly(with, dst, s->count))
+		return machine_bad(m, r, err, "source and destination overlap in part");
+	if (!machine_may_write(m, r, dst, s->count, err))
+		return FAILED;
+	for (uint64_t i = 0; i < s->count; i++) {
+		if (!machine_reduce(m, r, i, machine_at(m, r, with + i), machine_at(m, r, src + i),
+				    machine_at(m, r, dst + i), err))
+			return FAILED;
+		if (s->last && !finish(m, r, machine_at(m, r, dst + i), s->dst_off + i, err))
+			return FAILED;
+	}
+	return none_partial(m, r, s->dst, machine_at(m, r, dst), s->count, err) ? MOVED : FAILED;
 }
 
 static enum progress
@@ -373,6 +405,8 @@ machine_step(struct machine *m, uint32_t r, struct err *err)
 		return do_copy(m, r, s, err);
 	case STEP_FINISH:
 		return do_finish(m, r, s, err);
+	case STEP_REDUCE:
+		return do_reduce(m, r, s, err);
 	case STEP_SYNC:
 	case STEP_SHARE:
 		return machine_sync(m, r, s, err);

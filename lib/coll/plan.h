@@ -44,8 +44,8 @@
  *
  * Wide partial sums. Where the elements are floats shorter than f32 and the redop rounds (args.wide), what is
  * reduced from some of the ranks is never rounded: it lies in PLAN_WIDE as f32, and a send from there has
- * messages of f32. A receive-reduce takes both kinds of message, which differ in length. The last one (step.last)
- * finishes and rounds what it makes, so there is no STEP_FINISH. Inputs and finished elements lie and travel
+ * messages of f32. A receive-reduce takes both kinds of message, which differ in length; a receive the kind that its
+ * dst has. The last reduction (step.last) finishes and rounds what it makes, so there is no STEP_FINISH. Inputs and finished elements lie and travel
  * as they are.
  */
 #ifndef COLL_PLAN_H
@@ -69,8 +69,10 @@ enum plan_step_kind {
 	STEP_COPY,	  /* dst[dst_off, +count) = src[src_off, +count); same memory: nothing */
 	STEP_FINISH,	  /* dst[dst_off, +count) is fully reduced: divide it for a mean (avg);
 			   * in allreduce, reduce, reducescatter only, once for each element */
-	STEP_SYNC,	  /* wait until every rank has come to this step */
-	STEP_SHARE, /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
+	STEP_REDUCE, /* dst[dst_off, +count) = with[with_off, +count) redop src[src_off, +count);
+			   * dst is one of the two exactly, or apart from both */
+	STEP_SYNC,   /* wait until every rank has come to this step */
+	STEP_SHARE,  /* leave a copy of src[src_off, +count) for every rank, then as STEP_SYNC */
 	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
 			  * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
 			  * rank itself; src may be PLAN_SHARED */
@@ -83,11 +85,16 @@ enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_WIDE, PLAN_SHARED };
 #define PLAN_EVERY UINT32_MAX
 
 struct plan_step {
-	uint8_t kind;	  /* enum plan_step_kind */
-	uint8_t last;	  /* of recv-reduce where partial sums are wide: a finish is part of it */
+	uint8_t kind; /* enum plan_step_kind */
+	uint8_t
+	    last : 1; /* of recv-reduce and reduce where partial sums are wide: a finish is part of it */
+	uint8_t with : 7; /* enum plan_buf; of reduce */
 	uint8_t src, dst; /* enum plan_buf; dst unused by send, src unused by recv and finish */
-	uint32_t peer;	  /* rank; unused by copy, finish, sync and share */
 	uint32_t round;	  /* never falls along a plan; for people and for cost, not for running */
+	union {
+		uint32_t peer;	   /* rank; of send, recv, recv-reduce, reduce-all */
+		uint64_t with_off; /* of reduce */
+	};
 	uint64_t src_off, dst_off, count; /* elements */
 };
 
@@ -199,6 +206,13 @@ enum rc plan_algo_takes(const struct plan_algo *row, const struct plan_args *a, 
 
 /* The elements [*off, *off + *count) of rank r's even part: r*nelem/p without overflow. */
 void plan_part(uint64_t nelem, uint32_t nranks, uint32_t r, uint64_t *off, uint64_t *count);
+
+/* Whether the kind of step concerns no other rank. */
+static inline bool
+plan_step_local(unsigned kind)
+{
+	return kind >= STEP_COPY && kind <= STEP_REDUCE;
+}
 
 /* Names as the programs spell them: "allreduce", "reduce-scatter" ... Static storage. coll_parse
  * takes them with or without the dash: "all-reduce", "reducescatter". */

@@ -10,8 +10,8 @@
 #include "coll/plan.h"
 
 static const char *const buf_names[] = {"in", "out", "tmp", "wide", "shared"};
-static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",
-				    "finish", "sync", "share",	     "reduce-all"};
+static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",	  "finish",
+				    "reduce", "sync", "share",	     "reduce-all"};
 
 const char *
 plan_step_name(unsigned kind)
@@ -22,7 +22,9 @@ plan_step_name(unsigned kind)
 static const char *
 kind_of(const struct plan_step *s)
 {
-	return s->last ? "recv-finish" : kinds[s->kind];
+	if (s->last)
+		return s->kind == STEP_REDUCE ? "reduce-finish" : "recv-finish";
+	return kinds[s->kind];
 }
 
 /* The ranges that a step of a kind uses. */
@@ -53,6 +55,10 @@ show_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kind_of(s));
 	if (comes)
 		fprintf(f, "rank %" PRIu32, s->peer);
+	if (k == STEP_REDUCE) {
+		show_range(f, "", s->with, s->with_off, s->count);
+		fputs(" + ", f);
+	}
 	if (has_src(k))
 		show_range(f, comes ? " + " : "", s->src, s->src_off, s->count);
 	if (k == STEP_REDUCE_ALL)
@@ -115,6 +121,8 @@ json_step(FILE *f, const struct plan_step *s)
 	fprintf(f, "{\"round\":%" PRIu32 ",\"kind\":\"%s\"", s->round, kind_of(s));
 	if (k == STEP_SEND || k == STEP_RECV || k == STEP_RECV_REDUCE)
 		fprintf(f, ",\"peer\":%" PRIu32, s->peer);
+	if (k == STEP_REDUCE)
+		json_place(f, "with", s->with, s->with_off);
 	if (has_src(k))
 		json_place(f, "src", s->src, s->src_off);
 	if (has_dst(k))

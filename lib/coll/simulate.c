@@ -175,7 +175,9 @@ do_step(struct sim *s, uint32_t r)
 		s->clock[r] += s->m->gamma_us * s->nbytes[send];
 		break;
 	case STEP_COPY:
-		s->clock[r] += s->m->gamma_us * (double)step->count * (double)s->elem;
+	case STEP_REDUCE:
+		s->clock[r] += s->m->gamma_us * (double)step->count *
+			       (double)(step->dst == PLAN_WIDE ? sizeof(float) : s->elem);
 		break;
 	default:
 		break;

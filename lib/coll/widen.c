@@ -105,6 +105,13 @@ struct widening {
 	struct ranges now[PLAN_WIDE], ever[PLAN_WIDE], taken[PLAN_WIDE], last[PLAN_WIDE];
 };
 
+/* Its dst is a sum of src and something else. */
+static bool
+sums(const struct plan_step *s)
+{
+	return s->kind == STEP_RECV_REDUCE || s->kind == STEP_REDUCE;
+}
+
 /* The step, before those that were looked at already: backwards. */
 static bool
 look_back(struct widening *w, struct plan_step *s)
@@ -114,7 +121,7 @@ look_back(struct widening *w, struct plan_step *s)
 
 	if (s->kind == STEP_FINISH)
 		return add(&w->taken[s->dst], s->dst_off, end);
-	if (s->kind == STEP_RECV_REDUCE && around(&w->taken[s->dst], s->dst_off, end)) {
+	if (sums(s) && around(&w->taken[s->dst], s->dst_off, end)) {
 		s->last = true;
 		good = add(&w->last[s->dst], s->dst_off, end);
 	}
@@ -122,6 +129,8 @@ look_back(struct widening *w, struct plan_step *s)
 		good = good && cut(&w->taken[s->dst], s->dst_off, end);
 	if (s->kind != STEP_RECV)
 		good = good && cut(&w->taken[s->src], s->src_off, s->src_off + s->count);
+	if (s->kind == STEP_REDUCE)
+		good = good && cut(&w->taken[s->with], s->with_off, s->with_off + s->count);
 	return good;
 }
 
@@ -154,7 +163,7 @@ find_ever(struct widening *w, struct plan *p, size_t from)
 	for (size_t i = from; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
 
-		if (s->kind == STEP_RECV_REDUCE && !s->last &&
+		if (sums(s) && !s->last &&
 		    !add(&w->ever[s->dst], s->dst_off, s->dst_off + s->count))
 			return false;
 	}
@@ -187,11 +196,19 @@ static bool
 widen_step(struct widening *w, struct plan_step *s)
 {
 	uint64_t end = s->dst_off + s->count;
-	bool reads = s->kind == STEP_SEND || s->kind == STEP_RECV_REDUCE;
+	bool reads = s->kind == STEP_SEND || sums(s);
 
 	if (reads && is_wide(w, s->src, s->src_off, s->count))
 		move(w, &s->src, &s->src_off, s->count);
-	if (s->kind == STEP_RECV_REDUCE && !s->last) {
+	if (s->kind == STEP_REDUCE && is_wide(w, s->with, s->with_off, s->count)) {
+		uint8_t with = s->with;
+		uint64_t off = s->with_off;
+
+		move(w, &with, &off, s->count);
+		s->with = with;
+		s->with_off = off;
+	}
+	if (sums(s) && !s->last) {
 		bool good = add(&w->now[s->dst], s->dst_off, end);
 
 		move(w, &s->dst, &s->dst_off, s->count);

@@ -92,6 +92,23 @@ receive_reduce(struct xport_op *o, const struct inst_coll *c, const struct plan_
 	return RC_OK;
 }
 
+/* Two ranges of the rank's own become dst. */
+static void
+reduce_local(const struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
+{
+	void *dst = at(c, s->dst, s->dst_off), *src = at(c, s->src, s->src_off),
+	     *with = at(c, s->with, s->with_off);
+	bool src_wide = s->src == PLAN_WIDE, with_wide = s->with == PLAN_WIDE;
+
+	if (s->last)
+		reduce_last(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count,
+			    nranks);
+	else if (c->wide)
+		reduce_wide(c->dtype, c->redop, dst, with, with_wide, src, src_wide, s->count);
+	else
+		reduce_apply(c->dtype, c->redop, dst, with, src, s->count);
+}
+
 enum rc
 collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
 		uint32_t nranks, struct err *err)
@@ -106,12 +123,13 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 				  s->count * size_in(c, s->src), err);
 	case STEP_RECV:
 		if (s->count * c->elem >= EXPECT_BYTES)
-			xport_expect(o, s->peer, at(c, s->dst, s->dst_off), s->count * c->elem);
-		rc = receive(o, s, c->elem, &wide, &data, err);
+			xport_expect(o, s->peer, at(c, s->dst, s->dst_off),
+				     s->count * size_in(c, s->dst));
+		rc = receive(o, s, size_in(c, s->dst), &wide, &data, err);
 		if (rc != RC_OK)
 			return rc;
 		if (s->count && data != at(c, s->dst, s->dst_off))
-			memcpy(at(c, s->dst, s->dst_off), data, s->count * c->elem);
+			memcpy(at(c, s->dst, s->dst_off), data, s->count * size_in(c, s->dst));
 		xport_release(o, s->peer);
 		return RC_OK;
 	case STEP_RECV_REDUCE:
@@ -119,7 +137,10 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 	case STEP_COPY:
 		if (s->count && at(c, s->dst, s->dst_off) != at(c, s->src, s->src_off))
 			memmove(at(c, s->dst, s->dst_off), at(c, s->src, s->src_off),
-				s->count * c->elem);
+				s->count * size_in(c, s->dst));
+		return RC_OK;
+	case STEP_REDUCE:
+		reduce_local(c, s, nranks);
 		return RC_OK;
 	case STEP_FINISH:
 		reduce_finish(c->dtype, c->redop, at(c, s->dst, s->dst_off), s->count, nranks);
@@ -272,7 +293,7 @@ void
 collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 {
 	for (size_t k = from; k < c->plan.nstep; k++)
-		if (c->plan.step[k].kind != STEP_COPY && c->plan.step[k].kind != STEP_FINISH)
+		if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
 }
 

@@ -1,5 +1,6 @@
 /* The checker can fail: plans that are wrong in one way each, and the sentence that each one gets.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "coll/check.h"
@@ -298,6 +299,69 @@ test_finish(void)
 	   "STEP_FINISH where nothing is reduced");
 }
 
+/* Each of two ranks sends its vector, keeps the other's in scratch, and adds. */
+static bool
+reduce_init(struct pair *t, bool wide)
+{
+	t->a = (struct plan_args){.coll = GPUSIM_ALLREDUCE, .nranks = P, .nelem = N, .wide = wide};
+	t->plans = calloc(P, sizeof *t->plans);
+	for (uint32_t r = 0; r < P; r++) {
+		struct plan *p = &t->plans[r];
+
+		p->ntmp = N;
+		plan_append(p, (struct plan_step){.kind = STEP_SEND, .peer = 1 - r, .count = N});
+		plan_append(p, (struct plan_step){
+				   .kind = STEP_RECV, .dst = PLAN_TMP, .peer = 1 - r, .count = N});
+		plan_append(p, (struct plan_step){.kind = STEP_REDUCE,
+						  .last = wide,
+						  .src = PLAN_TMP,
+						  .dst = PLAN_OUT,
+						  .count = N});
+		if (!wide)
+			plan_append(p, (struct plan_step){
+					   .kind = STEP_FINISH, .dst = PLAN_OUT, .count = N});
+	}
+	return true;
+}
+
+static void
+test_reduce(void)
+{
+	struct pair t;
+	bool good = true;
+
+	for (int wide = 0; wide < 2; wide++) {
+		reduce_init(&t, wide);
+		good = good && !plan_check_plans(&t.a, PLAN_OUT_OF_PLACE, t.plans, NULL, NULL);
+		plan_free_all(t.plans, P);
+	}
+	ok(good, "a local reduction, wide or not");
+	reduce_init(&t, false);
+	ok(refused(&t, PLAN_IN_PLACE, "(reduce, round 0): overwrites what step 0 posted"),
+	   "a local reduction over what was posted");
+
+	reduce_init(&t, true);
+	step(&t, 1, 2)->last = false;
+	step(&t, 1, 2)->dst = PLAN_WIDE;
+	t.plans[1].nwide = N;
+	step(&t, 0, 1)->dst = PLAN_WIDE;
+	t.plans[0].nwide = N;
+	ok(refused(&t, PLAN_OUT_OF_PLACE,
+		   "rank 0 step 1 (receive, round 0): the message and its "
+		   "place differ in width"),
+	   "a message of short elements to a place of f32");
+
+	reduce_init(&t, false);
+	step(&t, 1, 2)->with = PLAN_TMP;
+	ok(refused(&t, PLAN_OUT_OF_PLACE, "rank 1 step 2 (reduce, round 0): counts rank 0 twice"),
+	   "a contribution reduced with itself");
+
+	reduce_init(&t, false);
+	step(&t, 1, 2)->with_off = 1;
+	step(&t, 1, 2)->count--;
+	ok(refused(&t, PLAN_OUT_OF_PLACE, "reduced with"), "elements that differ");
+}
+
 static void
 test_arguments(void)
 {
@@ -330,6 +394,7 @@ main(void)
 	test_window();
 	test_contributions();
 	test_finish();
+	test_reduce();
 	test_arguments();
 	return tap_done();
 }
