@@ -56,6 +56,7 @@ enum algo_kind {
 struct algo_step {
 	uint8_t kind;	  /* enum algo_kind */
 	uint8_t src, dst; /* enum algo_buf; ALGO_IN where the kind has none */
+	uint8_t has_dep;  /* XML says that others wait for it; only its parser looks */
 	uint32_t src_at, dst_at, count;
 	uint32_t dep_block,
 	    dep_step; /* it waits until step dep_step of that thread block (index) has been done; ALGO_NONE */
@@ -90,13 +91,28 @@ struct algo {
 	struct algo_rank *rank;	       /* nranks */
 };
 
+#define ALGO_MAX_BYTES (64u << 20) /* of a file */
+
 /* Append with growth. NULL: out of memory. What they return moves with the next append. */
 struct algo_block *algo_add_block(struct algo_rank *rank, uint32_t send, uint32_t recv,
 				  uint32_t channel);
 struct algo_step *algo_add_step(struct algo_block *block, struct algo_step step);
 
+/* Empty, of nranks ranks (1..ALGO_MAX_RANKS); NULL: out of memory. */
+struct algo *algo_new(uint32_t nranks);
+
 /* NULL is legal. */
 void algo_free(struct algo *a);
+
+/* Chunks of a buffer of a rank. In place input and output are one buffer, of the larger number. */
+uint32_t algo_chunks(const struct algo *a, uint32_t rank, unsigned buf);
+
+/* May an algorithm be called so? */
+bool algo_name_ok(const char *name);
+
+/* "allreduce", "custom"; and back, with or without dashes: sets a->coll or a->custom. RC_BADDATA. */
+const char *algo_coll_name(const struct algo *a);
+enum rc algo_coll_parse(const char *word, struct algo *a, struct err *err);
 
 /*
  * algo_check_shape - what every parser ends with: what the structure itself must satisfy, before any proof.
@@ -107,9 +123,10 @@ void algo_free(struct algo *a);
  */
 enum rc algo_check_shape(const struct algo *a, struct err *err);
 
-/* "s", "rcs" ... as in MSCCL's XML; "i", "o", "s". Static storage. */
+/* "s", "rcs" ... as in MSCCL's XML; "i", "o", "s"; "input", "output", "scratch". Static storage. */
 const char *algo_kind_name(unsigned kind);
 const char *algo_buf_name(unsigned buf);
+const char *algo_buf_word(unsigned buf);
 bool algo_kind_sends(unsigned kind);
 bool algo_kind_recvs(unsigned kind);
 bool algo_kind_reads(unsigned kind);  /* it has a source of its own rank */
