@@ -6,6 +6,10 @@
 
 #include "algo/algo.h"
 
+/* More is refused. */
+#define PROVE_MAX_CELLS (1u << 22) /* chunks of all buffers of all ranks */
+#define PROVE_MAX_MOVED (1u << 23) /* chunks of all steps */
+
 struct proof {
 	uint32_t
 	    min_slots; /* the least number of messages that connections must hold, 1..ALGO_SLOTS; 0: nothing is sent */
