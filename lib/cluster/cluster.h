@@ -1,0 +1,119 @@
+/*
+ * cluster.h - a cluster of GPUs that nobody here has, as a file describes it.
+ *
+ * A file names hardware in words; kinds.h has the constants that each word stands for. Behind cluster_read every constant
+ * has a value. gpusim-cluster(5) has the format.
+ *
+ * Units: GB/s are 10^9 bytes a second in one direction; us are microseconds. Hosts, GPUs and NICs are numbered from 0;
+ * GPU g is on host g / gpus_per_host, as ranks are.
+ */
+#ifndef CLUSTER_CLUSTER_H
+#define CLUSTER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/option.h"
+
+#define CLUSTER_MAX_HOSTS  65536
+#define CLUSTER_MAX_GPUS   1048576 /* of the whole cluster */
+#define CLUSTER_MAX_NICS   64	   /* of a host */
+#define CLUSTER_MAX_LEVELS 3
+
+/* Protocols of NCCL: how bytes and the word that they are there travel together. */
+enum cluster_proto { CLUSTER_LL, CLUSTER_LL128, CLUSTER_SIMPLE, CLUSTER_NPROTOS };
+
+enum cluster_cpu { CLUSTER_INTEL, CLUSTER_AMD, CLUSTER_ARM, CLUSTER_POWER };
+
+/* By what GPUs of one domain reach each other. */
+enum cluster_inside {
+	CLUSTER_NVSWITCH, /* each at full speed to any */
+	CLUSTER_MESH,	  /* NVLinks shared out between the other GPUs of the host */
+	CLUSTER_PCIE,
+	CLUSTER_MEMORY, /* processes of one host */
+};
+
+/* A protocol on one kind of hop. */
+struct cluster_class {
+	double us;    /* a hop */
+	double share; /* of the link's bandwidth, 0..1; 0: it is not used */
+};
+
+/* Switches between hosts, from the hosts up. */
+struct cluster_level {
+	uint32_t hosts;		 /* below one switch of this level; 0: there is no such level */
+	double oversubscription; /* bandwidth from below over bandwidth to above; 1: none */
+};
+
+struct cluster {
+	char name[64];
+	int gpu, network; /* rows of kinds.h */
+	int cpu;	  /* enum cluster_cpu */
+	uint32_t hosts, gpus_per_host;
+
+	/* inside a domain */
+	int inside; /* enum cluster_inside */
+	uint32_t
+	    domain; /* GPUs that reach each other without NICs: of a host, or of more in MNNVL */
+	double inside_gbs; /* of one GPU to all others together */
+	double pcie_gbs;   /* of a GPU */
+	int nvls;	   /* NVSwitch reduces: 0 or 1 */
+
+	/* between domains */
+	uint32_t nics; /* of a host */
+	double nic_gbs;
+	int rails; /* 1: NICs of one number share the first level's switches */
+	struct cluster_level level[CLUSTER_MAX_LEVELS];
+	double switch_us; /* a switch that a message crosses */
+	int sharp;	  /* 1: switches reduce */
+	int gpudirect;	  /* 1: NICs read GPUs' memory */
+
+	/* costs */
+	double launch_us;			   /* of a collective: kernel and first flag */
+	double message_us;			   /* the host's cost of a message on the network */
+	double reduce_gbs, copy_gbs;		   /* of a GPU, in its memory */
+	struct cluster_class in[CLUSTER_NPROTOS];  /* hops inside a domain */
+	struct cluster_class out[CLUSTER_NPROTOS]; /* hops through NICs */
+
+	/* the share of a link's bandwidth that large transfers reach */
+	double inside_share, nic_share, nvls_share;
+};
+
+/*
+ * cluster_read - a file's text.
+ *
+ *	name	of the file, for sentences
+ *	out	[out] every constant has a value
+ *
+ * Errors: RC_INVAL "FILE:LINE: key: reason", RC_NOMEM.
+ */
+enum rc cluster_read(const char *text, const char *name, struct cluster *out, struct err *err);
+
+/*
+ * cluster_load - a file by its path, or one of the ready ones by its name ("h100-ib400").
+ *
+ * A word with a "/" or that ends with ".ini" is a path. A name is looked for in the folders of $GPUSIM_CLUSTERS (between
+ * ":"), in ../share/gpusim/clusters from the program's folder, and in examples/clusters of a source tree.
+ * Errors: as cluster_read; RC_FAILED the file cannot be read; RC_INVAL there is no such name.
+ */
+enum rc cluster_load(const char *word, struct cluster *out, struct err *err);
+
+/* Append all constants as a file that gives the same again. */
+enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);
+
+uint32_t cluster_gpus(const struct cluster *c);
+
+/* The domains that the first n GPUs are in. */
+uint32_t cluster_domains(const struct cluster *c, uint32_t n);
+
+/* GB/s of the wire, all NICs of a host together; of the hosts of one domain. */
+double cluster_host_gbs(const struct cluster *c);
+double cluster_domain_gbs(const struct cluster *c);
+
+/* The name of the GPU's kind, of the network's. Static. */
+const char *cluster_gpu_name(const struct cluster *c);
+const char *cluster_network_name(const struct cluster *c);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * kinds.h - the words of cluster files, and the constants that each stands for, with where those come from. Pure.
+ */
+#ifndef CLUSTER_KINDS_H
+#define CLUSTER_KINDS_H
+
+#include "cluster/cluster.h"
+
+/* A GPU as its maker describes it. */
+struct cluster_gpu_kind {
+	const char *name;
+	int cc;		   /* compute capability, 90 is 9.0; 0: a process */
+	uint32_t links;	   /* NVLinks; 0: none */
+	double link_gbs;   /* of one, in one direction, as sold */
+	double pcie_gbs;   /* of its slot, in one direction, as sold */
+	double memory_gbs; /* of its own memory */
+	int inside;	   /* enum cluster_inside of its usual board */
+	uint32_t per_host; /* GPUs of its usual host */
+	uint32_t domain;   /* of its usual rack; 0: a host's */
+	int cpu;	   /* enum cluster_cpu beside it */
+};
+
+struct cluster_network_kind {
+	const char *name;
+	struct cluster_class out[CLUSTER_NPROTOS];
+	double share;	   /* of the wire that large messages reach */
+	double message_us; /* the host's cost of a message */
+	double switch_us;
+	bool gpudirect;
+};
+
+const struct cluster_gpu_kind *cluster_gpu_kind(unsigned i); /* NULL behind the last */
+const struct cluster_network_kind *cluster_network_kind(unsigned i);
+
+/* The names, for tables of options; NULL behind the last. */
+const char *cluster_gpu_word(unsigned i);
+const char *cluster_network_word(unsigned i);
+
+/* Give every constant of *out that follows from the words in *c its value; the words are copied. A word that was not
+ * given is NAN, 0 or -1, as its field's type has it. */
+void cluster_defaults(const struct cluster *c, struct cluster *out);
+
+#endif

@@ -1,0 +1,79 @@
+/* load.c - a cluster by the path of its file, or by the name of a ready one. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/host.h"
+#include "cluster/cluster.h"
+
+/* From the program's folder: of a source tree, installed. */
+static const char *const places[] = {"../../examples/clusters", "../share/gpusim/clusters"};
+
+static bool
+is_path(const char *word)
+{
+	size_t n = strlen(word);
+
+	return strchr(word, '/') || (n > 4 && strcmp(word + n - 4, ".ini") == 0);
+}
+
+static bool
+there(char path[PATH_MAX], const char *folder, int len, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%.*s/%s.ini", len, folder, name) < PATH_MAX &&
+	       access(path, R_OK) == 0;
+}
+
+static bool
+in_environment(char path[PATH_MAX], const char *name)
+{
+	const char *p = getenv("GPUSIM_CLUSTERS");
+	size_t len;
+
+	for (; p && *p; p += len + (p[len] == ':')) {
+		len = strcspn(p, ":");
+		if (len && there(path, p, (int)len, name))
+			return true;
+	}
+	return false;
+}
+
+static bool
+find(char path[PATH_MAX], const char *name)
+{
+	char own[PATH_MAX - 64], folder[PATH_MAX];
+
+	if (in_environment(path, name))
+		return true;
+	if (!host_own_folder(own, sizeof own))
+		return false;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(folder, sizeof folder, "%s/%s", own, places[i]);
+		if (there(path, folder, (int)strlen(folder), name))
+			return true;
+	}
+	return false;
+}
+
+enum rc
+cluster_load(const char *word, struct cluster *out, struct err *err)
+{
+	char path[PATH_MAX];
+	struct buf text = {0};
+	enum rc rc;
+
+	if (is_path(word) ? snprintf(path, sizeof path, "%s", word) >= (int)sizeof path
+			  : !find(path, word))
+		return err_set(err, RC_INVAL,
+			       "no cluster '%.64s': neither in GPUSIM_CLUSTERS nor among the ready "
+			       "ones; a path has a / or ends with .ini",
+			       word);
+	rc = file_text(path, "a cluster", &text, err);
+	if (rc == RC_OK)
+		rc = cluster_read(text.data, path, out, err);
+	buf_fini(&text);
+	return rc;
+}

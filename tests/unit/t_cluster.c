@@ -1,0 +1,106 @@
+/* Clusters from files: words, constants, and what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "tap.h"
+
+static struct cluster c;
+static struct err err;
+
+static enum rc
+take(const char *text)
+{
+	err = (struct err){0};
+	return cluster_read(text, "f.ini", &c, &err);
+}
+
+static void
+refused(const char *text, const char *want)
+{
+	enum rc rc = take(text);
+
+	if (!ok(rc == RC_INVAL && strstr(err.text, want), "refused: %s", want))
+		printf("# %d %s\n", rc, err.text);
+}
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) < 1e-9 * fabs(b) + 1e-12;
+}
+
+static void
+test_words(void)
+{
+	ok(take("gpu = h100\nhosts = 4\nnics = 8 x 400 Gb/s ib\n") == RC_OK, "words alone: %s",
+	   err.text);
+	ok(c.gpus_per_host == 8 && c.domain == 8 && c.inside == CLUSTER_NVSWITCH && c.nvls == 1,
+	   "a GPU's usual host");
+	ok(near(c.inside_gbs, 450) && near(c.pcie_gbs, 64) && near(c.nic_gbs, 50) && c.nics == 8,
+	   "rates");
+	ok(near(cluster_host_gbs(&c), 400) && cluster_gpus(&c) == 32 && cluster_domains(&c, 9) == 2,
+	   "facts");
+	ok(take("gpu=gb200\nhosts=18\nnics = 4x400Gb/s\nnetwork=roce") == RC_OK && c.domain == 72 &&
+	       cluster_domains(&c, 72) == 1,
+	   "a rack is one domain");
+	ok(take("[hosts]\ngpu = a100\npcie = gen3 x8\ninside = pcie\nnetwork simple latency = 3us\n"
+		"nics = 1 x 25Gb/s tcp") == RC_OK &&
+	       near(c.pcie_gbs, 8) && near(c.inside_gbs, 8) && c.nvls == 0 &&
+	       near(c.out[CLUSTER_SIMPLE].us, 3) && !c.gpudirect,
+	   "constants of one's own: %s", err.text);
+}
+
+static void
+test_refused(void)
+{
+	refused("hosts = 2\nnics = 1 x 1Gb/s\n", "f.ini: gpu is missing");
+	refused("gpu = h1000\n", "f.ini:1: gpu: 'h1000' is none of");
+	refused("gpu = h100\nnick = 3\n", "did you mean 'nics'?");
+	refused("gpu = h100\nnics = 8\n", "'8' is no");
+	refused("gpu = h100\nnics = 8 x 400Gb/s ib junk\n", "text behind the network");
+	refused("gpu = h100\nnics = 8 x 400Gb/s token-ring\n", "is no network");
+	refused("gpu = h100\nnics = 65 x 400Gb/s\n", "out of range");
+	refused("gpu = h100\ninside bandwidth = 450\n", "is no rate");
+	refused("gpu = h100\nlaunch = 3\n", "is no time");
+	refused("gpu = h100\nhosts = 2\n", "nothing joins them");
+	refused("gpu = h100\ndomain = 3\n", "whole number of domains");
+	refused("gpu = h100\nhosts=2\nhosts=3\n", "given in line 2 already");
+	refused("gpu = h100\nhosts=65536\ngpus per host=1024\nnics=1 x 1Gb/s\n", "more than");
+	refused("gpu = h100\nhosts = 8\nnics = 1 x 1Gb/s\nleaf hosts = 4\nspine hosts = 6\n",
+		"a multiple of the hosts");
+	refused("gpu = h100\nspine hosts = 6\n", "without the level below");
+	refused("gpu = h100\ninside simple share = 0\n", "Simple carries all sizes");
+}
+
+static void
+test_print(void)
+{
+	struct cluster before;
+	struct buf text = {0};
+
+	take("name = mine\ngpu = gh200\nhosts = 3\nnics = 4 x 200Gb/s slingshot\nleaf hosts = 2\n"
+	     "network simple latency = 12.25us\nnvls = no\n");
+	before = c;
+	ok(cluster_print(&c, &text, &err) == RC_OK && buf_add(&text, "", 1) &&
+	       take(text.data) == RC_OK,
+	   "what is printed can be read: %s", err.text);
+	ok(strcmp(before.name, c.name) == 0 && before.gpu == c.gpu && before.hosts == c.hosts &&
+	       before.nics == c.nics && before.nic_gbs == c.nic_gbs &&
+	       before.network == c.network && before.level[0].hosts == c.level[0].hosts &&
+	       memcmp(before.in, c.in, sizeof c.in) == 0 &&
+	       memcmp(before.out, c.out, sizeof c.out) == 0 && before.launch_us == c.launch_us &&
+	       before.inside_gbs == c.inside_gbs && before.nvls == c.nvls &&
+	       before.nvls_share == c.nvls_share,
+	   "and means the same");
+	buf_fini(&text);
+}
+
+int
+main(void)
+{
+	test_words();
+	test_refused();
+	test_print();
+	return tap_done();
+}
