@@ -727,6 +727,10 @@ struct gpusim_collective {
 	/* The v-variants, as gpusim_allgatherv_all has them; counts NULL: even parts. nelem is not used then, nor
 	 * recv_counts, unless for one rank alone. */
 	const uint64_t *counts, *recv_counts, *displs, *recv_displs;
+	/* Not 0: the bits of the result depend on the inputs and on the order of ranks alone, neither on algorithm,
+	 * chunk_bytes, transport nor place; gpusim-algorithms(7), "Order of a sum". GPUSIM_INVAL: algo cannot. With
+	 * GPUSIM_DETERMINISTIC=1 in the environment all calls do so. */
+	int deterministic;
 };
 #define GPUSIM_COLLECTIVE_INIT .size = sizeof(struct gpusim_collective)
 

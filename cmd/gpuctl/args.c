@@ -129,6 +129,8 @@ static const struct option_row table[] = {
     {"scalar", "X[,...]", "premulsum: the factor of each rank, or one for all",
      AS_ANY_STRING(scalar)},
     {"algo", "ALGO", "algorithm; `gpuctl plan --list` lists them", AS_ANY_STRING(algo)},
+    {"deterministic", NULL, "the same bits by every transport, algorithm and size of messages",
+     AS_BOOL(deterministic)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
     {"chunk", "SIZE", "largest message in bytes, such as 64K", AS_BYTES(chunk)},
     {"chunk", "N", "most elements in one message", AS_U64(chunk, 1, 0), KEY("chunk-elems")},

@@ -21,10 +21,11 @@ enum { TRANSPORT_DEFAULT, TRANSPORT_IPC, TRANSPORT_TCP };
 
 /* The values given; a field without a default is 0 until its option comes. Strings are borrowed. */
 struct args {
-	bool given[OPTION_MAX_ROWS];		   /* by row; see args_given */
-	const char *device;			   /* see cli.h */
-	const char *addr, *send, *recv;		   /* addresses by rank, with commas */
-	const char *algo;			   /* NULL: the default */
+	bool given[OPTION_MAX_ROWS];	/* by row; see args_given */
+	const char *device;		/* see cli.h */
+	const char *addr, *send, *recv; /* addresses by rank, with commas */
+	const char *algo;		/* NULL: the default */
+	bool deterministic;
 	const char *counts, *displs, *recv_displs; /* of parts; or files that have them */
 	const char *scalar; /* factors of premulsum by rank, with commas; or one */
 	uint64_t comm, count, nbytes, chunk, stream;

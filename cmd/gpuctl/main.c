@@ -12,7 +12,7 @@
 #include "coll/fault.h"
 
 #define WHERE	 "device comm rank "
-#define HOW	 "algo chunk async "
+#define HOW	 "algo chunk async deterministic "
 #define BUFFERS	 "comm addr send recv count type "
 #define FILTER	 "n raw on-failure wait streaming "
 #define MOVES	 BUFFERS FILTER HOW

@@ -108,11 +108,11 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 		return err_set(err, RC_INVAL, "--stream: %" PRIu64 " is not 0 to %d", a->stream,
 			       MAX_STREAM);
 	*c = (struct gpusim_collective){
-	    GPUSIM_COLLECTIVE_INIT, .coll = coll,
-	    .dtype = a->dtype,	    .redop = a->redop,
-	    .algo = a->algo,	    .root = coll_is_sendrecv(coll) ? a->peer : a->root,
-	    .rank = a->rank,	    .stream = {a->stream},
-	    .chunk_bytes = a->chunk};
+	    GPUSIM_COLLECTIVE_INIT,  .coll = coll,
+	    .dtype = a->dtype,	     .redop = a->redop,
+	    .algo = a->algo,	     .root = coll_is_sendrecv(coll) ? a->peer : a->root,
+	    .rank = a->rank,	     .stream = {a->stream},
+	    .chunk_bytes = a->chunk, .deterministic = a->deterministic};
 	return RC_OK;
 }
 

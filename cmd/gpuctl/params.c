@@ -17,6 +17,8 @@ static const struct {
     {"GPUSIM_DEBUG", "what programs log on stderr: error version warn info debug trace"},
     {"GPUSIM_DEBUG_SUBSYS", "of which parts, as in NCCL_DEBUG_SUBSYS"},
     {"GPUSIM_DEBUG_FILE", "where to, instead of stderr; %h is the host, %p the process"},
+    {"GPUSIM_DETERMINISTIC",
+     "1: results depend on inputs and ranks alone, as with --deterministic"},
     {"GPUSIM_P2P_DISABLE", "1: devices share no memory, and copies are calls"},
     {"GPUSIM_P2P_LEVEL", "LOC: the same; SYS: with all devices of the host"},
     {"GPUSIM_HOSTID", "a name for this host, in place of its boot id"},

@@ -68,6 +68,12 @@ widening(const struct args *a, const struct plan_args *p)
 	return coll_reduces(p->coll) ? redop_widening(a->redop, a->dtype) : 1;
 }
 
+static bool
+is_canonical(const struct args *a, const struct plan_args *p)
+{
+	return a->deterministic && coll_reduces(p->coll) && dtype_is_float(a->dtype);
+}
+
 static enum rc
 choose(const struct tuner *t, const struct plan_args *p, const struct args *a, const char *algo,
        struct tune_answer *out, struct err *err)
@@ -78,7 +84,8 @@ choose(const struct tuner *t, const struct plan_args *p, const struct args *a, c
 			       .nbytes = p->nelem * size,
 			       .algo = algo,
 			       .chunk_bytes = p->chunk * size * widening(a, p),
-			       .widening = widening(a, p)};
+			       .widening = widening(a, p),
+			       .canonical = is_canonical(a, p)};
 
 	return tuner_choose(t, &ask, out, err);
 }
@@ -123,11 +130,15 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	struct plan_counts counts;
 	struct plan *plans;
 	double us = 0;
-	enum rc rc = choose(t, &p, a, row->name, &answer, err);
+	enum rc rc;
 
+	if (p.canonical && !plan_algo_canonical(row))
+		return RC_OK;
+	rc = choose(t, &p, a, row->name, &answer, err);
 	if (rc != RC_OK)
 		return rc;
 	p.chunk = elements(a, &p, &answer);
+	p.canonical = false; /* the same messages, and sums that take as long */
 	rc = plan_build_all(&p, row->name, &plans, err);
 	if (rc != RC_OK)
 		return rc;
@@ -208,6 +219,7 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
 	p.wide = rc == RC_OK && widening(a, &p) > 1;
+	p.canonical = rc == RC_OK && is_canonical(a, &p);
 	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;
 	if (rc == RC_OK)
 		rc =

@@ -51,9 +51,8 @@ gpusim_rc_exit(enum gpusim_rc rc)
 	return rc_exit((enum rc)rc);
 }
 
-/* As NCCL reads its variables: 0 is as good as none. */
-static bool
-is_set(const char *name)
+bool
+client_is_set(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -111,7 +110,8 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
 	g->timeout_ms = timeout_ms;
-	g->no_direct = is_set("GPUSIM_P2P_DISABLE");
+	g->no_direct = client_is_set("GPUSIM_P2P_DISABLE");
+	g->deterministic = client_is_set("GPUSIM_DETERMINISTIC");
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->queue_lock, NULL);
 	if (is_tellable(program_invocation_short_name, sizeof g->program))

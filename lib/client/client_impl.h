@@ -50,6 +50,7 @@ struct gpusim {
 	struct known_device *devices[DEVICE_BUCKETS];
 	struct device_file *former; /* of devices that have ended */
 	bool no_direct;		    /* GPUSIM_P2P_DISABLE */
+	bool deterministic;	    /* GPUSIM_DETERMINISTIC */
 	struct queue_table *queues; /* of numbered streams; lock held */
 	pthread_mutex_t queue_lock; /* held while a queue is opened or a rank bound */
 	atomic_uint submits;	    /* of work on streams that does not go through queues */
@@ -90,6 +91,9 @@ void client_note(const char *text);
  *
  * RC_INVAL: the size is 0, or larger than ours.
  */
+/* Whether the environment has a variable, as NCCL reads its own: 0 is as good as none. */
+bool client_is_set(const char *name);
+
 enum rc client_take(const char *name, const void *from, void *to, size_t size);
 
 /* rc as the public enum; they are the same numbers. */

@@ -208,11 +208,13 @@ check(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 }
 
 static struct cmdq_command
-command(const struct gpusim_collective *c)
+command(const struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
+	bool same = c->deterministic || comm->g->deterministic;
 	bool pair = c->coll == GPUSIM_SEND || c->coll == GPUSIM_RECV;
 
 	return (struct cmdq_command){.kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
+				     .flags = same && !pair ? CMDQ_DETERMINISTIC : 0,
 				     .coll = (uint8_t)c->coll,
 				     .dtype = (uint8_t)c->dtype,
 				     .redop = (uint8_t)c->redop,
@@ -361,7 +363,7 @@ enqueue(struct gpusim_comm *comm, const struct gpusim_collective *c)
 static enum gpusim_rc
 enqueue_even(struct gpusim_comm *comm, const struct gpusim_collective *c)
 {
-	struct cmdq_command cmd = command(c);
+	struct cmdq_command cmd = command(comm, c);
 	uint32_t stream = (uint32_t)c->stream.id;
 	struct cmdq_bind *b;
 	struct cmdq *q;

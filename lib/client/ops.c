@@ -17,6 +17,7 @@ ops_new(uint32_t nranks, uint32_t field)
 	if (!o)
 		return NULL;
 	o->nranks = nranks;
+	o->deterministic = client_is_set("GPUSIM_DETERMINISTIC");
 	o->field = field;
 	o->rank = alloc_zeroed(nranks, sizeof *o->rank);
 	o->ranks = alloc_zeroed(nranks, sizeof(GpuSim__RankOps *));
@@ -265,6 +266,7 @@ ops_collective_of(struct gpusim_ops *o, uint32_t rank, const struct gpusim_colle
 	m.nelem = c->nelem;
 	m.root = c->root;
 	m.chunkbytes = c->chunk_bytes;
+	m.deterministic = c->deterministic || (o && o->deterministic);
 	m.sendaddr = c->send ? c->send->addr : 0;
 	m.recvaddr = c->recv ? c->recv->addr : 0;
 	if (o && c->counts)

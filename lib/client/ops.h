@@ -25,6 +25,7 @@ struct gpusim_ops {
 	GpuSim__RankOps **ranks; /* those that have operations; made by ops_ranks */
 	uint32_t field;		 /* number of the field */
 	bool untimed;		 /* the operations added from now on */
+	bool deterministic;	 /* all collectives, as GPUSIM_DETERMINISTIC says */
 	bool meets;		 /* there is a collective, which needs the other ranks' */
 	struct err err;		 /* the first thing that went wrong while adding */
 };

@@ -83,6 +83,13 @@ log2_of(uint32_t power)
 	return (uint32_t)__builtin_ctz(power);
 }
 
+/* How many of n ranks, at least 2, are in the first half of a canonical tree: the largest power of two below n. */
+static inline uint32_t
+plan_left_half(uint32_t n)
+{
+	return n > 1 ? 1u << (31 - __builtin_clz(n - 1)) : 0;
+}
+
 /* Rank r's part of the vector, and in alltoall's output the one that comes from rank r. */
 struct span part_of(const struct plan_args *a, uint32_t r);
 struct span recv_part_of(const struct plan_args *a, uint32_t r);
@@ -148,6 +155,17 @@ step_reduce(enum plan_buf src, uint64_t src_off, enum plan_buf dst, struct span 
 	return s;
 }
 
+/* All ranks' elements `to`, of which this one's are at src_off of src. */
+static inline struct plan_step
+step_recv_all(enum plan_buf src, uint64_t src_off, enum plan_buf dst, struct span to,
+	      uint32_t round)
+{
+	struct plan_step s = step_reduce(src, src_off, dst, to, PLAN_EVERY, round);
+
+	s.kind = STEP_RECV_ALL;
+	return s;
+}
+
 static inline struct plan_step
 step_copy(enum plan_buf src, uint64_t src_off, enum plan_buf dst, struct span to, uint32_t round)
 {
@@ -188,6 +206,14 @@ void plan_forward(const struct plan_args *a, struct plan *out, struct plan_step 
 void plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s);
 void plan_local(struct plan *out, struct plan_step s);
 void plan_nth_local(const struct plan_args *a, struct plan *out, uint64_t c, struct plan_step s);
+
+/* Message c of each part of IN goes to its rank, and that of the own part is reduced with all others' by the canonical
+ * tree: to `at` of OUT, where the part begins. */
+void plan_nth_exchange(const struct plan_args *a, struct plan *out, uint64_t c, uint64_t at,
+		       uint32_t round);
+
+/* How many messages the longest part takes. */
+uint64_t plan_most_messages(const struct plan_args *a);
 
 /* Partial sums of the steps from number `from` on go to PLAN_WIDE. */
 void plan_widen(struct plan *out, size_t from);

@@ -14,17 +14,43 @@
  * elements as the ring, but no partial sum travels: a part is summed by its rank alone, from inputs. The
  * own part of IN is never posted. In place, part r+t of OUT comes from the rank that has consumed
  * part r+t of IN before.
+ * A canonical plan takes a message of each part in turn: to its rank, there reduced with all others, and back to all.
+ * Message c is in rounds 2c and 2c+1, and as many are under way as the window has room for.
  * Cost of rank r: n - |part r| and (p-1)|part r| elements, each part in m messages of at most `chunk`:
- * 2(p-1) messages and 2n(p-1)/p elements when p divides n and chunk is 0. Rounds: 2(p-1).
+ * 2(p-1) messages and 2n(p-1)/p elements when p divides n and chunk is 0. Rounds: 2(p-1), or 2m if canonical.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.
  * Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521
- * Checked by: tests/unit/t_coll_misc.c
+ * Checked by: tests/unit/t_coll_misc.c, canonical plans by tests/unit/t_canonical.c
  */
+static void
+canonical(const struct plan_args *a, struct plan *out)
+{
+	struct span own = part_of(a, a->rank);
+	uint64_t m = plan_most_messages(a);
+
+	for (uint64_t c = 0; c < m && !out->rc; c++) {
+		uint32_t round = (uint32_t)(2 * c);
+
+		plan_nth_exchange(a, out, c, own.off, round);
+		for (uint32_t t = 1; t < a->nranks; t++) {
+			plan_nth_local(a, out, c,
+				       step_send(PLAN_OUT, own, rank_after(a, t), round + 1));
+			plan_nth_local(a, out, c,
+				       step_recv(PLAN_OUT, part_of(a, rank_before(a, t)),
+						 rank_before(a, t), round + 1));
+		}
+	}
+}
+
 void
 plan_allreduce_pairwise(const struct plan_args *a, struct plan *out)
 {
 	struct span own = part_of(a, a->rank);
 
+	if (a->canonical) {
+		canonical(a, out);
+		return;
+	}
 	for (uint32_t t = 1; t < a->nranks; t++)
 		plan_exchange(
 		    a, out,

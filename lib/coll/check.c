@@ -191,14 +191,15 @@ plan_count(const struct plan *plans, uint32_t nranks, struct plan_counts *counts
 		for (size_t i = 0; i < plans[r].nstep; i++) {
 			const struct plan_step *s = &plans[r].step[i];
 
-			if (s->kind > STEP_RECV_REDUCE)
+			if (s->kind > STEP_RECV_REDUCE && s->kind != STEP_RECV_ALL)
 				continue;
 			if (s->kind == STEP_SEND) {
 				messages++;
 				elements += s->count;
 				c.total_wide += s->src == PLAN_WIDE ? s->count : 0;
 			} else {
-				received += s->count;
+				received +=
+				    s->kind == STEP_RECV_ALL ? s->count * (nranks - 1) : s->count;
 			}
 			if (c.rounds <= s->round)
 				c.rounds = s->round + 1;

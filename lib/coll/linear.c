@@ -45,6 +45,16 @@ gather(const struct plan_args *a, struct plan *out, uint32_t hub)
 		    step_recv(PLAN_OUT, part_of(a, rank_after(a, k)), rank_after(a, k), k - 1));
 }
 
+/* Round 0: all ranks send their vectors, and the hub makes `sum` of them by the canonical tree. */
+static void
+reduce_at_once(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf sum)
+{
+	if (a->rank == hub)
+		plan_message(a, out, step_recv_all(PLAN_IN, 0, sum, whole(a), 0));
+	else
+		plan_message(a, out, step_send(PLAN_IN, whole(a), hub, 0));
+}
+
 /* Rounds 0..p-2: each rank in turn sends its vector, and the hub adds it to `sum`, which it
  * finishes. */
 static void
@@ -52,6 +62,10 @@ reduce(const struct plan_args *a, struct plan *out, uint32_t hub, enum plan_buf 
 {
 	uint32_t d = rank_distance(a, hub);
 
+	if (a->canonical) {
+		reduce_at_once(a, out, hub, sum);
+		return;
+	}
 	if (d) {
 		plan_message(a, out, step_send(PLAN_IN, whole(a), hub, d - 1));
 		return;
@@ -137,7 +151,7 @@ plan_gather_linear(const struct plan_args *a, struct plan *out)
  *	a	in[n] -> out[n] at the root; no scratch
  *	out	[out] appended to
  *
- * Round k-1: rank root+k sends its vector and the root adds it.
+ * Round k-1: rank root+k sends its vector and the root adds it. Canonical: all of them in round 0.
  * Cost, with m = ceil(n / chunk) (1 when chunk is 0): each rank but the root sends n elements in m
  * messages; the root receives (p-1)n. Rounds: p-1.
  * Errors: RC_NOMEM, RC_INVAL past PLAN_MAX_STEPS.

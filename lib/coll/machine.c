@@ -66,6 +66,7 @@ fill_memory(struct machine *m, uint32_t r)
 		uint64_t *v = machine_at(m, r, info->buf[PLAN_IN].base + i);
 
 		v[W_ELEM] = info->first + i;
+		v[W_TREE] = r;
 		v[W_RANKS + r / 64] = 1ull << (r % 64);
 	}
 	return true;
@@ -87,7 +88,8 @@ machine_new(const struct plan_args *a, const struct machine_rank *rank, bool red
 		m->mapped |= rank[r].plan->mapped;
 	m->run = alloc_zeroed(a->nranks, sizeof *m->run);
 	m->channel = alloc_zeroed((size_t)a->nranks * a->nranks, sizeof *m->channel);
-	good = m->run && m->channel;
+	m->trees = a->canonical ? trees_new(a->nranks) : NULL;
+	good = m->run && m->channel && (m->trees || !a->canonical);
 	for (uint32_t r = 0; r < a->nranks && good; r++)
 		good = fill_memory(m, r);
 	if (good)
@@ -123,6 +125,7 @@ machine_free(struct machine *m)
 		free(m->run[r].mem);
 		free(m->run[r].clock);
 	}
+	trees_free(m->trees);
 	free(m->run);
 	free(m->channel);
 	free(m);
@@ -231,6 +234,10 @@ machine_expect(const struct machine *m, uint32_t rank, uint64_t i, uint64_t elem
 	if (m->reduces && !v[W_FINISHED])
 		return err_set(err, RC_FAILED, "%s: rank %u out element %llu: never finished", name,
 			       rank, n);
+	if (m->reduces && m->trees && v[W_TREE] != trees_canonical(m->trees, 0, m->a->nranks))
+		return err_set(err, RC_FAILED,
+			       "%s: rank %u out element %llu: not reduced by the canonical tree",
+			       name, rank, n);
 	return RC_OK;
 }
 

@@ -29,8 +29,19 @@ struct machine_rank {
 
 #define MACHINE_UNDEFINED UINT64_MAX /* W_ELEM of an element that nothing wrote */
 
-/* The words of an element's history. */
-enum { W_ELEM, W_FINISHED, W_RANKS };
+/* The words of an element's history. W_TREE: in which order it was reduced, see trees_join; of canonical plans. */
+enum { W_ELEM, W_FINISHED, W_TREE, W_RANKS };
+
+/* Trees over ranks by number. A tree is never forgotten. */
+struct trees;
+struct trees *trees_new(uint32_t nranks); /* NULL: out of memory */
+void trees_free(struct trees *t);
+
+/* The number of the tree with these halves; equal trees have the same. UINT64_MAX: out of memory. */
+uint64_t trees_join(struct trees *t, uint64_t left, uint64_t right);
+
+/* The canonical tree over ranks first .. first+n-1. */
+uint64_t trees_canonical(struct trees *t, uint32_t first, uint32_t n);
 
 /* A chunk posted. In the channel until received, in the sender's `post` until known to be. */
 struct message {
@@ -88,6 +99,7 @@ struct machine {
 	const struct machine_rank *info;
 	bool reduces, mapped; /* mapped: some plan has one-sided steps */
 	size_t words;	      /* of one element */
+	struct trees *trees;  /* NULL: the order of sums is not looked at */
 	struct runner *run;
 	struct channel *channel; /* [from * nranks + to] */
 };
@@ -159,6 +171,10 @@ bool machine_may_write(struct machine *m, uint32_t r, uint64_t lo, uint64_t coun
  * in common. */
 bool machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *src,
 		    const uint64_t *in, uint64_t *dst, struct err *err);
+
+/* The same of all ranks by the canonical tree: dst[i] = from[0][i] ... from[nranks-1][i], i < count. No overlap. */
+enum progress machine_reduce_tree(const struct machine *m, uint32_t r, const uint64_t *const *from,
+				  uint64_t count, uint64_t *dst, struct err *err);
 
 enum progress machine_no_memory(struct err *err);
 

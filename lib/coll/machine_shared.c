@@ -145,11 +145,29 @@ source(struct machine *m, uint32_t r, uint32_t q, const struct plan_step *s, str
 	return a->value + s->src_off * m->words;
 }
 
-/* value = the finished reduction of all ranks' elements. */
+static enum progress
+reduce_by_tree(struct machine *m, uint32_t r, const struct plan_step *s, uint64_t *value,
+	       struct err *err)
+{
+	const uint64_t **from = alloc_zeroed(m->a->nranks, sizeof *from);
+	enum progress p = from ? MOVED : machine_no_memory(err);
+
+	for (uint32_t q = 0; p == MOVED && q < m->a->nranks; q++)
+		if (!(from[q] = source(m, r, q, s, err)))
+			p = FAILED;
+	if (p == MOVED)
+		p = machine_reduce_tree(m, r, from, s->count, value, err);
+	free(from);
+	return p;
+}
+
+/* value = the reduction of all ranks' elements, from the left where it need not be canonical. */
 static enum progress
 reduce_ranks(struct machine *m, uint32_t r, const struct plan_step *s, uint64_t *value,
 	     struct err *err)
 {
+	if (m->a->canonical)
+		return reduce_by_tree(m, r, s, value, err);
 	for (uint32_t q = 0; q < m->a->nranks; q++) {
 		const uint64_t *from = source(m, r, q, s, err);
 
@@ -164,6 +182,18 @@ reduce_ranks(struct machine *m, uint32_t r, const struct plan_step *s, uint64_t 
 				return FAILED;
 		}
 	}
+	return MOVED;
+}
+
+/* value = the finished reduction of all ranks' elements. */
+static enum progress
+reduce_and_finish(struct machine *m, uint32_t r, const struct plan_step *s, uint64_t *value,
+		  struct err *err)
+{
+	enum progress p = reduce_ranks(m, r, s, value, err);
+
+	if (p != MOVED)
+		return p;
 	for (uint64_t i = 0; i < s->count; i++)
 		for (uint32_t q = 0; q < m->a->nranks; q++)
 			if (!machine_has(value + i * m->words, q))
@@ -188,7 +218,7 @@ machine_reduce_all(struct machine *m, uint32_t r, const struct plan_step *s, str
 	value = alloc_zeroed(s->count ? s->count : 1, m->words * sizeof *value);
 	if (!value)
 		return machine_no_memory(err);
-	p = reduce_ranks(m, r, s, value, err);
+	p = reduce_and_finish(m, r, s, value, err);
 	for (uint32_t q = 0; q < m->a->nranks && p == MOVED; q++) {
 		if (s->peer != PLAN_EVERY && q != r)
 			continue;

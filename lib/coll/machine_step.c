@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"send",   "receive", "recv-reduce", "copy",	  "finish",
-					 "reduce", "sync",    "share",	     "reduce-all"};
+static const char *const kind_names[] = {"send",       "receive", "recv-reduce", "copy",
+					 "finish",     "reduce",  "sync",	 "share",
+					 "reduce-all", "recv-all"};
 static const char *const buf_names[PLAN_NBUFS] = {"in", "out", "tmp", "wide"};
 
 enum progress
@@ -27,7 +28,7 @@ machine_bad(const struct machine *m, uint32_t r, struct err *err, const char *fm
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	err_set(err, RC_FAILED, "%s: rank %u step %zu (%s, round %u): %s", coll_name(m->a->coll), r,
-		m->run[r].pc, s->kind <= STEP_REDUCE_ALL ? kind_names[s->kind] : "unknown kind",
+		m->run[r].pc, s->kind <= STEP_RECV_ALL ? kind_names[s->kind] : "unknown kind",
 		s->round, text);
 	return FAILED;
 }
@@ -234,6 +235,8 @@ machine_reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *
 	}
 	dst[W_ELEM] = src[W_ELEM];
 	dst[W_FINISHED] = 0;
+	if (m->trees)
+		dst[W_TREE] = trees_join(m->trees, src[W_TREE], in[W_TREE]);
 	for (size_t w = W_RANKS; w < m->words; w++)
 		dst[w] = src[w] | in[w];
 	return true;
@@ -259,11 +262,38 @@ finish(const struct machine *m, uint32_t r, uint64_t *v, uint64_t i, struct err 
 	return true;
 }
 
+/* The message has been consumed. */
+static void
+take(struct machine *m, uint32_t r, struct channel *ch)
+{
+	struct message *msg = ch->head;
+
+	ch->head = msg->next;
+	if (!ch->head)
+		ch->tail = NULL;
+	ch->n--;
+	msg->received = m->run[r].pc + 1;
+	free(msg->value);
+	free(msg->clock);
+	msg->value = NULL;
+	msg->clock = NULL;
+}
+
+/* What the sender knew is known. */
+static void
+learn(struct machine *m, uint32_t r, const struct message *msg)
+{
+	struct runner *run = &m->run[r];
+
+	for (uint32_t q = 0; q < m->a->nranks; q++)
+		if (run->clock[q] < msg->clock[q])
+			run->clock[q] = msg->clock[q];
+}
+
 static enum progress
 do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
 {
 	struct channel *ch;
-	struct runner *run = &m->run[r];
 	struct message *msg;
 	bool reduce = s->kind == STEP_RECV_REDUCE;
 	uint64_t src = 0, dst;
@@ -285,10 +315,7 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 		return machine_bad(m, r, err, "source and destination overlap in part");
 	if (reduce && !all_defined(m, r, src, s->src_off, s->count, err))
 		return FAILED;
-	for (uint32_t q = 0; q < m->a->nranks; q++) {
-		if (run->clock[q] < msg->clock[q])
-			run->clock[q] = msg->clock[q];
-	}
+	learn(m, r, msg);
 	if (!machine_may_write(m, r, dst, s->count, err))
 		return FAILED;
 	for (uint64_t i = 0; i < s->count; i++) {
@@ -304,16 +331,85 @@ do_receive(struct machine *m, uint32_t r, const struct plan_step *s, struct err 
 	}
 	if (!none_partial(m, r, s->dst, machine_at(m, r, dst), s->count, err))
 		return FAILED;
-	ch->head = msg->next;
-	if (!ch->head)
-		ch->tail = NULL;
-	ch->n--;
-	msg->received = run->pc + 1;
-	free(msg->value);
-	free(msg->clock);
-	msg->value = NULL;
-	msg->clock = NULL;
+	take(m, r, ch);
 	return MOVED;
+}
+
+/* The next message of each other rank, by rank; the own entry is NULL. BLOCKED: one has not come. */
+static enum progress
+next_of_all(struct machine *m, uint32_t r, const struct plan_step *s, struct message **msg,
+	    struct err *err)
+{
+	for (uint32_t q = 0; q < m->a->nranks; q++) {
+		msg[q] = q == r ? NULL : m->channel[(size_t)q * m->a->nranks + r].head;
+		if (q == r)
+			continue;
+		if (!msg[q])
+			return BLOCKED;
+		if (msg[q]->count != s->count)
+			return machine_bad(m, r, err,
+					   "wants %llu elements, step %zu of rank %u sends %llu",
+					   (unsigned long long)s->count, msg[q]->step, q,
+					   (unsigned long long)msg[q]->count);
+	}
+	return MOVED;
+}
+
+/* The messages of all ranks become dst. */
+static enum progress
+reduce_messages(struct machine *m, uint32_t r, const struct plan_step *s, struct message **msg,
+		uint64_t src, uint64_t dst, struct err *err)
+{
+	const uint64_t **from = alloc_zeroed(m->a->nranks, sizeof *from);
+	uint64_t *sum = alloc_zeroed(s->count, m->words * sizeof *sum);
+	enum progress p = from && sum ? MOVED : machine_no_memory(err);
+
+	for (uint32_t q = 0; p == MOVED && q < m->a->nranks; q++)
+		from[q] = q == r ? machine_at(m, r, src) : msg[q]->value;
+	if (p == MOVED)
+		p = machine_reduce_tree(m, r, from, s->count, sum, err);
+	for (uint64_t i = 0; p == MOVED && i < s->count; i++)
+		if (!finish(m, r, sum + i * m->words, s->dst_off + i, err))
+			p = FAILED;
+	if (p == MOVED)
+		memcpy(machine_at(m, r, dst), sum, s->count * m->words * sizeof *sum);
+	free(from);
+	free(sum);
+	return p;
+}
+
+static enum progress
+do_receive_all(struct machine *m, uint32_t r, const struct plan_step *s, struct err *err)
+{
+	struct message **msg = alloc_zeroed(m->a->nranks, sizeof *msg);
+	uint64_t src, dst;
+	enum progress p = msg ? MOVED : machine_no_memory(err);
+
+	if (p == MOVED && !m->a->canonical)
+		p = machine_bad(m, r, err, "the plan is not canonical");
+	if (p == MOVED && !m->reduces)
+		p = machine_bad(m, r, err, "the collective does not reduce");
+	if (p == MOVED && (!find_range(m, r, s->dst, s->dst_off, true, &dst, err) ||
+			   !find_range(m, r, s->src, s->src_off, false, &src, err)))
+		p = FAILED;
+	if (p == MOVED)
+		p = next_of_all(m, r, s, msg, err);
+	if (p == MOVED && overlap_partly(src, dst, s->count))
+		p = machine_bad(m, r, err, "source and destination overlap in part");
+	if (p == MOVED && !all_defined(m, r, src, s->src_off, s->count, err))
+		p = FAILED;
+	for (uint32_t q = 0; p == MOVED && q < m->a->nranks; q++)
+		if (q != r)
+			learn(m, r, msg[q]);
+	if (p == MOVED && !machine_may_write(m, r, dst, s->count, err))
+		p = FAILED;
+	if (p == MOVED)
+		p = reduce_messages(m, r, s, msg, src, dst, err);
+	for (uint32_t q = 0; p == MOVED && q < m->a->nranks; q++)
+		if (q != r)
+			take(m, r, &m->channel[(size_t)q * m->a->nranks + r]);
+	free(msg);
+	return p;
 }
 
 static enum progress
@@ -387,11 +483,11 @@ machine_step(struct machine *m, uint32_t r, struct err *err)
 {
 	size_t pc = m->run[r].pc;
 	const struct plan_step *s = &m->info[r].plan->step[pc];
-	bool message = s->kind <= STEP_RECV_REDUCE;
+	bool message = s->kind <= STEP_RECV_REDUCE || s->kind == STEP_RECV_ALL;
 
 	if (pc && s->round < s[-1].round)
 		return machine_bad(m, r, err, "comes after round %u", s[-1].round);
-	if (message && (s->peer >= m->a->nranks || s->peer == r))
+	if (message && s->kind != STEP_RECV_ALL && (s->peer >= m->a->nranks || s->peer == r))
 		return machine_bad(m, r, err, "peer %u of %u ranks", s->peer, m->a->nranks);
 	if (message && !s->count && m->a->coll != GPUSIM_BARRIER)
 		return machine_bad(m, r, err, "an empty message");
@@ -412,6 +508,8 @@ machine_step(struct machine *m, uint32_t r, struct err *err)
 		return machine_sync(m, r, s, err);
 	case STEP_REDUCE_ALL:
 		return machine_reduce_all(m, r, s, err);
+	case STEP_RECV_ALL:
+		return do_receive_all(m, r, s, err);
 	}
 	return machine_bad(m, r, err, "kind %u", s->kind);
 }

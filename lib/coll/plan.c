@@ -157,7 +157,7 @@ plan_append(struct plan *plan, struct plan_step s)
 		plan->cap = cap;
 	}
 	plan->step[plan->nstep++] = s;
-	plan->mapped |= s.kind >= STEP_SYNC;
+	plan->mapped |= s.kind >= STEP_SYNC && s.kind <= STEP_REDUCE_ALL;
 	plan->stores |= s.kind == STEP_REDUCE_ALL && s.peer == PLAN_EVERY;
 	return RC_OK;
 }
@@ -251,6 +251,50 @@ plan_algo_stores(const struct plan_algo *row)
 	return stores;
 }
 
+/* Does it reduce by the canonical tree alone? */
+static bool
+is_canonical(const struct plan *p, size_t from)
+{
+	for (size_t i = from; i < p->nstep; i++)
+		if (p->step[i].kind == STEP_RECV_REDUCE || p->step[i].kind == STEP_REDUCE)
+			return false;
+	return true;
+}
+
+bool
+plan_algo_canonical(const struct plan_algo *row)
+{
+	struct plan_args a = {.coll = row->coll, .nranks = 3, .nelem = 3, .canonical = true};
+	bool all = true;
+
+	for (a.rank = 0; a.rank < a.nranks && all && coll_reduces(row->coll); a.rank++) {
+		struct plan p = {0};
+
+		row->build(&a, &p);
+		all = p.rc == RC_OK && is_canonical(&p, 0);
+		plan_fini(&p);
+	}
+	return all;
+}
+
+enum rc
+plan_algo_check_canonical(const struct plan_algo *row, struct err *err)
+{
+	struct buf known = {0};
+
+	if (plan_algo_canonical(row))
+		return RC_OK;
+	for (const struct plan_algo *other = plan_algos; other->name; other++)
+		if (other->coll == row->coll && plan_algo_canonical(other))
+			buf_addf(&known, "%s%s", known.len ? ", " : "", other->name);
+	err_set(err, RC_INVAL,
+		"%s %s: its order of sums depends on more than the ranks, so it cannot be "
+		"deterministic; these can: %s",
+		coll_name(row->coll), row->name, known.data ? known.data : "none");
+	buf_fini(&known);
+	return RC_INVAL;
+}
+
 /* One rank alone: its output is its input. */
 static void
 build_single(const struct plan_args *a, struct plan *out)
@@ -282,6 +326,8 @@ plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struc
 		rc = plan_algo_find(a->coll, algo, &row, err);
 	if (!rc)
 		rc = plan_algo_takes(row, a, err);
+	if (!rc && a->canonical && a->nranks > 1)
+		rc = plan_algo_check_canonical(row, err);
 	if (rc)
 		return rc;
 	if (a->nranks == 1)

@@ -47,6 +47,12 @@
  * messages of f32. A receive-reduce takes both kinds of message, which differ in length; a receive the kind that its
  * dst has. The last reduction (step.last) finishes and rounds what it makes, so there is no STEP_FINISH. Inputs and finished elements lie and travel
  * as they are.
+ *
+ * The canonical tree (args.canonical). A sum of floats depends on its order. Here each element is reduced by one binary
+ * tree over the ranks: of n ranks the first half, which is the largest power of two below n, with the rest, each half in
+ * the same way: ((0 + 1) + (2 + 3)) + 4. Partial sums are f32, f64 of f64, and the result is rounded once. STEP_RECV_ALL
+ * and STEP_REDUCE_ALL do that, and a canonical plan reduces by them alone; so the bits depend neither on the
+ * algorithm, nor on how the vector is cut.
  */
 #ifndef COLL_PLAN_H
 #define COLL_PLAN_H
@@ -76,6 +82,8 @@ enum plan_step_kind {
 	STEP_REDUCE_ALL, /* dst[dst_off, +count) = all ranks' src[src_off, +count), reduced in the
 			  * order of ranks and finished; dst of peer, which is PLAN_EVERY or the
 			  * rank itself; src may be PLAN_SHARED */
+	STEP_RECV_ALL, /* dst[dst_off, +count) = src[src_off, +count) and the next chunk from every other
+			  * rank, reduced by the canonical tree and finished; of canonical plans */
 };
 
 /* PLAN_SHARED: what the ranks left with their last STEP_SHARE; offset 0 is its first element. */
@@ -128,6 +136,7 @@ struct plan_args {
 	uint64_t chunk; /* most elements in one message; 0: no limit */
 	uint64_t share; /* most elements in one STEP_SHARE; 0: no limit */
 	bool wide;	/* partial sums are f32, elements shorter: see above */
+	bool canonical; /* sums are by the canonical tree: see above */
 	const struct plan_part *part; /* by rank; NULL: even parts */
 	const struct plan_part *recv_part;
 };
@@ -166,6 +175,12 @@ bool plan_algo_mapped(const struct plan_algo *row);
 /* Whether its plans write to other ranks' memory (plan.stores): a rank that was frozen in mid-step
  * and resumes then does so long after the others have gone on. */
 bool plan_algo_stores(const struct plan_algo *row);
+
+/* Whether it has canonical plans: it reduces by the canonical tree when asked to, or does not reduce. */
+bool plan_algo_canonical(const struct plan_algo *row);
+
+/* RC_INVAL: it has none; the sentence lists those of the collective that have. */
+enum rc plan_algo_check_canonical(const struct plan_algo *row, struct err *err);
 
 /*
  * plan_build - validate the arguments and append one rank's steps.

@@ -10,8 +10,8 @@
 #include "coll/plan.h"
 
 static const char *const buf_names[] = {"in", "out", "tmp", "wide", "shared"};
-static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",	  "finish",
-				    "reduce", "sync", "share",	     "reduce-all"};
+static const char *const kinds[] = {"send",   "recv", "recv-reduce", "copy",	   "finish",
+				    "reduce", "sync", "share",	     "reduce-all", "recv-all"};
 
 const char *
 plan_step_name(unsigned kind)
@@ -50,10 +50,12 @@ static void
 show_step(FILE *f, const struct plan_step *s)
 {
 	enum plan_step_kind k = (enum plan_step_kind)s->kind;
-	bool comes = k == STEP_RECV || k == STEP_RECV_REDUCE;
+	bool comes = k == STEP_RECV || k == STEP_RECV_REDUCE || k == STEP_RECV_ALL;
 
 	fprintf(f, "  round %-3" PRIu32 " %-11s  ", s->round, kind_of(s));
-	if (comes)
+	if (k == STEP_RECV_ALL)
+		fputs("all ranks", f);
+	else if (comes)
 		fprintf(f, "rank %" PRIu32, s->peer);
 	if (k == STEP_REDUCE) {
 		show_range(f, "", s->with, s->with_off, s->count);

@@ -145,3 +145,32 @@ plan_pipe(const struct plan_args *a, struct plan *out, struct plan_step s)
 {
 	interleave(a, out, s, (struct plan_step){0}, 1);
 }
+
+uint64_t
+plan_most_messages(const struct plan_args *a)
+{
+	uint64_t most = 0;
+
+	for (uint32_t r = 0; r < a->nranks; r++) {
+		uint64_t n = plan_nmessages(part_of(a, r).count, a->chunk);
+
+		if (most < n)
+			most = n;
+	}
+	return most;
+}
+
+void
+plan_nth_exchange(const struct plan_args *a, struct plan *out, uint64_t c, uint64_t at,
+		  uint32_t round)
+{
+	struct span own = part_of(a, a->rank);
+
+	for (uint32_t t = 1; t < a->nranks; t++)
+		plan_nth_local(
+		    a, out, c,
+		    step_send(PLAN_IN, part_of(a, rank_after(a, t)), rank_after(a, t), round));
+	plan_nth_local(
+	    a, out, c,
+	    step_recv_all(PLAN_IN, own.off, PLAN_OUT, (struct span){at, own.count}, round));
+}

@@ -430,6 +430,7 @@ usable(const struct tuner *t, const struct tune_ask *ask, const struct plan_algo
 	const struct cost_algo *row = cost_find(algo->coll, algo->name);
 
 	return algo->coll == ask->coll && allows(t, algo) &&
+	       !(ask->canonical && ask->nranks > 1 && !plan_algo_canonical(algo)) &&
 	       (!row || !row->shared || ask->transport == TUNE_P2P) && !is_barred(ask, algo);
 }
 
@@ -508,6 +509,9 @@ tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answ
 			       "%s %s writes to other ranks' memory, which a communicator that "
 			       "recovers from failures does not allow",
 			       coll_name(ask->coll), a.algo->name);
+	if (!open && ask->canonical && ask->nranks > 1 &&
+	    plan_algo_check_canonical(a.algo, err) != RC_OK)
+		return RC_INVAL;
 	rule = open ? find_rule(t, ask) : NULL;
 	if (rule) {
 		a.algo = rule->algo;

@@ -95,6 +95,7 @@ struct tune_ask {
 	unsigned
 	    widening;	/* bytes of a partial result for one of an element (mem/redop.h); 0 is 1 */
 	bool no_stores; /* nothing that writes to other ranks' memory (plan.h) */
+	bool canonical; /* sums by the canonical tree alone (plan.h) */
 };
 
 enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };
@@ -106,7 +107,7 @@ struct tune_answer {
 	enum tune_by by;      /* what decided; by name: GPUSIM_ALGO left no choice */
 };
 
-/* Same question, same answer. RC_INVAL: no such algorithm; or it is the call's, and stores. */
+/* Same question, same answer. RC_INVAL: no such algorithm; or it is the call's, and stores, or is not canonical. */
 enum rc tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
 		     struct err *err);
 

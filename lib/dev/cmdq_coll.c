@@ -19,7 +19,7 @@ shaped_free(struct queue *q, struct shaped *s)
 {
 	if (q->all->env.held)
 		atomic_fetch_sub(q->all->env.held, s->nbytes);
-	plan_fini(&s->c.plan);
+	inst_coll_fini(&s->c);
 	free(s->after[0]);
 	free(s->after[1]);
 	free(s);
@@ -126,10 +126,17 @@ bucket_of(const struct cmdq_command *c)
 }
 
 static bool
+is_deterministic(const struct cmdq_command *c)
+{
+	return (c->flags & CMDQ_DETERMINISTIC) != 0;
+}
+
+static bool
 is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 {
 	return s->count == c->u.coll.count && s->coll == c->coll && s->dtype == c->dtype &&
-	       s->redop == c->redop && s->root == c->u.coll.root && s->algo == c->algo;
+	       s->redop == c->redop && s->root == c->u.coll.root && s->algo == c->algo &&
+	       s->deterministic == is_deterministic(c);
 }
 
 /* Which algorithm, and in which messages: the same on all ranks. */
@@ -142,7 +149,9 @@ choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_ans
 	    .transport = k->bound->by_memory ? TUNE_P2P : TUNE_NET,
 	    .nranks = k->bound->nranks,
 	    .nbytes = c->u.coll.count * dtype_size((enum gpusim_dtype)c->dtype),
-	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype)};
+	    .widening = redop_widening((enum gpusim_redop)c->redop, (enum gpusim_dtype)c->dtype),
+	    .canonical = is_deterministic(c) && coll_reduces((enum gpusim_coll)c->coll) &&
+			 dtype_is_float((enum gpusim_dtype)c->dtype)};
 	const struct plan_algo *row = NULL;
 
 	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))
@@ -168,6 +177,7 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	s->dtype = c->dtype;
 	s->redop = c->redop;
 	s->algo = c->algo;
+	s->deterministic = s->c.canonical = is_deterministic(c);
 	s->root = c->u.coll.root;
 	s->count = c->u.coll.count;
 	s->c.coll = (enum gpusim_coll)c->coll;

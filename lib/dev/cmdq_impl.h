@@ -68,6 +68,7 @@ struct bound {
 struct shaped {
 	struct shaped *next;
 	uint8_t coll, dtype, redop, algo;
+	bool deterministic;
 	uint32_t root;
 	uint64_t count;
 	struct shape shape;

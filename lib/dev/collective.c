@@ -64,8 +64,33 @@ reduce_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step
 		rc = xport_outs(o, s->dst_off * c->elem, nbytes, &dst, err);
 	if (rc == RC_OK)
 		reduce_many(c->dtype, c->redop, dst, ndst, src, nranks, s->count,
-			    large ? REDUCE_STREAM : 0);
+			    (large ? REDUCE_STREAM : 0) | (c->canonical ? REDUCE_CANONICAL : 0));
 	return rc;
+}
+
+/* Every other rank's chunk and src become dst. The chunks stay where they lie until all have come. */
+static enum rc
+receive_all(struct xport_op *o, const struct inst_coll *c, const struct plan_step *s,
+	    struct err *err)
+{
+	void *dst = at(c, s->dst, s->dst_off);
+	struct plan_step one = *s;
+	enum rc rc = RC_OK;
+
+	for (uint32_t k = 1; k < c->nranks && rc == RC_OK; k++) {
+		bool wide = false;
+
+		one.peer = (c->rank + c->nranks - k) % c->nranks;
+		rc = receive(o, &one, c->elem, &wide, &c->from[one.peer], err);
+	}
+	if (rc != RC_OK)
+		return rc;
+	c->from[c->rank] = at(c, s->src, s->src_off);
+	reduce_many(c->dtype, c->redop, &dst, 1, c->from, c->nranks, s->count, REDUCE_CANONICAL);
+	for (uint32_t q = 0; q < c->nranks; q++)
+		if (q != c->rank)
+			xport_release(o, q);
+	return RC_OK;
 }
 
 /* The chunk that comes, and src, become dst. */
@@ -151,6 +176,8 @@ collective_step(struct xport_op *o, const struct inst_coll *c, const struct plan
 		return xport_share(o, at(c, s->src, s->src_off), s->count * c->elem, err);
 	case STEP_REDUCE_ALL:
 		return reduce_all(o, c, s, nranks, err);
+	case STEP_RECV_ALL:
+		return receive_all(o, c, s, err);
 	}
 	return err_set(err, RC_INTERNAL, "unknown step");
 }
@@ -238,10 +265,9 @@ wants_room(const struct walk *g)
 /* Before the chunk of the step at hand has come over its slow link, there may be room for sends: else a
  * window would stand empty until the chunk comes. */
 static enum rc
-send_meanwhile(struct walk *g, struct err *err)
+send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 {
 	struct xport_op *o = g->o;
-	uint32_t peer = g->c->plan.step[g->k].peer;
 	uint64_t deadline = xport_deadline(o), seen = xport_moves(o);
 	enum rc rc = RC_OK;
 
@@ -263,6 +289,25 @@ send_meanwhile(struct walk *g, struct err *err)
 	return rc;
 }
 
+/* The same for each peer that the step receives from. */
+static enum rc
+send_before(struct walk *g, const struct plan_step *s, struct err *err)
+{
+	bool all = s->kind == STEP_RECV_ALL;
+	uint32_t n = all						   ? g->nranks - 1
+		     : s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE ? 1
+									   : 0;
+	enum rc rc = RC_OK;
+
+	for (uint32_t k = 0; k < n && rc == RC_OK; k++) {
+		uint32_t peer = all ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
+
+		if (xport_is_slow(g->o, peer) && wants_room(g))
+			rc = send_meanwhile(g, peer, err);
+	}
+	return rc;
+}
+
 /*
  * All steps in order, but sends as early as hoist.h allows and the window has room: step k may
  * wait, and meanwhile chunks are under way.
@@ -275,12 +320,11 @@ run_steps(struct walk *g, struct err *err)
 
 	for (g->k = 0; g->k < plan->nstep && rc == RC_OK; g->k++) {
 		const struct plan_step *s = &plan->step[g->k];
-		bool receives = s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
 
 		recorder_step(g->recorder, g->k + 1, s->kind + 1u, s->count * g->c->elem);
 		rc = post_sends(g, err);
-		if (rc == RC_OK && receives && xport_is_slow(g->o, s->peer) && wants_room(g))
-			rc = send_meanwhile(g, err);
+		if (rc == RC_OK)
+			rc = send_before(g, s, err);
 		if (rc == RC_OK && s->kind != STEP_SEND)
 			inject_step(g->p, g->c, g->op, g->k);
 		if (rc == RC_OK && s->kind != STEP_SEND)
@@ -289,11 +333,21 @@ run_steps(struct walk *g, struct err *err)
 	return rc;
 }
 
+static void
+involve_all(struct xport_op *o, const struct inst_coll *c)
+{
+	for (uint32_t q = 0; q < c->nranks; q++)
+		if (q != c->rank)
+			xport_involve(o, q);
+}
+
 void
 collective_involve(struct xport_op *o, const struct inst_coll *c, size_t from)
 {
 	for (size_t k = from; k < c->plan.nstep; k++)
-		if (!plan_step_local(c->plan.step[k].kind))
+		if (c->plan.step[k].kind == STEP_RECV_ALL)
+			involve_all(o, c);
+		else if (!plan_step_local(c->plan.step[k].kind))
 			xport_involve(o, c->plan.step[k].peer);
 }
 

@@ -91,6 +91,7 @@ kind_of(const struct plan_args *a, const struct inst_coll *c)
 
 	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
 		h = (h ^ of[i]) * 0x100000001b3u;
+	h = c->canonical ? (h ^ 1) * 0x100000001b3u : h;
 	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
 		h = (h ^ a->part[r].off) * 0x100000001b3u;
 		h = (h ^ a->part[r].count) * 0x100000001b3u;
@@ -128,6 +129,8 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 			       FRAME_PAYLOAD_MAX);
 	c->algo = row->name;
 	c->algo_number = (uint8_t)(plan_algo_number(row) + 1);
+	c->rank = a->rank;
+	c->nranks = a->nranks;
 	c->root = a->root;
 	c->elem = dtype_size(c->dtype);
 	c->chunk_bytes = chunk_bytes;
@@ -139,6 +142,8 @@ inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, str
 			       a->nelem);
 	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
 	c->wide = a->wide = widening > 1;
+	c->canonical = a->canonical =
+	    c->canonical && coll_reduces(a->coll) && a->nranks > 1 && dtype_is_float(c->dtype);
 	widening = cost_widening(a->coll, row->name, a->nranks, widening);
 	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / (c->elem * widening);
 	if (a->chunk == 0)
@@ -184,6 +189,8 @@ count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
 		c->sent += n;
 	} else if (s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE) {
 		c->received += n;
+	} else if (s->kind == STEP_RECV_ALL) {
+		c->received += n * (nranks - 1);
 	} else if (s->kind == STEP_REDUCE_ALL) {
 		n *= (nranks - 1ull) * (s->peer == PLAN_EVERY ? 2 : 1);
 		c->sent += n;
@@ -197,9 +204,23 @@ inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err)
 	enum rc rc = plan_build(a, c->algo, &c->plan, err);
 
 	c->sent = c->received = 0;
-	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++)
+	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++) {
 		count_traffic(c, &c->plan.step[k], a->nranks);
+		if (c->plan.step[k].kind != STEP_RECV_ALL || c->from)
+			continue;
+		c->from = alloc_zeroed(a->nranks, sizeof *c->from);
+		if (!c->from)
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
 	return rc;
+}
+
+void
+inst_coll_fini(struct inst_coll *c)
+{
+	plan_fini(&c->plan);
+	free(c->from);
+	c->from = NULL;
 }
 
 /* The plan and its buffers; `c` has coll, dtype and op already. */
@@ -240,6 +261,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	c->dtype = (enum gpusim_dtype)m->dtype;
 	c->redop = (enum gpusim_redop)m->redop;
 	c->scalar = m->scalar;
+	c->canonical = m->deterministic;
 	c->stream = i->stream;
 	c->op_offset = m->opoffset;
 	if (m->opoffset >= FRAME_OP_MAX)
@@ -580,7 +602,7 @@ program_free(struct program *p)
 		return;
 	for (size_t i = 0; i < p->ninst; i++)
 		if (is_coll(&p->inst[i])) {
-			plan_fini(&p->inst[i].coll.plan);
+			inst_coll_fini(&p->inst[i].coll);
 			free(p->inst[i].coll.after);
 			free(p->inst[i].coll.part);
 		}

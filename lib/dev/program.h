@@ -70,19 +70,22 @@ struct inst_coll {
 	const unsigned char *given;
 	uint64_t scalar;
 	uint64_t nelem;
+	uint32_t rank, nranks; /* of the communicator */
 	uint32_t root, stream; /* stream: numbered; not of one from a command queue */
 	uint64_t chunk_bytes;  /* as asked for */
 	struct plan_part *part,
-	    *recv_part;		   /* one piece of memory; of a program that is recorded, where it
+	    *recv_part;		 /* one piece of memory; of a program that is recorded, where it
 					     * has parts, else NULL */
-	uint64_t nin, nout;	   /* elements in the caller's input and output, on this rank */
-	size_t elem;		   /* bytes */
-	uint64_t sent, received;   /* bytes to and from peers, see inst_coll_plan */
-	bool wide;		   /* partial sums are f32, elements shorter */
-	uint64_t op_offset;	   /* see proto Coll */
-	uint64_t fixed_op;	   /* when not 0: the operation's number in each iteration */
-	uint64_t ticket;	   /* how many collectives of the program stand before it */
-	uint32_t kind;		   /* of what it does; equal on all its ranks */
+	uint64_t nin, nout;	 /* elements in the caller's input and output, on this rank */
+	size_t elem;		 /* bytes */
+	uint64_t sent, received; /* bytes to and from peers, see inst_coll_plan */
+	bool wide;		 /* partial sums are f32, elements shorter */
+	bool canonical;		 /* sums are by the canonical tree (plan.h) */
+	const void **from;  /* by rank: room for the chunks of a STEP_RECV_ALL, if there is one */
+	uint64_t op_offset; /* see proto Coll */
+	uint64_t fixed_op;  /* when not 0: the operation's number in each iteration */
+	uint64_t ticket;    /* how many collectives of the program stand before it */
+	uint32_t kind;	    /* of what it does; equal on all its ranks */
 	char call[XPORT_CALL_MAX]; /* the same in words */
 };
 
@@ -149,7 +152,7 @@ enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll s
 
 /*
  * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
- * c->coll, dtype and redop are set before. The first fills in *a, *shape and c but for plan and buffers;
+ * c->coll, dtype, redop and canonical (as asked; it is cleared where all orders give the same bits) are set before. The first fills in *a, *shape and c but for plan and buffers;
  * the second finds the buffers and can be done again with others of the same shape. RC_INVAL, RC_NOMEM.
  */
 enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
@@ -157,8 +160,9 @@ enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_by
 enum rc inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send,
 			uint64_t recv, struct inst_coll *c, struct err *err);
 
-/* Build its plan. */
+/* Build its plan; inst_coll_fini releases it. */
 enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);
+void inst_coll_fini(struct inst_coll *c);
 
 /* Bytes of scratch that it wants once it is placed; and give it so many. */
 uint64_t inst_coll_scratch(const struct inst_coll *c);

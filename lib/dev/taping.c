@@ -100,6 +100,7 @@ describe(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m)
 	m->nelem = c->nelem;
 	m->root = c->root;
 	m->chunkbytes = c->chunk_bytes;
+	m->deterministic = c->canonical;
 	m->steps = (uint32_t)c->plan.nstep;
 	m->scalar = c->given ? c->scalar : 0;
 }

@@ -39,7 +39,9 @@ enum cmdq_kind {
 #define CMDQ_SCALAR \
 	2u /* premulsum: `scalar` is this rank's factor, in the type's own bits (f64 for f64) */
 #define CMDQ_SCALAR_ADDR \
-	4u	      /* premulsum: it is the address of the factor, read when the command runs */
+	4u /* premulsum: it is the address of the factor, read when the command runs */
+#define CMDQ_DETERMINISTIC \
+	16u	      /* the result depends on the inputs and on the order of ranks alone */
 #define CMDQ_APART 8u /* for cmdq_append_colls: a set of sends and receives begins with this one */
 
 struct cmdq_coll {

@@ -53,6 +53,22 @@ DTYPES(UNALIGNED)
 		return of_bits(pick(x != x, bx, r));                         \
 	}
 
+/* The one NaN of canonical results. */
+#define f32_quiet __builtin_nanf("")
+#define f64_quiet __builtin_nan("")
+
+static inline float
+settle_f32(float x)
+{
+	return x == x ? x : f32_quiet;
+}
+
+static inline double
+settle_f64(double x)
+{
+	return x == x ? x : f64_quiet;
+}
+
 FOLDS_REAL(f32, float, uint32_t, pick32)
 FOLDS_REAL(f64, double, uint64_t, pick64)
 #define REAL(name, type)

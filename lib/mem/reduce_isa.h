@@ -20,8 +20,9 @@
 
 #include "gpusim.h"
 
-#define REDUCE_FOLD_MAX 4  /* sources of one fold */
-#define REDUCE_LINE	64 /* bytes of a cache line; streaming stores fill whole ones */
+#define REDUCE_FOLD_MAX	   4 /* sources of one fold */
+#define REDUCE_TREE_STREAM 8
+#define REDUCE_LINE	   64 /* bytes of a cache line; streaming stores fill whole ones */
 
 /* All at any alignment. */
 struct reduce_isa {
@@ -32,6 +33,14 @@ struct reduce_isa {
 	 * for floats shorter than f32, and where redop_takes says no. */
 	void (*fold[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
 						     unsigned nsrc, size_t nelem);
+
+	/* dst[i] = (src[0][i] redop src[1][i]) redop (src[2][i] redop src[3][i]), else as fold. f32 and f64 only. */
+	void (*fold_pairs[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[4],
+							   size_t nelem);
+
+	/* dst[i] = src[i], or the quiet NaN without sign and payload where src[i] is any NaN. f32 and f64 only.
+	 * dst may be src exactly. */
+	void (*settle)(enum gpusim_dtype t, void *dst, const void *src, size_t nelem);
 
 	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not floats shorter than f32. */
 	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);
@@ -51,6 +60,10 @@ struct reduce_isa {
 	 */
 	void (*stream_sum)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,
 			   const void *const src[], unsigned nsrc, size_t off, size_t nbytes);
+
+	/* The same by the canonical tree, settled. f32 and f64 only; 2 <= nsrc <= REDUCE_TREE_STREAM. */
+	void (*stream_tree)(enum gpusim_dtype t, bool avg, void *const dst[], unsigned ndst,
+			    const void *const src[], unsigned nsrc, size_t off, size_t nbytes);
 };
 
 /* The i-th instruction set of this processor, the best first and the portable one last; then NULL.

@@ -5,6 +5,9 @@
  * sources were read, so a destination may be any source. Only short floats, which are folded in
  * f32, and folds that go on need a buffer. Past the caches a result is staged, but for sums, which
  * go from registers to all destinations: reading and storing overlap better.
+ *
+ * The canonical tree is walked for each block. A partial result has a room of its own, and there are as many
+ * rooms as levels: the right half begins when the left one is done.
  */
 #include "mem/reduce_many.h"
 
@@ -18,7 +21,8 @@
 #define BLOCK_BYTES 2048
 #define BLOCK_HALF  (BLOCK_BYTES / 2) /* elements of floats shorter than f32 */
 #define ALIAS_MAX   64		      /* sources among which a destination is looked for */
-#define SUM_MAX	    8		      /* vectors on each side of a sum that goes past the caches */
+#define TREE_ROOMS  20 /* a level each of REDUCE_TREE_MAX sources, and of four leaves */
+#define SUM_MAX	    8  /* vectors on each side of a sum that goes past the caches */
 
 struct many {
 	const struct reduce_isa *isa;
@@ -27,9 +31,15 @@ struct many {
 	void *const *dst;
 	const void *const *src;
 	unsigned ndst, nsrc;
-	bool stream, mean;
+	bool stream, mean, tree;
 	size_t size; /* bytes of an element */
 };
+
+/* Not 4096 bytes apart: a load would wait for a store that differs in higher bits alone. */
+struct room {
+	_Alignas(64) float wide[BLOCK_HALF + 144];
+};
+_Static_assert(sizeof(struct room) >= BLOCK_BYTES, "a block of f64 fits too");
 
 static const void *
 src_at(const struct many *m, unsigned k, size_t off)
@@ -41,6 +51,60 @@ static void *
 dst_at(const struct many *m, unsigned j, size_t off)
 {
 	return (unsigned char *)m->dst[j] + off;
+}
+
+/* As f32 where it is shorter. */
+static const void *
+leaf(const struct many *m, unsigned k, size_t off, size_t n, struct room *room)
+{
+	if (!dtype_is_half(m->t))
+		return src_at(m, k, off);
+	m->isa->widen(m->t, room->wide, src_at(m, k, off), n);
+	return room->wide;
+}
+
+/* The largest power of two below n, which is at least 2. */
+static unsigned
+left_half(unsigned n)
+{
+	return 1u << (31 - __builtin_clz(n - 1));
+}
+
+/* Sources [lo, lo + k) of a block by the canonical tree: where the result lies, which may be a source. */
+static const void *
+fold_tree(const struct many *m, unsigned lo, unsigned k, size_t off, size_t n, struct room *room)
+{
+	enum gpusim_dtype t = dtype_is_half(m->t) ? GPUSIM_F32 : m->t;
+	const void *half[REDUCE_FOLD_MAX];
+	unsigned left;
+
+	if (k == 1)
+		return leaf(m, lo, off, n, room);
+	if (k == REDUCE_FOLD_MAX) {
+		for (unsigned i = 0; i < k; i++)
+			half[i] = leaf(m, lo + i, off, n, room + i);
+		m->isa->fold_pairs[t][m->redop](room, half, n);
+		return room;
+	}
+	left = left_half(k);
+	half[0] = fold_tree(m, lo, left, off, n, room);
+	half[1] = fold_tree(m, lo + left, k - left, off, n, room + 1);
+	m->isa->fold[t][m->redop](room, half, 2, n);
+	return room;
+}
+
+static void
+tree_block(const struct many *m, void *out, size_t off, size_t n)
+{
+	enum gpusim_dtype t = dtype_is_half(m->t) ? GPUSIM_F32 : m->t;
+	struct room room[TREE_ROOMS];
+
+	fold_tree(m, 0, m->nsrc, off, n, room);
+	if (m->mean)
+		m->isa->divide(t, room, n, m->nsrc);
+	m->isa->settle(t, dtype_is_half(m->t) ? room : out, room, n);
+	if (dtype_is_half(m->t))
+		m->isa->narrow(m->t, out, room->wide, n);
 }
 
 /* Some n of the elements, off bytes on: reduced into out, which may be a destination. */
@@ -112,7 +176,9 @@ reduce_block(const struct many *m, size_t off, size_t n)
 	void *out = m->stream ? staged : dst_at(m, 0, off);
 	unsigned j;
 
-	if (dtype_is_half(m->t))
+	if (m->tree)
+		tree_block(m, out, off, n);
+	else if (dtype_is_half(m->t))
 		fold_half_block(m, out, off, n);
 	else
 		fold_block(m, out, off, n);
@@ -137,7 +203,7 @@ copy_block(const struct many *m, size_t off, size_t n)
 static bool
 is_straight(const struct many *m)
 {
-	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && !m->mean &&
+	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && !m->mean && !m->tree &&
 	       !dtype_is_half(m->t);
 }
 
@@ -194,13 +260,15 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	       void *const dst[], unsigned ndst, const void *const src[], unsigned nsrc,
 	       size_t nelem, unsigned flags)
 {
-	struct many m = {isa, t, redop, dst, src, ndst, nsrc, false, false, 0};
+	struct many m = {
+	    .isa = isa, .t = t, .redop = redop, .dst = dst, .src = src, .ndst = ndst, .nsrc = nsrc};
 	size_t head, first, lines = 0;
 
 	if (!redop_takes(redop, t) || !ndst || !nsrc)
 		return;
 	m.size = dtype_size(t);
 	m.mean = redops[redop].mean && !(flags & REDUCE_PARTIAL);
+	m.tree = (flags & REDUCE_CANONICAL) && dtype_is_float(t) && nsrc > 1;
 	m.stream = wants_stream(&m, flags);
 	/* The rest begins with a line of the first destination. */
 	head = -(uintptr_t)dst[0] % REDUCE_LINE;
@@ -208,8 +276,8 @@ reduce_many_on(const struct reduce_isa *isa, enum gpusim_dtype t, enum gpusim_re
 	reduce_range(&m, 0, first);
 	if (is_stream_sum(&m, head)) {
 		lines = (nelem - first) * m.size / REDUCE_LINE;
-		isa->stream_sum(t, m.mean, dst, ndst, src, nsrc, first * m.size,
-				lines * REDUCE_LINE);
+		(m.tree ? isa->stream_tree : isa->stream_sum)(t, m.mean, dst, ndst, src, nsrc,
+							      first * m.size, lines * REDUCE_LINE);
 	}
 	reduce_range(&m, first + lines * (REDUCE_LINE / m.size), nelem);
 	if (m.stream)

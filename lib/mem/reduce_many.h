@@ -11,6 +11,7 @@
 enum reduce_flags {
 	REDUCE_STREAM = 1,  /* the vectors are larger than the second-level cache: store past it */
 	REDUCE_PARTIAL = 2, /* more elements will be folded in: do not divide a mean yet */
+	REDUCE_CANONICAL = 4, /* floats: by the canonical tree, and every NaN is the same one */
 };
 
 /*
@@ -27,7 +28,14 @@ enum reduce_flags {
  * sign of NaNs; reduce_isa.h says why). Floats shorter than f32 accumulate in f32 over all
  * sources, a mean divides there, and the result is rounded once. One source is copied as it is. The
  * rest is as with reduce_apply.
+ *
+ * With REDUCE_CANONICAL floats are reduced by the canonical tree over the sources instead: the first half of n
+ * sources, which is the largest power of two below n, with the rest, each half in the same way:
+ * ((0 + 1) + (2 + 3)) + 4. A result that is not a number has one pattern of bits. So then all bits follow from
+ * the sources and their order alone. Integers are not rounded, so they need no order. nsrc <= REDUCE_TREE_MAX.
  */
+#define REDUCE_TREE_MAX 65536
+
 void reduce_many(enum gpusim_dtype t, enum gpusim_redop redop, void *const dst[], unsigned ndst,
 		 const void *const src[], unsigned nsrc, size_t nelem, unsigned flags);
 

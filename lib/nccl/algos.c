@@ -73,7 +73,7 @@ nccl_algo_text(const char *text, struct buf *out, bool *gone)
 }
 
 static struct nccl_algos algos;
-static bool said;
+static bool said, deterministic;
 
 static void
 warn_of_names(const char *why)
@@ -106,8 +106,10 @@ static void
 read_environment(void)
 {
 	const char *algo = getenv("NCCL_ALGO"), *path = getenv("NCCL_TUNER_CONFIG_FILE");
+	const char *same = getenv("GPUSIM_DETERMINISTIC");
 	struct err err = {0};
 
+	deterministic = same && *same && strcmp(same, "0") != 0;
 	said = (algo && *algo) || (path && *path);
 	if (!said)
 		return;
@@ -128,14 +130,22 @@ nccl_algos(void)
 	return said ? &algos : NULL;
 }
 
+bool
+nccl_deterministic(void)
+{
+	nccl_algos();
+	return deterministic;
+}
+
 uint8_t
 nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
-	  uint64_t nbytes)
+	  uint64_t nbytes, bool canonical)
 {
 	struct tune_ask ask = {.coll = coll,
 			       .transport = (enum tune_transport)transport,
 			       .nranks = nranks,
-			       .nbytes = nbytes};
+			       .nbytes = nbytes,
+			       .canonical = canonical};
 	struct tune_answer answer;
 
 	if (tuner_choose(&a->tuner, &ask, &answer, NULL) != RC_OK ||

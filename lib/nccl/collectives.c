@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "mem/dtype.h"
 #include "nccl/nccl_impl.h"
 
 /* How much of a buffer an operation uses: nothing, count elements, or count of each rank. */
@@ -99,7 +100,7 @@ set_redop(const struct call *a, const struct shape *s, struct cmdq_command *c)
 			return nccl_fail_cuda(e, s->name);
 	}
 	c->redop = GPUSIM_PREMULSUM;
-	c->flags = op->flag;
+	c->flags |= op->flag;
 	c->u.coll.scalar = op->scalar;
 	return ncclSuccess;
 }
@@ -194,8 +195,9 @@ set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
 				 a->count, a->comm->nranks);
 	op->c.u.coll.count = n;
 	if (a->comm->algos && !is_sendrecv(a))
-		op->c.algo = nccl_algo(a->comm->algos, nccl_comm_transport(a->comm),
-				       a->comm->nranks, a->coll, nbytes);
+		op->c.algo =
+		    nccl_algo(a->comm->algos, nccl_comm_transport(a->comm), a->comm->nranks,
+			      a->coll, nbytes, op->c.flags & CMDQ_DETERMINISTIC);
 	return ncclSuccess;
 }
 
@@ -210,6 +212,14 @@ tell(const struct call *a, const struct shape *s)
 		 (void *)a->comm, a->comm->nranks, (void *)a->stream);
 }
 
+/* Its order of sums matters, and is to be the canonical one. */
+static bool
+is_canonical(const struct call *a)
+{
+	return nccl_deterministic() && shapes[a->coll].reduces &&
+	       dtype_is_float(nccl_dtype(a->dtype));
+}
+
 static ncclResult_t
 perform(const struct call *a)
 {
@@ -217,9 +227,11 @@ perform(const struct call *a)
 	struct nccl_op op;
 	ncclResult_t r = check_arguments(a, s);
 
-	op.c = (struct cmdq_command){.kind = is_sendrecv(a) ? CMDQ_SENDRECV : CMDQ_COLL,
-				     .coll = (uint8_t)a->coll,
-				     .u.coll.root = (uint32_t)a->root};
+	op.c = (struct cmdq_command){
+	    .kind = is_sendrecv(a) ? CMDQ_SENDRECV : CMDQ_COLL,
+	    .coll = (uint8_t)a->coll,
+	    .flags = r == ncclSuccess && is_canonical(a) ? CMDQ_DETERMINISTIC : 0,
+	    .u.coll.root = (uint32_t)a->root};
 	if (r == ncclSuccess)
 		r = set_count(a, s, &op);
 	if (r == ncclSuccess && s->reduces)

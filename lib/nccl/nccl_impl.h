@@ -200,7 +200,10 @@ const struct nccl_algos *nccl_algos(void);
 
 /* For struct cmdq_command.algo; transport: of nccl_comm_transport. */
 uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
-		  uint64_t nbytes);
+		  uint64_t nbytes, bool canonical);
+
+/* GPUSIM_DETERMINISTIC: results depend on the inputs and on the order of ranks alone. */
+bool nccl_deterministic(void);
 
 /* ---- types (types.c) */
 

@@ -152,7 +152,8 @@ play_prepare(struct play *p, const struct story_op *o, struct play_op *out, stru
 					    .recv = &out->recv,
 					    .stream = {o->by_queue ? 0 : o->lane},
 					    .chunk_bytes = o->chunk_bytes,
-					    .scalar = &out->scalar};
+					    .scalar = &out->scalar,
+					    .deterministic = o->deterministic};
 	if (!o->parts)
 		return rc;
 	out->c.counts = o->parts + n;

@@ -209,6 +209,7 @@ take_op(struct reading *r, const GpuSim__TapeOp *m, struct err *err)
 			      .redop = (uint8_t)m->redop,
 			      .in_place = m->inplace,
 			      .gaps = m->gaps,
+			      .deterministic = m->deterministic,
 			      .algo = algo->name};
 	rc = take_parts(r, m, &o, err);
 	if (rc != RC_OK)

@@ -52,7 +52,7 @@ struct story_op {
 	uint64_t at_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint32_t root, steps, in_crc, before_crc, out_crc;
 	uint8_t coll, dtype, redop;
-	bool by_queue, in_place, gaps;
+	bool by_queue, in_place, gaps, deterministic;
 	enum story_state state;
 	uint32_t rc;
 	const char *algo; /* static */

@@ -110,7 +110,7 @@ test_messages(void)
 	ok(refused(&t, PLAN_OUT_OF_PLACE, "an empty message"), "an empty message outside barrier");
 
 	pair_init(&t, GPUSIM_ALLREDUCE, "naive");
-	step(&t, 1, 0)->kind = 9;
+	step(&t, 1, 0)->kind = STEP_RECV_ALL + 1;
 	ok(refused(&t, PLAN_OUT_OF_PLACE, "unknown kind"), "a step of no kind");
 }
 

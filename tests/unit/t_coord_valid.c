@@ -36,7 +36,8 @@ static const struct {
      GPUSIM_ALLTOALL, 9, 0, PLACE},
     {P "allreduce: chunk of 1048577 bytes, at most 1048576", GPUSIM_ALLREDUCE, 10, 0, HUGE},
     {P "the schedule is the coordinator's to give", GPUSIM_ALLREDUCE, 10, 0, FORGED},
-    {P "deterministic results are not to be had yet", GPUSIM_ALLREDUCE, 10, 0, EXACT},
+    {"collective 0 (allreduce): deterministic is 1 on rank 1 and 0 on rank 0", GPUSIM_ALLREDUCE, 10,
+     0, EXACT},
     {P "allreduce: sendAddr 0x10000, 131073 elements of 4 bytes: outside the device's memory "
        "0x10000..0x90000",
      GPUSIM_ALLREDUCE, (H_MAX - H_MIN) / 4 + 1, 0, NONE},

@@ -299,7 +299,8 @@ choose(const struct batch *b, GpuSim__Coll *k)
 	    .algo = k->algo,
 	    .chunk_bytes = k->chunkbytes,
 	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
-	    .no_stores = comm_recovers(b->comm)};
+	    .no_stores = comm_recovers(b->comm),
+	    .canonical = run_is_canonical(k)};
 	struct tune_answer answer;
 	const struct plan_algo *dflt;
 

@@ -183,6 +183,9 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 
 bool is_sendrecv(const GpuSim__Coll *k);
 /* Every rank and operation of one submit by itself, and its collectives against each other. */
+/* Its order of sums matters, and is to be the canonical one (coll/plan.h). */
+bool run_is_canonical(const GpuSim__Coll *k);
+
 enum rc submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
 		     struct err *err);
 

@@ -87,6 +87,20 @@ check_parts(const GpuSim__Coll *k, const struct plan_algo *algo, uint32_t nranks
 	return rc;
 }
 
+/* Not given, or explicitly left open ("auto"). */
+static bool
+open_algo(const GpuSim__Coll *k)
+{
+	return !*k->algo || strcmp(k->algo, "auto") == 0;
+}
+
+bool
+run_is_canonical(const GpuSim__Coll *k)
+{
+	return k->deterministic && coll_reduces((enum gpusim_coll)k->coll) &&
+	       dtype_is_float((enum gpusim_dtype)k->dtype);
+}
+
 static enum rc
 check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct err *err)
 {
@@ -107,8 +121,6 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
 	if (k->schedule.len)
 		return err_set(err, RC_INVAL, "the schedule is the coordinator's to give");
-	if (k->deterministic)
-		return err_set(err, RC_INVAL, "deterministic results are not to be had yet");
 	if (coll_reduces((enum gpusim_coll)k->coll) &&
 	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
@@ -123,6 +135,8 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 			     "algorithm %s writes to peers' memory, where comm %" PRIu64
 			     " could not stop a rank that it has lost",
 			     algo->name, comm_id(comm));
+	if (rc == RC_OK && run_is_canonical(k) && comm_nranks(comm) > 1 && !open_algo(k))
+		rc = plan_algo_check_canonical(algo, err);
 	if (rc != RC_OK)
 		return rc;
 	rc = check_shape(k, comm_nranks(comm), rank, err);
@@ -194,13 +208,6 @@ count_colls(const GpuSim__RankOps *r)
 	return n;
 }
 
-/* Not given, or explicitly left open ("auto"). */
-static bool
-open_algo(const GpuSim__Coll *k)
-{
-	return !*k->algo || strcmp(k->algo, "auto") == 0;
-}
-
 static bool
 same_algo(const GpuSim__Coll *a, const GpuSim__Coll *b)
 {
@@ -245,6 +252,7 @@ check_same(size_t nth, uint32_t ra, const GpuSim__Coll *a, uint32_t rb, const Gp
 	     own_counts(b) ? 0 : b->n_displs},
 	    {"root", a->root, b->root},
 	    {"chunkBytes", a->chunkbytes, b->chunkbytes},
+	    {"deterministic", a->deterministic, b->deterministic},
 	};
 	const char *name = coll_name((enum gpusim_coll)a->coll);
 

@@ -1,0 +1,147 @@
+/*
+ * machine_tree.c - in which order an element was reduced: its history is a tree over ranks.
+ *
+ * Equal trees have equal numbers: rank r alone is r, and each pair of trees gets the next number when it is first seen.
+ * So two histories are compared exactly, however many elements have them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/algo.h"
+#include "coll/machine.h"
+
+#define FIRST_SLOTS 256
+
+struct trees {
+	struct {
+		uint64_t left, right;
+	} * pair;
+	size_t npair, cap;
+	uint32_t *slot; /* of an open hash: number of a pair + 1 */
+	size_t nslot;	/* a power of two, at least twice npair */
+	uint32_t nranks;
+	bool full; /* out of memory: nothing is proved any more */
+};
+
+struct trees *
+trees_new(uint32_t nranks)
+{
+	struct trees *t = alloc_zeroed(1, sizeof *t);
+
+	if (!t)
+		return NULL;
+	t->nranks = nranks;
+	t->nslot = FIRST_SLOTS;
+	t->slot = alloc_zeroed(t->nslot, sizeof *t->slot);
+	if (t->slot)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void
+trees_free(struct trees *t)
+{
+	if (!t)
+		return;
+	free(t->pair);
+	free(t->slot);
+	free(t);
+}
+
+static size_t
+slot_of(const struct trees *t, uint64_t left, uint64_t right)
+{
+	uint64_t h = (left * 0x9e3779b97f4a7c15u ^ right) * 0xbf58476d1ce4e5b9u;
+	size_t at = (h ^ h >> 31) & (t->nslot - 1);
+
+	while (t->slot[at] &&
+	       (t->pair[t->slot[at] - 1].left != left || t->pair[t->slot[at] - 1].right != right))
+		at = (at + 1) & (t->nslot - 1);
+	return at;
+}
+
+/* Room for one pair more. */
+static bool
+grow(struct trees *t)
+{
+	if (t->npair == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : FIRST_SLOTS / 2;
+		void *pair = alloc_resize(t->pair, cap, sizeof *t->pair);
+		uint32_t *slot = alloc_zeroed(2 * cap, sizeof *slot);
+
+		if (pair)
+			t->pair = pair;
+		if (!pair || !slot) {
+			free(slot);
+			return false;
+		}
+		free(t->slot);
+		t->slot = slot;
+		t->nslot = 2 * cap;
+		t->cap = cap;
+		for (size_t i = 0; i < t->npair; i++)
+			t->slot[slot_of(t, t->pair[i].left, t->pair[i].right)] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+uint64_t
+trees_join(struct trees *t, uint64_t left, uint64_t right)
+{
+	size_t at = slot_of(t, left, right);
+
+	if (t->slot[at])
+		return t->nranks + t->slot[at] - 1u;
+	if (t->full || !grow(t)) {
+		t->full = true;
+		return UINT64_MAX;
+	}
+	at = slot_of(t, left, right);
+	t->pair[t->npair].left = left;
+	t->pair[t->npair].right = right;
+	t->slot[at] = (uint32_t)++t->npair;
+	return t->nranks + t->npair - 1;
+}
+
+uint64_t
+trees_canonical(struct trees *t, uint32_t first, uint32_t n)
+{
+	uint32_t left = plan_left_half(n);
+
+	if (n == 1)
+		return first;
+	return trees_join(t, trees_canonical(t, first, left),
+			  trees_canonical(t, first + left, n - left));
+}
+
+/* room: as many elements as levels are below. */
+static bool
+reduce(const struct machine *m, uint32_t r, uint64_t i, const uint64_t *const *from, uint32_t n,
+       uint64_t *dst, uint64_t *room, struct err *err)
+{
+	uint32_t left = plan_left_half(n);
+
+	if (n == 1) {
+		memcpy(dst, *from + i * m->words, m->words * sizeof *dst);
+		return true;
+	}
+	return reduce(m, r, i, from, left, dst, room, err) &&
+	       reduce(m, r, i, from + left, n - left, room, room + m->words, err) &&
+	       machine_reduce(m, r, i, dst, room, dst, err);
+}
+
+enum progress
+machine_reduce_tree(const struct machine *m, uint32_t r, const uint64_t *const *from,
+		    uint64_t count, uint64_t *dst, struct err *err)
+{
+	uint64_t *room = alloc_zeroed(34, m->words * sizeof *room);
+	bool good = true;
+
+	if (!room)
+		return machine_no_memory(err);
+	for (uint64_t i = 0; i < count && good; i++)
+		good = reduce(m, r, i, from, m->a->nranks, dst + i * m->words, room, err);
+	free(room);
+	return good ? MOVED : FAILED;
+}
