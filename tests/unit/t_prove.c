@@ -141,13 +141,15 @@ static bool
 advance(struct world *w, uint32_t r, uint32_t b)
 {
 	const struct algo_block *k = &w->a->rank[r].block[b];
-	const struct algo_step *s = &k->step[w->pc[r][b]];
-	bool sends = algo_kind_sends(s->kind), recvs = algo_kind_recvs(s->kind);
-	struct link *in = recvs ? link_of(w, k->recv, r, k->channel) : NULL;
-	struct link *out = sends ? link_of(w, r, k->send, k->channel) : NULL;
+	const struct algo_step *s;
+	struct link *in, *out;
 
-	if (w->pc[r][b] == k->nstep ||
-	    (s->dep_block != ALGO_NONE && w->pc[r][s->dep_block] <= s->dep_step) ||
+	if (w->pc[r][b] == k->nstep)
+		return false;
+	s = &k->step[w->pc[r][b]];
+	in = algo_kind_recvs(s->kind) ? link_of(w, k->recv, r, k->channel) : NULL;
+	out = algo_kind_sends(s->kind) ? link_of(w, r, k->send, k->channel) : NULL;
+	if ((s->dep_block != ALGO_NONE && w->pc[r][s->dep_block] <= s->dep_step) ||
 	    (in && in->sent == in->taken) || (out && out->sent - out->taken >= w->slots))
 		return false;
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -470,10 +472,349 @@ mutations(void)
 	ok(races_shown > seen[RACE] / 8, "random timings show many of the races");
 }
 
+/* ---- sentences */
+
+/* Two ranks with buffers of two chunks and scratch of four, in place; and steps in blocks as they are needed. */
+static struct algo *
+pair_of_ranks(bool custom)
+{
+	struct make m = make_new(GPUSIM_ALLREDUCE, 2, 2, true);
+
+	make_scratch(&m, 4);
+	m.a->custom = custom;
+	m.a->nchannels = 2;
+	return make_done(&m);
+}
+
+static struct algo_block *
+block(struct algo *a, uint32_t rank, uint32_t send, uint32_t recv, uint32_t channel)
+{
+	struct algo_block *b = algo_add_block(&a->rank[rank], send, recv, channel);
+
+	if (!b)
+		tap_bail("out of memory");
+	return b;
+}
+
+/* Of one chunk, in the buffer `buf`, with no dependency. */
+static struct algo_step
+step(unsigned kind, unsigned src, uint32_t src_at, unsigned dst, uint32_t dst_at)
+{
+	return (struct algo_step){.kind = (uint8_t)kind,
+				  .src = (uint8_t)src,
+				  .src_at = src_at,
+				  .dst = (uint8_t)dst,
+				  .dst_at = dst_at,
+				  .count = 1,
+				  .dep_block = ALGO_NONE,
+				  .dep_step = ALGO_NONE};
+}
+
+static struct algo_step
+after(struct algo_step s, uint32_t dep_block, uint32_t dep_step)
+{
+	s.dep_block = dep_block;
+	s.dep_step = dep_step;
+	return s;
+}
+
+/* RC_BADDATA with this sentence. */
+static void
+refused(struct algo *a, const char *sentence)
+{
+	struct proof p;
+	struct err e = {0};
+	enum rc rc = algo_prove(a, &p, &e);
+
+	if (!ok(rc == RC_BADDATA && strcmp(e.text, sentence) == 0, "refused: %s", sentence))
+		printf("#   %d: %s\n", rc, e.text);
+	algo_free(a);
+}
+
+static void
+messages_that_do_not_meet(void)
+{
+	struct make m = make_new(GPUSIM_BROADCAST, 2, 2, true);
+	struct algo *a;
+
+	make_copy(&m, OUT(0, 0), OUT(1, 0), 1);
+	make_copy(&m, OUT(0, 1), OUT(1, 1), 1);
+	a = make_done(&m);
+	a->rank[1].block[0].nstep--;
+	refused(a,
+		"rank 0 step 1 sends a message to rank 1 on channel 0 that rank 1 never receives");
+	m = make_new(GPUSIM_BROADCAST, 2, 2, true);
+	make_copy(&m, OUT(0, 0), OUT(1, 0), 1);
+	a = make_done(&m);
+	a->rank[0].block[0].nstep--;
+	refused(a,
+		"rank 1 step 0 waits for a message of rank 0 on channel 0 that rank 0 never sends");
+	a = make_allreduce_ring(3);
+	a->rank[0].block[0].step[1].count = 2;
+	a->rank[0].block[0].step[1].src_at = 0;
+	a->rank[0].block[0].step[1].line = 12;
+	refused(a, "rank 0 block 0 step 1 sends 2 chunks (line 12), and rank 1 block 0 step 1 "
+		   "receives them as 1");
+	a = make_ring_of_blocks(3);
+	a->rank[2].block[0].channel = 1;
+	a->nchannels = 2;
+	refused(a,
+		"rank 1 step 0 sends a message to rank 2 on channel 0 that rank 2 never receives");
+}
+
+static void
+deadlocks(void)
+{
+	struct algo *a = pair_of_ranks(false);
+
+	for (uint32_t r = 0; r < 2; r++) {
+		struct algo_block *b = block(a, r, 1 - r, 1 - r, 0);
+
+		algo_add_step(b, step(ALGO_RRC, ALGO_IN, 0, ALGO_IN, 0));
+		algo_add_step(b, step(ALGO_SEND, ALGO_IN, 0, ALGO_IN, 0));
+	}
+	refused(a,
+		"deadlock: rank 0 step 0 waits for rank 1 step 0, which waits for rank 0 step 0");
+	a = pair_of_ranks(false);
+	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
+		      after(step(ALGO_COPY, ALGO_IN, 0, ALGO_SCRATCH, 0), 1, 0));
+	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
+		      after(step(ALGO_COPY, ALGO_IN, 0, ALGO_SCRATCH, 1), 0, 0));
+	refused(a, "deadlock: rank 0 block 0 step 0 waits for rank 0 block 1 step 0, which waits "
+		   "for rank 0 "
+		   "block 0 step 0");
+	a = make_ring_of_blocks(9);
+	for (uint32_t r = 0; r < 9; r++) {
+		struct algo_step *s = a->rank[r].block[0].step, old = s[0];
+
+		memmove(s, s + 1, 15 * sizeof *s);
+		s[15] = old;
+	}
+	refused(a, "deadlock: rank 0 step 0 waits for rank 8 step 0, which waits for rank 7 step "
+		   "0, which waits "
+		   "for rank 6 step 0, which waits for rank 5 step 0, which waits for rank 4 step "
+		   "0, which waits "
+		   "for ... (3 more) ..., which waits for rank 0 step 0");
+}
+
+/* Both ranks send `n` messages before they receive any. */
+static struct algo *
+flood(uint32_t n)
+{
+	struct algo *a = pair_of_ranks(false);
+
+	for (uint32_t r = 0; r < 2; r++) {
+		struct algo_block *b = block(a, r, 1 - r, 1 - r, 0);
+
+		a->rank[r].chunks[ALGO_SCRATCH] = n;
+		for (uint32_t i = 0; i < n; i++)
+			algo_add_step(b, step(ALGO_SEND, ALGO_IN, i % 2, ALGO_IN, 0));
+		for (uint32_t i = 0; i < n; i++)
+			algo_add_step(b, step(ALGO_RECV, ALGO_IN, 0, ALGO_SCRATCH, i));
+		for (uint32_t i = 0; i < 2; i++)
+			algo_add_step(b, step(ALGO_REDUCE, ALGO_SCRATCH, i, ALGO_IN, i));
+	}
+	return a;
+}
+
+static void
+slots(void)
+{
+	for (uint32_t n = 2; n <= ALGO_SLOTS; n++)
+		expect_right(flood(n), "a flood", n);
+	refused(flood(ALGO_SLOTS + 1),
+		"deadlock with 8 messages a connection: rank 0 step 8 waits for rank 1 step "
+		"8, which waits for rank 0 step 8");
+}
+
+static void
+races(void)
+{
+	struct algo *a = make_allreduce_ring(3);
+	struct algo_step *s = &a->rank[0].block[0].step[1];
+
+	ok(s->kind == ALGO_SEND && s->dep_block != ALGO_NONE, "a send that waits for a receive");
+	s->dep_block = s->dep_step = ALGO_NONE;
+	refused(a, "race: rank 0 block 1 step 0 writes output 2, which block 0 step 1 reads, and "
+		   "nothing says "
+		   "which comes first");
+	a = pair_of_ranks(true);
+	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
+		      step(ALGO_COPY, ALGO_IN, 0, ALGO_SCRATCH, 1));
+	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
+		      step(ALGO_COPY, ALGO_IN, 1, ALGO_SCRATCH, 1));
+	a->rank[0].block[1].step[0].line = 7;
+	refused(a, "race: rank 0 block 1 step 0 writes scratch 1, which block 0 step 0 writes, and "
+		   "nothing says "
+		   "which comes first (line 7)");
+	a = pair_of_ranks(true);
+	algo_add_step(block(a, 0, ALGO_NONE, ALGO_NONE, 0),
+		      step(ALGO_COPY, ALGO_IN, 0, ALGO_IN, 1));
+	a->rank[0].chunks[ALGO_IN] = 3;
+	a->rank[0].block[0].step[0].count = 2;
+	refused(a, "race: rank 0 step 0 reads and writes input 1 at different places of one range");
+}
+
+/* Rank 0 writes to scratch, tells rank 1, and rank 1's answer releases another block of rank 0, which reads. */
+static void
+order_through_another_rank(bool told)
+{
+	struct algo *a = pair_of_ranks(true);
+	struct algo_block *b = block(a, 0, 1, ALGO_NONE, 0);
+
+	algo_add_step(b, step(ALGO_COPY, ALGO_IN, 0, ALGO_SCRATCH, 0));
+	algo_add_step(b, step(ALGO_SEND, ALGO_IN, 0, ALGO_IN, 0));
+	b = block(a, 0, ALGO_NONE, 1, 1);
+	algo_add_step(b, step(ALGO_RECV, ALGO_IN, 0, ALGO_SCRATCH, 1));
+	algo_add_step(b, step(ALGO_SEND, ALGO_IN, 0, ALGO_IN, 0));
+	b->step[1] = step(ALGO_COPY, ALGO_SCRATCH, 0, ALGO_SCRATCH, 2);
+	b = block(a, 1, ALGO_NONE, 0, 0);
+	algo_add_step(b, step(ALGO_RECV, ALGO_IN, 0, ALGO_SCRATCH, 0));
+	b = block(a, 1, 0, ALGO_NONE, 1);
+	algo_add_step(b, step(ALGO_SEND, ALGO_IN, 0, ALGO_IN, 0));
+	if (told)
+		b->step[0] = after(b->step[0], 0, 0);
+	if (!told) {
+		refused(a, "race: rank 0 block 1 step 1 reads scratch 0, which block 0 step 0 "
+			   "writes, and nothing "
+			   "says which comes first");
+		return;
+	}
+	{
+		struct proof p;
+		struct err e = {0};
+
+		ok(algo_prove(a, &p, &e) == RC_OK, "an order through another rank counts %s",
+		   e.text);
+	}
+	algo_free(a);
+}
+
+static void
+unwritten(void)
+{
+	struct algo *a = pair_of_ranks(false);
+
+	algo_add_step(block(a, 1, ALGO_NONE, ALGO_NONE, 0),
+		      step(ALGO_REDUCE, ALGO_SCRATCH, 3, ALGO_IN, 0));
+	refused(a, "rank 1 step 0 reads scratch 3 before it is written");
+	a = pair_of_ranks(true);
+	algo_add_step(block(a, 1, ALGO_NONE, ALGO_NONE, 0),
+		      step(ALGO_REDUCE, ALGO_IN, 0, ALGO_SCRATCH, 2));
+	a->rank[1].block[0].step[0].line = 3;
+	refused(a, "rank 1 step 0 reads scratch 2 before it is written (line 3)");
+	a = make_allgather_doubling(2, false);
+	a->rank[1].block[0].step[0].kind = ALGO_NOP;
+	refused(a, "rank 1 block 2 step 0 reads output 1 before it is written");
+}
+
+/* What rank 1 of two does with chunk 0 of rank 0. */
+static struct algo *
+one_message(enum gpusim_coll coll, unsigned kind)
+{
+	struct make m = make_new(coll, 2, 2, true);
+
+	m.a->root = coll == GPUSIM_REDUCE;
+	make_copy(&m, OUT(0, 0), OUT(1, 0), 1);
+	m.a->rank[1].block[0].step[0].kind = (uint8_t)kind;
+	return make_done(&m);
+}
+
+static void
+wrong_values(void)
+{
+	struct algo *a = one_message(GPUSIM_REDUCE, ALGO_RRC);
+	struct make m;
+
+	refused(a, "rank 1 chunk 1 ends without the contribution of rank 0");
+	refused(one_message(GPUSIM_REDUCE, ALGO_RECV),
+		"rank 1 chunk 0 ends without the contribution of rank 1");
+	refused(one_message(GPUSIM_BROADCAST, ALGO_RECV), "rank 1 chunk 1 is never written");
+	a = make_tree(GPUSIM_BROADCAST, 2, 2);
+	a->rank[1].block[0].step[0].kind = ALGO_RRC;
+	refused(a, "rank 1 step 0 reads output 0 before it is written");
+	a = one_message(GPUSIM_ALLREDUCE, ALGO_RECV);
+	a->rank[1].block[0].step[0].dst_at = 1;
+	refused(a, "rank 0 chunk 0 ends without the contribution of rank 1");
+	a = one_message(GPUSIM_REDUCE, ALGO_RECV);
+	a->rank[1].block[0].step[0].dst_at = 1;
+	a->rank[0].block[0].step[0].src_at = 1;
+	a->rank[1].block[0].step[0].kind = ALGO_RRC;
+	refused(a, "rank 1 chunk 0 ends without the contribution of rank 0");
+	a = one_message(GPUSIM_REDUCE, ALGO_RRC);
+	a->rank[0].block[0].step[0].src_at = 1;
+	refused(a, "rank 1 chunk 0 ends with chunk 1 of rank 0, which does not belong there");
+	a = one_message(GPUSIM_REDUCE, ALGO_RECV);
+	a->rank[0].block[0].step[0].src_at = 1;
+	refused(a, "rank 1 chunk 0 ends with chunk 1 of rank 0 instead of chunk 0");
+	m = make_new(GPUSIM_REDUCE, 2, 1, true);
+	make_reduce(&m, OUT(1, 0), OUT(0, 0), 1);
+	make_reduce(&m, OUT(1, 0), OUT(0, 0), 1);
+	refused(make_done(&m), "rank 0 chunk 0 ends with the contribution of rank 1 twice");
+	m = make_new(GPUSIM_ALLGATHER, 2, 2, true);
+	make_copy(&m, OUT(0, 0), OUT(1, 0), 1);
+	make_copy(&m, OUT(1, 0), OUT(0, 1), 1);
+	refused(make_done(&m),
+		"rank 0 chunk 1 ends with chunk 0 of rank 0 instead of that of rank 1");
+	m = make_new(GPUSIM_ALLTOALL, 2, 2, false);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t q = 0; q < 2; q++)
+			make_copy(&m, IN(r, q), OUT(q, r), 1);
+	make_reduce(&m, IN(0, 0), OUT(1, 1), 1);
+	refused(make_done(&m),
+		"rank 1 chunk 1 ends with chunk 0 of rank 0, which does not belong there");
+	m = make_new(GPUSIM_ALLTOALL, 2, 2, false);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t q = 0; q < 2; q++)
+			make_copy(&m, IN(r, q), OUT(q, r), 1);
+	make_reduce(&m, IN(0, 1), OUT(1, 1), 1);
+	refused(make_done(&m),
+		"rank 1 chunk 1 ends with the contribution of rank 0, which does not belong there");
+}
+
+/* Sizes that must be proven, and what is refused before it is tried. */
+static void
+limits(void)
+{
+	struct proof p;
+	struct err e = {0};
+	struct algo *a = make_ring_of_blocks(SANITIZED ? 64 : 256);
+
+	ok(algo_prove(a, &p, &e) == RC_OK && p.min_slots == 2, "a ring of %u ranks %s", a->nranks,
+	   e.text);
+	algo_free(a);
+	a = make_allreduce_allpairs(64);
+	ok(algo_prove(a, &p, &e) == RC_OK, "allpairs of 64 ranks and 64 chunks %s", e.text);
+	algo_free(a);
+	a = make_tree(GPUSIM_ALLREDUCE, 128, ALGO_MAX_CHUNKS);
+	ok(algo_prove(a, &p, &e) == RC_INVAL &&
+	       strcmp(e.text, "the buffers of its ranks have 8388608 chunks, more than the 4194304 "
+			      "that can be "
+			      "proven") == 0,
+	   "too many chunks: %s", e.text);
+	algo_free(a);
+	a = make_tree(GPUSIM_ALLREDUCE, 50, ALGO_MAX_CHUNKS);
+	ok(algo_prove(a, &p, &e) == RC_INVAL &&
+	       strcmp(e.text,
+		      "its steps move 12845056 chunks, more than the 8388608 that can be proven") ==
+		   0,
+	   "too many chunks moved: %s", e.text);
+	algo_free(a);
+}
+
 int
 main(void)
 {
 	right_ones();
+	messages_that_do_not_meet();
+	deadlocks();
+	slots();
+	races();
+	order_through_another_rank(true);
+	order_through_another_rank(false);
+	unwritten();
+	wrong_values();
+	limits();
 	mutations();
 	return tap_done();
 }
