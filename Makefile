@@ -258,14 +258,15 @@ BATS ?= $(wildcard tests/bats/*.bats)
 check: all abi e2e $(unit) $(sim)
 	$(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
 
-check-unit: $(unit) $(bin)
-	$(prove) $(call longest_first,$(unit),$(slow_unit))
+# BESIDE: bats files to run at the same time.
+check-unit: $(unit) $(bin) $(if $(BESIDE),e2e)
+	$(prove) $(call longest_first,$(BESIDE) $(unit),$(slow_bats) $(slow_unit))
 
 check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
 
 # Tests of rooms with threads; pure code has no threads that could race.
-pure := checkpoint fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nccl_% nearest net npy npz \
+pure := algo% canonical checkpoint cluster% flow% lower% prove% synth% whatif% fiber nvcc nvcc_% coll_% compare config coord% dataset dtype emit frame grpc idx image kern_% launcher nccl_% nearest net npy npz \
         num order parse pickle plan protocol ps_pool read_% reduce% rendezvous samples schedule shaper simulate tar tune \
         vectext wire zip
 threaded := $(filter-out $(pure:%=$(BUILD)/unit/t_%),$(unit))
