@@ -13,6 +13,8 @@
 const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
 #undef PLAN_ALGO_ROW
 
+const struct plan_algo plan_algo_file = {.name = "file", .summary = "an algorithm from a file"};
+
 static const struct {
 	const char *name, *alias; /* alias: the other spelling, or the same */
 } colls[GPUSIM_NCOLLS] = {
@@ -101,9 +103,22 @@ plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo *
 	return RC_INVAL;
 }
 
+bool
+plan_algo_is_built_in(const char *name)
+{
+	if (!*name || !strcmp(name, "auto") || !strcmp(name, plan_algo_file.name))
+		return true;
+	for (const struct plan_algo *row = plan_algos; row->name; row++)
+		if (plan_algo_named(row, name))
+			return true;
+	return false;
+}
+
 const struct plan_algo *
 plan_algo_at(enum gpusim_coll coll, unsigned number)
 {
+	if (number == PLAN_ALGO_FILE)
+		return &plan_algo_file;
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
 		if (row->coll == coll && number-- == 0)
 			return row;
@@ -115,6 +130,8 @@ plan_algo_number(const struct plan_algo *row)
 {
 	unsigned n = 0;
 
+	if (row == &plan_algo_file)
+		return PLAN_ALGO_FILE;
 	for (const struct plan_algo *at = plan_algos; at != row; at++)
 		n += at->coll == row->coll;
 	return n;

@@ -158,12 +158,22 @@ struct plan_algo {
  * "auto" without a tuner (tune.h). */
 extern const struct plan_algo plan_algos[];
 
+/*
+ * The row of all algorithms that came from files (schedule.h), of any collective: it has a number, for records, and the
+ * word "file". It is none of plan_algos, and builds nothing: plan_args.schedule does.
+ */
+extern const struct plan_algo plan_algo_file;
+#define PLAN_ALGO_FILE 200u /* its number */
+
 /* Is that the row's name? "direct" is what allreduce twoshot was called until 0.2. */
 bool plan_algo_named(const struct plan_algo *row, const char *name);
 
 /* The row for a name; NULL, "" and "auto" give the default. RC_INVAL lists the names there are. */
 enum rc plan_algo_find(enum gpusim_coll coll, const char *name, const struct plan_algo **out,
 		       struct err *err);
+
+/* Whether a name means a built-in algorithm of any collective, or leaves the choice open ("auto"). */
+bool plan_algo_is_built_in(const char *name);
 
 /* A row by its number among those of its collective, from 0, and back. NULL: there is no such. */
 const struct plan_algo *plan_algo_at(enum gpusim_coll coll, unsigned number);

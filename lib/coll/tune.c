@@ -1,6 +1,7 @@
 #include "coll/tune.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -45,12 +46,20 @@ tuner_init(struct tuner *t)
 		t->select[row->coll].allowed |= bit(row);
 }
 
-void
-tuner_fini(struct tuner *t)
+static void
+rules_free(struct tuner *t)
 {
+	for (size_t i = 0; i < t->nrules; i++)
+		free(t->rule[i].file);
 	free(t->rule);
 	t->rule = NULL;
 	t->nrules = 0;
+}
+
+void
+tuner_fini(struct tuner *t)
+{
+	rules_free(t);
 }
 
 /* ---- GPUSIM_ALGO */
@@ -83,51 +92,82 @@ rows_named(const char *name, enum gpusim_coll coll)
 	return rows;
 }
 
+/* A list of GPUSIM_ALGO. */
+struct list {
+	enum gpusim_coll coll; /* GPUSIM_NCOLLS: none was said */
+	bool without;
+	uint64_t rows;
+	struct tune_select files; /* its names of files */
+};
+
+/* Those of files cannot be left out: they are taken by their names alone. */
+static enum rc
+list_file(const struct tuner *t, struct list *l, const char *word, struct err *err)
+{
+	if (!t->takes_files || !tune_is_name(word))
+		return err_set(err, RC_INVAL, "%s%sno algorithm '%s'",
+			       l->coll < GPUSIM_NCOLLS ? coll_name(l->coll) : "",
+			       l->coll < GPUSIM_NCOLLS ? ": " : "", word);
+	if (l->without)
+		return err_set(err, RC_INVAL, "'%s' is not built in and cannot be left out", word);
+	if (l->files.nfiles == TUNE_MAX_FILES)
+		return err_set(err, RC_INVAL, "more than %d algorithms of files", TUNE_MAX_FILES);
+	snprintf(l->files.file[l->files.nfiles++], TUNE_FILE_NAME, "%s", word);
+	return RC_OK;
+}
+
 /* "ALGO,ALGO" up to ; or the end. */
 static enum rc
-parse_names(const char **text, enum gpusim_coll coll, uint64_t *rows, struct err *err)
+parse_names(const struct tuner *t, const char **text, struct list *l, struct err *err)
 {
 	char word[WORD_MAX];
 
-	*rows = 0;
 	for (;; ++*text) {
 		uint64_t found;
 		enum rc rc = next_word(text, ",;", word, err);
 
 		if (rc != RC_OK)
 			return rc;
-		found = rows_named(word, coll);
-		if (!found)
-			return err_set(err, RC_INVAL, "%s%sno algorithm '%s'",
-				       coll < GPUSIM_NCOLLS ? coll_name(coll) : "",
-				       coll < GPUSIM_NCOLLS ? ": " : "", word);
-		*rows |= found;
+		found = rows_named(word, l->coll);
+		if (!found && list_file(t, l, word, err) != RC_OK)
+			return err->rc;
+		l->rows |= found;
 		if (**text != ',')
 			return RC_OK;
 	}
 }
 
 static enum rc
-select_coll(struct tune_select *s, enum gpusim_coll coll, uint64_t rows, bool without,
-	    struct err *err)
+select_coll(struct tune_select *s, enum gpusim_coll coll, const struct list *l, struct err *err)
 {
-	struct tune_select new = {.named = !without};
+	struct tune_select new = l->files;
 
+	new.named = !l->without;
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
-		if (of_coll(row, coll) && ((rows & bit(row)) != 0) != without)
+		if (of_coll(row, coll) && ((l->rows & bit(row)) != 0) != l->without)
 			new.allowed |= bit(row);
-	if (!new.allowed)
+	if (!new.allowed && !new.nfiles)
 		return err_set(err, RC_INVAL, "%s is left without any algorithm", coll_name(coll));
 	*s = new;
 	return RC_OK;
 }
 
-/* Does the list name one of the collective's? */
-static bool
-concerns(uint64_t rows, enum gpusim_coll coll)
+/* Names of files alone, of no said collective: an algorithm knows its own. */
+static void
+select_files(struct tune_select *s, const struct list *l)
 {
+	memcpy(s->file, l->files.file, sizeof s->file);
+	s->nfiles = l->files.nfiles;
+}
+
+/* Is the list about the collective? */
+static bool
+concerns(const struct list *l, enum gpusim_coll coll)
+{
+	if (l->coll != GPUSIM_NCOLLS)
+		return l->coll == coll;
 	for (const struct plan_algo *row = plan_algos; row->name; row++)
-		if (of_coll(row, coll) && (rows & bit(row)))
+		if (of_coll(row, coll) && (l->rows & bit(row)))
 			return true;
 	return false;
 }
@@ -136,27 +176,26 @@ concerns(uint64_t rows, enum gpusim_coll coll)
 static enum rc
 select_list(struct tuner *t, const char **text, struct err *err)
 {
-	enum gpusim_coll coll = GPUSIM_NCOLLS;
+	struct list l = {.coll = GPUSIM_NCOLLS};
 	char word[WORD_MAX];
-	uint64_t rows;
-	bool without;
 	enum rc rc = RC_OK;
 
 	if ((*text)[strcspn(*text, ":;")] == ':') {
 		rc = next_word(text, ":", word, err);
 		if (rc == RC_OK)
-			rc = coll_parse(word, &coll, err);
+			rc = coll_parse(word, &l.coll, err);
 		++*text;
 	}
 	if (rc != RC_OK)
 		return rc;
-	without = **text == '^';
-	*text += without;
-	rc = parse_names(text, coll, &rows, err);
+	l.without = **text == '^';
+	*text += l.without;
+	rc = parse_names(t, text, &l, err);
 	for (int c = 0; c < GPUSIM_NCOLLS && rc == RC_OK; c++)
-		if (coll == GPUSIM_NCOLLS ? concerns(rows, (enum gpusim_coll)c)
-					  : coll == (enum gpusim_coll)c)
-			rc = select_coll(&t->select[c], (enum gpusim_coll)c, rows, without, err);
+		if (concerns(&l, (enum gpusim_coll)c))
+			rc = select_coll(&t->select[c], (enum gpusim_coll)c, &l, err);
+		else if (l.coll == GPUSIM_NCOLLS && l.files.nfiles)
+			select_files(&t->select[c], &l);
 	return rc;
 }
 
@@ -220,8 +259,25 @@ is_one_of(const char *word, const char *const *words)
 	return *words != NULL;
 }
 
+/* Of a rule: what is built in, or a name of a file's where those are taken. */
 static enum rc
-set_column(struct tune_rule *r, int col, const char *word, bool *fits, struct err *err)
+set_algo(const struct tuner *t, struct tune_rule *r, const char *word, struct err *err)
+{
+	struct err why = {0};
+
+	if (plan_algo_find(r->coll, word, &r->algo, &why) == RC_OK)
+		return RC_OK;
+	if (!t->takes_files || !tune_is_name(word) || plan_algo_is_built_in(word))
+		return (*err = why).rc;
+	free(r->file);
+	r->file = strdup(word);
+	r->algo = &plan_algo_file;
+	return r->file ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+static enum rc
+set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word, bool *fits,
+	   struct err *err)
 {
 	uint64_t n = 0;
 	enum rc rc;
@@ -240,7 +296,7 @@ set_column(struct tune_rule *r, int col, const char *word, bool *fits, struct er
 			*fits = false;
 			return RC_OK;
 		}
-		return plan_algo_find(r->coll, word, &r->algo, err);
+		return set_algo(t, r, word, err);
 	case COL_PROTOCOL:
 		r->transport = strcmp(word, "net") == 0	  ? TUNE_NET
 			       : strcmp(word, "p2p") == 0 ? TUNE_P2P
@@ -282,13 +338,15 @@ next_column(const char **line, const char *end, char word[static WORD_MAX], stru
 	return RC_OK;
 }
 
+/* r->file is the caller's to free, on failure too. */
 static enum rc
-parse_rule(const char *line, const char *end, struct tune_rule *out, bool *fits, struct err *err)
+parse_rule(const struct tuner *t, const char *line, const char *end, struct tune_rule *r,
+	   bool *fits, struct err *err)
 {
-	struct tune_rule r = {.transport = -1};
 	char word[WORD_MAX];
 	int col = 0;
 
+	*r = (struct tune_rule){.transport = -1};
 	*fits = true;
 	for (; line; col++) {
 		enum rc rc;
@@ -297,15 +355,14 @@ parse_rule(const char *line, const char *end, struct tune_rule *out, bool *fits,
 			return err_set(err, RC_BADDATA, "more than %d columns", NCOLS);
 		rc = next_column(&line, end, word, err);
 		if (rc == RC_OK)
-			rc = set_column(&r, col, word, fits, err);
+			rc = set_column(t, r, col, word, fits, err);
 		if (rc != RC_OK)
 			return err_prefix(err, "%s", columns[col]);
 	}
 	if (col <= COL_ALGO)
 		return err_set(err, RC_BADDATA, "%s is missing", columns[col]);
-	if (r.min_bytes > r.max_bytes)
+	if (r->min_bytes > r->max_bytes)
 		return err_set(err, RC_BADDATA, "minBytes is more than maxBytes");
-	*out = r;
 	return RC_OK;
 }
 
@@ -340,18 +397,20 @@ tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err
 		p += strspn(p, " \t\r");
 		if (p >= end || *p == '#')
 			continue;
-		rc = parse_rule(p, end, &r, &fits, &why);
+		rc = parse_rule(t, p, end, &r, &fits, &why);
 		if (rc == RC_OK && fits)
 			rc = add_rule(&new, &r, &why);
+		if (rc != RC_OK || !fits)
+			free(r.file);
 		if (rc != RC_OK)
 			break;
 	}
 	if (rc != RC_OK) {
-		tuner_fini(&new);
+		rules_free(&new);
 		return err_set(err, rc == RC_NOMEM ? rc : RC_BADDATA, "%s:%u: %s", name, line,
 			       why.text);
 	}
-	free(t->rule);
+	rules_free(t);
 	t->rule = new.rule;
 	t->nrules = new.nrules;
 	return RC_OK;
@@ -443,6 +502,39 @@ eligible(const struct tuner *t, const struct tune_ask *ask, const struct cost_al
 	       plan_algo_find(row->coll, row->name, algo, NULL) == RC_OK && usable(t, ask, *algo);
 }
 
+/* A rule's, or GPUSIM_ALGO's: it counts where it fits in all. */
+static const struct tune_file *
+fitting(const struct tune_ask *ask, const char *name)
+{
+	const struct tune_file *f = tune_file_find(ask->files, name);
+
+	return f && tune_file_check(f, ask, NULL) == RC_OK && ask->nbytes >= f->min_bytes &&
+		       (!f->max_bytes || ask->nbytes <= f->max_bytes)
+		   ? f
+		   : NULL;
+}
+
+/* GPUSIM_ALGO has listed what is built in, or nothing of files. */
+static bool
+lists(const struct tune_select *s, const char *file)
+{
+	if (!s->named)
+		return true;
+	for (unsigned i = 0; i < s->nfiles; i++)
+		if (strcmp(s->file[i], file) == 0)
+			return true;
+	return false;
+}
+
+/* The rule's algorithm can be taken now. */
+static bool
+rule_usable(const struct tuner *t, const struct tune_ask *ask, const struct tune_rule *r)
+{
+	if (r->file)
+		return lists(&t->select[r->coll], r->file) && fitting(ask, r->file);
+	return usable(t, ask, r->algo);
+}
+
 static const struct tune_rule *
 find_rule(const struct tuner *t, const struct tune_ask *ask)
 {
@@ -450,7 +542,7 @@ find_rule(const struct tuner *t, const struct tune_ask *ask)
 		const struct tune_rule *r = &t->rule[i];
 
 		if (r->coll == ask->coll && ask->nbytes >= r->min_bytes &&
-		    ask->nbytes <= r->max_bytes && usable(t, ask, r->algo) &&
+		    ask->nbytes <= r->max_bytes && rule_usable(t, ask, r) &&
 		    (r->transport < 0 || r->transport == (int)ask->transport) &&
 		    (!r->nranks || r->nranks == ask->nranks))
 			return r;
@@ -493,36 +585,75 @@ by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *o
 	by_model(&all, ask, out);
 }
 
+/* The call's own algorithm is of a file. */
+static enum rc
+by_call(const struct tune_ask *ask, struct tune_answer *out, struct err *err)
+{
+	const struct tune_file *f = tune_file_find(ask->files, ask->algo);
+
+	if (!f)
+		return plan_algo_find(ask->coll, ask->algo, &out->algo, err);
+	out->algo = &plan_algo_file;
+	out->file = f;
+	return tune_file_check(f, ask, err);
+}
+
+/* GPUSIM_ALGO's first algorithm of a file that fits. */
+static const struct tune_file *
+listed_file(const struct tuner *t, const struct tune_ask *ask)
+{
+	const struct tune_select *s = &t->select[ask->coll];
+	const struct tune_file *f = NULL;
+
+	for (unsigned i = 0; i < s->nfiles && !f; i++)
+		f = fitting(ask, s->file[i]);
+	return f;
+}
+
+/* What the call leaves open. */
+static void
+by_tuner(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *a)
+{
+	const struct tune_rule *rule;
+
+	if ((a->file = listed_file(t, ask))) {
+		a->by = TUNE_BY_NAME;
+		a->algo = &plan_algo_file;
+	} else if ((rule = find_rule(t, ask))) {
+		a->by = TUNE_BY_FILE;
+		a->algo = rule->algo;
+		a->file = rule->file ? fitting(ask, rule->file) : NULL;
+	} else {
+		by_model(t, ask, a);
+		if (!a->algo)
+			by_name(t, ask, a);
+		return;
+	}
+	best_chunk(t, ask, a);
+}
+
 enum rc
 tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
 	     struct err *err)
 {
-	const struct tune_rule *rule;
 	struct tune_answer a = {.by = TUNE_BY_CALL};
 	bool open = !ask->algo || !*ask->algo || strcmp(ask->algo, "auto") == 0;
-	enum rc rc = plan_algo_find(ask->coll, ask->algo, &a.algo, err);
+	enum rc rc = by_call(ask, &a, err);
 
 	if (rc != RC_OK)
 		return rc;
-	if (!open && is_barred(ask, a.algo))
+	if (!open && !a.file && is_barred(ask, a.algo))
 		return err_set(err, RC_INVAL,
 			       "%s %s writes to other ranks' memory, which a communicator that "
 			       "recovers from failures does not allow",
 			       coll_name(ask->coll), a.algo->name);
-	if (!open && ask->canonical && ask->nranks > 1 &&
+	if (!open && !a.file && ask->canonical && ask->nranks > 1 &&
 	    plan_algo_check_canonical(a.algo, err) != RC_OK)
 		return RC_INVAL;
-	rule = open ? find_rule(t, ask) : NULL;
-	if (rule) {
-		a.algo = rule->algo;
-		a.by = TUNE_BY_FILE;
-	}
-	if (!open || rule)
-		best_chunk(t, ask, &a);
+	if (open)
+		by_tuner(t, ask, &a);
 	else
-		by_model(t, ask, &a);
-	if (!a.algo)
-		by_name(t, ask, &a);
+		best_chunk(t, ask, &a);
 	*out = a;
 	return RC_OK;
 }

@@ -1,9 +1,10 @@
 /*
  * tune.h - which algorithm, and in which messages, when the caller leaves it open. Pure.
  *
- * The first of these that says something decides: the call's own algorithm; the first line of a
- * tuner file that fits (struct tune_rule); the model (cost.h). GPUSIM_ALGO (struct tune_select)
- * narrows the choice of the file and the model, unless the transport can do none of the rest.
+ * The first of these that says something decides: the call's own algorithm; the first algorithm of a file that
+ * GPUSIM_ALGO lists (struct tune_select) and that fits; the first line of a tuner file that fits (struct
+ * tune_rule); the model (cost.h). GPUSIM_ALGO also narrows the choice of the tuner file and the model, unless the
+ * transport can do none of the rest.
  */
 #ifndef COLL_TUNE_H
 #define COLL_TUNE_H
@@ -24,11 +25,29 @@ enum tune_transport {
 	TUNE_NTRANSPORTS,
 };
 
+#define TUNE_FILE_NAME 64 /* bytes of its name with the NUL */
+#define TUNE_MAX_FILES 8  /* that GPUSIM_ALGO names for one collective */
+
+/* An algorithm of a file, which calls, rules and GPUSIM_ALGO may name beside those that are built in. */
+struct tune_file {
+	char name[TUNE_FILE_NAME];
+	enum gpusim_coll coll;
+	uint32_t nranks, root; /* it is for so many ranks, and this root where there is one */
+	uint64_t min_bytes, max_bytes; /* of the whole vector; max 0: no bound */
+	void *of;		       /* the caller's */
+};
+
+struct tune_files {
+	struct tune_file *v;
+	size_t n;
+};
+
 /* One line of a tuner file. */
 struct tune_rule {
 	enum gpusim_coll coll;
 	uint64_t min_bytes, max_bytes; /* of the whole vector, both included */
-	const struct plan_algo *algo;
+	const struct plan_algo *algo;  /* plan_algo_file: the one that `file` names */
+	char *file;
 	int transport;	 /* enum tune_transport; -1: any */
 	uint32_t nranks; /* 0: any */
 };
@@ -37,6 +56,8 @@ struct tune_rule {
 struct tune_select {
 	uint64_t allowed; /* bit i: row i of plan_algos */
 	bool named;	  /* the allowed ones were listed, so the slow ones count too */
+	unsigned nfiles;  /* algorithms of files that were listed: the first that fits is taken */
+	char file[TUNE_MAX_FILES][TUNE_FILE_NAME];
 };
 
 /* Initialise with tuner_init; tuner_fini releases. */
@@ -45,6 +66,8 @@ struct tuner {
 	struct tune_select select[GPUSIM_NCOLLS];
 	struct tune_rule *rule;
 	size_t nrules;
+	bool
+	    takes_files; /* names that are not built in may be those of files: see tuner_check_files */
 };
 
 /* Built-in costs, every algorithm allowed, no rules. */
@@ -74,6 +97,18 @@ enum rc tuner_select(struct tuner *t, const char *text, struct err *err);
  */
 enum rc tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err);
 
+/*
+ * tuner_check_files - that every name which is not built in is one of `files`, of its collective.
+ *
+ * With takes_files, tuner_select and tuner_rules take any name that algorithms of files can have. RC_INVAL quotes the
+ * first that there is not.
+ */
+enum rc tuner_check_files(const struct tuner *t, const struct tune_files *files, struct err *err);
+/* Whether it can be the name of an algorithm of a file: letters, digits, . _ - ; it begins with a letter or digit. */
+bool tune_is_name(const char *text);
+/* Whether a list or a rule names the algorithm of a file. */
+bool tuner_names_file(const struct tuner *t, const char *name);
+
 /* Both: the value of GPUSIM_ALGO, then the tuner file at a path. NULL or "": none. Errors as theirs, and of file_text. */
 enum rc tuner_configure(struct tuner *t, const char *algo, const char *path, struct err *err);
 
@@ -96,18 +131,29 @@ struct tune_ask {
 	    widening;	/* bytes of a partial result for one of an element (mem/redop.h); 0 is 1 */
 	bool no_stores; /* nothing that writes to other ranks' memory (plan.h) */
 	bool canonical; /* sums by the canonical tree alone (plan.h) */
+	uint32_t root;	/* where the collective has one */
+	bool parts; /* the call has a table of parts (plan.h), which no algorithm of a file takes */
+	const struct tune_files *files; /* that there are; NULL: none */
 };
 
 enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };
 
 struct tune_answer {
-	const struct plan_algo *algo;
-	uint64_t chunk_bytes; /* never 0 */
-	double us;	      /* what the model says of it; NAN: nothing */
-	enum tune_by by;      /* what decided; by name: GPUSIM_ALGO left no choice */
+	const struct plan_algo *algo; /* plan_algo_file: see file */
+	const struct tune_file *file; /* NULL: it is built in */
+	uint64_t chunk_bytes;	      /* never 0 */
+	double us;		      /* what the model says of it; NAN: nothing */
+	enum tune_by by;	      /* what decided; by name: GPUSIM_ALGO left no choice */
 };
 
-/* Same question, same answer. RC_INVAL: no such algorithm; or it is the call's, and stores, or is not canonical. */
+/* The algorithm of a file of a name; NULL: there is none. */
+const struct tune_file *tune_file_find(const struct tune_files *files, const char *name);
+/* Whether the call may run it: collective, ranks, root, parts; not its range of bytes, which counts where the call has
+ * not named it. RC_INVAL with a sentence. */
+enum rc tune_file_check(const struct tune_file *f, const struct tune_ask *ask, struct err *err);
+
+/* Same question, same answer. RC_INVAL: no such algorithm; or it is the call's, and stores, is not canonical, or does not
+ * fit. */
 enum rc tuner_choose(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *out,
 		     struct err *err);
 

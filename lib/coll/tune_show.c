@@ -10,7 +10,8 @@
 static bool
 differs(const struct tuner *t, const struct tuner *plain, int coll)
 {
-	return t->select[coll].named || t->select[coll].allowed != plain->select[coll].allowed;
+	return t->select[coll].named || t->select[coll].nfiles ||
+	       t->select[coll].allowed != plain->select[coll].allowed;
 }
 
 /* "allreduce:^ring,tree": the algorithms that were listed, or those that were left out. */
@@ -31,6 +32,9 @@ show_list(const struct tuner *t, enum gpusim_coll coll, struct buf *out)
 			return false;
 		before = ",";
 	}
+	for (unsigned i = 0; i < s->nfiles; i++, before = ",")
+		if (!buf_addf(out, "%s%s", before, s->file[i]))
+			return false;
 	return true;
 }
 
@@ -63,7 +67,7 @@ tuner_show_rules(const struct tuner *t, uint32_t nranks, struct buf *out)
 		good = buf_addf(out, "%s,%" PRIu64 ",", coll_name(r->coll), r->min_bytes) &&
 		       (r->max_bytes == UINT64_MAX ? buf_addf(out, "-1")
 						   : buf_addf(out, "%" PRIu64, r->max_bytes)) &&
-		       buf_addf(out, ",%s,%s\n", r->algo->name,
+		       buf_addf(out, ",%s,%s\n", r->file ? r->file : r->algo->name,
 				r->transport < 0 ? "-1" : transport[r->transport]);
 	}
 	return good;
