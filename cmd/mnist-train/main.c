@@ -241,13 +241,21 @@ why_none(struct gpusim *g, struct err *err)
 	return err_prefix(err, "no device is free");
 }
 
+/* Those of a training that is resumed; any are enough where the global batch was given. */
+static uint32_t
+usual_devices(const struct train_config *o)
+{
+	uint64_t workers = o->global_batch ? o->global > 0 : o->global / o->batch;
+
+	return (uint32_t)workers + config_servers(o);
+}
+
 /* As many devices as were asked for, or all that are free. Who goes on may be faster than the leases of
  * who was killed: those devices are waited for. */
 static enum rc
 count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struct err *err)
 {
-	uint32_t wanted =
-	    o->devices ? o->devices : (uint32_t)(o->global / o->batch) + config_servers(o);
+	uint32_t wanted = o->devices ? o->devices : usual_devices(o);
 	uint64_t patience = deadline_in_ms(o->resume ? LEASES_MS : 0);
 	struct census c = {0};
 	enum rc rc = count(g, &c, err);
@@ -264,16 +272,20 @@ count_devices(struct gpusim *g, const struct train_config *o, uint32_t *n, struc
 	return *n ? RC_OK : why_none(g, err);
 }
 
+/* What becomes of the final weights: a file, a digest. */
 static enum rc
-save(struct trainer *t, const struct task *task, struct err *err)
+keep_weights(struct trainer *t, const struct task *task, struct err *err)
 {
+	const struct train_config *o = task->config;
 	float *params = malloc(task_values(task) * sizeof *params);
 	enum rc rc = params ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK)
 		rc = trainer_weights(t, params, err);
+	if (rc == RC_OK && o->save)
+		rc = model_save(o->save, task, params, err);
 	if (rc == RC_OK)
-		rc = model_save(task->config->save, task, params, err);
+		report_weights(task, params);
 	free(params);
 	return rc;
 }
@@ -385,8 +397,8 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 			rc = train(&s, t, task, err);
 		}
 	}
-	if (rc == RC_OK && t && o->save)
-		rc = save(t, task, err);
+	if (rc == RC_OK && t && (o->save || o->deterministic))
+		rc = keep_weights(t, task, err);
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);

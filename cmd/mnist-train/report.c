@@ -102,6 +102,17 @@ report_differs(const struct task *task, uint32_t nworkers)
 }
 
 void
+report_weights(const struct task *task, const float *params)
+{
+	char digest[SHA256_TEXT];
+
+	if (!task->config->deterministic)
+		return;
+	net_digest(&task->net, params, digest);
+	printf("params sha256 %s\n", digest);
+}
+
+void
 report_progress(const struct report *r, double fraction)
 {
 	static const char full[] = "########################################";

@@ -35,6 +35,9 @@ void report_start(const struct task *task, uint32_t n, const char *what);
 void report_differs(const struct task *task, uint32_t nworkers);
 
 /* The part of the epoch's steps that is done. */
+/* Of a deterministic training, the digest of its final weights (net_digest). */
+void report_weights(const struct task *task, const float *params);
+
 void report_progress(const struct report *r, double fraction);
 
 /* Something worth a line has happened within it. */

@@ -12,6 +12,10 @@ check_found(const struct train_config *o, const struct checkpoint_terms *terms,
 	enum rc rc = checkpoint_agree(c, terms, o->checkpoint, err);
 	uint64_t steps = (terms->train_items + c->global_batch - 1) / c->global_batch;
 
+	if (rc == RC_OK && o->global_batch && o->global_batch != c->global_batch)
+		rc = err_set(err, RC_INVAL,
+			     "%s: was made with --global-batch %" PRIu64 ", now it is %" PRIu64,
+			     o->checkpoint, c->global_batch, o->global_batch);
 	if (rc == RC_OK && steps != c->steps_an_epoch)
 		rc =
 		    err_set(err, RC_BADDATA,

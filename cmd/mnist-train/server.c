@@ -39,13 +39,15 @@ on_publish(void *arg, uint64_t version, const float *values)
 }
 
 static enum rc
-save(struct ps *ps, const struct task *task, struct err *err)
+keep_weights(struct ps *ps, const struct task *task, struct err *err)
 {
 	float *values = alloc_zeroed(task_values(task), sizeof *values);
 	enum rc rc = values ? ps_weights(ps, values, err) : err_set(err, RC_NOMEM, "out of memory");
 
-	if (rc == RC_OK)
+	if (rc == RC_OK && task->config->save)
 		rc = model_save(task->config->save, task, values, err);
+	if (rc == RC_OK)
+		report_weights(task, values);
 	free(values);
 	return rc;
 }
@@ -148,8 +150,8 @@ server_run(struct gpusim *g, const struct task *task, uint32_t n, const struct c
 		say_start(task, ps, n - 1);
 		rc = train(&s, ps, err);
 	}
-	if (rc == RC_OK && task->config->save)
-		rc = save(ps, task, err);
+	if (rc == RC_OK && (task->config->save || task->config->deterministic))
+		rc = keep_weights(ps, task, err);
 	ps_free(ps);
 	return rc;
 }

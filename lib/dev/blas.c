@@ -2,6 +2,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,9 +10,14 @@
 /* OpenBLAS's own bound: products with m n k up to it go to kernels that do not pack. */
 #define SMALL_PRODUCT 1000000
 
+static unsigned threads = 1;
+static pthread_rwlock_t number =
+    PTHREAD_RWLOCK_INITIALIZER; /* of threads, which OpenBLAS has one of */
+
 void
 blas_set_threads(unsigned n)
 {
+	threads = n;
 	openblas_set_num_threads((int)n);
 }
 
@@ -121,12 +127,31 @@ multiply_double(const struct blas_product *p)
 		    p->tb ? k : n, p->beta, p->c, n);
 }
 
-void
-blas_multiply(const struct blas_product *p)
+static void
+multiply(const struct blas_product *p)
 {
 	clear_vector(p);
 	if (p->size == sizeof(float))
 		multiply_float(p);
 	else
 		multiply_double(p);
+}
+
+/* With several threads, a product that wants one has OpenBLAS to itself. */
+void
+blas_multiply(const struct blas_product *p)
+{
+	if (threads == 1) {
+		multiply(p);
+	} else if (p->single) {
+		pthread_rwlock_wrlock(&number);
+		openblas_set_num_threads(1);
+		multiply(p);
+		openblas_set_num_threads((int)threads);
+		pthread_rwlock_unlock(&number);
+	} else {
+		pthread_rwlock_rdlock(&number);
+		multiply(p);
+		pthread_rwlock_unlock(&number);
+	}
 }

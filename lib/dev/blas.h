@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many threads gemm may use. The default of OpenBLAS is all cores, in every device. */
+/* How many threads gemm may use; before the first product. The default of OpenBLAS is all cores, in every device. */
 void blas_set_threads(unsigned n);
 
 /*
@@ -32,6 +32,7 @@ struct blas_product {
 	size_t m, n, k; /* 1 to INT_MAX */
 	size_t size;
 	bool ta, tb; /* a is [k,m], b is [n,k] */
+	bool single; /* by one thread, however many there may be: the same bits for any number */
 	double alpha, beta;
 	const void *a, *b;
 	void *c; /* with beta 0 not read */

@@ -26,6 +26,7 @@ struct conv {
 	size_t image, patch, plane; /* elements: c h w, c size^2, oh ow */
 	size_t group;		    /* images a product, at least 1 */
 	size_t bytes;		    /* an element */
+	bool single;		    /* products by one thread */
 };
 
 /* The shape's arguments, in this order in each of the three kernels. */
@@ -77,11 +78,11 @@ group_of(const struct conv *c, uint64_t room)
 
 /* Reads and checks the shape's arguments, the first of which is number `shape`. */
 static struct conv
-conv_read(struct kern_call *c, unsigned shape, unsigned images, size_t bytes)
+conv_read(struct kern_call *c, unsigned shape, unsigned images, unsigned single, size_t bytes)
 {
 	const union kernel_value *v = c->v;
 	uint64_t oh, ow, size = v[shape + SHAPE_SIZE].u, room;
-	struct conv r = {.bytes = bytes, .group = 1};
+	struct conv r = {.bytes = bytes, .group = 1, .single = v[single].u};
 	unsigned i;
 
 	check_range(c, shape + SHAPE_SIZE, 1, MAX_REACH);
@@ -192,6 +193,7 @@ enum {
 	CONV_STRIDE,
 	CONV_PAD,
 	CONV_IMAGES,
+	CONV_SINGLE,
 	CONV_DTYPE,
 };
 
@@ -246,6 +248,7 @@ conv_forward(const struct conv *c, unsigned char *y, const void *x, const void *
 						     .n = b.columns,
 						     .k = c->patch,
 						     .size = c->bytes,
+						     .single = c->single,
 						     .alpha = 1,
 						     .a = weight,
 						     .b = batch_unfold(c, &b, x),
@@ -259,7 +262,7 @@ conv2d_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {CONV_X, CONV_WEIGHT, CONV_BIAS, CONV_Y, CONV_SCRATCH};
 	size_t size = kern_float(call, CONV_DTYPE), n = sizeof areas / sizeof areas[0];
-	struct conv c = conv_read(call, CONV_SHAPE, CONV_IMAGES, size);
+	struct conv c = conv_read(call, CONV_SHAPE, CONV_IMAGES, CONV_SINGLE, size);
 	const void *x = kern_at(call, CONV_X, c.n, c.image, size), *bias = NULL;
 	const void *weight = kern_at(call, CONV_WEIGHT, c.k, c.patch, size);
 	void *y = kern_at(call, CONV_Y, c.n, c.k * c.plane, size);
@@ -305,6 +308,7 @@ const struct kernel kernel_conv2d = {
 	    [CONV_STRIDE] = {"stride", KP_COUNT, true, 1, "step from place to place, to 1024"},
 	    [CONV_PAD] = {"pad", KP_COUNT, true, 0, "zeros beyond each edge, to 1024"},
 	    [CONV_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
+	    [CONV_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
 	    [CONV_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = conv2d_run,
@@ -328,6 +332,7 @@ enum {
 	GX_PAD,
 	GX_ADD,
 	GX_IMAGES,
+	GX_SINGLE,
 	GX_DTYPE,
 };
 
@@ -349,6 +354,7 @@ conv_grad_x(const struct conv *c, unsigned char *dx, const void *dy, const void 
 					   .n = b.columns,
 					   .k = c->k,
 					   .size = c->bytes,
+					   .single = c->single,
 					   .ta = true,
 					   .alpha = 1,
 					   .beta = plain && add ? 1 : 0,
@@ -366,7 +372,7 @@ conv2d_grad_x_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {GX_DX, GX_DY, GX_WEIGHT, GX_SCRATCH};
 	size_t size = kern_float(call, GX_DTYPE), n = sizeof areas / sizeof areas[0];
-	struct conv c = conv_read(call, GX_SHAPE, GX_IMAGES, size);
+	struct conv c = conv_read(call, GX_SHAPE, GX_IMAGES, GX_SINGLE, size);
 	void *dx = kern_at(call, GX_DX, c.n, c.image, size);
 	const void *dy = kern_at(call, GX_DY, c.n, c.k * c.plane, size);
 	const void *weight = kern_at(call, GX_WEIGHT, c.k, c.patch, size);
@@ -406,6 +412,7 @@ const struct kernel kernel_conv2d_grad_x = {
 	    [GX_PAD] = {"pad", KP_COUNT, true, 0, "zeros beyond each edge, to 1024"},
 	    [GX_ADD] = {"add", KP_FLAG, true, 0, "add to dx"},
 	    [GX_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
+	    [GX_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
 	    [GX_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = conv2d_grad_x_run,
@@ -429,6 +436,7 @@ enum {
 	GW_STRIDE,
 	GW_PAD,
 	GW_IMAGES,
+	GW_SINGLE,
 	GW_DTYPE,
 };
 
@@ -447,6 +455,7 @@ conv_grad_w(const struct conv *c, void *dw, const void *dy, const void *x, void 
 						     .n = c->patch,
 						     .k = b.columns,
 						     .size = c->bytes,
+						     .single = c->single,
 						     .tb = true,
 						     .alpha = 1,
 						     .beta = at > 0,
@@ -461,7 +470,7 @@ conv2d_grad_w_run(struct kern_call *call)
 {
 	static const unsigned areas[] = {GW_DW, GW_DB, GW_DY, GW_X, GW_SCRATCH};
 	size_t size = kern_float(call, GW_DTYPE), n = sizeof areas / sizeof areas[0], k;
-	struct conv c = conv_read(call, GW_SHAPE, GW_IMAGES, size);
+	struct conv c = conv_read(call, GW_SHAPE, GW_IMAGES, GW_SINGLE, size);
 	void *dw = kern_at(call, GW_DW, c.k, c.patch, size), *db = NULL;
 	const void *dy = kern_at(call, GW_DY, c.n, c.k * c.plane, size);
 	const void *x = kern_at(call, GW_X, c.n, c.image, size);
@@ -507,6 +516,7 @@ const struct kernel kernel_conv2d_grad_w = {
 	    [GW_STRIDE] = {"stride", KP_COUNT, true, 1, "step from place to place, to 1024"},
 	    [GW_PAD] = {"pad", KP_COUNT, true, 0, "zeros beyond each edge, to 1024"},
 	    [GW_IMAGES] = {"scratch_images", KP_COUNT, true, 1, "images that scratch is for"},
+	    [GW_SINGLE] = {"single", KP_FLAG, true, 0, "products by one thread, as of gemm"},
 	    [GW_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = conv2d_grad_w_run,

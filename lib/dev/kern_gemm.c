@@ -8,7 +8,7 @@
 
 #include "dev/blas.h"
 
-enum { M, N, K, A, B, C, ALPHA, BETA, TA, TB, DTYPE };
+enum { M, N, K, A, B, C, ALPHA, BETA, TA, TB, SINGLE, DTYPE };
 
 /* c = beta c, all that is left of a product with k = 0. A zero beta does not read c. */
 static void
@@ -50,6 +50,7 @@ gemm_run(struct kern_call *call)
 						     .size = size,
 						     .ta = call->v[TA].u,
 						     .tb = call->v[TB].u,
+						     .single = call->v[SINGLE].u,
 						     .alpha = call->v[ALPHA].f,
 						     .beta = call->v[BETA].f,
 						     .a = a,
@@ -61,7 +62,7 @@ gemm_run(struct kern_call *call)
 /*
  * gemm - c[m,n] = alpha op(a) op(b) + beta c, where op(a) is [m,k] and op(b) is [k,n].
  *
- * c overlaps neither a nor b. beta 0 does not read c, alpha 0 does not read a or b.
+ * With single, one thread computes it: the bits depend on the arguments alone. c overlaps neither a nor b. beta 0 does not read c, alpha 0 does not read a or b.
  * Errors: RC_INVAL. Checked by: tests/unit/t_kern_gemm.c
  */
 const struct kernel kernel_gemm = {
@@ -79,6 +80,8 @@ const struct kernel kernel_gemm = {
 	    [BETA] = {"beta", KP_REAL, true, 0, "factor of the old c"},
 	    [TA] = {"ta", KP_FLAG, true, 0, "transpose a"},
 	    [TB] = {"tb", KP_FLAG, true, 0, "transpose b"},
+	    [SINGLE] = {"single", KP_FLAG, true, 0,
+			"by one thread: bits do not depend on how many"},
 	    [DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
 	},
     .run = gemm_run,

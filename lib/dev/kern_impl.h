@@ -22,7 +22,7 @@ extern const struct kernel kernel_fill, kernel_copy, kernel_cast, kernel_gather,
     kernel_batchnorm_moments, kernel_batchnorm, kernel_batchnorm_grad_sums, kernel_batchnorm_grad,
     kernel_sigmoid, kernel_sigmoid_grad, kernel_tanh, kernel_tanh_grad, kernel_add, kernel_affine,
     kernel_l2_loss, kernel_layernorm, kernel_layernorm_grad_params, kernel_layernorm_grad,
-    kernel_augment;
+    kernel_augment, kernel_fixed_add;
 
 /* One run of a kernel; the caller sets the first four. */
 struct kern_call {

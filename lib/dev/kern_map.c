@@ -20,11 +20,13 @@ enum { ADD_Y, ADD_A, ADD_B, ADD_N, ADD_DTYPE };
 	}
 ADD_LOOP(float)
 ADD_LOOP(double)
+ADD_LOOP(uint64_t)
 
 static enum rc
 add_run(struct kern_call *call)
 {
-	size_t size = kern_float(call, ADD_DTYPE), n = call->v[ADD_N].u;
+	bool whole = call->v[ADD_DTYPE].u == GPUSIM_I64;
+	size_t size = whole ? sizeof(uint64_t) : kern_float(call, ADD_DTYPE), n = call->v[ADD_N].u;
 	void *y = kern_at(call, ADD_Y, n, 1, size);
 	const void *a = kern_at(call, ADD_A, n, 1, size);
 	const void *b = kern_at(call, ADD_B, n, 1, size);
@@ -33,7 +35,9 @@ add_run(struct kern_call *call)
 	kern_inplace(call, ADD_Y, ADD_B);
 	if (call->rc != RC_OK)
 		return call->rc;
-	if (size == sizeof(float))
+	if (whole)
+		add_uint64_t(y, a, b, n);
+	else if (size == sizeof(float))
 		add_float(y, a, b, n);
 	else
 		add_double(y, a, b, n);
@@ -41,7 +45,7 @@ add_run(struct kern_call *call)
 }
 
 /*
- * add - y[i] = a[i] + b[i]. y may be a or b.
+ * add - y[i] = a[i] + b[i]. y may be a or b. Whole numbers wrap around.
  *
  * Errors: RC_INVAL. Checked by: tests/unit/t_kern_map.c
  */
@@ -54,7 +58,7 @@ const struct kernel kernel_add = {
 	    [ADD_A] = {"a", KP_ADDR, false, 0, "[n] in"},
 	    [ADD_B] = {"b", KP_ADDR, false, 0, "[n] in"},
 	    [ADD_N] = {"n", KP_COUNT, false, 0, "number of elements"},
-	    [ADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32 or f64"},
+	    [ADD_DTYPE] = {"dtype", KP_DTYPE, true, GPUSIM_F32, "f32, f64 or i64"},
 	},
     .run = add_run,
 };

@@ -21,6 +21,7 @@ static const struct kernel *const kernels[] = {
     &kernel_axpy,
     &kernel_scale,
     &kernel_add,
+    &kernel_fixed_add,
     &kernel_gemm,
     &kernel_bias_add,
     &kernel_bias_relu,

@@ -59,7 +59,8 @@ static const struct field fields[] = {
     WHOLE("schedule", terms.schedule),
     WHOLE("batch", terms.batch),
     WHOLE("seed", terms.seed),
-    WHOLE("augment", terms.augment), /* 0 where a file has none */
+    WHOLE("augment", terms.augment), /* 0 where a file has none, as the next */
+    WHOLE("leaf", terms.leaf),
     REAL("lr", terms.lr),
     REAL("momentum", terms.momentum),
     REAL("weight_decay", terms.weight_decay),
@@ -267,7 +268,8 @@ read_field(const struct npz *npz, const struct field *f, const char *path, void 
 {
 	const struct npz_array *a = npz_find(npz, f->name);
 
-	if (!a && f->offset == offsetof(struct checkpoint, terms.augment))
+	if (!a && (f->offset == offsetof(struct checkpoint, terms.augment) ||
+		   f->offset == offsetof(struct checkpoint, terms.leaf)))
 		return RC_OK;
 	if (!a || a->type != f->type || a->ndim != 0)
 		return err_set(err, RC_BADDATA, "%s: not a checkpoint: no number %s", path,
@@ -437,6 +439,14 @@ checkpoint_agree(const struct checkpoint *c, const struct checkpoint_terms *now,
 		return err_set(err, RC_INVAL, "%s: was made with another --lr-schedule", path);
 	if (then->optimizer != now->optimizer)
 		return err_set(err, RC_INVAL, "%s: was made with another --optimizer", path);
+	if (then->leaf != now->leaf)
+		return then->leaf && now->leaf
+			   ? differs(path, "--leaf", (double)then->leaf, (double)now->leaf, err)
+			   : err_set(err, RC_INVAL, "%s: was made with%s --deterministic", path,
+				     then->leaf ? "" : "out");
+	if (then->batch != now->batch && !(then->batch && now->batch))
+		return err_set(err, RC_INVAL, "%s: was made with%s --global-batch", path,
+			       then->batch ? "out" : "");
 	if (then->batch != now->batch)
 		return differs(path, "--batch", (double)then->batch, (double)now->batch, err);
 	if (then->augment != now->augment)

@@ -25,8 +25,9 @@ struct checkpoint_terms {
 	uint64_t sync, local_steps;    /* enum sync of the trainer */
 	uint64_t optimizer;	       /* enum optimizer */
 	uint64_t schedule;	       /* enum lr_kind */
-	uint64_t batch, seed;
-	uint64_t augment; /* of training images (augment.h) */
+	uint64_t batch, seed;	       /* batch 0: the global batch was given */
+	uint64_t leaf;		       /* of a deterministic training; 0: it is none */
+	uint64_t augment;	       /* of training images (augment.h) */
 	double lr, momentum, weight_decay;
 	uint64_t train_items, test_items, data_crc;
 };

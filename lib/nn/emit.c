@@ -121,7 +121,8 @@ forward_dense(const struct net *n, const struct net_node *node, const struct emi
 
 	LAUNCH(s, rank, "gemm", U("m", rows), U("n", outputs),
 	       U("k", net_shape_size(net_in_shape(n, node))), U("a", emit_input(p, node, 0)),
-	       U("b", emit_param(p, node->weight)), U("c", y), U("tb", 1), U("dtype", p->dtype));
+	       U("b", emit_param(p, node->weight)), U("c", y), U("tb", 1), U("single", b->single),
+	       U("dtype", p->dtype));
 	LAUNCH(s, rank, relu ? "bias_relu" : "bias_add", U("x", y),
 	       U("bias", emit_param(p, node->bias)), U("rows", rows), U("cols", outputs),
 	       U("dtype", p->dtype));
@@ -142,7 +143,7 @@ forward_conv(const struct net *n, const struct net_node *node, const struct emit
 	       U("scratch", p->scratch), U("scratch_images", emit_scratch_images(node)),
 	       U("n", b->rows[rank]), U("c", in.channels), U("h", in.rows), U("w", in.cols),
 	       U("k", node->shape.channels), U("size", node->size), U("stride", node->stride),
-	       U("pad", node->pad), U("dtype", p->dtype));
+	       U("pad", node->pad), U("single", b->single), U("dtype", p->dtype));
 	activate(node, p, rank, y, b->rows[rank], s);
 }
 

@@ -55,6 +55,7 @@ struct emit_batch {
 	const struct emit_place *place; /* by rank */
 	const uint64_t *rows;		/* by rank; may be 0 */
 	uint64_t total;			/* rows of all ranks together */
+	bool single; /* products by one thread, with bits that depend on nothing else */
 };
 
 /* From x to y of the last node. EMIT_TRAIN: batch norm by the batch; EMIT_EVAL: by the running

@@ -70,7 +70,8 @@ gradients_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 	}
 	LAUNCH(s, rank, "gemm", U("m", outputs), U("n", net_shape_size(net_in_shape(n, node))),
 	       U("k", rows), U("a", p->dy[k]), U("b", emit_input(p, node, 0)),
-	       U("c", emit_grad(p, node->weight)), U("ta", 1), U("dtype", p->dtype));
+	       U("c", emit_grad(p, node->weight)), U("ta", 1), U("single", b->single),
+	       U("dtype", p->dtype));
 }
 
 static void
@@ -88,7 +89,7 @@ gradients_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, u
 	       U("scratch_images", emit_scratch_images(node)), U("n", b->rows[rank]),
 	       U("c", in.channels), U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
 	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
-	       U("dtype", p->dtype));
+	       U("single", b->single), U("dtype", p->dtype));
 }
 
 static void
@@ -164,7 +165,7 @@ propagate_conv(const struct net *n, const struct emit_batch *b, uint32_t rank, u
 	       U("scratch_images", emit_scratch_images(node)), U("n", b->rows[rank]),
 	       U("c", in.channels), U("h", in.rows), U("w", in.cols), U("k", node->shape.channels),
 	       U("size", node->size), U("stride", node->stride), U("pad", node->pad),
-	       U("add", adds(n, k, node->in[0])), U("dtype", p->dtype));
+	       U("add", adds(n, k, node->in[0])), U("single", b->single), U("dtype", p->dtype));
 }
 
 static void
@@ -222,7 +223,7 @@ propagate_dense(const struct net *n, const struct emit_batch *b, uint32_t rank, 
 	LAUNCH(s, rank, "gemm", U("m", b->rows[rank]),
 	       U("n", net_shape_size(net_in_shape(n, node))), U("k", node->shape.channels),
 	       U("a", p->dy[k]), U("b", emit_param(p, node->weight)), U("c", p->dy[node->in[0]]),
-	       F("beta", adds(n, k, node->in[0])), U("dtype", p->dtype));
+	       F("beta", adds(n, k, node->in[0])), U("single", b->single), U("dtype", p->dtype));
 }
 
 /* The block's gradient is the add's own; the skip's is a copy. */

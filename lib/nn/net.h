@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "base/sha256.h"
 #include "nn/npz.h"
 
 #define NET_MAX_SIZES 16
@@ -119,6 +120,12 @@ unsigned net_buckets(const struct net *n, uint64_t nbytes, struct net_bucket out
 /* The arrays "fc1.weight", "fc1.bias" ... that point into params; returns how many. */
 #define NET_MAX_ARRAYS (4 * NET_MAX_NODES)
 unsigned net_arrays(const struct net *n, const float *params, struct npz_array out[NET_MAX_ARRAYS]);
+
+/*
+ * net_digest - the SHA-256 of the parameters and running statistics, as 64 hexadecimal digits: of the arrays sorted by
+ * name, the bytes of each array's name, then those of its elements, little-endian.
+ */
+void net_digest(const struct net *n, const float *params, char out[SHA256_TEXT]);
 
 /* Take params (nparams + nstats) from a file that has those arrays. RC_BADDATA names the first that
  * is missing or has another shape. */

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nn/net.h"
@@ -141,4 +142,30 @@ net_load(const struct net *n, const char *path, float *params, struct err *err)
 	rc = net_take(n, &npz, path, params, err);
 	npz_fini(&npz);
 	return rc;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct npz_array *)a)->name, ((const struct npz_array *)b)->name);
+}
+
+void
+net_digest(const struct net *n, const float *params, char out[SHA256_TEXT])
+{
+	struct npz_array array[NET_MAX_ARRAYS];
+	unsigned narrays = net_arrays(n, params, array);
+	struct sha256 sum;
+
+	qsort(array, narrays, sizeof *array, by_name);
+	sha256_init(&sum);
+	for (unsigned i = 0; i < narrays; i++) {
+		uint64_t count = 1;
+
+		for (uint32_t d = 0; d < array[i].ndim; d++)
+			count *= array[i].dim[d];
+		sha256_add(&sum, array[i].name, strlen(array[i].name));
+		sha256_add(&sum, array[i].data, count * sizeof(float));
+	}
+	sha256_text(&sum, out);
 }

@@ -55,6 +55,9 @@ struct train_config {
 	uint32_t augment;			   /* of training images (nn/augment.h); 0: none */
 	/* the method */
 	uint32_t epochs, batch; /* batch: images a worker and step */
+	uint64_t global_batch;	/* images of a step on all devices; 0: batch * workers */
+	bool deterministic;	/* the same bits on any number of devices, by any way */
+	uint32_t leaf; /* deterministic: images whose gradient is computed at once, alone */
 	double lr;
 	double momentum, weight_decay;
 	enum optimizer optimizer;
@@ -74,7 +77,7 @@ struct train_config {
 	const char *listen;    /* ps: where the server listens; NULL: in the cluster's folder */
 	const char *learn;     /* the address of a parameter server to learn for; NULL: none */
 	uint64_t bucket_bytes; /* of gradients that are reduced together; 0: all */
-	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: batch * workers */
+	uint64_t global; /* images of a step on all devices, of a checkpoint; 0: there is none */
 	const char *algo;
 	/* failures and checkpoints */
 	const char *checkpoint;	   /* folder; NULL: none */

@@ -168,6 +168,36 @@ check_task(const struct config_draft *d, struct err *err)
 	return RC_OK;
 }
 
+/* Sums that do not depend on who adds what need steps of which all images are known. */
+static enum rc
+check_deterministic(struct config_draft *d, struct err *err)
+{
+	struct train_config *c = &d->c;
+	bool trains = !c->eval && !c->infer;
+
+	/* The variable of the environment is also for other programs. */
+	if (!trains && option_from(&d->set, "deterministic")->rank <= OPTION_FROM_ENV)
+		c->deterministic = false;
+
+	if (!c->deterministic)
+		return RC_OK;
+	if (!trains)
+		err_set(err, RC_INVAL, "only in training");
+	else if (c->compare)
+		err_set(err, RC_INVAL, "not together with --compare");
+	else if (c->sync == SYNC_LOCAL)
+		err_set(err, RC_INVAL,
+			"not with --sync local: what a device learns alone depends on "
+			"how many there are");
+	else if (c->sync == SYNC_PS && c->staleness)
+		err_set(err, RC_INVAL,
+			"only with --staleness 0: an old gradient depends on who was "
+			"late");
+	else
+		return RC_OK;
+	return refuse(d, "deterministic", err);
+}
+
 /* Whether a net was asked for. */
 static void
 look_at_net(struct config_draft *d)
@@ -211,6 +241,8 @@ config_check(struct config_draft *d, struct err *err)
 		rc = check_optimizer(d, err);
 	if (rc == RC_OK)
 		rc = check_task(d, err);
+	if (rc == RC_OK)
+		rc = check_deterministic(d, err);
 	if (rc == RC_OK)
 		rc = keep_origin(d, "inputdataDims", &d->c.input_dims, err);
 	if (rc == RC_OK)

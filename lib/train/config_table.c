@@ -109,6 +109,18 @@ feeds(const void *c)
 }
 
 static bool
+is_deterministic(const void *c)
+{
+	return config(c)->deterministic;
+}
+
+static bool
+by_worker(const void *c)
+{
+	return config(c)->global_batch == 0;
+}
+
+static bool
 has_checkpoint(const void *c)
 {
 	return config(c)->checkpoint;
@@ -199,7 +211,11 @@ const struct option_row config_rows[] = {
     {"epochs", "N", "train N times on all images", AS_U32(epochs, 0, 1000000), DEFAULT("5"),
      ALSO("numEpochs", "nEpochs", "numberOfEpochs", "maxEpochs")},
     {"batch", "N", "images per worker and step", AS_U32(batch, 1, 1u << 20), DEFAULT("64"),
-     ALSO("batchSize", "miniBatchSize")},
+     ALSO("batchSize", "miniBatchSize"),
+     ONLY(by_worker, "global-batch", "not together with --global-batch")},
+    {"global-batch", "N", "images per step on all devices together, instead of --batch",
+     AS_U64(global_batch, 0, UINT32_MAX), DEFAULT("0"), DEFAULT_NOTE("--batch times the workers"),
+     ALSO("globalBatchSize")},
     {"optimizer", "NAME", "optimizer (momentum is sgd with a momentum)", AS_KIND(config_optimizer),
      AT(optimizer), .words = optimizer_words, DEFAULT("sgd"), ALSO("optimiser")},
     {"lr", "X", "learning rate", AS_DOUBLE(lr, 0, 1e6),
@@ -233,6 +249,12 @@ const struct option_row config_rows[] = {
      DEFAULT_NOTE("a socket in the cluster's folder"), ONLY_PS},
     {"learn", "ADDRESS", "be one more learner of the parameter server at ADDRESS",
      AS_STRING(learn)},
+    {"deterministic", NULL,
+     "the same weights, bit by bit, on any number of devices and after every recovery",
+     AS_BOOL(deterministic), ENV("GPUSIM_DETERMINISTIC")},
+    {"leaf", "N", "with deterministic: images whose gradient is computed at once",
+     AS_U32(leaf, 1, 65536), DEFAULT("16"),
+     ONLY(is_deterministic, "deterministic", "only with --deterministic")},
     {"algo", "NAME", "algorithm of the gradients' all-reduce", AS_KIND(config_algo), AT(algo),
      DEFAULT("auto")},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",

@@ -10,10 +10,12 @@
 static uint64_t
 deal(struct trainer *t, uint32_t rank)
 {
-	uint32_t first = central(t), n = gpusim_comm_count(t->comm) - first;
+	uint32_t first = central(t);
+	const struct order_steps steps = {t->global, task_leaf(t->task),
+					  gpusim_comm_count(t->comm) - first};
 	uint64_t k = rank < first ? 0
-				  : order_deal(t->order, t->data->train.nitems, t->global,
-					       rank - first, n, t->mine);
+				  : order_deal(t->order, t->data->train.nitems, &steps,
+					       rank - first, t->mine);
 
 	for (uint64_t i = 0; i < k; i++)
 		t->labels[i] = t->data->train.labels[t->mine[i]];

@@ -13,34 +13,54 @@ order_epoch(uint64_t seed, uint32_t epoch, uint32_t n, uint32_t *order)
 	rng_permutation(&rng, n, order);
 }
 
+void
+order_share(uint64_t n, uint32_t whole, uint32_t q, uint32_t nworkers, uint64_t *begin,
+	    uint64_t *end)
+{
+	uint32_t first, last;
+
+	dataset_share((uint32_t)((n + whole - 1) / whole), q, nworkers, &first, &last);
+	*begin = (uint64_t)first * whole < n ? (uint64_t)first * whole : n;
+	*end = (uint64_t)last * whole < n ? (uint64_t)last * whole : n;
+}
+
 uint64_t
-order_deal(const uint32_t *order, uint32_t n, uint64_t global, uint32_t q, uint32_t nworkers,
+order_deal(const uint32_t *order, uint32_t n, const struct order_steps *s, uint32_t q,
 	   uint32_t *mine)
 {
 	uint64_t k = 0, rows;
 
 	for (uint64_t first = 0; first < n; first += rows) {
-		uint32_t begin, end;
+		uint64_t begin, end;
 
-		rows = n - first < global ? n - first : global;
-		dataset_share((uint32_t)rows, q, nworkers, &begin, &end);
-		for (uint32_t i = begin; i < end; i++)
+		rows = n - first < s->global ? n - first : s->global;
+		order_share(rows, s->whole, q, s->nworkers, &begin, &end);
+		for (uint64_t i = begin; i < end; i++)
 			mine[k++] = order[first + i];
 	}
 	return k;
 }
 
-uint64_t
-order_most_rows(uint32_t n, uint64_t global, uint32_t nworkers)
+/* Of a step of so many samples, the largest part. */
+static uint64_t
+largest(uint64_t rows, const struct order_steps *s)
 {
-	return ((global < n ? global : n) + nworkers - 1) / nworkers;
+	uint64_t wholes = (rows + s->whole - 1) / s->whole;
+	uint64_t most = (wholes + s->nworkers - 1) / s->nworkers * s->whole;
+
+	return most < rows ? most : rows;
 }
 
 uint64_t
-order_most(uint32_t n, uint64_t global, uint32_t nworkers)
+order_most_rows(uint32_t n, const struct order_steps *s)
 {
-	return n / global * order_most_rows(n, global, nworkers) +
-	       (n % global + nworkers - 1) / nworkers;
+	return largest(s->global < n ? s->global : n, s);
+}
+
+uint64_t
+order_most(uint32_t n, const struct order_steps *s)
+{
+	return n / s->global * order_most_rows(n, s) + largest(n % s->global, s);
 }
 
 void

@@ -19,22 +19,27 @@ struct shape
 make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 {
 	const struct dataset *data = &task->data;
-	uint32_t items = data->train.nitems, workers = task_workers(task, n);
+	const struct order_steps steps = {global, task_leaf(task), task_workers(task, n)};
+	uint32_t items = data->train.nitems, leaf = task->config->deterministic ? steps.whole : 0;
 	uint64_t tested = task_test_rows(task);
-	struct shape s = {
-	    .task = task,
-	    .max_rows = larger(order_most_rows(items, global, workers), tested),
-	    .train_items = order_most(items, global, workers),
-	    .train_steps = items / global + (items % global > 0),
-	    .test_items = {(data->test.nitems + n - 1) / n, (data->validation.nitems + n - 1) / n},
-	    .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
-	    .augment = task->config->augment,
-	    .inbox = task->config->sync == SYNC_SENDRECV};
+	struct shape s = {.task = task,
+			  .max_rows = larger(leaf ? leaf : order_most_rows(items, &steps), tested),
+			  .train_items = order_most(items, &steps),
+			  .train_steps = items / global + (items % global > 0),
+			  .leaf = leaf,
+			  .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
+			  .augment = task->config->augment,
+			  .inbox = task->config->sync == SYNC_SENDRECV};
 
 	/* Every device tests the same number of whole batches, then the rest of its share. */
 	s.held = resident ? items : s.train_items;
-	s.test_steps[TESTS] = data->test.nitems / n / tested + 1;
-	s.test_steps[VALIDATION] = data->validation.nitems / n / tested + 1;
+	for (unsigned p = 0; p < NTESTS; p++) {
+		const struct order_steps all = {tested_part(data, p)->nitems + 1ull,
+						task_tested_whole(task), n};
+
+		s.test_items[p] = order_most_rows(tested_part(data, p)->nitems, &all);
+		s.test_steps[p] = s.test_items[p] / tested + 1;
+	}
 	return s;
 }
 
@@ -52,7 +57,7 @@ trainer_bytes(const struct task *task, uint64_t global, uint32_t n)
 	struct shape s;
 
 	if (global == 0)
-		global = (uint64_t)task->config->batch * task_workers(task, n);
+		global = task_global(task, n);
 	s = make_shape(task, global, fewest(task, n), samples <= RESIDENT_MAX / n);
 	return replica_bytes(&s);
 }
@@ -199,10 +204,11 @@ upload_part(struct trainer *t, unsigned part, uint32_t rank, struct err *err)
 	const struct dataset_part *from = tested_part(t->data, part);
 	const struct replica *r = &t->replica[rank];
 	uint64_t item = dataset_item_bytes(t->data);
-	uint32_t begin, end;
+	uint64_t begin, end;
 	enum rc rc;
 
-	dataset_share(from->nitems, rank, gpusim_comm_count(t->comm), &begin, &end);
+	order_share(from->nitems, task_tested_whole(t->task), rank, gpusim_comm_count(t->comm),
+		    &begin, &end);
 	rc = device_write(t->g, r->device, r->tests[part],
 			  (const uint8_t *)from->items + begin * item, (end - begin) * item, err);
 	if (rc == RC_OK)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "nn/augment.h"
+#include "train/leaves.h"
 #include "train/order.h"
 #include "train/trainer_impl.h"
 
@@ -26,7 +27,7 @@ struct rank {
 static struct shape
 shape_of(const struct task *task, uint32_t nranks)
 {
-	return make_shape(task, (uint64_t)task->config->batch * nranks, nranks, false);
+	return make_shape(task, task_global(task, nranks), nranks, false);
 }
 
 uint64_t
@@ -55,11 +56,12 @@ static void
 fill_tests(struct rank *r, unsigned part)
 {
 	const struct dataset_part *from = tested_part(&r->task->data, part);
-	uint32_t begin, end;
+	uint64_t begin, end;
 
 	if (from->nitems == 0)
 		return;
-	dataset_share(from->nitems, r->world->rank, r->world->nranks, &begin, &end);
+	order_share(from->nitems, task_tested_whole(r->task), r->world->rank, r->world->nranks,
+		    &begin, &end);
 	memcpy(memory_at(r, r->at.tests[part]), (const uint8_t *)from->items + bytes_of(r, begin),
 	       bytes_of(r, end - begin));
 	memcpy(memory_at(r, r->at.test_labels[part]), from->labels + begin, end - begin);
@@ -94,13 +96,15 @@ rank_new(const struct task *task, const struct rank_world *world, struct rank **
 	r->task = task;
 	r->world = world;
 	r->shape = shape_of(task, world->nranks);
-	r->global = (uint64_t)task->config->batch * world->nranks;
+	r->global = task_global(task, world->nranks);
 	replica_place(&r->at, &r->shape, (struct gpusim_device){0}, world->base);
 	r->order = alloc_zeroed(task->data.train.nitems, sizeof *r->order);
 	r->mine = alloc_zeroed(r->shape.train_items, sizeof *r->mine);
 	r->sums = alloc_zeroed(r->shape.train_steps + 1, sizeof *r->sums);
-	rc =
-	    r->order && r->mine && r->sums ? fill(r, err) : err_set(err, RC_NOMEM, "out of memory");
+	rc = leaves_check(task, r->global, err);
+	if (rc == RC_OK)
+		rc = r->order && r->mine && r->sums ? fill(r, err)
+						    : err_set(err, RC_NOMEM, "out of memory");
 	if (rc != RC_OK)
 		rank_free(r);
 	else
@@ -133,11 +137,11 @@ feed_rank(struct rank *r)
 	const struct dataset_part *train = &r->task->data.train;
 	uint8_t *samples = memory_at(r, r->at.samples), *labels = memory_at(r, r->at.labels);
 	uint32_t *index = memory_at(r, r->at.order);
+	const struct order_steps steps = {r->global, task_leaf(r->task), r->world->nranks};
 	uint64_t n, item = bytes_of(r, 1);
 
 	order_epoch(o->seed, r->epoch, train->nitems, r->order);
-	n = order_deal(r->order, train->nitems, r->global, r->world->rank, r->world->nranks,
-		       r->mine);
+	n = order_deal(r->order, train->nitems, &steps, r->world->rank, r->mine);
 	if (r->at.draws)
 		augment_draws(o->augment, o->seed, r->epoch, r->mine, n, memory_at(r, r->at.draws));
 	for (uint64_t k = 0; k < n; k++) {
@@ -187,6 +191,20 @@ train_step(const struct rank *r, const struct batch *b, uint64_t total)
 	emit_update(net, 0, &r->at.net, &optimizer, sink);
 }
 
+/* A deterministic one: exact sums over leaves, then over the ranks. */
+static void
+train_leaves(const struct rank *r, const struct batch *b, uint64_t total)
+{
+	const struct emit_sink *sink = &r->world->sink;
+	const struct leaves_range all = {0, UINT64_MAX};
+	struct emit_optimizer optimizer = replica_optimizer(&r->at, &r->shape, b);
+
+	leaves_sum(sink, 0, &r->at, &r->shape, b, all);
+	sink->allreduce(sink->arg, GPUSIM_I64, leaves_elements(r->task), &r->at.sums);
+	leaves_take(sink, 0, &r->at, &r->shape, b, total);
+	emit_update(&r->task->net, 0, &r->at.net, &optimizer, sink);
+}
+
 /* All steps. Returns the sum of the losses of all ranks' samples. */
 static double
 train_all(struct rank *r)
@@ -198,12 +216,13 @@ train_all(struct rank *r)
 
 	for (uint64_t done = 0, total; done < n; done += total, b.step++, b.first += b.rows) {
 		total = n - done < r->global ? n - done : r->global;
-		b.rows = share(total, r->world->rank, r->world->nranks);
-		train_step(r, &b, total);
+		b.rows = share(total, task_leaf(r->task), r->world->rank, r->world->nranks);
+		(r->shape.leaf ? train_leaves : train_step)(r, &b, total);
 	}
 	for (uint64_t s = 0; s < b.step; s++)
 		r->sums[s] = losses[s];
-	r->world->sum(r->world->sink.arg, r->sums, b.step);
+	if (!r->shape.leaf) /* else each rank has the losses of all */
+		r->world->sum(r->world->sink.arg, r->sums, b.step);
 	for (uint64_t s = 0; s < b.step; s++)
 		sum += r->sums[s];
 	return sum;
@@ -217,11 +236,11 @@ test_part(const struct rank *r, unsigned part)
 	const struct emit_sink *sink = &r->world->sink;
 	uint64_t n = tested_part(&r->task->data, part)->nitems, rows = task_test_rows(r->task),
 		 mine;
-	struct emit_batch parts = {.nranks = 1, .place = &r->at.net};
+	struct emit_batch parts = {.nranks = 1, .place = &r->at.net, .single = r->shape.leaf};
 	struct batch b = {0};
 	double right = 0;
 
-	mine = share(n, r->world->rank, r->world->nranks);
+	mine = share(n, task_tested_whole(r->task), r->world->rank, r->world->nranks);
 	parts.rows = &b.rows;
 	for (; b.first < mine; b.first += b.rows) {
 		b.rows = mine - b.first < rows ? mine - b.first : rows;

@@ -1,12 +1,6 @@
 /* The graphs: a training step, of every way to synchronise, and a test batch; of every rank. */
 #include "nn/launch.h"
-#include "train/trainer_impl.h"
-
-/* Where emission goes. */
-struct recorder {
-	struct trainer *t;
-	struct gpusim_ops *o;
-};
+#include "train/record_impl.h"
 
 static void
 record_launch(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args,
@@ -34,7 +28,7 @@ record_allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64
 
 /* Ranks that share a step sum their batch norms' statistics up; the one that holds the weights and trains
  * nothing adds zeros. With SYNC_LOCAL a step is each rank's own. */
-static struct emit_sink
+struct emit_sink
 make_sink(struct recorder *rec)
 {
 	return (struct emit_sink){.arg = rec,
@@ -43,7 +37,7 @@ make_sink(struct recorder *rec)
 				      rec->t->o->sync == SYNC_LOCAL ? NULL : record_allreduce};
 }
 
-static enum rc
+enum rc
 make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, struct err *err)
 {
 	enum rc rc = check(gpusim_graph_create(t->comm, o, graph), err);
@@ -52,9 +46,7 @@ make_graph(struct trainer *t, struct gpusim_ops *o, struct gpusim_graph *graph, 
 	return rc;
 }
 
-/* A rank's part of a global batch: a whole part, moving, or of the rest at the end of an epoch.
- */
-static struct batch
+struct batch
 train_batch(const struct trainer *t, bool moving, uint32_t rank)
 {
 	uint64_t rows = trained_by(t, t->global, rank);
@@ -123,7 +115,7 @@ backward_reduced(struct recorder *rec, const struct emit_batch *b, const struct 
 
 /* ---- rank 0 holds the weights, the others send it their gradients */
 
-static void
+void
 send_recv(struct recorder *rec, uint32_t from, uint64_t src, uint32_t to, uint64_t dst,
 	  uint64_t nbytes)
 {
@@ -158,8 +150,7 @@ collect_gradients(struct recorder *rec, const struct emit_batch *b, const struct
 	}
 }
 
-/* Weights to all; with all that training changes, where another rank may have to take over. */
-static void
+void
 return_weights(struct recorder *rec)
 {
 	const struct trainer *t = rec->t;
@@ -186,7 +177,7 @@ keep_statistics(const struct recorder *rec, uint32_t rank, const struct emit_sin
 		       U("n", net->nstats));
 }
 
-static void
+void
 update(struct recorder *rec, uint32_t rank, bool moving, const struct emit_sink *sink)
 {
 	const struct trainer *t = rec->t;
@@ -230,13 +221,14 @@ grad_scale(const struct trainer *t, uint64_t rows, uint64_t total)
 
 /* A training step: a whole global batch, moving, or the rest at the end of an epoch. */
 static enum rc
-record_train(struct trainer *t, bool moving, struct gpusim_graph *graph, struct err *err)
+record_train(struct trainer *t, bool moving, struct steps *steps, struct err *err)
 {
 	uint32_t n = gpusim_comm_count(t->comm);
 	uint64_t global = moving ? t->global : t->rest;
 	struct recorder rec = {t, gpusim_ops_new(n)};
 	struct emit_sink sink = make_sink(&rec);
 	struct emit_batch parts = emit_parts(t, global);
+	enum rc rc;
 
 	for (uint32_t r = 0; r < n; r++) {
 		struct batch b = train_batch(t, moving, r);
@@ -248,7 +240,9 @@ record_train(struct trainer *t, bool moving, struct gpusim_graph *graph, struct 
 	emit_forward(t->net, &parts, EMIT_TRAIN, &sink);
 	emit_loss(t->net, &parts, t->targets, &sink);
 	finish_step(&rec, &parts, moving, &sink);
-	return make_graph(t, rec.o, graph, err);
+	rc = make_graph(t, rec.o, &steps->part[0], err);
+	steps->nparts = rc == RC_OK;
+	return rc;
 }
 
 /* The mean over the ranks of all that training changes. */
@@ -269,42 +263,57 @@ record_average(struct trainer *t, struct gpusim_graph *graph, struct err *err)
 	return make_graph(t, o, graph, err);
 }
 
+/* A batch of a part on each rank: one of those that all have, moving, or one of the rest. */
+static void
+emit_test(struct recorder *rec, const struct emit_sink *sink, unsigned part, uint64_t number,
+	  bool moving)
+{
+	struct trainer *t = rec->t;
+	uint64_t rows = task_test_rows(t->task), done = number * rows;
+	struct emit_batch parts = emit_parts(t, 0);
+
+	parts.single = t->shape.leaf;
+	for (uint32_t r = 0; r < parts.nranks; r++) {
+		uint64_t mine = tested_by(t, part, r), left = mine > done ? mine - done : 0;
+		struct batch b = {.first = done,
+				  .rows = left < rows ? left : rows,
+				  .step = number,
+				  .moving = moving};
+
+		t->rows[r] = b.rows;
+		t->batches[r] = b;
+		replica_load_tests(sink, r, &t->replica[r], &t->shape, &b, part);
+	}
+	emit_forward(t->net, &parts, EMIT_EVAL, sink);
+	for (uint32_t r = 0; r < parts.nranks; r++)
+		replica_count(sink, r, &t->replica[r], &t->shape, &t->batches[r], part);
+}
+
 static enum rc
 record_test(struct trainer *t, unsigned part, bool moving, struct gpusim_graph *graph,
 	    struct err *err)
 {
-	uint32_t n = gpusim_comm_count(t->comm);
-	uint64_t rows = task_test_rows(t->task), done = t->tests[part].full * rows;
-	struct recorder rec = {t, gpusim_ops_new(n)};
+	struct recorder rec = {t, gpusim_ops_new(gpusim_comm_count(t->comm))};
+	const struct tests *tests = &t->tests[part];
 	struct emit_sink sink = make_sink(&rec);
-	struct emit_batch parts = emit_parts(t, 0);
 
-	for (uint32_t r = 0; r < n; r++) {
-		struct batch b = {
-		    .first = moving ? 0 : done,
-		    .rows = moving ? rows : share(tested_part(t->data, part)->nitems, r, n) - done,
-		    .step = moving ? 0 : t->tests[part].full,
-		    .moving = moving};
-
-		t->rows[r] = b.rows;
-		t->batches[r] = b;
-		replica_load_tests(&sink, r, &t->replica[r], &t->shape, &b, part);
-	}
-	emit_forward(t->net, &parts, EMIT_EVAL, &sink);
-	for (uint32_t r = 0; r < n; r++)
-		replica_count(&sink, r, &t->replica[r], &t->shape, &t->batches[r], part);
+	for (uint64_t k = 0; k < (moving ? 1 : tests->more); k++)
+		emit_test(&rec, &sink, part, moving ? 0 : tests->full + k, moving);
 	return make_graph(t, rec.o, graph, err);
 }
 
 enum rc
 record_graphs(struct trainer *t, struct err *err)
 {
+	enum rc (*const record_steps)(struct trainer * t, bool moving, struct steps *steps,
+				      struct err *err) =
+	    t->shape.leaf ? record_leaves : record_train;
 	enum rc rc = RC_OK;
 
 	if (t->full_steps)
-		rc = record_train(t, true, &t->train, err);
+		rc = record_steps(t, true, &t->train, err);
 	if (rc == RC_OK && t->rest)
-		rc = record_train(t, false, &t->train_rest, err);
+		rc = record_steps(t, false, &t->train_rest, err);
 	if (rc == RC_OK && t->o->sync == SYNC_LOCAL)
 		rc = record_average(t, &t->average, err);
 	for (unsigned p = 0; p < NTESTS && rc == RC_OK; p++) {
@@ -312,19 +321,27 @@ record_graphs(struct trainer *t, struct err *err)
 			continue;
 		if (t->tests[p].full)
 			rc = record_test(t, p, true, &t->tests[p].whole, err);
-		if (rc == RC_OK)
+		if (rc == RC_OK && t->tests[p].more)
 			rc = record_test(t, p, false, &t->tests[p].rest, err);
 	}
 	return rc;
 }
 
+static void
+forget_steps(struct trainer *t, struct steps *steps)
+{
+	while (steps->nparts)
+		(void)gpusim_graph_destroy(t->comm, steps->part[--steps->nparts]);
+}
+
 void
 forget_graphs(struct trainer *t)
 {
-	struct gpusim_graph *const graphs[] = {
-	    &t->train,	       &t->train_rest,	   &t->average,	     &t->tests[0].whole,
-	    &t->tests[0].rest, &t->tests[1].whole, &t->tests[1].rest};
+	struct gpusim_graph *const graphs[] = {&t->average, &t->tests[0].whole, &t->tests[0].rest,
+					       &t->tests[1].whole, &t->tests[1].rest};
 
+	forget_steps(t, &t->train);
+	forget_steps(t, &t->train_rest);
 	for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
 		if (graphs[i]->id)
 			(void)gpusim_graph_destroy(t->comm, *graphs[i]);

@@ -226,6 +226,23 @@ look(struct trainer *t, bool *has, uint32_t *whole, uint32_t *nhave, struct err 
 	return rc;
 }
 
+/* Batches of a part that is tested: whole ones, that every device has, and as many more as some device takes. */
+static void
+divide_tests(struct trainer *t, unsigned part)
+{
+	uint64_t rows = task_test_rows(t->task), least = UINT64_MAX, most = 0;
+	uint32_t n = gpusim_comm_count(t->comm);
+
+	for (uint32_t r = 0; r < n; r++) {
+		uint64_t items = tested_by(t, part, r);
+
+		least = items < least ? items : least;
+		most = items > most ? items : most;
+	}
+	t->tests[part].full = least / rows;
+	t->tests[part].more = (most - least / rows * rows + rows - 1) / rows;
+}
+
 enum rc
 rebuild(struct trainer *t, bool scratch, struct err *err)
 {
@@ -246,8 +263,7 @@ rebuild(struct trainer *t, bool scratch, struct err *err)
 		t->planned = 0;
 		t->fed = 0;
 		for (unsigned p = 0; p < NTESTS; p++)
-			t->tests[p].full =
-			    tested_part(t->data, p)->nitems / n / task_test_rows(t->task);
+			divide_tests(t, p);
 		rc = upload_tests(t, err);
 	}
 	if (rc == RC_OK) {

@@ -2,6 +2,7 @@
 
 #include "nn/augment.h"
 #include "nn/launch.h"
+#include "train/leaves.h"
 
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
 
@@ -60,7 +61,11 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	r->live_bytes = *at - r->net.params;
 	r->kept[0] = s->kept ? emit_take(at, r->live_bytes) : 0;
 	r->kept[1] = s->kept ? emit_take(at, r->live_bytes) : 0;
-	r->net.grads = emit_take(at, nbytes);
+	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* and the loss of a leaf */
+	if (s->leaf) {
+		nbytes = leaves_elements(s->task) * sizeof(int64_t);
+		r->sums = emit_take(at, nbytes);
+	}
 	r->inbox = s->inbox ? emit_take(at, nbytes) : 0;
 }
 
@@ -156,6 +161,13 @@ common_scale(const struct shape *s)
 	return task_scale(s->task, &scale) ? scale : 1;
 }
 
+/* Samples from one iteration to the next. */
+static uint64_t
+advance(const struct batch *b)
+{
+	return !b->moving ? 0 : b->stride ? b->stride : b->rows;
+}
+
 /* Images as they were picked become the net's input. */
 static void
 augment(const struct emit_sink *sink, uint32_t rank, const struct replica *r, const struct shape *s,
@@ -164,8 +176,7 @@ augment(const struct emit_sink *sink, uint32_t rank, const struct replica *r, co
 	const struct dataset *data = &s->task->data;
 
 	LAUNCH(sink, rank, "augment", U("dst", r->net.x), U("src", r->crops),
-	       MOVES("how", r->draws + b->first * sizeof(uint32_t),
-		     b->moving ? b->rows * sizeof(uint32_t) : 0),
+	       MOVES("how", r->draws + b->first * sizeof(uint32_t), advance(b) * sizeof(uint32_t)),
 	       U("n", b->rows), U("c", data->channels), U("h", data->rows), U("w", data->cols),
 	       U("pad", AUGMENT_PAD));
 }
@@ -174,12 +185,11 @@ void
 replica_load(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 	     const struct shape *s, const struct batch *b)
 {
-	LAUNCH(sink, rank, "gather", U("dst", s->augment ? r->crops : r->net.x),
-	       U("src", r->samples),
-	       MOVES("index", r->order + b->first * sizeof(uint32_t),
-		     b->moving ? b->rows * sizeof(uint32_t) : 0),
-	       U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
-	       U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
+	LAUNCH(
+	    sink, rank, "gather", U("dst", s->augment ? r->crops : r->net.x), U("src", r->samples),
+	    MOVES("index", r->order + b->first * sizeof(uint32_t), advance(b) * sizeof(uint32_t)),
+	    U("n", b->rows), U("rows", s->held), U("cols", dataset_item_size(&s->task->data)),
+	    U("dtype", s->task->data.dtype), U("to", GPUSIM_F32), F("scale", common_scale(s)));
 	if (s->augment)
 		augment(sink, rank, r, s, b);
 	normalise(sink, rank, r, s, b->rows);
@@ -192,7 +202,7 @@ replica_load_tests(const struct emit_sink *sink, uint32_t rank, const struct rep
 	uint64_t item = dataset_item_bytes(&s->task->data);
 
 	LAUNCH(sink, rank, "cast", U("dst", r->net.x),
-	       MOVES("src", r->tests[part] + b->first * item, b->moving ? b->rows * item : 0),
+	       MOVES("src", r->tests[part] + b->first * item, advance(b) * item),
 	       U("n", b->rows * dataset_item_size(&s->task->data)), U("from", s->task->data.dtype),
 	       U("to", GPUSIM_F32), F("scale", common_scale(s)));
 	normalise(sink, rank, r, s, b->rows);
@@ -202,7 +212,7 @@ struct emit_target
 replica_target(const struct replica *r, const struct batch *b, double grad_scale)
 {
 	return (struct emit_target){.labels = r->labels + b->first,
-				    .labels_step = b->moving ? b->rows : 0,
+				    .labels_step = advance(b),
 				    .loss = r->losses + b->step * sizeof(float),
 				    .loss_step = b->moving ? sizeof(float) : 0,
 				    .grad_scale = grad_scale};
@@ -215,7 +225,7 @@ replica_count(const struct emit_sink *sink, uint32_t rank, const struct replica 
 	const struct net *net = &s->task->net;
 
 	LAUNCH(sink, rank, "accuracy", U("logits", r->net.y[net->nnodes - 1]),
-	       MOVES("labels", r->test_labels[part] + b->first, b->moving ? b->rows : 0),
+	       MOVES("labels", r->test_labels[part] + b->first, advance(b)),
 	       MOVES("count", r->right[part] + b->step * sizeof(uint64_t),
 		     b->moving ? sizeof(uint64_t) : 0),
 	       U("rows", b->rows), U("classes", net->nclasses));

@@ -50,6 +50,8 @@ struct shape {
 	bool kept;	  /* with two copies of what training changes */
 	uint32_t augment; /* what becomes of training images (nn/augment.h) */
 	bool inbox;	  /* with room for another rank's gradients */
+	uint32_t
+	    leaf; /* with room for exact sums over leaves of so many samples (leaves.h); 0: not */
 };
 
 /* Device addresses. */
@@ -63,6 +65,7 @@ struct replica {
 	uint64_t live_bytes;
 	uint64_t kept[2]; /* live_bytes each; 0: there are none */
 	uint64_t inbox;
+	uint64_t sums; /* i64[leaves_elements]; 0: none. inbox is of the same size then */
 	struct emit_place net;
 	uint64_t samples; /* [held, item], of the data set's type */
 	uint64_t crops;	  /* f32[max_rows, item]: images before they are augmented; 0: no need */
@@ -88,10 +91,11 @@ void replica_normalise(const struct emit_sink *sink, uint32_t rank, const struct
 
 /* A batch: where its samples are, how many, and how that moves from one iteration to the next. */
 struct batch {
-	uint64_t first; /* index of its first sample in the device's order */
-	uint64_t rows;	/* may be 0 */
-	uint64_t step;	/* which entry of losses, right or learning rates it uses */
-	bool moving;	/* next iteration: the next `rows` samples, the next entry */
+	uint64_t first;	 /* index of its first sample in the device's order */
+	uint64_t rows;	 /* may be 0 */
+	uint64_t step;	 /* which entry of losses, right or learning rates it uses */
+	bool moving;	 /* next iteration: samples from first + stride on, the next entry */
+	uint64_t stride; /* 0: rows */
 };
 
 static const struct gpusim_stream STREAM_COMPUTE = {0}, STREAM_COMM = {1};

@@ -48,7 +48,8 @@ task_terms(const struct task *t)
 					 .local_steps = c->sync == SYNC_LOCAL ? c->local_steps : 0,
 					 .optimizer = c->optimizer,
 					 .schedule = c->schedule.kind,
-					 .batch = c->batch,
+					 .batch = c->global_batch ? 0 : c->batch,
+					 .leaf = c->deterministic ? c->leaf : 0,
 					 .augment = c->augment,
 					 .seed = c->seed,
 					 .lr = c->lr,
@@ -60,6 +61,25 @@ task_terms(const struct task *t)
 
 	snprintf(terms.net, sizeof terms.net, "%s", t->net.text);
 	return terms;
+}
+
+uint32_t
+task_leaf(const struct task *t)
+{
+	return t->config->deterministic ? t->config->leaf : 1;
+}
+
+uint64_t
+task_global(const struct task *t, uint32_t nranks)
+{
+	return t->config->global_batch ? t->config->global_batch
+				       : (uint64_t)t->config->batch * task_workers(t, nranks);
+}
+
+uint32_t
+task_tested_whole(const struct task *t)
+{
+	return t->config->deterministic ? (uint32_t)task_test_rows(t) : 1;
 }
 
 uint32_t

@@ -39,6 +39,17 @@ check(enum gpusim_rc rc, struct err *err)
 /* The terms that a checkpoint must agree with. */
 struct checkpoint_terms task_terms(const struct task *t);
 
+/* Images of a step that no two ranks share, and whose gradient is computed at once: of a deterministic training;
+ * 1 in any other. */
+uint32_t task_leaf(const struct task *t);
+
+/* Images of a step, when it is so many ranks that begin. */
+uint64_t task_global(const struct task *t, uint32_t nranks);
+
+/* How a part is shared out that is tested: the number of samples that one rank tests at once, if the result must not
+ * depend on who tests what; else 1. */
+uint32_t task_tested_whole(const struct task *t);
+
 /* Ranks that train of so many. Rank 0 of SYNC_SENDRECV, when it is not alone, holds the weights and
  * does not. */
 uint32_t task_workers(const struct task *t, uint32_t nranks);

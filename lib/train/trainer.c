@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "nn/rng.h"
+#include "train/leaves.h"
 #include "train/trainer_impl.h"
 
 /* Devices and all they need. */
@@ -18,8 +19,10 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 						  .on_failure = t->o->on_failure,
 						  .wait_ms = t->o->wait_ms};
 	struct trouble trouble = {0};
-	enum rc rc = weights_begin(t, from, err);
+	enum rc rc = leaves_check(t->task, t->global, err);
 
+	if (rc == RC_OK)
+		rc = weights_begin(t, from, err);
 	t->order = alloc_zeroed(t->data->train.nitems, sizeof *t->order);
 	if (rc == RC_OK && !t->order)
 		rc = err_set(err, RC_NOMEM, "out of memory");
@@ -65,8 +68,7 @@ trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices,
 	t->data = &task->data;
 	t->net = &task->net;
 	t->hooks = *hooks;
-	t->global =
-	    from ? from->global_batch : (uint64_t)t->o->batch * task_workers(task, ndevices);
+	t->global = from ? from->global_batch : task_global(task, ndevices);
 	t->full_steps = t->data->train.nitems / t->global;
 	t->rest = t->data->train.nitems % t->global;
 	t->nonce = make_nonce();

@@ -4,15 +4,23 @@
 #ifndef TRAIN_TRAINER_IMPL_H
 #define TRAIN_TRAINER_IMPL_H
 
+#include "train/order.h"
 #include "train/replica.h"
 #include "train/trainer.h"
 
 #define MAX_TRIES 5 /* of a unit */
 
-/* Graphs of one part that is tested, and how many whole batches of it every device has. */
+/* Graphs of one part that is tested, how many whole batches of it every device has, and how many more it takes. */
 struct tests {
 	struct gpusim_graph whole, rest; /* 0: not needed */
-	uint64_t full;
+	uint64_t full, more;
+};
+
+/* A step of training: one graph, or of many leaves several, that are launched one after the other. */
+#define MAX_PARTS 128
+struct steps {
+	struct gpusim_graph part[MAX_PARTS];
+	unsigned nparts; /* 0: there is no such step */
 };
 
 /* Where training is, between two units. */
@@ -57,9 +65,9 @@ struct trainer {
 	struct emit_target *targets;
 	struct batch *batches;
 	uint64_t *rows;
-	struct gpusim_times *times;	       /* by rank, of one launch */
-	struct gpusim_graph train, train_rest; /* 0: not needed */
-	struct gpusim_graph average;	       /* of SYNC_LOCAL */
+	struct gpusim_times *times; /* by rank, of one launch */
+	struct steps train, train_rest;
+	struct gpusim_graph average; /* of SYNC_LOCAL */
 	struct tests tests[NTESTS];
 	uint64_t full_steps, rest; /* whole batches of an epoch; images left over */
 	uint64_t fed;		   /* the epoch whose order the devices have, from 1; 0: none */
@@ -83,13 +91,13 @@ struct trainer {
 	uint64_t *right;
 };
 
-/* How many of n things are rank's. */
+/* How many of n things are rank's, when `whole` of them are not separated. */
 static inline uint64_t
-share(uint64_t n, uint32_t rank, uint32_t nranks)
+share(uint64_t n, uint32_t whole, uint32_t rank, uint32_t nranks)
 {
-	uint32_t begin, end;
+	uint64_t begin, end;
 
-	dataset_share((uint32_t)n, rank, nranks, &begin, &end);
+	order_share(n, whole, rank, nranks, &begin, &end);
 	return end - begin;
 }
 
@@ -104,9 +112,19 @@ central(const struct trainer *t)
 static inline uint64_t
 trained_by(const struct trainer *t, uint64_t n, uint32_t rank)
 {
+	uint32_t whole = task_leaf(t->task), nranks = gpusim_comm_count(t->comm);
+
 	if (!central(t))
-		return share(n, rank, gpusim_comm_count(t->comm));
-	return rank ? share(n, rank - 1, gpusim_comm_count(t->comm) - 1) : 0;
+		return share(n, whole, rank, nranks);
+	return rank ? share(n, whole, rank - 1, nranks - 1) : 0;
+}
+
+/* Of a part that is tested, how many samples are rank's. */
+static inline uint64_t
+tested_by(const struct trainer *t, unsigned part, uint32_t rank)
+{
+	return share(tested_part(t->data, part)->nitems, task_tested_whole(t->task), rank,
+		     gpusim_comm_count(t->comm));
 }
 
 /* Whether every device has all training images, or gets those of an epoch with their order. */

@@ -29,16 +29,33 @@ launch(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t it
 	return rc;
 }
 
+/* Steps of training; of several graphs, each by itself. */
+static enum rc
+launch_steps(struct trainer *t, const struct steps *steps, uint64_t first, uint64_t n,
+	     struct epoch *e, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	if (steps->nparts == 1)
+		return launch(t, steps->part[0], first, n, e, err);
+	for (uint64_t s = first; s < first + n && rc == RC_OK; s++)
+		for (unsigned p = 0; p < steps->nparts && rc == RC_OK; p++)
+			rc = launch(t, steps->part[p], s, 1, e, err);
+	return rc;
+}
+
 /* The losses of n steps into the position, step by step: so it is the same sum however training is
  * cut. */
 static enum rc
 add_losses(struct trainer *t, uint64_t n, struct err *err)
 {
 	uint64_t first = t->at.step * sizeof *t->losses;
+	/* Where sums of leaves were taken, each rank has the loss of all: rank 0 always. */
+	uint32_t ranks = t->shape.leaf ? 1 : gpusim_comm_count(t->comm);
 	enum rc rc = RC_OK;
 
 	memset(t->sums, 0, n * sizeof *t->sums);
-	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
+	for (uint32_t r = 0; r < ranks && rc == RC_OK; r++) {
 		rc = device_read(t->g, t->losses, t->replica[r].device,
 				 t->replica[r].losses + first, n * sizeof *t->losses, err);
 		for (uint64_t s = 0; s < n; s++)
@@ -86,7 +103,7 @@ unit_steps(const struct trainer *t)
 
 /* Steps of which every device does its own, and the mean of what they have become. */
 static enum rc
-launch_local(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint64_t n,
+launch_local(struct trainer *t, const struct steps *steps, uint64_t first, uint64_t n,
 	     struct epoch *e, struct err *err)
 {
 	enum rc rc = RC_OK;
@@ -94,7 +111,7 @@ launch_local(struct trainer *t, struct gpusim_graph graph, uint64_t first, uint6
 
 	for (uint64_t done = 0; done < n && rc == RC_OK; done += count) {
 		count = smaller(n - done, t->o->local_steps);
-		rc = launch(t, graph, first + done, count, e, err);
+		rc = launch_steps(t, steps, first + done, count, e, err);
 		if (rc == RC_OK)
 			rc = launch(t, t->average, 0, 1, e, err);
 	}
@@ -107,8 +124,8 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 {
 	uint64_t n = unit_steps(t), began = clock_now_ns();
 	bool moving = t->at.step < t->full_steps;
-	enum rc rc = (t->o->sync == SYNC_LOCAL ? launch_local : launch)(
-	    t, moving ? t->train : t->train_rest, moving ? t->at.step : 0, n, e, err);
+	enum rc rc = (t->o->sync == SYNC_LOCAL ? launch_local : launch_steps)(
+	    t, moving ? &t->train : &t->train_rest, moving ? t->at.step : 0, n, e, err);
 
 	t->step_s = (double)(clock_now_ns() - began) / 1e9 / (double)n;
 	if (recovers(t))
@@ -125,7 +142,7 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 static enum rc
 count_right(struct trainer *t, unsigned part, uint64_t *right, struct err *err)
 {
-	uint64_t steps = t->tests[part].full + 1;
+	uint64_t steps = t->tests[part].full + t->tests[part].more;
 	enum rc rc = RC_OK;
 
 	*right = 0;
@@ -150,7 +167,7 @@ test_part(struct trainer *t, unsigned part, double *fraction, struct err *err)
 		return RC_OK;
 	if (tests->full)
 		rc = launch(t, tests->whole, 0, tests->full, NULL, err);
-	if (rc == RC_OK)
+	if (rc == RC_OK && tests->more)
 		rc = launch(t, tests->rest, 0, 1, NULL, err);
 	if (recovers(t))
 		gpusim_set_timeout_ms(t->g, QUICK_MS);

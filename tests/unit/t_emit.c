@@ -102,7 +102,8 @@ place(struct trial *t, const struct net *net, unsigned n, const uint64_t *rows, 
 		t->target[r] = (struct emit_target){
 		    .labels = t->labels[r], .loss = t->loss[r], .grad_scale = 1 / (double)total};
 	}
-	t->batch = (struct emit_batch){n, t->place, t->rows, total};
+	t->batch =
+	    (struct emit_batch){.nranks = n, .place = t->place, .rows = t->rows, .total = total};
 }
 
 /* The same parameters on all ranks; sample i is the i-th of a series that a seed gives. */

@@ -38,6 +38,7 @@ table(void)
 					    "axpy",
 					    "scale",
 					    "add",
+					    "fixed_add",
 					    "gemm",
 					    "bias_add",
 					    "bias_relu",

@@ -9,26 +9,28 @@
 
 /* Step s of all workers together is the s-th global batch of the order, as a set in rank order. */
 static bool
-dealt(uint32_t n, uint64_t global, uint32_t nworkers)
+dealt(uint32_t n, uint64_t global, uint32_t whole, uint32_t nworkers)
 {
+	const struct order_steps steps = {global, whole, nworkers};
 	uint32_t *order = calloc(n + 1, sizeof *order);
 	uint32_t *mine = calloc(n + 1, sizeof *mine), *seen = calloc(n + 1, sizeof *seen);
-	uint64_t most = order_most(n, global, nworkers), total = 0;
+	uint64_t most = order_most(n, &steps), total = 0;
 	bool good = true;
 
 	order_epoch(3, 1, n, order);
 	for (uint32_t q = 0; q < nworkers; q++) {
-		uint64_t k = 0, count = order_deal(order, n, global, q, nworkers, mine);
+		uint64_t k = 0, count = order_deal(order, n, &steps, q, mine);
 
 		good = good && count <= most;
 		total += count;
 		for (uint64_t first = 0; first < n; first += global) {
 			uint64_t rows = n - first < global ? n - first : global;
-			uint32_t begin, end;
+			uint64_t begin, end;
 
-			dataset_share((uint32_t)rows, q, nworkers, &begin, &end);
-			good = good && end - begin <= order_most_rows(n, global, nworkers);
-			for (uint32_t i = begin; i < end; i++, k++) {
+			order_share(rows, whole, q, nworkers, &begin, &end);
+			good = good && begin % whole == 0 && (end % whole == 0 || end == rows);
+			good = good && end - begin <= order_most_rows(n, &steps);
+			for (uint64_t i = begin; i < end; i++, k++) {
 				good = good && mine[k] == order[first + i];
 				seen[mine[k]]++;
 			}
@@ -56,7 +58,8 @@ main(void)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (uint64_t global = 1; global < 600; global = global * 3 + 1)
 			for (uint32_t p = 1; p < 20; p += 3)
-				good = dealt(sizes[i], global, p) && good;
+				for (uint32_t whole = 1; whole < 40; whole = whole * 5 + 1)
+					good = dealt(sizes[i], global, whole, p) && good;
 	ok(good, "every sample once an epoch, each step its global batch");
 	order_epoch(1, 0, 100, a);
 	order_epoch(1, 0, 100, b);

@@ -13,6 +13,7 @@
 #include "dev/blas.h"
 #include "dev/kernel.h"
 #include "mem/devmem.h"
+#include "nn/augment.h"
 #include "nn/rng.h"
 #include "tap.h"
 
@@ -73,6 +74,8 @@ add_up(struct member *m, enum gpusim_dtype type, void *v, size_t n)
 		for (size_t i = 0; i < n; i++)
 			if (type == GPUSIM_F32)
 				((float *)v)[i] += ((const float *)part[r])[i];
+			else if (type == GPUSIM_I64)
+				((int64_t *)v)[i] += ((const int64_t *)part[r])[i];
 			else
 				((double *)v)[i] += ((const double *)part[r])[i];
 	pthread_barrier_wait(&all);
@@ -325,6 +328,56 @@ test_batchnorm(void)
 	task_fini(&task);
 }
 
+/* Whether ranks that are 1, 2 and 3 learn the same bits of a deterministic training. */
+static bool
+repeats(const struct train_config *config, uint32_t side, uint32_t ntrain)
+{
+	struct member one[1], several[MAX_RANKS];
+	struct task task;
+	bool good = true;
+
+	make_task(&task, config, 2, side, ntrain, 41);
+	train(&task, 1, one);
+	for (uint32_t n = 2; n <= 3; n++) {
+		train(&task, n, several);
+		for (uint32_t r = 0; r < n; r++)
+			good = good && same(&task, one, &several[r], 0);
+		forget(several, n);
+	}
+	forget(one, 1);
+	task_fini(&task);
+	return good;
+}
+
+/* Neither samples, batches nor tests are multiples of leaves; there are fewer leaves than ranks at the end. */
+static void
+test_deterministic(void)
+{
+	struct train_config config = usual(NET_MLP);
+
+	config.deterministic = true;
+	config.leaf = 4;
+	config.global_batch = 22;
+	ok(repeats(&config, 6, 103), "deterministic: an mlp has the same bits on 1, 2 and 3 ranks");
+	config.optimizer = OPTIMIZER_ADAMW;
+	config.net.layer_norm = true;
+	config.augment = AUGMENT_CROP | AUGMENT_FLIP;
+	config.schedule.kind = LR_ONE_CYCLE;
+	config.lr = 0.01;
+	ok(repeats(&config, 6, 103), "layer norm, adamw, augmentation, one cycle");
+	config = usual(NET_LENET);
+	config.deterministic = true;
+	config.leaf = 16;
+	config.global_batch = 40;
+	config.epochs = 1;
+	ok(repeats(&config, 28, 60), "lenet");
+	config.net.model = NET_RESNET9;
+	config.leaf = 2;
+	config.global_batch = 7;
+	config.lr = 0.001;
+	ok(repeats(&config, 8, 15), "resnet9: batch norm by leaves");
+}
+
 int
 main(void)
 {
@@ -343,6 +396,7 @@ main(void)
 	test_ranks();
 	test_options();
 	test_batchnorm();
+	test_deterministic();
 	devmem_close(mem, DEVMEM_PERSIST_FILE);
 	return tap_done();
 }

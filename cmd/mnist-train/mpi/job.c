@@ -73,17 +73,21 @@ allreduce(void *arg, enum gpusim_dtype type, uint64_t nelem, const uint64_t *add
 {
 	struct job *j = arg;
 	size_t size = type == GPUSIM_F32 ? sizeof(float) : sizeof(double);
+	MPI_Datatype as = type == GPUSIM_F32   ? MPI_FLOAT
+			  : type == GPUSIM_F64 ? MPI_DOUBLE
+			  : type == GPUSIM_I64 ? MPI_INT64_T
+					       : MPI_DATATYPE_NULL;
 	struct err err = {0};
 	void *v;
 
-	if (type != GPUSIM_F32 && type != GPUSIM_F64)
-		err_set(&err, RC_INTERNAL, "a sum of neither f32 nor f64");
+	if (as == MPI_DATATYPE_NULL)
+		err_set(&err, RC_INTERNAL, "a sum of neither f32, f64 nor i64");
 	else
 		devmem_range(j->mem, "sum", *addr, nelem * size, &v, &err);
 	if (err.rc != RC_OK)
 		give_up(j, &err);
 	else
-		sum_up(j, type == GPUSIM_F32 ? MPI_FLOAT : MPI_DOUBLE, v, nelem, size);
+		sum_up(j, as, v, nelem, size);
 }
 
 static void

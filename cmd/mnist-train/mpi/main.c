@@ -80,6 +80,7 @@ lead(struct job *j, struct rank *r, const struct task *task, struct report *repo
 	train(j, r, task->config->epochs, report);
 	rc =
 	    task->config->save ? model_save(task->config->save, task, rank_weights(r), err) : RC_OK;
+	report_weights(task, rank_weights(r));
 	closed = report_close(report, &close_err);
 	return rc == RC_OK && closed != RC_OK ? err_set(err, closed, "%s", close_err.text) : rc;
 }
