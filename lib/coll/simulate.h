@@ -11,6 +11,7 @@ struct cost_model {
 	double alpha_us; /* a message */
 	double beta_us;	 /* a byte of a message */
 	double gamma_us; /* a byte reduced, or copied from buffer to buffer */
+	double host_us;	 /* a message holds its sender, and its receiver, for so long */
 };
 
 /*

@@ -85,7 +85,8 @@ test_links(void)
 		plan_append(&plan[2],
 			    (struct plan_step){.kind = STEP_RECV, .peer = r, .count = 10});
 	}
-	ok(!plan_simulate(plan, 3, 100, &(struct cost_model){5, 0.01, 0}, &us, &err) &&
+	ok(!plan_simulate(plan, 3, 100, &(struct cost_model){.alpha_us = 5, .beta_us = 0.01}, &us,
+			  &err) &&
 	       about(us, 2 * (5 + 10), 1e-9),
 	   "two senders to one rank: one after the other");
 	plan[0].step[0].peer = 1;
@@ -111,7 +112,7 @@ test_links(void)
 static bool
 fits(const struct cost_algo *row, double power_of_two, double other)
 {
-	static const struct cost_model models[] = {{20, 0.0004, 0.0001}, {2, 0.0002, 0.0003}};
+	static const struct cost_model models[] = {{20, 0.0004, 0.0001, 0}, {2, 0.0002, 0.0003, 0}};
 	static const uint64_t sizes[] = {1024, 65536, 1 << 20, 8 << 20};
 	static const uint64_t chunks[] = {65536, 1 << 30};
 

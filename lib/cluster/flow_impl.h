@@ -1,0 +1,88 @@
+/*
+ * flow_impl.h - what flow.c, flow_share.c and flow_report.c share.
+ *
+ * A connection carries the messages from one rank to another one; at most the first that is posted and not yet through is a
+ * flow on the connection's links. Events are ranks that go on and flows that end, in one heap.
+ */
+#ifndef CLUSTER_FLOW_IMPL_H
+#define CLUSTER_FLOW_IMPL_H
+
+#include "cluster/flow.h"
+
+#define FLOW_NOBODY UINT32_MAX
+#define FLOW_SAME   1e-9 /* times and rates that differ by less, in proportion, are the same */
+
+struct connection {
+	uint64_t key;	   /* sender among the plans << 32 | how far away the receiver is */
+	uint32_t from, to; /* ranks; from is one of the plans */
+	uint32_t total, posted, done, taken; /* messages */
+	size_t first;			     /* of its messages among all */
+	uint32_t waiter;		     /* FLOW_NOBODY: none */
+	struct route route;		     /* folded */
+	bool flows;
+	uint32_t stamp;	   /* of the last search that has seen it */
+	double left, rate; /* bytes, bytes a microsecond */
+	double since;	   /* when `left` was right */
+};
+
+struct message {
+	double nbytes, arrival; /* arrival NAN: not yet through */
+	double posted_us, begun_us, through_us;
+	size_t step; /* among all: its send's */
+};
+
+/* A link while plans run. */
+struct lane {
+	double rate;	 /* bytes a microsecond */
+	uint32_t flows;	 /* on it */
+	uint32_t head;	 /* of their places, see sim.next */
+	double spare;	 /* while rates are shared out */
+	uint32_t to_set; /* flows without a rate yet, then */
+	uint32_t stamp;
+	bool dirty, limits;
+	struct flow_link use;
+	double since; /* when `use` was right */
+};
+
+struct flow_sim {
+	const struct flow_plans *p;
+	const struct links *links;
+	double now;
+	size_t *first;	   /* by plan: the number of its first step */
+	size_t *pc;	   /* by plan */
+	uint32_t *conn_of; /* by step */
+	struct connection *conn;
+	uint32_t nconn, cconn;
+	uint32_t *bucket, nbuckets; /* connections by key; FLOW_NOBODY: empty */
+	struct message *message;
+	struct lane *lane;
+	uint32_t nlanes;
+	uint32_t *next, *prev; /* by place: connection * LINKS_MAX_ROUTE + hop */
+	uint32_t *dirty, ndirty;
+	uint32_t *found_lane, nfound_lanes, *found_conn, nfound_conns; /* by a search */
+	uint32_t stamp;
+	double *due; /* by event: plans, then connections */
+	uint32_t *heap, *place, nheap;
+	double *begun; /* by step; NAN: not yet */
+	/* by step, for a report, else NULL: when it was done; the message that it took */
+	double *ended;
+	size_t *took;
+};
+
+/* An event is due then, or no longer then but now. */
+void flow_due(struct flow_sim *s, uint32_t event, double at);
+void flow_not_due(struct flow_sim *s, uint32_t event);
+
+/* A connection's message comes onto its links, or the last has left them. */
+void flow_enter(struct flow_sim *s, uint32_t conn);
+void flow_leave(struct flow_sim *s, uint32_t conn);
+
+/* Give all flows that are concerned their rates. */
+void flow_share(struct flow_sim *s);
+
+/* What the links have done until now. */
+void flow_settle(struct flow_sim *s);
+
+enum rc flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* Where the time of simulated plans goes: the critical path, and what the links did. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/flow_impl.h"
+
+const char *
+flow_why_name(enum flow_why why)
+{
+	static const char *const names[FLOW_NWHY] = {"bytes", "latency", "queue", "reduce", "host"};
+
+	return why < FLOW_NWHY ? names[why] : "?";
+}
+
+void
+flow_report_fini(struct flow_report *r)
+{
+	free(r->hop);
+	free(r->link);
+	*r = (struct flow_report){0};
+}
+
+/* The path as it is walked, last hop first. */
+struct trail {
+	struct flow_report *out;
+	size_t cap;
+	bool failed;
+};
+
+static void
+add_hop(struct trail *t, struct flow_hop hop)
+{
+	struct flow_report *o = t->out;
+	struct flow_hop *last = o->nhops ? &o->hop[o->nhops - 1] : NULL;
+
+	if (hop.end_us <= hop.begin_us || t->failed)
+		return;
+	o->why_us[hop.why] += hop.end_us - hop.begin_us;
+	if (last && last->why == hop.why && last->rank == hop.rank && last->from == hop.from &&
+	    last->begin_us == hop.end_us) {
+		last->begin_us = hop.begin_us;
+		last->step = hop.step;
+		return;
+	}
+	if (o->nhops == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : 64;
+		struct flow_hop *v = alloc_resize(o->hop, cap, sizeof *v);
+
+		t->failed = !v;
+		if (!v)
+			return;
+		o->hop = v;
+		t->cap = cap;
+	}
+	o->hop[o->nhops++] = hop;
+}
+
+/* The rank that a step is of. */
+static uint32_t
+rank_of(const struct flow_sim *s, size_t number)
+{
+	uint32_t low = 0, high = s->p->nplans - 1;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low + 1) / 2;
+
+		if (s->first[mid] <= number)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+/* The rank's own work in a step. */
+static void
+add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
+	 const struct plan_step *step)
+{
+	struct flow_hop hop = {r,
+			       r,
+			       (uint32_t)(number - s->first[r]),
+			       FLOW_REDUCE,
+			       s->begun[number],
+			       s->ended[number]};
+	bool message = step->kind <= STEP_RECV_REDUCE;
+	double split = message ? fmin(hop.begin_us + s->links->host_us, hop.end_us) : hop.begin_us;
+
+	hop.begin_us = split;
+	add_hop(t, hop);
+	hop.end_us = split;
+	hop.begin_us = s->begun[number];
+	hop.why = FLOW_HOST;
+	add_hop(t, hop);
+}
+
+static bool
+is_receive(const struct plan_step *step)
+{
+	return step->kind == STEP_RECV || step->kind == STEP_RECV_REDUCE;
+}
+
+/* The message that a rank waited for, back to its posting. */
+static void
+add_message(struct trail *t, uint32_t r, uint32_t from, uint32_t step, const struct message *m)
+{
+	add_hop(t, (struct flow_hop){r, from, step, FLOW_LATENCY, m->through_us, m->arrival});
+	add_hop(t, (struct flow_hop){r, from, step, FLOW_BYTES, m->begun_us, m->through_us});
+	add_hop(t, (struct flow_hop){r, from, step, FLOW_QUEUE, m->posted_us, m->begun_us});
+}
+
+static void
+walk_back(struct flow_sim *s, struct trail *t, size_t number)
+{
+	for (;;) {
+		uint32_t r = rank_of(s, number);
+		size_t i = number - s->first[r];
+		const struct plan_step *step = &s->p->plan[r].step[i];
+		double before = i ? s->ended[number - 1] : 0;
+
+		add_work(s, t, r, number, step);
+		if (is_receive(step)) {
+			const struct message *m = &s->message[s->took[number]];
+
+			if (m->arrival > before) {
+				add_message(t, r, step->peer, (uint32_t)i, m);
+				number = m->step;
+				continue;
+			}
+		}
+		if (i == 0)
+			return;
+		number--;
+	}
+}
+
+static int
+by_bottleneck(const void *x, const void *y)
+{
+	const struct flow_link *a = x, *b = y;
+
+	if (a->bottleneck_us != b->bottleneck_us)
+		return a->bottleneck_us > b->bottleneck_us ? -1 : 1;
+	if (a->nbytes != b->nbytes)
+		return a->nbytes > b->nbytes ? -1 : 1;
+	return a->link < b->link ? -1 : a->link > b->link;
+}
+
+static bool
+add_links(const struct flow_sim *s, struct flow_report *out)
+{
+	out->link = alloc_zeroed(s->nlanes + 1, sizeof *out->link);
+	for (uint32_t i = 0; out->link && i < s->nlanes; i++)
+		if (s->lane[i].use.nbytes > 0)
+			out->link[out->nlinks++] = s->lane[i].use;
+	if (out->link)
+		qsort(out->link, out->nlinks, sizeof *out->link, by_bottleneck);
+	return out->link != NULL;
+}
+
+static void
+reverse(struct flow_report *r)
+{
+	for (size_t i = 0; i < r->nhops / 2; i++) {
+		struct flow_hop h = r->hop[i];
+
+		r->hop[i] = r->hop[r->nhops - 1 - i];
+		r->hop[r->nhops - 1 - i] = h;
+	}
+}
+
+enum rc
+flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err *err)
+{
+	struct flow_report report = {.us = us};
+	struct trail t = {.out = &report};
+	size_t last = SIZE_MAX;
+
+	for (uint32_t r = 0; r < s->p->nplans; r++) {
+		size_t n = s->p->plan[r].nstep;
+
+		if (n && (last == SIZE_MAX || s->ended[s->first[r] + n - 1] > s->ended[last]))
+			last = s->first[r] + n - 1;
+	}
+	if (last != SIZE_MAX)
+		walk_back(s, &t, last);
+	if (t.failed || !add_links(s, &report)) {
+		flow_report_fini(&report);
+		return err_set(err, RC_NOMEM, "no memory to explain %u ranks", s->p->nranks);
+	}
+	reverse(&report);
+	*out = report;
+	return RC_OK;
+}
