@@ -8,6 +8,7 @@
 
 #include "coll/algo.h"
 #include "coll/parts.h"
+#include "coll/schedule.h"
 
 #define PLAN_ALGO_ROW(coll, name, build, summary) {GPUSIM_##coll, name, summary, build},
 const struct plan_algo plan_algos[] = {PLAN_ALGOS(PLAN_ALGO_ROW){0}};
@@ -243,7 +244,8 @@ sample(const struct plan_algo *row, bool *mapped, bool *stores)
 	bool built;
 
 	a.nelem = row->coll == GPUSIM_BARRIER ? 0 : 2;
-	row->build(&a, &p);
+	if (row->build)
+		row->build(&a, &p);
 	built = p.rc == RC_OK;
 	*mapped = built && p.mapped;
 	*stores = built && p.stores;
@@ -330,46 +332,76 @@ build_single(const struct plan_args *a, struct plan *out)
 		plan_local(out, step_finish(PLAN_OUT, whole(a), 0));
 }
 
+/* The algorithm, by name or from a file, and what it is called. */
+static enum rc
+find(const struct plan_args *a, const char *algo, const struct plan_algo **row, const char **name,
+     struct err *err)
+{
+	enum rc rc;
+
+	*row = NULL;
+	if (a->schedule) {
+		*name = a->schedule->name;
+		return schedule_takes(a->schedule, a, err);
+	}
+	rc = plan_algo_find(a->coll, algo, row, err);
+	if (rc == RC_OK)
+		rc = plan_algo_takes(*row, a, err);
+	if (rc == RC_OK && a->canonical && a->nranks > 1)
+		rc = plan_algo_check_canonical(*row, err);
+	if (rc == RC_OK)
+		*name = (*row)->name;
+	return rc;
+}
+
+/* Steps of more than one rank's operation. */
+static void
+build(const struct plan_args *a, const struct plan_algo *row, struct plan *plan)
+{
+	size_t nstep = plan->nstep;
+
+	if (!row) {
+		schedule_build(a, plan);
+		return;
+	}
+	row->build(a, plan);
+	if (!plan->rc && a->wide && coll_reduces(a->coll) && !plan->mapped)
+		plan_widen(plan, nstep);
+}
+
 enum rc
 plan_build(const struct plan_args *a, const char *algo, struct plan *plan, struct err *err)
 {
+	const struct plan before = *plan;
 	const struct plan_algo *row;
-	size_t nstep = plan->nstep;
-	uint64_t ntmp = plan->ntmp, nwide = plan->nwide;
-	bool mapped = plan->mapped, stores = plan->stores;
+	const char *name;
 	enum rc rc = plan_args_check(a, err);
 
 	if (!rc)
-		rc = plan_algo_find(a->coll, algo, &row, err);
-	if (!rc)
-		rc = plan_algo_takes(row, a, err);
-	if (!rc && a->canonical && a->nranks > 1)
-		rc = plan_algo_check_canonical(row, err);
+		rc = find(a, algo, &row, &name, err);
 	if (rc)
 		return rc;
 	if (a->nranks == 1)
 		build_single(a, plan);
 	else if (a->nelem || a->recv_part || a->coll == GPUSIM_BARRIER)
-		row->build(a, plan);
-	if (!plan->rc && a->wide && coll_reduces(a->coll) && a->nranks > 1 && !plan->mapped)
-		plan_widen(plan, nstep);
+		build(a, row, plan);
 	if (!plan->rc)
 		return RC_OK;
 	rc = plan->rc;
 	plan->rc = RC_OK;
-	plan->nstep = nstep;
-	plan->ntmp = ntmp;
-	plan->nwide = nwide;
-	plan->mapped = mapped;
-	plan->stores = stores;
+	plan->nstep = before.nstep;
+	plan->ntmp = before.ntmp;
+	plan->nwide = before.nwide;
+	plan->mapped = before.mapped;
+	plan->stores = before.stores;
 	if (rc == RC_INVAL)
 		return err_set(err, rc, "%s %s: more than %u steps in rank %u: take larger chunks",
-			       coll_name(a->coll), row->name, PLAN_MAX_STEPS, a->rank);
+			       coll_name(a->coll), name, PLAN_MAX_STEPS, a->rank);
 	if (rc == RC_INTERNAL)
 		return err_set(err, rc, "%s %s: a sum is finished after it was sent",
-			       coll_name(a->coll), row->name);
+			       coll_name(a->coll), name);
 	return err_set(err, rc, "%s %s: no memory for the plan of rank %u", coll_name(a->coll),
-		       row->name, a->rank);
+		       name, a->rank);
 }
 
 bool
@@ -377,6 +409,8 @@ plan_args_of(const struct plan_args *a, uint32_t r, struct plan_args *out)
 {
 	*out = *a;
 	out->rank = r;
+	if (a->schedule)
+		out->schedule = a->schedule + r;
 	if (a->recv_part) {
 		out->part = a->part + (size_t)r * a->nranks;
 		out->recv_part = a->recv_part + (size_t)r * a->nranks;

@@ -117,6 +117,8 @@ struct plan {
 	enum rc rc;	/* why a step could not be appended; none is appended after it */
 };
 
+struct schedule;
+
 /* Where a rank's part lies in the vector. */
 struct plan_part {
 	uint64_t off, count;
@@ -139,6 +141,8 @@ struct plan_args {
 	bool canonical; /* sums are by the canonical tree: see above */
 	const struct plan_part *part; /* by rank; NULL: even parts */
 	const struct plan_part *recv_part;
+	/* From a file (schedule.h), instead of an algorithm by name; where all ranks are meant, one a rank. NULL: none. */
+	const struct schedule *schedule;
 };
 
 /* Whether the arguments are legal; plan_build asks it first. RC_INVAL with a sentence. */
@@ -194,6 +198,8 @@ enum rc plan_algo_check_canonical(const struct plan_algo *row, struct err *err);
 
 /*
  * plan_build - validate the arguments and append one rank's steps.
+ *
+ *	algo	unused with a->schedule, which must be one of this collective, rank and number of ranks (RC_INVAL)
  *
  * Errors: RC_INVAL bad collective, rank, root, nranks or nelem, unknown algorithm, more than
  * PLAN_MAX_STEPS steps; RC_NOMEM. The plan is unchanged on error. nranks 1 is legal everywhere (a

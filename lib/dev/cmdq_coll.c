@@ -323,8 +323,8 @@ tell(struct queue *q, const struct queue_comm *k, const struct inst_coll *c, uin
 		 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64 " %s, %" PRIu64
 		 " %s, %" PRIu64 " bytes, %.1f us",
 		 k->bound->comm, k->bound->rank, k->bound->nranks, coll_name(c->coll),
-		 frame_op_shown(op), c->algo, c->nelem, dtype_name(c->dtype), c->nelem * c->elem,
-		 (double)(clock_now_ns() - since_ns) / 1e3);
+		 frame_op_shown(op), inst_coll_algo(c), c->nelem, dtype_name(c->dtype),
+		 c->nelem * c->elem, (double)(clock_now_ns() - since_ns) / 1e3);
 	q->all->env.tell(text);
 }
 

@@ -448,7 +448,7 @@ say(const struct inst_coll *c, uint32_t rank, uint64_t op, size_t step, enum rc 
 	if (rc == RC_ABORTED)
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), why->text);
 	return err_set(err, rc, "%s #%llu (%s) step %zu of %zu: %s", coll_name(c->coll),
-		       (unsigned long long)frame_op_shown(op), c->algo, step ? step : 1,
+		       (unsigned long long)frame_op_shown(op), inst_coll_algo(c), step ? step : 1,
 		       c->plan.nstep, why->text);
 }
 
@@ -493,7 +493,7 @@ run_one(struct xport *x, const struct xport_tickets *tickets, uint64_t ticket,
 		reduce_scale(c->dtype, c->base[PLAN_IN], c->given, c->nin, c->scalar);
 	rc = xport_begin(x, &how, &o, &local);
 	if (rc == RC_INVAL && how.shares)
-		err_prefix(&local, "algorithm %s", c->algo);
+		err_prefix(&local, "algorithm %s", inst_coll_algo(c));
 	if (rc != RC_OK && rc != RC_TIMEOUT) {
 		collective_record_end(recorder, c, false, rc);
 		return err_set(err, rc, "%s: %s", coll_name(c->coll), local.text);

@@ -163,10 +163,11 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 {
 	char line[GPUSIM_TEXT + 512];
 	struct err err = {0};
-	int n = snprintf(
-	    line, sizeof line,
-	    "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
-	    fault_name(f->kind), coll_name(at->coll), at->op, at->step, c->algo, at->comm, p->rank);
+	int n =
+	    snprintf(line, sizeof line,
+		     "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
+		     fault_name(f->kind), coll_name(at->coll), at->op, at->step, inst_coll_algo(c),
+		     at->comm, p->rank);
 
 	f->comm.id = at->comm;
 	f->coll = (int)at->coll;

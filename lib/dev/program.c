@@ -1,21 +1,14 @@
 #include "dev/program.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/cost.h"
 #include "coll/parts.h"
+#include "coll/schedule.h"
 #include "coll/shape.h"
 #include "dev/hoist.h"
-#include "mem/dtype.h"
-#include "mem/redop.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
-
-#define CHUNK_DEFAULT (256u << 10) /* bytes */
-#define SCRATCH_ALIGN 64
 
 const char *
 inst_name(const struct inst *i)
@@ -36,15 +29,6 @@ inst_name(const struct inst *i)
 		return coll_name(i->coll.coll);
 	}
 	return "?";
-}
-
-/* The host pointer of a range; nothing of nothing may be anywhere. */
-static enum rc
-resolve(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes, void **out,
-	struct err *err)
-{
-	*out = NULL;
-	return nbytes == 0 ? RC_OK : devmem_range(mem, what, addr, nbytes, out, err);
 }
 
 static enum rc
@@ -81,148 +65,6 @@ build_kernel(const GpuSim__Launch *l, struct inst *i, struct err *err)
 	return rc;
 }
 
-/* FNV-1a of everything that the ranks must agree on. In alltoall with counts each rank has its own. */
-static uint32_t
-kind_of(const struct plan_args *a, const struct inst_coll *c)
-{
-	const uint64_t of[] = {
-	    a->coll, c->dtype, c->redop, a->root, a->recv_part ? UINT64_MAX : a->nelem, a->chunk};
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
-		h = (h ^ of[i]) * 0x100000001b3u;
-	h = c->canonical ? (h ^ 1) * 0x100000001b3u : h;
-	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
-		h = (h ^ a->part[r].off) * 0x100000001b3u;
-		h = (h ^ a->part[r].count) * 0x100000001b3u;
-	}
-	for (const char *s = c->algo; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	return (uint32_t)(h ^ h >> 32);
-}
-
-/* "allreduce of 8 f32 sum (ring)", as far as there is room. */
-static void
-say_call(const struct plan_args *a, struct inst_coll *c)
-{
-	char root[32] = "";
-
-	if (coll_has_root(a->coll))
-		snprintf(root, sizeof root, " root %u", a->root);
-	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
-		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
-		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, c->algo);
-}
-
-enum rc
-inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
-		struct shape *shape, struct err *err)
-{
-	const struct plan_algo *row;
-	unsigned widening;
-	enum rc rc = plan_algo_find(a->coll, algo, &row, err);
-
-	if (rc != RC_OK)
-		return rc;
-	if (chunk_bytes > FRAME_PAYLOAD_MAX)
-		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", chunk_bytes,
-			       FRAME_PAYLOAD_MAX);
-	c->algo = row->name;
-	c->algo_number = (uint8_t)(plan_algo_number(row) + 1);
-	c->rank = a->rank;
-	c->nranks = a->nranks;
-	c->root = a->root;
-	c->elem = dtype_size(c->dtype);
-	c->chunk_bytes = chunk_bytes;
-	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
-	if (rc != RC_OK)
-		return rc;
-	if (a->nelem > UINT64_MAX / c->elem)
-		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
-			       a->nelem);
-	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
-	c->wide = a->wide = widening > 1;
-	c->canonical = a->canonical =
-	    c->canonical && coll_reduces(a->coll) && a->nranks > 1 && dtype_is_float(c->dtype);
-	widening = cost_widening(a->coll, row->name, a->nranks, widening);
-	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / (c->elem * widening);
-	if (a->chunk == 0)
-		a->chunk = 1;
-	a->share = XPORT_SHARE_MAX / c->elem;
-	*shape = shape_of_args(a);
-	c->nelem = a->nelem;
-	c->nin = shape->in;
-	c->nout = shape->out;
-	c->kind = kind_of(a, c);
-	say_call(a, c);
-	return RC_OK;
-}
-
-enum rc
-inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send, uint64_t recv,
-		struct inst_coll *c, struct err *err)
-{
-	void *in, *out;
-	enum rc rc = resolve(mem, "send buffer", send, shape->in * c->elem, &in, err);
-
-	if (rc == RC_OK)
-		rc = resolve(mem, "receive buffer", recv, shape->out * c->elem, &out, err);
-	if (rc == RC_OK)
-		rc = shape_place(shape, send, recv, c->elem, err);
-	if (rc != RC_OK)
-		return rc;
-	c->base[PLAN_IN] = in;
-	c->base[PLAN_OUT] = out;
-	if (coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM)
-		c->given = in;
-	return RC_OK;
-}
-
-/* The bytes of a step to and from peers. Of one-sided steps each rank does as much to the others as they do to it. */
-static void
-count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
-{
-	uint64_t n =
-	    s->count * (s->src == PLAN_WIDE && s->kind == STEP_SEND ? sizeof(float) : c->elem);
-
-	if (s->kind == STEP_SEND) {
-		c->sent += n;
-	} else if (s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE) {
-		c->received += n;
-	} else if (s->kind == STEP_RECV_ALL) {
-		c->received += n * (nranks - 1);
-	} else if (s->kind == STEP_REDUCE_ALL) {
-		n *= (nranks - 1ull) * (s->peer == PLAN_EVERY ? 2 : 1);
-		c->sent += n;
-		c->received += n;
-	}
-}
-
-enum rc
-inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err)
-{
-	enum rc rc = plan_build(a, c->algo, &c->plan, err);
-
-	c->sent = c->received = 0;
-	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++) {
-		count_traffic(c, &c->plan.step[k], a->nranks);
-		if (c->plan.step[k].kind != STEP_RECV_ALL || c->from)
-			continue;
-		c->from = alloc_zeroed(a->nranks, sizeof *c->from);
-		if (!c->from)
-			rc = err_set(err, RC_NOMEM, "out of memory");
-	}
-	return rc;
-}
-
-void
-inst_coll_fini(struct inst_coll *c)
-{
-	plan_fini(&c->plan);
-	free(c->from);
-	c->from = NULL;
-}
-
 /* The plan and its buffers; `c` has coll, dtype and op already. */
 static enum rc
 build_plan(const struct program_env *env, struct plan_args *a, const char *algo, uint64_t send,
@@ -250,6 +92,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 						m->n_recvdispls};
 	struct inst_coll *c = &i->coll;
 	struct plan_part *parts;
+	struct schedule *schedule = NULL;
 	enum rc rc;
 	bool send = m->coll == GPU_SIM__COLLECTIVE__SEND,
 	     recv = m->coll == GPU_SIM__COLLECTIVE__RECV;
@@ -275,6 +118,9 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
 	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
 	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
+	if (rc == RC_OK && m->schedule.len)
+		rc = schedule_unpack(m->schedule.data, m->schedule.len, &schedule, err);
+	a.schedule = schedule;
 	if (rc == RC_OK)
 		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
 	if (rc == RC_OK && p->tape && parts) {
@@ -283,6 +129,7 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 	} else {
 		free(parts);
 	}
+	schedule_free_all(schedule, 1);
 	return rc;
 }
 
@@ -305,7 +152,8 @@ build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *o
 		return build_kernel(op->launch, i, err);
 	case GPU_SIM__OP__KIND_MEMSET:
 		i->kind = INST_MEMSET;
-		rc = resolve(env->mem, "address", op->memset->addr, op->memset->nbytes, &dst, err);
+		rc = inst_range(env->mem, "address", op->memset->addr, op->memset->nbytes, &dst,
+				err);
 		if (rc != RC_OK)
 			return rc;
 		i->bytes = (struct inst_bytes){.dst = dst,
@@ -314,10 +162,11 @@ build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *o
 		return RC_OK;
 	case GPU_SIM__OP__KIND_COPY:
 		i->kind = INST_COPY;
-		rc = resolve(env->mem, "destination", op->copy->dst, op->copy->nbytes, &dst, err);
+		rc =
+		    inst_range(env->mem, "destination", op->copy->dst, op->copy->nbytes, &dst, err);
 		if (rc == RC_OK)
-			rc =
-			    resolve(env->mem, "source", op->copy->src, op->copy->nbytes, &src, err);
+			rc = inst_range(env->mem, "source", op->copy->src, op->copy->nbytes, &src,
+					err);
 		if (rc != RC_OK)
 			return rc;
 		i->bytes = (struct inst_bytes){.dst = dst, .src = src, .nbytes = op->copy->nbytes};
@@ -409,41 +258,6 @@ static bool
 is_coll(const struct inst *i)
 {
 	return i->kind == INST_COLL || i->kind == INST_SENDRECV;
-}
-
-static uint64_t
-aligned(uint64_t nbytes)
-{
-	return (nbytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
-}
-
-/* Where in a collective's scratch its wide partial sums are, behind the plan's own. */
-static uint64_t
-wide_at(const struct inst_coll *c)
-{
-	return aligned(c->plan.ntmp * c->elem);
-}
-
-/* And the room for an input times a factor. */
-static uint64_t
-scaled_at(const struct inst_coll *c)
-{
-	return wide_at(c) + aligned(c->plan.nwide * sizeof(float));
-}
-
-uint64_t
-inst_coll_scratch(const struct inst_coll *c)
-{
-	return scaled_at(c) + (c->given ? c->nin * c->elem : 0);
-}
-
-void
-inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch)
-{
-	c->base[PLAN_TMP] = scratch;
-	c->base[PLAN_WIDE] = scratch + wide_at(c);
-	if (c->given)
-		c->base[PLAN_IN] = scratch + scaled_at(c);
 }
 
 /* Scratch for each stream: its collectives run one after the other. */

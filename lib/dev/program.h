@@ -59,8 +59,10 @@ struct inst_coll {
 	enum gpusim_coll coll;
 	enum gpusim_dtype dtype;
 	enum gpusim_redop redop;
-	const char *algo;
+	const char *algo;    /* static; "file" of one from a file */
+	char file_algo[64];  /* then its name */
 	uint8_t algo_number; /* plan_algo_number() + 1 */
+	uint64_t digest;     /* of the schedule of one from a file */
 	struct plan plan;
 	uint32_t *after; /* by step, see hoist.h; NULL for pairs */
 	unsigned char
@@ -150,15 +152,24 @@ enum rc program_build_transfer(const struct program_env *env, enum gpusim_coll s
 			       uint64_t comm, uint32_t peer, uint64_t addr, uint64_t nbytes,
 			       uint64_t op, struct program **out, struct err *err);
 
+/* The host pointer of a range of the device's memory; nothing of nothing may be anywhere. RC_INVAL names `what`. */
+enum rc inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes,
+		   void **out, struct err *err);
+
 /*
  * A collective, send or receive by itself, in three steps: inst_coll_shape, inst_coll_place, inst_coll_plan.
- * c->coll, dtype, redop and canonical (as asked; it is cleared where all orders give the same bits) are set before. The first fills in *a, *shape and c but for plan and buffers;
- * the second finds the buffers and can be done again with others of the same shape. RC_INVAL, RC_NOMEM.
+ * c->coll, dtype, redop and canonical (as asked; it is cleared where all orders give the same bits) are set before.
+ * a->schedule NULL: `algo` is built in. Else it is borrowed until inst_coll_plan is done. The first fills in *a, *shape
+ * and c but for plan and buffers; the second finds the buffers and can be done again with others of the same shape.
+ * RC_INVAL, RC_NOMEM.
  */
 enum rc inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes,
 			struct inst_coll *c, struct shape *shape, struct err *err);
 enum rc inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send,
 			uint64_t recv, struct inst_coll *c, struct err *err);
+
+/* The algorithm's name. */
+const char *inst_coll_algo(const struct inst_coll *c);
 
 /* Build its plan; inst_coll_fini releases it. */
 enum rc inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err);

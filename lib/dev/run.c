@@ -196,8 +196,8 @@ tell(void (*line)(const char *), const struct execution *x, uint64_t iteration, 
 			 "comm %" PRIu64 " rank %" PRIu32 " of %" PRIu32 ": %s #%" PRIu64
 			 " %s, %" PRIu64 " %s, %" PRIu64 " bytes, %.1f us",
 			 p->comm, p->rank, p->nranks, coll_name(c->coll),
-			 frame_op_shown(execution_number(x, c, iteration)), c->algo, c->nelem,
-			 dtype_name(c->dtype), c->nelem * c->elem, (double)ns / 1e3);
+			 frame_op_shown(execution_number(x, c, iteration)), inst_coll_algo(c),
+			 c->nelem, dtype_name(c->dtype), c->nelem * c->elem, (double)ns / 1e3);
 		line(text);
 	}
 }

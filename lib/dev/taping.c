@@ -96,7 +96,7 @@ describe(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m)
 	m->coll = c->coll;
 	m->dtype = c->dtype;
 	m->redop = c->redop;
-	m->algo = (char *)c->algo;
+	m->algo = (char *)inst_coll_algo(c);
 	m->nelem = c->nelem;
 	m->root = c->root;
 	m->chunkbytes = c->chunk_bytes;

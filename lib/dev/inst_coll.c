@@ -1,0 +1,235 @@
+/*
+ * inst_coll.c - one collective, send or receive of a program: its shape, buffers, plan and scratch.
+ */
+#include "dev/program.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "coll/cost.h"
+#include "coll/schedule.h"
+#include "coll/shape.h"
+#include "mem/dtype.h"
+#include "mem/redop.h"
+#include "wire/frame.h"
+
+#define CHUNK_DEFAULT (256u << 10) /* bytes */
+#define SCRATCH_ALIGN 64
+
+/* The host pointer of a range; nothing of nothing may be anywhere. */
+enum rc
+inst_range(const struct devmem *mem, const char *what, uint64_t addr, uint64_t nbytes, void **out,
+	   struct err *err)
+{
+	*out = NULL;
+	return nbytes == 0 ? RC_OK : devmem_range(mem, what, addr, nbytes, out, err);
+}
+
+/* FNV-1a of everything that the ranks must agree on. In alltoall with counts each rank has its own. */
+static uint32_t
+kind_of(const struct plan_args *a, const struct inst_coll *c)
+{
+	const uint64_t of[] = {
+	    a->coll, c->dtype, c->redop, a->root, a->recv_part ? UINT64_MAX : a->nelem, a->chunk};
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+		h = (h ^ of[i]) * 0x100000001b3u;
+	h = c->canonical ? (h ^ 1) * 0x100000001b3u : h;
+	for (uint32_t r = 0; a->part && !a->recv_part && r < a->nranks; r++) {
+		h = (h ^ a->part[r].off) * 0x100000001b3u;
+		h = (h ^ a->part[r].count) * 0x100000001b3u;
+	}
+	for (const char *s = inst_coll_algo(c); *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	h = (h ^ c->digest) * 0x100000001b3u;
+	return (uint32_t)(h ^ h >> 32);
+}
+
+/* "allreduce of 8 f32 sum (ring)", as far as there is room. */
+static void
+say_call(const struct plan_args *a, struct inst_coll *c)
+{
+	char root[32] = "";
+
+	if (coll_has_root(a->coll))
+		snprintf(root, sizeof root, " root %u", a->root);
+	snprintf(c->call, sizeof c->call, "%s of %" PRIu64 " %s%s%s%s (%s)", coll_name(a->coll),
+		 a->nelem, dtype_name(c->dtype), coll_reduces(a->coll) ? " " : "",
+		 coll_reduces(a->coll) ? redop_name(c->redop) : "", root, inst_coll_algo(c));
+}
+
+const char *
+inst_coll_algo(const struct inst_coll *c)
+{
+	return c->file_algo[0] ? c->file_algo : c->algo;
+}
+
+/* Its algorithm, and by how much messages are longer than their elements where partial sums are. */
+static enum rc
+find_algo(const struct plan_args *a, const char *algo, struct inst_coll *c, unsigned *widening,
+	  struct err *err)
+{
+	const struct plan_algo *row = &plan_algo_file;
+	enum rc rc = RC_OK;
+
+	if (a->schedule)
+		rc = schedule_takes(a->schedule, a, err);
+	else
+		rc = plan_algo_find(a->coll, algo, &row, err);
+	if (rc != RC_OK)
+		return rc;
+	c->algo = row->name;
+	c->algo_number = (uint8_t)(plan_algo_number(row) + 1);
+	if (a->schedule) {
+		snprintf(c->file_algo, sizeof c->file_algo, "%s", a->schedule->name);
+		c->digest = a->schedule->digest;
+		*widening = schedule_widening(a->schedule, *widening);
+	} else {
+		*widening = cost_widening(a->coll, row->name, a->nranks, *widening);
+	}
+	return RC_OK;
+}
+
+enum rc
+inst_coll_shape(struct plan_args *a, const char *algo, uint64_t chunk_bytes, struct inst_coll *c,
+		struct shape *shape, struct err *err)
+{
+	unsigned widening;
+	enum rc rc;
+
+	if (chunk_bytes > FRAME_PAYLOAD_MAX)
+		return err_set(err, RC_INVAL, "chunk of %" PRIu64 " bytes, at most %u", chunk_bytes,
+			       FRAME_PAYLOAD_MAX);
+	c->rank = a->rank;
+	c->nranks = a->nranks;
+	c->root = a->root;
+	c->elem = dtype_size(c->dtype);
+	c->chunk_bytes = chunk_bytes;
+	rc = redop_check(coll_reduces(a->coll) ? c->redop : GPUSIM_SUM, c->dtype, err);
+	if (rc != RC_OK)
+		return rc;
+	if (a->nelem > UINT64_MAX / c->elem)
+		return err_set(err, RC_INVAL, "%" PRIu64 " elements do not fit any memory",
+			       a->nelem);
+	widening = coll_reduces(a->coll) ? redop_widening(c->redop, c->dtype) : 1;
+	c->wide = a->wide = widening > 1;
+	c->canonical = a->canonical =
+	    c->canonical && coll_reduces(a->coll) && a->nranks > 1 && dtype_is_float(c->dtype);
+	rc = find_algo(a, algo, c, &widening, err);
+	if (rc != RC_OK)
+		return rc;
+	a->chunk = (chunk_bytes ? chunk_bytes : CHUNK_DEFAULT) / (c->elem * widening);
+	if (a->chunk == 0)
+		a->chunk = 1;
+	a->share = XPORT_SHARE_MAX / c->elem;
+	*shape = shape_of_args(a);
+	c->nelem = a->nelem;
+	c->nin = shape->in;
+	c->nout = shape->out;
+	c->kind = kind_of(a, c);
+	say_call(a, c);
+	return RC_OK;
+}
+
+enum rc
+inst_coll_place(const struct devmem *mem, const struct shape *shape, uint64_t send, uint64_t recv,
+		struct inst_coll *c, struct err *err)
+{
+	void *in, *out;
+	enum rc rc = inst_range(mem, "send buffer", send, shape->in * c->elem, &in, err);
+
+	if (rc == RC_OK)
+		rc = inst_range(mem, "receive buffer", recv, shape->out * c->elem, &out, err);
+	if (rc == RC_OK)
+		rc = shape_place(shape, send, recv, c->elem, err);
+	if (rc != RC_OK)
+		return rc;
+	c->base[PLAN_IN] = in;
+	c->base[PLAN_OUT] = out;
+	if (coll_reduces(c->coll) && c->redop == GPUSIM_PREMULSUM)
+		c->given = in;
+	return RC_OK;
+}
+
+/* The bytes of a step to and from peers. Of one-sided steps each rank does as much to the others as they do to it. */
+static void
+count_traffic(struct inst_coll *c, const struct plan_step *s, uint32_t nranks)
+{
+	uint64_t n =
+	    s->count * (s->src == PLAN_WIDE && s->kind == STEP_SEND ? sizeof(float) : c->elem);
+
+	if (s->kind == STEP_SEND) {
+		c->sent += n;
+	} else if (s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE) {
+		c->received += n;
+	} else if (s->kind == STEP_RECV_ALL) {
+		c->received += n * (nranks - 1);
+	} else if (s->kind == STEP_REDUCE_ALL) {
+		n *= (nranks - 1ull) * (s->peer == PLAN_EVERY ? 2 : 1);
+		c->sent += n;
+		c->received += n;
+	}
+}
+
+enum rc
+inst_coll_plan(const struct plan_args *a, struct inst_coll *c, struct err *err)
+{
+	enum rc rc = plan_build(a, c->algo, &c->plan, err);
+
+	c->sent = c->received = 0;
+	for (size_t k = 0; k < c->plan.nstep && rc == RC_OK; k++) {
+		count_traffic(c, &c->plan.step[k], a->nranks);
+		if (c->plan.step[k].kind != STEP_RECV_ALL || c->from)
+			continue;
+		c->from = alloc_zeroed(a->nranks, sizeof *c->from);
+		if (!c->from)
+			rc = err_set(err, RC_NOMEM, "out of memory");
+	}
+	return rc;
+}
+
+void
+inst_coll_fini(struct inst_coll *c)
+{
+	plan_fini(&c->plan);
+	free(c->from);
+	c->from = NULL;
+}
+
+static uint64_t
+aligned(uint64_t nbytes)
+{
+	return (nbytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+}
+
+/* Where in a collective's scratch its wide partial sums are, behind the plan's own. */
+static uint64_t
+wide_at(const struct inst_coll *c)
+{
+	return aligned(c->plan.ntmp * c->elem);
+}
+
+/* And the room for an input times a factor. */
+static uint64_t
+scaled_at(const struct inst_coll *c)
+{
+	return wide_at(c) + aligned(c->plan.nwide * sizeof(float));
+}
+
+uint64_t
+inst_coll_scratch(const struct inst_coll *c)
+{
+	return scaled_at(c) + (c->given ? c->nin * c->elem : 0);
+}
+
+void
+inst_coll_place_scratch(struct inst_coll *c, unsigned char *scratch)
+{
+	c->base[PLAN_TMP] = scratch;
+	c->base[PLAN_WIDE] = scratch + wide_at(c);
+	if (c->given)
+		c->base[PLAN_IN] = scratch + scaled_at(c);
+}
