@@ -80,6 +80,7 @@ e2e      := $(patsubst tests/e2e/%.c,$(BUILD)/e2e/%,$(filter-out tests/e2e/corpu
 fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.c))
 man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
+clusters := $(wildcard examples/clusters/*.ini)
 
 .PHONY: all
 all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
@@ -314,6 +315,16 @@ $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libh
 	@mkdir -p $(@D)
 	$(call link,$^ $(algo_libs) $(house_libs))
 
+# Predicted times of collectives beside measured ones; fails when an error is larger than it was.
+validate := $(BUILD)/clusters/validate
+.PHONY: validate-clusters
+validate-clusters: $(validate)
+	@$< -l tests/data/clusters/limits tests/data/clusters
+
+$(validate): $(BUILD)/obj/tests/clusters/validate.o $(BUILD)/libhouse.a
+	@mkdir -p $(@D)
+	$(call link,$^ $(house_libs))
+
 # Programs for the end-to-end tests; in NCCL's interface those of tests/nccl, where .cu files need a C++ compiler and
 # mpi_*.c need MPI.
 nccl_c   := $(if $(filter 0,$(MPI)),$(filter-out tests/nccl/mpi_%,$(wildcard tests/nccl/*.c)),$(wildcard tests/nccl/*.c))
@@ -430,6 +441,7 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(foreach m,$(man),$(call to,644,$m,$(share)/man/man$(subst .,,$(suffix $m)))) \
     $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
     $(call to,644,$(configs),$(share)/gpusim/config) \
+    $(call to,644,$(clusters),$(share)/gpusim/clusters) \
     644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl \
     644:cmd/gpuctl/completion.zsh:$(ZSHDIR)/_gpuctl \
     644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish

@@ -1,0 +1,343 @@
+#include "cluster/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cluster/kinds.h"
+#include "coll/plan.h"
+
+#define CHUNK	  (512.0 * 1024) /* bytes of a channel's chunk with Simple */
+#define P2P_SHARE 0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
+
+const struct cluster_fit cluster_fit_default = {.inside_hop = 1,
+						.net_hop = 1,
+						.nvls = 1,
+						.fill = 4,
+						.nvls_fill = 3,
+						.plateau = 1.9,
+						.inside_share = 1,
+						.nvls_share = 1,
+						.net_share = 1};
+
+/* What all parts of a prediction share. */
+struct frame {
+	const struct cluster *c;
+	const struct cluster_ask *ask;
+	const struct cluster_fit *fit;
+	struct tuning_ranks r;
+	struct tuning_choice choice;
+	double n, nodes, per_node, size;
+};
+
+double
+cluster_bus_factor(enum gpusim_coll coll, uint32_t n)
+{
+	switch (coll) {
+	case GPUSIM_ALLREDUCE:
+		return n ? 2.0 * (n - 1) / n : 1;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_ALLTOALL:
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return n ? (n - 1.0) / n : 1;
+	default:
+		return 1;
+	}
+}
+
+const char *
+cluster_limit_name(const struct cluster_answer *a)
+{
+	static const char *const levels[] = {"leaf switches", "spine switches", "core switches"};
+	static const char *const names[] = {[CLUSTER_BY_GPU] = "a GPU's way into its domain",
+					    [CLUSTER_BY_NIC] = "the NICs of a node",
+					    [CLUSTER_BY_PROTOCOL] = "the protocol",
+					    [CLUSTER_BY_CHANNELS] = "the channels of one transfer",
+					    [CLUSTER_BY_NVLS] = "the reduction in NVSwitch"};
+
+	return a->limit == CLUSTER_BY_LEVEL ? levels[a->level] : names[a->limit];
+}
+
+/* ---- bandwidths, GB/s */
+
+static double
+gpu_gbs(const struct frame *f)
+{
+	const struct cluster *c = f->c;
+	double gbs = c->inside_gbs * c->inside_share * f->fit->inside_share;
+
+	/* A mesh's links to GPUs that take no part are of no use. */
+	if (c->inside == CLUSTER_MESH && f->r.n < c->gpus_per_host && f->r.n > 1)
+		gbs *= (f->n - 1) / (c->gpus_per_host - 1.0);
+	return gbs;
+}
+
+/* The NICs that the GPUs of one node use. */
+static double
+node_gbs(const struct frame *f)
+{
+	const struct cluster *c = f->c;
+	double used = f->per_node / c->gpus_per_host,
+	       gbs = cluster_host_gbs(c) * c->nic_share * f->fit->net_share;
+
+	/* GPUs reach NICs through PCIe; without GPUDirect bytes pass a host's memory twice. */
+	gbs *= used > 1 ? used : c->nics >= c->gpus_per_host || used >= 1 ? used : 1;
+	return gbs * (c->gpudirect ? 1 : 0.7);
+}
+
+/* ---- bytes that cross, for one byte of the size */
+
+/* Into one GPU, inside its domain. */
+static double
+bytes_gpu(const struct frame *f)
+{
+	double n = f->n, each = f->per_node;
+
+	switch (f->ask->coll) {
+	case GPUSIM_ALLREDUCE:
+		if (f->choice.algo == CLUSTER_RING)
+			return 2 * (n - 1) / n;
+		return f->choice.algo == CLUSTER_TREE ? 2 * (each > 1) : 1;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_REDUCESCATTER:
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return (n - 1) / n;
+	case GPUSIM_ALLTOALL:
+		return (each - 1) / n;
+	default:
+		return 1;
+	}
+}
+
+/* Into one node, through its NICs. */
+static double
+bytes_node(const struct frame *f)
+{
+	double n = f->n, nodes = f->nodes, each = f->per_node;
+
+	if (nodes < 2)
+		return 0;
+	switch (f->ask->coll) {
+	case GPUSIM_ALLREDUCE:
+		if (f->choice.algo == CLUSTER_RING)
+			return 2 * (n - 1) / n;
+		return f->choice.algo == CLUSTER_COLLNET || nodes < 3 ? 1 : 2 * (nodes - 1) / nodes;
+	case GPUSIM_ALLGATHER:
+	case GPUSIM_REDUCESCATTER:
+		return (n - 1) / n;
+	case GPUSIM_GATHER:
+	case GPUSIM_SCATTER:
+		return (nodes - 1) / nodes;
+	case GPUSIM_ALLTOALL:
+		return each * (n - each) / n;
+	case GPUSIM_SEND:
+	case GPUSIM_RECV: /* each rank to the next: one of a node leaves it, by a NIC of its own */
+		return each > 1 ? f->c->nics * f->per_node / f->c->gpus_per_host : 1;
+	default:
+		return 1;
+	}
+}
+
+/* Through one switch of a level to above: rings and trees cross it once; all to all with all that leaves it. */
+static double
+bytes_level(const struct frame *f, const struct cluster_level *l)
+{
+	double below = l->hosts, hosts = f->n / f->c->gpus_per_host;
+
+	if (hosts <= below)
+		return 0;
+	if (f->ask->coll == GPUSIM_ALLTOALL)
+		return below * f->c->gpus_per_host * (1 - below / hosts);
+	return bytes_node(f);
+}
+
+static double
+level_gbs(const struct frame *f, const struct cluster_level *l)
+{
+	return cluster_host_gbs(f->c) * l->hosts / l->oversubscription * f->c->nic_share *
+	       f->fit->net_share;
+}
+
+/* GB/s of the algorithm at which a protocol's own words come. */
+static double
+protocol_gbs(const struct frame *f)
+{
+	struct tuning_cost cost;
+
+	if (f->choice.algo == CLUSTER_P2P)
+		return INFINITY;
+	tuning_cost(f->c, &f->r, f->ask->coll, f->choice.algo, f->choice.proto, 1ull << 40, &cost);
+	return cost.gbs;
+}
+
+static void
+limit(struct cluster_answer *a, double through, double gbs, enum cluster_limit by, unsigned level,
+      double size)
+{
+	double us = through > 0 ? through * size / (1000 * gbs) : 0;
+
+	if (us <= a->bytes_us)
+		return;
+	a->bytes_us = us;
+	a->limit = by;
+	a->level = level;
+	a->limit_gbs = gbs;
+	a->bytes_through = through;
+}
+
+static void
+bytes(const struct frame *f, struct cluster_answer *a)
+{
+	const struct cluster *c = f->c;
+	bool nvls = f->choice.algo == CLUSTER_NVLS || f->choice.algo == CLUSTER_NVLS_TREE;
+	bool all = f->ask->coll == GPUSIM_ALLREDUCE;
+
+	if (nvls && all)
+		limit(a, 1, c->inside_gbs * c->nvls_share * f->fit->nvls_share, CLUSTER_BY_NVLS, 0,
+		      f->size);
+	else if (f->per_node > 1)
+		limit(a, bytes_gpu(f), gpu_gbs(f), CLUSTER_BY_GPU, 0, f->size);
+	if (f->nodes > 1) {
+		limit(a, bytes_node(f), node_gbs(f), CLUSTER_BY_NIC, 0, f->size);
+		for (unsigned l = 0; l < CLUSTER_MAX_LEVELS && c->level[l].hosts; l++)
+			limit(a, bytes_level(f, &c->level[l]), level_gbs(f, &c->level[l]),
+			      CLUSTER_BY_LEVEL, l, f->size);
+	}
+	if (f->choice.proto != CLUSTER_SIMPLE)
+		limit(a, 1, protocol_gbs(f), CLUSTER_BY_PROTOCOL, 0, f->size);
+	if (f->choice.algo == CLUSTER_P2P && coll_is_sendrecv(f->ask->coll) && f->nodes == 1)
+		limit(a, 1, f->choice.channels * c->inside_gbs * P2P_SHARE, CLUSTER_BY_CHANNELS, 0,
+		      f->size);
+}
+
+/* ---- hops */
+
+static double
+hop_in(const struct frame *f)
+{
+	return f->c->in[f->choice.proto].us * f->fit->inside_hop;
+}
+
+/* A message crosses a switch of each level that it must. */
+static double
+hop_out(const struct frame *f)
+{
+	const struct cluster *c = f->c;
+	double hosts = f->n / c->gpus_per_host, switches = 1;
+
+	for (unsigned l = 0;
+	     l < CLUSTER_MAX_LEVELS && c->level[l].hosts && hosts > c->level[l].hosts; l++)
+		switches += 2;
+	return c->out[f->choice.proto].us * f->fit->net_hop + (switches - 1) * c->switch_us;
+}
+
+static double
+ring_us(const struct frame *f)
+{
+	bool twice = f->ask->coll == GPUSIM_ALLREDUCE;
+	double steps = (twice ? 2 : 1) * (f->n - 1), crossings = (twice ? 2 : 1) * (f->nodes - 1);
+	double us = (steps - crossings) * hop_in(f) + crossings * hop_out(f);
+	bool plateau = f->choice.proto == CLUSTER_SIMPLE && f->nodes > 1 &&
+		       f->size / (f->choice.channels * f->n) >= 64;
+
+	if (f->ask->coll == GPUSIM_BROADCAST || f->ask->coll == GPUSIM_REDUCE)
+		return us; /* one pass around */
+	return us * (plateau ? f->fit->plateau : 1);
+}
+
+static double
+latency(const struct frame *f)
+{
+	double up = ceil(log2(f->nodes));
+
+	switch (f->choice.algo) {
+	case CLUSTER_RING:
+		return ring_us(f);
+	case CLUSTER_TREE:
+		return 2 * ((f->per_node - 1) * hop_in(f) + up * hop_out(f));
+	case CLUSTER_NVLS:
+		return 25 * f->fit->nvls;
+	case CLUSTER_NVLS_TREE:
+		return (25 + 2 * up * (6.9 + hop_out(f))) * f->fit->nvls;
+	case CLUSTER_COLLNET:
+		return 2 * hop_out(f) + 10;
+	case CLUSTER_PAT:
+		return up * hop_out(f);
+	default:
+		return (f->nodes > 1 ? hop_out(f) : 0) + (f->per_node > 1 ? hop_in(f) : 0);
+	}
+}
+
+/* Each peer of a group of sends costs the kernel and, through a NIC, the host. */
+static double
+peers_us(const struct frame *f)
+{
+	double out = f->n - f->per_node, each = f->c->message_us;
+
+	if (f->choice.algo != CLUSTER_P2P || coll_is_sendrecv(f->ask->coll))
+		return 0;
+	return out * each + (f->per_node - 1) * 0.1;
+}
+
+/* A full pipeline holds a chunk of each channel on each hop that crosses NICs. */
+static double
+fill_us(const struct frame *f)
+{
+	double held = f->choice.channels * CHUNK, us;
+	bool nvls = f->choice.algo == CLUSTER_NVLS || f->choice.algo == CLUSTER_NVLS_TREE;
+
+	if (f->choice.proto != CLUSTER_SIMPLE || f->choice.algo == CLUSTER_P2P)
+		return 0;
+	us = nvls ? f->fit->nvls_fill * held / (1000 * f->c->inside_gbs * f->c->nvls_share) : 0;
+	if (f->nodes > 1)
+		us += f->fit->fill * held / (1000 * node_gbs(f)) *
+		      (f->choice.algo == CLUSTER_RING ? 2 : 2 * ceil(log2(f->nodes)));
+	return us * f->size / (f->size + held);
+}
+
+enum rc
+cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
+		    const struct cluster_fit *fit, struct cluster_answer *out, struct err *err)
+{
+	struct frame f = {.c = c, .ask = ask, .fit = fit, .size = (double)ask->nbytes};
+	struct cluster_answer a = {0};
+	enum rc rc = RC_OK;
+
+	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
+		return err_set(err, RC_INVAL, "%u GPUs: the cluster has %u", (unsigned)ask->ngpus,
+			       (unsigned)cluster_gpus(c));
+	tuning_ranks(c, ask->ngpus, &f.r);
+	f.n = f.r.n;
+	f.nodes = f.r.nodes;
+	f.per_node = f.r.per_node;
+	a.launch_us = c->launch_us;
+	if (ask->ngpus == 1) {
+		a.choice = (struct tuning_choice){.algo = CLUSTER_RING, .proto = CLUSTER_SIMPLE};
+		limit(&a, 1, c->copy_gbs, CLUSTER_BY_GPU, 0, f.size);
+	} else {
+		rc = tuning_choose(c, &f.r, ask->coll, ask->algo, ask->proto, ask->nbytes,
+				   &a.choice, err);
+		if (rc != RC_OK)
+			return rc;
+		if (ask->channels)
+			a.choice.channels = ask->channels;
+		f.choice = a.choice;
+		a.latency_us = latency(&f) + peers_us(&f);
+		bytes(&f, &a);
+		a.fill_us = fill_us(&f);
+	}
+	a.us = a.launch_us + a.latency_us + a.bytes_us + a.fill_us;
+	a.algbw = f.size / (1000 * a.us);
+	a.busbw = a.algbw * cluster_bus_factor(ask->coll, ask->ngpus);
+	*out = a;
+	return RC_OK;
+}
+
+enum rc
+cluster_predict(const struct cluster *c, const struct cluster_ask *ask, struct cluster_answer *out,
+		struct err *err)
+{
+	return cluster_predict_fit(c, ask, &cluster_fit_default, out, err);
+}

@@ -1,0 +1,76 @@
+/*
+ * predict.h - how long a collective takes on a cluster, as nccl-tests measures it. Pure.
+ *
+ * The one answer of gpuctl simulate: NCCL's choice (tuning.h), and a time of our own for it, which is a sum:
+ *
+ *	launch	  the kernel, NCCL's first and last flag
+ *	latency	  the hops that follow one another, each with the latency of its protocol and kind
+ *	bytes	  the fullest link's bytes over its bandwidth: the GPU's way into its domain, a host's NICs, a level of
+ *		  switches, or the protocol's own limit
+ *	fill	  the time until a pipeline of several hops is full; it grows with the size up to one chunk a channel
+ *
+ * gpusim-cluster(5) has the formulas.
+ */
+#ifndef CLUSTER_PREDICT_H
+#define CLUSTER_PREDICT_H
+
+#include "cluster/tuning.h"
+
+/* Numbers without a unit, the same for all hardware, fitted over all measured tables together. */
+struct cluster_fit {
+	double inside_hop; /* times a hop's latency inside a domain */
+	double net_hop;	   /* the same through NICs */
+	double nvls;	   /* times NCCL's latency of NVLS and NVLSTree */
+	double fill;	   /* chunks that fill a pipeline, a crossing of NICs */
+	double nvls_fill;  /* the same of NVLS, in chunks of a GPU */
+	double
+	    plateau; /* times a ring's latency of Simple through NICs, above 64 bytes a channel and rank */
+	double inside_share, nvls_share, net_share; /* times the shares of the catalogue */
+};
+
+extern const struct cluster_fit cluster_fit_default;
+#define CLUSTER_FIT_NUMBERS (sizeof(struct cluster_fit) / sizeof(double))
+
+struct cluster_ask {
+	enum gpusim_coll coll;
+	uint32_t ngpus;
+	uint64_t nbytes;   /* as nccl-tests' column `size` */
+	int algo, proto;   /* -1: as NCCL chooses */
+	uint32_t channels; /* 0: as NCCL chooses */
+};
+
+enum cluster_limit {
+	CLUSTER_BY_GPU, /* its way into its domain */
+	CLUSTER_BY_NIC,
+	CLUSTER_BY_LEVEL, /* of switches: level */
+	CLUSTER_BY_PROTOCOL,
+	CLUSTER_BY_CHANNELS,
+	CLUSTER_BY_NVLS,
+};
+
+struct cluster_answer {
+	struct tuning_choice choice;
+	double us, launch_us, latency_us, bytes_us, fill_us; /* us is the sum of the others */
+	enum cluster_limit limit;
+	unsigned level;
+	double limit_gbs;     /* of that link */
+	double bytes_through; /* it, of one rank's nbytes */
+	double algbw, busbw;  /* GB/s */
+};
+
+/* Errors: RC_INVAL not there, in words. */
+enum rc cluster_predict(const struct cluster *c, const struct cluster_ask *ask,
+			struct cluster_answer *out, struct err *err);
+
+/* The same with other numbers; for fitting. */
+enum rc cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
+			    const struct cluster_fit *fit, struct cluster_answer *out,
+			    struct err *err);
+
+/* busbw over algbw of nccl-tests. */
+double cluster_bus_factor(enum gpusim_coll coll, uint32_t n);
+
+/* "NICs of a host", in words; static. */
+const char *cluster_limit_name(const struct cluster_answer *a);
+
+#endif

@@ -1,0 +1,453 @@
+/*
+ * validate - predicted times beside measured ones.
+ *
+ *	validate [-f] [-l LIMITS] DIR	DIR has NAME.tsv, a table of nccl-tests, and NAME.ini, its cluster's file
+ *
+ * For each table the median of |predicted / measured - 1|, below and from 16 MiB, of: the prediction; the prediction with
+ * numbers fitted without this table; a line alpha + beta bytes fitted to the table that is nearest by collective, GPUs
+ * and hosts; NCCL's own estimate. Exits with 1 when a median is over its row of LIMITS ("NAME BELOW FROM", in percent).
+ * -f prints numbers fitted to all tables, which belong into cluster_fit_default.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "cluster/kinds.h"
+#include "cluster/predict.h"
+
+#define MAX_TABLES 128
+#define MAX_POINTS 64
+#define LARGE	   (16u << 20)
+
+struct table {
+	char name[80];
+	enum gpusim_coll coll;
+	uint32_t n;
+	struct cluster c;
+	int algo, proto;
+	unsigned npoints;
+	double size[MAX_POINTS], us[MAX_POINTS];
+};
+
+static struct table table[MAX_TABLES];
+static unsigned ntables;
+
+struct medians {
+	double small, large; /* NAN: no points */
+};
+
+static void
+die(const char *what, const char *why)
+{
+	fprintf(stderr, "validate: %s: %s\n", what, why);
+	exit(2);
+}
+
+/* ---- tables */
+
+static enum gpusim_coll
+collective(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum gpusim_coll coll;
+	} all[] = {{"all_reduce", GPUSIM_ALLREDUCE},
+		   {"all_gather", GPUSIM_ALLGATHER},
+		   {"reduce_scatter", GPUSIM_REDUCESCATTER},
+		   {"alltoall", GPUSIM_ALLTOALL},
+		   {"sendrecv", GPUSIM_SEND},
+		   {"broadcast", GPUSIM_BROADCAST},
+		   {"reduce", GPUSIM_REDUCE},
+		   {"gather", GPUSIM_GATHER},
+		   {"scatter", GPUSIM_SCATTER}};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].coll;
+	die(name, "no collective");
+	return GPUSIM_NCOLLS;
+}
+
+static void
+header(struct table *t, const char *line)
+{
+	char word[32];
+
+	if (sscanf(line, "# collective: %31s", word) == 1)
+		t->coll = collective(word);
+	(void)sscanf(line, "# n_gpus: %u", &t->n);
+}
+
+static void
+load(const char *dir, const char *name)
+{
+	struct table *t = &table[ntables];
+	struct err err = {0};
+	char path[512], line[512];
+	double unused;
+	FILE *f;
+
+	snprintf(t->name, sizeof t->name, "%.*s", (int)strlen(name) - 4, name);
+	t->algo = t->proto = -1;
+	snprintf(path, sizeof path, "%s/%s.ini", dir, t->name);
+	if (cluster_load(path, &t->c, &err) != RC_OK)
+		die(path, err.text);
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	f = fopen(path, "r");
+	if (!f)
+		die(path, strerror(errno));
+	while (fgets(line, sizeof line, f)) {
+		if (*line == '#')
+			header(t, line);
+		else if (t->npoints < MAX_POINTS &&
+			 sscanf(line, "%lf %lf %lf", &t->size[t->npoints], &t->us[t->npoints],
+				&unused) == 3)
+			t->npoints++;
+	}
+	fclose(f);
+	if (!t->n || !t->npoints)
+		die(path, "not a table");
+	ntables++;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct table *)a)->name, ((const struct table *)b)->name);
+}
+
+static void
+load_all(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		die(dir, strerror(errno));
+	while ((e = readdir(d))) {
+		size_t len = strlen(e->d_name);
+
+		if (len > 4 && strcmp(e->d_name + len - 4, ".tsv") == 0 && ntables < MAX_TABLES)
+			load(dir, e->d_name);
+	}
+	closedir(d);
+	qsort(table, ntables, sizeof *table, by_name);
+}
+
+/* ---- predictors: us of a point of a table */
+
+static double
+predicted(const struct table *t, double size, const struct cluster_fit *fit)
+{
+	struct cluster_ask ask = {.coll = t->coll,
+				  .ngpus = t->n,
+				  .nbytes = (uint64_t)size,
+				  .algo = t->algo,
+				  .proto = t->proto};
+	struct cluster_answer a;
+	struct err err = {0};
+
+	if (cluster_predict_fit(&t->c, &ask, fit, &a, &err) != RC_OK)
+		die(t->name, err.text);
+	return a.us;
+}
+
+/* Where NCCL makes no estimate, the alpha-beta of one NIC or NVLink that its tables would have. */
+static double
+of_nccl(const struct table *t, double size)
+{
+	struct tuning_ranks r;
+	struct tuning_choice choice;
+	struct err err = {0};
+
+	tuning_ranks(&t->c, t->n, &r);
+	if (tuning_choose(&t->c, &r, t->coll, -1, -1, (uint64_t)size, &choice, &err) != RC_OK)
+		die(t->name, err.text);
+	if (isnan(choice.us))
+		return NAN;
+	return choice.us;
+}
+
+struct line {
+	double alpha, beta;
+};
+
+/* Least squares of the relative error. */
+static struct line
+line_of(const struct table *t)
+{
+	double w = 0, s = 0, ss = 0, y = 0, sy = 0, det;
+
+	for (unsigned i = 0; i < t->npoints; i++) {
+		double k = 1 / (t->us[i] * t->us[i]);
+
+		w += k;
+		s += k * t->size[i];
+		ss += k * t->size[i] * t->size[i];
+		y += k * t->us[i];
+		sy += k * t->size[i] * t->us[i];
+	}
+	det = w * ss - s * s;
+	return (struct line){(ss * y - s * sy) / det, (w * sy - s * y) / det};
+}
+
+static double
+distance(const struct table *a, const struct table *b)
+{
+	const struct cluster_gpu_kind *g = cluster_gpu_kind((unsigned)a->c.gpu),
+				      *h = cluster_gpu_kind((unsigned)b->c.gpu);
+
+	return 4 * (a->coll != b->coll) + 2 * (a->c.gpu != b->c.gpu) + abs(g->cc - h->cc) / 10.0 +
+	       2 * fabs(log2((double)a->c.hosts / b->c.hosts)) + fabs(log2((double)a->n / b->n)) +
+	       (a->c.network != b->c.network);
+}
+
+static const struct table *
+neighbour(const struct table *t)
+{
+	const struct table *best = NULL;
+
+	for (unsigned i = 0; i < ntables; i++)
+		if (&table[i] != t && (!best || distance(t, &table[i]) < distance(t, best)))
+			best = &table[i];
+	return best;
+}
+
+/* ---- errors */
+
+static int
+by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(double *v, unsigned n)
+{
+	qsort(v, n, sizeof *v, by_value);
+	return n ? (v[n / 2] + v[(n - 1) / 2]) / 2 : NAN;
+}
+
+static struct medians
+errors(const struct table *t, const double *us)
+{
+	double small[MAX_POINTS], large[MAX_POINTS];
+	unsigned nsmall = 0, nlarge = 0;
+
+	for (unsigned i = 0; i < t->npoints; i++) {
+		double e = fabs(us[i] / t->us[i] - 1);
+
+		if (t->size[i] < LARGE)
+			small[nsmall++] = e;
+		else
+			large[nlarge++] = e;
+	}
+	return (struct medians){median(small, nsmall), median(large, nlarge)};
+}
+
+static struct medians
+errors_predicted(const struct table *t, const struct cluster_fit *fit)
+{
+	double us[MAX_POINTS];
+
+	for (unsigned i = 0; i < t->npoints; i++)
+		us[i] = predicted(t, t->size[i], fit);
+	return errors(t, us);
+}
+
+static struct medians
+errors_line(const struct table *t)
+{
+	struct line l = line_of(neighbour(t));
+	double us[MAX_POINTS];
+
+	for (unsigned i = 0; i < t->npoints; i++)
+		us[i] = l.alpha + l.beta * t->size[i];
+	return errors(t, us);
+}
+
+static struct medians
+errors_nccl(const struct table *t)
+{
+	double us[MAX_POINTS];
+
+	for (unsigned i = 0; i < t->npoints; i++)
+		us[i] = of_nccl(t, t->size[i]);
+	return isnan(us[0]) ? (struct medians){NAN, NAN} : errors(t, us);
+}
+
+/* ---- fitting: the mean over tables of the mean |log(predicted / measured)|, large sizes twice; and a little for each
+ * number that leaves its start, so that nothing moves that no table tells */
+
+static double
+cost(const struct cluster_fit *fit, const struct table *without)
+{
+	const double *v = (const double *)fit, *from = (const double *)&cluster_fit_default;
+	double sum = 0;
+
+	for (unsigned i = 0; i < ntables; i++) {
+		double e = 0, w = 0;
+
+		if (&table[i] == without)
+			continue;
+		for (unsigned k = 0; k < table[i].npoints; k++) {
+			double weight = table[i].size[k] < LARGE ? 1 : 2;
+			double us = predicted(&table[i], table[i].size[k], fit);
+
+			e += weight * fabs(log(us / table[i].us[k]));
+			w += weight;
+		}
+		sum += e / w;
+	}
+	sum /= without ? ntables - 1 : ntables;
+	for (size_t k = 0; k < CLUSTER_FIT_NUMBERS; k++)
+		sum += 0.002 * fabs(log(v[k] / from[k]));
+	return sum;
+}
+
+static struct cluster_fit
+fitted(const struct table *without)
+{
+	struct cluster_fit fit = cluster_fit_default;
+	double *v = (double *)&fit, best = cost(&fit, without);
+
+	for (double step = 1.4; step > 1.02; step = sqrt(step))
+		for (int round = 0; round < 4; round++)
+			for (size_t k = 0; k < CLUSTER_FIT_NUMBERS; k++)
+				for (int up = 0; up < 2; up++) {
+					double was = v[k], now;
+
+					v[k] = up ? was * step : was / step;
+					now = cost(&fit, without);
+					if (now < best)
+						best = now;
+					else
+						v[k] = was;
+				}
+	return fit;
+}
+
+static void
+print_fit(void)
+{
+	static const char *const names[] = {"inside_hop",   "net_hop",	  "nvls",
+					    "fill",	    "nvls_fill",  "plateau",
+					    "inside_share", "nvls_share", "net_share"};
+	struct cluster_fit fit = fitted(NULL);
+
+	_Static_assert(sizeof names / sizeof *names == CLUSTER_FIT_NUMBERS, "a name each");
+	for (size_t k = 0; k < CLUSTER_FIT_NUMBERS; k++)
+		printf(".%s = %.3g,\n", names[k], ((double *)&fit)[k]);
+}
+
+/* ---- the report */
+
+static void
+print_pair(struct medians m)
+{
+	if (isnan(m.small) && isnan(m.large))
+		printf("  %8s %8s", "-", "-");
+	else
+		printf("  %7.1f%% %7.1f%%", 100 * m.small, 100 * m.large);
+}
+
+/* Whether a table's medians are within its row of the limits. */
+static bool
+within(const char *limits, const struct table *t, struct medians m)
+{
+	char line[256], name[80];
+	double small, large;
+	bool found = false, good = true;
+	FILE *f = fopen(limits, "r");
+
+	if (!f)
+		die(limits, strerror(errno));
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "%79s %lf %lf", name, &small, &large) == 3 &&
+		    strcmp(name, t->name) == 0) {
+			found = true;
+			good = !(100 * m.small > small) && !(100 * m.large > large);
+		}
+	fclose(f);
+	return found && good;
+}
+
+int
+main(int argc, char **argv)
+{
+	double small[4][MAX_TABLES], large[4][MAX_TABLES];
+	const char *limits = NULL;
+	bool fit = false, verbose = false;
+	int opt, bad = 0;
+
+	while ((opt = getopt(argc, argv, "fvl:")) != -1)
+		if (opt == 'f')
+			fit = true;
+		else if (opt == 'v')
+			verbose = true;
+		else if (opt == 'l')
+			limits = optarg;
+		else
+			return 2;
+	if (optind + 1 != argc)
+		die("usage", "validate [-f] [-v] [-l LIMITS] DIR");
+	load_all(argv[optind]);
+	if (fit) {
+		print_fit();
+		return 0;
+	}
+	printf("%-34s  %17s  %17s  %17s  %17s\n%-34s", "median |error| of time", "predicted",
+	       "fitted without it", "neighbour's line", "NCCL's estimate", "");
+	for (int k = 0; k < 4; k++)
+		printf("  %8s %8s", "< 16 MiB", ">= 16");
+	putchar('\n');
+	for (unsigned i = 0; i < ntables; i++) {
+		const struct table *t = &table[i];
+		struct cluster_fit other = fitted(t);
+		struct medians m[4] = {errors_predicted(t, &cluster_fit_default),
+				       errors_predicted(t, &other), errors_line(t), errors_nccl(t)};
+
+		printf("%-34.34s", t->name);
+		for (int k = 0; k < 4; k++) {
+			print_pair(m[k]);
+			small[k][i] = isnan(m[k].small) ? INFINITY : m[k].small;
+			large[k][i] = isnan(m[k].large) ? INFINITY : m[k].large;
+		}
+		if (limits && !within(limits, t, m[0])) {
+			printf("  WORSE");
+			bad = 1;
+		}
+		putchar('\n');
+		for (unsigned k = 0; verbose && k < t->npoints; k++) {
+			struct cluster_ask ask = {.coll = t->coll,
+						  .ngpus = t->n,
+						  .nbytes = (uint64_t)t->size[k],
+						  .algo = -1,
+						  .proto = -1};
+			struct cluster_answer a;
+			struct err err;
+
+			cluster_predict(&t->c, &ask, &a, &err);
+			printf("  %12.0f %10.1f %10.1f %6.1f%%  %s %s ch %u = %.1f + %.1f + %.1f + "
+			       "%.1f  nccl %.1f\n",
+			       t->size[k], t->us[k], a.us, 100 * (a.us / t->us[k] - 1),
+			       cluster_algo_name(a.choice.algo), cluster_proto_name(a.choice.proto),
+			       a.choice.channels, a.launch_us, a.latency_us, a.bytes_us, a.fill_us,
+			       a.choice.us);
+		}
+	}
+	printf("%-34s", "median over tables");
+	for (int k = 0; k < 4; k++)
+		printf("  %7.1f%% %7.1f%%", 100 * median(small[k], ntables),
+		       100 * median(large[k], ntables));
+	putchar('\n');
+	return bad;
+}
