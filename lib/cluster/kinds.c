@@ -50,7 +50,7 @@ static const struct cluster_gpu_kind gpus[] = {
  * roce: the same, and a microsecond more for Ethernet's switches.
  * efa: 75 us, efa3: 35 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency of p4d to p5e, and of p5en and later). p4d has
  *   neither LL nor LL128 (the plugin asks for Simple).
- * slingshot: as ib.
+ * slingshot: as ib; its plug-in promises no order of 128 bytes, so that NCCL does not use LL128.
  * tcp: about 20 us between sockets of two hosts; the bytes go through host memory.
  */
 static const struct cluster_network_kind networks[] = {
@@ -58,7 +58,7 @@ static const struct cluster_network_kind networks[] = {
     {"roce", {{6.0, 0.5}, {9.5, 0.92}, {15, 1}}, 0.94, 1, 0.6, true},
     {"efa", {{75, 0}, {75, 0}, {75, 1}}, 0.88, 4, 0.6, true},
     {"efa3", {{35, 0.5}, {35, 0.92}, {35, 1}}, 0.90, 2, 0.6, true},
-    {"slingshot", {{5.0, 0.5}, {8.5, 0.92}, {14, 1}}, 0.92, 2, 0.4, true},
+    {"slingshot", {{5.0, 0.5}, {8.5, 0}, {14, 1}}, 0.92, 2, 0.4, true},
     {"tcp", {{25, 0.5}, {30, 0}, {50, 1}}, 0.6, 10, 1, false},
     {"none", {{0, 0}, {0, 0}, {0, 0}}, 1, 0, 0, false},
 };
@@ -99,8 +99,8 @@ static const struct generation generations[] = {
     {0, 10, {{1.0, 0.25}, {1.9, 0.9}, {3.0, 1}}, 0.8, 0},
     {70, 7, {{0.7, 0.25}, {1.2, 0.8}, {2.5, 1}}, 0.87, 0},
     {80, 7, {{0.6, 0.25}, {1.2, 0.8}, {2.5, 1}}, 0.78, 0},
-    {90, 7, {{0.5, 0.25}, {0.9, 0.8}, {2.0, 1}}, 0.82, 0.6},
-    {100, 8, {{1.2, 0.25}, {1.5, 0.8}, {2.0, 1}}, 0.75, 0.53},
+    {90, 7, {{0.45, 0.25}, {0.9, 0.8}, {2.0, 1}}, 0.82, 0.58},
+    {100, 8, {{0.95, 0.25}, {1.3, 0.8}, {2.0, 1}}, 0.75, 0.52},
 };
 
 static const struct generation *

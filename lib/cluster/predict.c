@@ -6,16 +6,18 @@
 #include "cluster/kinds.h"
 #include "coll/plan.h"
 
-#define CHUNK	  (512.0 * 1024) /* bytes of a channel's chunk with Simple */
-#define P2P_SHARE 0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
+#define CHUNK	    (512.0 * 1024) /* bytes of a channel's chunk with Simple */
+#define MOST_CHUNKS 32		   /* of all channels of a GPU that sends to all others */
+#define P2P_SHARE   0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
 
 const struct cluster_fit cluster_fit_default = {.inside_hop = 1,
-						.net_hop = 1,
-						.nvls = 1,
+						.net_hop = 0.92,
+						.nvls = 0.9,
 						.fill = 4,
 						.nvls_fill = 3,
-						.plateau = 1.9,
-						.inside_share = 1,
+						.plateau = 2,
+						.growth = 0.55,
+						.inside_share = 0.98,
 						.nvls_share = 1,
 						.net_share = 1};
 
@@ -220,6 +222,15 @@ hop_in(const struct frame *f)
 	return f->c->in[f->choice.proto].us * f->fit->inside_hop;
 }
 
+/* A hop of 8 KiB takes longer than one of a word: more threads have to see their flags. */
+static double
+grown(const struct frame *f)
+{
+	double ramp = f->size > 16 ? log2(f->size / 16) / 9 : 0;
+
+	return 1 + f->fit->growth * (ramp < 1 ? ramp : 1);
+}
+
 /* A message crosses a switch of each level that it must. */
 static double
 hop_out(const struct frame *f)
@@ -254,9 +265,9 @@ latency(const struct frame *f)
 
 	switch (f->choice.algo) {
 	case CLUSTER_RING:
-		return ring_us(f);
+		return ring_us(f) * grown(f);
 	case CLUSTER_TREE:
-		return 2 * ((f->per_node - 1) * hop_in(f) + up * hop_out(f));
+		return 2 * ((f->per_node - 1) * hop_in(f) + up * hop_out(f)) * grown(f);
 	case CLUSTER_NVLS:
 		return 25 * f->fit->nvls;
 	case CLUSTER_NVLS_TREE:
@@ -266,7 +277,8 @@ latency(const struct frame *f)
 	case CLUSTER_PAT:
 		return up * hop_out(f);
 	default:
-		return (f->nodes > 1 ? hop_out(f) : 0) + (f->per_node > 1 ? hop_in(f) : 0);
+		return ((f->nodes > 1 ? hop_out(f) : 0) + (f->per_node > 1 ? hop_in(f) : 0)) *
+		       grown(f);
 	}
 }
 
@@ -286,15 +298,18 @@ static double
 fill_us(const struct frame *f)
 {
 	double held = f->choice.channels * CHUNK, us;
-	bool nvls = f->choice.algo == CLUSTER_NVLS || f->choice.algo == CLUSTER_NVLS_TREE;
+	bool nvls = f->choice.algo == CLUSTER_NVLS;
 
+	if (f->ask->coll == GPUSIM_ALLTOALL && f->per_node > 1)
+		return f->fit->nvls_fill * MOST_CHUNKS * CHUNK / (1000 * gpu_gbs(f)) * f->size /
+		       (f->size + 2 * MOST_CHUNKS * CHUNK);
 	if (f->choice.proto != CLUSTER_SIMPLE || f->choice.algo == CLUSTER_P2P)
 		return 0;
 	us = nvls ? f->fit->nvls_fill * held / (1000 * f->c->inside_gbs * f->c->nvls_share) : 0;
 	if (f->nodes > 1)
 		us += f->fit->fill * held / (1000 * node_gbs(f)) *
 		      (f->choice.algo == CLUSTER_RING ? 2 : 2 * ceil(log2(f->nodes)));
-	return us * f->size / (f->size + held);
+	return us * f->size / (f->size + 2 * held);
 }
 
 enum rc

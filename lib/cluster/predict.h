@@ -25,6 +25,7 @@ struct cluster_fit {
 	double nvls_fill;  /* the same of NVLS, in chunks of a GPU */
 	double
 	    plateau; /* times a ring's latency of Simple through NICs, above 64 bytes a channel and rank */
+	double growth;				    /* of latency, from a word to 8 KiB */
 	double inside_share, nvls_share, net_share; /* times the shares of the catalogue */
 };
 

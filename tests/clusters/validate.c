@@ -338,9 +338,9 @@ fitted(const struct table *without)
 static void
 print_fit(void)
 {
-	static const char *const names[] = {"inside_hop",   "net_hop",	  "nvls",
-					    "fill",	    "nvls_fill",  "plateau",
-					    "inside_share", "nvls_share", "net_share"};
+	static const char *const names[] = {"inside_hop", "net_hop",  "nvls",	"fill",
+					    "nvls_fill",  "plateau",  "growth", "inside_share",
+					    "nvls_share", "net_share"};
 	struct cluster_fit fit = fitted(NULL);
 
 	_Static_assert(sizeof names / sizeof *names == CLUSTER_FIT_NUMBERS, "a name each");
