@@ -6,6 +6,7 @@
 
 #include "algo/algo.h"
 #include "base/buf.h"
+#include "coll/plan.h"
 
 /*
  * text_parse - an algorithm from our text form.
@@ -17,5 +18,20 @@
  */
 enum rc text_parse(const char *bytes, size_t n, const char *name, struct algo **out,
 		   struct err *err);
+
+/* Append an algorithm as steps of blocks; text_parse makes the same structure of it. False: out of memory. */
+bool text_print(const struct algo *a, struct buf *out);
+
+/*
+ * text_print_plans - append an algorithm of coll as transfers.
+ *
+ *	a	as for plan_build_all; a chunk of the algorithm is the largest number of elements that divides all
+ *		offsets and counts of the plans
+ *	algo	its name
+ *
+ * RC_INVAL it cannot be told in transfers: one-sided steps, or a collective that files do not have. As plan_build_all.
+ */
+enum rc text_print_plans(const struct plan_args *a, const char *algo, struct buf *out,
+			 struct err *err);
 
 #endif

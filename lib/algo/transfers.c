@@ -1,0 +1,451 @@
+#include "algo/transfers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+#define NOBODY UINT32_MAX
+
+/* A step of a rank. */
+struct mark {
+	uint32_t block, step;
+};
+
+/* Who touched a chunk last: the step that wrote it, and those that have read it since, as a list. */
+struct cell {
+	struct mark writer; /* block NOBODY: none */
+	uint32_t readers;   /* of the list of all; NOBODY: none */
+};
+
+struct reader {
+	struct mark mark;
+	uint32_t next;
+};
+
+/* A rank's blocks beside those of the algorithm. */
+struct block_state {
+	uint32_t peer, channel; /* peer NOBODY: what is local */
+	struct mark *known;	/* of each other block the last step that was waited for */
+	size_t nknown, cap;
+};
+
+struct rank_state {
+	struct cell *cell[ALGO_NBUFS];
+	uint32_t ncell[ALGO_NBUFS];
+	struct block_state *block;
+	size_t nblock, cap;
+};
+
+struct transfers {
+	struct algo *algo;
+	struct rank_state *rank;
+	struct reader *reader;
+	size_t nreader, cap_reader;
+	uint32_t free_readers; /* list of those that are not used */
+	size_t nchunks, ntouches, nsteps;
+	uint32_t *latest;		 /* by block: the latest step to wait for, + 1 */
+	uint32_t waits[ALGO_MAX_BLOCKS]; /* the blocks of which there is one */
+	size_t nwaits;
+};
+
+/* ---- memory */
+
+static enum rc
+no_memory(struct err *err)
+{
+	return err_set(err, RC_NOMEM, "out of memory");
+}
+
+struct transfers *
+transfers_new(struct algo *a)
+{
+	struct transfers *t = alloc_zeroed(1, sizeof *t);
+
+	if (!t)
+		return NULL;
+	t->algo = a;
+	t->free_readers = NOBODY;
+	t->rank = alloc_zeroed(a->nranks, sizeof *t->rank);
+	t->latest = alloc_zeroed(ALGO_MAX_BLOCKS, sizeof *t->latest);
+	if (!t->rank || !t->latest) {
+		transfers_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void
+transfers_free(struct transfers *t)
+{
+	if (!t)
+		return;
+	for (uint32_t r = 0; t->rank && r < t->algo->nranks; r++) {
+		for (unsigned b = 0; b < ALGO_NBUFS; b++)
+			free(t->rank[r].cell[b]);
+		for (size_t b = 0; b < t->rank[r].nblock; b++)
+			free(t->rank[r].block[b].known);
+		free(t->rank[r].block);
+	}
+	free(t->rank);
+	free(t->reader);
+	free(t->latest);
+	free(t);
+}
+
+/* In place input and output are one buffer. */
+static unsigned
+memory_of(const struct algo *a, unsigned buf)
+{
+	return a->in_place && buf == ALGO_OUT ? ALGO_IN : buf;
+}
+
+/* The cells of a buffer up to chunk `end`. */
+static enum rc
+make_cells(struct transfers *t, uint32_t r, unsigned buf, uint32_t end, struct err *err)
+{
+	struct rank_state *s = &t->rank[r];
+	uint32_t want = buf == ALGO_SCRATCH ? end : algo_chunks(t->algo, r, buf);
+	struct cell *cell;
+
+	if (end <= s->ncell[buf])
+		return RC_OK;
+	if (buf == ALGO_SCRATCH && want < 2 * s->ncell[buf])
+		want = 2 * s->ncell[buf];
+	t->nchunks += want - s->ncell[buf];
+	if (t->nchunks > TRANSFERS_MAX_CHUNKS)
+		return err_set(err, RC_BADDATA, "more than %u chunks in all buffers",
+			       TRANSFERS_MAX_CHUNKS);
+	cell = alloc_resize(s->cell[buf], want, sizeof *cell);
+	if (!cell)
+		return no_memory(err);
+	for (uint32_t i = s->ncell[buf]; i < want; i++)
+		cell[i] = (struct cell){{NOBODY, 0}, NOBODY};
+	s->cell[buf] = cell;
+	s->ncell[buf] = want;
+	return RC_OK;
+}
+
+/* ---- what a step waits for */
+
+static void
+wait_for(struct transfers *t, struct mark m)
+{
+	if (m.block == NOBODY)
+		return;
+	if (!t->latest[m.block])
+		t->waits[t->nwaits++] = m.block;
+	if (t->latest[m.block] < m.step + 1)
+		t->latest[m.block] = m.step + 1;
+}
+
+/* Everything that a step which reads, or writes, these chunks comes after. */
+static enum rc
+gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, struct err *err)
+{
+	unsigned buf = memory_of(t->algo, p.buf);
+	const struct cell *cell;
+	enum rc rc = make_cells(t, p.rank, buf, p.at + count, err);
+
+	if (rc != RC_OK)
+		return rc;
+	t->ntouches += count;
+	if (t->ntouches > TRANSFERS_MAX_TOUCHES)
+		return err_set(err, RC_BADDATA, "all steps together touch more than %u chunks",
+			       TRANSFERS_MAX_TOUCHES);
+	cell = &t->rank[p.rank].cell[buf][p.at];
+	for (uint32_t i = 0; i < count; i++) {
+		wait_for(t, cell[i].writer);
+		for (uint32_t k = cell[i].readers; writes && k != NOBODY; k = t->reader[k].next)
+			wait_for(t, t->reader[k].mark);
+	}
+	return RC_OK;
+}
+
+static enum rc
+add_reader(struct transfers *t, struct cell *cell, struct mark m, struct err *err)
+{
+	uint32_t k = t->free_readers;
+
+	if (k != NOBODY) {
+		t->free_readers = t->reader[k].next;
+	} else {
+		if (t->nreader == t->cap_reader) {
+			size_t cap = t->cap_reader ? 2 * t->cap_reader : 64;
+			struct reader *p = alloc_resize(t->reader, cap, sizeof *p);
+
+			if (!p)
+				return no_memory(err);
+			t->reader = p;
+			t->cap_reader = cap;
+		}
+		k = (uint32_t)t->nreader++;
+	}
+	t->reader[k] = (struct reader){m, cell->readers};
+	cell->readers = k;
+	return RC_OK;
+}
+
+static void
+drop_readers(struct transfers *t, struct cell *cell)
+{
+	while (cell->readers != NOBODY) {
+		uint32_t k = cell->readers;
+
+		cell->readers = t->reader[k].next;
+		t->reader[k].next = t->free_readers;
+		t->free_readers = k;
+	}
+}
+
+/* The step m has read, or written, these chunks. */
+static enum rc
+leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, struct mark m,
+      struct err *err)
+{
+	struct cell *cell = &t->rank[p.rank].cell[memory_of(t->algo, p.buf)][p.at];
+	enum rc rc = RC_OK;
+
+	for (uint32_t i = 0; i < count && rc == RC_OK; i++) {
+		if (!writes) {
+			rc = add_reader(t, &cell[i], m, err);
+			continue;
+		}
+		drop_readers(t, &cell[i]);
+		cell[i].writer = m;
+	}
+	return rc;
+}
+
+/* Whether the block has waited for that step of another, or a later one; it has from now on. */
+static enum rc
+is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
+{
+	size_t i = 0;
+
+	while (i < b->nknown && b->known[i].block != m.block)
+		i++;
+	*known = i < b->nknown && b->known[i].step >= m.step;
+	if (i == b->nknown) {
+		if (b->nknown == b->cap) {
+			size_t cap = b->cap ? 2 * b->cap : 4;
+			struct mark *p = alloc_resize(b->known, cap, sizeof *p);
+
+			if (!p)
+				return no_memory(err);
+			b->known = p;
+			b->cap = cap;
+		}
+		b->nknown++;
+	}
+	if (!*known)
+		b->known[i] = m;
+	return RC_OK;
+}
+
+/* ---- steps */
+
+/* The rank's block for a peer and channel. */
+static enum rc
+find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, uint32_t *out,
+	   struct err *err)
+{
+	struct rank_state *s = &t->rank[r];
+	size_t b = 0;
+
+	while (b < s->nblock && (s->block[b].peer != peer || s->block[b].channel != channel))
+		b++;
+	*out = (uint32_t)b;
+	if (b < s->nblock)
+		return RC_OK;
+	if (b == ALGO_MAX_BLOCKS)
+		return err_set(err, RC_BADDATA,
+			       "rank %" PRIu32 " wants more than %u thread blocks, one for each "
+			       "peer and channel",
+			       r, ALGO_MAX_BLOCKS);
+	if (b == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 4;
+		struct block_state *p = alloc_resize(s->block, cap, sizeof *p);
+
+		if (!p)
+			return no_memory(err);
+		s->block = p;
+		s->cap = cap;
+	}
+	if (!algo_add_block(&t->algo->rank[r], ALGO_NONE, ALGO_NONE, channel))
+		return no_memory(err);
+	s->block[s->nblock++] = (struct block_state){.peer = peer, .channel = channel};
+	return RC_OK;
+}
+
+static enum rc
+append(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, struct err *err)
+{
+	if (t->nsteps++ == ALGO_MAX_STEPS)
+		return err_set(err, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
+	return algo_add_step(&t->algo->rank[r].block[block], s) ? RC_OK : no_memory(err);
+}
+
+/* Append a step behind all that was gathered: it waits for one other step, nops before it for the rest. */
+static enum rc
+append_waiting(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, struct err *err)
+{
+	struct algo_step nop = {
+	    .kind = ALGO_NOP, .dep_block = ALGO_NONE, .dep_step = ALGO_NONE, .line = s.line};
+	enum rc rc = RC_OK;
+
+	s.dep_block = s.dep_step = ALGO_NONE;
+	for (size_t i = 0; i < t->nwaits; i++) {
+		struct mark m = {t->waits[i], t->latest[t->waits[i]] - 1};
+		bool known = m.block == block;
+
+		t->latest[m.block] = 0;
+		if (rc == RC_OK && !known)
+			rc = is_known(&t->rank[r].block[block], m, &known, err);
+		if (rc != RC_OK || known)
+			continue;
+		if (s.dep_block != ALGO_NONE) {
+			nop.dep_block = s.dep_block;
+			nop.dep_step = s.dep_step;
+			rc = append(t, r, block, nop, err);
+		}
+		s.dep_block = m.block;
+		s.dep_step = m.step;
+	}
+	t->nwaits = 0;
+	return rc == RC_OK ? append(t, r, block, s, err) : rc;
+}
+
+/* One step of a rank; from and to may be NULL. */
+static enum rc
+add_step(struct transfers *t, uint32_t r, uint32_t block, unsigned kind,
+	 const struct algo_place *from, const struct algo_place *to, const struct transfer *x,
+	 struct err *err)
+{
+	struct algo_step s = {.kind = (uint8_t)kind, .count = x->count, .line = x->line};
+	struct mark m;
+	enum rc rc = RC_OK;
+
+	if (from) {
+		s.src = from->buf;
+		s.src_at = from->at;
+		rc = gather(t, *from, x->count, false, err);
+	}
+	if (to) {
+		s.dst = to->buf;
+		s.dst_at = to->at;
+		rc = rc == RC_OK ? gather(t, *to, x->count, true, err) : rc;
+	}
+	rc = rc == RC_OK ? append_waiting(t, r, block, s, err) : rc;
+	if (rc != RC_OK)
+		return rc;
+	m = (struct mark){block, (uint32_t)t->algo->rank[r].block[block].nstep - 1};
+	rc = from ? leave(t, *from, x->count, false, m, err) : RC_OK;
+	return rc == RC_OK && to ? leave(t, *to, x->count, true, m, err) : rc;
+}
+
+/* ---- transfers */
+
+static enum rc
+check_place(struct transfers *t, struct algo_place p, uint32_t count, uint32_t scratch,
+	    struct err *err)
+{
+	uint32_t has, *grown;
+
+	if (p.rank >= t->algo->nranks)
+		return err_set(err, RC_BADDATA, "there is no rank %" PRIu32 " of %" PRIu32, p.rank,
+			       t->algo->nranks);
+	grown = &t->algo->rank[p.rank].chunks[ALGO_SCRATCH];
+	has = p.buf == ALGO_SCRATCH ? scratch : algo_chunks(t->algo, p.rank, p.buf);
+	if ((uint64_t)p.at + count > has)
+		return err_set(err, RC_BADDATA,
+			       "rank %" PRIu32 " has %" PRIu32 " chunks of %s; the last one here "
+			       "is number %" PRIu64,
+			       p.rank, has, algo_buf_word(p.buf), (uint64_t)p.at + count - 1);
+	if (p.buf == ALGO_SCRATCH && *grown < p.at + count)
+		*grown = p.at + count;
+	return RC_OK;
+}
+
+/* The chunks that two places of n chunks have in common: all, some or none. */
+enum overlap { NO_OVERLAP, SOME_OVERLAP, SAME };
+
+static enum overlap
+overlap(const struct algo *a, struct algo_place p, struct algo_place q, uint32_t n)
+{
+	uint32_t apart = p.at > q.at ? p.at - q.at : q.at - p.at;
+
+	if (p.rank != q.rank || memory_of(a, p.buf) != memory_of(a, q.buf) || apart >= n)
+		return NO_OVERLAP;
+	return apart ? SOME_OVERLAP : SAME;
+}
+
+static enum rc
+add_local(struct transfers *t, const struct transfer *x, struct err *err)
+{
+	enum overlap common = overlap(t->algo, x->from, x->to, x->count);
+	uint32_t block;
+	enum rc rc;
+
+	if (x->kind == TRANSFER_SUM)
+		return err_set(err, RC_BADDATA,
+			       "both summands are at rank %" PRIu32 "; copy one, and reduce the "
+			       "other into the copy",
+			       x->to.rank);
+	if (common == SOME_OVERLAP)
+		return err_set(err, RC_BADDATA, "the two places overlap");
+	if (common == SAME && x->kind == TRANSFER_COPY)
+		return RC_OK;
+	rc = find_block(t, x->to.rank, NOBODY, 0, &block, err);
+	return rc == RC_OK ? add_step(t, x->to.rank, block,
+				      x->kind == TRANSFER_COPY ? ALGO_COPY : ALGO_REDUCE, &x->from,
+				      &x->to, x, err)
+			   : rc;
+}
+
+static enum rc
+add_message(struct transfers *t, const struct transfer *x, struct err *err)
+{
+	const struct algo_place *with = x->kind == TRANSFER_SUM ? &x->with : &x->to;
+	uint32_t block;
+	enum rc rc = find_block(t, x->from.rank, x->to.rank, x->channel, &block, err);
+
+	if (rc == RC_OK) {
+		t->algo->rank[x->from.rank].block[block].send = x->to.rank;
+		rc = add_step(t, x->from.rank, block, ALGO_SEND, &x->from, NULL, x, err);
+	}
+	if (rc == RC_OK)
+		rc = find_block(t, x->to.rank, x->from.rank, x->channel, &block, err);
+	if (rc == RC_OK) {
+		t->algo->rank[x->to.rank].block[block].recv = x->from.rank;
+		rc = add_step(t, x->to.rank, block, x->kind == TRANSFER_COPY ? ALGO_RECV : ALGO_RRC,
+			      x->kind == TRANSFER_COPY ? NULL : with, &x->to, x, err);
+	}
+	return rc;
+}
+
+enum rc
+transfers_add(struct transfers *t, const struct transfer *x, uint32_t scratch, struct err *err)
+{
+	enum rc rc = check_place(t, x->from, x->count, scratch, err);
+
+	if (rc == RC_OK)
+		rc = check_place(t, x->to, x->count, scratch, err);
+	if (rc == RC_OK && x->kind == TRANSFER_SUM)
+		rc = check_place(t, x->with, x->count, scratch, err);
+	if (rc != RC_OK)
+		return rc;
+	if (x->count == 0)
+		return err_set(err, RC_BADDATA, "no chunks are moved");
+	if (x->channel >= t->algo->nchannels)
+		return err_set(err, RC_BADDATA, "channel %" PRIu32 ", but there are %" PRIu32,
+			       x->channel, t->algo->nchannels);
+	if (x->kind == TRANSFER_SUM && x->with.rank != x->to.rank)
+		return err_set(err, RC_BADDATA,
+			       "the second summand is at rank %" PRIu32 ", the sum at rank %" PRIu32
+			       "; both must be at one rank",
+			       x->with.rank, x->to.rank);
+	if (x->kind == TRANSFER_SUM && overlap(t->algo, x->with, x->to, x->count) == SOME_OVERLAP)
+		return err_set(err, RC_BADDATA, "the second summand and the sum overlap");
+	return x->from.rank == x->to.rank ? add_local(t, x, err) : add_message(t, x, err);
+}
