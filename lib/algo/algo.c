@@ -184,7 +184,7 @@ algo_chunks(const struct algo *a, uint32_t rank, unsigned buf)
 {
 	const uint32_t *n = a->rank[rank].chunks;
 
-	if (a->in_place && buf != ALGO_SCRATCH)
+	if (a->in_place && !a->custom && buf != ALGO_SCRATCH)
 		return n[ALGO_IN] > n[ALGO_OUT] ? n[ALGO_IN] : n[ALGO_OUT];
 	return n[buf];
 }

@@ -104,7 +104,7 @@ struct algo *algo_new(uint32_t nranks);
 /* NULL is legal. */
 void algo_free(struct algo *a);
 
-/* Chunks of a buffer of a rank. In place input and output are one buffer, of the larger number. */
+/* Chunks of a buffer of a rank. In place input and output are one buffer, of the larger number; not of custom algorithms. */
 uint32_t algo_chunks(const struct algo *a, uint32_t rank, unsigned buf);
 
 /* May an algorithm be called so? */

@@ -339,7 +339,10 @@ name_buffers(struct reader *x, enum naming naming)
 {
 	static const char *const words[] = {"", "data", "in and out"};
 
-	if (x->head.in_place)
+	if (x->algo->custom && naming == AS_DATA)
+		return scan_fail(&x->scan, RC_BADDATA,
+				 "custom algorithms have in and out, and no data");
+	if (x->head.in_place || x->algo->custom)
 		return true;
 	if (x->naming != UNNAMED && x->naming != naming)
 		return scan_fail(&x->scan, RC_BADDATA,

@@ -97,7 +97,7 @@ transfers_free(struct transfers *t)
 static unsigned
 memory_of(const struct algo *a, unsigned buf)
 {
-	return a->in_place && buf == ALGO_OUT ? ALGO_IN : buf;
+	return a->in_place && !a->custom && buf == ALGO_OUT ? ALGO_IN : buf;
 }
 
 /* The cells of a buffer up to chunk `end`. */

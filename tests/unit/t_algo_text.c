@@ -234,6 +234,8 @@ test_refused(void)
 	    {HEAD "rank 0\nblock send 0\ns in[0]\n", "sends to rank 0, which is itself"},
 	    {HEAD "rank 0\nblock\ncopy 0.in[0] -> 1.in[0]\n", "f:6: a file has either transfers"},
 	    {HEAD "copy 0.in[0] -> 1.in[0]\nrank 0\n", "f:5: a file has either transfers"},
+	    {"collective custom\nranks 2\nchunks 2\ncopy 0.data[0] -> 1.data[0]\n",
+	     "f:4: custom algorithms have in and out, and no data"},
 	    {HEAD "scratch 2\ncopy 0.in[0] -> 1.scratch[2]\n", "has 2 chunks of scratch"},
 	};
 
