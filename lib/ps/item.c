@@ -7,7 +7,55 @@
  */
 #include "nn/augment.h"
 #include "ps/ps_impl.h"
+#include "train/leaves.h"
 #include "train/order.h"
+
+uint32_t
+ps_leaf(const struct task *task)
+{
+	return task->config->deterministic ? task->config->leaf : 0;
+}
+
+uint64_t
+ps_slot_bytes(const struct task *task, uint32_t leaf)
+{
+	return leaf ? leaves_elements(task) * sizeof(int64_t) : task_values(task) * sizeof(float);
+}
+
+/* Gradients of an update, where its images do not set a limit. */
+static uint32_t
+wanted(const struct task *task, uint32_t nworkers)
+{
+	const struct train_config *c = task->config;
+
+	return c->ps_aggregate ? c->ps_aggregate : nworkers ? nworkers : 1;
+}
+
+uint64_t
+ps_global(const struct task *task, uint32_t nworkers)
+{
+	const struct train_config *c = task->config;
+
+	return c->global_batch ? c->global_batch : (uint64_t)c->batch * wanted(task, nworkers);
+}
+
+uint32_t
+ps_aggregate(const struct task *task, uint32_t nworkers)
+{
+	uint64_t parts = leaves_count(ps_global(task, nworkers), task_leaf(task));
+	uint32_t n = wanted(task, nworkers);
+
+	return parts < n ? (uint32_t)parts : n;
+}
+
+uint32_t
+ps_item_rows(const struct task *task, uint32_t nworkers)
+{
+	const struct order_steps steps = {ps_global(task, nworkers), task_leaf(task),
+					  ps_aggregate(task, nworkers)};
+
+	return (uint32_t)order_most_rows(UINT32_MAX, &steps);
+}
 
 uint64_t
 ps_item_bytes(const struct dataset *data, uint32_t rows)
@@ -16,21 +64,21 @@ ps_item_bytes(const struct dataset *data, uint32_t rows)
 }
 
 enum rc
-ps_item_check(const struct task *task, struct err *err)
+ps_item_check(const struct task *task, uint32_t nworkers, struct err *err)
 {
 	const struct dataset *data = &task->data;
 	uint64_t each = ps_item_bytes(data, 1), most = PS_ITEM_MAX / each;
-	uint32_t batch = task->config->batch;
+	uint32_t batch = ps_item_rows(task, nworkers);
 
 	if (data->channels * 2 * sizeof(float) > PS_ITEM_MAX / 2)
 		return err_set(err, RC_INVAL, "--feed data: samples of %u values are too long",
 			       data->channels);
 	if (batch > most)
-		return err_set(err, RC_INVAL,
-			       "--feed data: --batch %u: a message holds %d bytes, which are %llu "
-			       "samples of %llu",
-			       batch, PS_ITEM_MAX, (unsigned long long)most,
-			       (unsigned long long)each);
+		return err_set(
+		    err, RC_INVAL,
+		    "--feed data: items of %u samples: a message holds %d bytes, which are %llu "
+		    "samples of %llu",
+		    batch, PS_ITEM_MAX, (unsigned long long)most, (unsigned long long)each);
 	return RC_OK;
 }
 

@@ -93,7 +93,8 @@ take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 {
 	enum rc rc = RC_OK;
 
-	if (r->n_copies != 2 || r->batch == 0 || r->batch > PS_ITEM_MAX || r->beatms == 0)
+	if (r->n_copies != 2 || r->batch == 0 || r->batch > PS_ITEM_MAX || r->beatms == 0 ||
+	    r->leaf > PS_ITEM_MAX)
 		return err_set(err, RC_BADDATA, "%s: no answer of a parameter server", l->address);
 	if (r->fed)
 		rc = take_feed(l, r, err);
@@ -119,7 +120,8 @@ take_server(struct learner *l, const GpuSim__PsJoinResponse *r, struct err *err)
 	l->message = alloc_zeroed(l->message_max, 1);
 	if (!l->message)
 		return err_set(err, RC_NOMEM, "out of memory");
-	return learner_device_place(&l->own, l->task, r->seed, r->batch, r->augment, err);
+	return learner_device_place(
+	    &l->own, l->task, &(struct learner_items){r->seed, r->batch, r->augment, r->leaf}, err);
 }
 
 static enum rc
@@ -168,7 +170,7 @@ claim(struct learner *l, uint32_t hint, GpuSim__Reply **reply, struct err *err)
 }
 
 static enum rc
-tell(struct learner *l, const GpuSim__PsClaimResponse *c, float loss, uint64_t compute_ns,
+tell(struct learner *l, const GpuSim__PsClaimResponse *c, double loss, uint64_t compute_ns,
      uint64_t comm_ns, struct err *err)
 {
 	GpuSim__PsGradientRequest m = GPU_SIM__PS_GRADIENT_REQUEST__INIT;
@@ -337,7 +339,7 @@ find_item(struct learner *l, const GpuSim__PsClaimResponse *c, struct minibatch 
 /* From weights to the gradient in its slot, from the beginning. */
 static enum rc
 attempt(struct learner *l, const GpuSim__PsClaimResponse *c, const struct minibatch *m,
-	struct timing *t, float *loss, struct err *err)
+	struct timing *t, double *loss, struct err *err)
 {
 	enum rc rc =
 	    learner_device_fetch(&l->own, l->device, l->versions, l->copy, c->modelversion, err);
@@ -363,7 +365,7 @@ work(struct learner *l, const GpuSim__PsClaimResponse *c, struct err *err)
 	struct timing t = {.began = clock_now_ns()};
 	struct ps_trouble trouble = {0};
 	struct minibatch m;
-	float loss = 0;
+	double loss = 0;
 	enum rc rc = find_item(l, c, &m, err);
 
 	if (rc != RC_OK)

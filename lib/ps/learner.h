@@ -6,7 +6,8 @@
 
 #include "ps/ps_impl.h"
 
-#define LEARNER_MAX_GRAPHS 4 /* of different numbers of rows */
+#define LEARNER_MAX_GRAPHS 4  /* of different numbers of rows */
+#define LEARNER_MAX_PARTS  64 /* of one item, whose leaves are more operations than a graph has */
 
 /* A learner's device. */
 struct learner_device {
@@ -19,13 +20,14 @@ struct learner_device {
 	uint64_t version; /* of the weights it has, plus 1; 0: none */
 	uint32_t epoch;	  /* whose order there is, plus 1; 0: none */
 	uint64_t seed;
-	uint32_t augment;
+	uint32_t augment, leaf;
 	uint32_t *order, *mine; /* of the epoch; of an item */
 	uint32_t *draws;	/* what becomes of its images */
 	uint8_t *labels, *staging;
-	struct {
-		uint32_t rows;
-		struct gpusim_graph graph;
+	struct learner_graph {
+		uint32_t rows; /* 0: none */
+		struct gpusim_graph part[LEARNER_MAX_PARTS];
+		unsigned nparts;
 	} graph[LEARNER_MAX_GRAPHS];
 };
 
@@ -34,10 +36,18 @@ enum rc learner_device_open(struct learner_device *b, struct gpusim *g, uint32_t
 			    struct err *err);
 void learner_device_close(struct learner_device *b);
 
-/* Once the server is known: how large its items are, and what becomes of their images. All training images are
+/* What the server says of its items. */
+struct learner_items {
+	uint64_t seed;
+	uint32_t batch;	  /* images, at most */
+	uint32_t augment; /* what becomes of them */
+	uint32_t leaf;	  /* of exact sums; 0: gradients are floats */
+};
+
+/* Once the server is known. All training images are
  * placed there; or, where there is no memory for them, or they are fed, a minibatch. */
-enum rc learner_device_place(struct learner_device *b, const struct task *task, uint64_t seed,
-			     uint32_t batch, uint32_t augment, struct err *err);
+enum rc learner_device_place(struct learner_device *b, const struct task *task,
+			     const struct learner_items *items, struct err *err);
 
 /* Have weights at least as new as the version, from another device (README of ps.h: two copies, of which
  * one is whole). */
@@ -50,7 +60,7 @@ enum rc learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t f
 			    struct minibatch *out, struct err *err);
 
 /* The gradient of an item, and its loss. */
-enum rc learner_device_compute(struct learner_device *b, const struct minibatch *m, float *loss,
+enum rc learner_device_compute(struct learner_device *b, const struct minibatch *m, double *loss,
 			       struct err *err);
 
 /* The gradient, and the batch's statistics, to another device. */

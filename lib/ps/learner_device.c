@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "nn/augment.h"
+#include "train/leaves.h"
 #include "train/order.h"
 
 #define FETCH_TRIES 1000
@@ -35,7 +36,8 @@ allocate(struct learner_device *b, uint32_t batch, uint64_t held, struct err *er
 	enum rc rc;
 
 	b->shape = (struct shape){.task = b->task,
-				  .max_rows = batch,
+				  .max_rows = b->leaf ? b->leaf : batch,
+				  .leaf = b->leaf,
 				  .augment = b->augment,
 				  .held = held,
 				  .train_items = batch,
@@ -85,15 +87,16 @@ make_room(struct learner_device *b, uint32_t batch)
 }
 
 enum rc
-learner_device_place(struct learner_device *b, const struct task *task, uint64_t seed,
-		     uint32_t batch, uint32_t augment, struct err *err)
+learner_device_place(struct learner_device *b, const struct task *task,
+		     const struct learner_items *items, struct err *err)
 {
-	uint32_t n = b->fed ? batch : task->data.train.nitems;
+	uint32_t batch = items->batch, n = b->fed ? batch : task->data.train.nitems;
 	enum rc rc;
 
 	b->task = task;
-	b->seed = seed;
-	b->augment = augment;
+	b->seed = items->seed;
+	b->augment = items->augment;
+	b->leaf = items->leaf;
 	if (!make_room(b, batch))
 		return err_set(err, RC_NOMEM, "out of memory");
 	rc = allocate(b, batch, n, err);
@@ -157,29 +160,69 @@ learner_device_fetch(struct learner_device *b, struct gpusim_device device, uint
 
 /* ---- gradients */
 
+/* Forward, losses, backward of all rows. */
+static void
+emit_rows(struct learner_device *b, const struct batch *batch, const struct emit_sink *sink)
+{
+	const struct emit_batch one = {
+	    .nranks = 1, .place = &b->r.net, .rows = &batch->rows, .total = batch->rows};
+	const struct emit_target target = replica_target(&b->r, batch, 1);
+
+	replica_load(sink, 0, &b->r, &b->shape, batch);
+	emit_forward(&b->task->net, &one, EMIT_TRAIN, sink);
+	emit_loss(&b->task->net, &one, &target, sink);
+	emit_backward(&b->task->net, &one, sink);
+}
+
 static enum rc
-record(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, struct err *err)
+record_part(struct learner_device *b, const struct batch *batch, struct leaves_range which,
+	    struct learner_graph *graph, struct err *err)
 {
 	struct gpusim_ops *o = gpusim_ops_new(1);
 	struct emit_sink sink = ps_sink(o);
-	const struct batch batch = {.rows = rows};
-	const struct emit_batch one = {
-	    .nranks = 1, .place = &b->r.net, .rows = &batch.rows, .total = rows};
-	const struct emit_target target = replica_target(&b->r, &batch, 1);
 	enum rc rc;
 
-	replica_load(&sink, 0, &b->r, &b->shape, &batch);
-	emit_forward(&b->task->net, &one, EMIT_TRAIN, &sink);
-	emit_loss(&b->task->net, &one, &target, &sink);
-	emit_backward(&b->task->net, &one, &sink);
-	rc = check(gpusim_graph_create(b->comm, o, graph), err);
+	if (b->leaf)
+		leaves_sum(&sink, 0, &b->r, &b->shape, batch, which);
+	else
+		emit_rows(b, batch, &sink);
+	rc = check(gpusim_graph_create(b->comm, o, &graph->part[graph->nparts]), err);
+	graph->nparts += rc == RC_OK;
 	gpusim_ops_free(o);
 	return rc;
 }
 
-/* The graph for a number of rows: there are few different numbers; the last one makes room. */
 static enum rc
-graph_for(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, struct err *err)
+record(struct learner_device *b, uint32_t rows, struct learner_graph *graph, struct err *err)
+{
+	const struct batch batch = {.rows = rows};
+	uint64_t n = b->leaf ? leaves_count(rows, b->leaf) : 1, each = 1;
+	enum rc rc = RC_OK;
+
+	if (b->leaf)
+		each = leaves_each(&b->r, &b->shape);
+	if (n > each * LEARNER_MAX_PARTS)
+		return err_set(err, RC_INVAL,
+			       "an item of %u images has %llu leaves, more than %llu: see --leaf",
+			       rows, (unsigned long long)n,
+			       (unsigned long long)each * LEARNER_MAX_PARTS);
+	for (uint64_t at = 0; at < n && rc == RC_OK; at += each)
+		rc = record_part(b, &batch, (struct leaves_range){at, at + each}, graph, err);
+	return rc;
+}
+
+static void
+forget(struct learner_device *b, struct learner_graph *graph)
+{
+	while (graph->nparts)
+		(void)gpusim_graph_destroy(b->comm, graph->part[--graph->nparts]);
+	graph->rows = 0;
+}
+
+/* The graphs for a number of rows: there are few different numbers; the last one makes room. */
+static enum rc
+graph_for(struct learner_device *b, uint32_t rows, const struct learner_graph **graph,
+	  struct err *err)
 {
 	unsigned k = 0;
 	enum rc rc;
@@ -187,15 +230,15 @@ graph_for(struct learner_device *b, uint32_t rows, struct gpusim_graph *graph, s
 	while (k < LEARNER_MAX_GRAPHS - 1 && b->graph[k].rows && b->graph[k].rows != rows)
 		k++;
 	if (b->graph[k].rows != rows) {
-		if (b->graph[k].rows)
-			(void)gpusim_graph_destroy(b->comm, b->graph[k].graph);
-		b->graph[k].rows = 0;
-		rc = record(b, rows, &b->graph[k].graph, err);
-		if (rc != RC_OK)
+		forget(b, &b->graph[k]);
+		rc = record(b, rows, &b->graph[k], err);
+		if (rc != RC_OK) {
+			forget(b, &b->graph[k]);
 			return rc;
+		}
 		b->graph[k].rows = rows;
 	}
-	*graph = b->graph[k].graph;
+	*graph = &b->graph[k];
 	return RC_OK;
 }
 
@@ -207,7 +250,7 @@ learner_device_pick(struct learner_device *b, uint32_t epoch, uint32_t first, ui
 	uint64_t item = dataset_item_bytes(&b->task->data);
 	uint32_t n = train->nitems;
 
-	if (rows > b->shape.max_rows || first > n || rows > n - first)
+	if (rows > b->shape.train_items || first > n || rows > n - first)
 		return err_set(err, RC_BADDATA, "the server asks for images %u to %u of %u", first,
 			       first + rows, n);
 	if (b->epoch != epoch + 1) {
@@ -248,30 +291,47 @@ load(struct learner_device *b, const struct minibatch *m, struct err *err)
 	return rc == RC_OK ? to_device(b, b->r.labels, m->labels, m->rows, err) : rc;
 }
 
-enum rc
-learner_device_compute(struct learner_device *b, const struct minibatch *m, float *loss,
-		       struct err *err)
+/* The sum of the losses of an item's images. */
+static enum rc
+read_loss(struct learner_device *b, double *loss, struct err *err)
 {
-	struct gpusim_graph graph;
+	int64_t units = 0;
+	float sum = 0;
 	enum rc rc;
 
-	if (m->rows == 0 || m->rows > b->shape.max_rows)
+	if (b->leaf)
+		rc =
+		    device_read(b->g, &units, b->r.device,
+				b->r.sums + task_values(b->task) * sizeof units, sizeof units, err);
+	else
+		rc = device_read(b->g, &sum, b->r.device, b->r.losses, sizeof sum, err);
+	*loss = b->leaf ? (double)units / LEAVES_LOSS_SCALE : (double)sum;
+	return rc;
+}
+
+enum rc
+learner_device_compute(struct learner_device *b, const struct minibatch *m, double *loss,
+		       struct err *err)
+{
+	const struct learner_graph *graph;
+	enum rc rc;
+
+	if (m->rows == 0 || m->rows > b->shape.train_items)
 		return err_set(err, RC_BADDATA, "the server asks for %u images at once, at most %u",
-			       m->rows, (unsigned)b->shape.max_rows);
+			       m->rows, (unsigned)b->shape.train_items);
 	rc = graph_for(b, m->rows, &graph, err);
 	if (rc == RC_OK)
 		rc = load(b, m, err);
-	if (rc == RC_OK)
-		rc = check(gpusim_graph_launch(b->comm, graph, 0, 1, GPUSIM_SYNC, NULL), err);
-	if (rc == RC_OK)
-		rc = device_read(b->g, loss, b->r.device, b->r.losses, sizeof *loss, err);
-	return rc;
+	for (unsigned p = 0; rc == RC_OK && p < graph->nparts; p++)
+		rc = check(gpusim_graph_launch(b->comm, graph->part[p], 0, 1, GPUSIM_SYNC, NULL),
+			   err);
+	return rc == RC_OK ? read_loss(b, loss, err) : rc;
 }
 
 enum rc
 learner_device_push(struct learner_device *b, struct gpusim_device device, uint64_t addr,
 		    struct err *err)
 {
-	return device_copy(b->g, device, addr, b->r.device, b->r.net.grads,
-			   task_values(b->task) * sizeof(float), err);
+	return device_copy(b->g, device, addr, b->r.device, b->leaf ? b->r.sums : b->r.net.grads,
+			   ps_slot_bytes(b->task, b->leaf), err);
 }

@@ -193,7 +193,8 @@ reply_join(struct ps *ps, struct rpc_call *call)
 	r.versions = ps->store.versions;
 	r.copies = ps->store.copy;
 	r.n_copies = 2;
-	r.batch = ps->task->config->batch;
+	r.batch = ps_item_rows(ps->task, ps->nworkers);
+	r.leaf = ps_leaf(ps->task);
 	r.beatms = PS_BEAT_MS;
 	r.augment = ps->task->config->augment;
 	r.instance = ps->instance;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "nn/dataset.h"
+#include "train/order.h"
 
 #define QUEUE_FACTOR 2 /* items in the queue for each learner */
 
@@ -51,25 +51,33 @@ struct pool {
 
 /* The parts of a global batch of n images that begins at first; returns how many are not empty. */
 static uint32_t
-share_out(struct item *item, uint32_t first, uint32_t n, uint32_t parts)
+share_out(struct item *item, uint32_t first, uint32_t n, uint32_t leaf, uint32_t parts)
 {
 	uint32_t k = 0;
 
 	for (uint32_t i = 0; i < parts; i++) {
-		uint32_t begin, end;
+		uint64_t begin, end;
 
-		dataset_share(n, i, parts, &begin, &end);
+		order_share(n, leaf ? leaf : 1, i, parts, &begin, &end);
 		if (end > begin)
-			item[k++] = (struct item){.first = first + begin, .rows = end - begin};
+			item[k++] = (struct item){.first = first + (uint32_t)begin,
+						  .rows = (uint32_t)(end - begin)};
 	}
 	return k;
+}
+
+/* Images of an update. */
+static uint64_t
+global_of(const struct pool_config *c)
+{
+	return c->global ? c->global : (uint64_t)c->batch * c->aggregate;
 }
 
 /* Global batches of batch * aggregate images where those are one update; else minibatches. */
 static void
 lay_out(struct pool *p)
 {
-	uint64_t global = p->c.staleness ? p->c.batch : (uint64_t)p->c.batch * p->c.aggregate;
+	uint64_t global = p->c.staleness ? p->c.batch : global_of(&p->c);
 	uint32_t parts = p->c.staleness ? 1 : p->c.aggregate;
 
 	p->nitems = 0;
@@ -77,7 +85,7 @@ lay_out(struct pool *p)
 		uint64_t left = p->c.images - at;
 
 		p->nitems += share_out(p->item + p->nitems, (uint32_t)at,
-				       (uint32_t)(left < global ? left : global), parts);
+				       (uint32_t)(left < global ? left : global), p->c.leaf, parts);
 	}
 }
 
@@ -92,7 +100,8 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 		return err_set(err, RC_INVAL, "%u gradients an update: 1 to %u", c->aggregate,
 			       POOL_MAX_AGGREGATE);
 	p = calloc(1, sizeof *p);
-	most = (uint64_t)c->images / c->batch + c->aggregate + 1;
+	most = c->staleness ? (uint64_t)c->images / c->batch + 1
+			    : (c->images / global_of(c) + 1) * c->aggregate;
 	if (p) {
 		p->c = *c;
 		p->nslots = c->aggregate + POOL_MAX_LEARNERS;
@@ -443,6 +452,8 @@ pool_due(struct pool *p, struct pool_update *out)
 void
 pool_applied(struct pool *p)
 {
+	double loss = 0;
+
 	for (uint32_t i = 0; i < p->nitems && p->applying > 0; i++) {
 		struct item *it = &p->item[i];
 
@@ -451,9 +462,10 @@ pool_applied(struct pool *p)
 		it->state = APPLIED;
 		p->slot[it->slot].used = false;
 		p->rows += it->rows;
-		p->loss += it->loss;
+		loss += it->loss;
 		p->applying--;
 		p->applied++;
 	}
+	p->loss += p->c.leaf ? (double)(float)loss : loss;
 	p->version++;
 }

@@ -8,7 +8,8 @@
  *
  *	staleness 0	a gradient counts in the version that it was computed at, so `aggregate`
  *			items are one global batch, as all-reduce has them: item i of a group is
- *			rank i's part, also in the last, smaller one
+ *			rank i's part, also in the last, smaller one. No more than `aggregate` may there
+ *			be leaves in it, or else images
  *	staleness s	a gradient is at most s versions old when it is applied
  *	POOL_ASYNC	of any age
  *
@@ -32,8 +33,11 @@
 #define POOL_NO_ITEM	   UINT32_MAX
 
 struct pool_config {
-	uint32_t images;    /* of an epoch; at least 1 */
-	uint32_t batch;	    /* of an item, at most; at least 1 */
+	uint32_t images; /* of an epoch; at least 1 */
+	uint32_t batch;	 /* of an item, at most; at least 1 */
+	uint64_t global; /* with staleness 0: of an update; 0: batch * aggregate */
+	uint32_t leaf; /* with staleness 0: images that are in one item; the sums of losses are then
+			     * those of updates. 0: each by itself */
 	uint32_t aggregate; /* gradients of an update, 1..POOL_MAX_AGGREGATE */
 	uint32_t staleness;
 };

@@ -31,7 +31,17 @@ struct ticket {
 	uint32_t epoch, item;
 };
 
-/* ---- item.c: samples in messages */
+/* ---- item.c: how large items are, and samples in messages */
+
+/* Of an update, when a training begins with so many learners: its images; its gradients, no more than the images
+ * have parts; the most images of a gradient. */
+uint64_t ps_global(const struct task *task, uint32_t nworkers);
+uint32_t ps_aggregate(const struct task *task, uint32_t nworkers);
+uint32_t ps_item_rows(const struct task *task, uint32_t nworkers);
+
+/* 0, or of a deterministic training its leaves; and bytes of a gradient in a slot. */
+uint32_t ps_leaf(const struct task *task);
+uint64_t ps_slot_bytes(const struct task *task, uint32_t leaf);
 
 #define PS_ITEM_MAX (NET_QUEUE_MAX - 4096) /* bytes of an item's samples; there is a head, too */
 
@@ -46,7 +56,7 @@ struct minibatch {
 uint64_t ps_item_bytes(const struct dataset *data, uint32_t rows);
 
 /* RC_INVAL: an item does not fit into a message. */
-enum rc ps_item_check(const struct task *task, struct err *err);
+enum rc ps_item_check(const struct task *task, uint32_t nworkers, struct err *err);
 
 /* Lock held. The order of the epoch that begins, where samples are fed. */
 void ps_order(struct ps *ps);

@@ -23,6 +23,7 @@
 #include "base/rundir.h"
 #include "net/net.h"
 #include "ps/ps_impl.h"
+#include "train/leaves.h"
 
 #define TICK_MS		 100
 #define REQUEUE_MS	 500 /* of nothing moving */
@@ -99,7 +100,10 @@ rate(const struct ps *ps, uint64_t version)
 	const struct train_config *c = ps->task->config;
 	uint64_t per_epoch = pool_updates(ps->pool), total = per_epoch * c->epochs;
 
-	return lr_factor(&c->schedule, version < total ? version : total - 1, per_epoch, total);
+	double factor =
+	    lr_factor(&c->schedule, version < total ? version : total - 1, per_epoch, total);
+
+	return c->deterministic ? (double)(float)factor : factor; /* as order_rates has them */
 }
 
 /* Lock not held. */
@@ -292,7 +296,7 @@ ps_state(struct ps *ps, struct checkpoint *out, struct err *err)
 
 	if (rc != RC_OK)
 		return rc;
-	out->global_batch = (uint64_t)ps->task->config->batch * ps->aggregate;
+	out->global_batch = ps_global(ps->task, ps->nworkers);
 	out->steps_an_epoch = pool_updates(ps->pool);
 	out->epoch = ps->epoch;
 	return RC_OK;
@@ -347,18 +351,20 @@ make_pool(struct ps *ps, const struct checkpoint *from, struct err *err)
 {
 	const struct train_config *c = ps->task->config;
 	struct pool_config pc = {.images = ps->task->data.train.nitems,
-				 .batch = c->batch,
+				 .batch = ps_item_rows(ps->task, ps->nworkers),
+				 .global = ps_global(ps->task, ps->nworkers),
+				 .leaf = ps_leaf(ps->task),
 				 .aggregate = ps->aggregate,
 				 .staleness = c->staleness};
 	enum rc rc = pool_new(&pc, &ps->pool, err);
 
 	if (rc != RC_OK || !from)
 		return rc;
-	if (from->global_batch != (uint64_t)c->batch * ps->aggregate || from->step != 0)
+	if (from->global_batch != pc.global || from->step != 0)
 		return err_set(err, RC_INVAL,
-			       "the checkpoint's updates are of %" PRIu64 " gradients, not %u: see "
-			       "--ps-aggregate",
-			       from->global_batch / c->batch, ps->aggregate);
+			       "the checkpoint's updates are of %" PRIu64 " images, not %" PRIu64
+			       ": see --ps-aggregate",
+			       from->global_batch, pc.global);
 	ps->epoch = (uint32_t)from->epoch;
 	pool_restore(ps->pool, from->epoch * pool_updates(ps->pool));
 	return RC_OK;
@@ -375,9 +381,11 @@ start(struct ps *ps, const struct ps_options *options, const struct checkpoint *
 		return err_set(err, RC_INVAL,
 			       "--checkpoint-every: a parameter server leaves checkpoints at the "
 			       "end of epochs only");
-	rc = make_pool(ps, from, err);
+	rc = leaves_check(ps->task, ps_global(ps->task, ps->nworkers), err);
+	if (rc == RC_OK)
+		rc = make_pool(ps, from, err);
 	if (rc == RC_OK && ps->task->config->feed == FEED_DATA) {
-		rc = ps_item_check(ps->task, err);
+		rc = ps_item_check(ps->task, ps->nworkers, err);
 		ps->order = alloc_zeroed(ps->task->data.train.nitems, sizeof *ps->order);
 		if (rc == RC_OK && !ps->order)
 			rc = err_set(err, RC_NOMEM, "out of memory");
@@ -405,7 +413,6 @@ ps_new(struct gpusim *g, const struct task *task, const struct ps_options *optio
        struct err *err)
 {
 	struct ps *ps = calloc(1, sizeof *ps);
-	const struct train_config *c = task->config;
 	enum rc rc;
 
 	if (!ps)
@@ -416,7 +423,7 @@ ps_new(struct gpusim *g, const struct task *task, const struct ps_options *optio
 	ps->instance = net_random();
 	ps->data_crc = dataset_crc(&task->data);
 	ps->nworkers = options->nworkers;
-	ps->aggregate = c->ps_aggregate ? c->ps_aggregate : ps->nworkers ? ps->nworkers : 1;
+	ps->aggregate = ps_aggregate(task, ps->nworkers);
 	pthread_mutex_init(&ps->lock, NULL);
 	pthread_mutex_init(&ps->notes, NULL);
 	pthread_cond_init(&ps->changed, NULL);

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "ps/ps_impl.h"
+#include "train/leaves.h"
 
 static void
 append(void *ops, uint32_t rank, const char *kernel, const struct gpusim_arg *args, size_t nargs)
@@ -37,7 +38,7 @@ static struct shape
 store_shape(const struct task *task)
 {
 	uint64_t rows = task_test_rows(task);
-	struct shape s = {.task = task, .max_rows = rows};
+	struct shape s = {.task = task, .max_rows = rows, .leaf = ps_leaf(task), .train_steps = 1};
 
 	for (unsigned p = 0; p < NTESTS; p++) {
 		s.test_items[p] = tested(task, p)->nitems;
@@ -62,16 +63,17 @@ published_bytes(const struct task *task)
 uint64_t
 ps_bytes(const struct task *task, uint32_t nworkers)
 {
-	const struct train_config *c = task->config;
-	uint32_t aggregate = c->ps_aggregate ? c->ps_aggregate : nworkers;
+	uint32_t aggregate = ps_aggregate(task, nworkers), rows = ps_item_rows(task, nworkers);
+	uint32_t leaf = ps_leaf(task);
 	struct shape s = store_shape(task);
 	uint64_t server = replica_bytes(&s) + published_bytes(task) +
-			  (uint64_t)(aggregate + nworkers + 2) * (nbytes_of(task) + 4096);
+			  (uint64_t)(aggregate + nworkers + 2) * (ps_slot_bytes(task, leaf) + 4096);
 	struct shape l = {.task = task,
-			  .max_rows = c->batch,
-			  .augment = c->augment,
+			  .max_rows = leaf ? leaf : rows,
+			  .leaf = leaf,
+			  .augment = task->config->augment,
 			  .held = task->data.train.nitems,
-			  .train_items = c->batch,
+			  .train_items = rows,
 			  .train_steps = 1};
 	uint64_t learner = replica_bytes(&l);
 
@@ -82,8 +84,8 @@ enum rc
 store_slots(struct store *s, uint32_t n, struct err *err)
 {
 	while (s->nslots < n) {
-		enum rc rc =
-		    device_alloc(s->g, s->r.device, nbytes_of(s->task), &s->slot[s->nslots], err);
+		enum rc rc = device_alloc(s->g, s->r.device, ps_slot_bytes(s->task, s->shape.leaf),
+					  &s->slot[s->nslots], err);
 
 		if (rc != RC_OK)
 			return rc;
@@ -207,6 +209,7 @@ record_test(struct store *s, unsigned part, const struct batch *b, struct gpusim
 	    .nranks = 1, .place = &s->r.net, .rows = &b->rows, .total = b->rows};
 	enum rc rc;
 
+	one.single = s->shape.leaf;
 	replica_load_tests(&sink, 0, &s->r, &s->shape, b, part);
 	emit_forward(&s->task->net, &one, EMIT_EVAL, &sink);
 	replica_count(&sink, 0, &s->r, &s->shape, b, part);
@@ -345,6 +348,23 @@ add_up(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
 		       U("n", net->nstats), F("alpha", (double)u->rows_of[k] / (double)u->rows));
 }
 
+/* The same of exact sums. */
+static void
+add_up_leaves(struct store *s, const struct pool_update *u, struct gpusim_ops *o,
+	      const struct emit_sink *sink)
+{
+	const struct batch none = {0};
+
+	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){s->r.sums},
+			(struct gpusim_addr){s->slot[u->slot[0]]},
+			ps_slot_bytes(s->task, s->shape.leaf));
+	for (uint32_t k = 1; k < u->nslots; k++)
+		LAUNCH(sink, 0, "add", U("y", s->r.sums), U("a", s->r.sums),
+		       U("b", s->slot[u->slot[k]]), U("n", leaves_elements(s->task)),
+		       U("dtype", GPUSIM_I64));
+	leaves_take(sink, 0, &s->r, &s->shape, &none, u->rows);
+}
+
 /* Of a version's copy: which it is. */
 static uint64_t
 stamp_at(const struct store *s, uint64_t version)
@@ -376,7 +396,7 @@ update_once(struct store *s, const struct pool_update *u, double factor, struct 
 	opt.lr_at = opt.lr_step = 0;
 	add_word(&sink, stamp_at(s, version), 0);
 	add_word(&sink, s->began, version + 1);
-	add_up(s, u, o, &sink);
+	(s->shape.leaf ? add_up_leaves : add_up)(s, u, o, &sink);
 	emit_update(&s->task->net, 0, &s->r.net, &opt, &sink);
 	gpusim_ops_copy(o, 0, STREAM_COMPUTE, (struct gpusim_addr){s->copy[version % 2]},
 			(struct gpusim_addr){s->r.net.params}, nbytes_of(s->task));

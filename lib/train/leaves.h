@@ -51,7 +51,7 @@ void leaves_sum(const struct emit_sink *sink, uint32_t rank, const struct replic
 void leaves_take(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		 const struct shape *s, const struct batch *b, uint64_t total);
 
-/* How many operations a leaf is; leaves_take and an update are fewer than LEAVES_REST. */
-uint64_t leaves_operations(const struct replica *r, const struct shape *s);
+/* So many leaves a graph holds, with the rest of a step behind them; at least 1. */
+uint64_t leaves_each(const struct replica *r, const struct shape *s);
 
 #endif

@@ -8,8 +8,6 @@
 #include "train/leaves.h"
 #include "train/record_impl.h"
 
-#define MAX_OPERATIONS 3500 /* of leaves in a graph; with what follows them it may have 4096 */
-
 /* Sum bucket after bucket over the ranks. The first one, of the last layers, has also what lies behind the parameters. */
 static void
 reduce(struct recorder *rec)
@@ -105,11 +103,10 @@ most_leaves(const struct trainer *t, bool moving)
 enum rc
 record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *err)
 {
-	uint64_t each = MAX_OPERATIONS / leaves_operations(&t->replica[0], &t->shape);
+	uint64_t each = leaves_each(&t->replica[0], &t->shape);
 	uint64_t n = most_leaves(t, moving);
 	enum rc rc = RC_OK;
 
-	each = each ? each : 1;
 	if (n > each * MAX_PARTS)
 		return err_set(err, RC_INVAL,
 			       "--deterministic: %llu leaves of a step on one device are more "

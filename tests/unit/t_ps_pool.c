@@ -13,7 +13,8 @@
 static struct pool *
 make(uint32_t images, uint32_t batch, uint32_t aggregate, uint32_t staleness)
 {
-	struct pool_config c = {images, batch, aggregate, staleness};
+	struct pool_config c = {
+	    .images = images, .batch = batch, .aggregate = aggregate, .staleness = staleness};
 	struct pool *p = NULL;
 	struct err err = {0};
 
