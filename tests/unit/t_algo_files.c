@@ -151,6 +151,7 @@ test_refused(void)
 	     "line 7: rank 0 block 7 step 2 waits for step 1 of block 3, which has 1"},
 	    {"deps=\"0\"", "deps=\"-1\"", "depid=\"3\" and deps=\"-1\" do not go together"},
 	    {"hasdep=\"1\"", "hasdep=\"0\"", "it would wait for ever"},
+	    {"coll=\"allreduce\"", "coll=\"custom\"", "writes output 1, of which there are 0"},
 	    {"<tb id=\"3\"", "<pipe id=\"3\"", "<pipe> cannot be in <gpu>"},
 	    {"<algo", "<plan", "<plan> is no <algo>"},
 	    {"</algo>", "", "f:24: no element found"},
@@ -183,7 +184,6 @@ test_tolerated(void)
 	    {"name=\"pair\"", "name=\"-x\"", "x-x"},
 	    {"name=\"pair\"", "", "unnamed"},
 	    {"coll=\"allreduce\"", "coll=\"all-reduce\"", "pair"},
-	    {"coll=\"allreduce\"", "coll=\"custom\"", "pair"},
 	    {"<gpu", "<!-- the first --><gpu", "pair"},
 	    {"outofplace=\"0\"", "", "pair"},
 	};
