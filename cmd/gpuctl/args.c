@@ -98,6 +98,8 @@ static const struct option_kind type = {"word", take_type, NULL},
 				rate = {"rate", take_rate, NULL};
 
 static const struct option_word pins[] = {{"auto", PIN_AUTO}, {"none", PIN_NONE}, {NULL, 0}};
+static const struct option_word formats[] = {
+    {"steps", PLAN_AS_STEPS}, {"text", PLAN_AS_TEXT}, {"xml", PLAN_AS_XML}, {NULL, 0}};
 static const struct option_word transports[] = {
     {"ipc", TRANSPORT_IPC}, {"tcp", TRANSPORT_TCP}, {NULL, 0}};
 
@@ -129,6 +131,7 @@ static const struct option_row table[] = {
     {"scalar", "X[,...]", "premulsum: the factor of each rank, or one for all",
      AS_ANY_STRING(scalar)},
     {"algo", "ALGO", "algorithm; `gpuctl plan --list` lists them", AS_ANY_STRING(algo)},
+    {"algo-file", "FILE", "algorithm from a file, see gpusim-algo(5)", AS_ANY_STRING(algo_file)},
     {"deterministic", NULL, "the same bits by every transport, algorithm and size of messages",
      AS_BOOL(deterministic)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
@@ -153,6 +156,8 @@ static const struct option_row table[] = {
      DEFAULT("1s")},
     {"watch", NULL, "show it again when something happens, and each interval", AS_BOOL(watch)},
     {"list", NULL, "list the names that the operand may have", AS_BOOL(list)},
+    {"format", "FORM", "steps; text, xml: as a file of gpusim-algo(5)", AS_WORD(format, formats),
+     DEFAULT("steps")},
     {"simulate", NULL, "how long each algorithm would take, in virtual time", AS_BOOL(simulate)},
     {NULL, "SIZE", "smallest size", AS_SIZE(min_bytes), LETTER('b'), DEFAULT("8")},
     {NULL, "SIZE", "largest size", AS_SIZE(max_bytes), LETTER('e'), DEFAULT("128M"),

@@ -17,6 +17,7 @@
 #define ARGS_MAX_KERNELS 16
 
 enum { PIN_NONE, PIN_AUTO };
+enum { PLAN_AS_STEPS, PLAN_AS_TEXT, PLAN_AS_XML };
 enum { TRANSPORT_DEFAULT, TRANSPORT_IPC, TRANSPORT_TCP };
 
 /* The values given; a field without a default is 0 until its option comes. Strings are borrowed. */
@@ -25,6 +26,7 @@ struct args {
 	const char *device;		/* see cli.h */
 	const char *addr, *send, *recv; /* addresses by rank, with commas */
 	const char *algo;		/* NULL: the default */
+	const char *algo_file;		/* of an algorithm */
 	bool deterministic;
 	const char *counts, *displs, *recv_displs; /* of parts; or files that have them */
 	const char *scalar; /* factors of premulsum by rank, with commas; or one */
@@ -52,7 +54,7 @@ struct args {
 	double compute_scale; /* of execution traces */
 	const char *mem_file, *http, *grpc;
 	uint32_t threads;
-	int pin, transport;
+	int pin, transport, format;
 	uint32_t start_timeout_ms, op_timeout_ms, for_ms, wait_ms;
 	enum gpusim_on_failure on_failure; /* else of $GPUSIM_ON_FAILURE */
 	uint32_t spares;

@@ -78,6 +78,14 @@ collectives(const struct line *l)
 		offer(l, coll_name((enum gpusim_coll)c), NULL);
 }
 
+/* Files have algorithms of one collective more. */
+static void
+planned(const struct line *l)
+{
+	collectives(l);
+	offer(l, "custom", NULL);
+}
+
 static void
 faults(const struct line *l)
 {
@@ -182,8 +190,8 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"help", false, verbs},	 {"plan", false, collectives}, {"bench", false, collectives},
-    {"tune", true, collectives}, {"launch", false, kernels},   {"inject", true, injections},
+    {"help", false, verbs},	 {"plan", false, planned},   {"bench", false, collectives},
+    {"tune", true, collectives}, {"launch", false, kernels}, {"inject", true, injections},
     {"memcpy", true, files},
 };
 

@@ -16,6 +16,7 @@
 #include "coll/tune.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "plan_file.h"
 
 static enum rc
 list(bool json)
@@ -99,6 +100,17 @@ elements(const struct args *a, const struct plan_args *p, const struct tune_answ
 		cost_widening(p->coll, answer->algo->name, p->nranks, widening(a, p)));
 }
 
+/* As a file; without --chunk-elems messages are not cut, which whoever runs the file does. */
+static enum rc
+show_form(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
+	  struct err *err)
+{
+	struct tune_answer answer;
+	enum rc rc = choose(t, p, a, a->algo, &answer, err);
+
+	return rc == RC_OK ? plan_file_convert(p, a, answer.algo->name, text, err) : rc;
+}
+
 /* The steps, after a line with the choices that the options leave open. */
 static enum rc
 show(const struct tuner *t, struct plan_args *p, const struct args *a, struct buf *text,
@@ -109,6 +121,8 @@ show(const struct tuner *t, struct plan_args *p, const struct args *a, struct bu
 	struct tune_answer answer;
 	enum rc rc;
 
+	if (a->format != PLAN_AS_STEPS)
+		return show_form(t, p, a, text, err);
 	if (a->algo && *a->algo && strcmp(a->algo, "auto") != 0)
 		return (json ? plan_show_json : plan_show)(p, a->algo, text, err);
 	rc = choose(t, p, a, NULL, &answer, err);
@@ -210,6 +224,13 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		return list(a->json);
 	if (a->nrest < 1)
 		return err_set(err, RC_INVAL, "which collective? --list lists them");
+	if (a->algo_file) {
+		rc = plan_file_show(a, &text, err);
+		if (rc == RC_OK)
+			fwrite(text.data, 1, text.len, stdout);
+		buf_fini(&text);
+		return rc;
+	}
 	if (!a->nranks)
 		return err_set(err, RC_INVAL, "how many ranks? -n N");
 	tuner_init(&t);

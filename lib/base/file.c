@@ -13,6 +13,12 @@ enum { TEMP_TRIES = 100 };
 enum rc
 file_text(const char *path, const char *what, struct buf *out, struct err *err)
 {
+	return file_text_upto(path, what, FILE_TEXT_MAX, out, err);
+}
+
+enum rc
+file_text_upto(const char *path, const char *what, size_t most, struct buf *out, struct err *err)
+{
 	FILE *f = fopen(path, "re");
 	size_t n, first = out->len;
 	enum rc rc = RC_OK;
@@ -26,11 +32,11 @@ file_text(const char *path, const char *what, struct buf *out, struct err *err)
 		}
 		n = fread(out->data + out->len, 1, 65535, f);
 		out->len += n;
-	} while (n > 0 && out->len - first <= FILE_TEXT_MAX);
+	} while (n > 0 && out->len - first <= most);
 	if (rc == RC_OK && ferror(f))
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	else if (rc == RC_OK && (out->len - first > FILE_TEXT_MAX ||
-				 memchr(out->data + first, 0, out->len - first)))
+	else if (rc == RC_OK &&
+		 (out->len - first > most || memchr(out->data + first, 0, out->len - first)))
 		rc = err_set(err, RC_BADDATA, "%s: not %s", path, what);
 	fclose(f);
 	if (rc == RC_OK)

@@ -21,6 +21,10 @@
  */
 enum rc file_text(const char *path, const char *what, struct buf *out, struct err *err);
 
+/* The same, of at most `most` bytes. */
+enum rc file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
+		       struct err *err);
+
 /* A file that is being written beside the one it is to replace. */
 struct file_new {
 	char *target, *temp;

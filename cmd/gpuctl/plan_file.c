@@ -1,0 +1,108 @@
+#include "plan_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "algo/msccl.h"
+#include "algo/prove.h"
+#include "algo/show.h"
+#include "algo/text.h"
+#include "base/file.h"
+
+static enum rc
+no_memory(struct err *err)
+{
+	return err_set(err, RC_NOMEM, "out of memory");
+}
+
+static enum rc
+load(const char *path, struct algo **out, struct err *err)
+{
+	struct buf text = {0};
+	enum rc rc = file_text_upto(path, "an algorithm's file", ALGO_MAX_BYTES, &text, err);
+
+	if (rc == RC_OK)
+		rc = algo_parse(text.data, text.len - 1, path, out, err);
+	buf_fini(&text);
+	return rc;
+}
+
+/* The words of the command agree with the file. */
+static enum rc
+check_asked(const struct algo *f, const struct args *a, struct err *err)
+{
+	struct algo asked = {0};
+	enum rc rc;
+
+	if (a->algo)
+		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
+	if (a->simulate)
+		return err_set(err, RC_INVAL, "--algo-file is not simulated here");
+	rc = algo_coll_parse(a->rest[0], &asked, err);
+	if (rc != RC_OK)
+		return err_set(err, RC_INVAL, "%s is no collective that files have", a->rest[0]);
+	if (asked.custom != f->custom || (!asked.custom && asked.coll != f->coll))
+		return err_set(err, RC_INVAL, "%s: the algorithm is of %s, not of %s", a->algo_file,
+			       algo_coll_name(f), algo_coll_name(&asked));
+	if (a->nranks && a->nranks != f->nranks)
+		return err_set(err, RC_INVAL,
+			       "%s: the algorithm is of %" PRIu32 " ranks, but -n %" PRIu32,
+			       a->algo_file, f->nranks, a->nranks);
+	if (args_given(a, root) && a->root != f->root)
+		return err_set(err, RC_INVAL,
+			       "%s: the algorithm's root is %" PRIu32 ", but --root %" PRIu32,
+			       a->algo_file, f->root, a->root);
+	return RC_OK;
+}
+
+static enum rc
+print(const struct algo *f, const struct proof *proof, const struct args *a, struct buf *out,
+      struct err *err)
+{
+	bool good;
+
+	if (a->format == PLAN_AS_TEXT)
+		good = text_print(f, out);
+	else if (a->format == PLAN_AS_XML)
+		good = msccl_print(f, out);
+	else
+		good = (a->json ? algo_show_json : algo_show)(f, proof, out);
+	return good ? RC_OK : no_memory(err);
+}
+
+enum rc
+plan_file_show(const struct args *a, struct buf *out, struct err *err)
+{
+	struct algo *f = NULL;
+	struct proof proof;
+	enum rc rc = load(a->algo_file, &f, err);
+
+	if (rc != RC_OK)
+		return rc;
+	rc = check_asked(f, a, err);
+	if (rc == RC_OK && algo_prove(f, &proof, err) != RC_OK)
+		rc = err_prefix(err, "%s", a->algo_file);
+	if (rc == RC_OK)
+		rc = print(f, &proof, a, out, err);
+	algo_free(f);
+	return rc;
+}
+
+enum rc
+plan_file_convert(const struct plan_args *p, const struct args *a, const char *algo,
+		  struct buf *out, struct err *err)
+{
+	struct algo *f = NULL;
+	struct buf text = {0};
+	enum rc rc = text_print_plans(p, algo, &text, err);
+
+	if (rc == RC_OK && a->format == PLAN_AS_TEXT)
+		rc = buf_add(out, text.data, text.len) ? RC_OK : no_memory(err);
+	else if (rc == RC_OK)
+		rc = text_parse(text.data, text.len, algo, &f, err);
+	if (f)
+		rc = msccl_print(f, out) ? RC_OK : no_memory(err);
+	algo_free(f);
+	buf_fini(&text);
+	return rc;
+}

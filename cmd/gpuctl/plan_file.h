@@ -1,0 +1,24 @@
+/*
+ * plan_file.h - plan of algorithms from files, and plans in the forms that files have.
+ */
+#ifndef GPUCTL_PLAN_FILE_H
+#define GPUCTL_PLAN_FILE_H
+
+#include "args.h"
+#include "base/buf.h"
+#include "coll/plan.h"
+
+/*
+ * plan_file_show - append the algorithm of --algo-file, proven, in the form of --format.
+ *
+ *	a	its first operand is the collective: it, -n and --root agree with the file
+ *
+ * RC_INVAL they do not; RC_BADDATA the file or its proof is refused.
+ */
+enum rc plan_file_show(const struct args *a, struct buf *out, struct err *err);
+
+/* Append a built-in algorithm as --format says, text or xml. As text_print_plans. */
+enum rc plan_file_convert(const struct plan_args *p, const struct args *a, const char *algo,
+			  struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * show.h - an algorithm for people, and as JSON: its thread blocks and steps. Pure.
+ */
+#ifndef ALGO_SHOW_H
+#define ALGO_SHOW_H
+
+#include "algo/prove.h"
+#include "base/buf.h"
+
+/* Append; one line a step, under its block, under its rank. False: out of memory. */
+bool algo_show(const struct algo *a, const struct proof *proof, struct buf *out);
+
+/* The same as one object of JSON. */
+bool algo_show_json(const struct algo *a, const struct proof *proof, struct buf *out);
+
+#endif
