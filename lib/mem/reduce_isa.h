@@ -38,9 +38,10 @@ struct reduce_isa {
 	void (*fold_pairs[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[4],
 							   size_t nelem);
 
-	/* dst[i] = src[i], or the quiet NaN without sign and payload where src[i] is any NaN. f32 and f64 only.
-	 * dst may be src exactly. */
-	void (*settle)(enum gpusim_dtype t, void *dst, const void *src, size_t nelem);
+	/* The same of 2 to 4 sources, and every NaN becomes the quiet one without sign and payload: the last step of a
+	 * canonical tree. f32 and f64 only; dst may be one of the sources exactly. */
+	void (*fold_last[GPUSIM_NDTYPES][GPUSIM_NREDOPS])(void *dst, const void *const src[],
+							  unsigned nsrc, size_t nelem);
 
 	/* buf[i] /= n, n >= 1; integers truncate toward zero. Not floats shorter than f32. */
 	void (*divide)(enum gpusim_dtype t, void *buf, size_t nelem, uint32_t n);

@@ -93,18 +93,28 @@ fold_tree(const struct many *m, unsigned lo, unsigned k, size_t off, size_t n, s
 	return room;
 }
 
+/* Some n of the elements by the canonical tree into out, which may be a destination. */
 static void
 tree_block(const struct many *m, void *out, size_t off, size_t n)
 {
 	enum gpusim_dtype t = dtype_is_half(m->t) ? GPUSIM_F32 : m->t;
+	const void *part[REDUCE_FOLD_MAX];
 	struct room room[TREE_ROOMS];
+	void *sum = dtype_is_half(m->t) ? room : out;
+	unsigned k = m->nsrc, left = left_half(k);
 
-	fold_tree(m, 0, m->nsrc, off, n, room);
+	if (k <= REDUCE_FOLD_MAX) {
+		for (unsigned i = 0; i < k; i++)
+			part[i] = leaf(m, i, off, n, room + i);
+	} else {
+		part[0] = fold_tree(m, 0, left, off, n, room);
+		part[1] = fold_tree(m, left, k - left, off, n, room + 1);
+	}
+	m->isa->fold_last[t][m->redop](sum, part, k <= REDUCE_FOLD_MAX ? k : 2, n);
 	if (m->mean)
-		m->isa->divide(t, room, n, m->nsrc);
-	m->isa->settle(t, dtype_is_half(m->t) ? room : out, room, n);
-	if (dtype_is_half(m->t))
-		m->isa->narrow(m->t, out, room->wide, n);
+		m->isa->divide(t, sum, n, k);
+	if (sum != out)
+		m->isa->narrow(m->t, out, sum, n);
 }
 
 /* Some n of the elements, off bytes on: reduced into out, which may be a destination. */
@@ -203,7 +213,7 @@ copy_block(const struct many *m, size_t off, size_t n)
 static bool
 is_straight(const struct many *m)
 {
-	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && !m->mean && !m->tree &&
+	return m->nsrc <= REDUCE_FOLD_MAX && m->ndst == 1 && !m->stream && !m->mean &&
 	       !dtype_is_half(m->t);
 }
 

@@ -19,11 +19,12 @@
 #include "tap.h"
 
 #define MAX_SOURCES 17
-#define MAX_NELEM   700
+#define MAX_NELEM   704 /* rows are whole lines */
 
 /* ---- in memory */
 
-static unsigned char source[MAX_SOURCES][8 * MAX_NELEM + 64], got[3][8 * MAX_NELEM + 64];
+static _Alignas(64) unsigned char source[MAX_SOURCES][8 * MAX_NELEM + 64],
+    got[3][8 * MAX_NELEM + 64];
 
 /* Numbers that do not add up alike in two orders; zeros of both signs; infinities and NaNs of many patterns. */
 static void
