@@ -297,6 +297,11 @@ enum gpusim_rc gpusim_memcpy_d2d(struct gpusim *g, struct gpusim_device dst_devi
 enum gpusim_rc gpusim_memset(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
 			     int value, uint64_t nbytes);
 
+/* The checksum of nbytes, CRC-64/XZ: the device computes it, so that nothing is copied. Not ordered with
+ * streams. GPUSIM_INVAL: the range is outside the device's memory. */
+enum gpusim_rc gpusim_checksum(struct gpusim *g, struct gpusim_device device,
+			       struct gpusim_addr addr, uint64_t nbytes, uint64_t *crc64);
+
 /* ------------------------------------------------------------------ streams of one device */
 
 enum gpusim_wait {

@@ -116,10 +116,9 @@ operation_common(enum gpusim_coll coll, const struct args *a, uint32_t nranks,
 	return RC_OK;
 }
 
-/* n addresses with commas between. *out is the caller's to free. */
-static enum rc
-parse_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
-	    struct err *err)
+enum rc
+operation_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
+		struct err *err)
 {
 	struct gpusim_addr *v = alloc_zeroed(n, sizeof *v);
 	char word[ADDR_CHARS];
@@ -201,13 +200,13 @@ addresses(struct operation *o, const struct args *a, uint32_t nranks, struct err
 	if (a->addr && (a->send || a->recv))
 		return err_set(err, RC_INVAL, "--addr is in place: not with --send or --recv");
 	if (a->addr) {
-		rc = parse_addrs("--addr", a->addr, nranks, &o->send, err);
+		rc = operation_addrs("--addr", a->addr, nranks, &o->send, err);
 		return rc == RC_OK ? place(o, nranks, err) : rc;
 	}
 	if (!a->send || !a->recv)
 		return err_set(err, RC_INVAL, "which buffers? --addr, or --send and --recv");
-	rc = parse_addrs("--send", a->send, nranks, &o->send, err);
-	return rc == RC_OK ? parse_addrs("--recv", a->recv, nranks, &o->recv, err) : rc;
+	rc = operation_addrs("--send", a->send, nranks, &o->send, err);
+	return rc == RC_OK ? operation_addrs("--recv", a->recv, nranks, &o->recv, err) : rc;
 }
 
 enum rc
@@ -224,8 +223,8 @@ operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *
 	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = shape_nelem(coll, a->count, gpusim_comm_count(comm), &o.c.nelem, err);
 	if (rc == RC_OK && coll_is_sendrecv(coll))
-		rc =
-		    parse_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv, err);
+		rc = operation_addrs("--addr", a->addr, 1, coll == GPUSIM_SEND ? &o.send : &o.recv,
+				     err);
 	else if (rc == RC_OK && coll != GPUSIM_BARRIER)
 		rc = addresses(&o, a, gpusim_comm_count(comm), err);
 	if (rc == RC_OK)

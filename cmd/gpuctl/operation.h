@@ -47,6 +47,10 @@ enum rc operation_scalars(const struct gpusim_collective *c, const struct args *
 enum rc operation_make(enum gpusim_coll coll, const struct args *a, struct gpusim_comm *comm,
 		       struct operation *out, struct err *err);
 
+/* n addresses with commas between. *out is the caller's to free. RC_INVAL: not so many, or no numbers. */
+enum rc operation_addrs(const char *option, const char *text, uint32_t n, struct gpusim_addr **out,
+			struct err *err);
+
 void operation_fini(struct operation *o);
 
 /* Make it, and submit it; with --async return at once. */

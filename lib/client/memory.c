@@ -46,6 +46,45 @@ gpusim_free(struct gpusim *g, struct gpusim_device device, struct gpusim_addr ad
 	return client_rc(client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_DONE, NULL));
 }
 
+static enum rc
+checksum_piece(struct gpusim *g, struct gpusim_device device, uint64_t addr, uint64_t nbytes,
+	       uint64_t *crc)
+{
+	GpuSim__ChecksumRequest m = GPU_SIM__CHECKSUM_REQUEST__INIT;
+	GpuSim__Request req = GPU_SIM__REQUEST__INIT;
+	GpuSim__Reply *reply;
+	enum rc rc;
+
+	m.addr = addr;
+	m.nbytes = nbytes;
+	m.before = *crc;
+	req.body_case = GPU_SIM__REQUEST__BODY_CHECKSUM;
+	req.checksum = &m;
+	rc = client_call_device(g, device, &req, GPU_SIM__REPLY__BODY_CHECKSUM, &reply);
+	if (rc != RC_OK)
+		return rc;
+	*crc = reply->checksum->crc64;
+	wire_reply_free(reply);
+	return RC_OK;
+}
+
+enum gpusim_rc
+gpusim_checksum(struct gpusim *g, struct gpusim_device device, struct gpusim_addr addr,
+		uint64_t nbytes, uint64_t *crc64)
+{
+	uint64_t crc = 0, done = 0, n;
+	enum rc rc = RC_OK;
+
+	do {
+		n = nbytes - done < WIRE_CHECKSUM_MAX ? nbytes - done : WIRE_CHECKSUM_MAX;
+		rc = checksum_piece(g, device, addr.addr + done, n, &crc);
+		done += n;
+	} while (rc == RC_OK && done < nbytes);
+	if (rc == RC_OK)
+		*crc64 = crc;
+	return client_rc(rc);
+}
+
 struct copy {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;

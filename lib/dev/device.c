@@ -316,6 +316,7 @@ device_call(void *device, struct rpc_call *call)
 	case GPU_SIM__REQUEST__BODY_FREE:
 	case GPU_SIM__REQUEST__BODY_WRITE:
 	case GPU_SIM__REQUEST__BODY_READ:
+	case GPU_SIM__REQUEST__BODY_CHECKSUM:
 		serve_memory(d, call);
 		break;
 	case GPU_SIM__REQUEST__BODY_COMM_ATTACH:

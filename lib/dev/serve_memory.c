@@ -1,9 +1,10 @@
-/* Malloc, Free, Write, Read. */
+/* Malloc, Free, Write, Read, Checksum. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dev/device_impl.h"
+#include "mem/crc64.h"
 
 static enum rc
 find_range(struct device *d, uint64_t addr, uint64_t nbytes, void **out, struct err *err)
@@ -101,6 +102,30 @@ serve_read(struct device *d, struct rpc_call *call, const GpuSim__ReadRequest *m
 	record(d, FLIGHT_COPY_OUT, addr, nbytes, begin, RC_OK);
 }
 
+static void
+serve_checksum(struct device *d, struct rpc_call *call, const GpuSim__ChecksumRequest *m)
+{
+	GpuSim__ChecksumResponse r = GPU_SIM__CHECKSUM_RESPONSE__INIT;
+	GpuSim__Reply reply = GPU_SIM__REPLY__INIT;
+	struct err err = {0};
+	enum rc rc = RC_OK;
+	void *p;
+
+	if (m->nbytes > WIRE_CHECKSUM_MAX)
+		rc = err_set(&err, RC_INVAL, "a checksum of %" PRIu64 " bytes, at most %u",
+			     m->nbytes, WIRE_CHECKSUM_MAX);
+	else if (devmem_range(d->mem, "range", m->addr, m->nbytes, &p, &err) != RC_OK)
+		rc = err_prefix(&err, "device %016" PRIx64, d->id);
+	if (rc != RC_OK) {
+		rpc_reply_err(call, &err);
+		return;
+	}
+	r.crc64 = crc64(m->before, p, m->nbytes);
+	reply.body_case = GPU_SIM__REPLY__BODY_CHECKSUM;
+	reply.checksum = &r;
+	rpc_reply(call, &reply);
+}
+
 void
 serve_memory(struct device *d, struct rpc_call *call)
 {
@@ -116,6 +141,9 @@ serve_memory(struct device *d, struct rpc_call *call)
 		return;
 	case GPU_SIM__REQUEST__BODY_READ:
 		serve_read(d, call, req->read);
+		return;
+	case GPU_SIM__REQUEST__BODY_CHECKSUM:
+		serve_checksum(d, call, req->checksum);
 		return;
 	case GPU_SIM__REQUEST__BODY_FREE:
 		rc = devmem_free(d->mem, req->free->addr, &err);

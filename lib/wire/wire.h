@@ -13,15 +13,16 @@
 #include "base/rc.h"
 #include "gpu_sim.pb-c.h"
 
-#define WIRE_VERSION	 1u
-#define WIRE_CONTROL_MAX (1u << 20)   /* bytes of one control message */
-#define WIRE_UNPACK_MAX	 (16u << 20)  /* bytes of memory one unpacked message may take */
-#define WIRE_BULK_MAX	 (512u << 10) /* bytes of memory content in one Write or Read */
-#define WIRE_NAME_MAX	 256	      /* bytes of any string that names something */
-#define WIRE_MAX_RANKS	 1024	      /* ranks of one communicator */
-#define WIRE_MAX_PATHS	 512	      /* ranks of one communicator whose paths one message tells */
-#define WIRE_MAX_OPS	 4096	      /* operations in one Run, Submit or graph, per rank */
-#define WIRE_MAX_ARGS	 32	      /* arguments of one kernel launch */
+#define WIRE_VERSION	  1u
+#define WIRE_CONTROL_MAX  (1u << 20)   /* bytes of one control message */
+#define WIRE_UNPACK_MAX	  (16u << 20)  /* bytes of memory one unpacked message may take */
+#define WIRE_BULK_MAX	  (512u << 10) /* bytes of memory content in one Write or Read */
+#define WIRE_CHECKSUM_MAX (16u << 20)  /* bytes of memory in one Checksum */
+#define WIRE_NAME_MAX	  256	       /* bytes of any string that names something */
+#define WIRE_MAX_RANKS	  1024	       /* ranks of one communicator */
+#define WIRE_MAX_PATHS	  512	       /* ranks of one communicator whose paths one message tells */
+#define WIRE_MAX_OPS	  4096	       /* operations in one Run, Submit or graph, per rank */
+#define WIRE_MAX_ARGS	  32	       /* arguments of one kernel launch */
 #define WIRE_SCHEDULE_MAX \
 	(256u << 10) /* bytes of one rank's schedule of an algorithm from a file */
 
