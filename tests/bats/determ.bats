@@ -1,0 +1,108 @@
+# The same bits everywhere: deterministic collectives, checksums of vectors, wrong bits found.
+# shellcheck disable=SC2016,SC2030,SC2031
+load helper
+
+# vectors N COUNT - that many vectors of f32 whose sum depends on its order
+vectors() {
+	awk -v n="$1" -v count="$2" 'BEGIN {
+		srand(7)
+		for (i = 0; i < n; i++)
+			for (k = 0; k < count; k++)
+				printf "%.7g%s", (rand() - 0.5) * 10 ^ int(rand() * 9), k + 1 < count ? " " : "\n"
+	}'
+}
+
+# machine N [OPTION...] SCRIPT - run a bash script with N devices. In it:
+#	sum COLL [OPT...]	the digest of the collective's results, deterministic, of the vectors in `in`
+machine() {
+	bounded gpuctl run -n "$1" "${@:2:$#-2}" -- bash -c '
+		sum() { gpuctl "$1" --type f32 --deterministic --all "${@:2}" <in | sha256sum | cut -c1-64; }
+		'"${*: -1}"
+}
+
+@test "one digest by every transport, algorithm and size of messages; what cannot is refused" {
+	vectors 5 1003 >in
+	local all='sum allreduce
+		for algo in pairwise naive; do
+			for chunk in 4 252 1M; do sum allreduce --algo $algo --chunk $chunk; done
+		done
+		gpuctl reduce --type f32 --deterministic --root 3 <in | for i in 1 2 3 4 5; do
+			read -r line; [ $i -gt 1 ] || for k in 1 2 3 4 5; do echo "$line"; done
+		done | sha256sum | cut -c1-64'
+	for sockets in '' ipc tcp; do
+		machine 5 ${sockets:+--transport $sockets} "$all" >>out
+	done
+	machine 5 'sum allreduce --algo twoshot; sum allreduce --algo oneshot --chunk 64
+		sum allreduce --on-failure respawn; GPUSIM_DETERMINISTIC=1 gpuctl allreduce --type f32 --all <in | sha256sum | cut -c1-64' >>out
+	[ "$(wc -l <out)" = 28 ]
+	run sort -u out
+	assert_match '^[0-9a-f]{64}$'
+	run machine 5 'for a in ring tree halving-doubling recursive-doubling ring-chunked; do
+		gpuctl allreduce --type f32 --deterministic --algo $a <in; echo "$?"; done
+		sum reduce --algo ring; gpuctl allreduce --type f32 --algo ring <in >/dev/null && echo good
+		echo 1 | gpuctl allreduce -n 1 --deterministic --algo ring'
+	assert_match 'allreduce ring: .*cannot be deterministic; these can: naive, twoshot, oneshot, pairwise'
+	[ "$(grep -c '^2$' <<<"$output")" = 5 ]
+	assert_match 'reduce ring: .*these can: naive'
+	assert_match 'good'
+}
+
+@test "short floats, reductions and parts of a vector too, in place and out of it" {
+	vectors 4 331 >in
+	machine 4 'list=()
+		for t in f16 bf16 f8e5m2 f64; do
+			for op in sum prod max avg; do
+				for algo in pairwise twoshot naive; do
+					echo "$t $op $(gpuctl allreduce --type $t --op $op --deterministic --algo $algo --chunk 100 <in | sha256sum)"
+				done
+			done
+		done
+		for algo in pairwise naive auto; do
+			echo "parts $(gpuctl reduce-scatter --type f32 --deterministic --algo $algo --chunk 60 <in | sha256sum)"
+		done
+		c=$(gpuctl comm-init -n 4)
+		for r in 0 1 2 3; do
+			in[r]=$(gpuctl malloc --comm $c --rank $r 4K) out[r]=$(gpuctl malloc --comm $c --rank $r 4K)
+			head -c 4000 /dev/urandom >bytes.$r
+			gpuctl memcpy bytes.$r "$r:${in[r]}"
+		done
+		I=$(IFS=,; echo "${in[*]}") O=$(IFS=,; echo "${out[*]}")
+		gpuctl allreduce --comm $c --send $I --recv $O --count 1000 --type f32 --deterministic
+		gpuctl allreduce --comm $c --addr $I --count 1000 --type f32 --deterministic
+		gpuctl checksum --comm $c --addr $I --count 1000 --type f32 | sed "s/^rank .* /place /"
+		gpuctl checksum --comm $c --addr $O --count 1000 --type f32 | sed "s/^rank .* /place /"' >out
+	run bash -c 'sort -u out | wc -l'
+	assert_output '18'
+}
+
+@test "a rank that is started again gives the same bits" {
+	vectors 3 2000 >in
+	machine 3 'sum allreduce' >want
+	machine 3 --allow-inject --on-failure respawn 'gpuctl inject kill device=1 at=allreduce#0.step2; sum allreduce' >got
+	cmp want got
+}
+
+@test "checksum: a line a rank, and the first element that differs" {
+	run machine 3 'c=$(gpuctl comm-init -n 3)
+		for r in 0 1 2; do
+			a[r]=$(gpuctl malloc --comm $c --rank $r 1M)
+			gpuctl memset --comm $c --rank $r "${a[r]}" 49 1M
+		done
+		A=$(IFS=,; echo "${a[*]}")
+		gpuctl checksum --comm $c --addr $A --count 1048576 --type u8
+		echo same
+		printf 123456789 | gpuctl memcpy - "2:${a[2]}"
+		gpuctl checksum --comm $c --addr "0,0,${a[2]}" --count 9 --type u8
+		gpuctl memset --comm $c --rank 2 "${a[2]}" 49 9
+		gpuctl memset --comm $c --rank 1 $((a[1] + 400008)) 7 1
+		gpuctl checksum --comm $c --addr $A --count 262144 --type i32; echo "exit $?"
+		gpuctl checksum --comm $c --addr $A --count 262144 --type i32 --json
+		gpuctl checksum --comm $c --addr $A --count 1000000000 --type i32; echo "exit $?"'
+	assert_match 'same'
+	assert_match 'rank 2    995dc9bbdf1939fa'
+	assert_match 'rank 1    [0-9a-f]{16}  differs first in element 100002: 825307399, not 825307441'
+	assert_match 'comm 1: rank 1 has not the bits that most ranks have'
+	assert_match 'exit 1'
+	assert_match '"rank":1,.*"first_difference":100002'
+	assert_match 'exit 2'
+}
