@@ -1,0 +1,352 @@
+/*
+ * lower_trace.c - run an algorithm's steps, and note of what each chunk is made.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/cells.h"
+#include "algo/graph.h"
+#include "algo/lower_impl.h"
+#include "base/buf.h"
+
+struct trace {
+	struct flow *f;
+	const struct algo *a;
+	struct graph g;
+	uint32_t *first;   /* by rank: its first cell */
+	uint32_t *cell;	   /* the value there; ALGO_NONE */
+	uint32_t *sent;	   /* values in messages */
+	uint32_t *sent_at; /* by node that sends: into sent */
+	uint32_t *by_node; /* by node that receives: its message */
+	uint32_t nsent;
+	bool full;
+};
+
+static uint32_t
+per_rank(const struct algo *a)
+{
+	return a->nchunks / a->nranks;
+}
+
+static uint32_t
+new_val(struct trace *t, struct val v)
+{
+	struct flow *f = t->f;
+
+	if (f->nval == f->val_cap) {
+		size_t cap = f->val_cap ? 2 * f->val_cap : 1024;
+		struct val *p = alloc_resize(f->val, cap, sizeof *p);
+
+		if (!p) {
+			t->full = true;
+			return 0;
+		}
+		f->val = p;
+		f->val_cap = cap;
+	}
+	f->val[f->nval] = v;
+	return (uint32_t)f->nval++;
+}
+
+/* The chunk of the vector that a rank has as input i. */
+static uint32_t
+input_chunk(const struct algo *a, uint32_t rank, uint32_t i)
+{
+	return a->coll == GPUSIM_ALLGATHER && !a->in_place ? rank * per_rank(a) + i : i;
+}
+
+/* The place in our output where the cell lies; ALGO_NONE: it is none. */
+static uint32_t
+place_of(const struct algo *a, uint32_t rank, unsigned buf, uint32_t at)
+{
+	uint32_t per = per_rank(a);
+
+	if (buf == ALGO_SCRATCH || (buf == ALGO_IN && !cells_alias(a)) ||
+	    (a->coll == GPUSIM_REDUCE && rank != a->root))
+		return ALGO_NONE;
+	if (a->coll != GPUSIM_REDUCESCATTER)
+		return at;
+	if (!a->in_place)
+		return rank * per + at;
+	return at / per == rank ? at : ALGO_NONE;
+}
+
+/* What lies in a cell: an input, unless something was written there. */
+static uint32_t
+value_at(struct trace *t, uint32_t rank, unsigned buf, uint32_t at)
+{
+	uint32_t *cell = &t->cell[t->first[rank] + cell_of(t->a, rank, buf, at)];
+
+	if (*cell == ALGO_NONE) {
+		uint32_t chunk = input_chunk(t->a, rank, at);
+
+		*cell = new_val(t, (struct val){.made = MADE_INPUT,
+						.rank = rank,
+						.chunk = chunk,
+						.nranks = 1,
+						.a = ALGO_NONE,
+						.b = ALGO_NONE,
+						.from = ALGO_NONE,
+						.message = ALGO_NONE,
+						.hint = ALGO_NONE,
+						.buf = PLAN_IN,
+						.at = chunk});
+	}
+	return *cell;
+}
+
+static uint32_t
+make(struct trace *t, uint32_t rank, enum made made, uint32_t a, uint32_t b, uint32_t from,
+     uint32_t message)
+{
+	const struct val *v = t->f->val;
+	struct val x = {.made = (uint8_t)made,
+			.rank = rank,
+			.chunk = v[from != ALGO_NONE ? from : a].chunk,
+			.a = a,
+			.b = b,
+			.from = from,
+			.message = message,
+			.hint = ALGO_NONE};
+
+	x.nranks = (from != ALGO_NONE ? v[from].nranks : 0) + (a != ALGO_NONE ? v[a].nranks : 0) +
+		   (b != ALGO_NONE ? v[b].nranks : 0);
+	return new_val(t, x);
+}
+
+/* Chunk i of a step. */
+static void
+trace_chunk(struct trace *t, uint32_t node, const struct algo_step *s, uint32_t i)
+{
+	uint32_t rank = graph_rank(&t->g, node), src = ALGO_NONE, come = ALGO_NONE, v,
+		 message = t->by_node[node];
+
+	if (algo_kind_reads(s->kind))
+		src = value_at(t, rank, s->src, s->src_at + i);
+	if (algo_kind_recvs(s->kind))
+		come = t->sent[t->sent_at[t->g.from[node]] + i];
+	v = src;
+	if (come != ALGO_NONE)
+		v = make(t, rank, src == ALGO_NONE ? MADE_RECV : MADE_RECV_SUM, src, ALGO_NONE,
+			 come, message);
+	else if (s->kind == ALGO_REDUCE)
+		v = make(t, rank, MADE_SUM, value_at(t, rank, s->dst, s->dst_at + i), src,
+			 ALGO_NONE, ALGO_NONE);
+	if (t->full)
+		return;
+	if (come != ALGO_NONE)
+		t->f->item[t->f->msg[message].first + i] = v;
+	if (algo_kind_sends(s->kind))
+		t->sent[t->sent_at[node] + i] = v;
+	if (algo_kind_writes(s->kind)) {
+		t->cell[t->first[rank] + cell_of(t->a, rank, s->dst, s->dst_at + i)] = v;
+		if (t->f->val[v].made != MADE_INPUT && t->f->val[v].rank == rank &&
+		    t->f->val[v].hint == ALGO_NONE)
+			t->f->val[v].hint = place_of(t->a, rank, s->dst, s->dst_at + i);
+	}
+}
+
+/* ---- what the collective wants */
+
+static bool
+has_output(const struct algo *a, uint32_t rank, uint32_t at)
+{
+	if (a->coll == GPUSIM_REDUCE)
+		return rank == a->root;
+	return a->coll != GPUSIM_REDUCESCATTER || at / per_rank(a) == rank;
+}
+
+static bool
+find_outputs(struct trace *t)
+{
+	const struct algo *a = t->a;
+	struct flow *f = t->f;
+
+	f->out = alloc_zeroed((size_t)a->nranks * a->nchunks, sizeof *f->out);
+	if (!f->out)
+		return false;
+	for (uint32_t r = 0; r < a->nranks; r++)
+		for (uint32_t c = 0; c < a->nchunks; c++) {
+			bool part = a->coll == GPUSIM_REDUCESCATTER && !a->in_place;
+			uint32_t at = part ? c % per_rank(a) : c;
+
+			if (!has_output(a, r, c))
+				continue;
+			f->out[f->nout++] =
+			    (struct out){.rank = r, .at = c, .val = value_at(t, r, ALGO_OUT, at)};
+		}
+	return !t->full;
+}
+
+static void
+use(struct flow *f, uint32_t v)
+{
+	if (v == ALGO_NONE)
+		return;
+	f->val[v].nuse++;
+	f->val[v].live = true;
+}
+
+/* A value stands behind all that it is made of, so one pass backwards finds what is needed. */
+static void
+find_live(struct flow *f)
+{
+	for (size_t i = 0; i < f->nout; i++)
+		use(f, f->out[i].val);
+	for (size_t i = f->nval; i-- > 0;)
+		if (f->val[i].live) {
+			use(f, f->val[i].a);
+			use(f, f->val[i].b);
+			use(f, f->val[i].from);
+		}
+}
+
+/* Received to be added, once, and used for nothing else. */
+static bool
+only_added(const struct flow *f, uint32_t v)
+{
+	return f->val[v].made == MADE_RECV && f->val[v].nuse == 1;
+}
+
+/* The sum becomes what the message makes. */
+static void
+fuse(struct flow *f)
+{
+	for (size_t i = 0; i < f->nval; i++) {
+		struct val *v = &f->val[i], *r;
+		uint32_t come;
+
+		if (!v->live || v->made != MADE_SUM)
+			continue;
+		come = only_added(f, v->b) ? v->b : v->a;
+		if (!only_added(f, come))
+			continue;
+		r = &f->val[come];
+		v->a = come == v->a ? v->b : v->a;
+		v->b = ALGO_NONE;
+		v->made = MADE_RECV_SUM;
+		v->from = r->from;
+		v->message = r->message;
+		r->live = false;
+		for (uint32_t k = 0; k < f->msg[v->message].n; k++)
+			if (f->item[f->msg[v->message].first + k] == come)
+				f->item[f->msg[v->message].first + k] = (uint32_t)i;
+	}
+}
+
+/* Messages without what is dead, and without the dead. */
+static void
+drop_dead(struct flow *f)
+{
+	for (size_t m = 0; m < f->nmsg; m++) {
+		struct msg *x = &f->msg[m];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < x->n; k++)
+			if (f->val[f->item[x->first + k]].live)
+				f->item[x->first + n++] = f->item[x->first + k];
+		x->n = n;
+	}
+}
+
+/* ---- all of it */
+
+static bool
+number_messages(struct trace *t)
+{
+	struct flow *f = t->f;
+	uint32_t nitem = 0;
+
+	for (uint32_t n = 0; n < t->g.nnode; n++) {
+		const struct algo_step *s = graph_step(&t->g, n);
+
+		if (algo_kind_sends(s->kind)) {
+			t->sent_at[n] = t->nsent;
+			t->nsent += s->count;
+		}
+		if (algo_kind_recvs(s->kind))
+			t->by_node[n] = (uint32_t)f->nmsg++;
+	}
+	f->msg = alloc_zeroed(f->nmsg + 1, sizeof *f->msg);
+	f->item = alloc_zeroed((size_t)t->nsent + 1, sizeof *f->item);
+	t->sent = alloc_zeroed((size_t)t->nsent + 1, sizeof *t->sent);
+	for (uint32_t n = 0; f->msg && n < t->g.nnode; n++) {
+		const struct algo_step *s = graph_step(&t->g, n);
+
+		if (!algo_kind_recvs(s->kind))
+			continue;
+		f->msg[t->by_node[n]] = (struct msg){.from = graph_rank(&t->g, t->g.from[n]),
+						     .to = graph_rank(&t->g, n),
+						     .first = nitem,
+						     .n = s->count};
+		nitem += s->count;
+	}
+	return f->msg && f->item && t->sent;
+}
+
+static bool
+trace_init(struct trace *t)
+{
+	uint32_t ncell = 0;
+
+	t->first = alloc_zeroed(t->a->nranks, sizeof *t->first);
+	for (uint32_t r = 0; t->first && r < t->a->nranks; r++) {
+		t->first[r] = ncell;
+		ncell += cells_of_rank(t->a, r);
+	}
+	t->cell = alloc_zeroed((size_t)ncell + 1, sizeof *t->cell);
+	t->sent_at = alloc_zeroed((size_t)t->g.nnode + 1, sizeof *t->sent_at);
+	t->by_node = alloc_zeroed((size_t)t->g.nnode + 1, sizeof *t->by_node);
+	if (!t->first || !t->cell || !t->sent_at || !t->by_node)
+		return false;
+	memset(t->cell, 0xff, ncell * sizeof *t->cell);
+	return number_messages(t);
+}
+
+enum rc
+flow_trace(const struct algo *a, bool fused, struct flow *f, struct err *err)
+{
+	struct trace t = {.f = f, .a = a};
+	enum rc rc;
+
+	*f = (struct flow){.algo = a};
+	rc = graph_init(&t.g, a, err);
+	if (rc == RC_OK)
+		rc = graph_sort(&t.g, 0, err);
+	if (rc == RC_OK && !trace_init(&t))
+		rc = RC_NOMEM;
+	for (uint32_t k = 0; rc == RC_OK && k < t.g.nnode && !t.full; k++) {
+		const struct algo_step *s = graph_step(&t.g, t.g.order[k]);
+
+		for (uint32_t i = 0; i < s->count && s->kind != ALGO_NOP && !t.full; i++)
+			trace_chunk(&t, t.g.order[k], s, i);
+	}
+	if (rc == RC_OK && (t.full || !find_outputs(&t)))
+		rc = RC_NOMEM;
+	if (rc == RC_OK) {
+		find_live(f);
+		if (fused)
+			fuse(f);
+		drop_dead(f);
+	}
+	if (rc == RC_NOMEM)
+		err_set(err, rc, "no memory to lower algorithm %s", a->name);
+	graph_fini(&t.g);
+	free(t.first);
+	free(t.cell);
+	free(t.sent);
+	free(t.sent_at);
+	free(t.by_node);
+	return rc;
+}
+
+void
+flow_fini(struct flow *f)
+{
+	free(f->val);
+	free(f->msg);
+	free(f->item);
+	free(f->out);
+	free(f->scratch);
+	*f = (struct flow){0};
+}
