@@ -64,6 +64,8 @@ struct args {
 	const char *id;
 	uint32_t job_ranks;		     /* of --nranks */
 	const char *output, *report, *trace; /* files */
+	const char *cluster;		     /* file or name */
+	uint32_t tries, time_limit_ms;
 	uint32_t last_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */

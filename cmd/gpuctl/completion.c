@@ -190,9 +190,9 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"help", false, verbs},	 {"plan", false, planned},   {"bench", false, collectives},
-    {"tune", true, collectives}, {"launch", false, kernels}, {"inject", true, injections},
-    {"memcpy", true, files},
+    {"help", false, verbs},	  {"plan", false, planned},	 {"bench", false, collectives},
+    {"tune", true, collectives},  {"synth", false, collectives}, {"launch", false, kernels},
+    {"inject", true, injections}, {"memcpy", true, files},
 };
 
 static void

@@ -1,0 +1,57 @@
+/*
+ * synth.h - the search for an algorithm that is fast on given links. Pure.
+ *
+ * Candidates come from families with parameters (family.h), from a search link by link (greedy.h), and from the built-in
+ * algorithms. Each is timed by the simulator of lib/cluster; the fastest are also tried in slices. The best
+ * one is written as text, read again, and proven.
+ */
+#ifndef SYNTH_SYNTH_H
+#define SYNTH_SYNTH_H
+
+#include "algo/prove.h"
+#include "cluster/links.h"
+#include "synth/draft.h"
+
+#define SYNTH_MAX_RANKS	 1024u
+#define SYNTH_GREEDY_MAX 24u /* ranks up to which it searches link by link */
+
+struct synth_ask {
+	enum gpusim_coll
+	    coll; /* allreduce, allgather, reducescatter, alltoall, broadcast, reduce */
+	uint32_t nranks, root;
+	uint32_t group;	 /* ranks of a domain; nranks: one domain */
+	uint64_t nbytes; /* of the vector, of f32 */
+	uint64_t seed;
+	uint32_t tries;		  /* of the search link by link */
+	bool (*go_on)(void *arg); /* NULL: until all is tried */
+	void *arg;
+};
+
+/* One that was timed. */
+struct synth_row {
+	char name[ALGO_NAME_MAX];
+	double us;
+	bool builtin;
+};
+
+struct synth_result {
+	struct synth_row *row; /* the fastest first */
+	size_t nrow, cap;
+	struct synth_row best, builtin; /* builtin: the best of them; us INFINITY: there is none */
+	struct buf text;		/* the best as a file; it has been proven */
+	struct proof proof;
+};
+
+/*
+ * synth_search - find, time, prove and write an algorithm.
+ *
+ *	out	[out] to release with synth_fini
+ *
+ * The same question has the same answer, unless go_on ends it early. Errors: RC_INVAL a collective or a number of ranks that it
+ * cannot do; RC_NOMEM; RC_INTERNAL the best one is refused by the proof (a defect of this room).
+ */
+enum rc synth_search(const struct synth_ask *ask, const struct links *links,
+		     struct synth_result *out, struct err *err);
+void synth_fini(struct synth_result *r);
+
+#endif

@@ -1,0 +1,47 @@
+# gpuctl synth: an algorithm that was searched for is a file that plan reads and proves.
+# shellcheck disable=SC2154
+load helper
+
+@test "synth prints an algorithm, the same each time, and says what it gains" {
+	run gpuctl synth allreduce -n 8 --latency 20us --bandwidth 8Gb --tries 1
+	assert_status 0
+	assert_match '^# allreduce of 1048576 bytes: [a-z0-9.-]+ takes [0-9.]+ us by simulation; halving-doubling, the best built-in algorithm, [0-9.]+ us'$'\n''algorithm '
+	first=$output
+	run gpuctl synth allreduce -n 8 --latency 20us --bandwidth 8Gb --tries 1
+	assert_equal "$output" "$first"
+}
+
+@test "on two hosts of four synth is faster than every built-in algorithm, as text and as XML" {
+	printf 'gpu = a100\nhosts = 2\ngpus per host = 4\nnics = 1 x 100Gb/s ib\n' >two.ini
+	run gpuctl synth allreduce -n 8 --cluster ./two.ini --bytes 4M --tries 1 -o two.algo
+	assert_status 0
+	times=$(awk 'NR == 2 { best = $2 } $3 == "built-in" { print best < $2; exit }' <<<"$output")
+	assert_equal "$times" 1
+	assert_match 'candidates; proven: [0-9]+ steps, 1 slot a connection$'
+	run gpuctl synth all-reduce -n 8 --cluster ./two.ini --bytes 4M --tries 1 -o two.xml --json
+	assert_status 0
+	assert_match '^\{"tried":[0-9]+,"min_slots":1,"steps":[0-9]+,"candidates":\[\{"name":"'
+	assert_equal "$(grep -c '<gpu ' two.xml)" 8
+	assert_equal "$(grep -c '^round\|^# round' two.algo | awk '{ print ($1 > 1) }')" 1
+}
+
+@test "synth ends in time, and refuses in one line" {
+	run gpuctl synth allgather -n 24 --tries 1000 --time-limit 200ms -o a.algo
+	assert_status 0
+	run gpuctl synth
+	assert_status 2
+	assert_output 'gpuctl: synth: which collective?'
+	run gpuctl synth allreduce
+	assert_status 2
+	assert_output 'gpuctl: synth: how many ranks? -n N'
+	run gpuctl synth barrier -n 4
+	assert_status 2
+	assert_output 'gpuctl: synth: barrier: none is searched for; of allreduce, allgather, reducescatter, alltoall, broadcast and reduce'
+	printf 'gpu = a100\nhosts = 2\ngpus per host = 4\nnics = 1 x 100Gb/s ib\n' >two.ini
+	run gpuctl synth allreduce -n 9 --cluster ./two.ini
+	assert_status 2
+	assert_output 'gpuctl: synth: ./two.ini has 8 GPUs, not 9'
+	run gpuctl synth allreduce -n 8 --cluster ./two.ini --latency 5us
+	assert_status 2
+	assert_output 'gpuctl: synth: --latency and --bandwidth are of equal links, not of a cluster'
+}

@@ -1,0 +1,247 @@
+/* t_synth.c - what the search drafts is proven, and what it finds is as fast as what was there. */
+#include "synth/synth.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cluster/flow.h"
+#include "synth/family.h"
+#include "synth/greedy.h"
+#include "tap.h"
+
+#define MOST	(SANITIZED ? 5u : 9u) /* ranks of families */
+#define LARGEST (SANITIZED ? 1024u : 16u << 20)
+
+static const struct cost_model shaped = {.alpha_us = 20, .beta_us = 0.001, .gamma_us = 0.00004};
+
+/* Two hosts of `n` ranks behind NICs a quarter as fast as what is inside. */
+static struct links
+two_hosts(uint32_t n)
+{
+	struct links l = links_flat(2 * n, &shaped);
+
+	l.domain = n;
+	l.nics = 1;
+	l.nic_byte_us = 4 * shaped.beta_us;
+	l.nic_latency_us = 50;
+	return l;
+}
+
+static unsigned nproven;
+
+/* As a file, read again, and proven. The draft is taken. */
+static void
+proven(struct draft *d, const char *what)
+{
+	struct buf text = {0};
+	struct algo *a = NULL;
+	struct proof p;
+	struct err e = {0};
+	bool good = !d->rc && draft_print(d, "", &text) &&
+		    !algo_parse(text.data, text.len, "draft", &a, &e) && !algo_prove(a, &p, &e);
+
+	nproven += good;
+	if (!good)
+		ok(false, "%s of %u ranks, %zu moves: %s", what, d->nranks, d->nmove, e.text);
+	algo_free(a);
+	buf_fini(&text);
+	draft_fini(d);
+}
+
+static struct draft
+draft_of(enum gpusim_coll coll, uint32_t n)
+{
+	return (struct draft){
+	    .name = "d", .coll = coll, .nranks = n, .in_place = coll != GPUSIM_ALLTOALL};
+}
+
+/* The passes, turned round, both, and both in slices. The passes are taken. */
+static void
+all_uses(struct draft *passes, bool rooted, const char *what)
+{
+	uint32_t n = passes->nranks;
+	struct draft sum = draft_of(rooted ? GPUSIM_REDUCE : GPUSIM_REDUCESCATTER, n);
+	struct draft all = draft_of(GPUSIM_ALLREDUCE, n), sliced = draft_of(GPUSIM_ALLREDUCE, n);
+	struct draft parts = draft_of(passes->coll, n);
+
+	sum.nchunks = all.nchunks = passes->nchunks;
+	draft_turn(passes, &sum);
+	draft_append(&sum, 0, &all);
+	draft_append(passes, draft_rounds(&all), &all);
+	draft_slice(&all, 3, 1, &sliced);
+	draft_slice(passes, 2, 2, &parts);
+	proven(&sum, what);
+	proven(&all, what);
+	proven(&sliced, what);
+	proven(&parts, what);
+	proven(passes, what);
+}
+
+static void
+families(void)
+{
+	unsigned tried = 0;
+
+	for (uint32_t n = 2; n <= MOST; n++)
+		for (uint32_t group = 2; group <= n; group++)
+			for (unsigned k = 0; k < EXCHANGE_NKINDS * EXCHANGE_NKINDS; k++)
+				for (uint32_t parts = 1; parts <= 3; parts++) {
+					struct draft d = draft_of(GPUSIM_ALLGATHER, n);
+
+					if (n % group)
+						continue;
+					family_gather(&d, group, k / EXCHANGE_NKINDS,
+						      k % EXCHANGE_NKINDS, parts);
+					all_uses(&d, false, "a gather");
+					tried++;
+				}
+	for (uint32_t n = 2; n <= 9; n++)
+		for (uint32_t fan = 0; fan <= 3; fan++) {
+			struct draft d = draft_of(GPUSIM_BROADCAST, n);
+			uint32_t order[9];
+
+			for (uint32_t i = 0; i < n; i++)
+				order[i] = i;
+			d.nchunks = 5;
+			if (fan)
+				family_tree(&d, order, fan, 0, 5);
+			else
+				family_binomial(&d, order, 0, 5);
+			draft_sort(&d);
+			all_uses(&d, true, "a tree");
+			tried++;
+		}
+	for (uint32_t n = 2; n <= 9; n++) {
+		struct draft d = draft_of(GPUSIM_ALLREDUCE, n);
+
+		family_oneshot(&d);
+		proven(&d, "oneshot");
+		for (uint32_t group = 2; group <= n; group++) {
+			d = draft_of(GPUSIM_ALLTOALL, n);
+			if (n % group)
+				continue;
+			family_alltoall(&d, group);
+			proven(&d, "an all-to-all");
+		}
+		if (n & (n - 1))
+			continue;
+		d = draft_of(GPUSIM_ALLREDUCE, n);
+		family_doubling(&d);
+		proven(&d, "doubling");
+	}
+	ok(nproven > 4 * tried, "%u drafts of %u families are proven", nproven, tried);
+}
+
+static void
+found_link_by_link(void)
+{
+	for (uint32_t n = 2; n <= 8; n += 2)
+		for (uint64_t seed = 1; seed <= 3; seed++) {
+			struct links l = two_hosts(n / 2);
+			struct draft d = draft_of(GPUSIM_ALLGATHER, n);
+			uint32_t owner[16];
+
+			d.nchunks = 2 * n;
+			for (uint32_t c = 0; c < 2 * n; c++)
+				owner[c] = c / 2;
+			greedy_passes(&d, &l, owner, 4096, seed);
+			ok(d.nmove == (size_t)2 * n * (n - 1),
+			   "each chunk comes to each rank once");
+			all_uses(&d, false, "found link by link");
+			d = draft_of(GPUSIM_BROADCAST, n);
+			d.nchunks = 3;
+			memset(owner, 0, sizeof owner);
+			greedy_passes(&d, &l, owner, 4096, seed);
+			all_uses(&d, true, "found link by link");
+		}
+}
+
+static const enum gpusim_coll colls[] = {GPUSIM_ALLREDUCE, GPUSIM_ALLGATHER, GPUSIM_REDUCESCATTER,
+					 GPUSIM_ALLTOALL,  GPUSIM_BROADCAST, GPUSIM_REDUCE};
+
+static void
+as_fast_as_before(struct links links, uint32_t group, const char *where)
+{
+	for (size_t c = 0; c < sizeof colls / sizeof *colls; c++)
+		for (uint64_t nbytes = 1024; nbytes <= LARGEST; nbytes *= 128) {
+			struct synth_ask ask = {.coll = colls[c],
+						.nranks = links.nranks,
+						.group = group,
+						.nbytes = nbytes,
+						.seed = 1,
+						.tries = 1};
+			struct synth_result r = {0}, again = {0};
+			struct err e = {0};
+			enum rc rc = synth_search(&ask, &links, &r, &e);
+
+			if (!ok(rc == RC_OK && r.best.us <= r.builtin.us * 1.000001,
+				"%s, %s of %llu bytes: %s takes %.1f us, %s %.1f us %s", where,
+				coll_name(colls[c]), (unsigned long long)nbytes, r.best.name,
+				r.best.us, r.builtin.name, r.builtin.us, e.text))
+				continue;
+			if (nbytes == 1024)
+				ok(synth_search(&ask, &links, &again, &e) == RC_OK &&
+				       again.text.len == r.text.len &&
+				       memcmp(again.text.data, r.text.data, r.text.len) == 0,
+				   "the same question has the same answer");
+			synth_fini(&again);
+			synth_fini(&r);
+		}
+}
+
+static bool
+some_more(void *arg)
+{
+	return (*(int *)arg)-- > 0;
+}
+
+static void
+refusals(void)
+{
+	struct links links = links_flat(4, &shaped);
+	struct synth_ask ask = {.coll = GPUSIM_BARRIER, .nranks = 4, .group = 4, .nbytes = 64};
+	struct synth_result r = {0};
+	struct err e = {0};
+	int left = 5;
+
+	ok(synth_search(&ask, &links, &r, &e) == RC_INVAL &&
+	       strcmp(e.text, "barrier: none is searched for; of allreduce, allgather, "
+			      "reducescatter, alltoall, "
+			      "broadcast and reduce") == 0,
+	   "%s", e.text);
+	ask.coll = GPUSIM_BROADCAST;
+	ask.root = 4;
+	ok(synth_search(&ask, &links, &r, &e) == RC_INVAL &&
+	       strcmp(e.text, "root 4, but 4 ranks") == 0,
+	   "%s", e.text);
+	ask.root = 0;
+	ask.nbytes = 3;
+	ok(synth_search(&ask, &links, &r, &e) == RC_INVAL &&
+	       strcmp(e.text, "a vector of 3 bytes has nothing to move") == 0,
+	   "%s", e.text);
+	ask.nranks = 1;
+	ok(synth_search(&ask, &links, &r, &e) == RC_INVAL &&
+	       strcmp(e.text, "1 ranks; 2 to 1024 are possible") == 0,
+	   "%s", e.text);
+	ask = (struct synth_ask){.coll = GPUSIM_ALLREDUCE,
+				 .nranks = 4,
+				 .group = 4,
+				 .nbytes = 4096,
+				 .go_on = some_more,
+				 .arg = &left};
+	ok(synth_search(&ask, &links, &r, &e) == RC_OK, "a search that ends early has an answer");
+	ok(r.nrow && r.nrow < 20, "it has tried %zu", r.nrow);
+	synth_fini(&r);
+}
+
+int
+main(void)
+{
+	families();
+	found_link_by_link();
+	as_fast_as_before(links_flat(8, &shaped), 8, "eight equal ranks");
+	as_fast_as_before(links_flat(5, &shaped), 5, "five equal ranks");
+	as_fast_as_before(two_hosts(4), 4, "two hosts of four");
+	refusals();
+	return tap_done();
+}
