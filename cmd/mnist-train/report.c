@@ -92,6 +92,9 @@ report_differs(const struct task *task, uint32_t nworkers)
 {
 	struct buf text = {0};
 
+	/* Then it is by leaves, by any way. */
+	if (task->config->deterministic)
+		return;
 	if (differ_of(task->config, nworkers, task->net.nstats > 0) & DIFFER_BATCHNORM &&
 	    differ_text(DIFFER_BATCHNORM, &text) && buf_add(&text, "", 1))
 		log_line(LOG_WARN,
