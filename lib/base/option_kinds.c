@@ -170,9 +170,9 @@ add_chars(const struct option_row *o, const void *target, struct buf *out)
 static enum rc
 take_bool(const struct option_row *o, const char *text, void *target, struct err *err)
 {
-	bool yes = strcasecmp(text, "true") == 0;
+	bool yes = strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
 
-	if (!yes && strcasecmp(text, "false") != 0)
+	if (!yes && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
 		return err_set(err, RC_INVAL, "'%.64s' is neither true nor false", text);
 	*FIELD(o, target, bool) = yes;
 	return RC_OK;
