@@ -103,6 +103,9 @@ static const struct option_word formats[] = {
 static const struct option_word transports[] = {
     {"ipc", TRANSPORT_IPC}, {"tcp", TRANSPORT_TCP}, {NULL, 0}};
 
+static const struct option_word protos[] = {
+    {"auto", -1}, {"ll", 0}, {"ll128", 1}, {"simple", 2}, {NULL, 0}};
+
 #define NAMES_OF_TYPES	.names = dtype_name, .hi = GPUSIM_NDTYPES
 #define NAMES_OF_REDOPS .names = redop_name, .hi = GPUSIM_NREDOPS
 
@@ -158,6 +161,14 @@ static const struct option_row table[] = {
     {"list", NULL, "list the names that the operand may have", AS_BOOL(list)},
     {"format", "FORM", "steps; text, xml: as a file of gpusim-algo(5)", AS_WORD(format, formats),
      DEFAULT("steps")},
+    {"cluster", "CLUSTER", "a cluster's file, or the name of a ready one", AS_STRING(cluster),
+     LETTER('c')},
+    {"gpus", "N", "how many of the cluster's GPUs (default all)", AS_U32(nranks, 1, UINT32_MAX),
+     LETTER('n')},
+    {"proto", "PROTOCOL", "NCCL's protocol (default: its choice)", AS_WORD(proto, protos),
+     DEFAULT("auto")},
+    {"channels", "N", "NCCL's channels (default: its choice)", AS_U32(channels, 1, 64)},
+    {"explain", NULL, "say where the time goes", AS_BOOL(explain)},
     {"simulate", NULL, "how long each algorithm would take, in virtual time", AS_BOOL(simulate)},
     {NULL, "SIZE", "smallest size", AS_SIZE(min_bytes), LETTER('b'), DEFAULT("8")},
     {NULL, "SIZE", "largest size", AS_SIZE(max_bytes), LETTER('e'), DEFAULT("128M"),

@@ -178,11 +178,8 @@ injections(const struct line *l)
 static const struct {
 	const char *name;
 	void (*offer)(const struct line *);
-} values[] = {{"ALGO", algos},
-	      {"ALGO[,...]", algo_list},
-	      {"KIND,...", fault_list},
-	      {"FILE", files},
-	      {"BASE", files}};
+} values[] = {{"ALGO", algos}, {"ALGO[,...]", algo_list}, {"KIND,...", fault_list},
+	      {"FILE", files}, {"BASE", files},		  {"CLUSTER", files}};
 
 /* Operands, by verb; many: any number of them. */
 static const struct {
@@ -190,6 +187,7 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
+    {"simulate", false, collectives},
     {"help", false, verbs},	  {"plan", false, planned},	 {"bench", false, collectives},
     {"tune", true, collectives},  {"synth", false, collectives}, {"launch", false, kernels},
     {"inject", true, injections}, {"memcpy", true, files},
@@ -285,7 +283,8 @@ complete_verb(struct line *l, int at, int from)
 	const struct option_row *value;
 	bool options = true, apart;
 
-	if (strcmp(l->cmd->name, "plan") != 0 && strcmp(l->cmd->name, "bench") != 0)
+	if (strcmp(l->cmd->name, "plan") != 0 && strcmp(l->cmd->name, "bench") != 0 &&
+	    strcmp(l->cmd->name, "simulate") != 0)
 		l->collective = l->cmd->name;
 	for (int i = at + 1; i < last; i++) {
 		value = options ? valued_option(l, l->words[i], &apart) : NULL;

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/rc.h"
 
-#define OPTION_MAX_ROWS	 96
+#define OPTION_MAX_ROWS	 160
 #define OPTION_MAX_WORDS 32   /* that one row takes */
 #define OPTION_MAX_LINE	 4096 /* bytes of a line of a file, without blanks around it */
 

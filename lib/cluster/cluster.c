@@ -326,6 +326,16 @@ check(const struct cluster *c, const char *name, struct err *err)
 	return RC_OK;
 }
 
+/* The file's name without folder and ".ini". */
+static void
+name_after(const char *path, char out[64])
+{
+	const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
+	size_t len = strcspn(stem, ".");
+
+	snprintf(out, 64, "%.*s", (int)(len < 63 ? len : 63), stem);
+}
+
 /* Words, which become constants; those are then given their own values. */
 static enum rc
 resolve(struct cluster *words, const char *name, struct err *err)
@@ -343,8 +353,10 @@ resolve(struct cluster *words, const char *name, struct err *err)
 		return refuse(name, "network: none, but there are NICs", err);
 	if (!words->nics && words->network != network_named("none"))
 		words->nics = 1;
+	if (words->network == network_named("efa") && g->cc >= 90)
+		words->network = network_named(strcmp(g->name, "h100") == 0 ? "efa2" : "efa3");
 	if (!words->name[0])
-		snprintf(words->name, sizeof words->name, "%s", g->name);
+		name_after(name, words->name);
 	cluster_defaults(words, words);
 	return check(words, name, err);
 }

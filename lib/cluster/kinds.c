@@ -48,19 +48,21 @@ static const struct cluster_gpu_kind gpus[] = {
 /*
  * ib: NCCL's own constants of a hop through a NIC (src/graph/tuning.cc, hwLat NET of trees; nccl 5067397).
  * roce: the same, and a microsecond more for Ethernet's switches.
- * efa: 75 us, efa3: 35 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency of p4d to p5e, and of p5en and later). p4d has
- *   neither LL nor LL128 (the plugin asks for Simple).
+ * efa: p4d, 75 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency); it has neither LL nor LL128, for which its plug-in
+ *   promises no order. efa2: p5, efa3: p5en and later (the same table has 35 us for those).
  * slingshot: as ib; its plug-in promises no order of 128 bytes, so that NCCL does not use LL128.
- * tcp: about 20 us between sockets of two hosts; the bytes go through host memory.
+ * tcp: about 20 us between sockets of two hosts; one thread a NIC moves the bytes, twice through host memory.
  */
 static const struct cluster_network_kind networks[] = {
-    {"ib", {{5.0, 0.5}, {8.5, 0.92}, {14, 1}}, 0.96, 1, 0.3, true},
-    {"roce", {{6.0, 0.5}, {9.5, 0.92}, {15, 1}}, 0.94, 1, 0.6, true},
-    {"efa", {{75, 0}, {75, 0}, {75, 1}}, 0.88, 4, 0.6, true},
-    {"efa3", {{35, 0.5}, {35, 0.92}, {35, 1}}, 0.90, 2, 0.6, true},
-    {"slingshot", {{5.0, 0.5}, {8.5, 0}, {14, 1}}, 0.92, 2, 0.4, true},
-    {"tcp", {{25, 0.5}, {30, 0}, {50, 1}}, 0.6, 10, 1, false},
-    {"none", {{0, 0}, {0, 0}, {0, 0}}, 1, 0, 0, false},
+    {"ib", {{5.0, 0.5}, {8.5, 0.92}, {14, 1}}, 0.96, 0, 1, 0.3, true},
+    {"roce", {{6.0, 0.5}, {9.5, 0.92}, {15, 1}}, 0.94, 0, 1, 0.6, true},
+    {"efa", {{75, 0}, {75, 0}, {75, 1}}, 0.88, 0, 4, 0.6, true},
+    {"efa2", {{30, 0.5}, {33, 0.92}, {45, 1}}, 0.88, 0, 3, 0.6, true},
+    {"efa3", {{20, 0.5}, {23, 0.92}, {35, 1}}, 0.90, 0, 2, 0.6, true},
+    {"slingshot", {{5.0, 0.5}, {8.5, 0}, {14, 1}}, 0.92, 0, 2, 0.4, true},
+    {"tcp", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 1.6, 10, 1, false},
+    {"ethernet", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 1.6, 10, 1, false},
+    {"none", {{0, 0}, {0, 0}, {0, 0}}, 1, 0, 0, 0, false},
 };
 
 const struct cluster_gpu_kind *
@@ -97,11 +99,17 @@ struct generation {
 
 static const struct generation generations[] = {
     {0, 10, {{1.0, 0.25}, {1.9, 0.9}, {3.0, 1}}, 0.8, 0},
-    {70, 7, {{0.7, 0.25}, {1.2, 0.8}, {2.5, 1}}, 0.87, 0},
-    {80, 7, {{0.6, 0.25}, {1.2, 0.8}, {2.5, 1}}, 0.78, 0},
+    {70, 10, {{0.8, 0.25}, {1.4, 0.8}, {2.5, 1}}, 0.87, 0},
+    {80, 9, {{0.6, 0.25}, {1.2, 0.8}, {2.5, 1}}, 0.78, 0},
     {90, 7, {{0.45, 0.25}, {0.9, 0.8}, {2.0, 1}}, 0.82, 0.58},
     {100, 8, {{0.95, 0.25}, {1.3, 0.8}, {2.0, 1}}, 0.75, 0.52},
 };
+
+/* A hop through PCIe takes longer than one of NVLink (NCCL's hwLat PCI); consumers' GPUs have no peer-to-peer there, and
+ * their bytes pass host memory. */
+static const struct cluster_class pcie_in[CLUSTER_NPROTOS] = {{1.2, 0.25}, {2.2, 0.8}, {5, 1}};
+#define PCIE_SHARE    0.65
+#define NO_PEER_SHARE 0.35
 
 static const struct generation *
 generation(int cc)
@@ -143,7 +151,9 @@ static void
 between(const struct cluster_network_kind *n, struct cluster *c)
 {
 	c->nic_gbs = either(c->nic_gbs, GB_OF_BITS(100));
-	c->nic_share = either(c->nic_share, n->share);
+	c->nic_share = either(c->nic_share, n->most_gbs > 0 && n->most_gbs < c->nic_gbs * n->share
+						? n->most_gbs / c->nic_gbs
+						: n->share);
 	c->message_us = either(c->message_us, n->message_us);
 	c->switch_us = either(c->switch_us, n->switch_us);
 	if (c->gpudirect < 0)
@@ -178,10 +188,17 @@ cluster_defaults(const struct cluster *words, struct cluster *out)
 	out->launch_us = either(out->launch_us, gen->launch_us);
 	out->reduce_gbs = either(out->reduce_gbs, g->memory_gbs / 3);
 	out->copy_gbs = either(out->copy_gbs, g->memory_gbs / 2);
-	out->inside_share = either(out->inside_share, gen->inside_share);
+	out->inside_share = either(
+	    out->inside_share, out->inside != CLUSTER_PCIE ? gen->inside_share
+			       : strncmp(g->name, "rtx", 3) == 0 && strcmp(g->name, "rtx6000") != 0
+				   ? NO_PEER_SHARE
+				   : PCIE_SHARE);
 	out->nvls_share = either(out->nvls_share, gen->nvls_share);
 	for (int p = 0; p < CLUSTER_NPROTOS; p++) {
-		out->in[p].us = either(out->in[p].us, gen->in[p].us);
-		out->in[p].share = either(out->in[p].share, gen->in[p].share);
+		const struct cluster_class *in =
+		    out->inside == CLUSTER_PCIE ? &pcie_in[p] : &gen->in[p];
+
+		out->in[p].us = either(out->in[p].us, in->us);
+		out->in[p].share = either(out->in[p].share, in->share);
 	}
 }

@@ -24,6 +24,7 @@ struct cluster_network_kind {
 	const char *name;
 	struct cluster_class out[CLUSTER_NPROTOS];
 	double share;	   /* of the wire that large messages reach */
+	double most_gbs;   /* of one NIC, by its host's processor; 0: no limit */
 	double message_us; /* the host's cost of a message */
 	double switch_us;
 	bool gpudirect;

@@ -2,13 +2,15 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cluster/kinds.h"
 #include "coll/plan.h"
 
-#define CHUNK	    (512.0 * 1024) /* bytes of a channel's chunk with Simple */
-#define MOST_CHUNKS 32		   /* of all channels of a GPU that sends to all others */
-#define P2P_SHARE   0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
+#define CHUNK	       (512.0 * 1024) /* bytes of a channel's chunk with Simple */
+#define ALLTOALL_SHARE 0.85 /* of the NICs' bandwidth that messages between all pairs reach */
+#define MOST_CHUNKS    32   /* of all channels of a GPU that sends to all others */
+#define P2P_SHARE      0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
 
 const struct cluster_fit cluster_fit_default = {.inside_hop = 1,
 						.net_hop = 0.92,
@@ -30,6 +32,64 @@ struct frame {
 	struct tuning_choice choice;
 	double n, nodes, per_node, size;
 };
+
+/* Without '-' and '_'. */
+static void
+fold(const char *name, char out[24])
+{
+	size_t n = 0;
+
+	for (; *name && n < 23; name++)
+		if (*name != '-' && *name != '_')
+			out[n++] = *name;
+	out[n] = '\0';
+}
+
+enum rc
+cluster_coll(const char *name, enum gpusim_coll *out, struct err *err)
+{
+	static const enum gpusim_coll colls[] = {
+	    GPUSIM_ALLREDUCE,	  GPUSIM_BROADCAST, GPUSIM_REDUCE, GPUSIM_ALLGATHER,
+	    GPUSIM_REDUCESCATTER, GPUSIM_ALLTOALL,  GPUSIM_GATHER, GPUSIM_SCATTER};
+	char word[24], own[24];
+
+	fold(name, word);
+	if (strcmp(word, "sendrecv") == 0) {
+		*out = GPUSIM_SEND;
+		return RC_OK;
+	}
+	for (size_t i = 0; i < sizeof colls / sizeof *colls; i++) {
+		fold(coll_name(colls[i]), own);
+		if (strcmp(word, own) == 0) {
+			*out = colls[i];
+			return RC_OK;
+		}
+	}
+	return err_set(
+	    err, RC_INVAL,
+	    "'%.64s' is none of allreduce, broadcast, reduce, allgather, reduce-scatter, "
+	    "alltoall, gather, scatter, sendrecv",
+	    name);
+}
+
+enum rc
+cluster_algo_parse(const char *name, int *out, struct err *err)
+{
+	const char *own;
+
+	for (unsigned i = 0; (own = cluster_algo_name(i)); i++)
+		if (strcasecmp(own, name) == 0) {
+			*out = (int)i;
+			return RC_OK;
+		}
+	if (strcasecmp(name, "auto") != 0)
+		return err_set(err, RC_INVAL,
+			       "'%.64s' is no algorithm of NCCL: ring, tree, nvls, nvlstree, "
+			       "collnet, pat or auto",
+			       name);
+	*out = -1;
+	return RC_OK;
+}
 
 double
 cluster_bus_factor(enum gpusim_coll coll, uint32_t n)
@@ -125,7 +185,10 @@ bytes_node(const struct frame *f)
 	case GPUSIM_ALLREDUCE:
 		if (f->choice.algo == CLUSTER_RING)
 			return 2 * (n - 1) / n;
-		return f->choice.algo == CLUSTER_COLLNET || nodes < 3 ? 1 : 2 * (nodes - 1) / nodes;
+		if (f->choice.algo == CLUSTER_COLLNET || f->choice.algo == CLUSTER_NVLS)
+			return 1; /* switches reduce */
+		/* Of two trees, each half of the bytes: up to one, down to two, in one of them. */
+		return nodes < 3 ? 1 : nodes < 4 ? 1.5 : 2;
 	case GPUSIM_ALLGATHER:
 	case GPUSIM_REDUCESCATTER:
 		return (n - 1) / n;
@@ -133,7 +196,7 @@ bytes_node(const struct frame *f)
 	case GPUSIM_SCATTER:
 		return (nodes - 1) / nodes;
 	case GPUSIM_ALLTOALL:
-		return each * (n - each) / n;
+		return each * (n - each) / n / ALLTOALL_SHARE;
 	case GPUSIM_SEND:
 	case GPUSIM_RECV: /* each rank to the next: one of a node leaves it, by a NIC of its own */
 		return each > 1 ? f->c->nics * f->per_node / f->c->gpus_per_host : 1;
@@ -269,7 +332,7 @@ latency(const struct frame *f)
 	case CLUSTER_TREE:
 		return 2 * ((f->per_node - 1) * hop_in(f) + up * hop_out(f)) * grown(f);
 	case CLUSTER_NVLS:
-		return 25 * f->fit->nvls;
+		return 25 * f->fit->nvls + (f->nodes > 1 ? hop_out(f) : 0);
 	case CLUSTER_NVLS_TREE:
 		return (25 + 2 * up * (6.9 + hop_out(f))) * f->fit->nvls;
 	case CLUSTER_COLLNET:

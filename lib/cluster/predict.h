@@ -68,6 +68,12 @@ enum rc cluster_predict_fit(const struct cluster *c, const struct cluster_ask *a
 			    const struct cluster_fit *fit, struct cluster_answer *out,
 			    struct err *err);
 
+/* A collective by its name here, or by that of nccl-tests ("all_reduce", "sendrecv": GPUSIM_SEND). RC_INVAL. */
+enum rc cluster_coll(const char *name, enum gpusim_coll *out, struct err *err);
+
+/* An algorithm of NCCL by its name, without regard to case; "auto" is -1. RC_INVAL. */
+enum rc cluster_algo_parse(const char *name, int *out, struct err *err);
+
 /* busbw over algbw of nccl-tests. */
 double cluster_bus_factor(enum gpusim_coll coll, uint32_t n);
 

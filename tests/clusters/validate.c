@@ -51,36 +51,15 @@ die(const char *what, const char *why)
 
 /* ---- tables */
 
-static enum gpusim_coll
-collective(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum gpusim_coll coll;
-	} all[] = {{"all_reduce", GPUSIM_ALLREDUCE},
-		   {"all_gather", GPUSIM_ALLGATHER},
-		   {"reduce_scatter", GPUSIM_REDUCESCATTER},
-		   {"alltoall", GPUSIM_ALLTOALL},
-		   {"sendrecv", GPUSIM_SEND},
-		   {"broadcast", GPUSIM_BROADCAST},
-		   {"reduce", GPUSIM_REDUCE},
-		   {"gather", GPUSIM_GATHER},
-		   {"scatter", GPUSIM_SCATTER}};
-
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (strcmp(all[i].name, name) == 0)
-			return all[i].coll;
-	die(name, "no collective");
-	return GPUSIM_NCOLLS;
-}
-
 static void
 header(struct table *t, const char *line)
 {
+	struct err err = {0};
 	char word[32];
 
 	if (sscanf(line, "# collective: %31s", word) == 1)
-		t->coll = collective(word);
+		if (cluster_coll(word, &t->coll, &err) != RC_OK)
+			die(word, err.text);
 	(void)sscanf(line, "# n_gpus: %u", &t->n);
 }
 
@@ -158,7 +137,7 @@ predicted(const struct table *t, double size, const struct cluster_fit *fit)
 	return a.us;
 }
 
-/* Where NCCL makes no estimate, the alpha-beta of one NIC or NVLink that its tables would have. */
+/* NAN: it makes no estimate, as of sends and receives. */
 static double
 of_nccl(const struct table *t, double size)
 {
