@@ -356,11 +356,12 @@ peers_us(const struct frame *f)
 	return out * each + (f->per_node - 1) * 0.1;
 }
 
-/* A full pipeline holds a chunk of each channel on each hop that crosses NICs. */
+/* A full pipeline holds a chunk of each channel on each hop that crosses NICs. A tree's chunks are small enough for its
+ * depth. */
 static double
-fill_us(const struct frame *f)
+fill_us(const struct frame *f, double bytes_us)
 {
-	double held = f->choice.channels * CHUNK, us;
+	double held = f->choice.channels * CHUNK, us, up = ceil(log2(f->nodes)), most;
 	bool nvls = f->choice.algo == CLUSTER_NVLS;
 
 	if (f->ask->coll == GPUSIM_ALLTOALL && f->per_node > 1)
@@ -371,8 +372,10 @@ fill_us(const struct frame *f)
 	us = nvls ? f->fit->nvls_fill * held / (1000 * f->c->inside_gbs * f->c->nvls_share) : 0;
 	if (f->nodes > 1)
 		us += f->fit->fill * held / (1000 * node_gbs(f)) *
-		      (f->choice.algo == CLUSTER_RING ? 2 : 2 * ceil(log2(f->nodes)));
-	return us * f->size / (f->size + 2 * held);
+		      (f->choice.algo == CLUSTER_RING ? 2 : 2 * up);
+	us *= f->size / (f->size + 2 * held);
+	most = bytes_us + 4 * up * hop_out(f);
+	return f->nodes > 1 && f->choice.algo != CLUSTER_RING && us > most ? most : us;
 }
 
 enum rc
@@ -404,7 +407,7 @@ cluster_predict_fit(const struct cluster *c, const struct cluster_ask *ask,
 		f.choice = a.choice;
 		a.latency_us = latency(&f) + peers_us(&f);
 		bytes(&f, &a);
-		a.fill_us = fill_us(&f);
+		a.fill_us = fill_us(&f, a.bytes_us);
 	}
 	a.us = a.launch_us + a.latency_us + a.bytes_us + a.fill_us;
 	a.algbw = f.size / (1000 * a.us);

@@ -97,6 +97,7 @@ installed() {
 	installed
 	run_examples "$ROOT/man/gpusim-kernels.7" 3
 }
+@test "gpusim-cluster(5): the same" { run_examples "$ROOT/man/gpusim-cluster.5" 3; }
 @test "gpusim-data(5): the same, with what is installed somewhere" {
 	installed
 	run_examples "$ROOT/man/gpusim-data.5" 3
