@@ -330,7 +330,7 @@ $(validate): $(BUILD)/obj/tests/clusters/validate.o $(BUILD)/libhouse.a
 nccl_c   := $(if $(filter 0,$(MPI)),$(filter-out tests/nccl/mpi_%,$(wildcard tests/nccl/*.c)),$(wildcard tests/nccl/*.c))
 nccl_e2e := $(nccl_c:tests/nccl/%.c=$(BUILD)/e2e/nccl/%) \
     $(if $(and $(nvcc_bin),$(shell command -v g++)),$(patsubst tests/nccl/%.cu,$(BUILD)/e2e/nccl/%,$(wildcard tests/nccl/*.cu)))
-e2e: $(e2e) $(nccl_e2e)
+e2e: $(e2e) $(nccl_e2e) $(validate)
 
 $(nccl_e2e): $(nccl_inc) $(home)/lib/libcudart.so $(home)/lib/libnccl.so $(wildcard tests/nccl/*.h)
 nccl_libs := -L$(home)/lib -lnccl -lcudart

@@ -41,10 +41,9 @@ struct args {
 	uint32_t interval_ms; /* from one look to the next */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;
 	const char *baseline, *plot;
-	const char *cluster; /* a file's path, or a name */
-	int proto;	     /* enum cluster_proto; -1: NCCL's choice */
+	int proto; /* enum cluster_proto; -1: NCCL's choice */
 	uint32_t channels;
-	bool explain;
+	bool explain, as_cluster;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */

@@ -187,10 +187,9 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"simulate", false, collectives},
-    {"help", false, verbs},	  {"plan", false, planned},	 {"bench", false, collectives},
-    {"tune", true, collectives},  {"synth", false, collectives}, {"launch", false, kernels},
-    {"inject", true, injections}, {"memcpy", true, files},
+    {"simulate", false, collectives}, {"help", false, verbs},	    {"plan", false, planned},
+    {"bench", false, collectives},    {"tune", true, collectives},  {"synth", false, collectives},
+    {"launch", false, kernels},	      {"inject", true, injections}, {"memcpy", true, files},
 };
 
 static void

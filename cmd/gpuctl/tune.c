@@ -5,6 +5,7 @@
 
 #include "bench_cli.h"
 #include "coll/plan.h"
+#include "tune_cluster.h"
 
 static void
 print_rule(void *arg, const struct bench_rule *rule)
@@ -49,6 +50,10 @@ run_tune(struct cli *cli, const struct args *a, struct err *err)
 	int n = 0;
 	enum rc rc = RC_OK;
 
+	if (a->as_cluster)
+		return a->nrest || a->json
+			   ? err_set(err, RC_INVAL, "--cluster takes no collective and no --json")
+			   : tune_cluster(cli, a, err);
 	for (; n < a->nrest && rc == RC_OK; n++)
 		rc = coll_parse(a->rest[n], &coll[n], err);
 	for (int i = 0; i < n && rc == RC_OK; i++)

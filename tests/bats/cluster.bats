@@ -1,0 +1,60 @@
+# Clusters that are not here: gpuctl simulate --cluster, and a cluster file of the devices here.
+load helper
+
+setup() { house_setup; }
+teardown() { house_teardown; }
+
+@test "simulate prints nccl-tests' table, with NCCL's choice behind it" {
+	gpuctl simulate allreduce --cluster h100-ib400 --gpus 16 -b 8 -e 16G -f 2 >table
+	grep -v '^#' table >rows
+	[[ $(wc -l <rows) -eq 32 ]]
+	awk 'NF != 16 || $2 * 4 != $1 || $3 != "float" || $4 != "sum" || $5 != -1 || $6 <= 0 { exit 1 }' rows
+	awk '{ bw = $1 / 1000 / $6; d = bw - $7 } d * d > 1e-3 * bw * bw + 1e-4 { exit 1 }' rows
+	tail -n 1 rows | grep -q 'NVLSTREE  SIMPLE'
+	head -n 1 rows | grep -q 'LL         1$'
+	gpuctl simulate all_reduce -c h100-ib400 -n 16 -b 1M -e 1M --algo ring --proto simple --channels 4 | grep -q 'RING  SIMPLE         4$'
+}
+
+@test "simulate: every collective, JSON, explain; sizes are rounded as nccl-tests does" {
+	for c in allreduce broadcast reduce allgather reducescatter reduce-scatter alltoall gather scatter sendrecv; do
+		gpuctl simulate $c -c gh200-slingshot -n 8 -b 1K -e 1M -f 32 --json | grep -q '"collective":"'
+	done
+	gpuctl simulate allgather -c gh200-slingshot -n 8 -b 1000 -e 1000 | grep -v '^#' | grep -qE '^ +896 +28 '
+	gpuctl simulate alltoall -c h100-ib400 -n 64 -b 1G -e 1G --explain | grep -q 'go through the NICs of a node'
+}
+
+@test "simulate refuses in one line" {
+	refused() { # STATUS TEXT ARG...
+		run -"$1" gpuctl simulate "${@:3}"
+		[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
+	}
+	refused 2 "no cluster 'nowhere'" allreduce -c nowhere
+	refused 2 "the cluster has 2" allreduce -c two-cores -n 3
+	refused 2 "is none of allreduce" allrebuke -c two-cores
+	refused 2 "no algorithm of NCCL" allreduce -c two-cores --algo rings
+	refused 2 "not on 2 GPUs" allreduce -c two-cores --algo nvls
+	refused 2 "sizes are -b" allreduce -c two-cores --bytes 3
+	refused 2 "want a --cluster" allreduce -n 4 --explain
+	echo 'gpu = h1000' >bad.ini
+	refused 2 "bad.ini:1: gpu: 'h1000' is none of" allreduce -c bad.ini
+	refused 1 "missing.ini" allreduce -c ./missing.ini
+}
+
+@test "every ready cluster answers; folders of GPUSIM_CLUSTERS come first" {
+	for f in "$ROOT"/examples/clusters/*.ini; do
+		gpuctl simulate allreduce -c "$(basename "$f" .ini)" -b 1M -e 1M >/dev/null
+	done
+	mkdir own && printf 'gpu = h100\nhosts = 1\n' >own/two-cores.ini
+	GPUSIM_CLUSTERS=/nowhere:$T/own gpuctl simulate allreduce -c two-cores -n 8 -b 8 -e 8 | grep -q h100
+}
+
+@test "tune --cluster writes a file that simulate reads" {
+	gpuctl run -n 2 -- gpuctl tune --cluster --iters 5 >mine.ini
+	gpuctl simulate allreduce -c mine.ini -b 8 -e 8 | grep -q SIMPLE
+}
+
+@test "predicted times are as near to the measured ones as they were" {
+	data=$ROOT/tests/data/clusters
+	"$BUILD/clusters/validate" -l "$data/limits" "$data" >table || fail "$(cat table)"
+	grep -q '^median over tables' table
+}
