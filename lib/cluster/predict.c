@@ -8,7 +8,7 @@
 #include "coll/plan.h"
 
 #define CHUNK	       (512.0 * 1024) /* bytes of a channel's chunk with Simple */
-#define ALLTOALL_SHARE 0.85 /* of the NICs' bandwidth that messages between all pairs reach */
+#define ALLTOALL_SHARE 0.85 /* of the network's bandwidth that messages between all pairs reach */
 #define MOST_CHUNKS    32   /* of all channels of a GPU that sends to all others */
 #define P2P_SHARE      0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
 
@@ -214,7 +214,7 @@ bytes_level(const struct frame *f, const struct cluster_level *l)
 	if (hosts <= below)
 		return 0;
 	if (f->ask->coll == GPUSIM_ALLTOALL)
-		return below * f->c->gpus_per_host * (1 - below / hosts);
+		return below * f->c->gpus_per_host * (1 - below / hosts) / ALLTOALL_SHARE;
 	return bytes_node(f);
 }
 
