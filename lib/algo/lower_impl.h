@@ -27,6 +27,8 @@ struct val {
 	uint32_t a, b;	 /* values: of MADE_RECV_SUM and MADE_SUM its operands here; ALGO_NONE */
 	uint32_t from;	 /* the value received; ALGO_NONE */
 	uint32_t message;
+	uint32_t proof_round,
+	    proof; /* of what comes: when, and by which message, its sender knows that it came; ALGO_NONE: never */
 	uint32_t hint;	/* the place in the output where the file has it; ALGO_NONE */
 	uint32_t nuse;	/* of live values: by values and outputs */
 	uint32_t avail; /* the first round that can use it */
@@ -40,8 +42,6 @@ struct msg {
 	uint32_t from, to; /* ranks */
 	uint32_t first, n; /* in flow.item */
 	uint32_t round, height, npred;
-	uint32_t proof_round,
-	    proof; /* when, and by which message, `from` knows that `to` has it; ALGO_NONE: never */
 };
 
 /* A place of the output that the collective defines. */

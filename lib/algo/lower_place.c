@@ -13,11 +13,16 @@
 
 #define MAX_TRIES 64 /* places of scratch that are looked at for one value */
 
+/* A value that comes in a message. */
+struct come {
+	uint32_t chunk, round, val;
+};
+
 struct places {
 	struct flow *f;
-	uint32_t n;	    /* ranks */
-	uint32_t *by_round; /* messages */
-	size_t nby_round;
+	uint32_t n;	   /* ranks */
+	struct come *come; /* by chunk, then by round */
+	size_t ncome;
 	uint32_t *use_at, *user; /* by value: the values that are made of it */
 	uint32_t *input;	 /* by rank and chunk: the value; ALGO_NONE */
 	struct spot *spot;
@@ -40,103 +45,119 @@ struct writer {
 
 /* ---- what a rank knows of the others */
 
-static bool
-sort_by_round(struct places *p)
-{
-	struct flow *f = p->f;
-	size_t *at = alloc_zeroed((size_t)f->nround + 2, sizeof *at);
-
-	p->by_round = alloc_zeroed(f->nmsg + 1, sizeof *p->by_round);
-	if (!at || !p->by_round) {
-		free(at);
-		return false;
-	}
-	for (size_t m = 0; m < f->nmsg; m++)
-		if (f->msg[m].n)
-			at[f->msg[m].round + 1]++;
-	for (uint32_t t = 0; t <= f->nround; t++)
-		at[t + 1] += at[t];
-	for (uint32_t m = 0; m < f->nmsg; m++)
-		if (f->msg[m].n) {
-			p->by_round[at[f->msg[m].round]++] = m;
-			p->nby_round++;
-		}
-	free(at);
-	return true;
-}
-
+/* Of one chunk; messages of others may be empty, and then they are not sent and prove nothing. */
 struct knowledge {
 	uint32_t *now,
 	    *before; /* by rank and peer: so many rounds of the peer are done; before: at the round's beginning */
-	uint32_t *next; /* by pair: the first message that is not proven; ALGO_NONE */
-	uint32_t *then; /* by message: the next of its pair */
+	uint32_t *next; /* by pair: the first value that is not proven to have come; ALGO_NONE */
+	uint32_t *then; /* by value: the next of its pair */
 };
 
 /* Rank r heard of `rounds` rounds of rank q, by message m. */
 static void
 hear(struct places *p, struct knowledge *k, uint32_t r, uint32_t q, uint32_t rounds, uint32_t m)
 {
+	const struct flow *f = p->f;
 	size_t pair = (size_t)r * p->n + q;
-	struct msg *x;
 
 	if (k->now[pair] >= rounds)
 		return;
 	k->now[pair] = rounds;
 	for (; k->next[pair] != ALGO_NONE; k->next[pair] = k->then[k->next[pair]]) {
-		x = &p->f->msg[k->next[pair]];
-		if (x->round >= rounds)
+		struct val *x = &f->val[k->next[pair]];
+
+		if (f->msg[x->message].round >= rounds)
 			return;
-		x->proof_round = p->f->msg[m].round;
+		x->proof_round = f->msg[m].round;
 		x->proof = m;
 	}
 }
 
+/* The values [lo, hi) of p->come are of one chunk, in order of rounds. */
 static void
-hear_all(struct places *p, struct knowledge *k)
+hear_chunk(struct places *p, struct knowledge *k, size_t lo, size_t hi)
 {
 	const struct flow *f = p->f;
 	size_t row = p->n * sizeof *k->now;
 
-	for (size_t i = 0, end; i < p->nby_round; i = end) {
-		uint32_t t = f->msg[p->by_round[i]].round;
+	for (size_t i = hi; i-- > lo;) {
+		uint32_t v = p->come[i].val;
+		const struct msg *x = &f->msg[f->val[v].message];
+		uint32_t *first = &k->next[(size_t)x->from * p->n + x->to];
 
-		for (end = i; end < p->nby_round && f->msg[p->by_round[end]].round == t; end++) {
-			size_t q = f->msg[p->by_round[end]].from;
+		memset(k->now + (size_t)x->from * p->n, 0, row);
+		memset(k->now + (size_t)x->to * p->n, 0, row);
+		f->val[v].proof_round = f->val[v].proof = ALGO_NONE;
+		k->then[v] = *first;
+		*first = v;
+	}
+	for (size_t i = lo, end; i < hi; i = end) {
+		uint32_t t = p->come[i].round;
+
+		for (end = i; end < hi && p->come[end].round == t; end++) {
+			size_t q = f->msg[f->val[p->come[end].val].message].from;
 
 			memcpy(k->before + q * p->n, k->now + q * p->n, row);
 		}
 		for (size_t j = i; j < end; j++) {
-			uint32_t m = p->by_round[j], q = f->msg[m].from, r = f->msg[m].to;
+			uint32_t m = f->val[p->come[j].val].message, q = f->msg[m].from,
+				 r = f->msg[m].to;
 
 			for (uint32_t z = 0; z < p->n; z++)
 				hear(p, k, r, z, k->before[(size_t)q * p->n + z], m);
 			hear(p, k, r, q, t, m);
 		}
 	}
+	for (size_t i = lo; i < hi; i++) {
+		const struct msg *x = &f->msg[f->val[p->come[i].val].message];
+
+		k->next[(size_t)x->from * p->n + x->to] = ALGO_NONE;
+	}
+}
+
+static int
+by_chunk(const void *x, const void *y)
+{
+	const struct come *a = x, *b = y;
+
+	if (a->chunk != b->chunk)
+		return a->chunk < b->chunk ? -1 : 1;
+	if (a->round != b->round)
+		return a->round < b->round ? -1 : 1;
+	return a->val < b->val ? -1 : a->val > b->val;
+}
+
+static bool
+sort_by_chunk(struct places *p)
+{
+	const struct flow *f = p->f;
+
+	p->come = alloc_zeroed(f->nval + 1, sizeof *p->come);
+	for (uint32_t v = 0; p->come && v < f->nval; v++)
+		if (f->val[v].live && f->val[v].message != ALGO_NONE)
+			p->come[p->ncome++] =
+			    (struct come){f->val[v].chunk, f->msg[f->val[v].message].round, v};
+	if (p->ncome)
+		qsort(p->come, p->ncome, sizeof *p->come, by_chunk);
+	return p->come != NULL;
 }
 
 static bool
 find_proofs(struct places *p)
 {
-	struct flow *f = p->f;
 	size_t n = (size_t)p->n * p->n;
 	struct knowledge k = {.now = alloc_zeroed(n, sizeof *k.now),
 			      .before = alloc_zeroed(n, sizeof *k.before),
 			      .next = alloc_zeroed(n, sizeof *k.next),
-			      .then = alloc_zeroed(f->nmsg + 1, sizeof *k.then)};
-	bool good = k.now && k.before && k.next && k.then;
+			      .then = alloc_zeroed(p->f->nval + 1, sizeof *k.then)};
+	bool good = k.now && k.before && k.next && k.then && sort_by_chunk(p);
 
-	if (good) {
+	if (good)
 		memset(k.next, 0xff, n * sizeof *k.next);
-		for (size_t i = p->nby_round; i-- > 0;) {
-			struct msg *x = &f->msg[p->by_round[i]];
-			uint32_t *first = &k.next[(size_t)x->from * p->n + x->to];
-
-			x->proof_round = x->proof = ALGO_NONE;
-			k.then[p->by_round[i]] = *first;
-			*first = p->by_round[i];
-		}
-		hear_all(p, &k);
+	for (size_t i = 0, end; good && i < p->ncome; i = end) {
+		for (end = i; end < p->ncome && p->come[end].chunk == p->come[i].chunk; end++)
+			;
+		hear_chunk(p, &k, i, end);
 	}
 	free(k.now);
 	free(k.before);
@@ -204,14 +225,13 @@ is_over(const struct places *p, uint32_t v, uint32_t u, struct writer w)
 	const struct flow *f = p->f;
 	const struct val *x = &f->val[u];
 	uint64_t round = w.moment / NPHASES;
-	const struct msg *m;
 
 	if (x->from != v)
 		return val_moment(x) < w.moment || u == w.val;
-	m = &f->msg[x->message];
-	if (m->proof_round != round)
-		return m->proof_round < round;
-	return w.moment % NPHASES == PHASE_AFTER || m->proof == w.message;
+	if (x->proof_round != round)
+		return x->proof_round < round;
+	return w.moment % NPHASES == PHASE_AFTER ||
+	       (x->proof == w.message && w.val != ALGO_NONE && f->val[w.val].chunk == x->chunk);
 }
 
 /* Whether the writer may write where value v lies. */
@@ -452,10 +472,9 @@ enum rc
 flow_place(struct flow *f, struct err *err)
 {
 	struct places p = {.f = f, .n = f->algo->nranks};
-	bool good = sort_by_round(&p) && find_proofs(&p) && find_users(&p) && share_output(&p) &&
-		    share_scratch(&p);
+	bool good = find_proofs(&p) && find_users(&p) && share_output(&p) && share_scratch(&p);
 
-	free(p.by_round);
+	free(p.come);
 	free(p.use_at);
 	free(p.user);
 	free(p.input);
