@@ -12,7 +12,7 @@
 #include "coll/tune.h"
 
 #define SLICE	  65536u     /* elements of f32 in a message, by which variants are compared */
-#define NSLICES	  8	     /* of a chunk, by which intervals are */
+#define NSLICES	  4	     /* of a chunk, by which intervals are */
 #define MAX_STEPS (1u << 20) /* of the plans that are simulated */
 
 struct lowering {
@@ -187,7 +187,7 @@ check(const struct lowering *l, struct err *err)
 {
 	const struct algo *a = l->a;
 	uint64_t n = a->nchunks, odd = a->coll == GPUSIM_ALLTOALL ? a->nranks : 1;
-	bool large = (double)n * a->nranks * a->nranks > 1 << 20;
+	bool large = (double)n * a->nranks * a->nranks > 1 << 16;
 	const struct {
 		uint64_t nelem, chunk;
 	} of[] = {{n, 0}, {3 * n + odd, 2}, {2 * n - odd, 0}, {2 * n, n < 4 ? 1 : 4}};

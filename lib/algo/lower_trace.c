@@ -208,30 +208,123 @@ only_added(const struct flow *f, uint32_t v)
 	return f->val[v].made == MADE_RECV && f->val[v].nuse == 1;
 }
 
-/* The sum becomes what the message makes. */
+/* Sum v becomes what the message of `come` makes, added to a. */
 static void
+fuse_one(struct flow *f, uint32_t v, uint32_t a, uint32_t come, const uint32_t *slot)
+{
+	struct val *x = &f->val[v], *r = &f->val[come];
+
+	x->made = MADE_RECV_SUM;
+	x->a = a;
+	x->b = ALGO_NONE;
+	x->from = r->from;
+	x->message = r->message;
+	x->nranks = f->val[a].nranks + f->val[r->from].nranks;
+	r->live = false;
+	f->item[slot[come]] = v;
+}
+
+/* The operands of a chain of sums: what only comes to be added, and at most one other. */
+struct chain {
+	uint32_t come[ALGO_MAX_RANKS], sum[ALGO_MAX_RANKS];
+	uint32_t ncome, nsum, other;
+	bool good;
+};
+
+static void
+chain_operand(struct chain *c, const struct flow *f, uint32_t v)
+{
+	if (only_added(f, v) && c->ncome < ALGO_MAX_RANKS)
+		c->come[c->ncome++] = v;
+	else if (c->other == ALGO_NONE)
+		c->other = v;
+	else
+		c->good = false;
+}
+
+/* From the last sum down to the first. */
+static void
+find_chain(struct chain *c, const struct flow *f, uint32_t v)
+{
+	c->ncome = c->nsum = 0;
+	c->other = ALGO_NONE;
+	c->good = true;
+	while (c->good && c->nsum < ALGO_MAX_RANKS) {
+		uint32_t a = f->val[v].a;
+
+		c->sum[c->nsum++] = v;
+		chain_operand(c, f, f->val[v].b);
+		if (f->val[a].made != MADE_SUM || f->val[a].nuse != 1) {
+			chain_operand(c, f, a);
+			return;
+		}
+		v = a;
+	}
+	c->good = false;
+}
+
+/* The peers after the rank come first, so that not all ranks wait for the same one. */
+static void
+turn(struct chain *c, const struct flow *f, uint32_t rank)
+{
+	uint32_t n = f->algo->nranks;
+
+	for (uint32_t i = 1; i < c->ncome; i++)
+		for (uint32_t k = i; k > 0; k--) {
+			uint32_t x = f->val[f->val[c->come[k - 1]].from].rank + n - rank,
+				 y = f->val[f->val[c->come[k]].from].rank + n - rank,
+				 come = c->come[k];
+
+			if (x % n <= y % n)
+				break;
+			c->come[k] = c->come[k - 1];
+			c->come[k - 1] = come;
+		}
+}
+
+/* All sums of a chain are made as it comes, in the order of turn(). */
+static bool
+fuse_chain(struct flow *f, struct chain *c, uint32_t v, const uint32_t *slot)
+{
+	uint32_t a, k = 0;
+
+	find_chain(c, f, v);
+	if (!c->good || c->ncome < 2)
+		return false;
+	turn(c, f, f->val[v].rank);
+	a = c->other != ALGO_NONE ? c->other : c->come[k++];
+	for (uint32_t i = c->nsum; i-- > 0; k++) {
+		fuse_one(f, c->sum[i], a, c->come[k], slot);
+		a = c->sum[i];
+	}
+	return true;
+}
+
+/* Later sums first: they are the ends of chains. */
+static bool
 fuse(struct flow *f)
 {
-	for (size_t i = 0; i < f->nval; i++) {
-		struct val *v = &f->val[i], *r;
-		uint32_t come;
+	uint32_t *slot = alloc_zeroed(f->nval + 1, sizeof *slot);
+	struct chain *c = alloc_zeroed(1, sizeof *c);
+	bool good;
 
-		if (!v->live || v->made != MADE_SUM)
+	for (size_t m = 0; slot && c && m < f->nmsg; m++)
+		for (uint32_t k = 0; k < f->msg[m].n; k++)
+			slot[f->item[f->msg[m].first + k]] = f->msg[m].first + k;
+	for (uint32_t i = (uint32_t)f->nval; slot && c && i-- > 0;) {
+		const struct val *v = &f->val[i];
+
+		if (!v->live || v->made != MADE_SUM || fuse_chain(f, c, i, slot))
 			continue;
-		come = only_added(f, v->b) ? v->b : v->a;
-		if (!only_added(f, come))
-			continue;
-		r = &f->val[come];
-		v->a = come == v->a ? v->b : v->a;
-		v->b = ALGO_NONE;
-		v->made = MADE_RECV_SUM;
-		v->from = r->from;
-		v->message = r->message;
-		r->live = false;
-		for (uint32_t k = 0; k < f->msg[v->message].n; k++)
-			if (f->item[f->msg[v->message].first + k] == come)
-				f->item[f->msg[v->message].first + k] = (uint32_t)i;
+		if (only_added(f, v->b))
+			fuse_one(f, i, v->a, v->b, slot);
+		else if (only_added(f, v->a))
+			fuse_one(f, i, v->b, v->a, slot);
 	}
+	good = slot && c;
+	free(slot);
+	free(c);
+	return good;
 }
 
 /* Messages without what is dead, and without the dead. */
@@ -325,8 +418,8 @@ flow_trace(const struct algo *a, bool fused, struct flow *f, struct err *err)
 		rc = RC_NOMEM;
 	if (rc == RC_OK) {
 		find_live(f);
-		if (fused)
-			fuse(f);
+		if (fused && !fuse(f))
+			rc = RC_NOMEM;
 		drop_dead(f);
 	}
 	if (rc == RC_NOMEM)
