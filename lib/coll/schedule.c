@@ -128,6 +128,11 @@ wrong(const struct schedule *s, const struct schedule_step *x)
 		return "source and destination overlap";
 	if ((x->flags & ~(unsigned)SCHEDULE_JOINED || is_sum(x)) && !coll_reduces(s->coll))
 		return "nothing is reduced";
+	if (((x->flags & SCHEDULE_SRC_PARTIAL) && (!reads || x->src == PLAN_IN)) ||
+	    ((x->flags & SCHEDULE_WITH_PARTIAL) &&
+	     (x->kind != STEP_REDUCE || x->with == PLAN_IN)) ||
+	    ((x->flags & SCHEDULE_DST_PARTIAL) && !writes))
+		return "a partial sum where none can be";
 	if ((x->flags & SCHEDULE_LAST) && (!is_sum(x) || (x->flags & SCHEDULE_DST_PARTIAL)))
 		return "a bad end of a sum";
 	if (is_sum(x) && !(x->flags & (SCHEDULE_LAST | SCHEDULE_DST_PARTIAL)))

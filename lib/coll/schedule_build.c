@@ -219,8 +219,13 @@ make_room(struct builder *b)
 	room = s->scratch * b->longest;
 	plan_scratch(b->out, room);
 	for (size_t i = 0; i < s->nstep; i++) {
-		any |= (s->step[i].flags & SCHEDULE_DST_PARTIAL) != 0;
-		in_out |= (s->step[i].flags & SCHEDULE_DST_PARTIAL) && s->step[i].dst == PLAN_OUT;
+		const struct schedule_step *x = &s->step[i];
+		bool src = x->flags & SCHEDULE_SRC_PARTIAL, dst = x->flags & SCHEDULE_DST_PARTIAL,
+		     with = x->flags & SCHEDULE_WITH_PARTIAL;
+
+		any |= src || with || dst;
+		in_out |= (src && x->src == PLAN_OUT) || (with && x->with == PLAN_OUT) ||
+			  (dst && x->dst == PLAN_OUT);
 	}
 	if (in_out) {
 		schedule_chunk(s, b->a, s->nchunks - 1, &off, &count);

@@ -4,6 +4,7 @@
 
 #include "algo/lower.h"
 #include "algo_make.h"
+#include "chance.h"
 #include "coll/check.h"
 
 /* Every count up to three elements a chunk, in messages of any size; says the first that is wrong. */
@@ -91,9 +92,168 @@ test_known(void)
 	   "allgathers by doubling");
 }
 
+/* ---- at random */
+
+static uint64_t seed = 1;
+
+static uint32_t
+draw(uint32_t n)
+{
+	return (uint32_t)(xorshift_star(&seed) >> 33) % n;
+}
+
+/* A rank of those in the set, at random. */
+static uint32_t
+draw_from(uint32_t set)
+{
+	uint32_t k = draw((uint32_t)__builtin_popcount(set));
+
+	while (k--)
+		set &= set - 1;
+	return (uint32_t)__builtin_ctz(set);
+}
+
+#define PLACES 3 /* of scratch, which are used again and again */
+
+/* One step more of an all-reduce of a chunk: partial sums into each other until one rank is left, then from those that have the
+ * sum. False: it is done. */
+static bool
+move_on(struct make *m, uint32_t c, uint32_t *partial, uint32_t *has)
+{
+	uint32_t n = m->a->nranks, from, to, k = draw(PLACES);
+
+	if (__builtin_popcount(*partial) > 1) {
+		from = draw_from(*partial);
+		*partial &= ~(1u << from);
+		to = draw_from(*partial);
+		if (draw(2)) {
+			make_reduce(m, OUT(from, c), OUT(to, c), 1);
+			return true;
+		}
+		make_copy(m, OUT(from, c), SCRATCH(to, k), 1);
+		make_reduce(m, SCRATCH(to, k), OUT(to, c), 1);
+		return true;
+	}
+	*has |= *partial;
+	if (*has == (1u << n) - 1)
+		return false;
+	from = draw_from(*has);
+	to = draw_from(~*has & ((1u << n) - 1));
+	if (draw(3)) {
+		make_copy(m, OUT(from, c), OUT(to, c), 1);
+	} else {
+		make_copy(m, OUT(from, c), SCRATCH(to, k), 1);
+		make_copy(m, SCRATCH(to, k), OUT(to, c), 1);
+	}
+	*has |= 1u << to;
+	return true;
+}
+
+static struct algo *
+random_allreduce(void)
+{
+	uint32_t n = 2 + draw(5), c = 1 + draw(5), partial[8], has[8] = {0}, left = c, done = 0;
+	struct make m = make_new(GPUSIM_ALLREDUCE, n, c, true);
+
+	make_scratch(&m, PLACES);
+	for (uint32_t i = 0; i < c; i++)
+		partial[i] = (1u << n) - 1;
+	while (left) {
+		uint32_t i = draw(c);
+
+		if (done >> i & 1 || move_on(&m, i, &partial[i], &has[i]))
+			continue;
+		done |= 1u << i;
+		left--;
+	}
+	return make_done(&m);
+}
+
+/* Blocks go straight, or over the scratch of somebody else. */
+static struct algo *
+random_alltoall(void)
+{
+	uint32_t n = 2 + draw(4), per = 1 + draw(2);
+	struct make m = make_new(GPUSIM_ALLTOALL, n, n * per, false);
+
+	make_scratch(&m, PLACES);
+	for (uint32_t r = 0; r < n; r++)
+		for (uint32_t i = 0; i < n * per; i++) {
+			uint32_t q = i / per, by = draw(n), k = draw(PLACES);
+			struct place to = OUT(q, r * per + i % per);
+
+			if (draw(2)) {
+				make_copy(&m, IN(r, i), to, 1);
+			} else {
+				make_copy(&m, IN(r, i), SCRATCH(by, k), 1);
+				make_copy(&m, SCRATCH(by, k), to, 1);
+			}
+		}
+	return make_done(&m);
+}
+
+static void
+test_random(void)
+{
+	bool good = true;
+
+	for (int i = 0; i < 150 && good; i++)
+		good = lowers(random_allreduce()) && lowers(random_alltoall());
+	ok(good, "random all-reduces and all-to-alls");
+}
+
+/* Two ranks swap inputs in place: nothing proves that the peer has read the old one. */
+static void
+test_places(void)
+{
+	struct make m = make_new(GPUSIM_ALLREDUCE, 2, 1, true);
+	struct schedule *s = NULL;
+	struct algo *a;
+
+	make_scratch(&m, 1);
+	for (uint32_t r = 0; r < 2; r++)
+		make_copy(&m, OUT(r, 0), SCRATCH(1 - r, 0), 1);
+	for (uint32_t r = 0; r < 2; r++)
+		make_reduce(&m, SCRATCH(r, 0), OUT(r, 0), 1);
+	a = make_done(&m);
+	ok(algo_lower(a, NULL, &s, NULL) == RC_OK && sound(a, s) && s[0].scratch == 1,
+	   "an input that is overwritten too early is saved first");
+	schedule_free_all(s, 2);
+	algo_free(a);
+
+	a = make_allreduce_ring(8);
+	ok(algo_lower(a, NULL, &s, NULL) == RC_OK && s[0].scratch == 0 && s[0].nstep == 28 &&
+	       s[7].step[27].round == 13,
+	   "a ring needs no scratch, no copy, and one round a message");
+	schedule_free_all(s, 8);
+	algo_free(a);
+
+	a = make_allreduce_allpairs(8);
+	ok(algo_lower(a, NULL, &s, NULL) == RC_OK && s[0].scratch == 0 && s[0].nstep == 28,
+	   "all pairs add what comes as it comes");
+	schedule_free_all(s, 8);
+	algo_free(a);
+}
+
+static void
+test_refused(void)
+{
+	struct algo *a = make_allreduce_ring(3);
+	struct schedule *s = NULL;
+	struct err err = {0};
+
+	a->custom = true;
+	ok(algo_lower(a, NULL, &s, &err) == RC_INVAL && !s && strstr(err.text, "custom"),
+	   "a custom algorithm is not run");
+	algo_free(a);
+}
+
 int
 main(void)
 {
 	test_known();
+	test_places();
+	test_random();
+	test_refused();
 	return tap_done();
 }
