@@ -14,7 +14,7 @@
 
 #include "base/rc.h"
 
-#define SCAN_MAX_WORK	   (1u << 27) /* bytes scanned */
+#define SCAN_MAX_WORK	   (1u << 26) /* bytes scanned */
 #define SCAN_MAX_VARIABLES 64u
 #define SCAN_MAX_NAME	   32u /* with the NUL */
 #define SCAN_MAX_DEPTH	   64u /* of parentheses */
