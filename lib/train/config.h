@@ -56,6 +56,7 @@ struct train_config {
 	/* the method */
 	uint32_t epochs, batch; /* batch: images a worker and step */
 	uint64_t global_batch;	/* images of a step on all devices; 0: batch * workers */
+	bool verify;		/* deterministic: compare samples of sums with what ranks put in */
 	bool deterministic;	/* the same bits on any number of devices, by any way */
 	uint32_t leaf; /* deterministic: images whose gradient is computed at once, alone */
 	double lr;

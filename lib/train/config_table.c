@@ -115,6 +115,13 @@ is_deterministic(const void *c)
 }
 
 static bool
+verifies(const void *c)
+{
+	return config(c)->deterministic && config(c)->sync != SYNC_PS &&
+	       config(c)->backend == BACKEND_GPUSIM;
+}
+
+static bool
 by_worker(const void *c)
 {
 	return config(c)->global_batch == 0;
@@ -255,6 +262,12 @@ const struct option_row config_rows[] = {
     {"leaf", "N", "with deterministic: images whose gradient is computed at once",
      AS_U32(leaf, 1, 65536), DEFAULT("16"),
      ONLY(is_deterministic, "deterministic", "only with --deterministic")},
+    {"verify", NULL,
+     "with deterministic: add up samples of the gradients again, and name a rank that has another "
+     "sum",
+     AS_BOOL(verify),
+     ONLY(verifies, "deterministic",
+	  "only with --deterministic, and not with --sync ps or --backend mpi")},
     {"algo", "NAME", "algorithm of the gradients' all-reduce", AS_KIND(config_algo), AT(algo),
      DEFAULT("auto")},
     {"bucket-bytes", "SIZE", "reduce gradients during backward, SIZE bytes at a time",

@@ -5,7 +5,9 @@
 
 #include "base/buf.h"
 #include "train/order.h"
+#include "train/leaves.h"
 #include "train/trainer_impl.h"
+#include "train/verify.h"
 
 #define RESIDENT_MAX (1ull << 30) /* bytes of images on all devices of a cluster of our own */
 
@@ -27,6 +29,7 @@ make_shape(const struct task *task, uint64_t global, uint32_t n, bool resident)
 			  .train_items = order_most(items, &steps),
 			  .train_steps = items / global + (items % global > 0),
 			  .leaf = leaf,
+			  .verify = task->config->verify,
 			  .kept = task->config->on_failure != GPUSIM_ON_FAILURE_ABORT,
 			  .augment = task->config->augment,
 			  .inbox = task->config->sync == SYNC_SENDRECV};
@@ -191,6 +194,12 @@ upload_images(struct trainer *t, uint32_t rank, struct err *err)
 
 	if (rc == RC_OK)
 		rc = device_write(t->g, r->device, r->shift, data->shift, nbytes, err);
+	if (rc == RC_OK && r->samples_of) {
+		uint32_t index[VERIFY_SAMPLES];
+
+		verify_choose(t->nonce, leaves_elements(t->task), index);
+		rc = device_write(t->g, r->device, r->samples_of, index, sizeof index, err);
+	}
 	if (rc == RC_OK && resident(t))
 		rc = device_write(t->g, r->device, r->samples, data->train.items,
 				  data->train.nitems * dataset_item_bytes(data), err);

@@ -7,6 +7,7 @@
 #include "nn/launch.h"
 #include "train/leaves.h"
 #include "train/record_impl.h"
+#include "train/verify.h"
 
 /* Sum bucket after bucket over the ranks. The first one, of the last layers, has also what lies behind the parameters. */
 static void
@@ -47,6 +48,19 @@ collect(struct recorder *rec, const struct emit_sink *sink)
 	}
 }
 
+/* Keep samples of a rank's sums. */
+static void
+keep_samples(const struct recorder *rec, uint32_t rank, uint64_t to, const struct emit_sink *sink)
+{
+	const struct replica *r = &rec->t->replica[rank];
+
+	if (r->samples_of)
+		LAUNCH(sink, rank, "gather", U("dst", to), U("src", r->sums),
+		       U("index", r->samples_of), U("n", VERIFY_SAMPLES),
+		       U("rows", leaves_elements(rec->t->task)), U("cols", 1),
+		       U("dtype", GPUSIM_I64));
+}
+
 /* The rest of a step, when each rank has the sums of its leaves. */
 static void
 finish(struct recorder *rec, bool moving, const struct emit_sink *sink)
@@ -54,10 +68,14 @@ finish(struct recorder *rec, bool moving, const struct emit_sink *sink)
 	struct trainer *t = rec->t;
 	uint32_t holders = central(t) ? 1 : gpusim_comm_count(t->comm);
 
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
+		keep_samples(rec, r, t->replica[r].before, sink);
 	if (central(t))
 		collect(rec, sink);
 	else
 		reduce(rec);
+	for (uint32_t r = 0; r < holders; r++)
+		keep_samples(rec, r, t->replica[r].after, sink);
 	for (uint32_t r = 0; r < holders; r++) {
 		struct batch b = train_batch(t, moving, r);
 

@@ -3,6 +3,7 @@
 #include "nn/augment.h"
 #include "nn/launch.h"
 #include "train/leaves.h"
+#include "train/verify.h"
 
 #define EVENT_BASE 0x6d6e6973740000u /* ids of events, which are the device's */
 
@@ -65,6 +66,11 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	if (s->leaf) {
 		nbytes = leaves_elements(s->task) * sizeof(int64_t);
 		r->sums = emit_take(at, nbytes);
+	}
+	if (s->verify) {
+		r->samples_of = emit_take(at, VERIFY_SAMPLES * sizeof(uint32_t));
+		r->before = emit_take(at, VERIFY_SAMPLES * sizeof(int64_t));
+		r->after = emit_take(at, VERIFY_SAMPLES * sizeof(int64_t));
 	}
 	r->inbox = s->inbox ? emit_take(at, nbytes) : 0;
 }

@@ -49,6 +49,7 @@ struct shape {
 	uint64_t test_items[NTESTS], test_steps[NTESTS];
 	bool kept;	  /* with two copies of what training changes */
 	uint32_t augment; /* what becomes of training images (nn/augment.h) */
+	bool verify;	  /* with room for samples of the sums (verify.h) */
 	bool inbox;	  /* with room for another rank's gradients */
 	uint32_t
 	    leaf; /* with room for exact sums over leaves of so many samples (leaves.h); 0: not */
@@ -65,6 +66,9 @@ struct replica {
 	uint64_t live_bytes;
 	uint64_t kept[2]; /* live_bytes each; 0: there are none */
 	uint64_t inbox;
+	uint64_t samples_of, before,
+	    after;     /* u32, i64, i64[VERIFY_SAMPLES]: which elements of the sums
+					     * are looked at; what they were, and became; 0: none */
 	uint64_t sums; /* i64[leaves_elements]; 0: none. inbox is of the same size then */
 	struct emit_place net;
 	uint64_t samples; /* [held, item], of the data set's type */

@@ -1,10 +1,14 @@
 /* A unit of training: some steps, or the test; again, if a device is lost in it. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "train/leaves.h"
 #include "train/trainer_impl.h"
+#include "train/verify.h"
 
 #define SLICES_AN_EPOCH 50   /* launches, where somebody watches */
 #define UNIT_S		0.25 /* no longer, where work may be lost */
@@ -63,6 +67,50 @@ add_losses(struct trainer *t, uint64_t n, struct err *err)
 	}
 	for (uint64_t s = 0; s < n && rc == RC_OK; s++)
 		t->at.loss_sum += t->sums[s];
+	return rc;
+}
+
+/* Read what ranks kept of the last step's sums, one after the other. */
+static enum rc
+read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, struct err *err)
+{
+	uint64_t nbytes = VERIFY_SAMPLES * sizeof *in;
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = 0; r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
+		const struct replica *at = &t->replica[r];
+		uint64_t first = (uint64_t)r * VERIFY_SAMPLES;
+
+		rc = device_read(t->g, in + first, at->device, at->before, nbytes, err);
+		if (rc == RC_OK && r < nholders)
+			rc = device_read(t->g, out + first, at->device, at->after, nbytes, err);
+	}
+	return rc;
+}
+
+/* Whether samples of the last step's sums are right. */
+static enum rc
+verify(struct trainer *t, struct err *err)
+{
+	uint32_t n = gpusim_comm_count(t->comm), nholders = central(t) ? 1 : n, culprit = n;
+	uint32_t index[VERIFY_SAMPLES];
+	int64_t *in = alloc_zeroed((uint64_t)n * VERIFY_SAMPLES, sizeof *in);
+	int64_t *out = alloc_zeroed((uint64_t)n * VERIFY_SAMPLES, sizeof *out);
+	enum rc rc = in && out ? read_samples(t, nholders, in, out, err)
+			       : err_set(err, RC_NOMEM, "out of memory");
+
+	verify_choose(t->nonce, leaves_elements(t->task), index);
+	if (rc == RC_OK)
+		rc = verify_sums(in, n, out, nholders, index, &culprit, err);
+	if (rc == RC_BADDATA && culprit < n) {
+		char name[64];
+
+		snprintf(name, sizeof name, "--verify: device %" PRIx64,
+			 t->replica[culprit].device.id);
+		rc = err_prefix(err, "%s", name);
+	}
+	free(in);
+	free(out);
 	return rc;
 }
 
@@ -130,6 +178,8 @@ train_unit(struct trainer *t, struct epoch *e, struct err *err)
 	t->step_s = (double)(clock_now_ns() - began) / 1e9 / (double)n;
 	if (recovers(t))
 		gpusim_set_timeout_ms(t->g, QUICK_MS);
+	if (rc == RC_OK && t->shape.verify)
+		rc = verify(t, err);
 	if (rc == RC_OK)
 		rc = add_losses(t, n, err);
 	gpusim_set_timeout_ms(t->g, CALL_MS);

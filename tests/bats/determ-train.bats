@@ -20,8 +20,8 @@ learnt() { sed -nE 's/^epoch.*(loss [^ ]*) .*(accuracy [^ ]*).*/\1 \2/p; /^param
 	bounded "${TRAIN[@]}" --devices 1 | learnt >want
 	bounded gpuctl run -n 8 -- bash -e -c '
 		for options in "--devices 2" "--devices 3" "--devices 8" "--devices 3 --bucket-bytes 1" \
-			"--devices 4 --bucket-bytes 60K --algo ring" "--devices 4 --algo naive" \
-			"--devices 3 --sync sendrecv" "--workers 3 --sync ps" "--workers 2 --sync ps --feed data" \
+			"--devices 4 --bucket-bytes 60K --algo ring" "--devices 4 --algo naive --verify" \
+			"--devices 3 --sync sendrecv --verify" "--workers 3 --sync ps" "--workers 2 --sync ps --feed data" \
 			"--workers 7 --sync ps --leaf 16"; do
 			echo "$options" >&2
 			"$@" $options
@@ -57,8 +57,8 @@ learnt() { sed -nE 's/^epoch.*(loss [^ ]*) .*(accuracy [^ ]*).*/\1 \2/p; /^param
 }
 
 @test "deterministic: batch norm by leaves, augmentation, adam: two devices learn what one does" {
-	images data 8 18
-	TRAIN=(mnist-train --data data --model resnet9 --deterministic --global-batch 9 --leaf 4 --epochs 1)
+	images data 8 10
+	TRAIN=(mnist-train --data data --model resnet9 --deterministic --global-batch 8 --leaf 3 --epochs 1)
 	TRAIN+=(--augment "crop,flip" --optimizer adamw --lr-schedule cosine)
 	bounded "${TRAIN[@]}" --devices 1 | learnt >want
 	for options in "--devices 2" "--workers 2 --sync ps"; do
@@ -116,6 +116,8 @@ killed() {
 	assert_status 2
 	assert_match 'only with --staleness 0'
 	run bounded "${TRAIN[@]}" --batch 3
+	assert_status 2
+	run bounded "${TRAIN[@]}" --sync ps --verify
 	assert_status 2
 	run bounded "${TRAIN[@]}" --leaf 1 --global-batch 5000 --devices 1
 	assert_status 2

@@ -1,0 +1,53 @@
+/* Samples of sums: right ones pass, and one that differs is named. */
+#include "train/verify.h"
+
+#include <string.h>
+
+#include "tap.h"
+
+#define N 3
+
+int
+main(void)
+{
+	static int64_t in[N][VERIFY_SAMPLES], out[N][VERIFY_SAMPLES];
+	uint32_t index[VERIFY_SAMPLES], again[VERIFY_SAMPLES], culprit = 99;
+	struct err err = {0};
+	bool good = true;
+
+	verify_choose(5, 1000, index);
+	verify_choose(5, 1000, again);
+	for (unsigned i = 0; i < VERIFY_SAMPLES; i++)
+		good = good && index[i] < 1000 && index[i] == again[i];
+	ok(good && index[VERIFY_SAMPLES - 1] == 999, "elements by the seed, and the last one");
+	for (unsigned i = 0; i < VERIFY_SAMPLES; i++)
+		for (uint32_t r = 0; r < N; r++) {
+			in[r][i] = ((int64_t)i - 100) * (r ? 7 : INT64_C(1) << 50);
+			for (uint32_t q = 0; q < N; q++)
+				out[q][i] += in[r][i];
+		}
+	ok(verify_sums(in[0], N, out[0], N, index, &culprit, &err) == RC_OK && culprit == 99,
+	   "right sums");
+	good = true;
+	for (uint32_t r = 0; r < N; r++)
+		for (unsigned i = 0; i < VERIFY_SAMPLES; i += 51) {
+			char rank[16];
+
+			snprintf(rank, sizeof rank, "rank %u: ", r);
+			out[r][i] ^= INT64_C(1) << (i % 64);
+			good =
+			    good &&
+			    verify_sums(in[0], N, out[0], N, index, &culprit, &err) == RC_BADDATA &&
+			    culprit == r && strncmp(err.text, rank, strlen(rank)) == 0;
+			out[r][i] ^= INT64_C(1) << (i % 64);
+		}
+	ok(good, "one bit of one rank is found, and the rank is named");
+	for (uint32_t r = 0; r < N; r++)
+		out[r][17]++;
+	ok(verify_sums(in[0], N, out[0], N, index, &culprit, &err) == RC_BADDATA && culprit == N &&
+	       strstr(err.text, "on all ranks"),
+	   "the same wrong number on all ranks");
+	ok(verify_sums(in[0], N, out[0], 1, index, &culprit, &err) == RC_BADDATA && culprit == 0,
+	   "the one rank that has the sum");
+	return tap_done();
+}
