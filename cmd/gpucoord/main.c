@@ -14,6 +14,7 @@
 #include "options.h"
 #include "shell.h"
 #include "spawn.h"
+#include "algo_files.h"
 #include "tuning.h"
 
 #define TICK_MS		  50
@@ -99,6 +100,10 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = shell_new(o.listen, o.state, &o.coord, &dm,
 			       &(struct shell_sight){observer, recorder, reports}, &shell, &err);
+	if (rc == RC_OK)
+		rc = algo_files_load(shell_coord(shell), o.algo_files, &err);
+	if (rc == RC_OK)
+		rc = coord_check_tuner(shell_coord(shell), &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)
 		rc =
 		    coord_add_device(shell_coord(shell), o.device[i].id, o.device[i].address, &err);

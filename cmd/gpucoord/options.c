@@ -81,6 +81,8 @@ static const struct option_row rows[] = {
      AS_STRING(state), DEFAULT_NOTE("beside the socket; for tcp, ~/.local/state/gpusim")},
     {"tuner", "FILE", "rules that choose the algorithm when callers leave it open",
      AS_ANY_STRING(tuner), ENV("GPUSIM_TUNER_CONFIG_FILE")},
+    {"algo-files", "FILE[:FILE]", "algorithms from files, which callers and rules may name",
+     AS_ANY_STRING(algo_files), ENV("GPUSIM_ALGO_FILES")},
     {"calibrate", NULL, "choose by this machine's speed, measured in 3ms", AS_BOOL(calibrate)},
     {"report-dir", "DIR",
      "keep a report of each of the last 16 failures of communicators there; none: keep none",

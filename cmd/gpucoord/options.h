@@ -33,7 +33,8 @@ struct options {
 	struct coord_config coord;
 	char listen[NET_ADDR_MAX];
 	/* NULL: not given */
-	const char *state, *report_dir, *tuner, *algo, *http, *http_names, *grpc, *record;
+	const char *state, *report_dir, *tuner, *algo, *algo_files, *http, *http_names, *grpc,
+	    *record;
 	bool record_data, calibrate, allow_inject, insecure, print_address;
 	struct net_tls_files tls;
 	int ready_fd, exits, lifeline; /* -1: none */

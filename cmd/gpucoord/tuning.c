@@ -61,6 +61,7 @@ tuning_init(const char *algo, const char *file, bool calibrate, struct tuner *ou
 	enum rc rc;
 
 	tuner_init(out);
+	out->takes_files = true;
 	rc = tuner_configure(out, algo, file, err);
 	if (rc == RC_OK && calibrate)
 		measure(out);

@@ -67,6 +67,7 @@ rooms_free(struct coord *c)
 	comms_fini(c);
 	runs_fini(c);
 	devices_fini(c);
+	algos_fini(c);
 	history_fini(c);
 	pendings_fini(c);
 	free(c);
@@ -87,7 +88,7 @@ coord_new(const struct coord_config *config, struct coord **out, struct err *err
 	c = alloc_zeroed(1, sizeof *c);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (pendings_init(c) != RC_OK || history_init(c) != RC_OK ||
+	if (pendings_init(c) != RC_OK || history_init(c) != RC_OK || algos_init(c) != RC_OK ||
 	    devices_init(c, &comm_device_hooks) != RC_OK ||
 	    comms_init(c, &run_comm_hooks) != RC_OK || runs_init(c) != RC_OK ||
 	    persist_init(c) != RC_OK) {
@@ -161,6 +162,9 @@ static const struct {
     {GPU_SIM__REQUEST__BODY_GRAPH_CREATE, on_graph_create},
     {GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH, on_graph_launch},
     {GPU_SIM__REQUEST__BODY_GRAPH_DESTROY, on_graph_destroy},
+    {GPU_SIM__REQUEST__BODY_ALGO_PUT, on_algo_put},
+    {GPU_SIM__REQUEST__BODY_ALGO_REMOVE, on_algo_remove},
+    {GPU_SIM__REQUEST__BODY_ALGO_LIST, on_algo_list},
     {GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING, on_all_reduce_ring},
     {GPU_SIM__REQUEST__BODY_MEMCPY, on_memcpy},
 };
@@ -184,6 +188,7 @@ static void
 client_is(struct coord *c, uint64_t client_id, bool gone)
 {
 	persist_client_is(c, client_id, gone);
+	algos_client_is(c, client_id, gone);
 	comms_client_is(c, client_id, gone);
 	groups_client_is(c, client_id, gone);
 }
@@ -221,6 +226,7 @@ tick(struct coord *c)
 	care_tick(c);
 	comm_leases_tick(c);
 	groups_tick(c);
+	algos_tick(c);
 	persist_tick(c);
 	polls_tick(c);
 	rendezvous_tick(c);
@@ -247,6 +253,26 @@ enum rc
 coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *err)
 {
 	return device_configure(c, id, address, err);
+}
+
+enum rc
+coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path, struct err *err)
+{
+	struct coord_actions none = {0};
+	const struct tune_file *f;
+	enum rc rc;
+
+	c->out = &none;
+	rc = algos_add_text(c, bytes, n, path, "", true, 0, &f, err);
+	c->out = NULL;
+	coord_actions_fini(&none);
+	return rc;
+}
+
+enum rc
+coord_check_tuner(const struct coord *c, struct err *err)
+{
+	return tuner_check_files(c->cfg.tuner, algos_files(c), err);
 }
 
 enum rc

@@ -142,6 +142,13 @@ comm_busy(const struct comm *comm)
 }
 
 GETTER(uint32_t, comm_recoveries, comm, recoveries)
+
+bool
+comm_has_shrunk(const struct comm *comm)
+{
+	return comm->on_failure == GPUSIM_ON_FAILURE_SHRINK && comm->recoveries > 0;
+}
+
 GETTER(const char *, comm_recovered, comm, recovered.text)
 
 const struct err *

@@ -4,6 +4,7 @@
 #ifndef COORD_COMM_H
 #define COORD_COMM_H
 
+#include "coord/algos/algos.h"
 #include "coord/device/device.h"
 
 struct comm;
@@ -80,6 +81,8 @@ bool comm_busy(const struct comm *comm);
 /* How often it has recovered, and the last time's sentence. */
 uint32_t comm_recoveries(const struct comm *comm);
 const char *comm_recovered(const struct comm *comm);
+/* It goes on with the ranks that were left. */
+bool comm_has_shrunk(const struct comm *comm);
 /* The failure that it recovers from, RC_OK: none; a rank's memory is lost with it. */
 const struct err *comm_cause(const struct comm *comm);
 bool comm_is_blank(const struct comm *comm);

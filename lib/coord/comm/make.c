@@ -28,6 +28,7 @@ check_size(uint32_t wanted, size_t named, uint32_t *nranks, struct err *err)
 
 /* Room in an attach for what is not addresses nor about algorithms: the numbers of communicators are most of it. */
 #define ATTACH_ROOM (16u << 10)
+#define ATTACH_ALGO 512 /* bytes that an algorithm of a file takes beside its schedule */
 
 /* Lines of a tuner file that an attach has room for. */
 #define ATTACH_RULES 4096
@@ -161,11 +162,46 @@ comm_can_queue(const struct coord *c, GpuSim__OnFailure on_failure, struct err *
 	return RC_OK;
 }
 
+/* Of a queued communicator, algorithms of files that are for as many ranks: those that fit a message, the same ones
+ * for all ranks. */
+static size_t
+rank_algos(const struct coord *c, const struct comm *comm, size_t room,
+	   const struct tune_file *out[static COORD_MAX_ALGOS])
+{
+	const struct tune_files *files = algos_files(c);
+	size_t n = 0;
+
+	for (size_t i = 0; comm->queued && i < files->n; i++) {
+		size_t bytes = algo_schedule_max(&files->v[i]) + ATTACH_ALGO;
+
+		if (files->v[i].nranks != comm->nranks || bytes > room)
+			continue;
+		room -= bytes;
+		out[n++] = &files->v[i];
+	}
+	return n;
+}
+
+static void
+rank_algo(const struct tune_file *f, uint32_t rank, GpuSim__RankAlgo *out)
+{
+	const struct buf *s = algo_schedule(f, rank);
+
+	gpu_sim__rank_algo__init(out);
+	out->name = (char *)f->name;
+	out->coll = (GpuSim__Collective)f->coll;
+	out->minbytes = f->min_bytes;
+	out->maxbytes = f->max_bytes;
+	out->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
+}
+
 /* *same: fields that are the same for all ranks, so packed once. */
 static enum rc
 attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct err *err)
 {
 	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	const struct tune_file *file[COORD_MAX_ALGOS];
+	GpuSim__RankAlgo algo[COORD_MAX_ALGOS], *algos[COORD_MAX_ALGOS];
 	uint64_t ids[COORD_MAX_COMMS + 1];
 
 	if (same->len > WIRE_CONTROL_MAX - ATTACH_ROOM)
@@ -178,10 +214,16 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct 
 	q.instance = c->cfg.instance;
 	q.comms = ids;
 	q.order = ++c->last_number; /* any number that grows, over restarts too */
+	q.n_algorithms = rank_algos(c, comm, WIRE_CONTROL_MAX - ATTACH_ROOM - same->len, file);
+	q.algorithms = algos;
 	for (uint32_t r = 0; r < comm->nranks; r++) {
 		struct member *m = &comm->rank[r];
 		struct buf body = {0};
 
+		for (size_t i = 0; i < q.n_algorithms; i++) {
+			rank_algo(file[i], r, &algo[i]);
+			algos[i] = &algo[i];
+		}
 		q.rank = r;
 		q.n_comms = comms_of(c, comm, m->dev, ids);
 		pack_request(GPU_SIM__REQUEST__BODY_COMM_ATTACH, &q.base, same, &body);

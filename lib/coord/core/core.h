@@ -23,6 +23,7 @@ struct coord;
 struct pending;
 struct pendings;
 struct history;
+struct algos;
 struct devices;
 struct comms;
 struct runs;
@@ -61,6 +62,7 @@ struct coord {
 			  struct coord_action *a);
 	struct pendings *pendings;
 	struct history *history;
+	struct algos *algos;
 	struct devices *devices;
 	struct comms *comms;
 	struct runs *runs;

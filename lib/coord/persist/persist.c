@@ -158,9 +158,10 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 		const char *prefix;
 		restore_record *restore;
 	} kinds[] = {
-	    {"0/meta", restore_meta}, {"1/device/", device_restore}, {"2/comm/", restore_comm},
-	    {"2/ops/", ops_restore},  {"2/pairs/", pairs_restore},   {"3/graph/", graph_restore},
-	    {"4/run/", run_restore},  {"5/reply/", reply_restore},   {"6/event/", events_restore},
+	    {"0/meta", restore_meta},	  {"1/algo/", algo_restore}, {"1/device/", device_restore},
+	    {"2/comm/", restore_comm},	  {"2/ops/", ops_restore},   {"2/pairs/", pairs_restore},
+	    {"3/graph/", graph_restore},  {"4/run/", run_restore},   {"5/reply/", reply_restore},
+	    {"6/event/", events_restore},
 	};
 	struct coord_actions none = {0};
 	const size_t nkinds = sizeof kinds / sizeof kinds[0];
@@ -191,6 +192,7 @@ persist_resume(struct coord *c)
 	     at += strlen(c->persist->stale.data + at) + 1)
 		record_put(c, c->persist->stale.data + at, NULL, false);
 	buf_fini(&c->persist->stale);
+	algos_resume(c);
 	devices_resume(c);
 	replies_resume(c);
 	pendings_resume(c);

@@ -30,6 +30,8 @@ has_effect(GpuSim__Request__BodyCase kind)
 	case GPU_SIM__REQUEST__BODY_GRAPH_LAUNCH:
 	case GPU_SIM__REQUEST__BODY_GRAPH_DESTROY:
 	case GPU_SIM__REQUEST__BODY_ALL_REDUCE_RING:
+	case GPU_SIM__REQUEST__BODY_ALGO_PUT:
+	case GPU_SIM__REQUEST__BODY_ALGO_REMOVE:
 		return true;
 	default:
 		return false;

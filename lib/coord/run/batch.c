@@ -22,6 +22,7 @@ enum rc
 batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err)
 {
 	*b = (struct batch){.tuner = c->cfg.tuner,
+			    .files = algos_files(c),
 			    .comm = comm,
 			    .rank = alloc_zeroed(comm_nranks(comm), sizeof *b->rank)};
 	return b->rank ? RC_OK : comm_nomem(comm, err);
@@ -194,14 +195,73 @@ take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *e
 	return rc;
 }
 
+/* Algorithm and size of messages, where the caller left them open: they follow from fields that all ranks
+ * say alike, so all get the same. Both are valid, since submit_check has seen them. A rank's schedule goes with an
+ * algorithm of a file. */
+static void
+choose(struct batch *b, uint32_t rank, GpuSim__Coll *k)
+{
+	const struct tune_file *named = tune_file_find(b->files, k->algo);
+	struct tune_ask ask = {
+	    .coll = (enum gpusim_coll)k->coll,
+	    .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
+	    .nranks = comm_nranks(b->comm),
+	    .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
+	    .algo = k->algo,
+	    .chunk_bytes = k->chunkbytes,
+	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
+	    .no_stores = comm_recovers(b->comm),
+	    .canonical = run_is_canonical(k),
+	    .root = k->root,
+	    .parts = k->n_counts > 0,
+	    .files = b->files};
+	struct tune_answer answer;
+	const struct plan_algo *dflt;
+
+	if (algo_outgrown(b->comm, named)) {
+		b->outgrown = named;
+		b->outgrown = named;
+	}
+	/* Only the default takes those (plan.h). Ranks' own counts must not choose the size of messages. */
+	if (k->n_displs || k->n_recvcounts) {
+		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
+			k->algo = (char *)dflt->name;
+		return;
+	}
+	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
+		return;
+	k->algo = (char *)answer.algo->name;
+	k->chunkbytes = answer.chunk_bytes;
+	if (answer.file) {
+		const struct buf *s = algo_schedule(answer.file, rank);
+
+		k->algo = (char *)answer.file->name;
+		k->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
+	}
+}
+
+/* Bytes of the schedule that a collective will carry. */
+static size_t
+schedule_bytes(struct batch *b, uint32_t rank, const GpuSim__Op *op)
+{
+	GpuSim__Coll k;
+
+	if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL || is_sendrecv(op->coll))
+		return 0;
+	k = *op->coll;
+	choose(b, rank, &k);
+	return k.schedule.len + TUNE_FILE_NAME;
+}
+
 /* Bytes of a rank's operations once numbered and with algorithm and chunk chosen, or more. */
 static size_t
-packed_bound(const GpuSim__RankOps *r)
+packed_bound(struct batch *b, const GpuSim__RankOps *r)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_ops; i++)
-		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64;
+		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64 +
+		     schedule_bytes(b, r->rank, r->ops[i]);
 	return n;
 }
 
@@ -209,7 +269,7 @@ enum rc
 batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 {
 	size_t ncoll;
-	enum rc rc = submit_check(b->comm, s, &ncoll, err);
+	enum rc rc = submit_check(b->comm, b->files, s, &ncoll, err);
 
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
@@ -218,7 +278,7 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 			rc = err_set(err, RC_INVAL,
 				     "rank %u: %zu operations in the group, at most %u", r->rank,
 				     b->rank[r->rank].nops + r->n_ops, WIRE_MAX_OPS);
-		else if (b->rank[r->rank].nbytes + packed_bound(r) > BATCH_RANK_MAX)
+		else if (b->rank[r->rank].nbytes + packed_bound(b, r) > BATCH_RANK_MAX)
 			rc = err_set(err, RC_INVAL, "rank %u: operations of more than %u bytes",
 				     r->rank, BATCH_RANK_MAX);
 	}
@@ -228,7 +288,7 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 		const GpuSim__RankOps *r = s->ranks[i];
 
 		b->rank[r->rank].nops += r->n_ops;
-		b->rank[r->rank].nbytes += packed_bound(r);
+		b->rank[r->rank].nbytes += packed_bound(b, r);
 		b->nops += r->n_ops;
 		for (size_t k = 0; k < r->n_ops; k++)
 			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
@@ -286,36 +346,6 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	return RC_OK;
 }
 
-/* Algorithm and size of messages, where the caller left them open: they follow from fields that all ranks
- * say alike, so all get the same. Both are valid, since submit_check has seen them. */
-static void
-choose(const struct batch *b, GpuSim__Coll *k)
-{
-	struct tune_ask ask = {
-	    .coll = (enum gpusim_coll)k->coll,
-	    .transport = comm_by_memory(b->comm) ? TUNE_P2P : TUNE_NET,
-	    .nranks = comm_nranks(b->comm),
-	    .nbytes = k->nelem * dtype_size((enum gpusim_dtype)k->dtype),
-	    .algo = k->algo,
-	    .chunk_bytes = k->chunkbytes,
-	    .widening = redop_widening((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype),
-	    .no_stores = comm_recovers(b->comm),
-	    .canonical = run_is_canonical(k)};
-	struct tune_answer answer;
-	const struct plan_algo *dflt;
-
-	/* Only the default takes those (plan.h). Ranks' own counts must not choose the size of messages. */
-	if (k->n_displs || k->n_recvcounts) {
-		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
-			k->algo = (char *)dflt->name;
-		return;
-	}
-	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
-		return;
-	k->algo = (char *)answer.algo->name;
-	k->chunkbytes = answer.chunk_bytes;
-}
-
 /* One rank's operations. coll[i] is the number + 1 of the submit's i-th collective, 0 when no rank
  * before had it. */
 static enum rc
@@ -332,7 +362,7 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			k = *op.coll;
 			op.coll = &k;
 			k.opoffset = k.p2p = 0;
-			choose(b, &k);
+			choose(b, r->rank, &k);
 			if (is_sendrecv(&k)) {
 				if (number_sendrecv(b, r->rank, &k) != RC_OK)
 					return RC_NOMEM;

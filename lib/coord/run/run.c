@@ -108,8 +108,10 @@ answer_run(struct coord *c, const struct run *run, struct pending *w)
 	struct err note = {0};
 
 	if (run->recoveries != comm_recoveries(run->comm))
-		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms",
-			comm_id(run->comm), comm_recovered(run->comm), c->now_ms - run->started_ms);
+		err_set(&note, RC_OK, "comm %" PRIu64 ": %s, redo %" PRIu64 " ms%s%s%s",
+			comm_id(run->comm), comm_recovered(run->comm), c->now_ms - run->started_ms,
+			*run->outgrown ? "; algorithm " : "", run->outgrown,
+			*run->outgrown ? " is for more ranks, so another was taken" : "");
 	for (uint32_t r = 0; p && r < nranks; r++) {
 		p[r]->computens = run->rank[r].compute_ns;
 		p[r]->commns = run->rank[r].comm_ns;
@@ -444,6 +446,21 @@ encode_all(struct batch *b, const GpuSim__SubmitRequest *one, const struct group
 	return rc;
 }
 
+/* Once an epoch in the log, for the operations that follow do the same. */
+static void
+tell_outgrown(struct coord *c, struct run *run, const struct tune_file *f)
+{
+	struct work *work = comm_work(run->comm);
+
+	snprintf(run->outgrown, sizeof run->outgrown, "%s", f->name);
+	if (work->told_epoch == comm_epoch(run->comm))
+		return;
+	work->told_epoch = comm_epoch(run->comm);
+	act_log(c,
+		"comm %" PRIu64 ": algorithm %s is for %u ranks and %u are left: another is taken",
+		comm_id(run->comm), f->name, f->nranks, comm_nranks(run->comm));
+}
+
 enum rc
 run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__SubmitRequest *one,
 	   const struct group_part *parts, struct err *err)
@@ -461,6 +478,8 @@ run_encode(struct coord *c, struct run *run, struct batch *b, const GpuSim__Subm
 	bufs_free(ops, nranks);
 	if (rc == RC_OK)
 		batch_commit(b);
+	if (b->outgrown)
+		tell_outgrown(c, run, b->outgrown);
 	return rc;
 }
 

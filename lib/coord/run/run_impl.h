@@ -49,13 +49,14 @@ struct run {
 	uint64_t iterations;	      /* of a graph */
 	bool serial;		      /* waits its turn; else send/recv only, starts at once */
 	bool started;
-	bool pure;		  /* of collectives alone: it may be run again */
-	bool hopeless;		  /* it would fail again */
-	unsigned tries;		  /* that failed */
-	uint32_t recoveries;	  /* of the communicator when it was submitted */
-	struct group_part *parts; /* what was submitted, to be run again; or NULL */
-	uint32_t waiting;	  /* ranks that have not answered */
-	struct err cause;	  /* first failure, one that is not RC_ABORTED if there is */
+	bool pure;		       /* of collectives alone: it may be run again */
+	bool hopeless;		       /* it would fail again */
+	unsigned tries;		       /* that failed */
+	uint32_t recoveries;	       /* of the communicator when it was submitted */
+	char outgrown[TUNE_FILE_NAME]; /* its algorithm of a file that was for more ranks, or "" */
+	struct group_part *parts;      /* what was submitted, to be run again; or NULL */
+	uint32_t waiting;	       /* ranks that have not answered */
+	struct err cause;	       /* first failure, one that is not RC_ABORTED if there is */
 	uint64_t made_ms, started_ms, failed_ms; /* failed: at first */
 	struct gist gist;
 	size_t held;
@@ -73,6 +74,9 @@ struct batch_pair {
 
 struct batch {
 	const struct tuner *tuner;
+	const struct tune_files *files;
+	const struct tune_file
+	    *outgrown; /* by batch_encode: named, and for more ranks than are left */
 	struct comm *comm;
 	size_t nops;
 	size_t npure; /* of them, collectives, sends and receives */
@@ -134,8 +138,9 @@ struct work {
 	uint32_t ngraphs;
 	struct seat *seat; /* by rank: submits that wait for other ranks'; or NULL */
 	uint32_t nseated;
-	uint64_t next_seq; /* number of the next collective */
-	uint64_t skipped;  /* numbers below it that a restart has left out */
+	uint64_t next_seq;   /* number of the next collective */
+	uint32_t told_epoch; /* in which the log was told of an algorithm for more ranks */
+	uint64_t skipped;    /* numbers below it that a restart has left out */
 	struct pairs pairs;
 	struct pair_count *pair; /* sends and receives that met nobody in their own submit */
 	size_t pair_cap;
@@ -182,15 +187,16 @@ void *pairs_beside(const struct pairs *p, size_t idx, void *v, size_t *vcap, siz
 /* ---- validate.c */
 
 bool is_sendrecv(const GpuSim__Coll *k);
-/* Every rank and operation of one submit by itself, and its collectives against each other. */
 /* Its order of sums matters, and is to be the canonical one (coll/plan.h). */
 bool run_is_canonical(const GpuSim__Coll *k);
-
-enum rc submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
-		     struct err *err);
+/* Every rank and operation of one submit by itself, and its collectives against each other. */
+enum rc submit_check(const struct comm *comm, const struct tune_files *files,
+		     const GpuSim__SubmitRequest *s, size_t *ncoll, struct err *err);
 
 /* ---- batch.c */
 
+/* The algorithm is for the ranks that there were before a recovery by shrink: the call leaves its choice open now. */
+bool algo_outgrown(const struct comm *comm, const struct tune_file *f);
 enum rc batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err *err);
 void batch_fini(struct batch *b);
 /* Check and take in one submit; the batch is unchanged on error. */

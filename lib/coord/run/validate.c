@@ -101,8 +101,52 @@ run_is_canonical(const GpuSim__Coll *k)
 	       dtype_is_float((enum gpusim_dtype)k->dtype);
 }
 
+bool
+algo_outgrown(const struct comm *comm, const struct tune_file *f)
+{
+	return f && comm_has_shrunk(comm) && f->nranks > comm_nranks(comm);
+}
+
+/* No such algorithm: *err lists those that are built in; add those of files. */
 static enum rc
-check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct err *err)
+unknown_algo(const struct tune_files *files, enum gpusim_coll coll, struct err *err)
+{
+	struct err why = *err;
+	struct buf names = {0};
+
+	for (size_t i = 0; i < files->n; i++)
+		if (files->v[i].coll == coll)
+			buf_addf(&names, "%s%s", names.len ? ", " : "", files->v[i].name);
+	if (names.len)
+		err_set(err, why.rc, "%s; of files: %s", why.text, names.data);
+	buf_fini(&names);
+	return err->rc;
+}
+
+/* Built in, or of a file that fits. */
+static enum rc
+check_algo(const struct comm *comm, const struct tune_files *files, const GpuSim__Coll *k,
+	   const struct plan_algo **algo, struct err *err)
+{
+	const struct tune_file *f = tune_file_find(files, k->algo);
+	const struct tune_ask ask = {.coll = (enum gpusim_coll)k->coll,
+				     .nranks = comm_nranks(comm),
+				     .root = k->root,
+				     .canonical = run_is_canonical(k),
+				     .parts = k->n_counts > 0};
+
+	if (f && !algo_outgrown(comm, f)) {
+		*algo = &plan_algo_file;
+		return tune_file_check(f, &ask, err);
+	}
+	if (plan_algo_find(ask.coll, f ? NULL : k->algo, algo, err) != RC_OK)
+		return unknown_algo(files, ask.coll, err);
+	return RC_OK;
+}
+
+static enum rc
+check_coll(const struct comm *comm, const struct tune_files *files, uint32_t rank,
+	   const GpuSim__Coll *k, struct err *err)
 {
 	const struct device *d = comm_device(comm, rank);
 	const struct plan_algo *algo;
@@ -124,7 +168,7 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 	if (coll_reduces((enum gpusim_coll)k->coll) &&
 	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
 		return err_prefix(err, "%s", coll_name((enum gpusim_coll)k->coll));
-	rc = plan_algo_find((enum gpusim_coll)k->coll, k->algo, &algo, err);
+	rc = check_algo(comm, files, k, &algo, err);
 	if (rc == RC_OK && comm_nranks(comm) > 1 && !comm_by_memory(comm) && plan_algo_mapped(algo))
 		rc = err_set(err, RC_INVAL,
 			     "algorithm %s needs every rank's memory mapped, and some ranks of "
@@ -135,7 +179,8 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 			     "algorithm %s writes to peers' memory, where comm %" PRIu64
 			     " could not stop a rank that it has lost",
 			     algo->name, comm_id(comm));
-	if (rc == RC_OK && run_is_canonical(k) && comm_nranks(comm) > 1 && !open_algo(k))
+	if (rc == RC_OK && run_is_canonical(k) && comm_nranks(comm) > 1 && !open_algo(k) &&
+	    algo != &plan_algo_file)
 		rc = plan_algo_check_canonical(algo, err);
 	if (rc != RC_OK)
 		return rc;
@@ -155,19 +200,22 @@ check_coll(const struct comm *comm, uint32_t rank, const GpuSim__Coll *k, struct
 }
 
 static enum rc
-check_op(const struct comm *comm, uint32_t rank, const GpuSim__Op *op, struct err *err)
+check_op(const struct comm *comm, const struct tune_files *files, uint32_t rank,
+	 const GpuSim__Op *op, struct err *err)
 {
 	if (op->stream >= MAX_STREAMS)
 		return err_set(err, RC_INVAL, "stream %u, the last is %u", op->stream,
 			       MAX_STREAMS - 1);
 	if (op->kind_case == GPU_SIM__OP__KIND__NOT_SET)
 		return err_set(err, RC_INVAL, "an operation of a kind this version does not know");
-	return op->kind_case == GPU_SIM__OP__KIND_COLL ? check_coll(comm, rank, op->coll, err)
-						       : RC_OK;
+	return op->kind_case == GPU_SIM__OP__KIND_COLL
+		   ? check_coll(comm, files, rank, op->coll, err)
+		   : RC_OK;
 }
 
 static enum rc
-check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, struct err *err)
+check_rank(const struct comm *comm, const struct tune_files *files, const GpuSim__RankOps *r,
+	   uint8_t *seen, struct err *err)
 {
 	if (r->rank >= comm_nranks(comm))
 		return err_set(err, RC_INVAL, "rank %u of communicator %" PRIu64 ", which has %u",
@@ -178,7 +226,7 @@ check_rank(const struct comm *comm, const GpuSim__RankOps *r, uint8_t *seen, str
 		return err_set(err, RC_INVAL, "rank %u: %zu operations, at most %u", r->rank,
 			       r->n_ops, WIRE_MAX_OPS);
 	for (size_t i = 0; i < r->n_ops; i++)
-		if (check_op(comm, r->rank, r->ops[i], err) != RC_OK)
+		if (check_op(comm, files, r->rank, r->ops[i], err) != RC_OK)
 			return err_prefix(err, "rank %u operation %zu", r->rank, i);
 	if (r->n_ops && device_is_lost(comm_device(comm, r->rank)) && !comm_recovers(comm))
 		return comm_rank_lost(comm, r->rank, err);
@@ -361,13 +409,13 @@ check_colls(const struct comm *comm, const GpuSim__SubmitRequest *s, const uint8
 }
 
 enum rc
-submit_check(const struct comm *comm, const GpuSim__SubmitRequest *s, size_t *ncoll,
-	     struct err *err)
+submit_check(const struct comm *comm, const struct tune_files *files,
+	     const GpuSim__SubmitRequest *s, size_t *ncoll, struct err *err)
 {
 	uint8_t seen[WIRE_MAX_RANKS] = {0};
 
 	for (size_t i = 0; i < s->n_ranks; i++) {
-		enum rc rc = check_rank(comm, s->ranks[i], seen, err);
+		enum rc rc = check_rank(comm, files, s->ranks[i], seen, err);
 
 		if (rc != RC_OK)
 			return rc;

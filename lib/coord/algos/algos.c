@@ -1,0 +1,252 @@
+/*
+ * algos.c - the algorithms that are kept: by name, until they are removed or their clients have gone.
+ */
+#include "coord/algos/algos_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum rc
+algos_init(struct coord *c)
+{
+	c->algos = alloc_zeroed(1, sizeof *c->algos);
+	return c->algos ? RC_OK : RC_NOMEM;
+}
+
+void
+kept_free(struct kept *k)
+{
+	if (!k)
+		return;
+	for (uint32_t r = 0; k->schedule && r < k->info.nranks; r++)
+		buf_fini(&k->schedule[r]);
+	free(k->schedule);
+	free(k->holder);
+	free(k);
+}
+
+void
+algos_fini(struct coord *c)
+{
+	struct algos *a = c->algos;
+
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->files.n; i++)
+		kept_free(a->files.v[i].of);
+	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
+		buf_fini(&a->upload[i].bytes);
+	free(a->files.v);
+	free(a);
+}
+
+const struct tune_files *
+algos_files(const struct coord *c)
+{
+	return &c->algos->files;
+}
+
+uint32_t
+algos_count(const struct coord *c)
+{
+	return (uint32_t)c->algos->files.n;
+}
+
+const struct buf *
+algo_schedule(const struct tune_file *f, uint32_t rank)
+{
+	const struct kept *k = f->of;
+
+	return &k->schedule[rank];
+}
+
+size_t
+algo_schedule_max(const struct tune_file *f)
+{
+	const struct kept *k = f->of;
+	size_t max = 0;
+
+	for (uint32_t r = 0; r < k->info.nranks; r++)
+		max = k->schedule[r].len > max ? k->schedule[r].len : max;
+	return max;
+}
+
+struct tune_file
+kept_file(struct kept *k)
+{
+	struct tune_file f = {.coll = (enum gpusim_coll)k->info.coll,
+			      .nranks = k->info.nranks,
+			      .root = k->info.root,
+			      .min_bytes = k->info.minbytes,
+			      .max_bytes = k->info.maxbytes,
+			      .of = k};
+
+	snprintf(f.name, sizeof f.name, "%s", k->name);
+	return f;
+}
+
+bool
+kept_hold(const struct coord *c, struct kept *k, uint64_t client)
+{
+	struct holder *v;
+
+	if (client == 0) {
+		k->nholders = 0;
+		k->info.lease = false;
+		return true;
+	}
+	for (size_t i = 0; i < k->nholders; i++)
+		if (k->holder[i].client == client)
+			return true;
+	v = alloc_resize(k->holder, k->nholders + 1, sizeof *v);
+	if (!v)
+		return false;
+	k->holder = v;
+	v[k->nholders++] = (struct holder){.client = client, .gone_ms = c->now_ms};
+	k->info.lease = true;
+	return true;
+}
+
+static size_t
+index_of(const struct algos *a, const struct tune_file *f)
+{
+	return (size_t)(f - a->files.v);
+}
+
+static void
+drop(struct coord *c, size_t i)
+{
+	struct algos *a = c->algos;
+	struct kept *k = a->files.v[i].of;
+
+	algo_unrecord(c, k);
+	a->nbytes -= k->nbytes;
+	kept_free(k);
+	a->files.n--;
+	memmove(&a->files.v[i], &a->files.v[i + 1], (a->files.n - i) * sizeof *a->files.v);
+}
+
+enum rc
+algos_keep(struct coord *c, struct kept *k, struct err *err)
+{
+	struct algos *a = c->algos;
+	const struct tune_file *old = tune_file_find(&a->files, k->name);
+	size_t taken = old ? ((struct kept *)old->of)->nbytes : 0, i = 0;
+	struct tune_file *v;
+
+	if (!old && a->files.n == COORD_MAX_ALGOS)
+		return err_set(err, RC_BUSY, "there are %d algorithms of files already: remove one",
+			       COORD_MAX_ALGOS);
+	if (a->nbytes - taken + k->nbytes > COORD_ALGOS_BYTES)
+		return err_set(err, RC_BUSY,
+			       "the algorithms of files would take more than %u MiB: remove one",
+			       COORD_ALGOS_BYTES >> 20);
+	v = alloc_resize(a->files.v, a->files.n + 1, sizeof *v);
+	if (!v)
+		return err_set(err, RC_NOMEM, "out of memory");
+	a->files.v = v;
+	if (old)
+		drop(c, index_of(a, tune_file_find(&a->files, k->name)));
+	while (i < a->files.n && strcmp(v[i].name, k->name) < 0)
+		i++;
+	memmove(&v[i + 1], &v[i], (a->files.n - i) * sizeof *v);
+	v[i] = kept_file(k);
+	a->files.n++;
+	a->nbytes += k->nbytes;
+	return RC_OK;
+}
+
+/* ---- leases */
+
+void
+algos_client_is(struct coord *c, uint64_t client_id, bool gone)
+{
+	struct algos *a = c->algos;
+
+	for (size_t i = 0; i < a->files.n; i++) {
+		struct kept *k = a->files.v[i].of;
+
+		for (size_t h = 0; h < k->nholders; h++)
+			if (k->holder[h].client == client_id && k->holder[h].gone != gone) {
+				k->holder[h].gone = gone;
+				k->holder[h].gone_ms = c->now_ms;
+			}
+	}
+	for (size_t i = 0; gone && i < COORD_ALGO_UPLOADS; i++)
+		if (a->upload[i].client == client_id) {
+			buf_fini(&a->upload[i].bytes);
+			a->upload[i] = (struct upload){0};
+		}
+}
+
+static bool
+is_deserted(const struct coord *c, const struct kept *k)
+{
+	for (size_t h = 0; h < k->nholders; h++)
+		if (!k->holder[h].gone || c->now_ms < k->holder[h].gone_ms + TIME_LEASE_MS)
+			return false;
+	return k->nholders > 0;
+}
+
+void
+algos_tick(struct coord *c)
+{
+	for (size_t i = c->algos->files.n; i-- > 0;) {
+		const struct kept *k = c->algos->files.v[i].of;
+
+		if (!is_deserted(c, k))
+			continue;
+		act_log(c, "algorithm %s: its client is gone", k->name);
+		drop(c, i);
+	}
+}
+
+void
+algos_resume(struct coord *c)
+{
+	for (size_t i = 0; i < c->algos->files.n; i++) {
+		struct kept *k = c->algos->files.v[i].of;
+
+		for (size_t h = 0; h < k->nholders; h++) {
+			k->holder[h].gone = true;
+			k->holder[h].gone_ms = c->now_ms + TIME_RETURN_MS - TIME_LEASE_MS;
+		}
+	}
+}
+
+/* ---- requests */
+
+enum rc
+on_algo_remove(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	const char *name = req->algoremove->name;
+	const struct tune_file *f = tune_file_find(&c->algos->files, name);
+
+	if (!f && plan_algo_is_built_in(name))
+		return err_set(err, RC_INVAL, "algorithm '%s' is built in", name);
+	if (!f)
+		return err_set(err, RC_NOTFOUND, "there is no algorithm '%s' of a file", name);
+	if (tuner_names_file(c->cfg.tuner, name))
+		return err_set(err, RC_BUSY,
+			       "algorithm %s is named by the tuner file or GPUSIM_ALGO", name);
+	drop(c, index_of(c->algos, f));
+	act_log(c, "algorithm %s is removed", name);
+	answer_done(c, p);
+	return RC_OK;
+}
+
+enum rc
+on_algo_list(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
+{
+	GpuSim__AlgoListResponse r = GPU_SIM__ALGO_LIST_RESPONSE__INIT;
+	GpuSim__AlgoInfo *info[COORD_MAX_ALGOS];
+
+	(void)req;
+	(void)err;
+	r.algos = info;
+	for (size_t i = 0; i < c->algos->files.n; i++)
+		info[r.n_algos++] = &((struct kept *)c->algos->files.v[i].of)->info;
+	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_LIST, &r);
+	return RC_OK;
+}

@@ -1,0 +1,49 @@
+/*
+ * algos.h - algorithms from files that the coordinator keeps by name, for calls, tuner files and GPUSIM_ALGO.
+ *
+ * Each was parsed, proven and lowered when it came (lib/algo). What is kept is every rank's schedule, packed as a run
+ * carries it: to run, recover and restart need no more.
+ */
+#ifndef COORD_ALGOS_H
+#define COORD_ALGOS_H
+
+#include "coord/core/pending.h"
+
+enum rc algos_init(struct coord *c);
+void algos_fini(struct coord *c);
+
+/* All of them, for tuner_choose. Valid until the step ends. */
+const struct tune_files *algos_files(const struct coord *c);
+/* A rank's packed schedule (Coll.schedule). Borrowed until the step ends. */
+const struct buf *algo_schedule(const struct tune_file *f, uint32_t rank);
+/* The largest of its ranks' schedules, in bytes. */
+size_t algo_schedule_max(const struct tune_file *f);
+uint32_t algos_count(const struct coord *c);
+
+/*
+ * algos_add_text - take in a file.
+ *
+ *	path	of the file, for sentences
+ *	name	as calls name it; "": the name in the file
+ *	replace	it takes the place of another of its name
+ *	client	it goes with that client; 0: it stays. With a client and without a name it is called NAME.DIGEST
+ *	out	[out] as it is kept; valid until the step ends
+ *
+ * Errors: RC_BADDATA it cannot be parsed, or the proof fails; RC_INVAL the name is not free for files, or a limit of
+ * core/limits.h; RC_BUSY there is another of its name, or no room; RC_NOMEM.
+ */
+enum rc algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path,
+		       const char *name, bool replace, uint64_t client,
+		       const struct tune_file **out, struct err *err);
+
+/* Leased ones end when their clients stay away. */
+void algos_client_is(struct coord *c, uint64_t client_id, bool gone);
+void algos_tick(struct coord *c);
+
+handler on_algo_put, on_algo_remove, on_algo_list;
+
+/* Another coordinator's record; and the time since which their clients are away. */
+restore_record algo_restore;
+void algos_resume(struct coord *c);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * algos_impl.h - what the files of this room share. Nobody else includes it.
+ */
+#ifndef COORD_ALGOS_IMPL_H
+#define COORD_ALGOS_IMPL_H
+
+#include "algo/algo.h"
+#include "coord/algos/algos.h"
+
+/* A client that keeps a leased algorithm here. */
+struct holder {
+	uint64_t client, gone_ms;
+	bool gone;
+};
+
+/* tune_file.of of one that is kept. */
+struct kept {
+	GpuSim__AlgoInfo info; /* its strings are the two below */
+	char name[TUNE_FILE_NAME], digest[17];
+	struct buf *schedule;  /* by rank */
+	size_t nbytes;	       /* of those */
+	struct holder *holder; /* none: it stays until it is removed */
+	size_t nholders;
+};
+
+/* A file that comes in pieces. Its memory grows with what has come. */
+struct upload {
+	uint64_t client; /* 0: none */
+	uint64_t nbytes;
+	struct buf bytes;
+};
+
+struct algos {
+	struct tune_files files; /* sorted by name */
+	size_t nbytes;		 /* of all schedules */
+	struct upload upload[COORD_ALGO_UPLOADS];
+};
+
+/* Take *k in, under its name and in the place of one that has it; its memory is the room's then. RC_BUSY, RC_NOMEM:
+ * *k is the caller's still. */
+enum rc algos_keep(struct coord *c, struct kept *k, struct err *err);
+void kept_free(struct kept *k);
+/* Add the client to those that keep it; client 0: it stays. False: out of memory. */
+bool kept_hold(const struct coord *c, struct kept *k, uint64_t client);
+/* What its info says, as the tuner knows it. */
+struct tune_file kept_file(struct kept *k);
+void algo_record(struct coord *c, const struct kept *k);
+void algo_unrecord(struct coord *c, const struct kept *k);
+
+#endif
