@@ -797,6 +797,53 @@ enum gpusim_rc gpusim_graph_launch(struct gpusim_comm *comm, struct gpusim_graph
 				   struct gpusim_times *times);
 enum gpusim_rc gpusim_graph_destroy(struct gpusim_comm *comm, struct gpusim_graph graph);
 
+/* ------------------------------------------------------------------ algorithms from files */
+
+#define GPUSIM_ALGO_NAME 64 /* bytes of an algorithm's name, with its NUL */
+
+/* An algorithm that the coordinator keeps. */
+struct gpusim_algo {
+	char name[GPUSIM_ALGO_NAME]; /* as gpusim_collective.algo says it */
+	char digest[17];	     /* 16 hexadecimal digits of what it does */
+	enum gpusim_coll coll;
+	uint32_t nranks, root;	    /* it is for so many ranks, and this root where there is one */
+	uint32_t chunks;	    /* of the whole vector */
+	uint32_t slots;		    /* the least number of messages that a connection must hold */
+	int in_place, out_of_place; /* the forms that its file has */
+	int leased;
+	uint64_t min_bytes, max_bytes; /* of the vectors that it is for; max 0: no bound */
+	uint64_t steps, messages;      /* of all ranks, as the file says them */
+};
+
+struct gpusim_algo_config {
+	size_t size; /* GPUSIM_ALGO_CONFIG_INIT */
+	const char
+	    *name; /* as calls name it; NULL: the name in the file, and with a lease NAME.DIGEST */
+	const char *path;      /* of the file, for sentences; or NULL */
+	enum gpusim_life life; /* GPUSIM_LEASE: it goes with the last client that has added it so */
+	int replace;	       /* it takes the place of another of its name */
+};
+#define GPUSIM_ALGO_CONFIG_INIT .size = sizeof(struct gpusim_algo_config)
+
+/*
+ * gpusim_algo_add - give the coordinator an algorithm from a file, gpusim-algo(5), which calls then name.
+ *
+ *	bytes	of the file: MSCCL's XML or gpusim's text, at most 4 MiB
+ *	config	NULL: the defaults
+ *	out	[out] as it is kept; may be NULL
+ *
+ * The coordinator proves it first. The same algorithm under the same name again changes nothing. Errors:
+ * GPUSIM_BADDATA it cannot be parsed, or it is wrong, with the first wrong thing. GPUSIM_INVAL the name cannot be one or
+ * is built in; it is custom; it is too large. GPUSIM_BUSY another has the name, or too many are kept.
+ */
+enum gpusim_rc gpusim_algo_add(struct gpusim *g, const void *bytes, uint64_t nbytes,
+			       const struct gpusim_algo_config *config, struct gpusim_algo *out);
+/* GPUSIM_NOTFOUND: there is none of the name. GPUSIM_BUSY: the coordinator's tuner file or GPUSIM_ALGO names it. */
+enum gpusim_rc gpusim_algo_remove(struct gpusim *g, const char *name);
+/* All of them, sorted by name. Release with gpusim_algo_list_free. */
+enum gpusim_rc gpusim_algo_list(struct gpusim *g, struct gpusim_algo **out, size_t *n);
+void gpusim_algo_list_free(struct gpusim_algo *v);
+
 /* ------------------------------------------------------------------ models for others */
 
 /*

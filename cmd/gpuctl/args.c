@@ -135,6 +135,7 @@ static const struct option_row table[] = {
      AS_ANY_STRING(scalar)},
     {"algo", "ALGO", "algorithm; `gpuctl plan --list` lists them", AS_ANY_STRING(algo)},
     {"algo-file", "FILE", "algorithm from a file, see gpusim-algo(5)", AS_ANY_STRING(algo_file)},
+    {"replace", NULL, "in the place of another of its name", AS_BOOL(replace)},
     {"deterministic", NULL, "the same bits by every transport, algorithm and size of messages",
      AS_BOOL(deterministic)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},

@@ -28,6 +28,7 @@ struct args {
 	const char *algo;		/* NULL: the default */
 	const char *algo_file;		/* of an algorithm */
 	bool deterministic;
+	const char *algo_file;			   /* of an algorithm */
 	const char *counts, *displs, *recv_displs; /* of parts; or files that have them */
 	const char *scalar; /* factors of premulsum by rank, with commas; or one */
 	uint64_t comm, count, nbytes, chunk, stream;
@@ -36,7 +37,7 @@ struct args {
 	bool typed;		 /* one of them was given */
 	enum gpusim_redop redop;
 	bool async, streaming, raw, all, json, batch, once, watch, list, simulate, follow, rewrite,
-	    allow_inject, nccl;
+	    allow_inject, nccl, replace;
 	uint64_t times;	      /* tables of top; 0: no end */
 	uint32_t interval_ms; /* from one look to the next */
 	uint64_t min_bytes, max_bytes, factor, iters, warmup;

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "algo.h"
 #include "bench_cli.h"
 #include "bench_plot.h"
 #include "coll/plan.h"
@@ -197,9 +198,13 @@ split(const char *names)
 enum rc
 run_bench(struct cli *cli, const struct args *a, struct err *err)
 {
-	struct job j = {.cli = cli, .a = a};
-	char **algo = split(a->algo);
-	enum rc rc = algo ? check(&j, algo, err) : err_set(err, RC_NOMEM, "out of memory");
+	struct args own = *a;
+	struct job j = {.cli = cli, .a = &own};
+	enum rc rc = algo_take(cli, &own, err);
+	char **algo = rc == RC_OK ? split(own.algo) : NULL;
+
+	if (rc == RC_OK)
+		rc = algo ? check(&j, algo, err) : err_set(err, RC_NOMEM, "out of memory");
 
 	if (rc == RC_OK && a->baseline)
 		rc = read_baseline(a->baseline, &j.baseline, err);

@@ -1,4 +1,5 @@
 /* gpuctl allreduce ... barrier, send, recv - one verb a collective: on buffers that exist, or as a filter. */
+#include "algo.h"
 #include "cli.h"
 #include "coll/plan.h"
 #include "counts.h"
@@ -48,15 +49,10 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 	return on_comm(cli, coll, a, err);
 }
 
-enum rc
-run_collective(struct cli *cli, const struct args *a, struct err *err)
+/* The verb, with an algorithm that is known. */
+static enum rc
+run(struct cli *cli, enum gpusim_coll coll, bool v, const struct args *a, struct err *err)
 {
-	enum gpusim_coll coll;
-	bool v;
-	enum rc rc = counts_verb(cli->cmd->name, &coll, &v, err);
-
-	if (rc != RC_OK)
-		return rc;
 	if (coll == GPUSIM_BARRIER)
 		return barrier(cli, a, err);
 	if (coll_is_sendrecv(coll))
@@ -75,4 +71,17 @@ run_collective(struct cli *cli, const struct args *a, struct err *err)
 		return err_set(err, RC_INVAL, "--%s goes with --addr, or --send and --recv",
 			       a->async ? "async" : "count");
 	return filter_run(cli, coll, a, err);
+}
+
+enum rc
+run_collective(struct cli *cli, const struct args *a, struct err *err)
+{
+	struct args own = *a;
+	enum gpusim_coll coll;
+	bool v;
+	enum rc rc = counts_verb(cli->cmd->name, &coll, &v, err);
+
+	if (rc == RC_OK)
+		rc = algo_take(cli, &own, err);
+	return rc == RC_OK ? run(cli, coll, v, &own, err) : rc;
 }

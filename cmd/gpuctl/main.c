@@ -15,7 +15,7 @@
 #define HOW	 "algo chunk async deterministic "
 #define BUFFERS	 "comm addr send recv count type "
 #define FILTER	 "n raw on-failure wait streaming "
-#define MOVES	 BUFFERS FILTER HOW
+#define MOVES	 BUFFERS FILTER "algo-file " HOW
 #define PARTS	 "comm addr send recv counts displs type n raw on-failure wait stream " HOW
 #define TRANSFER "comm! rank! peer! addr! count! type stream " HOW
 

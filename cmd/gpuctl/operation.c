@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo.h"
 #include "base/buf.h"
 #include "base/parse.h"
 #include "coll/plan.h"
@@ -22,7 +23,8 @@ operation_algo(enum gpusim_coll coll, const char *name, struct err *err)
 {
 	const struct plan_algo *algo;
 	size_t len = strlen(coll_name(coll));
-	enum rc rc = plan_algo_find(coll, name, &algo, err);
+	enum rc rc =
+	    name && algo_is_kept(coll, name) ? RC_OK : plan_algo_find(coll, name, &algo, err);
 
 	if (rc != RC_OK && strncmp(err->text, coll_name(coll), len) == 0 && err->text[len] == ':')
 		memmove(err->text, err->text + len + 2, strlen(err->text + len + 2) + 1);

@@ -220,7 +220,8 @@ choose(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 
 	if (algo_outgrown(b->comm, named)) {
 		b->outgrown = named;
-		b->outgrown = named;
+		k->algo = (char *)"";
+		ask.algo = k->algo;
 	}
 	/* Only the default takes those (plan.h). Ranks' own counts must not choose the size of messages. */
 	if (k->n_displs || k->n_recvcounts) {
