@@ -11,7 +11,7 @@ load(struct coord *c, const char *path, struct err *err)
 	struct buf text = {0};
 	enum rc rc = file_text(path, "an algorithm's file", &text, err);
 
-	if (rc == RC_OK && coord_add_algo(c, text.data, text.len, path, err) != RC_OK)
+	if (rc == RC_OK && coord_add_algo(c, text.data, strlen(text.data), path, err) != RC_OK)
 		rc = err->rc;
 	buf_fini(&text);
 	return rc;

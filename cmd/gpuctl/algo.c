@@ -29,7 +29,7 @@ add_file(struct cli *cli, const char *path, struct gpusim_algo_config *cfg, stru
 	if (rc == RC_OK)
 		rc = cli_open(cli, err);
 	if (rc == RC_OK)
-		rc = api(gpusim_algo_add(cli->g, text.data, text.len, cfg, out), err);
+		rc = api(gpusim_algo_add(cli->g, text.data, strlen(text.data), cfg, out), err);
 	buf_fini(&text);
 	return rc;
 }

@@ -62,6 +62,9 @@ enum rc cmdqs_close(struct cmdqs *s, uint64_t id, struct err *err);
 struct cmdq_choice {
 	const void *algos, *rules;
 	size_t nalgos, nrules;
+	GpuSim__RankAlgo *const *files; /* algorithms from files, of this rank */
+	size_t nfiles;
+	uint32_t rank, nranks;
 };
 enum rc cmdqs_attached(struct cmdqs *s, uint64_t comm, uint32_t epoch,
 		       const struct cmdq_choice *choice, struct err *err);

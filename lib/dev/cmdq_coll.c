@@ -121,7 +121,7 @@ bucket_of(const struct cmdq_command *c)
 	uint64_t h = c->u.coll.count * 0x9e3779b97f4a7c15u;
 
 	h ^= (uint64_t)c->coll << 1 ^ (uint64_t)c->dtype << 5 ^ (uint64_t)c->redop << 9 ^
-	     (uint64_t)c->u.coll.root << 13 ^ (uint64_t)c->algo << 40;
+	     (uint64_t)c->u.coll.root << 13 ^ (uint64_t)c->algo << 40 ^ (uint64_t)c->mark << 24;
 	return (unsigned)((h ^ h >> 29) * 0xbf58476d1ce4e5b9u >> 58) % SHAPE_BUCKETS;
 }
 
@@ -136,7 +136,7 @@ is_of_shape(const struct shaped *s, const struct cmdq_command *c)
 {
 	return s->count == c->u.coll.count && s->coll == c->coll && s->dtype == c->dtype &&
 	       s->redop == c->redop && s->root == c->u.coll.root && s->algo == c->algo &&
-	       s->deterministic == is_deterministic(c);
+	       s->mark == c->mark && s->deterministic == is_deterministic(c);
 }
 
 /* Which algorithm, and in which messages: the same on all ranks. */
@@ -153,11 +153,19 @@ choose(const struct queue_comm *k, const struct cmdq_command *c, struct tune_ans
 	    .canonical = is_deterministic(c) && coll_reduces((enum gpusim_coll)c->coll) &&
 			 dtype_is_float((enum gpusim_dtype)c->dtype)};
 	const struct plan_algo *row = NULL;
+	const struct tune_file *file = NULL;
 
+	ask.root = c->u.coll.root;
+	ask.files = cmdq_algos_files(k->bound->files);
 	if (c->algo && !(row = plan_algo_at(ask.coll, c->algo - 1u)))
 		return err_set(err, RC_INVAL, "there is no algorithm %u", c->algo - 1u);
+	if (row == &plan_algo_file &&
+	    !(file = cmdq_algos_marked(k->bound->files, ask.coll, c->mark)))
+		return err_set(err, RC_INVAL,
+			       "the algorithm of a file was not there when the communicator was "
+			       "made, or is too large for its devices");
 	if (row)
-		ask.algo = row->name;
+		ask.algo = file ? file->name : row->name;
 	return tuner_choose(&k->bound->tuner, &ask, out, err);
 }
 
@@ -177,12 +185,15 @@ shape_it(const struct queue_comm *k, const struct cmdq_command *c, struct shaped
 	s->dtype = c->dtype;
 	s->redop = c->redop;
 	s->algo = c->algo;
+	s->mark = c->mark;
 	s->deterministic = s->c.canonical = is_deterministic(c);
 	s->root = c->u.coll.root;
 	s->count = c->u.coll.count;
 	s->c.coll = (enum gpusim_coll)c->coll;
 	s->c.dtype = (enum gpusim_dtype)c->dtype;
 	s->c.redop = (enum gpusim_redop)c->redop;
+	if (rc == RC_OK && how.file)
+		a.schedule = cmdq_algo_schedule(how.file);
 	if (rc == RC_OK)
 		rc = plan_args_check(&a, err);
 	if (rc == RC_OK)

@@ -32,6 +32,7 @@ settle(struct cmdqs *s, struct bound *b)
 		return;
 	xport_unreserve(&b->tickets);
 	tuner_fini(&b->tuner);
+	cmdq_algos_drop(b->files);
 	devmem_own_free(s->env.mem, b->record);
 	free(b->waited_ns);
 	free(b);
@@ -180,6 +181,7 @@ drivable_free(struct drivable *d)
 		return;
 	free(d->algos);
 	free(d->rules);
+	cmdq_algos_drop(d->files);
 	free(d);
 }
 
@@ -203,6 +205,7 @@ make_tuner(const struct drivable *d, struct tuner *out, struct err *err)
 	enum rc rc;
 
 	tuner_init(out);
+	out->takes_files = true;
 	rc = tuner_select(out, d->algos, &why);
 	if (rc == RC_OK)
 		rc = tuner_rules(out, d->rules, "rules", &why);
@@ -231,11 +234,15 @@ cmdqs_attached(struct cmdqs *s, uint64_t comm, uint32_t epoch, const struct cmdq
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		rc = make_tuner(d, &tuner, err);
+	if (rc == RC_OK) {
+		tuner_fini(&tuner);
+		rc = cmdq_algos_new(choice->files, choice->nfiles, choice->rank, choice->nranks,
+				    &d->files, err);
+	}
 	if (rc != RC_OK) {
 		drivable_free(d);
 		return rc;
 	}
-	tuner_fini(&tuner);
 	pthread_mutex_lock(&s->lock);
 	at = find_drivable(s, comm);
 	d->next = *at ? (*at)->next : NULL;
@@ -352,7 +359,8 @@ bind_for(struct cmdqs *s, const struct xport_membership *m, struct cmdq_client *
 			    .epoch = m->epoch,
 			    .rank = m->rank,
 			    .nranks = m->nranks,
-			    .by_memory = d->by_memory};
+			    .by_memory = d->by_memory,
+			    .files = cmdq_algos_share(d->files)};
 	snprintf(b->program, sizeof b->program, "%s", program);
 	b->waited_ns = alloc_zeroed(b->nranks, sizeof *b->waited_ns);
 	rc = b->waited_ns ? make_tuner(d, &b->tuner, err) : err_set(err, RC_NOMEM, "out of memory");

@@ -25,6 +25,7 @@
 
 #include "coll/tune.h"
 #include "dev/cmdq.h"
+#include "dev/cmdq_algos.h"
 #include "dev/collective.h"
 
 #define SHAPE_BUCKETS 64
@@ -44,6 +45,7 @@ struct drivable {
 	uint32_t epoch;
 	bool by_memory; /* all its ranks reach each other so */
 	char *algos, *rules;
+	struct cmdq_algos *files; /* NULL: none */
 };
 
 /* A communicator that a client drives. */
@@ -56,6 +58,7 @@ struct bound {
 	uint32_t epoch, rank, nranks;
 	struct xport_tickets tickets;
 	struct tuner tuner;
+	struct cmdq_algos *files; /* NULL: none */
 	bool by_memory;
 	struct cmdq_comm *record;
 	uint64_t
@@ -68,6 +71,7 @@ struct bound {
 struct shaped {
 	struct shaped *next;
 	uint8_t coll, dtype, redop, algo;
+	uint16_t mark;
 	bool deterministic;
 	uint32_t root;
 	uint64_t count;

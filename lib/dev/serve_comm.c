@@ -33,7 +33,9 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 				      .nranks = (uint32_t)m->n_ranks,
 				      .op_timeout_ms = m->optimeoutms};
 
-	struct cmdq_choice choice = {m->algos.data, m->rules.data, m->algos.len, m->rules.len};
+	struct cmdq_choice choice = {m->algos.data, m->rules.data,	 m->algos.len,
+				     m->rules.len,  m->algorithms,	 m->n_algorithms,
+				     m->rank,	    (uint32_t)m->n_ranks};
 
 	if (!peers) {
 		err_set(err, RC_NOMEM, "out of memory");

@@ -79,7 +79,7 @@ struct cmdq_command {
 	uint8_t redop; /* enum gpusim_redop */
 	uint8_t
 	    algo; /* 0: the device chooses, else the number of the algorithm + 1, as plan_algo_number() counts */
-	uint16_t spare;
+	uint16_t mark; /* algo PLAN_ALGO_FILE + 1: cmdq_algo_mark of its name */
 	union {
 		struct cmdq_coll coll;
 		struct cmdq_bytes bytes;
@@ -89,6 +89,17 @@ struct cmdq_command {
 	} u;
 };
 _Static_assert(sizeof(struct cmdq_command) == 64, "one cache line");
+
+/* What a command says of the name of an algorithm from a file. */
+static inline uint16_t
+cmdq_algo_mark(const char *name)
+{
+	uint32_t h = 0x811c9dc5u;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x01000193u;
+	return (uint16_t)(h ^ h >> 16);
+}
 
 #define CMDQ_EXTERNS 2 /* 0: the helper that runs kernels; 1: a thread of the program */
 

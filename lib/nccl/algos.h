@@ -9,7 +9,8 @@
  * collnetchain, nvls, nvlstree, pat), without lists that are empty then. False: out of memory.
  *
  *	gone	[out] whether a list was left out that asked for such algorithms alone
+ *	msccl	[out] whether it names "msccl", which is left out too: the algorithms of MSCCL_XML_FILES
  */
-bool nccl_algo_text(const char *text, struct buf *out, bool *gone);
+bool nccl_algo_text(const char *text, struct buf *out, bool *gone, bool *msccl);
 
 #endif

@@ -195,9 +195,9 @@ set_count(const struct call *a, const struct shape *s, struct nccl_op *op)
 				 a->count, a->comm->nranks);
 	op->c.u.coll.count = n;
 	if (a->comm->algos && !is_sendrecv(a))
-		op->c.algo =
-		    nccl_algo(a->comm->algos, nccl_comm_transport(a->comm), a->comm->nranks,
-			      a->coll, nbytes, op->c.flags & CMDQ_DETERMINISTIC);
+		op->c.algo = nccl_algo(a->comm->algos, nccl_comm_transport(a->comm),
+				       a->comm->nranks, a->coll, op->c.u.coll.root, nbytes,
+				       op->c.flags & CMDQ_DETERMINISTIC, &op->c.mark);
 	return ncclSuccess;
 }
 

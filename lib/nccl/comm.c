@@ -185,6 +185,8 @@ nccl_connect(const char *address, struct gpusim **out)
 		if (rc == GPUSIM_OK)
 			rc = gpusim_open_within(NULL, limit_ms < CALL_MS ? limit_ms : CALL_MS,
 						&connection);
+		if (rc == GPUSIM_OK)
+			nccl_algos_load(connection);
 	}
 	*out = connection;
 	pthread_mutex_unlock(&lock);

@@ -198,9 +198,12 @@ float nccl_simulate(const struct nccl_op *op, size_t n);
 /* What NCCL_ALGO and NCCL_TUNER_CONFIG_FILE say; NULL: neither is set. */
 const struct nccl_algos *nccl_algos(void);
 
-/* For struct cmdq_command.algo; transport: of nccl_comm_transport. */
+/* Once, before communicators are made: MSCCL_XML_FILES, and the names of NCCL_ALGO that are of files. */
+void nccl_algos_load(struct gpusim *g);
+
+/* For struct cmdq_command.algo, and *mark for its mark if that is of a file; transport: of nccl_comm_transport. */
 uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
-		  uint64_t nbytes, bool canonical);
+		  uint32_t root, uint64_t nbytes, bool canonical, uint16_t *mark);
 
 /* GPUSIM_DETERMINISTIC: results depend on the inputs and on the order of ranks alone. */
 bool nccl_deterministic(void);

@@ -99,7 +99,7 @@ test_algos(void)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct buf b = {0};
-		bool gone, good = nccl_algo_text(cases[i].in, &b, &gone);
+		bool gone, msccl, good = nccl_algo_text(cases[i].in, &b, &gone, &msccl);
 
 		ok(good && gone == cases[i].gone && b.data && !strcmp(b.data, cases[i].out),
 		   "NCCL_ALGO=%s: '%s'", cases[i].in, good && b.data ? b.data : "");
