@@ -868,7 +868,8 @@ enum gpusim_fault_kind {
 	GPUSIM_FAULT_DROP = 3,	  /* frames to a peer are lost */
 	GPUSIM_FAULT_CORRUPT = 4, /* a byte of a chunk changes on its way to a peer */
 	GPUSIM_FAULT_CUT = 5,	  /* connections to peers close */
-	GPUSIM_NFAULTS = 6,
+	GPUSIM_FAULT_FLIP = 6,	  /* a bit of the rank's data changes, at a point */
+	GPUSIM_NFAULTS = 7,
 };
 
 #define GPUSIM_FAULTS_MAX 64 /* armed at a time */
@@ -880,12 +881,12 @@ struct gpusim_fault {
 	int coll;		    /* enum gpusim_coll, or -1: any */
 	int next;		    /* whichever comes next, else: */
 	uint64_t seq;		    /* the operation of this number */
-	uint32_t step;		    /* of its plan, from 1; 0: the first it does */
+	uint32_t step;	 /* of its plan, from 1; 0: the first it does; flip: UINT32_MAX its end */
 	uint64_t for_ns; /* stop, slow, cut: how long; 0: stop for ever, cut only closes */
 	uint64_t by_ns;	 /* slow: how long each step waits */
 	uint64_t count;	 /* slow: steps, drop, corrupt: frames; 0: no limit */
 	double p;	 /* drop, corrupt: how likely each frame; 0: every one */
-	uint64_t seed;	 /* of that chance, and of which byte */
+	uint64_t seed;	 /* of that chance, and of which byte or bit */
 	int to_peer;	 /* drop, corrupt, cut: of one peer only: */
 	uint32_t peer;
 };

@@ -59,7 +59,7 @@ print_text(const struct chaos_config *c, const struct chaos_report *r)
 	       c->seed, gpusim_on_failure_name((int)c->comm.on_failure), r->ops, r->good, r->failed,
 	       r->wrong, r->stuck);
 	printf("faults:");
-	for (int k = 0; k < GPUSIM_NFAULTS; k++)
+	for (int k = 0; k < CHAOS_NKINDS; k++)
 		printf(" %s %" PRIu64 ",", fault_name((enum gpusim_fault_kind)k), r->did[k]);
 	printf(" missed %" PRIu64 ", skipped %" PRIu64 "\n", r->missed, r->skipped);
 	printf("recoveries: %" PRIu64 "; communicators: %" PRIu64
@@ -76,7 +76,7 @@ print_json(const struct chaos_config *c, const struct chaos_report *r)
 	       ",\"stuck\":%" PRIu64 ",\"faults\":{",
 	       c->seed, gpusim_on_failure_name((int)c->comm.on_failure), r->ops, r->good, r->failed,
 	       r->wrong, r->stuck);
-	for (int k = 0; k < GPUSIM_NFAULTS; k++)
+	for (int k = 0; k < CHAOS_NKINDS; k++)
 		printf("%s\"%s\":%" PRIu64, k ? "," : "", fault_name((enum gpusim_fault_kind)k),
 		       r->did[k]);
 	printf("},\"missed\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"recoveries\":%" PRIu64
@@ -107,7 +107,7 @@ parse_kinds(const char *text, unsigned *kinds, struct err *err)
 		size_t n = strcspn(text, ",");
 
 		snprintf(word, sizeof word, "%.*s", n < sizeof word ? (int)n : 0, text);
-		if (!fault_kind_parse(word, &f))
+		if (!fault_kind_parse(word, &f) || f.kind >= CHAOS_NKINDS)
 			return err_set(
 			    err, RC_INVAL,
 			    "--kinds: '%.32s' is none of kill stop slow drop corrupt cut", text);

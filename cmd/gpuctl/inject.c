@@ -102,10 +102,11 @@ parse_orders(struct cli *cli, const struct args *a, struct order *order, size_t 
 			continue;
 		}
 		if (*n == 0)
-			return err_set(err, RC_INVAL,
-				       "'%.64s' is no fault: kill stop slow drop corrupt cut; or "
-				       "list, clear",
-				       word);
+			return err_set(
+			    err, RC_INVAL,
+			    "'%.64s' is no fault: kill stop slow drop corrupt cut flip; or "
+			    "list, clear",
+			    word);
 		rc = name_target(cli, a, word, &order[*n - 1], err);
 		if (rc == RC_NOTFOUND)
 			rc = err->rc == RC_OK ? fault_word(&order[*n - 1].f, word, err) : rc;

@@ -14,7 +14,9 @@
 #include "base/rc.h"
 
 #define CHAOS_MAX_RANKS 64
-#define CHAOS_ALL_KINDS ((1u << GPUSIM_NFAULTS) - 1)
+#define CHAOS_NKINDS \
+	GPUSIM_FAULT_FLIP /* those before: what is wrong after a flip is no error of gpusim */
+#define CHAOS_ALL_KINDS ((1u << CHAOS_NKINDS) - 1)
 
 enum chaos_event {
 	CHAOS_OPERATION, /* an operation begins */

@@ -9,8 +9,10 @@
 #include "coll/plan.h"
 
 #define STEP ".step"
+#define END  ".end"
 
-static const char *const kinds[GPUSIM_NFAULTS] = {"kill", "stop", "slow", "drop", "corrupt", "cut"};
+static const char *const kinds[GPUSIM_NFAULTS] = {"kill",    "stop", "slow", "drop",
+						  "corrupt", "cut",  "flip"};
 
 static const struct {
 	const char *takes, *help;
@@ -21,6 +23,7 @@ static const struct {
     {"[n=N] [p=P] [seed=S] [peer=RANK]", "frames that it sends are lost"},
     {"[n=N] [p=P] [seed=S] [peer=RANK]", "a byte of a chunk's frame changes"},
     {"[for=TIME] [peer=RANK]", "connections to other devices close"},
+    {"at=POINT [seed=S]", "a bit of what the step reads changes; at .end of the result"},
 };
 
 const char *
@@ -82,8 +85,11 @@ parse_point(struct gpusim_fault *f, const char *text, struct err *err)
 		return err_set(err, RC_INVAL,
 			       "'%.64s' is no point: now, or such as allreduce#7.step3", text);
 	*hash++ = '\0';
-	step = strstr(hash, STEP);
-	if (step) {
+	step = strstr(hash, END);
+	if (step && strcmp(step, END) == 0) {
+		*step = '\0';
+		n = FAULT_AT_END;
+	} else if ((step = strstr(hash, STEP))) {
 		*step = '\0';
 		rc = parse_u64(step + strlen(STEP), 1, PLAN_MAX_STEPS, &n, err);
 	}
@@ -145,7 +151,9 @@ fault_show_point(const struct gpusim_fault *f, char *out, size_t n)
 	}
 	if (!f->next)
 		snprintf(op, sizeof op, "%llu", (unsigned long long)f->seq);
-	if (f->step)
+	if (f->step == FAULT_AT_END)
+		snprintf(step, sizeof step, END);
+	else if (f->step)
 		snprintf(step, sizeof step, STEP "%u", f->step);
 	snprintf(out, n, "%s#%s%s", f->coll < 0 ? "any" : coll_name((enum gpusim_coll)f->coll), op,
 		 step);
@@ -225,6 +233,11 @@ fault_check(const struct gpusim_fault *f, struct err *err)
 			       FAULT_BY_MAX_NS / 1000000000);
 	if (f->for_ns > FAULT_FOR_MAX_NS)
 		return err_set(err, RC_INVAL, "a fault lasts at most an hour");
+	if (f->kind == GPUSIM_FAULT_FLIP && !f->at)
+		return err_set(err, RC_INVAL, "flip needs at=, such as at=allreduce#next");
+	if (f->kind != GPUSIM_FAULT_FLIP && f->at && f->step == FAULT_AT_END)
+		return err_set(err, RC_INVAL, "%s happens before a step, not at the end",
+			       fault_name(f->kind));
 	return check_kind(f, err);
 }
 

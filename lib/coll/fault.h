@@ -1,7 +1,8 @@
 /*
  * fault.h - faults as people type and read them: "corrupt at=allreduce#7.step3 n=3 seed=1".
  *
- * A point is COLLECTIVE#NUMBER[.stepK], COLLECTIVE#next[.stepK], or now; COLLECTIVE may be any. Steps
+ * A point is COLLECTIVE#NUMBER[.stepK], COLLECTIVE#next[.stepK], or now; COLLECTIVE may be any; .end of a
+ * flip is when the operation is over. Steps
  * count from 1, as `gpuctl plan` and the sentences of failures count them.
  */
 #ifndef COLL_FAULT_H
@@ -14,6 +15,7 @@
 #include "base/rc.h"
 
 #define FAULT_BY_MAX_NS	 10000000000ull	  /* the longest a step waits */
+#define FAULT_AT_END	 UINT32_MAX	  /* of flip: the step after the last */
 #define FAULT_FOR_MAX_NS 3600000000000ull /* an hour */
 
 /* "kill", "corrupt". Static storage. */

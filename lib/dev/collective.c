@@ -456,12 +456,16 @@ static enum rc
 run(struct walk *g, struct err *err)
 {
 	enum rc rc = run_steps(g, err);
+	bool whole = rc == RC_OK;
 
 	if (rc == RC_OK && g->recorder)
 		g->recorder->what = 0;
 	if (rc != RC_OK)
 		collective_involve(g->o, g->c, g->k - 1);
-	return xport_end(g->o, rc == RC_OK ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
+	rc = xport_end(g->o, whole ? XPORT_COMPLETE : XPORT_GIVE_UP, err);
+	if (whole && rc == RC_OK)
+		inject_end(g->p, g->c, g->op);
+	return rc;
 }
 
 static enum rc

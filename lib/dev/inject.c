@@ -1,5 +1,7 @@
 #include "dev/inject.h"
 
+#include "coll/fault.h"
+
 void
 inject_init(struct inject_table *t)
 {
@@ -76,7 +78,7 @@ is_met(const struct gpusim_fault *f, const struct inject_point *at)
 {
 	return f->at && (!f->comm.id || f->comm.id == at->comm) &&
 	       (f->coll < 0 || f->coll == (int)at->coll) && (f->next || f->seq == at->op) &&
-	       (!f->step || f->step == at->step);
+	       (f->step ? f->step == at->step : at->step != FAULT_AT_END);
 }
 
 bool

@@ -156,6 +156,44 @@ injector_tick(struct injector *i)
 	carry_out(&f);
 }
 
+/* The memory that a step reads, or at the end the result: elements of *size bytes; NULL: none. */
+static unsigned char *
+data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
+{
+	const struct plan_step *s = &c->plan.step[step - 1];
+	unsigned buf = s->kind == STEP_FINISH ? s->dst : s->src;
+	uint64_t off = s->kind == STEP_FINISH ? s->dst_off : s->src_off;
+
+	*size = c->elem;
+	if (step == FAULT_AT_END) {
+		*count = c->nout;
+		return c->base[PLAN_OUT];
+	}
+	if (s->kind == STEP_RECV || s->kind == STEP_SYNC || buf >= PLAN_NBUFS || !c->base[buf])
+		return NULL;
+	*size = buf == PLAN_WIDE ? sizeof(float) : c->elem;
+	*count = s->count;
+	return c->base[buf] + off * *size;
+}
+
+/* The seed says which bit; the highest of an element are never rounded away. */
+static void
+flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, char *why, size_t room)
+{
+	uint64_t count = 0, h = (f->seed + 1) * 0x9e3779b97f4a7c15u;
+	size_t size;
+	unsigned char *data = data_at(c, step, &count, &size);
+
+	h ^= h >> 29;
+	if (!data || !count) {
+		snprintf(why, room, ": not done: the step reads nothing of the rank's");
+		return;
+	}
+	data += h % count * size;
+	data[size - 1] ^= (unsigned char)(1u << (h >> 32) % 6);
+	snprintf(why, room, ", of element %" PRIu64, h % count);
+}
+
 /* A fault has come to its point. */
 static void
 take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
@@ -171,12 +209,14 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 
 	f->comm.id = at->comm;
 	f->coll = (int)at->coll;
+	if (f->kind == GPUSIM_FAULT_FLIP)
+		flip(f, c, at->step, line + n, sizeof line - (size_t)n);
 	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK)
 		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);
 	say(i, line);
 	taping_fault(i->tape, f, p, c, op, at->step);
 	record(i, p, at, line);
-	if (!is_of_frames(f))
+	if (!is_of_frames(f) && f->kind != GPUSIM_FAULT_FLIP)
 		carry_out(f);
 }
 
@@ -190,15 +230,31 @@ linger(struct xport *x, const struct program *p, uint64_t ns)
 		freeze_sleep(until - now < FAULT_SLICE_NS ? until - now : FAULT_SLICE_NS);
 }
 
+static struct inject_point
+point_of(const struct program *p, const struct inst_coll *c, uint64_t op, uint32_t step)
+{
+	/* A pair's number holds its ranks too, unless it takes part in the count. */
+	return (struct inject_point){.comm = p->comm,
+				     .coll = c->coll,
+				     .op = op < FRAME_OP_MAX ? op : op & (FRAME_SENDRECV_MAX - 1),
+				     .step = step};
+}
+
+void
+injector_end(struct injector *i, const struct program *p, const struct inst_coll *c, uint64_t op)
+{
+	struct inject_point at = point_of(p, c, op, FAULT_AT_END);
+	struct gpusim_fault f;
+
+	while (inject_due(&i->table, &at, &f))
+		take_place(i, &f, p, c, op, &at);
+}
+
 void
 injector_step(struct injector *i, const struct program *p, const struct inst_coll *c, uint64_t op,
 	      size_t step)
 {
-	/* A pair's number holds its ranks too, unless it takes part in the count. */
-	struct inject_point at = {.comm = p->comm,
-				  .coll = c->coll,
-				  .op = op < FRAME_OP_MAX ? op : op & (FRAME_SENDRECV_MAX - 1),
-				  .step = (uint32_t)step + 1};
+	struct inject_point at = point_of(p, c, op, (uint32_t)step + 1);
 	struct gpusim_fault f;
 	uint64_t ns;
 

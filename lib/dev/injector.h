@@ -43,4 +43,15 @@ inject_step(const struct program *p, const struct inst_coll *c, uint64_t op, siz
 		injector_step(p->inject, p, c, op, step);
 }
 
+/* The operation is over: the bits of its result that are to change do so. */
+void injector_end(struct injector *i, const struct program *p, const struct inst_coll *c,
+		  uint64_t op);
+
+static inline void
+inject_end(const struct program *p, const struct inst_coll *c, uint64_t op)
+{
+	if (p->inject && inject_any(&p->inject->table))
+		injector_end(p->inject, p, c, op);
+}
+
 #endif
