@@ -138,6 +138,8 @@ static const struct option_row table[] = {
     {"replace", NULL, "in the place of another of its name", AS_BOOL(replace)},
     {"deterministic", NULL, "the same bits by every transport, algorithm and size of messages",
      AS_BOOL(deterministic)},
+    {"verify", NULL, "compute the results again from the inputs, and name a rank that lies",
+     AS_BOOL(verify)},
     {"root", "RANK", "root rank", AS_U32(root, 0, UINT32_MAX), DEFAULT("0")},
     {"chunk", "SIZE", "largest message in bytes, such as 64K", AS_BYTES(chunk)},
     {"chunk", "N", "most elements in one message", AS_U64(chunk, 1, 0), KEY("chunk-elems")},

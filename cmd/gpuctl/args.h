@@ -27,7 +27,7 @@ struct args {
 	const char *addr, *send, *recv; /* addresses by rank, with commas */
 	const char *algo;		/* NULL: the default */
 	const char *algo_file;		/* of an algorithm */
-	bool deterministic;
+	bool deterministic, verify;
 	const char *counts, *displs, *recv_displs; /* of parts; or files that have them */
 	const char *scalar; /* factors of premulsum by rank, with commas; or one */
 	uint64_t comm, count, nbytes, chunk, stream;

@@ -37,6 +37,8 @@ on_buffers(struct cli *cli, enum gpusim_coll coll, const struct args *a, struct 
 		return err_set(err, RC_INVAL,
 			       "--comm ID is missing: --addr, --send and --recv name buffers of a "
 			       "communicator");
+	if (a->verify)
+		return err_set(err, RC_INVAL, "--verify is for vectors on standard input");
 	if ((a->all || a->raw || a->nranks || args_given(a, on_failure) || a->wait_ms))
 		return err_set(
 		    err, RC_INVAL,

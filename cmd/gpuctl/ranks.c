@@ -14,8 +14,10 @@
 #include "operation.h"
 #include "ranks_impl.h"
 #include "recover.h"
+#include "verify.h"
 
-#define FREE_MS 500 /* longest wait for a device that gets memory back */
+#define APART_ALIGN 64
+#define FREE_MS	    500 /* longest wait for a device that gets memory back */
 
 bool
 ranks_take_one(enum gpusim_coll coll)
@@ -46,7 +48,7 @@ ranks_init(struct ranks *r, struct cli *cli, enum gpusim_coll coll, const struct
 		return err_set(err, RC_INVAL, "--wait is for free devices, not for --comm");
 	rc = operation_common(coll, a, PLAN_MAX_RANKS, &r->c, err);
 	r->on_failure = a->on_failure;
-	return rc;
+	return rc == RC_OK ? verify_init(&r->c, a, err) : rc;
 }
 
 /* ---- the communicator */
@@ -129,6 +131,8 @@ ranks_take(struct ranks *r, uint32_t n, const char *what, struct err *err)
 		rc = ranks_lease(r, err);
 	if (rc == RC_OK)
 		rc = operation_common(r->c.coll, r->a, r->want, &r->c, err);
+	if (rc == RC_OK)
+		rc = verify_init(&r->c, r->a, err);
 	return rc == RC_OK ? take_factors(r, err) : rc;
 }
 
@@ -231,6 +235,13 @@ ranks_free_buffers(struct ranks *r)
 	hold_forget_memory();
 }
 
+/* With --verify the result is not put over the input: where it begins. */
+static uint64_t
+apart_at(const struct ranks *r, uint64_t whole)
+{
+	return (whole * r->size + APART_ALIGN - 1) / APART_ALIGN * APART_ALIGN;
+}
+
 /* Have buffers on the devices: new ones, or those of the last operation. */
 static enum rc
 make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
@@ -244,11 +255,15 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++) {
 		struct shape s = shape_at(r, i);
 
+		uint64_t apart = r->a->verify ? apart_at(r, s.whole) : 0;
+
 		if (!enough && s.whole)
-			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i), s.whole * r->size,
+			rc = hold_memory(r->cli, gpusim_comm_device(r->comm, i),
+					 (apart ? apart + s.out * r->size : s.whole * r->size),
 					 &r->base[i], err);
 		r->send[i].addr = s.in ? r->base[i].addr + s.in_at * r->size : 0;
-		r->recv[i].addr = s.out ? r->base[i].addr + s.out_at * r->size : 0;
+		r->recv[i].addr =
+		    s.out ? r->base[i].addr + (apart ? apart : s.out_at * r->size) : 0;
 	}
 	if (rc == RC_OK && !enough)
 		r->room_nelem = nelem;
@@ -429,6 +444,8 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 		rc = api(gpusim_collective(r->comm, &r->c, GPUSIM_SYNC), err);
 	if (rc == RC_OK)
 		rc = follow(r, err);
+	if (rc == RC_OK && r->a->verify && nelem)
+		rc = verify_ranks(r, data, nelem, err);
 	return rc == RC_OK ? download(r, spent, out, err) : rc;
 }
 

@@ -160,15 +160,17 @@ injector_tick(struct injector *i)
 static unsigned char *
 data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 {
-	const struct plan_step *s = &c->plan.step[step - 1];
-	unsigned buf = s->kind == STEP_FINISH ? s->dst : s->src;
-	uint64_t off = s->kind == STEP_FINISH ? s->dst_off : s->src_off;
+	const struct plan_step *s;
+	unsigned buf;
+	uint64_t off;
 
 	*size = c->elem;
-	if (step == FAULT_AT_END) {
-		*count = c->nout;
+	*count = c->nout;
+	if (step == FAULT_AT_END)
 		return c->base[PLAN_OUT];
-	}
+	s = &c->plan.step[step - 1];
+	buf = s->kind == STEP_FINISH ? s->dst : s->src;
+	off = s->kind == STEP_FINISH ? s->dst_off : s->src_off;
 	if (s->kind == STEP_RECV || s->kind == STEP_SYNC || buf >= PLAN_NBUFS || !c->base[buf])
 		return NULL;
 	*size = buf == PLAN_WIDE ? sizeof(float) : c->elem;

@@ -106,3 +106,38 @@ machine() {
 	assert_match '"rank":1,.*"first_difference":100002'
 	assert_match 'exit 2'
 }
+
+@test "--verify: right results pass, and a flipped bit is found and its rank named" {
+	vectors 4 500 >in
+	run machine 4 --allow-inject 'c=$(gpuctl comm-init -n 4)
+		for t in f32 f64 bf16; do
+			for op in sum max avg prod; do
+				gpuctl allreduce --comm $c --type $t --op $op --verify <in >/dev/null || echo "wrong $t $op"
+				gpuctl allreduce --comm $c --type $t --op $op --verify --algo ring <in >/dev/null || echo "wrong ring $t $op"
+			done
+		done
+		gpuctl reduce --comm $c --type f32 --root 2 --verify <in >/dev/null &&
+			gpuctl reduce-scatter --comm $c --type f32 --verify --op premulsum --scalar 2,3,4,5 <in >/dev/null && echo right
+		for point in step1 end; do
+			gpuctl inject --comm $c flip rank=2 at=any#next.$point seed=5
+			gpuctl allreduce --comm $c --type f32 --verify <in >/dev/null; echo "exit $?"
+		done
+		gpuctl inject --comm $c flip rank=1 at=any#next.step5
+		gpuctl allreduce --comm $c --type f32 --verify --algo pairwise <in >/dev/null; echo "exit $?"
+		gpuctl inject --comm $c flip rank=3 at=any#next.step3
+		gpuctl allreduce --comm $c --type f32 --verify --algo ring <in >/dev/null; echo "exit $?"
+		gpuctl inject --comm $c flip rank=1 at=any#next.end
+		gpuctl reduce-scatter --comm $c --type f32 --verify <in >/dev/null; echo "exit $?"
+		gpuctl inject --comm $c flip rank=1
+		gpuctl inject --comm $c kill rank=1 at=any#next.end
+		true'
+	[[ $output != *'wrong '[fb]* && $output != *'wrong ring'* ]] || fail "$output"
+	assert_match 'right'
+	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its input is [^ ]+, not [^ ]+'
+	assert_match 'verify: rank 2 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its result is'
+	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its part, which it reduced for all, is'
+	assert_match 'verify: rank 1 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its result is'
+	[ "$(grep -c '^exit 5$' <<<"$output")" = 5 ]
+	assert_match 'flip needs at='
+	assert_match 'kill happens before a step, not at the end'
+}
