@@ -92,7 +92,7 @@ print_rows(const struct synth_result *r, bool json)
 
 	if (json)
 		printf("{\"tried\":%zu,\"min_slots\":%" PRIu32 ",\"steps\":%zu,\"candidates\":[",
-		       r->nrow, r->proof.min_slots, r->proof.nsteps);
+		       r->tried, r->proof.min_slots, r->proof.nsteps);
 	else
 		printf("%-32s  %12s\n", "candidate", "simulated us");
 	for (size_t i = 0; i < r->nrow; i++) {
@@ -111,7 +111,7 @@ print_rows(const struct synth_result *r, bool json)
 	if (json)
 		puts("]}");
 	else
-		printf("%zu candidates; proven: %zu steps, %" PRIu32 " %s a connection\n", r->nrow,
+		printf("%zu drafts; proven: %zu steps, %" PRIu32 " %s a connection\n", r->tried,
 		       r->proof.nsteps, r->proof.min_slots,
 		       r->proof.min_slots == 1 ? "slot" : "slots");
 }
@@ -123,6 +123,7 @@ run_synth(struct cli *cli, const struct args *a, struct err *err)
 				.root = a->root,
 				.nbytes = args_given(a, nbytes) ? a->nbytes : 1u << 20,
 				.seed = a->seed,
+				.any_chunk = args_given(a, cluster),
 				.tries = a->tries};
 	struct synth_result r = {0};
 	struct links links;

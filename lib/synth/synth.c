@@ -10,11 +10,14 @@
 #include "coll/tune.h"
 #include "synth/family.h"
 #include "synth/greedy.h"
+#include "synth/trial.h"
 
 #define ELEM		4u
 #define SMALLEST	4096u	   /* bytes of a chunk in a tree's pipeline */
-#define KEPT		8u	   /* of which slices are tried */
-#define MAX_DRAFT_MOVES (1u << 18) /* of a candidate that is timed */
+#define MAX_TEXT	(1u << 19) /* of a built-in algorithm's file that is tried */
+#define KEPT		12u	   /* of which slices are tried, and which are tried as files */
+#define KIN		3u	   /* of one family among them */
+#define MAX_DRAFT_MOVES (1u << 16) /* of a candidate that is timed */
 
 struct search {
 	const struct synth_ask *ask;
@@ -23,6 +26,7 @@ struct search {
 	struct draft kept[KEPT]; /* the fastest first */
 	double us[KEPT], score[KEPT];
 	size_t nkept;
+	bool timed;	/* the best one has run in a trial */
 	uint64_t chunk; /* of the best built-in, elements */
 	enum rc rc;
 	struct err *err;
@@ -114,19 +118,55 @@ new_draft(const struct search *s, const char *name)
 	return d;
 }
 
+static bool
+is_kin(const struct draft *a, const struct draft *b)
+{
+	size_t n = strcspn(a->name, ".");
+
+	return n == strcspn(b->name, ".") && memcmp(a->name, b->name, n) == 0;
+}
+
+/* The one that has to go for another: the worst of its family where there are two, else the worst; KEPT: none. */
+static size_t
+victim(const struct search *s, const struct draft *d)
+{
+	size_t kin = 0, last = 0;
+
+	for (size_t i = 0; i < s->nkept; i++)
+		if (is_kin(&s->kept[i], d)) {
+			kin++;
+			last = i;
+		}
+	if (kin >= KIN)
+		return last;
+	return s->nkept == KEPT ? KEPT - 1 : KEPT;
+}
+
+static void
+drop_kept(struct search *s, size_t i)
+{
+	draft_fini(&s->kept[i]);
+	for (s->nkept--; i < s->nkept; i++) {
+		s->kept[i] = s->kept[i + 1];
+		s->us[i] = s->us[i + 1];
+		s->score[i] = s->score[i + 1];
+	}
+}
+
 /* Keep it if it is among the best; the draft is taken. */
 static void
 keep(struct search *s, struct draft *d, double us)
 {
 	double score = score_of(d, us);
-	size_t at = s->nkept;
+	size_t at = victim(s, d);
 
-	if (at == KEPT && !is_faster(score, s->score[KEPT - 1])) {
+	if (at < KEPT && !is_faster(score, s->score[at])) {
 		draft_fini(d);
 		return;
 	}
-	if (at == KEPT)
-		draft_fini(&s->kept[--at]);
+	if (at < KEPT)
+		drop_kept(s, at);
+	at = s->nkept;
 	for (; at && is_faster(score, s->score[at - 1]); at--) {
 		s->kept[at] = s->kept[at - 1];
 		s->us[at] = s->us[at - 1];
@@ -135,8 +175,7 @@ keep(struct search *s, struct draft *d, double us)
 	s->kept[at] = *d;
 	s->us[at] = us;
 	s->score[at] = score;
-	if (s->nkept < KEPT)
-		s->nkept++;
+	s->nkept++;
 	*d = (struct draft){0};
 }
 
@@ -160,7 +199,7 @@ try(struct search *s, struct draft *d)
 	}
 	us = time_of(s, plans);
 	plan_free_all(plans, d->nranks);
-	add_row(s, d->name, us, false);
+	s->out->tried++;
 	keep(s, d, us);
 }
 
@@ -350,7 +389,8 @@ try_slices(struct search *s)
 /* ---- built-in algorithms */
 
 static void
-try_builtin(struct search *s, const struct tuner *t, const struct plan_algo *row)
+time_builtin(struct search *s, const struct tuner *t, const struct plan_algo *row, bool whole,
+	     double *best, uint64_t *chunk)
 {
 	const struct synth_ask *ask = s->ask;
 	struct plan_args p = {
@@ -363,13 +403,31 @@ try_builtin(struct search *s, const struct tuner *t, const struct plan_algo *row
 
 	if (tuner_choose(t, &q, &answer, NULL))
 		return;
-	p.chunk = answer.chunk_bytes / ELEM;
+	p.chunk = whole ? 0 : answer.chunk_bytes / ELEM;
 	if (plan_build_all(&p, row->name, &plans, NULL))
 		return;
 	us = time_of(s, plans);
 	plan_free_all(plans, p.nranks);
+	if (us < *best) {
+		*best = us;
+		*chunk = p.chunk;
+	}
+}
+
+/* In messages as it is run with, and whole ones. */
+static void
+try_builtin(struct search *s, const struct tuner *t, const struct plan_algo *row)
+{
+	double us = INFINITY;
+	uint64_t chunk = 0;
+
+	time_builtin(s, t, row, false, &us, &chunk);
+	if (s->ask->any_chunk)
+		time_builtin(s, t, row, true, &us, &chunk);
+	if (!isfinite(us))
+		return;
 	if (is_faster(us, s->out->builtin.us))
-		s->chunk = p.chunk;
+		s->chunk = chunk;
 	add_row(s, row->name, us, true);
 }
 
@@ -415,56 +473,103 @@ check_ask(const struct synth_ask *ask, struct err *err)
 	return RC_OK;
 }
 
-static enum rc
-prove(struct synth_result *out, struct err *err)
-{
-	struct algo *a = NULL;
-	enum rc rc = algo_parse(out->text.data, out->text.len, "synth", &a, err);
-
-	if (!rc)
-		rc = algo_prove(a, &out->proof, err);
-	algo_free(a);
-	if (rc == RC_BADDATA) {
-		err->rc = RC_INTERNAL;
-		rc = err_prefix(err, "%s", out->best.name);
-	}
-	return rc;
-}
-
-static enum rc
-write_best(struct search *s, struct err *err)
+/* Try a file as it would run, and keep it if it is the best. The text is taken. */
+static void
+finish(struct search *s, const char *name, double drafted_us, struct buf *text)
 {
 	struct synth_result *o = s->out;
-	const struct synth_ask *ask = s->ask;
-	char about[400], against[120] = "";
+	struct synth_row row = {.us = drafted_us};
+	struct trial t;
+	enum rc rc = trial_run(text, s->links, nelem_of(s->ask), s->ask->any_chunk, &t, s->err);
 
-	if (!o->nrow)
-		return err_set(err, RC_INTERNAL, "no candidate could be timed");
-	o->best = o->builtin;
-	if (s->nkept && !is_faster(o->builtin.us, s->us[0])) {
-		o->best = (struct synth_row){.us = s->us[0]};
-		snprintf(o->best.name, sizeof o->best.name, "%s", s->kept[0].name);
+	snprintf(row.name, sizeof row.name, "%s", name);
+	/* Built-in ones cut parts unevenly where the vector is no multiple; files do not. */
+	if (rc == RC_INTERNAL && isinf(drafted_us)) {
+		buf_fini(text);
+		return;
 	}
-	if (isfinite(o->builtin.us))
-		snprintf(against, sizeof against, "; %s, the best built-in algorithm, %.1f us",
-			 o->builtin.name, o->builtin.us);
-	snprintf(about, sizeof about, "# %s of %llu bytes: %s takes %.1f us by simulation%s\n",
-		 coll_name(ask->coll), (unsigned long long)ask->nbytes, o->best.name, o->best.us,
-		 against);
-	if (o->best.builtin) {
-		struct plan_args p = {.coll = ask->coll,
-				      .nranks = ask->nranks,
-				      .root = ask->root,
-				      .nelem = nelem_of(ask),
-				      .chunk = s->chunk};
+	if (rc == RC_INTERNAL) {
+		s->err->rc = rc;
+		err_prefix(s->err, "%s", name);
+	}
+	fail(s, rc);
+	/* Times of drafts and of what runs are not compared: a file that is too long for a trial is the last resort. */
+	if (!rc && isfinite(t.us))
+		row.us = t.us;
+	if (!rc &&
+	    (!o->text.len || (isfinite(t.us) && (!s->timed || is_faster(row.us, o->best.us))))) {
+		s->timed = isfinite(t.us);
+		struct buf old = o->text;
 
-		return buf_addf(&o->text, "%s", about)
-			   ? text_print_plans(&p, o->best.name, &o->text, err)
-			   : err_set(err, RC_NOMEM, "out of memory");
+		o->text = *text;
+		*text = old;
+		o->best = row;
+		o->proof = t.proof;
 	}
-	if (!draft_print(&s->kept[0], about, &o->text))
-		return err_set(err, RC_NOMEM, "out of memory");
-	return RC_OK;
+	if (!rc && isfinite(t.us))
+		add_row(s, name, row.us, false);
+	buf_fini(text);
+}
+
+/* The built-in algorithm as a file, in whole messages or in those that it is run with. */
+static void
+finish_builtin(struct search *s, const struct plan_algo *row, uint64_t chunk)
+{
+	struct plan_args p = {.coll = s->ask->coll,
+			      .nranks = s->ask->nranks,
+			      .root = s->ask->root,
+			      .nelem = nelem_of(s->ask),
+			      .chunk = chunk};
+	struct buf text = {0};
+	char name[ALGO_NAME_MAX];
+
+	snprintf(name, sizeof name, "file-of-%s%s", row->name, chunk ? ".s" : "");
+	if (text_print_plans(&p, row->name, &text, NULL) || text.len > MAX_TEXT)
+		buf_fini(&text);
+	else
+		finish(s, name, INFINITY, &text);
+}
+
+static void
+finish_all(struct search *s)
+{
+	for (size_t i = 0; i < s->nkept && !s->rc; i++) {
+		struct buf text = {0};
+
+		if (draft_print(&s->kept[i], "", &text))
+			finish(s, s->kept[i].name, s->us[i], &text);
+		else
+			fail(s, err_set(s->err, RC_NOMEM, "out of memory"));
+	}
+	for (const struct plan_algo *row = plan_algos; row->name && !s->rc; row++)
+		if (row->coll == s->ask->coll && !plan_algo_mapped(row)) {
+			finish_builtin(s, row, 0);
+			if (goes_on(s) && strcmp(row->name, s->out->builtin.name) == 0)
+				finish_builtin(s, row, s->chunk);
+		}
+}
+
+/* Say in the file's first line what it is, and give it a name that no built-in algorithm has. */
+static enum rc
+write_about(struct search *s, struct err *err)
+{
+	struct synth_result *o = s->out;
+	struct buf all = {0};
+	size_t body = 0;
+	bool good = buf_addf(&all, "# %s of %llu bytes: %s takes %.1f us by simulation",
+			     coll_name(s->ask->coll), (unsigned long long)s->ask->nbytes,
+			     o->best.name, o->best.us);
+
+	if (good && isfinite(o->builtin.us))
+		good = buf_addf(&all, "; %s, the best built-in algorithm, %.1f us", o->builtin.name,
+				o->builtin.us);
+	while (body < o->text.len && o->text.data[body] != '\n')
+		body++;
+	good = good && buf_addf(&all, "\nalgorithm synth-%.*s", ALGO_NAME_MAX - 7, o->best.name) &&
+	       buf_add(&all, o->text.data + body, o->text.len - body);
+	buf_fini(&o->text);
+	o->text = all;
+	return good ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 static void
@@ -500,9 +605,13 @@ synth_search(const struct synth_ask *ask, const struct links *links, struct synt
 		return rc;
 	*out = (struct synth_result){.builtin.us = INFINITY};
 	try_all(&s);
-	rc = s.rc ? s.rc : write_best(&s, err);
+	if (!s.rc)
+		finish_all(&s);
+	rc = s.rc;
+	if (!rc && !out->text.len)
+		rc = err_set(err, RC_INTERNAL, "no candidate could be timed");
 	if (!rc)
-		rc = prove(out, err);
+		rc = write_about(&s, err);
 	for (size_t i = 0; i < s.nkept; i++)
 		draft_fini(&s.kept[i]);
 	if (rc)

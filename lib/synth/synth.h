@@ -21,6 +21,8 @@ struct synth_ask {
 	uint32_t nranks, root;
 	uint32_t group;	 /* ranks of a domain; nranks: one domain */
 	uint64_t nbytes; /* of the vector, of f32 */
+	bool
+	    any_chunk; /* messages may also be whole; else they are as gpuctl cuts them by default */
 	uint64_t seed;
 	uint32_t tries;		  /* of the search link by link */
 	bool (*go_on)(void *arg); /* NULL: until all is tried */
@@ -35,8 +37,9 @@ struct synth_row {
 };
 
 struct synth_result {
-	struct synth_row *row; /* the fastest first */
+	struct synth_row *row; /* built-in ones, and files as they would run; the fastest first */
 	size_t nrow, cap;
+	size_t tried;			/* drafts */
 	struct synth_row best, builtin; /* builtin: the best of them; us INFINITY: there is none */
 	struct buf text;		/* the best as a file; it has been proven */
 	struct proof proof;

@@ -17,7 +17,7 @@ load helper
 	assert_status 0
 	times=$(awk 'NR == 2 { best = $2 } $3 == "built-in" { print best < $2; exit }' <<<"$output")
 	assert_equal "$times" 1
-	assert_match 'candidates; proven: [0-9]+ steps, 1 slot a connection$'
+	assert_match 'drafts; proven: [0-9]+ steps, 1 slot a connection$'
 	run gpuctl synth all-reduce -n 8 --cluster ./two.ini --bytes 4M --tries 1 -o two.xml --json
 	assert_status 0
 	assert_match '^\{"tried":[0-9]+,"min_slots":1,"steps":[0-9]+,"candidates":\[\{"name":"'
