@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli.h"
-#include "coll/check.h"
+#include "coll/foretell.h"
 #include "coll/shape.h"
 #include "coll/tune.h"
 #include "mem/dtype.h"
@@ -141,9 +141,8 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 	 const struct plan_algo *row, bool taken, struct buf *text, struct err *err)
 {
 	struct tune_answer answer;
-	struct plan_counts counts;
-	struct plan *plans;
-	double us = 0;
+	static const char *const how[] = {"", "  by one rank", "  from a shorter vector"};
+	struct foretelling f;
 	enum rc rc;
 
 	if (p.canonical && !plan_algo_canonical(row))
@@ -153,25 +152,21 @@ simulate(const struct tuner *t, struct plan_args p, const struct args *a,
 		return rc;
 	p.chunk = elements(a, &p, &answer);
 	p.canonical = false; /* the same messages, and sums that take as long */
-	rc = plan_build_all(&p, row->name, &plans, err);
-	if (rc != RC_OK)
-		return rc;
-	plan_count(plans, p.nranks, &counts);
-	rc = plan_simulate(plans, p.nranks, dtype_size(a->dtype), &t->model[TUNE_NET], &us, err);
-	plan_free_all(plans, p.nranks);
+	rc = foretell(&p, row->name, dtype_size(a->dtype), &t->model[TUNE_NET], &f, err);
 	if (rc == RC_OK && a->json)
 		buf_addf(text,
 			 "%s{\"algo\":\"%s\",\"simulated_us\":%.9g,\"formula_us\":%.9g,\"rounds\":"
 			 "%" PRIu32 ",\"messages\":%" PRIu64 ",\"chunk_bytes\":%" PRIu64
-			 ",\"auto\":%s}",
-			 text->data[text->len - 1] == '[' ? "" : ",", row->name, us,
-			 isnan(answer.us) ? us : answer.us, counts.rounds, counts.max_messages,
-			 answer.chunk_bytes, taken ? "true" : "false");
+			 ",\"auto\":%s,\"extrapolated\":%s}",
+			 text->data[text->len - 1] == '[' ? "" : ",", row->name, f.us,
+			 isnan(answer.us) ? f.us : answer.us, f.rounds, f.max_messages,
+			 answer.chunk_bytes, taken ? "true" : "false",
+			 f.how == FORETOLD_WHOLE ? "false" : "true");
 	else if (rc == RC_OK)
 		buf_addf(text,
-			 "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s\n",
-			 row->name, us, isnan(answer.us) ? us : answer.us, counts.rounds,
-			 counts.max_messages, answer.chunk_bytes, taken ? "  auto" : "");
+			 "%-18s  %12.1f  %12.1f  %8" PRIu32 "  %8" PRIu64 "  %10" PRIu64 "%s%s\n",
+			 row->name, f.us, isnan(answer.us) ? f.us : answer.us, f.rounds,
+			 f.max_messages, answer.chunk_bytes, taken ? "  auto" : "", how[f.how]);
 	return rc;
 }
 
@@ -189,17 +184,19 @@ simulate_all(const struct tuner *t, const struct plan_args *p, const struct args
 	if (a->json)
 		buf_addf(text,
 			 "{\"collective\":\"%s\",\"nranks\":%" PRIu32 ",\"bytes\":%" PRIu64
-			 ",\"alpha_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,\"algorithms\":[",
+			 ",\"alpha_us\":%g,\"host_us\":%g,\"beta_ns\":%g,\"gamma_ns\":%g,"
+			 "\"algorithms\":[",
 			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
-			 m->alpha_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
+			 m->alpha_us, m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us);
 	else
-		buf_addf(text,
-			 "%s, ranks %" PRIu32 ", bytes %" PRIu64
-			 "; a message %g us, a byte %g ns, a byte reduced %g ns\n"
-			 "%-18s  %12s  %12s  %8s  %8s  %10s\n",
-			 coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype),
-			 m->alpha_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm",
-			 "simulated us", "formula us", "rounds", "messages", "chunk");
+		buf_addf(
+		    text,
+		    "%s, ranks %" PRIu32 ", bytes %" PRIu64
+		    "; a message %g us and %g us of each host, a byte %g ns, a byte reduced %g ns\n"
+		    "%-18s  %12s  %12s  %8s  %8s  %10s\n",
+		    coll_name(p->coll), p->nranks, p->nelem * dtype_size(a->dtype), m->alpha_us,
+		    m->host_us, 1e3 * m->beta_us, 1e3 * m->gamma_us, "algorithm", "simulated us",
+		    "formula us", "rounds", "messages", "chunk");
 	for (const struct plan_algo *row = plan_algos; row->name && rc == RC_OK; row++) {
 		const struct cost_algo *cost = cost_find(p->coll, row->name);
 
@@ -239,6 +236,9 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = plan_size(p.coll, a, &p.nelem, err);
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
+	if (rc == RC_OK && (a->latency_ns || a->bits_per_s))
+		t.model[TUNE_NET] = cost_shaped(&t.model[TUNE_NET], (double)a->latency_ns / 1e3,
+						(double)a->bits_per_s);
 	p.wide = rc == RC_OK && widening(a, &p) > 1;
 	p.canonical = rc == RC_OK && is_canonical(a, &p);
 	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;

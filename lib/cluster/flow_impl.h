@@ -2,23 +2,23 @@
  * flow_impl.h - what flow.c, flow_share.c and flow_report.c share.
  *
  * A connection carries the messages from one rank to another one; at most the first that is posted and not yet through is a
- * flow on the connection's links. Events are ranks that go on and flows that end, in one heap.
+ * flow on the connection's links. Events are ranks that go on and flows that end, on one agenda.
  */
 #ifndef CLUSTER_FLOW_IMPL_H
 #define CLUSTER_FLOW_IMPL_H
 
 #include "cluster/flow.h"
+#include "coll/agenda.h"
+#include "coll/meet.h"
 
 #define FLOW_NOBODY UINT32_MAX
 #define FLOW_SAME   1e-9 /* times and rates that differ by less, in proportion, are the same */
 
 struct connection {
-	uint64_t key;	   /* sender among the plans << 32 | how far away the receiver is */
-	uint32_t from, to; /* ranks; from is one of the plans */
-	uint32_t total, posted, done, taken; /* messages */
-	size_t first;			     /* of its messages among all */
-	uint32_t waiter;		     /* FLOW_NOBODY: none */
-	struct route route;		     /* folded */
+	uint32_t posted, done, taken; /* messages */
+	size_t first;		      /* of its messages among all */
+	uint32_t waiter;	      /* FLOW_NOBODY: none */
+	struct route route;	      /* folded */
 	bool flows;
 	uint32_t stamp;	   /* of the last search that has seen it */
 	double left, rate; /* bytes, bytes a microsecond */
@@ -48,12 +48,9 @@ struct flow_sim {
 	const struct flow_plans *p;
 	const struct links *links;
 	double now;
-	size_t *first;	   /* by plan: the number of its first step */
-	size_t *pc;	   /* by plan */
-	uint32_t *conn_of; /* by step */
-	struct connection *conn;
-	uint32_t nconn, cconn;
-	uint32_t *bucket, nbuckets; /* connections by key; FLOW_NOBODY: empty */
+	size_t *pc; /* by plan */
+	struct meet meet;
+	struct connection *conn; /* as in meet */
 	struct message *message;
 	struct lane *lane;
 	uint32_t nlanes;
@@ -61,17 +58,12 @@ struct flow_sim {
 	uint32_t *dirty, ndirty;
 	uint32_t *found_lane, nfound_lanes, *found_conn, nfound_conns; /* by a search */
 	uint32_t stamp;
-	double *due; /* by event: plans, then connections */
-	uint32_t *heap, *place, nheap;
-	double *begun; /* by step; NAN: not yet */
+	struct agenda events; /* plans, then connections */
+	double *begun;	      /* by step; NAN: not yet */
 	/* by step, for a report, else NULL: when it was done; the message that it took */
 	double *ended;
 	size_t *took;
 };
-
-/* An event is due then, or no longer then but now. */
-void flow_due(struct flow_sim *s, uint32_t event, double at);
-void flow_not_due(struct flow_sim *s, uint32_t event);
 
 /* A connection's message comes onto its links, or the last has left them. */
 void flow_enter(struct flow_sim *s, uint32_t conn);

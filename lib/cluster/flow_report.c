@@ -65,7 +65,7 @@ rank_of(const struct flow_sim *s, size_t number)
 	while (low < high) {
 		uint32_t mid = low + (high - low + 1) / 2;
 
-		if (s->first[mid] <= number)
+		if (s->meet.first[mid] <= number)
 			low = mid;
 		else
 			high = mid - 1;
@@ -80,7 +80,7 @@ add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
 {
 	struct flow_hop hop = {r,
 			       r,
-			       (uint32_t)(number - s->first[r]),
+			       (uint32_t)(number - s->meet.first[r]),
 			       FLOW_REDUCE,
 			       s->begun[number],
 			       s->ended[number]};
@@ -93,12 +93,6 @@ add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
 	hop.begin_us = s->begun[number];
 	hop.why = FLOW_HOST;
 	add_hop(t, hop);
-}
-
-static bool
-is_receive(const struct plan_step *step)
-{
-	return step->kind == STEP_RECV || step->kind == STEP_RECV_REDUCE;
 }
 
 /* The message that a rank waited for, back to its posting. */
@@ -115,12 +109,12 @@ walk_back(struct flow_sim *s, struct trail *t, size_t number)
 {
 	for (;;) {
 		uint32_t r = rank_of(s, number);
-		size_t i = number - s->first[r];
+		size_t i = number - s->meet.first[r];
 		const struct plan_step *step = &s->p->plan[r].step[i];
 		double before = i ? s->ended[number - 1] : 0;
 
 		add_work(s, t, r, number, step);
-		if (is_receive(step)) {
+		if (meet_receives(step)) {
 			const struct message *m = &s->message[s->took[number]];
 
 			if (m->arrival > before) {
@@ -180,8 +174,8 @@ flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err 
 	for (uint32_t r = 0; r < s->p->nplans; r++) {
 		size_t n = s->p->plan[r].nstep;
 
-		if (n && (last == SIZE_MAX || s->ended[s->first[r] + n - 1] > s->ended[last]))
-			last = s->first[r] + n - 1;
+		if (n && (last == SIZE_MAX || s->ended[s->meet.first[r] + n - 1] > s->ended[last]))
+			last = s->meet.first[r] + n - 1;
 	}
 	if (last != SIZE_MAX)
 		walk_back(s, &t, last);

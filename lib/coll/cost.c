@@ -1,15 +1,12 @@
 /*
  * cost.c - the closed forms, each from its algorithm's comment.
  *
- * tests/unit/t_simulate.c holds them against plan_simulate, for 2 to 33 ranks. Where p is a power of
- * two they are within 0.1 % of it, else within 25 %. The trees' messages wait for each other in ways
- * that no short formula has: within 30 %, and 50 %. The slow algorithms, which are never chosen, and
- * those over peer memory, which have no messages, are not simulated. Reading a peer's memory costs
- * beta a byte, reducing from it gamma, and a point where all wait for all a quarter of a message
- * for each rank.
- *
- * Where partial sums are wide, forms take all messages of a round for as long as its longest. Powers of two
- * are as exact then; others are estimated up to 75 % too high, and the trees to twice that.
+ * Latencies overlap in the model, sends go as early as their data allow, and the window makes long pipelines wait: no short
+ * formula has all of that. tests/unit/t_simulate.c holds the forms against plan_simulate, for 4 to 33 ranks: within 30 % where p
+ * is a power of two, else within 50 %; trees, and algorithms with one inside, within 70 % and 75 %. They say which algorithm is the fastest, and plan_simulate
+ * how long it takes. The slow algorithms, which are never chosen, and those over peer memory, which have no messages, are not
+ * compared. Reading a peer's memory costs beta a byte, reducing from it gamma, and a point where all wait for all a quarter of
+ * a message for each rank.
  *
  * README.md says why formulas decide, and not the simulation itself.
  */
@@ -25,6 +22,16 @@
 		return us;                                                        \
 	}
 
+struct cost_model
+cost_shaped(const struct cost_model *base, double latency_us, double bits_per_s)
+{
+	struct cost_model m = *base;
+
+	m.alpha_us += latency_us;
+	m.beta_us += bits_per_s > 0 ? 8e6 / bits_per_s : 0;
+	return m;
+}
+
 static double
 widening(const struct cost_args *a)
 {
@@ -38,38 +45,77 @@ pieces(const struct cost_args *a, double x)
 	return x > 0 ? fmax(1, ceil(x * widening(a) / a->chunk_bytes)) : 0;
 }
 
+/* A rank sends for so long, k messages, and takes as many of others, each of which keeps it at work for so long: it
+ * does so when it has sent its own, as they come. */
+static double
+exchange(const struct cost_model *m, double send, double k, double work)
+{
+	return fmax(fmax(send, send / k + m->alpha_us) + k * work, send + m->alpha_us + work);
+}
+
+/* k messages, one behind the other, wait for the window: half of it is free again when the first half has been taken. */
+static double
+stalls(const struct cost_model *m, double k, double message)
+{
+	return floor(fmax(0, k - 1) / SIMULATE_WINDOW) *
+	       fmax(0, m->alpha_us - SIMULATE_WINDOW / 2 * message);
+}
+
+/* x bytes leave a rank. */
+static double
+out(const struct cost_args *a, const struct cost_model *m, double x)
+{
+	double k = pieces(a, x), us = m->host_us * k + m->beta_us * x;
+
+	return us + stalls(m, k, us / fmax(1, k));
+}
+
 /* x bytes to a peer, one message behind the other. */
 static double
 move(const struct cost_args *a, const struct cost_model *m, double x)
 {
-	return m->alpha_us * pieces(a, x) + m->beta_us * x;
+	return out(a, m, x) + m->alpha_us + m->host_us;
 }
 
-/* A round in which ranks exchange x bytes and reduce each message before the next is sent. */
+/* A round in which ranks exchange x bytes and reduce them. */
 static double
 combine(const struct cost_args *a, const struct cost_model *m, double x)
 {
-	return move(a, m, x) + m->gamma_us * x;
+	double k = pieces(a, x);
+
+	return exchange(m, out(a, m, x), k, m->host_us + m->gamma_us * x / k);
 }
 
 /* The same where the x bytes are of partial results. */
 static double
 combine_wide(const struct cost_args *a, const struct cost_model *m, double x)
 {
-	return m->alpha_us * pieces(a, x) + (m->beta_us + m->gamma_us) * widening(a) * x;
+	double k = pieces(a, x), w = widening(a) * x;
+
+	double send = m->host_us * k + m->beta_us * w;
+
+	return exchange(m, send + stalls(m, k, send / k), k, m->host_us + m->gamma_us * w / k);
 }
 
-/* One of the messages of x bytes: under way, and reduced. */
+/* One of the messages of x bytes: how long it holds its sender, is under way, and holds its receiver that reduces it. */
 struct one {
-	double t, g;
+	double b, t, g;
 };
+
+static struct one
+one_message(const struct cost_model *m, double nbytes)
+{
+	double b = m->host_us + m->beta_us * nbytes;
+
+	return (struct one){b, b + m->alpha_us, m->host_us + m->gamma_us * nbytes};
+}
 
 static struct one
 one_of(const struct cost_args *a, const struct cost_model *m, double x)
 {
 	double c = x / pieces(a, x);
 
-	return (struct one){m->alpha_us + m->beta_us * c, m->gamma_us * c};
+	return one_message(m, c);
 }
 
 static struct one
@@ -77,7 +123,7 @@ one_wide(const struct cost_args *a, const struct cost_model *m, double x)
 {
 	double c = x * widening(a) / pieces(a, x);
 
-	return (struct one){m->alpha_us + m->beta_us * c, m->gamma_us * c};
+	return one_message(m, c);
 }
 
 /* Message after message of x bytes in all, `times` over, comes and is reduced meanwhile. */
@@ -86,7 +132,8 @@ stream(const struct cost_args *a, const struct cost_model *m, double x, double t
 {
 	struct one o = one_of(a, m, x);
 
-	return o.t + (pieces(a, x) * times - 1) * fmax(o.t, o.g) + o.g;
+	return o.t + (pieces(a, x) * times - 1) * fmax(o.b, o.g) + o.g +
+	       stalls(m, pieces(a, x), o.b);
 }
 
 static double
@@ -153,7 +200,24 @@ part(const struct cost_args *a)
 static double
 in_turn(const struct cost_args *a, const struct cost_model *m, double x)
 {
+	return (a->nranks - 1) * out(a, m, x) + m->alpha_us + m->host_us;
+}
+
+/* p-1 rounds: what comes in one goes out in the next. */
+static double
+around(const struct cost_args *a, const struct cost_model *m, double x)
+{
 	return (a->nranks - 1) * move(a, m, x);
+}
+
+/* To each of p-1 ranks x bytes, and as many from each; `work` a byte of those that come. */
+static double
+all_to_all(const struct cost_args *a, const struct cost_model *m, double x, double work)
+{
+	double k = pieces(a, x) * (a->nranks - 1);
+
+	return exchange(m, (a->nranks - 1) * out(a, m, x), k,
+			m->host_us + work * x / fmax(1, pieces(a, x)));
 }
 
 /* The root has posted everything, and copies its x bytes while they are on their way. */
@@ -172,8 +236,8 @@ parts_round(const struct cost_args *a, const struct cost_model *m)
 	return combine(a, m, part(a)) + (a->nranks - 2) * combine_wide(a, m, part(a));
 }
 
-FORM(allreduce_ring, parts_round(a, m) + (a->nranks - 1) * move(a, m, part(a)))
-FORM(allreduce_pairwise, (a->nranks - 1) * (combine(a, m, part(a)) + move(a, m, part(a))))
+FORM(allreduce_ring, parts_round(a, m) + around(a, m, part(a)))
+FORM(allreduce_pairwise, all_to_all(a, m, part(a), m->gamma_us) + all_to_all(a, m, part(a), 0))
 
 static double
 allreduce_ring_chunked(const struct cost_args *a, const struct cost_model *m)
@@ -207,15 +271,15 @@ allreduce_tree(const struct cost_args *a, const struct cost_model *m)
 	struct one o = one_of(a, m, a->nbytes / 2), up = one_wide(a, m, a->nbytes / 2);
 
 	if (a->nranks == 2)
-		return n * (2 * o.t + o.g);
-	return (2 * levels - 1) * (up.t + o.t + up.g) +
-	       (n - 1) * (each / 2 * (up.t + o.t) + 2 * up.g);
+		return n * (2 * o.b + o.g) + 2 * m->alpha_us + stalls(m, n, o.b);
+	return 2 * levels * m->alpha_us + (2 * levels - 1) * (up.b + o.b + up.g) +
+	       stalls(m, n, o.b) + (n - 1) * (each / 2 * (up.b + o.b) + 2 * up.g);
 }
 
 static double
 sync_all(const struct cost_args *a, const struct cost_model *m)
 {
-	return a->nranks * m->alpha_us / 4;
+	return a->nranks * cost_message_us(m) / 4;
 }
 
 FORM(allreduce_oneshot, sync_all(a, m) + a->nranks * m->gamma_us * a->nbytes)
@@ -223,20 +287,27 @@ FORM(allreduce_twoshot, 2 * sync_all(a, m) + (a->nranks - 1) * (m->gamma_us + m-
 
 /* ---- broadcast, reduce */
 
-FORM(broadcast_ring, fmax(own_copy(m, a->nbytes),
-			  (a->nranks - 2 + pieces(a, a->nbytes)) * one_of(a, m, a->nbytes).t))
-FORM(broadcast_naive, fmax(own_copy(m, a->nbytes), in_turn(a, m, a->nbytes)))
-FORM(broadcast_tree, fmax(own_copy(m, a->nbytes), log2_up(a->nranks) * move(a, m, a->nbytes)))
+FORM(broadcast_ring, fmax(out(a, m, a->nbytes) + own_copy(m, a->nbytes),
+			  stalls(m, pieces(a, a->nbytes), one_of(a, m, a->nbytes).b) +
+			      (a->nranks - 1) * (one_of(a, m, a->nbytes).t + m->host_us) +
+			      (pieces(a, a->nbytes) - 1) *
+				  (one_of(a, m, a->nbytes).b + (a->nranks > 2 ? m->host_us : 0))))
+FORM(broadcast_naive, fmax((a->nranks - 1) * out(a, m, a->nbytes) + own_copy(m, a->nbytes),
+			   in_turn(a, m, a->nbytes)))
+/* The root sends to log p ranks; the longest way down has as many messages as a rank's number has ones. */
+FORM(broadcast_tree,
+     log2_up(a->nranks) * out(a, m, a->nbytes) +
+	 fmax(own_copy(m, a->nbytes), floor(log2(a->nranks)) * (m->alpha_us + m->host_us)))
 FORM(broadcast_scatter_allgather,
-     fmax(own_copy(m, a->nbytes), in_turn(a, m, part(a)) + doublings(a, m, 1, part(a))))
+     fmax(own_copy(m, a->nbytes), around(a, m, part(a)) + doublings(a, m, 1, part(a))))
 
 static double
 reduce_ring(const struct cost_args *a, const struct cost_model *m)
 {
 	struct one o = one_of(a, m, a->nbytes), on = a->nranks > 2 ? one_wide(a, m, a->nbytes) : o;
 
-	return o.t + o.g + (a->nranks - 2) * (on.t + on.g) +
-	       (pieces(a, a->nbytes) - 1) * fmax(on.t, on.g);
+	return o.t + o.g + (a->nranks - 2) * (on.t + on.g) + stalls(m, pieces(a, a->nbytes), on.b) +
+	       (pieces(a, a->nbytes) - 1) * (a->nranks > 2 ? on.b + on.g : fmax(on.b, on.g));
 }
 
 FORM(reduce_naive, stream(a, m, a->nbytes, a->nranks - 1))
@@ -252,13 +323,16 @@ reduce_tree(const struct cost_args *a, const struct cost_model *m)
 		return stream(a, m, a->nbytes, 1);
 	if (inner < 1)
 		o = leaf;
-	return (levels - inner) * (leaf.t + leaf.g) + inner * (o.t + o.g) +
-	       levels * (n - 1) * (o.g > o.t ? o.g + o.t / 2 : o.t);
+	return (levels - inner) * (leaf.b + leaf.g) + m->alpha_us + inner * (o.t + o.g) +
+	       stalls(m, n, o.b) +
+	       (n - 1) * ((levels - inner) * fmax(leaf.b, leaf.g) +
+			  inner * (o.g > o.b ? o.g + o.b / 2 : o.b));
 }
 
 /* ---- allgather, reduce-scatter */
 
-FORM(allgather_ring, in_turn(a, m, part(a)) + m->gamma_us * part(a))
+FORM(allgather_ring, around(a, m, part(a)) + m->gamma_us * part(a))
+FORM(alltoall_pairwise, all_to_all(a, m, part(a), 0) + m->gamma_us * part(a))
 FORM(allgather_naive, in_turn(a, m, part(a)) + in_turn(a, m, a->nbytes))
 FORM(allgather_bruck, m->gamma_us *(part(a) + a->nbytes) + doublings(a, m, 1, part(a)))
 
@@ -273,7 +347,7 @@ allgather_recursive_doubling(const struct cost_args *a, const struct cost_model 
 }
 
 FORM(reducescatter_ring, parts_round(a, m))
-FORM(reducescatter_pairwise, (a->nranks - 1) * combine(a, m, part(a)))
+FORM(reducescatter_pairwise, all_to_all(a, m, part(a), m->gamma_us))
 FORM(reducescatter_naive, stream(a, m, a->nbytes, a->nranks - 1) + in_turn(a, m, part(a)))
 FORM(reducescatter_halving, fold(a, m, part(a)) + reductions(a, m, a->nbytes))
 
@@ -287,15 +361,30 @@ alltoall_bruck(const struct cost_args *a, const struct cost_model *m)
 	for (uint32_t d = 1; d < a->nranks; d *= 2) {
 		uint32_t n = a->nranks / (2 * d) * d, rest = a->nranks % (2 * d);
 
-		us += combine(a, m, (n + (rest > d ? rest - d : 0)) * part(a));
+		double x = (n + (rest > d ? rest - d : 0)) * part(a);
+
+		us += move(a, m, x) + m->gamma_us * x;
 	}
 	return us;
 }
 
-FORM(linear, fmax(own_copy(m, part(a)), in_turn(a, m, part(a))))
+/* Leaves send at the same time: the root's way in, and its work, take one after the other. */
+static double
+gather_linear(const struct cost_args *a, const struct cost_model *m)
+{
+	double k = (a->nranks - 1) * pieces(a, part(a));
+	double in = m->host_us + (a->nranks - 1) * m->beta_us * part(a);
+
+	return fmax(own_copy(m, part(a)),
+		    fmax(in + m->host_us, in / fmax(1, k) + k * m->host_us) + m->alpha_us);
+}
+
+FORM(scatter_linear,
+     (a->nranks - 1) * out(a, m, part(a)) + fmax(own_copy(m, part(a)), m->alpha_us + m->host_us))
 /* Ranks inside copy their own part while that of a leaf is on its way. */
-FORM(subtrees, fmax(move(a, m, part(a)), own_copy(m, part(a))) + doublings(a, m, 2, part(a)))
-FORM(barrier_dissemination, log2_up(a->nranks) * m->alpha_us)
+FORM(subtrees, fmax(move(a, m, part(a)), out(a, m, part(a)) + own_copy(m, part(a))) +
+		   doublings(a, m, 2, part(a)))
+FORM(barrier_dissemination, log2_up(a->nranks) * cost_message_us(m))
 FORM(transfer, move(a, m, a->nbytes))
 
 enum { SHARED = 1, PIPELINED = 2, SLOW = 4, INPUTS = 8 };
@@ -331,11 +420,11 @@ const struct cost_algo cost_algos[] = {
 	ROW(REDUCESCATTER, "pairwise", reducescatter_pairwise, INPUTS),
 	ROW(REDUCESCATTER, "halving", reducescatter_halving, 0),
 	ROW(REDUCESCATTER, "naive", reducescatter_naive, SLOW | INPUTS),
-	ROW(ALLTOALL, "pairwise", allgather_ring, 0),
+	ROW(ALLTOALL, "pairwise", alltoall_pairwise, 0),
 	ROW(ALLTOALL, "bruck", alltoall_bruck, 0),
-	ROW(GATHER, "linear", linear, 0),
+	ROW(GATHER, "linear", gather_linear, 0),
 	ROW(GATHER, "tree", subtrees, 0),
-	ROW(SCATTER, "linear", linear, 0),
+	ROW(SCATTER, "linear", scatter_linear, 0),
 	ROW(SCATTER, "tree", subtrees, 0),
 	ROW(BARRIER, "dissemination", barrier_dissemination, 0),
 	ROW(SEND, "direct", transfer, 0),

@@ -1,258 +1,274 @@
 /*
- * simulate.c - a discrete-event run of plans.
+ * simulate.c - a discrete-event run of plans, as devices with shaped links run them.
  *
- * Which receive takes which send is known before: the k-th of a pair of ranks the k-th. The rank
- * with the least time does its next step; one whose message is not yet posted leaves the heap until
- * it is. So messages are posted, and ways reserved, in order of time.
+ * A rank is at work, sends, or waits. Events are ranks that go on; the soonest does so, so messages come to their receivers'
+ * ways in by time.
  */
 #include "coll/simulate.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define NOBODY UINT32_MAX
+#include "coll/agenda.h"
+#include "coll/hoist.h"
+#include "coll/meet.h"
 
-struct meeting {
-	uint64_t pair; /* from << 32 | to */
-	size_t at;     /* number of the step among all ranks' */
+enum doing { READY, SENDING, WORKING };
+
+struct rank {
+	enum doing doing;
+	size_t step;	 /* at hand */
+	size_t posted;	 /* all sends before this step are */
+	double in;	 /* when the way in is free */
+	uint32_t *after; /* see hoist.h */
+};
+
+struct stream {
+	uint32_t sent, taken, acked; /* messages */
 };
 
 struct sim {
 	const struct plan *plans;
-	uint32_t nranks;
+	uint32_t nplans;
 	size_t elem;
 	const struct cost_model *m;
-	size_t *first;	  /* by rank: the number of its first step */
-	size_t *pc;	  /* by rank */
-	double *clock;	  /* by rank */
-	double *out, *in; /* by rank: when the way is free */
-	size_t *send_of;  /* by step: of a receive, the number of its send */
-	double *arrival;  /* by step: of a send; NAN until it is posted */
-	double *nbytes;	  /* by step: of a send */
-	uint32_t *waiter; /* by step: of a send, the rank that waits for it */
-	uint32_t *heap;	  /* ranks, least clock first */
-	uint32_t nheap;
+	struct meet meet;
+	struct rank *rank;
+	struct stream *stream; /* by connection */
+	double *arrival;       /* by message; NAN until it has left */
+	double *nbytes;	       /* by message */
+	struct agenda ranks;
+	double now;
 };
 
-static int
-by_pair(const void *x, const void *y)
-{
-	const struct meeting *a = x, *b = y;
-
-	if (a->pair != b->pair)
-		return a->pair < b->pair ? -1 : 1;
-	return a->at < b->at ? -1 : a->at > b->at;
-}
-
-/* All sends and all receives, by pair and order. */
+/* A rank that waits looks again then. */
 static void
-collect(const struct sim *s, struct meeting *sends, struct meeting *recvs, size_t *nsend,
-	size_t *nrecv)
+wake(struct sim *s, uint32_t r, double at)
 {
-	*nsend = *nrecv = 0;
-	for (uint32_t r = 0; r < s->nranks; r++) {
-		for (size_t i = 0; i < s->plans[r].nstep; i++) {
-			const struct plan_step *step = &s->plans[r].step[i];
+	bool due = s->ranks.place[r] != AGENDA_NONE;
 
-			if (step->kind == STEP_SEND)
-				sends[(*nsend)++] = (struct meeting){(uint64_t)r << 32 | step->peer,
-								     s->first[r] + i};
-			else if (step->kind == STEP_RECV || step->kind == STEP_RECV_REDUCE)
-				recvs[(*nrecv)++] = (struct meeting){(uint64_t)step->peer << 32 | r,
-								     s->first[r] + i};
-		}
-	}
-	qsort(sends, *nsend, sizeof *sends, by_pair);
-	qsort(recvs, *nrecv, sizeof *recvs, by_pair);
+	if (s->rank[r].doing == READY && (!due || s->ranks.due[r] > at))
+		agenda_due(&s->ranks, r, at);
 }
-
-static enum rc
-match(struct sim *s, size_t nstep, struct err *err)
-{
-	struct meeting *sends = alloc_zeroed(nstep + 1, sizeof *sends);
-	struct meeting *recvs = alloc_zeroed(nstep + 1, sizeof *recvs);
-	size_t nsend, nrecv;
-	enum rc rc = RC_OK;
-
-	if (!sends || !recvs) {
-		rc = err_set(err, RC_NOMEM, "no memory to simulate %u ranks", s->nranks);
-		goto out;
-	}
-	collect(s, sends, recvs, &nsend, &nrecv);
-	for (size_t i = 0; i < nsend && i < nrecv && rc == RC_OK; i++) {
-		if (sends[i].pair != recvs[i].pair)
-			rc = RC_FAILED;
-		s->send_of[recvs[i].at] = sends[i].at;
-	}
-	if (nsend != nrecv || rc != RC_OK)
-		rc = err_set(err, RC_FAILED, "%zu sends do not meet %zu receives", nsend, nrecv);
-out:
-	free(sends);
-	free(recvs);
-	return rc;
-}
-
-/* ---- the heap */
-
-static bool
-before(const struct sim *s, uint32_t a, uint32_t b)
-{
-	return s->clock[a] < s->clock[b] || (s->clock[a] == s->clock[b] && a < b);
-}
-
-static void
-push(struct sim *s, uint32_t r)
-{
-	uint32_t i = s->nheap++;
-
-	for (; i && before(s, r, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = r;
-}
-
-static uint32_t
-pop(struct sim *s)
-{
-	uint32_t top = s->heap[0], r = s->heap[--s->nheap], i = 0, k;
-
-	for (; (k = 2 * i + 1) < s->nheap; i = k) {
-		if (k + 1 < s->nheap && before(s, s->heap[k + 1], s->heap[k]))
-			k++;
-		if (!before(s, s->heap[k], r))
-			break;
-		s->heap[i] = s->heap[k];
-	}
-	s->heap[i] = r;
-	return top;
-}
-
-/* ---- the run */
 
 /* Partial sums are f32. */
 static double
-message_bytes(const struct sim *s, const struct plan_step *send)
+step_bytes(const struct sim *s, const struct plan_step *step, uint8_t buf)
 {
-	size_t elem = send->src == PLAN_WIDE ? sizeof(float) : s->elem;
+	return (double)step->count * (double)(buf == PLAN_WIDE ? sizeof(float) : s->elem);
+}
 
-	return (double)send->count * (double)elem;
+static uint32_t
+conn_of(const struct sim *s, uint32_t r, size_t step)
+{
+	return s->meet.conn_of[s->meet.first[r] + step];
+}
+
+static const struct plan_step *
+step_at(const struct sim *s, uint32_t r, size_t step)
+{
+	return &s->plans[r].step[step];
+}
+
+/* The bytes that are on the sender's way out came in meanwhile; only others' make them wait. */
+static void
+leave(struct sim *s, uint32_t r)
+{
+	struct rank *rank = &s->rank[r], *to;
+	const struct plan_step *step = step_at(s, r, rank->posted);
+	uint32_t c = conn_of(s, r, rank->posted), peer = step->peer % s->nplans;
+	size_t message = s->meet.conn[c].first + s->stream[c].sent++;
+	double nbytes = step_bytes(s, step, step->src);
+
+	to = &s->rank[peer];
+	to->in = fmax(to->in + s->m->beta_us * nbytes, s->now);
+	s->nbytes[message] = nbytes;
+	s->arrival[message] = to->in + s->m->alpha_us;
+	rank->posted++;
+	rank->doing = READY;
+	wake(s, peer, s->arrival[message]);
+}
+
+/* The step at hand is done. */
+static void
+finish(struct sim *s, uint32_t r)
+{
+	struct rank *rank = &s->rank[r];
+
+	if (meet_receives(step_at(s, r, rank->step))) {
+		uint32_t c = conn_of(s, r, rank->step);
+		struct stream *t = &s->stream[c];
+
+		t->taken++;
+		if (t->taken - t->acked >= SIMULATE_WINDOW / 2) {
+			t->acked = t->taken;
+			wake(s, s->meet.conn[c].from, s->now);
+		}
+	}
+	rank->step++;
+	rank->doing = READY;
 }
 
 static void
-post(struct sim *s, uint32_t r, const struct plan_step *step, size_t number)
+be_at(struct sim *s, uint32_t r, enum doing doing, double us)
 {
-	double takes = s->m->alpha_us + s->m->beta_us * message_bytes(s, step);
-	double start = fmax(s->clock[r], s->out[r]);
-
-	s->out[r] = start + takes;
-	s->in[step->peer] = fmax(start, s->in[step->peer]) + takes;
-	s->arrival[number] = s->in[step->peer];
-	s->nbytes[number] = message_bytes(s, step);
-	if (s->waiter[number] != NOBODY)
-		push(s, s->waiter[number]);
+	s->rank[r].doing = doing;
+	agenda_due(&s->ranks, r, s->now + us);
 }
 
-/* The rank's next step; false: it has to wait. */
+/* The first send that is not posted begins, if its data are there and the window has room. */
 static bool
-do_step(struct sim *s, uint32_t r)
+begin_send(struct sim *s, uint32_t r)
 {
-	const struct plan_step *step = &s->plans[r].step[s->pc[r]];
-	size_t number = s->first[r] + s->pc[r], send;
+	struct rank *rank = &s->rank[r];
+	const struct plan_step *step;
+	const struct stream *t;
 
+	while (rank->posted < s->plans[r].nstep && step_at(s, r, rank->posted)->kind != STEP_SEND)
+		rank->posted++;
+	if (rank->posted == s->plans[r].nstep)
+		return false;
+	step = step_at(s, r, rank->posted);
+	t = &s->stream[conn_of(s, r, rank->posted)];
+	if (rank->after[rank->posted] > rank->step || t->sent - t->acked >= SIMULATE_WINDOW)
+		return false;
+	be_at(s, r, SENDING, s->m->host_us + s->m->beta_us * step_bytes(s, step, step->src));
+	return true;
+}
+
+/* How long the step at hand keeps the rank at work; false: it waits for something, and is woken. */
+static bool
+can_work(struct sim *s, uint32_t r, double *us)
+{
+	const struct rank *rank = &s->rank[r];
+	const struct plan_step *step = step_at(s, r, rank->step);
+	uint32_t c;
+	size_t message;
+
+	*us = 0;
 	switch ((enum plan_step_kind)step->kind) {
 	case STEP_SEND:
-		post(s, r, step, number);
-		break;
+		return rank->posted > rank->step;
 	case STEP_RECV:
 	case STEP_RECV_REDUCE:
-		send = s->send_of[number];
-		if (isnan(s->arrival[send])) {
-			s->waiter[send] = r;
+		c = conn_of(s, r, rank->step);
+		message = s->meet.conn[c].first + s->stream[c].taken;
+		if (isnan(s->arrival[message]))
+			return false;
+		if (s->arrival[message] > s->now) {
+			agenda_due(&s->ranks, r, s->arrival[message]);
 			return false;
 		}
-		s->clock[r] = fmax(s->clock[r], s->arrival[send]);
-		if (step->kind == STEP_RECV)
-			break;
-		s->clock[r] += s->m->gamma_us * s->nbytes[send];
-		break;
+		*us = s->m->host_us;
+		if (step->kind == STEP_RECV_REDUCE)
+			*us += s->m->gamma_us * s->nbytes[message];
+		return true;
 	case STEP_COPY:
 	case STEP_REDUCE:
-		s->clock[r] += s->m->gamma_us * (double)step->count *
-			       (double)(step->dst == PLAN_WIDE ? sizeof(float) : s->elem);
-		break;
+		*us = s->m->gamma_us * step_bytes(s, step, step->dst);
+		return true;
 	default:
-		break;
+		return true;
 	}
-	s->pc[r]++;
-	return true;
+}
+
+/* A rank goes on until it takes time, or waits. */
+static void
+walk(struct sim *s, uint32_t r)
+{
+	struct rank *rank = &s->rank[r];
+
+	if (rank->doing == SENDING)
+		leave(s, r);
+	else if (rank->doing == WORKING)
+		finish(s, r);
+	while (rank->step < s->plans[r].nstep) {
+		double us;
+
+		if (begin_send(s, r) || !can_work(s, r, &us))
+			return;
+		if (us > 0) {
+			be_at(s, r, WORKING, us);
+			return;
+		}
+		finish(s, r);
+	}
 }
 
 static enum rc
 run(struct sim *s, double *us, struct err *err)
 {
-	double last = 0;
+	for (uint32_t r = 0; r < s->nplans; r++)
+		agenda_due(&s->ranks, r, 0);
+	while (s->ranks.n) {
+		uint32_t r = agenda_first(&s->ranks);
 
-	for (uint32_t r = 0; r < s->nranks; r++)
-		push(s, r);
-	while (s->nheap) {
-		uint32_t r = pop(s);
-
-		if (s->pc[r] < s->plans[r].nstep && do_step(s, r))
-			push(s, r);
+		s->now = s->ranks.due[r];
+		agenda_not_due(&s->ranks, r);
+		walk(s, r);
 	}
-	for (uint32_t r = 0; r < s->nranks; r++) {
-		if (s->pc[r] < s->plans[r].nstep)
-			return err_set(err, RC_FAILED, "rank %u waits for ever in step %zu", r,
-				       s->pc[r]);
-		last = fmax(last, s->clock[r]);
-	}
-	*us = last;
+	for (uint32_t r = 0; r < s->nplans; r++)
+		if (s->rank[r].step < s->plans[r].nstep)
+			return err_set(err, RC_FAILED,
+				       "rank %" PRIu32 " waits for ever in step %zu", r,
+				       s->rank[r].step);
+	*us = s->now;
 	return RC_OK;
+}
+
+static bool
+prepare(struct sim *s)
+{
+	size_t n = s->meet.nmessages;
+
+	s->rank = alloc_zeroed(s->nplans, sizeof *s->rank);
+	s->stream = alloc_zeroed((size_t)s->meet.nconn + 1, sizeof *s->stream);
+	s->arrival = alloc_zeroed(n + 1, sizeof *s->arrival);
+	s->nbytes = alloc_zeroed(n + 1, sizeof *s->nbytes);
+	if (!s->rank || !s->stream || !s->arrival || !s->nbytes ||
+	    !agenda_init(&s->ranks, s->nplans))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		s->arrival[i] = NAN;
+	for (uint32_t r = 0; r < s->nplans; r++) {
+		s->rank[r].after = hoist_apart(&s->plans[r], s->elem, SIMULATE_WORK / s->nplans);
+		if (!s->rank[r].after)
+			return false;
+	}
+	return true;
+}
+
+enum rc
+plan_simulate_shifted(const struct plan *plans, uint32_t nplans, uint32_t nranks, size_t elem,
+		      const struct cost_model *m, double *us, struct err *err)
+{
+	struct sim s = {.plans = plans, .nplans = nplans, .elem = elem, .m = m};
+	enum rc rc;
+
+	if (nplans == 0 || nranks % nplans != 0)
+		return err_set(err, RC_INVAL,
+			       "%" PRIu32 " plans do not stand for %" PRIu32 " ranks", nplans,
+			       nranks);
+	rc = meet_make(plans, nplans, nranks, &s.meet, err);
+	if (rc == RC_OK && !prepare(&s))
+		rc = err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", nranks);
+	if (rc == RC_OK)
+		rc = run(&s, us, err);
+	for (uint32_t r = 0; s.rank && r < nplans; r++)
+		free(s.rank[r].after);
+	free(s.rank);
+	free(s.stream);
+	free(s.arrival);
+	free(s.nbytes);
+	agenda_fini(&s.ranks);
+	meet_fini(&s.meet);
+	return rc;
 }
 
 enum rc
 plan_simulate(const struct plan *plans, uint32_t nranks, size_t elem, const struct cost_model *m,
 	      double *us, struct err *err)
 {
-	struct sim s = {.plans = plans, .nranks = nranks, .elem = elem, .m = m};
-	size_t nstep = 0;
-	enum rc rc;
-
-	s.first = alloc_zeroed(nranks, sizeof *s.first);
-	for (uint32_t r = 0; s.first && r < nranks; r++) {
-		s.first[r] = nstep;
-		nstep += plans[r].nstep;
-	}
-	s.pc = alloc_zeroed(nranks, sizeof *s.pc);
-	s.clock = alloc_zeroed(nranks, sizeof *s.clock);
-	s.out = alloc_zeroed(nranks, sizeof *s.out);
-	s.in = alloc_zeroed(nranks, sizeof *s.in);
-	s.heap = alloc_zeroed(nranks, sizeof *s.heap);
-	s.send_of = alloc_zeroed(nstep + 1, sizeof *s.send_of);
-	s.arrival = alloc_zeroed(nstep + 1, sizeof *s.arrival);
-	s.nbytes = alloc_zeroed(nstep + 1, sizeof *s.nbytes);
-	s.waiter = alloc_zeroed(nstep + 1, sizeof *s.waiter);
-	if (!s.first || !s.pc || !s.clock || !s.out || !s.in || !s.heap || !s.send_of ||
-	    !s.arrival || !s.nbytes || !s.waiter) {
-		rc = err_set(err, RC_NOMEM, "no memory to simulate %u ranks", nranks);
-		goto out;
-	}
-	for (size_t i = 0; i < nstep; i++) {
-		s.arrival[i] = NAN;
-		s.waiter[i] = NOBODY;
-	}
-	rc = match(&s, nstep, err);
-	if (rc == RC_OK)
-		rc = run(&s, us, err);
-out:
-	free(s.first);
-	free(s.pc);
-	free(s.clock);
-	free(s.out);
-	free(s.in);
-	free(s.heap);
-	free(s.send_of);
-	free(s.arrival);
-	free(s.nbytes);
-	free(s.waiter);
-	return rc;
+	return plan_simulate_shifted(plans, nranks, nranks, elem, m, us, err);
 }

@@ -10,12 +10,11 @@
 #include "base/parse.h"
 
 /*
- * Costs that nothing else was said about, of one machine: a message and its acknowledgement through
- * a socket and both devices' threads, a byte through a socket with its checksum, a byte added.
+ * Costs that nothing else was said about, of one machine: a message through a socket, each of both devices' threads, a byte through a socket with its checksum, a byte added.
  * Shared memory: a point where all wait for all, a byte copied, a byte added.
  */
 static const struct cost_model defaults[TUNE_NTRANSPORTS] = {
-    [TUNE_NET] = {.alpha_us = 40, .beta_us = 0.001, .gamma_us = 0.00004},
+    [TUNE_NET] = {.alpha_us = 8, .beta_us = 0.001, .gamma_us = 0.00004, .host_us = 16},
     [TUNE_P2P] = {.alpha_us = 1.4, .beta_us = 0.0001, .gamma_us = 0.0002},
 };
 

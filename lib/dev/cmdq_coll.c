@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "dev/cmdq_impl.h"
-#include "dev/hoist.h"
+#include "coll/hoist.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "wire/frame.h"

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/hoist.h"
 #include "coll/parts.h"
 #include "coll/schedule.h"
 #include "coll/shape.h"
-#include "dev/hoist.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
 

@@ -108,11 +108,15 @@ sleep_on(struct wait *w, pthread_cond_t *on)
 	pthread_cond_clockwait(on, &e->comm->x->lock, CLOCK_MONOTONIC, &ts);
 }
 
-/* May the thread that waits read a connection, which takes as long as it takes? */
+/* May the thread that waits read a connection, which takes as long as it takes? Not of a shaped link: it would
+ * leave what comes next unread until what came first may be seen, and so add one latency to the other. */
 static bool
 may_read(const struct wait *w)
 {
-	return w->until_ns == UINT64_MAX && w->deadline_ns - w->now_ns > READ_MS * NS_PER_MS;
+	const struct shaper *s = &w->op->comm->x->shaper;
+
+	return !s->latency_ns && !s->bits_per_s && w->until_ns == UINT64_MAX &&
+	       w->deadline_ns - w->now_ns > READ_MS * NS_PER_MS;
 }
 
 static enum rc

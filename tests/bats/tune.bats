@@ -12,7 +12,7 @@ taken() { gpuctl plan allreduce -n 8 --bytes 1M --type f32 "$@" | sed -n '1s/^au
 	run gpuctl plan allreduce -n 8
 	assert_match '^auto: recursive-doubling '
 	assert_equal "$(GPUSIM_ALGO=ring taken)" ring
-	assert_equal "$(GPUSIM_ALGO='tree;allreduce:^halving-doubling' taken)" ring-chunked
+	assert_equal "$(GPUSIM_ALGO='tree;allreduce:^halving-doubling' taken)" pairwise
 	echo 'allreduce,0,2M,tree,net,-1,-1,8' >rules.csv
 	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv taken --algo auto)" tree
 	assert_equal "$(GPUSIM_TUNER_CONFIG_FILE=rules.csv GPUSIM_ALGO=^tree taken)" halving-doubling
@@ -22,13 +22,36 @@ taken() { gpuctl plan allreduce -n 8 --bytes 1M --type f32 "$@" | sed -n '1s/^au
 @test "plan --simulate compares the algorithms in virtual time" {
 	run gpuctl plan allreduce -n 8 --bytes 1M --type f32 --simulate
 	assert_status 0
-	assert_match '^allreduce, ranks 8, bytes 1048576; a message 40 us, a byte 1 ns, a byte reduced 0.04 ns'$'\n'
-	# 2(p-1) alpha + 2n(p-1)/p beta + n(p-1)/p gamma
+	assert_match '^allreduce, ranks 8, bytes 1048576; a message 8 us and 16 us of each host, a byte 1 ns, a byte reduced 0.04 ns'$'\n'
+	# 2(p-1) (alpha + 2 host) + 2n(p-1)/p beta + n(p-1)/p gamma
 	assert_equal "$(awk '$1 == "ring" { print $2, $3, $4, $5 }' <<<"$output")" '2431.7 2431.7 14 14'
 	assert_equal "$(awk '$NF == "auto" { print $1 }' <<<"$output")" halving-doubling
 	run gpuctl plan broadcast -n 2048 --bytes 4K --algo tree --simulate
 	assert_status 0
 	assert_equal "$(awk 'NR > 2 { print $1, $5 }' <<<"$output")" 'tree 11'
+}
+
+# us ALGO [ARGS...] - what plan --simulate says for 1 MiB on 8 ranks with links of 5 ms and 1 Gb/s
+us() { gpuctl plan "$1" -n 8 --bytes 1M --type f32 --simulate --latency 5ms --bandwidth 1Gb --algo "$2" | awk 'END { printf "%d\n", $2 / 1e3 }'; }
+
+@test "plan --simulate takes the latency and bandwidth of links, and overlaps latencies" {
+	# 7 parts of 128 KiB, 1.05 ms each, come in behind each other; one latency
+	assert_equal "$(us gather linear)" 13
+	assert_equal "$(us broadcast naive)" 71
+	# of a ring each round waits for the one before
+	assert_equal "$(us allreduce ring)" 87
+	run gpuctl plan allreduce -n 8 --simulate --bandwidth 0
+	assert_status 2
+}
+
+@test "plan --simulate answers for rings of thousands of ranks" {
+	for n in 1024 16384; do
+		run bounded gpuctl plan allreduce -n $n --bytes 1G --type f32 --algo ring --simulate
+		assert_status 0
+		assert_equal "$(awk '$1 == "ring" { print $5 }' <<<"$output")" $((n == 1024 ? 22506 : 32766))
+	done
+	run bounded gpuctl plan allreduce -n 4096 --bytes 1M --algo ring --simulate
+	assert_status 0
 }
 
 @test "gpucoord refuses a wrong GPUSIM_ALGO and a wrong tuner file, in one line" {

@@ -1,7 +1,7 @@
 /* Sends may be posted early exactly as far as the data allow. */
 #include <stdlib.h>
 
-#include "dev/hoist.h"
+#include "coll/hoist.h"
 #include "tap.h"
 
 #define ELEM 4

@@ -6,8 +6,8 @@
  * that chunks are under way while it waits for others. Sends to a peer keep their order; nothing
  * but sends moves.
  */
-#ifndef DEV_AHEAD_H
-#define DEV_AHEAD_H
+#ifndef COLL_HOIST_H
+#define COLL_HOIST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +28,8 @@
  */
 uint32_t *hoist_compute(const struct plan *plan, unsigned char *const base[PLAN_NBUFS],
 			size_t elem);
+
+/* The same, for buffers apart from each other, and with so many steps looked at, at most. */
+uint32_t *hoist_apart(const struct plan *plan, size_t elem, size_t work);
 
 #endif

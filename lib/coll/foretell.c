@@ -1,0 +1,188 @@
+#include "coll/foretell.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "coll/check.h"
+
+#define LOOKED_AT 4 /* ranks that are compared before one stands for all */
+
+/* Does one rank's plan show that all will be too many? */
+static bool
+hopeless(const struct plan_args *all, const char *algo)
+{
+	struct plan_args a;
+	struct plan plan = {0};
+	bool too_many;
+
+	if (!plan_args_of(all, all->nranks - 1, &a))
+		return false;
+	(void)plan_build(&a, algo, &plan, NULL);
+	too_many = (double)plan.nstep * all->nranks > 2.0 * FORETELL_MAX_STEPS;
+	plan_fini(&plan);
+	return too_many;
+}
+
+/* All ranks' plans. *fit is false when they are too many; that is no error. */
+static enum rc
+build(const struct plan_args *all, const char *algo, struct plan **out, bool *fit, struct err *err)
+{
+	struct plan *plans;
+	size_t nstep = 0;
+	enum rc rc;
+
+	*fit = !hopeless(all, algo);
+	if (!*fit)
+		return RC_OK;
+	plans = alloc_zeroed(all->nranks, sizeof *plans);
+	rc = plans ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	for (uint32_t r = 0; r < all->nranks && rc == RC_OK && *fit; r++) {
+		struct plan_args a;
+
+		if (!plan_args_of(all, r, &a))
+			continue;
+		rc = plan_build(&a, algo, &plans[r], err);
+		nstep += plans[r].nstep;
+		if (nstep > FORETELL_MAX_STEPS)
+			*fit = false;
+	}
+	if (!*fit || rc != RC_OK) {
+		plan_free_all(plans, plans ? all->nranks : 0);
+		return *fit ? rc : RC_OK;
+	}
+	*out = plans;
+	return RC_OK;
+}
+
+/* Do ranks a and b the same, each with its own neighbours? */
+static bool
+alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
+{
+	if (x->nstep != y->nstep)
+		return false;
+	for (size_t i = 0; i < x->nstep; i++) {
+		const struct plan_step *s = &x->step[i], *t = &y->step[i];
+		bool meets = s->kind <= STEP_RECV_REDUCE;
+
+		if (s->kind != t->kind || s->count != t->count || s->kind >= STEP_SYNC)
+			return false;
+		if (meets && (s->peer + nranks - a) % nranks != (t->peer + nranks - b) % nranks)
+			return false;
+	}
+	return true;
+}
+
+/* One rank's plan, if it stands for all; *fit is false when it does not. */
+static enum rc
+build_one(const struct plan_args *all, const char *algo, struct plan *out, bool *fit,
+	  struct err *err)
+{
+	struct plan_args a = *all;
+	uint32_t n = all->nranks;
+	uint64_t rest = all->nelem % n;
+	enum rc rc;
+
+	*fit = !all->part && !coll_has_root(all->coll) && !coll_is_sendrecv(all->coll);
+	if (!*fit)
+		return RC_OK;
+	a.nelem += rest ? n - rest : 0;
+	a.rank = 0;
+	rc = plan_build(&a, algo, out, err);
+	for (unsigned i = 1; i < LOOKED_AT && rc == RC_OK && *fit; i++) {
+		struct plan other = {0};
+
+		a.rank = i == 1 ? 1 : i == 2 ? n / 2 : n - 1;
+		rc = plan_build(&a, algo, &other, err);
+		*fit = rc == RC_OK && alike(out, 0, &other, a.rank, n);
+		plan_fini(&other);
+	}
+	return rc;
+}
+
+static enum rc
+whole(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
+      struct foretelling *out, bool *fit, struct err *err)
+{
+	struct plan_counts counts;
+	struct plan *plans = NULL;
+	enum rc rc = build(a, algo, &plans, fit, err);
+
+	if (rc != RC_OK || !*fit)
+		return rc;
+	plan_count(plans, a->nranks, &counts);
+	out->rounds = counts.rounds;
+	out->max_messages = counts.max_messages;
+	rc = plan_simulate(plans, a->nranks, elem, m, &out->us, err);
+	plan_free_all(plans, a->nranks);
+	return rc;
+}
+
+static enum rc
+by_shift(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
+	 struct foretelling *out, bool *fit, struct err *err)
+{
+	struct plan one = {0};
+	struct plan_counts counts;
+	enum rc rc = build_one(a, algo, &one, fit, err);
+
+	if (rc == RC_OK && *fit) {
+		plan_count(&one, 1, &counts);
+		out->rounds = counts.rounds;
+		out->max_messages = counts.max_messages;
+		out->how = FORETOLD_SHIFT;
+		rc = plan_simulate_shifted(&one, 1, a->nranks, elem, m, &out->us, err);
+	}
+	plan_fini(&one);
+	return rc;
+}
+
+/* The longest vector that fits, halving it, and half of that. */
+static enum rc
+by_slope(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
+	 struct foretelling *out, struct err *err)
+{
+	struct plan_args part = *a;
+	struct foretelling longer, shorter;
+	double grow;
+	bool fit = false;
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK && !fit && part.nelem / 2 >= a->nranks) {
+		part.nelem = part.nelem / 2 / a->nranks * a->nranks;
+		rc = whole(&part, algo, elem, m, &longer, &fit, err);
+	}
+	if (rc == RC_OK && !fit)
+		return err_set(err, RC_INVAL, "more than %u steps", FORETELL_MAX_STEPS);
+	grow = (double)part.nelem;
+	part.nelem = part.nelem / 2 / a->nranks * a->nranks;
+	if (rc == RC_OK)
+		rc = whole(&part, algo, elem, m, &shorter, &fit, err);
+	if (rc != RC_OK)
+		return rc;
+	*out = longer;
+	out->how = FORETOLD_SLOPE;
+	grow = ((double)a->nelem - grow) / (grow - (double)part.nelem);
+	out->us += grow * (longer.us - shorter.us);
+	out->max_messages +=
+	    (uint64_t)(grow * (double)(longer.max_messages - shorter.max_messages));
+	return RC_OK;
+}
+
+enum rc
+foretell(const struct plan_args *a, const char *algo, size_t elem, const struct cost_model *m,
+	 struct foretelling *out, struct err *err)
+{
+	struct foretelling f = {.how = FORETOLD_WHOLE};
+	bool fit = false;
+	enum rc rc = RC_OK;
+
+	if (a->nranks > 512)
+		rc = by_shift(a, algo, elem, m, &f, &fit, err);
+	if (rc == RC_OK && !fit)
+		rc = whole(a, algo, elem, m, &f, &fit, err);
+	if (rc == RC_OK && !fit)
+		rc = by_slope(a, algo, elem, m, &f, err);
+	if (rc == RC_OK)
+		*out = f;
+	return rc;
+}

@@ -1,0 +1,48 @@
+/*
+ * meet.h - which send of some plans meets which receive. Pure.
+ *
+ * A connection has all messages from one rank to another one: the k-th send meets the k-th receive. Of plans that are the
+ * same for ranks a shift apart (see meet_make) a connection stands for all that the shift makes of it.
+ */
+#ifndef COLL_MEET_H
+#define COLL_MEET_H
+
+#include "coll/plan.h"
+
+struct meet_conn {
+	uint64_t key;
+	uint32_t from, to; /* ranks; from is one of the plans' */
+	uint32_t total;	   /* messages */
+	size_t first;	   /* of its messages among all */
+};
+
+struct meet {
+	size_t *first;	   /* by plan: the number of its first step among all */
+	size_t nstep;	   /* of all plans */
+	uint32_t *conn_of; /* by step: of a send or a receive, its connection */
+	struct meet_conn *conn;
+	uint32_t nconn, cap;
+	uint32_t *bucket; /* 2 * cap, connections by key */
+	size_t nmessages;
+};
+
+static inline bool
+meet_receives(const struct plan_step *s)
+{
+	return s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
+}
+
+/*
+ * meet_make - find all connections.
+ *
+ *	plans, nplans	of ranks 0 .. nplans-1; rank r of nranks does what r % nplans does, with peers as far away modulo
+ *			nranks, of which nplans is a divisor
+ *	out		[out] released with meet_fini, also after an error
+ *
+ * Errors: RC_FAILED sends do not meet receives; RC_INVAL one-sided steps; RC_NOMEM.
+ */
+enum rc meet_make(const struct plan *plans, uint32_t nplans, uint32_t nranks, struct meet *out,
+		  struct err *err);
+void meet_fini(struct meet *m);
+
+#endif
