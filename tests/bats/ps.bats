@@ -124,7 +124,7 @@ nowhere() { (mkdir -p empty && cd empty && env -u GPUSIM_DATA "$@"); }
 @test "fed with samples: what does not fit into a message, or has none, is refused" {
 	run bounded gpuctl run -n 2 -- "${TRAIN[@]}" --sync ps --feed data --batch 1400
 	assert_status 2
-	assert_output 'mnist-train: --feed data: --batch 1400: a message holds 1044480 bytes, which are 1323 samples of 789'
+	assert_output 'mnist-train: --feed data: items of 1400 samples: a message holds 1044480 bytes, which are 1323 samples of 789'
 	EPOCHS=20
 	run machine 3 'train "$@" --workers 1; reached 1; one=$(learners); kill -STOP $one
 		mnist-train --feed data --learn "$(address)" 2>other || echo $? >>other

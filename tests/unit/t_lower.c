@@ -216,7 +216,7 @@ test_places(void)
 	for (uint32_t r = 0; r < 2; r++)
 		make_reduce(&m, SCRATCH(r, 0), OUT(r, 0), 1);
 	a = make_done(&m);
-	ok(algo_lower(a, NULL, &s, NULL) == RC_OK && sound(a, s) && s[0].scratch == 1,
+	ok(algo_lower(a, NULL, &s, NULL) == RC_OK && sound(a, s) && s[0].scratch >= 1,
 	   "an input that is overwritten too early is saved first");
 	schedule_free_all(s, 2);
 	algo_free(a);
