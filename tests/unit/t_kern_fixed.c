@@ -133,11 +133,15 @@ main(void)
 {
 	kt_open();
 	rounds(GPUSIM_F32);
+	kt_close();
 	kt_open();
 	rounds(GPUSIM_F64);
+	kt_close();
 	kt_open();
 	in_any_order();
+	kt_close();
 	kt_open();
 	refuses();
+	kt_close();
 	return tap_done();
 }

@@ -34,12 +34,12 @@ main(void)
 			char rank[16];
 
 			snprintf(rank, sizeof rank, "rank %u: ", r);
-			out[r][i] ^= INT64_C(1) << (i % 64);
+			out[r][i] ^= INT64_C(1) << (i % 63);
 			good =
 			    good &&
 			    verify_sums(in[0], N, out[0], N, index, &culprit, &err) == RC_BADDATA &&
 			    culprit == r && strncmp(err.text, rank, strlen(rank)) == 0;
-			out[r][i] ^= INT64_C(1) << (i % 64);
+			out[r][i] ^= INT64_C(1) << (i % 63);
 		}
 	ok(good, "one bit of one rank is found, and the rank is named");
 	for (uint32_t r = 0; r < N; r++)
