@@ -81,6 +81,7 @@ fuzzers  := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/f_*.
 man      := $(wildcard man/*.[1-9])
 configs  := $(wildcard examples/config/*.ini)
 clusters := $(wildcard examples/clusters/*.ini)
+failures := $(wildcard examples/failures/*.ini)
 
 .PHONY: all
 all: $(bin) $(mpi_bin) $(BUILD)/libgpusim.a $(BUILD)/libgpusim.so $(nccl_home) $(examples) $(own_kernels) $(converters)
@@ -442,6 +443,7 @@ installed := $(call to,755,$(bin) $(mpi_bin),$(PREFIX)/bin) \
     $(call to,644,$(wildcard examples/data/*.csv),$(share)/gpusim/data) \
     $(call to,644,$(configs),$(share)/gpusim/config) \
     $(call to,644,$(clusters),$(share)/gpusim/clusters) \
+    $(call to,644,$(failures),$(share)/gpusim/failures) \
     644:cmd/gpuctl/completion.bash:$(share)/bash-completion/completions/gpuctl \
     644:cmd/gpuctl/completion.zsh:$(ZSHDIR)/_gpuctl \
     644:cmd/gpuctl/completion.fish:$(share)/fish/vendor_completions.d/gpuctl.fish

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "whatif/whatif.h"
 
 #define MAX_ITERS 1000000 /* of a bench */
 
@@ -105,6 +106,13 @@ static const struct option_word transports[] = {
 
 static const struct option_word protos[] = {
     {"auto", -1}, {"ll", 0}, {"ll128", 1}, {"simple", 2}, {NULL, 0}};
+
+static const struct option_word policies[] = {{"restart", WHATIF_RESTART},
+					      {"shrink", WHATIF_SHRINK},
+					      {"respawn", WHATIF_RESPAWN},
+					      {"spare", WHATIF_SPARE},
+					      {"all", -1},
+					      {NULL, 0}};
 
 #define NAMES_OF_TYPES	.names = dtype_name, .hi = GPUSIM_NDTYPES
 #define NAMES_OF_REDOPS .names = redop_name, .hi = GPUSIM_NREDOPS
@@ -238,6 +246,31 @@ static const struct option_row table[] = {
     {"for", "TIME", "how long, such as 60s", AS_MS(for_ms)},
     {"cluster", "CLUSTER", "a cluster's file, or the name of a ready one, see gpusim-cluster(5)",
      AS_STRING(cluster), LETTER('c')},
+    {"params", "N", "training: parameters of the model, such as 8e9", AS_DOUBLE(params, 1, 1e15),
+     DEFAULT("8e9")},
+    {"step-time", "TIME", "training: a step without communication", AS_MS(step_ms), DEFAULT("4s")},
+    {"bucket", "SIZE", "training: gradients of one all-reduce", AS_BYTES(bucket), DEFAULT("25M")},
+    {"overlap", "X", "training: the part of communication that is hidden behind computing",
+     AS_DOUBLE(overlap, 0, 1), DEFAULT("0.8")},
+    {"fail-rate", "FILE", "training: how often what fails: a file, or llama3, rsc1",
+     AS_STRING(fail_rate), DEFAULT("llama3")},
+    {"detect-time", "TIME", "training: from a failure to its detection", AS_MS(detect_ms),
+     DEFAULT("30s")},
+    {"restart-time", "TIME", "training: from there to the first step, from a checkpoint",
+     AS_MS(restart_ms), DEFAULT("10m")},
+    {"recover-time", "TIME", "training: the same from the other ranks' memory", AS_MS(recover_ms),
+     DEFAULT("30s")},
+    {"repair-time", "TIME", "training: of a host that failed", AS_MS(repair_ms), DEFAULT("24h")},
+    {"checkpoint-time", "TIME", "training: it stands still so long for a checkpoint",
+     AS_MS(checkpoint_ms), DEFAULT("10s")},
+    {"checkpoint", "TIME", "training: work between checkpoints; auto: the best",
+     AS_STRING(checkpoint), DEFAULT("auto")},
+    {"policy", "POLICY", "training: after a failure", AS_WORD(how, policies), DEFAULT("all")},
+    {"spares", "K", "training: hosts that wait to replace failed ones", AS_U32(spares, 0, 4000),
+     DEFAULT("4"), KEY("spare-hosts")},
+    {"days", "N", "training: how long", AS_DOUBLE(days, 0.01, 3650), DEFAULT("54")},
+    {"plot", "FILE", "training: draw the goodput into FILE.svg or FILE.png; -: as text",
+     AS_ANY_STRING(plot), KEY("plot-goodput")},
     {"tries", "N", "searches link by link", AS_U32(tries, 0, 1000), DEFAULT("8")},
     {"time-limit", "TIME", "end the search then, with the best so far", AS_MS(time_limit_ms)},
     {"rate", "RATE", "faults: so many a second (0.5/s), or an operation (0.1/op)", AS_KIND(rate),

@@ -69,6 +69,12 @@ struct args {
 	const char *output, *report, *trace; /* files */
 	const char *cluster;		     /* file or name */
 	uint32_t tries, time_limit_ms;
+	/* of simulate training */
+	double params, overlap, days;
+	uint64_t bucket;
+	const char *fail_rate, *checkpoint;
+	uint32_t step_ms, detect_ms, restart_ms, recover_ms, repair_ms, checkpoint_ms;
+	int how; /* enum whatif_policy; -1: all */
 	uint32_t last_ms;
 	unsigned verbose;
 	char **rest; /* operands, NULL-terminated */

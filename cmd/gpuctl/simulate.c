@@ -9,6 +9,7 @@
 #include "coll/plan.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "simulate_training.h"
 
 /* All that a row needs. */
 struct table {
@@ -188,6 +189,8 @@ run_simulate(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct args plan = *a;
 
+	if (strcmp(a->rest[0], "training") == 0)
+		return simulate_training(a, err);
 	if (a->cluster)
 		return on_cluster(a, err);
 	if (args_given(a, proto) || a->channels || a->explain || args_given(a, min_bytes) ||

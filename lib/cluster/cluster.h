@@ -10,6 +10,7 @@
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,6 +100,9 @@ enum rc cluster_read(const char *text, const char *name, struct cluster *out, st
  * Errors: as cluster_read; RC_FAILED the file cannot be read; RC_INVAL there is no such name.
  */
 enum rc cluster_load(const char *word, struct cluster *out, struct err *err);
+
+/* The path of a file that cluster_load would read; kind: "clusters", or another folder beside it, as "failures". */
+enum rc cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err);
 
 /* Append all constants as a file that gives the same again. */
 enum rc cluster_print(const struct cluster *c, struct buf *out, struct err *err);

@@ -10,7 +10,7 @@
 #include "cluster/cluster.h"
 
 /* From the program's folder: of a source tree, installed. */
-static const char *const places[] = {"../../examples/clusters", "../share/gpusim/clusters"};
+static const char *const places[] = {"../../examples", "../share/gpusim"};
 
 static bool
 is_path(const char *word)
@@ -42,16 +42,16 @@ in_environment(char path[PATH_MAX], const char *name)
 }
 
 static bool
-find(char path[PATH_MAX], const char *name)
+find(char path[PATH_MAX], const char *kind, const char *name)
 {
-	char own[PATH_MAX - 64], folder[PATH_MAX];
+	char own[PATH_MAX - 96], folder[PATH_MAX];
 
-	if (in_environment(path, name))
+	if (strcmp(kind, "clusters") == 0 && in_environment(path, name))
 		return true;
 	if (!host_own_folder(own, sizeof own))
 		return false;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(folder, sizeof folder, "%s/%s", own, places[i]);
+		snprintf(folder, sizeof folder, "%s/%s/%s", own, places[i], kind);
 		if (there(path, folder, (int)strlen(folder), name))
 			return true;
 	}
@@ -59,19 +59,25 @@ find(char path[PATH_MAX], const char *name)
 }
 
 enum rc
+cluster_find(const char *kind, const char *word, char path[PATH_MAX], struct err *err)
+{
+	if (is_path(word) ? snprintf(path, PATH_MAX, "%s", word) < PATH_MAX
+			  : find(path, kind, word))
+		return RC_OK;
+	return err_set(err, RC_INVAL,
+		       "'%.64s' is none of the ready %s; a path has a / or ends with .ini", word,
+		       kind);
+}
+
+enum rc
 cluster_load(const char *word, struct cluster *out, struct err *err)
 {
 	char path[PATH_MAX];
 	struct buf text = {0};
-	enum rc rc;
+	enum rc rc = cluster_find("clusters", word, path, err);
 
-	if (is_path(word) ? snprintf(path, sizeof path, "%s", word) >= (int)sizeof path
-			  : !find(path, word))
-		return err_set(err, RC_INVAL,
-			       "no cluster '%.64s': neither in GPUSIM_CLUSTERS nor among the ready "
-			       "ones; a path has a / or ends with .ini",
-			       word);
-	rc = file_text(path, "a cluster", &text, err);
+	if (rc == RC_OK)
+		rc = file_text(path, "a cluster", &text, err);
 	if (rc == RC_OK)
 		rc = cluster_read(text.data, path, out, err);
 	buf_fini(&text);

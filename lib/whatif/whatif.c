@@ -181,19 +181,6 @@ lose(struct world *x, double seconds, double *account)
 	return lost;
 }
 
-/* A restart or recovery; a failure in it begins it again. */
-static double
-stand_still(struct world *x, double seconds, double *account)
-{
-	double lost = 0, next = next_failure(x);
-
-	while (next < seconds && x->clock < x->w->seconds) {
-		lost += lose(x, next, account);
-		next = next_failure(x);
-	}
-	return lost + lose(x, seconds, account);
-}
-
 /* The earliest host that is away, NULL: none. */
 static double *
 first_back(struct world *x)
@@ -236,40 +223,73 @@ roll_back(struct world *x)
 	x->out->goodput -= again;
 	x->out->lost_again += again;
 	x->position = 0;
-	return again + stand_still(x, x->w->restart_s, &x->out->lost_restart);
+	return again;
 }
 
 /* The others' memory has the state; the step is done again. */
 static double
 go_on(struct world *x)
 {
+	double share = (double)active(x) / x->w->hosts;
 	double again = fmin(draw(x) * x->w->step_s, fmin(x->position, x->out->interval_s));
 
-	x->out->goodput -= again * active(x) / x->w->hosts;
-	x->out->lost_again += again * active(x) / x->w->hosts;
-	return again + stand_still(x, x->w->recover_s, &x->out->lost_restart);
+	x->out->goodput -= again * share;
+	x->out->lost_again += again * share;
+	return again;
+}
+
+static bool
+leaves(const struct world *x)
+{
+	return x->w->policy == WHATIF_SHRINK || x->w->policy == WHATIF_SPARE;
 }
 
 static void
-fail(struct world *x)
+strike(struct world *x, size_t k)
 {
-	const struct whatif *w = x->w;
-	size_t k = kind_of(x);
-	bool leaves = w->policy == WHATIF_SHRINK || w->policy == WHATIF_SPARE;
-	double lost = lose(x, w->detect_s, &x->out->lost_detect);
-
 	x->out->happened++;
 	x->out->count_kind[k]++;
-	if (leaves && x->naway < MAX_AWAY && x->naway + 1 < w->hosts)
-		x->away[x->naway++] = x->clock + w->repair_s;
-	if (w->policy == WHATIF_SPARE && x->naway > w->spares) {
-		lost += lose(x, *first_back(x) - x->clock, &x->out->lost_hosts);
+	if (leaves(x) && x->naway < MAX_AWAY && x->naway + 1 < x->w->hosts)
+		x->away[x->naway++] = x->clock + x->w->repair_s;
+}
+
+/*
+ * From a failure to the next step: it is detected, a host is waited for where no spare is left, all start again. Hosts fail
+ * meanwhile, too; then it begins anew. Work since the last checkpoint is lost once.
+ */
+static void
+outage(struct world *x)
+{
+	const struct whatif *w = x->w;
+	bool restarts = w->policy == WHATIF_RESTART, whole = false, gone = false;
+
+	while (!whole && x->clock < w->seconds) {
+		size_t k = kind_of(x);
+		double next, lost = 0;
+		struct {
+			double seconds, *account;
+		} part[3] = {{w->detect_s, &x->out->lost_detect}, {0, &x->out->lost_hosts}};
+
+		strike(x, k);
+		if (w->policy == WHATIF_SPARE && x->naway > w->spares) {
+			part[1].seconds = fmax(*first_back(x) - x->clock - w->detect_s, 0);
+			restarts = true;
+		}
+		part[2].seconds = restarts ? w->restart_s : w->recover_s;
+		part[2].account = &x->out->lost_restart;
+		next = next_failure(x);
+		whole = true;
+		for (size_t i = 0; i < 3 && whole; i++) {
+			whole = next >= part[i].seconds;
+			lost += lose(x, fmin(next, part[i].seconds), part[i].account);
+			next -= part[i].seconds;
+		}
 		come_back(x);
-		lost += roll_back(x);
-	} else {
-		lost += w->policy == WHATIF_RESTART ? roll_back(x) : go_on(x);
+		if (!gone || restarts)
+			lost += restarts ? roll_back(x) : go_on(x);
+		gone = true;
+		x->out->lost_kind[k] += lost;
 	}
-	x->out->lost_kind[k] += lost;
 }
 
 static void
@@ -287,7 +307,7 @@ simulate(struct world *x)
 		train(x, until);
 		come_back(x);
 		if (!returns && x->clock < x->w->seconds)
-			fail(x);
+			outage(x);
 		next = next_failure(x);
 	}
 }

@@ -99,4 +99,11 @@ double whatif_daly(double checkpoint_s, double mtbf_s);
 /* Run it. The same arguments give the same answer. RC_INVAL a time that makes no sense. */
 enum rc whatif_run(const struct whatif *w, struct whatif_answer *out, struct err *err);
 
+/* The interval with the most goodput under restart, within a quarter of a doubling; w->interval_s does not count. */
+enum rc whatif_best_interval(const struct whatif *w, double *interval_s, struct err *err);
+
+/* The spares with the most goodput for each host that is paid for, spares among them; w->spares does not count.
+ * Tried is all that can be away at a time. */
+enum rc whatif_best_spares(const struct whatif *w, uint32_t *spares, struct err *err);
+
 #endif

@@ -28,7 +28,7 @@ teardown() { house_teardown; }
 		run -"$1" gpuctl simulate "${@:3}"
 		[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
 	}
-	refused 2 "no cluster 'nowhere'" allreduce -c nowhere
+	refused 2 "'nowhere' is none of the ready clusters" allreduce -c nowhere
 	refused 2 "the cluster has 2" allreduce -c two-cores -n 3
 	refused 2 "is none of allreduce" allrebuke -c two-cores
 	refused 2 "no algorithm of NCCL" allreduce -c two-cores --algo rings

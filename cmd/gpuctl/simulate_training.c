@@ -1,0 +1,393 @@
+/*
+ * simulate_training.c - gpuctl simulate training: what failures and communication leave of a training's time.
+ *
+ * All numbers that the result stands on are printed beside it, with where they come from.
+ */
+#include "simulate_training.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "cluster/predict.h"
+#include "plot/plot.h"
+#include "whatif/whatif.h"
+
+#define DAY	       86400.0
+#define HOUR	       3600.0
+#define GRADIENT_BYTES 2 /* bf16 */
+
+struct training {
+	const struct args *a;
+	struct cluster c;
+	struct whatif_rates rates;
+	struct whatif w;
+	uint32_t ngpus;
+	double reduce_s,
+	    exposed_s; /* of a step: all-reduces of all buckets; what computing does not hide */
+	double young_s, daly_s, best_s, mtbf_s;
+	uint32_t best_spares;
+	struct whatif_answer answer[WHATIF_NPOLICIES];
+};
+
+static double
+seconds(uint32_t ms)
+{
+	return ms / 1000.0;
+}
+
+/* The part of the time between failures in which a step computes. */
+static double
+computing(const struct training *t)
+{
+	return t->w.step_s / (t->w.step_s + t->exposed_s);
+}
+
+static bool
+wanted(const struct training *t, int policy)
+{
+	return t->a->how < 0 || t->a->how == policy;
+}
+
+static enum rc
+read_rates(struct training *t, struct err *err)
+{
+	char path[PATH_MAX];
+	struct buf text = {0};
+	enum rc rc = cluster_find("failures", t->a->fail_rate, path, err);
+
+	if (rc == RC_OK)
+		rc = file_text(path, "a file of failures", &text, err);
+	if (rc == RC_OK)
+		rc = whatif_rates_read(text.data, path, &t->rates, err);
+	buf_fini(&text);
+	return rc;
+}
+
+/* A step's gradients, bucket after bucket. */
+static enum rc
+communication(struct training *t, struct err *err)
+{
+	double bytes = t->a->params * GRADIENT_BYTES, bucket = (double)t->a->bucket;
+	struct cluster_ask ask = {
+	    .coll = GPUSIM_ALLREDUCE, .ngpus = t->ngpus, .algo = -1, .proto = -1};
+	struct cluster_answer answer;
+	double whole = floor(bytes / bucket);
+	enum rc rc;
+
+	ask.nbytes = (uint64_t)bucket;
+	rc = whole > 0 ? cluster_predict(&t->c, &ask, &answer, err) : RC_OK;
+	if (rc != RC_OK)
+		return rc;
+	t->reduce_s = whole > 0 ? whole * answer.us / 1e6 : 0;
+	ask.nbytes = (uint64_t)(bytes - whole * bucket);
+	if (ask.nbytes) {
+		rc = cluster_predict(&t->c, &ask, &answer, err);
+		if (rc != RC_OK)
+			return rc;
+		t->reduce_s += answer.us / 1e6;
+	}
+	t->exposed_s = (1 - t->a->overlap) * t->reduce_s;
+	return RC_OK;
+}
+
+static enum rc
+interval(struct training *t, struct err *err)
+{
+	const char *word = t->a->checkpoint;
+	uint32_t ms;
+	enum rc rc;
+
+	t->mtbf_s = 1 / whatif_rate(&t->rates, t->w.hosts);
+	t->young_s = whatif_young(t->w.checkpoint_s, t->mtbf_s);
+	t->daly_s = whatif_daly(t->w.checkpoint_s, t->mtbf_s);
+	rc = whatif_best_interval(&t->w, &t->best_s, err);
+	t->w.interval_s = t->best_s;
+	if (rc != RC_OK || strcmp(word, "auto") == 0)
+		return rc;
+	rc = parse_ms(word, &ms, err);
+	if (rc == RC_OK && !ms)
+		rc = err_set(err, RC_INVAL, "0 is no interval");
+	if (rc != RC_OK)
+		return err_prefix(err, "--checkpoint");
+	t->w.interval_s = seconds(ms);
+	return RC_OK;
+}
+
+static enum rc
+prepare(struct training *t, struct err *err)
+{
+	const struct args *a = t->a;
+	enum rc rc = cluster_load(a->cluster, &t->c, err);
+
+	if (rc == RC_OK)
+		rc = read_rates(t, err);
+	if (rc != RC_OK)
+		return rc;
+	t->ngpus = a->nranks ? a->nranks : cluster_gpus(&t->c);
+	t->w = (struct whatif){.rates = &t->rates,
+			       .hosts = (t->ngpus + t->c.gpus_per_host - 1) / t->c.gpus_per_host,
+			       .seconds = a->days * DAY,
+			       .step_s = seconds(a->step_ms),
+			       .detect_s = seconds(a->detect_ms),
+			       .restart_s = seconds(a->restart_ms),
+			       .recover_s = seconds(a->recover_ms),
+			       .repair_s = seconds(a->repair_ms),
+			       .checkpoint_s = seconds(a->checkpoint_ms),
+			       .spares = a->spares,
+			       .seed = a->seed};
+	rc = communication(t, err);
+	t->w.step_s += t->exposed_s;
+	if (rc == RC_OK)
+		rc = interval(t, err);
+	t->w.step_s -= t->exposed_s;
+	return rc;
+}
+
+static enum rc
+simulate(struct training *t, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (int p = 0; p < WHATIF_NPOLICIES && rc == RC_OK; p++) {
+		t->w.policy = (enum whatif_policy)p;
+		if (wanted(t, p))
+			rc = whatif_run(&t->w, &t->answer[p], err);
+	}
+	if (rc == RC_OK && wanted(t, WHATIF_SPARE))
+		rc = whatif_best_spares(&t->w, &t->best_spares, err);
+	return rc;
+}
+
+/* ---- as text */
+
+static void
+print_head(const struct training *t)
+{
+	printf("# training on %" PRIu32 " GPUs (%" PRIu32 " hosts) of %s, %.4g days\n", t->ngpus,
+	       t->w.hosts, t->c.name, t->w.seconds / DAY);
+	printf(
+	    "# a step: %.4g s, and %.3g s of communication that it does not hide (all-reduces of "
+	    "%.3g GB take %.3g s)\n",
+	    t->w.step_s, t->exposed_s, t->a->params * GRADIENT_BYTES / 1e9, t->reduce_s);
+	printf("# failures: one in %.3g h, %.0f expected\n", t->mtbf_s / HOUR,
+	       t->w.seconds / t->mtbf_s);
+	printf("# checkpoint every %.4g s; best: %.4g s by simulation, %.4g s by Young, %.4g s by "
+	       "Daly\n#\n",
+	       t->w.interval_s, t->best_s, t->young_s, t->daly_s);
+	printf("# %7s  %8s  %8s  %9s  %s\n", "", "goodput", "training", "", "lost, % of the time");
+	printf("# %7s  %7s%%  %7s%%  %9s  %7s  %7s  %7s  %7s  %7s  %7s\n", "policy", "computing",
+	       "time", "failures", "comm", "detect", "restart", "again", "ckpt", "hosts");
+}
+
+static void
+print_policy(const struct training *t, int p)
+{
+	const struct whatif_answer *a = &t->answer[p];
+
+	printf("%9s  %8.2f  %8.2f  %9" PRIu64 "  %7.2f  %7.2f  %7.2f  %7.2f  %7.2f  %7.2f\n",
+	       whatif_policy_name((unsigned)p), 100 * a->goodput * computing(t), 100 * a->goodput,
+	       a->happened, 100 * a->goodput * (1 - computing(t)), 100 * a->lost_detect,
+	       100 * a->lost_restart, 100 * a->lost_again, 100 * a->lost_checkpoint,
+	       100 * a->lost_hosts);
+}
+
+static void
+print_kinds(const struct training *t)
+{
+	int p = t->a->how < 0 ? WHATIF_RESTART : t->a->how;
+	const struct whatif_answer *a = &t->answer[p];
+
+	printf("#\n# by kind, with %s:\n# %9s  %7s  kind\n", whatif_policy_name((unsigned)p),
+	       "failures", "lost %");
+	for (size_t k = 0; k < t->rates.nkinds; k++)
+		printf("# %9" PRIu64 "  %7.2f  %s\n", a->count_kind[k], 100 * a->lost_kind[k],
+		       t->rates.kind[k].name);
+}
+
+static void
+assumed(const char *option, const char *meaning, double value, const char *unit, bool given)
+{
+	printf("#   %-18s %10.6g %-2s %s; %s\n", option, value, unit, meaning,
+	       given ? "given" : "by default");
+}
+
+static void
+print_assumed(const struct training *t)
+{
+	const struct args *a = t->a;
+
+	printf("#\n# assumed:\n#   failures from %s: %s\n", a->fail_rate, t->rates.source);
+	printf("#   hosts fail independently, at random, at a constant rate, also while the "
+	       "training stands still\n#   with shrink and spare each failure takes a host away "
+	       "for the time of a repair\n");
+	printf("#   all %" PRIu32 " GPUs reduce all gradients, of bf16; each host has %" PRIu32
+	       " GPUs\n",
+	       t->ngpus, t->c.gpus_per_host);
+	assumed("--step-time", "computing of a step", t->w.step_s, "s", args_given(a, step_ms));
+	assumed("--params", "parameters", a->params, "", args_given(a, params));
+	assumed("--bucket", "bytes of an all-reduce", (double)a->bucket, "B",
+		args_given(a, bucket));
+	assumed("--overlap", "hidden part of communication", a->overlap, "",
+		args_given(a, overlap));
+	assumed("--detect-time", "until a failure is detected", t->w.detect_s, "s",
+		args_given(a, detect_ms));
+	assumed("--restart-time", "start from a checkpoint", t->w.restart_s, "s",
+		args_given(a, restart_ms));
+	assumed("--recover-time", "start from memory", t->w.recover_s, "s",
+		args_given(a, recover_ms));
+	assumed("--repair-time", "of a host, for shrink and spare", t->w.repair_s, "s",
+		args_given(a, repair_ms));
+	assumed("--checkpoint-time", "standing still", t->w.checkpoint_s, "s",
+		args_given(a, checkpoint_ms));
+	assumed("--spares", "hosts that wait", t->w.spares, "", args_given(a, spares));
+}
+
+static void
+print_text(const struct training *t)
+{
+	print_head(t);
+	for (int p = 0; p < WHATIF_NPOLICIES; p++)
+		if (wanted(t, p))
+			print_policy(t, p);
+	if (wanted(t, WHATIF_SPARE))
+		printf("#\n# spares worth having: %" PRIu32
+		       " (most goodput for each host, spares included)\n",
+		       t->best_spares);
+	print_kinds(t);
+	print_assumed(t);
+}
+
+/* ---- as JSON */
+
+static void
+print_json(const struct training *t)
+{
+	const char *comma = "";
+
+	printf("{\"cluster\":");
+	json_string(t->c.name, stdout);
+	printf(",\"nranks\":%" PRIu32 ",\"hosts\":%" PRIu32
+	       ",\"days\":%.9g,\"step_s\":%.9g,\"reduce_s\":%.9g,\"exposed_s\":%.9g,\"mtbf_s\":"
+	       "%.9g,\"failures\":%.9g,\"interval_s\":%.9g,\"best_s\":%.9g,\"young_s\":%.9g,"
+	       "\"daly_s\":%.9g,\"spares_worth\":",
+	       t->ngpus, t->w.hosts, t->w.seconds / DAY, t->w.step_s, t->reduce_s, t->exposed_s,
+	       t->mtbf_s, t->w.seconds / t->mtbf_s, t->w.interval_s, t->best_s, t->young_s,
+	       t->daly_s);
+	if (wanted(t, WHATIF_SPARE))
+		printf("%" PRIu32, t->best_spares);
+	else
+		printf("null");
+	printf(",\"detect_s\":%.9g,\"restart_s\":%.9g,\"recover_s\":%.9g,\"repair_s\":%.9g,"
+	       "\"checkpoint_s\":%.9g,\"spares\":%" PRIu32 ",\"fail_rate\":",
+	       t->w.detect_s, t->w.restart_s, t->w.recover_s, t->w.repair_s, t->w.checkpoint_s,
+	       t->w.spares);
+	json_string(t->rates.source, stdout);
+	printf(",\"policies\":[");
+	for (int p = 0; p < WHATIF_NPOLICIES; p++) {
+		const struct whatif_answer *a = &t->answer[p];
+
+		if (!wanted(t, p))
+			continue;
+		printf(
+		    "%s{\"policy\":\"%s\",\"goodput\":%.9g,\"training\":%.9g,\"happened\":%" PRIu64
+		    ",\"lost\":{\"comm\":%.9g,\"detect\":%.9g,\"restart\":%.9g,\"again\":%.9g,"
+		    "\"ckpt\":%.9g,\"hosts\":%.9g}}",
+		    comma, whatif_policy_name((unsigned)p), a->goodput * computing(t), a->goodput,
+		    a->happened, a->goodput * (1 - computing(t)), a->lost_detect, a->lost_restart,
+		    a->lost_again, a->lost_checkpoint, a->lost_hosts);
+		comma = ",";
+	}
+	printf("]}\n");
+}
+
+/* ---- as a picture: the goodput by the interval and by the number of hosts */
+
+static enum rc
+curve(struct training *t, struct plot_panel *panel, int p, bool by_hosts, struct err *err)
+{
+	struct plot_style s = {
+	    .colour = plot_colour((unsigned)p), .shape = (unsigned)p, .mark = "RSPX"[p]};
+	struct plot_curve *c;
+	struct whatif w = t->w;
+	enum rc rc = RC_OK;
+
+	snprintf(s.name, sizeof s.name, "%s", whatif_policy_name((unsigned)p));
+	c = plot_curve_add(panel, &s);
+	w.policy = (enum whatif_policy)p;
+	for (int i = -8; c && i <= 8 && rc == RC_OK; i++) {
+		double factor = pow(2, i / 2.0);
+		struct whatif_answer a;
+
+		if (by_hosts) {
+			w.hosts = (uint32_t)fmax(1, round(t->w.hosts * factor));
+			w.interval_s =
+			    whatif_daly(w.checkpoint_s, 1 / whatif_rate(w.rates, w.hosts));
+		} else {
+			w.interval_s = t->w.interval_s * factor;
+		}
+		rc = whatif_run(&w, &a, err);
+		if (rc == RC_OK &&
+		    !plot_point_add(c,
+				    by_hosts ? (double)w.hosts * t->c.gpus_per_host : w.interval_s,
+				    100 * a.goodput))
+			c = NULL;
+	}
+	return rc != RC_OK ? rc : c ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+}
+
+static enum rc
+draw(struct training *t, struct err *err)
+{
+	struct plot plot = {.title = "training time with failures", .npanels = 2};
+	enum rc rc = RC_OK;
+
+	plot.panel[0] =
+	    (struct plot_panel){.text = "training time in % over seconds between checkpoints",
+				.x = {.label = "work between checkpoints (s)", .log = true},
+				.y = {.label = "training time (%)", .from_zero = true}};
+	plot.panel[1] = (struct plot_panel){.text = "training time in % over GPUs",
+					    .x = {.label = "GPUs", .log = true},
+					    .y = {.label = "training time (%)", .from_zero = true}};
+	for (int p = 0; p < WHATIF_NPOLICIES && rc == RC_OK; p++)
+		for (unsigned k = 0; k < 2 && rc == RC_OK; k++)
+			if (wanted(t, p))
+				rc = curve(t, &plot.panel[k], p, k == 1, err);
+	if (rc == RC_OK && plot_show(&plot, t->a->plot, t->a->json ? stderr : stdout, err) != RC_OK)
+		rc = err_prefix(err, "--plot");
+	plot_fini(&plot);
+	return rc;
+}
+
+enum rc
+simulate_training(const struct args *a, struct err *err)
+{
+	struct training *t;
+	enum rc rc;
+
+	if (!a->cluster)
+		return err_set(err, RC_INVAL, "a training wants a --cluster");
+	if (!a->step_ms || !a->checkpoint_ms)
+		return err_set(err, RC_INVAL, "--step-time and --checkpoint-time are more than 0");
+	if (a->plot && plot_check(a->plot, err) != RC_OK)
+		return err_prefix(err, "--plot");
+	t = calloc(1, sizeof *t);
+	if (!t)
+		return err_set(err, RC_NOMEM, "out of memory");
+	t->a = a;
+	rc = prepare(t, err);
+	if (rc == RC_OK)
+		rc = simulate(t, err);
+	if (rc == RC_OK)
+		(a->json ? print_json : print_text)(t);
+	if (rc == RC_OK && a->plot)
+		rc = draw(t, err);
+	free(t);
+	return rc;
+}

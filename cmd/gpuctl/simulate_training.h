@@ -1,0 +1,9 @@
+/* simulate_training.h - gpuctl simulate training. */
+#ifndef GPUCTL_SIMULATE_TRAINING_H
+#define GPUCTL_SIMULATE_TRAINING_H
+
+#include "args.h"
+
+enum rc simulate_training(const struct args *a, struct err *err);
+
+#endif
