@@ -183,13 +183,45 @@ on_cluster(const struct args *a, struct err *err)
 	return rows(&t, err);
 }
 
+#define ROW(field) offsetof(struct args, field)
+
+/* Options of the other form of the verb. */
+static enum rc
+check_form(const struct args *a, bool training, struct err *err)
+{
+	static const size_t of_training[] = {
+	    ROW(params),    ROW(step_ms),	ROW(bucket),	 ROW(overlap),
+	    ROW(fail_rate), ROW(detect_ms),	ROW(restart_ms), ROW(recover_ms),
+	    ROW(repair_ms), ROW(checkpoint_ms), ROW(checkpoint), ROW(how),
+	    ROW(spares),    ROW(days),		ROW(seed),	 ROW(plot)};
+	static const size_t of_tables[] = {
+	    ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo),    ROW(proto), ROW(channels),
+	    ROW(dtype),	    ROW(redop),	    ROW(root),	 ROW(explain), ROW(count), ROW(nbytes)};
+	const size_t *at = training ? of_tables : of_training;
+	size_t n = training ? sizeof of_tables / sizeof *of_tables
+			    : sizeof of_training / sizeof *of_training;
+
+	for (size_t i = 0; i < n; i++)
+		if (args_was_given(a, at[i]))
+			return err_set(err, RC_INVAL,
+				       training
+					   ? "an option of collectives is given, not of training"
+					   : "an option of training is given, which wants the word "
+					     "training for a collective");
+	return RC_OK;
+}
+
 /* Without a cluster: the plans of gpusim's own algorithms, as `gpuctl plan --simulate` has them. */
 enum rc
 run_simulate(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct args plan = *a;
 
-	if (strcmp(a->rest[0], "training") == 0)
+	bool training = strcmp(a->rest[0], "training") == 0;
+
+	if (check_form(a, training, err) != RC_OK)
+		return RC_INVAL;
+	if (training)
 		return simulate_training(a, err);
 	if (a->cluster)
 		return on_cluster(a, err);

@@ -373,8 +373,6 @@ simulate_training(const struct args *a, struct err *err)
 
 	if (!a->cluster)
 		return err_set(err, RC_INVAL, "a training wants a --cluster");
-	if (!a->step_ms || !a->checkpoint_ms)
-		return err_set(err, RC_INVAL, "--step-time and --checkpoint-time are more than 0");
 	if (a->plot && plot_check(a->plot, err) != RC_OK)
 		return err_prefix(err, "--plot");
 	t = calloc(1, sizeof *t);
