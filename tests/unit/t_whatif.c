@@ -112,6 +112,38 @@ test_interval(void)
 	}
 }
 
+/* Searched for by simulation: near the formulas; spares by the hosts under repair. */
+static void
+test_search(void)
+{
+	struct whatif_rates r = rates("hosts = 2048\ndays = 54\n[failures]\nall = 419\n");
+	struct whatif w = {.rates = &r,
+			   .hosts = 2048,
+			   .seconds = 54 * DAY,
+			   .step_s = 4,
+			   .detect_s = 30,
+			   .restart_s = 600,
+			   .recover_s = 30,
+			   .checkpoint_s = 10,
+			   .repair_s = DAY,
+			   .seed = 1};
+	double best = 0, mtbf = 1 / whatif_rate(&r, 2048);
+	uint32_t spares = 0, fewer = 0;
+	struct err err = {0};
+
+	if (whatif_best_interval(&w, &best, &err) != RC_OK ||
+	    whatif_best_spares(&w, &spares, &err) != RC_OK)
+		tap_bail(err.text);
+	w.repair_s = 0;
+	if (whatif_best_spares(&w, &fewer, &err) != RC_OK)
+		tap_bail(err.text);
+	ok(fabs(log2(best / whatif_daly(10, mtbf))) <= 0.51 &&
+	       fabs(log2(best / whatif_young(10, mtbf))) <= 0.53,
+	   "the best interval, %.0f s, is near Young's and Daly's", best);
+	ok(spares >= 8 && spares <= 32, "7.8 hosts are away at a time: %d spares", (int)spares);
+	ok(fewer <= 1, "one at most if a repair takes no time: %d", (int)fewer);
+}
+
 static void
 test_refused(void)
 {
@@ -142,6 +174,7 @@ main(void)
 	test_published();
 	test_account();
 	test_interval();
+	test_search();
 	test_refused();
 	return tap_done();
 }
