@@ -9,8 +9,9 @@
 #include "base/host.h"
 #include "cluster/cluster.h"
 
-/* From the program's folder: of a source tree, installed. */
-static const char *const places[] = {"../../examples", "../share/gpusim"};
+/* From the program's folder: installed; of a source tree, which is built in build or in a folder of it. */
+static const char *const places[] = {"../share/gpusim", "../../examples", "../../../examples",
+				     "../../../../examples"};
 
 static bool
 is_path(const char *word)
