@@ -267,6 +267,18 @@ print_text(const struct training *t)
 /* ---- as JSON */
 
 static void
+json_kinds(const struct training *t, const struct whatif_answer *a)
+{
+	printf(",\"kinds\":[");
+	for (size_t k = 0; k < t->rates.nkinds; k++) {
+		printf("%s{\"kind\":", k ? "," : "");
+		json_string(t->rates.kind[k].name, stdout);
+		printf(",\"count\":%" PRIu64 ",\"lost\":%.9g}", a->count_kind[k], a->lost_kind[k]);
+	}
+	printf("]}");
+}
+
+static void
 print_json(const struct training *t)
 {
 	const char *comma = "";
@@ -284,8 +296,10 @@ print_json(const struct training *t)
 		printf("%" PRIu32, t->best_spares);
 	else
 		printf("null");
-	printf(",\"detect_s\":%.9g,\"restart_s\":%.9g,\"recover_s\":%.9g,\"repair_s\":%.9g,"
+	printf(",\"params\":%.9g,\"bucket\":%" PRIu64 ",\"overlap\":%.9g,\"seed\":%" PRIu64
+	       ",\"detect_s\":%.9g,\"restart_s\":%.9g,\"recover_s\":%.9g,\"repair_s\":%.9g,"
 	       "\"checkpoint_s\":%.9g,\"spares\":%" PRIu32 ",\"fail_rate\":",
+	       t->a->params, (uint64_t)t->a->bucket, t->a->overlap, (uint64_t)t->a->seed,
 	       t->w.detect_s, t->w.restart_s, t->w.recover_s, t->w.repair_s, t->w.checkpoint_s,
 	       t->w.spares);
 	json_string(t->rates.source, stdout);
@@ -298,10 +312,11 @@ print_json(const struct training *t)
 		printf(
 		    "%s{\"policy\":\"%s\",\"goodput\":%.9g,\"training\":%.9g,\"happened\":%" PRIu64
 		    ",\"lost\":{\"comm\":%.9g,\"detect\":%.9g,\"restart\":%.9g,\"again\":%.9g,"
-		    "\"ckpt\":%.9g,\"hosts\":%.9g}}",
+		    "\"ckpt\":%.9g,\"hosts\":%.9g}",
 		    comma, whatif_policy_name((unsigned)p), a->goodput * computing(t), a->goodput,
 		    a->happened, a->goodput * (1 - computing(t)), a->lost_detect, a->lost_restart,
 		    a->lost_again, a->lost_checkpoint, a->lost_hosts);
+		json_kinds(t, a);
 		comma = ",";
 	}
 	printf("]}\n");

@@ -16,6 +16,7 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 	between 418.9 "$(field failures)" 419.1
 	between 3.08 "$(field mtbf_s | awk '{ print $1 / 3600 }')" 3.10
 	between 358 "$(field happened)" 480
+	assert_equal "$(grep -oE '"count":[0-9]+' json | awk -F: '{ n += $2 } END { print n }')" "$(field happened)"
 	between 0.9 "$(field training)" 1
 	for gpus in 16384:1.80 131072:0.225; do
 		echo 'gpu = a100' >big.ini
