@@ -78,10 +78,29 @@ build_plan(const struct program_env *env, struct plan_args *a, const char *algo,
 	return rc == RC_OK ? inst_coll_plan(a, c, err) : rc;
 }
 
+/* Of operation k, if it has one: its own, or that of an earlier one. */
 static enum rc
-build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll *m, struct inst *i,
-	   struct err *err)
+take_schedule(GpuSim__Op *const *ops, size_t k, struct schedule **out, struct err *err)
 {
+	const GpuSim__Coll *m = ops[k]->coll, *from = m;
+	uint32_t of = m->scheduleof;
+
+	if (of) {
+		if (m->schedule.len || of > k || ops[of - 1]->kind_case != GPU_SIM__OP__KIND_COLL ||
+		    !ops[of - 1]->coll->schedule.len)
+			return err_set(err, RC_INVAL, "op %u carries no schedule for it", of - 1);
+		from = ops[of - 1]->coll;
+	}
+	return from->schedule.len
+		   ? schedule_unpack(from->schedule.data, from->schedule.len, out, err)
+		   : RC_OK;
+}
+
+static enum rc
+build_coll(const struct program_env *env, struct program *p, GpuSim__Op *const *ops, size_t k,
+	   struct inst *i, struct err *err)
+{
+	const GpuSim__Coll *m = ops[k]->coll;
 	struct plan_args a = {.coll = (enum gpusim_coll)m->coll,
 			      .rank = p->rank,
 			      .nranks = p->nranks,
@@ -118,8 +137,8 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 				   : FRAME_OP_SENDRECV(m->root, p->rank, m->p2p);
 	c->ticket = i->kind == INST_COLL ? p->ncoll++ : 0;
 	rc = parts_take(&a, &counts, &recv_counts, &parts, err);
-	if (rc == RC_OK && m->schedule.len)
-		rc = schedule_unpack(m->schedule.data, m->schedule.len, &schedule, err);
+	if (rc == RC_OK)
+		rc = take_schedule(ops, k, &schedule, err);
 	a.schedule = schedule;
 	if (rc == RC_OK)
 		rc = build_plan(env, &a, m->algo, m->sendaddr, m->recvaddr, m->chunkbytes, c, err);
@@ -134,9 +153,10 @@ build_coll(const struct program_env *env, struct program *p, const GpuSim__Coll 
 }
 
 static enum rc
-build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *op, struct inst *i,
-	   struct err *err)
+build_inst(const struct program_env *env, struct program *p, GpuSim__Op *const *ops, size_t k,
+	   struct inst *i, struct err *err)
 {
+	const GpuSim__Op *op = ops[k];
 	void *dst, *src;
 	enum rc rc;
 
@@ -147,7 +167,7 @@ build_inst(const struct program_env *env, struct program *p, const GpuSim__Op *o
 			       STREAM_MAX - 1);
 	switch (op->kind_case) {
 	case GPU_SIM__OP__KIND_COLL:
-		return build_coll(env, p, op->coll, i, err);
+		return build_coll(env, p, ops, k, i, err);
 	case GPU_SIM__OP__KIND_LAUNCH:
 		return build_kernel(op->launch, i, err);
 	case GPU_SIM__OP__KIND_MEMSET:
@@ -345,7 +365,7 @@ program_build(const struct program_env *env, uint64_t comm, GpuSim__Op *const *o
 		return rc;
 	for (size_t k = 0; k < nops && rc == RC_OK; k++) {
 		p->ninst = k + 1;
-		rc = build_inst(env, p, ops[k], &p->inst[k], err);
+		rc = build_inst(env, p, ops, k, &p->inst[k], err);
 		if (rc == RC_OK && is_coll(&p->inst[k])) {
 			nstep += p->inst[k].coll.plan.nstep;
 			if (nstep > PROGRAM_MAX_STEPS)

@@ -61,6 +61,12 @@ algo_schedule(const struct tune_file *f, uint32_t rank)
 	return &k->schedule[rank];
 }
 
+uint64_t
+algo_id(const struct tune_file *f)
+{
+	return ((const struct kept *)f->of)->id;
+}
+
 size_t
 algo_schedule_max(const struct tune_file *f)
 {
@@ -151,6 +157,7 @@ algos_keep(struct coord *c, struct kept *k, struct err *err)
 	while (i < a->files.n && strcmp(v[i].name, k->name) < 0)
 		i++;
 	memmove(&v[i + 1], &v[i], (a->files.n - i) * sizeof *v);
+	k->id = ++a->last_id;
 	v[i] = kept_file(k);
 	a->files.n++;
 	a->nbytes += k->nbytes;
@@ -180,13 +187,23 @@ algos_client_is(struct coord *c, uint64_t client_id, bool gone)
 		}
 }
 
+/* All that lease it are away; for so long that it ends. */
+static bool
+is_away(const struct kept *k)
+{
+	for (size_t h = 0; h < k->nholders; h++)
+		if (!k->holder[h].gone)
+			return false;
+	return k->nholders > 0;
+}
+
 static bool
 is_deserted(const struct coord *c, const struct kept *k)
 {
 	for (size_t h = 0; h < k->nholders; h++)
-		if (!k->holder[h].gone || c->now_ms < k->holder[h].gone_ms + TIME_LEASE_MS)
+		if (c->now_ms < k->holder[h].gone_ms + TIME_LEASE_MS)
 			return false;
-	return k->nholders > 0;
+	return is_away(k);
 }
 
 void
@@ -245,8 +262,13 @@ on_algo_list(struct coord *c, struct pending *p, const GpuSim__Request *req, str
 	(void)req;
 	(void)err;
 	r.algos = info;
-	for (size_t i = 0; i < c->algos->files.n; i++)
-		info[r.n_algos++] = &((struct kept *)c->algos->files.v[i].of)->info;
+	for (size_t i = 0; i < c->algos->files.n; i++) {
+		struct kept *k = c->algos->files.v[i].of;
+
+		/* One that is about to end is of no use to others. */
+		if (!is_away(k))
+			info[r.n_algos++] = &k->info;
+	}
 	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_LIST, &r);
 	return RC_OK;
 }

@@ -16,6 +16,8 @@ void algos_fini(struct coord *c);
 const struct tune_files *algos_files(const struct coord *c);
 /* A rank's packed schedule (Coll.schedule). Borrowed until the step ends. */
 const struct buf *algo_schedule(const struct tune_file *f, uint32_t rank);
+/* A number that no other algorithm has or had, nor the one before of the same name. */
+uint64_t algo_id(const struct tune_file *f);
 /* The largest of its ranks' schedules, in bytes. */
 size_t algo_schedule_max(const struct tune_file *f);
 uint32_t algos_count(const struct coord *c);

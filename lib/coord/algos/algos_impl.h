@@ -17,6 +17,7 @@ struct holder {
 struct kept {
 	GpuSim__AlgoInfo info; /* its strings are the two below */
 	char name[TUNE_FILE_NAME], digest[17];
+	uint64_t id;
 	struct buf *schedule;  /* by rank */
 	size_t nbytes;	       /* of those */
 	struct holder *holder; /* none: it stays until it is removed */
@@ -33,6 +34,7 @@ struct upload {
 struct algos {
 	struct tune_files files; /* sorted by name */
 	size_t nbytes;		 /* of all schedules */
+	uint64_t last_id;
 	struct upload upload[COORD_ALGO_UPLOADS];
 };
 

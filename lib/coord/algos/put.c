@@ -201,6 +201,8 @@ algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, c
 	rc = algo_parse(bytes, n, path, &a, err);
 	if (rc == RC_OK)
 		rc = add(c, a, name, replace, client, out, err);
+	if (a && rc == RC_BADDATA)
+		err_prefix(err, "%s", path);
 	algo_free(a);
 	return rc;
 }

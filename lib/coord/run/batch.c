@@ -37,6 +37,7 @@ batch_fini(struct batch *b)
 		free(b->pair[i].number);
 	}
 	free(b->pair);
+	carry_fini(b);
 	free(b->rank);
 	pairs_fini(&b->pairs);
 	*b = (struct batch){0};
@@ -195,11 +196,10 @@ take_all_sendrecv(struct batch *b, const GpuSim__SubmitRequest *s, struct err *e
 	return rc;
 }
 
-/* Algorithm and size of messages, where the caller left them open: they follow from fields that all ranks
- * say alike, so all get the same. Both are valid, since submit_check has seen them. A rank's schedule goes with an
- * algorithm of a file. */
-static void
-choose(struct batch *b, uint32_t rank, GpuSim__Coll *k)
+/* Algorithm and size of messages, where the caller left them open, of a rank's operation `index`: they follow from fields
+ * that all ranks say alike, so all get the same. A rank's schedule goes with an algorithm of a file. */
+static enum rc
+choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err *err)
 {
 	const struct tune_file *named = tune_file_find(b->files, k->algo);
 	struct tune_ask ask = {
@@ -227,30 +227,35 @@ choose(struct batch *b, uint32_t rank, GpuSim__Coll *k)
 	if (k->n_displs || k->n_recvcounts) {
 		if (plan_algo_find(ask.coll, k->algo, &dflt, NULL) == RC_OK)
 			k->algo = (char *)dflt->name;
-		return;
+		return RC_OK;
 	}
-	if (tuner_choose(b->tuner, &ask, &answer, NULL) != RC_OK)
-		return;
+	if (tuner_choose(b->tuner, &ask, &answer, err) != RC_OK)
+		return err->rc;
 	k->algo = (char *)answer.algo->name;
 	k->chunkbytes = answer.chunk_bytes;
 	if (answer.file) {
 		const struct buf *s = algo_schedule(answer.file, rank);
 
 		k->algo = (char *)answer.file->name;
-		k->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
+		if (carry_here(b, rank, answer.file, index, &k->scheduleof)) {
+			k->schedule = (ProtobufCBinaryData){s->len, (uint8_t *)s->data};
+			k->scheduleof = 0;
+		}
 	}
+	return RC_OK;
 }
 
 /* Bytes of the schedule that a collective will carry. */
 static size_t
-schedule_bytes(struct batch *b, uint32_t rank, const GpuSim__Op *op)
+schedule_bytes(struct batch *b, uint32_t rank, size_t index, const GpuSim__Op *op)
 {
 	GpuSim__Coll k;
+	struct err err;
 
 	if (!b->files->n || op->kind_case != GPU_SIM__OP__KIND_COLL || is_sendrecv(op->coll))
 		return 0;
 	k = *op->coll;
-	choose(b, rank, &k);
+	choose(b, rank, index, &k, &err);
 	return k.schedule.len + TUNE_FILE_NAME;
 }
 
@@ -262,8 +267,15 @@ packed_bound(struct batch *b, const GpuSim__RankOps *r)
 
 	for (size_t i = 0; i < r->n_ops; i++)
 		n += gpu_sim__op__get_packed_size(r->ops[i]) + 64 +
-		     schedule_bytes(b, r->rank, r->ops[i]);
+		     schedule_bytes(b, r->rank, b->rank[r->rank].nops + i, r->ops[i]);
 	return n;
+}
+
+static enum rc
+too_long(uint32_t rank, struct err *err)
+{
+	return err_set(err, RC_INVAL, "rank %u: operations of more than %u bytes", rank,
+		       BATCH_RANK_MAX);
 }
 
 enum rc
@@ -272,6 +284,7 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 	size_t ncoll;
 	enum rc rc = submit_check(b->comm, b->files, s, &ncoll, err);
 
+	carry_forget(b, false);
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
 
@@ -280,16 +293,15 @@ batch_add(struct batch *b, const GpuSim__SubmitRequest *s, struct err *err)
 				     "rank %u: %zu operations in the group, at most %u", r->rank,
 				     b->rank[r->rank].nops + r->n_ops, WIRE_MAX_OPS);
 		else if (b->rank[r->rank].nbytes + packed_bound(b, r) > BATCH_RANK_MAX)
-			rc = err_set(err, RC_INVAL, "rank %u: operations of more than %u bytes",
-				     r->rank, BATCH_RANK_MAX);
+			rc = too_long(r->rank, err);
 	}
 	if (rc == RC_OK)
 		rc = take_all_sendrecv(b, s, err);
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++) {
 		const GpuSim__RankOps *r = s->ranks[i];
 
-		b->rank[r->rank].nops += r->n_ops;
 		b->rank[r->rank].nbytes += packed_bound(b, r);
+		b->rank[r->rank].nops += r->n_ops;
 		b->nops += r->n_ops;
 		for (size_t k = 0; k < r->n_ops; k++)
 			b->npure += r->ops[k]->kind_case == GPU_SIM__OP__KIND_COLL;
@@ -307,6 +319,9 @@ void
 batch_rewind(struct batch *b)
 {
 	b->next = 0;
+	carry_forget(b, true);
+	for (uint32_t r = 0; r < comm_nranks(b->comm); r++)
+		b->rank[r].encoded = 0;
 	for (size_t i = 0; i < b->pairs.n && i < b->pair_cap; i++) {
 		struct batch_pair *p = &b->pair[i];
 
@@ -351,11 +366,11 @@ number_sendrecv(struct batch *b, uint32_t rank, GpuSim__Coll *k)
  * before had it. */
 static enum rc
 encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t *coll,
-	    struct buf *out)
+	    struct buf *out, struct err *err)
 {
-	size_t ncoll = 0;
+	size_t ncoll = 0, *index = &b->rank[r->rank].encoded;
 
-	for (size_t i = 0; i < r->n_ops; i++) {
+	for (size_t i = 0; i < r->n_ops; i++, ++*index) {
 		GpuSim__Op op = *r->ops[i];
 		GpuSim__Coll k;
 
@@ -363,10 +378,11 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			k = *op.coll;
 			op.coll = &k;
 			k.opoffset = k.p2p = 0;
-			choose(b, r->rank, &k);
+			if (choose(b, r->rank, *index, &k, err) != RC_OK)
+				return err_prefix(err, "rank %u operation %zu", r->rank, *index);
 			if (is_sendrecv(&k)) {
 				if (number_sendrecv(b, r->rank, &k) != RC_OK)
-					return RC_NOMEM;
+					return comm_nomem(b->comm, err);
 			} else {
 				if (!coll[ncoll])
 					coll[ncoll] = ++b->next;
@@ -374,8 +390,10 @@ encode_rank(struct batch *b, const GpuSim__RankOps *r, uint32_t field, uint64_t 
 			}
 		}
 		if (!buf_pack_field(out, field, &op.base))
-			return RC_NOMEM;
+			return comm_nomem(b->comm, err);
 	}
+	if (out->len > BATCH_RANK_MAX)
+		return too_long(r->rank, err);
 	return RC_OK;
 }
 
@@ -384,13 +402,12 @@ batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field, st
 	     struct err *err)
 {
 	uint64_t *coll = alloc_zeroed(WIRE_MAX_OPS, sizeof *coll);
-	enum rc rc = coll ? RC_OK : RC_NOMEM;
+	enum rc rc = coll ? RC_OK : comm_nomem(b->comm, err);
 
 	for (size_t i = 0; rc == RC_OK && i < s->n_ranks; i++)
-		rc = encode_rank(b, s->ranks[i], field, coll, &ops[s->ranks[i]->rank]);
+		rc = encode_rank(b, s->ranks[i], field, coll, &ops[s->ranks[i]->rank], err);
 	free(coll);
-	return rc == RC_OK ? rc
-			   : err_set(err, rc, "comm %" PRIu64 ": out of memory", comm_id(b->comm));
+	return rc;
 }
 
 void

@@ -202,6 +202,7 @@ graph_make(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *s, str
 
 	if (!g)
 		return err->rc;
+	batch_rewind(b);
 	rc = ops ? batch_encode(b, s, 3, ops, err) : comm_nomem(comm, err);
 	g->next = comm_work(comm)->graphs;
 	comm_work(comm)->graphs = g;

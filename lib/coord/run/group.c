@@ -149,9 +149,11 @@ on_group_end(struct coord *c, struct pending *w, const GpuSim__Request *req, str
 	if (g->batch.nops)
 		rc = run_submit(c, &g->batch, NULL, g->parts, w, req->groupend->wait, &operation,
 				err);
+	/* After RC_BUSY and RC_NOMEM the client may try again; an algorithm that was removed meanwhile does not come back. */
+	if (rc == RC_OK || rc == RC_INVAL)
+		group_free(c, comm, g);
 	if (rc != RC_OK)
 		return rc;
-	group_free(c, comm, g);
 	if (pending_on(w))
 		return RC_OK;
 	r.success = true;

@@ -11,52 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that one client's operations take. Summed up only when they can be too many. */
-static enum rc
-check_held(const struct coord *c, size_t more, struct err *err)
-{
-	size_t held = more;
-
-	if (c->runs->held + more <= COORD_CLIENT_HELD || c->client_id == 0)
-		return RC_OK;
-	for (const struct comm *comm = comm_next(c, NULL); comm; comm = comm_next(c, comm)) {
-		for (const struct run *run = comm_work(comm)->runs; run; run = run->next)
-			held += run->client_id == c->client_id ? run->held : 0;
-		for (const struct group *g = comm_work(comm)->groups; g; g = g->next)
-			held += g->client_id == c->client_id ? g->held : 0;
-		for (const struct graph *g = comm_work(comm)->graphs; g; g = g->next)
-			held += g->client_id == c->client_id ? g->held : 0;
-	}
-	if (held <= COORD_CLIENT_HELD)
-		return RC_OK;
-	return err_set(
-	    err, RC_BUSY,
-	    "the coordinator would hold %zu MiB of this client's operations, at most %u; "
-	    "try again later",
-	    held >> 20, COORD_CLIENT_HELD >> 20);
-}
-
-bool
-held_take(struct coord *c, size_t nbytes, struct err *err)
-{
-	if (check_held(c, nbytes, err) != RC_OK)
-		return false;
-	if (nbytes > COORD_MAX_HELD - c->runs->held) {
-		err_set(err, RC_BUSY,
-			"the coordinator holds %zu MiB of operations, at most %u; try again later",
-			c->runs->held >> 20, COORD_MAX_HELD >> 20);
-		return false;
-	}
-	c->runs->held += nbytes;
-	return true;
-}
-
-void
-held_drop(struct coord *c, size_t nbytes)
-{
-	c->runs->held -= nbytes;
-}
-
 struct run *
 run_find(struct coord *c, uint64_t id)
 {

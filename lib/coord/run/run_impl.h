@@ -84,7 +84,10 @@ struct batch {
 	uint64_t ncoll;
 	struct {
 		size_t nops, nbytes;
-	} * rank; /* comm_nranks(comm) */
+		size_t encoded;	 /* of nops, by batch_encode */
+	} * rank;		 /* comm_nranks(comm) */
+	struct carried *carried; /* see carry.c */
+	size_t ncarried;
 	struct pairs pairs;
 	struct batch_pair *pair;
 	size_t pair_cap;
@@ -208,13 +211,24 @@ bool batch_first_loose(const struct batch *b, uint32_t *src, uint32_t *dst, enum
 /* Forget the numbers given so far. */
 void batch_rewind(struct batch *b);
 /* Number the operations of a submit (in the order of batch_add), choose algorithms and chunks that callers
- * left open, and append them, as field `field`, to ops[rank]. RC_NOMEM. */
+ * left open, and append them, as field `field`, to ops[rank]. RC_NOMEM; RC_INVAL: an algorithm of a file has been removed
+ * or replaced since, and does not fit; or the operations are too long with the schedules of now. */
 enum rc batch_encode(struct batch *b, const GpuSim__SubmitRequest *s, uint32_t field,
 		     struct buf *ops, struct err *err);
 /* The array of ops. */
 void bufs_free(struct buf *b, size_t n);
 /* The loose operations have been submitted: count them. After encoding; cannot fail. */
 void batch_commit(const struct batch *b);
+
+/* ---- carry.c */
+
+/* Whether the rank's operation `index` carries the schedule of the algorithm, as the first that runs it. Else *of is 1 + the
+ * index of the one that does. When out of memory each carries it. */
+bool carry_here(struct batch *b, uint32_t rank, const struct tune_file *f, size_t index,
+		uint32_t *of);
+/* Forget all; or those of operations that were not taken in. */
+void carry_forget(struct batch *b, bool all);
+void carry_fini(struct batch *b);
 
 /* ---- meet.c */
 
@@ -237,10 +251,14 @@ struct seat {
 /* Of one more submit. */
 void gist_add(struct gist *g, const GpuSim__SubmitRequest *s);
 
-/* ---- run.c */
+/* ---- held.c */
 
+/* Count so many bytes more. False: RC_BUSY in *err. */
 bool held_take(struct coord *c, size_t nbytes, struct err *err);
 void held_drop(struct coord *c, size_t nbytes);
+
+/* ---- run.c */
+
 /* Submit the operations of a batch: `one` submit, or the packed submits of a group. With wait the request
  * waits for the end, else it is not touched. RC_BUSY, RC_NOMEM: nothing happened. */
 enum rc run_submit(struct coord *c, struct batch *b, const GpuSim__SubmitRequest *one,

@@ -163,7 +163,7 @@ check_coll(const struct comm *comm, const struct tune_files *files, uint32_t ran
 	if ((uint32_t)k->redop >= GPUSIM_NREDOPS)
 		return err_set(err, RC_INVAL, "reduction number %u, there are %u",
 			       (uint32_t)k->redop, GPUSIM_NREDOPS);
-	if (k->schedule.len)
+	if (k->schedule.len || k->scheduleof)
 		return err_set(err, RC_INVAL, "the schedule is the coordinator's to give");
 	if (coll_reduces((enum gpusim_coll)k->coll) &&
 	    redop_check((enum gpusim_redop)k->redop, (enum gpusim_dtype)k->dtype, err) != RC_OK)
