@@ -8,7 +8,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/rundir.h"
 #include "coll/plan.h"
+
+#define NAMES_MS 100 /* nobody waits longer for a list of words */
 
 /* What the coordinator keeps; asked once. */
 static struct {
@@ -16,10 +19,16 @@ static struct {
 	size_t n;
 } kept;
 
+/* Of --algo-file, as long as this program lives: their names are in options. */
+static struct added {
+	struct added *next;
+	struct gpusim_algo algo;
+} * added;
+
 /* ---- --algo and --algo-file */
 
 static enum rc
-add_file(struct cli *cli, const char *path, struct gpusim_algo_config *cfg, struct gpusim_algo *out,
+add_text(struct cli *cli, const char *path, struct gpusim_algo_config *cfg, struct gpusim_algo *out,
 	 struct err *err)
 {
 	struct buf text = {0};
@@ -32,6 +41,25 @@ add_file(struct cli *cli, const char *path, struct gpusim_algo_config *cfg, stru
 		rc = api(gpusim_algo_add(cli->g, text.data, strlen(text.data), cfg, out), err);
 	buf_fini(&text);
 	return rc;
+}
+
+/* For as long as this program lives; *name is what it is called. */
+static enum rc
+add_leased(struct cli *cli, const char *path, const char **name, struct err *err)
+{
+	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT, .life = GPUSIM_LEASE};
+	struct added *new = alloc_zeroed(1, sizeof *new);
+	enum rc rc = new ? add_text(cli, path, &cfg, &new->algo, err)
+			 : err_set(err, RC_NOMEM, "out of memory");
+
+	if (rc != RC_OK) {
+		free(new);
+		return rc;
+	}
+	new->next = added;
+	added = new;
+	*name = new->algo.name;
+	return RC_OK;
 }
 
 /* The first of "NAME,NAME" that is not built in for any collective; NULL: none. */
@@ -63,37 +91,62 @@ ask(struct cli *cli, struct err *err)
 enum rc
 algo_take(struct cli *cli, struct args *a, struct err *err)
 {
-	static struct gpusim_algo algo;
-	struct gpusim_algo_config cfg = {GPUSIM_ALGO_CONFIG_INIT, .life = GPUSIM_LEASE};
 	struct err why = {0};
 
 	if (a->algo && a->algo_file)
 		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
-	if (a->algo_file) {
-		if (add_file(cli, a->algo_file, &cfg, &algo, err) != RC_OK)
-			return err->rc;
-		a->algo = algo.name;
-	}
+	if (a->algo_file && add_leased(cli, a->algo_file, &a->algo, err) != RC_OK)
+		return err->rc;
 	/* Without a coordinator the name is unknown, which is the sentence that counts. */
 	if (a->algo && !kept.v && first_foreign(a->algo))
 		ask(cli, &why);
 	return RC_OK;
 }
 
-bool
-algo_is_kept(enum gpusim_coll coll, const char *name)
+static bool
+is_added(const char *name)
 {
-	for (size_t i = 0; i < kept.n; i++)
-		if (kept.v[i].coll == coll && strcmp(kept.v[i].name, name) == 0)
+	for (const struct added *a = added; a; a = a->next)
+		if (strcmp(a->algo.name, name) == 0)
 			return true;
 	return false;
 }
 
-void
-algo_names(struct cli *cli, void (*offer)(void *arg, const struct gpusim_algo *a), void *arg)
+enum rc
+algo_check(enum gpusim_coll coll, const char *name, struct err *err)
 {
+	const struct plan_algo *built_in;
+	const char *before = "; of files: ";
+
+	if (name && is_added(name))
+		return RC_OK;
+	for (size_t i = 0; name && i < kept.n; i++)
+		if (kept.v[i].coll == coll && strcmp(kept.v[i].name, name) == 0)
+			return RC_OK;
+	if (plan_algo_find(coll, name, &built_in, err) == RC_OK)
+		return RC_OK;
+	for (size_t i = 0; i < kept.n; i++) {
+		size_t at = strlen(err->text);
+
+		if (kept.v[i].coll != coll)
+			continue;
+		snprintf(err->text + at, sizeof err->text - at, "%s%s", before, kept.v[i].name);
+		before = ", ";
+	}
+	return err->rc;
+}
+
+void
+algo_names(struct cli *cli, void (*offer)(const void *arg, const struct gpusim_algo *a),
+	   const void *arg)
+{
+	static char room[RUNDIR_ADDRESS_MAX];
 	struct err err = {0};
 
+	/* A client waits a moment for a coordinator that nobody named. */
+	if (!cli->coordinator)
+		cli->coordinator = rundir_coordinator(room, &err);
+	cli->timeout_ms = NAMES_MS;
 	if (ask(cli, &err) != RC_OK)
 		return;
 	for (size_t i = 0; i < kept.n; i++)
@@ -173,7 +226,7 @@ add(struct cli *cli, const struct args *a, struct err *err)
 	if (a->nrest < 2)
 		return err_set(err, RC_INVAL, "add: which file?");
 	cfg.name = a->nrest == 3 ? a->rest[1] : NULL;
-	if (add_file(cli, a->rest[a->nrest - 1], &cfg, &out, err) != RC_OK)
+	if (add_text(cli, a->rest[a->nrest - 1], &cfg, &out, err) != RC_OK)
 		return err->rc;
 	if (a->json) {
 		print_json(&out);

@@ -11,15 +11,16 @@
  *
  *	a	a file is added for as long as this program lives, and a->algo names it then
  *
- * Names in a->algo that are not built in are looked up at the coordinator, for algo_is_kept. Errors: RC_INVAL both
+ * Names in a->algo that are not built in are looked up at the coordinator, for algo_check. Errors: RC_INVAL both
  * options; RC_FAILED the file cannot be read; those of gpusim_algo_add.
  */
 enum rc algo_take(struct cli *cli, struct args *a, struct err *err);
 
-/* Whether the coordinator has an algorithm of that name, as algo_take has seen. */
-bool algo_is_kept(enum gpusim_coll coll, const char *name);
+/* The collective has an algorithm of that name (NULL: open), built in or, as algo_take has seen, of a file. RC_INVAL lists them. */
+enum rc algo_check(enum gpusim_coll coll, const char *name, struct err *err);
 
-/* Call offer with each name, as far as a coordinator is there. For completion. */
-void algo_names(struct cli *cli, void (*offer)(void *arg, const struct gpusim_algo *a), void *arg);
+/* Call offer with each algorithm of a file, if a coordinator is there. For completion: it does not wait for one. */
+void algo_names(struct cli *cli, void (*offer)(const void *arg, const struct gpusim_algo *a),
+		const void *arg);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo.h"
 #include "base/host.h"
 #include "cli.h"
 #include "coll/fault.h"
@@ -22,6 +23,7 @@
 #include "mem/redop.h"
 
 struct line {
+	struct cli *cli;
 	char **words;
 	int n;
 	const char *before; /* what stays of the last word: "--type=", "kill," */
@@ -32,6 +34,7 @@ struct line {
 	unsigned nrows;
 	const char *collective; /* that the words name; NULL: none */
 	int operands;		/* before the last word, behind the verb */
+	const char *first;	/* of those */
 };
 
 static void
@@ -59,10 +62,29 @@ seen_before(const struct plan_algo *row)
 	return false;
 }
 
+static void
+offer_own(const void *arg, const struct gpusim_algo *a)
+{
+	const struct line *l = arg;
+	char meaning[64];
+
+	snprintf(meaning, sizeof meaning, "%s of %u ranks, of a file", coll_name(a->coll),
+		 a->nranks);
+	if (!l->collective || strcmp(coll_name(a->coll), l->collective) == 0)
+		offer(l, a->name, meaning);
+}
+
+static void
+own_algos(const struct line *l)
+{
+	algo_names(l->cli, offer_own, l);
+}
+
 /* Those of the collective, if the line says which; else each name once. */
 static void
 algos(const struct line *l)
 {
+	own_algos(l);
 	for (const struct plan_algo *row = plan_algos; row->name; row++) {
 		if (!l->collective && !seen_before(row))
 			offer(l, row->name, NULL);
@@ -164,6 +186,22 @@ files(const struct line *l)
 	puts(":files");
 }
 
+/* The collective of a line is its first operand, which here is none. */
+static void
+algo_operands(const struct line *l)
+{
+	static const char *const words[] = {"add", "list", "remove", NULL};
+	struct line any = *l;
+
+	any.collective = NULL;
+	if (l->operands == 0)
+		offer_list(l, words);
+	else if (strcmp(l->first, "remove") == 0 && l->operands == 1)
+		own_algos(&any);
+	else if (strcmp(l->first, "add") == 0)
+		files(l);
+}
+
 static void
 injections(const struct line *l)
 {
@@ -187,9 +225,10 @@ static const struct {
 	bool many;
 	void (*offer)(const struct line *);
 } operands[] = {
-    {"simulate", false, collectives}, {"help", false, verbs},	    {"plan", false, planned},
-    {"bench", false, collectives},    {"tune", true, collectives},  {"synth", false, collectives},
-    {"launch", false, kernels},	      {"inject", true, injections}, {"memcpy", true, files},
+    {"simulate", false, collectives}, {"help", false, verbs},	   {"plan", false, planned},
+    {"bench", false, collectives},    {"tune", true, collectives}, {"synth", false, collectives},
+    {"algo", true, algo_operands},    {"launch", false, kernels},  {"inject", true, injections},
+    {"memcpy", true, files},
 };
 
 static void
@@ -243,7 +282,7 @@ valued_option(const struct line *l, const char *word, bool *apart)
 	return NULL;
 }
 
-static void complete(char **words, int n, int from);
+static void complete(struct cli *cli, char **words, int n, int from);
 
 /* Words from `at` on are a command. */
 static void
@@ -252,7 +291,7 @@ complete_command(const struct line *l, int at, int from)
 	const char *slash = strrchr(l->words[at], '/');
 
 	if (at < l->n - 1 && strcmp(slash ? slash + 1 : l->words[at], "gpuctl") == 0)
-		complete(l->words + at + 1, l->n - at - 1, from + at + 1);
+		complete(l->cli, l->words + at + 1, l->n - at - 1, from + at + 1);
 	else
 		printf(":command\t%d\n", from + at);
 }
@@ -302,7 +341,8 @@ complete_verb(struct line *l, int at, int from)
 			}
 			if (!l->collective)
 				l->collective = l->words[i];
-			l->operands++;
+			if (l->operands++ == 0)
+				l->first = l->words[i];
 		}
 	}
 	if (options && *l->prefix == '-' && (value = valued_option(l, l->prefix, &apart)) && !apart)
@@ -317,9 +357,10 @@ complete_verb(struct line *l, int at, int from)
 
 /* words[0..n-1], behind gpuctl; they are the from-th and further of the whole line. */
 static void
-complete(char **words, int n, int from)
+complete(struct cli *cli, char **words, int n, int from)
 {
-	struct line l = {.words = words, .n = n, .before = "", .prefix = n ? words[n - 1] : ""};
+	struct line l = {
+	    .cli = cli, .words = words, .n = n, .before = "", .prefix = n ? words[n - 1] : ""};
 	const struct option_row *globals = command_globals(&l.nrows);
 	struct err err = {0};
 	bool apart;
@@ -342,8 +383,7 @@ complete(char **words, int n, int from)
 enum rc
 run_completion(struct cli *cli, const struct args *a, struct err *err)
 {
-	(void)cli;
 	(void)err;
-	complete(a->rest, a->nrest, 0);
+	complete(cli, a->rest, a->nrest, 0);
 	return RC_OK;
 }

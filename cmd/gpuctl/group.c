@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "algo.h"
 #include "base/buf.h"
 #include "cli.h"
 #include "coll/plan.h"
@@ -68,7 +69,8 @@ find_verb(const char *name, const struct command **cmd, enum gpusim_coll *coll, 
 }
 
 static enum rc
-parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *empty, struct err *err)
+parse_line(struct cli *cli, char *text, struct gpusim_comm *comm, struct operation *op, bool *empty,
+	   struct err *err)
 {
 	char *words[MAX_WORDS + 1];
 	const struct command *cmd;
@@ -103,13 +105,15 @@ parse_line(char *text, struct gpusim_comm *comm, struct operation *op, bool *emp
 			       gpusim_comm_id(comm).id);
 	if (v && !a.counts)
 		return err_set(err, RC_INVAL, "%s: --counts N,... is missing", cmd->name);
-	rc = operation_make(coll, &a, comm, op, err);
+	rc = algo_take(cli, &a, err);
+	if (rc == RC_OK)
+		rc = operation_make(coll, &a, comm, op, err);
 	return rc == RC_OK ? rc : err_prefix(err, "%s", cmd->name);
 }
 
 /* All lines of a text that ends with a NUL. */
 static enum rc
-parse(char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
+parse(struct cli *cli, char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 {
 	struct operation op = {0};
 	size_t number = 1;
@@ -120,7 +124,7 @@ parse(char *text, struct gpusim_comm *comm, struct lines *l, struct err *err)
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
-		rc = parse_line(text, comm, &op, &empty, err);
+		rc = parse_line(cli, text, comm, &op, &empty, err);
 		if (rc == RC_OK && !empty) {
 			rc = add(l, number, op, err);
 			if (rc != RC_OK)
@@ -168,7 +172,7 @@ run_group(struct cli *cli, const struct args *a, struct err *err)
 	if (rc == RC_OK)
 		rc = cli_comm(cli, a->comm, &comm, err);
 	if (rc == RC_OK)
-		rc = parse(text.data, comm, &l, err);
+		rc = parse(cli, text.data, comm, &l, err);
 	if (rc == RC_OK)
 		rc = submit(a, comm, &l, err);
 	for (size_t i = 0; i < l.n; i++)

@@ -21,10 +21,8 @@
 enum rc
 operation_algo(enum gpusim_coll coll, const char *name, struct err *err)
 {
-	const struct plan_algo *algo;
 	size_t len = strlen(coll_name(coll));
-	enum rc rc =
-	    name && algo_is_kept(coll, name) ? RC_OK : plan_algo_find(coll, name, &algo, err);
+	enum rc rc = algo_check(coll, name, err);
 
 	if (rc != RC_OK && strncmp(err->text, coll_name(coll), len) == 0 && err->text[len] == ':')
 		memmove(err->text, err->text + len + 2, strlen(err->text + len + 2) + 1);

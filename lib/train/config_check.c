@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "coll/plan.h"
 #include "train/config_impl.h"
 
 /* Turn the neurons of this file into layers; 0: from the data. */
@@ -168,6 +169,24 @@ check_task(const struct config_draft *d, struct err *err)
 	return RC_OK;
 }
 
+/* One of a file runs where the coordinator does. */
+static enum rc
+check_algo(const struct config_draft *d, struct err *err)
+{
+	const struct train_config *c = &d->c;
+
+	if (plan_algo_is_built_in(c->algo) ||
+	    (c->backend == BACKEND_GPUSIM &&
+	     (c->compare || c->sync == SYNC_ALLREDUCE || c->sync == SYNC_LOCAL)))
+		return RC_OK;
+	err_set(
+	    err, RC_INVAL,
+	    "'%s' is not built in; algorithms of files only with --sync allreduce or local, and "
+	    "not with --backend mpi",
+	    c->algo);
+	return refuse(d, "algo", err);
+}
+
 /* Sums that do not depend on who adds what need steps of which all images are known. */
 static enum rc
 check_deterministic(struct config_draft *d, struct err *err)
@@ -241,6 +260,8 @@ config_check(struct config_draft *d, struct err *err)
 		rc = check_optimizer(d, err);
 	if (rc == RC_OK)
 		rc = check_task(d, err);
+	if (rc == RC_OK)
+		rc = check_algo(d, err);
 	if (rc == RC_OK)
 		rc = check_deterministic(d, err);
 	if (rc == RC_OK)

@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 #include "coll/plan.h"
+#include "coll/tune.h"
 #include "train/config_impl.h"
 
 /* Whole numbers from lo to hi with commas between them. RC_INVAL. */
@@ -210,9 +211,12 @@ static enum rc
 take_algo(const struct option_row *o, const char *text, void *target, struct err *err)
 {
 	const struct plan_algo *algo;
-	enum rc rc = plan_algo_find(GPUSIM_ALLREDUCE, text, &algo, err);
 
-	return rc == RC_OK ? option_string.parse(o, text, target, err) : rc;
+	/* Any other name may be one of a file, which the coordinator knows. */
+	if ((plan_algo_is_built_in(text) || !tune_is_name(text)) &&
+	    plan_algo_find(GPUSIM_ALLREDUCE, text, &algo, err) != RC_OK)
+		return err->rc;
+	return option_string.parse(o, text, target, err);
 }
 
 static enum rc

@@ -1,5 +1,5 @@
 # What shells offer behind gpuctl: gpuctl completion says it, and bash, zsh and fish show it.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2016,SC2154
 load helper
 
 # offers WORD... - what there is for the last of them, on one line
@@ -35,6 +35,17 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(offers bench --algo '' | tr ' ' '\n' | sort)" \
 		"$(gpuctl plan --list | awk '{ print $2 }' | sort -u)"
 	assert_equal "$(offers launch --device 0 '')" "$(gpuctl launch --list | sed -n 's/^\([a-z][^:]*\): .*/\1/p' | xargs)"
+}
+
+@test "algorithms of files are offered where a coordinator has them" {
+	assert_equal "$(offers allreduce --algo my)" ''
+	assert_equal "$(offers algo '')" 'add list remove'
+	assert_equal "$(offers algo add '')" :files
+	bounded gpuctl run -n 1 -- bash -c 'gpuctl algo add my-ring "$1"
+		for line in "allreduce --algo my" "allgather --algo my" "algo remove my" "algo list my"; do
+			gpuctl completion -- $line
+		done' - "$ROOT/examples/algos/ring.algo" >out
+	assert_equal "$(tr '\t\n' '  ' <out)" 'my-ring my-ring allreduce of 4 ranks, of a file my-ring allreduce of 4 ranks, of a file '
 }
 
 @test "behind run: a command, and gpuctl's own words if that is gpuctl" {
