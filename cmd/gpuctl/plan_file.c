@@ -37,7 +37,7 @@ check_asked(const struct algo *f, const struct args *a, struct err *err)
 	if (a->algo)
 		return err_set(err, RC_INVAL, "--algo-file is an algorithm: not with --algo");
 	if (a->simulate)
-		return err_set(err, RC_INVAL, "--algo-file is not simulated here");
+		return err_set(err, RC_INVAL, "--algo-file is simulated on a --cluster");
 	rc = algo_coll_parse(a->rest[0], &asked, err);
 	if (rc != RC_OK)
 		return err_set(err, RC_INVAL, "%s is no collective that files have", a->rest[0]);
@@ -71,17 +71,31 @@ print(const struct algo *f, const struct proof *proof, const struct args *a, str
 }
 
 enum rc
-plan_file_show(const struct args *a, struct buf *out, struct err *err)
+plan_file_load(const struct args *a, struct algo **out, struct proof *proof, struct err *err)
 {
 	struct algo *f = NULL;
-	struct proof proof;
+	struct proof own;
 	enum rc rc = load(a->algo_file, &f, err);
 
 	if (rc != RC_OK)
 		return rc;
 	rc = check_asked(f, a, err);
-	if (rc == RC_OK && algo_prove(f, &proof, err) != RC_OK)
+	if (rc == RC_OK && algo_prove(f, proof ? proof : &own, err) != RC_OK)
 		rc = err_prefix(err, "%s", a->algo_file);
+	if (rc == RC_OK)
+		*out = f;
+	else
+		algo_free(f);
+	return rc;
+}
+
+enum rc
+plan_file_show(const struct args *a, struct buf *out, struct err *err)
+{
+	struct algo *f = NULL;
+	struct proof proof;
+	enum rc rc = plan_file_load(a, &f, &proof, err);
+
 	if (rc == RC_OK)
 		rc = print(f, &proof, a, out, err);
 	algo_free(f);

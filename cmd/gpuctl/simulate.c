@@ -1,161 +1,154 @@
 /* gpuctl simulate - nccl-tests' table of a cluster that is not here. Needs no devices. */
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "algo/algo.h"
+#include "algo/lower.h"
 #include "cli.h"
-#include "cluster/predict.h"
-#include "coll/plan.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
+#include "plan_file.h"
+#include "simulate_table.h"
 #include "simulate_training.h"
 
-/* All that a row needs. */
-struct table {
-	const struct args *a;
-	struct cluster c;
-	struct cluster_ask ask;
-	enum gpusim_dtype dtype;
-	uint64_t nrows;
-};
-
-static const char *
-redop(const struct table *t)
+/* By the messages on the links. */
+static enum rc
+row_of_links(struct table *t, struct row *row, struct err *err)
 {
-	return coll_reduces(t->ask.coll) ? redop_name(t->a->redop) : "none";
+	struct traffic_ask ask = {
+	    .coll = t->ask.coll,
+	    .ngpus = t->ask.ngpus,
+	    .root = t->a->root,
+	    .nelem = row->size / dtype_size(t->dtype),
+	    .elem = dtype_size(t->dtype),
+	    .wide = coll_reduces(t->ask.coll) && redop_widening(t->a->redop, t->dtype) > 1,
+	    .algo = t->algo,
+	    .schedule = t->schedule,
+	    .proto = t->ask.proto < 0 ? CLUSTER_SIMPLE : (enum cluster_proto)t->ask.proto};
+	struct traffic_answer answer;
+	struct flow_report report = {0};
+	enum rc rc = traffic_time(&t->c, &ask, &answer, &report, err);
+
+	if (rc != RC_OK)
+		return rc;
+	row->us = answer.us;
+	row->algo = t->algo;
+	row->proto = cluster_proto_name(ask.proto);
+	row->channels = 1;
+	row->traffic = &answer;
+	row->report = &report;
+	table_row(t, row);
+	flow_report_fini(&report);
+	return RC_OK;
 }
 
-static const char *
-collective(const struct table *t)
+static enum rc
+row_of_model(struct table *t, struct row *row, struct err *err)
 {
-	return coll_is_sendrecv(t->ask.coll) ? "sendrecv" : coll_name(t->ask.coll);
-}
+	struct cluster_answer answer;
+	enum rc rc = cluster_predict(&t->c, &t->ask, &answer, err);
 
-static int64_t
-root(const struct table *t)
-{
-	return coll_has_root(t->ask.coll) ? (int64_t)t->a->root : -1;
-}
-
-/* Whether the size is that of all ranks' parts. */
-static bool
-has_parts(enum gpusim_coll coll)
-{
-	return coll == GPUSIM_ALLGATHER || coll == GPUSIM_REDUCESCATTER ||
-	       coll == GPUSIM_ALLTOALL || coll == GPUSIM_GATHER || coll == GPUSIM_SCATTER;
-}
-
-/* The size that nccl-tests makes of one that is asked for: parts are multiples of 16 bytes, vectors of an element. */
-static uint64_t
-whole(const struct table *t, uint64_t nbytes, uint64_t *count)
-{
-	uint64_t size = dtype_size(t->dtype), n = t->ask.ngpus;
-
-	if (!has_parts(t->ask.coll)) {
-		*count = nbytes / size;
-		return *count * size;
-	}
-	*count = nbytes / n / 16 * 16 / size;
-	return *count * size * n;
-}
-
-static void
-print_head(const struct table *t)
-{
-	const struct cluster *c = &t->c;
-
-	if (t->a->json) {
-		printf("{\"collective\":\"%s\",\"cluster\":", collective(t));
-		json_string(c->name, stdout);
-		printf(",\"gpu\":\"%s\",\"network\":\"%s\",\"nranks\":%" PRIu32
-		       ",\"type\":\"%s\",\"redop\":\"%s\",\"root\":%" PRId64 ",\"rows\":[",
-		       cluster_gpu_name(c), cluster_network_name(c), t->ask.ngpus,
-		       dtype_name(t->dtype), redop(t), root(t));
-		return;
-	}
-	printf("# %s nRanks %" PRIu32 " minBytes %" PRIu64 " maxBytes %" PRIu64 " step: %" PRIu64
-	       "(factor), predicted\n# cluster %s: %s, %" PRIu32 " a host, network %s\n#\n",
-	       collective(t), t->ask.ngpus, t->a->min_bytes, t->a->max_bytes, t->a->factor, c->name,
-	       cluster_gpu_name(c), c->gpus_per_host, cluster_network_name(c));
-	printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
-	       "in-place          \n",
-	       "", "", "", "", "");
-	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s  %8s  %6s  %8s\n",
-	       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time",
-	       "algbw", "busbw", "#wrong", "algo", "proto", "channels");
-	printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s\n", "(B)",
-	       "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
-	       "");
-}
-
-static void
-explain(const struct cluster_answer *s)
-{
-	printf("#   launch %.1f us, latency %.1f us, bytes %.1f us, fill %.1f us; ", s->launch_us,
-	       s->latency_us, s->bytes_us, s->fill_us);
-	printf("%.3g bytes a byte go through %s, at %.1f GB/s\n", s->bytes_through,
-	       cluster_limit_name(s), s->limit_gbs);
-}
-
-static void
-print_json(struct table *t, uint64_t size, uint64_t count, const struct cluster_answer *s)
-{
-	printf("%s{\"size\":%" PRIu64 ",\"count\":%" PRIu64
-	       ",\"time_us\":%.6g,\"algbw\":%.6g,\"busbw\":%.6g,\"algo\":\"%s\",\"proto\":\"%s\","
-	       "\"channels\":%" PRIu32 ",\"launch_us\":%.6g,\"latency_us\":%.6g,\"bytes_us\":%.6g,"
-	       "\"fill_us\":%.6g,\"limit\":\"%s\",\"limit_gbs\":%.6g}",
-	       t->nrows ? "," : "", size, count, s->us, s->algbw, s->busbw,
-	       cluster_algo_name(s->choice.algo), cluster_proto_name(s->choice.proto),
-	       s->choice.channels, s->launch_us, s->latency_us, s->bytes_us, s->fill_us,
-	       cluster_limit_name(s), s->limit_gbs);
-}
-
-static void
-print_row(struct table *t, uint64_t size, uint64_t count, const struct cluster_answer *s)
-{
-	int digits = s->us >= 10000 ? 0 : s->us >= 100 ? 1 : 2;
-
-	printf("%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6" PRId64, size, count,
-	       dtype_nccl_name(t->dtype), redop(t), root(t));
-	for (int in_place = 0; in_place < 2; in_place++)
-		if (in_place && t->ask.coll == GPUSIM_ALLTOALL)
-			printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
-		else
-			printf("  %7.*f  %6.2f  %6.2f  %5s", digits, s->us, s->algbw, s->busbw,
-			       "N/A");
-	printf("  %8s  %6s  %8" PRIu32 "\n", cluster_algo_name(s->choice.algo),
-	       cluster_proto_name(s->choice.proto), s->choice.channels);
-	if (t->a->explain)
-		explain(s);
+	if (rc != RC_OK)
+		return rc;
+	row->us = answer.us;
+	row->algo = cluster_algo_name(answer.choice.algo);
+	row->proto = cluster_proto_name(answer.choice.proto);
+	row->channels = answer.choice.channels;
+	row->model = &answer;
+	table_row(t, row);
+	return RC_OK;
 }
 
 static enum rc
 rows(struct table *t, struct err *err)
 {
 	const struct args *a = t->a;
-	struct cluster_answer answer;
-	uint64_t nbytes = a->min_bytes, count;
-	double busbw = 0;
+	uint64_t nbytes = a->min_bytes;
 	enum rc rc = RC_OK;
 
-	for (; rc == RC_OK && nbytes <= a->max_bytes; nbytes *= a->factor) {
-		t->ask.nbytes = whole(t, nbytes, &count);
-		rc = cluster_predict(&t->c, &t->ask, &answer, err);
+	for (; nbytes <= a->max_bytes; nbytes *= a->factor) {
+		struct row row = {0};
+
+		t->ask.nbytes = row.size = table_size(t, nbytes, &row.count);
+		rc = (t->algo ? row_of_links : row_of_model)(t, &row, err);
 		if (rc != RC_OK)
 			return rc;
-		if (!t->nrows)
-			print_head(t);
-		(a->json ? print_json : print_row)(t, t->ask.nbytes, count, &answer);
-		busbw += answer.busbw;
-		t->nrows++;
 		if (!nbytes || nbytes > UINT64_MAX / a->factor)
 			break;
 	}
-	if (a->json)
-		printf("],\"avg_busbw\":%.6g}\n", t->nrows ? busbw / (double)t->nrows : 0);
-	else
-		printf("# Avg bus bandwidth    : %g\n#\n", t->nrows ? busbw / (double)t->nrows : 0);
+	table_end(t);
+	return rc;
+}
+
+static enum rc
+check_sizes(const struct args *a, struct err *err)
+{
+	if (args_given(a, count) || args_given(a, nbytes) || args_given(a, chunk))
+		return err_set(err, RC_INVAL, "with --cluster sizes are -b, -e and -f");
+	if (a->min_bytes > a->max_bytes)
+		return err_set(err, RC_INVAL, "-b is more than -e");
+	return RC_OK;
+}
+
+/* NCCL's model where it knows the algorithm, for this collective; else the links. */
+static enum rc
+choose_model(struct table *t, struct err *err)
+{
+	const char *name = t->a->algo && *t->a->algo ? t->a->algo : "auto";
+	enum rc rc = cluster_algo_parse(name, &t->ask.algo, err);
+	struct tuning_ranks r;
+	struct tuning_choice choice;
+
+	if (rc == RC_OK && t->ask.algo >= 0 && t->ask.ngpus <= cluster_gpus(&t->c)) {
+		tuning_ranks(&t->c, t->ask.ngpus, &r);
+		rc = tuning_choose(&t->c, &r, t->ask.coll, t->ask.algo, t->ask.proto, 1, &choice,
+				   err);
+	}
+	if (rc == RC_OK || !traffic_knows(t->ask.coll, name))
+		return rc;
+	if (t->a->channels)
+		return err_set(err, RC_INVAL, "--channels are NCCL's: %s is not its algorithm",
+			       name);
+	t->algo = name;
+	return RC_OK;
+}
+
+static enum rc
+check_root(const struct table *t, struct err *err)
+{
+	if (coll_has_root(t->ask.coll) && t->a->root >= t->ask.ngpus)
+		return err_set(err, RC_INVAL, "--root %" PRIu32 ": there are %" PRIu32 " ranks",
+			       t->a->root, t->ask.ngpus);
+	return RC_OK;
+}
+
+/* A file's algorithm, proven and made one order of steps a rank. */
+static enum rc
+by_file(struct table *t, struct err *err)
+{
+	struct algo *f = NULL;
+	struct schedule *schedule = NULL;
+	enum rc rc;
+
+	if (t->a->channels)
+		return err_set(err, RC_INVAL, "--channels are NCCL's, not of a file");
+	rc = plan_file_load(t->a, &f, NULL, err);
+	if (rc == RC_OK && f->custom)
+		rc = err_set(err, RC_INVAL, "%s: a custom algorithm has no size to simulate",
+			     t->a->algo_file);
+	if (rc == RC_OK)
+		rc = algo_lower(f, NULL, &schedule, err);
+	if (rc == RC_OK) {
+		t->ask.coll = f->coll;
+		t->ask.ngpus = f->nranks;
+		t->coll = coll_name(f->coll);
+		t->algo = f->name;
+		t->schedule = schedule;
+		rc = rows(t, err);
+	}
+	schedule_free_all(schedule, f ? f->nranks : 0);
+	algo_free(f);
 	return rc;
 }
 
@@ -163,24 +156,23 @@ static enum rc
 on_cluster(const struct args *a, struct err *err)
 {
 	struct table t = {.a = a, .ask = {.proto = a->proto, .channels = a->channels}};
-	enum rc rc = cluster_coll(a->rest[0], &t.ask.coll, err);
+	enum rc rc = check_sizes(a, err);
 
 	t.dtype = a->typed ? a->dtype : GPUSIM_F32;
-	if (rc == RC_OK && (args_given(a, count) || args_given(a, nbytes) || args_given(a, chunk)))
-		rc = err_set(err, RC_INVAL, "with --cluster sizes are -b, -e and -f");
-	if (rc == RC_OK && a->min_bytes > a->max_bytes)
-		rc = err_set(err, RC_INVAL, "-b is more than -e");
-	if (rc == RC_OK)
-		rc = cluster_algo_parse(a->algo && *a->algo ? a->algo : "auto", &t.ask.algo, err);
 	if (rc == RC_OK)
 		rc = cluster_load(a->cluster, &t.c, err);
+	if (rc == RC_OK && a->algo_file)
+		return by_file(&t, err);
+	if (rc == RC_OK)
+		rc = cluster_coll(a->rest[0], &t.ask.coll, err);
 	if (rc != RC_OK)
 		return rc;
+	t.coll = coll_is_sendrecv(t.ask.coll) ? "sendrecv" : coll_name(t.ask.coll);
 	t.ask.ngpus = a->nranks ? a->nranks : cluster_gpus(&t.c);
-	if (coll_has_root(t.ask.coll) && a->root >= t.ask.ngpus)
-		return err_set(err, RC_INVAL, "--root %" PRIu32 ": there are %" PRIu32 " ranks",
-			       a->root, t.ask.ngpus);
-	return rows(&t, err);
+	rc = check_root(&t, err);
+	if (rc == RC_OK)
+		rc = choose_model(&t, err);
+	return rc == RC_OK ? rows(&t, err) : rc;
 }
 
 #define ROW(field) offsetof(struct args, field)
@@ -195,8 +187,9 @@ check_form(const struct args *a, bool training, struct err *err)
 	    ROW(repair_ms), ROW(checkpoint_ms), ROW(checkpoint), ROW(how),
 	    ROW(spares),    ROW(days),		ROW(seed),	 ROW(plot)};
 	static const size_t of_tables[] = {
-	    ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo),    ROW(proto), ROW(channels),
-	    ROW(dtype),	    ROW(redop),	    ROW(root),	 ROW(explain), ROW(count), ROW(nbytes)};
+	    ROW(min_bytes), ROW(max_bytes), ROW(factor), ROW(algo),  ROW(algo_file),
+	    ROW(proto),	    ROW(channels),  ROW(dtype),	 ROW(redop), ROW(root),
+	    ROW(explain),   ROW(count),	    ROW(nbytes)};
 	const size_t *at = training ? of_tables : of_training;
 	size_t n = training ? sizeof of_tables / sizeof *of_tables
 			    : sizeof of_training / sizeof *of_training;

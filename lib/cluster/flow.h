@@ -26,9 +26,8 @@ struct flow_plans {
 
 /* Where time goes along the critical path: back from the last rank's last step, always along that which was waited for. */
 enum flow_why {
-	FLOW_BYTES,   /* a message's bytes are on their way */
+	FLOW_BYTES, /* a message's bytes are on their way, or those of an earlier one to the same rank */
 	FLOW_LATENCY, /* and then its latency */
-	FLOW_QUEUE,   /* a message waits behind an earlier one to the same rank */
 	FLOW_REDUCE,  /* reducing, copying */
 	FLOW_HOST,    /* host_us */
 	FLOW_NWHY,

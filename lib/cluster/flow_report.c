@@ -8,7 +8,7 @@
 const char *
 flow_why_name(enum flow_why why)
 {
-	static const char *const names[FLOW_NWHY] = {"bytes", "latency", "queue", "reduce", "host"};
+	static const char *const names[FLOW_NWHY] = {"bytes", "latency", "reduce", "host"};
 
 	return why < FLOW_NWHY ? names[why] : "?";
 }
@@ -95,13 +95,20 @@ add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
 	add_hop(t, hop);
 }
 
-/* The message that a rank waited for, back to its posting. */
-static void
-add_message(struct trail *t, uint32_t r, uint32_t from, uint32_t step, const struct message *m)
+/* The message that a rank waited for, behind those before it on the connection. Returns the first one's step: its sender's. */
+static size_t
+add_message(const struct flow_sim *s, struct trail *t, uint32_t r, uint32_t from, uint32_t step,
+	    size_t at)
 {
+	const struct message *m = &s->message[at];
+
 	add_hop(t, (struct flow_hop){r, from, step, FLOW_LATENCY, m->through_us, m->arrival});
-	add_hop(t, (struct flow_hop){r, from, step, FLOW_BYTES, m->begun_us, m->through_us});
-	add_hop(t, (struct flow_hop){r, from, step, FLOW_QUEUE, m->posted_us, m->begun_us});
+	for (;; m--) {
+		add_hop(t,
+			(struct flow_hop){r, from, step, FLOW_BYTES, m->begun_us, m->through_us});
+		if (m->begun_us <= m->posted_us)
+			return m->step;
+	}
 }
 
 static void
@@ -115,11 +122,10 @@ walk_back(struct flow_sim *s, struct trail *t, size_t number)
 
 		add_work(s, t, r, number, step);
 		if (meet_receives(step)) {
-			const struct message *m = &s->message[s->took[number]];
+			size_t at = s->took[number];
 
-			if (m->arrival > before) {
-				add_message(t, r, step->peer, (uint32_t)i, m);
-				number = m->step;
+			if (s->message[at].arrival > before) {
+				number = add_message(s, t, r, step->peer, (uint32_t)i, at);
 				continue;
 			}
 		}

@@ -38,12 +38,13 @@ struct links
 links_of_cluster(const struct cluster *c, uint32_t nranks, enum cluster_proto proto)
 {
 	const struct cluster_class *in = &c->in[proto], *out = &c->out[proto];
-	uint32_t hosts = (c->domain + c->gpus_per_host - 1) / c->gpus_per_host;
+	uint32_t nics = (uint32_t)((uint64_t)c->domain * c->nics / c->gpus_per_host);
 	struct links l = {.nranks = nranks,
 			  .domain = c->domain,
 			  .port_byte_us = byte_us(c->inside_gbs * c->inside_share * in->share),
 			  .port_latency_us = in->us,
-			  .nics = hosts * c->nics,
+			  .nics = nics || !c->nics ? nics : 1,
+			  .host_nics = c->nics,
 			  .nic_byte_us = byte_us(c->nic_gbs * c->nic_share * out->share),
 			  .nic_latency_us = out->us + c->switch_us,
 			  .host_us = 0,
@@ -155,24 +156,33 @@ links_route(const struct links *l, uint32_t from, uint32_t to)
 	return r;
 }
 
+/* NICs of a host are numbered in it, where a domain is a host or several. */
+static bool
+nic_name(const struct links *l, uint32_t nic, bool out, struct buf *text)
+{
+	uint32_t each = l->host_nics && l->nics % l->host_nics == 0 ? l->host_nics : l->nics;
+
+	return buf_addf(text, "%s %" PRIu32 "'s NIC %" PRIu32 " %s",
+			each == l->host_nics ? "host" : "domain", nic / each, nic % each,
+			out ? "out" : "in");
+}
+
 bool
 links_name(const struct links *l, uint32_t link, struct buf *out)
 {
+	static const char *const levels[] = {"leaf", "spine", "core"};
 	uint32_t n = l->nranks, at;
 	unsigned k;
 
 	if (link < 2 * n)
-		return buf_addf(out, "rank %" PRIu32 "'s port %s", link % n,
-				link < n ? "out" : "in");
-	if (link < level_base(l, 0)) {
-		at = (link - 2 * n) % nics(l);
-		return buf_addf(out, "NIC %" PRIu32 " of domain %" PRIu32 " %s", at % l->nics,
-				at / l->nics, link - 2 * n < nics(l) ? "out" : "in");
-	}
+		return buf_addf(out, "GPU %" PRIu32 "'s way %s its domain", link % n,
+				link < n ? "into" : "from");
+	if (link < level_base(l, 0))
+		return nic_name(l, (link - 2 * n) % nics(l), link - 2 * n < nics(l), out);
 	k = level_of(l, link);
 	at = link - level_base(l, k);
 	n = groups(l, l->level[k].ranks);
-	return buf_addf(out, "switch %" PRIu32 " of level %u %s", at % n, k + 1,
+	return buf_addf(out, "%s switch %" PRIu32 "'s way %s", levels[k], at % n,
 			at < n ? "up" : "down");
 }
 

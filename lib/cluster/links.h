@@ -30,6 +30,7 @@ struct links {
 	double port_byte_us;	/* 0: no bottleneck */
 	double port_latency_us; /* of a message inside a domain */
 	uint32_t nics;		/* of a domain; 0: the domain is all there is */
+	uint32_t host_nics;	/* of a host, for names; 0: a domain's */
 	double nic_byte_us;
 	double nic_latency_us; /* of a message between domains, without levels */
 	struct links_level level[LINKS_MAX_LEVELS];
@@ -61,7 +62,7 @@ double links_byte_us(const struct links *l, uint32_t link);
 /* The way from one rank to another one. Links that are never a bottleneck are left out. */
 struct route links_route(const struct links *l, uint32_t from, uint32_t to);
 
-/* "rank 3's port out", "NIC 1 of domain 2 in", "switch 0 of level 1 up". False: out of memory. */
+/* "GPU 3's way into its domain", "host 2's NIC 1 in", "leaf switch 0's way up". False: out of memory. */
 bool links_name(const struct links *l, uint32_t link, struct buf *out);
 
 /*

@@ -125,6 +125,7 @@ cluster_of(uint32_t n)
 			      .port_byte_us = 0.001,
 			      .port_latency_us = 1,
 			      .nics = 2,
+			      .host_nics = 2,
 			      .nic_byte_us = 0.01,
 			      .nic_latency_us = 4,
 			      .level = {{8, 0.01, 0}, {64, 0, 3}},
@@ -157,10 +158,10 @@ test_levels(void)
 	drop(plan, 16);
 	for (uint32_t i = 0; i < links_count(&l); i++)
 		links_name(&l, i, &text), buf_addf(&text, "\n");
-	ok(strstr(text.data, "rank 0's port out\n") &&
-	       strstr(text.data, "rank 15's port in\nNIC 0 of domain 0 out\n") &&
-	       strstr(text.data, "NIC 1 of domain 3 in\nswitch 0 of level 1 up\n") &&
-	       strstr(text.data, "switch 1 of level 1 down\n"),
+	ok(strstr(text.data, "GPU 0's way into its domain\n") &&
+	       strstr(text.data, "GPU 15's way from its domain\nhost 0's NIC 0 out\n") &&
+	       strstr(text.data, "host 3's NIC 1 in\nleaf switch 0's way up\n") &&
+	       strstr(text.data, "leaf switch 1's way down\n"),
 	   "links have names");
 	buf_fini(&text);
 }

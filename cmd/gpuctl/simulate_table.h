@@ -1,0 +1,46 @@
+/*
+ * simulate_table.h - nccl-tests' table of a cluster that is not here, as text or JSON on stdout.
+ */
+#ifndef GPUCTL_SIMULATE_TABLE_H
+#define GPUCTL_SIMULATE_TABLE_H
+
+#include "args.h"
+#include "cluster/predict.h"
+#include "cluster/traffic.h"
+
+/* All that a row needs. */
+struct table {
+	const struct args *a;
+	struct cluster c;
+	struct cluster_ask ask; /* of NCCL's model */
+	enum gpusim_dtype dtype;
+	const char *coll;		 /* its name in the table */
+	const char *algo;		 /* simulated on the links; NULL: NCCL's model answers */
+	const struct schedule *schedule; /* of the file that `algo` names; NULL: built in */
+	uint64_t nrows;
+	double busbw; /* of all rows together */
+};
+
+/* One size: what NCCL's model says, or what the links do. */
+struct row {
+	uint64_t size, count;
+	double us;
+	const char *algo, *proto;
+	uint32_t channels;
+	const struct cluster_answer *model;   /* NULL: none */
+	const struct traffic_answer *traffic; /* NULL: none */
+	const struct flow_report *report;     /* of traffic */
+};
+
+/* The size that nccl-tests makes of one that is asked for: parts are multiples of 16 bytes, vectors of an element. */
+uint64_t table_size(const struct table *t, uint64_t nbytes, uint64_t *count);
+
+/* A row, and the head before the first one. */
+void table_row(struct table *t, const struct row *row);
+void table_end(const struct table *t);
+
+/* Where the time of simulated messages goes: lines of comment below the row; keys of its object. */
+void explain_traffic(const struct traffic_answer *t, const struct flow_report *r);
+void explain_traffic_json(const struct traffic_answer *t, const struct flow_report *r);
+
+#endif

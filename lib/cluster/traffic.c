@@ -1,0 +1,209 @@
+#include "cluster/traffic.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The plans of ranks that stand for all. */
+struct crowd {
+	struct plan *plan;
+	uint32_t nplans, nranks;
+	size_t nstep;
+};
+
+static void
+crowd_fini(struct crowd *c)
+{
+	for (uint32_t r = 0; c->plan && r < c->nplans; r++)
+		plan_fini(&c->plan[r]);
+	free(c->plan);
+	*c = (struct crowd){0};
+}
+
+bool
+traffic_knows(enum gpusim_coll coll, const char *algo)
+{
+	const struct plan_algo *row;
+
+	return plan_algo_find(coll, algo, &row, NULL) == RC_OK && !plan_algo_mapped(row) &&
+	       !coll_is_sendrecv(coll);
+}
+
+static enum rc
+too_many(const struct traffic_ask *a, struct err *err)
+{
+	return err_set(err, RC_INVAL, "%s on %" PRIu32 " GPUs: more than %u steps to simulate",
+		       a->schedule ? "the file" : a->algo, a->ngpus, TRAFFIC_MAX_STEPS);
+}
+
+/* Ranks 0 .. nplans-1. RC_INVAL, too: too many steps. */
+static enum rc
+build(const struct traffic_ask *a, const struct plan_args *all, uint32_t nplans, struct crowd *out,
+      struct err *err)
+{
+	struct crowd c = {.nplans = nplans, .nranks = a->ngpus};
+	enum rc rc = RC_OK;
+
+	c.plan = alloc_zeroed(nplans, sizeof *c.plan);
+	if (!c.plan)
+		return err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", a->ngpus);
+	for (uint32_t r = 0; r < nplans && rc == RC_OK; r++) {
+		struct plan_args one;
+
+		if (!plan_args_of(all, r, &one))
+			continue;
+		rc = plan_build(&one, a->algo, &c.plan[r], err);
+		c.nstep += c.plan[r].nstep;
+		if (rc == RC_OK && c.nstep > TRAFFIC_MAX_STEPS)
+			rc = too_many(a, err);
+	}
+	if (rc != RC_OK)
+		crowd_fini(&c);
+	else
+		*out = c;
+	return rc;
+}
+
+/* Do two ranks the same, each with peers as far away? */
+static bool
+alike(const struct plan *x, uint32_t a, const struct plan *y, uint32_t b, uint32_t nranks)
+{
+	if (x->nstep != y->nstep)
+		return false;
+	for (size_t i = 0; i < x->nstep; i++) {
+		const struct plan_step *s = &x->step[i], *t = &y->step[i];
+
+		if (s->kind != t->kind || s->count != t->count)
+			return false;
+		if (s->kind <= STEP_RECV_REDUCE &&
+		    (s->peer + nranks - a) % nranks != (t->peer + nranks - b) % nranks)
+			return false;
+	}
+	return true;
+}
+
+/* Does the first period of ranks stand for all? Groups a power of two away are looked at, which tells rings from trees and cubes. */
+static bool
+repeats(const struct traffic_ask *a, const struct plan_args *all, const struct crowd *c)
+{
+	uint32_t groups = c->nranks / c->nplans;
+	bool same = true;
+
+	for (uint32_t k = 1; k < 2 * groups && same; k *= 2) {
+		uint32_t group = k < groups ? k : groups - 1;
+
+		for (uint32_t r = 0; r < c->nplans && same;
+		     r += c->nplans > 1 ? c->nplans - 1 : 1) {
+			struct plan plan = {0};
+			struct plan_args one = *all;
+
+			one.rank = group * c->nplans + r;
+			same = plan_build(&one, a->algo, &plan, NULL) == RC_OK &&
+			       alike(&c->plan[r], r, &plan, one.rank, c->nranks);
+			plan_fini(&plan);
+		}
+	}
+	return same;
+}
+
+/* As few ranks as stand for all. */
+static enum rc
+gather(const struct traffic_ask *a, const struct links *l, uint64_t message, struct crowd *out,
+       struct err *err)
+{
+	struct plan_args all = {.coll = a->coll,
+				.nranks = a->ngpus,
+				.root = a->root,
+				.nelem = a->nelem,
+				.chunk = message / a->elem,
+				.wide = a->wide,
+				.schedule = a->schedule};
+	uint32_t period = links_period(l);
+	struct crowd c = {0};
+	enum rc rc;
+
+	if (!a->schedule && period < a->ngpus && !coll_has_root(a->coll)) {
+		all.nelem += (a->ngpus - all.nelem % a->ngpus) % a->ngpus;
+		rc = build(a, &all, period, &c, err);
+		if (rc != RC_OK || repeats(a, &all, &c)) {
+			*out = c;
+			return rc;
+		}
+		crowd_fini(&c);
+		all.nelem = a->nelem;
+	}
+	return build(a, &all, a->ngpus, out, err);
+}
+
+static enum rc
+run(const struct crowd *c, const struct traffic_ask *a, const struct links *l, double *us,
+    struct flow_report *report, struct err *err)
+{
+	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem};
+
+	return flow_simulate(&p, l, us, report, err);
+}
+
+/* The fastest of some sizes of messages, as far as the steps allow: from whole parts to ever shorter ones. */
+static enum rc
+fastest(const struct traffic_ask *a, const struct links *l, struct crowd *best, uint64_t *message,
+	struct err *err)
+{
+	static const uint64_t sizes[] = {TRAFFIC_MESSAGE, 128u << 10, 32u << 10};
+	double least, us;
+	size_t nstep;
+	enum rc rc = gather(a, l, 0, best, err);
+
+	*message = 0;
+	nstep = best->nstep;
+	if (rc == RC_OK && nstep <= TRAFFIC_MAX_STEPS / 2)
+		rc = run(best, a, l, &least, NULL, err);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes && rc == RC_OK; i++) {
+		struct crowd other = {0};
+
+		if (nstep > TRAFFIC_MAX_STEPS / 8)
+			break;
+		rc = gather(a, l, sizes[i], &other, err);
+		if (rc == RC_INVAL) /* too many */
+			return RC_OK;
+		if (rc == RC_OK && other.nstep != nstep)
+			rc = run(&other, a, l, &us, NULL, err);
+		else
+			us = INFINITY;
+		nstep = other.nstep;
+		if (rc == RC_OK && us < least) {
+			struct crowd was = *best;
+
+			least = us;
+			*best = other;
+			other = was;
+			*message = sizes[i];
+		}
+		crowd_fini(&other);
+	}
+	return rc;
+}
+
+enum rc
+traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traffic_answer *out,
+	     struct flow_report *report, struct err *err)
+{
+	struct traffic_answer t = {.launch_us = c->launch_us};
+	struct crowd crowd = {0};
+	enum rc rc;
+
+	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
+		return err_set(err, RC_INVAL, "%" PRIu32 " GPUs: the cluster has %" PRIu32,
+			       ask->ngpus, cluster_gpus(c));
+	t.links = links_of_cluster(c, ask->ngpus, ask->proto);
+	rc = fastest(ask, &t.links, &crowd, &t.message_bytes, err);
+	if (rc == RC_OK)
+		rc = run(&crowd, ask, &t.links, &t.us, report, err);
+	t.simulated = crowd.nplans;
+	t.us += t.launch_us;
+	crowd_fini(&crowd);
+	if (rc == RC_OK)
+		*out = t;
+	return rc;
+}

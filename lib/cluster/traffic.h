@@ -1,0 +1,49 @@
+/*
+ * traffic.h - how long an algorithm that NCCL's model does not know takes on a cluster: its messages on the links. Pure.
+ *
+ * predict.h answers for NCCL's algorithms in closed form. Here the plans of all ranks go through flow.h: of algorithms that
+ * gpusim has, and of those from files.
+ */
+#ifndef CLUSTER_TRAFFIC_H
+#define CLUSTER_TRAFFIC_H
+
+#include "cluster/flow.h"
+#include "coll/schedule.h"
+
+#define TRAFFIC_MESSAGE	  (512u << 10) /* a chunk of NCCL's */
+#define TRAFFIC_MAX_STEPS (1u << 21)   /* of all ranks that are simulated */
+
+struct traffic_ask {
+	enum gpusim_coll coll;
+	uint32_t ngpus, root;
+	uint64_t nelem; /* of the whole vector */
+	size_t elem;	/* bytes of an element */
+	bool wide;	/* partial sums are f32, elements shorter */
+	const char *algo;
+	const struct schedule *schedule; /* of a file, one a rank, instead of algo; NULL: none */
+	enum cluster_proto proto;
+};
+
+struct traffic_answer {
+	double us, launch_us;	/* launch_us is a part of us; report.us is the rest */
+	uint32_t simulated;	/* ranks; the others are as these */
+	uint64_t message_bytes; /* the longest message; 0: parts are whole */
+	struct links links;	/* that the report names by number */
+};
+
+/* Is it an algorithm of the collective whose messages can be simulated? */
+bool traffic_knows(enum gpusim_coll coll, const char *algo);
+
+/*
+ * traffic_time - simulate.
+ *
+ *	report	[out] or NULL; flow_report_fini releases
+ *
+ * Parts go whole, or in messages of 512, 128 or 32 KiB: whichever is the fastest. Of many ranks, where that would be too many
+ * steps, shorter messages are not tried.
+ * Errors: RC_INVAL the cluster has fewer GPUs, no such algorithm, one-sided steps, too many steps; RC_NOMEM.
+ */
+enum rc traffic_time(const struct cluster *c, const struct traffic_ask *ask,
+		     struct traffic_answer *out, struct flow_report *report, struct err *err);
+
+#endif

@@ -1,0 +1,68 @@
+# Algorithms on clusters that are not here: gpuctl simulate beyond NCCL's own choice.
+load helper
+
+setup() {
+	house_setup
+	ALGOS=$ROOT/examples/algos
+}
+teardown() { house_teardown; }
+
+refused() { # STATUS TEXT ARG...
+	run -"$1" bounded gpuctl simulate "${@:3}"
+	[[ $output == *"$2"* && ${#lines[@]} -eq 1 ]] || fail "$output"
+}
+
+# us ARG... - the time of the only row
+us() { gpuctl simulate "$@" | awk '!/^#/ { print $6 }'; }
+
+@test "simulate: a row of the links has the columns of a row of NCCL's model" {
+	gpuctl simulate allreduce -c h100-ib400 -n 16 -b 1K -e 16M -f 16 >model
+	gpuctl simulate allreduce -c h100-ib400 -n 16 -b 1K -e 16M -f 16 --algo halving-doubling >links
+	gpuctl simulate allreduce -c h100-ib400 -b 1K -e 16M -f 16 --algo-file "$ALGOS/ring.algo" >file
+	for f in model links file; do
+		[[ $(grep -vc '^#' $f) -eq 4 ]] || fail "$(cat $f)"
+		awk '!/^#/ && (NF != 16 || $2 * 4 != $1 || $3 != "float" || $4 != "sum" || $6 <= 0) { exit 1 }' $f
+		awk '!/^#/ { bw = $1 / 1000 / $6; d = bw - $7 } d * d > 1e-3 * bw * bw + 1e-4 { exit 1 }' $f
+	done
+	grep -v '^#' links | grep -q ' halving-doubling  SIMPLE '
+	gpuctl simulate alltoall -c h100-ib400 -n 16 -b 1M -e 1M --algo bruck --json |
+		python3 -c 'import json,sys; r = json.load(sys.stdin)["rows"][0]
+assert r["model"] == "links" and r["algo"] == "bruck" and r["busiest"][0]["bytes"] > 0
+assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
+}
+
+@test "simulate: messages share links, and --explain names the fullest" {
+	printf '%s\n' 'gpu = h100' 'hosts = 2' 'gpus per host = 4' 'nics = 4 x 400Gb/s ib' >wide.ini
+	sed 's/4 x 400/1 x 400/' wide.ini >narrow.ini
+	at=(broadcast -b 64M -e 64M --algo naive)
+	wide=$(us "${at[@]}" -c wide.ini) narrow=$(us "${at[@]}" -c narrow.ini)
+	awk -v a="$wide" -v b="$narrow" 'BEGIN { exit !(a > 0 && a == b) }' # one root, one NIC
+	at=(alltoall -b 64M -e 64M --algo pairwise)
+	wide=$(us "${at[@]}" -c wide.ini) narrow=$(us "${at[@]}" -c narrow.ini)
+	awk -v a="$wide" -v b="$narrow" 'BEGIN { exit !(b > 1.4 * a) }' || fail "$wide $narrow"
+	gpuctl simulate "${at[@]}" -c narrow.ini --explain >told
+	grep -qE "^#   host [01]'s NIC 0 (in|out): .* the bottleneck (9[0-9]|8[0-9])" told
+	grep -qE '^#   step [0-9]+ of rank [0-7], from .* by host [01].s NIC 0' told
+	gpuctl simulate allreduce -c wide.ini -n 4 -b 64M -e 64M --algo tree --explain >told
+}
+
+@test "simulate: -n is --gpus; plan --simulate is simulate without a cluster" {
+	at=(allreduce -c h100-ib400 -b 1M -e 4M --algo pairwise)
+	diff <(gpuctl simulate "${at[@]}" -n 16) <(gpuctl simulate "${at[@]}" --gpus 16)
+	diff <(gpuctl plan allreduce -n 8 --bytes 1M --simulate) <(gpuctl simulate allreduce -n 8 --bytes 1M)
+	diff <(gpuctl plan allgather -n 8 --simulate --json) <(gpuctl simulate allgather --gpus 8 --json)
+}
+
+@test "simulate: wrong usage is 2, a file that is not proven 5" {
+	refused 2 'the cluster has 2' allreduce -c two-cores -n 3 --algo pairwise
+	refused 2 'is no algorithm of NCCL' allreduce -c h100-ib400 -n 8 --algo oneshot
+	refused 2 "--channels are NCCL's" allreduce -c h100-ib400 -n 8 --algo pairwise --channels 2
+	refused 2 'is of 4 ranks, but -n 5' allreduce -c h100-ib400 --gpus 5 --algo-file "$ALGOS/ring.algo"
+	refused 2 'is of allreduce, not of alltoall' alltoall -c h100-ib400 --algo-file "$ALGOS/ring.algo"
+	refused 2 'not with --algo' allreduce -c h100-ib400 --algo-file "$ALGOS/ring.algo" --algo ring
+	refused 2 'on a --cluster' allreduce --algo-file "$ALGOS/ring.algo"
+	printf '%s\n' 'algorithm wrong' 'collective allreduce' 'ranks 2' 'chunks 1' \
+		'reduce 0.data[0] -> 1.data[0]' >wrong.algo
+	refused 5 'rank 0 chunk 0 ends without the contribution of rank 1' allreduce -c h100-ib400 --algo-file wrong.algo
+	refused 1 'missing.algo' allreduce -c h100-ib400 --algo-file missing.algo
+}
