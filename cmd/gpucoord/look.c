@@ -94,15 +94,8 @@ place(struct looks *l, uint64_t device_id)
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].device_id == device_id)
 			return &l->v[i];
-	if (l->n == l->cap) {
-		size_t cap = l->cap * 2 + 16;
-		struct look *v = alloc_resize(l->v, cap, sizeof *v);
-
-		if (!v)
-			return NULL;
-		l->v = v;
-		l->cap = cap;
-	}
+	if (!alloc_room(&l->v, l->n, &l->cap, sizeof *l->v))
+		return NULL;
 	l->v[l->n] = (struct look){.device_id = device_id};
 	return &l->v[l->n++];
 }

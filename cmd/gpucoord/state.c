@@ -149,15 +149,8 @@ gather(struct state *st, struct coord_actions *a)
 
 		if (from->kind != COORD_STORE)
 			continue;
-		if (st->nlate == st->cap) {
-			size_t cap = st->cap ? st->cap * 2 : 16;
-			struct store_change *v = alloc_resize(st->late, cap, sizeof *v);
-
-			if (!v)
-				return false;
-			st->late = v;
-			st->cap = cap;
-		}
+		if (!alloc_room(&st->late, st->nlate, &st->cap, sizeof *st->late))
+			return false;
 		key = strdup(from->address);
 		if (!key)
 			return false;

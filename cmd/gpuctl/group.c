@@ -28,15 +28,8 @@ struct lines {
 static enum rc
 add(struct lines *l, size_t number, struct operation op, struct err *err)
 {
-	if (l->n == l->cap) {
-		size_t cap = l->cap * 2 + 16;
-		struct line *v = alloc_resize(l->v, cap, sizeof *v);
-
-		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
-		l->v = v;
-		l->cap = cap;
-	}
+	if (!alloc_room(&l->v, l->n, &l->cap, sizeof *l->v))
+		return err_set(err, RC_NOMEM, "out of memory");
 	l->v[l->n++] = (struct line){op, number};
 	return RC_OK;
 }

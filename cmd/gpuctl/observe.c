@@ -60,15 +60,8 @@ find(const struct observer *o, uint64_t device, uint64_t incarnation)
 static enum rc
 keep(struct observer *o, const struct opened *what, struct err *err)
 {
-	struct opened *more;
-
-	if (o->nopen == o->room) {
-		more = alloc_resize(o->open, 2 * o->room + 8, sizeof *more);
-		if (!more)
-			return err_set(err, RC_NOMEM, "out of memory");
-		o->open = more;
-		o->room = 2 * o->room + 8;
-	}
+	if (!alloc_room(&o->open, o->nopen, &o->room, sizeof *o->open))
+		return err_set(err, RC_NOMEM, "out of memory");
 	o->open[o->nopen++] = *what;
 	return RC_OK;
 }

@@ -42,15 +42,8 @@ add_line(struct vector *f, const char *line, size_t nbytes, struct err *err)
 
 	if (f->nvec == PLAN_MAX_RANKS)
 		return err_set(err, RC_FAILED, "more than %u vectors", PLAN_MAX_RANKS);
-	if (f->nvec == f->cap) {
-		size_t cap = 2 * f->cap + 16;
-		uint64_t *v = alloc_resize(f->len, cap, sizeof *v);
-
-		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
-		f->len = v;
-		f->cap = cap;
-	}
+	if (!alloc_room(&f->len, f->nvec, &f->cap, sizeof *f->len))
+		return err_set(err, RC_NOMEM, "out of memory");
 	rc = vectext_parse(f->a->dtype, line, nbytes, f->nvec + 1, &text, err);
 	if (rc == RC_OK && !buf_add(&f->in, text.data, text.nelem * dtype_size(f->a->dtype)))
 		rc = err_set(err, RC_NOMEM, "out of memory");

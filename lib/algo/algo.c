@@ -69,30 +69,12 @@ algo_kind_writes(unsigned kind)
 	return kind < ALGO_NKINDS && kinds[kind].writes;
 }
 
-/* Room for one more of `size` bytes; false: out of memory. */
-static bool
-grow(void *array, size_t n, size_t *cap, size_t size)
-{
-	void **p = array;
-	size_t want = *cap ? 2 * *cap : 4;
-	void *bigger;
-
-	if (n < *cap)
-		return true;
-	bigger = alloc_resize(*p, want, size);
-	if (!bigger)
-		return false;
-	*p = bigger;
-	*cap = want;
-	return true;
-}
-
 struct algo_block *
 algo_add_block(struct algo_rank *rank, uint32_t send, uint32_t recv, uint32_t channel)
 {
 	struct algo_block *b;
 
-	if (!grow(&rank->block, rank->nblock, &rank->cap, sizeof *rank->block))
+	if (!alloc_room(&rank->block, rank->nblock, &rank->cap, sizeof *rank->block))
 		return NULL;
 	b = &rank->block[rank->nblock];
 	*b = (struct algo_block){
@@ -104,7 +86,7 @@ algo_add_block(struct algo_rank *rank, uint32_t send, uint32_t recv, uint32_t ch
 struct algo_step *
 algo_add_step(struct algo_block *block, struct algo_step step)
 {
-	if (!grow(&block->step, block->nstep, &block->cap, sizeof *block->step))
+	if (!alloc_room(&block->step, block->nstep, &block->cap, sizeof *block->step))
 		return NULL;
 	block->step[block->nstep] = step;
 	return &block->step[block->nstep++];

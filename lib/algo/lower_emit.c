@@ -49,16 +49,9 @@ static void
 add(struct emit *m, uint32_t rank, uint32_t round, enum phase phase, uint32_t seq,
     struct schedule_step step)
 {
-	if (m->n == m->cap) {
-		size_t cap = m->cap ? 2 * m->cap : 1024;
-		struct entry *e = alloc_resize(m->e, cap, sizeof *e);
-
-		if (!e) {
-			m->full = true;
-			return;
-		}
-		m->e = e;
-		m->cap = cap;
+	if (!alloc_room(&m->e, m->n, &m->cap, sizeof *m->e)) {
+		m->full = true;
+		return;
 	}
 	step.round = round;
 	m->e[m->n++] = (struct entry){rank, round, phase, seq, step};

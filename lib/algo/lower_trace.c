@@ -33,16 +33,9 @@ new_val(struct trace *t, struct val v)
 {
 	struct flow *f = t->f;
 
-	if (f->nval == f->val_cap) {
-		size_t cap = f->val_cap ? 2 * f->val_cap : 1024;
-		struct val *p = alloc_resize(f->val, cap, sizeof *p);
-
-		if (!p) {
-			t->full = true;
-			return 0;
-		}
-		f->val = p;
-		f->val_cap = cap;
+	if (!alloc_room(&f->val, f->nval, &f->val_cap, sizeof *f->val)) {
+		t->full = true;
+		return 0;
 	}
 	f->val[f->nval] = v;
 	return (uint32_t)f->nval++;

@@ -122,15 +122,8 @@ add_reader(struct search *s, uint32_t cell, uint32_t node)
 	if (at) {
 		s->spare = s->readers[at - 1].next;
 	} else {
-		if (s->nreader == s->reader_cap) {
-			size_t cap = s->reader_cap ? 2 * s->reader_cap : 256;
-			struct reader *r = alloc_resize(s->readers, cap, sizeof *r);
-
-			if (!r)
-				return false;
-			s->readers = r;
-			s->reader_cap = cap;
-		}
+		if (!alloc_room(&s->readers, s->nreader, &s->reader_cap, sizeof *s->readers))
+			return false;
 		at = (uint32_t)++s->nreader;
 	}
 	s->readers[at - 1] = (struct reader){node, s->reader[cell]};

@@ -170,15 +170,8 @@ add_reader(struct transfers *t, struct cell *cell, struct mark m, struct err *er
 	if (k != NOBODY) {
 		t->free_readers = t->reader[k].next;
 	} else {
-		if (t->nreader == t->cap_reader) {
-			size_t cap = t->cap_reader ? 2 * t->cap_reader : 64;
-			struct reader *p = alloc_resize(t->reader, cap, sizeof *p);
-
-			if (!p)
-				return no_memory(err);
-			t->reader = p;
-			t->cap_reader = cap;
-		}
+		if (!alloc_room(&t->reader, t->nreader, &t->cap_reader, sizeof *t->reader))
+			return no_memory(err);
 		k = (uint32_t)t->nreader++;
 	}
 	t->reader[k] = (struct reader){m, cell->readers};
@@ -227,15 +220,8 @@ is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
 		i++;
 	*known = i < b->nknown && b->known[i].step >= m.step;
 	if (i == b->nknown) {
-		if (b->nknown == b->cap) {
-			size_t cap = b->cap ? 2 * b->cap : 4;
-			struct mark *p = alloc_resize(b->known, cap, sizeof *p);
-
-			if (!p)
-				return no_memory(err);
-			b->known = p;
-			b->cap = cap;
-		}
+		if (!alloc_room(&b->known, b->nknown, &b->cap, sizeof *b->known))
+			return no_memory(err);
 		b->nknown++;
 	}
 	if (!*known)
@@ -263,15 +249,8 @@ find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, uin
 			       "rank %" PRIu32 " wants more than %u thread blocks, one for each "
 			       "peer and channel",
 			       r, ALGO_MAX_BLOCKS);
-	if (b == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 4;
-		struct block_state *p = alloc_resize(s->block, cap, sizeof *p);
-
-		if (!p)
-			return no_memory(err);
-		s->block = p;
-		s->cap = cap;
-	}
+	if (!alloc_room(&s->block, b, &s->cap, sizeof *s->block))
+		return no_memory(err);
 	if (!algo_add_block(&t->algo->rank[r], ALGO_NONE, ALGO_NONE, channel))
 		return no_memory(err);
 	s->block[s->nblock++] = (struct block_state){.peer = peer, .channel = channel};

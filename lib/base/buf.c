@@ -27,6 +27,21 @@ alloc_resize(void *p, size_t n, size_t size)
 }
 
 bool
+alloc_more(void *array, size_t *cap, size_t size)
+{
+	size_t want = *cap <= SIZE_MAX / 2 - 8 ? 2 * *cap + 8 : SIZE_MAX;
+	void *p;
+
+	memcpy(&p, array, sizeof p);
+	p = alloc_resize(p, want, size);
+	if (!p)
+		return false;
+	memcpy(array, &p, sizeof p);
+	*cap = want;
+	return true;
+}
+
+bool
 buf_reserve(struct buf *b, size_t more)
 {
 	size_t want, cap = b->cap;

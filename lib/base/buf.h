@@ -27,4 +27,16 @@ void buf_fini(struct buf *b);
 void *alloc_zeroed(size_t n, size_t size);
 void *alloc_resize(void *p, size_t n, size_t size);
 
+/*
+ * Room for one more in the array that *array points to (a pointer to things of size bytes): n things are in it, *cap have
+ * room. False: out of memory, the array is as it was.
+ */
+bool alloc_more(void *array, size_t *cap, size_t size);
+
+static inline bool
+alloc_room(void *array, size_t n, size_t *cap, size_t size)
+{
+	return n < *cap || alloc_more(array, cap, size);
+}
+
 #endif

@@ -56,15 +56,9 @@ add_row(struct reader *r, uint64_t nbytes)
 {
 	struct baseline *b = r->out;
 
-	if (b->n == b->cap) {
-		struct baseline_row *row = alloc_resize(b->row, b->cap * 2 + 16, sizeof *row);
-
-		if (!row) {
-			r->no_memory = true;
-			return false;
-		}
-		b->row = row;
-		b->cap = b->cap * 2 + 16;
+	if (!alloc_room(&b->row, b->n, &b->cap, sizeof *b->row)) {
+		r->no_memory = true;
+		return false;
 	}
 	b->row[b->n++] = (struct baseline_row){.nbytes = nbytes};
 	return true;

@@ -43,16 +43,9 @@ add_hop(struct trail *t, struct flow_hop hop)
 		last->step = hop.step;
 		return;
 	}
-	if (o->nhops == t->cap) {
-		size_t cap = t->cap ? 2 * t->cap : 64;
-		struct flow_hop *v = alloc_resize(o->hop, cap, sizeof *v);
-
-		t->failed = !v;
-		if (!v)
-			return;
-		o->hop = v;
-		t->cap = cap;
-	}
+	t->failed = !alloc_room(&o->hop, o->nhops, &t->cap, sizeof *o->hop);
+	if (t->failed)
+		return;
 	o->hop[o->nhops++] = hop;
 }
 

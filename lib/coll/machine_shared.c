@@ -34,16 +34,9 @@ machine_touch(struct machine *m, uint32_t r, uint32_t q, uint64_t lo, uint64_t c
 			    o->write ? "writes" : "reads");
 		return false;
 	}
-	if (t->n == t->cap) {
-		size_t cap = t->cap ? 2 * t->cap : 16;
-		struct touch *v = alloc_resize(t->v, cap, sizeof *v);
-
-		if (!v) {
-			machine_no_memory(err);
-			return false;
-		}
-		t->v = v;
-		t->cap = cap;
+	if (!alloc_room(&t->v, t->n, &t->cap, sizeof *t->v)) {
+		machine_no_memory(err);
+		return false;
 	}
 	t->v[t->n++] = (struct touch){.rank = r,
 				      .step = (uint32_t)m->run[r].pc + 1,

@@ -172,15 +172,8 @@ do_send(struct machine *m, uint32_t r, const struct plan_step *s, struct err *er
 	if (!all_defined(m, r, lo, s->src_off, s->count, err) ||
 	    !none_partial(m, r, s->src, machine_at(m, r, lo), s->count, err))
 		return FAILED;
-	if (run->npost == run->cap) {
-		size_t cap = run->cap ? 2 * run->cap : 16;
-		struct message **post = alloc_resize(run->post, cap, sizeof *post);
-
-		if (!post)
-			return machine_no_memory(err);
-		run->post = post;
-		run->cap = cap;
-	}
+	if (!alloc_room(&run->post, run->npost, &run->cap, sizeof *run->post))
+		return machine_no_memory(err);
 	msg = alloc_zeroed(1, sizeof *msg);
 	if (!msg)
 		return machine_no_memory(err);

@@ -163,16 +163,9 @@ plan_append(struct plan *plan, struct plan_step s)
 		plan_fail(plan, RC_INVAL);
 	if (plan->rc)
 		return plan->rc;
-	if (plan->nstep == plan->cap) {
-		size_t cap = plan->cap ? 2 * plan->cap : 16;
-		struct plan_step *step = alloc_resize(plan->step, cap, sizeof *step);
-
-		if (!step) {
-			plan_fail(plan, RC_NOMEM);
-			return plan->rc;
-		}
-		plan->step = step;
-		plan->cap = cap;
+	if (!alloc_room(&plan->step, plan->nstep, &plan->cap, sizeof *plan->step)) {
+		plan_fail(plan, RC_NOMEM);
+		return plan->rc;
 	}
 	plan->step[plan->nstep++] = s;
 	plan->mapped |= s.kind >= STEP_SYNC && s.kind <= STEP_REDUCE_ALL;

@@ -14,15 +14,8 @@
 bool
 schedule_append(struct schedule *s, struct schedule_step step)
 {
-	if (s->nstep == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 16;
-		struct schedule_step *v = alloc_resize(s->step, cap, sizeof *v);
-
-		if (!v)
-			return false;
-		s->step = v;
-		s->cap = cap;
-	}
+	if (!alloc_room(&s->step, s->nstep, &s->cap, sizeof *s->step))
+		return false;
 	s->step[s->nstep++] = step;
 	return true;
 }

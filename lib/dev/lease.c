@@ -113,17 +113,11 @@ static bool
 put(struct leases *l, uint64_t client, uint64_t addr, uint64_t nbytes)
 {
 	struct owner *h = find_or_make(l, client);
-	struct range *v;
 
 	if (!h)
 		return false;
-	if (h->n == h->cap) {
-		v = alloc_resize(h->v, h->cap * 2 + 16, sizeof *v);
-		if (!v)
-			return false;
-		h->v = v;
-		h->cap = h->cap * 2 + 16;
-	}
+	if (!alloc_room(&h->v, h->n, &h->cap, sizeof *h->v))
+		return false;
 	h->v[h->n++] = (struct range){addr, nbytes};
 	h->nbytes += nbytes;
 	return true;
@@ -155,15 +149,9 @@ inherit(void *arg, uint64_t addr, uint64_t nbytes, uint64_t client)
 {
 	struct inherited *in = arg;
 
-	if (in->n == in->cap) {
-		void *v = alloc_resize(in->v, in->cap * 2 + 16, sizeof *in->v);
-
-		if (!v) {
-			in->full = true;
-			return;
-		}
-		in->v = v;
-		in->cap = in->cap * 2 + 16;
+	if (!alloc_room(&in->v, in->n, &in->cap, sizeof *in->v)) {
+		in->full = true;
+		return;
 	}
 	in->v[in->n].addr = addr;
 	in->v[in->n].nbytes = nbytes;

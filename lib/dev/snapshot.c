@@ -59,15 +59,8 @@ struct snapshots {
 static bool
 ranges_add(struct ranges *s, uint64_t addr, uint64_t nbytes)
 {
-	struct range *v;
-
-	if (s->n == s->cap) {
-		v = alloc_resize(s->v, s->cap * 2 + 16, sizeof *v);
-		if (!v)
-			return false;
-		s->v = v;
-		s->cap = s->cap * 2 + 16;
-	}
+	if (!alloc_room(&s->v, s->n, &s->cap, sizeof *s->v))
+		return false;
 	s->v[s->n++] = (struct range){addr, nbytes};
 	return true;
 }

@@ -60,20 +60,14 @@ static enum rc
 note(void *arg, const struct devmem_entry *e, struct err *err)
 {
 	struct adoption *a = arg;
-	struct devmem_entry *v;
 
 	if (e->addr < DEVMEM_FIRST + a->h.nbytes && e->addr + e->nbytes > devmem_max(a->m))
 		return err_set(err, RC_INVAL,
 			       "memory of %" PRIu64 " bytes is too small for that of device "
 			       "%016" PRIx64 ", with an allocation up to 0x%" PRIx64,
 			       a->m->nbytes, a->from->device_id, e->addr + e->nbytes);
-	if (a->n == a->cap) {
-		v = alloc_resize(a->entry, a->cap * 2 + 64, sizeof *v);
-		if (!v)
-			return err_set(err, RC_NOMEM, "out of memory");
-		a->entry = v;
-		a->cap = a->cap * 2 + 64;
-	}
+	if (!alloc_room(&a->entry, a->n, &a->cap, sizeof *a->entry))
+		return err_set(err, RC_NOMEM, "out of memory");
 	a->entry[a->n++] = *e;
 	return RC_OK;
 }

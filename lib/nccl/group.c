@@ -53,18 +53,11 @@ make_key(void)
 static ncclResult_t
 gather(const struct nccl_op *op)
 {
-	if (group.nops == group.cap) {
-		size_t cap = group.cap ? 2 * group.cap : 64;
-		struct nccl_op *v = alloc_resize(group.op, cap, sizeof *v);
-
-		if (!v)
-			return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
-		group.op = v;
-		group.cap = cap;
-		if (!group_known) {
-			pthread_once(&group_once, make_key);
-			group_known = pthread_setspecific(group_key, &group_known) == 0;
-		}
+	if (!alloc_room(&group.op, group.nops, &group.cap, sizeof *group.op))
+		return nccl_group_note(nccl_fail(ncclSystemError, "out of memory"));
+	if (!group_known) {
+		pthread_once(&group_once, make_key);
+		group_known = pthread_setspecific(group_key, &group_known) == 0;
 	}
 	group.op[group.nops] = *op;
 	group.op[group.nops++].inner = group.inner;

@@ -28,15 +28,8 @@ peer_find(struct rpc_server *s, int pipe)
 void
 peer_add(struct rpc_server *s, int pipe)
 {
-	if (s->npeers == s->peers_cap) {
-		size_t cap = s->peers_cap * 2 + 16;
-		struct peer *p = alloc_resize(s->peers, cap, sizeof *p);
-
-		if (!p)
-			return; /* its client counts as gone after each request */
-		s->peers = p;
-		s->peers_cap = cap;
-	}
+	if (!alloc_room(&s->peers, s->npeers, &s->peers_cap, sizeof *s->peers))
+		return; /* its client counts as gone after each request */
 	s->peers[s->npeers++] = (struct peer){.pipe = pipe, .heard_ns = clock_now_ns()};
 }
 

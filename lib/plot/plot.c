@@ -34,15 +34,8 @@ plot_point_add(struct plot_curve *c, double x, double y)
 {
 	if (!isfinite(x) || !isfinite(y))
 		return true;
-	if (c->n == c->cap) {
-		size_t cap = c->cap * 2 + 16;
-		double(*more)[2] = alloc_resize(c->at, cap, sizeof *more);
-
-		if (!more)
-			return false;
-		c->at = more;
-		c->cap = cap;
-	}
+	if (!alloc_room(&c->at, c->n, &c->cap, sizeof *c->at))
+		return false;
 	c->at[c->n][0] = x;
 	c->at[c->n++][1] = y;
 	return true;

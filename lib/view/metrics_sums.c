@@ -79,14 +79,8 @@ keep(struct metrics *m, uint64_t id)
 
 	if (i < m->n && m->kept[i].sums.id == id)
 		return &m->kept[i];
-	if (m->n == m->cap) {
-		struct kept *more = alloc_resize(m->kept, m->cap * 2 + 16, sizeof *more);
-
-		if (!more)
-			return NULL;
-		m->kept = more;
-		m->cap = m->cap * 2 + 16;
-	}
+	if (!alloc_room(&m->kept, m->n, &m->cap, sizeof *m->kept))
+		return NULL;
 	memmove(&m->kept[i + 1], &m->kept[i], (m->n - i) * sizeof *m->kept);
 	m->n++;
 	m->kept[i] = (struct kept){.sums.id = id};

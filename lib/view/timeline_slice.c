@@ -147,21 +147,13 @@ write_step(struct track *k, const struct lane *lane, const struct flight_clock *
 enum rc
 slice_keep(struct track *k, const union flight_record *r, struct err *err)
 {
-	size_t room = k->room ? 2 * k->room : 64;
-	union flight_record *more;
-
 	if (k->nsteps == TIMELINE_STEPS) { /* their operations ended long ago */
 		k->nsteps /= 2;
 		memmove(k->step, k->step + k->nsteps, k->nsteps * sizeof *k->step);
 		k->p->t->steps_given_up += k->nsteps;
 	}
-	if (k->nsteps == k->room) {
-		more = alloc_resize(k->step, room, sizeof *more);
-		if (!more)
-			return err_set(err, RC_NOMEM, "out of memory");
-		k->step = more;
-		k->room = room;
-	}
+	if (!alloc_room(&k->step, k->nsteps, &k->room, sizeof *k->step))
+		return err_set(err, RC_NOMEM, "out of memory");
 	k->step[k->nsteps++] = *r;
 	return RC_OK;
 }

@@ -10,16 +10,9 @@ act(struct coord *c, struct coord_action *a)
 {
 	struct coord_actions *out = c->out;
 
-	if (out->n == out->cap) {
-		size_t cap = out->cap ? out->cap * 2 : 16;
-		struct coord_action *v = alloc_resize(out->v, cap, sizeof *v);
-
-		if (!v) {
-			buf_fini(&a->body);
-			return false;
-		}
-		out->v = v;
-		out->cap = cap;
+	if (!alloc_room(&out->v, out->n, &out->cap, sizeof *out->v)) {
+		buf_fini(&a->body);
+		return false;
 	}
 	out->v[out->n++] = *a;
 	return true;

@@ -143,15 +143,8 @@ pair_of(struct batch *b, uint32_t src, uint32_t dst)
 static bool
 pair_push(struct batch_pair *p, enum sendrecv_dir dir, uint64_t nbytes)
 {
-	if (p->n[dir] == p->cap[dir]) {
-		size_t cap = p->cap[dir] ? p->cap[dir] * 2 : 4;
-		uint64_t *v = alloc_resize(p->nbytes[dir], cap, sizeof *v);
-
-		if (!v)
-			return false;
-		p->nbytes[dir] = v;
-		p->cap[dir] = cap;
-	}
+	if (!alloc_room(&p->nbytes[dir], p->n[dir], &p->cap[dir], sizeof *p->nbytes[dir]))
+		return false;
 	p->nbytes[dir][p->n[dir]++] = nbytes;
 	return true;
 }
