@@ -208,7 +208,8 @@ dev2  NET   NET   X
 @test "a device killed inside a long graph ends the call with a line that names it" {
 	for a in ring twoshot; do
 		run machine 3 "gpuctl bench --algo $a -n 3 -b 256K -e 256K --warmup 0 --iters 1000000 >/dev/null 2>err & call=\$!
-			until gpuctl status --json | grep -q '\"progress\":\[{'; do :; done
+			# a million of them are the graph; the few before it check the result
+			until gpuctl status --json | grep -q '\"operations\":1[0-9]\{6\},.*\"progress\":\[{'; do :; done
 			memory >files; kill -9 \$(pids | sed -n 2p)
 			wait \$call; echo \$?; cat err"
 		assert_match $'(^|\n)3\ngpuctl: bench: comm 1: allreduce #[0-9]+ \('$a'\), step [0-9]+ of [0-9]+: rank 1 \(device [0-9a-f]{16}\) lost: '
