@@ -393,12 +393,16 @@ run(struct gpusim *g, const struct task *task, const struct checkpoint_terms *te
 		rc = trainer_new(g, task, n, from, &hooks, &t, err);
 		if (rc == RC_OK) {
 			publisher_init(&s.publisher, g, task);
-			say_start(task, n, from);
+			say_start(task, trainer_devices(t), from);
 			rc = train(&s, t, task, err);
 		}
 	}
-	if (rc == RC_OK && t && (o->save || o->deterministic))
+	while (rc == RC_OK && t && (o->save || o->deterministic)) {
 		rc = keep_weights(t, task, err);
+		if (rc != RC_RECOVERED)
+			break;
+		rc = train(&s, t, task, err);
+	}
 	closed = saver_close(&s.saver, rc == RC_OK ? t : NULL, &close_err);
 	if (rc == RC_OK && closed != RC_OK)
 		rc = err_set(err, closed, "%s", close_err.text);

@@ -88,6 +88,8 @@ adopt_members(struct trainer *t, struct err *err)
 	t->replica = replicas;
 	gpusim_comm_free(t->comm);
 	t->comm = now;
+	gpusim_close(t->stale);
+	t->stale = NULL;
 	return RC_OK;
 }
 
@@ -400,7 +402,10 @@ connect_anew(struct trainer *t)
 	if (gpusim_open(NULL, &g) != GPUSIM_OK)
 		return;
 	gpusim_set_away_ms(g, TASK_AWAY_MS);
-	gpusim_close(t->fresh);
+	if (t->stale)
+		gpusim_close(t->fresh);
+	else
+		t->stale = t->fresh; /* the communicator may be of it */
 	t->fresh = t->g = g;
 	t->distrust = true;
 }

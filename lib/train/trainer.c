@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -11,13 +12,54 @@
 #include "train/leaves.h"
 #include "train/trainer_impl.h"
 
-/* Devices and all they need. */
+#define MEET_MS 15000 /* until a device that was lost at the beginning has come back */
+
+/* Devices that a communicator may take. */
 static enum rc
-start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struct err *err)
+count_free(struct trainer *t, uint32_t *n, struct err *err)
+{
+	struct gpusim_device_info *list;
+	size_t count;
+	enum rc rc = check(gpusim_devices(t->g, &list, &count), err);
+
+	if (rc != RC_OK)
+		return rc;
+	*n = 0;
+	for (size_t i = 0; i < count; i++)
+		*n += !list[i].lost && !list[i].spare && list[i].comm.id == 0;
+	free(list);
+	return RC_OK;
+}
+
+/* A communicator of n devices. When one is lost while it is made, the coordinator starts it again or puts a spare in its place, which
+ * takes a moment; after a shrink there are fewer. */
+static enum rc
+meet(struct trainer *t, uint32_t n, struct err *err)
 {
 	const struct gpusim_comm_config config = {GPUSIM_COMM_CONFIG_INIT, .life = GPUSIM_LEASE,
 						  .on_failure = t->o->on_failure,
 						  .wait_ms = t->o->wait_ms};
+	uint64_t patience = deadline_in_ms(MEET_MS);
+	uint32_t nfree;
+	enum rc rc = check(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
+
+	while ((rc == RC_UNREACHABLE || rc == RC_FAILED || rc == RC_ABORTED) && recovers(t) &&
+	       deadline_left_ms(patience) > 0) {
+		struct err ignored;
+
+		if (rc == RC_FAILED && t->o->on_failure == GPUSIM_ON_FAILURE_SHRINK &&
+		    count_free(t, &nfree, &ignored) == RC_OK && nfree > 0 && nfree < n)
+			n = nfree;
+		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+		rc = check(gpusim_comm_init_all(t->g, n, NULL, &config, &t->comm), err);
+	}
+	return rc;
+}
+
+/* Devices and all they need. */
+static enum rc
+start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struct err *err)
+{
 	struct trouble trouble = {0};
 	enum rc rc = leaves_check(t->task, t->global, err);
 
@@ -27,7 +69,7 @@ start(struct trainer *t, uint32_t ndevices, const struct checkpoint *from, struc
 	if (rc == RC_OK && !t->order)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = check(gpusim_comm_init_all(t->g, ndevices, NULL, &config, &t->comm), err);
+		rc = meet(t, ndevices, err);
 	if (rc == RC_OK)
 		rc = members_begin(t, err);
 	if (rc != RC_OK)
@@ -94,6 +136,7 @@ trainer_free(struct trainer *t)
 		give_back(t, r);
 	gpusim_comm_destroy(t->comm);
 	gpusim_close(t->fresh);
+	gpusim_close(t->stale);
 	free(t->replica);
 	free(t->addrs);
 	free(t->places);
@@ -105,6 +148,12 @@ trainer_free(struct trainer *t)
 	free(t->host);
 	free_host(t);
 	free(t);
+}
+
+uint32_t
+trainer_devices(const struct trainer *t)
+{
+	return gpusim_comm_count(t->comm);
 }
 
 uint32_t

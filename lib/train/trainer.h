@@ -46,6 +46,9 @@ enum rc trainer_new(struct gpusim *g, const struct task *task, uint32_t ndevices
 /* Give devices back. NULL is legal. */
 void trainer_free(struct trainer *t);
 
+/* Devices that it has: at the beginning as many as were asked for, unless one was lost by then. */
+uint32_t trainer_devices(const struct trainer *t);
+
 /* Epochs that are done; steps since the beginning. */
 uint32_t trainer_epochs(const struct trainer *t);
 uint64_t trainer_steps(const struct trainer *t);
@@ -62,7 +65,8 @@ struct epoch {
 /* Train one epoch, or the rest of it, and test. */
 enum rc trainer_epoch(struct trainer *t, struct epoch *out, struct err *err);
 
-/* Fetch the weights, task_values of them. */
+/* Fetch the weights, task_values of them, between two epochs. A lost device is recovered from. RC_RECOVERED: no device has them any more;
+ * the trainer went back to an earlier position. */
 enum rc trainer_weights(struct trainer *t, float *params, struct err *err);
 
 /* Fetch all there is to go on from, between two units; *out is released with checkpoint_fini. */

@@ -50,6 +50,8 @@ struct trouble {
 struct trainer {
 	struct gpusim *g;
 	struct gpusim *fresh; /* ours, in place of the one we were given; or NULL */
+	struct gpusim *
+	    stale; /* the one before, until the communicator is opened with the fresh one; or NULL */
 	const struct task *task;
 	const struct train_config *o; /* the task's, as the next two */
 	const struct dataset *data;

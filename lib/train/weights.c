@@ -86,10 +86,31 @@ fetch_any(struct trainer *t, struct err *err)
 	return rc;
 }
 
+/* The weights at a position between two epochs. The kept copies are those of the test before, and a test changes no weights. */
+static enum rc
+fetch_again(struct trainer *t, struct trouble *trouble, struct err *err)
+{
+	struct position at = t->at;
+	enum rc rc = recover(t, true, trouble, err);
+
+	if (rc != RC_OK)
+		return rc;
+	if (t->at.epoch * t->shape.train_steps + t->at.step < at.epoch * t->shape.train_steps)
+		return err_set(err, RC_RECOVERED, "no device has the weights any more");
+	t->at = at;
+	return fetch_any(t, err);
+}
+
 enum rc
 trainer_weights(struct trainer *t, float *params, struct err *err)
 {
+	struct trouble trouble = {0};
 	enum rc rc = fetch_any(t, err);
+
+	for (unsigned i = 0;
+	     rc != RC_OK && rc != RC_RECOVERED && recovers(t) && !trouble.over && i < MAX_TRIES;
+	     i++)
+		rc = fetch_again(t, &trouble, err);
 
 	if (rc == RC_OK)
 		memcpy(params, t->host, task_values(t->task) * sizeof *params);

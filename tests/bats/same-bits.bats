@@ -1,0 +1,28 @@
+# The same bits where devices are lost at bad moments, and where ranks lie.
+# shellcheck disable=SC2016
+load helper
+load training
+
+setup() {
+	house_setup
+	export GPUSIM_DATA=$ROOT/tests/data
+	LIMIT=50
+	TRAIN=(mnist-train --layers "784,16,10" --deterministic --global-batch 100 --epochs 3)
+}
+
+digest() { grep '^params sha256 '; }
+
+@test "a device is killed while the communicator of a training is made" {
+	bounded "${TRAIN[@]}" --devices 1 | digest >want
+	for policy in shrink respawn spare; do
+		bounded gpuctl run -n 3 --spares 1 --on-failure $policy -- bash -c "$TRAINING"'
+			victim=$(gpuctl devices | awk "\$5 == \"free\" { print \$7 }" | sed -n 2p)
+			kill -STOP $victim # so it is in the communicator, and does not answer
+			train "$@" --devices 3
+			until [ "$(gpuctl devices | grep -c busy)" = 3 ]; do alive || break; moment; done
+			kill -KILL $victim
+			wait $trainer' -- "${TRAIN[@]}"
+		assert_equal "$(sed -n 's/.* parameters, //p' out)" "$([ $policy = shrink ] && echo 2 || echo 3) devices"
+		digest <out | diff want -
+	done
+}
