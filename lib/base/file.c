@@ -35,9 +35,11 @@ file_text_upto(const char *path, const char *what, size_t most, struct buf *out,
 	} while (n > 0 && out->len - first <= most);
 	if (rc == RC_OK && ferror(f))
 		rc = err_set(err, RC_FAILED, "%s: %s", path, strerror(errno));
-	else if (rc == RC_OK &&
-		 (out->len - first > most || memchr(out->data + first, 0, out->len - first)))
+	else if (rc == RC_OK && memchr(out->data + first, 0, out->len - first))
 		rc = err_set(err, RC_BADDATA, "%s: not %s", path, what);
+	else if (rc == RC_OK && out->len - first > most)
+		rc = err_set(err, RC_BADDATA, "%s: not %s: more than %zu KiB", path, what,
+			     most >> 10);
 	fclose(f);
 	if (rc == RC_OK)
 		out->data[out->len++] = '\0';

@@ -26,7 +26,9 @@ setup() {
 }
 
 @test "algo: add, list, remove; names of built-in algorithms and other algorithms of a name are refused" {
+	yes '# words' | head -c 4200000 >big.algo
 	run bounded gpuctl run -n 4 -- bash -c '
+		gpuctl algo add big.algo
 		gpuctl algo add mine "$ALGOS/ring.algo" && gpuctl algo add mine "$ALGOS/ring.algo"
 		gpuctl algo add mine "$ALGOS/allpairs.algo"; echo $?
 		gpuctl algo add ring "$ALGOS/ring.algo"; echo $?
@@ -37,7 +39,8 @@ setup() {
 	assert_match "algorithm 'ring' is built in"
 	assert_match "algorithm mine is for 4 ranks, not 2"
 	assert_match "there is no algorithm 'mine'"
-	[ "${lines[0]}" = mine ] && [ "${lines[1]}" = mine ] && grep -qx 10 <<<"$output"
+	assert_match "big.algo: not an algorithm's file: more than 4096 KiB"
+	[ "${lines[1]}" = mine ] && [ "${lines[2]}" = mine ] && grep -qx 10 <<<"$output"
 }
 
 @test "algo: GPUSIM_ALGO names one of --algo-files; a name that nobody has ends the coordinator" {

@@ -75,7 +75,7 @@ refused() {
 	refused "$BUILD/bin/mnist-train: not a configuration file" --config "$BUILD/bin/mnist-train"
 	refused '/dev/zero: not a configuration file' --config /dev/zero
 	yes 'lr = 1' | head -c 5000000 >my.ini
-	refused 'my.ini: not a configuration file' --config my.ini
+	refused 'my.ini: not a configuration file: more than 4096 KiB' --config my.ini
 	run bounded mnist-train --config nowhere.ini
 	assert_status 1
 	assert_output 'mnist-train: nowhere.ini: No such file or directory'

@@ -30,7 +30,7 @@ put_piece(struct harness *h, uint64_t client, const struct put *p, uint64_t nbyt
 	q.path = (char *)"file";
 	q.nbytes = nbytes;
 	q.offset = at;
-	q.data = (ProtobufCBinaryData){n, (uint8_t *)p->text + at};
+	q.data = (ProtobufCBinaryData){n, (uint8_t *)p->text + (at < nbytes ? at : 0)};
 	q.replace = p->replace;
 	q.lease = p->lease;
 	return h_ask(h, client, ALGO_PUT, algoput, &q);
@@ -147,7 +147,7 @@ test_pieces(void)
 	   "one that does not follow, one of another file");
 	ok(h_code(&h, put_piece(&h, 9, &p, n, 0, 0)) == RC_INVAL &&
 	       h_code(&h, put_piece(&h, 9, &p, 3, 0, 4)) == RC_INVAL &&
-	       h_code(&h, put_piece(&h, 9, &p, UINT64_MAX, UINT64_MAX - 1, 4)) == RC_INVAL,
+	       h_code(&h, put_piece(&h, 9, &p, 8, UINT64_MAX - 1, 4)) == RC_INVAL,
 	   "one of nothing, and those past the end");
 	ok(h_failed(&h, put_piece(&h, 9, &p, COORD_ALGO_FILE + 1, 0, 20), RC_INVAL,
 		    "an algorithm's file of 4194305 bytes: not 1 to 4194304"),
