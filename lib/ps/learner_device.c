@@ -200,7 +200,7 @@ record(struct learner_device *b, uint32_t rows, struct learner_graph *graph, str
 	enum rc rc = RC_OK;
 
 	if (b->leaf)
-		each = leaves_each(&b->r, &b->shape);
+		each = leaves_each(&b->r, &b->shape, 1);
 	if (n > each * LEARNER_MAX_PARTS)
 		return err_set(err, RC_INVAL,
 			       "an item of %u images has %llu leaves, more than %llu: see --leaf",

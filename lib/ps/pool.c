@@ -114,7 +114,10 @@ pool_new(const struct pool_config *c, struct pool **out, struct err *err)
 		return err_set(err, RC_NOMEM, "out of memory");
 	}
 	lay_out(p);
-	p->applied = p->nitems; /* there is no epoch yet */
+	/* There is no epoch yet, and no order of its samples. */
+	for (uint32_t i = 0; i < p->nitems; i++)
+		p->item[i].state = APPLIED;
+	p->applied = p->nitems;
 	*out = p;
 	return RC_OK;
 }

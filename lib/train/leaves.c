@@ -1,11 +1,17 @@
 #include "train/leaves.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "nn/launch.h"
 #include "train/replica.h"
 
-#define MAX_OPERATIONS 3500 /* of leaves in a graph; with what follows them it may have 4096 */
+#define MAX_OPERATIONS \
+	3500 /* of leaves in a graph, a rank; with what follows them it may have 4096 */
+#define MAX_BYTES	(3u << 18) /* of all ranks' leaves in a graph; a request has at most 1 MiB */
+#define OPERATION_BYTES 18
+#define ARG_BYTES	15
+#define STEP_BYTES	11
 
 /* A sink of one rank, as part of another one. */
 struct one {
@@ -119,23 +125,34 @@ leaves_take(const struct emit_sink *sink, uint32_t rank, const struct replica *r
 	       U("to", GPUSIM_F32), F("scale", 1 / LEAVES_LOSS_SCALE));
 }
 
+/* Operations, and the bytes that they are in a request at most. */
+struct size {
+	uint64_t ops, bytes;
+};
+
 static void
 count(void *arg, uint32_t rank, const char *kernel, const struct gpusim_arg *args, size_t nargs)
 {
+	struct size *size = arg;
+
 	(void)rank;
-	(void)kernel;
-	(void)args;
-	(void)nargs;
-	++*(uint64_t *)arg;
+	size->ops++;
+	size->bytes += OPERATION_BYTES + strlen(kernel);
+	for (size_t i = 0; i < nargs; i++)
+		size->bytes += ARG_BYTES + strlen(args[i].name) + (args[i].step ? STEP_BYTES : 0);
 }
 
 uint64_t
-leaves_each(const struct replica *r, const struct shape *s)
+leaves_each(const struct replica *r, const struct shape *s, uint32_t nranks)
 {
-	uint64_t n = 0;
-	const struct emit_sink sink = {.arg = &n, .launch = count};
+	struct size leaf = {0};
+	const struct emit_sink sink = {.arg = &leaf, .launch = count};
 	const struct batch b = {.rows = s->leaf};
+	uint64_t ops, bytes, n;
 
 	leaves_sum(&sink, 0, r, s, &b, (struct leaves_range){0, 1});
-	return n < MAX_OPERATIONS ? MAX_OPERATIONS / n : 1;
+	ops = MAX_OPERATIONS / leaf.ops;
+	bytes = MAX_BYTES / leaf.bytes / nranks;
+	n = ops < bytes ? ops : bytes;
+	return n ? n : 1;
 }

@@ -51,7 +51,7 @@ void leaves_sum(const struct emit_sink *sink, uint32_t rank, const struct replic
 void leaves_take(const struct emit_sink *sink, uint32_t rank, const struct replica *r,
 		 const struct shape *s, const struct batch *b, uint64_t total);
 
-/* So many leaves a graph holds, with the rest of a step behind them; at least 1. */
-uint64_t leaves_each(const struct replica *r, const struct shape *s);
+/* So many leaves of each of nranks ranks a graph holds, with the rest of a step behind them; at least 1. */
+uint64_t leaves_each(const struct replica *r, const struct shape *s, uint32_t nranks);
 
 #endif

@@ -121,7 +121,7 @@ most_leaves(const struct trainer *t, bool moving)
 enum rc
 record_leaves(struct trainer *t, bool moving, struct steps *steps, struct err *err)
 {
-	uint64_t each = leaves_each(&t->replica[0], &t->shape);
+	uint64_t each = leaves_each(&t->replica[0], &t->shape, gpusim_comm_count(t->comm));
 	uint64_t n = most_leaves(t, moving);
 	enum rc rc = RC_OK;
 

@@ -26,3 +26,9 @@ digest() { grep '^params sha256 '; }
 		digest <out | diff want -
 	done
 }
+
+@test "steps of very many leaves on many devices" {
+	TRAIN+=(--data "$ROOT/tests/data" --global-batch 512 --leaf 1 --layers "784,3,3,3,3,10" --epochs 1)
+	bounded "${TRAIN[@]}" --devices 1 | digest >want
+	bounded gpuctl run -n 7 -- "${TRAIN[@]}" | digest | diff want -
+}

@@ -89,9 +89,14 @@ test_refused(void)
 	struct pool_claim a, b, c;
 	struct pool_gradient g, lie;
 	struct err err = {0};
+	uint32_t item;
 
 	ok(pool_new(&none, &p, &err) == RC_INVAL, "0 gradients an update are refused");
 	p = make(100, 10, 2, 0);
+	pool_join(p, 4, &err);
+	ok(pool_claim(p, 4, POOL_NO_ITEM, &a) == POOL_WAIT && !pool_queue(p, &item),
+	   "before the first epoch nothing is queued, and nobody gets anything");
+	pool_leave(p, 4, POOL_GONE);
 	pool_begin(p, 7);
 	ok(pool_claim(p, 5, 0, &a) == POOL_STRANGER, "who has not joined gets nothing");
 	ok(pool_join(p, 5, &err) == RC_OK && pool_join(p, 5, &err) == RC_BUSY, "joined once");
