@@ -169,6 +169,7 @@ shell_carry_out(struct shell *s)
 			reports_write(s->see.reports, a);
 			break;
 		case COORD_NOTE:
+		case COORD_ALGO:
 		case COORD_STORE: /* is committed already, or will be */
 			break;
 		case COORD_LOG:

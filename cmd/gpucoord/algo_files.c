@@ -6,19 +6,23 @@
 #include "base/file.h"
 
 static enum rc
-load(struct coord *c, const char *path, struct err *err)
+load(struct coord *c, const char *path, const struct decisions *record, struct err *err)
 {
+	struct coord_actions actions = {0};
 	struct buf text = {0};
 	enum rc rc = file_text(path, "an algorithm's file", &text, err);
 
-	if (rc == RC_OK && coord_add_algo(c, text.data, strlen(text.data), path, err) != RC_OK)
-		rc = err->rc;
+	if (rc == RC_OK)
+		rc = coord_add_algo(c, text.data, strlen(text.data), path, &actions, err);
+	for (size_t i = 0; i < actions.n; i++)
+		decisions_note(record, &actions.v[i]);
+	coord_actions_fini(&actions);
 	buf_fini(&text);
 	return rc;
 }
 
 enum rc
-algo_files_load(struct coord *c, const char *list, struct err *err)
+algo_files_load(struct coord *c, const char *list, const struct decisions *record, struct err *err)
 {
 	enum rc rc = RC_OK;
 	char path[4096];
@@ -30,7 +34,7 @@ algo_files_load(struct coord *c, const char *list, struct err *err)
 			return err_set(err, RC_INVAL, "--algo-files: a path of %zu bytes", n);
 		snprintf(path, sizeof path, "%.*s", (int)n, p);
 		if (n)
-			rc = load(c, path, err);
+			rc = load(c, path, record, err);
 		p += n + (p[n] == ':');
 	}
 	return rc == RC_OK ? rc : err_prefix(err, "--algo-files");

@@ -72,6 +72,33 @@ note(struct tape *t, const char *line)
 	tape_put(t, &r);
 }
 
+/* In pieces that fit a record. */
+static void
+algo(struct tape *t, const struct buf *packed)
+{
+	GpuSim__TapeRecord r = GPU_SIM__TAPE_RECORD__INIT;
+	GpuSim__TapeAlgo *whole =
+	    gpu_sim__tape_algo__unpack(NULL, packed->len, (const uint8_t *)packed->data);
+	GpuSim__TapeAlgo piece = GPU_SIM__TAPE_ALGO__INIT;
+
+	if (!whole)
+		return;
+	r.body_case = GPU_SIM__TAPE_RECORD__BODY_ALGO;
+	r.algo = &piece;
+	piece.name = whole->name;
+	piece.schedule = whole->schedule;
+	piece.nbytes = whole->text.len;
+	for (size_t at = 0; at < whole->text.len; at += piece.text.len) {
+		size_t left = whole->text.len - at;
+
+		piece.offset = at;
+		piece.text.data = whole->text.data + at;
+		piece.text.len = left < TAPE_DATA_MAX ? left : TAPE_DATA_MAX;
+		tape_put(t, &r);
+	}
+	gpu_sim__tape_algo__free_unpacked(whole, NULL);
+}
+
 void
 decisions_note(const struct decisions *d, const struct coord_action *a)
 {
@@ -79,6 +106,8 @@ decisions_note(const struct decisions *d, const struct coord_action *a)
 
 	if (!d->tape)
 		return;
+	if (a->kind == COORD_ALGO)
+		algo(d->tape, &a->body);
 	if (a->kind == COORD_LOG)
 		note(d->tape, a->body.data);
 	if (a->kind != COORD_CALL)

@@ -18,7 +18,7 @@ struct decisions {
 enum rc decisions_open(struct decisions *d, const char *dir, bool with_data, struct err *err);
 void decisions_close(struct decisions *d);
 
-/* Write an action if it is a decision: a line of the log, or a communicator that is made. */
+/* Write an action if it is a decision: a line of the log, a communicator that is made, an algorithm that is taken. */
 void decisions_note(const struct decisions *d, const struct coord_action *a);
 
 #endif

@@ -82,6 +82,7 @@ main(int argc, char **argv)
 	if (rc == RC_OK)
 		rc = tuning_init(o.algo, o.tuner, o.calibrate, &tuner, &err);
 	o.coord.tuner = &tuner;
+	o.coord.records = o.record != NULL;
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)
@@ -101,7 +102,7 @@ main(int argc, char **argv)
 		rc = shell_new(o.listen, o.state, &o.coord, &dm,
 			       &(struct shell_sight){observer, recorder, reports}, &shell, &err);
 	if (rc == RC_OK)
-		rc = algo_files_load(shell_coord(shell), o.algo_files, &err);
+		rc = algo_files_load(shell_coord(shell), o.algo_files, &decisions, &err);
 	if (rc == RC_OK)
 		rc = coord_check_tuner(shell_coord(shell), &err);
 	for (size_t i = 0; rc == RC_OK && i < o.ndevices; i++)

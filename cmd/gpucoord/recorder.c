@@ -453,6 +453,7 @@ recorder_action(struct recorder *r, const struct coord_action *a)
 		    &(struct flight_mark){.what = FLIGHT_MARK_DECISION, .device = a->device_id},
 		    "its memory file goes: nobody waits for it");
 		break;
+	case COORD_ALGO:
 	case COORD_REPORT:
 	case COORD_STORE:
 	case COORD_ASK_ECHO:

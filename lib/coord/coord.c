@@ -256,16 +256,15 @@ coord_add_device(struct coord *c, uint64_t id, const char *address, struct err *
 }
 
 enum rc
-coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path, struct err *err)
+coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path,
+	       struct coord_actions *out, struct err *err)
 {
-	struct coord_actions none = {0};
 	const struct tune_file *f;
 	enum rc rc;
 
-	c->out = &none;
+	c->out = out;
 	rc = algos_add_text(c, bytes, n, path, "", true, 0, &f, err);
 	c->out = NULL;
-	coord_actions_fini(&none);
 	return rc;
 }
 

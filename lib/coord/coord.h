@@ -41,12 +41,13 @@ enum rc coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_m
  * coord_add_algo - an algorithm from a file's bytes, under the name in it, in the place of one that is there.
  *
  *	path	of the file, for sentences
+ *	out	[out] appended to: actions of kinds that nobody waits for
  *
  * Before the first step, after coord_restore. Errors: RC_BADDATA it cannot be parsed or is wrong, RC_INVAL its name or
  * size, RC_BUSY too many, RC_NOMEM.
  */
 enum rc coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path,
-		       struct err *err);
+		       struct coord_actions *out, struct err *err);
 
 /* That the tuner names no algorithm which is not there: tuner_check_files. After the last coord_add_algo. */
 enum rc coord_check_tuner(const struct coord *c, struct err *err);

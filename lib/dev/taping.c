@@ -97,6 +97,7 @@ describe(const struct program *p, const struct inst_coll *c, GpuSim__TapeOp *m)
 	m->dtype = c->dtype;
 	m->redop = c->redop;
 	m->algo = (char *)inst_coll_algo(c);
+	m->schedule = c->digest;
 	m->nelem = c->nelem;
 	m->root = c->root;
 	m->chunkbytes = c->chunk_bytes;

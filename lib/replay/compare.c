@@ -143,7 +143,8 @@ differs(struct match *m, const struct story_op *o, const char *fmt, ...)
 static void
 compare_good(struct match *m, const struct story_op *o, const struct story_op *now)
 {
-	if (strcmp(o->algo, now->algo) != 0 || o->steps != now->steps)
+	if (o->schedule != now->schedule || (!o->schedule && strcmp(o->algo, now->algo) != 0) ||
+	    o->steps != now->steps)
 		differs(m, o, "algorithm %s in %u steps, now %s in %u", o->algo, o->steps,
 			now->algo, now->steps);
 	else if (o->in_bytes != now->in_bytes || o->out_bytes != now->out_bytes)

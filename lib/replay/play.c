@@ -265,7 +265,10 @@ command(const struct story_op *o, const struct play_op *as)
 	const struct plan_algo *algo = NULL;
 	bool pair = coll_is_sendrecv((enum gpusim_coll)o->coll);
 
-	plan_algo_find((enum gpusim_coll)o->coll, o->algo, &algo, NULL);
+	if (o->schedule)
+		algo = &plan_algo_file;
+	else
+		plan_algo_find((enum gpusim_coll)o->coll, o->algo, &algo, NULL);
 	return (struct cmdq_command){
 	    .kind = pair ? CMDQ_SENDRECV : CMDQ_COLL,
 	    .flags = o->redop == GPUSIM_PREMULSUM && coll_reduces((enum gpusim_coll)o->coll)
@@ -275,6 +278,7 @@ command(const struct story_op *o, const struct play_op *as)
 	    .dtype = o->dtype,
 	    .redop = o->redop,
 	    .algo = pair || !algo ? 0 : (uint8_t)(plan_algo_number(algo) + 1),
+	    .mark = o->schedule ? cmdq_algo_mark(as->algo) : 0,
 	    .u.coll = {.send = as->send.addr,
 		       .recv = as->recv.addr,
 		       .count = o->nelem,
@@ -382,6 +386,8 @@ replay_play(const struct replay_config *cfg, struct replay_map *out, struct err 
 
 	*out = (struct replay_map){0};
 	rc = begin(&p, err);
+	if (rc == RC_OK)
+		rc = play_add_algos(&p, err);
 	for (size_t k = 0; k < p.s->nunits && rc == RC_OK; k++)
 		rc = play_unit(&p, k, err);
 	if (rc == RC_OK)

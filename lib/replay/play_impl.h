@@ -37,6 +37,15 @@ struct play {
 	bool *fault_done;
 };
 
+/* ---- play_algo.c */
+
+#define PLAY_ALGO_NAME 32
+
+/* Give the coordinator those that operations ran. RC_BADDATA: the recording lacks one's file. */
+enum rc play_add_algos(const struct play *p, struct err *err);
+/* What one is called there. */
+const char *play_algo_name(uint64_t schedule, char room[static PLAY_ALGO_NAME]);
+
 /* ---- play_comm.c */
 
 /* Make the communicators up to this one, and more as far as there is room. */
@@ -60,6 +69,7 @@ struct play_op {
 	struct gpusim_collective c;
 	struct gpusim_addr send, recv;
 	uint64_t scalar;
+	char algo[PLAY_ALGO_NAME];
 };
 enum rc play_prepare(struct play *p, const struct story_op *o, struct play_op *out,
 		     struct err *err);

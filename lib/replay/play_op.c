@@ -140,20 +140,21 @@ play_prepare(struct play *p, const struct story_op *o, struct play_op *out, stru
 	if (rc == RC_OK && o->gaps && !o->in_place)
 		rc = fill(p, o, true, out->recv, err);
 	out->scalar = o->scalar;
-	out->c = (struct gpusim_collective){GPUSIM_COLLECTIVE_INIT,
-					    .coll = (enum gpusim_coll)o->coll,
-					    .dtype = (enum gpusim_dtype)o->dtype,
-					    .redop = (enum gpusim_redop)o->redop,
-					    .algo = o->algo,
-					    .nelem = o->nelem,
-					    .root = o->root,
-					    .rank = o->rank,
-					    .send = &out->send,
-					    .recv = &out->recv,
-					    .stream = {o->by_queue ? 0 : o->lane},
-					    .chunk_bytes = o->chunk_bytes,
-					    .scalar = &out->scalar,
-					    .deterministic = o->deterministic};
+	out->c = (struct gpusim_collective){
+	    GPUSIM_COLLECTIVE_INIT,
+	    .coll = (enum gpusim_coll)o->coll,
+	    .dtype = (enum gpusim_dtype)o->dtype,
+	    .redop = (enum gpusim_redop)o->redop,
+	    .algo = o->schedule ? play_algo_name(o->schedule, out->algo) : o->algo,
+	    .nelem = o->nelem,
+	    .root = o->root,
+	    .rank = o->rank,
+	    .send = &out->send,
+	    .recv = &out->recv,
+	    .stream = {o->by_queue ? 0 : o->lane},
+	    .chunk_bytes = o->chunk_bytes,
+	    .scalar = &out->scalar,
+	    .deterministic = o->deterministic};
 	if (!o->parts)
 		return rc;
 	out->c.counts = o->parts + n;

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "coll/plan.h"
+#include "coll/tune.h"
 #include "mem/dtype.h"
 #include "tape/folder.h"
 #include "tape/tape.h"
@@ -21,7 +22,7 @@ struct reading {
 	uint32_t proc;	 /* STORY_NONE before a device begins */
 	uint64_t record; /* for messages */
 	size_t first_op; /* of the file */
-	size_t *room;	 /* of the four arrays: how many fit */
+	size_t *room;	 /* of the five arrays: how many fit */
 };
 
 static enum rc
@@ -147,12 +148,72 @@ take_parts(const struct reading *r, const GpuSim__TapeOp *m, struct story_op *o,
 	return RC_OK;
 }
 
+/* ---- algorithms of files */
+
+/* By what its ranks do; added if it is new. NULL: out of memory. */
+static struct story_algo *
+algo_of(struct reading *r, uint64_t schedule)
+{
+	struct story *s = r->s;
+
+	for (size_t i = 0; i < s->nalgos; i++)
+		if (s->algo[i].schedule == schedule)
+			return &s->algo[i];
+	if (!MORE(s->algo, s->nalgos, r->room[4]))
+		return NULL;
+	s->algo[s->nalgos] = (struct story_algo){.schedule = schedule};
+	return &s->algo[s->nalgos++];
+}
+
+/* A file may be there more than once: it counts once. */
 static enum rc
-check_op(const struct reading *r, const GpuSim__TapeOp *m, uint32_t comm,
-	 const struct plan_algo **algo, struct err *err)
+take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
+{
+	struct story_algo *a = algo_of(r, m->schedule);
+
+	if (!a)
+		return nomem(err);
+	if (m->nbytes > STORY_MAX_ALGO || m->offset > m->nbytes ||
+	    m->text.len > m->nbytes - m->offset || (a->text && m->nbytes != a->nbytes))
+		return bad(r, "an algorithm of a size that makes no sense", err);
+	if (!a->text && !(a->text = alloc_zeroed(m->nbytes + 1, 1)))
+		return nomem(err);
+	a->nbytes = m->nbytes;
+	if (m->offset != a->have)
+		return RC_OK;
+	memcpy(a->text + a->have, m->text.data, m->text.len);
+	a->have += m->text.len;
+	return RC_OK;
+}
+
+/* The name of an operation's algorithm, as long as the story lives. */
+static enum rc
+name_algo(struct reading *r, const GpuSim__TapeOp *m, const char **name, struct err *err)
+{
+	const struct plan_algo *built_in;
+	struct story_algo *a;
+	struct err why = {0};
+
+	if (!m->schedule) {
+		if (plan_algo_find((enum gpusim_coll)m->coll, m->algo, &built_in, &why) != RC_OK)
+			return bad(r, why.text, err);
+		*name = built_in->name;
+		return RC_OK;
+	}
+	if (!tune_is_name(m->algo))
+		return bad(r, "an algorithm of no possible name", err);
+	a = algo_of(r, m->schedule);
+	if (!a || (!a->name && !(a->name = strdup(m->algo))))
+		return nomem(err);
+	*name = a->name;
+	return RC_OK;
+}
+
+static enum rc
+check_op(struct reading *r, const GpuSim__TapeOp *m, uint32_t comm, const char **algo,
+	 struct err *err)
 {
 	const struct story *s = r->s;
-	struct err why = {0};
 
 	if (r->proc == STORY_NONE)
 		return bad(r, "an operation before its device", err);
@@ -165,11 +226,9 @@ check_op(const struct reading *r, const GpuSim__TapeOp *m, uint32_t comm,
 	if (m->inbytes > UINT64_MAX / 4 || m->outbytes > UINT64_MAX / 4 ||
 	    m->inbytes % dtype_size((enum gpusim_dtype)m->dtype))
 		return bad(r, "an operation of a size that makes no sense", err);
-	if (plan_algo_find((enum gpusim_coll)m->coll, m->algo, algo, &why) != RC_OK)
-		return bad(r, why.text, err);
 	if (s->nops == STORY_MAX_OPS)
 		return bad(r, "too many operations", err);
-	return RC_OK;
+	return name_algo(r, m, algo, err);
 }
 
 static enum rc
@@ -177,7 +236,7 @@ take_op(struct reading *r, const GpuSim__TapeOp *m, struct err *err)
 {
 	struct story *s = r->s;
 	uint32_t comm = find_comm(s, m->commid, m->epoch);
-	const struct plan_algo *algo;
+	const char *algo = NULL;
 	struct story_op o;
 	enum rc rc = check_op(r, m, comm, &algo, err);
 
@@ -210,7 +269,8 @@ take_op(struct reading *r, const GpuSim__TapeOp *m, struct err *err)
 			      .in_place = m->inplace,
 			      .gaps = m->gaps,
 			      .deterministic = m->deterministic,
-			      .algo = algo->name};
+			      .algo = algo,
+			      .schedule = m->schedule};
 	rc = take_parts(r, m, &o, err);
 	if (rc != RC_OK)
 		return rc;
@@ -312,6 +372,8 @@ take(struct reading *r, const GpuSim__TapeRecord *m, struct err *err)
 	case GPU_SIM__TAPE_RECORD__BODY_NOTE:
 		r->s->ndecisions++;
 		return RC_OK;
+	case GPU_SIM__TAPE_RECORD__BODY_ALGO:
+		return take_algo(r, m->algo, err);
 	case GPU_SIM__TAPE_RECORD__BODY_CLOSE:
 		if (r->proc != STORY_NONE)
 			r->s->proc[r->proc].closed = true;
@@ -347,7 +409,7 @@ enum rc
 story_read(const char *dir, struct story **out, struct err *err)
 {
 	struct story *s = calloc(1, sizeof *s);
-	size_t room[4] = {0};
+	size_t room[5] = {0};
 	struct reading r = {.s = s, .room = room};
 	enum rc rc = s ? tape_folder_list(dir, &s->path, &s->npaths, err) : nomem(err);
 
@@ -374,7 +436,12 @@ story_free(struct story *s)
 		free(s->op[i].text);
 		free(s->op[i].parts);
 	}
+	for (size_t i = 0; i < s->nalgos; i++) {
+		free(s->algo[i].name);
+		free(s->algo[i].text);
+	}
 	tape_folder_free(s->path, s->npaths);
+	free(s->algo);
 	free(s->proc);
 	free(s->comm);
 	free(s->op);

@@ -14,6 +14,7 @@
 #define STORY_NONE     UINT32_MAX
 #define STORY_MAX_OPS  (16u << 20)
 #define STORY_MAX_DEVS 1024
+#define STORY_MAX_ALGO (4u << 20) /* bytes of an algorithm's file */
 
 /* A process of a device, from its start to its end. */
 struct story_proc {
@@ -41,6 +42,14 @@ enum story_state {
 	STORY_FAILED,
 };
 
+/* An algorithm of a file, by which operations ran. */
+struct story_algo {
+	char *name;	   /* as calls said it; or NULL: none has run it */
+	uint64_t schedule; /* digest of what its ranks do */
+	char *text;	   /* of its file: nbytes, of which have are here */
+	uint64_t nbytes, have;
+};
+
 /* One rank's part of an operation. */
 struct story_op {
 	uint32_t proc, comm, rank, unit; /* unit: set by story_units */
@@ -55,10 +64,11 @@ struct story_op {
 	bool by_queue, in_place, gaps, deterministic;
 	enum story_state state;
 	uint32_t rc;
-	const char *algo; /* static */
-	char *text;	  /* of a failure, or NULL */
-	uint64_t *parts;  /* TapeOp's four lists, or NULL */
-	bool recv_parts;  /* the last two are there */
+	const char *algo;  /* of a built-in one; of one of a file the story's */
+	uint64_t schedule; /* story_algo.schedule; 0: it is built in */
+	char *text;	   /* of a failure, or NULL */
+	uint64_t *parts;   /* TapeOp's four lists, or NULL */
+	bool recv_parts;   /* the last two are there */
 	uint64_t data_at, nin,
 	    nbefore; /* where its data begin in the file; bytes there of both kinds */
 };
@@ -78,7 +88,8 @@ struct story {
 	struct story_comm *comm;
 	struct story_op *op; /* of a process in the order they began */
 	struct story_fault *fault;
-	size_t nprocs, ncomms, nops, nfaults;
+	struct story_algo *algo;
+	size_t nprocs, ncomms, nops, nfaults, nalgos;
 	bool cut;	 /* some of it is missing */
 	bool with_data;	 /* inputs are there */
 	uint32_t *order; /* operations by unit, set by story_units */

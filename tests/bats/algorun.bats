@@ -143,13 +143,37 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
  100000 15"
 }
 
-@test "algorun: tuner files and programs in C choose them, and a recording names them" {
+@test "algorun: a recording is replayed with the files that it has, or refused" {
+	numbers 3 >vectors
+	GPUSIM_ALGO_FILES=$ALGOS/ring.xml bounded gpuctl run -n 4 --record tape --record-data -- bash -e -c '
+		gpuctl allreduce --algo ring-blocks <vectors
+		gpuctl allreduce --algo-file "$ALGOS/ring.algo" <vectors
+		gpuctl plan allreduce -n 4 --algo tree --format text >mine
+		gpuctl algo add ring-blocks mine --replace
+		gpuctl allreduce --algo ring-blocks <vectors' >out
+	assert_equal "$(sort -u out | xargs)" '15 15 15 ring-blocks'
+	run bounded gpuctl replay tape
+	assert_status 0
+	assert_match 'replayed: 12 ended well again, with the same results to the bit,'
+	built_in xml .
+	MSCCL_XML_FILES=allreduce bounded gpuctl run --nccl -n 3 --record queues -- "$BUILD/e2e/nccl/nccl_premulsum" >out
+	grep -qa ring queues/device-0.rec
+	run bounded gpuctl replay queues
+	assert_status 0
+	assert_match ' 0 differ;'
+	rm tape/coordinator.rec
+	run bounded gpuctl replay tape
+	assert_status 5
+	assert_match 'gpuctl: replay: operations ran algorithm ring-blocks of a file, and the recording does not have the file: its coordinator had taken it before'
+}
+
+@test "algorun: tuner files and programs in C choose them" {
 	numbers 3 >vectors
 	echo 'allreduce,0,100,ring-blocks' >rules
-	GPUSIM_ALGO_FILES=$ALGOS/ring.xml GPUSIM_TUNER_CONFIG_FILE=rules bounded gpuctl run -n 4 --record tape -- \
+	GPUSIM_ALGO_FILES=$ALGOS/ring.xml GPUSIM_TUNER_CONFIG_FILE=rules bounded gpuctl run -n 4 --trace trace -- \
 		gpuctl allreduce <vectors >out
 	assert_equal "$(cat out)" '15 15 15'
-	grep -qa ring-blocks tape/device-0.rec
+	grep -q '"algo":"file"' trace
 	cat >program.c <<-'END'
 		#include <stdio.h>
 		#include <string.h>

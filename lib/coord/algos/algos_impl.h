@@ -17,10 +17,11 @@ struct holder {
 struct kept {
 	GpuSim__AlgoInfo info; /* its strings are the two below */
 	char name[TUNE_FILE_NAME], digest[17];
-	uint64_t id;
-	struct buf *schedule;  /* by rank */
-	size_t nbytes;	       /* of those */
-	struct holder *holder; /* none: it stays until it is removed */
+	uint64_t id, schedules; /* of the schedules: their digest */
+	bool recorded;		/* its file is in the recording */
+	struct buf *schedule;	/* by rank */
+	size_t nbytes;		/* of those */
+	struct holder *holder;	/* none: it stays until it is removed */
 	size_t nholders;
 };
 

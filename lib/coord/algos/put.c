@@ -124,6 +124,7 @@ make(const struct algo *a, const char *name, const char *digest, struct kept **o
 	if (rc == RC_OK)
 		rc = algo_lower(a, NULL, &s, err);
 	if (rc == RC_OK) {
+		k->schedules = s[0].digest;
 		snprintf(k->name, sizeof k->name, "%s", name);
 		snprintf(k->digest, sizeof k->digest, "%s", digest);
 		fill_info(a, &proof, k);
@@ -137,6 +138,23 @@ make(const struct algo *a, const char *name, const char *digest, struct kept **o
 	}
 	*out = k;
 	return RC_OK;
+}
+
+/* Once, for whoever replays a recording. */
+static void
+tell(struct coord *c, struct kept *k, const char *bytes, size_t n)
+{
+	struct coord_action a = {.kind = COORD_ALGO};
+	GpuSim__TapeAlgo m = GPU_SIM__TAPE_ALGO__INIT;
+
+	if (!c->cfg.records || k->recorded)
+		return;
+	m.name = k->name;
+	m.schedule = k->schedules;
+	m.text = (ProtobufCBinaryData){n, (uint8_t *)bytes};
+	if (buf_pack(&a.body, &m.base))
+		act(c, &a);
+	k->recorded = true;
 }
 
 static enum rc
@@ -203,6 +221,8 @@ algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, c
 		rc = add(c, a, name, replace, client, out, err);
 	if (a && rc == RC_BADDATA)
 		err_prefix(err, "%s", path);
+	if (rc == RC_OK)
+		tell(c, (*out)->of, bytes, n);
 	algo_free(a);
 	return rc;
 }

@@ -86,6 +86,21 @@ check(const GpuSim__AlgoRecord *m)
 	return true;
 }
 
+/* check has seen that they are good. */
+static uint64_t
+schedules_digest(const struct buf *packed)
+{
+	struct schedule *s;
+	struct err err;
+	uint64_t digest;
+
+	if (schedule_unpack(packed->data, packed->len, &s, &err) != RC_OK)
+		return 0;
+	digest = s->digest;
+	schedule_free_all(s, 1);
+	return digest;
+}
+
 static enum rc
 add(struct coord *c, const char *key, const GpuSim__AlgoRecord *m, struct err *err)
 {
@@ -105,6 +120,8 @@ add(struct coord *c, const char *key, const GpuSim__AlgoRecord *m, struct err *e
 		good = buf_add(&k->schedule[r], m->schedules[r].data, m->schedules[r].len);
 		k->nbytes += m->schedules[r].len;
 	}
+	if (good)
+		k->schedules = schedules_digest(&k->schedule[0]);
 	for (size_t i = 0; good && i < m->n_clients; i++)
 		good = kept_hold(c, k, m->clients[i]);
 	if (good && algos_keep(c, k, err) == RC_OK)

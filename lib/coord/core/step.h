@@ -35,6 +35,7 @@ struct coord_config {
 	uint32_t on_failure;	  /* enum gpusim_on_failure: of devices lost in no communicator */
 	char host[HOST_ID_MAX];	  /* boot id of its machine: where it can start devices; or "" */
 	bool persists;		  /* it emits COORD_STORE */
+	bool records;		  /* it emits COORD_ALGO */
 	/* The number of a new report of a failure, claimed for it alone; 0: there will be none. In a step, so it must
 	 * not wait long. NULL: no reports are written. */
 	uint64_t (*report_claim)(void *arg);
@@ -101,6 +102,7 @@ enum coord_action_kind {
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
 	COORD_NOTE, /* for the recorder of the coordinator's steps: body is a NUL-terminated sentence that tells a
 		      * decision with its reason, or an event */
+	COORD_ALGO, /* for a recording: body is a packed TapeAlgo with the whole file */
 	COORD_REPORT, /* write report number `token`: body is a packed Report with the communicator, the reason, and
 		       * recorders without areas that name the devices */
 	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
