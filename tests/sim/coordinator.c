@@ -136,6 +136,7 @@ carry_out(struct world *w, struct coord_action *a)
 			wrong(w, "nobody is gone, but %s", a->body.data);
 		break;
 	case COORD_NOTE:
+	case COORD_ALGO:   /* nothing is recorded */
 	case COORD_REPORT: /* none is claimed */
 		break;
 	case COORD_ASK_ECHO:

@@ -102,13 +102,13 @@ enum coord_action_kind {
 	COORD_LOG,   /* body is a NUL-terminated line for the log */
 	COORD_NOTE, /* for the recorder of the coordinator's steps: body is a NUL-terminated sentence that tells a
 		      * decision with its reason, or an event */
-	COORD_ALGO, /* for a recording: body is a packed TapeAlgo with the whole file */
 	COORD_REPORT, /* write report number `token`: body is a packed Report with the communicator, the reason, and
 		       * recorders without areas that name the devices */
 	COORD_ASK_ECHO, /* send a message to ourselves by the way that requests take */
 	COORD_DISCARD, /* remove the memory file at address, of device_id, if no device has it: nobody
 			 * waits for it */
 	COORD_LOOK,    /* look at the process of device_id, which is silent: COORD_LOOKED tells */
+	COORD_ALGO,    /* for a recording: body is a packed TapeAlgo with the whole file */
 };
 
 struct coord_action {
