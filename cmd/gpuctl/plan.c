@@ -212,6 +212,7 @@ enum rc
 run_plan(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct plan_args p = {.rank = a->rank, .nranks = a->nranks, .chunk = a->chunk};
+	struct link_shape links = {(double)a->latency_ns / 1e3, (double)a->bits_per_s};
 	struct buf text = {0};
 	struct tuner t;
 	enum rc rc;
@@ -236,9 +237,8 @@ run_plan(struct cli *cli, const struct args *a, struct err *err)
 		rc = plan_size(p.coll, a, &p.nelem, err);
 	if (rc == RC_OK)
 		rc = tuner_here(&t, err);
-	if (rc == RC_OK && (a->latency_ns || a->bits_per_s))
-		t.model[TUNE_NET] = cost_shaped(&t.model[TUNE_NET], (double)a->latency_ns / 1e3,
-						(double)a->bits_per_s);
+	if (rc == RC_OK)
+		t.model[TUNE_NET] = tuner_model(&t, TUNE_NET, &links);
 	p.wide = rc == RC_OK && widening(a, &p) > 1;
 	p.canonical = rc == RC_OK && is_canonical(a, &p);
 	p.root = rc == RC_OK && coll_is_sendrecv(p.coll) ? a->peer : a->root;

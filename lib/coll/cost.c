@@ -23,12 +23,12 @@
 	}
 
 struct cost_model
-cost_shaped(const struct cost_model *base, double latency_us, double bits_per_s)
+cost_shaped(const struct cost_model *base, const struct link_shape *links)
 {
 	struct cost_model m = *base;
 
-	m.alpha_us += latency_us;
-	m.beta_us += bits_per_s > 0 ? 8e6 / bits_per_s : 0;
+	m.alpha_us += links->latency_us;
+	m.beta_us += links->bits_per_s > 0 ? 8e6 / links->bits_per_s : 0;
 	return m;
 }
 

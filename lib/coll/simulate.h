@@ -26,14 +26,13 @@ cost_message_us(const struct cost_model *m)
 	return m->alpha_us + 2 * m->host_us;
 }
 
-/*
- * cost_shaped - what messages cost on links that gpudev shapes.
- *
- *	base		what they cost on links that are not
- *	latency_us	of --latency
- *	bits_per_s	of --bandwidth; 0: no limit
- */
-struct cost_model cost_shaped(const struct cost_model *base, double latency_us, double bits_per_s);
+/* Links that gpudev shapes, the slowest of several. {0}: none. */
+struct link_shape {
+	double latency_us, bits_per_s; /* of --latency and --bandwidth; 0: none, no limit */
+};
+
+/* What messages cost on such links; base: on links that are not shaped. */
+struct cost_model cost_shaped(const struct cost_model *base, const struct link_shape *links);
 
 /*
  * plan_simulate - run every rank's plan against a clock of its own.

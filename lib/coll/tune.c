@@ -55,16 +55,25 @@ tuner_configure(struct tuner *t, const char *algo, const char *path, struct err 
 
 /* ---- choosing */
 
+struct cost_model
+tuner_model(const struct tuner *t, enum tune_transport by, const struct link_shape *links)
+{
+	if (by != TUNE_NET || t->measured[by])
+		return t->model[by];
+	return cost_shaped(&t->model[by], links);
+}
+
 static double
 cost(const struct tuner *t, const struct tune_ask *ask, const struct cost_algo *row,
      uint64_t chunk_bytes)
 {
 	struct cost_args a = {ask->nranks, (double)ask->nbytes, (double)chunk_bytes, 1};
+	struct cost_model m = tuner_model(t, ask->transport, &ask->links);
 
 	if (!row || ask->nranks < 2)
 		return NAN;
 	a.widening = cost_widening(row->coll, row->name, ask->nranks, ask->widening);
-	return row->us(&a, &t->model[ask->transport]);
+	return row->us(&a, &m);
 }
 
 /* A large vector goes through sockets in pieces whose window fits a core's cache. */
@@ -202,6 +211,7 @@ by_name(const struct tuner *t, const struct tune_ask *ask, struct tune_answer *o
 	}
 	tuner_init(&all);
 	memcpy(all.model, t->model, sizeof all.model);
+	memcpy(all.measured, t->measured, sizeof all.measured);
 	by_model(&all, ask, out);
 }
 

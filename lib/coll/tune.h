@@ -63,6 +63,7 @@ struct tune_select {
 /* Initialise with tuner_init; tuner_fini releases. */
 struct tuner {
 	struct cost_model model[TUNE_NTRANSPORTS];
+	bool measured[TUNE_NTRANSPORTS]; /* a tuner file has told the costs, shaped links and all */
 	struct tune_select select[GPUSIM_NCOLLS];
 	struct tune_rule *rule;
 	size_t nrules;
@@ -73,6 +74,11 @@ struct tuner {
 /* Built-in costs, every algorithm allowed, no rules. */
 void tuner_init(struct tuner *t);
 void tuner_fini(struct tuner *t);
+
+/* What messages cost between ranks whose links are shaped so: what a tuner file says, else the tuner's costs and the shape
+ * on top. Memory has no links. */
+struct cost_model tuner_model(const struct tuner *t, enum tune_transport by,
+			      const struct link_shape *links);
 
 /*
  * tuner_select - take in GPUSIM_ALGO, which is spelled as NCCL_ALGO is.
@@ -92,7 +98,11 @@ enum rc tuner_select(struct tuner *t, const char *text, struct err *err);
  * Columns after the algorithm may be left out at the end; -1 is any. protocol is net or p2p; NCCL's ll, ll128
  * and simple are any. A line of an algorithm that only GPUs have (nvls, pat ...) fits nothing.
  * channels, numPipeOps and regBuff mean nothing here, and a line for a number of nodes other than
- * 1 and -1 fits nothing. Lines that begin with # and blank ones are skipped. RC_BADDATA
+ * 1 and -1 fits nothing. Lines that begin with # and blank ones are skipped. A line of costs,
+ *
+ *	cost,net,alpha_us=5008,host_us=16,beta_ns=9,gamma_ns=0.04
+ *
+ * is of net or p2p; a cost that it leaves out stays as it was. RC_BADDATA
  * "NAME:LINE: reason", RC_NOMEM; *t is then as it was.
  */
 enum rc tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err);
@@ -114,11 +124,15 @@ enum rc tuner_configure(struct tuner *t, const char *algo, const char *path, str
 
 /*
  * Texts of what differs from a plain tuner, appended to *out: for tuner_select, and for tuner_rules as far as
- * the rules concern nranks ranks. A plain tuner that takes them in answers all that nranks ranks ask as *t does.
+ * the rules concern nranks ranks; links: of those ranks. A plain tuner that takes them in answers all that nranks ranks ask
+ * as *t does, without being told of the links.
  * False: out of memory.
  */
 bool tuner_show_lists(const struct tuner *t, struct buf *out);
-bool tuner_show_rules(const struct tuner *t, uint32_t nranks, struct buf *out);
+bool tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
+		      struct buf *out);
+/* The line of costs, with a newline. */
+bool tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out);
 
 struct tune_ask {
 	enum gpusim_coll coll;
@@ -134,6 +148,7 @@ struct tune_ask {
 	uint32_t root;	/* where the collective has one */
 	bool parts; /* the call has a table of parts (plan.h), which no algorithm of a file takes */
 	const struct tune_files *files; /* that there are; NULL: none */
+	struct link_shape links;	/* of the ranks */
 };
 
 enum tune_by { TUNE_BY_CALL, TUNE_BY_FILE, TUNE_BY_MODEL, TUNE_BY_NAME };

@@ -74,6 +74,13 @@ set_algo(const struct tuner *t, struct tune_rule *r, const char *word, struct er
 	return r->file ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
+/* -1: none. */
+static int
+transport_named(const char *word)
+{
+	return strcmp(word, "net") == 0 ? TUNE_NET : strcmp(word, "p2p") == 0 ? TUNE_P2P : -1;
+}
+
 static enum rc
 set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word, bool *fits,
 	   struct err *err)
@@ -97,9 +104,7 @@ set_column(const struct tuner *t, struct tune_rule *r, int col, const char *word
 		}
 		return set_algo(t, r, word, err);
 	case COL_PROTOCOL:
-		r->transport = strcmp(word, "net") == 0	  ? TUNE_NET
-			       : strcmp(word, "p2p") == 0 ? TUNE_P2P
-							  : -1;
+		r->transport = transport_named(word);
 		if (r->transport < 0 && !is_one_of(word, any_protocol))
 			return err_set(err, RC_BADDATA,
 				       "'%s' is not net, p2p, ll, ll128, simple or -1", word);
@@ -136,6 +141,75 @@ next_column(const char **line, const char *end, char word[static TUNE_WORD_MAX],
 	word[stop - p] = '\0';
 	return RC_OK;
 }
+
+/* ---- costs */
+
+static const struct {
+	const char *name;
+	size_t at;
+	double unit; /* of the model for one of the name's */
+} costs[] = {
+    {"alpha_us", offsetof(struct cost_model, alpha_us), 1},
+    {"host_us", offsetof(struct cost_model, host_us), 1},
+    {"beta_ns", offsetof(struct cost_model, beta_us), 1e-3},
+    {"gamma_ns", offsetof(struct cost_model, gamma_us), 1e-3},
+};
+
+#define COST_MAX 1e12
+
+static enum rc
+set_cost(struct cost_model *m, char *word, struct err *err)
+{
+	char *value = strchr(word, '=');
+	double x;
+
+	for (size_t i = 0; value && i < sizeof costs / sizeof *costs; i++) {
+		if (strlen(costs[i].name) != (size_t)(value - word) ||
+		    strncmp(word, costs[i].name, (size_t)(value - word)) != 0)
+			continue;
+		if (parse_double(value + 1, 0, COST_MAX, &x, err) != RC_OK)
+			return err_prefix(err, "%s", costs[i].name);
+		*(double *)((char *)m + costs[i].at) = x * costs[i].unit;
+		return RC_OK;
+	}
+	return err_set(err, RC_BADDATA,
+		       "'%s' is not alpha_us, host_us, beta_ns or gamma_ns with = and a number",
+		       word);
+}
+
+static bool
+is_costs(const char *line, const char *end)
+{
+	size_t n = strlen("cost");
+
+	return (size_t)(end - line) >= n && strncmp(line, "cost", n) == 0 &&
+	       (line + n == end || strchr(", \t", line[n]));
+}
+
+/* "cost,TRANSPORT,NAME=VALUE,..." */
+static enum rc
+parse_costs(const char *line, const char *end, struct tuner *t, struct err *err)
+{
+	char word[TUNE_WORD_MAX];
+	int by = -1;
+
+	for (int col = 0; line; col++) {
+		enum rc rc = next_column(&line, end, word, err);
+
+		if (rc == RC_OK && col == 1 && (by = transport_named(word)) < 0)
+			rc = err_set(err, RC_BADDATA, "'%s' is not net or p2p", word);
+		else if (rc == RC_OK && col > 1)
+			rc = set_cost(&t->model[by], word, err);
+		if (rc != RC_OK)
+			return rc;
+	}
+	if (by < 0)
+		return err_set(err, RC_BADDATA, "costs of what? net or p2p");
+	t->measured[by] = true;
+	return RC_OK;
+}
+
+/* ---- lines */
 
 /* r->file is the caller's to free, on failure too. */
 static enum rc
@@ -180,6 +254,25 @@ add_rule(struct tuner *t, const struct tune_rule *r, struct err *err)
 	return RC_OK;
 }
 
+/* A rule, or costs. */
+static enum rc
+take_line(const struct tuner *t, const char *line, const char *end, struct tuner *new,
+	  struct err *err)
+{
+	struct tune_rule r;
+	bool fits;
+	enum rc rc;
+
+	if (is_costs(line, end))
+		return parse_costs(line, end, new, err);
+	rc = parse_rule(t, line, end, &r, &fits, err);
+	if (rc == RC_OK && fits)
+		rc = add_rule(new, &r, err);
+	if (rc != RC_OK || !fits)
+		free(r.file);
+	return rc;
+}
+
 enum rc
 tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err)
 {
@@ -188,19 +281,14 @@ tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err
 	unsigned line = 1;
 	enum rc rc = RC_OK;
 
+	memcpy(new.model, t->model, sizeof new.model);
+	memcpy(new.measured, t->measured, sizeof new.measured);
 	for (const char *p = text, *end; *p; p = *end ? end + 1 : end, line++) {
-		struct tune_rule r;
-		bool fits;
-
 		end = p + strcspn(p, "\n");
 		p += strspn(p, " \t\r");
 		if (p >= end || *p == '#')
 			continue;
-		rc = parse_rule(t, p, end, &r, &fits, &why);
-		if (rc == RC_OK && fits)
-			rc = add_rule(&new, &r, &why);
-		if (rc != RC_OK || !fits)
-			free(r.file);
+		rc = take_line(t, p, end, &new, &why);
 		if (rc != RC_OK)
 			break;
 	}
@@ -212,5 +300,7 @@ tuner_rules(struct tuner *t, const char *text, const char *name, struct err *err
 	tune_rules_free(t);
 	t->rule = new.rule;
 	t->nrules = new.nrules;
+	memcpy(t->model, new.model, sizeof t->model);
+	memcpy(t->measured, new.measured, sizeof t->measured);
 	return RC_OK;
 }

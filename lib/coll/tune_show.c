@@ -1,11 +1,13 @@
 /*
  * tune_show.c - a tuner as the texts that make another one like it: how devices come to choose as the coordinator
- * does. The costs are built in, so they are in no text.
+ * does. Costs that are built in are in no text.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "coll/tune.h"
+
+static const char *const transport[TUNE_NTRANSPORTS] = {[TUNE_NET] = "net", [TUNE_P2P] = "p2p"};
 
 static bool
 differs(const struct tuner *t, const struct tuner *plain, int coll)
@@ -53,11 +55,37 @@ tuner_show_lists(const struct tuner *t, struct buf *out)
 }
 
 bool
-tuner_show_rules(const struct tuner *t, uint32_t nranks, struct buf *out)
+tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out)
 {
-	static const char *const transport[TUNE_NTRANSPORTS] = {
-	    [TUNE_NET] = "net", [TUNE_P2P] = "p2p"};
+	return buf_addf(out, "cost,%s,alpha_us=%.17g,host_us=%.17g,beta_ns=%.17g,gamma_ns=%.17g\n",
+			transport[by], m->alpha_us, m->host_us, 1e3 * m->beta_us,
+			1e3 * m->gamma_us);
+}
+
+static bool
+is_built_in(enum tune_transport by, const struct cost_model *m)
+{
+	struct tuner plain;
+	bool same;
+
+	tuner_init(&plain);
+	same = memcmp(m, &plain.model[by], sizeof *m) == 0;
+	tuner_fini(&plain);
+	return same;
+}
+
+bool
+tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
+		 struct buf *out)
+{
 	bool good = true;
+
+	for (int by = 0; by < TUNE_NTRANSPORTS && good; by++) {
+		struct cost_model m = tuner_model(t, (enum tune_transport)by, links);
+
+		if (!is_built_in((enum tune_transport)by, &m))
+			good = tune_show_costs((enum tune_transport)by, &m, out);
+	}
 
 	for (size_t i = 0; i < t->nrules && good; i++) {
 		const struct tune_rule *r = &t->rule[i];

@@ -369,6 +369,7 @@ h_metadata(const struct harness *h, uint64_t id, struct h_metadata *out)
 	out->m.usedbytes = h->used[id % (H_MAX_DEV + 1)];
 	out->m.incarnation = h->incarnation[id % (H_MAX_DEV + 1)];
 	out->m.supervised = h->supervised;
+	out->m.latencyns = h->latency_ns;
 	out->m.meminode = h->inode[id % (H_MAX_DEV + 1)];
 }
 

@@ -66,6 +66,7 @@ struct harness {
 	size_t ncall;
 	struct h_answer *answer; /* [token - 1] */
 	bool alive[H_MAX_DEV + 1];
+	uint64_t latency_ns;	       /* of the links of devices that register from now on */
 	bool supervised;	       /* all devices are */
 	uint64_t inode[H_MAX_DEV + 1]; /* of their memory files */
 	uint64_t incarnation[H_MAX_DEV + 1];

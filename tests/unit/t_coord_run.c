@@ -103,6 +103,31 @@ t_algorithm(void)
 	tuner_fini(&tuner);
 }
 
+/* Where messages cost nothing, bytes count; with a latency, rounds. */
+static void
+t_links(void)
+{
+	static const char *const best[] = {"halving-doubling 262144", "recursive-doubling 262144"};
+	struct tuner tuner;
+	struct h_ops o;
+
+	tuner_init(&tuner);
+	tuner.model[TUNE_NET].alpha_us = tuner.model[TUNE_NET].host_us = 0;
+	for (int slow = 0; slow < 2; slow++) {
+		struct harness h;
+
+		h_init_with(&h, &tuner);
+		h.latency_ns = slow * UINT64_C(5000000);
+		h_devices(&h, 2);
+		h_comm(&h, 9, 2);
+		h_allreduce(&o, 2, 1000);
+		ok(!strcmp(told(&h, &o), best[slow]), "%s links: %s", slow ? "slow" : "fast",
+		   best[slow]);
+		h_fini(&h);
+	}
+	tuner_fini(&tuner);
+}
+
 static void
 t_order(void)
 {
@@ -412,6 +437,7 @@ main(void)
 {
 	t_submit();
 	t_algorithm();
+	t_links();
 	t_order();
 	t_sendrecv();
 	t_failure();

@@ -302,7 +302,7 @@ test_bad_file(void)
 
 /* Whether a plain tuner that takes in the texts of another one answers as that. */
 static bool
-is_shown(const char *algos, const char *rules, uint32_t nranks)
+is_shown(const char *algos, const char *rules, uint32_t nranks, struct link_shape links)
 {
 	struct tuner t, copy;
 	struct buf lists = {0}, lines = {0};
@@ -313,7 +313,7 @@ is_shown(const char *algos, const char *rules, uint32_t nranks)
 	tuner_init(&copy);
 	good = tuner_select(&t, algos, &err) == RC_OK &&
 	       tuner_rules(&t, rules, "f", &err) == RC_OK && tuner_show_lists(&t, &lists) &&
-	       tuner_show_rules(&t, nranks, &lines) && buf_add(&lists, "", 1) &&
+	       tuner_show_rules(&t, nranks, &links, &lines) && buf_add(&lists, "", 1) &&
 	       buf_add(&lines, "", 1) && tuner_select(&copy, lists.data, &err) == RC_OK &&
 	       tuner_rules(&copy, lines.data, "g", &err) == RC_OK &&
 	       memcmp(copy.select, t.select, sizeof t.select) == 0;
@@ -324,9 +324,11 @@ is_shown(const char *algos, const char *rules, uint32_t nranks)
 						       .transport = (enum tune_transport)by,
 						       .nranks = nranks,
 						       .nbytes = n};
+				struct tune_ask told = ask;
 				struct tune_answer a, b;
 
-				good = tuner_choose(&t, &ask, &a, &err) == RC_OK &&
+				told.links = links;
+				good = tuner_choose(&t, &told, &a, &err) == RC_OK &&
 				       tuner_choose(&copy, &ask, &b, &err) == RC_OK &&
 				       a.algo == b.algo && a.chunk_bytes == b.chunk_bytes &&
 				       a.by == b.by;
@@ -341,18 +343,64 @@ is_shown(const char *algos, const char *rules, uint32_t nranks)
 	return good;
 }
 
+static const struct link_shape no_links;
+
 static void
 test_shown(void)
 {
-	ok(is_shown("", "", 4), "a plain tuner is two empty texts");
-	ok(is_shown("ring,tree", "", 4) && is_shown("^ring", "", 3) &&
-	       is_shown("allreduce:naive;broadcast:^tree,ring;barrier:dissemination", "", 8),
+	struct link_shape slow = {5000, 1e8};
+
+	ok(is_shown("", "", 4, no_links), "a plain tuner is two empty texts");
+	ok(is_shown("ring,tree", "", 4, no_links) && is_shown("^ring", "", 3, no_links) &&
+	       is_shown("allreduce:naive;broadcast:^tree,ring;barrier:dissemination", "", 8,
+			no_links),
 	   "what GPUSIM_ALGO says is shown, also that a slow one was named");
 	ok(is_shown("^tree",
 		    "allreduce,1,100,tree,net\nallreduce,1,-1,ring,p2p,-1,1,4\n"
 		    "alltoall,0,9223372036854775807,bruck\nreduce,3,9,tree,-1,-1,-1,5\n",
-		    4),
+		    4, no_links),
 	   "so are the lines of a file that concern so many ranks");
+	ok(is_shown("", "", 4, slow) && is_shown("", "allreduce,1,100,tree,net\n", 8, slow),
+	   "so are links that are shaped, as costs");
+	ok(is_shown("", "cost,net,alpha_us=7000\ncost,p2p,alpha_us=90\n", 4, no_links) &&
+	       is_shown("", "cost,net,alpha_us=7000,beta_ns=9\n", 8, slow),
+	   "and the costs of a file, which have the links in them");
+}
+
+/* A file that gpuctl tune --calibrate wrote. */
+static void
+test_costs(void)
+{
+	struct link_shape links = {300, 8e9};
+	struct cost_model m;
+	struct tuner t;
+
+	tuner_init(&t);
+	m = tuner_model(&t, TUNE_NET, &links);
+	ok(m.alpha_us == t.model[TUNE_NET].alpha_us + 300 &&
+	       fabs(m.beta_us - t.model[TUNE_NET].beta_us - 0.001) < 1e-12,
+	   "links add latency and bytes");
+	m = tuner_model(&t, TUNE_P2P, &links);
+	ok(m.alpha_us == t.model[TUNE_P2P].alpha_us, "memory has no links");
+	ok(!tuner_rules(&t,
+			"# mine\n cost , net, alpha_us=5000, host_us=2e1,beta_ns=8,gamma_ns=0.5\n"
+			"allreduce,0,7,ring\n",
+			"f", NULL) &&
+	       t.nrules == 1,
+	   "a line of costs stands among rules");
+	m = tuner_model(&t, TUNE_NET, &links);
+	ok(m.alpha_us == 5000 && m.host_us == 20 && fabs(m.beta_us - 0.008) < 1e-12 &&
+	       fabs(m.gamma_us - 0.0005) < 1e-12,
+	   "what was measured has the links in it");
+	tuner_fini(&t);
+	ok(file_refuses("cost\n", "conf:1: costs of what? net or p2p") &&
+	       file_refuses("cost,tcp,alpha_us=1", "conf:1: 'tcp' is not net or p2p") &&
+	       file_refuses("cost,net,alpha=1", "conf:1: 'alpha=1' is not alpha_us, host_us") &&
+	       file_refuses("cost,net,beta_ns", "conf:1: 'beta_ns' is not alpha_us, host_us") &&
+	       file_refuses("cost,net,beta_ns=-1", "conf:1: beta_ns: ") &&
+	       file_refuses("cost,net,beta_ns=nan", "conf:1: beta_ns: ") &&
+	       file_refuses("costs,net,beta_ns=1", "conf:1: collType: unknown collective"),
+	   "wrong costs are told with file and line");
 }
 
 int
@@ -366,5 +414,6 @@ main(void)
 	test_nccl_file();
 	test_bad_file();
 	test_shown();
+	test_costs();
 	return tap_done();
 }

@@ -117,6 +117,22 @@ comm_is_lost(const struct comm *comm, uint32_t rank)
 GETTER(bool, comm_is_queued, comm, queued)
 GETTER(bool, comm_by_memory, comm, by_memory)
 
+struct link_shape
+comm_links(const struct comm *comm)
+{
+	struct link_shape s = {0};
+
+	for (uint32_t r = 0; !comm->by_memory && r < comm->nranks; r++) {
+		struct link_shape one = device_link(comm->rank[r].dev);
+
+		if (one.latency_us > s.latency_us)
+			s.latency_us = one.latency_us;
+		if (one.bits_per_s > 0 && (s.bits_per_s <= 0 || one.bits_per_s < s.bits_per_s))
+			s.bits_per_s = one.bits_per_s;
+	}
+	return s;
+}
+
 bool
 comm_recovers(const struct comm *comm)
 {

@@ -72,6 +72,8 @@ bool comm_holds(const struct comm *comm, uint32_t rank);
 bool comm_is_queued(const struct comm *comm);
 /* Every rank has mapped every other's memory. */
 bool comm_by_memory(const struct comm *comm);
+/* The slowest of its ranks' links. */
+struct link_shape comm_links(const struct comm *comm);
 /* Its policy is not to fail, and nobody has aborted it. */
 bool comm_recovers(const struct comm *comm);
 /* It takes runs to its devices now; it has failed for good; it is between epochs. */

@@ -132,13 +132,14 @@ static bool
 pack_choice(const struct coord *c, const struct comm *comm, struct buf *out)
 {
 	GpuSim__CommAttachRequest q = GPU_SIM__COMM_ATTACH_REQUEST__INIT;
+	struct link_shape links = comm_links(comm);
 	struct buf algos = {0}, rules = {0};
 	bool good;
 
 	if (!comm->queued)
 		return true;
 	good = tuner_show_lists(c->cfg.tuner, &algos) &&
-	       tuner_show_rules(c->cfg.tuner, comm->nranks, &rules);
+	       tuner_show_rules(c->cfg.tuner, comm->nranks, &links, &rules);
 	q.queued = true;
 	q.algos = (ProtobufCBinaryData){algos.len, (uint8_t *)algos.data};
 	q.rules = (ProtobufCBinaryData){rules.len, (uint8_t *)rules.data};

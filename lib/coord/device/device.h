@@ -4,6 +4,7 @@
 #ifndef COORD_DEVICE_H
 #define COORD_DEVICE_H
 
+#include "coll/simulate.h"
 #include "coord/core/history.h"
 #include "coord/device/call.h"
 
@@ -40,6 +41,8 @@ bool device_is_free(const struct device *d);
 enum rc device_lost(const struct device *d, struct err *err);
 /* A process of that host and user (user id + 1) can map its memory file. */
 bool device_is_beside(const struct device *d, const char *host, uint32_t user);
+/* As gpudev shapes it. */
+struct link_shape device_link(const struct device *d);
 /* It is in one communicator more, or reserved for it; in one less. */
 void device_reserve(struct device *d);
 void device_release(struct device *d);

@@ -42,6 +42,12 @@ device_range(const struct device *d, uint64_t *min, uint64_t *max)
 	*max = d->said->maxmemaddr->value;
 }
 
+struct link_shape
+device_link(const struct device *d)
+{
+	return (struct link_shape){(double)d->said->latencyns / 1e3, (double)d->said->bitspers};
+}
+
 GETTER(uint32_t, device_ordinal, device, ordinal)
 GETTER(bool, device_is_spare, device, spare)
 GETTER(bool, device_is_lost, device, lost)

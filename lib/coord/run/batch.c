@@ -24,6 +24,7 @@ batch_init(const struct coord *c, struct batch *b, struct comm *comm, struct err
 	*b = (struct batch){.tuner = c->cfg.tuner,
 			    .files = algos_files(c),
 			    .comm = comm,
+			    .links = comm_links(comm),
 			    .rank = alloc_zeroed(comm_nranks(comm), sizeof *b->rank)};
 	return b->rank ? RC_OK : comm_nomem(comm, err);
 }
@@ -207,7 +208,8 @@ choose(struct batch *b, uint32_t rank, size_t index, GpuSim__Coll *k, struct err
 	    .canonical = run_is_canonical(k),
 	    .root = k->root,
 	    .parts = k->n_counts > 0,
-	    .files = b->files};
+	    .files = b->files,
+	    .links = b->links};
 	struct tune_answer answer;
 	const struct plan_algo *dflt;
 

@@ -78,6 +78,7 @@ struct batch {
 	const struct tune_file
 	    *outgrown; /* by batch_encode: named, and for more ranks than are left */
 	struct comm *comm;
+	struct link_shape links; /* of its ranks */
 	size_t nops;
 	size_t npure; /* of them, collectives, sends and receives */
 	struct gist gist;
