@@ -6,6 +6,7 @@
 #include "algo/algo.h"
 #include "algo/lower.h"
 #include "cli.h"
+#include "cluster/scheme.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "plan_file.h"
@@ -35,7 +36,7 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	row->us = answer.us;
 	row->algo = t->algo;
 	row->proto = cluster_proto_name(ask.proto);
-	row->channels = 1;
+	row->channels = answer.channels;
 	row->traffic = &answer;
 	row->report = &report;
 	table_row(t, row);
@@ -47,16 +48,24 @@ static enum rc
 row_of_model(struct table *t, struct row *row, struct err *err)
 {
 	struct cluster_answer answer;
+	struct traffic_answer traffic;
+	struct flow_report report = {0};
 	enum rc rc = cluster_predict(&t->c, &t->ask, &answer, err);
 
 	if (rc != RC_OK)
 		return rc;
+	if (t->a->explain &&
+	    traffic_of_choice(&t->c, &t->ask, &answer.choice, &traffic, &report, NULL) == RC_OK) {
+		row->traffic = &traffic;
+		row->report = &report;
+	}
 	row->us = answer.us;
 	row->algo = cluster_algo_name(answer.choice.algo);
 	row->proto = cluster_proto_name(answer.choice.proto);
 	row->channels = answer.choice.channels;
 	row->model = &answer;
 	table_row(t, row);
+	flow_report_fini(&report);
 	return RC_OK;
 }
 
@@ -107,7 +116,7 @@ choose_model(struct table *t, struct err *err)
 	}
 	if (rc == RC_OK || !traffic_knows(t->ask.coll, name))
 		return rc;
-	if (t->a->channels)
+	if (t->a->channels && !scheme_find(t->ask.coll, name))
 		return err_set(err, RC_INVAL, "--channels are NCCL's: %s is not its algorithm",
 			       name);
 	t->algo = name;

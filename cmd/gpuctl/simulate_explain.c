@@ -30,12 +30,12 @@ longer(const void *x, const void *y)
 static void
 by_cause(const struct traffic_answer *t, const struct flow_report *r)
 {
-	printf("#   launch %.1f us, then on the links %.1f us:", t->launch_us, r->us);
+	printf("launch %.1f us, then on the links %.1f us:", t->launch_us, r->us);
 	for (int w = 0; w < FLOW_NWHY; w++)
 		printf("%s %s %.1f %%", w ? "," : "", flow_why_name((enum flow_why)w),
 		       r->us > 0 ? 100 * r->why_us[w] / r->us : 0);
-	printf(", of the critical path; %" PRIu32 " of %" PRIu32 " ranks simulated, messages ",
-	       t->simulated, t->links.nranks);
+	printf(", of the critical path; %" PRIu32 " of %" PRIu32 " ranks simulated%s, messages ",
+	       t->simulated, t->nranks, t->extrapolated ? ", from a part of the steps" : "");
 	if (t->message_bytes)
 		printf("of at most %" PRIu64 " bytes\n", t->message_bytes);
 	else
@@ -110,6 +110,7 @@ by_link(const struct traffic_answer *t, const struct flow_report *r)
 void
 explain_traffic(const struct traffic_answer *t, const struct flow_report *r)
 {
+	printf("#   by messages of %s: ", t->algo);
 	by_cause(t, r);
 	by_step(t, r);
 	by_link(t, r);
@@ -120,11 +121,14 @@ explain_traffic_json(const struct traffic_answer *t, const struct flow_report *r
 {
 	struct buf name = {0};
 
+	printf(",\"messages\":");
+	json_string(t->algo, stdout);
 	printf(",\"links_us\":{\"launch\":%.6g", t->launch_us);
 	for (int w = 0; w < FLOW_NWHY; w++)
 		printf(",\"%s\":%.6g", flow_why_name((enum flow_why)w), r->why_us[w]);
-	printf("},\"simulated\":%" PRIu32 ",\"message_bytes\":%" PRIu64 ",\"busiest\":[",
-	       t->simulated, t->message_bytes);
+	printf("},\"simulated\":%" PRIu32 ",\"extrapolated\":%s,\"message_bytes\":%" PRIu64
+	       ",\"busiest\":[",
+	       t->simulated, t->extrapolated ? "true" : "false", t->message_bytes);
 	for (size_t i = 0; i < r->nlinks && i < LINKS; i++) {
 		printf("%s{\"link\":", i ? "," : "");
 		json_string(link_text(t, r->link[i].link, &name), stdout);

@@ -9,6 +9,15 @@
 
 /* ---- connections */
 
+/* Blocks of one rank hear of each other at once. */
+static struct route
+route_of(const struct flow_sim *s, uint32_t from, uint32_t to)
+{
+	uint32_t a = from / s->blocks, b = to / s->blocks;
+
+	return a == b ? (struct route){0} : links_route(s->links, a, b);
+}
+
 static bool
 make_connections(struct flow_sim *s)
 {
@@ -24,7 +33,7 @@ make_connections(struct flow_sim *s)
 
 		c->first = m->first;
 		c->waiter = FLOW_NOBODY;
-		c->route = links_route(s->links, m->from, m->to);
+		c->route = route_of(s, m->from, m->to);
 		for (unsigned h = 0; h < c->route.n; h++)
 			c->route.link[h] = links_fold(s->links, s->p->nplans, c->route.link[h]);
 	}
@@ -67,7 +76,7 @@ go_on(struct flow_sim *s, uint32_t conn)
 		}
 		c->left = m->nbytes;
 		c->since = s->now;
-		agenda_due(&s->events, s->p->nplans + conn, s->now + c->left / c->rate);
+		agenda_due(&s->events, s->nplans + conn, s->now + c->left / c->rate);
 		return;
 	}
 	if (c->flows)
@@ -195,12 +204,12 @@ moment(struct flow_sim *s)
 
 		agenda_not_due(&s->events, event);
 		s->now = fmax(s->now, s->events.due[event]);
-		if (event < s->p->nplans) {
+		if (event < s->nplans) {
 			walk(s, event);
 			continue;
 		}
-		through(s, &s->conn[event - s->p->nplans]);
-		go_on(s, event - s->p->nplans);
+		through(s, &s->conn[event - s->nplans]);
+		go_on(s, event - s->nplans);
 	}
 	flow_share(s);
 }
@@ -208,15 +217,16 @@ moment(struct flow_sim *s)
 static enum rc
 run(struct flow_sim *s, struct err *err)
 {
-	for (uint32_t r = 0; r < s->p->nplans; r++)
+	for (uint32_t r = 0; r < s->nplans; r++)
 		agenda_due(&s->events, r, 0);
 	while (s->events.n)
 		moment(s);
 	flow_settle(s);
-	for (uint32_t r = 0; r < s->p->nplans; r++)
+	for (uint32_t r = 0; r < s->nplans; r++)
 		if (s->pc[r] < s->p->plan[r].nstep)
 			return err_set(err, RC_FAILED,
-				       "rank %" PRIu32 " waits for ever in step %zu", r, s->pc[r]);
+				       "rank %" PRIu32 " waits for ever in step %zu", r / s->blocks,
+				       s->pc[r]);
 	return RC_OK;
 }
 
@@ -227,7 +237,7 @@ make_steps(struct flow_sim *s, bool report)
 {
 	size_t n = s->meet.nstep;
 
-	s->pc = alloc_zeroed(s->p->nplans, sizeof *s->pc);
+	s->pc = alloc_zeroed(s->nplans, sizeof *s->pc);
 	s->begun = alloc_zeroed(n + 1, sizeof *s->begun);
 	s->ended = report ? alloc_zeroed(n + 1, sizeof *s->ended) : NULL;
 	s->took = report ? alloc_zeroed(n + 1, sizeof *s->took) : NULL;
@@ -239,7 +249,7 @@ make_steps(struct flow_sim *s, bool report)
 static bool
 make_lanes(struct flow_sim *s)
 {
-	uint32_t n = s->nlanes = links_count(s->links), events = s->p->nplans + s->meet.nconn;
+	uint32_t n = s->nlanes = links_count(s->links), events = s->nplans + s->meet.nconn;
 
 	s->lane = alloc_zeroed(n + 1, sizeof *s->lane);
 	s->dirty = alloc_zeroed(n + 1, sizeof *s->dirty);
@@ -284,7 +294,9 @@ enum rc
 flow_simulate(const struct flow_plans *p, const struct links *links, double *us,
 	      struct flow_report *report, struct err *err)
 {
-	struct flow_sim s = {.p = p, .links = links};
+	uint32_t blocks = p->blocks ? p->blocks : 1;
+	struct flow_sim s = {
+	    .p = p, .links = links, .blocks = blocks, .nplans = p->nplans * blocks};
 	enum rc rc;
 
 	if (!shift_fits(p, links))
@@ -292,7 +304,7 @@ flow_simulate(const struct flow_plans *p, const struct links *links, double *us,
 			       "a shift by %" PRIu32 " of %" PRIu32
 			       " ranks does not map the links onto each other",
 			       p->nplans, p->nranks);
-	rc = meet_make(p->plan, p->nplans, p->nranks, &s.meet, err);
+	rc = meet_make(p->plan, s.nplans, p->nranks * blocks, &s.meet, err);
 	if (rc == RC_OK && !(make_steps(&s, report) && make_connections(&s) && make_lanes(&s)))
 		rc = err_set(err, RC_NOMEM, "no memory to simulate %" PRIu32 " ranks", p->nranks);
 	if (rc == RC_OK)

@@ -47,6 +47,7 @@ struct lane {
 struct flow_sim {
 	const struct flow_plans *p;
 	const struct links *links;
+	uint32_t blocks, nplans; /* of a rank; of all ranks that are simulated */
 	double now;
 	size_t *pc; /* by plan */
 	struct meet meet;

@@ -49,11 +49,11 @@ add_hop(struct trail *t, struct flow_hop hop)
 	o->hop[o->nhops++] = hop;
 }
 
-/* The rank that a step is of. */
+/* The plan that a step is of. */
 static uint32_t
-rank_of(const struct flow_sim *s, size_t number)
+plan_of(const struct flow_sim *s, size_t number)
 {
-	uint32_t low = 0, high = s->p->nplans - 1;
+	uint32_t low = 0, high = s->nplans - 1;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low + 1) / 2;
@@ -71,12 +71,9 @@ static void
 add_work(const struct flow_sim *s, struct trail *t, uint32_t r, size_t number,
 	 const struct plan_step *step)
 {
-	struct flow_hop hop = {r,
-			       r,
-			       (uint32_t)(number - s->meet.first[r]),
-			       FLOW_REDUCE,
-			       s->begun[number],
-			       s->ended[number]};
+	struct flow_hop hop = {
+	    r / s->blocks, r / s->blocks,    (uint32_t)(number - s->meet.first[r]),
+	    FLOW_REDUCE,   s->begun[number], s->ended[number]};
 	bool message = step->kind <= STEP_RECV_REDUCE;
 	double split = message ? fmin(hop.begin_us + s->links->host_us, hop.end_us) : hop.begin_us;
 
@@ -108,7 +105,7 @@ static void
 walk_back(struct flow_sim *s, struct trail *t, size_t number)
 {
 	for (;;) {
-		uint32_t r = rank_of(s, number);
+		uint32_t r = plan_of(s, number);
 		size_t i = number - s->meet.first[r];
 		const struct plan_step *step = &s->p->plan[r].step[i];
 		double before = i ? s->ended[number - 1] : 0;
@@ -118,7 +115,8 @@ walk_back(struct flow_sim *s, struct trail *t, size_t number)
 			size_t at = s->took[number];
 
 			if (s->message[at].arrival > before) {
-				number = add_message(s, t, r, step->peer, (uint32_t)i, at);
+				number = add_message(s, t, r / s->blocks, step->peer / s->blocks,
+						     (uint32_t)i, at);
 				continue;
 			}
 		}
@@ -170,7 +168,7 @@ flow_explain(struct flow_sim *s, double us, struct flow_report *out, struct err 
 	struct trail t = {.out = &report};
 	size_t last = SIZE_MAX;
 
-	for (uint32_t r = 0; r < s->p->nplans; r++) {
+	for (uint32_t r = 0; r < s->nplans; r++) {
 		size_t n = s->p->plan[r].nstep;
 
 		if (n && (last == SIZE_MAX || s->ended[s->meet.first[r] + n - 1] > s->ended[last]))

@@ -74,7 +74,7 @@ flow_leave(struct flow_sim *s, uint32_t conn)
 		l->flows--;
 	}
 	s->conn[conn].flows = false;
-	agenda_not_due(&s->events, s->p->nplans + conn);
+	agenda_not_due(&s->events, s->nplans + conn);
 }
 
 void
@@ -144,7 +144,7 @@ set_rate(struct flow_sim *s, uint32_t conn, double rate)
 	c->left = fmax(0, c->left - c->rate * (s->now - c->since));
 	c->since = s->now;
 	c->rate = rate;
-	agenda_due(&s->events, s->p->nplans + conn, s->now + c->left / rate);
+	agenda_due(&s->events, s->nplans + conn, s->now + c->left / rate);
 }
 
 /* What the link gives each flow that has no rate yet. */

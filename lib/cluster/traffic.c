@@ -1,4 +1,4 @@
-#include "cluster/traffic.h"
+#include "cluster/traffic_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,6 +26,8 @@ traffic_knows(enum gpusim_coll coll, const char *algo)
 {
 	const struct plan_algo *row;
 
+	if (scheme_find(coll, algo))
+		return true;
 	return plan_algo_find(coll, algo, &row, NULL) == RC_OK && !plan_algo_mapped(row) &&
 	       !coll_is_sendrecv(coll);
 }
@@ -140,7 +142,7 @@ static enum rc
 run(const struct crowd *c, const struct traffic_ask *a, const struct links *l, double *us,
     struct flow_report *report, struct err *err)
 {
-	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem};
+	struct flow_plans p = {c->plan, c->nplans, c->nranks, a->elem, 1};
 
 	return flow_simulate(&p, l, us, report, err);
 }
@@ -185,25 +187,84 @@ fastest(const struct traffic_ask *a, const struct links *l, struct crowd *best, 
 	return rc;
 }
 
+/* An algorithm that gpusim has, or a file's. */
+static enum rc
+by_plans(const struct traffic_ask *ask, struct traffic_answer *t, struct flow_report *report,
+	 struct err *err)
+{
+	struct crowd crowd = {0};
+	enum rc rc = fastest(ask, &t->links, &crowd, &t->message_bytes, err);
+
+	if (rc == RC_OK)
+		rc = run(&crowd, ask, &t->links, &t->us, report, err);
+	t->simulated = crowd.nplans;
+	t->us += t->launch_us;
+	t->channels = 1;
+	crowd_fini(&crowd);
+	return rc;
+}
+
 enum rc
 traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traffic_answer *out,
 	     struct flow_report *report, struct err *err)
 {
-	struct traffic_answer t = {.launch_us = c->launch_us};
-	struct crowd crowd = {0};
+	struct traffic_answer t = {
+	    .launch_us = c->launch_us, .nranks = ask->ngpus, .algo = ask->algo};
+	const struct scheme *scheme = ask->schedule ? NULL : scheme_find(ask->coll, ask->algo);
+	struct scheme_ask a = {.nranks = ask->ngpus,
+			       .nbytes = ask->nelem * ask->elem,
+			       .channels = ask->channels ? ask->channels
+					   : c->nics	 ? 2 * c->nics
+							 : 16,
+			       .simple = ask->proto == CLUSTER_SIMPLE};
 	enum rc rc;
 
 	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
 		return err_set(err, RC_INVAL, "%" PRIu32 " GPUs: the cluster has %" PRIu32,
 			       ask->ngpus, cluster_gpus(c));
 	t.links = links_of_cluster(c, ask->ngpus, ask->proto);
-	rc = fastest(ask, &t.links, &crowd, &t.message_bytes, err);
-	if (rc == RC_OK)
-		rc = run(&crowd, ask, &t.links, &t.us, report, err);
-	t.simulated = crowd.nplans;
-	t.us += t.launch_us;
-	crowd_fini(&crowd);
+	if (scheme)
+		rc = traffic_scheme(scheme, &a, TRAFFIC_SCHEME_STEPS, &t, report, err);
+	else
+		rc = by_plans(ask, &t, report, err);
 	if (rc == RC_OK)
 		*out = t;
 	return rc;
+}
+
+/* By what the sends and receives of NCCL's choice are simulated; NULL: by nothing. */
+static const char *
+messages_of(enum gpusim_coll coll, enum cluster_algo algo)
+{
+	switch (algo) {
+	case CLUSTER_RING:
+		return "ring-rails";
+	case CLUSTER_TREE:
+		return "tree-rails";
+	case CLUSTER_P2P:
+		return coll_is_sendrecv(coll)	 ? "next"
+		       : coll == GPUSIM_ALLTOALL ? "group"
+						 : "linear";
+	default:
+		return NULL;
+	}
+}
+
+enum rc
+traffic_of_choice(const struct cluster *c, const struct cluster_ask *ask,
+		  const struct tuning_choice *choice, struct traffic_answer *out,
+		  struct flow_report *report, struct err *err)
+{
+	struct traffic_ask t = {.coll = ask->coll,
+				.ngpus = ask->ngpus,
+				.nelem = ask->nbytes,
+				.elem = 1,
+				.algo = messages_of(ask->coll, choice->algo),
+				.proto = choice->proto,
+				.channels = choice->channels};
+
+	if (!t.algo || !traffic_knows(ask->coll, t.algo) || ask->ngpus < 2)
+		return err_set(err, RC_INVAL, "%s: its messages are not simulated",
+			       cluster_algo_name(choice->algo));
+	return traffic_time(c, &t, out, report, err);
 }

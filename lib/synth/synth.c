@@ -97,7 +97,7 @@ nelem_of(const struct synth_ask *ask)
 static double
 time_of(struct search *s, const struct plan *plans)
 {
-	struct flow_plans p = {plans, s->ask->nranks, s->ask->nranks, ELEM};
+	struct flow_plans p = {plans, s->ask->nranks, s->ask->nranks, ELEM, 1};
 	double us = INFINITY;
 
 	fail(s, flow_simulate(&p, s->links, &us, NULL, s->err));

@@ -37,7 +37,7 @@ time_schedules(const struct algo *a, const struct schedule *s, const struct link
 				 .nelem = nelem,
 				 .chunk = chunk / sizeof(float),
 				 .schedule = s};
-	struct flow_plans p = {NULL, a->nranks, a->nranks, sizeof(float)};
+	struct flow_plans p = {NULL, a->nranks, a->nranks, sizeof(float), 1};
 	struct plan *plans;
 	double took = INFINITY;
 	enum rc rc = plan_build_all(&args, NULL, &plans, err);

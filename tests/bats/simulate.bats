@@ -66,3 +66,30 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 	refused 5 'rank 0 chunk 0 ends without the contribution of rank 1' allreduce -c h100-ib400 --algo-file wrong.algo
 	refused 1 'missing.algo' allreduce -c h100-ib400 --algo-file missing.algo
 }
+
+@test "simulate: 16,384 ranks answer, in little memory, and say which link and step" {
+	for algo in ring tree ring-hierarchical; do
+		# shellcheck disable=SC2016
+		bounded bash -c 'ulimit -v 2097152; gpuctl simulate allreduce --cluster h100-ib400 --gpus 16384 -b 1G -e 1G --algo "$1" --explain' _ $algo >told
+		[[ $(grep -vc '^#' told) -eq 1 ]] || fail "$(cat told)"
+		grep -qE 'of 16384 ranks simulated' told
+		grep -qE '^#   step [0-9]+ of rank [0-9]+, from ' told
+		grep -qE "^#   (host [0-9]+'s NIC [0-7] (in|out)|GPU [0-9]+'s way (into|from) its domain): .* the bottleneck" told
+	done
+	bounded gpuctl simulate alltoall -c h100-ib400 -n 16384 -b 1G -e 1G --explain | grep -q 'by messages of group'
+}
+
+@test "simulate: rings and trees by rails are within reach of NCCL's closed forms" {
+	for algo in ring tree; do
+		model=$(us allreduce -c h100-ib400 -n 64 -b 1G -e 1G --algo $algo --proto simple)
+		links=$(us allreduce -c h100-ib400 -n 64 -b 1G -e 1G --algo $algo-rails)
+		awk -v a="$model" -v b="$links" 'BEGIN { exit !(a < 1.4 * b && b < 1.4 * a) }' || fail "$model $links"
+	done
+	for what in 'allgather ring-rails' 'reduce-scatter ring-rails' 'broadcast ring-rails' 'reduce ring-rails' \
+		'alltoall hierarchical' 'alltoall group' 'sendrecv next'; do
+		read -r coll algo <<<"$what"
+		gpuctl simulate "$coll" -c h100-ib400 -n 64 -b 1M -e 16M -f 4 --algo "$algo" --channels 4 >rows
+		[[ $(grep -c " $algo " rows) -eq 3 ]] || fail "$(cat rows)"
+	done
+	gpuctl simulate allreduce -c h100-ib400 -n 1 -b 1M -e 1M --algo ring-rails --explain >rows
+}

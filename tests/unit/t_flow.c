@@ -39,7 +39,7 @@ drop(struct plan *plans, uint32_t n)
 static double
 time_of(const struct plan *plans, uint32_t n, const struct links *links)
 {
-	struct flow_plans p = {plans, n, n, 1};
+	struct flow_plans p = {plans, n, n, 1, 1};
 	struct err err = {0};
 	double us = NAN;
 
@@ -91,7 +91,7 @@ test_errors(void)
 	struct cost_model m = {.alpha_us = 5, .beta_us = 1};
 	struct links flat = links_flat(2, &m);
 	struct plan plan[2] = {{0}};
-	struct flow_plans p = {plan, 2, 2, 1};
+	struct flow_plans p = {plan, 2, 2, 1, 1};
 	struct err err = {0};
 	double us = 7;
 
@@ -177,8 +177,9 @@ folds(enum gpusim_coll coll, const char *algo, uint32_t n, const struct links *l
 	uint32_t period = links_period(l);
 
 	if (plan_build_all(&a, algo, &plans, &err) != RC_OK ||
-	    flow_simulate(&(struct flow_plans){plans, n, n, 4}, l, &all, NULL, &err) != RC_OK ||
-	    flow_simulate(&(struct flow_plans){plans, period, n, 4}, l, &some, NULL, &err) != RC_OK)
+	    flow_simulate(&(struct flow_plans){plans, n, n, 4, 1}, l, &all, NULL, &err) != RC_OK ||
+	    flow_simulate(&(struct flow_plans){plans, period, n, 4, 1}, l, &some, NULL, &err) !=
+		RC_OK)
 		printf("# %s\n", err.text);
 	plan_free_all(plans, n);
 	if (fabs(all - some) <= 1e-9 * all)
@@ -236,7 +237,7 @@ test_report(void)
 		if (plan_build_all(&a, algo->name, &plans, NULL) != RC_OK)
 			continue;
 		l.domain = 16;
-		ok(flow_simulate(&(struct flow_plans){plans, 16, 16, 4}, &l, &us, &r, NULL) ==
+		ok(flow_simulate(&(struct flow_plans){plans, 16, 16, 4, 1}, &l, &us, &r, NULL) ==
 		       RC_OK,
 		   "%s %s", coll_name(algo->coll), algo->name);
 		for (int w = 0; w < FLOW_NWHY; w++)

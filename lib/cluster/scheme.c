@@ -1,0 +1,550 @@
+/*
+ * scheme.c - rings, trees and exchanges over hosts and NICs.
+ *
+ * A domain has `per` ranks. Rings and trees fill whole domains; where the ranks do not, a ring goes from rank to rank, and all
+ * ranks are hosts of one rank to a tree.
+ */
+#include "cluster/scheme.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NOBODY	     UINT32_MAX
+#define SLICED_BYTES 65536 /* chunks from here on go in slices */
+#define SLICES	     2u	   /* of NCCL's chunk */
+#define WIDE	     4u	   /* channels of a hierarchical ring, which take turns on its NIC */
+#define AHEAD	     8u	   /* rounds of an exchange that a rank's sends go ahead */
+#define GROUPED	     64u   /* the same of sends and receives in a group */
+#define LEAST_PIECE  32768 /* of a tree's vector */
+
+static void
+put(struct plan *plan, enum plan_step_kind kind, uint32_t peer, uint64_t nbytes)
+{
+	(void)plan_append(plan,
+			  (struct plan_step){.kind = (uint8_t)kind, .peer = peer, .count = nbytes});
+}
+
+static uint64_t
+divide(uint64_t x, uint64_t by)
+{
+	return (x + by - 1) / by;
+}
+
+/* Ranks of a domain; 1: they do not fill whole domains. */
+static uint32_t
+per_domain(const struct scheme_ask *a, const struct links *l)
+{
+	if (a->nranks <= l->domain)
+		return a->nranks;
+	return a->nranks % l->domain ? 1 : l->domain;
+}
+
+/* The least number of ranks, a multiple of `base`, that stand for all. */
+static uint32_t
+fold(const struct scheme_ask *a, const struct links *l, uint32_t base)
+{
+	uint32_t p = links_period(l);
+
+	while (p % base && p < a->nranks)
+		p *= 2;
+	return p % base == 0 && p < a->nranks && a->nranks % p == 0 ? p : a->nranks;
+}
+
+static double
+at_least_1(double x)
+{
+	return x > 1 ? x : 1;
+}
+
+/* What a channel's part of a link is: the GPUs of a domain take turns at its ends, and the NICs. */
+static void
+share(const struct links *l, uint32_t per, double channels, struct scheme_size *out)
+{
+	bool alone = l->nranks <= l->domain;
+
+	out->port_share = at_least_1(alone ? channels : channels * (per - 1.0) / per);
+	out->nic_share = at_least_1(l->nics ? channels / l->nics : 1);
+}
+
+/* ---- rings: one a channel, from domain to domain by NICs of one number where the domains are even in number */
+
+/* Whether every other domain is gone through backwards, so that a NIC's peer has its number. */
+static bool
+zigzag(const struct scheme_ask *a, uint32_t per)
+{
+	return per > 1 && per < a->nranks && a->nranks / per % 2 == 0;
+}
+
+/* The rank at a place of the ring; it is its own inverse. */
+static uint32_t
+turned(const struct scheme_ask *a, uint32_t per, uint32_t at)
+{
+	at %= a->nranks;
+	return zigzag(a, per) && at / per % 2 ? at / per * per + per - 1 - at % per : at;
+}
+
+/* What goes around at a time, from a rank: the rest follows when that is through. */
+static void
+cut(const struct scheme_ask *a, uint64_t part, unsigned channels, unsigned passes, uint32_t ranks,
+    struct scheme_size *out)
+{
+	uint64_t most = SCHEME_CHUNK * (uint64_t)channels,
+		 loops = part > most ? divide(part, most) : 1;
+
+	out->units = passes * (uint64_t)(ranks - 1) * loops;
+	out->message_bytes = divide(part, loops);
+	out->slices = a->simple && out->message_bytes >= SLICED_BYTES ? channels * SLICES : 1;
+	out->unit_steps = 2.0 * out->slices * out->nplans;
+}
+
+static void
+ring_size(const struct scheme_ask *a, const struct links *l, unsigned passes,
+	  struct scheme_size *out)
+{
+	uint32_t per = per_domain(a, l), base = zigzag(a, per) ? 2 * per : per;
+
+	out->nplans = fold(a, l, base < a->nranks ? base : 1);
+	out->blocks = 1;
+	out->every = 2 * (uint64_t)base;
+	cut(a, divide(a->nbytes, (uint64_t)a->channels * a->nranks), 1, passes, a->nranks, out);
+	out->channels = a->channels;
+	share(l, per, a->channels, out);
+}
+
+/* Rounds with a neighbour each side; `reduces` says whether a round's receives reduce. */
+static void
+rounds(const struct scheme_size *s, uint64_t units, uint32_t next, uint32_t prev,
+       bool (*reduces)(uint64_t round), struct plan *plan)
+{
+	unsigned n = s->slices;
+	uint64_t nbytes = divide(s->message_bytes, n);
+
+	for (unsigned k = 0; k < n && units; k++)
+		put(plan, STEP_SEND, next, nbytes);
+	for (uint64_t u = 0; u < units; u++)
+		for (unsigned k = 0; k < n; k++) {
+			put(plan, reduces(u) ? STEP_RECV_REDUCE : STEP_RECV, prev, nbytes);
+			if (u + 1 < units)
+				put(plan, STEP_SEND, next, nbytes);
+		}
+}
+
+/* Half of an all-reduce's rounds reduce. They take turns, so that few rounds are like all. */
+static bool
+every_other(uint64_t round)
+{
+	return round % 2 == 0;
+}
+
+static bool
+always(uint64_t round)
+{
+	(void)round;
+	return true;
+}
+
+static bool
+never(uint64_t round)
+{
+	(void)round;
+	return false;
+}
+
+static void
+ring_build(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	   uint64_t units, uint32_t r, bool (*reduces)(uint64_t round), struct plan *plan)
+{
+	uint32_t per = per_domain(a, l), at = turned(a, per, r);
+
+	rounds(s, units, turned(a, per, at + 1), turned(a, per, at + a->nranks - 1), reduces, plan);
+}
+
+static void
+size_ring_twice(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	ring_size(a, l, 2, out);
+}
+
+static void
+size_ring_once(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	ring_size(a, l, 1, out);
+}
+
+static void
+build_allreduce_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+		     uint64_t units, uint32_t r, struct plan *blocks)
+{
+	ring_build(a, l, s, units, r, every_other, blocks);
+}
+
+static void
+build_allgather_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+		     uint64_t units, uint32_t r, struct plan *blocks)
+{
+	ring_build(a, l, s, units, r, never, blocks);
+}
+
+static void
+build_reducescatter_ring(const struct scheme_ask *a, const struct links *l,
+			 const struct scheme_size *s, uint64_t units, uint32_t r,
+			 struct plan *blocks)
+{
+	ring_build(a, l, s, units, r, always, blocks);
+}
+
+/* ---- a ring that begins at one rank: a pipeline */
+
+static void
+size_chain(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	uint32_t per = per_domain(a, l);
+	uint64_t part = divide(a->nbytes, a->channels);
+
+	out->nplans = a->nranks;
+	out->blocks = 1;
+	out->units = part ? divide(part, SCHEME_CHUNK / SLICES) : 1;
+	out->every = 1;
+	out->message_bytes = divide(part, out->units);
+	out->unit_steps = 2.0 * a->nranks;
+	out->channels = a->channels;
+	share(l, per, a->channels, out);
+}
+
+/* From the first place of the ring to the last. */
+static void
+chain(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+      uint64_t units, uint32_t r, bool reduces, struct plan *plan)
+{
+	uint32_t per = per_domain(a, l), n = a->nranks, place = turned(a, per, r),
+		 at = reduces ? n - 1 - place : place,
+		 before = reduces ? turned(a, per, place + 1) : turned(a, per, place + n - 1),
+		 behind = reduces ? turned(a, per, place + n - 1) : turned(a, per, place + 1);
+
+	for (uint64_t u = 0; u < units; u++) {
+		if (at > 0)
+			put(plan, reduces ? STEP_RECV_REDUCE : STEP_RECV, before, s->message_bytes);
+		if (at + 1 < n)
+			put(plan, STEP_SEND, behind, s->message_bytes);
+	}
+}
+
+static void
+build_broadcast_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+		     uint64_t units, uint32_t r, struct plan *blocks)
+{
+	chain(a, l, s, units, r, false, blocks);
+}
+
+static void
+build_reduce_ring(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+		  uint64_t units, uint32_t r, struct plan *blocks)
+{
+	chain(a, l, s, units, r, true, blocks);
+}
+
+/* ---- parts inside domains, a ring of equal GPUs over the domains, parts inside again */
+
+static void
+size_hierarchical_ring(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	uint32_t per = per_domain(a, l);
+
+	out->nplans = fold(a, l, per < a->nranks ? per : 1);
+	out->blocks = 1;
+	out->every = 2;
+	cut(a, divide(a->nbytes, a->nranks), WIDE, 2, a->nranks / per, out);
+	out->channels = 1;
+	out->port_share = out->nic_share = 1;
+}
+
+/* To and from all others of the domain. */
+static void
+inside(uint32_t per, uint32_t r, enum plan_step_kind recv, uint64_t nbytes, struct plan *plan)
+{
+	uint32_t first = r / per * per;
+
+	for (uint32_t k = 1; k < per; k++)
+		put(plan, STEP_SEND, first + (r + k) % per, nbytes);
+	for (uint32_t k = 1; k < per; k++)
+		put(plan, recv, first + (r + per - k) % per, nbytes);
+}
+
+static void
+build_hierarchical_ring(const struct scheme_ask *a, const struct links *l,
+			const struct scheme_size *s, uint64_t units, uint32_t r,
+			struct plan *blocks)
+{
+	uint32_t per = per_domain(a, l), n = a->nranks;
+
+	inside(per, r, STEP_RECV_REDUCE, divide(a->nbytes, per), blocks);
+	rounds(s, units, (r + per) % n, (r + n - per) % n, every_other, blocks);
+	inside(per, r, STEP_RECV, divide(a->nbytes, per), blocks);
+}
+
+/* ---- trees: two over the hosts for each pair of channels, each with half of the bytes; chains inside */
+
+/* The tree in which a host's children differ from it by its lowest bit, as NCCL has it; source: NVIDIA/nccl, src/graph/trees.cc. */
+static unsigned
+first_tree(uint32_t n, uint32_t r, uint32_t *parent, uint32_t child[2])
+{
+	uint32_t bit = 1, low;
+	unsigned k = 0;
+
+	while (bit < n && !(bit & r))
+		bit *= 2;
+	*parent = NOBODY;
+	if (r == 0) {
+		if (n > 1)
+			child[k++] = bit / 2;
+		return k;
+	}
+	*parent = (r ^ bit) | (bit * 2);
+	if (*parent >= n)
+		*parent = r ^ bit;
+	low = bit / 2;
+	if (low)
+		child[k++] = r - low;
+	while (low && r + low >= n)
+		low /= 2;
+	if (low)
+		child[k++] = r + low;
+	return k;
+}
+
+/* The second is the first one mirrored, or moved by one where the hosts are odd in number. */
+static uint32_t
+moved(uint32_t n, uint32_t r, bool back)
+{
+	if (r == NOBODY || n % 2 == 0)
+		return r == NOBODY ? r : n - 1 - r;
+	return back ? (r + 1) % n : (r + n - 1) % n;
+}
+
+unsigned
+scheme_tree(uint32_t n, uint32_t host, unsigned tree, uint32_t *parent, uint32_t child[2])
+{
+	unsigned k = first_tree(n, tree ? moved(n, host, false) : host, parent, child);
+
+	for (unsigned i = 0; i < k && tree; i++)
+		child[i] = moved(n, child[i], true);
+	*parent = tree ? moved(n, *parent, true) : *parent;
+	return k;
+}
+
+static uint32_t
+pairs(const struct scheme_ask *a)
+{
+	return a->channels > 1 ? a->channels / 2 : 1;
+}
+
+static void
+size_tree(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	uint32_t per = per_domain(a, l), hosts = a->nranks / per;
+	uint64_t all = divide(a->nbytes, 2 * (uint64_t)pairs(a)), piece = SCHEME_CHUNK;
+	double depth = ceil(log2(hosts)) + 1;
+
+	/* A deep tree wants small pieces. */
+	while (piece > LEAST_PIECE && (double)divide(all, piece) < 4 * depth)
+		piece /= 2;
+	out->nplans = a->nranks;
+	out->hosts_of = per;
+	out->blocks = 4;
+	out->units = all ? divide(all, piece) : 1;
+	out->every = 1;
+	out->message_bytes = divide(all, out->units);
+	out->unit_steps = 8.0 * a->nranks;
+	out->channels = a->channels;
+	share(l, per, pairs(a), out);
+	if (l->nics > pairs(a)) /* the two trees of a pair have a NIC each */
+		out->nic_share = fmax(0.5, (double)pairs(a) / l->nics);
+}
+
+/* A rank's place in one of the trees. Numbers are of blocks. */
+struct branch {
+	uint32_t from_up[3], nfrom; /* whose partial sums it takes */
+	uint32_t to_up;		    /* whom it hands its own; NOBODY: it is the root */
+	uint32_t from_down;
+	uint32_t to_down[3], nto;
+};
+
+/* Blocks of rank r: up and down in the first tree, up and down in the second. The root's block up sends down, too. */
+static uint32_t
+block(uint32_t r, unsigned tree, bool down)
+{
+	return 4 * r + 2 * tree + down;
+}
+
+static bool
+is_root(uint32_t hosts, uint32_t host, unsigned tree)
+{
+	uint32_t parent, child[2];
+
+	scheme_tree(hosts, host, tree, &parent, child);
+	return parent == NOBODY;
+}
+
+static struct branch
+find_branch(uint32_t hosts, uint32_t per, uint32_t r, unsigned tree)
+{
+	uint32_t host = r / per, at = r % per, parent, above, child[2];
+	unsigned n = scheme_tree(hosts, host, tree, &parent, child);
+	struct branch b = {.to_up = NOBODY, .from_down = NOBODY};
+
+	if (at + 1 < per) {
+		b.from_up[b.nfrom++] = block(r + 1, tree, false);
+		b.to_down[b.nto++] = block(r + 1, tree, true);
+	}
+	for (unsigned k = 0; k < n && at == 0; k++) {
+		b.from_up[b.nfrom++] = block(child[k] * per, tree, false);
+		b.to_down[b.nto++] = block(child[k] * per, tree, true);
+	}
+	if (at == 0 && parent == NOBODY)
+		return b;
+	above = at ? r - 1 : parent * per;
+	b.to_up = block(above, tree, false);
+	b.from_down = block(above, tree, above % per || !is_root(hosts, above / per, tree));
+	return b;
+}
+
+static void
+build_tree(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	   uint64_t units, uint32_t r, struct plan *blocks)
+{
+	uint32_t per = per_domain(a, l);
+
+	for (unsigned tree = 0; tree < 2; tree++) {
+		struct branch b = find_branch(a->nranks / per, per, r, tree);
+		struct plan *up = &blocks[2 * tree], *down = up + 1;
+
+		for (uint64_t u = 0; u < units; u++) {
+			for (uint32_t k = 0; k < b.nfrom; k++)
+				put(up, STEP_RECV_REDUCE, b.from_up[k], s->message_bytes);
+			if (b.to_up != NOBODY) {
+				put(up, STEP_SEND, b.to_up, s->message_bytes);
+				put(down, STEP_RECV, b.from_down, s->message_bytes);
+			}
+			for (uint32_t k = 0; k < b.nto; k++)
+				put(b.to_up == NOBODY ? up : down, STEP_SEND, b.to_down[k],
+				    s->message_bytes);
+		}
+	}
+}
+
+/* ---- all to all by rails: inside a domain to the GPU of the receiver's number, then from domain to domain */
+
+static void
+size_exchange(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	uint32_t per = per_domain(a, l);
+
+	out->nplans = fold(a, l, per < a->nranks ? per : 1);
+	out->blocks = 1;
+	out->units = a->nranks / per - 1;
+	out->every = 1;
+	out->message_bytes = divide(a->nbytes, a->nranks) * per;
+	out->unit_steps = 2.0 * out->nplans;
+	out->channels = 1;
+	out->port_share = out->nic_share = 1;
+}
+
+/* With the ranks that are `stride` apart, sends ahead of receives. */
+static void
+exchange(uint32_t n, uint32_t stride, uint64_t units, uint64_t nbytes, uint32_t r, unsigned ahead,
+	 struct plan *plan)
+{
+	uint64_t sent = 0;
+
+	for (uint64_t k = 1; k <= units; k++) {
+		while (sent < units && sent < k - 1 + ahead)
+			put(plan, STEP_SEND, (uint32_t)((r + ++sent * stride) % n), nbytes);
+		put(plan, STEP_RECV, (uint32_t)((r + (n / stride - k) * stride) % n), nbytes);
+	}
+}
+
+static void
+build_exchange(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	       uint64_t units, uint32_t r, struct plan *blocks)
+{
+	uint32_t per = per_domain(a, l);
+
+	inside(per, r, STEP_RECV, divide(a->nbytes, per), blocks);
+	exchange(a->nranks, per, units, s->message_bytes, r, AHEAD, blocks);
+}
+
+/* ---- all to all, as NCCL groups sends and receives */
+
+static void
+size_group(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	out->nplans = fold(a, l, 1);
+	out->blocks = 1;
+	out->units = a->nranks - 1;
+	out->every = 1;
+	out->message_bytes = divide(a->nbytes, a->nranks);
+	out->unit_steps = 2.0 * out->nplans;
+	out->channels = 1;
+	out->port_share = out->nic_share = 1;
+}
+
+static void
+build_group(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	    uint64_t units, uint32_t r, struct plan *blocks)
+{
+	(void)l;
+	exchange(a->nranks, 1, units, s->message_bytes, r, GROUPED, blocks);
+}
+
+/* ---- each rank to the next */
+
+static void
+size_next(const struct scheme_ask *a, const struct links *l, struct scheme_size *out)
+{
+	out->nplans = fold(a, l, 1);
+	out->blocks = 1;
+	out->units = out->every = 1;
+	out->message_bytes = a->nbytes;
+	out->unit_steps = 2.0 * out->nplans;
+	out->channels = 1;
+	out->port_share = out->nic_share = 1;
+}
+
+static void
+build_next(const struct scheme_ask *a, const struct links *l, const struct scheme_size *s,
+	   uint64_t units, uint32_t r, struct plan *blocks)
+{
+	(void)l;
+	(void)units;
+	put(blocks, STEP_SEND, (r + 1) % a->nranks, s->message_bytes);
+	put(blocks, STEP_RECV, (r + a->nranks - 1) % a->nranks, s->message_bytes);
+}
+
+const struct scheme schemes[] = {
+    {"ring-rails", "a ring a channel, NICs of one number after one another", GPUSIM_ALLREDUCE,
+     false, size_ring_twice, build_allreduce_ring},
+    {"ring-rails", "the same", GPUSIM_ALLGATHER, false, size_ring_once, build_allgather_ring},
+    {"ring-rails", "the same", GPUSIM_REDUCESCATTER, false, size_ring_once,
+     build_reducescatter_ring},
+    {"ring-rails", "a pipeline from rank 0 on", GPUSIM_BROADCAST, false, size_chain,
+     build_broadcast_ring},
+    {"ring-rails", "a pipeline to rank 0", GPUSIM_REDUCE, false, size_chain, build_reduce_ring},
+    {"ring-hierarchical", "parts inside domains, a ring a GPU over the domains", GPUSIM_ALLREDUCE,
+     false, size_hierarchical_ring, build_hierarchical_ring},
+    {"tree-rails", "two trees over the hosts a pair of channels, chains inside", GPUSIM_ALLREDUCE,
+     false, size_tree, build_tree},
+    {"hierarchical", "inside domains to the GPU of the receiver's number, then over its NIC",
+     GPUSIM_ALLTOALL, true, size_exchange, build_exchange},
+    {"group", "to all others, 64 at a time", GPUSIM_ALLTOALL, true, size_group, build_group},
+    {"next", "each rank to the next", GPUSIM_SEND, false, size_next, build_next},
+    {NULL, NULL, 0, false, NULL, NULL},
+};
+
+const struct scheme *
+scheme_find(enum gpusim_coll coll, const char *name)
+{
+	for (const struct scheme *s = schemes; s->name; s++)
+		if (s->coll == coll && strcmp(s->name, name) == 0)
+			return s;
+	return NULL;
+}

@@ -1,0 +1,58 @@
+/*
+ * scheme.h - how rings, trees and exchanges are laid over the hosts and NICs of a cluster: as plans of thread blocks. Pure.
+ *
+ * Channels are alike: each begins with another GPU of a domain, and so has its own NIC, its rail. One channel stands for all,
+ * and has its share of every link. Something repeats: a round of a ring, a piece of a tree's vector. Those are units. A
+ * scheme may be built with fewer units than it has, because the time grows with each unit alike.
+ */
+#ifndef CLUSTER_SCHEME_H
+#define CLUSTER_SCHEME_H
+
+#include "cluster/flow.h"
+#include "gpusim.h"
+
+#define SCHEME_CHUNK (512u << 10) /* bytes of a channel's chunk with Simple, as NCCL has it */
+
+#define SCHEME_LEAST_HOSTS 16u	/* of a tree of which more levels are foretold */
+#define SCHEME_MOST_PIECES 256u /* of its vector, then */
+
+struct scheme_ask {
+	uint32_t nranks;
+	uint64_t nbytes;   /* of the whole vector */
+	uint32_t channels; /* at least 1; those of schemes that have but one are ignored */
+	bool simple;	   /* the protocol is Simple: chunks go in two slices */
+};
+
+struct scheme_size {
+	uint32_t nplans, blocks; /* ranks that are built, see flow_plans; blocks of a rank */
+	uint64_t units,
+	    every;	   /* all; only multiples of `every` end at the same place of the pattern */
+	double unit_steps; /* of all ranks that are built */
+	uint64_t message_bytes; /* that a unit brings a rank */
+	unsigned slices;	/* messages that they go in; 0: one */
+	uint32_t channels;	/* for which one stands */
+	uint32_t hosts_of; /* ranks of a host of a tree, the levels of which cost alike; 0: none */
+	double port_share,
+	    nic_share; /* a byte of that one takes so many times as long, because of the others */
+};
+
+struct scheme {
+	const char *name, *summary;
+	enum gpusim_coll coll; /* GPUSIM_SEND: all ranks send to the next one */
+	bool far;	       /* most messages cross all levels of switches: all are taken to */
+	void (*size)(const struct scheme_ask *a, const struct links *l, struct scheme_size *out);
+	/* Append the steps of rank r's blocks, blocks of them, with so many units. Elements are bytes. */
+	void (*build)(const struct scheme_ask *a, const struct links *l,
+		      const struct scheme_size *s, uint64_t units, uint32_t r, struct plan *blocks);
+};
+
+/* NULL-name terminated. */
+extern const struct scheme schemes[];
+
+/* NULL: there is none. */
+const struct scheme *scheme_find(enum gpusim_coll coll, const char *name);
+
+/* The parent of a host in NCCL's first or second tree over n hosts, UINT32_MAX: none; its children. Returns how many. */
+unsigned scheme_tree(uint32_t n, uint32_t host, unsigned tree, uint32_t *parent, uint32_t child[2]);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * traffic_impl.h - schemes on links; what traffic.c and tests want of them.
+ */
+#ifndef CLUSTER_TRAFFIC_IMPL_H
+#define CLUSTER_TRAFFIC_IMPL_H
+
+#include "cluster/scheme.h"
+#include "cluster/traffic.h"
+
+#define TRAFFIC_SCHEME_STEPS (1u << 20) /* of a scheme */
+
+/*
+ * traffic_scheme - simulate a scheme.
+ *
+ *	most_steps	INFINITY: all units and ranks, however many
+ *	out		[in] launch_us, links [out] the rest
+ *	report		[out] or NULL
+ */
+enum rc traffic_scheme(const struct scheme *scheme, const struct scheme_ask *a, double most_steps,
+		       struct traffic_answer *out, struct flow_report *report, struct err *err);
+
+#endif
