@@ -122,6 +122,15 @@ record(const struct execution *x, const struct inst *i, uint64_t begin, enum rc 
 		recorder_pause(m, FLIGHT_PAUSE_EVENT, event_id(i->event.event), begin);
 }
 
+/* A kernel's sentence begins with its name. */
+static bool
+names_itself(const struct inst *i, const struct err *err)
+{
+	size_t n = strlen(inst_name(i));
+
+	return strncmp(err->text, inst_name(i), n) == 0 && err->text[n] == ':';
+}
+
 enum rc
 execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_t n, size_t *ndone,
 	struct err *err)
@@ -137,7 +146,7 @@ execute(const struct execution *x, uint64_t iteration, const uint32_t *at, size_
 	rc = run_one(x, iteration, at[0], err);
 	if (x->recorder && i->kind != INST_COLL)
 		record(x, i, begin, rc);
-	if (rc != RC_OK && i->kind != INST_COLL)
+	if (rc != RC_OK && i->kind != INST_COLL && !names_itself(i, err))
 		err_prefix(err, "%s", inst_name(i));
 	return rc;
 }

@@ -201,12 +201,14 @@ static void
 take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 	   const struct inst_coll *c, uint64_t op, const struct inject_point *at)
 {
-	char line[GPUSIM_TEXT + 512];
+	char line[GPUSIM_TEXT + 512], step[24];
 	struct err err = {0};
-	int n =
-	    snprintf(line, sizeof line,
-		     "inject: %s at %s#%" PRIu64 ".step%u, %s, communicator %" PRIu64 ", rank %u",
-		     fault_name(f->kind), coll_name(at->coll), at->op, at->step, inst_coll_algo(c),
+	int n;
+
+	snprintf(step, sizeof step, at->step == FAULT_AT_END ? "end" : "step%u", at->step);
+	n = snprintf(line, sizeof line,
+		     "inject: %s at %s#%" PRIu64 ".%s, %s, communicator %" PRIu64 ", rank %u",
+		     fault_name(f->kind), coll_name(at->coll), at->op, step, inst_coll_algo(c),
 		     at->comm, p->rank);
 
 	f->comm.id = at->comm;

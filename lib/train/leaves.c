@@ -111,17 +111,17 @@ leaves_take(const struct emit_sink *sink, uint32_t rank, const struct replica *r
 	const struct net *net = &s->task->net;
 	uint64_t n = task_values(s->task);
 
-	LAUNCH(sink, rank, "cast", U("dst", r->net.grads), U("src", r->sums), U("n", net->nparams),
-	       U("from", GPUSIM_I64), U("to", GPUSIM_F32),
+	LAUNCH(sink, rank, "cast", U("dst", r->net.grads), U("src", r->totals),
+	       U("n", net->nparams), U("from", GPUSIM_I64), U("to", GPUSIM_F32),
 	       F("scale", 1 / (LEAVES_SCALE * (double)total)));
 	if (net->nstats)
 		LAUNCH(sink, rank, "cast", U("dst", r->net.grads + net->nparams * sizeof(float)),
-		       U("src", r->sums + net->nparams * sizeof(int64_t)), U("n", net->nstats),
+		       U("src", r->totals + net->nparams * sizeof(int64_t)), U("n", net->nstats),
 		       U("from", GPUSIM_I64), U("to", GPUSIM_F32),
 		       F("scale", 1 / (LEAVES_STATS_SCALE * (double)total)));
 	LAUNCH(sink, rank, "cast",
 	       MOVES("dst", r->losses + b->step * sizeof(float), b->moving ? sizeof(float) : 0),
-	       U("src", r->sums + n * sizeof(int64_t)), U("n", 1), U("from", GPUSIM_I64),
+	       U("src", r->totals + n * sizeof(int64_t)), U("n", 1), U("from", GPUSIM_I64),
 	       U("to", GPUSIM_F32), F("scale", 1 / LEAVES_LOSS_SCALE));
 }
 

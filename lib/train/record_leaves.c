@@ -19,14 +19,18 @@ reduce(struct recorder *rec)
 	struct gpusim_collective c = {GPUSIM_COLLECTIVE_INIT, .coll = GPUSIM_ALLREDUCE,
 				      .dtype = GPUSIM_I64,    .redop = GPUSIM_SUM,
 				      .algo = t->o->algo,     .send = t->addrs,
-				      .recv = t->addrs,	      .stream = STREAM_COMPUTE};
+				      .recv = t->totals,      .stream = STREAM_COMPUTE};
 
 	for (unsigned i = 0; i < n; i++) {
 		c.nelem = bucket[i].count;
 		if (i == 0)
 			c.nelem = leaves_elements(t->task) - bucket[i].first;
-		for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
-			t->addrs[r].addr = t->replica[r].sums + bucket[i].first * sizeof(int64_t);
+		for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++) {
+			uint64_t at = bucket[i].first * sizeof(int64_t);
+
+			t->addrs[r].addr = t->replica[r].sums + at;
+			t->totals[r].addr = t->replica[r].totals + at;
+		}
 		gpusim_ops_collective(rec->o, &c);
 	}
 }
@@ -48,17 +52,29 @@ collect(struct recorder *rec, const struct emit_sink *sink)
 	}
 }
 
-/* Keep samples of a rank's sums. */
+/* Keep samples of a rank's sums, or of the totals. */
 static void
-keep_samples(const struct recorder *rec, uint32_t rank, uint64_t to, const struct emit_sink *sink)
+keep_samples(const struct recorder *rec, uint32_t rank, uint64_t to, uint64_t of,
+	     const struct emit_sink *sink)
 {
 	const struct replica *r = &rec->t->replica[rank];
 
 	if (r->samples_of)
-		LAUNCH(sink, rank, "gather", U("dst", to), U("src", r->sums),
-		       U("index", r->samples_of), U("n", VERIFY_SAMPLES),
-		       U("rows", leaves_elements(rec->t->task)), U("cols", 1),
-		       U("dtype", GPUSIM_I64));
+		LAUNCH(sink, rank, "gather", U("dst", to), U("src", of), U("index", r->samples_of),
+		       U("n", VERIFY_SAMPLES), U("rows", leaves_elements(rec->t->task)),
+		       U("cols", 1), U("dtype", GPUSIM_I64));
+}
+
+/* What a rank puts in, to be compared afterwards. */
+static void
+keep_inputs(const struct recorder *rec, uint32_t rank, const struct emit_sink *sink)
+{
+	const struct replica *r = &rec->t->replica[rank];
+
+	keep_samples(rec, rank, r->before, r->sums, sink);
+	if (r->aside)
+		LAUNCH(sink, rank, "copy", U("dst", r->aside), U("src", r->sums),
+		       U("n", leaves_elements(rec->t->task)), U("dtype", GPUSIM_I64));
 }
 
 /* The rest of a step, when each rank has the sums of its leaves. */
@@ -69,13 +85,13 @@ finish(struct recorder *rec, bool moving, const struct emit_sink *sink)
 	uint32_t holders = central(t) ? 1 : gpusim_comm_count(t->comm);
 
 	for (uint32_t r = 0; r < gpusim_comm_count(t->comm); r++)
-		keep_samples(rec, r, t->replica[r].before, sink);
+		keep_inputs(rec, r, sink);
 	if (central(t))
 		collect(rec, sink);
 	else
 		reduce(rec);
 	for (uint32_t r = 0; r < holders; r++)
-		keep_samples(rec, r, t->replica[r].after, sink);
+		keep_samples(rec, r, t->replica[r].after, t->replica[r].totals, sink);
 	for (uint32_t r = 0; r < holders; r++) {
 		struct batch b = train_batch(t, moving, r);
 

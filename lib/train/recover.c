@@ -39,8 +39,8 @@ static enum rc
 make_room(struct trainer *t, uint32_t n, struct replica **replicas, struct err *err)
 {
 	bool all =
-	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->times, n, sizeof *t->times) &&
-	    resize(&t->places, n, sizeof *t->places) &&
+	    resize(&t->addrs, n, sizeof *t->addrs) && resize(&t->totals, n, sizeof *t->totals) &&
+	    resize(&t->times, n, sizeof *t->times) && resize(&t->places, n, sizeof *t->places) &&
 	    resize(&t->targets, n, sizeof *t->targets) &&
 	    resize(&t->batches, n, sizeof *t->batches) && resize(&t->rows, n, sizeof *t->rows);
 
@@ -429,8 +429,10 @@ recover(struct trainer *t, bool scratch, struct trouble *trouble, struct err *er
 		rc = rebuild(t, scratch || t->distrust, err);
 	if (rc == RC_OK)
 		t->distrust = false;
-	if (rc == RC_UNREACHABLE)
+	if (rc == RC_UNREACHABLE) {
+		name_lost(t, rc, err);
 		connect_anew(t);
+	}
 	trouble->rebuilt_ns = clock_now_ns();
 	trouble->rebuild_ms = (double)(trouble->rebuilt_ns - usable) / 1e6;
 	return rc;

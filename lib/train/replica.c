@@ -65,9 +65,12 @@ place_values(struct replica *r, const struct shape *s, uint64_t *at)
 	r->net.grads = emit_take(at, nbytes + sizeof(float)); /* and the loss of a leaf */
 	if (s->leaf) {
 		nbytes = leaves_elements(s->task) * sizeof(int64_t);
-		r->sums = emit_take(at, nbytes);
+		r->sums = r->totals = emit_take(at, nbytes);
 	}
 	if (s->verify) {
+		r->aside = emit_take(at, nbytes);
+		if (!s->inbox)
+			r->totals = emit_take(at, nbytes);
 		r->samples_of = emit_take(at, VERIFY_SAMPLES * sizeof(uint32_t));
 		r->before = emit_take(at, VERIFY_SAMPLES * sizeof(int64_t));
 		r->after = emit_take(at, VERIFY_SAMPLES * sizeof(int64_t));

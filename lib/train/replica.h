@@ -70,6 +70,9 @@ struct replica {
 	    after;     /* u32, i64, i64[VERIFY_SAMPLES]: which elements of the sums
 					     * are looked at; what they were, and became; 0: none */
 	uint64_t sums; /* i64[leaves_elements]; 0: none. inbox is of the same size then */
+	uint64_t
+	    totals; /* the same over all ranks: the sums' place, or one of its own where sums are verified */
+	uint64_t aside; /* a copy of the sums, to verify them; 0: none */
 	struct emit_place net;
 	uint64_t samples; /* [held, item], of the data set's type */
 	uint64_t crops;	  /* f32[max_rows, item]: images before they are augmented; 0: no need */

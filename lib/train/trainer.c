@@ -139,6 +139,7 @@ trainer_free(struct trainer *t)
 	gpusim_close(t->stale);
 	free(t->replica);
 	free(t->addrs);
+	free(t->totals);
 	free(t->places);
 	free(t->targets);
 	free(t->batches);

@@ -8,7 +8,8 @@
 #include "train/replica.h"
 #include "train/trainer.h"
 
-#define MAX_TRIES 5 /* of a unit */
+#define MAX_TRIES  5  /* of a unit, with the same devices */
+#define MAX_LOSSES 64 /* in a unit */
 
 /* Graphs of one part that is tested, how many whole batches of it every device has, and how many more it takes. */
 struct tests {
@@ -61,9 +62,10 @@ struct trainer {
 	uint64_t global; /* images of a step, on all devices together */
 	struct position at;
 	struct gpusim_comm *comm;
-	struct replica *replica;   /* by rank */
-	struct gpusim_addr *addrs; /* by rank, of one collective */
-	struct emit_place *places; /* by rank, of one graph, as the next three */
+	struct replica *replica;    /* by rank */
+	struct gpusim_addr *addrs;  /* by rank, of one collective */
+	struct gpusim_addr *totals; /* by rank, where its results go elsewhere */
+	struct emit_place *places;  /* by rank, of one graph, as the next three */
 	struct emit_target *targets;
 	struct batch *batches;
 	uint64_t *rows;

@@ -88,7 +88,52 @@ read_samples(struct trainer *t, uint32_t nholders, int64_t *in, int64_t *out, st
 	return rc;
 }
 
-/* Whether samples of the last step's sums are right. */
+/* The checksum of as many whole numbers as there are sums. */
+static enum rc
+checksum(struct trainer *t, uint32_t rank, uint64_t addr, uint64_t *crc, struct err *err)
+{
+	return check(gpusim_checksum(t->g, t->replica[rank].device, (struct gpusim_addr){addr},
+				     leaves_elements(t->task) * sizeof(int64_t), crc),
+		     err);
+}
+
+/* Whether ranks still have the sums that they put in. */
+static enum rc
+verify_inputs(struct trainer *t, uint32_t *culprit, struct err *err)
+{
+	enum rc rc = RC_OK;
+
+	for (uint32_t r = central(t); r < gpusim_comm_count(t->comm) && rc == RC_OK; r++) {
+		uint64_t was = 0, is = 0;
+
+		rc = checksum(t, r, t->replica[r].aside, &was, err);
+		if (rc == RC_OK)
+			rc = checksum(t, r, t->replica[r].sums, &is, err);
+		if (rc != RC_OK || was == is)
+			continue;
+		*culprit = r;
+		rc = err_set(err, RC_BADDATA,
+			     "rank %" PRIu32 ": its gradients changed while they were added up", r);
+	}
+	return rc;
+}
+
+/* Whether all holders have the same sums. */
+static enum rc
+verify_all(struct trainer *t, uint32_t nholders, uint32_t *culprit, struct err *err)
+{
+	uint64_t *crc = alloc_zeroed(nholders, sizeof *crc);
+	enum rc rc = crc ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+
+	for (uint32_t r = 0; r < nholders && rc == RC_OK; r++)
+		rc = checksum(t, r, t->replica[r].totals, &crc[r], err);
+	if (rc == RC_OK)
+		rc = verify_equal(crc, nholders, culprit, err);
+	free(crc);
+	return rc;
+}
+
+/* Whether samples of the last step's sums are right, and all ranks have the same sums. */
 static enum rc
 verify(struct trainer *t, struct err *err)
 {
@@ -101,7 +146,11 @@ verify(struct trainer *t, struct err *err)
 
 	verify_choose(t->nonce, leaves_elements(t->task), index);
 	if (rc == RC_OK)
+		rc = verify_inputs(t, &culprit, err);
+	if (rc == RC_OK)
 		rc = verify_sums(in, n, out, nholders, index, &culprit, err);
+	if (rc == RC_OK)
+		rc = verify_all(t, nholders, &culprit, err);
 	if (rc == RC_BADDATA && culprit < n) {
 		char name[64];
 
@@ -292,11 +341,15 @@ unit_run(struct trainer *t, struct epoch *e, struct err *err)
 {
 	struct trouble trouble = {.began_ns = clock_now_ns()};
 	uint32_t epoch = t->at.epoch + 1;
-	unsigned tries = 0;
+	unsigned tries = 0, vain = 0; /* vain: although no device was lost since the one before */
 	enum rc rc = attempt(t, e, err);
 
-	while (rc != RC_OK && recovers(t) && !trouble.over && tries < MAX_TRIES) {
+	while (rc != RC_OK && recovers(t) && !trouble.over && vain < MAX_TRIES &&
+	       tries < MAX_LOSSES) {
+		uint32_t members = gpusim_comm_epoch(t->comm);
+
 		rc = recover(t, ++tries > 2, &trouble, err);
+		vain = gpusim_comm_epoch(t->comm) == members ? vain + 1 : 0;
 		if (rc == RC_OK)
 			rc = attempt(t, e, err);
 	}

@@ -10,9 +10,44 @@ verify_choose(uint64_t seed, uint64_t n, uint32_t *index)
 	struct rng rng;
 
 	rng_init(&rng, seed ^ 0x766572696679u);
-	for (unsigned i = 0; i < VERIFY_SAMPLES; i++)
-		index[i] = rng_below(&rng, (uint32_t)n);
+	for (uint64_t i = 0; i < VERIFY_SAMPLES; i++) {
+		uint64_t begin = i * n / VERIFY_SAMPLES, end = (i + 1) * n / VERIFY_SAMPLES;
+
+		index[i] = (uint32_t)(n <= VERIFY_SAMPLES
+					  ? i % n
+					  : begin + rng_below(&rng, (uint32_t)(end - begin)));
+	}
 	index[VERIFY_SAMPLES - 1] = (uint32_t)n - 1;
+}
+
+enum rc
+verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err)
+{
+	uint32_t most = 0, of = 0, odd = n;
+
+	for (uint32_t r = 0; r < n; r++) {
+		uint32_t same = 0;
+
+		for (uint32_t q = 0; q < n; q++)
+			same += crc[q] == crc[r];
+		if (same > most) {
+			most = same;
+			of = r;
+		}
+	}
+	if (most == n)
+		return RC_OK;
+	for (uint32_t r = n; r-- > 0;)
+		odd = crc[r] != crc[of] ? r : odd;
+	*culprit = 2 * most > n ? odd : n;
+	if (*culprit == n)
+		return err_set(err, RC_BADDATA,
+			       "the gradients' sums of rank %" PRIu32 " and rank %" PRIu32
+			       " differ, and no others decide which are right",
+			       of, odd);
+	return err_set(err, RC_BADDATA,
+		       "rank %" PRIu32 ": the gradients' sums are not those of the other ranks",
+		       odd);
 }
 
 /* Wraps around, as the sums on the devices would. */

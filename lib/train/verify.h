@@ -14,7 +14,8 @@
 
 #define VERIFY_SAMPLES 256 /* elements of a step */
 
-/* Which elements of n: the caller's VERIFY_SAMPLES entries; the last element is always one of them. */
+/* Which elements of n: the caller's VERIFY_SAMPLES entries. All of n if there are no more; else one of each of as many equal parts, and
+ * the last. */
 void verify_choose(uint64_t seed, uint64_t n, uint32_t *index);
 
 /*
@@ -29,5 +30,15 @@ void verify_choose(uint64_t seed, uint64_t n, uint32_t *index);
  */
 enum rc verify_sums(const int64_t *in, uint32_t nranks, const int64_t *out, uint32_t nholders,
 		    const uint32_t *index, uint32_t *culprit, struct err *err);
+
+/*
+ * verify_equal - whether all ranks got the same, element by element.
+ *
+ *	crc	u64[n]: the checksum of what each rank got
+ *	culprit	[out] the first rank without the checksum that most ranks have; n: no majority has one
+ *
+ * RC_BADDATA names the rank. Checked by: tests/unit/t_verify.c
+ */
+enum rc verify_equal(const uint64_t *crc, uint32_t n, uint32_t *culprit, struct err *err);
 
 #endif

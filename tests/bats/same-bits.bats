@@ -32,3 +32,18 @@ digest() { grep '^params sha256 '; }
 	bounded "${TRAIN[@]}" --devices 1 | digest >want
 	bounded gpuctl run -n 7 -- "${TRAIN[@]}" | digest | diff want -
 }
+
+@test "--verify names the rank whose gradients or result change, or learns on without them" {
+	bounded "${TRAIN[@]}" --global-batch 512 --devices 1 | digest >want
+	TRAIN+=(--global-batch 512 --verify --algo ring)
+	for point in end step1; do
+		run bounded gpuctl run -n 3 --allow-inject -- bash -c "
+			gpuctl inject flip device=1 at=allreduce#1.$point && \"\$@\"" -- "${TRAIN[@]}"
+		assert_status 5
+		assert_match "allreduce#1.$point, ring, .*, of element [0-9]+"
+		assert_match '--verify: device [0-9a-f]+: rank 1: .*gradients'
+	done
+	bounded gpuctl run -n 3 --allow-inject -- bash -c '
+		gpuctl inject flip device=1 at=allreduce#1.end && "$@" --on-failure respawn' -- "${TRAIN[@]}" 2>/dev/null |
+		digest | diff want -
+}
