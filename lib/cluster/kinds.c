@@ -51,7 +51,10 @@ static const struct cluster_gpu_kind gpus[] = {
  * efa: p4d, 75 us (aws-ofi-nccl 01666ec src/platform-aws.cpp, latency); it has neither LL nor LL128, for which its plug-in
  *   promises no order. efa2: p5, efa3: p5en and later (the same table has 35 us for those).
  * slingshot: as ib; its plug-in promises no order of 128 bytes, so that NCCL does not use LL128.
- * tcp: about 20 us between sockets of two hosts; one thread a NIC moves the bytes, twice through host memory.
+ * tcpxo, tcpx: GPUDirect-TCPXO and -TCPX of Google's A3 Mega and A3 High: of tests/data/clusters, and for tcpx also of
+ *   SkyPilot's table of two A3 High (67 GB/s of four NICs of 25).
+ * tcp: about 20 us between sockets of two hosts; threads of the host move the bytes, twice through its memory, at about
+ *   3 GB/s a NIC: 2.6 between two RTX 5090, 5 of A3 High's NICs (the same table).
  */
 static const struct cluster_network_kind networks[] = {
     {"ib", {{5.0, 0.5}, {8.5, 0.92}, {14, 1}}, 0.96, 0, 1, 0.3, true},
@@ -60,8 +63,10 @@ static const struct cluster_network_kind networks[] = {
     {"efa2", {{30, 0.5}, {33, 0.92}, {45, 1}}, 0.88, 0, 3, 0.6, true},
     {"efa3", {{20, 0.5}, {23, 0.92}, {35, 1}}, 0.90, 0, 2, 0.6, true},
     {"slingshot", {{5.0, 0.5}, {8.5, 0}, {14, 1}}, 0.92, 0, 2, 0.4, true},
-    {"tcp", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 1.6, 10, 1, false},
-    {"ethernet", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 1.6, 10, 1, false},
+    {"tcpxo", {{45, 0.5}, {50, 0.92}, {75, 1}}, 0.94, 0, 4, 0.6, true},
+    {"tcpx", {{75, 0.5}, {75, 0}, {100, 1}}, 0.6, 0, 8, 0.6, true},
+    {"tcp", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 3, 10, 1, false},
+    {"ethernet", {{25, 0.5}, {30, 0}, {50, 1}}, 0.9, 3, 10, 1, false},
     {"none", {{0, 0}, {0, 0}, {0, 0}}, 1, 0, 0, 0, false},
 };
 

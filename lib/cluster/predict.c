@@ -13,15 +13,16 @@
 #define P2P_SHARE      0.0235 /* of a GPU's bandwidth that one channel of sends fills: 21 of 900 GB/s */
 
 const struct cluster_fit cluster_fit_default = {.inside_hop = 1,
-						.net_hop = 0.92,
+						.net_hop = 1,
 						.nvls = 0.9,
-						.fill = 4,
+						.fill = 3.5,
 						.nvls_fill = 3,
-						.plateau = 2,
-						.growth = 0.55,
-						.inside_share = 0.98,
-						.nvls_share = 1,
-						.net_share = 1};
+						.ll128_fill = 1.5,
+						.plateau = 1.5,
+						.growth = 0.56,
+						.inside_share = 1,
+						.nvls_share = 0.98,
+						.net_share = 0.96};
 
 /* What all parts of a prediction share. */
 struct frame {
@@ -367,12 +368,12 @@ fill_us(const struct frame *f, double bytes_us)
 	if (f->ask->coll == GPUSIM_ALLTOALL && f->per_node > 1)
 		return f->fit->nvls_fill * MOST_CHUNKS * CHUNK / (1000 * gpu_gbs(f)) * f->size /
 		       (f->size + 2 * MOST_CHUNKS * CHUNK);
-	if (f->choice.proto != CLUSTER_SIMPLE || f->choice.algo == CLUSTER_P2P)
+	if (f->choice.proto == CLUSTER_LL || f->choice.algo == CLUSTER_P2P)
 		return 0;
 	us = nvls ? f->fit->nvls_fill * held / (1000 * f->c->inside_gbs * f->c->nvls_share) : 0;
 	if (f->nodes > 1)
-		us += f->fit->fill * held / (1000 * node_gbs(f)) *
-		      (f->choice.algo == CLUSTER_RING ? 2 : 2 * up);
+		us += (f->choice.proto == CLUSTER_LL128 ? f->fit->ll128_fill : f->fit->fill) *
+		      held / (1000 * node_gbs(f)) * (f->choice.algo == CLUSTER_RING ? 2 : 2 * up);
 	us *= f->size / (f->size + 2 * held);
 	most = bytes_us + 4 * up * hop_out(f);
 	return f->nodes > 1 && f->choice.algo != CLUSTER_RING && us > most ? most : us;

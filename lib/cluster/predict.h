@@ -23,6 +23,7 @@ struct cluster_fit {
 	double nvls;	   /* times NCCL's latency of NVLS and NVLSTree */
 	double fill;	   /* chunks that fill a pipeline, a crossing of NICs */
 	double nvls_fill;  /* the same of NVLS, in chunks of a GPU */
+	double ll128_fill; /* the same of LL128, a crossing of NICs */
 	double
 	    plateau; /* times a ring's latency of Simple through NICs, above 64 bytes a channel and rank */
 	double growth;				    /* of latency, from a word to 8 KiB */

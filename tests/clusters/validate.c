@@ -5,7 +5,8 @@
  *
  * For each table the median of |predicted / measured - 1|, below and from 16 MiB, of: the prediction; the prediction with
  * numbers fitted without this table; a line alpha + beta bytes fitted to the table that is nearest by collective, GPUs
- * and hosts; NCCL's own estimate. Exits with 1 when a median is over its row of LIMITS ("NAME BELOW FROM", in percent).
+ * and hosts; NCCL's own estimate. A table with the line "# role: blind" takes no part in a fit, nor did it when the
+ * constants of hardware were chosen. Exits with 1 when a median is over its row of LIMITS ("NAME BELOW FROM", in percent).
  * -f prints numbers fitted to all tables, which belong into cluster_fit_default.
  */
 #include <dirent.h>
@@ -31,6 +32,7 @@ struct table {
 	uint32_t n;
 	struct cluster c;
 	int algo, proto;
+	bool blind; /* it takes no part in a fit */
 	unsigned npoints;
 	double size[MAX_POINTS], us[MAX_POINTS];
 };
@@ -61,6 +63,7 @@ header(struct table *t, const char *line)
 		if (cluster_coll(word, &t->coll, &err) != RC_OK)
 			die(word, err.text);
 	(void)sscanf(line, "# n_gpus: %u", &t->n);
+	t->blind |= strncmp(line, "# role: blind", 13) == 0;
 }
 
 static void
@@ -271,11 +274,12 @@ cost(const struct cluster_fit *fit, const struct table *without)
 {
 	const double *v = (const double *)fit, *from = (const double *)&cluster_fit_default;
 	double sum = 0;
+	unsigned fitted_to = 0;
 
 	for (unsigned i = 0; i < ntables; i++) {
 		double e = 0, w = 0;
 
-		if (&table[i] == without)
+		if (&table[i] == without || table[i].blind)
 			continue;
 		for (unsigned k = 0; k < table[i].npoints; k++) {
 			double weight = table[i].size[k] < LARGE ? 1 : 2;
@@ -285,8 +289,9 @@ cost(const struct cluster_fit *fit, const struct table *without)
 			w += weight;
 		}
 		sum += e / w;
+		fitted_to++;
 	}
-	sum /= without ? ntables - 1 : ntables;
+	sum /= fitted_to;
 	for (size_t k = 0; k < CLUSTER_FIT_NUMBERS; k++)
 		sum += 0.002 * fabs(log(v[k] / from[k]));
 	return sum;
@@ -317,9 +322,9 @@ fitted(const struct table *without)
 static void
 print_fit(void)
 {
-	static const char *const names[] = {"inside_hop", "net_hop",  "nvls",	"fill",
-					    "nvls_fill",  "plateau",  "growth", "inside_share",
-					    "nvls_share", "net_share"};
+	static const char *const names[] = {"inside_hop",   "net_hop",	  "nvls",     "fill",
+					    "nvls_fill",    "ll128_fill", "plateau",  "growth",
+					    "inside_share", "nvls_share", "net_share"};
 	struct cluster_fit fit = fitted(NULL);
 
 	_Static_assert(sizeof names / sizeof *names == CLUSTER_FIT_NUMBERS, "a name each");
@@ -359,30 +364,61 @@ within(const char *limits, const struct table *t, struct medians m)
 	return found && good;
 }
 
-int
-main(int argc, char **argv)
-{
-	double small[4][MAX_TABLES], large[4][MAX_TABLES];
-	const char *limits = NULL;
-	bool fit = false, verbose = false;
-	int opt, bad = 0;
+struct row {
+	struct medians m[4];
+};
 
-	while ((opt = getopt(argc, argv, "fvl:")) != -1)
-		if (opt == 'f')
-			fit = true;
-		else if (opt == 'v')
-			verbose = true;
-		else if (opt == 'l')
-			limits = optarg;
-		else
-			return 2;
-	if (optind + 1 != argc)
-		die("usage", "validate [-f] [-v] [-l LIMITS] DIR");
-	load_all(argv[optind]);
-	if (fit) {
-		print_fit();
-		return 0;
+static void
+print_points(const struct table *t)
+{
+	for (unsigned k = 0; k < t->npoints; k++) {
+		struct cluster_ask ask = {.coll = t->coll,
+					  .ngpus = t->n,
+					  .nbytes = (uint64_t)t->size[k],
+					  .algo = -1,
+					  .proto = -1};
+		struct cluster_answer a;
+		struct err err;
+
+		cluster_predict(&t->c, &ask, &a, &err);
+		printf(
+		    "  %12.0f %10.1f %10.1f %6.1f%%  %s %s ch %u = %.1f + %.1f + %.1f + %.1f  nccl "
+		    "%.1f\n",
+		    t->size[k], t->us[k], a.us, 100 * (a.us / t->us[k] - 1),
+		    cluster_algo_name(a.choice.algo), cluster_proto_name(a.choice.proto),
+		    a.choice.channels, a.launch_us, a.latency_us, a.bytes_us, a.fill_us,
+		    a.choice.us);
 	}
+}
+
+static void
+print_medians(const char *what, const struct row *row, bool blind)
+{
+	double v[MAX_TABLES];
+
+	printf("%-34s", what);
+	for (int k = 0; k < 8; k++) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < ntables; i++) {
+			struct medians m = row[i].m[k / 2];
+			double e = k % 2 ? m.large : m.small;
+
+			if (table[i].blind == blind && !isnan(e))
+				v[n++] = e;
+		}
+		printf(k % 2 ? " %7.1f%%" : "  %7.1f%%", 100 * median(v, n));
+	}
+	putchar('\n');
+}
+
+/* 1: a table is worse than its limit. */
+static int
+report(const char *limits, bool points)
+{
+	static struct row row[MAX_TABLES];
+	int bad = 0, nblind = 0;
+
 	printf("%-34s  %17s  %17s  %17s  %17s\n%-34s", "median |error| of time", "predicted",
 	       "fitted without it", "neighbour's line", "NCCL's estimate", "");
 	for (int k = 0; k < 4; k++)
@@ -391,42 +427,50 @@ main(int argc, char **argv)
 	for (unsigned i = 0; i < ntables; i++) {
 		const struct table *t = &table[i];
 		struct cluster_fit other = fitted(t);
-		struct medians m[4] = {errors_predicted(t, &cluster_fit_default),
-				       errors_predicted(t, &other), errors_line(t), errors_nccl(t)};
 
+		row[i] =
+		    (struct row){{errors_predicted(t, &cluster_fit_default),
+				  errors_predicted(t, &other), errors_line(t), errors_nccl(t)}};
 		printf("%-34.34s", t->name);
-		for (int k = 0; k < 4; k++) {
-			print_pair(m[k]);
-			small[k][i] = isnan(m[k].small) ? INFINITY : m[k].small;
-			large[k][i] = isnan(m[k].large) ? INFINITY : m[k].large;
-		}
-		if (limits && !within(limits, t, m[0])) {
+		for (int k = 0; k < 4; k++)
+			print_pair(row[i].m[k]);
+		if (t->blind)
+			printf("  blind");
+		nblind += t->blind;
+		if (limits && !within(limits, t, row[i].m[0])) {
 			printf("  WORSE");
 			bad = 1;
 		}
 		putchar('\n');
-		for (unsigned k = 0; verbose && k < t->npoints; k++) {
-			struct cluster_ask ask = {.coll = t->coll,
-						  .ngpus = t->n,
-						  .nbytes = (uint64_t)t->size[k],
-						  .algo = -1,
-						  .proto = -1};
-			struct cluster_answer a;
-			struct err err;
-
-			cluster_predict(&t->c, &ask, &a, &err);
-			printf("  %12.0f %10.1f %10.1f %6.1f%%  %s %s ch %u = %.1f + %.1f + %.1f + "
-			       "%.1f  nccl %.1f\n",
-			       t->size[k], t->us[k], a.us, 100 * (a.us / t->us[k] - 1),
-			       cluster_algo_name(a.choice.algo), cluster_proto_name(a.choice.proto),
-			       a.choice.channels, a.launch_us, a.latency_us, a.bytes_us, a.fill_us,
-			       a.choice.us);
-		}
+		if (points)
+			print_points(t);
 	}
-	printf("%-34s", "median over tables");
-	for (int k = 0; k < 4; k++)
-		printf("  %7.1f%% %7.1f%%", 100 * median(small[k], ntables),
-		       100 * median(large[k], ntables));
-	putchar('\n');
+	print_medians("median over tables", row, false);
+	if (nblind)
+		print_medians("median over blind tables", row, true);
 	return bad;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *limits = NULL;
+	bool fit = false, points = false;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "fvl:")) != -1)
+		if (opt == 'f')
+			fit = true;
+		else if (opt == 'v')
+			points = true;
+		else if (opt == 'l')
+			limits = optarg;
+		else
+			return 2;
+	if (optind + 1 != argc)
+		die("usage", "validate [-f] [-v] [-l LIMITS] DIR");
+	load_all(argv[optind]);
+	if (fit)
+		print_fit();
+	return fit ? 0 : report(limits, points);
 }
