@@ -85,6 +85,15 @@ list_is(struct harness *h, const char *want)
 	return false;
 }
 
+/* A coordinator with communicator 1 of n devices. */
+static void
+begin(struct harness *h, uint32_t n)
+{
+	h_init(h);
+	h_devices(h, n);
+	h_comm(h, 9, n);
+}
+
 static void
 test_names(void)
 {
@@ -264,9 +273,7 @@ test_restart(void)
 	struct harness h;
 	char leased[64];
 
-	h_init(&h);
-	h_devices(&h, 3);
-	h_comm(&h, 9, 3);
+	begin(&h, 3);
 	put(&h, STAR("star", 3, 1));
 	put_as(&h, 20, (struct put){.text = other, .lease = true});
 	snprintf(leased, sizeof leased, "%.*s", 5 + 16, listed(&h) + strlen("star 3, "));
@@ -326,9 +333,7 @@ test_once(void)
 	char got[H_MAX_OPS + 1];
 	uint64_t t;
 
-	h_init(&h);
-	h_devices(&h, 3);
-	h_comm(&h, 9, 3);
+	begin(&h, 3);
 	put(&h, STAR("star", 3, 1));
 	put_as(&h, 9, (struct put){.text = other, .name = "other"});
 	h_ops_init(&o, 3);
@@ -368,9 +373,7 @@ test_long(void)
 	struct h_ops o;
 	uint64_t t;
 
-	h_init(&h);
-	h_devices(&h, 2);
-	h_comm(&h, 9, 2);
+	begin(&h, 2);
 	t = put(&h, HEAD("long", 2, 1900) "for c in 0..chunks - 1\n"
 					  " reduce (c % 2).data[c] -> (1 - c % 2).data[c]\n"
 					  " copy (1 - c % 2).data[c] -> (c % 2).data[c]\nend\n");
@@ -393,9 +396,7 @@ test_removed(void)
 	struct h_ops o;
 	uint64_t t;
 
-	h_init(&h);
-	h_devices(&h, 3);
-	h_comm(&h, 9, 3);
+	begin(&h, 3);
 	put(&h, STAR("star", 3, 1));
 	h_allreduce(&o, 3, 10);
 	set_algo(&o, 0, "star");

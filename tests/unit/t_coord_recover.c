@@ -289,6 +289,55 @@ t_spare(void)
 	h_fini(&h);
 }
 
+/* An algorithm of a file for three ranks, when two are left. */
+static void
+t_outgrown(void)
+{
+	static char text[] = "algorithm star\ncollective allreduce\nranks 3\nchunks 1\n"
+			     "reduce 1.data[0] -> 0.data[0]\nreduce 2.data[0] -> 0.data[0]\n"
+			     "copy 0.data[0] -> 1.data[0]\ncopy 0.data[0] -> 2.data[0]\n";
+	GpuSim__AlgoPutRequest put = GPU_SIM__ALGO_PUT_REQUEST__INIT;
+	GpuSim__GraphCreateRequest create = GPU_SIM__GRAPH_CREATE_REQUEST__INIT;
+	GpuSim__GraphLaunchRequest launch = GPU_SIM__GRAPH_LAUNCH_REQUEST__INIT;
+	const GpuSim__Coll *k;
+	struct harness h;
+	struct h_ops o;
+	uint64_t t, g;
+
+	begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	put.nbytes = put.data.len = strlen(text);
+	put.data.data = (uint8_t *)text;
+	ok(h_code(&h, h_ask(&h, 9, ALGO_PUT, algoput, &put)) == 0, "an algorithm of a file");
+	h_allreduce(&o, 3, 30);
+	for (uint32_t r = 0; r < 3; r++)
+		o.coll[r][0].algo = (char *)"star";
+	create.commid = launch.commid = 1;
+	create.n_ranks = 3;
+	create.ranks = o.rankp;
+	g = h_ask(&h, 9, GRAPH_CREATE, graphcreate, &create);
+	h_serve(&h);
+	t = h_submit(&h, 9, 1, &o, true);
+	ok(run_of(&h, 1) && run_of(&h, 1)->ops[0]->coll->schedule.len, "runs");
+	die(&h, 3);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	k = run_of(&h, 1) ? run_of(&h, 1)->ops[0]->coll : NULL;
+	ok(k && strcmp(k->algo, "star") != 0 && *k->algo && !k->schedule.len,
+	   "another is taken for the ranks that are left");
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0 && strstr(h_reply(&h, t)->submit->note,
+					"algorithm star is for more ranks, so another was taken"),
+	   "which its caller is told");
+	launch.graphid = h_reply(&h, g)->graphcreate->graphid;
+	launch.iterations = 2;
+	launch.wait = true;
+	t = h_ask(&h, 9, GRAPH_LAUNCH, graphlaunch, &launch);
+	serve_living(&h, true);
+	ok(h_code(&h, t) == 0, "and so for a graph that was recorded before (%s)", h_text(&h, t));
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
 static void
 t_not_again(void)
 {
@@ -474,6 +523,7 @@ main(void)
 	t_supervised();
 	t_overdue();
 	t_spare();
+	t_outgrown();
 	t_not_again();
 	t_parts();
 	t_stuck();

@@ -162,7 +162,8 @@ GETTER(uint32_t, comm_recoveries, comm, recoveries)
 bool
 comm_has_shrunk(const struct comm *comm)
 {
-	return comm->on_failure == GPUSIM_ON_FAILURE_SHRINK && comm->recoveries > 0;
+	return comm->on_failure == GPUSIM_ON_FAILURE_SHRINK &&
+	       (comm->recoveries > 0 || comm_busy(comm));
 }
 
 GETTER(const char *, comm_recovered, comm, recovered.text)

@@ -83,7 +83,7 @@ bool comm_busy(const struct comm *comm);
 /* How often it has recovered, and the last time's sentence. */
 uint32_t comm_recoveries(const struct comm *comm);
 const char *comm_recovered(const struct comm *comm);
-/* It goes on with the ranks that were left. */
+/* It goes on with the ranks that were left, or is about to: graphs are defined again before a recovery counts. */
 bool comm_has_shrunk(const struct comm *comm);
 /* The failure that it recovers from, RC_OK: none; a rank's memory is lost with it. */
 const struct err *comm_cause(const struct comm *comm);
