@@ -52,6 +52,7 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 				       .iters = a->iters,
 				       .warmup = a->warmup,
 				       .rewrite = a->rewrite,
+				       .verify = a->verify,
 				       .baseline = &b->baseline,
 				       .recover = go_on,
 				       .arg = b->cli};
@@ -59,6 +60,9 @@ bench_cli_open(struct bench_cli *b, enum gpusim_coll coll, struct bench **out, s
 		rc = operation_common(coll, &factored, n, &b->cfg.c, err);
 	if (rc != RC_OK)
 		return rc;
+	if (a->verify && !a->algo &&
+	    !a->algo_file) /* so that part by part one rank has reduced it */
+		b->cfg.c.deterministic = 1;
 	b->algo = a->algo && *a->algo ? a->algo : "auto";
 	snprintf(what, sizeof what, "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	rc = cli_lease_comm(b->cli, a, n, what, &b->comm, err);

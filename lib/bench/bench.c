@@ -101,25 +101,29 @@ give_input(struct bench *b, uint32_t rank, struct err *err)
 	return rc;
 }
 
+/* *first [out]: the first one, if there is any. */
 static uint64_t
-count_wrong(const char *got, const char *want, uint64_t nelem, size_t size)
+count_wrong(const char *got, const char *want, uint64_t nelem, size_t size, uint64_t *first)
 {
 	uint64_t n = 0;
 
 	if (memcmp(got, want, nelem * size) == 0)
 		return 0;
-	for (uint64_t i = 0; i < nelem; i++)
-		n += memcmp(got + i * size, want + i * size, size) != 0;
+	for (uint64_t i = nelem; i-- > 0;)
+		if (memcmp(got + i * size, want + i * size, size) != 0) {
+			*first = i;
+			n++;
+		}
 	return n;
 }
 
 static enum rc
 check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, char *room,
-	      uint64_t *nwrong, struct err *err)
+	      struct bench_wrong *w, uint64_t *nwrong, struct err *err)
 {
 	size_t size = dtype_size(b->c.dtype);
 	enum rc rc = RC_OK;
-	uint64_t n;
+	uint64_t n, bad, first = 0;
 
 	for (uint64_t done = 0; done < s->nelem && rc == RC_OK; done += n) {
 		n = s->nelem - done < b->data.most ? s->nelem - done : b->data.most;
@@ -127,9 +131,13 @@ check_segment(struct bench *b, uint32_t rank, const struct bench_segment *s, cha
 					   gpusim_addr_add(b->recv[rank], (s->at + done) * size),
 					   n * size),
 			 err);
-		if (rc == RC_OK)
-			*nwrong += count_wrong(
-			    room, bench_data_get(&b->data, s->which, s->from + done, n), n, size);
+		if (rc != RC_OK)
+			break;
+		bad = count_wrong(room, bench_data_get(&b->data, s->which, s->from + done, n), n,
+				  size, &first);
+		*nwrong += bad;
+		if (bad && !w->any)
+			*w = (struct bench_wrong){true, 0, rank, s->at + done + first};
 	}
 	return rc;
 }
@@ -149,15 +157,22 @@ bench_collective(struct bench *b, struct err *err)
 static enum rc
 compare_output(struct bench *b, uint64_t *nwrong, struct err *err)
 {
+	struct bench_wrong w = {0};
 	struct bench_segment s;
 	char *room = malloc(BENCH_PIECE);
 	enum rc rc = room ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 
-	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++)
+	for (uint32_t r = 0; r < gpusim_comm_count(b->comm) && rc == RC_OK; r++) {
+		uint64_t before = *nwrong;
+
 		for (uint32_t i = 0; rc == RC_OK && bench_segment(&b->data, b->c.nelem, r, i, &s);
 		     i++)
-			rc = check_segment(b, r, &s, room, nwrong, err);
+			rc = check_segment(b, r, &s, room, &w, nwrong, err);
+		w.nranks += *nwrong > before;
+	}
 	free(room);
+	if (rc == RC_OK && w.nranks && b->cfg.verify)
+		rc = bench_blame(b, &w, err);
 	return rc;
 }
 
@@ -297,6 +312,8 @@ run_size(struct bench *b, uint64_t nbytes, struct bench_row *row, struct err *er
 	enum rc rc = bench_size(b, nbytes, row, err);
 
 	while (rc != RC_OK) {
+		if (rc == RC_BADDATA && b->cfg.verify)
+			return rc;
 		if (go_on(b, rc, err) != RC_OK)
 			return err->rc;
 		rc = bench_size(b, nbytes, row, err);

@@ -28,6 +28,8 @@ struct bench_config {
 	bool
 	    rewrite; /* each repetition fills the input first and meets the other ranks in a barrier,
 		      * untimed */
+	bool
+	    verify; /* a wrong result ends the bench with RC_BADDATA, and the rank that lies is named */
 	const struct baseline *baseline; /* NULL: none */
 	/*
 	 * After a failure rc with its sentence *err: may the size begin again? NULL: never.
@@ -81,7 +83,7 @@ void bench_close(struct bench *b, enum rc rc);
 /*
  * bench_run - all sizes, each checked and timed; row is called once a size.
  *
- * Wrong elements are counted in the rows and in *out; they are no error.
+ * Wrong elements are counted in the rows and in *out; they are no error, unless cfg->verify.
  */
 enum rc bench_run(struct bench *b, void (*row)(void *arg, const struct bench_row *row), void *arg,
 		  struct bench_summary *out, struct err *err);

@@ -18,6 +18,16 @@ struct bench {
 	int recoveries;
 };
 
+/* Wrong elements of one operation: on so many ranks; the first of the first rank. */
+struct bench_wrong {
+	bool any;
+	uint32_t nranks, rank;
+	uint64_t elem;
+};
+
+/* RC_BADDATA: a sentence that names the rank that lies, where that can be told (verify.c). */
+enum rc bench_blame(struct bench *b, const struct bench_wrong *w, struct err *err);
+
 /*
  * bench_time - time the operation b->c in the devices, at the slowest rank.
  *

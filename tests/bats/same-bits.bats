@@ -47,3 +47,16 @@ digest() { grep '^params sha256 '; }
 		gpuctl inject flip device=1 at=allreduce#1.end && "$@" --on-failure respawn' -- "${TRAIN[@]}" 2>/dev/null |
 		digest | diff want -
 }
+
+@test "bench --verify names the rank whose input or result changes" {
+	local place
+	for point in end:result step1:input; do
+		place=${point#*:}
+		run bounded gpuctl run -n 3 --allow-inject -- bash -c "
+			gpuctl inject flip device=1 at=allreduce#0.${point%:*}
+			gpuctl bench -b 4K -e 4K --iters 1 --warmup 0 --verify --algo ring"
+		assert_status 5
+		assert_match "bench: verify: rank 1 \(device [0-9a-f]{16}\) lies: element [0-9]+ of its $place is wrong"
+	done
+	bounded gpuctl run -n 3 -- gpuctl bench reduce-scatter -b 1K -e 2K --iters 1 --verify >table
+}
