@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -383,6 +384,9 @@ main(int argc, char **argv)
 		o.device.tell = tell;
 	if (rc == RC_OK && o.list != LIST_NOTHING)
 		rc = list_kernels(&o, &err);
+	/* All threads inherit it: a shaped link's times are not rounded up by 50 us each. */
+	if (o.device.latency_ns || o.device.bits_per_s)
+		prctl(PR_SET_TIMERSLACK, 1UL);
 	if (rc == RC_OK)
 		rc = daemon_init(&dm, o.lifeline, &err);
 	if (rc == RC_OK)

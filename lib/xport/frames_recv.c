@@ -314,8 +314,12 @@ frames_recv(struct xport_op *o, uint32_t peer, const void **data, size_t *nbytes
 	if (rc == RC_OK) {
 		struct arrived *a = &f->rx[f->rx_consumed % XPORT_WINDOW];
 
-		if (a->visible_ns)
+		if (a->visible_ns) {
+			bool waits = clock_now_ns() < a->visible_ns;
+
 			rc = frames_await_time(o, peer, a->visible_ns, err);
+			shaper_woke(&x->shaper, waits ? a->visible_ns : 0, clock_now_ns());
+		}
 		if (rc == RC_OK)
 			rc = find_bytes(o, peer, &a->frame, data, nbytes, err);
 	}

@@ -239,6 +239,7 @@ frames_send(struct xport_op *o, uint32_t peer, const void *data, size_t nbytes, 
 		f->tx[f->tx_next % XPORT_WINDOW] = (struct posted){data, (uint32_t)nbytes};
 		if (busy_ns)
 			rc = frames_await_time(o, peer, busy_ns, err);
+		shaper_woke(&x->shaper, busy_ns, clock_now_ns());
 	}
 	if (rc == RC_OK)
 		rc = send_posted(o, peer, err);

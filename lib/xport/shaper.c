@@ -16,11 +16,19 @@ latency_ns(const struct shaper *s)
 	return s->latency_ns < TIME_MAX ? s->latency_ns : TIME_MAX;
 }
 
+void
+shaper_woke(struct shaper *s, uint64_t due_ns, uint64_t now_ns)
+{
+	s->late_ns = due_ns && due_ns < now_ns ? now_ns - due_ns : 0;
+}
+
 uint64_t
 shaper_out(struct shaper *s, uint64_t now_ns, uint64_t nbytes)
 {
 	if (!s->bits_per_s)
 		return 0;
+	now_ns -= s->late_ns < now_ns ? s->late_ns : now_ns;
+	s->late_ns = 0;
 	if (s->out_free_ns < now_ns)
 		s->out_free_ns = now_ns;
 	s->out_free_ns += wire_time_ns(s, nbytes);

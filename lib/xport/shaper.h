@@ -15,7 +15,12 @@ struct shaper {
 	uint64_t latency_ns;
 	uint64_t bits_per_s;		  /* 0: no limit */
 	uint64_t out_free_ns, in_free_ns; /* when the link is free again */
+	uint64_t late_ns; /* the thread that sends next woke so long after its time */
 };
+
+/* A thread has waited until due_ns, and runs again. Links do not wait for processors: what it sends next leaves as if it
+ * had woken in time. Due 0: it did not wait. */
+void shaper_woke(struct shaper *s, uint64_t due_ns, uint64_t now_ns);
 
 /* A chunk leaves: the time until which the sender's link is busy with it (0: not shaped). */
 uint64_t shaper_out(struct shaper *s, uint64_t now_ns, uint64_t nbytes);

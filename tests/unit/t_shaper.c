@@ -41,6 +41,13 @@ test_out(void)
 	ok(shaper_out(&s, 100 * MS, 2000) == 103 * MS, "the next goes behind it");
 	ok(shaper_out(&s, 200 * MS, 1000) == 201 * MS, "an idle link saves up nothing");
 	ok(shaper_out(&s, 0, 0) == 201 * MS, "an empty chunk takes no time of its own");
+	shaper_woke(&s, 201 * MS, 205 * MS);
+	ok(shaper_out(&s, 206 * MS, 1000) == 203 * MS, "a thread that woke late holds up no link");
+	ok(shaper_out(&s, 206 * MS, 1000) == 207 * MS, "once");
+	shaper_woke(&s, 0, 300 * MS);
+	ok(shaper_out(&s, 300 * MS, 1000) == 301 * MS, "nor does one that did not wait");
+	shaper_woke(&s, 1 * MS, 400 * MS);
+	ok(shaper_out(&s, 400 * MS, 1000) == 302 * MS, "and no link is used twice");
 }
 
 static void
