@@ -174,6 +174,8 @@ static const struct option_row table[] = {
      DEFAULT("steps")},
     {"cluster", NULL, "print a cluster file of these devices instead", AS_BOOL(as_cluster),
      KEY("as-cluster")},
+    {"calibrate", NULL, "print what messages between these devices cost instead",
+     AS_BOOL(calibrate)},
     {"gpus", "N", "how many of the cluster's GPUs (default all)", AS_U32(nranks, 1, UINT32_MAX),
      LETTER('n')},
     {"proto", "PROTOCOL", "NCCL's protocol (default: its choice)", AS_WORD(proto, protos),

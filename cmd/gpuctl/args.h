@@ -43,7 +43,7 @@ struct args {
 	const char *baseline, *plot;
 	int proto; /* enum cluster_proto; -1: NCCL's choice */
 	uint32_t channels;
-	bool explain, as_cluster;
+	bool explain, as_cluster, calibrate;
 	const char *kinds; /* of faults, with commas */
 	uint64_t seed, ops;
 	double rate;	 /* faults a second, or */

@@ -6,6 +6,7 @@
 #include "bench_cli.h"
 #include "coll/plan.h"
 #include "tune_cluster.h"
+#include "tune_costs.h"
 
 static void
 print_rule(void *arg, const struct bench_rule *rule)
@@ -54,6 +55,10 @@ run_tune(struct cli *cli, const struct args *a, struct err *err)
 		return a->nrest || a->json
 			   ? err_set(err, RC_INVAL, "--cluster takes no collective and no --json")
 			   : tune_cluster(cli, a, err);
+	if (a->calibrate)
+		return a->nrest || a->json
+			   ? err_set(err, RC_INVAL, "--calibrate takes no collective and no --json")
+			   : tune_costs(cli, a, err);
 	for (; n < a->nrest && rc == RC_OK; n++)
 		rc = coll_parse(a->rest[n], &coll[n], err);
 	for (int i = 0; i < n && rc == RC_OK; i++)

@@ -131,8 +131,9 @@ enum rc tuner_configure(struct tuner *t, const char *algo, const char *path, str
 bool tuner_show_lists(const struct tuner *t, struct buf *out);
 bool tuner_show_rules(const struct tuner *t, uint32_t nranks, const struct link_shape *links,
 		      struct buf *out);
-/* The line of costs, with a newline. */
+/* A line of costs, with a newline; of messages alone, whose digits are for people. */
 bool tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *out);
+bool tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *out);
 
 struct tune_ask {
 	enum gpusim_coll coll;

@@ -62,6 +62,13 @@ tune_show_costs(enum tune_transport by, const struct cost_model *m, struct buf *
 			1e3 * m->gamma_us);
 }
 
+bool
+tune_show_sent(enum tune_transport by, const struct cost_model *m, struct buf *out)
+{
+	return buf_addf(out, "cost,%s,alpha_us=%.6g,host_us=%.4g,beta_ns=%.4g\n", transport[by],
+			m->alpha_us, m->host_us, 1e3 * m->beta_us);
+}
+
 static bool
 is_built_in(enum tune_transport by, const struct cost_model *m)
 {
