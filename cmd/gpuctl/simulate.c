@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/algo.h"
+#include "algo/blocks.h"
 #include "algo/lower.h"
 #include "cli.h"
 #include "cluster/scheme.h"
@@ -12,6 +12,27 @@
 #include "plan_file.h"
 #include "simulate_table.h"
 #include "simulate_training.h"
+
+/* The thread blocks of a custom algorithm, side by side. */
+static enum rc
+time_blocks(const struct table *t, uint64_t nbytes, enum cluster_proto proto,
+	    struct traffic_answer *out, struct flow_report *report, struct err *err)
+{
+	const struct algo *f = t->custom;
+	struct flow_plans p = {.nplans = f->nranks, .nranks = f->nranks, .elem = 1};
+	struct plan *plans = NULL;
+	uint32_t chunks = f->nchunks ? f->nchunks : 1;
+	enum rc rc;
+
+	rc = algo_blocks(f, (nbytes + chunks - 1) / chunks, &plans, &p.blocks, err);
+	if (rc != RC_OK)
+		return rc;
+	p.plan = plans;
+	rc = traffic_plans(&t->c, &p, proto, out, report, err);
+	out->algo = f->name;
+	plan_free_all(plans, f->nranks * p.blocks);
+	return rc;
+}
 
 /* By the messages on the links. */
 static enum rc
@@ -26,10 +47,12 @@ row_of_links(struct table *t, struct row *row, struct err *err)
 	    .wide = coll_reduces(t->ask.coll) && redop_widening(t->a->redop, t->dtype) > 1,
 	    .algo = t->algo,
 	    .schedule = t->schedule,
+	    .channels = t->a->channels,
 	    .proto = t->ask.proto < 0 ? CLUSTER_SIMPLE : (enum cluster_proto)t->ask.proto};
 	struct traffic_answer answer;
 	struct flow_report report = {0};
-	enum rc rc = traffic_time(&t->c, &ask, &answer, &report, err);
+	enum rc rc = t->custom ? time_blocks(t, row->size, ask.proto, &answer, &report, err)
+			       : traffic_time(&t->c, &ask, &answer, &report, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -144,14 +167,13 @@ by_file(struct table *t, struct err *err)
 		return err_set(err, RC_INVAL, "--channels are NCCL's, not of a file");
 	rc = plan_file_load(t->a, &f, NULL, err);
 	if (rc == RC_OK && f->custom)
-		rc = err_set(err, RC_INVAL, "%s: a custom algorithm has no size to simulate",
-			     t->a->algo_file);
-	if (rc == RC_OK)
+		t->custom = f;
+	else if (rc == RC_OK)
 		rc = algo_lower(f, NULL, &schedule, err);
 	if (rc == RC_OK) {
-		t->ask.coll = f->coll;
+		t->ask.coll = f->custom ? GPUSIM_SEND : f->coll; /* busbw is algbw */
 		t->ask.ngpus = f->nranks;
-		t->coll = coll_name(f->coll);
+		t->coll = algo_coll_name(f);
 		t->algo = f->name;
 		t->schedule = schedule;
 		rc = rows(t, err);

@@ -4,6 +4,7 @@
 #ifndef GPUCTL_SIMULATE_TABLE_H
 #define GPUCTL_SIMULATE_TABLE_H
 
+#include "algo/algo.h"
 #include "args.h"
 #include "cluster/predict.h"
 #include "cluster/traffic.h"
@@ -17,6 +18,7 @@ struct table {
 	const char *coll;		 /* its name in the table */
 	const char *algo;		 /* simulated on the links; NULL: NCCL's model answers */
 	const struct schedule *schedule; /* of the file that `algo` names; NULL: built in */
+	const struct algo *custom;	 /* a file's that is no collective of ours; else NULL */
 	uint64_t nrows;
 	double busbw; /* of all rows together */
 };

@@ -204,6 +204,34 @@ by_plans(const struct traffic_ask *ask, struct traffic_answer *t, struct flow_re
 	return rc;
 }
 
+static enum rc
+check_gpus(const struct cluster *c, uint32_t n, struct err *err)
+{
+	if (n >= 1 && n <= cluster_gpus(c))
+		return RC_OK;
+	return err_set(err, RC_INVAL, "%" PRIu32 " GPUs: the cluster has %" PRIu32, n,
+		       cluster_gpus(c));
+}
+
+enum rc
+traffic_plans(const struct cluster *c, const struct flow_plans *p, enum cluster_proto proto,
+	      struct traffic_answer *out, struct flow_report *report, struct err *err)
+{
+	struct traffic_answer t = {
+	    .launch_us = c->launch_us, .nranks = p->nranks, .simulated = p->nplans, .channels = 1};
+	enum rc rc = check_gpus(c, p->nranks, err);
+
+	if (rc != RC_OK)
+		return rc;
+	t.links = links_of_cluster(c, p->nranks, proto);
+	t.links.reduce_byte_us *= p->blocks;
+	rc = flow_simulate(p, &t.links, &t.us, report, err);
+	t.us += t.launch_us;
+	if (rc == RC_OK)
+		*out = t;
+	return rc;
+}
+
 enum rc
 traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traffic_answer *out,
 	     struct flow_report *report, struct err *err)
@@ -219,9 +247,9 @@ traffic_time(const struct cluster *c, const struct traffic_ask *ask, struct traf
 			       .simple = ask->proto == CLUSTER_SIMPLE};
 	enum rc rc;
 
-	if (ask->ngpus < 1 || ask->ngpus > cluster_gpus(c))
-		return err_set(err, RC_INVAL, "%" PRIu32 " GPUs: the cluster has %" PRIu32,
-			       ask->ngpus, cluster_gpus(c));
+	rc = check_gpus(c, ask->ngpus, err);
+	if (rc != RC_OK)
+		return rc;
 	t.links = links_of_cluster(c, ask->ngpus, ask->proto);
 	if (scheme)
 		rc = traffic_scheme(scheme, &a, TRAFFIC_SCHEME_STEPS, &t, report, err);

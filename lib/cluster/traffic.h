@@ -60,4 +60,8 @@ enum rc traffic_of_choice(const struct cluster *c, const struct cluster_ask *ask
 			  const struct tuning_choice *choice, struct traffic_answer *out,
 			  struct flow_report *report, struct err *err);
 
+/* The same of plans that there are: of all ranks of a cluster, with blocks that share a GPU's reductions. */
+enum rc traffic_plans(const struct cluster *c, const struct flow_plans *p, enum cluster_proto proto,
+		      struct traffic_answer *out, struct flow_report *report, struct err *err);
+
 #endif

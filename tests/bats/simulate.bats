@@ -90,6 +90,18 @@ assert abs(sum(r["links_us"].values()) - r["time_us"]) < 1e-3 * r["time_us"]'
 		read -r coll algo <<<"$what"
 		gpuctl simulate "$coll" -c h100-ib400 -n 64 -b 1M -e 16M -f 4 --algo "$algo" --channels 4 >rows
 		[[ $(grep -c " $algo " rows) -eq 3 ]] || fail "$(cat rows)"
+		[[ $algo != ring-rails ]] || grep -q 'ring-rails  SIMPLE         4$' rows
 	done
 	gpuctl simulate allreduce -c h100-ib400 -n 1 -b 1M -e 1M --algo ring-rails --explain >rows
+}
+
+@test "simulate: a custom algorithm's thread blocks run side by side" {
+	printf '%s\n' 'algorithm shift' 'collective custom' 'ranks 4' 'chunks 2' 'for r in 0..2' \
+		'  copy r.in[0] -> (r + 1).out[0] channel 0' '  copy r.in[1] -> (r + 1).out[1] channel 1' end >shift.algo
+	gpuctl plan custom --algo-file shift.algo >steps
+	gpuctl simulate custom -c h100-ib400 --algo-file shift.algo -b 64M -e 64M --explain >told
+	grep -q '^# custom nRanks 4' told
+	# 64 MiB out of one GPU, at 369 GB/s, and 9 us besides
+	awk '!/^#/ { exit !($6 > 185 && $6 < 215) }' told || fail "$(cat told)"
+	refused 2 'is of custom, not of allreduce' allreduce -c h100-ib400 --algo-file shift.algo
 }
