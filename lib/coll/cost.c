@@ -333,7 +333,18 @@ reduce_tree(const struct cost_args *a, const struct cost_model *m)
 FORM(allgather_ring, around(a, m, part(a)) + m->gamma_us * part(a))
 FORM(alltoall_pairwise, all_to_all(a, m, part(a), 0) + m->gamma_us * part(a))
 FORM(allgather_naive, in_turn(a, m, part(a)) + in_turn(a, m, a->nbytes))
-FORM(allgather_bruck, m->gamma_us *(part(a) + a->nbytes) + doublings(a, m, 1, part(a)))
+
+/* Of 2^k + 1 ranks the last round sends the own part once more, which waits for nothing. */
+static double
+allgather_bruck(const struct cost_args *a, const struct cost_model *m)
+{
+	struct cost_args fewer = *a;
+	bool again = a->nranks > 2 && ((a->nranks - 1) & (a->nranks - 2)) == 0;
+
+	fewer.nranks -= again;
+	return m->gamma_us * (part(a) + a->nbytes) + doublings(&fewer, m, 1, part(a)) +
+	       (again ? out(a, m, part(a)) : 0);
+}
 
 static double
 allgather_recursive_doubling(const struct cost_args *a, const struct cost_model *m)

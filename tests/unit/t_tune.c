@@ -367,6 +367,21 @@ test_shown(void)
 	   "and the costs of a file, which have the links in them");
 }
 
+/* On slow links auto takes what the simulation and the links say. */
+static void
+test_slow(void)
+{
+	struct tune_ask ask = {
+	    .coll = GPUSIM_ALLGATHER, .nranks = 3, .nbytes = 4800, .links = {16760, 1382e6}};
+	struct tune_answer a;
+	struct tuner t;
+
+	tuner_init(&t);
+	ok(tuner_choose(&t, &ask, &a, NULL) == RC_OK && strcmp(a.algo->name, "bruck") == 0,
+	   "three ranks gather by bruck: neither round waits for the other");
+	tuner_fini(&t);
+}
+
 /* A file that gpuctl tune --calibrate wrote. */
 static void
 test_costs(void)
@@ -415,5 +430,6 @@ main(void)
 	test_bad_file();
 	test_shown();
 	test_costs();
+	test_slow();
 	return tap_done();
 }
