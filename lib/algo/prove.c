@@ -218,7 +218,7 @@ tell_wrong(const struct values *v, value x, struct wanted want, const char *wher
 	bool whole = want.rank == ALGO_NONE;
 
 	if (x == VALUE_NONE)
-		return err_set(err, RC_BADDATA, "%s is never written", where);
+		return err_set(err, RC_BADDATA, "%s of the output is never written", where);
 	if (has.state == VALUE_TWICE && has.chunk == want.chunk)
 		return err_set(err, RC_BADDATA, "%s ends with the contribution of rank %u twice",
 			       where, has.rank);

@@ -129,7 +129,7 @@ nest(struct reader *x)
 	if (!depth)
 		return true;
 	s->line = x->line[open[depth - 1]].number;
-	return scan_fail(s, RC_BADDATA, "there is no end of what begins here");
+	return scan_fail(s, RC_BADDATA, "no line 'end' closes this one");
 }
 
 /* ---- the head */
@@ -676,7 +676,8 @@ do_action(struct reader *x)
 		if (scan_is(&x->scan, algo_kind_name(k)))
 			return scan_next(&x->scan) && do_step(x, k);
 	return scan_fail(&x->scan, RC_BADDATA,
-			 "a line cannot begin with '%.*s'; transfers are 'copy' and 'reduce'",
+			 "a line cannot begin with '%.*s'; transfers are 'copy' and 'reduce', "
+			 "steps begin with s, r, rcs, rrc, rrs, rrcs, cpy, re or nop",
 			 (int)(x->scan.len < 40 ? x->scan.len : 40), x->scan.word);
 }
 

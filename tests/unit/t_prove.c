@@ -408,7 +408,7 @@ refusal(const struct err *e)
 		return "race";
 	if (strstr(e->text, "before it is written"))
 		return "unwritten";
-	if (strstr(e->text, " ends with") || strstr(e->text, "is never written"))
+	if (strstr(e->text, " ends with") || strstr(e->text, " never written"))
 		return "value";
 	return "shape";
 }
@@ -729,7 +729,8 @@ wrong_values(void)
 	refused(a, "rank 1 chunk 1 ends without the contribution of rank 0");
 	refused(one_message(GPUSIM_REDUCE, ALGO_RECV),
 		"rank 1 chunk 0 ends without the contribution of rank 1");
-	refused(one_message(GPUSIM_BROADCAST, ALGO_RECV), "rank 1 chunk 1 is never written");
+	refused(one_message(GPUSIM_BROADCAST, ALGO_RECV),
+		"rank 1 chunk 1 of the output is never written");
 	a = make_tree(GPUSIM_BROADCAST, 2, 2);
 	a->rank[1].block[0].step[0].kind = ALGO_RRC;
 	refused(a, "rank 1 step 0 reads output 0 before it is written");
