@@ -60,3 +60,17 @@ digest() { grep '^params sha256 '; }
 	done
 	bounded gpuctl run -n 3 -- gpuctl bench reduce-scatter -b 1K -e 2K --iters 1 --verify >table
 }
+
+@test "a program written for NCCL gets the bits that gpuctl gets" {
+	awk 'BEGIN { srand(3); for (i = 0; i < 5 * 1003; i++) printf "%.7g%s", (rand() - 0.5) * 10 ^ int(rand() * 9), (i + 1) % 1003 ? " " : "\n" }' >in
+	perl -ne 'print pack "f*", split' <in >in.raw
+	export GPUSIM_DETERMINISTIC=1
+	bounded gpuctl run -n 5 -- gpuctl allreduce --raw f32 --all <in.raw >want
+	for options in '' '--transport tcp' '--transport ipc'; do
+		# shellcheck disable=SC2086
+		bounded gpuctl run --nccl -n 5 $options -- "$BUILD/e2e/nccl/nccl_sum" <in.raw | cmp want -
+	done
+	NCCL_ALGO=pairwise bounded gpuctl run --nccl -n 5 -- "$BUILD/e2e/nccl/nccl_sum" <in.raw | cmp want -
+	NCCL_ALGO=ring GPUSIM_DETERMINISTIC=0 bounded gpuctl run --nccl -n 5 -- "$BUILD/e2e/nccl/nccl_sum" <in.raw >other
+	assert_equal "$(cmp -s want other && echo same)" ''
+}
