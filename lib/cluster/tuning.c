@@ -273,7 +273,7 @@ bus_inside(const struct cluster *c, const struct tuning_ranks *r, enum cluster_a
 {
 	double bus = r->channels * r->intra_gbs;
 
-	if (r->nodes == 1 || a != CLUSTER_TREE || r->nodes > 2 || c->nics < c->gpus_per_host)
+	if (r->nodes == 1 || a != CLUSTER_TREE || r->nodes > 2)
 		return bus;
 	return least(2 * bus, inside_gbs(c, r->cc));
 }
