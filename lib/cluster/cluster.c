@@ -199,6 +199,7 @@ static const struct option_word cpus[] = {{"intel", CLUSTER_INTEL},
 					  {NULL, 0}};
 static const struct option_word insides[] = {{"nvswitch", CLUSTER_NVSWITCH},
 					     {"mesh", CLUSTER_MESH},
+					     {"ring", CLUSTER_RING_OF_LINKS},
 					     {"pcie", CLUSTER_PCIE},
 					     {"memory", CLUSTER_MEMORY},
 					     {NULL, 0}};
@@ -305,6 +306,8 @@ check(const struct cluster *c, const char *name, struct err *err)
 		return refuse(name, "domain: hosts are in one domain as a whole", err);
 	if (c->domain < c->gpus_per_host && c->gpus_per_host % c->domain != 0)
 		return refuse(name, "domain: a host has a whole number of domains", err);
+	if (c->inside == CLUSTER_RING_OF_LINKS && c->domain > CLUSTER_MAX_RING)
+		return refuse(name, "inside: a ring has at most 16 GPUs", err);
 	if (c->domain < c->hosts * c->gpus_per_host && c->hosts > 1 && !c->nics)
 		return refuse(name, "nics: several hosts, but nothing joins them", err);
 	for (int l = 0; l < CLUSTER_MAX_LEVELS && c->level[l].hosts; l++) {

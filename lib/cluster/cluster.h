@@ -22,6 +22,7 @@
 #define CLUSTER_MAX_GPUS   1048576 /* of the whole cluster */
 #define CLUSTER_MAX_NICS   64	   /* of a host */
 #define CLUSTER_MAX_LEVELS 3
+#define CLUSTER_MAX_RING   16 /* GPUs of a domain that is a ring */
 
 /* Protocols of NCCL: how bytes and the word that they are there travel together. */
 enum cluster_proto { CLUSTER_LL, CLUSTER_LL128, CLUSTER_SIMPLE, CLUSTER_NPROTOS };
@@ -32,6 +33,7 @@ enum cluster_cpu { CLUSTER_INTEL, CLUSTER_AMD, CLUSTER_ARM, CLUSTER_POWER };
 enum cluster_inside {
 	CLUSTER_NVSWITCH, /* each at full speed to any */
 	CLUSTER_MESH,	  /* NVLinks shared out between the other GPUs of the host */
+	CLUSTER_RING_OF_LINKS, /* to the next one and to the one before */
 	CLUSTER_PCIE,
 	CLUSTER_MEMORY, /* processes of one host */
 };

@@ -132,10 +132,11 @@ either(double given, double dflt)
 	return isnan(given) ? dflt : given;
 }
 
-static bool
-has_nvlink(const struct cluster *c)
+bool
+cluster_by_nvlink(const struct cluster *c)
 {
-	return c->inside == CLUSTER_NVSWITCH || c->inside == CLUSTER_MESH;
+	return c->inside == CLUSTER_NVSWITCH || c->inside == CLUSTER_MESH ||
+	       c->inside == CLUSTER_RING_OF_LINKS;
 }
 
 static void
@@ -145,7 +146,7 @@ inside(const struct cluster_gpu_kind *g, struct cluster *c)
 		c->inside = g->inside;
 	c->pcie_gbs = either(c->pcie_gbs, g->pcie_gbs);
 	c->inside_gbs =
-	    either(c->inside_gbs, has_nvlink(c) && g->links ? g->links * g->link_gbs : c->pcie_gbs);
+	    either(c->inside_gbs, cluster_by_nvlink(c) && g->links ? g->links * g->link_gbs : c->pcie_gbs);
 	if (!c->domain)
 		c->domain = g->domain > c->gpus_per_host ? g->domain : c->gpus_per_host;
 	if (c->nvls < 0)

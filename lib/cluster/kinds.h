@@ -41,4 +41,7 @@ const char *cluster_network_word(unsigned i);
  * given is NAN, 0 or -1, as its field's type has it. */
 void cluster_defaults(const struct cluster *c, struct cluster *out);
 
+/* GPUs of a domain reach each other by links of their own, not through a host. */
+bool cluster_by_nvlink(const struct cluster *c);
+
 #endif

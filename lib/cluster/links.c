@@ -41,6 +41,7 @@ links_of_cluster(const struct cluster *c, uint32_t nranks, enum cluster_proto pr
 	uint32_t nics = (uint32_t)((uint64_t)c->domain * c->nics / c->gpus_per_host);
 	struct links l = {.nranks = nranks,
 			  .domain = c->domain,
+			  .ring = c->inside == CLUSTER_RING_OF_LINKS,
 			  .port_byte_us = byte_us(c->inside_gbs * c->inside_share * in->share),
 			  .port_latency_us = in->us,
 			  .nics = nics || !c->nics ? nics : 1,
@@ -50,6 +51,8 @@ links_of_cluster(const struct cluster *c, uint32_t nranks, enum cluster_proto pr
 			  .host_us = 0,
 			  .reduce_byte_us = byte_us(c->reduce_gbs)};
 
+	if (l.ring)
+		l.port_byte_us *= 2; /* a GPU's bandwidth is that of its two links */
 	while (l.nlevels < CLUSTER_MAX_LEVELS && c->level[l.nlevels].hosts) {
 		l.level[l.nlevels] = level_of_cluster(c, l.nlevels);
 		l.nlevels++;
@@ -139,11 +142,39 @@ climb(const struct links *l, uint32_t from, uint32_t to, struct route *r)
 	}
 }
 
+/* Ranks of the rank's domain, the last one of which may have fewer than the others. */
+static uint32_t
+ring_of(const struct links *l, uint32_t rank, uint32_t *first)
+{
+	*first = rank / l->domain * l->domain;
+	return l->nranks - *first < l->domain ? l->nranks - *first : l->domain;
+}
+
+_Static_assert(CLUSTER_MAX_RING / 2 <= LINKS_MAX_ROUTE, "half a ring is a route");
+
+static struct route
+around(const struct links *l, uint32_t from, uint32_t to)
+{
+	struct route r = {0};
+	uint32_t first, n = ring_of(l, from, &first), at = from - first;
+	uint32_t ahead = (to - first + n - at) % n;
+	bool next = 2 * ahead <= n;
+
+	for (uint32_t left = next ? ahead : n - ahead; left; left--) {
+		take(&r, (next ? 0 : l->nranks) + first + at, l->port_byte_us);
+		at = (at + (next ? 1 : n - 1)) % n;
+		r.latency_us += l->port_latency_us;
+	}
+	return r;
+}
+
 struct route
 links_route(const struct links *l, uint32_t from, uint32_t to)
 {
 	struct route r = {.latency_us = l->port_latency_us};
 
+	if (l->ring && from / l->domain == to / l->domain)
+		return around(l, from, to);
 	if (from / l->domain == to / l->domain) {
 		take(&r, from, l->port_byte_us);
 		take(&r, l->nranks + to, l->port_byte_us);
@@ -167,6 +198,15 @@ nic_name(const struct links *l, uint32_t nic, bool out, struct buf *text)
 			out ? "out" : "in");
 }
 
+static bool
+ring_name(const struct links *l, uint32_t link, struct buf *out)
+{
+	uint32_t first, rank = link % l->nranks, n = ring_of(l, rank, &first);
+	uint32_t to = first + (rank - first + (link < l->nranks ? 1 : n - 1)) % n;
+
+	return buf_addf(out, "GPU %" PRIu32 "'s link to GPU %" PRIu32, rank, to);
+}
+
 bool
 links_name(const struct links *l, uint32_t link, struct buf *out)
 {
@@ -174,6 +214,8 @@ links_name(const struct links *l, uint32_t link, struct buf *out)
 	uint32_t n = l->nranks, at;
 	unsigned k;
 
+	if (l->ring && link < 2 * n)
+		return ring_name(l, link, out);
 	if (link < 2 * n)
 		return buf_addf(out, "GPU %" PRIu32 "'s way %s its domain", link % n,
 				link < n ? "into" : "from");

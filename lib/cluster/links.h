@@ -5,6 +5,9 @@
  * each way, and switches above the domains have ways up and down: groups of equally many ranks, nested. A message takes
  * the sender's port out and the receiver's port in where one domain has both; else a NIC out, a way up and a way down at
  * each level that it has to climb, and a NIC in. Nothing is stored for a pair of ranks, so that a million ranks cost nothing.
+ *
+ * In a domain that is a ring each rank has a link to the next one and one to the one before; a message takes the shorter way
+ * round, by all links on it.
  */
 #ifndef CLUSTER_LINKS_H
 #define CLUSTER_LINKS_H
@@ -27,6 +30,7 @@ struct links_level {
 struct links {
 	uint32_t nranks;
 	uint32_t domain;	/* ranks of a domain, at least 1 */
+	bool ring;		/* of at most CLUSTER_MAX_RING ranks a domain */
 	double port_byte_us;	/* 0: no bottleneck */
 	double port_latency_us; /* of a message inside a domain */
 	uint32_t nics;		/* of a domain; 0: the domain is all there is */
@@ -39,7 +43,7 @@ struct links {
 	double reduce_byte_us; /* a byte reduced, or copied from buffer to buffer */
 };
 
-/* Links by number: ports out, ports in, NICs out, NICs in, then level by level ways up and ways down. */
+/* Links by number: ports out, ports in (of a ring: to the next, to the one before), NICs out, NICs in, then level by level ways up and ways down. */
 struct route {
 	uint32_t link[LINKS_MAX_ROUTE];
 	unsigned n;

@@ -151,6 +151,13 @@ node_gbs(const struct frame *f)
 
 /* ---- bytes that cross, for one byte of the size */
 
+/* Links on the shorter way round to another of n, in the mean. */
+static double
+ring_hops(double n)
+{
+	return n > 1 ? floor(n * n / 4) / (n - 1) : 0;
+}
+
 /* Into one GPU, inside its domain. */
 static double
 bytes_gpu(const struct frame *f)
@@ -168,7 +175,8 @@ bytes_gpu(const struct frame *f)
 	case GPUSIM_SCATTER:
 		return (n - 1) / n;
 	case GPUSIM_ALLTOALL:
-		return (each - 1) / n;
+		/* Around a ring it passes other GPUs on its way. */
+		return (each - 1) / n * (f->c->inside == CLUSTER_RING_OF_LINKS ? ring_hops(each) : 1);
 	default:
 		return 1;
 	}

@@ -67,7 +67,7 @@ inside_gbs(const struct cluster *c, int cc)
 	const struct cluster_gpu_kind *g = cluster_gpu_kind((unsigned)c->gpu);
 	double link = cc >= 100 ? 40.1 : cc >= 90 ? 20.6 : 20;
 
-	if (c->inside == CLUSTER_NVSWITCH || c->inside == CLUSTER_MESH)
+	if (cluster_by_nvlink(c))
 		return c->inside_gbs * (g->links ? link / g->link_gbs : 0.82);
 	return c->inside_gbs * 0.75; /* PCIe 3 x16 is 12 of 16 */
 }
@@ -147,8 +147,7 @@ tuning_ranks(const struct cluster *c, uint32_t n, struct tuning_ranks *out)
 static int
 inside_row(const struct cluster *c)
 {
-	return c->inside == CLUSTER_NVSWITCH || c->inside == CLUSTER_MESH ? INTRA_NVLINK
-									  : INTRA_PCIE;
+	return cluster_by_nvlink(c) ? INTRA_NVLINK : INTRA_PCIE;
 }
 
 /* The NIC's latency as its plug-in tells it: that of a hop, beyond the built-in transport's. */
