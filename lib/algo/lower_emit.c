@@ -79,10 +79,23 @@ joins(const struct flow *f, uint32_t v, uint32_t w)
 		return false;
 	if (x->made != MADE_RECV_SUM)
 		return true;
-	if (val_partial(f, &f->val[x->a]) != val_partial(f, &f->val[y->a]) ||
-	    !next_to(loc_of(f, x->a), loc_of(f, y->a)))
-		return false;
-	return loc_of(f, x->a).buf != x->buf || loc_of(f, x->a).at == x->at;
+	return val_partial(f, &f->val[x->a]) == val_partial(f, &f->val[y->a]) &&
+	       next_to(loc_of(f, x->a), loc_of(f, y->a));
+}
+
+/* A step's operand and result are the same places, or have none in common: how many that allows. */
+static uint32_t
+apart(const struct flow *f, uint32_t v)
+{
+	const struct val *x = &f->val[v];
+	struct loc a, to = loc_of(f, v);
+
+	if (x->made != MADE_RECV_SUM)
+		return UINT32_MAX;
+	a = loc_of(f, x->a);
+	if (a.buf != to.buf || a.at == to.at)
+		return UINT32_MAX;
+	return a.at < to.at ? to.at - a.at : a.at - to.at;
 }
 
 /* How many values from item k of the message on are one range on both sides. */
@@ -90,9 +103,9 @@ static uint32_t
 range(const struct flow *f, const struct msg *x, uint32_t k)
 {
 	const uint32_t *item = f->item + x->first;
-	uint32_t n = 1;
+	uint32_t n = 1, most = apart(f, item[k]);
 
-	while (k + n < x->n && joins(f, item[k + n - 1], item[k + n]))
+	while (k + n < x->n && n < most && joins(f, item[k + n - 1], item[k + n]))
 		n++;
 	return n;
 }

@@ -197,12 +197,9 @@ static const struct option_word cpus[] = {{"intel", CLUSTER_INTEL},
 					  {"arm", CLUSTER_ARM},
 					  {"power", CLUSTER_POWER},
 					  {NULL, 0}};
-static const struct option_word insides[] = {{"nvswitch", CLUSTER_NVSWITCH},
-					     {"mesh", CLUSTER_MESH},
-					     {"ring", CLUSTER_RING_OF_LINKS},
-					     {"pcie", CLUSTER_PCIE},
-					     {"memory", CLUSTER_MEMORY},
-					     {NULL, 0}};
+static const struct option_word insides[] = {
+    {"nvswitch", CLUSTER_NVSWITCH}, {"mesh", CLUSTER_MESH},	{"ring", CLUSTER_RING_OF_LINKS},
+    {"pcie", CLUSTER_PCIE},	    {"memory", CLUSTER_MEMORY}, {NULL, 0}};
 
 #define AS_RATE_GBS(field) .kind = &rate, OPTION_AT_(field, double)
 #define AS_TIME_US(field)  .kind = &time_kind, OPTION_AT_(field, double)

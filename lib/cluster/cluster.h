@@ -31,8 +31,8 @@ enum cluster_cpu { CLUSTER_INTEL, CLUSTER_AMD, CLUSTER_ARM, CLUSTER_POWER };
 
 /* By what GPUs of one domain reach each other. */
 enum cluster_inside {
-	CLUSTER_NVSWITCH, /* each at full speed to any */
-	CLUSTER_MESH,	  /* NVLinks shared out between the other GPUs of the host */
+	CLUSTER_NVSWITCH,      /* each at full speed to any */
+	CLUSTER_MESH,	       /* NVLinks shared out between the other GPUs of the host */
 	CLUSTER_RING_OF_LINKS, /* to the next one and to the one before */
 	CLUSTER_PCIE,
 	CLUSTER_MEMORY, /* processes of one host */

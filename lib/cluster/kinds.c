@@ -145,8 +145,8 @@ inside(const struct cluster_gpu_kind *g, struct cluster *c)
 	if (c->inside < 0)
 		c->inside = g->inside;
 	c->pcie_gbs = either(c->pcie_gbs, g->pcie_gbs);
-	c->inside_gbs =
-	    either(c->inside_gbs, cluster_by_nvlink(c) && g->links ? g->links * g->link_gbs : c->pcie_gbs);
+	c->inside_gbs = either(
+	    c->inside_gbs, cluster_by_nvlink(c) && g->links ? g->links * g->link_gbs : c->pcie_gbs);
 	if (!c->domain)
 		c->domain = g->domain > c->gpus_per_host ? g->domain : c->gpus_per_host;
 	if (c->nvls < 0)

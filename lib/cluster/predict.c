@@ -176,7 +176,8 @@ bytes_gpu(const struct frame *f)
 		return (n - 1) / n;
 	case GPUSIM_ALLTOALL:
 		/* Around a ring it passes other GPUs on its way. */
-		return (each - 1) / n * (f->c->inside == CLUSTER_RING_OF_LINKS ? ring_hops(each) : 1);
+		return (each - 1) / n *
+		       (f->c->inside == CLUSTER_RING_OF_LINKS ? ring_hops(each) : 1);
 	default:
 		return 1;
 	}

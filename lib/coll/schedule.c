@@ -116,8 +116,8 @@ wrong(const struct schedule *s, const struct schedule_step *x)
 		return "destination out of bounds";
 	if (x->kind == STEP_REDUCE && !fits(s, x, x->with, x->with_at))
 		return "second source out of bounds";
-	if (x->kind == STEP_RECV_REDUCE && x->count > 1 && x->src == x->dst &&
-	    x->src_at != x->dst_at)
+	if (x->kind == STEP_RECV_REDUCE && x->src == x->dst && x->src_at != x->dst_at &&
+	    (x->src_at < x->dst_at ? x->dst_at - x->src_at : x->src_at - x->dst_at) < x->count)
 		return "source and destination overlap";
 	if ((x->flags & ~(unsigned)SCHEDULE_JOINED || is_sum(x)) && !coll_reduces(s->coll))
 		return "nothing is reduced";
