@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster/flow.h"
+#include "synth/exact.h"
 #include "synth/family.h"
 #include "synth/greedy.h"
 #include "tap.h"
@@ -24,6 +25,15 @@ two_hosts(uint32_t n)
 	l.nics = 1;
 	l.nic_byte_us = 4 * shaped.beta_us;
 	l.nic_latency_us = 50;
+	return l;
+}
+
+static struct links
+ring_of(uint32_t n)
+{
+	struct links l = links_flat(n, &shaped);
+
+	l.ring = true;
 	return l;
 }
 
@@ -237,6 +247,38 @@ refusals(void)
 	synth_fini(&r);
 }
 
+/* Rounds of an all-gather with at most so many chunks a link and round; 0: none was found. */
+static uint32_t
+rounds_of(const struct links *l, uint32_t n, uint32_t parts, uint32_t most)
+{
+	struct draft d = draft_of(GPUSIM_ALLGATHER, n);
+	uint32_t owner[EXACT_MAX_CELLS], rounds = 0;
+
+	d.nchunks = n * parts;
+	for (uint32_t c = 0; c < d.nchunks; c++)
+		owner[c] = c / parts;
+	if (exact_passes(&d, l, owner, most))
+		rounds = draft_rounds(&d);
+	proven(&d, "exact passes");
+	return rounds;
+}
+
+static void
+t_exact(void)
+{
+	struct links flat = links_flat(4, &shaped), ring = ring_of(4), hosts = two_hosts(2),
+		     two = links_flat(2, &shaped);
+	unsigned before = nproven;
+
+	ok(rounds_of(&flat, 4, 1, 1) == 3, "one port: a chunk comes in each round");
+	ok(rounds_of(&flat, 4, 1, 2) == 2 && rounds_of(&flat, 4, 1, 3) == 1,
+	   "more chunks a round: fewer rounds");
+	ok(rounds_of(&ring, 4, 1, 1) == 2, "a ring: three chunks by two links want two rounds");
+	ok(rounds_of(&hosts, 4, 1, 1) == 3, "a NIC lets one of two chunks through in each round");
+	ok(rounds_of(&two, 2, 4, 1) == 4, "four chunks by one link want four rounds");
+	ok(nproven == before + 6, "all of them are proven");
+}
+
 int
 main(void)
 {
@@ -244,6 +286,8 @@ main(void)
 	found_link_by_link();
 	as_fast_as_before(links_flat(8, &shaped), 8, "eight equal ranks");
 	as_fast_as_before(two_hosts(4), 4, "two hosts of four");
+	as_fast_as_before(ring_of(8), 8, "a ring of eight");
 	refusals();
+	t_exact();
 	return tap_done();
 }
