@@ -2,15 +2,26 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+
+/* A daemon does not wait for the writer of a FIFO. */
+static bool
+waits(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
 
 static enum rc
 load(struct coord *c, const char *path, const struct decisions *record, struct err *err)
 {
 	struct coord_actions actions = {0};
 	struct buf text = {0};
-	enum rc rc = file_text(path, "an algorithm's file", &text, err);
+	enum rc rc = waits(path) ? err_set(err, RC_FAILED, "%s: no regular file", path)
+				 : file_text(path, "an algorithm's file", &text, err);
 
 	if (rc == RC_OK)
 		rc = coord_add_algo(c, text.data, strlen(text.data), path, &actions, err);

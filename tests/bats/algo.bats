@@ -51,4 +51,7 @@ setup() {
 	assert_equal $((n * (n + 1) / 2)) "$(cat out)"
 	GPUSIM_ALGO=nobody run bounded gpuctl run -n 2 -- true
 	assert_match "no algorithm 'nobody', built in or of a file"
+	mkfifo fifo # without a writer
+	GPUSIM_ALGO_FILES=$PWD/fifo run bounded gpuctl run -n 2 -- true
+	assert_match "fifo: no regular file"
 }
