@@ -10,54 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "algo/scan.h"
-#include "algo/transfers.h"
+#include "algo/text_impl.h"
 #include "base/buf.h"
 
 #define MAX_NESTING 32u
 #define MAX_LINES   (1u << 21)
 #define MAX_BYTES   (16u << 20)
-
-/* A line that is not blank. */
-struct line {
-	const char *at;
-	uint32_t number;
-	uint32_t end, other; /* of for and if: the line of its end, and of else or the same */
-};
-
-/* How the file calls the vector's buffers. */
-enum naming { UNNAMED, AS_DATA, AS_IN_AND_OUT };
-
-struct reader {
-	struct scan scan;
-	struct line *line;
-	size_t nlines, cap;
-	struct algo *algo; /* NULL: still in the head */
-	struct algo head;
-	uint32_t said; /* lines of the head, as bits of the table below */
-	uint32_t scratch;
-	struct transfers *transfers; /* NULL: none yet */
-	struct algo_rank *rank;	     /* of the steps that come; NULL: none */
-	struct algo_block *block;
-	bool *sized; /* ranks that have said their chunks */
-	size_t nsteps;
-	uint32_t nchannels; /* in use */
-	enum naming naming;
-	uint32_t naming_line;
-};
-
-static bool
-no_memory(struct reader *x)
-{
-	return scan_fail(&x->scan, RC_NOMEM, "out of memory");
-}
-
-/* A sentence of another part, with this line. */
-static bool
-pass_on(struct reader *x, const struct err *err)
-{
-	return scan_fail(&x->scan, err->rc, "%s", err->text);
-}
 
 /* ---- lines */
 
@@ -71,7 +29,7 @@ add_line(struct reader *x, const char *at, uint32_t number)
 		struct line *p = alloc_resize(x->line, cap, sizeof *p);
 
 		if (!p)
-			return no_memory(x);
+			return text_no_memory(x);
 		x->line = p;
 		x->cap = cap;
 	}
@@ -130,447 +88,6 @@ nest(struct reader *x)
 		return true;
 	s->line = x->line[open[depth - 1]].number;
 	return scan_fail(s, RC_BADDATA, "no line 'end' closes this one");
-}
-
-/* ---- the head */
-
-static bool
-head_name(struct reader *x)
-{
-	const char *at;
-	size_t len;
-
-	if (!scan_rest(&x->scan, &at, &len))
-		return false;
-	snprintf(x->head.name, sizeof x->head.name, "%.*s",
-		 (int)(len < sizeof x->head.name ? len : sizeof x->head.name - 1), at);
-	if (len >= sizeof x->head.name || !algo_name_ok(x->head.name))
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "'%.*s' is no name: at most %d letters, digits, . _ -, the first "
-				 "one a letter or digit",
-				 (int)(len < 80 ? len : 80), at, ALGO_NAME_MAX - 1);
-	return true;
-}
-
-static bool
-head_collective(struct reader *x)
-{
-	char word[48];
-	struct err err = {0};
-	const char *at;
-	size_t len;
-
-	if (!scan_rest(&x->scan, &at, &len))
-		return false;
-	snprintf(word, sizeof word, "%.*s", (int)(len < 47 ? len : 47), at);
-	return algo_coll_parse(word, &x->head, &err) == RC_OK || pass_on(x, &err);
-}
-
-static bool
-head_proto(struct reader *x)
-{
-	const char *at;
-	size_t len;
-
-	if (!scan_rest(&x->scan, &at, &len))
-		return false;
-	snprintf(x->head.proto, sizeof x->head.proto, "%.*s",
-		 (int)(len < sizeof x->head.proto ? len : sizeof x->head.proto - 1), at);
-	if (strcmp(x->head.proto, "Simple") && strcmp(x->head.proto, "LL") &&
-	    strcmp(x->head.proto, "LL128"))
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "protocol '%.*s' is none of Simple, LL, LL128",
-				 (int)(len < 40 ? len : 40), at);
-	return true;
-}
-
-/* A value that expressions may use by its name. */
-static bool
-constant(struct reader *x, const char *name, uint32_t value)
-{
-	struct variable *v = &x->scan.variable[x->scan.nvariables++];
-
-	*v = (struct variable){.value = value};
-	snprintf(v->name, sizeof v->name, "%s", name);
-	return true;
-}
-
-static bool
-head_ranks(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of ranks", 1, ALGO_MAX_RANKS, &x->head.nranks) &&
-	       constant(x, "ranks", x->head.nranks);
-}
-
-static bool
-head_chunks(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of chunks", 1, ALGO_MAX_CHUNKS, &x->head.nchunks) &&
-	       constant(x, "chunks", x->head.nchunks);
-}
-
-static bool
-head_channels(struct reader *x)
-{
-	return scan_u32(&x->scan, "the number of channels", 1, ALGO_MAX_CHANNELS,
-			&x->head.nchannels);
-}
-
-static bool
-head_scratch(struct reader *x)
-{
-	return scan_u32(&x->scan, "the chunks of scratch", 0, ALGO_MAX_CHUNKS, &x->scratch);
-}
-
-static bool
-head_root(struct reader *x)
-{
-	return scan_u32(&x->scan, "the root", 0, ALGO_MAX_RANKS - 1, &x->head.root);
-}
-
-static bool
-head_in_place(struct reader *x)
-{
-	x->head.in_place = true;
-	return true;
-}
-
-static bool
-head_out_of_place(struct reader *x)
-{
-	x->head.out_of_place = true;
-	return true;
-}
-
-static bool
-head_bytes(struct reader *x)
-{
-	int64_t lo, hi;
-
-	if (!scan_expr(&x->scan, &lo) || !scan_expect_symbol(&x->scan, SYMBOL('.', '.')) ||
-	    !scan_expr(&x->scan, &hi))
-		return false;
-	if (lo < 0 || hi < 0 || (hi && hi < lo))
-		return scan_fail(&x->scan, RC_BADDATA, "from %" PRId64 " to %" PRId64 " bytes", lo,
-				 hi);
-	x->head.min_bytes = (uint64_t)lo;
-	x->head.max_bytes = (uint64_t)hi;
-	return true;
-}
-
-static const struct {
-	const char *word;
-	bool (*read)(struct reader *x);
-	bool needed;
-} head_lines[] = {
-    {"algorithm", head_name, false},
-    {"collective", head_collective, true},
-    {"ranks", head_ranks, true},
-    {"chunks", head_chunks, true},
-    {"channels", head_channels, false},
-    {"scratch", head_scratch, false},
-    {"root", head_root, false},
-    {"inplace", head_in_place, false},
-    {"outofplace", head_out_of_place, false},
-    {"proto", head_proto, false},
-    {"bytes", head_bytes, false},
-};
-
-#define NHEAD_LINES (sizeof head_lines / sizeof *head_lines)
-
-/* Out of place. Also in place the larger one is right. */
-static void
-size_buffers(struct algo *a)
-{
-	uint32_t n = a->nchunks, per = n / a->nranks;
-
-	for (uint32_t r = 0; r < a->nranks; r++) {
-		uint32_t *chunks = a->rank[r].chunks;
-		bool off_root = !a->custom && r != a->root;
-
-		chunks[ALGO_IN] = chunks[ALGO_OUT] = n;
-		if (!a->custom && a->coll == GPUSIM_ALLGATHER)
-			chunks[ALGO_IN] = per;
-		if (!a->custom && a->coll == GPUSIM_REDUCESCATTER)
-			chunks[ALGO_OUT] = per;
-		if (off_root && a->coll == GPUSIM_BROADCAST)
-			chunks[ALGO_IN] = 0;
-		if (off_root && a->coll == GPUSIM_REDUCE)
-			chunks[ALGO_OUT] = 0;
-	}
-}
-
-/* The head is complete; make the algorithm. */
-static bool
-begin(struct reader *x)
-{
-	struct algo *a;
-	struct algo_rank *rank;
-
-	for (size_t i = 0; i < NHEAD_LINES; i++)
-		if (head_lines[i].needed && !(x->said & 1u << i))
-			return scan_fail(&x->scan, RC_BADDATA, "there is no line '%s' before this",
-					 head_lines[i].word);
-	if (x->head.root >= x->head.nranks)
-		return scan_fail(&x->scan, RC_BADDATA, "root %" PRIu32 ", but %" PRIu32 " ranks",
-				 x->head.root, x->head.nranks);
-	a = x->algo = algo_new(x->head.nranks);
-	x->sized = alloc_zeroed(x->head.nranks, sizeof *x->sized);
-	if (!a || !x->sized)
-		return no_memory(x);
-	rank = a->rank;
-	*a = x->head;
-	a->rank = rank;
-	if (!a->nchannels)
-		a->nchannels = ALGO_MAX_CHANNELS;
-	size_buffers(a);
-	return true;
-}
-
-/* ---- places */
-
-struct place {
-	struct algo_place at;
-	uint32_t count; /* 0: not said */
-};
-
-static bool
-name_buffers(struct reader *x, enum naming naming)
-{
-	static const char *const words[] = {"", "data", "in and out"};
-
-	if (x->algo->custom && naming == AS_DATA)
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "custom algorithms have in and out, and no data");
-	if (x->head.in_place || x->algo->custom)
-		return true;
-	if (x->naming != UNNAMED && x->naming != naming)
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "this line names %s, line %" PRIu32 " %s; a file does one of both",
-				 words[naming], x->naming_line, words[x->naming]);
-	if (x->naming == UNNAMED) {
-		x->naming = naming;
-		x->naming_line = x->scan.line;
-		x->algo->in_place = naming == AS_DATA;
-		x->algo->out_of_place = true;
-	}
-	return true;
-}
-
-static bool
-read_buffer(struct reader *x, uint8_t *buf)
-{
-	static const struct {
-		const char *word;
-		uint8_t buf;
-		enum naming naming;
-	} words[] = {{"in", ALGO_IN, AS_IN_AND_OUT},
-		     {"out", ALGO_OUT, AS_IN_AND_OUT},
-		     {"data", ALGO_IN, AS_DATA},
-		     {"scratch", ALGO_SCRATCH, UNNAMED}};
-
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (scan_is(&x->scan, words[i].word)) {
-			*buf = words[i].buf;
-			return (words[i].naming == UNNAMED || name_buffers(x, words[i].naming)) &&
-			       scan_next(&x->scan);
-		}
-	return scan_fail(&x->scan, RC_BADDATA, "'%.*s' is none of in, out, data, scratch",
-			 (int)(x->scan.len < 40 ? x->scan.len : 40), x->scan.word);
-}
-
-/* BUFFER[FIRST] or BUFFER[FIRST : COUNT]. */
-static bool
-read_range(struct reader *x, struct place *p)
-{
-	bool found;
-
-	p->count = 0;
-	return read_buffer(x, &p->at.buf) && scan_expect_symbol(&x->scan, '[') &&
-	       scan_u32(&x->scan, "chunk", 0, ALGO_MAX_CHUNKS - 1, &p->at.at) &&
-	       scan_take_symbol(&x->scan, ':', &found) &&
-	       (!found ||
-		scan_u32(&x->scan, "a number of chunks", 1, ALGO_MAX_CHUNKS, &p->count)) &&
-	       scan_expect_symbol(&x->scan, ']');
-}
-
-/* RANK.BUFFER[...] */
-static bool
-read_place(struct reader *x, struct place *p)
-{
-	return scan_u32(&x->scan, "rank", 0, x->algo->nranks - 1, &p->at.rank) &&
-	       scan_expect_symbol(&x->scan, '.') && read_range(x, p);
-}
-
-/* All places of a line have one count; it need be said once. */
-static bool
-agree(struct reader *x, uint32_t *count, uint32_t other)
-{
-	if (*count && other && *count != other)
-		return scan_fail(&x->scan, RC_BADDATA, "%" PRIu32 " chunks here, %" PRIu32 " there",
-				 *count, other);
-	if (other)
-		*count = other;
-	return true;
-}
-
-static bool
-read_channel(struct reader *x, uint32_t *channel)
-{
-	if (!scan_u32(&x->scan, "channel", 0, x->algo->nchannels - 1, channel))
-		return false;
-	if (x->nchannels <= *channel)
-		x->nchannels = *channel + 1;
-	return true;
-}
-
-/* ---- transfers */
-
-static bool
-transfer(struct reader *x, enum transfer_kind kind)
-{
-	struct transfer t = {.kind = kind, .line = x->scan.line};
-	struct place from, with, to;
-	struct err err = {0};
-	bool sum = false, channel;
-
-	if (x->rank)
-		return scan_fail(
-		    &x->scan, RC_BADDATA,
-		    "a file has either transfers or steps of blocks; this one has steps");
-	if (!x->transfers && !(x->transfers = transfers_new(x->algo)))
-		return no_memory(x);
-	if (!read_place(x, &from) ||
-	    (kind == TRANSFER_COPY && !scan_take_symbol(&x->scan, '+', &sum)) ||
-	    (sum && !read_place(x, &with)) || !scan_expect_symbol(&x->scan, SYMBOL('-', '>')) ||
-	    !read_place(x, &to) || !scan_take(&x->scan, "channel", &channel) ||
-	    (channel && !read_channel(x, &t.channel)) || !scan_expect_end(&x->scan))
-		return false;
-	t.count = from.count;
-	if (!agree(x, &t.count, to.count) || (sum && !agree(x, &t.count, with.count)))
-		return false;
-	if (!t.count)
-		t.count = 1;
-	t.from = from.at;
-	t.to = to.at;
-	if (sum) {
-		t.kind = TRANSFER_SUM;
-		t.with = with.at;
-	}
-	return transfers_add(x->transfers, &t, x->scratch, &err) == RC_OK || pass_on(x, &err);
-}
-
-static bool
-do_copy(struct reader *x)
-{
-	return transfer(x, TRANSFER_COPY);
-}
-
-static bool
-do_reduce(struct reader *x)
-{
-	return transfer(x, TRANSFER_REDUCE);
-}
-
-/* ---- ranks, blocks, steps */
-
-/* rank R [in N] [out N] [scratch N] */
-static bool
-do_rank(struct reader *x)
-{
-	static const char *const words[ALGO_NBUFS] = {"in", "out", "scratch"};
-	struct scan *s = &x->scan;
-	uint32_t r;
-	bool found;
-
-	if (x->transfers)
-		return scan_fail(s, RC_BADDATA,
-				 "a file has either transfers or steps of blocks; this one has "
-				 "transfers");
-	if (!scan_u32(s, "rank", 0, x->algo->nranks - 1, &r))
-		return false;
-	x->rank = &x->algo->rank[r];
-	x->block = NULL;
-	for (int b = 0; b < ALGO_NBUFS; b++) {
-		if (!scan_take(s, words[b], &found))
-			return false;
-		if (found &&
-		    !scan_u32(s, "a number of chunks", 0, ALGO_MAX_CHUNKS, &x->rank->chunks[b]))
-			return false;
-		x->sized[r] |= found && b != ALGO_SCRATCH;
-	}
-	return scan_expect_end(s);
-}
-
-/* block [send P] [recv P] [channel C] */
-static bool
-do_block(struct reader *x)
-{
-	uint32_t send = ALGO_NONE, recv = ALGO_NONE, channel = 0, last = x->algo->nranks - 1;
-	struct scan *s = &x->scan;
-	bool found;
-
-	if (!x->rank)
-		return scan_fail(s, RC_BADDATA, "no line 'rank' is before this block");
-	if (x->rank->nblock == ALGO_MAX_BLOCKS)
-		return scan_fail(s, RC_BADDATA, "more than %u blocks of a rank", ALGO_MAX_BLOCKS);
-	if (!scan_take(s, "send", &found) || (found && !scan_u32(s, "rank", 0, last, &send)) ||
-	    !scan_take(s, "recv", &found) || (found && !scan_u32(s, "rank", 0, last, &recv)) ||
-	    !scan_take(s, "channel", &found) || (found && !read_channel(x, &channel)) ||
-	    !scan_expect_end(s))
-		return false;
-	x->block = algo_add_block(x->rank, send, recv, channel);
-	return x->block || no_memory(x);
-}
-
-static bool
-read_after(struct reader *x, struct algo_step *s)
-{
-	bool found;
-
-	s->dep_block = s->dep_step = ALGO_NONE;
-	return scan_take(&x->scan, "after", &found) &&
-	       (!found || (scan_u32(&x->scan, "block", 0, ALGO_MAX_BLOCKS - 1, &s->dep_block) &&
-			   scan_expect_symbol(&x->scan, '.') &&
-			   scan_u32(&x->scan, "step", 0, ALGO_MAX_STEPS, &s->dep_step))) &&
-	       scan_expect_end(&x->scan);
-}
-
-/* KIND [SRC] [->] [DST] [after BLOCK.STEP] */
-static bool
-do_step(struct reader *x, unsigned kind)
-{
-	struct algo_step s = {.kind = (uint8_t)kind, .line = x->scan.line};
-	struct place src = {0}, dst = {0};
-
-	if (!x->block)
-		return scan_fail(&x->scan, RC_BADDATA,
-				 "no lines 'rank' and 'block' are before this step");
-	if (x->nsteps++ == ALGO_MAX_STEPS)
-		return scan_fail(&x->scan, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
-	if ((algo_kind_reads(kind) && !read_range(x, &src)) ||
-	    (algo_kind_reads(kind) && algo_kind_writes(kind) &&
-	     !scan_expect_symbol(&x->scan, SYMBOL('-', '>'))) ||
-	    (algo_kind_writes(kind) && !read_range(x, &dst)) || !read_after(x, &s))
-		return false;
-	s.count = src.count;
-	if (!agree(x, &s.count, dst.count))
-		return false;
-	if (!s.count && kind != ALGO_NOP)
-		s.count = 1;
-	s.src = src.at.buf;
-	s.src_at = src.at.at;
-	s.dst = dst.at.buf;
-	s.dst_at = dst.at.at;
-	for (int i = 0; i < 2; i++) {
-		const struct place *p = i ? &dst : &src;
-		bool used = i ? algo_kind_writes(kind) : algo_kind_reads(kind);
-
-		if (used && p->at.buf == ALGO_SCRATCH && p->at.at + s.count <= x->scratch &&
-		    x->rank->chunks[ALGO_SCRATCH] < p->at.at + s.count)
-			x->rank->chunks[ALGO_SCRATCH] = p->at.at + s.count;
-	}
-	return algo_add_step(x->block, s) || no_memory(x);
 }
 
 /* ---- lines, as a program */
@@ -636,51 +153,6 @@ do_if(struct reader *x, size_t i)
 	return good;
 }
 
-/* A line of the head: *done. */
-static bool
-do_head(struct reader *x, bool *done)
-{
-	*done = false;
-	for (size_t i = 0; i < NHEAD_LINES && !*done; i++) {
-		if (!scan_is(&x->scan, head_lines[i].word))
-			continue;
-		if (x->algo)
-			return scan_fail(&x->scan, RC_BADDATA,
-					 "'%s' belongs to the head, before the first line of "
-					 "another kind",
-					 head_lines[i].word);
-		if (x->said & 1u << i)
-			return scan_fail(&x->scan, RC_BADDATA, "'%s' is said twice",
-					 head_lines[i].word);
-		x->said |= 1u << i;
-		if (!scan_next(&x->scan) || !head_lines[i].read(x) || !scan_expect_end(&x->scan))
-			return false;
-		*done = true;
-	}
-	return true;
-}
-
-static bool
-do_action(struct reader *x)
-{
-	static const struct {
-		const char *word;
-		bool (*run)(struct reader *x);
-	} words[] = {
-	    {"copy", do_copy}, {"reduce", do_reduce}, {"rank", do_rank}, {"block", do_block}};
-
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (scan_is(&x->scan, words[i].word))
-			return scan_next(&x->scan) && words[i].run(x);
-	for (unsigned k = 0; k < ALGO_NKINDS; k++)
-		if (scan_is(&x->scan, algo_kind_name(k)))
-			return scan_next(&x->scan) && do_step(x, k);
-	return scan_fail(&x->scan, RC_BADDATA,
-			 "a line cannot begin with '%.*s'; transfers are 'copy' and 'reduce', "
-			 "steps begin with s, r, rcs, rrc, rrs, rrcs, cpy, re or nop",
-			 (int)(x->scan.len < 40 ? x->scan.len : 40), x->scan.word);
-}
-
 /* Lines from..to-1. */
 static bool
 run(struct reader *x, size_t from, size_t to)
@@ -693,11 +165,11 @@ run(struct reader *x, size_t from, size_t to)
 	for (size_t i = from; i < to; i++) {
 		const struct line *l = &x->line[i];
 
-		if (!scan_line(s, l->at, l->number) || !do_head(x, &done))
+		if (!scan_line(s, l->at, l->number) || !text_head(x, &done))
 			return false;
 		if (done)
 			continue;
-		if (!x->algo && !scan_is(s, "let") && !begin(x))
+		if (!x->algo && !scan_is(s, "let") && !text_begin(x))
 			return false;
 		if (scan_is(s, "let")) {
 			done = scan_next(s) && do_let(x);
@@ -708,7 +180,7 @@ run(struct reader *x, size_t from, size_t to)
 			done = scan_next(s) && do_if(x, i);
 			i = l->end;
 		} else {
-			done = do_action(x);
+			done = text_action(x);
 		}
 		if (!done)
 			return false;
@@ -753,7 +225,7 @@ parse(struct reader *x, const char *bytes, size_t n, struct err *err)
 	if (n > MAX_BYTES)
 		scan_fail(&x->scan, RC_BADDATA, "more than %u bytes", MAX_BYTES);
 	else if (cut_lines(x, at) && nest(x) && run(x, 0, x->nlines) && !x->algo)
-		begin(x);
+		text_begin(x);
 	if (x->scan.err.rc != RC_OK) {
 		if (err)
 			*err = x->scan.err;
