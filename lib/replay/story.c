@@ -179,7 +179,7 @@ take_algo(struct reading *r, const GpuSim__TapeAlgo *m, struct err *err)
 	if (!a->text && !(a->text = alloc_zeroed(m->nbytes + 1, 1)))
 		return nomem(err);
 	a->nbytes = m->nbytes;
-	if (m->offset != a->have)
+	if (m->offset != a->have || !m->text.len)
 		return RC_OK;
 	memcpy(a->text + a->have, m->text.data, m->text.len);
 	a->have += m->text.len;
