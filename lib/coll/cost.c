@@ -44,12 +44,15 @@ pieces(const struct cost_args *a, double x)
 	return x > 0 ? fmax(1, ceil(x * widening(a) / a->chunk_bytes)) : 0;
 }
 
-/* A rank sends for so long, k messages, and takes as many of others, each of which keeps it at work for so long: it
- * does so when it has sent its own, as they come. */
+/* A rank sends for so long, k messages, and takes as many of others, each of which keeps it at work for so long: as they
+ * come, between its sends. Those that come after its last send, which its peers' work has put off, wait for that alone. */
 static double
 exchange(const struct cost_model *m, double send, double k, double work)
 {
-	return fmax(fmax(send, send / k + m->alpha_us) + k * work, send + m->alpha_us + work);
+	double each = send / k, between = fmax(0, k - 1 - ceil(m->alpha_us / each));
+
+	return fmax(fmax(send, each + m->alpha_us) + k * work,
+		    send + between * work + m->alpha_us + work);
 }
 
 /* k messages, one behind the other, wait for the window: half of it is free again when the first half has been taken. */

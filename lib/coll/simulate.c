@@ -173,6 +173,23 @@ can_work(struct sim *s, uint32_t r, double *us)
 	}
 }
 
+/* Has the message of the next receive come already? It goes before a send, which would hold the rank, and the receive's peer
+ * without an acknowledgement. */
+static bool
+takes_first(const struct sim *s, uint32_t r)
+{
+	const struct rank *rank = &s->rank[r];
+	size_t k = rank->step;
+	uint32_t c;
+
+	while (k < rank->posted && !meet_receives(step_at(s, r, k)))
+		k++;
+	if (k >= rank->posted)
+		return false;
+	c = conn_of(s, r, k);
+	return s->arrival[s->meet.conn[c].first + s->stream[c].taken] <= s->now; /* NAN: no */
+}
+
 /* A rank goes on until it takes time, or waits. */
 static void
 walk(struct sim *s, uint32_t r)
@@ -186,7 +203,7 @@ walk(struct sim *s, uint32_t r)
 	while (rank->step < s->plans[r].nstep) {
 		double us;
 
-		if (begin_send(s, r) || !can_work(s, r, &us))
+		if ((!takes_first(s, r) && begin_send(s, r)) || !can_work(s, r, &us))
 			return;
 		if (us > 0) {
 			be_at(s, r, WORKING, us);

@@ -42,8 +42,8 @@ struct cost_model cost_shaped(const struct cost_model *base, const struct link_s
  *	us		[out] when the last rank has done its last step
  *
  * The model is a device's (lib/dev) on shaped links (lib/xport/shaper.h). A rank does its steps in order, but posts a send as
- * soon as its data are there (hoist.h) and fewer than SIMULATE_WINDOW messages to that peer are not yet taken. A send holds
- * the rank for host_us and beta a byte. Its bytes then have come in at the receiver, unless other ranks' messages hold its
+ * soon as its data are there (hoist.h) and fewer than SIMULATE_WINDOW messages to that peer are not yet taken; a receive whose
+ * message has come goes first. A send holds the rank for host_us and beta a byte. Its bytes then have come in at the receiver, unless other ranks' messages hold its
  * way in: those that left first come first, each for beta a byte. The receiver sees the message alpha later, and it holds the
  * receiver for host_us. Reducing and copying cost the rank gamma a byte. A finish costs nothing.
  * Errors: RC_FAILED plans that do not fit each other, or wait for each other; RC_INVAL one-sided steps; RC_NOMEM.

@@ -233,6 +233,40 @@ do_step(const struct walk *g, size_t k, struct err *err)
 	return collective_step(g->o, g->c, &g->c->plan.step[k], g->nranks, err);
 }
 
+/* From how many peers a step receives. */
+static uint32_t
+npeers_of(const struct walk *g, const struct plan_step *s)
+{
+	if (s->kind == STEP_RECV_ALL)
+		return g->nranks - 1;
+	return s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE;
+}
+
+/* The k-th of them. */
+static uint32_t
+peer_at(const struct walk *g, const struct plan_step *s, uint32_t k)
+{
+	return s->kind == STEP_RECV_ALL ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
+}
+
+/* Has what the next receive takes come already? Then it goes before a send over a slow link that can wait: that would hold the
+ * rank for as long as its bytes take, and the receive's peers without an acknowledgement. */
+static bool
+takes_first(const struct walk *g, uint32_t to)
+{
+	const struct plan_step *s = &g->c->plan.step[g->k], *end = &g->c->plan.step[g->posted];
+	uint32_t n, k = 0;
+
+	if (s == end || !xport_is_slow(g->o, to))
+		return false;
+	while (s < end && (s->kind == STEP_SEND || plan_step_local(s->kind)))
+		s++;
+	n = s < end ? npeers_of(g, s) : 0;
+	while (k < n && xport_ready(g->o, peer_at(g, s, k), XPORT_RECV))
+		k++;
+	return n > 0 && k == n;
+}
+
 /* Post the sends whose data are there, as far as the windows have room; the one at hand may wait.
  */
 static enum rc
@@ -246,7 +280,7 @@ post_sends(struct walk *g, struct err *err)
 
 		if (s->kind != STEP_SEND)
 			continue;
-		if (!may_post(g, s))
+		if (takes_first(g, s->peer) || !may_post(g, s))
 			break;
 		inject_step(g->p, g->c, g->op, g->posted);
 		rc = do_step(g, g->posted, err);
@@ -293,14 +327,11 @@ send_meanwhile(struct walk *g, uint32_t peer, struct err *err)
 static enum rc
 send_before(struct walk *g, const struct plan_step *s, struct err *err)
 {
-	bool all = s->kind == STEP_RECV_ALL;
-	uint32_t n = all						   ? g->nranks - 1
-		     : s->kind == STEP_RECV || s->kind == STEP_RECV_REDUCE ? 1
-									   : 0;
+	uint32_t n = npeers_of(g, s);
 	enum rc rc = RC_OK;
 
 	for (uint32_t k = 0; k < n && rc == RC_OK; k++) {
-		uint32_t peer = all ? (g->c->rank + g->nranks - 1 - k) % g->nranks : s->peer;
+		uint32_t peer = peer_at(g, s, k);
 
 		if (xport_is_slow(g->o, peer) && wants_room(g))
 			rc = send_meanwhile(g, peer, err);
