@@ -387,6 +387,11 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(grpc_libs) $(http_libs) $(algo_libs) $(house_libs),LD,$@)
 
+# All that is compiled, but for the library, which the fuzzers have, and programs written for NCCL.
+.PHONY: objects
+objects: $(foreach p,$(PROGRAMS),$(call program_obj,$p)) $(mpi_obj) $(foreach d,nccl cudart nvcc,$(call door_obj,$d)) \
+    $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c)) $(examples) $(own_kernels) $(converters)
+
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
 fuzzers: $(fuzzers)
