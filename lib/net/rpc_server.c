@@ -144,10 +144,11 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	struct buf again = {0};
 	struct err err = {0};
 	bool is_new = false;
-	uint64_t lost = 0;
+	uint64_t client_id;
 	struct peer *p;
+	int pipe = nng_pipe_id(nng_msg_get_pipe(msg));
 
-	slot->pipe = nng_pipe_id(nng_msg_get_pipe(msg));
+	slot->pipe = pipe;
 	if (!call)
 		err_set(&err, RC_NOMEM, "out of memory");
 	else
@@ -164,13 +165,13 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	call->slot = slot;
 	call->pipe = slot->pipe;
 	call->call.deadline_ns = deadline_in_ms(call->call.req->timeoutms);
+	client_id = call->call.req->clientid;
 	pthread_mutex_lock(&s->lock);
-	p = peer_find(s, slot->pipe);
+	p = peer_find(s, pipe);
 	if (p) {
-		p->client_id = call->call.req->clientid;
+		p->client_id = client_id;
 		p->heard_ns = clock_now_ns();
-	} else if (!client_connected(s, call->call.req->clientid))
-		lost = call->call.req->clientid; /* gone before its first message */
+	}
 	err = judge(s, call, &is_new, &again);
 	pthread_mutex_unlock(&s->lock);
 	if (is_new) {
@@ -185,8 +186,10 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 		server_call_free(call);
 	}
 	buf_fini(&again);
+	/* It may have gone before this message, or before the handler had it: then it counts as gone after that. */
 	pthread_mutex_lock(&s->lock);
-	tell_gone(s, lost);
+	if (!peer_find(s, pipe) && !client_connected(s, client_id))
+		tell_gone(s, client_id);
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -245,6 +245,7 @@ struct echo {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned ncalls, nheld, ngone, nback;
+	bool late; /* what is held is taken only when its client has gone */
 	uint64_t gone_client;
 	struct rpc_call *held[1024];
 };
@@ -283,6 +284,9 @@ echo_call(void *arg, struct rpc_call *call)
 
 	pthread_mutex_lock(&e->lock);
 	e->ncalls++;
+	pthread_cond_broadcast(&e->changed);
+	while (hold && e->late && e->ngone == 0)
+		pthread_cond_wait(&e->changed, &e->lock);
 	if (hold)
 		e->held[e->nheld++ % 1024] = call;
 	pthread_cond_broadcast(&e->changed);

@@ -511,6 +511,31 @@ test_back(void)
 	free(msg);
 }
 
+/* A client whose end comes to the handler before its last request does: the end is told again. */
+static void
+test_gone_before_call(void)
+{
+	struct echo e = ECHO_INIT;
+	struct err err = {0};
+	struct rpc_server *s = echo_start(&e, net_ipc("late"), &err);
+	unsigned char *msg = malloc(200000);
+	size_t k = pack_large_held(77, 1, msg);
+	int fd = raw_connect(rpc_server_address(s));
+	bool good;
+
+	e.late = true;
+	good = raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) && raw_write(fd, msg, k);
+	echo_wait(&e, &e.ncalls, 1);
+	close(fd);
+	echo_wait(&e, &e.nheld, 1);
+	echo_wait(&e, &e.ngone, 2);
+	ok(good && e.gone_client == 77, "a client that goes while its request is handed over "
+					"counts as gone after it");
+	rpc_reply_done(e.held[0]);
+	rpc_server_stop(s);
+	free(msg);
+}
+
 /* Ask what is held; the answer's code, or -1. */
 static int
 ask_held(int fd, uint64_t seq, bool wait)
@@ -787,6 +812,7 @@ main(int argc, char **argv)
 	test_close();
 	test_limits();
 	test_back();
+	test_gone_before_call();
 	test_remember();
 	test_pending();
 	test_file_in_the_way();
