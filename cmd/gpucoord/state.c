@@ -242,7 +242,8 @@ state_close(struct state *st, bool remove)
 		return;
 	if (!remove && st->store && st->nlate)
 		commit(st);
-	if (store_close(st->store, remove ? STORE_REMOVE : STORE_KEEP, &err) != RC_OK)
+	if ((remove ? store_close_but(st->store, coord_record_stays, &err)
+		    : store_close(st->store, STORE_KEEP, &err)) != RC_OK)
 		log_say(LOG_WARN, LOG_INIT, "%s", err.text);
 	forget(st);
 	free(st->late);

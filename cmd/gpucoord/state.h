@@ -35,7 +35,8 @@ void state_commit(struct state *st, struct coord *c, struct coord_actions *actio
 /* Try again to commit the changes that failed. */
 void state_tick(struct state *st, struct coord *c);
 
-/* remove: the coordinator ends as it should, and its state goes. Else all stays. NULL is legal. */
+/* remove: the coordinator ends as it should, and its state goes, but for the records that stay (coord_record_stays).
+ * Else all stays. NULL is legal. */
 void state_close(struct state *st, bool remove);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t
 ten_times(uint64_t ms)
@@ -279,6 +280,12 @@ coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes
 	      struct coord_actions *out, struct err *err)
 {
 	return persist_restore(c, key, value, nbytes, out, err);
+}
+
+bool
+coord_record_stays(const char *key, const void *value, size_t nbytes)
+{
+	return strncmp(key, ALGO_KEY, sizeof ALGO_KEY - 1) == 0 && algo_record_stays(value, nbytes);
 }
 
 void

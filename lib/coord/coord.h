@@ -63,6 +63,10 @@ enum rc coord_check_tuner(const struct coord *c, struct err *err);
 enum rc coord_restore(struct coord *c, const char *key, const void *value, size_t nbytes,
 		      struct coord_actions *out, struct err *err);
 
+/* Whether a record that was stored stays when the coordinator ends cleanly: what a client has added until it is removed, an
+ * algorithm of a file. The next coordinator restores it, and begins anew. */
+bool coord_record_stays(const char *key, const void *value, size_t nbytes);
+
 /*
  * coord_uncommitted - the records of the last step could not be stored, *why.
  *

@@ -5,6 +5,8 @@
 
 #include "store/store_impl.h"
 
+#define DROP_AT_ONCE 64 /* records; in etcd a commit has at most 126 */
+
 static bool
 is_etcd(const char *where)
 {
@@ -121,4 +123,36 @@ store_close(struct store *s, enum store_end end, struct err *err)
 	table_fini(&s->table);
 	free(s);
 	return rc;
+}
+
+static bool
+any_stays(const struct store *s, store_stays *stays)
+{
+	for (size_t i = 0; i < s->table.n; i++)
+		if (stays(s->table.v[i]->key, s->table.v[i]->value, s->table.v[i]->nbytes))
+			return true;
+	return false;
+}
+
+enum rc
+store_close_but(struct store *s, store_stays *stays, struct err *err)
+{
+	struct store_change drop[DROP_AT_ONCE];
+	enum rc rc = RC_OK, end;
+	size_t n = 0;
+
+	if (!s || !any_stays(s, stays))
+		return store_close(s, STORE_REMOVE, err);
+	for (size_t i = s->table.n; i-- > 0 && rc == RC_OK;) {
+		const struct entry *e = s->table.v[i];
+
+		if (!stays(e->key, e->value, e->nbytes))
+			drop[n++] = (struct store_change){.key = e->key};
+		if (n == DROP_AT_ONCE || i == 0) {
+			rc = store_commit(s, drop, n, STORE_LAZY, err);
+			n = 0;
+		}
+	}
+	end = store_close(s, STORE_KEEP, rc == RC_OK ? err : NULL);
+	return rc == RC_OK ? end : rc;
 }

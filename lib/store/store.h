@@ -7,6 +7,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/rc.h"
@@ -70,5 +71,16 @@ enum store_end {
 
 /* Let go of it and free. NULL is legal. RC_FAILED: it could not be made safe, or removed. */
 enum rc store_close(struct store *s, enum store_end end, struct err *err);
+
+/* Does this record stay? */
+typedef bool store_stays(const char *key, const void *value, size_t nbytes);
+
+/*
+ * store_close_but - the same, and only the records that stay are there for the process that opens it next; if there are
+ * none, as STORE_REMOVE. Records go from the last key to the first, so those that others refer to go last.
+ *
+ * Errors: as store_close and store_commit: then other records may be there too.
+ */
+enum rc store_close_but(struct store *s, store_stays *stays, struct err *err);
 
 #endif

@@ -92,6 +92,32 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call
 }
 
+@test "algorun: a clean end leaves what was added, and nothing else" {
+	export GPUSIM_COORD=ipc://$T/c.sock
+	cp "$ALGOS/ring.xml" configured
+	GPUSIM_ALGO_FILES=$PWD/configured coordinator
+	ready device gpudev --listen "ipc://$T/0.sock" --mem 16M --mem-scratch "$T/mem0"
+	device=$PID
+	gpuctl comm-init -n 1
+	gpuctl algo list | grep ^ring-blocks
+	gpuctl algo add mine "$ALGOS/ring.algo"
+	gpuctl algo list | grep -v ^ring-blocks >want
+	for _ in 1 2; do
+		kill "$COORD"
+		wait_until 5 gone "$COORD"
+		kill -KILL "$device" || true
+		wait_until 5 gone "$device"
+		coordinator
+		gpuctl algo list | diff want -
+		gpuctl status --json | jq -e '.devices == [] and .comms == []'
+		gpuctl events | grep 'the coordinator has started'
+	done
+	gpuctl algo remove mine
+	kill "$COORD"
+	wait_until 5 gone "$COORD"
+	[[ ! -e $T/c.sock.state ]] || fail "$(ls -la "$T/c.sock.state")"
+}
+
 @test "algorun: any collective, count, type and operator" {
 	built_in text .
 	bounded gpuctl run -n 3 -- bash -c '

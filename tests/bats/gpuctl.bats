@@ -513,9 +513,10 @@ gpuctl: allreduce: --on-failure is for a new communicator, not for --comm
 }
 
 @test "a full disk is an error for every verb that prints" {
-	run machine 1 'for v in devices status topo params version help "plan allreduce -n 2" "malloc --device 0 1"; do
+	run machine 1 'for v in devices status topo params version help "plan allreduce -n 2" "synth allreduce -n 2" \
+			"malloc --device 0 1"; do
 			gpuctl $v >/dev/full; echo $?; done'
-	for v in devices status topo params version help plan malloc; do
+	for v in devices status topo params version help plan synth malloc; do
 		assert_equal "$(head -2 <<<"$output")" "gpuctl: $v: standard output: No space left on device"$'\n1'
 		output=$(tail -n +3 <<<"$output")
 	done

@@ -216,14 +216,20 @@ refute_line_with() { [[ $output != *"$1"* ]] || fail "not expected: $1 in $outpu
 	run bounded gpuctl comm-init -n 2
 	assert_status 1
 	assert_match 'cannot store its state'
+	run bounded gpuctl algo add mine "$ROOT/examples/algos/ring.algo"
+	assert_status 1
+	assert_match 'cannot store its state'
 	n_devices 2
 	prlimit --pid "$COORD" --fsize=unlimited:unlimited
 	wait_until 10 gpuctl comm-init -n 2
+	gpuctl algo add mine "$ROOT/examples/algos/ring.algo"
 	grep -q 'the state is stored again' coord.log
 	killed
 	coordinator
 	run bounded gpuctl status
 	assert_match '2 devices, 1 communicator'
+	run bounded gpuctl algo list
+	assert_match $'\n'mine
 }
 
 # etcd on ports that nobody has; one that is taken ends it, then others are tried. Sets etcd and port.
@@ -262,9 +268,14 @@ etcd_decided() { etcd_serves || gone "$etcd"; }
 	assert_match 'cannot store its state: etcd: .*Timed out'
 	kill -CONT "$etcd"
 	wait_until 20 gpuctl comm-init -n 2
+	gpuctl algo add mine "$ROOT/examples/algos/ring.algo"
 	kill "$COORD"
 	wait "$COORD"
 	refute_file c.sock.state
+	coordinator --state "$state"
+	run bounded gpuctl status --json
+	assert_match '"comms":\[\]'
+	gpuctl algo remove mine
 }
 
 is_lost() { gpuctl devices | grep -q lost; }

@@ -157,6 +157,36 @@ test_life(void)
 	store_close(NULL, STORE_KEEP, NULL);
 }
 
+static bool
+is_to_stay(const char *key, const void *value, size_t nbytes)
+{
+	return key[0] == 's' && nbytes == 1 && *(const char *)value == '1';
+}
+
+/* Closed with some records left, more others than one commit drops. */
+static void
+test_close_but(void)
+{
+	struct store *s = fresh();
+	struct stat st;
+	struct err err = {0};
+	char key[8];
+	bool good = s != NULL;
+
+	for (int i = 0; good && i < 300; i++) {
+		snprintf(key, sizeof key, "%c%03d", i % 3 ? 'x' : 's', i);
+		good = put(s, key, i == 150 || i == 297 ? "1" : "2", STORE_LAZY, &err) == RC_OK;
+	}
+	ok(good && store_close_but(s, is_to_stay, &err) == RC_OK && holds("s150=1 s297=1 "),
+	   "closed with what stays alone");
+	s = fresh();
+	ok(put(s, "s150", NULL, STORE_LAZY, &err) == RC_OK &&
+	       put(s, "s297", "2", STORE_LAZY, &err) == RC_OK &&
+	       store_close_but(s, is_to_stay, &err) == RC_OK && stat(dir, &st) != 0,
+	   "where nothing stays, nothing is left");
+	ok(store_close_but(NULL, is_to_stay, &err) == RC_OK, "a store that never was");
+}
+
 static void
 test_limits(void)
 {
@@ -510,6 +540,7 @@ main(void)
 	snprintf(dir, sizeof dir, "%s/state", base);
 	snprintf(journal, sizeof journal, "%s/gpusim.journal", dir);
 	test_life();
+	test_close_but();
 	test_limits();
 	test_two();
 	test_torn();

@@ -9,6 +9,8 @@
 
 #include "coord/core/pending.h"
 
+#define ALGO_KEY "1/algo/" /* and its name: the key of a record */
+
 enum rc algos_init(struct coord *c);
 void algos_fini(struct coord *c);
 
@@ -46,6 +48,8 @@ handler on_algo_put, on_algo_remove, on_algo_list;
 
 /* Another coordinator's record; and the time since which their clients are away. */
 restore_record algo_restore;
+/* The record of one that a client has added for good: the next coordinator has it too, also after a clean end. */
+bool algo_record_stays(const uint8_t *value, size_t n);
 void algos_resume(struct coord *c);
 
 #endif

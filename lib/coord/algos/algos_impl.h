@@ -19,6 +19,7 @@ struct kept {
 	char name[TUNE_FILE_NAME], digest[17];
 	uint64_t id, schedules; /* of the schedules: their digest */
 	bool recorded;		/* its file is in the recording */
+	bool configured;	/* given before the first step, and never by a client */
 	struct buf *schedule;	/* by rank */
 	size_t nbytes;		/* of those */
 	struct holder *holder;	/* none: it stays until it is removed */

@@ -184,6 +184,7 @@ add(struct coord *c, const struct algo *a, const char *name, bool replace, uint6
 	if (k && strcmp(k->digest, digest) == 0) {
 		/* One that stays is not made a leased one. */
 		*out = old;
+		k->configured &= !c->started || client != 0;
 		return client && !k->info.lease ? RC_OK : hold(c, k, client, err);
 	}
 	if (k && !replace)
@@ -193,6 +194,7 @@ add(struct coord *c, const struct algo *a, const char *name, bool replace, uint6
 		rc = make(a, own, digest, &k, err);
 	if (rc != RC_OK)
 		return rc;
+	k->configured = !c->started;
 	rc = kept_hold(c, k, client) ? algos_keep(c, k, err)
 				     : err_set(err, RC_NOMEM, "out of memory");
 	if (rc != RC_OK) {

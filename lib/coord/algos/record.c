@@ -12,7 +12,7 @@
 static void
 key_of(const struct kept *k, char key[static RECORD_KEY_MAX])
 {
-	snprintf(key, RECORD_KEY_MAX, "1/algo/%s", k->name);
+	snprintf(key, RECORD_KEY_MAX, ALGO_KEY "%s", k->name);
 }
 
 void
@@ -33,6 +33,7 @@ algo_record(struct coord *c, const struct kept *k)
 	if (!c->cfg.persists)
 		return;
 	m.info = (GpuSim__AlgoInfo *)&k->info;
+	m.configured = k->configured;
 	m.schedules = alloc_zeroed(k->info.nranks, sizeof *m.schedules);
 	m.clients = alloc_zeroed(k->nholders + 1, sizeof *m.clients);
 	key_of(k, key);
@@ -113,6 +114,7 @@ add(struct coord *c, const char *key, const GpuSim__AlgoRecord *m, struct err *e
 		snprintf(k->digest, sizeof k->digest, "%s", m->info->digest);
 		k->info.name = k->name;
 		k->info.digest = k->digest;
+		k->configured = m->configured;
 		k->schedule = alloc_zeroed(m->info->nranks, sizeof *k->schedule);
 		good = k->schedule != NULL;
 	}
@@ -139,4 +141,15 @@ algo_restore(struct coord *c, const char *key, const uint8_t *value, size_t n, s
 	if (m)
 		gpu_sim__algo_record__free_unpacked(m, NULL);
 	return rc;
+}
+
+bool
+algo_record_stays(const uint8_t *value, size_t n)
+{
+	GpuSim__AlgoRecord *m = gpu_sim__algo_record__unpack(NULL, n, value);
+	bool stays = m && m->info && !m->info->lease && !m->configured;
+
+	if (m)
+		gpu_sim__algo_record__free_unpacked(m, NULL);
+	return stays;
 }

@@ -158,9 +158,9 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 		const char *prefix;
 		restore_record *restore;
 	} kinds[] = {
-	    {"0/meta", restore_meta},	  {"1/algo/", algo_restore}, {"1/device/", device_restore},
-	    {"2/comm/", restore_comm},	  {"2/ops/", ops_restore},   {"2/pairs/", pairs_restore},
-	    {"3/graph/", graph_restore},  {"4/run/", run_restore},   {"5/reply/", reply_restore},
+	    {"0/meta", restore_meta},	  {ALGO_KEY, algo_restore}, {"1/device/", device_restore},
+	    {"2/comm/", restore_comm},	  {"2/ops/", ops_restore},  {"2/pairs/", pairs_restore},
+	    {"3/graph/", graph_restore},  {"4/run/", run_restore},  {"5/reply/", reply_restore},
 	    {"6/event/", events_restore},
 	};
 	struct coord_actions none = {0};
@@ -176,7 +176,8 @@ persist_restore(struct coord *c, const char *key, const void *value, size_t nbyt
 	rc = kinds[i].restore(c, key, value, nbytes, err);
 	c->out = NULL;
 	coord_actions_fini(&none);
-	c->persist->resumes = true;
+	/* All that a clean end leaves; nothing goes on then. */
+	c->persist->resumes |= kinds[i].restore != algo_restore;
 	return rc;
 }
 
