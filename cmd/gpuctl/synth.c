@@ -17,9 +17,9 @@
 
 /* The links that the options tell of: a cluster's, or equal ones. */
 static enum rc
-read_links(const struct args *a, struct synth_ask *ask, struct links *links, struct err *err)
+read_links(const struct args *a, struct synth_ask *ask, struct links *links,
+	   struct cost_model *device, struct err *err)
 {
-	struct cost_model model;
 	struct cluster cluster;
 	struct tuner t;
 	enum rc rc;
@@ -27,13 +27,12 @@ read_links(const struct args *a, struct synth_ask *ask, struct links *links, str
 	ask->group = ask->nranks;
 	if (!args_given(a, cluster)) {
 		tuner_init(&t);
-		model = t.model[TUNE_NET];
+		ask->shape =
+		    (struct link_shape){(double)a->latency_ns / 1e3, (double)a->bits_per_s};
+		*device = tuner_model(&t, TUNE_NET, &ask->shape);
 		tuner_fini(&t);
-		if (args_given(a, latency_ns))
-			model.alpha_us = (double)a->latency_ns / 1e3;
-		if (args_given(a, bits_per_s))
-			model.beta_us = 8e6 / (double)a->bits_per_s;
-		*links = links_flat(ask->nranks, &model);
+		ask->device = device;
+		*links = links_flat(ask->nranks, device);
 		return RC_OK;
 	}
 	if (args_given(a, latency_ns) || args_given(a, bits_per_s))
@@ -127,6 +126,7 @@ run_synth(struct cli *cli, const struct args *a, struct err *err)
 				.tries = a->tries};
 	struct synth_result r = {0};
 	struct links links;
+	struct cost_model device;
 	uint64_t deadline;
 	bool to_file = a->output && strcmp(a->output, "-") != 0;
 	enum rc rc;
@@ -143,7 +143,7 @@ run_synth(struct cli *cli, const struct args *a, struct err *err)
 	}
 	rc = coll_parse(a->rest[0], &ask.coll, err);
 	if (!rc)
-		rc = read_links(a, &ask, &links, err);
+		rc = read_links(a, &ask, &links, &device, err);
 	if (!rc && to_file)
 		rc = file_new_check(a->output, err);
 	if (!rc)

@@ -42,6 +42,7 @@ struct msg {
 	uint32_t from, to; /* ranks */
 	uint32_t first, n; /* in flow.item */
 	uint32_t round, height, npred;
+	uint32_t order; /* as the file has it, see struct algo_step */
 };
 
 /* A place of the output that the collective defines. */

@@ -1,5 +1,5 @@
 /*
- * lower_rounds.c - the round of each message: list scheduling, the longest chain first.
+ * lower_rounds.c - the round of each message: list scheduling, the longest chain first, then as the file's transfers stand.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ sort(struct rounds *s, uint32_t *left)
 }
 
 struct rank_of_message {
-	uint32_t height, m;
+	uint32_t height, order, m;
 };
 
 static int
@@ -132,7 +132,15 @@ higher(const void *x, const void *y)
 
 	if (a->height != b->height)
 		return a->height > b->height ? -1 : 1;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
 	return a->m < b->m ? -1 : a->m > b->m;
+}
+
+static struct rank_of_message
+rank_of(const struct flow *f, uint32_t m)
+{
+	return (struct rank_of_message){f->msg[m].height, f->msg[m].order, m};
 }
 
 /* Keep the ready ones in order: those that were not taken, and the new. */
@@ -140,10 +148,9 @@ static bool
 merge_ready(struct rounds *s, struct rank_of_message *list, const uint32_t *fresh, size_t nfresh)
 {
 	for (size_t i = 0; i < s->nready; i++)
-		list[i] = (struct rank_of_message){s->f->msg[s->ready[i]].height, s->ready[i]};
+		list[i] = rank_of(s->f, s->ready[i]);
 	for (size_t i = 0; i < nfresh; i++)
-		list[s->nready + i] =
-		    (struct rank_of_message){s->f->msg[fresh[i]].height, fresh[i]};
+		list[s->nready + i] = rank_of(s->f, fresh[i]);
 	s->nready += nfresh;
 	if (nfresh)
 		qsort(list, s->nready, sizeof *list, higher);

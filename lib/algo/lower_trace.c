@@ -364,7 +364,8 @@ number_messages(struct trace *t)
 		f->msg[t->by_node[n]] = (struct msg){.from = graph_rank(&t->g, t->g.from[n]),
 						     .to = graph_rank(&t->g, n),
 						     .first = nitem,
-						     .n = s->count};
+						     .n = s->count,
+						     .order = s->order};
 		nitem += s->count;
 	}
 	return f->msg && f->item && t->sent;

@@ -95,7 +95,7 @@ text_print(const struct algo *a, struct buf *out)
 /* ---- plans as transfers */
 
 /*
- * The plans of all ranks, done in any order that they allow. A send waits in a list of its sender; its transfer is told
+ * The plans of all ranks, done round by round in an order that they allow. A send waits in a list of its sender; its transfer is told
  * when its receiver takes it. What is sent stays as it was until then, which every plan guarantees.
  */
 struct telling {
@@ -103,7 +103,7 @@ struct telling {
 	size_t *next; /* step of each rank */
 	size_t *
 	    sent; /* of sender * nranks + receiver: the sender's step of the next message to take */
-	uint32_t nranks;
+	uint32_t nranks, round;
 	uint64_t unit; /* elements of a chunk */
 	struct buf *out;
 };
@@ -202,13 +202,16 @@ take_message(struct telling *t, uint32_t from, uint32_t to)
 	return NULL;
 }
 
-/* A rank as far as it gets. False: out of memory. */
+/* A rank as far as it gets in this round. False: out of memory. */
 static bool
 advance(struct telling *t, uint32_t r, bool *moved)
 {
 	for (; t->next[r] < t->plans[r].nstep; t->next[r]++) {
 		const struct plan_step *s = &t->plans[r].step[t->next[r]], *sent;
 		bool good = true;
+
+		if (s->round > t->round)
+			return true;
 
 		if (s->kind == STEP_COPY) {
 			good = tell_copy(t, r, s);
@@ -225,6 +228,25 @@ advance(struct telling *t, uint32_t r, bool *moved)
 	return true;
 }
 
+/* On to the first one in which a rank has something to do. False: there is none. */
+static bool
+next_round(struct telling *t)
+{
+	uint32_t round = UINT32_MAX;
+
+	for (uint32_t r = 0; r < t->nranks; r++)
+		if (t->next[r] < t->plans[r].nstep) {
+			uint32_t at = t->plans[r].step[t->next[r]].round;
+
+			if (at > t->round && at < round)
+				round = at;
+		}
+	if (round == UINT32_MAX)
+		return false;
+	t->round = round;
+	return true;
+}
+
 static enum rc
 tell(struct telling *t, struct err *err)
 {
@@ -234,7 +256,7 @@ tell(struct telling *t, struct err *err)
 	t->sent = alloc_zeroed((size_t)t->nranks * t->nranks, sizeof *t->sent);
 	if (!t->next || !t->sent)
 		good = false;
-	while (moved && good) {
+	while (good && (moved || next_round(t))) {
 		moved = false;
 		for (uint32_t r = 0; r < t->nranks && good; r++)
 			good = advance(t, r, &moved);

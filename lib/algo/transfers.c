@@ -262,6 +262,7 @@ append(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, stru
 {
 	if (t->nsteps++ == ALGO_MAX_STEPS)
 		return err_set(err, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
+	s.order = (uint32_t)t->nsteps;
 	return algo_add_step(&t->algo->rank[r].block[block], s) ? RC_OK : no_memory(err);
 }
 

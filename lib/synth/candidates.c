@@ -115,7 +115,10 @@ try(struct search *s, struct draft *d)
 	us = search_time(s, plans);
 	plan_free_all(plans, d->nranks);
 	s->out->tried++;
-	keep(s, d, us);
+	if (isfinite(us))
+		keep(s, d, us);
+	else
+		draft_fini(d);
 }
 
 /* What passes to all become in this collective: themselves, turned round, or both. The passes are taken. */

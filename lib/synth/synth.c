@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "algo/text.h"
-#include "cluster/flow.h"
 #include "coll/tune.h"
 #include "synth/synth_impl.h"
 #include "synth/trial.h"
@@ -76,10 +75,15 @@ search_nelem(const struct search *s)
 double
 search_time(struct search *s, const struct plan *plans)
 {
-	struct flow_plans p = {plans, s->ask->nranks, s->ask->nranks, SYNTH_ELEM, 1};
 	double us = INFINITY;
+	struct err err = {0};
+	enum rc rc = trial_time(s->ask, s->links, plans, &us, &err);
 
-	search_fail(s, flow_simulate(&p, s->links, &us, NULL, s->err));
+	if (rc == RC_FAILED && s->ask->device)
+		return INFINITY; /* it wants more messages under way than a device has room for */
+	if (rc != RC_OK)
+		*s->err = err;
+	search_fail(s, rc);
 	return us;
 }
 
@@ -92,8 +96,11 @@ time_builtin(struct search *s, const struct tuner *t, const struct plan_algo *ro
 	const struct synth_ask *ask = s->ask;
 	struct plan_args p = {
 	    .coll = ask->coll, .nranks = ask->nranks, .root = ask->root, .nelem = nelem_of(ask)};
-	struct tune_ask q = {
-	    .coll = p.coll, .nranks = p.nranks, .nbytes = ask->nbytes, .algo = row->name};
+	struct tune_ask q = {.coll = p.coll,
+			     .nranks = p.nranks,
+			     .nbytes = ask->nbytes,
+			     .algo = row->name,
+			     .links = ask->shape};
 	struct tune_answer answer;
 	struct plan *plans;
 	double us;
@@ -177,7 +184,7 @@ finish(struct search *s, const char *name, double drafted_us, struct buf *text)
 	struct synth_result *o = s->out;
 	struct synth_row row = {.us = drafted_us};
 	struct trial t;
-	enum rc rc = trial_run(text, s->links, search_nelem(s), s->ask->any_chunk, &t, s->err);
+	enum rc rc = trial_run(s->ask, s->links, text, search_nelem(s), &t, s->err);
 
 	snprintf(row.name, sizeof row.name, "%s", name);
 	/* Built-in ones cut parts unevenly where the vector is no multiple; files do not. */
@@ -208,6 +215,17 @@ finish(struct search *s, const char *name, double drafted_us, struct buf *text)
 	buf_fini(text);
 }
 
+/* Of a vector about as long, whose parts and halves are equal: a file of it has few chunks, and is for any length. */
+static uint64_t
+even_nelem(uint64_t nelem, uint32_t nranks)
+{
+	uint64_t unit = nranks;
+
+	for (uint32_t p = 1; p <= nranks / 2; p *= 2)
+		unit *= 2;
+	return nelem < unit ? nelem : nelem - nelem % unit;
+}
+
 /* The built-in algorithm as a file, in whole messages or in those that it is run with. */
 static void
 finish_builtin(struct search *s, const struct plan_algo *row, uint64_t chunk)
@@ -215,7 +233,7 @@ finish_builtin(struct search *s, const struct plan_algo *row, uint64_t chunk)
 	struct plan_args p = {.coll = s->ask->coll,
 			      .nranks = s->ask->nranks,
 			      .root = s->ask->root,
-			      .nelem = search_nelem(s),
+			      .nelem = even_nelem(search_nelem(s), s->ask->nranks),
 			      .chunk = chunk};
 	struct buf text = {0};
 	char name[ALGO_NAME_MAX];

@@ -2,8 +2,8 @@
  * synth.h - the search for an algorithm that is fast on given links. Pure.
  *
  * Candidates come from families with parameters (family.h), from a search link by link (greedy.h), and from the built-in
- * algorithms. Each is timed by the simulator of lib/cluster; the fastest are also tried in slices. The best
- * one is written as text, read again, and proven.
+ * algorithms. Each is timed by the simulator of lib/cluster, or on gpusim's own links by that of lib/coll; the fastest are
+ * also tried in slices. The best one is written as text, read again, and proven.
  */
 #ifndef SYNTH_SYNTH_H
 #define SYNTH_SYNTH_H
@@ -23,6 +23,10 @@ struct synth_ask {
 	uint64_t nbytes; /* of the vector, of f32 */
 	bool
 	    any_chunk; /* messages may also be whole; else they are as gpuctl cuts them by default */
+	const struct cost_model
+	    *device; /* how gpusim's devices run plans on links that are all equal; NULL: by the
+					  * flows on the links, as on a cluster */
+	struct link_shape shape; /* of those links */
 	uint64_t seed;
 	uint32_t tries;		  /* of the search link by link */
 	bool (*go_on)(void *arg); /* NULL: until all is tried */

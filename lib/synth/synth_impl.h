@@ -30,6 +30,7 @@ void search_fail(struct search *s, enum rc rc);
 /* Of what is as fast the first stays. */
 bool search_is_faster(double us, double than);
 uint64_t search_nelem(const struct search *s);
+/* INFINITY: devices cannot run them as they stand. */
 double search_time(struct search *s, const struct plan *plans);
 
 /* Draft, time and keep the fastest of all kinds but the built-in ones. */

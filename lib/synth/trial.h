@@ -7,10 +7,12 @@
 #include "cluster/links.h"
 #include "synth/synth.h"
 
-#define TRIAL_MAX_STEPS (1u << 11) /* more are not lowered, because that takes seconds */
+/* More are not lowered, because that takes seconds. */
+#define TRIAL_MAX_STEPS	 (1u << 14)
+#define TRIAL_MAX_CHUNKS (1u << 12)
 
 struct trial {
-	double us; /* INFINITY: it has too many steps for that */
+	double us; /* INFINITY: it has too many steps, or chunks, for that */
 	struct proof proof;
 };
 
@@ -18,11 +20,14 @@ struct trial {
  * trial_run - try a file.
  *
  *	nelem	f32 elements of the vector
- *	any	messages may also be whole; else they are as gpuctl cuts them by default
  *
  * Errors: RC_INTERNAL the file is refused; RC_NOMEM.
  */
-enum rc trial_run(const struct buf *text, const struct links *links, uint64_t nelem, bool any,
-		  struct trial *out, struct err *err);
+enum rc trial_run(const struct synth_ask *ask, const struct links *links, const struct buf *text,
+		  uint64_t nelem, struct trial *out, struct err *err);
+
+/* How long plans of f32 take on these links; RC_FAILED, RC_NOMEM as flow_simulate. */
+enum rc trial_time(const struct synth_ask *ask, const struct links *links, const struct plan *plans,
+		   double *us, struct err *err);
 
 #endif

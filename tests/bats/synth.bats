@@ -11,6 +11,17 @@ load helper
 	assert_equal "$output" "$first"
 }
 
+@test "on shaped links synth and simulate reckon alike, and what is found is no slower than what was there" {
+	local links=(-n 8 --latency 5ms --bandwidth 1Gb) bytes
+	for bytes in 1K 64K 1M; do
+		gpuctl synth allreduce "${links[@]}" --bytes $bytes --tries 1 -o found.algo
+		gpuctl simulate allreduce "${links[@]}" --bytes $bytes >table
+		read -r found name best < <(sed -n '1s/.*takes \([0-9.]*\) us by simulation; \([a-z-]*\), the best built-in algorithm, \([0-9.]*\) us$/\1 \2 \3/p' found.algo)
+		awk -v n="$name" -v t="$best" '$1 == n && $2 == t { found = 1 } END { exit !found }' table || fail "$name $best: $(<table)"
+		awk -v f="$found" -v t="$best" -v b=$bytes 'BEGIN { exit !(f <= (b == "1K" ? 0.6 : 1) * t) }' || fail "$(head -n 1 found.algo)"
+	done
+}
+
 @test "on two hosts of four synth is faster than every built-in algorithm, as text and as XML" {
 	printf 'gpu = a100\nhosts = 2\ngpus per host = 4\nnics = 1 x 100Gb/s ib\n' >two.ini
 	run gpuctl synth allreduce -n 8 --cluster ./two.ini --bytes 4M --tries 1 -o two.algo

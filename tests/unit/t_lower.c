@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "algo/lower.h"
+#include "algo/text.h"
 #include "algo_make.h"
 #include "chance.h"
 #include "coll/check.h"
@@ -235,6 +236,45 @@ test_places(void)
 	algo_free(a);
 }
 
+/* Rounds of a built-in algorithm's file as it is lowered; 0: it cannot be. */
+static uint32_t
+rounds_of(enum gpusim_coll coll, uint32_t n, const char *algo)
+{
+	struct plan_args args = {.coll = coll, .nranks = n, .nelem = (uint64_t)n * n};
+	struct schedule *s = NULL;
+	struct algo *a = NULL;
+	struct buf text = {0};
+	struct proof proof;
+	struct err err = {0};
+	uint32_t rounds = 0;
+
+	if (text_print_plans(&args, algo, &text, &err) == RC_OK &&
+	    algo_parse(text.data, text.len, algo, &a, &err) == RC_OK &&
+	    algo_prove(a, &proof, &err) == RC_OK && algo_lower(a, NULL, &s, &err) == RC_OK)
+		for (uint32_t r = 0; r < n; r++)
+			if (rounds <= s[r].step[s[r].nstep - 1].round)
+				rounds = s[r].step[s[r].nstep - 1].round + 1;
+	if (!rounds)
+		printf("# %s\n", err.text);
+	schedule_free_all(s, s ? n : 0);
+	algo_free(a);
+	buf_fini(&text);
+	return rounds;
+}
+
+/* Equally urgent messages go in the file's order, so an exchange that turns round the ranks keeps every port busy. */
+static void
+test_order(void)
+{
+	for (uint32_t n = 3; n <= 9; n++) {
+		uint32_t alltoall = rounds_of(GPUSIM_ALLTOALL, n, "pairwise"),
+			 allreduce = rounds_of(GPUSIM_ALLREDUCE, n, "pairwise");
+
+		ok(alltoall == n - 1 && allreduce == 2 * (n - 1),
+		   "%u ranks exchange all in %u rounds, and sum in %u", n, alltoall, allreduce);
+	}
+}
+
 static void
 test_refused(void)
 {
@@ -253,6 +293,7 @@ main(void)
 {
 	test_known();
 	test_places();
+	test_order();
 	test_random();
 	test_refused();
 	return tap_done();
