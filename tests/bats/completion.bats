@@ -70,7 +70,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 	assert_equal "$(complete gpuctl reduce --op m)" 'min max'
 	assert_equal "$(complete gpuctl reduce --op =)" "$(gpuctl reduce --op = 2>&1 | sed 's/.*(\(.*\))/\1/')"
 	assert_equal "$(complete gpuctl run -n 2 -- gpuctl allr)" allreduce
-	assert_equal "$(complete gpuctl run -n 2 -- gpuc | tr ' ' '\n' | grep -x gpuctl)" gpuctl
+	assert_equal "$(complete gpuctl run -n 2 -- gpuc | tr ' ' '\n' | grep -xm 1 gpuctl)" gpuctl
 	assert_equal "$(complete gpuctl run -n 2 -- cat tree/o)" tree/one
 	assert_equal "$(complete gpuctl memcpy tree/t)" tree/two
 	_command_offset() { COMPREPLY=("from $1"); }
