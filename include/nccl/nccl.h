@@ -133,9 +133,10 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 #define NCCL_SUSPEND_MEM    0x01 /* of ncclCommSuspend */
 
 /*
- * How a communicator behaves. Begin with NCCL_CONFIG_INITIALIZER. blocking and commName mean something here; the
- * others are for GPUs, are checked and change nothing.
+ * How a communicator behaves. Begin with NCCL_CONFIG_INITIALIZER. blocking, commName and deterministic mean something
+ * here; the others are for GPUs, are checked and change nothing.
  */
+#define GPUSIM_CONFIG_DETERMINISTIC 1 /* the last field is there, as it is not in NVIDIA's header */
 typedef struct ncclConfig_v21700 {
 	size_t size; /* the first three are the initializer's */
 	unsigned int magic;
@@ -152,6 +153,8 @@ typedef struct ncclConfig_v21700 {
 	int CTAPolicy;
 	int shrinkShare;
 	int nvlsCTAs;
+	int deterministic; /* 1: the bits of a reduction depend on the inputs and on the order of ranks alone; as
+			    * GPUSIM_DETERMINISTIC=1, which wins. The same on all ranks */
 } ncclConfig_t;
 
 /* clang-format off */
@@ -171,6 +174,7 @@ typedef struct ncclConfig_v21700 {
 	NCCL_CONFIG_UNDEF_INT, /* CTAPolicy */      \
 	NCCL_CONFIG_UNDEF_INT, /* shrinkShare */    \
 	NCCL_CONFIG_UNDEF_INT, /* nvlsCTAs */       \
+	NCCL_CONFIG_UNDEF_INT, /* deterministic */  \
 }
 /* clang-format on */
 

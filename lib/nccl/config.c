@@ -22,6 +22,7 @@ static const struct number {
      NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO},
     {"shrinkShare", offsetof(ncclConfig_t, shrinkShare), 0, 1},
     {"nvlsCTAs", offsetof(ncclConfig_t, nvlsCTAs), 1, INT_MAX},
+    {"deterministic", offsetof(ncclConfig_t, deterministic), 0, 1},
 };
 
 static enum rc
@@ -44,11 +45,15 @@ check_numbers(const ncclConfig_t *c, struct err *err)
 	return RC_OK;
 }
 
-/* The fields that both headers have; the rest is undefined. */
+/*
+ * The fields that both headers have; the rest is undefined. NVIDIA's later headers go on with fields of their own where
+ * ours go on with ours.
+ */
 static enum rc
 normalise(const ncclConfig_t *in, ncclConfig_t *out, struct err *err)
 {
 	const ncclConfig_t undefined = NCCL_CONFIG_INITIALIZER;
+	const size_t shared = offsetof(ncclConfig_t, deterministic);
 	size_t size = 0;
 
 	*out = undefined;
@@ -58,6 +63,8 @@ normalise(const ncclConfig_t *in, ncclConfig_t *out, struct err *err)
 	if (size < offsetof(ncclConfig_t, cgaClusterSize) || in->magic != NCCL_API_MAGIC)
 		return err_set(err, RC_INVAL,
 			       "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
+	if (size > shared && in->version != NCCL_VERSION_CODE)
+		size = shared;
 	memcpy(out, in, size < sizeof *out ? size : sizeof *out);
 	return RC_OK;
 }
@@ -76,6 +83,8 @@ nccl_config_take(const ncclConfig_t *in, const struct nccl_config *parent, const
 		return rc;
 	if (all.blocking != NCCL_CONFIG_UNDEF_INT)
 		c.blocking = all.blocking;
+	if (all.deterministic != NCCL_CONFIG_UNDEF_INT)
+		c.deterministic = all.deterministic;
 	if (all.commName)
 		snprintf(c.name, sizeof c.name, "%s", all.commName);
 	if (env && *env) {

@@ -13,14 +13,15 @@
 
 struct nccl_config {
 	bool blocking;
+	bool deterministic;
 	char name[NCCL_NAME_MAX]; /* "" */
 };
 
 /*
  * nccl_config_take - check a program's configuration.
  *
- *	in	of this version's size, or of an older or newer header: then its first fields count. NULL: defaults
- *	parent	what an undefined field means; NULL: blocking, no name
+ *	in	of this header's size, or of NVIDIA's, of any version: then the fields count that both have. NULL: defaults
+ *	parent	what an undefined field means; NULL: blocking, not deterministic, no name
  *	env	NCCL_COMM_BLOCKING, which wins; or NULL
  *
  * RC_INVAL: the initializer was not used, or a value is out of its range.

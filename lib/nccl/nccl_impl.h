@@ -205,7 +205,7 @@ void nccl_algos_load(struct gpusim *g);
 uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 		  uint32_t root, uint64_t nbytes, bool canonical, uint16_t *mark);
 
-/* GPUSIM_DETERMINISTIC: results depend on the inputs and on the order of ranks alone. */
+/* GPUSIM_DETERMINISTIC, for all communicators: results depend on the inputs and on the order of ranks alone. */
 bool nccl_deterministic(void);
 
 /* ---- types (types.c) */

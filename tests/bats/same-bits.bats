@@ -71,6 +71,17 @@ digest() { grep '^params sha256 '; }
 		bounded gpuctl run --nccl -n 5 $options -- "$BUILD/e2e/nccl/nccl_sum" <in.raw | cmp want -
 	done
 	NCCL_ALGO=pairwise bounded gpuctl run --nccl -n 5 -- "$BUILD/e2e/nccl/nccl_sum" <in.raw | cmp want -
-	NCCL_ALGO=ring GPUSIM_DETERMINISTIC=0 bounded gpuctl run --nccl -n 5 -- "$BUILD/e2e/nccl/nccl_sum" <in.raw >other
+	unset GPUSIM_DETERMINISTIC
+	for options in '' '--transport tcp'; do
+		for config in same child; do
+			# shellcheck disable=SC2086
+			NCCL_ALGO=ring,pairwise bounded gpuctl run --nccl -n 5 $options -- "$BUILD/e2e/nccl/nccl_sum" $config <in.raw | cmp want -
+		done
+		# shellcheck disable=SC2086
+		run bounded gpuctl run --nccl -n 5 $options -- "$BUILD/e2e/nccl/nccl_sum" other <in.raw
+		assert_status 1
+		assert_match 'the ranks disagree on the operation'
+	done
+	NCCL_ALGO=ring bounded gpuctl run --nccl -n 5 -- "$BUILD/e2e/nccl/nccl_sum" <in.raw >other
 	assert_equal "$(cmp -s want other && echo same)" ''
 }

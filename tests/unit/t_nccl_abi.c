@@ -24,7 +24,7 @@ static const struct {
 	size_t ours, nccl;
 } facts[] = {
     SIZE(ncclUniqueId, 128),
-    SIZE(ncclConfig_t, 72),
+    SIZE(ncclConfig_t, 80),
     SIZE(ncclSimInfo_t, 24),
     SIZE(ncclWaitSignalDesc_t, 16),
     SIZE(ncclResult_t, 4),
@@ -46,6 +46,7 @@ static const struct {
     CONFIG(CTAPolicy, 60),
     CONFIG(shrinkShare, 64),
     CONFIG(nvlsCTAs, 68),
+    CONFIG(deterministic, 72), /* NCCL's ends here */
     AT(ncclSimInfo_t, magic, 8),
     AT(ncclSimInfo_t, estimatedTime, 16),
     NUMBER(NCCL_VERSION_CODE, 22707),
@@ -102,8 +103,9 @@ main(void)
 
 	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
 		ok(facts[i].ours == facts[i].nccl, "%s: %zu", facts[i].name, facts[i].nccl);
-	ok(config.size == 72 && config.magic == 0xcafebeef && config.version == 22707 &&
-	       config.blocking == INT_MIN && !config.netName && config.nvlsCTAs == INT_MIN,
+	ok(config.size == 80 && config.magic == 0xcafebeef && config.version == 22707 &&
+	       config.blocking == INT_MIN && !config.netName && config.nvlsCTAs == INT_MIN &&
+	       config.deterministic == INT_MIN,
 	   "NCCL_CONFIG_INITIALIZER leaves every field undefined");
 	ok(sim.size == 24 && sim.magic == 0x74685283 && sim.estimatedTime == -1.0f,
 	   "NCCL_SIM_INFO_INITIALIZER");

@@ -7,6 +7,34 @@
 #include "tap.h"
 
 static void
+test_deterministic(void)
+{
+	ncclConfig_t c = NCCL_CONFIG_INITIALIZER;
+	const struct nccl_config parent = {.deterministic = true};
+	struct nccl_config out;
+	struct err err = {0};
+
+	ok(nccl_config_take(&c, NULL, NULL, &out, &err) == RC_OK && !out.deterministic,
+	   "not deterministic");
+	ok(nccl_config_take(&c, &parent, NULL, &out, &err) == RC_OK && out.deterministic,
+	   "as its parent");
+	c.deterministic = 0;
+	ok(nccl_config_take(&c, &parent, NULL, &out, &err) == RC_OK && !out.deterministic,
+	   "or not");
+	c.deterministic = 1;
+	ok(nccl_config_take(&c, NULL, NULL, &out, &err) == RC_OK && out.deterministic,
+	   "deterministic");
+	c.size = offsetof(ncclConfig_t, deterministic);
+	ok(nccl_config_take(&c, NULL, NULL, &out, &err) == RC_OK && !out.deterministic,
+	   "NVIDIA's header of our version ends before it");
+	c.size = sizeof c;
+	c.deterministic = 2;
+	ok(nccl_config_take(&c, NULL, NULL, &out, &err) == RC_INVAL &&
+	       !strcmp(err.text, "Invalid config deterministic attribute value 2"),
+	   "%s", err.text);
+}
+
+static void
 test_config(void)
 {
 	ncclConfig_t c = NCCL_CONFIG_INITIALIZER;
@@ -17,6 +45,10 @@ test_config(void)
 		ncclConfig_t ours;
 		int later[16];
 	} larger = {.ours = NCCL_CONFIG_INITIALIZER, .later = {7, 8}};
+	struct {
+		ncclConfig_t ours;
+		int later;
+	} nvidias = {.ours = NCCL_CONFIG_INITIALIZER};
 
 	ok(nccl_config_take(NULL, NULL, NULL, &out, &err) == RC_OK && out.blocking && !*out.name,
 	   "nothing said: blocking");
@@ -43,6 +75,11 @@ test_config(void)
 	larger.ours.blocking = 0;
 	ok(nccl_config_take(&larger.ours, NULL, NULL, &out, &err) == RC_OK && !out.blocking,
 	   "of a newer header, too");
+	nvidias.ours.size = sizeof nvidias;
+	nvidias.ours.version = 22900;
+	nvidias.ours.deterministic = 32;
+	ok(nccl_config_take(&nvidias.ours, NULL, NULL, &out, &err) == RC_OK && !out.deterministic,
+	   "what NVIDIA's later headers have where ours has `deterministic` is not that");
 	memset(&c, 0, sizeof c);
 	ok(nccl_config_take(&c, NULL, NULL, &out, &err) == RC_INVAL &&
 	       strstr(err.text, "not initialized via NCCL_CONFIG_INITIALIZER"),
@@ -111,6 +148,7 @@ int
 main(void)
 {
 	test_config();
+	test_deterministic();
 	test_ids();
 	test_algos();
 	return tap_done();
