@@ -304,6 +304,12 @@ args_was_given(const struct args *a, size_t at)
 	return false;
 }
 
+struct link_shape
+args_links(const struct args *a)
+{
+	return (struct link_shape){(double)a->latency_ns / 1e3, (double)a->bits_per_s};
+}
+
 /* The rows of a verb that a list of keys names; "!" behind a key: the option is needed. */
 static enum rc
 choose(const struct command *cmd, bool takes[], bool needs[], struct err *err)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/option.h"
+#include "coll/simulate.h"
 #include "gpusim.h"
 
 #define ARGS_COMMAND (-1) /* as max_rest: options end at the first operand, any number follow */
@@ -86,6 +87,9 @@ struct command;
 /* Whether an option that sets the field was on the command line. For fields of which 0 is a value, too. */
 #define args_given(a, field) args_was_given(a, offsetof(struct args, field))
 bool args_was_given(const struct args *a, size_t at);
+
+/* The links that --latency and --bandwidth tell of. */
+struct link_shape args_links(const struct args *a);
 
 enum args_result { ARGS_OK, ARGS_HELP, ARGS_LIST, ARGS_BAD };
 

@@ -212,7 +212,7 @@ enum rc
 run_plan(struct cli *cli, const struct args *a, struct err *err)
 {
 	struct plan_args p = {.rank = a->rank, .nranks = a->nranks, .chunk = a->chunk};
-	struct link_shape links = {(double)a->latency_ns / 1e3, (double)a->bits_per_s};
+	struct link_shape links = args_links(a);
 	struct buf text = {0};
 	struct tuner t;
 	enum rc rc;

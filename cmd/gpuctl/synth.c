@@ -27,8 +27,7 @@ read_links(const struct args *a, struct synth_ask *ask, struct links *links,
 	ask->group = ask->nranks;
 	if (!args_given(a, cluster)) {
 		tuner_init(&t);
-		ask->shape =
-		    (struct link_shape){(double)a->latency_ns / 1e3, (double)a->bits_per_s};
+		ask->shape = args_links(a);
 		*device = tuner_model(&t, TUNE_NET, &ask->shape);
 		tuner_fini(&t);
 		ask->device = device;

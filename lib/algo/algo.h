@@ -60,9 +60,8 @@ struct algo_step {
 	uint32_t src_at, dst_at, count;
 	uint32_t dep_block,
 	    dep_step; /* it waits until step dep_step of that thread block (index) has been done; ALGO_NONE */
-	uint32_t line; /* of the file, for messages; 0: unknown */
-	uint32_t
-	    order; /* among the transfers of the file, ascending; 0: it has thread blocks instead */
+	uint32_t line;	/* of the file, for messages; 0: unknown */
+	uint32_t order; /* of the file's transfers, ascending; 0: it has thread blocks */
 };
 
 struct algo_block {

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/rundir.h"
 #include "mem/sweep.h"
 #include "net/net.h"
@@ -49,14 +50,6 @@ int
 gpusim_rc_exit(enum gpusim_rc rc)
 {
 	return rc_exit((enum rc)rc);
-}
-
-bool
-client_is_set(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value && strcmp(value, "0") != 0;
 }
 
 /* Connect, and try again for so long while nobody listens there. */
@@ -110,8 +103,8 @@ gpusim_open_within(const char *coordinator, uint32_t timeout_ms, struct gpusim *
 	if (!g)
 		return client_rc(err_set(&last, RC_NOMEM, "out of memory"));
 	g->timeout_ms = timeout_ms;
-	g->no_direct = client_is_set("GPUSIM_P2P_DISABLE");
-	g->deterministic = client_is_set("GPUSIM_DETERMINISTIC");
+	g->no_direct = env_is_set("GPUSIM_P2P_DISABLE");
+	g->deterministic = env_is_set("GPUSIM_DETERMINISTIC");
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->queue_lock, NULL);
 	if (is_tellable(program_invocation_short_name, sizeof g->program))

@@ -91,9 +91,6 @@ void client_note(const char *text);
  *
  * RC_INVAL: the size is 0, or larger than ours.
  */
-/* Whether the environment has a variable, as NCCL reads its own: 0 is as good as none. */
-bool client_is_set(const char *name);
-
 enum rc client_take(const char *name, const void *from, void *to, size_t size);
 
 /* rc as the public enum; they are the same numbers. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/env.h"
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "wire/pack.h"
@@ -17,7 +18,7 @@ ops_new(uint32_t nranks, uint32_t field)
 	if (!o)
 		return NULL;
 	o->nranks = nranks;
-	o->deterministic = client_is_set("GPUSIM_DETERMINISTIC");
+	o->deterministic = env_is_set("GPUSIM_DETERMINISTIC");
 	o->field = field;
 	o->rank = alloc_zeroed(nranks, sizeof *o->rank);
 	o->ranks = alloc_zeroed(nranks, sizeof(GpuSim__RankOps *));

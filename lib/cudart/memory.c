@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "cudart/cuda_impl.h"
 
 #define PAGE 4096u
@@ -28,12 +29,9 @@ static bool
 is_unified(void)
 {
 	static atomic_int known; /* 1: no, 2: yes */
-	const char *value;
 
-	if (!atomic_load(&known)) {
-		value = getenv("GPUSIM_UNIFIED");
-		atomic_store(&known, value && *value && strcmp(value, "0") != 0 ? 2 : 1);
-	}
+	if (!atomic_load(&known))
+		atomic_store(&known, env_is_set("GPUSIM_UNIFIED") ? 2 : 1);
 	return atomic_load(&known) == 2;
 }
 

@@ -82,7 +82,7 @@ nccl_algo_text(const char *text, struct buf *out, bool *gone, bool *msccl)
 }
 
 static struct nccl_algos algos;
-static bool said, deterministic;
+static bool said;
 
 static void
 warn_of_names(const char *why)
@@ -115,10 +115,8 @@ static void
 read_environment(void)
 {
 	const char *algo = getenv("NCCL_ALGO"), *path = getenv("NCCL_TUNER_CONFIG_FILE");
-	const char *same = getenv("GPUSIM_DETERMINISTIC");
 	struct err err = {0};
 
-	deterministic = same && *same && strcmp(same, "0") != 0;
 	said = (algo && *algo) || (path && *path);
 	tuner_init(&algos.tuner);
 	tuner_init(&algos.plain);
@@ -137,13 +135,6 @@ nccl_algos(void)
 
 	pthread_once(&once, read_environment);
 	return said ? &algos : NULL;
-}
-
-bool
-nccl_deterministic(void)
-{
-	nccl_algos();
-	return deterministic;
 }
 
 /* ---- algorithms from files */

@@ -216,7 +216,7 @@ tell(const struct call *a, const struct shape *s)
 static bool
 is_canonical(const struct call *a)
 {
-	return (nccl_deterministic() || a->comm->config.deterministic) && shapes[a->coll].reduces &&
+	return a->comm->config.deterministic && shapes[a->coll].reduces &&
 	       dtype_is_float(nccl_dtype(a->dtype));
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/parse.h"
 #include "coll/tune.h"
 #include "nccl/exit.h"
@@ -72,6 +73,7 @@ nccl_comm_new(int ordinal, const struct nccl_config *config, struct ncclComm **o
 	c->ordinal = ordinal;
 	c->transport = -1;
 	c->config = *config;
+	c->config.deterministic |= env_is_set("GPUSIM_DETERMINISTIC");
 	atomic_store(&c->use, NCCL_USE_STARTING);
 	pthread_mutex_lock(&nccl_registry);
 	c->next = all;

@@ -205,9 +205,6 @@ void nccl_algos_load(struct gpusim *g);
 uint8_t nccl_algo(const struct nccl_algos *a, int transport, uint32_t nranks, enum gpusim_coll coll,
 		  uint32_t root, uint64_t nbytes, bool canonical, uint16_t *mark);
 
-/* GPUSIM_DETERMINISTIC, for all communicators: results depend on the inputs and on the order of ranks alone. */
-bool nccl_deterministic(void);
-
 /* ---- types (types.c) */
 
 size_t nccl_dtype_size(ncclDataType_t t); /* 0: no such type */

@@ -163,7 +163,7 @@ take_message(struct rpc_server *s, struct slot *slot, nng_msg *msg)
 	call->call.answer = server_call_answer;
 	call->server = s;
 	call->slot = slot;
-	call->pipe = slot->pipe;
+	call->pipe = pipe;
 	call->call.deadline_ns = deadline_in_ms(call->call.req->timeoutms);
 	client_id = call->call.req->clientid;
 	pthread_mutex_lock(&s->lock);

@@ -23,10 +23,9 @@ struct synth_ask {
 	uint64_t nbytes; /* of the vector, of f32 */
 	bool
 	    any_chunk; /* messages may also be whole; else they are as gpuctl cuts them by default */
-	const struct cost_model
-	    *device; /* how gpusim's devices run plans on links that are all equal; NULL: by the
-					  * flows on the links, as on a cluster */
-	struct link_shape shape; /* of those links */
+	/* How gpusim's devices run plans on links that are all equal; NULL: by the flows on the links, as on a cluster. */
+	const struct cost_model *device;
+	struct link_shape shape; /* of those equal links */
 	uint64_t seed;
 	uint32_t tries;		  /* of the search link by link */
 	bool (*go_on)(void *arg); /* NULL: until all is tried */

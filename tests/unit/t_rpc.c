@@ -484,6 +484,18 @@ held_or_said(struct echo *e, unsigned n, int fd)
 	return false;
 }
 
+/* Connect and send one message of k bytes; the connection, or -1. */
+static int
+send_alone(const struct rpc_server *s, const unsigned char *msg, size_t k)
+{
+	int fd = raw_connect(rpc_server_address(s));
+
+	if (raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) && raw_write(fd, msg, k))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* A client whose connection broke asks again, on another, for what is still at work. */
 static void
 test_back(void)
@@ -497,9 +509,8 @@ test_back(void)
 	int fd;
 
 	for (int i = 0; i < 2; i++) {
-		fd = raw_connect(rpc_server_address(s));
-		good = good && raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) &&
-		       raw_write(fd, msg, k);
+		fd = send_alone(s, msg, k);
+		good = good && fd >= 0;
 		echo_wait(&e, i ? &e.nback : &e.nheld, 1);
 		close(fd);
 		echo_wait(&e, &e.ngone, (unsigned)i + 1);
@@ -520,17 +531,16 @@ test_gone_before_call(void)
 	struct rpc_server *s = echo_start(&e, net_ipc("late"), &err);
 	unsigned char *msg = malloc(200000);
 	size_t k = pack_large_held(77, 1, msg);
-	int fd = raw_connect(rpc_server_address(s));
-	bool good;
+	int fd;
 
 	e.late = true;
-	good = raw_handshake(fd, SP_REQ) && raw_head(fd, true, k) && raw_write(fd, msg, k);
+	fd = send_alone(s, msg, k);
 	echo_wait(&e, &e.ncalls, 1);
 	close(fd);
 	echo_wait(&e, &e.nheld, 1);
 	echo_wait(&e, &e.ngone, 2);
-	ok(good && e.gone_client == 77, "a client that goes while its request is handed over "
-					"counts as gone after it");
+	ok(fd >= 0 && e.gone_client == 77, "a client that goes while its request is handed over "
+					   "counts as gone after it");
 	rpc_reply_done(e.held[0]);
 	rpc_server_stop(s);
 	free(msg);
