@@ -260,8 +260,12 @@ BATS ?= $(wildcard tests/bats/*.bats)
 check: all abi e2e $(unit) $(sim)
 	$(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
 
+# The programs, and what bats files without NCCL's interface start beside them.
+.PHONY: programs
+programs: $(bin) $(e2e)
+
 # BESIDE: bats files to run at the same time.
-check-unit: $(unit) $(bin) $(if $(BESIDE),e2e)
+check-unit: $(unit) programs
 	$(prove) $(call longest_first,$(BESIDE) $(unit),$(slow_bats) $(slow_unit))
 
 check-bats: all e2e $(sim)
