@@ -16,7 +16,7 @@ SOVERSION := $(basename $(VERSION))
 
 # Flags that gpusim needs; the user's CPPFLAGS, CFLAGS, LDFLAGS come after them.
 house_cppflags := -D_GNU_SOURCE -Iinclude -Ilib -I$(BUILD)/gen
-house_cflags   := -std=c11 -O2 -g -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
+house_cflags   := -std=c11 -O2 -g1 -fPIC -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes \
                   -Wmissing-prototypes -Wvla -Wpointer-arith -Wwrite-strings -Werror=switch -Werror=implicit-function-declaration $(WERROR:%=-Werror)
 house_ldflags  := -pthread
 nng_a          := $(shell $(CC) -print-file-name=libnng.a)
@@ -72,7 +72,7 @@ mpi_bin  := $(BUILD)/bin/mnist-train-mpi
 mpi_obj  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mnist-train/mpi/*.c) \
               cmd/mnist-train/curves.c cmd/mnist-train/options.c cmd/mnist-train/report.c)
 endif
-unit     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
+unit     := $(patsubst %.c,$(BUILD)/unit/%,$(notdir $(wildcard tests/unit/*/t_*.c)))
 examples := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 converters := $(patsubst tools/%.c,$(BUILD)/tools/%,$(wildcard tools/*.c))
 own_kernels := $(patsubst examples/kernels/%.c,$(BUILD)/examples/%.so,$(wildcard examples/kernels/*.c))
@@ -232,16 +232,33 @@ $(BUILD)/examples/%.so: examples/kernels/%.c include/gpusim_kernel.h
 
 # ---- tests
 
-$(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhouse.a
-	@mkdir -p $(@D)
-	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) $(grpc_libs) \
-	    $(http_libs) $(algo_libs) $(house_libs))
-
-# The runtime's own files, for tests of its parts.
-$(BUILD)/obj/tests/unit/t_cudart_%.o: house_cppflags += -Iinclude/nccl
-$(BUILD)/unit/t_cudart_%: $(BUILD)/obj/tests/unit/t_cudart_%.o $(call door_obj,cudart) $(BUILD)/libhouse.a
-	@mkdir -p $(@D)
-	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) $(house_libs))
+# The unit tests of a room are one program, build/unit/ROOM; build/unit/t_NAME is a link by whose name it runs t_NAME.c.
+# They are compiled for little time; a test's own loops are short.
+unit_rooms := $(patsubst tests/unit/%/,%,$(wildcard tests/unit/*/))
+unit_tests  = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/$(1)/t_*.c))
+$(BUILD)/obj/tests/unit/%.o: house_cppflags += -Itests/unit -Itests -Dmain=$(basename $(notdir $@))_main
+$(BUILD)/obj/tests/unit/%.o: house_cflags += -O1 -Wno-missing-prototypes -Wno-format-truncation
+$(BUILD)/obj/tests/e2e/%.o: house_cflags += -O1
+# What else a room's tests are linked with: the coordinator's harness; parts of programs; of libnccl what needs no CUDA.
+unit_with_coord  := $(patsubst %,$(BUILD)/obj/%.o,tests/unit/coord_harness cmd/gpucoord/keep)
+unit_with_sim    := $(BUILD)/obj/tests/sim/digest.o
+unit_with_nccl   := $(patsubst %,$(BUILD)/obj/lib/nccl/%.o,algos config id log order)
+unit_with_nvcc   := $(filter-out %/main.o,$(call door_obj,nvcc))
+unit_with_cudart := $(call door_obj,cudart)
+$(foreach r,nccl cudart,$(BUILD)/obj/tests/unit/$r/%.o): house_cppflags += -Iinclude/nccl
+define unit_room
+$(BUILD)/obj/tests/unit/$(1)/main.o: tests/unit/unit.c tests/unit/$(1)
+	@mkdir -p $$(@D)
+	$$(call say,$$(CC) -DUNITS='$(patsubst tests/unit/$(1)/%.c,UNIT(%),$(wildcard tests/unit/$(1)/t_*.c))' \
+	    $$(CPPFLAGS) $$(house_cflags) $$(CFLAGS) -c -o $$@ $$<,CC,$$@)
+$(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1)/main.o $(call unit_tests,$(1)) $(unit_with_$(1)) $(BUILD)/libhouse.a
+	@mkdir -p $$(@D)
+	$$(call link,$$(filter %.o,$$^) $$(filter %.a,$$^) -Wl$$(comma)--as-needed -lopenblas -lcjson $$(image_libs) $$(grpc_libs) \
+	    $$(http_libs) $$(algo_libs) $$(house_libs))
+$(patsubst tests/unit/$(1)/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/$(1)/t_*.c)): $(BUILD)/unit/$(1)
+	@ln -sf $(1) $$@
+endef
+$(foreach r,$(unit_rooms),$(eval $(call unit_room,$r)))
 
 .PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
 unit: $(unit)
@@ -295,26 +312,6 @@ sim-digest: $(sim)
 
 check-sim: $(sim)
 	$(prove) $<
-
-# The coordinator's tests share one harness.
-$(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_coord*.c) tests/unit/t_rendezvous.c): \
-    $(BUILD)/obj/tests/unit/coord_harness.o
-
-$(BUILD)/unit/t_keep: $(BUILD)/obj/cmd/gpucoord/keep.o
-
-# Of libnccl those that need no CUDA.
-nccl_pure := $(patsubst %,$(BUILD)/obj/lib/nccl/%.o,algos config id log order)
-$(BUILD)/obj/tests/unit/t_nccl_%.o: house_cppflags += -Iinclude/nccl
-$(BUILD)/unit/t_nccl_%: $(BUILD)/obj/tests/unit/t_nccl_%.o $(nccl_pure) $(BUILD)/libhouse.a
-	@mkdir -p $(@D)
-	$(call link,$(filter %.o,$^) $(filter-out %.o,$^) $(house_libs))
-
-# Of libcudart what needs no device; nvcc without its main.
-$(BUILD)/obj/tests/unit/t_fiber.o: house_cppflags += -Iinclude/nccl
-$(BUILD)/unit/t_fiber: $(patsubst %,$(BUILD)/obj/lib/cudart/%.o,fiber fiber_context fiber_device fiber_warp)
-$(patsubst %,$(BUILD)/unit/%,t_nvcc t_nvcc_options): $(filter-out %/main.o,$(call door_obj,nvcc))
-
-$(BUILD)/unit/t_digest: $(BUILD)/obj/tests/sim/digest.o
 
 $(sim): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/sim/*.c)) $(BUILD)/libhouse.a
 	@mkdir -p $(@D)
@@ -394,7 +391,7 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 # All that is compiled, but for the library, which the fuzzers have, and programs written for NCCL.
 .PHONY: objects
 objects: $(foreach p,$(PROGRAMS),$(call program_obj,$p)) $(mpi_obj) $(foreach d,nccl cudart nvcc,$(call door_obj,$d)) \
-    $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c)) $(examples) $(own_kernels) $(converters)
+    $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c)) $(examples) $(own_kernels) $(converters)
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
@@ -505,5 +502,5 @@ help:
 
 -include $(lib_obj:.o=.d) $(fuzz_obj:.o=.d) \
     $(foreach r,cudart nccl nvcc,$(wildcard $(BUILD)/obj/lib/$r/*.d)) \
-    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d \
+    $(wildcard $(BUILD)/obj/cmd/*/*.d $(BUILD)/obj/cmd/*/*/*.d $(BUILD)/obj/tests/*/*.d $(BUILD)/obj/tests/*/*/*.d \
     $(BUILD)/fuzz/obj/tests/fuzz/*.d)

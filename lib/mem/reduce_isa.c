@@ -82,17 +82,35 @@ DTYPES(FOLDS)
 #undef SIGNED
 #undef UNSIGNED
 
-/* The loops of a type, and their row in struct reduce_isa: of the floats shorter than f32 none. */
-#define LOOPS_REAL(name) REDOPS_NUMBERS(LOOP, name)
+/*
+ * The loops of a type, one a fold, and their row in struct reduce_isa, an entry a redop: of the floats shorter than f32
+ * none. What does not depend on the sign of an integer is a loop of the unsigned type alone.
+ */
+#define LOOPS_NUMBERS(ROW, name) ROW(add, name) ROW(mul, name) ROW(min, name) ROW(max, name)
+#define LOOPS_REAL(name)	 LOOPS_NUMBERS(LOOP, name)
 #define LOOPS_HALF(name)
-#define LOOPS_SIGNED(name)		       REDOPS(LOOP, name)
-#define LOOPS_UNSIGNED(name)		       REDOPS(LOOP, name)
+#define LOOPS_SIGNED(name)		       LOOP(min, name) LOOP(max, name)
+#define LOOPS_UNSIGNED(name)		       LOOPS_NUMBERS(LOOP, name) LOOP(and, name) LOOP(or, name) LOOP(xor, name)
 #define LOOPS(constant, name, type, kind, ...) LOOPS_##kind(name)
 #define ENTRY_REAL(name)		       REDOPS_NUMBERS(ENTRY, name)
 #define ENTRY_HALF(name)
-#define ENTRY_SIGNED(name)			 REDOPS(ENTRY, name)
+#define ENTRY_SIGNED(name)			 REDOPS(ENTRY_SIGNLESS, name)
 #define ENTRY_UNSIGNED(name)			 REDOPS(ENTRY, name)
 #define ENTRIES(constant, name, type, kind, ...) [GPUSIM_##constant] = {ENTRY_##kind(name)},
+
+#define TWIN_i8		   u8
+#define TWIN_i32	   u32
+#define TWIN_i64	   u64
+#define PASTE(fold, name)  fold##_##name
+#define LOOP_OF(fold, name) PASTE(fold, name)
+#define SIGNLESS_add(name) LOOP_OF(add, TWIN_##name)
+#define SIGNLESS_mul(name) LOOP_OF(mul, TWIN_##name)
+#define SIGNLESS_and(name) LOOP_OF(and, TWIN_##name)
+#define SIGNLESS_or(name)  LOOP_OF(or, TWIN_##name)
+#define SIGNLESS_xor(name) LOOP_OF(xor, TWIN_##name)
+#define SIGNLESS_min(name) LOOP_OF(min, name)
+#define SIGNLESS_max(name) LOOP_OF(max, name)
+#define ISA_OF(loop)	   ISA(loop)
 
 #define ISA(name)  name##_portable
 #define ISA_NAME   "portable"

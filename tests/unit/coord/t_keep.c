@@ -8,7 +8,7 @@
 #include "flight/write.h"
 #include "mem/devmem.h"
 
-#include "../../cmd/gpucoord/keep.h"
+#include "../cmd/gpucoord/keep.h"
 #include "tap.h"
 
 #define ID	0xabcull
