@@ -3,6 +3,11 @@
 .SUFFIXES:
 .SECONDARY:
 
+# All processors, unless somebody has said -j.
+ifeq ($(findstring -j,$(MAKEFLAGS) $(shell printenv MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -260,7 +265,7 @@ $(patsubst tests/unit/$(1)/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/$(1)/t_*.c)
 endef
 $(foreach r,$(unit_rooms),$(eval $(call unit_room,$r)))
 
-.PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats
+.PHONY: unit e2e sim sim-digest check check-unit check-threads check-sim check-bats check-skipped
 unit: $(unit)
 
 # Most tests wait most of the time, so twice as many files as processors run side by side, the longest first. tests/tap
@@ -274,8 +279,10 @@ slow_bats := $(patsubst %,tests/bats/%.bats,recovery inject ps hostile docs trai
 sim  := $(BUILD)/sim/sim
 BATS ?= $(wildcard tests/bats/*.bats)
 
+# The list of what was skipped lies in BUILD afterwards; check-skipped runs the tests of such a list, SKIPPED, alone.
 check: all abi e2e $(unit) $(sim)
-	$(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
+	@rm -f $(BUILD)/skipped
+	TEST_SKIPPED=$(abspath $(BUILD))/skipped $(prove) $(call longest_first,$(BATS) $(sim) $(unit),$(slow_bats) $(sim) $(slow_unit))
 
 # The programs, and what bats files without NCCL's interface start beside them.
 .PHONY: programs
@@ -284,6 +291,10 @@ programs: $(bin) $(e2e)
 # BESIDE: bats files to run at the same time.
 check-unit: $(unit) programs
 	$(prove) $(call longest_first,$(BESIDE) $(unit),$(slow_bats) $(slow_unit))
+
+SKIPPED ?= $(BUILD)/skipped
+check-skipped: all e2e $(unit) $(sim)
+	TEST_ONLY=$(abspath $(SKIPPED)) $(prove) $(call longest_first,$(sort $(shell cut -f 1 $(SKIPPED))),$(slow_bats))
 
 check-bats: all e2e $(sim)
 	$(prove) $(call longest_first,$(BATS),$(slow_bats))
@@ -388,10 +399,13 @@ $(BUILD)/fuzz/f_%: $(BUILD)/fuzz/obj/tests/fuzz/f_%.o $(BUILD)/fuzz/libhouse.a
 	    $(filter %.o,$^) $(filter %.a,$^) -Wl$(comma)--as-needed -lopenblas -lcjson $(image_libs) \
 	    $(grpc_libs) $(http_libs) $(algo_libs) $(house_libs),LD,$@)
 
-# All that is compiled, but for the library, which the fuzzers have, and programs written for NCCL.
-.PHONY: objects
-objects: $(foreach p,$(PROGRAMS),$(call program_obj,$p)) $(mpi_obj) $(foreach d,nccl cudart nvcc,$(call door_obj,$d)) \
-    $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c)) $(examples) $(own_kernels) $(converters)
+# What the compiler says of all that is compiled but the library, which the fuzzers have, and programs written for NCCL.
+.PHONY: syntax
+syntax_src := $(foreach p,$(PROGRAMS),$(wildcard cmd/$p/*.c)) $(foreach d,nccl cudart nvcc,$(wildcard lib/$d/*.c)) \
+    $(wildcard tests/unit/*.c tests/unit/*/*.c tests/e2e/*.c tests/sim/*.c tests/clusters/*.c tools/*.c examples/*.c examples/kernels/*.c)
+syntax: $(syntax_src:%=%.syntax)
+%.c.syntax: %.c | $(gen_headers)
+	@$(CC) $(house_cppflags) -Iinclude/nccl -Icmd -Itests -Itests/unit -DUNITS= $(CPPFLAGS) $(house_cflags) $(CFLAGS) -fsyntax-only $<
 
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz fuzzers
@@ -433,7 +447,8 @@ data:
 data-fashion:
 	tools/fetch-fashion data/fashion
 
-demo: all data
+# The programs alone, for whoever wants to see something soon.
+demo: $(bin) data
 	$(BUILD)/bin/mnist-train --devices 4 --data data/mnist
 
 # ---- install

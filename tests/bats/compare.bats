@@ -75,7 +75,7 @@ column() {
 }
 
 @test "compare: a picture" {
-	command -v gnuplot >/dev/null || skip 'there is no gnuplot here'
+	needs gnuplot
 	run bounded mnist-train --compare allreduce --workers 1,2 --epochs 2 --out "it's"
 	assert_status 0
 	assert_equal "$(head -c 8 "it's.png" | od -An -tx1 | xargs)" '89 50 4e 47 0d 0a 1a 0a'

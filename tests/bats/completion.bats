@@ -79,7 +79,7 @@ offers() { gpuctl completion -- "$@" | cut -f 1 | xargs; }
 
 # zsh's own functions, which work at a terminal only, are replaced by what tells how they are called.
 @test "zsh" {
-	command -v zsh >/dev/null || skip 'no zsh (./setup --dev)'
+	needs zsh
 	cp "$ROOT/cmd/gpuctl/completion.zsh" _gpuctl
 	cat >script <<-'END'
 		fpath=(. $fpath)
@@ -103,7 +103,7 @@ word 2 of: git che'
 }
 
 @test "fish" {
-	command -v fish >/dev/null || skip 'no fish (./setup --dev)'
+	needs fish
 	mkdir tree
 	touch tree/one
 	cat >script <<-END

@@ -236,7 +236,7 @@ refused() {
 }
 
 @test "the terminal gets a progress bar, a file plain lines" {
-	command -v script >/dev/null || skip 'no script(1)'
+	needs script
 	bounded mnist-train --data data --devices 1 --epochs 1 >plain 2>&1
 	[[ $(cat plain) != *$'\r'* ]]
 	bounded script -qec 'mnist-train --data data --devices 1 --epochs 1' /dev/null >bar </dev/null

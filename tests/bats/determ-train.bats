@@ -36,7 +36,7 @@ learnt() { sed -nE 's/^epoch.*(loss [^ ]*) .*(accuracy [^ ]*).*/\1 \2/p; /^param
 
 @test "deterministic: an MPI job has the weights of devices" {
 	[ -x "$BUILD/bin/mnist-train-mpi" ] || skip 'built without MPI'
-	command -v mpirun >/dev/null || skip 'there is no mpirun here'
+	needs mpirun
 	bounded "${TRAIN[@]}" --devices 2 | learnt >want
 	bounded mpirun -n 3 "$BUILD/bin/mnist-train" "${TRAIN[@]:1}" --backend mpi | learnt | diff want -
 }

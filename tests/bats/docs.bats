@@ -91,7 +91,7 @@ installed() {
 @test "gpusim-recorder(7): the same" { run_examples "$ROOT/man/gpusim-recorder.7" 2; }
 @test "gpusim-log(7): the same" { run_examples "$ROOT/man/gpusim-log.7" 3; }
 @test "gpusim-nccl(7): the same" {
-	command -v g++ >/dev/null || skip 'no g++ (./setup --dev)'
+	needs g++
 	run_examples "$ROOT/man/gpusim-nccl.7" 3
 }
 @test "gpusim-kernels(7): the same, with what is installed somewhere" {
@@ -172,6 +172,7 @@ installed() {
 first_screen() { mandoc -T utf8 -O width=78 "$1" | col -b | head -n 24; }
 
 @test "each man page has an example on its first screen" {
+	needs mandoc col
 	for page in "$ROOT"/man/*.[1-9]; do
 		first_screen "$page" | grep -q '^\s*\$ ' || fail "$page has none"
 	done

@@ -77,7 +77,7 @@ refused() {
 }
 
 @test "formats: CIFAR-10 in Python's pickles, in its archives, and as arrays of numpy: the same samples" {
-	command -v python3 >/dev/null || skip "needs python3"
+	needs python3
 	mkdir bin py
 	for f in "$DATA"/cifar10/*.bin.gz; do gzip -dc "$f" >bin/"$(basename "$f" .gz)"; done
 	cp "$DATA"/cifar10/batches.meta.txt bin

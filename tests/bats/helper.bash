@@ -97,9 +97,18 @@ gone() {
 
 not() { ! "$@"; }
 
+# needs TOOL... - skip the test where one of them is not installed, and name it: ./setup installs none of those that
+# only some tests want
+needs() {
+	local tool
+	for tool; do
+		command -v "$tool" >/dev/null || skip "needs $tool (./setup --dev)"
+	done
+}
+
 # namespaces - skip the test where no networks of its own can be made
 namespaces() {
-	command -v ip >/dev/null || skip 'no ip(8)'
+	needs ip
 	unshare -n ip link add gs0 type veth peer name gs1 2>/dev/null ||
 		skip 'no right to make network namespaces, or no veth'
 }

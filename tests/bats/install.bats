@@ -249,6 +249,6 @@ END
 @test "the installed header is C11 and C++ without warnings" {
 	echo '#include <gpusim.h>' >header.c
 	compile -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$ROOT/include" header.c
-	command -v c++ >/dev/null || skip 'no C++ compiler'
+	needs c++
 	c++ -Wall -Wextra -Werror -fsyntax-only -x c++ -I"$ROOT/include" header.c
 }

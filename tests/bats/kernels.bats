@@ -212,7 +212,7 @@ refused_table() {
 }
 
 @test "the header is C++ as well" {
-	command -v c++ >/dev/null || skip "no c++"
+	needs c++
 	cat >plus.cc <<-'END'
 		#include <gpusim_kernel.h>
 		static int run(const gpusim_kernel_memory *m, const gpusim_kernel_value *v, char *why, size_t n)

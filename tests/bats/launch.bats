@@ -252,7 +252,7 @@ mpi() {
 }
 
 @test "mpirun.sh: the command's exit status is its own; what cannot start is said" {
-	command -v mpirun >/dev/null || skip 'no mpirun'
+	needs mpirun
 	run bounded "$EXAMPLES/mpirun.sh" -n 2 -m 16M -- bash -c 'echo "$GPUSIM_COORD"; cat; exit 7' <<<in
 	assert_status 7
 	assert_match '^tcp://127.0.0.1:[0-9]+.in$'
@@ -299,7 +299,7 @@ went_on() {
 }
 
 @test "mpirun.sh: a device that is killed ends neither the job nor the training" {
-	command -v mpirun >/dev/null || skip 'no mpirun'
+	needs mpirun
 	deadly
 	for policy in respawn shrink; do
 		run bounded "$EXAMPLES/mpirun.sh" -n 3 -m 64M -- \

@@ -86,7 +86,7 @@ allows() {
 }
 
 @test "shell: finds what shellcheck finds, and looks at the bats files" {
-	command -v shellcheck >/dev/null || skip 'shellcheck is not installed (./setup --dev)'
+	needs shellcheck
 	printf '%s\n' '#!/usr/bin/env bash' 'rm $1' >bad.sh
 	run "$ROOT/tests/lint/shell" "$T/bad.sh"
 	assert_status 1

@@ -13,8 +13,8 @@ no_narrow_column() {
 }
 
 @test "each page renders without a warning, by groff and by mandoc, in columns that hold their text" {
-	command -v groff >/dev/null || skip 'no groff (./setup --dev)'
-	command -v mandoc >/dev/null || skip 'no mandoc (./setup --dev)'
+	needs groff
+	needs mandoc
 	for page in "$ROOT"/man/*.[1-9]; do
 		for by in by_groff by_mandoc; do
 			"$by" "$page" >shown 2>warnings
@@ -26,7 +26,7 @@ no_narrow_column() {
 }
 
 @test "mandoc's lint has no warning" {
-	command -v mandoc >/dev/null || skip 'no mandoc (./setup --dev)'
+	needs mandoc
 	run mandoc -T lint -W warning "$ROOT"/man/*.[1-9]
 	assert_status 0
 	assert_output ''

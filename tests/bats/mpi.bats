@@ -13,7 +13,7 @@ setup() {
 
 needs_mpi() {
 	[ -x "$BUILD/bin/mnist-train-mpi" ] || skip 'built without MPI'
-	command -v mpirun >/dev/null || skip 'there is no mpirun here'
+	needs mpirun
 }
 
 # job N OPTION... - a training as an MPI job of N ranks

@@ -22,7 +22,7 @@ teardown() {
 }
 
 # need_cuda - skip the test where .cu files cannot be compiled
-need_cuda() { command -v g++ >/dev/null || skip 'no g++ (./setup --dev)'; }
+need_cuda() { needs g++; }
 
 # nccl N [OPTION...] PROGRAM [ARG...] - run a program of tests/nccl with N devices
 nccl() {

@@ -12,7 +12,7 @@ setup_file() {
 
 setup() {
 	house_setup
-	command -v dpkg-shlibdeps >/dev/null || skip 'no dpkg-dev (./setup --dev)'
+	needs dpkg-shlibdeps
 	sanitizers
 	[[ -z ${SANITIZE[*]} ]] || skip 'a package without sanitizers'
 	ROOT_DIR=$T/root
@@ -65,7 +65,7 @@ package() {
 }
 
 @test "make deb: lintian finds no error" {
-	command -v lintian >/dev/null || skip 'no lintian'
+	needs lintian
 	run lintian --allow-root --fail-on error --suppress-tags \
 		uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball "$DEB"
 	assert_status 0

@@ -38,7 +38,7 @@ has_devices() { [ "$(gpuctl devices 2>/dev/null | awk '$1 ~ /^[0-9]+$/' | wc -l)
 # browse ACTION... - open the page in a browser; fails when it complains of anything
 browse() { PAGE_PATIENCE=$((10 * PATIENCE)) bounded "$ROOT/tests/e2e/browser.py" "http://127.0.0.1:$PORT/" "$@"; }
 browser() {
-	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || skip 'there is no chromium here'
+	needs chromium
 }
 
 @test "page: one file, and a policy that lets nothing else in; whose name is not ours is refused" {

@@ -37,7 +37,7 @@ is_svg() {
 	done
 }
 
-needs_gnuplot() { command -v gnuplot >/dev/null || skip 'there is no gnuplot here'; }
+needs_gnuplot() { needs gnuplot; }
 
 @test "plot: bench draws a line for each algorithm, and the baseline beside" {
 	needs_gnuplot

@@ -252,7 +252,7 @@ etcd_serves() { grep -q 'serving insecure client requests\|ready to serve client
 etcd_decided() { etcd_serves || gone "$etcd"; }
 
 @test "in etcd: the same" {
-	command -v etcd >/dev/null || skip "etcd is not installed (Debian: etcd-server)"
+	needs etcd
 	start_etcd
 	state=etcd://127.0.0.1:$port/test
 	coordinator --state "$state"

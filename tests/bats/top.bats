@@ -42,7 +42,7 @@ slow_cluster() {
 
 # opened [SIZE...] - top in a terminal, 80 x 24 unless told
 opened() {
-	command -v tmux >/dev/null || skip 'no tmux (./setup --dev)'
+	needs tmux
 	mux new-session -d -s top -x "${1:-80}" -y "${2:-24}" 'trap : INT; stty -a >before; gpuctl top -d 100ms; echo "ended $?"; stty -a >after; exec cat' 3>&-
 	sees '^DEV +RANK +STATE'
 }
@@ -161,7 +161,7 @@ stop_rank_2() {
 	assert_status 2
 	assert_output 'gpuctl: top: standard input and output are no terminal; --batch prints text'
 	terminal() { TERM=$1 LIMIT=2 bounded script -qec 'gpuctl top' /dev/null </dev/null | tr -d '\r'; }
-	command -v script >/dev/null || skip 'no script'
+	needs script
 	run terminal nothing
 	assert_output "gpuctl: top: TERM: terminal 'nothing' is not known; --batch needs none"
 	run terminal dumb

@@ -5,7 +5,7 @@ load helper
 
 setup() {
 	house_setup
-	command -v python3 >/dev/null || skip "needs python3"
+	needs python3
 }
 
 # A line of the output, whole.

@@ -38,6 +38,10 @@ between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN { exit !(a <= x && x <= b) 
 		grep -qE -- "^#   --$word .*by default" one
 	done
 	grep -q '^#   failures from llama3: The Llama 3 Herd' one
+}
+
+@test "the share of useful time over the interval, as a picture" {
+	needs gnuplot
 	gpuctl simulate training -c h100-ib400 --gpus 1024 --plot goodput.svg >/dev/null
 	grep -q '<svg' goodput.svg
 }
