@@ -310,7 +310,7 @@ in_place(void)
 	ok(good &&
 	       gpusim_allgatherv_all(w.comm, part, w.recv, parts, GPUSIM_I32, stream) ==
 		   GPUSIM_OK &&
-	       is_right(),
+	       gpusim_comm_sync(w.comm) == GPUSIM_OK && is_right(),
 	   "allgatherv in place, with an empty part: %s", gpusim_error());
 }
 
