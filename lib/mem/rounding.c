@@ -33,11 +33,22 @@ inside(const struct kind *k, long double x, double to)
 	return k->wide ? nextafter(d, to) : (double)nextafterf((float)d, (float)to);
 }
 
+/* The number is an odd whole one times a power of two: that power, and the binary digits of the odd one. */
+static long double
+grain(double v, int *digits)
+{
+	int e, zeros = __builtin_ctzll((uint64_t)ldexp(frexp(fabs(v), &e), DBL_MANT_DIG));
+
+	*digits = DBL_MANT_DIG - zeros;
+	return ldexpl(1, e - *digits);
+}
+
 static struct reach
 sums(const struct kind *k, const union number x[], uint32_t n)
 {
-	long double s = -0.0L, up = 0, down = 0, e;
+	long double s = -0.0L, up = 0, down = 0, least = INFINITY, e;
 	bool nan = false, above = false, below = false;
+	int digits;
 
 	for (uint32_t i = 0; i < n; i++) {
 		double v = x[i].real;
@@ -47,11 +58,15 @@ sums(const struct kind *k, const union number x[], uint32_t n)
 		below |= isinf(v) && v < 0;
 		if (!isfinite(v))
 			continue;
+		if (v != 0)
+			least = fminl(least, grain(v, &digits));
 		s += v;
 		up += v > 0 ? v : 0;
 		down -= v < 0 ? v : 0;
 	}
 	e = (n - 1) * (k->unit + 2 * LDBL_EPSILON) * (up + down);
+	if ((up + down) * k->unit <= least) /* no sum has more digits than there are */
+		e = 0;
 	return (struct reach){
 	    .lo = inside(k, s - e, INFINITY),
 	    .hi = inside(k, e > 0 ? s + e : s, -INFINITY),
@@ -68,6 +83,7 @@ products(const struct kind *k, const union number x[], uint32_t n)
 	long double p = 1, up = 1, down = 1, g = (n - 1) * (k->unit + 2 * LDBL_EPSILON), lost, lo,
 		    hi;
 	bool nan = false, zero = false, inf = false, negative = false, over, under;
+	int digits, all = 0;
 	struct reach r;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -79,6 +95,8 @@ products(const struct kind *k, const union number x[], uint32_t n)
 		inf |= isinf(v);
 		if (v == 0 || !isfinite(v))
 			continue;
+		grain(v, &digits);
+		all += digits > 1 && all <= DBL_MANT_DIG ? digits : 0;
 		p *= v;
 		up *= v > 1 ? v : 1;
 		down *= v < 1 ? v : 1;
@@ -88,6 +106,8 @@ products(const struct kind *k, const union number x[], uint32_t n)
 	under = down * (1 - g) < k->least;
 	/* Half of the last place of the smallest numbers, each time, and times what follows. */
 	lost = under ? (n - 1) * k->least * k->unit * (1 + g) * up : 0;
+	if (ldexpl(k->unit, all) <= 1 && !under) /* no product has more digits than there are */
+		g = 0;
 	lo = p * (1 - g) - lost;
 	hi = p * (1 + g) + lost;
 	r = (struct reach){.lo = zero || !(lo > 0) ? 0 : inside(k, lo, INFINITY),

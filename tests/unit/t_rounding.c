@@ -143,6 +143,8 @@ test_edges(enum gpusim_dtype t, enum gpusim_redop redop)
 
 		for (uint32_t k = 0; k < n; k++) {
 			x[k] = draw(t, 0, 2, 0);
+			if (k < 2) /* so that something is rounded */
+				x[k].real = k ? 1.5 : 0.5 + (t == GPUSIM_F64 ? 0x1p-53 : 0x1p-24);
 			if (redop == GPUSIM_PROD)
 				s *= x[k].real;
 			else
@@ -180,6 +182,13 @@ test_wrong(void)
 		bool right;
 	} c[] = {
 	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, 3}, 6.5, false},
+	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, 0x1p-22}, 3 + 0x1p-22, true},
+	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, 0x1p-22}, 3, false}, /* nothing is rounded */
+	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, 0x1p-23}, 3, true},
+	    {GPUSIM_F8E5M2, GPUSIM_SUM, {1, 2, 1.5}, 4, true}, /* 4.5, to even */
+	    {GPUSIM_F8E5M2, GPUSIM_SUM, {1, 2, 1.5}, 5, false},
+	    {GPUSIM_F32, GPUSIM_PROD, {3, 5, 7}, 105, true},
+	    {GPUSIM_F32, GPUSIM_PROD, {3, 5, 7}, 105 + 0x1p-17, false},
 	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, INFINITY}, INFINITY, true},
 	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, INFINITY}, 3, false},
 	    {GPUSIM_F32, GPUSIM_SUM, {1, 2, INFINITY}, (double)NAN, false},
