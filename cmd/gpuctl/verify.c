@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/shape.h"
 #include "mem/crc64.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
@@ -205,8 +204,7 @@ blame(const struct verify *v, uint32_t rank, uint64_t i, uint64_t at, const unsi
 static enum rc
 check_result(const struct verify *v, uint32_t rank, unsigned char *room, struct err *err)
 {
-	struct shape s =
-	    shape_of(v->r->c.coll, v->nelem, v->n, v->r->c.root, rank); /* out_at: of the vector */
+	struct shape s = ranks_shape(v->r, rank); /* out_at: of the vector */
 	uint64_t first = v->r->c.coll == GPUSIM_REDUCESCATTER ? s.out_at : 0;
 	size_t size = v->r->size, most = PIECE_BYTES / size;
 	enum rc rc = RC_OK;

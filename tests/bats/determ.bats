@@ -159,6 +159,9 @@ machine() {
 				done
 			done
 		done
+		gpuctl reduce-scatterv --comm $c --type f32 --counts 13,0,40,7 --verify <in >/dev/null || echo "wrong parts"
+		gpuctl inject --comm $c flip rank=2 at=any#next.end
+		gpuctl reduce-scatterv --comm $c --type f32 --counts 13,0,40,7 --verify <in >/dev/null && echo "missed part"
 		gpuctl inject --comm $c flip rank=1 at=any#next.end
 		gpuctl reduce --comm $c --root 2 --verify <in >/dev/null && gpuctl inject list
 		gpuctl comm-destroy $c
@@ -169,7 +172,7 @@ machine() {
 	[[ $output != *'wrong '* && $output != *missed* && $output != *accused* ]] || fail "$output"
 	assert_match 'inject: flip at reduce#[0-9]+.end, ring, communicator 1, rank 2, element [0-9]+: was [^ ]+, is [^ ]+'
 	assert_match 'inject: flip at reduce#[0-9]+.end, .*, rank 1: not done: the rank has no result'
-	assert_match ': 24 took place'
+	assert_match ': 25 took place'
 	[ "$(grep -c ': 0 took place' <<<"$output")" = 4 ]
 	assert_match 'done'
 }
