@@ -50,14 +50,12 @@ static void
 enter(const struct verify *v, uint64_t i)
 {
 	enum gpusim_dtype t = v->r->c.dtype;
+	const char *factor = v->r->scalar;
 
-	for (uint32_t r = 0; r < v->n; r++) {
-		const char *factor = v->r->scalar;
-
+	for (uint32_t r = 0; r < v->n; r++)
 		v->x[r] = number_enter(
 		    t, v->r->c.redop, number_get(t, input_at(v, r, i)),
 		    number_get(t, factor ? factor + (size_t)r * v->r->size : input_at(v, r, i)));
-	}
 }
 
 /* By the canonical tree (coll/plan.h). */
