@@ -1,9 +1,9 @@
 /*
  * Design notes. Nothing that steers this process is read back from the area, for other processes of the user can write
  * to it: what it needs of rings and header again it keeps in struct flight. Only trace_until is asked for there, which
- * others may set. What a former process left is read once, when the area is opened. One lock guards the choice of rings and the header's changing part; whoever has a ring writes to it
- * alone. The header of an area that a former process left is kept with its rings: a device that is started again goes
- * on behind the records of its former process.
+ * others may set. What a former process left is read once, when the area is opened. One lock guards the choice of rings
+ * and the header's changing part; whoever has a ring writes to it alone. The header of an area that a former process
+ * left is kept with its rings: a device that is started again goes on behind the records of its former process.
  *
  * A ring is touched only when its blocks are reserved: on a full disk a first touch would be a SIGBUS.
  */
