@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "coll/parts.h"
 #include "coll/plan.h"
-#include "coll/shape.h"
 #include "hold.h"
 #include "mem/dtype.h"
 #include "operation.h"
@@ -189,9 +188,8 @@ set_counts(struct ranks *r, struct err *err)
 	return parts_take_all(&r->all, r->now, NULL, NULL, &r->parts, err);
 }
 
-/* What rank i reads and writes. */
-static struct shape
-shape_at(const struct ranks *r, uint32_t i)
+struct shape
+ranks_shape(const struct ranks *r, uint32_t i)
 {
 	struct plan_args mine;
 
@@ -253,7 +251,7 @@ make_buffers(struct ranks *r, uint64_t nelem, struct err *err)
 	if (!enough && r->room_nelem)
 		ranks_free_buffers(r);
 	for (uint32_t i = 0; i < n && rc == RC_OK; i++) {
-		struct shape s = shape_at(r, i);
+		struct shape s = ranks_shape(r, i);
 
 		uint64_t apart = r->a->verify ? apart_at(r, s.whole) : 0;
 
@@ -338,7 +336,7 @@ share_place(struct ranks *r, uint32_t rank, struct results *out)
 static enum rc
 download_rank(struct ranks *r, uint32_t rank, struct results *out, struct err *err)
 {
-	uint64_t nelem = shape_at(r, rank).out;
+	uint64_t nelem = ranks_shape(r, rank).out;
 	size_t nbytes = nelem * r->size;
 	enum rc rc = RC_OK;
 
@@ -445,7 +443,7 @@ do_once(struct ranks *r, const char *data, uint64_t nelem, struct buf *spent, st
 	if (rc == RC_OK)
 		rc = follow(r, err);
 	if (rc == RC_OK && r->a->verify && nelem)
-		rc = verify_ranks(r, data, nelem, err);
+		rc = verify_ranks(r, data, r->begin ? r->begin[1] : nelem, err);
 	return rc == RC_OK ? download(r, spent, out, err) : rc;
 }
 

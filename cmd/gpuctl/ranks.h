@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "coll/plan.h"
+#include "coll/shape.h"
 #include "cli.h"
 
 /* The results: vectors, one after the other; equal ones may share their bytes. Initialise with {0}. */
@@ -89,6 +90,9 @@ enum rc ranks_do(struct ranks *r, const char *data, uint64_t nelem, struct buf *
 
 /* The counts of a v-variant, before ranks_do; nelem is that of all vectors then. */
 void ranks_count(struct ranks *r, const uint64_t *counts, const uint64_t *begin);
+
+/* What rank i reads and writes of the operation at hand. */
+struct shape ranks_shape(const struct ranks *r, uint32_t i);
 
 /* Free the memory on the devices, and the devices. rc: the result of the verb. */
 void ranks_release(struct ranks *r, enum rc rc);

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/shape.h"
 #include "mem/crc64.h"
 #include "mem/dtype.h"
 #include "mem/number.h"
-#include "mem/redop.h"
+#include "mem/rounding.h"
 #include "mem/vectext.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -20,6 +19,7 @@ struct verify {
 	uint64_t nelem, step; /* one element in so many is looked at */
 	uint32_t n;	      /* ranks */
 	bool exact;	      /* every bit is known */
+	union number *x;      /* room for an element of each rank */
 };
 
 enum rc
@@ -45,74 +45,48 @@ input_at(const struct verify *v, uint32_t rank, uint64_t i)
 	return v->data + (v->r->vector[rank] * v->nelem + i) * v->r->size;
 }
 
-/* A rank's element, times its factor where there is one. */
-static union number
-contribution(const struct verify *v, uint32_t rank, uint64_t i)
+/* What the ranks' elements enter the reduction as: v->x. */
+static void
+enter(const struct verify *v, uint64_t i)
 {
 	enum gpusim_dtype t = v->r->c.dtype;
-	union number x = number_get(t, input_at(v, rank, i));
+	const char *factor = v->r->scalar;
 
-	if (v->r->c.redop != GPUSIM_PREMULSUM)
-		return x;
-	return number_scale(t, x,
-			    number_get(t, (const char *)v->r->scalar + (size_t)rank * v->r->size));
+	for (uint32_t r = 0; r < v->n; r++)
+		v->x[r] = number_enter(
+		    t, v->r->c.redop, number_get(t, input_at(v, r, i)),
+		    number_get(t, factor ? factor + (size_t)r * v->r->size : input_at(v, r, i)));
 }
 
-/* By the canonical tree (coll/plan.h); *sum: of magnitudes, for the bound of an error. */
+/* By the canonical tree (coll/plan.h). */
 static union number
-reduce(const struct verify *v, uint32_t first, uint32_t n, uint64_t i, double *sum)
+reduce(const struct verify *v, uint32_t first, uint32_t n)
 {
 	uint32_t left = 1;
-	union number x;
 
-	if (n == 1) {
-		x = contribution(v, first, i);
-		*sum += dtype_is_float(v->r->c.dtype) ? fabs(x.real) : 0;
-		return x;
-	}
+	if (n == 1)
+		return v->x[first];
 	while (2 * left < n)
 		left *= 2;
-	x = reduce(v, first, left, i, sum);
-	return number_fold(v->r->c.dtype, v->r->c.redop, x,
-			   reduce(v, first + left, n - left, i, sum));
+	return number_fold(v->r->c.dtype, v->r->c.redop, reduce(v, first, left),
+			   reduce(v, first + left, n - left));
 }
 
-/* Element i of the result, and by how much another order may differ. */
-static void
-expect(const struct verify *v, uint64_t i, unsigned char out[8], double *within)
+/* Is it element i of the result? want: what it is by the canonical tree. */
+static bool
+is_right(const struct verify *v, uint64_t i, const unsigned char *got, unsigned char want[8])
 {
 	enum gpusim_dtype t = v->r->c.dtype;
-	double sum = 0, unit = t == GPUSIM_F64 ? 0x1p-53 : 0x1p-24, x;
-	union number n = number_finish(t, v->r->c.redop, reduce(v, 0, v->n, i, &sum), v->n);
+	union number n;
 
+	enter(v, i);
+	n = number_finish(t, v->r->c.redop, reduce(v, 0, v->n), v->n);
 	if (dtype_is_float(t) && isnan(n.real))
 		n.real = (double)NAN;
-	number_put(t, out, n);
-	if (v->n == 1)
-		memcpy(out, input_at(v, 0, i), v->r->size);
-	x = dtype_is_float(t) ? fabs(number_get(t, out).real) : 0;
-	if (v->r->c.redop == GPUSIM_PROD)
-		sum = x;
-	/* Twice gpusim(7)'s bound, and a unit of a short float's last place. */
-	*within = 2 * v->n * unit * sum + (dtype_is_half(t) ? x * (t == GPUSIM_F16    ? 0x1p-10
-								   : t == GPUSIM_BF16 ? 0x1p-7
-										      : 0x1p-2)
-							    : 0);
-}
-
-static bool
-is_right(const struct verify *v, const unsigned char *got, const unsigned char *want, double within)
-{
-	union number a, b;
-
-	if (memcmp(got, want, v->r->size) == 0)
-		return true;
-	if (v->exact || !dtype_is_float(v->r->c.dtype))
-		return false;
-	a = number_get(v->r->c.dtype, got);
-	b = number_get(v->r->c.dtype, want);
-	return (isnan(a.real) && isnan(b.real)) || fabs(a.real - b.real) <= within ||
-	       !isfinite(within);
+	number_put(t, want, n);
+	return memcmp(got, want, v->r->size) == 0 ||
+	       (!v->exact && dtype_is_float(t) &&
+		rounding_explains(t, v->r->c.redop, v->x, v->n, got));
 }
 
 /* ---- sentences */
@@ -228,8 +202,7 @@ blame(const struct verify *v, uint32_t rank, uint64_t i, uint64_t at, const unsi
 static enum rc
 check_result(const struct verify *v, uint32_t rank, unsigned char *room, struct err *err)
 {
-	struct shape s =
-	    shape_of(v->r->c.coll, v->nelem, v->n, v->r->c.root, rank); /* out_at: of the vector */
+	struct shape s = ranks_shape(v->r, rank); /* out_at: of the vector */
 	uint64_t first = v->r->c.coll == GPUSIM_REDUCESCATTER ? s.out_at : 0;
 	size_t size = v->r->size, most = PIECE_BYTES / size;
 	enum rc rc = RC_OK;
@@ -240,10 +213,8 @@ check_result(const struct verify *v, uint32_t rank, unsigned char *room, struct 
 		for (uint64_t i = (v->step - at % v->step) % v->step; i < n && rc == RC_OK;
 		     i += v->step) {
 			unsigned char want[8];
-			double within;
 
-			expect(v, first + at + i, want, &within);
-			if (!is_right(v, room + i * size, want, within))
+			if (!is_right(v, first + at + i, room + i * size, want))
 				rc = blame(v, rank, first + at + i, at + i, room + i * size, want,
 					   err);
 		}
@@ -301,14 +272,17 @@ verify_ranks(const struct ranks *r, const char *data, uint64_t nelem, struct err
 			   .nelem = nelem,
 			   .step = nelem / VERIFY_ALL + 1,
 			   .n = gpusim_comm_count(r->comm),
-			   .exact = r->c.deterministic != 0};
+			   .exact = r->c.deterministic && gpusim_comm_count(r->comm) > 1};
 	unsigned char *room = malloc(PIECE_BYTES);
-	enum rc rc = room ? check_inputs(&v, room, err) : err_set(err, RC_NOMEM, "out of memory");
+	enum rc rc;
 
+	v.x = alloc_zeroed(v.n, sizeof *v.x);
+	rc = room && v.x ? check_inputs(&v, room, err) : err_set(err, RC_NOMEM, "out of memory");
 	for (uint32_t i = 0; i < v.n && rc == RC_OK; i++)
 		rc = check_result(&v, i, room, err);
 	if (rc == RC_OK && r->c.coll == GPUSIM_ALLREDUCE)
 		rc = check_equal(&v, err);
 	free(room);
+	free(v.x);
 	return rc;
 }

@@ -65,11 +65,7 @@ bench_factor(enum gpusim_dtype dtype, uint32_t rank)
 static union number
 summand(const struct bench_data *d, uint32_t rank, uint32_t i)
 {
-	union number n = element(d, rank, i);
-
-	return d->redop == GPUSIM_PREMULSUM
-		   ? number_scale(d->dtype, n, bench_factor(d->dtype, rank))
-		   : n;
+	return number_enter(d->dtype, d->redop, element(d, rank, i), bench_factor(d->dtype, rank));
 }
 
 /* Element i of the reduction of all ranks. */

@@ -39,9 +39,7 @@ chaos_factor(const struct chaos_op *o, uint32_t rank, void *to)
 static union number
 summand(const struct chaos_op *o, uint32_t rank, uint64_t i)
 {
-	union number n = element(o, rank, i);
-
-	return o->redop == GPUSIM_PREMULSUM ? number_scale(o->dtype, n, factor(o, rank)) : n;
+	return number_enter(o->dtype, o->redop, element(o, rank, i), factor(o, rank));
 }
 
 static union number

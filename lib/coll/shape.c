@@ -62,7 +62,7 @@ shape_of_args(const struct plan_args *a)
 enum rc
 shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struct err *err)
 {
-	if (in >= out + s->out * elem || out >= in + s->in * elem)
+	if (!s->in || !s->out || in >= out + s->out * elem || out >= in + s->in * elem)
 		return RC_OK;
 	if (in - s->in_at * elem == out - s->out_at * elem)
 		return RC_OK;

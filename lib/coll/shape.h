@@ -27,7 +27,7 @@ struct shape shape_of_args(const struct plan_args *a);
 /*
  * shape_place - may the rank's buffers begin at these addresses (bytes)?
  *
- * They must be apart, or in place: both where `whole` has them. RC_INVAL.
+ * They must be apart, as one of no elements always is, or in place: both where `whole` has them. RC_INVAL.
  */
 enum rc shape_place(const struct shape *s, uint64_t in, uint64_t out, size_t elem, struct err *err);
 

@@ -94,7 +94,6 @@ inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_
 			continue;
 		*out = *f;
 		take_out(t, i);
-		t->fired++;
 		found = true;
 	}
 	pthread_mutex_unlock(&t->lock);

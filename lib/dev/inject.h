@@ -54,10 +54,10 @@ enum rc inject_arm(struct inject_table *t, const struct gpusim_fault *f, uint64_
 		   struct err *err);
 void inject_clear(struct inject_table *t);
 
-/* A fault took place that was never in the table. */
+/* So many faults took place that are not in the table, or not any more. */
 void inject_fired(struct inject_table *t, uint64_t n);
 
-/* The next fault due at this point, which leaves the table; false: there is none. */
+/* The next fault due at this point, which leaves the table uncounted; false: there is none. */
 bool inject_due(struct inject_table *t, const struct inject_point *at, struct gpusim_fault *out);
 
 /* How long this step is to wait; it counts as one step of each slowness. */

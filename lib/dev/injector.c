@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "dev/times.h"
 #include "base/freeze.h"
 #include "coll/fault.h"
 #include "dev/taping.h"
+#include "mem/num.h"
 #include "wire/frame.h"
 #include "xport/fault.h"
 
@@ -178,22 +180,36 @@ data_at(const struct inst_coll *c, uint32_t step, uint64_t *count, size_t *size)
 	return c->base[buf] + off * *size;
 }
 
-/* The seed says which bit; the highest of an element are never rounded away. */
-static void
-flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, char *why, size_t room)
+/* The seed says which element and bit: a high one, and of a NaN one that makes it a number. False: nothing is there. */
+static bool
+flip(const struct gpusim_fault *f, const struct inst_coll *c, uint32_t step, char *text,
+     size_t room)
 {
-	uint64_t count = 0, h = (f->seed + 1) * 0x9e3779b97f4a7c15u;
-	size_t size;
-	unsigned char *data = data_at(c, step, &count, &size);
+	uint64_t count = 0, h = (f->seed + 1) * 0x9e3779b97f4a7c15u, i;
+	char was[NUM_MAX_CHARS], is[NUM_MAX_CHARS];
+	size_t size, nwas, nis;
+	unsigned char *at = data_at(c, step, &count, &size), top;
+	enum gpusim_dtype t = size == c->elem ? c->dtype : GPUSIM_F32;
 
 	h ^= h >> 29;
-	if (!data || !count) {
-		snprintf(why, room, ": not done: the step reads nothing of the rank's");
-		return;
+	if (!at || !count) {
+		snprintf(text, room, ": not done: %s",
+			 step == FAULT_AT_END ? "the rank has no result"
+					      : "the step reads nothing of the rank's");
+		return false;
 	}
-	data += h % count * size;
-	data[size - 1] ^= (unsigned char)(1u << (h >> 32) % 6);
-	snprintf(why, room, ", of element %" PRIu64, h % count);
+	i = h % count;
+	at += i * size;
+	top = at[size - 1];
+	nwas = num_format(t, at, was);
+	do {
+		at[size - 1] = top ^ (unsigned char)(1u << (h >> 32) % 6);
+		nis = num_format(t, at, is);
+		h += UINT64_C(1) << 32;
+	} while (nis == nwas && memcmp(was, is, nwas) == 0);
+	snprintf(text, room, ", element %" PRIu64 ": was %.*s, is %.*s", i, (int)nwas, was,
+		 (int)nis, is);
+	return true;
 }
 
 /* A fault has come to its point. */
@@ -203,6 +219,7 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 {
 	char line[GPUSIM_TEXT + 512], step[24];
 	struct err err = {0};
+	bool done = true;
 	int n;
 
 	snprintf(step, sizeof step, at->step == FAULT_AT_END ? "end" : "step%u", at->step);
@@ -214,10 +231,13 @@ take_place(struct injector *i, struct gpusim_fault *f, const struct program *p,
 	f->comm.id = at->comm;
 	f->coll = (int)at->coll;
 	if (f->kind == GPUSIM_FAULT_FLIP)
-		flip(f, c, at->step, line + n, sizeof line - (size_t)n);
-	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK)
+		done = flip(f, c, at->step, line + n, sizeof line - (size_t)n);
+	if (is_of_frames(f) && xport_fault_set(i->xport, f, &err) != RC_OK) {
+		done = false;
 		snprintf(line + n, sizeof line - (size_t)n, ": not done: %s", err.text);
+	}
 	say(i, line);
+	inject_fired(&i->table, done);
 	taping_fault(i->tape, f, p, c, op, at->step);
 	record(i, p, at, line);
 	if (!is_of_frames(f) && f->kind != GPUSIM_FAULT_FLIP)

@@ -1,8 +1,9 @@
 /*
  * Design notes. Nothing that steers this process is read back from the area, for other processes of the user can write
- * to it. One lock guards the choice of rings and the header's changing part; whoever has a ring writes to it
- * alone. The header of an area that a former process left is kept with its rings: a device that is started again goes
- * on behind the records of its former process.
+ * to it: what it needs of rings and header again it keeps in struct flight. Only trace_until is asked for there, which
+ * others may set. What a former process left is read once, when the area is opened. One lock guards the choice of rings
+ * and the header's changing part; whoever has a ring writes to it alone. The header of an area that a former process
+ * left is kept with its rings: a device that is started again goes on behind the records of its former process.
  *
  * A ring is touched only when its blocks are reserved: on a full disk a first touch would be a SIGBUS.
  */
@@ -20,15 +21,23 @@
 
 #define ENOUGH_RINGS 16 /* from here on an ended ring is taken again before a new one is begun */
 
+/* A ring as this process left it. */
+struct kept {
+	uint32_t kind, pid;
+	uint64_t id, head, first;
+	uint64_t ended; /* when, of all that ended; */
+	bool used;	/* if not this */
+};
+
 struct flight {
 	struct flight_header *h;
-	uint32_t nrings, nrecords; /* as in the header, which others may have broken */
+	uint32_t nrings, nrecords, pid, turn;
 	uint64_t backed;
 	flight_reserve_fn *reserve;
 	void *arg;
 	pthread_mutex_t lock;
 	uint64_t ns_mult;
-	uint64_t order[FLIGHT_RINGS_MAX]; /* when each ring ended */
+	struct kept ring[FLIGHT_RINGS_MAX];
 	uint64_t ended;
 };
 
@@ -103,19 +112,26 @@ go_on(struct flight *f)
 
 	for (uint32_t i = 0; i < f->nrings; i++)
 		if (backed >> i & 1 && reserve_ring(f, i)) {
-			bury(ring_at(f, i), f->nrecords - 1);
+			struct flight_ring *r = ring_at(f, i);
+
+			bury(r, f->nrecords - 1);
+			f->ring[i] = (struct kept){.kind = r->kind,
+						   .pid = r->pid,
+						   .id = r->id,
+						   .head = atomic_load(&r->head),
+						   .first = atomic_load(&r->first)};
 			f->backed |= UINT64_C(1) << i;
 		}
 }
 
 static void
-set_identity(struct flight_header *h, const struct flight_identity *who)
+set_identity(struct flight_header *h, const struct flight_identity *who, uint64_t hz)
 {
 	h->device_id = who->device_id;
 	h->incarnation = who->incarnation;
 	h->ordinal = who->ordinal;
 	h->pid = (uint32_t)getpid();
-	h->hz = ticks_hz();
+	h->hz = hz;
 	host_id(h->host);
 	snprintf(h->name, sizeof h->name, "%s", who->name);
 	ticks_moment(&h->first);
@@ -144,6 +160,7 @@ flight_open(void *area, uint64_t nbytes, uint32_t nrecords, const struct flight_
 				     .nrings = rings_in(nbytes, nrecords),
 				     .nrecords = nrecords,
 				     .ring_bytes = (uint32_t)FLIGHT_RING_BYTES(nrecords)};
+	uint64_t hz = ticks_hz();
 	struct flight *f;
 
 	memcpy(want.magic, FLIGHT_MAGIC, sizeof want.magic);
@@ -164,13 +181,14 @@ flight_open(void *area, uint64_t nbytes, uint32_t nrecords, const struct flight_
 	pthread_mutex_init(&f->lock, NULL);
 	f->nrings = want.nrings;
 	f->nrecords = nrecords;
+	f->pid = (uint32_t)getpid();
 	if (continues(h, &want))
 		go_on(f);
 	else
 		*h = want;
 	atomic_store(&h->backed, f->backed);
-	set_identity(h, who);
-	f->ns_mult = (uint64_t)(((unsigned __int128)NS_PER_SEC << 32) / h->hz);
+	set_identity(h, who, hz);
+	f->ns_mult = (uint64_t)(((unsigned __int128)NS_PER_SEC << 32) / hz);
 	*out = f;
 	return RC_OK;
 }
@@ -190,7 +208,7 @@ static void
 header_begin(struct flight *f)
 {
 	pthread_mutex_lock(&f->lock);
-	atomic_fetch_add(&f->h->turn, 1);
+	atomic_store(&f->h->turn, ++f->turn);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -198,7 +216,7 @@ static void
 header_end(struct flight *f)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	atomic_fetch_add(&f->h->turn, 1);
+	atomic_store(&f->h->turn, ++f->turn);
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -242,12 +260,6 @@ flight_trace_until(struct flight *f, uint64_t ticks)
 
 /* ---- rings */
 
-static bool
-is_same(const struct flight_ring *r, enum flight_ring_kind kind, uint64_t id, uint32_t pid)
-{
-	return r->kind == kind && r->id == id && r->pid == pid;
-}
-
 /* An ended ring: that of the same stream, else the one that ended first. nrings: none. */
 static uint32_t
 find_ended(const struct flight *f, enum flight_ring_kind kind, uint64_t id, uint32_t pid,
@@ -256,14 +268,14 @@ find_ended(const struct flight *f, enum flight_ring_kind kind, uint64_t id, uint
 	uint32_t found = f->nrings;
 
 	for (uint32_t i = 0; i < f->nrings; i++) {
-		const struct flight_ring *r = ring_at(f, i);
+		const struct kept *k = &f->ring[i];
 
-		if (!is_backed(f, i) || atomic_load(&r->state) == FLIGHT_RING_USED)
+		if (!is_backed(f, i) || k->used)
 			continue;
-		*same = is_same(r, kind, id, pid);
+		*same = k->kind == kind && k->id == id && k->pid == pid;
 		if (*same)
 			return i;
-		if (found == f->nrings || f->order[i] < f->order[found])
+		if (found == f->nrings || k->ended < f->ring[found].ended)
 			found = i;
 	}
 	return found;
@@ -299,6 +311,7 @@ flight_take(struct flight *f, enum flight_ring_kind kind, uint64_t id, uint64_t 
 	    uint32_t pid, const char *name, struct flight_writer *w)
 {
 	struct flight_ring *r;
+	struct kept *k;
 	bool same = false;
 	uint32_t i;
 
@@ -306,7 +319,7 @@ flight_take(struct flight *f, enum flight_ring_kind kind, uint64_t id, uint64_t 
 	if (!f)
 		return false;
 	if (pid == 0)
-		pid = f->h->pid;
+		pid = f->pid;
 	pthread_mutex_lock(&f->lock);
 	i = choose_ring(f, kind, id, pid, &same);
 	if (i == f->nrings) {
@@ -315,8 +328,15 @@ flight_take(struct flight *f, enum flight_ring_kind kind, uint64_t id, uint64_t 
 		return false;
 	}
 	r = ring_at(f, i);
-	if (!same)
-		atomic_store(&r->first, atomic_load(&r->head));
+	k = &f->ring[i];
+	*k = (struct kept){.kind = kind,
+			   .pid = pid,
+			   .id = id,
+			   .head = k->head,
+			   .first = same ? k->first : k->head,
+			   .used = true};
+	atomic_store(&r->head, k->head);
+	atomic_store(&r->first, k->first);
 	r->kind = kind;
 	r->id = id;
 	r->stream = stream;
@@ -329,7 +349,7 @@ flight_take(struct flight *f, enum flight_ring_kind kind, uint64_t id, uint64_t 
 	*w = (struct flight_writer){.ring = r,
 				    .at = records_of(r),
 				    .mask = f->nrecords - 1,
-				    .head = atomic_load(&r->head),
+				    .head = k->head,
 				    .trace_until = &f->h->trace_until,
 				    .ns_mult = f->ns_mult,
 				    .of = f};
@@ -340,13 +360,17 @@ void
 flight_give(struct flight_writer *w)
 {
 	struct flight *f;
+	struct kept *k;
 
 	if (!flight_on(w))
 		return;
 	f = w->of;
+	k = &f->ring[((uint64_t)((char *)w->ring - (char *)f->h) - FLIGHT_PAGE) /
+		     FLIGHT_RING_BYTES(f->nrecords)];
 	pthread_mutex_lock(&f->lock);
-	f->order[((uint64_t)((char *)w->ring - (char *)f->h) - FLIGHT_PAGE) / f->h->ring_bytes] =
-	    ++f->ended;
+	k->head = w->head;
+	k->ended = ++f->ended;
+	k->used = false;
 	atomic_store(&w->ring->state, FLIGHT_RING_ENDED);
 	pthread_mutex_unlock(&f->lock);
 	*w = (struct flight_writer){0};

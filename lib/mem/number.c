@@ -65,6 +65,8 @@ number_put(enum gpusim_dtype t, void *element, union number n)
 	case GPUSIM_NDTYPES:
 		break;
 	}
+	if (t == GPUSIM_F8E5M2 && isinf(n.real))
+		*(unsigned char *)element = n.real > 0 ? 0x7c : 0xfc;
 }
 
 /* IEEE 754-2019 minimum and maximum: NaN when either is, and -0 < +0. */
@@ -140,26 +142,31 @@ number_fold(enum gpusim_dtype t, enum gpusim_redop redop, union number a, union 
 }
 
 union number
-number_scale(enum gpusim_dtype t, union number n, union number factor)
+number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n, uint32_t nranks)
 {
-	unsigned char element[8];
+	bool mean = redops[redop].mean;
 
-	number_put(t, element, number_fold(t, GPUSIM_PROD, n, factor));
-	return number_get(t, element);
+	if (mean && t == GPUSIM_F64)
+		n.real /= nranks;
+	else if (mean && dtype_is_float(t))
+		n.real = (float)(n.real / (float)nranks);
+	else if (mean && dtype_is_signed(t))
+		n.whole = (uint64_t)((int64_t)n.whole / (int64_t)nranks);
+	else if (mean)
+		n.whole /= nranks;
+	if (t == GPUSIM_F8E5M2 && nranks > 1 && redop_widening(redop, t) > 1 && isinf(n.real))
+		n.real = copysign(57344, n.real);
+	return n;
 }
 
 union number
-number_finish(enum gpusim_dtype t, enum gpusim_redop redop, union number n, uint32_t nranks)
+number_enter(enum gpusim_dtype t, enum gpusim_redop redop, union number n, union number factor)
 {
-	if (!redops[redop].mean)
+	unsigned char element[8];
+
+	if (redop != GPUSIM_PREMULSUM)
 		return n;
-	if (t == GPUSIM_F64)
-		n.real /= nranks;
-	else if (dtype_is_float(t))
-		n.real = (float)(n.real / (float)nranks);
-	else if (dtype_is_signed(t))
-		n.whole = (uint64_t)((int64_t)n.whole / (int64_t)nranks);
-	else
-		n.whole /= nranks;
-	return n;
+	n = number_fold(t, GPUSIM_PROD, n, factor);
+	number_put(t, element, number_finish(t, GPUSIM_PROD, n, 2));
+	return number_get(t, element);
 }

@@ -63,6 +63,20 @@ leaf(const struct many *m, unsigned k, size_t off, size_t n, struct room *room)
 	return room->wide;
 }
 
+/* From f32. Min and max take one of the elements as it is, so there an infinity of f8e5m2, the upper byte of a binary16,
+ * is no overflow. */
+static void
+narrow(const struct many *m, void *dst, const float *src, size_t n)
+{
+	unsigned char *element = dst;
+
+	if (m->t != GPUSIM_F8E5M2 || redop_widening(m->redop, m->t) > 1)
+		m->isa->narrow(m->t, dst, src, n);
+	else
+		for (size_t i = 0; i < n; i++)
+			element[i] = (unsigned char)(f16_from_f32(src[i]) >> 8);
+}
+
 /* The largest power of two below n, which is at least 2. */
 static unsigned
 left_half(unsigned n)
@@ -114,7 +128,7 @@ tree_block(const struct many *m, void *out, size_t off, size_t n)
 	if (m->mean)
 		m->isa->divide(t, sum, n, k);
 	if (sum != out)
-		m->isa->narrow(m->t, out, sum, n);
+		narrow(m, out, sum, n);
 }
 
 /* Some n of the elements, off bytes on: reduced into out, which may be a destination. */
@@ -154,7 +168,7 @@ fold_half_block(const struct many *m, void *out, size_t off, size_t n)
 	}
 	if (m->mean)
 		m->isa->divide(GPUSIM_F32, wide[0], n, m->nsrc);
-	m->isa->narrow(m->t, out, wide[0], n);
+	narrow(m, out, wide[0], n);
 }
 
 /* A destination that was just read is in the cache, and storing past it gains nothing. */

@@ -141,3 +141,38 @@ machine() {
 	assert_match 'flip needs at='
 	assert_match 'kill happens before a step, not at the end'
 }
+
+@test "--verify of f8 by algorithms that add in their own order; a rank alone; what a flip did" {
+	perl -e 'srand 5; print join(" ", map { sprintf "%.3g", rand(16) - 8 } 1 .. 60), "\n" for 1 .. 4' >in
+	head -1 in >one
+	run machine 4 --allow-inject 'c=$(gpuctl comm-init -n 4)
+		for t in f8e4m3 f8e5m2; do
+			for algo in ring tree recursive-doubling; do
+				for op in sum avg prod "premulsum --scalar 2"; do
+					gpuctl allreduce --comm $c --type $t --op $op --verify --algo $algo <in >/dev/null || echo "wrong $t $algo $op"
+				done
+			done
+			for algo in ring tree; do
+				for seed in 3 5 6 7 8 12; do
+					gpuctl inject --comm $c flip rank=2 at=any#next.end seed=$seed
+					gpuctl reduce --root 2 --comm $c --type $t --verify --algo $algo <in >/dev/null && echo "missed $t $algo $seed"
+				done
+			done
+		done
+		gpuctl reduce-scatterv --comm $c --type f32 --counts 13,0,40,7 --verify <in >/dev/null || echo "wrong parts"
+		gpuctl inject --comm $c flip rank=2 at=any#next.end
+		gpuctl reduce-scatterv --comm $c --type f32 --counts 13,0,40,7 --verify <in >/dev/null && echo "missed part"
+		gpuctl inject --comm $c flip rank=1 at=any#next.end
+		gpuctl reduce --comm $c --root 2 --verify <in >/dev/null && gpuctl inject list
+		gpuctl comm-destroy $c
+		for op in sum avg min "premulsum --scalar 2"; do
+			gpuctl allreduce --type f16 --op $op --verify <one >/dev/null || echo "accused $op"
+		done
+		echo done'
+	[[ $output != *'wrong '* && $output != *missed* && $output != *accused* ]] || fail "$output"
+	assert_match 'inject: flip at reduce#[0-9]+.end, ring, communicator 1, rank 2, element [0-9]+: was [^ ]+, is [^ ]+'
+	assert_match 'inject: flip at reduce#[0-9]+.end, .*, rank 1: not done: the rank has no result'
+	assert_match ': 25 took place'
+	[ "$(grep -c ': 0 took place' <<<"$output")" = 4 ]
+	assert_match 'done'
+}

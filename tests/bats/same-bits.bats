@@ -40,7 +40,7 @@ digest() { grep '^params sha256 '; }
 		run bounded gpuctl run -n 3 --allow-inject -- bash -c "
 			gpuctl inject flip device=1 at=allreduce#1.$point && \"\$@\"" -- "${TRAIN[@]}"
 		assert_status 5
-		assert_match "allreduce#1.$point, ring, .*, of element [0-9]+"
+		assert_match "allreduce#1.$point, ring, .*, element [0-9]+: was [^ ]+, is [^ ]+"
 		assert_match '--verify: device [0-9a-f]+: rank 1: .*gradients'
 	done
 	bounded gpuctl run -n 3 --allow-inject -- bash -c '

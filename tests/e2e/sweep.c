@@ -106,9 +106,7 @@ factor(const struct sweep_case *c, uint32_t r)
 static union number
 summand(const struct sweep_case *c, const union number *value, uint32_t r, uint64_t i)
 {
-	union number n = value[r * c->nelem + i];
-
-	return c->redop == GPUSIM_PREMULSUM ? number_scale(c->dtype, n, factor(c, r)) : n;
+	return number_enter(c->dtype, c->redop, value[r * c->nelem + i], factor(c, r));
 }
 
 static union number

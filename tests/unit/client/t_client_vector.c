@@ -290,6 +290,30 @@ of_each(struct launch *l, enum gpusim_queues queues)
 	   queues == GPUSIM_QUEUES_ON ? "by queues" : "by the coordinator");
 }
 
+/* In one buffer, the middle part of no elements. */
+static void
+in_place(void)
+{
+	const uint64_t count[N] = {5, 0, 3};
+	struct table t = {.count = {5, 0, 3}, .displ = {0, 5, 5}};
+	const struct gpusim_parts parts = {count, NULL};
+	struct gpusim_addr part[N];
+	bool good;
+
+	for (uint32_t r = 0; r < N; r++)
+		part[r] = gpusim_addr_add(w.recv[r], t.displ[r] * sizeof(int32_t));
+	expect(GPUSIM_ALLGATHER, &t, 0);
+	good = clear();
+	for (uint32_t r = 0; r < N; r++)
+		good = good && gpusim_memcpy_h2d(w.g, gpusim_comm_device(w.comm, r), part[r],
+						 w.in[r], count[r] * sizeof(int32_t)) == GPUSIM_OK;
+	ok(good &&
+	       gpusim_allgatherv_all(w.comm, part, w.recv, parts, GPUSIM_I32, stream) ==
+		   GPUSIM_OK &&
+	       gpusim_comm_sync(w.comm) == GPUSIM_OK && is_right(),
+	   "allgatherv in place, with an empty part: %s", gpusim_error());
+}
+
 /* ---- */
 
 static void
@@ -344,6 +368,7 @@ main(void)
 	l = start(&three, &w.g);
 	open_world(l);
 	of_all("by memory");
+	in_place();
 	refused();
 	gpusim_comm_destroy(w.comm);
 	of_each(l, GPUSIM_QUEUES_OFF);

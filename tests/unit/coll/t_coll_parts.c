@@ -4,6 +4,7 @@
 
 #include "coll/check.h"
 #include "coll/parts.h"
+#include "coll/shape.h"
 #include "coll/plan.h"
 #include "tap.h"
 
@@ -216,6 +217,38 @@ from_counts(void)
 	   "others are refused with a reason");
 }
 
+/* Counts 5, 0, 3 in one buffer: each rank's part lies where the whole vector has it, also one of no elements, wherever
+ * its address says; and what is not there is refused. */
+static void
+in_place(void)
+{
+	const uint64_t c[] = {5, 0, 3}, base = 4096;
+	struct plan_part part[] = {{0, 5}, {5, 0}, {5, 3}};
+	bool good = true;
+
+	for (size_t k = 0; k < NCOLLS; k++)
+		for (uint32_t r = 0; r < 3; r++) {
+			struct plan_args a = {.coll = colls[k],
+					      .nranks = 3,
+					      .rank = r,
+					      .root = r,
+					      .nelem = 8,
+					      .part = part};
+			struct shape s = shape_of_args(&a);
+			bool out = s.out < s.in;
+			struct err err;
+
+			for (uint64_t off = 0; off < 8; off++) {
+				uint64_t own = base + 4 * off;
+				enum rc rc =
+				    shape_place(&s, out ? base : own, out ? own : base, 4, &err);
+
+				good = good && (rc == RC_OK) == (c[r] == 0 || off == part[r].off);
+			}
+		}
+	ok(good, "parts in place, empty ones too");
+}
+
 int
 main(void)
 {
@@ -224,5 +257,6 @@ main(void)
 	wander(true);
 	alltoall();
 	from_counts();
+	in_place();
 	return tap_done();
 }

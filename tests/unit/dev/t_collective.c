@@ -60,9 +60,7 @@ factor(const struct sample *s, uint32_t r)
 static union number
 summand(const struct sample *s, uint32_t r, uint64_t i)
 {
-	union number n = value[r * s->nelem + i];
-
-	return s->redop == GPUSIM_PREMULSUM ? number_scale(s->dtype, n, factor(s, r)) : n;
+	return number_enter(s->dtype, s->redop, value[r * s->nelem + i], factor(s, r));
 }
 
 /* The reduction of all ranks' element i. */

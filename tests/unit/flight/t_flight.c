@@ -357,6 +357,46 @@ test_damage(void)
 	munmap(area, AREA_BYTES);
 }
 
+/* Others fill header and rings' heads with a byte while the writer goes on: it stays within its rings, keeps them apart,
+ * and numbers its records as before. */
+static void
+test_scribbled(void)
+{
+	static const unsigned char bytes[] = {0x00, 0xff, 0x01, 0x7f, 0x80};
+	bool good = true;
+
+	for (size_t b = 0; b < sizeof bytes; b++) {
+		void *area = new_area();
+		struct flight *f = open_area(area);
+		struct flight_writer w[RINGS], other;
+
+		for (unsigned i = 0; i < RINGS; i++) {
+			flight_take(f, FLIGHT_QUEUE, i, 0, 0, "queue", &w[i]);
+			put_op(&w[i], 1);
+		}
+		memset(area, bytes[b], sizeof(struct flight_header));
+		for (unsigned i = 0; i < RINGS; i++)
+			memset(w[i].ring, bytes[b], sizeof(struct flight_ring));
+		good = good && !flight_take(f, FLIGHT_QUEUE, 99, 0, 0, "queue", &other);
+		for (unsigned i = RINGS; i-- > 0;) {
+			put_op(&w[i], 2);
+			flight_beat(f, 1, 2);
+			flight_give(&w[i]);
+			memset(area, bytes[b], sizeof(struct flight_header));
+		}
+		good = good && flight_take(f, FLIGHT_QUEUE, 3, 0, 0, "queue", &w[0]) &&
+		       flight_take(f, FLIGHT_QUEUE, 99, 0, 0, "queue", &w[1]);
+		good = good && w[0].ring == (void *)((char *)area + FLIGHT_RING_AT(3, RECORDS)) &&
+		       w[1].ring == (void *)((char *)area + FLIGHT_RING_AT(RINGS - 1, RECORDS)) &&
+		       w[0].head == 2 && w[0].ring->first == 0 && w[1].ring->first == 2 &&
+		       flight_ns(&w[0], ticks_hz()) <= NS_PER_SEC &&
+		       flight_ns(&w[0], ticks_hz()) >= NS_PER_SEC - 10;
+		flight_close(f);
+		munmap(area, AREA_BYTES);
+	}
+	ok(good, "what others write over header and rings steers no writer");
+}
+
 int
 main(void)
 {
@@ -368,5 +408,6 @@ main(void)
 	test_copy();
 	test_clock();
 	test_damage();
+	test_scribbled();
 	return tap_done();
 }

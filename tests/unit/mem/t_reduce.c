@@ -6,6 +6,7 @@
 #include "mem/dtype.h"
 #include "mem/redop.h"
 #include "mem/reduce.h"
+#include "mem/reduce_many.h"
 
 #include "reduce_test.h"
 #include "tap.h"
@@ -41,9 +42,11 @@ try_one(enum gpusim_dtype t, enum gpusim_redop redop, size_t nelem, enum place p
 	if (d[nelem * size] != 0x5a)
 		return (long)nelem;
 	for (i = 0; i < nelem; i++) {
+		union number n = number_fold(t, redop, number_get(t, keep_a + i * size),
+					     number_get(t, keep_b + i * size));
+
 		number_put(t, want,
-			   number_fold(t, redop, number_get(t, keep_a + i * size),
-				       number_get(t, keep_b + i * size)));
+			   number_finish(t, redops[redop].mean ? GPUSIM_SUM : redop, n, 2));
 		if (!same(t, want, d + i * size))
 			return (long)i;
 	}
@@ -178,12 +181,68 @@ test_scale(enum gpusim_dtype t)
 		good = good && d[MAX_NELEM * size] == 0x5a;
 		for (i = 0; i < MAX_NELEM; i++) {
 			number_put(t, want,
-				   number_scale(t, number_get(t, keep_a + i * size),
+				   number_enter(t, GPUSIM_PREMULSUM,
+						number_get(t, keep_a + i * size),
 						number_get(t, &factor)));
 			good = good && same(t, want, d + i * size);
 		}
 	}
 	ok(good, "%s times a factor", dtype_name(t));
+}
+
+/* Elements of one type by their bits; the reference says the same as the loops. */
+struct given {
+	enum gpusim_dtype t;
+	enum gpusim_redop redop;
+	uint32_t n; /* ranks */
+	uint64_t in[2], factor, want;
+};
+
+/* One rank has its element, times its factor of premulsum; two have what is written here by hand. */
+static const struct given by_hand[] = {
+    {GPUSIM_F32, GPUSIM_SUM, 1, {0x40400000}, 0x40000000, 0x40400000},
+    {GPUSIM_F32, GPUSIM_AVG, 1, {0x40400000}, 0x40000000, 0x40400000},
+    {GPUSIM_F32, GPUSIM_PROD, 1, {0x80000000}, 0x40000000, 0x80000000},
+    {GPUSIM_F32, GPUSIM_PREMULSUM, 1, {0x40400000}, 0x40000000, 0x40c00000}, /* 3, 2: 6 */
+    {GPUSIM_F16, GPUSIM_PREMULSUM, 1, {0x7bff}, 0x4000, 0x7c00}, /* 65504, 2: infinity */
+    {GPUSIM_I8, GPUSIM_PREMULSUM, 1, {100}, 3, 44},		 /* 300 - 256 */
+    {GPUSIM_I8, GPUSIM_AVG, 1, {0x80}, 1, 0x80},		 /* -128 */
+    {GPUSIM_F8E4M3, GPUSIM_PREMULSUM, 1, {0x7e}, 0x40, 0x7e},	 /* 448, 2: 448 */
+    {GPUSIM_F8E5M2, GPUSIM_PREMULSUM, 1, {0x7c}, 0x40, 0x7b},	 /* infinity, 2: 57344 */
+    {GPUSIM_F8E5M2, GPUSIM_SUM, 1, {0xfc}, 0x40, 0xfc},		 /* -infinity */
+    {GPUSIM_F8E5M2, GPUSIM_SUM, 2, {0x7c, 0x3c}, 0, 0x7b},	 /* infinity, 1: 57344 */
+    {GPUSIM_F8E5M2, GPUSIM_AVG, 2, {0x7c, 0x3c}, 0, 0x7b},
+    {GPUSIM_F8E5M2, GPUSIM_MAX, 2, {0x7c, 0x3c}, 0, 0x7c},
+    {GPUSIM_F8E5M2, GPUSIM_MAX, 2, {0xfc, 0xfb}, 0, 0xfb},
+    {GPUSIM_F8E5M2, GPUSIM_MIN, 2, {0xfc, 0x3c}, 0, 0xfc},
+    {GPUSIM_F8E5M2, GPUSIM_MIN, 2, {0x7c, 0x7c}, 0, 0x7c},
+    {GPUSIM_F8E4M3, GPUSIM_MIN, 2, {0x80, 0x00}, 0, 0x80},
+};
+
+static void
+test_by_hand(const struct given *g)
+{
+	uint64_t made = 0, entered[2] = {g->in[0], g->in[1]};
+	const void *src[] = {&entered[0], &entered[1]};
+	union number n, factor = number_get(g->t, &g->factor);
+	unsigned char want[8] = {0};
+	void *dst = &made;
+
+	if (g->redop == GPUSIM_PREMULSUM)
+		reduce_scale(g->t, &entered[0], &g->in[0], 1, g->factor);
+	for (unsigned flags = 0; flags <= REDUCE_CANONICAL; flags += REDUCE_CANONICAL) {
+		made = 0;
+		reduce_many(g->t, g->redop, &dst, 1, src, g->n, 1, flags);
+		ok(made == g->want, "%s %s of %u: 0x%llx", dtype_name(g->t), redop_name(g->redop),
+		   g->n, (unsigned long long)made);
+	}
+	reduce_finish(g->t, g->redop, &entered[0], 1, 1);
+	ok(g->n > 1 || entered[0] == g->want, "alone");
+	n = number_enter(g->t, g->redop, number_get(g->t, &g->in[0]), factor);
+	if (g->n > 1)
+		n = number_fold(g->t, g->redop, n, number_get(g->t, &g->in[1]));
+	number_put(g->t, want, number_finish(g->t, g->redop, n, g->n));
+	ok(memcmp(want, &g->want, sizeof want) == 0, "so says the reference");
 }
 
 int
@@ -202,6 +261,8 @@ main(void)
 	for (redop = 0; redop < GPUSIM_NREDOPS; redop++)
 		test_row((enum gpusim_redop)redop);
 	test_finish();
+	for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++)
+		test_by_hand(&by_hand[i]);
 	reduce_apply((enum gpusim_dtype)99, GPUSIM_SUM, &one, &one, &one, 1);
 	reduce_apply(GPUSIM_U8, (enum gpusim_redop)99, &one, &one, &one, 1);
 	reduce_apply(GPUSIM_F8E4M3, GPUSIM_BAND, &one, &one, &one, 1);
