@@ -527,6 +527,7 @@ h_comm_init(struct harness *h, uint64_t client, uint32_t n, bool lease)
 
 	q.numdevices = n;
 	q.lease = lease;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = (GpuSim__OnFailure)h->policy;
 	return h_ask(h, client, COMM_INIT, comminit, &q);
 }
