@@ -277,8 +277,8 @@ check_pairs(struct search *s, struct err *err)
 	const struct graph *g = s->g;
 	uint64_t(*set)[WORDS] = alloc_zeroed(g->nnode + 1ul, sizeof *set);
 	struct pair found = {.y = ALGO_NONE};
-	uint64_t visits = 0;
-	enum rc rc = RC_OK;
+	uint64_t visits = 0, last;
+	enum rc rc = RC_OK, spent = RC_OK;
 
 	if (!s->npair) {
 		free(set);
@@ -291,14 +291,19 @@ check_pairs(struct search *s, struct err *err)
 		s->pair[i].y = g->at[s->pair[i].y];
 	}
 	qsort(s->pair, s->npair, sizeof *s->pair, by_first);
-	for (size_t i = 0; i < s->npair && !rc; i += BATCH) {
+	for (size_t i = 0; i < s->npair && !rc && !spent; i += BATCH) {
 		uint32_t n = s->npair - i < BATCH ? (uint32_t)(s->npair - i) : BATCH;
 
-		visits += pass(g, set, s->pair + i, n, &found);
+		last = pass(g, set, s->pair + i, n, &found);
+		visits += last;
 		if (visits > MAX_VISITS)
 			rc = RC_INVAL;
+		else
+			spent = algo_spend(g->algo->budget, 2 * last, err);
 	}
 	free(set);
+	if (spent)
+		return spent;
 	if (rc || found.y == ALGO_NONE)
 		return rc ? too_long(g, err) : RC_OK;
 	return tell_race(g, (struct pair){g->order[found.x], g->order[found.y], found.cell}, err);
@@ -324,21 +329,36 @@ order_by_rank(const struct graph *g)
 	return node;
 }
 
+/* Of search_rank, in a budget's units: clocks, and chunks. */
+static uint64_t
+rank_work(const struct graph *g, uint32_t r)
+{
+	uint64_t blocks = g->rank_block[r + 1] - g->rank_block[r];
+	uint64_t work = cells_of_rank(g->algo, r);
+
+	for (uint32_t n = g->first[g->rank_block[r]]; n < g->first[g->rank_block[r + 1]]; n++)
+		work += blocks + 4ull * graph_step(g, n)->count;
+	return work;
+}
+
 enum rc
 race_find(const struct graph *g, struct err *err)
 {
 	struct search s = {.g = g};
 	uint32_t *node = order_by_rank(g);
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (!node)
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < g->algo->nranks && !s.rc; r++) {
+	for (uint32_t r = 0; r < g->algo->nranks && !s.rc && !rc; r++) {
 		uint32_t first = g->first[g->rank_block[r]];
 
 		search_rank(&s, r, node + first, g->first[g->rank_block[r + 1]] - first);
+		rc = algo_spend(g->algo->budget, rank_work(g, r), err);
 	}
-	if (s.rc == RC_NOMEM)
+	if (rc)
+		;
+	else if (s.rc == RC_NOMEM)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	else
 		rc = s.rc ? too_long(g, err) : check_pairs(&s, err);
