@@ -62,26 +62,14 @@ simulate(const struct lowering *l, const struct schedule *s, uint64_t nelem, uin
 
 /* ---- variants */
 
-static uint64_t
-moved_chunks(const struct algo *a)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t r = 0; r < a->nranks; r++)
-		for (size_t b = 0; b < a->rank[r].nblock; b++)
-			for (size_t i = 0; i < a->rank[r].block[b].nstep; i++)
-				sum += a->rank[r].block[b].step[i].count;
-	return sum;
-}
-
 static enum rc
 lower(const struct algo *a, bool fused, uint32_t ports, struct schedule **out, struct err *err)
 {
-	struct flow f = {0};
-	enum rc rc = algo_spend(a->budget, moved_chunks(a) * 140, err);
+	struct flow f;
+	enum rc rc = flow_trace(a, fused, &f, err);
 
 	if (rc == RC_OK)
-		rc = flow_trace(a, fused, &f, err);
+		rc = algo_spend(a->budget, 100 * f.nval, err);
 	if (rc == RC_OK)
 		rc = flow_rounds(&f, ports, err);
 	if (rc == RC_OK)

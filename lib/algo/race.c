@@ -36,6 +36,7 @@ struct search {
 	enum rc rc;
 	/* The rank at hand. */
 	uint32_t rank, nblock;
+	uint64_t work; /* in a budget's units */
 	uint32_t *
 	    clock; /* by step of the rank and block: how many of its steps happen before; NULL: too many */
 	uint32_t *writer; /* by cell: the last one */
@@ -161,6 +162,7 @@ see_step(struct search *s, uint32_t node)
 	struct cells r = step_reads(s->g->algo, s->rank, step);
 	struct cells w = step_writes(s->g->algo, s->rank, step);
 
+	s->work += s->nblock + 4ull * step->count;
 	if (s->clock)
 		advance_clock(s, node);
 	for (uint32_t i = 0; i < r.count; i++)
@@ -178,6 +180,7 @@ search_rank(struct search *s, uint32_t rank, const uint32_t *node, uint32_t n)
 	s->rank = rank;
 	s->nblock = s->g->rank_block[rank + 1] - s->g->rank_block[rank];
 	s->nreader = s->spare = 0;
+	s->work = 0;
 	s->clock = NULL;
 	if ((uint64_t)n * s->nblock <= MAX_CLOCKS)
 		s->clock = alloc_zeroed((size_t)n * s->nblock + 1, sizeof *s->clock);
@@ -329,18 +332,6 @@ order_by_rank(const struct graph *g)
 	return node;
 }
 
-/* Of search_rank, in a budget's units: clocks, and chunks. */
-static uint64_t
-rank_work(const struct graph *g, uint32_t r)
-{
-	uint64_t blocks = g->rank_block[r + 1] - g->rank_block[r];
-	uint64_t work = cells_of_rank(g->algo, r);
-
-	for (uint32_t n = g->first[g->rank_block[r]]; n < g->first[g->rank_block[r + 1]]; n++)
-		work += blocks + 4ull * graph_step(g, n)->count;
-	return work;
-}
-
 enum rc
 race_find(const struct graph *g, struct err *err)
 {
@@ -354,7 +345,7 @@ race_find(const struct graph *g, struct err *err)
 		uint32_t first = g->first[g->rank_block[r]];
 
 		search_rank(&s, r, node + first, g->first[g->rank_block[r + 1]] - first);
-		rc = algo_spend(g->algo->budget, rank_work(g, r), err);
+		rc = algo_spend(g->algo->budget, cells_of_rank(g->algo, r) + s.work, err);
 	}
 	if (rc)
 		;

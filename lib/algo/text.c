@@ -145,17 +145,6 @@ least_lines(struct reader *x, size_t i)
 	return __builtin_mul_overflow(lines, n, &lines) ? UINT64_MAX : lines;
 }
 
-static bool
-check_lines(struct reader *x, size_t i)
-{
-	uint64_t n = x->loops ? 0 : least_lines(x, i);
-
-	return n <= ALGO_MAX_LINES ||
-	       scan_fail(&x->scan, RC_BADDATA,
-			 "this loop does at least %" PRIu64 " lines; a file may do %u", n,
-			 ALGO_MAX_LINES);
-}
-
 static bool run(struct reader *x, size_t from, size_t to);
 
 /* for NAME in FIRST..LAST */
@@ -165,6 +154,7 @@ do_for(struct reader *x, size_t i)
 	unsigned n = x->scan.nvariables;
 	struct variable *v;
 	int64_t first, last;
+	uint64_t least;
 
 	if (!scan_define(&x->scan, &v))
 		return false;
@@ -173,8 +163,11 @@ do_for(struct reader *x, size_t i)
 	    !scan_expect_symbol(&x->scan, SYMBOL('.', '.')) || !scan_expr(&x->scan, &last) ||
 	    !scan_expect_end(&x->scan))
 		return false;
-	if (!check_lines(x, i))
-		return false;
+	least = x->loops ? 0 : least_lines(x, i);
+	if (least > ALGO_MAX_LINES)
+		return scan_fail(&x->scan, RC_BADDATA,
+				 "this loop does at least %" PRIu64 " lines; a file may do %u",
+				 least, ALGO_MAX_LINES);
 	x->loops++;
 	for (int64_t k = first; k <= last; k++) {
 		x->scan.nvariables = n + 1;

@@ -247,7 +247,8 @@ enum rc
 algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, struct err *err)
 {
 	GpuSim__AlgoPutRequest q = GPU_SIM__ALGO_PUT_REQUEST__INIT;
-	struct coord_proof p = {0};
+	struct coord_proof *p = NULL;
+	struct buf ask = {0};
 	struct kept *k;
 	enum rc rc;
 
@@ -255,15 +256,14 @@ algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, s
 		return err_set(err, RC_INVAL, "an algorithm's file of %zu bytes, at most %u", n,
 			       COORD_ALGO_FILE);
 	q.path = (char *)path;
-	if (buf_add(&p.text, bytes, n))
-		prove(&p, &q, NULL, &p.err);
-	else
-		err_set(&p.err, RC_NOMEM, "out of memory");
-	rc = add(c, &p, true, 0, &k, err);
+	q.data = (ProtobufCBinaryData){n, (uint8_t *)bytes};
+	if (buf_pack(&ask, &q.base))
+		p = coord_prove(&ask, NULL);
+	rc = p ? add(c, p, true, 0, &k, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
 		tell(c, k, bytes, n);
-	kept_free(p.kept);
-	buf_fini(&p.text);
+	coord_proof_free(p);
+	buf_fini(&ask);
 	return rc;
 }
 
