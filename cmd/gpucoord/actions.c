@@ -142,11 +142,58 @@ start_device(struct shell *s, const struct coord_action *a)
 	shell_push(s, i); /* for the thread that we are */
 }
 
+/* ---- proofs */
+
+/* The main thread takes it from here: this one may be waited for. */
+static void *
+prove(void *arg)
+{
+	struct item *i = arg;
+	struct daemon *dm = i->shell->dm;
+
+	i->proof = coord_prove(&i->ask, &i->shell->ends);
+	buf_fini(&i->ask);
+	shell_push(i->shell, i);
+	daemon_wake(dm);
+	return NULL;
+}
+
+void
+shell_join_prover(struct shell *s)
+{
+	if (s->proved)
+		pthread_join(s->prover, NULL);
+	s->proved = false;
+}
+
+/* Once a time, so the thread of the one before is at its end. */
+static void
+start_prover(struct shell *s, struct coord_action *a)
+{
+	struct item *i = calloc(1, sizeof *i);
+
+	if (!i) {
+		log_line(LOG_ERROR, "out of memory: a proof is lost");
+		return; /* its clients' deadlines end it */
+	}
+	i->kind = COORD_PROVEN;
+	i->shell = s;
+	i->token = a->token;
+	i->ask = a->body;
+	a->body = (struct buf){0};
+	shell_join_prover(s);
+	s->proved = pthread_create(&s->prover, NULL, prove, i) == 0;
+	if (s->proved)
+		return;
+	buf_fini(&i->ask); /* then it is of no memory */
+	shell_push(s, i);
+}
+
 void
 shell_carry_out(struct shell *s)
 {
 	for (size_t k = 0; k < s->actions.n; k++) {
-		const struct coord_action *a = &s->actions.v[k];
+		struct coord_action *a = &s->actions.v[k];
 
 		decisions_note(&s->decisions, a);
 		recorder_action(s->see.recorder, a);
@@ -177,6 +224,9 @@ shell_carry_out(struct shell *s)
 			break;
 		case COORD_DISCARD:
 			sweep_file(a->address, a->device_id, NULL);
+			break;
+		case COORD_PROVE:
+			start_prover(s, a);
 			break;
 		case COORD_ASK_ECHO:
 		case COORD_LOOK:

@@ -368,6 +368,7 @@ recorder_heard(struct recorder *r, const struct coord_event *ev)
 		snprintf(text, sizeof text, "process %" PRIu32 " has ended with status 0x%x",
 			 ev->pid, (unsigned)ev->status);
 		break;
+	case COORD_PROVEN:
 	case COORD_REQUEST:
 	case COORD_RESULT:
 	case COORD_SEEN:
@@ -454,6 +455,7 @@ recorder_action(struct recorder *r, const struct coord_action *a)
 		    "its memory file goes: nobody waits for it");
 		break;
 	case COORD_ALGO:
+	case COORD_PROVE:
 	case COORD_REPORT:
 	case COORD_STORE:
 	case COORD_ASK_ECHO:

@@ -8,6 +8,9 @@
  * of clients that have gone or come back under its lock, so those events wait for the main thread. Before the
  * first shell_step, for which the main thread is woken, and after shell_free has begun, events are only enqueued.
  *
+ * The proof of an algorithm takes seconds, so each has a thread of its own, the prover: it pushes the event that tells of it,
+ * for the main thread, and ends.
+ *
  * A request's token is its call's address; it is answered exactly once, then gone.
  */
 #include <stdio.h>
@@ -141,6 +144,7 @@ feed_item(struct shell *s, const struct item *i)
 				 .seq = i->seq,
 				 .device_id = i->device_id,
 				 .found = i->found,
+				 .proof = i->proof,
 				 .pid = i->pid};
 
 	if (i->kind == COORD_REQUEST) {
@@ -354,6 +358,7 @@ drain(struct shell *s)
 		if (i->call)
 			rpc_reply_err(i->call, &end);
 		wire_reply_free(i->reply);
+		coord_proof_free(i->proof);
 		free(i);
 	}
 }
@@ -367,6 +372,8 @@ shell_free(struct shell *s, bool clean)
 	s->open = false;
 	take_over(s);
 	pthread_mutex_unlock(&s->lock);
+	atomic_store(&s->ends, true);
+	shell_join_prover(s);
 	/* Before the address is free: the next coordinator at it wants the state too. */
 	state_close(s->state, clean);
 	s->state = NULL;

@@ -32,6 +32,8 @@ struct item {
 	struct err err;	       /* result, unreachable, spawned */
 	uint32_t pid;	       /* spawned */
 	GpuSim__Reply *reply;  /* result */
+	struct buf ask;	       /* proven: for the prover; then */
+	struct coord_proof *proof;
 };
 
 struct shell {
@@ -49,6 +51,9 @@ struct shell {
 	struct decisions decisions;
 	struct exits exits;
 	struct web *_Atomic web; /* NULL: no models are taken */
+	pthread_t prover;	 /* of the last COORD_PROVE */
+	bool proved;		 /* there was one */
+	atomic_bool ends;	 /* it ends early */
 	char address[NET_ADDR_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t stopped; /* running has become false */
@@ -63,6 +68,9 @@ void shell_push(struct shell *s, struct item *i);
 
 /* Work off the queue, unless another thread does. */
 void shell_work(struct shell *s);
+
+/* The prover, if there was one, has ended. Running, or after the end of that. */
+void shell_join_prover(struct shell *s);
 
 /* Running. What the state machine wanted in its last step. */
 void shell_carry_out(struct shell *s);

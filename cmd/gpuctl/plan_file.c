@@ -22,7 +22,7 @@ load(const char *path, struct algo **out, struct err *err)
 	enum rc rc = file_text_upto(path, "an algorithm's file", ALGO_MAX_BYTES, &text, err);
 
 	if (rc == RC_OK)
-		rc = algo_parse(text.data, text.len - 1, path, out, err);
+		rc = algo_parse(text.data, text.len - 1, path, NULL, out, err);
 	buf_fini(&text);
 	return rc;
 }
@@ -113,7 +113,7 @@ plan_file_convert(const struct plan_args *p, const struct args *a, const char *a
 	if (rc == RC_OK && a->format == PLAN_AS_TEXT)
 		rc = buf_add(out, text.data, text.len) ? RC_OK : no_memory(err);
 	else if (rc == RC_OK)
-		rc = text_parse(text.data, text.len, algo, &f, err);
+		rc = text_parse(text.data, text.len, algo, NULL, &f, err);
 	if (f)
 		rc = msccl_print(f, out) ? RC_OK : no_memory(err);
 	algo_free(f);

@@ -73,7 +73,7 @@ write_file(const char *path, const struct synth_result *r, struct err *err)
 
 	if (!is_xml(path))
 		return file_replace(path, r->text.data, r->text.len, err);
-	rc = algo_parse(r->text.data, r->text.len, path, &algo, err);
+	rc = algo_parse(r->text.data, r->text.len, path, NULL, &algo, err);
 	if (!rc && !msccl_print(algo, &xml))
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	if (!rc)

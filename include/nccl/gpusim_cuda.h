@@ -42,8 +42,12 @@ void __gpusim_configure(const unsigned grid[3], const unsigned block[3], size_t 
 			cudaStream_t stream);
 void __gpusim_launch(struct __gpusim_kernel *k, int registered, void **args);
 
-/* Of this thread: it runs kernels. Thread-local, because a program would get a copy of a plain variable. */
-extern __thread int __gpusim_inside __attribute__((tls_model("initial-exec")));
+/*
+ * Of this thread: it runs kernels. Thread-local, because a program would get a copy of a plain variable. Neither this nor
+ * what kernels read below has a model: programs use the fast one anyway, and a library with initial-exec could not be
+ * loaded late, as Python does.
+ */
+extern __thread int __gpusim_inside;
 
 /* In a kernel. */
 unsigned __gpusim_barrier(int predicate,
@@ -83,14 +87,10 @@ enum {
 #include <type_traits>
 #include <utility>
 
-extern __thread const uint3 threadIdx __asm__("__gpusim_thread_idx")
-    __attribute__((tls_model("initial-exec")));
-extern __thread const uint3 blockIdx __asm__("__gpusim_block_idx")
-    __attribute__((tls_model("initial-exec")));
-extern __thread const dim3 blockDim __asm__("__gpusim_block_dim")
-    __attribute__((tls_model("initial-exec")));
-extern __thread const dim3 gridDim __asm__("__gpusim_grid_dim")
-    __attribute__((tls_model("initial-exec")));
+extern __thread const uint3 threadIdx __asm__("__gpusim_thread_idx");
+extern __thread const uint3 blockIdx __asm__("__gpusim_block_idx");
+extern __thread const dim3 blockDim __asm__("__gpusim_block_dim");
+extern __thread const dim3 gridDim __asm__("__gpusim_grid_dim");
 static constexpr int warpSize = 32;
 
 namespace gpusim_cuda

@@ -1,5 +1,6 @@
 #include "algo/algo.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,7 +223,32 @@ algo_digest(const struct algo *a, char out[static 17])
 /* ---- files */
 
 enum rc
-algo_parse(const char *bytes, size_t n, const char *name, struct algo **out, struct err *err)
+algo_spend(struct algo_budget *b, uint64_t work, struct err *err)
+{
+	if (!b)
+		return RC_OK;
+	if (b->stop && atomic_load_explicit(b->stop, memory_order_relaxed))
+		return err_set(err, RC_ABORTED, "the proof of an algorithm was stopped");
+	if (work > b->max_work - b->work) {
+		b->work = b->max_work;
+		return err_set(err, RC_INVAL,
+			       "it takes more work than the %" PRIu64
+			       " units that one algorithm may: fewer ranks, chunks or steps",
+			       b->max_work);
+	}
+	b->work += work;
+	return RC_OK;
+}
+
+uint32_t
+algo_max_steps(const struct algo_budget *b)
+{
+	return b ? b->max_steps : ALGO_MAX_STEPS;
+}
+
+enum rc
+algo_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+	   struct algo **out, struct err *err)
 {
 	size_t at = 0;
 
@@ -233,6 +259,6 @@ algo_parse(const char *bytes, size_t n, const char *name, struct algo **out, str
 	while (at < n && bytes[at] && strchr(" \t\r\n", bytes[at]))
 		at++;
 	if (at < n && bytes[at] == '<')
-		return msccl_parse(bytes, n, name, out, err);
-	return text_parse(bytes, n, name, out, err);
+		return msccl_parse(bytes, n, name, budget, out, err);
+	return text_parse(bytes, n, name, budget, out, err);
 }

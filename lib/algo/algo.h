@@ -20,6 +20,7 @@
 #ifndef ALGO_ALGO_H
 #define ALGO_ALGO_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,7 @@
 #define ALGO_MAX_BLOCKS	  1024u	 /* of one rank */
 #define ALGO_MAX_CHANNELS 64u
 #define ALGO_MAX_STEPS	  (1u << 20) /* of all ranks */
+#define ALGO_MAX_LINES	  (1u << 22) /* that a text's loops do */
 #define ALGO_NAME_MAX \
 	64 /* bytes with the NUL: letters, digits, . _ - ; begins with a letter or digit */
 #define ALGO_SLOTS 8	      /* messages that a connection of NCCL's Simple protocol holds */
@@ -78,6 +80,14 @@ struct algo_rank {
 	size_t nblock, cap;
 };
 
+/* What parser, proof and lowering may do together for somebody who cannot wait for long. */
+struct algo_budget {
+	uint32_t max_steps;	 /* of all ranks */
+	uint64_t max_work;	 /* units of about 10 ns */
+	uint64_t work;		 /* done so far */
+	const atomic_bool *stop; /* end early; NULL: nobody wants that */
+};
+
 struct algo {
 	char name[ALGO_NAME_MAX];
 	bool custom; /* no collective of ours: shown and simulated, not run */
@@ -90,6 +100,8 @@ struct algo {
 	char proto[8];	  /* "Simple", "LL", "LL128": a hint; "" none */
 	uint64_t min_bytes, max_bytes; /* of the vector; max 0: no bound */
 	struct algo_rank *rank;	       /* nranks */
+	struct algo_budget
+	    *budget; /* of whoever works on it, and his; NULL: the limits of each part alone */
 };
 
 #define ALGO_MAX_BYTES (64u << 20) /* of a file */
@@ -133,9 +145,15 @@ bool algo_kind_recvs(unsigned kind);
 bool algo_kind_reads(unsigned kind);  /* it has a source of its own rank */
 bool algo_kind_writes(unsigned kind); /* it has a destination */
 
-/* From a file's bytes: XML begins with '<', else our text form. RC_BADDATA "NAME:LINE: reason", RC_NOMEM. Not proven. */
-enum rc algo_parse(const char *bytes, size_t n, const char *name, struct algo **out,
-		   struct err *err);
+/* From a file's bytes: XML begins with '<', else our text form. Not proven. Within a budget, which the algorithm keeps for proof and
+ * lowering; NULL: none. RC_BADDATA "NAME:LINE: reason", RC_NOMEM; of the budget as algo_spend. */
+enum rc algo_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+		   struct algo **out, struct err *err);
+
+/* Take work from the budget. RC_OK; with a sentence RC_INVAL: there is not as much, RC_ABORTED: it was stopped. */
+enum rc algo_spend(struct algo_budget *b, uint64_t work, struct err *err);
+/* Steps that an algorithm may have. */
+uint32_t algo_max_steps(const struct algo_budget *b);
 
 /* 16 hexadecimal digits of what the algorithm does: equal for equal structures, whatever the file looks like. */
 void algo_digest(const struct algo *a, char out[static 17]);

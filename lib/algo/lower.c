@@ -33,6 +33,16 @@ args_of(const struct algo *a, const struct schedule *s, uint64_t nelem, uint64_t
 				  .schedule = s};
 }
 
+static uint64_t
+plans_steps(const struct plan *plans, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < n; r++)
+		sum += plans[r].nstep;
+	return sum;
+}
+
 static enum rc
 simulate(const struct lowering *l, const struct schedule *s, uint64_t nelem, uint64_t chunk,
 	 double *us, struct err *err)
@@ -43,7 +53,9 @@ simulate(const struct lowering *l, const struct schedule *s, uint64_t nelem, uin
 
 	if (rc != RC_OK)
 		return rc;
-	rc = plan_simulate(plans, a.nranks, sizeof(float), &l->model, us, err);
+	rc = algo_spend(l->a->budget, 100 * plans_steps(plans, a.nranks), err);
+	if (rc == RC_OK)
+		rc = plan_simulate(plans, a.nranks, sizeof(float), &l->model, us, err);
 	plan_free_all(plans, a.nranks);
 	return rc;
 }
@@ -56,6 +68,8 @@ lower(const struct algo *a, bool fused, uint32_t ports, struct schedule **out, s
 	struct flow f;
 	enum rc rc = flow_trace(a, fused, &f, err);
 
+	if (rc == RC_OK)
+		rc = algo_spend(a->budget, 100 * f.nval, err);
 	if (rc == RC_OK)
 		rc = flow_rounds(&f, ports, err);
 	if (rc == RC_OK)
@@ -173,9 +187,12 @@ check_one(const struct lowering *l, uint64_t nelem, uint64_t chunk, bool wide,
 	rc = plan_build_all(&a, NULL, &plans, err);
 	if (rc != RC_OK)
 		return rc;
-	rc = plan_check_plans(&a, place, plans, NULL, &why);
+	rc = algo_spend(l->a->budget, 200 * plans_steps(plans, a.nranks) + 4 * nelem * a.nranks,
+			&why);
+	if (rc == RC_OK)
+		rc = plan_check_plans(&a, place, plans, NULL, &why);
 	plan_free_all(plans, a.nranks);
-	if (rc == RC_OK || rc == RC_NOMEM || rc == RC_INVAL)
+	if (rc == RC_OK || rc == RC_NOMEM || rc == RC_INVAL || rc == RC_ABORTED)
 		return rc == RC_OK ? rc : err_set(err, rc, "%s", why.text);
 	return err_set(err, RC_INTERNAL, "algorithm %s is right, what became of it is not: %s",
 		       l->a->name, why.text);

@@ -181,15 +181,20 @@ schedule(struct rounds *s, uint32_t ports, uint32_t *fresh, struct rank_of_messa
 	struct flow *f = s->f;
 	uint64_t work = 0;
 	size_t nfresh = 0;
+	enum rc rc;
 
 	for (uint32_t i = 0; i < s->norder; i++)
 		if (!f->msg[s->order[i]].npred)
 			fresh[nfresh++] = s->order[i];
 	for (uint32_t t = 0; merge_ready(s, list, fresh, nfresh); t++) {
 		size_t kept = 0;
+		bool sorts = nfresh > 0;
 
 		nfresh = 0;
 		work += s->nready;
+		rc = algo_spend(f->algo->budget, s->nready * (sorts ? 8 : 2), err);
+		if (rc != RC_OK)
+			return rc;
 		if (work > MAX_WORK)
 			return err_set(err, RC_INVAL, "algorithm %s is too large to lower",
 				       f->algo->name);

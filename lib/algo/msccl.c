@@ -69,6 +69,7 @@ struct reader {
 	struct algo_block *block; /* whose tb is open */
 	enum level level;
 	size_t nsteps;
+	struct algo_budget *budget;
 	bool *seen;	/* gpus, by rank */
 	struct err err; /* the first error */
 };
@@ -327,8 +328,8 @@ open_step(struct reader *x, const char **atts)
 	if (v[STEP_S] != (int64_t)x->block->nstep)
 		return refuse(x, RC_BADDATA, "step s=\"%" PRId64 "\" is number %zu of its tb",
 			      v[STEP_S], x->block->nstep);
-	if (x->nsteps++ == ALGO_MAX_STEPS)
-		return refuse(x, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
+	if (x->nsteps++ == algo_max_steps(x->budget))
+		return refuse(x, RC_BADDATA, "more than %u steps", algo_max_steps(x->budget));
 	s.has_dep = (uint8_t)v[STEP_HASDEP];
 	return algo_add_step(x->block, s) || no_memory(x);
 }
@@ -464,9 +465,10 @@ parse(struct reader *x, const char *bytes, size_t n, struct err *err)
 }
 
 enum rc
-msccl_parse(const char *bytes, size_t n, const char *name, struct algo **out, struct err *err)
+msccl_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+	    struct algo **out, struct err *err)
 {
-	struct reader x = {.parser = XML_ParserCreate(NULL), .name = name};
+	struct reader x = {.parser = XML_ParserCreate(NULL), .name = name, .budget = budget};
 	enum rc rc;
 
 	if (n > ALGO_MAX_BYTES)
@@ -478,10 +480,12 @@ msccl_parse(const char *bytes, size_t n, const char *name, struct algo **out, st
 	if (x.parser)
 		XML_ParserFree(x.parser);
 	free(x.seen);
-	if (rc == RC_OK)
+	if (rc == RC_OK) {
+		x.algo->budget = budget;
 		*out = x.algo;
-	else
+	} else {
 		algo_free(x.algo);
+	}
 	return rc;
 }
 

@@ -13,13 +13,14 @@
  * msccl_parse - an algorithm from XML.
  *
  *	name	of the file, for sentences
+ *	budget	see algo_parse
  *	out	[out] the caller's, to release with algo_free; its shape has been checked
  *
  * Unknown attributes are ignored; unknown elements, DOCTYPE and with it all entities are refused. A character that a name of ours
  * cannot have becomes '_'. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
  */
-enum rc msccl_parse(const char *bytes, size_t n, const char *name, struct algo **out,
-		    struct err *err);
+enum rc msccl_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+		    struct algo **out, struct err *err);
 
 /* Append as XML; msccl_parse makes the same structure of it. False: out of memory. */
 bool msccl_print(const struct algo *a, struct buf *out);

@@ -91,11 +91,17 @@ check_overlap(const struct graph *g, struct err *err)
 static enum rc
 find_slots(struct graph *g, uint32_t *slots, struct err *err)
 {
-	enum rc rc = graph_sort(g, 0, err);
+	const uint64_t work = 5ull * g->nnode; /* of a sort */
+	enum rc rc = algo_spend(g->algo->budget, 2 * work, err);
 
+	if (!rc)
+		rc = graph_sort(g, 0, err);
 	*slots = 0;
 	while (!rc && g->nmessage) {
 		++*slots;
+		rc = algo_spend(g->algo->budget, work, err);
+		if (rc)
+			break;
 		rc = graph_sort(g, *slots, *slots == ALGO_SLOTS ? err : NULL);
 		if (rc != RC_BADDATA || *slots == ALGO_SLOTS)
 			break;
@@ -190,8 +196,10 @@ do_step(struct prover *p, uint32_t node, struct err *err)
 	uint32_t rank = graph_rank(&p->g, node);
 	struct cells r = step_reads(p->a, rank, s), w = step_writes(p->a, rank, s);
 	value *cell = p->cell + p->base[rank], *in = NULL, *out = NULL;
-	enum rc rc = check_written(p, node, r, err);
+	enum rc rc = algo_spend(p->a->budget, 20 + s->count * (4 + p->a->nranks / 16), err);
 
+	if (!rc)
+		rc = check_written(p, node, r, err);
 	if (!rc && s->kind == ALGO_REDUCE)
 		rc = check_written(p, node, w, err);
 	if (algo_kind_recvs(s->kind))
@@ -286,10 +294,10 @@ check_outputs(const struct prover *p, uint32_t rank, struct err *err)
 	bool scatters = a->coll == GPUSIM_REDUCESCATTER;
 	uint32_t first = scatters ? rank * p->per : 0;
 	uint32_t end = scatters ? first + p->per : a->nchunks;
-	enum rc rc = RC_OK;
+	enum rc rc = algo_spend(a->budget, (end - first) * (2ull + a->nranks / 16), err);
 
 	if (a->coll == GPUSIM_REDUCE && rank != a->root)
-		return RC_OK;
+		return rc;
 	for (uint32_t i = first; !rc && i < end; i++)
 		rc = check_output(p, rank, scatters && !a->in_place ? i - first : i,
 				  wanted_at(p, rank, i), err);

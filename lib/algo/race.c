@@ -36,6 +36,7 @@ struct search {
 	enum rc rc;
 	/* The rank at hand. */
 	uint32_t rank, nblock;
+	uint64_t work; /* in a budget's units */
 	uint32_t *
 	    clock; /* by step of the rank and block: how many of its steps happen before; NULL: too many */
 	uint32_t *writer; /* by cell: the last one */
@@ -161,6 +162,7 @@ see_step(struct search *s, uint32_t node)
 	struct cells r = step_reads(s->g->algo, s->rank, step);
 	struct cells w = step_writes(s->g->algo, s->rank, step);
 
+	s->work += s->nblock + 4ull * step->count;
 	if (s->clock)
 		advance_clock(s, node);
 	for (uint32_t i = 0; i < r.count; i++)
@@ -178,6 +180,7 @@ search_rank(struct search *s, uint32_t rank, const uint32_t *node, uint32_t n)
 	s->rank = rank;
 	s->nblock = s->g->rank_block[rank + 1] - s->g->rank_block[rank];
 	s->nreader = s->spare = 0;
+	s->work = 0;
 	s->clock = NULL;
 	if ((uint64_t)n * s->nblock <= MAX_CLOCKS)
 		s->clock = alloc_zeroed((size_t)n * s->nblock + 1, sizeof *s->clock);
@@ -277,8 +280,8 @@ check_pairs(struct search *s, struct err *err)
 	const struct graph *g = s->g;
 	uint64_t(*set)[WORDS] = alloc_zeroed(g->nnode + 1ul, sizeof *set);
 	struct pair found = {.y = ALGO_NONE};
-	uint64_t visits = 0;
-	enum rc rc = RC_OK;
+	uint64_t visits = 0, last;
+	enum rc rc = RC_OK, spent = RC_OK;
 
 	if (!s->npair) {
 		free(set);
@@ -291,14 +294,19 @@ check_pairs(struct search *s, struct err *err)
 		s->pair[i].y = g->at[s->pair[i].y];
 	}
 	qsort(s->pair, s->npair, sizeof *s->pair, by_first);
-	for (size_t i = 0; i < s->npair && !rc; i += BATCH) {
+	for (size_t i = 0; i < s->npair && !rc && !spent; i += BATCH) {
 		uint32_t n = s->npair - i < BATCH ? (uint32_t)(s->npair - i) : BATCH;
 
-		visits += pass(g, set, s->pair + i, n, &found);
+		last = pass(g, set, s->pair + i, n, &found);
+		visits += last;
 		if (visits > MAX_VISITS)
 			rc = RC_INVAL;
+		else
+			spent = algo_spend(g->algo->budget, 2 * last, err);
 	}
 	free(set);
+	if (spent)
+		return spent;
 	if (rc || found.y == ALGO_NONE)
 		return rc ? too_long(g, err) : RC_OK;
 	return tell_race(g, (struct pair){g->order[found.x], g->order[found.y], found.cell}, err);
@@ -329,16 +337,19 @@ race_find(const struct graph *g, struct err *err)
 {
 	struct search s = {.g = g};
 	uint32_t *node = order_by_rank(g);
-	enum rc rc;
+	enum rc rc = RC_OK;
 
 	if (!node)
 		return err_set(err, RC_NOMEM, "out of memory");
-	for (uint32_t r = 0; r < g->algo->nranks && !s.rc; r++) {
+	for (uint32_t r = 0; r < g->algo->nranks && !s.rc && !rc; r++) {
 		uint32_t first = g->first[g->rank_block[r]];
 
 		search_rank(&s, r, node + first, g->first[g->rank_block[r + 1]] - first);
+		rc = algo_spend(g->algo->budget, cells_of_rank(g->algo, r) + s.work, err);
 	}
-	if (s.rc == RC_NOMEM)
+	if (rc)
+		;
+	else if (s.rc == RC_NOMEM)
 		rc = err_set(err, RC_NOMEM, "out of memory");
 	else
 		rc = s.rc ? too_long(g, err) : check_pairs(&s, err);

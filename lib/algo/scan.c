@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SCAN_COST 4 /* of a byte, in a budget's units */
+
 bool
 scan_fail(struct scan *s, enum rc rc, const char *fmt, ...)
 {
@@ -23,7 +25,11 @@ scan_fail(struct scan *s, enum rc rc, const char *fmt, ...)
 bool
 scan_work(struct scan *s, uint64_t n)
 {
+	struct err err;
+
 	s->work += n;
+	if (algo_spend(s->budget, SCAN_COST * n, &err) != RC_OK)
+		return scan_fail(s, err.rc, "%s", err.text);
 	return s->work <= SCAN_MAX_WORK ||
 	       scan_fail(s, RC_BADDATA, "the loops take too long; more than %u bytes were read",
 			 SCAN_MAX_WORK);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "algo/algo.h"
 #include "base/rc.h"
 
 #define SCAN_MAX_WORK	   (1u << 26) /* bytes scanned */
@@ -44,6 +45,7 @@ struct scan {
 	struct variable variable[SCAN_MAX_VARIABLES];
 	unsigned nvariables, depth;
 	uint64_t work;
+	struct algo_budget *budget; /* or NULL */
 	struct err err;
 };
 
@@ -51,7 +53,7 @@ struct scan {
 bool scan_fail(struct scan *s, enum rc rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Count work; false past SCAN_MAX_WORK. */
+/* Count bytes; false past SCAN_MAX_WORK, or the budget. */
 bool scan_work(struct scan *s, uint64_t n);
 
 /* Go to a line: its first token is the scan's token. */

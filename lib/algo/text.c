@@ -110,6 +110,41 @@ do_let(struct reader *x)
 	return true;
 }
 
+/*
+ * Lines that the loop at line i does at the very least. Under an `if`, and where numbers depend on the loops around, nothing
+ * counts.
+ */
+static uint64_t
+least_lines(struct reader *x, size_t i)
+{
+	struct scan keep = x->scan, *s = &x->scan;
+	int64_t first = 1, last = 0;
+	uint64_t n = 0, lines = 0;
+	struct variable *v;
+
+	scan_line(s, x->line[i].at, x->line[i].number);
+	if (scan_next(s) && scan_define(s, &v)) {
+		s->nvariables = keep.nvariables; /* it has no value yet */
+		if (scan_expect(s, "in") && scan_expr(s, &first) &&
+		    scan_expect_symbol(s, SYMBOL('.', '.')) && scan_expr(s, &last) && first <= last)
+			n = (uint64_t)(last - first) + 1;
+	}
+	for (size_t k = i + 1; n && k < x->line[i].end; k++) {
+		uint64_t more = 1;
+
+		*s = keep;
+		scan_line(s, x->line[k].at, x->line[k].number);
+		if (scan_is(s, "for"))
+			more += least_lines(x, k);
+		if (scan_is(s, "for") || scan_is(s, "if"))
+			k = x->line[k].end;
+		if (__builtin_add_overflow(lines, more, &lines))
+			lines = UINT64_MAX;
+	}
+	*s = keep;
+	return __builtin_mul_overflow(lines, n, &lines) ? UINT64_MAX : lines;
+}
+
 static bool run(struct reader *x, size_t from, size_t to);
 
 /* for NAME in FIRST..LAST */
@@ -119,6 +154,7 @@ do_for(struct reader *x, size_t i)
 	unsigned n = x->scan.nvariables;
 	struct variable *v;
 	int64_t first, last;
+	uint64_t least;
 
 	if (!scan_define(&x->scan, &v))
 		return false;
@@ -127,12 +163,19 @@ do_for(struct reader *x, size_t i)
 	    !scan_expect_symbol(&x->scan, SYMBOL('.', '.')) || !scan_expr(&x->scan, &last) ||
 	    !scan_expect_end(&x->scan))
 		return false;
+	least = x->loops ? 0 : least_lines(x, i);
+	if (least > ALGO_MAX_LINES)
+		return scan_fail(&x->scan, RC_BADDATA,
+				 "this loop does at least %" PRIu64 " lines; a file may do %u",
+				 least, ALGO_MAX_LINES);
+	x->loops++;
 	for (int64_t k = first; k <= last; k++) {
 		x->scan.nvariables = n + 1;
 		v->value = k;
 		if (!run(x, i + 1, x->line[i].end))
 			return false;
 	}
+	x->loops--;
 	x->scan.nvariables = n;
 	return true;
 }
@@ -237,7 +280,8 @@ parse(struct reader *x, const char *bytes, size_t n, struct err *err)
 }
 
 enum rc
-text_parse(const char *bytes, size_t n, const char *name, struct algo **out, struct err *err)
+text_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+	   struct algo **out, struct err *err)
 {
 	struct reader *x = alloc_zeroed(1, sizeof *x);
 	enum rc rc;
@@ -245,6 +289,7 @@ text_parse(const char *bytes, size_t n, const char *name, struct algo **out, str
 	if (!x)
 		return err_set(err, RC_NOMEM, "%s: out of memory", name);
 	x->scan.name = name;
+	x->scan.budget = x->head.budget = budget;
 	x->scratch = ALGO_MAX_CHUNKS;
 	rc = parse(x, bytes, n, err);
 	transfers_free(x->transfers);

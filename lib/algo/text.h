@@ -12,12 +12,13 @@
  * text_parse - an algorithm from our text form.
  *
  *	name	of the file, for sentences
+ *	budget	see algo_parse
  *	out	[out] the caller's, to release with algo_free; its shape has been checked
  *
  * The work is bounded, whatever the loops say. RC_BADDATA "NAME:LINE: reason", RC_NOMEM.
  */
-enum rc text_parse(const char *bytes, size_t n, const char *name, struct algo **out,
-		   struct err *err);
+enum rc text_parse(const char *bytes, size_t n, const char *name, struct algo_budget *budget,
+		   struct algo **out, struct err *err);
 
 /* Append an algorithm as steps of blocks; text_parse makes the same structure of it. False: out of memory. */
 bool text_print(const struct algo *a, struct buf *out);

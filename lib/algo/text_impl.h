@@ -31,6 +31,7 @@ struct reader {
 	struct algo_block *block;
 	bool *sized; /* ranks that have said their chunks */
 	size_t nsteps;
+	unsigned loops;	    /* under way */
 	uint32_t nchannels; /* in use */
 	enum naming naming;
 	uint32_t naming_line;

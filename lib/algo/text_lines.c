@@ -222,8 +222,9 @@ do_step(struct reader *x, unsigned kind)
 	if (!x->block)
 		return scan_fail(&x->scan, RC_BADDATA,
 				 "no lines 'rank' and 'block' are before this step");
-	if (x->nsteps++ == ALGO_MAX_STEPS)
-		return scan_fail(&x->scan, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
+	if (x->nsteps++ == algo_max_steps(x->algo->budget))
+		return scan_fail(&x->scan, RC_BADDATA, "more than %u steps",
+				 algo_max_steps(x->algo->budget));
 	if ((algo_kind_reads(kind) && !read_range(x, &src)) ||
 	    (algo_kind_reads(kind) && algo_kind_writes(kind) &&
 	     !scan_expect_symbol(&x->scan, SYMBOL('-', '>'))) ||

@@ -149,6 +149,9 @@ gather(struct transfers *t, struct algo_place p, uint32_t count, bool writes, st
 
 	if (rc != RC_OK)
 		return rc;
+	rc = algo_spend(t->algo->budget, count, err);
+	if (rc != RC_OK)
+		return rc;
 	t->ntouches += count;
 	if (t->ntouches > TRANSFERS_MAX_TOUCHES)
 		return err_set(err, RC_BADDATA, "all steps together touch more than %u chunks",
@@ -212,12 +215,17 @@ leave(struct transfers *t, struct algo_place p, uint32_t count, bool writes, str
 
 /* Whether the block has waited for that step of another, or a later one; it has from now on. */
 static enum rc
-is_known(struct block_state *b, struct mark m, bool *known, struct err *err)
+is_known(struct block_state *b, struct mark m, struct algo_budget *budget, bool *known,
+	 struct err *err)
 {
 	size_t i = 0;
+	enum rc rc;
 
 	while (i < b->nknown && b->known[i].block != m.block)
 		i++;
+	rc = algo_spend(budget, i, err);
+	if (rc != RC_OK)
+		return rc;
 	*known = i < b->nknown && b->known[i].step >= m.step;
 	if (i == b->nknown) {
 		if (!alloc_room(&b->known, b->nknown, &b->cap, sizeof *b->known))
@@ -243,7 +251,7 @@ find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, uin
 		b++;
 	*out = (uint32_t)b;
 	if (b < s->nblock)
-		return RC_OK;
+		return algo_spend(t->algo->budget, b, err);
 	if (b == ALGO_MAX_BLOCKS)
 		return err_set(err, RC_BADDATA,
 			       "rank %" PRIu32 " wants more than %u thread blocks, one for each "
@@ -260,8 +268,9 @@ find_block(struct transfers *t, uint32_t r, uint32_t peer, uint32_t channel, uin
 static enum rc
 append(struct transfers *t, uint32_t r, uint32_t block, struct algo_step s, struct err *err)
 {
-	if (t->nsteps++ == ALGO_MAX_STEPS)
-		return err_set(err, RC_BADDATA, "more than %u steps", ALGO_MAX_STEPS);
+	if (t->nsteps++ == algo_max_steps(t->algo->budget))
+		return err_set(err, RC_BADDATA, "more than %u steps",
+			       algo_max_steps(t->algo->budget));
 	s.order = (uint32_t)t->nsteps;
 	return algo_add_step(&t->algo->rank[r].block[block], s) ? RC_OK : no_memory(err);
 }
@@ -281,7 +290,7 @@ append_waiting(struct transfers *t, uint32_t r, uint32_t block, struct algo_step
 
 		t->latest[m.block] = 0;
 		if (rc == RC_OK && !known)
-			rc = is_known(&t->rank[r].block[block], m, &known, err);
+			rc = is_known(&t->rank[r].block[block], m, t->algo->budget, &known, err);
 		if (rc != RC_OK || known)
 			continue;
 		if (s.dep_block != ALGO_NONE) {

@@ -85,6 +85,8 @@ gpusim_comm_init_all(struct gpusim *g, uint32_t n, const struct gpusim_device *d
 	m.n_deviceids = devices ? n : 0;
 	m.numdevices = n;
 	m.lease = cfg.life == GPUSIM_LEASE;
+	if (config)
+		m.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	m.onfailure = (GpuSim__OnFailure)cfg.on_failure;
 	m.optimeoutms = cfg.op_timeout_ms;
 	m.waitms = cfg.wait_ms;

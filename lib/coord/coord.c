@@ -260,11 +260,10 @@ enum rc
 coord_add_algo(struct coord *c, const char *bytes, size_t n, const char *path,
 	       struct coord_actions *out, struct err *err)
 {
-	const struct tune_file *f;
 	enum rc rc;
 
 	c->out = out;
-	rc = algos_add_text(c, bytes, n, path, "", true, 0, &f, err);
+	rc = algos_add_text(c, bytes, n, path, err);
 	c->out = NULL;
 	return rc;
 }
@@ -358,6 +357,9 @@ coord_step(struct coord *c, const struct coord_event *ev, uint64_t now_ms,
 		break;
 	case COORD_EXITED:
 		device_exited(c, ev->pid, ev->status);
+		break;
+	case COORD_PROVEN:
+		algos_proven(c, ev->token, ev->proof);
 		break;
 	}
 	coord_step_end(c);

@@ -14,20 +14,30 @@ struct ring_rank {
 	GpuSim__RankOps ranks;
 };
 
+/* The lab's clients do not hear that ranks are gone. One that names more ranks than are left means those of CommInit. */
 static enum rc
 ring_addresses(const struct comm *comm, const GpuSim__AllReduceRingRequest *q,
 	       struct ring_rank *rank, struct err *err)
 {
-	for (size_t i = 0; i < q->n_memaddrs; i++) {
-		const GpuSim__AllReduceRingRequest__MemAddrsEntry *e = q->memaddrs[i];
+	bool first = false;
 
-		if (e->key >= comm_nranks(comm))
+	for (size_t i = 0; i < q->n_memaddrs; i++) {
+		first |= q->memaddrs[i]->key >= comm_nranks(comm);
+		if (q->memaddrs[i]->key >= comm_nranks(comm) &&
+		    q->memaddrs[i]->key >= comm_first_nranks(comm))
 			return err_set(err, RC_INVAL,
 				       "memAddrs names rank %u of communicator %" PRIu64
 				       ", which has %u",
-				       e->key, comm_id(comm), comm_nranks(comm));
-		rank[e->key].coll.sendaddr = e->value ? e->value->value : 0;
-		rank[e->key].coll.recvaddr = rank[e->key].coll.sendaddr;
+				       q->memaddrs[i]->key, comm_id(comm), comm_nranks(comm));
+	}
+	for (size_t i = 0; i < q->n_memaddrs; i++) {
+		const GpuSim__AllReduceRingRequest__MemAddrsEntry *e = q->memaddrs[i];
+
+		for (uint32_t r = 0; r < comm_nranks(comm); r++)
+			if (e->key == (first ? comm_first_rank(comm, r) : r)) {
+				rank[r].coll.sendaddr = e->value ? e->value->value : 0;
+				rank[r].coll.recvaddr = rank[r].coll.sendaddr;
+			}
 	}
 	for (uint32_t r = 0; r < comm_nranks(comm); r++)
 		if (rank[r].coll.sendaddr == 0)
@@ -82,6 +92,7 @@ on_all_reduce_ring(struct coord *c, struct pending *p, const GpuSim__Request *re
 		return rc;
 	rank = alloc_zeroed(comm_nranks(comm), sizeof *rank);
 	list = alloc_zeroed(comm_nranks(comm), sizeof(void *));
+	comm_works_for_lab(comm);
 	if (rank && list)
 		rc = ring_submit(c, comm, req->allreducering, rank, list, p, err);
 	else
@@ -161,6 +172,8 @@ copy_start(struct coord *c, struct pending *p, const GpuSim__DeviceId *id, uint6
 	   uint32_t field, const ProtobufCMessage *q, struct err *err)
 {
 	struct device *d = id ? device_find(c, id->value) : NULL;
+
+	d = d ? device_in_place(c, d) : NULL; /* the lab's clients know the devices of CommInit */
 	struct buf body = {0};
 	struct copy *copy;
 

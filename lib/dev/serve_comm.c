@@ -57,6 +57,9 @@ carry_attach(struct device *d, const GpuSim__CommAttachRequest *m, struct err *e
 		if (m->queued)
 			cmdqs_attached(d->cmdqs, m->commid, m->epoch, &choice, err);
 		snapshot_drop(d->snapshots, 0, m->instance);
+		if (m->recovers && m->epoch == 1)
+			snapshot_mark(d->snapshots,
+				      &(struct snapshot_id){m->instance, m->commid, 0});
 	}
 	free(peers);
 }

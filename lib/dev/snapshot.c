@@ -292,7 +292,8 @@ enter(struct snapshots *k, struct record *rec, uint64_t room, struct err *err)
 {
 	struct snapshot *e;
 
-	if (room < sizeof *rec || !rec->complete || !is_sound(rec, room) || *find(k, rec->comm)) {
+	if (room < sizeof *rec || rec->magic != MAGIC || (rec->complete && !is_sound(rec, room)) ||
+	    *find(k, rec->comm)) {
 		devmem_persist_free(k->mem, rec, NULL);
 		return RC_OK;
 	}
@@ -389,11 +390,17 @@ snapshot_drop(struct snapshots *k, uint64_t comm, uint64_t spared)
 
 /* ---- taking and putting back */
 
-/* Is it complete, and of this coordinator's communicator? */
+/* Is it of this coordinator's communicator? Then the memory is the one that the communicator had here, complete or not. */
+static bool
+is_of(const struct snapshot *e, const struct snapshot_id *id)
+{
+	return e->rec && e->rec->magic == MAGIC && e->rec->coordinator == id->coordinator;
+}
+
 static bool
 is_taken(const struct snapshot *e, const struct snapshot_id *id)
 {
-	return e->rec && e->rec->complete && e->rec->coordinator == id->coordinator;
+	return is_of(e, id) && e->rec->complete;
 }
 
 /* Make room for so many ranges and bytes; the record is void from here on. */
@@ -405,9 +412,11 @@ make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nb
 	void *area = NULL;
 	enum rc rc;
 
-	forget(e);
+	if (e->rec)
+		atomic_store(&e->rec->complete, 0);
 	if (e->rec && e->room >= need)
 		return RC_OK;
+	forget(e);
 	rc = devmem_persist_free(k->mem, e->rec, err);
 	if (rc != RC_OK)
 		return rc;
@@ -423,6 +432,7 @@ make_room(struct snapshots *k, struct snapshot *e, uint64_t nranges, uint64_t nb
 	if (rc != RC_OK)
 		return rc;
 	e->rec = area;
+	forget(e);
 	e->room = (need + DEVMEM_ALIGN - 1) / DEVMEM_ALIGN * DEVMEM_ALIGN;
 	return RC_OK;
 }
@@ -459,15 +469,22 @@ copy_all(struct snapshots *k, struct record *rec, bool back, struct err *err)
 	return RC_OK;
 }
 
+static void
+name_record(struct record *rec, const struct snapshot_id *id)
+{
+	rec->magic = MAGIC;
+	rec->coordinator = id->coordinator;
+	rec->comm = id->comm;
+	rec->run = id->run;
+}
+
 static enum rc
 fill(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id, struct err *err)
 {
 	struct record *rec = e->rec;
 	enum rc rc;
 
-	rec->coordinator = id->coordinator;
-	rec->comm = id->comm;
-	rec->run = id->run;
+	name_record(rec, id);
 	rec->nranges = e->both.n;
 	rec->nbytes = total(&e->both);
 	if (e->both.n)
@@ -475,7 +492,6 @@ fill(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id, stru
 	rc = copy_all(k, rec, false, err);
 	if (rc != RC_OK)
 		return rc;
-	rec->magic = MAGIC;
 	rec->check = check_of(rec);
 	atomic_store(&rec->complete, 1);
 	return RC_OK;
@@ -505,7 +521,18 @@ out:
 	return rc;
 }
 
-/* Without a snapshot the run has not begun here. Are its inputs in this memory? */
+void
+snapshot_mark(struct snapshots *k, const struct snapshot_id *id)
+{
+	struct snapshot *e = acquire(k, id->comm);
+
+	if (e && !is_of(e, id) && make_room(k, e, 0, 0, NULL) == RC_OK)
+		name_record(e->rec, id);
+	if (e)
+		release(k, e);
+}
+
+/* Without a record of the communicator, the run has not begun here. Are its inputs in this memory? */
 static enum rc
 has_inputs(struct snapshots *k, struct snapshot *e, const struct snapshot_id *id,
 	   const struct program *p, struct err *err)
@@ -531,8 +558,10 @@ snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct
 
 	if (!e)
 		return err_set(err, RC_NOMEM, "out of memory");
-	if (!is_taken(e, id) || e->rec->run < id->run)
+	if (!is_of(e, id))
 		rc = has_inputs(k, e, id, p, err);
+	else if (!e->rec->complete || e->rec->run < id->run)
+		rc = RC_OK;
 	else if (e->rec->run == id->run)
 		rc = copy_all(k, e->rec, true, err);
 	else

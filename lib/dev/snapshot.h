@@ -36,11 +36,15 @@ enum rc snapshots_load(struct snapshots *k, struct err *err);
 enum rc snapshot_take(struct snapshots *k, const struct snapshot_id *id, const struct program *p,
 		      struct err *err);
 
+/* The memory is the communicator's from its first attach on, which a record without inputs says: best effort. */
+void snapshot_mark(struct snapshots *k, const struct snapshot_id *id);
+
 /*
  * snapshot_restore - before the run is done again: put the bytes back. Without a snapshot of the run,
- * but with its inputs here, the run never began here, and nothing is to be done.
+ * but with its inputs here, the run never began here, and nothing is to be done. They are here where a record tells of the
+ * communicator, which need not have allocated them, or where they are allocated.
  *
- * RC_NOTFOUND: the inputs are lost: the snapshot is of a later run, or there is none and the program
+ * RC_NOTFOUND: the inputs are lost: the snapshot is of a later run, or there is no record and the program
  * reads outside of this memory's allocations. RC_INVAL: the snapshot's ranges are not in this memory.
  */
 enum rc snapshot_restore(struct snapshots *k, const struct snapshot_id *id, const struct program *p,

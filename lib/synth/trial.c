@@ -78,7 +78,7 @@ trial_run(const struct synth_ask *ask, const struct links *links, const struct b
 {
 	struct algo *a = NULL;
 	struct trial t = {.us = INFINITY};
-	enum rc rc = algo_parse(text->data, text->len, "synth", &a, err);
+	enum rc rc = algo_parse(text->data, text->len, "synth", NULL, &a, err);
 
 	if (!rc)
 		rc = algo_prove(a, &t.proof, err);

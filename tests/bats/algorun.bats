@@ -92,6 +92,44 @@ n_devices() { [[ $(gpuctl devices | grep -c "$T") == "$1" ]]; }
 	gpuctl algo list | diff after - # the name of a file that one call used is gone with the call
 }
 
+@test "algorun: six heavy files come, and everybody else is answered meanwhile; each is refused by its budget" {
+	local i pids=()
+	export GPUSIM_COORD=ipc://$T/c.sock
+	numbers 3 | head -2 >vectors
+	for ((i = 0; i < 20; i++)); do echo "for v$i in 0..2"; done >deep
+	{
+		printf 'algorithm deep\ncollective allreduce\nranks 2\nchunks 2\n'
+		cat deep
+		echo 'copy 0.data[0] -> 1.data[0]'
+		sed 's/.*/end/' deep
+	} >deep.algo
+	# One message at a time between two ranks: each of 16,000 rounds looks at all that wait.
+	printf '%s\n' 'algorithm two' 'collective allreduce' 'ranks 2' 'chunks 8000' 'for c in 0..chunks - 1' \
+		' reduce 1.data[c] -> 0.data[c]' ' copy 0.data[c] -> 1.data[c]' end >two.algo
+	coordinator
+	for i in 0 1; do
+		background gpudev --listen "ipc://$T/$i.sock" --mem 16M --mem-scratch "$T/mem$i"
+	done
+	wait_until 10 n_devices 2
+	run gpuctl algo add deep.algo
+	assert_status 5
+	assert_match '^gpuctl: algo: deep.algo:5: this loop does at least [0-9]* lines; a file may do 4194304$'
+	for i in 0 1 2 3 4 5; do
+		background sh -c "gpuctl algo add h$i two.algo 2>heavy$i; echo \$? >>heavy$i"
+		pids+=("$PID")
+	done
+	GPUSIM_TIMEOUT=10s run bounded gpuctl allreduce <vectors
+	assert_output '3 3 3'
+	kill -0 "${pids[5]}" # which is still not answered
+	run gpuctl events
+	[[ $output != *lost* ]]
+	wait_until 60 grep -q '^2$' heavy0
+	assert_equal "$(cat heavy0)" 'gpuctl: algo: two.algo: it takes more work than the 536870912 units that one algorithm may: fewer ranks, chunks or steps
+2'
+	kill -TERM "$COORD" # while it is at the next one
+	wait_until 10 gone "$COORD"
+}
+
 @test "algorun: a clean end leaves what was added, and nothing else" {
 	export GPUSIM_COORD=ipc://$T/c.sock
 	cp "$ALGOS/ring.xml" configured

@@ -220,3 +220,28 @@ SUCCESS'
 	done
 	assert_match 'SUCCESS [1-9] True$'
 }
+
+# part_b POLICY VICTIM WHEN - its output
+part_b() {
+	local port
+	for port in 24800 24900 25000; do
+		run bounded gpuctl run -n 3 --spares 1 --grpc "127.0.0.1:$port" --on-failure "$1" -- env STUBS="$STUBS" VICTIM="$2" \
+			WHEN="$3" /usr/bin/python3 "$BATS_TEST_DIRNAME/fixtures/grpc_client.py" "127.0.0.1:$port" part_b
+		[[ $output == *'in use'* ]] || break
+	done
+	output=$(grep -v '^gpuctl: run: gpudev' <<<"$output")
+}
+
+@test "a client that knows nothing of policies goes on by that of gpuctl run, whichever device dies" {
+	local all='SUCCESS 111 3' policy
+	for policy in respawn spare; do
+		part_b "$policy" 0 0
+		assert_output "$all"$'\n'"$all"$'\n'"$all"$'\n'"$all"
+		part_b "$policy" 2 1
+		assert_output "$all"$'\n'"$all"$'\n'"$all"$'\n'"$all"
+	done
+	part_b shrink 0 1
+	assert_output "$all"$'\n''SUCCESS 110 2'$'\n''SUCCESS 110 2'$'\n''SUCCESS 110 2'
+	part_b shrink 1 0
+	assert_output $'SUCCESS 101 2\nSUCCESS 101 2\nSUCCESS 101 2\nSUCCESS 101 2'
+}

@@ -77,3 +77,69 @@ assert_home() {
 	run nccl 1 home_versions
 	assert_output '22707 22707 12040 12040'
 }
+
+# late - skip under a sanitizer, which must be loaded first
+late() {
+	sanitizers
+	[ ${#SANITIZE[@]} -eq 0 ] || skip 'a sanitizer is loaded with the program, not late'
+}
+
+# need_python - sets PYTHON, or skips
+need_python() {
+	PYTHON=$(command -v /usr/bin/python3 || command -v python3) || skip 'no python3'
+}
+
+@test "the libraries can be loaded late: no thread-local variable wants a place from the program's start" {
+	local library
+	late
+	cat >late.c <<-'END'
+		#include <dlfcn.h>
+		#include <stdio.h>
+
+		int
+		main(int argc, char **argv)
+		{
+			for (int i = 1; i < argc; i++)
+				if (!dlopen(argv[i], RTLD_NOW))
+					return puts(dlerror()), 1;
+			return argc < 4;
+		}
+	END
+	compile -o late late.c -ldl
+	for library in "$NCCL_HOME_HERE"/lib/lib{cudart.so.12,nccl.so.2} "$BUILD/libgpusim.so"; do
+		readelf -dW "$library" >dynamic
+		grep -q 'SONAME' dynamic
+		run grep STATIC_TLS dynamic
+		assert_output ''
+	done
+	run ./late "$NCCL_HOME_HERE"/lib/lib{cudart.so.12,nccl.so.2} "$BUILD/libgpusim.so"
+	assert_output ''
+	assert_status 0
+}
+
+@test "Python loads them by ctypes" {
+	late
+	need_python
+	run "$PYTHON" -c 'import ctypes, sys
+for name in sys.argv[1:]: ctypes.CDLL(name)
+version = ctypes.c_int()
+print(ctypes.CDLL(sys.argv[2]).ncclGetVersion(ctypes.byref(version)), version.value)' \
+		"$NCCL_HOME_HERE"/lib/lib{cudart.so.12,nccl.so.2} "$BUILD/libgpusim.so"
+	assert_output '0 22707'
+}
+
+@test "Python imports a pybind11 module that nvcc compiled: its kernel runs, ncclAllReduce sums" {
+	local include
+	late
+	need_cuda
+	need_python
+	include=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+	[ -e "$include/Python.h" ] || skip 'no python3-dev'
+	[ -e /usr/include/pybind11/pybind11.h ] || skip 'no pybind11-dev'
+	"$NCCL_HOME_HERE/bin/nvcc" -shared -Xcompiler -fPIC -o late.so "$BATS_TEST_DIRNAME/fixtures/late.cu" -I"$include" -lnccl
+	readelf -dW late.so >dynamic
+	run grep STATIC_TLS dynamic
+	assert_output ''
+	run bounded gpuctl run --nccl -n 1 -- "$PYTHON" -c 'import sys; sys.path.insert(0, "."); import late; print(late.sum())'
+	assert_output 8064.0
+}

@@ -11,8 +11,8 @@
 
 #include "fuzz.h"
 
-typedef enum rc algo_parser(const char *text, size_t n, const char *name, struct algo **out,
-			    struct err *err);
+typedef enum rc algo_parser(const char *text, size_t n, const char *name,
+			    struct algo_budget *budget, struct algo **out, struct err *err);
 typedef bool algo_printer(const struct algo *a, struct buf *out);
 
 static inline int
@@ -23,13 +23,13 @@ fuzz_form(const uint8_t *data, size_t size, algo_parser *parse, algo_printer *pr
 	struct buf out = {0};
 	char was[17], is[17];
 
-	if (parse((const char *)data, size, "fuzz", &a, &err) != RC_OK) {
+	if (parse((const char *)data, size, "fuzz", NULL, &a, &err) != RC_OK) {
 		require(!a && err.text[0]);
 		return 0;
 	}
 	require(algo_check_shape(a, &err) == RC_OK);
 	require(print(a, &out));
-	require(parse(out.data, out.len, "again", &again, &err) == RC_OK);
+	require(parse(out.data, out.len, "again", NULL, &again, &err) == RC_OK);
 	algo_digest(a, was);
 	algo_digest(again, is);
 	require(strcmp(was, is) == 0);

@@ -80,6 +80,7 @@ ask_init(struct world *w, uint32_t k, uint32_t n, uint32_t policy)
 
 	q.numdevices = n;
 	q.lease = true;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = (GpuSim__OnFailure)policy;
 	q.waitms = roll(w, 2) ? between(w, 1, 8000) : 0;
 	client_of(w, k)->policy = policy;

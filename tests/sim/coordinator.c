@@ -137,6 +137,7 @@ carry_out(struct world *w, struct coord_action *a)
 		break;
 	case COORD_NOTE:
 	case COORD_ALGO:   /* nothing is recorded */
+	case COORD_PROVE:  /* no file comes */
 	case COORD_REPORT: /* none is claimed */
 		break;
 	case COORD_ASK_ECHO:

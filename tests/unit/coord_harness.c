@@ -81,6 +81,29 @@ h_take_report(struct harness *h, const struct coord_action *a)
 	buf_add(&h->report, a->body.data, a->body.len);
 }
 
+static void
+h_take_proof(struct harness *h, const struct coord_action *a)
+{
+	h->bad += h->proving; /* one at a time */
+	h->proving = true;
+	h->proof_token = a->token;
+	buf_fini(&h->proof_ask);
+	buf_add(&h->proof_ask, a->body.data, a->body.len);
+}
+
+void
+h_prove(struct harness *h)
+{
+	struct coord_event ev = {.kind = COORD_PROVEN};
+
+	while (h->proving) {
+		h->proving = false;
+		ev.token = h->proof_token;
+		ev.proof = coord_prove(&h->proof_ask, NULL);
+		h_feed(h, &ev);
+	}
+}
+
 void
 h_carry_out(struct harness *h)
 {
@@ -105,6 +128,8 @@ h_carry_out(struct harness *h)
 			h->echo = true;
 		else if (a->kind == COORD_LOOK)
 			h->look[a->device_id % (H_MAX_DEV + 1)] = true;
+		else if (a->kind == COORD_PROVE)
+			h_take_proof(h, a);
 		else if (a->kind == COORD_REPORT)
 			h_take_report(h, a);
 		else if (a->kind == COORD_LOG)
@@ -144,6 +169,8 @@ h_step(struct harness *h, const struct coord_event *ev)
 	struct coord_event echo = {.kind = COORD_ECHO};
 
 	h_feed(h, ev);
+	if (!h->slow_proofs)
+		h_prove(h);
 	h_look(h);
 	if (h->echo && !h->deaf) {
 		h->echo = false;
@@ -230,6 +257,7 @@ h_fini(struct harness *h)
 	while (h->nrecord)
 		buf_fini(&h->record[--h->nrecord].value);
 	buf_fini(&h->report);
+	buf_fini(&h->proof_ask);
 	free(h->record);
 	free(h->call);
 	free(h->answer);
@@ -297,6 +325,7 @@ h_crash(struct harness *h)
 	h_carry_out(h);
 	coord_free(h->c);
 	h->c = next;
+	h->proving = false;
 	while (h->ncall)
 		h_drop_call(h, 0);
 }
@@ -527,6 +556,7 @@ h_comm_init(struct harness *h, uint64_t client, uint32_t n, bool lease)
 
 	q.numdevices = n;
 	q.lease = lease;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = (GpuSim__OnFailure)h->policy;
 	return h_ask(h, client, COMM_INIT, comminit, &q);
 }

@@ -87,6 +87,9 @@ struct harness {
 	bool look[H_MAX_DEV + 1]; /* asked for */
 	enum coord_look found[H_MAX_DEV + 1];
 	unsigned looks;
+	bool proving, slow_proofs; /* an algorithm is to be proven; only by h_prove */
+	uint64_t proof_token;
+	struct buf proof_ask;
 	unsigned nreports; /* that were to be written; */
 	struct buf report; /* the last of them, packed */
 };
@@ -102,6 +105,8 @@ void h_take_call(struct harness *h, const struct coord_action *a);
 void h_take_store(struct harness *h, const struct coord_action *a, size_t i);
 void h_carry_out(struct harness *h);
 void h_feed(struct harness *h, const struct coord_event *ev);
+/* Prove the algorithms that are to be, one after the other. */
+void h_prove(struct harness *h);
 /* Tell what was asked of devices' processes. */
 void h_look(struct harness *h);
 void h_step(struct harness *h, const struct coord_event *ev);

@@ -36,7 +36,7 @@ algos_fini(struct coord *c)
 	for (size_t i = 0; i < a->files.n; i++)
 		kept_free(a->files.v[i].of);
 	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
-		buf_fini(&a->upload[i].bytes);
+		upload_end(&a->upload[i]);
 	free(a->files.v);
 	free(a);
 }
@@ -180,11 +180,16 @@ algos_client_is(struct coord *c, uint64_t client_id, bool gone)
 				k->holder[h].gone_ms = c->now_ms;
 			}
 	}
-	for (size_t i = 0; gone && i < COORD_ALGO_UPLOADS; i++)
-		if (a->upload[i].client == client_id) {
-			buf_fini(&a->upload[i].bytes);
-			a->upload[i] = (struct upload){0};
-		}
+	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++) {
+		struct upload *u = &a->upload[i];
+
+		if (u->client != client_id || u->gone == gone)
+			continue;
+		u->gone = gone;
+		u->gone_ms = c->now_ms;
+		if (gone && !u->job)
+			upload_end(u);
+	}
 }
 
 /* All that lease it are away; for so long that it ends. */
@@ -209,6 +214,7 @@ is_deserted(const struct coord *c, const struct kept *k)
 void
 algos_tick(struct coord *c)
 {
+	uploads_tick(c);
 	for (size_t i = c->algos->files.n; i-- > 0;) {
 		const struct kept *k = c->algos->files.v[i].of;
 

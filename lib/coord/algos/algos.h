@@ -1,7 +1,7 @@
 /*
  * algos.h - algorithms from files that the coordinator keeps by name, for calls, tuner files and GPUSIM_ALGO.
  *
- * Each was parsed, proven and lowered when it came (lib/algo). What is kept is every rank's schedule, packed as a run
+ * Each was parsed, proven and lowered when it came (lib/algo): a client's beside the steps, one after the other. What is kept is every rank's schedule, packed as a run
  * carries it: to run, recover and restart need no more.
  */
 #ifndef COORD_ALGOS_H
@@ -25,20 +25,16 @@ size_t algo_schedule_max(const struct tune_file *f);
 uint32_t algos_count(const struct coord *c);
 
 /*
- * algos_add_text - take in a file.
- *
- *	path	of the file, for sentences
- *	name	as calls name it; "": the name in the file
- *	replace	it takes the place of another of its name
- *	client	it goes with that client; 0: it stays. With a client and without a name it is called NAME.DIGEST
- *	out	[out] as it is kept; valid until the step ends
+ * algos_add_text - take in a file of the configuration, under the name in it, in the place of another of its name.
  *
  * Errors: RC_BADDATA it cannot be parsed, or the proof fails; RC_INVAL the name is not free for files, or a limit of
- * core/limits.h; RC_BUSY there is another of its name, or no room; RC_NOMEM.
+ * core/limits.h; RC_BUSY no room; RC_NOMEM.
  */
 enum rc algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path,
-		       const char *name, bool replace, uint64_t client,
-		       const struct tune_file **out, struct err *err);
+		       struct err *err);
+
+/* A client's file has been proven, or not. Takes *proof; NULL: out of memory. */
+void algos_proven(struct coord *c, uint64_t job, struct coord_proof *proof);
 
 /* Leased ones end when their clients stay away. */
 void algos_client_is(struct coord *c, uint64_t client_id, bool gone);

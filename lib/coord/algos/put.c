@@ -1,7 +1,6 @@
 /*
- * put.c - a file becomes an algorithm that is kept: its pieces gathered, parsed, proven, lowered, packed.
- *
- * All of that is done in the step, so the limits of core/limits.h keep it under a second: nobody is answered meanwhile.
+ * put.c - a file becomes an algorithm that is kept: its pieces gathered; parsed, proven, lowered and packed beside the
+ * steps, one file after the other; taken in.
  */
 #include "coord/algos/algos_impl.h"
 
@@ -27,14 +26,8 @@ count_steps(const struct algo *a)
 }
 
 static enum rc
-check_size(const struct algo *a, struct err *err)
+check_runs(const struct algo *a, struct err *err)
 {
-	uint64_t n = count_steps(a);
-
-	if (n > COORD_ALGO_STEPS)
-		return err_set(err, RC_INVAL,
-			       "algorithm %s has %" PRIu64 " steps; the coordinator takes %u",
-			       a->name, n, COORD_ALGO_STEPS);
 	if (a->custom)
 		return err_set(err, RC_INVAL,
 			       "algorithm %s is custom: it can be shown and simulated, not run",
@@ -167,65 +160,110 @@ hold(struct coord *c, struct kept *k, uint64_t client, struct err *err)
 }
 
 static enum rc
-add(struct coord *c, const struct algo *a, const char *name, bool replace, uint64_t client,
-    const struct tune_file **out, struct err *err)
+prove(struct coord_proof *p, const GpuSim__AlgoPutRequest *q, const atomic_bool *stop,
+      struct err *err)
 {
+	struct algo_budget budget = {COORD_ALGO_STEPS, COORD_ALGO_WORK, 0, stop};
+	const char *path = *q->path ? q->path : "algorithm";
 	char own[TUNE_FILE_NAME], digest[17];
-	const struct tune_file *old;
-	struct kept *k;
-	enum rc rc = check_size(a, err);
+	struct algo *a = NULL;
+	enum rc rc = algo_parse(p->text.data, p->text.len, path, &budget, &a, err);
 
-	if (rc != RC_OK)
-		return rc;
-	algo_digest(a, digest);
-	rc = choose_name(a, name, client, digest, own, err);
-	old = rc == RC_OK ? tune_file_find(algos_files(c), own) : NULL;
-	k = old ? old->of : NULL;
-	if (k && strcmp(k->digest, digest) == 0) {
+	if (rc == RC_OK)
+		rc = check_runs(a, err);
+	if (rc == RC_OK) {
+		algo_digest(a, digest);
+		rc = choose_name(a, q->name, q->lease, digest, own, err);
+	}
+	if (rc == RC_OK)
+		rc = make(a, own, digest, &p->kept, err);
+	if (a && (rc == RC_BADDATA || budget.work == budget.max_work))
+		err_prefix(err, "%s", path);
+	algo_free(a);
+	return rc;
+}
+
+struct coord_proof *
+coord_prove(const struct buf *body, const atomic_bool *stop)
+{
+	struct coord_proof *p = alloc_zeroed(1, sizeof *p);
+	GpuSim__AlgoPutRequest *q =
+	    gpu_sim__algo_put_request__unpack(NULL, body->len, (const uint8_t *)body->data);
+
+	if (p && q && buf_add(&p->text, q->data.data, q->data.len))
+		prove(p, q, stop, &p->err);
+	else if (p)
+		err_set(&p->err, RC_NOMEM, "out of memory");
+	if (q)
+		gpu_sim__algo_put_request__free_unpacked(q, NULL);
+	return p;
+}
+
+void
+coord_proof_free(struct coord_proof *p)
+{
+	if (!p)
+		return;
+	kept_free(p->kept);
+	buf_fini(&p->text);
+	free(p);
+}
+
+/* Take in what is good, for the client; 0: for good. */
+static enum rc
+add(struct coord *c, struct coord_proof *p, bool replace, uint64_t client, struct kept **out,
+    struct err *err)
+{
+	struct kept *k = p->kept;
+	const struct tune_file *f = k ? tune_file_find(algos_files(c), k->name) : NULL;
+	struct kept *old = f ? f->of : NULL;
+	enum rc rc;
+
+	if (!k)
+		return (*err = p->err).rc;
+	if (old && strcmp(old->digest, k->digest) == 0) {
 		/* One that stays is not made a leased one. */
 		*out = old;
-		k->configured &= !c->started || client != 0;
-		return client && !k->info.lease ? RC_OK : hold(c, k, client, err);
+		old->configured &= !c->started || client != 0;
+		return client && !old->info.lease ? RC_OK : hold(c, old, client, err);
 	}
-	if (k && !replace)
+	if (old && !replace)
 		return err_set(err, RC_BUSY,
-			       "there is another algorithm %s: remove it, or replace it", own);
-	if (rc == RC_OK)
-		rc = make(a, own, digest, &k, err);
-	if (rc != RC_OK)
-		return rc;
+			       "there is another algorithm %s: remove it, or replace it", k->name);
 	k->configured = !c->started;
 	rc = kept_hold(c, k, client) ? algos_keep(c, k, err)
 				     : err_set(err, RC_NOMEM, "out of memory");
-	if (rc != RC_OK) {
-		kept_free(k);
+	if (rc != RC_OK)
 		return rc;
-	}
+	p->kept = NULL;
 	algo_record(c, k);
-	act_log(c, "algorithm %s: %s of %u ranks, %zu bytes", k->name, coll_name(a->coll),
-		a->nranks, k->nbytes);
-	*out = tune_file_find(algos_files(c), own);
+	act_log(c, "algorithm %s: %s of %u ranks, %zu bytes", k->name,
+		coll_name((enum gpusim_coll)k->info.coll), k->info.nranks, k->nbytes);
+	*out = k;
 	return RC_OK;
 }
 
 enum rc
-algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, const char *name,
-	       bool replace, uint64_t client, const struct tune_file **out, struct err *err)
+algos_add_text(struct coord *c, const char *bytes, size_t n, const char *path, struct err *err)
 {
-	struct algo *a = NULL;
+	GpuSim__AlgoPutRequest q = GPU_SIM__ALGO_PUT_REQUEST__INIT;
+	struct coord_proof *p = NULL;
+	struct buf ask = {0};
+	struct kept *k;
 	enum rc rc;
 
 	if (n > COORD_ALGO_FILE)
 		return err_set(err, RC_INVAL, "an algorithm's file of %zu bytes, at most %u", n,
 			       COORD_ALGO_FILE);
-	rc = algo_parse(bytes, n, path, &a, err);
+	q.path = (char *)path;
+	q.data = (ProtobufCBinaryData){n, (uint8_t *)bytes};
+	if (buf_pack(&ask, &q.base))
+		p = coord_prove(&ask, NULL);
+	rc = p ? add(c, p, true, 0, &k, err) : err_set(err, RC_NOMEM, "out of memory");
 	if (rc == RC_OK)
-		rc = add(c, a, name, replace, client, out, err);
-	if (a && rc == RC_BADDATA)
-		err_prefix(err, "%s", path);
-	if (rc == RC_OK)
-		tell(c, (*out)->of, bytes, n);
-	algo_free(a);
+		tell(c, k, bytes, n);
+	coord_proof_free(p);
+	buf_fini(&ask);
 	return rc;
 }
 
@@ -235,15 +273,16 @@ static struct upload *
 upload_of(struct algos *a, uint64_t client)
 {
 	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
-		if (a->upload[i].client == client)
+		if (a->upload[i].client == client && !a->upload[i].job)
 			return &a->upload[i];
 	return NULL;
 }
 
-static void
+void
 upload_end(struct upload *u)
 {
 	buf_fini(&u->bytes);
+	buf_fini(&u->ask);
 	*u = (struct upload){0};
 }
 
@@ -284,7 +323,7 @@ gather(struct coord *c, uint64_t client, const GpuSim__AlgoPutRequest *q, struct
 		u->nbytes = q->nbytes;
 	}
 	if (!u || u->nbytes != q->nbytes || u->bytes.len != q->offset)
-		return err_set(err, RC_INVAL,
+		return err_set(err, RC_NOTFOUND,
 			       "a piece at %" PRIu64
 			       " of a file whose pieces before it are not here",
 			       q->offset);
@@ -297,15 +336,152 @@ gather(struct coord *c, uint64_t client, const GpuSim__AlgoPutRequest *q, struct
 	return RC_OK;
 }
 
+/* ---- proofs, one at a time */
+
+static struct upload *
+job_of(struct algos *a, uint64_t job)
+{
+	for (size_t i = 0; job && i < COORD_ALGO_UPLOADS; i++)
+		if (a->upload[i].job == job)
+			return &a->upload[i];
+	return NULL;
+}
+
+static void
+left(struct coord *c, struct pending *p)
+{
+	struct upload *u = job_of(c->algos, pending_id(p));
+
+	if (u)
+		upload_end(u);
+}
+
+static bool
+name_proof(struct coord *c, struct pending *p, struct err *err)
+{
+	err_set(err, RC_TIMEOUT, "the algorithm was not proven after %.1fs",
+		(double)(c->now_ms - pending_asker(p)->asked_ms) / 1e3);
+	return false;
+}
+
+static const struct wait wait_proof = {.idle = true, .late = name_proof, .left = left};
+
+/* Hold, or take in, and answer; the upload ends. */
+static void
+finish(struct coord *c, struct upload *u, struct kept *k, enum rc rc, const struct err *err)
+{
+	GpuSim__AlgoPutResponse r = GPU_SIM__ALGO_PUT_RESPONSE__INIT;
+	struct pending *p = pending_find(c, &wait_proof, u->job);
+
+	if (u->gone)
+		algos_client_is(c, u->client, true);
+	if (rc != RC_OK) {
+		answer_failure(c, p, err);
+		return;
+	}
+	r.algo = &k->info;
+	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_PUT, &r);
+}
+
+/* One of the same file, asked for in the same way. */
+static struct kept *
+same_source(const struct algos *a, uint64_t source)
+{
+	for (size_t i = 0; i < a->files.n; i++)
+		if (((struct kept *)a->files.v[i].of)->source == source)
+			return a->files.v[i].of;
+	return NULL;
+}
+
+/* Whoever has waited longest is next. What is kept by now needs no proof. */
+static void
+next_proof(struct coord *c)
+{
+	struct coord_action prove = {.kind = COORD_PROVE};
+	struct algos *a = c->algos;
+	struct upload *u;
+
+	for (;;) {
+		uint64_t client;
+		struct err err;
+		struct kept *k;
+
+		u = NULL;
+		for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++)
+			if (a->upload[i].job && (!u || a->upload[i].job < u->job))
+				u = &a->upload[i];
+		if (!u || a->proving)
+			return;
+		k = same_source(a, u->source);
+		if (!k)
+			break;
+		client = u->lease ? u->client : 0;
+		k->configured &= client != 0;
+		finish(c, u, k, client && !k->info.lease ? RC_OK : hold(c, k, client, &err), &err);
+	}
+	a->proving = u->job;
+	prove.token = u->job;
+	prove.body = u->ask;
+	u->ask = (struct buf){0};
+	if (!act(c, &prove))
+		algos_proven(c, u->job, NULL);
+}
+
+void
+algos_proven(struct coord *c, uint64_t job, struct coord_proof *proof)
+{
+	struct upload *u = job_of(c->algos, job);
+	struct err err = {RC_NOMEM, "out of memory"};
+	struct kept *k = NULL;
+	enum rc rc = RC_NOMEM;
+
+	c->algos->proving = 0;
+	if (u && proof)
+		rc = add(c, proof, u->replace, u->lease ? u->client : 0, &k, &err);
+	if (rc == RC_OK && k) {
+		k->source = u->source;
+		tell(c, k, proof->text.data, proof->text.len);
+	}
+	if (u)
+		finish(c, u, k, rc, &err);
+	coord_proof_free(proof);
+	next_proof(c);
+}
+
+void
+uploads_tick(struct coord *c)
+{
+	const struct err gone = {RC_ABORTED, "its client is gone"};
+
+	for (size_t i = 0; i < COORD_ALGO_UPLOADS; i++) {
+		struct upload *u = &c->algos->upload[i];
+
+		if (u->job && u->gone && c->now_ms >= u->gone_ms + TIME_LEASE_MS)
+			pendings_fail(c, &wait_proof, u->job, &gone);
+	}
+	next_proof(c);
+}
+
+/* Of the file and the name: the answer to both is the same. */
+static uint64_t
+source_of(const GpuSim__AlgoPutRequest *q, const struct buf *bytes)
+{
+	uint64_t h = 0xcbf29ce484222325u + q->lease;
+
+	for (const char *p = q->name; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+	h = (h ^ bytes->len) * 0x100000001b3u;
+	for (size_t i = 0; i < bytes->len; i++)
+		h = (h ^ (unsigned char)bytes->data[i]) * 0x100000001b3u;
+	return h ? h : 1;
+}
+
 enum rc
 on_algo_put(struct coord *c, struct pending *p, const GpuSim__Request *req, struct err *err)
 {
-	GpuSim__AlgoPutResponse r = GPU_SIM__ALGO_PUT_RESPONSE__INIT;
-	const GpuSim__AlgoPutRequest *q = req->algoput;
-	uint64_t client = pending_asker(p)->client_id;
-	const struct tune_file *f;
+	GpuSim__AlgoPutRequest q = *req->algoput;
 	struct upload *u;
-	enum rc rc = gather(c, client, q, &u, err);
+	enum rc rc = gather(c, pending_asker(p)->client_id, &q, &u, err);
 
 	if (rc != RC_OK)
 		return rc;
@@ -313,12 +489,17 @@ on_algo_put(struct coord *c, struct pending *p, const GpuSim__Request *req, stru
 		answer_done(c, p);
 		return RC_OK;
 	}
-	rc = algos_add_text(c, u->bytes.data, u->bytes.len, *q->path ? q->path : "algorithm",
-			    q->name, q->replace, q->lease ? client : 0, &f, err);
-	upload_end(u);
-	if (rc != RC_OK)
-		return rc;
-	r.algo = &((struct kept *)f->of)->info;
-	answer_body(c, p, GPU_SIM__REPLY__BODY_ALGO_PUT, &r);
+	q.data = (ProtobufCBinaryData){u->bytes.len, (uint8_t *)u->bytes.data};
+	if (!buf_pack(&u->ask, &q.base)) {
+		upload_end(u);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	u->source = source_of(&q, &u->bytes);
+	u->replace = q.replace;
+	u->lease = q.lease;
+	u->job = ++c->algos->last_job;
+	buf_fini(&u->bytes);
+	pending_wait(c, p, &wait_proof, u->job, NULL);
+	next_proof(c);
 	return RC_OK;
 }

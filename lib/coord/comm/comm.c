@@ -158,6 +158,13 @@ comm_busy(const struct comm *comm)
 }
 
 GETTER(uint32_t, comm_recoveries, comm, recoveries)
+GETTER(uint32_t, comm_first_nranks, comm, first_nranks)
+
+uint32_t
+comm_first_rank(const struct comm *comm, uint32_t rank)
+{
+	return comm->rank[rank].first;
+}
 
 bool
 comm_has_shrunk(const struct comm *comm)

@@ -65,6 +65,9 @@ uint64_t comm_id(const struct comm *comm);
 uint64_t comm_client(const struct comm *comm);
 uint32_t comm_epoch(const struct comm *comm);
 uint32_t comm_nranks(const struct comm *comm);
+/* How many ranks it was made with, and which of them the rank was; UINT32_MAX: it came later. */
+uint32_t comm_first_nranks(const struct comm *comm);
+uint32_t comm_first_rank(const struct comm *comm, uint32_t rank);
 struct device *comm_device(const struct comm *comm, uint32_t rank);
 /* The rank's device has not restarted since it was attached. */
 bool comm_holds(const struct comm *comm, uint32_t rank);
@@ -105,6 +108,10 @@ void comm_call_failed(struct comm *comm, uint32_t rank, const struct outcome *o)
 /* n runs have not ended yet; those who wait for it to be idle may hear. */
 void comm_count_runs(struct comm *comm, uint32_t n);
 void comm_idle(struct coord *c, struct comm *comm);
+/* More work comes by a call of the lab's, whose client hears of the end by the communicator's status alone. */
+void comm_works_for_lab(struct comm *comm);
+/* A run that nobody waits for has failed: the lab's client finds that in the status, until it sends more work. */
+void comm_unheard(struct comm *comm, const struct err *why);
 /* By how long the rank held up the others in a run of nops operations. */
 void comm_late(struct comm *comm, uint32_t rank, uint64_t nops, uint64_t ns);
 /* A device that registers tells how far its ranks are. */

@@ -30,6 +30,7 @@ struct member {
 	struct device *dev;
 	uint64_t incarnation; /* of its device when it was attached */
 	uint32_t memories;    /* the same */
+	uint32_t first; /* its rank when the communicator was made; UINT32_MAX: it came later */
 	struct lateness late;
 	struct progress progress;
 	/* Of a queued communicator: operations that have ended here, and which of its device's reports told of them
@@ -115,6 +116,7 @@ struct comm {
 	struct comm *next;
 	uint64_t id;
 	uint32_t epoch, nranks, op_timeout_ms;
+	uint32_t first_nranks; /* when it was made */
 	struct member *rank;
 	enum comm_state state;
 	bool made;	  /* it has been live */
@@ -134,10 +136,12 @@ struct comm {
 	struct owner
 	    *owners; /* by rank, when each has called for itself; NULL: it is client_id's alone */
 	uint32_t nowners;
-	uint64_t report;   /* its number, of the last failure that got one; 0: none */
-	bool reporting;	   /* it is still to be written */
-	struct err failed; /* of COMM_FAILED; or the first rank that refused an attach */
-	uint32_t nruns;	   /* not yet ended */
+	uint64_t report;    /* its number, of the last failure that got one; 0: none */
+	bool reporting;	    /* it is still to be written */
+	struct err failed;  /* of COMM_FAILED; or the first rank that refused an attach */
+	bool by_lab;	    /* the lab's calls drive it */
+	struct err unheard; /* see comm_unheard */
+	uint32_t nruns;	    /* not yet ended */
 	struct work *work;
 	uint64_t recorded; /* mark of its record; 0: it has none */
 };

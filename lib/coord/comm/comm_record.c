@@ -54,6 +54,7 @@ members_new(const struct comm *comm)
 		p[r]->deviceid = device_id(m->from ? m->from : m->dev);
 		p[r]->incarnation = m->from ? 0 : m->incarnation;
 		p[r]->block = m->block;
+		p[r]->first = m->first;
 		if (m->mapped && state_of(comm) == GPU_SIM__COMM_RECORD_STATE__LIVE)
 			p[r]->mapped = (ProtobufCBinaryData){comm->nranks, (uint8_t *)m->mapped};
 	}
@@ -115,6 +116,7 @@ put(struct coord *c, struct comm *comm, uint64_t next_seq)
 	k.program = comm->label.program;
 	k.pid = comm->label.pid;
 	k.queued = comm->queued;
+	k.firstranks = comm->first_nranks;
 	if (asks && members && clients && left) {
 		k.n_asks = take_asks(c, comm, w, asks);
 		k.asks = asks;
@@ -187,6 +189,7 @@ take_members(struct coord *c, struct comm *comm, const GpuSim__CommRecord *k)
 		m->dev = device_find(c, from->deviceid);
 		m->incarnation = from->incarnation;
 		m->block = from->block;
+		m->first = from->first;
 		m->attached = true;
 		device_reserve(m->dev);
 		if (from->mapped.len == 0)
@@ -234,6 +237,7 @@ take_comm(struct comm *comm, const GpuSim__CommRecord *k)
 	comm->by_memory = k->p2p;
 	comm->lease = k->lease;
 	comm->queued = k->queued;
+	comm->first_nranks = k->firstranks;
 	comm->rec.final = k->final;
 	comm->client_id = k->clientid;
 	label_set(&comm->label, k->program, k->pid);

@@ -36,6 +36,7 @@ void
 family_inherit(const struct comm *parent, const struct seat *first, GpuSim__CommInitRequest *q)
 {
 	q->lease = parent->lease;
+	q->policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q->onfailure = (GpuSim__OnFailure)parent->on_failure;
 	q->optimeoutms = first->op_timeout_ms ? first->op_timeout_ms : parent->op_timeout_ms;
 	q->program = (char *)first->label.program;

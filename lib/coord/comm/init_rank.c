@@ -236,6 +236,7 @@ make(struct coord *c, const struct rendezvous *v, struct err *err)
 	if (rc == RC_OK)
 		rc = choose_queued(c, v, dev, &queued, err);
 	q.lease = v->lease;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = v->on_failure;
 	q.optimeoutms = v->op_timeout_ms;
 	q.program = label.program;

@@ -213,6 +213,7 @@ attach_start(struct coord *c, struct comm *comm, const struct buf *same, struct 
 	q.epoch = comm->epoch;
 	q.optimeoutms = comm->op_timeout_ms;
 	q.instance = c->cfg.instance;
+	q.recovers = comm->on_failure != GPUSIM_ON_FAILURE_ABORT;
 	q.comms = ids;
 	q.order = ++c->last_number; /* any number that grows, over restarts too */
 	q.n_algorithms = rank_algos(c, comm, WIRE_CONTROL_MAX - ATTACH_ROOM - same->len, file);
@@ -265,15 +266,18 @@ comm_new(struct coord *c, const GpuSim__CommInitRequest *q, struct device **dev,
 		return NULL;
 	}
 	comm->epoch = 1;
-	comm->nranks = nranks;
+	comm->nranks = comm->first_nranks = nranks;
 	comm->rank = rank;
 	comm->lease = q->lease;
-	comm->on_failure = (enum gpusim_on_failure)q->onfailure;
+	comm->on_failure = q->policy_case == GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE
+			       ? (enum gpusim_on_failure)q->onfailure
+			       : (enum gpusim_on_failure)c->cfg.on_failure;
 	comm->op_timeout_ms = q->optimeoutms ? q->optimeoutms : c->cfg.op_timeout_ms;
 	comm->state = COMM_MAKING;
 	label_set(&comm->label, q->program, q->pid);
 	for (uint32_t r = 0; r < nranks; r++) {
 		rank[r].dev = dev[r];
+		rank[r].first = r;
 		rank[r].incarnation = device_incarnation(dev[r]);
 		rank[r].memories = device_memories(dev[r]);
 	}

@@ -113,6 +113,7 @@ members_come(struct coord *c, struct comm *comm, struct device *const *dev, uint
 		    (struct member){.dev = dev[k],
 				    .incarnation = device_incarnation(dev[k]),
 				    .memories = device_memories(dev[k]),
+				    .first = UINT32_MAX,
 				    .newcomer = true};
 		device_reserve(dev[k]);
 	}

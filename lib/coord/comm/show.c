@@ -98,12 +98,13 @@ comm_status_answer(struct coord *c, struct comm *comm, struct pending *p, const 
 {
 	GpuSim__GetCommStatusResponse r = GPU_SIM__GET_COMM_STATUS_RESPONSE__INIT;
 	struct device_msgs msgs = {0};
-	const struct err *why = failure_of(comm);
+	bool unheard = failure_of(comm)->rc == RC_OK && comm->unheard.rc != RC_OK && !comm->nruns;
+	const struct err *why = unheard ? &comm->unheard : failure_of(comm);
 	struct err err;
 
 	if (device_msgs_of_comm(c, comm, &msgs) && (!show->paths || show_paths(comm, &r.paths)) &&
 	    (!show->lateness || show_lateness(comm, &r))) {
-		r.status = status_of(comm);
+		r.status = unheard ? GPU_SIM__STATUS__FAILED : status_of(comm);
 		r.reason = (char *)why->text;
 		r.code = why->rc;
 		r.pending = comm->nruns;
@@ -136,6 +137,21 @@ idle_late(struct coord *c, struct pending *p, struct err *err)
 }
 
 const struct wait wait_idle = {.late = idle_late};
+
+void
+comm_works_for_lab(struct comm *comm)
+{
+	comm->by_lab = true;
+	if (comm->nruns == 0)
+		comm->unheard = (struct err){0};
+}
+
+void
+comm_unheard(struct comm *comm, const struct err *why)
+{
+	if (comm->by_lab)
+		comm->unheard = *why;
+}
 
 void
 comm_idle(struct coord *c, struct comm *comm)

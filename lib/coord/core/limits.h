@@ -19,13 +19,14 @@
 #define COORD_MAX_HELD	  (256u << 20) /* bytes of runs, open groups and graphs */
 #define COORD_MAX_OP	  (1ull << 62) /* operation numbers stay below the flags of wire/frame.h */
 
-/* Algorithms of files: the coordinator parses, proves and lowers one in a step, which these keep under a second. */
+/* Algorithms of files: one is parsed, proven and lowered at a time, beside the steps, within this work. */
 #define COORD_MAX_ALGOS	   64
-#define COORD_ALGO_FILE	   (4u << 20)  /* bytes of a file */
-#define COORD_ALGO_STEPS   (1u << 16)  /* of all its ranks */
-#define COORD_ALGO_BYTES   (1u << 20)  /* of all its ranks' schedules, packed */
-#define COORD_ALGOS_BYTES  (16u << 20) /* of all algorithms' */
-#define COORD_ALGO_UPLOADS 8	       /* files that come in pieces at the same time */
+#define COORD_ALGO_FILE	   (4u << 20)	/* bytes of a file */
+#define COORD_ALGO_STEPS   (1u << 16)	/* of all its ranks */
+#define COORD_ALGO_WORK	   (1ull << 29) /* of algo_budget: 3 s of a processor */
+#define COORD_ALGO_BYTES   (1u << 20)	/* of all its ranks' schedules, packed */
+#define COORD_ALGOS_BYTES  (16u << 20)	/* of all algorithms' */
+#define COORD_ALGO_UPLOADS 8		/* files that come in pieces at the same time */
 
 /* Limits of one client, so that it keeps no other out. They are looked at only when a shared bound is near. A
  * device holds 256 communicators. */

@@ -5,6 +5,7 @@
 #ifndef COORD_STEP_H
 #define COORD_STEP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,7 @@ enum coord_event_kind {
 	COORD_LOOKED,	   /* at a device's process */
 	COORD_SPAWNED, /* a COORD_SPAWN was carried out: process `pid`, or rc and text say why not */
 	COORD_EXITED,  /* process `pid` of this host has ended, with wait status `status` */
+	COORD_PROVEN,  /* a COORD_PROVE was carried out: `proof` */
 };
 
 /* Threads of a process that is silent: */
@@ -85,6 +87,7 @@ struct coord_event {
 	uint32_t pid;	       /* spawned, exited */
 	int status;	       /* exited */
 	enum coord_look found; /* looked */
+	struct coord_proof *proof; /* proven: of coord_prove, taken over; NULL: no memory */
 };
 
 enum coord_action_kind {
@@ -108,7 +111,8 @@ enum coord_action_kind {
 	COORD_DISCARD, /* remove the memory file at address, of device_id, if no device has it: nobody
 			 * waits for it */
 	COORD_LOOK,    /* look at the process of device_id, which is silent: COORD_LOOKED tells */
-	COORD_ALGO,    /* for a recording: body is a packed TapeAlgo with the whole file */
+	COORD_PROVE, /* coord_prove(body), on another thread than steps: COORD_PROVEN tells with `token`. One at a time */
+	COORD_ALGO,  /* for a recording: body is a packed TapeAlgo with the whole file */
 };
 
 struct coord_action {
@@ -137,5 +141,16 @@ struct coord_actions {
 /* Free the bodies and forget the actions; keeps the array. coord_actions_fini also frees that. */
 void coord_actions_clear(struct coord_actions *a);
 void coord_actions_fini(struct coord_actions *a);
+
+/*
+ * coord_prove - parse, prove and lower the algorithm of a COORD_PROVE, whose body is a packed AlgoPutRequest.
+ *
+ *	stop	true: end early; NULL: it will not be
+ *
+ * On any thread; it knows nothing of a coordinator. The proof, good or not, is for COORD_PROVEN, or coord_proof_free (NULL is
+ * legal). NULL: out of memory.
+ */
+struct coord_proof *coord_prove(const struct buf *body, const atomic_bool *stop);
+void coord_proof_free(struct coord_proof *proof);
 
 #endif

@@ -217,6 +217,8 @@ device_replace(struct coord *c, struct device *lost, struct device *spare)
 {
 	uint32_t ordinal = lost->ordinal;
 
+	lost->successor = spare->id;
+	spare->successor = 0;
 	if (!spare->spare || lost->spare)
 		return;
 	lost->ordinal = spare->ordinal;

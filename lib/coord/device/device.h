@@ -55,6 +55,9 @@ uint64_t device_reports(const struct device *d);
 /* Call it without waiting for the answer. Takes *body, which may be empty: no memory. */
 void device_tell(struct coord *c, const struct device *d, struct buf *body);
 
+/* The one that has its place and memory now; itself: none has, or it has come into a communicator since. */
+struct device *device_in_place(struct coord *c, struct device *d);
+
 /* ---- all devices, by (ordinal, id) */
 
 size_t devices_count(const struct coord *c);

@@ -44,6 +44,7 @@ struct device {
 		unsigned tries; /* of which none came */
 		char cannot[COORD_WHY_MAX]; /* why it does not come back; "": it may */
 	} spawn;
+	uint64_t successor;  /* that has its place and memory, where it has lost them; 0: none */
 	uint64_t discard_ms; /* when lost: its memory is not asked to be removed before */
 	struct device *heir; /* a spare that is about to take its place, and is reserved for it */
 	struct call adopt;   /* of the heir */

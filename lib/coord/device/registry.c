@@ -57,6 +57,7 @@ GETTER(uint64_t, device_reports, device, reports)
 void
 device_reserve(struct device *d)
 {
+	d->successor = 0;
 	d->ncomms++;
 }
 
@@ -94,6 +95,16 @@ device_find(struct coord *c, uint64_t id)
 		if (c->devices->v[i]->id == id)
 			return c->devices->v[i];
 	return NULL;
+}
+
+struct device *
+device_in_place(struct coord *c, struct device *d)
+{
+	struct device *next = d;
+
+	while (next && next->successor)
+		next = device_find(c, next->successor);
+	return next ? next : d;
 }
 
 bool

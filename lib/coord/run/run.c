@@ -109,6 +109,7 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 	struct comm *comm = run->comm;
 	struct run **p = &comm_work(comm)->runs;
 	struct err result = run->cause;
+	bool heard = false;
 	struct pending *w;
 
 	while (*p != run)
@@ -127,11 +128,14 @@ run_end_quietly(struct coord *c, struct run *run, const struct err *why)
 	if (result.rc == RC_OK)
 		late_count(run);
 	while ((w = pending_find(c, &wait_run, run->id))) {
+		heard = true;
 		if (result.rc == RC_OK)
 			answer_run(c, run, w);
 		else
 			answer_failure(c, w, &result);
 	}
+	if (result.rc != RC_OK && !heard)
+		comm_unheard(comm, &result);
 	run_free(c, run);
 }
 

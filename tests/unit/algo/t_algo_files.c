@@ -42,7 +42,7 @@ static const char pair[] =
 static enum rc
 parse(const char *text, struct algo **out, struct err *err)
 {
-	return algo_parse(text, strlen(text), "f", out, err);
+	return algo_parse(text, strlen(text), "f", NULL, out, err);
 }
 
 static void

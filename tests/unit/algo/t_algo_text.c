@@ -10,7 +10,7 @@
 static enum rc
 parse(const char *text, struct algo **out, struct err *err)
 {
-	return algo_parse(text, strlen(text), "f", out, err);
+	return algo_parse(text, strlen(text), "f", NULL, out, err);
 }
 
 #define HEAD "collective allreduce\nranks 4\nchunks 4\n"
@@ -228,7 +228,9 @@ test_refused(void)
 	    {HEAD "let a = \xff\n", "a byte of value 255 means nothing here"},
 	    {HEAD "for i in 0..99999999999\nend\n", "f:4: the loops take too long"},
 	    {HEAD "for i in 0..99999999\ncopy 0.data[0] -> 1.data[0]\nend\n",
-	     "f:5: more than 1048576 steps"},
+	     "f:4: this loop does at least 100000000 lines; a file may do 4194304"},
+	    {HEAD "for i in 0..1999\nfor j in 0..1999 + i\ncopy 0.data[0] -> 1.data[0]\nend\nend\n",
+	     "f:6: more than 1048576 steps"},
 	    {HEAD "block\n", "f:4: no line 'rank' is before this block"},
 	    {HEAD "rank 0\ns in[0]\n", "f:5: no lines 'rank' and 'block' are before this step"},
 	    {HEAD "rank 0\nblock\ns in[0]\n",
@@ -254,6 +256,47 @@ test_refused(void)
 	}
 }
 
+/* What somebody who cannot wait lets a parser do. */
+static void
+test_budget(void)
+{
+	struct algo_budget few = {.max_steps = 7, .max_work = 1 << 20},
+			   none = {.max_steps = 7, .max_work = 200},
+			   nested = {.max_steps = 7, .max_work = 1 << 20}, stopped = nested;
+	static const char four[] = HEAD "for i in 0..3\ncopy 0.data[0] -> 1.data[0]\nend\n";
+	struct buf deep = {0};
+	atomic_bool stop = true;
+	struct err err = {0};
+	struct algo *a = NULL;
+
+	ok(algo_parse(four, strlen(four), "f", &few, &a, &err) == RC_BADDATA &&
+	       strcmp(err.text, "f:5: more than 7 steps") == 0,
+	   "so many steps (%s)", err.text);
+	ok(algo_parse(four, strlen(four), "f", &none, &a, &err) == RC_INVAL &&
+	       strncmp(err.text, "f:2: it takes more work than the 200 units", 42) == 0,
+	   "so much work (%s)", err.text);
+	buf_addf(&deep, HEAD);
+	for (int i = 0; i < 20; i++)
+		buf_addf(&deep, "for v%d in 0..2\n", i);
+	buf_addf(&deep, "copy 0.data[0] -> 1.data[0]\n");
+	for (int i = 0; i < 20; i++)
+		buf_addf(&deep, "end\n");
+	ok(algo_parse(deep.data, deep.len, "f", &nested, &a, &err) == RC_BADDATA &&
+	       strncmp(err.text, "f:4: this loop does at least ", 29) == 0 && nested.work < 100000,
+	   "20 loops in each other are counted, not done (%s, %u units)", err.text,
+	   (unsigned)nested.work);
+	stopped.stop = &stop;
+	ok(algo_parse(four, strlen(four), "f", &stopped, &a, &err) == RC_ABORTED, "it is stopped");
+	deep.len = 0;
+	buf_addf(&deep,
+		 HEAD "for i in 0..9999\nif i == 0\nfor j in 0..9999\nlet k = j\nend\nend\nend\n"
+		      "copy 0.data[0] -> 1.data[0]\n");
+	ok(algo_parse(deep.data, deep.len, "f", NULL, &a, &err) == RC_OK,
+	   "what an if keeps back does not count (%s)", err.text);
+	algo_free(a);
+	buf_fini(&deep);
+}
+
 /* Printed in both forms and read again, it has the same digest. */
 static bool
 survives(const struct algo *a)
@@ -268,7 +311,7 @@ survives(const struct algo *a)
 		struct buf out = {0};
 
 		if ((form ? msccl_print : text_print)(a, &out) &&
-		    algo_parse(out.data, out.len, "again", &again, &err) == RC_OK)
+		    algo_parse(out.data, out.len, "again", NULL, &again, &err) == RC_OK)
 			algo_digest(again, is);
 		if (strcmp(was, is) != 0) {
 			printf("# %s: %s\n", form ? "XML" : "text", err.text);
@@ -292,7 +335,7 @@ built_in_survives(const struct plan_algo *row, uint32_t p, uint64_t nelem, uint6
 
 	args.root = coll_has_root(row->coll) ? p / 2 : 0;
 	good = text_print_plans(&args, row->name, &out, &err) == RC_OK &&
-	       algo_parse(out.data, out.len, "printed", &a, &err) == RC_OK &&
+	       algo_parse(out.data, out.len, "printed", NULL, &a, &err) == RC_OK &&
 	       algo_prove(a, &proof, &err) == RC_OK && proof.min_slots <= 1 && survives(a);
 	if (!good)
 		printf("# %s %s of %u: %s\n", coll_name(row->coll), row->name, p, err.text);
@@ -368,6 +411,7 @@ main(void)
 	test_expressions();
 	test_choices();
 	test_refused();
+	test_budget();
 	test_hierarchical();
 	test_built_in();
 	return tap_done();

@@ -249,7 +249,7 @@ rounds_of(enum gpusim_coll coll, uint32_t n, const char *algo)
 	uint32_t rounds = 0;
 
 	if (text_print_plans(&args, algo, &text, &err) == RC_OK &&
-	    algo_parse(text.data, text.len, algo, &a, &err) == RC_OK &&
+	    algo_parse(text.data, text.len, algo, NULL, &a, &err) == RC_OK &&
 	    algo_prove(a, &proof, &err) == RC_OK && algo_lower(a, NULL, &s, &err) == RC_OK)
 		for (uint32_t r = 0; r < n; r++)
 			if (rounds <= s[r].step[s[r].nstep - 1].round)
@@ -288,6 +288,49 @@ test_refused(void)
 	algo_free(a);
 }
 
+/* Proof and lowering take their work from the budget, and end where it ends. */
+static void
+test_budget(void)
+{
+	static const char ring[] = "algorithm ring\ncollective allreduce\nranks 8\nchunks 8\n"
+				   "for s in 0..6\nfor c in 0..7\nreduce ((c+s)%8).data[c] -> "
+				   "((c+s+1)%8).data[c]\nend\nend\n"
+				   "for s in 0..6\nfor c in 0..7\ncopy ((c+s+7)%8).data[c] -> "
+				   "((c+s)%8).data[c]\nend\nend\n";
+	struct algo_budget b = {.max_steps = 224, .max_work = 1 << 30};
+	struct schedule *s = NULL;
+	struct algo *a = NULL;
+	struct err err = {0};
+	struct proof proof;
+	uint64_t parsed, proven, lowered;
+	atomic_bool stop = true;
+	bool good = algo_parse(ring, strlen(ring), "f", &b, &a, &err) == RC_OK;
+
+	parsed = b.work;
+	good = good && algo_prove(a, &proof, &err) == RC_OK;
+	proven = b.work;
+	good = good && algo_lower(a, NULL, &s, &err) == RC_OK;
+	lowered = b.work;
+	if (!ok(good && parsed && proven > parsed && lowered > proven,
+		"work of parser, proof and lowering: %u, %u, %u units (%s)", (unsigned)parsed,
+		(unsigned)proven, (unsigned)lowered, err.text))
+		return;
+	schedule_free_all(s, 8);
+	b = (struct algo_budget){.max_steps = 224, .max_work = proven - 1, .work = parsed};
+	ok(algo_prove(a, &proof, &err) == RC_INVAL &&
+	       strstr(err.text, "it takes more work than the"),
+	   "a proof that takes more ends (%s)", err.text);
+	b = (struct algo_budget){.max_steps = 224, .max_work = lowered - 1, .work = proven};
+	s = NULL;
+	ok(algo_lower(a, NULL, &s, &err) == RC_INVAL && !s &&
+	       strstr(err.text, "it takes more work than the"),
+	   "and a lowering");
+	b = (struct algo_budget){.max_steps = 224, .max_work = lowered, .stop = &stop};
+	ok(algo_prove(a, &proof, &err) == RC_ABORTED && algo_lower(a, NULL, &s, &err) == RC_ABORTED,
+	   "both can be stopped");
+	algo_free(a);
+}
+
 int
 main(void)
 {
@@ -296,5 +339,6 @@ main(void)
 	test_order();
 	test_random();
 	test_refused();
+	test_budget();
 	return tap_done();
 }

@@ -149,10 +149,10 @@ test_pieces(void)
 	       h_code(&h, put_piece(&h, 8, &p, n, 0, n)) == 0 &&
 	       h_code(&h, put_piece(&h, 9, &p, n, 20, n - 20)) == 0 && list_is(&h, "star 3"),
 	   "pieces of two clients are kept apart");
-	ok(h_code(&h, put_piece(&h, 9, &p, n, 20, 5)) == RC_INVAL, "a piece without the first");
+	ok(h_code(&h, put_piece(&h, 9, &p, n, 20, 5)) == RC_NOTFOUND, "a piece without the first");
 	h_code(&h, put_piece(&h, 9, &p, n, 0, 20));
-	ok(h_code(&h, put_piece(&h, 9, &p, n, 30, 5)) == RC_INVAL &&
-	       h_code(&h, put_piece(&h, 9, &p, n + 1, 20, 5)) == RC_INVAL,
+	ok(h_code(&h, put_piece(&h, 9, &p, n, 30, 5)) == RC_NOTFOUND &&
+	       h_code(&h, put_piece(&h, 9, &p, n + 1, 20, 5)) == RC_NOTFOUND,
 	   "one that does not follow, one of another file");
 	ok(h_code(&h, put_piece(&h, 9, &p, n, 0, 0)) == RC_INVAL &&
 	       h_code(&h, put_piece(&h, 9, &p, 3, 0, 4)) == RC_INVAL &&
@@ -195,15 +195,22 @@ test_limits(void)
 		 HEAD("big", 2, 65536) "for c in 0..chunks - 1\n reduce 1.data[c] -> 0.data[c]\n"
 				       " copy 0.data[c] -> 1.data[c]\nend\n");
 	take_away(&h, "a0");
-	ok(h_failed(&h, put(&h, big.data), RC_INVAL,
-		    "algorithm big has 262144 steps; the coordinator takes 65536"),
+	ok(h_failed(&h, put(&h, big.data), RC_BADDATA, "file:6: more than 65536 steps"),
 	   "so many steps");
 	ok(h_clean(&h), "every request was answered once");
+	big.len = 0;
+	buf_addf(&big,
+		 HEAD("two", 2, 8000) "for c in 0..chunks - 1\n reduce 1.data[c] -> 0.data[c]\n"
+				      " copy 0.data[c] -> 1.data[c]\nend\n");
+	ok(h_failed(&h, put(&h, big.data), RC_INVAL,
+		    "file: it takes more work than the 536870912 units that one algorithm may: "
+		    "fewer ranks, chunks or steps"),
+	   "so much work");
 	buf_fini(&big);
 	h_fini(&h);
 }
 
-/* ---- leases, restarts */
+/* ---- proofs, which take their time */
 
 static bool
 has_record(const struct harness *h)
@@ -213,6 +220,101 @@ has_record(const struct harness *h)
 			return true;
 	return false;
 }
+
+static bool
+answers(struct harness *h)
+{
+	GpuSim__AlgoListRequest q = GPU_SIM__ALGO_LIST_REQUEST__INIT;
+
+	return h_code(h, h_ask(h, 1, ALGO_LIST, algolist, &q)) == 0;
+}
+
+static void
+test_slow(void)
+{
+	struct put star = {.text = STAR("star", 3, 1)}, lease = star;
+	struct harness h;
+	uint64_t t[COORD_ALGO_UPLOADS + 1];
+
+	lease.lease = true;
+	h_init(&h);
+	h.slow_proofs = true;
+	t[0] = put(&h, star.text);
+	t[1] = put_as(&h, 8, (struct put){.text = other, .name = "b"});
+	t[2] = put_as(&h, 7, star);
+	ok(h.proving && h_code(&h, t[0]) == -1 && answers(&h),
+	   "others are answered while an algorithm is proven");
+	h.proving = false;
+	h_feed(&h, &(struct coord_event){.kind = COORD_PROVEN,
+					 .token = h.proof_token,
+					 .proof = coord_prove(&h.proof_ask, NULL)});
+	ok(h_code(&h, t[0]) == 0 && h_code(&h, t[1]) == -1 && h.proving, "then the next one is");
+	h_prove(&h);
+	ok(h_code(&h, t[1]) == 0 && h_code(&h, t[2]) == 0 && h.proof_token == 2 &&
+	       list_is(&h, "b 3, star 3"),
+	   "the same file a second time is not proven again");
+	ok(h_code(&h, put_as(&h, 6, star)) == 0 && !h.proving, "nor later");
+	for (uint64_t i = 0; i < COORD_ALGO_UPLOADS; i++)
+		t[i] = put_as(&h, 20 + i, (struct put){.text = other, .name = "c", .lease = true});
+	ok(h_failed(&h, put_as(&h, 40, lease), RC_BUSY,
+		    "8 files of algorithms come at this moment"),
+	   "so many wait");
+	h_prove(&h);
+	h_advance(&h, H_TIMEOUT_MS);
+	t[0] = put_as(&h, 30, lease);
+	h_advance(&h, H_TIMEOUT_MS);
+	ok(h_code(&h, t[0]) == RC_TIMEOUT && strstr(h_text(&h, t[0]), "was not proven after 59."),
+	   "a client's deadline passes meanwhile (%s)", h_text(&h, t[0]));
+	h_prove(&h);
+	ok(list_is(&h, "b 3, c 3, star 3"), "and what comes later is dropped");
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+static void
+test_slow_gone(void)
+{
+	struct put lease = {.text = STAR("star", 3, 1), .lease = true};
+	struct harness h;
+	uint64_t t;
+
+	h_init(&h);
+	h.slow_proofs = true;
+	put_as(&h, 20, lease);
+	h_gone(&h, 20);
+	h_advance(&h, TIME_LEASE_MS + 200);
+	h_prove(&h);
+	ok(list_is(&h, ""), "the client has gone while its file is proven: nothing is kept");
+	put_as(&h, 21, lease);
+	h_gone(&h, 21);
+	h_prove(&h);
+	h_advance(&h, TIME_LEASE_MS + 200);
+	h_feed(&h, &(struct coord_event){.kind = COORD_SEEN, .client_id = 21});
+	ok(list_is(&h, "") && !has_record(&h), "nor when it goes just before the end");
+	put_as(&h, 22, lease);
+	h_gone(&h, 22);
+	h_feed(&h, &(struct coord_event){.kind = COORD_SEEN, .client_id = 22});
+	h_prove(&h);
+	h_advance(&h, TIME_LEASE_MS + 200);
+	ok(strncmp(listed(&h), "star.", 5) == 0, "a client that comes back has it");
+	t = put(&h, other);
+	h_cancel(&h, t);
+	ok(h_code(&h, t) == RC_ABORTED, "a request is cancelled");
+	t = put(&h, other);
+	h_prove(&h);
+	ok(h_code(&h, t) == 0, "and asked again");
+	t = put_as(&h, 9, (struct put){.text = other, .name = "late"});
+	h_crash(&h);
+	h_repeat(&h, t);
+	h_prove(&h);
+	ok(h_code(&h, t) == 0 && strstr(listed(&h), "late 3"),
+	   "a coordinator ends meanwhile: the next one proves it");
+	put_as(&h, 9, (struct put){.text = other, .name = "never"});
+	ok(h_clean(&h), "every request was answered once");
+	h_fini(&h);
+}
+
+/* ---- leases, restarts */
 
 static void
 test_leases(void)
@@ -427,6 +529,8 @@ main(void)
 	test_names();
 	test_pieces();
 	test_limits();
+	test_slow();
+	test_slow_gone();
 	test_leases();
 	test_restart();
 	test_once();

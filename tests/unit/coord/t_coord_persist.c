@@ -289,6 +289,7 @@ test_lost(bool shrinks)
 	h_init(&h);
 	h_devices(&h, 3);
 	q.numdevices = 3;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = shrinks ? GPU_SIM__ON_FAILURE__SHRINK : GPU_SIM__ON_FAILURE__ABORT;
 	h_ask(&h, 9, COMM_INIT, comminit, &q);
 	h_serve(&h);
@@ -344,6 +345,7 @@ test_recovering(void)
 	h_init(&h);
 	h_devices(&h, 3);
 	q.numdevices = 3;
+	q.policy_case = GPU_SIM__COMM_INIT_REQUEST__POLICY_ON_FAILURE;
 	q.onfailure = GPU_SIM__ON_FAILURE__SHRINK;
 	h_ask(&h, 9, COMM_INIT, comminit, &q);
 	h_serve(&h);

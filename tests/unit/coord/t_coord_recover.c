@@ -514,6 +514,186 @@ t_sent_back(void)
 	h_fini(&h);
 }
 
+/* ---- the lab's clients, which know nothing of ours */
+
+/* n devices, a communicator of `ranks` of them as the lab's client asks for it. */
+static void
+lab_begin(struct harness *h, uint64_t n, uint32_t ranks, enum gpusim_on_failure own)
+{
+	GpuSim__CommInitRequest q = GPU_SIM__COMM_INIT_REQUEST__INIT;
+
+	h_init(h);
+	coord_free(h->c);
+	h->own_policy = own;
+	h->c = h_coord_with(77, NULL, own);
+	h_devices(h, n);
+	q.numdevices = ranks;
+	h_ask(h, 9, COMM_INIT, comminit, &q);
+	h_serve(h);
+}
+
+/* Ranks 0 to n - 1 of CommInit, of which rank r's vector lies at H_MIN + 64 r. */
+static uint64_t
+lab_ring(struct harness *h, uint32_t n)
+{
+	GpuSim__AllReduceRingRequest q = GPU_SIM__ALL_REDUCE_RING_REQUEST__INIT;
+	GpuSim__AllReduceRingRequest__MemAddrsEntry e[8], *ep[8];
+	GpuSim__MemAddr a[8];
+
+	for (uint32_t r = 0; r < n; r++) {
+		gpu_sim__all_reduce_ring_request__mem_addrs_entry__init(&e[r]);
+		gpu_sim__mem_addr__init(&a[r]);
+		a[r].value = H_MIN + 64 * r;
+		e[r].key = r;
+		e[r].value = &a[r];
+		ep[r] = &e[r];
+	}
+	q.commid = 1;
+	q.count = 5;
+	q.n_memaddrs = n;
+	q.memaddrs = ep;
+	return h_ask(h, 9, ALL_REDUCE_RING, allreducering, &q);
+}
+
+static bool
+lab_status_is(struct harness *h, GpuSim__Status want)
+{
+	return h_reply(h, h_status(h, 9, 1, false))->getcommstatus->status == want;
+}
+
+static uint64_t
+address_of(struct harness *h, uint64_t id)
+{
+	return run_of(h, id) ? run_of(h, id)->ops[0]->coll->sendaddr : 0;
+}
+
+/* A communicator that names no policy has the coordinator's; one that names one keeps it. */
+static void
+t_lab_policy(void)
+{
+	struct harness h;
+
+	for (uint32_t own = 0; own <= GPUSIM_ON_FAILURE_SPARE; own++) {
+		lab_begin(&h, 4, 2, own);
+		h.policy = GPUSIM_ON_FAILURE_ABORT;
+		h_serve(&h);
+		h_comm(&h, 9, 2);
+		ok(h_reply(&h, h_status(&h, 9, 1, false))->getcommstatus->onfailure ==
+			   (GpuSim__OnFailure)own &&
+		       h_reply(&h, h_status(&h, 9, 2, false))->getcommstatus->onfailure ==
+			   GPU_SIM__ON_FAILURE__ABORT,
+		   "none is the coordinator's policy %u, abort is abort", own);
+		h_fini(&h);
+	}
+}
+
+static void
+t_lab_shrink(void)
+{
+	struct harness h;
+
+	lab_begin(&h, 3, 3, GPUSIM_ON_FAILURE_SHRINK);
+	lab_ring(&h, 3);
+	die(&h, 1);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	ok(address_of(&h, 2) == H_MIN + 64 && address_of(&h, 3) == H_MIN + 128,
+	   "rank 0 is lost: the others' vectors are summed where they lie");
+	serve_living(&h, true);
+	ok(lab_status_is(&h, GPU_SIM__STATUS__SUCCESS), "and the status is success");
+	h_crash(&h);
+	h_register(&h, 2);
+	h_register(&h, 3);
+	serve_living(&h, true);
+	ok(h_code(&h, lab_ring(&h, 3)) == 0 && address_of(&h, 2) == H_MIN + 64 &&
+	       address_of(&h, 3) == H_MIN + 128,
+	   "the same call again, after a restart: its ranks are those of CommInit");
+	serve_living(&h, true);
+	ok(h_code(&h, lab_ring(&h, 2)) == 0 && address_of(&h, 2) == H_MIN &&
+	       address_of(&h, 3) == H_MIN + 64,
+	   "a client that names two means the two that are left");
+	serve_living(&h, true);
+	ok(h_failed(&h, lab_ring(&h, 4), RC_INVAL,
+		    "memAddrs names rank 3 of communicator 1, which has 2"),
+	   "there never was a rank 3");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
+/* What is not run again is not success. */
+static void
+t_lab_not_again(void)
+{
+	struct harness h;
+
+	lab_begin(&h, 2, 2, GPUSIM_ON_FAILURE_RESPAWN);
+	lab_ring(&h, 2);
+	die(&h, 1);
+	runs_aborted(&h);
+	serve_living(&h, false);
+	h.inode[1]++;
+	come_back(&h, 1);
+	serve_living(&h, true);
+	ok(lab_status_is(&h, GPU_SIM__STATUS__FAILED) &&
+	       strstr(h_reply(&h, h_status(&h, 9, 1, true))->getcommstatus->reason,
+		      "the lost memory has to be filled again"),
+	   "a rank's memory is lost: the status says so");
+	ok(h_code(&h, lab_ring(&h, 2)) == 0 && lab_status_is(&h, GPU_SIM__STATUS__IN_PROGRESS),
+	   "and the communicator goes on");
+	serve_living(&h, true);
+	ok(lab_status_is(&h, GPU_SIM__STATUS__SUCCESS), "with success");
+	h_fini(&h);
+}
+
+static uint64_t
+lab_write(struct harness *h, uint64_t id)
+{
+	GpuSim__MemcpyRequest q = GPU_SIM__MEMCPY_REQUEST__INIT;
+	GpuSim__MemcpyHostToDeviceRequest in = GPU_SIM__MEMCPY_HOST_TO_DEVICE_REQUEST__INIT;
+	GpuSim__DeviceId dev = GPU_SIM__DEVICE_ID__INIT;
+	GpuSim__MemAddr addr = GPU_SIM__MEM_ADDR__INIT;
+
+	dev.value = id;
+	addr.value = H_MIN;
+	in.hostsrcdata = (ProtobufCBinaryData){4, (uint8_t *)"data"};
+	in.dstdeviceid = &dev;
+	in.dstmemaddr = &addr;
+	q.either_case = GPU_SIM__MEMCPY_REQUEST__EITHER_HOST_TO_DEVICE;
+	q.hosttodevice = &in;
+	return h_ask(h, 9, MEMCPY, memcpy, &q);
+}
+
+static bool
+lab_writes_to(struct harness *h, uint64_t id, uint64_t real)
+{
+	uint64_t t = lab_write(h, id);
+	bool there = h_find(h, GPU_SIM__REQUEST__BODY_WRITE, real) >= 0;
+
+	serve_living(h, true);
+	return there && h_code(h, t) == 0;
+}
+
+/* Memcpy names the devices of CommInit: a spare that has taken a place gets what was for the lost one. */
+static void
+t_lab_spare(void)
+{
+	struct harness h;
+
+	lab_begin(&h, 3, 2, GPUSIM_ON_FAILURE_SPARE);
+	lab_ring(&h, 2);
+	die(&h, 2);
+	runs_aborted(&h);
+	serve_living(&h, true);
+	ok(lab_status_is(&h, GPU_SIM__STATUS__SUCCESS) && lab_writes_to(&h, 2, 3),
+	   "Memcpy to a lost device goes to the one in its place");
+	come_back(&h, 2);
+	ok(lab_writes_to(&h, 2, 3) && lab_writes_to(&h, 1, 1), "also when it is back");
+	h_comm(&h, 9, 1);
+	ok(lab_writes_to(&h, 2, 2), "until it is in a communicator again");
+	ok(h_clean(&h), "all answers came once");
+	h_fini(&h);
+}
+
 int
 main(void)
 {
@@ -529,5 +709,9 @@ main(void)
 	t_stuck();
 	t_changes();
 	t_sent_back();
+	t_lab_policy();
+	t_lab_shrink();
+	t_lab_not_again();
+	t_lab_spare();
 	return tap_done();
 }

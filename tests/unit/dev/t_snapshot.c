@@ -169,6 +169,14 @@ test_list(struct nodes *v)
 	devmem_free(d->mem, b, NULL);
 	ok(snapshot_restore(k, &before, p, &err) == RC_NOTFOUND && strstr(err.text, "lost"),
 	   "where they are not, they are lost: %s", err.text);
+	ok(snapshot_take(k, &id, other, &err) == RC_OK &&
+	       snapshot_restore(k, &next, p, &err) == RC_OK,
+	   "but in a memory with a record of the communicator they are, allocated or not");
+	snapshot_drop(k, 7, 0);
+	snapshot_mark(k, &before);
+	ok(nareas(d->mem) == 1 && snapshot_restore(k, &next, p, &err) == RC_OK,
+	   "as they are in one that was there before its first run");
+	snapshot_drop(k, 7, 0);
 	devmem_free(d->mem, a, NULL);
 	program_free(p);
 	program_free(other);

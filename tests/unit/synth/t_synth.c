@@ -52,7 +52,8 @@ proven(struct draft *d, const char *what)
 	struct proof p;
 	struct err e = {0};
 	bool good = !d->rc && draft_print(d, "", &text) &&
-		    !algo_parse(text.data, text.len, "draft", &a, &e) && !algo_prove(a, &p, &e);
+		    !algo_parse(text.data, text.len, "draft", NULL, &a, &e) &&
+		    !algo_prove(a, &p, &e);
 
 	nproven += good;
 	if (!good)
